@@ -12,8 +12,9 @@
  *
  * A policy that chooses asks for as much as that of the others which asks for least, and is settled when all have been
  * asked for a unit less: what one asks for may be less than it can do with. */
+#include "planner/least_budget.h"
+
 #include "plan/memories.h"
-#include "planc/policy.h"
 #include "planner/memory/allocator.h"
 #include "util/math.h"
 
@@ -22,7 +23,7 @@ enum { FIRST_GROWTH = 16, WORTH_IT = 16 }; /* parts of a budget; of an interval 
 
 typedef struct search {
   planc_problem problem;
-  const planc_policy *policy;
+  const pl_least_of *of;
   planc_memory_kind memory;
   int64_t floor;  /* what is reserved: all budgets tried are whole units above it */
   int64_t asked;  /* the problem's own */
@@ -100,7 +101,7 @@ static planc_status try_budget(search *s, int64_t budget, int64_t *out_next) {
   planc_plan *plan;
   s->found->tried++;
   *budget_of(&s->problem, s->memory) = budget;
-  planc_status status = planc_make_plan(&s->problem, s->policy, &plan);
+  planc_status status = s->of->make(s->of->user, &s->problem, &plan);
   if (!status) {
     keep(s, budget, plan);
     *out_next = next_below(s);
@@ -150,15 +151,14 @@ static planc_status run(search *s, planc_status failed) {
   }
   s->found->is_least = is_settled(s);
   if (s->found->plan && s->found->bytes != NO_LIMIT) return NULL;
-  return planc_error(PLANC_INFEASIBLE, "%d budgets were tried, policy %s fits none", (int)s->found->tried,
-                     s->policy->name);
+  return planc_error(PLANC_INFEASIBLE, "%d budgets were tried, policy %s fits none", (int)s->found->tried, s->of->name);
 }
 
-planc_status planc_find_least(const planc_problem *problem, const planc_policy *policy, planc_memory_kind memory,
-                              planc_status failed, planc_least *out) {
+planc_status pl_find_least(const planc_problem *problem, const pl_least_of *of, planc_memory_kind memory,
+                           planc_status failed, planc_least *out) {
   bool device = memory == PLANC_MEMORY_DEVICE;
   *out = (planc_least){0};
-  search s = {.problem = *problem, .policy = policy, .memory = memory, .growth = FIRST_GROWTH};
+  search s = {.problem = *problem, .of = of, .memory = memory, .growth = FIRST_GROWTH};
   s.found = out;
   s.problem.first_will_do = true;
   s.floor = device ? planc_profile_device(problem->profile)->reserved_bytes : 0;
@@ -173,6 +173,16 @@ planc_status planc_find_least(const planc_problem *problem, const planc_policy *
     out->plan = NULL;
   }
   return status;
+}
+
+static planc_status make_by_policy(const void *user, const planc_problem *problem, planc_plan **out) {
+  return planc_make_plan(problem, user, out);
+}
+
+planc_status planc_find_least(const planc_problem *problem, const planc_policy *policy, planc_memory_kind memory,
+                              planc_status failed, planc_least *out) {
+  pl_least_of of = {.make = make_by_policy, .user = policy, .name = policy->name};
+  return pl_find_least(problem, &of, memory, failed, out);
 }
 
 planc_status planc_least_budget(const planc_problem *problem, const planc_policy *policy, int64_t *out_bytes) {

@@ -7,8 +7,8 @@
 #include "util/print.h"
 
 static const pl_subcommand *const subcommands[] = {
-    &cli_cmd_plan, &cli_cmd_check, &cli_cmd_simulate, &cli_cmd_compare,
-    &cli_cmd_show, &cli_cmd_train, &cli_cmd_predict,  &cli_cmd_update,
+    &cli_cmd_plan, &cli_cmd_colocate, &cli_cmd_check,   &cli_cmd_simulate, &cli_cmd_compare,
+    &cli_cmd_show, &cli_cmd_train,    &cli_cmd_predict, &cli_cmd_update,
 };
 
 static const pl_program program = {

@@ -21,20 +21,20 @@ typedef enum planc_placement {
 typedef struct planc_problem {
   const planc_graph *graph; /* with backward ops, unless planned for inference */
   const planc_profile *profile;
-  int64_t batch;                /* of each GPU */
-  int32_t gpus;                 /* which train together, each on a batch of its own; 0 = 1 */
-  bool shared_link;             /* to the host */
+  int64_t batch; /* of each GPU */
+  int32_t gpus;  /* which train together, each on a batch of its own; 0 = 1 */
+  planc_placement placement;
   int64_t budget_bytes;         /* device peak of each GPU, reserved included */
   int64_t code_bytes;           /* beside what the profile reserves; planc_make_plan finds it */
   int64_t host_budget_bytes;    /* -1 = not limited */
   int64_t storage_budget_bytes; /* for what the host's budget has no room for; 0 = no storage */
   int64_t sub_batch;            /* fixed by the user; 0 = the policy chooses */
-  bool split_batch_norm;        /* the user allows splitting a batch-coupled graph */
-  planc_placement placement;
-  int64_t chunk_bytes; /* of virtual memory, a multiple of PLANC_ALIGNMENT; 0 = 40 MiB, pages 2 MiB */
+  int64_t chunk_bytes;          /* of virtual memory, a multiple of PLANC_ALIGNMENT; 0 = 40 MiB, pages 2 MiB */
   planc_settings settings;
-  int64_t beat_ns; /* a plan whose iteration takes as long or longer is not wanted, as if it did not fit; 0 = any is */
-  bool first_will_do; /* of a policy that CHOOSES: the first of the others that fits, not the fastest */
+  int64_t beat_ns;  /* a plan whose iteration takes as long or longer is not wanted, as if it did not fit; 0 = any is */
+  bool shared_link; /* to the host */
+  bool split_batch_norm; /* the user allows splitting a batch-coupled graph */
+  bool first_will_do;    /* of a policy that CHOOSES: the first of the others that fits, not the fastest */
 } planc_problem;
 
 /* How many bytes may be away from the devices, on the host and in storage; -1 = not limited. */

@@ -2,9 +2,9 @@
  *
  * `acquire` opens a residency (a place on the device for one buffer); exec, prefetch and move fill it; `release` closes
  * it. `offload` copies a residency's content to the host, `await` makes a stream wait for the copy last started on a
- * residency, `move` copies it on the device. Device and host addresses are optional: lowering fills the blanks.
- * Dependencies need not be stated: lowering orders every hazard by events. The order of commands is the order in which
- * a sequential run executes them.
+ * residency, `move` copies it on the device, `follow` makes one job wait for another. Device and host addresses are
+ * optional: lowering fills the blanks. Dependencies need not be stated: lowering orders every hazard by events. The
+ * order of commands is the order in which a sequential run executes them.
  *
  * The builder follows the content of every residency and host copy, so that a policy cannot state a schedule that reads
  * a wrong version: such a call fails with INTERNAL and a message that names instance and buffer. */
@@ -39,7 +39,8 @@ typedef enum planc_command_kind {
   PLANC_CMD_OFFLOAD,
   PLANC_CMD_PREFETCH,
   PLANC_CMD_AWAIT,
-  PLANC_CMD_MOVE
+  PLANC_CMD_MOVE,
+  PLANC_CMD_FOLLOW
 } planc_command_kind;
 
 typedef struct planc_command {
@@ -48,9 +49,9 @@ typedef struct planc_command {
   bool recompute;    /* exec: restores a version that was made before */
   bool sends;        /* offload: what the exec before made, for the other replicas; it was not stated */
   bool user;         /* offload, prefetch: the other side is the user's memory, not a host slot */
-  int32_t residency; /* all but exec; move: the destination */
+  int32_t residency; /* all but exec and follow; move: the destination */
   int32_t source;    /* move: the origin; prefetch: the offload command that made the host copy, or PLANC_PARKED; -1 =
-                        user */
+                        user; follow: the job that goes first */
   int32_t instance;  /* exec */
   int32_t variant;   /* exec: index among the op's variants at its batch; 0 for other roles than OP */
   int32_t first_use; /* exec: schedule->uses[first_use + k] is the residency of the instance's k-th access, -1 for a
@@ -110,6 +111,10 @@ planc_status planc_schedule_prefetch(planc_schedule *s, int32_t residency, int32
 planc_status planc_schedule_await(planc_schedule *s, int32_t stream, int32_t residency);
 /* Copies the content of `source` to the open, empty residency `destination` of the same buffer. */
 planc_status planc_schedule_move(planc_schedule *s, int32_t destination, int32_t source);
+
+/* Makes the compute stream of job `job` wait until that of job `leader`, another one, has done all that it has been
+ * given so far: in this period, or, where that is nothing, in the one before. */
+planc_status planc_schedule_follow(planc_schedule *s, int32_t job, int32_t leader);
 
 /* --- Looking ---------------------------------------------------------------------------------------------------- */
 

@@ -121,14 +121,18 @@ static planc_status touch_others(hazards *h, pl_range_touch touch, pl_need by) {
   return NULL;
 }
 
+/* Nothing is before the first body. */
+static void await_step(hazards *h, int32_t step, int32_t await) {
+  int32_t index = index_of(h, step), producer = step - index + await;
+  if (await > index) producer -= h->work->n_body;
+  if (producer >= 0) pl_needs_raise(&h->needs, (pl_need){h->work->steps[await].stream, producer});
+}
+
 static planc_status follow_step(hazards *h, int32_t step, pl_waits *out) {
   const pl_step *it = &h->work->steps[index_of(h, step)];
   pl_need by = {it->stream, step};
   pl_needs_clear(&h->needs);
-  if (it->await >= 0) {
-    int32_t producer = step - index_of(h, step) + it->await;
-    pl_needs_raise(&h->needs, (pl_need){h->work->steps[it->await].stream, producer});
-  }
+  if (it->await >= 0) await_step(h, step, it->await);
   for (int32_t k = 0; k < it->n_touches; k++) {
     pl_range_touch touch = h->work->touches[it->first_touch + k];
     if (touch.peers) {

@@ -8,7 +8,9 @@
 typedef struct pl_step {
   int32_t stream;
   int32_t first_touch, n_touches; /* slice of the touches */
-  int32_t await;                  /* only waits: the end of this earlier step; -1 = an ordinary step */
+  /* Only waits, for the end of this step: an earlier one of the body, or a later one, of the body before. -1 = an
+   * ordinary step. */
+  int32_t await;
 } pl_step;
 
 typedef struct pl_hazards {

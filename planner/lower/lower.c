@@ -143,8 +143,8 @@ static planc_instr transfer_of(const lowering *l, int32_t c) {
   return copy;
 }
 
-/* The instruction of a command. *out_any is false for a command that has none: an await is the waits ahead of its step,
- * and an offload whose copy nobody reads is left out. */
+/* The instruction of a command. *out_any is false for a command that has none: what only waits is the waits ahead of
+ * its step, and an offload whose copy nobody reads is left out. */
 static planc_status instr_of(lowering *l, int32_t c, int32_t *uses, planc_instr *out, bool *out_any) {
   const planc_command *command = &l->commands[c];
   *out_any = true;
@@ -166,7 +166,7 @@ static planc_status instr_of(lowering *l, int32_t c, int32_t *uses, planc_instr 
       *out = copy_of(command->stream, l->id_of[command->residency], l->id_of[command->source],
                      bytes_of(l, command->residency));
       return NULL;
-    default: /* an await */
+    default: /* await, follow */
       *out_any = false;
       return NULL;
   }

@@ -139,9 +139,26 @@ static planc_status add_tier_steps(lowering *l, int32_t command, bool load, int3
   return NULL;
 }
 
+/* The steps that those which only wait may wait for. */
+typedef struct latest {
+  int32_t *copy; /* by residency: of the copy last started */
+  int32_t *run;  /* by job: of what its compute stream was given last, NONE = nothing yet */
+} latest;
+
+/* Of a job that has run nothing yet, its last step in the body before; which that is turns out in the end. */
+static int32_t last_of(int32_t job) {
+  return NONE - 1 - job;
+}
+
+static void await_last(lowering *l, const latest *last) {
+  for (int32_t i = 0; i < l->n_steps; i++)
+    if (l->steps[i].await < NONE) l->steps[i].await = last->run[NONE - 1 - l->steps[i].await];
+}
+
 /* An await whose copy is left out, for nobody reads it, has nothing to wait for. */
-static planc_status add_command_step(lowering *l, int32_t c, int32_t *last_copy) {
+static planc_status add_command_step(lowering *l, int32_t c, latest *last) {
   const planc_command *command = &l->commands[c];
+  int32_t *last_copy = last->copy;
   l->step_of_command[c] = NONE;
   if (command->kind == PLANC_CMD_ACQUIRE || command->kind == PLANC_CMD_OFFLOAD) last_copy[command->residency] = NONE;
   if (!lowering_runs(l, c) || (command->kind == PLANC_CMD_AWAIT && last_copy[command->residency] == NONE)) return NULL;
@@ -149,23 +166,32 @@ static planc_status add_command_step(lowering *l, int32_t c, int32_t *last_copy)
   PLANC_TRY(touch_all(l, c));
   if (command->kind == PLANC_CMD_AWAIT) {
     step.await = last_copy[command->residency];
+  } else if (command->kind == PLANC_CMD_FOLLOW) {
+    int32_t leader = command->source;
+    step.await = last->run[leader] == NONE ? last_of(leader) : last->run[leader];
   } else if (command->kind != PLANC_CMD_EXEC) {
     last_copy[command->residency] = l->n_steps;
   }
+  if (command->kind == PLANC_CMD_EXEC || command->kind == PLANC_CMD_MOVE)
+    last->run[command->stream / PLANC_N_STREAMS] = l->n_steps;
   l->step_of_command[c] = l->n_steps;
   return lowering_end_step(l, step);
 }
 
 planc_status lowering_make_steps(lowering *l) {
-  int32_t *last_copy, k = 0; /* step of the copy last started, by residency */
-  PLANC_TRY(PL_NEW(&l->arena, &last_copy, planc_schedule_n_residencies(l->schedule)));
+  latest last;
+  int32_t k = 0;
+  PLANC_TRY(PL_NEW(&l->arena, &last.copy, planc_schedule_n_residencies(l->schedule)));
+  PLANC_TRY(PL_NEW(&l->arena, &last.run, l->trace->n_jobs));
+  for (int32_t j = 0; j < l->trace->n_jobs; j++) last.run[j] = NONE;
   PLANC_TRY(PL_NEW(&l->arena, &l->step_of_command, l->n_commands));
   PLANC_TRY(PL_NEW(&l->arena, &l->step_of_copy, l->addresses.away.n_copies));
   for (int32_t c = 0; c < l->n_commands; c++) {
     PLANC_TRY(add_tier_steps(l, c, true, &k));
-    PLANC_TRY(add_command_step(l, c, last_copy));
+    PLANC_TRY(add_command_step(l, c, &last));
     PLANC_TRY(add_tier_steps(l, c, false, &k));
   }
+  await_last(l, &last);
   l->work.n_body = l->n_steps;
   return NULL;
 }

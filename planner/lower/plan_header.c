@@ -154,6 +154,22 @@ static planc_status fill_boundary(const filling *f) {
 
 /* --- All ---------------------------------------------------------------------------------------------------------- */
 
+/* A mix is named by its jobs' graphs, "resnet50+gnmt". */
+static planc_status name_plan(const filling *f) {
+  size_t length = 0;
+  char *name;
+  for (int32_t j = 0; j < f->trace->n_jobs; j++) length += strlen(f->trace->jobs[j].graph->name) + 1;
+  PLANC_TRY(PL_NEW(f->arena, &name, (int64_t)length));
+  f->plan->name = name;
+  for (int32_t j = 0; j < f->trace->n_jobs; j++) {
+    const char *own = f->trace->jobs[j].graph->name;
+    if (j > 0) *name++ = '+';
+    memcpy(name, own, strlen(own) + 1);
+    name += strlen(own);
+  }
+  return NULL;
+}
+
 static planc_status fill(const filling *f, const char *policy) {
   const planc_problem *problem = f->problem;
   const planc_device *device = planc_profile_device(problem->profile);
@@ -163,7 +179,7 @@ static planc_status fill(const filling *f, const char *policy) {
                                      .duplex_ppm = device->duplex_ppm,
                                      .slowdown_ppm = device->slowdown_ppm};
   PLANC_TRY(pl_arena_strndup(f->arena, device->name, strlen(device->name), &plan->device.name));
-  PLANC_TRY(pl_arena_strndup(f->arena, problem->graph->name, strlen(problem->graph->name), &plan->name));
+  PLANC_TRY(name_plan(f));
   PLANC_TRY(pl_arena_strndup(f->arena, policy, strlen(policy), &plan->policy));
   plan->settings = problem->settings;
   PLANC_TRY(PL_NEW(f->arena, &plan->predicted.jobs, f->trace->n_jobs));

@@ -5,13 +5,14 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "planc/colocate.h"
 #include "planc/metrics.h"
 #include "util/json_tree.h"
 #include "util/program.h"
 #include "util/size.h"
 
-extern const pl_subcommand cli_cmd_plan, cli_cmd_check, cli_cmd_simulate, cli_cmd_compare, cli_cmd_show, cli_cmd_train,
-    cli_cmd_predict, cli_cmd_update;
+extern const pl_subcommand cli_cmd_plan, cli_cmd_colocate, cli_cmd_check, cli_cmd_simulate, cli_cmd_compare,
+    cli_cmd_show, cli_cmd_train, cli_cmd_predict, cli_cmd_update;
 
 /* Options of every command that is to run a graph under a budget. Storage is there for plans only, and stands in their
  * help behind the other budgets. */
@@ -74,6 +75,9 @@ planc_profile_of cli_note_graph(const char *path, const planc_profile *profile, 
                                 int32_t *out_listed);
 /* Reads a profile of a graph's ops; says on standard error when it was made for another. */
 planc_status cli_setup_measured(const char *path, const planc_graph *graph, planc_profile **out);
+/* The device's memory, or what whoever lends the GPU allows of it, where no budget is given, which it says on standard
+ * error; a warning where the budget is beyond the device. USAGE when what the environment says is no size. */
+planc_status cli_setup_budget(planc_problem *problem);
 /* Storage takes what is beyond the host's budget, so there must be one, and the device must know a storage: else USAGE.
  */
 planc_status cli_setup_storage(const planc_problem *problem);
@@ -93,14 +97,16 @@ planc_status cli_setup_plans(const planc_policy *policy);
 /* Returns how planning ended; where there is no plan for the budget, says before on standard error what the least one
  * is and what binds there. Takes ownership of `status`. */
 planc_status cli_explain(const planc_problem *problem, const planc_policy *policy, planc_status status);
+/* The same of a mix: says what the least budget of each job alone is, and of all of them. */
+planc_status cli_explain_mix(const planc_mix *mix, const planc_mix_policy *policy, planc_status status);
 /* "budget", "host budget" or "storage". */
 const char *cli_budget_name(planc_memory_kind memory);
 /* Says on standard error for which sizes of rounds workspaces of the plan are guesses, as its profile lists none. */
 planc_status cli_note_workspaces(const planc_plan *plan, const planc_profile *profile);
 /* Writes a plan that was made here, once it has passed its own check. */
 planc_status cli_write_plan(const planc_plan *plan, const char *output);
-/* What is in a plan that was written, on standard output. */
-planc_status cli_summarize(const planc_plan *plan, const char *output, bool json);
+/* What is in a plan that was written, on standard output. Of a mix, `shares` are by job; else NULL. */
+planc_status cli_summarize(const planc_plan *plan, const planc_mix_share *shares, const char *output, bool json);
 
 /* A line on standard error: "planc: note: ...". */
 void cli_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -128,6 +134,9 @@ void cli_report_work(const planc_plan *plan, cJSON *object);
 void cli_print_jobs(const planc_plan *plan, const planc_job_predictions *predicted);
 void cli_report_jobs(const planc_plan *plan, const planc_job_predictions *predicted, cJSON *object);
 cJSON *cli_jobs_json(const planc_plan *plan, const planc_job_predictions *predicted);
+/* How fast the jobs of a mix are beside each alone: a line, or members of the objects. */
+void cli_print_shares(const planc_plan *plan, const planc_mix_share *shares);
+void cli_report_shares(const planc_plan *plan, const planc_mix_share *shares, cJSON *object);
 /* A line that says why a policy chose a plan, behind `before`; nothing where it does not say. */
 void cli_print_explanation(const char *before, const char *explanation);
 void cli_report_explanation(const char *explanation, cJSON *object);

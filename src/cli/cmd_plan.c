@@ -38,7 +38,8 @@ static planc_status plan_graph(const pl_arguments *arguments, const cli_setup *s
   if (!pl_option_given(arguments, "output")) cli_note("output %s", output);
   planc_status status = cli_note_workspaces(plan, setup->profile);
   if (!status) status = cli_write_plan(plan, output);
-  if (!status && strcmp(output, "-") != 0) status = cli_summarize(plan, output, pl_option_given(arguments, "json"));
+  if (!status && strcmp(output, "-") != 0)
+    status = cli_summarize(plan, NULL, output, pl_option_given(arguments, "json"));
   planc_plan_free(plan);
   return status;
 }

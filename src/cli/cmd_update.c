@@ -248,7 +248,7 @@ static planc_status report(const updating *u, bool updated) {
   const planc_plan *next = planc_replanned_plan(&u->next);
   if (!next) return NULL;
   print_decisions(&u->next);
-  return cli_summarize(next, u->output, false);
+  return cli_summarize(next, NULL, u->output, false);
 }
 
 /* --- Updating ------------------------------------------------------------------------------------------------- */

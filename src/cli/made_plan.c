@@ -10,13 +10,13 @@
 
 typedef VEC(int64_t) int64_list;
 
-planc_status cli_summarize(const planc_plan *plan, const char *output, bool json) {
+planc_status cli_summarize(const planc_plan *plan, const planc_mix_share *shares, const char *output, bool json) {
   const planc_predictions *p = &plan->predicted;
   const planc_job_predictions total = planc_plan_predicted_total(plan);
   int64_t budget = planc_plan_memory(plan, PLANC_MEMORY_DEVICE)->budget_bytes;
   if (json) {
     cJSON *object = cJSON_CreateObject();
-    pl_json_add_string(object, "planc", "plan/1");
+    pl_json_add_string(object, "planc", shares ? "colocate/1" : "plan/1");
     pl_json_add_string(object, "graph", plan->name);
     pl_json_add_string(object, "policy", plan->policy);
     pl_json_add_string(object, "output", output);
@@ -32,6 +32,7 @@ planc_status cli_summarize(const planc_plan *plan, const char *output, bool json
     pl_json_add_int(object, "recompute_ns", total.recompute_ns);
     pl_json_add_int(object, "stall_ns", total.stall_ns);
     cli_report_jobs(plan, p->jobs, object);
+    if (shares) cli_report_shares(plan, shares, object);
     cli_report_explanation(plan->explanation, object);
     return pl_print_json(stdout, object);
   }
@@ -49,6 +50,7 @@ planc_status cli_summarize(const planc_plan *plan, const char *output, bool json
   printf("  moved     %s out, %s in; recomputed %s\n", pl_size_format(total.d2h_bytes, a),
          pl_size_format(total.h2d_bytes, b), pl_time_format(total.recompute_ns, c));
   cli_print_jobs(plan, p->jobs);
+  if (shares) cli_print_shares(plan, shares);
   cli_print_explanation("  why       ", plan->explanation);
   return NULL;
 }

@@ -58,6 +58,17 @@ void cli_print_jobs(const planc_plan *plan, const planc_job_predictions *predict
   }
 }
 
+void cli_print_shares(const planc_plan *plan, const planc_mix_share *shares) {
+  char text[PL_SIZE_TEXT];
+  enum { OF_ONE = 1000000 };
+  for (int32_t j = 0; j < plan->n_jobs; j++)
+    printf("  job %d runs at %.1f %% of what it does alone, %s an iteration by %s\n", j,
+           100.0 * (double)shares[j].speed_ppm / OF_ONE, pl_time_format(shares[j].alone_ns, text),
+           shares[j].alone_policy);
+  printf("  together  %.3f times the throughput of one job alone\n",
+         (double)planc_mix_throughput(shares, plan->n_jobs) / OF_ONE);
+}
+
 void cli_print_explanation(const char *before, const char *explanation) {
   if (!explanation) return;
   fputs(before, stdout);
@@ -101,6 +112,18 @@ cJSON *cli_jobs_json(const planc_plan *plan, const planc_job_predictions *predic
 
 void cli_report_jobs(const planc_plan *plan, const planc_job_predictions *predicted, cJSON *object) {
   if (plan->n_jobs != 1) pl_json_add(object, "jobs", cli_jobs_json(plan, predicted));
+}
+
+void cli_report_shares(const planc_plan *plan, const planc_mix_share *shares, cJSON *object) {
+  cJSON *array = pl_json_add_array(object, "shares");
+  for (int32_t j = 0; j < plan->n_jobs; j++) {
+    cJSON *share = pl_json_add_object(array, NULL);
+    pl_json_add_real(share, "speed", (double)shares[j].speed_ppm / 1e6);
+    pl_json_add_int(share, "iterations", shares[j].iterations);
+    pl_json_add_int(share, "alone_ns", shares[j].alone_ns);
+    pl_json_add_string(share, "alone_policy", shares[j].alone_policy);
+  }
+  pl_json_add_real(object, "throughput", (double)planc_mix_throughput(shares, plan->n_jobs) / 1e6);
 }
 
 void cli_report_explanation(const char *explanation, cJSON *object) {

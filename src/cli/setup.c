@@ -1,6 +1,7 @@
 /* From command-line options and defaults to a planning problem. */
 #include <math.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli/cli.h"
@@ -199,16 +200,54 @@ static planc_status set_batch(planc_problem *problem) {
                      (long long)problem->batch);
 }
 
-static void set_budget(planc_problem *problem) {
+/* The limit of device 0 in "0=1G,1=512M", as CUDA's MPS has it. False where there is none. */
+static bool find_pinned_limit(const char *text, char *out, size_t size) {
+  while (*text) {
+    size_t length = strcspn(text, ",");
+    const char *equals = memchr(text, '=', length);
+    if (equals && strspn(text, "0") == (size_t)(equals - text) && equals > text) {
+      size_t value = length - (size_t)(equals + 1 - text);
+      if (value >= size) value = size - 1;
+      memcpy(out, equals + 1, value);
+      out[value] = '\0';
+      return true;
+    }
+    text += length + (text[length] == ',');
+  }
+  return false;
+}
+
+/* What whoever lends the GPU allows of its memory: the budget where none is given. *out stays as it is where nothing is
+ * said. */
+static planc_status read_lent_memory(int64_t *out, const char **out_name) {
+  char pinned[PL_SIZE_TEXT];
+  const char *value = getenv("GPU_MEMORY_LIMIT"), *pinned_for = getenv("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT");
+  if (value && *value) {
+    *out_name = "GPU_MEMORY_LIMIT";
+  } else if (pinned_for && find_pinned_limit(pinned_for, pinned, sizeof pinned)) {
+    *out_name = "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT";
+    value = pinned;
+  } else {
+    return NULL;
+  }
+  return planc_context(pl_size_parse(value, out), "environment variable %s", *out_name);
+}
+
+planc_status cli_setup_budget(planc_problem *problem) {
   const planc_device *device = planc_profile_device(problem->profile);
   char text[PL_SIZE_TEXT], memory[PL_SIZE_TEXT];
+  const char *lent = NULL;
   if (problem->budget_bytes < 0) {
     problem->budget_bytes = device->memory_bytes;
-    cli_note("budget %s (device %s)", pl_size_format(problem->budget_bytes, text), device->name);
-  } else if (problem->budget_bytes > device->memory_bytes) {
+    PLANC_TRY(read_lent_memory(&problem->budget_bytes, &lent));
+    cli_note("budget %s (%s%s)", pl_size_format(problem->budget_bytes, text), lent ? "" : "device ",
+             lent ? lent : device->name);
+  }
+  if (problem->budget_bytes > device->memory_bytes) {
     warn_of("the budget of %s is beyond device %s with %s", pl_size_format(problem->budget_bytes, text), device->name,
             pl_size_format(device->memory_bytes, memory));
   }
+  return NULL;
 }
 
 planc_status cli_setup_read(const pl_arguments *arguments, const char *graph_path, cli_setup *out) {
@@ -222,8 +261,7 @@ planc_status cli_setup_read(const pl_arguments *arguments, const char *graph_pat
   problem->profile = out->profile;
   PLANC_TRY(set_batch(problem));
   PLANC_TRY(cli_setup_storage(problem));
-  set_budget(problem);
-  return NULL;
+  return cli_setup_budget(problem);
 }
 
 void cli_setup_free(cli_setup *setup) {

@@ -44,6 +44,23 @@ planc_status pl_labels_copy(pl_arena *arena, const pl_labels *from, pl_labels *o
   return NULL;
 }
 
+planc_status pl_labels_union(pl_arena *arena, const pl_labels *a, const pl_labels *b, pl_labels *out) {
+  pl_labelled *of;
+  int32_t n = 0, i = 0, k = 0;
+  PLANC_TRY(PL_NEW(arena, &of, (int64_t)a->n + b->n));
+  while (i < a->n || k < b->n) {
+    int order = i == a->n ? 1 : k == b->n ? -1 : by_label(&a->of[i], &b->of[k]);
+    const pl_labelled *first = order <= 0 ? &a->of[i] : &b->of[k];
+    of[n] = *first;
+    if (order == 0 && b->of[k].value > first->value) of[n].value = b->of[k].value;
+    i += order <= 0;
+    k += order >= 0;
+    n++;
+  }
+  *out = (pl_labels){n, of};
+  return NULL;
+}
+
 const pl_labelled *pl_labels_find(const pl_labels *labels, const char *label) {
   const pl_labelled wanted = {.label = label};
   if (labels->n == 0) return NULL;

@@ -126,7 +126,9 @@ class Json(unittest.TestCase):
         with linked_folder() as folder:
             run(f"planc plan graphs/lenet-digits.yaml {plan} -o x.plan && planrun exec x.plan --trace run.json",
                 cwd=folder)
-            commands = (f"plan graphs/lenet-digits.yaml {plan} -o x.plan", "check x.plan",
+            commands = (f"plan graphs/lenet-digits.yaml {plan} -o x.plan",
+                        "colocate graphs/lenet-digits.yaml graphs/tiny-transformer.yaml --policy zico -o mix.plan",
+                        "check x.plan",
                         "check x.plan --budget 1", "simulate x.plan --vanilla x.plan --against run.json",
                         "simulate graphs/lenet-digits.yaml --passive --budget 1M",
                         "compare graphs/lenet-digits.yaml --policies none,modnn --max-batch",
@@ -259,6 +261,11 @@ class Tables(unittest.TestCase):
         shown = json.loads(run("planc compare inputs/tiny.yaml --json", cwd=os.path.join(ROOT, "tests/golden")).stdout)
         self.assertEqual(described, ["ideal", "best"] + [row["policy"] for row in shown["rows"]][1:])
 
+    def test_policies_for_several_jobs(self):
+        described = re.findall(r"^\.TP\n\.B (\S+)$", sections(page("planc.1"), "SH")["POLICIES FOR SEVERAL JOBS"], re.M)
+        refused = run("planc colocate a b --policy all").stderr
+        self.assertEqual(described, re.search(r"for several jobs: (.*)", refused)[1].split(", "))
+
     def test_devices(self):
         rows = re.findall(r"^(\S+)\t(\d+) MiB\t(?:(\d+) MiB|0)\t(yes|no)$", sections(page("planc.1"), "SH")["DEVICES"],
                           re.M)
@@ -293,7 +300,8 @@ class Tables(unittest.TestCase):
 class Environment(unittest.TestCase):
     """The variables that each program's sources read are those that its page describes."""
     READERS = {"planc": ("src/**/*.[ch]", "planner/**/*.[ch]"),
-               "planrun": ("src/*/**/*.[ch]", "runtime/**/*.[ch]")}
+               "planrun": (*(f"src/{room}/**/*.[ch]" for room in ("util", "graph", "cost", "plan", "check")),
+                           "runtime/**/*.[ch]")}
 
     def test_every_variable_is_described(self):
         for program, patterns in self.READERS.items():
@@ -349,7 +357,7 @@ class Examples(unittest.TestCase):
             blocks = re.findall(r"(?:^    .*\n)+", file.read(), re.M)
         tour = [block.replace("build/", "") for block in blocks if block.startswith("    build/")]
         shown = [re.sub("^    ", "", block, flags=re.M) for block in blocks if block.startswith("    r50.plan: ")]
-        self.assertEqual((len(tour), len(shown)), (7, 1))
+        self.assertEqual((len(tour), len(shown)), (8, 1))
         has_cuda = os.path.exists(os.path.join(BUILD, "libplanrt-cuda.so"))
         with linked_folder() as folder:
             for block in tour:
@@ -368,6 +376,7 @@ class Examples(unittest.TestCase):
         commands = [" ".join(command.split()) for command in re.findall(r"`((?:planc|planrun) [^`]+)`", text)]
         lenet = "graphs/lenet-digits.yaml"
         files = {"plan": f"{lenet} -o x.plan", "train": f"{lenet} -o x.yaml", "check": "x.plan", "exec": "x.plan",
+                 "colocate": f"{lenet} graphs/tiny-transformer.yaml -o mix.plan",
                  "predict --fit": f"lenet.json --graphs {lenet} -o model.json"}
         self.assertTrue([command for command in commands if "--passive" in command])
         with linked_folder() as folder:

@@ -4,6 +4,7 @@ Help goes to standard output and is a success.
   usage: planc COMMAND [operand ...] [option ...]
   commands:
     plan       make a plan for a graph under a memory budget
+    colocate   make one plan for several jobs on one GPU
     check      check plans and their budgets
     simulate   predict a plan's time and stalls, or those of passive swapping
     compare    plan with several policies and compare

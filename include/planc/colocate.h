@@ -1,0 +1,70 @@
+/* Several jobs that share one GPU: one plan for a mix of them, in which each runs a number of iterations per period and
+ * memory goes from job to job by events only. Policies for mixes are a table of their own, one file and one entry each.
+ */
+#ifndef PLANC_COLOCATE_H
+#define PLANC_COLOCATE_H
+
+#include "planc/policy.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum {
+  PLANC_MIX_MOST_JOBS = 64,
+  PLANC_MIX_MOST_ITERATIONS = 1024, /* of a job in a period */
+  PLANC_MIX_MAX_RATIO = 8           /* where the mix does not say how many may be chosen */
+};
+
+/* Jobs that are to share a GPU. Everything is borrowed. */
+typedef struct planc_mix {
+  int32_t n_jobs;            /* at least 1 */
+  const planc_problem *jobs; /* each as if it were alone; device, budgets and settings are those of the first */
+  const int32_t *iterations; /* by job: in a period; 0 = chosen */
+  int32_t max_ratio;         /* the most iterations that are chosen for a job; 0 = PLANC_MIX_MAX_RATIO */
+} planc_mix;
+
+/* One job of a mix beside what it would do alone. */
+typedef struct planc_mix_share {
+  int32_t iterations;       /* in a period */
+  int64_t alone_ns;         /* an iteration where it has the whole GPU and the whole budget: by policy none where that
+                               fits, else by the fastest that does */
+  const char *alone_policy; /* which that is; static */
+  int64_t speed_ppm; /* what it does in a period, in time alone, over the period (Zico, 7: normalised throughput) */
+} planc_mix_share;
+
+typedef struct planc_mix_policy {
+  const char *name, *summary;
+  /* A schedule of the whole mix, or INFEASIBLE with a message that names who has no room. `shares` are by job, speeds
+   * not known yet. *out is empty; the caller frees it, whatever the outcome. */
+  planc_status (*make)(const planc_mix *mix, const planc_mix_share *shares, const planc_evaluator *evaluator,
+                       planc_candidate *out);
+} planc_mix_policy;
+
+/* All policies for mixes, ended by one without a name. */
+const planc_mix_policy *planc_mix_policies(void);
+const planc_mix_policy *planc_mix_policy_find(const char *name);
+
+/* How fast each job is alone, and how many iterations of it a period has: where the mix leaves that open, such that all
+ * take about as long alone, in the shortest such period within max_ratio. `shares` are by job. USAGE for what is no
+ * mix: jobs of different devices, rates out of range. INFEASIBLE where a job does not even fit alone. */
+planc_status planc_mix_resolve(const planc_mix *mix, planc_mix_share *shares);
+
+/* The whole way from a mix to a plan, as planc_make_plan for one job: *out is held to the budgets and simulated.
+ * `shares` are those of planc_mix_resolve; their speeds are set. */
+planc_status planc_colocate(const planc_mix *mix, const planc_mix_policy *policy, planc_mix_share *shares,
+                            planc_plan **out);
+
+/* The least device budget for which the policy has a plan for the mix, as planc_find_least, the iterations of `shares`
+ * kept; `failed` is an INFEASIBLE status of planc_colocate, borrowed, or NULL. */
+planc_status planc_mix_find_least(const planc_mix *mix, const planc_mix_policy *policy, const planc_mix_share *shares,
+                                  planc_status failed, planc_least *out);
+
+/* Aggregate throughput: the sum of the jobs' speeds. */
+int64_t planc_mix_throughput(const planc_mix_share *shares, int32_t n_jobs);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

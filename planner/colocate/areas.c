@@ -1,0 +1,175 @@
+/* Areas of memory (areas.h). */
+#include "planner/colocate/areas.h"
+
+#include "planner/colocate/regions.h"
+#include "planner/memory/placement.h"
+#include "util/math.h"
+
+typedef struct making {
+  pl_arena *arena;
+  pl_areas *areas;
+  const planc_candidate *candidate; /* of the job */
+  pl_job_areas *job;
+  pl_class *classes;
+  int64_t *residencies, *workspaces;
+} making;
+
+/* --- Classes ------------------------------------------------------------------------------------------------------ */
+
+/* The conditions (i) to (iii) of 6.2. What the user feeds counts as made by a forward op. */
+static pl_class class_of(const planc_trace *trace, int32_t b) {
+  const planc_buffer *buffer = &trace->buffers[b];
+  bool read = false, forward = buffer->flags & PLANC_BUFFER_FED, read_backward = false;
+  int32_t writer = -1;
+  if (buffer->flags & PLANC_BUFFER_PERSISTENT) return PL_CLASS_KEPT;
+  for (int32_t k = buffer->first_access; k < buffer->first_access + buffer->n_accesses; k++) {
+    const planc_access *access = &trace->accesses[trace->by_buffer[k]];
+    bool is_forward = planc_trace_phase(trace, access->instance) == PLANC_PHASE_forward;
+    if (access->read >= 0 && access->instance != writer) read = true;
+    if (access->read >= 0 && !is_forward) read_backward = true;
+    if (access->write >= 0 && writer < 0) {
+      writer = access->instance;
+      forward |= is_forward;
+    }
+  }
+  if (forward) return read_backward ? PL_CLASS_FEATURE : PL_CLASS_TEMPORARY;
+  return read ? PL_CLASS_GRADIENT : PL_CLASS_TEMPORARY;
+}
+
+static planc_status find_classes(making *m) {
+  const planc_schedule *s = m->candidate->schedule;
+  int32_t n = planc_schedule_n_residencies(s);
+  PLANC_TRY(PL_NEW(m->arena, &m->classes, n));
+  for (int32_t r = 0; r < n; r++)
+    m->classes[r] = class_of(m->candidate->trace, planc_schedule_residencies(s)[r].buffer);
+  m->job->classes = m->classes;
+  return NULL;
+}
+
+/* --- What is the job's alone -------------------------------------------------------------------------------------- */
+
+static int64_t bytes_of(const making *m, int32_t residency) {
+  return m->candidate->trace->buffers[planc_schedule_residencies(m->candidate->schedule)[residency].buffer].bytes;
+}
+
+/* A buffer that persists has one place, however often it comes back to it. */
+static planc_status place_kept(making *m) {
+  const planc_schedule *s = m->candidate->schedule;
+  int64_t *of_buffer;
+  PLANC_TRY(PL_NEW(m->arena, &of_buffer, m->candidate->trace->n_buffers));
+  for (int32_t b = 0; b < m->candidate->trace->n_buffers; b++) of_buffer[b] = PLANC_BLANK;
+  for (int32_t r = planc_schedule_n_parked(s); r < planc_schedule_n_residencies(s); r++) {
+    int64_t *at = &of_buffer[planc_schedule_residencies(s)[r].buffer];
+    if (m->classes[r] != PL_CLASS_KEPT) continue;
+    if (*at == PLANC_BLANK) {
+      *at = m->areas->private_bytes;
+      m->areas->private_bytes = pl_align_up(pl_add_saturate(*at, bytes_of(m, r)), PLANC_ALIGNMENT);
+    }
+    m->residencies[r] = *at;
+  }
+  return NULL;
+}
+
+/* Command c stands at position c + 1, as in addresses.c. */
+static void list_temporaries(const making *m, pl_item *items) {
+  const planc_schedule *s = m->candidate->schedule;
+  const planc_command *commands = planc_schedule_commands(s);
+  int32_t n_residencies = planc_schedule_n_residencies(s), n_commands = planc_schedule_n_commands(s);
+  for (int32_t i = 0; i < n_residencies + n_commands; i++) items[i] = (pl_item){.address = PLANC_BLANK};
+  for (int32_t r = 0; r < n_residencies; r++)
+    if (m->classes[r] == PL_CLASS_TEMPORARY) items[r].bytes = bytes_of(m, r);
+  for (int32_t c = 0; c < n_commands; c++) {
+    pl_item *workspace = &items[n_residencies + c];
+    if (commands[c].kind == PLANC_CMD_ACQUIRE)
+      items[commands[c].residency].spans[0] = (pl_lifetime){c + 1, n_commands + 2};
+    if (commands[c].kind == PLANC_CMD_RELEASE) items[commands[c].residency].spans[0].end = c + 1;
+    if (commands[c].kind != PLANC_CMD_EXEC) continue;
+    workspace->bytes = planc_schedule_variant(s, &commands[c]).workspace_bytes;
+    workspace->spans[0] = (pl_lifetime){c + 1, c + 2};
+  }
+}
+
+static planc_status place_temporaries(making *m) {
+  const planc_schedule *s = m->candidate->schedule;
+  int32_t n_residencies = planc_schedule_n_residencies(s), n_commands = planc_schedule_n_commands(s);
+  int64_t base = m->areas->private_bytes, top;
+  pl_item *items;
+  PLANC_TRY(PL_NEW(m->arena, &items, (int64_t)n_residencies + n_commands));
+  list_temporaries(m, items);
+  PLANC_TRY(pl_place(items, n_residencies + n_commands, &top, NULL));
+  for (int32_t r = 0; r < n_residencies; r++)
+    if (m->classes[r] == PL_CLASS_TEMPORARY) m->residencies[r] = base + items[r].address;
+  for (int32_t c = 0; c < n_commands; c++)
+    m->workspaces[c] = items[n_residencies + c].bytes > 0 ? base + items[n_residencies + c].address : PLANC_BLANK;
+  m->areas->private_bytes = pl_align_up(pl_add_saturate(base, top), PLANC_ALIGNMENT);
+  return NULL;
+}
+
+static planc_status place_private(making *m) {
+  int32_t n = planc_schedule_n_residencies(m->candidate->schedule);
+  PLANC_TRY(PL_NEW(m->arena, &m->residencies, n));
+  PLANC_TRY(PL_NEW(m->arena, &m->workspaces, planc_schedule_n_commands(m->candidate->schedule)));
+  for (int32_t r = 0; r < n; r++) m->residencies[r] = PLANC_BLANK;
+  m->job->residencies = m->residencies;
+  m->job->workspaces = m->workspaces;
+  PLANC_TRY(place_kept(m));
+  return place_temporaries(m);
+}
+
+/* --- What it asks of the others ----------------------------------------------------------------------------------- */
+
+static bool in_regions(const making *m, int32_t residency) {
+  return m->classes[residency] == PL_CLASS_FEATURE || m->classes[residency] == PL_CLASS_GRADIENT;
+}
+
+static planc_status follow_command(const making *m, const planc_command *command, pl_regions *regions,
+                                   int64_t *addresses) {
+  int32_t r = command->residency;
+  bool takes = command->kind == PLANC_CMD_ACQUIRE, gives = command->kind == PLANC_CMD_RELEASE;
+  if ((!takes && !gives) || !in_regions(m, r)) return NULL;
+  int32_t owner = pl_owner_of(0, m->classes[r]);
+  return takes ? pl_regions_take(regions, owner, false, bytes_of(m, r), &addresses[r])
+               : pl_regions_give(regions, owner, addresses[r], bytes_of(m, r));
+}
+
+static planc_status follow_pass(making *m, pl_regions *regions) {
+  const planc_schedule *s = m->candidate->schedule;
+  int32_t n_commands = planc_schedule_n_commands(s);
+  int64_t *addresses, before = 0;
+  pl_demand_step *steps;
+  PLANC_TRY(PL_NEW(m->arena, &addresses, planc_schedule_n_residencies(s)));
+  PLANC_TRY(PL_NEW(m->arena, &steps, n_commands));
+  for (int32_t c = 0; c < n_commands; c++) {
+    PLANC_TRY(follow_command(m, &planc_schedule_commands(s)[c], regions, addresses));
+    int64_t held = regions->held[0] + regions->held[1];
+    if (held == before) continue;
+    steps[m->job->n_steps++] = (pl_demand_step){c, held};
+    if (held > m->job->most_bytes) m->job->most_bytes = held;
+    before = held;
+  }
+  m->job->steps = steps;
+  return NULL;
+}
+
+static planc_status find_demand(making *m) {
+  pl_regions regions;
+  planc_status status = pl_regions_init(&regions, pl_n_owners(1), m->areas->region_bytes, PL_REGIONS_UNLIMITED);
+  if (!status) status = follow_pass(m, &regions);
+  pl_regions_free(&regions);
+  return status;
+}
+
+planc_status pl_areas_make(pl_arena *arena, int32_t n_jobs, const planc_candidate *jobs, int64_t region_bytes,
+                           pl_areas *out) {
+  pl_job_areas *of;
+  *out = (pl_areas){.region_bytes = region_bytes};
+  PLANC_TRY(PL_NEW(arena, &of, n_jobs));
+  out->jobs = of;
+  for (int32_t j = 0; j < n_jobs; j++) {
+    making m = {.arena = arena, .areas = out, .candidate = &jobs[j], .job = &of[j]};
+    PLANC_TRY(find_classes(&m));
+    PLANC_TRY(place_private(&m));
+    PLANC_TRY(find_demand(&m));
+  }
+  return NULL;
+}

@@ -1,0 +1,48 @@
+/* Zico's areas of memory (papers/000, 6.2 and 6.3): which of a job's tensors go into regions that all jobs share, and
+ * where everything else is, which is the job's alone.
+ *
+ * Tensors have classes. A feature map is made by a forward op and read by a backward one; a gradient map is read, too,
+ * but not made by a forward op; all else, workspaces among it, is temporary. Parameters and state are kept. Feature and
+ * gradient maps are in regions, each class in its own. What is kept, and an area for each job's temporaries, is the
+ * job's for all time: it begins at address 0, and the regions behind it. The optimizer counts as backward here. */
+#ifndef PLANC_COLOCATE_AREAS_H
+#define PLANC_COLOCATE_AREAS_H
+
+#include "planc/policy.h"
+#include "util/arena.h"
+
+typedef enum pl_class { PL_CLASS_KEPT, PL_CLASS_TEMPORARY, PL_CLASS_FEATURE, PL_CLASS_GRADIENT } pl_class;
+/* The owner of regions that a class of a job is, and how many there are. */
+static inline int32_t pl_owner_of(int32_t job, pl_class class) {
+  return 2 * job + (class == PL_CLASS_GRADIENT);
+}
+static inline int32_t pl_n_owners(int32_t n_jobs) {
+  return 2 * n_jobs;
+}
+
+/* From a command on a pass holds so many bytes in regions. */
+typedef struct pl_demand_step {
+  int32_t command;
+  int64_t bytes;
+} pl_demand_step;
+
+typedef struct pl_job_areas {
+  const pl_class *classes;    /* by residency */
+  const int64_t *residencies; /* by residency: where it is, PLANC_BLANK of what goes into regions */
+  const int64_t *workspaces;  /* by command: of execs */
+  int32_t n_steps;
+  const pl_demand_step *steps; /* of a pass that is alone; the last one holds none */
+  int64_t most_bytes;          /* that it holds */
+} pl_job_areas;
+
+typedef struct pl_areas {
+  int64_t region_bytes; /* 0: every tensor is taken by itself */
+  int64_t private_bytes;
+  const pl_job_areas *jobs;
+} pl_areas;
+
+/* Of candidates for one iteration; everything is allocated in `arena`. */
+planc_status pl_areas_make(pl_arena *arena, int32_t n_jobs, const planc_candidate *jobs, int64_t region_bytes,
+                           pl_areas *out);
+
+#endif

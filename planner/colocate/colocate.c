@@ -1,0 +1,192 @@
+/* From a mix of jobs to a plan: what each job does alone and how often it runs in a period, then a policy of the table,
+ * lowering, budgets, simulation. */
+#include "planc/colocate.h"
+
+#include <string.h>
+
+#include "planc/simulate.h"
+#include "planner/code.h"
+#include "planner/colocate/common.h"
+#include "planner/colocate/mix_policies.h"
+#include "planner/colocate/ratio.h"
+#include "planner/colocate/solo.h"
+#include "planner/evaluate.h"
+#include "planner/least_budget.h"
+#include "planner/make_plan.h"
+#include "util/math.h"
+
+const planc_mix_policy *planc_mix_policies(void) {
+  static const planc_mix_policy policies[] = {
+      {"temporal", "the jobs take turns, each alone on the GPU", pl_mix_temporal},
+      {"zico", "Zico: side by side, iterations shifted until what they hold in regions fits", pl_mix_zico},
+      {0},
+  };
+  return policies;
+}
+
+const planc_mix_policy *planc_mix_policy_find(const char *name) {
+  for (const planc_mix_policy *policy = planc_mix_policies(); policy->name; policy++)
+    if (strcmp(policy->name, name) == 0) return policy;
+  return NULL;
+}
+
+/* --- Each job alone ----------------------------------------------------------------------------------------------- */
+
+static planc_status check_job(const planc_mix *mix, int32_t job) {
+  const planc_device *first = planc_profile_device(mix->jobs[0].profile);
+  const planc_device *own = planc_profile_device(mix->jobs[job].profile);
+  if (strcmp(own->name, first->name) != 0 || own->memory_bytes != first->memory_bytes)
+    return planc_error(PLANC_USAGE, "it is for device %s, and job 0 for %s: jobs that share a GPU have one device",
+                       own->name, first->name);
+  if (mix->jobs[job].gpus > 1) return planc_error(PLANC_USAGE, "it is for several GPUs: a mix shares one");
+  if (mix->iterations[job] >= 0 && mix->iterations[job] <= PLANC_MIX_MOST_ITERATIONS) return NULL;
+  return planc_error(PLANC_USAGE, "%d iterations in a period: from 1 to %d, or 0 for planc to choose",
+                     mix->iterations[job], (int)PLANC_MIX_MOST_ITERATIONS);
+}
+
+static planc_status in_job(const planc_mix *mix, int32_t job, planc_status status) {
+  return planc_context(status, "job %d (%s)", job, mix->jobs[job].graph->name);
+}
+
+static planc_status check(const planc_mix *mix) {
+  if (mix->n_jobs < 1 || mix->n_jobs > PLANC_MIX_MOST_JOBS)
+    return planc_error(PLANC_USAGE, "%d jobs: a mix has from 1 to %d", mix->n_jobs, (int)PLANC_MIX_MOST_JOBS);
+  if (mix->max_ratio < 0 || mix->max_ratio > PLANC_MIX_MOST_ITERATIONS)
+    return planc_error(PLANC_USAGE, "at most %d iterations in a period: from 1 to %d", mix->max_ratio,
+                       (int)PLANC_MIX_MOST_ITERATIONS);
+  for (int32_t j = 0; j < mix->n_jobs; j++) PLANC_TRY(in_job(mix, j, check_job(mix, j)));
+  return NULL;
+}
+
+static bool same_work(const planc_problem *a, const planc_problem *b) {
+  return a->graph == b->graph && a->profile == b->profile && a->batch == b->batch && a->sub_batch == b->sub_batch;
+}
+
+static planc_status time_alone(const planc_problem *problem, planc_mix_share *out) {
+  planc_evaluator evaluator = pl_evaluator_of(problem);
+  pl_solo solo;
+  PLANC_TRY(pl_solo_make(problem, &solo));
+  planc_status status = evaluator.time(&evaluator, &solo.candidate, &out->alone_ns);
+  out->alone_policy = solo.policy;
+  pl_solo_free(&solo);
+  return status;
+}
+
+static planc_status find_alone(const planc_mix *mix, int32_t job, planc_mix_share *shares) {
+  for (int32_t j = 0; j < job; j++) {
+    if (!same_work(&mix->jobs[j], &mix->jobs[job])) continue;
+    shares[job] = shares[j];
+    return NULL;
+  }
+  return in_job(mix, job, time_alone(&mix->jobs[job], &shares[job]));
+}
+
+planc_status planc_mix_resolve(const planc_mix *mix, planc_mix_share *shares) {
+  pl_ratio_job jobs[PLANC_MIX_MOST_JOBS];
+  int32_t iterations[PLANC_MIX_MOST_JOBS];
+  PLANC_TRY(check(mix));
+  for (int32_t j = 0; j < mix->n_jobs; j++) {
+    PLANC_TRY(find_alone(mix, j, shares));
+    jobs[j] = (pl_ratio_job){.alone_ns = shares[j].alone_ns, .iterations = mix->iterations[j]};
+  }
+  pl_choose_ratio(jobs, mix->n_jobs, mix->max_ratio > 0 ? mix->max_ratio : PLANC_MIX_MAX_RATIO, iterations);
+  for (int32_t j = 0; j < mix->n_jobs; j++) shares[j].iterations = iterations[j];
+  return NULL;
+}
+
+/* --- All of them -------------------------------------------------------------------------------------------------- */
+
+typedef struct colocation {
+  const planc_mix *mix;
+  const planc_mix_policy *policy;
+  const planc_mix_share *shares;
+  planc_plan *plan; /* NULL: none fits yet */
+} colocation;
+
+static planc_status make_candidate(const colocation *c, const planc_problem *problem, planc_candidate *out) {
+  planc_problem jobs[PLANC_MIX_MOST_JOBS];
+  planc_mix mix = *c->mix;
+  for (int32_t j = 0; j < mix.n_jobs; j++) {
+    jobs[j] = mix.jobs[j];
+    jobs[j].code_bytes = problem->code_bytes;
+    jobs[j].budget_bytes = problem->budget_bytes;
+    jobs[j].host_budget_bytes = problem->host_budget_bytes;
+    jobs[j].storage_budget_bytes = problem->storage_budget_bytes;
+  }
+  mix.jobs = jobs;
+  planc_evaluator evaluator = pl_evaluator_of(problem);
+  return c->policy->make(&mix, c->shares, &evaluator, out);
+}
+
+static planc_status make(const colocation *c, const planc_problem *problem, planc_plan **out) {
+  planc_candidate candidate = {0};
+  *out = NULL;
+  planc_status status = make_candidate(c, problem, &candidate);
+  if (!status) status = planc_lower(problem, c->policy->name, &candidate, out);
+  if (!status && candidate.explanation) status = pl_explain_plan(*out, candidate.explanation);
+  planc_candidate_free(&candidate);
+  return status;
+}
+
+static planc_status make_better(void *user, const planc_problem *problem, int64_t *out_code) {
+  colocation *c = user;
+  planc_plan *plan;
+  PLANC_TRY(make(c, problem, &plan));
+  *out_code = pl_code_of_plan(problem->profile, plan);
+  planc_status status = pl_hold_to_budgets(problem, plan);
+  if (!status) status = planc_simulate_predictions(plan);
+  if (status || (c->plan && !planc_predictions_better(&plan->predicted, &c->plan->predicted))) {
+    planc_plan_free(plan);
+    return status;
+  }
+  planc_plan_free(c->plan);
+  c->plan = plan;
+  return NULL;
+}
+
+static void set_speeds(const planc_plan *plan, planc_mix_share *shares) {
+  int64_t period = plan->predicted.iteration_ns;
+  for (int32_t j = 0; j < plan->n_jobs; j++)
+    shares[j].speed_ppm =
+        period > 0 ? pl_muldiv_floor(pl_muldiv_floor(shares[j].alone_ns, shares[j].iterations, 1), 1000000, period) : 0;
+}
+
+static planc_status make_plan(const void *user, const planc_problem *problem, planc_plan **out) {
+  colocation c = *(const colocation *)user;
+  planc_status status = pl_with_code(problem, make_better, &c);
+  *out = c.plan;
+  if (!status) return NULL;
+  planc_plan_free(c.plan);
+  *out = NULL;
+  return status;
+}
+
+planc_status planc_colocate(const planc_mix *mix, const planc_mix_policy *policy, planc_mix_share *shares,
+                            planc_plan **out) {
+  colocation c = {.mix = mix, .policy = policy, .shares = shares};
+  pl_common common;
+  *out = NULL;
+  planc_status status = pl_common_make(mix, &common);
+  if (!status) status = make_plan(&c, &common.problem, out);
+  if (!status) set_speeds(*out, shares);
+  pl_common_free(&common);
+  return status;
+}
+
+planc_status planc_mix_find_least(const planc_mix *mix, const planc_mix_policy *policy, const planc_mix_share *shares,
+                                  planc_status failed, planc_least *out) {
+  colocation c = {.mix = mix, .policy = policy, .shares = shares};
+  pl_least_of of = {.make = make_plan, .user = &c, .name = policy->name};
+  pl_common common;
+  *out = (planc_least){0};
+  planc_status status = pl_common_make(mix, &common);
+  if (!status) status = pl_find_least(&common.problem, &of, PLANC_MEMORY_DEVICE, failed, out);
+  pl_common_free(&common);
+  return status;
+}
+
+int64_t planc_mix_throughput(const planc_mix_share *shares, int32_t n_jobs) {
+  int64_t sum = 0;
+  for (int32_t j = 0; j < n_jobs; j++) sum = pl_add_saturate(sum, shares[j].speed_ppm);
+  return sum;
+}

@@ -1,0 +1,199 @@
+/* Merging (merge.h). A job's commands are stated again, for each iteration, over the buffers and instances that the
+ * trace of all jobs has in place of its own. */
+#include "planner/colocate/merge.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "util/arena.h"
+#include "util/math.h"
+
+/* An iteration of a job in the trace of all. What a period has one of, the iterations of a job have in common. */
+typedef struct part {
+  const planc_candidate *of;
+  int32_t first_instance;
+  int32_t *buffers;         /* by the job's own: that of all */
+  int32_t *versions;        /* by the job's own buffer: how many versions earlier iterations made of it */
+  int32_t *residencies;     /* by the job's own */
+  const int64_t *addresses; /* by the job's own residency, and by its command, of workspaces; NULL = blank */
+  const int64_t *workspaces;
+  bool begun;
+} part;
+
+typedef struct merging {
+  const pl_merge *merge;
+  pl_arena arena;
+  int32_t *first_part; /* by job */
+  part *parts;
+  planc_candidate *out;
+} merging;
+
+/* --- Trace and costs ---------------------------------------------------------------------------------------------- */
+
+static planc_status make_trace(merging *m) {
+  planc_job *jobs;
+  PLANC_TRY(PL_NEW(&m->arena, &jobs, m->merge->n_jobs));
+  for (int32_t j = 0; j < m->merge->n_jobs; j++) {
+    jobs[j] = m->merge->jobs[j].trace->jobs[0];
+    jobs[j].iterations = m->merge->iterations[j];
+  }
+  return planc_expand(jobs, m->merge->n_jobs, &m->out->trace);
+}
+
+static planc_status make_costs(merging *m) {
+  m->out->costs = calloc((size_t)m->merge->n_jobs, sizeof *m->out->costs);
+  if (!m->out->costs) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
+  for (int32_t j = 0; j < m->merge->n_jobs; j++) {
+    const planc_costs *own = m->merge->jobs[j].costs[0];
+    planc_costs *costs;
+    PLANC_TRY(planc_costs_make(own->profile, own->graph, own->n_batches, own->batches, &costs));
+    m->out->costs[j] = costs;
+  }
+  return NULL;
+}
+
+/* --- Parts -------------------------------------------------------------------------------------------------------- */
+
+/* What an iteration does with a buffer is what the job's own does, at a later version. Every buffer is accessed. */
+static void follow_accesses(const merging *m, part *p) {
+  const planc_trace *own = p->of->trace, *all = m->out->trace;
+  for (int32_t i = 0; i < own->n_instances; i++) {
+    const planc_access *from = &own->accesses[own->instances[i].first_access];
+    const planc_access *to = &all->accesses[all->instances[p->first_instance + i].first_access];
+    assert(own->instances[i].n_accesses == all->instances[p->first_instance + i].n_accesses);
+    for (int32_t k = 0; k < own->instances[i].n_accesses; k++) {
+      p->buffers[from[k].buffer] = to[k].buffer;
+      p->versions[from[k].buffer] = from[k].read >= 0 ? to[k].read - from[k].read : to[k].write - from[k].write;
+    }
+  }
+}
+
+static planc_status make_part(merging *m, int32_t job, int32_t first_instance, part *p) {
+  const planc_candidate *of = &m->merge->jobs[job];
+  *p = (part){.of = of, .first_instance = first_instance};
+  PLANC_TRY(PL_NEW(&m->arena, &p->buffers, of->trace->n_buffers));
+  PLANC_TRY(PL_NEW(&m->arena, &p->versions, of->trace->n_buffers));
+  PLANC_TRY(PL_NEW(&m->arena, &p->residencies, planc_schedule_n_residencies(of->schedule)));
+  for (int32_t r = 0; r < planc_schedule_n_residencies(of->schedule); r++) p->residencies[r] = -1;
+  follow_accesses(m, p);
+  return NULL;
+}
+
+static planc_status make_parts(merging *m) {
+  int64_t n_parts = 0;
+  int32_t instance = 0;
+  PLANC_TRY(PL_NEW(&m->arena, &m->first_part, m->merge->n_jobs));
+  for (int32_t j = 0; j < m->merge->n_jobs; j++) n_parts += m->merge->iterations[j];
+  PLANC_TRY(PL_NEW(&m->arena, &m->parts, n_parts));
+  int32_t next = 0;
+  for (int32_t j = 0; j < m->merge->n_jobs; j++) {
+    m->first_part[j] = next;
+    for (int32_t k = 0; k < m->merge->iterations[j]; k++) {
+      PLANC_TRY(make_part(m, j, instance, &m->parts[next]));
+      if (m->merge->residencies) m->parts[next].addresses = m->merge->residencies[next];
+      if (m->merge->workspaces) m->parts[next].workspaces = m->merge->workspaces[j];
+      next++;
+      instance += m->merge->jobs[j].trace->n_instances;
+    }
+  }
+  assert(instance == m->out->trace->n_instances);
+  return NULL;
+}
+
+/* --- Commands ----------------------------------------------------------------------------------------------------- */
+
+static int64_t address_of(const part *p, int32_t residency) {
+  return p->addresses ? p->addresses[residency] : PLANC_BLANK;
+}
+
+/* Boundaries of all jobs: what is parked stands first. */
+static planc_status state_boundary(merging *m, bool parked) {
+  for (int32_t j = 0; j < m->merge->n_jobs; j++) {
+    part *p = &m->parts[m->first_part[j]];
+    const planc_schedule *own = p->of->schedule;
+    int32_t n_parked = planc_schedule_n_parked(own);
+    int32_t first = parked ? 0 : n_parked, end = parked ? n_parked : planc_schedule_n_boundary(own);
+    for (int32_t r = first; r < end; r++) {
+      int32_t buffer = p->buffers[planc_schedule_residencies(own)[r].buffer];
+      if (parked) PLANC_TRY(planc_schedule_park(m->out->schedule, buffer, &p->residencies[r]));
+      if (!parked) PLANC_TRY(planc_schedule_boundary(m->out->schedule, buffer, address_of(p, r), &p->residencies[r]));
+    }
+  }
+  return NULL;
+}
+
+/* A later iteration finds what persists where the one before has left it. */
+static void begin(const merging *m, part *p) {
+  const planc_schedule *own = p->of->schedule;
+  for (int32_t r = planc_schedule_n_parked(own); r < planc_schedule_n_boundary(own); r++) {
+    int32_t buffer = p->buffers[planc_schedule_residencies(own)[r].buffer];
+    p->residencies[r] = planc_schedule_open(m->out->schedule, buffer);
+  }
+  p->begun = true;
+}
+
+static planc_status state_acquire(const merging *m, part *p, const planc_command *command) {
+  int32_t buffer = p->buffers[planc_schedule_residencies(p->of->schedule)[command->residency].buffer];
+  return planc_schedule_acquire(m->out->schedule, buffer, address_of(p, command->residency),
+                                &p->residencies[command->residency]);
+}
+
+static planc_status state_prefetch(const merging *m, const part *p, const planc_command *command) {
+  int32_t buffer = planc_schedule_residencies(p->of->schedule)[command->residency].buffer;
+  return planc_schedule_prefetch(m->out->schedule, p->residencies[command->residency],
+                                 p->versions[buffer] + command->version);
+}
+
+static planc_status state_command(const merging *m, part *p, int32_t c) {
+  const planc_command *command = &planc_schedule_commands(p->of->schedule)[c];
+  planc_schedule *all = m->out->schedule;
+  switch (command->kind) {
+    case PLANC_CMD_EXEC:
+      return planc_schedule_exec(all, p->first_instance + command->instance, command->variant,
+                                 p->workspaces ? p->workspaces[c] : PLANC_BLANK, command->recompute);
+    case PLANC_CMD_ACQUIRE:
+      return state_acquire(m, p, command);
+    case PLANC_CMD_RELEASE:
+      return planc_schedule_release(all, p->residencies[command->residency]);
+    case PLANC_CMD_OFFLOAD:
+      if (command->sends) return NULL; /* the exec has stated it */
+      return command->user ? planc_schedule_deliver(all, p->residencies[command->residency])
+                           : planc_schedule_offload(all, p->residencies[command->residency]);
+    case PLANC_CMD_PREFETCH:
+      return state_prefetch(m, p, command);
+    case PLANC_CMD_AWAIT:
+      return planc_schedule_await(all, command->stream % PLANC_N_STREAMS, p->residencies[command->residency]);
+    default:
+      assert(command->kind == PLANC_CMD_MOVE);
+      return planc_schedule_move(all, p->residencies[command->residency], p->residencies[command->source]);
+  }
+}
+
+static planc_status take_turn(const merging *m, const pl_turn *turn) {
+  part *p = &m->parts[m->first_part[turn->job] + turn->iteration];
+  if (turn->iteration > 0 && !p->begun) begin(m, p);
+  if (turn->leader >= 0) PLANC_TRY(planc_schedule_follow(m->out->schedule, turn->job, turn->leader));
+  for (int32_t c = turn->first; c < turn->end; c++) PLANC_TRY(state_command(m, p, c));
+  return NULL;
+}
+
+/* --- All ---------------------------------------------------------------------------------------------------------- */
+
+static planc_status merge_all(merging *m) {
+  PLANC_TRY(make_trace(m));
+  PLANC_TRY(make_costs(m));
+  PLANC_TRY(make_parts(m));
+  PLANC_TRY(planc_candidate_schedule(m->out));
+  PLANC_TRY(state_boundary(m, true));
+  PLANC_TRY(state_boundary(m, false));
+  for (int64_t t = 0; t < m->merge->n_turns; t++) PLANC_TRY(take_turn(m, &m->merge->turns[t]));
+  PLANC_TRY(planc_schedule_finish(m->out->schedule));
+  return planc_order_of_schedule(m->out->schedule, &m->out->order);
+}
+
+planc_status pl_merge_candidates(const pl_merge *merge, planc_candidate *out) {
+  merging m = {.merge = merge, .out = out};
+  planc_status status = merge_all(&m);
+  pl_arena_free(&m.arena);
+  return planc_context(status, "merging jobs");
+}

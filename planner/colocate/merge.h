@@ -1,0 +1,30 @@
+/* Candidates of single jobs become one of them all: the jobs' commands, each job's in its own order, in the turns that
+ * a policy states. */
+#ifndef PLANC_COLOCATE_MERGE_H
+#define PLANC_COLOCATE_MERGE_H
+
+#include "planc/policy.h"
+
+/* A stretch of a job's iteration: commands first, ..., end - 1 of its candidate's schedule. */
+typedef struct pl_turn {
+  int32_t job, iteration;
+  int32_t first, end;
+  int32_t leader; /* the job whose ops so far have to end first, -1 = none */
+} pl_turn;
+
+typedef struct pl_merge {
+  int32_t n_jobs;
+  const planc_candidate *jobs; /* by job: of one iteration */
+  const int32_t *iterations;   /* by job: in a period */
+  int64_t n_turns;
+  const pl_turn *turns; /* each job's commands of each iteration once, in their order */
+  /* Addresses, or NULL: they stay blank. By job and iteration, behind each other, by residency of the job's candidate;
+   * and by job, by command, of workspaces. */
+  int64_t *const *residencies;
+  const int64_t *const *workspaces;
+} pl_merge;
+
+/* Trace, order, costs and schedule of all jobs. */
+planc_status pl_merge_candidates(const pl_merge *merge, planc_candidate *out);
+
+#endif

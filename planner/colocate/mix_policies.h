@@ -1,0 +1,12 @@
+/* The entry points of the policies for mixes, one file each (see the table in colocate.c). */
+#ifndef PLANC_COLOCATE_MIX_POLICIES_H
+#define PLANC_COLOCATE_MIX_POLICIES_H
+
+#include "planc/colocate.h"
+
+planc_status pl_mix_temporal(const planc_mix *mix, const planc_mix_share *shares, const planc_evaluator *evaluator,
+                             planc_candidate *out);
+planc_status pl_mix_zico(const planc_mix *mix, const planc_mix_share *shares, const planc_evaluator *evaluator,
+                         planc_candidate *out);
+
+#endif

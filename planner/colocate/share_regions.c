@@ -1,0 +1,150 @@
+/* Regions over time (share_regions.h). */
+#include "planner/colocate/share_regions.h"
+
+#include <string.h>
+
+#include "planner/colocate/regions.h"
+
+/* Periods that are followed at most until two in a row have the same addresses. What is not the same then is still
+ * right: an address that is not free in time is waited for. */
+enum { MOST_PERIODS = 8 };
+
+/* --- All jobs' commands in order ---------------------------------------------------------------------------------- */
+
+/* Where a job is: its next command. */
+typedef struct cursor {
+  int32_t iteration, command;
+  int64_t period;
+} cursor;
+
+static const planc_command *command_at(const pl_timing *t, int32_t job, const cursor *c) {
+  return &planc_schedule_commands(t->jobs[job].schedule)[c->command];
+}
+
+static int64_t time_at(const pl_timing *t, int32_t job, const cursor *c) {
+  const pl_pass *pass = &t->passes[t->first[job] + c->iteration];
+  return c->period * t->period_ns + pass->start_ns + pass->at_ns[c->command];
+}
+
+static void advance(const pl_timing *t, int32_t job, cursor *c) {
+  if (++c->command < planc_schedule_n_commands(t->jobs[job].schedule)) return;
+  c->command = 0;
+  if (++c->iteration < t->iterations[job]) return;
+  c->iteration = 0;
+  c->period++;
+}
+
+/* The job whose next command comes first, before period `end`; -1 when there is none. */
+static int32_t find_next(const pl_timing *t, const cursor *cursors, int64_t end) {
+  int32_t best = -1;
+  int64_t earliest = 0;
+  bool gives = false;
+  for (int32_t j = 0; j < t->n_jobs; j++) {
+    if (cursors[j].period >= end) continue;
+    int64_t at = time_at(t, j, &cursors[j]);
+    bool releases = command_at(t, j, &cursors[j])->kind == PLANC_CMD_RELEASE;
+    if (best >= 0 && (at > earliest || (at == earliest && (gives || !releases)))) continue;
+    best = j;
+    earliest = at;
+    gives = releases;
+  }
+  return best;
+}
+
+planc_status pl_turns_by_time(pl_arena *arena, const pl_timing *timing, const pl_turn **out, int64_t *out_n) {
+  cursor *cursors;
+  pl_turn *turns;
+  int64_t n = 0;
+  for (int32_t j = 0; j < timing->n_jobs; j++)
+    n += (int64_t)timing->iterations[j] * planc_schedule_n_commands(timing->jobs[j].schedule);
+  PLANC_TRY(PL_NEW(arena, &cursors, timing->n_jobs));
+  PLANC_TRY(PL_NEW(arena, &turns, n));
+  *out = turns;
+  *out_n = n;
+  for (int64_t k = 0; k < n; k++) {
+    int32_t j = find_next(timing, cursors, 1);
+    turns[k] = (pl_turn){j, cursors[j].iteration, cursors[j].command, cursors[j].command + 1, -1};
+    advance(timing, j, &cursors[j]);
+  }
+  return NULL;
+}
+
+/* --- Regions ------------------------------------------------------------------------------------------------------ */
+
+typedef struct sharing {
+  const pl_timing *timing;
+  const pl_areas *areas;
+  pl_regions regions;
+  int64_t **addresses; /* by pass, by residency: as it was there last */
+  cursor *cursors;
+  int64_t n_same; /* how many in a row were taken where they were in the period before */
+  bool fits;
+} sharing;
+
+/* What is private has its places. */
+static planc_status start(pl_arena *arena, sharing *s) {
+  const pl_timing *t = s->timing;
+  PLANC_TRY(PL_NEW(arena, &s->cursors, t->n_jobs));
+  PLANC_TRY(PL_NEW(arena, &s->addresses, t->n_passes));
+  for (int32_t j = 0; j < t->n_jobs; j++) {
+    int32_t n = planc_schedule_n_residencies(t->jobs[j].schedule);
+    for (int32_t p = t->first[j]; p < t->first[j] + t->iterations[j]; p++) {
+      PLANC_TRY(PL_NEW(arena, &s->addresses[p], n));
+      memcpy(s->addresses[p], s->areas->jobs[j].residencies, (size_t)n * sizeof(int64_t));
+    }
+  }
+  return NULL;
+}
+
+static planc_status take(sharing *s, int32_t job, pl_class class, int64_t bytes, int64_t *address) {
+  int64_t before = *address;
+  PLANC_TRY(pl_regions_take(&s->regions, pl_owner_of(job, class), job % 2 == 1, bytes, address));
+  s->fits = *address >= 0;
+  *address += s->areas->private_bytes;
+  s->n_same = *address == before ? s->n_same + 1 : 0;
+  return NULL;
+}
+
+/* Takes or gives what a command opens or closes. */
+static planc_status follow_command(sharing *s, int32_t job) {
+  const pl_timing *t = s->timing;
+  const planc_candidate *of = &t->jobs[job];
+  const planc_command *command = command_at(t, job, &s->cursors[job]);
+  if (command->kind != PLANC_CMD_ACQUIRE && command->kind != PLANC_CMD_RELEASE) return NULL;
+  pl_class class = s->areas->jobs[job].classes[command->residency];
+  if (class != PL_CLASS_FEATURE && class != PL_CLASS_GRADIENT) return NULL;
+  int64_t bytes = of->trace->buffers[planc_schedule_residencies(of->schedule)[command->residency].buffer].bytes;
+  int64_t *address = &s->addresses[t->first[job] + s->cursors[job].iteration][command->residency];
+  if (command->kind == PLANC_CMD_ACQUIRE) return take(s, job, class, bytes, address);
+  return pl_regions_give(&s->regions, pl_owner_of(job, class), *address - s->areas->private_bytes, bytes);
+}
+
+static int64_t count_commands(const pl_timing *t) {
+  int64_t n = 0;
+  for (int32_t j = 0; j < t->n_jobs; j++)
+    n += (int64_t)t->iterations[j] * planc_schedule_n_commands(t->jobs[j].schedule);
+  return n;
+}
+
+/* In the order of time, until nothing changes any more: as many as a period has are more than it takes. */
+static planc_status follow(sharing *s) {
+  int64_t n = count_commands(s->timing);
+  int32_t j;
+  while (s->fits && s->n_same < n && (j = find_next(s->timing, s->cursors, MOST_PERIODS)) >= 0) {
+    PLANC_TRY(follow_command(s, j));
+    advance(s->timing, j, &s->cursors[j]);
+  }
+  return NULL;
+}
+
+planc_status pl_share_regions(pl_arena *arena, const pl_timing *timing, const pl_areas *areas, int64_t capacity_bytes,
+                              int64_t ***out, bool *out_fits) {
+  sharing s = {.timing = timing, .areas = areas, .fits = true};
+  planc_status status = start(arena, &s);
+  if (!status) status = pl_regions_init(&s.regions, pl_n_owners(timing->n_jobs), areas->region_bytes, capacity_bytes);
+  if (!status) status = follow(&s);
+  pl_regions_free(&s.regions);
+  *out = s.addresses;
+  *out_fits = !status && s.fits;
+  return status;
+}

@@ -1,0 +1,48 @@
+/* Jobs alone (solo.h). */
+#include "planner/colocate/solo.h"
+
+#include "planc/analysis.h"
+#include "planner/evaluate.h"
+
+static planc_status make_by(const planc_problem *problem, const planc_policy *policy, pl_solo *out) {
+  planc_evaluator evaluator = pl_evaluator_of(problem);
+  planc_status status = policy->make(&evaluator, &out->candidate);
+  if (!status) status = evaluator.hold(&evaluator, &out->candidate);
+  if (status) pl_solo_free(out);
+  out->policy = policy->name;
+  return status;
+}
+
+/* The policy that the fastest plan is made by. */
+static planc_status find_fastest(const planc_problem *problem, const planc_policy **out) {
+  planc_plan *plan;
+  PLANC_TRY(planc_make_plan(problem, planc_policy_find("best"), &plan));
+  *out = planc_policy_find(plan->policy);
+  planc_plan_free(plan);
+  return NULL;
+}
+
+planc_status pl_solo_make(const planc_problem *problem, pl_solo *out) {
+  const planc_policy *policy = planc_policy_find("none");
+  *out = (pl_solo){0};
+  planc_status status = make_by(problem, policy, out);
+  if (planc_status_code(status) != PLANC_INFEASIBLE) return status;
+  planc_status_free(status);
+  PLANC_TRY(find_fastest(problem, &policy));
+  return make_by(problem, policy, out);
+}
+
+void pl_solo_free(pl_solo *solo) {
+  planc_candidate_free(&solo->candidate);
+}
+
+planc_status pl_solo_kept(const planc_problem *problem, int64_t *out_bytes) {
+  planc_candidate candidate = {0};
+  planc_memory_needs needs = {0};
+  planc_status status =
+      planc_candidate_rounds(problem, problem->sub_batch ? problem->sub_batch : problem->batch, &candidate);
+  if (!status) status = planc_memory_needs_of(candidate.order, &needs);
+  planc_candidate_free(&candidate);
+  *out_bytes = needs.persistent_bytes;
+  return status;
+}

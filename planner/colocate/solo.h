@@ -1,0 +1,20 @@
+/* What a job of a mix does where it is alone: its candidate for one iteration, which the mix repeats and weaves with
+ * those of the others. */
+#ifndef PLANC_COLOCATE_SOLO_H
+#define PLANC_COLOCATE_SOLO_H
+
+#include "planc/colocate.h"
+
+typedef struct pl_solo {
+  planc_candidate candidate; /* of one iteration; its own */
+  const char *policy;        /* static */
+} pl_solo;
+
+/* By policy none where that fits the problem's budgets, else by the fastest that does. INFEASIBLE where none does. */
+planc_status pl_solo_make(const planc_problem *problem, pl_solo *out);
+void pl_solo_free(pl_solo *solo);
+
+/* What of the job stays on the device while others have their turn: its parameters and the optimizer's state. */
+planc_status pl_solo_kept(const planc_problem *problem, int64_t *out_bytes);
+
+#endif

@@ -1,0 +1,39 @@
+/* When the jobs of a mix do what in a steady period: an iteration of a job is a pass, and its commands happen as they
+ * are stated, one after the other. */
+#ifndef PLANC_COLOCATE_TIMING_H
+#define PLANC_COLOCATE_TIMING_H
+
+#include "planc/policy.h"
+#include "util/arena.h"
+
+typedef struct pl_pass {
+  int64_t start_ns; /* in the period */
+  int64_t *at_ns;   /* by command of the job's candidate: from the start, ascending; what takes memory when the op that
+                       needs it starts, what gives it back when the op before it ends */
+  int64_t ns;       /* until its last op ends */
+} pl_pass;
+
+typedef struct pl_timing {
+  int32_t n_jobs;
+  const planc_candidate *jobs; /* by job: of one iteration */
+  const int32_t *iterations;   /* by job */
+  int32_t *first;              /* by job: its first pass; passes of a job stand behind each other */
+  int32_t n_passes;
+  pl_pass *passes;
+  int64_t period_ns;
+} pl_timing;
+
+/* All starts and times are 0. `jobs` and `iterations` are borrowed. */
+planc_status pl_timing_new(pl_arena *arena, int32_t n_jobs, const planc_candidate *jobs, const int32_t *iterations,
+                           pl_timing *out);
+/* Every pass takes what its job takes alone; starts stay 0. evaluators[j] judges candidates of job j alone. INFEASIBLE
+ * where a candidate does not fit its evaluator's budget. */
+planc_status pl_timing_alone(const planc_evaluator *evaluators, pl_timing *timing);
+/* As in the steady period of a candidate of all jobs, merged from these. INFEASIBLE as above. */
+planc_status pl_timing_together(const planc_evaluator *evaluator, const planc_candidate *all, pl_timing *timing);
+
+/* The most by which a pass takes longer or shorter than in `before`, in parts per million of that. */
+int64_t pl_timing_change(const pl_timing *timing, const pl_timing *before);
+planc_status pl_timing_copy(pl_arena *arena, const pl_timing *timing, pl_timing *out);
+
+#endif

@@ -1,0 +1,185 @@
+/* Mixes from the command line (mix_setup.h). */
+#include "cli/mix_setup.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* --- Operands ----------------------------------------------------------------------------------------------------- */
+
+/* Cuts the last field off, behind a colon that is not the first character. NULL where there is none. */
+static char *last_field(char *text) {
+  char *colon = strrchr(text, ':');
+  return colon && colon != text && !strchr(colon, '/') ? colon + 1 : NULL;
+}
+
+static bool is_number(const char *text) {
+  return *text && text[strspn(text, "0123456789")] == '\0';
+}
+
+static planc_status read_number(const char *operand, const char *what, const char *text, int64_t most, int64_t *out) {
+  char *end;
+  errno = 0;
+  long long value = strtoll(text, &end, 10);
+  *out = value;
+  if (errno == 0 && *end == '\0' && value >= 1 && value <= most) return NULL;
+  return planc_error(PLANC_USAGE, "%s: %s %s: not an integer from 1 to %lld", operand, what, text, (long long)most);
+}
+
+/* Numbers from the right: iterations, batch; or a batch alone. */
+static planc_status read_numbers(const char *operand, cli_mix_operand *out) {
+  int64_t iterations = 0;
+  char *last = last_field(out->path), *before;
+  if (!last || !is_number(last)) return NULL;
+  last[-1] = '\0';
+  before = last_field(out->path);
+  if (!before || !is_number(before)) return read_number(operand, "batch", last, INT32_MAX, &out->batch);
+  before[-1] = '\0';
+  PLANC_TRY(read_number(operand, "batch", before, INT32_MAX, &out->batch));
+  PLANC_TRY(read_number(operand, "iterations", last, PLANC_MIX_MOST_ITERATIONS, &iterations));
+  out->iterations = (int32_t)iterations;
+  return NULL;
+}
+
+planc_status cli_mix_operand_parse(const char *text, cli_mix_operand *out) {
+  *out = (cli_mix_operand){.path = strdup(text)};
+  if (!out->path) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
+  char *last = last_field(out->path);
+  if (last && strcmp(last, "inference") == 0) {
+    out->inference = true;
+    last[-1] = '\0';
+  }
+  return read_numbers(text, out);
+}
+
+/* --- Jobs --------------------------------------------------------------------------------------------------------- */
+
+static const char *profile_of(const pl_arguments *arguments, int32_t job) {
+  bool several = pl_option_repeated(arguments, "profile", 1) != NULL;
+  return pl_option_repeated(arguments, "profile", several ? job : 0);
+}
+
+/* An earlier job with the same graph and profile, or -1. */
+static int32_t find_same(const pl_arguments *arguments, const cli_mix *mix, int32_t job) {
+  const cli_mix_operand *own = &mix->operands[job];
+  for (int32_t j = 0; j < job; j++) {
+    const char *a = profile_of(arguments, j), *b = profile_of(arguments, job);
+    bool same_profile = !a || strcmp(a, b) == 0;
+    if (same_profile && strcmp(mix->operands[j].path, own->path) == 0 && mix->operands[j].inference == own->inference)
+      return j;
+  }
+  return -1;
+}
+
+/* Graph and profile of a job, its own or those of an earlier one. An inference job takes no optimizer. */
+static planc_status read_inputs(const pl_arguments *arguments, cli_mix *mix, int32_t job) {
+  const cli_mix_operand *operand = &mix->operands[job];
+  planc_problem *problem = &mix->jobs[job];
+  int32_t same = find_same(arguments, mix, job);
+  if (same >= 0) {
+    problem->graph = mix->jobs[same].graph;
+    problem->profile = mix->jobs[same].profile;
+    return NULL;
+  }
+  const char *optimizer = operand->inference ? NULL : pl_option_value(arguments, "optimizer");
+  PLANC_TRY(cli_setup_graph(operand->path, optimizer, operand->inference, &mix->graphs[job]));
+  problem->graph = mix->graphs[job];
+  const char *measured = profile_of(arguments, job);
+  PLANC_TRY(measured ? cli_setup_measured(measured, problem->graph, &mix->profiles[job])
+                     : cli_setup_device_for(arguments, problem->graph, &mix->profiles[job]));
+  problem->profile = mix->profiles[job];
+  return NULL;
+}
+
+static planc_status read_job(const pl_arguments *arguments, const planc_problem *options, cli_mix *mix, int32_t job) {
+  mix->jobs[job] = *options;
+  PLANC_TRY(read_inputs(arguments, mix, job));
+  mix->iterations[job] = mix->operands[job].iterations;
+  int64_t batch = mix->operands[job].batch;
+  mix->jobs[job].batch = batch > 0 ? batch : cli_default_batch(mix->jobs[job].graph);
+  return NULL;
+}
+
+static planc_status check_profiles(const pl_arguments *arguments) {
+  int32_t n = 0;
+  while (pl_option_repeated(arguments, "profile", n)) n++;
+  if (n > 0 && pl_option_given(arguments, "device"))
+    return planc_error(PLANC_USAGE, "--profile and --device exclude each other");
+  if (n <= 1 || n == arguments->n_operands) return NULL;
+  return planc_error(PLANC_USAGE, "%d profiles for %d jobs: one of all, or one of each", n, arguments->n_operands);
+}
+
+/* What all jobs have in common. */
+static planc_status read_options(const pl_arguments *arguments, planc_problem *out, int32_t *out_ratio) {
+  int64_t ratio;
+  *out = (planc_problem){.gpus = 1};
+  PLANC_TRY(check_profiles(arguments));
+  PLANC_TRY(pl_option_size(arguments, "budget", -1, &out->budget_bytes));
+  PLANC_TRY(pl_option_size(arguments, "host-budget", -1, &out->host_budget_bytes));
+  PLANC_TRY(pl_option_int(arguments, "max-ratio", 1, PLANC_MIX_MOST_ITERATIONS, PLANC_MIX_MAX_RATIO, &ratio));
+  out->settings.no_swap = pl_option_given(arguments, "no-swap");
+  out->settings.no_recompute = pl_option_given(arguments, "no-recompute");
+  *out_ratio = (int32_t)ratio;
+  return NULL;
+}
+
+static planc_status allocate(cli_mix *out, int32_t n) {
+  size_t count = (size_t)n;
+  out->operands = calloc(count, sizeof *out->operands);
+  out->graphs = calloc(count, sizeof(planc_graph *));
+  out->profiles = calloc(count, sizeof(planc_profile *));
+  out->jobs = calloc(count, sizeof *out->jobs);
+  out->iterations = calloc(count, sizeof *out->iterations);
+  if (!out->operands || !out->graphs || !out->profiles || !out->jobs || !out->iterations)
+    return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
+  out->n = n;
+  return NULL;
+}
+
+static planc_status read_operands(const pl_arguments *arguments, cli_mix *out) {
+  if (arguments->n_operands > PLANC_MIX_MOST_JOBS)
+    return planc_error(PLANC_USAGE, "%d jobs: a mix has at most %d", arguments->n_operands, (int)PLANC_MIX_MOST_JOBS);
+  PLANC_TRY(allocate(out, arguments->n_operands));
+  for (int32_t j = 0; j < out->n; j++) PLANC_TRY(cli_mix_operand_parse(arguments->operands[j], &out->operands[j]));
+  return NULL;
+}
+
+planc_status cli_mix_read(const pl_arguments *arguments, cli_mix *out) {
+  planc_problem options;
+  int32_t ratio;
+  *out = (cli_mix){0};
+  PLANC_TRY(read_options(arguments, &options, &ratio));
+  PLANC_TRY(read_operands(arguments, out));
+  for (int32_t j = 0; j < out->n; j++) PLANC_TRY(read_job(arguments, &options, out, j));
+  PLANC_TRY(cli_setup_budget(&out->jobs[0]));
+  for (int32_t j = 1; j < out->n; j++) out->jobs[j].budget_bytes = out->jobs[0].budget_bytes;
+  out->mix = (planc_mix){.n_jobs = out->n, .jobs = out->jobs, .iterations = out->iterations, .max_ratio = ratio};
+  return NULL;
+}
+
+void cli_mix_free(cli_mix *mix) {
+  for (int32_t j = 0; j < mix->n; j++) {
+    planc_profile_free(mix->profiles[j]);
+    planc_graph_free(mix->graphs[j]);
+    free(mix->operands[j].path);
+  }
+  free(mix->operands);
+  free(mix->graphs);
+  free(mix->profiles);
+  free(mix->jobs);
+  free(mix->iterations);
+}
+
+planc_status cli_mix_list_files(const pl_arguments *arguments, pl_used_files *files) {
+  for (int32_t j = 0; j < arguments->n_operands; j++) {
+    cli_mix_operand operand;
+    planc_status status = cli_mix_operand_parse(arguments->operands[j], &operand);
+    if (!status) status = pl_used_files_read(files, operand.path);
+    free(operand.path);
+    PLANC_TRY(status);
+  }
+  const char *profile;
+  for (int32_t k = 0; (profile = pl_option_repeated(arguments, "profile", k)); k++)
+    PLANC_TRY(pl_used_files_read(files, profile));
+  return NULL;
+}

@@ -1,0 +1,48 @@
+/* From command-line operands and options to a mix of jobs. */
+#ifndef CLI_MIX_SETUP_H
+#define CLI_MIX_SETUP_H
+
+#include "cli/cli.h"
+
+/* A job as the command line names it: GRAPH[:BATCH[:ITERATIONS]][:inference]. */
+typedef struct cli_mix_operand {
+  char *path;         /* malloc'ed */
+  int64_t batch;      /* 0 = the graph's */
+  int32_t iterations; /* 0 = planc chooses */
+  bool inference;
+} cli_mix_operand;
+/* USAGE when a number is out of range. */
+planc_status cli_mix_operand_parse(const char *text, cli_mix_operand *out);
+
+/* A mix with everything that it borrows. Jobs of the same graph file, settings and profile share both. */
+typedef struct cli_mix {
+  int32_t n;
+  cli_mix_operand *operands;
+  planc_graph **graphs;
+  planc_profile **profiles;
+  planc_problem *jobs;
+  int32_t *iterations;
+  planc_mix mix;
+} cli_mix;
+
+#define CLI_MIX_OPERANDS "GRAPH[:BATCH[:ITERATIONS]][:inference] ..."
+/* Options of every command that plans a mix. */
+#define CLI_MIX_OPTIONS                                                                                         \
+  {"device", 'd', "NAME|FILE", "device description (default: the graphs' headers, else h100)"},                 \
+      {"profile", 'p', "FILE ...", "measured profiles to plan with, one of all jobs or one of each, in order"}, \
+      {"budget", 'm', "SIZE", "device memory of all jobs, reserved bytes included (default: the device's)"},    \
+      {"host-budget", 0, "SIZE", "host memory for offloaded data of all jobs (default: not limited)"},          \
+      {"optimizer", 0, "NAME",                                                                                  \
+       "sgd, momentum or adam, where a graph has no backward ops (default: its header, else sgd)"},             \
+      {"max-ratio", 0, "N", "most iterations per period that are chosen for a job (default: 8)"},               \
+      {"no-swap", 0, NULL, "nothing is swapped to the host"}, {                                                 \
+    "no-recompute", 0, NULL, "nothing is computed again"                                                        \
+  }
+
+/* Reads everything; says on standard error which defaults it took. Free with cli_mix_free, also after a failure. */
+planc_status cli_mix_read(const pl_arguments *arguments, cli_mix *out);
+void cli_mix_free(cli_mix *mix);
+/* The files of the operands and profiles, as list_files of a command tells them. */
+planc_status cli_mix_list_files(const pl_arguments *arguments, pl_used_files *files);
+
+#endif

@@ -1,0 +1,136 @@
+Two jobs under one budget, as often as fills a period, and what each is beside alone.
+
+  ~ planc colocate graphs/lenet-digits.yaml:64 inputs/tiny.yaml:8:3 --device k40m --budget 1G -o mix.plan
+  mix.plan: temporal, <N> jobs
+    peak <size> of <size>, host <size>
+    iteration <N> ms, ideal <N> ms (+<N> %)
+    moved <size> out, <size> in; recomputed <N> ms
+    job <N>: lenet-digits, batch <N> in <N> round of <N>, <N> iteration
+      ideal <N> ms, computes <N> ms, waits <N> ms
+      moved <size> out, <size> in; recomputed <N> ms
+    job <N>: tiny, batch <N> in <N> round of <N>, <N> iterations
+      ideal <N> ms, computes <N> ms, waits <N> ms
+      moved <size> out, <size> in; recomputed <N> ms
+    job <N> runs at <N> % of what it does alone, <N> ms an iteration by none
+    job <N> runs at <N> % of what it does alone, <N> ms an iteration by none
+    together <N> times the throughput of one job alone
+  ! planc: note: policy temporal (the fall-back)
+  ! planc: note: graphs/lenet-digits.yaml has no backward ops: planned for training with sgd (--inference plans it as it is)
+  ~ planc check mix.plan --budget 1G
+  valid: lenet-digits+tiny, temporal, <N> jobs (lenet-digits, tiny), peak <size> of <size>, <N> instructions
+  $ planc show mix.plan | grep -o '^plan of.*\|job [01]: .*iterations*$'
+  plan of lenet-digits+tiny, policy temporal, device k40m
+  job 0: lenet-digits, batch 64 in 1 round of 64, 1 iteration
+  job 1: tiny, batch 8 in 1 round of 8, 3 iterations
+  $ planc colocate graphs/lenet-digits.yaml:64 inputs/tiny.yaml:8:3 --device k40m --budget 1G -o again.plan >/dev/null 2>&1; cmp mix.plan again.plan
+
+A job that is there twice is two jobs. One may be for inference.
+
+  $ planc colocate graphs/lenet-digits.yaml:16 graphs/lenet-digits.yaml:16 graphs/lenet-digits.yaml:16:inference --device k40m --policy zico -o three.plan | grep '^  job . runs\|policy\|3 jobs' | sed 's/, .*//; s/[0-9.]* %/<N> %/'
+  three.plan: zico
+    job 0 runs at <N> % of what it does alone
+    job 1 runs at <N> % of what it does alone
+    job 2 runs at <N> % of what it does alone
+  ! planc: note: graphs/lenet-digits.yaml has no backward ops: planned for training with sgd (--inference plans it as it is)
+  ! planc: note: budget 12.00 GiB (device k40m)
+  $ planrun exec three.plan --iterations 2 --verify | grep -o 'identical.*\|verified.*'
+  verified: every bit as in the reference
+  ! planrun: note: backend host does not have the plan's algorithms gemm, default, winograd: plain ones stand in, which may take far longer; a profile of planrun profile has its own to plan with
+
+What whoever lends the GPU allows is the budget's default, for one job as well.
+
+  $ GPU_MEMORY_LIMIT=1G planc plan inputs/tiny.yaml --device k40m -o x.plan 2>&1 | grep budget
+  planc: note: budget 1.00 GiB (GPU_MEMORY_LIMIT)
+  $ CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=1=2G,0=512M planc plan inputs/tiny.yaml --device k40m -o x.plan 2>&1 | grep budget
+  planc: note: budget 512.00 MiB (CUDA_MPS_PINNED_DEVICE_MEM_LIMIT)
+  $ CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=1=2G planc plan inputs/tiny.yaml --device k40m -o x.plan 2>&1 | grep budget
+  planc: note: budget 12.00 GiB (device k40m)
+  $ GPU_MEMORY_LIMIT=plenty planc plan inputs/tiny.yaml --device k40m -o x.plan
+  ! planc: note: batch 4 (the graph's header)
+  ! planc: environment variable GPU_MEMORY_LIMIT: plenty is not a size (examples: 12G, 12GiB, 12GB, 400K, 1.5G)
+  [2]
+  $ GPU_MEMORY_LIMIT=1G planc plan inputs/tiny.yaml --device k40m --budget 2G -o x.plan 2>&1 | grep 'note: budget'
+  [1]
+
+A mix that does not fit is told with what each job needs alone, and all together.
+
+  ~ planc colocate graphs/lenet-digits.yaml:64 inputs/tiny.yaml:8 --device k40m --budget 86K -o mix2.plan
+  ! planc: note: policy temporal (the fall-back)
+  ! planc: note: graphs/lenet-digits.yaml has no backward ops: planned for training with sgd (--inference plans it as it is)
+  ! planc: note: the least feasible budget of job <N> (lenet-digits) alone is <N> bytes (<size>), with policy modnn
+  ! planc: note: the least feasible budget of job <N> (tiny) alone is <N> bytes (<size>), with policy modnn
+  ! planc: note: the least feasible budget of all jobs with policy temporal is <N> bytes (<size>); there:
+  ! peak: <size> live at op job <N>: last.grad; largest:
+  !  <size>  job <N>: conv2.w
+  !  <size>  job <N>: fc1.w
+  !  <size>  job <N>: b
+  !  <size>  job <N>: b.grad
+  !  <size>  job <N>: a
+  !  <size>  job <N>: x
+  !  <size>  job <N>: conv1.w
+  !  <size>  job <N>: fc2.w
+  !  <size> <N> more
+  ! planc: does not fit a budget of <size>: job <N> (lenet-digits), beside <N> bytes that the other jobs keep: op pool1.grad alone needs <N> bytes at <N> sample, beside <N> bytes of parameters, state and gradients that stay: <N> bytes at the least
+  [1]
+  ~ planc colocate graphs/lenet-digits.yaml:64 inputs/tiny.yaml:8 --device k40m --budget 1 -o mix2.plan
+  ! planc: note: policy temporal (the fall-back)
+  ! planc: note: graphs/lenet-digits.yaml has no backward ops: planned for training with sgd (--inference plans it as it is)
+  ! planc: note: the least feasible budget of job <N> (lenet-digits) alone is <N> bytes (<size>), with policy modnn
+  ! planc: note: the least feasible budget of job <N> (tiny) alone is <N> bytes (<size>), with policy modnn
+  ! planc: note: the least feasible budget of all jobs with policy temporal is <N> bytes (<size>), as far as a few plans can tell; there:
+  ! peak: <size> live at op job <N>: last.grad; largest:
+  !  <size>  job <N>: conv2.w
+  !  <size>  job <N>: fc1.w
+  !  <size>  job <N>: b
+  !  <size>  job <N>: b.grad
+  !  <size>  job <N>: a
+  !  <size>  job <N>: x
+  !  <size>  job <N>: conv1.w
+  !  <size>  job <N>: fc2.w
+  !  <size> <N> more
+  ! planc: does not fit a budget of <size>: job <N> (lenet-digits): op pool1.grad alone needs <N> bytes at <N> sample, beside <N> bytes of parameters, state and gradients that stay: <N> bytes at the least
+  [1]
+  $ test -e mix2.plan
+  [1]
+
+What is no mix.
+
+  $ planc colocate inputs/tiny.yaml
+  ! planc: colocate: missing operand: GRAPH[:BATCH[:ITERATIONS]][:inference] ...
+  [2]
+  $ planc colocate inputs/tiny.yaml:0 inputs/tiny.yaml
+  ! planc: inputs/tiny.yaml:0: batch 0: not an integer from 1 to 2147483647
+  [2]
+  $ planc colocate inputs/tiny.yaml:1:0 inputs/tiny.yaml
+  ! planc: inputs/tiny.yaml:1:0: iterations 0: not an integer from 1 to 1024
+  [2]
+  $ planc colocate inputs/tiny.yaml:1:1025 inputs/tiny.yaml
+  ! planc: inputs/tiny.yaml:1:1025: iterations 1025: not an integer from 1 to 1024
+  [2]
+  $ planc colocate inputs/tiny.yaml:99999999999999999999 inputs/tiny.yaml
+  ! planc: inputs/tiny.yaml:99999999999999999999: batch 99999999999999999999: not an integer from 1 to 2147483647
+  [2]
+  $ planc colocate inputs/tiny.yaml:1:1:1 inputs/tiny.yaml
+  ! planc: note: policy temporal (the fall-back)
+  ! planc: inputs/tiny.yaml:1: No such file or directory
+  [3]
+  $ planc colocate inputs/tiny.yaml inputs/tiny.yaml --policy best
+  ! planc: unknown policy best for several jobs: temporal, zico
+  [2]
+  $ planc colocate inputs/tiny.yaml inputs/tiny.yaml --max-ratio 0
+  ! planc: note: policy temporal (the fall-back)
+  ! planc: --max-ratio 0: not an integer from 1 to 1024
+  [2]
+  $ planc colocate inputs/tiny.yaml inputs/tiny.yaml --profile a --profile b --profile c
+  ! planc: note: policy temporal (the fall-back)
+  ! planc: 3 profiles for 2 jobs: one of all, or one of each
+  [2]
+  $ planc colocate inputs/tiny.yaml inputs/tiny.yaml --profile a --device k40m
+  ! planc: note: policy temporal (the fall-back)
+  ! planc: --profile and --device exclude each other
+  [2]
+  $ planc colocate inputs/tiny.yaml:4 inputs/tiny.yaml:4 -o inputs/tiny.yaml
+  ! planc: inputs/tiny.yaml is read, the output must be another file
+  [2]
+  $ planc colocate graphs/vgg16.yaml graphs/deeplabv3plus.yaml -o x.plan 2>&1 | tail -1
+  planc: job 1 (deeplabv3plus): it is for device v100-16g-nvlink, and job 0 for k40m: jobs that share a GPU have one device

@@ -1,0 +1,326 @@
+/* Mixes of random graphs by every policy for mixes: the plan passes the checker, keeps its budget, is the same twice,
+ * and every job comes to the reference's bits, the first to those that it comes to alone, in file order, in any order
+ * its events allow, and with its streams running at once under random delays. */
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "planc/check.h"
+#include "planc/colocate.h"
+#include "planc/simulate.h"
+#include "planner/colocate/ratio.h"
+#include "planrt/planrt.h"
+#include "tests/support/randgraph.h"
+#include "tests/support/unit.h"
+
+enum { MIXES = 40, MOST_JOBS = 3, PERIODS = 2, INTERLEAVINGS = 6 };
+
+/* --- Mixes -------------------------------------------------------------------------------------------------------- */
+
+static planc_profile *profile;
+
+static void read_profile(void) {
+  ok(planc_profile_read("profiles/k40m.json", &profile));
+}
+static void free_profile(void) {
+  planc_profile_free(profile);
+}
+
+typedef struct random_mix {
+  planc_graph *graphs[MOST_JOBS]; /* NULL: that of the job before */
+  planc_problem jobs[MOST_JOBS];
+  int32_t iterations[MOST_JOBS];
+  planc_mix mix;
+  char name[32];
+} random_mix;
+
+static void make_mix(int number, random_mix *out) {
+  uint64_t seed = (uint64_t)number;
+  *out = (random_mix){.mix = {.max_ratio = 3}};
+  snprintf(out->name, sizeof out->name, "mix %d", number);
+  out->mix.n_jobs = 2 + (int32_t)rand_below(&seed, MOST_JOBS - 1);
+  for (int32_t j = 0; j < out->mix.n_jobs; j++) {
+    randgraph_options options = {.max_ops = 14, .inference = rand_chance(&seed, 15)};
+    bool again = j > 0 && rand_chance(&seed, 25);
+    if (!again) ok(randgraph_make(rand_next(&seed), &options, &out->graphs[j]));
+    out->jobs[j] = (planc_problem){.graph = again ? out->jobs[j - 1].graph : out->graphs[j],
+                                   .profile = profile,
+                                   .batch = 1 + rand_below(&seed, 5),
+                                   .budget_bytes = planc_profile_device(profile)->memory_bytes,
+                                   .host_budget_bytes = -1};
+    out->iterations[j] = (int32_t)rand_below(&seed, 4);
+  }
+  out->mix.jobs = out->jobs;
+  out->mix.iterations = out->iterations;
+}
+
+static void free_mix(random_mix *m) {
+  for (int32_t j = 0; j < m->mix.n_jobs; j++) planc_graph_free(m->graphs[j]);
+}
+
+static void set_budget(random_mix *m, int64_t bytes) {
+  for (int32_t j = 0; j < m->mix.n_jobs; j++) m->jobs[j].budget_bytes = bytes;
+}
+
+/* --- Running ------------------------------------------------------------------------------------------------------ */
+
+/* What is fed does not depend on the job, so that one that runs alone gets the same. */
+static planc_status feed(void *user, const planrt_feed_request *request) {
+  (void)user;
+  uint64_t seed = (uint64_t)(request->iteration * 1000 + request->offset);
+  for (int64_t i = 0; i < request->bytes; i++) ((unsigned char *)request->out)[i] = (unsigned char)rand_next(&seed);
+  return NULL;
+}
+
+typedef enum way { IN_ORDER, CONCURRENT, INTERLEAVED, N_WAYS } way;
+
+static void run_periods(const planc_plan *plan, way how, uint64_t seed, int64_t periods, planrt_session **out) {
+  planrt_options options = {.seed = 5, .feed = feed, .synthetic = true, .verify = true, .poison = true};
+  options.concurrent = how == CONCURRENT;
+  options.jitter = how == CONCURRENT ? seed + 1 : 0;
+  ok(planrt_session_new(plan, &options, out));
+  ok(planrt_init(*out));
+  ok(how == INTERLEAVED ? planrt_run_interleaved(*out, periods, seed) : planrt_run(*out, periods));
+}
+
+/* What persists of the first job is the same in two sessions. */
+static void assert_same(const planrt_session *a, const planrt_session *b, const planc_graph *graph, int64_t batch,
+                        const char *what) {
+  for (int32_t s = 0; s < graph->n_storages; s++) {
+    int64_t bytes = planc_law_at(graph->storages[s].bytes, batch);
+    if (!planc_kind_persists(graph->storages[s].kind) || bytes == 0) continue;
+    char *of_a = malloc((size_t)bytes), *of_b = malloc((size_t)bytes);
+    planc_status status = planrt_read(a, 0, 0, s, of_a, bytes);
+    if (!status) {
+      ok_in(planrt_read(b, 0, 0, s, of_b, bytes), what);
+      ck_assert_msg(memcmp(of_a, of_b, (size_t)bytes) == 0, "%s: storage %d differs", what, s);
+    }
+    planc_status_free(status); /* nothing touches it */
+    free(of_a);
+    free(of_b);
+  }
+}
+
+/* The first job comes to what it comes to alone, iteration for iteration. Stand-ins for ops put out something else for
+ * each job; that the others come to what they should `verify` sees. */
+static void first_job_is_as_if_alone(const random_mix *m, const planc_plan *plan, const planrt_session *together) {
+  planc_plan *alone;
+  planrt_session *session;
+  planc_problem problem = m->jobs[0];
+  if (plan->jobs[0].n_rounds > 1) return; /* which differ from the whole batch by the number of the round */
+  problem.budget_bytes = planc_profile_device(profile)->memory_bytes;
+  ok_in(planc_make_plan(&problem, planc_policy_find("none"), &alone), m->name);
+  run_periods(alone, IN_ORDER, 0, (int64_t)PERIODS * plan->jobs[0].iterations, &session);
+  assert_same(together, session, problem.graph, problem.batch, m->name);
+  planrt_session_free(session);
+  planc_plan_free(alone);
+}
+
+static void runs_right(const random_mix *m, const planc_plan *plan) {
+  planrt_session *session;
+  for (int how = 0; how < N_WAYS; how++) {
+    for (uint64_t seed = 0; seed < (how == INTERLEAVED ? INTERLEAVINGS : 1); seed++) {
+      run_periods(plan, (way)how, seed, PERIODS, &session);
+      if (how != INTERLEAVED) first_job_is_as_if_alone(m, plan, session);
+      planrt_session_free(session);
+    }
+  }
+}
+
+/* --- Plans -------------------------------------------------------------------------------------------------------- */
+
+static char *bytes_of(const planc_plan *plan) {
+  char *text;
+  size_t length;
+  ok(planc_plan_print(plan, &text, &length));
+  return text;
+}
+
+static void is_right(const random_mix *m, const planc_mix_policy *policy, planc_mix_share *shares) {
+  planc_plan *plan, *again;
+  planc_check_report report;
+  ok_in(planc_colocate(&m->mix, policy, shares, &plan), m->name);
+  ok_in(planc_check(plan, NULL, &report), m->name);
+  ck_assert_int_le(report.peak_bytes[PLANC_MEMORY_DEVICE], m->jobs[0].budget_bytes);
+  for (int32_t j = 0; j < plan->n_jobs; j++) {
+    ck_assert_int_eq(plan->jobs[j].iterations, shares[j].iterations);
+    ck_assert_int_gt(shares[j].speed_ppm, 0);
+  }
+  ok_in(planc_colocate(&m->mix, policy, shares, &again), m->name);
+  char *a = bytes_of(plan), *b = bytes_of(again);
+  ck_assert_str_eq(a, b);
+  free(a);
+  free(b);
+  planc_plan_free(again);
+  runs_right(m, plan);
+  planc_plan_free(plan);
+}
+
+/* With room for all, at the least budget, and not below. */
+START_TEST(mixes_run_as_alone) {
+  random_mix m;
+  make_mix(_i, &m);
+  for (const planc_mix_policy *policy = planc_mix_policies(); policy->name; policy++) {
+    planc_mix_share shares[MOST_JOBS];
+    planc_least least;
+    planc_plan *plan;
+    set_budget(&m, planc_profile_device(profile)->memory_bytes);
+    ok_in(planc_mix_resolve(&m.mix, shares), m.name);
+    is_right(&m, policy, shares);
+    ok_in(planc_mix_find_least(&m.mix, policy, shares, NULL, &least), m.name);
+    planc_plan_free(least.plan);
+    set_budget(&m, least.bytes);
+    is_right(&m, policy, shares);
+    if (!least.is_least) continue;
+    set_budget(&m, least.bytes - PLANC_ALIGNMENT);
+    assert_fails(planc_colocate(&m.mix, policy, shares, &plan), PLANC_INFEASIBLE, "");
+    ck_assert_ptr_null(plan);
+  }
+  free_mix(&m);
+}
+END_TEST
+
+typedef struct seen_op {
+  int32_t job;
+  int64_t start_ns, end_ns;
+} seen_op;
+typedef struct seen_ops {
+  const planc_trace *trace;
+  int32_t n;
+  seen_op of[4096];
+} seen_ops;
+
+static void see(void *user, const planc_plan *plan, const planc_instr *instr, int64_t start_ns, int64_t end_ns) {
+  seen_ops *seen = user;
+  bool in_body = instr >= plan->body.instrs && instr < plan->body.instrs + plan->body.n;
+  if (!in_body || instr->op != PLANC_INSTR_exec) return;
+  ck_assert_int_lt(seen->n, 4096);
+  seen->of[seen->n++] = (seen_op){seen->trace->instances[instr->id].job, start_ns, end_ns};
+}
+
+/* No two jobs compute at a time, not even beyond the end of a period. */
+START_TEST(turns_do_not_overlap) {
+  static seen_ops seen;
+  random_mix m;
+  planc_mix_share shares[MOST_JOBS];
+  planc_plan *plan;
+  planc_trace *trace;
+  planc_simulation simulation;
+  make_mix(_i, &m);
+  ok(planc_mix_resolve(&m.mix, shares));
+  ok(planc_colocate(&m.mix, planc_mix_policy_find("temporal"), shares, &plan));
+  ok(planc_expand(plan->jobs, plan->n_jobs, &trace));
+  seen = (seen_ops){.trace = trace};
+  ok(planc_simulate(plan, &(planc_simulate_options){.visitor = see, .user = &seen}, &simulation));
+  ck_assert_int_eq(seen.n, trace->n_instances);
+  for (int32_t a = 0; a < seen.n; a++) {
+    for (int32_t b = 0; b < seen.n; b++) {
+      const seen_op *x = &seen.of[a], *y = &seen.of[b];
+      if (x->job == y->job) continue;
+      ck_assert(x->end_ns <= y->start_ns || y->end_ns <= x->start_ns);
+      ck_assert_int_le(x->end_ns, y->start_ns + simulation.iteration_ns);
+    }
+  }
+  planc_trace_free(trace);
+  planc_plan_free(plan);
+  free_mix(&m);
+}
+END_TEST
+
+/* --- Ratios ------------------------------------------------------------------------------------------------------- */
+
+static int64_t lack_ppm(const pl_ratio_job *jobs, int32_t n, const int32_t *iterations) {
+  int64_t least = INT64_MAX, most = 0;
+  for (int32_t j = 0; j < n; j++) {
+    int64_t ns = jobs[j].alone_ns * iterations[j];
+    least = ns < least ? ns : least;
+    most = ns > most ? ns : most;
+  }
+  return (most - least) * 1000000 / most;
+}
+
+START_TEST(ratios_fill_the_period) {
+  static const struct {
+    int64_t ns[3];
+    int32_t given[3], most, want[3];
+  } cases[] = {
+      {{100, 350, 0}, {0, 0}, 8, {7, 2}},        {{100, 301, 0}, {0, 0}, 8, {3, 1}},
+      {{100, 100, 100}, {0}, 8, {1, 1, 1}},      {{1, 1000, 0}, {0, 0}, 8, {8, 1}},
+      {{100, 350, 0}, {0, 0}, 3, {3, 1}},        {{100, 350, 0}, {2, 0}, 8, {2, 1}},
+      {{100, 350, 50}, {0, 2, 0}, 8, {7, 2, 8}}, {{100, 350, 0}, {12, 0}, 8, {12, 3}},
+  };
+  for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+    pl_ratio_job jobs[3];
+    int32_t got[3], n = cases[c].ns[2] > 0 ? 3 : 2;
+    for (int32_t j = 0; j < n; j++) jobs[j] = (pl_ratio_job){cases[c].ns[j], cases[c].given[j]};
+    pl_choose_ratio(jobs, n, cases[c].most, got);
+    for (int32_t j = 0; j < n; j++) ck_assert_msg(got[j] == cases[c].want[j], "case %zu, job %d: %d", c, j, got[j]);
+  }
+}
+END_TEST
+
+/* No pair of iterations within the most lacks much less, unless what was chosen lacks little and is shorter. */
+START_TEST(ratios_are_the_best) {
+  enum { MOST = 6, LITTLE = 100000, MUCH = 20000 };
+  uint64_t seed = 3;
+  for (int k = 0; k < 2000; k++) {
+    pl_ratio_job jobs[2] = {{1 + rand_below(&seed, 1000), 0}, {1 + rand_below(&seed, 1000), 0}};
+    int32_t got[2], at[2];
+    pl_choose_ratio(jobs, 2, MOST, got);
+    int64_t lacks = lack_ppm(jobs, 2, got);
+    for (at[0] = 1; at[0] <= MOST; at[0]++)
+      for (at[1] = 1; at[1] <= MOST; at[1]++)
+        ck_assert_msg(lacks <= LITTLE + 1 || lack_ppm(jobs, 2, at) >= lacks - MUCH,
+                      "%lld, %lld: %d, %d, and %d, %d is better", (long long)jobs[0].alone_ns,
+                      (long long)jobs[1].alone_ns, got[0], got[1], at[0], at[1]);
+  }
+}
+END_TEST
+
+/* --- What is no mix ----------------------------------------------------------------------------------------------- */
+
+START_TEST(misuse) {
+  random_mix m;
+  planc_mix_share shares[MOST_JOBS];
+  planc_profile *other;
+  make_mix(1, &m);
+  ok(planc_profile_read("profiles/v100-32g.json", &other));
+  planc_mix mix = m.mix;
+  mix.n_jobs = 0;
+  assert_fails(planc_mix_resolve(&mix, shares), PLANC_USAGE, "0 jobs: a mix has from 1 to 64");
+  mix.n_jobs = PLANC_MIX_MOST_JOBS + 1;
+  assert_fails(planc_mix_resolve(&mix, shares), PLANC_USAGE, "65 jobs");
+  m.iterations[1] = PLANC_MIX_MOST_ITERATIONS + 1;
+  assert_fails(planc_mix_resolve(&m.mix, shares), PLANC_USAGE, "1025 iterations in a period");
+  m.iterations[1] = -1;
+  assert_fails(planc_mix_resolve(&m.mix, shares), PLANC_USAGE, "-1 iterations in a period");
+  m.iterations[1] = 1;
+  m.jobs[1].profile = other;
+  assert_fails(planc_mix_resolve(&m.mix, shares), PLANC_USAGE, "jobs that share a GPU have one device");
+  m.jobs[1].profile = profile;
+  m.jobs[1].gpus = 2;
+  assert_fails(planc_mix_resolve(&m.mix, shares), PLANC_USAGE, "it is for several GPUs: a mix shares one");
+  m.jobs[1].gpus = 1;
+  set_budget(&m, 1);
+  assert_fails(planc_mix_resolve(&m.mix, shares), PLANC_INFEASIBLE, "job 0");
+  planc_profile_free(other);
+  free_mix(&m);
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("colocate");
+  TCase *mixes = tcase_create("mixes");
+  tcase_add_unchecked_fixture(mixes, read_profile, free_profile);
+  tcase_set_timeout(mixes, 0);
+  tcase_add_loop_test(mixes, mixes_run_as_alone, 0, MIXES);
+  tcase_add_loop_test(mixes, turns_do_not_overlap, 0, MIXES);
+  tcase_add_test(mixes, misuse);
+  suite_add_tcase(suite, mixes);
+  TCase *ratios = tcase_create("ratios");
+  tcase_add_test(ratios, ratios_fill_the_period);
+  tcase_add_test(ratios, ratios_are_the_best);
+  suite_add_tcase(suite, ratios);
+  return run_suite(suite);
+}
