@@ -58,10 +58,6 @@ static planc_status check(const planc_mix *mix) {
   return NULL;
 }
 
-static bool same_work(const planc_problem *a, const planc_problem *b) {
-  return a->graph == b->graph && a->profile == b->profile && a->batch == b->batch && a->sub_batch == b->sub_batch;
-}
-
 static planc_status time_alone(const planc_problem *problem, planc_mix_share *out) {
   planc_evaluator evaluator = pl_evaluator_of(problem);
   pl_solo solo;
@@ -74,7 +70,7 @@ static planc_status time_alone(const planc_problem *problem, planc_mix_share *ou
 
 static planc_status find_alone(const planc_mix *mix, int32_t job, planc_mix_share *shares) {
   for (int32_t j = 0; j < job; j++) {
-    if (!same_work(&mix->jobs[j], &mix->jobs[job])) continue;
+    if (!pl_solo_same(&mix->jobs[j], &mix->jobs[job])) continue;
     shares[job] = shares[j];
     return NULL;
   }
@@ -112,6 +108,7 @@ static planc_status make_candidate(const colocation *c, const planc_problem *pro
     jobs[j].budget_bytes = problem->budget_bytes;
     jobs[j].host_budget_bytes = problem->host_budget_bytes;
     jobs[j].storage_budget_bytes = problem->storage_budget_bytes;
+    jobs[j].first_will_do = problem->first_will_do;
   }
   mix.jobs = jobs;
   planc_evaluator evaluator = pl_evaluator_of(problem);

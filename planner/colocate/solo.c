@@ -1,6 +1,8 @@
 /* Jobs alone (solo.h). */
 #include "planner/colocate/solo.h"
 
+#include <stdlib.h>
+
 #include "planc/analysis.h"
 #include "planner/evaluate.h"
 
@@ -34,6 +36,39 @@ planc_status pl_solo_make(const planc_problem *problem, pl_solo *out) {
 
 void pl_solo_free(pl_solo *solo) {
   planc_candidate_free(&solo->candidate);
+}
+
+bool pl_solo_same(const planc_problem *a, const planc_problem *b) {
+  return a->graph == b->graph && a->profile == b->profile && a->batch == b->batch && a->sub_batch == b->sub_batch &&
+         a->budget_bytes == b->budget_bytes && a->host_budget_bytes == b->host_budget_bytes &&
+         a->code_bytes == b->code_bytes;
+}
+
+static planc_status make_all(const planc_problem *problems, pl_solos *out, int32_t *out_failed) {
+  for (int32_t j = 0; j < out->n; j++) {
+    int32_t same = 0;
+    *out_failed = j;
+    while (!pl_solo_same(&problems[same], &problems[j])) same++;
+    if (same == j) PLANC_TRY(pl_solo_make(&problems[j], &out->made[j]));
+    out->candidates[j] = out->made[same].candidate;
+  }
+  return NULL;
+}
+
+planc_status pl_solos_make(const planc_problem *problems, int32_t n, pl_solos *out, int32_t *out_failed) {
+  *out = (pl_solos){.n = n};
+  *out_failed = 0;
+  out->made = calloc((size_t)n, sizeof *out->made);
+  out->candidates = calloc((size_t)n, sizeof *out->candidates);
+  if (!out->made || !out->candidates) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
+  return make_all(problems, out, out_failed);
+}
+
+void pl_solos_free(pl_solos *solos) {
+  for (int32_t j = 0; solos->made && j < solos->n; j++) pl_solo_free(&solos->made[j]);
+  free(solos->made);
+  free(solos->candidates);
+  *solos = (pl_solos){0};
 }
 
 planc_status pl_solo_kept(const planc_problem *problem, int64_t *out_bytes) {

@@ -14,6 +14,19 @@ typedef struct pl_solo {
 planc_status pl_solo_make(const planc_problem *problem, pl_solo *out);
 void pl_solo_free(pl_solo *solo);
 
+/* Whether two problems are the same to every policy. */
+bool pl_solo_same(const planc_problem *a, const planc_problem *b);
+
+/* The jobs of a mix. Those whose problems are the same have one candidate. */
+typedef struct pl_solos {
+  int32_t n;
+  pl_solo *made;               /* by job; empty where an earlier job's serves */
+  planc_candidate *candidates; /* by job; borrowed from those */
+} pl_solos;
+/* *out_failed is the job that failed. Freed with pl_solos_free, also after a failure. */
+planc_status pl_solos_make(const planc_problem *problems, int32_t n, pl_solos *out, int32_t *out_failed);
+void pl_solos_free(pl_solos *solos);
+
 /* What of the job stays on the device while others have their turn: its parameters and the optimizer's state. */
 planc_status pl_solo_kept(const planc_problem *problem, int64_t *out_bytes);
 

@@ -11,10 +11,10 @@
 typedef struct taking_turns {
   const planc_mix *mix;
   pl_arena arena;
-  int64_t *kept; /* by job */
-  pl_solo *solos;
-  int32_t n_solos;
-  planc_candidate *candidates; /* by job: those of the solos, borrowed */
+  int64_t *kept;           /* by job */
+  planc_problem *problems; /* by job: with what the others leave it */
+  pl_solos solos;
+  bool first_will_do; /* their plans need not be the fastest */
 } taking_turns;
 
 static int64_t kept_by_others(const taking_turns *t, int32_t job) {
@@ -38,24 +38,20 @@ static planc_status beside_others(const taking_turns *t, int32_t job, planc_stat
 }
 
 static planc_status make_solos(taking_turns *t, int64_t budget_bytes) {
+  int32_t failed;
   for (int32_t j = 0; j < t->mix->n_jobs; j++) {
-    planc_problem problem = t->mix->jobs[j];
     int64_t kept = kept_by_others(t, j);
-    problem.budget_bytes = budget_bytes > kept ? budget_bytes - kept : 0;
-    PLANC_TRY(beside_others(t, j, pl_solo_make(&problem, &t->solos[j])));
-    t->candidates[t->n_solos++] = t->solos[j].candidate;
+    t->problems[j] = t->mix->jobs[j];
+    t->problems[j].first_will_do = t->first_will_do;
+    t->problems[j].budget_bytes = budget_bytes > kept ? budget_bytes - kept : 0;
   }
-  return NULL;
-}
-
-static void free_solos(taking_turns *t) {
-  while (t->n_solos > 0) pl_solo_free(&t->solos[--t->n_solos]);
+  planc_status status = pl_solos_make(t->problems, t->mix->n_jobs, &t->solos, &failed);
+  return beside_others(t, failed, status);
 }
 
 static planc_status start(taking_turns *t) {
   PLANC_TRY(PL_NEW(&t->arena, &t->kept, t->mix->n_jobs));
-  PLANC_TRY(PL_NEW(&t->arena, &t->solos, t->mix->n_jobs));
-  PLANC_TRY(PL_NEW(&t->arena, &t->candidates, t->mix->n_jobs));
+  PLANC_TRY(PL_NEW(&t->arena, &t->problems, t->mix->n_jobs));
   for (int32_t j = 0; j < t->mix->n_jobs; j++) PLANC_TRY(pl_solo_kept(&t->mix->jobs[j], &t->kept[j]));
   return NULL;
 }
@@ -68,11 +64,11 @@ static planc_status list_turns(taking_turns *t, const planc_mix_share *shares, p
   PLANC_TRY(PL_NEW(&t->arena, &turns, n));
   PLANC_TRY(PL_NEW(&t->arena, &iterations, t->mix->n_jobs));
   *merge = (pl_merge){
-      .n_jobs = t->mix->n_jobs, .jobs = t->candidates, .iterations = iterations, .n_turns = n, .turns = turns};
+      .n_jobs = t->mix->n_jobs, .jobs = t->solos.candidates, .iterations = iterations, .n_turns = n, .turns = turns};
   n = 0;
   for (int32_t j = 0; j < t->mix->n_jobs; j++) {
     iterations[j] = shares[j].iterations;
-    int32_t end = planc_schedule_n_commands(t->candidates[j].schedule);
+    int32_t end = planc_schedule_n_commands(t->solos.candidates[j].schedule);
     int32_t before = (j > 0 ? j : t->mix->n_jobs) - 1;
     for (int32_t k = 0; k < iterations[j]; k++)
       turns[n++] = (pl_turn){.job = j, .iteration = k, .end = end, .leader = k == 0 && before != j ? before : -1};
@@ -85,7 +81,7 @@ static planc_status make(taking_turns *t, const planc_mix_share *shares, const p
                          int64_t budget_bytes, planc_candidate *out, int64_t *out_excess) {
   pl_merge merge;
   int64_t peak;
-  free_solos(t);
+  pl_solos_free(&t->solos);
   planc_candidate_free(out);
   PLANC_TRY(make_solos(t, budget_bytes));
   PLANC_TRY(list_turns(t, shares, &merge));
@@ -96,16 +92,38 @@ static planc_status make(taking_turns *t, const planc_mix_share *shares, const p
 }
 
 /* What fits in turns may not fit together, where pieces are left that are of no use: then the jobs get less. */
+static planc_status make_with_less(taking_turns *t, const planc_mix_share *shares, const planc_evaluator *evaluator,
+                                   int64_t excess, planc_candidate *out, int64_t *out_excess) {
+  pl_room_search search = pl_room_search_from(evaluator->problem->budget_bytes, 0, 1);
+  *out_excess = excess;
+  while (*out_excess > 0 && pl_room_search_down(&search, *out_excess))
+    PLANC_TRY(make(t, shares, evaluator, search.room, out, out_excess));
+  return NULL;
+}
+
+/* Where the jobs fit with what each leaves the others, but not together: with less for each; and then with the plans
+ * that are not the fastest, or that are, whichever was not asked for. The last that was made tells who has no place. */
+static planc_status make_fit(taking_turns *t, const planc_mix_share *shares, const planc_evaluator *evaluator,
+                             planc_candidate *out) {
+  int64_t excess;
+  for (int32_t attempt = 0; attempt < 2; attempt++) {
+    t->first_will_do = evaluator->problem->first_will_do != (attempt > 0);
+    PLANC_TRY(make(t, shares, evaluator, evaluator->problem->budget_bytes, out, &excess));
+    if (excess <= 0) return NULL;
+    planc_status status = make_with_less(t, shares, evaluator, excess, out, &excess);
+    if (status && planc_status_code(status) != PLANC_INFEASIBLE) return status;
+    if (!status && excess <= 0) return NULL;
+    planc_status_free(status);
+  }
+  return make(t, shares, evaluator, evaluator->problem->budget_bytes, out, &excess);
+}
+
 planc_status pl_mix_temporal(const planc_mix *mix, const planc_mix_share *shares, const planc_evaluator *evaluator,
                              planc_candidate *out) {
   taking_turns t = {.mix = mix};
-  pl_room_search search = pl_room_search_from(evaluator->problem->budget_bytes, 0, 1);
-  int64_t excess = 0;
   planc_status status = start(&t);
-  do {
-    if (!status) status = make(&t, shares, evaluator, search.room, out, &excess);
-  } while (!status && excess > 0 && pl_room_search_down(&search, excess));
-  free_solos(&t);
+  if (!status) status = make_fit(&t, shares, evaluator, out);
+  pl_solos_free(&t.solos);
   pl_arena_free(&t.arena);
   return status;
 }

@@ -12,7 +12,7 @@
  *
  * A shift is no delay in the plan: where a region goes from one job to another, the one waits for the op of the other
  * that is the last to use it, and so never starts its work in it sooner, however long that takes. Where no shift is
- * found, the jobs take turns (temporal.c). */
+ * found, the jobs take turns (temporal.c). In the end regions are given up that make it no faster (7.3). */
 #include <stdio.h>
 
 #include "planner/code.h"
@@ -33,9 +33,7 @@ typedef struct zico {
   const planc_mix_share *shares;
   const planc_evaluator *evaluator;
   pl_arena arena;
-  pl_solo *solos;
-  int32_t n_solos;
-  planc_candidate *jobs; /* those of the solos, borrowed */
+  pl_solos solos;
   int32_t *iterations;
   planc_evaluator *alone; /* by job */
   planc_problem *problems;
@@ -50,10 +48,6 @@ typedef struct zico {
 
 /* --- Each job alone ----------------------------------------------------------------------------------------------- */
 
-static void free_solos(zico *z) {
-  while (z->n_solos > 0) pl_solo_free(&z->solos[--z->n_solos]);
-}
-
 /* Whether the regions that there are suffice for each job alone; else by how much they are too few. */
 static int64_t find_excess(const zico *z) {
   int64_t most = 0;
@@ -63,15 +57,15 @@ static int64_t find_excess(const zico *z) {
 }
 
 static planc_status make_solos(zico *z, int64_t less) {
-  free_solos(z);
+  int32_t failed;
+  pl_solos_free(&z->solos);
   for (int32_t j = 0; j < z->mix->n_jobs; j++) {
     z->problems[j] = z->mix->jobs[j];
     z->problems[j].budget_bytes -= less;
     z->alone[j] = pl_evaluator_of(&z->problems[j]);
-    PLANC_TRY(pl_solo_make(&z->problems[j], &z->solos[j]));
-    z->jobs[z->n_solos++] = z->solos[j].candidate;
   }
-  return pl_areas_make(&z->arena, z->mix->n_jobs, z->jobs, REGION_BYTES, &z->areas);
+  PLANC_TRY(pl_solos_make(z->problems, z->mix->n_jobs, &z->solos, &failed));
+  return pl_areas_make(&z->arena, z->mix->n_jobs, z->solos.candidates, REGION_BYTES, &z->areas);
 }
 
 /* What others have to themselves is missing for a job's workspaces and regions: it is planned for so much less. */
@@ -137,7 +131,8 @@ static planc_status shift_pairs(zico *z, int64_t bytes, bool *out_fit) {
 
 static planc_status merge(zico *z, int64_t *const *addresses, planc_candidate *out) {
   const int64_t **workspaces;
-  pl_merge merge = {.n_jobs = z->mix->n_jobs, .jobs = z->jobs, .iterations = z->iterations, .residencies = addresses};
+  pl_merge merge = {
+      .n_jobs = z->mix->n_jobs, .jobs = z->solos.candidates, .iterations = z->iterations, .residencies = addresses};
   PLANC_TRY(PL_NEW(&z->arena, &workspaces, z->mix->n_jobs));
   for (int32_t j = 0; j < z->mix->n_jobs; j++) workspaces[j] = z->areas.jobs[j].workspaces;
   merge.workspaces = workspaces;
@@ -210,12 +205,47 @@ static planc_status search(zico *z) {
   return NULL;
 }
 
+/* --- No more memory than it takes --------------------------------------------------------------------------------- */
+
+/* Addresses in the fewest regions in which the best shifts still fit, by bisection; NULL where all are needed. Each
+ * job begins at an end of them, so that of more more would be taken. */
+static planc_status find_capacity(zico *z, int64_t ***out_addresses) {
+  int64_t fails = 0, fits = z->capacity / REGION_BYTES;
+  *out_addresses = NULL;
+  while (fits - fails > 1) {
+    int64_t middle = fails + (fits - fails) / 2, **addresses;
+    bool fit;
+    PLANC_TRY(pl_share_regions(&z->arena, &z->best_timing, &z->areas, middle * REGION_BYTES, &addresses, &fit));
+    if (!fit) {
+      fails = middle;
+      continue;
+    }
+    fits = middle;
+    *out_addresses = addresses;
+  }
+  return NULL;
+}
+
+/* Gives up memory that makes it no faster. */
+static planc_status tighten(zico *z) {
+  enum { WORTH = 1000 };
+  int64_t **addresses, ns;
+  planc_candidate candidate = {0};
+  PLANC_TRY(find_capacity(z, &addresses));
+  if (!addresses) return NULL;
+  z->timing = z->best_timing;
+  planc_status status = merge(z, addresses, &candidate);
+  if (!status) status = z->evaluator->time(z->evaluator, &candidate, &ns);
+  bool better = !status && ns <= z->best_ns + z->best_ns / WORTH;
+  planc_candidate_free(better ? &z->best : &candidate);
+  if (better) z->best = candidate;
+  return status;
+}
+
 /* --- All ---------------------------------------------------------------------------------------------------------- */
 
 static planc_status start(zico *z) {
   int32_t n = z->mix->n_jobs;
-  PLANC_TRY(PL_NEW(&z->arena, &z->solos, n));
-  PLANC_TRY(PL_NEW(&z->arena, &z->jobs, n));
   PLANC_TRY(PL_NEW(&z->arena, &z->alone, n));
   PLANC_TRY(PL_NEW(&z->arena, &z->problems, n));
   PLANC_TRY(PL_NEW(&z->arena, &z->iterations, n));
@@ -229,9 +259,10 @@ static planc_status find_best(zico *z) {
   PLANC_TRY(look_at_jobs(z, &fit));
   if (!fit) return NULL;
   z->least = find_least(z);
-  PLANC_TRY(pl_timing_new(&z->arena, z->mix->n_jobs, z->jobs, z->iterations, &z->timing));
+  PLANC_TRY(pl_timing_new(&z->arena, z->mix->n_jobs, z->solos.candidates, z->iterations, &z->timing));
   PLANC_TRY(pl_timing_alone(z->alone, &z->timing));
-  return search(z);
+  PLANC_TRY(search(z));
+  return z->any ? tighten(z) : NULL;
 }
 
 /* By how much a job's iterations are shifted in a period. */
@@ -267,7 +298,7 @@ planc_status pl_mix_zico(const planc_mix *mix, const planc_mix_share *shares, co
     status = take_turns(&z, out);
   }
   planc_candidate_free(&z.best);
-  free_solos(&z);
+  pl_solos_free(&z.solos);
   pl_arena_free(&z.arena);
   return status;
 }

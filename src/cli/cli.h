@@ -16,10 +16,12 @@ extern const pl_subcommand cli_cmd_plan, cli_cmd_colocate, cli_cmd_check, cli_cm
 
 /* Options of every command that is to run a graph under a budget. Storage is there for plans only, and stands in their
  * help behind the other budgets. */
-#define CLI_BUDGET_OPTIONS                                                                         \
+#define CLI_BUDGET_OPTIONS CLI_BUDGET_OPTIONS_WITH("FILE")
+/* `profiles` ends in " ..." where there may be several. */
+#define CLI_BUDGET_OPTIONS_WITH(profiles)                                                          \
   {"batch", 'b', "N", "samples per iteration (default: the graph's header, else 32)"},             \
       {"device", 'd', "NAME|FILE", "device description (default: the graph's header, else h100)"}, \
-      {"profile", 'p', "FILE", "measured profile to plan with, instead of --device"},              \
+      {"profile", 'p', profiles, "measured profile to plan with, instead of --device"},            \
       {"budget", 'm', "SIZE", "device memory, reserved bytes included (default: the device's)"}, { \
     "host-budget", 0, "SIZE", "host memory for offloaded data (default: not limited)"              \
   }
@@ -41,8 +43,10 @@ extern const pl_subcommand cli_cmd_plan, cli_cmd_colocate, cli_cmd_check, cli_cm
 #define CLI_HELP_share(help, fallback) help " (default: " fallback ")"
 #define CLI_HELP_flag(help, fallback) help
 /* Options of every command that plans. */
-#define CLI_PROBLEM_OPTIONS                                                                                          \
-  CLI_BUDGET_OPTIONS, {"storage", 0, "SIZE", "storage for what the host budget has no room for (default: none)"},    \
+#define CLI_PROBLEM_OPTIONS CLI_PROBLEM_OPTIONS_WITH("FILE")
+#define CLI_PROBLEM_OPTIONS_WITH(profiles)                                                                           \
+  CLI_BUDGET_OPTIONS_WITH(profiles),                                                                                 \
+      {"storage", 0, "SIZE", "storage for what the host budget has no room for (default: none)"},                    \
       CLI_TRAINING_OPTIONS,                                                                                          \
       {"gpus", 0, "N", "GPUs that train together, each on an equal part of the batch (default: 1)"},                 \
       {"shared-link", 0, NULL, "the GPUs share one link to the host"},                                               \

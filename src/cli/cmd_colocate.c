@@ -5,16 +5,6 @@
 
 static const char fallback_policy[] = "temporal", fallback_output[] = "mix.plan";
 
-static planc_status find_policy(const pl_arguments *arguments, const planc_mix_policy **out) {
-  char known[256] = "";
-  size_t length = 0;
-  const char *name = pl_option_value(arguments, "policy");
-  *out = planc_mix_policy_find(name ? name : fallback_policy);
-  for (const planc_mix_policy *policy = planc_mix_policies(); !*out && policy->name && length < sizeof known; policy++)
-    length += (size_t)snprintf(known + length, sizeof known - length, "%s%s", length > 0 ? ", " : "", policy->name);
-  return *out ? NULL : planc_error(PLANC_USAGE, "unknown policy %s for several jobs: %s", name, known);
-}
-
 static const char *output_of(const pl_arguments *arguments) {
   const char *output = pl_option_value(arguments, "output");
   return output ? output : fallback_output;
@@ -49,8 +39,9 @@ static planc_status list_files(const pl_arguments *arguments, pl_used_files *fil
 static planc_status run(const pl_arguments *arguments) {
   const planc_mix_policy *policy;
   cli_mix mix;
-  PLANC_TRY(find_policy(arguments, &policy));
-  if (!pl_option_given(arguments, "policy")) cli_note("policy %s (the fall-back)", policy->name);
+  const char *name = pl_option_value(arguments, "policy");
+  PLANC_TRY(cli_mix_policy(name ? name : fallback_policy, &policy));
+  if (!name) cli_note("policy %s (the fall-back)", policy->name);
   planc_status status = cli_mix_read(arguments, &mix);
   if (!status) status = plan_mix(arguments, policy, &mix);
   cli_mix_free(&mix);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "cli/compare_mix.h"
 #include "util/math.h"
 #include "util/print.h"
 #include "util/progress.h"
@@ -361,7 +362,7 @@ static void free_rows(table *t) {
   free(t->rows);
 }
 
-static planc_status run(const pl_arguments *arguments) {
+static planc_status run_graph(const pl_arguments *arguments) {
   cli_setup setup = {0};
   table t = {.problem = &setup.problem, .max_batch = pl_option_given(arguments, "max-batch")};
   planc_status status = choose_policies(pl_option_value(arguments, "policies"), &t);
@@ -376,12 +377,43 @@ static planc_status run(const pl_arguments *arguments) {
   return status;
 }
 
+/* --- A graph or a mix --------------------------------------------------------------------------------------------- */
+
+static bool is_of_mixes(const char *option) {
+  static const char *const names[] = {"device",   "profile", "budget",       "host-budget", "optimizer", "max-ratio",
+                                      "policies", "no-swap", "no-recompute", "json",        "colocate"};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+    if (strcmp(option, names[i]) == 0) return true;
+  return false;
+}
+
+static planc_status check_options(const pl_arguments *arguments) {
+  bool mix = pl_option_given(arguments, "colocate");
+  for (const pl_option *option = arguments->line->options; mix && option->name; option++)
+    if (pl_option_given(arguments, option->name) && !is_of_mixes(option->name))
+      return planc_error(PLANC_USAGE, "--colocate and --%s exclude each other", option->name);
+  if (mix && arguments->n_operands < 2) return planc_error(PLANC_USAGE, "--colocate compares for several graphs");
+  if (mix) return NULL;
+  if (arguments->n_operands > 1)
+    return planc_error(PLANC_USAGE, "unexpected operand %s: only --colocate takes several", arguments->operands[1]);
+  if (pl_option_given(arguments, "max-ratio")) return planc_error(PLANC_USAGE, "--max-ratio is for --colocate");
+  if (pl_option_repeated(arguments, "profile", 1)) return planc_error(PLANC_USAGE, "--profile is given twice");
+  return NULL;
+}
+
+static planc_status run(const pl_arguments *arguments) {
+  PLANC_TRY(check_options(arguments));
+  return pl_option_given(arguments, "colocate") ? cli_compare_mix(arguments) : run_graph(arguments);
+}
+
 static const pl_option options[] = {
-    CLI_PROBLEM_OPTIONS{"policies", 0, "A,B,...", "which policies (default: all but best)"},
+    CLI_PROBLEM_OPTIONS_WITH("FILE ..."){"policies", 0, "A,B,...", "which policies (default: all but best)"},
     {"max-batch", 0, NULL, "search the largest batch that each policy can plan for"},
+    {"colocate", 0, NULL, "several graphs that share a GPU, with policies for that"},
+    {"max-ratio", 0, "N", "with it: most iterations per period that are chosen for a job (default: 8)"},
     {"json", 0, NULL, "the table as one line of JSON"},
     {0},
 };
 
 const pl_subcommand cli_cmd_compare = {
-    {"compare", "GRAPH", "plan with several policies and compare", options, 1, 1}, run, NULL};
+    {"compare", "GRAPH ...", "plan with several policies and compare", options, 1, PL_MAX_OPERANDS}, run, NULL};

@@ -170,6 +170,15 @@ void cli_mix_free(cli_mix *mix) {
   free(mix->iterations);
 }
 
+planc_status cli_mix_policy(const char *name, const planc_mix_policy **out) {
+  char known[256] = "";
+  size_t length = 0;
+  *out = planc_mix_policy_find(name);
+  for (const planc_mix_policy *policy = planc_mix_policies(); !*out && policy->name && length < sizeof known; policy++)
+    length += (size_t)snprintf(known + length, sizeof known - length, "%s%s", length > 0 ? ", " : "", policy->name);
+  return *out ? NULL : planc_error(PLANC_USAGE, "unknown policy %s for several jobs: %s", name, known);
+}
+
 planc_status cli_mix_list_files(const pl_arguments *arguments, pl_used_files *files) {
   for (int32_t j = 0; j < arguments->n_operands; j++) {
     cli_mix_operand operand;

@@ -132,6 +132,7 @@ class Json(unittest.TestCase):
                         "check x.plan --budget 1", "simulate x.plan --vanilla x.plan --against run.json",
                         "simulate graphs/lenet-digits.yaml --passive --budget 1M",
                         "compare graphs/lenet-digits.yaml --policies none,modnn --max-batch",
+                        "compare --colocate graphs/lenet-digits.yaml graphs/tiny-transformer.yaml",
                         "show graphs/lenet-digits.yaml", "show x.plan",
                         "predict graphs/lenet-digits.yaml --device k40m --batch 8 -o p.json",
                         "predict --fit lenet-digits.json tiny-transformer.json --graphs graphs/lenet-digits.yaml,"

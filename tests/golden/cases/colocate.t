@@ -77,7 +77,7 @@ A mix that does not fit is told with what each job needs alone, and all together
   ! planc: note: graphs/lenet-digits.yaml has no backward ops: planned for training with sgd (--inference plans it as it is)
   ! planc: note: the least feasible budget of job <N> (lenet-digits) alone is <N> bytes (<size>), with policy modnn
   ! planc: note: the least feasible budget of job <N> (tiny) alone is <N> bytes (<size>), with policy modnn
-  ! planc: note: the least feasible budget of all jobs with policy temporal is <N> bytes (<size>), as far as a few plans can tell; there:
+  ! planc: note: the least feasible budget of all jobs with policy temporal is <N> bytes (<size>); there:
   ! peak: <size> live at op job <N>: last.grad; largest:
   !  <size>  job <N>: conv2.w
   !  <size>  job <N>: fc1.w
@@ -134,3 +134,50 @@ What is no mix.
   [2]
   $ planc colocate graphs/vgg16.yaml graphs/deeplabv3plus.yaml -o x.plan 2>&1 | tail -1
   planc: job 1 (deeplabv3plus): it is for device v100-16g-nvlink, and job 0 for k40m: jobs that share a GPU have one device
+
+Policies side by side.
+
+  ~ planc compare --colocate graphs/lenet-digits.yaml:64 inputs/tiny.yaml:8 --device k40m --budget 1G
+  <N> jobs on k40m, budget <size>
+    job <N>: lenet-digits, batch <N>, <N> iteration in a period, alone <N> ms each by none
+    job <N>: tiny, batch <N>, <N> iterations in a period, alone <N> ms each by none
+  policy       least budget           period         peak throughput  speed of each
+  temporal <size> <N> ms <size> <N> <N> <N>
+  zico <size> <N> ms <size> <N> <N> <N> <- best
+  why zico: job <N> is shifted by <N> ms in a period; job <N> is shifted by <N> ms in a period
+  ! planc: note: graphs/lenet-digits.yaml has no backward ops: planned for training with sgd (--inference plans it as it is)
+  $ planc compare --colocate inputs/tiny.yaml:8 inputs/tiny.yaml:8:2 --device k40m --policies temporal --json 2>/dev/null | grep -o '"policy":.*' | sed 's/[0-9.]*[0-9]\([],]\)/<N>\1/g'
+  "policy":"temporal","feasible":true,"least_budget":<N>,"is_least":true,"iteration_ns":<N>,"peak_bytes":<N>,"throughput":<N>,"speeds":[<N>,<N>],"ratio":[<N>,<N>]}]}
+  $ planc compare --colocate inputs/tiny.yaml
+  ! planc: --colocate compares for several graphs
+  [2]
+  $ planc compare --colocate inputs/tiny.yaml inputs/tiny.yaml --gpus 2
+  ! planc: --colocate and --gpus exclude each other
+  [2]
+  $ planc compare --colocate inputs/tiny.yaml inputs/tiny.yaml --policies temporal,temporal
+  ! planc: --policies names temporal twice
+  [2]
+  $ planc compare --colocate inputs/tiny.yaml inputs/tiny.yaml --policies modnn
+  ! planc: unknown policy modnn for several jobs: temporal, zico
+  [2]
+  $ planc compare inputs/tiny.yaml --max-ratio 2
+  ! planc: --max-ratio is for --colocate
+  [2]
+  $ planc compare inputs/tiny.yaml --profile a --profile b
+  ! planc: --profile is given twice
+  [2]
+  $ planc compare inputs/tiny.yaml inputs/tiny.yaml
+  ! planc: unexpected operand inputs/tiny.yaml: only --colocate takes several
+  [2]
+  ~ planc compare --colocate inputs/tiny.yaml:8 inputs/tiny.yaml:8 --device k40m --budget 1K
+  ! planc: note: the least feasible budget of job <N> (tiny) alone is <N> bytes (<size>), with policy modnn
+  ! planc: note: the least feasible budget of all jobs with policy temporal is <N> bytes (<size>); there:
+  ! peak: <size> live at op job <N>: second; largest:
+  !  <size>  job <N>: b
+  !  <size>  job <N>: a
+  !  <size>  job <N>: w
+  !  <size>  job <N>: w.grad
+  !  <size>  job <N>: x
+  !  <size>  job <N>: w
+  ! planc: does not fit a budget of <size>: job <N> (tiny): op last.grad alone needs <N> bytes at <N> sample, beside <N> bytes of parameters, state and gradients that stay: <N> bytes at the least
+  [1]

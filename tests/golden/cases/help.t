@@ -78,12 +78,12 @@ Help goes to standard output and is a success.
         --split-batch-norm         allow rounds although batch normalisation couples the batch
     -h, --help                     this text
   $ planc compare --help
-  usage: planc compare GRAPH [option ...]
+  usage: planc compare GRAPH ... [option ...]
   plan with several policies and compare
   options:
     -b, --batch N                  samples per iteration (default: the graph's header, else 32)
     -d, --device NAME|FILE         device description (default: the graph's header, else h100)
-    -p, --profile FILE             measured profile to plan with, instead of --device
+    -p, --profile FILE ...         measured profile to plan with, instead of --device
     -m, --budget SIZE              device memory, reserved bytes included (default: the device's)
         --host-budget SIZE         host memory for offloaded data (default: not limited)
         --storage SIZE             storage for what the host budget has no room for (default: none)
@@ -103,6 +103,8 @@ Help goes to standard output and is a success.
         --no-recompute             nothing is computed again
         --policies A,B,...         which policies (default: all but best)
         --max-batch                search the largest batch that each policy can plan for
+        --colocate                 several graphs that share a GPU, with policies for that
+        --max-ratio N              with it: most iterations per period that are chosen for a job (default: 8)
         --json                     the table as one line of JSON
     -h, --help                     this text
   $ planc show --help

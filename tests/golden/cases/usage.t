@@ -101,7 +101,7 @@ Wrong use of the command line ends in one line that says what is wrong, and exit
   ! planc: train: missing operand: GRAPH
   [2]
   $ planc compare
-  ! planc: compare: missing operand: GRAPH
+  ! planc: compare: missing operand: GRAPH ...
   [2]
 
 An option with a value takes it as the next argument, after "=", or, when it has a letter, attached to that.

@@ -1,0 +1,233 @@
+/* Mixes compared (compare_mix.h). */
+#include "cli/compare_mix.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/mix_setup.h"
+#include "util/print.h"
+#include "util/progress.h"
+
+typedef struct mix_row {
+  const planc_mix_policy *policy;
+  bool feasible, is_least;
+  int64_t least_budget, period_ns, peak_bytes, throughput_ppm;
+  int64_t *speeds;   /* by job, in ppm; owned */
+  char *explanation; /* owned; NULL = it does not say */
+} mix_row;
+
+typedef struct mix_table {
+  const planc_mix *mix;
+  planc_mix_share *shares; /* by job, without speeds; owned */
+  int32_t n;
+  mix_row *rows; /* owned */
+} mix_table;
+
+/* --- Rows --------------------------------------------------------------------------------------------------------- */
+
+static planc_status add_row(mix_table *t, const planc_mix_policy *policy) {
+  for (int32_t i = 0; i < t->n; i++)
+    if (t->rows[i].policy == policy) return planc_error(PLANC_USAGE, "--policies names %s twice", policy->name);
+  t->rows[t->n++].policy = policy;
+  return NULL;
+}
+
+/* Splits "a,b,c" in place. */
+static planc_status parse_policies(char *names, mix_table *t) {
+  char *save = NULL;
+  for (char *name = strtok_r(names, ",", &save); name; name = strtok_r(NULL, ",", &save)) {
+    const planc_mix_policy *policy;
+    PLANC_TRY(cli_mix_policy(name, &policy));
+    PLANC_TRY(add_row(t, policy));
+  }
+  return t->n > 0 ? NULL : planc_error(PLANC_USAGE, "--policies names none");
+}
+
+static planc_status choose_policies(const char *names, mix_table *t) {
+  size_t n = 1;
+  while (planc_mix_policies()[n - 1].name) n++;
+  t->rows = calloc(n, sizeof *t->rows);
+  if (!t->rows) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
+  for (const planc_mix_policy *policy = planc_mix_policies(); !names && policy->name; policy++)
+    PLANC_TRY(add_row(t, policy));
+  if (!names) return NULL;
+  char *copy = strdup(names);
+  if (!copy) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
+  planc_status status = parse_policies(copy, t);
+  free(copy);
+  return status;
+}
+
+static planc_status read_plan(const mix_table *t, const planc_plan *plan, const planc_mix_share *shares, mix_row *out) {
+  out->feasible = true;
+  out->period_ns = plan->predicted.iteration_ns;
+  out->peak_bytes = plan->predicted.peak_bytes[PLANC_MEMORY_DEVICE];
+  out->throughput_ppm = planc_mix_throughput(shares, t->mix->n_jobs);
+  out->speeds = calloc((size_t)t->mix->n_jobs, sizeof *out->speeds);
+  if (!out->speeds) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
+  for (int32_t j = 0; j < t->mix->n_jobs; j++) out->speeds[j] = shares[j].speed_ppm;
+  if (plan->explanation && !(out->explanation = strdup(plan->explanation)))
+    return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
+  return NULL;
+}
+
+/* `failed` is why the policy does not fit, NULL where it does. */
+static planc_status find_least(const mix_table *t, planc_status failed, mix_row *out) {
+  planc_least least;
+  int64_t budget = t->mix->jobs[0].budget_bytes;
+  out->least_budget = -1;
+  planc_status status = planc_mix_find_least(t->mix, out->policy, t->shares, failed, &least);
+  if (planc_status_code(status) == PLANC_INFEASIBLE) {
+    planc_status_free(status);
+    return NULL;
+  }
+  PLANC_TRY(status);
+  bool less = out->feasible && budget < least.bytes;
+  out->least_budget = less ? budget : least.bytes;
+  out->is_least = least.is_least && !less;
+  planc_plan_free(least.plan);
+  return NULL;
+}
+
+static planc_status fill_row(const mix_table *t, mix_row *out) {
+  planc_mix_share shares[PLANC_MIX_MOST_JOBS];
+  planc_plan *plan;
+  pl_progress(stderr, "planc: %s", out->policy->name);
+  for (int32_t j = 0; j < t->mix->n_jobs; j++) shares[j] = t->shares[j];
+  planc_status failed = planc_colocate(t->mix, out->policy, shares, &plan);
+  if (failed && planc_status_code(failed) != PLANC_INFEASIBLE) return failed;
+  planc_status status = failed ? NULL : read_plan(t, plan, shares, out);
+  if (!status) status = find_least(t, failed, out);
+  planc_status_free(failed);
+  planc_plan_free(plan);
+  return status;
+}
+
+/* The row of the largest throughput, of several the first; NULL where none fits. */
+static const mix_row *winner(const mix_table *t) {
+  const mix_row *best = NULL;
+  for (int32_t i = 0; i < t->n; i++)
+    if (t->rows[i].feasible && (!best || t->rows[i].throughput_ppm > best->throughput_ppm)) best = &t->rows[i];
+  return best;
+}
+
+/* --- JSON --------------------------------------------------------------------------------------------------------- */
+
+static void report_jobs(const mix_table *t, cJSON *object) {
+  cJSON *array = pl_json_add_array(object, "jobs");
+  for (int32_t j = 0; j < t->mix->n_jobs; j++) {
+    cJSON *job = pl_json_add_object(array, NULL);
+    pl_json_add_string(job, "graph", t->mix->jobs[j].graph->name);
+    pl_json_add_int(job, "batch", t->mix->jobs[j].batch);
+    pl_json_add_int(job, "alone_ns", t->shares[j].alone_ns);
+    pl_json_add_string(job, "alone_policy", t->shares[j].alone_policy);
+  }
+}
+
+static void report_row(const mix_table *t, const mix_row *r, cJSON *json) {
+  pl_json_add_string(json, "policy", r->policy->name);
+  pl_json_add_bool(json, "feasible", r->feasible);
+  pl_json_add_known(json, "least_budget", r->least_budget >= 0, r->least_budget);
+  pl_json_add_bool(json, "is_least", r->is_least);
+  pl_json_add_known(json, "iteration_ns", r->feasible, r->period_ns);
+  pl_json_add_known(json, "peak_bytes", r->feasible, r->peak_bytes);
+  if (r->feasible) {
+    pl_json_add_real(json, "throughput", (double)r->throughput_ppm / 1e6);
+  } else {
+    pl_json_add_null(json, "throughput");
+  }
+  cJSON *speeds = pl_json_add_array(json, "speeds"), *ratio = pl_json_add_array(json, "ratio");
+  for (int32_t j = 0; j < t->mix->n_jobs; j++) {
+    if (r->feasible) pl_json_add_real(speeds, NULL, (double)r->speeds[j] / 1e6);
+    pl_json_add_int(ratio, NULL, t->shares[j].iterations);
+  }
+  cli_report_explanation(r->explanation, json);
+}
+
+static planc_status print_json(const mix_table *t) {
+  const planc_problem *first = &t->mix->jobs[0];
+  const mix_row *best = winner(t);
+  cJSON *object = cJSON_CreateObject();
+  pl_json_add_string(object, "planc", "compare-colocate/1");
+  pl_json_add_string(object, "device", planc_profile_device(first->profile)->name);
+  pl_json_add_int(object, "budget_bytes", first->budget_bytes);
+  report_jobs(t, object);
+  if (best) {
+    pl_json_add_string(object, "best", best->policy->name);
+  } else {
+    pl_json_add_null(object, "best");
+  }
+  cJSON *rows = pl_json_add_array(object, "rows");
+  for (int32_t i = 0; i < t->n; i++) report_row(t, &t->rows[i], pl_json_add_object(rows, NULL));
+  return pl_print_json(stdout, object);
+}
+
+/* --- Text --------------------------------------------------------------------------------------------------------- */
+
+static void print_row(const mix_table *t, const mix_row *r, bool best) {
+  char a[PL_SIZE_TEXT], b[PL_SIZE_TEXT], c[PL_SIZE_TEXT];
+  printf("%-12s %c%11s", r->policy->name, r->least_budget < 0 || r->is_least ? ' ' : '<',
+         r->least_budget < 0 ? "-" : pl_size_format(r->least_budget, a));
+  if (!r->feasible) {
+    puts("   does not fit");
+    return;
+  }
+  printf(" %16s %12s %10.3f ", pl_time_format(r->period_ns, b), pl_size_format(r->peak_bytes, c),
+         (double)r->throughput_ppm / 1e6);
+  for (int32_t j = 0; j < t->mix->n_jobs; j++) printf(" %5.3f", (double)r->speeds[j] / 1e6);
+  puts(best ? " <- best" : "");
+}
+
+static planc_status print_table(const mix_table *t) {
+  const planc_problem *first = &t->mix->jobs[0];
+  const mix_row *best = winner(t);
+  char text[PL_SIZE_TEXT];
+  printf("%d jobs on %s, budget %s\n", t->mix->n_jobs, planc_profile_device(first->profile)->name,
+         pl_size_format(first->budget_bytes, text));
+  for (int32_t j = 0; j < t->mix->n_jobs; j++) {
+    printf("  job %d: ", j);
+    pl_print_text(stdout, t->mix->jobs[j].graph->name);
+    printf(", batch %lld, %d iteration%s in a period, alone %s each by %s\n", (long long)t->mix->jobs[j].batch,
+           t->shares[j].iterations, t->shares[j].iterations == 1 ? "" : "s",
+           pl_time_format(t->shares[j].alone_ns, text), t->shares[j].alone_policy);
+  }
+  printf("%-12s %12s %16s %12s %10s  %s\n", "policy", "least budget", "period", "peak", "throughput", "speed of each");
+  for (int32_t i = 0; i < t->n; i++) print_row(t, &t->rows[i], &t->rows[i] == best);
+  if (best && best->explanation) printf("why %s: ", best->policy->name);
+  cli_print_explanation("", best ? best->explanation : NULL);
+  return NULL;
+}
+
+/* --- All ---------------------------------------------------------------------------------------------------------- */
+
+static planc_status compare(const pl_arguments *arguments, const cli_mix *mix, mix_table *t) {
+  t->mix = &mix->mix;
+  t->shares = calloc((size_t)mix->n, sizeof *t->shares);
+  if (!t->shares) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
+  PLANC_TRY(cli_explain_mix(t->mix, t->rows[0].policy, planc_mix_resolve(t->mix, t->shares)));
+  planc_status status = NULL;
+  for (int32_t i = 0; !status && i < t->n; i++) status = fill_row(t, &t->rows[i]);
+  pl_progress_end(stderr);
+  PLANC_TRY(status);
+  return pl_option_given(arguments, "json") ? print_json(t) : print_table(t);
+}
+
+static void free_table(mix_table *t) {
+  for (int32_t i = 0; i < t->n; i++) {
+    free(t->rows[i].speeds);
+    free(t->rows[i].explanation);
+  }
+  free(t->rows);
+  free(t->shares);
+}
+
+planc_status cli_compare_mix(const pl_arguments *arguments) {
+  cli_mix mix = {0};
+  mix_table t = {0};
+  planc_status status = choose_policies(pl_option_value(arguments, "policies"), &t);
+  if (!status) status = cli_mix_read(arguments, &mix);
+  if (!status) status = compare(arguments, &mix, &t);
+  free_table(&t);
+  cli_mix_free(&mix);
+  return status;
+}
