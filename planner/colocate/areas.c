@@ -151,9 +151,17 @@ static planc_status follow_pass(making *m, pl_regions *regions) {
   return NULL;
 }
 
+/* Enough for a pass, wherever its tensors are. */
+static int64_t find_capacity(const making *m) {
+  int64_t unit = m->areas->region_bytes > 0 ? m->areas->region_bytes : PLANC_ALIGNMENT, sum = 0;
+  for (int32_t r = 0; r < planc_schedule_n_residencies(m->candidate->schedule); r++)
+    if (in_regions(m, r)) sum = pl_add_saturate(sum, pl_align_up(bytes_of(m, r) + 1, unit));
+  return sum;
+}
+
 static planc_status find_demand(making *m) {
   pl_regions regions;
-  planc_status status = pl_regions_init(&regions, pl_n_owners(1), m->areas->region_bytes, PL_REGIONS_UNLIMITED);
+  planc_status status = pl_regions_init(&regions, pl_n_owners(1), m->areas->region_bytes, find_capacity(m));
   if (!status) status = follow_pass(m, &regions);
   pl_regions_free(&regions);
   return status;

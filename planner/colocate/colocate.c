@@ -17,8 +17,9 @@
 
 const planc_mix_policy *planc_mix_policies(void) {
   static const planc_mix_policy policies[] = {
-      {"temporal", "the jobs take turns, each alone on the GPU", pl_mix_temporal},
-      {"zico", "Zico: side by side, iterations shifted until what they hold in regions fits", pl_mix_zico},
+      {"temporal", "the jobs take turns, each alone on the GPU", 0, pl_mix_temporal},
+      {"zico", "Zico: side by side, iterations shifted until what they hold in regions fits", PLANC_MIX_REGIONS,
+       pl_mix_zico},
       {0},
   };
   return policies;
@@ -38,6 +39,9 @@ static planc_status check_job(const planc_mix *mix, int32_t job) {
   if (strcmp(own->name, first->name) != 0 || own->memory_bytes != first->memory_bytes)
     return planc_error(PLANC_USAGE, "it is for device %s, and job 0 for %s: jobs that share a GPU have one device",
                        own->name, first->name);
+  if (mix->jobs[job].settings.region % PLANC_ALIGNMENT != 0)
+    return planc_error(PLANC_USAGE, "regions of %lld bytes: they must be multiples of %d",
+                       (long long)mix->jobs[job].settings.region, PLANC_ALIGNMENT);
   if (mix->jobs[job].gpus > 1) return planc_error(PLANC_USAGE, "it is for several GPUs: a mix shares one");
   if (mix->iterations[job] >= 0 && mix->iterations[job] <= PLANC_MIX_MOST_ITERATIONS) return NULL;
   return planc_error(PLANC_USAGE, "%d iterations in a period: from 1 to %d, or 0 for planc to choose",

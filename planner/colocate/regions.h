@@ -16,10 +16,8 @@ typedef struct pl_regions {
   int64_t *used;        /* by region: bytes of tensors in it */
 } pl_regions;
 
-#define PL_REGIONS_UNLIMITED (INT64_C(1) << 44) /* a capacity that no mix reaches */
-
-/* Regions behind each other from address 0 on, as many as `capacity` has whole ones. With PL_REGIONS_UNLIMITED they
- * must be of 512 KiB at the least. Freed with pl_regions_free, also after a failure. */
+/* Regions behind each other from address 0 on, as many as `capacity` has whole ones. Freed with pl_regions_free, also
+ * after a failure. */
 planc_status pl_regions_init(pl_regions *regions, int32_t n_owners, int64_t region_bytes, int64_t capacity);
 void pl_regions_free(pl_regions *regions);
 /* The lowest place, or the highest: two jobs that begin at both ends leave less between them that is of no use.

@@ -26,7 +26,7 @@
 #include "util/size.h"
 
 enum { PAIR = 2, STEPS = 8, MOST_ROUNDS = 24, MOST_SOLOS = 4, STEADY_PPM = 50000 };
-#define REGION_BYTES (INT64_C(64) << 20)
+#define REGION_BYTES (INT64_C(64) << 20) /* where none are asked for (6.3) */
 
 typedef struct zico {
   const planc_mix *mix;
@@ -38,6 +38,7 @@ typedef struct zico {
   planc_evaluator *alone; /* by job */
   planc_problem *problems;
   pl_areas areas;
+  int64_t region_bytes;    /* the unit in which it is taken */
   int64_t capacity, least; /* bytes for regions: that there are, and that some job needs alone, or pairs of jobs */
   pl_timing timing;
   planc_candidate best;
@@ -65,7 +66,8 @@ static planc_status make_solos(zico *z, int64_t less) {
     z->alone[j] = pl_evaluator_of(&z->problems[j]);
   }
   PLANC_TRY(pl_solos_make(z->problems, z->mix->n_jobs, &z->solos, &failed));
-  return pl_areas_make(&z->arena, z->mix->n_jobs, z->solos.candidates, REGION_BYTES, &z->areas);
+  return pl_areas_make(&z->arena, z->mix->n_jobs, z->solos.candidates,
+                       z->region_bytes > PLANC_ALIGNMENT ? z->region_bytes : 0, &z->areas);
 }
 
 /* What others have to themselves is missing for a job's workspaces and regions: it is planned for so much less. */
@@ -142,8 +144,9 @@ static planc_status merge(zico *z, int64_t *const *addresses, planc_candidate *o
 
 /* Shifts within `bytes`, and in less and less while regions that lie apart do not suffice. */
 static planc_status arrange(zico *z, int64_t bytes, int64_t ***out_addresses, bool *out_fit) {
-  int64_t within = bytes;
-  for (int64_t less = REGION_BYTES;; less *= 2) {
+  enum { PARTS = 32 };
+  int64_t within = bytes, less = bytes > z->least ? (bytes - z->least) / PARTS : 0;
+  for (less = less > z->region_bytes ? less : z->region_bytes;; less *= 2) {
     PLANC_TRY(shift_pairs(z, within, out_fit));
     if (!*out_fit) return NULL;
     PLANC_TRY(pl_share_regions(&z->arena, &z->timing, &z->areas, z->capacity, out_addresses, out_fit));
@@ -191,7 +194,7 @@ static bool are_alike(const planc_mix *mix) {
 static planc_status search(zico *z) {
   pl_timing before;
   int64_t step = (z->capacity - z->least) / STEPS, bytes = z->capacity;
-  if (step < REGION_BYTES) step = REGION_BYTES;
+  if (step < z->region_bytes) step = z->region_bytes;
   if (!are_alike(z->mix) && z->least < bytes) bytes = z->least;
   for (int32_t round = 0; round < MOST_ROUNDS; round++) {
     bool fit, all = bytes >= z->capacity;
@@ -210,12 +213,12 @@ static planc_status search(zico *z) {
 /* Addresses in the fewest regions in which the best shifts still fit, by bisection; NULL where all are needed. Each
  * job begins at an end of them, so that of more more would be taken. */
 static planc_status find_capacity(zico *z, int64_t ***out_addresses) {
-  int64_t fails = 0, fits = z->capacity / REGION_BYTES;
+  int64_t fails = 0, fits = z->capacity / z->region_bytes;
   *out_addresses = NULL;
   while (fits - fails > 1) {
     int64_t middle = fails + (fits - fails) / 2, **addresses;
     bool fit;
-    PLANC_TRY(pl_share_regions(&z->arena, &z->best_timing, &z->areas, middle * REGION_BYTES, &addresses, &fit));
+    PLANC_TRY(pl_share_regions(&z->arena, &z->best_timing, &z->areas, middle * z->region_bytes, &addresses, &fit));
     if (!fit) {
       fails = middle;
       continue;
@@ -288,7 +291,8 @@ static planc_status take_turns(const zico *z, planc_candidate *out) {
 
 planc_status pl_mix_zico(const planc_mix *mix, const planc_mix_share *shares, const planc_evaluator *evaluator,
                          planc_candidate *out) {
-  zico z = {.mix = mix, .shares = shares, .evaluator = evaluator};
+  int64_t region = mix->jobs[0].settings.region;
+  zico z = {.mix = mix, .shares = shares, .evaluator = evaluator, .region_bytes = region > 0 ? region : REGION_BYTES};
   planc_status status = find_best(&z);
   if (!status && z.any) {
     *out = z.best;

@@ -52,7 +52,7 @@ extern const pl_subcommand cli_cmd_plan, cli_cmd_colocate, cli_cmd_check, cli_cm
       {"shared-link", 0, NULL, "the GPUs share one link to the host"},                                               \
       {"placement", 0, "NAME", "best-fit, paged or vmm, for policies that allocate as they go (default: best-fit)"}, \
       {"chunk", 0, "SIZE", "chunk of --placement vmm, page of paged (defaults: 40M, 2M)"},                           \
-      PLANC_SETTINGS(CLI_OWN_SETTING)
+      PLANC_JOB_SETTINGS(CLI_OWN_SETTING)
 
 /* A planning problem with everything it borrows. */
 typedef struct cli_setup {
@@ -85,6 +85,8 @@ planc_status cli_setup_budget(planc_problem *problem);
 /* Storage takes what is beyond the host's budget, so there must be one, and the device must know a storage: else USAGE.
  */
 planc_status cli_setup_storage(const planc_problem *problem);
+/* What is asked of policies; settings that are not given, or are no options of the command, stay what they are. */
+planc_status cli_setup_settings(const pl_arguments *arguments, planc_settings *settings);
 /* How policies allocate that do so as they go, the window of policy window, the rate of policy tensile. */
 planc_status cli_setup_policy_options(const pl_arguments *arguments, planc_problem *problem);
 /* USAGE when an option is given that is for other policies, or a chunk where there are none. */

@@ -41,6 +41,7 @@ static planc_status run(const pl_arguments *arguments) {
   cli_mix mix;
   const char *name = pl_option_value(arguments, "policy");
   PLANC_TRY(cli_mix_policy(name ? name : fallback_policy, &policy));
+  PLANC_TRY(cli_mix_own_options(arguments, policy));
   if (!name) cli_note("policy %s (the fall-back)", policy->name);
   planc_status status = cli_mix_read(arguments, &mix);
   if (!status) status = plan_mix(arguments, policy, &mix);
@@ -49,8 +50,7 @@ static planc_status run(const pl_arguments *arguments) {
 }
 
 static const pl_option options[] = {
-    CLI_MIX_OPTIONS,
-    {"policy", 0, "NAME", "how the jobs share the GPU (default: temporal)"},
+    CLI_MIX_OPTIONS{"policy", 0, "NAME", "how the jobs share the GPU (default: temporal)"},
     {"output", 'o', "FILE", "the plan, - for standard output (default: mix.plan)"},
     {"json", 0, NULL, "the summary as one line of JSON"},
     {0},

@@ -5,6 +5,7 @@
 
 #include "cli/cli.h"
 #include "cli/compare_mix.h"
+#include "cli/mix_setup.h"
 #include "util/math.h"
 #include "util/print.h"
 #include "util/progress.h"
@@ -381,7 +382,7 @@ static planc_status run_graph(const pl_arguments *arguments) {
 
 static bool is_of_mixes(const char *option) {
   static const char *const names[] = {"device",   "profile", "budget",       "host-budget", "optimizer", "max-ratio",
-                                      "policies", "no-swap", "no-recompute", "json",        "colocate"};
+                                      "policies", "no-swap", "no-recompute", "json",        "colocate",  "region"};
   for (size_t i = 0; i < sizeof names / sizeof *names; i++)
     if (strcmp(option, names[i]) == 0) return true;
   return false;
@@ -396,7 +397,9 @@ static planc_status check_options(const pl_arguments *arguments) {
   if (mix) return NULL;
   if (arguments->n_operands > 1)
     return planc_error(PLANC_USAGE, "unexpected operand %s: only --colocate takes several", arguments->operands[1]);
-  if (pl_option_given(arguments, "max-ratio")) return planc_error(PLANC_USAGE, "--max-ratio is for --colocate");
+  static const char *const of_mixes[] = {"max-ratio", "region"};
+  for (size_t i = 0; i < sizeof of_mixes / sizeof *of_mixes; i++)
+    if (pl_option_given(arguments, of_mixes[i])) return planc_error(PLANC_USAGE, "--%s is for --colocate", of_mixes[i]);
   if (pl_option_repeated(arguments, "profile", 1)) return planc_error(PLANC_USAGE, "--profile is given twice");
   return NULL;
 }
@@ -410,7 +413,8 @@ static const pl_option options[] = {
     CLI_PROBLEM_OPTIONS_WITH("FILE ..."){"policies", 0, "A,B,...", "which policies (default: all but best)"},
     {"max-batch", 0, NULL, "search the largest batch that each policy can plan for"},
     {"colocate", 0, NULL, "several graphs that share a GPU, with policies for that"},
-    {"max-ratio", 0, "N", "with it: most iterations per period that are chosen for a job (default: 8)"},
+    PLANC_MIX_SETTINGS(CLI_MIX_OWN_SETTING){
+        "max-ratio", 0, "N", "with it: most iterations per period that are chosen for a job (default: 8)"},
     {"json", 0, NULL, "the table as one line of JSON"},
     {0},
 };

@@ -117,8 +117,7 @@ static planc_status read_options(const pl_arguments *arguments, planc_problem *o
   PLANC_TRY(pl_option_size(arguments, "budget", -1, &out->budget_bytes));
   PLANC_TRY(pl_option_size(arguments, "host-budget", -1, &out->host_budget_bytes));
   PLANC_TRY(pl_option_int(arguments, "max-ratio", 1, PLANC_MIX_MOST_ITERATIONS, PLANC_MIX_MAX_RATIO, &ratio));
-  out->settings.no_swap = pl_option_given(arguments, "no-swap");
-  out->settings.no_recompute = pl_option_given(arguments, "no-recompute");
+  PLANC_TRY(cli_setup_settings(arguments, &out->settings));
   *out_ratio = (int32_t)ratio;
   return NULL;
 }
@@ -177,6 +176,21 @@ planc_status cli_mix_policy(const char *name, const planc_mix_policy **out) {
   for (const planc_mix_policy *policy = planc_mix_policies(); !*out && policy->name && length < sizeof known; policy++)
     length += (size_t)snprintf(known + length, sizeof known - length, "%s%s", length > 0 ? ", " : "", policy->name);
   return *out ? NULL : planc_error(PLANC_USAGE, "unknown policy %s for several jobs: %s", name, known);
+}
+
+planc_status cli_mix_own_options(const pl_arguments *arguments, const planc_mix_policy *policy) {
+  static const struct {
+    const char *option;
+    uint32_t users;
+  } settings[] = {
+#define X(name, option, kind, users, fallback, help) {option, users},
+      PLANC_MIX_SETTINGS(X)
+#undef X
+  };
+  for (size_t i = 0; i < sizeof settings / sizeof *settings; i++)
+    if (!(policy->supports & settings[i].users) && pl_option_given(arguments, settings[i].option))
+      return planc_error(PLANC_USAGE, "policy %s has no use for --%s", policy->name, settings[i].option);
+  return NULL;
 }
 
 planc_status cli_mix_list_files(const pl_arguments *arguments, pl_used_files *files) {

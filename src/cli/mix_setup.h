@@ -26,24 +26,26 @@ typedef struct cli_mix {
 } cli_mix;
 
 #define CLI_MIX_OPERANDS "GRAPH[:BATCH[:ITERATIONS]][:inference] ..."
-/* Options of every command that plans a mix. */
-#define CLI_MIX_OPTIONS                                                                                         \
-  {"device", 'd', "NAME|FILE", "device description (default: the graphs' headers, else h100)"},                 \
-      {"profile", 'p', "FILE ...", "measured profiles to plan with, one of all jobs or one of each, in order"}, \
-      {"budget", 'm', "SIZE", "device memory of all jobs, reserved bytes included (default: the device's)"},    \
-      {"host-budget", 0, "SIZE", "host memory for offloaded data of all jobs (default: not limited)"},          \
-      {"optimizer", 0, "NAME",                                                                                  \
-       "sgd, momentum or adam, where a graph has no backward ops (default: its header, else sgd)"},             \
-      {"max-ratio", 0, "N", "most iterations per period that are chosen for a job (default: 8)"},               \
-      {"no-swap", 0, NULL, "nothing is swapped to the host"}, {                                                 \
-    "no-recompute", 0, NULL, "nothing is computed again"                                                        \
-  }
+/* Options of every command that plans a mix; those of policies' own settings. */
+#define CLI_MIX_OWN_SETTING(name, option, kind, users, fallback, help) CLI_SETTING(option, kind, help, fallback)
+#define CLI_MIX_OPTIONS                                                                                               \
+  {"device", 'd', "NAME|FILE", "device description (default: the graphs' headers, else h100)"},                       \
+      {"profile", 'p', "FILE ...", "measured profiles to plan with, one of all jobs or one of each, in order"},       \
+      {"budget", 'm', "SIZE", "device memory of all jobs, reserved bytes included (default: the device's)"},          \
+      {"host-budget", 0, "SIZE", "host memory for offloaded data of all jobs (default: not limited)"},                \
+      {"optimizer", 0, "NAME",                                                                                        \
+       "sgd, momentum or adam, where a graph has no backward ops (default: its header, else sgd)"},                   \
+      {"max-ratio", 0, "N", "most iterations per period that are chosen for a job (default: 8)"},                     \
+      {"no-swap", 0, NULL, "nothing is swapped to the host"}, {"no-recompute", 0, NULL, "nothing is computed again"}, \
+      PLANC_MIX_SETTINGS(CLI_MIX_OWN_SETTING)
 
 /* Reads everything; says on standard error which defaults it took. Free with cli_mix_free, also after a failure. */
 planc_status cli_mix_read(const pl_arguments *arguments, cli_mix *out);
 void cli_mix_free(cli_mix *mix);
 /* The policy for mixes called `name`; USAGE where there is none. */
 planc_status cli_mix_policy(const char *name, const planc_mix_policy **out);
+/* USAGE when an option is given that is for other policies. */
+planc_status cli_mix_own_options(const pl_arguments *arguments, const planc_mix_policy *policy);
 /* The files of the operands and profiles, as list_files of a command tells them. */
 planc_status cli_mix_list_files(const pl_arguments *arguments, pl_used_files *files);
 

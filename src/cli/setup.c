@@ -128,8 +128,7 @@ static planc_status read_flag(const pl_arguments *arguments, const char *name, i
   return NULL;
 }
 
-/* Those that are not given stay what they are. */
-static planc_status read_settings(const pl_arguments *arguments, planc_settings *settings) {
+planc_status cli_setup_settings(const pl_arguments *arguments, planc_settings *settings) {
 #define X(name, option, kind, users, fallback, help) PLANC_TRY(read_##kind(arguments, option, &settings->name));
   PLANC_SETTINGS(X)
 #undef X
@@ -138,7 +137,7 @@ static planc_status read_settings(const pl_arguments *arguments, planc_settings 
 
 planc_status cli_setup_policy_options(const pl_arguments *arguments, planc_problem *problem) {
   PLANC_TRY(read_placement(arguments, problem));
-  return read_settings(arguments, &problem->settings);
+  return cli_setup_settings(arguments, &problem->settings);
 }
 
 planc_status cli_setup_own_options(const pl_arguments *arguments, const planc_policy *policy,
@@ -148,7 +147,7 @@ planc_status cli_setup_own_options(const pl_arguments *arguments, const planc_po
     uint32_t users;
   } settings[] = {
 #define X(name, option, kind, users, fallback, help) {option, users},
-      PLANC_SETTINGS(X)
+      PLANC_JOB_SETTINGS(X)
 #undef X
   };
   for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {

@@ -181,6 +181,15 @@ class Faults(unittest.TestCase):
     def test_plan_on_standard_output(self):
         self.refuse(Command("planc", "plan", TINY, "-o", "-"))
 
+    def test_colocate(self):
+        for policy in ("temporal", "zico"):
+            self.refuse(Command("planc", "colocate", TINY + ":4", LENET + ":8", "--device", "k40m", "--policy", policy, "-o",
+                                "out", "--json", outputs=["out"], sample=30))
+
+    def test_compare_of_mixes(self):
+        self.refuse(Command("planc", "compare", "--colocate", TINY + ":4", TINY + ":8", "--device", "k40m", "--json",
+                            sample=20))
+
     def test_train(self):
         self.refuse(Command("planc", "train", LENET, "-o", "out", outputs=["out"]))
 

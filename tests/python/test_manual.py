@@ -219,6 +219,8 @@ class PlanFormat(unittest.TestCase):
             with open(os.path.join(folder, "classes.yaml"), "w", encoding="utf-8") as file:
                 file.write(graph)
             rows += run("planc plan classes.yaml -o -", cwd=folder).stdout.splitlines()
+            rows += run("planc colocate classes.yaml classes.yaml --policy zico --region 4K --device k40m -o -",
+                        cwd=folder).stdout.splitlines()
             for options in ("--policy cheap --no-swap", "--policy vdnn-all", "--policy tensile --inference",
                             "--policy tensile --swap-rate 50 --no-recompute",
                             "--sub-batch 24 --budget 400K",

@@ -267,7 +267,8 @@ START_TEST(plans_of_random_graphs_come_back) {
                                       .workspace_limit = 1,
                                       .window_per_use = true,
                                       .swap_rate = 1 + _i % 1000000,
-                                      .no_recompute = _i % 2 == 0};
+                                      .no_recompute = _i % 2 == 0,
+                                      .region = 256};
   for (int paged = 0; paged < 2; paged++) {
     planc_plan *mapped;
     problem.placement = paged ? PLANC_PLACEMENT_PAGED : PLANC_PLACEMENT_VMM;

@@ -117,6 +117,16 @@ What is no mix.
   $ planc colocate inputs/tiny.yaml inputs/tiny.yaml --policy best
   ! planc: unknown policy best for several jobs: temporal, zico
   [2]
+  $ planc colocate inputs/tiny.yaml inputs/tiny.yaml --region 4K
+  ! planc: policy temporal has no use for --region
+  [2]
+  $ planc colocate inputs/tiny.yaml:1 inputs/tiny.yaml:1 --device k40m --policy zico --region 1000
+  ! planc: note: budget 12.00 GiB (device k40m)
+  ! planc: job 0 (tiny): regions of 1000 bytes: they must be multiples of 256
+  [2]
+  $ planc compare inputs/tiny.yaml --region 4K
+  ! planc: --region is for --colocate
+  [2]
   $ planc colocate inputs/tiny.yaml inputs/tiny.yaml --max-ratio 0
   ! planc: note: policy temporal (the fall-back)
   ! planc: --max-ratio 0: not an integer from 1 to 1024

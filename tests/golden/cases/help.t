@@ -104,6 +104,7 @@ Help goes to standard output and is a success.
         --policies A,B,...         which policies (default: all but best)
         --max-batch                search the largest batch that each policy can plan for
         --colocate                 several graphs that share a GPU, with policies for that
+        --region SIZE              memory that policy zico hands from job to job at a time; 256 bytes is tensor by tensor (default: 64M)
         --max-ratio N              with it: most iterations per period that are chosen for a job (default: 8)
         --json                     the table as one line of JSON
     -h, --help                     this text
