@@ -12,12 +12,15 @@
  *
  * A shift is no delay in the plan: where a region goes from one job to another, the one waits for the op of the other
  * that is the last to use it, and so never starts its work in it sooner, however long that takes. Where no shift is
- * found, the jobs take turns (temporal.c). In the end regions are given up that make it no faster (7.3). */
+ * found, the jobs take turns (temporal.c). Where regions that are handed out one by one do not suffice for a shift,
+ * tensors are placed at once (place_passes.h), which the paper does not. In the end memory is given up that makes it no
+ * faster (7.3). */
 #include <stdio.h>
 
 #include "planner/code.h"
 #include "planner/colocate/merge.h"
 #include "planner/colocate/mix_policies.h"
+#include "planner/colocate/place_passes.h"
 #include "planner/colocate/share_regions.h"
 #include "planner/colocate/shift.h"
 #include "planner/colocate/solo.h"
@@ -142,6 +145,13 @@ static planc_status merge(zico *z, int64_t *const *addresses, planc_candidate *o
   return pl_merge_candidates(&merge, out);
 }
 
+/* In regions as time goes on, or else all at once. */
+static planc_status find_places(zico *z, const pl_timing *timing, int64_t capacity, int64_t ***out_addresses,
+                                bool *out_fit) {
+  PLANC_TRY(pl_share_regions(&z->arena, timing, &z->areas, capacity, out_addresses, out_fit));
+  return *out_fit ? NULL : pl_place_passes(&z->arena, timing, &z->areas, capacity, out_addresses, out_fit);
+}
+
 /* Shifts within `bytes`, and in less and less while regions that lie apart do not suffice. */
 static planc_status arrange(zico *z, int64_t bytes, int64_t ***out_addresses, bool *out_fit) {
   enum { PARTS = 32 };
@@ -149,7 +159,7 @@ static planc_status arrange(zico *z, int64_t bytes, int64_t ***out_addresses, bo
   for (less = less > z->region_bytes ? less : z->region_bytes;; less *= 2) {
     PLANC_TRY(shift_pairs(z, within, out_fit));
     if (!*out_fit) return NULL;
-    PLANC_TRY(pl_share_regions(&z->arena, &z->timing, &z->areas, z->capacity, out_addresses, out_fit));
+    PLANC_TRY(find_places(z, &z->timing, z->capacity, out_addresses, out_fit));
     if (*out_fit || within <= z->least) return NULL;
     within = bytes - less > z->least ? bytes - less : z->least;
   }
@@ -218,7 +228,7 @@ static planc_status find_capacity(zico *z, int64_t ***out_addresses) {
   while (fits - fails > 1) {
     int64_t middle = fails + (fits - fails) / 2, **addresses;
     bool fit;
-    PLANC_TRY(pl_share_regions(&z->arena, &z->best_timing, &z->areas, middle * z->region_bytes, &addresses, &fit));
+    PLANC_TRY(find_places(z, &z->best_timing, middle * z->region_bytes, &addresses, &fit));
     if (!fit) {
       fails = middle;
       continue;
