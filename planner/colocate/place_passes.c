@@ -87,9 +87,10 @@ static int compare_points(const void *left, const void *right) {
 static planc_status list_points(const placing *p, turn_point **out) {
   int64_t period = p->timing->period_ns;
   PLANC_TRY(PL_NEW(p->arena, out, INT64_C(2) * p->n));
+  turn_point *next = *out;
   for (int32_t k = 0; k < p->n; k++) {
-    (*out)[2 * k] = (turn_point){p->lives[k].begin_ns % period, k, true};
-    (*out)[2 * k + 1] = (turn_point){(p->lives[k].begin_ns + p->lives[k].ns) % period, k, false};
+    *next++ = (turn_point){p->lives[k].begin_ns % period, k, true};
+    *next++ = (turn_point){(p->lives[k].begin_ns + p->lives[k].ns) % period, k, false};
   }
   qsort(*out, (size_t)p->n * 2, sizeof **out, compare_points);
   return NULL;
