@@ -16,6 +16,7 @@ ENVIRONMENT = {**os.environ, "PLANC_PROFILES": os.path.join(ROOT, "profiles")}
 # two of a pair in LEGITIMATE may be one file.
 COMMANDS = {
     "plan": ("planc", ("", "--profile", "--device"), ("--output",)),
+    "colocate": ("planc", ("", "--profile", "--device"), ("--output",)),
     "train": ("planc", ("",), ("--output",)),
     "predict": ("planc", ("", "--profile", "--device"), ("--output",)),
     "predict --fit": ("planc", ("", "--graphs", "--device"), ("--output",)),
@@ -64,7 +65,7 @@ class Outputs(unittest.TestCase):
         operand = uses.pop("", "other")
         if name == "update":
             uses.setdefault("--trace", "other")
-        line = [program, *name.split(), operand]
+        line = [program, *name.split(), operand, *(["other"] if name == "colocate" else [])]
         for option, value in uses.items():
             line += [option, value]
         return line
