@@ -38,7 +38,8 @@ enum { PLANC_MIX_REGIONS = 1 /* has regions, whose size may be asked for */ };
 typedef struct planc_mix_policy {
   const char *name, *summary;
   uint32_t supports;
-  /* A schedule of the whole mix, or INFEASIBLE with a message that names who has no room. `shares` are by job, speeds
+  /* A schedule of the whole mix, which tells who has no room where it does not fit, or INFEASIBLE with a message that
+   * does. `shares` are by job, speeds
    * not known yet. *out is empty; the caller frees it, whatever the outcome. */
   planc_status (*make)(const planc_mix *mix, const planc_mix_share *shares, const planc_evaluator *evaluator,
                        planc_candidate *out);

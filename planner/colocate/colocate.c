@@ -39,9 +39,6 @@ static planc_status check_job(const planc_mix *mix, int32_t job) {
   if (strcmp(own->name, first->name) != 0 || own->memory_bytes != first->memory_bytes)
     return planc_error(PLANC_USAGE, "it is for device %s, and job 0 for %s: jobs that share a GPU have one device",
                        own->name, first->name);
-  if (mix->jobs[job].settings.region % PLANC_ALIGNMENT != 0)
-    return planc_error(PLANC_USAGE, "regions of %lld bytes: they must be multiples of %d",
-                       (long long)mix->jobs[job].settings.region, PLANC_ALIGNMENT);
   if (mix->jobs[job].gpus > 1) return planc_error(PLANC_USAGE, "it is for several GPUs: a mix shares one");
   if (mix->iterations[job] >= 0 && mix->iterations[job] <= PLANC_MIX_MOST_ITERATIONS) return NULL;
   return planc_error(PLANC_USAGE, "%d iterations in a period: from 1 to %d, or 0 for planc to choose",
@@ -58,6 +55,9 @@ static planc_status check(const planc_mix *mix) {
   if (mix->max_ratio < 0 || mix->max_ratio > PLANC_MIX_MOST_ITERATIONS)
     return planc_error(PLANC_USAGE, "at most %d iterations in a period: from 1 to %d", mix->max_ratio,
                        (int)PLANC_MIX_MOST_ITERATIONS);
+  if (mix->jobs[0].settings.region % PLANC_ALIGNMENT != 0)
+    return planc_error(PLANC_USAGE, "regions of %lld bytes: their size must be a multiple of %d",
+                       (long long)mix->jobs[0].settings.region, PLANC_ALIGNMENT);
   for (int32_t j = 0; j < mix->n_jobs; j++) PLANC_TRY(in_job(mix, j, check_job(mix, j)));
   return NULL;
 }
@@ -73,12 +73,14 @@ static planc_status time_alone(const planc_problem *problem, planc_mix_share *ou
 }
 
 static planc_status find_alone(const planc_mix *mix, int32_t job, planc_mix_share *shares) {
+  planc_problem own = pl_common_terms(&mix->jobs[0], &mix->jobs[job]);
   for (int32_t j = 0; j < job; j++) {
-    if (!pl_solo_same(&mix->jobs[j], &mix->jobs[job])) continue;
+    planc_problem other = pl_common_terms(&mix->jobs[0], &mix->jobs[j]);
+    if (!pl_solo_same(&other, &own)) continue;
     shares[job] = shares[j];
     return NULL;
   }
-  return in_job(mix, job, time_alone(&mix->jobs[job], &shares[job]));
+  return in_job(mix, job, time_alone(&own, &shares[job]));
 }
 
 planc_status planc_mix_resolve(const planc_mix *mix, planc_mix_share *shares) {
@@ -107,11 +109,8 @@ static planc_status make_candidate(const colocation *c, const planc_problem *pro
   planc_problem jobs[PLANC_MIX_MOST_JOBS];
   planc_mix mix = *c->mix;
   for (int32_t j = 0; j < mix.n_jobs; j++) {
-    jobs[j] = mix.jobs[j];
+    jobs[j] = pl_common_terms(problem, &mix.jobs[j]);
     jobs[j].code_bytes = problem->code_bytes;
-    jobs[j].budget_bytes = problem->budget_bytes;
-    jobs[j].host_budget_bytes = problem->host_budget_bytes;
-    jobs[j].storage_budget_bytes = problem->storage_budget_bytes;
     jobs[j].first_will_do = problem->first_will_do;
   }
   mix.jobs = jobs;

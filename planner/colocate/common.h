@@ -13,6 +13,9 @@ typedef struct pl_common {
   pl_arena arena;
 } pl_common;
 
+/* A job's problem with the budgets, the settings and what else is asked of `first`. */
+planc_problem pl_common_terms(const planc_problem *first, const planc_problem *job);
+
 /* A common problem stays where it is while it is used. Freed with pl_common_free, whatever the outcome. */
 planc_status pl_common_make(const planc_mix *mix, pl_common *out);
 void pl_common_free(pl_common *common);

@@ -105,6 +105,10 @@ static planc_status take(sharing *s, int32_t job, pl_class class, int64_t bytes,
   return NULL;
 }
 
+static bool is_shared(pl_class class) {
+  return class == PL_CLASS_FEATURE || class == PL_CLASS_GRADIENT;
+}
+
 /* Takes or gives what a command opens or closes. */
 static planc_status follow_command(sharing *s, int32_t job) {
   const pl_timing *t = s->timing;
@@ -112,23 +116,26 @@ static planc_status follow_command(sharing *s, int32_t job) {
   const planc_command *command = command_at(t, job, &s->cursors[job]);
   if (command->kind != PLANC_CMD_ACQUIRE && command->kind != PLANC_CMD_RELEASE) return NULL;
   pl_class class = s->areas->jobs[job].classes[command->residency];
-  if (class != PL_CLASS_FEATURE && class != PL_CLASS_GRADIENT) return NULL;
+  if (!is_shared(class)) return NULL;
   int64_t bytes = of->trace->buffers[planc_schedule_residencies(of->schedule)[command->residency].buffer].bytes;
   int64_t *address = &s->addresses[t->first[job] + s->cursors[job].iteration][command->residency];
   if (command->kind == PLANC_CMD_ACQUIRE) return take(s, job, class, bytes, address);
   return pl_regions_give(&s->regions, pl_owner_of(job, class), *address - s->areas->private_bytes, bytes);
 }
 
-static int64_t count_commands(const pl_timing *t) {
+/* How many tensors a period puts into regions; at least 1. */
+static int64_t count_takes(const sharing *s) {
+  const pl_timing *t = s->timing;
   int64_t n = 0;
   for (int32_t j = 0; j < t->n_jobs; j++)
-    n += (int64_t)t->iterations[j] * planc_schedule_n_commands(t->jobs[j].schedule);
-  return n;
+    for (int32_t r = 0; r < planc_schedule_n_residencies(t->jobs[j].schedule); r++)
+      if (is_shared(s->areas->jobs[j].classes[r])) n += t->iterations[j];
+  return n > 0 ? n : 1;
 }
 
-/* In the order of time, until nothing changes any more: as many as a period has are more than it takes. */
+/* In the order of time, until a whole period is as the one before. */
 static planc_status follow(sharing *s) {
-  int64_t n = count_commands(s->timing);
+  int64_t n = count_takes(s);
   int32_t j;
   while (s->fits && s->n_same < n && (j = find_next(s->timing, s->cursors, MOST_PERIODS)) >= 0) {
     PLANC_TRY(follow_command(s, j));

@@ -10,8 +10,9 @@
 
 /* Sets when the passes of a steady period start, counted from the first pass of the first job, and how long the period
  * is. `jobs` lists the jobs of the group; the others' passes are left as they are. As in a plan, a job is never more
- * than a period ahead of another. *out_fits is false where some pass holds more than `budget_bytes` alone; nothing is
- * set then. */
+ * than a period ahead of another. *out_fits is false where some pass never fits, as one does that holds more than
+ * `budget_bytes` alone; nothing is set then. A start is found by as many passes over what is held as it is shifted by
+ * releases. */
 planc_status pl_shift(pl_timing *timing, const pl_areas *areas, const int32_t *jobs, int32_t n, int64_t budget_bytes,
                       bool *out_fits);
 

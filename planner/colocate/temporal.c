@@ -1,6 +1,6 @@
-/* `temporal`: jobs take turns, an iteration after the other, and whoever's turn it is has the GPU and all memory but
- * what the others keep for their next turn: parameters and state. A turn begins without a switch: no cost is charged
- * (Zico, 7.1, and Waterwave, 5.1, where it is the baseline). */
+/* `temporal`: jobs take turns, each with all its iterations of a period, and whoever's turn it is has the GPU and all
+ * memory but what the others keep for their next turn: parameters and state. A turn begins without a switch: no cost is
+ * charged (Zico, 7.1, and Waterwave, 5.1, where it is the baseline). */
 #include "planner/choose/room_search.h"
 #include "planner/colocate/merge.h"
 #include "planner/colocate/mix_policies.h"

@@ -7,16 +7,15 @@
  * the first times are of jobs that hardly disturb each other, and comes to all of it in eight steps; for jobs that are
  * alike it begins with all. What is tried at the whole budget is kept where it is the fastest so far.
  *
- * More than two jobs are paired in their order, and each pair has its own budget: its part of the regions by what its
- * jobs hold at the most.
+ * More than two jobs are paired in their order, and each pair has its own budget in the search: its part of the bytes
+ * by what its jobs hold at the most.
  *
  * A shift is no delay in the plan: where a region goes from one job to another, the one waits for the op of the other
- * that is the last to use it, and so never starts its work in it sooner, however long that takes. Where no shift is
- * found, the jobs take turns (temporal.c). Where regions that are handed out one by one do not suffice for a shift,
- * tensors are placed at once (place_passes.h), which the paper does not. In the end memory is given up that makes it no
- * faster (7.3). */
-#include <stdio.h>
-
+ * that is the last to use it, and so never starts its work in it sooner, however long that takes.
+ *
+ * What the paper does not have: where regions that are handed out one by one do not suffice for a shift, tensors are
+ * placed at once (place_passes.h); memory that makes it no faster is given up in the end; and the jobs take turns
+ * (temporal.c) not only where no shift is found, but also where that is faster. */
 #include "planner/code.h"
 #include "planner/colocate/merge.h"
 #include "planner/colocate/mix_policies.h"
@@ -28,31 +27,31 @@
 #include "util/math.h"
 #include "util/size.h"
 
-enum { PAIR = 2, STEPS = 8, MOST_ROUNDS = 24, MOST_SOLOS = 4, STEADY_PPM = 50000 };
+enum { PAIR = 2, MOST_SOLOS = 8, STEPS = 8, ROUNDS_ON_THE_WAY = 2, ROUNDS_AT_LAST = 8, STEADY_PPM = 50000 };
 #define REGION_BYTES (INT64_C(64) << 20) /* where none are asked for (6.3) */
 
 typedef struct zico {
   const planc_mix *mix;
   const planc_mix_share *shares;
   const planc_evaluator *evaluator;
-  pl_arena arena;
+  pl_arena arena, round; /* what lasts, and what the round of the search needs that is under way */
   pl_solos solos;
   int32_t *iterations;
   planc_evaluator *alone; /* by job */
   planc_problem *problems;
   pl_areas areas;
-  int64_t region_bytes;    /* the unit in which it is taken */
-  int64_t capacity, least; /* bytes for regions: that there are, and that some job needs alone, or pairs of jobs */
+  int64_t region_bytes;    /* the unit in which memory goes from job to job */
+  int64_t capacity, least; /* bytes for regions: that may be used, and that some job needs alone, or pairs of jobs */
   pl_timing timing;
   planc_candidate best;
-  pl_timing best_timing;
-  int64_t best_ns;
+  pl_timing best_timing;      /* as it was arranged */
+  int64_t best_ns, offset_ns; /* the period, and by how much the second job begins later than the first */
   bool any;
 } zico;
 
 /* --- Each job alone ----------------------------------------------------------------------------------------------- */
 
-/* Whether the regions that there are suffice for each job alone; else by how much they are too few. */
+/* By how much the bytes that there are are too few for some job alone; not positive where they suffice. */
 static int64_t find_excess(const zico *z) {
   int64_t most = 0;
   for (int32_t j = 0; j < z->mix->n_jobs; j++)
@@ -60,36 +59,40 @@ static int64_t find_excess(const zico *z) {
   return pl_add_saturate(most, z->areas.private_bytes) - pl_arena_room(z->evaluator->problem);
 }
 
-static planc_status make_solos(zico *z, int64_t less) {
+static planc_status make_solos(zico *z) {
   int32_t failed;
   pl_solos_free(&z->solos);
-  for (int32_t j = 0; j < z->mix->n_jobs; j++) {
-    z->problems[j] = z->mix->jobs[j];
-    z->problems[j].budget_bytes -= less;
-    z->alone[j] = pl_evaluator_of(&z->problems[j]);
-  }
   PLANC_TRY(pl_solos_make(z->problems, z->mix->n_jobs, &z->solos, &failed));
-  return pl_areas_make(&z->arena, z->mix->n_jobs, z->solos.candidates,
-                       z->region_bytes > PLANC_ALIGNMENT ? z->region_bytes : 0, &z->areas);
+  /* Regions of the least size are tensors. */
+  int64_t region_bytes = z->region_bytes > PLANC_ALIGNMENT ? z->region_bytes : 0;
+  return pl_areas_make(&z->arena, z->mix->n_jobs, z->solos.candidates, region_bytes, &z->areas);
 }
 
-/* What others have to themselves is missing for a job's workspaces and regions: it is planned for so much less. */
+/* Asks each job to take its part less than it takes now. */
+static planc_status ask_for_less(zico *z, int64_t excess) {
+  int64_t part = excess / z->mix->n_jobs + 1;
+  for (int32_t j = 0; j < z->mix->n_jobs; j++) {
+    int64_t peak;
+    PLANC_TRY(z->alone[j].peak(&z->alone[j], &z->solos.candidates[j], &peak));
+    z->problems[j].budget_bytes = peak > part ? peak - part : 0;
+  }
+  return NULL;
+}
+
+/* *out_fit is false where the jobs cannot be planned so that each fits beside what the others have to themselves. */
 static planc_status look_at_jobs(zico *z, bool *out_fit) {
-  int64_t less = 0, excess;
-  int32_t tries = 0;
-  do {
-    planc_status status = make_solos(z, less);
-    *out_fit = !status;
+  *out_fit = false;
+  for (int32_t k = 0; !*out_fit && k < MOST_SOLOS; k++) {
+    planc_status status = make_solos(z);
     if (planc_status_code(status) == PLANC_INFEASIBLE) {
       planc_status_free(status);
       return NULL;
     }
     PLANC_TRY(status);
-    excess = find_excess(z);
+    int64_t excess = find_excess(z);
     *out_fit = excess <= 0;
-    less = pl_add_saturate(less, excess);
-  } while (!*out_fit && ++tries < MOST_SOLOS);
-  z->capacity = pl_arena_room(z->evaluator->problem) - z->areas.private_bytes;
+    if (!*out_fit) PLANC_TRY(ask_for_less(z, excess));
+  }
   return NULL;
 }
 
@@ -118,6 +121,16 @@ static int64_t find_least(const zico *z) {
   return least;
 }
 
+/* More than all jobs hold at their fullest, with a quarter for pieces that are of no use and a region for each owner,
+ * serves nobody. */
+static int64_t find_capacity(const zico *z) {
+  enum { PIECES = 4 };
+  int64_t room = pl_arena_room(z->evaluator->problem) - z->areas.private_bytes, most = most_of(z, 0, z->mix->n_jobs);
+  int64_t useful = pl_add_saturate(pl_add_saturate(most, most / PIECES),
+                                   pl_muldiv_ceil(pl_n_owners(z->mix->n_jobs), z->region_bytes, 1));
+  return room < useful ? room : useful;
+}
+
 /* The pairs' periods become one, the longest. */
 static planc_status shift_pairs(zico *z, int64_t bytes, bool *out_fit) {
   int64_t longest = 0;
@@ -134,25 +147,25 @@ static planc_status shift_pairs(zico *z, int64_t bytes, bool *out_fit) {
 
 /* --- The informed phase ------------------------------------------------------------------------------------------- */
 
-static planc_status merge(zico *z, int64_t *const *addresses, planc_candidate *out) {
+static planc_status merge(zico *z, const pl_timing *timing, int64_t *const *addresses, planc_candidate *out) {
   const int64_t **workspaces;
   pl_merge merge = {
       .n_jobs = z->mix->n_jobs, .jobs = z->solos.candidates, .iterations = z->iterations, .residencies = addresses};
-  PLANC_TRY(PL_NEW(&z->arena, &workspaces, z->mix->n_jobs));
+  PLANC_TRY(PL_NEW(&z->round, &workspaces, z->mix->n_jobs));
   for (int32_t j = 0; j < z->mix->n_jobs; j++) workspaces[j] = z->areas.jobs[j].workspaces;
   merge.workspaces = workspaces;
-  PLANC_TRY(pl_turns_by_time(&z->arena, &z->timing, &merge.turns, &merge.n_turns));
+  PLANC_TRY(pl_turns_by_time(&z->round, timing, &merge.turns, &merge.n_turns));
   return pl_merge_candidates(&merge, out);
 }
 
 /* In regions as time goes on, or else all at once. */
 static planc_status find_places(zico *z, const pl_timing *timing, int64_t capacity, int64_t ***out_addresses,
                                 bool *out_fit) {
-  PLANC_TRY(pl_share_regions(&z->arena, timing, &z->areas, capacity, out_addresses, out_fit));
-  return *out_fit ? NULL : pl_place_passes(&z->arena, timing, &z->areas, capacity, out_addresses, out_fit);
+  PLANC_TRY(pl_share_regions(&z->round, timing, &z->areas, capacity, out_addresses, out_fit));
+  return *out_fit ? NULL : pl_place_passes(&z->round, timing, &z->areas, capacity, out_addresses, out_fit);
 }
 
-/* Shifts within `bytes`, and in less and less while regions that lie apart do not suffice. */
+/* Shifts within `bytes`, and in less and less while there are no places for them. */
 static planc_status arrange(zico *z, int64_t bytes, int64_t ***out_addresses, bool *out_fit) {
   enum { PARTS = 32 };
   int64_t within = bytes, less = bytes > z->least ? (bytes - z->least) / PARTS : 0;
@@ -165,94 +178,110 @@ static planc_status arrange(zico *z, int64_t bytes, int64_t ***out_addresses, bo
   }
 }
 
+/* Keeps what is the fastest so far; the timing is that of its simulation. */
 static planc_status keep(zico *z, const pl_timing *arranged, planc_candidate *candidate) {
-  bool better = !z->any || z->timing.period_ns < z->best_ns;
-  if (!better) {
+  if (z->any && z->timing.period_ns >= z->best_ns) {
     planc_candidate_free(candidate);
     return NULL;
   }
   planc_candidate_free(&z->best);
   z->best = *candidate;
   z->best_ns = z->timing.period_ns;
-  z->best_timing = *arranged;
   z->any = true;
-  return NULL;
+  if (z->mix->n_jobs > 1)
+    z->offset_ns = z->timing.passes[z->timing.first[1]].start_ns - z->timing.passes[z->timing.first[0]].start_ns;
+  return pl_timing_copy(&z->arena, arranged, &z->best_timing);
 }
 
-/* One round: shifts, regions, simulation. The timing is then that of the simulation. */
+/* One round: shifts, places, simulation. The timing is then that of the simulation. */
 static planc_status try_round(zico *z, int64_t bytes, bool all, bool *out_fit) {
   int64_t **addresses;
   planc_candidate candidate = {0};
   pl_timing arranged;
   PLANC_TRY(arrange(z, bytes, &addresses, out_fit));
   if (!*out_fit) return NULL;
-  PLANC_TRY(pl_timing_copy(&z->arena, &z->timing, &arranged));
-  planc_status status = merge(z, addresses, &candidate);
+  PLANC_TRY(pl_timing_copy(&z->round, &z->timing, &arranged));
+  planc_status status = merge(z, &z->timing, addresses, &candidate);
   if (!status) status = pl_timing_together(z->evaluator, &candidate, &z->timing);
   if (!status && all) return keep(z, &arranged, &candidate);
   planc_candidate_free(&candidate);
   return status;
 }
 
+/* The same graph at the same costs, so that the jobs disturb each other alike. */
 static bool are_alike(const planc_mix *mix) {
   for (int32_t j = 1; j < mix->n_jobs; j++)
-    if (mix->jobs[j].graph != mix->jobs[0].graph || mix->jobs[j].batch != mix->jobs[0].batch) return false;
+    if (mix->jobs[j].graph != mix->jobs[0].graph || mix->jobs[j].batch != mix->jobs[0].batch ||
+        mix->jobs[j].profile != mix->jobs[0].profile)
+      return false;
   return true;
 }
 
-/* The budgets go up whenever times are steady, and the search ends when they are at the whole one. */
-static planc_status search(zico *z) {
+/* Tries a round and tells whether times are steady. */
+static planc_status step(zico *z, int64_t bytes, bool *out_fit, bool *out_steady) {
   pl_timing before;
-  int64_t step = (z->capacity - z->least) / STEPS, bytes = z->capacity;
-  if (step < z->region_bytes) step = z->region_bytes;
-  if (!are_alike(z->mix) && z->least < bytes) bytes = z->least;
-  for (int32_t round = 0; round < MOST_ROUNDS; round++) {
-    bool fit, all = bytes >= z->capacity;
-    PLANC_TRY(pl_timing_copy(&z->arena, &z->timing, &before));
-    PLANC_TRY(try_round(z, bytes, all, &fit));
-    if (!fit && all) break;
-    if (fit && pl_timing_change(&z->timing, &before) >= STEADY_PPM) continue;
-    if (all) break;
-    bytes = bytes > z->capacity - step ? z->capacity : bytes + step;
-  }
+  pl_arena_free(&z->round);
+  z->round = (pl_arena){0};
+  PLANC_TRY(pl_timing_copy(&z->round, &z->timing, &before));
+  PLANC_TRY(try_round(z, bytes, bytes >= z->capacity, out_fit));
+  *out_steady = !*out_fit || pl_timing_change(&z->timing, &before) < STEADY_PPM;
   return NULL;
+}
+
+/* Rounds within a budget, until times are steady. */
+static planc_status settle(zico *z, int64_t bytes, int32_t most_rounds) {
+  bool fit = true, steady = false;
+  for (int32_t round = 0; round < most_rounds && fit && !steady; round++) PLANC_TRY(step(z, bytes, &fit, &steady));
+  return NULL;
+}
+
+static planc_status search(zico *z) {
+  int64_t more = (z->capacity - z->least) / STEPS + 1;
+  if (more < z->region_bytes) more = z->region_bytes;
+  for (int64_t bytes = z->least; !are_alike(z->mix) && bytes < z->capacity; bytes += more)
+    PLANC_TRY(settle(z, bytes, ROUNDS_ON_THE_WAY));
+  return settle(z, z->capacity, ROUNDS_AT_LAST);
 }
 
 /* --- No more memory than it takes --------------------------------------------------------------------------------- */
 
-/* Addresses in the fewest regions in which the best shifts still fit, by bisection; NULL where all are needed. Each
- * job begins at an end of them, so that of more more would be taken. */
-static planc_status find_capacity(zico *z, int64_t ***out_addresses) {
-  int64_t fails = 0, fits = z->capacity / z->region_bytes;
-  *out_addresses = NULL;
+/* The fewest bytes in which the best shifts still find places, by bisection to a region. */
+static planc_status find_fewest(zico *z, int64_t *out_bytes) {
+  int64_t fails = 0, fits = (z->capacity + z->region_bytes - 1) / z->region_bytes;
   while (fits - fails > 1) {
     int64_t middle = fails + (fits - fails) / 2, **addresses;
     bool fit;
     PLANC_TRY(find_places(z, &z->best_timing, middle * z->region_bytes, &addresses, &fit));
-    if (!fit) {
-      fails = middle;
-      continue;
-    }
-    fits = middle;
-    *out_addresses = addresses;
+    *(fit ? &fits : &fails) = middle;
   }
+  *out_bytes = fits * z->region_bytes;
   return NULL;
 }
 
-/* Gives up memory that makes it no faster. */
-static planc_status tighten(zico *z) {
+/* Takes over places in `bytes` if they make it no slower. */
+static planc_status try_places(zico *z, int64_t bytes, bool *out_taken) {
   enum { WORTH = 1000 };
   int64_t **addresses, ns;
   planc_candidate candidate = {0};
-  PLANC_TRY(find_capacity(z, &addresses));
-  if (!addresses) return NULL;
-  z->timing = z->best_timing;
-  planc_status status = merge(z, addresses, &candidate);
+  PLANC_TRY(find_places(z, &z->best_timing, bytes, &addresses, out_taken));
+  if (!*out_taken) return NULL;
+  planc_status status = merge(z, &z->best_timing, addresses, &candidate);
   if (!status) status = z->evaluator->time(z->evaluator, &candidate, &ns);
-  bool better = !status && ns <= z->best_ns + z->best_ns / WORTH;
-  planc_candidate_free(better ? &z->best : &candidate);
-  if (better) z->best = candidate;
+  *out_taken = !status && ns <= z->best_ns + z->best_ns / WORTH;
+  planc_candidate_free(*out_taken ? &z->best : &candidate);
+  if (*out_taken) z->best = candidate;
   return status;
+}
+
+/* The fewest that make it no slower, of a few. */
+static planc_status tighten(zico *z) {
+  enum { TRIES = 4 };
+  int64_t fewest;
+  bool taken = false;
+  PLANC_TRY(find_fewest(z, &fewest));
+  for (int64_t k = 0; !taken && k < TRIES && fewest < z->capacity; k++)
+    PLANC_TRY(try_places(z, fewest + (z->capacity - fewest) / TRIES * k, &taken));
+  return NULL;
 }
 
 /* --- All ---------------------------------------------------------------------------------------------------------- */
@@ -262,7 +291,11 @@ static planc_status start(zico *z) {
   PLANC_TRY(PL_NEW(&z->arena, &z->alone, n));
   PLANC_TRY(PL_NEW(&z->arena, &z->problems, n));
   PLANC_TRY(PL_NEW(&z->arena, &z->iterations, n));
-  for (int32_t j = 0; j < n; j++) z->iterations[j] = z->shares[j].iterations;
+  for (int32_t j = 0; j < n; j++) {
+    z->iterations[j] = z->shares[j].iterations;
+    z->problems[j] = z->mix->jobs[j];
+    z->alone[j] = pl_evaluator_of(&z->problems[j]);
+  }
   return NULL;
 }
 
@@ -272,47 +305,63 @@ static planc_status find_best(zico *z) {
   PLANC_TRY(look_at_jobs(z, &fit));
   if (!fit) return NULL;
   z->least = find_least(z);
+  z->capacity = find_capacity(z);
   PLANC_TRY(pl_timing_new(&z->arena, z->mix->n_jobs, z->solos.candidates, z->iterations, &z->timing));
   PLANC_TRY(pl_timing_alone(z->alone, &z->timing));
   PLANC_TRY(search(z));
   return z->any ? tighten(z) : NULL;
 }
 
-/* By how much a job's iterations are shifted in a period. */
-static int64_t shift_of(const zico *z, int32_t job) {
-  int64_t ns = z->best_timing.period_ns;
-  for (int32_t k = 0; k < z->iterations[job]; k++) ns -= z->best_timing.passes[z->best_timing.first[job] + k].ns;
-  return ns;
-}
-
+/* By how much the second of two jobs begins later; of more jobs there is no such figure. */
 static planc_status explain(const zico *z, planc_candidate *out) {
-  for (int32_t j = 0; j < z->mix->n_jobs; j++) {
-    char shift[PL_SIZE_TEXT];
-    PLANC_TRY(
-        planc_candidate_explain(out, "job %d is shifted by %s in a period", j, pl_time_format(shift_of(z, j), shift)));
-  }
-  return NULL;
+  char text[PL_SIZE_TEXT];
+  if (z->mix->n_jobs != PAIR) return planc_candidate_explain(out, "side by side, in pairs");
+  bool first = z->offset_ns >= 0;
+  return planc_candidate_explain(out, "side by side: job %d begins %s after job %d", first ? 1 : 0,
+                                 pl_time_format(first ? z->offset_ns : -z->offset_ns, text), first ? 0 : 1);
 }
 
-static planc_status take_turns(const zico *z, planc_candidate *out) {
-  PLANC_TRY(pl_mix_temporal(z->mix, z->shares, z->evaluator, out));
-  return planc_candidate_explain(out, "the jobs take turns, for they do not fit side by side at any shift");
+/* Turns, where nothing else was found or they are faster. *out_taken says whether `out` holds them. */
+static planc_status take_turns(const zico *z, planc_candidate *out, bool *out_taken) {
+  int64_t ns, peak;
+  planc_status status = pl_mix_temporal(z->mix, z->shares, z->evaluator, out);
+  *out_taken = !z->any;
+  if (!z->any) {
+    PLANC_TRY(status);
+    return planc_candidate_explain(out, "the jobs take turns, for no shift was found at which they fit side by side");
+  }
+  if (planc_status_code(status) == PLANC_INFEASIBLE) {
+    planc_status_free(status);
+    return NULL;
+  }
+  PLANC_TRY(status);
+  PLANC_TRY(z->evaluator->peak(z->evaluator, out, &peak));
+  PLANC_TRY(z->evaluator->time(z->evaluator, out, &ns));
+  *out_taken = peak <= z->evaluator->problem->budget_bytes && ns < z->best_ns;
+  return *out_taken
+             ? planc_candidate_explain(out, "the jobs take turns, which is faster than what was found side by side")
+             : NULL;
+}
+
+static planc_status choose(zico *z, planc_candidate *out) {
+  bool turns;
+  PLANC_TRY(find_best(z));
+  PLANC_TRY(take_turns(z, out, &turns));
+  if (turns) return NULL;
+  planc_candidate_free(out);
+  *out = z->best;
+  z->best = (planc_candidate){0};
+  return explain(z, out);
 }
 
 planc_status pl_mix_zico(const planc_mix *mix, const planc_mix_share *shares, const planc_evaluator *evaluator,
                          planc_candidate *out) {
   int64_t region = mix->jobs[0].settings.region;
   zico z = {.mix = mix, .shares = shares, .evaluator = evaluator, .region_bytes = region > 0 ? region : REGION_BYTES};
-  planc_status status = find_best(&z);
-  if (!status && z.any) {
-    *out = z.best;
-    z.best = (planc_candidate){0};
-    status = explain(&z, out);
-  } else if (!status) {
-    status = take_turns(&z, out);
-  }
+  planc_status status = choose(&z, out);
   planc_candidate_free(&z.best);
   pl_solos_free(&z.solos);
+  pl_arena_free(&z.round);
   pl_arena_free(&z.arena);
   return status;
 }

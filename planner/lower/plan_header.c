@@ -1,8 +1,10 @@
 /* What of a plan its schedule and addresses say without any order: header, memories, links, jobs, streams, boundary. */
 #include "planner/lower/plan_header.h"
 
+#include <stdio.h>
 #include <string.h>
 
+#include "graph/spec.h"
 #include "plan/owned.h"
 #include "plan/routes.h"
 #include "util/math.h"
@@ -154,20 +156,25 @@ static planc_status fill_boundary(const filling *f) {
 
 /* --- All ---------------------------------------------------------------------------------------------------------- */
 
-/* A mix is named by its jobs' graphs, "resnet50+gnmt". */
+/* A mix is named by its jobs' graphs, "resnet50+gnmt"; where that is too long for a name, by the first ones and how
+ * many more there are, "resnet50+gnmt+62-more". */
 static planc_status name_plan(const filling *f) {
+  enum { MORE = 16 };
+  int32_t n_jobs = f->trace->n_jobs;
+  char name[PL_NAME_MAX + 1] = "";
   size_t length = 0;
-  char *name;
-  for (int32_t j = 0; j < f->trace->n_jobs; j++) length += strlen(f->trace->jobs[j].graph->name) + 1;
-  PLANC_TRY(PL_NEW(f->arena, &name, (int64_t)length));
-  f->plan->name = name;
-  for (int32_t j = 0; j < f->trace->n_jobs; j++) {
+  for (int32_t j = 0; j < n_jobs; j++) {
     const char *own = f->trace->jobs[j].graph->name;
-    if (j > 0) *name++ = '+';
-    memcpy(name, own, strlen(own) + 1);
-    name += strlen(own);
+    size_t room = sizeof name - (j + 1 < n_jobs ? MORE : 0), needs = length + (j > 0) + strlen(own) + 1;
+    if (j > 0 && needs > room) {
+      snprintf(name + length, sizeof name - length, "+%d-more", n_jobs - j);
+      break;
+    }
+    length += (size_t)snprintf(name + length, sizeof name - length, "%s%s", j > 0 ? "+" : "", own);
+    if (length >= sizeof name - MORE && j + 1 < n_jobs)
+      length = sizeof name - MORE; /* the first one's end is cut off */
   }
-  return NULL;
+  return pl_arena_strndup(f->arena, name, strlen(name), &f->plan->name);
 }
 
 static planc_status fill(const filling *f, const char *policy) {

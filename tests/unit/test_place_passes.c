@@ -111,6 +111,35 @@ static void assert_apart(const made *m, int64_t *const *addresses, int64_t capac
   }
 }
 
+/* The same in the order in which a plan states its commands, in which much happens at one time. */
+static void assert_apart_as_stated(const made *m, int64_t *const *addresses) {
+  static tensor open[4096];
+  int32_t n = 0;
+  const pl_turn *turns;
+  int64_t n_turns;
+  pl_arena arena = {0};
+  ok(pl_turns_by_time(&arena, &m->timing, &turns, &n_turns));
+  for (int64_t k = 0; k < n_turns; k++) {
+    const planc_candidate *of = &m->solos.candidates[turns[k].job];
+    const planc_command *command = &planc_schedule_commands(of->schedule)[turns[k].first];
+    if (command->kind != PLANC_CMD_ACQUIRE && command->kind != PLANC_CMD_RELEASE) continue;
+    tensor t = {.address = addresses[m->timing.first[turns[k].job] + turns[k].iteration][command->residency]};
+    t.bytes = of->trace->buffers[planc_schedule_residencies(of->schedule)[command->residency].buffer].bytes;
+    int32_t at = 0;
+    while (at < n && open[at].address != t.address) at++;
+    if (command->kind == PLANC_CMD_RELEASE) {
+      ck_assert_int_lt(at, n);
+      open[at] = open[--n];
+      continue;
+    }
+    for (int32_t o = 0; o < n; o++)
+      ck_assert(open[o].address + open[o].bytes <= t.address || t.address + t.bytes <= open[o].address);
+    open[n++] = t;
+  }
+  ck_assert_int_eq(n, 0);
+  pl_arena_free(&arena);
+}
+
 /* At the least bytes that will do, which are no more than all tensors together take, and more than none. */
 START_TEST(tensors_that_meet_are_apart) {
   made m;
@@ -124,6 +153,7 @@ START_TEST(tensors_that_meet_are_apart) {
     int64_t middle = low + (high - low) / 2;
     ok(pl_place_passes(&m.arena, &m.timing, &m.areas, middle, &addresses, &fits));
     if (fits) assert_apart(&m, addresses, middle);
+    if (fits) assert_apart_as_stated(&m, addresses);
     *(fits ? &high : &low) = middle;
   }
   int64_t live =
@@ -142,6 +172,7 @@ START_TEST(regions_that_repeat_are_apart) {
   ok(pl_share_regions(&m.arena, &m.timing, &m.areas, INT64_C(1) << 22, &addresses, &fits));
   ck_assert(fits);
   assert_apart(&m, addresses, INT64_C(1) << 22);
+  assert_apart_as_stated(&m, addresses);
   ok(pl_share_regions(&m.arena, &m.timing, &m.areas, 0, &addresses, &fits));
   ck_assert(!fits || (m.areas.jobs[0].most_bytes == 0 && m.areas.jobs[1].most_bytes == 0));
   free_made(&m);

@@ -52,6 +52,11 @@ What whoever lends the GPU allows is the budget's default, for one job as well.
   $ GPU_MEMORY_LIMIT=1G planc plan inputs/tiny.yaml --device k40m --budget 2G -o x.plan 2>&1 | grep 'note: budget'
   [1]
 
+A plan of many jobs can be read again.
+
+  $ planc colocate $(for i in $(seq 64); do echo inputs/tiny.yaml:1; done) --device k40m -o many.plan >/dev/null 2>&1; planc check many.plan | sed 's/, .*//'
+  valid: tiny+tiny+tiny+tiny+tiny+tiny+tiny+tiny+tiny+tiny+tiny+tiny+tiny+tiny+tiny+tiny+tiny+tiny+tiny+tiny+tiny+tiny+tiny+tiny+tiny+tiny+tiny+tiny+tiny+tiny+tiny+tiny+tiny+tiny+tiny+tiny+tiny+tiny+tiny+tiny+tiny+tiny+tiny+tiny+tiny+tiny+tiny+tiny+16-more
+
 A mix that does not fit is told with what each job needs alone, and all together.
 
   ~ planc colocate graphs/lenet-digits.yaml:64 inputs/tiny.yaml:8 --device k40m --budget 86K -o mix2.plan
@@ -122,7 +127,7 @@ What is no mix.
   [2]
   $ planc colocate inputs/tiny.yaml:1 inputs/tiny.yaml:1 --device k40m --policy zico --region 1000
   ! planc: note: budget 12.00 GiB (device k40m)
-  ! planc: job 0 (tiny): regions of 1000 bytes: they must be multiples of 256
+  ! planc: regions of 1000 bytes: their size must be a multiple of 256
   [2]
   $ planc compare inputs/tiny.yaml --region 4K
   ! planc: --region is for --colocate
@@ -154,7 +159,7 @@ Policies side by side.
   policy       least budget           period         peak throughput  speed of each
   temporal <size> <N> ms <size> <N> <N> <N>
   zico <size> <N> ms <size> <N> <N> <N> <- best
-  why zico: job <N> is shifted by <N> ms in a period; job <N> is shifted by <N> ms in a period
+  why zico: side by side: job <N> begins <N> ms after job <N>
   ! planc: note: graphs/lenet-digits.yaml has no backward ops: planned for training with sgd (--inference plans it as it is)
   $ planc compare --colocate inputs/tiny.yaml:8 inputs/tiny.yaml:8:2 --device k40m --policies temporal --json 2>/dev/null | grep -o '"policy":.*' | sed 's/[0-9.]*[0-9]\([],]\)/<N>\1/g'
   "policy":"temporal","feasible":true,"least_budget":<N>,"is_least":true,"iteration_ns":<N>,"peak_bytes":<N>,"throughput":<N>,"speeds":[<N>,<N>],"ratio":[<N>,<N>]}]}
