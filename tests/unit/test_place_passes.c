@@ -25,9 +25,23 @@ typedef struct made {
   pl_timing timing;
 } made;
 
+/* The jobs as they are where there is room, or in the least of a few budgets, where they swap. */
+static void make_solos(made *m, bool tight) {
+  int32_t failed;
+  int64_t peaks[JOBS];
+  ok(pl_solos_make(m->problems, JOBS, &m->solos, &failed));
+  for (int32_t j = 0; j < JOBS; j++) ok(m->alone[j].peak(&m->alone[j], &m->solos.candidates[j], &peaks[j]));
+  for (int64_t tenths = 4; tight && tenths <= 10; tenths++) {
+    pl_solos_free(&m->solos);
+    for (int32_t j = 0; j < JOBS; j++) m->problems[j].budget_bytes = peaks[j] * tenths / 10;
+    planc_status status = pl_solos_make(m->problems, JOBS, &m->solos, &failed);
+    tight = status != NULL;
+    planc_status_free(status);
+  }
+}
+
 /* Two jobs that start wherever it is, in a period that is long enough for each. */
 static void make(int number, made *m) {
-  int32_t failed;
   *m = (made){.seed = (uint64_t)number};
   ok(planc_profile_read("profiles/k40m.json", &m->profile));
   for (int32_t j = 0; j < JOBS; j++) {
@@ -40,7 +54,7 @@ static void make(int number, made *m) {
                                      .host_budget_bytes = -1};
     m->alone[j] = pl_evaluator_of(&m->problems[j]);
   }
-  ok(pl_solos_make(m->problems, JOBS, &m->solos, &failed));
+  make_solos(m, number % 3 == 0);
   ok(pl_areas_make(&m->arena, JOBS, m->solos.candidates, number % 2 ? 0 : 512, &m->areas));
   ok(pl_timing_new(&m->arena, JOBS, m->solos.candidates, m->iterations, &m->timing));
   ok(pl_timing_alone(m->alone, &m->timing));
