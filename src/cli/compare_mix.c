@@ -221,10 +221,22 @@ static void free_table(mix_table *t) {
   free(t->shares);
 }
 
+/* An option that none of the policies has a use for. */
+static planc_status check_own_options(const pl_arguments *arguments, const mix_table *t) {
+  planc_status status = NULL;
+  for (int32_t i = 0; i < t->n; i++) {
+    planc_status_free(status);
+    status = cli_mix_own_options(arguments, t->rows[i].policy);
+    if (!status) return NULL;
+  }
+  return status;
+}
+
 planc_status cli_compare_mix(const pl_arguments *arguments) {
   cli_mix mix = {0};
   mix_table t = {0};
   planc_status status = choose_policies(pl_option_value(arguments, "policies"), &t);
+  if (!status) status = check_own_options(arguments, &t);
   if (!status) status = cli_mix_read(arguments, &mix);
   if (!status) status = compare(arguments, &mix, &t);
   free_table(&t);

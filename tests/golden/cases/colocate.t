@@ -172,6 +172,9 @@ Policies side by side.
   $ planc compare --colocate inputs/tiny.yaml inputs/tiny.yaml --policies temporal,temporal
   ! planc: --policies names temporal twice
   [2]
+  $ planc compare --colocate inputs/tiny.yaml inputs/tiny.yaml --policies temporal --region 4K
+  ! planc: policy temporal has no use for --region
+  [2]
   $ planc compare --colocate inputs/tiny.yaml inputs/tiny.yaml --policies modnn
   ! planc: unknown policy modnn for several jobs: temporal, zico
   [2]
