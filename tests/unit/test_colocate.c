@@ -394,7 +394,8 @@ START_TEST(misuse) {
   assert_fails(planc_mix_resolve(&m.mix, shares), PLANC_USAGE, "it is for several GPUs: a mix shares one");
   m.jobs[1].gpus = 1;
   m.jobs[0].settings.region = 257;
-  assert_fails(planc_mix_resolve(&m.mix, shares), PLANC_USAGE, "regions of 257 bytes: their size must be a multiple of 256");
+  assert_fails(planc_mix_resolve(&m.mix, shares), PLANC_USAGE,
+               "regions of 257 bytes: their size must be a multiple of 256");
   m.jobs[0].settings.region = 0;
   set_budget(&m, 1);
   assert_fails(planc_mix_resolve(&m.mix, shares), PLANC_INFEASIBLE, "job 0");
