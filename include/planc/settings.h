@@ -3,6 +3,7 @@
 #ifndef PLANC_SETTINGS_H
 #define PLANC_SETTINGS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* X(name, option, kind, users, fallback, help)
@@ -30,5 +31,13 @@ typedef struct planc_settings {
   PLANC_SETTINGS(X)
 #undef X
 } planc_settings;
+
+static inline bool planc_settings_are_same(const planc_settings *a, const planc_settings *b) {
+  bool same = true;
+#define X(name, option, kind, users, fallback, help) same = same && a->name == b->name;
+  PLANC_SETTINGS(X)
+#undef X
+  return same;
+}
 
 #endif

@@ -119,7 +119,7 @@ static planc_status place_private(making *m) {
 /* --- What it asks of the others ----------------------------------------------------------------------------------- */
 
 static bool in_regions(const making *m, int32_t residency) {
-  return m->classes[residency] == PL_CLASS_FEATURE || m->classes[residency] == PL_CLASS_GRADIENT;
+  return pl_is_shared(m->classes[residency]);
 }
 
 static planc_status follow_command(const making *m, const planc_command *command, pl_regions *regions,

@@ -12,6 +12,10 @@
 #include "util/arena.h"
 
 typedef enum pl_class { PL_CLASS_KEPT, PL_CLASS_TEMPORARY, PL_CLASS_FEATURE, PL_CLASS_GRADIENT } pl_class;
+/* Whether tensors of a class go into what all jobs share. */
+static inline bool pl_is_shared(pl_class class) {
+  return class == PL_CLASS_FEATURE || class == PL_CLASS_GRADIENT;
+}
 /* The owner of regions that a class of a job is, and how many there are. */
 static inline int32_t pl_owner_of(int32_t job, pl_class class) {
   return 2 * job + (class == PL_CLASS_GRADIENT);

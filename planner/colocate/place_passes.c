@@ -36,11 +36,6 @@ typedef struct placing {
 
 /* --- Lives -------------------------------------------------------------------------------------------------------- */
 
-static bool is_shared(const placing *p, int32_t job, int32_t residency) {
-  pl_class class = p->areas->jobs[job].classes[residency];
-  return class == PL_CLASS_FEATURE || class == PL_CLASS_GRADIENT;
-}
-
 static int64_t bytes_of(const placing *p, int32_t job, int32_t residency) {
   const planc_candidate *of = &p->timing->jobs[job];
   return of->trace->buffers[planc_schedule_residencies(of->schedule)[residency].buffer].bytes;
@@ -61,7 +56,9 @@ static void follow_turn(placing *p, const pl_turn *turn, int64_t number, int32_t
   const pl_pass *times = &p->timing->passes[pass];
   const planc_command *command = &planc_schedule_commands(p->timing->jobs[turn->job].schedule)[turn->first];
   bool takes = command->kind == PLANC_CMD_ACQUIRE;
-  if ((!takes && command->kind != PLANC_CMD_RELEASE) || !is_shared(p, turn->job, command->residency)) return;
+  if ((!takes && command->kind != PLANC_CMD_RELEASE) ||
+      !pl_is_shared(p->areas->jobs[turn->job].classes[command->residency]))
+    return;
   moment now = {times->start_ns + times->at_ns[turn->first], number};
   int32_t *of = &life_of[pass][command->residency];
   if (!takes) {

@@ -105,10 +105,6 @@ static planc_status take(sharing *s, int32_t job, pl_class class, int64_t bytes,
   return NULL;
 }
 
-static bool is_shared(pl_class class) {
-  return class == PL_CLASS_FEATURE || class == PL_CLASS_GRADIENT;
-}
-
 /* Takes or gives what a command opens or closes. */
 static planc_status follow_command(sharing *s, int32_t job) {
   const pl_timing *t = s->timing;
@@ -116,7 +112,7 @@ static planc_status follow_command(sharing *s, int32_t job) {
   const planc_command *command = command_at(t, job, &s->cursors[job]);
   if (command->kind != PLANC_CMD_ACQUIRE && command->kind != PLANC_CMD_RELEASE) return NULL;
   pl_class class = s->areas->jobs[job].classes[command->residency];
-  if (!is_shared(class)) return NULL;
+  if (!pl_is_shared(class)) return NULL;
   int64_t bytes = of->trace->buffers[planc_schedule_residencies(of->schedule)[command->residency].buffer].bytes;
   int64_t *address = &s->addresses[t->first[job] + s->cursors[job].iteration][command->residency];
   if (command->kind == PLANC_CMD_ACQUIRE) return take(s, job, class, bytes, address);
@@ -129,7 +125,7 @@ static int64_t count_takes(const sharing *s) {
   int64_t n = 0;
   for (int32_t j = 0; j < t->n_jobs; j++)
     for (int32_t r = 0; r < planc_schedule_n_residencies(t->jobs[j].schedule); r++)
-      if (is_shared(s->areas->jobs[j].classes[r])) n += t->iterations[j];
+      if (pl_is_shared(s->areas->jobs[j].classes[r])) n += t->iterations[j];
   return n > 0 ? n : 1;
 }
 

@@ -38,21 +38,13 @@ void pl_solo_free(pl_solo *solo) {
   planc_candidate_free(&solo->candidate);
 }
 
-static bool same_settings(const planc_settings *a, const planc_settings *b) {
-  bool same = true;
-#define X(name, option, kind, users, fallback, help) same &= a->name == b->name;
-  PLANC_SETTINGS(X)
-#undef X
-  return same;
-}
-
 bool pl_solo_same(const planc_problem *a, const planc_problem *b) {
   return a->graph == b->graph && a->profile == b->profile && a->batch == b->batch && a->gpus == b->gpus &&
          a->placement == b->placement && a->budget_bytes == b->budget_bytes && a->code_bytes == b->code_bytes &&
          a->host_budget_bytes == b->host_budget_bytes && a->storage_budget_bytes == b->storage_budget_bytes &&
          a->sub_batch == b->sub_batch && a->chunk_bytes == b->chunk_bytes && a->beat_ns == b->beat_ns &&
          a->split_batch_norm == b->split_batch_norm && a->first_will_do == b->first_will_do &&
-         same_settings(&a->settings, &b->settings);
+         planc_settings_are_same(&a->settings, &b->settings);
 }
 
 static planc_status make_all(const planc_problem *problems, pl_solos *out, int32_t *out_failed) {

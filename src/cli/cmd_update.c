@@ -139,14 +139,6 @@ static planc_status make_problem(updating *u) {
   return cli_setup_own_options(u->arguments, u->policy, problem);
 }
 
-static bool are_same(const planc_settings *a, const planc_settings *b) {
-  bool same = true;
-#define X(name, option, kind, users, fallback, help) same &= a->name == b->name;
-  PLANC_SETTINGS(X)
-#undef X
-  return same;
-}
-
 static bool is_placed_otherwise(const planc_problem *problem, const planc_memory *device) {
   return problem->placement != placement_of(device) ||
          (problem->placement != PLANC_PLACEMENT_BEST_FIT && problem->chunk_bytes != device->chunk_bytes);
@@ -155,7 +147,8 @@ static bool is_placed_otherwise(const planc_problem *problem, const planc_memory
 /* The plan's decisions are no answer. */
 static bool asks_for_other_decisions(const updating *u) {
   const planc_problem *problem = &u->problem;
-  return strcmp(u->policy->name, u->plan->policy) != 0 || !are_same(&problem->settings, &u->plan->settings) ||
+  return strcmp(u->policy->name, u->plan->policy) != 0 ||
+         !planc_settings_are_same(&problem->settings, &u->plan->settings) ||
          is_placed_otherwise(problem, planc_plan_memory(u->plan, PLANC_MEMORY_DEVICE)) ||
          (problem->sub_batch && problem->sub_batch != sub_batch_of(u->job));
 }
