@@ -41,7 +41,7 @@ static planc_status run(const pl_arguments *arguments) {
   cli_mix mix;
   const char *name = pl_option_value(arguments, "policy");
   PLANC_TRY(cli_mix_policy(name ? name : fallback_policy, &policy));
-  PLANC_TRY(cli_mix_own_options(arguments, policy));
+  PLANC_TRY(cli_setup_useful(arguments, policy->name, policy->supports));
   if (!name) cli_note("policy %s (the fall-back)", policy->name);
   planc_status status = cli_mix_read(arguments, &mix);
   if (!status) status = plan_mix(arguments, policy, &mix);

@@ -380,28 +380,33 @@ static planc_status run_graph(const pl_arguments *arguments) {
 
 /* --- A graph or a mix --------------------------------------------------------------------------------------------- */
 
-static bool is_of_mixes(const char *option) {
-  static const char *const names[] = {"device",   "profile", "budget",       "host-budget", "optimizer", "max-ratio",
-                                      "policies", "no-swap", "no-recompute", "json",        "colocate",  "region"};
-  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-    if (strcmp(option, names[i]) == 0) return true;
-  return false;
+static const pl_option of_graphs[] = {
+    CLI_PROBLEM_OPTIONS{"max-batch", 0, NULL, ""},
+    {0},
+};
+static const pl_option of_mixes[] = {
+    CLI_MIX_OPTIONS{0},
+};
+
+static bool is_in(const pl_option *options, const char *name) {
+  while (options->name && strcmp(options->name, name) != 0) options++;
+  return options->name;
 }
 
+/* Options that are for the one alone. */
 static planc_status check_options(const pl_arguments *arguments) {
   bool mix = pl_option_given(arguments, "colocate");
-  for (const pl_option *option = arguments->line->options; mix && option->name; option++)
-    if (pl_option_given(arguments, option->name) && !is_of_mixes(option->name))
-      return planc_error(PLANC_USAGE, "--colocate and --%s exclude each other", option->name);
+  const pl_option *own = mix ? of_mixes : of_graphs;
+  for (const pl_option *other = mix ? of_graphs : of_mixes; other->name; other++) {
+    if (!pl_option_given(arguments, other->name) || is_in(own, other->name)) continue;
+    return mix ? planc_error(PLANC_USAGE, "--colocate and --%s exclude each other", other->name)
+               : planc_error(PLANC_USAGE, "--%s is for --colocate", other->name);
+  }
   if (mix && arguments->n_operands < 2) return planc_error(PLANC_USAGE, "--colocate compares for several graphs");
   if (mix) return NULL;
   if (arguments->n_operands > 1)
     return planc_error(PLANC_USAGE, "unexpected operand %s: only --colocate takes several", arguments->operands[1]);
-  static const char *const of_mixes[] = {"max-ratio", "region"};
-  for (size_t i = 0; i < sizeof of_mixes / sizeof *of_mixes; i++)
-    if (pl_option_given(arguments, of_mixes[i])) return planc_error(PLANC_USAGE, "--%s is for --colocate", of_mixes[i]);
-  if (pl_option_repeated(arguments, "profile", 1)) return planc_error(PLANC_USAGE, "--profile is given twice");
-  return NULL;
+  return pl_option_repeated(arguments, "profile", 1) ? planc_error(PLANC_USAGE, "--profile is given twice") : NULL;
 }
 
 static planc_status run(const pl_arguments *arguments) {

@@ -226,7 +226,7 @@ static planc_status check_own_options(const pl_arguments *arguments, const mix_t
   planc_status status = NULL;
   for (int32_t i = 0; i < t->n; i++) {
     planc_status_free(status);
-    status = cli_mix_own_options(arguments, t->rows[i].policy);
+    status = cli_setup_useful(arguments, t->rows[i].policy->name, t->rows[i].policy->supports);
     if (!status) return NULL;
   }
   return status;

@@ -178,21 +178,6 @@ planc_status cli_mix_policy(const char *name, const planc_mix_policy **out) {
   return *out ? NULL : planc_error(PLANC_USAGE, "unknown policy %s for several jobs: %s", name, known);
 }
 
-planc_status cli_mix_own_options(const pl_arguments *arguments, const planc_mix_policy *policy) {
-  static const struct {
-    const char *option;
-    uint32_t users;
-  } settings[] = {
-#define X(name, option, kind, users, fallback, help) {option, users},
-      PLANC_MIX_SETTINGS(X)
-#undef X
-  };
-  for (size_t i = 0; i < sizeof settings / sizeof *settings; i++)
-    if (!(policy->supports & settings[i].users) && pl_option_given(arguments, settings[i].option))
-      return planc_error(PLANC_USAGE, "policy %s has no use for --%s", policy->name, settings[i].option);
-  return NULL;
-}
-
 planc_status cli_mix_list_files(const pl_arguments *arguments, pl_used_files *files) {
   for (int32_t j = 0; j < arguments->n_operands; j++) {
     cli_mix_operand operand;

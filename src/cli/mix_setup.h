@@ -44,8 +44,6 @@ planc_status cli_mix_read(const pl_arguments *arguments, cli_mix *out);
 void cli_mix_free(cli_mix *mix);
 /* The policy for mixes called `name`; USAGE where there is none. */
 planc_status cli_mix_policy(const char *name, const planc_mix_policy **out);
-/* USAGE when an option is given that is for other policies. */
-planc_status cli_mix_own_options(const pl_arguments *arguments, const planc_mix_policy *policy);
 /* The files of the operands and profiles, as list_files of a command tells them. */
 planc_status cli_mix_list_files(const pl_arguments *arguments, pl_used_files *files);
 

@@ -140,21 +140,26 @@ planc_status cli_setup_policy_options(const pl_arguments *arguments, planc_probl
   return cli_setup_settings(arguments, &problem->settings);
 }
 
-planc_status cli_setup_own_options(const pl_arguments *arguments, const planc_policy *policy,
-                                   const planc_problem *problem) {
+planc_status cli_setup_useful(const pl_arguments *arguments, const char *policy, uint32_t supports) {
   static const struct {
     const char *option;
     uint32_t users;
   } settings[] = {
 #define X(name, option, kind, users, fallback, help) {option, users},
-      PLANC_JOB_SETTINGS(X)
+      PLANC_SETTINGS(X)
 #undef X
   };
   for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
-    bool used = settings[i].users == 0 || (policy->supports & settings[i].users);
+    bool used = settings[i].users == 0 || (supports & settings[i].users);
     if (!used && pl_option_given(arguments, settings[i].option))
-      return planc_error(PLANC_USAGE, "policy %s has no use for --%s", policy->name, settings[i].option);
+      return planc_error(PLANC_USAGE, "policy %s has no use for --%s", policy, settings[i].option);
   }
+  return NULL;
+}
+
+planc_status cli_setup_own_options(const pl_arguments *arguments, const planc_policy *policy,
+                                   const planc_problem *problem) {
+  PLANC_TRY(cli_setup_useful(arguments, policy->name, policy->supports));
   if (!pl_option_given(arguments, "chunk") || problem->placement != PLANC_PLACEMENT_BEST_FIT) return NULL;
   return planc_error(PLANC_USAGE, "--chunk is for --placement vmm and paged");
 }
@@ -199,37 +204,36 @@ static planc_status set_batch(planc_problem *problem) {
                      (long long)problem->batch);
 }
 
-/* The limit of device 0 in "0=1G,1=512M", as CUDA's MPS has it. False where there is none. */
-static bool find_pinned_limit(const char *text, char *out, size_t size) {
+/* The limit of device 0 in "0=1G,1=512M", as CUDA's MPS has it; malloc'ed, NULL where there is none. */
+static planc_status find_pinned_limit(const char *text, char **out) {
+  *out = NULL;
   while (*text) {
-    size_t length = strcspn(text, ",");
-    const char *equals = memchr(text, '=', length);
-    if (equals && strspn(text, "0") == (size_t)(equals - text) && equals > text) {
-      size_t value = length - (size_t)(equals + 1 - text);
-      if (value >= size) value = size - 1;
-      memcpy(out, equals + 1, value);
-      out[value] = '\0';
-      return true;
+    size_t length = strcspn(text, ","), digits = strspn(text, "0");
+    if (digits > 0 && text[digits] == '=') {
+      *out = strndup(text + digits + 1, length - digits - 1);
+      return *out ? NULL : planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
     }
     text += length + (text[length] == ',');
   }
-  return false;
+  return NULL;
 }
 
 /* What whoever lends the GPU allows of its memory: the budget where none is given. *out stays as it is where nothing is
  * said. */
 static planc_status read_lent_memory(int64_t *out, const char **out_name) {
-  char pinned[PL_SIZE_TEXT];
   const char *value = getenv("GPU_MEMORY_LIMIT"), *pinned_for = getenv("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT");
+  char *pinned = NULL;
   if (value && *value) {
     *out_name = "GPU_MEMORY_LIMIT";
-  } else if (pinned_for && find_pinned_limit(pinned_for, pinned, sizeof pinned)) {
+  } else {
+    if (pinned_for) PLANC_TRY(find_pinned_limit(pinned_for, &pinned));
+    if (!pinned) return NULL;
     *out_name = "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT";
     value = pinned;
-  } else {
-    return NULL;
   }
-  return planc_context(pl_size_parse(value, out), "environment variable %s", *out_name);
+  planc_status status = planc_context(pl_size_parse(value, out), "environment variable %s", *out_name);
+  free(pinned);
+  return status;
 }
 
 planc_status cli_setup_budget(planc_problem *problem) {

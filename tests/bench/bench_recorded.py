@@ -20,7 +20,7 @@ RECORDINGS = os.path.join(ROOT, "..", "shared", "graphs")
 MUTANTS = os.path.join(BUILD, "bench", "mutants")
 PLANRUN = os.path.join(BUILD, "planrun")
 BATCH = 2
-N_MUTANTS, INTERLEAVINGS = 10, 3  # of each plan; of each mutant, with none, one and two bodies
+N_MUTANTS, INTERLEAVINGS = 30, 4
 
 
 def run(*command):

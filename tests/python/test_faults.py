@@ -210,7 +210,7 @@ class Faults(unittest.TestCase):
 
     def test_compare(self):
         self.refuse(Command("planc", "compare", TINY, "--json", sample=30))
-        self.refuse(Command("planc", "compare", LENET, "--budget", "400K", "--policies", "none,modnn", sample=12))
+        self.refuse(Command("planc", "compare", LENET, "--budget", "400K", sample=12))
 
     def test_predict(self):
         self.refuse(Command("planc", "predict", LENET, "--device", "k40m", "-o", "out", "--json", outputs=["out"],

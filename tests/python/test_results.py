@@ -75,7 +75,7 @@ class Results(unittest.TestCase):
     def test_a_recording_has_the_plans_of_the_file(self):
         printed = printed_by("recorded", "--only", "plans", "resnet34")
         if printed:
-            table, written = printed[1].splitlines(), results("recorded")[1].splitlines()
+            table, written = printed[1].splitlines(), results("recorded-plans")[1].splitlines()
             self.assertEqual([table[0], table[1].split()], [written[0], written[1].split()])
             self.assertIn(table[2].split(), [row.split() for row in written])
 
