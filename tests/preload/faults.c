@@ -6,8 +6,10 @@
  *   FAULTS_AT      which call, from 1 on; 0: none
  *   FAULTS_FROM    instead: "rename", of writes the first of that name and all behind it
  *   FAULTS_STICK   set: that one and all behind it
- *   FAULTS_ERROR   of writes: ENOSPC, EIO, EINTR, or short, where a part is written
- *   FAULTS_REPORT  a file for the number of calls, and whether any failed
+ *   FAULTS_EACH    a file: each call of a program that has no threads and writes no files fails in a child that is
+ * forked there, and what became of the child stands in the file: a line "CALL STATUS LENGTH LENGTH" with its status for
+ * wait(), what it wrote on the standard output and what on the standard error FAULTS_ERROR   of writes: ENOSPC, EIO,
+ * EINTR, or short, where a part is written FAULTS_REPORT  a file for the number of calls, and whether any failed
  *
  * glibc writes its streams by calls that cannot be preloaded, so streams that write get functions of their own. */
 #define _GNU_SOURCE
@@ -25,6 +27,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 typedef enum kind { NONE, ALLOC, FOREIGN, WRITE } kind;
@@ -35,10 +38,20 @@ static long at;
 static int error_number = ENOSPC;
 static atomic_long calls, failed;
 
+/* A test that goes wrong by itself ends with a status that no program has. */
+static void must(bool held) {
+  if (!held) _exit(99);
+}
+
+static long step = 1, tail;
+static int each = -1; /* FAULTS_EACH's file in the program, not in its children */
+static bool fails_in_child(long number);
+
 /* Counts a call; true when it is to fail. */
 static bool strikes(kind of) {
   if (of == NONE || of != failing) return false;
   long number = atomic_fetch_add(&calls, 1) + 1;
+  if (each >= 0) return (number % step == 0 || number > tail) && fails_in_child(number);
   if (at == 0 || (stick ? number < at : number != at)) return false;
   atomic_fetch_add(&failed, 1);
   return true;
@@ -114,6 +127,7 @@ void *mmap(void *where, size_t length, int protection, int flags, int file, off_
 int pthread_create(pthread_t *out, const pthread_attr_t *attributes, void *(*run)(void *), void *user) {
   static int (*real)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
   if (REFUSED) return EAGAIN;
+  must(each < 0);
   if (!real) *(void **)&real = dlsym(RTLD_NEXT, "pthread_create");
   return real(out, attributes, run, user);
 }
@@ -225,6 +239,84 @@ FILE *fopen(const char *path, const char *mode) {
   return file < 0 ? NULL : stream_of(file);
 }
 
+/* --- Children ----------------------------------------------------------------------------------------------------- */
+
+enum { CHILD_SECONDS = 300, MOST_FILES = 64 };
+enum { OUT_COPY, ERR_COPY, N_COPIES };
+
+static int copies[N_COPIES]; /* what the child writes on its standard output and error */
+
+/* Writes what is in a file, from its start, at the end of another. */
+static void append(int from, int to, off_t length) {
+  char part[4096];
+  for (off_t done = 0; done < length;) {
+    ssize_t got = pread(from, part, sizeof part, done);
+    must(got > 0 && syscall(SYS_write, to, part, got) == got);
+    done += got;
+  }
+}
+
+static off_t size_of(int file) {
+  struct stat status;
+  must(fstat(file, &status) == 0 && S_ISREG(status.st_mode));
+  return status.st_size;
+}
+
+/* The child's output begins as the program's did. */
+static void redirect(int file, int copy) {
+  must(ftruncate(copy, 0) == 0 && lseek(copy, 0, SEEK_SET) == 0);
+  append(file, copy, size_of(file));
+  must(dup2(copy, file) == file);
+}
+
+/* True in the child. Parent and child share the places in their files, so the parent returns to its own. */
+static bool fails_in_child(long number) {
+  off_t places[MOST_FILES];
+  int status;
+  for (int i = 0; i < MOST_FILES; i++) places[i] = lseek(i, 0, SEEK_CUR);
+  kind was = failing;
+  failing = NONE;
+  pid_t child = fork();
+  must(child >= 0);
+  if (child == 0) {
+    redirect(STDOUT_FILENO, copies[OUT_COPY]);
+    redirect(STDERR_FILENO, copies[ERR_COPY]);
+    each = -1;
+    at = number;
+    atomic_fetch_add(&failed, 1);
+    alarm(CHILD_SECONDS);
+    failing = was;
+    return true;
+  }
+  must(waitpid(child, &status, 0) == child);
+  for (int i = 0; i < MOST_FILES; i++)
+    if (places[i] >= 0 && i != each && i != copies[OUT_COPY] && i != copies[ERR_COPY]) lseek(i, places[i], SEEK_SET);
+  off_t out = size_of(copies[OUT_COPY]), err = size_of(copies[ERR_COPY]);
+  dprintf(each, "%ld %d %lld %lld\n", number, status, (long long)out, (long long)err);
+  append(copies[OUT_COPY], each, out);
+  append(copies[ERR_COPY], each, err);
+  failing = was;
+  return false;
+}
+
+static int scratch(void) {
+  char name[] = "/tmp/faults-XXXXXX";
+  int file = mkstemp(name);
+  must(file >= 0 && unlink(name) == 0);
+  return file;
+}
+
+static void begin_children(const char *path) {
+  const char *often = getenv("FAULTS_STEP"), *last = getenv("FAULTS_TAIL");
+  step = often ? atol(often) : 1;
+  tail = last ? atol(last) : 0;
+  must(step > 0);
+  each = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0666);
+  must(each >= 0);
+  copies[OUT_COPY] = scratch();
+  copies[ERR_COPY] = scratch();
+}
+
 /* --- The program -------------------------------------------------------------------------------------------------- */
 
 static void report(void) {
@@ -242,13 +334,15 @@ static void report(void) {
 }
 
 static void read_settings(void) {
-  const char *what = getenv("FAULTS"), *where = getenv("FAULTS_AT"), *error = getenv("FAULTS_ERROR");
+  const char *what = getenv("FAULTS"), *each_path = getenv("FAULTS_EACH"), *where = getenv("FAULTS_AT"),
+             *error = getenv("FAULTS_ERROR");
   at = where ? atol(where) : 0;
   stick = getenv("FAULTS_STICK") != NULL;
   from_rename = getenv("FAULTS_FROM") != NULL;
   if (error && strcmp(error, "EIO") == 0) error_number = EIO;
   if (error && strcmp(error, "EINTR") == 0) error_number = EINTR;
   is_short = error && strcmp(error, "short") == 0;
+  if (each_path) begin_children(each_path);
   if (what && strcmp(what, "write") == 0) {
     stdout = stream_of(STDOUT_FILENO);
     failing = WRITE;

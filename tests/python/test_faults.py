@@ -4,13 +4,17 @@ behind it, call by call. It ends with an error and a message, each output file a
 the right output. Never otherwise with exit 0, never by a signal, never without an end. oneDNN throws exceptions, and
 others below it abort, where they find no memory for themselves: that may end a program in any way that is not exit 0.
 
-FAULTS=all in the environment refuses every call in turn (`make faults`); else it is a sample, the same every time.
+FAULTS=all in the environment refuses every call in turn (`make faults`); else it is a sample, the same every time. A
+call fails in a run of its own, or, which is quicker, in a child that is forked where it is made: of programs without
+threads that write no files.
 """
 
 import concurrent.futures
+import glob
 import os
 import re
 import shutil
+import signal
 import subprocess
 import tempfile
 import unittest
@@ -28,6 +32,7 @@ DIGITS = os.path.join(ROOT, "tests/data/digits/digits.csv.gz")
 OLD = b"what was here before\n"
 TIME_LIMIT = 300
 LAST = 5
+CHILDREN = 2000
 
 SMALL = """planc-graph: 1
 name: small
@@ -76,7 +81,11 @@ class Command:
         """Whether two outputs are equal, but for times."""
         return one == other or (name in self.timed and without_times(one) == without_times(other))
 
-    def run(self, folder, inputs, **faults):
+    def forks(self):
+        """Whether each call may fail in a child of one run: a program without threads that writes no files."""
+        return self.arguments[0] == "planc" and not self.outputs
+
+    def run(self, folder, inputs, time_limit=TIME_LIMIT, **faults):
         """Runs it in a folder of its own; gives how it ended and what is in the folder."""
         environment = {**ENVIRONMENT, "LD_PRELOAD": LIBRARY, "FAULTS_REPORT": folder + ".report", **faults}
         shutil.rmtree(folder, ignore_errors=True)
@@ -85,8 +94,12 @@ class Command:
             with open(os.path.join(folder, name), "wb") as file:
                 file.write(OLD)
         program, *arguments = self.arguments
-        done = subprocess.run([os.path.join(BUILD, program), *arguments], cwd=folder, env=environment,
-                              stdin=subprocess.DEVNULL, capture_output=True, timeout=TIME_LIMIT, check=False)
+        with open(folder + ".out", "w+b") as out, open(folder + ".err", "w+b") as err:
+            done = subprocess.run([os.path.join(BUILD, program), *arguments], cwd=folder, env=environment,
+                                  stdin=subprocess.DEVNULL, stdout=out, stderr=err, timeout=time_limit, check=False)
+            for file in out, err:
+                file.seek(0)
+            done = subprocess.CompletedProcess(done.args, done.returncode, out.read(), err.read())
         files = {}
         for name in os.listdir(folder):
             with open(os.path.join(folder, name), "rb") as file:
@@ -97,6 +110,8 @@ class Command:
 def fault_in(command, expected, done, files, kind):
     """What is wrong with a run, or None."""
     right, right_files = expected
+    if done.returncode == -signal.SIGALRM:
+        return "no end"
     if done.returncode == 0:
         if not command.same("-", done.stdout, right.stdout):
             return "exit 0 with another standard output"
@@ -145,32 +160,67 @@ class Faults(unittest.TestCase):
             subprocess.run([os.path.join(BUILD, command[0]), *command[1:]], cwd=cls.inputs, env=ENVIRONMENT, check=True,
                            capture_output=True)
 
+    def expect(self, command, folder, inputs, settings):
+        """What a run gives in which nothing fails, and how many calls it makes."""
+        expected = command.run(folder, inputs, **settings)
+        self.assertEqual(expected[0].returncode, 0, expected[0].stderr)
+        with open(folder + ".report", encoding="ascii") as file:
+            total = int(file.read().split()[0])
+        self.assertGreater(total, 0)
+        return expected, total
+
+    def fork(self, command, folder, inputs, settings):
+        """Calls fail in children of one run, forked where the call is made."""
+        expected, total = self.expect(command, folder, inputs, settings)
+        step = 1 if EVERY else 1 + total // CHILDREN
+        whole, files = command.run(folder + "-forked", inputs, time_limit=None, FAULTS_EACH=folder + ".each",
+                                   FAULTS_STEP=str(step), FAULTS_TAIL=str(total - LAST), **settings)
+        self.assertEqual((whole.returncode, whole.stdout, files), (0, expected[0].stdout, expected[1]))
+        with open(folder + ".each", "rb") as file:
+            for at in (at for at in range(1, total + 1) if at % step == 0 or at > total - LAST):
+                number, status, *lengths = map(int, file.readline().split())
+                self.assertEqual(number, at)
+                out, err = (file.read(length) for length in lengths)
+                yield at, expected, subprocess.CompletedProcess([], os.waitstatus_to_exitcode(status), out, err), files
+            self.assertEqual(file.read(), b"")
+
+    def restart(self, command, folder, inputs, settings):
+        """Each call, or a sample of them, fails in a run of its own."""
+        expected, total = self.expect(command, folder, inputs, settings)
+
+        def one(at):
+            own = f"{folder}-{at}"
+            try:
+                return at, expected, *command.run(own, inputs, FAULTS_AT=str(at), **settings)
+            except subprocess.TimeoutExpired:
+                return at, expected, subprocess.CompletedProcess([], -signal.SIGALRM, b"", b"no end"), {}
+            finally:
+                shutil.rmtree(own, ignore_errors=True)
+                for path in glob.glob(own + ".*"):
+                    os.remove(path)
+
+        with concurrent.futures.ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+            yield from pool.map(one, strikes(total, command.sample))
+
     def refuse(self, command, faults=MEMORY + WRITES, inputs=None):
         inputs = inputs or self.inputs
         for number, (kind, error, stick) in enumerate(faults):
             settings = {"FAULTS": kind, "FAULTS_ERROR": error, **({"FAULTS_STICK": "1"} if stick else {})}
             folder = os.path.join(self.folder, f"{self.id()}-{number}")
-            expected = command.run(folder, inputs, **settings)
-            self.assertEqual(expected[0].returncode, 0, expected[0].stderr)
-            with open(folder + ".report", encoding="ascii") as file:
-                total = int(file.read().split()[0])
-            self.assertGreater(total, 0)
-
-            def one(at, settings=settings, folder=folder, kind=kind, expected=expected):
-                own = f"{folder}-{at}"
-                try:
-                    done, files = command.run(own, inputs, FAULTS_AT=str(at), **settings)
-                except subprocess.TimeoutExpired:
-                    return at, "no end", b""
-                finally:
-                    shutil.rmtree(own, ignore_errors=True)
-                return at, fault_in(command, expected, done, files, kind), done.stderr
-
-            with concurrent.futures.ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-                results = list(pool.map(one, strikes(total, command.sample)))
-            for at, fault, errors in results:
+            way = self.fork if kind == "alloc" and command.forks() else self.restart
+            for at, expected, done, files in way(command, folder, inputs, settings):
                 with self.subTest(kind=kind, error=error, stick=stick, at=at):
-                    self.assertIsNone(fault, errors[-300:])
+                    self.assertIsNone(fault_in(command, expected, done, files, kind), done.stderr[-300:])
+
+    def test_children_fail_as_runs_do(self):
+        command = Command("planc", "show", "lenet.plan", "--json")
+        settings = {"FAULTS": "alloc", "FAULTS_ERROR": ""}
+        children, runs = ({at: (done.returncode, done.stdout, done.stderr) for at, _, done, _ in
+                           way(command, os.path.join(self.folder, f"{self.id()}-{way.__name__}"), self.inputs, settings)}
+                          for way in (self.fork, self.restart))
+        both = children.keys() & runs.keys()
+        self.assertGreater(len(both), LAST)
+        self.assertEqual({at: children[at] for at in both}, {at: runs[at] for at in both})
 
     def test_plan(self):
         self.refuse(Command("planc", "plan", LENET, "--budget", "400K", "-o", "out", outputs=["out"]))
@@ -187,8 +237,7 @@ class Faults(unittest.TestCase):
                                 "out", "--json", outputs=["out"], sample=30))
 
     def test_compare_of_mixes(self):
-        self.refuse(Command("planc", "compare", "--colocate", TINY + ":4", TINY + ":8", "--device", "k40m", "--json",
-                            sample=20))
+        self.refuse(Command("planc", "compare", "--colocate", TINY + ":4", TINY + ":8", "--device", "k40m", "--json"))
 
     def test_train(self):
         self.refuse(Command("planc", "train", LENET, "-o", "out", outputs=["out"]))
@@ -209,8 +258,8 @@ class Faults(unittest.TestCase):
         self.refuse(Command("planc", "simulate", LENET, "--passive", "--budget", "4M", "--json"))
 
     def test_compare(self):
-        self.refuse(Command("planc", "compare", TINY, "--json", sample=30))
-        self.refuse(Command("planc", "compare", LENET, "--budget", "400K", sample=12))
+        self.refuse(Command("planc", "compare", TINY, "--json"))
+        self.refuse(Command("planc", "compare", LENET, "--budget", "400K"))
 
     def test_predict(self):
         self.refuse(Command("planc", "predict", LENET, "--device", "k40m", "-o", "out", "--json", outputs=["out"],
