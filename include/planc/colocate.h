@@ -35,14 +35,23 @@ typedef struct planc_mix_share {
 
 enum { PLANC_MIX_REGIONS = 1 /* has regions, whose size may be asked for */ };
 
+/* What jobs do that share a GPU without a plan. */
+typedef struct planc_mix_estimate {
+  int64_t period_ns;
+  int64_t pools_bytes;    /* what they hold together, with what is reserved; beyond the budget it is on the host */
+  int64_t migrated_bytes; /* to the device on demand, in a period */
+} planc_mix_estimate;
+
 typedef struct planc_mix_policy {
   const char *name, *summary;
   uint32_t supports;
   /* A schedule of the whole mix, which tells who has no room where it does not fit, or INFEASIBLE with a message that
-   * does. `shares` are by job, speeds
-   * not known yet. *out is empty; the caller frees it, whatever the outcome. */
+   * does. `shares` are by job, speeds not known yet. *out is empty; the caller frees it, whatever the outcome. NULL: it
+   * has no plan. */
   planc_status (*make)(const planc_mix *mix, const planc_mix_share *shares, const planc_evaluator *evaluator,
                        planc_candidate *out);
+  /* Of one that has no plan, for comparisons; NULL where there is `make`. *out is empty. */
+  planc_status (*estimate)(const planc_mix *mix, const planc_mix_share *shares, planc_mix_estimate *out);
 } planc_mix_policy;
 
 /* All policies for mixes, ended by one without a name. */
@@ -55,9 +64,13 @@ const planc_mix_policy *planc_mix_policy_find(const char *name);
 planc_status planc_mix_resolve(const planc_mix *mix, planc_mix_share *shares);
 
 /* The whole way from a mix to a plan, as planc_make_plan for one job: *out is held to the budgets and simulated.
- * `shares` are those of planc_mix_resolve; their speeds are set. */
+ * `shares` are those of planc_mix_resolve; their speeds are set. USAGE for a policy that has no plan. */
 planc_status planc_colocate(const planc_mix *mix, const planc_mix_policy *policy, planc_mix_share *shares,
                             planc_plan **out);
+
+/* The same for a policy without a plan. INFEASIBLE where the budgets do not even suffice for that. */
+planc_status planc_mix_estimate_by(const planc_mix *mix, const planc_mix_policy *policy, planc_mix_share *shares,
+                                   planc_mix_estimate *out);
 
 /* The least device budget for which the policy has a plan for the mix, as planc_find_least, the iterations of `shares`
  * kept; `failed` is an INFEASIBLE status of planc_colocate, borrowed, or NULL. */

@@ -31,6 +31,7 @@ typedef struct planc_device {
   planc_link store, load; /* from host memory to storage and back; a rate of 0: there is no storage */
   int64_t duplex_ppm;     /* a copy's speed while the other direction copies too */
   int64_t slowdown_ppm;   /* how much longer compute takes while copies run, in one direction or both */
+  int64_t paging_ppm; /* the part of h2d's rate at which pages migrate on demand; 0: it does not page, or not known */
 } planc_device;
 
 /* One way to run an op at one batch. */

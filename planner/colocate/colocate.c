@@ -17,9 +17,11 @@
 
 const planc_mix_policy *planc_mix_policies(void) {
   static const planc_mix_policy policies[] = {
-      {"temporal", "the jobs take turns, each alone on the GPU", 0, pl_mix_temporal},
+      {"temporal", "the jobs take turns, each alone on the GPU", 0, pl_mix_temporal, NULL},
+      {"mps", "MPS with unified memory: pools of their own, pages migrate on demand; compared only", 0, NULL,
+       pl_mix_mps},
       {"zico", "Zico: side by side, iterations shifted until what they hold in regions fits", PLANC_MIX_REGIONS,
-       pl_mix_zico},
+       pl_mix_zico, NULL},
       {0},
   };
   return policies;
@@ -108,11 +110,7 @@ typedef struct colocation {
 static planc_status make_candidate(const colocation *c, const planc_problem *problem, planc_candidate *out) {
   planc_problem jobs[PLANC_MIX_MOST_JOBS];
   planc_mix mix = *c->mix;
-  for (int32_t j = 0; j < mix.n_jobs; j++) {
-    jobs[j] = pl_common_terms(problem, &mix.jobs[j]);
-    jobs[j].code_bytes = problem->code_bytes;
-    jobs[j].first_will_do = problem->first_will_do;
-  }
+  for (int32_t j = 0; j < mix.n_jobs; j++) jobs[j] = pl_common_terms(problem, &mix.jobs[j]);
   mix.jobs = jobs;
   planc_evaluator evaluator = pl_evaluator_of(problem);
   return c->policy->make(&mix, c->shares, &evaluator, out);
@@ -144,9 +142,8 @@ static planc_status make_better(void *user, const planc_problem *problem, int64_
   return NULL;
 }
 
-static void set_speeds(const planc_plan *plan, planc_mix_share *shares) {
-  int64_t period = plan->predicted.iteration_ns;
-  for (int32_t j = 0; j < plan->n_jobs; j++)
+static void set_speeds(int64_t period, int32_t n_jobs, planc_mix_share *shares) {
+  for (int32_t j = 0; j < n_jobs; j++)
     shares[j].speed_ppm =
         period > 0 ? pl_muldiv_floor(pl_muldiv_floor(shares[j].alone_ns, shares[j].iterations, 1), 1000000, period) : 0;
 }
@@ -166,11 +163,25 @@ planc_status planc_colocate(const planc_mix *mix, const planc_mix_policy *policy
   colocation c = {.mix = mix, .policy = policy, .shares = shares};
   pl_common common;
   *out = NULL;
+  if (!policy->make) return planc_error(PLANC_USAGE, "%s has no plan: it is for comparisons", policy->name);
   planc_status status = pl_common_make(mix, &common);
   if (!status) status = make_plan(&c, &common.problem, out);
-  if (!status) set_speeds(*out, shares);
+  if (!status) set_speeds((*out)->predicted.iteration_ns, mix->n_jobs, shares);
   pl_common_free(&common);
   return status;
+}
+
+planc_status planc_mix_estimate_by(const planc_mix *mix, const planc_mix_policy *policy, planc_mix_share *shares,
+                                   planc_mix_estimate *out) {
+  *out = (planc_mix_estimate){0};
+  if (!policy->estimate) return planc_error(PLANC_USAGE, "%s has a plan: it is not estimated", policy->name);
+  planc_problem jobs[PLANC_MIX_MOST_JOBS];
+  planc_mix own = *mix;
+  for (int32_t j = 0; j < mix->n_jobs; j++) jobs[j] = pl_common_terms(&mix->jobs[0], &mix->jobs[j]);
+  own.jobs = jobs;
+  PLANC_TRY(policy->estimate(&own, shares, out));
+  set_speeds(out->period_ns, mix->n_jobs, shares);
+  return NULL;
 }
 
 planc_status planc_mix_find_least(const planc_mix *mix, const planc_mix_policy *policy, const planc_mix_share *shares,

@@ -40,7 +40,7 @@ static planc_status run(const pl_arguments *arguments) {
   const planc_mix_policy *policy;
   cli_mix mix;
   const char *name = pl_option_value(arguments, "policy");
-  PLANC_TRY(cli_mix_policy(name ? name : fallback_policy, &policy));
+  PLANC_TRY(cli_mix_policy(name ? name : fallback_policy, true, &policy));
   PLANC_TRY(cli_setup_useful(arguments, policy->name, policy->supports));
   if (!name) cli_note("policy %s (the fall-back)", policy->name);
   planc_status status = cli_mix_read(arguments, &mix);

@@ -37,7 +37,7 @@ static planc_status parse_policies(char *names, mix_table *t) {
   char *save = NULL;
   for (char *name = strtok_r(names, ",", &save); name; name = strtok_r(NULL, ",", &save)) {
     const planc_mix_policy *policy;
-    PLANC_TRY(cli_mix_policy(name, &policy));
+    PLANC_TRY(cli_mix_policy(name, false, &policy));
     PLANC_TRY(add_row(t, policy));
   }
   return t->n > 0 ? NULL : planc_error(PLANC_USAGE, "--policies names none");
@@ -58,17 +58,29 @@ static planc_status choose_policies(const char *names, mix_table *t) {
   return status;
 }
 
-static planc_status read_plan(const mix_table *t, const planc_plan *plan, const planc_mix_share *shares, mix_row *out) {
+static planc_status set_result(const mix_table *t, int64_t period_ns, int64_t peak_bytes, const char *explanation,
+                               const planc_mix_share *shares, mix_row *out) {
   out->feasible = true;
-  out->period_ns = plan->predicted.iteration_ns;
-  out->peak_bytes = plan->predicted.peak_bytes[PLANC_MEMORY_DEVICE];
+  out->period_ns = period_ns;
+  out->peak_bytes = peak_bytes;
   out->throughput_ppm = planc_mix_throughput(shares, t->mix->n_jobs);
   out->speeds = calloc((size_t)t->mix->n_jobs, sizeof *out->speeds);
   if (!out->speeds) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
   for (int32_t j = 0; j < t->mix->n_jobs; j++) out->speeds[j] = shares[j].speed_ppm;
-  if (plan->explanation && !(out->explanation = strdup(plan->explanation)))
+  if (explanation && !(out->explanation = strdup(explanation)))
     return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
   return NULL;
+}
+
+/* What a policy without a plan comes to. It has no least budget: what has no room is on the host. */
+static planc_status read_estimate(const mix_table *t, const planc_mix_estimate *estimate, const planc_mix_share *shares,
+                                  mix_row *out) {
+  char text[PL_SIZE_TEXT], all[PL_SIZE_TEXT], explanation[160];
+  int64_t budget = t->mix->jobs[0].budget_bytes, pools = estimate->pools_bytes;
+  pl_size_format(pools, all);
+  snprintf(explanation, sizeof explanation, "not planned: the pools of all jobs take %s, %s migrate on demand", all,
+           pl_size_format(estimate->migrated_bytes, text));
+  return set_result(t, estimate->period_ns, pools < budget ? pools : budget, explanation, shares, out);
 }
 
 /* `failed` is why the policy does not fit, NULL where it does. */
@@ -89,25 +101,44 @@ static planc_status find_least(const mix_table *t, planc_status failed, mix_row 
   return NULL;
 }
 
-static planc_status fill_row(const mix_table *t, mix_row *out) {
-  planc_mix_share shares[PLANC_MIX_MOST_JOBS];
+static planc_status fill_planned(const mix_table *t, planc_mix_share *shares, mix_row *out) {
   planc_plan *plan;
-  pl_progress(stderr, "planc: %s", out->policy->name);
-  for (int32_t j = 0; j < t->mix->n_jobs; j++) shares[j] = t->shares[j];
   planc_status failed = planc_colocate(t->mix, out->policy, shares, &plan);
   if (failed && planc_status_code(failed) != PLANC_INFEASIBLE) return failed;
-  planc_status status = failed ? NULL : read_plan(t, plan, shares, out);
+  planc_status status = NULL;
+  if (!failed)
+    status = set_result(t, plan->predicted.iteration_ns, plan->predicted.peak_bytes[PLANC_MEMORY_DEVICE],
+                        plan->explanation, shares, out);
   if (!status) status = find_least(t, failed, out);
   planc_status_free(failed);
   planc_plan_free(plan);
   return status;
 }
 
-/* The row of the largest throughput, of several the first; NULL where none fits. */
+static planc_status fill_estimated(const mix_table *t, planc_mix_share *shares, mix_row *out) {
+  planc_mix_estimate estimate;
+  out->least_budget = -1;
+  planc_status status = planc_mix_estimate_by(t->mix, out->policy, shares, &estimate);
+  if (!status) return read_estimate(t, &estimate, shares, out);
+  if (planc_status_code(status) != PLANC_INFEASIBLE) return status;
+  out->explanation = strdup(planc_status_message(status));
+  planc_status_free(status);
+  return out->explanation ? NULL : planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
+}
+
+static planc_status fill_row(const mix_table *t, mix_row *out) {
+  planc_mix_share shares[PLANC_MIX_MOST_JOBS];
+  pl_progress(stderr, "planc: %s", out->policy->name);
+  for (int32_t j = 0; j < t->mix->n_jobs; j++) shares[j] = t->shares[j];
+  return out->policy->make ? fill_planned(t, shares, out) : fill_estimated(t, shares, out);
+}
+
+/* The row of the plan with the largest throughput, of several the first; NULL where none fits. */
 static const mix_row *winner(const mix_table *t) {
   const mix_row *best = NULL;
   for (int32_t i = 0; i < t->n; i++)
-    if (t->rows[i].feasible && (!best || t->rows[i].throughput_ppm > best->throughput_ppm)) best = &t->rows[i];
+    if (t->rows[i].feasible && t->rows[i].policy->make && (!best || t->rows[i].throughput_ppm > best->throughput_ppm))
+      best = &t->rows[i];
   return best;
 }
 
@@ -126,6 +157,7 @@ static void report_jobs(const mix_table *t, cJSON *object) {
 
 static void report_row(const mix_table *t, const mix_row *r, cJSON *json) {
   pl_json_add_string(json, "policy", r->policy->name);
+  pl_json_add_bool(json, "planned", r->policy->make != NULL);
   pl_json_add_bool(json, "feasible", r->feasible);
   pl_json_add_known(json, "least_budget", r->least_budget >= 0, r->least_budget);
   pl_json_add_bool(json, "is_least", r->is_least);
@@ -195,6 +227,11 @@ static planc_status print_table(const mix_table *t) {
   for (int32_t i = 0; i < t->n; i++) print_row(t, &t->rows[i], &t->rows[i] == best);
   if (best && best->explanation) printf("why %s: ", best->policy->name);
   cli_print_explanation("", best ? best->explanation : NULL);
+  for (int32_t i = 0; i < t->n; i++) {
+    if (t->rows[i].policy->make) continue;
+    printf("%s: ", t->rows[i].policy->name);
+    cli_print_explanation("", t->rows[i].explanation);
+  }
   return NULL;
 }
 

@@ -169,12 +169,15 @@ void cli_mix_free(cli_mix *mix) {
   free(mix->iterations);
 }
 
-planc_status cli_mix_policy(const char *name, const planc_mix_policy **out) {
+planc_status cli_mix_policy(const char *name, bool for_plan, const planc_mix_policy **out) {
   char known[256] = "";
   size_t length = 0;
   *out = planc_mix_policy_find(name);
+  if (*out && for_plan && !(*out)->make)
+    return planc_error(PLANC_USAGE, "%s has no plan: compare --colocate compares with it", name);
   for (const planc_mix_policy *policy = planc_mix_policies(); !*out && policy->name && length < sizeof known; policy++)
-    length += (size_t)snprintf(known + length, sizeof known - length, "%s%s", length > 0 ? ", " : "", policy->name);
+    if (policy->make || !for_plan)
+      length += (size_t)snprintf(known + length, sizeof known - length, "%s%s", length > 0 ? ", " : "", policy->name);
   return *out ? NULL : planc_error(PLANC_USAGE, "unknown policy %s for several jobs: %s", name, known);
 }
 

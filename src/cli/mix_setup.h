@@ -42,8 +42,8 @@ typedef struct cli_mix {
 /* Reads everything; says on standard error which defaults it took. Free with cli_mix_free, also after a failure. */
 planc_status cli_mix_read(const pl_arguments *arguments, cli_mix *out);
 void cli_mix_free(cli_mix *mix);
-/* The policy for mixes called `name`; USAGE where there is none. */
-planc_status cli_mix_policy(const char *name, const planc_mix_policy **out);
+/* The policy for mixes called `name`; USAGE where there is none, or none that has plans, which `for_plan` asks for. */
+planc_status cli_mix_policy(const char *name, bool for_plan, const planc_mix_policy **out);
 /* The files of the operands and profiles, as list_files of a command tells them. */
 planc_status cli_mix_list_files(const pl_arguments *arguments, pl_used_files *files);
 

@@ -24,7 +24,7 @@ static planc_status read_storage(const pl_json *at, planc_device *out) {
 }
 
 planc_status pl_read_device(const pl_json *at, pl_arena *arena, planc_device *out) {
-  enum { NAME, MEMORY, RESERVED, LAUNCH, IN_FLIGHT, H2D, D2H, STORAGE, DUPLEX, SLOWDOWN, N };
+  enum { NAME, MEMORY, RESERVED, LAUNCH, IN_FLIGHT, H2D, D2H, STORAGE, DUPLEX, SLOWDOWN, PAGING, N };
   static const pl_json_key keys[N] = {
       [NAME] = {"name", false},
       [MEMORY] = {"memory_bytes", false},
@@ -36,6 +36,7 @@ planc_status pl_read_device(const pl_json *at, pl_arena *arena, planc_device *ou
       [STORAGE] = {"storage", true},
       [DUPLEX] = {"duplex_ppm", false},
       [SLOWDOWN] = {"slowdown_ppm", false},
+      [PAGING] = {"paging_ppm", true},
   };
   pl_json members[N];
   PLANC_TRY(pl_json_members(at, keys, N, members));
@@ -52,7 +53,8 @@ planc_status pl_read_device(const pl_json *at, pl_arena *arena, planc_device *ou
   PLANC_TRY(read_link(&members[D2H], &out->d2h));
   if (members[STORAGE].value) PLANC_TRY(read_storage(&members[STORAGE], out));
   PLANC_TRY(pl_json_int(&members[DUPLEX], 1, PL_PPM, &out->duplex_ppm));
-  return pl_json_int(&members[SLOWDOWN], 0, (int64_t)1000 * PL_PPM, &out->slowdown_ppm);
+  PLANC_TRY(pl_json_int(&members[SLOWDOWN], 0, (int64_t)1000 * PL_PPM, &out->slowdown_ppm));
+  return members[PAGING].value ? pl_json_int(&members[PAGING], 1, PL_PPM, &out->paging_ppm) : NULL;
 }
 
 planc_status pl_read_compute(const pl_json *at, pl_compute *out) {

@@ -32,6 +32,7 @@ static void emit_device(pl_emit *emit, const planc_device *device, const char *n
   }
   EMIT_INT(emit, ",\"duplex_ppm\":", device->duplex_ppm);
   EMIT_INT(emit, ",\"slowdown_ppm\":", device->slowdown_ppm);
+  if (device->paging_ppm > 0) EMIT_INT(emit, ",\"paging_ppm\":", device->paging_ppm);
   EMIT(emit, "},\n");
 }
 

@@ -266,7 +266,7 @@ class Tables(unittest.TestCase):
 
     def test_policies_for_several_jobs(self):
         described = re.findall(r"^\.TP\n\.B (\S+)$", sections(page("planc.1"), "SH")["POLICIES FOR SEVERAL JOBS"], re.M)
-        refused = run("planc colocate a b --policy all").stderr
+        refused = run("planc compare --colocate a b --policies all").stderr
         self.assertEqual(described, re.search(r"for several jobs: (.*)", refused)[1].split(", "))
 
     def test_devices(self):

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cost/profile.h"
 #include "planc/check.h"
 #include "planc/colocate.h"
 #include "planc/simulate.h"
@@ -167,6 +168,7 @@ START_TEST(mixes_run_as_alone) {
     planc_mix_share shares[MOST_JOBS];
     planc_least least;
     planc_plan *plan;
+    if (!policy->make) continue;
     set_budget(&m, planc_profile_device(profile)->memory_bytes);
     ok_in(planc_mix_resolve(&m.mix, shares), m.name);
     is_right(&m, policy, shares);
@@ -301,7 +303,7 @@ START_TEST(real_jobs_come_to_what_they_come_to_alone) {
     jobs[j].budget_bytes = sum * 4 / 5;
     jobs[j].settings.region = 4096;
   }
-  const planc_mix_policy *policy = &planc_mix_policies()[_i / 2];
+  const planc_mix_policy *policy = planc_mix_policy_find(_i / 2 == 0 ? "temporal" : "zico");
   ok(planc_mix_resolve(&mix, shares));
   ok(planc_colocate(&mix, policy, shares, &plan));
   ok(planc_check(plan, NULL, NULL));
@@ -369,6 +371,70 @@ START_TEST(ratios_are_the_best) {
 }
 END_TEST
 
+/* --- Without a plan ----------------------------------------------------------------------------------------------- */
+
+/* What the ops of a period read and write, by the trace. */
+static int64_t touched_bytes(const planc_mix *mix, const planc_mix_share *shares) {
+  int64_t sum = 0;
+  for (int32_t j = 0; j < mix->n_jobs; j++) {
+    planc_trace *trace;
+    const int64_t rounds[] = {mix->jobs[j].batch};
+    planc_job job = {mix->jobs[j].graph, mix->jobs[j].batch, 1, rounds, shares[j].iterations, NULL, 1};
+    ok(planc_expand(&job, 1, &trace));
+    for (int32_t a = 0; a < trace->n_accesses; a++) sum += trace->buffers[trace->accesses[a].buffer].bytes;
+    planc_trace_free(trace);
+  }
+  return sum;
+}
+
+static int64_t pools_of(const planc_mix *mix) {
+  int64_t reserved = planc_profile_device(profile)->reserved_bytes, sum = reserved;
+  for (int32_t j = 0; j < mix->n_jobs; j++) {
+    planc_plan *plan;
+    ok(planc_make_plan(&mix->jobs[j], planc_policy_find("none"), &plan));
+    sum += plan->predicted.peak_bytes[PLANC_MEMORY_DEVICE] - reserved;
+    planc_plan_free(plan);
+  }
+  return sum;
+}
+
+/* Side by side where the pools fit, never slower than in turns; beyond that the part of what is touched that has no
+ * room comes over the link. */
+START_TEST(pools_migrate) {
+  random_mix m;
+  planc_mix_share shares[MOST_JOBS];
+  planc_mix_estimate roomy, tight;
+  planc_plan *turns;
+  const planc_mix_policy *mps = planc_mix_policy_find("mps");
+  make_mix(_i, &m);
+  profile->device.paging_ppm = 500000;
+  ok_in(planc_mix_resolve(&m.mix, shares), m.name);
+  ok_in(planc_mix_estimate_by(&m.mix, mps, shares, &roomy), m.name);
+  ck_assert_int_eq(roomy.pools_bytes, pools_of(&m.mix));
+  ck_assert_int_eq(roomy.migrated_bytes, 0);
+  for (int32_t j = 0; j < m.mix.n_jobs; j++)
+    ck_assert_int_eq(shares[j].speed_ppm, shares[j].alone_ns * shares[j].iterations * 1000000 / roomy.period_ns);
+  ok_in(planc_colocate(&m.mix, planc_mix_policy_find("temporal"), shares, &turns), m.name);
+  ck_assert_int_le(roomy.period_ns, turns->predicted.iteration_ns);
+  planc_plan_free(turns);
+  int64_t budget = roomy.pools_bytes - 1 - (roomy.pools_bytes - planc_profile_device(profile)->reserved_bytes) / 3;
+  int64_t beyond = roomy.pools_bytes - budget;
+  set_budget(&m, budget);
+  ok_in(planc_mix_estimate_by(&m.mix, mps, shares, &tight), m.name);
+  ck_assert_int_eq(tight.pools_bytes, roomy.pools_bytes);
+  double part = (double)beyond / (double)roomy.pools_bytes, rate = (double)profile->device.h2d.bytes_per_second / 2;
+  ck_assert_double_eq_tol((double)tight.migrated_bytes, part * (double)touched_bytes(&m.mix, shares), 1.5);
+  ck_assert_double_eq_tol((double)(tight.period_ns - roomy.period_ns), (double)tight.migrated_bytes * 1e9 / rate, 1.5);
+  for (int32_t j = 0; j < m.mix.n_jobs; j++) m.jobs[j].host_budget_bytes = beyond - 1;
+  assert_fails(planc_mix_estimate_by(&m.mix, mps, shares, &tight), PLANC_INFEASIBLE, "more than the host budget");
+  profile->device.paging_ppm = 0;
+  assert_fails(planc_mix_estimate_by(&m.mix, mps, shares, &tight), PLANC_INFEASIBLE, "page on demand");
+  assert_fails(planc_colocate(&m.mix, mps, shares, &turns), PLANC_USAGE, "mps has no plan");
+  ck_assert_ptr_null(turns);
+  free_mix(&m);
+}
+END_TEST
+
 /* --- What is no mix ----------------------------------------------------------------------------------------------- */
 
 START_TEST(misuse) {
@@ -412,6 +478,7 @@ int main(void) {
   tcase_add_loop_test(mixes, mixes_run_as_alone, 0, MIXES);
   tcase_add_loop_test(mixes, turns_do_not_overlap, 0, MIXES);
   tcase_add_loop_test(mixes, real_jobs_come_to_what_they_come_to_alone, 0, 4);
+  tcase_add_loop_test(mixes, pools_migrate, 0, MIXES);
   tcase_add_test(mixes, misuse);
   suite_add_tcase(suite, mixes);
   TCase *ratios = tcase_create("ratios");

@@ -122,6 +122,9 @@ What is no mix.
   $ planc colocate inputs/tiny.yaml inputs/tiny.yaml --policy best
   ! planc: unknown policy best for several jobs: temporal, zico
   [2]
+  $ planc colocate inputs/tiny.yaml inputs/tiny.yaml --policy mps
+  ! planc: mps has no plan: compare --colocate compares with it
+  [2]
   $ planc colocate inputs/tiny.yaml inputs/tiny.yaml --region 4K
   ! planc: policy temporal has no use for --region
   [2]
@@ -158,11 +161,22 @@ Policies side by side.
     job <N>: tiny, batch <N>, <N> iterations in a period, alone <N> ms each by none
   policy       least budget           period         peak throughput  speed of each
   temporal <size> <N> ms <size> <N> <N> <N>
+  mps                     - <N> ms <size> <N> <N> <N>
   zico <size> <N> ms <size> <N> <N> <N> <- best
   why zico: side by side: job <N> begins <N> ms after job <N>
+  mps: not planned: the pools of all jobs take <size>, <size> migrate on demand
   ! planc: note: graphs/lenet-digits.yaml has no backward ops: planned for training with sgd (--inference plans it as it is)
   $ planc compare --colocate inputs/tiny.yaml:8 inputs/tiny.yaml:8:2 --device k40m --policies temporal --json 2>/dev/null | grep -o '"policy":.*' | sed 's/[0-9.]*[0-9]\([],]\)/<N>\1/g'
-  "policy":"temporal","feasible":true,"least_budget":<N>,"is_least":true,"iteration_ns":<N>,"peak_bytes":<N>,"throughput":<N>,"speeds":[<N>,<N>],"ratio":[<N>,<N>]}]}
+  "policy":"temporal","planned":true,"feasible":true,"least_budget":<N>,"is_least":true,"iteration_ns":<N>,"peak_bytes":<N>,"throughput":<N>,"speeds":[<N>,<N>],"ratio":[<N>,<N>]}]}
+  ~ planc compare --colocate inputs/tiny.yaml:8 inputs/tiny.yaml:8 --device v100-32g --budget 800.5M --policies mps,temporal --json 2>/dev/null | grep -o '"best".*'
+  "best":"temporal","rows":[{"policy":"mps","planned":false,"feasible":true,"least_budget":null,"is_least":false,"iteration_ns":<N>,"peak_bytes":<N>,"throughput":<N>,"speeds":[<N>,<N>],"ratio":[<N>,<N>],"explanation":"not planned: the pools of all jobs take <size>, <size> migrate on demand"},{"policy":"temporal","planned":true,"feasible":true,"least_budget":<N>,"is_least":true,"iteration_ns":<N>,"peak_bytes":<N>,"throughput":<N>,"speeds":[<N>,<N>],"ratio":[<N>,<N>]}]}
+  ~ planc compare --colocate inputs/tiny.yaml:8 inputs/tiny.yaml:8 --device v100-32g --budget 800.5M --policies mps
+  <N> jobs on v100-32g, budget <size>
+    job <N>: tiny, batch <N>, <N> iteration in a period, alone <N> ms each by none
+    job <N>: tiny, batch <N>, <N> iteration in a period, alone <N> ms each by none
+  policy       least budget           period         peak throughput  speed of each
+  mps                     - <N> ms <size> <N> <N> <N>
+  mps: not planned: the pools of all jobs take <size>, <size> migrate on demand
   $ planc compare --colocate inputs/tiny.yaml
   ! planc: --colocate compares for several graphs
   [2]
@@ -176,7 +190,7 @@ Policies side by side.
   ! planc: policy temporal has no use for --region
   [2]
   $ planc compare --colocate inputs/tiny.yaml inputs/tiny.yaml --policies modnn
-  ! planc: unknown policy modnn for several jobs: temporal, zico
+  ! planc: unknown policy modnn for several jobs: temporal, mps, zico
   [2]
   $ planc compare inputs/tiny.yaml --max-ratio 2
   ! planc: --max-ratio is for --colocate

@@ -1,0 +1,174 @@
+/* `mps`: what NVIDIA's Multi-Process Service with unified memory would do (papers/000, 7.1, and papers/003, 5.1, where
+ * it is a baseline). There is no plan: each job is a process with a memory pool of its own, as large as the job needs
+ * alone without swapping. As long as the pools fit, the jobs run side by side. Beyond that, pages migrate on demand: of
+ * all bytes that ops touch, the part that is not on the device is the part of the pools that has no room there, and ops
+ * wait while those bytes come over the link, at the part of its rate that paging reaches (planc_device.paging_ppm).
+ * No paper gives a model; this one is ours. */
+#include "planner/colocate/merge.h"
+#include "planner/colocate/mix_policies.h"
+#include "planner/colocate/share_regions.h"
+#include "planner/colocate/solo.h"
+#include "planner/evaluate.h"
+#include "util/math.h"
+#include "util/size.h"
+
+typedef struct processes {
+  const planc_mix *mix;
+  const planc_mix_share *shares;
+  pl_arena arena;
+  pl_solos solos;
+  planc_problem *problems;
+  planc_evaluator *alone;
+  int32_t *iterations;
+  int64_t pools_bytes, touched_bytes; /* of all jobs, in a period */
+} processes;
+
+/* More than any pool, and not too much for a plan. */
+#define NO_BUDGET (INT64_C(1) << 50)
+
+static planc_status make_solos(processes *p) {
+  int32_t n = p->mix->n_jobs, failed;
+  PLANC_TRY(PL_NEW(&p->arena, &p->problems, n));
+  PLANC_TRY(PL_NEW(&p->arena, &p->alone, n));
+  PLANC_TRY(PL_NEW(&p->arena, &p->iterations, n));
+  for (int32_t j = 0; j < n; j++) {
+    p->problems[j] = p->mix->jobs[j];
+    p->problems[j].budget_bytes = NO_BUDGET;
+    p->problems[j].host_budget_bytes = -1;
+    p->alone[j] = pl_evaluator_of(&p->problems[j]);
+    p->iterations[j] = p->shares[j].iterations;
+  }
+  return pl_solos_make(p->problems, n, &p->solos, &failed);
+}
+
+/* --- Memory ------------------------------------------------------------------------------------------------------- */
+
+static int64_t touched_by(const planc_trace *trace) {
+  int64_t sum = 0;
+  for (int32_t a = 0; a < trace->n_accesses; a++)
+    sum = pl_add_saturate(sum, trace->buffers[trace->accesses[a].buffer].bytes);
+  return sum;
+}
+
+/* What is reserved is there once: the service has one context for all. */
+static planc_status add_pools(processes *p) {
+  int64_t most_reserved = 0, peak;
+  for (int32_t j = 0; j < p->mix->n_jobs; j++) {
+    int64_t reserved = planc_profile_device(p->mix->jobs[j].profile)->reserved_bytes;
+    PLANC_TRY(p->alone[j].peak(&p->alone[j], &p->solos.candidates[j], &peak));
+    p->pools_bytes = pl_add_saturate(p->pools_bytes, peak - reserved);
+    if (reserved > most_reserved) most_reserved = reserved;
+    int64_t touched = touched_by(p->solos.candidates[j].trace);
+    p->touched_bytes = pl_add_saturate(p->touched_bytes, pl_muldiv_floor(touched, p->iterations[j], 1));
+  }
+  p->pools_bytes = pl_add_saturate(p->pools_bytes, most_reserved);
+  return NULL;
+}
+
+/* --- Time --------------------------------------------------------------------------------------------------------- */
+
+/* All that a job holds has a place of its own, so that memory never makes one job wait for another. Workspaces share
+ * one, for a job's ops run one after the other. */
+static planc_status give_places(processes *p, int32_t job, int64_t *next, int64_t **out_residencies,
+                                int64_t **out_workspaces) {
+  const planc_candidate *candidate = &p->solos.candidates[job];
+  const planc_schedule *s = candidate->schedule;
+  const planc_command *commands = planc_schedule_commands(s);
+  int64_t most = 0;
+  PLANC_TRY(PL_NEW(&p->arena, out_residencies, planc_schedule_n_residencies(s)));
+  PLANC_TRY(PL_NEW(&p->arena, out_workspaces, planc_schedule_n_commands(s)));
+  for (int32_t r = planc_schedule_n_parked(s); r < planc_schedule_n_residencies(s); r++) {
+    (*out_residencies)[r] = *next;
+    int64_t bytes = candidate->trace->buffers[planc_schedule_residencies(s)[r].buffer].bytes;
+    *next = pl_align_up(pl_add_saturate(*next, bytes), PLANC_ALIGNMENT);
+  }
+  for (int32_t c = 0; c < planc_schedule_n_commands(s); c++) {
+    if (commands[c].kind != PLANC_CMD_EXEC) continue;
+    int64_t bytes = planc_schedule_variant(s, &commands[c]).workspace_bytes;
+    (*out_workspaces)[c] = bytes > 0 ? *next : PLANC_BLANK;
+    if (bytes > most) most = bytes;
+  }
+  *next = pl_align_up(pl_add_saturate(*next, most), PLANC_ALIGNMENT);
+  return NULL;
+}
+
+static planc_status give_all_places(processes *p, pl_merge *merge) {
+  int64_t **residencies, next = 0;
+  const int64_t **workspaces;
+  int32_t n_passes = 0, pass = 0;
+  for (int32_t j = 0; j < merge->n_jobs; j++) n_passes += merge->iterations[j];
+  PLANC_TRY(PL_NEW(&p->arena, &residencies, n_passes));
+  PLANC_TRY(PL_NEW(&p->arena, &workspaces, merge->n_jobs));
+  for (int32_t j = 0; j < merge->n_jobs; j++) {
+    int64_t *own_residencies, *own_workspaces;
+    PLANC_TRY(give_places(p, j, &next, &own_residencies, &own_workspaces));
+    workspaces[j] = own_workspaces;
+    for (int32_t k = 0; k < merge->iterations[j]; k++) residencies[pass++] = own_residencies;
+  }
+  merge->residencies = residencies;
+  merge->workspaces = workspaces;
+  return NULL;
+}
+
+/* Side by side, each as fast as the others let it. */
+static planc_status time_together(processes *p, int64_t *out_ns) {
+  pl_merge merge = {.n_jobs = p->mix->n_jobs, .jobs = p->solos.candidates, .iterations = p->iterations};
+  planc_evaluator evaluator = pl_evaluator_of(&p->problems[0]);
+  planc_candidate all = {0};
+  pl_timing timing;
+  PLANC_TRY(pl_timing_new(&p->arena, merge.n_jobs, merge.jobs, merge.iterations, &timing));
+  PLANC_TRY(pl_timing_alone(p->alone, &timing));
+  for (int32_t j = 0; j < merge.n_jobs; j++)
+    for (int32_t k = 1; k < merge.iterations[j]; k++)
+      timing.passes[timing.first[j] + k].start_ns = k * timing.passes[timing.first[j]].ns;
+  PLANC_TRY(pl_turns_by_time(&p->arena, &timing, &merge.turns, &merge.n_turns));
+  PLANC_TRY(give_all_places(p, &merge));
+  planc_status status = pl_merge_candidates(&merge, &all);
+  if (!status) status = evaluator.time(&evaluator, &all, out_ns);
+  planc_candidate_free(&all);
+  return status;
+}
+
+/* --- Beyond the device -------------------------------------------------------------------------------------------- */
+
+static planc_status refuse(const planc_device *device, int64_t beyond) {
+  char text[PL_SIZE_TEXT];
+  planc_shortage shortage = {.memory = PLANC_MEMORY_HOST, .bytes = beyond};
+  pl_size_format(beyond, text);
+  if (device->paging_ppm == 0)
+    return planc_infeasible((planc_shortage){0},
+                            "%s of what the jobs hold have no room, and device %s is not said to "
+                            "page on demand (paging_ppm)",
+                            text, device->name);
+  return planc_infeasible(shortage, "%s of what the jobs hold have no room, which is more than the host budget", text);
+}
+
+static planc_status migrate(processes *p, planc_mix_estimate *out) {
+  const planc_problem *first = &p->mix->jobs[0];
+  const planc_device *device = planc_profile_device(first->profile);
+  int64_t beyond = p->pools_bytes - first->budget_bytes;
+  if (beyond <= 0) return NULL;
+  if (device->paging_ppm == 0 || (first->host_budget_bytes >= 0 && beyond > first->host_budget_bytes))
+    return refuse(device, beyond);
+  out->migrated_bytes = pl_muldiv_floor(p->touched_bytes, beyond, p->pools_bytes);
+  int64_t rate = pl_muldiv_floor(device->h2d.bytes_per_second, device->paging_ppm, 1000000);
+  out->period_ns =
+      pl_add_saturate(out->period_ns, pl_muldiv_ceil(out->migrated_bytes, 1000000000, rate > 0 ? rate : 1));
+  return NULL;
+}
+
+static planc_status estimate(processes *p, planc_mix_estimate *out) {
+  PLANC_TRY(make_solos(p));
+  PLANC_TRY(add_pools(p));
+  PLANC_TRY(time_together(p, &out->period_ns));
+  out->pools_bytes = p->pools_bytes;
+  return migrate(p, out);
+}
+
+planc_status pl_mix_mps(const planc_mix *mix, const planc_mix_share *shares, planc_mix_estimate *out) {
+  processes p = {.mix = mix, .shares = shares};
+  planc_status status = estimate(&p, out);
+  pl_solos_free(&p.solos);
+  pl_arena_free(&p.arena);
+  return status;
+}
