@@ -118,6 +118,7 @@ static planc_status try_budget(search *s, int64_t budget, int64_t *out_next) {
 static int64_t begin(search *s, planc_status failed) {
   planc_shortage shortage = planc_status_shortage(failed);
   bool tells = shortage.memory == s->memory;
+  if (!failed && s->of->first > s->floor) return whole_units(s, s->of->first);
   if (!failed || (!tells && s->memory == PLANC_MEMORY_DEVICE)) return s->floor;
   if (s->asked > s->fails) s->fails = whole_units(s, s->asked + 1) - PLANC_ALIGNMENT;
   return tells ? next_above(s, shortage) : NO_LIMIT;
@@ -142,9 +143,9 @@ static bool is_its_peak_next(const search *s) {
 }
 
 static planc_status run(search *s, planc_status failed) {
-  int64_t next = begin(s, failed);
-  while (s->found->tried < PLANC_LEAST_PLANS - 1 && !is_settled(s)) PLANC_TRY(try_budget(s, next, &next));
-  if (s->found->tried < PLANC_LEAST_PLANS && is_its_peak_next(s)) {
+  int64_t next = begin(s, failed), most = s->of->most > 0 ? s->of->most : PLANC_LEAST_PLANS;
+  while (s->found->tried < most - 1 && !is_settled(s)) PLANC_TRY(try_budget(s, next, &next));
+  if (s->found->tried < most && is_its_peak_next(s)) {
     PLANC_TRY(try_its_peak(s));
   } else if (!is_settled(s)) {
     PLANC_TRY(try_budget(s, next, &next));

@@ -11,6 +11,8 @@ typedef struct pl_least_of {
   pl_plan_maker make;
   const void *user;
   const char *name; /* of who plans, for messages */
+  int32_t most;     /* plans that may be made; 0 = PLANC_LEAST_PLANS */
+  int64_t first;    /* the budget to begin with where no failure is known; 0 = none */
 } pl_least_of;
 
 /* planc_find_least of any maker. */

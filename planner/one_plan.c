@@ -77,23 +77,34 @@ planc_status pl_explain_plan(planc_plan *plan, const char *text) {
   return pl_arena_strndup(&plan->owned->arena, text, strlen(text), &plan->explanation);
 }
 
-/* What the candidate knows of itself. */
 static planc_status tell(const planc_candidate *candidate, planc_plan *plan) {
   plan->predicted.bound_ns = candidate->bound_ns;
   return candidate->explanation ? pl_explain_plan(plan, candidate->explanation) : NULL;
 }
 
-/* The plan, but for its predictions. */
+planc_status pl_plan_of(const planc_problem *problem, const char *policy, const planc_candidate *candidate,
+                        planc_plan **out) {
+  *out = NULL;
+  planc_status status = planc_lower(problem, policy, candidate, out);
+  if (!status) status = tell(candidate, *out);
+  if (!status) return NULL;
+  planc_plan_free(*out);
+  *out = NULL;
+  return status;
+}
+
+void pl_keep_better(planc_plan *plan, planc_plan **kept) {
+  bool better = !*kept || planc_predictions_better(&plan->predicted, &(*kept)->predicted);
+  planc_plan_free(better ? *kept : plan);
+  if (better) *kept = plan;
+}
+
 static planc_status make(const planc_problem *problem, const best *b, planc_plan **out) {
   planc_candidate candidate = {0};
   *out = NULL;
   planc_status status = make_candidate(problem, b, &candidate);
-  if (!status) status = planc_lower(problem, b->policy->name, &candidate, out);
-  if (!status) status = tell(&candidate, *out);
+  if (!status) status = pl_plan_of(problem, b->policy->name, &candidate, out);
   planc_candidate_free(&candidate);
-  if (!status) return NULL;
-  planc_plan_free(*out);
-  *out = NULL;
   return status;
 }
 
@@ -111,12 +122,11 @@ static planc_status make_better(void *user, const planc_problem *problem, int64_
   PLANC_TRY(make(problem, b, &plan));
   *out_code = pl_code_of_plan(problem->profile, plan);
   planc_status status = judge(problem, b->policy, plan);
-  if (status || (b->plan && !planc_predictions_better(&plan->predicted, &b->plan->predicted))) {
+  if (status) {
     planc_plan_free(plan);
     return status;
   }
-  planc_plan_free(b->plan);
-  b->plan = plan;
+  pl_keep_better(plan, &b->plan);
   return NULL;
 }
 

@@ -19,7 +19,9 @@ enum {
 /* Jobs that are to share a GPU. Everything is borrowed. */
 typedef struct planc_mix {
   int32_t n_jobs;            /* at least 1 */
-  const planc_problem *jobs; /* each as if it were alone; device, budgets and settings are those of the first */
+  const planc_problem *jobs; /* of each its graph, profile, batch, sub-batch and split_batch_norm; all else is that of
+                                the first, and so is what its profile says of the device, but for what is reserved: of
+                                that the most of any */
   const int32_t *iterations; /* by job: in a period; 0 = chosen */
   int32_t max_ratio;         /* the most iterations that are chosen for a job; 0 = PLANC_MIX_MAX_RATIO */
 } planc_mix;
@@ -45,9 +47,10 @@ typedef struct planc_mix_estimate {
 typedef struct planc_mix_policy {
   const char *name, *summary;
   uint32_t supports;
-  /* A schedule of the whole mix, which tells who has no room where it does not fit, or INFEASIBLE with a message that
-   * does. `shares` are by job, speeds not known yet. *out is empty; the caller frees it, whatever the outcome. NULL: it
-   * has no plan. */
+  const char *falls_back; /* the policy whose plan it gives where it finds no other; NULL = none */
+  /* A schedule of the whole mix, or INFEASIBLE with a message that tells who has no room. A schedule that does not fit
+   * is told of by whoever holds it to the budgets. `shares` are by job, speeds not known yet. *out is empty; the caller
+   * frees it, whatever the outcome. NULL: it has no plan. */
   planc_status (*make)(const planc_mix *mix, const planc_mix_share *shares, const planc_evaluator *evaluator,
                        planc_candidate *out);
   /* Of one that has no plan, for comparisons; NULL where there is `make`. *out is empty. */
@@ -72,8 +75,9 @@ planc_status planc_colocate(const planc_mix *mix, const planc_mix_policy *policy
 planc_status planc_mix_estimate_by(const planc_mix *mix, const planc_mix_policy *policy, planc_mix_share *shares,
                                    planc_mix_estimate *out);
 
-/* The least device budget for which the policy has a plan for the mix, as planc_find_least, the iterations of `shares`
- * kept; `failed` is an INFEASIBLE status of planc_colocate, borrowed, or NULL. */
+/* The least device budget for which the policy has a plan for the mix, as planc_find_least, in as many plans. `shares`:
+ * the iterations are those; NULL: those that planc_mix_resolve chooses at that budget. `failed` is an INFEASIBLE status
+ * of planc_colocate, borrowed, or NULL. */
 planc_status planc_mix_find_least(const planc_mix *mix, const planc_mix_policy *policy, const planc_mix_share *shares,
                                   planc_status failed, planc_least *out);
 

@@ -5,19 +5,23 @@
 #include "cost/profile.h"
 #include "planc/colocate.h"
 
-/* The problem that all jobs pose together: budgets and settings are the first job's. What is reserved is what any of
- * their profiles reserves at most, and an algorithm's code is what any of them says that it takes at most. */
+/* A mix on common terms: each job with the budgets, the settings and what else is asked of the first, and with one
+ * device for all, the first job's; what is reserved is what any of their profiles reserves at most. */
 typedef struct pl_common {
-  planc_problem problem;
-  planc_profile profile; /* as the first job's otherwise */
+  planc_mix mix;         /* on these terms */
+  planc_problem problem; /* that all pose together: the code of an algorithm is what any of them says that it takes at
+                            most, all else is the first job's */
+  planc_profile profile; /* of that */
+  planc_problem *jobs;
+  planc_profile *profiles; /* by job; empty where an earlier job's serves */
   pl_arena arena;
 } pl_common;
-
-/* A job's problem with the budgets, the settings and what else is asked of `first`. */
-planc_problem pl_common_terms(const planc_problem *first, const planc_problem *job);
 
 /* A common problem stays where it is while it is used. Freed with pl_common_free, whatever the outcome. */
 planc_status pl_common_make(const planc_mix *mix, pl_common *out);
 void pl_common_free(pl_common *common);
+
+/* The job with what else is asked of `problem`, which is the common one or differs from it in budgets. */
+planc_problem pl_common_job(const pl_common *common, int32_t job, const planc_problem *problem);
 
 #endif

@@ -52,16 +52,14 @@ static int64_t touched_by(const planc_trace *trace) {
 
 /* What is reserved is there once: the service has one context for all. */
 static planc_status add_pools(processes *p) {
-  int64_t most_reserved = 0, peak;
+  int64_t reserved = planc_profile_device(p->mix->jobs[0].profile)->reserved_bytes, peak;
+  p->pools_bytes = reserved;
   for (int32_t j = 0; j < p->mix->n_jobs; j++) {
-    int64_t reserved = planc_profile_device(p->mix->jobs[j].profile)->reserved_bytes;
     PLANC_TRY(p->alone[j].peak(&p->alone[j], &p->solos.candidates[j], &peak));
     p->pools_bytes = pl_add_saturate(p->pools_bytes, peak - reserved);
-    if (reserved > most_reserved) most_reserved = reserved;
     int64_t touched = touched_by(p->solos.candidates[j].trace);
     p->touched_bytes = pl_add_saturate(p->touched_bytes, pl_muldiv_floor(touched, p->iterations[j], 1));
   }
-  p->pools_bytes = pl_add_saturate(p->pools_bytes, most_reserved);
   return NULL;
 }
 

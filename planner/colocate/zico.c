@@ -49,6 +49,14 @@ typedef struct zico {
   bool any;
 } zico;
 
+/* What does not fit is not used; it is no failure. */
+static planc_status if_fits(planc_status status, bool *out_fit) {
+  *out_fit = !status;
+  if (planc_status_code(status) != PLANC_INFEASIBLE) return status;
+  planc_status_free(status);
+  return NULL;
+}
+
 /* --- Each job alone ----------------------------------------------------------------------------------------------- */
 
 /* By how much the bytes that there are are too few for some job alone; not positive where they suffice. */
@@ -83,12 +91,8 @@ static planc_status ask_for_less(zico *z, int64_t excess) {
 static planc_status look_at_jobs(zico *z, bool *out_fit) {
   *out_fit = false;
   for (int32_t k = 0; !*out_fit && k < MOST_SOLOS; k++) {
-    planc_status status = make_solos(z);
-    if (planc_status_code(status) == PLANC_INFEASIBLE) {
-      planc_status_free(status);
-      return NULL;
-    }
-    PLANC_TRY(status);
+    PLANC_TRY(if_fits(make_solos(z), out_fit));
+    if (!*out_fit) return NULL;
     int64_t excess = find_excess(z);
     *out_fit = excess <= 0;
     if (!*out_fit) PLANC_TRY(ask_for_less(z, excess));
@@ -202,8 +206,8 @@ static planc_status try_round(zico *z, int64_t bytes, bool all, bool *out_fit) {
   if (!*out_fit) return NULL;
   PLANC_TRY(pl_timing_copy(&z->round, &z->timing, &arranged));
   planc_status status = merge(z, &z->timing, addresses, &candidate);
-  if (!status) status = pl_timing_together(z->evaluator, &candidate, &z->timing);
-  if (!status && all) return keep(z, &arranged, &candidate);
+  if (!status) status = if_fits(pl_timing_together(z->evaluator, &candidate, &z->timing), out_fit);
+  if (!status && *out_fit && all) return keep(z, &arranged, &candidate);
   planc_candidate_free(&candidate);
   return status;
 }
@@ -211,9 +215,7 @@ static planc_status try_round(zico *z, int64_t bytes, bool all, bool *out_fit) {
 /* The same graph at the same costs, so that the jobs disturb each other alike. */
 static bool are_alike(const planc_mix *mix) {
   for (int32_t j = 1; j < mix->n_jobs; j++)
-    if (mix->jobs[j].graph != mix->jobs[0].graph || mix->jobs[j].batch != mix->jobs[0].batch ||
-        mix->jobs[j].profile != mix->jobs[0].profile)
-      return false;
+    if (!pl_solo_same(&mix->jobs[0], &mix->jobs[j])) return false;
   return true;
 }
 
@@ -307,7 +309,8 @@ static planc_status find_best(zico *z) {
   z->least = find_least(z);
   z->capacity = find_capacity(z);
   PLANC_TRY(pl_timing_new(&z->arena, z->mix->n_jobs, z->solos.candidates, z->iterations, &z->timing));
-  PLANC_TRY(pl_timing_alone(z->alone, &z->timing));
+  PLANC_TRY(if_fits(pl_timing_alone(z->alone, &z->timing), &fit));
+  if (!fit) return NULL;
   PLANC_TRY(search(z));
   return z->any ? tighten(z) : NULL;
 }
@@ -324,17 +327,15 @@ static planc_status explain(const zico *z, planc_candidate *out) {
 /* Turns, where nothing else was found or they are faster. *out_taken says whether `out` holds them. */
 static planc_status take_turns(const zico *z, planc_candidate *out, bool *out_taken) {
   int64_t ns, peak;
+  bool fit;
   planc_status status = pl_mix_temporal(z->mix, z->shares, z->evaluator, out);
   *out_taken = !z->any;
   if (!z->any) {
     PLANC_TRY(status);
     return planc_candidate_explain(out, "the jobs take turns, for no shift was found at which they fit side by side");
   }
-  if (planc_status_code(status) == PLANC_INFEASIBLE) {
-    planc_status_free(status);
-    return NULL;
-  }
-  PLANC_TRY(status);
+  PLANC_TRY(if_fits(status, &fit));
+  if (!fit) return NULL;
   PLANC_TRY(z->evaluator->peak(z->evaluator, out, &peak));
   PLANC_TRY(z->evaluator->time(z->evaluator, out, &ns));
   *out_taken = peak <= z->evaluator->problem->budget_bytes && ns < z->best_ns;

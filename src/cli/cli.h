@@ -109,8 +109,8 @@ planc_status cli_explain(const planc_problem *problem, const planc_policy *polic
 planc_status cli_explain_mix(const planc_mix *mix, const planc_mix_policy *policy, planc_status status);
 /* "budget", "host budget" or "storage". */
 const char *cli_budget_name(planc_memory_kind memory);
-/* Says on standard error for which sizes of rounds workspaces of the plan are guesses, as its profile lists none. */
-planc_status cli_note_workspaces(const planc_plan *plan, const planc_profile *profile);
+/* Says on standard error for which sizes of rounds workspaces of a job are guesses, as its profile lists none. */
+planc_status cli_note_workspaces(const planc_plan *plan, int32_t job, const planc_profile *profile);
 /* Writes a plan that was made here, once it has passed its own check. */
 planc_status cli_write_plan(const planc_plan *plan, const char *output);
 /* What is in a plan that was written, on standard output. Of a mix, `shares` are by job; else NULL. */

@@ -14,7 +14,7 @@ static planc_status write_mix(const pl_arguments *arguments, const cli_mix *mix,
                               const planc_plan *plan) {
   const char *output = output_of(arguments);
   if (!pl_option_given(arguments, "output")) cli_note("output %s", output);
-  for (int32_t j = 0; j < mix->n; j++) PLANC_TRY(cli_note_workspaces(plan, mix->jobs[j].profile));
+  for (int32_t j = 0; j < mix->n; j++) PLANC_TRY(cli_note_workspaces(plan, j, mix->jobs[j].profile));
   PLANC_TRY(cli_write_plan(plan, output));
   if (strcmp(output, "-") == 0) return NULL;
   return cli_summarize(plan, shares, output, pl_option_given(arguments, "json"));

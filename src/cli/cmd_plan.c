@@ -36,7 +36,7 @@ static planc_status plan_graph(const pl_arguments *arguments, const cli_setup *s
   planc_plan *plan;
   PLANC_TRY(cli_explain(&setup->problem, policy, planc_make_plan(&setup->problem, policy, &plan)));
   if (!pl_option_given(arguments, "output")) cli_note("output %s", output);
-  planc_status status = cli_note_workspaces(plan, setup->profile);
+  planc_status status = cli_note_workspaces(plan, 0, setup->profile);
   if (!status) status = cli_write_plan(plan, output);
   if (!status && strcmp(output, "-") != 0)
     status = cli_summarize(plan, NULL, output, pl_option_given(arguments, "json"));

@@ -288,7 +288,7 @@ static planc_status replan(updating *u) {
   PLANC_TRY(cli_explain(&u->problem, u->policy, status));
   PLANC_TRY(note_other_results(u));
   if (!u->base || u->next.keeps) return NULL; /* what is kept has run */
-  return cli_note_workspaces(u->next.made, u->update->profile);
+  return cli_note_workspaces(u->next.made, 0, u->update->profile);
 }
 
 static planc_status update(updating *u) {

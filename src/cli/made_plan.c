@@ -45,7 +45,8 @@ planc_status cli_summarize(const planc_plan *plan, const planc_mix_share *shares
          pl_size_format(budget, b), pl_size_format(p->peak_bytes[PLANC_MEMORY_HOST], c));
   cli_print_storage(plan, ", ");
   printf("\n");
-  printf("  iteration %s, ideal %s (%+.1f %%)\n", pl_time_format(p->iteration_ns, a), pl_time_format(total.ideal_ns, b),
+  printf("  iteration %s, %s %s (%+.1f %%)\n", pl_time_format(p->iteration_ns, a),
+         plan->n_jobs > 1 ? "ideal one after the other" : "ideal", pl_time_format(total.ideal_ns, b),
          total.ideal_ns ? 100.0 * (double)(p->iteration_ns - total.ideal_ns) / (double)total.ideal_ns : 0.0);
   printf("  moved     %s out, %s in; recomputed %s\n", pl_size_format(total.d2h_bytes, a),
          pl_size_format(total.h2d_bytes, b), pl_time_format(total.recompute_ns, c));
@@ -56,11 +57,11 @@ planc_status cli_summarize(const planc_plan *plan, const planc_mix_share *shares
 }
 
 /* Notes the sizes of rounds at which a profile that lists workspaces has none: the plan's are then guesses. */
-static planc_status add_unlisted(const planc_plan *plan, const planc_trace *trace, const planc_profile *profile,
-                                 int64_list *sizes) {
+static planc_status add_unlisted(const planc_plan *plan, const planc_trace *trace, int32_t job,
+                                 const planc_profile *profile, int64_list *sizes) {
   for (int32_t i = 0; i < plan->body.n; i++) {
     const planc_instr *instr = &plan->body.instrs[i];
-    if (instr->op != PLANC_INSTR_exec || instr->bytes == 0) continue;
+    if (instr->op != PLANC_INSTR_exec || instr->bytes == 0 || trace->instances[instr->id].job != job) continue;
     int64_t size = trace->instances[instr->id].batch, s = 0;
     const char *op = planc_trace_op(trace, instr->id)->name;
     if (planc_profile_lists_workspace(profile, op, plan->algorithms[instr->aux], size)) continue;
@@ -84,15 +85,14 @@ static void note_unlisted(const int64_list *sizes) {
         text, sizes->len > MOST ? ", ..." : "");
 }
 
-planc_status cli_note_workspaces(const planc_plan *plan, const planc_profile *profile) {
+planc_status cli_note_workspaces(const planc_plan *plan, int32_t job, const planc_profile *profile) {
   planc_trace *trace;
   int64_list sizes = {0};
   int32_t listed = 0;
-  for (int32_t j = 0; j < plan->n_jobs && listed == 0; j++)
-    (void)planc_profile_is_of(profile, plan->jobs[j].graph, &listed);
+  (void)planc_profile_is_of(profile, plan->jobs[job].graph, &listed);
   if (listed == 0) return NULL; /* the constants of a device: they have workspaces for any size */
   PLANC_TRY(planc_expand(plan->jobs, plan->n_jobs, &trace));
-  planc_status status = add_unlisted(plan, trace, profile, &sizes);
+  planc_status status = add_unlisted(plan, trace, job, profile, &sizes);
   if (!status) note_unlisted(&sizes);
   VEC_FREE(&sizes);
   planc_trace_free(trace);

@@ -143,6 +143,24 @@ static planc_status read_operands(const pl_arguments *arguments, cli_mix *out) {
   return NULL;
 }
 
+static bool same_link(const planc_link *a, const planc_link *b) {
+  return a->bytes_per_second == b->bytes_per_second && a->latency_ns == b->latency_ns;
+}
+
+/* But for what is reserved, of which the most counts. */
+static bool same_device(const planc_device *a, const planc_device *b) {
+  return a->launch_ns == b->launch_ns && a->in_flight == b->in_flight && same_link(&a->h2d, &b->h2d) &&
+         same_link(&a->d2h, &b->d2h) && same_link(&a->store, &b->store) && same_link(&a->load, &b->load) &&
+         a->duplex_ppm == b->duplex_ppm && a->slowdown_ppm == b->slowdown_ppm && a->paging_ppm == b->paging_ppm;
+}
+
+static void note_devices(const cli_mix *mix) {
+  for (int32_t j = 1; j < mix->n; j++) {
+    if (same_device(planc_profile_device(mix->jobs[0].profile), planc_profile_device(mix->jobs[j].profile))) continue;
+    cli_note("the profile of job %d has other figures of the device (launch, links): those of job 0 count for all", j);
+  }
+}
+
 planc_status cli_mix_read(const pl_arguments *arguments, cli_mix *out) {
   planc_problem options;
   int32_t ratio;
@@ -152,6 +170,7 @@ planc_status cli_mix_read(const pl_arguments *arguments, cli_mix *out) {
   for (int32_t j = 0; j < out->n; j++) PLANC_TRY(read_job(arguments, &options, out, j));
   PLANC_TRY(cli_setup_budget(&out->jobs[0]));
   for (int32_t j = 1; j < out->n; j++) out->jobs[j].budget_bytes = out->jobs[0].budget_bytes;
+  note_devices(out);
   out->mix = (planc_mix){.n_jobs = out->n, .jobs = out->jobs, .iterations = out->iterations, .max_ratio = ratio};
   return NULL;
 }

@@ -371,6 +371,55 @@ START_TEST(ratios_are_the_best) {
 }
 END_TEST
 
+/* --- Budgets and devices ------------------------------------------------------------------------------------------ */
+
+/* So that most mixes are asked for one unit less above. */
+START_TEST(least_budgets_are_known) {
+  int32_t n_least = 0;
+  for (int number = 0; number < MIXES; number++) {
+    random_mix m;
+    planc_mix_share shares[MOST_JOBS];
+    planc_least least;
+    make_mix(number, &m);
+    ok_in(planc_mix_resolve(&m.mix, shares), m.name);
+    ok_in(planc_mix_find_least(&m.mix, planc_mix_policy_find("temporal"), shares, NULL, &least), m.name);
+    ck_assert_int_le(least.tried, PLANC_LEAST_PLANS);
+    n_least += least.is_least;
+    planc_plan_free(least.plan);
+    free_mix(&m);
+  }
+
+  ck_assert_int_ge(n_least, MIXES * 9 / 10);
+}
+END_TEST
+
+/* What the first job's profile says of the device is so for all jobs, whatever theirs say. */
+START_TEST(one_device_serves_all) {
+  random_mix m;
+  planc_mix_share shares[MOST_JOBS], others[MOST_JOBS];
+  planc_plan *plan, *same;
+  planc_profile *other;
+  make_mix(_i, &m);
+  ok(planc_profile_read("profiles/k40m.json", &other));
+  other->device.launch_ns *= 1000;
+  other->device.h2d.bytes_per_second /= 7;
+  ok_in(planc_mix_resolve(&m.mix, shares), m.name);
+  ok_in(planc_colocate(&m.mix, planc_mix_policy_find("temporal"), shares, &plan), m.name);
+  for (int32_t j = 1; j < m.mix.n_jobs; j++) m.jobs[j].profile = other;
+  ok_in(planc_mix_resolve(&m.mix, others), m.name);
+  ok_in(planc_colocate(&m.mix, planc_mix_policy_find("temporal"), others, &same), m.name);
+  char *a = bytes_of(plan), *b = bytes_of(same);
+  ck_assert_str_eq(a, b);
+  for (int32_t j = 0; j < m.mix.n_jobs; j++) ck_assert_int_eq(shares[j].alone_ns, others[j].alone_ns);
+  free(a);
+  free(b);
+  planc_plan_free(plan);
+  planc_plan_free(same);
+  planc_profile_free(other);
+  free_mix(&m);
+}
+END_TEST
+
 /* --- Without a plan ----------------------------------------------------------------------------------------------- */
 
 /* What the ops of a period read and write, by the trace. */
@@ -478,6 +527,8 @@ int main(void) {
   tcase_add_loop_test(mixes, mixes_run_as_alone, 0, MIXES);
   tcase_add_loop_test(mixes, turns_do_not_overlap, 0, MIXES);
   tcase_add_loop_test(mixes, real_jobs_come_to_what_they_come_to_alone, 0, 4);
+  tcase_add_test(mixes, least_budgets_are_known);
+  tcase_add_loop_test(mixes, one_device_serves_all, 0, 10);
   tcase_add_loop_test(mixes, pools_migrate, 0, MIXES);
   tcase_add_test(mixes, misuse);
   suite_add_tcase(suite, mixes);

@@ -3,7 +3,7 @@ Two jobs under one budget, as often as fills a period, and what each is beside a
   ~ planc colocate graphs/lenet-digits.yaml:64 inputs/tiny.yaml:8:3 --device k40m --budget 1G -o mix.plan
   mix.plan: temporal, <N> jobs
     peak <size> of <size>, host <size>
-    iteration <N> ms, ideal <N> ms (+<N> %)
+    iteration <N> ms, ideal one after the other <N> ms (+<N> %)
     moved <size> out, <size> in; recomputed <N> ms
     job <N>: lenet-digits, batch <N> in <N> round of <N>, <N> iteration
       ideal <N> ms, computes <N> ms, waits <N> ms
@@ -75,14 +75,14 @@ A mix that does not fit is told with what each job needs alone, and all together
   !  <size>  job <N>: conv1.w
   !  <size>  job <N>: fc2.w
   !  <size> <N> more
-  ! planc: does not fit a budget of <size>: job <N> (lenet-digits), beside <N> bytes that the other jobs keep: op pool1.grad alone needs <N> bytes at <N> sample, beside <N> bytes of parameters, state and gradients that stay: <N> bytes at the least
+  ! planc: does not fit a budget of <size>: job <N> (lenet-digits), beside <N> bytes of the other jobs' parameters and state: op pool1.grad alone needs <N> bytes at <N> sample, beside <N> bytes of parameters, state and gradients that stay: <N> bytes at the least
   [1]
   ~ planc colocate graphs/lenet-digits.yaml:64 inputs/tiny.yaml:8 --device k40m --budget 1 -o mix2.plan
   ! planc: note: policy temporal (the fall-back)
   ! planc: note: graphs/lenet-digits.yaml has no backward ops: planned for training with sgd (--inference plans it as it is)
   ! planc: note: the least feasible budget of job <N> (lenet-digits) alone is <N> bytes (<size>), with policy modnn
   ! planc: note: the least feasible budget of job <N> (tiny) alone is <N> bytes (<size>), with policy modnn
-  ! planc: note: the least feasible budget of all jobs with policy temporal is <N> bytes (<size>); there:
+  ! planc: note: the least feasible budget of all jobs with policy temporal is <N> bytes (<size>), as far as a few plans can tell; there:
   ! peak: <size> live at op job <N>: last.grad; largest:
   !  <size>  job <N>: conv2.w
   !  <size>  job <N>: fc1.w
