@@ -1,6 +1,8 @@
 /* From a problem to a plan: by one policy (one_plan.c), or by the fastest of all (best.c). */
 #include "planner/make_plan.h"
 
+#include "planc/metrics.h"
+
 static planc_status check_chunks(const planc_problem *problem) {
   if (problem->placement == PLANC_PLACEMENT_BEST_FIT) return NULL;
   if (problem->chunk_bytes >= 0 && problem->chunk_bytes % PLANC_ALIGNMENT == 0) return NULL;
@@ -18,4 +20,14 @@ planc_status planc_make_plan(const planc_problem *problem, const planc_policy *p
   PLANC_TRY(check_chunks(problem));
   bool chooses = policy->supports & PLANC_POLICY_CHOOSES;
   return chooses ? pl_make_best(problem, out) : pl_make_one(problem, policy, out);
+}
+
+planc_status planc_vanilla_of(const planc_problem *problem, planc_outcome *out) {
+  planc_problem whole = *problem;
+  whole.sub_batch = 0;
+  planc_plan *plan;
+  PLANC_TRY(planc_make_plan(&whole, planc_policy_find("ideal"), &plan));
+  *out = planc_outcome_of(plan);
+  planc_plan_free(plan);
+  return NULL;
 }

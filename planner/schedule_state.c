@@ -100,6 +100,9 @@ const planc_virtual_memory *planc_schedule_memory(const planc_schedule *s) {
 const planc_trace *planc_schedule_trace(const planc_schedule *s) {
   return s->trace;
 }
+int64_t planc_schedule_bytes(const planc_schedule *s, int32_t residency) {
+  return s->trace->buffers[planc_schedule_residencies(s)[residency].buffer].bytes;
+}
 const planc_costs *planc_schedule_costs(const planc_schedule *s, int32_t job) {
   return s->costs[job];
 }

@@ -40,8 +40,18 @@ typedef struct rt_execution {
 static inline bool rt_execution_stopped(const rt_execution *e) {
   return *e->options.stop != 0;
 }
-/* How many iterations have been done since training began, of every job; of those that do more in a period, more. */
-int64_t rt_execution_done(const rt_execution *e);
+/* Jobs may have different numbers of iterations in a period. What the command line counts are those of a job with the
+ * fewest: every job has then done as many. */
+static inline int64_t rt_execution_per_period(const rt_execution *e) {
+  int64_t fewest = INT64_MAX;
+  for (int32_t j = 0; j < e->plan->n_jobs; j++)
+    if (e->plan->jobs[j].iterations < fewest) fewest = e->plan->jobs[j].iterations;
+  return fewest;
+}
+/* How many have been done since training began. */
+static inline int64_t rt_execution_done(const rt_execution *e) {
+  return planrt_get_step(e->session).period * rt_execution_per_period(e);
+}
 
 /* Reads the data, opens a session for the plan and sets it where the run begins. */
 planc_status rt_execution_open(rt_execution *e);

@@ -17,19 +17,6 @@
 
 /* --- Iterations ------------------------------------------------------------------------------------------------- */
 
-/* Jobs may have different numbers of iterations in a period. What the command line counts are those of a job with the
- * fewest: every job has then done as many. */
-static int64_t counted_per_period(const rt_execution *e) {
-  int64_t fewest = INT64_MAX;
-  for (int32_t j = 0; j < e->plan->n_jobs; j++)
-    if (e->plan->jobs[j].iterations < fewest) fewest = e->plan->jobs[j].iterations;
-  return fewest;
-}
-
-int64_t rt_execution_done(const rt_execution *e) {
-  return planrt_get_step(e->session).period * counted_per_period(e);
-}
-
 /* --- What comes in and goes out --------------------------------------------------------------------------------- */
 
 static planc_status feed_data(void *user, const planrt_feed_request *request) {
@@ -245,7 +232,7 @@ static void print_epoch(const rt_execution *e, int64_t epoch) {
 /* Runs up to the end of epoch `epoch`, or of all iterations, in whole periods: what an epoch runs too much the next one
  * runs less. */
 static planc_status run_epoch(rt_execution *e, int64_t epoch) {
-  int64_t per_period = counted_per_period(e), before = planrt_get_step(e->session).period;
+  int64_t per_period = rt_execution_per_period(e), before = planrt_get_step(e->session).period;
   int64_t end = (epoch + 1) * e->per_epoch;
   int64_t left = (end < e->in_all ? end : e->in_all) - rt_execution_done(e);
   int64_t periods = left > 0 ? (left + per_period - 1) / per_period : 0;

@@ -118,7 +118,7 @@ typedef struct planc_op {
   planc_law traffic;       /* bytes of device memory read and written, each operand once */
   const char *loop;        /* the recurrence it came from, or NULL */
   int32_t loop_step;
-  bool has_class; /* the file states class_, and it is not what planc_op_class would say without */
+  bool has_class; /* the file states class_, and it is not what follows from its type */
   planc_class class_;
 } planc_op;
 

@@ -131,6 +131,8 @@ bool planc_schedule_on_host(const planc_schedule *s, int32_t buffer, int32_t ver
 
 const planc_virtual_memory *planc_schedule_memory(const planc_schedule *s);
 const planc_trace *planc_schedule_trace(const planc_schedule *s);
+/* Of the residency's buffer. */
+int64_t planc_schedule_bytes(const planc_schedule *s, int32_t residency);
 const planc_costs *planc_schedule_costs(const planc_schedule *s, int32_t job);
 int32_t planc_schedule_n_commands(const planc_schedule *s);
 const planc_command *planc_schedule_commands(const planc_schedule *s);

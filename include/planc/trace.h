@@ -32,9 +32,14 @@ typedef struct planc_job {
   int32_t replicas;      /* how many train together; 0 and 1: the job trains alone */
 } planc_job;
 
+/* How many replicas train together, at least 1. */
+static inline int32_t planc_job_replicas(const planc_job *job) {
+  return job->replicas > 1 ? job->replicas : 1;
+}
+
 /* The samples of an iteration of the whole training, which means are taken over. */
 static inline int64_t planc_job_whole_batch(const planc_job *job) {
-  return job->replicas > 1 ? job->batch * job->replicas : job->batch;
+  return job->batch * planc_job_replicas(job);
 }
 
 enum {
@@ -95,9 +100,9 @@ typedef struct planc_trace {
   const planc_buffer *buffers;
 } planc_trace;
 
-/* How many replicas train together, at least 1. */
+/* Of all its jobs. */
 static inline int32_t planc_trace_replicas(const planc_trace *trace) {
-  return trace->n_jobs > 0 && trace->jobs[0].replicas > 1 ? trace->jobs[0].replicas : 1;
+  return trace->n_jobs > 0 ? planc_job_replicas(&trace->jobs[0]) : 1;
 }
 
 /* Expands jobs (one after the other) into a trace.

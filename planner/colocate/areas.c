@@ -49,7 +49,7 @@ static planc_status find_classes(making *m) {
 /* --- What is the job's alone -------------------------------------------------------------------------------------- */
 
 static int64_t bytes_of(const making *m, int32_t residency) {
-  return m->candidate->trace->buffers[planc_schedule_residencies(m->candidate->schedule)[residency].buffer].bytes;
+  return planc_schedule_bytes(m->candidate->schedule, residency);
 }
 
 /* A buffer that persists has one place, however often it comes back to it. */
@@ -178,6 +178,16 @@ planc_status pl_areas_make(pl_arena *arena, int32_t n_jobs, const planc_candidat
     PLANC_TRY(find_classes(&m));
     PLANC_TRY(place_private(&m));
     PLANC_TRY(find_demand(&m));
+  }
+  return NULL;
+}
+
+planc_status pl_areas_addresses(pl_arena *arena, const pl_timing *timing, const pl_areas *areas, int64_t ***out) {
+  PLANC_TRY(PL_NEW(arena, out, timing->n_passes));
+  for (int32_t j = 0; j < timing->n_jobs; j++) {
+    int32_t n = planc_schedule_n_residencies(timing->jobs[j].schedule);
+    for (int32_t p = timing->first[j]; p < timing->first[j] + timing->iterations[j]; p++)
+      PLANC_TRY(pl_arena_copy(arena, areas->jobs[j].residencies, n, sizeof(int64_t), (void *)&(*out)[p]));
   }
   return NULL;
 }

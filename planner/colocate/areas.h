@@ -8,8 +8,7 @@
 #ifndef PLANC_COLOCATE_AREAS_H
 #define PLANC_COLOCATE_AREAS_H
 
-#include "planc/policy.h"
-#include "util/arena.h"
+#include "planner/colocate/timing.h"
 
 typedef enum pl_class { PL_CLASS_KEPT, PL_CLASS_TEMPORARY, PL_CLASS_FEATURE, PL_CLASS_GRADIENT } pl_class;
 /* Whether tensors of a class go into what all jobs share. */
@@ -44,6 +43,10 @@ typedef struct pl_areas {
   int64_t private_bytes;
   const pl_job_areas *jobs;
 } pl_areas;
+
+/* Where what is private is, and blanks in place of what goes into regions: (*out)[pass][residency of the job's
+ * candidate], everything allocated in `arena`. */
+planc_status pl_areas_addresses(pl_arena *arena, const pl_timing *timing, const pl_areas *areas, int64_t ***out);
 
 /* Of candidates for one iteration; everything is allocated in `arena`. */
 planc_status pl_areas_make(pl_arena *arena, int32_t n_jobs, const planc_candidate *jobs, int64_t region_bytes,

@@ -69,16 +69,14 @@ static planc_status add_pools(processes *p) {
  * one, for a job's ops run one after the other. */
 static planc_status give_places(processes *p, int32_t job, int64_t *next, int64_t **out_residencies,
                                 int64_t **out_workspaces) {
-  const planc_candidate *candidate = &p->solos.candidates[job];
-  const planc_schedule *s = candidate->schedule;
+  const planc_schedule *s = p->solos.candidates[job].schedule;
   const planc_command *commands = planc_schedule_commands(s);
   int64_t most = 0;
   PLANC_TRY(PL_NEW(&p->arena, out_residencies, planc_schedule_n_residencies(s)));
   PLANC_TRY(PL_NEW(&p->arena, out_workspaces, planc_schedule_n_commands(s)));
   for (int32_t r = planc_schedule_n_parked(s); r < planc_schedule_n_residencies(s); r++) {
     (*out_residencies)[r] = *next;
-    int64_t bytes = candidate->trace->buffers[planc_schedule_residencies(s)[r].buffer].bytes;
-    *next = pl_align_up(pl_add_saturate(*next, bytes), PLANC_ALIGNMENT);
+    *next = pl_align_up(pl_add_saturate(*next, planc_schedule_bytes(s, r)), PLANC_ALIGNMENT);
   }
   for (int32_t c = 0; c < planc_schedule_n_commands(s); c++) {
     if (commands[c].kind != PLANC_CMD_EXEC) continue;

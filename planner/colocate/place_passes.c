@@ -6,7 +6,7 @@
 #include "planner/colocate/share_regions.h"
 #include "planner/memory/placement.h"
 
-/* A command in the period: when it happens, and the how manyth it is. */
+/* A command in the period: when it happens, and its number in the order of time. */
 typedef struct moment {
   int64_t ns;
   int64_t number;
@@ -36,11 +36,6 @@ typedef struct placing {
 
 /* --- Lives -------------------------------------------------------------------------------------------------------- */
 
-static int64_t bytes_of(const placing *p, int32_t job, int32_t residency) {
-  const planc_candidate *of = &p->timing->jobs[job];
-  return of->trace->buffers[planc_schedule_residencies(of->schedule)[residency].buffer].bytes;
-}
-
 /* By pass, which life a residency has. */
 static planc_status new_table(const placing *p, int32_t ***out) {
   const pl_timing *t = p->timing;
@@ -67,7 +62,8 @@ static void follow_turn(placing *p, const pl_turn *turn, int64_t number, int32_t
   }
   *of = p->n++;
   p->lives[*of] = (life){.pass = pass, .residency = command->residency, .begin = now, .end = now};
-  p->items[*of] = (pl_item){.bytes = bytes_of(p, turn->job, command->residency), .address = PLANC_BLANK};
+  p->items[*of] = (pl_item){.bytes = planc_schedule_bytes(p->timing->jobs[turn->job].schedule, command->residency),
+                            .address = PLANC_BLANK};
 }
 
 /* In the order in which a plan states them. */
@@ -128,15 +124,8 @@ static planc_status set_spans(placing *p) {
 
 /* --- All ---------------------------------------------------------------------------------------------------------- */
 
-/* What is private has its places. */
 static planc_status give_out(const placing *p, int64_t ***out) {
-  const pl_timing *t = p->timing;
-  PLANC_TRY(PL_NEW(p->arena, out, t->n_passes));
-  for (int32_t j = 0; j < t->n_jobs; j++) {
-    int32_t n = planc_schedule_n_residencies(t->jobs[j].schedule);
-    for (int32_t pass = t->first[j]; pass < t->first[j] + t->iterations[j]; pass++)
-      PLANC_TRY(pl_arena_copy(p->arena, p->areas->jobs[j].residencies, n, sizeof(int64_t), (void *)&(*out)[pass]));
-  }
+  PLANC_TRY(pl_areas_addresses(p->arena, p->timing, p->areas, out));
   for (int32_t k = 0; k < p->n; k++)
     (*out)[p->lives[k].pass][p->lives[k].residency] = p->areas->private_bytes + p->items[k].address;
   return NULL;

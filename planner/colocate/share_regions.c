@@ -81,19 +81,9 @@ typedef struct sharing {
   bool fits;
 } sharing;
 
-/* What is private has its places. */
 static planc_status start(pl_arena *arena, sharing *s) {
-  const pl_timing *t = s->timing;
-  PLANC_TRY(PL_NEW(arena, &s->cursors, t->n_jobs));
-  PLANC_TRY(PL_NEW(arena, &s->addresses, t->n_passes));
-  for (int32_t j = 0; j < t->n_jobs; j++) {
-    int32_t n = planc_schedule_n_residencies(t->jobs[j].schedule);
-    for (int32_t p = t->first[j]; p < t->first[j] + t->iterations[j]; p++) {
-      PLANC_TRY(PL_NEW(arena, &s->addresses[p], n));
-      memcpy(s->addresses[p], s->areas->jobs[j].residencies, (size_t)n * sizeof(int64_t));
-    }
-  }
-  return NULL;
+  PLANC_TRY(PL_NEW(arena, &s->cursors, s->timing->n_jobs));
+  return pl_areas_addresses(arena, s->timing, s->areas, &s->addresses);
 }
 
 static planc_status take(sharing *s, int32_t job, pl_class class, int64_t bytes, int64_t *address) {
@@ -113,7 +103,7 @@ static planc_status follow_command(sharing *s, int32_t job) {
   if (command->kind != PLANC_CMD_ACQUIRE && command->kind != PLANC_CMD_RELEASE) return NULL;
   pl_class class = s->areas->jobs[job].classes[command->residency];
   if (!pl_is_shared(class)) return NULL;
-  int64_t bytes = of->trace->buffers[planc_schedule_residencies(of->schedule)[command->residency].buffer].bytes;
+  int64_t bytes = planc_schedule_bytes(of->schedule, command->residency);
   int64_t *address = &s->addresses[t->first[job] + s->cursors[job].iteration][command->residency];
   if (command->kind == PLANC_CMD_ACQUIRE) return take(s, job, class, bytes, address);
   return pl_regions_give(&s->regions, pl_owner_of(job, class), *address - s->areas->private_bytes, bytes);

@@ -34,7 +34,7 @@ typedef struct zico {
   const planc_mix *mix;
   const planc_mix_share *shares;
   const planc_evaluator *evaluator;
-  pl_arena arena, round; /* what lasts, and what the round of the search needs that is under way */
+  pl_arena arena, round; /* what lasts, and what the present round of the search needs */
   pl_solos solos;
   int32_t *iterations;
   planc_evaluator *alone; /* by job */

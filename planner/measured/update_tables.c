@@ -77,7 +77,7 @@ static ratio ratio_of_op(const tables *t, int32_t op) {
 static void find_ratios(tables *t) {
   for (int32_t o = 0; o < t->graph->n_ops; o++) {
     t->of_op[o] = ratio_of_op(t, o);
-    add(&t->of_class[planc_op_class(&t->graph->ops[o])], t->of_op[o].new_ns, t->of_op[o].base_ns);
+    add(&t->of_class[pl_op_class(&t->graph->ops[o])], t->of_op[o].new_ns, t->of_op[o].base_ns);
     add(&t->all, t->of_op[o].new_ns, t->of_op[o].base_ns);
   }
 }
@@ -85,7 +85,7 @@ static void find_ratios(tables *t) {
 static ratio nearest_ratio(const tables *t, int32_t op, const pl_measured_variant *known) {
   ratio of = ratio_of(t, op, known);
   if (of.base_ns == 0) of = t->of_op[op];
-  if (of.base_ns == 0) of = t->of_class[planc_op_class(&t->graph->ops[op])];
+  if (of.base_ns == 0) of = t->of_class[pl_op_class(&t->graph->ops[op])];
   return of.base_ns == 0 ? t->all : of;
 }
 

@@ -9,7 +9,7 @@ static planc_status keep_dear(const planc_order *order, bool *keep) {
   const planc_trace *trace = order->trace;
   for (int32_t i = 0; i < trace->n_instances; i++) {
     const planc_instance *instance = &trace->instances[i];
-    planc_class class_ = planc_op_class(planc_trace_op(trace, i));
+    planc_class class_ = pl_op_class(planc_trace_op(trace, i));
     if (class_ != PLANC_CLASS_conv && class_ != PLANC_CLASS_gemm) continue;
     for (int32_t a = instance->first_access; a < instance->first_access + instance->n_accesses; a++) {
       if (trace->accesses[a].write >= 0) keep[trace->accesses[a].buffer] = true;

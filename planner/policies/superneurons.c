@@ -47,7 +47,7 @@ typedef struct superneurons {
 
 static planc_class class_of(const planc_trace *trace, int32_t instance) {
   if (trace->instances[instance].role != PLANC_ROLE_OP) return PLANC_CLASS_elementwise;
-  return planc_op_class(planc_trace_op(trace, instance));
+  return pl_op_class(planc_trace_op(trace, instance));
 }
 
 static bool is_checkpoint(const planc_trace *trace, int32_t instance) {

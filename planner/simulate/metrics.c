@@ -92,13 +92,3 @@ planc_status planc_plan_means(const planc_plan *plan, const char **out) {
   planc_trace_free(trace);
   return status;
 }
-
-planc_status planc_vanilla_of(const planc_problem *problem, planc_outcome *out) {
-  planc_problem whole = *problem;
-  whole.sub_batch = 0;
-  planc_plan *plan;
-  PLANC_TRY(planc_make_plan(&whole, planc_policy_find("ideal"), &plan));
-  *out = planc_outcome_of(plan);
-  planc_plan_free(plan);
-  return NULL;
-}

@@ -6,7 +6,8 @@
 
 #include "util/math.h"
 
-/* So many bodies behind the last one that has ended hosts launch: of one job more than ever bind it. */
+/* How many bodies a host may launch behind the last one that has ended: with several jobs TOGETHER; of a single job
+ * AHEAD, more than ever make a difference. */
 enum { TOGETHER = 1, AHEAD = 4 };
 
 /* A machine with a program on it. */

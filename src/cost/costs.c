@@ -54,7 +54,7 @@ static pl_multiply_kind kind_of(const planc_graph *graph, const planc_op *op) {
 static op_costs op_costs_of(const planc_profile *profile, const planc_graph *graph, int32_t index) {
   const planc_op *op = &graph->ops[index];
   op_costs out = {.op = op, .index = index, .scales = op->flops.per_sample != 0 || op->traffic.per_sample != 0};
-  out.class_ = planc_op_class(op);
+  out.class_ = pl_op_class(op);
   out.dtype = dtype_of(graph, op);
   out.share = pl_labels_find(&profile->types, op->type);
   out.rate = pl_labels_find(&profile->rates, op->type);

@@ -78,16 +78,12 @@ planc_status planc_check_rounds(const planc_graph *graph) {
   return status;
 }
 
-static int32_t replicas_of(const planc_job *job) {
-  return job->replicas > 1 ? job->replicas : 1;
-}
-
 static planc_status check_replicas(const planc_job *jobs, int32_t j) {
   int64_t samples;
-  if (replicas_of(&jobs[j]) != replicas_of(&jobs[0]))
-    return planc_error(PLANC_BAD_INPUT, "%d replicas train it, and %d job 0", replicas_of(&jobs[j]),
-                       replicas_of(&jobs[0]));
-  if (pl_mul_overflow(jobs[j].batch, replicas_of(&jobs[j]), &samples))
+  if (planc_job_replicas(&jobs[j]) != planc_job_replicas(&jobs[0]))
+    return planc_error(PLANC_BAD_INPUT, "%d replicas train it, and %d job 0", planc_job_replicas(&jobs[j]),
+                       planc_job_replicas(&jobs[0]));
+  if (pl_mul_overflow(jobs[j].batch, planc_job_replicas(&jobs[j]), &samples))
     return planc_error(PLANC_BAD_INPUT, "%d replicas have more than 2^63 samples", jobs[j].replicas);
   return NULL;
 }

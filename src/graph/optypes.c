@@ -153,7 +153,7 @@ planc_class pl_op_class_unstated(const planc_op *op) {
   return op->flops.fixed || op->flops.per_sample ? PLANC_CLASS_gemm : PLANC_CLASS_elementwise;
 }
 
-planc_class planc_op_class(const planc_op *op) {
+planc_class pl_op_class(const planc_op *op) {
   return op->has_class ? op->class_ : pl_op_class_unstated(op);
 }
 

@@ -113,7 +113,7 @@ const planc_optype *pl_optype_at(pl_optype_id id);
 /* All entries, by name. */
 const planc_optype *pl_optypes(int32_t *out_count);
 /* The class of any op: its table entry's; else the one it states; else gemm when it has FLOPs, else elementwise. */
-planc_class planc_op_class(const planc_op *op);
+planc_class pl_op_class(const planc_op *op);
 /* The same of an op that states none. */
 planc_class pl_op_class_unstated(const planc_op *op);
 const char *pl_class_name(planc_class class_);

@@ -16,7 +16,7 @@ int32_t planc_plan_gpus(const planc_plan *plan) {
 }
 
 int32_t planc_plan_replicas(const planc_plan *plan) {
-  return plan->n_jobs > 0 && plan->jobs[0].replicas > 1 ? plan->jobs[0].replicas : 1;
+  return plan->n_jobs > 0 ? planc_job_replicas(&plan->jobs[0]) : 1;
 }
 
 static int32_t gpu_of_memory(const planc_plan *plan, int32_t memory) {

@@ -42,7 +42,7 @@ static planc_phase phase_of(int32_t instance) {
   return planc_trace_op(trace, instance)->phase;
 }
 static planc_class class_of(int32_t instance) {
-  return planc_op_class(planc_trace_op(trace, instance));
+  return pl_op_class(planc_trace_op(trace, instance));
 }
 
 /* Forward readers of a buffer: how many, the last, whether one is a convolution; and whether backward reads it. */

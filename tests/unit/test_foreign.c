@@ -90,8 +90,8 @@ static counts count(planc_plan *plan) {
 
 START_TEST(a_class_and_once_come_back) {
   planc_graph *graph = make_net(", flags: [no-recompute], class: conv", ", flops: 8N, class: elementwise");
-  ck_assert_int_eq(planc_op_class(&graph->ops[0]), PLANC_CLASS_conv);
-  ck_assert_int_eq(planc_op_class(&graph->ops[1]), PLANC_CLASS_elementwise);
+  ck_assert_int_eq(pl_op_class(&graph->ops[0]), PLANC_CLASS_conv);
+  ck_assert_int_eq(pl_op_class(&graph->ops[1]), PLANC_CLASS_elementwise);
   ck_assert_uint_eq(graph->ops[0].flags, PLANC_OP_NO_RECOMPUTE);
   char *text = text_of(graph);
   ck_assert_ptr_nonnull(strstr(text, "flags: [no-recompute], class: conv}"));

@@ -225,7 +225,7 @@ START_TEST(every_type_has_a_right_op) {
     planc_graph *graph = must_parse(&examples[i]);
     const planc_op *op = &graph->ops[0];
     ck_assert_str_eq(op->known->name, examples[i].type);
-    ck_assert_int_eq(planc_op_class(op), op->known->class_);
+    ck_assert_int_eq(pl_op_class(op), op->known->class_);
     ck_assert_uint_eq(op->flags, op->known->flags);
     planc_graph_free(graph);
   }
@@ -571,9 +571,9 @@ END_TEST
 START_TEST(unknown_types_have_a_class_by_their_flops) {
   planc_op op = {.type = "my.op", .flops = {0, 1}};
   ck_assert_ptr_null(pl_optype_find("my.op"));
-  ck_assert_int_eq(planc_op_class(&op), PLANC_CLASS_gemm);
+  ck_assert_int_eq(pl_op_class(&op), PLANC_CLASS_gemm);
   op.flops.per_sample = 0;
-  ck_assert_int_eq(planc_op_class(&op), PLANC_CLASS_elementwise);
+  ck_assert_int_eq(pl_op_class(&op), PLANC_CLASS_elementwise);
   ck_assert_str_eq(pl_class_name(PLANC_CLASS_reduction), "reduction");
 }
 END_TEST

@@ -62,7 +62,7 @@ static planc_phase phase_of(int32_t instance) {
   return planc_trace_op(trace, instance)->phase;
 }
 static planc_class class_of(int32_t instance) {
-  return planc_op_class(planc_trace_op(trace, instance));
+  return pl_op_class(planc_trace_op(trace, instance));
 }
 static const planc_access *access_at(const planc_buffer *buffer, int32_t k) {
   return &trace->accesses[trace->by_buffer[buffer->first_access + k]];
