@@ -46,15 +46,19 @@ planc_status planc_candidate_schedule(planc_candidate *candidate) {
 
 /* A trace that no plan file could hold; and the longest of those that policies choose among, of which they make many:
  * longer ones have rounds without number for a batch without measure. */
-enum { MOST_INSTANCES = 16 << 20, MOST_CHOSEN = 1 << 20 };
+enum { MOST_INSTANCES = 16 << 20, MOST_CHOSEN = 1 << 18 };
+
+int32_t planc_most_instances(const planc_problem *problem) {
+  return problem->sub_batch ? MOST_INSTANCES : MOST_CHOSEN;
+}
 
 /* Rounds that the user asked for are his mistake; those of a policy come from a budget that allows no larger ones. */
 static planc_status check_length(const planc_problem *problem, int64_t sub_batch, int64_t n_rounds) {
-  int32_t most = problem->sub_batch ? MOST_INSTANCES : MOST_CHOSEN;
+  int32_t most = planc_most_instances(problem);
   if (n_rounds <= most / problem->graph->n_ops || n_rounds == 1) return NULL;
   return planc_error(problem->sub_batch ? PLANC_USAGE : PLANC_INFEASIBLE,
-                     "sub-batches of %lld make %lld rounds of %d ops, which are more than %dM op instances",
-                     (long long)sub_batch, (long long)n_rounds, problem->graph->n_ops, most >> 20);
+                     "sub-batches of %lld make %lld rounds of %d ops, which are more than %d op instances",
+                     (long long)sub_batch, (long long)n_rounds, problem->graph->n_ops, most);
 }
 
 static planc_status make_costs(const planc_problem *problem, const planc_job *job, planc_candidate *out) {

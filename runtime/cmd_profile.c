@@ -183,6 +183,10 @@ static planc_status read_graph(profiling *p, const pl_arguments *arguments) {
 static planc_status open_kept(const profiling *p) {
   rt_profile_ways ways = {.graph = p->graph,
                           .machine = p->machine,
+                          .n_batches = p->n_batches,
+                          .batches = p->batches,
+                          .n_loads = p->n_loads,
+                          .loads = p->loads,
                           .repetitions = p->repetitions,
                           .most = p->most,
                           .warm_up_ms = p->warm_up_ms,

@@ -7,11 +7,18 @@
 #include "util/json_tree.h"
 #include "util/real.h"
 
+static void add_list(cJSON *head, const char *key, int32_t n, const int64_t *values) {
+  cJSON *list = pl_json_add_array(head, key);
+  for (int32_t i = 0; i < n; i++) pl_json_add_int(list, NULL, values[i]);
+}
+
 cJSON *rt_profile_head_of(const rt_profile_ways *ways) {
   cJSON *head = cJSON_CreateObject();
   pl_json_add_string(head, "planrun", "profile/2");
   rt_add_graph_hash(head, ways->graph);
   pl_json_add_string(head, "machine", ways->machine);
+  add_list(head, "batches", ways->n_batches, ways->batches);
+  add_list(head, "loads", ways->n_loads, ways->loads);
   pl_json_add_int(head, "repetitions", ways->repetitions);
   pl_json_add_int(head, "most", ways->most);
   pl_json_add_int(head, "warm_up_ms", ways->warm_up_ms);
@@ -28,6 +35,8 @@ static const struct {
     {"planrun", "format"},
     {"graph_hash", "graph"},
     {"machine", "machine"},
+    {"batches", "--batches"},
+    {"loads", "--loads"},
     {"repetitions", "--repetitions"},
     {"most", "--most"},
     {"warm_up_ms", "--warm-up"},
@@ -35,6 +44,18 @@ static const struct {
     {"storage", "--storage"},
     {"deterministic", "--deterministic"},
 };
+
+static void print_list(const cJSON *list, char *out, size_t room) {
+  const cJSON *value;
+  size_t length = 0;
+  out[0] = '\0';
+  cJSON_ArrayForEach(value, list) {
+    char number[PL_NUMBER_TEXT];
+    if (!cJSON_IsNumber(value) || length >= room) continue;
+    length += (size_t)snprintf(out + length, room - length, "%s%s", length > 0 ? "," : "",
+                               pl_real_rounded(value->valuedouble, 15, number));
+  }
+}
 
 static void print_value(const cJSON *value, char *out, size_t room) {
   char number[PL_NUMBER_TEXT];
@@ -44,6 +65,8 @@ static void print_value(const cJSON *value, char *out, size_t room) {
     snprintf(out, room, "%s", value->valuestring);
   else if (cJSON_IsNumber(value))
     snprintf(out, room, "%s", pl_real_rounded(value->valuedouble, 15, number));
+  else if (cJSON_IsArray(value))
+    print_list(value, out, room);
   else
     snprintf(out, room, "given");
 }

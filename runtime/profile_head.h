@@ -10,6 +10,8 @@
 typedef struct rt_profile_ways {
   const planc_graph *graph;
   const char *machine;
+  int32_t n_batches, n_loads;
+  const int64_t *batches, *loads; /* in ascending order or not; loads in ppm, from 0 on */
   int64_t repetitions, most, warm_up_ms, link_bytes_per_s;
   const char *storage; /* the directory, or NULL */
   bool deterministic;

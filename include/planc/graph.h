@@ -237,7 +237,7 @@ planc_status planc_graph_optimizer(const planc_graph *graph, const char *name, p
                                    const char **out_name);
 /* Reads a graph and, unless it has backward ops or `inference`, derives training with planc_graph_optimizer's; its
  * name, static or of `optimizer`, is then in *out_derived, which is NULL otherwise. USAGE where an optimizer is named
- * and nothing is derived. */
+ * and nothing is derived, or where a graph with backward ops is asked for as inference. */
 planc_status planc_graph_prepare(const char *path, const char *optimizer, bool inference, planc_graph **out,
                                  const char **out_derived);
 

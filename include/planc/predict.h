@@ -31,6 +31,7 @@ typedef struct planc_fit_error {
 
 typedef struct planc_fit_report {
   int32_t n_groups;       /* of a type and an algorithm each */
+  int32_t n_graphs;       /* different ones */
   int64_t n_times;        /* measured times used */
   planc_fit_error ops;    /* a fifth of the ops left out at a time, drawn by a fixed rule */
   planc_fit_error graphs; /* a graph left out at a time; nothing where there is only one */

@@ -206,14 +206,24 @@ static planc_status consider_all(const planc_evaluator *evaluator, best *b) {
   return consider_whole(evaluator, b);
 }
 
+/* Why there are no rounds. Those of one sample may be too many to be tried. */
+static planc_status tell(const planc_problem *problem, best *b) {
+  planc_status why = b->infeasible;
+  b->infeasible = NULL;
+  if (!why) return planc_error(PLANC_INFEASIBLE, "modnn: no rounds are as fast as is asked for");
+  int32_t most = planc_most_instances(problem);
+  if (problem->sub_batch || problem->batch <= most / problem->graph->n_ops) return why;
+  planc_status told =
+      planc_infeasible(planc_status_shortage(why), "%s; rounds of a sample would be more than %d op instances",
+                       planc_status_message(why), most);
+  planc_status_free(why);
+  return told;
+}
+
 planc_status pl_policy_modnn(const planc_evaluator *evaluator, planc_candidate *out) {
   best b = {0};
   planc_status status = consider_all(evaluator, &b);
-  if (!status && !b.candidate.schedule) {
-    if (!b.infeasible) status = planc_error(PLANC_INFEASIBLE, "modnn: no rounds are as fast as is asked for");
-    if (b.infeasible) status = b.infeasible;
-    b.infeasible = NULL;
-  }
+  if (!status && !b.candidate.schedule) status = tell(evaluator->problem, &b);
   planc_status_free(b.infeasible);
   *out = b.candidate;
   planc_status untold = explain(&b, out);

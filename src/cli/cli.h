@@ -89,7 +89,8 @@ planc_status cli_setup_storage(const planc_problem *problem);
 planc_status cli_setup_settings(const pl_arguments *arguments, planc_settings *settings);
 /* How policies allocate that do so as they go, the window of policy window, the rate of policy tensile. */
 planc_status cli_setup_policy_options(const pl_arguments *arguments, planc_problem *problem);
-/* USAGE when an option is given that is for other policies than this one, for a job or for mixes. */
+/* USAGE when an option is given that is for other policies than this one, for a job or for mixes. `policy` is its name;
+ * NULL: `supports` are those of several. */
 planc_status cli_setup_useful(const pl_arguments *arguments, const char *policy, uint32_t supports);
 /* The same, or when a chunk is given where there are none. */
 planc_status cli_setup_own_options(const pl_arguments *arguments, const planc_policy *policy,

@@ -355,6 +355,12 @@ static planc_status choose_policies(const char *names, table *t) {
   return status;
 }
 
+static planc_status check_own_options(const pl_arguments *arguments, const table *t) {
+  uint32_t supports = 0;
+  for (int32_t i = 0; i < t->n; i++) supports |= t->rows[i].policy->supports;
+  return cli_setup_useful(arguments, t->n == 1 ? t->rows[0].policy->name : NULL, supports);
+}
+
 static void free_rows(table *t) {
   for (int32_t i = 0; i < t->n; i++) {
     planc_status_free(t->rows[i].unsupported);
@@ -367,6 +373,7 @@ static planc_status run_graph(const pl_arguments *arguments) {
   cli_setup setup = {0};
   table t = {.problem = &setup.problem, .max_batch = pl_option_given(arguments, "max-batch")};
   planc_status status = choose_policies(pl_option_value(arguments, "policies"), &t);
+  if (!status) status = check_own_options(arguments, &t);
   if (!status) status = cli_setup_read(arguments, arguments->operands[0], &setup);
   if (!status) status = find_vanilla(&t);
   for (int32_t i = 0; !status && i < t.n; i++) status = fill_row(&t, i);

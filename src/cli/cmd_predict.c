@@ -8,6 +8,7 @@
 #include "util/arena.h"
 #include "util/clock.h"
 #include "util/file.h"
+#include "util/label.h"
 #include "util/print.h"
 #include "util/size.h"
 
@@ -116,7 +117,7 @@ static planc_status report_fit(const fitting *f, const char *output) {
     pl_json_add_int(object, "groups", r->n_groups);
     pl_json_add_int(object, "times", r->n_times);
     report_error_json(object, "held_out_ops", &r->ops);
-    if (f->n > 1) report_error_json(object, "held_out_graphs", &r->graphs);
+    if (r->n_graphs > 1) report_error_json(object, "held_out_graphs", &r->graphs);
     pl_json_add_int(object, "repeated", r->n_repeated);
     pl_json_add_int(object, "repeat_median_ppm", r->repeat_median_ppm);
     pl_json_add_int(object, "fit_ns", f->took_ns);
@@ -126,7 +127,7 @@ static planc_status report_fit(const fitting *f, const char *output) {
   printf(": %d types and algorithms from %" PRId64 " times, fitted and judged in %s\n", r->n_groups, r->n_times,
          pl_time_format(f->took_ns, text));
   print_error("ops held out", &r->ops);
-  if (f->n > 1) print_error("graphs held out", &r->graphs);
+  if (r->n_graphs > 1) print_error("graphs held out", &r->graphs);
   printf("  measurements of one shape differ by %.1f %%, median of %" PRId64 " times\n",
          (double)r->repeat_median_ppm / 1e4, r->n_repeated);
   return NULL;
@@ -151,6 +152,8 @@ static planc_status fit(const pl_arguments *arguments) {
   for (size_t i = 0; i < sizeof predicting_only / sizeof *predicting_only; i++)
     if (pl_option_given(arguments, predicting_only[i]))
       return planc_error(PLANC_USAGE, "--fit and --%s exclude each other", predicting_only[i]);
+  const char *name = pl_option_value(arguments, "name"), *fault = name ? pl_label_fault(name) : NULL;
+  if (fault) return planc_error(PLANC_USAGE, "--name: %s", fault);
   fitting f = {.arguments = arguments};
   planc_status status = read_cases(&f);
   if (!status) status = fit_and_write(&f);

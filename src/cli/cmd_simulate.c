@@ -228,9 +228,10 @@ static planc_status simulate(const pl_arguments *arguments, const planc_plan *pl
   return planc_context(planc_simulate(plan, &way, &out->times), "%s", arguments->operands[0]);
 }
 
-/* Whether the two plans train the same: what one saves over the other has no meaning otherwise. */
+/* Whether the two plans train the same, the other one without scheduling: what one saves over the other has no meaning
+ * otherwise. */
 static planc_status check_same_work(const planc_plan *plan, const planc_plan *other, const char *path) {
-  const char *differs = NULL;
+  const char *differs = strcmp(other->policy, "none") != 0 ? "is no plan of policy none" : NULL;
   if (strcmp(plan->device.name, other->device.name) != 0) differs = "is for another device";
   if (samples_of(plan) != samples_of(other) || planc_plan_gpus(plan) != planc_plan_gpus(other) ||
       planc_plan_replicas(plan) != planc_plan_replicas(other))
@@ -249,8 +250,8 @@ static planc_status read_vanilla(const pl_arguments *arguments, const planc_plan
   timed_plan other = {0};
   planc_simulation simulation;
   planc_status status = read_plan(out->path, &other);
-  if (!status) status = retime(at, &other);
   if (!status) status = check_same_work(plan, other.plan, out->path);
+  if (!status) status = retime(at, &other);
   if (!status) {
     planc_simulate_options way = {.captured = pl_option_given(arguments, "graph-replay")};
     status = planc_context(planc_simulate(other.plan, &way, &simulation), "%s", out->path);

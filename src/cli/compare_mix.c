@@ -258,15 +258,10 @@ static void free_table(mix_table *t) {
   free(t->shares);
 }
 
-/* An option that none of the policies has a use for. */
 static planc_status check_own_options(const pl_arguments *arguments, const mix_table *t) {
-  planc_status status = NULL;
-  for (int32_t i = 0; i < t->n; i++) {
-    planc_status_free(status);
-    status = cli_setup_useful(arguments, t->rows[i].policy->name, t->rows[i].policy->supports);
-    if (!status) return NULL;
-  }
-  return status;
+  uint32_t supports = 0;
+  for (int32_t i = 0; i < t->n; i++) supports |= t->rows[i].policy->supports;
+  return cli_setup_useful(arguments, t->n == 1 ? t->rows[0].policy->name : NULL, supports);
 }
 
 planc_status cli_compare_mix(const pl_arguments *arguments) {

@@ -151,8 +151,9 @@ planc_status cli_setup_useful(const pl_arguments *arguments, const char *policy,
   };
   for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
     bool used = settings[i].users == 0 || (supports & settings[i].users);
-    if (!used && pl_option_given(arguments, settings[i].option))
-      return planc_error(PLANC_USAGE, "policy %s has no use for --%s", policy, settings[i].option);
+    if (used || !pl_option_given(arguments, settings[i].option)) continue;
+    if (!policy) return planc_error(PLANC_USAGE, "none of the policies has a use for --%s", settings[i].option);
+    return planc_error(PLANC_USAGE, "policy %s has no use for --%s", policy, settings[i].option);
   }
   return NULL;
 }
@@ -189,6 +190,7 @@ static planc_status read_options(const pl_arguments *arguments, planc_problem *p
   PLANC_TRY(pl_option_int(arguments, "sub-batch", 1, INT32_MAX, 0, &problem->sub_batch));
   problem->gpus = (int32_t)gpus;
   problem->shared_link = pl_option_given(arguments, "shared-link");
+  if (problem->shared_link && gpus == 1) return planc_error(PLANC_USAGE, "--shared-link is for several --gpus");
   problem->split_batch_norm = pl_option_given(arguments, "split-batch-norm");
   return cli_setup_policy_options(arguments, problem);
 }

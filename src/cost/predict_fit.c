@@ -270,10 +270,17 @@ static planc_status fit_and_judge(const pl_samples *all, int32_t n_cases, planc_
   report->n_times = all->len;
   PLANC_TRY(judge_repeats(all, report));
   PLANC_TRY(judge(all, (left_out){.kind = OUT_FOLD}, PL_FOLDS, &report->ops));
-  if (n_cases > 1) PLANC_TRY(judge(all, (left_out){.kind = OUT_GRAPH}, n_cases, &report->graphs));
+  if (report->n_graphs > 1) PLANC_TRY(judge(all, (left_out){.kind = OUT_GRAPH}, n_cases, &report->graphs));
   PLANC_TRY(fit(all, &(left_out){.kind = OUT_NOTHING}, model));
   report->n_groups = model->n_groups;
   return NULL;
+}
+
+/* The first case of the same graph: what was measured of one graph twice is left out together. */
+static int32_t find_same(const planc_fit_case *cases, int32_t of) {
+  int32_t c = 0;
+  while (!planc_graph_equal(cases[c].graph, cases[of].graph)) c++;
+  return c;
 }
 
 planc_status planc_model_fit(const planc_profile *base, const planc_fit_case *cases, int32_t n_cases, planc_model **out,
@@ -284,8 +291,14 @@ planc_status planc_model_fit(const planc_profile *base, const planc_fit_case *ca
   if (!model) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
   pl_samples all = {0};
   planc_status status = NULL;
-  for (int32_t c = 0; !status && c < n_cases; c++) status = pl_samples_collect(base, &cases[c], c, &all);
+  int32_t n_graphs = 0;
+  for (int32_t c = 0; !status && c < n_cases; c++) {
+    int32_t graph = find_same(cases, c);
+    n_graphs += graph == c;
+    status = pl_samples_collect(base, &cases[c], graph, &all);
+  }
   pl_samples_sort(&all);
+  report->n_graphs = n_graphs;
   if (!status) status = fit_and_judge(&all, n_cases, model, report);
   VEC_FREE(&all);
   if (status) {

@@ -21,11 +21,13 @@ planc_status planc_graph_prepare(const char *path, const char *optimizer, bool i
   *out_derived = NULL;
   if (inference && optimizer) return planc_error(PLANC_USAGE, "an optimizer and inference exclude each other");
   PLANC_TRY(planc_graph_read(path, &graph));
-  if (inference || planc_graph_has_backward(graph)) {
-    if (optimizer) {
-      planc_graph_free(graph);
-      return planc_error(PLANC_USAGE, "%s has backward ops already, an optimizer is for graphs without", path);
-    }
+  bool trains = planc_graph_has_backward(graph);
+  if (trains && (optimizer || inference)) {
+    planc_graph_free(graph);
+    return planc_error(PLANC_USAGE, "%s has backward ops already, %s is for graphs without", path,
+                       inference ? "inference" : "an optimizer");
+  }
+  if (trains || inference) {
     *out = graph;
     return NULL;
   }

@@ -120,7 +120,7 @@ Policies that choose rounds leave a batch whole that cannot be split, and say so
   ! planc: note: device k40m (the graph's header)
   ! planc: note: budget 12.00 GiB (device k40m)
   ! planc: note: policy best (the fall-back)
-  ! planc: sub-batches of 1 make 2000000000 rounds of 7 ops, which are more than 16M op instances
+  ! planc: sub-batches of 1 make 2000000000 rounds of 7 ops, which are more than 16777216 op instances
   [2]
 
 Where the optimizer overwrites a parameter unread, that stays for what runs again with it.

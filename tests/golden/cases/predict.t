@@ -32,7 +32,7 @@ What was measured elsewhere makes a model. Times that are predicted are no measu
     measurements of one shape differ by <N> %, median of <N> times
   $ planc predict --fit measured.json --graphs inputs/tiny.yaml --name mine -o again.json > said && cmp m.json again.json
   ~ planc predict --fit measured.json measured.json --graphs inputs/tiny.yaml,inputs/tiny.yaml --json -o m.json
-  {"planc":"predict-fit/1","groups":<N>,"times":<N>,"held_out_ops":{"n":<N>,"unknown":<N>,"median_ppm":<N>,"p90_ppm":<N>,"roofline_median_ppm":<N>},"held_out_graphs":{"n":<N>,"unknown":<N>,"median_ppm":<N>,"p90_ppm":<N>,"roofline_median_ppm":<N>},"repeated":<N>,"repeat_median_ppm":<N>,"fit_ns":<N>}
+  {"planc":"predict-fit/1","groups":<N>,"times":<N>,"held_out_ops":{"n":<N>,"unknown":<N>,"median_ppm":<N>,"p90_ppm":<N>,"roofline_median_ppm":<N>},"repeated":<N>,"repeat_median_ppm":<N>,"fit_ns":<N>}
   $ planc predict --fit measured.json --graphs inputs/tiny.yaml --name mine -o - | cmp - again.json
   $ planc predict inputs/tiny.yaml --device p100 --json -o - 2> said | cmp - p.json
   ~ planc predict inputs/tiny.yaml --device m.json -o q.json

@@ -33,11 +33,14 @@ Against the same without scheduling, which `none` plans when it has the room.
   "cbr_ppm":null
   "vanilla_ns":null
   "vanilla_bytes":null
-  $ planc simulate naive.plan --graph-replay --vanilla naive.plan | tail -n 1
-  against naive.plan: MSR 0.0000, EOR 1.0000 (excess +0.0%), CBR 0.0000
+  $ planc simulate none.plan --graph-replay --vanilla none.plan | tail -n 1
+  against none.plan: MSR 0.0000, EOR 1.0000 (excess +0.0%), CBR 0.0000
 
-It has to be the same: graph, batch, device.
+It has to be the same: graph, batch, device; and without scheduling.
 
+  $ planc simulate naive.plan --vanilla naive.plan
+  ! planc: naive.plan is no plan of policy none
+  [4]
   $ plan() { planc plan "$1" --policy none --budget 1G --device "$2" --batch "$3" -o other.plan >/dev/null 2>&1; }
   > for other in "graphs/lenet-digits.yaml k40m 4" "inputs/tiny.yaml p100 4" "inputs/tiny.yaml k40m 5"; do
   >   plan $other; planc simulate naive.plan --vanilla other.plan; echo $?
