@@ -41,14 +41,15 @@ enum { ROUNDS_TEXT = 48 };
 static planc_status print_least(const misfit *m, const planc_least *least) {
   char text[PL_SIZE_TEXT], rounds[ROUNDS_TEXT] = "";
   bool chosen = strcmp(m->policy->name, least->plan->policy) != 0;
+  bool any_host = m->memory == PLANC_MEMORY_DEVICE && m->problem->host_budget_bytes >= 0;
   if (m->problem->sub_batch > 0)
     snprintf(rounds, sizeof rounds, " in rounds of %lld", (long long)m->problem->sub_batch);
-  cli_note("the least feasible %s of %s is %lld bytes (%s)%s%s%s%s; there:", cli_budget_name(m->memory),
+  cli_note("the least feasible %s of %s is %lld bytes (%s)%s%s%s%s%s; there:", cli_budget_name(m->memory),
            m->policy->name, (long long)least->bytes, pl_size_format(least->bytes, text), rounds,
            chosen ? ", with policy " : "", chosen ? least->plan->policy : "",
-           least->is_least ? "" : ", as far as a few plans can tell");
+           any_host ? ", with a host without limit" : "", least->is_least ? "" : ", as far as a few plans can tell");
   PLANC_TRY(cli_print_peak(least->plan, m->memory, stderr));
-  return m->memory == PLANC_MEMORY_DEVICE && m->problem->host_budget_bytes >= 0 ? print_host(m, least) : NULL;
+  return any_host ? print_host(m, least) : NULL;
 }
 
 /* Of a policy that chooses among others the reason is that of the one which is named with the least budget. */

@@ -118,7 +118,7 @@ Of the fastest policy the least budget is that of whichever needs least. What bi
   $ planc plan inputs/tiny.yaml --budget 1K --host-budget 0 --policy naive
   ! planc: note: device k40m (the graph's header)
   ! planc: note: batch 4 (the graph's header)
-  ! planc: note: the least feasible budget of naive is 16384 bytes (16.00 KiB); there:
+  ! planc: note: the least feasible budget of naive is 16384 bytes (16.00 KiB), with a host without limit; there:
   ! peak: 16.00 KiB live at op last.grad; largest:
   !       8.00 KiB  b
   !       8.00 KiB  b.grad
