@@ -32,6 +32,9 @@ WORKS = [(TINY, []), (TINY, ["--gpus", "2"]), (ODD, []), (ODD, ["--sub-batch", "
          (DROPNORM, ["--device", "k40m", "--batch", "4"]),
          (LENET, ["--batch", "8", "--optimizer", "momentum"]), (LENET, ["--batch", "8", "--sub-batch", "3"])]
 PLACEMENTS = [["--placement", "vmm", "--chunk", "1K"], ["--placement", "paged", "--chunk", "512"]]
+MIXES = [[TINY + ":4", TINY + ":4"], [TINY + ":4:2", TINY + ":8:1"], [ODD + ":4:2", TINY + ":2:3"],
+         [TINY + ":2", ODDER + ":2", TINY + ":2:2"], [LENET + ":4:inference", TINY + ":8"], [LENET + ":4", LENET + ":4"]]
+REGIONS = {"temporal": [[]], "zico": [["--region", "256"], ["--region", "1K"]]}
 BUDGETS = (1, 1.15, 1.5)
 MUTANTS = int(os.environ.get("SECOND_CHECKER_MUTANTS", 4000))
 SEED = int(os.environ.get("SECOND_CHECKER_SEED", 0))
@@ -68,6 +71,24 @@ def made_by_planc():
                     if not done.returncode:
                         lines = done.stdout.splitlines()
                         name = " ".join([graph, policy, *options, *placement, str(budget)])
+                        plans.setdefault(tuple(behind_tables(lines)), (name, lines))
+    return list(plans.values())
+
+
+def made_of_mixes():
+    """The same of several jobs that planc plans together."""
+    plans = {}
+    for mix in MIXES:
+        rows = json.loads(planc("compare", "--colocate", *mix, "--device", "k40m", "--json").stdout)["rows"]
+        for policy, least in {row["policy"]: row["least_budget"] for row in rows if row["planned"]}.items():
+            for regions in REGIONS[policy]:
+                for factor in BUDGETS:
+                    budget = int(least * factor)
+                    done = planc("colocate", *mix, "--device", "k40m", "--policy", policy, *regions, "--budget", str(budget),
+                                 "-o", "-")
+                    if not done.returncode:
+                        lines = done.stdout.splitlines()
+                        name = " ".join([*mix, policy, *regions, str(budget)])
                         plans.setdefault(tuple(behind_tables(lines)), (name, lines))
     return list(plans.values())
 
@@ -159,6 +180,9 @@ class SecondChecker(unittest.TestCase):
     def setUpClass(cls):
         cls.plans = made_by_planc()
         cls.plans += composed(cls.plans)
+        mixes = made_of_mixes()
+        assert len(mixes) > 2 * len(MIXES), mixes
+        cls.plans += mixes
         folder = os.path.join(ROOT, "tests/data/plan")
         cls.plans += [(name, checker.read_lines(os.path.join(folder, name))) for name in sorted(os.listdir(folder))]
 
