@@ -35,7 +35,8 @@ typedef struct planc_mix_share {
   int64_t speed_ppm; /* what it does in a period, in time alone, over the period (Zico, 7: normalised throughput) */
 } planc_mix_share;
 
-enum { PLANC_MIX_REGIONS = 1 /* has regions, whose size may be asked for */ };
+/* What a policy for mixes supports, beside the bits of planc_policy. */
+enum { PLANC_MIX_REGIONS = 1 << 16 /* has regions, whose size may be asked for */ };
 
 /* What jobs do that share a GPU without a plan. */
 typedef struct planc_mix_estimate {

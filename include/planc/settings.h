@@ -10,21 +10,22 @@
  *
  * Kinds and their ranges: bytes, 1 to 2^53; share, in parts per million, 1 to 1,000,000; flag, 1. 0 is the default,
  * which `fallback` tells. `users` is what of planc_policy.supports has use for it, 0: every policy. */
-#define PLANC_SETTINGS(X) PLANC_JOB_SETTINGS(X) PLANC_MIX_SETTINGS(X)
-/* Of policies for a job, and of those for mixes (planc_mix_policy.supports). */
-#define PLANC_JOB_SETTINGS(X)                                                                                        \
-  X(window, "window", bytes, PLANC_POLICY_WINDOW, "1.5 times the data it may hold",                                  \
-    "schedule-window of policy window")                                                                              \
-  X(workspace_limit, "workspace-limit", bytes, PLANC_POLICY_WINDOW, "any",                                           \
-    "largest workspace of an algorithm that policy window takes")                                                    \
-  X(window_per_use, "window-per-use", flag, PLANC_POLICY_WINDOW, "",                                                 \
-    "let data count in the window at each use, not once")                                                            \
-  X(swap_rate, "swap-rate", share, PLANC_POLICY_SWAP_RATE, "100", "how many of the tensors policy tensile may swap") \
-  X(no_swap, "no-swap", flag, 0, "", "nothing is swapped to the host")                                               \
-  X(no_recompute, "no-recompute", flag, 0, "", "nothing is computed again")
+#define PLANC_SETTINGS(X) PLANC_JOB_SETTINGS(X) PLANC_MIX_SETTINGS(X) PLANC_ANY_SETTINGS(X)
+/* Of policies for a job, of those for mixes (planc_mix_policy.supports), and of all. */
+#define PLANC_JOB_SETTINGS(X)                                                       \
+  X(window, "window", bytes, PLANC_POLICY_WINDOW, "1.5 times the data it may hold", \
+    "schedule-window of policy window")                                             \
+  X(workspace_limit, "workspace-limit", bytes, PLANC_POLICY_WINDOW, "any",          \
+    "largest workspace of an algorithm that policy window takes")                   \
+  X(window_per_use, "window-per-use", flag, PLANC_POLICY_WINDOW, "",                \
+    "let data count in the window at each use, not once")                           \
+  X(swap_rate, "swap-rate", share, PLANC_POLICY_SWAP_RATE, "100", "how many of the tensors policy tensile may swap")
 #define PLANC_MIX_SETTINGS(X)                          \
   X(region, "region", bytes, PLANC_MIX_REGIONS, "64M", \
     "memory that policy zico hands from job to job at a time; 256 bytes is tensor by tensor")
+#define PLANC_ANY_SETTINGS(X)                                          \
+  X(no_swap, "no-swap", flag, 0, "", "nothing is swapped to the host") \
+  X(no_recompute, "no-recompute", flag, 0, "", "nothing is computed again")
 
 typedef struct planc_settings {
 #define X(name, option, kind, users, fallback, help) int64_t name;

@@ -52,7 +52,7 @@ extern const pl_subcommand cli_cmd_plan, cli_cmd_colocate, cli_cmd_check, cli_cm
       {"shared-link", 0, NULL, "the GPUs share one link to the host"},                                               \
       {"placement", 0, "NAME", "best-fit, paged or vmm, for policies that allocate as they go (default: best-fit)"}, \
       {"chunk", 0, "SIZE", "chunk of --placement vmm, page of paged (defaults: 40M, 2M)"},                           \
-      PLANC_JOB_SETTINGS(CLI_OWN_SETTING)
+      PLANC_JOB_SETTINGS(CLI_OWN_SETTING) PLANC_ANY_SETTINGS(CLI_OWN_SETTING)
 
 /* A planning problem with everything it borrows. */
 typedef struct cli_setup {

@@ -334,7 +334,7 @@ static const pl_option options[] = {
     {"placement", 0, "NAME", "best-fit, paged or vmm, for policies that allocate as they go (default: the plan's)"},
     {"chunk", 0, "SIZE", "chunk of --placement vmm or page of paged (default: the plan's, else 40M or 2M)"},
 #define X(name, option, kind, users, fallback, help) CLI_SETTING(option, kind, help, "the plan's")
-    PLANC_JOB_SETTINGS(X)
+    PLANC_JOB_SETTINGS(X) PLANC_ANY_SETTINGS(X)
 #undef X
         {"json", 0, NULL, "what was done as one line of JSON"},
     {0},

@@ -124,12 +124,12 @@ class Json(unittest.TestCase):
         described = [(re.search(r'"planc":"(\S+)"', form)[1],
                       list(dict.fromkeys(re.findall(r'"([a-z0-9_]+)"', form)))) for form in forms.split("\n\n")]
         with linked_folder() as folder:
-            run(f"planc plan graphs/lenet-digits.yaml {plan} -o x.plan && planrun exec x.plan --trace run.json",
-                cwd=folder)
+            run(f"planc plan graphs/lenet-digits.yaml {plan} -o x.plan && planrun exec x.plan --trace run.json && "
+                "planc plan graphs/lenet-digits.yaml --policy none -o none.plan", cwd=folder)
             commands = (f"plan graphs/lenet-digits.yaml {plan} -o x.plan",
                         "colocate graphs/lenet-digits.yaml graphs/tiny-transformer.yaml --policy zico -o mix.plan",
                         "check x.plan",
-                        "check x.plan --budget 1", "simulate x.plan --vanilla x.plan --against run.json",
+                        "check x.plan --budget 1", "simulate x.plan --vanilla none.plan --against run.json",
                         "simulate graphs/lenet-digits.yaml --passive --budget 1M",
                         "compare graphs/lenet-digits.yaml --policies none,modnn --max-batch",
                         "compare --colocate graphs/lenet-digits.yaml graphs/tiny-transformer.yaml",
