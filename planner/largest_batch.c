@@ -8,7 +8,7 @@
 
 enum { LARGEST = INT32_MAX, CHECKS = 7, IN_A_ROW = 2, MANY_ROUNDS = 64 };
 
-typedef struct search {
+typedef struct batch_search {
   const planc_problem *problem;
   const planc_policy *policy;
   planc_batch_visitor visitor;
@@ -17,7 +17,7 @@ typedef struct search {
   int64_t least;         /* the smallest that there is: one round of the size asked for */
   int64_t least_failing; /* of those tried; 0: none failed */
   bool knows_own;        /* the problem's own batch was tried */
-} search;
+} batch_search;
 
 /* A batch that was tried. */
 typedef struct attempt {
@@ -40,7 +40,7 @@ static void read_plan(const planc_plan *plan, attempt *out) {
 }
 
 /* A batch that overflows sizes or times has no plan. */
-static planc_status try_batch(search *s, int64_t batch, attempt *out) {
+static planc_status try_batch(batch_search *s, int64_t batch, attempt *out) {
   if (s->visitor) s->visitor(s->user, batch);
   planc_problem at = *s->problem;
   at.batch = batch;
@@ -74,7 +74,7 @@ static bool needs_more(const planc_problem *problem, const attempt *one, const a
 /* Doubles the batch until two in a row have no plan, or have one in rounds and the larger needs no more memory: more
  * samples are then more rounds. Of many rounds the memory is not asked about: still more take long to plan. *out_over
  * is the first that fails beyond all that fit. */
-static planc_status bracket(search *s, int64_t from, int64_t *out_over) {
+static planc_status bracket(batch_search *s, int64_t from, int64_t *out_over) {
   int32_t misses = 0, in_rounds = 0;
   attempt now = {.fits = false}, before;
   for (int64_t batch = from; misses < IN_A_ROW && in_rounds < IN_A_ROW && batch <= LARGEST; batch *= 2) {
@@ -91,7 +91,7 @@ static planc_status bracket(search *s, int64_t from, int64_t *out_over) {
 
 /* Brackets the border with the problem's own batch on the right side of it. *out_over is 0 where nothing beyond what
  * fits failed. */
-static planc_status bracket_with_own(search *s, int64_t *out_over) {
+static planc_status bracket_with_own(batch_search *s, int64_t *out_over) {
   int64_t own = s->problem->batch;
   attempt it;
   *out_over = 0;
@@ -106,7 +106,7 @@ static planc_status bracket_with_own(search *s, int64_t *out_over) {
 }
 
 /* Closes in on a border between the largest batch that has a plan and `over`, which has none. */
-static planc_status bisect(search *s, int64_t over) {
+static planc_status bisect(batch_search *s, int64_t over) {
   attempt it;
   while (over - s->found->batch > 1) {
     int64_t middle = s->found->batch + (over - s->found->batch) / 2;
@@ -118,7 +118,7 @@ static planc_status bisect(search *s, int64_t over) {
 
 /* Goes down from `over` to the border. *out_over is the batch below which the search has to go on, 0 if nothing above
  * the border has a plan. */
-static planc_status check_above(search *s, int64_t over, int64_t *out_over) {
+static planc_status check_above(batch_search *s, int64_t over, int64_t *out_over) {
   int64_t border = s->found->batch, failing = over;
   attempt it = {.fits = false};
   *out_over = 0;
@@ -132,7 +132,7 @@ static planc_status check_above(search *s, int64_t over, int64_t *out_over) {
   return NULL;
 }
 
-static planc_status check_below(search *s) {
+static planc_status check_below(batch_search *s) {
   int64_t border = s->found->batch, before = 0;
   attempt it;
   for (int32_t k = 1; k <= CHECKS; k++) {
@@ -147,7 +147,7 @@ static planc_status check_below(search *s) {
 planc_status planc_find_largest_batch(const planc_problem *problem, const planc_policy *policy,
                                       planc_batch_visitor visitor, void *user, planc_largest_batch *out) {
   *out = (planc_largest_batch){0};
-  search s = {.problem = problem, .policy = policy, .visitor = visitor, .user = user, .found = out};
+  batch_search s = {.problem = problem, .policy = policy, .visitor = visitor, .user = user, .found = out};
   s.least = problem->sub_batch > 0 ? problem->sub_batch : 1;
   if (policy->supports & PLANC_POLICY_SIMULATED) {
     out->unbounded = true;

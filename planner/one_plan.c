@@ -57,14 +57,14 @@ static planc_status check_means(const planc_problem *problem, const planc_policy
   return NULL;
 }
 
-typedef struct best {
+typedef struct best_attempt {
   const planc_policy *policy;
   bool stores;      /* the policy may count on storage */
   planc_plan *plan; /* NULL: none fits yet */
-} best;
+} best_attempt;
 
 /* The candidate of the policy, unless its ops alone take too long. */
-static planc_status make_candidate(const planc_problem *problem, const best *b, planc_candidate *out) {
+static planc_status make_candidate(const planc_problem *problem, const best_attempt *b, planc_candidate *out) {
   planc_problem asked = *problem;
   if (!b->stores) asked.storage_budget_bytes = 0;
   planc_evaluator evaluator = pl_evaluator_of(&asked);
@@ -99,7 +99,7 @@ void pl_keep_better(planc_plan *plan, planc_plan **kept) {
   if (better) *kept = plan;
 }
 
-static planc_status make(const planc_problem *problem, const best *b, planc_plan **out) {
+static planc_status make(const planc_problem *problem, const best_attempt *b, planc_plan **out) {
   planc_candidate candidate = {0};
   *out = NULL;
   planc_status status = make_candidate(problem, b, &candidate);
@@ -117,7 +117,7 @@ static planc_status judge(const planc_problem *problem, const planc_policy *poli
 }
 
 static planc_status make_better(void *user, const planc_problem *problem, int64_t *out_code) {
-  best *b = user;
+  best_attempt *b = user;
   planc_plan *plan;
   PLANC_TRY(make(problem, b, &plan));
   *out_code = pl_code_of_plan(problem->profile, plan);
@@ -131,7 +131,7 @@ static planc_status make_better(void *user, const planc_problem *problem, int64_
 }
 
 static planc_status make_best(const planc_problem *problem, const planc_policy *policy, bool stores, planc_plan **out) {
-  best b = {.policy = policy, .stores = stores};
+  best_attempt b = {.policy = policy, .stores = stores};
   planc_status status = pl_with_code(problem, make_better, &b);
   if (status) {
     planc_plan_free(b.plan);

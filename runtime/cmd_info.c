@@ -22,15 +22,15 @@ static const char *const names[] = {"host", "cuda"};
 enum { N_BACKENDS = sizeof names / sizeof *names };
 
 /* A backend, and what it runs on or why it cannot. */
-typedef struct entry {
+typedef struct info_entry {
   const char *name;
   rt_device_info info;
   int64_t free_bytes; /* of a device with memory of its own; else negative */
   planc_status missing;
-} entry;
+} info_entry;
 
-static entry look_up(const char *name) {
-  entry out = {.name = name, .free_bytes = -1};
+static info_entry look_up(const char *name) {
+  info_entry out = {.name = name, .free_bytes = -1};
   const planrt_backend *backend;
   int64_t total;
   out.missing = planrt_backend_find(name, &backend);
@@ -40,21 +40,21 @@ static entry look_up(const char *name) {
 }
 
 /* A backend for which memory is short is not one that is missing. */
-static planc_status take_want_of_memory(entry *e) {
+static planc_status take_want_of_memory(info_entry *e) {
   planc_status status = e->missing;
   if (planc_status_code(status) != PLANC_OUT_OF_MEMORY) return NULL;
   e->missing = NULL;
   return status;
 }
 
-static void print_text(const entry *e) {
+static void print_text(const info_entry *e) {
   if (e->missing)
     pl_print_line(stdout, "backend %s: not available: %s", e->name, planc_status_message(e->missing));
   else
     pl_print_line(stdout, "backend %s: %s, %s; %s", e->name, e->info.device, e->info.versions, e->info.dtypes);
 }
 
-static void add_json(cJSON *array, const entry *e) {
+static void add_json(cJSON *array, const info_entry *e) {
   cJSON *object = cJSON_CreateObject();
   pl_json_add_string(object, "name", e->name);
   pl_json_add_bool(object, "available", !e->missing);
@@ -71,7 +71,7 @@ static void add_json(cJSON *array, const entry *e) {
   pl_json_add(array, NULL, object);
 }
 
-static planc_status print_json(const entry *entries) {
+static planc_status print_json(const info_entry *entries) {
   cJSON *root = cJSON_CreateObject();
   pl_json_add_string(root, "planrun", "info/1");
   pl_json_add_string(root, "version", PLANC_VERSION);
@@ -119,7 +119,7 @@ static planc_status run(const pl_arguments *arguments) {
   if (pl_option_given(arguments, "links")) return print_links(arguments);
   if (pl_option_given(arguments, "backend")) return planc_error(PLANC_USAGE, "--backend goes with --links");
   if (pl_option_given(arguments, "properties")) return print_properties();
-  entry entries[N_BACKENDS];
+  info_entry entries[N_BACKENDS];
   planc_status status = NULL;
   for (int i = 0; i < N_BACKENDS; i++) entries[i] = look_up(names[i]);
   for (int i = 0; i < N_BACKENDS && !status; i++) status = take_want_of_memory(&entries[i]);

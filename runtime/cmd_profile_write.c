@@ -95,18 +95,18 @@ planc_status rt_profiling_write(const rt_profiling *p, bool *out_written) {
 /* --- Described -------------------------------------------------------------------------------------------------- */
 
 /* What is told of a device that is not there. */
-typedef struct listing {
+typedef struct profile_listing {
   const rt_profiling *p;
   cJSON *reasons; /* for which ops have been left out: the keys of an object */
-} listing;
+} profile_listing;
 
 static void show_listing(void *user, int32_t done, int32_t of) {
-  pl_progress(stderr, "%s: batch %d of %d", ((const listing *)user)->p->deviceless, done + 1, of);
+  pl_progress(stderr, "%s: batch %d of %d", ((const profile_listing *)user)->p->deviceless, done + 1, of);
 }
 
 /* Once for each reason: what holds for one convolution holds for all. */
 static void show_left_out(void *user, const char *op, planc_status why) {
-  listing *l = user;
+  profile_listing *l = user;
   const char *reason = planc_status_message(why);
   if (cJSON_HasObjectItem(l->reasons, reason)) return;
   pl_json_add_bool(l->reasons, reason, true);
@@ -115,7 +115,7 @@ static void show_left_out(void *user, const char *op, planc_status why) {
 }
 
 planc_status rt_profiling_list(const rt_profiling *p, bool *out_written) {
-  listing l = {.p = p, .reasons = cJSON_CreateObject()};
+  profile_listing l = {.p = p, .reasons = cJSON_CreateObject()};
   rt_described_options how = {.backend = p->backend,
                               .device = p->deviceless,
                               .graph = p->graph,

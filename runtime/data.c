@@ -20,12 +20,12 @@ enum {
   MAX_ROWS = 1 << 20
 };
 
-typedef struct row {
+typedef struct data_row {
   uint8_t pixels[PIXELS], label;
-} row;
+} data_row;
 
 struct planrt_data {
-  VEC(row) rows;
+  VEC(data_row) rows;
   VEC(int32_t) train, held_out; /* rows of either kind, in file order */
   uint64_t seed;
   int64_t epoch; /* whose order `shuffled` is, -1 = none */
@@ -49,7 +49,7 @@ static bool read_number(const char **at, long most, char end, uint8_t *out) {
   return true;
 }
 
-static planc_status read_row(const char *line, row *out) {
+static planc_status read_row(const char *line, data_row *out) {
   const char *at = line;
   for (int i = 0; i < PIXELS; i++)
     if (!read_number(&at, BRIGHTEST, ',', &out->pixels[i]))
@@ -77,7 +77,7 @@ static planc_status read_rows(planrt_data *data, gzFile file, const char *path) 
     bool whole = length > 0 && line[length - 1] == '\n';
     if (whole) line[--length] = '\0';
     if (length > 0 && line[length - 1] == '\r') line[--length] = '\0';
-    row next;
+    data_row next;
     planc_status status = NULL;
     if (data->rows.len == MAX_ROWS) status = planc_error(PLANC_BAD_INPUT, "more than %d rows", MAX_ROWS);
     if (!status && !whole) status = check_stream(file);
@@ -205,7 +205,7 @@ static planc_status fill(const planrt_data *data, const planrt_feed_request *req
   float *x = request->out;
   int64_t *integers = request->out;
   for (int64_t i = 0; i < request->count; i++) {
-    const row *from = &data->rows.data[order[(first + request->offset + i) % total]];
+    const data_row *from = &data->rows.data[order[(first + request->offset + i) % total]];
     if (!pixels) *integers++ = from->label;
     for (int k = 0; pixels && data->ids && k < PIXELS; k++) *integers++ = from->pixels[k];
     for (int k = 0; pixels && !data->ids && k < PIXELS; k++) *x++ = (float)from->pixels[k] / (float)BRIGHTEST;

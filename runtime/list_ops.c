@@ -57,12 +57,12 @@ static void rank_deterministic_first(rt_op_time *of, int64_t n) {
 }
 
 /* One batch that is asked about. */
-typedef struct listing {
+typedef struct op_listing {
   const rt_list_options *options;
   int64_t batch;
   calls calls;
   rt_variant *found; /* room for RT_MAX_VARIANTS */
-} listing;
+} op_listing;
 
 planc_status rt_list_open(const planrt_backend *backend, bool deterministic, rt_device **out) {
   rt_device_options nothing = {.deterministic = deterministic};
@@ -86,7 +86,7 @@ static planc_status refuse(const rt_list_options *options, const rt_call *call, 
   return NULL;
 }
 
-static planc_status list_op(const listing *l, pl_arena *memory, int32_t instance, rt_op_times *out) {
+static planc_status list_op(const op_listing *l, pl_arena *memory, int32_t instance, rt_op_times *out) {
   const rt_list_options *options = l->options;
   rt_call call;
   int32_t count, op = l->calls.trace->instances[instance].op;
@@ -104,7 +104,7 @@ static planc_status list_op(const listing *l, pl_arena *memory, int32_t instance
   return NULL;
 }
 
-static planc_status list_all(const listing *l, rt_op_times *out) {
+static planc_status list_all(const op_listing *l, rt_op_times *out) {
   planc_status status = NULL;
   for (int32_t i = 0; !status && i < l->calls.trace->n_instances && !stopped(l->options); i++) {
     pl_arena memory = {0};
@@ -115,7 +115,7 @@ static planc_status list_all(const listing *l, rt_op_times *out) {
 }
 
 planc_status rt_list_ops(const rt_list_options *options, int64_t batch, rt_op_times *out) {
-  listing l = {.options = options, .batch = batch};
+  op_listing l = {.options = options, .batch = batch};
   l.found = calloc(RT_MAX_VARIANTS, sizeof *l.found);
   if (!l.found) return planc_error(PLANC_OUT_OF_MEMORY, "variants");
   planc_status status = open_calls(&l.calls, options->graph, &batch);
@@ -151,7 +151,7 @@ static int64_t choose(const rt_op_times *listed, int64_t from, int64_t batch, co
   return end;
 }
 
-static planc_status list_once_more(const listing *l, rt_call *call, const rt_op_time *from, rt_op_times *out) {
+static planc_status list_once_more(const op_listing *l, rt_call *call, const rt_op_time *from, rt_op_times *out) {
   const rt_list_options *options = l->options;
   rt_variant variant = from->variant;
   rt_op_time time;
@@ -162,7 +162,7 @@ static planc_status list_once_more(const listing *l, rt_call *call, const rt_op_
   return NULL;
 }
 
-static planc_status list_others(const listing *l, const rt_op_times *listed, rt_op_times *out) {
+static planc_status list_others(const op_listing *l, const rt_op_times *listed, rt_op_times *out) {
   pl_arena memory = {0};
   planc_status status = NULL;
   int64_t at = 0;
@@ -184,7 +184,7 @@ static planc_status list_others(const listing *l, const rt_op_times *listed, rt_
 }
 
 planc_status rt_list_again(const rt_list_options *options, int64_t batch, const rt_op_times *listed, rt_op_times *out) {
-  listing l = {.options = options, .batch = batch};
+  op_listing l = {.options = options, .batch = batch};
   planc_status status = open_calls(&l.calls, options->graph, &batch);
   if (!status) status = list_others(&l, listed, out);
   close_calls(&l.calls);

@@ -14,7 +14,7 @@ const int64_t rt_link_sizes[RT_LINK_SIZES] = {4 << 10, 16 << 10, 64 << 10, 256 <
 enum { COMPUTE, COPY, N_STREAMS, READY = 0, COPIED, N_EVENTS };
 enum { REPETITIONS = 9, MOST_NS = 2000000000 };
 
-typedef struct bench {
+typedef struct link_bench {
   const planrt_backend *backend;
   const volatile sig_atomic_t *stop; /* or NULL */
   rt_device *device;
@@ -24,12 +24,12 @@ typedef struct bench {
   int64_t largest; /* of them: a block */
   int64_t stored;  /* bytes of storage */
   int64_t place;   /* in it, of the next copy */
-} bench;
+} link_bench;
 
 /* A block so many times as large as a cache leaves next to nothing of itself there for the block behind it. It must be
  * a small part of the device's memory, which holds two, and of the host's. The host as a device tells of no cache: its
  * copies are its processor's, which larger blocks would only keep busy for longer. */
-static void choose_sizes(bench *b, int64_t cache_bytes) {
+static void choose_sizes(link_bench *b, int64_t cache_bytes) {
   enum { CACHES = 16, LEAST = 8, PART = 16 };
   b->n_sizes = LEAST;
   while (b->n_sizes < RT_LINK_SIZES && rt_link_sizes[b->n_sizes - 1] / CACHES < cache_bytes &&
@@ -38,7 +38,7 @@ static void choose_sizes(bench *b, int64_t cache_bytes) {
   b->largest = rt_link_sizes[b->n_sizes - 1];
 }
 
-static planc_status look_up(bench *b) {
+static planc_status look_up(link_bench *b) {
   rt_device_info info;
   PLANC_TRY(b->backend->info(&info));
   int64_t host = sysconf(_SC_PHYS_PAGES) * (int64_t)sysconf(_SC_PAGESIZE);
@@ -48,7 +48,7 @@ static planc_status look_up(bench *b) {
 }
 
 /* With two blocks of the device's memory, and as many of the host's as copies use at once. */
-static planc_status open_device(bench *b, int32_t host_blocks, int64_t link_bytes_per_s) {
+static planc_status open_device(link_bench *b, int32_t host_blocks, int64_t link_bytes_per_s) {
   rt_device_options options = {.arena_bytes = 2 * b->largest,
                                .host_arena_bytes = host_blocks * b->largest,
                                .n_streams = N_STREAMS,
@@ -66,14 +66,14 @@ typedef struct ends {
 } ends;
 
 /* Each copy has another place in storage than the one before, which the disk may still have at hand. */
-static char *next_place(bench *b, int64_t bytes) {
+static char *next_place(link_bench *b, int64_t bytes) {
   if (b->place + bytes > b->stored) b->place = 0;
   char *place = b->backend->storage(b->device) + b->place;
   b->place += bytes;
   return place;
 }
 
-static ends ends_of(bench *b, rt_direction direction, int64_t bytes) {
+static ends ends_of(link_bench *b, rt_direction direction, int64_t bytes) {
   char *arena = b->backend->arena(b->device), *slot = b->backend->host_arena(b->device);
   if (direction == RT_H2S) return (ends){next_place(b, bytes), slot};
   if (direction == RT_S2H) return (ends){slot, next_place(b, bytes)};
@@ -82,7 +82,7 @@ static ends ends_of(bench *b, rt_direction direction, int64_t bytes) {
 
 /* A copy as a plan has it: behind work on the compute stream, and awaited there. The empty copies on the compute stream
  * are those two pieces of work. */
-static planc_status hand_over(bench *b, rt_direction direction, int64_t bytes, int64_t *out_ns) {
+static planc_status hand_over(link_bench *b, rt_direction direction, int64_t bytes, int64_t *out_ns) {
   const planrt_backend *on = b->backend;
   char *arena = on->arena(b->device);
   rt_span before, after;
@@ -101,7 +101,7 @@ static planc_status hand_over(bench *b, rt_direction direction, int64_t bytes, i
 }
 
 /* The median of several, the first left out; of few where one takes long. 0 when it is stopped before. */
-static planc_status time_copy(bench *b, rt_direction direction, int64_t bytes, int64_t *out_ns) {
+static planc_status time_copy(link_bench *b, rt_direction direction, int64_t bytes, int64_t *out_ns) {
   int64_t times[REPETITIONS], unused, sum = 0;
   int32_t n = 0;
   if (!rt_is_stopped(b->stop)) PLANC_TRY(hand_over(b, direction, bytes, &unused));
@@ -113,7 +113,7 @@ static planc_status time_copy(bench *b, rt_direction direction, int64_t bytes, i
   return NULL;
 }
 
-static planc_status time_beside(bench *b, rt_direction direction, planc_status started, rt_background *background,
+static planc_status time_beside(link_bench *b, rt_direction direction, planc_status started, rt_background *background,
                                 int64_t *out_ns) {
   PLANC_TRY(started);
   planc_status status = time_copy(b, direction, b->largest, out_ns);
@@ -123,7 +123,8 @@ static planc_status time_beside(bench *b, rt_direction direction, planc_status s
   return status;
 }
 
-static planc_status time_direction(bench *b, rt_direction direction, int64_t link_bytes_per_s, rt_link_times *out) {
+static planc_status time_direction(link_bench *b, rt_direction direction, int64_t link_bytes_per_s,
+                                   rt_link_times *out) {
   for (int32_t s = 0; s < b->n_sizes; s++)
     PLANC_TRY(time_copy(b, direction, rt_link_sizes[s], &out->alone_ns[direction][s]));
   if (rt_is_stopped(b->stop)) return NULL;
@@ -138,7 +139,7 @@ static planc_status time_direction(bench *b, rt_direction direction, int64_t lin
 
 /* --- Memory ----------------------------------------------------------------------------------------------------- */
 
-static planc_status time_memory(bench *b, int64_t *out_bytes_per_s) {
+static planc_status time_memory(link_bench *b, int64_t *out_bytes_per_s) {
   int64_t times[REPETITIONS];
   char *arena = b->backend->arena(b->device);
   for (int32_t i = 0; i < REPETITIONS; i++) {
@@ -152,7 +153,7 @@ static planc_status time_memory(bench *b, int64_t *out_bytes_per_s) {
   return NULL;
 }
 
-static planc_status measure(bench *b, int64_t link_bytes_per_s, rt_link_times *out) {
+static planc_status measure(link_bench *b, int64_t link_bytes_per_s, rt_link_times *out) {
   out->n_sizes = b->n_sizes;
   PLANC_TRY(time_direction(b, RT_H2D, link_bytes_per_s, out));
   PLANC_TRY(time_direction(b, RT_D2H, link_bytes_per_s, out));
@@ -162,7 +163,7 @@ static planc_status measure(bench *b, int64_t link_bytes_per_s, rt_link_times *o
 
 planc_status rt_measure_links(const planrt_backend *backend, int64_t link_bytes_per_s,
                               const volatile sig_atomic_t *stop, rt_link_times *out) {
-  bench b = {.backend = backend, .stop = stop};
+  link_bench b = {.backend = backend, .stop = stop};
   planc_status status = look_up(&b);
   if (!status) status = open_device(&b, 1, link_bytes_per_s);
   if (!status) status = measure(&b, link_bytes_per_s, out);
@@ -174,7 +175,7 @@ planc_status rt_measure_links(const planrt_backend *backend, int64_t link_bytes_
 
 enum { PLACES = 4 };
 
-static planc_status open_storage(bench *b, const char *directory) {
+static planc_status open_storage(link_bench *b, const char *directory) {
   b->largest = rt_link_sizes[RT_FIRST_STORED + b->n_sizes - 1];
   b->stored = PLACES * b->largest;
   rt_device_options options = {.host_arena_bytes = b->largest,
@@ -187,7 +188,7 @@ static planc_status open_storage(bench *b, const char *directory) {
 }
 
 /* With less in a directory that has no room for all. */
-static planc_status find_room(bench *b, const char *directory) {
+static planc_status find_room(link_bench *b, const char *directory) {
   enum { PART = 16, LEAST = 2 };
   b->n_sizes = RT_STORED_SIZES;
   while (b->n_sizes > LEAST && rt_link_sizes[RT_FIRST_STORED + b->n_sizes - 1] > b->memory_bytes / PART) b->n_sizes--;
@@ -201,7 +202,7 @@ static planc_status find_room(bench *b, const char *directory) {
 }
 
 /* Bytes that no disk makes short work of, and in all of the file: what was never written is not read from the disk. */
-static planc_status fill_storage(bench *b) {
+static planc_status fill_storage(link_bench *b) {
   char *slot = b->backend->host_arena(b->device);
   int64_t unused;
   for (int64_t i = 0; i < b->largest / (int64_t)sizeof(uint64_t); i++) {
@@ -212,7 +213,7 @@ static planc_status fill_storage(bench *b) {
   return NULL;
 }
 
-static planc_status measure_storage(bench *b, rt_storage_times *out) {
+static planc_status measure_storage(link_bench *b, rt_storage_times *out) {
   static const rt_direction directions[] = {[RT_STORE] = RT_H2S, [RT_LOAD] = RT_S2H};
   out->n_sizes = b->n_sizes;
   PLANC_TRY(fill_storage(b));
@@ -224,7 +225,7 @@ static planc_status measure_storage(bench *b, rt_storage_times *out) {
 
 planc_status rt_measure_storage(const planrt_backend *backend, const char *directory, const volatile sig_atomic_t *stop,
                                 rt_storage_times *out) {
-  bench b = {.backend = backend, .stop = stop};
+  link_bench b = {.backend = backend, .stop = stop};
   if (!backend->storage) return planc_error(PLANC_DEVICE, "backend %s has no storage", backend->name);
   planc_status status = look_up(&b);
   if (!status) status = find_room(&b, directory);
@@ -237,7 +238,7 @@ planc_status rt_measure_storage(const planrt_backend *backend, const char *direc
 
 /* Enqueues blocks in the directions of `which`, a stream each, which begin together, and gives from when to when each
  * direction copied. */
-static planc_status copy_blocks(bench *b, const bool which[2], int64_t blocks, rt_span out[2]) {
+static planc_status copy_blocks(link_bench *b, const bool which[2], int64_t blocks, rt_span out[2]) {
   rt_span first[2] = {{0}}, last[2] = {{0}}, gate;
   char *arena = b->backend->arena(b->device), *slots = b->backend->host_arena(b->device);
   PLANC_TRY(b->backend->copy(b->device, COMPUTE, RT_D2D, arena, arena, 0, &gate));
@@ -263,7 +264,7 @@ static int64_t rate_of(int64_t bytes, int64_t begin_ns, int64_t end_ns) {
 }
 
 /* A copy of all that there is tells what any more would. */
-static planc_status check_bytes(const bench *b, int64_t bytes) {
+static planc_status check_bytes(const link_bench *b, int64_t bytes) {
   char given[PL_SIZE_TEXT], most[PL_SIZE_TEXT];
   if (bytes > 0 && bytes <= b->memory_bytes) return NULL;
   return planc_error(PLANC_USAGE,
@@ -272,7 +273,7 @@ static planc_status check_bytes(const bench *b, int64_t bytes) {
                      pl_size_format(bytes, given), pl_size_format(b->memory_bytes, most));
 }
 
-static planc_status measure_rates(bench *b, int64_t bytes, rt_link_rates *out) {
+static planc_status measure_rates(link_bench *b, int64_t bytes, rt_link_rates *out) {
   int64_t blocks = bytes / b->largest + (bytes % b->largest > 0);
   rt_span spans[2];
   out->bytes = blocks * b->largest;
@@ -289,7 +290,7 @@ static planc_status measure_rates(bench *b, int64_t bytes, rt_link_rates *out) {
 
 planc_status rt_measure_rates(const planrt_backend *backend, int64_t link_bytes_per_s, int64_t bytes,
                               rt_link_rates *out) {
-  bench b = {.backend = backend};
+  link_bench b = {.backend = backend};
   planc_status status = look_up(&b);
   if (!status) status = check_bytes(&b, bytes);
   if (!status) status = open_device(&b, 2, link_bytes_per_s);

@@ -16,7 +16,7 @@ typedef struct candidates {
   int32_t runs;  /* the one that is prepared */
 } candidates;
 
-typedef struct bench {
+typedef struct op_bench {
   const rt_op_options *options;
   rt_iterations iterations;
   pl_arena memory;
@@ -27,13 +27,13 @@ typedef struct bench {
   int32_t pass; /* that runs */
   bool again;   /* passes are prepared that have been measured: nobody is told */
   bool stopped; /* while it was prepared */
-} bench;
+} op_bench;
 
-static const planc_trace *trace_of(const bench *b) {
+static const planc_trace *trace_of(const op_bench *b) {
   return b->iterations.session.trace;
 }
 
-static planc_status keep_candidates(bench *b, const rt_variant *found, int32_t count, candidates *out) {
+static planc_status keep_candidates(op_bench *b, const rt_variant *found, int32_t count, candidates *out) {
   rt_variant *kept;
   out->count = count;
   PLANC_TRY(PL_NEW(&b->memory, &kept, count));
@@ -47,7 +47,7 @@ static planc_status keep_candidates(bench *b, const rt_variant *found, int32_t c
 }
 
 /* Not where that would leave nothing. */
-static void leave_out(const bench *b, const char *op, candidates *of) {
+static void leave_out(const op_bench *b, const char *op, candidates *of) {
   const rt_op_options *options = b->options;
   int32_t n = 0;
   for (int32_t v = 0; options->left_out && v < of->count; v++) {
@@ -59,7 +59,7 @@ static void leave_out(const bench *b, const char *op, candidates *of) {
     if (of->refused[v]) options->refused(options->user, op, of->variants[v].algorithm, NULL);
 }
 
-static planc_status find_on(bench *b, rt_device *device, rt_variant *found) {
+static planc_status find_on(op_bench *b, rt_device *device, rt_variant *found) {
   const planc_trace *trace = trace_of(b);
   void **nowhere;
   PLANC_TRY(PL_NEW(&b->memory, &nowhere, rt_most_accesses(trace)));
@@ -75,7 +75,7 @@ static planc_status find_on(bench *b, rt_device *device, rt_variant *found) {
   return NULL;
 }
 
-static planc_status find_candidates(bench *b) {
+static planc_status find_candidates(op_bench *b) {
   rt_device *device;
   rt_variant *found = calloc(RT_MAX_VARIANTS, sizeof *found);
   if (!found) return planc_error(PLANC_OUT_OF_MEMORY, "variants");
@@ -88,20 +88,20 @@ static planc_status find_candidates(bench *b) {
   return status;
 }
 
-static planc_status set_up(bench *b) {
+static planc_status set_up(op_bench *b) {
   PLANC_TRY(rt_iterations_open(b->options, &b->iterations));
   PLANC_TRY(find_candidates(b));
   return PL_NEW(&b->memory, &b->choices, trace_of(b)->n_instances);
 }
 
-static void tear_down(bench *b) {
+static void tear_down(op_bench *b) {
   rt_iterations_close(&b->iterations);
   pl_arena_free(&b->memory);
 }
 
 /* --- Telling ---------------------------------------------------------------------------------------------------- */
 
-static bool is_careful(const bench *b) {
+static bool is_careful(const op_bench *b) {
   return b->options->careful && b->pass == b->options->first_pass;
 }
 
@@ -113,7 +113,7 @@ static bool is_only(const candidates *of) {
 
 /* An algorithm of a pass before has been survived. */
 static planc_status tell_trial(void *user, int32_t instance) {
-  const bench *b = user;
+  const op_bench *b = user;
   const rt_op_options *options = b->options;
   rt_trial trial = {.pass = b->pass};
   if (!options->trying || b->again) return NULL;
@@ -128,7 +128,7 @@ static planc_status tell_trial(void *user, int32_t instance) {
 
 /* Preparing all ops takes a while: who stops does not wait for the end of it. */
 static planc_status before_preparing(void *user, int32_t instance, const char *algorithm) {
-  bench *b = user;
+  op_bench *b = user;
   candidates *of = &b->ops[instance];
   b->stopped = rt_is_stopped(b->options->stop);
   if (b->stopped) return planc_error(PLANC_INTERNAL, "stopped");
@@ -158,12 +158,12 @@ static planc_status measure_busy(rt_resident *resident, int32_t instance, int64_
   return NULL;
 }
 
-static bool is_parallel(const bench *b) {
+static bool is_parallel(const op_bench *b) {
   return b->options->backend->beside;
 }
 
 /* What a pass has measured, and beside it, on a device where ops run beside each other, what they leave each other. */
-static planc_status keep_times(bench *b, rt_resident *resident, int32_t pass, rt_op_times *out) {
+static planc_status keep_times(op_bench *b, rt_resident *resident, int32_t pass, rt_op_times *out) {
   const planc_trace *trace = trace_of(b);
   for (int32_t i = 0; i < trace->n_instances; i++) {
     if (pass >= b->ops[i].count || b->ops[i].refused[pass]) continue;
@@ -193,7 +193,7 @@ static bool choose(const candidates *from, int32_t wanted, rt_choice *out) {
 
 /* What a library lists may still fail when it is run: that is no reason to know nothing of all the others. */
 static bool run_instead(void *user, int32_t instance, planc_status why, rt_choice *choice) {
-  bench *b = user;
+  op_bench *b = user;
   candidates *from = &b->ops[instance];
   int32_t v = 0;
   while (from->variants[v].algorithm != choice->algorithm) v++;
@@ -205,9 +205,9 @@ static bool run_instead(void *user, int32_t instance, planc_status why, rt_choic
 
 /* What an algorithm's calls make the device take in all. */
 static planc_status count_code(void *user, const char *algorithm, int64_t bytes) {
-  rt_memory_taken *taken = ((const bench *)user)->options->taken;
+  rt_memory_taken *taken = ((const op_bench *)user)->options->taken;
   taken->loaded_bytes += bytes;
-  if (((const bench *)user)->again) return NULL;
+  if (((const op_bench *)user)->again) return NULL;
   for (int64_t c = 0; c < taken->code.len; c++) {
     if (strcmp(taken->code.data[c].algorithm, algorithm) != 0) continue;
     taken->code.data[c].bytes += bytes;
@@ -219,7 +219,7 @@ static planc_status count_code(void *user, const char *algorithm, int64_t bytes)
   return NULL;
 }
 
-static planc_status count_taken(const bench *b, const rt_resident *resident) {
+static planc_status count_taken(const op_bench *b, const rt_resident *resident) {
   rt_memory_taken *taken = b->options->taken;
   int64_t now = 0;
   if (!taken) return NULL;
@@ -232,7 +232,7 @@ static int compare_ops(const void *a, const void *b) {
   return ((const rt_op_time *)a)->op - ((const rt_op_time *)b)->op;
 }
 
-static planc_status run_on(bench *b, rt_resident *resident, int32_t pass, rt_op_times *out) {
+static planc_status run_on(op_bench *b, rt_resident *resident, int32_t pass, rt_op_times *out) {
   const rt_op_options *options = b->options;
   bool whole;
   PLANC_TRY(count_taken(b, resident));
@@ -247,7 +247,7 @@ static planc_status run_on(bench *b, rt_resident *resident, int32_t pass, rt_op_
 
 /* Prepares pass `pass`, in which every op has its algorithm of that number, or its last. NULL in *out where that was
  * stopped. */
-static planc_status prepare_pass(bench *b, int32_t pass, rt_resident **out) {
+static planc_status prepare_pass(op_bench *b, int32_t pass, rt_resident **out) {
   const rt_op_options *options = b->options;
   const planc_trace *trace = trace_of(b);
   *out = NULL;
@@ -270,7 +270,7 @@ static planc_status prepare_pass(bench *b, int32_t pass, rt_resident **out) {
   return NULL;
 }
 
-static planc_status run_pass(bench *b, int32_t pass) {
+static planc_status run_pass(op_bench *b, int32_t pass) {
   const rt_op_options *options = b->options;
   rt_op_times times = {0};
   rt_resident *resident;
@@ -287,7 +287,7 @@ static planc_status run_pass(bench *b, int32_t pass) {
   return status;
 }
 
-static planc_status run_passes(bench *b) {
+static planc_status run_passes(op_bench *b) {
   planc_status status = NULL;
   for (int32_t pass = b->options->first_pass; !status && pass < b->n_passes && !rt_is_stopped(b->options->stop); pass++)
     status = run_pass(b, pass);
@@ -295,14 +295,14 @@ static planc_status run_passes(bench *b) {
 }
 
 planc_status rt_measure_ops(const rt_op_options *options) {
-  bench b = {.options = options};
+  op_bench b = {.options = options};
   planc_status status = set_up(&b);
   if (!status) status = run_passes(&b);
   tear_down(&b);
   return planc_context(status, "batch %lld", (long long)options->batch);
 }
 
-static planc_status prepare_passes(bench *b) {
+static planc_status prepare_passes(op_bench *b) {
   int32_t n = b->options->first_pass;
   planc_status status = NULL;
   if (n < 0) n = b->n_passes;
@@ -316,7 +316,7 @@ static planc_status prepare_passes(bench *b) {
 }
 
 planc_status rt_prepare_again(const rt_op_options *options) {
-  bench b = {.options = options, .again = true};
+  op_bench b = {.options = options, .again = true};
   planc_status status = set_up(&b);
   if (!status) status = prepare_passes(&b);
   tear_down(&b);

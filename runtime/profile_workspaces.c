@@ -11,15 +11,15 @@
 #include "util/vec.h"
 
 /* What a backend has said of a variant. */
-typedef struct answer {
+typedef struct workspace_answer {
   int64_t batch, bytes;
   bool off; /* the line between the points gives another */
-} answer;
+} workspace_answer;
 
 typedef struct asking {
   cJSON *variant;
   bool skipped; /* there are batches at which it was not asked about */
-  VEC(answer) answers;
+  VEC(workspace_answer) answers;
 } asking;
 
 /* The profile's variants, op by op in the graph's order. */
@@ -75,7 +75,7 @@ static planc_status compare(const workspaces *w, const planc_costs *costs, bool 
       asking *variant = find(w, o, costs->variants[v].algorithm);
       if (variant && exact[v] == RT_NOT_ASKED) variant->skipped = true;
       if (!variant || exact[v] == RT_NOT_ASKED) continue;
-      answer given = {costs->batches[0], exact[v], exact[v] != costs->variants[v].workspace_bytes};
+      workspace_answer given = {costs->batches[0], exact[v], exact[v] != costs->variants[v].workspace_bytes};
       VEC_PUSH(&variant->answers, given);
     }
   return NULL;
@@ -110,7 +110,7 @@ static planc_status ask_all(const workspaces *w, const rt_batches *batches) {
 
 /* --- Writing ---------------------------------------------------------------------------------------------------- */
 
-static void add_exact(cJSON *variant, const answer *given) {
+static void add_exact(cJSON *variant, const workspace_answer *given) {
   cJSON *array = cJSON_GetObjectItemCaseSensitive(variant, "workspaces");
   if (!array) array = pl_json_add_array(variant, "workspaces");
   cJSON *workspace = cJSON_CreateObject();

@@ -28,14 +28,14 @@ static rt_call *call_of(const rt_resident *resident, int32_t replica, int32_t in
 }
 
 /* How a resident executor's memory is used. */
-typedef struct layout {
+typedef struct resident_layout {
   int64_t stride; /* from a replica's buffers to the next one's */
   int64_t workspace, bytes;
-} layout;
+} resident_layout;
 
 /* Lays the buffers that running instances touch one behind the other, replica by replica, and behind them the largest
  * workspace. `offsets` are the first replica's, by buffer; -1: nothing that runs touches it. */
-static planc_status lay_out(const rt_resident_options *options, int64_t *offsets, layout *out) {
+static planc_status lay_out(const rt_resident_options *options, int64_t *offsets, resident_layout *out) {
   const planc_trace *trace = options->trace;
   int64_t total = 0, workspace = options->workspace_bytes;
   for (int32_t b = 0; b < trace->n_buffers; b++) offsets[b] = -1;
@@ -51,7 +51,7 @@ static planc_status lay_out(const rt_resident_options *options, int64_t *offsets
         return planc_error(PLANC_DEVICE, "a resident run needs more than 2^63 bytes");
     }
   }
-  *out = (layout){.stride = total};
+  *out = (resident_layout){.stride = total};
   if (pl_mul_overflow(total, planc_trace_replicas(trace), &out->workspace) ||
       pl_add_overflow(out->workspace, workspace, &out->bytes))
     return planc_error(PLANC_DEVICE, "a resident run needs more than 2^63 bytes");
@@ -113,7 +113,7 @@ static planc_status make_calls(rt_resident *resident, const rt_resident_options 
 planc_status rt_resident_bytes(const rt_resident_options *options, int64_t *out_bytes) {
   pl_arena memory = {0};
   int64_t *offsets;
-  layout of = {0};
+  resident_layout of = {0};
   planc_status status = PL_NEW(&memory, &offsets, options->trace->n_buffers);
   if (!status) status = lay_out(options, offsets, &of);
   *out_bytes = of.bytes;
@@ -141,7 +141,7 @@ static planc_status place_buffers(rt_resident *resident, const int64_t *offsets,
 
 static planc_status build(rt_resident *resident, const rt_resident_options *options) {
   int64_t *offsets;
-  layout of = {0};
+  resident_layout of = {0};
   PLANC_TRY(PL_NEW(&resident->memory, &resident->calls, (int64_t)resident->n_replicas * options->trace->n_instances));
   PLANC_TRY(find_others(resident));
   PLANC_TRY(PL_NEW(&resident->memory, &offsets, options->trace->n_buffers));

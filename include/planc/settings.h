@@ -23,6 +23,7 @@
 #define PLANC_MIX_SETTINGS(X)                          \
   X(region, "region", bytes, PLANC_MIX_REGIONS, "64M", \
     "memory that policy zico hands from job to job at a time; 256 bytes is tensor by tensor")
+#define PLANC_DEFAULT_REGION (INT64_C(64) << 20) /* that of region (Zico, 6.3) */
 #define PLANC_ANY_SETTINGS(X)                                          \
   X(no_swap, "no-swap", flag, 0, "", "nothing is swapped to the host") \
   X(no_recompute, "no-recompute", flag, 0, "", "nothing is computed again")

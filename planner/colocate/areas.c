@@ -5,14 +5,14 @@
 #include "planner/memory/placement.h"
 #include "util/math.h"
 
-typedef struct making {
+typedef struct making_areas {
   pl_arena *arena;
   pl_areas *areas;
   const planc_candidate *candidate; /* of the job */
   pl_job_areas *job;
   pl_class *classes;
   int64_t *residencies, *workspaces;
-} making;
+} making_areas;
 
 /* --- Classes ------------------------------------------------------------------------------------------------------ */
 
@@ -36,7 +36,7 @@ static pl_class class_of(const planc_trace *trace, int32_t b) {
   return read ? PL_CLASS_GRADIENT : PL_CLASS_TEMPORARY;
 }
 
-static planc_status find_classes(making *m) {
+static planc_status find_classes(making_areas *m) {
   const planc_schedule *s = m->candidate->schedule;
   int32_t n = planc_schedule_n_residencies(s);
   PLANC_TRY(PL_NEW(m->arena, &m->classes, n));
@@ -48,12 +48,12 @@ static planc_status find_classes(making *m) {
 
 /* --- What is the job's alone -------------------------------------------------------------------------------------- */
 
-static int64_t bytes_of(const making *m, int32_t residency) {
+static int64_t bytes_of(const making_areas *m, int32_t residency) {
   return planc_schedule_bytes(m->candidate->schedule, residency);
 }
 
 /* A buffer that persists has one place, however often it comes back to it. */
-static planc_status place_kept(making *m) {
+static planc_status place_kept(making_areas *m) {
   const planc_schedule *s = m->candidate->schedule;
   int64_t *of_buffer;
   PLANC_TRY(PL_NEW(m->arena, &of_buffer, m->candidate->trace->n_buffers));
@@ -71,7 +71,7 @@ static planc_status place_kept(making *m) {
 }
 
 /* Command c stands at position c + 1, as in addresses.c. */
-static void list_temporaries(const making *m, pl_item *items) {
+static void list_temporaries(const making_areas *m, pl_item *items) {
   const planc_schedule *s = m->candidate->schedule;
   const planc_command *commands = planc_schedule_commands(s);
   int32_t n_residencies = planc_schedule_n_residencies(s), n_commands = planc_schedule_n_commands(s);
@@ -89,7 +89,7 @@ static void list_temporaries(const making *m, pl_item *items) {
   }
 }
 
-static planc_status place_temporaries(making *m) {
+static planc_status place_temporaries(making_areas *m) {
   const planc_schedule *s = m->candidate->schedule;
   int32_t n_residencies = planc_schedule_n_residencies(s), n_commands = planc_schedule_n_commands(s);
   int64_t base = m->areas->private_bytes, top;
@@ -105,7 +105,7 @@ static planc_status place_temporaries(making *m) {
   return NULL;
 }
 
-static planc_status place_private(making *m) {
+static planc_status place_private(making_areas *m) {
   int32_t n = planc_schedule_n_residencies(m->candidate->schedule);
   PLANC_TRY(PL_NEW(m->arena, &m->residencies, n));
   PLANC_TRY(PL_NEW(m->arena, &m->workspaces, planc_schedule_n_commands(m->candidate->schedule)));
@@ -118,11 +118,11 @@ static planc_status place_private(making *m) {
 
 /* --- What it asks of the others ----------------------------------------------------------------------------------- */
 
-static bool in_regions(const making *m, int32_t residency) {
+static bool in_regions(const making_areas *m, int32_t residency) {
   return pl_is_shared(m->classes[residency]);
 }
 
-static planc_status follow_command(const making *m, const planc_command *command, pl_regions *regions,
+static planc_status follow_command(const making_areas *m, const planc_command *command, pl_regions *regions,
                                    int64_t *addresses) {
   int32_t r = command->residency;
   bool takes = command->kind == PLANC_CMD_ACQUIRE, gives = command->kind == PLANC_CMD_RELEASE;
@@ -132,7 +132,7 @@ static planc_status follow_command(const making *m, const planc_command *command
                : pl_regions_give(regions, owner, addresses[r], bytes_of(m, r));
 }
 
-static planc_status follow_pass(making *m, pl_regions *regions) {
+static planc_status follow_pass(making_areas *m, pl_regions *regions) {
   const planc_schedule *s = m->candidate->schedule;
   int32_t n_commands = planc_schedule_n_commands(s);
   int64_t *addresses, before = 0;
@@ -152,14 +152,14 @@ static planc_status follow_pass(making *m, pl_regions *regions) {
 }
 
 /* Enough for a pass, wherever its tensors are. */
-static int64_t find_capacity(const making *m) {
+static int64_t find_capacity(const making_areas *m) {
   int64_t unit = m->areas->region_bytes > 0 ? m->areas->region_bytes : PLANC_ALIGNMENT, sum = 0;
   for (int32_t r = 0; r < planc_schedule_n_residencies(m->candidate->schedule); r++)
     if (in_regions(m, r)) sum = pl_add_saturate(sum, pl_align_up(bytes_of(m, r) + 1, unit));
   return sum;
 }
 
-static planc_status find_demand(making *m) {
+static planc_status find_demand(making_areas *m) {
   pl_regions regions;
   planc_status status = pl_regions_init(&regions, pl_n_owners(1), m->areas->region_bytes, find_capacity(m));
   if (!status) status = follow_pass(m, &regions);
@@ -174,7 +174,7 @@ planc_status pl_areas_make(pl_arena *arena, int32_t n_jobs, const planc_candidat
   PLANC_TRY(PL_NEW(arena, &of, n_jobs));
   out->jobs = of;
   for (int32_t j = 0; j < n_jobs; j++) {
-    making m = {.arena = arena, .areas = out, .candidate = &jobs[j], .job = &of[j]};
+    making_areas m = {.arena = arena, .areas = out, .candidate = &jobs[j], .job = &of[j]};
     PLANC_TRY(find_classes(&m));
     PLANC_TRY(place_private(&m));
     PLANC_TRY(find_demand(&m));

@@ -23,66 +23,66 @@ typedef struct runner {
   int64_t ready_ns;  /* when its last iteration ends */
 } runner;
 
-typedef struct search {
+typedef struct shift_search {
   pl_timing *timing;
   const pl_areas *areas;
   pl_arena arena;
   runner *runners;
   int32_t n;
   int64_t budget_bytes;
-} search;
+} shift_search;
 
-static int32_t iterations_of(const search *s, const runner *r) {
+static int32_t iterations_of(const shift_search *s, const runner *r) {
   return s->timing->iterations[r->job];
 }
 
-static int64_t period_of(const search *s, const runner *r) {
+static int64_t period_of(const shift_search *s, const runner *r) {
   return r->n_started / iterations_of(s, r);
 }
 
-static started *nth(const search *s, const runner *r, int64_t number) {
+static started *nth(const shift_search *s, const runner *r, int64_t number) {
   return &r->newest[number % ((int64_t)KEPT * iterations_of(s, r))];
 }
 
-static int32_t pass_of(const search *s, const runner *r, int64_t number) {
+static int32_t pass_of(const shift_search *s, const runner *r, int64_t number) {
   return s->timing->first[r->job] + (int32_t)(number % iterations_of(s, r));
 }
 
 /* --- Who holds what and when -------------------------------------------------------------------------------------- */
 
 /* A pass that starts at a time, read step by step. */
-typedef struct reader {
+typedef struct demand_reader {
   const pl_job_areas *areas;
   const pl_pass *pass;
   int64_t at_ns;
   int32_t next;
-} reader;
+} demand_reader;
 
-static int64_t time_of_next(const reader *r) {
+static int64_t time_of_next(const demand_reader *r) {
   if (r->next == r->areas->n_steps) return INT64_MAX;
   return r->at_ns + r->pass->at_ns[r->areas->steps[r->next].command];
 }
 
-static int64_t held(const reader *r) {
+static int64_t held(const demand_reader *r) {
   return r->next == 0 ? 0 : r->areas->steps[r->next - 1].bytes;
 }
 
-static void read_to(reader *r, int64_t ns) {
+static void read_to(demand_reader *r, int64_t ns) {
   while (time_of_next(r) <= ns) r->next++;
 }
 
-static reader reader_of(const search *s, const runner *r, int32_t pass, int64_t at_ns) {
-  return (reader){.areas = &s->areas->jobs[r->job], .pass = &s->timing->passes[pass], .at_ns = at_ns};
+static demand_reader reader_of(const shift_search *s, const runner *r, int32_t pass, int64_t at_ns) {
+  return (demand_reader){.areas = &s->areas->jobs[r->job], .pass = &s->timing->passes[pass], .at_ns = at_ns};
 }
 
 /* The iterations of other jobs that are under way at a time. */
 typedef struct under_way {
   int32_t n;
-  reader of[PLANC_MIX_MOST_JOBS];
+  demand_reader of[PLANC_MIX_MOST_JOBS];
 } under_way;
 
 /* Starts only go up, so that of each job only the last one can be. */
-static under_way others_at(const search *s, const runner *own, int64_t ns) {
+static under_way others_at(const shift_search *s, const runner *own, int64_t ns) {
   under_way others = {0};
   for (int32_t k = 0; k < s->n; k++) {
     const runner *r = &s->runners[k];
@@ -97,7 +97,7 @@ static under_way others_at(const search *s, const runner *own, int64_t ns) {
 static int64_t next_release(const under_way *others) {
   int64_t first = INT64_MAX;
   for (int32_t k = 0; k < others->n; k++) {
-    reader r = others->of[k];
+    demand_reader r = others->of[k];
     while (time_of_next(&r) != INT64_MAX && r.areas->steps[r.next].bytes >= held(&r)) r.next++;
     if (time_of_next(&r) < first) first = time_of_next(&r);
   }
@@ -105,14 +105,14 @@ static int64_t next_release(const under_way *others) {
 }
 
 /* Since when the iteration has held at least what it holds now. */
-static int64_t held_since(const reader *mine) {
+static int64_t held_since(const demand_reader *mine) {
   int32_t step = mine->next - 1;
   while (step > 0 && mine->areas->steps[step - 1].bytes >= held(mine)) step--;
   return mine->at_ns + mine->pass->at_ns[mine->areas->steps[step].command];
 }
 
 /* What is held at a moment, when everything is read to it; *out_next is when that changes. */
-static int64_t read_all(reader *mine, under_way *others, int64_t now, int64_t *out_next) {
+static int64_t read_all(demand_reader *mine, under_way *others, int64_t now, int64_t *out_next) {
   read_to(mine, now);
   int64_t sum = held(mine);
   *out_next = time_of_next(mine);
@@ -129,8 +129,8 @@ static int64_t read_all(reader *mine, under_way *others, int64_t now, int64_t *o
  *
  * Where it takes too much at a moment, it has held that much since some time, and others hold theirs until the next
  * release: up to where the one time comes to the other, it is the same moment or a later one that has too much. */
-static int64_t lateness(const search *s, const runner *own, int64_t at_ns) {
-  reader mine = reader_of(s, own, pass_of(s, own, own->n_started), at_ns);
+static int64_t lateness(const shift_search *s, const runner *own, int64_t at_ns) {
+  demand_reader mine = reader_of(s, own, pass_of(s, own, own->n_started), at_ns);
   under_way others = others_at(s, own, at_ns);
   for (int64_t now = at_ns, next; now != INT64_MAX; now = next) {
     if (read_all(&mine, &others, now, &next) <= s->budget_bytes) continue;
@@ -143,7 +143,7 @@ static int64_t lateness(const search *s, const runner *own, int64_t at_ns) {
 /* --- Who may start ------------------------------------------------------------------------------------------------ */
 
 /* The first job opens each period, once all others have begun all of the one before. */
-static bool may_start(const search *s, const runner *own) {
+static bool may_start(const shift_search *s, const runner *own) {
   bool opens = own == &s->runners[0] && own->n_started % iterations_of(s, own) == 0;
   if (own != &s->runners[0]) return s->runners[0].n_started > period_of(s, own) * iterations_of(s, &s->runners[0]);
   for (int32_t k = 1; opens && k < s->n; k++)
@@ -156,7 +156,7 @@ static int64_t later(int64_t a, int64_t b) {
 }
 
 /* Not before its last iteration ends, nor before what may_start says has begun. */
-static int64_t earliest(const search *s, const runner *own) {
+static int64_t earliest(const shift_search *s, const runner *own) {
   const runner *first = &s->runners[0];
   int64_t at = own->ready_ns;
   if (own != first) return later(at, nth(s, first, period_of(s, own) * iterations_of(s, first))->at_ns);
@@ -167,7 +167,7 @@ static int64_t earliest(const search *s, const runner *own) {
 }
 
 /* When the job's next iteration can start; INT64_MAX where it never can. */
-static int64_t find_start(const search *s, const runner *own) {
+static int64_t find_start(const shift_search *s, const runner *own) {
   int64_t at = earliest(s, own), late;
   while ((late = lateness(s, own, at)) > 0) {
     if (late == INT64_MAX) return INT64_MAX;
@@ -177,7 +177,7 @@ static int64_t find_start(const search *s, const runner *own) {
 }
 
 /* Starts the iteration that can start first; of several, the one that is ready first, then the first job's. */
-static bool start_next(search *s) {
+static bool start_next(shift_search *s) {
   runner *best = NULL;
   int64_t at = 0;
   for (int32_t k = 0; k < s->n; k++) {
@@ -198,17 +198,17 @@ static bool start_next(search *s) {
 
 /* --- The steady period -------------------------------------------------------------------------------------------- */
 
-static int64_t opened_at(const search *s, int64_t period) {
+static int64_t opened_at(const shift_search *s, int64_t period) {
   return nth(s, &s->runners[0], period * iterations_of(s, &s->runners[0]))->at_ns;
 }
 
 /* When an iteration of a period starts, counted from when the period opens. */
-static int64_t start_in(const search *s, const runner *r, int64_t period, int32_t iteration) {
+static int64_t start_in(const shift_search *s, const runner *r, int64_t period, int32_t iteration) {
   return nth(s, r, period * iterations_of(s, r) + iteration)->at_ns - opened_at(s, period);
 }
 
 /* Whether the period before the one that is open is like the one before it. */
-static bool is_steady(const search *s, int64_t open) {
+static bool is_steady(const shift_search *s, int64_t open) {
   if (open < KEPT - 1) return false;
   if (opened_at(s, open) - opened_at(s, open - 1) != opened_at(s, open - 1) - opened_at(s, open - 2)) return false;
   for (int32_t k = 0; k < s->n; k++)
@@ -217,7 +217,7 @@ static bool is_steady(const search *s, int64_t open) {
   return true;
 }
 
-static void set_starts(search *s, int64_t open, bool steady) {
+static void set_starts(shift_search *s, int64_t open, bool steady) {
   int64_t end = 0;
   for (int32_t k = 0; k < s->n; k++) {
     const runner *r = &s->runners[k];
@@ -230,7 +230,7 @@ static void set_starts(search *s, int64_t open, bool steady) {
   s->timing->period_ns = steady ? opened_at(s, open) - opened_at(s, open - 1) : end;
 }
 
-static planc_status begin(search *s, const int32_t *jobs) {
+static planc_status begin(shift_search *s, const int32_t *jobs) {
   PLANC_TRY(PL_NEW(&s->arena, &s->runners, s->n));
   for (int32_t k = 0; k < s->n; k++) {
     s->runners[k].job = jobs[k];
@@ -241,7 +241,7 @@ static planc_status begin(search *s, const int32_t *jobs) {
 
 planc_status pl_shift(pl_timing *timing, const pl_areas *areas, const int32_t *jobs, int32_t n, int64_t budget_bytes,
                       bool *out_fits) {
-  search s = {.timing = timing, .areas = areas, .n = n, .budget_bytes = budget_bytes};
+  shift_search s = {.timing = timing, .areas = areas, .n = n, .budget_bytes = budget_bytes};
   planc_status status = begin(&s, jobs);
   bool steady = false;
   int64_t open = 0;

@@ -52,18 +52,18 @@ int64_t pl_timing_change(const pl_timing *timing, const pl_timing *before) {
 /* --- From what ran ------------------------------------------------------------------------------------------------ */
 
 /* When the execs of a pass start and end, in their order. */
-typedef struct runs {
+typedef struct pass_runs {
   int32_t n;
   planc_run_time *of;
-} runs;
+} pass_runs;
 
-static int64_t when(const planc_command *command, const runs *execs, int32_t next) {
+static int64_t when(const planc_command *command, const pass_runs *execs, int32_t next) {
   bool gives = command->kind == PLANC_CMD_RELEASE || command->kind == PLANC_CMD_OFFLOAD;
   if ((gives || next == execs->n) && next > 0) return execs->of[next - 1].end_ns;
   return next < execs->n ? execs->of[next].start_ns : 0;
 }
 
-static void set_pass(const planc_schedule *schedule, const runs *execs, pl_pass *pass) {
+static void set_pass(const planc_schedule *schedule, const pass_runs *execs, pl_pass *pass) {
   const planc_command *commands = planc_schedule_commands(schedule);
   int32_t next = 0;
   int64_t latest = 0, base = execs->n > 0 ? execs->of[0].start_ns : 0;
@@ -78,14 +78,14 @@ static void set_pass(const planc_schedule *schedule, const runs *execs, pl_pass 
   pass->ns = execs->n > 0 ? execs->of[execs->n - 1].end_ns - base : 0;
 }
 
-typedef struct reading {
+typedef struct reading_times {
   pl_timing *timing;
   int32_t job; /* -1: all of them */
   pl_arena arena;
-  runs *passes; /* by pass */
-} reading;
+  pass_runs *passes; /* by pass */
+} reading_times;
 
-static planc_status make_runs(reading *r) {
+static planc_status make_runs(reading_times *r) {
   const pl_timing *t = r->timing;
   PLANC_TRY(PL_NEW(&r->arena, &r->passes, t->n_passes));
   for (int32_t j = 0; j < t->n_jobs; j++)
@@ -96,18 +96,18 @@ static planc_status make_runs(reading *r) {
 
 /* Sorts what ran into passes: that of one iteration of a job alone into its first. */
 static planc_status read_runs(void *user, const planc_followed *followed) {
-  reading *r = user;
+  reading_times *r = user;
   const planc_trace *trace = followed->order->trace;
   for (int32_t p = 0; p < followed->order->n; p++) {
     const planc_instance *instance = &trace->instances[followed->order->runs[p].instance];
     int32_t job = r->job < 0 ? instance->job : r->job;
-    runs *into = &r->passes[r->timing->first[job] + instance->iteration];
+    pass_runs *into = &r->passes[r->timing->first[job] + instance->iteration];
     into->of[into->n++] = followed->times[p];
   }
   return NULL;
 }
 
-static planc_status follow(const planc_evaluator *evaluator, const planc_candidate *candidate, reading *r,
+static planc_status follow(const planc_evaluator *evaluator, const planc_candidate *candidate, reading_times *r,
                            int64_t *out_ns) {
   bool fits;
   PLANC_TRY(make_runs(r));
@@ -116,7 +116,7 @@ static planc_status follow(const planc_evaluator *evaluator, const planc_candida
 }
 
 static planc_status time_alone(const planc_evaluator *evaluator, int32_t job, pl_timing *timing) {
-  reading r = {.timing = timing, .job = job};
+  reading_times r = {.timing = timing, .job = job};
   int64_t ns;
   planc_status status = follow(evaluator, &timing->jobs[job], &r, &ns);
   for (int32_t k = 0; !status && k < timing->iterations[job]; k++) {
@@ -134,7 +134,7 @@ planc_status pl_timing_alone(const planc_evaluator *evaluators, pl_timing *timin
 }
 
 planc_status pl_timing_together(const planc_evaluator *evaluator, const planc_candidate *all, pl_timing *timing) {
-  reading r = {.timing = timing, .job = -1};
+  reading_times r = {.timing = timing, .job = -1};
   planc_status status = follow(evaluator, all, &r, &timing->period_ns);
   for (int32_t j = 0; !status && j < timing->n_jobs; j++)
     for (int32_t p = timing->first[j]; p < timing->first[j] + timing->iterations[j]; p++)

@@ -28,7 +28,6 @@
 #include "util/size.h"
 
 enum { PAIR = 2, MOST_SOLOS = 8, STEPS = 8, ROUNDS_ON_THE_WAY = 2, ROUNDS_AT_LAST = 8, STEADY_PPM = 50000 };
-#define REGION_BYTES (INT64_C(64) << 20) /* where none are asked for (6.3) */
 
 typedef struct zico {
   const planc_mix *mix;
@@ -358,7 +357,8 @@ static planc_status choose(zico *z, planc_candidate *out) {
 planc_status pl_mix_zico(const planc_mix *mix, const planc_mix_share *shares, const planc_evaluator *evaluator,
                          planc_candidate *out) {
   int64_t region = mix->jobs[0].settings.region;
-  zico z = {.mix = mix, .shares = shares, .evaluator = evaluator, .region_bytes = region > 0 ? region : REGION_BYTES};
+  zico z = {
+      .mix = mix, .shares = shares, .evaluator = evaluator, .region_bytes = region > 0 ? region : PLANC_DEFAULT_REGION};
   planc_status status = choose(&z, out);
   planc_candidate_free(&z.best);
   pl_solos_free(&z.solos);

@@ -21,12 +21,12 @@ static bool is_stored(const lowering *l, int32_t residency) {
 
 /* The boundary's residencies by who copies them: for each job those of device and host, then for each job those of the
  * storage. */
-typedef struct sharing {
+typedef struct sharing_around {
   int32_t *first; /* by job, and by the number of jobs and job; NONE */
   int32_t *next;  /* by residency; NONE */
-} sharing;
+} sharing_around;
 
-static planc_status share_boundary(lowering *l, sharing *out) {
+static planc_status share_boundary(lowering *l, sharing_around *out) {
   int32_t n_jobs = l->trace->n_jobs, n_boundary = planc_schedule_n_boundary(l->schedule);
   PLANC_TRY(PL_NEW(&l->arena, &out->first, 2 * (int64_t)n_jobs));
   PLANC_TRY(PL_NEW(&l->arena, &out->next, n_boundary));
@@ -54,7 +54,7 @@ static planc_status copy_share(lowering *l, arounds *edge, bool in, int16_t stre
   return lowering_end_step(l, step);
 }
 
-static planc_status copy_boundary(lowering *l, arounds *edge, bool in, const sharing *shares) {
+static planc_status copy_boundary(lowering *l, arounds *edge, bool in, const sharing_around *shares) {
   int32_t n_jobs = l->trace->n_jobs;
   for (int32_t j = 0; j < n_jobs; j++) {
     int16_t stream = stream_of(j, in ? PLANC_STREAM_H2D : PLANC_STREAM_D2H);
@@ -69,7 +69,7 @@ static planc_status copy_boundary(lowering *l, arounds *edge, bool in, const sha
 
 planc_status lowering_make_around(lowering *l) {
   int32_t n_parked = planc_schedule_n_parked(l->schedule), n_boundary = planc_schedule_n_boundary(l->schedule);
-  sharing shares;
+  sharing_around shares;
   PLANC_TRY(share_boundary(l, &shares));
   PLANC_TRY(copy_boundary(l, &l->after, false, &shares));
   for (int32_t r = 0; r < n_boundary; r++) PLANC_TRY(add_around(&l->after, release_of(r)));

@@ -21,7 +21,7 @@ typedef struct layout {
   int64_t host_bytes; /* that they take; at least, where that is more than they may */
 } layout;
 
-typedef struct making {
+typedef struct making_slots {
   const planc_schedule *schedule;
   pl_contents contents;
   pl_arena *arena;
@@ -29,17 +29,17 @@ typedef struct making {
   int64_t most;             /* slots and copies that there can be */
   layout *out;              /* that is made */
   int32_t *item_of_content; /* -1: it has none yet */
-} making;
+} making_slots;
 
 /* --- Slots -------------------------------------------------------------------------------------------------------- */
 
-static int32_t add_slot(const making *m, int32_t number, pl_slot slot, int32_t item) {
+static int32_t add_slot(const making_slots *m, int32_t number, pl_slot slot, int32_t item) {
   m->out->slots[number] = slot;
   m->out->item_of[number] = item;
   return number;
 }
 
-static int32_t add_item(const making *m, bool stored, int32_t buffer, pl_lifetime span) {
+static int32_t add_item(const making_slots *m, bool stored, int32_t buffer, pl_lifetime span) {
   int64_t bytes = planc_schedule_trace(m->schedule)->buffers[buffer].bytes;
   if (stored) bytes = pl_align_up(bytes, PL_STORAGE_ALIGNMENT);
   m->out->items[stored][m->out->n_items[stored]] =
@@ -49,7 +49,7 @@ static int32_t add_item(const making *m, bool stored, int32_t buffer, pl_lifetim
 
 /* The slot in which a content lives: that of what is parked has the number of its residency and the place of its twin.
  */
-static int32_t add_place(const making *m, int32_t k) {
+static int32_t add_place(const making_slots *m, int32_t k) {
   const pl_content *it = &m->contents.all[k];
   pl_lifetime span = pl_slot_lifetime(it->written, it->until, m->n_commands);
   int32_t item = it->twin < k ? m->item_of_content[it->twin] : -1;
@@ -64,12 +64,12 @@ static int32_t add_place(const making *m, int32_t k) {
 }
 
 /* A slot on the host for a stored content, for one time that it is there. */
-static int32_t add_stop(const making *m, const pl_content *it, int32_t opens, int32_t closes) {
+static int32_t add_stop(const making_slots *m, const pl_content *it, int32_t opens, int32_t closes) {
   int32_t item = add_item(m, false, it->buffer, pl_slot_lifetime(opens, closes, m->n_commands));
   return add_slot(m, m->out->n++, (pl_slot){it->buffer, false, 0, opens, closes}, item);
 }
 
-static void add_stored(const making *m, int32_t k) {
+static void add_stored(const making_slots *m, int32_t k) {
   const pl_content *it = &m->contents.all[k];
   const pl_read *reads = &m->contents.reads[it->first_read];
   int32_t stored = add_place(m, k), stop = PL_NO_SLOT, *of_command = m->out->of_command;
@@ -87,7 +87,7 @@ static void add_stored(const making *m, int32_t k) {
   }
 }
 
-static void add_kept(const making *m, int32_t k) {
+static void add_kept(const making_slots *m, int32_t k) {
   const pl_content *it = &m->contents.all[k];
   int32_t slot = add_place(m, k), *of_command = m->out->of_command;
   if (it->written != PL_AT_BOUNDARY) of_command[it->written] = slot;
@@ -101,7 +101,7 @@ static int compare(const void *a, const void *b) {
   return (x->to > y->to) - (x->to < y->to);
 }
 
-static planc_status prepare(const making *m, layout *out) {
+static planc_status prepare(const making_slots *m, layout *out) {
   PLANC_TRY(PL_NEW(m->arena, &out->slots, m->most));
   PLANC_TRY(PL_NEW(m->arena, &out->copies, m->most));
   PLANC_TRY(PL_NEW(m->arena, &out->of_command, m->n_commands));
@@ -111,7 +111,7 @@ static planc_status prepare(const making *m, layout *out) {
 }
 
 /* Slots of the contents as they are, not placed. */
-static void lay_out(making *m, layout *out) {
+static void lay_out(making_slots *m, layout *out) {
   m->out = out;
   out->n_items[0] = out->n_items[1] = out->n_copies = 0;
   out->n = planc_schedule_n_parked(m->schedule);
@@ -147,12 +147,12 @@ static planc_status finish(const layout *it, pl_slots *out) {
 /* --- Storage ------------------------------------------------------------------------------------------------------ */
 
 /* Placement may leave gaps: then more is stored than would have to be, or less room is used to be in time. */
-typedef struct search {
-  making *making;
+typedef struct slot_search {
+  making_slots *making;
   pl_spilling spilling;
   int64_t all, budget; /* what would be on the host at once without storage, and what may */
   layout *fits;        /* NULL: none yet */
-} search;
+} slot_search;
 
 /* A way to have less of the host: for all, or to be in time only. What is tried are parts of what would be there
  * without storage, each smaller by a 32nd, or by an 8th where only the time is at stake, so that a larger budget tries
@@ -172,20 +172,20 @@ static void make_smaller(way *w) {
   w->part -= w->part / (w->for_all ? 32 : 8) + 1;
 }
 
-static way way_from(const search *s, way w) {
+static way way_from(const slot_search *s, way w) {
   w.n_left = MOST_TRIES;
   w.part = s->all;
   while (w.part >= s->budget && w.part > 0) make_smaller(&w);
   return w;
 }
 
-static pl_spill_cost lay_out_stored(search *s, int64_t host, int64_t room, layout *out) {
+static pl_spill_cost lay_out_stored(slot_search *s, int64_t host, int64_t room, layout *out) {
   pl_spill_cost cost = pl_spill(&s->spilling, host, room);
   lay_out(s->making, out);
   return cost;
 }
 
-static void go_on(search *s, way *w) {
+static void go_on(slot_search *s, way *w) {
   w->at_end = w->n_left == 0 || w->part <= 0;
   if (w->at_end) return;
   w->cost = lay_out_stored(s, w->for_all ? w->part : s->budget, w->with_room ? w->part : 0, w->made);
@@ -193,7 +193,7 @@ static void go_on(search *s, way *w) {
   make_smaller(w);
 }
 
-static planc_status try_layout(search *s, layout *it) {
+static planc_status try_layout(slot_search *s, layout *it) {
   PLANC_TRY(place_host(it, s->budget));
   if (it->host_bytes <= s->budget) s->fits = it;
   return NULL;
@@ -201,7 +201,7 @@ static planc_status try_layout(search *s, layout *it) {
 
 /* Goes the ways side by side, so that what costs less is placed first: as less of the host costs more, the first that
  * fits costs least. */
-static planc_status try_ways(search *s, way *ways, int32_t n) {
+static planc_status try_ways(slot_search *s, way *ways, int32_t n) {
   for (int32_t k = 0; k < n; k++) go_on(s, &ways[k]);
   while (!s->fits) {
     way *next = NULL;
@@ -215,12 +215,12 @@ static planc_status try_ways(search *s, way *ways, int32_t n) {
   return NULL;
 }
 
-static planc_status try_one(search *s, int64_t host, int64_t room, layout *it) {
+static planc_status try_one(slot_search *s, int64_t host, int64_t room, layout *it) {
   (void)lay_out_stored(s, host, room, it);
   return try_layout(s, it);
 }
 
-static planc_status try_with_room(search *s, layout layouts[2]) {
+static planc_status try_with_room(slot_search *s, layout layouts[2]) {
   PLANC_TRY(try_one(s, s->budget, s->budget, &layouts[0]));
   if (s->fits) return NULL;
   way ways[] = {way_from(s, (way){.for_all = true, .with_room = true, .made = &layouts[0]}),
@@ -228,7 +228,7 @@ static planc_status try_with_room(search *s, layout layouts[2]) {
   return try_ways(s, ways, 2);
 }
 
-static planc_status try_without_room(search *s, layout *it) {
+static planc_status try_without_room(slot_search *s, layout *it) {
   PLANC_TRY(try_one(s, s->budget, 0, it));
   if (s->fits) return NULL;
   way less = way_from(s, (way){.for_all = true, .with_room = false, .made = it});
@@ -236,7 +236,7 @@ static planc_status try_without_room(search *s, layout *it) {
 }
 
 /* Where nothing fits, that is made which needs least of the host at once. */
-static planc_status store(search *s, layout layouts[2], layout **out) {
+static planc_status store(slot_search *s, layout layouts[2], layout **out) {
   PLANC_TRY(try_with_room(s, layouts));
   if (!s->fits) PLANC_TRY(try_without_room(s, &layouts[0]));
   *out = s->fits ? s->fits : &layouts[0];
@@ -245,9 +245,10 @@ static planc_status store(search *s, layout layouts[2], layout **out) {
   return place_host(*out, INT64_MAX);
 }
 
-static planc_status spill(making *m, const planc_problem *problem, layout layouts[2], layout **out) {
+static planc_status spill(making_slots *m, const planc_problem *problem, layout layouts[2], layout **out) {
   const planc_device *device = planc_profile_device(problem->profile);
-  search s = {.making = m, .all = layouts[0].host_bytes, .budget = planc_share(problem, problem->host_budget_bytes)};
+  slot_search s = {
+      .making = m, .all = layouts[0].host_bytes, .budget = planc_share(problem, problem->host_budget_bytes)};
   *out = &layouts[0];
   if (device->store.bytes_per_second < 1 || device->load.bytes_per_second < 1)
     return planc_error(PLANC_USAGE, "the profile of device %s says nothing of storage", device->name);
@@ -259,7 +260,7 @@ static planc_status spill(making *m, const planc_problem *problem, layout layout
 
 planc_status pl_slots_make(pl_arena *arena, const planc_schedule *schedule, const planc_problem *problem,
                            pl_slots *out) {
-  making m = {.schedule = schedule, .arena = arena, .n_commands = planc_schedule_n_commands(schedule)};
+  making_slots m = {.schedule = schedule, .arena = arena, .n_commands = planc_schedule_n_commands(schedule)};
   bool stores = problem && problem->storage_budget_bytes > 0 && problem->host_budget_bytes >= 0;
   layout layouts[2] = {0}, *made = &layouts[0];
   *out = (pl_slots){0};

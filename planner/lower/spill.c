@@ -14,7 +14,7 @@ typedef struct pl_storage_gap {
   int64_t idle, bytes; /* for how long; across the end of the period it goes on at its beginning */
   int32_t content, first, last;
   int32_t read; /* which ends it; -1: it lasts to the end of the period */
-} gap;
+} spill_gap;
 
 typedef pl_spilling spilling;
 
@@ -42,7 +42,7 @@ static int64_t idle_at_start(const spilling *s, int32_t k) {
 
 static void add_gap(spilling *s, int32_t k, int64_t idle, int32_t asked, int32_t last, int32_t read) {
   int32_t first = asked == PL_AT_BOUNDARY ? 0 : asked + 2;
-  if (first <= last) s->gaps[s->n_gaps++] = (gap){idle, pl_staging_bytes(&s->staging, k), k, first, last, read};
+  if (first <= last) s->gaps[s->n_gaps++] = (spill_gap){idle, pl_staging_bytes(&s->staging, k), k, first, last, read};
 }
 
 static void add_gaps(spilling *s, int32_t k) {
@@ -60,7 +60,7 @@ static void add_gaps(spilling *s, int32_t k) {
 }
 
 static int compare_first(const void *a, const void *b) {
-  const gap *x = a, *y = b;
+  const spill_gap *x = a, *y = b;
   if (x->first != y->first) return x->first < y->first ? -1 : 1;
   return (x->content > y->content) - (x->content < y->content);
 }
@@ -68,7 +68,7 @@ static int compare_first(const void *a, const void *b) {
 /* --- A heap of gaps ----------------------------------------------------------------------------------------------- */
 
 static bool goes_before(const spilling *s, int32_t a, int32_t b) {
-  const gap *x = &s->gaps[a], *y = &s->gaps[b];
+  const spill_gap *x = &s->gaps[a], *y = &s->gaps[b];
   if (x->idle != y->idle) return x->idle > y->idle;
   return x->bytes != y->bytes ? x->bytes > y->bytes : a < b;
 }
@@ -128,7 +128,7 @@ static void store(spilling *s, int32_t k) {
 }
 
 /* A parked buffer is stored at both ends of the period. */
-static void drop_gap(spilling *s, const gap *it) {
+static void drop_gap(spilling *s, const spill_gap *it) {
   store(s, it->content);
   store(s, s->staging.contents->all[it->content].twin);
   if (it->read >= 0) drop_before(s, it->content, it->read);

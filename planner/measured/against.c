@@ -21,7 +21,7 @@
 #include "util/math.h"
 #include "util/median.h"
 
-typedef pl_awaited_node node;
+typedef pl_awaited_node awaited_node;
 
 typedef struct made {
   planc_comparison comparison; /* first: what is given out */
@@ -127,7 +127,7 @@ static planc_status find_columns(work *w) {
 /* --- A period ----------------------------------------------------------------------------------------------------- */
 
 /* False when the node's span is not known. */
-static bool span_of(const period *p, node of, planc_span *out) {
+static bool span_of(const period *p, awaited_node of, planc_span *out) {
   const planc_span *spans = of.back ? p->before : p->spans;
   if (of.timed < 0 || !spans) return false;
   *out = spans[of.timed];
@@ -139,11 +139,11 @@ static bool span_of(const period *p, node of, planc_span *out) {
 
 /* The last to end of what a node awaits, and its span. What a node of the period before awaited in the one before that
  * is not known. */
-static node last_awaited(const work *w, const period *p, node of, planc_span *out) {
-  node last = {.timed = -1};
+static awaited_node last_awaited(const work *w, const period *p, awaited_node of, planc_span *out) {
+  awaited_node last = {.timed = -1};
   *out = (planc_span){0, 0};
   for (int64_t i = w->awaited.first[of.timed]; i < w->awaited.first[of.timed + 1]; i++) {
-    node candidate = {w->awaited.nodes.data[i].timed, w->awaited.nodes.data[i].back + of.back};
+    awaited_node candidate = {w->awaited.nodes.data[i].timed, w->awaited.nodes.data[i].back + of.back};
     planc_span span;
     if (candidate.back > 1 || !span_of(p, candidate, &span)) continue;
     if (last.timed >= 0 && span.end_ns <= out->end_ns) continue;
@@ -153,7 +153,7 @@ static node last_awaited(const work *w, const period *p, node of, planc_span *ou
   return last;
 }
 
-static planc_gap_cause cause_of(const work *w, node at) {
+static planc_gap_cause cause_of(const work *w, awaited_node at) {
   static const planc_gap_cause causes[PLANC_N_ROUTES + 1] = {[PLANC_ROUTE_H2D] = PLANC_GAP_IN,
                                                              [PLANC_ROUTE_D2H] = PLANC_GAP_OUT,
                                                              [PLANC_ROUTE_STORE] = PLANC_GAP_STORE,
@@ -164,7 +164,7 @@ static planc_gap_cause cause_of(const work *w, node at) {
 
 /* Adds the time from `start` on until `timed` begins to what it was spent on. */
 static void explain_gap(const work *w, const period *p, int64_t start, int32_t timed, int64_t *gaps) {
-  node at = {timed, 0};
+  awaited_node at = {timed, 0};
   int64_t until = p->spans[timed].begin_ns;
   while (until > start) {
     planc_span span;

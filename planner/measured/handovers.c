@@ -10,7 +10,7 @@ typedef VEC(int64_t) time_list;
 
 enum { NONE = -1 };
 
-typedef struct search {
+typedef struct handover_search {
   const planc_plan *plan;
   const planc_timeline *timeline;
   pl_awaited awaited;
@@ -18,9 +18,9 @@ typedef struct search {
   int64_t *predicted_gaps; /* by timed instruction */
   pl_arena scratch;
   time_list times[PLANC_N_ROUTES]; /* for medians */
-} search;
+} handover_search;
 
-static planc_status prepare(search *s) {
+static planc_status prepare(handover_search *s) {
   const planc_timeline *timeline = s->timeline;
   int32_t *timed_of;
   pl_acquired *acquired;
@@ -36,13 +36,13 @@ static planc_status prepare(search *s) {
 /* --- Gaps --------------------------------------------------------------------------------------------------------- */
 
 /* Spans go by their number: those of a period by timed instruction, period after period. */
-static int64_t number(const search *s, int32_t period, int32_t timed) {
+static int64_t number(const handover_search *s, int32_t period, int32_t timed) {
   return (int64_t)period * s->timeline->n_timed + timed;
 }
 
 /* The span that is the last to end of what an instruction of a period awaits, and the gap behind it; NONE where that is
  * not known. */
-static int64_t last_awaited(const search *s, const planc_span *spans, int32_t period, int32_t timed,
+static int64_t last_awaited(const handover_search *s, const planc_span *spans, int32_t period, int32_t timed,
                             int64_t *out_gap_ns) {
   int64_t last = NONE;
   *out_gap_ns = 0;
@@ -59,7 +59,7 @@ static int64_t last_awaited(const search *s, const planc_span *spans, int32_t pe
 }
 
 /* In the prediction's period, the same before it. */
-static planc_status predict_gaps(search *s, const pl_predicted *predicted) {
+static planc_status predict_gaps(handover_search *s, const pl_predicted *predicted) {
   int32_t n = s->timeline->n_timed;
   planc_span *spans;
   PLANC_TRY(PL_NEW(&s->scratch, &spans, 2 * (int64_t)n));
@@ -73,7 +73,7 @@ static planc_status predict_gaps(search *s, const pl_predicted *predicted) {
 }
 
 /* What of a gap is not predicted. */
-static int64_t beyond(const search *s, int64_t gap_ns, int32_t timed) {
+static int64_t beyond(const handover_search *s, int64_t gap_ns, int32_t timed) {
   int64_t predicted_ns = s->predicted_gaps[timed];
   return gap_ns > predicted_ns ? gap_ns - predicted_ns : 0;
 }
@@ -83,7 +83,7 @@ static int64_t median_of(const time_list *times) {
 }
 
 /* Adds the hand-overs of a copy where most periods know one: what only the others tell is out of the ordinary. */
-static planc_status add_known(search *s, const int64_t *known, int32_t timed) {
+static planc_status add_known(handover_search *s, const int64_t *known, int32_t timed) {
   const planc_timeline *timeline = s->timeline;
   int32_t first = planc_timeline_first_steady(timeline), n = 0;
   for (int32_t p = first; p < timeline->n_periods; p++) n += known[number(s, p, timed)] >= 0;
@@ -96,7 +96,7 @@ static planc_status add_known(search *s, const int64_t *known, int32_t timed) {
 }
 
 /* By route. */
-static planc_status find_medians(search *s, const int64_t *known, int64_t out[PLANC_N_ROUTES]) {
+static planc_status find_medians(handover_search *s, const int64_t *known, int64_t out[PLANC_N_ROUTES]) {
   for (int r = 0; r < PLANC_N_ROUTES; r++) s->times[r].len = 0;
   for (int32_t k = 0; k < s->timeline->n_timed; k++)
     if (s->route_of[k] < PLANC_N_ROUTES) PLANC_TRY(add_known(s, known, k));
@@ -107,7 +107,7 @@ static planc_status find_medians(search *s, const int64_t *known, int64_t out[PL
 /* --- Behind copies ------------------------------------------------------------------------------------------------ */
 
 /* Until the first begins of the ops that awaited nothing longer. */
-static planc_status find_after(search *s, int64_t **out) {
+static planc_status find_after(handover_search *s, int64_t **out) {
   const planc_timeline *timeline = s->timeline;
   int64_t n_spans = number(s, timeline->n_periods, 0), *after;
   PLANC_TRY(PL_NEW(&s->scratch, &after, n_spans));
@@ -125,7 +125,7 @@ static planc_status find_after(search *s, int64_t **out) {
 }
 
 /* What an instruction of a period awaits has ended when it begins. */
-static void end_awaited(const search *s, int32_t period, int32_t timed, planc_span *spans) {
+static void end_awaited(const handover_search *s, int32_t period, int32_t timed, planc_span *spans) {
   const planc_span *measured = s->timeline->spans;
   int64_t begin_ns = measured[number(s, period, timed)].begin_ns;
   for (int64_t i = s->awaited.first[timed]; i < s->awaited.first[timed + 1]; i++) {
@@ -137,7 +137,7 @@ static void end_awaited(const search *s, int32_t period, int32_t timed, planc_sp
   }
 }
 
-static planc_status lengthen_ends(search *s, planc_span *spans) {
+static planc_status lengthen_ends(handover_search *s, planc_span *spans) {
   const planc_timeline *timeline = s->timeline;
   int64_t *after, medians[PLANC_N_ROUTES];
   PLANC_TRY(find_after(s, &after));
@@ -157,12 +157,12 @@ static planc_status lengthen_ends(search *s, planc_span *spans) {
 /* --- Before them -------------------------------------------------------------------------------------------------- */
 
 /* Before a copy from the user's memory its samples are made, which is no matter of the link. */
-static bool is_fed(const search *s, int32_t timed) {
+static bool is_fed(const handover_search *s, int32_t timed) {
   return s->plan->body.instrs[s->timeline->instrs[timed]].aux == PLANC_USER;
 }
 
 /* What is left behind the hand-overs of what a copy awaits. */
-static planc_status lengthen_begins(search *s, planc_span *spans) {
+static planc_status lengthen_begins(handover_search *s, planc_span *spans) {
   const planc_timeline *timeline = s->timeline;
   int64_t *before, *unfed, medians[PLANC_N_ROUTES], n_spans = number(s, timeline->n_periods, 0);
   PLANC_TRY(PL_NEW(&s->scratch, &before, n_spans));
@@ -186,7 +186,7 @@ static planc_status lengthen_begins(search *s, planc_span *spans) {
 
 /* --- All ---------------------------------------------------------------------------------------------------------- */
 
-static planc_status add(search *s, const pl_predicted *predicted, pl_arena *arena, planc_span **out) {
+static planc_status add(handover_search *s, const pl_predicted *predicted, pl_arena *arena, planc_span **out) {
   const planc_timeline *timeline = s->timeline;
   PLANC_TRY(prepare(s));
   if (predicted) PLANC_TRY(predict_gaps(s, predicted));
@@ -197,7 +197,7 @@ static planc_status add(search *s, const pl_predicted *predicted, pl_arena *aren
 
 planc_status pl_handovers_add(const planc_timeline *timeline, const planc_plan *plan, const pl_predicted *predicted,
                               pl_arena *arena, planc_span **out) {
-  search s = {.plan = plan, .timeline = timeline};
+  handover_search s = {.plan = plan, .timeline = timeline};
   planc_status status = add(&s, predicted, arena, out);
   for (int r = 0; r < PLANC_N_ROUTES; r++) VEC_FREE(&s.times[r]);
   pl_awaited_free(&s.awaited);

@@ -15,11 +15,11 @@
 #include "planner/simulate/plan_streams.h"
 #include "util/math.h"
 
-typedef struct made {
+typedef struct made_update {
   planc_update update; /* first: what is given out */
   planc_profile *profile;
   int64_t weight_ppm;
-} made;
+} made_update;
 
 static bool is_describable_link(const planc_link *link) {
   return link->bytes_per_second >= 1 && link->latency_ns >= 0;
@@ -185,7 +185,7 @@ static planc_status keep_code(const planc_profile *base, const planc_plan *plan,
 }
 
 static planc_status fill(const planc_update_options *options, const planc_job *job, const pl_acquired *acquired,
-                         const pl_latencies *latencies, made *m) {
+                         const pl_latencies *latencies, made_update *m) {
   const planc_profile *base = options->profile;
   planc_profile *out = m->profile;
   pl_update_ratio elementwise = {0};
@@ -243,7 +243,7 @@ static planc_status find_times(const planc_update_options *options, const pl_acq
   return NULL;
 }
 
-static planc_status make(const planc_update_options *options, const planc_job *job, made *m) {
+static planc_status make(const planc_update_options *options, const planc_job *job, made_update *m) {
   pl_arena scratch = {0};
   pl_latencies latencies = {0};
   pl_acquired *acquired;
@@ -263,7 +263,7 @@ planc_status planc_update_make(const planc_update_options *options, planc_update
   *out = NULL;
   const planc_job *job;
   PLANC_TRY(planc_update_job(options->plan, &job));
-  made *m = calloc(1, sizeof *m);
+  made_update *m = calloc(1, sizeof *m);
   planc_profile *profile = calloc(1, sizeof *profile);
   if (!m || !profile) {
     free(m);
@@ -284,13 +284,13 @@ planc_status planc_update_make(const planc_update_options *options, planc_update
 
 void planc_update_free(planc_update *update) {
   if (!update) return;
-  made *m = (made *)update;
+  made_update *m = (made_update *)update;
   planc_profile_free(m->profile);
   free(m);
 }
 
 planc_status planc_update_print(const planc_update *update, char **out_text, size_t *out_length) {
-  const made *m = (const made *)update;
+  const made_update *m = (const made_update *)update;
   char origin[128];
   snprintf(origin, sizeof origin, "what a run measured counts %" PRId64 " ppm, what its plan was made with the rest",
            m->weight_ppm);

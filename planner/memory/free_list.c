@@ -4,14 +4,14 @@
 
 enum { NONE = -1 };
 
-typedef struct pl_gap_node node;
+typedef struct pl_gap_node gap_node;
 
 static int64_t longest_of(const pl_free_list *list, int32_t n) {
   return n == NONE ? 0 : list->nodes.data[n].longest;
 }
 
 static void update_longest(pl_free_list *list, int32_t n) {
-  node *it = &list->nodes.data[n];
+  gap_node *it = &list->nodes.data[n];
   int64_t longest = it->gap.end - it->gap.start;
   if (longest_of(list, it->left) > longest) longest = longest_of(list, it->left);
   if (longest_of(list, it->right) > longest) longest = longest_of(list, it->right);
@@ -26,7 +26,7 @@ static void split(pl_free_list *list, int32_t n, int64_t address, int32_t *out_b
     *out_below = *out_above = NONE;
     return;
   }
-  node *it = &list->nodes.data[n];
+  gap_node *it = &list->nodes.data[n];
   if (it->gap.start < address) {
     split(list, it->right, address, &it->right, out_above);
     *out_below = n;
@@ -41,7 +41,7 @@ static void split(pl_free_list *list, int32_t n, int64_t address, int32_t *out_b
 static int32_t join(pl_free_list *list, int32_t below, int32_t above) {
   if (below == NONE) return above;
   if (above == NONE) return below;
-  node *a = &list->nodes.data[below], *b = &list->nodes.data[above];
+  gap_node *a = &list->nodes.data[below], *b = &list->nodes.data[above];
   int32_t top = a->rank >= b->rank ? below : above;
   if (top == below) {
     a->right = join(list, a->right, above);
@@ -61,12 +61,12 @@ static uint32_t next_rank(pl_free_list *list) {
 }
 
 static int32_t insert_node(pl_free_list *list, int32_t n, int32_t fresh) {
-  node *it = &list->nodes.data[fresh];
+  gap_node *it = &list->nodes.data[fresh];
   if (n == NONE || list->nodes.data[n].rank < it->rank) {
     split(list, n, it->gap.start, &it->left, &it->right);
     n = fresh;
   } else {
-    node *parent = &list->nodes.data[n];
+    gap_node *parent = &list->nodes.data[n];
     int32_t *side = it->gap.start < parent->gap.start ? &parent->left : &parent->right;
     *side = insert_node(list, *side, fresh);
   }
@@ -79,18 +79,18 @@ static planc_status insert_gap(pl_free_list *list, pl_range gap) {
   if (list->spare.len > 0) {
     fresh = list->spare.data[--list->spare.len];
   } else {
-    VEC_PUSH(&list->nodes, (node){0});
+    VEC_PUSH(&list->nodes, (gap_node){0});
     /* Room for every node, so that removing one needs no memory. */
     PLANC_TRY(VEC_RESERVE(&list->spare, list->nodes.len));
   }
-  list->nodes.data[fresh] = (node){.gap = gap, .left = NONE, .right = NONE, .rank = next_rank(list)};
+  list->nodes.data[fresh] = (gap_node){.gap = gap, .left = NONE, .right = NONE, .rank = next_rank(list)};
   list->root = insert_node(list, list->root, fresh);
   return NULL;
 }
 
 /* Makes the gap that begins at `start` into `gap`, which keeps its place in the order; an empty one goes. */
 static int32_t change_gap(pl_free_list *list, int32_t n, int64_t start, pl_range gap) {
-  node *it = &list->nodes.data[n];
+  gap_node *it = &list->nodes.data[n];
   if (start < it->gap.start) {
     it->left = change_gap(list, it->left, start, gap);
   } else if (start > it->gap.start) {
@@ -136,7 +136,7 @@ void pl_free_list_free(pl_free_list *list) {
 
 static int32_t find_first(const pl_free_list *list, int32_t n, int64_t address, int64_t bytes) {
   if (longest_of(list, n) < bytes) return NONE;
-  const node *it = &list->nodes.data[n];
+  const gap_node *it = &list->nodes.data[n];
   if (it->gap.end <= address) return find_first(list, it->right, address, bytes);
   int32_t found = it->gap.start > address ? find_first(list, it->left, address, bytes) : NONE;
   if (found != NONE) return found;
@@ -152,7 +152,7 @@ pl_range pl_free_list_first(const pl_free_list *list, int64_t address, int64_t b
 
 static int32_t find_last(const pl_free_list *list, int32_t n, int64_t address, int64_t bytes) {
   if (longest_of(list, n) < bytes) return NONE;
-  const node *it = &list->nodes.data[n];
+  const gap_node *it = &list->nodes.data[n];
   if (it->gap.start >= address) return find_last(list, it->left, address, bytes);
   int32_t found = it->gap.end < address ? find_last(list, it->right, address, bytes) : NONE;
   if (found != NONE) return found;

@@ -70,21 +70,21 @@ int64_t pl_window_least(const pl_window_sequence *sequence, int32_t *out_functio
 
 /* What memory must hold while f runs when the head is at `end`: the variables of f, and of the others in the window
  * those that are read before they are made. */
-typedef struct demand {
+typedef struct window_demand {
   int32_t end;
   int64_t bytes;
   int32_t *occurrences;
   bool *counted;
-} demand;
+} window_demand;
 
-static void count(demand *d, const pl_window_sequence *sequence, int32_t v, bool counted) {
+static void count(window_demand *d, const pl_window_sequence *sequence, int32_t v, bool counted) {
   if (d->counted[v] == counted) return;
   d->counted[v] = counted;
   d->bytes += counted ? sequence->bytes[v] : -sequence->bytes[v];
 }
 
 /* Turns the demand at function f + 1 into that at function f. */
-static void go_back(demand *d, const pl_window_sequence *sequence, int32_t f) {
+static void go_back(window_demand *d, const pl_window_sequence *sequence, int32_t f) {
   for (int32_t u = sequence->first_use[f + 1]; f + 1 < sequence->n_functions && u < sequence->first_use[f + 2]; u++) {
     if (!sequence->uses[u].reads) count(d, sequence, sequence->uses[u].variable, false);
   }
@@ -97,7 +97,7 @@ static void go_back(demand *d, const pl_window_sequence *sequence, int32_t f) {
 
 static planc_status find_limits(scheduling *s) {
   const pl_window_sequence *sequence = s->sequence;
-  demand d = {.end = sequence->first_use[sequence->n_functions]};
+  window_demand d = {.end = sequence->first_use[sequence->n_functions]};
   PLANC_TRY(PL_NEW(&s->arena, &d.occurrences, sequence->n_variables));
   PLANC_TRY(PL_NEW(&s->arena, &d.counted, sequence->n_variables));
   PLANC_TRY(PL_NEW(&s->arena, &s->limit, sequence->n_functions));

@@ -57,22 +57,22 @@ static bool offloads(const planc_candidate *candidate) {
 enum { TOLD_TEXT = 128 };
 
 /* The best so far; without a schedule, why there is none. */
-typedef struct best {
+typedef struct best_rounds {
   planc_candidate candidate;
   int64_t ns;
   planc_status infeasible; /* the reason of those that ask for least; owned */
   pl_emit tried;           /* rounds, and their times */
   int32_t n_tried;
-} best;
+} best_rounds;
 
 /* What a candidate has to beat. */
-static int64_t limit_of(const planc_problem *problem, const best *b) {
+static int64_t limit_of(const planc_problem *problem, const best_rounds *b) {
   int64_t asked = problem->beat_ns > 0 ? problem->beat_ns : INT64_MAX;
   return b->candidate.schedule && b->ns < asked ? b->ns : asked;
 }
 
 /* Whether rounds of `sub_batch` could beat the best. */
-static planc_status may_beat(const planc_problem *problem, int64_t sub_batch, const best *b, bool *out) {
+static planc_status may_beat(const planc_problem *problem, int64_t sub_batch, const best_rounds *b, bool *out) {
   int64_t ns;
   PLANC_TRY(least_time(problem, sub_batch, &ns));
   *out = ns < limit_of(problem, b);
@@ -80,7 +80,7 @@ static planc_status may_beat(const planc_problem *problem, int64_t sub_batch, co
 }
 
 /* What comes out as something before is not told again. */
-static void note_tried(best *b, const planc_candidate *candidate, bool resident, int64_t ns) {
+static void note_tried(best_rounds *b, const planc_candidate *candidate, bool resident, int64_t ns) {
   char time[PL_SIZE_TEXT], told[TOLD_TEXT];
   const char *how = resident ? " placed as a whole" : offloads(candidate) ? "" : " without offloading";
   (void)snprintf(told, sizeof told, "%lld%s in %s", (long long)candidate->sub_batch, how, pl_time_format(ns, time));
@@ -89,7 +89,7 @@ static void note_tried(best *b, const planc_candidate *candidate, bool resident,
 }
 
 /* Takes what was tried, which is the candidate's explanation. */
-static planc_status explain(best *b, planc_candidate *out) {
+static planc_status explain(best_rounds *b, planc_candidate *out) {
   char *tried;
   size_t length;
   PLANC_TRY(pl_emit_take(&b->tried, &tried, &length));
@@ -102,7 +102,7 @@ static planc_status explain(best *b, planc_candidate *out) {
 
 /* Keeps the candidate when it beats the best, and frees it else. `status` is how its making ended. */
 static planc_status keep_better(const planc_evaluator *evaluator, planc_status status, planc_candidate *candidate,
-                                bool resident, best *b) {
+                                bool resident, best_rounds *b) {
   int64_t ns;
   if (!status) status = evaluator->time(evaluator, candidate, &ns);
   if (!status) note_tried(b, candidate, resident, ns);
@@ -117,14 +117,14 @@ static planc_status keep_better(const planc_evaluator *evaluator, planc_status s
 }
 
 /* Keeps the reason of rounds that do not fit. */
-static planc_status unless_infeasible(planc_status status, best *b) {
+static planc_status unless_infeasible(planc_status status, best_rounds *b) {
   if (planc_status_code(status) != PLANC_INFEASIBLE) return status;
   pl_keep_lesser(&b->infeasible, status);
   return NULL;
 }
 
 /* Keeps rounds of `sub_batch`, as Algorithm 1 schedules them, when they beat the best. */
-static planc_status consider_scheduled(const planc_evaluator *evaluator, int64_t sub_batch, best *b) {
+static planc_status consider_scheduled(const planc_evaluator *evaluator, int64_t sub_batch, best_rounds *b) {
   planc_candidate candidate = {0};
   bool may;
   PLANC_TRY(may_beat(evaluator->problem, sub_batch, b, &may));
@@ -135,7 +135,7 @@ static planc_status consider_scheduled(const planc_evaluator *evaluator, int64_t
 }
 
 /* The same with all data resident. */
-static planc_status consider_resident(const planc_evaluator *evaluator, int64_t sub_batch, best *b) {
+static planc_status consider_resident(const planc_evaluator *evaluator, int64_t sub_batch, best_rounds *b) {
   planc_candidate candidate = {0};
   bool may;
   PLANC_TRY(may_beat(evaluator->problem, sub_batch, b, &may));
@@ -146,7 +146,7 @@ static planc_status consider_resident(const planc_evaluator *evaluator, int64_t 
 }
 
 /* Where the user limits swapping, and rounds swap more, those that swap nothing are asked for. */
-static planc_status consider(const planc_evaluator *evaluator, int64_t sub_batch, best *b) {
+static planc_status consider(const planc_evaluator *evaluator, int64_t sub_batch, best_rounds *b) {
   if (!evaluator->problem->settings.no_swap) {
     planc_status status = consider_scheduled(evaluator, sub_batch, b);
     bool host = planc_status_shortage(status).memory == PLANC_MEMORY_HOST;
@@ -157,7 +157,7 @@ static planc_status consider(const planc_evaluator *evaluator, int64_t sub_batch
 }
 
 /* The whole batch, or the user's rounds, with all data resident. What it lacks is not what modnn lacks. */
-static planc_status consider_whole(const planc_evaluator *evaluator, best *b) {
+static planc_status consider_whole(const planc_evaluator *evaluator, best_rounds *b) {
   const planc_problem *problem = evaluator->problem;
   planc_status status = consider_resident(evaluator, problem->sub_batch ? problem->sub_batch : problem->batch, b);
   if (planc_status_code(status) != PLANC_INFEASIBLE) return status;
@@ -173,11 +173,11 @@ static int64_t next_smaller(int64_t size) {
 }
 
 /* Whether smaller rounds than these can still be worth a try. */
-static bool may_help(const best *b, bool helped) {
+static bool may_help(const best_rounds *b, bool helped) {
   return helped || !b->candidate.schedule || offloads(&b->candidate);
 }
 
-static planc_status consider_others(const planc_evaluator *evaluator, int64_t sub_batch, best *b) {
+static planc_status consider_others(const planc_evaluator *evaluator, int64_t sub_batch, best_rounds *b) {
   const planc_problem *problem = evaluator->problem;
   int64_t instances = 0;
   for (int64_t size = problem->batch; size >= 1; size = next_smaller(size)) {
@@ -191,7 +191,7 @@ static planc_status consider_others(const planc_evaluator *evaluator, int64_t su
   return NULL;
 }
 
-static planc_status consider_all(const planc_evaluator *evaluator, best *b) {
+static planc_status consider_all(const planc_evaluator *evaluator, best_rounds *b) {
   int64_t sub_batch;
   bool may_split;
   planc_status status = pl_sub_batch_select(evaluator->problem, &sub_batch);
@@ -207,7 +207,7 @@ static planc_status consider_all(const planc_evaluator *evaluator, best *b) {
 }
 
 /* Why there are no rounds. Those of one sample may be too many to be tried. */
-static planc_status tell(const planc_problem *problem, best *b) {
+static planc_status tell(const planc_problem *problem, best_rounds *b) {
   planc_status why = b->infeasible;
   b->infeasible = NULL;
   if (!why) return planc_error(PLANC_INFEASIBLE, "modnn: no rounds are as fast as is asked for");
@@ -221,7 +221,7 @@ static planc_status tell(const planc_problem *problem, best *b) {
 }
 
 planc_status pl_policy_modnn(const planc_evaluator *evaluator, planc_candidate *out) {
-  best b = {0};
+  best_rounds b = {0};
   planc_status status = consider_all(evaluator, &b);
   if (!status && !b.candidate.schedule) status = tell(evaluator->problem, &b);
   planc_status_free(b.infeasible);

@@ -369,13 +369,13 @@ static bool is_better(const planc_passive *a, const planc_passive *b) {
   return a->peak_bytes < b->peak_bytes;
 }
 
-typedef struct best {
+typedef struct best_passive {
   planc_passive *out;
   bool any;
-} best;
+} best_passive;
 
 static planc_status simulate_better(void *user, const planc_problem *problem, int64_t *out_code) {
-  best *b = user;
+  best_passive *b = user;
   planc_passive found = {0};
   passive p = {.out = &found};
   planc_candidate candidate = {0};
@@ -394,7 +394,7 @@ static planc_status simulate_better(void *user, const planc_problem *problem, in
 
 planc_status planc_simulate_passive(const planc_problem *problem, planc_passive *out) {
   *out = (planc_passive){0};
-  best b = {.out = out};
+  best_passive b = {.out = out};
   if (problem->gpus > 1) return planc_error(PLANC_USAGE, "passive swapping is simulated on one GPU only");
   return planc_context(pl_with_code(problem, simulate_better, &b), "passive swapping");
 }

@@ -5,37 +5,37 @@
 
 enum { NONE = -1 };
 
-typedef struct making {
+typedef struct making_engines {
   const planc_plan *plan;
   pl_arena *arena;
   sim_engine *engines;
   int32_t n;
   int32_t *found; /* GPUs or opposites of the engine that is looked at */
   int32_t *seen;  /* by GPU or engine: the last engine that it was found for */
-} making;
+} making_engines;
 
 static bool leads_to_gpu(const planc_plan *plan, const planc_plan_link *link) {
   return plan->memories[link->from].kind == PLANC_MEMORY_DEVICE || plan->memories[link->to].kind == PLANC_MEMORY_DEVICE;
 }
 
 /* The links between other memories of an engine that is a GPU's are no ways of its own: those of all GPUs have them. */
-static bool counts(const making *m, const planc_plan_link *link) {
+static bool counts(const making_engines *m, const planc_plan_link *link) {
   return m->engines[link->engine].n_gpus == 0 || leads_to_gpu(m->plan, link);
 }
 
-static void note(making *m, int32_t engine, int32_t what, int32_t *n) {
+static void note(making_engines *m, int32_t engine, int32_t what, int32_t *n) {
   if (m->seen[what] == engine) return;
   m->seen[what] = engine;
   m->found[(*n)++] = what;
 }
 
-static void forget(making *m, int32_t n) {
+static void forget(making_engines *m, int32_t n) {
   for (int32_t i = 0; i < n; i++) m->seen[i] = NONE;
 }
 
 /* --- One engine after the other ----------------------------------------------------------------------------------- */
 
-static planc_status find_gpus(making *m, int32_t engine) {
+static planc_status find_gpus(making_engines *m, int32_t engine) {
   const planc_plan *plan = m->plan;
   sim_engine *of = &m->engines[engine];
   for (int32_t l = 0; l < plan->n_links; l++) {
@@ -47,7 +47,7 @@ static planc_status find_gpus(making *m, int32_t engine) {
   return pl_arena_copy(m->arena, m->found, of->n_gpus, sizeof *m->found, (void *)&of->gpus);
 }
 
-static planc_status find_against(making *m, int32_t engine) {
+static planc_status find_against(making_engines *m, int32_t engine) {
   const planc_plan *plan = m->plan;
   sim_engine *of = &m->engines[engine];
   for (int32_t l = 0; l < plan->n_links; l++) {
@@ -64,7 +64,7 @@ static planc_status find_against(making *m, int32_t engine) {
 
 /* --- All ---------------------------------------------------------------------------------------------------------- */
 
-static planc_status find_buses(making *m) {
+static planc_status find_buses(making_engines *m) {
   const planc_plan *plan = m->plan;
   int32_t *lowest; /* by bus of the plan */
   PLANC_TRY(PL_NEW(m->arena, &lowest, plan->n_links));
@@ -86,7 +86,7 @@ static planc_status find_buses(making *m) {
 }
 
 planc_status sim_engines_of_plan(const planc_plan *plan, pl_arena *arena, sim_program *out) {
-  making m = {.plan = plan, .arena = arena};
+  making_engines m = {.plan = plan, .arena = arena};
   for (int32_t l = 0; l < plan->n_links; l++)
     if (plan->links[l].engine >= m.n) m.n = plan->links[l].engine + 1;
   int32_t most = m.n > plan->n_memories ? m.n : plan->n_memories;

@@ -7,10 +7,10 @@
 #include "planner/simulate/plan_totals.h"
 #include "util/math.h"
 
-typedef struct piece {
+typedef struct free_piece {
   int64_t address, bytes;
   bool keeps_chunks; /* when it is released */
-} piece;
+} free_piece;
 
 /* What is open at a time. */
 typedef struct level {
@@ -27,7 +27,7 @@ typedef struct following {
   pl_acquired *acquired;
   const planc_memory *device; /* the first: all have one arena */
   int32_t memory;             /* the one that is followed */
-  piece *open;                /* by residency; no bytes: not open */
+  free_piece *open;           /* by residency; no bytes: not open */
   level now;
   int64_t between;         /* bytes asked for that lie between the boundary's buffers */
   int64_t n_chunks;        /* that data may share */
@@ -56,7 +56,7 @@ static int compare(const void *a, const void *b) {
 }
 
 /* The second one of a piece that lies in two, which none does that caching placed. */
-static int64_t last_chunk(const following *f, piece it) {
+static int64_t last_chunk(const following *f, free_piece it) {
   return pl_add_saturate(it.address, it.bytes - 1) / f->device->chunk_bytes;
 }
 
@@ -70,7 +70,7 @@ static planc_status list_chunks(following *f) {
     if (!is_on_gpu(f, pl_memory_at(plan, f->acquired, instr))) continue;
     if (instr->bytes <= 0 || !shares(f, instr->bytes)) continue;
     f->chunks[n++] = instr->address / f->device->chunk_bytes;
-    f->chunks[n++] = last_chunk(f, (piece){instr->address, instr->bytes, false});
+    f->chunks[n++] = last_chunk(f, (free_piece){instr->address, instr->bytes, false});
   }
   if (n > 0) qsort(f->chunks, (size_t)n, sizeof *f->chunks, compare);
   for (int64_t i = 0; i < n; i++) {
@@ -100,7 +100,7 @@ static void note(following *f) {
   if (now->n_own > out->most_at_once) out->most_at_once = now->n_own;
 }
 
-static void add(following *f, piece it, int sign) {
+static void add(following *f, free_piece it, int sign) {
   level *now = &f->now;
   int64_t chunk_bytes = chunk_of(f);
   if (it.bytes <= 0) return;
@@ -124,7 +124,7 @@ static planc_status beyond(void) {
   return planc_error(PLANC_INVALID_PLAN, "what is open at a time exceeds 64 bits");
 }
 
-static planc_status open_piece(following *f, piece it) {
+static planc_status open_piece(following *f, free_piece it) {
   if (it.bytes > MOST || f->now.bytes > MOST - it.bytes || f->now.own_end > MOST) return beyond();
   add(f, it, 1);
   note(f);
@@ -140,7 +140,7 @@ static planc_status open_boundary(following *f) {
     const planc_boundary *it = &plan->boundary[r];
     if (it->memory != f->memory) continue;
     n = 1;
-    f->open[r] = (piece){it->address, f->trace->buffers[it->buffer].bytes, chunk_of(f) > 0};
+    f->open[r] = (free_piece){it->address, f->trace->buffers[it->buffer].bytes, chunk_of(f) > 0};
     now->bytes = pl_add_saturate(now->bytes, f->open[r].bytes);
     int64_t behind = pl_add_saturate(it->address, f->open[r].bytes);
     if (behind > end) end = behind;
@@ -158,14 +158,14 @@ static planc_status open_boundary(following *f) {
 }
 
 static void close_piece(following *f, int32_t residency) {
-  piece *it = &f->open[residency];
+  free_piece *it = &f->open[residency];
   if (it->keeps_chunks) {
     f->now.bytes -= it->bytes;
     f->now.own_bytes -= it->bytes;
   } else {
     add(f, *it, -1);
   }
-  *it = (piece){0};
+  *it = (free_piece){0};
 }
 
 static planc_status follow_memory(following *f) {
@@ -175,7 +175,7 @@ static planc_status follow_memory(following *f) {
   PLANC_TRY(open_boundary(f));
   for (int32_t i = 0; i < plan->body.n; i++) {
     const planc_instr *instr = &plan->body.instrs[i];
-    piece it = {instr->address, instr->bytes, false};
+    free_piece it = {instr->address, instr->bytes, false};
     if (pl_memory_at(plan, f->acquired, instr) != f->memory) continue;
     if (instr->op == PLANC_INSTR_acquire) {
       f->open[instr->id] = it;

@@ -129,12 +129,12 @@ void rt_dropout(const rt_call *call, const rt_launch *launch) {
 /* --- Concatenation -------------------------------------------------------------------------------------------- */
 
 /* A tensor seen along one axis: `outer` runs of dims[axis] * inner elements. */
-typedef struct runs {
+typedef struct element_runs {
   int64_t outer, inner;
-} runs;
+} element_runs;
 
-static runs runs_of(const rt_operand *operand, int64_t axis) {
-  runs r = {1, 1};
+static element_runs runs_of(const rt_operand *operand, int64_t axis) {
+  element_runs r = {1, 1};
   for (int32_t d = 0; d < operand->rank; d++) {
     if (d < axis) r.outer *= operand->dims[d];
     if (d > axis) r.inner *= operand->dims[d];
@@ -146,7 +146,7 @@ void rt_concat(const rt_call *call, const rt_launch *launch) {
   (void)launch;
   int64_t axis = planc_op_int(call->op, "axis", 0, 1);
   const rt_operand *y = &call->out[0];
-  runs r = runs_of(y, axis);
+  element_runs r = runs_of(y, axis);
   int64_t offset = 0, stride = y->dims[axis] * r.inner;
   for (int32_t k = 0; k < call->n_in; k++) {
     const float *part = call->in[k].data;
@@ -161,7 +161,7 @@ void rt_concat_grad(const rt_call *call, const rt_launch *launch) {
   (void)launch;
   int64_t axis = planc_op_int(call->op, "axis", 0, 1);
   const rt_operand *dy = &call->in[0], *da = &call->out[0];
-  runs r = runs_of(dy, axis);
+  element_runs r = runs_of(dy, axis);
   int64_t offset = planc_op_int(call->op, "offset", 0, 0) * r.inner;
   int64_t stride = dy->dims[axis] * r.inner, length = da->dims[axis] * r.inner;
   for (int64_t o = 0; o < r.outer; o++)

@@ -15,12 +15,12 @@ static pooling pooling_of(const planc_op *op) {
 }
 
 /* The part of an output's window that lies in the image. */
-typedef struct window {
+typedef struct pool_window {
   int64_t top, bottom, left, right;
-} window;
+} pool_window;
 
-static window window_at(const pooling *v, const rt_image *x, int64_t p, int64_t q) {
-  window w = {.top = p * v->stride_h - v->pad_h, .left = q * v->stride_w - v->pad_w};
+static pool_window window_at(const pooling *v, const rt_image *x, int64_t p, int64_t q) {
+  pool_window w = {.top = p * v->stride_h - v->pad_h, .left = q * v->stride_w - v->pad_w};
   w.bottom = w.top + v->kernel_h, w.right = w.left + v->kernel_w;
   if (w.top < 0) w.top = 0;
   if (w.left < 0) w.left = 0;
@@ -30,7 +30,7 @@ static window window_at(const pooling *v, const rt_image *x, int64_t p, int64_t 
 }
 
 /* Offset in a channel of the window's largest element, the first of equals. */
-static int64_t largest(const rt_image *x, const float *channel, const window *w) {
+static int64_t largest(const rt_image *x, const float *channel, const pool_window *w) {
   int64_t best = w->top * x->sy + w->left * x->sx;
   for (int64_t i = w->top; i < w->bottom; i++)
     for (int64_t j = w->left; j < w->right; j++)
@@ -47,7 +47,7 @@ void rt_maxpool2d(const rt_call *call, const rt_launch *launch) {
       const float *channel = x.data + n * x.sn + c * x.sc;
       for (int64_t p = 0; p < y.h; p++)
         for (int64_t q = 0; q < y.w; q++) {
-          window w = window_at(&v, &x, p, q);
+          pool_window w = window_at(&v, &x, p, q);
           y.data[n * y.sn + c * y.sc + p * y.sy + q * y.sx] = channel[largest(&x, channel, &w)];
         }
     }
@@ -65,7 +65,7 @@ void rt_maxpool2d_grad(const rt_call *call, const rt_launch *launch) {
       int64_t at = n * x.sn + c * x.sc;
       for (int64_t p = 0; p < dy.h; p++)
         for (int64_t q = 0; q < dy.w; q++) {
-          window w = window_at(&v, &x, p, q);
+          pool_window w = window_at(&v, &x, p, q);
           dx[at + largest(&x, x.data + at, &w)] += dy.data[n * dy.sn + c * dy.sc + p * dy.sy + q * dy.sx];
         }
     }
@@ -81,7 +81,7 @@ void rt_avgpool2d(const rt_call *call, const rt_launch *launch) {
       const float *channel = x.data + n * x.sn + c * x.sc;
       for (int64_t p = 0; p < y.h; p++)
         for (int64_t q = 0; q < y.w; q++) {
-          window w = window_at(&v, &x, p, q);
+          pool_window w = window_at(&v, &x, p, q);
           float sum = 0.0F;
           for (int64_t i = w.top; i < w.bottom; i++)
             for (int64_t j = w.left; j < w.right; j++) sum += channel[i * x.sy + j * x.sx];
@@ -101,7 +101,7 @@ void rt_avgpool2d_grad(const rt_call *call, const rt_launch *launch) {
       float *channel = dx.data + n * dx.sn + c * dx.sc;
       for (int64_t p = 0; p < dy.h; p++)
         for (int64_t q = 0; q < dy.w; q++) {
-          window w = window_at(&v, &dx, p, q);
+          pool_window w = window_at(&v, &dx, p, q);
           float share = dy.data[n * dy.sn + c * dy.sc + p * dy.sy + q * dy.sx] / area;
           for (int64_t i = w.top; i < w.bottom; i++)
             for (int64_t j = w.left; j < w.right; j++) channel[i * dx.sy + j * dx.sx] += share;

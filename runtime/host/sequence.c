@@ -171,19 +171,19 @@ void rt_position_grad(const rt_call *call, const rt_launch *launch) {
 }
 
 /* Of a tensor (outer, tokens, width). */
-typedef struct tokens {
+typedef struct host_tokens {
   int64_t outer, count, width;
-} tokens;
+} host_tokens;
 
-static tokens tokens_of(const rt_operand *operand) {
-  tokens out = {.count = operand->dims[operand->rank - 2], .width = operand->dims[operand->rank - 1]};
+static host_tokens tokens_of(const rt_operand *operand) {
+  host_tokens out = {.count = operand->dims[operand->rank - 2], .width = operand->dims[operand->rank - 1]};
   out.outer = out.count * out.width > 0 ? operand->elements / (out.count * out.width) : 0;
   return out;
 }
 
 void rt_mean(const rt_call *call, const rt_launch *launch) {
   (void)launch;
-  tokens shape = tokens_of(&call->in[0]);
+  host_tokens shape = tokens_of(&call->in[0]);
   for (int64_t o = 0; o < shape.outer; o++)
     for (int64_t c = 0; c < shape.width; c++) {
       const float *x = (const float *)call->in[0].data + o * shape.count * shape.width + c;
@@ -195,7 +195,7 @@ void rt_mean(const rt_call *call, const rt_launch *launch) {
 
 void rt_mean_grad(const rt_call *call, const rt_launch *launch) {
   (void)launch;
-  tokens shape = tokens_of(&call->out[0]);
+  host_tokens shape = tokens_of(&call->out[0]);
   float share = 1.0F / (float)(shape.count > 0 ? shape.count : 1);
   for (int64_t o = 0; o < shape.outer; o++)
     for (int64_t t = 0; t < shape.count; t++)

@@ -10,19 +10,19 @@
 enum { PART_ALIGNMENT = 64 };
 
 /* A bf16 operand and its widened copy. */
-typedef struct part {
+typedef struct widened_part {
   const rt_operand *from;
   rt_operand *to;
   int32_t tensor;
   int64_t offset;
   bool reads, writes;
-} part;
+} widened_part;
 
 struct rt_widened {
   pl_arena memory;
   rt_call call; /* on widened operands */
   int32_t n_parts;
-  part *parts; /* inputs, outputs, effects */
+  widened_part *parts; /* inputs, outputs, effects */
   int64_t bytes;
   rt_spare *spare; /* where the parts lie; NULL: in the given call's workspace */
 };
@@ -62,7 +62,7 @@ static bool same_bytes(const planc_graph *graph, int32_t a, int32_t b) {
 }
 
 /* Gives a part its place: that of the input among the first `n_inputs` parts that it is written over, or new memory. */
-static planc_status place(rt_widened *widened, part *p, int32_t n_inputs) {
+static planc_status place(rt_widened *widened, widened_part *p, int32_t n_inputs) {
   for (int32_t i = 0; i < n_inputs; i++) {
     if (!same_bytes(widened->call.graph, widened->parts[i].tensor, p->tensor)) continue;
     p->offset = widened->parts[i].offset;
@@ -89,12 +89,12 @@ static planc_status widen_all(rt_widened *widened, side of, rt_operand **operand
     to->dtype = PLANC_DTYPE_f32;
     if (pl_mul_overflow(to->elements, (int64_t)sizeof(float), &to->bytes))
       return planc_error(PLANC_DEVICE, "the workspace does not fit 64 bits");
-    part *p = &widened->parts[widened->n_parts];
-    *p = (part){.from = &given[i],
-                .to = to,
-                .tensor = tensors ? tensors[i] : -1,
-                .reads = of != OUTPUTS || given[i].accumulate,
-                .writes = of != INPUTS};
+    widened_part *p = &widened->parts[widened->n_parts];
+    *p = (widened_part){.from = &given[i],
+                        .to = to,
+                        .tensor = tensors ? tensors[i] : -1,
+                        .reads = of != OUTPUTS || given[i].accumulate,
+                        .writes = of != INPUTS};
     PLANC_TRY(place(widened, p, n_inputs));
     widened->n_parts++;
   }
@@ -145,7 +145,7 @@ int64_t rt_widened_workspace(const rt_widened *widened, int64_t bytes) {
 
 static void set_addresses(rt_widened *widened, char *base) {
   for (int32_t i = 0; i < widened->n_parts; i++) {
-    part *p = &widened->parts[i];
+    widened_part *p = &widened->parts[i];
     p->to->data = p->from->data ? base + p->offset : NULL;
   }
 }
@@ -173,7 +173,7 @@ void rt_widened_begin(rt_widened *widened) {
     set_addresses(widened, widened->spare->block.data);
   }
   for (int32_t i = 0; i < widened->n_parts; i++) {
-    const part *p = &widened->parts[i];
+    const widened_part *p = &widened->parts[i];
     if (!p->reads || !p->from->data) continue;
     const uint16_t *from = p->from->data;
     float *to = p->to->data;
@@ -183,7 +183,7 @@ void rt_widened_begin(rt_widened *widened) {
 
 void rt_widened_end(rt_widened *widened) {
   for (int32_t i = 0; i < widened->n_parts; i++) {
-    const part *p = &widened->parts[i];
+    const widened_part *p = &widened->parts[i];
     if (!p->writes || !p->from->data) continue;
     const float *from = p->to->data;
     uint16_t *to = p->from->data;

@@ -53,7 +53,7 @@ typedef struct first_extents {
 } first_extents;
 
 /* While the ends are being collected. */
-typedef struct collecting {
+typedef struct collecting_extents {
   const planc_plan *plan;
   /* By memory. */
   pl_translation *translations;
@@ -62,9 +62,9 @@ typedef struct collecting {
 
   int64_t n_pieces; /* of all places */
   VEC(interval_end) ends;
-} collecting;
+} collecting_extents;
 
-static planc_status add_ends(collecting *c, int32_t in, pl_piece piece) {
+static planc_status add_ends(collecting_extents *c, int32_t in, pl_piece piece) {
   uint64_t key = (uint64_t)in << KEY_SHIFT | (uint64_t)piece.address;
   int64_t owner = c->ends.len;
   VEC_PUSH(&c->ends, ((interval_end){key, owner}));
@@ -77,7 +77,7 @@ static pl_piece whole_mapping(const pl_translation *t, int32_t mapping) {
 }
 
 /* The mappings of memory `in`, each an extent. */
-static planc_status add_mappings(collecting *c, int32_t in) {
+static planc_status add_mappings(collecting_extents *c, int32_t in) {
   const pl_translation *t = &c->translations[in];
   if (c->mapped[in] >= 0) return NULL;
   c->mapped[in] = c->ends.len / 2;
@@ -86,7 +86,7 @@ static planc_status add_mappings(collecting *c, int32_t in) {
 }
 
 /* An interval that several mappings hold. */
-static planc_status add_mapped(collecting *c, int32_t in, int64_t address, int64_t bytes, first_extents *at,
+static planc_status add_mapped(collecting_extents *c, int32_t in, int64_t address, int64_t bytes, first_extents *at,
                                pl_interval_place *out) {
   enum { MOST_PIECES = 1 << 24 }; /* each takes a step of the checker, however few mappings they are of */
   const pl_translation *t = &c->translations[in];
@@ -111,7 +111,7 @@ static planc_status add_mapped(collecting *c, int32_t in, int64_t address, int64
 }
 
 /* The ends of the stretches of an interval of memory `in`. */
-static planc_status add_interval(collecting *c, int32_t in, int64_t address, int64_t bytes, first_extents *at,
+static planc_status add_interval(collecting_extents *c, int32_t in, int64_t address, int64_t bytes, first_extents *at,
                                  pl_interval_place *out) {
   if (in < 0 || address < 0 || bytes <= 0 || address > c->ranges[in] - bytes) return NULL;
   if (c->translations[in].n > 0) return add_mapped(c, in, address, bytes, at, out);
@@ -122,7 +122,7 @@ static planc_status add_interval(collecting *c, int32_t in, int64_t address, int
 }
 
 /* Numbers the ends in order; `extents` has one for every two of them. */
-static planc_status rank_ends(collecting *c, pl_extent *extents, pl_extents *out) {
+static planc_status rank_ends(collecting_extents *c, pl_extent *extents, pl_extents *out) {
   interval_end *ends = c->ends.data, *spare = malloc(((size_t)c->ends.len + 1) * sizeof *spare);
   if (!spare) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
   sort_ends(ends, spare, c->ends.len);
@@ -136,7 +136,7 @@ static planc_status rank_ends(collecting *c, pl_extent *extents, pl_extents *out
   return NULL;
 }
 
-static planc_status describe_memories(collecting *c, pl_arena *arena) {
+static planc_status describe_memories(collecting_extents *c, pl_arena *arena) {
   const planc_plan *plan = c->plan;
   PLANC_TRY(PL_NEW(arena, &c->translations, plan->n_memories));
   PLANC_TRY(PL_NEW(arena, &c->ranges, plan->n_memories));
@@ -151,7 +151,7 @@ static planc_status describe_memories(collecting *c, pl_arena *arena) {
   return NULL;
 }
 
-static planc_status make(collecting *c, pl_arena *arena, pl_extents *out) {
+static planc_status make(collecting_extents *c, pl_arena *arena, pl_extents *out) {
   const planc_plan *plan = c->plan;
   int64_t n_instrs = (int64_t)plan->prologue.n + plan->body.n + plan->epilogue.n;
   pl_extent *extents;
@@ -172,7 +172,7 @@ static planc_status make(collecting *c, pl_arena *arena, pl_extents *out) {
 }
 
 planc_status pl_extents_make(const planc_plan *plan, pl_arena *arena, pl_extents *out) {
-  collecting c = {.plan = plan};
+  collecting_extents c = {.plan = plan};
   *out = (pl_extents){0};
   planc_status status = make(&c, arena, out);
   VEC_FREE(&c.ends);

@@ -82,19 +82,19 @@ planc_status pl_json_check_plain(const char *text, size_t length, const char *pa
 
 enum { PLACE_BYTES = 256, SHOWN_NAME_BYTES = 64 };
 
-typedef struct place {
+typedef struct json_place {
   char text[PLACE_BYTES];
   size_t length;
-} place;
+} json_place;
 
-static void append(place *to, const char *text, size_t limit) {
+static void append(json_place *to, const char *text, size_t limit) {
   for (size_t i = 0; text[i] && i < limit && to->length + 1 < sizeof to->text; i++) {
     to->text[to->length++] = (char)(text[i] >= ' ' && text[i] <= '~' ? text[i] : '?');
   }
   to->text[to->length] = '\0';
 }
 
-static void append_place(place *to, const pl_json *at) {
+static void append_place(json_place *to, const pl_json *at) {
   if (!at->parent) return;
   append_place(to, at->parent);
   if (at->name) {
@@ -108,7 +108,7 @@ static void append_place(place *to, const pl_json *at) {
 }
 
 planc_status pl_json_error(const pl_json *at, const char *format, ...) {
-  place where = {{0}, 0};
+  json_place where = {{0}, 0};
   append_place(&where, at);
   const pl_json *root = at;
   while (root->parent) root = root->parent;

@@ -11,17 +11,17 @@
 #include "util/math.h"
 #include "util/vec.h"
 
-typedef VEC(planc_variant) variant_list;
-typedef VEC(int32_t) index_list;
+typedef VEC(planc_variant) predicted_list;
+typedef VEC(int32_t) prediction_list;
 typedef VEC(int64_t) distance_list;
 
 /* What is known of a shape: variants of a group, and which groups of a type are nearest. */
 typedef struct memory {
   pl_arena keys;
   pl_map by_key; /* bytes of group and features to an index of variants */
-  variant_list variants;
-  pl_map by_shape;    /* bytes of a type's first group and features without roofline to an index of nearest */
-  index_list nearest; /* how many groups, and they; the next */
+  predicted_list variants;
+  pl_map by_shape;         /* bytes of a type's first group and features without roofline to an index of nearest */
+  prediction_list nearest; /* how many groups, and they; the next */
   distance_list apart;
 } memory;
 
@@ -30,24 +30,24 @@ typedef struct key {
   pl_features features;
 } key;
 
-typedef struct predicting {
+typedef struct predicting_ops {
   const planc_predict_options *options;
   planc_prediction *out;
   planc_profile bare; /* without measured ops */
   const planc_model *model;
   planc_costs *roofline; /* of all ops and batches */
   planc_costs *listed;   /* of `listed`, or NULL */
-  variant_list variants;
-  index_list first;
+  predicted_list variants;
+  prediction_list first;
   memory memory;
-} predicting;
+} predicting_ops;
 
 /* The model's groups of an op's type: `count` from `first` on. A model names types as graphs do. */
 typedef struct op_groups {
   int32_t first, count;
 } op_groups;
 
-static op_groups groups_of(const predicting *p, int32_t op) {
+static op_groups groups_of(const predicting_ops *p, int32_t op) {
   op_groups out = {0};
   if (p->model) out.first = pl_model_groups_of(p->model, p->options->graph->ops[op].type, &out.count);
   return out;
@@ -62,7 +62,7 @@ static planc_status put(memory *m, pl_map *map, const key *of, int64_t index) {
   return pl_map_put(map, bytes, sizeof *of, (int32_t)index);
 }
 
-static planc_status predict_variant(predicting *p, int32_t group, const pl_features *features, planc_variant *out) {
+static planc_status predict_variant(predicting_ops *p, int32_t group, const pl_features *features, planc_variant *out) {
   key of = {.group = group, .features = *features};
   int32_t known = pl_map_get(&p->memory.by_key, (const char *)&of, sizeof of);
   if (known >= 0) {
@@ -75,7 +75,7 @@ static planc_status predict_variant(predicting *p, int32_t group, const pl_featu
   return NULL;
 }
 
-static planc_status add_modelled(predicting *p, int32_t op, int64_t batch, int32_t group, pl_features *features) {
+static planc_status add_modelled(predicting_ops *p, int32_t op, int64_t batch, int32_t group, pl_features *features) {
   const pl_model_group *by = &p->model->groups[group];
   int64_t roofline_ns;
   planc_variant variant;
@@ -94,7 +94,7 @@ static planc_status add_modelled(predicting *p, int32_t op, int64_t batch, int32
 
 /* What an op and others would keep busy beyond all of the device they share in proportion: the op takes longer for the
  * same work. */
-static planc_status add_loaded(predicting *p, planc_variant variant) {
+static planc_status add_loaded(predicting_ops *p, planc_variant variant) {
   int64_t wanted_ppm = variant.busy_ppm + p->options->load_ppm;
   if (wanted_ppm > PL_PPM) {
     variant.time_ns = pl_muldiv_ceil(variant.time_ns, wanted_ppm, PL_PPM);
@@ -106,7 +106,7 @@ static planc_status add_loaded(predicting *p, planc_variant variant) {
 }
 
 /* By the constants, as many kinds of kernel as those know. */
-static planc_status add_roofline(predicting *p, int32_t op, int32_t batch_index) {
+static planc_status add_roofline(predicting_ops *p, int32_t op, int32_t batch_index) {
   int32_t count;
   const planc_variant *variants = planc_costs_variants(p->roofline, op, batch_index, &count);
   for (int32_t v = 0; v < count; v++) PLANC_TRY(add_loaded(p, variants[v]));
@@ -114,7 +114,7 @@ static planc_status add_roofline(predicting *p, int32_t op, int32_t batch_index)
 }
 
 /* Of the type's groups those of which a sample is as near as any: an index of memory.nearest. */
-static planc_status find_nearest(predicting *p, op_groups groups, const pl_features *features, int32_t *out) {
+static planc_status find_nearest(predicting_ops *p, op_groups groups, const pl_features *features, int32_t *out) {
   memory *m = &p->memory;
   key of = {.group = groups.first, .features = *features};
   of.features.at[PL_FEATURE_roofline] = 0;
@@ -139,7 +139,8 @@ static planc_status find_nearest(predicting *p, op_groups groups, const pl_featu
 }
 
 /* The algorithms that the nearest op was measured with. */
-static planc_status add_by_shape(predicting *p, int32_t op, int64_t batch, op_groups groups, pl_features *features) {
+static planc_status add_by_shape(predicting_ops *p, int32_t op, int64_t batch, op_groups groups,
+                                 pl_features *features) {
   int32_t at;
   PLANC_TRY(find_nearest(p, groups, features, &at));
   for (int32_t k = 1; k <= p->memory.nearest.data[at]; k++)
@@ -148,7 +149,7 @@ static planc_status add_by_shape(predicting *p, int32_t op, int64_t batch, op_gr
 }
 
 /* What the constants say of an algorithm that they know, or else of its kind. */
-static planc_status add_by_constants(predicting *p, int32_t op, int32_t batch_index, const char *algorithm) {
+static planc_status add_by_constants(predicting_ops *p, int32_t op, int32_t batch_index, const char *algorithm) {
   int32_t count;
   const planc_variant *known = planc_costs_variants(p->roofline, op, batch_index, &count);
   for (int32_t v = 0; v < count; v++)
@@ -161,8 +162,8 @@ static planc_status add_by_constants(predicting *p, int32_t op, int32_t batch_in
 }
 
 /* The algorithms and workspaces that are listed. `*out_modelled` tells whether the model knows one of them. */
-static planc_status add_listed(predicting *p, int32_t op, int32_t batch_index, op_groups groups, pl_features *features,
-                               bool *out_modelled) {
+static planc_status add_listed(predicting_ops *p, int32_t op, int32_t batch_index, op_groups groups,
+                               pl_features *features, bool *out_modelled) {
   int32_t n, end = groups.first + groups.count;
   const planc_variant *listed = planc_costs_variants(p->listed, op, batch_index, &n);
   *out_modelled = false;
@@ -180,12 +181,12 @@ static planc_status add_listed(predicting *p, int32_t op, int32_t batch_index, o
   return NULL;
 }
 
-static bool is_listed(const predicting *p, int32_t op) {
+static bool is_listed(const predicting_ops *p, int32_t op) {
   return p->listed && pl_measured_find(&p->options->listed->measured, p->options->graph->ops[op].name);
 }
 
 /* `*out_modelled` tells whether the model knows the op. */
-static planc_status add_op(predicting *p, int32_t op, int32_t batch_index, op_groups groups, bool *out_modelled) {
+static planc_status add_op(predicting_ops *p, int32_t op, int32_t batch_index, op_groups groups, bool *out_modelled) {
   const planc_graph *graph = p->options->graph;
   int64_t batch = p->out->batches[batch_index];
   *out_modelled = groups.count > 0;
@@ -203,7 +204,7 @@ static int by_algorithm(const void *a, const void *b) {
 }
 
 /* More samples are never faster, whatever two predictions say. */
-static void keep_rising(const predicting *p, int64_t before, int64_t from, int64_t to) {
+static void keep_rising(const predicting_ops *p, int64_t before, int64_t from, int64_t to) {
   for (int64_t v = from; v < to; v++) {
     planc_variant *variant = &p->variants.data[v];
     for (int64_t w = before; w < from; w++) {
@@ -214,7 +215,7 @@ static void keep_rising(const predicting *p, int64_t before, int64_t from, int64
   }
 }
 
-static planc_status fill(predicting *p) {
+static planc_status fill(predicting_ops *p) {
   const planc_graph *graph = p->options->graph;
   for (int32_t o = 0; o < graph->n_ops; o++) {
     bool modelled = false;
@@ -237,7 +238,7 @@ static planc_status fill(predicting *p) {
 }
 
 /* Batches are those of the roofline's table, ascending and distinct. */
-static planc_status set_up(predicting *p) {
+static planc_status set_up(predicting_ops *p) {
   const planc_predict_options *o = p->options;
   planc_costs *roofline;
   PLANC_TRY(planc_costs_make(&p->bare, o->graph, o->n_batches, o->batches, &roofline));
@@ -247,7 +248,7 @@ static planc_status set_up(predicting *p) {
   return o->listed ? planc_costs_make(o->listed, o->graph, o->n_batches, o->batches, &p->listed) : NULL;
 }
 
-static void tear_down(predicting *p) {
+static void tear_down(predicting_ops *p) {
   if (p->roofline) p->roofline->batches = NULL; /* the prediction's */
   planc_costs_free(p->roofline);
   planc_costs_free(p->listed);
@@ -265,7 +266,8 @@ planc_status planc_predict(const planc_predict_options *options, planc_predictio
   if (!prediction) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
   *prediction = (planc_prediction){
       .graph = options->graph, .profile = options->profile, .listed = options->listed, .load_ppm = options->load_ppm};
-  predicting p = {.options = options, .out = prediction, .bare = *options->profile, .model = options->profile->model};
+  predicting_ops p = {
+      .options = options, .out = prediction, .bare = *options->profile, .model = options->profile->model};
   p.bare.measured = (pl_measured){0};
   planc_status status = set_up(&p);
   if (!status) status = fill(&p);

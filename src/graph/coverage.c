@@ -7,15 +7,15 @@
 #include "graph/law.h"
 
 /* One end of the bytes of a tensor. */
-typedef struct range_end {
+typedef struct part_end {
   planc_law at;
   int32_t tensor, storage;
   bool upper;
-} range_end;
+} part_end;
 
 /* Ends are in this order at batch 1, and at every batch unless a later one grows more slowly. */
 static int compare_ends(const void *a, const void *b) {
-  const range_end *x = a, *y = b;
+  const part_end *x = a, *y = b;
   int64_t at_x = x->at.fixed + x->at.per_sample, at_y = y->at.fixed + y->at.per_sample;
   if (x->storage != y->storage) return x->storage < y->storage ? -1 : 1;
   if (at_x != at_y) return at_x < at_y ? -1 : 1;
@@ -23,10 +23,10 @@ static int compare_ends(const void *a, const void *b) {
 }
 
 /* Gives the tensors on each storage their pieces. Behind a storage's last end is a piece that none of them has. */
-static int32_t number_pieces(pl_coverage *c, const range_end *ends, int64_t n) {
+static int32_t number_pieces(pl_coverage *c, const part_end *ends, int64_t n) {
   int32_t piece = -1;
   for (int64_t i = 0; i < n; i++) {
-    const range_end *end = &ends[i], *before = i > 0 ? &ends[i - 1] : NULL;
+    const part_end *end = &ends[i], *before = i > 0 ? &ends[i - 1] : NULL;
     if (!before || before->storage != end->storage || !pl_law_equal(before->at, end->at)) piece++;
     if (before && before->storage == end->storage && end->at.per_sample < before->at.per_sample)
       c->mixed[end->storage] = true;
@@ -40,15 +40,15 @@ planc_status pl_coverage_make(pl_arena *arena, const planc_graph *graph, pl_cove
   PLANC_TRY(PL_NEW(arena, &out->first, graph->n_tensors));
   PLANC_TRY(PL_NEW(arena, &out->last, graph->n_tensors));
   PLANC_TRY(PL_NEW(arena, &out->mixed, graph->n_storages));
-  range_end *ends = malloc(((size_t)graph->n_tensors * 2 + 1) * sizeof *ends);
+  part_end *ends = malloc(((size_t)graph->n_tensors * 2 + 1) * sizeof *ends);
   if (!ends) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
   int64_t n = 0;
   for (int32_t t = 0; t < graph->n_tensors; t++) {
     int32_t storage = graph->tensors[t].storage;
     if (planc_kind_exists_before(graph->storages[storage].kind)) continue;
     pl_byte_range range = pl_byte_range_of(&graph->tensors[t]);
-    ends[n++] = (range_end){range.begin, t, storage, false};
-    ends[n++] = (range_end){range.end, t, storage, true};
+    ends[n++] = (part_end){range.begin, t, storage, false};
+    ends[n++] = (part_end){range.end, t, storage, true};
   }
   qsort(ends, (size_t)n, sizeof *ends, compare_ends);
   int32_t n_pieces = number_pieces(out, ends, n);

@@ -135,7 +135,7 @@ void pl_graph_rows_emit(pl_emit *emit, const planc_graph *graph) {
 typedef VEC(int32_t) id_list;
 
 /* A graph being read. Strings go to an arena that lives until the builder has copied them. */
-typedef struct reading {
+typedef struct reading_graph {
   pl_row row;
   planc_graph_builder *builder;
   int64_t first_line; /* of the graph's row */
@@ -145,10 +145,10 @@ typedef struct reading {
   VEC(int64_t) longs;
   VEC(planc_attr) attrs; /* of the present op */
   VEC(uint32_t) flags;   /* by op, as the rows state them */
-} reading;
+} reading_graph;
 
 /* Appends a list of tensors to `list`; *out_n is how many. */
-static planc_status read_tensors(reading *r, id_list *list, int32_t *out_n) {
+static planc_status read_tensors(reading_graph *r, id_list *list, int32_t *out_n) {
   PLANC_TRY(ROW_LITERAL(&r->row, "["));
   int64_t before = list->len;
   while (!ROW_ACCEPTS(&r->row, "]")) {
@@ -162,7 +162,7 @@ static planc_status read_tensors(reading *r, id_list *list, int32_t *out_n) {
   return NULL;
 }
 
-static planc_status read_graph_row(reading *r, const pl_graph_budget *budget) {
+static planc_status read_graph_row(reading_graph *r, const pl_graph_budget *budget) {
   const char *name;
   int32_t layout, n_outputs;
   PLANC_TRY(ROW_LITERAL(&r->row, "{\"graph\":"));
@@ -180,7 +180,7 @@ static planc_status read_graph_row(reading *r, const pl_graph_budget *budget) {
   return planc_graph_builder_header(r->builder, name, (planc_layout)layout, 0, NULL, NULL, NULL, NULL);
 }
 
-static planc_status read_tensor(reading *r, int32_t index) {
+static planc_status read_tensor(reading_graph *r, int32_t index) {
   const char *name;
   int32_t kind = PLANC_KIND_activation, dtype, rank = 0, of = -1, made;
   planc_law dims[PLANC_MAX_RANK], offset = {0};
@@ -212,7 +212,7 @@ static planc_status read_tensor(reading *r, int32_t index) {
                                     &made);
 }
 
-static planc_status read_attr_ints(reading *r, planc_attr *attr) {
+static planc_status read_attr_ints(reading_graph *r, planc_attr *attr) {
   r->longs.len = 0;
   while (!ROW_ACCEPTS(&r->row, "]")) {
     int64_t value;
@@ -237,7 +237,7 @@ static bool real_follows(const pl_row *row) {
   return at < row->end && (*at == '.' || *at == 'e');
 }
 
-static planc_status read_attr(reading *r, planc_attr *attr) {
+static planc_status read_attr(reading_graph *r, planc_attr *attr) {
   *attr = (planc_attr){0};
   const char *place = r->row.at;
   PLANC_TRY(pl_row_string(&r->row, &attr->key));
@@ -258,7 +258,7 @@ static planc_status read_attr(reading *r, planc_attr *attr) {
   return pl_row_int(&r->row, -PL_ROW_MAX, PL_ROW_MAX, &attr->value.integer);
 }
 
-static planc_status read_op(reading *r) {
+static planc_status read_op(reading_graph *r) {
   planc_op op = {0};
   int32_t phase, flags, class_;
   r->operands.len = r->attrs.len = 0;
@@ -314,12 +314,12 @@ static planc_status read_op(reading *r) {
 }
 
 /* Gives a failure of the builder, which knows no places, the line it is about. */
-static planc_status at_line(const reading *r, planc_status status, int64_t line) {
+static planc_status at_line(const reading_graph *r, planc_status status, int64_t line) {
   return planc_context(status, "%s:%lld:1", r->row.path, (long long)line);
 }
 
 /* Reads rows one by one; what the row's scanner finds has its place already, what the builder finds gets the row's. */
-static planc_status read_rows(reading *r, const pl_graph_budget *budget) {
+static planc_status read_rows(reading_graph *r, const pl_graph_budget *budget) {
   PLANC_TRY(planc_graph_builder_new(&r->builder));
   for (int64_t i = -1; i < (int64_t)r->n_tensors + r->n_ops; i++) {
     int64_t line = r->row.number;
@@ -333,7 +333,7 @@ static planc_status read_rows(reading *r, const pl_graph_budget *budget) {
 }
 
 /* Whether the graph that was built is the one that the rows state; *line is the row that it is not. */
-static planc_status judge(const reading *r, const planc_graph *graph, int64_t *line) {
+static planc_status judge(const reading_graph *r, const planc_graph *graph, int64_t *line) {
   for (int32_t o = 0; o < r->n_ops; o++) {
     if (graph->ops[o].flags == r->flags.data[o]) continue;
     *line = r->first_line + 1 + r->n_tensors + o;
@@ -346,7 +346,7 @@ static planc_status judge(const reading *r, const planc_graph *graph, int64_t *l
                      (unsigned long long)r->hash, (unsigned long long)hash);
 }
 
-static planc_status finish(reading *r, planc_graph **out) {
+static planc_status finish(reading_graph *r, planc_graph **out) {
   int32_t op, tensor;
   planc_status status = NULL;
   if (r->loss >= 0) status = planc_graph_builder_loss(r->builder, r->loss);
@@ -369,7 +369,7 @@ static planc_status finish(reading *r, planc_graph **out) {
 
 planc_status pl_graph_rows_read(pl_row *row, pl_graph_budget *budget, planc_graph **out) {
   pl_arena scratch = {0};
-  reading r = {.row = *row, .first_line = row->number};
+  reading_graph r = {.row = *row, .first_line = row->number};
   r.row.arena = &scratch;
   *out = NULL;
   planc_status status = read_rows(&r, budget);

@@ -19,17 +19,17 @@ typedef struct owned {
   pl_arena arena;
 } owned;
 
-typedef struct reading {
+typedef struct reading_timeline {
   const planc_plan *plan;
   planc_timeline *timeline;
   pl_acquired *acquired;
   int32_t *timed_of; /* by instruction of the body: its index among the timed ones, -1 for others */
   planc_span *spans; /* end_ns is -1 until it is read */
-} reading;
+} reading_timeline;
 
 /* --- The plan's side ------------------------------------------------------------------------------------------ */
 
-static planc_status find_timed(reading *r, pl_arena *arena) {
+static planc_status find_timed(reading_timeline *r, pl_arena *arena) {
   const planc_section *body = &r->plan->body;
   int32_t *instrs;
   PLANC_TRY(PL_NEW(arena, &r->timed_of, body->n));
@@ -61,7 +61,8 @@ static planc_status check_version(const pl_json *header) {
 }
 
 /* Whether the hashes are those of the plan's graphs, by job; *out_other is the first that is not. */
-static planc_status read_graph_hashes(const reading *r, const pl_json *at, bool *out_same, pl_json *out_other) {
+static planc_status read_graph_hashes(const reading_timeline *r, const pl_json *at, bool *out_same,
+                                      pl_json *out_other) {
   int32_t n, job = 0;
   *out_other = *at;
   PLANC_TRY(pl_json_array(at, &n));
@@ -76,7 +77,7 @@ static planc_status read_graph_hashes(const reading *r, const pl_json *at, bool 
   return NULL;
 }
 
-static planc_status read_header(reading *r, const pl_json *at, const char *path) {
+static planc_status read_header(reading_timeline *r, const pl_json *at, const char *path) {
   enum { VERSION, NAME, POLICY, GRAPH_HASHES, PLAN_HASH, BACKEND, FIRST, PERIODS, N_KEYS };
   static const pl_json_key keys[N_KEYS] = {{.name = "planrun"},      {.name = "plan"},      {.name = "policy"},
                                            {.name = "graph_hashes"}, {.name = "plan_hash"}, {.name = "backend"},
@@ -121,7 +122,7 @@ static planc_status read_time(const pl_json *at, int64_t *out) {
   return pl_json_error(at, "is not a whole number of nanoseconds");
 }
 
-static planc_status check_place(const reading *r, int32_t instr, const pl_json *category, const pl_json *pid,
+static planc_status check_place(const reading_timeline *r, int32_t instr, const pl_json *category, const pl_json *pid,
                                 const pl_json *tid) {
   const planc_instr *at = &r->plan->body.instrs[instr];
   const char *name, *kind = "exec";
@@ -138,7 +139,8 @@ static planc_status check_place(const reading *r, int32_t instr, const pl_json *
   return NULL;
 }
 
-static planc_status read_arguments(const reading *r, const pl_json *at, int32_t *out_instr, int64_t *out_period) {
+static planc_status read_arguments(const reading_timeline *r, const pl_json *at, int32_t *out_instr,
+                                   int64_t *out_period) {
   enum { INSTR, PERIOD, TYPE, BYTES, N_KEYS };
   static const pl_json_key keys[N_KEYS] = {
       {.name = "instr"}, {.name = "period"}, {.name = "type", .optional = true}, {.name = "bytes", .optional = true}};
@@ -157,7 +159,7 @@ static planc_status read_arguments(const reading *r, const pl_json *at, int32_t 
   return NULL;
 }
 
-static planc_status read_event(reading *r, const pl_json *at) {
+static planc_status read_event(reading_timeline *r, const pl_json *at) {
   enum { NAME, CATEGORY, PHASE, START, DURATION, PID, TID, ARGUMENTS, N_KEYS };
   static const pl_json_key keys[N_KEYS] = {{.name = "name"}, {.name = "cat"}, {.name = "ph"},  {.name = "ts"},
                                            {.name = "dur"},  {.name = "pid"}, {.name = "tid"}, {.name = "args"}};
@@ -184,7 +186,7 @@ static bool is_metadata(const pl_json *event) {
 }
 
 /* As many events as the periods need: before that is known nothing is allocated for what the header says. */
-static planc_status make_spans(reading *r, const pl_json *at, pl_arena *arena) {
+static planc_status make_spans(reading_timeline *r, const pl_json *at, pl_arena *arena) {
   int64_t n = 0, needed = (int64_t)r->timeline->n_periods * r->timeline->n_timed;
   int32_t n_events;
   PLANC_TRY(pl_json_array(at, &n_events));
@@ -199,7 +201,7 @@ static planc_status make_spans(reading *r, const pl_json *at, pl_arena *arena) {
 }
 
 /* Each stream does one thing after the other. */
-static planc_status check_order(const reading *r, const pl_json *at, pl_arena *arena) {
+static planc_status check_order(const reading_timeline *r, const pl_json *at, pl_arena *arena) {
   int64_t *free_at;
   PLANC_TRY(PL_NEW(arena, &free_at, r->plan->n_streams));
   for (int32_t p = 0; p < r->timeline->n_periods; p++) {
@@ -217,7 +219,7 @@ static planc_status check_order(const reading *r, const pl_json *at, pl_arena *a
 
 /* --- All ------------------------------------------------------------------------------------------------------ */
 
-static planc_status read_tree(reading *r, const pl_json *root, const char *path, pl_arena *arena) {
+static planc_status read_tree(reading_timeline *r, const pl_json *root, const char *path, pl_arena *arena) {
   enum { EVENTS, UNIT, OTHER, N_KEYS };
   static const pl_json_key keys[N_KEYS] = {
       {.name = "traceEvents"}, {.name = "displayTimeUnit", .optional = true}, {.name = "otherData"}};
@@ -239,7 +241,7 @@ planc_status planc_timeline_parse(const char *text, size_t length, const char *p
   owned *made = calloc(1, sizeof *made);
   planc_status status = made ? NULL : planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
   if (made) {
-    reading r = {.plan = plan, .timeline = &made->timeline};
+    reading_timeline r = {.plan = plan, .timeline = &made->timeline};
     pl_json root = {.value = tree, .name = path};
     status = read_tree(&r, &root, path, &made->arena);
   }

@@ -4,7 +4,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-typedef struct pl_clock_node node;
+typedef struct pl_clock_node clock_node;
 
 enum { BITS = PL_CLOCK_BITS, CHILDREN = 1 << BITS };
 
@@ -28,7 +28,7 @@ int32_t pl_clock_at(const pl_clocks *clocks, int32_t clock, int32_t stream) {
   return clock;
 }
 
-static planc_status add_node(pl_clocks *clocks, node made, int32_t *out) {
+static planc_status add_node(pl_clocks *clocks, clock_node made, int32_t *out) {
   if (clocks->nodes.len >= INT32_MAX) return planc_error(PLANC_OUT_OF_MEMORY, "what streams know of one another");
   *out = (int32_t)clocks->nodes.len;
   VEC_PUSH(&clocks->nodes, made);
@@ -36,7 +36,7 @@ static planc_status add_node(pl_clocks *clocks, node made, int32_t *out) {
 }
 
 static planc_status copy_node(pl_clocks *clocks, int32_t from, int32_t *out) {
-  node copy;
+  clock_node copy;
   if (from >= 0) {
     copy = clocks->nodes.data[from];
   } else {
@@ -63,7 +63,7 @@ static int32_t later(int32_t a, int32_t b) {
   return a > b ? a : b; /* an empty one is below any other */
 }
 
-static bool is_same(const node *a, const node *b) {
+static bool is_same(const clock_node *a, const clock_node *b) {
   return memcmp(a, b, sizeof *a) == 0;
 }
 
@@ -71,7 +71,7 @@ static bool is_same(const node *a, const node *b) {
 static planc_status join(pl_clocks *clocks, int32_t a, int32_t b, int32_t level, int32_t *out) {
   *out = later(a, b);
   if (a == b || a < 0 || b < 0) return NULL;
-  node of_a = clocks->nodes.data[a], of_b = clocks->nodes.data[b], joined;
+  clock_node of_a = clocks->nodes.data[a], of_b = clocks->nodes.data[b], joined;
   if (level == 0) {
     for (int32_t k = 0; k < CHILDREN; k++) joined.children[k] = later(of_a.children[k], of_b.children[k]);
   } else {
