@@ -65,8 +65,8 @@ planc_status planc_candidate_explain(planc_candidate *candidate, const char *for
 
 /* Ops times rounds: no more are planned, and fewer where the policy chooses the rounds than where the user does. */
 int32_t planc_most_instances(const planc_problem *problem);
-/* Makes trace, order and costs of one job, for rounds of `sub_batch` samples, the last one smaller. INFEASIBLE, or USAGE
- * where the user chose them, for more than planc_most_instances. */
+/* Makes trace, order and costs of one job, for rounds of `sub_batch` samples, the last one smaller. INFEASIBLE, or
+ * USAGE where the user chose them, for more than planc_most_instances. */
 planc_status planc_candidate_rounds(const planc_problem *problem, int64_t sub_batch, planc_candidate *out);
 /* Begins the schedule of a candidate that has trace and costs, anew if it has one. */
 planc_status planc_candidate_schedule(planc_candidate *candidate);
