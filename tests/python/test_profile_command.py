@@ -187,8 +187,11 @@ class Profile(unittest.TestCase):
                               (["-r", 5, "--link", "1GB/s"], "another --link, which is 0 there and 1000000000 here"),
                               (["-r", 5, "--storage", "."], "another --storage, which is not given there and . here"),
                               (["-r", 5, "--optimizer", "adam"], "another graph"),
+                              (["-r", 5, "--batches", 8], "another --batches, which is 8,16 there and 8 here"),
+                              (["-r", 5, "--loads", 50], "another --loads, which is 0 there and 0,500000 here"),
                               (["-r", 5, "--deterministic"], "--deterministic, which is not given there and given here")):
-            told_now = self.profile("--batches", "8,16", *options, code=4).stderr
+            batches = [] if "--batches" in options else ["--batches", "8,16"]
+            told_now = self.profile(*batches, *options, code=4).stderr
             self.assertIn(f"{self.part}: was measured with ", told_now)
             self.assertIn(told, told_now)
             self.assertIn("remove it to start anew", told_now)

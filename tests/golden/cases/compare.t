@@ -210,3 +210,23 @@ A policy need not meet every larger budget: what it meets is no less than the le
   $ planc compare tt.yaml --batch 32 --device k40m --budget 700K --host-budget 0 --no-swap --policies capuchin --json | grep -o '"feasible":true\|"least_budget":[0-9]*,"is_least":[a-z]*'
   "feasible":true
   "least_budget":716800,"is_least":false
+
+An option that none of the policies has a use for, and others that would have no effect.
+
+  $ planc compare inputs/tiny.yaml --policies none,vdnn-all --swap-rate 50
+  ! planc: none of the policies has a use for --swap-rate
+  [2]
+  $ planc compare inputs/tiny.yaml --policies modnn --window 1K
+  ! planc: policy modnn has no use for --window
+  [2]
+  $ planc compare inputs/tiny.yaml --policies modnn,window --window 1K --budget 1G 2>/dev/null | grep -c '^window'
+  2
+  $ planc plan inputs/tiny.yaml --shared-link -o x.plan
+  ! planc: --shared-link is for several --gpus
+  [2]
+  $ planc plan inputs/tiny.yaml --inference -o x.plan
+  ! planc: inputs/tiny.yaml has backward ops already, inference is for graphs without
+  [2]
+  $ planc predict --fit x.json --graphs inputs/tiny.yaml --name 'my gpu' -o model.json
+  ! planc: --name: must be printable ASCII without spaces, quotes and backslashes
+  [2]
