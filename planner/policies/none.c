@@ -6,10 +6,19 @@
 static planc_status open_operands(pl_walk *walk, const planc_instance *instance) {
   for (int32_t a = instance->first_access; a < instance->first_access + instance->n_accesses; a++) {
     const planc_access *access = &walk->trace->accesses[a];
-    if (planc_schedule_open(walk->schedule, access->buffer) >= 0) continue;
+    int32_t residency = planc_schedule_open(walk->schedule, access->buffer);
+    if (residency < 0) PLANC_TRY(pl_walk_open(walk, access->buffer, &residency));
+    if (access->read < 0 || planc_schedule_content(walk->schedule, residency) >= 0) continue;
+    PLANC_TRY(planc_schedule_prefetch(walk->schedule, residency, access->read));
+  }
+  return NULL;
+}
+
+/* What other GPUs send has memory of its own from the start, so that it never waits for any. */
+static planc_status open_sent(pl_walk *walk) {
+  for (int32_t b = 0; b < walk->trace->n_buffers; b++) {
     int32_t residency;
-    PLANC_TRY(pl_walk_open(walk, access->buffer, &residency));
-    if (access->read >= 0) PLANC_TRY(planc_schedule_prefetch(walk->schedule, residency, access->read));
+    if (walk->trace->buffers[b].peer >= 0) PLANC_TRY(pl_walk_open(walk, b, &residency));
   }
   return NULL;
 }
@@ -19,6 +28,7 @@ static planc_status make(const planc_problem *problem, const void *context, int6
   pl_walk walk;
   PLANC_TRY(pl_walk_start(&walk, problem, *sub_batch, room, out));
   PLANC_TRY(pl_walk_boundary(&walk, NULL));
+  if (room == PL_ROOM_UNLIMITED) PLANC_TRY(open_sent(&walk));
   for (int32_t p = 0; p < walk.order->n; p++) {
     PLANC_TRY(open_operands(&walk, planc_order_instance(walk.order, p)));
     PLANC_TRY(pl_walk_exec(&walk, walk.order->runs[p].instance, false));
