@@ -157,7 +157,7 @@ static planc_status make_block(planrt_session *session) {
   session->user_bytes = pl_align_up(c.bytes, PAGE);
   void *block = NULL;
   if (posix_memalign(&block, PAGE, (size_t)session->user_bytes) != 0)
-    return planc_error(PLANC_OUT_OF_MEMORY, "%lld bytes for parameters, samples and results",
+    return planc_error(PLANC_OUT_OF_MEMORY, "out of memory: %lld bytes for parameters, samples and results",
                        (long long)session->user_bytes);
   memset(block, 0, (size_t)session->user_bytes);
   session->user_memory = c.block = block;
