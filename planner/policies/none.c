@@ -23,18 +23,23 @@ static planc_status open_sent(pl_walk *walk) {
   return NULL;
 }
 
-static planc_status make(const planc_problem *problem, const void *context, int64_t room, planc_candidate *out) {
-  const int64_t *sub_batch = context;
+static planc_status make_in(const planc_problem *problem, int64_t sub_batch, int64_t room, bool early,
+                            planc_candidate *out) {
   pl_walk walk;
-  PLANC_TRY(pl_walk_start(&walk, problem, *sub_batch, room, out));
+  PLANC_TRY(pl_walk_start(&walk, problem, sub_batch, room, out));
   PLANC_TRY(pl_walk_boundary(&walk, NULL));
-  if (room == PL_ROOM_UNLIMITED) PLANC_TRY(open_sent(&walk));
+  if (early) PLANC_TRY(open_sent(&walk));
   for (int32_t p = 0; p < walk.order->n; p++) {
     PLANC_TRY(open_operands(&walk, planc_order_instance(walk.order, p)));
     PLANC_TRY(pl_walk_exec(&walk, walk.order->runs[p].instance, false));
     PLANC_TRY(pl_walk_close_dead(&walk, p));
   }
   return planc_schedule_finish(walk.schedule);
+}
+
+static planc_status make(const planc_problem *problem, const void *context, int64_t room, planc_candidate *out) {
+  const int64_t *sub_batch = context;
+  return make_in(problem, *sub_batch, room, false, out);
 }
 
 planc_status pl_make_resident(const planc_evaluator *evaluator, int64_t sub_batch, planc_candidate *out) {
@@ -50,6 +55,5 @@ planc_status pl_policy_none(const planc_evaluator *evaluator, planc_candidate *o
 }
 
 planc_status pl_policy_ideal(const planc_evaluator *evaluator, planc_candidate *out) {
-  int64_t sub_batch = whole(evaluator->problem);
-  return make(evaluator->problem, &sub_batch, PL_ROOM_UNLIMITED, out);
+  return make_in(evaluator->problem, whole(evaluator->problem), PL_ROOM_UNLIMITED, true, out);
 }
