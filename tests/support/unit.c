@@ -23,7 +23,7 @@ void assert_fails(planc_status status, planc_code code, const char *part) {
 /* Limits of time are there to end what hangs. A slow machine is not why a test fails: check's own 4 s, and what suites
  * state, count so many times. */
 __attribute__((constructor)) static void be_patient(void) {
-  setenv("CK_TIMEOUT_MULTIPLIER", "60", 0);
+  setenv("CK_TIMEOUT_MULTIPLIER", "300", 0);
 }
 
 int run_suite(Suite *suite) {
