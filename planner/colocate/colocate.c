@@ -6,16 +6,13 @@
 
 #include "planc/simulate.h"
 #include "planner/code.h"
-#include "planner/colocate/common.h"
+#include "planner/colocate/mix_plan.h"
 #include "planner/colocate/mix_policies.h"
 #include "planner/colocate/ratio.h"
 #include "planner/colocate/solo.h"
 #include "planner/evaluate.h"
-#include "planner/least_budget.h"
 #include "planner/make_plan.h"
 #include "util/math.h"
-
-#define ROOMY (INT64_C(1) << 52) /* a budget that is no matter, and that a plan can state */
 
 const planc_mix_policy *planc_mix_policies(void) {
   static const planc_mix_policy policies[] = {
@@ -89,7 +86,7 @@ static planc_status find_alone(const planc_mix *mix, int32_t job, planc_mix_shar
   return in_job(mix, job, time_alone(&mix->jobs[job], &shares[job]));
 }
 
-static planc_status resolve(const planc_mix *mix, planc_mix_share *shares) {
+planc_status pl_mix_resolve(const planc_mix *mix, planc_mix_share *shares) {
   pl_ratio_job jobs[PLANC_MIX_MOST_JOBS];
   int32_t iterations[PLANC_MIX_MOST_JOBS];
   for (int32_t j = 0; j < mix->n_jobs; j++) {
@@ -105,7 +102,7 @@ planc_status planc_mix_resolve(const planc_mix *mix, planc_mix_share *shares) {
   pl_common common;
   PLANC_TRY(check(mix));
   planc_status status = pl_common_make(mix, &common);
-  if (!status) status = resolve(&common.mix, shares);
+  if (!status) status = pl_mix_resolve(&common.mix, shares);
   pl_common_free(&common);
   return status;
 }
@@ -113,26 +110,24 @@ planc_status planc_mix_resolve(const planc_mix *mix, planc_mix_share *shares) {
 /* --- All of them -------------------------------------------------------------------------------------------------- */
 
 typedef struct colocation {
-  const pl_common *common;
-  const planc_mix_policy *policy;
-  const planc_mix_share *shares;
+  const pl_mix_asked *asked;
   planc_plan *plan; /* NULL: none fits yet */
 } colocation;
 
 static planc_status make_candidate(const colocation *c, const planc_problem *problem, planc_candidate *out) {
   planc_problem jobs[PLANC_MIX_MOST_JOBS];
-  planc_mix mix = c->common->mix;
-  for (int32_t j = 0; j < mix.n_jobs; j++) jobs[j] = pl_common_job(c->common, j, problem);
+  planc_mix mix = c->asked->common->mix;
+  for (int32_t j = 0; j < mix.n_jobs; j++) jobs[j] = pl_common_job(c->asked->common, j, problem);
   mix.jobs = jobs;
   planc_evaluator evaluator = pl_evaluator_of(problem);
-  return c->policy->make(&mix, c->shares, &evaluator, out);
+  return c->asked->policy->make(&mix, c->asked->shares, &evaluator, out);
 }
 
 static planc_status make(const colocation *c, const planc_problem *problem, planc_plan **out) {
   planc_candidate candidate = {0};
   *out = NULL;
   planc_status status = make_candidate(c, problem, &candidate);
-  if (!status) status = pl_plan_of(problem, c->policy->name, &candidate, out);
+  if (!status) status = pl_plan_of(problem, c->asked->policy->name, &candidate, out);
   planc_candidate_free(&candidate);
   return status;
 }
@@ -152,8 +147,8 @@ static planc_status make_better(void *user, const planc_problem *problem, int64_
   return NULL;
 }
 
-static planc_status make_plan(const void *user, const planc_problem *problem, planc_plan **out) {
-  colocation c = *(const colocation *)user;
+planc_status pl_mix_make(const void *asked, const planc_problem *problem, planc_plan **out) {
+  colocation c = {.asked = asked};
   planc_status status = pl_with_code(problem, make_better, &c);
   *out = c.plan;
   if (!status) return NULL;
@@ -171,11 +166,11 @@ static void set_speeds(int64_t period, int32_t n_jobs, planc_mix_share *shares) 
 planc_status planc_colocate(const planc_mix *mix, const planc_mix_policy *policy, planc_mix_share *shares,
                             planc_plan **out) {
   pl_common common;
-  colocation c = {.common = &common, .policy = policy, .shares = shares};
+  pl_mix_asked asked = {.common = &common, .policy = policy, .shares = shares};
   *out = NULL;
   if (!policy->make) return planc_error(PLANC_USAGE, "%s has no plan: it is for comparisons", policy->name);
   planc_status status = pl_common_make(mix, &common);
-  if (!status) status = make_plan(&c, &common.problem, out);
+  if (!status) status = pl_mix_make(&asked, &common.problem, out);
   if (!status) set_speeds((*out)->predicted.iteration_ns, mix->n_jobs, shares);
   pl_common_free(&common);
   return status;
@@ -190,99 +185,6 @@ planc_status planc_mix_estimate_by(const planc_mix *mix, const planc_mix_policy 
   if (!status) status = policy->estimate(&common.mix, shares, out);
   if (!status) set_speeds(out->period_ns, mix->n_jobs, shares);
   pl_common_free(&common);
-  return status;
-}
-
-/* --- The least budget --------------------------------------------------------------------------------------------- */
-
-/* What a policy does that falls back shows at the least budget of that one, and at one unit less. */
-static planc_status take_over(const colocation *c, const planc_problem *problem, planc_least *least) {
-  planc_problem at = *problem;
-  at.first_will_do = true;
-  for (int64_t less = 0; less <= PLANC_ALIGNMENT; less += PLANC_ALIGNMENT) {
-    planc_plan *plan;
-    at.budget_bytes = least->bytes - less;
-    planc_status status = make_plan(c, &at, &plan);
-    least->tried++;
-    if (less > 0 && planc_status_code(status) == PLANC_INFEASIBLE) {
-      planc_status_free(status);
-      return NULL;
-    }
-    PLANC_TRY(status);
-    planc_plan_free(least->plan);
-    least->plan = plan;
-    least->bytes = at.budget_bytes;
-    if (less > 0) least->is_least = false;
-  }
-  return NULL;
-}
-
-/* In at most so many plans, beginning with what is known of a failure, else with a budget; 0 = none is likely. */
-static planc_status find_least(const pl_common *common, const planc_mix_policy *policy, const planc_mix_share *shares,
-                               planc_status failed, int64_t first, int32_t most, planc_least *out) {
-  enum { OWN = 2 };
-  const planc_mix_policy *searched = policy->falls_back ? planc_mix_policy_find(policy->falls_back) : policy;
-  colocation c = {.common = common, .policy = searched, .shares = shares}, own = c;
-  pl_least_of of = {.make = make_plan, .user = &c, .name = policy->name, .most = most, .first = first};
-  if (policy->falls_back) of.most -= OWN;
-  PLANC_TRY(pl_find_least(&common->problem, &of, PLANC_MEMORY_DEVICE, failed, out));
-  own.policy = policy;
-  return policy->falls_back ? take_over(&own, &common->problem, out) : NULL;
-}
-
-static planc_status resolve_at(const pl_common *common, int64_t bytes, planc_mix_share *shares) {
-  planc_problem jobs[PLANC_MIX_MOST_JOBS];
-  planc_mix at = common->mix;
-  for (int32_t j = 0; j < at.n_jobs; j++) {
-    jobs[j] = at.jobs[j];
-    jobs[j].budget_bytes = bytes;
-  }
-  at.jobs = jobs;
-  return resolve(&at, shares);
-}
-
-static bool same_iterations(int32_t n_jobs, const planc_mix_share *a, const planc_mix_share *b) {
-  for (int32_t j = 0; j < n_jobs; j++)
-    if (a[j].iterations != b[j].iterations) return false;
-  return true;
-}
-
-/* How often each job runs follows from what it takes alone, and that from the budget: the least one is that of a mix
- * which has these iterations there, as far as there are plans left to find it. */
-static planc_status find_least_of_any(const pl_common *common, const planc_mix_policy *policy, planc_status failed,
-                                      planc_least *out) {
-  enum { FEWEST = 4 };
-  planc_mix_share shares[PLANC_MIX_MOST_JOBS] = {{0}}, there[PLANC_MIX_MOST_JOBS] = {{0}};
-  int32_t tried = 0, left = PLANC_LEAST_PLANS;
-  int64_t first = 0;
-  PLANC_TRY(resolve_at(common, ROOMY, shares));
-  for (;; failed = NULL) {
-    PLANC_TRY(find_least(common, policy, shares, failed, first, left, out));
-    out->tried += tried;
-    tried = out->tried;
-    left = PLANC_LEAST_PLANS - tried;
-    PLANC_TRY(resolve_at(common, out->bytes, there));
-    bool settled = same_iterations(common->mix.n_jobs, shares, there);
-    if (!settled) out->is_least = false;
-    if (settled || left < FEWEST) return NULL;
-    planc_plan_free(out->plan);
-    out->plan = NULL;
-    first = out->bytes;
-    for (int32_t j = 0; j < common->mix.n_jobs; j++) shares[j] = there[j];
-  }
-}
-
-planc_status planc_mix_find_least(const planc_mix *mix, const planc_mix_policy *policy, const planc_mix_share *shares,
-                                  planc_status failed, planc_least *out) {
-  pl_common common;
-  *out = (planc_least){0};
-  planc_status status = pl_common_make(mix, &common);
-  if (!status && shares) status = find_least(&common, policy, shares, failed, 0, PLANC_LEAST_PLANS, out);
-  if (!status && !shares) status = find_least_of_any(&common, policy, failed, out);
-  pl_common_free(&common);
-  if (!status) return NULL;
-  planc_plan_free(out->plan);
-  out->plan = NULL;
   return status;
 }
 

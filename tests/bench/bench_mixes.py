@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """How planning of several jobs grows: every policy for mixes at 2, 4 and 8 jobs, which are alike or of four kinds, in
-counted work (bench_growth.py) and in CPU time. The budget is a part of what all of them have live at once.
+counted work (bench_growth.py) and in CPU time. Each job runs once in a period. The budget is a part of what all of them have
+live at once.
 
 Exit 1 where a plan for 8 jobs of 10,000 ops takes more than a minute of CPU time."""
 
@@ -21,7 +22,7 @@ MOST_SECONDS = 60
 def command(folder, policy, kind, n_jobs, n_ops):
     jobs = [large(folder, int(n_ops * KINDS[kind][j % len(KINDS[kind])])) for j in range(n_jobs)]
     live = sum(live for _, live in jobs)
-    return ["colocate", *(path for path, _ in jobs), "--device", "k40m", "--budget", str(int(live * SHARE)), "--policy", policy,
+    return ["colocate", *(path for path, _ in jobs), "--max-ratio", "1", "--device", "k40m", "--budget", str(int(live * SHARE)), "--policy", policy,
             "-o", os.devnull]
 
 

@@ -82,7 +82,7 @@ A mix that does not fit is told with what each job needs alone, and all together
   ! planc: note: graphs/lenet-digits.yaml has no backward ops: planned for training with sgd (--inference plans it as it is)
   ! planc: note: the least feasible budget of job <N> (lenet-digits) alone is <N> bytes (<size>), with policy modnn
   ! planc: note: the least feasible budget of job <N> (tiny) alone is <N> bytes (<size>), with policy modnn
-  ! planc: note: the least feasible budget of all jobs with policy temporal is <N> bytes (<size>), as far as a few plans can tell; there:
+  ! planc: note: the least feasible budget of all jobs with policy temporal is <N> bytes (<size>); there:
   ! peak: <size> live at op job <N>: last.grad; largest:
   !  <size>  job <N>: conv2.w
   !  <size>  job <N>: fc1.w

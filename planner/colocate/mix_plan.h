@@ -1,0 +1,19 @@
+/* The steps from a mix on common terms to a plan (colocate.c), which the search for the least budget takes as well. */
+#ifndef PLANC_COLOCATE_MIX_PLAN_H
+#define PLANC_COLOCATE_MIX_PLAN_H
+
+#include "planner/colocate/common.h"
+
+/* Everything is borrowed. */
+typedef struct pl_mix_asked {
+  const pl_common *common;
+  const planc_mix_policy *policy;
+  const planc_mix_share *shares;
+} pl_mix_asked;
+
+/* The plan for a problem that differs from the common one in budgets, held to them and simulated: a pl_plan_maker. */
+planc_status pl_mix_make(const void *asked, const planc_problem *problem, planc_plan **out);
+/* planc_mix_resolve for a mix that is on common terms already. */
+planc_status pl_mix_resolve(const planc_mix *mix, planc_mix_share *shares);
+
+#endif
