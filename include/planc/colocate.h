@@ -36,7 +36,11 @@ typedef struct planc_mix_share {
 } planc_mix_share;
 
 /* What a policy for mixes supports, beside the bits of planc_policy. */
-enum { PLANC_MIX_REGIONS = 1 << 16 /* has regions, whose size may be asked for */ };
+enum {
+  PLANC_MIX_REGIONS = 1 << 16, /* has regions, whose size may be asked for */
+  PLANC_MIX_GROUPS = 1 << 17,  /* cuts iterations into node groups */
+  PLANC_MIX_BARRIERS = 1 << 18 /* pairs these, and may be asked to have barriers between the pairs */
+};
 
 /* What jobs do that share a GPU without a plan. */
 typedef struct planc_mix_estimate {

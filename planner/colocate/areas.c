@@ -1,6 +1,7 @@
 /* Areas of memory (areas.h). */
 #include "planner/colocate/areas.h"
 
+#include "planner/colocate/kept.h"
 #include "planner/colocate/regions.h"
 #include "planner/memory/placement.h"
 #include "util/math.h"
@@ -52,24 +53,6 @@ static int64_t bytes_of(const making_areas *m, int32_t residency) {
   return planc_schedule_bytes(m->candidate->schedule, residency);
 }
 
-/* A buffer that persists has one place, however often it comes back to it. */
-static planc_status place_kept(making_areas *m) {
-  const planc_schedule *s = m->candidate->schedule;
-  int64_t *of_buffer;
-  PLANC_TRY(PL_NEW(m->arena, &of_buffer, m->candidate->trace->n_buffers));
-  for (int32_t b = 0; b < m->candidate->trace->n_buffers; b++) of_buffer[b] = PLANC_BLANK;
-  for (int32_t r = planc_schedule_n_parked(s); r < planc_schedule_n_residencies(s); r++) {
-    int64_t *at = &of_buffer[planc_schedule_residencies(s)[r].buffer];
-    if (m->classes[r] != PL_CLASS_KEPT) continue;
-    if (*at == PLANC_BLANK) {
-      *at = m->areas->private_bytes;
-      m->areas->private_bytes = pl_align_up(pl_add_saturate(*at, bytes_of(m, r)), PLANC_ALIGNMENT);
-    }
-    m->residencies[r] = *at;
-  }
-  return NULL;
-}
-
 /* Command c stands at position c + 1, as in addresses.c. */
 static void list_temporaries(const making_areas *m, pl_item *items) {
   const planc_schedule *s = m->candidate->schedule;
@@ -112,7 +95,7 @@ static planc_status place_private(making_areas *m) {
   for (int32_t r = 0; r < n; r++) m->residencies[r] = PLANC_BLANK;
   m->job->residencies = m->residencies;
   m->job->workspaces = m->workspaces;
-  PLANC_TRY(place_kept(m));
+  PLANC_TRY(pl_place_kept(m->arena, m->candidate, m->residencies, &m->areas->private_bytes));
   return place_temporaries(m);
 }
 

@@ -25,6 +25,16 @@ const planc_mix_policy *planc_mix_policies(void) {
        .supports = PLANC_MIX_REGIONS,
        .falls_back = "temporal",
        .make = pl_mix_zico},
+      {.name = "waterwave",
+       .summary = "Waterwave: side by side in node groups, one takes what another lets go",
+       .supports = PLANC_MIX_GROUPS | PLANC_MIX_BARRIERS,
+       .falls_back = "temporal",
+       .make = pl_mix_waterwave},
+      {.name = "waterwave-s",
+       .summary = "the same with iterations cut in two",
+       .supports = PLANC_MIX_BARRIERS,
+       .falls_back = "temporal",
+       .make = pl_mix_waterwave_s},
       {0},
   };
   return policies;
@@ -63,6 +73,8 @@ static planc_status check(const planc_mix *mix) {
   if (mix->jobs[0].settings.region % PLANC_ALIGNMENT != 0)
     return planc_error(PLANC_USAGE, "regions of %lld bytes: their size must be a multiple of %d",
                        (long long)mix->jobs[0].settings.region, PLANC_ALIGNMENT);
+  if (mix->jobs[0].settings.split_size > 0 && mix->jobs[0].settings.split_groups > 0)
+    return planc_error(PLANC_USAGE, "node groups have a size or a number, not both");
   for (int32_t j = 0; j < mix->n_jobs; j++) PLANC_TRY(in_job(mix, j, check_job(mix, j)));
   return NULL;
 }

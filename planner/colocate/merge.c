@@ -91,7 +91,7 @@ static planc_status make_parts(merging *m) {
     for (int32_t k = 0; k < m->merge->iterations[j]; k++) {
       PLANC_TRY(make_part(m, j, instance, &m->parts[next]));
       if (m->merge->residencies) m->parts[next].addresses = m->merge->residencies[next];
-      if (m->merge->workspaces) m->parts[next].workspaces = m->merge->workspaces[j];
+      if (m->merge->workspaces) m->parts[next].workspaces = m->merge->workspaces[next];
       next++;
       instance += m->merge->jobs[j].trace->n_instances;
     }

@@ -19,7 +19,7 @@ typedef struct pl_merge {
   int64_t n_turns;
   const pl_turn *turns; /* each job's commands of each iteration once, in their order */
   /* Addresses, or NULL: they stay blank. By job and iteration, behind each other, by residency of the job's candidate;
-   * and by job, by command, of workspaces. */
+   * and of workspaces, by its command. */
   int64_t *const *residencies;
   const int64_t *const *workspaces;
 } pl_merge;

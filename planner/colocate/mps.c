@@ -94,12 +94,14 @@ static planc_status give_all_places(processes *p, pl_merge *merge) {
   int32_t n_passes = 0, pass = 0;
   for (int32_t j = 0; j < merge->n_jobs; j++) n_passes += merge->iterations[j];
   PLANC_TRY(PL_NEW(&p->arena, &residencies, n_passes));
-  PLANC_TRY(PL_NEW(&p->arena, &workspaces, merge->n_jobs));
+  PLANC_TRY(PL_NEW(&p->arena, &workspaces, n_passes));
   for (int32_t j = 0; j < merge->n_jobs; j++) {
     int64_t *own_residencies, *own_workspaces;
     PLANC_TRY(give_places(p, j, &next, &own_residencies, &own_workspaces));
-    workspaces[j] = own_workspaces;
-    for (int32_t k = 0; k < merge->iterations[j]; k++) residencies[pass++] = own_residencies;
+    for (int32_t k = 0; k < merge->iterations[j]; k++, pass++) {
+      residencies[pass] = own_residencies;
+      workspaces[pass] = own_workspaces;
+    }
   }
   merge->residencies = residencies;
   merge->workspaces = workspaces;

@@ -6,13 +6,6 @@
 #include "planc/schedule.h"
 #include "util/math.h"
 
-/* Makes a list that has nothing free below the capacity. */
-static planc_status empty_list(pl_free_list *list, int64_t capacity) {
-  bool taken;
-  PLANC_TRY(pl_free_list_reset(list));
-  return capacity > 0 ? pl_free_list_take(list, (pl_range){0, capacity}, &taken) : NULL;
-}
-
 planc_status pl_regions_init(pl_regions *regions, int32_t n_owners, int64_t region_bytes, int64_t capacity) {
   int64_t unit = region_bytes > 0 ? region_bytes : PLANC_ALIGNMENT;
   *regions = (pl_regions){.region_bytes = region_bytes, .n_owners = n_owners};
@@ -23,7 +16,7 @@ planc_status pl_regions_init(pl_regions *regions, int32_t n_owners, int64_t regi
   regions->used = calloc((size_t)n_regions + 1, sizeof *regions->used);
   if (!regions->owners || !regions->held || !regions->used) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
   PLANC_TRY(pl_free_list_reset(&regions->common));
-  for (int32_t o = 0; o < n_owners; o++) PLANC_TRY(empty_list(&regions->owners[o], regions->capacity));
+  for (int32_t o = 0; o < n_owners; o++) PLANC_TRY(pl_free_list_reset_from(&regions->owners[o], regions->capacity));
   return NULL;
 }
 

@@ -17,6 +17,7 @@
  * placed at once (place_passes.h); memory that makes it no faster is given up in the end; and the jobs take turns
  * (temporal.c) not only where no shift is found, but also where that is faster. */
 #include "planner/code.h"
+#include "planner/colocate/instead.h"
 #include "planner/colocate/merge.h"
 #include "planner/colocate/mix_policies.h"
 #include "planner/colocate/place_passes.h"
@@ -154,8 +155,9 @@ static planc_status merge(zico *z, const pl_timing *timing, int64_t *const *addr
   const int64_t **workspaces;
   pl_merge merge = {
       .n_jobs = z->mix->n_jobs, .jobs = z->solos.candidates, .iterations = z->iterations, .residencies = addresses};
-  PLANC_TRY(PL_NEW(&z->round, &workspaces, z->mix->n_jobs));
-  for (int32_t j = 0; j < z->mix->n_jobs; j++) workspaces[j] = z->areas.jobs[j].workspaces;
+  PLANC_TRY(PL_NEW(&z->round, &workspaces, timing->n_passes));
+  for (int32_t j = 0; j < z->mix->n_jobs; j++)
+    for (int32_t k = 0; k < z->iterations[j]; k++) workspaces[timing->first[j] + k] = z->areas.jobs[j].workspaces;
   merge.workspaces = workspaces;
   PLANC_TRY(pl_turns_by_time(&z->round, timing, &merge.turns, &merge.n_turns));
   return pl_merge_candidates(&merge, out);
@@ -323,35 +325,14 @@ static planc_status explain(const zico *z, planc_candidate *out) {
                                  pl_time_format(first ? z->offset_ns : -z->offset_ns, text), first ? 0 : 1);
 }
 
-/* Turns, where nothing else was found or they are faster. *out_taken says whether `out` holds them. */
-static planc_status take_turns(const zico *z, planc_candidate *out, bool *out_taken) {
-  int64_t ns, peak;
-  bool fit;
-  planc_status status = pl_mix_temporal(z->mix, z->shares, z->evaluator, out);
-  *out_taken = !z->any;
-  if (!z->any) {
-    PLANC_TRY(status);
-    return planc_candidate_explain(out, "the jobs take turns, for no shift was found at which they fit side by side");
-  }
-  PLANC_TRY(if_fits(status, &fit));
-  if (!fit) return NULL;
-  PLANC_TRY(z->evaluator->peak(z->evaluator, out, &peak));
-  PLANC_TRY(z->evaluator->time(z->evaluator, out, &ns));
-  *out_taken = peak <= z->evaluator->problem->budget_bytes && ns < z->best_ns;
-  return *out_taken
-             ? planc_candidate_explain(out, "the jobs take turns, which is faster than what was found side by side")
-             : NULL;
-}
-
 static planc_status choose(zico *z, planc_candidate *out) {
   bool turns;
   PLANC_TRY(find_best(z));
-  PLANC_TRY(take_turns(z, out, &turns));
-  if (turns) return NULL;
-  planc_candidate_free(out);
   *out = z->best;
   z->best = (planc_candidate){0};
-  return explain(z, out);
+  PLANC_TRY(pl_turns_instead(z->mix, z->shares, z->evaluator, "no shift at which they fit side by side", z->best_ns,
+                             out, &turns));
+  return turns ? NULL : explain(z, out);
 }
 
 planc_status pl_mix_zico(const planc_mix *mix, const planc_mix_share *shares, const planc_evaluator *evaluator,

@@ -129,6 +129,12 @@ planc_status pl_free_list_reset(pl_free_list *list) {
   return insert_gap(list, (pl_range){0, INT64_MAX});
 }
 
+planc_status pl_free_list_reset_from(pl_free_list *list, int64_t address) {
+  bool taken;
+  PLANC_TRY(pl_free_list_reset(list));
+  return address > 0 ? pl_free_list_take(list, (pl_range){0, address}, &taken) : NULL;
+}
+
 void pl_free_list_free(pl_free_list *list) {
   VEC_FREE(&list->nodes);
   VEC_FREE(&list->spare);

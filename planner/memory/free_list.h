@@ -27,8 +27,9 @@ typedef struct pl_free_list {
   uint32_t seed;
 } pl_free_list;
 
-/* Makes everything from address 0 on free; `list` is zeroed or in use. */
+/* Makes everything from address 0 on free, or from another one on; `list` is zeroed or in use. */
 planc_status pl_free_list_reset(pl_free_list *list);
+planc_status pl_free_list_reset_from(pl_free_list *list, int64_t address);
 void pl_free_list_free(pl_free_list *list);
 
 /* The lowest gap that has `bytes` at or above `address`; it may begin below. There always is one. */

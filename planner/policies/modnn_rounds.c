@@ -140,7 +140,7 @@ static planc_status consider_resident(const planc_evaluator *evaluator, int64_t 
   bool may;
   PLANC_TRY(may_beat(evaluator->problem, sub_batch, b, &may));
   if (!may) return NULL;
-  planc_status status = pl_make_resident(evaluator, sub_batch, &candidate);
+  planc_status status = pl_make_resident(evaluator, sub_batch, NULL, &candidate);
   if (!status) status = evaluator->hold(evaluator, &candidate);
   return keep_better(evaluator, status, &candidate, true, b);
 }

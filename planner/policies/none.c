@@ -23,10 +23,25 @@ static planc_status open_sent(pl_walk *walk) {
   return NULL;
 }
 
-static planc_status make_in(const planc_problem *problem, int64_t sub_batch, int64_t room, bool early,
+/* What of a job is planned: rounds of so many samples, in the order that `orderer` makes of them. */
+typedef struct asked {
+  int64_t sub_batch;
+  pl_orderer orderer; /* NULL: the trace's */
+} asked;
+
+static planc_status set_order(const asked *a, planc_candidate *out) {
+  if (!a->orderer) return NULL;
+  planc_order_free(out->order);
+  out->order = NULL;
+  return a->orderer(out->trace, &out->order);
+}
+
+static planc_status make_in(const planc_problem *problem, const asked *a, int64_t room, bool early,
                             planc_candidate *out) {
   pl_walk walk;
-  PLANC_TRY(pl_walk_start(&walk, problem, sub_batch, room, out));
+  PLANC_TRY(planc_candidate_rounds(problem, a->sub_batch, out));
+  PLANC_TRY(set_order(a, out));
+  PLANC_TRY(pl_walk_begin(&walk, problem, room, out));
   PLANC_TRY(pl_walk_boundary(&walk, NULL));
   if (early) PLANC_TRY(open_sent(&walk));
   for (int32_t p = 0; p < walk.order->n; p++) {
@@ -38,12 +53,13 @@ static planc_status make_in(const planc_problem *problem, int64_t sub_batch, int
 }
 
 static planc_status make(const planc_problem *problem, const void *context, int64_t room, planc_candidate *out) {
-  const int64_t *sub_batch = context;
-  return make_in(problem, *sub_batch, room, false, out);
+  return make_in(problem, context, room, false, out);
 }
 
-planc_status pl_make_resident(const planc_evaluator *evaluator, int64_t sub_batch, planc_candidate *out) {
-  return pl_walk_fit(evaluator, make, &sub_batch, out);
+planc_status pl_make_resident(const planc_evaluator *evaluator, int64_t sub_batch, pl_orderer orderer,
+                              planc_candidate *out) {
+  asked a = {.sub_batch = sub_batch, .orderer = orderer};
+  return pl_walk_fit(evaluator, make, &a, out);
 }
 
 static int64_t whole(const planc_problem *problem) {
@@ -51,9 +67,10 @@ static int64_t whole(const planc_problem *problem) {
 }
 
 planc_status pl_policy_none(const planc_evaluator *evaluator, planc_candidate *out) {
-  return pl_make_resident(evaluator, whole(evaluator->problem), out);
+  return pl_make_resident(evaluator, whole(evaluator->problem), NULL, out);
 }
 
 planc_status pl_policy_ideal(const planc_evaluator *evaluator, planc_candidate *out) {
-  return make_in(evaluator->problem, whole(evaluator->problem), PL_ROOM_UNLIMITED, true, out);
+  asked a = {.sub_batch = whole(evaluator->problem)};
+  return make_in(evaluator->problem, &a, PL_ROOM_UNLIMITED, true, out);
 }

@@ -4,8 +4,12 @@
 
 #include "planc/policy.h"
 
-/* Rounds of `sub_batch` with all data on the device; where that does not fit, the plan that needs least. */
-planc_status pl_make_resident(const planc_evaluator *evaluator, int64_t sub_batch, planc_candidate *out);
+/* Makes an order of a trace's instances, all of them once. */
+typedef planc_status (*pl_orderer)(const planc_trace *trace, planc_order **out);
+/* Rounds of `sub_batch` with all data on the device; where that does not fit, the plan that needs least. In the order
+ * of `orderer`; NULL = the trace's. */
+planc_status pl_make_resident(const planc_evaluator *evaluator, int64_t sub_batch, pl_orderer orderer,
+                              planc_candidate *out);
 
 planc_status pl_policy_ideal(const planc_evaluator *evaluator, planc_candidate *out);
 planc_status pl_policy_none(const planc_evaluator *evaluator, planc_candidate *out);

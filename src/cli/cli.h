@@ -37,9 +37,11 @@ extern const pl_subcommand cli_cmd_plan, cli_cmd_colocate, cli_cmd_check, cli_cm
 #define CLI_SETTING(option, kind, help, fallback) {option, 0, CLI_ARGUMENT_##kind, CLI_HELP_##kind(help, fallback)},
 #define CLI_OWN_SETTING(name, option, kind, users, fallback, help) CLI_SETTING(option, kind, help, fallback)
 #define CLI_ARGUMENT_bytes "SIZE"
+#define CLI_ARGUMENT_count "N"
 #define CLI_ARGUMENT_share "PERCENT"
 #define CLI_ARGUMENT_flag NULL
 #define CLI_HELP_bytes(help, fallback) help " (default: " fallback ")"
+#define CLI_HELP_count(help, fallback) help " (default: " fallback ")"
 #define CLI_HELP_share(help, fallback) help " (default: " fallback ")"
 #define CLI_HELP_flag(help, fallback) help
 /* Options of every command that plans. */

@@ -123,6 +123,10 @@ static planc_status read_share(const pl_arguments *arguments, const char *name, 
   return NULL;
 }
 
+static planc_status read_count(const pl_arguments *arguments, const char *name, int64_t *out) {
+  return pl_option_int(arguments, name, 1, PLANC_MOST_COUNT, *out, out);
+}
+
 static planc_status read_flag(const pl_arguments *arguments, const char *name, int64_t *out) {
   if (pl_option_given(arguments, name)) *out = 1;
   return NULL;

@@ -38,7 +38,7 @@ static planc_status read_version(pl_row *row) {
 }
 
 static planc_status read_settings(pl_row *row, planc_settings *out) {
-  static const int64_t most_bytes = PL_ROW_MAX, most_share = 1000000, most_flag = 1;
+  static const int64_t most_bytes = PL_ROW_MAX, most_count = PLANC_MOST_COUNT, most_share = 1000000, most_flag = 1;
 #define X(name, option, kind, users, fallback, help) \
   if (ROW_ACCEPTS(row, ",\"" #name "\":")) PLANC_TRY(pl_row_int(row, 1, most_##kind, &out->name));
   PLANC_SETTINGS(X)

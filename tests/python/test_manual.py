@@ -219,8 +219,11 @@ class PlanFormat(unittest.TestCase):
             with open(os.path.join(folder, "classes.yaml"), "w", encoding="utf-8") as file:
                 file.write(graph)
             rows += run("planc plan classes.yaml -o -", cwd=folder).stdout.splitlines()
-            rows += run("planc colocate classes.yaml classes.yaml --policy zico --region 4K --device k40m -o -",
-                        cwd=folder).stdout.splitlines()
+            for options in ("--policy zico --region 4K",
+                            "--policy waterwave --split-size 4K --release-split 8K --split-relaxed --split-variable",
+                            "--policy waterwave --split-groups 4 --pair-barriers"):
+                rows += run(f"planc colocate classes.yaml classes.yaml {options} --device k40m -o -",
+                            cwd=folder).stdout.splitlines()
             for options in ("--policy cheap --no-swap", "--policy vdnn-all", "--policy tensile --inference",
                             "--policy tensile --swap-rate 50 --no-recompute",
                             "--sub-batch 24 --budget 400K",

@@ -34,7 +34,9 @@ WORKS = [(TINY, []), (TINY, ["--gpus", "2"]), (ODD, []), (ODD, ["--sub-batch", "
 PLACEMENTS = [["--placement", "vmm", "--chunk", "1K"], ["--placement", "paged", "--chunk", "512"]]
 MIXES = [[TINY + ":4", TINY + ":4"], [TINY + ":4:2", TINY + ":8:1"], [ODD + ":4:2", TINY + ":2:3"],
          [TINY + ":2", ODDER + ":2", TINY + ":2:2"], [LENET + ":4:inference", TINY + ":8"], [LENET + ":4", LENET + ":4"]]
-REGIONS = {"temporal": [[]], "zico": [["--region", "256"], ["--region", "1K"]]}
+MIX_OPTIONS = {"temporal": [[]], "zico": [["--region", "256"], ["--region", "1K"]],
+               "waterwave": [[], ["--split-groups", "6", "--no-swap"], ["--split-groups", "4", "--pair-barriers"]],
+               "waterwave-s": [["--pair-barriers"]]}
 BUDGETS = (1, 1.15, 1.5)
 MUTANTS = int(os.environ.get("SECOND_CHECKER_MUTANTS", 4000))
 SEED = int(os.environ.get("SECOND_CHECKER_SEED", 0))
@@ -81,14 +83,14 @@ def made_of_mixes():
     for mix in MIXES:
         rows = json.loads(planc("compare", "--colocate", *mix, "--device", "k40m", "--json").stdout)["rows"]
         for policy, least in {row["policy"]: row["least_budget"] for row in rows if row["planned"]}.items():
-            for regions in REGIONS[policy]:
+            for options in MIX_OPTIONS[policy]:
                 for factor in BUDGETS:
                     budget = int(least * factor)
-                    done = planc("colocate", *mix, "--device", "k40m", "--policy", policy, *regions, "--budget", str(budget),
+                    done = planc("colocate", *mix, "--device", "k40m", "--policy", policy, *options, "--budget", str(budget),
                                  "-o", "-")
                     if not done.returncode:
                         lines = done.stdout.splitlines()
-                        name = " ".join([*mix, policy, *regions, str(budget)])
+                        name = " ".join([*mix, policy, *options, str(budget)])
                         plans.setdefault(tuple(behind_tables(lines)), (name, lines))
     return list(plans.values())
 

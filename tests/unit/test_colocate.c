@@ -51,7 +51,13 @@ static void make_mix(int number, random_mix *out) {
                                    .batch = 1 + rand_below(&seed, 5),
                                    .budget_bytes = planc_profile_device(profile)->memory_bytes,
                                    .host_budget_bytes = -1,
-                                   .settings.region = regions[number % 4]};
+                                   .settings = {.region = regions[number % 4],
+                                                .split_groups = number % 5 == 1 ? 6 : 0,
+                                                .split_size = number % 5 == 2 ? 1024 : 0,
+                                                .release_split = number % 7 == 3 ? 3000 : 0,
+                                                .split_relaxed = number % 4 == 1,
+                                                .split_variable = number % 4 == 2,
+                                                .pair_barriers = number % 3 == 1}};
     out->iterations[j] = (int32_t)rand_below(&seed, 4);
   }
   out->mix.jobs = out->jobs;
@@ -203,30 +209,66 @@ static void see(void *user, const planc_plan *plan, const planc_instr *instr, in
   seen->of[seen->n++] = (seen_op){seen->trace->instances[instr->id].job, start_ns, end_ns};
 }
 
-/* No two jobs compute at a time, not even beyond the end of a period. */
-START_TEST(turns_do_not_overlap) {
-  static seen_ops seen;
-  random_mix m;
-  planc_mix_share shares[MOST_JOBS];
-  planc_plan *plan;
+static seen_ops seen;
+
+/* Fills `seen`, and says how long the period is. */
+static int64_t observe(const planc_plan *plan) {
   planc_trace *trace;
   planc_simulation simulation;
-  make_mix(_i, &m);
-  ok(planc_mix_resolve(&m.mix, shares));
-  ok(planc_colocate(&m.mix, planc_mix_policy_find("temporal"), shares, &plan));
   ok(planc_expand(plan->jobs, plan->n_jobs, &trace));
   seen = (seen_ops){.trace = trace};
   ok(planc_simulate(plan, &(planc_simulate_options){.visitor = see, .user = &seen}, &simulation));
   ck_assert_int_eq(seen.n, trace->n_instances);
+  planc_trace_free(trace);
+  return simulation.iteration_ns;
+}
+
+/* No two jobs compute at a time, not even beyond the end of a period. */
+START_TEST(turns_do_not_overlap) {
+  random_mix m;
+  planc_mix_share shares[MOST_JOBS];
+  planc_plan *plan;
+  make_mix(_i, &m);
+  ok(planc_mix_resolve(&m.mix, shares));
+  ok(planc_colocate(&m.mix, planc_mix_policy_find("temporal"), shares, &plan));
+  int64_t period_ns = observe(plan);
   for (int32_t a = 0; a < seen.n; a++) {
     for (int32_t b = 0; b < seen.n; b++) {
       const seen_op *x = &seen.of[a], *y = &seen.of[b];
       if (x->job == y->job) continue;
       ck_assert(x->end_ns <= y->start_ns || y->end_ns <= x->start_ns);
-      ck_assert_int_le(x->end_ns, y->start_ns + simulation.iteration_ns);
+      ck_assert_int_le(x->end_ns, y->start_ns + period_ns);
     }
   }
-  planc_trace_free(trace);
+  planc_plan_free(plan);
+  free_mix(&m);
+}
+END_TEST
+
+/* How many other jobs compute when an op begins, what reaches over from the period before included. */
+static int32_t count_beside(const seen_op *op, int64_t period_ns) {
+  bool beside[MOST_JOBS] = {false};
+  int32_t n = 0;
+  for (int32_t b = 0; b < seen.n; b++) {
+    const seen_op *other = &seen.of[b];
+    for (int64_t shift = -period_ns; shift <= 0; shift += period_ns)
+      if (other->start_ns + shift <= op->start_ns && op->start_ns < other->end_ns + shift) beside[other->job] = true;
+  }
+  for (int32_t j = 0; j < MOST_JOBS; j++) n += beside[j] && j != op->job;
+  return n;
+}
+
+/* With barriers between pairs no more than two jobs ever compute at a time. */
+START_TEST(pairs_are_of_two) {
+  random_mix m;
+  planc_mix_share shares[MOST_JOBS];
+  planc_plan *plan;
+  make_mix(_i, &m);
+  for (int32_t j = 0; j < m.mix.n_jobs; j++) m.jobs[j].settings.pair_barriers = 1;
+  ok(planc_mix_resolve(&m.mix, shares));
+  ok(planc_colocate(&m.mix, planc_mix_policy_find("waterwave"), shares, &plan));
+  int64_t period_ns = observe(plan);
+  for (int32_t a = 0; a < seen.n; a++) ck_assert_int_le(count_beside(&seen.of[a], period_ns), 1);
   planc_plan_free(plan);
   free_mix(&m);
 }
@@ -280,6 +322,7 @@ START_TEST(real_jobs_come_to_what_they_come_to_alone) {
   static const char *const paths[REAL_JOBS] = {"graphs/lenet-digits.yaml", "graphs/tiny-transformer.yaml",
                                                "graphs/lenet-digits.yaml"};
   static const int64_t batches[REAL_JOBS] = {512, 64, 300};
+  static const char *const names[] = {"temporal", "zico", "waterwave", "waterwave-s"};
   int32_t iterations[REAL_JOBS] = {2, 1, 3};
   planc_problem jobs[REAL_JOBS];
   planc_graph *graphs[REAL_JOBS];
@@ -303,7 +346,7 @@ START_TEST(real_jobs_come_to_what_they_come_to_alone) {
     jobs[j].budget_bytes = sum * 4 / 5;
     jobs[j].settings.region = 4096;
   }
-  const planc_mix_policy *policy = planc_mix_policy_find(_i / 2 == 0 ? "temporal" : "zico");
+  const planc_mix_policy *policy = planc_mix_policy_find(names[_i / 2]);
   ok(planc_mix_resolve(&mix, shares));
   ok(planc_colocate(&mix, policy, shares, &plan));
   ok(planc_check(plan, NULL, NULL));
@@ -526,7 +569,8 @@ int main(void) {
   tcase_set_timeout(mixes, 0);
   tcase_add_loop_test(mixes, mixes_run_as_alone, 0, MIXES);
   tcase_add_loop_test(mixes, turns_do_not_overlap, 0, MIXES);
-  tcase_add_loop_test(mixes, real_jobs_come_to_what_they_come_to_alone, 0, 4);
+  tcase_add_loop_test(mixes, pairs_are_of_two, 0, MIXES);
+  tcase_add_loop_test(mixes, real_jobs_come_to_what_they_come_to_alone, 0, 8);
   tcase_add_test(mixes, least_budgets_are_known);
   tcase_add_loop_test(mixes, one_device_serves_all, 0, 10);
   tcase_add_loop_test(mixes, pools_migrate, 0, MIXES);

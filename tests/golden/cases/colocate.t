@@ -37,6 +37,22 @@ A job that is there twice is two jobs. One may be for inference.
   verified: every bit as in the reference
   ! planrun: note: backend host does not have the plan's algorithms gemm, default, winograd: plain ones stand in, which may take far longer; a profile of planrun profile has its own to plan with
 
+Node groups side by side take over what the pair before has let go, as the paper has it or as soon as there is room.
+
+  ~ planc colocate graphs/lenet-digits.yaml:64 graphs/lenet-digits.yaml:16:3 --device k40m --budget 1G --policy waterwave -o flow.plan 2>/dev/null | grep 'policy\|waterwave\|why'
+  flow.plan: waterwave, <N> jobs
+    why       side by side in <N> pairs of node groups of <size>, relaxed
+  $ planrun exec flow.plan --iterations 2 --verify 2>/dev/null | grep -o 'verified.*'
+  verified: every bit as in the reference
+  ~ planc colocate inputs/tiny.yaml:64 inputs/tiny.yaml:64 --device k40m --policy waterwave --split-groups 4 --split-relaxed --pair-barriers -o flow.plan 2>/dev/null | grep why
+    why       side by side in <N> pairs of node groups of <size>, relaxed
+  $ head -1 flow.plan | grep -o '"split.*"pair_barriers":1'
+  "split_groups":4,"split_relaxed":1,"pair_barriers":1
+  ~ planc colocate inputs/tiny.yaml:64 inputs/tiny.yaml:64 --device k40m --policy waterwave-s -o flow.plan 2>/dev/null | grep why
+    why       side by side in <N> pairs: iterations cut at their fullest
+  $ planc check flow.plan | sed 's/, peak.*//'
+  valid: tiny+tiny, waterwave-s, 2 jobs (tiny, tiny)
+
 What whoever lends the GPU allows is the budget's default, for one job as well.
 
   $ GPU_MEMORY_LIMIT=1G planc plan inputs/tiny.yaml --device k40m -o x.plan 2>&1 | grep budget
@@ -120,7 +136,7 @@ What is no mix.
   ! planc: inputs/tiny.yaml:1: No such file or directory
   [3]
   $ planc colocate inputs/tiny.yaml inputs/tiny.yaml --policy best
-  ! planc: unknown policy best for several jobs: temporal, zico
+  ! planc: unknown policy best for several jobs: temporal, zico, waterwave, waterwave-s
   [2]
   $ planc colocate inputs/tiny.yaml inputs/tiny.yaml --policy mps
   ! planc: mps has no plan: compare --colocate compares with it
@@ -131,6 +147,16 @@ What is no mix.
   $ planc colocate inputs/tiny.yaml:1 inputs/tiny.yaml:1 --device k40m --policy zico --region 1000
   ! planc: note: budget 12.00 GiB (device k40m)
   ! planc: regions of 1000 bytes: their size must be a multiple of 256
+  [2]
+  $ planc colocate inputs/tiny.yaml:1 inputs/tiny.yaml:1 --device k40m --policy waterwave --split-size 1M --split-groups 4
+  ! planc: note: budget 12.00 GiB (device k40m)
+  ! planc: node groups have a size or a number, not both
+  [2]
+  $ planc colocate inputs/tiny.yaml:1 inputs/tiny.yaml:1 --device k40m --policy waterwave --split-groups 4097
+  ! planc: --split-groups 4097: not an integer from 1 to 4096
+  [2]
+  $ planc colocate inputs/tiny.yaml inputs/tiny.yaml --policy waterwave-s --split-size 1M
+  ! planc: policy waterwave-s has no use for --split-size
   [2]
   $ planc compare inputs/tiny.yaml --region 4K
   ! planc: --region is for --colocate
@@ -171,6 +197,8 @@ Policies side by side.
   temporal <size> <N> ms <size> <N> <N> <N>
   mps                     - <N> ms <size> <N> <N> <N>
   zico <size> <N> ms <size> <N> <N> <N> <- best
+  waterwave <size> <N> ms <size> <N> <N> <N>
+  waterwave-s <size> <N> ms <size> <N> <N> <N>
   why zico: side by side: job <N> begins <N> ms after job <N>
   mps: not planned: the pools of all jobs take <size>, <size> migrate on demand
   ! planc: note: graphs/lenet-digits.yaml has no backward ops: planned for training with sgd (--inference plans it as it is)
@@ -198,7 +226,7 @@ Policies side by side.
   ! planc: policy temporal has no use for --region
   [2]
   $ planc compare --colocate inputs/tiny.yaml inputs/tiny.yaml --policies modnn
-  ! planc: unknown policy modnn for several jobs: temporal, mps, zico
+  ! planc: unknown policy modnn for several jobs: temporal, mps, zico, waterwave, waterwave-s
   [2]
   $ planc compare inputs/tiny.yaml --max-ratio 2
   ! planc: --max-ratio is for --colocate

@@ -105,6 +105,12 @@ Help goes to standard output and is a success.
         --max-batch                search the largest batch that each policy can plan for
         --colocate                 several graphs that share a GPU, with policies for that
         --region SIZE              memory that policy zico hands from job to job at a time; 256 bytes is tensor by tensor (default: 64M)
+        --split-size SIZE          what a node group of policy waterwave allocates (default: the fastest of several)
+        --split-groups N           node groups that policy waterwave cuts the largest job into, instead of their size (default: the fastest of several)
+        --release-split SIZE       what a node group of policy waterwave deallocates (default: as they allocate, or half as much again)
+        --split-relaxed            let sizes of node groups differ, so that they take about as long
+        --split-variable           let node groups allocate as much as those of the job before deallocate
+        --pair-barriers            pair node groups by Waterwave's Algorithm 1, and let streams wait for each other before each pair
         --max-ratio N              with it: most iterations per period that are chosen for a job (default: 8)
         --json                     the table as one line of JSON
     -h, --help                     this text
