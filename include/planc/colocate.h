@@ -19,9 +19,9 @@ enum {
 /* Jobs that are to share a GPU. Everything is borrowed. */
 typedef struct planc_mix {
   int32_t n_jobs;            /* at least 1 */
-  const planc_problem *jobs; /* of each its graph, profile, batch, sub-batch and split_batch_norm; all else is that of
-                                the first, and so is what its profile says of the device, but for what is reserved: of
-                                that the most of any */
+  const planc_problem *jobs; /* of each its graph, profile, batch, sub-batch, split_batch_norm and the setting
+                                swap_rate; all else is that of the first, and so is what its profile says of the device,
+                                but for what is reserved: of that the most of any */
   const int32_t *iterations; /* by job: in a period; 0 = chosen */
   int32_t max_ratio;         /* the most iterations that are chosen for a job; 0 = PLANC_MIX_MAX_RATIO */
 } planc_mix;
@@ -85,6 +85,10 @@ planc_status planc_mix_estimate_by(const planc_mix *mix, const planc_mix_policy 
  * of planc_colocate, borrowed, or NULL. */
 planc_status planc_mix_find_least(const planc_mix *mix, const planc_mix_policy *policy, const planc_mix_share *shares,
                                   planc_status failed, planc_least *out);
+
+/* The same of a policy that falls back to one whose least budget is known, with the same shares: in two plans more. */
+planc_status planc_mix_find_least_beside(const planc_mix *mix, const planc_mix_policy *policy,
+                                         const planc_mix_share *shares, const planc_least *fall_back, planc_least *out);
 
 /* Aggregate throughput: the sum of the jobs' speeds. */
 int64_t planc_mix_throughput(const planc_mix_share *shares, int32_t n_jobs);

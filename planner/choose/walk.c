@@ -14,12 +14,20 @@ planc_status pl_walk_start(pl_walk *walk, const planc_problem *problem, int64_t 
   return pl_walk_begin(walk, problem, room, out);
 }
 
+static planc_link own_part(const planc_problem *problem, const planc_link *link) {
+  planc_link own = *link;
+  if (problem->link_ppm > 0) own.bytes_per_second = pl_muldiv_ceil(link->bytes_per_second, problem->link_ppm, 1000000);
+  return own;
+}
+
 planc_status pl_walk_begin(pl_walk *walk, const planc_problem *problem, int64_t room, planc_candidate *candidate) {
   PLANC_TRY(planc_candidate_schedule(candidate));
   *walk = (pl_walk){.schedule = candidate->schedule, .trace = candidate->trace, .order = candidate->order};
   walk->costs = candidate->costs;
   walk->room = room;
   walk->device = planc_profile_device(problem->profile);
+  walk->h2d = own_part(problem, &walk->device->h2d);
+  walk->d2h = own_part(problem, &walk->device->d2h);
   walk->swaps = !problem->settings.no_swap;
   walk->recomputes = !problem->settings.no_recompute;
   walk->host_room = problem->host_budget_bytes < 0 ? INT64_MAX : planc_share(problem, planc_away_budget(problem));

@@ -35,6 +35,10 @@ const planc_mix_policy *planc_mix_policies(void) {
        .supports = PLANC_MIX_BARRIERS,
        .falls_back = "temporal",
        .make = pl_mix_waterwave_s},
+      {.name = "tensile",
+       .summary = "TENSILE: side by side, each job with memory of its own, swapping what the link has time for",
+       .supports = PLANC_POLICY_SWAP_RATE | PLANC_POLICY_SWAPS | PLANC_POLICY_RECOMPUTES,
+       .make = pl_mix_tensile},
       {0},
   };
   return policies;

@@ -9,6 +9,7 @@ planc_problem pl_common_job(const pl_common *common, int32_t job, const planc_pr
   out.batch = own->batch;
   out.sub_batch = own->sub_batch;
   out.split_batch_norm = own->split_batch_norm;
+  out.settings.swap_rate = own->settings.swap_rate;
   return out;
 }
 
@@ -48,6 +49,8 @@ planc_status pl_common_make(const planc_mix *mix, pl_common *out) {
   PLANC_TRY(PL_NEW(&out->arena, &out->profiles, mix->n_jobs));
   PLANC_TRY(set_common_profile(mix, out));
   out->problem.profile = &out->profile;
+  for (int32_t j = 1; j < mix->n_jobs; j++)
+    if (mix->jobs[j].settings.swap_rate != mix->jobs[0].settings.swap_rate) out->problem.settings.swap_rate = 0;
   for (int32_t j = 0; j < mix->n_jobs; j++) set_job(mix, j, out);
   out->mix.jobs = out->jobs;
   return NULL;

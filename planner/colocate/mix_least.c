@@ -86,6 +86,21 @@ static planc_status find_least_of_any(const pl_common *common, const planc_mix_p
   return NULL;
 }
 
+planc_status planc_mix_find_least_beside(const planc_mix *mix, const planc_mix_policy *policy,
+                                         const planc_mix_share *shares, const planc_least *fall_back,
+                                         planc_least *out) {
+  pl_common common;
+  *out = (planc_least){.bytes = fall_back->bytes, .is_least = fall_back->is_least};
+  planc_status status = pl_common_make(mix, &common);
+  pl_mix_asked own = {.common = &common, .policy = policy, .shares = shares};
+  if (!status) status = take_over(&own, &common.problem, out);
+  pl_common_free(&common);
+  if (!status) return NULL;
+  planc_plan_free(out->plan);
+  out->plan = NULL;
+  return status;
+}
+
 planc_status planc_mix_find_least(const planc_mix *mix, const planc_mix_policy *policy, const planc_mix_share *shares,
                                   planc_status failed, planc_least *out) {
   pl_common common;

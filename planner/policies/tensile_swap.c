@@ -228,24 +228,24 @@ static int64_t made_ns(const tensile *t, int32_t gradient) {
 /* Inputs come in ahead of their first access, those of the first instance at the end of the iteration before; results
  * leave behind their last access. Gradients leave for other replicas when they are made, and theirs come in after. */
 static planc_status reserve_users(tensile *t) {
-  const planc_device *device = t->walk->device;
+  const pl_walk *walk = t->walk;
   int64_t end = t->unswapped.start[t->order->n], start;
   for (int32_t b = 0; b < t->trace->n_buffers; b++) {
     const planc_buffer *buffer = &t->trace->buffers[b];
     if (buffer->n_accesses == 0) continue;
     if (buffer->flags & PLANC_BUFFER_FED) {
-      int64_t ns = pl_fetch_ns(&device->h2d, t->trace, b), to = t->unswapped.start[planc_order_first(t->order, b)];
+      int64_t ns = pl_fetch_ns(&walk->h2d, t->trace, b), to = t->unswapped.start[planc_order_first(t->order, b)];
       int64_t from = buffer->peer < 0 ? 0 : made_ns(t, buffer->peer);
       if (pl_link_time_latest(&t->link, from, to > 0 ? to : end, ns, &start))
         PLANC_TRY(pl_link_time_take(&t->link, start, ns));
     }
     if (buffer->sent >= 0) {
-      int64_t ns = copy_ns(&device->d2h, buffer->bytes);
+      int64_t ns = copy_ns(&walk->d2h, buffer->bytes);
       if (pl_link_time_earliest(&t->link, made_ns(t, b), end, ns, &start))
         PLANC_TRY(pl_link_time_take(&t->link, start, ns));
     }
     if (buffer->flags & PLANC_BUFFER_RESULT) {
-      int64_t ns = copy_ns(&device->d2h, buffer->bytes);
+      int64_t ns = copy_ns(&walk->d2h, buffer->bytes);
       if (pl_link_time_earliest(&t->link, t->unswapped.start[planc_order_last(t->order, b) + 1], end, ns, &start))
         PLANC_TRY(pl_link_time_take(&t->link, start, ns));
     }
@@ -259,7 +259,7 @@ static bool is_there_before(const planc_buffer *buffer) {
 
 static planc_status find_tensors(tensile *t, pl_arena *arena) {
   const planc_trace *trace = t->trace;
-  const planc_device *device = t->walk->device;
+  const pl_walk *walk = t->walk;
   int32_t n = 0;
   int64_t n_with_content = 0;
   PLANC_TRY(PL_NEW(arena, &t->first_tensor, trace->n_buffers));
@@ -279,7 +279,7 @@ static planc_status find_tensors(tensile *t, pl_arena *arena) {
                                     .first = t->order->first_use[b],
                                     .first_gap = INT32_MAX,
                                     .across = -1,
-                                    .out_ns = copy_ns(&device->d2h, buffer->bytes),
+                                    .out_ns = copy_ns(&walk->d2h, buffer->bytes),
                                     .copy = PL_NO_COPY};
     }
     tensors[0].on_host = buffer->flags & PLANC_BUFFER_FED;
@@ -305,7 +305,7 @@ static void add_gap(tensile *t, int32_t tensor, int32_t use, int32_t to, bool wr
                                   .wraps = wraps,
                                   .relieves = {position_of(t, use), to},
                                   .bytes = pl_walk_room(buffer),
-                                  .in_ns = copy_ns(&t->walk->device->h2d, buffer->bytes)};
+                                  .in_ns = copy_ns(&t->walk->h2d, buffer->bytes)};
 }
 
 /* Those of which the second access reads, and of what persists the one that wraps. */

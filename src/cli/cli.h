@@ -89,6 +89,8 @@ planc_status cli_setup_budget(planc_problem *problem);
 planc_status cli_setup_storage(const planc_problem *problem);
 /* What is asked of policies; settings that are not given, or are no options of the command, stay what they are. */
 planc_status cli_setup_settings(const pl_arguments *arguments, planc_settings *settings);
+/* A setting that is a share, from its percentage; all of it is the default, 0. */
+planc_status cli_setup_percent(const char *name, const char *text, int64_t *out);
 /* How policies allocate that do so as they go, the window of policy window, the rate of policy tensile. */
 planc_status cli_setup_policy_options(const pl_arguments *arguments, planc_problem *problem);
 /* USAGE when an option is given that is for other policies than this one, for a job or for mixes. `policy` is its name;

@@ -21,6 +21,9 @@ typedef struct mix_table {
   planc_mix_share *shares; /* by job, without speeds; owned */
   int32_t n;
   mix_row *rows; /* owned */
+  /* What policies fall back to, with its least budget; NULL until it is asked for. */
+  const planc_mix_policy *fall_back;
+  planc_least least_of_fall_back; /* without a plan; 0 bytes where there is none */
 } mix_table;
 
 /* --- Rows --------------------------------------------------------------------------------------------------------- */
@@ -83,25 +86,47 @@ static planc_status read_estimate(const mix_table *t, const planc_mix_estimate *
   return set_result(t, estimate->period_ns, pools < budget ? pools : budget, explanation, shares, out);
 }
 
-/* `failed` is why the policy does not fit, NULL where it does. */
-static planc_status find_least(const mix_table *t, planc_status failed, mix_row *out) {
-  planc_least least;
-  int64_t budget = t->mix->jobs[0].budget_bytes;
-  out->least_budget = -1;
-  planc_status status = planc_mix_find_least(t->mix, out->policy, t->shares, failed, &least);
-  if (planc_status_code(status) == PLANC_INFEASIBLE) {
-    planc_status_free(status);
-    return NULL;
-  }
-  PLANC_TRY(status);
-  bool less = out->feasible && budget < least.bytes;
-  out->least_budget = less ? budget : least.bytes;
-  out->is_least = least.is_least && !less;
-  planc_plan_free(least.plan);
+/* 0 bytes where there is none. */
+static planc_status if_any(planc_status status, planc_least *least) {
+  planc_plan_free(least->plan);
+  least->plan = NULL;
+  if (status) least->bytes = 0;
+  if (planc_status_code(status) != PLANC_INFEASIBLE) return status;
+  planc_status_free(status);
   return NULL;
 }
 
-static planc_status fill_planned(const mix_table *t, planc_mix_share *shares, mix_row *out) {
+/* Of a policy that nothing is searched for but itself. `failed` is why it does not fit, NULL where it does. */
+static planc_status search_least(mix_table *t, const planc_mix_policy *policy, planc_status failed, planc_least *out) {
+  if (t->fall_back != policy) {
+    PLANC_TRY(if_any(planc_mix_find_least(t->mix, policy, t->shares, failed, out), out));
+    t->fall_back = policy;
+    t->least_of_fall_back = *out;
+  }
+  *out = t->least_of_fall_back;
+  return NULL;
+}
+
+static planc_status least_of(mix_table *t, const planc_mix_policy *policy, planc_status failed, planc_least *out) {
+  if (!policy->falls_back) return search_least(t, policy, failed, out);
+  PLANC_TRY(search_least(t, planc_mix_policy_find(policy->falls_back), NULL, out));
+  if (out->bytes == 0) return NULL;
+  return if_any(planc_mix_find_least_beside(t->mix, policy, t->shares, &t->least_of_fall_back, out), out);
+}
+
+static planc_status find_least(mix_table *t, planc_status failed, mix_row *out) {
+  planc_least least;
+  int64_t budget = t->mix->jobs[0].budget_bytes;
+  out->least_budget = -1;
+  PLANC_TRY(least_of(t, out->policy, failed, &least));
+  if (least.bytes == 0) return NULL;
+  bool less = out->feasible && budget < least.bytes;
+  out->least_budget = less ? budget : least.bytes;
+  out->is_least = least.is_least && !less;
+  return NULL;
+}
+
+static planc_status fill_planned(mix_table *t, planc_mix_share *shares, mix_row *out) {
   planc_plan *plan;
   planc_status failed = planc_colocate(t->mix, out->policy, shares, &plan);
   if (failed && planc_status_code(failed) != PLANC_INFEASIBLE) return failed;
@@ -126,7 +151,7 @@ static planc_status fill_estimated(const mix_table *t, planc_mix_share *shares, 
   return out->explanation ? NULL : planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
 }
 
-static planc_status fill_row(const mix_table *t, mix_row *out) {
+static planc_status fill_row(mix_table *t, mix_row *out) {
   planc_mix_share shares[PLANC_MIX_MOST_JOBS];
   pl_progress(stderr, "planc: %s", out->policy->name);
   for (int32_t j = 0; j < t->mix->n_jobs; j++) shares[j] = t->shares[j];

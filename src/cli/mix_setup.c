@@ -54,9 +54,19 @@ planc_status cli_mix_operand_parse(const char *text, cli_mix_operand *out) {
 
 /* --- Jobs --------------------------------------------------------------------------------------------------------- */
 
+/* What a job has of an option that is given once for all jobs, or once for each. */
+static const char *of_job(const pl_arguments *arguments, const char *option, int32_t job) {
+  bool several = pl_option_repeated(arguments, option, 1) != NULL;
+  return pl_option_repeated(arguments, option, several ? job : 0);
+}
+
 static const char *profile_of(const pl_arguments *arguments, int32_t job) {
-  bool several = pl_option_repeated(arguments, "profile", 1) != NULL;
-  return pl_option_repeated(arguments, "profile", several ? job : 0);
+  return of_job(arguments, "profile", job);
+}
+
+static planc_status read_swap_rate(const pl_arguments *arguments, int32_t job, planc_settings *settings) {
+  const char *text = of_job(arguments, "swap-rate", job);
+  return text ? cli_setup_percent("swap-rate", text, &settings->swap_rate) : NULL;
 }
 
 /* An earlier job with the same graph and profile, or -1. */
@@ -93,6 +103,7 @@ static planc_status read_inputs(const pl_arguments *arguments, cli_mix *mix, int
 
 static planc_status read_job(const pl_arguments *arguments, const planc_problem *options, cli_mix *mix, int32_t job) {
   mix->jobs[job] = *options;
+  PLANC_TRY(read_swap_rate(arguments, job, &mix->jobs[job].settings));
   PLANC_TRY(read_inputs(arguments, mix, job));
   mix->iterations[job] = mix->operands[job].iterations;
   int64_t batch = mix->operands[job].batch;
@@ -100,13 +111,17 @@ static planc_status read_job(const pl_arguments *arguments, const planc_problem 
   return NULL;
 }
 
-static planc_status check_profiles(const pl_arguments *arguments) {
+static planc_status check_number(const pl_arguments *arguments, const char *option, const char *what) {
   int32_t n = 0;
-  while (pl_option_repeated(arguments, "profile", n)) n++;
-  if (n > 0 && pl_option_given(arguments, "device"))
-    return planc_error(PLANC_USAGE, "--profile and --device exclude each other");
+  while (pl_option_repeated(arguments, option, n)) n++;
   if (n <= 1 || n == arguments->n_operands) return NULL;
-  return planc_error(PLANC_USAGE, "%d profiles for %d jobs: one of all, or one of each", n, arguments->n_operands);
+  return planc_error(PLANC_USAGE, "%d %s for %d jobs: one of all, or one of each", n, what, arguments->n_operands);
+}
+
+static planc_status check_profiles(const pl_arguments *arguments) {
+  if (pl_option_given(arguments, "profile") && pl_option_given(arguments, "device"))
+    return planc_error(PLANC_USAGE, "--profile and --device exclude each other");
+  return check_number(arguments, "profile", "profiles");
 }
 
 /* What all jobs have in common. */
@@ -114,6 +129,7 @@ static planc_status read_options(const pl_arguments *arguments, planc_problem *o
   int64_t ratio;
   *out = (planc_problem){.gpus = 1};
   PLANC_TRY(check_profiles(arguments));
+  PLANC_TRY(check_number(arguments, "swap-rate", "swap rates"));
   PLANC_TRY(pl_option_size(arguments, "budget", -1, &out->budget_bytes));
   PLANC_TRY(pl_option_size(arguments, "host-budget", -1, &out->host_budget_bytes));
   PLANC_TRY(pl_option_int(arguments, "max-ratio", 1, PLANC_MIX_MOST_ITERATIONS, PLANC_MIX_MAX_RATIO, &ratio));

@@ -28,14 +28,17 @@ typedef struct cli_mix {
 #define CLI_MIX_OPERANDS "GRAPH[:BATCH[:ITERATIONS]][:inference] ..."
 /* Options of every command that plans a mix; those of policies' own settings. */
 #define CLI_MIX_OWN_SETTING(name, option, kind, users, fallback, help) CLI_SETTING(option, kind, help, fallback)
-#define CLI_MIX_OPTIONS                                                                                         \
-  {"device", 'd', "NAME|FILE", "device description (default: the graphs' headers, else h100)"},                 \
-      {"profile", 'p', "FILE ...", "measured profiles to plan with, one of all jobs or one of each, in order"}, \
-      {"budget", 'm', "SIZE", "device memory of all jobs, reserved bytes included (default: the device's)"},    \
-      {"host-budget", 0, "SIZE", "host memory for offloaded data of all jobs (default: not limited)"},          \
-      {"optimizer", 0, "NAME",                                                                                  \
-       "sgd, momentum or adam, where a graph has no backward ops (default: its header, else sgd)"},             \
-      {"max-ratio", 0, "N", "most iterations per period that are chosen for a job (default: 8)"},               \
+#define CLI_MIX_OPTIONS                                                                                           \
+  {"device", 'd', "NAME|FILE", "device description (default: the graphs' headers, else h100)"},                   \
+      {"profile", 'p', "FILE ...", "measured profiles to plan with, one of all jobs or one of each, in order"},   \
+      {"budget", 'm', "SIZE", "device memory of all jobs, reserved bytes included (default: the device's)"},      \
+      {"host-budget", 0, "SIZE", "host memory for offloaded data of all jobs (default: not limited)"},            \
+      {"optimizer", 0, "NAME",                                                                                    \
+       "sgd, momentum or adam, where a graph has no backward ops (default: its header, else sgd)"},               \
+      {"max-ratio", 0, "N", "most iterations per period that are chosen for a job (default: 8)"},                 \
+      {"swap-rate", 0, "PERCENT ...",                                                                             \
+       "how many of a job's tensors policy tensile may swap, one of all jobs or one of each, in order (default: " \
+       "100)"},                                                                                                   \
       PLANC_MIX_SETTINGS(CLI_MIX_OWN_SETTING) PLANC_ANY_SETTINGS(CLI_MIX_OWN_SETTING)
 
 /* Reads everything; says on standard error which defaults it took. Free with cli_mix_free, also after a failure. */

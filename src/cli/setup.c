@@ -116,11 +116,16 @@ static planc_status read_placement(const pl_arguments *arguments, planc_problem 
   return read_bytes(arguments, "chunk", &problem->chunk_bytes);
 }
 
-static planc_status read_share(const pl_arguments *arguments, const char *name, int64_t *out) {
+planc_status cli_setup_percent(const char *name, const char *text, int64_t *out) {
   int64_t percent;
-  PLANC_TRY(pl_option_int(arguments, name, 1, ALL_PERCENT, ALL_PERCENT, &percent));
-  if (pl_option_given(arguments, name)) *out = percent < ALL_PERCENT ? percent * PPM_OF_PERCENT : 0;
+  PLANC_TRY(pl_option_int_of(name, text, 1, ALL_PERCENT, &percent));
+  *out = percent < ALL_PERCENT ? percent * PPM_OF_PERCENT : 0;
   return NULL;
+}
+
+static planc_status read_share(const pl_arguments *arguments, const char *name, int64_t *out) {
+  const char *text = pl_option_value(arguments, name);
+  return text ? cli_setup_percent(name, text, out) : NULL;
 }
 
 static planc_status read_count(const pl_arguments *arguments, const char *name, int64_t *out) {

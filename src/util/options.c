@@ -1,5 +1,6 @@
 #include "util/options.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -69,6 +70,7 @@ static planc_status parse_option(pl_arguments *out, int argc, char **argv, int *
 
 planc_status pl_options_parse(const pl_command_line *line, int argc, char **argv, pl_arguments *out) {
   *out = (pl_arguments){.line = line};
+  for (int32_t n = 0; line->options[n].name; n++) assert(n < PL_MAX_OPTIONS);
   bool only_operands = false;
   for (int i = 0; i < argc; i++) {
     const char *argument = argv[i];
@@ -108,7 +110,10 @@ planc_status pl_option_int(const pl_arguments *arguments, const char *name, int6
                            int64_t *out) {
   const char *text = pl_option_value(arguments, name);
   *out = fallback;
-  if (!text) return NULL;
+  return text ? pl_option_int_of(name, text, low, high, out) : NULL;
+}
+
+planc_status pl_option_int_of(const char *name, const char *text, int64_t low, int64_t high, int64_t *out) {
   char *end;
   errno = 0;
   long long value = strtoll(text, &end, 10);

@@ -23,7 +23,7 @@ typedef struct pl_command_line {
   int32_t min_operands, max_operands;
 } pl_command_line;
 
-enum { PL_MAX_OPTIONS = 32, PL_MAX_OPERANDS = 1024, PL_MAX_REPEATS = 64 };
+enum { PL_MAX_OPTIONS = 48, PL_MAX_OPERANDS = 1024, PL_MAX_REPEATS = 64 };
 
 typedef struct pl_arguments {
   const pl_command_line *line;
@@ -50,6 +50,8 @@ bool pl_option_given(const pl_arguments *arguments, const char *name);
 /* An integer option in [low, high], or `fallback` when absent. */
 planc_status pl_option_int(const pl_arguments *arguments, const char *name, int64_t low, int64_t high, int64_t fallback,
                            int64_t *out);
+/* The same of a value of an option that repeats. */
+planc_status pl_option_int_of(const char *name, const char *text, int64_t low, int64_t high, int64_t *out);
 /* A size option (pl_size_parse), or `fallback` when absent. */
 planc_status pl_option_size(const pl_arguments *arguments, const char *name, int64_t fallback, int64_t *out);
 /* Writes the command's help. */

@@ -12,7 +12,7 @@ import tempfile
 from bench_growth import large
 from benchlib import bench, counted_work, cpu_seconds, hold, table
 
-POLICIES = ["temporal", "zico", "waterwave", "waterwave-s"]
+POLICIES = ["temporal", "zico", "waterwave", "waterwave-s", "tensile"]
 JOBS, SIZES = [2, 4, 8], [1000, 10000]
 KINDS = {"alike": [1], "of four sizes": [1, 0.9, 0.8, 0.7]}
 SHARE = 0.8

@@ -51,7 +51,8 @@ static void make_mix(int number, random_mix *out) {
                                    .batch = 1 + rand_below(&seed, 5),
                                    .budget_bytes = planc_profile_device(profile)->memory_bytes,
                                    .host_budget_bytes = -1,
-                                   .settings = {.region = regions[number % 4],
+                                   .settings = {.swap_rate = number % 6 == 5 ? 1 + rand_below(&seed, 999999) : 0,
+                                                .region = regions[number % 4],
                                                 .split_groups = number % 5 == 1 ? 6 : 0,
                                                 .split_size = number % 5 == 2 ? 1024 : 0,
                                                 .release_split = number % 7 == 3 ? 3000 : 0,
@@ -322,7 +323,7 @@ START_TEST(real_jobs_come_to_what_they_come_to_alone) {
   static const char *const paths[REAL_JOBS] = {"graphs/lenet-digits.yaml", "graphs/tiny-transformer.yaml",
                                                "graphs/lenet-digits.yaml"};
   static const int64_t batches[REAL_JOBS] = {512, 64, 300};
-  static const char *const names[] = {"temporal", "zico", "waterwave", "waterwave-s"};
+  static const char *const names[] = {"temporal", "zico", "waterwave", "waterwave-s", "tensile"};
   int32_t iterations[REAL_JOBS] = {2, 1, 3};
   planc_problem jobs[REAL_JOBS];
   planc_graph *graphs[REAL_JOBS];
@@ -570,7 +571,7 @@ int main(void) {
   tcase_add_loop_test(mixes, mixes_run_as_alone, 0, MIXES);
   tcase_add_loop_test(mixes, turns_do_not_overlap, 0, MIXES);
   tcase_add_loop_test(mixes, pairs_are_of_two, 0, MIXES);
-  tcase_add_loop_test(mixes, real_jobs_come_to_what_they_come_to_alone, 0, 8);
+  tcase_add_loop_test(mixes, real_jobs_come_to_what_they_come_to_alone, 0, 10);
   tcase_add_test(mixes, least_budgets_are_known);
   tcase_add_loop_test(mixes, one_device_serves_all, 0, 10);
   tcase_add_loop_test(mixes, pools_migrate, 0, MIXES);

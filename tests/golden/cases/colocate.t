@@ -53,6 +53,26 @@ Node groups side by side take over what the pair before has let go, as the paper
   $ planc check flow.plan | sed 's/, peak.*//'
   valid: tiny+tiny, waterwave-s, 2 jobs (tiny, tiny)
 
+With TENSILE each job has memory of its own, and swaps as many of its tensors as its rate allows.
+
+  ~ planc colocate graphs/lenet-digits.yaml:640 graphs/lenet-digits.yaml:640 --device k40m --budget 1G --policy tensile --swap-rate 100 --swap-rate 1 -o apart.plan 2>/dev/null | grep 'tensile\|why\|moved'
+  apart.plan: tensile, <N> jobs
+    moved <size> out, <size> in; recomputed <N> ms
+      moved <size> out, <size> in; recomputed <N> ms
+      moved <size> out, <size> in; recomputed <N> ms
+    why       side by side, each with memory of its own: <size> together, of which <size> at a time
+  $ planrun exec apart.plan --iterations 2 --verify 2>/dev/null | grep -o 'verified.*'
+  verified: every bit as in the reference
+  $ planc colocate inputs/tiny.yaml:4 inputs/tiny.yaml:4 inputs/tiny.yaml:4 --device k40m --policy tensile --swap-rate 5 --swap-rate 6 -o x.plan
+  ! planc: 2 swap rates for 3 jobs: one of all, or one of each
+  [2]
+  $ planc colocate inputs/tiny.yaml:4 inputs/tiny.yaml:4 --device k40m --policy tensile --swap-rate 5 --swap-rate 0 -o x.plan
+  ! planc: --swap-rate 0: not an integer from 1 to 100
+  [2]
+  $ planc colocate inputs/tiny.yaml:4 inputs/tiny.yaml:4 --device k40m --swap-rate 5 -o x.plan
+  ! planc: policy temporal has no use for --swap-rate
+  [2]
+
 What whoever lends the GPU allows is the budget's default, for one job as well.
 
   $ GPU_MEMORY_LIMIT=1G planc plan inputs/tiny.yaml --device k40m -o x.plan 2>&1 | grep budget
@@ -136,7 +156,7 @@ What is no mix.
   ! planc: inputs/tiny.yaml:1: No such file or directory
   [3]
   $ planc colocate inputs/tiny.yaml inputs/tiny.yaml --policy best
-  ! planc: unknown policy best for several jobs: temporal, zico, waterwave, waterwave-s
+  ! planc: unknown policy best for several jobs: temporal, zico, waterwave, waterwave-s, tensile
   [2]
   $ planc colocate inputs/tiny.yaml inputs/tiny.yaml --policy mps
   ! planc: mps has no plan: compare --colocate compares with it
@@ -199,6 +219,7 @@ Policies side by side.
   zico <size> <N> ms <size> <N> <N> <N> <- best
   waterwave <size> <N> ms <size> <N> <N> <N>
   waterwave-s <size> <N> ms <size> <N> <N> <N>
+  tensile <size> <N> ms <size> <N> <N> <N>
   why zico: side by side: job <N> begins <N> ms after job <N>
   mps: not planned: the pools of all jobs take <size>, <size> migrate on demand
   ! planc: note: graphs/lenet-digits.yaml has no backward ops: planned for training with sgd (--inference plans it as it is)
@@ -226,7 +247,7 @@ Policies side by side.
   ! planc: policy temporal has no use for --region
   [2]
   $ planc compare --colocate inputs/tiny.yaml inputs/tiny.yaml --policies modnn
-  ! planc: unknown policy modnn for several jobs: temporal, mps, zico, waterwave, waterwave-s
+  ! planc: unknown policy modnn for several jobs: temporal, mps, zico, waterwave, waterwave-s, tensile
   [2]
   $ planc compare inputs/tiny.yaml --max-ratio 2
   ! planc: --max-ratio is for --colocate
