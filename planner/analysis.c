@@ -162,3 +162,30 @@ planc_status planc_lower_bound(const planc_graph *graph, int64_t *out_bytes, int
              ? planc_error(PLANC_BAD_INPUT, "the least memory to run the graph overflows")
              : NULL;
 }
+
+/* --- Classes of tensors ------------------------------------------------------------------------------------------- */
+
+/* The conditions (i) to (iii) of 6.2. What the user feeds counts as made by a forward op. */
+planc_tensor_class planc_tensor_class_of(const planc_trace *trace, int32_t b) {
+  const planc_buffer *buffer = &trace->buffers[b];
+  bool read = false, forward = buffer->flags & PLANC_BUFFER_FED, read_backward = false;
+  int32_t writer = -1;
+  if (buffer->flags & PLANC_BUFFER_PERSISTENT) return PLANC_TENSOR_KEPT;
+  for (int32_t k = buffer->first_access; k < buffer->first_access + buffer->n_accesses; k++) {
+    const planc_access *access = &trace->accesses[trace->by_buffer[k]];
+    bool is_forward = planc_trace_phase(trace, access->instance) == PLANC_PHASE_forward;
+    if (access->read >= 0 && access->instance != writer) read = true;
+    if (access->read >= 0 && !is_forward) read_backward = true;
+    if (access->write >= 0 && writer < 0) {
+      writer = access->instance;
+      forward |= is_forward;
+    }
+  }
+  if (forward) return read_backward ? PLANC_TENSOR_FEATURE : PLANC_TENSOR_TEMPORARY;
+  return read ? PLANC_TENSOR_GRADIENT : PLANC_TENSOR_TEMPORARY;
+}
+
+const char *planc_tensor_class_name(planc_tensor_class tensor_class) {
+  static const char *const names[] = {"kept", "temporary", "feature map", "gradient map"};
+  return names[tensor_class];
+}

@@ -44,6 +44,36 @@ int64_t planc_resident_bytes(const planc_trace *trace);
  */
 planc_status planc_lower_bound(const planc_graph *graph, int64_t *out_bytes, int32_t *out_op);
 
+/* --- How long tensors live ---------------------------------------------------------------------------------------- */
+
+/* Tensors by why they live as long as they do (Zico, papers/000, 6.2). A feature map is made by a forward op, or fed,
+ * and read by a backward one; a gradient map is read, too, but not made by a forward op; all else is temporary.
+ * Parameters and state are kept. The optimizer counts as backward here. */
+typedef enum planc_tensor_class {
+  PLANC_TENSOR_KEPT,
+  PLANC_TENSOR_TEMPORARY,
+  PLANC_TENSOR_FEATURE,
+  PLANC_TENSOR_GRADIENT,
+  PLANC_N_TENSOR_CLASSES
+} planc_tensor_class;
+planc_tensor_class planc_tensor_class_of(const planc_trace *trace, int32_t buffer);
+const char *planc_tensor_class_name(planc_tensor_class tensor_class);
+
+/* Of the tensors of a job that are of a class, in a steady period as simulated: one lives from the start of the first
+ * op or copy that its place on the device has, to the end of the last. What leaves and comes back lives twice.
+ * Workspaces are no tensors. */
+typedef struct planc_lifespan {
+  int64_t n, bytes; /* tensors, and their sum */
+  int64_t mean_ns, median_ns, longest_ns;
+} planc_lifespan;
+typedef struct planc_lifespans {
+  int32_t n_jobs;
+  const planc_lifespan (*of)[PLANC_N_TENSOR_CLASSES]; /* by job, by class; of what is kept there is nothing */
+} planc_lifespans;
+/* USAGE, BAD_INPUT and INVALID_PLAN as planc_simulate. */
+planc_status planc_lifespans_of(const planc_plan *plan, planc_lifespans **out);
+void planc_lifespans_free(planc_lifespans *lifespans);
+
 /* --- What binds a plan's peak ----------------------------------------------------------------------------------- */
 
 typedef struct planc_peak_entry {

@@ -11,38 +11,18 @@ typedef struct making_areas {
   pl_areas *areas;
   const planc_candidate *candidate; /* of the job */
   pl_job_areas *job;
-  pl_class *classes;
+  planc_tensor_class *classes;
   int64_t *residencies, *workspaces;
 } making_areas;
 
 /* --- Classes ------------------------------------------------------------------------------------------------------ */
-
-/* The conditions (i) to (iii) of 6.2. What the user feeds counts as made by a forward op. */
-static pl_class class_of(const planc_trace *trace, int32_t b) {
-  const planc_buffer *buffer = &trace->buffers[b];
-  bool read = false, forward = buffer->flags & PLANC_BUFFER_FED, read_backward = false;
-  int32_t writer = -1;
-  if (buffer->flags & PLANC_BUFFER_PERSISTENT) return PL_CLASS_KEPT;
-  for (int32_t k = buffer->first_access; k < buffer->first_access + buffer->n_accesses; k++) {
-    const planc_access *access = &trace->accesses[trace->by_buffer[k]];
-    bool is_forward = planc_trace_phase(trace, access->instance) == PLANC_PHASE_forward;
-    if (access->read >= 0 && access->instance != writer) read = true;
-    if (access->read >= 0 && !is_forward) read_backward = true;
-    if (access->write >= 0 && writer < 0) {
-      writer = access->instance;
-      forward |= is_forward;
-    }
-  }
-  if (forward) return read_backward ? PL_CLASS_FEATURE : PL_CLASS_TEMPORARY;
-  return read ? PL_CLASS_GRADIENT : PL_CLASS_TEMPORARY;
-}
 
 static planc_status find_classes(making_areas *m) {
   const planc_schedule *s = m->candidate->schedule;
   int32_t n = planc_schedule_n_residencies(s);
   PLANC_TRY(PL_NEW(m->arena, &m->classes, n));
   for (int32_t r = 0; r < n; r++)
-    m->classes[r] = class_of(m->candidate->trace, planc_schedule_residencies(s)[r].buffer);
+    m->classes[r] = planc_tensor_class_of(m->candidate->trace, planc_schedule_residencies(s)[r].buffer);
   m->job->classes = m->classes;
   return NULL;
 }
@@ -60,7 +40,7 @@ static void list_temporaries(const making_areas *m, pl_item *items) {
   int32_t n_residencies = planc_schedule_n_residencies(s), n_commands = planc_schedule_n_commands(s);
   for (int32_t i = 0; i < n_residencies + n_commands; i++) items[i] = (pl_item){.address = PLANC_BLANK};
   for (int32_t r = 0; r < n_residencies; r++)
-    if (m->classes[r] == PL_CLASS_TEMPORARY) items[r].bytes = bytes_of(m, r);
+    if (m->classes[r] == PLANC_TENSOR_TEMPORARY) items[r].bytes = bytes_of(m, r);
   for (int32_t c = 0; c < n_commands; c++) {
     pl_item *workspace = &items[n_residencies + c];
     if (commands[c].kind == PLANC_CMD_ACQUIRE)
@@ -81,7 +61,7 @@ static planc_status place_temporaries(making_areas *m) {
   list_temporaries(m, items);
   PLANC_TRY(pl_place(items, n_residencies + n_commands, &top, NULL));
   for (int32_t r = 0; r < n_residencies; r++)
-    if (m->classes[r] == PL_CLASS_TEMPORARY) m->residencies[r] = base + items[r].address;
+    if (m->classes[r] == PLANC_TENSOR_TEMPORARY) m->residencies[r] = base + items[r].address;
   for (int32_t c = 0; c < n_commands; c++)
     m->workspaces[c] = items[n_residencies + c].bytes > 0 ? base + items[n_residencies + c].address : PLANC_BLANK;
   m->areas->private_bytes = pl_align_up(pl_add_saturate(base, top), PLANC_ALIGNMENT);

@@ -1,23 +1,21 @@
 /* Zico's areas of memory (papers/000, 6.2 and 6.3): which of a job's tensors go into regions that all jobs share, and
  * where everything else is, which is the job's alone.
  *
- * Tensors have classes. A feature map is made by a forward op and read by a backward one; a gradient map is read, too,
- * but not made by a forward op; all else, workspaces among it, is temporary. Parameters and state are kept. Feature and
- * gradient maps are in regions, each class in its own. What is kept, and an area for each job's temporaries, is the
- * job's for all time: it begins at address 0, and the regions behind it. The optimizer counts as backward here. */
+ * Feature and gradient maps (planc_tensor_class) are in regions, each class in its own. What is kept, and an area for
+ * each job's temporaries, is the job's for all time: it begins at address 0, and the regions behind it. */
 #ifndef PLANC_COLOCATE_AREAS_H
 #define PLANC_COLOCATE_AREAS_H
 
+#include "planc/analysis.h"
 #include "planner/colocate/timing.h"
 
-typedef enum pl_class { PL_CLASS_KEPT, PL_CLASS_TEMPORARY, PL_CLASS_FEATURE, PL_CLASS_GRADIENT } pl_class;
 /* Whether tensors of a class go into what all jobs share. */
-static inline bool pl_is_shared(pl_class class) {
-  return class == PL_CLASS_FEATURE || class == PL_CLASS_GRADIENT;
+static inline bool pl_is_shared(planc_tensor_class class) {
+  return class == PLANC_TENSOR_FEATURE || class == PLANC_TENSOR_GRADIENT;
 }
 /* The owner of regions that a class of a job is, and how many there are. */
-static inline int32_t pl_owner_of(int32_t job, pl_class class) {
-  return 2 * job + (class == PL_CLASS_GRADIENT);
+static inline int32_t pl_owner_of(int32_t job, planc_tensor_class class) {
+  return 2 * job + (class == PLANC_TENSOR_GRADIENT);
 }
 static inline int32_t pl_n_owners(int32_t n_jobs) {
   return 2 * n_jobs;
@@ -30,9 +28,9 @@ typedef struct pl_demand_step {
 } pl_demand_step;
 
 typedef struct pl_job_areas {
-  const pl_class *classes;    /* by residency */
-  const int64_t *residencies; /* by residency: where it is, PLANC_BLANK of what goes into regions */
-  const int64_t *workspaces;  /* by command: of execs */
+  const planc_tensor_class *classes; /* by residency */
+  const int64_t *residencies;        /* by residency: where it is, PLANC_BLANK of what goes into regions */
+  const int64_t *workspaces;         /* by command: of execs */
   int32_t n_steps;
   const pl_demand_step *steps; /* of a pass that is alone; the last one holds none */
   int64_t most_bytes;          /* that it holds */

@@ -86,7 +86,7 @@ static planc_status start(pl_arena *arena, sharing *s) {
   return pl_areas_addresses(arena, s->timing, s->areas, &s->addresses);
 }
 
-static planc_status take(sharing *s, int32_t job, pl_class class, int64_t bytes, int64_t *address) {
+static planc_status take(sharing *s, int32_t job, planc_tensor_class class, int64_t bytes, int64_t *address) {
   int64_t before = *address;
   PLANC_TRY(pl_regions_take(&s->regions, pl_owner_of(job, class), job % 2 == 1, bytes, address));
   s->fits = *address >= 0;
@@ -101,7 +101,7 @@ static planc_status follow_command(sharing *s, int32_t job) {
   const planc_candidate *of = &t->jobs[job];
   const planc_command *command = command_at(t, job, &s->cursors[job]);
   if (command->kind != PLANC_CMD_ACQUIRE && command->kind != PLANC_CMD_RELEASE) return NULL;
-  pl_class class = s->areas->jobs[job].classes[command->residency];
+  planc_tensor_class class = s->areas->jobs[job].classes[command->residency];
   if (!pl_is_shared(class)) return NULL;
   int64_t bytes = planc_schedule_bytes(of->schedule, command->residency);
   int64_t *address = &s->addresses[t->first[job] + s->cursors[job].iteration][command->residency];

@@ -149,6 +149,58 @@ static void report_fragmentation(const planc_plan *plan, const planc_fragmentati
   pl_json_add_int(object, "lost_shared_bytes", f->shared_bytes);
 }
 
+/* --- Lifespans ---------------------------------------------------------------------------------------------------- */
+
+static void print_lifespans(const planc_lifespans *lifespans) {
+  printf("%-5s  %-12s %8s %12s %14s %14s %14s\n", "job", "lifespans of", "tensors", "bytes", "mean", "median",
+         "longest");
+  for (int32_t j = 0; j < lifespans->n_jobs; j++) {
+    for (int32_t c = PLANC_TENSOR_KEPT + 1; c < PLANC_N_TENSOR_CLASSES; c++) {
+      const planc_lifespan *of = &lifespans->of[j][c];
+      char bytes[PL_SIZE_TEXT], mean[PL_SIZE_TEXT], median[PL_SIZE_TEXT], longest[PL_SIZE_TEXT];
+      printf("%-5d  %-12s %8lld %12s %14s %14s %14s\n", j, planc_tensor_class_name((planc_tensor_class)c),
+             (long long)of->n, pl_size_format(of->bytes, bytes), pl_time_format(of->mean_ns, mean),
+             pl_time_format(of->median_ns, median), pl_time_format(of->longest_ns, longest));
+    }
+  }
+}
+
+static void report_lifespans(const planc_lifespans *lifespans, cJSON *object) {
+  cJSON *rows = pl_json_add_array(object, "lifespans");
+  for (int32_t j = 0; j < lifespans->n_jobs; j++) {
+    for (int32_t c = PLANC_TENSOR_KEPT + 1; c < PLANC_N_TENSOR_CLASSES; c++) {
+      const planc_lifespan *of = &lifespans->of[j][c];
+      cJSON *row = pl_json_add_object(rows, NULL);
+      pl_json_add_int(row, "job", j);
+      pl_json_add_string(row, "class", planc_tensor_class_name((planc_tensor_class)c));
+      pl_json_add_int(row, "tensors", of->n);
+      pl_json_add_int(row, "bytes", of->bytes);
+      pl_json_add_int(row, "mean_ns", of->mean_ns);
+      pl_json_add_int(row, "median_ns", of->median_ns);
+      pl_json_add_int(row, "longest_ns", of->longest_ns);
+    }
+  }
+}
+
+static planc_status show_lifespans(const planc_plan *plan, bool json) {
+  planc_lifespans *lifespans;
+  planc_status status = NULL;
+  PLANC_TRY(planc_lifespans_of(plan, &lifespans));
+  if (json) {
+    cJSON *object = cJSON_CreateObject();
+    pl_json_add_string(object, "planc", "show/1");
+    pl_json_add_string(object, "plan", plan->name);
+    report_lifespans(lifespans, object);
+    status = pl_print_json(stdout, object);
+  } else {
+    print_lifespans(lifespans);
+  }
+  planc_lifespans_free(lifespans);
+  return status;
+}
+
+/* --- Plans -------------------------------------------------------------------------------------------------------- */
+
 static planc_status show_plan(const planc_plan *plan, bool json) {
   const planc_job *job = cli_only_job(plan);
   int64_t iteration_ns = plan->predicted.iteration_ns, ideal_ns = planc_plan_predicted_total(plan).ideal_ns;
@@ -197,14 +249,17 @@ static planc_status show_plan_text(const pl_arguments *arguments, const char *te
   planc_plan *plan;
   if (pl_option_given(arguments, "batch")) return planc_error(PLANC_USAGE, "--batch: a plan has its own");
   PLANC_TRY(planc_plan_parse(text, length, arguments->operands[0], &plan));
-  planc_status status =
-      planc_context(show_plan(plan, pl_option_given(arguments, "json")), "%s", arguments->operands[0]);
+  bool json = pl_option_given(arguments, "json");
+  planc_status status = pl_option_given(arguments, "lifespans") ? show_lifespans(plan, json) : show_plan(plan, json);
+  status = planc_context(status, "%s", arguments->operands[0]);
   planc_plan_free(plan);
   return status;
 }
 
 static planc_status show_graph_text(const pl_arguments *arguments, const char *text, size_t length) {
   planc_graph *graph;
+  if (pl_option_given(arguments, "lifespans"))
+    return planc_error(PLANC_USAGE, "--lifespans: those of a plan are shown, when tensors come and go");
   PLANC_TRY(planc_graph_parse(text, length, arguments->operands[0], &graph));
   planc_status status = show_graph(arguments, graph);
   planc_graph_free(graph);
@@ -225,6 +280,7 @@ static planc_status run(const pl_arguments *arguments) {
 
 static const pl_option options[] = {
     {"batch", 'b', "N", "batch for sizes of a graph (default: its header's, else 1)"},
+    {"lifespans", 0, NULL, "of a plan, how long tensors live, by job and class"},
     {"json", 0, NULL, "the same as one line of JSON"},
     {0},
 };

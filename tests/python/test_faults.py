@@ -251,6 +251,7 @@ class Faults(unittest.TestCase):
 
     def test_show(self):
         self.refuse(Command("planc", "show", "lenet.plan", "--json"))
+        self.refuse(Command("planc", "show", "lenet.plan", "--lifespans", "--json"))
         self.refuse(Command("planc", "show", LENET))
 
     def test_simulate(self):

@@ -119,6 +119,7 @@ Help goes to standard output and is a success.
   show what is in a graph or a plan
   options:
     -b, --batch N                  batch for sizes of a graph (default: its header's, else 1)
+        --lifespans                of a plan, how long tensors live, by job and class
         --json                     the same as one line of JSON
     -h, --help                     this text
   $ planc train --help

@@ -50,6 +50,19 @@ A plan has its own batch.
   ! planc: --batch: a plan has its own
   [2]
 
+How long tensors live in it, as simulated; of a graph there is nothing to tell.
+
+  ~ planc show tiny.plan --lifespans
+  job    lifespans of  tensors        bytes           mean         median        longest
+  <N>      temporary <N> <size> <N> ms <N> ms <N> ms
+  <N>      feature map <N> <size> <N> ms <N> ms <N> ms
+  <N>      gradient map <N> <size> <N> ms <N> ms <N> ms
+  $ planc show tiny.plan --lifespans --json | sed 's/_ns":[0-9]*/_ns":<N>/g'
+  {"planc":"show/1","plan":"tiny","lifespans":[{"job":0,"class":"temporary","tensors":1,"bytes":4,"mean_ns":<N>,"median_ns":<N>,"longest_ns":<N>},{"job":0,"class":"feature map","tensors":3,"bytes":16384,"mean_ns":<N>,"median_ns":<N>,"longest_ns":<N>},{"job":0,"class":"gradient map","tensors":3,"bytes":13312,"mean_ns":<N>,"median_ns":<N>,"longest_ns":<N>}]}
+  $ planc show inputs/tiny.yaml --lifespans
+  ! planc: --lifespans: those of a plan are shown, when tensors come and go
+  [2]
+
 Sums end at the largest number.
 
   $ printf 'planc-graph: 1\nname: big\ntensors: {a: "input f32[N,4]", b: "f32[N,4]", c: "f32[N,4]"}\nops:\n  - {op: one, type: t.x, in: [a], out: [b], flops: 9223372036854775807, traffic: 0}\n  - {op: two, type: t.x, in: [b], out: [c], flops: 9223372036854775807, traffic: 0}\n' > big.yaml; planc show big.yaml | grep -o '[0-9.-]* GFLOP' | head -n 1
