@@ -11,6 +11,7 @@ for 8x8 digits that train in seconds on a host:
 - moDNN (Chen et al., DATE 2018, section V): VGG-16, VGG-19, VGG-101, ResNet-34, FCN
 - TENSILE (section V): DenseNet, Inception v3 and v4, beside VGG-16 and ResNet-50
 - out-of-core training with adaptive windows (ICLR 2021 submission, section 5.2): DenseNet, DeepLabv3+, Pix2PixHD
+- Zico (USENIX ATC 2021) and Waterwave (2023), which share a GPU: NASNet-A, ResNet-110 and -152, BERT-base
 They follow the conventions of the frameworks of that time: ReLU works in place where nobody else reads its input, batch
 norm does not; convolutions carry a bias unless batch norms stand between them; dropout as published. Nothing is counted
 that cuDNN does not keep: no pooling indices, no dropout masks.
@@ -27,6 +28,7 @@ from deeplab import deeplabv3plus
 from graphfile import GraphFile
 from inception import inception_v3, inception_v3_aux, inception_v4
 from layers import Net
+from nasnet import nasnet_large, nasnet_mobile
 from pix2pixhd import pix2pixhd
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -137,8 +139,8 @@ up-sampling.""")
     return net.loss(x, labels)
 
 
-def resnet(name, blocks, bottleneck, heading):
-    net = Net(name, "He et al., Deep residual learning for image recognition, CVPR 2016", 256, heading)
+def resnet(name, blocks, bottleneck, heading, batch=256, device="k40m"):
+    net = Net(name, "He et al., Deep residual learning for image recognition, CVPR 2016", batch, heading, device)
 
     def conv_bn(prefix, part, x, channels, kernel, stride=1):
         x = net.conv(f"{prefix}conv{part}", x, channels, kernel, stride, pad=kernel // 2, bias=False)
@@ -166,6 +168,60 @@ def resnet(name, blocks, bottleneck, heading):
             x = block(f"res{stage}_{i}_", x, width, 2 if stage > 2 and i == 1 else 1)
     x = net.flatten("flat", net.pool("pool5", x, 7, 7, type="avgpool2d"))
     return net.loss(net.linear("fc", x, 1000), labels)
+
+
+def resnet110():
+    net = Net("resnet110", "He et al., Deep residual learning for image recognition, CVPR 2016, section 4.2", 128, """
+ResNet-110 for the 32x32 images of CIFAR: three stages of 18 blocks, 1,730,714 parameters, 2,752 of them in the two
+projections of shortcuts (option B), where the paper pads with zeros.""", device="rtx2080ti")
+
+    def conv_bn(name, x, channels, kernel, stride=1):
+        x = net.conv(f"{name}_conv", x, channels, kernel, stride, pad=kernel // 2, bias=False)
+        return net.batchnorm(f"{name}_bn", x)
+
+    images, labels = net.input("images", 3, 32, 32), net.input("labels", dtype="i64")
+    x = net.relu("relu", conv_bn("stem", images, 16, 3))
+    for stage, width in enumerate((16, 32, 64), 1):
+        for i in range(1, 19):
+            name, stride = f"res{stage}_{i}", 2 if stage > 1 and i == 1 else 1
+            y = net.relu(f"{name}_relu1", conv_bn(f"{name}_1", x, width, 3, stride))
+            y = conv_bn(f"{name}_2", y, width, 3)
+            if stride > 1:
+                x = conv_bn(f"{name}_down", x, width, 1, stride)
+            x = net.relu(f"{name}_relu2", net.add(f"{name}_add", y, x))
+    x = net.flatten("flat", net.pool("pool", x, 8, 8, type="avgpool2d"))
+    return net.loss(net.linear("fc", x, 10), labels)
+
+
+def resnet152():
+    return resnet("resnet152", (3, 8, 36, 3), True,
+                  "ResNet-152 v1.5 (stride in the 3x3 convolutions) on 224x224 images: 60,192,808 parameters.", 160,
+                  "v100-32g")
+
+
+def bert_base():
+    tokens, width, dropout = 128, 768, 0.1
+    net = Net("bert-base", "Devlin et al., BERT: Pre-training of deep bidirectional transformers for language "
+              "understanding, arXiv:1810.04805, for questions about texts", 32, """
+BERT-base, uncased, on sequences of 128 tokens, with the head that finds where an answer begins and ends in a text
+(SQuAD): 12 layers, 12 heads, 108,893,186 parameters; the pooler of the first token has no part in that.""",
+              device="v100-32g")
+
+    def normed(name, x, y):
+        return net.layernorm(f"{name}.norm", net.add(f"{name}.add", net.dropout(f"{name}.add.drop", y, dropout), x))
+
+    words, types, places = (net.input(name, tokens, dtype="i64") for name in ("words", "types", "places"))
+    x = net.add("embeddings.add1", net.embedding("embeddings.words", words, 30522, width),
+                net.embedding("embeddings.types", types, 2, width))
+    x = net.add("embeddings.add2", x, net.embedding("embeddings.places", places, 512, width))
+    x = net.dropout("embeddings.drop", net.layernorm("embeddings.norm", x), dropout)
+    for layer in (f"layer{k}" for k in range(1, 13)):
+        x = normed(f"{layer}.attention", x, net.attention(f"{layer}.attention", x, 12, dropout))
+        y = net.linear(f"{layer}.up", x, 4 * width)
+        y = net.unary(f"{layer}.gelu", "gelu", y, net.shapes[y])
+        x = normed(f"{layer}.down", x, net.linear(f"{layer}.down", y, width))
+    net.file.header["optimizer"] = "adam"
+    return net.loss(net.linear("answer", x, 2), net.input("answers", 2, dtype="i64"))
 
 
 def resnet34():
@@ -205,8 +261,10 @@ that came before it in its block, as frameworks do.""", device="a6000")
 MODELS = {"lenet-digits": lenet_digits, "tiny-transformer": tiny_transformer, "vgg16": vgg16, "vgg19": vgg19,
           "vgg101": vgg101, "resnet34": resnet34, "resnet50": resnet50, "fcn": fcn,
           "densenet121": densenet121, "inception-v3": inception_v3, "inception-v3-aux": inception_v3_aux,
-          "inception-v4": inception_v4, "deeplabv3plus": deeplabv3plus, "pix2pixhd": pix2pixhd}
-NOT_IMAGES = ("tiny-transformer",)
+          "inception-v4": inception_v4, "deeplabv3plus": deeplabv3plus, "pix2pixhd": pix2pixhd,
+          "resnet110": resnet110, "resnet152": resnet152, "nasnet-a-mobile": nasnet_mobile,
+          "nasnet-a-large": nasnet_large, "bert-base": bert_base}
+NOT_IMAGES = ("tiny-transformer", "bert-base")
 
 
 # --- A large training graph -------------------------------------------------------------------------------------------

@@ -69,14 +69,16 @@ class Net:
         params = [self.fixed(f"{name}.w", (features, inputs), "param"), self.fixed(f"{name}.b", (features,), "param")]
         return self.unary(name, "linear", x, (*leading, features), params)
 
-    def attention(self, name, x, heads):
+    def attention(self, name, x, heads, dropout=0):
         """Multi-head self-attention of tokens (T, D): softmax(q k' / sqrt(D / heads)) v for every head, and a product
-        over all heads."""
+        over all heads. `dropout`: of the shares."""
         tokens, width = self.shapes[x]
         q, k, v = (self.heads(f"{name}.{part}", self.linear(f"{name}.{part}", x, width), heads) for part in "qkv")
         scores = self.unary(f"{name}.scores", "matmul_nt", q, (heads, tokens, tokens), [k],
                             scale=(width // heads) ** -0.5)
         shares = self.unary(f"{name}.softmax", "softmax", scores, self.shapes[scores], in_place=True)
+        if dropout:
+            shares = self.dropout(f"{name}.drop", shares, dropout)
         mixed = self.unary(f"{name}.mix", "matmul", shares, self.shapes[v], [v])
         back = self.unary(f"{name}.back", "transpose", mixed, (tokens, heads, width // heads), axis=1)
         return self.linear(f"{name}.out", self.view(f"{name}.rows", back, tokens, width), width)

@@ -16,8 +16,14 @@ import generate
 # Inception v3 has the auxiliary classifier's parameters, but not its operations, as it runs in training only; without
 # it, the parameters are those of torchvision.models.inception_v3(aux_logits=False).
 PUBLISHED = {"vgg16": (138_357_544, 15.47), "vgg19": (143_667_240, 19.63), "resnet34": (21_797_672, 3.66),
-             "resnet50": (25_557_032, 4.09), "densenet121": (7_978_856, 2.83), "inception-v3": (23_834_568, 5.71)}
+             "resnet50": (25_557_032, 4.09), "resnet152": (60_192_808, 11.51), "densenet121": (7_978_856, 2.83),
+             "inception-v3": (23_834_568, 5.71)}
 PUBLISHED_WITH_AUXILIARY = 27_161_264
+# NASNet-A's parameters are the trainable ones of keras.applications' NASNetMobile and NASNetLarge, its multiply-adds
+# those of its paper's tables 1 and 2, 564 million and 23.8 billion; ResNet-110's and BERT-base's are counted from their
+# papers' layers, which say 1.7 and 110 million (BERT's with a pooler of 590,592).
+COUNTED = {"nasnet-a-mobile": (5_289_978, 0.564), "nasnet-a-large": (88_753_150, 23.8), "resnet110": (1_730_714, None),
+           "bert-base": (108_893_186, None)}
 PAPER = ("vgg16", "vgg19", "vgg101", "resnet34", "fcn")
 IN_PLACE = ("relu", "add", "softmax", "position")
 PAPER_BATCH = {"vgg16": 256, "vgg19": 256, "vgg101": 128, "resnet34": 256, "fcn": 128}
@@ -140,6 +146,14 @@ class GeneratedTest(GraphTest):
                 self.assertEqual(graph.parameters(), parameters)
                 self.assertEqual(round(graph.forward_flops() / 2e9, 2), giga)
 
+    def test_counts_of_others(self):
+        for model, (parameters, giga) in COUNTED.items():
+            with self.subTest(model):
+                graph = read(f"{model}.yaml")
+                self.assertEqual(graph.parameters(), parameters)
+                if giga:
+                    self.assertAlmostEqual(graph.forward_flops() / 2e9 / giga, 1, delta=0.001)
+
     def test_inception_v3_with_its_auxiliary_classifier(self):
         # An average over windows makes 5x5 maps of the 17x17; then come a 1x1 convolution to 128 and a 5x5 one to 768
         # channels, each with a batch norm, and 1000 classes.
@@ -203,14 +217,20 @@ class GeneratedTest(GraphTest):
     def test_conventions_of_the_time(self):
         for model in FORWARD:
             graph = read(f"{model}.yaml")
+            readers = {}
+            for op in graph.ops:
+                for root in {id(graph.of(name).root) for name in op["in"]}:
+                    readers[root] = readers.get(root, 0) + 1
             for op in graph.ops:
                 in_place = graph.of(op["in"][0]).root is graph.of(op["out"][0]).root
                 kept = model == "deeplabv3plus" and op["type"] == "relu" and not in_place  # tested above
+                if model.startswith("nasnet") and op["type"] == "relu" and not in_place:
+                    kept = readers[id(graph.of(op["in"][0]).root)] > 1
                 if not kept and op["op"] != "loss":
                     self.assertEqual(in_place, op["type"] in IN_PLACE, f"{model}: {op['op']}")
                 if op["type"] == "conv2d":
                     normed = {o["in"][0] for o in graph.ops if o["type"] == "batchnorm"}
-                    bias = op["out"][0] not in normed and not model.startswith("densenet")
+                    bias = op["out"][0] not in normed and not model.startswith(("densenet", "nasnet"))
                     self.assertEqual(len(op["in"]), 3 if bias else 2, f"{model}: {op['op']}")
 
     def test_headers(self):
@@ -223,8 +243,11 @@ class GeneratedTest(GraphTest):
                              "resnet50": (256, "k40m"), "lenet-digits": (64, "k40m"), "tiny-transformer": (64, "k40m"),
                              "densenet121": (16, "a6000"), "inception-v3": (16, "a6000"),
                              "inception-v3-aux": (16, "a6000"), "inception-v4": (16, "a6000"),
-                             "deeplabv3plus": (6, "v100-16g-nvlink"), "pix2pixhd": (4, "v100-16g-nvlink")}[model]
-            optimizer = {"tiny-transformer": "adam", "pix2pixhd": "adam", "deeplabv3plus": "momentum"}.get(model, "sgd")
+                             "deeplabv3plus": (6, "v100-16g-nvlink"), "pix2pixhd": (4, "v100-16g-nvlink"),
+                             # Those of Zico's and Waterwave's GPUs, at batches that fit them.
+                             "resnet110": (128, "rtx2080ti"), "resnet152": (160, "v100-32g"), "bert-base": (32, "v100-32g"),
+                             "nasnet-a-mobile": (64, "rtx2080ti"), "nasnet-a-large": (16, "rtx2080ti")}[model]
+            optimizer = {"tiny-transformer": "adam", "pix2pixhd": "adam", "bert-base": "adam", "deeplabv3plus": "momentum"}.get(model, "sgd")
             self.assertEqual([header[k] for k in ("planc-graph", "layout", "batch", "optimizer", "device")],
                              ["1", "NCHW", str(batch), optimizer, device])
 
