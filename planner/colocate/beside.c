@@ -51,7 +51,7 @@ planc_status pl_beside_make_in(pl_beside *b, int64_t room, bool first_will_do) {
     b->problems[j].first_will_do = first_will_do;
     b->problems[j].budget_bytes = left < 0 ? 0 : left < all ? left : all;
   }
-  planc_status status = pl_solos_make(b->problems, b->mix->n_jobs, &b->solos, &failed);
+  planc_status status = pl_solos_make(b->problems, b->mix->n_jobs, NULL, &b->solos, &failed);
   return beside_others(b, failed, status);
 }
 

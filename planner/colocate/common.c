@@ -49,6 +49,7 @@ planc_status pl_common_make(const planc_mix *mix, pl_common *out) {
   PLANC_TRY(PL_NEW(&out->arena, &out->profiles, mix->n_jobs));
   PLANC_TRY(set_common_profile(mix, out));
   out->problem.profile = &out->profile;
+  /* A plan states one rate for all jobs, or none. */
   for (int32_t j = 1; j < mix->n_jobs; j++)
     if (mix->jobs[j].settings.swap_rate != mix->jobs[0].settings.swap_rate) out->problem.settings.swap_rate = 0;
   for (int32_t j = 0; j < mix->n_jobs; j++) set_job(mix, j, out);

@@ -1,6 +1,7 @@
 /* Turns instead (instead.h). */
 #include "planner/colocate/instead.h"
 
+#include "planner/colocate/if_fits.h"
 #include "planner/colocate/mix_policies.h"
 
 static planc_status take(planc_candidate *turns, planc_candidate *out) {
@@ -26,12 +27,11 @@ planc_status pl_turns_instead(const planc_mix *mix, const planc_mix_share *share
     PLANC_TRY(pl_mix_temporal(mix, shares, evaluator, out));
     return planc_candidate_explain(out, "the jobs take turns, for %s was found", sought);
   }
+  bool fits;
   planc_candidate turns = {0};
   planc_status status = pl_mix_temporal(mix, shares, evaluator, &turns);
   if (!status) status = are_better(evaluator, &turns, found_ns, out_taken);
   if (!status && *out_taken) status = take(&turns, out);
   planc_candidate_free(&turns);
-  if (planc_status_code(status) != PLANC_INFEASIBLE) return status;
-  planc_status_free(status);
-  return NULL;
+  return pl_if_fits(status, &fits);
 }

@@ -17,6 +17,7 @@ static planc_status take_over(const pl_mix_asked *asked, const planc_problem *pr
     least->tried++;
     if (less > 0 && planc_status_code(status) == PLANC_INFEASIBLE) {
       planc_status_free(status);
+      least->is_least = true;
       return NULL;
     }
     PLANC_TRY(status);

@@ -38,7 +38,7 @@ static planc_status make_solos(processes *p) {
     p->alone[j] = pl_evaluator_of(&p->problems[j]);
     p->iterations[j] = p->shares[j].iterations;
   }
-  return pl_solos_make(p->problems, n, &p->solos, &failed);
+  return pl_solos_make(p->problems, n, NULL, &p->solos, &failed);
 }
 
 /* --- Memory ------------------------------------------------------------------------------------------------------- */

@@ -11,13 +11,14 @@ typedef struct op_node {
   int32_t end; /* of its commands */
   int32_t exec;
   int64_t held, most; /* as of a group */
-  int64_t ns;         /* when it ends */
+  int64_t ns;         /* when the next one begins */
   bool cut;           /* whether one may cut behind it */
 } op_node;
 
-/* What a recurrence does in a phase, by one node of it. */
+/* What a recurrence does in a phase of a round, by one node of it. */
 typedef struct step {
   const char *loop;
+  int32_t round;
   planc_phase phase;
   int32_t node;
 } step;
@@ -77,10 +78,11 @@ static planc_status list_nodes(cutting *c) {
     }
     now->end = k + 1;
     now->held = held;
-    now->ns = c->pass->at_ns[k];
     now->cut = true;
   }
   c->n += n_commands > 0;
+  for (int32_t k = 0; k < c->n; k++)
+    c->nodes[k].ns = c->nodes[k].end < n_commands ? c->pass->at_ns[c->nodes[k].end] : c->pass->ns;
   return NULL;
 }
 
@@ -90,6 +92,7 @@ static int compare_steps(const void *left, const void *right) {
   const step *a = left, *b = right;
   int by_name = strcmp(a->loop, b->loop);
   if (by_name != 0) return by_name;
+  if (a->round != b->round) return a->round < b->round ? -1 : 1;
   if (a->phase != b->phase) return a->phase < b->phase ? -1 : 1;
   return (a->node > b->node) - (a->node < b->node);
 }
@@ -100,10 +103,16 @@ static int32_t list_steps(const cutting *c, step *steps) {
   int32_t n = 0;
   for (int32_t k = 0; k < c->n; k++) {
     if (c->nodes[k].exec < 0 || commands[c->nodes[k].exec].recompute) continue;
-    const planc_op *op = planc_trace_op(c->of->trace, commands[c->nodes[k].exec].instance);
-    if (op->loop) steps[n++] = (step){op->loop, op->phase, k};
+    int32_t instance = commands[c->nodes[k].exec].instance;
+    const char *loop = planc_trace_op(c->of->trace, instance)->loop;
+    if (loop)
+      steps[n++] = (step){loop, c->of->trace->instances[instance].round, planc_trace_phase(c->of->trace, instance), k};
   }
   return n;
+}
+
+static bool is_same(const step *a, const step *b) {
+  return strcmp(a->loop, b->loop) == 0 && a->round == b->round && a->phase == b->phase;
 }
 
 static planc_status forbid_cuts(cutting *c) {
@@ -114,8 +123,7 @@ static planc_status forbid_cuts(cutting *c) {
   int32_t n = list_steps(c, steps);
   qsort(steps, (size_t)n, sizeof *steps, compare_steps);
   for (int32_t k = 0; k < n; k++) {
-    bool first = k == 0 || strcmp(steps[k].loop, steps[k - 1].loop) != 0 || steps[k].phase != steps[k - 1].phase;
-    bool last = k == n - 1 || strcmp(steps[k].loop, steps[k + 1].loop) != 0 || steps[k].phase != steps[k + 1].phase;
+    bool first = k == 0 || !is_same(&steps[k], &steps[k - 1]), last = k == n - 1 || !is_same(&steps[k], &steps[k + 1]);
     if (first) open[steps[k].node]++;
     if (last) open[steps[k].node]--;
   }
@@ -184,6 +192,12 @@ static int64_t distance(int64_t a, int64_t b) {
   return a > b ? a - b : b - a;
 }
 
+/* What alone has more than the size is a group of its own. */
+static bool is_large(const cutting *c, int32_t at, bool allocates, int64_t bytes) {
+  int64_t change = c->nodes[at].held - held_before(c, at);
+  return (allocates ? change : -change) > bytes;
+}
+
 /* The last node of a group that begins with `first`, of nodes up to `end`: as soon as it has its size; or, relaxed, the
  * one at which its time is nearest to `target_ns`. */
 static int32_t find_end(const cutting *c, int32_t first, int32_t end, bool allocates, int64_t bytes,
@@ -191,6 +205,7 @@ static int32_t find_end(const cutting *c, int32_t first, int32_t end, bool alloc
   int32_t best = -1;
   for (int32_t k = first; k < end; k++) {
     int64_t change = c->nodes[k].held - held_before(c, first), size = allocates ? change : -change;
+    if (k > first && c->nodes[k - 1].cut && is_large(c, k, allocates, bytes)) return k - 1;
     if (!c->nodes[k].cut) continue;
     if (!c->cut->relaxed && size >= bytes) return k;
     if (c->cut->relaxed && best >= 0 && size - bytes > bytes / 2) break;

@@ -18,8 +18,8 @@ typedef struct pl_node_groups {
   int64_t most_bytes; /* of all */
 } pl_node_groups;
 
-/* Where iterations are cut. Nowhere within what a recurrence does in one phase (4.4: a node of a cycle runs several
- * times, so that nothing comes between). */
+/* Where iterations are cut. Nowhere within what a recurrence does in one phase of a round (4.4: a node of a cycle runs
+ * several times, so that nothing comes between). */
 typedef struct pl_cut {
   enum {
     PL_CUT_BY_SIZE,
@@ -27,7 +27,7 @@ typedef struct pl_cut {
     PL_CUT_AT_PHASES /* into two: where the forward ops end; the same */
   } where;
   /* By size: what a group allocates at least, and what one deallocates; positive. The last group of either kind may be
-   * smaller, but no less than half: then it goes with the one before. */
+   * smaller, but no less than half: then it goes with the one before. So may one behind which an op alone has more. */
   int64_t split_bytes, release_bytes;
   bool relaxed; /* sizes may be half as much and half as much again, so that groups take about as long */
   /* Variable sizes: of the allocation groups in turn; behind the last one `split_bytes`. */

@@ -64,23 +64,28 @@ static int32_t free_stream(const pairing *p, int32_t index, int32_t stream) {
   return is_free(p, index, DEALLOCATING) ? DEALLOCATING : -1;
 }
 
-static int64_t held_with(const pairing *p, const pl_node_group *group, int32_t index, int32_t at) {
-  int64_t own = at == index ? group->most_bytes : group->held_bytes;
+/* What is held at a place if the pass holds so much there. */
+static int64_t held_with(const pairing *p, int32_t at, int64_t own) {
   return pl_add_saturate(p->places.data[at].held_bytes - p->held_bytes, own);
 }
 
-/* The last place at which more than the limit would be held if the group were at `index`; -1 = none. */
-static int32_t find_breach(const pairing *p, const pl_node_group *group, int32_t index) {
+static bool fits_at(const pairing *p, int32_t at, int64_t own) {
+  return at >= p->places.len || held_with(p, at, own) <= p->rule->limit_bytes;
+}
+
+/* From this place on, or `index`, what the group leaves fits at all places. At its own it holds no less. */
+static int32_t find_first(const pairing *p, const pl_node_group *group, int32_t index) {
   for (int32_t at = (int32_t)p->places.len - 1; at >= index; at--)
-    if (held_with(p, group, index, at) > p->rule->limit_bytes) return at;
-  return -1;
+    if (!fits_at(p, at, group->held_bytes)) return at + 1;
+  return index;
 }
 
 static planc_status put(pairing *p, int32_t number, int32_t index, int32_t stream) {
   const pl_node_group *group = &p->passes[p->pass].groups->groups[number];
   PLANC_TRY(reach(p, index));
   p->places.data[index].of[stream] = (pl_paired){p->pass, number};
-  for (int32_t at = index; at < p->places.len; at++) p->places.data[at].held_bytes = held_with(p, group, index, at);
+  for (int32_t at = index; at < p->places.len; at++)
+    p->places.data[at].held_bytes = held_with(p, at, at == index ? group->most_bytes : group->held_bytes);
   if (p->first < 0) p->first = index;
   p->last = index;
   p->held_bytes = group->held_bytes;
@@ -90,14 +95,9 @@ static planc_status put(pairing *p, int32_t number, int32_t index, int32_t strea
 /* Behind the last place all is free, and no other pass holds anything. */
 static planc_status put_from(pairing *p, int32_t number, int32_t index, int32_t stream) {
   const pl_node_group *group = &p->passes[p->pass].groups->groups[number];
-  for (;; index++) {
-    int32_t breach = find_breach(p, group, index);
-    if (breach >= index) {
-      index = breach;
-      continue;
-    }
+  for (index = find_first(p, group, index);; index++) {
     int32_t in = free_stream(p, index, stream);
-    if (in >= 0) return put(p, number, index, in);
+    if (in >= 0 && fits_at(p, index, group->most_bytes)) return put(p, number, index, in);
   }
 }
 

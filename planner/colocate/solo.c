@@ -47,24 +47,27 @@ bool pl_solo_same(const planc_problem *a, const planc_problem *b) {
          a->first_will_do == b->first_will_do && planc_settings_are_same(&a->settings, &b->settings);
 }
 
-static planc_status make_all(const planc_problem *problems, pl_solos *out, int32_t *out_failed) {
+static planc_status make_all(const planc_problem *problems, const planc_policy *policy, pl_solos *out,
+                             int32_t *out_failed) {
   for (int32_t j = 0; j < out->n; j++) {
     int32_t same = 0;
     *out_failed = j;
     while (!pl_solo_same(&problems[same], &problems[j])) same++;
-    if (same == j) PLANC_TRY(pl_solo_make(&problems[j], &out->made[j]));
+    if (same == j)
+      PLANC_TRY(policy ? make_by(&problems[j], policy, &out->made[j]) : pl_solo_make(&problems[j], &out->made[j]));
     out->candidates[j] = out->made[same].candidate;
   }
   return NULL;
 }
 
-planc_status pl_solos_make(const planc_problem *problems, int32_t n, pl_solos *out, int32_t *out_failed) {
+planc_status pl_solos_make(const planc_problem *problems, int32_t n, const planc_policy *policy, pl_solos *out,
+                           int32_t *out_failed) {
   *out = (pl_solos){.n = n};
   *out_failed = 0;
   out->made = calloc((size_t)n, sizeof *out->made);
   out->candidates = calloc((size_t)n, sizeof *out->candidates);
   if (!out->made || !out->candidates) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
-  return make_all(problems, out, out_failed);
+  return make_all(problems, policy, out, out_failed);
 }
 
 void pl_solos_free(pl_solos *solos) {

@@ -23,8 +23,10 @@ typedef struct pl_solos {
   pl_solo *made;               /* by job; empty where an earlier job's serves */
   planc_candidate *candidates; /* by job; borrowed from those */
 } pl_solos;
-/* *out_failed is the job that failed. Freed with pl_solos_free, also after a failure. */
-planc_status pl_solos_make(const planc_problem *problems, int32_t n, pl_solos *out, int32_t *out_failed);
+/* By that policy; NULL: as pl_solo_make. *out_failed is the job that failed. Freed with pl_solos_free, also after a
+ * failure. */
+planc_status pl_solos_make(const planc_problem *problems, int32_t n, const planc_policy *policy, pl_solos *out,
+                           int32_t *out_failed);
 void pl_solos_free(pl_solos *solos);
 
 /* What of the job stays on the device while others have their turn: its parameters and the optimizer's state. */

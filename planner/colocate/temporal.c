@@ -78,16 +78,18 @@ static planc_status tell_excess(taking_turns *t, int64_t budget_bytes, int64_t e
 static planc_status make_fit(taking_turns *t, const planc_mix_share *shares, const planc_evaluator *evaluator,
                              planc_candidate *out) {
   int64_t excess;
+  bool stretched = false; /* in the last attempt with the whole budget */
   for (int32_t attempt = 0; attempt < 2; attempt++) {
     t->first_will_do = evaluator->problem->first_will_do != (attempt > 0);
     PLANC_TRY(make(t, shares, evaluator, evaluator->problem->budget_bytes, out, &excess));
     if (excess <= 0) return NULL;
-    planc_status status = t->beside.stretched ? NULL : make_with_less(t, shares, evaluator, excess, out, &excess);
+    stretched = t->beside.stretched;
+    planc_status status = stretched ? NULL : make_with_less(t, shares, evaluator, excess, out, &excess);
     if (status && planc_status_code(status) != PLANC_INFEASIBLE) return status;
     if (!status && excess <= 0) return NULL;
     planc_status_free(status);
   }
-  if (t->beside.stretched) return tell_excess(t, evaluator->problem->budget_bytes, excess);
+  if (stretched) return tell_excess(t, evaluator->problem->budget_bytes, excess);
   return make(t, shares, evaluator, evaluator->problem->budget_bytes, out, &excess);
 }
 

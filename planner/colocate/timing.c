@@ -76,6 +76,8 @@ static void set_pass(const planc_schedule *schedule, const pass_runs *execs, pl_
   assert(next == execs->n);
   pass->start_ns = base;
   pass->ns = execs->n > 0 ? execs->of[execs->n - 1].end_ns - base : 0;
+  pass->busy_ns = 0;
+  for (int32_t k = 0; k < execs->n; k++) pass->busy_ns += execs->of[k].end_ns - execs->of[k].start_ns;
 }
 
 typedef struct reading_times {

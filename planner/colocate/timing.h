@@ -11,6 +11,7 @@ typedef struct pl_pass {
   int64_t *at_ns;   /* by command of the job's candidate: from the start, ascending; what takes memory when the op that
                        needs it starts, what gives it back when the op before it ends */
   int64_t ns;       /* until its last op ends */
+  int64_t busy_ns;  /* of its ops, together, without what they wait for */
 } pl_pass;
 
 typedef struct pl_timing {

@@ -20,6 +20,7 @@
 #include "planner/colocate/beside.h"
 #include "planner/colocate/depth_order.h"
 #include "planner/colocate/flow.h"
+#include "planner/colocate/if_fits.h"
 #include "planner/colocate/instead.h"
 #include "planner/colocate/kept.h"
 #include "planner/colocate/mix_policies.h"
@@ -72,11 +73,11 @@ static planc_status deepen(const waterwave *w, int32_t job, planc_candidate *out
   const planc_candidate *solo = &w->beside.solos.candidates[job];
   if (solo->trace->jobs[0].n_rounds > 1 || solo->order->n != solo->trace->n_instances) return NULL;
   planc_evaluator evaluator = pl_evaluator_of(problem);
+  bool fits;
   planc_status status = pl_make_resident(&evaluator, problem->batch, pl_depth_order, out);
   if (!status) status = evaluator.hold(&evaluator, out);
-  if (planc_status_code(status) != PLANC_INFEASIBLE) return status;
-  planc_status_free(status);
-  planc_candidate_free(out);
+  PLANC_TRY(pl_if_fits(status, &fits));
+  if (!fits) planc_candidate_free(out);
   return NULL;
 }
 
@@ -153,7 +154,8 @@ static planc_status cut_job(waterwave *w, const waterwave_way *way, int32_t job,
   return pl_node_groups_make(&w->round, &t->jobs[job], &t->passes[t->first[job]], cut, out);
 }
 
-/* Allocation groups are as large as the deallocation groups of the job before, which run beside them. */
+/* Allocation groups are as large as the deallocation groups of the job before it in the period, which run beside them.
+ */
 static planc_status cut_after(waterwave *w, const waterwave_way *way, int32_t job, const pl_node_groups *before,
                               pl_node_groups *out) {
   pl_cut cut = way->cut;
@@ -164,13 +166,6 @@ static planc_status cut_after(waterwave *w, const waterwave_way *way, int32_t jo
   return cut_job(w, way, job, &cut, out);
 }
 
-static planc_status cut_jobs(waterwave *w, const waterwave_way *way, pl_node_groups *groups) {
-  for (int32_t j = 0; j < w->mix->n_jobs; j++) PLANC_TRY(cut_job(w, way, j, &way->cut, &groups[j]));
-  for (int32_t j = 1; way->variable && j < w->mix->n_jobs; j++)
-    PLANC_TRY(cut_after(w, way, j, &groups[j - 1], &groups[j]));
-  return NULL;
-}
-
 /* For what jobs hold beside what they keep. */
 static int64_t find_limit(const waterwave *w, const view *v) {
   int64_t limit = pl_arena_room(w->evaluator->problem) - v->kept_bytes;
@@ -179,15 +174,34 @@ static int64_t find_limit(const waterwave *w, const view *v) {
 
 /* --- One way ------------------------------------------------------------------------------------------------------ */
 
-static planc_status list_passes(waterwave *w, const waterwave_way *way) {
-  pl_node_groups *groups;
+static void list_passes(waterwave *w, const pl_node_groups *groups) {
   int32_t n = 0;
-  PLANC_TRY(PL_NEW(&w->round, &groups, w->mix->n_jobs));
-  PLANC_TRY(cut_jobs(w, way, groups));
   for (int32_t j = 0; j < w->mix->n_jobs; j++)
     for (int32_t k = 0; k < w->iterations[j]; k++)
       w->passes[n++] = (pl_pairing_pass){j, k, w->iterations[j], &groups[j]};
   pl_sort_passes(w->passes, n);
+}
+
+/* Cuts each job anew after the one whose pass stands before its first one; the first of all is behind the last of the
+ * period before. */
+static planc_status cut_in_order(waterwave *w, const waterwave_way *way, const pl_node_groups *groups,
+                                 pl_node_groups *out) {
+  for (int32_t p = 0; p < w->n_passes; p++) {
+    int32_t job = w->passes[p].job, before = w->passes[(p > 0 ? p : w->n_passes) - 1].job;
+    if (w->passes[p].iteration == 0) PLANC_TRY(cut_after(w, way, job, &groups[before], &out[job]));
+  }
+  return NULL;
+}
+
+static planc_status make_passes(waterwave *w, const waterwave_way *way) {
+  pl_node_groups *groups, *variable;
+  PLANC_TRY(PL_NEW(&w->round, &groups, w->mix->n_jobs));
+  for (int32_t j = 0; j < w->mix->n_jobs; j++) PLANC_TRY(cut_job(w, way, j, &way->cut, &groups[j]));
+  list_passes(w, groups);
+  if (!way->variable) return NULL;
+  PLANC_TRY(PL_NEW(&w->round, &variable, w->mix->n_jobs));
+  PLANC_TRY(cut_in_order(w, way, groups, variable));
+  list_passes(w, variable);
   return NULL;
 }
 
@@ -195,9 +209,12 @@ static planc_status list_passes(waterwave *w, const waterwave_way *way) {
 static planc_status keep_faster(waterwave *w, const waterwave_way *way, int32_t n_pairs, planc_candidate *candidate,
                                 int64_t *out_excess) {
   int64_t peak, ns;
+  bool fits;
   PLANC_TRY(w->evaluator->peak(w->evaluator, candidate, &peak));
   *out_excess = peak - w->evaluator->problem->budget_bytes;
   if (*out_excess > 0) return NULL;
+  PLANC_TRY(pl_if_fits(w->evaluator->hold_to_host(w->evaluator, candidate), &fits));
+  if (!fits) return NULL;
   PLANC_TRY(w->evaluator->time(w->evaluator, candidate, &ns));
   if (w->best.trace && ns >= w->best_ns) return NULL;
   planc_candidate_free(&w->best);
@@ -210,14 +227,14 @@ static planc_status keep_faster(waterwave *w, const waterwave_way *way, int32_t 
 }
 
 /* With addresses of the allocator, or else blank ones, which are placed at once. */
-static planc_status find_places(waterwave *w, const view *v, const pl_pairs *pairs, pl_merge *out) {
+static planc_status find_places(waterwave *w, const view *v, const pl_pairs *pairs, int64_t limit, pl_merge *out) {
   bool fits;
   pl_flow flow = {.timing = &v->timing,
                   .passes = w->passes,
                   .pairs = pairs,
                   .kept = (const int64_t *const *)v->kept,
                   .kept_bytes = v->kept_bytes,
-                  .capacity_bytes = find_limit(w, v),
+                  .capacity_bytes = limit,
                   .barriers = w->settings->pair_barriers};
   *out = (pl_merge){.n_jobs = w->mix->n_jobs, .jobs = v->jobs, .iterations = w->iterations};
   PLANC_TRY(pl_flow_make(&w->round, &flow, out, &fits));
@@ -232,7 +249,7 @@ static planc_status try_within(waterwave *w, const waterwave_way *way, int64_t l
   pl_merge merge;
   planc_candidate candidate = {0};
   PLANC_TRY(pl_pair_groups(&w->round, w->passes, w->n_passes, &rule, &pairs));
-  PLANC_TRY(find_places(w, way->of, &pairs, &merge));
+  PLANC_TRY(find_places(w, way->of, &pairs, limit, &merge));
   planc_status status = pl_merge_candidates(&merge, &candidate);
   if (!status) status = keep_faster(w, way, pairs.n, &candidate, out_excess);
   planc_candidate_free(&candidate);
@@ -246,7 +263,7 @@ static planc_status try_way(waterwave *w, const waterwave_way *way) {
   pl_arena_free(&w->round);
   w->round = (pl_arena){0};
   if (search.room < way->of->most_bytes) return NULL;
-  PLANC_TRY(list_passes(w, way));
+  PLANC_TRY(make_passes(w, way));
   do {
     PLANC_TRY(try_within(w, way, search.room, &excess));
   } while (excess > 0 && pl_room_search_down(&search, excess));
@@ -318,12 +335,9 @@ static planc_status try_halves(waterwave *w) {
 /* --- All ---------------------------------------------------------------------------------------------------------- */
 
 static planc_status find_best(waterwave *w, bool halves) {
-  planc_status status = start(w);
-  if (planc_status_code(status) == PLANC_INFEASIBLE) {
-    planc_status_free(status);
-    return NULL;
-  }
-  PLANC_TRY(status);
+  bool fits;
+  PLANC_TRY(pl_if_fits(start(w), &fits));
+  if (!fits) return NULL;
   if (halves) return try_halves(w);
   PLANC_TRY(try_sizes(w));
   return w->best.trace ? try_variants(w) : NULL;

@@ -17,6 +17,7 @@
  * placed at once (place_passes.h); memory that makes it no faster is given up in the end; and the jobs take turns
  * (temporal.c) not only where no shift is found, but also where that is faster. */
 #include "planner/code.h"
+#include "planner/colocate/if_fits.h"
 #include "planner/colocate/instead.h"
 #include "planner/colocate/merge.h"
 #include "planner/colocate/mix_policies.h"
@@ -49,14 +50,6 @@ typedef struct zico {
   bool any;
 } zico;
 
-/* What does not fit is not used; it is no failure. */
-static planc_status if_fits(planc_status status, bool *out_fit) {
-  *out_fit = !status;
-  if (planc_status_code(status) != PLANC_INFEASIBLE) return status;
-  planc_status_free(status);
-  return NULL;
-}
-
 /* --- Each job alone ----------------------------------------------------------------------------------------------- */
 
 /* By how much the bytes that there are are too few for some job alone; not positive where they suffice. */
@@ -70,7 +63,7 @@ static int64_t find_excess(const zico *z) {
 static planc_status make_solos(zico *z) {
   int32_t failed;
   pl_solos_free(&z->solos);
-  PLANC_TRY(pl_solos_make(z->problems, z->mix->n_jobs, &z->solos, &failed));
+  PLANC_TRY(pl_solos_make(z->problems, z->mix->n_jobs, NULL, &z->solos, &failed));
   /* Regions of the least size are tensors. */
   int64_t region_bytes = z->region_bytes > PLANC_ALIGNMENT ? z->region_bytes : 0;
   return pl_areas_make(&z->arena, z->mix->n_jobs, z->solos.candidates, region_bytes, &z->areas);
@@ -91,7 +84,7 @@ static planc_status ask_for_less(zico *z, int64_t excess) {
 static planc_status look_at_jobs(zico *z, bool *out_fit) {
   *out_fit = false;
   for (int32_t k = 0; !*out_fit && k < MOST_SOLOS; k++) {
-    PLANC_TRY(if_fits(make_solos(z), out_fit));
+    PLANC_TRY(pl_if_fits(make_solos(z), out_fit));
     if (!*out_fit) return NULL;
     int64_t excess = find_excess(z);
     *out_fit = excess <= 0;
@@ -207,7 +200,8 @@ static planc_status try_round(zico *z, int64_t bytes, bool all, bool *out_fit) {
   if (!*out_fit) return NULL;
   PLANC_TRY(pl_timing_copy(&z->round, &z->timing, &arranged));
   planc_status status = merge(z, &z->timing, addresses, &candidate);
-  if (!status) status = if_fits(pl_timing_together(z->evaluator, &candidate, &z->timing), out_fit);
+  if (!status) status = pl_if_fits(pl_timing_together(z->evaluator, &candidate, &z->timing), out_fit);
+  if (!status && *out_fit) status = pl_if_fits(z->evaluator->hold_to_host(z->evaluator, &candidate), out_fit);
   if (!status && *out_fit && all) return keep(z, &arranged, &candidate);
   planc_candidate_free(&candidate);
   return status;
@@ -310,7 +304,7 @@ static planc_status find_best(zico *z) {
   z->least = find_least(z);
   z->capacity = find_capacity(z);
   PLANC_TRY(pl_timing_new(&z->arena, z->mix->n_jobs, z->solos.candidates, z->iterations, &z->timing));
-  PLANC_TRY(if_fits(pl_timing_alone(z->alone, &z->timing), &fit));
+  PLANC_TRY(pl_if_fits(pl_timing_alone(z->alone, &z->timing), &fit));
   if (!fit) return NULL;
   PLANC_TRY(search(z));
   return z->any ? tighten(z) : NULL;

@@ -96,20 +96,27 @@ static planc_status if_any(planc_status status, planc_least *least) {
   return NULL;
 }
 
-/* Of a policy that nothing is searched for but itself. `failed` is why it does not fit, NULL where it does. */
-static planc_status search_least(mix_table *t, const planc_mix_policy *policy, planc_status failed, planc_least *out) {
-  if (t->fall_back != policy) {
-    PLANC_TRY(if_any(planc_mix_find_least(t->mix, policy, t->shares, failed, out), out));
-    t->fall_back = policy;
-    t->least_of_fall_back = *out;
-  }
+static bool is_fall_back(const planc_mix_policy *policy) {
+  for (const planc_mix_policy *other = planc_mix_policies(); other->name; other++)
+    if (other->falls_back && planc_mix_policy_find(other->falls_back) == policy) return true;
+  return false;
+}
+
+/* Once for all rows, and the same whatever their order. */
+static planc_status least_of_fall_back(mix_table *t, const planc_mix_policy *policy, planc_least *out) {
+  if (t->fall_back != policy)
+    PLANC_TRY(
+        if_any(planc_mix_find_least(t->mix, policy, t->shares, NULL, &t->least_of_fall_back), &t->least_of_fall_back));
+  t->fall_back = policy;
   *out = t->least_of_fall_back;
   return NULL;
 }
 
+/* `failed` is why the policy does not fit, NULL where it does. */
 static planc_status least_of(mix_table *t, const planc_mix_policy *policy, planc_status failed, planc_least *out) {
-  if (!policy->falls_back) return search_least(t, policy, failed, out);
-  PLANC_TRY(search_least(t, planc_mix_policy_find(policy->falls_back), NULL, out));
+  if (is_fall_back(policy)) return least_of_fall_back(t, policy, out);
+  if (!policy->falls_back) return if_any(planc_mix_find_least(t->mix, policy, t->shares, failed, out), out);
+  PLANC_TRY(least_of_fall_back(t, planc_mix_policy_find(policy->falls_back), out));
   if (out->bytes == 0) return NULL;
   return if_any(planc_mix_find_least_beside(t->mix, policy, t->shares, &t->least_of_fall_back, out), out);
 }

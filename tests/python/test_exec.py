@@ -332,8 +332,11 @@ class Exec(unittest.TestCase):
             ours, theirs = os.openpty() if terminal else os.pipe()
             done = subprocess.run([os.path.join(BUILD, "planrun"), "exec", path], stdout=subprocess.DEVNULL,
                                   stderr=theirs, env=ENVIRONMENT)
-            os.write(theirs, b".")
-            told.append(os.read(ours, 65536).decode())
+            os.write(theirs, b"<end>")
+            text = b""
+            while not text.endswith(b"<end>"):  # a read may give a part
+                text += os.read(ours, 65536)
+            told.append(text.decode())
             os.close(ours)
             os.close(theirs)
             self.assertEqual(done.returncode, 0, told)

@@ -50,7 +50,7 @@ static void make_mix(int number, random_mix *out) {
                                    .profile = profile,
                                    .batch = 1 + rand_below(&seed, 5),
                                    .budget_bytes = planc_profile_device(profile)->memory_bytes,
-                                   .host_budget_bytes = -1,
+                                   .host_budget_bytes = number % 8 == 7 ? 4096 * (number / 8) : -1,
                                    .settings = {.swap_rate = number % 6 == 5 ? 1 + rand_below(&seed, 999999) : 0,
                                                 .region = regions[number % 4],
                                                 .split_groups = number % 5 == 1 ? 6 : 0,
@@ -147,12 +147,27 @@ static char *bytes_of(const planc_plan *plan) {
   return text;
 }
 
+/* No policy that may fall back is slower than what it falls back to. */
+static bool turns_are_slower(const random_mix *m, const planc_plan *plan, planc_mix_share *shares) {
+  planc_mix_share own[MOST_JOBS];
+  planc_plan *turns;
+  memcpy(own, shares, sizeof own);
+  planc_status status = planc_colocate(&m->mix, planc_mix_policy_find("temporal"), own, &turns);
+  bool slower = status || turns->predicted.iteration_ns >= plan->predicted.iteration_ns;
+  planc_status_free(status);
+  planc_plan_free(turns);
+  return slower;
+}
+
 static void is_right(const random_mix *m, const planc_mix_policy *policy, planc_mix_share *shares) {
   planc_plan *plan, *again;
   planc_check_report report;
   ok_in(planc_colocate(&m->mix, policy, shares, &plan), m->name);
   ok_in(planc_check(plan, NULL, &report), m->name);
   ck_assert_int_le(report.peak_bytes[PLANC_MEMORY_DEVICE], m->jobs[0].budget_bytes);
+  if (m->jobs[0].host_budget_bytes >= 0)
+    ck_assert_int_le(report.peak_bytes[PLANC_MEMORY_HOST], m->jobs[0].host_budget_bytes);
+  if (policy->falls_back && !turns_are_slower(m, plan, shares)) ck_abort_msg("%s: %s is slower", m->name, policy->name);
   for (int32_t j = 0; j < plan->n_jobs; j++) {
     ck_assert_int_eq(plan->jobs[j].iterations, shares[j].iterations);
     ck_assert_int_gt(shares[j].speed_ppm, 0);
@@ -272,6 +287,74 @@ START_TEST(pairs_are_of_two) {
   for (int32_t a = 0; a < seen.n; a++) ck_assert_int_le(count_beside(&seen.of[a], period_ns), 1);
   planc_plan_free(plan);
   free_mix(&m);
+}
+END_TEST
+
+/* --- Memory of their own ------------------------------------------------------------------------------------------ */
+
+/* The lowest and the highest address on the device that a job's data have. */
+typedef struct extent {
+  int64_t low, high;
+} extent;
+
+static void extend(const planc_plan *plan, const planc_trace *trace, int32_t memory, int32_t buffer, int64_t address,
+                   extent *extents) {
+  if (plan->memories[memory].kind != PLANC_MEMORY_DEVICE) return;
+  extent *of = &extents[trace->buffers[buffer].job];
+  if (address < of->low) of->low = address;
+  if (address + trace->buffers[buffer].bytes > of->high) of->high = address + trace->buffers[buffer].bytes;
+}
+
+/* With TENSILE no two jobs ever have the same address. */
+START_TEST(jobs_have_memory_of_their_own) {
+  random_mix m;
+  planc_mix_share shares[MOST_JOBS];
+  planc_plan *plan;
+  planc_trace *trace;
+  extent extents[MOST_JOBS];
+  make_mix(_i, &m);
+  ok_in(planc_mix_resolve(&m.mix, shares), m.name);
+  ok_in(planc_colocate(&m.mix, planc_mix_policy_find("tensile"), shares, &plan), m.name);
+  ok(planc_expand(plan->jobs, plan->n_jobs, &trace));
+  for (int32_t j = 0; j < MOST_JOBS; j++) extents[j] = (extent){INT64_MAX, 0};
+  for (int32_t b = 0; b < plan->n_boundary; b++)
+    extend(plan, trace, plan->boundary[b].memory, plan->boundary[b].buffer, plan->boundary[b].address, extents);
+  for (int32_t i = 0; i < plan->body.n; i++) {
+    const planc_instr *instr = &plan->body.instrs[i];
+    if (instr->op == PLANC_INSTR_acquire) extend(plan, trace, instr->memory, instr->aux, instr->address, extents);
+  }
+  for (int32_t j = 0; j + 1 < m.mix.n_jobs; j++) ck_assert_int_le(extents[j].high, extents[j + 1].low);
+  planc_trace_free(trace);
+  planc_plan_free(plan);
+  free_mix(&m);
+}
+END_TEST
+
+/* Of two jobs that are alike, the one that may swap fewer tensors moves fewer bytes; with the same rate they take the
+ * same memory. */
+START_TEST(rates_are_priorities) {
+  planc_graph *graph;
+  const char *derived;
+  planc_plan *plan, *even;
+  planc_mix_share shares[2];
+  int32_t iterations[2] = {1, 1};
+  ok(planc_graph_prepare("graphs/resnet50.yaml", NULL, false, &graph, &derived));
+  planc_problem jobs[2] = {
+      {.graph = graph, .profile = profile, .batch = 32, .budget_bytes = INT64_C(12) << 30, .host_budget_bytes = -1}};
+  planc_mix mix = {.n_jobs = 2, .jobs = jobs, .iterations = iterations};
+  const planc_mix_policy *tensile = planc_mix_policy_find("tensile");
+  jobs[1] = jobs[0];
+  ok(planc_mix_resolve(&mix, shares));
+  ok(planc_colocate(&mix, tensile, shares, &even));
+  jobs[1].settings.swap_rate = 2000;
+  ok(planc_colocate(&mix, tensile, shares, &plan));
+  ck_assert_int_eq(even->predicted.jobs[0].d2h_bytes, even->predicted.jobs[1].d2h_bytes);
+  ck_assert_int_gt(plan->predicted.jobs[1].d2h_bytes, 0);
+  ck_assert_int_lt(plan->predicted.jobs[1].d2h_bytes, plan->predicted.jobs[0].d2h_bytes / 2);
+  ck_assert_int_lt(even->predicted.peak_bytes[PLANC_MEMORY_DEVICE], plan->predicted.peak_bytes[PLANC_MEMORY_DEVICE]);
+  planc_plan_free(plan);
+  planc_plan_free(even);
+  planc_graph_free(graph);
 }
 END_TEST
 
@@ -500,6 +583,7 @@ START_TEST(pools_migrate) {
   planc_plan *turns;
   const planc_mix_policy *mps = planc_mix_policy_find("mps");
   make_mix(_i, &m);
+  for (int32_t j = 0; j < m.mix.n_jobs; j++) m.jobs[j].host_budget_bytes = -1;
   profile->device.paging_ppm = 500000;
   ok_in(planc_mix_resolve(&m.mix, shares), m.name);
   ok_in(planc_mix_estimate_by(&m.mix, mps, shares, &roomy), m.name);
@@ -570,6 +654,8 @@ int main(void) {
   tcase_set_timeout(mixes, 0);
   tcase_add_loop_test(mixes, mixes_run_as_alone, 0, MIXES);
   tcase_add_loop_test(mixes, turns_do_not_overlap, 0, MIXES);
+  tcase_add_loop_test(mixes, jobs_have_memory_of_their_own, 0, MIXES);
+  tcase_add_test(mixes, rates_are_priorities);
   tcase_add_loop_test(mixes, pairs_are_of_two, 0, MIXES);
   tcase_add_loop_test(mixes, real_jobs_come_to_what_they_come_to_alone, 0, 10);
   tcase_add_test(mixes, least_budgets_are_known);

@@ -7,7 +7,14 @@
 #include "tests/support/randgraph.h"
 #include "tests/support/unit.h"
 
-enum { CASES = 20000, MOST_JOBS = 5, MOST_ITERATIONS = 3, MOST_GROUPS = 12, MOST_PASSES = MOST_JOBS * MOST_ITERATIONS };
+enum {
+  CASES = 20000,
+  CASES_BY_HAND = 600,
+  MOST_JOBS = 5,
+  MOST_ITERATIONS = 3,
+  MOST_GROUPS = 12,
+  MOST_PASSES = MOST_JOBS * MOST_ITERATIONS
+};
 enum { ALLOCATING, DEALLOCATING };
 
 typedef struct made {
@@ -117,6 +124,109 @@ static void assert_order(const made *m, const pl_pairs *pairs) {
   ck_assert_int_eq(n, 0);
 }
 
+/* --- By hand ------------------------------------------------------------------------------------------------------ */
+
+enum { MOST_PLACES = MOST_PASSES * MOST_GROUPS + 1 };
+
+typedef struct by_hand {
+  pl_paired at[MOST_PLACES][PL_PAIR];
+  int32_t place_of[MOST_PASSES][MOST_GROUPS]; /* -1 = nowhere yet */
+} by_hand;
+
+static bool is_free(const by_hand *h, int32_t place, int32_t stream) {
+  return h->at[place][stream].pass < 0;
+}
+
+/* What all passes hold at a place, from their groups placed so far. */
+static int64_t held_at(const made *m, const by_hand *h, int32_t place) {
+  int64_t sum = 0;
+  for (int32_t p = 0; p < m->n; p++) {
+    int64_t held = 0;
+    for (int32_t g = 0; g < m->passes[p].groups->n; g++) {
+      const pl_node_group *group = &m->passes[p].groups->groups[g];
+      int32_t at = h->place_of[p][g];
+      if (at >= 0 && at <= place) held = at == place ? group->most_bytes : group->held_bytes;
+    }
+    sum += held;
+  }
+  return sum;
+}
+
+static bool try_place(const made *m, by_hand *h, int32_t pass, int32_t group, int32_t place, int32_t stream) {
+  if (!is_free(h, place, stream)) return false;
+  h->place_of[pass][group] = place;
+  for (int32_t k = place; k < MOST_PLACES; k++) {
+    if (held_at(m, h, k) <= m->rule.limit_bytes) continue;
+    h->place_of[pass][group] = -1;
+    return false;
+  }
+  h->at[place][stream] = (pl_paired){pass, group};
+  return true;
+}
+
+/* As the header says it: the first place that is not before `from`, in the streams that the group may be in. */
+static int32_t place_first(const made *m, by_hand *h, int32_t pass, int32_t group, int32_t from, int32_t only) {
+  for (int32_t place = from; place < MOST_PLACES; place++)
+    for (int32_t s = 0; s < PL_PAIR; s++)
+      if ((only < 0 || s == only) && try_place(m, h, pass, group, place, s)) return place;
+  ck_abort_msg("no place");
+  return -1;
+}
+
+static int32_t ahead_by_hand(const made *m) {
+  int64_t ahead = ahead_of(m);
+  if (ahead > m->passes[0].groups->n_allocating) ahead = m->passes[0].groups->n_allocating;
+  if (ahead > m->passes[1].groups->n_allocating) ahead = m->passes[1].groups->n_allocating;
+  return (int32_t)ahead;
+}
+
+static void place_by_hand(const made *m, by_hand *h) {
+  for (int32_t k = 0; k < MOST_PLACES; k++)
+    for (int32_t s = 0; s < PL_PAIR; s++) h->at[k][s] = (pl_paired){-1, -1};
+  memset(h->place_of, -1, sizeof h->place_of);
+  for (int32_t p = 0; p < m->n; p++) {
+    int32_t ahead = p == 1 && !m->rule.early ? ahead_by_hand(m) : 0;
+    int32_t from = p == 0 ? 0 : ahead > 0 ? m->passes[0].groups->n_allocating - ahead : h->place_of[p - 1][0];
+    for (int32_t q = 0; q < p; q++) {
+      int32_t last = h->place_of[q][m->passes[q].groups->n - 1];
+      if (m->passes[q].job == m->passes[p].job && last >= from) from = last + 1;
+    }
+    for (int32_t g = 0; g < m->passes[p].groups->n; g++) {
+      bool allocates = g < m->passes[p].groups->n_allocating;
+      int32_t only = m->rule.early ? -1 : g < ahead ? DEALLOCATING : allocates ? ALLOCATING : DEALLOCATING;
+      if (!m->rule.early && !allocates && p == m->n - 1) only = -1;
+      from = place_first(m, h, p, g, from, only) + 1;
+    }
+  }
+}
+
+static void assert_by_hand(const made *m, const pl_pairs *pairs) {
+  static by_hand h;
+  int32_t next = 0;
+  place_by_hand(m, &h);
+  for (int32_t k = 0; k < MOST_PLACES; k++) {
+    if (is_free(&h, k, 0) && is_free(&h, k, 1)) continue;
+    ck_assert_int_lt(next, pairs->n);
+    ck_assert_int_eq(memcmp(h.at[k], pairs->pairs[next], sizeof h.at[k]), 0);
+    next++;
+  }
+  ck_assert_int_eq(next, pairs->n);
+}
+
+START_TEST(groups_are_where_they_are_put_by_hand) {
+  static made m;
+  for (uint64_t seed = 0; seed < CASES_BY_HAND; seed++) {
+    pl_arena arena = {0};
+    pl_pairs pairs;
+    make(seed, &m);
+    if (m.n > 6) continue;
+    ok(pl_pair_groups(&arena, m.passes, m.n, &m.rule, &pairs));
+    assert_by_hand(&m, &pairs);
+    pl_arena_free(&arena);
+  }
+}
+END_TEST
+
 START_TEST(groups_keep_order_streams_and_limit) {
   static made m;
   for (uint64_t seed = 0; seed < CASES; seed++) {
@@ -224,6 +334,7 @@ int main(void) {
   Suite *suite = suite_create("pairing");
   TCase *pairs = tcase_create("pairs");
   tcase_add_test(pairs, groups_keep_order_streams_and_limit);
+  tcase_add_test(pairs, groups_are_where_they_are_put_by_hand);
   tcase_add_test(pairs, figure_5_is_reproduced);
   tcase_add_test(pairs, room_lets_the_second_go_ahead);
   tcase_add_test(pairs, early_groups_fill_both_streams);

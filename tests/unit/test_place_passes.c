@@ -29,12 +29,12 @@ typedef struct made {
 static void make_solos(made *m, bool tight) {
   int32_t failed;
   int64_t peaks[JOBS];
-  ok(pl_solos_make(m->problems, JOBS, &m->solos, &failed));
+  ok(pl_solos_make(m->problems, JOBS, NULL, &m->solos, &failed));
   for (int32_t j = 0; j < JOBS; j++) ok(m->alone[j].peak(&m->alone[j], &m->solos.candidates[j], &peaks[j]));
   for (int64_t tenths = 4; tight && tenths <= 10; tenths++) {
     pl_solos_free(&m->solos);
     for (int32_t j = 0; j < JOBS; j++) m->problems[j].budget_bytes = peaks[j] * tenths / 10;
-    planc_status status = pl_solos_make(m->problems, JOBS, &m->solos, &failed);
+    planc_status status = pl_solos_make(m->problems, JOBS, NULL, &m->solos, &failed);
     tight = status != NULL;
     planc_status_free(status);
   }
