@@ -1,6 +1,8 @@
 /* `temporal`: jobs take turns, each with all its iterations of a period, and whoever's turn it is has the GPU and all
  * memory but what the others keep for their next turn. A turn begins without a switch: no cost is charged (Zico, 7.1,
  * and Waterwave, 5.1, where it is the baseline). */
+#include <assert.h>
+
 #include "planner/choose/room_search.h"
 #include "planner/colocate/beside.h"
 #include "planner/colocate/merge.h"
@@ -66,6 +68,7 @@ static planc_status make_with_less(taking_turns *t, const planc_mix_share *share
 static planc_status tell_excess(taking_turns *t, int64_t budget_bytes, int64_t excess) {
   planc_shortage shortage = {PLANC_MEMORY_DEVICE, pl_add_saturate(budget_bytes, excess)};
   planc_status failed = pl_beside_make_in(&t->beside, budget_bytes, t->first_will_do);
+  assert(failed);
   if (planc_status_code(failed) != PLANC_INFEASIBLE) return failed;
   planc_status told = planc_infeasible(shortage, "%s", planc_status_message(failed));
   planc_status_free(failed);

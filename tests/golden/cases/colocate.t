@@ -207,6 +207,11 @@ Workspaces that are a guess are told for each job by its own profile, and what p
   planc: note: the profile lists no workspaces for rounds of 7: they are taken from others, and planrun refuses a plan with too little
   planc: note: the profile of job 1 has other figures of the device (launch, links): those of job 0 count for all
 
+A host budget is one of all jobs, too.
+
+  $ planc colocate graphs/lenet-digits.yaml:64 graphs/tiny-transformer.yaml:16 --device k40m --host-budget 20K --budget 300K -o x.plan 2>&1 | grep -o 'does not fit.*budget.[^:]*'
+  does not fit a host budget of 20.00 KiB: job 1 (tiny-transformer): policy naive needs 580904 bytes of host memory, the budget is 20480
+
 Policies side by side.
 
   ~ planc compare --colocate graphs/lenet-digits.yaml:64 inputs/tiny.yaml:8 --device k40m --budget 1G
