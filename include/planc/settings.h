@@ -9,8 +9,8 @@
 /* X(name, option, kind, users, fallback, help)
  *
  * Kinds and their ranges: bytes, 1 to 2^53; count, 1 to PLANC_MOST_COUNT; share, in parts per million, 1 to 1,000,000;
- * flag, 1. 0 is the default,
- * which `fallback` tells. `users` is what of planc_policy.supports has use for it, 0: every policy. */
+ * flag, 1. 0 is the default, which `fallback` tells. `users` is what of planc_policy.supports has use for it, 0: every
+ * policy. */
 #define PLANC_SETTINGS(X) PLANC_JOB_SETTINGS(X) PLANC_MIX_SETTINGS(X) PLANC_ANY_SETTINGS(X)
 /* Of policies for a job, of those for mixes (planc_mix_policy.supports), and of all. */
 #define PLANC_JOB_SETTINGS(X)                                                       \

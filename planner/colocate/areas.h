@@ -30,7 +30,7 @@ typedef struct pl_demand_step {
 typedef struct pl_job_areas {
   const planc_tensor_class *classes; /* by residency */
   const int64_t *residencies;        /* by residency: where it is, PLANC_BLANK of what goes into regions */
-  const int64_t *workspaces;         /* by command: of execs */
+  int64_t *workspaces;               /* by command: of execs */
   int32_t n_steps;
   const pl_demand_step *steps; /* of a pass that is alone; the last one holds none */
   int64_t most_bytes;          /* that it holds */

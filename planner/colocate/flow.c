@@ -164,7 +164,7 @@ static planc_status flow_through(flowing *f, pl_merge *merge) {
   for (int32_t pair = 0; f->fits && pair < f->of->pairs->n; pair++) PLANC_TRY(go_through(f, pair));
   merge->n_turns = f->turns.len;
   merge->residencies = f->of->blank ? NULL : f->residencies;
-  merge->workspaces = f->of->blank ? NULL : (const int64_t *const *)f->workspaces;
+  merge->workspaces = f->of->blank ? NULL : f->workspaces;
   return pl_arena_copy(f->arena, f->turns.data, f->turns.len, sizeof *f->turns.data, (void *)&merge->turns);
 }
 

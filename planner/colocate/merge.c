@@ -5,7 +5,6 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#include "util/arena.h"
 #include "util/math.h"
 
 /* An iteration of a job in the trace of all. What a period has one of, the iterations of a job have in common. */
@@ -189,6 +188,16 @@ static planc_status merge_all(merging *m) {
   for (int64_t t = 0; t < m->merge->n_turns; t++) PLANC_TRY(take_turn(m, &m->merge->turns[t]));
   PLANC_TRY(planc_schedule_finish(m->out->schedule));
   return planc_order_of_schedule(m->out->schedule, &m->out->order);
+}
+
+planc_status pl_merge_repeat(pl_arena *arena, int32_t n_jobs, const int32_t *iterations, int64_t *const *by_job,
+                             int64_t ***out) {
+  int64_t n_passes = 0, pass = 0;
+  for (int32_t j = 0; j < n_jobs; j++) n_passes += iterations[j];
+  PLANC_TRY(PL_NEW(arena, out, n_passes));
+  for (int32_t j = 0; j < n_jobs; j++)
+    for (int32_t k = 0; k < iterations[j]; k++) (*out)[pass++] = by_job[j];
+  return NULL;
 }
 
 planc_status pl_merge_candidates(const pl_merge *merge, planc_candidate *out) {

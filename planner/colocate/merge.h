@@ -4,6 +4,7 @@
 #define PLANC_COLOCATE_MERGE_H
 
 #include "planc/policy.h"
+#include "util/arena.h"
 
 /* A stretch of a job's iteration: commands first, ..., end - 1 of its candidate's schedule. */
 typedef struct pl_turn {
@@ -21,8 +22,13 @@ typedef struct pl_merge {
   /* Addresses, or NULL: they stay blank. By job and iteration, behind each other, by residency of the job's candidate;
    * and of workspaces, by its command. */
   int64_t *const *residencies;
-  const int64_t *const *workspaces;
+  int64_t *const *workspaces;
 } pl_merge;
+
+/* By job and iteration, as above, what is by job: all iterations of a job have the same places. The table is allocated
+ * in `arena`. */
+planc_status pl_merge_repeat(pl_arena *arena, int32_t n_jobs, const int32_t *iterations, int64_t *const *by_job,
+                             int64_t ***out);
 
 /* Trace, order, costs and schedule of all jobs. */
 planc_status pl_merge_candidates(const pl_merge *merge, planc_candidate *out);

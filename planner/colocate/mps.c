@@ -89,22 +89,14 @@ static planc_status give_places(processes *p, int32_t job, int64_t *next, int64_
 }
 
 static planc_status give_all_places(processes *p, pl_merge *merge) {
-  int64_t **residencies, next = 0;
-  const int64_t **workspaces;
-  int32_t n_passes = 0, pass = 0;
-  for (int32_t j = 0; j < merge->n_jobs; j++) n_passes += merge->iterations[j];
-  PLANC_TRY(PL_NEW(&p->arena, &residencies, n_passes));
-  PLANC_TRY(PL_NEW(&p->arena, &workspaces, n_passes));
-  for (int32_t j = 0; j < merge->n_jobs; j++) {
-    int64_t *own_residencies, *own_workspaces;
-    PLANC_TRY(give_places(p, j, &next, &own_residencies, &own_workspaces));
-    for (int32_t k = 0; k < merge->iterations[j]; k++, pass++) {
-      residencies[pass] = own_residencies;
-      workspaces[pass] = own_workspaces;
-    }
-  }
-  merge->residencies = residencies;
-  merge->workspaces = workspaces;
+  int64_t **residencies, **workspaces, **all_residencies, **all_workspaces, next = 0;
+  PLANC_TRY(PL_NEW(&p->arena, &residencies, merge->n_jobs));
+  PLANC_TRY(PL_NEW(&p->arena, &workspaces, merge->n_jobs));
+  for (int32_t j = 0; j < merge->n_jobs; j++) PLANC_TRY(give_places(p, j, &next, &residencies[j], &workspaces[j]));
+  PLANC_TRY(pl_merge_repeat(&p->arena, merge->n_jobs, merge->iterations, residencies, &all_residencies));
+  PLANC_TRY(pl_merge_repeat(&p->arena, merge->n_jobs, merge->iterations, workspaces, &all_workspaces));
+  merge->residencies = all_residencies;
+  merge->workspaces = all_workspaces;
   return NULL;
 }
 
@@ -116,9 +108,7 @@ static planc_status time_together(processes *p, int64_t *out_ns) {
   pl_timing timing;
   PLANC_TRY(pl_timing_new(&p->arena, merge.n_jobs, merge.jobs, merge.iterations, &timing));
   PLANC_TRY(pl_timing_alone(p->alone, &timing));
-  for (int32_t j = 0; j < merge.n_jobs; j++)
-    for (int32_t k = 1; k < merge.iterations[j]; k++)
-      timing.passes[timing.first[j] + k].start_ns = k * timing.passes[timing.first[j]].ns;
+  pl_timing_side_by_side(&timing);
   PLANC_TRY(pl_turns_by_time(&p->arena, &timing, &merge.turns, &merge.n_turns));
   PLANC_TRY(give_all_places(p, &merge));
   planc_status status = pl_merge_candidates(&merge, &all);

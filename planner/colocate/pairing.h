@@ -2,11 +2,11 @@
  * groups run side by side. There are two streams; the groups at one place of both are a pair, and pairs run one after
  * the other. A pass is an iteration of a job; its groups keep their order, and so do the passes of a job.
  *
- * The first pass has its allocation groups in the one stream and its
- * deallocation groups behind them in the other. The second begins beside the first's last allocation groups, `ahead`
- * of them, and everyone's allocation groups go on in the one stream, deallocation groups in the other, those of the
- * last pass to the first place that is free. No group goes where the passes side by side would hold more than the limit
- * at any time: it goes to the next place (a bubble). The paper checks that for the first two passes only. */
+ * The first pass has its allocation groups in the one stream and its deallocation groups behind them in the other. The
+ * second begins beside the first's last allocation groups, `ahead` of them, and everyone's allocation groups go on in
+ * the one stream, deallocation groups in the other, those of the last pass to the first place that is free. No group
+ * goes where the passes side by side would hold more than the limit at any time: it goes to the next place (a bubble).
+ * The paper checks that for the first two passes only. */
 #ifndef PLANC_COLOCATE_PAIRING_H
 #define PLANC_COLOCATE_PAIRING_H
 

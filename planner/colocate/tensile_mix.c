@@ -60,23 +60,19 @@ static planc_status place_job(tensile_mix *t, int32_t job, int64_t base, int64_t
 }
 
 static planc_status place_jobs(tensile_mix *t, pl_merge *merge, int64_t *out_bytes) {
-  int64_t **residencies, **workspaces;
-  int32_t n_passes = 0, pass = 0;
+  int64_t **residencies, **workspaces, **all_residencies, **all_workspaces;
+  int32_t n = t->mix->n_jobs;
   *out_bytes = 0;
-  for (int32_t j = 0; j < t->mix->n_jobs; j++) n_passes += t->iterations[j];
-  PLANC_TRY(PL_NEW(&t->round, &residencies, n_passes));
-  PLANC_TRY(PL_NEW(&t->round, &workspaces, n_passes));
-  for (int32_t j = 0; j < t->mix->n_jobs; j++) {
-    int64_t *own_residencies, *own_workspaces;
-    PLANC_TRY(place_job(t, j, *out_bytes, &own_residencies, &own_workspaces));
-    for (int32_t k = 0; k < t->iterations[j]; k++, pass++) {
-      residencies[pass] = own_residencies;
-      workspaces[pass] = own_workspaces;
-    }
+  PLANC_TRY(PL_NEW(&t->round, &residencies, n));
+  PLANC_TRY(PL_NEW(&t->round, &workspaces, n));
+  for (int32_t j = 0; j < n; j++) {
+    PLANC_TRY(place_job(t, j, *out_bytes, &residencies[j], &workspaces[j]));
     *out_bytes = pl_add_saturate(*out_bytes, t->arenas[j]);
   }
-  merge->residencies = residencies;
-  merge->workspaces = (const int64_t *const *)workspaces;
+  PLANC_TRY(pl_merge_repeat(&t->round, n, t->iterations, residencies, &all_residencies));
+  PLANC_TRY(pl_merge_repeat(&t->round, n, t->iterations, workspaces, &all_workspaces));
+  merge->residencies = all_residencies;
+  merge->workspaces = all_workspaces;
   return NULL;
 }
 
@@ -184,9 +180,7 @@ static int64_t follow_times(tensile_mix *t, const pl_timing *alone, const pl_tim
 /* Begins all jobs at once, each as fast as it is alone; how fast together is simulated. */
 static planc_status run_together(tensile_mix *t, pl_merge *merge, pl_timing *alone, pl_timing *together) {
   planc_candidate all = {0};
-  for (int32_t j = 0; j < t->mix->n_jobs; j++)
-    for (int32_t k = 0; k < t->iterations[j]; k++)
-      alone->passes[alone->first[j] + k].start_ns = k * alone->passes[alone->first[j]].ns;
+  pl_timing_side_by_side(alone);
   PLANC_TRY(pl_turns_by_time(&t->round, alone, &merge->turns, &merge->n_turns));
   planc_status status = pl_merge_candidates(merge, &all);
   if (!status) status = pl_timing_together(t->evaluator, &all, together);

@@ -135,6 +135,12 @@ planc_status pl_timing_alone(const planc_evaluator *evaluators, pl_timing *timin
   return NULL;
 }
 
+void pl_timing_side_by_side(pl_timing *timing) {
+  for (int32_t j = 0; j < timing->n_jobs; j++)
+    for (int32_t k = 0; k < timing->iterations[j]; k++)
+      timing->passes[timing->first[j] + k].start_ns = k * timing->passes[timing->first[j]].ns;
+}
+
 planc_status pl_timing_together(const planc_evaluator *evaluator, const planc_candidate *all, pl_timing *timing) {
   reading_times r = {.timing = timing, .job = -1};
   planc_status status = follow(evaluator, all, &r, &timing->period_ns);

@@ -30,6 +30,8 @@ planc_status pl_timing_new(pl_arena *arena, int32_t n_jobs, const planc_candidat
 /* Every pass takes what its job takes alone; starts stay 0. evaluators[j] judges candidates of job j alone. INFEASIBLE
  * where a candidate does not fit its evaluator's budget. */
 planc_status pl_timing_alone(const planc_evaluator *evaluators, pl_timing *timing);
+/* All jobs begin at once, and the passes of a job, which take what they do alone, behind each other. */
+void pl_timing_side_by_side(pl_timing *timing);
 /* As in the steady period of a candidate of all jobs, merged from these. INFEASIBLE as above. */
 planc_status pl_timing_together(const planc_evaluator *evaluator, const planc_candidate *all, pl_timing *timing);
 

@@ -13,8 +13,6 @@
  * What the user leaves open is searched with the simulator: the size of groups, and at the fastest of these the order
  * of depths and of the graph, and the variants that the paper names. Where the allocator's pieces are too small,
  * addresses are placed at once. The jobs take turns where nothing fits, or nothing is as fast. */
-#include <stdlib.h>
-
 #include "planner/choose/room_search.h"
 #include "planner/code.h"
 #include "planner/colocate/beside.h"
@@ -28,6 +26,8 @@
 #include "planner/policies/policies.h"
 #include "util/math.h"
 #include "util/size.h"
+
+enum { HALVES = 2 };
 
 /* The jobs in one of the two orders. */
 typedef struct view {
@@ -323,7 +323,7 @@ static planc_status try_variants(waterwave *w) {
 static planc_status try_halves(waterwave *w) {
   for (int32_t v = 0; v < w->n_views; v++) {
     waterwave_way peak = {.of = &w->views[v],
-                          .cut = {.where = PL_CUT_AT_PEAK, .split_bytes = size_of_groups(w, PL_PAIR)}};
+                          .cut = {.where = PL_CUT_AT_PEAK, .split_bytes = size_of_groups(w, HALVES)}};
     waterwave_way phases = peak;
     phases.cut.where = PL_CUT_AT_PHASES;
     PLANC_TRY(try_way(w, &peak));

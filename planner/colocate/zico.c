@@ -145,12 +145,12 @@ static planc_status shift_pairs(zico *z, int64_t bytes, bool *out_fit) {
 /* --- The informed phase ------------------------------------------------------------------------------------------- */
 
 static planc_status merge(zico *z, const pl_timing *timing, int64_t *const *addresses, planc_candidate *out) {
-  const int64_t **workspaces;
+  int64_t **own, **workspaces;
   pl_merge merge = {
       .n_jobs = z->mix->n_jobs, .jobs = z->solos.candidates, .iterations = z->iterations, .residencies = addresses};
-  PLANC_TRY(PL_NEW(&z->round, &workspaces, timing->n_passes));
-  for (int32_t j = 0; j < z->mix->n_jobs; j++)
-    for (int32_t k = 0; k < z->iterations[j]; k++) workspaces[timing->first[j] + k] = z->areas.jobs[j].workspaces;
+  PLANC_TRY(PL_NEW(&z->round, &own, z->mix->n_jobs));
+  for (int32_t j = 0; j < z->mix->n_jobs; j++) own[j] = z->areas.jobs[j].workspaces;
+  PLANC_TRY(pl_merge_repeat(&z->round, z->mix->n_jobs, z->iterations, own, &workspaces));
   merge.workspaces = workspaces;
   PLANC_TRY(pl_turns_by_time(&z->round, timing, &merge.turns, &merge.n_turns));
   return pl_merge_candidates(&merge, out);
