@@ -3,7 +3,9 @@
 `planc train` derives backward and optimizer ops, and one iteration of Pix2PixHD, whose two losses it could not derive.
 
     generate.py [MODEL...] [-d DIR] [--nhwc]
-                                         the named models (all when none is named), DIR/MODEL.yaml; DIR: this folder
+                                         the named models, DIR/MODEL.yaml; DIR: this folder. None named: all but gnmt,
+                                         rhn and tacotron2, whose recurrences make thousands of ops; here they stand
+                                         at a size that a host trains
     generate.py --large N_OPS -o FILE    a residual training graph of exactly N_OPS ops, for measuring planc itself
 
 The models are those of the papers that planc follows, each at a batch size of theirs, ResNet-50, and two small networks
@@ -11,7 +13,7 @@ for 8x8 digits that train in seconds on a host:
 - moDNN (Chen et al., DATE 2018, section V): VGG-16, VGG-19, VGG-101, ResNet-34, FCN
 - TENSILE (section V): DenseNet, Inception v3 and v4, beside VGG-16 and ResNet-50
 - out-of-core training with adaptive windows (ICLR 2021 submission, section 5.2): DenseNet, DeepLabv3+, Pix2PixHD
-- Zico (USENIX ATC 2021) and Waterwave (2023), which share a GPU: NASNet-A, ResNet-110 and -152, BERT-base
+- Zico (USENIX ATC 2021) and Waterwave (2023), which share a GPU: NASNet-A, ResNet-110 and -152, BERT-base, GNMT, RHN, Tacotron 2
 They follow the conventions of the frameworks of that time: ReLU works in place where nobody else reads its input, batch
 norm does not; convolutions carry a bias unless batch norms stand between them; dropout as published. Nothing is counted
 that cuDNN does not keep: no pooling indices, no dropout masks.
@@ -30,6 +32,7 @@ from inception import inception_v3, inception_v3_aux, inception_v4
 from layers import Net
 from nasnet import nasnet_large, nasnet_mobile
 from pix2pixhd import pix2pixhd
+from recurrent import gnmt, gnmt_small, rhn, rhn_small, tacotron2, tacotron2_small
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
@@ -263,8 +266,11 @@ MODELS = {"lenet-digits": lenet_digits, "tiny-transformer": tiny_transformer, "v
           "densenet121": densenet121, "inception-v3": inception_v3, "inception-v3-aux": inception_v3_aux,
           "inception-v4": inception_v4, "deeplabv3plus": deeplabv3plus, "pix2pixhd": pix2pixhd,
           "resnet110": resnet110, "resnet152": resnet152, "nasnet-a-mobile": nasnet_mobile,
-          "nasnet-a-large": nasnet_large, "bert-base": bert_base}
-NOT_IMAGES = ("tiny-transformer", "bert-base")
+          "nasnet-a-large": nasnet_large, "bert-base": bert_base, "gnmt-small": gnmt_small, "rhn-small": rhn_small,
+          "tacotron2-small": tacotron2_small}
+# Unrolled to thousands of ops: megabytes, which are written when they are wanted.
+UNROLLED = {"gnmt": gnmt, "rhn": rhn, "tacotron2": tacotron2}
+NOT_IMAGES = ("tiny-transformer", "bert-base", "gnmt-small", "rhn-small", "tacotron2-small", *UNROLLED)
 
 
 # --- A large training graph -------------------------------------------------------------------------------------------
@@ -337,7 +343,8 @@ def large(n_ops):
 
 def main(arguments=None):
     parser = argparse.ArgumentParser(description="Write planc's model graphs.")
-    parser.add_argument("models", nargs="*", metavar="MODEL", help=f"any of {', '.join(MODELS)}; none: all")
+    parser.add_argument("models", nargs="*", metavar="MODEL", help=f"any of {', '.join([*MODELS, *UNROLLED])}; none: all "
+                        f"but {', '.join(UNROLLED)}")
     parser.add_argument("--all", action="store_true", help="write every model")
     parser.add_argument("-d", metavar="DIR", default=HERE, help="folder to write to (default: this script's)")
     parser.add_argument("--nhwc", action="store_true", help="write them in layout NHWC; not to this folder")
@@ -345,8 +352,8 @@ def main(arguments=None):
     parser.add_argument("-o", metavar="FILE", help="where --large writes")
     options = parser.parse_args(arguments)
     for model in options.models:
-        if model not in MODELS:
-            parser.error(f"no model is called {model}; there are {', '.join(MODELS)}")
+        if model not in {**MODELS, **UNROLLED}:
+            parser.error(f"no model is called {model}; there are {', '.join([*MODELS, *UNROLLED])}")
         if options.nhwc and model in NOT_IMAGES:
             parser.error(f"--nhwc: {model} has tensors of four dimensions that are no images")
     if options.nhwc and (not options.models or os.path.realpath(options.d) == os.path.realpath(HERE)):
@@ -362,7 +369,7 @@ def main(arguments=None):
             large(options.large).write(options.o)
         else:
             for model in MODELS if options.all else options.models or MODELS:
-                graph = MODELS[model]()
+                graph = {**MODELS, **UNROLLED}[model]()
                 if options.nhwc:
                     graph.channels_last()
                 graph.write(os.path.join(options.d, f"{model}.yaml"))

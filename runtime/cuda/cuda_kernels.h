@@ -29,7 +29,20 @@ cudaError_t rt_cuda_relu_grad(cudaStream_t stream, rt_cuda_dtype dtype, int64_t 
 cudaError_t rt_cuda_gelu(cudaStream_t stream, rt_cuda_dtype dtype, int64_t n, const void *x, void *y);
 cudaError_t rt_cuda_gelu_grad(cudaStream_t stream, rt_cuda_dtype dtype, int64_t n, const void *x, const void *dy,
                               void *dx);
+cudaError_t rt_cuda_sigmoid(cudaStream_t stream, rt_cuda_dtype dtype, int64_t n, const void *x, void *y);
+cudaError_t rt_cuda_sigmoid_grad(cudaStream_t stream, rt_cuda_dtype dtype, int64_t n, const void *y, const void *dy,
+                                 void *dx);
+cudaError_t rt_cuda_tanh(cudaStream_t stream, rt_cuda_dtype dtype, int64_t n, const void *x, void *y);
+cudaError_t rt_cuda_tanh_grad(cudaStream_t stream, rt_cuda_dtype dtype, int64_t n, const void *y, const void *dy,
+                              void *dx);
 cudaError_t rt_cuda_add(cudaStream_t stream, rt_cuda_dtype dtype, int64_t n, const void *a, const void *b, void *y);
+cudaError_t rt_cuda_mul(cudaStream_t stream, rt_cuda_dtype dtype, int64_t n, const void *a, const void *b, void *y);
+/* y = scale x + shift. */
+cudaError_t rt_cuda_affine(cudaStream_t stream, rt_cuda_dtype dtype, int64_t n, double scale, double shift,
+                           const void *x, void *y);
+/* y = scale (a - b). */
+cudaError_t rt_cuda_difference(cudaStream_t stream, rt_cuda_dtype dtype, int64_t n, double scale, const void *a,
+                               const void *b, void *y);
 /* y = x, or y += x, as another type or the same. */
 cudaError_t rt_cuda_convert(cudaStream_t stream, rt_cuda_dtype from, rt_cuda_dtype to, int64_t n, const void *x,
                             void *y, bool accumulate);
@@ -65,12 +78,12 @@ cudaError_t rt_cuda_bias(cudaStream_t stream, rt_cuda_dtype dtype, rt_cuda_dtype
 cudaError_t rt_cuda_channel_sums(cudaStream_t stream, rt_cuda_dtype dtype, rt_cuda_dtype sum_dtype,
                                  rt_cuda_channels shape, const void *x, void *sums, bool accumulate, void *workspace);
 int64_t rt_cuda_channel_sums_workspace(rt_cuda_channels shape);
-/* y[o, c] = the mean over t of x[o, t, c]. */
-cudaError_t rt_cuda_token_mean(cudaStream_t stream, rt_cuda_dtype dtype, int64_t outer, int64_t tokens, int64_t width,
-                               const void *x, void *y);
-/* dx[o, t, c] = dy[o, c] / tokens. */
+/* y[o, c] = the sum, or the `mean`, over t of x[o, t, c]. */
+cudaError_t rt_cuda_token_sum(cudaStream_t stream, rt_cuda_dtype dtype, int64_t outer, int64_t tokens, int64_t width,
+                              bool mean, const void *x, void *y);
+/* y[o, t, c] = x[o, c], of a `mean` divided by tokens. */
 cudaError_t rt_cuda_spread(cudaStream_t stream, rt_cuda_dtype dtype, int64_t outer, int64_t tokens, int64_t width,
-                           const void *dy, void *dx);
+                           bool mean, const void *x, void *y);
 
 /* --- Normalisation (batchnorm.cu, layernorm.cu) ------------------------------------------------------------------- */
 
@@ -125,6 +138,11 @@ int64_t rt_cuda_loss_workspace(rt_cuda_channels shape);
 cudaError_t rt_cuda_loss_grad(cudaStream_t stream, rt_cuda_dtype dtype, rt_cuda_dtype probs_dtype,
                               rt_cuda_channels shape, double scale, const void *probs, const int64_t *labels,
                               void *grads);
+
+/* The loss is the sum of squares of x - target times `scale`. */
+cudaError_t rt_cuda_squares(cudaStream_t stream, rt_cuda_dtype dtype, int64_t n, double scale, const void *x,
+                            const void *target, float *loss, void *workspace);
+int64_t rt_cuda_squares_workspace(int64_t n);
 
 /* --- Windows (pool.cu, upsample.cu)
  * ------------------------------------------------------------------------------------ */

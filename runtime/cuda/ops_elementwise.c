@@ -21,9 +21,48 @@ RT_CUDA_RUN(gelu_grad) {
   return rt_cuda_gelu_grad(launch->stream, rt_cuda_dtype_of(dx->dtype), dx->elements, x->data, dy->data, dx->data);
 }
 
+RT_CUDA_RUN(sigmoid) {
+  const rt_operand *x = &call->in[0], *y = &call->out[0];
+  return rt_cuda_sigmoid(launch->stream, rt_cuda_dtype_of(y->dtype), y->elements, x->data, y->data);
+}
+
+RT_CUDA_RUN(sigmoid_grad) {
+  const rt_operand *y = &call->in[0], *dy = &call->in[1], *dx = &call->out[0];
+  return rt_cuda_sigmoid_grad(launch->stream, rt_cuda_dtype_of(dx->dtype), dx->elements, y->data, dy->data, dx->data);
+}
+
+RT_CUDA_RUN(tanh) {
+  const rt_operand *x = &call->in[0], *y = &call->out[0];
+  return rt_cuda_tanh(launch->stream, rt_cuda_dtype_of(y->dtype), y->elements, x->data, y->data);
+}
+
+RT_CUDA_RUN(tanh_grad) {
+  const rt_operand *y = &call->in[0], *dy = &call->in[1], *dx = &call->out[0];
+  return rt_cuda_tanh_grad(launch->stream, rt_cuda_dtype_of(dx->dtype), dx->elements, y->data, dy->data, dx->data);
+}
+
 RT_CUDA_RUN(add) {
   const rt_operand *a = &call->in[0], *b = &call->in[1], *y = &call->out[0];
   return rt_cuda_add(launch->stream, rt_cuda_dtype_of(y->dtype), y->elements, a->data, b->data, y->data);
+}
+
+static cudaError_t scale_and_shift(const rt_call *call, const rt_cuda_launch *launch, double shift) {
+  const rt_operand *x = &call->in[0], *y = &call->out[0];
+  return rt_cuda_affine(launch->stream, rt_cuda_dtype_of(y->dtype), y->elements, planc_op_real(call->op, "scale", 1.0),
+                        shift, x->data, y->data);
+}
+
+RT_CUDA_RUN(affine) {
+  return scale_and_shift(call, launch, planc_op_real(call->op, "shift", 0.0));
+}
+
+RT_CUDA_RUN(affine_grad) {
+  return scale_and_shift(call, launch, 0);
+}
+
+RT_CUDA_RUN(mul) {
+  const rt_operand *a = &call->in[0], *b = &call->in[1], *y = &call->out[0];
+  return rt_cuda_mul(launch->stream, rt_cuda_dtype_of(y->dtype), y->elements, a->data, b->data, y->data);
 }
 
 /* Also the role ACCUMULATE, whose output accumulates always. */

@@ -39,6 +39,21 @@ RT_CUDA_RUN(softmax_xent_grad) {
                            grads->data);
 }
 
+RT_CUDA_RUN(mse) {
+  const rt_operand *x = &call->in[0], *target = &call->in[1], *loss = &call->out[0];
+  return rt_cuda_squares(launch->stream, rt_cuda_dtype_of(x->dtype), x->elements, mean_scale(call, target), x->data,
+                         target->data, loss->data, call->workspace);
+}
+RT_CUDA_WORKSPACE(mse) {
+  return rt_cuda_squares_workspace(call->in[0].elements);
+}
+
+RT_CUDA_RUN(mse_grad) {
+  const rt_operand *x = &call->in[0], *target = &call->in[1], *dx = &call->out[0];
+  return rt_cuda_difference(launch->stream, rt_cuda_dtype_of(dx->dtype), dx->elements, 2 * mean_scale(call, target),
+                            x->data, target->data, dx->data);
+}
+
 /* --- Embeddings and positions ----------------------------------------------------------------------------------- */
 
 RT_CUDA_RUN(embedding) {
@@ -92,16 +107,34 @@ static tokens tokens_of(const rt_operand *operand) {
   return of;
 }
 
-RT_CUDA_RUN(mean) {
+static cudaError_t gather_tokens(const rt_call *call, const rt_cuda_launch *launch, bool mean) {
   const rt_operand *x = &call->in[0], *y = &call->out[0];
   tokens of = tokens_of(x);
-  return rt_cuda_token_mean(launch->stream, rt_cuda_dtype_of(x->dtype), of.outer, of.count, of.width, x->data, y->data);
+  return rt_cuda_token_sum(launch->stream, rt_cuda_dtype_of(x->dtype), of.outer, of.count, of.width, mean, x->data,
+                           y->data);
+}
+
+static cudaError_t spread_tokens(const rt_call *call, const rt_cuda_launch *launch, bool mean) {
+  const rt_operand *x = &call->in[0], *y = &call->out[0];
+  tokens of = tokens_of(y);
+  return rt_cuda_spread(launch->stream, rt_cuda_dtype_of(y->dtype), of.outer, of.count, of.width, mean, x->data,
+                        y->data);
+}
+
+RT_CUDA_RUN(mean) {
+  return gather_tokens(call, launch, true);
 }
 
 RT_CUDA_RUN(mean_grad) {
-  const rt_operand *dy = &call->in[0], *dx = &call->out[0];
-  tokens of = tokens_of(dx);
-  return rt_cuda_spread(launch->stream, rt_cuda_dtype_of(dx->dtype), of.outer, of.count, of.width, dy->data, dx->data);
+  return spread_tokens(call, launch, true);
+}
+
+RT_CUDA_RUN(expand) {
+  return spread_tokens(call, launch, false);
+}
+
+RT_CUDA_RUN(expand_grad) {
+  return gather_tokens(call, launch, false);
 }
 
 /* --- Copies ----------------------------------------------------------------------------------------------------- */
@@ -143,10 +176,27 @@ RT_CUDA_RUN(concat) {
   return cudaSuccess;
 }
 
+/* The part of `whole` that starts `offset` bytes into each of its runs, to `part`. */
+static cudaError_t take_part(cudaStream_t stream, const rt_operand *whole, const rt_operand *part, int64_t axis,
+                             int64_t offset) {
+  runs from = runs_of(whole, axis), to = runs_of(part, axis);
+  return rt_cuda_copy_rows(stream, part->data, to.run_bytes, (const char *)whole->data + offset, from.run_bytes,
+                           to.outer, to.run_bytes);
+}
+
 RT_CUDA_RUN(concat_grad) {
-  const rt_operand *dy = &call->in[0], *da = &call->out[0];
+  const rt_operand *dy = &call->in[0];
   int64_t axis = planc_op_int(call->op, "axis", 0, 1);
-  runs whole = runs_of(dy, axis), part = runs_of(da, axis);
-  const char *from = (const char *)dy->data + planc_op_int(call->op, "offset", 0, 0) * whole.inner_bytes;
-  return rt_cuda_copy_rows(launch->stream, da->data, part.run_bytes, from, whole.run_bytes, part.outer, part.run_bytes);
+  int64_t offset = planc_op_int(call->op, "offset", 0, 0) * runs_of(dy, axis).inner_bytes;
+  return take_part(launch->stream, dy, &call->out[0], axis, offset);
+}
+
+RT_CUDA_RUN(split) {
+  int64_t axis = planc_op_int(call->op, "axis", 0, 1), offset = 0;
+  for (int32_t k = 0; k < call->n_out; k++) {
+    cudaError_t code = take_part(launch->stream, &call->in[0], &call->out[k], axis, offset);
+    if (code != cudaSuccess) return code;
+    offset += runs_of(&call->out[k], axis).run_bytes;
+  }
+  return cudaSuccess;
 }

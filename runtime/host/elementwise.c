@@ -48,6 +48,63 @@ void rt_gelu_grad(const rt_call *call, const rt_launch *launch) {
   }
 }
 
+void rt_sigmoid(const rt_call *call, const rt_launch *launch) {
+  (void)launch;
+  const float *x = call->in[0].data;
+  float *y = call->out[0].data;
+  int64_t n = call->out[0].elements;
+  for (int64_t i = 0; i < n; i++) y[i] = 1.0F / (1.0F + expf(-x[i]));
+}
+
+void rt_sigmoid_grad(const rt_call *call, const rt_launch *launch) {
+  (void)launch;
+  const float *y = call->in[0].data, *dy = call->in[1].data;
+  float *dx = call->out[0].data;
+  int64_t n = call->out[0].elements;
+  for (int64_t i = 0; i < n; i++) dx[i] = dy[i] * (y[i] * (1.0F - y[i]));
+}
+
+void rt_tanh(const rt_call *call, const rt_launch *launch) {
+  (void)launch;
+  const float *x = call->in[0].data;
+  float *y = call->out[0].data;
+  int64_t n = call->out[0].elements;
+  for (int64_t i = 0; i < n; i++) y[i] = tanhf(x[i]);
+}
+
+void rt_tanh_grad(const rt_call *call, const rt_launch *launch) {
+  (void)launch;
+  const float *y = call->in[0].data, *dy = call->in[1].data;
+  float *dx = call->out[0].data;
+  int64_t n = call->out[0].elements;
+  for (int64_t i = 0; i < n; i++) dx[i] = dy[i] * (1.0F - y[i] * y[i]);
+}
+
+static void scale_and_shift(const rt_call *call, float shift) {
+  const float *x = call->in[0].data;
+  float *y = call->out[0].data, scale = (float)planc_op_real(call->op, "scale", 1.0);
+  int64_t n = call->out[0].elements;
+  for (int64_t i = 0; i < n; i++) y[i] = x[i] * scale + shift;
+}
+
+void rt_affine(const rt_call *call, const rt_launch *launch) {
+  (void)launch;
+  scale_and_shift(call, (float)planc_op_real(call->op, "shift", 0.0));
+}
+
+void rt_affine_grad(const rt_call *call, const rt_launch *launch) {
+  (void)launch;
+  scale_and_shift(call, 0);
+}
+
+void rt_mul(const rt_call *call, const rt_launch *launch) {
+  (void)launch;
+  const float *a = call->in[0].data, *b = call->in[1].data;
+  float *y = call->out[0].data;
+  int64_t n = call->out[0].elements;
+  for (int64_t i = 0; i < n; i++) y[i] = a[i] * b[i];
+}
+
 void rt_add(const rt_call *call, const rt_launch *launch) {
   (void)launch;
   const float *a = call->in[0].data, *b = call->in[1].data;
@@ -157,14 +214,28 @@ void rt_concat(const rt_call *call, const rt_launch *launch) {
   }
 }
 
+/* The part of `whole` that starts at `offset`, in elements of a run, to `part`. */
+static void take_part(const rt_operand *whole, const rt_operand *part, int64_t axis, int64_t offset) {
+  element_runs r = runs_of(whole, axis);
+  int64_t stride = whole->dims[axis] * r.inner, length = part->dims[axis] * r.inner;
+  for (int64_t o = 0; o < r.outer; o++)
+    memcpy((float *)part->data + o * length, (const float *)whole->data + o * stride + offset,
+           (size_t)length * sizeof(float));
+}
+
 void rt_concat_grad(const rt_call *call, const rt_launch *launch) {
   (void)launch;
+  const rt_operand *dy = &call->in[0];
   int64_t axis = planc_op_int(call->op, "axis", 0, 1);
-  const rt_operand *dy = &call->in[0], *da = &call->out[0];
-  element_runs r = runs_of(dy, axis);
-  int64_t offset = planc_op_int(call->op, "offset", 0, 0) * r.inner;
-  int64_t stride = dy->dims[axis] * r.inner, length = da->dims[axis] * r.inner;
-  for (int64_t o = 0; o < r.outer; o++)
-    memcpy((float *)da->data + o * length, (const float *)dy->data + o * stride + offset,
-           (size_t)length * sizeof(float));
+  take_part(dy, &call->out[0], axis, planc_op_int(call->op, "offset", 0, 0) * runs_of(dy, axis).inner);
+}
+
+void rt_split(const rt_call *call, const rt_launch *launch) {
+  (void)launch;
+  const rt_operand *x = &call->in[0];
+  int64_t axis = planc_op_int(call->op, "axis", 0, 1), offset = 0;
+  for (int32_t k = 0; k < call->n_out; k++) {
+    take_part(x, &call->out[k], axis, offset);
+    offset += call->out[k].dims[axis] * runs_of(x, axis).inner;
+  }
 }

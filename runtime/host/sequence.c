@@ -181,27 +181,47 @@ static host_tokens tokens_of(const rt_operand *operand) {
   return out;
 }
 
-void rt_mean(const rt_call *call, const rt_launch *launch) {
-  (void)launch;
+/* y = the sum over tokens, divided by `by`. */
+static void gather_tokens(const rt_call *call, double by) {
   host_tokens shape = tokens_of(&call->in[0]);
   for (int64_t o = 0; o < shape.outer; o++)
     for (int64_t c = 0; c < shape.width; c++) {
       const float *x = (const float *)call->in[0].data + o * shape.count * shape.width + c;
       double sum = 0;
       for (int64_t t = 0; t < shape.count; t++) sum += (double)x[t * shape.width];
-      ((float *)call->out[0].data)[o * shape.width + c] = (float)(sum / (double)shape.count);
+      ((float *)call->out[0].data)[o * shape.width + c] = (float)(sum / by);
     }
 }
 
-void rt_mean_grad(const rt_call *call, const rt_launch *launch) {
-  (void)launch;
+/* Every token gets x, times `share`. */
+static void spread_tokens(const rt_call *call, float share) {
   host_tokens shape = tokens_of(&call->out[0]);
-  float share = 1.0F / (float)(shape.count > 0 ? shape.count : 1);
   for (int64_t o = 0; o < shape.outer; o++)
     for (int64_t t = 0; t < shape.count; t++)
       for (int64_t c = 0; c < shape.width; c++)
         ((float *)call->out[0].data)[(o * shape.count + t) * shape.width + c] =
             ((const float *)call->in[0].data)[o * shape.width + c] * share;
+}
+
+void rt_mean(const rt_call *call, const rt_launch *launch) {
+  (void)launch;
+  gather_tokens(call, (double)tokens_of(&call->in[0]).count);
+}
+
+void rt_mean_grad(const rt_call *call, const rt_launch *launch) {
+  (void)launch;
+  int64_t count = tokens_of(&call->out[0]).count;
+  spread_tokens(call, 1.0F / (float)(count > 0 ? count : 1));
+}
+
+void rt_expand(const rt_call *call, const rt_launch *launch) {
+  (void)launch;
+  spread_tokens(call, 1);
+}
+
+void rt_expand_grad(const rt_call *call, const rt_launch *launch) {
+  (void)launch;
+  gather_tokens(call, 1);
 }
 
 /* --- Exchanged dimensions --------------------------------------------------------------------------------------- */

@@ -1,5 +1,5 @@
-/* Softmax with cross-entropy, averaged over the iteration's batch: a round contributes with 1 / batch, so that rounds
- * add up. A label outside the classes is ignored: no loss, no gradient. */
+/* The losses, averaged over the iteration's batch: a round contributes with 1 / batch, so that rounds add up. Of a
+ * softmax with cross-entropy a label outside the classes is ignored: no loss, no gradient. */
 #include <math.h>
 
 #include "runtime/host/host_kernels.h"
@@ -48,4 +48,22 @@ void rt_softmax_xent_grad(const rt_call *call, const rt_launch *launch) {
         grads[at + c * shape.inner] = counts ? (probs[at + c * shape.inner] - target) * scale : 0.0F;
       }
     }
+}
+
+void rt_mse(const rt_call *call, const rt_launch *launch) {
+  (void)launch;
+  const float *x = call->in[0].data, *target = call->in[1].data;
+  double sum = 0;
+  for (int64_t i = 0; i < call->in[0].elements; i++) {
+    double off = (double)x[i] - (double)target[i];
+    sum += off * off;
+  }
+  *(float *)call->out[0].data = (float)(sum * mean_scale(call, &call->in[1]));
+}
+
+void rt_mse_grad(const rt_call *call, const rt_launch *launch) {
+  (void)launch;
+  const float *x = call->in[0].data, *target = call->in[1].data;
+  float *dx = call->out[0].data, scale = (float)(2 * mean_scale(call, &call->in[1]));
+  for (int64_t i = 0; i < call->in[0].elements; i++) dx[i] = (x[i] - target[i]) * scale;
 }

@@ -158,13 +158,14 @@ static planc_status check_slice(const planc_tensor *part, const planc_tensor *wh
   return planc_error(PLANC_BAD_INPUT, "%s and %s must be alike but for axis %" PRId64, part->name, whole->name, axis);
 }
 
-planc_status pl_check_concat(const planc_graph *graph, const planc_op *op, const pl_dims *dims) {
-  (void)dims;
+/* `whole` is made of the parts, side by side along the op's axis. */
+static planc_status check_parts(const planc_graph *graph, const planc_op *op, int32_t tensor, const int32_t *parts,
+                                int32_t count, const char *side) {
   int64_t axis = planc_op_int(op, "axis", 0, 0);
-  const planc_tensor *whole = &graph->tensors[op->out[0]];
+  const planc_tensor *whole = &graph->tensors[tensor];
   planc_law sum = {0};
-  for (int32_t i = 0; i < op->n_in; i++) {
-    const planc_tensor *part = &graph->tensors[op->in[i]];
+  for (int32_t i = 0; i < count; i++) {
+    const planc_tensor *part = &graph->tensors[parts[i]];
     PLANC_TRY(check_slice(part, whole, axis));
     if (pl_law_add_overflow(sum, part->dims[axis], &sum)) {
       return planc_error(PLANC_BAD_INPUT, "size does not fit 64 bits");
@@ -172,8 +173,18 @@ planc_status pl_check_concat(const planc_graph *graph, const planc_op *op, const
   }
   char is[PL_LAW_TEXT], should[PL_LAW_TEXT];
   if (pl_law_equal(sum, whole->dims[axis])) return NULL;
-  return planc_error(PLANC_BAD_INPUT, "dimension %" PRId64 " of %s is %s, the inputs add up to %s", axis, whole->name,
-                     pl_law_text(whole->dims[axis], is), pl_law_text(sum, should));
+  return planc_error(PLANC_BAD_INPUT, "dimension %" PRId64 " of %s is %s, the %s add up to %s", axis, whole->name,
+                     pl_law_text(whole->dims[axis], is), side, pl_law_text(sum, should));
+}
+
+planc_status pl_check_concat(const planc_graph *graph, const planc_op *op, const pl_dims *dims) {
+  (void)dims;
+  return check_parts(graph, op, op->out[0], op->in, op->n_in, "inputs");
+}
+
+planc_status pl_check_split(const planc_graph *graph, const planc_op *op, const pl_dims *dims) {
+  (void)dims;
+  return check_parts(graph, op, op->in[0], op->out, op->n_out, "outputs");
 }
 
 planc_status pl_check_concat_grad(const planc_graph *graph, const planc_op *op, const pl_dims *dims) {

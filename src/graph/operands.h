@@ -37,6 +37,7 @@ planc_status pl_check_dropout(const planc_graph *graph, const planc_op *op, cons
 planc_status pl_check_cast(const planc_graph *graph, const planc_op *op, const pl_dims *dims);
 planc_status pl_check_concat(const planc_graph *graph, const planc_op *op, const pl_dims *dims);
 planc_status pl_check_concat_grad(const planc_graph *graph, const planc_op *op, const pl_dims *dims);
+planc_status pl_check_split(const planc_graph *graph, const planc_op *op, const pl_dims *dims);
 planc_status pl_check_transpose(const planc_graph *graph, const planc_op *op, const pl_dims *dims);
 
 #endif

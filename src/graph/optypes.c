@@ -28,6 +28,8 @@ static const pl_attr_rule batchnorm_attrs[] = {
 static const pl_attr_rule epsilon_attrs[] = {{"epsilon", PLANC_ATTR_REAL, false, FRACTION}, {0}};
 static const pl_attr_rule linear_attrs[] = {TF32, {0}};
 static const pl_attr_rule matmul_attrs[] = {{"scale", PLANC_ATTR_REAL, false, -1e9, 1e9}, TF32, {0}};
+static const pl_attr_rule affine_attrs[] = {
+    {"scale", PLANC_ATTR_REAL, false, -1e9, 1e9}, {"shift", PLANC_ATTR_REAL, false, -1e9, 1e9}, {0}};
 static const pl_attr_rule transpose_attrs[] = {{"axis", PLANC_ATTR_INT, true, 1, PLANC_MAX_RANK - 2}, {0}};
 static const pl_attr_rule concat_attrs[] = {{"axis", PLANC_ATTR_INT, true, 0, PLANC_MAX_RANK - 1}, {0}};
 static const pl_attr_rule concat_grad_attrs[] = {
@@ -63,6 +65,8 @@ static const planc_optype table[PL_N_OPTYPES] = {
     TYPE(adam, CLASS(optimizer), .in = "w:* dw:*! m:*! v:*!", .out = "w:* m:*! v:*!", .attrs = adam_attrs,
          .in_place = {1, 3, 4}, .only_in_place = true),
     TYPE(add, CLASS(elementwise), .in = "a:* b:*", .out = "y:*", .in_place = {1}),
+    TYPE(affine, CLASS(elementwise), .in = "x:*", .out = "y:*", .attrs = affine_attrs, .in_place = {1}),
+    TYPE(affine_grad, CLASS(elementwise), .in = "dy:*", .out = "dx:*", .attrs = affine_attrs, .in_place = {1}),
     TYPE(avgpool2d, POOL, .in = "x:NCHW", .out = "y:NCPQ"),
     TYPE(avgpool2d_grad, POOL, .in = "dy:NCPQ", .out = "dx:NCHW"),
     TYPE(batchnorm, CLASS(norm), COUPLED, .in = "x:NC* gamma:C! beta:C!", .out = "y:NC* mean:C! invstd:C!",
@@ -88,6 +92,8 @@ static const planc_optype table[PL_N_OPTYPES] = {
          .in_place = {1}, .check = pl_check_dropout),
     TYPE(embedding, CLASS(copy), .in = "ids:*# w:VC", .out = "y:*C", .gathered = 1 << 1),
     TYPE(embedding_grad, CLASS(copy), ACCUMULATES, .in = "ids:*# dy:*C", .out = "dw:VC"),
+    TYPE(expand, CLASS(elementwise), .in = "x:*C", .out = "y:*TC"),
+    TYPE(expand_grad, CLASS(reduction), .in = "dy:*TC", .out = "dx:*C"),
     TYPE(gelu, CLASS(elementwise), .in = "x:*", .out = "y:*", .in_place = {1}),
     TYPE(gelu_grad, CLASS(elementwise), .in = "x:* dy:*", .out = "dx:*", .in_place = {2}),
     TYPE(layernorm, CLASS(norm), .in = "x:*C gamma:C! beta:C!", .out = "y:*C mean:*! invstd:*!", .attrs = epsilon_attrs,
@@ -107,16 +113,24 @@ static const planc_optype table[PL_N_OPTYPES] = {
     TYPE(mean_grad, CLASS(elementwise), .in = "dy:*C", .out = "dx:*TC"),
     TYPE(momentum, CLASS(optimizer), .in = "w:* dw:*! v:*!", .out = "w:* v:*!", .attrs = momentum_attrs,
          .in_place = {1, 3}, .only_in_place = true),
+    TYPE(mse, CLASS(reduction), MEAN, .in = "x:N* target:N*", .out = "loss:!"),
+    TYPE(mse_grad, CLASS(elementwise), MEAN, .in = "x:N* target:N*", .out = "dx:N*"),
+    TYPE(mul, CLASS(elementwise), .in = "a:* b:*", .out = "y:*", .in_place = {1}),
     TYPE(position, CLASS(elementwise), .in = "x:N* p:*", .out = "y:N*", .in_place = {1}),
     TYPE(position_grad, CLASS(reduction), ACCUMULATES, .in = "dy:N*", .out = "dp:*"),
     TYPE(relu, CLASS(elementwise), .in = "x:*", .out = "y:*", .in_place = {1}),
     TYPE(relu_grad, CLASS(elementwise), .in = "y:* dy:*", .out = "dx:*", .in_place = {2}),
     TYPE(sgd, CLASS(optimizer), .in = "w:* dw:*!", .out = "w:*", .attrs = sgd_attrs, .in_place = {1},
          .only_in_place = true),
+    TYPE(sigmoid, CLASS(elementwise), .in = "x:*", .out = "y:*", .in_place = {1}),
+    TYPE(sigmoid_grad, CLASS(elementwise), .in = "y:* dy:*", .out = "dx:*", .in_place = {2}),
     TYPE(softmax, CLASS(reduction), .in = "x:*C", .out = "y:*C", .in_place = {1}),
     TYPE(softmax_grad, CLASS(reduction), .in = "y:*C dy:*C", .out = "dx:*C", .in_place = {2}),
     TYPE(softmax_xent, CLASS(reduction), MEAN, .in = "logits:NC* labels:N*#", .out = "loss:! probs:NC*!"),
     TYPE(softmax_xent_grad, CLASS(elementwise), MEAN, .in = "probs:NC*! labels:N*#", .out = "dlogits:NC*"),
+    TYPE(split, CLASS(copy), .in = "x:.", .out = "y...:.", .attrs = concat_attrs, .check = pl_check_split),
+    TYPE(tanh, CLASS(elementwise), .in = "x:*", .out = "y:*", .in_place = {1}),
+    TYPE(tanh_grad, CLASS(elementwise), .in = "y:* dy:*", .out = "dx:*", .in_place = {2}),
     TYPE(transpose, CLASS(copy), .in = "x:.", .out = "y:.", .attrs = transpose_attrs, .check = pl_check_transpose),
     TYPE(upsample, UPSAMPLE, .in = "x:NCHW", .out = "y:NCPQ"),
     TYPE(upsample_grad, UPSAMPLE, .in = "dy:NCPQ", .out = "dx:NCHW"),

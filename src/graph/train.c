@@ -146,11 +146,11 @@ static planc_status note_overwrites(pl_derivation *d) {
 }
 
 static planc_status derive_op(pl_derivation *d) {
+  const pl_train_rule *rule = pl_train_rule_find(pl_optype_of(d->op));
   bool reached, wanted = false;
-  PLANC_TRY(pl_grads_take(d, &reached));
+  PLANC_TRY(pl_grads_take(d, rule && pl_train_rule_takes_all(rule), &reached));
   for (int32_t i = 0; i < d->op->n_in; i++) wanted |= d->op_wanted[i];
   if (reached && wanted) {
-    const pl_train_rule *rule = pl_train_rule_find(pl_optype_of(d->op));
     if (!rule) return planc_error(PLANC_BAD_INPUT, "op %s: type %s has no derivative", d->op->name, d->op->type);
     PLANC_TRY(pl_train_rule_apply(d, rule));
   }

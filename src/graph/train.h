@@ -42,8 +42,8 @@ typedef struct pl_derivation {
 
   /* The op whose derivative is being made. */
   const planc_op *op;
-  const bool *op_wanted; /* of its inputs */
-  int32_t dy_store;      /* holds the gradient of its first output; -1 once written over */
+  const bool *op_wanted;  /* of its inputs */
+  VEC(int32_t) dy_stores; /* by output: what holds its gradient; -1: it has none, or that is written over */
 } pl_derivation;
 
 enum { PL_STORE_OF_LOSS = 0 };
@@ -67,6 +67,7 @@ planc_status pl_train_emit(pl_derivation *d, pl_optype_id type, const char *suff
 typedef struct pl_train_rule pl_train_rule;
 /* The rule of a forward type, or NULL. */
 const pl_train_rule *pl_train_rule_find(pl_optype_id type);
+bool pl_train_rule_takes_all(const pl_train_rule *rule);
 /* Emits the backward ops of the current op. */
 planc_status pl_train_rule_apply(pl_derivation *d, const pl_train_rule *rule);
 
@@ -77,11 +78,12 @@ planc_status pl_grads_init(pl_derivation *d);
 void pl_grads_free(pl_derivation *d);
 /* The loss has gradient 1. */
 planc_status pl_grads_seed(pl_derivation *d, int32_t loss);
-/* Takes the gradient of the current op's outputs: *out_any is false when nothing depends on them. */
-planc_status pl_grads_take(pl_derivation *d, bool *out_any);
+/* Takes the gradients of the current op's outputs: *out_any is false when nothing depends on them. Only a rule that
+ * `takes_all` reads those of outputs other than the first. */
+planc_status pl_grads_take(pl_derivation *d, bool takes_all, bool *out_any);
 void pl_grads_release(pl_derivation *d);
-/* The tensor with the gradient of the current op's first output. */
-planc_status pl_grads_dy(pl_derivation *d, int32_t *out_tensor);
+/* The tensor with the gradient of the current op's output number `output`. */
+planc_status pl_grads_dy(pl_derivation *d, int32_t output, int32_t *out_tensor);
 /* Where the gradient of the current op's input `operand` goes: over dy when `over_dy` is set and nobody else needs
  * that, else to bytes of its own. */
 planc_status pl_grads_target(pl_derivation *d, int32_t operand, bool over_dy, pl_grad_target *out);

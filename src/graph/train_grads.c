@@ -103,6 +103,7 @@ void pl_grads_free(pl_derivation *d) {
     VEC_FREE(&d->states[i].overwrites);
   }
   for (int64_t i = 0; i < d->stores.len; i++) VEC_FREE(&d->stores.data[i].views);
+  VEC_FREE(&d->dy_stores);
   VEC_FREE(&d->stores);
 }
 
@@ -116,15 +117,16 @@ planc_status pl_grads_seed(pl_derivation *d, int32_t loss) {
 
 /* --- The current op's own gradient ------------------------------------------------------------------------------ */
 
-planc_status pl_grads_take(pl_derivation *d, bool *out_any) {
+planc_status pl_grads_take(pl_derivation *d, bool takes_all, bool *out_any) {
   *out_any = false;
-  d->dy_store = -1;
+  d->dy_stores.len = 0;
+  for (int32_t i = 0; i < d->op->n_out; i++) VEC_PUSH(&d->dy_stores, -1);
   for (int32_t i = 0; i < d->op->n_out; i++) {
     const planc_tensor *y = tensor_of(d, d->op->out[i]);
     pl_grad_state *state = state_of(d, d->op->out[i]);
     pl_byte_range range = pl_byte_range_of(y);
     if (!pl_byte_ranges_touch(&state->defined, range)) continue;
-    if (i > 0)
+    if (i > 0 && !takes_all)
       return planc_error(PLANC_BAD_INPUT, "op %s: a gradient reaches %s, its output %d, for which %s has no rule",
                          d->op->name, y->name, i + 1, d->op->type);
     if (!pl_byte_ranges_cover(&state->defined, range))
@@ -132,22 +134,25 @@ planc_status pl_grads_take(pl_derivation *d, bool *out_any) {
                          d->op->name, y->name);
     PLANC_TRY(pl_byte_ranges_remove(&state->defined, range));
     *out_any = true;
-    d->dy_store = state->store;
+    d->dy_stores.data[i] = state->store;
   }
   return NULL;
 }
 
 void pl_grads_release(pl_derivation *d) {
-  if (d->dy_store >= 0) d->stores.data[d->dy_store].users--;
-  d->dy_store = -1;
+  for (int64_t i = 0; i < d->dy_stores.len; i++)
+    if (d->dy_stores.data[i] >= 0) d->stores.data[d->dy_stores.data[i]].users--;
+  d->dy_stores.len = 0;
 }
 
-planc_status pl_grads_dy(pl_derivation *d, int32_t *out_tensor) {
-  assert(d->dy_store >= 0); /* no rule reads dy after a step that writes over it */
-  if (d->dy_store == PL_STORE_OF_LOSS)
-    return planc_error(PLANC_BAD_INPUT, "op %s: only adds of whole tensors may stand between softmax_xent and the loss",
+planc_status pl_grads_dy(pl_derivation *d, int32_t output, int32_t *out_tensor) {
+  int32_t store = d->dy_stores.data[output];
+  assert(store >= 0); /* no rule reads dy after a step that writes over it */
+  if (store == PL_STORE_OF_LOSS)
+    return planc_error(PLANC_BAD_INPUT,
+                       "op %s: only adds of whole tensors may stand between softmax_xent or mse and the loss",
                        d->op->name);
-  return gradient_on(d, d->dy_store, d->op->out[0], out_tensor);
+  return gradient_on(d, store, d->op->out[output], out_tensor);
 }
 
 /* --- Gradients that arrive at an input ---------------------------------------------------------------------------- */
@@ -166,11 +171,12 @@ planc_status pl_grads_target(pl_derivation *d, int32_t operand, bool over_dy, pl
   pl_grad_state *state = &d->states[storage];
   bool param = d->graph->storages[storage].kind == PLANC_KIND_param;
   pl_byte_range range = pl_byte_range_of(tensor_of(d, x));
+  int32_t *dy_store = &d->dy_stores.data[0];
   *out = (pl_grad_target){-1, -1};
 
-  if (over_dy && may_share(d, x) && (state->exclusive || d->stores.data[d->dy_store].users == 1)) {
-    out->store = d->dy_store;
-    d->dy_store = -1;
+  if (over_dy && may_share(d, x) && (state->exclusive || d->stores.data[*dy_store].users == 1)) {
+    out->store = *dy_store;
+    *dy_store = -1;
   } else if (!state->exclusive) {
     PLANC_TRY(new_store(d, d->graph->storages[storage].tensor, PLANC_KIND_activation, &out->store));
   } else if (!pl_byte_ranges_touch(&state->defined, range)) {
@@ -241,8 +247,8 @@ planc_status pl_grads_arrive(pl_derivation *d, int32_t operand, pl_grad_target t
 planc_status pl_grads_pass(pl_derivation *d, int32_t operand) {
   int32_t x = d->op->in[operand];
   if (may_share(d, x)) {
-    pl_grad_target same = {-1, d->dy_store};
-    d->stores.data[d->dy_store].users++;
+    pl_grad_target same = {-1, d->dy_stores.data[0]};
+    d->stores.data[same.store].users++;
     return pl_grads_arrive(d, operand, same);
   }
   /* A slice of everything is a copy. */
@@ -251,7 +257,7 @@ planc_status pl_grads_pass(pl_derivation *d, int32_t operand) {
   int32_t dy;
   char suffix[32];
   (void)snprintf(suffix, sizeof suffix, "copy.%d", operand + 1);
-  PLANC_TRY(pl_grads_dy(d, &dy));
+  PLANC_TRY(pl_grads_dy(d, 0, &dy));
   PLANC_TRY(pl_grads_target(d, operand, false, &copy));
   PLANC_TRY(pl_train_emit(d, PL_OPTYPE_concat_grad, suffix, &dy, 1, &copy.tensor, 1, attrs, 2));
   return pl_grads_arrive(d, operand, copy);

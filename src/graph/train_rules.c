@@ -3,6 +3,7 @@
  * step whose gradients nobody wants is left out. Steps that read large inputs come before those that make large
  * gradients, so that an input can be let go before its own gradient is made. */
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "graph/train.h"
 
@@ -23,6 +24,7 @@ typedef struct train_step {
 
 struct pl_train_rule {
   bool slices; /* concat: every input's gradient is a slice of dy */
+  bool joins;  /* split: the input's gradient is all outputs' gradients side by side */
   train_step steps[MAX_STEPS];
 };
 
@@ -46,13 +48,21 @@ static const pl_train_rule rules[PL_N_OPTYPES] = {
     OF(batchnorm) =
         {.steps = {{OP(batchnorm_grad), "grad", {IN(0), IN(1), OUT(1), OUT(2), DY}, {IN(0), IN(1), IN(2)}}}},
     OF(add) = {.steps = {PASS(0), PASS(1)}},
+    OF(affine) = {.steps = {{OP(affine_grad), "grad", {DY}, {IN(0)}, .over_dy = true}}},
+    OF(expand) = {.steps = {{OP(expand_grad), "grad", {DY}, {IN(0)}}}},
+    OF(mse) = {.steps = {{OP(mse_grad), "grad", {IN(0), IN(1)}, {IN(0)}, .of_loss = true}}},
     OF(cast) = {.steps = {{OP(cast), "grad", {DY}, {IN(0)}}}},
     OF(concat) = {.slices = true},
+    OF(split) = {.joins = true},
     OF(upsample) = {.steps = {{OP(upsample_grad), "grad", {DY}, {IN(0)}}}},
     OF(dropout) = {.steps = {{OP(dropout_grad), "grad", {DY}, {IN(0)}, .over_dy = true}}},
     OF(layernorm) =
         {.steps = {{OP(layernorm_grad), "grad", {IN(0), IN(1), OUT(1), OUT(2), DY}, {IN(0), IN(1), IN(2)}}}},
     OF(gelu) = {.steps = {{OP(gelu_grad), "grad", {IN(0), DY}, {IN(0)}, .over_dy = true}}},
+    OF(sigmoid) = {.steps = {{OP(sigmoid_grad), "grad", {OUT(0), DY}, {IN(0)}, .over_dy = true}}},
+    OF(tanh) = {.steps = {{OP(tanh_grad), "grad", {OUT(0), DY}, {IN(0)}, .over_dy = true}}},
+    OF(mul) = {.steps = {{OP(mul), "bgrad", {DY, IN(0)}, {IN(1)}},
+                         {OP(mul), "agrad", {DY, IN(1)}, {IN(0)}, .over_dy = true}}},
     OF(matmul) = {.steps = {{OP(matmul_tn), "bgrad", {IN(0), DY}, {IN(1)}},
                             {OP(matmul_nt), "agrad", {DY, IN(1)}, {IN(0)}}}},
     OF(matmul_nt) = {.steps = {{OP(matmul_tn), "bgrad", {DY, IN(0)}, {IN(1)}},
@@ -69,27 +79,43 @@ static const pl_train_rule rules[PL_N_OPTYPES] = {
 
 const pl_train_rule *pl_train_rule_find(pl_optype_id type) {
   const pl_train_rule *rule = &rules[type];
-  return rule->slices || rule->steps[0].makes[0] ? rule : NULL;
+  return rule->slices || rule->joins || rule->steps[0].makes[0] ? rule : NULL;
+}
+
+bool pl_train_rule_takes_all(const pl_train_rule *rule) {
+  return rule->joins;
 }
 
 /* --- Steps ------------------------------------------------------------------------------------------------------ */
 
-/* A backward op reads what the forward op read or wrote: it must still be there. */
-static planc_status check_kept(pl_derivation *d, pl_optype_id backward, int32_t tensor) {
+static planc_status is_gone(const pl_derivation *d, pl_optype_id backward, const planc_tensor *value,
+                            const planc_op *writer) {
+  return planc_error(PLANC_BAD_INPUT, "op %s: its %s needs %s, which op %s overwrites", d->op->name,
+                     pl_optype_at(backward)->name, value->name, writer->name);
+}
+
+/* A backward op reads what the forward op read or wrote: it must still be there. What the op read, the op itself may
+ * have written over. */
+static planc_status check_kept(pl_derivation *d, pl_optype_id backward, int32_t tensor, bool read) {
   const planc_tensor *value = &d->graph->tensors[tensor];
   const pl_grad_state *state = &d->states[value->storage];
+  for (int32_t i = 0; read && i < d->op->n_out; i++) {
+    const planc_tensor *out = &d->graph->tensors[d->op->out[i]];
+    if (out->storage == value->storage && !pl_byte_range_disjoint(pl_byte_range_of(out), pl_byte_range_of(value)))
+      return is_gone(d, backward, value, d->op);
+  }
   /* Of several overwrites the one met last is the first in forward order. */
   for (int64_t i = state->overwrites.len; i-- > 0;)
     if (!pl_byte_range_disjoint(state->overwrites.data[i].range, pl_byte_range_of(value)))
-      return planc_error(PLANC_BAD_INPUT, "op %s: its %s needs %s, which op %s overwrites", d->op->name,
-                         pl_optype_at(backward)->name, value->name, state->overwrites.data[i].op->name);
+      return is_gone(d, backward, value, state->overwrites.data[i].op);
   return NULL;
 }
 
 static planc_status read_operand(pl_derivation *d, const train_step *step, int8_t code, int32_t *out_tensor) {
-  if (code == DY) return pl_grads_dy(d, out_tensor);
-  int32_t tensor = code >= FIRST_OUT ? d->op->out[code - FIRST_OUT] : d->op->in[code - FIRST_IN];
-  PLANC_TRY(check_kept(d, step->type, tensor));
+  if (code == DY) return pl_grads_dy(d, 0, out_tensor);
+  bool read = code < FIRST_OUT;
+  int32_t tensor = read ? d->op->in[code - FIRST_IN] : d->op->out[code - FIRST_OUT];
+  PLANC_TRY(check_kept(d, step->type, tensor, read));
   *out_tensor = tensor;
   return NULL;
 }
@@ -106,7 +132,7 @@ static planc_status apply_step(pl_derivation *d, const train_step *step) {
   if (!any) return NULL;
   if (step->passes) return pl_grads_pass(d, step->makes[0] - FIRST_IN);
 
-  if (step->of_loss && d->dy_store != PL_STORE_OF_LOSS)
+  if (step->of_loss && d->dy_stores.data[0] != PL_STORE_OF_LOSS)
     return planc_error(PLANC_BAD_INPUT, "op %s: its loss is used for more than the graph's loss", d->op->name);
   for (; n_in < MAX_OPERANDS && step->reads[n_in]; n_in++)
     PLANC_TRY(read_operand(d, step, step->reads[n_in], &in[n_in]));
@@ -128,7 +154,7 @@ static planc_status apply_step(pl_derivation *d, const train_step *step) {
   return NULL;
 }
 
-/* --- Concat ------------------------------------------------------------------------------------------------------ */
+/* --- Concat and split --------------------------------------------------------------------------------------------- */
 
 static planc_status apply_slices(pl_derivation *d) {
   int64_t axis = planc_op_int(d->op, "axis", 0, 0), offset = 0;
@@ -143,7 +169,7 @@ static planc_status apply_slices(pl_derivation *d) {
       int32_t dy;
       char suffix[32];
       (void)snprintf(suffix, sizeof suffix, "grad.%d", i + 1);
-      PLANC_TRY(pl_grads_dy(d, &dy));
+      PLANC_TRY(pl_grads_dy(d, 0, &dy));
       PLANC_TRY(pl_grads_target(d, i, false, &target));
       PLANC_TRY(pl_train_emit(d, PL_OPTYPE_concat_grad, suffix, &dy, 1, &target.tensor, 1, attrs, 2));
       PLANC_TRY(pl_grads_arrive(d, i, target));
@@ -153,8 +179,35 @@ static planc_status apply_slices(pl_derivation *d) {
   return NULL;
 }
 
+/* The gradients of all outputs in `dys`, which has room for them. */
+static planc_status join(pl_derivation *d, int32_t *dys) {
+  const planc_op *op = d->op;
+  int64_t axis = planc_op_int(op, "axis", 0, 0);
+  const planc_attr attr = {.key = "axis", .type = PLANC_ATTR_INT, .value.integer = axis};
+  if (d->graph->tensors[op->in[0]].dims[axis].per_sample != 0)
+    return planc_error(PLANC_BAD_INPUT, "op %s: a split of the batch has no derivative", op->name);
+  for (int32_t i = 0; i < op->n_out; i++) {
+    if (d->dy_stores.data[i] < 0)
+      return planc_error(PLANC_BAD_INPUT, "op %s: its part %s does not lead to the loss, as others do", op->name,
+                         d->graph->tensors[op->out[i]].name);
+    PLANC_TRY(pl_grads_dy(d, i, &dys[i]));
+  }
+  pl_grad_target target;
+  PLANC_TRY(pl_grads_target(d, 0, false, &target));
+  PLANC_TRY(pl_train_emit(d, PL_OPTYPE_concat, "grad", dys, op->n_out, &target.tensor, 1, &attr, 1));
+  return pl_grads_arrive(d, 0, target);
+}
+
+static planc_status apply_join(pl_derivation *d) {
+  int32_t *dys = calloc((size_t)d->op->n_out, sizeof *dys);
+  planc_status status = dys ? join(d, dys) : planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
+  free(dys);
+  return status;
+}
+
 planc_status pl_train_rule_apply(pl_derivation *d, const pl_train_rule *rule) {
   if (rule->slices) return apply_slices(d);
+  if (rule->joins) return apply_join(d);
   for (int32_t i = 0; i < MAX_STEPS && rule->steps[i].makes[0]; i++) PLANC_TRY(apply_step(d, &rule->steps[i]));
   return NULL;
 }

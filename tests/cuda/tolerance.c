@@ -34,6 +34,8 @@ static const struct entry {
     {"accumulate", SAME},
     {"adam", SAME},
     {"add", SAME},
+    {"affine", ROUNDED},
+    {"affine_grad", ROUNDED},
     {"avgpool2d", WINDOW},
     {"avgpool2d_grad", WINDOW},
     {"batchnorm", SUM},
@@ -52,6 +54,8 @@ static const struct entry {
     {"dropout_grad", SAME},
     {"embedding", SAME},
     {"embedding_grad", SUM},
+    {"expand", SAME},
+    {"expand_grad", SUM},
     {"gelu", ROUNDED},
     {"gelu_grad", ROUNDED},
     {"layernorm", SUM},
@@ -68,15 +72,23 @@ static const struct entry {
     {"mean", SUM},
     {"mean_grad", SAME},
     {"momentum", SAME},
+    {"mse", SUM},
+    {"mse_grad", SAME},
+    {"mul", SAME},
     {"position", SAME},
     {"position_grad", SUM},
     {"relu", SAME},
     {"relu_grad", SAME},
     {"sgd", SAME},
+    {"sigmoid", ROUNDED},
+    {"sigmoid_grad", ROUNDED},
     {"softmax", ROWS},
     {"softmax_grad", ROWS},
     {"softmax_xent", SUM},
     {"softmax_xent_grad", SAME},
+    {"split", SAME},
+    {"tanh", ROUNDED},
+    {"tanh_grad", ROUNDED},
     {"transpose", SAME},
     {"upsample", SAME},
     {"upsample_grad", SAME},
@@ -189,6 +201,7 @@ static double terms_scale(const rt_call *call, kind of, int32_t index, double de
   if (is(call, "batchnorm_infer")) return given_norm_scale(call);
   if (is(call, "batchnorm_grad") || is(call, "layernorm_grad")) return norm_grad_scale(call, index, depth);
   if (is(call, "softmax_xent")) return index == 0 ? largest(&call->in[0]) : 1;
+  if (is(call, "mse")) return pow(largest(&call->in[0]) + largest(last), 2);
   if (is(call, "softmax_grad")) return largest(&call->in[0]) * largest(last);
   if (of == SUM && !is(call, "mean")) return sqrt(depth) * mean_square_root(last);
   return largest(last);

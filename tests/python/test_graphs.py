@@ -27,6 +27,10 @@ COUNTED = {"nasnet-a-mobile": (5_289_978, 0.564), "nasnet-a-large": (88_753_150,
 PAPER = ("vgg16", "vgg19", "vgg101", "resnet34", "fcn")
 IN_PLACE = ("relu", "add", "softmax", "position")
 PAPER_BATCH = {"vgg16": 256, "vgg19": 256, "vgg101": 128, "resnet34": 256, "fcn": 128}
+RECURRENT = ("gnmt-small", "rhn-small", "tacotron2-small")
+# Unrolled: parameters, those of MLPerf's GNMT (160,671,297 with the one factor of its normalised attention) and of
+# NVIDIA's Tacotron 2 as their logs say, RHN's counted from its paper's layers, which says 32 million; and steps of cells.
+UNROLLED = {"gnmt": (160_671_296, 9 * 50), "rhn": (31_782_400, 35), "tacotron2": (28_193_153, 2 * 100 + 400)}
 FORWARD = [model for model in generate.MODELS if model != "pix2pixhd"]  # whose backward ops planc train derives
 
 
@@ -75,8 +79,14 @@ class GeneratedTest(GraphTest):
                 if model in FORWARD:
                     self.assertEqual(graph.header["loss"], graph.ops[-1]["out"][0])
                     self.assertEqual({op["phase"] for op in graph.ops}, {"forward"})
-                seeds = [op["attrs"]["seed"] for op in graph.ops if op["type"] == "dropout"]
+                # RHN drops the same part of its state in all steps.
+                seeds = [op["attrs"]["seed"] for op in graph.ops if op["type"] == "dropout" and (model, op.get("loop")) != (
+                    "rhn-small", "cell")]
                 self.assertEqual(len(seeds), len(set(seeds)))
+
+    def assertTogether(self, axis, whole, parts):
+        self.assertEqual({(*part[:axis], *part[axis + 1:]) for part in parts}, {(*whole[:axis], *whole[axis + 1:])})
+        self.assertEqual(whole[axis], (sum(part[axis][0] for part in parts), 0))
 
     def test_shapes_follow_from_operands_and_attributes(self):
         def window(x, kernel, attrs):
@@ -100,7 +110,8 @@ class GeneratedTest(GraphTest):
                         kernel = [int(v) for v in op["attrs"]["kernel"]]
                         self.assertEqual([f for f, _ in y[1:]], [x[1][0], *window(x, kernel, op["attrs"])])
                     elif op["type"] == "linear":
-                        self.assertEqual(others, [[y[-1], x[-1]], [y[-1]]])
+                        self.assertEqual(others, [[y[-1], x[-1]], [y[-1]]][:len(others)])
+                        self.assertTrue(len(others) == 2 or model in RECURRENT)
                         self.assertEqual(y[:-1], x[:-1])
                     elif op["type"] == "embedding":
                         self.assertEqual(y, [*x, others[0][1]])
@@ -118,15 +129,18 @@ class GeneratedTest(GraphTest):
                         self.assertEqual(y, [x[0], x[2], x[1], *x[3:]])
                     elif op["type"] == "mean":
                         self.assertEqual(y, x[:-2] + x[-1:])
+                    elif op["type"] == "expand":
+                        self.assertEqual(x, y[:-2] + y[-1:])
+                    elif op["type"] == "mse":
+                        self.assertEqual((y, others), ([], [x]))
+                    elif op["type"] == "split":
+                        self.assertTogether(int(op["attrs"]["axis"]), x, [graph.of(n).dims for n in op["out"]])
                     elif op["type"] == "upsample":
                         scale = int(op["attrs"]["scale"])
                         more = scale - 1 if op["attrs"]["mode"] == "aligned" else 0
                         self.assertEqual(y, [x[0], x[1]] + [(f * scale - more, p) for f, p in x[2:]])
                     elif op["type"] == "concat":
-                        self.assertEqual(op["attrs"]["axis"], "1")
-                        self.assertEqual({(o[0], *o[2:]) for o in others}, {(x[0], *x[2:])})
-                        self.assertEqual((y[0], *y[2:]), (x[0], *x[2:]))
-                        self.assertEqual(y[1], (x[1][0] + sum(o[1][0] for o in others), 0))
+                        self.assertTogether(int(op["attrs"]["axis"]), y, [x, *others])
                     elif op["type"] == "softmax_xent":
                         self.assertEqual((y, others[0]), ([], [x[0], *x[2:]]))
                     else:
@@ -216,6 +230,8 @@ class GeneratedTest(GraphTest):
 
     def test_conventions_of_the_time(self):
         for model in FORWARD:
+            if model in RECURRENT:
+                continue
             graph = read(f"{model}.yaml")
             readers = {}
             for op in graph.ops:
@@ -246,8 +262,11 @@ class GeneratedTest(GraphTest):
                              "deeplabv3plus": (6, "v100-16g-nvlink"), "pix2pixhd": (4, "v100-16g-nvlink"),
                              # Those of Zico's and Waterwave's GPUs, at batches that fit them.
                              "resnet110": (128, "rtx2080ti"), "resnet152": (160, "v100-32g"), "bert-base": (32, "v100-32g"),
-                             "nasnet-a-mobile": (64, "rtx2080ti"), "nasnet-a-large": (16, "rtx2080ti")}[model]
-            optimizer = {"tiny-transformer": "adam", "pix2pixhd": "adam", "bert-base": "adam", "deeplabv3plus": "momentum"}.get(model, "sgd")
+                             "nasnet-a-mobile": (64, "rtx2080ti"), "nasnet-a-large": (16, "rtx2080ti"),
+                             "gnmt-small": (8, "rtx2080ti"), "rhn-small": (8, "rtx2080ti"),
+                             "tacotron2-small": (4, "v100-32g")}[model]
+            optimizer = {"tiny-transformer": "adam", "pix2pixhd": "adam", "bert-base": "adam", "deeplabv3plus": "momentum",
+                         "tacotron2-small": "adam"}.get(model, "sgd")
             self.assertEqual([header[k] for k in ("planc-graph", "layout", "batch", "optimizer", "device")],
                              ["1", "NCHW", str(batch), optimizer, device])
 
@@ -300,6 +319,40 @@ class GeneratedTest(GraphTest):
         code, message = run(generate, "vgg16", "-d", "/nonexistent")
         self.assertEqual(code, 5)
         self.assertIn("/nonexistent", message)
+
+
+class UnrolledTest(GraphTest):
+    """The recurrent models at the size of their papers, which are no files of the folder."""
+
+    def test_parameters_and_steps(self):
+        for model, (parameters, steps) in UNROLLED.items():
+            with self.subTest(model):
+                graph = Graph(generate.UNROLLED[model]().text())
+                self.check_form(graph)
+                self.assertEqual(graph.parameters(), parameters)
+                self.assertIn(f"{parameters:,}", " ".join(generate.UNROLLED[model]().heading.split()))
+                self.assertEqual(len({(op["loop"], op["step"]) for op in graph.ops if "loop" in op}), steps)
+
+    def test_a_step_reads_what_the_step_before_made(self):
+        """And nothing of a later one; the first reads states that are fed."""
+        for model in RECURRENT:
+            graph, made = read(f"{model}.yaml"), {}
+            carried = set()
+            for op in graph.ops:
+                for name in op["in"]:
+                    loop, step = made.get(id(graph.of(name).root), (None, None))
+                    if "loop" in op and loop == op["loop"]:
+                        self.assertIn(int(op["step"]) - step, (0, 1), f"{model}: {op['op']}")
+                        carried |= {(loop, int(op["step"]))} if int(op["step"]) > step else set()
+                for name in op["out"] if "loop" in op else []:
+                    made[id(graph.of(name).root)] = op["loop"], int(op["step"])
+            steps = {(op["loop"], int(op["step"])) for op in graph.ops if "loop" in op and op["step"] != "0"}
+            self.assertEqual(carried, steps, model)
+
+    def test_named_alone_they_are_written(self):
+        with tempfile.TemporaryDirectory() as folder:
+            self.assertEqual(run(generate, "rhn", "-d", folder), (0, ""))
+            self.assertEqual(os.listdir(folder), ["rhn.yaml"])
 
 
 class LargeTest(GraphTest):

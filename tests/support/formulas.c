@@ -134,6 +134,28 @@ void formula_gelu(const rt_call *call, double *const *in, double *out) {
   for (int64_t e = 0; e < call->out[0].elements; e++) out[e] = in[0][e] * 0.5 * erfc(-in[0][e] / sqrt(2));
 }
 
+void formula_sigmoid(const rt_call *call, double *const *in, double *out) {
+  for (int64_t e = 0; e < call->out[0].elements; e++) out[e] = 0.5 + 0.5 * tanh(in[0][e] / 2);
+}
+
+void formula_tanh(const rt_call *call, double *const *in, double *out) {
+  for (int64_t e = 0; e < call->out[0].elements; e++) out[e] = -expm1(-2 * in[0][e]) / (1 + exp(-2 * in[0][e]));
+}
+
+void formula_affine(const rt_call *call, double *const *in, double *out) {
+  double scale = planc_op_real(call->op, "scale", 1.0), shift = planc_op_real(call->op, "shift", 0.0);
+  for (int64_t e = 0; e < call->out[0].elements; e++) out[e] = shift + in[0][e] * scale;
+}
+
+void formula_expand(const rt_call *call, double *const *in, double *out) {
+  int64_t tokens = call->out[0].dims[call->out[0].rank - 2], width = call->out[0].dims[call->out[0].rank - 1];
+  for (int64_t e = 0; e < call->out[0].elements; e++) out[e] = in[0][e / (tokens * width) * width + e % width];
+}
+
+void formula_mul(const rt_call *call, double *const *in, double *out) {
+  for (int64_t e = 0; e < call->out[0].elements; e++) out[e] = in[0][e] * in[1][e];
+}
+
 void formula_layernorm(const rt_call *call, double *const *in, double *out) {
   const rt_operand *x = &call->in[0];
   int64_t width = x->dims[x->rank - 1];

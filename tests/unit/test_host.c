@@ -143,6 +143,33 @@ START_TEST(softmax_cross_entropy) {
 }
 END_TEST
 
+/* A round of 3 in a batch of 8: the mean over what the whole batch has, and its derivative. */
+START_TEST(mean_square_error) {
+  one_call forward, backward;
+  one_call_open(&forward, "NCHW", "x: input f32[N,5]\nt: input f32[N,5]\nloss: f32[]",
+                "type: mse, in: [x, t], out: [loss]", 3, false);
+  one_call_open(&backward, "NCHW", "x: input f32[N,5]\nt: input f32[N,5]\ndx: f32[N,5]",
+                "type: mse_grad, in: [x, t], out: [dx]", 3, false);
+  forward.call.job_batch = backward.call.job_batch = 8;
+  for (int32_t k = 0; k < 2; k++) {
+    one_call_fill(&forward.call.in[k], (uint64_t)k + 1, -3.0F, 3.0F);
+    memcpy(backward.call.in[k].data, forward.call.in[k].data, (size_t)forward.call.in[k].bytes);
+  }
+  rt_launch launch = one_call_launch();
+  one_call_run(&forward, &launch);
+  one_call_run(&backward, &launch);
+  const float *x = forward.call.in[0].data, *target = forward.call.in[1].data, *dx = backward.call.out[0].data;
+  double sum = 0;
+  for (int64_t e = 0; e < 15; e++) {
+    sum += pow((double)x[e] - (double)target[e], 2) / 40;
+    assert_near((double)dx[e], ((double)x[e] - (double)target[e]) / 20, "dx", e);
+  }
+  assert_near((double)*(const float *)forward.call.out[0].data, sum, "loss", 0);
+  one_call_close(&forward);
+  one_call_close(&backward);
+}
+END_TEST
+
 /* --- Optimizers --------------------------------------------------------------------------------------------------- */
 
 START_TEST(optimizer_steps) {
@@ -286,6 +313,7 @@ int main(void) {
   tcase_set_timeout(c, 120);
   tcase_add_test(c, dropout_counts);
   tcase_add_loop_test(c, softmax_cross_entropy, 0, 3);
+  tcase_add_test(c, mean_square_error);
   tcase_add_loop_test(c, optimizer_steps, 0, 3);
   tcase_add_test(c, stand_ins);
   tcase_add_test(c, every_type_has_a_kernel);

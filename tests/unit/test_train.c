@@ -416,6 +416,33 @@ START_TEST(a_loss_may_be_a_sum) {
 }
 END_TEST
 
+/* The gradient of what is split is its parts' side by side. */
+START_TEST(a_split_joins_gradients) {
+  forward_begin();
+  forward_tensor("x", "input f32[N,8]");
+  forward_tensor("w", "param f32[12,8]");
+  forward_tensor("y", "f32[N,12]");
+  for (int i = 0; i < 3; i++) forward_tensor((const char *[]){"a", "b", "c"}[i], "f32[N,4]");
+  forward_tensor("ab", "f32[N,4]");
+  forward_tensor("s", "f32[N,4]");
+  forward_op("l", "linear", "x w", "y", "");
+  forward_op("cut", "split", "y", "a b c", "axis=1");
+  forward_op("both", "mul", "a b", "ab", "");
+  forward_op("add", "add", "ab c", "s", "");
+  forward_classifier("s", 4);
+  planc_graph *g = train(PLANC_SGD);
+  assert_ops(g, PLANC_PHASE_backward,
+             "xent.grad softmax_xent_grad probs labels > d.logits\n"
+             "fc.wgrad linear_wgrad flat d.logits > fc.w.grad\n"
+             "fc.dgrad linear_dgrad fc.w d.logits > d.s\n"
+             "both.bgrad mul d.s a > d.b\n"
+             "both.agrad mul d.s b > d.a\n"
+             "cut.grad concat d.a d.b d.s > d.y\n"
+             "l.wgrad linear_wgrad x d.y > w.grad\n");
+  planc_graph_free(g);
+}
+END_TEST
+
 /* --- Refusals --------------------------------------------------------------------------------------------------- */
 
 START_TEST(overwritten_values_are_refused) {
@@ -503,6 +530,28 @@ START_TEST(what_has_no_derivative_is_refused) {
   forward_classifier("p", 3);
   assert_refused("op first: a gradient reaches p, its output 2");
 
+  /* A part that leads nowhere. */
+  forward_begin();
+  forward_tensor("x", "input f32[N,8]");
+  forward_tensor("w", "param f32[8,8]");
+  forward_tensor("y", "f32[N,8]");
+  forward_tensor("a", "f32[N,4]");
+  forward_tensor("b", "f32[N,4]");
+  forward_op("l", "linear", "x w", "y", "");
+  forward_op("cut", "split", "y", "a b", "axis=1");
+  forward_classifier("b", 4);
+  assert_refused("op cut: its part a does not lead to the loss, as others do");
+
+  /* An activation in place whose derivative needs what it read. */
+  forward_begin();
+  forward_tensor("x", "input f32[N,8]");
+  forward_tensor("w", "param f32[8,8]");
+  forward_tensor("y", "f32[N,8]");
+  forward_op("l", "linear", "x w", "y", "");
+  forward_op("g", "gelu", "y", "y", "");
+  forward_classifier("y", 8);
+  assert_refused("op g: its gelu_grad needs y, which op g overwrites");
+
   /* A loss that is scaled. */
   forward_begin();
   forward_tensor("x", "input f32[N,8]");
@@ -548,6 +597,7 @@ int main(void) {
   tcase_add_test(tests, work_nobody_needs_is_dropped);
   tcase_add_test(tests, unwanted_results_go_to_scratch);
   tcase_add_test(tests, a_loss_may_be_a_sum);
+  tcase_add_test(tests, a_split_joins_gradients);
   tcase_add_test(tests, overwritten_values_are_refused);
   tcase_add_test(tests, what_has_no_derivative_is_refused);
   suite_add_tcase(suite, tests);

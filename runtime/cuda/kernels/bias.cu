@@ -23,29 +23,29 @@ struct Bias {
   }
 };
 
-/* dx[o, t, c] = share * dy[o, c]. */
+/* y[o, t, c] = share * x[o, c]. */
 template <typename T>
 struct Spread {
   static constexpr int WIDTH = vector_width<T>();
   int64_t width;
   Divisor by_width, by_tokens;
-  const T *dy;
-  T *dx;
+  const T *x;
+  T *y;
   float share;
   template <int W>
   __device__ void apply(int64_t i, bool vector) const {
     int64_t c = i, row = by_width.split(c), o = by_tokens.quotient(row);
     float v[W];
     if (width % W == 0) {
-      load<W>(dy + o * width + c, vector, v);
+      load<W>(x + o * width + c, vector, v);
     } else {
       for (int k = 0; k < W; k++, c++) {
         if (c == width) c = 0, o = by_tokens.quotient(++row);
-        v[k] = to_float(dy[o * width + c]);
+        v[k] = to_float(x[o * width + c]);
       }
     }
     for (int k = 0; k < W; k++) v[k] = v[k] * share;
-    store<W>(dx + i, vector, v);
+    store<W>(y + i, vector, v);
   }
 };
 
@@ -68,11 +68,11 @@ cudaError_t rt_cuda_bias(cudaStream_t stream, rt_cuda_dtype dtype, rt_cuda_dtype
 }
 
 cudaError_t rt_cuda_spread(cudaStream_t stream, rt_cuda_dtype dtype, int64_t outer, int64_t tokens, int64_t width,
-                           const void *dy, void *dx) {
-  float share = 1.0F / static_cast<float>(tokens > 0 ? tokens : 1);
+                           bool mean, const void *x, void *y) {
+  float share = 1.0F / static_cast<float>(mean && tokens > 0 ? tokens : 1);
   return with_type(dtype, [&](auto tag) {
     using T = decltype(tag);
-    Spread<T> op{width, Divisor(width), Divisor(tokens), static_cast<const T *>(dy), static_cast<T *>(dx), share};
-    return elementwise(stream, outer * tokens * width, aligned(dy, dx), op);
+    Spread<T> op{width, Divisor(width), Divisor(tokens), static_cast<const T *>(x), static_cast<T *>(y), share};
+    return elementwise(stream, outer * tokens * width, aligned(x, y), op);
   });
 }

@@ -77,6 +77,36 @@ struct GeluGrad {
   }
 };
 
+struct Sigmoid {
+  __device__ float operator()(float x) const { return 1.0F / (1.0F + expf(-x)); }
+};
+
+struct SigmoidGrad {
+  __device__ float operator()(float y, float dy) const { return dy * (y * (1.0F - y)); }
+};
+
+struct Tanh {
+  __device__ float operator()(float x) const { return tanhf(x); }
+};
+
+struct TanhGrad {
+  __device__ float operator()(float y, float dy) const { return dy * (1.0F - y * y); }
+};
+
+struct Affine {
+  float scale, shift;
+  __device__ float operator()(float x) const { return x * scale + shift; }
+};
+
+struct Difference {
+  float scale;
+  __device__ float operator()(float a, float b) const { return (a - b) * scale; }
+};
+
+struct Product {
+  __device__ float operator()(float a, float b) const { return a * b; }
+};
+
 struct Sum {
   __device__ float operator()(float a, float b) const { return a + b; }
 };
@@ -151,8 +181,40 @@ cudaError_t rt_cuda_gelu_grad(cudaStream_t stream, rt_cuda_dtype dtype, int64_t 
   return zip(stream, dtype, n, x, dy, dx, GeluGrad{});
 }
 
+cudaError_t rt_cuda_sigmoid(cudaStream_t stream, rt_cuda_dtype dtype, int64_t n, const void *x, void *y) {
+  return map(stream, dtype, n, x, y, Sigmoid{});
+}
+
+cudaError_t rt_cuda_sigmoid_grad(cudaStream_t stream, rt_cuda_dtype dtype, int64_t n, const void *y, const void *dy,
+                                 void *dx) {
+  return zip(stream, dtype, n, y, dy, dx, SigmoidGrad{});
+}
+
+cudaError_t rt_cuda_tanh(cudaStream_t stream, rt_cuda_dtype dtype, int64_t n, const void *x, void *y) {
+  return map(stream, dtype, n, x, y, Tanh{});
+}
+
+cudaError_t rt_cuda_tanh_grad(cudaStream_t stream, rt_cuda_dtype dtype, int64_t n, const void *y, const void *dy,
+                              void *dx) {
+  return zip(stream, dtype, n, y, dy, dx, TanhGrad{});
+}
+
 cudaError_t rt_cuda_add(cudaStream_t stream, rt_cuda_dtype dtype, int64_t n, const void *a, const void *b, void *y) {
   return zip(stream, dtype, n, a, b, y, Sum{});
+}
+
+cudaError_t rt_cuda_affine(cudaStream_t stream, rt_cuda_dtype dtype, int64_t n, double scale, double shift,
+                           const void *x, void *y) {
+  return map(stream, dtype, n, x, y, Affine{static_cast<float>(scale), static_cast<float>(shift)});
+}
+
+cudaError_t rt_cuda_difference(cudaStream_t stream, rt_cuda_dtype dtype, int64_t n, double scale, const void *a,
+                               const void *b, void *y) {
+  return zip(stream, dtype, n, a, b, y, Difference{static_cast<float>(scale)});
+}
+
+cudaError_t rt_cuda_mul(cudaStream_t stream, rt_cuda_dtype dtype, int64_t n, const void *a, const void *b, void *y) {
+  return zip(stream, dtype, n, a, b, y, Product{});
 }
 
 cudaError_t rt_cuda_convert(cudaStream_t stream, rt_cuda_dtype from, rt_cuda_dtype to, int64_t n, const void *x,

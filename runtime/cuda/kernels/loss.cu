@@ -1,5 +1,5 @@
-/* Softmax with cross-entropy, a mean over the iteration's batch. A label outside the classes is ignored: no loss, no
- * gradient. Every block adds up the losses of the positions it takes; one block adds up the blocks'. */
+/* The losses, means over the iteration's batch. Of a softmax with cross-entropy a label outside the classes is ignored:
+ * no loss, no gradient. Every block adds up the losses of the positions it takes; one block adds up the blocks'. */
 #include "channels.cuh"
 #include "elementwise.cuh"
 #include "rows.cuh"
@@ -69,6 +69,17 @@ __global__ void __launch_bounds__(BLOCK) loss_kernel(const float *parts, int64_t
   if (threadIdx.x == 0) *loss = static_cast<float>(static_cast<double>(sum.at[0]) * scale);
 }
 
+template <typename T>
+__global__ void __launch_bounds__(BLOCK) squares_kernel(const T *x, const T *target, int64_t n, float *parts) {
+  Totals<1> sum = {};
+  for (int64_t i = first_thread(); i < n; i += all_threads()) {
+    float off = to_float(x[i]) - to_float(target[i]);
+    sum.at[0] += off * off;
+  }
+  sum = merged<BLOCK>(sum);
+  if (threadIdx.x == 0) parts[blockIdx.x] = sum.at[0];
+}
+
 /* (probability - 1 for the label's class) * scale. */
 template <typename P, typename T>
 struct LossGrad {
@@ -95,6 +106,10 @@ struct LossGrad {
     store<W>(grads + i, vector, v);
   }
 };
+
+int64_t squares_blocks(int64_t n) {
+  return blocks_for(n, BLOCK, LOSS_BLOCKS);
+}
 
 int64_t loss_blocks(const rt_cuda_channels &shape) {
   int64_t positions = shape.outer * shape.inner;
@@ -150,4 +165,22 @@ cudaError_t rt_cuda_loss_grad(cudaStream_t stream, rt_cuda_dtype dtype, rt_cuda_
                       static_cast<float>(scale)};
     return elementwise(stream, elements_of(shape), aligned(probs, grads), op);
   });
+}
+
+int64_t rt_cuda_squares_workspace(int64_t n) {
+  return squares_blocks(n) * static_cast<int64_t>(sizeof(float));
+}
+
+cudaError_t rt_cuda_squares(cudaStream_t stream, rt_cuda_dtype dtype, int64_t n, double scale, const void *x,
+                            const void *target, float *loss, void *workspace) {
+  float *parts = static_cast<float *>(workspace);
+  int64_t blocks = squares_blocks(n);
+  cudaError_t code = with_type(dtype, [&](auto tag) {
+    using T = decltype(tag);
+    auto kernel = &squares_kernel<T>;
+    return RT_LAUNCH(kernel, static_cast<unsigned>(blocks), BLOCK, 0, stream, static_cast<const T *>(x),
+                     static_cast<const T *>(target), n, parts);
+  });
+  if (code != cudaSuccess) return code;
+  return RT_LAUNCH(loss_kernel, 1, BLOCK, 0, stream, parts, blocks, scale, loss);
 }

@@ -1,4 +1,4 @@
-/* Gradients of biases and positions: sums over all of a channel. Means over tokens. */
+/* Gradients of biases and positions: sums over all of a channel. Sums and means over tokens. */
 #include "elementwise.cuh"
 #include "reduce.cuh"
 
@@ -23,12 +23,13 @@ struct PutTotal {
   __device__ void operator()(int64_t c, const Totals<1> &sum) const { put(out + c, sum.at[0], accumulate); }
 };
 
-/* y[o, c] = the mean over t of x[o, t, c]; an element of y at a time, as there are many. */
+/* y[o, c] = the sum over t of x[o, t, c], divided by `divisor`; an element of y at a time, as there are many. */
 template <typename T>
-struct TokenMean {
+struct TokenSum {
   static constexpr int WIDTH = vector_width<T>();
   int64_t tokens, width;
   Divisor by_width;
+  float divisor;
   const T *x;
   T *y;
   template <int W>
@@ -48,7 +49,7 @@ struct TokenMean {
         for (int64_t t = 0; t < tokens; t++) sum[k] += to_float(from[t * width]);
       }
     }
-    for (int k = 0; k < W; k++) sum[k] /= static_cast<float>(tokens);
+    for (int k = 0; k < W; k++) sum[k] /= divisor;
     store<W>(y + i, vector, sum);
   }
 };
@@ -72,11 +73,12 @@ cudaError_t rt_cuda_channel_sums(cudaStream_t stream, rt_cuda_dtype dtype, rt_cu
   });
 }
 
-cudaError_t rt_cuda_token_mean(cudaStream_t stream, rt_cuda_dtype dtype, int64_t outer, int64_t tokens, int64_t width,
-                               const void *x, void *y) {
+cudaError_t rt_cuda_token_sum(cudaStream_t stream, rt_cuda_dtype dtype, int64_t outer, int64_t tokens, int64_t width,
+                              bool mean, const void *x, void *y) {
+  float divisor = mean ? static_cast<float>(tokens) : 1.0F;
   return with_type(dtype, [&](auto tag) {
     using T = decltype(tag);
-    TokenMean<T> op{tokens, width, Divisor(width), static_cast<const T *>(x), static_cast<T *>(y)};
+    TokenSum<T> op{tokens, width, Divisor(width), divisor, static_cast<const T *>(x), static_cast<T *>(y)};
     return elementwise(stream, outer * width, aligned(x, y), op);
   });
 }

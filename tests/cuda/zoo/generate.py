@@ -90,13 +90,17 @@ class Ops:
 def elementwise(ops):
     for t, size in itertools.product(REALS, FLAT):
         x, dy = ops.input(t, -1, size), ops.input(t, -1, size)
-        for type in ("relu", "gelu"):
+        for type in ("relu", "gelu", "sigmoid", "tanh"):
             ops.op(type, [x], ops.tensor(t, -1, size))
             ops.over(type, [ops.made(t, -1, size)], 0, t, -1, size)
             ops.op(f"{type}_grad", [x, dy], ops.tensor(t, -1, size))
             ops.over(f"{type}_grad", [x, ops.made(t, -1, size)], 1, t, -1, size)
-        ops.op("add", [x, dy], ops.tensor(t, -1, size))
-        ops.over("add", [ops.made(t, -1, size), x], 0, t, -1, size)
+        for type in ("affine", "affine_grad"):
+            ops.op(type, [x], ops.tensor(t, -1, size), scale=-1.0, shift=1.0)
+            ops.over(type, [ops.made(t, -1, size)], 0, t, -1, size, scale=0.5)
+        for type in ("add", "mul"):
+            ops.op(type, [x, dy], ops.tensor(t, -1, size))
+            ops.over(type, [ops.made(t, -1, size), x], 0, t, -1, size)
         for number, type in enumerate(("dropout", "dropout_grad")):
             ops.op(type, [x], ops.tensor(t, -1, size), p=0.3, seed=number)
             ops.over(type, [ops.made(t, -1, size)], 0, t, -1, size, p=0.5, seed=number)
@@ -120,6 +124,10 @@ def rows(ops):
         ops.op("embedding_grad", [ids, x], ops.tensor(t, vocabulary, width, kind="grad"), phase="backward")
         ops.op("mean", [x], ops.tensor(t, -1, width))
         ops.op("mean_grad", [ops.input(t, -1, width)], ops.tensor(t, *sizes))
+        ops.op("expand", [ops.input(t, -1, width)], ops.tensor(t, *sizes))
+        ops.op("expand_grad", [x], ops.tensor(t, -1, width))
+        ops.op("mse", [x, ops.input(t, *sizes)], ops.tensor("f32"))
+        ops.op("mse_grad", [x, ops.input(t, *sizes)], ops.tensor(t, *sizes))
         ops.op("transpose", [x], ops.tensor(t, -1, width, tokens), axis=1)
         ops.op("transpose", [ops.input(t, -1, 3, tokens, width)], ops.tensor(t, -1, tokens, 3, width), axis=1)
         ops.op("transpose", [ops.input(t, -1, 3, tokens, width)], ops.tensor(t, -1, 3, width, tokens), axis=2)
@@ -128,6 +136,9 @@ def rows(ops):
         ops.op("concat", [x, ops.input(t, -1, tokens, 5)], ops.tensor(t, -1, tokens, width + 5), axis=2)
         ops.op("concat_grad", [ops.input(t, -1, tokens + 4, width)], ops.tensor(t, *sizes), axis=1, offset=3)
         ops.op("concat_grad", [ops.input(t, -1, tokens, width + 5)], ops.tensor(t, *sizes), axis=2, offset=5)
+        ops.op("split", [x], ops.tensor(t, *sizes), axis=1)
+        ops.op("split", [ops.input(t, -1, tokens, width + 8)], *(ops.tensor(t, -1, tokens, part) for part in (5, width, 3)),
+               axis=2)
         y = ops.op("softmax", [x], ops.tensor(t, *sizes))
         ops.over("softmax", [ops.made(t, *sizes)], 0, t, *sizes)
         ops.op("softmax_grad", [y, dy], ops.tensor(t, *sizes))
