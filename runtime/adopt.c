@@ -30,14 +30,15 @@ planc_status planrt_can_adopt(const planrt_session *session, const planc_plan *p
 /* --- Doing it --------------------------------------------------------------------------------------------------- */
 
 /* Both have the same homes: those depend on the graphs alone. */
-static void hand_over(const planrt_session *from, planrt_session *to) {
+static void hand_over(planrt_session *from, planrt_session *to) {
   rt_homes old = {.storage = -1}, new = {.storage = -1};
   while (rt_next_home(from, &old) && rt_next_home(to, &new)) memcpy(new.home, old.home, (size_t) new.bytes);
   to->step = from->step;
+  rt_failures_hand_over(&from->failures, &to->failures);
 }
 
 /* A session for `plan` that goes on where a parked one stood. */
-static planc_status take_over(const planrt_session *parked, const planc_plan *plan, planrt_session **out) {
+static planc_status take_over(planrt_session *parked, const planc_plan *plan, planrt_session **out) {
   PLANC_TRY(planrt_session_new(plan, &parked->options, out));
   hand_over(parked, *out);
   return NULL;

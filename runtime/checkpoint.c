@@ -70,6 +70,20 @@ static bool has_feed(const planrt_session *session) {
   return session->options.feed != NULL;
 }
 
+/* Which jobs have failed: of those there is what they had when the run began in which they did. */
+static void describe_failures(const planrt_session *session, cJSON *object) {
+  cJSON *failures = NULL;
+  planrt_failure failure;
+  for (int32_t j = 0; j < session->trace->n_jobs; j++) {
+    if (!planrt_failed(session, j, &failure)) continue;
+    if (!failures) failures = pl_json_add_array(object, "failed");
+    cJSON *job = pl_json_add_object(failures, NULL);
+    add_u64(job, "job", (uint64_t)j);
+    add_u64(job, "iteration", (uint64_t)failure.iteration);
+    pl_json_add_string(job, "why", failure.why);
+  }
+}
+
 /* The line up to its newline, malloc'ed. */
 static planc_status describe(const planrt_session *session, char **out) {
   cJSON *object = cJSON_CreateObject();
@@ -78,6 +92,7 @@ static planc_status describe(const planrt_session *session, char **out) {
   if (session->options.synthetic) pl_json_add_bool(object, "synthetic", true);
   add_u64(object, "seed", session->options.seed);
   add_u64(object, "period", (uint64_t)session->step.period);
+  describe_failures(session, object);
   cJSON *jobs = pl_json_add_array(object, "jobs");
   planc_status status = NULL;
   for (int32_t j = 0; j < session->trace->n_jobs && !status; j++) {
@@ -132,6 +147,7 @@ typedef struct checkpoint {
   char *line; /* malloc'ed */
   uint64_t seed, period;
   bool other_feed; /* planrt_resumed_other_feed */
+  rt_failures failures;
   char chunk[CHUNK];
 } checkpoint;
 
@@ -192,6 +208,25 @@ static bool is_countable(const planrt_session *session, uint64_t period) {
 static bool is_of_other_feed(const planrt_session *session, const cJSON *object) {
   const cJSON *feed = cJSON_GetObjectItemCaseSensitive(object, "feed");
   return cJSON_IsBool(feed) && (bool)cJSON_IsTrue(feed) != has_feed(session);
+}
+
+/* A failure of a job that the session has. */
+static planc_status read_failure(checkpoint *c, const cJSON *failure) {
+  uint64_t job, iteration;
+  const char *why = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(failure, "why"));
+  if (!why || !read_u64(failure, "job", &job) || job >= (uint64_t)c->failures.n_jobs || c->failures.n_jobs == 1 ||
+      !read_u64(failure, "iteration", &iteration) || iteration > INT64_MAX)
+    return damaged(c, "line 1");
+  return rt_failures_take(&c->failures, (int32_t)job, (int64_t)iteration, planc_error(PLANC_JOB_FAILED, "%s", why));
+}
+
+static planc_status read_failures(const planrt_session *session, checkpoint *c, const cJSON *object) {
+  const cJSON *failure, *failures = cJSON_GetObjectItemCaseSensitive(object, "failed");
+  PLANC_TRY(rt_failures_open(session->trace->n_jobs, &c->failures));
+  cJSON_ArrayForEach(failure, failures) {
+    PLANC_TRY(read_failure(c, failure));
+  }
+  return NULL;
 }
 
 /* One replica is not written, and the batch is that of each. */
@@ -271,6 +306,7 @@ static planc_status read_line(const planrt_session *session, checkpoint *c) {
   else
     status = compare_jobs(session, c, object);
   if (!status) status = compare_ops(session, c, object);
+  if (!status) status = read_failures(session, c, object);
   c->other_feed = is_of_other_feed(session, object);
   cJSON_Delete(object);
   return status;
@@ -301,6 +337,7 @@ static planc_status resume(planrt_session *session, checkpoint *c) {
   session->options.seed = c->seed;
   session->step.period = (int64_t)c->period;
   session->other_feed = c->other_feed;
+  rt_failures_hand_over(&c->failures, &session->failures);
   return rt_user_ask_same(session);
 }
 
@@ -320,6 +357,7 @@ planc_status planrt_resume(planrt_session *session, const char *path) {
   planc_status status = open_checkpoint(c);
   if (!status) status = resume(session, c);
   if (c->file) fclose(c->file);
+  rt_failures_close(&c->failures);
   free(c->line);
   free(c);
   return status;

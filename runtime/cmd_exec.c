@@ -1,14 +1,12 @@
 /* `planrun exec`: runs a plan. This file has the command line (cmd_exec.h). */
 #include "runtime/cmd_exec.h"
 
-#include <math.h>
-
 #include "runtime/backend.h"
 #include "runtime/planrun.h"
 #include "util/file.h"
 
 static const pl_option options[] = {
-    {"data", 'd', "FILE", "train on labelled images: CSV, gzip'ed or not (default: pseudo-random samples)"},
+    {"data", 'd', "[JOB:]FILE ...", "train on labelled images: CSV, gzip'ed or not (default: pseudo-random samples)"},
     {"backend", 0, "NAME", "what executes: host (default) or cuda"},
     {"graph", 0, NULL, "capture the body once and replay it as a whole (backend cuda)"},
     {"bare", 0, NULL, "run calls and copies on one stream without events, to hold a run's time against"},
@@ -23,6 +21,7 @@ static const pl_option options[] = {
     {"trace", 0, "FILE", "write when everything in the last periods ran, for Perfetto and planc simulate --against"},
     {"link", 0, "RATE", "pace copies between host and device, e.g. 0.2GB/s (default: as fast as they go)"},
     {"storage", 0, "DIR", "where what a plan keeps in storage goes: a file without a name in this directory"},
+    {"check-nan", 0, NULL, "a job whose loss is no finite number ends there; others go on"},
     {"verify", 0, NULL, "run the reference beside the plan and compare every bit"},
     {"synthetic", 0, NULL, "stand-ins for all ops, verified: any graph runs"},
     {"sequential", 0, NULL, "one thread, in file order (default: a thread for each stream)"},
@@ -39,10 +38,11 @@ enum { TRACED_PERIODS = 64 };
 
 /* Going on from a checkpoint and saving to it again is what checkpoints are for; a plan may be watched that runs. */
 static planc_status list_files(const pl_arguments *arguments, pl_used_files *files) {
-  static const char *const inputs[] = {"data", "watch"};
+  const char *data;
   PLANC_TRY(pl_used_files_read(files, arguments->operands[0]));
-  for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++)
-    PLANC_TRY(pl_used_files_read(files, pl_option_value(arguments, inputs[i])));
+  for (int32_t i = 0; (data = pl_option_repeated(arguments, "data", i)) != NULL; i++)
+    PLANC_TRY(pl_used_files_read(files, rt_execution_data_file(data, &(int32_t){0})));
+  PLANC_TRY(pl_used_files_read(files, pl_option_value(arguments, "watch")));
   PLANC_TRY(pl_used_files_renew(files, pl_option_value(arguments, "resume"), pl_option_value(arguments, "save")));
   return pl_used_files_write(files, pl_option_value(arguments, "trace"));
 }
@@ -54,8 +54,9 @@ static planc_status exclude(const pl_arguments *arguments, const char *one, cons
 
 /* No losses come out of a bare run, and nothing is trained. */
 static planc_status exclude_from_bare(const pl_arguments *arguments) {
-  static const char *const others[] = {"data",   "graph",     "save",       "resume",     "watch",  "trace",
-                                       "verify", "synthetic", "sequential", "interleave", "jitter", "poison"};
+  static const char *const others[] = {"data",       "graph",     "save",   "resume",    "watch",
+                                       "trace",      "check-nan", "verify", "synthetic", "sequential",
+                                       "interleave", "jitter",    "poison"};
   for (size_t i = 0; i < sizeof others / sizeof *others; i++) PLANC_TRY(exclude(arguments, "bare", others[i]));
   return NULL;
 }
@@ -64,7 +65,7 @@ static planc_status check_combinations(const pl_arguments *arguments, int64_t it
   static const char *const pairs[][2] = {
       {"data", "synthetic"},    {"data", "same-samples"}, {"sequential", "interleave"}, {"seed", "resume"},
       {"interleave", "watch"},  {"graph", "trace"},       {"graph", "sequential"},      {"graph", "interleave"},
-      {"epochs", "iterations"}, {"interleave", "trace"}};
+      {"epochs", "iterations"}, {"interleave", "trace"},  {"check-nan", "synthetic"}};
   for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) PLANC_TRY(exclude(arguments, pairs[i][0], pairs[i][1]));
   PLANC_TRY(exclude_from_bare(arguments));
   if (pl_option_given(arguments, "epochs") && !pl_option_given(arguments, "data"))
@@ -98,14 +99,16 @@ static planc_status read_options(planrt_options *out, const pl_arguments *argume
 
 static planc_status read_arguments(rt_execution *e, const pl_arguments *arguments) {
   e->path = arguments->operands[0];
-  e->data_path = pl_option_value(arguments, "data");
+  e->arguments = arguments;
+  e->has_data = pl_option_given(arguments, "data");
+  e->check_nan = pl_option_given(arguments, "check-nan");
   e->resume = pl_option_value(arguments, "resume");
   e->save = pl_option_value(arguments, "save");
   e->trace = pl_option_value(arguments, "trace");
   e->json = pl_option_given(arguments, "json");
   PLANC_TRY(pl_option_int(arguments, "epochs", 1, 1000000, 1, &e->epochs));
   PLANC_TRY(
-      pl_option_int(arguments, "iterations", 0, INT64_C(1) << 40, e->data_path ? RT_WHOLE_EPOCHS : 1, &e->iterations));
+      pl_option_int(arguments, "iterations", 0, INT64_C(1) << 40, e->has_data ? RT_WHOLE_EPOCHS : 1, &e->iterations));
   PLANC_TRY(pl_option_int(arguments, "interleave", 0, INT64_MAX, -1, &e->interleave));
   PLANC_TRY(check_combinations(arguments, e->iterations));
   PLANC_TRY(read_options(&e->options, arguments));
@@ -124,13 +127,13 @@ static planc_status run_to_report(rt_execution *e) {
   bool wrong = planc_status_code(status) == PLANC_INVALID_PLAN;
   if (status && (!wrong || !e->json)) return status;
   planc_status printed = rt_execution_report(e, !wrong);
-  if (!printed) return status;
+  if (!printed) return status ? status : rt_execution_failures(e);
   planc_status_free(status);
   return printed;
 }
 
 static planc_status run(const pl_arguments *arguments) {
-  rt_execution e = {.options.stop = &rt_interrupted, .accuracy = NAN};
+  rt_execution e = {.options.stop = &rt_interrupted};
   PLANC_TRY(read_arguments(&e, arguments));
   PLANC_TRY(planc_plan_read(e.path, &e.plan));
   rt_interrupts_catch("planrun: ending after the periods that are on their way; again to end at once\n", NULL);

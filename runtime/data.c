@@ -7,6 +7,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include "runtime/input_limits.h"
 #include "runtime/random.h"
 #include "util/input.h"
 #include "util/vec.h"
@@ -32,8 +33,9 @@ struct planrt_data {
   int32_t *shuffled;
   int32_t number; /* of the job, once bound */
   planc_job job;
-  int32_t x, labels; /* the inputs' storages */
-  bool ids;          /* x is of integers */
+  int32_t x, labels;            /* the inputs' storages */
+  bool ids;                     /* x is of integers */
+  int64_t x_limit, label_limit; /* what the graph's ops take of integers; 0: any */
 };
 
 /* --- Reading -------------------------------------------------------------------------------------------------- */
@@ -143,6 +145,17 @@ void planrt_data_reseed(planrt_data *data, uint64_t seed) {
 
 /* --- Binding -------------------------------------------------------------------------------------------------- */
 
+static void find_limits(planrt_data *data, const planc_graph *graph) {
+  int32_t input;
+  int64_t limit;
+  data->x_limit = data->label_limit = 0;
+  for (int32_t o = 0; o < graph->n_ops; o++) {
+    if (!rt_limits_input(graph, &graph->ops[o], &input, &limit)) continue;
+    if (graph->tensors[input].storage == data->labels) data->label_limit = limit;
+    if (graph->tensors[input].storage == data->x && data->ids) data->x_limit = limit;
+  }
+}
+
 planc_status planrt_data_bind(planrt_data *data, int32_t number, const planc_job *job) {
   const planc_graph *graph = job->graph;
   data->number = number;
@@ -162,6 +175,7 @@ planc_status planrt_data_bind(planrt_data *data, int32_t number, const planc_job
   }
   if (data->x < 0 || data->labels < 0)
     return planc_error(PLANC_BAD_INPUT, "the graph has no input for the data's %s", data->x < 0 ? "pixels" : "labels");
+  find_limits(data, graph);
   data->job = *job;
   data->job.batch = planc_job_whole_batch(job);
   if (data->job.batch > data->train.len)
@@ -193,6 +207,30 @@ static void shuffle(planrt_data *data, int64_t epoch) {
   data->epoch = epoch;
 }
 
+/* The row of a request's i-th sample. */
+static int32_t row_of(const planrt_feed_request *request, const int32_t *order, int64_t first, int64_t total,
+                      int64_t i) {
+  return order[(first + request->offset + i) % total];
+}
+
+/* Ops ignore labels and ids beyond what they have; data that is to be trained on must not have any. */
+static planc_status check_range(const planrt_data *data, const planrt_feed_request *request, const int32_t *order,
+                                int64_t first, int64_t total) {
+  bool pixels = request->storage == data->x;
+  int64_t limit = pixels ? data->x_limit : data->label_limit;
+  for (int64_t i = 0; limit > 0 && i < request->count; i++) {
+    int32_t index = row_of(request, order, first, total, i);
+    const data_row *row = &data->rows.data[index];
+    uint8_t largest = pixels ? 0 : row->label;
+    for (int k = 0; pixels && k < PIXELS; k++)
+      if (row->pixels[k] > largest) largest = row->pixels[k];
+    if (largest >= limit)
+      return planc_error(PLANC_BAD_INPUT, "row %d of the data has %s %d, and the graph takes those below %lld",
+                         index + 1, pixels ? "pixel" : "label", largest, (long long)limit);
+  }
+  return NULL;
+}
+
 static planc_status fill(const planrt_data *data, const planrt_feed_request *request, const int32_t *order,
                          int64_t first, int64_t total) {
   bool pixels = request->storage == data->x;
@@ -205,7 +243,7 @@ static planc_status fill(const planrt_data *data, const planrt_feed_request *req
   float *x = request->out;
   int64_t *integers = request->out;
   for (int64_t i = 0; i < request->count; i++) {
-    const data_row *from = &data->rows.data[order[(first + request->offset + i) % total]];
+    const data_row *from = &data->rows.data[row_of(request, order, first, total, i)];
     if (!pixels) *integers++ = from->label;
     for (int k = 0; pixels && data->ids && k < PIXELS; k++) *integers++ = from->pixels[k];
     for (int k = 0; pixels && !data->ids && k < PIXELS; k++) *x++ = (float)from->pixels[k] / (float)BRIGHTEST;
@@ -216,8 +254,10 @@ static planc_status fill(const planrt_data *data, const planrt_feed_request *req
 planc_status planrt_data_feed(void *data, const planrt_feed_request *request) {
   planrt_data *from = data;
   int64_t per_epoch = planrt_data_iterations(from);
+  int64_t first = request->iteration % per_epoch * from->job.batch;
   shuffle(from, request->iteration / per_epoch);
-  return fill(from, request, from->shuffled, request->iteration % per_epoch * from->job.batch, from->train.len);
+  PLANC_TRY(check_range(from, request, from->shuffled, first, from->train.len));
+  return fill(from, request, from->shuffled, first, from->train.len);
 }
 
 planc_status planrt_data_feed_held_out(void *data, const planrt_feed_request *request) {

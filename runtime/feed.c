@@ -11,7 +11,7 @@ planc_status rt_ask(planrt_feed feed, void *user, const planc_trace *trace, int3
   const planc_job *job = &trace->jobs[fed->job];
   planrt_feed_request request = {.job = fed->job,
                                  .storage = fed->storage,
-                                 .iteration = period * job->iterations + (fed->iteration < 0 ? 0 : fed->iteration),
+                                 .iteration = rt_buffer_iteration(trace, fed, period),
                                  .offset = replica * job->batch,
                                  .count = job->batch,
                                  .out = out,
@@ -25,8 +25,7 @@ planc_status rt_ask(planrt_feed feed, void *user, const planc_trace *trace, int3
 }
 
 /* f32 and bf16 are uniform in [0, 1), labels are below their number of classes, all else is random bytes. */
-planc_status rt_random_feed(void *user, const planrt_feed_request *request) {
-  const planrt_session *session = user;
+planc_status planrt_feed_random(const planrt_session *session, const planrt_feed_request *request) {
   const planc_job *job = &session->trace->jobs[request->job];
   const planc_tensor *tensor = &job->graph->tensors[job->graph->storages[request->storage].tensor];
   int64_t classes = session->classes[session->home_of[request->job] + request->storage];
@@ -47,4 +46,8 @@ planc_status rt_random_feed(void *user, const planrt_feed_request *request) {
       memcpy(out, &bits, (size_t)size);
   }
   return NULL;
+}
+
+planc_status rt_random_feed(void *user, const planrt_feed_request *request) {
+  return planrt_feed_random(user, request);
 }

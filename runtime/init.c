@@ -117,6 +117,7 @@ static void spread(const planrt_session *session) {
 }
 
 planc_status planrt_init(planrt_session *session) {
+  rt_failures_forget(&session->failures);
   for (int32_t b = 0; b < session->trace->n_buffers; b++) {
     const planc_buffer *buffer = &session->trace->buffers[b];
     const planc_graph *graph = session->trace->jobs[buffer->job].graph;

@@ -6,37 +6,54 @@
 #include "runtime/stop.h"
 #include "util/clock.h"
 
-/* Host work: the user's samples for a fed buffer go to where its copy takes them from. */
+/* What a job's feed or sink gave in an iteration: NULL where the run goes on. */
+static planc_status take(planrt_session *session, int32_t job, int64_t iteration, planc_status status) {
+  status = planc_context(status, "job %d (%s)", job, session->trace->jobs[job].graph->name);
+  return rt_failures_take(&session->failures, job, iteration, status);
+}
+
+/* Host work: the user's samples for a fed buffer go to where its copy takes them from. Of a job that has failed some
+ * work may be on its way: that has zeros to work on. */
 static planc_status feed(void *user, const void *what, int64_t period) {
-  const planrt_session *session = user;
+  planrt_session *session = user;
   const rt_action *action = what;
-  return rt_ask(session->feed, session->feed_user, session->trace, action->replica, action->id, period,
-                (void *)action->from);
+  const planc_buffer *buffer = &session->trace->buffers[action->id];
+  int64_t iteration = rt_buffer_iteration(session->trace, buffer, period);
+  planc_status status = NULL;
+  if (!rt_failures_has_by(&session->failures, buffer->job, iteration))
+    status = rt_ask(session->feed, session->feed_user, session->trace, action->replica, action->id, period,
+                    (void *)action->from);
+  status = take(session, buffer->job, iteration, status);
+  if (rt_failures_has_by(&session->failures, buffer->job, iteration))
+    memset((void *)action->from, 0, (size_t)action->bytes);
+  return status;
 }
 
 /* The row of a period's results and digests: a captured body has one of its own. */
 static int64_t row_of(const planrt_session *session, int64_t period) {
-  return session->options.replay ? session->window : period % session->window;
+  return session->replays ? session->window : period % session->window;
 }
 
 static char *result_slot(const planrt_session *session, const rt_action *action, int64_t period) {
   return rt_result_slot(session, row_of(session, period), action->replica, action->id);
 }
 
-/* Host work: a result that has arrived goes to the user. */
+/* Host work: a result that has arrived goes to the user, but for those of a job that had failed by then. */
 static planc_status deliver(void *user, const void *what, int64_t period) {
-  const planrt_session *session = user;
+  planrt_session *session = user;
   const rt_action *action = what;
   const planc_buffer *buffer = &session->trace->buffers[action->id];
-  int32_t iterations = session->trace->jobs[buffer->job].iterations;
   planrt_result result = {.replica = action->replica,
                           .job = buffer->job,
                           .storage = buffer->storage,
-                          .iteration = period * iterations + (buffer->iteration < 0 ? 0 : buffer->iteration),
+                          .iteration = rt_buffer_iteration(session->trace, buffer, period),
                           .round = buffer->round,
                           .data = result_slot(session, action, period),
                           .bytes = action->bytes};
-  return session->options.sink(session->options.user, &result);
+  if (rt_failures_has_by(&session->failures, result.job, result.iteration)) return NULL;
+  planc_status status = session->options.sink(session->options.user, &result);
+  status = planc_context(status, "iteration %lld", (long long)result.iteration);
+  return take(session, result.job, result.iteration, status);
 }
 
 static planc_status launch(planrt_session *session, const rt_action *action, int64_t period, rt_span *span,
@@ -122,12 +139,19 @@ static int32_t event_of(const planrt_session *session, const rt_action *wait, in
   return wait->id + repeat * session->plan->n_events;
 }
 
+/* Records and waits serve the other jobs as well. */
+static bool is_left_out(const planrt_session *session, const rt_action *action) {
+  bool orders = action->kind == RT_RECORD || action->kind == RT_WAIT;
+  return !orders && rt_failures_is_left_out(&session->failures, action->job);
+}
+
 /* Enqueues one repeat of an action of body `body` (-1: the prologue). */
 static planc_status enqueue(planrt_session *session, const rt_action *action, int32_t repeat, int64_t body,
                             rt_span *span) {
   const planrt_backend *backend = session->backend;
   rt_device *device = session->device;
   int64_t period = session->step.period + body;
+  if (is_left_out(session, action)) return NULL;
   switch ((rt_action_kind)action->kind) {
     case RT_CALL:
       return launch(session, action, period, span, digest_slot(session, action, period));
@@ -201,6 +225,7 @@ planc_status rt_capture(planrt_session *session) {
   if (!session->options.concurrent || session->options.timeline > 0)
     return planc_error(PLANC_USAGE, "a captured body has streams beside each other, and no timeline");
   PLANC_TRY(backend->capture(session->device));
+  session->replays = true;
   planc_status status = enqueue_part(session, 0, 1);
   planc_status ended = backend->captured(session->device);
   if (!status) return planc_context(ended, "capture");
@@ -214,7 +239,8 @@ enum { AHEAD = 8 };
 /* Whether the run is to end before its next body. */
 static bool is_asked_to_end(const planrt_session *session) {
   const planrt_options *options = &session->options;
-  return rt_is_stopped(options->stop) || (options->pause && options->pause(options->user));
+  return rt_failures_has_all(&session->failures) || rt_is_stopped(options->stop) ||
+         (options->pause && options->pause(options->user));
 }
 
 /* Awaits all that was enqueued. What it fails with is the reason for whatever failed since. */
@@ -231,10 +257,35 @@ static bool is_timed(const planrt_session *session, int64_t periods) {
   return periods > 1 && !session->options.verify && session->options.timeline == 0;
 }
 
+/* Leaves out, from `body` on, what jobs do that have failed by now. A captured body has their work in it, so that
+ * bodies are then enqueued; these overlap, and results go to other rows than those of the captured body. */
+static planc_status leave_out(planrt_session *session, int64_t body) {
+  bool any = rt_failures_leave_out(&session->failures, session->step.period + body);
+  if (!any || !session->replays) return NULL;
+  PLANC_TRY(session->backend->synchronize(session->device));
+  session->replays = false;
+  return NULL;
+}
+
+static planc_status enqueue_prologue(planrt_session *session, int64_t periods) {
+  PLANC_TRY(leave_out(session, 0));
+  return enqueue_part(session, -1, periods);
+}
+
 static planc_status enqueue_body(planrt_session *session, int64_t body, int64_t periods) {
-  if (!session->options.replay) return enqueue_part(session, body, periods);
+  PLANC_TRY(leave_out(session, body));
+  if (!session->replays) return enqueue_part(session, body, periods);
   if (body % AHEAD == 0 && session->options.pause) PLANC_TRY(session->backend->synchronize(session->device));
   return replay_captured(session, body);
+}
+
+/* A job that fails in its last iteration takes nothing home either: of several jobs, it is awaited who does. */
+static planc_status enqueue_epilogue(planrt_session *session, int64_t done) {
+  if (session->failures.n_jobs > 1) {
+    PLANC_TRY(session->backend->synchronize(session->device));
+    PLANC_TRY(leave_out(session, done));
+  }
+  return enqueue_part(session, done, done);
 }
 
 /* How many periods come before those that are timed: the first fills queues and caches, and a GPU's clocks take some
@@ -254,7 +305,7 @@ planc_status rt_interpret(planrt_session *session, int64_t periods, int64_t *out
   bool timed = is_timed(session, periods);
   int64_t begin_ns = 0, done = 0, warm = warming(periods);
   session->backend->forget(session->device);
-  planc_status status = enqueue_part(session, -1, periods);
+  planc_status status = enqueue_prologue(session, periods);
   for (; !status && done < periods; done++) {
     status = end_lap(session);
     if (status || is_asked_to_end(session)) break;
@@ -266,7 +317,7 @@ planc_status rt_interpret(planrt_session *session, int64_t periods, int64_t *out
   timed &= done > warm;
   if (!status && timed) status = settle_all(session, NULL);
   if (!status && timed) session->period_ns = (pl_now_ns() - begin_ns) / (done - warm);
-  if (!status) status = enqueue_part(session, done, done);
+  if (!status) status = enqueue_epilogue(session, done);
   *out_done = done;
   return settle_all(session, status);
 }
@@ -285,9 +336,18 @@ static bool settle(const planrt_session *session, int32_t stream, int64_t period
   return false;
 }
 
+/* As in file order, of several jobs none takes anything home before all bodies are over. */
+static bool awaits_bodies(const planrt_session *session, int64_t body, int64_t periods) {
+  if (session->failures.n_jobs == 1 || body < periods) return false;
+  for (int32_t s = 0; s < session->n_streams; s++)
+    if (settle(session, s, periods) && session->cursors[s].body < periods) return true;
+  return false;
+}
+
 static bool runnable(const planrt_session *session, int32_t stream, int64_t periods) {
   if (!settle(session, stream, periods)) return false;
   const rt_cursor *cursor = &session->cursors[stream];
+  if (awaits_bodies(session, cursor->body, periods)) return false;
   const rt_part *part = part_of(session, cursor->body, periods);
   const rt_action *action = &part->actions[part->by_stream[cursor->position]];
   if (action->kind != RT_WAIT) return true;
@@ -339,6 +399,7 @@ planc_status rt_interleave(planrt_session *session, int64_t periods, uint64_t se
   /* One stream is favoured for a while, short or long, so that streams run in step as well as far ahead. */
   for (int64_t favour = 0;; favour--) {
     if (is_asked_to_end(session)) periods = begun(session, periods);
+    (void)rt_failures_leave_out(&session->failures, session->step.period);
     if (favour <= 0) {
       uint64_t draw = rt_random(seed, draws++);
       favourite = n > 0 ? (int32_t)(draw % (uint64_t)n) : 0;

@@ -55,6 +55,7 @@ static void emit(loader *l, const rt_action *action) {
 static void use(loader *l, int32_t replica, const rt_place *at, const rt_action *by) {
   bool *fresh = freshness_of(l, replica, at);
   rt_action action = {.kind = RT_POISON,
+                      .job = by->job,
                       .stream = by->stream,
                       .instr = by->instr,
                       .repeats = 1,
@@ -257,6 +258,7 @@ static planc_status load_release(loader *l, const planc_instr *instr, rt_action 
   const rt_place *at = place_of(l, instr->id);
   if (!at) return rt_no_residency(instr->id);
   out->kind = RT_POISON;
+  out->job = (int16_t)l->trace->buffers[at->buffer].job;
   out->to = data_of(l, l->replica, at);
   out->bytes = l->trace->buffers[at->buffer].bytes;
   if (l->session->options.poison && !l->session->options.concurrent) emit(l, out);
@@ -275,6 +277,7 @@ static planc_status load_on_stream(loader *l, const planc_instr *instr, rt_actio
   if (instr->stream < 0 || instr->stream >= l->plan->n_streams)
     return planc_error(PLANC_INVALID_PLAN, "no stream %d", instr->stream);
   out->stream = l->session->options.bare ? 0 : l->replica * l->plan->n_streams + instr->stream;
+  out->job = (int16_t)l->plan->streams[instr->stream].job;
   switch ((planc_instr_op)instr->op) {
     case PLANC_INSTR_exec:
       PLANC_TRY(load_exec(l, instr, out));

@@ -26,11 +26,13 @@ static void look_at(rt_losses *losses, int64_t iteration, double loss) {
   losses->not_finite_was = loss;
 }
 
-static planc_status close_period(rt_losses *losses) {
-  if (losses->any && losses->begins) drop_epoch(losses);
-  for (int64_t i = 0; losses->any && i < losses->per_period; i++) {
+/* Its iterations before `end` count. */
+static planc_status close_period(rt_losses *losses, int64_t end) {
+  int64_t first = losses->period * losses->per_period;
+  if (losses->any && losses->begins && first < end) drop_epoch(losses);
+  for (int64_t i = 0; losses->any && i < losses->per_period && first + i < end; i++) {
     if (losses->keeps) VEC_PUSH(&losses->kept, losses->open[i]);
-    look_at(losses, losses->period * losses->per_period + i, losses->open[i]);
+    look_at(losses, first + i, losses->open[i]);
     losses->sum += losses->open[i];
     losses->open[i] = 0;
     losses->n++;
@@ -41,15 +43,15 @@ static planc_status close_period(rt_losses *losses) {
 
 planc_status rt_losses_add(rt_losses *losses, int64_t iteration, double part) {
   int64_t period = iteration / losses->per_period;
-  if (losses->any && period != losses->period) PLANC_TRY(close_period(losses));
+  if (losses->any && period != losses->period) PLANC_TRY(close_period(losses, INT64_MAX));
   losses->any = true;
   losses->period = period;
   losses->open[iteration % losses->per_period] += part;
   return NULL;
 }
 
-planc_status rt_losses_end(rt_losses *losses) {
-  PLANC_TRY(close_period(losses));
+planc_status rt_losses_end(rt_losses *losses, int64_t end) {
+  PLANC_TRY(close_period(losses, end));
   losses->mean = losses->n == 0 ? NAN : losses->sum / (double)losses->n;
   return NULL;
 }

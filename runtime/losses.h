@@ -28,8 +28,8 @@ planc_status rt_losses_start(rt_losses *losses, int64_t per_period, bool keeps);
 void rt_losses_begin(rt_losses *losses);
 /* Adds a part of an iteration's loss. */
 planc_status rt_losses_add(rt_losses *losses, int64_t iteration, double part);
-/* The epoch is over. */
-planc_status rt_losses_end(rt_losses *losses);
+/* The epoch is over, for the job with the last iteration before `end`: those from there on do not count. */
+planc_status rt_losses_end(rt_losses *losses, int64_t end);
 void rt_losses_free(rt_losses *losses);
 
 #endif

@@ -68,7 +68,7 @@ static planc_status compare(const planrt_session *session, int32_t replica, int3
     pl_real_rounded((double)rt_real_at(dtype, want, element), FLOAT_DIGITS, should);
     snprintf(values, sizeof values, ": %s instead of %s", is, should);
   }
-  int64_t iteration = period * job->iterations + (at->iteration < 0 ? 0 : at->iteration);
+  int64_t iteration = rt_buffer_iteration(trace, at, period);
   char where[64] = "";
   if (at->round >= 0) snprintf(where, sizeof where, " round %d,", at->round);
   return planc_error(PLANC_INVALID_PLAN, "iteration %lld,%s%s %s differs from the reference at byte %lld%s",
@@ -86,6 +86,7 @@ static planc_status compare_digests(const planrt_session *session, int64_t perio
     int64_t which = (int64_t)call->replica * session->trace->n_instances + call->instance;
     if (digests[a] == session->wanted_digests[which]) continue;
     const planc_instance *at = &session->trace->instances[call->instance];
+    if (rt_failures_has(&session->failures, at->job)) continue;
     int64_t iteration = period * session->trace->jobs[at->job].iterations + at->iteration;
     return planc_error(
         PLANC_INVALID_PLAN, "body[%d],%s iteration %lld: what op %s puts out differs from the reference's",
@@ -94,10 +95,15 @@ static planc_status compare_digests(const planrt_session *session, int64_t perio
   return NULL;
 }
 
+/* Whether a buffer is of a job that has failed: of that nothing is compared. */
+static bool has_failed(const planrt_session *session, int32_t buffer) {
+  return rt_failures_has(&session->failures, session->trace->buffers[buffer].job);
+}
+
 /* Compares a replica's results of a period. */
 static planc_status compare_results(const planrt_session *session, int32_t replica, int64_t period) {
   for (int32_t b = 0; b < session->trace->n_buffers; b++) {
-    if (session->result_at[b] < 0) continue;
+    if (session->result_at[b] < 0 || has_failed(session, b)) continue;
     const char *result = rt_result_slot(session, period % session->window, replica, b);
     PLANC_TRY(compare(session, replica, b, result, period));
   }
@@ -108,7 +114,7 @@ static planc_status compare_results(const planrt_session *session, int32_t repli
 static planc_status compare_homes(const planrt_session *session, int32_t replica, int64_t period) {
   for (int32_t b = 0; b < session->trace->n_buffers; b++) {
     const planc_buffer *buffer = &session->trace->buffers[b];
-    if (!(buffer->flags & PLANC_BUFFER_PERSISTENT)) continue;
+    if (!(buffer->flags & PLANC_BUFFER_PERSISTENT) || has_failed(session, b)) continue;
     PLANC_TRY(compare(session, replica, b, rt_home(session, replica, buffer->job, buffer->storage), period));
   }
   return NULL;
@@ -117,6 +123,8 @@ static planc_status compare_homes(const planrt_session *session, int32_t replica
 planc_status rt_reference_compare(planrt_session *session, int64_t periods) {
   int32_t replicas = planc_trace_replicas(session->trace);
   rt_launch launch = {.step = session->step, .seed = session->options.seed};
+  for (int32_t j = 0; j < session->trace->n_jobs; j++)
+    if (rt_failures_has(&session->failures, j)) rt_resident_leave_out(session->reference, j);
   for (int64_t p = 0; p < periods; p++, launch.step.period++) {
     PLANC_TRY(planc_context(rt_resident_run(session->reference, session, &launch, session->feed, session->feed_user,
                                             NULL, session->wanted_digests),

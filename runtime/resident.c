@@ -17,6 +17,7 @@ struct rt_resident {
   char **at;       /* by replica and buffer; NULL: nothing that runs touches it */
   int32_t *others; /* of a gradient: the buffer in which an exchange gets the other replicas'; -1: none */
   rt_call **calls; /* by replica and instance; NULL: not run */
+  bool *left_out;  /* by job */
 };
 
 static char *at(const rt_resident *resident, int32_t replica, int32_t buffer) {
@@ -143,6 +144,7 @@ static planc_status build(rt_resident *resident, const rt_resident_options *opti
   int64_t *offsets;
   resident_layout of = {0};
   PLANC_TRY(PL_NEW(&resident->memory, &resident->calls, (int64_t)resident->n_replicas * options->trace->n_instances));
+  PLANC_TRY(PL_NEW(&resident->memory, &resident->left_out, options->trace->n_jobs));
   PLANC_TRY(find_others(resident));
   PLANC_TRY(PL_NEW(&resident->memory, &offsets, options->trace->n_buffers));
   PLANC_TRY(lay_out(options, offsets, &of));
@@ -185,6 +187,10 @@ void rt_resident_free(rt_resident *resident) {
   if (resident->device) resident->backend->close(resident->device);
   pl_arena_free(&resident->memory);
   free(resident);
+}
+
+void rt_resident_leave_out(rt_resident *resident, int32_t job) {
+  resident->left_out[job] = true;
 }
 
 planc_status rt_resident_taken(const rt_resident *resident, int64_t *out_bytes) {
@@ -252,7 +258,7 @@ planc_status rt_resident_enqueue(rt_resident *resident, int32_t first, int32_t n
                                  rt_span *spans, uint64_t *digests) {
   for (int32_t i = first; i < first + n; i++)
     for (int32_t r = 0; r < resident->n_replicas; r++) {
-      if (!call_of(resident, r, i)) continue;
+      if (!call_of(resident, r, i) || resident->left_out[resident->trace->instances[i].job]) continue;
       PLANC_TRY(run_instance(resident, r, i, launch, spans, digests));
       PLANC_TRY(send_all(resident, r, i));
     }
@@ -277,6 +283,7 @@ static planc_status ask(rt_resident *resident, const planrt_session *session, in
   const planc_trace *trace = resident->trace;
   for (int32_t b = 0; b < trace->n_buffers; b++) {
     if (!at(resident, replica, b) || !rt_is_asked_for(&trace->buffers[b])) continue;
+    if (resident->left_out[trace->buffers[b].job]) continue;
     PLANC_TRY(rt_ask(feed, user, trace, replica, b, period, session->staging));
     PLANC_TRY(resident->backend->copy(resident->device, 0, RT_H2D, at(resident, replica, b), session->staging,
                                       trace->buffers[b].bytes, NULL));

@@ -1,6 +1,7 @@
 /* Writing run traces: Chrome's trace-event JSON, which Perfetto and chrome://tracing open (planrun(1), RUN TRACE). One
  * complete event for each timed instruction and period kept; streams are threads, GPUs are processes. Of replicas, who
- * all do the same, they are of the first one. Times count from the first one written. */
+ * all do the same, they are of the first one; of a job that has failed there are those before. Times count from the
+ * first one written. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,6 +24,11 @@ static const rt_span *span_of(const planrt_session *session, int64_t period, con
   return &session->spans[period % session->options.timeline * session->n_spans + action->span];
 }
 
+/* Whether something of an action was to be kept of the period: not of work that a failed job has left out. */
+static bool was_timed(const planrt_session *session, int64_t period, const rt_action *action) {
+  return action->span >= 0 && !rt_failures_was_left_out(&session->failures, action->job, period);
+}
+
 /* --- What has been kept ----------------------------------------------------------------------------------------- */
 
 /* Whether the period's spans are there and, unless it is the last one, lie before those of the next: periods of an
@@ -32,9 +38,10 @@ static bool was_kept(const planrt_session *session, int64_t period, bool last) {
   bool any = false;
   for (int32_t i = 0; i < body->n; i++) {
     const rt_action *action = &body->actions[i];
-    if (action->span < 0) continue;
+    if (!was_timed(session, period, action)) continue;
     const rt_span *span = span_of(session, period, action);
-    if (span->end_ns == 0 || (!last && span->end_ns > span_of(session, period + 1, action)->begin_ns)) return false;
+    bool next = !last && was_timed(session, period + 1, action);
+    if (span->end_ns == 0 || (next && span->end_ns > span_of(session, period + 1, action)->begin_ns)) return false;
     any = true;
   }
   return any;
@@ -45,7 +52,7 @@ static planc_span extent_of(const planrt_session *session, int64_t period) {
   const rt_part *body = &session->parts[RT_BODY];
   planc_span extent = {.begin_ns = INT64_MAX, .end_ns = INT64_MIN};
   for (int32_t i = 0; i < body->n; i++) {
-    if (body->actions[i].span < 0) continue;
+    if (!was_timed(session, period, &body->actions[i])) continue;
     const rt_span *span = span_of(session, period, &body->actions[i]);
     if (span->begin_ns < extent.begin_ns) extent.begin_ns = span->begin_ns;
     if (span->end_ns > extent.end_ns) extent.end_ns = span->end_ns;
@@ -109,6 +116,7 @@ static void emit_arguments(pl_emit *emit, const planrt_session *session, const r
   const planc_instr *instr = instr_of(session, action);
   EMIT_INT(emit, ",\"args\":{\"instr\":", action->instr);
   EMIT_INT(emit, ",\"period\":", period);
+  if (session->plan->n_jobs > 1) EMIT_INT(emit, ",\"job\":", action->job);
   if (instr->op == PLANC_INSTR_exec) {
     EMIT(emit, ",\"type\":");
     pl_emit_string(emit, planc_trace_type(session->trace, instr->id));
@@ -150,7 +158,7 @@ static void emit_events(pl_emit *emit, const planrt_session *session, periods ke
   for (int64_t period = kept.first; period < kept.end; period++) {
     for (int32_t i = 0; i < body->n; i++) {
       const rt_action *action = &body->actions[i];
-      if (action->span < 0) continue;
+      if (!was_timed(session, period, action)) continue;
       rt_span span = *span_of(session, period, action);
       i = last_of(body, i);
       span.end_ns = span_of(session, period, &body->actions[i])->end_ns;
@@ -174,6 +182,23 @@ static void emit_graph_hashes(pl_emit *emit, const planc_plan *plan) {
   EMIT(emit, "]");
 }
 
+/* Which jobs failed, and from which period on nothing is here of them. */
+static void emit_failures(pl_emit *emit, const planrt_session *session, periods kept) {
+  bool any = false;
+  for (int32_t j = 0; j < session->failures.n_jobs; j++) {
+    if (!rt_failures_was_left_out(&session->failures, j, kept.end - 1)) continue;
+    if (any)
+      EMIT(emit, ",");
+    else
+      EMIT(emit, ",\"failed\":[");
+    EMIT_INT(emit, "{\"job\":", j);
+    EMIT_INT(emit, ",\"period\":", session->failures.by_job[j].left_out_at);
+    EMIT(emit, "}");
+    any = true;
+  }
+  if (any) EMIT(emit, "]");
+}
+
 static void emit_header(pl_emit *emit, const planrt_session *session, periods kept, uint64_t plan_hash) {
   EMIT(emit, "\"otherData\":{\"planrun\":\"" PLANC_TIMELINE_VERSION "\",\"plan\":");
   pl_emit_string(emit, session->plan->name);
@@ -186,6 +211,7 @@ static void emit_header(pl_emit *emit, const planrt_session *session, periods ke
   pl_emit_string(emit, session->backend->name);
   EMIT_INT(emit, ",\"first_period\":", kept.first);
   EMIT_INT(emit, ",\"periods\":", kept.end - kept.first);
+  emit_failures(emit, session, kept);
   EMIT(emit, "}");
 }
 

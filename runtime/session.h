@@ -4,6 +4,7 @@
 #define PLANRT_SESSION_H
 
 #include "runtime/backend.h"
+#include "runtime/failures.h"
 
 /* One instruction with its addresses resolved. */
 typedef enum rt_action_kind {
@@ -20,6 +21,7 @@ typedef struct rt_action {
   uint8_t kind, lag;
   uint8_t direction; /* copy: rt_direction */
   int16_t replica;   /* whose it is */
+  int16_t job;       /* whose it is, but of records and waits, which serve all */
   int32_t stream;    /* the session's; -1: none */
   int32_t instr;     /* which instruction of its part */
   int32_t id;        /* feed, deliver: buffer; record, wait: the session's event */
@@ -100,6 +102,8 @@ struct planrt_session {
 
   struct rt_cursor *cursors; /* by stream, for interleaved runs */
   planrt_step step;
+  rt_failures failures;   /* of jobs */
+  bool replays;           /* bodies are replayed as the backend keeps them; else enqueued, work by work */
   bool other_feed;        /* planrt_resumed_other_feed */
   int64_t period_ns;      /* of the last run; 0: not known */
   rt_resident *reference; /* or NULL */
@@ -108,6 +112,11 @@ struct planrt_session {
 /* The home of a replica's value of a storage; NULL unless that persists. */
 static inline char *rt_home(const planrt_session *session, int32_t replica, int32_t job, int32_t storage) {
   return session->home[(int64_t)replica * session->n_homes + session->home_of[job] + storage];
+}
+
+/* The iteration of its job that a buffer belongs to in a period, counted over all runs. */
+static inline int64_t rt_buffer_iteration(const planc_trace *trace, const planc_buffer *buffer, int64_t period) {
+  return period * trace->jobs[buffer->job].iterations + (buffer->iteration < 0 ? 0 : buffer->iteration);
 }
 
 /* --- session.c ------------------------------------------------------------------------------------------------ */
@@ -195,6 +204,8 @@ void rt_resident_free(rt_resident *resident);
 planc_status rt_resident_taken(const rt_resident *resident, int64_t *out_bytes);
 /* Copies the persistent buffers in from the session's home. */
 planc_status rt_resident_load(rt_resident *resident, const planrt_session *session);
+/* From now on nothing is run, or asked for, of a job of the trace. */
+void rt_resident_leave_out(rt_resident *resident, int32_t job);
 /* Runs one period, each instance for all replicas before the next; inputs are asked of `feed` through the session's
  * staging. Of replica r and n instances spans[r * n + i] is when instance i ran and digests[r * n + i] the hash of what
  * it put out; either may be NULL. */

@@ -2,22 +2,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "graph/optypes.h"
+#include "runtime/input_limits.h"
 #include "runtime/session.h"
 #include "util/math.h"
-
-/* The number of values that an op takes of an integer input, and which input it is: labels have classes, ids of an
- * embedding have entries. */
-static bool limits_input(const planc_graph *graph, const planc_op *op, int32_t *out_input, int64_t *out_limit) {
-  bool labels = pl_optype_of(op) == PL_OPTYPE_softmax_xent;
-  if (!labels && pl_optype_of(op) != PL_OPTYPE_embedding) return false;
-  const planc_tensor *of = &graph->tensors[op->in[labels ? 0 : 1]];
-  bool last = labels && (of->rank == 2 || graph->layout == PLANC_LAYOUT_NHWC);
-  if (of->rank < 2) return false;
-  *out_input = op->in[labels ? 1 : 0];
-  *out_limit = of->dims[last ? of->rank - 1 : labels ? 1 : 0].fixed;
-  return true;
-}
 
 /* For the default feed. */
 static void find_limits(planrt_session *session, int32_t job) {
@@ -25,7 +12,7 @@ static void find_limits(planrt_session *session, int32_t job) {
   int32_t input;
   int64_t limit;
   for (int32_t o = 0; o < graph->n_ops; o++)
-    if (limits_input(graph, &graph->ops[o], &input, &limit))
+    if (rt_limits_input(graph, &graph->ops[o], &input, &limit))
       session->classes[session->home_of[job] + graph->tensors[input].storage] = limit;
 }
 

@@ -31,7 +31,8 @@ extern "C" {
   X(OUT_OF_MEMORY, 5, "out of memory")                            \
   X(IO, 5, "an output cannot be written")                         \
   X(DEVICE, 6, "the device failed or is missing")                 \
-  X(UNCHANGED, 7, "nothing has changed enough to be written")
+  X(UNCHANGED, 7, "nothing has changed enough to be written")     \
+  X(JOB_FAILED, 8, "a job cannot go on")
 
 typedef enum planc_code {
 #define X(name, exit_code, text) PLANC_##name,

@@ -27,7 +27,7 @@ int64_t planrt_data_iterations(const planrt_data *data);
 int64_t planrt_data_held_out(const planrt_data *data);
 
 /* planrt_feed over a planrt_data, for the job that it is bound to: pixels, as f32 scaled to 0..1, as i64 0..16; labels.
- */
+ * BAD_INPUT where a label is none of the graph's classes, or a pixel no id of its embedding. */
 planc_status planrt_data_feed(void *data, const planrt_feed_request *request);
 /* The same over the held-out rows in file order, starting again after the last. */
 planc_status planrt_data_feed_held_out(void *data, const planrt_feed_request *request);

@@ -46,6 +46,10 @@ typedef struct planrt_feed_request {
  * run asks for everything twice. Requests come in no particular order of iterations. */
 typedef planc_status (*planrt_feed)(void *user, const planrt_feed_request *request);
 
+/* What a session without a feed takes: pseudo-random samples, in functions of its seed, the job and the input's name.
+ */
+planc_status planrt_feed_random(const planrt_session *session, const planrt_feed_request *request);
+
 /* A round's result: the loss or another output. `data` is valid during the call. */
 typedef struct planrt_result {
   int32_t replica; /* 0 where the job trains alone */
@@ -56,6 +60,8 @@ typedef struct planrt_result {
   const void *data;
   int64_t bytes;
 } planrt_result;
+/* A failure of `feed` or `sink` ends the run. Of a plan of several jobs BAD_INPUT and JOB_FAILED are the failure of the
+ * job that the request or the result is of, see planrt_failed: it ends alone, and the others go on. */
 typedef planc_status (*planrt_sink)(void *user, const planrt_result *result);
 
 typedef struct planrt_options {
@@ -179,6 +185,18 @@ bool planrt_resumed_other_feed(const planrt_session *session);
  * room for one sample. */
 planc_status planrt_evaluate(planrt_session *session, int32_t job, planrt_feed feed, void *user, int64_t samples,
                              double *out_accuracy);
+
+/* How a job of several has failed. The iteration is the first that does not count, and `why` is the session's; both are
+ * the same however work was timed. What of it was on its way to the device still runs, with zeros in place of samples;
+ * then its streams record and wait as the plan has it and do nothing else, in this run and all that follow, until
+ * planrt_init. What the others do is not touched by that. `sink` gets no more of its results, nothing of it is
+ * verified, and of what persists it has what it had when the run began in which it failed. With all jobs failed the run
+ * ends. False: it has not. */
+typedef struct planrt_failure {
+  int64_t iteration;
+  const char *why;
+} planrt_failure;
+bool planrt_failed(const planrt_session *session, int32_t job, planrt_failure *out);
 
 uint64_t planrt_seed(const planrt_session *session); /* the options', or that of the checkpoint resumed */
 

@@ -78,10 +78,11 @@ static planc_status read_graph_hashes(const reading_timeline *r, const pl_json *
 }
 
 static planc_status read_header(reading_timeline *r, const pl_json *at, const char *path) {
-  enum { VERSION, NAME, POLICY, GRAPH_HASHES, PLAN_HASH, BACKEND, FIRST, PERIODS, N_KEYS };
-  static const pl_json_key keys[N_KEYS] = {{.name = "planrun"},      {.name = "plan"},      {.name = "policy"},
-                                           {.name = "graph_hashes"}, {.name = "plan_hash"}, {.name = "backend"},
-                                           {.name = "first_period"}, {.name = "periods"}};
+  enum { VERSION, NAME, POLICY, GRAPH_HASHES, PLAN_HASH, BACKEND, FIRST, PERIODS, FAILED, N_KEYS };
+  static const pl_json_key keys[N_KEYS] = {
+      {.name = "planrun"},      {.name = "plan"},      {.name = "policy"},
+      {.name = "graph_hashes"}, {.name = "plan_hash"}, {.name = "backend"},
+      {.name = "first_period"}, {.name = "periods"},   {.name = "failed", .optional = true}};
   pl_json members[N_KEYS], other;
   uint64_t plan_hash = 0, expected;
   int64_t periods;
@@ -104,7 +105,9 @@ static planc_status read_header(reading_timeline *r, const pl_json *at, const ch
                        !same                  ? ""
                        : r->plan->n_jobs == 1 ? " of the same graph"
                                               : " of the same graphs");
-  return same ? NULL : pl_json_error(&other, "is not what the plan's graphs have");
+  if (!same) return pl_json_error(&other, "is not what the plan's graphs have");
+  if (!members[FAILED].value) return NULL;
+  return pl_json_error(&members[FAILED], "a job failed in this run, and its work is not all there: it is no measure");
 }
 
 /* --- Events --------------------------------------------------------------------------------------------------- */
@@ -141,13 +144,17 @@ static planc_status check_place(const reading_timeline *r, int32_t instr, const 
 
 static planc_status read_arguments(const reading_timeline *r, const pl_json *at, int32_t *out_instr,
                                    int64_t *out_period) {
-  enum { INSTR, PERIOD, TYPE, BYTES, N_KEYS };
-  static const pl_json_key keys[N_KEYS] = {
-      {.name = "instr"}, {.name = "period"}, {.name = "type", .optional = true}, {.name = "bytes", .optional = true}};
+  enum { INSTR, PERIOD, JOB, TYPE, BYTES, N_KEYS };
+  static const pl_json_key keys[N_KEYS] = {{.name = "instr"},
+                                           {.name = "period"},
+                                           {.name = "job", .optional = true},
+                                           {.name = "type", .optional = true},
+                                           {.name = "bytes", .optional = true}};
   pl_json members[N_KEYS];
-  int64_t instr, period, first = r->timeline->first_period, bytes;
+  int64_t instr, period, first = r->timeline->first_period, job, bytes;
   const char *type;
   PLANC_TRY(pl_json_members(at, keys, N_KEYS, members));
+  if (members[JOB].value) PLANC_TRY(pl_json_int(&members[JOB], 0, (int64_t)r->plan->n_jobs - 1, &job));
   if (members[TYPE].value) PLANC_TRY(pl_json_string(&members[TYPE], &type));
   if (members[BYTES].value) PLANC_TRY(pl_json_int(&members[BYTES], 0, PL_JSON_MAX, &bytes));
   PLANC_TRY(pl_json_int(&members[INSTR], 0, (int64_t)r->plan->body.n - 1, &instr));

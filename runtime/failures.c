@@ -1,0 +1,94 @@
+/* Which jobs have failed, in which iteration and why (failures.h). */
+#include "runtime/failures.h"
+
+#include <stdlib.h>
+
+planc_status rt_failures_open(int32_t n_jobs, rt_failures *out) {
+  *out = (rt_failures){.by_job = calloc((size_t)n_jobs, sizeof *out->by_job)};
+  if (!out->by_job) return planc_error(PLANC_OUT_OF_MEMORY, "%d jobs", n_jobs);
+  out->n_jobs = n_jobs;
+  for (int32_t j = 0; j < n_jobs; j++) atomic_init(&out->by_job[j].iteration, RT_NEVER_FAILED);
+  return NULL;
+}
+
+void rt_failures_close(rt_failures *failures) {
+  rt_failures_forget(failures);
+  free(failures->by_job);
+  *failures = (rt_failures){0};
+}
+
+void rt_failures_forget(rt_failures *failures) {
+  for (int32_t j = 0; j < failures->n_jobs; j++) {
+    rt_job_failure *of = &failures->by_job[j];
+    atomic_store(&of->iteration, RT_NEVER_FAILED);
+    planc_status_free(of->why);
+    of->why = NULL;
+    of->left_out = false;
+  }
+}
+
+void rt_failures_hand_over(rt_failures *from, rt_failures *to) {
+  rt_failures taken = *to;
+  *to = *from;
+  *from = taken;
+}
+
+/* --- Failing ---------------------------------------------------------------------------------------------------- */
+
+/* Everything else, such as want of memory, is nothing that only one job has. */
+static bool is_own(planc_status status) {
+  planc_code code = planc_status_code(status);
+  return code == PLANC_BAD_INPUT || code == PLANC_JOB_FAILED;
+}
+
+planc_status rt_failures_take(rt_failures *failures, int32_t job, int64_t iteration, planc_status status) {
+  if (!status || failures->n_jobs < 2 || !is_own(status)) return status;
+  rt_job_failure *of = &failures->by_job[job];
+  if (rt_failures_has_by(failures, job, iteration)) {
+    planc_status_free(status);
+    return NULL;
+  }
+  planc_status_free(of->why);
+  of->why = status;
+  atomic_store(&of->iteration, iteration);
+  return NULL;
+}
+
+bool rt_failures_has(const rt_failures *failures, int32_t job) {
+  return atomic_load(&failures->by_job[job].iteration) != RT_NEVER_FAILED;
+}
+
+bool rt_failures_has_by(const rt_failures *failures, int32_t job, int64_t iteration) {
+  int64_t first = atomic_load(&failures->by_job[job].iteration);
+  return first != RT_NEVER_FAILED && first <= iteration;
+}
+
+bool rt_failures_has_all(const rt_failures *failures) {
+  for (int32_t j = 0; j < failures->n_jobs; j++)
+    if (!rt_failures_has(failures, j)) return false;
+  return true;
+}
+
+/* --- Leaving out ------------------------------------------------------------------------------------------------ */
+
+bool rt_failures_leave_out(rt_failures *failures, int64_t period) {
+  bool any = false;
+  for (int32_t j = 0; j < failures->n_jobs; j++) {
+    rt_job_failure *of = &failures->by_job[j];
+    if (!of->left_out && rt_failures_has(failures, j)) {
+      of->left_out = true;
+      of->left_out_at = period;
+    }
+    any |= of->left_out;
+  }
+  return any;
+}
+
+/* The jobs of a plan that nobody has checked may have any number. */
+bool rt_failures_is_left_out(const rt_failures *failures, int32_t job) {
+  return job >= 0 && job < failures->n_jobs && failures->by_job[job].left_out;
+}
+
+bool rt_failures_was_left_out(const rt_failures *failures, int32_t job, int64_t period) {
+  return rt_failures_is_left_out(failures, job) && failures->by_job[job].left_out_at <= period;
+}
