@@ -12,8 +12,8 @@ static const pl_program program = {
     .n_subcommands = sizeof subcommands / sizeof *subcommands,
     .notes =
         "options: --version, --help\n"
-        "exit: 0 done, 1 plan not valid or not as the reference, 2 usage, 3 bad input, 4 stale, 5 internal, 6 device,\n"
-        "      8 a job failed\n",
+        "exit: 0 done, 1 plan not valid or not as the reference, 2 usage, 3 bad input, 4 stale, 5 internal, 6 device, "
+        "8 a job failed\n",
 };
 
 int main(int argc, char **argv) {

@@ -436,6 +436,31 @@ class Emulated(Case):
                                 EMULATED_CUDA_FAULT=f"sticky:{kernel}")
                 self.assertIn("an illegal memory access was encountered", done.stderr)
 
+    def test_a_job_of_several_fails_alone(self):
+        """The others come to what they come to alone, on the device as on the host, replayed or not."""
+        data = os.path.join(ROOT, "tests/data/digits/digits.csv.gz")
+        run("planc", "train", graph("lenet-digits"), "--optimizer", "momentum", "-o", self.path("good.yaml"))
+        with open(self.path("good.yaml"), encoding="utf-8") as file:
+            text = file.read()
+        with open(self.path("hot.yaml"), "w", encoding="utf-8") as file:
+            file.write(text.replace("lr: 0.01", "lr: 1e9"))
+        jobs = [self.path("good.yaml") + ":16", self.path("hot.yaml") + ":16", self.path("good.yaml") + ":16"]
+        run("planc", "plan", self.path("good.yaml"), "--batch", 16, "--device", "h100", "--policy", "none", "-o",
+            self.path("alone.plan"))
+        wanted = json.loads(emulated("planrun", "exec", self.path("alone.plan"), "--backend", "cuda", "--data", data, "-n", 8,
+                                     "--json").stdout.splitlines()[-1])
+        for policy in ("temporal", "zico"):
+            run("planc", "colocate", *jobs, "--device", "h100", "--policy", policy, "-o", self.path("x.plan"))
+            for seed, options in enumerate(([], ["--graph"], ["--poison", "--jitter", 3], ["--sequential"])):
+                done = emulated("planrun", "exec", self.path("x.plan"), "--backend", "cuda", "--check-nan", "-n", 8, "--json",
+                                *(f"--data={job}:{data}" for job in range(3)), *options, code=8, EMULATED_CUDA_SEED=seed)
+                self.assertIn("x.plan: job 1 (lenet-digits): iteration 2: the loss is nan\n", done.stderr)
+                found = json.loads(done.stdout.splitlines()[-1])["jobs"]
+                self.assertEqual(found[1]["failed"]["iteration"], 2)
+                self.assertEqual(found[1]["losses"], found[1]["losses"][:2])
+                for job in (0, 2):
+                    self.assertEqual((found[job]["losses"], found[job]["accuracy"]), (wanted["losses"], wanted["accuracy"]))
+
     def test_more_streams_than_queues_are_told(self):
         self.plan("lenet-digits", "--batch", 8, "--budget", "900M")
         for queues, options, told in ((2, [], True), (5, [], False), (2, ["--sequential"], False), ("", [], False)):

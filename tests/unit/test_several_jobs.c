@@ -459,14 +459,15 @@ START_TEST(planrun_reports_each_job) {
 }
 END_TEST
 
-START_TEST(planrun_feeds_data_to_one_job) {
+START_TEST(planrun_asks_whose_data_it_is) {
   joined all;
   char out[1024];
   make_joined(WEAVE_RESIDENT, &all);
   write_plan(&all.plan);
   ck_assert_int_eq(exec_plan("--data tests/data/digits/digits.csv.gz", out, sizeof out), 2);
-  ck_assert_ptr_nonnull(strstr(out, "--data feeds plans of one job, and "));
-  ck_assert_ptr_nonnull(strstr(out, " has 2\n"));
+  ck_assert_ptr_nonnull(strstr(out, " has 2 jobs: say whose data it is, --data 0:"));
+  ck_assert_int_eq(exec_plan("--data 1:tests/data/digits/digits.csv.gz", out, sizeof out), 3);
+  ck_assert_ptr_nonnull(strstr(out, "digits.csv.gz: input x: the data has 64 pixels"));
   free_joined(&all);
 }
 END_TEST
@@ -480,7 +481,7 @@ int main(void) {
   tcase_add_test(cases, a_trace_is_of_all_jobs_graphs);
   tcase_add_test(cases, misuse);
   tcase_add_test(cases, planrun_reports_each_job);
-  tcase_add_test(cases, planrun_feeds_data_to_one_job);
+  tcase_add_test(cases, planrun_asks_whose_data_it_is);
   suite_add_tcase(suite, cases);
   return run_suite(suite);
 }

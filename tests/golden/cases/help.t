@@ -154,12 +154,12 @@ Help goes to standard output and is a success.
     info       backends, devices and versions
   'planrun COMMAND --help' tells a command's options.
   options: --version, --help
-  exit: 0 done, 1 plan not valid or not as the reference, 2 usage, 3 bad input, 4 stale, 5 internal, 6 device
+  exit: 0 done, 1 plan not valid or not as the reference, 2 usage, 3 bad input, 4 stale, 5 internal, 6 device, 8 a job failed
   $ planrun exec --help
   usage: planrun exec PLAN [option ...]
   run a plan
   options:
-    -d, --data FILE                train on labelled images: CSV, gzip'ed or not (default: pseudo-random samples)
+    -d, --data [JOB:]FILE ...      train on labelled images: CSV, gzip'ed or not (default: pseudo-random samples)
         --backend NAME             what executes: host (default) or cuda
         --graph                    capture the body once and replay it as a whole (backend cuda)
         --bare                     run calls and copies on one stream without events, to hold a run's time against
@@ -174,6 +174,7 @@ Help goes to standard output and is a success.
         --trace FILE               write when everything in the last periods ran, for Perfetto and planc simulate --against
         --link RATE                pace copies between host and device, e.g. 0.2GB/s (default: as fast as they go)
         --storage DIR              where what a plan keeps in storage goes: a file without a name in this directory
+        --check-nan                a job whose loss is no finite number ends there; others go on
         --verify                   run the reference beside the plan and compare every bit
         --synthetic                stand-ins for all ops, verified: any graph runs
         --sequential               one thread, in file order (default: a thread for each stream)
