@@ -190,8 +190,8 @@ planc_status planrt_evaluate(planrt_session *session, int32_t job, planrt_feed f
  * the same however work was timed. What of it was on its way to the device still runs, with zeros in place of samples;
  * then its streams record and wait as the plan has it and do nothing else, in this run and all that follow, until
  * planrt_init. What the others do is not touched by that. `sink` gets no more of its results, nothing of it is
- * verified, and of what persists it has what it had when the run began in which it failed. With all jobs failed the run
- * ends. False: it has not. */
+ * verified, and of what persists it has what an epilogue brought home last: what it had when the run began in which it
+ * failed, or with `verify` a later period. With all jobs failed the run ends. False: it has not. */
 typedef struct planrt_failure {
   int64_t iteration;
   const char *why;
