@@ -52,7 +52,7 @@ import torch_profile
 from from_recording import Converter
 from recording import SCHEMA, BadRecording, Recording, View
 from torch_recorder import Recorder, first_difference
-from torch_refusals import CannotExport, definition, is_compiled, noting_precision
+from torch_refusals import CannotExport, definition, is_compiled, noting_precision, refusing_use
 
 BATCHES = (2, 4, 7)
 
@@ -104,7 +104,8 @@ def run_iteration(recorder, model, batch, loss_fn, optimizer, record):
     """One iteration from absent gradients. Gives its loss."""
     optimizer.zero_grad(set_to_none=True)
     recorder.phase = "forward" if record else None
-    loss = loss_fn(model, *batch)
+    with refusing_use(recorder.refuse):
+        loss = loss_fn(model, *batch)
     recorder.phase = "backward" if record else None
     loss.backward()
     recorder.phase = "optimizer" if record else None

@@ -16,8 +16,9 @@ from contextlib import ExitStack, contextmanager
 import torch
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
+from torch.utils._pytree import tree_flatten
 
-from torch_refusals import BRANCHES, replaced
+from torch_refusals import BRANCHES, READS, Read, refused_use, replaced
 
 DROPOUTS = (functional.dropout, torch.dropout)
 ATTENTION = getattr(functional, "scaled_dot_product_attention", None)
@@ -70,10 +71,18 @@ class AsOnGpu(TorchFunctionMode):
         self.recorder = recorder
 
     def __torch_function__(self, function, types, args=(), kwargs=None):
-        if getattr(function, "__name__", "") in BRANCHES and args and isinstance(args[0], torch.Tensor):
+        name = getattr(function, "__name__", "")
+        of_tensor = args and isinstance(args[0], torch.Tensor)
+        if of_tensor and name in BRANCHES:
             self.recorder.note_branch(args[0])
+        if of_tensor and name in READS:
+            self.recorder.note_read(args[0], name)
+        for value in tree_flatten((args, kwargs))[0]:
+            if isinstance(value, Read):
+                refused_use(value)
         self.recorder.note_autocast()
-        return self.call(function, args, kwargs or {})
+        result = self.call(function, args, kwargs or {})
+        return self.recorder.value_read(args[0], result) if of_tensor and name == "item" else result
 
     def call(self, function, args, kwargs):
         result = None

@@ -19,7 +19,8 @@ from torch.utils._pytree import tree_flatten, tree_map
 
 import torch_costs
 from torch_as_on_gpu import as_on_gpu
-from torch_refusals import CannotExport, foreign_autocast, objection, refusing_precision, users_line, without_effect
+from torch_refusals import (CannotExport, Read, foreign_autocast, is_of_an_optimizer, objection, refusing_precision,
+                            users_line, without_effect)
 
 DTYPES = {torch.float32: "f32", torch.float16: "f16", torch.bfloat16: "bf16", torch.int64: "i64", torch.int32: "i32",
           torch.uint8: "u8", torch.bool: "bool"}
@@ -233,6 +234,18 @@ class Recorder(TorchDispatchMode):
         """The program asks for the truth of a tensor, or for it as an index."""
         if self.counts(tensor) and (self.phase or self.device == "meta"):
             self.refuse("which way the program goes depends on a tensor's value; a graph has one way")
+
+    def is_read(self, tensor):
+        return self.phase and self.counts(tensor) and not is_of_an_optimizer()
+
+    def note_read(self, tensor, name):
+        """The program asks for values in a form of its own, which nobody can follow."""
+        if self.device != "meta" and self.is_read(tensor):
+            self.refuse(f"{name} hands a tensor's values to the program, and what it does with them is not recorded; "
+                        "leave it out")
+
+    def value_read(self, tensor, value):
+        return Read(value, self.refuse) if self.is_read(tensor) else value
 
     def note(self, function, args, kwargs, result, cost):
         call = Call(str(function).removesuffix(".default"), self.phase,

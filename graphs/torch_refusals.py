@@ -25,6 +25,8 @@ LIBRARIES = tuple({sysconfig.get_path(key) + os.sep for key in ("stdlib", "purel
                   {os.path.dirname(os.path.dirname(TORCH)) + os.sep, "<"})
 # Calls that tell a truth about data to the program, which then goes one way or the other.
 BRANCHES = ("__bool__", "__index__", "__contains__")
+# Calls that hand values of a tensor to the program, which may make anything of them.
+READS = ("tolist", "numpy", "__array__", "__float__", "__int__", "__complex__", "__dlpack__")
 # Calls that may mix tensors of the host and of a device.
 MIXED = ("copy_", "_to_copy", "index", "index_put", "index_put_", "_index_put_impl_", "_pack_padded_sequence",
          "_ctc_loss", "_ctc_loss_backward", "_cudnn_rnn", "_cudnn_rnn_backward", "tensor_split")
@@ -38,10 +40,10 @@ class CannotExport(Exception):
 # --- The user's line --------------------------------------------------------------------------------------------------
 
 
-def users_line():
-    """FILE:LINE of the innermost call that the user wrote, else of the innermost one outside PyTorch, else None. Calls
-    of backward passes come from PyTorch alone."""
-    found, frame = None, sys._getframe(1)
+def users_line(frame=None):
+    """FILE:LINE of the innermost call that the user wrote, else of the innermost one outside PyTorch, else None: of those
+    from `frame` on, or of the calls that are being made. Calls of backward passes come from PyTorch alone."""
+    found, frame = None, frame or sys._getframe(1)
     while frame is not None:
         path = frame.f_code.co_filename
         if path in EXPORTER:
@@ -68,6 +70,60 @@ def definition(function):
 def base_name(function):
     """aten.index.Tensor -> index."""
     return function._schema.name.partition("::")[2]
+
+
+def is_of_an_optimizer():
+    """Whether PyTorch's optimizers ask: what they read of their own steps is no data."""
+    frame = sys._getframe(1)
+    between = EXPORTER | {TORCH + "overrides.py"}
+    while frame is not None and frame.f_code.co_filename in between:
+        frame = frame.f_back
+    return frame is not None and frame.f_code.co_filename.startswith(os.path.join(TORCH, "optim"))
+
+
+USED = "what the program does with a value read of a tensor depends on data; a graph has one way, and no constants of data"
+
+
+class Read:
+    """A value that the program has read, which it may keep and print. Whatever else it does with it would be in the
+    graph as a constant, or as the way that this value happens to go."""
+
+    def __init__(self, value, refuse):
+        self.value, self.refuse = value, refuse
+
+    def __str__(self):
+        return str(self.value)
+
+    __repr__ = __str__
+
+    def __format__(self, form):
+        return format(self.value, form)
+
+
+def refused_use(self, *_):
+    self.refuse(USED)
+
+
+@contextmanager
+def refusing_use(refuse):
+    """Within, what C code says of a value that it gets and cannot take is a use of it, too."""
+    try:
+        yield
+    except TypeError as error:
+        if Read.__name__ not in str(error):
+            raise
+        raised = error.__traceback__
+        while raised.tb_next:
+            raised = raised.tb_next
+        refuse(USED, users_line(raised.tb_frame))
+
+
+UNARY = ("bool", "int", "float", "complex", "index", "hash", "neg", "pos", "abs", "invert", "round", "trunc", "floor",
+         "ceil", "lt", "le", "eq", "ne", "gt", "ge", "torch_function")
+BINARY = ("add", "sub", "mul", "truediv", "floordiv", "mod", "divmod", "pow", "lshift", "rshift", "and", "xor", "or",
+          "matmul")
+for operation in (*UNARY, *BINARY, *(f"r{name}" for name in BINARY)):
+    setattr(Read, f"__{operation}__", refused_use)
 
 
 def has_sizes_from_data(function, args, kwargs):

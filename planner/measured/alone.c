@@ -9,9 +9,8 @@
 #include "planner/simulate/plan_streams.h"
 #include "planner/simulate/sim_rates.h"
 #include "util/arena.h"
+#include "util/math.h"
 #include "util/median.h"
-
-__extension__ typedef unsigned __int128 wide;
 
 /* A span begins or ends. Spans are numbered period after period, by timed instruction. */
 typedef struct turn {
@@ -21,7 +20,7 @@ typedef struct turn {
 
 typedef struct running {
   int64_t span;
-  wide work; /* done so far */
+  pl_wide work; /* done so far */
 } running;
 
 typedef struct replay {
@@ -75,7 +74,7 @@ static void end(replay *r, int64_t span) {
   bool copies = pl_instr_is_copy(r->plan, instr);
   int64_t full = copies ? sim_full_copy_rate() : sim_full_kernel_rate(&r->program);
   assert(r->running[place].span == span);
-  r->alone_ns[span] = (int64_t)(r->running[place].work / (wide)full);
+  r->alone_ns[span] = (int64_t)(r->running[place].work / (pl_wide)full);
   r->running[place] = r->running[--r->n_running];
   r->place[r->running[place].span] = place;
   set_running(r, instr, false);
@@ -87,7 +86,7 @@ static void work(replay *r, int64_t ns) {
     int32_t on = site_of(r, instr);
     int64_t rate = pl_instr_is_copy(r->plan, instr) ? sim_copy_rate(&r->program, &r->activity, on)
                                                     : sim_kernel_rate(&r->program, &r->activity, instr->stream);
-    r->running[i].work += (wide)rate * (wide)ns;
+    r->running[i].work += (pl_wide)rate * (pl_wide)ns;
   }
 }
 

@@ -14,8 +14,7 @@ enum { PPM = 1000000 };
 
 /* The exponentially weighted moving average, rounded to the nearest. */
 static int64_t weigh(int64_t measured_ns, int64_t old_ns, int64_t weight_ppm) {
-  __extension__ typedef unsigned __int128 wide;
-  wide sum = (wide)measured_ns * (wide)weight_ppm + (wide)old_ns * (wide)(PPM - weight_ppm);
+  pl_wide sum = (pl_wide)measured_ns * (pl_wide)weight_ppm + (pl_wide)old_ns * (pl_wide)(PPM - weight_ppm);
   return (int64_t)((sum + PPM / 2) / PPM);
 }
 

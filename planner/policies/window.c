@@ -326,7 +326,7 @@ static planc_status schedule_within(policy *p, int64_t budget) {
 }
 
 /* Schedules within `budget`, and by how much it is too much for the device. */
-typedef planc_status (*attempt)(policy *p, int64_t budget, int64_t *out_excess);
+typedef planc_status (*budget_attempt)(policy *p, int64_t budget, int64_t *out_excess);
 
 static int64_t excess_of(int64_t bytes, int64_t most) {
   return bytes > most ? bytes - most : 0;
@@ -354,7 +354,7 @@ static planc_status try_planned(policy *p, int64_t budget, int64_t *out_excess) 
 
 /* Leaves the schedule of the largest budget found that fits the device, else that of the least budget; *out_fits is
  * that budget, -1 where none fits. */
-static planc_status find_budget(policy *p, attempt try_budget, int64_t room, int64_t least, int64_t *out_fits) {
+static planc_status find_budget(policy *p, budget_attempt try_budget, int64_t room, int64_t least, int64_t *out_fits) {
   pl_room_search search = pl_room_search_from(room, least, p->unit);
   int64_t tried, excess;
   do {

@@ -152,11 +152,10 @@ const pl_measured_op *pl_measured_find(const pl_measured *measured, const char *
 
 /* The line through (x0, y0) and (x1, y1) at x, rounded up, at least 0, saturating. */
 static int64_t line_at(int64_t x0, int64_t y0, int64_t x1, int64_t y1, int64_t x) {
-  __extension__ typedef __int128 wide;
-  wide numerator = (wide)y0 * (x1 - x) + (wide)y1 * (x - x0);
-  wide denominator = x1 - x0;
+  pl_signed_wide numerator = (pl_signed_wide)y0 * (x1 - x) + (pl_signed_wide)y1 * (x - x0);
+  pl_signed_wide denominator = x1 - x0;
   if (numerator <= 0) return 0;
-  wide value = (numerator + denominator - 1) / denominator;
+  pl_signed_wide value = (numerator + denominator - 1) / denominator;
   return value > INT64_MAX ? INT64_MAX : (int64_t)value;
 }
 

@@ -15,16 +15,18 @@ static inline bool pl_mul_overflow(int64_t a, int64_t b, int64_t *out) {
   return __builtin_mul_overflow(a, b, out);
 }
 
+/* Products of two int64_t. */
+__extension__ typedef __int128 pl_signed_wide;
+__extension__ typedef unsigned __int128 pl_wide;
+
 /* floor(a * b / c) and ceil(a * b / c) without intermediate overflow, saturating at INT64_MAX; a, b >= 0, c > 0. */
 static inline int64_t pl_muldiv_floor(int64_t a, int64_t b, int64_t c) {
-  __extension__ typedef unsigned __int128 wide;
-  wide quotient = (wide)a * (wide)b / (wide)c;
-  return quotient > (wide)INT64_MAX ? INT64_MAX : (int64_t)quotient;
+  pl_wide quotient = (pl_wide)a * (pl_wide)b / (pl_wide)c;
+  return quotient > (pl_wide)INT64_MAX ? INT64_MAX : (int64_t)quotient;
 }
 static inline int64_t pl_muldiv_ceil(int64_t a, int64_t b, int64_t c) {
-  __extension__ typedef unsigned __int128 wide;
-  wide quotient = ((wide)a * (wide)b + (wide)c - 1) / (wide)c;
-  return quotient > (wide)INT64_MAX ? INT64_MAX : (int64_t)quotient;
+  pl_wide quotient = ((pl_wide)a * (pl_wide)b + (pl_wide)c - 1) / (pl_wide)c;
+  return quotient > (pl_wide)INT64_MAX ? INT64_MAX : (int64_t)quotient;
 }
 
 /* Saturating sum of two non-negative numbers. */

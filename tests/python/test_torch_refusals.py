@@ -96,6 +96,51 @@ class RefusalTest(GraphTest):
         self.refused("reads a value, and the meta", Step(copied), "copied", devices=("meta",))
         self.refused("reads a value, and the meta", Step(filled), "filled", devices=("meta",))
 
+    def test_values_that_are_used(self):
+        def branch(module, x):
+            y = module.fc(x)
+            if y.sum().item() > 0:  # value branch
+                return y * 2
+            return y
+
+        def factor(module, x):
+            y = module.fc(x)
+            return y * y.abs().max().item()  # factor
+
+        def constant(module, x):
+            y = module.fc(x)
+            return y + int(y.argmax())  # constant
+
+        def given(module, x):
+            return torch.full_like(x, x.max().item()) + module.fc(x)  # given
+
+        def listed(module, x):
+            y = module.fc(x)
+            return y * 2 if y.sum(0).tolist()[0] > 0 else y  # listed
+
+        def in_numpy(module, x):
+            y = module.fc(x)
+            return y * 2 if y.detach().numpy().sum() > 0 else y  # numpy
+
+        def as_float(module, x):
+            return module.fc(x) * float(x.sum())  # float
+
+        for function, line in ((branch, "value branch"), (factor, "factor"), (given, "given")):
+            self.refused("does with a value read of a tensor depends on data", Step(function), line, devices=("cpu",))
+        for function, line in ((constant, "constant"), (listed, "listed"), (in_numpy, "numpy"), (as_float, "float")):
+            self.refused("hands a tensor's values to the program", Step(function), line, devices=("cpu",))
+
+    def test_values_that_are_kept_and_printed(self):
+        kept = []
+
+        def function(module, x):
+            kept.append(x.sum().item())
+            kept.append(f"{x.max().item():.3f} {x.min():.2f}")
+            return module.fc(x)
+
+        graph = exported(Step(function), BATCH, device="cpu")
+        self.assertEqual([op["type"] for op in graph.ops].count("aten._local_scalar_dense"), 3)
+
     def test_a_module_that_catches_the_refusal(self):
         def catching(module, x):
             try:
