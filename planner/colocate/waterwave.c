@@ -13,6 +13,8 @@
  * What the user leaves open is searched with the simulator: the size of groups, and at the fastest of these the order
  * of depths and of the graph, and the variants that the paper names. Where the allocator's pieces are too small,
  * addresses are placed at once. The jobs take turns where nothing fits, or nothing is as fast. */
+#include <stdio.h>
+
 #include "planner/choose/room_search.h"
 #include "planner/code.h"
 #include "planner/colocate/beside.h"
@@ -61,7 +63,7 @@ typedef struct waterwave {
   planc_candidate best;
   waterwave_way best_way;
   int64_t best_ns;
-  int32_t best_pairs;
+  int32_t best_pairs, best_shared;
 } waterwave;
 
 /* --- Jobs --------------------------------------------------------------------------------------------------------- */
@@ -205,9 +207,16 @@ static planc_status make_passes(waterwave *w, const waterwave_way *way) {
   return NULL;
 }
 
+/* Pairs in which two groups run side by side. */
+static int32_t count_shared(const pl_pairs *pairs) {
+  int32_t shared = 0;
+  for (int32_t i = 0; i < pairs->n; i++) shared += pairs->pairs[i][0].pass >= 0 && pairs->pairs[i][1].pass >= 0;
+  return shared;
+}
+
 /* Keeps a candidate that is whole if it is the fastest that fits; *out_excess is by how much it is too large. */
-static planc_status keep_faster(waterwave *w, const waterwave_way *way, int32_t n_pairs, planc_candidate *candidate,
-                                int64_t *out_excess) {
+static planc_status keep_faster(waterwave *w, const waterwave_way *way, const pl_pairs *pairs,
+                                planc_candidate *candidate, int64_t *out_excess) {
   int64_t peak, ns;
   bool fits;
   PLANC_TRY(w->evaluator->peak(w->evaluator, candidate, &peak));
@@ -222,7 +231,8 @@ static planc_status keep_faster(waterwave *w, const waterwave_way *way, int32_t 
   *candidate = (planc_candidate){0};
   w->best_way = *way;
   w->best_ns = ns;
-  w->best_pairs = n_pairs;
+  w->best_pairs = pairs->n;
+  w->best_shared = count_shared(pairs);
   return NULL;
 }
 
@@ -251,7 +261,7 @@ static planc_status try_within(waterwave *w, const waterwave_way *way, int64_t l
   PLANC_TRY(pl_pair_groups(&w->round, w->passes, w->n_passes, &rule, &pairs));
   PLANC_TRY(find_places(w, way->of, &pairs, limit, &merge));
   planc_status status = pl_merge_candidates(&merge, &candidate);
-  if (!status) status = keep_faster(w, way, pairs.n, &candidate, out_excess);
+  if (!status) status = keep_faster(w, way, &pairs, &candidate, out_excess);
   planc_candidate_free(&candidate);
   return status;
 }
@@ -345,15 +355,15 @@ static planc_status find_best(waterwave *w, bool halves) {
 
 static planc_status explain(const waterwave *w, planc_candidate *out) {
   const pl_cut *cut = &w->best_way.cut;
-  char text[PL_SIZE_TEXT];
+  char size[PL_SIZE_TEXT], how[64], pairs[64];
   const char *order = w->best_way.of == &w->views[0] ? "" : ", in the order of depths";
+  (void)snprintf(how, sizeof how, "of %s%s%s", pl_size_format(cut->split_bytes, size), cut->relaxed ? ", relaxed" : "",
+                 w->best_way.variable ? ", variable" : "");
   if (cut->where != PL_CUT_BY_SIZE)
-    return planc_candidate_explain(out, "side by side in %d pairs: iterations cut %s%s", w->best_pairs,
-                                   cut->where == PL_CUT_AT_PEAK ? "at their fullest" : "behind their forward ops",
-                                   order);
-  return planc_candidate_explain(out, "side by side in %d pairs of node groups of %s%s%s%s", w->best_pairs,
-                                 pl_size_format(cut->split_bytes, text), cut->relaxed ? ", relaxed" : "",
-                                 w->best_way.variable ? ", variable" : "", order);
+    (void)snprintf(how, sizeof how, "cut %s", cut->where == PL_CUT_AT_PEAK ? "at the fullest" : "behind forward ops");
+  (void)snprintf(pairs, sizeof pairs, "side by side in %d of %d pairs", w->best_shared, w->best_pairs);
+  return planc_candidate_explain(out, "%s of node groups %s%s",
+                                 w->best_shared > 0 ? pairs : "one at a time, for want of room: pairs", how, order);
 }
 
 static planc_status choose(waterwave *w, bool halves, planc_candidate *out) {

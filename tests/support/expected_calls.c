@@ -326,6 +326,8 @@ void expected_run(expected_calls *e, planrt_step step, int64_t asked, int64_t pe
       /* Bodies are timed behind the first quarter of those asked for, the first at least, to the end of the last. */
       if (timed && (b + 1 == warm || b + 1 == part)) expect_plain(e, RECORDED_SYNCHRONIZE);
     }
+    /* Of several jobs it is known which have failed before any takes home what it has made. */
+    if (e->plan->n_jobs > 1 && !e->interleaved) expect_plain(e, RECORDED_SYNCHRONIZE);
     expect_section(e, &(now){.body = part, .period = step.period + part, .step = step}, &e->plan->epilogue);
     expect_plain(e, RECORDED_SYNCHRONIZE);
     step.period += part;

@@ -41,15 +41,15 @@ Node groups side by side take over what the pair before has let go, as the paper
 
   ~ planc colocate graphs/lenet-digits.yaml:64 graphs/lenet-digits.yaml:16:3 --device k40m --budget 1G --policy waterwave -o flow.plan 2>/dev/null | grep 'policy\|waterwave\|why'
   flow.plan: waterwave, <N> jobs
-    why       side by side in <N> pairs of node groups of <size>
+    why       side by side in <N> of <N> pairs of node groups of <size>
   $ planrun exec flow.plan --iterations 2 --verify 2>/dev/null | grep -o 'verified.*'
   verified: every bit as in the reference
   ~ planc colocate inputs/tiny.yaml:64 inputs/tiny.yaml:64 --device k40m --policy waterwave --split-groups 4 --split-relaxed --pair-barriers -o flow.plan 2>/dev/null | grep why
-    why       side by side in <N> pairs of node groups of <size>, relaxed
+    why       side by side in <N> of <N> pairs of node groups of <size>, relaxed
   $ head -1 flow.plan | grep -o '"split.*"pair_barriers":1'
   "split_groups":4,"split_relaxed":1,"pair_barriers":1
   ~ planc colocate inputs/tiny.yaml:64 inputs/tiny.yaml:64 --device k40m --policy waterwave-s -o flow.plan 2>/dev/null | grep why
-    why       side by side in <N> pairs: iterations cut at their fullest
+    why       side by side in <N> of <N> pairs of node groups cut at the fullest
   $ planc check flow.plan | sed 's/, peak.*//'
   valid: tiny+tiny, waterwave-s, 2 jobs (tiny, tiny)
 
