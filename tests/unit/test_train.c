@@ -443,6 +443,29 @@ START_TEST(a_split_joins_gradients) {
 }
 END_TEST
 
+/* What is to be met may be computed as well. */
+START_TEST(a_square_error_has_two_gradients) {
+  forward_begin();
+  forward_tensor("x", "input f32[N,8]");
+  for (int i = 0; i < 2; i++) {
+    forward_tensor((const char *[]){"w", "v"}[i], "param f32[4,8]");
+    forward_tensor((const char *[]){"y", "z"}[i], "f32[N,4]");
+  }
+  forward_tensor("loss", "f32[]");
+  forward_op("a", "linear", "x w", "y", "");
+  forward_op("b", "linear", "x v", "z", "");
+  forward_op("off", "mse", "y z", "loss", "");
+  forward_loss("loss");
+  planc_graph *g = train(PLANC_SGD);
+  assert_ops(g, PLANC_PHASE_backward,
+             "off.grad mse_grad y z > d.y\n"
+             "off.tgrad mse_grad z y > d.z\n"
+             "b.wgrad linear_wgrad x d.z > v.grad\n"
+             "a.wgrad linear_wgrad x d.y > w.grad\n");
+  planc_graph_free(g);
+}
+END_TEST
+
 /* --- Refusals --------------------------------------------------------------------------------------------------- */
 
 START_TEST(overwritten_values_are_refused) {
@@ -598,6 +621,7 @@ int main(void) {
   tcase_add_test(tests, unwanted_results_go_to_scratch);
   tcase_add_test(tests, a_loss_may_be_a_sum);
   tcase_add_test(tests, a_split_joins_gradients);
+  tcase_add_test(tests, a_square_error_has_two_gradients);
   tcase_add_test(tests, overwritten_values_are_refused);
   tcase_add_test(tests, what_has_no_derivative_is_refused);
   suite_add_tcase(suite, tests);
