@@ -115,9 +115,9 @@ class RecurrentNet(Net):
 # --- Translation ------------------------------------------------------------------------------------------------------
 
 
-def gnmt_of(name, heading, batch, steps, width, words):
+def gnmt_of(name, heading, device, batch, steps, width, words):
     net = RecurrentNet(name, "Wu et al., Google's neural machine translation system, arXiv:1609.08144, as MLPerf Training "
-                       "has it", batch, heading, device="rtx2080ti")
+                       "has it", batch, heading, device=device)
     source, target = (net.input(side, steps, dtype="i64") for side in ("source", "target"))
     labels, zeros = net.input("labels", steps, dtype="i64"), net.zeros("zeros", width)
     start, drop = (zeros, zeros), 0.2
@@ -176,19 +176,19 @@ def gnmt():
     return gnmt_of("gnmt", """
 GNMT: 4 layers of LSTM cells to read (the first in both directions), 4 to write with attention, 1024 wide, 32,320 word
 pieces, sentences of 50. 160,671,296 parameters: MLPerf's have one more, the factor of the normalised attention.""",
-                   128, 50, 1024, 32320)
+                   "rtx2080ti", 128, 50, 1024, 32320)
 
 
 def gnmt_small():
-    return gnmt_of("gnmt-small", "GNMT." + SMALL, 8, 5, 16, 40)
+    return gnmt_of("gnmt-small", "GNMT." + SMALL, "k40m", 64, 5, 16, 40)
 
 
 # --- Language model -----------------------------------------------------------------------------------------------------
 
 
-def rhn_of(name, heading, batch, steps, width, depth, words):
+def rhn_of(name, heading, device, batch, steps, width, depth, words):
     net = RecurrentNet(name, "Zilly et al., Recurrent highway networks, ICML 2017, variational, without tied weights",
-                       batch, heading, device="rtx2080ti")
+                       batch, heading, device=device)
     ids, labels, state = net.input("words", steps, dtype="i64"), net.input("labels", steps, dtype="i64"), \
         net.zeros("state", width)
     x = net.dropout("in.drop", net.embedding("embedding", ids, words, width), 0.75)
@@ -216,20 +216,20 @@ def rhn_of(name, heading, batch, steps, width, depth, words):
 def rhn():
     return rhn_of("rhn", """
 Recurrent highway network for the Penn treebank: depth 10, 830 wide, 10,000 words, 35 steps. 31,782,400 parameters,
-published as 32 million.""", 20, 35, 830, 10, 10000)
+published as 32 million.""", "rtx2080ti", 20, 35, 830, 10, 10000)
 
 
 def rhn_small():
-    return rhn_of("rhn-small", "Recurrent highway network." + SMALL, 8, 4, 16, 3, 30)
+    return rhn_of("rhn-small", "Recurrent highway network." + SMALL, "k40m", 64, 4, 16, 3, 30)
 
 
 # --- Speech -------------------------------------------------------------------------------------------------------------
 
 
-def tacotron2_of(name, heading, batch, letters, frames, scale, symbols):
+def tacotron2_of(name, heading, device, batch, letters, frames, scale, symbols):
     """`scale` divides every number of features."""
     net = RecurrentNet(name, "Shen et al., Natural TTS synthesis by conditioning WaveNet on mel spectrogram predictions, "
-                       "arXiv:1712.05884, as NVIDIA's DeepLearningExamples have it", batch, heading, device="v100-32g")
+                       "arXiv:1712.05884, as NVIDIA's DeepLearningExamples have it", batch, heading, device=device)
     bands, wide, cell_width, prenet = 80 // scale, 512 // scale, 1024 // scale, 256 // scale
     asked_width, places = 128 // scale, 32 // scale
     text, labels = net.input("text", letters, dtype="i64"), net.input("stops", frames, dtype="i64")
@@ -323,8 +323,8 @@ def tacotron2():
     return tacotron2_of("tacotron2", """
 Tacotron 2 for the letters of LJ Speech: 3 convolutions and an LSTM in both directions read, attention and two LSTM cells
 write 80 mel bands frame by frame, 5 convolutions smooth them. 28,193,153 parameters. 148 symbols, 100 letters, 400 frames.""",
-                        64, 100, 400, 1, 148)
+                        "v100-32g", 64, 100, 400, 1, 148)
 
 
 def tacotron2_small():
-    return tacotron2_of("tacotron2-small", "Tacotron 2." + SMALL, 4, 6, 4, 16, 20)
+    return tacotron2_of("tacotron2-small", "Tacotron 2." + SMALL, "k40m", 64, 6, 4, 16, 20)

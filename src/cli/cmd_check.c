@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/budget_list.h"
 #include "cli/cli.h"
 #include "cli/verdict.h"
 #include "plan/memories.h"
@@ -9,7 +10,7 @@
 #include "util/print.h"
 #include "util/size.h"
 
-enum { MOST_BUDGETS = 64, MOST_FORMS = 1 + PLANC_ADAM + 1 };
+enum { MOST_FORMS = 1 + PLANC_ADAM + 1 };
 
 /* A graph's file, and what a plan may have been made of: the graph as it stands or with training derived. */
 typedef struct source {
@@ -23,9 +24,7 @@ typedef struct expectations {
   int32_t n_sources; /* 0: any graph will do */
   source sources[PL_MAX_REPEATS];
   int64_t host_budget_bytes, storage_budget_bytes; /* -1: the plan's own */
-  int32_t n_budgets;
-  char names[MOST_BUDGETS][PL_SIZE_TEXT]; /* as the user wrote them; empty: the plan's own */
-  int64_t budgets[MOST_BUDGETS];          /* -1: the plan's own */
+  cli_budget_list budgets;                         /* one without a name, of -1 bytes: the plan's own */
 } expectations;
 
 /* --- The command line --------------------------------------------------------------------------------------------- */
@@ -59,29 +58,14 @@ static void free_sources(const expectations *e) {
     for (int32_t f = 0; f < e->sources[s].n_forms; f++) planc_graph_free(e->sources[s].forms[f]);
 }
 
-/* "12G,8G" */
-static planc_status read_budgets(expectations *e, const char *list) {
-  for (bool more = true; more;) {
-    int length = (int)strcspn(list, ",");
-    if (e->n_budgets == MOST_BUDGETS) return planc_error(PLANC_USAGE, "--budget: more than %d", MOST_BUDGETS);
-    char *name = e->names[e->n_budgets];
-    if (length >= PL_SIZE_TEXT) return planc_error(PLANC_USAGE, "--budget: %.*s is not a size", length, list);
-    snprintf(name, PL_SIZE_TEXT, "%.*s", length, list);
-    PLANC_TRY(planc_context(pl_size_parse(name, &e->budgets[e->n_budgets++]), "--budget"));
-    more = list[length] == ',';
-    list += length + more;
-  }
-  return NULL;
-}
-
 static planc_status read_expectations(const pl_arguments *arguments, expectations *e) {
   const char *budgets = pl_option_value(arguments, "budget");
   PLANC_TRY(pl_option_size(arguments, "host-budget", -1, &e->host_budget_bytes));
   PLANC_TRY(pl_option_size(arguments, "storage", -1, &e->storage_budget_bytes));
   if (budgets) {
-    PLANC_TRY(read_budgets(e, budgets));
+    PLANC_TRY(cli_budget_list_parse("budget", budgets, &e->budgets));
   } else {
-    e->budgets[e->n_budgets++] = -1;
+    e->budgets.bytes[e->budgets.n++] = -1;
   }
   return read_sources(e, arguments);
 }
@@ -157,13 +141,14 @@ static planc_status judge(const expectations *e, const planc_plan *plan, int64_t
 static void check_plan(const expectations *e, const char *path, cli_verdict *verdicts) {
   planc_plan *plan;
   planc_status unreadable = planc_plan_read(path, &plan);
-  for (int32_t b = 0; b < e->n_budgets; b++) {
+  for (int32_t b = 0; b < e->budgets.n; b++) {
     cli_verdict *verdict = &verdicts[b];
-    *verdict = (cli_verdict){.path = path, .budget = *e->names[b] ? e->names[b] : NULL, .budget_bytes = e->budgets[b]};
+    *verdict = (cli_verdict){
+        .path = path, .budget = *e->budgets.names[b] ? e->budgets.names[b] : NULL, .budget_bytes = e->budgets.bytes[b]};
     if (unreadable) {
       verdict->refusal = planc_error(planc_status_code(unreadable), "%s", planc_status_message(unreadable));
     } else {
-      verdict->refusal = planc_context(judge(e, plan, e->budgets[b], verdict), "%s", path);
+      verdict->refusal = planc_context(judge(e, plan, e->budgets.bytes[b], verdict), "%s", path);
     }
   }
   if (!unreadable) planc_plan_free(plan);
@@ -192,11 +177,11 @@ static planc_status conclude(cli_verdict *verdicts, int32_t n) {
 }
 
 static planc_status check_plans(const pl_arguments *arguments, const expectations *e, cli_verdict_form form) {
-  int32_t n = arguments->n_operands * e->n_budgets;
+  int32_t n = arguments->n_operands * e->budgets.n;
   cli_verdict *verdicts = calloc((size_t)n, sizeof *verdicts);
   if (!verdicts) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
   for (int32_t p = 0; p < arguments->n_operands; p++)
-    check_plan(e, arguments->operands[p], &verdicts[(size_t)p * (size_t)e->n_budgets]);
+    check_plan(e, arguments->operands[p], &verdicts[(size_t)p * (size_t)e->budgets.n]);
   planc_status status = cli_verdicts_print(form, verdicts, n);
   if (!status) status = conclude(verdicts, n);
   for (int32_t v = 0; v < n; v++) {

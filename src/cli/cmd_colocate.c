@@ -1,56 +1,125 @@
-/* `planc colocate`: from several graphs and one budget to a checked plan file in which they share a GPU. */
+/* `planc colocate`: from several graphs and one budget to a checked plan file in which they share a GPU; or from
+ * several budgets to a plan for each, between which a run can change. */
+#include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "cli/budget_list.h"
 #include "cli/mix_setup.h"
 
 static const char fallback_policy[] = "temporal", fallback_output[] = "mix.plan";
 
-static const char *output_of(const pl_arguments *arguments) {
+/* A plan of the mix, for one of the budgets. */
+typedef struct rung {
+  char output[PATH_MAX];
+  planc_mix_share shares[PLANC_MIX_MOST_JOBS];
+  planc_plan *plan;
+} rung;
+
+/* --- Which plans ---------------------------------------------------------------------------------------------------
+ */
+
+/* One of an empty name where there is one plan only. */
+static planc_status read_budgets(const pl_arguments *arguments, cli_budget_list *out) {
+  const char *budgets = pl_option_value(arguments, "budgets");
+  *out = (cli_budget_list){.n = 1};
+  if (!budgets) return NULL;
+  if (pl_option_given(arguments, "budget"))
+    return planc_error(PLANC_USAGE, "--budget and --budgets exclude each other");
+  return cli_budget_list_parse("budgets", budgets, out);
+}
+
+/* Of mix.plan for 16G: mix.16G.plan. */
+static planc_status name_output(const pl_arguments *arguments, const char *budget, char out[PATH_MAX]) {
   const char *output = pl_option_value(arguments, "output");
-  return output ? output : fallback_output;
-}
-
-static planc_status write_mix(const pl_arguments *arguments, const cli_mix *mix, const planc_mix_share *shares,
-                              const planc_plan *plan) {
-  const char *output = output_of(arguments);
-  if (!pl_option_given(arguments, "output")) cli_note("output %s", output);
-  for (int32_t j = 0; j < mix->n; j++) PLANC_TRY(cli_note_workspaces(plan, j, mix->jobs[j].profile));
-  PLANC_TRY(cli_write_plan(plan, output));
-  if (strcmp(output, "-") == 0) return NULL;
-  return cli_summarize(plan, shares, output, pl_option_given(arguments, "json"));
-}
-
-static planc_status plan_mix(const pl_arguments *arguments, const planc_mix_policy *policy, const cli_mix *mix) {
-  planc_mix_share shares[PLANC_MIX_MOST_JOBS] = {{0}};
-  planc_plan *plan = NULL;
-  planc_status status = planc_mix_resolve(&mix->mix, shares);
-  if (!status) status = planc_colocate(&mix->mix, policy, shares, &plan);
-  PLANC_TRY(cli_explain_mix(&mix->mix, policy, status));
-  status = write_mix(arguments, mix, shares, plan);
-  planc_plan_free(plan);
-  return status;
+  if (!output) output = fallback_output;
+  if (*budget && strcmp(output, "-") == 0)
+    return planc_error(PLANC_USAGE, "--budgets writes a plan for each, which standard output cannot take");
+  const char *slash = strrchr(output, '/'), *point = strrchr(output, '.'), *name = slash ? slash + 1 : output;
+  size_t stem = point && point > name ? (size_t)(point - output) : strlen(output);
+  int length = snprintf(out, PATH_MAX, "%.*s%s%s%s", (int)stem, output, *budget ? "." : "", budget, output + stem);
+  return length < PATH_MAX ? NULL : planc_error(PLANC_USAGE, "--output: too long a name");
 }
 
 static planc_status list_files(const pl_arguments *arguments, pl_used_files *files) {
+  cli_budget_list budgets;
   PLANC_TRY(cli_mix_list_files(arguments, files));
-  return pl_used_files_write(files, output_of(arguments));
+  PLANC_TRY(read_budgets(arguments, &budgets));
+  for (int32_t b = 0; b < budgets.n; b++) {
+    char *path;
+    PLANC_TRY(PL_NEW(&files->memory, &path, PATH_MAX));
+    PLANC_TRY(name_output(arguments, budgets.names[b], path));
+    PLANC_TRY(pl_used_files_write(files, path));
+  }
+  return NULL;
+}
+
+/* --- Planning ------------------------------------------------------------------------------------------------------
+ */
+
+static planc_status plan_rung(const planc_mix_policy *policy, const cli_mix *mix, rung *out) {
+  planc_status status = planc_mix_resolve(&mix->mix, out->shares);
+  if (!status) status = planc_colocate(&mix->mix, policy, out->shares, &out->plan);
+  return cli_explain_mix(&mix->mix, policy, status);
+}
+
+/* A run changes only between plans of as many iterations, which are those of the first. */
+static planc_status plan_ladder(const planc_mix_policy *policy, const cli_budget_list *budgets, cli_mix *mix,
+                                rung *rungs) {
+  for (int32_t b = 0; b < budgets->n; b++) {
+    bool is_named = *budgets->names[b];
+    for (int32_t j = 0; j < mix->n; j++) {
+      if (is_named) mix->jobs[j].budget_bytes = budgets->bytes[b];
+      if (b > 0) mix->iterations[j] = rungs->shares[j].iterations;
+    }
+    if (is_named) PLANC_TRY(cli_setup_budget(&mix->jobs[0]));
+    PLANC_TRY(plan_rung(policy, mix, &rungs[b]));
+  }
+  return NULL;
+}
+
+static planc_status write_rung(const pl_arguments *arguments, const cli_mix *mix, const rung *of) {
+  if (!pl_option_given(arguments, "output")) cli_note("output %s", of->output);
+  for (int32_t j = 0; j < mix->n; j++) PLANC_TRY(cli_note_workspaces(of->plan, j, mix->jobs[j].profile));
+  PLANC_TRY(cli_write_plan(of->plan, of->output));
+  if (strcmp(of->output, "-") == 0) return NULL;
+  return cli_summarize(of->plan, of->shares, of->output, pl_option_given(arguments, "json"));
+}
+
+/* Writes none where one of them cannot be made. */
+static planc_status make_plans(const pl_arguments *arguments, const planc_mix_policy *policy,
+                               const cli_budget_list *budgets, cli_mix *mix) {
+  planc_status status = NULL;
+  rung *rungs = calloc((size_t)budgets->n, sizeof *rungs);
+  if (!rungs) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
+  for (int32_t b = 0; b < budgets->n && !status; b++)
+    status = name_output(arguments, budgets->names[b], rungs[b].output);
+  if (!status) status = plan_ladder(policy, budgets, mix, rungs);
+  for (int32_t b = 0; b < budgets->n && !status; b++) status = write_rung(arguments, mix, &rungs[b]);
+  for (int32_t b = 0; b < budgets->n; b++) planc_plan_free(rungs[b].plan);
+  free(rungs);
+  return status;
 }
 
 static planc_status run(const pl_arguments *arguments) {
   const planc_mix_policy *policy;
+  cli_budget_list budgets;
   cli_mix mix;
   const char *name = pl_option_value(arguments, "policy");
   PLANC_TRY(cli_mix_policy(name ? name : fallback_policy, true, &policy));
   PLANC_TRY(cli_setup_useful(arguments, policy->name, policy->supports));
+  PLANC_TRY(read_budgets(arguments, &budgets));
   if (!name) cli_note("policy %s (the fall-back)", policy->name);
   planc_status status = cli_mix_read(arguments, &mix);
-  if (!status) status = plan_mix(arguments, policy, &mix);
+  if (!status) status = make_plans(arguments, policy, &budgets, &mix);
   cli_mix_free(&mix);
   return status;
 }
 
 static const pl_option options[] = {
-    CLI_MIX_OPTIONS{"policy", 0, "NAME", "how the jobs share the GPU (default: temporal)"},
+    CLI_MIX_OPTIONS{"budgets", 0, "SIZE,...",
+                    "a plan for each of these budgets, mix.SIZE.plan, between which planrun --watch can change"},
+    {"policy", 0, "NAME", "how the jobs share the GPU (default: temporal)"},
     {"output", 'o', "FILE", "the plan, - for standard output (default: mix.plan)"},
     {"json", 0, NULL, "the summary as one line of JSON"},
     {0},

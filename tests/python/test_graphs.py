@@ -263,8 +263,8 @@ class GeneratedTest(GraphTest):
                              # Those of Zico's and Waterwave's GPUs, at batches that fit them.
                              "resnet110": (128, "rtx2080ti"), "resnet152": (160, "v100-32g"), "bert-base": (32, "v100-32g"),
                              "nasnet-a-mobile": (64, "rtx2080ti"), "nasnet-a-large": (16, "rtx2080ti"),
-                             "gnmt-small": (8, "rtx2080ti"), "rhn-small": (8, "rtx2080ti"),
-                             "tacotron2-small": (4, "v100-32g")}[model]
+                             "gnmt-small": (64, "k40m"), "rhn-small": (64, "k40m"),
+                             "tacotron2-small": (64, "k40m")}[model]
             optimizer = {"tiny-transformer": "adam", "pix2pixhd": "adam", "bert-base": "adam", "deeplabv3plus": "momentum",
                          "tacotron2-small": "adam"}.get(model, "sgd")
             self.assertEqual([header[k] for k in ("planc-graph", "layout", "batch", "optimizer", "device")],

@@ -82,7 +82,7 @@ class Outputs(unittest.TestCase):
             self.assertEqual(set(listed), known | set(WITHOUT_OUTPUTS[program]))
             for name in known:
                 text = run(program, name, "--help").stdout
-                options = set(re.findall(r"(--[\w-]+) (?:[A-Z]+\|)?(?:FILE|GRAPH,)", text))
+                options = set(re.findall(r"(--[\w-]+) (?:[A-Z]+\||\[[A-Z]+:\])?(?:FILE|GRAPH,)", text))
                 forms = [of for form, of in COMMANDS.items() if form.split()[0] == name]
                 used = {option for _, reads, writes in forms for option in (*reads, *writes) if option}
                 self.assertEqual(options, used, name)

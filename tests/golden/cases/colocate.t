@@ -53,6 +53,38 @@ Node groups side by side take over what the pair before has let go, as the paper
   $ planc check flow.plan | sed 's/, peak.*//'
   valid: tiny+tiny, waterwave-s, 2 jobs (tiny, tiny)
 
+A ladder of budgets: runs go on from plan to plan. Where one rung is missing there is none.
+
+  ~ planc colocate graphs/lenet-digits.yaml:64 graphs/tiny-transformer.yaml:16 --device k40m --budgets 2M,1M,600K --policy zico -o ladder.plan 2>/dev/null | grep 'zico\|peak'
+  ladder.2M.plan: zico, <N> jobs
+    peak <size> of <size>, host <size>
+  ladder.1M.plan: zico, <N> jobs
+    peak <size> of <size>, host <size>
+  ladder.600K.plan: zico, <N> jobs
+    peak <size> of <size>, host <size>
+  $ planc check ladder.600K.plan --budget 600K | sed 's/, peak.*//'
+  valid: lenet-digits+tiny-transformer, zico, 2 jobs (lenet-digits, tiny-transformer)
+  $ planrun exec ladder.2M.plan --iterations 20 --save ladder.state >/dev/null 2>&1
+  $ planrun exec ladder.600K.plan --iterations 40 --resume ladder.state --verify 2>/dev/null | grep -o 'verified.*'
+  verified: every bit as in the reference, from iteration 20 on
+  $ planc colocate graphs/lenet-digits.yaml:64 graphs/tiny-transformer.yaml:16 --device k40m --budgets 2M,1K -o low.plan 2>&1 | grep -o 'does not fit a budget of 1.00 KiB'
+  does not fit a budget of 1.00 KiB
+  $ ls low.*
+  ! ls: cannot access 'low.*': No such file or directory
+  [2]
+  $ planc colocate inputs/tiny.yaml inputs/tiny.yaml --budgets 1M,1M
+  ! planc: mix.1M.plan is written twice, outputs must be two files
+  [2]
+  $ planc colocate inputs/tiny.yaml inputs/tiny.yaml --budgets 1M -o -
+  ! planc: --budgets writes a plan for each, which standard output cannot take
+  [2]
+  $ planc colocate inputs/tiny.yaml inputs/tiny.yaml --budgets 1M --budget 1M
+  ! planc: --budget and --budgets exclude each other
+  [2]
+  $ planc colocate inputs/tiny.yaml inputs/tiny.yaml --budgets 1M,1Q
+  ! planc: --budgets: 1Q is not a size (examples: 12G, 12GiB, 12GB, 400K, 1.5G)
+  [2]
+
 With TENSILE each job has memory of its own, and swaps as many of its tensors as its rate allows.
 
   ~ planc colocate graphs/lenet-digits.yaml:640 graphs/lenet-digits.yaml:640 --device k40m --budget 1G --policy tensile --swap-rate 100 --swap-rate 1 -o apart.plan 2>/dev/null | grep 'tensile\|why\|moved'
