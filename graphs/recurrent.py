@@ -41,17 +41,13 @@ class RecurrentNet(Net):
     # --- Sequences
 
     def weights(self, name, features, inputs, bias=True):
-        """The parameters of a linear layer that several steps share."""
-        made = [self.fixed(f"{name}.w", (features, inputs), "param")]
-        return made + [self.fixed(f"{name}.b", (features,), "param")] if bias else made
+        """A linear layer that several steps share: what it gives for a row, and its parameters."""
+        params = [self.fixed(f"{name}.w", (features, inputs), "param")]
+        return features, params + [self.fixed(f"{name}.b", (features,), "param")] if bias else params
 
-    def product(self, name, x, params):
-        return self.unary(name, "linear", x, (*self.shapes[x][:-1], self.features[params[0]]), params)
-
-    def fixed(self, name, shape, kind="activation"):
-        self.features = getattr(self, "features", {})
-        self.features[name] = shape[0] if shape else 1
-        return super().fixed(name, shape, kind)
+    def product(self, name, x, layer):
+        features, params = layer
+        return self.unary(name, "linear", x, (*self.shapes[x][:-1], features), params)
 
     def parts(self, name, x, axis, *sizes):
         """x cut along one of its axes; axis 0 is the first one behind the batch."""
@@ -77,7 +73,7 @@ class RecurrentNet(Net):
     # --- Cells
 
     def lstm(self, name, width, inputs):
-        """The parameters of a cell, with two biases as cuDNN and PyTorch have them."""
+        """The layers of a cell, with two biases as cuDNN and PyTorch have them."""
         return self.weights(f"{name}.x", 4 * width, inputs), self.weights(f"{name}.h", 4 * width, width)
 
     def lstm_step(self, name, cell, at, x, state):
@@ -128,9 +124,9 @@ def gnmt_of(name, heading, device, batch, steps, width, words):
         net.op(f"{side}.embedding", "embedding", [ids, table], [y])
         return net.of_steps(f"{side}.words", net.dropout(f"{side}.drop", y, drop))
 
-    def deeper(side, layer, rows, extra=None, residual=True):
+    def deeper(layer, rows, extra=None, residual=True):
         """A layer over the rows with dropout in front; `extra`, by row, is read beside them."""
-        cell = net.lstm(layer, width, width * (2 if extra else 1) if net.shapes[rows[0]][0] == width else 2 * width)
+        cell = net.lstm(layer, width, sum(net.shapes[row][0] for row in [rows[0], *(extra or [])[:1]]))
         state, results = start, []
         for step, at in net.steps(layer, steps):
             x = net.dropout(f"{layer}.drop{at}", rows[step], drop)
@@ -144,9 +140,9 @@ def gnmt_of(name, heading, device, batch, steps, width, words):
     ahead = net.lstm_layer("encoder1.ahead", words_in, width, start)
     back = net.lstm_layer("encoder1.back", words_in, width, start, backwards=True)
     rows = [net.joined(f"encoder1.both.{k}", [a, b], 0) for k, (a, b) in enumerate(zip(ahead, back))]
-    rows = deeper("encoder", "encoder2", rows, residual=False)
+    rows = deeper("encoder2", rows, residual=False)
     for layer in ("encoder3", "encoder4"):
-        rows = deeper("encoder", layer, rows)
+        rows = deeper(layer, rows)
     memory = net.over_steps("encoder.all", rows)
 
     # Bahdanau's attention, normalised but for its one factor; the layer below it reads what step before it found.
@@ -164,9 +160,9 @@ def gnmt_of(name, heading, device, batch, steps, width, words):
         mixed = net.unary(f"attention.mix{at}", "matmul", shares, (1, width), [memory])
         contexts.append(net.view(f"attention.context{at}", mixed, width))
         rows.append(y)
-    rows = deeper("decoder", "decoder2", rows, contexts, residual=False)
+    rows = deeper("decoder2", rows, contexts, residual=False)
     for layer in ("decoder3", "decoder4"):
-        rows = deeper("decoder", layer, rows, contexts)
+        rows = deeper(layer, rows, contexts)
     logits = net.linear("classifier", net.over_steps("decoder.all", rows), words)
     by_word = net.unary("words", "transpose", logits, (words, steps), axis=1)
     return net.loss(by_word, labels)
@@ -199,9 +195,9 @@ def rhn_of(name, heading, device, batch, steps, width, depth, words):
     net.dropouts += depth
     results = []
     for step, at in net.steps("cell", steps):
-        for k, params in enumerate(layers):
+        for k, layer in enumerate(layers):
             kept = net.unary(f"cell.drop{k}{at}", "dropout", state, (width,), p=0.25, seed=masks[k])
-            gates = net.product(f"cell.h{k}{at}", kept, params)
+            gates = net.product(f"cell.h{k}{at}", kept, layer)
             if k == 0:
                 gates = net.add(f"cell.in{at}", gates, net.product(f"cell.x{at}", rows[step], inputs))
             h, t = net.parts(f"cell.parts{k}{at}", gates, 0, width, width)
