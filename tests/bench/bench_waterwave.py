@@ -19,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 
-from benchlib import PLANC, ROOT, bench, graph, plan, planc, simulated, table
+from benchlib import PLANC, ROOT, bench, graph, planc, simulated, table
 
 DEVICES = {"V100": "v100-32g", "P100": "p100"}
 # The paper's models: our graphs, the step in which batches are tried, and Table 1: sole, waterwave-s, waterwave.
