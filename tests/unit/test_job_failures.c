@@ -77,6 +77,7 @@ static bool make_plan(const char *policy_name, int32_t n_jobs, bool tight, planc
   if (tight) {
     ok(planc_mix_find_least(&mix, planc_mix_policy_find("temporal"), shares, NULL, &least));
     for (int32_t j = 0; j < n_jobs; j++) jobs[j].budget_bytes = least.bytes + least.bytes / 8;
+    planc_plan_free(least.plan);
   }
   planc_status status = planc_colocate(&mix, planc_mix_policy_find(policy_name), shares, out);
   if (planc_status_code(status) != PLANC_INFEASIBLE) {
