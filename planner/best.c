@@ -37,6 +37,34 @@ typedef struct best {
   planc_status unsupported; /* the first reason why a policy cannot plan this; owned */
 } best;
 
+static planc_status ask_all(best *b);
+static planc_status no_plan(best *b);
+static planc_status explain(const best *b);
+static bool cannot_win(const best *b, const planc_policy *policy);
+static planc_status ask(best *b, const planc_policy *policy);
+
+planc_status pl_make_best(const planc_problem *problem, planc_plan **out) {
+  best b = {.problem = *problem};
+  planc_status status = planc_ideal_time(problem->profile, problem->graph, problem->batch, &b.least_ns);
+  if (!status) status = ask_all(&b);
+  if (!status && !b.plan) status = no_plan(&b);
+  if (!status && !problem->first_will_do) status = explain(&b);
+  if (status) planc_plan_free(b.plan);
+  if (!status) *out = b.plan;
+  planc_status_free(b.infeasible);
+  planc_status_free(b.unsupported);
+  return status;
+}
+
+static planc_status ask_all(best *b) {
+  for (const planc_policy *policy = planc_policies(); policy->name; policy++) {
+    if (policy->supports & (PLANC_POLICY_SIMULATED | PLANC_POLICY_CHOOSES)) continue;
+    if (!cannot_win(b, policy)) PLANC_TRY(ask(b, policy));
+    if (b->plan && b->problem.first_will_do) break;
+  }
+  return NULL;
+}
+
 /* Every policy's rounds are one where none may be chosen: then no plan is faster than the ops one after the other. */
 static bool cannot_win(const best *b, const planc_policy *policy) {
   bool splits = (policy->supports & PLANC_POLICY_ROUNDS) || b->problem.sub_batch > 0;
@@ -70,15 +98,6 @@ static planc_status ask(best *b, const planc_policy *policy) {
   return NULL;
 }
 
-static planc_status ask_all(best *b) {
-  for (const planc_policy *policy = planc_policies(); policy->name; policy++) {
-    if (policy->supports & (PLANC_POLICY_SIMULATED | PLANC_POLICY_CHOOSES)) continue;
-    if (!cannot_win(b, policy)) PLANC_TRY(ask(b, policy));
-    if (b->plan && b->problem.first_will_do) break;
-  }
-  return NULL;
-}
-
 /* Why the plan is the best, ahead of why its policy chose it. */
 static planc_status explain(const best *b) {
   planc_plan *plan = b->plan;
@@ -104,18 +123,5 @@ static planc_status no_plan(best *b) {
   } else {
     b->unsupported = NULL;
   }
-  return status;
-}
-
-planc_status pl_make_best(const planc_problem *problem, planc_plan **out) {
-  best b = {.problem = *problem};
-  planc_status status = planc_ideal_time(problem->profile, problem->graph, problem->batch, &b.least_ns);
-  if (!status) status = ask_all(&b);
-  if (!status && !b.plan) status = no_plan(&b);
-  if (!status && !problem->first_will_do) status = explain(&b);
-  if (status) planc_plan_free(b.plan);
-  if (!status) *out = b.plan;
-  planc_status_free(b.infeasible);
-  planc_status_free(b.unsupported);
   return status;
 }

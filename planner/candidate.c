@@ -52,6 +52,32 @@ int32_t planc_most_instances(const planc_problem *problem) {
   return problem->sub_batch ? MOST_INSTANCES : MOST_CHOSEN;
 }
 
+static planc_status check_length(const planc_problem *problem, int64_t sub_batch, int64_t n_rounds);
+static planc_status expand_rounds(const planc_problem *problem, int64_t sub_batch, int64_t *rounds, int32_t n_rounds,
+                                  planc_candidate *out);
+
+planc_status planc_candidate_rounds(const planc_problem *problem, int64_t sub_batch, planc_candidate *out) {
+  if (sub_batch < 1 || sub_batch > problem->batch) {
+    return planc_error(PLANC_USAGE, "a sub-batch of %lld does not divide a batch of %lld into rounds",
+                       (long long)sub_batch, (long long)problem->batch);
+  }
+  bool parted = sub_batch < problem->batch || problem->gpus > 1;
+  if (parted && planc_graph_is_batch_coupled(problem->graph) && !problem->split_batch_norm) {
+    return planc_refusal(PLANC_USAGE, PLANC_REMEDY_SPLIT_BATCH_NORM,
+                         "graph %s has ops that couple the samples of a batch (batch normalisation): running it in %s "
+                         "changes its results",
+                         problem->graph->name, problem->gpus > 1 ? "parts on several GPUs" : "sub-batches");
+  }
+  int64_t n_rounds = (problem->batch + sub_batch - 1) / sub_batch;
+  PLANC_TRY(check_length(problem, sub_batch, n_rounds));
+  int64_t *rounds = malloc((size_t)n_rounds * sizeof *rounds);
+  if (!rounds) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
+  out->sub_batch = sub_batch;
+  planc_status status = expand_rounds(problem, sub_batch, rounds, (int32_t)n_rounds, out);
+  free(rounds);
+  return status;
+}
+
 /* Rounds that the user asked for are his mistake; those of a policy come from a budget that allows no larger ones. */
 static planc_status check_length(const planc_problem *problem, int64_t sub_batch, int64_t n_rounds) {
   int32_t most = planc_most_instances(problem);
@@ -81,26 +107,4 @@ static planc_status expand_rounds(const planc_problem *problem, int64_t sub_batc
   PLANC_TRY(planc_expand(&job, 1, &out->trace));
   PLANC_TRY(planc_order_of_trace(out->trace, &out->order));
   return make_costs(problem, &job, out);
-}
-
-planc_status planc_candidate_rounds(const planc_problem *problem, int64_t sub_batch, planc_candidate *out) {
-  if (sub_batch < 1 || sub_batch > problem->batch) {
-    return planc_error(PLANC_USAGE, "a sub-batch of %lld does not divide a batch of %lld into rounds",
-                       (long long)sub_batch, (long long)problem->batch);
-  }
-  bool parted = sub_batch < problem->batch || problem->gpus > 1;
-  if (parted && planc_graph_is_batch_coupled(problem->graph) && !problem->split_batch_norm) {
-    return planc_refusal(PLANC_USAGE, PLANC_REMEDY_SPLIT_BATCH_NORM,
-                         "graph %s has ops that couple the samples of a batch (batch normalisation): running it in %s "
-                         "changes its results",
-                         problem->graph->name, problem->gpus > 1 ? "parts on several GPUs" : "sub-batches");
-  }
-  int64_t n_rounds = (problem->batch + sub_batch - 1) / sub_batch;
-  PLANC_TRY(check_length(problem, sub_batch, n_rounds));
-  int64_t *rounds = malloc((size_t)n_rounds * sizeof *rounds);
-  if (!rounds) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
-  out->sub_batch = sub_batch;
-  planc_status status = expand_rounds(problem, sub_batch, rounds, (int32_t)n_rounds, out);
-  free(rounds);
-  return status;
 }

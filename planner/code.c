@@ -40,6 +40,33 @@ typedef struct attempts {
   planc_status failure; /* INFEASIBLE, or NULL: it fits */
 } attempts;
 
+static planc_status attempt_upwards(attempts *a, const planc_problem *problem);
+static bool was_assumed(const attempts *a, int64_t code);
+static planc_status attempt(attempts *a, const planc_problem *problem, int64_t code, int64_t *out_code);
+static planc_status attempt_baselines(attempts *a, const planc_problem *problem);
+
+planc_status pl_with_code(const planc_problem *problem, pl_code_maker make, void *user) {
+  int64_t all = planc_profile_code_of_all(problem->profile), unused;
+  if (all == 0) return make(user, problem, &unused);
+  attempts a = {.make = make, .user = user};
+  planc_status status = attempt_upwards(&a, problem);
+  if (!status && !a.any_fits && !was_assumed(&a, all)) status = attempt(&a, problem, all, &unused);
+  if (!status && !a.any_fits) status = attempt_baselines(&a, problem);
+  if (status || a.any_fits) {
+    planc_status_free(a.failure);
+    return status;
+  }
+  return a.failure;
+}
+
+static planc_status attempt_baselines(attempts *a, const planc_problem *problem) {
+  planc_problem plain = *problem;
+  planc_profile profile = *problem->profile;
+  profile.baselines_only = true;
+  plain.profile = &profile;
+  return attempt_upwards(a, &plain);
+}
+
 static planc_status attempt(attempts *a, const planc_problem *problem, int64_t code, int64_t *out_code) {
   planc_problem at = *problem;
   at.code_bytes = code;
@@ -69,26 +96,4 @@ static planc_status attempt_upwards(attempts *a, const planc_problem *problem) {
     if (used == UNKNOWN || (!a->failure && used >= code)) break;
   }
   return NULL;
-}
-
-static planc_status attempt_baselines(attempts *a, const planc_problem *problem) {
-  planc_problem plain = *problem;
-  planc_profile profile = *problem->profile;
-  profile.baselines_only = true;
-  plain.profile = &profile;
-  return attempt_upwards(a, &plain);
-}
-
-planc_status pl_with_code(const planc_problem *problem, pl_code_maker make, void *user) {
-  int64_t all = planc_profile_code_of_all(problem->profile), unused;
-  if (all == 0) return make(user, problem, &unused);
-  attempts a = {.make = make, .user = user};
-  planc_status status = attempt_upwards(&a, problem);
-  if (!status && !a.any_fits && !was_assumed(&a, all)) status = attempt(&a, problem, all, &unused);
-  if (!status && !a.any_fits) status = attempt_baselines(&a, problem);
-  if (status || a.any_fits) {
-    planc_status_free(a.failure);
-    return status;
-  }
-  return a.failure;
 }

@@ -15,6 +15,16 @@
 
 enum { ROUNDS_TEXT = 48 };
 
+int64_t pl_candidate_least_time(const planc_candidate *candidate) {
+  const planc_command *commands = planc_schedule_commands(candidate->schedule);
+  int64_t sum = 0;
+  for (int32_t c = 0; c < planc_schedule_n_commands(candidate->schedule); c++) {
+    if (commands[c].kind == PLANC_CMD_EXEC)
+      sum = pl_add_saturate(sum, planc_schedule_variant(candidate->schedule, &commands[c]).time_ns);
+  }
+  return sum;
+}
+
 /* --- Peak --------------------------------------------------------------------------------------------------------- */
 
 /* What lowering charges the candidate's plan for: the code of each algorithm that it runs, once. */
@@ -145,14 +155,33 @@ static planc_status live(const planc_evaluator *evaluator, const planc_candidate
   return NULL;
 }
 
-int64_t pl_candidate_least_time(const planc_candidate *candidate) {
-  const planc_command *commands = planc_schedule_commands(candidate->schedule);
-  int64_t sum = 0;
-  for (int32_t c = 0; c < planc_schedule_n_commands(candidate->schedule); c++) {
-    if (commands[c].kind == PLANC_CMD_EXEC)
-      sum = pl_add_saturate(sum, planc_schedule_variant(candidate->schedule, &commands[c]).time_ns);
-  }
-  return sum;
+static planc_status iteration_time(const planc_evaluator *evaluator, const planc_candidate *candidate, int64_t *out_ns);
+static planc_status follow(const planc_evaluator *evaluator, const planc_candidate *candidate,
+                           planc_candidate_visitor visitor, void *user, bool *out_fits, int64_t *out_ns);
+static planc_status show(const planc_plan *plan, const planc_order *order, planc_candidate_visitor visitor, void *user,
+                         int64_t *out_ns);
+
+planc_evaluator pl_evaluator_of(const planc_problem *problem) {
+  return (planc_evaluator){.problem = problem,
+                           .live = live,
+                           .peak = peak,
+                           .hold = hold,
+                           .hold_to_host = hold_to_host,
+                           .time = iteration_time,
+                           .follow = follow};
+}
+
+static planc_status follow(const planc_evaluator *evaluator, const planc_candidate *candidate,
+                           planc_candidate_visitor visitor, void *user, bool *out_fits, int64_t *out_ns) {
+  planc_plan *plan;
+  PLANC_TRY(planc_lower(evaluator->problem, "", candidate, &plan));
+  *out_fits = plan->predicted.peak_bytes[PLANC_MEMORY_DEVICE] <= evaluator->problem->budget_bytes;
+  planc_order *order = NULL;
+  planc_status status = *out_fits ? planc_order_of_schedule(candidate->schedule, &order) : NULL;
+  if (order) status = show(plan, order, visitor, user, out_ns);
+  planc_order_free(order);
+  planc_plan_free(plan);
+  return status;
 }
 
 /* --- Time --------------------------------------------------------------------------------------------------------- */
@@ -210,27 +239,4 @@ static planc_status show(const planc_plan *plan, const planc_order *order, planc
   }
   pl_arena_free(&arena);
   return status;
-}
-
-static planc_status follow(const planc_evaluator *evaluator, const planc_candidate *candidate,
-                           planc_candidate_visitor visitor, void *user, bool *out_fits, int64_t *out_ns) {
-  planc_plan *plan;
-  PLANC_TRY(planc_lower(evaluator->problem, "", candidate, &plan));
-  *out_fits = plan->predicted.peak_bytes[PLANC_MEMORY_DEVICE] <= evaluator->problem->budget_bytes;
-  planc_order *order = NULL;
-  planc_status status = *out_fits ? planc_order_of_schedule(candidate->schedule, &order) : NULL;
-  if (order) status = show(plan, order, visitor, user, out_ns);
-  planc_order_free(order);
-  planc_plan_free(plan);
-  return status;
-}
-
-planc_evaluator pl_evaluator_of(const planc_problem *problem) {
-  return (planc_evaluator){.problem = problem,
-                           .live = live,
-                           .peak = peak,
-                           .hold = hold,
-                           .hold_to_host = hold_to_host,
-                           .time = iteration_time,
-                           .follow = follow};
 }

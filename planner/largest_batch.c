@@ -26,6 +26,51 @@ typedef struct attempt {
   int64_t peaks[PLANC_N_MEMORY_KINDS];
 } attempt;
 
+static planc_status bracket_with_own(batch_search *s, int64_t *out_over);
+static planc_status bisect(batch_search *s, int64_t over);
+static planc_status check_above(batch_search *s, int64_t over, int64_t *out_over);
+static planc_status check_below(batch_search *s);
+static planc_status bracket(batch_search *s, int64_t from, int64_t *out_over);
+static planc_status try_batch(batch_search *s, int64_t batch, attempt *out);
+
+planc_status planc_find_largest_batch(const planc_problem *problem, const planc_policy *policy,
+                                      planc_batch_visitor visitor, void *user, planc_largest_batch *out) {
+  *out = (planc_largest_batch){0};
+  batch_search s = {.problem = problem, .policy = policy, .visitor = visitor, .user = user, .found = out};
+  s.least = problem->sub_batch > 0 ? problem->sub_batch : 1;
+  if (policy->supports & PLANC_POLICY_SIMULATED) {
+    out->unbounded = true;
+    return NULL;
+  }
+  int64_t over;
+  PLANC_TRY(bracket_with_own(&s, &over));
+  if (!out->unbounded && out->batch > 0) {
+    for (int64_t next = over; next > 0;) {
+      PLANC_TRY(bisect(&s, next));
+      PLANC_TRY(check_above(&s, over, &next));
+    }
+    PLANC_TRY(check_below(&s));
+  }
+  out->fails_at = s.least_failing < out->batch ? s.least_failing : 0;
+  return NULL;
+}
+
+/* Brackets the border with the problem's own batch on the right side of it. *out_over is 0 where nothing beyond what
+ * fits failed. */
+static planc_status bracket_with_own(batch_search *s, int64_t *out_over) {
+  int64_t own = s->problem->batch;
+  attempt it;
+  *out_over = 0;
+  PLANC_TRY(bracket(s, s->least, out_over));
+  if (s->knows_own || own < s->least) return NULL;
+  PLANC_TRY(try_batch(s, own, &it));
+  if (it.fits) return !s->found->unbounded && own > *out_over ? bracket(s, 2 * own, out_over) : NULL;
+  if (!s->found->unbounded || own <= s->found->batch) return NULL;
+  s->found->unbounded = false;
+  *out_over = own;
+  return NULL;
+}
+
 /* Keeps the largest. */
 static void note_fit(planc_largest_batch *found, int64_t batch, const planc_plan *plan) {
   if (batch <= found->batch) return;
@@ -89,22 +134,6 @@ static planc_status bracket(batch_search *s, int64_t from, int64_t *out_over) {
   return NULL;
 }
 
-/* Brackets the border with the problem's own batch on the right side of it. *out_over is 0 where nothing beyond what
- * fits failed. */
-static planc_status bracket_with_own(batch_search *s, int64_t *out_over) {
-  int64_t own = s->problem->batch;
-  attempt it;
-  *out_over = 0;
-  PLANC_TRY(bracket(s, s->least, out_over));
-  if (s->knows_own || own < s->least) return NULL;
-  PLANC_TRY(try_batch(s, own, &it));
-  if (it.fits) return !s->found->unbounded && own > *out_over ? bracket(s, 2 * own, out_over) : NULL;
-  if (!s->found->unbounded || own <= s->found->batch) return NULL;
-  s->found->unbounded = false;
-  *out_over = own;
-  return NULL;
-}
-
 /* Closes in on a border between the largest batch that has a plan and `over`, which has none. */
 static planc_status bisect(batch_search *s, int64_t over) {
   attempt it;
@@ -141,27 +170,5 @@ static planc_status check_below(batch_search *s) {
     before = batch;
     PLANC_TRY(try_batch(s, batch, &it));
   }
-  return NULL;
-}
-
-planc_status planc_find_largest_batch(const planc_problem *problem, const planc_policy *policy,
-                                      planc_batch_visitor visitor, void *user, planc_largest_batch *out) {
-  *out = (planc_largest_batch){0};
-  batch_search s = {.problem = problem, .policy = policy, .visitor = visitor, .user = user, .found = out};
-  s.least = problem->sub_batch > 0 ? problem->sub_batch : 1;
-  if (policy->supports & PLANC_POLICY_SIMULATED) {
-    out->unbounded = true;
-    return NULL;
-  }
-  int64_t over;
-  PLANC_TRY(bracket_with_own(&s, &over));
-  if (!out->unbounded && out->batch > 0) {
-    for (int64_t next = over; next > 0;) {
-      PLANC_TRY(bisect(&s, next));
-      PLANC_TRY(check_above(&s, over, &next));
-    }
-    PLANC_TRY(check_below(&s));
-  }
-  out->fails_at = s.least_failing < out->batch ? s.least_failing : 0;
   return NULL;
 }

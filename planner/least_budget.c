@@ -34,6 +34,80 @@ typedef struct search {
   planc_least *found;
 } search;
 
+static int64_t *budget_of(planc_problem *problem, planc_memory_kind memory);
+static planc_status run(search *s, planc_status failed);
+static int64_t begin(search *s, planc_status failed);
+static bool is_settled(const search *s);
+static planc_status try_budget(search *s, int64_t budget, int64_t *out_next);
+static bool is_its_peak_next(const search *s);
+static planc_status try_its_peak(search *s);
+static void keep(search *s, int64_t budget, planc_plan *plan);
+static int64_t next_below(const search *s);
+static int64_t next_above(search *s, planc_shortage shortage);
+static int64_t taken(const search *s, const planc_plan *plan);
+
+planc_status pl_find_least(const planc_problem *problem, const pl_least_of *of, planc_memory_kind memory,
+                           planc_status failed, planc_least *out) {
+  bool device = memory == PLANC_MEMORY_DEVICE;
+  *out = (planc_least){0};
+  search s = {.problem = *problem, .of = of, .memory = memory, .growth = FIRST_GROWTH};
+  s.found = out;
+  s.problem.first_will_do = true;
+  s.floor = device ? planc_profile_device(problem->profile)->reserved_bytes : 0;
+  s.asked = *budget_of(&s.problem, memory);
+  int64_t chunk_bytes = pl_allocator_chunk(problem);
+  s.step = device && chunk_bytes > 0 ? chunk_bytes : PLANC_ALIGNMENT;
+  if (s.asked > INT64_MAX / 2) s.asked = INT64_MAX / 2;
+  s.fails = s.floor - PLANC_ALIGNMENT;
+  planc_status status = run(&s, failed);
+  if (status) {
+    planc_plan_free(out->plan);
+    out->plan = NULL;
+  }
+  return status;
+}
+
+static planc_status run(search *s, planc_status failed) {
+  int64_t next = begin(s, failed), most = s->of->most > 0 ? s->of->most : PLANC_LEAST_PLANS;
+  while (s->found->tried < most - 1 && !is_settled(s)) PLANC_TRY(try_budget(s, next, &next));
+  if (s->found->tried < most && is_its_peak_next(s)) {
+    PLANC_TRY(try_its_peak(s));
+  } else if (!is_settled(s)) {
+    PLANC_TRY(try_budget(s, next, &next));
+  }
+  s->found->is_least = is_settled(s);
+  if (s->found->plan && s->found->bytes != NO_LIMIT) return NULL;
+  return planc_error(PLANC_INFEASIBLE, "%d budgets were tried, policy %s fits none", (int)s->found->tried, s->of->name);
+}
+
+/* Tries a budget and finds the next one. */
+static planc_status try_budget(search *s, int64_t budget, int64_t *out_next) {
+  planc_plan *plan;
+  s->found->tried++;
+  *budget_of(&s->problem, s->memory) = budget;
+  planc_status status = s->of->make(s->of->user, &s->problem, &plan);
+  if (!status) {
+    keep(s, budget, plan);
+    *out_next = next_below(s);
+    return NULL;
+  }
+  if (planc_status_code(status) != PLANC_INFEASIBLE) return status;
+  s->fails = budget;
+  *out_next = next_above(s, planc_status_shortage(status));
+  planc_status_free(status);
+  return NULL;
+}
+
+/* Tries what the plan found takes, which may be less than what fails. */
+static planc_status try_its_peak(search *s) {
+  int64_t peak = taken(s, s->found->plan), fails = s->fails, next;
+  PLANC_TRY(try_budget(s, peak, &next));
+  bool fits = s->found->bytes == peak;
+  if (fits && peak <= fails) s->fails = s->floor - PLANC_ALIGNMENT;
+  if (!fits && peak < fails) s->fails = fails;
+  return NULL;
+}
+
 static int64_t whole_units(const search *s, int64_t bytes) {
   return bytes <= s->floor ? s->floor : s->floor + pl_align_up(bytes - s->floor, PLANC_ALIGNMENT);
 }
@@ -96,24 +170,6 @@ static bool is_settled(const search *s) {
   return s->found->plan && s->found->bytes - s->fails <= PLANC_ALIGNMENT;
 }
 
-/* Tries a budget and finds the next one. */
-static planc_status try_budget(search *s, int64_t budget, int64_t *out_next) {
-  planc_plan *plan;
-  s->found->tried++;
-  *budget_of(&s->problem, s->memory) = budget;
-  planc_status status = s->of->make(s->of->user, &s->problem, &plan);
-  if (!status) {
-    keep(s, budget, plan);
-    *out_next = next_below(s);
-    return NULL;
-  }
-  if (planc_status_code(status) != PLANC_INFEASIBLE) return status;
-  s->fails = budget;
-  *out_next = next_above(s, planc_status_shortage(status));
-  planc_status_free(status);
-  return NULL;
-}
-
 /* What is known from a failure at the problem's own budget, and the budget to begin with. */
 static int64_t begin(search *s, planc_status failed) {
   planc_shortage shortage = planc_status_shortage(failed);
@@ -124,56 +180,12 @@ static int64_t begin(search *s, planc_status failed) {
   return tells ? next_above(s, shortage) : NO_LIMIT;
 }
 
-/* Tries what the plan found takes, which may be less than what fails. */
-static planc_status try_its_peak(search *s) {
-  int64_t peak = taken(s, s->found->plan), fails = s->fails, next;
-  PLANC_TRY(try_budget(s, peak, &next));
-  bool fits = s->found->bytes == peak;
-  if (fits && peak <= fails) s->fails = s->floor - PLANC_ALIGNMENT;
-  if (!fits && peak < fails) s->fails = fails;
-  return NULL;
-}
-
 /* Whether that is worth the last plan: where it may fit although more does not, or another one would settle nothing. */
 static bool is_its_peak_next(const search *s) {
   if (!s->found->plan || s->found->bytes == NO_LIMIT) return false;
   int64_t peak = taken(s, s->found->plan);
   if (is_settled(s)) return peak < s->fails;
   return peak < s->found->bytes && s->found->bytes - s->fails > INT64_C(2) * PLANC_ALIGNMENT;
-}
-
-static planc_status run(search *s, planc_status failed) {
-  int64_t next = begin(s, failed), most = s->of->most > 0 ? s->of->most : PLANC_LEAST_PLANS;
-  while (s->found->tried < most - 1 && !is_settled(s)) PLANC_TRY(try_budget(s, next, &next));
-  if (s->found->tried < most && is_its_peak_next(s)) {
-    PLANC_TRY(try_its_peak(s));
-  } else if (!is_settled(s)) {
-    PLANC_TRY(try_budget(s, next, &next));
-  }
-  s->found->is_least = is_settled(s);
-  if (s->found->plan && s->found->bytes != NO_LIMIT) return NULL;
-  return planc_error(PLANC_INFEASIBLE, "%d budgets were tried, policy %s fits none", (int)s->found->tried, s->of->name);
-}
-
-planc_status pl_find_least(const planc_problem *problem, const pl_least_of *of, planc_memory_kind memory,
-                           planc_status failed, planc_least *out) {
-  bool device = memory == PLANC_MEMORY_DEVICE;
-  *out = (planc_least){0};
-  search s = {.problem = *problem, .of = of, .memory = memory, .growth = FIRST_GROWTH};
-  s.found = out;
-  s.problem.first_will_do = true;
-  s.floor = device ? planc_profile_device(problem->profile)->reserved_bytes : 0;
-  s.asked = *budget_of(&s.problem, memory);
-  int64_t chunk_bytes = pl_allocator_chunk(problem);
-  s.step = device && chunk_bytes > 0 ? chunk_bytes : PLANC_ALIGNMENT;
-  if (s.asked > INT64_MAX / 2) s.asked = INT64_MAX / 2;
-  s.fails = s.floor - PLANC_ALIGNMENT;
-  planc_status status = run(&s, failed);
-  if (status) {
-    planc_plan_free(out->plan);
-    out->plan = NULL;
-  }
-  return status;
 }
 
 static planc_status make_by_policy(const void *user, const planc_problem *problem, planc_plan **out) {

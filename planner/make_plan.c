@@ -3,17 +3,8 @@
 
 #include "planc/metrics.h"
 
-static planc_status check_chunks(const planc_problem *problem) {
-  if (problem->placement == PLANC_PLACEMENT_BEST_FIT) return NULL;
-  if (problem->chunk_bytes >= 0 && problem->chunk_bytes % PLANC_ALIGNMENT == 0) return NULL;
-  return planc_error(PLANC_USAGE, "chunks of %lld bytes: they must be multiples of %d", (long long)problem->chunk_bytes,
-                     PLANC_ALIGNMENT);
-}
-
-static planc_status check_gpus(const planc_problem *problem) {
-  if (problem->gpus <= PLANC_PLAN_MAX_REPLICAS) return NULL;
-  return planc_error(PLANC_USAGE, "%d GPUs: a plan is for at most %d", problem->gpus, (int)PLANC_PLAN_MAX_REPLICAS);
-}
+static planc_status check_gpus(const planc_problem *problem);
+static planc_status check_chunks(const planc_problem *problem);
 
 planc_status planc_make_plan(const planc_problem *problem, const planc_policy *policy, planc_plan **out) {
   PLANC_TRY(check_gpus(problem));
@@ -30,4 +21,16 @@ planc_status planc_vanilla_of(const planc_problem *problem, planc_outcome *out) 
   *out = planc_outcome_of(plan);
   planc_plan_free(plan);
   return NULL;
+}
+
+static planc_status check_chunks(const planc_problem *problem) {
+  if (problem->placement == PLANC_PLACEMENT_BEST_FIT) return NULL;
+  if (problem->chunk_bytes >= 0 && problem->chunk_bytes % PLANC_ALIGNMENT == 0) return NULL;
+  return planc_error(PLANC_USAGE, "chunks of %lld bytes: they must be multiples of %d", (long long)problem->chunk_bytes,
+                     PLANC_ALIGNMENT);
+}
+
+static planc_status check_gpus(const planc_problem *problem) {
+  if (problem->gpus <= PLANC_PLAN_MAX_REPLICAS) return NULL;
+  return planc_error(PLANC_USAGE, "%d GPUs: a plan is for at most %d", problem->gpus, (int)PLANC_PLAN_MAX_REPLICAS);
 }

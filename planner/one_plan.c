@@ -35,6 +35,10 @@ planc_status pl_hold_to_budgets(const planc_problem *problem, const planc_plan *
   return NULL;
 }
 
+planc_status pl_explain_plan(planc_plan *plan, const char *text) {
+  return pl_arena_strndup(&plan->owned->arena, text, strlen(text), &plan->explanation);
+}
+
 static planc_status too_slow(const planc_policy *policy, int64_t ns, int64_t beat_ns) {
   return planc_error(PLANC_INFEASIBLE, "policy %s takes %lld ns, asked is for less than %lld", policy->name,
                      (long long)ns, (long long)beat_ns);
@@ -73,10 +77,6 @@ static planc_status make_candidate(const planc_problem *problem, const best_atte
   return ns >= problem->beat_ns ? too_slow(b->policy, ns, problem->beat_ns) : NULL;
 }
 
-planc_status pl_explain_plan(planc_plan *plan, const char *text) {
-  return pl_arena_strndup(&plan->owned->arena, text, strlen(text), &plan->explanation);
-}
-
 static planc_status tell(const planc_candidate *candidate, planc_plan *plan) {
   plan->predicted.bound_ns = candidate->bound_ns;
   return candidate->explanation ? pl_explain_plan(plan, candidate->explanation) : NULL;
@@ -99,35 +99,17 @@ void pl_keep_better(planc_plan *plan, planc_plan **kept) {
   if (better) *kept = plan;
 }
 
-static planc_status make(const planc_problem *problem, const best_attempt *b, planc_plan **out) {
-  planc_candidate candidate = {0};
+static planc_status make_best(const planc_problem *problem, const planc_policy *policy, bool stores, planc_plan **out);
+static planc_status or_without_storage(const planc_problem *problem, const planc_policy *policy, planc_status status,
+                                       planc_plan **plan);
+static planc_status make_better(void *user, const planc_problem *problem, int64_t *out_code);
+
+planc_status pl_make_one(const planc_problem *problem, const planc_policy *policy, planc_plan **out) {
   *out = NULL;
-  planc_status status = make_candidate(problem, b, &candidate);
-  if (!status) status = pl_plan_of(problem, b->policy->name, &candidate, out);
-  planc_candidate_free(&candidate);
-  return status;
-}
-
-/* What does not fit is not simulated. */
-static planc_status judge(const planc_problem *problem, const planc_policy *policy, planc_plan *plan) {
-  if (!(policy->supports & PLANC_POLICY_SIMULATED)) PLANC_TRY(pl_hold_to_budgets(problem, plan));
-  PLANC_TRY(planc_simulate_predictions(plan));
-  int64_t ns = plan->predicted.iteration_ns;
-  return problem->beat_ns > 0 && ns >= problem->beat_ns ? too_slow(policy, ns, problem->beat_ns) : NULL;
-}
-
-static planc_status make_better(void *user, const planc_problem *problem, int64_t *out_code) {
-  best_attempt *b = user;
-  planc_plan *plan;
-  PLANC_TRY(make(problem, b, &plan));
-  *out_code = pl_code_of_plan(problem->profile, plan);
-  planc_status status = judge(problem, b->policy, plan);
-  if (status) {
-    planc_plan_free(plan);
-    return status;
-  }
-  pl_keep_better(plan, &b->plan);
-  return NULL;
+  PLANC_TRY(check_placement(problem, policy));
+  PLANC_TRY(check_means(problem, policy));
+  planc_status status = make_best(problem, policy, true, out);
+  return or_without_storage(problem, policy, status, out);
 }
 
 static planc_status make_best(const planc_problem *problem, const planc_policy *policy, bool stores, planc_plan **out) {
@@ -163,10 +145,33 @@ static planc_status or_without_storage(const planc_problem *problem, const planc
   return failed;
 }
 
-planc_status pl_make_one(const planc_problem *problem, const planc_policy *policy, planc_plan **out) {
+static planc_status make(const planc_problem *problem, const best_attempt *b, planc_plan **out) {
+  planc_candidate candidate = {0};
   *out = NULL;
-  PLANC_TRY(check_placement(problem, policy));
-  PLANC_TRY(check_means(problem, policy));
-  planc_status status = make_best(problem, policy, true, out);
-  return or_without_storage(problem, policy, status, out);
+  planc_status status = make_candidate(problem, b, &candidate);
+  if (!status) status = pl_plan_of(problem, b->policy->name, &candidate, out);
+  planc_candidate_free(&candidate);
+  return status;
+}
+
+/* What does not fit is not simulated. */
+static planc_status judge(const planc_problem *problem, const planc_policy *policy, planc_plan *plan) {
+  if (!(policy->supports & PLANC_POLICY_SIMULATED)) PLANC_TRY(pl_hold_to_budgets(problem, plan));
+  PLANC_TRY(planc_simulate_predictions(plan));
+  int64_t ns = plan->predicted.iteration_ns;
+  return problem->beat_ns > 0 && ns >= problem->beat_ns ? too_slow(policy, ns, problem->beat_ns) : NULL;
+}
+
+static planc_status make_better(void *user, const planc_problem *problem, int64_t *out_code) {
+  best_attempt *b = user;
+  planc_plan *plan;
+  PLANC_TRY(make(problem, b, &plan));
+  *out_code = pl_code_of_plan(problem->profile, plan);
+  planc_status status = judge(problem, b->policy, plan);
+  if (status) {
+    planc_plan_free(plan);
+    return status;
+  }
+  pl_keep_better(plan, &b->plan);
+  return NULL;
 }

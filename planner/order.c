@@ -43,6 +43,24 @@ typedef struct instances {
   int32_t n;
 } instances;
 
+static planc_status check_numbers(const planc_trace *trace, const int32_t *numbers);
+static void list_instances(const void *user, planc_order_run *runs);
+static planc_status check_once(const planc_order *order);
+
+planc_status planc_order_of_instances(const planc_trace *trace, const int32_t *numbers, planc_order **out) {
+  instances of = {numbers, trace->n_instances};
+  *out = NULL;
+  PLANC_TRY(check_numbers(trace, numbers));
+  PLANC_TRY(make(trace, of.n, list_instances, &of, out));
+  assert(*out);
+  planc_status status = check_once(*out);
+  if (!status) status = check_versions(*out);
+  if (!status) return NULL;
+  planc_order_free(*out);
+  *out = NULL;
+  return status;
+}
+
 static void list_instances(const void *user, planc_order_run *runs) {
   const instances *of = user;
   for (int32_t p = 0; p < of->n; p++) runs[p].instance = of->numbers[p];
@@ -65,20 +83,6 @@ static planc_status check_once(const planc_order *order) {
                        planc_trace_op(order->trace, instance)->name, order->trace->instances[instance].round);
   }
   return NULL;
-}
-
-planc_status planc_order_of_instances(const planc_trace *trace, const int32_t *numbers, planc_order **out) {
-  instances of = {numbers, trace->n_instances};
-  *out = NULL;
-  PLANC_TRY(check_numbers(trace, numbers));
-  PLANC_TRY(make(trace, of.n, list_instances, &of, out));
-  assert(*out);
-  planc_status status = check_once(*out);
-  if (!status) status = check_versions(*out);
-  if (!status) return NULL;
-  planc_order_free(*out);
-  *out = NULL;
-  return status;
 }
 
 static void list_commands(const void *user, planc_order_run *runs) {

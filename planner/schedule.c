@@ -5,15 +5,65 @@
 
 #include "planner/schedule_state.h"
 
+static planc_status require_persistent(const planc_schedule *s, const char *verb, int32_t buffer);
+static planc_status refuse_buffer(const planc_schedule *s, const char *verb, int32_t buffer, const char *format, ...);
+static planc_status require_address(const planc_schedule *s, const char *verb, int32_t buffer, int64_t address);
+static planc_status open_residency(planc_schedule *s, int32_t buffer, int64_t address, int32_t content, int32_t *out);
+static planc_status require_buffer(const planc_schedule *s, const char *verb, int32_t buffer);
+static planc_status state_command(planc_schedule *s, planc_command command);
+static planc_status require_open(const planc_schedule *s, const char *verb, int32_t residency);
+
+planc_status planc_schedule_park(planc_schedule *s, int32_t buffer, int32_t *out_residency) {
+  PLANC_TRY(require_persistent(s, "park", buffer));
+  if (s->n_parked < s->n_boundary) return refuse_buffer(s, "park", buffer, "stated after what is resident");
+  if (s->trace->buffers[buffer].n_accesses == 0) return refuse_buffer(s, "park", buffer, "nothing asks for it");
+  *out_residency = (int32_t)s->residencies.len;
+  VEC_PUSH(&s->residencies, ((planc_residency){.buffer = buffer, .address = PLANC_BLANK}));
+  VEC_PUSH(&s->states, ((residency_state){.content = SCHEDULE_EMPTY, .older = SCHEDULE_NONE, .newer = SCHEDULE_NONE}));
+  VEC_PUSH(&s->copies, ((host_copy){0, PLANC_PARKED, SCHEDULE_NONE}));
+  s->buffers[buffer].newest_copy = (int32_t)s->copies.len - 1;
+  s->buffers[buffer].boundary = s->buffers[buffer].parked = true;
+  s->n_boundary++;
+  s->n_parked++;
+  return NULL;
+}
+
+planc_status planc_schedule_boundary(planc_schedule *s, int32_t buffer, int64_t address, int32_t *out_residency) {
+  PLANC_TRY(require_persistent(s, "boundary", buffer));
+  PLANC_TRY(require_address(s, "boundary", buffer, address));
+  PLANC_TRY(open_residency(s, buffer, address, 0, out_residency));
+  s->buffers[buffer].boundary = true;
+  s->n_boundary++;
+  return NULL;
+}
+
+planc_status planc_schedule_acquire(planc_schedule *s, int32_t buffer, int64_t address, int32_t *out_residency) {
+  PLANC_TRY(require_buffer(s, "acquire", buffer));
+  PLANC_TRY(require_address(s, "acquire", buffer, address));
+  PLANC_TRY(open_residency(s, buffer, address, SCHEDULE_EMPTY, out_residency));
+  return state_command(s, (planc_command){.kind = PLANC_CMD_ACQUIRE, .residency = *out_residency, .address = address});
+}
+
+planc_status planc_schedule_release(planc_schedule *s, int32_t residency) {
+  PLANC_TRY(require_open(s, "release", residency));
+  residency_state *state = &s->states.data[residency];
+  if (state->newer == SCHEDULE_NONE) {
+    s->buffers[s->residencies.data[residency].buffer].newest_open = state->older;
+  } else {
+    s->states.data[state->newer].older = state->older;
+  }
+  if (state->older != SCHEDULE_NONE) s->states.data[state->older].newer = state->newer;
+  state->open = false;
+  state->content = SCHEDULE_EMPTY;
+  return state_command(s, (planc_command){.kind = PLANC_CMD_RELEASE, .residency = residency});
+}
+
 static int16_t stream_of(const planc_schedule *s, int32_t buffer, int32_t stream) {
   return (int16_t)(s->trace->buffers[buffer].job * PLANC_N_STREAMS + stream);
 }
 
 /* --- Refusals --------------------------------------------------------------------------------------------------- */
 
-/* "command 7: acquire: buffer conv1.y (round 2): what is wrong" */
-static planc_status refuse_buffer(const planc_schedule *s, const char *verb, int32_t buffer, const char *format, ...)
-    __attribute__((format(printf, 4, 5)));
 static planc_status refuse_buffer(const planc_schedule *s, const char *verb, int32_t buffer, const char *format, ...) {
   char what[256];
   va_list args;
@@ -95,86 +145,9 @@ static planc_status require_persistent(const planc_schedule *s, const char *verb
   return s->buffers[buffer].boundary ? refuse_buffer(s, verb, buffer, "stated twice") : NULL;
 }
 
-planc_status planc_schedule_park(planc_schedule *s, int32_t buffer, int32_t *out_residency) {
-  PLANC_TRY(require_persistent(s, "park", buffer));
-  if (s->n_parked < s->n_boundary) return refuse_buffer(s, "park", buffer, "stated after what is resident");
-  if (s->trace->buffers[buffer].n_accesses == 0) return refuse_buffer(s, "park", buffer, "nothing asks for it");
-  *out_residency = (int32_t)s->residencies.len;
-  VEC_PUSH(&s->residencies, ((planc_residency){.buffer = buffer, .address = PLANC_BLANK}));
-  VEC_PUSH(&s->states, ((residency_state){.content = SCHEDULE_EMPTY, .older = SCHEDULE_NONE, .newer = SCHEDULE_NONE}));
-  VEC_PUSH(&s->copies, ((host_copy){0, PLANC_PARKED, SCHEDULE_NONE}));
-  s->buffers[buffer].newest_copy = (int32_t)s->copies.len - 1;
-  s->buffers[buffer].boundary = s->buffers[buffer].parked = true;
-  s->n_boundary++;
-  s->n_parked++;
-  return NULL;
-}
-
-planc_status planc_schedule_boundary(planc_schedule *s, int32_t buffer, int64_t address, int32_t *out_residency) {
-  PLANC_TRY(require_persistent(s, "boundary", buffer));
-  PLANC_TRY(require_address(s, "boundary", buffer, address));
-  PLANC_TRY(open_residency(s, buffer, address, 0, out_residency));
-  s->buffers[buffer].boundary = true;
-  s->n_boundary++;
-  return NULL;
-}
-
-planc_status planc_schedule_acquire(planc_schedule *s, int32_t buffer, int64_t address, int32_t *out_residency) {
-  PLANC_TRY(require_buffer(s, "acquire", buffer));
-  PLANC_TRY(require_address(s, "acquire", buffer, address));
-  PLANC_TRY(open_residency(s, buffer, address, SCHEDULE_EMPTY, out_residency));
-  return state_command(s, (planc_command){.kind = PLANC_CMD_ACQUIRE, .residency = *out_residency, .address = address});
-}
-
-planc_status planc_schedule_release(planc_schedule *s, int32_t residency) {
-  PLANC_TRY(require_open(s, "release", residency));
-  residency_state *state = &s->states.data[residency];
-  if (state->newer == SCHEDULE_NONE) {
-    s->buffers[s->residencies.data[residency].buffer].newest_open = state->older;
-  } else {
-    s->states.data[state->newer].older = state->older;
-  }
-  if (state->older != SCHEDULE_NONE) s->states.data[state->older].newer = state->newer;
-  state->open = false;
-  state->content = SCHEDULE_EMPTY;
-  return state_command(s, (planc_command){.kind = PLANC_CMD_RELEASE, .residency = residency});
-}
-
-/* --- Execution -------------------------------------------------------------------------------------------------- */
-
-/* The residency that serves an access: for a read the one that holds the version, for a pure write the one opened
- * last. */
-static planc_status resolve_use(const planc_schedule *s, const planc_access *access, int32_t *out) {
-  *out = access->read >= 0 ? planc_schedule_resident(s, access->buffer, access->read)
-                           : planc_schedule_open(s, access->buffer);
-  if (*out >= 0) return NULL;
-  char verb[256];
-  (void)snprintf(verb, sizeof verb, "exec of instance %d, op %.180s (round %d)", access->instance,
-                 planc_trace_op(s->trace, access->instance)->name, s->trace->instances[access->instance].round);
-  if (access->read < 0) return refuse_buffer(s, verb, access->buffer, "nothing is acquired to write to");
-  return refuse_buffer(s, verb, access->buffer, "version %d is not resident", access->read);
-}
-
-static planc_status require_variant(const planc_schedule *s, int32_t instance, int32_t variant) {
-  const planc_instance *it = &s->trace->instances[instance];
-  int32_t count = 1;
-  if (it->role == PLANC_ROLE_OP) {
-    const planc_costs *costs = s->costs[it->job];
-    int32_t batch = planc_costs_batch(costs, it->batch);
-    if (batch < 0) return refuse_instance(s, instance, "the costs lack its batch");
-    (void)planc_costs_variants(costs, it->op, batch, &count);
-  }
-  if (variant >= 0 && variant < count) return NULL;
-  return refuse_instance(s, instance, "no such variant");
-}
-
-/* Offloads what an instance wrote that other replicas get. */
-static planc_status send(planc_schedule *s, const planc_access *access, int32_t residency) {
-  if (access->write < 0 || access->write != s->trace->buffers[access->buffer].sent) return NULL;
-  PLANC_TRY(planc_schedule_offload(s, residency));
-  s->commands.data[s->commands.len - 1].sends = true;
-  return NULL;
-}
+static planc_status require_variant(const planc_schedule *s, int32_t instance, int32_t variant);
+static planc_status resolve_use(const planc_schedule *s, const planc_access *access, int32_t *out);
+static planc_status send(planc_schedule *s, const planc_access *access, int32_t residency);
 
 planc_status planc_schedule_exec(planc_schedule *s, int32_t instance, int32_t variant, int64_t workspace_address,
                                  bool recompute) {
@@ -219,6 +192,42 @@ planc_status planc_schedule_exec(planc_schedule *s, int32_t instance, int32_t va
                                              .first_use = (int32_t)first_use,
                                              .address = workspace_address}));
   for (int32_t k = 0; k < it->n_accesses; k++) PLANC_TRY(send(s, &accesses[k], s->uses.data[first_use + k]));
+  return NULL;
+}
+
+/* --- Execution -------------------------------------------------------------------------------------------------- */
+
+/* The residency that serves an access: for a read the one that holds the version, for a pure write the one opened
+ * last. */
+static planc_status resolve_use(const planc_schedule *s, const planc_access *access, int32_t *out) {
+  *out = access->read >= 0 ? planc_schedule_resident(s, access->buffer, access->read)
+                           : planc_schedule_open(s, access->buffer);
+  if (*out >= 0) return NULL;
+  char verb[256];
+  (void)snprintf(verb, sizeof verb, "exec of instance %d, op %.180s (round %d)", access->instance,
+                 planc_trace_op(s->trace, access->instance)->name, s->trace->instances[access->instance].round);
+  if (access->read < 0) return refuse_buffer(s, verb, access->buffer, "nothing is acquired to write to");
+  return refuse_buffer(s, verb, access->buffer, "version %d is not resident", access->read);
+}
+
+static planc_status require_variant(const planc_schedule *s, int32_t instance, int32_t variant) {
+  const planc_instance *it = &s->trace->instances[instance];
+  int32_t count = 1;
+  if (it->role == PLANC_ROLE_OP) {
+    const planc_costs *costs = s->costs[it->job];
+    int32_t batch = planc_costs_batch(costs, it->batch);
+    if (batch < 0) return refuse_instance(s, instance, "the costs lack its batch");
+    (void)planc_costs_variants(costs, it->op, batch, &count);
+  }
+  if (variant >= 0 && variant < count) return NULL;
+  return refuse_instance(s, instance, "no such variant");
+}
+
+/* Offloads what an instance wrote that other replicas get. */
+static planc_status send(planc_schedule *s, const planc_access *access, int32_t residency) {
+  if (access->write < 0 || access->write != s->trace->buffers[access->buffer].sent) return NULL;
+  PLANC_TRY(planc_schedule_offload(s, residency));
+  s->commands.data[s->commands.len - 1].sends = true;
   return NULL;
 }
 

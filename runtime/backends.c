@@ -11,6 +11,27 @@
 #include "planc/version.h"
 #include "runtime/backend.h"
 
+static bool find_plugin(const char *name, char *out, size_t room);
+static planc_status no_plugin(const char *name);
+static planc_status open_plugin(const char *path, const planrt_backend **out);
+
+bool rt_backend_is_lost(const planrt_backend *backend) {
+  int64_t total, left;
+  planc_status status = backend->memory ? backend->memory(&total, &left) : NULL;
+  planc_status_free(status);
+  return status != NULL;
+}
+
+planc_status planrt_backend_find(const char *name, const planrt_backend **out) {
+  char path[PATH_MAX + 32];
+  *out = &rt_host_backend;
+  if (strcmp(name, rt_host_backend.name) == 0) return NULL;
+  if (!*name || strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-") != strlen(name))
+    return planc_error(PLANC_USAGE, "%s is not the name of a backend", name);
+  if (!find_plugin(name, path, sizeof path)) return no_plugin(name);
+  return planc_context(open_plugin(path, out), "backend %s", name);
+}
+
 /* The folder of the running program; empty when it cannot be told. */
 static void find_program(char *out, size_t room) {
   ssize_t length = readlink("/proc/self/exe", out, room - 1);
@@ -69,21 +90,4 @@ static planc_status no_plugin(const char *name) {
       "no backend %s: libplanrt-%s.so is neither beside the program nor in ../lib/planrt, and $PLANRT_PLUGINS names no "
       "other folder",
       name, name);
-}
-
-bool rt_backend_is_lost(const planrt_backend *backend) {
-  int64_t total, left;
-  planc_status status = backend->memory ? backend->memory(&total, &left) : NULL;
-  planc_status_free(status);
-  return status != NULL;
-}
-
-planc_status planrt_backend_find(const char *name, const planrt_backend **out) {
-  char path[PATH_MAX + 32];
-  *out = &rt_host_backend;
-  if (strcmp(name, rt_host_backend.name) == 0) return NULL;
-  if (!*name || strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-") != strlen(name))
-    return planc_error(PLANC_USAGE, "%s is not the name of a backend", name);
-  if (!find_plugin(name, path, sizeof path)) return no_plugin(name);
-  return planc_context(open_plugin(path, out), "backend %s", name);
 }

@@ -25,6 +25,63 @@ struct rt_background {
   planc_status failure; /* of the thread that works on the device */
 };
 
+static planc_status started(planc_status status, rt_background *b, rt_background **out);
+static planc_status start_load(rt_background *b);
+static planc_status start(rt_background *b, int32_t n_threads, void *(*work)(void *));
+static void *load(void *argument);
+static void *load_device(void *argument);
+static void *copy(void *argument);
+
+planc_status rt_background_load(const planrt_backend *backend, int64_t load_ppm, rt_background **out) {
+  *out = NULL;
+  if (load_ppm == 0) return NULL;
+  rt_background *b = calloc(1, sizeof *b);
+  if (!b) return planc_error(PLANC_OUT_OF_MEMORY, "background work");
+  b->backend = backend;
+  b->load_ppm = load_ppm;
+  return started(start_load(b), b, out);
+}
+
+static planc_status start_load(rt_background *b) {
+  if (b->backend == &rt_host_backend) {
+    long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    return start(b, processors < MOST_THREADS ? (int32_t)processors : MOST_THREADS, load);
+  }
+  rt_device_options options = {.arena_bytes = 2 * (int64_t)DEVICE_BLOCK, .n_streams = 1, .concurrent = true};
+  PLANC_TRY(b->backend->open(&options, &b->device));
+  return start(b, 1, load_device);
+}
+
+planc_status rt_background_copy(const planrt_backend *backend, rt_direction direction, int64_t link_bytes_per_s,
+                                rt_background **out) {
+  *out = NULL;
+  rt_background *b = calloc(1, sizeof *b);
+  if (!b) return planc_error(PLANC_OUT_OF_MEMORY, "background work");
+  b->backend = backend;
+  b->direction = direction;
+  b->block_bytes = backend == &rt_host_backend ? HOST_BLOCK : LINK_BLOCK;
+  b->n_blocks = backend == &rt_host_backend ? 1 : AHEAD;
+  rt_device_options options = {.arena_bytes = b->n_blocks * b->block_bytes,
+                               .host_arena_bytes = b->n_blocks * b->block_bytes,
+                               .n_streams = 1,
+                               .concurrent = true,
+                               .link_bytes_per_s = link_bytes_per_s};
+  planc_status status = backend->open(&options, &b->device);
+  if (!status) status = start(b, 1, copy);
+  while (!status && !atomic_load(&b->going)) nanosleep(&(struct timespec){.tv_nsec = SLICE_NS / 100}, NULL);
+  return started(status, b, out);
+}
+
+planc_status rt_background_stop(rt_background *b) {
+  if (!b) return NULL;
+  atomic_store(&b->stop, true);
+  for (int32_t i = 0; i < b->n_threads; i++) pthread_join(b->threads[i], NULL);
+  planc_status failure = b->failure;
+  if (b->device) b->backend->close(b->device);
+  free(b);
+  return failure;
+}
+
 /* Computes for a share of each slice and sleeps for the rest. */
 static void *load(void *argument) {
   rt_background *b = argument;
@@ -85,54 +142,4 @@ static planc_status started(planc_status status, rt_background *b, rt_background
   }
   planc_status_free(rt_background_stop(b));
   return status;
-}
-
-static planc_status start_load(rt_background *b) {
-  if (b->backend == &rt_host_backend) {
-    long processors = sysconf(_SC_NPROCESSORS_ONLN);
-    return start(b, processors < MOST_THREADS ? (int32_t)processors : MOST_THREADS, load);
-  }
-  rt_device_options options = {.arena_bytes = 2 * (int64_t)DEVICE_BLOCK, .n_streams = 1, .concurrent = true};
-  PLANC_TRY(b->backend->open(&options, &b->device));
-  return start(b, 1, load_device);
-}
-
-planc_status rt_background_load(const planrt_backend *backend, int64_t load_ppm, rt_background **out) {
-  *out = NULL;
-  if (load_ppm == 0) return NULL;
-  rt_background *b = calloc(1, sizeof *b);
-  if (!b) return planc_error(PLANC_OUT_OF_MEMORY, "background work");
-  b->backend = backend;
-  b->load_ppm = load_ppm;
-  return started(start_load(b), b, out);
-}
-
-planc_status rt_background_copy(const planrt_backend *backend, rt_direction direction, int64_t link_bytes_per_s,
-                                rt_background **out) {
-  *out = NULL;
-  rt_background *b = calloc(1, sizeof *b);
-  if (!b) return planc_error(PLANC_OUT_OF_MEMORY, "background work");
-  b->backend = backend;
-  b->direction = direction;
-  b->block_bytes = backend == &rt_host_backend ? HOST_BLOCK : LINK_BLOCK;
-  b->n_blocks = backend == &rt_host_backend ? 1 : AHEAD;
-  rt_device_options options = {.arena_bytes = b->n_blocks * b->block_bytes,
-                               .host_arena_bytes = b->n_blocks * b->block_bytes,
-                               .n_streams = 1,
-                               .concurrent = true,
-                               .link_bytes_per_s = link_bytes_per_s};
-  planc_status status = backend->open(&options, &b->device);
-  if (!status) status = start(b, 1, copy);
-  while (!status && !atomic_load(&b->going)) nanosleep(&(struct timespec){.tv_nsec = SLICE_NS / 100}, NULL);
-  return started(status, b, out);
-}
-
-planc_status rt_background_stop(rt_background *b) {
-  if (!b) return NULL;
-  atomic_store(&b->stop, true);
-  for (int32_t i = 0; i < b->n_threads; i++) pthread_join(b->threads[i], NULL);
-  planc_status failure = b->failure;
-  if (b->device) b->backend->close(b->device);
-  free(b);
-  return failure;
 }

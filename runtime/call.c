@@ -5,6 +5,59 @@
 
 #include "util/math.h"
 
+static planc_status describe_sum(pl_arena *arena, const planc_trace *trace, rt_call *call);
+static planc_status describe_all(pl_arena *arena, const planc_trace *trace, const rt_call *call, const int32_t *tensors,
+                                 int32_t count, rt_operand **out);
+static planc_status describe_accumulation(pl_arena *arena, const planc_buffer *from, const planc_buffer *to,
+                                          rt_call *call);
+static planc_status describe_exchange(pl_arena *arena, int32_t replicas, const planc_buffer *gradient,
+                                      const planc_buffer *others, rt_call *call);
+
+int32_t rt_most_accesses(const planc_trace *trace) {
+  int32_t most = 0;
+  for (int32_t i = 0; i < trace->n_instances; i++)
+    if (trace->instances[i].n_accesses > most) most = trace->instances[i].n_accesses;
+  return most;
+}
+
+planc_status rt_call_make(pl_arena *arena, const planc_trace *trace, int32_t replica, int32_t instance,
+                          void *const *memory, rt_call *out) {
+  const planc_instance *at = &trace->instances[instance];
+  const planc_job *job = &trace->jobs[at->job];
+  *out = (rt_call){.trace = trace,
+                   .graph = job->graph,
+                   .op = planc_trace_op(trace, instance),
+                   .replica = replica,
+                   .instance = instance,
+                   .role = at->role,
+                   .batch = at->batch,
+                   .job_batch = planc_job_whole_batch(job),
+                   .sample_offset = replica * job->batch + at->sample_offset,
+                   .iteration = at->iteration,
+                   .iterations = job->iterations};
+  PLANC_TRY(PL_NEW(arena, &out->memory, at->n_accesses));
+  if (at->n_accesses > 0) memcpy(out->memory, memory, (size_t)at->n_accesses * sizeof *memory);
+  if (at->role != PLANC_ROLE_OP) return describe_sum(arena, trace, out);
+
+  out->n_in = out->op->n_in;
+  out->n_out = out->op->n_out;
+  out->n_effects = out->op->n_effects;
+  PLANC_TRY(describe_all(arena, trace, out, out->op->in, out->n_in, &out->in));
+  PLANC_TRY(describe_all(arena, trace, out, out->op->out, out->n_out, &out->out));
+  return describe_all(arena, trace, out, out->op->effects, out->n_effects, &out->effects);
+}
+
+static planc_status describe_sum(pl_arena *arena, const planc_trace *trace, rt_call *call) {
+  const planc_instance *instance = &trace->instances[call->instance];
+  const planc_access *accesses = &trace->accesses[instance->first_access];
+  if (instance->n_accesses != 2) return planc_error(PLANC_INTERNAL, "op %s: a sum of no two buffers", call->op->name);
+  const planc_buffer *first = &trace->buffers[accesses[0].buffer], *second = &trace->buffers[accesses[1].buffer];
+  call->n_out = 1;
+  call->n_in = call->role == PLANC_ROLE_ACCUMULATE ? 1 : planc_trace_replicas(trace);
+  if (call->role == PLANC_ROLE_ACCUMULATE) return describe_accumulation(arena, first, second, call);
+  return describe_exchange(arena, call->n_in, first, second, call);
+}
+
 static planc_status describe(const planc_trace *trace, int32_t access, int32_t tensor, void *const *memory,
                              rt_operand *out) {
   const planc_access *with = &trace->accesses[access];
@@ -80,51 +133,4 @@ static planc_status describe_exchange(pl_arena *arena, int32_t replicas, const p
   }
   *call->out = call->in[call->replica];
   return NULL;
-}
-
-static planc_status describe_sum(pl_arena *arena, const planc_trace *trace, rt_call *call) {
-  const planc_instance *instance = &trace->instances[call->instance];
-  const planc_access *accesses = &trace->accesses[instance->first_access];
-  if (instance->n_accesses != 2) return planc_error(PLANC_INTERNAL, "op %s: a sum of no two buffers", call->op->name);
-  const planc_buffer *first = &trace->buffers[accesses[0].buffer], *second = &trace->buffers[accesses[1].buffer];
-  call->n_out = 1;
-  call->n_in = call->role == PLANC_ROLE_ACCUMULATE ? 1 : planc_trace_replicas(trace);
-  if (call->role == PLANC_ROLE_ACCUMULATE) return describe_accumulation(arena, first, second, call);
-  return describe_exchange(arena, call->n_in, first, second, call);
-}
-
-/* --- All -------------------------------------------------------------------------------------------------------- */
-
-int32_t rt_most_accesses(const planc_trace *trace) {
-  int32_t most = 0;
-  for (int32_t i = 0; i < trace->n_instances; i++)
-    if (trace->instances[i].n_accesses > most) most = trace->instances[i].n_accesses;
-  return most;
-}
-
-planc_status rt_call_make(pl_arena *arena, const planc_trace *trace, int32_t replica, int32_t instance,
-                          void *const *memory, rt_call *out) {
-  const planc_instance *at = &trace->instances[instance];
-  const planc_job *job = &trace->jobs[at->job];
-  *out = (rt_call){.trace = trace,
-                   .graph = job->graph,
-                   .op = planc_trace_op(trace, instance),
-                   .replica = replica,
-                   .instance = instance,
-                   .role = at->role,
-                   .batch = at->batch,
-                   .job_batch = planc_job_whole_batch(job),
-                   .sample_offset = replica * job->batch + at->sample_offset,
-                   .iteration = at->iteration,
-                   .iterations = job->iterations};
-  PLANC_TRY(PL_NEW(arena, &out->memory, at->n_accesses));
-  if (at->n_accesses > 0) memcpy(out->memory, memory, (size_t)at->n_accesses * sizeof *memory);
-  if (at->role != PLANC_ROLE_OP) return describe_sum(arena, trace, out);
-
-  out->n_in = out->op->n_in;
-  out->n_out = out->op->n_out;
-  out->n_effects = out->op->n_effects;
-  PLANC_TRY(describe_all(arena, trace, out, out->op->in, out->n_in, &out->in));
-  PLANC_TRY(describe_all(arena, trace, out, out->op->out, out->n_out, &out->out));
-  return describe_all(arena, trace, out, out->op->effects, out->n_effects, &out->effects);
 }

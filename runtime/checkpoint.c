@@ -23,6 +23,21 @@
 #define HEAD "{\"planrun\":\"checkpoint/" /* what every format begins with */
 enum { TRAILER = 8, CHUNK = 1 << 20 };
 
+typedef VEC(pl_file_part) part_list;
+
+static planc_status describe(const planrt_session *session, char **out);
+static planc_status save(const planrt_session *session, const char *path, const char *line, part_list *parts);
+
+planc_status planrt_save(const planrt_session *session, const char *path) {
+  char *line;
+  part_list parts = {0};
+  PLANC_TRY(describe(session, &line));
+  planc_status status = save(session, path, line, &parts);
+  VEC_FREE(&parts);
+  free(line);
+  return status;
+}
+
 /* --- What a session's checkpoint begins with -------------------------------------------------------------------- */
 
 /* 64-bit numbers are strings: JSON's numbers are doubles to many readers. */
@@ -108,8 +123,6 @@ static planc_status describe(const planrt_session *session, char **out) {
 
 /* --- Saving ----------------------------------------------------------------------------------------------------- */
 
-typedef VEC(pl_file_part) part_list;
-
 static planc_status list_homes(const planrt_session *session, part_list *parts) {
   rt_homes at = {.storage = -1};
   while (rt_next_home(session, &at)) VEC_PUSH(parts, ((pl_file_part){at.home, (size_t)at.bytes}));
@@ -129,18 +142,6 @@ static planc_status save(const planrt_session *session, const char *path, const 
   return pl_file_write_parts(path, parts->data, (size_t)parts->len);
 }
 
-planc_status planrt_save(const planrt_session *session, const char *path) {
-  char *line;
-  part_list parts = {0};
-  PLANC_TRY(describe(session, &line));
-  planc_status status = save(session, path, line, &parts);
-  VEC_FREE(&parts);
-  free(line);
-  return status;
-}
-
-/* --- Resuming --------------------------------------------------------------------------------------------------- */
-
 typedef struct checkpoint {
   const char *path;
   FILE *file;
@@ -150,6 +151,79 @@ typedef struct checkpoint {
   rt_failures failures;
   char chunk[CHUNK];
 } checkpoint;
+
+static planc_status open_checkpoint(checkpoint *c);
+static planc_status resume(planrt_session *session, checkpoint *c);
+static planc_status look_at_head(checkpoint *c);
+static planc_status verify(checkpoint *c);
+static planc_status read_line(const planrt_session *session, checkpoint *c);
+static bool right_length(const planrt_session *session, const checkpoint *c);
+static planc_status damaged(const checkpoint *c, const char *what);
+static bool read_homes(const planrt_session *session, checkpoint *c);
+static bool read_u64(const cJSON *object, const char *key, uint64_t *out);
+static bool is_countable(const planrt_session *session, uint64_t period);
+static planc_status compare_jobs(const planrt_session *session, const checkpoint *c, const cJSON *object);
+static planc_status compare_ops(const planrt_session *session, const checkpoint *c, const cJSON *object);
+static planc_status read_failures(const planrt_session *session, checkpoint *c, const cJSON *object);
+static bool is_of_other_feed(const planrt_session *session, const cJSON *object);
+
+planc_status planrt_resume(planrt_session *session, const char *path) {
+  checkpoint *c = calloc(1, sizeof *c);
+  if (!c) return planc_error(PLANC_OUT_OF_MEMORY, "checkpoint");
+  c->path = path;
+  planc_status status = open_checkpoint(c);
+  if (!status) status = resume(session, c);
+  if (c->file) fclose(c->file);
+  rt_failures_close(&c->failures);
+  free(c->line);
+  free(c);
+  return status;
+}
+
+static planc_status resume(planrt_session *session, checkpoint *c) {
+  PLANC_TRY(look_at_head(c));
+  PLANC_TRY(verify(c));
+  PLANC_TRY(read_line(session, c));
+  if (!right_length(session, c)) return damaged(c, "wrong length");
+  if (!read_homes(session, c)) return damaged(c, "changed while it was read");
+  session->options.seed = c->seed;
+  session->step.period = (int64_t)c->period;
+  session->other_feed = c->other_feed;
+  rt_failures_hand_over(&c->failures, &session->failures);
+  return rt_user_ask_same(session);
+}
+
+static planc_status read_line(const planrt_session *session, checkpoint *c) {
+  size_t room = 0;
+  rewind(c->file);
+  errno = 0;
+  if (getline(&c->line, &room, c->file) < 0)
+    return errno == ENOMEM ? planc_error(PLANC_OUT_OF_MEMORY, "%s", c->path) : damaged(c, "line 1");
+  cJSON *object;
+  planc_status status = pl_json_tree(c->line, strlen(c->line), NULL, &object);
+  if (planc_status_code(status) == PLANC_OUT_OF_MEMORY) return planc_context(status, "%s", c->path);
+  planc_status_free(status);
+  const char *format = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, "planrun"));
+  status = NULL;
+  if (!format || strncmp(format, "checkpoint/", 11) != 0 || !read_u64(object, "seed", &c->seed) ||
+      !read_u64(object, "period", &c->period) || !is_countable(session, c->period))
+    status = damaged(c, "line 1");
+  else if (strcmp(format, FORMAT) != 0)
+    status = planc_error(PLANC_BAD_INPUT, "%s: %s is not known; this planrun reads " FORMAT, c->path, format);
+  else
+    status = compare_jobs(session, c, object);
+  if (!status) status = compare_ops(session, c, object);
+  if (!status) status = read_failures(session, c, object);
+  c->other_feed = is_of_other_feed(session, object);
+  cJSON_Delete(object);
+  return status;
+}
+
+bool planrt_resumed_other_feed(const planrt_session *session) {
+  return session->other_feed;
+}
+
+/* --- Resuming --------------------------------------------------------------------------------------------------- */
 
 static planc_status damaged(const checkpoint *c, const char *what) {
   return planc_error(PLANC_BAD_INPUT, "%s: %s: not a checkpoint, or a damaged one", c->path, what);
@@ -286,32 +360,6 @@ static planc_status compare_jobs(const planrt_session *session, const checkpoint
   return status;
 }
 
-static planc_status read_line(const planrt_session *session, checkpoint *c) {
-  size_t room = 0;
-  rewind(c->file);
-  errno = 0;
-  if (getline(&c->line, &room, c->file) < 0)
-    return errno == ENOMEM ? planc_error(PLANC_OUT_OF_MEMORY, "%s", c->path) : damaged(c, "line 1");
-  cJSON *object;
-  planc_status status = pl_json_tree(c->line, strlen(c->line), NULL, &object);
-  if (planc_status_code(status) == PLANC_OUT_OF_MEMORY) return planc_context(status, "%s", c->path);
-  planc_status_free(status);
-  const char *format = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, "planrun"));
-  status = NULL;
-  if (!format || strncmp(format, "checkpoint/", 11) != 0 || !read_u64(object, "seed", &c->seed) ||
-      !read_u64(object, "period", &c->period) || !is_countable(session, c->period))
-    status = damaged(c, "line 1");
-  else if (strcmp(format, FORMAT) != 0)
-    status = planc_error(PLANC_BAD_INPUT, "%s: %s is not known; this planrun reads " FORMAT, c->path, format);
-  else
-    status = compare_jobs(session, c, object);
-  if (!status) status = compare_ops(session, c, object);
-  if (!status) status = read_failures(session, c, object);
-  c->other_feed = is_of_other_feed(session, object);
-  cJSON_Delete(object);
-  return status;
-}
-
 static bool read_homes(const planrt_session *session, checkpoint *c) {
   rt_homes at = {.storage = -1};
   while (rt_next_home(session, &at))
@@ -328,19 +376,6 @@ static bool right_length(const planrt_session *session, const checkpoint *c) {
   return fseeko(c->file, 0, SEEK_END) == 0 && ftello(c->file) == bytes && fseeko(c->file, at, SEEK_SET) == 0;
 }
 
-static planc_status resume(planrt_session *session, checkpoint *c) {
-  PLANC_TRY(look_at_head(c));
-  PLANC_TRY(verify(c));
-  PLANC_TRY(read_line(session, c));
-  if (!right_length(session, c)) return damaged(c, "wrong length");
-  if (!read_homes(session, c)) return damaged(c, "changed while it was read");
-  session->options.seed = c->seed;
-  session->step.period = (int64_t)c->period;
-  session->other_feed = c->other_feed;
-  rt_failures_hand_over(&c->failures, &session->failures);
-  return rt_user_ask_same(session);
-}
-
 static planc_status open_checkpoint(checkpoint *c) {
   int file;
   PLANC_TRY(pl_input_open(c->path, false, &file));
@@ -348,21 +383,4 @@ static planc_status open_checkpoint(checkpoint *c) {
   if (c->file) return NULL;
   close(file);
   return planc_error(PLANC_OUT_OF_MEMORY, "checkpoint");
-}
-
-planc_status planrt_resume(planrt_session *session, const char *path) {
-  checkpoint *c = calloc(1, sizeof *c);
-  if (!c) return planc_error(PLANC_OUT_OF_MEMORY, "checkpoint");
-  c->path = path;
-  planc_status status = open_checkpoint(c);
-  if (!status) status = resume(session, c);
-  if (c->file) fclose(c->file);
-  rt_failures_close(&c->failures);
-  free(c->line);
-  free(c);
-  return status;
-}
-
-bool planrt_resumed_other_feed(const planrt_session *session) {
-  return session->other_feed;
 }

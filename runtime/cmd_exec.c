@@ -34,6 +34,47 @@ static const pl_option options[] = {
 
 enum { TRACED_PERIODS = 64 };
 
+static planc_status run(const pl_arguments *arguments);
+static planc_status list_files(const pl_arguments *arguments, pl_used_files *files);
+static planc_status read_arguments(rt_execution *e, const pl_arguments *arguments);
+static planc_status run_to_report(rt_execution *e);
+static planc_status check_combinations(const pl_arguments *arguments, int64_t iterations);
+static planc_status read_options(planrt_options *out, const pl_arguments *arguments);
+
+const pl_subcommand rt_cmd_exec = {{"exec", "PLAN", "run a plan", options, 1, 1}, run, list_files};
+
+static planc_status run(const pl_arguments *arguments) {
+  rt_execution e = {.options.stop = &rt_interrupted};
+  PLANC_TRY(read_arguments(&e, arguments));
+  PLANC_TRY(planc_plan_read(e.path, &e.plan));
+  rt_interrupts_catch("planrun: ending after the periods that are on their way; again to end at once\n", NULL);
+  planc_status status = run_to_report(&e);
+  rt_execution_close(&e);
+  if (!status) rt_interrupts_end();
+  return status;
+}
+
+static planc_status read_arguments(rt_execution *e, const pl_arguments *arguments) {
+  e->path = arguments->operands[0];
+  e->arguments = arguments;
+  e->has_data = pl_option_given(arguments, "data");
+  e->check_nan = pl_option_given(arguments, "check-nan");
+  e->resume = pl_option_value(arguments, "resume");
+  e->save = pl_option_value(arguments, "save");
+  e->trace = pl_option_value(arguments, "trace");
+  e->json = pl_option_given(arguments, "json");
+  PLANC_TRY(pl_option_int(arguments, "epochs", 1, 1000000, 1, &e->epochs));
+  PLANC_TRY(
+      pl_option_int(arguments, "iterations", 0, INT64_C(1) << 40, e->has_data ? RT_WHOLE_EPOCHS : 1, &e->iterations));
+  PLANC_TRY(pl_option_int(arguments, "interleave", 0, INT64_MAX, -1, &e->interleave));
+  PLANC_TRY(check_combinations(arguments, e->iterations));
+  PLANC_TRY(read_options(&e->options, arguments));
+  if (e->trace) PLANC_TRY(pl_file_probe(e->trace));
+  if (e->save) PLANC_TRY(pl_file_probe(e->save));
+  if (pl_option_given(arguments, "watch")) rt_watch_start(&e->watch, pl_option_value(arguments, "watch"));
+  return NULL;
+}
+
 /* --- Command line ----------------------------------------------------------------------------------------------- */
 
 /* Going on from a checkpoint and saving to it again is what checkpoints are for; a plan may be watched that runs. */
@@ -97,27 +138,6 @@ static planc_status read_options(planrt_options *out, const pl_arguments *argume
   return NULL;
 }
 
-static planc_status read_arguments(rt_execution *e, const pl_arguments *arguments) {
-  e->path = arguments->operands[0];
-  e->arguments = arguments;
-  e->has_data = pl_option_given(arguments, "data");
-  e->check_nan = pl_option_given(arguments, "check-nan");
-  e->resume = pl_option_value(arguments, "resume");
-  e->save = pl_option_value(arguments, "save");
-  e->trace = pl_option_value(arguments, "trace");
-  e->json = pl_option_given(arguments, "json");
-  PLANC_TRY(pl_option_int(arguments, "epochs", 1, 1000000, 1, &e->epochs));
-  PLANC_TRY(
-      pl_option_int(arguments, "iterations", 0, INT64_C(1) << 40, e->has_data ? RT_WHOLE_EPOCHS : 1, &e->iterations));
-  PLANC_TRY(pl_option_int(arguments, "interleave", 0, INT64_MAX, -1, &e->interleave));
-  PLANC_TRY(check_combinations(arguments, e->iterations));
-  PLANC_TRY(read_options(&e->options, arguments));
-  if (e->trace) PLANC_TRY(pl_file_probe(e->trace));
-  if (e->save) PLANC_TRY(pl_file_probe(e->save));
-  if (pl_option_given(arguments, "watch")) rt_watch_start(&e->watch, pl_option_value(arguments, "watch"));
-  return NULL;
-}
-
 /* --- The command ------------------------------------------------------------------------------------------------ */
 
 /* A run that differs from the reference has its report all the same, as JSON. */
@@ -131,16 +151,3 @@ static planc_status run_to_report(rt_execution *e) {
   planc_status_free(status);
   return printed;
 }
-
-static planc_status run(const pl_arguments *arguments) {
-  rt_execution e = {.options.stop = &rt_interrupted};
-  PLANC_TRY(read_arguments(&e, arguments));
-  PLANC_TRY(planc_plan_read(e.path, &e.plan));
-  rt_interrupts_catch("planrun: ending after the periods that are on their way; again to end at once\n", NULL);
-  planc_status status = run_to_report(&e);
-  rt_execution_close(&e);
-  if (!status) rt_interrupts_end();
-  return status;
-}
-
-const pl_subcommand rt_cmd_exec = {{"exec", "PLAN", "run a plan", options, 1, 1}, run, list_files};

@@ -7,6 +7,12 @@
 #include "util/print.h"
 #include "util/size.h"
 
+const char *rt_execution_loss(double loss, char out[RT_LOSS_TEXT]) {
+  if (isnan(loss)) return "nan"; /* of either sign */
+  snprintf(out, RT_LOSS_TEXT, "%.9g", loss);
+  return out;
+}
+
 /* Those of a job that has failed are the ones before. */
 static int64_t iterations_of(const rt_execution *e, int32_t job) {
   planrt_failure failure;
@@ -84,10 +90,38 @@ static cJSON *make_json(const rt_execution *e, bool verified) {
 
 /* --- Text ------------------------------------------------------------------------------------------------------- */
 
-const char *rt_execution_loss(double loss, char out[RT_LOSS_TEXT]) {
-  if (isnan(loss)) return "nan"; /* of either sign */
-  snprintf(out, RT_LOSS_TEXT, "%.9g", loss);
-  return out;
+static void print_text(const rt_execution *e);
+static void print_only_job(const rt_execution *e);
+static void print_job(const rt_execution *e, int32_t job);
+static void print_peaks(const planc_check_report *report);
+static void print_verified(const rt_execution *e);
+
+planc_status rt_execution_failures(const rt_execution *e) {
+  planc_status status = NULL;
+  planrt_failure failure;
+  for (int32_t j = 0; j < e->plan->n_jobs; j++) {
+    if (!planrt_failed(e->session, j, &failure)) continue;
+    planc_status all = planc_error(PLANC_JOB_FAILED, "%s%s%s", status ? planc_status_message(status) : "",
+                                   status ? "; " : "", failure.why);
+    planc_status_free(status);
+    status = all;
+  }
+  return planc_context(status, "%s", e->path);
+}
+
+planc_status rt_execution_report(const rt_execution *e, bool verified) {
+  if (e->json) return pl_print_json(stdout, make_json(e, verified));
+  print_text(e);
+  return NULL;
+}
+
+static void print_text(const rt_execution *e) {
+  int64_t period_ns = planrt_period(e->session);
+  if (e->plan->n_jobs == 1) print_only_job(e);
+  for (int32_t j = 0; e->plan->n_jobs > 1 && j < e->plan->n_jobs; j++) print_job(e, j);
+  print_peaks(planrt_report(e->session));
+  if (e->options.bare && period_ns > 0) printf("period %.3f ms\n", (double)period_ns / 1e6);
+  if (e->options.verify) print_verified(e);
 }
 
 static void print_only_job(const rt_execution *e) {
@@ -129,32 +163,4 @@ static void print_verified(const rt_execution *e) {
   printf("verified: every bit as in the reference");
   if (e->begun > 0) printf(", from iteration %lld on", (long long)e->begun);
   printf("%s\n", has_failures(e) ? ", but of what failed" : "");
-}
-
-static void print_text(const rt_execution *e) {
-  int64_t period_ns = planrt_period(e->session);
-  if (e->plan->n_jobs == 1) print_only_job(e);
-  for (int32_t j = 0; e->plan->n_jobs > 1 && j < e->plan->n_jobs; j++) print_job(e, j);
-  print_peaks(planrt_report(e->session));
-  if (e->options.bare && period_ns > 0) printf("period %.3f ms\n", (double)period_ns / 1e6);
-  if (e->options.verify) print_verified(e);
-}
-
-planc_status rt_execution_failures(const rt_execution *e) {
-  planc_status status = NULL;
-  planrt_failure failure;
-  for (int32_t j = 0; j < e->plan->n_jobs; j++) {
-    if (!planrt_failed(e->session, j, &failure)) continue;
-    planc_status all = planc_error(PLANC_JOB_FAILED, "%s%s%s", status ? planc_status_message(status) : "",
-                                   status ? "; " : "", failure.why);
-    planc_status_free(status);
-    status = all;
-  }
-  return planc_context(status, "%s", e->path);
-}
-
-planc_status rt_execution_report(const rt_execution *e, bool verified) {
-  if (e->json) return pl_print_json(stdout, make_json(e, verified));
-  print_text(e);
-  return NULL;
 }

@@ -17,6 +17,14 @@
 
 enum { MOST_JOB_DIGITS = 3 };
 
+const char *rt_execution_data_file(const char *value, int32_t *out_job) {
+  size_t digits = strspn(value, "0123456789");
+  *out_job = -1;
+  if (digits == 0 || digits > MOST_JOB_DIGITS || value[digits] != ':') return value;
+  *out_job = (int32_t)strtol(value, NULL, 10);
+  return value + digits + 1;
+}
+
 /* --- What comes in and goes out --------------------------------------------------------------------------------- */
 
 static planc_status feed_data(void *user, const planrt_feed_request *request) {
@@ -131,12 +139,23 @@ static void count_iterations(rt_execution *e) {
   e->in_all = given ? e->iterations : e->epochs * e->per_epoch;
 }
 
-const char *rt_execution_data_file(const char *value, int32_t *out_job) {
-  size_t digits = strspn(value, "0123456789");
-  *out_job = -1;
-  if (digits == 0 || digits > MOST_JOB_DIGITS || value[digits] != ':') return value;
-  *out_job = (int32_t)strtol(value, NULL, 10);
-  return value + digits + 1;
+static planc_status open_data(rt_execution *e);
+static planc_status open_session(rt_execution *e);
+static void note_streams(const rt_execution *e);
+static planc_status note_foreign(const rt_execution *e);
+static planc_status resume(rt_execution *e);
+
+planc_status rt_execution_open(rt_execution *e) {
+  e->options.user = e;
+  e->options.sink = take_result;
+  if (e->watch.path) e->options.pause = look_for_plan;
+  PLANC_TRY(start_jobs(e));
+  PLANC_TRY(open_data(e));
+  count_iterations(e);
+  PLANC_TRY(open_session(e));
+  note_streams(e);
+  PLANC_TRY(note_foreign(e));
+  return e->resume ? resume(e) : planrt_init(e->session);
 }
 
 static planc_status read_data(rt_execution *e, const char *value) {
@@ -229,17 +248,24 @@ static planc_status open_session(rt_execution *e) {
   return planc_context(status, "%s", e->path);
 }
 
-planc_status rt_execution_open(rt_execution *e) {
-  e->options.user = e;
-  e->options.sink = take_result;
-  if (e->watch.path) e->options.pause = look_for_plan;
-  PLANC_TRY(start_jobs(e));
-  PLANC_TRY(open_data(e));
-  count_iterations(e);
-  PLANC_TRY(open_session(e));
-  note_streams(e);
-  PLANC_TRY(note_foreign(e));
-  return e->resume ? resume(e) : planrt_init(e->session);
+static void note_what_is_left(const rt_execution *e);
+static bool is_none_left(const rt_execution *e);
+static planc_status run_epoch(rt_execution *e, int64_t epoch);
+static bool is_any_whole(const rt_execution *e);
+static planc_status write_trace(const rt_execution *e);
+static planc_status judge(rt_execution *e);
+
+planc_status rt_execution_run(rt_execution *e) {
+  note_what_is_left(e);
+  int64_t epoch = e->per_epoch > 0 ? e->begun / e->per_epoch : 0;
+  bool none_left = is_none_left(e);
+  if (none_left && e->save) PLANC_TRY(planrt_save(e->session, e->save));
+  if (!none_left) {
+    do PLANC_TRY(run_epoch(e, epoch++));
+    while (rt_execution_done(e) < e->in_all && is_any_whole(e) && !rt_execution_stopped(e));
+  }
+  PLANC_TRY(write_trace(e));
+  return judge(e);
 }
 
 /* --- Running ---------------------------------------------------------------------------------------------------- */
@@ -356,19 +382,6 @@ static planc_status judge_job(rt_execution *e, int32_t job) {
 static planc_status judge(rt_execution *e) {
   for (int32_t j = 0; j < e->plan->n_jobs; j++) PLANC_TRY(judge_job(e, j));
   return NULL;
-}
-
-planc_status rt_execution_run(rt_execution *e) {
-  note_what_is_left(e);
-  int64_t epoch = e->per_epoch > 0 ? e->begun / e->per_epoch : 0;
-  bool none_left = is_none_left(e);
-  if (none_left && e->save) PLANC_TRY(planrt_save(e->session, e->save));
-  if (!none_left) {
-    do PLANC_TRY(run_epoch(e, epoch++));
-    while (rt_execution_done(e) < e->in_all && is_any_whole(e) && !rt_execution_stopped(e));
-  }
-  PLANC_TRY(write_trace(e));
-  return judge(e);
 }
 
 /* --- Closing ---------------------------------------------------------------------------------------------------- */

@@ -29,6 +29,38 @@ typedef struct info_entry {
   planc_status missing;
 } info_entry;
 
+static planc_status run(const pl_arguments *arguments);
+static planc_status print_links(const pl_arguments *arguments);
+static planc_status print_properties(void);
+static info_entry look_up(const char *name);
+static planc_status take_want_of_memory(info_entry *e);
+static planc_status print_json(const info_entry *entries);
+static void print_text(const info_entry *e);
+
+const pl_subcommand rt_cmd_info = {{"info", "", "backends, devices and versions", options, 0, 0}, run, NULL};
+
+static planc_status run(const pl_arguments *arguments) {
+  if (pl_option_given(arguments, "links") && pl_option_given(arguments, "properties"))
+    return planc_error(PLANC_USAGE, "--links and --properties exclude each other");
+  if (pl_option_given(arguments, "links")) return print_links(arguments);
+  if (pl_option_given(arguments, "backend")) return planc_error(PLANC_USAGE, "--backend goes with --links");
+  if (pl_option_given(arguments, "properties")) return print_properties();
+  info_entry entries[N_BACKENDS];
+  planc_status status = NULL;
+  for (int i = 0; i < N_BACKENDS; i++) entries[i] = look_up(names[i]);
+  for (int i = 0; i < N_BACKENDS && !status; i++) status = take_want_of_memory(&entries[i]);
+  if (status) {
+    /* nothing is known of the backends */
+  } else if (pl_option_given(arguments, "json")) {
+    status = print_json(entries);
+  } else {
+    printf("planrun %s, plan format %d\n", PLANC_VERSION, PLANC_PLAN_VERSION);
+    for (int i = 0; i < N_BACKENDS; i++) print_text(&entries[i]);
+  }
+  for (int i = 0; i < N_BACKENDS; i++) planc_status_free(entries[i].missing);
+  return status;
+}
+
 static info_entry look_up(const char *name) {
   info_entry out = {.name = name, .free_bytes = -1};
   const planrt_backend *backend;
@@ -112,27 +144,3 @@ static planc_status print_links(const pl_arguments *arguments) {
   pl_json_add_int(root, "memory_bytes_per_second", rates.memory_bytes_per_s);
   return planc_context(pl_print_json(stdout, root), "links");
 }
-
-static planc_status run(const pl_arguments *arguments) {
-  if (pl_option_given(arguments, "links") && pl_option_given(arguments, "properties"))
-    return planc_error(PLANC_USAGE, "--links and --properties exclude each other");
-  if (pl_option_given(arguments, "links")) return print_links(arguments);
-  if (pl_option_given(arguments, "backend")) return planc_error(PLANC_USAGE, "--backend goes with --links");
-  if (pl_option_given(arguments, "properties")) return print_properties();
-  info_entry entries[N_BACKENDS];
-  planc_status status = NULL;
-  for (int i = 0; i < N_BACKENDS; i++) entries[i] = look_up(names[i]);
-  for (int i = 0; i < N_BACKENDS && !status; i++) status = take_want_of_memory(&entries[i]);
-  if (status) {
-    /* nothing is known of the backends */
-  } else if (pl_option_given(arguments, "json")) {
-    status = print_json(entries);
-  } else {
-    printf("planrun %s, plan format %d\n", PLANC_VERSION, PLANC_PLAN_VERSION);
-    for (int i = 0; i < N_BACKENDS; i++) print_text(&entries[i]);
-  }
-  for (int i = 0; i < N_BACKENDS; i++) planc_status_free(entries[i].missing);
-  return status;
-}
-
-const pl_subcommand rt_cmd_info = {{"info", "", "backends, devices and versions", options, 0, 0}, run, NULL};

@@ -13,6 +13,20 @@ volatile sig_atomic_t rt_interrupted;
 static const char *answer;
 static void (*before_the_end)(void);
 
+static void hear(int number);
+static void end_by(int number);
+
+void rt_interrupts_catch(const char *told, void (*at_once)(void)) {
+  answer = told;
+  before_the_end = at_once;
+  hear(SIGINT);
+  hear(SIGTERM);
+}
+
+void rt_interrupts_end(void) {
+  if (rt_interrupted && fflush(stdout) == 0) end_by(rt_interrupted);
+}
+
 static void end_by(int number) {
   signal(number, SIG_DFL);
   raise(number);
@@ -37,15 +51,4 @@ static void hear(int number) {
   struct sigaction found;
   if (sigaction(number, NULL, &found) == 0 && found.sa_handler == SIG_IGN) return;
   sigaction(number, &action, NULL);
-}
-
-void rt_interrupts_catch(const char *told, void (*at_once)(void)) {
-  answer = told;
-  before_the_end = at_once;
-  hear(SIGINT);
-  hear(SIGTERM);
-}
-
-void rt_interrupts_end(void) {
-  if (rt_interrupted && fflush(stdout) == 0) end_by(rt_interrupted);
 }

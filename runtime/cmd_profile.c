@@ -49,6 +49,39 @@ typedef rt_profiling profiling;
 /* What has been measured. Here, where a signal's handler finds it. */
 static rt_kept kept = {.file = -1};
 
+static planc_status run(const pl_arguments *arguments);
+static planc_status list_files(const pl_arguments *arguments, pl_used_files *files);
+static void blame_nothing(void);
+static planc_status tell_other_remedy(planc_status status);
+static planc_status profile(profiling *p, const pl_arguments *arguments);
+static planc_status read_arguments(profiling *p, const pl_arguments *arguments);
+static planc_status read_graph(profiling *p, const pl_arguments *arguments);
+static planc_status profile_measured(profiling *p, bool *out_written);
+static void tell_what_is_kept(bool written);
+
+const pl_subcommand rt_cmd_profile = {
+    {"profile", "GRAPH", "measure ops, links and launches on this machine", options, 1, 1}, run, list_files};
+
+static planc_status run(const pl_arguments *arguments) {
+  profiling p = {.stop = &rt_interrupted, .kept = &kept};
+  rt_interrupts_catch("planrun: ending after the iteration, op or copy that it is at; again to end at once\n",
+                      blame_nothing);
+  planc_status status = tell_other_remedy(profile(&p, arguments));
+  rt_kept_close(&kept);
+  planc_graph_free(p.graph);
+  if (!status) rt_interrupts_end();
+  return status;
+}
+
+static planc_status profile(profiling *p, const pl_arguments *arguments) {
+  bool written = false;
+  PLANC_TRY(read_arguments(p, arguments));
+  PLANC_TRY(read_graph(p, arguments));
+  PLANC_TRY(p->deviceless ? rt_profiling_list(p, &written) : profile_measured(p, &written));
+  tell_what_is_kept(written);
+  return NULL;
+}
+
 /* Who interrupts twice blames nothing of what is being tried. */
 static void blame_nothing(void) {
   rt_kept_unmark(&kept);
@@ -228,15 +261,6 @@ static void tell_what_is_kept(bool written) {
     pl_print_line(stderr, "planrun: interrupted; nothing is kept: the same command begins anew");
 }
 
-static planc_status profile(profiling *p, const pl_arguments *arguments) {
-  bool written = false;
-  PLANC_TRY(read_arguments(p, arguments));
-  PLANC_TRY(read_graph(p, arguments));
-  PLANC_TRY(p->deviceless ? rt_profiling_list(p, &written) : profile_measured(p, &written));
-  tell_what_is_kept(written);
-  return NULL;
-}
-
 /* What is measured are the ops themselves: stand-ins are no remedy here. */
 static planc_status tell_other_remedy(planc_status status) {
   if (planc_status_remedy(status) != PLANC_REMEDY_SYNTHETIC) return status;
@@ -246,17 +270,3 @@ static planc_status tell_other_remedy(planc_status status) {
   planc_status_free(status);
   return told;
 }
-
-static planc_status run(const pl_arguments *arguments) {
-  profiling p = {.stop = &rt_interrupted, .kept = &kept};
-  rt_interrupts_catch("planrun: ending after the iteration, op or copy that it is at; again to end at once\n",
-                      blame_nothing);
-  planc_status status = tell_other_remedy(profile(&p, arguments));
-  rt_kept_close(&kept);
-  planc_graph_free(p.graph);
-  if (!status) rt_interrupts_end();
-  return status;
-}
-
-const pl_subcommand rt_cmd_profile = {
-    {"profile", "GRAPH", "measure ops, links and launches on this machine", options, 1, 1}, run, list_files};

@@ -20,6 +20,50 @@ typedef struct measuring {
   char doing[64];
 } measuring;
 
+static void tell_trials(const cJSON *pieces);
+static planc_status measure_all(measuring *m);
+static planc_status end_with(const measuring *m, planc_status failure);
+static planc_status measure_load(measuring *m, int64_t load_ppm);
+static bool lacks(const rt_profiling *p, bool (*is_of)(const cJSON *piece));
+static planc_status measure_links(const rt_profiling *p);
+static planc_status measure_storage(const rt_profiling *p);
+static planc_status load_again(measuring *m, int32_t until);
+static planc_status measure_passes(measuring *m, int32_t first);
+
+planc_status rt_profiling_measure(rt_profiling *p) {
+  measuring m = {.p = p, .refused = cJSON_CreateArray()};
+  tell_trials(p->kept->pieces);
+  planc_status status = measure_all(&m);
+  pl_progress_end(stderr);
+  status = end_with(&m, status);
+  VEC_FREE(&m.taken.code);
+  cJSON_Delete(m.refused);
+  cJSON_Delete(m.trial);
+  return status;
+}
+
+static planc_status measure_all(measuring *m) {
+  const rt_profiling *p = m->p;
+  for (int32_t l = 0; l < p->n_loads && !rt_profiling_stopped(p); l++) PLANC_TRY(measure_load(m, p->loads[l]));
+  if (lacks(p, rt_piece_is_of_links)) PLANC_TRY(measure_links(p));
+  return p->storage && lacks(p, rt_piece_is_of_storage) ? measure_storage(p) : NULL;
+}
+
+static planc_status measure_load(measuring *m, int64_t load_ppm) {
+  const rt_profiling *p = m->p;
+  bool first = true;
+  for (int32_t b = 0; b < p->n_batches && !rt_profiling_stopped(p); b++) {
+    int32_t next = rt_pieces_next_pass(p->kept->pieces, load_ppm, p->batches[b]);
+    if (next < 0) continue;
+    if (first && load_ppm == 0) PLANC_TRY(load_again(m, b));
+    first = false;
+    m->load_ppm = load_ppm;
+    m->batch = p->batches[b];
+    if (!rt_profiling_stopped(p)) PLANC_TRY(measure_passes(m, next));
+  }
+  return NULL;
+}
+
 /* --- Trials ----------------------------------------------------------------------------------------------------- */
 
 /* A pass is on the disk before it begins. Its ops are in the file only, which outlives the process and costs little. */
@@ -178,21 +222,6 @@ static planc_status load_again(measuring *m, int32_t until) {
   return NULL;
 }
 
-static planc_status measure_load(measuring *m, int64_t load_ppm) {
-  const rt_profiling *p = m->p;
-  bool first = true;
-  for (int32_t b = 0; b < p->n_batches && !rt_profiling_stopped(p); b++) {
-    int32_t next = rt_pieces_next_pass(p->kept->pieces, load_ppm, p->batches[b]);
-    if (next < 0) continue;
-    if (first && load_ppm == 0) PLANC_TRY(load_again(m, b));
-    first = false;
-    m->load_ppm = load_ppm;
-    m->batch = p->batches[b];
-    if (!rt_profiling_stopped(p)) PLANC_TRY(measure_passes(m, next));
-  }
-  return NULL;
-}
-
 /* --- Links and storage ------------------------------------------------------------------------------------------ */
 
 /* What a run of the smallest batch costs beside its ops, each by its fastest algorithm, as plans without want of memory
@@ -233,25 +262,4 @@ static bool lacks(const rt_profiling *p, bool (*is_of)(const cJSON *piece)) {
     if (is_of(piece)) return false;
   }
   return !rt_profiling_stopped(p);
-}
-
-/* --- All -------------------------------------------------------------------------------------------------------- */
-
-static planc_status measure_all(measuring *m) {
-  const rt_profiling *p = m->p;
-  for (int32_t l = 0; l < p->n_loads && !rt_profiling_stopped(p); l++) PLANC_TRY(measure_load(m, p->loads[l]));
-  if (lacks(p, rt_piece_is_of_links)) PLANC_TRY(measure_links(p));
-  return p->storage && lacks(p, rt_piece_is_of_storage) ? measure_storage(p) : NULL;
-}
-
-planc_status rt_profiling_measure(rt_profiling *p) {
-  measuring m = {.p = p, .refused = cJSON_CreateArray()};
-  tell_trials(p->kept->pieces);
-  planc_status status = measure_all(&m);
-  pl_progress_end(stderr);
-  status = end_with(&m, status);
-  VEC_FREE(&m.taken.code);
-  cJSON_Delete(m.refused);
-  cJSON_Delete(m.trial);
-  return status;
 }

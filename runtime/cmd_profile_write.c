@@ -10,6 +10,15 @@
 #include "util/print.h"
 #include "util/progress.h"
 
+planc_status rt_profiling_properties(const char *output, char out[RT_PATH_ROOM]) {
+  size_t length = strlen(output);
+  if (length > 5 && strcmp(output + length - 5, ".json") == 0) length -= 5;
+  *out = 0;
+  if (strcmp(output, "-") == 0) return NULL;
+  if (snprintf(out, RT_PATH_ROOM, "%.*s.properties.json", (int)length, output) < RT_PATH_ROOM) return NULL;
+  return planc_error(PLANC_USAGE, "%s: path too long", output);
+}
+
 /* Only a profile that planc can read leaves. */
 static planc_status write_tree(const rt_profiling *p, cJSON *tree) {
   char *text;
@@ -48,15 +57,6 @@ static planc_status add_workspaces(const rt_profiling *p, cJSON *tree) {
   free(batches.sizes);
   pl_progress_end(stderr);
   return status;
-}
-
-planc_status rt_profiling_properties(const char *output, char out[RT_PATH_ROOM]) {
-  size_t length = strlen(output);
-  if (length > 5 && strcmp(output + length - 5, ".json") == 0) length -= 5;
-  *out = 0;
-  if (strcmp(output, "-") == 0) return NULL;
-  if (snprintf(out, RT_PATH_ROOM, "%.*s.properties.json", (int)length, output) < RT_PATH_ROOM) return NULL;
-  return planc_error(PLANC_USAGE, "%s: path too long", output);
 }
 
 /* By them a card's algorithms can be listed where it is not. */

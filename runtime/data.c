@@ -38,6 +38,63 @@ struct planrt_data {
   int64_t x_limit, label_limit; /* what the graph's ops take of integers; 0: any */
 };
 
+static planc_status open_rows(const char *path, gzFile *out);
+static planc_status read_rows(planrt_data *data, gzFile file, const char *path);
+static planc_status split(planrt_data *data);
+static planc_status check_stream(gzFile file);
+static planc_status read_row(const char *line, data_row *out);
+
+planc_status planrt_data_read(const char *path, uint64_t seed, planrt_data **out) {
+  planrt_data *data = calloc(1, sizeof *data);
+  if (!data) return planc_error(PLANC_OUT_OF_MEMORY, "%s", path);
+  data->seed = seed;
+  gzFile file = NULL;
+  planc_status status = open_rows(path, &file);
+  if (!status) status = read_rows(data, file, path);
+  if (file) gzclose(file);
+  if (!status) status = split(data);
+  if (status)
+    planrt_data_free(data);
+  else
+    *out = data;
+  return status;
+}
+
+static planc_status read_rows(planrt_data *data, gzFile file, const char *path) {
+  char line[MAX_LINE];
+  while (gzgets(file, line, sizeof line)) {
+    size_t length = strlen(line);
+    bool whole = length > 0 && line[length - 1] == '\n';
+    if (whole) line[--length] = '\0';
+    if (length > 0 && line[length - 1] == '\r') line[--length] = '\0';
+    data_row next;
+    planc_status status = NULL;
+    if (data->rows.len == MAX_ROWS) status = planc_error(PLANC_BAD_INPUT, "more than %d rows", MAX_ROWS);
+    if (!status && !whole) status = check_stream(file);
+    if (!status && !whole && !gzeof(file)) status = planc_error(PLANC_BAD_INPUT, "the line is too long or not text");
+    if (!status) status = read_row(line, &next);
+    if (status) return planc_context(status, "%s:%lld", path, (long long)data->rows.len + 1);
+    VEC_PUSH(&data->rows, next);
+  }
+  PLANC_TRY(planc_context(check_stream(file), "%s:%lld", path, (long long)data->rows.len + 1));
+  if (data->rows.len == 0) return planc_error(PLANC_BAD_INPUT, "%s:1: no rows", path);
+  return NULL;
+}
+
+void planrt_data_free(planrt_data *data) {
+  if (!data) return;
+  VEC_FREE(&data->rows);
+  VEC_FREE(&data->train);
+  VEC_FREE(&data->held_out);
+  free(data->shuffled);
+  free(data);
+}
+
+void planrt_data_reseed(planrt_data *data, uint64_t seed) {
+  data->seed = seed;
+  data->epoch = -1;
+}
+
 /* --- Reading -------------------------------------------------------------------------------------------------- */
 
 /* Reads a number of at most `most` followed by `end`; false when there is none. */
@@ -72,27 +129,6 @@ static planc_status check_stream(gzFile file) {
                      code == Z_BUF_ERROR ? "the compressed file is cut short" : "the compressed file is damaged");
 }
 
-static planc_status read_rows(planrt_data *data, gzFile file, const char *path) {
-  char line[MAX_LINE];
-  while (gzgets(file, line, sizeof line)) {
-    size_t length = strlen(line);
-    bool whole = length > 0 && line[length - 1] == '\n';
-    if (whole) line[--length] = '\0';
-    if (length > 0 && line[length - 1] == '\r') line[--length] = '\0';
-    data_row next;
-    planc_status status = NULL;
-    if (data->rows.len == MAX_ROWS) status = planc_error(PLANC_BAD_INPUT, "more than %d rows", MAX_ROWS);
-    if (!status && !whole) status = check_stream(file);
-    if (!status && !whole && !gzeof(file)) status = planc_error(PLANC_BAD_INPUT, "the line is too long or not text");
-    if (!status) status = read_row(line, &next);
-    if (status) return planc_context(status, "%s:%lld", path, (long long)data->rows.len + 1);
-    VEC_PUSH(&data->rows, next);
-  }
-  PLANC_TRY(planc_context(check_stream(file), "%s:%lld", path, (long long)data->rows.len + 1));
-  if (data->rows.len == 0) return planc_error(PLANC_BAD_INPUT, "%s:1: no rows", path);
-  return NULL;
-}
-
 static planc_status split(planrt_data *data) {
   for (int32_t i = 0; i < data->rows.len; i++)
     if (i % HELD_OUT == HELD_OUT - 1)
@@ -111,36 +147,6 @@ static planc_status open_rows(const char *path, gzFile *out) {
   if (*out) return NULL;
   close(file);
   return planc_error(PLANC_OUT_OF_MEMORY, "%s", path);
-}
-
-planc_status planrt_data_read(const char *path, uint64_t seed, planrt_data **out) {
-  planrt_data *data = calloc(1, sizeof *data);
-  if (!data) return planc_error(PLANC_OUT_OF_MEMORY, "%s", path);
-  data->seed = seed;
-  gzFile file = NULL;
-  planc_status status = open_rows(path, &file);
-  if (!status) status = read_rows(data, file, path);
-  if (file) gzclose(file);
-  if (!status) status = split(data);
-  if (status)
-    planrt_data_free(data);
-  else
-    *out = data;
-  return status;
-}
-
-void planrt_data_free(planrt_data *data) {
-  if (!data) return;
-  VEC_FREE(&data->rows);
-  VEC_FREE(&data->train);
-  VEC_FREE(&data->held_out);
-  free(data->shuffled);
-  free(data);
-}
-
-void planrt_data_reseed(planrt_data *data, uint64_t seed) {
-  data->seed = seed;
-  data->epoch = -1;
 }
 
 /* --- Binding -------------------------------------------------------------------------------------------------- */
@@ -189,6 +195,27 @@ int64_t planrt_data_iterations(const planrt_data *data) {
 }
 int64_t planrt_data_held_out(const planrt_data *data) {
   return data->held_out.len;
+}
+
+static void shuffle(planrt_data *data, int64_t epoch);
+static planc_status check_range(const planrt_data *data, const planrt_feed_request *request, const int32_t *order,
+                                int64_t first, int64_t total);
+static planc_status fill(const planrt_data *data, const planrt_feed_request *request, const int32_t *order,
+                         int64_t first, int64_t total);
+
+planc_status planrt_data_feed(void *data, const planrt_feed_request *request) {
+  planrt_data *from = data;
+  int64_t per_epoch = planrt_data_iterations(from);
+  int64_t first = request->iteration % per_epoch * from->job.batch;
+  shuffle(from, request->iteration / per_epoch);
+  PLANC_TRY(check_range(from, request, from->shuffled, first, from->train.len));
+  return fill(from, request, from->shuffled, first, from->train.len);
+}
+
+planc_status planrt_data_feed_held_out(void *data, const planrt_feed_request *request) {
+  planrt_data *from = data;
+  if (from->held_out.len == 0) return planc_error(PLANC_BAD_INPUT, "no rows are held out");
+  return fill(from, request, from->held_out.data, request->iteration * from->job.batch, from->held_out.len);
 }
 
 /* --- Feeding -------------------------------------------------------------------------------------------------- */
@@ -249,19 +276,4 @@ static planc_status fill(const planrt_data *data, const planrt_feed_request *req
     for (int k = 0; pixels && !data->ids && k < PIXELS; k++) *x++ = (float)from->pixels[k] / (float)BRIGHTEST;
   }
   return NULL;
-}
-
-planc_status planrt_data_feed(void *data, const planrt_feed_request *request) {
-  planrt_data *from = data;
-  int64_t per_epoch = planrt_data_iterations(from);
-  int64_t first = request->iteration % per_epoch * from->job.batch;
-  shuffle(from, request->iteration / per_epoch);
-  PLANC_TRY(check_range(from, request, from->shuffled, first, from->train.len));
-  return fill(from, request, from->shuffled, first, from->train.len);
-}
-
-planc_status planrt_data_feed_held_out(void *data, const planrt_feed_request *request) {
-  planrt_data *from = data;
-  if (from->held_out.len == 0) return planc_error(PLANC_BAD_INPUT, "no rows are held out");
-  return fill(from, request, from->held_out.data, request->iteration * from->job.batch, from->held_out.len);
 }

@@ -4,6 +4,35 @@
 #include "runtime/inference.h"
 #include "util/size.h"
 
+static planc_status make_and_evaluate(planrt_session *session, int32_t job, planrt_feed feed, void *user,
+                                      int64_t samples, rt_inference *inference, double *out_accuracy);
+static planc_status evaluate(planrt_session *session, rt_inference *inference, planrt_feed feed, void *user,
+                             int64_t samples, double *out_accuracy);
+
+planc_status planrt_evaluate(planrt_session *session, int32_t job, planrt_feed feed, void *user, int64_t samples,
+                             double *out_accuracy) {
+  rt_inference inference;
+  if (!session->options.evaluate) return planc_error(PLANC_USAGE, "the session was not made for evaluation");
+  if (job < 0 || job >= session->trace->n_jobs) return planc_error(PLANC_USAGE, "there is no job %d", job);
+  planc_status status = make_and_evaluate(session, job, feed, user, samples, &inference, out_accuracy);
+  rt_inference_free(&inference);
+  return status;
+}
+
+/* Makes the pass and runs it, where it has something to judge and room. */
+static planc_status make_and_evaluate(planrt_session *session, int32_t job, planrt_feed feed, void *user,
+                                      int64_t samples, rt_inference *inference, double *out_accuracy) {
+  char needs[PL_SIZE_TEXT], room[PL_SIZE_TEXT];
+  PLANC_TRY(planc_context(rt_inference_make(session, job, inference), "inference"));
+  if (inference->probs < 0) return planc_error(PLANC_BAD_INPUT, "the graph has no softmax_xent to judge");
+  if (inference->bytes > rt_inference_room(session))
+    return planc_error(PLANC_INFEASIBLE,
+                       "an inference pass over one sample takes %s, the plan's budget has room for %s",
+                       pl_size_format(inference->bytes, needs), pl_size_format(rt_inference_room(session), room));
+  rt_session_give_up_device(session);
+  return evaluate(session, inference, feed, user, samples, out_accuracy);
+}
+
 /* Counts the positions of the first `samples` samples whose most probable class (the first of equals) is their label.
  */
 static void count_correct(const rt_inference *inference, int64_t samples, int64_t *positions, int64_t *correct) {
@@ -66,28 +95,4 @@ static planc_status evaluate(planrt_session *session, rt_inference *inference, p
   }
   *out_accuracy = positions > 0 ? (double)correct / (double)positions : 0.0;
   return NULL;
-}
-
-/* Makes the pass and runs it, where it has something to judge and room. */
-static planc_status make_and_evaluate(planrt_session *session, int32_t job, planrt_feed feed, void *user,
-                                      int64_t samples, rt_inference *inference, double *out_accuracy) {
-  char needs[PL_SIZE_TEXT], room[PL_SIZE_TEXT];
-  PLANC_TRY(planc_context(rt_inference_make(session, job, inference), "inference"));
-  if (inference->probs < 0) return planc_error(PLANC_BAD_INPUT, "the graph has no softmax_xent to judge");
-  if (inference->bytes > rt_inference_room(session))
-    return planc_error(PLANC_INFEASIBLE,
-                       "an inference pass over one sample takes %s, the plan's budget has room for %s",
-                       pl_size_format(inference->bytes, needs), pl_size_format(rt_inference_room(session), room));
-  rt_session_give_up_device(session);
-  return evaluate(session, inference, feed, user, samples, out_accuracy);
-}
-
-planc_status planrt_evaluate(planrt_session *session, int32_t job, planrt_feed feed, void *user, int64_t samples,
-                             double *out_accuracy) {
-  rt_inference inference;
-  if (!session->options.evaluate) return planc_error(PLANC_USAGE, "the session was not made for evaluation");
-  if (job < 0 || job >= session->trace->n_jobs) return planc_error(PLANC_USAGE, "there is no job %d", job);
-  planc_status status = make_and_evaluate(session, job, feed, user, samples, &inference, out_accuracy);
-  rt_inference_free(&inference);
-  return status;
 }

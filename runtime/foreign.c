@@ -3,6 +3,18 @@
 
 #include "runtime/session.h"
 
+static planc_status find(const planrt_session *session, bool *asked, rt_names *out);
+
+planc_status rt_foreign_find(const planrt_session *session, rt_names *out) {
+  if (!session->device || session->options.synthetic) return NULL;
+  pl_arena scratch = {0};
+  bool *asked;
+  planc_status status = PL_NEW(&scratch, &asked, (int64_t)session->plan->n_algorithms + 1);
+  if (!status) status = find(session, asked, out);
+  pl_arena_free(&scratch);
+  return status;
+}
+
 static planc_status is_foreign(const planrt_session *session, const rt_call *call, bool *out) {
   const planrt_backend *backend = session->backend;
   int64_t bytes = 0;
@@ -26,14 +38,4 @@ static planc_status find(const planrt_session *session, bool *asked, rt_names *o
     if (foreign) VEC_PUSH(out, action->call->algorithm);
   }
   return NULL;
-}
-
-planc_status rt_foreign_find(const planrt_session *session, rt_names *out) {
-  if (!session->device || session->options.synthetic) return NULL;
-  pl_arena scratch = {0};
-  bool *asked;
-  planc_status status = PL_NEW(&scratch, &asked, (int64_t)session->plan->n_algorithms + 1);
-  if (!status) status = find(session, asked, out);
-  pl_arena_free(&scratch);
-  return status;
 }

@@ -17,6 +17,21 @@ int64_t rt_inference_room(const planrt_session *session) {
   return most >= 0 ? most - memory->reserved_bytes : INT64_MAX;
 }
 
+static planc_status choose_parts(const planrt_session *session, rt_inference *inference);
+static planc_status find_classifier(rt_inference *inference);
+
+planc_status rt_inference_make(const planrt_session *session, int32_t job, rt_inference *out) {
+  *out = (rt_inference){.training = &session->trace->jobs[job], .job = job};
+  PLANC_TRY(choose_parts(session, out));
+  return find_classifier(out);
+}
+
+void rt_inference_free(rt_inference *inference) {
+  rt_resident_free(inference->resident);
+  planc_trace_free(inference->trace);
+  pl_arena_free(&inference->memory);
+}
+
 static planc_status find_classifier(rt_inference *inference) {
   const planc_trace *trace = inference->trace;
   inference->probs = -1;
@@ -60,16 +75,4 @@ static planc_status choose_parts(const planrt_session *session, rt_inference *in
     do parts++;
     while (inference->batch % parts != 0);
   }
-}
-
-planc_status rt_inference_make(const planrt_session *session, int32_t job, rt_inference *out) {
-  *out = (rt_inference){.training = &session->trace->jobs[job], .job = job};
-  PLANC_TRY(choose_parts(session, out));
-  return find_classifier(out);
-}
-
-void rt_inference_free(rt_inference *inference) {
-  rt_resident_free(inference->resident);
-  planc_trace_free(inference->trace);
-  pl_arena_free(&inference->memory);
 }

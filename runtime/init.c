@@ -37,6 +37,42 @@ static const struct role {
     {PL_OPTYPE_adam, 3, ZERO},
 };
 
+static void assign_unknown(const planc_tensor *tensor, int64_t bytes, uint64_t seed, char *home);
+static planc_status init_job(planrt_session *session, int32_t job);
+static void spread(const planrt_session *session);
+static void init_operand(planrt_session *session, int32_t job, const int32_t *cast_from, const planc_op *op,
+                         int32_t input);
+
+planc_status planrt_init(planrt_session *session) {
+  rt_failures_forget(&session->failures);
+  for (int32_t b = 0; b < session->trace->n_buffers; b++) {
+    const planc_buffer *buffer = &session->trace->buffers[b];
+    const planc_graph *graph = session->trace->jobs[buffer->job].graph;
+    char *home = rt_home(session, 0, buffer->job, buffer->storage);
+    if (home)
+      assign_unknown(&graph->tensors[graph->storages[buffer->storage].tensor], buffer->bytes, session->options.seed,
+                     home);
+  }
+  for (int32_t j = 0; j < session->trace->n_jobs; j++) PLANC_TRY(init_job(session, j));
+  spread(session);
+  return NULL;
+}
+
+static planc_status init_job(planrt_session *session, int32_t job) {
+  const planc_graph *graph = session->trace->jobs[job].graph;
+  int32_t *cast_from; /* by tensor: what a cast made it from, -1 for others */
+  PLANC_TRY(PL_NEW(&session->memory, &cast_from, graph->n_tensors));
+  for (int32_t t = 0; t < graph->n_tensors; t++) cast_from[t] = -1;
+  for (int32_t o = 0; o < graph->n_ops; o++)
+    if (pl_optype_of(&graph->ops[o]) == PL_OPTYPE_cast) cast_from[graph->ops[o].out[0]] = graph->ops[o].in[0];
+  for (int32_t o = 0; o < graph->n_ops; o++) {
+    const planc_op *op = &graph->ops[o];
+    for (int32_t k = 0; k < op->n_in; k++) init_operand(session, job, cast_from, op, k);
+    for (int32_t k = 0; k < op->n_effects; k++) init_operand(session, job, cast_from, op, -1 - k);
+  }
+  return NULL;
+}
+
 /* Uniform in [-bound, bound), drawn by the tensor's name. */
 static void draw(const planc_tensor *tensor, uint64_t seed, float bound, void *out, int64_t elements) {
   uint64_t key = rt_key(seed, tensor->name);
@@ -94,39 +130,9 @@ static void init_operand(planrt_session *session, int32_t job, const int32_t *ca
       assign(tensor, of->batch, session->options.seed, roles[r].value, home);
 }
 
-static planc_status init_job(planrt_session *session, int32_t job) {
-  const planc_graph *graph = session->trace->jobs[job].graph;
-  int32_t *cast_from; /* by tensor: what a cast made it from, -1 for others */
-  PLANC_TRY(PL_NEW(&session->memory, &cast_from, graph->n_tensors));
-  for (int32_t t = 0; t < graph->n_tensors; t++) cast_from[t] = -1;
-  for (int32_t o = 0; o < graph->n_ops; o++)
-    if (pl_optype_of(&graph->ops[o]) == PL_OPTYPE_cast) cast_from[graph->ops[o].out[0]] = graph->ops[o].in[0];
-  for (int32_t o = 0; o < graph->n_ops; o++) {
-    const planc_op *op = &graph->ops[o];
-    for (int32_t k = 0; k < op->n_in; k++) init_operand(session, job, cast_from, op, k);
-    for (int32_t k = 0; k < op->n_effects; k++) init_operand(session, job, cast_from, op, -1 - k);
-  }
-  return NULL;
-}
-
 /* From the first replica to the others. */
 static void spread(const planrt_session *session) {
   rt_homes at = {.storage = -1};
   while (rt_next_home(session, &at))
     if (at.replica > 0) memcpy(at.home, rt_home(session, 0, at.job, at.storage), (size_t)at.bytes);
-}
-
-planc_status planrt_init(planrt_session *session) {
-  rt_failures_forget(&session->failures);
-  for (int32_t b = 0; b < session->trace->n_buffers; b++) {
-    const planc_buffer *buffer = &session->trace->buffers[b];
-    const planc_graph *graph = session->trace->jobs[buffer->job].graph;
-    char *home = rt_home(session, 0, buffer->job, buffer->storage);
-    if (home)
-      assign_unknown(&graph->tensors[graph->storages[buffer->storage].tensor], buffer->bytes, session->options.seed,
-                     home);
-  }
-  for (int32_t j = 0; j < session->trace->n_jobs; j++) PLANC_TRY(init_job(session, j));
-  spread(session);
-  return NULL;
 }

@@ -6,6 +6,270 @@
 #include "runtime/stop.h"
 #include "util/clock.h"
 
+static planc_status enqueue_prologue(planrt_session *session, int64_t periods);
+static planc_status enqueue_body(planrt_session *session, int64_t body, int64_t periods);
+static planc_status enqueue_epilogue(planrt_session *session, int64_t done);
+static planc_status enqueue_part(planrt_session *session, int64_t body, int64_t periods);
+static bool is_timed(const planrt_session *session, int64_t periods);
+static bool is_asked_to_end(const planrt_session *session);
+static int64_t warming(int64_t periods);
+static planc_status end_lap(const planrt_session *session);
+static planc_status settle_all(planrt_session *session, planc_status status);
+
+planc_status rt_interpret(planrt_session *session, int64_t periods, int64_t *out_done) {
+  bool timed = is_timed(session, periods);
+  int64_t begin_ns = 0, done = 0, warm = warming(periods);
+  session->backend->forget(session->device);
+  planc_status status = enqueue_prologue(session, periods);
+  for (; !status && done < periods; done++) {
+    status = end_lap(session);
+    if (status || is_asked_to_end(session)) break;
+    status = enqueue_body(session, done, periods);
+    if (!timed || done + 1 != warm) continue;
+    if (!status) status = settle_all(session, NULL);
+    begin_ns = pl_now_ns();
+  }
+  timed &= done > warm;
+  if (!status && timed) status = settle_all(session, NULL);
+  if (!status && timed) session->period_ns = (pl_now_ns() - begin_ns) / (done - warm);
+  if (!status) status = enqueue_epilogue(session, done);
+  *out_done = done;
+  return settle_all(session, status);
+}
+
+planc_status rt_capture(planrt_session *session) {
+  const planrt_backend *backend = session->backend;
+  if (!backend->capture) return planc_error(PLANC_USAGE, "backend %s cannot capture and replay", backend->name);
+  if (!session->options.concurrent || session->options.timeline > 0)
+    return planc_error(PLANC_USAGE, "a captured body has streams beside each other, and no timeline");
+  PLANC_TRY(backend->capture(session->device));
+  session->replays = true;
+  planc_status status = enqueue_part(session, 0, 1);
+  planc_status ended = backend->captured(session->device);
+  if (!status) return planc_context(ended, "capture");
+  planc_status_free(ended);
+  return status;
+}
+
+static int64_t begun(const planrt_session *session, int64_t periods);
+static bool runnable(const planrt_session *session, int32_t stream, int64_t periods);
+static int32_t next_runnable(const planrt_session *session, int32_t from, int64_t periods);
+static const rt_part *part_of(const planrt_session *session, int64_t body, int64_t periods);
+static planc_status say_where(const planrt_session *session, const rt_part *part, const rt_action *action,
+                              planc_status status);
+static planc_status enqueue(planrt_session *session, const rt_action *action, int32_t repeat, int64_t body,
+                            rt_span *span);
+static void go_on(rt_cursor *cursor, const rt_action *action);
+static bool settle(const planrt_session *session, int32_t stream, int64_t periods);
+static planc_status deadlock(const planrt_session *session, int32_t stream, int64_t periods);
+
+planc_status rt_interleave(planrt_session *session, int64_t periods, uint64_t seed, int64_t *out_done) {
+  int32_t n = session->n_streams, favourite = 0;
+  uint64_t draws = 0;
+  session->backend->forget(session->device);
+  for (int32_t s = 0; s < n; s++)
+    session->cursors[s] = (rt_cursor){.body = -1, .position = session->parts[RT_PROLOGUE].first[s]};
+
+  /* One stream is favoured for a while, short or long, so that streams run in step as well as far ahead. */
+  for (int64_t favour = 0;; favour--) {
+    if (is_asked_to_end(session)) periods = begun(session, periods);
+    (void)rt_failures_leave_out(&session->failures, session->step.period);
+    if (favour <= 0) {
+      uint64_t draw = rt_random(seed, draws++);
+      favourite = n > 0 ? (int32_t)(draw % (uint64_t)n) : 0;
+      favour = INT64_C(1) << (draw >> 32) % 12;
+    }
+    int32_t stream = favourite;
+    if (n > 0 && !runnable(session, stream, periods))
+      stream = next_runnable(session, (int32_t)(rt_random(seed, draws++) % (uint64_t)n), periods);
+    if (n == 0 || stream < 0) break;
+    rt_cursor *cursor = &session->cursors[stream];
+    const rt_part *part = part_of(session, cursor->body, periods);
+    const rt_action *action = &part->actions[part->by_stream[cursor->position]];
+    PLANC_TRY(say_where(session, part, action, enqueue(session, action, cursor->repeat, cursor->body, NULL)));
+    go_on(cursor, action);
+  }
+  for (int32_t s = 0; s < n; s++)
+    if (settle(session, s, periods)) return deadlock(session, s, periods);
+  *out_done = periods;
+  return session->backend->synchronize(session->device);
+}
+
+/* --- Bodies --------------------------------------------------------------------------------------------------- */
+
+/* A captured body leaves results and digests in a row of its own: copies them to the period's. */
+static void keep_row(planrt_session *session, int64_t period) {
+  int64_t row = period % session->window, digests = session->parts[RT_BODY].n;
+  memcpy(session->results + row * session->result_bytes, session->results + session->window * session->result_bytes,
+         (size_t)session->result_bytes);
+  memcpy(session->digests + row * digests, session->digests + session->window * digests,
+         (size_t)digests * sizeof *session->digests);
+}
+
+static planc_status replay_captured(planrt_session *session, int64_t body) {
+  rt_launch launch = {.step = session->step, .seed = session->options.seed};
+  launch.step.period += body;
+  PLANC_TRY(session->backend->replay(session->device, &launch, launch.step.period));
+  if (!session->digests) return NULL;
+  PLANC_TRY(session->backend->synchronize(session->device));
+  keep_row(session, launch.step.period);
+  return NULL;
+}
+
+/* A captured body is one launch, and queues hold a thousand: so many bodies run ahead of one that may be the last. */
+enum { AHEAD = 8 };
+
+/* Whether the run is to end before its next body. */
+static bool is_asked_to_end(const planrt_session *session) {
+  const planrt_options *options = &session->options;
+  return rt_failures_has_all(&session->failures) || rt_is_stopped(options->stop) ||
+         (options->pause && options->pause(options->user));
+}
+
+/* Awaits all that was enqueued. What it fails with is the reason for whatever failed since. */
+static planc_status settle_all(planrt_session *session, planc_status status) {
+  planc_status failure = session->backend->synchronize(session->device);
+  if (!failure) return status;
+  planc_status_free(status);
+  return failure;
+}
+
+/* Whether periods are timed: not those that the reference runs between, nor where each piece of work is timed, which
+ * must not be held up. */
+static bool is_timed(const planrt_session *session, int64_t periods) {
+  return periods > 1 && !session->options.verify && session->options.timeline == 0;
+}
+
+/* Leaves out, from `body` on, what jobs do that have failed by now. A captured body has their work in it, so that
+ * bodies are then enqueued; these overlap, and results go to other rows than those of the captured body. */
+static planc_status leave_out(planrt_session *session, int64_t body) {
+  bool any = rt_failures_leave_out(&session->failures, session->step.period + body);
+  if (!any || !session->replays) return NULL;
+  PLANC_TRY(session->backend->synchronize(session->device));
+  session->replays = false;
+  return NULL;
+}
+
+static planc_status enqueue_prologue(planrt_session *session, int64_t periods) {
+  PLANC_TRY(leave_out(session, 0));
+  return enqueue_part(session, -1, periods);
+}
+
+static planc_status enqueue_body(planrt_session *session, int64_t body, int64_t periods) {
+  PLANC_TRY(leave_out(session, body));
+  if (!session->replays) return enqueue_part(session, body, periods);
+  if (body % AHEAD == 0 && session->options.pause) PLANC_TRY(session->backend->synchronize(session->device));
+  return replay_captured(session, body);
+}
+
+/* A job that fails in its last iteration takes nothing home either: of several jobs, it is awaited who does. */
+static planc_status enqueue_epilogue(planrt_session *session, int64_t done) {
+  if (session->failures.n_jobs > 1) {
+    PLANC_TRY(session->backend->synchronize(session->device));
+    PLANC_TRY(leave_out(session, done));
+  }
+  return enqueue_part(session, done, done);
+}
+
+/* How many periods come before those that are timed: the first fills queues and caches, and a GPU's clocks take some
+ * tenths of a second of work to rise. */
+static int64_t warming(int64_t periods) {
+  enum { PART = 4 };
+  return periods < PART ? 1 : periods / PART;
+}
+
+/* Whoever asks for the end is heard before each body: no more of them are on their way by then than keep the device
+ * busy. */
+static planc_status end_lap(const planrt_session *session) {
+  return session->backend->end_lap ? session->backend->end_lap(session->device) : NULL;
+}
+
+/* --- Actions -------------------------------------------------------------------------------------------------- */
+
+static rt_span *spans_of(const planrt_session *session, int64_t body, int64_t periods);
+
+static planc_status launch(planrt_session *session, const rt_action *action, int64_t period, rt_span *span,
+                           uint64_t *digest);
+static uint64_t *digest_slot(const planrt_session *session, const rt_action *action, int64_t period);
+static planc_status enqueue_feed(planrt_session *session, const rt_action *action, int64_t body, rt_span *span);
+static planc_status enqueue_delivery(planrt_session *session, const rt_action *action, int64_t body, rt_span *span);
+
+static planc_status enqueue_part(planrt_session *session, int64_t body, int64_t periods) {
+  const rt_part *part = part_of(session, body, periods);
+  rt_span *spans = spans_of(session, body, periods);
+  for (int32_t i = 0; i < part->n; i++) {
+    const rt_action *action = &part->actions[i];
+    rt_span *span = spans && action->span >= 0 ? &spans[action->span] : NULL;
+    for (int32_t k = 0; k < action->repeats; k++)
+      PLANC_TRY(say_where(session, part, action, enqueue(session, action, k, body, span)));
+  }
+  return NULL;
+}
+
+static const rt_part *part_of(const planrt_session *session, int64_t body, int64_t periods) {
+  return &session->parts[body < 0 ? RT_PROLOGUE : body < periods ? RT_BODY : RT_EPILOGUE];
+}
+
+static rt_span *spans_of(const planrt_session *session, int64_t body, int64_t periods) {
+  if (!session->spans || body < 0 || body >= periods) return NULL;
+  int64_t period = session->step.period + body;
+  return session->spans + period % session->options.timeline * session->n_spans;
+}
+
+/* Says which action failed. */
+static planc_status say_where(const planrt_session *session, const rt_part *part, const rt_action *action,
+                              planc_status status) {
+  if (planc_trace_replicas(session->trace) == 1) return planc_context(status, "%s[%d]", part->name, action->instr);
+  return planc_context(status, "%s[%d], replica %d", part->name, action->instr, action->replica);
+}
+
+/* The next replica's `from` goes to the next place. */
+static planc_status enqueue_copy(planrt_session *session, const rt_action *action, int32_t repeat, rt_span *span) {
+  char *to = (char *)action->to + repeat * planc_other_stride(action->bytes);
+  const char *from = (const char *)action->from + repeat * action->from_step;
+  return session->backend->copy(session->device, action->stream, (rt_direction)action->direction, to, from,
+                                action->bytes, span);
+}
+
+/* The next replica's event. */
+static int32_t event_of(const planrt_session *session, const rt_action *wait, int32_t repeat) {
+  return wait->id + repeat * session->plan->n_events;
+}
+
+/* Records and waits serve the other jobs as well. */
+static bool is_left_out(const planrt_session *session, const rt_action *action) {
+  bool orders = action->kind == RT_RECORD || action->kind == RT_WAIT;
+  return !orders && rt_failures_is_left_out(&session->failures, action->job);
+}
+
+/* Enqueues one repeat of an action of body `body` (-1: the prologue). */
+static planc_status enqueue(planrt_session *session, const rt_action *action, int32_t repeat, int64_t body,
+                            rt_span *span) {
+  const planrt_backend *backend = session->backend;
+  rt_device *device = session->device;
+  int64_t period = session->step.period + body;
+  if (is_left_out(session, action)) return NULL;
+  switch ((rt_action_kind)action->kind) {
+    case RT_CALL:
+      return launch(session, action, period, span, digest_slot(session, action, period));
+    case RT_COPY:
+      return enqueue_copy(session, action, repeat, span);
+    case RT_FEED:
+      return enqueue_feed(session, action, body, span);
+    case RT_DELIVER:
+      return enqueue_delivery(session, action, body, span);
+    case RT_RECORD:
+      return backend->record(device, action->stream, action->id, body);
+    case RT_WAIT:
+      return backend->wait(device, action->stream, event_of(session, action, repeat), body - action->lag);
+    case RT_POISON:
+      return backend->poison(device, action->stream, action->to, action->bytes);
+  }
+  return NULL;
+}
+
+/* --- Host work ------------------------------------------------------------------------------------------------ */
+
 /* What a job's feed or sink gave in an iteration: NULL where the run goes on. */
 static planc_status take(planrt_session *session, int32_t job, int64_t iteration, planc_status status) {
   status = planc_context(status, "job %d (%s)", job, session->trace->jobs[job].graph->name);
@@ -124,204 +388,6 @@ static planc_status enqueue_delivery(planrt_session *session, const rt_action *a
   return backend->record(device, lane, taken_event(session, action, body), body);
 }
 
-/* --- Bodies --------------------------------------------------------------------------------------------------- */
-
-/* The next replica's `from` goes to the next place. */
-static planc_status enqueue_copy(planrt_session *session, const rt_action *action, int32_t repeat, rt_span *span) {
-  char *to = (char *)action->to + repeat * planc_other_stride(action->bytes);
-  const char *from = (const char *)action->from + repeat * action->from_step;
-  return session->backend->copy(session->device, action->stream, (rt_direction)action->direction, to, from,
-                                action->bytes, span);
-}
-
-/* The next replica's event. */
-static int32_t event_of(const planrt_session *session, const rt_action *wait, int32_t repeat) {
-  return wait->id + repeat * session->plan->n_events;
-}
-
-/* Records and waits serve the other jobs as well. */
-static bool is_left_out(const planrt_session *session, const rt_action *action) {
-  bool orders = action->kind == RT_RECORD || action->kind == RT_WAIT;
-  return !orders && rt_failures_is_left_out(&session->failures, action->job);
-}
-
-/* Enqueues one repeat of an action of body `body` (-1: the prologue). */
-static planc_status enqueue(planrt_session *session, const rt_action *action, int32_t repeat, int64_t body,
-                            rt_span *span) {
-  const planrt_backend *backend = session->backend;
-  rt_device *device = session->device;
-  int64_t period = session->step.period + body;
-  if (is_left_out(session, action)) return NULL;
-  switch ((rt_action_kind)action->kind) {
-    case RT_CALL:
-      return launch(session, action, period, span, digest_slot(session, action, period));
-    case RT_COPY:
-      return enqueue_copy(session, action, repeat, span);
-    case RT_FEED:
-      return enqueue_feed(session, action, body, span);
-    case RT_DELIVER:
-      return enqueue_delivery(session, action, body, span);
-    case RT_RECORD:
-      return backend->record(device, action->stream, action->id, body);
-    case RT_WAIT:
-      return backend->wait(device, action->stream, event_of(session, action, repeat), body - action->lag);
-    case RT_POISON:
-      return backend->poison(device, action->stream, action->to, action->bytes);
-  }
-  return NULL;
-}
-
-static const rt_part *part_of(const planrt_session *session, int64_t body, int64_t periods) {
-  return &session->parts[body < 0 ? RT_PROLOGUE : body < periods ? RT_BODY : RT_EPILOGUE];
-}
-
-static rt_span *spans_of(const planrt_session *session, int64_t body, int64_t periods) {
-  if (!session->spans || body < 0 || body >= periods) return NULL;
-  int64_t period = session->step.period + body;
-  return session->spans + period % session->options.timeline * session->n_spans;
-}
-
-/* Says which action failed. */
-static planc_status say_where(const planrt_session *session, const rt_part *part, const rt_action *action,
-                              planc_status status) {
-  if (planc_trace_replicas(session->trace) == 1) return planc_context(status, "%s[%d]", part->name, action->instr);
-  return planc_context(status, "%s[%d], replica %d", part->name, action->instr, action->replica);
-}
-
-static planc_status enqueue_part(planrt_session *session, int64_t body, int64_t periods) {
-  const rt_part *part = part_of(session, body, periods);
-  rt_span *spans = spans_of(session, body, periods);
-  for (int32_t i = 0; i < part->n; i++) {
-    const rt_action *action = &part->actions[i];
-    rt_span *span = spans && action->span >= 0 ? &spans[action->span] : NULL;
-    for (int32_t k = 0; k < action->repeats; k++)
-      PLANC_TRY(say_where(session, part, action, enqueue(session, action, k, body, span)));
-  }
-  return NULL;
-}
-
-/* A captured body leaves results and digests in a row of its own: copies them to the period's. */
-static void keep_row(planrt_session *session, int64_t period) {
-  int64_t row = period % session->window, digests = session->parts[RT_BODY].n;
-  memcpy(session->results + row * session->result_bytes, session->results + session->window * session->result_bytes,
-         (size_t)session->result_bytes);
-  memcpy(session->digests + row * digests, session->digests + session->window * digests,
-         (size_t)digests * sizeof *session->digests);
-}
-
-static planc_status replay_captured(planrt_session *session, int64_t body) {
-  rt_launch launch = {.step = session->step, .seed = session->options.seed};
-  launch.step.period += body;
-  PLANC_TRY(session->backend->replay(session->device, &launch, launch.step.period));
-  if (!session->digests) return NULL;
-  PLANC_TRY(session->backend->synchronize(session->device));
-  keep_row(session, launch.step.period);
-  return NULL;
-}
-
-planc_status rt_capture(planrt_session *session) {
-  const planrt_backend *backend = session->backend;
-  if (!backend->capture) return planc_error(PLANC_USAGE, "backend %s cannot capture and replay", backend->name);
-  if (!session->options.concurrent || session->options.timeline > 0)
-    return planc_error(PLANC_USAGE, "a captured body has streams beside each other, and no timeline");
-  PLANC_TRY(backend->capture(session->device));
-  session->replays = true;
-  planc_status status = enqueue_part(session, 0, 1);
-  planc_status ended = backend->captured(session->device);
-  if (!status) return planc_context(ended, "capture");
-  planc_status_free(ended);
-  return status;
-}
-
-/* A captured body is one launch, and queues hold a thousand: so many bodies run ahead of one that may be the last. */
-enum { AHEAD = 8 };
-
-/* Whether the run is to end before its next body. */
-static bool is_asked_to_end(const planrt_session *session) {
-  const planrt_options *options = &session->options;
-  return rt_failures_has_all(&session->failures) || rt_is_stopped(options->stop) ||
-         (options->pause && options->pause(options->user));
-}
-
-/* Awaits all that was enqueued. What it fails with is the reason for whatever failed since. */
-static planc_status settle_all(planrt_session *session, planc_status status) {
-  planc_status failure = session->backend->synchronize(session->device);
-  if (!failure) return status;
-  planc_status_free(status);
-  return failure;
-}
-
-/* Whether periods are timed: not those that the reference runs between, nor where each piece of work is timed, which
- * must not be held up. */
-static bool is_timed(const planrt_session *session, int64_t periods) {
-  return periods > 1 && !session->options.verify && session->options.timeline == 0;
-}
-
-/* Leaves out, from `body` on, what jobs do that have failed by now. A captured body has their work in it, so that
- * bodies are then enqueued; these overlap, and results go to other rows than those of the captured body. */
-static planc_status leave_out(planrt_session *session, int64_t body) {
-  bool any = rt_failures_leave_out(&session->failures, session->step.period + body);
-  if (!any || !session->replays) return NULL;
-  PLANC_TRY(session->backend->synchronize(session->device));
-  session->replays = false;
-  return NULL;
-}
-
-static planc_status enqueue_prologue(planrt_session *session, int64_t periods) {
-  PLANC_TRY(leave_out(session, 0));
-  return enqueue_part(session, -1, periods);
-}
-
-static planc_status enqueue_body(planrt_session *session, int64_t body, int64_t periods) {
-  PLANC_TRY(leave_out(session, body));
-  if (!session->replays) return enqueue_part(session, body, periods);
-  if (body % AHEAD == 0 && session->options.pause) PLANC_TRY(session->backend->synchronize(session->device));
-  return replay_captured(session, body);
-}
-
-/* A job that fails in its last iteration takes nothing home either: of several jobs, it is awaited who does. */
-static planc_status enqueue_epilogue(planrt_session *session, int64_t done) {
-  if (session->failures.n_jobs > 1) {
-    PLANC_TRY(session->backend->synchronize(session->device));
-    PLANC_TRY(leave_out(session, done));
-  }
-  return enqueue_part(session, done, done);
-}
-
-/* How many periods come before those that are timed: the first fills queues and caches, and a GPU's clocks take some
- * tenths of a second of work to rise. */
-static int64_t warming(int64_t periods) {
-  enum { PART = 4 };
-  return periods < PART ? 1 : periods / PART;
-}
-
-/* Whoever asks for the end is heard before each body: no more of them are on their way by then than keep the device
- * busy. */
-static planc_status end_lap(const planrt_session *session) {
-  return session->backend->end_lap ? session->backend->end_lap(session->device) : NULL;
-}
-
-planc_status rt_interpret(planrt_session *session, int64_t periods, int64_t *out_done) {
-  bool timed = is_timed(session, periods);
-  int64_t begin_ns = 0, done = 0, warm = warming(periods);
-  session->backend->forget(session->device);
-  planc_status status = enqueue_prologue(session, periods);
-  for (; !status && done < periods; done++) {
-    status = end_lap(session);
-    if (status || is_asked_to_end(session)) break;
-    status = enqueue_body(session, done, periods);
-    if (!timed || done + 1 != warm) continue;
-    if (!status) status = settle_all(session, NULL);
-    begin_ns = pl_now_ns();
-  }
-  timed &= done > warm;
-  if (!status && timed) status = settle_all(session, NULL);
-  if (!status && timed) session->period_ns = (pl_now_ns() - begin_ns) / (done - warm);
-  if (!status) status = enqueue_epilogue(session, done);
-  *out_done = done;
-  return settle_all(session, status);
-}
-
 /* --- Interleaved ---------------------------------------------------------------------------------------------- */
 
 /* Moves a stream on to its next action; false at its end. */
@@ -387,36 +453,4 @@ static int64_t begun(const planrt_session *session, int64_t periods) {
   for (int32_t s = 0; s < session->n_streams; s++)
     if (session->cursors[s].body > furthest) furthest = session->cursors[s].body;
   return furthest < periods ? furthest + 1 : periods;
-}
-
-planc_status rt_interleave(planrt_session *session, int64_t periods, uint64_t seed, int64_t *out_done) {
-  int32_t n = session->n_streams, favourite = 0;
-  uint64_t draws = 0;
-  session->backend->forget(session->device);
-  for (int32_t s = 0; s < n; s++)
-    session->cursors[s] = (rt_cursor){.body = -1, .position = session->parts[RT_PROLOGUE].first[s]};
-
-  /* One stream is favoured for a while, short or long, so that streams run in step as well as far ahead. */
-  for (int64_t favour = 0;; favour--) {
-    if (is_asked_to_end(session)) periods = begun(session, periods);
-    (void)rt_failures_leave_out(&session->failures, session->step.period);
-    if (favour <= 0) {
-      uint64_t draw = rt_random(seed, draws++);
-      favourite = n > 0 ? (int32_t)(draw % (uint64_t)n) : 0;
-      favour = INT64_C(1) << (draw >> 32) % 12;
-    }
-    int32_t stream = favourite;
-    if (n > 0 && !runnable(session, stream, periods))
-      stream = next_runnable(session, (int32_t)(rt_random(seed, draws++) % (uint64_t)n), periods);
-    if (n == 0 || stream < 0) break;
-    rt_cursor *cursor = &session->cursors[stream];
-    const rt_part *part = part_of(session, cursor->body, periods);
-    const rt_action *action = &part->actions[part->by_stream[cursor->position]];
-    PLANC_TRY(say_where(session, part, action, enqueue(session, action, cursor->repeat, cursor->body, NULL)));
-    go_on(cursor, action);
-  }
-  for (int32_t s = 0; s < n; s++)
-    if (settle(session, s, periods)) return deadlock(session, s, periods);
-  *out_done = periods;
-  return session->backend->synchronize(session->device);
 }

@@ -38,6 +38,48 @@ planc_status rt_iterations_load(const rt_iterations *it, rt_resident *resident) 
   return rt_resident_bring(resident, &it->session);
 }
 
+static planc_status run_first(const rt_iterations *it, rt_resident *resident);
+static planc_status warm_up(const rt_iterations *it, rt_resident *resident);
+static planc_status enqueue(const rt_iterations *it, rt_resident *resident, rt_span *spans);
+static bool stopped(const rt_iterations *it);
+
+planc_status rt_iterations_time(rt_iterations *it, rt_resident *resident, bool *out_whole) {
+  int32_t n = it->session.trace->n_instances, repetitions = it->options->repetitions, r;
+  *out_whole = false;
+  PLANC_TRY(run_first(it, resident));
+  PLANC_TRY(warm_up(it, resident));
+  PLANC_TRY(enqueue(it, resident, NULL));
+  for (r = 0; r < repetitions && !stopped(it); r++) PLANC_TRY(enqueue(it, resident, &it->spans[(int64_t)r * n]));
+  PLANC_TRY(rt_resident_synchronize(resident));
+  *out_whole = r == repetitions && !stopped(it);
+  for (int32_t i = 0; *out_whole && i < n; i++)
+    for (r = 0; r < repetitions; r++) {
+      const rt_span *span = &it->spans[(int64_t)r * n + i];
+      it->times[(int64_t)i * repetitions + r] = span->end_ns - span->begin_ns;
+    }
+  return NULL;
+}
+
+/* In lots, awaited one by one so that no queue runs ahead of the clock by more, and so large that the device hardly
+ * rests between two. */
+static planc_status warm_up(const rt_iterations *it, rt_resident *resident) {
+  enum { LONG_NS = 20000000 };
+  int64_t begin = pl_now_ns(), lot = 1, last = begin;
+  while (last - begin < it->options->warm_ns && !stopped(it)) {
+    for (int64_t i = 0; i < lot && !stopped(it); i++) PLANC_TRY(enqueue(it, resident, NULL));
+    PLANC_TRY(rt_resident_synchronize(resident));
+    int64_t now = pl_now_ns();
+    if (now - last < LONG_NS) lot *= 2;
+    last = now;
+  }
+  return NULL;
+}
+
+rt_statistic rt_iterations_statistic(const rt_iterations *it, int32_t instance) {
+  int32_t repetitions = it->options->repetitions;
+  return rt_statistic_of(&it->times[(int64_t)instance * repetitions], repetitions);
+}
+
 static bool stopped(const rt_iterations *it) {
   return rt_is_stopped(it->options->stop);
 }
@@ -61,41 +103,4 @@ static planc_status run_first(const rt_iterations *it, rt_resident *resident) {
   if (!it->before) return NULL;
   PLANC_TRY(run_apart(it, resident, NULL));
   return it->before(it->user, -1);
-}
-
-/* In lots, awaited one by one so that no queue runs ahead of the clock by more, and so large that the device hardly
- * rests between two. */
-static planc_status warm_up(const rt_iterations *it, rt_resident *resident) {
-  enum { LONG_NS = 20000000 };
-  int64_t begin = pl_now_ns(), lot = 1, last = begin;
-  while (last - begin < it->options->warm_ns && !stopped(it)) {
-    for (int64_t i = 0; i < lot && !stopped(it); i++) PLANC_TRY(enqueue(it, resident, NULL));
-    PLANC_TRY(rt_resident_synchronize(resident));
-    int64_t now = pl_now_ns();
-    if (now - last < LONG_NS) lot *= 2;
-    last = now;
-  }
-  return NULL;
-}
-
-planc_status rt_iterations_time(rt_iterations *it, rt_resident *resident, bool *out_whole) {
-  int32_t n = it->session.trace->n_instances, repetitions = it->options->repetitions, r;
-  *out_whole = false;
-  PLANC_TRY(run_first(it, resident));
-  PLANC_TRY(warm_up(it, resident));
-  PLANC_TRY(enqueue(it, resident, NULL));
-  for (r = 0; r < repetitions && !stopped(it); r++) PLANC_TRY(enqueue(it, resident, &it->spans[(int64_t)r * n]));
-  PLANC_TRY(rt_resident_synchronize(resident));
-  *out_whole = r == repetitions && !stopped(it);
-  for (int32_t i = 0; *out_whole && i < n; i++)
-    for (r = 0; r < repetitions; r++) {
-      const rt_span *span = &it->spans[(int64_t)r * n + i];
-      it->times[(int64_t)i * repetitions + r] = span->end_ns - span->begin_ns;
-    }
-  return NULL;
-}
-
-rt_statistic rt_iterations_statistic(const rt_iterations *it, int32_t instance) {
-  int32_t repetitions = it->options->repetitions;
-  return rt_statistic_of(&it->times[(int64_t)instance * repetitions], repetitions);
 }

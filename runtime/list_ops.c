@@ -13,6 +13,16 @@ typedef struct calls {
   void **nowhere;
 } calls;
 
+planc_status rt_list_open(const planrt_backend *backend, bool deterministic, rt_device **out) {
+  rt_device_options nothing = {.deterministic = deterministic};
+  char *properties = NULL;
+  if (backend->properties) PLANC_TRY(backend->properties(&properties));
+  nothing.properties = properties;
+  planc_status status = backend->open(&nothing, out);
+  free(properties);
+  return status;
+}
+
 static planc_status open_calls(calls *c, const planc_graph *graph, const int64_t *batch) {
   planc_job job = {.graph = graph, .batch = *batch, .n_rounds = 1, .rounds = batch, .iterations = 1};
   PLANC_TRY(planc_expand(&job, 1, &c->trace));
@@ -64,13 +74,28 @@ typedef struct op_listing {
   rt_variant *found; /* room for RT_MAX_VARIANTS */
 } op_listing;
 
-planc_status rt_list_open(const planrt_backend *backend, bool deterministic, rt_device **out) {
-  rt_device_options nothing = {.deterministic = deterministic};
-  char *properties = NULL;
-  if (backend->properties) PLANC_TRY(backend->properties(&properties));
-  nothing.properties = properties;
-  planc_status status = backend->open(&nothing, out);
-  free(properties);
+static planc_status list_all(const op_listing *l, rt_op_times *out);
+static bool stopped(const rt_list_options *options);
+static planc_status list_op(const op_listing *l, pl_arena *memory, int32_t instance, rt_op_times *out);
+
+planc_status rt_list_ops(const rt_list_options *options, int64_t batch, rt_op_times *out) {
+  op_listing l = {.options = options, .batch = batch};
+  l.found = calloc(RT_MAX_VARIANTS, sizeof *l.found);
+  if (!l.found) return planc_error(PLANC_OUT_OF_MEMORY, "variants");
+  planc_status status = open_calls(&l.calls, options->graph, &batch);
+  if (!status) status = list_all(&l, out);
+  close_calls(&l.calls);
+  free(l.found);
+  return planc_context(status, "batch %lld", (long long)batch);
+}
+
+static planc_status list_all(const op_listing *l, rt_op_times *out) {
+  planc_status status = NULL;
+  for (int32_t i = 0; !status && i < l->calls.trace->n_instances && !stopped(l->options); i++) {
+    pl_arena memory = {0};
+    status = list_op(l, &memory, i, out);
+    pl_arena_free(&memory);
+  }
   return status;
 }
 
@@ -104,27 +129,6 @@ static planc_status list_op(const op_listing *l, pl_arena *memory, int32_t insta
   return NULL;
 }
 
-static planc_status list_all(const op_listing *l, rt_op_times *out) {
-  planc_status status = NULL;
-  for (int32_t i = 0; !status && i < l->calls.trace->n_instances && !stopped(l->options); i++) {
-    pl_arena memory = {0};
-    status = list_op(l, &memory, i, out);
-    pl_arena_free(&memory);
-  }
-  return status;
-}
-
-planc_status rt_list_ops(const rt_list_options *options, int64_t batch, rt_op_times *out) {
-  op_listing l = {.options = options, .batch = batch};
-  l.found = calloc(RT_MAX_VARIANTS, sizeof *l.found);
-  if (!l.found) return planc_error(PLANC_OUT_OF_MEMORY, "variants");
-  planc_status status = open_calls(&l.calls, options->graph, &batch);
-  if (!status) status = list_all(&l, out);
-  close_calls(&l.calls);
-  free(l.found);
-  return planc_context(status, "batch %lld", (long long)batch);
-}
-
 /* --- At other batches ------------------------------------------------------------------------------------------- */
 
 static int compare_listed(const void *a, const void *b) {
@@ -136,6 +140,16 @@ static int compare_listed(const void *a, const void *b) {
 
 void rt_list_sort(rt_op_times *listed) {
   if (listed->len > 0) qsort(listed->data, (size_t)listed->len, sizeof *listed->data, compare_listed);
+}
+
+static planc_status list_others(const op_listing *l, const rt_op_times *listed, rt_op_times *out);
+
+planc_status rt_list_again(const rt_list_options *options, int64_t batch, const rt_op_times *listed, rt_op_times *out) {
+  op_listing l = {.options = options, .batch = batch};
+  planc_status status = open_calls(&l.calls, options->graph, &batch);
+  if (!status) status = list_others(&l, listed, out);
+  close_calls(&l.calls);
+  return planc_context(status, "batch %lld", (long long)batch);
 }
 
 /* The end of the entries of one algorithm of one op, which begin at `from`; the one for `batch` is *out. */
@@ -181,14 +195,6 @@ static planc_status list_others(const op_listing *l, const rt_op_times *listed, 
   }
   pl_arena_free(&memory);
   return status;
-}
-
-planc_status rt_list_again(const rt_list_options *options, int64_t batch, const rt_op_times *listed, rt_op_times *out) {
-  op_listing l = {.options = options, .batch = batch};
-  planc_status status = open_calls(&l.calls, options->graph, &batch);
-  if (!status) status = list_others(&l, listed, out);
-  close_calls(&l.calls);
-  return planc_context(status, "batch %lld", (long long)batch);
 }
 
 /* --- Workspaces ------------------------------------------------------------------------------------------------- */

@@ -22,6 +22,72 @@ typedef struct loader {
   int32_t handovers; /* of the body, loaded */
 } loader;
 
+static planc_status load_part(loader *l, const planc_section *section, const char *name, rt_part *part);
+static int64_t room_for(const loader *l, const planc_section *section);
+static planc_status load_instr(loader *l, const planc_instr *instr, int32_t index);
+static planc_status list_by_stream(loader *l, rt_part *part);
+static planc_status load_acquire(loader *l, const planc_instr *instr);
+static planc_status load_release(loader *l, const planc_instr *instr, rt_action *out);
+static planc_status load_on_stream(loader *l, const planc_instr *instr, rt_action *out);
+static planc_status load_exec(loader *l, const planc_instr *instr, rt_action *out);
+static void emit(loader *l, const rt_action *action);
+static planc_status load_copy(loader *l, const planc_instr *instr, rt_action *out);
+static planc_status load_event(loader *l, const planc_instr *instr, rt_action *out);
+
+planc_status rt_load(planrt_session *session) {
+  loader l = {.session = session,
+              .plan = session->plan,
+              .trace = session->trace,
+              .n_replicas = planc_trace_replicas(session->trace)};
+  session->n_spans = 0;
+  PLANC_TRY(PL_NEW(&session->loaded, &l.memory, rt_most_accesses(l.trace)));
+  PLANC_TRY(PL_NEW(&session->loaded, &session->cursors, session->n_streams));
+  PLANC_TRY(PL_NEW(&session->loaded, &l.fresh, (int64_t)l.n_replicas * l.plan->n_residencies));
+  PLANC_TRY(rt_places_make(session, &session->loaded, &l.places));
+  PLANC_TRY(load_part(&l, &l.plan->prologue, "prologue", &session->parts[RT_PROLOGUE]));
+  PLANC_TRY(load_part(&l, &l.plan->body, "body", &session->parts[RT_BODY]));
+  return load_part(&l, &l.plan->epilogue, "epilogue", &session->parts[RT_EPILOGUE]);
+}
+
+static planc_status load_part(loader *l, const planc_section *section, const char *name, rt_part *part) {
+  l->room = room_for(l, section);
+  *part = (rt_part){.name = name};
+  l->part = part;
+  l->body = section == &l->plan->body;
+  if (l->room > INT32_MAX) return planc_error(PLANC_DEVICE, "%s: more than 2^31 instructions of all replicas", name);
+  PLANC_TRY(PL_NEW(&l->session->loaded, &part->actions, l->room));
+  memset(l->fresh, 0, (size_t)l->n_replicas * (size_t)l->plan->n_residencies * sizeof *l->fresh);
+  for (int32_t i = 0; i < section->n; i++)
+    for (l->replica = 0; l->replica < l->n_replicas; l->replica++)
+      PLANC_TRY(planc_context(load_instr(l, &section->instrs[i], i), "%s[%d]", name, i));
+  return list_by_stream(l, part);
+}
+
+/* An instruction of one replica. */
+static planc_status load_instr(loader *l, const planc_instr *instr, int32_t index) {
+  rt_action action = {.stream = -1, .lag = instr->lag, .instr = index, .id = instr->id, .repeats = 1};
+  if (instr->op == PLANC_INSTR_acquire) return load_acquire(l, instr);
+  if (instr->op == PLANC_INSTR_release) return load_release(l, instr, &action);
+  return load_on_stream(l, instr, &action);
+}
+
+static planc_status load_on_stream(loader *l, const planc_instr *instr, rt_action *out) {
+  if (instr->stream < 0 || instr->stream >= l->plan->n_streams)
+    return planc_error(PLANC_INVALID_PLAN, "no stream %d", instr->stream);
+  out->stream = l->session->options.bare ? 0 : l->replica * l->plan->n_streams + instr->stream;
+  out->job = (int16_t)l->plan->streams[instr->stream].job;
+  switch ((planc_instr_op)instr->op) {
+    case PLANC_INSTR_exec:
+      PLANC_TRY(load_exec(l, instr, out));
+      emit(l, out);
+      return NULL;
+    case PLANC_INSTR_copy:
+      return load_copy(l, instr, out);
+    default:
+      return load_event(l, instr, out);
+  }
+}
+
 /* --- Actions ------------------------------------------------------------------------------------------------------ */
 
 static const rt_place *place_of(const loader *l, int32_t residency) {
@@ -273,31 +339,6 @@ static planc_status load_acquire(loader *l, const planc_instr *instr) {
   return NULL;
 }
 
-static planc_status load_on_stream(loader *l, const planc_instr *instr, rt_action *out) {
-  if (instr->stream < 0 || instr->stream >= l->plan->n_streams)
-    return planc_error(PLANC_INVALID_PLAN, "no stream %d", instr->stream);
-  out->stream = l->session->options.bare ? 0 : l->replica * l->plan->n_streams + instr->stream;
-  out->job = (int16_t)l->plan->streams[instr->stream].job;
-  switch ((planc_instr_op)instr->op) {
-    case PLANC_INSTR_exec:
-      PLANC_TRY(load_exec(l, instr, out));
-      emit(l, out);
-      return NULL;
-    case PLANC_INSTR_copy:
-      return load_copy(l, instr, out);
-    default:
-      return load_event(l, instr, out);
-  }
-}
-
-/* An instruction of one replica. */
-static planc_status load_instr(loader *l, const planc_instr *instr, int32_t index) {
-  rt_action action = {.stream = -1, .lag = instr->lag, .instr = index, .id = instr->id, .repeats = 1};
-  if (instr->op == PLANC_INSTR_acquire) return load_acquire(l, instr);
-  if (instr->op == PLANC_INSTR_release) return load_release(l, instr, &action);
-  return load_on_stream(l, instr, &action);
-}
-
 /* --- Parts ---------------------------------------------------------------------------------------------------- */
 
 /* Lists each stream's actions, in two passes: how many each has, then which. */
@@ -321,33 +362,4 @@ static int64_t room_for(const loader *l, const planc_section *section) {
   int64_t n = 0;
   for (int32_t i = 0; i < section->n; i++) n += section->instrs[i].peers ? 3 : 1;
   return n * l->n_replicas;
-}
-
-static planc_status load_part(loader *l, const planc_section *section, const char *name, rt_part *part) {
-  l->room = room_for(l, section);
-  *part = (rt_part){.name = name};
-  l->part = part;
-  l->body = section == &l->plan->body;
-  if (l->room > INT32_MAX) return planc_error(PLANC_DEVICE, "%s: more than 2^31 instructions of all replicas", name);
-  PLANC_TRY(PL_NEW(&l->session->loaded, &part->actions, l->room));
-  memset(l->fresh, 0, (size_t)l->n_replicas * (size_t)l->plan->n_residencies * sizeof *l->fresh);
-  for (int32_t i = 0; i < section->n; i++)
-    for (l->replica = 0; l->replica < l->n_replicas; l->replica++)
-      PLANC_TRY(planc_context(load_instr(l, &section->instrs[i], i), "%s[%d]", name, i));
-  return list_by_stream(l, part);
-}
-
-planc_status rt_load(planrt_session *session) {
-  loader l = {.session = session,
-              .plan = session->plan,
-              .trace = session->trace,
-              .n_replicas = planc_trace_replicas(session->trace)};
-  session->n_spans = 0;
-  PLANC_TRY(PL_NEW(&session->loaded, &l.memory, rt_most_accesses(l.trace)));
-  PLANC_TRY(PL_NEW(&session->loaded, &session->cursors, session->n_streams));
-  PLANC_TRY(PL_NEW(&session->loaded, &l.fresh, (int64_t)l.n_replicas * l.plan->n_residencies));
-  PLANC_TRY(rt_places_make(session, &session->loaded, &l.places));
-  PLANC_TRY(load_part(&l, &l.plan->prologue, "prologue", &session->parts[RT_PROLOGUE]));
-  PLANC_TRY(load_part(&l, &l.plan->body, "body", &session->parts[RT_BODY]));
-  return load_part(&l, &l.plan->epilogue, "epilogue", &session->parts[RT_EPILOGUE]);
 }

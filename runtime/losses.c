@@ -14,6 +14,28 @@ void rt_losses_begin(rt_losses *losses) {
   losses->begins = true;
 }
 
+static planc_status close_period(rt_losses *losses, int64_t end);
+
+planc_status rt_losses_add(rt_losses *losses, int64_t iteration, double part) {
+  int64_t period = iteration / losses->per_period;
+  if (losses->any && period != losses->period) PLANC_TRY(close_period(losses, INT64_MAX));
+  losses->any = true;
+  losses->period = period;
+  losses->open[iteration % losses->per_period] += part;
+  return NULL;
+}
+
+planc_status rt_losses_end(rt_losses *losses, int64_t end) {
+  PLANC_TRY(close_period(losses, end));
+  losses->mean = losses->n == 0 ? NAN : losses->sum / (double)losses->n;
+  return NULL;
+}
+
+void rt_losses_free(rt_losses *losses) {
+  free(losses->open);
+  VEC_FREE(&losses->kept);
+}
+
 static void drop_epoch(rt_losses *losses) {
   losses->sum = 0;
   losses->n = losses->kept.len = 0;
@@ -39,24 +61,4 @@ static planc_status close_period(rt_losses *losses, int64_t end) {
   }
   losses->any = false;
   return NULL;
-}
-
-planc_status rt_losses_add(rt_losses *losses, int64_t iteration, double part) {
-  int64_t period = iteration / losses->per_period;
-  if (losses->any && period != losses->period) PLANC_TRY(close_period(losses, INT64_MAX));
-  losses->any = true;
-  losses->period = period;
-  losses->open[iteration % losses->per_period] += part;
-  return NULL;
-}
-
-planc_status rt_losses_end(rt_losses *losses, int64_t end) {
-  PLANC_TRY(close_period(losses, end));
-  losses->mean = losses->n == 0 ? NAN : losses->sum / (double)losses->n;
-  return NULL;
-}
-
-void rt_losses_free(rt_losses *losses) {
-  free(losses->open);
-  VEC_FREE(&losses->kept);
 }

@@ -26,6 +26,30 @@ typedef struct link_bench {
   int64_t place;   /* in it, of the next copy */
 } link_bench;
 
+static planc_status look_up(link_bench *b);
+static planc_status open_device(link_bench *b, int32_t host_blocks, int64_t link_bytes_per_s);
+static planc_status measure(link_bench *b, int64_t link_bytes_per_s, rt_link_times *out);
+static planc_status time_direction(link_bench *b, rt_direction direction, int64_t link_bytes_per_s, rt_link_times *out);
+static planc_status time_memory(link_bench *b, int64_t *out_bytes_per_s);
+
+planc_status rt_measure_links(const planrt_backend *backend, int64_t link_bytes_per_s,
+                              const volatile sig_atomic_t *stop, rt_link_times *out) {
+  link_bench b = {.backend = backend, .stop = stop};
+  planc_status status = look_up(&b);
+  if (!status) status = open_device(&b, 1, link_bytes_per_s);
+  if (!status) status = measure(&b, link_bytes_per_s, out);
+  if (b.device) backend->close(b.device);
+  return planc_context(status, "links");
+}
+
+static planc_status measure(link_bench *b, int64_t link_bytes_per_s, rt_link_times *out) {
+  out->n_sizes = b->n_sizes;
+  PLANC_TRY(time_direction(b, RT_H2D, link_bytes_per_s, out));
+  PLANC_TRY(time_direction(b, RT_D2H, link_bytes_per_s, out));
+  if (rt_is_stopped(b->stop)) return NULL;
+  return time_memory(b, &out->memory_bytes_per_s);
+}
+
 /* A block so many times as large as a cache leaves next to nothing of itself there for the block behind it. It must be
  * a small part of the device's memory, which holds two, and of the host's. The host as a device tells of no cache: its
  * copies are its processor's, which larger blocks would only keep busy for longer. */
@@ -153,22 +177,18 @@ static planc_status time_memory(link_bench *b, int64_t *out_bytes_per_s) {
   return NULL;
 }
 
-static planc_status measure(link_bench *b, int64_t link_bytes_per_s, rt_link_times *out) {
-  out->n_sizes = b->n_sizes;
-  PLANC_TRY(time_direction(b, RT_H2D, link_bytes_per_s, out));
-  PLANC_TRY(time_direction(b, RT_D2H, link_bytes_per_s, out));
-  if (rt_is_stopped(b->stop)) return NULL;
-  return time_memory(b, &out->memory_bytes_per_s);
-}
+static planc_status find_room(link_bench *b, const char *directory);
+static planc_status measure_storage(link_bench *b, rt_storage_times *out);
 
-planc_status rt_measure_links(const planrt_backend *backend, int64_t link_bytes_per_s,
-                              const volatile sig_atomic_t *stop, rt_link_times *out) {
+planc_status rt_measure_storage(const planrt_backend *backend, const char *directory, const volatile sig_atomic_t *stop,
+                                rt_storage_times *out) {
   link_bench b = {.backend = backend, .stop = stop};
+  if (!backend->storage) return planc_error(PLANC_DEVICE, "backend %s has no storage", backend->name);
   planc_status status = look_up(&b);
-  if (!status) status = open_device(&b, 1, link_bytes_per_s);
-  if (!status) status = measure(&b, link_bytes_per_s, out);
+  if (!status) status = find_room(&b, directory);
+  if (!status) status = measure_storage(&b, out);
   if (b.device) backend->close(b.device);
-  return planc_context(status, "links");
+  return planc_context(status, "storage");
 }
 
 /* --- Storage ---------------------------------------------------------------------------------------------------- */
@@ -223,15 +243,18 @@ static planc_status measure_storage(link_bench *b, rt_storage_times *out) {
   return NULL;
 }
 
-planc_status rt_measure_storage(const planrt_backend *backend, const char *directory, const volatile sig_atomic_t *stop,
-                                rt_storage_times *out) {
-  link_bench b = {.backend = backend, .stop = stop};
-  if (!backend->storage) return planc_error(PLANC_DEVICE, "backend %s has no storage", backend->name);
+static planc_status check_bytes(const link_bench *b, int64_t bytes);
+static planc_status measure_rates(link_bench *b, int64_t bytes, rt_link_rates *out);
+
+planc_status rt_measure_rates(const planrt_backend *backend, int64_t link_bytes_per_s, int64_t bytes,
+                              rt_link_rates *out) {
+  link_bench b = {.backend = backend};
   planc_status status = look_up(&b);
-  if (!status) status = find_room(&b, directory);
-  if (!status) status = measure_storage(&b, out);
+  if (!status) status = check_bytes(&b, bytes);
+  if (!status) status = open_device(&b, 2, link_bytes_per_s);
+  if (!status) status = measure_rates(&b, bytes, out);
   if (b.device) backend->close(b.device);
-  return planc_context(status, "storage");
+  return planc_context(status, "links");
 }
 
 /* --- Rates ------------------------------------------------------------------------------------------------------ */
@@ -286,17 +309,6 @@ static planc_status measure_rates(link_bench *b, int64_t bytes, rt_link_rates *o
   bool later = spans[1].begin_ns > spans[0].begin_ns, longer = spans[1].end_ns > spans[0].end_ns;
   out->both_bytes_per_s = rate_of(2 * out->bytes, spans[!later].begin_ns, spans[longer].end_ns);
   return time_memory(b, &out->memory_bytes_per_s);
-}
-
-planc_status rt_measure_rates(const planrt_backend *backend, int64_t link_bytes_per_s, int64_t bytes,
-                              rt_link_rates *out) {
-  link_bench b = {.backend = backend};
-  planc_status status = look_up(&b);
-  if (!status) status = check_bytes(&b, bytes);
-  if (!status) status = open_device(&b, 2, link_bytes_per_s);
-  if (!status) status = measure_rates(&b, bytes, out);
-  if (b.device) backend->close(b.device);
-  return planc_context(status, "links");
 }
 
 /* --- The line through them -------------------------------------------------------------------------------------- */

@@ -7,8 +7,6 @@
 #include "runtime/iterations.h"
 #include "runtime/stop.h"
 
-/* --- What there is to measure ----------------------------------------------------------------------------------- */
-
 typedef struct candidates {
   int32_t count;
   const rt_variant *variants;
@@ -28,6 +26,49 @@ typedef struct op_bench {
   bool again;   /* passes are prepared that have been measured: nobody is told */
   bool stopped; /* while it was prepared */
 } op_bench;
+
+static planc_status set_up(op_bench *b);
+static planc_status run_passes(op_bench *b);
+static void tear_down(op_bench *b);
+static planc_status run_pass(op_bench *b, int32_t pass);
+static planc_status prepare_pass(op_bench *b, int32_t pass, rt_resident **out);
+static planc_status tell_trial(void *user, int32_t instance);
+static bool is_careful(const op_bench *b);
+static planc_status run_on(op_bench *b, rt_resident *resident, int32_t pass, rt_op_times *out);
+
+planc_status rt_measure_ops(const rt_op_options *options) {
+  op_bench b = {.options = options};
+  planc_status status = set_up(&b);
+  if (!status) status = run_passes(&b);
+  tear_down(&b);
+  return planc_context(status, "batch %lld", (long long)options->batch);
+}
+
+static planc_status run_passes(op_bench *b) {
+  planc_status status = NULL;
+  for (int32_t pass = b->options->first_pass; !status && pass < b->n_passes && !rt_is_stopped(b->options->stop); pass++)
+    status = run_pass(b, pass);
+  return status;
+}
+
+static planc_status run_pass(op_bench *b, int32_t pass) {
+  const rt_op_options *options = b->options;
+  rt_op_times times = {0};
+  rt_resident *resident;
+  if (options->progress) options->progress(options->user, pass, b->n_passes);
+  PLANC_TRY(prepare_pass(b, pass, &resident));
+  if (!resident) return NULL;
+  b->iterations.before = options->trying ? tell_trial : NULL;
+  b->iterations.user = b;
+  b->iterations.apart = is_careful(b);
+  planc_status status = tell_trial(b, -1);
+  if (!status) status = run_on(b, resident, pass, &times);
+  rt_resident_free(resident);
+  VEC_FREE(&times);
+  return status;
+}
+
+/* --- What there is to measure ----------------------------------------------------------------------------------- */
 
 static const planc_trace *trace_of(const op_bench *b) {
   return b->iterations.session.trace;
@@ -268,38 +309,6 @@ static planc_status prepare_pass(op_bench *b, int32_t pass, rt_resident **out) {
   if (!b->stopped) return status;
   planc_status_free(status);
   return NULL;
-}
-
-static planc_status run_pass(op_bench *b, int32_t pass) {
-  const rt_op_options *options = b->options;
-  rt_op_times times = {0};
-  rt_resident *resident;
-  if (options->progress) options->progress(options->user, pass, b->n_passes);
-  PLANC_TRY(prepare_pass(b, pass, &resident));
-  if (!resident) return NULL;
-  b->iterations.before = options->trying ? tell_trial : NULL;
-  b->iterations.user = b;
-  b->iterations.apart = is_careful(b);
-  planc_status status = tell_trial(b, -1);
-  if (!status) status = run_on(b, resident, pass, &times);
-  rt_resident_free(resident);
-  VEC_FREE(&times);
-  return status;
-}
-
-static planc_status run_passes(op_bench *b) {
-  planc_status status = NULL;
-  for (int32_t pass = b->options->first_pass; !status && pass < b->n_passes && !rt_is_stopped(b->options->stop); pass++)
-    status = run_pass(b, pass);
-  return status;
-}
-
-planc_status rt_measure_ops(const rt_op_options *options) {
-  op_bench b = {.options = options};
-  planc_status status = set_up(&b);
-  if (!status) status = run_passes(&b);
-  tear_down(&b);
-  return planc_context(status, "batch %lld", (long long)options->batch);
 }
 
 static planc_status prepare_passes(op_bench *b) {

@@ -11,6 +11,33 @@ typedef struct bench {
   rt_resident *resident;
 } bench;
 
+static planc_status measure(bench *b, const rt_op_times *chosen, int64_t link_bytes_per_s, rt_run_costs *out);
+static void tear_down(bench *b);
+static planc_status set_up(bench *b, const rt_op_times *chosen);
+static planc_status time_ops(bench *b, double *out_ns);
+static planc_status time_launches(const bench *b, int64_t *out_ns);
+static planc_status time_beside_copies(bench *b, int64_t link_bytes_per_s, double *out_ns);
+
+planc_status rt_measure_run(const rt_op_options *options, const rt_op_times *chosen, int64_t link_bytes_per_s,
+                            rt_run_costs *out) {
+  bench b = {.options = options};
+  *out = (rt_run_costs){0};
+  planc_status status = measure(&b, chosen, link_bytes_per_s, out);
+  tear_down(&b);
+  return planc_context(status, "batch %lld", (long long)options->batch);
+}
+
+static planc_status measure(bench *b, const rt_op_times *chosen, int64_t link_bytes_per_s, rt_run_costs *out) {
+  double alone, beside;
+  PLANC_TRY(set_up(b, chosen));
+  PLANC_TRY(time_ops(b, &alone));
+  if (rt_is_stopped(b->options->stop)) return NULL;
+  PLANC_TRY(time_launches(b, &out->launch_ns));
+  PLANC_TRY(time_beside_copies(b, link_bytes_per_s, &beside));
+  out->slowdown_ppm = beside > alone && alone > 0 ? llround(1e6 * (beside / alone - 1)) : 0;
+  return NULL;
+}
+
 static planc_status set_up(bench *b, const rt_op_times *chosen) {
   rt_choice *choices;
   PLANC_TRY(rt_iterations_open(b->options, &b->iterations));
@@ -84,24 +111,4 @@ static planc_status time_beside_copies(bench *b, int64_t link_bytes_per_s, doubl
       status = stopped;
   }
   return status;
-}
-
-static planc_status measure(bench *b, const rt_op_times *chosen, int64_t link_bytes_per_s, rt_run_costs *out) {
-  double alone, beside;
-  PLANC_TRY(set_up(b, chosen));
-  PLANC_TRY(time_ops(b, &alone));
-  if (rt_is_stopped(b->options->stop)) return NULL;
-  PLANC_TRY(time_launches(b, &out->launch_ns));
-  PLANC_TRY(time_beside_copies(b, link_bytes_per_s, &beside));
-  out->slowdown_ppm = beside > alone && alone > 0 ? llround(1e6 * (beside / alone - 1)) : 0;
-  return NULL;
-}
-
-planc_status rt_measure_run(const rt_op_options *options, const rt_op_times *chosen, int64_t link_bytes_per_s,
-                            rt_run_costs *out) {
-  bench b = {.options = options};
-  *out = (rt_run_costs){0};
-  planc_status status = measure(&b, chosen, link_bytes_per_s, out);
-  tear_down(&b);
-  return planc_context(status, "batch %lld", (long long)options->batch);
 }

@@ -25,6 +25,25 @@ typedef struct described {
   char machine[MOST_NAME];
 } described;
 
+planc_status rt_properties_print(const planrt_backend *backend, char **out) {
+  rt_device_info info;
+  char *properties, origin[sizeof info.device + sizeof info.versions + MOST_NAME];
+  PLANC_TRY(backend->info(&info));
+  PLANC_TRY(backend->properties(&properties));
+  snprintf(origin, sizeof origin, "dumped from a card: %s, %s", info.device, info.versions);
+  cJSON *root = cJSON_CreateObject();
+  pl_json_add_string(root, "planrun", "device-properties/1");
+  pl_json_add_string(root, "origin", origin);
+  cJSON *tree;
+  planc_status status = pl_json_tree(properties, strlen(properties), NULL, &tree);
+  pl_json_add(root, "properties", tree);
+  free(properties);
+  size_t length;
+  if (!status) status = pl_json_print(root, PL_JSON_LINES, out, &length);
+  cJSON_Delete(root);
+  return status;
+}
+
 /* --- Descriptions ----------------------------------------------------------------------------------------------- */
 
 static planc_status read_json(const char *path, char **out_text, cJSON **out) {
@@ -85,22 +104,72 @@ static planc_status read_properties(described *d, const char *path) {
   return status;
 }
 
-planc_status rt_properties_print(const planrt_backend *backend, char **out) {
-  rt_device_info info;
-  char *properties, origin[sizeof info.device + sizeof info.versions + MOST_NAME];
-  PLANC_TRY(backend->info(&info));
-  PLANC_TRY(backend->properties(&properties));
-  snprintf(origin, sizeof origin, "dumped from a card: %s, %s", info.device, info.versions);
-  cJSON *root = cJSON_CreateObject();
-  pl_json_add_string(root, "planrun", "device-properties/1");
-  pl_json_add_string(root, "origin", origin);
-  cJSON *tree;
-  planc_status status = pl_json_tree(properties, strlen(properties), NULL, &tree);
-  pl_json_add(root, "properties", tree);
-  free(properties);
-  size_t length;
-  if (!status) status = pl_json_print(root, PL_JSON_LINES, out, &length);
-  cJSON_Delete(root);
+static planc_status make(described *d, cJSON **out);
+static bool stopped(const described *d);
+static planc_status compose(described *d, cJSON **out);
+static planc_status add_pieces(described *d, cJSON *pieces);
+static void choose_sizes(const described *d, bool *out);
+static planc_status list_batches(described *d, rt_op_times *out);
+static planc_status add_chosen(described *d, const rt_op_times *listed, const bool *chosen, cJSON *pieces);
+
+planc_status rt_profile_described(const rt_described_options *options, cJSON **out) {
+  described d = {.options = options};
+  *out = NULL;
+  planc_status status = make(&d, out);
+  if (status || stopped(&d)) {
+    cJSON_Delete(*out);
+    *out = NULL;
+  }
+  if (d.device) options->backend->close(d.device);
+  free(d.rounds.sizes);
+  cJSON_free(d.properties);
+  planc_profile_free(d.profile);
+  cJSON_Delete(d.description);
+  return status;
+}
+
+static planc_status make(described *d, cJSON **out) {
+  const rt_described_options *options = d->options;
+  char description[PATH_ROOM], properties[PATH_ROOM];
+  PLANC_TRY(pl_locate_properties(options->device, description, properties, PATH_ROOM));
+  PLANC_TRY(read_description(d, description));
+  PLANC_TRY(read_properties(d, properties));
+  PLANC_TRY(rt_round_sizes(options->n_batches, options->batches, &d->rounds));
+  rt_device_options device = {.properties = d->properties, .deterministic = options->deterministic};
+  PLANC_TRY(options->backend->open(&device, &d->device));
+  d->list = (rt_list_options){.backend = options->backend,
+                              .device = d->device,
+                              .graph = options->graph,
+                              .described = d->profile,
+                              .most = options->most,
+                              .stop = options->stop,
+                              .refused = options->refused,
+                              .user = options->user};
+  PLANC_TRY(compose(d, out));
+  return stopped(d) ? NULL : rt_profile_add_workspaces(*out, &d->list, &d->rounds);
+}
+
+static planc_status compose(described *d, cJSON **out) {
+  cJSON *pieces = cJSON_CreateArray();
+  planc_status status = add_pieces(d, pieces);
+  if (!status && !stopped(d)) {
+    status = rt_profile_compose_described(d->description, d->machine, d->options->graph, pieces, out);
+    if (!status) d->description = NULL;
+  }
+  cJSON_Delete(pieces);
+  return status;
+}
+
+/* Times are no line in the batch, and a prediction costs nothing: all that was found has points at several sizes. */
+static planc_status add_pieces(described *d, cJSON *pieces) {
+  rt_op_times listed = {0};
+  bool *chosen = calloc((size_t)d->rounds.n + 1, sizeof *chosen);
+  if (!chosen) return planc_error(PLANC_OUT_OF_MEMORY, "profile");
+  choose_sizes(d, chosen);
+  planc_status status = list_batches(d, &listed);
+  if (!status) status = add_chosen(d, &listed, chosen, pieces);
+  VEC_FREE(&listed);
+  free(chosen);
   return status;
 }
 
@@ -157,65 +226,4 @@ static planc_status add_chosen(described *d, const rt_op_times *listed, const bo
     if (chosen[s]) PLANC_TRY(add_piece(d, d->rounds.sizes[s], listed, pieces));
   }
   return NULL;
-}
-
-/* Times are no line in the batch, and a prediction costs nothing: all that was found has points at several sizes. */
-static planc_status add_pieces(described *d, cJSON *pieces) {
-  rt_op_times listed = {0};
-  bool *chosen = calloc((size_t)d->rounds.n + 1, sizeof *chosen);
-  if (!chosen) return planc_error(PLANC_OUT_OF_MEMORY, "profile");
-  choose_sizes(d, chosen);
-  planc_status status = list_batches(d, &listed);
-  if (!status) status = add_chosen(d, &listed, chosen, pieces);
-  VEC_FREE(&listed);
-  free(chosen);
-  return status;
-}
-
-static planc_status compose(described *d, cJSON **out) {
-  cJSON *pieces = cJSON_CreateArray();
-  planc_status status = add_pieces(d, pieces);
-  if (!status && !stopped(d)) {
-    status = rt_profile_compose_described(d->description, d->machine, d->options->graph, pieces, out);
-    if (!status) d->description = NULL;
-  }
-  cJSON_Delete(pieces);
-  return status;
-}
-
-static planc_status make(described *d, cJSON **out) {
-  const rt_described_options *options = d->options;
-  char description[PATH_ROOM], properties[PATH_ROOM];
-  PLANC_TRY(pl_locate_properties(options->device, description, properties, PATH_ROOM));
-  PLANC_TRY(read_description(d, description));
-  PLANC_TRY(read_properties(d, properties));
-  PLANC_TRY(rt_round_sizes(options->n_batches, options->batches, &d->rounds));
-  rt_device_options device = {.properties = d->properties, .deterministic = options->deterministic};
-  PLANC_TRY(options->backend->open(&device, &d->device));
-  d->list = (rt_list_options){.backend = options->backend,
-                              .device = d->device,
-                              .graph = options->graph,
-                              .described = d->profile,
-                              .most = options->most,
-                              .stop = options->stop,
-                              .refused = options->refused,
-                              .user = options->user};
-  PLANC_TRY(compose(d, out));
-  return stopped(d) ? NULL : rt_profile_add_workspaces(*out, &d->list, &d->rounds);
-}
-
-planc_status rt_profile_described(const rt_described_options *options, cJSON **out) {
-  described d = {.options = options};
-  *out = NULL;
-  planc_status status = make(&d, out);
-  if (status || stopped(&d)) {
-    cJSON_Delete(*out);
-    *out = NULL;
-  }
-  if (d.device) options->backend->close(d.device);
-  free(d.rounds.sizes);
-  cJSON_free(d.properties);
-  planc_profile_free(d.profile);
-  cJSON_Delete(d.description);
-  return status;
 }

@@ -19,6 +19,75 @@ void rt_add_graph_hash(cJSON *object, const planc_graph *graph) {
   pl_json_add_string(object, "graph_hash", text);
 }
 
+/* The links of a piece, fitted and as they were measured. */
+typedef struct links {
+  int32_t n_sizes;
+  int64_t alone_ns[2][RT_LINK_SIZES], both_ns[2], under_load_ns[2];
+  planc_link fitted[2];
+  int64_t misfit_ppm[2];
+} links;
+
+/* Storage of a piece, likewise. */
+typedef struct storage {
+  int32_t n_sizes; /* 0: there is none */
+  int64_t ns[2][RT_STORED_SIZES];
+  planc_link fitted[2];
+  int64_t misfit_ppm[2];
+} storage;
+
+static links read_links(const cJSON *piece);
+static storage read_storage(const cJSON *piece);
+static void add_device(cJSON *root, const rt_profile_head *head, int64_t reserved, const cJSON *piece, const links *l,
+                       const storage *s);
+static void add_compute(cJSON *root, const rt_profile_head *head, const planc_graph *graph, const cJSON *pieces,
+                        const cJSON *piece);
+static void add_origin(cJSON *root, const links *l, const storage *s);
+static void add_links(cJSON *root, const links *l, const storage *s);
+static void add_loads(cJSON *root, const planc_graph *graph, const cJSON *pieces);
+static void add_refused(cJSON *root, const cJSON *pieces);
+
+planc_status rt_profile_compose(const rt_profile_head *head, const planc_graph *graph, const cJSON *pieces,
+                                cJSON **out) {
+  const cJSON *piece, *of_links = NULL, *of_storage = NULL;
+  cJSON_ArrayForEach(piece, pieces) {
+    if (rt_piece_is_of_links(piece)) of_links = piece;
+    if (rt_piece_is_of_storage(piece)) of_storage = piece;
+  }
+  if (!of_links) return planc_error(PLANC_INTERNAL, "profile without links");
+  int64_t reserved;
+  PLANC_TRY(rt_profile_reserved(pieces, head->memory_bytes, &reserved));
+  links l = read_links(of_links);
+  storage s = read_storage(of_storage);
+  cJSON *root = cJSON_CreateObject();
+  pl_json_add_int(root, "planc-profile", 1);
+  pl_json_add_string(root, "machine", head->machine);
+  rt_add_graph_hash(root, graph);
+  add_device(root, head, reserved, of_links, &l, &s);
+  add_compute(root, head, graph, pieces, of_links);
+  add_origin(root, &l, &s);
+  rt_profile_add_code(root, pieces);
+  pl_json_add(root, "ops", rt_profile_ops(graph, pieces, 0));
+  add_links(root, &l, &s);
+  add_loads(root, graph, pieces);
+  add_refused(root, pieces);
+  *out = root;
+  return NULL;
+}
+
+planc_status rt_profile_compose_described(cJSON *description, const char *machine, const planc_graph *graph,
+                                          const cJSON *pieces, cJSON **out) {
+  cJSON *origin = cJSON_GetObjectItemCaseSensitive(description, "origin");
+  if (!origin) origin = pl_json_add_object(description, "origin");
+  pl_json_add_string(origin, "ops",
+                     "algorithms, workspaces and notes: the libraries' own, asked without the device; times: "
+                     "predicted from the constants here");
+  pl_json_add_string(description, "machine", machine);
+  rt_add_graph_hash(description, graph);
+  pl_json_add(description, "ops", rt_profile_ops(graph, pieces, 0));
+  *out = description;
+  return NULL;
+}
+
 /* --- Device and compute ----------------------------------------------------------------------------------------- */
 
 static void read_times(const cJSON *piece, const char *key, int64_t *out, int32_t n) {
@@ -28,14 +97,6 @@ static void read_times(const cJSON *piece, const char *key, int64_t *out, int32_
     out[i] = cJSON_IsNumber(value) && value->valuedouble > 0 ? (int64_t)value->valuedouble : 1;
   }
 }
-
-/* The links of a piece, fitted and as they were measured. */
-typedef struct links {
-  int32_t n_sizes;
-  int64_t alone_ns[2][RT_LINK_SIZES], both_ns[2], under_load_ns[2];
-  planc_link fitted[2];
-  int64_t misfit_ppm[2];
-} links;
 
 static const char *const directions[] = {[RT_H2D] = "h2d", [RT_D2H] = "d2h"};
 
@@ -51,14 +112,6 @@ static links read_links(const cJSON *piece) {
     out.fitted[d] = rt_fit_link(out.n_sizes, rt_link_sizes, out.alone_ns[d], &out.misfit_ppm[d]);
   return out;
 }
-
-/* Storage of a piece, likewise. */
-typedef struct storage {
-  int32_t n_sizes; /* 0: there is none */
-  int64_t ns[2][RT_STORED_SIZES];
-  planc_link fitted[2];
-  int64_t misfit_ppm[2];
-} storage;
 
 static const char *const accesses[] = {[RT_STORE] = "write", [RT_LOAD] = "read"};
 
@@ -265,48 +318,4 @@ static void add_refused(cJSON *root, const cJSON *pieces) {
       add_refusal(root, cJSON_Duplicate(refusal, true));
     }
   }
-}
-
-/* --- The whole -------------------------------------------------------------------------------------------------- */
-
-planc_status rt_profile_compose(const rt_profile_head *head, const planc_graph *graph, const cJSON *pieces,
-                                cJSON **out) {
-  const cJSON *piece, *of_links = NULL, *of_storage = NULL;
-  cJSON_ArrayForEach(piece, pieces) {
-    if (rt_piece_is_of_links(piece)) of_links = piece;
-    if (rt_piece_is_of_storage(piece)) of_storage = piece;
-  }
-  if (!of_links) return planc_error(PLANC_INTERNAL, "profile without links");
-  int64_t reserved;
-  PLANC_TRY(rt_profile_reserved(pieces, head->memory_bytes, &reserved));
-  links l = read_links(of_links);
-  storage s = read_storage(of_storage);
-  cJSON *root = cJSON_CreateObject();
-  pl_json_add_int(root, "planc-profile", 1);
-  pl_json_add_string(root, "machine", head->machine);
-  rt_add_graph_hash(root, graph);
-  add_device(root, head, reserved, of_links, &l, &s);
-  add_compute(root, head, graph, pieces, of_links);
-  add_origin(root, &l, &s);
-  rt_profile_add_code(root, pieces);
-  pl_json_add(root, "ops", rt_profile_ops(graph, pieces, 0));
-  add_links(root, &l, &s);
-  add_loads(root, graph, pieces);
-  add_refused(root, pieces);
-  *out = root;
-  return NULL;
-}
-
-planc_status rt_profile_compose_described(cJSON *description, const char *machine, const planc_graph *graph,
-                                          const cJSON *pieces, cJSON **out) {
-  cJSON *origin = cJSON_GetObjectItemCaseSensitive(description, "origin");
-  if (!origin) origin = pl_json_add_object(description, "origin");
-  pl_json_add_string(origin, "ops",
-                     "algorithms, workspaces and notes: the libraries' own, asked without the device; times: "
-                     "predicted from the constants here");
-  pl_json_add_string(description, "machine", machine);
-  rt_add_graph_hash(description, graph);
-  pl_json_add(description, "ops", rt_profile_ops(graph, pieces, 0));
-  *out = description;
-  return NULL;
 }

@@ -45,6 +45,26 @@ static const struct {
     {"deterministic", "--deterministic"},
 };
 
+static planc_status refuse(size_t member, const cJSON *found, const cJSON *wanted);
+
+planc_status rt_profile_head_check(const char *line, const cJSON *head) {
+  cJSON *left;
+  planc_status status = pl_json_tree(line, strlen(line), NULL, &left);
+  if (planc_status_code(status) == PLANC_OUT_OF_MEMORY) return status;
+  planc_status_free(status);
+  status = NULL;
+  for (size_t m = 0; !status && m < sizeof members / sizeof *members; m++) {
+    const cJSON *found = cJSON_GetObjectItemCaseSensitive(left, members[m].key);
+    const cJSON *wanted = cJSON_GetObjectItemCaseSensitive(head, members[m].key);
+    if (m == 0 && !cJSON_IsString(found))
+      status = planc_error(PLANC_STALE, "is no part of a profile; remove it to start anew");
+    else if ((found || wanted) && !cJSON_Compare(found, wanted, true))
+      status = refuse(m, found, wanted);
+  }
+  cJSON_Delete(left);
+  return status;
+}
+
 static void print_list(const cJSON *list, char *out, size_t room) {
   const cJSON *value;
   size_t length = 0;
@@ -79,22 +99,4 @@ static planc_status refuse(size_t member, const cJSON *found, const cJSON *wante
   return planc_error(
       PLANC_STALE, "was measured with another %s, which is %s there and %s here; %sremove it to start anew",
       members[member].called, was, is, members[member].called[0] == '-' ? "give the same to go on, or " : "");
-}
-
-planc_status rt_profile_head_check(const char *line, const cJSON *head) {
-  cJSON *left;
-  planc_status status = pl_json_tree(line, strlen(line), NULL, &left);
-  if (planc_status_code(status) == PLANC_OUT_OF_MEMORY) return status;
-  planc_status_free(status);
-  status = NULL;
-  for (size_t m = 0; !status && m < sizeof members / sizeof *members; m++) {
-    const cJSON *found = cJSON_GetObjectItemCaseSensitive(left, members[m].key);
-    const cJSON *wanted = cJSON_GetObjectItemCaseSensitive(head, members[m].key);
-    if (m == 0 && !cJSON_IsString(found))
-      status = planc_error(PLANC_STALE, "is no part of a profile; remove it to start anew");
-    else if ((found || wanted) && !cJSON_Compare(found, wanted, true))
-      status = refuse(m, found, wanted);
-  }
-  cJSON_Delete(left);
-  return status;
 }

@@ -11,6 +11,68 @@
 
 enum { PPM = 1000000 };
 
+static bool add_pieces(const planc_graph *graph, const cJSON *pieces, int64_t load_ppm, cJSON **ops);
+static void add_point(cJSON *op, int64_t batch, const cJSON *time);
+static cJSON *find_or_add(cJSON *variants, const char *algorithm);
+static cJSON *add_variant(cJSON *variant, const cJSON *time);
+static void add_absence(cJSON *variant, int64_t batch);
+static void raise_workspace(cJSON *variant, int64_t bytes);
+static int64_t clamp_ppm(int64_t busy_ppm);
+static void insert_point(cJSON *points, cJSON *point);
+
+cJSON *rt_profile_ops(const planc_graph *graph, const cJSON *pieces, int64_t load_ppm) {
+  cJSON **ops = calloc((size_t)graph->n_ops + 1, sizeof *ops), *array = cJSON_CreateArray();
+  bool merged = ops && pl_json_is_whole(pieces) && add_pieces(graph, pieces, load_ppm, ops);
+  for (int32_t o = 0; ops && o < graph->n_ops; o++)
+    if (ops[o]) pl_json_add(array, NULL, ops[o]);
+  free((void *)ops);
+  if (merged) return array;
+  cJSON_Delete(array);
+  return NULL;
+}
+
+/* The pieces of ops at one load, added to entries by op; each has its ops in the graph's order. False: no memory. */
+static bool add_pieces(const planc_graph *graph, const cJSON *pieces, int64_t load_ppm, cJSON **ops) {
+  const cJSON *piece, *time;
+  cJSON_ArrayForEach(piece, pieces) {
+    if (rt_piece_is_of_links(piece) || get_int(piece, "load_ppm") != load_ppm) continue;
+    int32_t o = 0;
+    cJSON_ArrayForEach(time, cJSON_GetObjectItemCaseSensitive(piece, "times")) {
+      while (o < graph->n_ops && strcmp(graph->ops[o].name, get_string(time, "op")) != 0) o++;
+      if (o == graph->n_ops) break;
+      if (rt_pieces_ended_at(pieces, graph->ops[o].name, get_string(time, "algorithm"))) continue;
+      if (!ops[o]) {
+        ops[o] = cJSON_CreateObject();
+        pl_json_add_string(ops[o], "op", graph->ops[o].name);
+      }
+      if (!ops[o]) return false;
+      add_point(ops[o], get_int(piece, "batch"), time);
+    }
+  }
+  return true;
+}
+
+static void add_point(cJSON *op, int64_t batch, const cJSON *time) {
+  cJSON *variants = cJSON_GetObjectItemCaseSensitive(op, "variants");
+  if (!variants) variants = pl_json_add_array(op, "variants");
+  cJSON *variant = find_or_add(variants, get_string(time, "algorithm"));
+  cJSON *points = cJSON_GetObjectItemCaseSensitive(variant, "points");
+  if (!points) points = add_variant(variant, time);
+  if (cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(time, "absent"))) {
+    add_absence(variant, batch);
+    return;
+  }
+  raise_workspace(variant, get_int(time, "workspace_bytes"));
+  cJSON *point = cJSON_CreateObject();
+  pl_json_add_int(point, "batch", batch);
+  pl_json_add_int(point, "time_ns", get_int(time, "time_ns"));
+  pl_json_add_int(point, "workspace_bytes", get_int(time, "workspace_bytes"));
+  pl_json_add_int(point, "busy_ppm", clamp_ppm(get_int(time, "busy_ppm")));
+  if (!cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(time, "predicted")))
+    pl_json_add_int(point, "spread_ns", get_int(time, "spread_ns"));
+  insert_point(points, point);
+}
+
 /* cJSON_InsertItemInArray refuses all places but the first and the last in a version of cJSON that Debian 12 has. */
 static cJSON *insert_at(cJSON *array, int position, cJSON *item) {
   int behind = cJSON_GetArraySize(array) - position;
@@ -79,57 +141,4 @@ static void add_absence(cJSON *variant, int64_t batch) {
   pl_json_add_int(absence, "batch", batch);
   pl_json_add_int(absence, "bytes", -1);
   pl_json_add(workspaces, NULL, absence);
-}
-
-static void add_point(cJSON *op, int64_t batch, const cJSON *time) {
-  cJSON *variants = cJSON_GetObjectItemCaseSensitive(op, "variants");
-  if (!variants) variants = pl_json_add_array(op, "variants");
-  cJSON *variant = find_or_add(variants, get_string(time, "algorithm"));
-  cJSON *points = cJSON_GetObjectItemCaseSensitive(variant, "points");
-  if (!points) points = add_variant(variant, time);
-  if (cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(time, "absent"))) {
-    add_absence(variant, batch);
-    return;
-  }
-  raise_workspace(variant, get_int(time, "workspace_bytes"));
-  cJSON *point = cJSON_CreateObject();
-  pl_json_add_int(point, "batch", batch);
-  pl_json_add_int(point, "time_ns", get_int(time, "time_ns"));
-  pl_json_add_int(point, "workspace_bytes", get_int(time, "workspace_bytes"));
-  pl_json_add_int(point, "busy_ppm", clamp_ppm(get_int(time, "busy_ppm")));
-  if (!cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(time, "predicted")))
-    pl_json_add_int(point, "spread_ns", get_int(time, "spread_ns"));
-  insert_point(points, point);
-}
-
-/* The pieces of ops at one load, added to entries by op; each has its ops in the graph's order. False: no memory. */
-static bool add_pieces(const planc_graph *graph, const cJSON *pieces, int64_t load_ppm, cJSON **ops) {
-  const cJSON *piece, *time;
-  cJSON_ArrayForEach(piece, pieces) {
-    if (rt_piece_is_of_links(piece) || get_int(piece, "load_ppm") != load_ppm) continue;
-    int32_t o = 0;
-    cJSON_ArrayForEach(time, cJSON_GetObjectItemCaseSensitive(piece, "times")) {
-      while (o < graph->n_ops && strcmp(graph->ops[o].name, get_string(time, "op")) != 0) o++;
-      if (o == graph->n_ops) break;
-      if (rt_pieces_ended_at(pieces, graph->ops[o].name, get_string(time, "algorithm"))) continue;
-      if (!ops[o]) {
-        ops[o] = cJSON_CreateObject();
-        pl_json_add_string(ops[o], "op", graph->ops[o].name);
-      }
-      if (!ops[o]) return false;
-      add_point(ops[o], get_int(piece, "batch"), time);
-    }
-  }
-  return true;
-}
-
-cJSON *rt_profile_ops(const planc_graph *graph, const cJSON *pieces, int64_t load_ppm) {
-  cJSON **ops = calloc((size_t)graph->n_ops + 1, sizeof *ops), *array = cJSON_CreateArray();
-  bool merged = ops && pl_json_is_whole(pieces) && add_pieces(graph, pieces, load_ppm, ops);
-  for (int32_t o = 0; ops && o < graph->n_ops; o++)
-    if (ops[o]) pl_json_add(array, NULL, ops[o]);
-  free((void *)ops);
-  if (merged) return array;
-  cJSON_Delete(array);
-  return NULL;
 }

@@ -13,6 +13,41 @@
 #include "util/file.h"
 #include "util/json_tree.h"
 
+static planc_status open_file(rt_kept *kept, const cJSON *head);
+static planc_status read_pieces(rt_kept *kept, const cJSON *head, char *text, size_t length);
+static planc_status fail(const rt_kept *kept);
+static planc_status write_line(const rt_kept *kept, const cJSON *object, int64_t *out_length);
+
+planc_status rt_kept_open(rt_kept *kept, const char *output, const cJSON *head) {
+  kept->file = -1;
+  kept->pieces = cJSON_CreateArray();
+  if (!kept->pieces) return planc_error(PLANC_OUT_OF_MEMORY, "profile");
+  if (!output) return NULL;
+  size_t room = strlen(output) + sizeof RT_PART_SUFFIX;
+  kept->path = malloc(room);
+  if (!kept->path) return planc_error(PLANC_OUT_OF_MEMORY, "profile");
+  snprintf(kept->path, room, "%s%s", output, RT_PART_SUFFIX);
+  return open_file(kept, head);
+}
+
+static planc_status open_file(rt_kept *kept, const cJSON *head) {
+  enum { LIMIT = 1 << 30, MODE = 0666 };
+  char *text;
+  size_t length;
+  int64_t written = 0;
+  if (access(kept->path, F_OK) == 0) {
+    PLANC_TRY(pl_file_read(kept->path, LIMIT, &text, &length));
+    planc_status status = read_pieces(kept, head, text, length);
+    free(text);
+    PLANC_TRY(status);
+  }
+  kept->file = open(kept->path, O_WRONLY | O_CREAT | O_CLOEXEC, MODE);
+  if (kept->file < 0 || ftruncate(kept->file, (off_t)kept->end) != 0) return fail(kept);
+  if (kept->end == 0) PLANC_TRY(write_line(kept, head, &written));
+  kept->end += written;
+  return NULL;
+}
+
 /* A run that began and measured nothing. */
 static bool is_head_only(const char *text, size_t length) {
   static const char ours[] = "{\"planrun\":\"profile/";
@@ -70,36 +105,6 @@ static planc_status write_line(const rt_kept *kept, const cJSON *object, int64_t
   free(line);
   *out_length = (int64_t)length;
   return written ? NULL : fail(kept);
-}
-
-static planc_status open_file(rt_kept *kept, const cJSON *head) {
-  enum { LIMIT = 1 << 30, MODE = 0666 };
-  char *text;
-  size_t length;
-  int64_t written = 0;
-  if (access(kept->path, F_OK) == 0) {
-    PLANC_TRY(pl_file_read(kept->path, LIMIT, &text, &length));
-    planc_status status = read_pieces(kept, head, text, length);
-    free(text);
-    PLANC_TRY(status);
-  }
-  kept->file = open(kept->path, O_WRONLY | O_CREAT | O_CLOEXEC, MODE);
-  if (kept->file < 0 || ftruncate(kept->file, (off_t)kept->end) != 0) return fail(kept);
-  if (kept->end == 0) PLANC_TRY(write_line(kept, head, &written));
-  kept->end += written;
-  return NULL;
-}
-
-planc_status rt_kept_open(rt_kept *kept, const char *output, const cJSON *head) {
-  kept->file = -1;
-  kept->pieces = cJSON_CreateArray();
-  if (!kept->pieces) return planc_error(PLANC_OUT_OF_MEMORY, "profile");
-  if (!output) return NULL;
-  size_t room = strlen(output) + sizeof RT_PART_SUFFIX;
-  kept->path = malloc(room);
-  if (!kept->path) return planc_error(PLANC_OUT_OF_MEMORY, "profile");
-  snprintf(kept->path, room, "%s%s", output, RT_PART_SUFFIX);
-  return open_file(kept, head);
 }
 
 planc_status rt_kept_add(rt_kept *kept, cJSON *piece) {

@@ -24,6 +24,22 @@ int32_t rt_pieces_next_pass(const cJSON *pieces, int64_t load_ppm, int64_t batch
   return next == of || next > INT32_MAX ? -1 : (int32_t)next;
 }
 
+static void take_fastest(const planc_graph *graph, const cJSON *pieces, const cJSON *piece, rt_op_time *best);
+
+planc_status rt_pieces_fastest(const cJSON *pieces, const planc_graph *graph, int64_t batch, rt_op_times *out) {
+  rt_op_time *best = calloc((size_t)graph->n_ops + 1, sizeof *best);
+  if (!best) return planc_error(PLANC_OUT_OF_MEMORY, "profile");
+  const cJSON *piece;
+  cJSON_ArrayForEach(piece, pieces) {
+    if (rt_piece_is_of_ops(piece, 0, batch)) take_fastest(graph, pieces, piece, best);
+  }
+  planc_status status = VEC_RESERVE(out, graph->n_ops);
+  for (int32_t o = 0; !status && o < graph->n_ops; o++)
+    if (*best[o].variant.algorithm) out->data[out->len++] = best[o];
+  free(best);
+  return status;
+}
+
 /* Whether `a` is the one to choose. */
 static bool is_better(const rt_op_time *a, const rt_op_time *b) {
   if (a->time.median_ns != b->time.median_ns) return a->time.median_ns < b->time.median_ns;
@@ -50,18 +66,4 @@ static void take_fastest(const planc_graph *graph, const cJSON *pieces, const cJ
     rt_op_time time = read_time(entry, o);
     if (!*best[o].variant.algorithm || is_better(&time, &best[o])) best[o] = time;
   }
-}
-
-planc_status rt_pieces_fastest(const cJSON *pieces, const planc_graph *graph, int64_t batch, rt_op_times *out) {
-  rt_op_time *best = calloc((size_t)graph->n_ops + 1, sizeof *best);
-  if (!best) return planc_error(PLANC_OUT_OF_MEMORY, "profile");
-  const cJSON *piece;
-  cJSON_ArrayForEach(piece, pieces) {
-    if (rt_piece_is_of_ops(piece, 0, batch)) take_fastest(graph, pieces, piece, best);
-  }
-  planc_status status = VEC_RESERVE(out, graph->n_ops);
-  for (int32_t o = 0; !status && o < graph->n_ops; o++)
-    if (*best[o].variant.algorithm) out->data[out->len++] = best[o];
-  free(best);
-  return status;
 }

@@ -17,6 +17,14 @@ enum {
   MEMORY_PER_TABLES = 4096, /* page tables: 16 bytes for 64 KiB at most */
 };
 
+void rt_piece_add_taken(cJSON *piece, const rt_memory_taken *taken) {
+  if (!taken) return;
+  pl_json_add_int(piece, "taken_bytes", taken->beside_bytes);
+  cJSON *code = pl_json_add_object(piece, "code");
+  for (int64_t c = 0; c < taken->code.len; c++)
+    pl_json_add_int(code, taken->code.data[c].algorithm, taken->code.data[c].bytes);
+}
+
 static double number_in(const cJSON *item) {
   return cJSON_IsNumber(item) && item->valuedouble > 0 ? item->valuedouble : 0;
 }
@@ -27,14 +35,6 @@ static void add_to(cJSON *object, const char *key, double bytes) {
     cJSON_SetNumberValue(item, item->valuedouble + bytes);
   else
     pl_json_add_real(object, key, bytes);
-}
-
-void rt_piece_add_taken(cJSON *piece, const rt_memory_taken *taken) {
-  if (!taken) return;
-  pl_json_add_int(piece, "taken_bytes", taken->beside_bytes);
-  cJSON *code = pl_json_add_object(piece, "code");
-  for (int64_t c = 0; c < taken->code.len; c++)
-    pl_json_add_int(code, taken->code.data[c].algorithm, taken->code.data[c].bytes);
 }
 
 /* By algorithm, over all pieces: none counts what the pieces before it have loaded, in whatever sitting. */

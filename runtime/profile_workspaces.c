@@ -30,6 +30,34 @@ typedef struct workspaces {
   asking *variants;
 } workspaces;
 
+static planc_status add(workspaces *w, const cJSON *root, const rt_batches *batches);
+static void free_variants(workspaces *w);
+static planc_status find_variants(workspaces *w, const cJSON *root);
+static planc_status ask_all(const workspaces *w, const rt_batches *batches);
+static void write_answers(const asking *of);
+
+planc_status rt_profile_add_workspaces(cJSON *root, const rt_list_options *options, const rt_batches *batches) {
+  char *text;
+  size_t length;
+  PLANC_TRY(pl_json_print(root, PL_JSON_LINE, &text, &length));
+  planc_profile *profile;
+  planc_status status = planc_profile_parse(text, length, "profile", &profile);
+  free(text);
+  PLANC_TRY(status);
+  workspaces w = {.options = options, .profile = profile};
+  status = add(&w, root, batches);
+  free_variants(&w);
+  planc_profile_free(profile);
+  return status;
+}
+
+static planc_status add(workspaces *w, const cJSON *root, const rt_batches *batches) {
+  PLANC_TRY(find_variants(w, root));
+  PLANC_TRY(ask_all(w, batches));
+  for (int32_t v = 0; v < w->first[w->options->graph->n_ops]; v++) write_answers(&w->variants[v]);
+  return NULL;
+}
+
 /* The profile's entry of each op, NULL where it has none; both are in the graph's order. */
 static planc_status find_variants(workspaces *w, const cJSON *root) {
   const planc_graph *graph = w->options->graph;
@@ -128,28 +156,6 @@ static void write_answers(const asking *of) {
   if (sampled) pl_json_add_bool(of->variant, "sampled", true);
   for (int64_t i = 0; i < of->answers.len; i++)
     if (sampled || of->answers.data[i].off) add_exact(of->variant, &of->answers.data[i]);
-}
-
-static planc_status add(workspaces *w, const cJSON *root, const rt_batches *batches) {
-  PLANC_TRY(find_variants(w, root));
-  PLANC_TRY(ask_all(w, batches));
-  for (int32_t v = 0; v < w->first[w->options->graph->n_ops]; v++) write_answers(&w->variants[v]);
-  return NULL;
-}
-
-planc_status rt_profile_add_workspaces(cJSON *root, const rt_list_options *options, const rt_batches *batches) {
-  char *text;
-  size_t length;
-  PLANC_TRY(pl_json_print(root, PL_JSON_LINE, &text, &length));
-  planc_profile *profile;
-  planc_status status = planc_profile_parse(text, length, "profile", &profile);
-  free(text);
-  PLANC_TRY(status);
-  workspaces w = {.options = options, .profile = profile};
-  status = add(&w, root, batches);
-  free_variants(&w);
-  planc_profile_free(profile);
-  return status;
 }
 
 /* --- Batches ---------------------------------------------------------------------------------------------------- */

@@ -36,6 +36,49 @@ planc_status rt_reference_open(planrt_session *session) {
   return planc_context(rt_resident_new(&options, &session->reference), "reference");
 }
 
+static planc_status compare_digests(const planrt_session *session, int64_t period);
+static planc_status compare_results(const planrt_session *session, int32_t replica, int64_t period);
+static planc_status compare_homes(const planrt_session *session, int32_t replica, int64_t period);
+static bool has_failed(const planrt_session *session, int32_t buffer);
+static planc_status compare(const planrt_session *session, int32_t replica, int32_t buffer, const char *got,
+                            int64_t period);
+
+planc_status rt_reference_compare(planrt_session *session, int64_t periods) {
+  int32_t replicas = planc_trace_replicas(session->trace);
+  rt_launch launch = {.step = session->step, .seed = session->options.seed};
+  for (int32_t j = 0; j < session->trace->n_jobs; j++)
+    if (rt_failures_has(&session->failures, j)) rt_resident_leave_out(session->reference, j);
+  for (int64_t p = 0; p < periods; p++, launch.step.period++) {
+    PLANC_TRY(planc_context(rt_resident_run(session->reference, session, &launch, session->feed, session->feed_user,
+                                            NULL, session->wanted_digests),
+                            "reference"));
+    PLANC_TRY(compare_digests(session, launch.step.period));
+    for (int32_t r = 0; r < replicas; r++) PLANC_TRY(compare_results(session, r, launch.step.period));
+  }
+  for (int32_t r = 0; r < replicas; r++) PLANC_TRY(compare_homes(session, r, launch.step.period - 1));
+  return NULL;
+}
+
+/* Compares a replica's results of a period. */
+static planc_status compare_results(const planrt_session *session, int32_t replica, int64_t period) {
+  for (int32_t b = 0; b < session->trace->n_buffers; b++) {
+    if (session->result_at[b] < 0 || has_failed(session, b)) continue;
+    const char *result = rt_result_slot(session, period % session->window, replica, b);
+    PLANC_TRY(compare(session, replica, b, result, period));
+  }
+  return NULL;
+}
+
+/* Compares what of a replica persists. */
+static planc_status compare_homes(const planrt_session *session, int32_t replica, int64_t period) {
+  for (int32_t b = 0; b < session->trace->n_buffers; b++) {
+    const planc_buffer *buffer = &session->trace->buffers[b];
+    if (!(buffer->flags & PLANC_BUFFER_PERSISTENT) || has_failed(session, b)) continue;
+    PLANC_TRY(compare(session, replica, b, rt_home(session, replica, buffer->job, buffer->storage), period));
+  }
+  return NULL;
+}
+
 /* " replica 1," where there are several. */
 typedef struct whose {
   char text[24];
@@ -98,40 +141,4 @@ static planc_status compare_digests(const planrt_session *session, int64_t perio
 /* Whether a buffer is of a job that has failed: of that nothing is compared. */
 static bool has_failed(const planrt_session *session, int32_t buffer) {
   return rt_failures_has(&session->failures, session->trace->buffers[buffer].job);
-}
-
-/* Compares a replica's results of a period. */
-static planc_status compare_results(const planrt_session *session, int32_t replica, int64_t period) {
-  for (int32_t b = 0; b < session->trace->n_buffers; b++) {
-    if (session->result_at[b] < 0 || has_failed(session, b)) continue;
-    const char *result = rt_result_slot(session, period % session->window, replica, b);
-    PLANC_TRY(compare(session, replica, b, result, period));
-  }
-  return NULL;
-}
-
-/* Compares what of a replica persists. */
-static planc_status compare_homes(const planrt_session *session, int32_t replica, int64_t period) {
-  for (int32_t b = 0; b < session->trace->n_buffers; b++) {
-    const planc_buffer *buffer = &session->trace->buffers[b];
-    if (!(buffer->flags & PLANC_BUFFER_PERSISTENT) || has_failed(session, b)) continue;
-    PLANC_TRY(compare(session, replica, b, rt_home(session, replica, buffer->job, buffer->storage), period));
-  }
-  return NULL;
-}
-
-planc_status rt_reference_compare(planrt_session *session, int64_t periods) {
-  int32_t replicas = planc_trace_replicas(session->trace);
-  rt_launch launch = {.step = session->step, .seed = session->options.seed};
-  for (int32_t j = 0; j < session->trace->n_jobs; j++)
-    if (rt_failures_has(&session->failures, j)) rt_resident_leave_out(session->reference, j);
-  for (int64_t p = 0; p < periods; p++, launch.step.period++) {
-    PLANC_TRY(planc_context(rt_resident_run(session->reference, session, &launch, session->feed, session->feed_user,
-                                            NULL, session->wanted_digests),
-                            "reference"));
-    PLANC_TRY(compare_digests(session, launch.step.period));
-    for (int32_t r = 0; r < replicas; r++) PLANC_TRY(compare_results(session, r, launch.step.period));
-  }
-  for (int32_t r = 0; r < replicas; r++) PLANC_TRY(compare_homes(session, r, launch.step.period - 1));
-  return NULL;
 }

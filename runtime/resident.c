@@ -20,6 +20,25 @@ struct rt_resident {
   bool *left_out;  /* by job */
 };
 
+/* How a resident executor's memory is used. */
+typedef struct resident_layout {
+  int64_t stride; /* from a replica's buffers to the next one's */
+  int64_t workspace, bytes;
+} resident_layout;
+
+static planc_status lay_out(const rt_resident_options *options, int64_t *offsets, resident_layout *out);
+
+planc_status rt_resident_bytes(const rt_resident_options *options, int64_t *out_bytes) {
+  pl_arena memory = {0};
+  int64_t *offsets;
+  resident_layout of = {0};
+  planc_status status = PL_NEW(&memory, &offsets, options->trace->n_buffers);
+  if (!status) status = lay_out(options, offsets, &of);
+  *out_bytes = of.bytes;
+  pl_arena_free(&memory);
+  return status;
+}
+
 static char *at(const rt_resident *resident, int32_t replica, int32_t buffer) {
   return resident->at[(int64_t)replica * resident->trace->n_buffers + buffer];
 }
@@ -27,12 +46,6 @@ static char *at(const rt_resident *resident, int32_t replica, int32_t buffer) {
 static rt_call *call_of(const rt_resident *resident, int32_t replica, int32_t instance) {
   return resident->calls[(int64_t)replica * resident->trace->n_instances + instance];
 }
-
-/* How a resident executor's memory is used. */
-typedef struct resident_layout {
-  int64_t stride; /* from a replica's buffers to the next one's */
-  int64_t workspace, bytes;
-} resident_layout;
 
 /* Lays the buffers that running instances touch one behind the other, replica by replica, and behind them the largest
  * workspace. `offsets` are the first replica's, by buffer; -1: nothing that runs touches it. */
@@ -111,15 +124,48 @@ static planc_status make_calls(rt_resident *resident, const rt_resident_options 
   return NULL;
 }
 
-planc_status rt_resident_bytes(const rt_resident_options *options, int64_t *out_bytes) {
-  pl_arena memory = {0};
-  int64_t *offsets;
-  resident_layout of = {0};
-  planc_status status = PL_NEW(&memory, &offsets, options->trace->n_buffers);
-  if (!status) status = lay_out(options, offsets, &of);
-  *out_bytes = of.bytes;
-  pl_arena_free(&memory);
+static planc_status build(rt_resident *resident, const rt_resident_options *options);
+
+planc_status rt_resident_new(const rt_resident_options *options, rt_resident **out) {
+  rt_resident *resident = calloc(1, sizeof *resident);
+  if (!resident) return planc_error(PLANC_OUT_OF_MEMORY, "resident executor");
+  resident->backend = options->backend;
+  resident->trace = options->trace;
+  resident->first_job = options->first_job;
+  resident->n_replicas = planc_trace_replicas(options->trace);
+  planc_status status = build(resident, options);
+  if (status)
+    rt_resident_free(resident);
+  else
+    *out = resident;
   return status;
+}
+
+void rt_resident_free(rt_resident *resident) {
+  if (!resident) return;
+  if (resident->device) resident->backend->close(resident->device);
+  pl_arena_free(&resident->memory);
+  free(resident);
+}
+
+void rt_resident_leave_out(rt_resident *resident, int32_t job) {
+  resident->left_out[job] = true;
+}
+
+planc_status rt_resident_taken(const rt_resident *resident, int64_t *out_bytes) {
+  return resident->backend->taken(resident->device, out_bytes);
+}
+
+planc_status rt_resident_load(rt_resident *resident, const planrt_session *session) {
+  const planrt_backend *backend = resident->backend;
+  for (int32_t r = 0; r < resident->n_replicas; r++)
+    for (int32_t b = 0; b < resident->trace->n_buffers; b++) {
+      const planc_buffer *buffer = &resident->trace->buffers[b];
+      if (!at(resident, r, b) || !(buffer->flags & PLANC_BUFFER_PERSISTENT)) continue;
+      const char *home = rt_home(session, r, resident->first_job + buffer->job, buffer->storage);
+      PLANC_TRY(backend->copy(resident->device, 0, RT_H2D, at(resident, r, b), home, buffer->bytes, NULL));
+    }
+  return NULL;
 }
 
 static planc_status find_others(rt_resident *resident) {
@@ -167,80 +213,9 @@ static planc_status build(rt_resident *resident, const rt_resident_options *opti
   return make_calls(resident, options);
 }
 
-planc_status rt_resident_new(const rt_resident_options *options, rt_resident **out) {
-  rt_resident *resident = calloc(1, sizeof *resident);
-  if (!resident) return planc_error(PLANC_OUT_OF_MEMORY, "resident executor");
-  resident->backend = options->backend;
-  resident->trace = options->trace;
-  resident->first_job = options->first_job;
-  resident->n_replicas = planc_trace_replicas(options->trace);
-  planc_status status = build(resident, options);
-  if (status)
-    rt_resident_free(resident);
-  else
-    *out = resident;
-  return status;
-}
-
-void rt_resident_free(rt_resident *resident) {
-  if (!resident) return;
-  if (resident->device) resident->backend->close(resident->device);
-  pl_arena_free(&resident->memory);
-  free(resident);
-}
-
-void rt_resident_leave_out(rt_resident *resident, int32_t job) {
-  resident->left_out[job] = true;
-}
-
-planc_status rt_resident_taken(const rt_resident *resident, int64_t *out_bytes) {
-  return resident->backend->taken(resident->device, out_bytes);
-}
-
-planc_status rt_resident_load(rt_resident *resident, const planrt_session *session) {
-  const planrt_backend *backend = resident->backend;
-  for (int32_t r = 0; r < resident->n_replicas; r++)
-    for (int32_t b = 0; b < resident->trace->n_buffers; b++) {
-      const planc_buffer *buffer = &resident->trace->buffers[b];
-      if (!at(resident, r, b) || !(buffer->flags & PLANC_BUFFER_PERSISTENT)) continue;
-      const char *home = rt_home(session, r, resident->first_job + buffer->job, buffer->storage);
-      PLANC_TRY(backend->copy(resident->device, 0, RT_H2D, at(resident, r, b), home, buffer->bytes, NULL));
-    }
-  return NULL;
-}
-
 static planc_status run_instance(rt_resident *resident, int32_t replica, int32_t i, const rt_launch *launch,
-                                 rt_span *spans, uint64_t *digests) {
-  const planrt_backend *backend = resident->backend;
-  const rt_call *call = call_of(resident, replica, i);
-  int64_t which = (int64_t)replica * resident->trace->n_instances + i;
-  PLANC_TRY(backend->launch(resident->device, 0, call, launch, spans ? &spans[which] : NULL));
-  return digests ? backend->digest(resident->device, 0, call, &digests[which]) : NULL;
-}
-
-/* Copies a replica's gradient to its place with each of the others. */
-static planc_status send(rt_resident *resident, int32_t replica, int32_t gradient) {
-  int64_t bytes = resident->trace->buffers[gradient].bytes;
-  for (int32_t r = 0; r < resident->n_replicas; r++) {
-    if (r == replica) continue;
-    int32_t place = replica < r ? replica : replica - 1;
-    char *to = at(resident, r, resident->others[gradient]) + place * planc_other_stride(bytes);
-    PLANC_TRY(resident->backend->copy(resident->device, 0, RT_D2D, to, at(resident, replica, gradient), bytes, NULL));
-  }
-  return NULL;
-}
-
-/* Sends what an instance made for other replicas. */
-static planc_status send_all(rt_resident *resident, int32_t replica, int32_t i) {
-  const planc_trace *trace = resident->trace;
-  const planc_instance *instance = &trace->instances[i];
-  for (int32_t a = instance->first_access; a < instance->first_access + instance->n_accesses; a++) {
-    int32_t buffer = trace->accesses[a].buffer;
-    bool sent = trace->accesses[a].write >= 0 && trace->accesses[a].write == trace->buffers[buffer].sent;
-    if (sent && resident->others[buffer] >= 0) PLANC_TRY(send(resident, replica, buffer));
-  }
-  return NULL;
-}
+                                 rt_span *spans, uint64_t *digests);
+static planc_status send_all(rt_resident *resident, int32_t replica, int32_t i);
 
 planc_status rt_resident_bring(rt_resident *resident, const planrt_session *session) {
   int32_t n = resident->trace->n_buffers;
@@ -275,6 +250,39 @@ planc_status rt_resident_run_one(rt_resident *resident, int32_t i, const rt_laun
 
 planc_status rt_resident_synchronize(rt_resident *resident) {
   return resident->backend->synchronize(resident->device);
+}
+
+static planc_status run_instance(rt_resident *resident, int32_t replica, int32_t i, const rt_launch *launch,
+                                 rt_span *spans, uint64_t *digests) {
+  const planrt_backend *backend = resident->backend;
+  const rt_call *call = call_of(resident, replica, i);
+  int64_t which = (int64_t)replica * resident->trace->n_instances + i;
+  PLANC_TRY(backend->launch(resident->device, 0, call, launch, spans ? &spans[which] : NULL));
+  return digests ? backend->digest(resident->device, 0, call, &digests[which]) : NULL;
+}
+
+/* Copies a replica's gradient to its place with each of the others. */
+static planc_status send(rt_resident *resident, int32_t replica, int32_t gradient) {
+  int64_t bytes = resident->trace->buffers[gradient].bytes;
+  for (int32_t r = 0; r < resident->n_replicas; r++) {
+    if (r == replica) continue;
+    int32_t place = replica < r ? replica : replica - 1;
+    char *to = at(resident, r, resident->others[gradient]) + place * planc_other_stride(bytes);
+    PLANC_TRY(resident->backend->copy(resident->device, 0, RT_D2D, to, at(resident, replica, gradient), bytes, NULL));
+  }
+  return NULL;
+}
+
+/* Sends what an instance made for other replicas. */
+static planc_status send_all(rt_resident *resident, int32_t replica, int32_t i) {
+  const planc_trace *trace = resident->trace;
+  const planc_instance *instance = &trace->instances[i];
+  for (int32_t a = instance->first_access; a < instance->first_access + instance->n_accesses; a++) {
+    int32_t buffer = trace->accesses[a].buffer;
+    bool sent = trace->accesses[a].write >= 0 && trace->accesses[a].write == trace->buffers[buffer].sent;
+    if (sent && resident->others[buffer] >= 0) PLANC_TRY(send(resident, replica, buffer));
+  }
+  return NULL;
 }
 
 /* Brings a replica's samples of a period. */

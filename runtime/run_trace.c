@@ -16,6 +16,66 @@ typedef struct periods {
   int64_t first, end;
 } periods;
 
+static periods find_periods(const planrt_session *session);
+static planc_status print_last(const planrt_session *session, periods kept, char **out, size_t *out_length);
+static planc_status print_text(const planrt_session *session, periods kept, char **out, size_t *out_length);
+static planc_status print_trace(const planrt_session *session, periods kept, pl_arena *arena, pl_emit *emit);
+static void emit_header(pl_emit *emit, const planrt_session *session, periods kept, uint64_t plan_hash);
+static void emit_names(pl_emit *emit, const planrt_session *session);
+static void emit_events(pl_emit *emit, const planrt_session *session, periods kept, const pl_acquired *acquired);
+
+planc_status planrt_timeline_write(const planrt_session *session, const char *path) {
+  if (!session->spans) return planc_error(PLANC_USAGE, "the session keeps no timeline");
+  periods kept = find_periods(session);
+  if (kept.first == kept.end)
+    return planc_error(PLANC_USAGE, "%s: no period has been measured, or none of at most 2^42 microseconds", path);
+  char *text;
+  size_t length;
+  PLANC_TRY(planc_context(print_last(session, kept, &text, &length), "%s", path));
+  planc_status status = pl_file_write(path, text, length);
+  free(text);
+  return status;
+}
+
+/* What is too long to be read again is written without its first periods. */
+static planc_status print_last(const planrt_session *session, periods kept, char **out, size_t *out_length) {
+  for (;;) {
+    PLANC_TRY(print_text(session, kept, out, out_length));
+    int64_t length = (int64_t)*out_length, n = kept.end - kept.first;
+    if (length <= PLANC_TIMELINE_LARGEST_FILE) return NULL;
+    free(*out);
+    *out = NULL;
+    if (n == 1)
+      return planc_error(PLANC_USAGE, "the trace of a single period has %lld bytes, the most are %lld",
+                         (long long)length, (long long)PLANC_TIMELINE_LARGEST_FILE);
+    int64_t fewer = (int64_t)((double)n * (double)PLANC_TIMELINE_LARGEST_FILE / (double)length);
+    if (fewer >= n) fewer = n - 1;
+    kept.first = kept.end - (fewer > 0 ? fewer : 1);
+  }
+}
+
+static planc_status print_text(const planrt_session *session, periods kept, char **out, size_t *out_length) {
+  pl_emit emit = {0};
+  pl_arena arena = {0};
+  pl_emit_fail(&emit, print_trace(session, kept, &arena, &emit));
+  pl_arena_free(&arena);
+  return pl_emit_take(&emit, out, out_length);
+}
+
+static planc_status print_trace(const planrt_session *session, periods kept, pl_arena *arena, pl_emit *emit) {
+  uint64_t plan_hash;
+  pl_acquired *acquired;
+  PLANC_TRY(planc_plan_hash(session->plan, &plan_hash));
+  PLANC_TRY(pl_plan_acquired(session->plan, arena, &acquired));
+  EMIT(emit, "{");
+  emit_header(emit, session, kept, plan_hash);
+  EMIT(emit, ",\n\"displayTimeUnit\":\"ns\",\n\"traceEvents\":[\n");
+  emit_names(emit, session);
+  emit_events(emit, session, kept, acquired);
+  EMIT(emit, "\n]}\n");
+  return NULL;
+}
+
 static const planc_instr *instr_of(const planrt_session *session, const rt_action *action) {
   return &session->plan->body.instrs[action->instr];
 }
@@ -213,56 +273,4 @@ static void emit_header(pl_emit *emit, const planrt_session *session, periods ke
   EMIT_INT(emit, ",\"periods\":", kept.end - kept.first);
   emit_failures(emit, session, kept);
   EMIT(emit, "}");
-}
-
-static planc_status print_trace(const planrt_session *session, periods kept, pl_arena *arena, pl_emit *emit) {
-  uint64_t plan_hash;
-  pl_acquired *acquired;
-  PLANC_TRY(planc_plan_hash(session->plan, &plan_hash));
-  PLANC_TRY(pl_plan_acquired(session->plan, arena, &acquired));
-  EMIT(emit, "{");
-  emit_header(emit, session, kept, plan_hash);
-  EMIT(emit, ",\n\"displayTimeUnit\":\"ns\",\n\"traceEvents\":[\n");
-  emit_names(emit, session);
-  emit_events(emit, session, kept, acquired);
-  EMIT(emit, "\n]}\n");
-  return NULL;
-}
-
-static planc_status print_text(const planrt_session *session, periods kept, char **out, size_t *out_length) {
-  pl_emit emit = {0};
-  pl_arena arena = {0};
-  pl_emit_fail(&emit, print_trace(session, kept, &arena, &emit));
-  pl_arena_free(&arena);
-  return pl_emit_take(&emit, out, out_length);
-}
-
-/* What is too long to be read again is written without its first periods. */
-static planc_status print_last(const planrt_session *session, periods kept, char **out, size_t *out_length) {
-  for (;;) {
-    PLANC_TRY(print_text(session, kept, out, out_length));
-    int64_t length = (int64_t)*out_length, n = kept.end - kept.first;
-    if (length <= PLANC_TIMELINE_LARGEST_FILE) return NULL;
-    free(*out);
-    *out = NULL;
-    if (n == 1)
-      return planc_error(PLANC_USAGE, "the trace of a single period has %lld bytes, the most are %lld",
-                         (long long)length, (long long)PLANC_TIMELINE_LARGEST_FILE);
-    int64_t fewer = (int64_t)((double)n * (double)PLANC_TIMELINE_LARGEST_FILE / (double)length);
-    if (fewer >= n) fewer = n - 1;
-    kept.first = kept.end - (fewer > 0 ? fewer : 1);
-  }
-}
-
-planc_status planrt_timeline_write(const planrt_session *session, const char *path) {
-  if (!session->spans) return planc_error(PLANC_USAGE, "the session keeps no timeline");
-  periods kept = find_periods(session);
-  if (kept.first == kept.end)
-    return planc_error(PLANC_USAGE, "%s: no period has been measured, or none of at most 2^42 microseconds", path);
-  char *text;
-  size_t length;
-  PLANC_TRY(planc_context(print_last(session, kept, &text, &length), "%s", path));
-  planc_status status = pl_file_write(path, text, length);
-  free(text);
-  return status;
 }

@@ -13,6 +13,106 @@
 #include "util/math.h"
 #include "util/size.h"
 
+static planc_status build(planrt_session *session);
+static planc_status check_bare(const planrt_options *options);
+static planc_status check_memories(const planrt_session *session);
+static planc_status take_device(planrt_session *session);
+static planc_status count_streams(planrt_session *session, rt_device_options *out);
+static planc_status part_device(planrt_session *session, rt_device_options *out);
+static planc_status find_memory(planrt_session *session);
+static int64_t others_of(planrt_session *session);
+static planc_status open_device(planrt_session *session, const rt_device_options *options);
+static planc_status explain(planrt_session *session, planc_status failure);
+
+planc_status planrt_session_new(const planc_plan *plan, const planrt_options *options, planrt_session **out) {
+  planrt_session *session = calloc(1, sizeof *session);
+  if (!session) return planc_error(PLANC_OUT_OF_MEMORY, "session");
+  session->plan = plan;
+  session->options = *options;
+  session->options.deterministic |= options->verify;
+  session->backend = options->backend ? options->backend : &rt_host_backend;
+  session->feed = options->feed ? options->feed : rt_random_feed;
+  session->feed_user = options->feed ? options->user : session;
+  if (options->bare) {
+    session->options.concurrent = session->options.same_samples = true;
+    session->options.sink = NULL;
+  }
+  session->step.learning_rate = NAN;
+  session->others_bytes = -1;
+  planc_status status = build(session);
+  if (status)
+    planrt_session_free(session);
+  else
+    *out = session;
+  return status;
+}
+
+static planc_status build(planrt_session *session) {
+  const planc_plan *plan = session->plan;
+  const planrt_options *options = &session->options;
+  PLANC_TRY(check_bare(options));
+  if (!session->options.unchecked) {
+    PLANC_TRY(planc_check(plan, NULL, &session->report));
+  }
+  PLANC_TRY(planc_expand(plan->jobs, plan->n_jobs, &session->trace));
+  PLANC_TRY(rt_failures_open(plan->n_jobs, &session->failures));
+  PLANC_TRY(rt_room_check(session));
+  PLANC_TRY(rt_user_open(session));
+  PLANC_TRY(pl_mappings_check(plan));
+  PLANC_TRY(check_memories(session));
+  return take_device(session);
+}
+
+/* The device with the plan on it, and the reference beside it. */
+static planc_status take_device(planrt_session *session) {
+  const planc_plan *plan = session->plan;
+  const planc_memory *memory = planc_plan_memory(plan, PLANC_MEMORY_DEVICE);
+  rt_device_options device = {.arena_bytes = memory->arena_bytes,
+                              .host_arena_bytes = planc_plan_memory(plan, PLANC_MEMORY_HOST)->arena_bytes,
+                              .storage_bytes = planc_plan_memory(plan, PLANC_MEMORY_STORAGE)->arena_bytes,
+                              .storage_path = session->options.storage_path,
+                              .chunk_bytes = memory->chunk_bytes,
+                              .n_mappings = memory->n_mappings,
+                              .mappings = plan->mappings,
+                              .concurrent = session->options.concurrent,
+                              .synthetic = session->options.synthetic,
+                              .deterministic = session->options.deterministic,
+                              .link_bytes_per_s = session->options.link_bytes_per_s,
+                              .jitter = session->options.jitter};
+  PLANC_TRY(count_streams(session, &device));
+  PLANC_TRY(part_device(session, &device));
+  PLANC_TRY(find_memory(session));
+  /* A context can be measured while there is room for another one. */
+  if (device.arena_bytes > session->device_bytes - 2 * session->before_bytes) (void)others_of(session);
+  planc_status status = open_device(session, &device);
+  if (status) return explain(session, status);
+  return session->options.verify ? rt_reference_open(session) : NULL;
+}
+
+void rt_session_give_up_device(planrt_session *session) {
+  rt_resident_free(session->reference);
+  if (session->device) session->backend->close(session->device);
+  session->reference = NULL;
+  session->device = NULL;
+  session->gave_up_device = true;
+}
+
+void rt_session_park(planrt_session *session) {
+  rt_session_give_up_device(session);
+  session->gave_up_device = false;
+}
+
+void planrt_session_free(planrt_session *session) {
+  if (!session) return;
+  rt_session_park(session);
+  rt_user_close(session);
+  rt_failures_close(&session->failures);
+  planc_trace_free(session->trace);
+  pl_arena_free(&session->loaded);
+  pl_arena_free(&session->memory);
+  free(session);
+}
+
 static planc_status make_spans(planrt_session *session) {
   int64_t count;
   if (pl_mul_overflow(session->options.timeline, session->n_spans, &count))
@@ -176,32 +276,6 @@ static planc_status check_bare(const planrt_options *options) {
                      "no timeline");
 }
 
-/* The device with the plan on it, and the reference beside it. */
-static planc_status take_device(planrt_session *session) {
-  const planc_plan *plan = session->plan;
-  const planc_memory *memory = planc_plan_memory(plan, PLANC_MEMORY_DEVICE);
-  rt_device_options device = {.arena_bytes = memory->arena_bytes,
-                              .host_arena_bytes = planc_plan_memory(plan, PLANC_MEMORY_HOST)->arena_bytes,
-                              .storage_bytes = planc_plan_memory(plan, PLANC_MEMORY_STORAGE)->arena_bytes,
-                              .storage_path = session->options.storage_path,
-                              .chunk_bytes = memory->chunk_bytes,
-                              .n_mappings = memory->n_mappings,
-                              .mappings = plan->mappings,
-                              .concurrent = session->options.concurrent,
-                              .synthetic = session->options.synthetic,
-                              .deterministic = session->options.deterministic,
-                              .link_bytes_per_s = session->options.link_bytes_per_s,
-                              .jitter = session->options.jitter};
-  PLANC_TRY(count_streams(session, &device));
-  PLANC_TRY(part_device(session, &device));
-  PLANC_TRY(find_memory(session));
-  /* A context can be measured while there is room for another one. */
-  if (device.arena_bytes > session->device_bytes - 2 * session->before_bytes) (void)others_of(session);
-  planc_status status = open_device(session, &device);
-  if (status) return explain(session, status);
-  return session->options.verify ? rt_reference_open(session) : NULL;
-}
-
 /* What the plan was loaded to serves what has run until then. */
 static planc_status take_device_again(planrt_session *session) {
   pl_arena_free(&session->loaded);
@@ -226,69 +300,6 @@ static planc_status check_memories(const planrt_session *session) {
       return planc_error(PLANC_DEVICE, "backend %s has no virtual memory, which the plan places in", backend->name);
   }
   return NULL;
-}
-
-static planc_status build(planrt_session *session) {
-  const planc_plan *plan = session->plan;
-  const planrt_options *options = &session->options;
-  PLANC_TRY(check_bare(options));
-  if (!session->options.unchecked) {
-    PLANC_TRY(planc_check(plan, NULL, &session->report));
-  }
-  PLANC_TRY(planc_expand(plan->jobs, plan->n_jobs, &session->trace));
-  PLANC_TRY(rt_failures_open(plan->n_jobs, &session->failures));
-  PLANC_TRY(rt_room_check(session));
-  PLANC_TRY(rt_user_open(session));
-  PLANC_TRY(pl_mappings_check(plan));
-  PLANC_TRY(check_memories(session));
-  return take_device(session);
-}
-
-planc_status planrt_session_new(const planc_plan *plan, const planrt_options *options, planrt_session **out) {
-  planrt_session *session = calloc(1, sizeof *session);
-  if (!session) return planc_error(PLANC_OUT_OF_MEMORY, "session");
-  session->plan = plan;
-  session->options = *options;
-  session->options.deterministic |= options->verify;
-  session->backend = options->backend ? options->backend : &rt_host_backend;
-  session->feed = options->feed ? options->feed : rt_random_feed;
-  session->feed_user = options->feed ? options->user : session;
-  if (options->bare) {
-    session->options.concurrent = session->options.same_samples = true;
-    session->options.sink = NULL;
-  }
-  session->step.learning_rate = NAN;
-  session->others_bytes = -1;
-  planc_status status = build(session);
-  if (status)
-    planrt_session_free(session);
-  else
-    *out = session;
-  return status;
-}
-
-void rt_session_give_up_device(planrt_session *session) {
-  rt_resident_free(session->reference);
-  if (session->device) session->backend->close(session->device);
-  session->reference = NULL;
-  session->device = NULL;
-  session->gave_up_device = true;
-}
-
-void rt_session_park(planrt_session *session) {
-  rt_session_give_up_device(session);
-  session->gave_up_device = false;
-}
-
-void planrt_session_free(planrt_session *session) {
-  if (!session) return;
-  rt_session_park(session);
-  rt_user_close(session);
-  rt_failures_close(&session->failures);
-  planc_trace_free(session->trace);
-  pl_arena_free(&session->loaded);
-  pl_arena_free(&session->memory);
-  free(session);
 }
 
 /* --- Running -------------------------------------------------------------------------------------------------- */

@@ -6,6 +6,75 @@
 #include "runtime/session.h"
 #include "util/math.h"
 
+/* All of the user's memory that copies come from or go to is one block, which a backend can pin at once. It is gone
+ * through twice: to learn its size, and to give each part its place. */
+typedef struct carving {
+  char *block; /* NULL: the first time */
+  int64_t bytes;
+  bool overflow;
+} carving;
+
+static planc_status ask_for_same_samples(planrt_session *session, int32_t replica);
+static planc_status number_homes(planrt_session *session);
+static planc_status measure(planrt_session *session);
+static planc_status count_handovers(planrt_session *session);
+static planc_status make_block(planrt_session *session);
+static void carve_all(planrt_session *session, carving *c);
+
+planc_status rt_user_ask_same(planrt_session *session) {
+  for (int32_t r = 0; r < planc_trace_replicas(session->trace) && session->options.same_samples; r++)
+    PLANC_TRY(ask_for_same_samples(session, r));
+  return NULL;
+}
+
+planc_status rt_user_open(planrt_session *session) {
+  int32_t replicas = planc_trace_replicas(session->trace);
+  bool same = session->options.same_samples;
+  PLANC_TRY(number_homes(session));
+  PLANC_TRY(measure(session));
+  PLANC_TRY(count_handovers(session));
+  int64_t places = same ? (int64_t)replicas * session->trace->n_buffers : session->n_handovers;
+  PLANC_TRY(PL_NEW(&session->memory, &session->samples, places));
+  PLANC_TRY(make_block(session));
+  return rt_user_ask_same(session);
+}
+
+static planc_status make_block(planrt_session *session) {
+  enum { PAGE = 4096 };
+  carving c = {0};
+  carve_all(session, &c);
+  if (c.overflow || c.bytes > INT64_MAX - PAGE)
+    return planc_error(PLANC_DEVICE, "the user's memory needs more than 2^63 bytes");
+  session->user_bytes = pl_align_up(c.bytes, PAGE);
+  void *block = NULL;
+  if (posix_memalign(&block, PAGE, (size_t)session->user_bytes) != 0)
+    return planc_error(PLANC_OUT_OF_MEMORY, "out of memory: %lld bytes for parameters, samples and results",
+                       (long long)session->user_bytes);
+  memset(block, 0, (size_t)session->user_bytes);
+  session->user_memory = c.block = block;
+  c.bytes = 0;
+  carve_all(session, &c);
+  return NULL;
+}
+
+void rt_user_close(planrt_session *session) {
+  free(session->user_memory);
+  session->user_memory = NULL;
+}
+
+bool rt_next_home(const planrt_session *session, rt_homes *at) {
+  for (;; at->job++, at->storage = -1) {
+    if (at->job >= session->trace->n_jobs) *at = (rt_homes){.replica = at->replica + 1, .storage = -1};
+    if (at->replica >= planc_trace_replicas(session->trace)) return false;
+    const planc_job *job = &session->trace->jobs[at->job];
+    while (++at->storage < job->graph->n_storages) {
+      at->home = rt_home(session, at->replica, at->job, at->storage);
+      at->bytes = planc_law_at(job->graph->storages[at->storage].bytes, job->batch);
+      if (at->home) return true;
+    }
+  }
+}
+
 /* For the default feed. */
 static void find_limits(planrt_session *session, int32_t job) {
   const planc_graph *graph = session->trace->jobs[job].graph;
@@ -75,14 +144,6 @@ static planc_status count_handovers(planrt_session *session) {
 
 /* --- The block -------------------------------------------------------------------------------------------------- */
 
-/* All of the user's memory that copies come from or go to is one block, which a backend can pin at once. It is gone
- * through twice: to learn its size, and to give each part its place. */
-typedef struct carving {
-  char *block; /* NULL: the first time */
-  int64_t bytes;
-  bool overflow;
-} carving;
-
 static char *carve(carving *c, int64_t bytes) {
   char *at = c->block ? c->block + c->bytes : NULL;
   int64_t aligned;
@@ -135,66 +196,12 @@ static void carve_all(planrt_session *session, carving *c) {
   for (int64_t row = 0; row <= session->window; row++) carve(c, session->result_bytes);
 }
 
-static planc_status make_block(planrt_session *session) {
-  enum { PAGE = 4096 };
-  carving c = {0};
-  carve_all(session, &c);
-  if (c.overflow || c.bytes > INT64_MAX - PAGE)
-    return planc_error(PLANC_DEVICE, "the user's memory needs more than 2^63 bytes");
-  session->user_bytes = pl_align_up(c.bytes, PAGE);
-  void *block = NULL;
-  if (posix_memalign(&block, PAGE, (size_t)session->user_bytes) != 0)
-    return planc_error(PLANC_OUT_OF_MEMORY, "out of memory: %lld bytes for parameters, samples and results",
-                       (long long)session->user_bytes);
-  memset(block, 0, (size_t)session->user_bytes);
-  session->user_memory = c.block = block;
-  c.bytes = 0;
-  carve_all(session, &c);
-  return NULL;
-}
-
 static planc_status ask_for_same_samples(planrt_session *session, int32_t replica) {
   const planc_trace *trace = session->trace;
   char **samples = session->samples + (int64_t)replica * trace->n_buffers;
   for (int32_t b = 0; b < trace->n_buffers; b++)
     if (samples[b]) PLANC_TRY(rt_ask(session->feed, session->feed_user, trace, replica, b, 0, samples[b]));
   return NULL;
-}
-
-planc_status rt_user_ask_same(planrt_session *session) {
-  for (int32_t r = 0; r < planc_trace_replicas(session->trace) && session->options.same_samples; r++)
-    PLANC_TRY(ask_for_same_samples(session, r));
-  return NULL;
-}
-
-planc_status rt_user_open(planrt_session *session) {
-  int32_t replicas = planc_trace_replicas(session->trace);
-  bool same = session->options.same_samples;
-  PLANC_TRY(number_homes(session));
-  PLANC_TRY(measure(session));
-  PLANC_TRY(count_handovers(session));
-  int64_t places = same ? (int64_t)replicas * session->trace->n_buffers : session->n_handovers;
-  PLANC_TRY(PL_NEW(&session->memory, &session->samples, places));
-  PLANC_TRY(make_block(session));
-  return rt_user_ask_same(session);
-}
-
-void rt_user_close(planrt_session *session) {
-  free(session->user_memory);
-  session->user_memory = NULL;
-}
-
-bool rt_next_home(const planrt_session *session, rt_homes *at) {
-  for (;; at->job++, at->storage = -1) {
-    if (at->job >= session->trace->n_jobs) *at = (rt_homes){.replica = at->replica + 1, .storage = -1};
-    if (at->replica >= planc_trace_replicas(session->trace)) return false;
-    const planc_job *job = &session->trace->jobs[at->job];
-    while (++at->storage < job->graph->n_storages) {
-      at->home = rt_home(session, at->replica, at->job, at->storage);
-      at->bytes = planc_law_at(job->graph->storages[at->storage].bytes, job->batch);
-      if (at->home) return true;
-    }
-  }
 }
 
 /* --- Persistent values ---------------------------------------------------------------------------------------- */

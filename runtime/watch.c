@@ -5,6 +5,13 @@
 
 #include "runtime/session.h"
 
+static void look_at(const char *path, struct stat *out);
+
+void rt_watch_start(rt_watch *watch, const char *path) {
+  watch->path = path;
+  look_at(path, &watch->seen);
+}
+
 static bool is_same_file(const struct stat *a, const struct stat *b) {
   return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
          a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
@@ -13,11 +20,6 @@ static bool is_same_file(const struct stat *a, const struct stat *b) {
 /* What there is under the path now; only files can be read without waiting. */
 static void look_at(const char *path, struct stat *out) {
   if (stat(path, out) != 0 || !S_ISREG(out->st_mode)) memset(out, 0, sizeof *out);
-}
-
-void rt_watch_start(rt_watch *watch, const char *path) {
-  watch->path = path;
-  look_at(path, &watch->seen);
 }
 
 static planc_status is_adoptable(const planrt_session *session, const planc_plan *plan, bool *out) {

@@ -43,6 +43,90 @@ typedef struct run {
   VEC(int32_t) stones; /* residencies that restores opened */
 } run;
 
+static planc_status run_order(run *r, pl_arena *arena);
+static planc_status open_boundary(run *r, pl_arena *arena);
+static planc_status make_agendas(run *r, pl_arena *arena);
+static planc_status run_position(run *r, int32_t position);
+static planc_status fetch_ahead(run *r, int32_t position);
+static planc_status ask_for_inputs(run *r, int32_t instance, bool again);
+static planc_status run_restores(run *r);
+static planc_status close_stones(run *r, int32_t instance);
+static planc_status exec(run *r, int32_t instance, bool again);
+static planc_status copy_out(run *r, int32_t position);
+static planc_status leave_after(run *r, int32_t position);
+static planc_status close_dead(run *r, int32_t position);
+
+planc_status pl_walk_absences(pl_walk *walk, const pl_absences *absences) {
+  run r = {.restores = pl_absences_restore(absences),
+           .walk = walk,
+           .trace = walk->trace,
+           .order = walk->order,
+           .schedule = walk->schedule,
+           .absences = absences};
+  pl_arena arena = {0};
+  planc_status status = run_order(&r, &arena);
+  pl_arena_free(&arena);
+  VEC_FREE(&r.stack);
+  VEC_FREE(&r.stones);
+  return status;
+}
+
+static planc_status run_order(run *r, pl_arena *arena) {
+  PLANC_TRY(open_boundary(r, arena));
+  PLANC_TRY(PL_NEW(arena, &r->held, r->trace->n_buffers));
+  PLANC_TRY(PL_NEW(arena, &r->next, r->trace->n_buffers));
+  PLANC_TRY(make_agendas(r, arena));
+  for (int32_t b = 0; b < r->trace->n_buffers; b++) {
+    r->held[b] = planc_schedule_open(r->schedule, b);
+    r->next[b] = r->order->first_use[b];
+  }
+  for (int32_t p = 0; p < r->order->n; p++) PLANC_TRY(run_position(r, p));
+  return planc_schedule_finish(r->schedule);
+}
+
+static planc_status run_position(run *r, int32_t position) {
+  int32_t instance = r->order->runs[position].instance;
+  const planc_instance *in = &r->trace->instances[instance];
+  assert(!r->order->runs[position].recompute); /* those are added here */
+  PLANC_TRY(fetch_ahead(r, position));
+  PLANC_TRY(ask_for_inputs(r, instance, false));
+  PLANC_TRY(run_restores(r));
+  PLANC_TRY(close_stones(r, instance));
+  PLANC_TRY(exec(r, instance, false));
+  for (int32_t a = in->first_access; a < in->first_access + in->n_accesses; a++) {
+    r->next[r->trace->accesses[a].buffer]++;
+  }
+  PLANC_TRY(copy_out(r, position));
+  PLANC_TRY(leave_after(r, position));
+  return close_dead(r, position);
+}
+
+planc_status pl_absences_explain(pl_absences *absences, pl_arena *arena, const char *format, ...) {
+  char text[256];
+  va_list args;
+  va_start(args, format);
+  (void)vsnprintf(text, sizeof text, format, args);
+  va_end(args);
+  return pl_arena_strndup(arena, text, strlen(text), &absences->reason);
+}
+
+planc_status pl_make_absences(const planc_problem *problem, const void *rule, int64_t room, planc_candidate *out) {
+  const pl_absence_rule *of = rule;
+  pl_walk walk;
+  PLANC_TRY(pl_walk_start(&walk, problem, problem->sub_batch ? problem->sub_batch : problem->batch, room, out));
+  pl_arena arena = {0};
+  pl_absences absences = {0};
+  pl_online online = {.handles = {0}};
+  planc_status status = of->choose(of->context, &walk, &arena, &absences);
+  if (of->online) walk.online = &online;
+  if (!status && of->online) status = pl_online_init(&online, problem);
+  if (!status) status = pl_walk_absences(&walk, &absences);
+  if (!status && absences.reason) status = planc_candidate_explain(out, "%s", absences.reason);
+  pl_online_free(&online);
+  pl_arena_free(&arena);
+  return status;
+}
+
 /* --- Finding what an instance reads ------------------------------------------------------------------------------- */
 
 static bool resident(const run *r, const planc_access *access) {
@@ -210,23 +294,6 @@ static planc_status close_dead(run *r, int32_t position) {
 
 /* --- The whole ---------------------------------------------------------------------------------------------------- */
 
-static planc_status run_position(run *r, int32_t position) {
-  int32_t instance = r->order->runs[position].instance;
-  const planc_instance *in = &r->trace->instances[instance];
-  assert(!r->order->runs[position].recompute); /* those are added here */
-  PLANC_TRY(fetch_ahead(r, position));
-  PLANC_TRY(ask_for_inputs(r, instance, false));
-  PLANC_TRY(run_restores(r));
-  PLANC_TRY(close_stones(r, instance));
-  PLANC_TRY(exec(r, instance, false));
-  for (int32_t a = in->first_access; a < in->first_access + in->n_accesses; a++) {
-    r->next[r->trace->accesses[a].buffer]++;
-  }
-  PLANC_TRY(copy_out(r, position));
-  PLANC_TRY(leave_after(r, position));
-  return close_dead(r, position);
-}
-
 static planc_status new_agenda(agenda *a, pl_arena *arena, int32_t n_positions, int64_t n_items) {
   PLANC_TRY(PL_NEW(arena, &a->first, n_positions));
   for (int32_t p = 0; p < n_positions; p++) a->first[p] = NONE;
@@ -267,58 +334,4 @@ static planc_status open_boundary(run *r, pl_arena *arena) {
     if (pl_absence_wraps(&r->absences->items[k])) parked[r->absences->items[k].buffer] = true;
   }
   return pl_walk_boundary(r->walk, parked);
-}
-
-static planc_status run_order(run *r, pl_arena *arena) {
-  PLANC_TRY(open_boundary(r, arena));
-  PLANC_TRY(PL_NEW(arena, &r->held, r->trace->n_buffers));
-  PLANC_TRY(PL_NEW(arena, &r->next, r->trace->n_buffers));
-  PLANC_TRY(make_agendas(r, arena));
-  for (int32_t b = 0; b < r->trace->n_buffers; b++) {
-    r->held[b] = planc_schedule_open(r->schedule, b);
-    r->next[b] = r->order->first_use[b];
-  }
-  for (int32_t p = 0; p < r->order->n; p++) PLANC_TRY(run_position(r, p));
-  return planc_schedule_finish(r->schedule);
-}
-
-planc_status pl_walk_absences(pl_walk *walk, const pl_absences *absences) {
-  run r = {.restores = pl_absences_restore(absences),
-           .walk = walk,
-           .trace = walk->trace,
-           .order = walk->order,
-           .schedule = walk->schedule,
-           .absences = absences};
-  pl_arena arena = {0};
-  planc_status status = run_order(&r, &arena);
-  pl_arena_free(&arena);
-  VEC_FREE(&r.stack);
-  VEC_FREE(&r.stones);
-  return status;
-}
-
-planc_status pl_absences_explain(pl_absences *absences, pl_arena *arena, const char *format, ...) {
-  char text[256];
-  va_list args;
-  va_start(args, format);
-  (void)vsnprintf(text, sizeof text, format, args);
-  va_end(args);
-  return pl_arena_strndup(arena, text, strlen(text), &absences->reason);
-}
-
-planc_status pl_make_absences(const planc_problem *problem, const void *rule, int64_t room, planc_candidate *out) {
-  const pl_absence_rule *of = rule;
-  pl_walk walk;
-  PLANC_TRY(pl_walk_start(&walk, problem, problem->sub_batch ? problem->sub_batch : problem->batch, room, out));
-  pl_arena arena = {0};
-  pl_absences absences = {0};
-  pl_online online = {.handles = {0}};
-  planc_status status = of->choose(of->context, &walk, &arena, &absences);
-  if (of->online) walk.online = &online;
-  if (!status && of->online) status = pl_online_init(&online, problem);
-  if (!status) status = pl_walk_absences(&walk, &absences);
-  if (!status && absences.reason) status = planc_candidate_explain(out, "%s", absences.reason);
-  pl_online_free(&online);
-  pl_arena_free(&arena);
-  return status;
 }

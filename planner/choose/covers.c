@@ -19,6 +19,35 @@ void pl_covers_free(pl_covers *covers) {
   for (int32_t node = 0; covers->nodes && node < 2 * covers->leaves; node++) VEC_FREE(&covers->nodes[node]);
 }
 
+static planc_status add_span(pl_covers *covers, int32_t place, int32_t first, int32_t last);
+static void pop(pl_cover_heap *heap);
+
+planc_status pl_covers_set(pl_covers *covers, int32_t place, pl_cover cover) {
+  pl_cover *was = &covers->of[place];
+  if (covers->present[place] && was->behind == cover.behind && was->ahead == cover.ahead) return NULL;
+  covers->present[place] = true;
+  *was = cover;
+  if (cover.behind < cover.ahead) return add_span(covers, place, cover.behind + 1, cover.ahead - 1);
+  PLANC_TRY(add_span(covers, place, 0, cover.ahead - 1));
+  return add_span(covers, place, cover.behind + 1, covers->n_positions - 1);
+}
+
+void pl_covers_remove(pl_covers *covers, int32_t place) {
+  covers->present[place] = false;
+}
+
+int32_t pl_covers_first(pl_covers *covers, int32_t position) {
+  int32_t first = -1;
+  for (int32_t node = covers->leaves + position; node > 0; node /= 2) {
+    pl_cover_heap *heap = &covers->nodes[node];
+    while (heap->len > 0 &&
+           !(covers->present[heap->data[0]] && pl_cover_is_around(covers->of[heap->data[0]], position)))
+      pop(heap);
+    if (heap->len > 0 && (first < 0 || heap->data[0] < first)) first = heap->data[0];
+  }
+  return first;
+}
+
 /* --- Heaps -------------------------------------------------------------------------------------------------------- */
 
 static planc_status push(pl_cover_heap *heap, int32_t place) {
@@ -50,30 +79,4 @@ static planc_status add_span(pl_covers *covers, int32_t place, int32_t first, in
     if (high % 2) PLANC_TRY(push(&covers->nodes[--high], place));
   }
   return NULL;
-}
-
-planc_status pl_covers_set(pl_covers *covers, int32_t place, pl_cover cover) {
-  pl_cover *was = &covers->of[place];
-  if (covers->present[place] && was->behind == cover.behind && was->ahead == cover.ahead) return NULL;
-  covers->present[place] = true;
-  *was = cover;
-  if (cover.behind < cover.ahead) return add_span(covers, place, cover.behind + 1, cover.ahead - 1);
-  PLANC_TRY(add_span(covers, place, 0, cover.ahead - 1));
-  return add_span(covers, place, cover.behind + 1, covers->n_positions - 1);
-}
-
-void pl_covers_remove(pl_covers *covers, int32_t place) {
-  covers->present[place] = false;
-}
-
-int32_t pl_covers_first(pl_covers *covers, int32_t position) {
-  int32_t first = -1;
-  for (int32_t node = covers->leaves + position; node > 0; node /= 2) {
-    pl_cover_heap *heap = &covers->nodes[node];
-    while (heap->len > 0 &&
-           !(covers->present[heap->data[0]] && pl_cover_is_around(covers->of[heap->data[0]], position)))
-      pop(heap);
-    if (heap->len > 0 && (first < 0 || heap->data[0] < first)) first = heap->data[0];
-  }
-  return first;
 }

@@ -5,6 +5,34 @@
 #include "planner/choose/absences.h"
 #include "planner/choose/restorable.h"
 
+/* Going back from the end, what is known of the version that a buffer holds there. */
+typedef struct present {
+  int32_t there;       /* the position up to which it is there, if it is kept */
+  int32_t first, last; /* ahead of which it may have to be restored, `first` behind the forward pass */
+} present;
+
+static void keep_whole_ops(const planc_trace *trace, bool *keep);
+static void mark_ends(const planc_order *order, present *versions, pl_drops *drops);
+
+planc_status pl_drops_new(const planc_trace *trace, pl_arena *arena, pl_drops *out) {
+  PLANC_TRY(PL_NEW(arena, &out->keep, trace->n_buffers));
+  PLANC_TRY(PL_NEW(arena, &out->until, trace->n_buffers));
+  return PL_NEW(arena, &out->again, trace->n_instances);
+}
+
+planc_status pl_mark_drops(const planc_order *order, pl_arena *arena, pl_drops *drops) {
+  const planc_trace *trace = order->trace;
+  int32_t *latest;
+  present *versions;
+  PLANC_TRY(PL_NEW(arena, &latest, trace->n_instances));
+  PLANC_TRY(PL_NEW(arena, &versions, trace->n_buffers));
+  PLANC_TRY(pl_mark_restorable(order, true, arena, latest));
+  keep_whole_ops(trace, drops->keep);
+  for (int32_t b = 0; b < trace->n_buffers; b++) drops->keep[b] |= !pl_can_drop(order, latest, b);
+  mark_ends(order, versions, drops);
+  return NULL;
+}
+
 /* An op with one output to keep keeps all: it would have to run again for the others. */
 static void keep_whole_ops(const planc_trace *trace, bool *keep) {
   for (int32_t i = 0; i < trace->n_instances; i++) {
@@ -21,12 +49,6 @@ static void keep_whole_ops(const planc_trace *trace, bool *keep) {
     }
   }
 }
-
-/* Going back from the end, what is known of the version that a buffer holds there. */
-typedef struct present {
-  int32_t there;       /* the position up to which it is there, if it is kept */
-  int32_t first, last; /* ahead of which it may have to be restored, `first` behind the forward pass */
-} present;
 
 static const present unread = {.there = -1, .first = PL_NEVER, .last = -1};
 
@@ -81,25 +103,6 @@ static void mark_ends(const planc_order *order, present *versions, pl_drops *dro
       if (kept && last && *until < again.last) *until = again.last;
     }
   }
-}
-
-planc_status pl_drops_new(const planc_trace *trace, pl_arena *arena, pl_drops *out) {
-  PLANC_TRY(PL_NEW(arena, &out->keep, trace->n_buffers));
-  PLANC_TRY(PL_NEW(arena, &out->until, trace->n_buffers));
-  return PL_NEW(arena, &out->again, trace->n_instances);
-}
-
-planc_status pl_mark_drops(const planc_order *order, pl_arena *arena, pl_drops *drops) {
-  const planc_trace *trace = order->trace;
-  int32_t *latest;
-  present *versions;
-  PLANC_TRY(PL_NEW(arena, &latest, trace->n_instances));
-  PLANC_TRY(PL_NEW(arena, &versions, trace->n_buffers));
-  PLANC_TRY(pl_mark_restorable(order, true, arena, latest));
-  keep_whole_ops(trace, drops->keep);
-  for (int32_t b = 0; b < trace->n_buffers; b++) drops->keep[b] |= !pl_can_drop(order, latest, b);
-  mark_ends(order, versions, drops);
-  return NULL;
 }
 
 /* What is not kept is away from its last forward use to the next that reads. */

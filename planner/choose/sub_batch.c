@@ -25,6 +25,59 @@ planc_status pl_may_split(const planc_problem *problem, bool *out) {
   return NULL;
 }
 
+typedef struct demand {
+  int64_t fastest, baseline; /* max over ops of Eq. 1 with the fastest and with the baseline algorithm's workspace */
+  int32_t baseline_op;
+} demand;
+
+static planc_status largest_sub_batch(const planc_problem *problem, int64_t *out_sub_batch);
+static int64_t resident_room(const planc_problem *problem);
+static planc_status demand_at(const planc_problem *problem, int64_t batch, demand *out);
+static planc_status infeasible(const planc_problem *problem, int64_t batch, const demand *need, int64_t resident);
+static planc_status largest_that_fits(const planc_problem *problem, int64_t room, int64_t high, int64_t *out);
+
+planc_status pl_sub_batch_select(const planc_problem *problem, int64_t *out_sub_batch) {
+  int64_t largest = 1;
+  PLANC_TRY(largest_sub_batch(problem, &largest));
+  int64_t rounds = (problem->batch + largest - 1) / largest;
+  bool even = !problem->sub_batch && rounds > 1;
+  *out_sub_batch = even ? (problem->batch + rounds - 1) / rounds : largest;
+  return NULL;
+}
+
+/* Eq. 3's fixed point. */
+static planc_status largest_sub_batch(const planc_problem *problem, int64_t *out_sub_batch) {
+  int64_t resident = resident_room(problem);
+  int64_t room = problem->budget_bytes - pl_reserved(problem) - resident;
+  demand need;
+  bool may_split;
+  PLANC_TRY(pl_may_split(problem, &may_split));
+  if (!may_split) {
+    int64_t batch = problem->sub_batch ? problem->sub_batch : problem->batch;
+    PLANC_TRY(demand_at(problem, batch, &need));
+    if (need.baseline > room) return infeasible(problem, batch, &need, resident);
+    *out_sub_batch = batch;
+    return NULL;
+  }
+  PLANC_TRY(demand_at(problem, 1, &need));
+  if (need.baseline > room) return infeasible(problem, 1, &need, resident);
+
+  int64_t batch = problem->batch;
+  for (int32_t step = 0; step < MOST_STEPS; step++) {
+    PLANC_TRY(demand_at(problem, batch, &need));
+    int64_t next = pl_muldiv_floor(batch, room, need.fastest > 0 ? need.fastest : 1);
+    if (next > problem->batch) next = problem->batch;
+    if (next < 1) next = 1;
+    if (next == batch) {
+      if (need.fastest > room && batch > 1) break;
+      *out_sub_batch = batch;
+      return NULL;
+    }
+    batch = next;
+  }
+  return largest_that_fits(problem, room, problem->batch, out_sub_batch);
+}
+
 static bool always_resident(planc_kind kind) {
   return planc_kind_persists(kind) || kind == PLANC_KIND_grad;
 }
@@ -58,11 +111,6 @@ static int64_t operand_room(const planc_graph *graph, const planc_op *op, int64_
   }
   return sum;
 }
-
-typedef struct demand {
-  int64_t fastest, baseline; /* max over ops of Eq. 1 with the fastest and with the baseline algorithm's workspace */
-  int32_t baseline_op;
-} demand;
 
 static planc_status demand_at(const planc_problem *problem, int64_t batch, demand *out) {
   planc_costs *costs;
@@ -113,47 +161,5 @@ static planc_status largest_that_fits(const planc_problem *problem, int64_t room
     }
   }
   *out = low;
-  return NULL;
-}
-
-/* Eq. 3's fixed point. */
-static planc_status largest_sub_batch(const planc_problem *problem, int64_t *out_sub_batch) {
-  int64_t resident = resident_room(problem);
-  int64_t room = problem->budget_bytes - pl_reserved(problem) - resident;
-  demand need;
-  bool may_split;
-  PLANC_TRY(pl_may_split(problem, &may_split));
-  if (!may_split) {
-    int64_t batch = problem->sub_batch ? problem->sub_batch : problem->batch;
-    PLANC_TRY(demand_at(problem, batch, &need));
-    if (need.baseline > room) return infeasible(problem, batch, &need, resident);
-    *out_sub_batch = batch;
-    return NULL;
-  }
-  PLANC_TRY(demand_at(problem, 1, &need));
-  if (need.baseline > room) return infeasible(problem, 1, &need, resident);
-
-  int64_t batch = problem->batch;
-  for (int32_t step = 0; step < MOST_STEPS; step++) {
-    PLANC_TRY(demand_at(problem, batch, &need));
-    int64_t next = pl_muldiv_floor(batch, room, need.fastest > 0 ? need.fastest : 1);
-    if (next > problem->batch) next = problem->batch;
-    if (next < 1) next = 1;
-    if (next == batch) {
-      if (need.fastest > room && batch > 1) break;
-      *out_sub_batch = batch;
-      return NULL;
-    }
-    batch = next;
-  }
-  return largest_that_fits(problem, room, problem->batch, out_sub_batch);
-}
-
-planc_status pl_sub_batch_select(const planc_problem *problem, int64_t *out_sub_batch) {
-  int64_t largest = 1;
-  PLANC_TRY(largest_sub_batch(problem, &largest));
-  int64_t rounds = (problem->batch + largest - 1) / largest;
-  bool even = !problem->sub_batch && rounds > 1;
-  *out_sub_batch = even ? (problem->batch + rounds - 1) / rounds : largest;
   return NULL;
 }

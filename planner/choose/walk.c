@@ -47,6 +47,24 @@ void pl_online_free(pl_online *online) {
   VEC_FREE(&online->addresses);
 }
 
+static planc_status find_address(const pl_walk *walk, int32_t buffer, int64_t *out_address);
+
+planc_status pl_walk_boundary(pl_walk *walk, const bool *parked) {
+  int32_t residency;
+  int64_t address;
+  for (int32_t b = 0; parked && b < walk->trace->n_buffers; b++) {
+    if (parked[b]) PLANC_TRY(planc_schedule_park(walk->schedule, b, &residency));
+  }
+  for (int32_t b = 0; b < walk->trace->n_buffers; b++) {
+    const planc_buffer *buffer = &walk->trace->buffers[b];
+    if (!(buffer->flags & PLANC_BUFFER_PERSISTENT) || (parked && parked[b])) continue;
+    PLANC_TRY(find_address(walk, b, &address));
+    PLANC_TRY(planc_schedule_boundary(walk->schedule, b, address, &residency));
+    walk->live = pl_add_saturate(walk->live, pl_walk_room(buffer));
+  }
+  return NULL;
+}
+
 static bool persists(const pl_walk *walk, int32_t buffer) {
   return walk->trace->buffers[buffer].flags & PLANC_BUFFER_PERSISTENT;
 }
@@ -74,22 +92,6 @@ static planc_status give_back(const pl_walk *walk, int32_t residency, int32_t bu
 }
 
 /* --- Statement ---------------------------------------------------------------------------------------------------- */
-
-planc_status pl_walk_boundary(pl_walk *walk, const bool *parked) {
-  int32_t residency;
-  int64_t address;
-  for (int32_t b = 0; parked && b < walk->trace->n_buffers; b++) {
-    if (parked[b]) PLANC_TRY(planc_schedule_park(walk->schedule, b, &residency));
-  }
-  for (int32_t b = 0; b < walk->trace->n_buffers; b++) {
-    const planc_buffer *buffer = &walk->trace->buffers[b];
-    if (!(buffer->flags & PLANC_BUFFER_PERSISTENT) || (parked && parked[b])) continue;
-    PLANC_TRY(find_address(walk, b, &address));
-    PLANC_TRY(planc_schedule_boundary(walk->schedule, b, address, &residency));
-    walk->live = pl_add_saturate(walk->live, pl_walk_room(buffer));
-  }
-  return NULL;
-}
 
 planc_status pl_walk_open(pl_walk *walk, int32_t buffer, int32_t *out_residency) {
   int64_t address;

@@ -15,6 +15,45 @@ typedef struct making_areas {
   int64_t *residencies, *workspaces;
 } making_areas;
 
+static planc_status find_classes(making_areas *m);
+static planc_status place_private(making_areas *m);
+static planc_status find_demand(making_areas *m);
+static int64_t find_capacity(const making_areas *m);
+static planc_status follow_pass(making_areas *m, pl_regions *regions);
+
+planc_status pl_areas_make(pl_arena *arena, int32_t n_jobs, const planc_candidate *jobs, int64_t region_bytes,
+                           pl_areas *out) {
+  pl_job_areas *of;
+  *out = (pl_areas){.region_bytes = region_bytes};
+  PLANC_TRY(PL_NEW(arena, &of, n_jobs));
+  out->jobs = of;
+  for (int32_t j = 0; j < n_jobs; j++) {
+    making_areas m = {.arena = arena, .areas = out, .candidate = &jobs[j], .job = &of[j]};
+    PLANC_TRY(find_classes(&m));
+    PLANC_TRY(place_private(&m));
+    PLANC_TRY(find_demand(&m));
+  }
+  return NULL;
+}
+
+static planc_status find_demand(making_areas *m) {
+  pl_regions regions;
+  planc_status status = pl_regions_init(&regions, pl_n_owners(1), m->areas->region_bytes, find_capacity(m));
+  if (!status) status = follow_pass(m, &regions);
+  pl_regions_free(&regions);
+  return status;
+}
+
+planc_status pl_areas_addresses(pl_arena *arena, const pl_timing *timing, const pl_areas *areas, int64_t ***out) {
+  PLANC_TRY(PL_NEW(arena, out, timing->n_passes));
+  for (int32_t j = 0; j < timing->n_jobs; j++) {
+    int32_t n = planc_schedule_n_residencies(timing->jobs[j].schedule);
+    for (int32_t p = timing->first[j]; p < timing->first[j] + timing->iterations[j]; p++)
+      PLANC_TRY(pl_arena_copy(arena, areas->jobs[j].residencies, n, sizeof(int64_t), (void *)&(*out)[p]));
+  }
+  return NULL;
+}
+
 /* --- Classes ------------------------------------------------------------------------------------------------------ */
 
 static planc_status find_classes(making_areas *m) {
@@ -120,37 +159,4 @@ static int64_t find_capacity(const making_areas *m) {
   for (int32_t r = 0; r < planc_schedule_n_residencies(m->candidate->schedule); r++)
     if (in_regions(m, r)) sum = pl_add_saturate(sum, pl_align_up(bytes_of(m, r) + 1, unit));
   return sum;
-}
-
-static planc_status find_demand(making_areas *m) {
-  pl_regions regions;
-  planc_status status = pl_regions_init(&regions, pl_n_owners(1), m->areas->region_bytes, find_capacity(m));
-  if (!status) status = follow_pass(m, &regions);
-  pl_regions_free(&regions);
-  return status;
-}
-
-planc_status pl_areas_make(pl_arena *arena, int32_t n_jobs, const planc_candidate *jobs, int64_t region_bytes,
-                           pl_areas *out) {
-  pl_job_areas *of;
-  *out = (pl_areas){.region_bytes = region_bytes};
-  PLANC_TRY(PL_NEW(arena, &of, n_jobs));
-  out->jobs = of;
-  for (int32_t j = 0; j < n_jobs; j++) {
-    making_areas m = {.arena = arena, .areas = out, .candidate = &jobs[j], .job = &of[j]};
-    PLANC_TRY(find_classes(&m));
-    PLANC_TRY(place_private(&m));
-    PLANC_TRY(find_demand(&m));
-  }
-  return NULL;
-}
-
-planc_status pl_areas_addresses(pl_arena *arena, const pl_timing *timing, const pl_areas *areas, int64_t ***out) {
-  PLANC_TRY(PL_NEW(arena, out, timing->n_passes));
-  for (int32_t j = 0; j < timing->n_jobs; j++) {
-    int32_t n = planc_schedule_n_residencies(timing->jobs[j].schedule);
-    for (int32_t p = timing->first[j]; p < timing->first[j] + timing->iterations[j]; p++)
-      PLANC_TRY(pl_arena_copy(arena, areas->jobs[j].residencies, n, sizeof(int64_t), (void *)&(*out)[p]));
-  }
-  return NULL;
 }

@@ -50,6 +50,30 @@ const planc_mix_policy *planc_mix_policy_find(const char *name) {
   return NULL;
 }
 
+static planc_status find_alone(const planc_mix *mix, int32_t job, planc_mix_share *shares);
+static planc_status check(const planc_mix *mix);
+
+planc_status pl_mix_resolve(const planc_mix *mix, planc_mix_share *shares) {
+  pl_ratio_job jobs[PLANC_MIX_MOST_JOBS];
+  int32_t iterations[PLANC_MIX_MOST_JOBS];
+  for (int32_t j = 0; j < mix->n_jobs; j++) {
+    PLANC_TRY(find_alone(mix, j, shares));
+    jobs[j] = (pl_ratio_job){.alone_ns = shares[j].alone_ns, .iterations = mix->iterations[j]};
+  }
+  pl_choose_ratio(jobs, mix->n_jobs, mix->max_ratio > 0 ? mix->max_ratio : PLANC_MIX_MAX_RATIO, iterations);
+  for (int32_t j = 0; j < mix->n_jobs; j++) shares[j].iterations = iterations[j];
+  return NULL;
+}
+
+planc_status planc_mix_resolve(const planc_mix *mix, planc_mix_share *shares) {
+  pl_common common;
+  PLANC_TRY(check(mix));
+  planc_status status = pl_common_make(mix, &common);
+  if (!status) status = pl_mix_resolve(&common.mix, shares);
+  pl_common_free(&common);
+  return status;
+}
+
 /* --- Each job alone ----------------------------------------------------------------------------------------------- */
 
 static planc_status check_job(const planc_mix *mix, int32_t job) {
@@ -102,33 +126,24 @@ static planc_status find_alone(const planc_mix *mix, int32_t job, planc_mix_shar
   return in_job(mix, job, time_alone(&mix->jobs[job], &shares[job]));
 }
 
-planc_status pl_mix_resolve(const planc_mix *mix, planc_mix_share *shares) {
-  pl_ratio_job jobs[PLANC_MIX_MOST_JOBS];
-  int32_t iterations[PLANC_MIX_MOST_JOBS];
-  for (int32_t j = 0; j < mix->n_jobs; j++) {
-    PLANC_TRY(find_alone(mix, j, shares));
-    jobs[j] = (pl_ratio_job){.alone_ns = shares[j].alone_ns, .iterations = mix->iterations[j]};
-  }
-  pl_choose_ratio(jobs, mix->n_jobs, mix->max_ratio > 0 ? mix->max_ratio : PLANC_MIX_MAX_RATIO, iterations);
-  for (int32_t j = 0; j < mix->n_jobs; j++) shares[j].iterations = iterations[j];
-  return NULL;
-}
-
-planc_status planc_mix_resolve(const planc_mix *mix, planc_mix_share *shares) {
-  pl_common common;
-  PLANC_TRY(check(mix));
-  planc_status status = pl_common_make(mix, &common);
-  if (!status) status = pl_mix_resolve(&common.mix, shares);
-  pl_common_free(&common);
-  return status;
-}
-
-/* --- All of them -------------------------------------------------------------------------------------------------- */
-
 typedef struct colocation {
   const pl_mix_asked *asked;
   planc_plan *plan; /* NULL: none fits yet */
 } colocation;
+
+static planc_status make_better(void *user, const planc_problem *problem, int64_t *out_code);
+
+planc_status pl_mix_make(const void *asked, const planc_problem *problem, planc_plan **out) {
+  colocation c = {.asked = asked};
+  planc_status status = pl_with_code(problem, make_better, &c);
+  *out = c.plan;
+  if (!status) return NULL;
+  planc_plan_free(c.plan);
+  *out = NULL;
+  return status;
+}
+
+/* --- All of them -------------------------------------------------------------------------------------------------- */
 
 static planc_status make_candidate(const colocation *c, const planc_problem *problem, planc_candidate *out) {
   planc_problem jobs[PLANC_MIX_MOST_JOBS];
@@ -161,16 +176,6 @@ static planc_status make_better(void *user, const planc_problem *problem, int64_
   }
   pl_keep_better(plan, &c->plan);
   return NULL;
-}
-
-planc_status pl_mix_make(const void *asked, const planc_problem *problem, planc_plan **out) {
-  colocation c = {.asked = asked};
-  planc_status status = pl_with_code(problem, make_better, &c);
-  *out = c.plan;
-  if (!status) return NULL;
-  planc_plan_free(c.plan);
-  *out = NULL;
-  return status;
 }
 
 static void set_speeds(int64_t period, int32_t n_jobs, planc_mix_share *shares) {

@@ -13,6 +13,27 @@ planc_problem pl_common_job(const pl_common *common, int32_t job, const planc_pr
   return out;
 }
 
+static planc_status set_common_profile(const planc_mix *mix, pl_common *out);
+static void set_job(const planc_mix *mix, int32_t job, pl_common *out);
+
+planc_status pl_common_make(const planc_mix *mix, pl_common *out) {
+  *out = (pl_common){.mix = *mix, .problem = mix->jobs[0]};
+  PLANC_TRY(PL_NEW(&out->arena, &out->jobs, mix->n_jobs));
+  PLANC_TRY(PL_NEW(&out->arena, &out->profiles, mix->n_jobs));
+  PLANC_TRY(set_common_profile(mix, out));
+  out->problem.profile = &out->profile;
+  /* A plan states one rate for all jobs, or none. */
+  for (int32_t j = 1; j < mix->n_jobs; j++)
+    if (mix->jobs[j].settings.swap_rate != mix->jobs[0].settings.swap_rate) out->problem.settings.swap_rate = 0;
+  for (int32_t j = 0; j < mix->n_jobs; j++) set_job(mix, j, out);
+  out->mix.jobs = out->jobs;
+  return NULL;
+}
+
+void pl_common_free(pl_common *common) {
+  pl_arena_free(&common->arena);
+}
+
 /* The first job whose profile is that of this one. */
 static int32_t first_with_profile(const planc_mix *mix, int32_t job) {
   int32_t first = 0;
@@ -41,22 +62,4 @@ static void set_job(const planc_mix *mix, int32_t job, pl_common *out) {
   out->jobs[job] = mix->jobs[job];
   out->jobs[job].profile = &out->profiles[first];
   out->jobs[job] = pl_common_job(out, job, &out->problem);
-}
-
-planc_status pl_common_make(const planc_mix *mix, pl_common *out) {
-  *out = (pl_common){.mix = *mix, .problem = mix->jobs[0]};
-  PLANC_TRY(PL_NEW(&out->arena, &out->jobs, mix->n_jobs));
-  PLANC_TRY(PL_NEW(&out->arena, &out->profiles, mix->n_jobs));
-  PLANC_TRY(set_common_profile(mix, out));
-  out->problem.profile = &out->profile;
-  /* A plan states one rate for all jobs, or none. */
-  for (int32_t j = 1; j < mix->n_jobs; j++)
-    if (mix->jobs[j].settings.swap_rate != mix->jobs[0].settings.swap_rate) out->problem.settings.swap_rate = 0;
-  for (int32_t j = 0; j < mix->n_jobs; j++) set_job(mix, j, out);
-  out->mix.jobs = out->jobs;
-  return NULL;
-}
-
-void pl_common_free(pl_common *common) {
-  pl_arena_free(&common->arena);
 }

@@ -18,6 +18,16 @@ typedef struct deepening {
   int32_t *numbers; /* by position */
 } deepening;
 
+static planc_status find_order(deepening *d, planc_order **out);
+
+planc_status pl_depth_order(const planc_trace *trace, planc_order **out) {
+  deepening d = {.trace = trace};
+  *out = NULL;
+  planc_status status = find_order(&d, out);
+  pl_arena_free(&d.arena);
+  return status;
+}
+
 static int32_t depth_of(const deepening *d, const planc_instance *instance) {
   int32_t depth = 0;
   for (int32_t a = instance->first_access; a < instance->first_access + instance->n_accesses; a++) {
@@ -53,12 +63,4 @@ static planc_status find_order(deepening *d, planc_order **out) {
   for (int32_t k = 0; k < trace->n_instances; k++) d->n_at[k + 1] += d->n_at[k];
   for (int32_t i = 0; i < trace->n_instances; i++) d->numbers[d->n_at[d->depth[i]]++] = i;
   return planc_order_of_instances(trace, d->numbers, out);
-}
-
-planc_status pl_depth_order(const planc_trace *trace, planc_order **out) {
-  deepening d = {.trace = trace};
-  *out = NULL;
-  planc_status status = find_order(&d, out);
-  pl_arena_free(&d.arena);
-  return status;
 }

@@ -21,6 +21,45 @@ typedef struct group_cursor {
   int64_t from_ns;
 } group_cursor;
 
+static planc_status flow_through(flowing *f, pl_merge *merge);
+static planc_status start(flowing *f);
+static planc_status go_through(flowing *f, int32_t pair);
+static group_cursor cursor_at(const flowing *f, int32_t pair, int32_t stream);
+static planc_status begin_pair(flowing *f, int32_t pair);
+static int32_t find_next(const flowing *f, const group_cursor *cursors);
+static planc_status allocate(flowing *f, const group_cursor *own, const group_cursor *other);
+
+planc_status pl_flow_make(pl_arena *arena, const pl_flow *flow, pl_merge *merge, bool *out_fits) {
+  flowing f = {.of = flow, .arena = arena, .fits = true};
+  planc_status status = flow_through(&f, merge);
+  *out_fits = !status && f.fits;
+  pl_stream_chunks_free(&f.chunks);
+  VEC_FREE(&f.turns);
+  return status;
+}
+
+static planc_status flow_through(flowing *f, pl_merge *merge) {
+  PLANC_TRY(start(f));
+  for (int32_t pair = 0; f->fits && pair < f->of->pairs->n; pair++) PLANC_TRY(go_through(f, pair));
+  merge->n_turns = f->turns.len;
+  merge->residencies = f->of->blank ? NULL : f->residencies;
+  merge->workspaces = f->of->blank ? NULL : f->workspaces;
+  return pl_arena_copy(f->arena, f->turns.data, f->turns.len, sizeof *f->turns.data, (void *)&merge->turns);
+}
+
+static planc_status go_through(flowing *f, int32_t pair) {
+  group_cursor cursors[PL_PAIR] = {cursor_at(f, pair, 0), cursor_at(f, pair, 1)};
+  int32_t s;
+  PLANC_TRY(begin_pair(f, pair));
+  while (f->fits && (s = find_next(f, cursors)) >= 0) {
+    group_cursor *own = &cursors[s];
+    PLANC_TRY(allocate(f, own, &cursors[1 - s]));
+    VEC_PUSH(&f->turns, ((pl_turn){own->pass->job, own->pass->iteration, own->next, own->next + 1, -1}));
+    own->next++;
+  }
+  return NULL;
+}
+
 static planc_status start(flowing *f) {
   const pl_timing *t = f->of->timing;
   PLANC_TRY(PL_NEW(f->arena, &f->residencies, t->n_passes));
@@ -144,35 +183,4 @@ static int32_t find_next(const flowing *f, const group_cursor *cursors) {
     earliest = at;
   }
   return best;
-}
-
-static planc_status go_through(flowing *f, int32_t pair) {
-  group_cursor cursors[PL_PAIR] = {cursor_at(f, pair, 0), cursor_at(f, pair, 1)};
-  int32_t s;
-  PLANC_TRY(begin_pair(f, pair));
-  while (f->fits && (s = find_next(f, cursors)) >= 0) {
-    group_cursor *own = &cursors[s];
-    PLANC_TRY(allocate(f, own, &cursors[1 - s]));
-    VEC_PUSH(&f->turns, ((pl_turn){own->pass->job, own->pass->iteration, own->next, own->next + 1, -1}));
-    own->next++;
-  }
-  return NULL;
-}
-
-static planc_status flow_through(flowing *f, pl_merge *merge) {
-  PLANC_TRY(start(f));
-  for (int32_t pair = 0; f->fits && pair < f->of->pairs->n; pair++) PLANC_TRY(go_through(f, pair));
-  merge->n_turns = f->turns.len;
-  merge->residencies = f->of->blank ? NULL : f->residencies;
-  merge->workspaces = f->of->blank ? NULL : f->workspaces;
-  return pl_arena_copy(f->arena, f->turns.data, f->turns.len, sizeof *f->turns.data, (void *)&merge->turns);
-}
-
-planc_status pl_flow_make(pl_arena *arena, const pl_flow *flow, pl_merge *merge, bool *out_fits) {
-  flowing f = {.of = flow, .arena = arena, .fits = true};
-  planc_status status = flow_through(&f, merge);
-  *out_fits = !status && f.fits;
-  pl_stream_chunks_free(&f.chunks);
-  VEC_FREE(&f.turns);
-  return status;
 }

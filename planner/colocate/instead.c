@@ -4,21 +4,9 @@
 #include "planner/colocate/if_fits.h"
 #include "planner/colocate/mix_policies.h"
 
-static planc_status take(planc_candidate *turns, planc_candidate *out) {
-  planc_candidate_free(out);
-  *out = *turns;
-  *turns = (planc_candidate){0};
-  return planc_candidate_explain(out, "the jobs take turns, which is faster than what was found side by side");
-}
-
 static planc_status are_better(const planc_evaluator *evaluator, const planc_candidate *turns, int64_t found_ns,
-                               bool *out) {
-  int64_t ns, peak;
-  PLANC_TRY(evaluator->peak(evaluator, turns, &peak));
-  PLANC_TRY(evaluator->time(evaluator, turns, &ns));
-  *out = peak <= evaluator->problem->budget_bytes && ns < found_ns;
-  return NULL;
-}
+                               bool *out);
+static planc_status take(planc_candidate *turns, planc_candidate *out);
 
 planc_status pl_turns_instead(const planc_mix *mix, const planc_mix_share *shares, const planc_evaluator *evaluator,
                               const char *sought, int64_t found_ns, planc_candidate *out, bool *out_taken) {
@@ -34,4 +22,20 @@ planc_status pl_turns_instead(const planc_mix *mix, const planc_mix_share *share
   if (!status && *out_taken) status = take(&turns, out);
   planc_candidate_free(&turns);
   return pl_if_fits(status, &fits);
+}
+
+static planc_status take(planc_candidate *turns, planc_candidate *out) {
+  planc_candidate_free(out);
+  *out = *turns;
+  *turns = (planc_candidate){0};
+  return planc_candidate_explain(out, "the jobs take turns, which is faster than what was found side by side");
+}
+
+static planc_status are_better(const planc_evaluator *evaluator, const planc_candidate *turns, int64_t found_ns,
+                               bool *out) {
+  int64_t ns, peak;
+  PLANC_TRY(evaluator->peak(evaluator, turns, &peak));
+  PLANC_TRY(evaluator->time(evaluator, turns, &ns));
+  *out = peak <= evaluator->problem->budget_bytes && ns < found_ns;
+  return NULL;
 }

@@ -27,6 +27,42 @@ typedef struct merging {
   planc_candidate *out;
 } merging;
 
+static planc_status merge_all(merging *m);
+static planc_status make_trace(merging *m);
+static planc_status make_costs(merging *m);
+static planc_status make_parts(merging *m);
+static planc_status state_boundary(merging *m, bool parked);
+static planc_status take_turn(const merging *m, const pl_turn *turn);
+
+planc_status pl_merge_repeat(pl_arena *arena, int32_t n_jobs, const int32_t *iterations, int64_t *const *by_job,
+                             int64_t ***out) {
+  int64_t n_passes = 0, pass = 0;
+  for (int32_t j = 0; j < n_jobs; j++) n_passes += iterations[j];
+  PLANC_TRY(PL_NEW(arena, out, n_passes));
+  for (int32_t j = 0; j < n_jobs; j++)
+    for (int32_t k = 0; k < iterations[j]; k++) (*out)[pass++] = by_job[j];
+  return NULL;
+}
+
+planc_status pl_merge_candidates(const pl_merge *merge, planc_candidate *out) {
+  merging m = {.merge = merge, .out = out};
+  planc_status status = merge_all(&m);
+  pl_arena_free(&m.arena);
+  return planc_context(status, "merging jobs");
+}
+
+static planc_status merge_all(merging *m) {
+  PLANC_TRY(make_trace(m));
+  PLANC_TRY(make_costs(m));
+  PLANC_TRY(make_parts(m));
+  PLANC_TRY(planc_candidate_schedule(m->out));
+  PLANC_TRY(state_boundary(m, true));
+  PLANC_TRY(state_boundary(m, false));
+  for (int64_t t = 0; t < m->merge->n_turns; t++) PLANC_TRY(take_turn(m, &m->merge->turns[t]));
+  PLANC_TRY(planc_schedule_finish(m->out->schedule));
+  return planc_order_of_schedule(m->out->schedule, &m->out->order);
+}
+
 /* --- Trace and costs ---------------------------------------------------------------------------------------------- */
 
 static planc_status make_trace(merging *m) {
@@ -174,35 +210,4 @@ static planc_status take_turn(const merging *m, const pl_turn *turn) {
   if (turn->leader >= 0) PLANC_TRY(planc_schedule_follow(m->out->schedule, turn->job, turn->leader));
   for (int32_t c = turn->first; c < turn->end; c++) PLANC_TRY(state_command(m, p, c));
   return NULL;
-}
-
-/* --- All ---------------------------------------------------------------------------------------------------------- */
-
-static planc_status merge_all(merging *m) {
-  PLANC_TRY(make_trace(m));
-  PLANC_TRY(make_costs(m));
-  PLANC_TRY(make_parts(m));
-  PLANC_TRY(planc_candidate_schedule(m->out));
-  PLANC_TRY(state_boundary(m, true));
-  PLANC_TRY(state_boundary(m, false));
-  for (int64_t t = 0; t < m->merge->n_turns; t++) PLANC_TRY(take_turn(m, &m->merge->turns[t]));
-  PLANC_TRY(planc_schedule_finish(m->out->schedule));
-  return planc_order_of_schedule(m->out->schedule, &m->out->order);
-}
-
-planc_status pl_merge_repeat(pl_arena *arena, int32_t n_jobs, const int32_t *iterations, int64_t *const *by_job,
-                             int64_t ***out) {
-  int64_t n_passes = 0, pass = 0;
-  for (int32_t j = 0; j < n_jobs; j++) n_passes += iterations[j];
-  PLANC_TRY(PL_NEW(arena, out, n_passes));
-  for (int32_t j = 0; j < n_jobs; j++)
-    for (int32_t k = 0; k < iterations[j]; k++) (*out)[pass++] = by_job[j];
-  return NULL;
-}
-
-planc_status pl_merge_candidates(const pl_merge *merge, planc_candidate *out) {
-  merging m = {.merge = merge, .out = out};
-  planc_status status = merge_all(&m);
-  pl_arena_free(&m.arena);
-  return planc_context(status, "merging jobs");
 }

@@ -6,6 +6,72 @@
 enum { FEWEST = 2, OWN = 2 };    /* plans that a search takes, and that a policy makes which falls back */
 #define ROOMY (INT64_C(1) << 52) /* a budget that is no matter, and that a plan can state */
 
+static planc_status take_over(const pl_mix_asked *asked, const planc_problem *problem, planc_least *least);
+static planc_status find_least(const pl_common *common, const planc_mix_policy *policy, const planc_mix_share *shares,
+                               planc_status failed, int64_t first, int32_t most, planc_least *out);
+static planc_status find_least_of_any(const pl_common *common, const planc_mix_policy *policy, planc_status failed,
+                                      planc_least *out);
+static planc_status resolve_at(const pl_common *common, int64_t bytes, planc_mix_share *shares);
+static bool same_iterations(int32_t n_jobs, const planc_mix_share *a, const planc_mix_share *b);
+
+planc_status planc_mix_find_least_beside(const planc_mix *mix, const planc_mix_policy *policy,
+                                         const planc_mix_share *shares, const planc_least *fall_back,
+                                         planc_least *out) {
+  pl_common common;
+  *out = (planc_least){.bytes = fall_back->bytes, .is_least = fall_back->is_least};
+  planc_status status = pl_common_make(mix, &common);
+  pl_mix_asked own = {.common = &common, .policy = policy, .shares = shares};
+  if (!status) status = take_over(&own, &common.problem, out);
+  pl_common_free(&common);
+  if (!status) return NULL;
+  planc_plan_free(out->plan);
+  out->plan = NULL;
+  return status;
+}
+
+planc_status planc_mix_find_least(const planc_mix *mix, const planc_mix_policy *policy, const planc_mix_share *shares,
+                                  planc_status failed, planc_least *out) {
+  pl_common common;
+  *out = (planc_least){0};
+  planc_status status = pl_common_make(mix, &common);
+  if (!status && shares) status = find_least(&common, policy, shares, failed, 0, PLANC_LEAST_PLANS, out);
+  if (!status && !shares) status = find_least_of_any(&common, policy, failed, out);
+  pl_common_free(&common);
+  if (!status) return NULL;
+  planc_plan_free(out->plan);
+  out->plan = NULL;
+  return status;
+}
+
+/* How often each job runs follows from what it takes alone, and that from the budget: the least one is that of a mix
+ * which has these iterations there, as far as there are plans left to find it; else that of the mix looked at first. */
+static planc_status find_least_of_any(const pl_common *common, const planc_mix_policy *policy, planc_status failed,
+                                      planc_least *out) {
+  planc_mix_share shares[PLANC_MIX_MOST_JOBS] = {{0}}, there[PLANC_MIX_MOST_JOBS] = {{0}};
+  int32_t needed = policy->falls_back ? FEWEST + OWN : FEWEST;
+  bool settled = false;
+  PLANC_TRY(resolve_at(common, ROOMY, shares));
+  while (!settled && PLANC_LEAST_PLANS - out->tried >= needed) {
+    planc_least next;
+    planc_status status = find_least(common, policy, shares, failed, out->bytes, PLANC_LEAST_PLANS - out->tried, &next);
+    if (out->plan && planc_status_code(status) == PLANC_INFEASIBLE) {
+      planc_plan_free(next.plan);
+      planc_status_free(status);
+      return NULL;
+    }
+    next.tried += out->tried;
+    planc_plan_free(out->plan);
+    *out = next;
+    PLANC_TRY(status);
+    PLANC_TRY(resolve_at(common, out->bytes, there));
+    settled = same_iterations(common->mix.n_jobs, shares, there);
+    if (!settled) out->is_least = false;
+    for (int32_t j = 0; j < common->mix.n_jobs; j++) shares[j] = there[j];
+    failed = NULL;
+  }
+  return NULL;
+}
+
 /* What a policy does that falls back shows at the least budget of that one, and at one unit less. */
 static planc_status take_over(const pl_mix_asked *asked, const planc_problem *problem, planc_least *least) {
   planc_problem at = *problem;
@@ -56,62 +122,4 @@ static bool same_iterations(int32_t n_jobs, const planc_mix_share *a, const plan
   for (int32_t j = 0; j < n_jobs; j++)
     if (a[j].iterations != b[j].iterations) return false;
   return true;
-}
-
-/* How often each job runs follows from what it takes alone, and that from the budget: the least one is that of a mix
- * which has these iterations there, as far as there are plans left to find it; else that of the mix looked at first. */
-static planc_status find_least_of_any(const pl_common *common, const planc_mix_policy *policy, planc_status failed,
-                                      planc_least *out) {
-  planc_mix_share shares[PLANC_MIX_MOST_JOBS] = {{0}}, there[PLANC_MIX_MOST_JOBS] = {{0}};
-  int32_t needed = policy->falls_back ? FEWEST + OWN : FEWEST;
-  bool settled = false;
-  PLANC_TRY(resolve_at(common, ROOMY, shares));
-  while (!settled && PLANC_LEAST_PLANS - out->tried >= needed) {
-    planc_least next;
-    planc_status status = find_least(common, policy, shares, failed, out->bytes, PLANC_LEAST_PLANS - out->tried, &next);
-    if (out->plan && planc_status_code(status) == PLANC_INFEASIBLE) {
-      planc_plan_free(next.plan);
-      planc_status_free(status);
-      return NULL;
-    }
-    next.tried += out->tried;
-    planc_plan_free(out->plan);
-    *out = next;
-    PLANC_TRY(status);
-    PLANC_TRY(resolve_at(common, out->bytes, there));
-    settled = same_iterations(common->mix.n_jobs, shares, there);
-    if (!settled) out->is_least = false;
-    for (int32_t j = 0; j < common->mix.n_jobs; j++) shares[j] = there[j];
-    failed = NULL;
-  }
-  return NULL;
-}
-
-planc_status planc_mix_find_least_beside(const planc_mix *mix, const planc_mix_policy *policy,
-                                         const planc_mix_share *shares, const planc_least *fall_back,
-                                         planc_least *out) {
-  pl_common common;
-  *out = (planc_least){.bytes = fall_back->bytes, .is_least = fall_back->is_least};
-  planc_status status = pl_common_make(mix, &common);
-  pl_mix_asked own = {.common = &common, .policy = policy, .shares = shares};
-  if (!status) status = take_over(&own, &common.problem, out);
-  pl_common_free(&common);
-  if (!status) return NULL;
-  planc_plan_free(out->plan);
-  out->plan = NULL;
-  return status;
-}
-
-planc_status planc_mix_find_least(const planc_mix *mix, const planc_mix_policy *policy, const planc_mix_share *shares,
-                                  planc_status failed, planc_least *out) {
-  pl_common common;
-  *out = (planc_least){0};
-  planc_status status = pl_common_make(mix, &common);
-  if (!status && shares) status = find_least(&common, policy, shares, failed, 0, PLANC_LEAST_PLANS, out);
-  if (!status && !shares) status = find_least_of_any(&common, policy, failed, out);
-  pl_common_free(&common);
-  if (!status) return NULL;
-  planc_plan_free(out->plan);
-  out->plan = NULL;
-  return status;
 }

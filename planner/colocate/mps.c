@@ -26,6 +26,28 @@ typedef struct processes {
 /* More than any pool, and not too much for a plan. */
 #define NO_BUDGET (INT64_C(1) << 50)
 
+static planc_status estimate(processes *p, planc_mix_estimate *out);
+static planc_status make_solos(processes *p);
+static planc_status add_pools(processes *p);
+static planc_status time_together(processes *p, int64_t *out_ns);
+static planc_status migrate(processes *p, planc_mix_estimate *out);
+
+planc_status pl_mix_mps(const planc_mix *mix, const planc_mix_share *shares, planc_mix_estimate *out) {
+  processes p = {.mix = mix, .shares = shares};
+  planc_status status = estimate(&p, out);
+  pl_solos_free(&p.solos);
+  pl_arena_free(&p.arena);
+  return status;
+}
+
+static planc_status estimate(processes *p, planc_mix_estimate *out) {
+  PLANC_TRY(make_solos(p));
+  PLANC_TRY(add_pools(p));
+  PLANC_TRY(time_together(p, &out->period_ns));
+  out->pools_bytes = p->pools_bytes;
+  return migrate(p, out);
+}
+
 static planc_status make_solos(processes *p) {
   int32_t n = p->mix->n_jobs, failed;
   PLANC_TRY(PL_NEW(&p->arena, &p->problems, n));
@@ -143,20 +165,4 @@ static planc_status migrate(processes *p, planc_mix_estimate *out) {
   out->period_ns =
       pl_add_saturate(out->period_ns, pl_muldiv_ceil(out->migrated_bytes, 1000000000, rate > 0 ? rate : 1));
   return NULL;
-}
-
-static planc_status estimate(processes *p, planc_mix_estimate *out) {
-  PLANC_TRY(make_solos(p));
-  PLANC_TRY(add_pools(p));
-  PLANC_TRY(time_together(p, &out->period_ns));
-  out->pools_bytes = p->pools_bytes;
-  return migrate(p, out);
-}
-
-planc_status pl_mix_mps(const planc_mix *mix, const planc_mix_share *shares, planc_mix_estimate *out) {
-  processes p = {.mix = mix, .shares = shares};
-  planc_status status = estimate(&p, out);
-  pl_solos_free(&p.solos);
-  pl_arena_free(&p.arena);
-  return status;
 }

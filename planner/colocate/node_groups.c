@@ -34,6 +34,42 @@ typedef struct cutting {
   pl_node_groups *out;
 } cutting;
 
+static planc_status list_nodes(cutting *c);
+static planc_status forbid_cuts(cutting *c);
+static planc_status cut_nodes(cutting *c);
+static int32_t find_last_forward(const cutting *c);
+static int32_t find_fullest(const cutting *c);
+static int32_t nearest_cut(const cutting *c, int32_t node);
+static void make_part(cutting *c, int32_t first, int32_t last, bool allocates);
+
+planc_status pl_node_groups_make(pl_arena *arena, const planc_candidate *candidate, const pl_pass *pass,
+                                 const pl_cut *cut, pl_node_groups *out) {
+  cutting c = {.arena = arena, .of = candidate, .pass = pass, .cut = cut, .out = out};
+  *out = (pl_node_groups){0};
+  PLANC_TRY(list_nodes(&c));
+  if (c.n == 0) return NULL;
+  PLANC_TRY(forbid_cuts(&c));
+  return cut_nodes(&c);
+}
+
+static planc_status cut_nodes(cutting *c) {
+  int32_t fullest = c->cut->where == PL_CUT_AT_PHASES ? find_last_forward(c) : find_fullest(c);
+  int32_t top = nearest_cut(c, fullest);
+  PLANC_TRY(PL_NEW(c->arena, &c->groups, c->n));
+  c->out->groups = c->groups;
+  c->out->most_bytes = c->nodes[find_fullest(c)].most;
+  make_part(c, 0, top, true);
+  c->out->n_allocating = c->out->n;
+  make_part(c, top + 1, c->n - 1, false);
+  return NULL;
+}
+
+int64_t pl_node_group_size(const pl_node_groups *groups, int32_t group) {
+  int64_t before = group > 0 ? groups->groups[group - 1].held_bytes : 0;
+  int64_t change = groups->groups[group].held_bytes - before;
+  return change < 0 ? -change : change;
+}
+
 /* --- Nodes -------------------------------------------------------------------------------------------------------- */
 
 static bool gives(const planc_command *command) {
@@ -244,32 +280,4 @@ static void make_part(cutting *c, int32_t first, int32_t last, bool allocates) {
   } else {
     add_group(c, first, last);
   }
-}
-
-static planc_status cut_nodes(cutting *c) {
-  int32_t fullest = c->cut->where == PL_CUT_AT_PHASES ? find_last_forward(c) : find_fullest(c);
-  int32_t top = nearest_cut(c, fullest);
-  PLANC_TRY(PL_NEW(c->arena, &c->groups, c->n));
-  c->out->groups = c->groups;
-  c->out->most_bytes = c->nodes[find_fullest(c)].most;
-  make_part(c, 0, top, true);
-  c->out->n_allocating = c->out->n;
-  make_part(c, top + 1, c->n - 1, false);
-  return NULL;
-}
-
-planc_status pl_node_groups_make(pl_arena *arena, const planc_candidate *candidate, const pl_pass *pass,
-                                 const pl_cut *cut, pl_node_groups *out) {
-  cutting c = {.arena = arena, .of = candidate, .pass = pass, .cut = cut, .out = out};
-  *out = (pl_node_groups){0};
-  PLANC_TRY(list_nodes(&c));
-  if (c.n == 0) return NULL;
-  PLANC_TRY(forbid_cuts(&c));
-  return cut_nodes(&c);
-}
-
-int64_t pl_node_group_size(const pl_node_groups *groups, int32_t group) {
-  int64_t before = group > 0 ? groups->groups[group - 1].held_bytes : 0;
-  int64_t change = groups->groups[group].held_bytes - before;
-  return change < 0 ? -change : change;
 }

@@ -26,6 +26,12 @@ typedef struct pairing {
   int64_t held_bytes;        /* by it behind that; counted at all places there are */
 } pairing;
 
+static int compare_passes(const void *left, const void *right);
+
+void pl_sort_passes(pl_pairing_pass *passes, int32_t n) {
+  qsort(passes, (size_t)n, sizeof *passes, compare_passes);
+}
+
 /* --- Order of passes ---------------------------------------------------------------------------------------------- */
 
 /* How much of the period is over when the pass begins. */
@@ -41,8 +47,60 @@ static int compare_passes(const void *left, const void *right) {
   return (a->job > b->job) - (a->job < b->job);
 }
 
-void pl_sort_passes(pl_pairing_pass *passes, int32_t n) {
-  qsort(passes, (size_t)n, sizeof *passes, compare_passes);
+static planc_status place_all(pairing *p, pl_arena *arena);
+static planc_status list_pairs(const pairing *p, pl_arena *arena, pl_pairs *out);
+static planc_status place_pass(pairing *p, int32_t pass);
+static int32_t find_ahead(const pairing *p);
+static planc_status put_from(pairing *p, int32_t number, int32_t index, int32_t stream);
+static int32_t stream_of(const pairing *p, int32_t number, int32_t ahead);
+static int32_t find_first(const pairing *p, const pl_node_group *group, int32_t index);
+static int32_t free_stream(const pairing *p, int32_t index, int32_t stream);
+static bool fits_at(const pairing *p, int32_t at, int64_t own);
+static planc_status put(pairing *p, int32_t number, int32_t index, int32_t stream);
+
+planc_status pl_pair_groups(pl_arena *arena, const pl_pairing_pass *passes, int32_t n, const pl_pairing_rule *rule,
+                            pl_pairs *out) {
+  pairing p = {.passes = passes, .n = n, .rule = rule};
+  *out = (pl_pairs){0};
+  planc_status status = place_all(&p, arena);
+  if (!status) status = list_pairs(&p, arena, out);
+  VEC_FREE(&p.places);
+  return status;
+}
+
+static planc_status place_all(pairing *p, pl_arena *arena) {
+  int32_t n_jobs = 0;
+  for (int32_t k = 0; k < p->n; k++)
+    if (p->passes[k].job >= n_jobs) n_jobs = p->passes[k].job + 1;
+  PLANC_TRY(PL_NEW(arena, &p->last_of, n_jobs));
+  for (int32_t j = 0; j < n_jobs; j++) p->last_of[j] = -1;
+  p->first = -1;
+  for (int32_t k = 0; k < p->n; k++) PLANC_TRY(place_pass(p, k));
+  return NULL;
+}
+
+static planc_status place_pass(pairing *p, int32_t pass) {
+  const pl_node_groups *groups = p->passes[pass].groups;
+  int32_t *last_of = &p->last_of[p->passes[pass].job], before = p->first;
+  int32_t ahead = pass == 1 && !p->rule->early ? find_ahead(p) : 0;
+  int32_t start = ahead > 0 ? p->passes[0].groups->n_allocating - ahead : before;
+  p->pass = pass;
+  p->first = p->last = -1;
+  p->held_bytes = 0;
+  if (start <= *last_of) start = *last_of + 1;
+  for (int32_t g = 0; g < groups->n; g++)
+    PLANC_TRY(put_from(p, g, g == 0 ? (start > 0 ? start : 0) : p->last + 1, stream_of(p, g, ahead)));
+  *last_of = p->last;
+  return NULL;
+}
+
+/* Behind the last place all is free, and no other pass holds anything. */
+static planc_status put_from(pairing *p, int32_t number, int32_t index, int32_t stream) {
+  const pl_node_group *group = &p->passes[p->pass].groups->groups[number];
+  for (index = find_first(p, group, index);; index++) {
+    int32_t in = free_stream(p, index, stream);
+    if (in >= 0 && fits_at(p, index, group->most_bytes)) return put(p, number, index, in);
+  }
 }
 
 /* --- Places ------------------------------------------------------------------------------------------------------- */
@@ -92,15 +150,6 @@ static planc_status put(pairing *p, int32_t number, int32_t index, int32_t strea
   return NULL;
 }
 
-/* Behind the last place all is free, and no other pass holds anything. */
-static planc_status put_from(pairing *p, int32_t number, int32_t index, int32_t stream) {
-  const pl_node_group *group = &p->passes[p->pass].groups->groups[number];
-  for (index = find_first(p, group, index);; index++) {
-    int32_t in = free_stream(p, index, stream);
-    if (in >= 0 && fits_at(p, index, group->most_bytes)) return put(p, number, index, in);
-  }
-}
-
 /* --- Passes ------------------------------------------------------------------------------------------------------- */
 
 /* How many groups of the second pass run beside the last allocation groups of the first. */
@@ -119,32 +168,6 @@ static int32_t stream_of(const pairing *p, int32_t number, int32_t ahead) {
   return p->pass == p->n - 1 ? EITHER : DEALLOCATING;
 }
 
-static planc_status place_pass(pairing *p, int32_t pass) {
-  const pl_node_groups *groups = p->passes[pass].groups;
-  int32_t *last_of = &p->last_of[p->passes[pass].job], before = p->first;
-  int32_t ahead = pass == 1 && !p->rule->early ? find_ahead(p) : 0;
-  int32_t start = ahead > 0 ? p->passes[0].groups->n_allocating - ahead : before;
-  p->pass = pass;
-  p->first = p->last = -1;
-  p->held_bytes = 0;
-  if (start <= *last_of) start = *last_of + 1;
-  for (int32_t g = 0; g < groups->n; g++)
-    PLANC_TRY(put_from(p, g, g == 0 ? (start > 0 ? start : 0) : p->last + 1, stream_of(p, g, ahead)));
-  *last_of = p->last;
-  return NULL;
-}
-
-static planc_status place_all(pairing *p, pl_arena *arena) {
-  int32_t n_jobs = 0;
-  for (int32_t k = 0; k < p->n; k++)
-    if (p->passes[k].job >= n_jobs) n_jobs = p->passes[k].job + 1;
-  PLANC_TRY(PL_NEW(arena, &p->last_of, n_jobs));
-  for (int32_t j = 0; j < n_jobs; j++) p->last_of[j] = -1;
-  p->first = -1;
-  for (int32_t k = 0; k < p->n; k++) PLANC_TRY(place_pass(p, k));
-  return NULL;
-}
-
 /* --- Pairs -------------------------------------------------------------------------------------------------------- */
 
 static bool is_empty(const pair_place *at) {
@@ -161,14 +184,4 @@ static planc_status list_pairs(const pairing *p, pl_arena *arena, pl_pairs *out)
   }
   out->pairs = (const pl_paired(*)[PL_PAIR])pairs;
   return NULL;
-}
-
-planc_status pl_pair_groups(pl_arena *arena, const pl_pairing_pass *passes, int32_t n, const pl_pairing_rule *rule,
-                            pl_pairs *out) {
-  pairing p = {.passes = passes, .n = n, .rule = rule};
-  *out = (pl_pairs){0};
-  planc_status status = place_all(&p, arena);
-  if (!status) status = list_pairs(&p, arena, out);
-  VEC_FREE(&p.places);
-  return status;
 }

@@ -34,6 +34,23 @@ typedef struct placing {
   pl_item *items;
 } placing;
 
+static planc_status list_lives(placing *p);
+static planc_status set_spans(placing *p);
+static planc_status give_out(const placing *p, int64_t ***out);
+
+planc_status pl_place_passes(pl_arena *arena, const pl_timing *timing, const pl_areas *areas, int64_t capacity_bytes,
+                             int64_t ***out, bool *out_fits) {
+  placing p = {.timing = timing, .areas = areas, .arena = arena};
+  int64_t top;
+  *out_fits = timing->period_ns > 0;
+  if (!*out_fits) return NULL;
+  PLANC_TRY(list_lives(&p));
+  PLANC_TRY(set_spans(&p));
+  PLANC_TRY(pl_place_within(p.items, p.n, capacity_bytes, &top));
+  *out_fits = top <= capacity_bytes;
+  return *out_fits ? give_out(&p, out) : NULL;
+}
+
 /* --- Lives -------------------------------------------------------------------------------------------------------- */
 
 /* By pass, which life a residency has. */
@@ -129,17 +146,4 @@ static planc_status give_out(const placing *p, int64_t ***out) {
   for (int32_t k = 0; k < p->n; k++)
     (*out)[p->lives[k].pass][p->lives[k].residency] = p->areas->private_bytes + p->items[k].address;
   return NULL;
-}
-
-planc_status pl_place_passes(pl_arena *arena, const pl_timing *timing, const pl_areas *areas, int64_t capacity_bytes,
-                             int64_t ***out, bool *out_fits) {
-  placing p = {.timing = timing, .areas = areas, .arena = arena};
-  int64_t top;
-  *out_fits = timing->period_ns > 0;
-  if (!*out_fits) return NULL;
-  PLANC_TRY(list_lives(&p));
-  PLANC_TRY(set_spans(&p));
-  PLANC_TRY(pl_place_within(p.items, p.n, capacity_bytes, &top));
-  *out_fits = top <= capacity_bytes;
-  return *out_fits ? give_out(&p, out) : NULL;
 }

@@ -8,6 +8,29 @@
 /* A period is good enough where the shortest job lacks at most a tenth of the longest. */
 enum { PARTS = 10 };
 
+static int32_t find_longest(const pl_ratio_job *jobs, int32_t n, bool *out_given);
+static void fill(const pl_ratio_job *jobs, int32_t n, int64_t period_ns, int32_t most, int32_t *out);
+static int64_t total(const pl_ratio_job *job, int32_t iterations);
+static int64_t imbalance(const pl_ratio_job *jobs, int32_t n, const int32_t *iterations);
+
+void pl_choose_ratio(const pl_ratio_job *jobs, int32_t n, int32_t most, int32_t *out) {
+  bool given;
+  int32_t longest = find_longest(jobs, n, &given), best = 1;
+  if (given) {
+    fill(jobs, n, total(&jobs[longest], jobs[longest].iterations), most, out);
+    return;
+  }
+  int64_t least = INT64_MAX;
+  for (int32_t k = 1; k <= most && least > 1000000 / PARTS; k++) {
+    fill(jobs, n, total(&jobs[longest], k), most, out);
+    int64_t now = imbalance(jobs, n, out);
+    if (now >= least) continue;
+    least = now;
+    best = k;
+  }
+  fill(jobs, n, total(&jobs[longest], best), most, out);
+}
+
 static int64_t total(const pl_ratio_job *job, int32_t iterations) {
   return pl_muldiv_floor(job->alone_ns, iterations, 1);
 }
@@ -47,22 +70,4 @@ static int32_t find_longest(const pl_ratio_job *jobs, int32_t n, bool *out_given
       longest = j;
   }
   return longest;
-}
-
-void pl_choose_ratio(const pl_ratio_job *jobs, int32_t n, int32_t most, int32_t *out) {
-  bool given;
-  int32_t longest = find_longest(jobs, n, &given), best = 1;
-  if (given) {
-    fill(jobs, n, total(&jobs[longest], jobs[longest].iterations), most, out);
-    return;
-  }
-  int64_t least = INT64_MAX;
-  for (int32_t k = 1; k <= most && least > 1000000 / PARTS; k++) {
-    fill(jobs, n, total(&jobs[longest], k), most, out);
-    int64_t now = imbalance(jobs, n, out);
-    if (now >= least) continue;
-    least = now;
-    best = k;
-  }
-  fill(jobs, n, total(&jobs[longest], best), most, out);
 }

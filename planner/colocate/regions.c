@@ -29,6 +29,23 @@ void pl_regions_free(pl_regions *regions) {
   *regions = (pl_regions){0};
 }
 
+static planc_status take_from(const pl_regions *regions, pl_free_list *list, bool high, int64_t bytes, int64_t *out);
+static planc_status take_new(pl_regions *regions, int32_t owner, bool high, int64_t bytes, int64_t *out);
+static void count(pl_regions *regions, pl_range range, int64_t sign);
+
+planc_status pl_regions_take(pl_regions *regions, int32_t owner, bool high, int64_t bytes, int64_t *out_address) {
+  bytes = pl_align_up(bytes > 0 ? bytes : 1, PLANC_ALIGNMENT);
+  if (regions->region_bytes == 0) {
+    PLANC_TRY(take_from(regions, &regions->common, high, bytes, out_address));
+    if (*out_address >= 0) regions->held[owner] += bytes;
+    return NULL;
+  }
+  PLANC_TRY(take_from(regions, &regions->owners[owner], high, bytes, out_address));
+  if (*out_address < 0) PLANC_TRY(take_new(regions, owner, high, bytes, out_address));
+  if (*out_address >= 0) count(regions, (pl_range){*out_address, *out_address + bytes}, 1);
+  return NULL;
+}
+
 /* The lowest place in a list, or the highest one below the capacity; -1 = none. */
 static int64_t find_place(const pl_regions *regions, const pl_free_list *list, bool high, int64_t bytes) {
   bool found;
@@ -68,19 +85,6 @@ static int64_t bytes_in(const pl_regions *regions, int64_t region, pl_range rang
 static void count(pl_regions *regions, pl_range range, int64_t sign) {
   for (int64_t r = range.start / regions->region_bytes; r * regions->region_bytes < range.end; r++)
     regions->used[r] += sign * bytes_in(regions, r, range);
-}
-
-planc_status pl_regions_take(pl_regions *regions, int32_t owner, bool high, int64_t bytes, int64_t *out_address) {
-  bytes = pl_align_up(bytes > 0 ? bytes : 1, PLANC_ALIGNMENT);
-  if (regions->region_bytes == 0) {
-    PLANC_TRY(take_from(regions, &regions->common, high, bytes, out_address));
-    if (*out_address >= 0) regions->held[owner] += bytes;
-    return NULL;
-  }
-  PLANC_TRY(take_from(regions, &regions->owners[owner], high, bytes, out_address));
-  if (*out_address < 0) PLANC_TRY(take_new(regions, owner, high, bytes, out_address));
-  if (*out_address >= 0) count(regions, (pl_range){*out_address, *out_address + bytes}, 1);
-  return NULL;
 }
 
 /* Gives a region that nothing is left in to whoever asks next. */

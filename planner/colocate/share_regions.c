@@ -9,13 +9,34 @@
  * right: an address that is not free in time is waited for. */
 enum { MOST_PERIODS = 8 };
 
-/* --- All jobs' commands in order ---------------------------------------------------------------------------------- */
-
 /* Where a job is: its next command. */
 typedef struct cursor {
   int32_t iteration, command;
   int64_t period;
 } cursor;
+
+static int32_t find_next(const pl_timing *t, const cursor *cursors, int64_t end);
+static void advance(const pl_timing *t, int32_t job, cursor *c);
+
+planc_status pl_turns_by_time(pl_arena *arena, const pl_timing *timing, const pl_turn **out, int64_t *out_n) {
+  cursor *cursors;
+  pl_turn *turns;
+  int64_t n = 0;
+  for (int32_t j = 0; j < timing->n_jobs; j++)
+    n += (int64_t)timing->iterations[j] * planc_schedule_n_commands(timing->jobs[j].schedule);
+  PLANC_TRY(PL_NEW(arena, &cursors, timing->n_jobs));
+  PLANC_TRY(PL_NEW(arena, &turns, n));
+  *out = turns;
+  *out_n = n;
+  for (int64_t k = 0; k < n; k++) {
+    int32_t j = find_next(timing, cursors, 1);
+    turns[k] = (pl_turn){j, cursors[j].iteration, cursors[j].command, cursors[j].command + 1, -1};
+    advance(timing, j, &cursors[j]);
+  }
+  return NULL;
+}
+
+/* --- All jobs' commands in order ---------------------------------------------------------------------------------- */
 
 static const planc_command *command_at(const pl_timing *t, int32_t job, const cursor *c) {
   return &planc_schedule_commands(t->jobs[job].schedule)[c->command];
@@ -51,26 +72,6 @@ static int32_t find_next(const pl_timing *t, const cursor *cursors, int64_t end)
   return best;
 }
 
-planc_status pl_turns_by_time(pl_arena *arena, const pl_timing *timing, const pl_turn **out, int64_t *out_n) {
-  cursor *cursors;
-  pl_turn *turns;
-  int64_t n = 0;
-  for (int32_t j = 0; j < timing->n_jobs; j++)
-    n += (int64_t)timing->iterations[j] * planc_schedule_n_commands(timing->jobs[j].schedule);
-  PLANC_TRY(PL_NEW(arena, &cursors, timing->n_jobs));
-  PLANC_TRY(PL_NEW(arena, &turns, n));
-  *out = turns;
-  *out_n = n;
-  for (int64_t k = 0; k < n; k++) {
-    int32_t j = find_next(timing, cursors, 1);
-    turns[k] = (pl_turn){j, cursors[j].iteration, cursors[j].command, cursors[j].command + 1, -1};
-    advance(timing, j, &cursors[j]);
-  }
-  return NULL;
-}
-
-/* --- Regions ------------------------------------------------------------------------------------------------------ */
-
 typedef struct sharing {
   const pl_timing *timing;
   const pl_areas *areas;
@@ -80,6 +81,36 @@ typedef struct sharing {
   int64_t n_same; /* how many in a row were taken where they were in the period before */
   bool fits;
 } sharing;
+
+static planc_status start(pl_arena *arena, sharing *s);
+static planc_status follow(sharing *s);
+static int64_t count_takes(const sharing *s);
+static planc_status follow_command(sharing *s, int32_t job);
+
+planc_status pl_share_regions(pl_arena *arena, const pl_timing *timing, const pl_areas *areas, int64_t capacity_bytes,
+                              int64_t ***out, bool *out_fits) {
+  sharing s = {.timing = timing, .areas = areas, .fits = true};
+  planc_status status = start(arena, &s);
+  if (!status) status = pl_regions_init(&s.regions, pl_n_owners(timing->n_jobs), areas->region_bytes, capacity_bytes);
+  if (!status) status = follow(&s);
+  pl_regions_free(&s.regions);
+  *out = s.addresses;
+  *out_fits = !status && s.fits;
+  return status;
+}
+
+/* In the order of time, until a whole period is as the one before. */
+static planc_status follow(sharing *s) {
+  int64_t n = count_takes(s);
+  int32_t j;
+  while (s->fits && s->n_same < n && (j = find_next(s->timing, s->cursors, MOST_PERIODS)) >= 0) {
+    PLANC_TRY(follow_command(s, j));
+    advance(s->timing, j, &s->cursors[j]);
+  }
+  return NULL;
+}
+
+/* --- Regions ------------------------------------------------------------------------------------------------------ */
 
 static planc_status start(pl_arena *arena, sharing *s) {
   PLANC_TRY(PL_NEW(arena, &s->cursors, s->timing->n_jobs));
@@ -117,27 +148,4 @@ static int64_t count_takes(const sharing *s) {
     for (int32_t r = 0; r < planc_schedule_n_residencies(t->jobs[j].schedule); r++)
       if (pl_is_shared(s->areas->jobs[j].classes[r])) n += t->iterations[j];
   return n > 0 ? n : 1;
-}
-
-/* In the order of time, until a whole period is as the one before. */
-static planc_status follow(sharing *s) {
-  int64_t n = count_takes(s);
-  int32_t j;
-  while (s->fits && s->n_same < n && (j = find_next(s->timing, s->cursors, MOST_PERIODS)) >= 0) {
-    PLANC_TRY(follow_command(s, j));
-    advance(s->timing, j, &s->cursors[j]);
-  }
-  return NULL;
-}
-
-planc_status pl_share_regions(pl_arena *arena, const pl_timing *timing, const pl_areas *areas, int64_t capacity_bytes,
-                              int64_t ***out, bool *out_fits) {
-  sharing s = {.timing = timing, .areas = areas, .fits = true};
-  planc_status status = start(arena, &s);
-  if (!status) status = pl_regions_init(&s.regions, pl_n_owners(timing->n_jobs), areas->region_bytes, capacity_bytes);
-  if (!status) status = follow(&s);
-  pl_regions_free(&s.regions);
-  *out = s.addresses;
-  *out_fits = !status && s.fits;
-  return status;
 }

@@ -32,6 +32,65 @@ typedef struct shift_search {
   int64_t budget_bytes;
 } shift_search;
 
+static planc_status begin(shift_search *s, const int32_t *jobs);
+static bool start_next(shift_search *s);
+static int32_t iterations_of(const shift_search *s, const runner *r);
+static bool is_steady(const shift_search *s, int64_t open);
+static void set_starts(shift_search *s, int64_t open, bool steady);
+static bool may_start(const shift_search *s, const runner *own);
+static int64_t find_start(const shift_search *s, const runner *own);
+static started *nth(const shift_search *s, const runner *r, int64_t number);
+static int32_t pass_of(const shift_search *s, const runner *r, int64_t number);
+static int64_t earliest(const shift_search *s, const runner *own);
+static int64_t lateness(const shift_search *s, const runner *own, int64_t at_ns);
+
+planc_status pl_shift(pl_timing *timing, const pl_areas *areas, const int32_t *jobs, int32_t n, int64_t budget_bytes,
+                      bool *out_fits) {
+  shift_search s = {.timing = timing, .areas = areas, .n = n, .budget_bytes = budget_bytes};
+  planc_status status = begin(&s, jobs);
+  bool steady = false;
+  int64_t open = 0;
+  *out_fits = !status;
+  while (*out_fits && !steady && open < MOST_PERIODS) {
+    *out_fits = start_next(&s);
+    bool opens = s.runners[0].n_started == (open + 1) * iterations_of(&s, &s.runners[0]) + 1;
+    if (*out_fits && opens) steady = is_steady(&s, ++open);
+  }
+  if (*out_fits) set_starts(&s, open, steady);
+  pl_arena_free(&s.arena);
+  return status;
+}
+
+/* Starts the iteration that can start first; of several, the one that is ready first, then the first job's. */
+static bool start_next(shift_search *s) {
+  runner *best = NULL;
+  int64_t at = 0;
+  for (int32_t k = 0; k < s->n; k++) {
+    runner *own = &s->runners[k];
+    if (!may_start(s, own)) continue;
+    int64_t start = find_start(s, own);
+    if (start == INT64_MAX) return false;
+    if (best && (start > at || (start == at && own->ready_ns >= best->ready_ns))) continue;
+    best = own;
+    at = start;
+  }
+  assert(best);
+  *nth(s, best, best->n_started) = (started){pass_of(s, best, best->n_started), at};
+  best->ready_ns = at + s->timing->passes[pass_of(s, best, best->n_started)].ns;
+  best->n_started++;
+  return true;
+}
+
+/* When the job's next iteration can start; INT64_MAX where it never can. */
+static int64_t find_start(const shift_search *s, const runner *own) {
+  int64_t at = earliest(s, own), late;
+  while ((late = lateness(s, own, at)) > 0) {
+    if (late == INT64_MAX) return INT64_MAX;
+    at += late;
+  }
+  return at;
+}
+
 static int32_t iterations_of(const shift_search *s, const runner *r) {
   return s->timing->iterations[r->job];
 }
@@ -166,36 +225,6 @@ static int64_t earliest(const shift_search *s, const runner *own) {
   return at;
 }
 
-/* When the job's next iteration can start; INT64_MAX where it never can. */
-static int64_t find_start(const shift_search *s, const runner *own) {
-  int64_t at = earliest(s, own), late;
-  while ((late = lateness(s, own, at)) > 0) {
-    if (late == INT64_MAX) return INT64_MAX;
-    at += late;
-  }
-  return at;
-}
-
-/* Starts the iteration that can start first; of several, the one that is ready first, then the first job's. */
-static bool start_next(shift_search *s) {
-  runner *best = NULL;
-  int64_t at = 0;
-  for (int32_t k = 0; k < s->n; k++) {
-    runner *own = &s->runners[k];
-    if (!may_start(s, own)) continue;
-    int64_t start = find_start(s, own);
-    if (start == INT64_MAX) return false;
-    if (best && (start > at || (start == at && own->ready_ns >= best->ready_ns))) continue;
-    best = own;
-    at = start;
-  }
-  assert(best);
-  *nth(s, best, best->n_started) = (started){pass_of(s, best, best->n_started), at};
-  best->ready_ns = at + s->timing->passes[pass_of(s, best, best->n_started)].ns;
-  best->n_started++;
-  return true;
-}
-
 /* --- The steady period -------------------------------------------------------------------------------------------- */
 
 static int64_t opened_at(const shift_search *s, int64_t period) {
@@ -237,21 +266,4 @@ static planc_status begin(shift_search *s, const int32_t *jobs) {
     PLANC_TRY(PL_NEW(&s->arena, &s->runners[k].newest, (int64_t)KEPT * s->timing->iterations[jobs[k]]));
   }
   return NULL;
-}
-
-planc_status pl_shift(pl_timing *timing, const pl_areas *areas, const int32_t *jobs, int32_t n, int64_t budget_bytes,
-                      bool *out_fits) {
-  shift_search s = {.timing = timing, .areas = areas, .n = n, .budget_bytes = budget_bytes};
-  planc_status status = begin(&s, jobs);
-  bool steady = false;
-  int64_t open = 0;
-  *out_fits = !status;
-  while (*out_fits && !steady && open < MOST_PERIODS) {
-    *out_fits = start_next(&s);
-    bool opens = s.runners[0].n_started == (open + 1) * iterations_of(&s, &s.runners[0]) + 1;
-    if (*out_fits && opens) steady = is_steady(&s, ++open);
-  }
-  if (*out_fits) set_starts(&s, open, steady);
-  pl_arena_free(&s.arena);
-  return status;
 }

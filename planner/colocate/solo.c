@@ -6,23 +6,8 @@
 #include "planc/analysis.h"
 #include "planner/evaluate.h"
 
-static planc_status make_by(const planc_problem *problem, const planc_policy *policy, pl_solo *out) {
-  planc_evaluator evaluator = pl_evaluator_of(problem);
-  planc_status status = policy->make(&evaluator, &out->candidate);
-  if (!status) status = evaluator.hold(&evaluator, &out->candidate);
-  if (status) pl_solo_free(out);
-  out->policy = policy->name;
-  return status;
-}
-
-/* The policy that the fastest plan is made by. */
-static planc_status find_fastest(const planc_problem *problem, const planc_policy **out) {
-  planc_plan *plan;
-  PLANC_TRY(planc_make_plan(problem, planc_policy_find("best"), &plan));
-  *out = planc_policy_find(plan->policy);
-  planc_plan_free(plan);
-  return NULL;
-}
+static planc_status make_by(const planc_problem *problem, const planc_policy *policy, pl_solo *out);
+static planc_status find_fastest(const planc_problem *problem, const planc_policy **out);
 
 planc_status pl_solo_make(const planc_problem *problem, pl_solo *out) {
   const planc_policy *policy = planc_policy_find("none");
@@ -45,6 +30,24 @@ bool pl_solo_same(const planc_problem *a, const planc_problem *b) {
          a->sub_batch == b->sub_batch && a->chunk_bytes == b->chunk_bytes && a->beat_ns == b->beat_ns &&
          a->link_ppm == b->link_ppm && a->shared_link == b->shared_link && a->split_batch_norm == b->split_batch_norm &&
          a->first_will_do == b->first_will_do && planc_settings_are_same(&a->settings, &b->settings);
+}
+
+static planc_status make_by(const planc_problem *problem, const planc_policy *policy, pl_solo *out) {
+  planc_evaluator evaluator = pl_evaluator_of(problem);
+  planc_status status = policy->make(&evaluator, &out->candidate);
+  if (!status) status = evaluator.hold(&evaluator, &out->candidate);
+  if (status) pl_solo_free(out);
+  out->policy = policy->name;
+  return status;
+}
+
+/* The policy that the fastest plan is made by. */
+static planc_status find_fastest(const planc_problem *problem, const planc_policy **out) {
+  planc_plan *plan;
+  PLANC_TRY(planc_make_plan(problem, planc_policy_find("best"), &plan));
+  *out = planc_policy_find(plan->policy);
+  planc_plan_free(plan);
+  return NULL;
 }
 
 static planc_status make_all(const planc_problem *problems, const planc_policy *policy, pl_solos *out,

@@ -17,6 +17,45 @@ typedef struct taking_turns {
   bool first_will_do; /* the jobs' plans need not be the fastest */
 } taking_turns;
 
+static planc_status make_fit(taking_turns *t, const planc_mix_share *shares, const planc_evaluator *evaluator,
+                             planc_candidate *out);
+static planc_status make(taking_turns *t, const planc_mix_share *shares, const planc_evaluator *evaluator,
+                         int64_t budget_bytes, planc_candidate *out, int64_t *out_excess);
+static planc_status make_with_less(taking_turns *t, const planc_mix_share *shares, const planc_evaluator *evaluator,
+                                   int64_t excess, planc_candidate *out, int64_t *out_excess);
+static planc_status tell_excess(taking_turns *t, int64_t budget_bytes, int64_t excess);
+
+planc_status pl_mix_temporal(const planc_mix *mix, const planc_mix_share *shares, const planc_evaluator *evaluator,
+                             planc_candidate *out) {
+  taking_turns t = {.mix = mix};
+  planc_status status = pl_beside_new(mix, &t.beside);
+  if (!status) status = make_fit(&t, shares, evaluator, out);
+  pl_beside_free(&t.beside);
+  pl_arena_free(&t.arena);
+  return status;
+}
+
+/* Where the jobs fit with what each leaves the others, but not together: with less for each; and then with the plans
+ * that are not the fastest, or that are, whichever was not asked for. The last that was made tells who has no place,
+ * or the job that did not even fit beside what the others leave. */
+static planc_status make_fit(taking_turns *t, const planc_mix_share *shares, const planc_evaluator *evaluator,
+                             planc_candidate *out) {
+  int64_t excess;
+  bool stretched = false; /* in the last attempt with the whole budget */
+  for (int32_t attempt = 0; attempt < 2; attempt++) {
+    t->first_will_do = evaluator->problem->first_will_do != (attempt > 0);
+    PLANC_TRY(make(t, shares, evaluator, evaluator->problem->budget_bytes, out, &excess));
+    if (excess <= 0) return NULL;
+    stretched = t->beside.stretched;
+    planc_status status = stretched ? NULL : make_with_less(t, shares, evaluator, excess, out, &excess);
+    if (status && planc_status_code(status) != PLANC_INFEASIBLE) return status;
+    if (!status && excess <= 0) return NULL;
+    planc_status_free(status);
+  }
+  if (stretched) return tell_excess(t, evaluator->problem->budget_bytes, excess);
+  return make(t, shares, evaluator, evaluator->problem->budget_bytes, out, &excess);
+}
+
 static planc_status list_turns(taking_turns *t, const planc_mix_share *shares, pl_merge *merge) {
   int32_t *iterations;
   pl_turn *turns;
@@ -73,35 +112,4 @@ static planc_status tell_excess(taking_turns *t, int64_t budget_bytes, int64_t e
   planc_status told = planc_infeasible(shortage, "%s", planc_status_message(failed));
   planc_status_free(failed);
   return told;
-}
-
-/* Where the jobs fit with what each leaves the others, but not together: with less for each; and then with the plans
- * that are not the fastest, or that are, whichever was not asked for. The last that was made tells who has no place,
- * or the job that did not even fit beside what the others leave. */
-static planc_status make_fit(taking_turns *t, const planc_mix_share *shares, const planc_evaluator *evaluator,
-                             planc_candidate *out) {
-  int64_t excess;
-  bool stretched = false; /* in the last attempt with the whole budget */
-  for (int32_t attempt = 0; attempt < 2; attempt++) {
-    t->first_will_do = evaluator->problem->first_will_do != (attempt > 0);
-    PLANC_TRY(make(t, shares, evaluator, evaluator->problem->budget_bytes, out, &excess));
-    if (excess <= 0) return NULL;
-    stretched = t->beside.stretched;
-    planc_status status = stretched ? NULL : make_with_less(t, shares, evaluator, excess, out, &excess);
-    if (status && planc_status_code(status) != PLANC_INFEASIBLE) return status;
-    if (!status && excess <= 0) return NULL;
-    planc_status_free(status);
-  }
-  if (stretched) return tell_excess(t, evaluator->problem->budget_bytes, excess);
-  return make(t, shares, evaluator, evaluator->problem->budget_bytes, out, &excess);
-}
-
-planc_status pl_mix_temporal(const planc_mix *mix, const planc_mix_share *shares, const planc_evaluator *evaluator,
-                             planc_candidate *out) {
-  taking_turns t = {.mix = mix};
-  planc_status status = pl_beside_new(mix, &t.beside);
-  if (!status) status = make_fit(&t, shares, evaluator, out);
-  pl_beside_free(&t.beside);
-  pl_arena_free(&t.arena);
-  return status;
 }

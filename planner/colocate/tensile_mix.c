@@ -41,6 +41,61 @@ typedef struct tensile_mix {
   int64_t best_ns, best_bytes;
 } tensile_mix;
 
+static planc_status start(tensile_mix *t, const planc_mix_share *shares);
+static planc_status play_rounds(tensile_mix *t);
+static planc_status explain(const tensile_mix *t, planc_candidate *out);
+static planc_status play_round(tensile_mix *t, int64_t *out_change);
+static planc_status plan_jobs(tensile_mix *t, pl_merge *merge);
+static planc_status run_together(tensile_mix *t, pl_merge *merge, pl_timing *alone, pl_timing *together);
+static int64_t follow_times(tensile_mix *t, const pl_timing *alone, const pl_timing *together);
+
+planc_status pl_mix_tensile(const planc_mix *mix, const planc_mix_share *shares, const planc_evaluator *evaluator,
+                            planc_candidate *out) {
+  tensile_mix t = {.mix = mix, .evaluator = evaluator};
+  planc_status status = start(&t, shares);
+  if (!status) status = play_rounds(&t);
+  if (!status) status = explain(&t, &t.best);
+  if (!status) {
+    *out = t.best;
+    t.best = (planc_candidate){0};
+  }
+  planc_candidate_free(&t.best);
+  pl_solos_free(&t.solos);
+  pl_arena_free(&t.round);
+  pl_arena_free(&t.arena);
+  return status;
+}
+
+/* What later rounds find no room for, the first has. */
+static planc_status play_rounds(tensile_mix *t) {
+  int64_t change = MILLION;
+  for (int32_t round = 0; round < MOST_ROUNDS && (round < 2 || change > CHANGED_PPM); round++) {
+    planc_status status = play_round(t, &change);
+    bool fits = true;
+    if (round == 0) {
+      PLANC_TRY(status);
+    } else {
+      PLANC_TRY(pl_if_fits(status, &fits));
+    }
+    if (!fits) return NULL;
+  }
+  return NULL;
+}
+
+static planc_status play_round(tensile_mix *t, int64_t *out_change) {
+  pl_merge merge = {.n_jobs = t->mix->n_jobs, .iterations = t->iterations};
+  pl_timing alone, together;
+  pl_arena_free(&t->round);
+  t->round = (pl_arena){0};
+  PLANC_TRY(plan_jobs(t, &merge));
+  PLANC_TRY(pl_timing_new(&t->round, t->mix->n_jobs, t->solos.candidates, t->iterations, &alone));
+  PLANC_TRY(pl_timing_alone(t->alone, &alone));
+  PLANC_TRY(pl_timing_copy(&t->round, &alone, &together));
+  PLANC_TRY(run_together(t, &merge, &alone, &together));
+  *out_change = follow_times(t, &alone, &together);
+  return NULL;
+}
+
 /* --- Each job ----------------------------------------------------------------------------------------------------- */
 
 /* Places of a job by itself, `base` bytes behind the beginning. */
@@ -189,36 +244,6 @@ static planc_status run_together(tensile_mix *t, pl_merge *merge, pl_timing *alo
   return status;
 }
 
-static planc_status play_round(tensile_mix *t, int64_t *out_change) {
-  pl_merge merge = {.n_jobs = t->mix->n_jobs, .iterations = t->iterations};
-  pl_timing alone, together;
-  pl_arena_free(&t->round);
-  t->round = (pl_arena){0};
-  PLANC_TRY(plan_jobs(t, &merge));
-  PLANC_TRY(pl_timing_new(&t->round, t->mix->n_jobs, t->solos.candidates, t->iterations, &alone));
-  PLANC_TRY(pl_timing_alone(t->alone, &alone));
-  PLANC_TRY(pl_timing_copy(&t->round, &alone, &together));
-  PLANC_TRY(run_together(t, &merge, &alone, &together));
-  *out_change = follow_times(t, &alone, &together);
-  return NULL;
-}
-
-/* What later rounds find no room for, the first has. */
-static planc_status play_rounds(tensile_mix *t) {
-  int64_t change = MILLION;
-  for (int32_t round = 0; round < MOST_ROUNDS && (round < 2 || change > CHANGED_PPM); round++) {
-    planc_status status = play_round(t, &change);
-    bool fits = true;
-    if (round == 0) {
-      PLANC_TRY(status);
-    } else {
-      PLANC_TRY(pl_if_fits(status, &fits));
-    }
-    if (!fits) return NULL;
-  }
-  return NULL;
-}
-
 /* --- All ---------------------------------------------------------------------------------------------------------- */
 
 static planc_status start(tensile_mix *t, const planc_mix_share *shares) {
@@ -246,21 +271,4 @@ static planc_status explain(const tensile_mix *t, planc_candidate *out) {
   PLANC_TRY(t->evaluator->live(t->evaluator, out, &live));
   return planc_candidate_explain(out, "side by side, each with memory of its own: %s together, of which %s at a time",
                                  pl_size_format(t->best_bytes, sum), pl_size_format(live - reserved, merged));
-}
-
-planc_status pl_mix_tensile(const planc_mix *mix, const planc_mix_share *shares, const planc_evaluator *evaluator,
-                            planc_candidate *out) {
-  tensile_mix t = {.mix = mix, .evaluator = evaluator};
-  planc_status status = start(&t, shares);
-  if (!status) status = play_rounds(&t);
-  if (!status) status = explain(&t, &t.best);
-  if (!status) {
-    *out = t.best;
-    t.best = (planc_candidate){0};
-  }
-  planc_candidate_free(&t.best);
-  pl_solos_free(&t.solos);
-  pl_arena_free(&t.round);
-  pl_arena_free(&t.arena);
-  return status;
 }

@@ -49,13 +49,59 @@ int64_t pl_timing_change(const pl_timing *timing, const pl_timing *before) {
   return most;
 }
 
-/* --- From what ran ------------------------------------------------------------------------------------------------ */
-
 /* When the execs of a pass start and end, in their order. */
 typedef struct pass_runs {
   int32_t n;
   planc_run_time *of;
 } pass_runs;
+
+typedef struct reading_times {
+  pl_timing *timing;
+  int32_t job; /* -1: all of them */
+  pl_arena arena;
+  pass_runs *passes; /* by pass */
+} reading_times;
+
+static planc_status time_alone(const planc_evaluator *evaluator, int32_t job, pl_timing *timing);
+static planc_status follow(const planc_evaluator *evaluator, const planc_candidate *candidate, reading_times *r,
+                           int64_t *out_ns);
+static void set_pass(const planc_schedule *schedule, const pass_runs *execs, pl_pass *pass);
+
+planc_status pl_timing_alone(const planc_evaluator *evaluators, pl_timing *timing) {
+  for (int32_t j = 0; j < timing->n_jobs; j++) PLANC_TRY(time_alone(&evaluators[j], j, timing));
+  return NULL;
+}
+
+static planc_status time_alone(const planc_evaluator *evaluator, int32_t job, pl_timing *timing) {
+  reading_times r = {.timing = timing, .job = job};
+  int64_t ns;
+  planc_status status = follow(evaluator, &timing->jobs[job], &r, &ns);
+  for (int32_t k = 0; !status && k < timing->iterations[job]; k++) {
+    pl_pass *pass = &timing->passes[timing->first[job] + k];
+    set_pass(timing->jobs[job].schedule, &r.passes[timing->first[job]], pass);
+    pass->start_ns = 0;
+  }
+  pl_arena_free(&r.arena);
+  return status;
+}
+
+void pl_timing_side_by_side(pl_timing *timing) {
+  for (int32_t j = 0; j < timing->n_jobs; j++)
+    for (int32_t k = 0; k < timing->iterations[j]; k++)
+      timing->passes[timing->first[j] + k].start_ns = k * timing->passes[timing->first[j]].ns;
+}
+
+planc_status pl_timing_together(const planc_evaluator *evaluator, const planc_candidate *all, pl_timing *timing) {
+  reading_times r = {.timing = timing, .job = -1};
+  planc_status status = follow(evaluator, all, &r, &timing->period_ns);
+  for (int32_t j = 0; !status && j < timing->n_jobs; j++)
+    for (int32_t p = timing->first[j]; p < timing->first[j] + timing->iterations[j]; p++)
+      set_pass(timing->jobs[j].schedule, &r.passes[p], &timing->passes[p]);
+  pl_arena_free(&r.arena);
+  return status;
+}
+
+/* --- From what ran ------------------------------------------------------------------------------------------------ */
 
 static int64_t when(const planc_command *command, const pass_runs *execs, int32_t next) {
   bool gives = command->kind == PLANC_CMD_RELEASE || command->kind == PLANC_CMD_OFFLOAD;
@@ -79,13 +125,6 @@ static void set_pass(const planc_schedule *schedule, const pass_runs *execs, pl_
   pass->busy_ns = 0;
   for (int32_t k = 0; k < execs->n; k++) pass->busy_ns += execs->of[k].end_ns - execs->of[k].start_ns;
 }
-
-typedef struct reading_times {
-  pl_timing *timing;
-  int32_t job; /* -1: all of them */
-  pl_arena arena;
-  pass_runs *passes; /* by pass */
-} reading_times;
 
 static planc_status make_runs(reading_times *r) {
   const pl_timing *t = r->timing;
@@ -115,38 +154,4 @@ static planc_status follow(const planc_evaluator *evaluator, const planc_candida
   PLANC_TRY(make_runs(r));
   PLANC_TRY(evaluator->follow(evaluator, candidate, read_runs, r, &fits, out_ns));
   return fits ? NULL : planc_error(PLANC_INFEASIBLE, "what is timed does not fit the budget");
-}
-
-static planc_status time_alone(const planc_evaluator *evaluator, int32_t job, pl_timing *timing) {
-  reading_times r = {.timing = timing, .job = job};
-  int64_t ns;
-  planc_status status = follow(evaluator, &timing->jobs[job], &r, &ns);
-  for (int32_t k = 0; !status && k < timing->iterations[job]; k++) {
-    pl_pass *pass = &timing->passes[timing->first[job] + k];
-    set_pass(timing->jobs[job].schedule, &r.passes[timing->first[job]], pass);
-    pass->start_ns = 0;
-  }
-  pl_arena_free(&r.arena);
-  return status;
-}
-
-planc_status pl_timing_alone(const planc_evaluator *evaluators, pl_timing *timing) {
-  for (int32_t j = 0; j < timing->n_jobs; j++) PLANC_TRY(time_alone(&evaluators[j], j, timing));
-  return NULL;
-}
-
-void pl_timing_side_by_side(pl_timing *timing) {
-  for (int32_t j = 0; j < timing->n_jobs; j++)
-    for (int32_t k = 0; k < timing->iterations[j]; k++)
-      timing->passes[timing->first[j] + k].start_ns = k * timing->passes[timing->first[j]].ns;
-}
-
-planc_status pl_timing_together(const planc_evaluator *evaluator, const planc_candidate *all, pl_timing *timing) {
-  reading_times r = {.timing = timing, .job = -1};
-  planc_status status = follow(evaluator, all, &r, &timing->period_ns);
-  for (int32_t j = 0; !status && j < timing->n_jobs; j++)
-    for (int32_t p = timing->first[j]; p < timing->first[j] + timing->iterations[j]; p++)
-      set_pass(timing->jobs[j].schedule, &r.passes[p], &timing->passes[p]);
-  pl_arena_free(&r.arena);
-  return status;
 }

@@ -66,6 +66,54 @@ typedef struct waterwave {
   int32_t best_pairs, best_shared;
 } waterwave;
 
+static planc_status make(const planc_mix *mix, const planc_mix_share *shares, const planc_evaluator *evaluator,
+                         bool halves, planc_candidate *out);
+static planc_status choose(waterwave *w, bool halves, planc_candidate *out);
+static void free_all(waterwave *w);
+static planc_status find_best(waterwave *w, bool halves);
+static planc_status explain(const waterwave *w, planc_candidate *out);
+static planc_status start(waterwave *w);
+static planc_status try_halves(waterwave *w);
+static planc_status try_sizes(waterwave *w);
+static planc_status try_variants(waterwave *w);
+
+planc_status pl_mix_waterwave(const planc_mix *mix, const planc_mix_share *shares, const planc_evaluator *evaluator,
+                              planc_candidate *out) {
+  return make(mix, shares, evaluator, false, out);
+}
+
+static planc_status make(const planc_mix *mix, const planc_mix_share *shares, const planc_evaluator *evaluator,
+                         bool halves, planc_candidate *out) {
+  waterwave w = {.mix = mix, .shares = shares, .evaluator = evaluator, .settings = &mix->jobs[0].settings};
+  planc_status status = choose(&w, halves, out);
+  free_all(&w);
+  return status;
+}
+
+static planc_status choose(waterwave *w, bool halves, planc_candidate *out) {
+  bool turns;
+  PLANC_TRY(find_best(w, halves));
+  *out = w->best;
+  w->best = (planc_candidate){0};
+  PLANC_TRY(pl_turns_instead(w->mix, w->shares, w->evaluator, "no way in which they fit side by side", w->best_ns, out,
+                             &turns));
+  return turns ? NULL : explain(w, out);
+}
+
+static planc_status find_best(waterwave *w, bool halves) {
+  bool fits;
+  PLANC_TRY(pl_if_fits(start(w), &fits));
+  if (!fits) return NULL;
+  if (halves) return try_halves(w);
+  PLANC_TRY(try_sizes(w));
+  return w->best.trace ? try_variants(w) : NULL;
+}
+
+planc_status pl_mix_waterwave_s(const planc_mix *mix, const planc_mix_share *shares, const planc_evaluator *evaluator,
+                                planc_candidate *out) {
+  return make(mix, shares, evaluator, true, out);
+}
+
 /* --- Jobs --------------------------------------------------------------------------------------------------------- */
 
 /* The job alone in the order of depths, where it keeps everything on the device and has no rounds, which have all one
@@ -344,15 +392,6 @@ static planc_status try_halves(waterwave *w) {
 
 /* --- All ---------------------------------------------------------------------------------------------------------- */
 
-static planc_status find_best(waterwave *w, bool halves) {
-  bool fits;
-  PLANC_TRY(pl_if_fits(start(w), &fits));
-  if (!fits) return NULL;
-  if (halves) return try_halves(w);
-  PLANC_TRY(try_sizes(w));
-  return w->best.trace ? try_variants(w) : NULL;
-}
-
 static planc_status explain(const waterwave *w, planc_candidate *out) {
   const pl_cut *cut = &w->best_way.cut;
   char size[PL_SIZE_TEXT], how[64], pairs[64];
@@ -366,38 +405,10 @@ static planc_status explain(const waterwave *w, planc_candidate *out) {
                                  w->best_shared > 0 ? pairs : "one at a time, for want of room: pairs", how, order);
 }
 
-static planc_status choose(waterwave *w, bool halves, planc_candidate *out) {
-  bool turns;
-  PLANC_TRY(find_best(w, halves));
-  *out = w->best;
-  w->best = (planc_candidate){0};
-  PLANC_TRY(pl_turns_instead(w->mix, w->shares, w->evaluator, "no way in which they fit side by side", w->best_ns, out,
-                             &turns));
-  return turns ? NULL : explain(w, out);
-}
-
 static void free_all(waterwave *w) {
   for (int32_t j = 0; w->deep && j < w->mix->n_jobs; j++) planc_candidate_free(&w->deep[j]);
   planc_candidate_free(&w->best);
   pl_beside_free(&w->beside);
   pl_arena_free(&w->round);
   pl_arena_free(&w->arena);
-}
-
-static planc_status make(const planc_mix *mix, const planc_mix_share *shares, const planc_evaluator *evaluator,
-                         bool halves, planc_candidate *out) {
-  waterwave w = {.mix = mix, .shares = shares, .evaluator = evaluator, .settings = &mix->jobs[0].settings};
-  planc_status status = choose(&w, halves, out);
-  free_all(&w);
-  return status;
-}
-
-planc_status pl_mix_waterwave(const planc_mix *mix, const planc_mix_share *shares, const planc_evaluator *evaluator,
-                              planc_candidate *out) {
-  return make(mix, shares, evaluator, false, out);
-}
-
-planc_status pl_mix_waterwave_s(const planc_mix *mix, const planc_mix_share *shares, const planc_evaluator *evaluator,
-                                planc_candidate *out) {
-  return make(mix, shares, evaluator, true, out);
 }

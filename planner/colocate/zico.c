@@ -50,6 +50,53 @@ typedef struct zico {
   bool any;
 } zico;
 
+static planc_status choose(zico *z, planc_candidate *out);
+static planc_status find_best(zico *z);
+static planc_status explain(const zico *z, planc_candidate *out);
+static planc_status start(zico *z);
+static planc_status look_at_jobs(zico *z, bool *out_fit);
+static int64_t find_least(const zico *z);
+static int64_t find_capacity(const zico *z);
+static planc_status search(zico *z);
+static planc_status tighten(zico *z);
+
+planc_status pl_mix_zico(const planc_mix *mix, const planc_mix_share *shares, const planc_evaluator *evaluator,
+                         planc_candidate *out) {
+  int64_t region = mix->jobs[0].settings.region;
+  zico z = {
+      .mix = mix, .shares = shares, .evaluator = evaluator, .region_bytes = region > 0 ? region : PLANC_DEFAULT_REGION};
+  planc_status status = choose(&z, out);
+  planc_candidate_free(&z.best);
+  pl_solos_free(&z.solos);
+  pl_arena_free(&z.round);
+  pl_arena_free(&z.arena);
+  return status;
+}
+
+static planc_status choose(zico *z, planc_candidate *out) {
+  bool turns;
+  PLANC_TRY(find_best(z));
+  *out = z->best;
+  z->best = (planc_candidate){0};
+  PLANC_TRY(pl_turns_instead(z->mix, z->shares, z->evaluator, "no shift at which they fit side by side", z->best_ns,
+                             out, &turns));
+  return turns ? NULL : explain(z, out);
+}
+
+static planc_status find_best(zico *z) {
+  bool fit;
+  PLANC_TRY(start(z));
+  PLANC_TRY(look_at_jobs(z, &fit));
+  if (!fit) return NULL;
+  z->least = find_least(z);
+  z->capacity = find_capacity(z);
+  PLANC_TRY(pl_timing_new(&z->arena, z->mix->n_jobs, z->solos.candidates, z->iterations, &z->timing));
+  PLANC_TRY(pl_if_fits(pl_timing_alone(z->alone, &z->timing), &fit));
+  if (!fit) return NULL;
+  PLANC_TRY(search(z));
+  return z->any ? tighten(z) : NULL;
+}
+
 /* --- Each job alone ----------------------------------------------------------------------------------------------- */
 
 /* By how much the bytes that there are are too few for some job alone; not positive where they suffice. */
@@ -296,20 +343,6 @@ static planc_status start(zico *z) {
   return NULL;
 }
 
-static planc_status find_best(zico *z) {
-  bool fit;
-  PLANC_TRY(start(z));
-  PLANC_TRY(look_at_jobs(z, &fit));
-  if (!fit) return NULL;
-  z->least = find_least(z);
-  z->capacity = find_capacity(z);
-  PLANC_TRY(pl_timing_new(&z->arena, z->mix->n_jobs, z->solos.candidates, z->iterations, &z->timing));
-  PLANC_TRY(pl_if_fits(pl_timing_alone(z->alone, &z->timing), &fit));
-  if (!fit) return NULL;
-  PLANC_TRY(search(z));
-  return z->any ? tighten(z) : NULL;
-}
-
 /* By how much the second of two jobs begins later; of more jobs there is no such figure. */
 static planc_status explain(const zico *z, planc_candidate *out) {
   char text[PL_SIZE_TEXT];
@@ -317,27 +350,4 @@ static planc_status explain(const zico *z, planc_candidate *out) {
   bool first = z->offset_ns >= 0;
   return planc_candidate_explain(out, "side by side: job %d begins %s after job %d", first ? 1 : 0,
                                  pl_time_format(first ? z->offset_ns : -z->offset_ns, text), first ? 0 : 1);
-}
-
-static planc_status choose(zico *z, planc_candidate *out) {
-  bool turns;
-  PLANC_TRY(find_best(z));
-  *out = z->best;
-  z->best = (planc_candidate){0};
-  PLANC_TRY(pl_turns_instead(z->mix, z->shares, z->evaluator, "no shift at which they fit side by side", z->best_ns,
-                             out, &turns));
-  return turns ? NULL : explain(z, out);
-}
-
-planc_status pl_mix_zico(const planc_mix *mix, const planc_mix_share *shares, const planc_evaluator *evaluator,
-                         planc_candidate *out) {
-  int64_t region = mix->jobs[0].settings.region;
-  zico z = {
-      .mix = mix, .shares = shares, .evaluator = evaluator, .region_bytes = region > 0 ? region : PLANC_DEFAULT_REGION};
-  planc_status status = choose(&z, out);
-  planc_candidate_free(&z.best);
-  pl_solos_free(&z.solos);
-  pl_arena_free(&z.round);
-  pl_arena_free(&z.arena);
-  return status;
 }

@@ -5,8 +5,6 @@
 
 #include "planner/lower/occupants.h"
 
-/* --- The device ------------------------------------------------------------------------------------------------- */
-
 typedef struct device_items {
   pl_item *items; /* those of residencies first; that of one that is parked has no bytes */
   int32_t *what;  /* by item */
@@ -14,6 +12,38 @@ typedef struct device_items {
   int32_t *of_residency;
   int32_t *of_command; /* execs with a workspace; else -1 */
 } device_items;
+
+static planc_status make_device_items(pl_arena *arena, const planc_schedule *s, device_items *device);
+static planc_status collect_device_items(const planc_schedule *s, device_items *device);
+static planc_status require_stated(const device_items *device);
+static planc_status place_device(pl_arena *arena, const planc_schedule *s, const device_items *device,
+                                 int64_t *out_bytes);
+
+planc_status pl_assign_device_addresses(pl_arena *arena, const planc_schedule *s, pl_addresses *out) {
+  const planc_virtual_memory *memory = planc_schedule_memory(s);
+  int32_t n_residencies = planc_schedule_n_residencies(s), n_commands = planc_schedule_n_commands(s);
+  device_items device = {0};
+  int64_t *of_residency, *of_command;
+  PLANC_TRY(PL_NEW(arena, &of_command, n_commands));
+  PLANC_TRY(PL_NEW(arena, &of_residency, n_residencies));
+  PLANC_TRY(make_device_items(arena, s, &device));
+  PLANC_TRY(collect_device_items(s, &device));
+  if (memory->chunk_bytes > 0) PLANC_TRY(require_stated(&device));
+  PLANC_TRY(place_device(arena, s, &device, &out->arena_bytes));
+  if (memory->chunk_bytes > 0) out->arena_bytes = memory->arena_bytes;
+  for (int32_t r = planc_schedule_n_parked(s); r < n_residencies; r++)
+    of_residency[r] = device.items[device.of_residency[r]].address;
+  for (int32_t c = 0; c < n_commands; c++)
+    if (device.of_command[c] >= 0) of_command[c] = device.items[device.of_command[c]].address;
+  out->residencies = of_residency;
+  out->workspaces = of_command;
+  out->on_device = device.items;
+  out->what = device.what;
+  out->n_on_device = device.n;
+  return NULL;
+}
+
+/* --- The device ------------------------------------------------------------------------------------------------- */
 
 /* A boundary buffer that was away holds its place twice: up to its first release and from its last acquire. */
 static planc_status tie_boundary(const planc_schedule *s, device_items *device) {
@@ -102,30 +132,6 @@ static planc_status place_device(pl_arena *arena, const planc_schedule *s, const
     status = refuse_overlap(arena, s, device, overlap);
   }
   return planc_context(status, "device addresses");
-}
-
-planc_status pl_assign_device_addresses(pl_arena *arena, const planc_schedule *s, pl_addresses *out) {
-  const planc_virtual_memory *memory = planc_schedule_memory(s);
-  int32_t n_residencies = planc_schedule_n_residencies(s), n_commands = planc_schedule_n_commands(s);
-  device_items device = {0};
-  int64_t *of_residency, *of_command;
-  PLANC_TRY(PL_NEW(arena, &of_command, n_commands));
-  PLANC_TRY(PL_NEW(arena, &of_residency, n_residencies));
-  PLANC_TRY(make_device_items(arena, s, &device));
-  PLANC_TRY(collect_device_items(s, &device));
-  if (memory->chunk_bytes > 0) PLANC_TRY(require_stated(&device));
-  PLANC_TRY(place_device(arena, s, &device, &out->arena_bytes));
-  if (memory->chunk_bytes > 0) out->arena_bytes = memory->arena_bytes;
-  for (int32_t r = planc_schedule_n_parked(s); r < n_residencies; r++)
-    of_residency[r] = device.items[device.of_residency[r]].address;
-  for (int32_t c = 0; c < n_commands; c++)
-    if (device.of_command[c] >= 0) of_command[c] = device.items[device.of_command[c]].address;
-  out->residencies = of_residency;
-  out->workspaces = of_command;
-  out->on_device = device.items;
-  out->what = device.what;
-  out->n_on_device = device.n;
-  return NULL;
 }
 
 /* --- All ---------------------------------------------------------------------------------------------------------- */

@@ -9,6 +9,33 @@ typedef struct finding {
   int32_t *parked_of; /* by buffer: its content at the beginning of the period; -1 = it is not parked */
 } finding;
 
+static void add_parked(const finding *f);
+static void add_offloads(const finding *f, const bool *read);
+static planc_status list_reads(const finding *f, pl_arena *arena);
+
+planc_status pl_contents_find(pl_arena *arena, const planc_schedule *schedule, pl_contents *out) {
+  finding f = {.schedule = schedule,
+               .commands = planc_schedule_commands(schedule),
+               .n_commands = planc_schedule_n_commands(schedule),
+               .out = out};
+  int32_t n_buffers = planc_schedule_trace(schedule)->n_buffers;
+  bool *read; /* by command: a prefetch reads what it offloads */
+  *out = (pl_contents){0};
+  PLANC_TRY(PL_NEW(arena, &f.parked_of, n_buffers));
+  PLANC_TRY(PL_NEW(arena, &read, f.n_commands));
+  PLANC_TRY(PL_NEW(arena, &out->of_offload, f.n_commands));
+  PLANC_TRY(PL_NEW(arena, &out->all, (int64_t)f.n_commands + planc_schedule_n_parked(schedule)));
+  for (int32_t b = 0; b < n_buffers; b++) f.parked_of[b] = -1;
+  for (int32_t c = 0; c < f.n_commands; c++) {
+    const planc_command *command = &f.commands[c];
+    bool reads = command->kind == PLANC_CMD_PREFETCH && !command->user && command->source != PLANC_PARKED;
+    if (reads) read[command->source] = true;
+  }
+  add_parked(&f);
+  add_offloads(&f, read);
+  return list_reads(&f, arena);
+}
+
 static int32_t buffer_of(const finding *f, const planc_command *command) {
   return planc_schedule_residencies(f->schedule)[command->residency].buffer;
 }
@@ -71,27 +98,4 @@ static planc_status list_reads(const finding *f, pl_arena *arena) {
     if (content->until != PL_STAYS) content->until = c;
   }
   return NULL;
-}
-
-planc_status pl_contents_find(pl_arena *arena, const planc_schedule *schedule, pl_contents *out) {
-  finding f = {.schedule = schedule,
-               .commands = planc_schedule_commands(schedule),
-               .n_commands = planc_schedule_n_commands(schedule),
-               .out = out};
-  int32_t n_buffers = planc_schedule_trace(schedule)->n_buffers;
-  bool *read; /* by command: a prefetch reads what it offloads */
-  *out = (pl_contents){0};
-  PLANC_TRY(PL_NEW(arena, &f.parked_of, n_buffers));
-  PLANC_TRY(PL_NEW(arena, &read, f.n_commands));
-  PLANC_TRY(PL_NEW(arena, &out->of_offload, f.n_commands));
-  PLANC_TRY(PL_NEW(arena, &out->all, (int64_t)f.n_commands + planc_schedule_n_parked(schedule)));
-  for (int32_t b = 0; b < n_buffers; b++) f.parked_of[b] = -1;
-  for (int32_t c = 0; c < f.n_commands; c++) {
-    const planc_command *command = &f.commands[c];
-    bool reads = command->kind == PLANC_CMD_PREFETCH && !command->user && command->source != PLANC_PARKED;
-    if (reads) read[command->source] = true;
-  }
-  add_parked(&f);
-  add_offloads(&f, read);
-  return list_reads(&f, arena);
 }

@@ -40,6 +40,79 @@ typedef struct hazards {
   pl_needs theirs; /* what the others need, as they count streams */
 } hazards;
 
+static planc_status follow_bodies(hazards *h, pl_waits *out);
+static planc_status follow_step(hazards *h, int32_t step, pl_waits *out);
+static int32_t index_of(const hazards *h, int32_t step);
+static void await_step(hazards *h, int32_t step, int32_t await);
+static planc_status touch_others(hazards *h, pl_range_touch touch, pl_need by);
+static planc_status wait_for(hazards *h, int32_t step, pl_waits *out);
+static int32_t body_of(const hazards *h, int32_t step);
+static int compare_needs(const void *left, const void *right);
+static bool knows(const hazards *h, const knowledge *who, pl_need need);
+static bool is_of_others(const hazards *h, pl_need need);
+static planc_status learn_others(hazards *h, knowledge *who, pl_need need);
+static planc_status learn_own(hazards *h, knowledge *who, pl_need need);
+
+planc_status pl_find_waits(const pl_hazards *work, pl_waits *out) {
+  hazards h = {.work = work};
+  planc_status status = follow_bodies(&h, out);
+  pl_access_map_free(&h.map);
+  pl_clocks_free(&h.clocks);
+  pl_arena_free(&h.arena);
+  return status;
+}
+
+static planc_status follow_bodies(hazards *h, pl_waits *out) {
+  const pl_hazards *work = h->work;
+  int64_t n_steps = (int64_t)work->n_body + work->n_steps;
+  if (n_steps > INT32_MAX) return planc_error(PLANC_INTERNAL, "too many instructions");
+  h->clocks = pl_clocks_of(work->n_streams);
+  PLANC_TRY(pl_access_map_make(&h->arena, work->ranges, work->n_ranges, &h->map));
+  PLANC_TRY(pl_needs_make(&h->arena, 2 * work->n_streams, &h->needs));
+  PLANC_TRY(pl_needs_make(&h->arena, 2 * work->n_streams, &h->theirs));
+  PLANC_TRY(PL_NEW(&h->arena, &h->ends, n_steps));
+  PLANC_TRY(PL_NEW(&h->arena, &h->now, work->n_streams));
+  for (int32_t t = 0; t < work->n_streams; t++) h->now[t] = (knowledge){PL_CLOCK_NONE, PL_CLOCK_NONE};
+  for (int32_t step = 0; step < n_steps; step++) PLANC_TRY(follow_step(h, step, out));
+  return NULL;
+}
+
+static planc_status follow_step(hazards *h, int32_t step, pl_waits *out) {
+  const pl_step *it = &h->work->steps[index_of(h, step)];
+  pl_need by = {it->stream, step};
+  pl_needs_clear(&h->needs);
+  if (it->await >= 0) await_step(h, step, it->await);
+  for (int32_t k = 0; k < it->n_touches; k++) {
+    pl_range_touch touch = h->work->touches[it->first_touch + k];
+    if (touch.peers) {
+      PLANC_TRY(touch_others(h, touch, by));
+    } else {
+      PLANC_TRY(pl_access_map_touch(&h->map, touch, by, &h->needs));
+    }
+  }
+  PLANC_TRY(wait_for(h, step, out));
+  h->ends[step] = h->now[it->stream];
+  return NULL;
+}
+
+/* Turns the needs of a step into waits, the latest first: it may cover the others. */
+static planc_status wait_for(hazards *h, int32_t step, pl_waits *out) {
+  int32_t index = index_of(h, step), body = body_of(h, step), stream = h->work->steps[index].stream;
+  knowledge *own = &h->now[stream];
+  if (h->needs.n > 1) qsort(h->needs.list, (size_t)h->needs.n, sizeof *h->needs.list, compare_needs);
+  for (int32_t k = 0; k < h->needs.n; k++) {
+    pl_need need = h->needs.list[k];
+    if (need.stream == stream || knows(h, own, need)) continue; /* its stream runs in order */
+    bool peers = is_of_others(h, need);
+    PLANC_TRY((peers ? learn_others : learn_own)(h, own, need));
+    if (body == 0) continue;
+    int32_t lag = body - body_of(h, need.step);
+    assert(lag == 0 || lag == 1);
+    VEC_PUSH(out, ((pl_wait){.step = index, .producer = index_of(h, need.step), .peers = peers, .lag = lag}));
+  }
+  return NULL;
+}
+
 /* Steps are followed in two bodies, 0 and 1, and then once what comes after them, as body 2. */
 static int32_t body_of(const hazards *h, int32_t step) {
   return step >= 2 * h->work->n_body ? 2 : step / h->work->n_body;
@@ -87,24 +160,6 @@ static int compare_needs(const void *left, const void *right) {
   return (a->stream > b->stream) - (a->stream < b->stream);
 }
 
-/* Turns the needs of a step into waits, the latest first: it may cover the others. */
-static planc_status wait_for(hazards *h, int32_t step, pl_waits *out) {
-  int32_t index = index_of(h, step), body = body_of(h, step), stream = h->work->steps[index].stream;
-  knowledge *own = &h->now[stream];
-  if (h->needs.n > 1) qsort(h->needs.list, (size_t)h->needs.n, sizeof *h->needs.list, compare_needs);
-  for (int32_t k = 0; k < h->needs.n; k++) {
-    pl_need need = h->needs.list[k];
-    if (need.stream == stream || knows(h, own, need)) continue; /* its stream runs in order */
-    bool peers = is_of_others(h, need);
-    PLANC_TRY((peers ? learn_others : learn_own)(h, own, need));
-    if (body == 0) continue;
-    int32_t lag = body - body_of(h, need.step);
-    assert(lag == 0 || lag == 1);
-    VEC_PUSH(out, ((pl_wait){.step = index, .producer = index_of(h, need.step), .peers = peers, .lag = lag}));
-  }
-  return NULL;
-}
-
 /* The others read this one's bytes where this one reads theirs: what they need of their others, this one needs of them.
  */
 static planc_status touch_others(hazards *h, pl_range_touch touch, pl_need by) {
@@ -126,46 +181,4 @@ static void await_step(hazards *h, int32_t step, int32_t await) {
   int32_t index = index_of(h, step), producer = step - index + await;
   if (await > index) producer -= h->work->n_body;
   if (producer >= 0) pl_needs_raise(&h->needs, (pl_need){h->work->steps[await].stream, producer});
-}
-
-static planc_status follow_step(hazards *h, int32_t step, pl_waits *out) {
-  const pl_step *it = &h->work->steps[index_of(h, step)];
-  pl_need by = {it->stream, step};
-  pl_needs_clear(&h->needs);
-  if (it->await >= 0) await_step(h, step, it->await);
-  for (int32_t k = 0; k < it->n_touches; k++) {
-    pl_range_touch touch = h->work->touches[it->first_touch + k];
-    if (touch.peers) {
-      PLANC_TRY(touch_others(h, touch, by));
-    } else {
-      PLANC_TRY(pl_access_map_touch(&h->map, touch, by, &h->needs));
-    }
-  }
-  PLANC_TRY(wait_for(h, step, out));
-  h->ends[step] = h->now[it->stream];
-  return NULL;
-}
-
-static planc_status follow_bodies(hazards *h, pl_waits *out) {
-  const pl_hazards *work = h->work;
-  int64_t n_steps = (int64_t)work->n_body + work->n_steps;
-  if (n_steps > INT32_MAX) return planc_error(PLANC_INTERNAL, "too many instructions");
-  h->clocks = pl_clocks_of(work->n_streams);
-  PLANC_TRY(pl_access_map_make(&h->arena, work->ranges, work->n_ranges, &h->map));
-  PLANC_TRY(pl_needs_make(&h->arena, 2 * work->n_streams, &h->needs));
-  PLANC_TRY(pl_needs_make(&h->arena, 2 * work->n_streams, &h->theirs));
-  PLANC_TRY(PL_NEW(&h->arena, &h->ends, n_steps));
-  PLANC_TRY(PL_NEW(&h->arena, &h->now, work->n_streams));
-  for (int32_t t = 0; t < work->n_streams; t++) h->now[t] = (knowledge){PL_CLOCK_NONE, PL_CLOCK_NONE};
-  for (int32_t step = 0; step < n_steps; step++) PLANC_TRY(follow_step(h, step, out));
-  return NULL;
-}
-
-planc_status pl_find_waits(const pl_hazards *work, pl_waits *out) {
-  hazards h = {.work = work};
-  planc_status status = follow_bodies(&h, out);
-  pl_access_map_free(&h.map);
-  pl_clocks_free(&h.clocks);
-  pl_arena_free(&h.arena);
-  return status;
 }

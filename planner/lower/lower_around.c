@@ -8,6 +8,29 @@
 
 #include "planner/lower/lowering.h"
 
+/* The boundary's residencies by who copies them: for each job those of device and host, then for each job those of the
+ * storage. */
+typedef struct sharing_around {
+  int32_t *first; /* by job, and by the number of jobs and job; NONE */
+  int32_t *next;  /* by residency; NONE */
+} sharing_around;
+
+static planc_status share_boundary(lowering *l, sharing_around *out);
+static planc_status copy_boundary(lowering *l, arounds *edge, bool in, const sharing_around *shares);
+static planc_status add_around(arounds *edge, planc_instr instr);
+
+planc_status lowering_make_around(lowering *l) {
+  int32_t n_parked = planc_schedule_n_parked(l->schedule), n_boundary = planc_schedule_n_boundary(l->schedule);
+  sharing_around shares;
+  PLANC_TRY(share_boundary(l, &shares));
+  PLANC_TRY(copy_boundary(l, &l->after, false, &shares));
+  for (int32_t r = 0; r < n_boundary; r++) PLANC_TRY(add_around(&l->after, release_of(r)));
+  l->first_before = l->n_steps;
+  for (int32_t r = 0; r < n_boundary; r++)
+    PLANC_TRY(add_around(&l->before, r < n_parked ? acquire_slot(l, r) : acquire_of(l, r)));
+  return copy_boundary(l, &l->before, true, &shares);
+}
+
 /* --- Steps -------------------------------------------------------------------------------------------------------- */
 
 static planc_status add_around(arounds *edge, planc_instr instr) {
@@ -18,13 +41,6 @@ static planc_status add_around(arounds *edge, planc_instr instr) {
 static bool is_stored(const lowering *l, int32_t residency) {
   return residency < planc_schedule_n_parked(l->schedule) && slot_at(l, residency)->stored;
 }
-
-/* The boundary's residencies by who copies them: for each job those of device and host, then for each job those of the
- * storage. */
-typedef struct sharing_around {
-  int32_t *first; /* by job, and by the number of jobs and job; NONE */
-  int32_t *next;  /* by residency; NONE */
-} sharing_around;
 
 static planc_status share_boundary(lowering *l, sharing_around *out) {
   int32_t n_jobs = l->trace->n_jobs, n_boundary = planc_schedule_n_boundary(l->schedule);
@@ -67,16 +83,39 @@ static planc_status copy_boundary(lowering *l, arounds *edge, bool in, const sha
   return NULL;
 }
 
-planc_status lowering_make_around(lowering *l) {
-  int32_t n_parked = planc_schedule_n_parked(l->schedule), n_boundary = planc_schedule_n_boundary(l->schedule);
-  sharing_around shares;
-  PLANC_TRY(share_boundary(l, &shares));
-  PLANC_TRY(copy_boundary(l, &l->after, false, &shares));
-  for (int32_t r = 0; r < n_boundary; r++) PLANC_TRY(add_around(&l->after, release_of(r)));
-  l->first_before = l->n_steps;
-  for (int32_t r = 0; r < n_boundary; r++)
-    PLANC_TRY(add_around(&l->before, r < n_parked ? acquire_slot(l, r) : acquire_of(l, r)));
-  return copy_boundary(l, &l->before, true, &shares);
+static int32_t count_copying(const lowering *l);
+static void emit_around(const lowering *l, const arounds *edge, const pl_waits *waits, int64_t w, int32_t first_step,
+                        planc_instr *instrs, int32_t *n);
+static void join_streams(lowering *l, planc_instr *instrs, int32_t *n);
+
+planc_status lowering_make_prologue(lowering *l) {
+  bool *awaited; /* with lag 1, by step */
+  planc_instr *instrs;
+  int32_t n = 0;
+  PLANC_TRY(PL_NEW(&l->arena, &awaited, l->n_steps));
+  for (int64_t w = 0; w < l->waits.len; w++) awaited[l->waits.data[w].producer] |= l->waits.data[w].lag > 0;
+  int64_t joins = 2 * (int64_t)count_copying(l) + l->plan->n_streams;
+  int64_t most = l->before.len + l->waits_before.len + joins + l->plan->n_events;
+  PLANC_TRY(PL_NEW(l->memory, &instrs, most));
+  emit_around(l, &l->before, &l->waits_before, 0, l->first_before, instrs, &n);
+  join_streams(l, instrs, &n);
+  for (int32_t i = 0; i < l->work.n_body; i++) {
+    if (awaited[i]) instrs[n++] = record_of(l, i);
+  }
+  assert(n <= most);
+  l->plan->prologue = (planc_section){n, instrs};
+  return NULL;
+}
+
+planc_status lowering_make_epilogue(lowering *l) {
+  planc_instr *instrs;
+  int32_t n = 0;
+  int64_t w = 0;
+  while (w < l->waits.len && l->waits.data[w].step < l->work.n_body) w++;
+  PLANC_TRY(PL_NEW(l->memory, &instrs, l->after.len + (l->waits.len - w) + l->plan->n_events));
+  emit_around(l, &l->after, &l->waits, w, 0, instrs, &n);
+  l->plan->epilogue = (planc_section){n, instrs};
+  return NULL;
 }
 
 /* --- Instructions ------------------------------------------------------------------------------------------------- */
@@ -122,34 +161,4 @@ static void join_streams(lowering *l, planc_instr *instrs, int32_t *n) {
     if (t != first) instrs[(*n)++] = (planc_instr){.op = PLANC_INSTR_wait, .stream = (int16_t)t, .id = joined};
   }
   l->plan->n_events += n_copying;
-}
-
-planc_status lowering_make_prologue(lowering *l) {
-  bool *awaited; /* with lag 1, by step */
-  planc_instr *instrs;
-  int32_t n = 0;
-  PLANC_TRY(PL_NEW(&l->arena, &awaited, l->n_steps));
-  for (int64_t w = 0; w < l->waits.len; w++) awaited[l->waits.data[w].producer] |= l->waits.data[w].lag > 0;
-  int64_t joins = 2 * (int64_t)count_copying(l) + l->plan->n_streams;
-  int64_t most = l->before.len + l->waits_before.len + joins + l->plan->n_events;
-  PLANC_TRY(PL_NEW(l->memory, &instrs, most));
-  emit_around(l, &l->before, &l->waits_before, 0, l->first_before, instrs, &n);
-  join_streams(l, instrs, &n);
-  for (int32_t i = 0; i < l->work.n_body; i++) {
-    if (awaited[i]) instrs[n++] = record_of(l, i);
-  }
-  assert(n <= most);
-  l->plan->prologue = (planc_section){n, instrs};
-  return NULL;
-}
-
-planc_status lowering_make_epilogue(lowering *l) {
-  planc_instr *instrs;
-  int32_t n = 0;
-  int64_t w = 0;
-  while (w < l->waits.len && l->waits.data[w].step < l->work.n_body) w++;
-  PLANC_TRY(PL_NEW(l->memory, &instrs, l->after.len + (l->waits.len - w) + l->plan->n_events));
-  emit_around(l, &l->after, &l->waits, w, 0, instrs, &n);
-  l->plan->epilogue = (planc_section){n, instrs};
-  return NULL;
 }

@@ -8,28 +8,8 @@
 #include "planner/lower/lowering.h"
 #include "util/math.h"
 
-/* --- Steps and what they touch ------------------------------------------------------------------------------------ */
-
-/* Appends the ranges of the arena to which [address, address + bytes) of the device is mapped: one, but with virtual
- * memory. */
-static planc_status add_ranges(lowering *l, const pl_translation *translation, int64_t address, int64_t bytes) {
-  while (bytes > 0) {
-    pl_piece piece = pl_translate(translation, address, bytes);
-    VEC_PUSH(&l->ranges, ((pl_range){piece.address, piece.address + piece.bytes}));
-    address += piece.bytes;
-    bytes -= piece.bytes;
-  }
-  return NULL;
-}
-
-/* `host` is where the host's arena begins, behind the device's; that of the storage stands behind it. */
-static planc_status add_slot_range(lowering *l, int64_t host, int32_t slot) {
-  const pl_slot *of = slot_at(l, slot);
-  int64_t storage = host + pl_align_up(l->addresses.away.host_bytes, PLANC_ALIGNMENT);
-  int64_t first = (of->stored ? storage : host) + of->address;
-  VEC_PUSH(&l->ranges, ((pl_range){first, first + l->trace->buffers[of->buffer].bytes}));
-  return NULL;
-}
+static planc_status add_ranges(lowering *l, const pl_translation *translation, int64_t address, int64_t bytes);
+static planc_status add_slot_range(lowering *l, int64_t host, int32_t slot);
 
 planc_status lowering_make_ranges(lowering *l) {
   int32_t n_residencies = planc_schedule_n_residencies(l->schedule), n_parked = planc_schedule_n_parked(l->schedule);
@@ -61,6 +41,29 @@ planc_status lowering_make_ranges(lowering *l) {
   if (l->ranges.len > INT32_MAX) return planc_error(PLANC_INTERNAL, "too many address ranges");
   l->work.ranges = l->ranges.data;
   l->work.n_ranges = (int32_t)l->ranges.len;
+  return NULL;
+}
+
+/* --- Steps and what they touch ------------------------------------------------------------------------------------ */
+
+/* Appends the ranges of the arena to which [address, address + bytes) of the device is mapped: one, but with virtual
+ * memory. */
+static planc_status add_ranges(lowering *l, const pl_translation *translation, int64_t address, int64_t bytes) {
+  while (bytes > 0) {
+    pl_piece piece = pl_translate(translation, address, bytes);
+    VEC_PUSH(&l->ranges, ((pl_range){piece.address, piece.address + piece.bytes}));
+    address += piece.bytes;
+    bytes -= piece.bytes;
+  }
+  return NULL;
+}
+
+/* `host` is where the host's arena begins, behind the device's; that of the storage stands behind it. */
+static planc_status add_slot_range(lowering *l, int64_t host, int32_t slot) {
+  const pl_slot *of = slot_at(l, slot);
+  int64_t storage = host + pl_align_up(l->addresses.away.host_bytes, PLANC_ALIGNMENT);
+  int64_t first = (of->stored ? storage : host) + of->address;
+  VEC_PUSH(&l->ranges, ((pl_range){first, first + l->trace->buffers[of->buffer].bytes}));
   return NULL;
 }
 
@@ -123,6 +126,34 @@ planc_status lowering_end_step(lowering *l, pl_step step) {
   return NULL;
 }
 
+/* The steps that those which only wait may wait for. */
+typedef struct latest {
+  int32_t *copy; /* by residency: of the copy last started */
+  int32_t *run;  /* by job: of what its compute stream was given last, NONE = nothing yet */
+} latest;
+
+static planc_status add_tier_steps(lowering *l, int32_t command, bool load, int32_t *k);
+static planc_status add_command_step(lowering *l, int32_t c, latest *last);
+static void await_last(lowering *l, const latest *last);
+
+planc_status lowering_make_steps(lowering *l) {
+  latest last;
+  int32_t k = 0;
+  PLANC_TRY(PL_NEW(&l->arena, &last.copy, planc_schedule_n_residencies(l->schedule)));
+  PLANC_TRY(PL_NEW(&l->arena, &last.run, l->trace->n_jobs));
+  for (int32_t j = 0; j < l->trace->n_jobs; j++) last.run[j] = NONE;
+  PLANC_TRY(PL_NEW(&l->arena, &l->step_of_command, l->n_commands));
+  PLANC_TRY(PL_NEW(&l->arena, &l->step_of_copy, l->addresses.away.n_copies));
+  for (int32_t c = 0; c < l->n_commands; c++) {
+    PLANC_TRY(add_tier_steps(l, c, true, &k));
+    PLANC_TRY(add_command_step(l, c, &last));
+    PLANC_TRY(add_tier_steps(l, c, false, &k));
+  }
+  await_last(l, &last);
+  l->work.n_body = l->n_steps;
+  return NULL;
+}
+
 /* The steps of the copies between host and storage at a command: loads, which stand ahead of it, or stores, behind it.
  * `k` is the first copy that has no step yet. */
 static planc_status add_tier_steps(lowering *l, int32_t command, bool load, int32_t *k) {
@@ -138,12 +169,6 @@ static planc_status add_tier_steps(lowering *l, int32_t command, bool load, int3
   }
   return NULL;
 }
-
-/* The steps that those which only wait may wait for. */
-typedef struct latest {
-  int32_t *copy; /* by residency: of the copy last started */
-  int32_t *run;  /* by job: of what its compute stream was given last, NONE = nothing yet */
-} latest;
 
 /* Of a job that has run nothing yet, its last step in the body before; which that is turns out in the end. */
 static int32_t last_of(int32_t job) {
@@ -176,24 +201,6 @@ static planc_status add_command_step(lowering *l, int32_t c, latest *last) {
     last->run[command->stream / PLANC_N_STREAMS] = l->n_steps;
   l->step_of_command[c] = l->n_steps;
   return lowering_end_step(l, step);
-}
-
-planc_status lowering_make_steps(lowering *l) {
-  latest last;
-  int32_t k = 0;
-  PLANC_TRY(PL_NEW(&l->arena, &last.copy, planc_schedule_n_residencies(l->schedule)));
-  PLANC_TRY(PL_NEW(&l->arena, &last.run, l->trace->n_jobs));
-  for (int32_t j = 0; j < l->trace->n_jobs; j++) last.run[j] = NONE;
-  PLANC_TRY(PL_NEW(&l->arena, &l->step_of_command, l->n_commands));
-  PLANC_TRY(PL_NEW(&l->arena, &l->step_of_copy, l->addresses.away.n_copies));
-  for (int32_t c = 0; c < l->n_commands; c++) {
-    PLANC_TRY(add_tier_steps(l, c, true, &k));
-    PLANC_TRY(add_command_step(l, c, &last));
-    PLANC_TRY(add_tier_steps(l, c, false, &k));
-  }
-  await_last(l, &last);
-  l->work.n_body = l->n_steps;
-  return NULL;
 }
 
 /* --- Events ------------------------------------------------------------------------------------------------------- */

@@ -12,6 +12,16 @@ typedef struct collection {
   int32_t n, n_positions;
 } collection;
 
+static void find_instances(const planc_schedule *schedule, int32_t *instance_at, int32_t n_positions);
+
+planc_status pl_instances_at(pl_arena *arena, const planc_schedule *schedule, const int32_t **out) {
+  int32_t n_positions = planc_schedule_n_commands(schedule) + 2, *instance_at;
+  PLANC_TRY(PL_NEW(arena, &instance_at, n_positions));
+  find_instances(schedule, instance_at, n_positions);
+  *out = instance_at;
+  return NULL;
+}
+
 /* As in addresses.c, the first command stands at position 1, and one position follows the last. */
 static planc_status begin(collection *c, int64_t most, int32_t n_commands) {
   c->n_positions = n_commands + 2;
@@ -47,12 +57,13 @@ static void find_instances(const planc_schedule *schedule, int32_t *instance_at,
   }
 }
 
-planc_status pl_instances_at(pl_arena *arena, const planc_schedule *schedule, const int32_t **out) {
-  int32_t n_positions = planc_schedule_n_commands(schedule) + 2, *instance_at;
-  PLANC_TRY(PL_NEW(arena, &instance_at, n_positions));
-  find_instances(schedule, instance_at, n_positions);
-  *out = instance_at;
-  return NULL;
+static planc_status collect_schedule(collection *c, const planc_schedule *s, const pl_addresses *addresses,
+                                     planc_memory_kind memory);
+
+planc_status pl_schedule_no_place(const planc_schedule *schedule, const pl_addresses *addresses,
+                                  planc_memory_kind memory, int64_t room, char **out_text) {
+  collection c = {.trace = planc_schedule_trace(schedule)};
+  return tell(&c, collect_schedule(&c, schedule, addresses, memory), memory, room, out_text);
 }
 
 static void collect_device(collection *c, const pl_addresses *addresses) {
@@ -83,10 +94,15 @@ static planc_status collect_schedule(collection *c, const planc_schedule *s, con
   return NULL;
 }
 
-planc_status pl_schedule_no_place(const planc_schedule *schedule, const pl_addresses *addresses,
-                                  planc_memory_kind memory, int64_t room, char **out_text) {
-  collection c = {.trace = planc_schedule_trace(schedule)};
-  return tell(&c, collect_schedule(&c, schedule, addresses, memory), memory, room, out_text);
+static planc_status collect_plan(collection *c, const planc_plan *plan, planc_memory_kind kind);
+
+planc_status pl_plan_no_place(const planc_plan *plan, planc_memory_kind memory, int64_t room, char **out_text) {
+  planc_trace *trace;
+  PLANC_TRY(pl_plan_expand(plan, &trace));
+  collection c = {.trace = trace};
+  planc_status status = tell(&c, collect_plan(&c, plan, memory), memory, room, out_text);
+  planc_trace_free(trace);
+  return status;
 }
 
 /* --- Of a plan ---------------------------------------------------------------------------------------------------- */
@@ -134,13 +150,4 @@ static planc_status collect_plan(collection *c, const planc_plan *plan, planc_me
   find_instances_of_body(c, plan);
   collect_body(c, plan, memory);
   return NULL;
-}
-
-planc_status pl_plan_no_place(const planc_plan *plan, planc_memory_kind memory, int64_t room, char **out_text) {
-  planc_trace *trace;
-  PLANC_TRY(pl_plan_expand(plan, &trace));
-  collection c = {.trace = trace};
-  planc_status status = tell(&c, collect_plan(&c, plan, memory), memory, room, out_text);
-  planc_trace_free(trace);
-  return status;
 }

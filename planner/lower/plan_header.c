@@ -18,6 +18,50 @@ typedef struct filling {
   pl_arena *arena; /* the plan's */
 } filling;
 
+static planc_status fill(const filling *f, const char *policy);
+static planc_status name_plan(const filling *f);
+static planc_status make_memories(const filling *f);
+static planc_status make_links(const filling *f);
+static planc_status copy_jobs(const filling *f);
+static planc_status make_streams(const filling *f);
+static planc_status fill_boundary(const filling *f);
+
+planc_status pl_fill_header(const planc_problem *problem, const char *policy, const planc_schedule *schedule,
+                            const pl_addresses *addresses, planc_plan *plan) {
+  filling f = {.problem = problem,
+               .schedule = schedule,
+               .trace = planc_schedule_trace(schedule),
+               .addresses = addresses,
+               .plan = plan,
+               .arena = &plan->owned->arena};
+  return fill(&f, policy);
+}
+
+static planc_status fill(const filling *f, const char *policy) {
+  const planc_problem *problem = f->problem;
+  const planc_device *device = planc_profile_device(problem->profile);
+  planc_plan *plan = f->plan;
+  plan->device = (planc_plan_device){.launch_ns = device->launch_ns,
+                                     .in_flight = device->in_flight,
+                                     .duplex_ppm = device->duplex_ppm,
+                                     .slowdown_ppm = device->slowdown_ppm};
+  PLANC_TRY(pl_arena_strndup(f->arena, device->name, strlen(device->name), &plan->device.name));
+  PLANC_TRY(name_plan(f));
+  PLANC_TRY(pl_arena_strndup(f->arena, policy, strlen(policy), &plan->policy));
+  plan->settings = problem->settings;
+  PLANC_TRY(PL_NEW(f->arena, &plan->predicted.jobs, f->trace->n_jobs));
+  for (int32_t j = 0; j < f->trace->n_jobs; j++) {
+    const planc_job *job = &f->trace->jobs[j];
+    int64_t ns = planc_costs_ideal(planc_schedule_costs(f->schedule, j), job->graph, job->batch);
+    plan->predicted.jobs[j].ideal_ns = pl_muldiv_ceil(ns, job->iterations, 1);
+  }
+  PLANC_TRY(make_memories(f));
+  PLANC_TRY(make_links(f));
+  PLANC_TRY(copy_jobs(f));
+  PLANC_TRY(make_streams(f));
+  return fill_boundary(f);
+}
+
 static planc_status copy_jobs(const filling *f) {
   planc_job *jobs;
   PLANC_TRY(pl_arena_copy(f->arena, f->trace->jobs, f->trace->n_jobs, sizeof *jobs, (void *)&jobs));
@@ -175,40 +219,4 @@ static planc_status name_plan(const filling *f) {
       length = sizeof name - MORE; /* the first one's end is cut off */
   }
   return pl_arena_strndup(f->arena, name, strlen(name), &f->plan->name);
-}
-
-static planc_status fill(const filling *f, const char *policy) {
-  const planc_problem *problem = f->problem;
-  const planc_device *device = planc_profile_device(problem->profile);
-  planc_plan *plan = f->plan;
-  plan->device = (planc_plan_device){.launch_ns = device->launch_ns,
-                                     .in_flight = device->in_flight,
-                                     .duplex_ppm = device->duplex_ppm,
-                                     .slowdown_ppm = device->slowdown_ppm};
-  PLANC_TRY(pl_arena_strndup(f->arena, device->name, strlen(device->name), &plan->device.name));
-  PLANC_TRY(name_plan(f));
-  PLANC_TRY(pl_arena_strndup(f->arena, policy, strlen(policy), &plan->policy));
-  plan->settings = problem->settings;
-  PLANC_TRY(PL_NEW(f->arena, &plan->predicted.jobs, f->trace->n_jobs));
-  for (int32_t j = 0; j < f->trace->n_jobs; j++) {
-    const planc_job *job = &f->trace->jobs[j];
-    int64_t ns = planc_costs_ideal(planc_schedule_costs(f->schedule, j), job->graph, job->batch);
-    plan->predicted.jobs[j].ideal_ns = pl_muldiv_ceil(ns, job->iterations, 1);
-  }
-  PLANC_TRY(make_memories(f));
-  PLANC_TRY(make_links(f));
-  PLANC_TRY(copy_jobs(f));
-  PLANC_TRY(make_streams(f));
-  return fill_boundary(f);
-}
-
-planc_status pl_fill_header(const planc_problem *problem, const char *policy, const planc_schedule *schedule,
-                            const pl_addresses *addresses, planc_plan *plan) {
-  filling f = {.problem = problem,
-               .schedule = schedule,
-               .trace = planc_schedule_trace(schedule),
-               .addresses = addresses,
-               .plan = plan,
-               .arena = &plan->owned->arena};
-  return fill(&f, policy);
 }

@@ -31,6 +31,95 @@ typedef struct making_slots {
   int32_t *item_of_content; /* -1: it has none yet */
 } making_slots;
 
+/* Placement may leave gaps: then more is stored than would have to be, or less room is used to be in time. */
+typedef struct slot_search {
+  making_slots *making;
+  pl_spilling spilling;
+  int64_t all, budget; /* what would be on the host at once without storage, and what may */
+  layout *fits;        /* NULL: none yet */
+} slot_search;
+
+/* A way to have less of the host: for all, or to be in time only. What is tried are parts of what would be there
+ * without storage, each smaller by a 32nd, or by an 8th where only the time is at stake, so that a larger budget tries
+ * what a smaller one does, and is not the slower one because it was unlucky with gaps. */
+typedef struct way {
+  bool for_all, with_room;
+  int64_t part; /* that is tried next */
+  int32_t n_left;
+  bool at_end;  /* nothing is made of it any more */
+  layout *made; /* of the part before */
+  pl_spill_cost cost;
+} way;
+
+static planc_status prepare(const making_slots *m, layout *out);
+static void lay_out(making_slots *m, layout *out);
+static planc_status place_host(layout *it, int64_t room);
+static planc_status spill(making_slots *m, const planc_problem *problem, layout layouts[2], layout **out);
+static planc_status finish(const layout *it, pl_slots *out);
+static planc_status store(slot_search *s, layout layouts[2], layout **out);
+static planc_status try_with_room(slot_search *s, layout layouts[2]);
+static planc_status try_without_room(slot_search *s, layout *it);
+static pl_spill_cost lay_out_stored(slot_search *s, int64_t host, int64_t room, layout *out);
+static planc_status try_one(slot_search *s, int64_t host, int64_t room, layout *it);
+static way way_from(const slot_search *s, way w);
+static planc_status try_ways(slot_search *s, way *ways, int32_t n);
+
+planc_status pl_slots_make(pl_arena *arena, const planc_schedule *schedule, const planc_problem *problem,
+                           pl_slots *out) {
+  making_slots m = {.schedule = schedule, .arena = arena, .n_commands = planc_schedule_n_commands(schedule)};
+  bool stores = problem && problem->storage_budget_bytes > 0 && problem->host_budget_bytes >= 0;
+  layout layouts[2] = {0}, *made = &layouts[0];
+  *out = (pl_slots){0};
+  PLANC_TRY(pl_contents_find(arena, schedule, &m.contents));
+  m.most = 2 * (int64_t)m.contents.n;
+  for (int32_t k = 0; k < m.contents.n; k++) m.most += m.contents.all[k].n_reads;
+  if (m.most > INT32_MAX) return planc_error(PLANC_INTERNAL, "too many copies");
+  PLANC_TRY(PL_NEW(arena, &m.item_of_content, m.contents.n));
+  PLANC_TRY(prepare(&m, made));
+  lay_out(&m, made);
+  PLANC_TRY(place_host(made, stores ? planc_share(problem, problem->host_budget_bytes) : INT64_MAX));
+  if (stores) PLANC_TRY(spill(&m, problem, layouts, &made));
+  return finish(made, out);
+}
+
+static planc_status spill(making_slots *m, const planc_problem *problem, layout layouts[2], layout **out) {
+  const planc_device *device = planc_profile_device(problem->profile);
+  slot_search s = {
+      .making = m, .all = layouts[0].host_bytes, .budget = planc_share(problem, problem->host_budget_bytes)};
+  *out = &layouts[0];
+  if (device->store.bytes_per_second < 1 || device->load.bytes_per_second < 1)
+    return planc_error(PLANC_USAGE, "the profile of device %s says nothing of storage", device->name);
+  if (s.all <= s.budget) return NULL;
+  PLANC_TRY(prepare(m, &layouts[1]));
+  PLANC_TRY(pl_spilling_make(m->arena, m->schedule, device, &m->contents, &s.spilling));
+  return store(&s, layouts, out);
+}
+
+/* Where nothing fits, that is made which needs least of the host at once. */
+static planc_status store(slot_search *s, layout layouts[2], layout **out) {
+  PLANC_TRY(try_with_room(s, layouts));
+  if (!s->fits) PLANC_TRY(try_without_room(s, &layouts[0]));
+  *out = s->fits ? s->fits : &layouts[0];
+  if (s->fits) return NULL;
+  (void)lay_out_stored(s, 0, 0, *out);
+  return place_host(*out, INT64_MAX);
+}
+
+static planc_status try_with_room(slot_search *s, layout layouts[2]) {
+  PLANC_TRY(try_one(s, s->budget, s->budget, &layouts[0]));
+  if (s->fits) return NULL;
+  way ways[] = {way_from(s, (way){.for_all = true, .with_room = true, .made = &layouts[0]}),
+                way_from(s, (way){.for_all = false, .with_room = true, .made = &layouts[1]})};
+  return try_ways(s, ways, 2);
+}
+
+static planc_status try_without_room(slot_search *s, layout *it) {
+  PLANC_TRY(try_one(s, s->budget, 0, it));
+  if (s->fits) return NULL;
+  way less = way_from(s, (way){.for_all = true, .with_room = false, .made = it});
+  return try_ways(s, &less, 1);
+}
+
 /* --- Slots -------------------------------------------------------------------------------------------------------- */
 
 static int32_t add_slot(const making_slots *m, int32_t number, pl_slot slot, int32_t item) {
@@ -146,26 +235,6 @@ static planc_status finish(const layout *it, pl_slots *out) {
 
 /* --- Storage ------------------------------------------------------------------------------------------------------ */
 
-/* Placement may leave gaps: then more is stored than would have to be, or less room is used to be in time. */
-typedef struct slot_search {
-  making_slots *making;
-  pl_spilling spilling;
-  int64_t all, budget; /* what would be on the host at once without storage, and what may */
-  layout *fits;        /* NULL: none yet */
-} slot_search;
-
-/* A way to have less of the host: for all, or to be in time only. What is tried are parts of what would be there
- * without storage, each smaller by a 32nd, or by an 8th where only the time is at stake, so that a larger budget tries
- * what a smaller one does, and is not the slower one because it was unlucky with gaps. */
-typedef struct way {
-  bool for_all, with_room;
-  int64_t part; /* that is tried next */
-  int32_t n_left;
-  bool at_end;  /* nothing is made of it any more */
-  layout *made; /* of the part before */
-  pl_spill_cost cost;
-} way;
-
 enum { MOST_TRIES = 24 };
 
 static void make_smaller(way *w) {
@@ -218,60 +287,4 @@ static planc_status try_ways(slot_search *s, way *ways, int32_t n) {
 static planc_status try_one(slot_search *s, int64_t host, int64_t room, layout *it) {
   (void)lay_out_stored(s, host, room, it);
   return try_layout(s, it);
-}
-
-static planc_status try_with_room(slot_search *s, layout layouts[2]) {
-  PLANC_TRY(try_one(s, s->budget, s->budget, &layouts[0]));
-  if (s->fits) return NULL;
-  way ways[] = {way_from(s, (way){.for_all = true, .with_room = true, .made = &layouts[0]}),
-                way_from(s, (way){.for_all = false, .with_room = true, .made = &layouts[1]})};
-  return try_ways(s, ways, 2);
-}
-
-static planc_status try_without_room(slot_search *s, layout *it) {
-  PLANC_TRY(try_one(s, s->budget, 0, it));
-  if (s->fits) return NULL;
-  way less = way_from(s, (way){.for_all = true, .with_room = false, .made = it});
-  return try_ways(s, &less, 1);
-}
-
-/* Where nothing fits, that is made which needs least of the host at once. */
-static planc_status store(slot_search *s, layout layouts[2], layout **out) {
-  PLANC_TRY(try_with_room(s, layouts));
-  if (!s->fits) PLANC_TRY(try_without_room(s, &layouts[0]));
-  *out = s->fits ? s->fits : &layouts[0];
-  if (s->fits) return NULL;
-  (void)lay_out_stored(s, 0, 0, *out);
-  return place_host(*out, INT64_MAX);
-}
-
-static planc_status spill(making_slots *m, const planc_problem *problem, layout layouts[2], layout **out) {
-  const planc_device *device = planc_profile_device(problem->profile);
-  slot_search s = {
-      .making = m, .all = layouts[0].host_bytes, .budget = planc_share(problem, problem->host_budget_bytes)};
-  *out = &layouts[0];
-  if (device->store.bytes_per_second < 1 || device->load.bytes_per_second < 1)
-    return planc_error(PLANC_USAGE, "the profile of device %s says nothing of storage", device->name);
-  if (s.all <= s.budget) return NULL;
-  PLANC_TRY(prepare(m, &layouts[1]));
-  PLANC_TRY(pl_spilling_make(m->arena, m->schedule, device, &m->contents, &s.spilling));
-  return store(&s, layouts, out);
-}
-
-planc_status pl_slots_make(pl_arena *arena, const planc_schedule *schedule, const planc_problem *problem,
-                           pl_slots *out) {
-  making_slots m = {.schedule = schedule, .arena = arena, .n_commands = planc_schedule_n_commands(schedule)};
-  bool stores = problem && problem->storage_budget_bytes > 0 && problem->host_budget_bytes >= 0;
-  layout layouts[2] = {0}, *made = &layouts[0];
-  *out = (pl_slots){0};
-  PLANC_TRY(pl_contents_find(arena, schedule, &m.contents));
-  m.most = 2 * (int64_t)m.contents.n;
-  for (int32_t k = 0; k < m.contents.n; k++) m.most += m.contents.all[k].n_reads;
-  if (m.most > INT32_MAX) return planc_error(PLANC_INTERNAL, "too many copies");
-  PLANC_TRY(PL_NEW(arena, &m.item_of_content, m.contents.n));
-  PLANC_TRY(prepare(&m, made));
-  lay_out(&m, made);
-  PLANC_TRY(place_host(made, stores ? planc_share(problem, problem->host_budget_bytes) : INT64_MAX));
-  if (stores) PLANC_TRY(spill(&m, problem, layouts, &made));
-  return finish(made, out);
 }

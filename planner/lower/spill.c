@@ -18,6 +18,25 @@ typedef struct pl_storage_gap {
 
 typedef pl_spilling spilling;
 
+static planc_status keep(pl_arena *arena, const pl_contents *contents, spilling *s);
+static void add_gaps(spilling *s, int32_t k);
+static int compare_first(const void *a, const void *b);
+
+planc_status pl_spilling_make(pl_arena *arena, const planc_schedule *schedule, const planc_device *device,
+                              pl_contents *contents, pl_spilling *out) {
+  int64_t most = contents->n;
+  for (int32_t k = 0; k < contents->n; k++) most += contents->all[k].n_reads;
+  *out = (pl_spilling){0};
+  PLANC_TRY(pl_staging_make(arena, schedule, device, contents, &out->staging));
+  PLANC_TRY(PL_NEW(arena, &out->gaps, most));
+  PLANC_TRY(PL_NEW(arena, &out->heap, most));
+  PLANC_TRY(PL_NEW(arena, &out->change, (int64_t)out->staging.n_commands + 2));
+  PLANC_TRY(keep(arena, contents, out));
+  for (int32_t k = 0; k < contents->n; k++) add_gaps(out, k);
+  if (out->n_gaps > 0) qsort(out->gaps, (size_t)out->n_gaps, sizeof *out->gaps, compare_first);
+  return NULL;
+}
+
 /* --- Gaps --------------------------------------------------------------------------------------------------------- */
 
 static int32_t last_asked(const spilling *s, const pl_content *content) {
@@ -167,21 +186,6 @@ static planc_status keep(pl_arena *arena, const pl_contents *contents, spilling 
   PLANC_TRY(PL_NEW(arena, &s->kept_reads, s->staging.n_commands));
   memcpy(s->kept_all, contents->all, (size_t)contents->n * sizeof *contents->all);
   memcpy(s->kept_reads, contents->reads, (size_t)s->staging.n_commands * sizeof *contents->reads);
-  return NULL;
-}
-
-planc_status pl_spilling_make(pl_arena *arena, const planc_schedule *schedule, const planc_device *device,
-                              pl_contents *contents, pl_spilling *out) {
-  int64_t most = contents->n;
-  for (int32_t k = 0; k < contents->n; k++) most += contents->all[k].n_reads;
-  *out = (pl_spilling){0};
-  PLANC_TRY(pl_staging_make(arena, schedule, device, contents, &out->staging));
-  PLANC_TRY(PL_NEW(arena, &out->gaps, most));
-  PLANC_TRY(PL_NEW(arena, &out->heap, most));
-  PLANC_TRY(PL_NEW(arena, &out->change, (int64_t)out->staging.n_commands + 2));
-  PLANC_TRY(keep(arena, contents, out));
-  for (int32_t k = 0; k < contents->n; k++) add_gaps(out, k);
-  if (out->n_gaps > 0) qsort(out->gaps, (size_t)out->n_gaps, sizeof *out->gaps, compare_first);
   return NULL;
 }
 

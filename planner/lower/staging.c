@@ -46,6 +46,71 @@ int64_t pl_staging_copy_ns(const pl_staging *s, const planc_link *link, int32_t 
   return planc_link_ns(link, planc_schedule_trace(s->schedule)->buffers[content_at(s, content)->buffer].bytes);
 }
 
+static planc_status find_times(pl_staging *s);
+static void find_live(const pl_staging *s);
+static int64_t pass(pl_staging *s, bool loads, int64_t room);
+static int32_t command_at(const passing *p, int32_t step);
+static void leave(passing *p);
+static void enter_load(passing *p, int32_t c);
+static void enter_store(passing *p, int32_t c);
+
+planc_status pl_staging_make(pl_arena *arena, const planc_schedule *schedule, const planc_device *device,
+                             pl_contents *contents, pl_staging *out) {
+  *out = (pl_staging){
+      .schedule = schedule, .device = device, .contents = contents, .n_commands = planc_schedule_n_commands(schedule)};
+  PLANC_TRY(PL_NEW(arena, &out->content_of, out->n_commands));
+  PLANC_TRY(PL_NEW(arena, &out->read_of, out->n_commands));
+  PLANC_TRY(PL_NEW(arena, &out->now, (int64_t)out->n_commands + 1));
+  PLANC_TRY(PL_NEW(arena, &out->ended, out->n_commands));
+  PLANC_TRY(PL_NEW(arena, &out->live, (int64_t)out->n_commands + 3));
+  PLANC_TRY(PL_NEW(arena, &out->done, contents->n));
+  PLANC_TRY(PL_NEW(arena, &out->queue, out->n_commands));
+  PLANC_TRY(PL_NEW(arena, &out->due, (int64_t)out->n_commands + 1));
+  for (int32_t c = 0; c < out->n_commands; c++) out->content_of[c] = out->read_of[c] = -1;
+  for (int32_t k = 0; k < contents->n; k++) {
+    const pl_content *content = &contents->all[k];
+    for (int32_t r = content->first_read; r < content->first_read + content->n_reads; r++) {
+      out->content_of[contents->reads[r].command] = k;
+      out->read_of[contents->reads[r].command] = r;
+    }
+  }
+  return find_times(out);
+}
+
+int64_t pl_staging_pass(pl_staging *s, int64_t room_bytes) {
+  for (int32_t k = 0; k < s->contents->n; k++) {
+    pl_content *content = &s->contents->all[k];
+    content->stored_by = pl_staging_stay(s->contents, content, -1);
+    for (int32_t r = content->first_read; r < content->first_read + content->n_reads; r++)
+      s->contents->reads[r].load = s->contents->reads[r].command;
+  }
+  find_live(s);
+  int64_t stores = pass(s, false, room_bytes);
+  find_live(s);
+  return pl_add_saturate(stores - s->now[s->n_commands], pass(s, true, room_bytes));
+}
+
+static int64_t pass(pl_staging *s, bool loads, int64_t room) {
+  passing p = {.staging = s, .loads = loads};
+  for (int32_t step = 0; step <= s->n_commands; step++) s->due[step] = 0;
+  for (; p.step < s->n_commands; p.step++) {
+    int32_t c = command_at(&p, p.step);
+    while (p.head < p.tail && s->queue[p.head].spare <= p.clock) leave(&p);
+    while (p.head < p.tail && (p.head < s->due[p.step] || s->live[c + 1] > room - p.bytes)) {
+      if (s->queue[p.head].done > p.clock) p.clock = s->queue[p.head].done;
+      leave(&p);
+    }
+    if (loads) {
+      enter_load(&p, c);
+    } else {
+      enter_store(&p, c);
+    }
+    p.clock = pl_add_saturate(p.clock, s->now[c + 1] - s->now[c]);
+  }
+  while (p.head < p.tail) leave(&p);
+  return p.clock > p.idle ? p.clock : p.idle;
+}
+
 /* --- Times -------------------------------------------------------------------------------------------------------- */
 
 /* What a residency was last used for has ended by then. */
@@ -212,63 +277,4 @@ static void enter_load(passing *p, int32_t c) {
   int32_t limit = content->stored_by;
   if (r > content->first_read) limit = (int32_t)later(limit, s->contents->reads[r - 1].command);
   enter(p, k, r, copy(p, k, p->clock), limit);
-}
-
-static int64_t pass(pl_staging *s, bool loads, int64_t room) {
-  passing p = {.staging = s, .loads = loads};
-  for (int32_t step = 0; step <= s->n_commands; step++) s->due[step] = 0;
-  for (; p.step < s->n_commands; p.step++) {
-    int32_t c = command_at(&p, p.step);
-    while (p.head < p.tail && s->queue[p.head].spare <= p.clock) leave(&p);
-    while (p.head < p.tail && (p.head < s->due[p.step] || s->live[c + 1] > room - p.bytes)) {
-      if (s->queue[p.head].done > p.clock) p.clock = s->queue[p.head].done;
-      leave(&p);
-    }
-    if (loads) {
-      enter_load(&p, c);
-    } else {
-      enter_store(&p, c);
-    }
-    p.clock = pl_add_saturate(p.clock, s->now[c + 1] - s->now[c]);
-  }
-  while (p.head < p.tail) leave(&p);
-  return p.clock > p.idle ? p.clock : p.idle;
-}
-
-/* --- All ---------------------------------------------------------------------------------------------------------- */
-
-planc_status pl_staging_make(pl_arena *arena, const planc_schedule *schedule, const planc_device *device,
-                             pl_contents *contents, pl_staging *out) {
-  *out = (pl_staging){
-      .schedule = schedule, .device = device, .contents = contents, .n_commands = planc_schedule_n_commands(schedule)};
-  PLANC_TRY(PL_NEW(arena, &out->content_of, out->n_commands));
-  PLANC_TRY(PL_NEW(arena, &out->read_of, out->n_commands));
-  PLANC_TRY(PL_NEW(arena, &out->now, (int64_t)out->n_commands + 1));
-  PLANC_TRY(PL_NEW(arena, &out->ended, out->n_commands));
-  PLANC_TRY(PL_NEW(arena, &out->live, (int64_t)out->n_commands + 3));
-  PLANC_TRY(PL_NEW(arena, &out->done, contents->n));
-  PLANC_TRY(PL_NEW(arena, &out->queue, out->n_commands));
-  PLANC_TRY(PL_NEW(arena, &out->due, (int64_t)out->n_commands + 1));
-  for (int32_t c = 0; c < out->n_commands; c++) out->content_of[c] = out->read_of[c] = -1;
-  for (int32_t k = 0; k < contents->n; k++) {
-    const pl_content *content = &contents->all[k];
-    for (int32_t r = content->first_read; r < content->first_read + content->n_reads; r++) {
-      out->content_of[contents->reads[r].command] = k;
-      out->read_of[contents->reads[r].command] = r;
-    }
-  }
-  return find_times(out);
-}
-
-int64_t pl_staging_pass(pl_staging *s, int64_t room_bytes) {
-  for (int32_t k = 0; k < s->contents->n; k++) {
-    pl_content *content = &s->contents->all[k];
-    content->stored_by = pl_staging_stay(s->contents, content, -1);
-    for (int32_t r = content->first_read; r < content->first_read + content->n_reads; r++)
-      s->contents->reads[r].load = s->contents->reads[r].command;
-  }
-  find_live(s);
-  int64_t stores = pass(s, false, room_bytes);
-  find_live(s);
-  return pl_add_saturate(stores - s->now[s->n_commands], pass(s, true, room_bytes));
 }

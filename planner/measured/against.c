@@ -54,6 +54,79 @@ typedef struct period {
   int64_t shift;
 } period;
 
+static planc_status compare(work *w);
+static planc_status predict_as_measured(work *w);
+static planc_status find_classes(work *w);
+static planc_status find_columns(work *w);
+static void sum_up(const work *w, const period *p, int64_t *row);
+static planc_status measure(work *w, int64_t *medians);
+static void fill(const work *w, const int64_t *predicted, const int64_t *measured);
+static void measure_periods(const work *w, int64_t *values);
+
+planc_status planc_timeline_compare(const planc_plan *plan, const planc_timeline *timeline, planc_comparison **out) {
+  *out = NULL;
+  made *memory = calloc(1, sizeof *memory);
+  if (!memory) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
+  work w = {.plan = plan, .timeline = timeline, .made = memory};
+  planc_status status = compare(&w);
+  pl_awaited_free(&w.awaited);
+  pl_arena_free(&w.arena);
+  if (status) {
+    planc_comparison_free(&memory->comparison);
+  } else {
+    *out = &memory->comparison;
+  }
+  return status;
+}
+
+static planc_status compare(work *w) {
+  int32_t *timed_of; /* by instruction of the body, -1 where it is not timed */
+  int64_t *predicted, *measured;
+  PLANC_TRY(pl_plan_acquired(w->plan, &w->arena, &w->acquired));
+  PLANC_TRY(pl_predict_spans(w->plan, w->timeline, &w->arena, &w->predicted)); /* which checks streams and events */
+  w->made->comparison.predicted_ns = w->predicted.period_ns;
+  PLANC_TRY(predict_as_measured(w));
+  PLANC_TRY(pl_timed_of(w->plan, w->timeline, &w->arena, &timed_of));
+  PLANC_TRY(pl_awaited_find(w->plan, w->timeline, timed_of, &w->awaited));
+  PLANC_TRY(find_classes(w));
+  PLANC_TRY(find_columns(w));
+  PLANC_TRY(PL_NEW(&w->arena, &predicted, w->n_columns));
+  PLANC_TRY(PL_NEW(&w->arena, &measured, w->n_columns));
+  const planc_span *spans = w->predicted.spans;
+  sum_up(w, &(period){.spans = spans, .before = spans, .shift = w->predicted.period_ns}, predicted);
+  PLANC_TRY(measure(w, measured));
+  fill(w, predicted, measured);
+  return NULL;
+}
+
+/* Medians of all columns over the periods whose predecessor is known, or over the only one. */
+static planc_status measure(work *w, int64_t *medians) {
+  int32_t first = planc_timeline_first_steady(w->timeline), n = w->timeline->n_periods - first;
+  int64_t *rows, *values, size;
+  if (pl_mul_overflow(n, w->n_columns, &size)) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
+  PLANC_TRY(PL_NEW(&w->arena, &rows, size));
+  PLANC_TRY(PL_NEW(&w->arena, &values, n));
+  PLANC_TRY(pl_handovers_add(w->timeline, w->plan, &w->predicted, &w->arena, &w->measured));
+  for (int32_t p = 0; p < n; p++) {
+    const planc_span *spans = &w->measured[(int64_t)(first + p) * w->timeline->n_timed];
+    period now = {.spans = spans, .before = first + p > 0 ? spans - w->timeline->n_timed : NULL};
+    sum_up(w, &now, &rows[(int64_t)p * w->n_columns]);
+  }
+  for (int32_t c = 0; c < w->n_columns; c++) {
+    for (int32_t p = 0; p < n; p++) values[p] = rows[(int64_t)p * w->n_columns + c];
+    medians[c] = pl_median(values, n);
+  }
+  measure_periods(w, values);
+  return NULL;
+}
+
+void planc_comparison_free(planc_comparison *comparison) {
+  if (!comparison) return;
+  made *memory = (made *)comparison;
+  pl_arena_free(&memory->arena);
+  free(memory);
+}
+
 static const planc_instr *instr_at(const work *w, int32_t timed) {
   return &w->plan->body.instrs[w->timeline->instrs[timed]];
 }
@@ -248,27 +321,6 @@ static void measure_periods(const work *w, int64_t *values) {
   c->most_ns = values[n - 1];
 }
 
-/* Medians of all columns over the periods whose predecessor is known, or over the only one. */
-static planc_status measure(work *w, int64_t *medians) {
-  int32_t first = planc_timeline_first_steady(w->timeline), n = w->timeline->n_periods - first;
-  int64_t *rows, *values, size;
-  if (pl_mul_overflow(n, w->n_columns, &size)) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
-  PLANC_TRY(PL_NEW(&w->arena, &rows, size));
-  PLANC_TRY(PL_NEW(&w->arena, &values, n));
-  PLANC_TRY(pl_handovers_add(w->timeline, w->plan, &w->predicted, &w->arena, &w->measured));
-  for (int32_t p = 0; p < n; p++) {
-    const planc_span *spans = &w->measured[(int64_t)(first + p) * w->timeline->n_timed];
-    period now = {.spans = spans, .before = first + p > 0 ? spans - w->timeline->n_timed : NULL};
-    sum_up(w, &now, &rows[(int64_t)p * w->n_columns]);
-  }
-  for (int32_t c = 0; c < w->n_columns; c++) {
-    for (int32_t p = 0; p < n; p++) values[p] = rows[(int64_t)p * w->n_columns + c];
-    medians[c] = pl_median(values, n);
-  }
-  measure_periods(w, values);
-  return NULL;
-}
-
 /* --- All ---------------------------------------------------------------------------------------------------------- */
 
 /* Longest predicted first; equal ones by name. */
@@ -296,47 +348,4 @@ static void fill(const work *w, const int64_t *predicted, const int64_t *measure
   qsort(m->classes, (size_t)c->n_classes, sizeof *m->classes, compare_classes);
   c->classes = m->classes;
   c->streams = m->streams;
-}
-
-static planc_status compare(work *w) {
-  int32_t *timed_of; /* by instruction of the body, -1 where it is not timed */
-  int64_t *predicted, *measured;
-  PLANC_TRY(pl_plan_acquired(w->plan, &w->arena, &w->acquired));
-  PLANC_TRY(pl_predict_spans(w->plan, w->timeline, &w->arena, &w->predicted)); /* which checks streams and events */
-  w->made->comparison.predicted_ns = w->predicted.period_ns;
-  PLANC_TRY(predict_as_measured(w));
-  PLANC_TRY(pl_timed_of(w->plan, w->timeline, &w->arena, &timed_of));
-  PLANC_TRY(pl_awaited_find(w->plan, w->timeline, timed_of, &w->awaited));
-  PLANC_TRY(find_classes(w));
-  PLANC_TRY(find_columns(w));
-  PLANC_TRY(PL_NEW(&w->arena, &predicted, w->n_columns));
-  PLANC_TRY(PL_NEW(&w->arena, &measured, w->n_columns));
-  const planc_span *spans = w->predicted.spans;
-  sum_up(w, &(period){.spans = spans, .before = spans, .shift = w->predicted.period_ns}, predicted);
-  PLANC_TRY(measure(w, measured));
-  fill(w, predicted, measured);
-  return NULL;
-}
-
-planc_status planc_timeline_compare(const planc_plan *plan, const planc_timeline *timeline, planc_comparison **out) {
-  *out = NULL;
-  made *memory = calloc(1, sizeof *memory);
-  if (!memory) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
-  work w = {.plan = plan, .timeline = timeline, .made = memory};
-  planc_status status = compare(&w);
-  pl_awaited_free(&w.awaited);
-  pl_arena_free(&w.arena);
-  if (status) {
-    planc_comparison_free(&memory->comparison);
-  } else {
-    *out = &memory->comparison;
-  }
-  return status;
-}
-
-void planc_comparison_free(planc_comparison *comparison) {
-  if (!comparison) return;
-  made *memory = (made *)comparison;
-  pl_arena_free(&memory->arena);
-  free(memory);
 }

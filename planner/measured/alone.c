@@ -37,6 +37,51 @@ typedef struct replay {
   int64_t *alone_ns; /* by span */
 } replay;
 
+static planc_status find_times(replay *r, int64_t *out_ns);
+static planc_status make_machine(replay *r, int64_t n_spans);
+static planc_status replay_spans(replay *r, int64_t n_spans);
+static planc_status make_turns(replay *r, int64_t n_spans, turn **out, int64_t *out_n);
+static void work(replay *r, int64_t ns);
+static void begin(replay *r, int64_t span);
+static void end(replay *r, int64_t span);
+
+planc_status pl_alone_times(const planc_timeline *timeline, const planc_plan *plan, int64_t *out_ns) {
+  replay r = {.timeline = timeline, .plan = plan};
+  planc_status status = find_times(&r, out_ns);
+  pl_arena_free(&r.arena);
+  return status;
+}
+
+static planc_status find_times(replay *r, int64_t *out_ns) {
+  const planc_timeline *timeline = r->timeline;
+  int32_t first = planc_timeline_first_steady(timeline), n = timeline->n_periods - first;
+  int64_t n_spans = (int64_t)timeline->n_periods * timeline->n_timed, *values;
+  PLANC_TRY(make_machine(r, n_spans));
+  PLANC_TRY(PL_NEW(&r->arena, &values, n));
+  PLANC_TRY(replay_spans(r, n_spans));
+  for (int32_t k = 0; k < timeline->n_timed; k++) {
+    for (int32_t p = 0; p < n; p++) values[p] = r->alone_ns[(int64_t)(first + p) * timeline->n_timed + k];
+    out_ns[k] = pl_median(values, n);
+  }
+  return NULL;
+}
+
+static planc_status replay_spans(replay *r, int64_t n_spans) {
+  turn *turns;
+  int64_t n;
+  PLANC_TRY(make_turns(r, n_spans, &turns, &n));
+  for (int64_t t = 0; t < n; t++) {
+    if (t > 0) work(r, turns[t].at - turns[t - 1].at);
+    if (turns[t].begins) {
+      begin(r, turns[t].span);
+    } else {
+      end(r, turns[t].span);
+    }
+  }
+  assert(r->n_running == 0);
+  return NULL;
+}
+
 /* --- What runs ---------------------------------------------------------------------------------------------------- */
 
 static const planc_instr *instr_of(const replay *r, int64_t span) {
@@ -114,22 +159,6 @@ static planc_status make_turns(replay *r, int64_t n_spans, turn **out, int64_t *
   return NULL;
 }
 
-static planc_status replay_spans(replay *r, int64_t n_spans) {
-  turn *turns;
-  int64_t n;
-  PLANC_TRY(make_turns(r, n_spans, &turns, &n));
-  for (int64_t t = 0; t < n; t++) {
-    if (t > 0) work(r, turns[t].at - turns[t - 1].at);
-    if (turns[t].begins) {
-      begin(r, turns[t].span);
-    } else {
-      end(r, turns[t].span);
-    }
-  }
-  assert(r->n_running == 0);
-  return NULL;
-}
-
 /* --- All ---------------------------------------------------------------------------------------------------------- */
 
 static planc_status make_machine(replay *r, int64_t n_spans) {
@@ -144,25 +173,4 @@ static planc_status make_machine(replay *r, int64_t n_spans) {
   PLANC_TRY(PL_NEW(&r->arena, &r->running, n_spans));
   PLANC_TRY(PL_NEW(&r->arena, &r->place, n_spans));
   return PL_NEW(&r->arena, &r->alone_ns, n_spans);
-}
-
-static planc_status find_times(replay *r, int64_t *out_ns) {
-  const planc_timeline *timeline = r->timeline;
-  int32_t first = planc_timeline_first_steady(timeline), n = timeline->n_periods - first;
-  int64_t n_spans = (int64_t)timeline->n_periods * timeline->n_timed, *values;
-  PLANC_TRY(make_machine(r, n_spans));
-  PLANC_TRY(PL_NEW(&r->arena, &values, n));
-  PLANC_TRY(replay_spans(r, n_spans));
-  for (int32_t k = 0; k < timeline->n_timed; k++) {
-    for (int32_t p = 0; p < n; p++) values[p] = r->alone_ns[(int64_t)(first + p) * timeline->n_timed + k];
-    out_ns[k] = pl_median(values, n);
-  }
-  return NULL;
-}
-
-planc_status pl_alone_times(const planc_timeline *timeline, const planc_plan *plan, int64_t *out_ns) {
-  replay r = {.timeline = timeline, .plan = plan};
-  planc_status status = find_times(&r, out_ns);
-  pl_arena_free(&r.arena);
-  return status;
 }

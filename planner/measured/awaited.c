@@ -16,26 +16,8 @@ typedef struct walk {
   int32_t n_pending;
 } walk;
 
-static planc_status make_walk(const planc_plan *plan, pl_arena *arena, walk *out) {
-  PLANC_TRY(PL_NEW(arena, &out->last, plan->n_streams));
-  PLANC_TRY(PL_NEW(arena, &out->recorded, plan->n_events));
-  PLANC_TRY(PL_NEW(arena, &out->waiting, plan->n_streams));
-  PLANC_TRY(PL_NEW(arena, &out->pending, 2 * (int64_t)plan->body.n));
-  for (int32_t s = 0; s < plan->n_streams; s++) {
-    out->last[s].timed = -1;
-    out->waiting[s] = -1;
-  }
-  for (int32_t e = 0; e < plan->n_events; e++) out->recorded[e].timed = -1;
-  return NULL;
-}
-
-static planc_status list_awaited(pl_awaited *out, const walk *at, const planc_instr *instr, int32_t timed) {
-  VEC_PUSH(&out->nodes, at->last[instr->stream]);
-  for (int32_t p = at->waiting[instr->stream]; p >= 0; p = at->pending[p].next)
-    VEC_PUSH(&out->nodes, at->pending[p].awaited);
-  out->first[timed + 1] = out->nodes.len;
-  return NULL;
-}
+static planc_status make_walk(const planc_plan *plan, pl_arena *arena, walk *out);
+static planc_status list_awaited(pl_awaited *out, const walk *at, const planc_instr *instr, int32_t timed);
 
 /* Goes over the body twice, as the period before and as the one looked at. An event's last record is the one that a
  * wait means, for waits with lag 1 stand before the record. */
@@ -72,5 +54,26 @@ planc_status pl_timed_of(const planc_plan *plan, const planc_timeline *timeline,
   PLANC_TRY(PL_NEW(arena, out, plan->body.n));
   for (int32_t i = 0; i < plan->body.n; i++) (*out)[i] = -1;
   for (int32_t k = 0; k < timeline->n_timed; k++) (*out)[timeline->instrs[k]] = k;
+  return NULL;
+}
+
+static planc_status make_walk(const planc_plan *plan, pl_arena *arena, walk *out) {
+  PLANC_TRY(PL_NEW(arena, &out->last, plan->n_streams));
+  PLANC_TRY(PL_NEW(arena, &out->recorded, plan->n_events));
+  PLANC_TRY(PL_NEW(arena, &out->waiting, plan->n_streams));
+  PLANC_TRY(PL_NEW(arena, &out->pending, 2 * (int64_t)plan->body.n));
+  for (int32_t s = 0; s < plan->n_streams; s++) {
+    out->last[s].timed = -1;
+    out->waiting[s] = -1;
+  }
+  for (int32_t e = 0; e < plan->n_events; e++) out->recorded[e].timed = -1;
+  return NULL;
+}
+
+static planc_status list_awaited(pl_awaited *out, const walk *at, const planc_instr *instr, int32_t timed) {
+  VEC_PUSH(&out->nodes, at->last[instr->stream]);
+  for (int32_t p = at->waiting[instr->stream]; p >= 0; p = at->pending[p].next)
+    VEC_PUSH(&out->nodes, at->pending[p].awaited);
+  out->first[timed + 1] = out->nodes.len;
   return NULL;
 }

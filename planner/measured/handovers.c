@@ -20,6 +20,79 @@ typedef struct handover_search {
   time_list times[PLANC_N_ROUTES]; /* for medians */
 } handover_search;
 
+static planc_status add(handover_search *s, const pl_predicted *predicted, pl_arena *arena, planc_span **out);
+static planc_status prepare(handover_search *s);
+static planc_status predict_gaps(handover_search *s, const pl_predicted *predicted);
+static int64_t number(const handover_search *s, int32_t period, int32_t timed);
+static planc_status lengthen_ends(handover_search *s, planc_span *spans);
+static planc_status lengthen_begins(handover_search *s, planc_span *spans);
+static planc_status find_after(handover_search *s, int64_t **out);
+static planc_status find_medians(handover_search *s, const int64_t *known, int64_t out[PLANC_N_ROUTES]);
+static void end_awaited(const handover_search *s, int32_t period, int32_t timed, planc_span *spans);
+static int64_t last_awaited(const handover_search *s, const planc_span *spans, int32_t period, int32_t timed,
+                            int64_t *out_gap_ns);
+static int64_t beyond(const handover_search *s, int64_t gap_ns, int32_t timed);
+static bool is_fed(const handover_search *s, int32_t timed);
+
+planc_status pl_handovers_add(const planc_timeline *timeline, const planc_plan *plan, const pl_predicted *predicted,
+                              pl_arena *arena, planc_span **out) {
+  handover_search s = {.plan = plan, .timeline = timeline};
+  planc_status status = add(&s, predicted, arena, out);
+  for (int r = 0; r < PLANC_N_ROUTES; r++) VEC_FREE(&s.times[r]);
+  pl_awaited_free(&s.awaited);
+  pl_arena_free(&s.scratch);
+  return status;
+}
+
+static planc_status add(handover_search *s, const pl_predicted *predicted, pl_arena *arena, planc_span **out) {
+  const planc_timeline *timeline = s->timeline;
+  PLANC_TRY(prepare(s));
+  if (predicted) PLANC_TRY(predict_gaps(s, predicted));
+  PLANC_TRY(pl_arena_copy(arena, timeline->spans, number(s, timeline->n_periods, 0), sizeof **out, (void *)out));
+  PLANC_TRY(lengthen_ends(s, *out));
+  return lengthen_begins(s, *out);
+}
+
+static planc_status lengthen_ends(handover_search *s, planc_span *spans) {
+  const planc_timeline *timeline = s->timeline;
+  int64_t *after, medians[PLANC_N_ROUTES];
+  PLANC_TRY(find_after(s, &after));
+  PLANC_TRY(find_medians(s, after, medians));
+  for (int32_t p = 0; p < timeline->n_periods; p++) {
+    for (int32_t k = 0; k < timeline->n_timed; k++) {
+      int64_t i = number(s, p, k);
+      if (s->route_of[k] == PLANC_N_ROUTES) continue;
+      spans[i].end_ns = pl_add_saturate(spans[i].end_ns, after[i] >= 0 ? after[i] : medians[s->route_of[k]]);
+    }
+  }
+  for (int32_t p = 0; p < timeline->n_periods; p++)
+    for (int32_t k = 0; k < timeline->n_timed; k++) end_awaited(s, p, k, spans);
+  return NULL;
+}
+
+/* What is left behind the hand-overs of what a copy awaits. */
+static planc_status lengthen_begins(handover_search *s, planc_span *spans) {
+  const planc_timeline *timeline = s->timeline;
+  int64_t *before, *unfed, medians[PLANC_N_ROUTES], n_spans = number(s, timeline->n_periods, 0);
+  PLANC_TRY(PL_NEW(&s->scratch, &before, n_spans));
+  PLANC_TRY(PL_NEW(&s->scratch, &unfed, n_spans));
+  for (int32_t p = 0; p < timeline->n_periods; p++) {
+    for (int32_t k = 0; k < timeline->n_timed; k++) {
+      int64_t gap_ns, i = number(s, p, k), last = last_awaited(s, spans, p, k, &gap_ns);
+      before[i] = last < 0 ? NONE : beyond(s, gap_ns, k);
+      unfed[i] = is_fed(s, k) ? NONE : before[i];
+    }
+  }
+  PLANC_TRY(find_medians(s, unfed, medians));
+  for (int64_t i = 0; i < n_spans; i++) {
+    int32_t k = (int32_t)(i % timeline->n_timed);
+    if (s->route_of[k] == PLANC_N_ROUTES) continue;
+    int64_t median_ns = medians[s->route_of[k]];
+    spans[i].begin_ns -= unfed[i] >= 0 ? unfed[i] : before[i] >= 0 && before[i] < median_ns ? before[i] : median_ns;
+  }
+  return NULL;
+}
+
 static planc_status prepare(handover_search *s) {
   const planc_timeline *timeline = s->timeline;
   int32_t *timed_of;
@@ -137,70 +210,9 @@ static void end_awaited(const handover_search *s, int32_t period, int32_t timed,
   }
 }
 
-static planc_status lengthen_ends(handover_search *s, planc_span *spans) {
-  const planc_timeline *timeline = s->timeline;
-  int64_t *after, medians[PLANC_N_ROUTES];
-  PLANC_TRY(find_after(s, &after));
-  PLANC_TRY(find_medians(s, after, medians));
-  for (int32_t p = 0; p < timeline->n_periods; p++) {
-    for (int32_t k = 0; k < timeline->n_timed; k++) {
-      int64_t i = number(s, p, k);
-      if (s->route_of[k] == PLANC_N_ROUTES) continue;
-      spans[i].end_ns = pl_add_saturate(spans[i].end_ns, after[i] >= 0 ? after[i] : medians[s->route_of[k]]);
-    }
-  }
-  for (int32_t p = 0; p < timeline->n_periods; p++)
-    for (int32_t k = 0; k < timeline->n_timed; k++) end_awaited(s, p, k, spans);
-  return NULL;
-}
-
 /* --- Before them -------------------------------------------------------------------------------------------------- */
 
 /* Before a copy from the user's memory its samples are made, which is no matter of the link. */
 static bool is_fed(const handover_search *s, int32_t timed) {
   return s->plan->body.instrs[s->timeline->instrs[timed]].aux == PLANC_USER;
-}
-
-/* What is left behind the hand-overs of what a copy awaits. */
-static planc_status lengthen_begins(handover_search *s, planc_span *spans) {
-  const planc_timeline *timeline = s->timeline;
-  int64_t *before, *unfed, medians[PLANC_N_ROUTES], n_spans = number(s, timeline->n_periods, 0);
-  PLANC_TRY(PL_NEW(&s->scratch, &before, n_spans));
-  PLANC_TRY(PL_NEW(&s->scratch, &unfed, n_spans));
-  for (int32_t p = 0; p < timeline->n_periods; p++) {
-    for (int32_t k = 0; k < timeline->n_timed; k++) {
-      int64_t gap_ns, i = number(s, p, k), last = last_awaited(s, spans, p, k, &gap_ns);
-      before[i] = last < 0 ? NONE : beyond(s, gap_ns, k);
-      unfed[i] = is_fed(s, k) ? NONE : before[i];
-    }
-  }
-  PLANC_TRY(find_medians(s, unfed, medians));
-  for (int64_t i = 0; i < n_spans; i++) {
-    int32_t k = (int32_t)(i % timeline->n_timed);
-    if (s->route_of[k] == PLANC_N_ROUTES) continue;
-    int64_t median_ns = medians[s->route_of[k]];
-    spans[i].begin_ns -= unfed[i] >= 0 ? unfed[i] : before[i] >= 0 && before[i] < median_ns ? before[i] : median_ns;
-  }
-  return NULL;
-}
-
-/* --- All ---------------------------------------------------------------------------------------------------------- */
-
-static planc_status add(handover_search *s, const pl_predicted *predicted, pl_arena *arena, planc_span **out) {
-  const planc_timeline *timeline = s->timeline;
-  PLANC_TRY(prepare(s));
-  if (predicted) PLANC_TRY(predict_gaps(s, predicted));
-  PLANC_TRY(pl_arena_copy(arena, timeline->spans, number(s, timeline->n_periods, 0), sizeof **out, (void *)out));
-  PLANC_TRY(lengthen_ends(s, *out));
-  return lengthen_begins(s, *out);
-}
-
-planc_status pl_handovers_add(const planc_timeline *timeline, const planc_plan *plan, const pl_predicted *predicted,
-                              pl_arena *arena, planc_span **out) {
-  handover_search s = {.plan = plan, .timeline = timeline};
-  planc_status status = add(&s, predicted, arena, out);
-  for (int r = 0; r < PLANC_N_ROUTES; r++) VEC_FREE(&s.times[r]);
-  pl_awaited_free(&s.awaited);
-  pl_arena_free(&s.scratch);
-  return status;
 }

@@ -12,6 +12,49 @@
 
 enum { PPM = 1000000 };
 
+static planc_status take_all(const planc_update_options *options, const planc_trace *trace, const pl_acquired *acquired,
+                             const int64_t *times_ns, pl_latencies *out);
+static void join(pl_latencies *l);
+static planc_latency_sum sum_of(int64_t old_ns, int64_t measured_ns, int64_t weight_ppm);
+static void add(planc_latency_sum *to, const planc_latency_sum *what);
+static planc_status take_exec(const planc_plan *plan, const planc_trace *trace, const planc_instr *instr,
+                              const planc_latency_sum *sum, pl_latencies *out);
+
+planc_status pl_latencies_find(const planc_update_options *options, const pl_acquired *acquired,
+                               const int64_t *times_ns, pl_latencies *out) {
+  planc_trace *trace;
+  out->least_ns = INT64_MAX;
+  PLANC_TRY(pl_plan_expand(options->plan, &trace));
+  planc_status status = take_all(options, trace, acquired, times_ns, out);
+  planc_trace_free(trace);
+  join(out);
+  return status;
+}
+
+static planc_status take_all(const planc_update_options *options, const planc_trace *trace, const pl_acquired *acquired,
+                             const int64_t *times_ns, pl_latencies *out) {
+  const planc_plan *plan = options->plan;
+  planc_device device = pl_plan_describe(plan);
+  for (int32_t k = 0; k < options->timeline->n_timed; k++) {
+    const planc_instr *instr = &plan->body.instrs[options->timeline->instrs[k]];
+    planc_route route = pl_instr_route(plan, acquired, instr);
+    if (route < PLANC_N_ROUTES) {
+      int64_t old_ns = planc_link_ns(pl_route_link(&device, route), instr->bytes);
+      planc_latency_sum sum = sum_of(old_ns, times_ns[k], options->weight_ppm);
+      add(&out->copies[route], &sum);
+    } else if (instr->op == PLANC_INSTR_exec) {
+      planc_latency_sum sum = sum_of(instr->time_ns, times_ns[k], options->weight_ppm);
+      PLANC_TRY(
+          planc_context(take_exec(plan, trace, instr, &sum, out), "body[%" PRId32 "]", options->timeline->instrs[k]));
+    }
+  }
+  return NULL;
+}
+
+void pl_latencies_free(pl_latencies *latencies) {
+  VEC_FREE(&latencies->ops);
+}
+
 /* The exponentially weighted moving average, rounded to the nearest. */
 static int64_t weigh(int64_t measured_ns, int64_t old_ns, int64_t weight_ppm) {
   pl_wide sum = (pl_wide)measured_ns * (pl_wide)weight_ppm + (pl_wide)old_ns * (pl_wide)(PPM - weight_ppm);
@@ -55,26 +98,6 @@ static planc_status take_exec(const planc_plan *plan, const planc_trace *trace, 
   return NULL;
 }
 
-static planc_status take_all(const planc_update_options *options, const planc_trace *trace, const pl_acquired *acquired,
-                             const int64_t *times_ns, pl_latencies *out) {
-  const planc_plan *plan = options->plan;
-  planc_device device = pl_plan_describe(plan);
-  for (int32_t k = 0; k < options->timeline->n_timed; k++) {
-    const planc_instr *instr = &plan->body.instrs[options->timeline->instrs[k]];
-    planc_route route = pl_instr_route(plan, acquired, instr);
-    if (route < PLANC_N_ROUTES) {
-      int64_t old_ns = planc_link_ns(pl_route_link(&device, route), instr->bytes);
-      planc_latency_sum sum = sum_of(old_ns, times_ns[k], options->weight_ppm);
-      add(&out->copies[route], &sum);
-    } else if (instr->op == PLANC_INSTR_exec) {
-      planc_latency_sum sum = sum_of(instr->time_ns, times_ns[k], options->weight_ppm);
-      PLANC_TRY(
-          planc_context(take_exec(plan, trace, instr, &sum, out), "body[%" PRId32 "]", options->timeline->instrs[k]));
-    }
-  }
-  return NULL;
-}
-
 /* --- Groups --------------------------------------------------------------------------------------------------- */
 
 static int by_key(const void *left, const void *right) {
@@ -104,19 +127,4 @@ static void join(pl_latencies *l) {
     pl_latency *latency = &l->ops.data[i];
     latency->new_ns = pl_add_saturate(latency->sum.new_ns, latency->sum.count / 2) / latency->sum.count;
   }
-}
-
-planc_status pl_latencies_find(const planc_update_options *options, const pl_acquired *acquired,
-                               const int64_t *times_ns, pl_latencies *out) {
-  planc_trace *trace;
-  out->least_ns = INT64_MAX;
-  PLANC_TRY(pl_plan_expand(options->plan, &trace));
-  planc_status status = take_all(options, trace, acquired, times_ns, out);
-  planc_trace_free(trace);
-  join(out);
-  return status;
-}
-
-void pl_latencies_free(pl_latencies *latencies) {
-  VEC_FREE(&latencies->ops);
 }

@@ -4,6 +4,29 @@
 #include "planc/update.h"
 #include "planner/make_plan.h"
 
+static planc_status choose(const planc_problem *problem, const planc_policy *policy, const planc_plan *old,
+                           planc_replanned *out, planc_status *infeasible);
+
+planc_status planc_replan(const planc_problem *problem, const planc_policy *policy, const planc_plan *old,
+                          planc_replanned *out) {
+  planc_status infeasible = NULL;
+  *out = (planc_replanned){0};
+  planc_status status = choose(problem, policy, old, out, &infeasible);
+  planc_status_free(infeasible);
+  if (status) planc_replanned_free(out);
+  return status;
+}
+
+const planc_plan *planc_replanned_plan(const planc_replanned *replanned) {
+  return replanned->keeps ? &replanned->kept.plan : replanned->made;
+}
+
+void planc_replanned_free(planc_replanned *replanned) {
+  planc_plan_free(replanned->made);
+  planc_retimed_free(&replanned->kept);
+  *replanned = (planc_replanned){0};
+}
+
 /* The plan at hand, as if it had been made for this problem. */
 static planc_status keep(const planc_problem *problem, const planc_plan *old, planc_retimed *out) {
   PLANC_TRY(planc_retime(old, problem->profile, out));
@@ -38,24 +61,4 @@ static planc_status choose(const planc_problem *problem, const planc_policy *pol
   planc_status status = *infeasible;
   *infeasible = NULL;
   return status;
-}
-
-planc_status planc_replan(const planc_problem *problem, const planc_policy *policy, const planc_plan *old,
-                          planc_replanned *out) {
-  planc_status infeasible = NULL;
-  *out = (planc_replanned){0};
-  planc_status status = choose(problem, policy, old, out, &infeasible);
-  planc_status_free(infeasible);
-  if (status) planc_replanned_free(out);
-  return status;
-}
-
-const planc_plan *planc_replanned_plan(const planc_replanned *replanned) {
-  return replanned->keeps ? &replanned->kept.plan : replanned->made;
-}
-
-void planc_replanned_free(planc_replanned *replanned) {
-  planc_plan_free(replanned->made);
-  planc_retimed_free(&replanned->kept);
-  *replanned = (planc_replanned){0};
 }

@@ -22,6 +22,51 @@ typedef struct retiming {
   pl_arena arena;
 } retiming;
 
+static planc_status retime(retiming *r, const planc_plan *plan);
+static planc_status make_costs(const planc_profile *profile, const planc_job *job, planc_costs **out);
+static planc_status copy_tables(const planc_plan *plan, planc_retimed *out);
+static void retime_body(retiming *r);
+static void retime_device(retiming *r);
+static planc_status retime_ideal(retiming *r, const planc_plan *plan);
+
+planc_status planc_retime(const planc_plan *plan, const planc_profile *profile, planc_retimed *out) {
+  planc_trace *trace;
+  *out = (planc_retimed){.plan = *plan};
+  PLANC_TRY(pl_plan_expand(plan, &trace));
+  retiming r = {.profile = profile, .trace = trace, .out = out};
+  planc_status status = retime(&r, plan);
+  for (int32_t j = 0; r.costs && j < plan->n_jobs; j++) planc_costs_free(r.costs[j]);
+  pl_arena_free(&r.arena);
+  planc_trace_free(trace);
+  if (status) planc_retimed_free(out);
+  return status;
+}
+
+static planc_status retime(retiming *r, const planc_plan *plan) {
+  PLANC_TRY(pl_plan_check_names(plan, r->trace));
+  PLANC_TRY(PL_NEW(&r->arena, &r->costs, plan->n_jobs));
+  PLANC_TRY(PL_NEW(&r->arena, &r->kept, plan->n_jobs));
+  for (int32_t j = 0; j < plan->n_jobs; j++) {
+    PLANC_TRY(make_costs(r->profile, &plan->jobs[j], &r->costs[j]));
+    PLANC_TRY(PL_NEW(&r->arena, &r->kept[j], plan->jobs[j].graph->n_ops));
+  }
+  PLANC_TRY(copy_tables(plan, r->out));
+  retime_body(r);
+  if (r->out->n_kept == r->out->n_ops)
+    return planc_error(PLANC_STALE, "the profile has no times for the plan's ops with the plan's algorithms");
+  retime_device(r);
+  PLANC_TRY(retime_ideal(r, plan));
+  return pl_plan_derive(&r->out->plan);
+}
+
+void planc_retimed_free(planc_retimed *retimed) {
+  free(retimed->instrs);
+  free(retimed->memories);
+  free(retimed->links);
+  free(retimed->jobs);
+  *retimed = (planc_retimed){0};
+}
+
 /* Whether the profile knows the op of a job at all; constants give figures to any. */
 static bool is_listed(const retiming *r, int32_t job, int32_t op) {
   return pl_measured_find(&r->profile->measured, r->costs[job]->graph->ops[op].name) != NULL;
@@ -163,42 +208,4 @@ static planc_status copy_tables(const planc_plan *plan, planc_retimed *out) {
   out->plan.links = out->links;
   out->plan.predicted.jobs = out->jobs;
   return NULL;
-}
-
-static planc_status retime(retiming *r, const planc_plan *plan) {
-  PLANC_TRY(pl_plan_check_names(plan, r->trace));
-  PLANC_TRY(PL_NEW(&r->arena, &r->costs, plan->n_jobs));
-  PLANC_TRY(PL_NEW(&r->arena, &r->kept, plan->n_jobs));
-  for (int32_t j = 0; j < plan->n_jobs; j++) {
-    PLANC_TRY(make_costs(r->profile, &plan->jobs[j], &r->costs[j]));
-    PLANC_TRY(PL_NEW(&r->arena, &r->kept[j], plan->jobs[j].graph->n_ops));
-  }
-  PLANC_TRY(copy_tables(plan, r->out));
-  retime_body(r);
-  if (r->out->n_kept == r->out->n_ops)
-    return planc_error(PLANC_STALE, "the profile has no times for the plan's ops with the plan's algorithms");
-  retime_device(r);
-  PLANC_TRY(retime_ideal(r, plan));
-  return pl_plan_derive(&r->out->plan);
-}
-
-planc_status planc_retime(const planc_plan *plan, const planc_profile *profile, planc_retimed *out) {
-  planc_trace *trace;
-  *out = (planc_retimed){.plan = *plan};
-  PLANC_TRY(pl_plan_expand(plan, &trace));
-  retiming r = {.profile = profile, .trace = trace, .out = out};
-  planc_status status = retime(&r, plan);
-  for (int32_t j = 0; r.costs && j < plan->n_jobs; j++) planc_costs_free(r.costs[j]);
-  pl_arena_free(&r.arena);
-  planc_trace_free(trace);
-  if (status) planc_retimed_free(out);
-  return status;
-}
-
-void planc_retimed_free(planc_retimed *retimed) {
-  free(retimed->instrs);
-  free(retimed->memories);
-  free(retimed->links);
-  free(retimed->jobs);
-  *retimed = (planc_retimed){0};
 }

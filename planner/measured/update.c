@@ -21,6 +21,13 @@ typedef struct made_update {
   int64_t weight_ppm;
 } made_update;
 
+planc_status planc_update_job(const planc_plan *plan, const planc_job **out) {
+  *out = plan->jobs;
+  if (plan->n_jobs == 1 && planc_plan_gpus(plan) == 1 && planc_plan_replicas(plan) == 1 && (*out)->iterations == 1)
+    return NULL;
+  return planc_error(PLANC_USAGE, "only plans of one job on one GPU, with one iteration a period, are updated");
+}
+
 static bool is_describable_link(const planc_link *link) {
   return link->bytes_per_second >= 1 && link->latency_ns >= 0;
 }
@@ -38,11 +45,97 @@ static bool is_describable(const planc_plan *plan, const pl_acquired *acquired) 
          device->slowdown_ppm >= 0 && device->slowdown_ppm <= INT64_C(1000) * PL_PPM;
 }
 
-planc_status planc_update_job(const planc_plan *plan, const planc_job **out) {
-  *out = plan->jobs;
-  if (plan->n_jobs == 1 && planc_plan_gpus(plan) == 1 && planc_plan_replicas(plan) == 1 && (*out)->iterations == 1)
-    return NULL;
-  return planc_error(PLANC_USAGE, "only plans of one job on one GPU, with one iteration a period, are updated");
+static planc_status make(const planc_update_options *options, const planc_job *job, made_update *m);
+static planc_status check_plan(const planc_update_options *options, const pl_acquired *acquired);
+static planc_status find_times(const planc_update_options *options, const pl_acquired *acquired, pl_arena *scratch,
+                               int64_t *out_ns);
+static planc_status fill(const planc_update_options *options, const planc_job *job, const pl_acquired *acquired,
+                         const pl_latencies *latencies, made_update *m);
+static void take_sums(const pl_latencies *latencies, planc_update *out);
+static void scale_link(const planc_plan *plan, const pl_acquired *acquired, planc_route route,
+                       const planc_latency_sum *copies, planc_link *link);
+static planc_status keep_code(const planc_profile *base, const planc_plan *plan, planc_profile *out);
+static void assume_constants(const pl_latencies *latencies, planc_profile *out);
+static void scale_constants(const pl_latencies *latencies, pl_update_ratio elementwise, planc_profile *out);
+static planc_status make_origins(const planc_profile *base, const pl_latencies *latencies, planc_profile *out);
+
+planc_status planc_update_make(const planc_update_options *options, planc_update **out) {
+  *out = NULL;
+  const planc_job *job;
+  PLANC_TRY(planc_update_job(options->plan, &job));
+  made_update *m = calloc(1, sizeof *m);
+  planc_profile *profile = calloc(1, sizeof *profile);
+  if (!m || !profile) {
+    free(m);
+    free(profile);
+    return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
+  }
+  m->profile = profile;
+  m->update.profile = profile;
+  m->weight_ppm = options->weight_ppm;
+  planc_status status = make(options, job, m);
+  if (status) {
+    planc_update_free(&m->update);
+  } else {
+    *out = &m->update;
+  }
+  return status;
+}
+
+static planc_status make(const planc_update_options *options, const planc_job *job, made_update *m) {
+  pl_arena scratch = {0};
+  pl_latencies latencies = {0};
+  pl_acquired *acquired;
+  int64_t *times_ns;
+  planc_status status = PL_NEW(&scratch, &times_ns, options->timeline->n_timed);
+  if (!status) status = pl_plan_acquired(options->plan, &scratch, &acquired);
+  if (!status) status = check_plan(options, acquired);
+  if (!status) status = find_times(options, acquired, &scratch, times_ns);
+  if (!status) status = pl_latencies_find(options, acquired, times_ns, &latencies);
+  if (!status) status = fill(options, job, acquired, &latencies, m);
+  pl_latencies_free(&latencies);
+  pl_arena_free(&scratch);
+  return status;
+}
+
+static planc_status fill(const planc_update_options *options, const planc_job *job, const pl_acquired *acquired,
+                         const pl_latencies *latencies, made_update *m) {
+  const planc_profile *base = options->profile;
+  planc_profile *out = m->profile;
+  pl_update_ratio elementwise = {0};
+  const planc_device made_for = pl_plan_describe(options->plan);
+  take_sums(latencies, &m->update);
+  out->has_graph_hash = true;
+  out->graph_hash = planc_graph_hash(job->graph);
+  out->device = base ? pl_device_for(&base->device, &made_for) : made_for;
+  PLANC_TRY(pl_arena_strndup(&out->arena, out->device.name, strlen(out->device.name), &out->device.name));
+  for (int r = 0; r < PLANC_N_ROUTES; r++)
+    scale_link(options->plan, acquired, (planc_route)r, &latencies->copies[r],
+               pl_route_link(&out->device, (planc_route)r));
+  if (base) {
+    PLANC_TRY(keep_code(base, options->plan, out));
+    PLANC_TRY(pl_profile_take_rates(out, base));
+  } else {
+    assume_constants(latencies, out);
+  }
+  PLANC_TRY(pl_update_tables(options, job, latencies, out, &elementwise));
+  if (base) scale_constants(latencies, elementwise, out);
+  return make_origins(base, latencies, out);
+}
+
+void planc_update_free(planc_update *update) {
+  if (!update) return;
+  made_update *m = (made_update *)update;
+  planc_profile_free(m->profile);
+  free(m);
+}
+
+planc_status planc_update_print(const planc_update *update, char **out_text, size_t *out_length) {
+  const made_update *m = (const made_update *)update;
+  char origin[128];
+  snprintf(origin, sizeof origin, "what a run measured counts %" PRId64 " ppm, what its plan was made with the rest",
+           m->weight_ppm);
+  return pl_profile_print_ops(m->profile, origin, out_text, out_length);
 }
 
 static planc_status check_plan(const planc_update_options *options, const pl_acquired *acquired) {
@@ -184,31 +277,6 @@ static planc_status keep_code(const planc_profile *base, const planc_plan *plan,
   return pl_labels_copy(&out->arena, &base->code, &out->code);
 }
 
-static planc_status fill(const planc_update_options *options, const planc_job *job, const pl_acquired *acquired,
-                         const pl_latencies *latencies, made_update *m) {
-  const planc_profile *base = options->profile;
-  planc_profile *out = m->profile;
-  pl_update_ratio elementwise = {0};
-  const planc_device made_for = pl_plan_describe(options->plan);
-  take_sums(latencies, &m->update);
-  out->has_graph_hash = true;
-  out->graph_hash = planc_graph_hash(job->graph);
-  out->device = base ? pl_device_for(&base->device, &made_for) : made_for;
-  PLANC_TRY(pl_arena_strndup(&out->arena, out->device.name, strlen(out->device.name), &out->device.name));
-  for (int r = 0; r < PLANC_N_ROUTES; r++)
-    scale_link(options->plan, acquired, (planc_route)r, &latencies->copies[r],
-               pl_route_link(&out->device, (planc_route)r));
-  if (base) {
-    PLANC_TRY(keep_code(base, options->plan, out));
-    PLANC_TRY(pl_profile_take_rates(out, base));
-  } else {
-    assume_constants(latencies, out);
-  }
-  PLANC_TRY(pl_update_tables(options, job, latencies, out, &elementwise));
-  if (base) scale_constants(latencies, elementwise, out);
-  return make_origins(base, latencies, out);
-}
-
 /* False where the plan has times that are too long to simulate. */
 static planc_status predict(const planc_update_options *options, pl_arena *scratch, pl_predicted *out,
                             bool *out_predicts) {
@@ -241,58 +309,4 @@ static planc_status find_times(const planc_update_options *options, const pl_acq
     if (pl_instr_route(plan, acquired, &plan->body.instrs[timeline.instrs[k]]) < PLANC_N_ROUTES)
       out_ns[k] = copies_ns[k];
   return NULL;
-}
-
-static planc_status make(const planc_update_options *options, const planc_job *job, made_update *m) {
-  pl_arena scratch = {0};
-  pl_latencies latencies = {0};
-  pl_acquired *acquired;
-  int64_t *times_ns;
-  planc_status status = PL_NEW(&scratch, &times_ns, options->timeline->n_timed);
-  if (!status) status = pl_plan_acquired(options->plan, &scratch, &acquired);
-  if (!status) status = check_plan(options, acquired);
-  if (!status) status = find_times(options, acquired, &scratch, times_ns);
-  if (!status) status = pl_latencies_find(options, acquired, times_ns, &latencies);
-  if (!status) status = fill(options, job, acquired, &latencies, m);
-  pl_latencies_free(&latencies);
-  pl_arena_free(&scratch);
-  return status;
-}
-
-planc_status planc_update_make(const planc_update_options *options, planc_update **out) {
-  *out = NULL;
-  const planc_job *job;
-  PLANC_TRY(planc_update_job(options->plan, &job));
-  made_update *m = calloc(1, sizeof *m);
-  planc_profile *profile = calloc(1, sizeof *profile);
-  if (!m || !profile) {
-    free(m);
-    free(profile);
-    return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
-  }
-  m->profile = profile;
-  m->update.profile = profile;
-  m->weight_ppm = options->weight_ppm;
-  planc_status status = make(options, job, m);
-  if (status) {
-    planc_update_free(&m->update);
-  } else {
-    *out = &m->update;
-  }
-  return status;
-}
-
-void planc_update_free(planc_update *update) {
-  if (!update) return;
-  made_update *m = (made_update *)update;
-  planc_profile_free(m->profile);
-  free(m);
-}
-
-planc_status planc_update_print(const planc_update *update, char **out_text, size_t *out_length) {
-  const made_update *m = (const made_update *)update;
-  char origin[128];
-  snprintf(origin, sizeof origin, "what a run measured counts %" PRId64 " ppm, what its plan was made with the rest",
-           m->weight_ppm);
-  return pl_profile_print_ops(m->profile, origin, out_text, out_length);
 }

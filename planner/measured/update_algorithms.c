@@ -10,6 +10,36 @@ typedef struct ran {
   const char **algorithms;
 } ran;
 
+static bool has_same_rounds(const planc_job *a, const planc_job *b);
+static planc_status compare(const planc_plan *before, const planc_plan *after, pl_arena *arena, int32_t *out);
+static void note_algorithms(const planc_plan *plan, const planc_trace *trace, ran *r);
+static int32_t count_others(const planc_plan *plan, const planc_trace *trace, const ran *before, bool *differs);
+
+planc_status planc_update_other_algorithms(const planc_plan *before, const planc_plan *after, int32_t *out) {
+  pl_arena arena = {0};
+  *out = -1;
+  if (!has_same_rounds(before->jobs, after->jobs)) return NULL;
+  planc_status status = compare(before, after, &arena, out);
+  pl_arena_free(&arena);
+  return status;
+}
+
+static planc_status compare(const planc_plan *before, const planc_plan *after, pl_arena *arena, int32_t *out) {
+  const planc_job *job = before->jobs;
+  ran r = {.n_rounds = job->n_rounds};
+  planc_trace *trace;
+  bool *differs;
+  PLANC_TRY(PL_NEW(arena, &r.algorithms, (int64_t)job->graph->n_ops * (job->n_rounds + 1)));
+  PLANC_TRY(PL_NEW(arena, &differs, job->graph->n_ops));
+  PLANC_TRY(planc_expand(before->jobs, before->n_jobs, &trace));
+  note_algorithms(before, trace, &r);
+  planc_trace_free(trace);
+  PLANC_TRY(planc_expand(after->jobs, after->n_jobs, &trace)); /* in an order of its own */
+  *out = count_others(after, trace, &r, differs);
+  planc_trace_free(trace);
+  return NULL;
+}
+
 static const char **algorithm_at(const ran *r, const planc_instance *instance) {
   return &r->algorithms[(int64_t)instance->op * (r->n_rounds + 1) + instance->round + 1];
 }
@@ -44,29 +74,4 @@ static int32_t count_others(const planc_plan *plan, const planc_trace *trace, co
     n++;
   }
   return n;
-}
-
-static planc_status compare(const planc_plan *before, const planc_plan *after, pl_arena *arena, int32_t *out) {
-  const planc_job *job = before->jobs;
-  ran r = {.n_rounds = job->n_rounds};
-  planc_trace *trace;
-  bool *differs;
-  PLANC_TRY(PL_NEW(arena, &r.algorithms, (int64_t)job->graph->n_ops * (job->n_rounds + 1)));
-  PLANC_TRY(PL_NEW(arena, &differs, job->graph->n_ops));
-  PLANC_TRY(planc_expand(before->jobs, before->n_jobs, &trace));
-  note_algorithms(before, trace, &r);
-  planc_trace_free(trace);
-  PLANC_TRY(planc_expand(after->jobs, after->n_jobs, &trace)); /* in an order of its own */
-  *out = count_others(after, trace, &r, differs);
-  planc_trace_free(trace);
-  return NULL;
-}
-
-planc_status planc_update_other_algorithms(const planc_plan *before, const planc_plan *after, int32_t *out) {
-  pl_arena arena = {0};
-  *out = -1;
-  if (!has_same_rounds(before->jobs, after->jobs)) return NULL;
-  planc_status status = compare(before, after, &arena, out);
-  pl_arena_free(&arena);
-  return status;
 }

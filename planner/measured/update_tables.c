@@ -38,6 +38,79 @@ int64_t pl_update_scale(int64_t ns, pl_update_ratio by) {
   return scaled < PL_JSON_MAX ? scaled : PL_JSON_MAX;
 }
 
+static planc_status find_measured(tables *t);
+static planc_status find_known(tables *t, planc_costs **costs);
+static void find_ratios(tables *t);
+static planc_status make_ops(tables *t);
+static planc_status make_op(tables *t, int32_t op, pl_measured_op *out);
+static planc_status make_variant(tables *t, int32_t op, const pl_measured_variant *known, pl_measured_variant *out);
+static bool is_known(const pl_measured_op *op, const char *algorithm);
+static latency_slice slice_of(latency_slice op, const char *algorithm);
+static bool runs_beyond(const pl_measured_variant *known, latency_slice measured);
+static planc_status make_points(tables *t, int32_t op, const pl_measured_variant *known, latency_slice measured,
+                                pl_measured_variant *out);
+static planc_status make_workspaces(tables *t, int32_t op, const pl_measured_variant *known, latency_slice measured,
+                                    pl_measured_variant *out);
+
+planc_status pl_update_tables(const planc_update_options *options, const planc_job *job, const pl_latencies *latencies,
+                              planc_profile *made, pl_update_ratio *out_elementwise) {
+  planc_costs *costs = NULL;
+  tables t = {.options = options, .job = job, .graph = job->graph, .latencies = latencies, .made = made};
+  planc_status status = find_measured(&t);
+  if (!status) status = find_known(&t, &costs);
+  if (!status) {
+    find_ratios(&t);
+    *out_elementwise = t.of_class[PLANC_CLASS_elementwise];
+    status = make_ops(&t);
+  }
+  planc_costs_free(costs);
+  pl_arena_free(&t.scratch);
+  return status;
+}
+
+static planc_status make_ops(tables *t) {
+  pl_measured *measured = &t->made->measured;
+  pl_measured_op *ops;
+  PLANC_TRY(PL_NEW(&t->made->arena, &ops, t->graph->n_ops));
+  measured->ops = ops;
+  for (int32_t o = 0; o < t->graph->n_ops; o++) {
+    if (t->known[o].n_variants == 0 && t->measured[o].n == 0) continue;
+    pl_measured_op *op = &ops[measured->n_ops];
+    PLANC_TRY(make_op(t, o, op));
+    PLANC_TRY(pl_map_put(&measured->by_name, op->name, strlen(op->name), measured->n_ops++));
+  }
+  return NULL;
+}
+
+static planc_status make_op(tables *t, int32_t op, pl_measured_op *out) {
+  const pl_measured_op *known = &t->known[op];
+  const char *name = t->graph->ops[op].name;
+  latency_slice measured = t->measured[op];
+  pl_measured_variant *variants;
+  PLANC_TRY(pl_arena_strndup(&t->made->arena, name, strlen(name), &out->name));
+  PLANC_TRY(PL_NEW(&t->made->arena, &variants, known->n_variants + measured.n));
+  out->variants = variants;
+  for (int32_t v = 0; v < known->n_variants; v++)
+    PLANC_TRY(make_variant(t, op, &known->variants[v], &variants[out->n_variants++]));
+  for (int64_t m = 0; m < measured.n; m++) {
+    const char *algorithm = measured.of[m].algorithm;
+    if (is_known(known, algorithm) || (m > 0 && strcmp(algorithm, measured.of[m - 1].algorithm) == 0)) continue;
+    pl_measured_variant unknown = {.algorithm = algorithm};
+    PLANC_TRY(make_variant(t, op, &unknown, &variants[out->n_variants++]));
+  }
+  return NULL;
+}
+
+static planc_status make_variant(tables *t, int32_t op, const pl_measured_variant *known, pl_measured_variant *out) {
+  latency_slice measured = slice_of(t->measured[op], known->algorithm);
+  *out = *known;
+  out->predicted = known->predicted && measured.n == 0;
+  out->sampled = known->sampled || known->n_points == 0 || runs_beyond(known, measured);
+  PLANC_TRY(pl_arena_strndup(&t->made->arena, known->algorithm, strlen(known->algorithm), &out->algorithm));
+  PLANC_TRY(make_points(t, op, known, measured, out));
+  return make_workspaces(t, op, known, measured, out);
+}
+
 static void add(ratio *to, int64_t new_ns, int64_t base_ns) {
   to->new_ns = pl_add_saturate(to->new_ns, new_ns);
   to->base_ns = pl_add_saturate(to->base_ns, base_ns);
@@ -262,67 +335,8 @@ static bool runs_beyond(const pl_measured_variant *known, latency_slice measured
          measured.of[measured.n - 1].batch > known->points[known->n_points - 1].batch;
 }
 
-static planc_status make_variant(tables *t, int32_t op, const pl_measured_variant *known, pl_measured_variant *out) {
-  latency_slice measured = slice_of(t->measured[op], known->algorithm);
-  *out = *known;
-  out->predicted = known->predicted && measured.n == 0;
-  out->sampled = known->sampled || known->n_points == 0 || runs_beyond(known, measured);
-  PLANC_TRY(pl_arena_strndup(&t->made->arena, known->algorithm, strlen(known->algorithm), &out->algorithm));
-  PLANC_TRY(make_points(t, op, known, measured, out));
-  return make_workspaces(t, op, known, measured, out);
-}
-
 static bool is_known(const pl_measured_op *op, const char *algorithm) {
   for (int32_t v = 0; v < op->n_variants; v++)
     if (strcmp(op->variants[v].algorithm, algorithm) == 0) return true;
   return false;
-}
-
-static planc_status make_op(tables *t, int32_t op, pl_measured_op *out) {
-  const pl_measured_op *known = &t->known[op];
-  const char *name = t->graph->ops[op].name;
-  latency_slice measured = t->measured[op];
-  pl_measured_variant *variants;
-  PLANC_TRY(pl_arena_strndup(&t->made->arena, name, strlen(name), &out->name));
-  PLANC_TRY(PL_NEW(&t->made->arena, &variants, known->n_variants + measured.n));
-  out->variants = variants;
-  for (int32_t v = 0; v < known->n_variants; v++)
-    PLANC_TRY(make_variant(t, op, &known->variants[v], &variants[out->n_variants++]));
-  for (int64_t m = 0; m < measured.n; m++) {
-    const char *algorithm = measured.of[m].algorithm;
-    if (is_known(known, algorithm) || (m > 0 && strcmp(algorithm, measured.of[m - 1].algorithm) == 0)) continue;
-    pl_measured_variant unknown = {.algorithm = algorithm};
-    PLANC_TRY(make_variant(t, op, &unknown, &variants[out->n_variants++]));
-  }
-  return NULL;
-}
-
-static planc_status make_ops(tables *t) {
-  pl_measured *measured = &t->made->measured;
-  pl_measured_op *ops;
-  PLANC_TRY(PL_NEW(&t->made->arena, &ops, t->graph->n_ops));
-  measured->ops = ops;
-  for (int32_t o = 0; o < t->graph->n_ops; o++) {
-    if (t->known[o].n_variants == 0 && t->measured[o].n == 0) continue;
-    pl_measured_op *op = &ops[measured->n_ops];
-    PLANC_TRY(make_op(t, o, op));
-    PLANC_TRY(pl_map_put(&measured->by_name, op->name, strlen(op->name), measured->n_ops++));
-  }
-  return NULL;
-}
-
-planc_status pl_update_tables(const planc_update_options *options, const planc_job *job, const pl_latencies *latencies,
-                              planc_profile *made, pl_update_ratio *out_elementwise) {
-  planc_costs *costs = NULL;
-  tables t = {.options = options, .job = job, .graph = job->graph, .latencies = latencies, .made = made};
-  planc_status status = find_measured(&t);
-  if (!status) status = find_known(&t, &costs);
-  if (!status) {
-    find_ratios(&t);
-    *out_elementwise = t.of_class[PLANC_CLASS_elementwise];
-    status = make_ops(&t);
-  }
-  planc_costs_free(costs);
-  pl_arena_free(&t.scratch);
-  return status;
 }

@@ -91,6 +91,30 @@ void pl_access_map_free(pl_access_map *map) {
   VEC_FREE(&map->readers);
 }
 
+static planc_status split_run(pl_access_map *map, int32_t cell);
+static void take_readers(pl_access_map *map, pl_run *run, pl_needs *needs);
+static planc_status note_read(pl_access_map *map, pl_run *run, pl_need read);
+
+planc_status pl_access_map_touch(pl_access_map *map, pl_range_touch touch, pl_need by, pl_needs *needs) {
+  pl_cell_span cells = map->ranges[touch.range];
+  if (cells.first == cells.last) return NULL;
+  PLANC_TRY(split_run(map, cells.first));
+  if (cells.last < map->n_cells) PLANC_TRY(split_run(map, cells.last));
+  for (int32_t cell = cells.first, next; cell < cells.last; cell = next) {
+    next = pl_number_set_above(&map->begins, cell + 1);
+    pl_run *run = &map->runs[cell];
+    if (run->write.step >= 0) pl_needs_raise(needs, run->write);
+    if (touch.write) {
+      take_readers(map, run, needs);
+      if (cell != cells.first) pl_number_set_remove(&map->begins, cell);
+    } else {
+      PLANC_TRY(note_read(map, run, by));
+    }
+  }
+  if (touch.write) map->runs[cells.first] = (pl_run){by, NONE};
+  return NULL;
+}
+
 static planc_status add_reader(pl_access_map *map, pl_run *run, pl_need read) {
   pl_reader reader = {read, run->readers};
   run->readers = map->spare;
@@ -133,25 +157,5 @@ static planc_status split_run(pl_access_map *map, int32_t cell) {
   for (int32_t r = map->runs[run].readers; r != NONE; r = map->readers.data[r].next)
     PLANC_TRY(add_reader(map, &map->runs[cell], map->readers.data[r].read));
   pl_number_set_add(&map->begins, cell);
-  return NULL;
-}
-
-planc_status pl_access_map_touch(pl_access_map *map, pl_range_touch touch, pl_need by, pl_needs *needs) {
-  pl_cell_span cells = map->ranges[touch.range];
-  if (cells.first == cells.last) return NULL;
-  PLANC_TRY(split_run(map, cells.first));
-  if (cells.last < map->n_cells) PLANC_TRY(split_run(map, cells.last));
-  for (int32_t cell = cells.first, next; cell < cells.last; cell = next) {
-    next = pl_number_set_above(&map->begins, cell + 1);
-    pl_run *run = &map->runs[cell];
-    if (run->write.step >= 0) pl_needs_raise(needs, run->write);
-    if (touch.write) {
-      take_readers(map, run, needs);
-      if (cell != cells.first) pl_number_set_remove(&map->begins, cell);
-    } else {
-      PLANC_TRY(note_read(map, run, by));
-    }
-  }
-  if (touch.write) map->runs[cells.first] = (pl_run){by, NONE};
   return NULL;
 }

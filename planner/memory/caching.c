@@ -74,6 +74,54 @@ planc_status pl_caching_drain(pl_caching *c) {
   return NULL;
 }
 
+static planc_status add_block(pl_caching *c, pl_cache *cache, int64_t bytes, int32_t *out_segment);
+static int64_t shared_bytes(const pl_caching *c);
+static planc_status make_block(pl_caching *c, int64_t bytes, int32_t *out_block, int64_t *out_address);
+
+int64_t pl_caching_size(int64_t bytes) {
+  return pl_align_up(bytes, bytes <= SMALL_BLOCK ? SMALL_UNIT : LARGE_UNIT);
+}
+
+/* Handles are segments of the small blocks at even numbers, and of the large ones at odd ones. */
+planc_status pl_caching_take(pl_caching *caching, int64_t bytes, int32_t *out_handle, int64_t *out_address) {
+  bool small = bytes <= SMALL_BLOCK;
+  pl_cache *cache = small ? &caching->small : &caching->large;
+  bytes = pl_caching_size(bytes);
+  int32_t segment = pl_memory_list_best_fit(&cache->list, bytes);
+  *out_handle = -1;
+  if (segment < 0) PLANC_TRY(add_block(caching, cache, bytes, &segment));
+  if (segment < 0) return NULL;
+  const pl_segment *found = &cache->list.segments.data[segment];
+  *out_address = found->address;
+  if (!small && found->bytes - bytes <= SMALL_BLOCK) bytes = found->bytes;
+  PLANC_TRY(pl_memory_list_take(&cache->list, segment, *out_address, bytes, 0, &segment));
+  if (segment > INT32_MAX / 2) return planc_error(PLANC_INTERNAL, "too many segments");
+  *out_handle = 2 * segment + !small;
+  return NULL;
+}
+
+/* A new block of the cache that has room for `bytes`, free; -1 when the device has no room. */
+static planc_status add_block(pl_caching *c, pl_cache *cache, int64_t bytes, int32_t *out_segment) {
+  int32_t block;
+  int64_t address, shared = shared_bytes(c), block_bytes = bytes < shared ? shared : bytes;
+  if (c->paged) block_bytes = pl_align_up(block_bytes, c->chunks->chunk_bytes);
+  PLANC_TRY(make_block(c, block_bytes, &block, &address));
+  if (block < 0 && bytes < block_bytes && !c->paged) {
+    block_bytes = bytes;
+    PLANC_TRY(make_block(c, block_bytes, &block, &address));
+  }
+  *out_segment = -1;
+  if (block < 0) return NULL;
+  PLANC_TRY(pl_memory_list_add(&cache->list, address, block_bytes, out_segment));
+  while (cache->block_of.len <= *out_segment) VEC_PUSH(&cache->block_of, -1);
+  cache->block_of.data[*out_segment] = block;
+  return NULL;
+}
+
+planc_status pl_caching_give(pl_caching *caching, int32_t handle) {
+  return pl_memory_list_release(handle % 2 ? &caching->large.list : &caching->small.list, handle / 2, NULL);
+}
+
 /* One more chunk for the device, if there is one. */
 static planc_status add_chunk(pl_caching *c) {
   int32_t range, segment;
@@ -113,48 +161,4 @@ static planc_status make_block(pl_caching *c, int64_t bytes, int32_t *out_block,
 /* What small requests share. */
 static int64_t shared_bytes(const pl_caching *c) {
   return c->chunks && c->chunks->chunk_bytes < SMALL_BLOCK ? c->chunks->chunk_bytes : SMALL_BLOCK;
-}
-
-/* A new block of the cache that has room for `bytes`, free; -1 when the device has no room. */
-static planc_status add_block(pl_caching *c, pl_cache *cache, int64_t bytes, int32_t *out_segment) {
-  int32_t block;
-  int64_t address, shared = shared_bytes(c), block_bytes = bytes < shared ? shared : bytes;
-  if (c->paged) block_bytes = pl_align_up(block_bytes, c->chunks->chunk_bytes);
-  PLANC_TRY(make_block(c, block_bytes, &block, &address));
-  if (block < 0 && bytes < block_bytes && !c->paged) {
-    block_bytes = bytes;
-    PLANC_TRY(make_block(c, block_bytes, &block, &address));
-  }
-  *out_segment = -1;
-  if (block < 0) return NULL;
-  PLANC_TRY(pl_memory_list_add(&cache->list, address, block_bytes, out_segment));
-  while (cache->block_of.len <= *out_segment) VEC_PUSH(&cache->block_of, -1);
-  cache->block_of.data[*out_segment] = block;
-  return NULL;
-}
-
-int64_t pl_caching_size(int64_t bytes) {
-  return pl_align_up(bytes, bytes <= SMALL_BLOCK ? SMALL_UNIT : LARGE_UNIT);
-}
-
-/* Handles are segments of the small blocks at even numbers, and of the large ones at odd ones. */
-planc_status pl_caching_take(pl_caching *caching, int64_t bytes, int32_t *out_handle, int64_t *out_address) {
-  bool small = bytes <= SMALL_BLOCK;
-  pl_cache *cache = small ? &caching->small : &caching->large;
-  bytes = pl_caching_size(bytes);
-  int32_t segment = pl_memory_list_best_fit(&cache->list, bytes);
-  *out_handle = -1;
-  if (segment < 0) PLANC_TRY(add_block(caching, cache, bytes, &segment));
-  if (segment < 0) return NULL;
-  const pl_segment *found = &cache->list.segments.data[segment];
-  *out_address = found->address;
-  if (!small && found->bytes - bytes <= SMALL_BLOCK) bytes = found->bytes;
-  PLANC_TRY(pl_memory_list_take(&cache->list, segment, *out_address, bytes, 0, &segment));
-  if (segment > INT32_MAX / 2) return planc_error(PLANC_INTERNAL, "too many segments");
-  *out_handle = 2 * segment + !small;
-  return NULL;
-}
-
-planc_status pl_caching_give(pl_caching *caching, int32_t handle) {
-  return pl_memory_list_release(handle % 2 ? &caching->large.list : &caching->small.list, handle / 2, NULL);
 }

@@ -17,6 +17,76 @@ int64_t pl_chunks_needed(const pl_chunks *chunks, int64_t bytes) {
   return bytes / chunks->chunk_bytes + (bytes % chunks->chunk_bytes > 0);
 }
 
+static int32_t take_free(pl_chunks *c, int64_t n);
+static planc_status make_range(pl_chunks *c, int64_t n, int32_t *out);
+static int64_t size_up_to(const pl_chunks *c, int64_t most);
+static int64_t size_from(const pl_chunks *c, int64_t least);
+static planc_status take_apart(pl_chunks *c, int64_t size, int64_t n);
+static planc_status add_chunks(pl_chunks *c, int64_t n);
+static planc_status put_free(pl_chunks *c, int32_t range);
+
+planc_status pl_chunks_take(pl_chunks *chunks, int64_t bytes, int32_t *out_range, int64_t *out_address) {
+  int64_t n = pl_chunks_needed(chunks, bytes);
+  *out_range = NONE;
+  if (chunks->most > 0 && n > chunks->most - chunks->n_used) return NULL;
+  if (n < chunks->sizes.len && chunks->sizes.data[n].oldest != NONE) {
+    *out_range = take_free(chunks, n);
+  } else {
+    PLANC_TRY(make_range(chunks, n, out_range));
+  }
+  chunks->n_used += n;
+  *out_address = chunks->ranges.data[*out_range].first * chunks->chunk_bytes;
+  return NULL;
+}
+
+/* A new range of `n` chunks. */
+static planc_status make_range(pl_chunks *c, int64_t n, int32_t *out) {
+  if (c->ranges.len == INT32_MAX) return planc_error(PLANC_INTERNAL, "too many ranges of virtual memory");
+  pl_chunk_range range = {.first = c->of.len, .n = n, .next = NONE};
+  int64_t smaller = size_up_to(c, n), larger = smaller > 0 ? 0 : size_from(c, n);
+  if (smaller > 0) {
+    const pl_chunk_range *grows = &c->ranges.data[take_free(c, smaller)];
+    for (int64_t k = 0; k < grows->n; k++) VEC_PUSH(&c->of, c->of.data[grows->first + k]);
+  }
+  PLANC_TRY(larger > 0 ? take_apart(c, larger, n) : add_chunks(c, n - smaller));
+  c->n_mapped += n - smaller;
+  *out = (int32_t)c->ranges.len;
+  VEC_PUSH(&c->ranges, range);
+  return NULL;
+}
+
+/* Adds `n` chunks to the range that is being made: loose ones, such of free ranges, new ones. */
+static planc_status add_chunks(pl_chunks *c, int64_t n) {
+  for (; n > 0 && c->n_taken < c->loose.len; n--) VEC_PUSH(&c->of, c->loose.data[c->n_taken++]);
+  while (n > 0) {
+    int64_t size = size_from(c, n);
+    if (size == 0) size = size_up_to(c, INT64_MAX);
+    if (size == 0) break;
+    int64_t some = size < n ? size : n;
+    PLANC_TRY(take_apart(c, size, some));
+    n -= some;
+  }
+  for (; n > 0; n--) VEC_PUSH(&c->of, c->n_chunks++);
+  return NULL;
+}
+
+planc_status pl_chunks_give(pl_chunks *chunks, int32_t range) {
+  chunks->n_used -= chunks->ranges.data[range].n;
+  return put_free(chunks, range);
+}
+
+planc_status pl_chunks_map(const pl_chunks *chunks, pl_mappings *out) {
+  for (int64_t k = 0; k < chunks->of.len; k++) {
+    int64_t last = out->len - 1;
+    if (last >= 0 && out->data[last].first + out->data[last].n == chunks->of.data[k]) {
+      out->data[last].n++;
+    } else {
+      VEC_PUSH(out, ((planc_mapping){chunks->of.data[k], 1}));
+    }
+  }
+  return NULL;
+}
+
 /* --- Free ranges by size ------------------------------------------------------------------------------------------ */
 
 /* The largest size up to `most` of which there are free ranges; 0 = none. */
@@ -75,67 +145,5 @@ static planc_status take_apart(pl_chunks *c, int64_t size, int64_t n) {
   for (int64_t k = 0; k < n; k++) VEC_PUSH(&c->of, c->of.data[range->first + k]);
   for (int64_t k = n; k < size; k++) VEC_PUSH(&c->loose, c->of.data[range->first + k]);
   c->n_unmapped += size;
-  return NULL;
-}
-
-/* Adds `n` chunks to the range that is being made: loose ones, such of free ranges, new ones. */
-static planc_status add_chunks(pl_chunks *c, int64_t n) {
-  for (; n > 0 && c->n_taken < c->loose.len; n--) VEC_PUSH(&c->of, c->loose.data[c->n_taken++]);
-  while (n > 0) {
-    int64_t size = size_from(c, n);
-    if (size == 0) size = size_up_to(c, INT64_MAX);
-    if (size == 0) break;
-    int64_t some = size < n ? size : n;
-    PLANC_TRY(take_apart(c, size, some));
-    n -= some;
-  }
-  for (; n > 0; n--) VEC_PUSH(&c->of, c->n_chunks++);
-  return NULL;
-}
-
-/* A new range of `n` chunks. */
-static planc_status make_range(pl_chunks *c, int64_t n, int32_t *out) {
-  if (c->ranges.len == INT32_MAX) return planc_error(PLANC_INTERNAL, "too many ranges of virtual memory");
-  pl_chunk_range range = {.first = c->of.len, .n = n, .next = NONE};
-  int64_t smaller = size_up_to(c, n), larger = smaller > 0 ? 0 : size_from(c, n);
-  if (smaller > 0) {
-    const pl_chunk_range *grows = &c->ranges.data[take_free(c, smaller)];
-    for (int64_t k = 0; k < grows->n; k++) VEC_PUSH(&c->of, c->of.data[grows->first + k]);
-  }
-  PLANC_TRY(larger > 0 ? take_apart(c, larger, n) : add_chunks(c, n - smaller));
-  c->n_mapped += n - smaller;
-  *out = (int32_t)c->ranges.len;
-  VEC_PUSH(&c->ranges, range);
-  return NULL;
-}
-
-planc_status pl_chunks_take(pl_chunks *chunks, int64_t bytes, int32_t *out_range, int64_t *out_address) {
-  int64_t n = pl_chunks_needed(chunks, bytes);
-  *out_range = NONE;
-  if (chunks->most > 0 && n > chunks->most - chunks->n_used) return NULL;
-  if (n < chunks->sizes.len && chunks->sizes.data[n].oldest != NONE) {
-    *out_range = take_free(chunks, n);
-  } else {
-    PLANC_TRY(make_range(chunks, n, out_range));
-  }
-  chunks->n_used += n;
-  *out_address = chunks->ranges.data[*out_range].first * chunks->chunk_bytes;
-  return NULL;
-}
-
-planc_status pl_chunks_give(pl_chunks *chunks, int32_t range) {
-  chunks->n_used -= chunks->ranges.data[range].n;
-  return put_free(chunks, range);
-}
-
-planc_status pl_chunks_map(const pl_chunks *chunks, pl_mappings *out) {
-  for (int64_t k = 0; k < chunks->of.len; k++) {
-    int64_t last = out->len - 1;
-    if (last >= 0 && out->data[last].first + out->data[last].n == chunks->of.data[k]) {
-      out->data[last].n++;
-    } else {
-      VEC_PUSH(out, ((planc_mapping){chunks->of.data[k], 1}));
-    }
-  }
   return NULL;
 }

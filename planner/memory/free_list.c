@@ -6,6 +6,27 @@ enum { NONE = -1 };
 
 typedef struct pl_gap_node gap_node;
 
+static planc_status insert_gap(pl_free_list *list, pl_range gap);
+
+planc_status pl_free_list_reset(pl_free_list *list) {
+  list->nodes.len = 0;
+  list->spare.len = 0;
+  list->root = NONE;
+  list->seed = 0x9e3779b9;
+  return insert_gap(list, (pl_range){0, INT64_MAX});
+}
+
+planc_status pl_free_list_reset_from(pl_free_list *list, int64_t address) {
+  bool taken;
+  PLANC_TRY(pl_free_list_reset(list));
+  return address > 0 ? pl_free_list_take(list, (pl_range){0, address}, &taken) : NULL;
+}
+
+void pl_free_list_free(pl_free_list *list) {
+  VEC_FREE(&list->nodes);
+  VEC_FREE(&list->spare);
+}
+
 static int64_t longest_of(const pl_free_list *list, int32_t n) {
   return n == NONE ? 0 : list->nodes.data[n].longest;
 }
@@ -120,25 +141,6 @@ static int32_t find_at(const pl_free_list *list, int64_t address) {
 }
 
 /* --- Calls ------------------------------------------------------------------------------------------------------- */
-
-planc_status pl_free_list_reset(pl_free_list *list) {
-  list->nodes.len = 0;
-  list->spare.len = 0;
-  list->root = NONE;
-  list->seed = 0x9e3779b9;
-  return insert_gap(list, (pl_range){0, INT64_MAX});
-}
-
-planc_status pl_free_list_reset_from(pl_free_list *list, int64_t address) {
-  bool taken;
-  PLANC_TRY(pl_free_list_reset(list));
-  return address > 0 ? pl_free_list_take(list, (pl_range){0, address}, &taken) : NULL;
-}
-
-void pl_free_list_free(pl_free_list *list) {
-  VEC_FREE(&list->nodes);
-  VEC_FREE(&list->spare);
-}
 
 static int32_t find_first(const pl_free_list *list, int32_t n, int64_t address, int64_t bytes) {
   if (longest_of(list, n) < bytes) return NONE;

@@ -5,6 +5,34 @@
 #include "planc/schedule.h"
 #include "util/math.h"
 
+static void free_insert(pl_memory_list *list, int32_t segment);
+
+planc_status pl_memory_list_init(pl_memory_list *list, int64_t capacity) {
+  *list = (pl_memory_list){.by_size = -1, .seed = 0x9e3779b9};
+  for (int32_t i = 0; i < PL_MEMORY_BINS; i++) list->bins[i] = -1;
+  list->capacity = list->free_bytes = capacity / PLANC_ALIGNMENT * PLANC_ALIGNMENT;
+  pl_segment whole = {.bytes = list->capacity, .block = PL_FREE_BLOCK, .prev = -1, .next = -1};
+  VEC_PUSH(&list->segments, whole);
+  free_insert(list, 0);
+  return NULL;
+}
+
+void pl_memory_list_free(pl_memory_list *list) {
+  VEC_FREE(&list->segments);
+  VEC_FREE(&list->spare);
+}
+
+int32_t pl_memory_list_best_fit(const pl_memory_list *list, int64_t bytes) {
+  int32_t best = -1;
+  bytes = pl_align_up(bytes, PLANC_ALIGNMENT);
+  for (int32_t n = list->by_size; n >= 0;) {
+    const pl_segment *s = &list->segments.data[n];
+    if (s->bytes >= bytes) best = n;
+    n = s->bytes >= bytes ? s->smaller : s->larger;
+  }
+  return best;
+}
+
 /* --- Bins -------------------------------------------------------------------------------------------------------- */
 
 /* Four bins to a power of two: a bin's sizes differ by less than a quarter. */
@@ -93,32 +121,6 @@ static void free_insert(pl_memory_list *list, int32_t segment) {
 static void free_remove(pl_memory_list *list, int32_t segment) {
   bin_remove(list, segment);
   tree_remove(list, segment);
-}
-
-planc_status pl_memory_list_init(pl_memory_list *list, int64_t capacity) {
-  *list = (pl_memory_list){.by_size = -1, .seed = 0x9e3779b9};
-  for (int32_t i = 0; i < PL_MEMORY_BINS; i++) list->bins[i] = -1;
-  list->capacity = list->free_bytes = capacity / PLANC_ALIGNMENT * PLANC_ALIGNMENT;
-  pl_segment whole = {.bytes = list->capacity, .block = PL_FREE_BLOCK, .prev = -1, .next = -1};
-  VEC_PUSH(&list->segments, whole);
-  free_insert(list, 0);
-  return NULL;
-}
-
-void pl_memory_list_free(pl_memory_list *list) {
-  VEC_FREE(&list->segments);
-  VEC_FREE(&list->spare);
-}
-
-int32_t pl_memory_list_best_fit(const pl_memory_list *list, int64_t bytes) {
-  int32_t best = -1;
-  bytes = pl_align_up(bytes, PLANC_ALIGNMENT);
-  for (int32_t n = list->by_size; n >= 0;) {
-    const pl_segment *s = &list->segments.data[n];
-    if (s->bytes >= bytes) best = n;
-    n = s->bytes >= bytes ? s->smaller : s->larger;
-  }
-  return best;
 }
 
 /* Puts a free segment [address, address + bytes) after `prev` (-1: first), whose successor is `next`. */

@@ -8,9 +8,40 @@
 #include "util/emit.h"
 #include "util/math.h"
 
-/* --- Words -------------------------------------------------------------------------------------------------------- */
-
 enum { NAME_TEXT = 256 };
+
+static const char *name_of(const planc_trace *trace, int32_t what, char text[NAME_TEXT]);
+static void emit_moment(pl_emit *emit, const planc_trace *trace, int32_t instance);
+static void emit_largest(pl_emit *emit, const pl_no_place *it);
+
+planc_status pl_no_place_tell(const pl_no_place *it, char **out_text) {
+  pl_emit emit = {0};
+  char name[NAME_TEXT];
+  size_t length;
+  int64_t left = it->room - it->beside;
+  pl_emit_text(&emit, ": ");
+  if (it->gpus > 1) pl_emit_format(&emit, "on each of %d GPUs ", (int)it->gpus);
+  pl_emit_format(&emit, "%s of %lld bytes finds no place", name_of(it->trace, it->homeless.what, name),
+                 (long long)it->homeless.bytes);
+  emit_moment(&emit, it->trace, it->instance);
+  if (it->beside > 0) pl_emit_format(&emit, " beside %lld bytes", (long long)it->beside);
+  emit_largest(&emit, it);
+  if (left >= it->homeless.bytes)
+    pl_emit_format(&emit, "; %lld are free then, in pieces that do not fit", (long long)left);
+  return pl_emit_take(&emit, out_text, &length);
+}
+
+void pl_no_place_beside(pl_no_place *it, pl_occupant occupant) {
+  it->beside = pl_add_saturate(it->beside, occupant.bytes);
+  int32_t k = it->n_largest;
+  while (k > 0 && it->largest[k - 1].bytes < occupant.bytes) k--;
+  if (k == PL_NAMED_OCCUPANTS) return;
+  if (it->n_largest < PL_NAMED_OCCUPANTS) it->n_largest++;
+  for (int32_t m = it->n_largest - 1; m > k; m--) it->largest[m] = it->largest[m - 1];
+  it->largest[k] = occupant;
+}
+
+/* --- Words -------------------------------------------------------------------------------------------------------- */
 
 static const char *name_of(const planc_trace *trace, int32_t what, char text[NAME_TEXT]) {
   if (what >= 0) {
@@ -38,31 +69,29 @@ static void emit_largest(pl_emit *emit, const pl_no_place *it) {
   }
 }
 
-planc_status pl_no_place_tell(const pl_no_place *it, char **out_text) {
-  pl_emit emit = {0};
-  char name[NAME_TEXT];
-  size_t length;
-  int64_t left = it->room - it->beside;
-  pl_emit_text(&emit, ": ");
-  if (it->gpus > 1) pl_emit_format(&emit, "on each of %d GPUs ", (int)it->gpus);
-  pl_emit_format(&emit, "%s of %lld bytes finds no place", name_of(it->trace, it->homeless.what, name),
-                 (long long)it->homeless.bytes);
-  emit_moment(&emit, it->trace, it->instance);
-  if (it->beside > 0) pl_emit_format(&emit, " beside %lld bytes", (long long)it->beside);
-  emit_largest(&emit, it);
-  if (left >= it->homeless.bytes)
-    pl_emit_format(&emit, "; %lld are free then, in pieces that do not fit", (long long)left);
-  return pl_emit_take(&emit, out_text, &length);
+static planc_status find_fullest(const pl_occupants *o, int64_t room, pl_arena *arena, int32_t *out);
+static planc_status tell_at(const pl_occupants *o, int64_t room, int32_t position, char **out_text);
+
+planc_status pl_occupants_tell(const pl_occupants *occupants, int64_t room, char **out_text) {
+  pl_arena arena = {0};
+  int32_t position;
+  planc_status status = find_fullest(occupants, room, &arena, &position);
+  pl_arena_free(&arena);
+  if (status) return status;
+  if (position >= 0) return tell_at(occupants, room, position, out_text);
+  *out_text = calloc(1, 1);
+  return *out_text ? NULL : planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
 }
 
-void pl_no_place_beside(pl_no_place *it, pl_occupant occupant) {
-  it->beside = pl_add_saturate(it->beside, occupant.bytes);
-  int32_t k = it->n_largest;
-  while (k > 0 && it->largest[k - 1].bytes < occupant.bytes) k--;
-  if (k == PL_NAMED_OCCUPANTS) return;
-  if (it->n_largest < PL_NAMED_OCCUPANTS) it->n_largest++;
-  for (int32_t m = it->n_largest - 1; m > k; m--) it->largest[m] = it->largest[m - 1];
-  it->largest[k] = occupant;
+planc_status pl_occupants_overlap(const pl_occupants *o, pl_overlap overlap) {
+  char item[NAME_TEXT], other[NAME_TEXT];
+  const pl_item *a = &o->items[overlap.item], *b = &o->items[overlap.other];
+  int32_t instance = o->instance_at[overlap.position];
+  return planc_error(PLANC_INTERNAL, "%s of %lld bytes at address %lld overlaps %s of %lld at %lld %s%s",
+                     name_of(o->trace, o->what[overlap.item], item), (long long)a->bytes, (long long)a->address,
+                     name_of(o->trace, o->what[overlap.other], other), (long long)b->bytes, (long long)b->address,
+                     instance < 0 ? "at the end of the period" : "at op ",
+                     instance < 0 ? "" : planc_trace_op(o->trace, instance)->name);
 }
 
 /* --- The moment --------------------------------------------------------------------------------------------------- */
@@ -121,26 +150,4 @@ static planc_status tell_at(const pl_occupants *o, int64_t room, int32_t positio
       pl_no_place_beside(&it, (pl_occupant){o->what[i], o->items[i].bytes});
   }
   return pl_no_place_tell(&it, out_text);
-}
-
-planc_status pl_occupants_tell(const pl_occupants *occupants, int64_t room, char **out_text) {
-  pl_arena arena = {0};
-  int32_t position;
-  planc_status status = find_fullest(occupants, room, &arena, &position);
-  pl_arena_free(&arena);
-  if (status) return status;
-  if (position >= 0) return tell_at(occupants, room, position, out_text);
-  *out_text = calloc(1, 1);
-  return *out_text ? NULL : planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
-}
-
-planc_status pl_occupants_overlap(const pl_occupants *o, pl_overlap overlap) {
-  char item[NAME_TEXT], other[NAME_TEXT];
-  const pl_item *a = &o->items[overlap.item], *b = &o->items[overlap.other];
-  int32_t instance = o->instance_at[overlap.position];
-  return planc_error(PLANC_INTERNAL, "%s of %lld bytes at address %lld overlaps %s of %lld at %lld %s%s",
-                     name_of(o->trace, o->what[overlap.item], item), (long long)a->bytes, (long long)a->address,
-                     name_of(o->trace, o->what[overlap.other], other), (long long)b->bytes, (long long)b->address,
-                     instance < 0 ? "at the end of the period" : "at op ",
-                     instance < 0 ? "" : planc_trace_op(o->trace, instance)->name);
 }

@@ -50,6 +50,85 @@ typedef struct placement {
   pl_overlap overlap; /* of what is stated, where a sweep has failed */
 } placement;
 
+typedef enum order_rule { BY_SIZE, BY_AREA, BY_LIFETIME, BY_START, BY_END, N_RULES } order_rule;
+
+static planc_status prepare(placement *p, const pl_item *items, int32_t n);
+static planc_status place_items(placement *p, pl_item *items, int32_t n, int64_t *out_top);
+static planc_status try_sweep(placement *p, bool backwards);
+static bool met_bound(const placement *p);
+static void try_packings(placement *p);
+static void try_repairs(placement *p);
+static bool takes_no_room(const pl_item *item);
+static sort_key key_of(const pl_item *item, int32_t index, order_rule rule);
+static void sort_order(placement *p);
+static bool try_packing(placement *p, bool tightest);
+static bool repair_order(placement *p);
+
+planc_status pl_place(pl_item *items, int32_t n, int64_t *out_top, pl_overlap *out_overlap) {
+  placement p = {0};
+  planc_status status = prepare(&p, items, n);
+  if (!status) status = place_items(&p, items, n, out_top);
+  if (planc_status_code(status) == PLANC_INTERNAL && out_overlap)
+    *out_overlap = (pl_overlap){p.source[p.overlap.item], p.source[p.overlap.other], p.overlap.position};
+  pl_arena_free(&p.arena);
+  return status;
+}
+
+static planc_status place_items(placement *p, pl_item *items, int32_t n, int64_t *out_top) {
+  p->best_top = INT64_MAX;
+  PLANC_TRY(try_sweep(p, false));
+  if (!met_bound(p)) PLANC_TRY(try_sweep(p, true));
+  if (!met_bound(p) && p->n_order <= MAX_PACKED) {
+    try_packings(p);
+    try_repairs(p);
+  }
+
+  *out_top = 0;
+  for (int32_t i = 0; i < n; i++) {
+    if (takes_no_room(&items[i])) items[i].address = 0;
+  }
+  for (int32_t k = 0; k < p->n; k++) {
+    pl_item *item = &items[p->source[k]];
+    item->address = p->best[k];
+    if (item->address + item->bytes > *out_top) *out_top = item->address + item->bytes;
+  }
+  return NULL;
+}
+
+static void try_packings(placement *p) {
+  for (int32_t rule = 0; rule < N_RULES; rule++) {
+    for (int32_t k = 0; k < p->n_order; k++) {
+      p->keys[k] = key_of(&p->items[p->order[k]], p->order[k], (order_rule)rule);
+    }
+    sort_order(p);
+    for (int32_t tightest = 0; tightest < 2; tightest++) {
+      if (met_bound(p) || !try_packing(p, tightest)) return;
+    }
+  }
+}
+
+/* Starts from the best placement: packed by ascending address no item ends higher than there. */
+static void try_repairs(placement *p) {
+  for (int32_t k = 0; k < p->n_order; k++) {
+    int32_t i = p->order[k];
+    p->keys[k] = (sort_key){-p->best[i], 0, i};
+  }
+  sort_order(p);
+  for (int32_t k = 0; k < MAX_REPAIRS && !met_bound(p); k++) {
+    if (!try_packing(p, false) || !repair_order(p)) return;
+  }
+}
+
+/* The bound counts whole units, of which the highest item may not take all. */
+planc_status pl_place_within(pl_item *items, int32_t n, int64_t room, int64_t *out_top) {
+  placement p = {0};
+  planc_status status = prepare(&p, items, n);
+  *out_top = p.bound;
+  if (!status && p.bound - PLANC_ALIGNMENT < room) status = place_items(&p, items, n, out_top);
+  pl_arena_free(&p.arena);
+  return status;
+}
+
 /* --- Keeping the best -------------------------------------------------------------------------------------------- */
 
 static void keep_if_best(placement *p) {
@@ -159,8 +238,6 @@ static int compare_keys(const void *left, const void *right) {
   return (a->item > b->item) - (a->item < b->item);
 }
 
-typedef enum order_rule { BY_SIZE, BY_AREA, BY_LIFETIME, BY_START, BY_END, N_RULES } order_rule;
-
 static int64_t lifetime_of(const pl_item *item) {
   int64_t lifetime = 0;
   for (int32_t k = 0; k < 2; k++) {
@@ -199,18 +276,6 @@ static bool met_bound(const placement *p) {
   return p->best_top <= p->bound;
 }
 
-static void try_packings(placement *p) {
-  for (int32_t rule = 0; rule < N_RULES; rule++) {
-    for (int32_t k = 0; k < p->n_order; k++) {
-      p->keys[k] = key_of(&p->items[p->order[k]], p->order[k], (order_rule)rule);
-    }
-    sort_order(p);
-    for (int32_t tightest = 0; tightest < 2; tightest++) {
-      if (met_bound(p) || !try_packing(p, tightest)) return;
-    }
-  }
-}
-
 /* Moves the items that ended above the bound to the front of the order; false when they are there already. */
 static bool repair_order(placement *p) {
   int32_t n_front = 0, n_back = 0;
@@ -226,18 +291,6 @@ static bool repair_order(placement *p) {
   }
   memcpy(&p->order[n_front], p->spare, (size_t)n_back * sizeof *p->order);
   return changed;
-}
-
-/* Starts from the best placement: packed by ascending address no item ends higher than there. */
-static void try_repairs(placement *p) {
-  for (int32_t k = 0; k < p->n_order; k++) {
-    int32_t i = p->order[k];
-    p->keys[k] = (sort_key){-p->best[i], 0, i};
-  }
-  sort_order(p);
-  for (int32_t k = 0; k < MAX_REPAIRS && !met_bound(p); k++) {
-    if (!try_packing(p, false) || !repair_order(p)) return;
-  }
 }
 
 /* --- The whole --------------------------------------------------------------------------------------------------- */
@@ -313,45 +366,4 @@ static planc_status prepare(placement *p, const pl_item *items, int32_t n) {
   PLANC_TRY(find_bound(p));
   qsort(p->stated, (size_t)p->n_stated, sizeof *p->stated, compare_placed);
   return NULL;
-}
-
-static planc_status place_items(placement *p, pl_item *items, int32_t n, int64_t *out_top) {
-  p->best_top = INT64_MAX;
-  PLANC_TRY(try_sweep(p, false));
-  if (!met_bound(p)) PLANC_TRY(try_sweep(p, true));
-  if (!met_bound(p) && p->n_order <= MAX_PACKED) {
-    try_packings(p);
-    try_repairs(p);
-  }
-
-  *out_top = 0;
-  for (int32_t i = 0; i < n; i++) {
-    if (takes_no_room(&items[i])) items[i].address = 0;
-  }
-  for (int32_t k = 0; k < p->n; k++) {
-    pl_item *item = &items[p->source[k]];
-    item->address = p->best[k];
-    if (item->address + item->bytes > *out_top) *out_top = item->address + item->bytes;
-  }
-  return NULL;
-}
-
-planc_status pl_place(pl_item *items, int32_t n, int64_t *out_top, pl_overlap *out_overlap) {
-  placement p = {0};
-  planc_status status = prepare(&p, items, n);
-  if (!status) status = place_items(&p, items, n, out_top);
-  if (planc_status_code(status) == PLANC_INTERNAL && out_overlap)
-    *out_overlap = (pl_overlap){p.source[p.overlap.item], p.source[p.overlap.other], p.overlap.position};
-  pl_arena_free(&p.arena);
-  return status;
-}
-
-/* The bound counts whole units, of which the highest item may not take all. */
-planc_status pl_place_within(pl_item *items, int32_t n, int64_t room, int64_t *out_top) {
-  placement p = {0};
-  planc_status status = prepare(&p, items, n);
-  *out_top = p.bound;
-  if (!status && p.bound - PLANC_ALIGNMENT < room) status = place_items(&p, items, n, out_top);
-  pl_arena_free(&p.arena);
-  return status;
 }

@@ -45,6 +45,56 @@ typedef struct sweep {
   stretch *stretches; /* a tree over the known, the root at 1 */
 } sweep;
 
+static planc_status run_sweep(sweep *s);
+static planc_status sort_events(sweep *s);
+static planc_status make_stretches(sweep *s);
+static planc_status learn_stated(sweep *s);
+static void note_end(sweep *s, int32_t item, int32_t time);
+static planc_status place_piece(sweep *s, const piece *p);
+static int64_t lowest_fit(const sweep *s, const piece *p);
+static bool has_two_spans(const pl_item *item);
+static planc_status learn(sweep *s, int32_t item, int32_t time);
+static planc_status refuse(sweep *s, const piece *p);
+
+planc_status pl_placement_sweep(const pl_item *items, int32_t n, int32_t horizon, bool backwards, int64_t *addresses,
+                                pl_overlap *out_overlap) {
+  sweep s = {.items = items, .n = n, .horizon = horizon, .backwards = backwards, .addresses = addresses};
+  planc_status status = run_sweep(&s);
+  pl_arena_free(&s.arena);
+  pl_free_list_free(&s.free);
+  VEC_FREE(&s.known);
+  *out_overlap = s.overlap;
+  return status;
+}
+
+static planc_status run_sweep(sweep *s) {
+  PLANC_TRY(sort_events(s));
+  PLANC_TRY(make_stretches(s));
+  PLANC_TRY(learn_stated(s));
+  PLANC_TRY(pl_free_list_reset(&s->free));
+  for (int32_t p = 0, e = 0; p < s->n_pieces; p++) {
+    for (; s->pieces[s->ends[e]].end <= s->pieces[p].start; e++) {
+      const piece *ended = &s->pieces[s->ends[e]];
+      int64_t address = s->addresses[ended->item];
+      PLANC_TRY(pl_free_list_give(&s->free, (pl_range){address, address + ended->bytes}));
+      note_end(s, ended->item, s->pieces[p].start);
+    }
+    PLANC_TRY(place_piece(s, &s->pieces[p]));
+  }
+  return NULL;
+}
+
+static planc_status place_piece(sweep *s, const piece *p) {
+  int64_t *address = &s->addresses[p->item];
+  if (*address == PLANC_BLANK) {
+    *address = lowest_fit(s, p);
+    if (has_two_spans(&s->items[p->item])) PLANC_TRY(learn(s, p->item, p->start));
+  }
+  bool taken;
+  PLANC_TRY(pl_free_list_take(&s->free, (pl_range){*address, *address + p->bytes}, &taken));
+  return taken ? NULL : refuse(s, p);
+}
+
 /* --- Events ------------------------------------------------------------------------------------------------------ */
 
 static bool piece_of(const sweep *s, int32_t item, int32_t span, piece *out) {
@@ -277,43 +327,4 @@ static planc_status refuse(sweep *s, const piece *p) {
   assert(other < s->n);
   s->overlap = (pl_overlap){p->item, other, s->backwards ? s->horizon - p->start - 1 : p->start};
   return planc_error(PLANC_INTERNAL, "two stated addresses overlap");
-}
-
-static planc_status place_piece(sweep *s, const piece *p) {
-  int64_t *address = &s->addresses[p->item];
-  if (*address == PLANC_BLANK) {
-    *address = lowest_fit(s, p);
-    if (has_two_spans(&s->items[p->item])) PLANC_TRY(learn(s, p->item, p->start));
-  }
-  bool taken;
-  PLANC_TRY(pl_free_list_take(&s->free, (pl_range){*address, *address + p->bytes}, &taken));
-  return taken ? NULL : refuse(s, p);
-}
-
-static planc_status run_sweep(sweep *s) {
-  PLANC_TRY(sort_events(s));
-  PLANC_TRY(make_stretches(s));
-  PLANC_TRY(learn_stated(s));
-  PLANC_TRY(pl_free_list_reset(&s->free));
-  for (int32_t p = 0, e = 0; p < s->n_pieces; p++) {
-    for (; s->pieces[s->ends[e]].end <= s->pieces[p].start; e++) {
-      const piece *ended = &s->pieces[s->ends[e]];
-      int64_t address = s->addresses[ended->item];
-      PLANC_TRY(pl_free_list_give(&s->free, (pl_range){address, address + ended->bytes}));
-      note_end(s, ended->item, s->pieces[p].start);
-    }
-    PLANC_TRY(place_piece(s, &s->pieces[p]));
-  }
-  return NULL;
-}
-
-planc_status pl_placement_sweep(const pl_item *items, int32_t n, int32_t horizon, bool backwards, int64_t *addresses,
-                                pl_overlap *out_overlap) {
-  sweep s = {.items = items, .n = n, .horizon = horizon, .backwards = backwards, .addresses = addresses};
-  planc_status status = run_sweep(&s);
-  pl_arena_free(&s.arena);
-  pl_free_list_free(&s.free);
-  VEC_FREE(&s.known);
-  *out_overlap = s.overlap;
-  return status;
 }

@@ -42,17 +42,6 @@ typedef struct scheduling {
   int64_t completed;    /* how many of them are done with */
 } scheduling;
 
-static int64_t bytes_of(const scheduling *s, int32_t use) {
-  return s->sequence->bytes[s->sequence->uses[use].variable];
-}
-
-static planc_status take(scheduling *s, pl_window_step_kind kind, int32_t use) {
-  VEC_PUSH(s->steps, ((pl_window_step){kind, use}));
-  return NULL;
-}
-
-/* --- How far prefetches may go ------------------------------------------------------------------------------------ */
-
 int64_t pl_window_least(const pl_window_sequence *sequence, int32_t *out_function) {
   int64_t most = 0;
   *out_function = 0;
@@ -66,6 +55,46 @@ int64_t pl_window_least(const pl_window_sequence *sequence, int32_t *out_functio
     *out_function = f;
   }
   return most;
+}
+
+static int64_t bytes_of(const scheduling *s, int32_t use) {
+  return s->sequence->bytes[s->sequence->uses[use].variable];
+}
+
+static planc_status take(scheduling *s, pl_window_step_kind kind, int32_t use) {
+  VEC_PUSH(s->steps, ((pl_window_step){kind, use}));
+  return NULL;
+}
+
+/* --- How far prefetches may go ------------------------------------------------------------------------------------ */
+
+static planc_status schedule(scheduling *s);
+static planc_status find_limits(scheduling *s);
+static planc_status swap_in(scheduling *s, int32_t f);
+static planc_status reserve(scheduling *s, int32_t f);
+static planc_status swap_out(scheduling *s, int32_t f);
+static planc_status complete_oldest(scheduling *s);
+
+planc_status pl_window_schedule(const pl_window_sequence *sequence, const pl_schedule_window *window,
+                                pl_window_steps *out) {
+  scheduling s = {.sequence = sequence, .window = window, .steps = out};
+  planc_status status = schedule(&s);
+  VEC_FREE(&s.leaving);
+  pl_arena_free(&s.arena);
+  return status;
+}
+
+static planc_status schedule(scheduling *s) {
+  PLANC_TRY(PL_NEW(&s->arena, &s->variables, s->sequence->n_variables));
+  PLANC_TRY(find_limits(s));
+  for (int32_t f = 0; f < s->sequence->n_functions; f++) {
+    PLANC_TRY(swap_in(s, f));
+    PLANC_TRY(reserve(s, f));
+    PLANC_TRY(take(s, PL_WINDOW_CALL, f));
+    PLANC_TRY(swap_out(s, f));
+  }
+  while (s->completed < s->leaving.len) PLANC_TRY(complete_oldest(s));
+  return NULL;
 }
 
 /* What memory must hold while f runs when the head is at `end`: the variables of f, and of the others in the window
@@ -203,26 +232,4 @@ static planc_status swap_out(scheduling *s, int32_t f) {
     }
   }
   return NULL;
-}
-
-static planc_status schedule(scheduling *s) {
-  PLANC_TRY(PL_NEW(&s->arena, &s->variables, s->sequence->n_variables));
-  PLANC_TRY(find_limits(s));
-  for (int32_t f = 0; f < s->sequence->n_functions; f++) {
-    PLANC_TRY(swap_in(s, f));
-    PLANC_TRY(reserve(s, f));
-    PLANC_TRY(take(s, PL_WINDOW_CALL, f));
-    PLANC_TRY(swap_out(s, f));
-  }
-  while (s->completed < s->leaving.len) PLANC_TRY(complete_oldest(s));
-  return NULL;
-}
-
-planc_status pl_window_schedule(const pl_window_sequence *sequence, const pl_schedule_window *window,
-                                pl_window_steps *out) {
-  scheduling s = {.sequence = sequence, .window = window, .steps = out};
-  planc_status status = schedule(&s);
-  VEC_FREE(&s.leaving);
-  pl_arena_free(&s.arena);
-  return status;
 }

@@ -18,12 +18,70 @@
 
 enum { STEPS = 20, MOST_ROUNDS = 4 };
 
-/* --- One run of the simulator ------------------------------------------------------------------------------------- */
-
 typedef struct correction {
   const planc_link *h2d;
   int64_t *leads;
 } correction;
+
+static planc_status feed_back(const planc_evaluator *evaluator, const capuchin *by, int64_t *leads,
+                              planc_candidate *out, int32_t *out_helped);
+static planc_status explain(bool alone, int32_t helped, planc_candidate *out);
+static planc_status judge(const planc_evaluator *evaluator, const planc_candidate *candidate, int64_t *leads,
+                          bool *out_fits, int64_t *out_ns);
+static planc_status correct(void *user, const planc_followed *followed);
+
+/* Recompute takes memory as well, and where links are judged to be full there is more of it: what finds no room so may
+ * find it by swaps that wait for each other. */
+planc_status pl_policy_capuchin(const planc_evaluator *evaluator, planc_candidate *out) {
+  int64_t room = 0, whole = pl_arena_room(evaluator->problem);
+  capuchin by[] = {{.room = &room}, {.room = &room, .alone = true}};
+  pl_absence_rule rules[] = {{.choose = capuchin_choose, .context = &by[0]},
+                             {.choose = capuchin_choose, .context = &by[1]}};
+  const pl_walk_attempt attempts[] = {
+      {&rules[0], PL_ROOM_UNLIMITED, false}, {&rules[0], whole, false}, {&rules[1], whole, false}};
+  int32_t number;
+  PLANC_TRY(pl_walk_first(evaluator, pl_make_absences, attempts, 3, out, &number));
+  int64_t *leads = calloc((size_t)out->trace->n_accesses + 1, sizeof *leads);
+  if (!leads) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
+  int32_t helped;
+  planc_status status = feed_back(evaluator, &by[number > 1], leads, out, &helped);
+  if (!status) status = explain(number > 1, helped, out);
+  free(leads);
+  return status;
+}
+
+/* *out_helped is how often the iteration got shorter. */
+static planc_status feed_back(const planc_evaluator *evaluator, const capuchin *by, int64_t *leads,
+                              planc_candidate *out, int32_t *out_helped) {
+  bool fits;
+  int64_t ns = 0, next_ns = 0, room = *by->room;
+  PLANC_TRY(judge(evaluator, out, leads, &fits, &ns));
+  capuchin with = {.room = &room, .leads = leads, .alone = by->alone};
+  pl_absence_rule rule = {.choose = capuchin_choose, .context = &with};
+  for (*out_helped = 0; fits && *out_helped < MOST_ROUNDS; ++*out_helped) {
+    planc_candidate next = {0};
+    planc_status status = pl_make_absences(evaluator->problem, &rule, room, &next);
+    if (!status) status = judge(evaluator, &next, leads, &fits, &next_ns);
+    if (status || !fits || next_ns >= ns) {
+      planc_candidate_free(&next);
+      return status;
+    }
+    planc_candidate_free(out);
+    *out = next;
+    ns = next_ns;
+  }
+  return NULL;
+}
+
+/* Whether the candidate fits, how long it takes, and what to move ahead. */
+static planc_status judge(const planc_evaluator *evaluator, const planc_candidate *candidate, int64_t *leads,
+                          bool *out_fits, int64_t *out_ns) {
+  const planc_device *device = planc_profile_device(evaluator->problem->profile);
+  correction c = {&device->h2d, leads};
+  return evaluator->follow(evaluator, candidate, correct, &c, out_fits, out_ns);
+}
+
+/* --- One run of the simulator ------------------------------------------------------------------------------------- */
 
 /* Moves ahead what the run at `position` had to wait for when compute was free before; `pending` is by residency the
  * copy to it that nothing has read yet, -1 = none. */
@@ -68,38 +126,7 @@ static planc_status correct(void *user, const planc_followed *followed) {
   return NULL;
 }
 
-/* Whether the candidate fits, how long it takes, and what to move ahead. */
-static planc_status judge(const planc_evaluator *evaluator, const planc_candidate *candidate, int64_t *leads,
-                          bool *out_fits, int64_t *out_ns) {
-  const planc_device *device = planc_profile_device(evaluator->problem->profile);
-  correction c = {&device->h2d, leads};
-  return evaluator->follow(evaluator, candidate, correct, &c, out_fits, out_ns);
-}
-
 /* --- Feedback ----------------------------------------------------------------------------------------------------- */
-
-/* *out_helped is how often the iteration got shorter. */
-static planc_status feed_back(const planc_evaluator *evaluator, const capuchin *by, int64_t *leads,
-                              planc_candidate *out, int32_t *out_helped) {
-  bool fits;
-  int64_t ns = 0, next_ns = 0, room = *by->room;
-  PLANC_TRY(judge(evaluator, out, leads, &fits, &ns));
-  capuchin with = {.room = &room, .leads = leads, .alone = by->alone};
-  pl_absence_rule rule = {.choose = capuchin_choose, .context = &with};
-  for (*out_helped = 0; fits && *out_helped < MOST_ROUNDS; ++*out_helped) {
-    planc_candidate next = {0};
-    planc_status status = pl_make_absences(evaluator->problem, &rule, room, &next);
-    if (!status) status = judge(evaluator, &next, leads, &fits, &next_ns);
-    if (status || !fits || next_ns >= ns) {
-      planc_candidate_free(&next);
-      return status;
-    }
-    planc_candidate_free(out);
-    *out = next;
-    ns = next_ns;
-  }
-  return NULL;
-}
 
 static planc_status explain(bool alone, int32_t helped, planc_candidate *out) {
   if (alone)
@@ -108,24 +135,4 @@ static planc_status explain(bool alone, int32_t helped, planc_candidate *out) {
     PLANC_TRY(planc_candidate_explain(out, "feedback has made the iteration shorter %d time%s", helped,
                                       helped == 1 ? "" : "s"));
   return NULL;
-}
-
-/* Recompute takes memory as well, and where links are judged to be full there is more of it: what finds no room so may
- * find it by swaps that wait for each other. */
-planc_status pl_policy_capuchin(const planc_evaluator *evaluator, planc_candidate *out) {
-  int64_t room = 0, whole = pl_arena_room(evaluator->problem);
-  capuchin by[] = {{.room = &room}, {.room = &room, .alone = true}};
-  pl_absence_rule rules[] = {{.choose = capuchin_choose, .context = &by[0]},
-                             {.choose = capuchin_choose, .context = &by[1]}};
-  const pl_walk_attempt attempts[] = {
-      {&rules[0], PL_ROOM_UNLIMITED, false}, {&rules[0], whole, false}, {&rules[1], whole, false}};
-  int32_t number;
-  PLANC_TRY(pl_walk_first(evaluator, pl_make_absences, attempts, 3, out, &number));
-  int64_t *leads = calloc((size_t)out->trace->n_accesses + 1, sizeof *leads);
-  if (!leads) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
-  int32_t helped;
-  planc_status status = feed_back(evaluator, &by[number > 1], leads, out, &helped);
-  if (!status) status = explain(number > 1, helped, out);
-  free(leads);
-  return status;
 }

@@ -57,6 +57,80 @@ typedef struct chooser {
   int64_t host_bytes; /* that all of them take, were they there at the same time */
 } chooser;
 
+/* When the copies of a swap begin. */
+typedef struct copies {
+  int64_t out_start, in_start;
+} copies;
+
+static planc_status find_gaps(chooser *c, pl_arena *arena);
+static planc_status choose(chooser *c);
+static planc_status state(const chooser *c, pl_arena *arena, pl_absences *out);
+static bool may_swap(const chooser *c, const gap *k);
+static void take(chooser *c, gap *k, choice chosen, int32_t leave, int32_t fetch);
+static planc_status swap_hidden(chooser *c);
+static planc_status swap_or_recompute(chooser *c);
+static void stop_hiding(chooser *c);
+static bool is_short(const chooser *c);
+static int32_t last_short(const chooser *c, const gap *k);
+static planc_status best_recompute(chooser *c, gap **out, int64_t *out_ns);
+static int64_t waiting_copies(const chooser *c, const gap *k, copies *out);
+static planc_status reserve(chooser *c, const gap *k, const copies *at);
+static int32_t waiting_trigger(const chooser *c, const gap *k);
+
+planc_status capuchin_choose(const void *context, const pl_walk *walk, pl_arena *arena, pl_absences *out) {
+  const capuchin *of = context;
+  *of->room = walk->room;
+  chooser c = {.of = of, .walk = walk, .trace = walk->trace, .order = walk->order};
+  planc_status status = pl_unswapped_make(walk, INT64_MAX, 0, arena, &c.unswapped);
+  if (!status) status = find_gaps(&c, arena);
+  if (!status) status = choose(&c);
+  if (!status) status = state(&c, arena, out);
+  VEC_FREE(&c.stack);
+  pl_link_time_free(&c.in);
+  pl_link_time_free(&c.out);
+  return status;
+}
+
+static planc_status choose(chooser *c) {
+  if (c->walk->room == PL_ROOM_NONE) {
+    /* Memory alone counts: nothing takes less than swaps on demand and, where those may not be, recompute. */
+    for (int32_t i = 0; i < c->n; i++) {
+      gap *k = &c->gaps[i];
+      if (may_swap(c, k) || k->saving >= 0) take(c, k, may_swap(c, k) ? CHOICE_SWAP : CHOICE_RECOMPUTE, k->from, k->to);
+    }
+    return NULL;
+  }
+  PLANC_TRY(pl_link_time_reset(&c->out));
+  PLANC_TRY(pl_link_time_reset(&c->in));
+  PLANC_TRY(swap_hidden(c));
+  PLANC_TRY(swap_or_recompute(c));
+  stop_hiding(c);
+  return NULL;
+}
+
+static planc_status swap_or_recompute(chooser *c) {
+  int32_t next = 0;
+  while (is_short(c)) {
+    gap *recompute;
+    int64_t recompute_ns;
+    while (next < c->n && (c->gaps[c->by_free[next]].chosen != CHOICE_NONE ||
+                           last_short(c, &c->gaps[c->by_free[next]]) < 0 || !may_swap(c, &c->gaps[c->by_free[next]])))
+      next++;
+    gap *away = next < c->n ? &c->gaps[c->by_free[next]] : NULL;
+    PLANC_TRY(best_recompute(c, &recompute, &recompute_ns));
+    if (!away && !recompute) return NULL;
+    copies at;
+    int64_t wait_ns = away ? waiting_copies(c, away, &at) : INT64_MAX;
+    if (recompute && wait_ns >= recompute_ns) {
+      take(c, recompute, CHOICE_RECOMPUTE, recompute->from, recompute->to);
+    } else {
+      if (wait_ns < INT64_MAX) PLANC_TRY(reserve(c, away, &at));
+      take(c, away, CHOICE_SWAP, away->from, waiting_trigger(c, away));
+    }
+  }
+  return NULL;
+}
+
 /* --- Gaps --------------------------------------------------------------------------------------------------- */
 
 /* The last position at which memory is short within the gap, -1 if there is none. */
@@ -236,11 +310,6 @@ static void take(chooser *c, gap *k, choice chosen, int32_t leave, int32_t fetch
   pl_peaks_add(&c->unswapped.peaks, leave + 1, fetch - 1, -k->bytes);
 }
 
-/* When the copies of a swap begin. */
-typedef struct copies {
-  int64_t out_start, in_start;
-} copies;
-
 /* When the op behind the swap-in begins by what was measured, ahead of which feedback wants the swap-in to be over. */
 static int64_t due_ns(const chooser *c, const gap *k) {
   int64_t lead = c->of->leads ? c->of->leads[c->order->uses[k->use].access] : 0;
@@ -297,29 +366,6 @@ static int32_t waiting_trigger(const chooser *c, const gap *k) {
 
 /* --- The choice --------------------------------------------------------------------------------------------------- */
 
-static planc_status swap_or_recompute(chooser *c) {
-  int32_t next = 0;
-  while (is_short(c)) {
-    gap *recompute;
-    int64_t recompute_ns;
-    while (next < c->n && (c->gaps[c->by_free[next]].chosen != CHOICE_NONE ||
-                           last_short(c, &c->gaps[c->by_free[next]]) < 0 || !may_swap(c, &c->gaps[c->by_free[next]])))
-      next++;
-    gap *away = next < c->n ? &c->gaps[c->by_free[next]] : NULL;
-    PLANC_TRY(best_recompute(c, &recompute, &recompute_ns));
-    if (!away && !recompute) return NULL;
-    copies at;
-    int64_t wait_ns = away ? waiting_copies(c, away, &at) : INT64_MAX;
-    if (recompute && wait_ns >= recompute_ns) {
-      take(c, recompute, CHOICE_RECOMPUTE, recompute->from, recompute->to);
-    } else {
-      if (wait_ns < INT64_MAX) PLANC_TRY(reserve(c, away, &at));
-      take(c, away, CHOICE_SWAP, away->from, waiting_trigger(c, away));
-    }
-  }
-  return NULL;
-}
-
 static void stop_hiding(chooser *c) {
   for (int32_t i = 0; i < c->n && is_short(c); i++) {
     gap *k = &c->gaps[c->by_free[i]];
@@ -327,23 +373,6 @@ static void stop_hiding(chooser *c) {
     pl_peaks_add(&c->unswapped.peaks, k->leave + 1, k->fetch - 1, k->bytes);
     take(c, k, CHOICE_SWAP, k->from, waiting_trigger(c, k));
   }
-}
-
-static planc_status choose(chooser *c) {
-  if (c->walk->room == PL_ROOM_NONE) {
-    /* Memory alone counts: nothing takes less than swaps on demand and, where those may not be, recompute. */
-    for (int32_t i = 0; i < c->n; i++) {
-      gap *k = &c->gaps[i];
-      if (may_swap(c, k) || k->saving >= 0) take(c, k, may_swap(c, k) ? CHOICE_SWAP : CHOICE_RECOMPUTE, k->from, k->to);
-    }
-    return NULL;
-  }
-  PLANC_TRY(pl_link_time_reset(&c->out));
-  PLANC_TRY(pl_link_time_reset(&c->in));
-  PLANC_TRY(swap_hidden(c));
-  PLANC_TRY(swap_or_recompute(c));
-  stop_hiding(c);
-  return NULL;
 }
 
 static planc_status state(const chooser *c, pl_arena *arena, pl_absences *out) {
@@ -398,18 +427,4 @@ static planc_status find_gaps(chooser *c, pl_arena *arena) {
   int32_t n;
   PLANC_TRY(rank_gaps(c, false, ranks, c->by_free, &n));
   return rank_gaps(c, true, ranks, c->by_saving, &c->n_by_saving);
-}
-
-planc_status capuchin_choose(const void *context, const pl_walk *walk, pl_arena *arena, pl_absences *out) {
-  const capuchin *of = context;
-  *of->room = walk->room;
-  chooser c = {.of = of, .walk = walk, .trace = walk->trace, .order = walk->order};
-  planc_status status = pl_unswapped_make(walk, INT64_MAX, 0, arena, &c.unswapped);
-  if (!status) status = find_gaps(&c, arena);
-  if (!status) status = choose(&c);
-  if (!status) status = state(&c, arena, out);
-  VEC_FREE(&c.stack);
-  pl_link_time_free(&c.in);
-  pl_link_time_free(&c.out);
-  return status;
 }

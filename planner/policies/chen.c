@@ -8,6 +8,12 @@
 #include "planner/choose/recompute.h"
 #include "planner/policies/policies.h"
 
+static planc_status keep_checkpoints(const planc_order *order, bool *keep);
+
+planc_status pl_policy_chen(const planc_evaluator *evaluator, planc_candidate *out) {
+  return pl_recompute_plan(evaluator, keep_checkpoints, out);
+}
+
 /* The smallest s with s * s >= n. */
 static int32_t ceil_sqrt(int32_t n) {
   int32_t s = 1;
@@ -46,8 +52,4 @@ static planc_status keep_checkpoints(const planc_order *order, bool *keep) {
   }
   free(place);
   return NULL;
-}
-
-planc_status pl_policy_chen(const planc_evaluator *evaluator, planc_candidate *out) {
-  return pl_recompute_plan(evaluator, keep_checkpoints, out);
 }

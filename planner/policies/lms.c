@@ -54,6 +54,70 @@ typedef struct lms {
   pl_absence *items;
 } lms;
 
+static planc_status choose(const void *context, const pl_walk *walk, pl_arena *arena, pl_absences *out);
+static planc_status find_room(const planc_evaluator *evaluator, planc_candidate *out);
+static planc_status set_up(lms *l, const pl_walk *walk, pl_arena *arena);
+static planc_status tune(const lms *l, lms_parameters *p);
+static pl_absences swaps_of(const lms *l, const lms_parameters *p);
+static planc_status explain(const lms_parameters *p, pl_arena *arena, pl_absences *out);
+static planc_status try_room(const planc_evaluator *evaluator, int64_t room, planc_candidate *out, int64_t *out_excess);
+
+planc_status pl_policy_lms(const planc_evaluator *evaluator, planc_candidate *out) {
+  bool fits, lag = true;
+  pl_absence_rule rule = {.choose = choose, .context = &lag, .online = true};
+  PLANC_TRY(pl_walk_try(evaluator, pl_make_absences, &rule, PL_ROOM_UNLIMITED, out, &fits));
+  return fits ? NULL : find_room(evaluator, out);
+}
+
+static planc_status choose(const void *context, const pl_walk *walk, pl_arena *arena, pl_absences *out) {
+  const bool *lag = context;
+  lms l;
+  PLANC_TRY(set_up(&l, walk, arena));
+  lms_parameters p = {.threshold = 1, .ahead = 1, .sync = SYNC_BOTH};
+  if (walk->room != PL_ROOM_NONE) PLANC_TRY(tune(&l, &p));
+  l.lag = *lag;
+  *out = swaps_of(&l, &p);
+  return explain(&p, arena, out);
+}
+
+/* Leaves the candidate of the largest room found that fits the budget, else that of the least parameters. */
+static planc_status find_room(const planc_evaluator *evaluator, planc_candidate *out) {
+  int64_t room = pl_arena_room(evaluator->problem);
+  pl_room_search search = pl_room_search_from(room, PL_ROOM_NONE, PLANC_ALIGNMENT);
+  int64_t excess;
+  char whole[PL_SIZE_TEXT];
+  do {
+    planc_candidate tried = {0};
+    planc_status status = try_room(evaluator, search.room, &tried, &excess);
+    bool keep = !status && (excess == 0 || search.fits < 0);
+    planc_candidate_free(keep ? out : &tried);
+    if (keep) *out = tried;
+    PLANC_TRY(status);
+  } while (pl_room_search_on(&search, excess));
+  char text[PL_SIZE_TEXT];
+  if (search.fits < 0) return NULL;
+  return planc_candidate_explain(out, "tuned for %s of %s, the most found with which addresses fit",
+                                 pl_size_format(search.fits, text), pl_size_format(room, whole));
+}
+
+/* Tunes for a room; *out_excess is what the result takes beyond the budget. */
+static planc_status try_room(const planc_evaluator *evaluator, int64_t room, planc_candidate *out,
+                             int64_t *out_excess) {
+  const planc_problem *problem = evaluator->problem;
+  for (int lags = 1; lags >= 0; lags--) {
+    bool lag = lags;
+    pl_absence_rule rule = {.choose = choose, .context = &lag, .online = true};
+    int64_t peak;
+    PLANC_TRY(pl_make_absences(problem, &rule, room, out));
+    PLANC_TRY(evaluator->peak(evaluator, out, &peak));
+    *out_excess = peak > problem->budget_bytes ? peak - problem->budget_bytes : 0;
+    if (*out_excess == 0 || !lag) break;
+    planc_candidate_free(out);
+    *out = (planc_candidate){0};
+  }
+  return NULL;
+}
+
 /* --- Levels ------------------------------------------------------------------------------------------------------- */
 
 static void put_on_path(lms *l, int32_t position, int32_t below) {
@@ -263,60 +327,4 @@ static planc_status explain(const lms_parameters *p, pl_arena *arena, pl_absence
                              "tensors are swapped for readers more than %d levels on, back in %d levels ahead, one "
                              "swap-in for readers within %d, and %s is waited for",
                              p->threshold, p->ahead, p->groupby, waited_for[p->sync]);
-}
-
-static planc_status choose(const void *context, const pl_walk *walk, pl_arena *arena, pl_absences *out) {
-  const bool *lag = context;
-  lms l;
-  PLANC_TRY(set_up(&l, walk, arena));
-  lms_parameters p = {.threshold = 1, .ahead = 1, .sync = SYNC_BOTH};
-  if (walk->room != PL_ROOM_NONE) PLANC_TRY(tune(&l, &p));
-  l.lag = *lag;
-  *out = swaps_of(&l, &p);
-  return explain(&p, arena, out);
-}
-
-/* Tunes for a room; *out_excess is what the result takes beyond the budget. */
-static planc_status try_room(const planc_evaluator *evaluator, int64_t room, planc_candidate *out,
-                             int64_t *out_excess) {
-  const planc_problem *problem = evaluator->problem;
-  for (int lags = 1; lags >= 0; lags--) {
-    bool lag = lags;
-    pl_absence_rule rule = {.choose = choose, .context = &lag, .online = true};
-    int64_t peak;
-    PLANC_TRY(pl_make_absences(problem, &rule, room, out));
-    PLANC_TRY(evaluator->peak(evaluator, out, &peak));
-    *out_excess = peak > problem->budget_bytes ? peak - problem->budget_bytes : 0;
-    if (*out_excess == 0 || !lag) break;
-    planc_candidate_free(out);
-    *out = (planc_candidate){0};
-  }
-  return NULL;
-}
-
-/* Leaves the candidate of the largest room found that fits the budget, else that of the least parameters. */
-static planc_status find_room(const planc_evaluator *evaluator, planc_candidate *out) {
-  int64_t room = pl_arena_room(evaluator->problem);
-  pl_room_search search = pl_room_search_from(room, PL_ROOM_NONE, PLANC_ALIGNMENT);
-  int64_t excess;
-  char whole[PL_SIZE_TEXT];
-  do {
-    planc_candidate tried = {0};
-    planc_status status = try_room(evaluator, search.room, &tried, &excess);
-    bool keep = !status && (excess == 0 || search.fits < 0);
-    planc_candidate_free(keep ? out : &tried);
-    if (keep) *out = tried;
-    PLANC_TRY(status);
-  } while (pl_room_search_on(&search, excess));
-  char text[PL_SIZE_TEXT];
-  if (search.fits < 0) return NULL;
-  return planc_candidate_explain(out, "tuned for %s of %s, the most found with which addresses fit",
-                                 pl_size_format(search.fits, text), pl_size_format(room, whole));
-}
-
-planc_status pl_policy_lms(const planc_evaluator *evaluator, planc_candidate *out) {
-  bool fits, lag = true;
-  pl_absence_rule rule = {.choose = choose, .context = &lag, .online = true};
-  PLANC_TRY(pl_walk_try(evaluator, pl_make_absences, &rule, PL_ROOM_UNLIMITED, out, &fits));
-  return fits ? NULL : find_room(evaluator, out);
 }

@@ -13,6 +13,47 @@
 #include "planner/code.h"
 #include "util/math.h"
 
+static planc_status set_up(modnn *m, const planc_problem *problem, const planc_candidate *candidate);
+static planc_status schedule_task(modnn *m, int32_t task);
+static planc_status forget_idle(modnn *m);
+static planc_status state(const modnn *m, planc_schedule *schedule);
+static void modnn_free(modnn *m);
+static planc_status prepare_operands(modnn *m, int32_t task);
+static planc_status select_algorithm(modnn *m, int32_t task, int32_t *out_variant, int64_t *out_address,
+                                     int64_t *out_ns);
+static planc_status finish_task(modnn *m, int32_t task);
+
+planc_status modnn_schedule(const planc_problem *problem, int64_t sub_batch, planc_candidate *out) {
+  PLANC_TRY(planc_candidate_rounds(problem, sub_batch, out));
+  PLANC_TRY(planc_candidate_schedule(out));
+  modnn m = {0};
+  planc_status status = set_up(&m, problem, out);
+  for (int32_t task = 0; !status && task < out->trace->n_instances; task++) status = schedule_task(&m, task);
+  if (!status) status = forget_idle(&m);
+  if (!status) status = state(&m, out->schedule);
+  modnn_free(&m);
+  return status;
+}
+
+static planc_status schedule_task(modnn *m, int32_t task) {
+  m->task = task;
+  PLANC_TRY(prepare_operands(m, task));
+  const planc_instance *instance = &m->trace->instances[task];
+  int32_t variant = 0;
+  int64_t workspace = 0, task_ns = 0;
+  if (instance->role != PLANC_ROLE_OP) {
+    task_ns = planc_adding_variant(m->trace, m->profile, task).time_ns;
+  } else {
+    PLANC_TRY(select_algorithm(m, task, &variant, &workspace, &task_ns));
+  }
+  PLANC_TRY(modnn_prefetch(m, task, task_ns));
+  VEC_PUSH(&m->decisions,
+           ((modnn_decision){.kind = MODNN_EXEC, .subject = task, .choice = variant, .address = workspace}));
+  m->now = pl_add_saturate(m->now, task_ns);
+  if (m->blocks[m->trace->n_buffers].segment >= 0) PLANC_TRY(modnn_free_workspace(m));
+  return finish_task(m, task);
+}
+
 /* --- Algorithm 1, lines 3-8: operands ----------------------------------------------------------------------------- */
 
 static planc_status allocate_operands(modnn *m, int32_t task, bool *out_found) {
@@ -214,25 +255,6 @@ static planc_status finish_task(modnn *m, int32_t task) {
   return NULL;
 }
 
-static planc_status schedule_task(modnn *m, int32_t task) {
-  m->task = task;
-  PLANC_TRY(prepare_operands(m, task));
-  const planc_instance *instance = &m->trace->instances[task];
-  int32_t variant = 0;
-  int64_t workspace = 0, task_ns = 0;
-  if (instance->role != PLANC_ROLE_OP) {
-    task_ns = planc_adding_variant(m->trace, m->profile, task).time_ns;
-  } else {
-    PLANC_TRY(select_algorithm(m, task, &variant, &workspace, &task_ns));
-  }
-  PLANC_TRY(modnn_prefetch(m, task, task_ns));
-  VEC_PUSH(&m->decisions,
-           ((modnn_decision){.kind = MODNN_EXEC, .subject = task, .choice = variant, .address = workspace}));
-  m->now = pl_add_saturate(m->now, task_ns);
-  if (m->blocks[m->trace->n_buffers].segment >= 0) PLANC_TRY(modnn_free_workspace(m));
-  return finish_task(m, task);
-}
-
 /* --- Set-up and statement ---------------------------------------------------------------------------------------- */
 
 static void modnn_free(modnn *m) {
@@ -365,16 +387,4 @@ static planc_status state(const modnn *m, planc_schedule *schedule) {
     }
   }
   return planc_schedule_finish(schedule);
-}
-
-planc_status modnn_schedule(const planc_problem *problem, int64_t sub_batch, planc_candidate *out) {
-  PLANC_TRY(planc_candidate_rounds(problem, sub_batch, out));
-  PLANC_TRY(planc_candidate_schedule(out));
-  modnn m = {0};
-  planc_status status = set_up(&m, problem, out);
-  for (int32_t task = 0; !status && task < out->trace->n_instances; task++) status = schedule_task(&m, task);
-  if (!status) status = forget_idle(&m);
-  if (!status) status = state(&m, out->schedule);
-  modnn_free(&m);
-  return status;
 }

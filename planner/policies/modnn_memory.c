@@ -26,6 +26,76 @@ bool modnn_needed(const modnn *m, int32_t block) {
   return access && access->read >= 0;
 }
 
+/* Looking at all schemes is quadratic over an iteration: on 100,000 ops it took 19 s where this bound takes under one.
+ * Networks of hundreds of layers have fewer segments than this and are searched whole. */
+enum { MOST_SCHEMES = 128 };
+
+static bool may_leave(const modnn *m, int32_t block, int32_t horizon);
+static modnn_scheme scheme_from(const modnn *m, int32_t first, int64_t bytes, int32_t horizon,
+                                const modnn_scheme *best);
+static bool better(const modnn *m, const modnn_scheme *a, const modnn_scheme *b);
+static bool must_transfer(const modnn *m, int32_t block);
+static int64_t offload_end(const modnn *m, int32_t block, int64_t engine_free);
+static int64_t reload_delay(const modnn *m, int32_t block);
+
+modnn_scheme modnn_find_scheme(const modnn *m, int64_t bytes, int32_t horizon) {
+  const pl_segment *segments = m->memory.segments.data;
+  modnn_scheme best = {.first = -1};
+  /* Once around the memory, from where the last search has left off. */
+  int32_t start = m->searched < 0 ? -1 : m->blocks[m->searched].segment;
+  if (start < 0) start = m->memory.first;
+  int32_t looked_at = 0, i = start;
+  do {
+    int32_t block = segments[i].block;
+    if (block == PL_FREE_BLOCK || may_leave(m, block, horizon)) {
+      modnn_scheme scheme = scheme_from(m, i, bytes, horizon, &best);
+      if (scheme.first >= 0 && better(m, &scheme, &best)) best = scheme;
+      if (best.first >= 0 && ((best.moved == 0 && best.end == m->now) || ++looked_at >= MOST_SCHEMES)) break;
+    }
+    i = segments[i].next < 0 ? m->memory.first : segments[i].next;
+  } while (i != start);
+  return best;
+}
+
+/* The scheme that starts at `first`; none when it runs into a block that must stay or is worse than `best`. */
+static modnn_scheme scheme_from(const modnn *m, int32_t first, int64_t bytes, int32_t horizon,
+                                const modnn_scheme *best) {
+  const pl_segment *segments = m->memory.segments.data;
+  modnn_scheme scheme = {.first = first, .last = -1, .end = m->now};
+  int64_t engine_free = m->out_free, found = 0, late = 0, done = m->now;
+  for (int32_t i = first; i >= 0; i = segments[i].next) {
+    int32_t block = segments[i].block;
+    if (block != PL_FREE_BLOCK) {
+      if (!may_leave(m, block, horizon)) break;
+      if (must_transfer(m, block)) {
+        engine_free = offload_end(m, block, engine_free);
+        if (engine_free > done) done = engine_free;
+        scheme.moved += m->trace->buffers[block].bytes;
+      }
+      late = pl_add_saturate(late, reload_delay(m, block));
+      scheme.end = pl_add_saturate(done, late);
+      if (best->first >= 0 && (scheme.end > best->end || (scheme.end == best->end && scheme.moved > best->moved)))
+        break;
+    }
+    found += segments[i].bytes;
+    if (found >= bytes) {
+      scheme.last = i;
+      return scheme;
+    }
+  }
+  scheme.first = -1;
+  return scheme;
+}
+
+planc_status modnn_drop(modnn *m, int32_t block) {
+  modnn_block *b = &m->blocks[block];
+  PLANC_TRY(pl_memory_list_release(&m->memory, b->segment, NULL));
+  b->segment = -1;
+  b->filled = false;
+  VEC_PUSH(&m->decisions, ((modnn_decision){.kind = MODNN_RELEASE, .subject = block}));
+  return NULL;
+}
+
 static bool must_transfer(const modnn *m, int32_t block) {
   return m->blocks[block].filled && !m->blocks[block].on_host && modnn_needed(m, block);
 }
@@ -60,68 +130,6 @@ static bool better(const modnn *m, const modnn_scheme *a, const modnn_scheme *b)
   return segments[a->first].address < segments[b->first].address;
 }
 
-/* The scheme that starts at `first`; none when it runs into a block that must stay or is worse than `best`. */
-static modnn_scheme scheme_from(const modnn *m, int32_t first, int64_t bytes, int32_t horizon,
-                                const modnn_scheme *best) {
-  const pl_segment *segments = m->memory.segments.data;
-  modnn_scheme scheme = {.first = first, .last = -1, .end = m->now};
-  int64_t engine_free = m->out_free, found = 0, late = 0, done = m->now;
-  for (int32_t i = first; i >= 0; i = segments[i].next) {
-    int32_t block = segments[i].block;
-    if (block != PL_FREE_BLOCK) {
-      if (!may_leave(m, block, horizon)) break;
-      if (must_transfer(m, block)) {
-        engine_free = offload_end(m, block, engine_free);
-        if (engine_free > done) done = engine_free;
-        scheme.moved += m->trace->buffers[block].bytes;
-      }
-      late = pl_add_saturate(late, reload_delay(m, block));
-      scheme.end = pl_add_saturate(done, late);
-      if (best->first >= 0 && (scheme.end > best->end || (scheme.end == best->end && scheme.moved > best->moved)))
-        break;
-    }
-    found += segments[i].bytes;
-    if (found >= bytes) {
-      scheme.last = i;
-      return scheme;
-    }
-  }
-  scheme.first = -1;
-  return scheme;
-}
-
-/* Looking at all schemes is quadratic over an iteration: on 100,000 ops it took 19 s where this bound takes under one.
- * Networks of hundreds of layers have fewer segments than this and are searched whole. */
-enum { MOST_SCHEMES = 128 };
-
-modnn_scheme modnn_find_scheme(const modnn *m, int64_t bytes, int32_t horizon) {
-  const pl_segment *segments = m->memory.segments.data;
-  modnn_scheme best = {.first = -1};
-  /* Once around the memory, from where the last search has left off. */
-  int32_t start = m->searched < 0 ? -1 : m->blocks[m->searched].segment;
-  if (start < 0) start = m->memory.first;
-  int32_t looked_at = 0, i = start;
-  do {
-    int32_t block = segments[i].block;
-    if (block == PL_FREE_BLOCK || may_leave(m, block, horizon)) {
-      modnn_scheme scheme = scheme_from(m, i, bytes, horizon, &best);
-      if (scheme.first >= 0 && better(m, &scheme, &best)) best = scheme;
-      if (best.first >= 0 && ((best.moved == 0 && best.end == m->now) || ++looked_at >= MOST_SCHEMES)) break;
-    }
-    i = segments[i].next < 0 ? m->memory.first : segments[i].next;
-  } while (i != start);
-  return best;
-}
-
-planc_status modnn_drop(modnn *m, int32_t block) {
-  modnn_block *b = &m->blocks[block];
-  PLANC_TRY(pl_memory_list_release(&m->memory, b->segment, NULL));
-  b->segment = -1;
-  b->filled = false;
-  VEC_PUSH(&m->decisions, ((modnn_decision){.kind = MODNN_RELEASE, .subject = block}));
-  return NULL;
-}
-
 /* Offloads a block if the host lacks its content and takes it off the device; raises *end to the transfer's end. */
 static planc_status evict(modnn *m, int32_t block, int64_t *end) {
   modnn_block *b = &m->blocks[block];
@@ -146,32 +154,9 @@ planc_status modnn_note_scheme(modnn *m, const modnn_scheme *scheme) {
   }
 }
 
-/* A free segment of at least `bytes`, offloading where it must; -1 when there is none. */
-static planc_status vacate(modnn *m, int64_t bytes, int32_t horizon, int32_t *out_segment, int64_t *out_when) {
-  *out_when = m->now;
-  *out_segment = pl_memory_list_best_fit(&m->memory, bytes);
-  if (*out_segment >= 0) return NULL;
-  /* What the very next task uses would have to come straight back: it leaves only if nothing else can. */
-  modnn_scheme scheme = modnn_find_scheme(m, bytes, horizon < INT32_MAX ? horizon + 1 : horizon);
-  if (scheme.first < 0) scheme = modnn_find_scheme(m, bytes, horizon);
-  if (scheme.first < 0) return NULL;
-  PLANC_TRY(modnn_note_scheme(m, &scheme));
-  for (int64_t i = 0; i < m->leaving.len; i++) PLANC_TRY(evict(m, m->leaving.data[i], out_when));
-  *out_segment = pl_memory_list_best_fit(&m->memory, bytes);
-  return NULL;
-}
-
-static void reach(modnn *m, int64_t address, int64_t bytes) {
-  if (address + bytes > m->reached) m->reached = address + bytes;
-}
-
-/* At the segment's end: what is prefetched beside it goes to the beginning, and no hole stays between the two. But no
- * higher than anything has been: a workspace is no reason to use more memory. */
-static int64_t workspace_address(const modnn *m, const pl_segment *at, int64_t bytes) {
-  int64_t end = at->address + at->bytes;
-  if (m->reached < end) end = m->reached;
-  return end - bytes > at->address ? (end - bytes) / PLANC_ALIGNMENT * PLANC_ALIGNMENT : at->address;
-}
+static planc_status vacate(modnn *m, int64_t bytes, int32_t horizon, int32_t *out_segment, int64_t *out_when);
+static void reach(modnn *m, int64_t address, int64_t bytes);
+static int64_t workspace_address(const modnn *m, const pl_segment *at, int64_t bytes);
 
 planc_status modnn_allocate(modnn *m, int32_t block, int32_t horizon, int64_t *out_when, bool *out_found) {
   int32_t segment;
@@ -214,4 +199,31 @@ planc_status modnn_defragment(modnn *m, int64_t *out_when) {
   }
   for (int64_t i = 0; i < m->leaving.len; i++) PLANC_TRY(evict(m, m->leaving.data[i], out_when));
   return NULL;
+}
+
+/* A free segment of at least `bytes`, offloading where it must; -1 when there is none. */
+static planc_status vacate(modnn *m, int64_t bytes, int32_t horizon, int32_t *out_segment, int64_t *out_when) {
+  *out_when = m->now;
+  *out_segment = pl_memory_list_best_fit(&m->memory, bytes);
+  if (*out_segment >= 0) return NULL;
+  /* What the very next task uses would have to come straight back: it leaves only if nothing else can. */
+  modnn_scheme scheme = modnn_find_scheme(m, bytes, horizon < INT32_MAX ? horizon + 1 : horizon);
+  if (scheme.first < 0) scheme = modnn_find_scheme(m, bytes, horizon);
+  if (scheme.first < 0) return NULL;
+  PLANC_TRY(modnn_note_scheme(m, &scheme));
+  for (int64_t i = 0; i < m->leaving.len; i++) PLANC_TRY(evict(m, m->leaving.data[i], out_when));
+  *out_segment = pl_memory_list_best_fit(&m->memory, bytes);
+  return NULL;
+}
+
+static void reach(modnn *m, int64_t address, int64_t bytes) {
+  if (address + bytes > m->reached) m->reached = address + bytes;
+}
+
+/* At the segment's end: what is prefetched beside it goes to the beginning, and no hole stays between the two. But no
+ * higher than anything has been: a workspace is no reason to use more memory. */
+static int64_t workspace_address(const modnn *m, const pl_segment *at, int64_t bytes) {
+  int64_t end = at->address + at->bytes;
+  if (m->reached < end) end = m->reached;
+  return end - bytes > at->address ? (end - bytes) / PLANC_ALIGNMENT * PLANC_ALIGNMENT : at->address;
 }

@@ -50,6 +50,26 @@ bool modnn_must_start(const modnn *m, int32_t task, int64_t task_ns, int32_t wan
   return pl_add_saturate(start, transfer_ns) > expected_start;
 }
 
+static planc_status undo(modnn *m);
+
+planc_status modnn_fitting_ns(modnn *m, int32_t wanting, int64_t *out_ns) {
+  const planc_instance *instance = &m->trace->instances[wanting];
+  *out_ns = 0;
+  for (int32_t a = instance->first_access; a < instance->first_access + instance->n_accesses; a++) {
+    const planc_access *access = &m->trace->accesses[a];
+    if (!missing(m, access)) continue;
+    int64_t bytes = modnn_room(m, access->buffer);
+    int32_t segment = pl_memory_list_best_fit(&m->memory, bytes);
+    if (segment < 0) continue;
+    int64_t address = m->memory.segments.data[segment].address;
+    int32_t *taken = &m->blocks[access->buffer].segment;
+    PLANC_TRY(pl_memory_list_take(&m->memory, segment, address, bytes, access->buffer, taken));
+    VEC_PUSH(&m->journal, ((modnn_step){.block = access->buffer, .took = true}));
+    *out_ns = pl_add_saturate(*out_ns, pl_fetch_ns(&m->device->h2d, m->trace, access->buffer));
+  }
+  return undo(m);
+}
+
 /* --- Is a prefetch of use? Line 16, by playing the tasks until then ----------------------------------------------- */
 
 /* Where copies are slow, prefetches must start long before they are wanted, and each task plays most of the trace: once
@@ -133,24 +153,6 @@ static planc_status is_useful(modnn *m, int32_t task, int32_t wanting, bool *out
   *out_useful = true;
   for (int32_t k = task; k <= wanting && *out_useful; k++, m->n_played++)
     PLANC_TRY(play_task(m, k, wanting, out_useful));
-  return undo(m);
-}
-
-planc_status modnn_fitting_ns(modnn *m, int32_t wanting, int64_t *out_ns) {
-  const planc_instance *instance = &m->trace->instances[wanting];
-  *out_ns = 0;
-  for (int32_t a = instance->first_access; a < instance->first_access + instance->n_accesses; a++) {
-    const planc_access *access = &m->trace->accesses[a];
-    if (!missing(m, access)) continue;
-    int64_t bytes = modnn_room(m, access->buffer);
-    int32_t segment = pl_memory_list_best_fit(&m->memory, bytes);
-    if (segment < 0) continue;
-    int64_t address = m->memory.segments.data[segment].address;
-    int32_t *taken = &m->blocks[access->buffer].segment;
-    PLANC_TRY(pl_memory_list_take(&m->memory, segment, address, bytes, access->buffer, taken));
-    VEC_PUSH(&m->journal, ((modnn_step){.block = access->buffer, .took = true}));
-    *out_ns = pl_add_saturate(*out_ns, pl_fetch_ns(&m->device->h2d, m->trace, access->buffer));
-  }
   return undo(m);
 }
 

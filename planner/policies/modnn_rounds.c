@@ -22,6 +22,78 @@
 
 enum { MOST_INSTANCES = 200000 };
 
+/* The best so far; without a schedule, why there is none. */
+typedef struct best_rounds {
+  planc_candidate candidate;
+  int64_t ns;
+  planc_status infeasible; /* the reason of those that ask for least; owned */
+  pl_emit tried;           /* rounds, and their times */
+  int32_t n_tried;
+} best_rounds;
+
+static planc_status consider_all(const planc_evaluator *evaluator, best_rounds *b);
+static planc_status tell(const planc_problem *problem, best_rounds *b);
+static planc_status explain(best_rounds *b, planc_candidate *out);
+static planc_status consider(const planc_evaluator *evaluator, int64_t sub_batch, best_rounds *b);
+static planc_status consider_others(const planc_evaluator *evaluator, int64_t sub_batch, best_rounds *b);
+static planc_status consider_whole(const planc_evaluator *evaluator, best_rounds *b);
+static planc_status consider_scheduled(const planc_evaluator *evaluator, int64_t sub_batch, best_rounds *b);
+static planc_status unless_infeasible(planc_status status, best_rounds *b);
+static planc_status consider_resident(const planc_evaluator *evaluator, int64_t sub_batch, best_rounds *b);
+static int64_t next_smaller(int64_t size);
+static bool may_help(const best_rounds *b, bool helped);
+
+planc_status pl_policy_modnn(const planc_evaluator *evaluator, planc_candidate *out) {
+  best_rounds b = {0};
+  planc_status status = consider_all(evaluator, &b);
+  if (!status && !b.candidate.schedule) status = tell(evaluator->problem, &b);
+  planc_status_free(b.infeasible);
+  *out = b.candidate;
+  planc_status untold = explain(&b, out);
+  if (status) planc_status_free(untold);
+  return status ? status : untold;
+}
+
+static planc_status consider_all(const planc_evaluator *evaluator, best_rounds *b) {
+  int64_t sub_batch;
+  bool may_split;
+  planc_status status = pl_sub_batch_select(evaluator->problem, &sub_batch);
+  if (planc_status_code(status) == PLANC_INFEASIBLE) {
+    b->infeasible = status;
+  } else {
+    PLANC_TRY(status);
+    PLANC_TRY(pl_may_split(evaluator->problem, &may_split));
+    PLANC_TRY(consider(evaluator, sub_batch, b));
+    if (may_split) PLANC_TRY(consider_others(evaluator, sub_batch, b));
+  }
+  return consider_whole(evaluator, b);
+}
+
+/* Where the user limits swapping, and rounds swap more, those that swap nothing are asked for. */
+static planc_status consider(const planc_evaluator *evaluator, int64_t sub_batch, best_rounds *b) {
+  if (!evaluator->problem->settings.no_swap) {
+    planc_status status = consider_scheduled(evaluator, sub_batch, b);
+    bool host = planc_status_shortage(status).memory == PLANC_MEMORY_HOST;
+    PLANC_TRY(unless_infeasible(status, b));
+    if (!host) return NULL;
+  }
+  return unless_infeasible(consider_resident(evaluator, sub_batch, b), b);
+}
+
+static planc_status consider_others(const planc_evaluator *evaluator, int64_t sub_batch, best_rounds *b) {
+  const planc_problem *problem = evaluator->problem;
+  int64_t instances = 0;
+  for (int64_t size = problem->batch; size >= 1; size = next_smaller(size)) {
+    if (size == sub_batch) continue;
+    int64_t rounds = (problem->batch + size - 1) / size, before_ns = b->ns;
+    instances += rounds * problem->graph->n_ops;
+    if (instances > MOST_INSTANCES && b->candidate.schedule) break;
+    PLANC_TRY(consider(evaluator, (problem->batch + rounds - 1) / rounds, b));
+    if (size < sub_batch && !may_help(b, b->ns != before_ns)) break;
+  }
+  return NULL;
+}
+
 /* The op's fastest algorithm at a batch. */
 static int64_t fastest_ns(const planc_costs *costs, int32_t op, int64_t batch) {
   int32_t count;
@@ -55,15 +127,6 @@ static bool offloads(const planc_candidate *candidate) {
 }
 
 enum { TOLD_TEXT = 128 };
-
-/* The best so far; without a schedule, why there is none. */
-typedef struct best_rounds {
-  planc_candidate candidate;
-  int64_t ns;
-  planc_status infeasible; /* the reason of those that ask for least; owned */
-  pl_emit tried;           /* rounds, and their times */
-  int32_t n_tried;
-} best_rounds;
 
 /* What a candidate has to beat. */
 static int64_t limit_of(const planc_problem *problem, const best_rounds *b) {
@@ -145,17 +208,6 @@ static planc_status consider_resident(const planc_evaluator *evaluator, int64_t 
   return keep_better(evaluator, status, &candidate, true, b);
 }
 
-/* Where the user limits swapping, and rounds swap more, those that swap nothing are asked for. */
-static planc_status consider(const planc_evaluator *evaluator, int64_t sub_batch, best_rounds *b) {
-  if (!evaluator->problem->settings.no_swap) {
-    planc_status status = consider_scheduled(evaluator, sub_batch, b);
-    bool host = planc_status_shortage(status).memory == PLANC_MEMORY_HOST;
-    PLANC_TRY(unless_infeasible(status, b));
-    if (!host) return NULL;
-  }
-  return unless_infeasible(consider_resident(evaluator, sub_batch, b), b);
-}
-
 /* The whole batch, or the user's rounds, with all data resident. What it lacks is not what modnn lacks. */
 static planc_status consider_whole(const planc_evaluator *evaluator, best_rounds *b) {
   const planc_problem *problem = evaluator->problem;
@@ -177,35 +229,6 @@ static bool may_help(const best_rounds *b, bool helped) {
   return helped || !b->candidate.schedule || offloads(&b->candidate);
 }
 
-static planc_status consider_others(const planc_evaluator *evaluator, int64_t sub_batch, best_rounds *b) {
-  const planc_problem *problem = evaluator->problem;
-  int64_t instances = 0;
-  for (int64_t size = problem->batch; size >= 1; size = next_smaller(size)) {
-    if (size == sub_batch) continue;
-    int64_t rounds = (problem->batch + size - 1) / size, before_ns = b->ns;
-    instances += rounds * problem->graph->n_ops;
-    if (instances > MOST_INSTANCES && b->candidate.schedule) break;
-    PLANC_TRY(consider(evaluator, (problem->batch + rounds - 1) / rounds, b));
-    if (size < sub_batch && !may_help(b, b->ns != before_ns)) break;
-  }
-  return NULL;
-}
-
-static planc_status consider_all(const planc_evaluator *evaluator, best_rounds *b) {
-  int64_t sub_batch;
-  bool may_split;
-  planc_status status = pl_sub_batch_select(evaluator->problem, &sub_batch);
-  if (planc_status_code(status) == PLANC_INFEASIBLE) {
-    b->infeasible = status;
-  } else {
-    PLANC_TRY(status);
-    PLANC_TRY(pl_may_split(evaluator->problem, &may_split));
-    PLANC_TRY(consider(evaluator, sub_batch, b));
-    if (may_split) PLANC_TRY(consider_others(evaluator, sub_batch, b));
-  }
-  return consider_whole(evaluator, b);
-}
-
 /* Why there are no rounds. Those of one sample may be too many to be tried. */
 static planc_status tell(const planc_problem *problem, best_rounds *b) {
   planc_status why = b->infeasible;
@@ -218,15 +241,4 @@ static planc_status tell(const planc_problem *problem, best_rounds *b) {
                        planc_status_message(why), most);
   planc_status_free(why);
   return told;
-}
-
-planc_status pl_policy_modnn(const planc_evaluator *evaluator, planc_candidate *out) {
-  best_rounds b = {0};
-  planc_status status = consider_all(evaluator, &b);
-  if (!status && !b.candidate.schedule) status = tell(evaluator->problem, &b);
-  planc_status_free(b.infeasible);
-  *out = b.candidate;
-  planc_status untold = explain(&b, out);
-  if (status) planc_status_free(untold);
-  return status ? status : untold;
 }

@@ -3,6 +3,26 @@
 #include "planner/choose/walk.h"
 #include "planner/policies/policies.h"
 
+/* What of a job is planned: rounds of so many samples, in the order that `orderer` makes of them. */
+typedef struct asked {
+  int64_t sub_batch;
+  pl_orderer orderer; /* NULL: the trace's */
+} asked;
+
+static planc_status make(const planc_problem *problem, const void *context, int64_t room, planc_candidate *out);
+static planc_status make_in(const planc_problem *problem, const asked *a, int64_t room, bool early,
+                            planc_candidate *out);
+
+planc_status pl_make_resident(const planc_evaluator *evaluator, int64_t sub_batch, pl_orderer orderer,
+                              planc_candidate *out) {
+  asked a = {.sub_batch = sub_batch, .orderer = orderer};
+  return pl_walk_fit(evaluator, make, &a, out);
+}
+
+static planc_status make(const planc_problem *problem, const void *context, int64_t room, planc_candidate *out) {
+  return make_in(problem, context, room, false, out);
+}
+
 static planc_status open_operands(pl_walk *walk, const planc_instance *instance) {
   for (int32_t a = instance->first_access; a < instance->first_access + instance->n_accesses; a++) {
     const planc_access *access = &walk->trace->accesses[a];
@@ -22,12 +42,6 @@ static planc_status open_sent(pl_walk *walk) {
   }
   return NULL;
 }
-
-/* What of a job is planned: rounds of so many samples, in the order that `orderer` makes of them. */
-typedef struct asked {
-  int64_t sub_batch;
-  pl_orderer orderer; /* NULL: the trace's */
-} asked;
 
 static planc_status set_order(const asked *a, planc_candidate *out) {
   if (!a->orderer) return NULL;
@@ -50,16 +64,6 @@ static planc_status make_in(const planc_problem *problem, const asked *a, int64_
     PLANC_TRY(pl_walk_close_dead(&walk, p));
   }
   return planc_schedule_finish(walk.schedule);
-}
-
-static planc_status make(const planc_problem *problem, const void *context, int64_t room, planc_candidate *out) {
-  return make_in(problem, context, room, false, out);
-}
-
-planc_status pl_make_resident(const planc_evaluator *evaluator, int64_t sub_batch, pl_orderer orderer,
-                              planc_candidate *out) {
-  asked a = {.sub_batch = sub_batch, .orderer = orderer};
-  return pl_walk_fit(evaluator, make, &a, out);
 }
 
 static int64_t whole(const planc_problem *problem) {

@@ -57,6 +57,77 @@ typedef struct passive {
   planc_passive *out;
 } passive;
 
+typedef struct best_passive {
+  planc_passive *out;
+  bool any;
+} best_passive;
+
+static planc_status simulate_better(void *user, const planc_problem *problem, int64_t *out_code);
+static planc_status run(passive *p, const planc_problem *problem);
+static bool is_better(const planc_passive *a, const planc_passive *b);
+static planc_status set_up(passive *p, const planc_problem *problem);
+static planc_status check_ops(const passive *p);
+static planc_status run_prologue(passive *p);
+static planc_status run_iterations(passive *p);
+static void note_needs(passive *p, bool *needed);
+static planc_status run_iteration(passive *p, const bool *needed);
+
+planc_status planc_simulate_passive(const planc_problem *problem, planc_passive *out) {
+  *out = (planc_passive){0};
+  best_passive b = {.out = out};
+  if (problem->gpus > 1) return planc_error(PLANC_USAGE, "passive swapping is simulated on one GPU only");
+  return planc_context(pl_with_code(problem, simulate_better, &b), "passive swapping");
+}
+
+static planc_status simulate_better(void *user, const planc_problem *problem, int64_t *out_code) {
+  best_passive *b = user;
+  planc_passive found = {0};
+  passive p = {.out = &found};
+  planc_candidate candidate = {0};
+  int64_t sub_batch = problem->sub_batch ? problem->sub_batch : problem->batch;
+  planc_status status = pl_walk_start(&p.walk, problem, sub_batch, PL_ROOM_NONE, &candidate);
+  if (!status) status = run(&p, problem);
+  if (p.code_bytes > 0) *out_code = p.code_bytes;
+  pl_map_free(&p.algorithms);
+  pl_arena_free(&p.arena);
+  planc_candidate_free(&candidate);
+  PLANC_TRY(status);
+  if (!b->any || is_better(&found, b->out)) *b->out = found;
+  b->any = true;
+  return NULL;
+}
+
+static planc_status run(passive *p, const planc_problem *problem) {
+  PLANC_TRY(set_up(p, problem));
+  PLANC_TRY(check_ops(p));
+  PLANC_TRY(run_prologue(p));
+  PLANC_TRY(run_iterations(p));
+  p->out->peak_bytes = pl_add_saturate(p->out->peak_bytes, p->device->reserved_bytes);
+  p->out->peak_bytes = pl_add_saturate(p->out->peak_bytes, p->code_bytes);
+  if (p->out->peak_bytes > problem->budget_bytes)
+    return planc_error(PLANC_INFEASIBLE, "it needs %lld bytes, the code of its algorithms included",
+                       (long long)p->out->peak_bytes);
+  if (problem->host_budget_bytes < 0 || p->out->host_peak_bytes <= problem->host_budget_bytes) return NULL;
+  return planc_error(PLANC_INFEASIBLE, "it needs %lld bytes of host memory, the host budget is %lld",
+                     (long long)p->out->host_peak_bytes, (long long)problem->host_budget_bytes);
+}
+
+/* Until an iteration is as the one before. */
+static planc_status run_iterations(passive *p) {
+  bool *needed;
+  PLANC_TRY(PL_NEW(&p->arena, &needed, p->trace->n_accesses));
+  note_needs(p, needed);
+  PLANC_TRY(run_iteration(p, needed));
+  p->out->first = p->now;
+  for (int32_t k = 1; k < MOST_ITERATIONS; k++) {
+    p->out->steady = p->now;
+    PLANC_TRY(run_iteration(p, needed));
+    if (memcmp(&p->now, &p->out->steady, sizeof p->now) == 0) break;
+  }
+  p->out->steady = p->now;
+  return NULL;
+}
+
 /* --- Time --------------------------------------------------------------------------------------------------------- */
 
 /* The host launches, from `from` on, something that takes `time_ns` when the device is free. */
@@ -311,22 +382,6 @@ static planc_status run_iteration(passive *p, const bool *needed) {
   return NULL;
 }
 
-/* Until an iteration is as the one before. */
-static planc_status run_iterations(passive *p) {
-  bool *needed;
-  PLANC_TRY(PL_NEW(&p->arena, &needed, p->trace->n_accesses));
-  note_needs(p, needed);
-  PLANC_TRY(run_iteration(p, needed));
-  p->out->first = p->now;
-  for (int32_t k = 1; k < MOST_ITERATIONS; k++) {
-    p->out->steady = p->now;
-    PLANC_TRY(run_iteration(p, needed));
-    if (memcmp(&p->now, &p->out->steady, sizeof p->now) == 0) break;
-  }
-  p->out->steady = p->now;
-  return NULL;
-}
-
 static planc_status set_up(passive *p, const planc_problem *problem) {
   p->trace = p->walk.trace;
   p->device = p->walk.device;
@@ -348,53 +403,8 @@ static planc_status set_up(passive *p, const planc_problem *problem) {
   return NULL;
 }
 
-static planc_status run(passive *p, const planc_problem *problem) {
-  PLANC_TRY(set_up(p, problem));
-  PLANC_TRY(check_ops(p));
-  PLANC_TRY(run_prologue(p));
-  PLANC_TRY(run_iterations(p));
-  p->out->peak_bytes = pl_add_saturate(p->out->peak_bytes, p->device->reserved_bytes);
-  p->out->peak_bytes = pl_add_saturate(p->out->peak_bytes, p->code_bytes);
-  if (p->out->peak_bytes > problem->budget_bytes)
-    return planc_error(PLANC_INFEASIBLE, "it needs %lld bytes, the code of its algorithms included",
-                       (long long)p->out->peak_bytes);
-  if (problem->host_budget_bytes < 0 || p->out->host_peak_bytes <= problem->host_budget_bytes) return NULL;
-  return planc_error(PLANC_INFEASIBLE, "it needs %lld bytes of host memory, the host budget is %lld",
-                     (long long)p->out->host_peak_bytes, (long long)problem->host_budget_bytes);
-}
-
 /* As of plans: the faster one, of two as fast the one with the lower peak, of two alike the first. */
 static bool is_better(const planc_passive *a, const planc_passive *b) {
   if (a->steady.time_ns != b->steady.time_ns) return a->steady.time_ns < b->steady.time_ns;
   return a->peak_bytes < b->peak_bytes;
-}
-
-typedef struct best_passive {
-  planc_passive *out;
-  bool any;
-} best_passive;
-
-static planc_status simulate_better(void *user, const planc_problem *problem, int64_t *out_code) {
-  best_passive *b = user;
-  planc_passive found = {0};
-  passive p = {.out = &found};
-  planc_candidate candidate = {0};
-  int64_t sub_batch = problem->sub_batch ? problem->sub_batch : problem->batch;
-  planc_status status = pl_walk_start(&p.walk, problem, sub_batch, PL_ROOM_NONE, &candidate);
-  if (!status) status = run(&p, problem);
-  if (p.code_bytes > 0) *out_code = p.code_bytes;
-  pl_map_free(&p.algorithms);
-  pl_arena_free(&p.arena);
-  planc_candidate_free(&candidate);
-  PLANC_TRY(status);
-  if (!b->any || is_better(&found, b->out)) *b->out = found;
-  b->any = true;
-  return NULL;
-}
-
-planc_status planc_simulate_passive(const planc_problem *problem, planc_passive *out) {
-  *out = (planc_passive){0};
-  best_passive b = {.out = out};
-  if (problem->gpus > 1) return planc_error(PLANC_USAGE, "passive swapping is simulated on one GPU only");
-  return planc_context(pl_with_code(problem, simulate_better, &b), "passive swapping");
 }

@@ -10,6 +10,13 @@
 #include "planner/choose/absences.h"
 #include "planner/policies/policies.h"
 
+static planc_status choose(const void *context, const pl_walk *walk, pl_arena *arena, pl_absences *out);
+
+planc_status pl_policy_prefetch_one(const planc_evaluator *evaluator, planc_candidate *out) {
+  pl_absence_rule rule = {.choose = choose};
+  return pl_walk_fit(evaluator, pl_make_absences, &rule, out);
+}
+
 static bool crosses(const planc_order *order, const planc_gap *gap) {
   planc_kind kind = order->trace->buffers[gap->buffer].kind;
   bool data = kind == PLANC_KIND_activation || kind == PLANC_KIND_temp || kind == PLANC_KIND_input;
@@ -33,9 +40,4 @@ static planc_status choose(const void *context, const pl_walk *walk, pl_arena *a
   if (!status) out->items = items;
   planc_gaps_free(gaps);
   return status;
-}
-
-planc_status pl_policy_prefetch_one(const planc_evaluator *evaluator, planc_candidate *out) {
-  pl_absence_rule rule = {.choose = choose};
-  return pl_walk_fit(evaluator, pl_make_absences, &rule, out);
 }

@@ -45,6 +45,68 @@ typedef struct superneurons {
   pl_absence *items;
 } superneurons;
 
+static planc_status choose(const void *context, const pl_walk *walk, pl_arena *arena, pl_absences *out);
+static void keep_checkpoints(superneurons *s);
+static void find_layers_ahead(superneurons *s);
+static planc_status take_segments(const pl_walk *walk, superneurons *s, pl_arena *arena, int64_t *live,
+                                  pl_absences *out, bool *out_fits);
+static planc_status take_outputs(const pl_walk *walk, int64_t n_all, int64_t *live, pl_absences *out);
+static int64_t add_outputs(superneurons *s, int64_t first);
+static planc_status drop_segments(superneurons *s, pl_arena *arena, int32_t n_dropped, pl_absences *out);
+static planc_status fits(const pl_walk *walk, const pl_absences *absences, int64_t limit, int64_t *live,
+                         bool *out_fits);
+
+planc_status pl_policy_superneurons(const planc_evaluator *evaluator, planc_candidate *out) {
+  pl_absence_rule rule = {.choose = choose};
+  return pl_walk_fit(evaluator, pl_make_absences, &rule, out);
+}
+
+static planc_status choose(const void *context, const pl_walk *walk, pl_arena *arena, pl_absences *out) {
+  (void)context;
+  const planc_trace *trace = walk->trace;
+  superneurons s = {.trace = trace, .order = walk->order};
+  int64_t *live;
+  bool fit;
+  PLANC_TRY(pl_drops_new(trace, arena, &s.drops));
+  PLANC_TRY(PL_NEW(arena, &s.base, trace->n_buffers));
+  PLANC_TRY(PL_NEW(arena, &s.segment, trace->n_buffers));
+  PLANC_TRY(PL_NEW(arena, &s.swap, trace->n_buffers));
+  PLANC_TRY(PL_NEW(arena, &s.brief, trace->n_buffers));
+  PLANC_TRY(PL_NEW(arena, &s.need, trace->n_buffers));
+  PLANC_TRY(PL_NEW(arena, &s.ahead, walk->order->n));
+  PLANC_TRY(PL_NEW(arena, &s.items, (int64_t)trace->n_accesses + trace->n_buffers));
+  PLANC_TRY(PL_NEW(arena, &live, walk->order->n));
+  keep_checkpoints(&s);
+  find_layers_ahead(&s);
+  PLANC_TRY(take_segments(walk, &s, arena, live, out, &fit));
+  int64_t n_drops = out->n;
+  if (!fit) PLANC_TRY(take_outputs(walk, add_outputs(&s, n_drops), live, out));
+  return pl_absences_explain(out, arena,
+                             "%d of %d segments are computed again and %lld outputs swapped, no more than the "
+                             "budget asks for",
+                             s.n_dropped, s.n_segments, (long long)(out->n - n_drops));
+}
+
+/* The fewest of the segments with which the live data fits beside the fastest algorithms, all where it never does. */
+static planc_status take_segments(const pl_walk *walk, superneurons *s, pl_arena *arena, int64_t *live,
+                                  pl_absences *out, bool *out_fits) {
+  int32_t low = 0, high = walk->recomputes ? s->n_segments : 0;
+  PLANC_TRY(drop_segments(s, arena, high, out));
+  PLANC_TRY(fits(walk, out, INT64_MAX, live, out_fits));
+  while (*out_fits && low < high) {
+    bool fit;
+    int32_t middle = low + (high - low) / 2;
+    PLANC_TRY(drop_segments(s, arena, middle, out));
+    PLANC_TRY(fits(walk, out, INT64_MAX, live, &fit));
+    if (fit) {
+      high = middle;
+    } else {
+      low = middle + 1;
+    }
+  }
+  return drop_segments(s, arena, high, out);
+}
+
 static planc_class class_of(const planc_trace *trace, int32_t instance) {
   if (trace->instances[instance].role != PLANC_ROLE_OP) return PLANC_CLASS_elementwise;
   return pl_op_class(planc_trace_op(trace, instance));
@@ -267,55 +329,4 @@ static planc_status drop_segments(superneurons *s, pl_arena *arena, int32_t n_dr
   *out = (pl_absences){.items = s->items, .until = s->drops.until, .brief = s->brief};
   add_drops(s, out);
   return NULL;
-}
-
-/* The fewest of the segments with which the live data fits beside the fastest algorithms, all where it never does. */
-static planc_status take_segments(const pl_walk *walk, superneurons *s, pl_arena *arena, int64_t *live,
-                                  pl_absences *out, bool *out_fits) {
-  int32_t low = 0, high = walk->recomputes ? s->n_segments : 0;
-  PLANC_TRY(drop_segments(s, arena, high, out));
-  PLANC_TRY(fits(walk, out, INT64_MAX, live, out_fits));
-  while (*out_fits && low < high) {
-    bool fit;
-    int32_t middle = low + (high - low) / 2;
-    PLANC_TRY(drop_segments(s, arena, middle, out));
-    PLANC_TRY(fits(walk, out, INT64_MAX, live, &fit));
-    if (fit) {
-      high = middle;
-    } else {
-      low = middle + 1;
-    }
-  }
-  return drop_segments(s, arena, high, out);
-}
-
-static planc_status choose(const void *context, const pl_walk *walk, pl_arena *arena, pl_absences *out) {
-  (void)context;
-  const planc_trace *trace = walk->trace;
-  superneurons s = {.trace = trace, .order = walk->order};
-  int64_t *live;
-  bool fit;
-  PLANC_TRY(pl_drops_new(trace, arena, &s.drops));
-  PLANC_TRY(PL_NEW(arena, &s.base, trace->n_buffers));
-  PLANC_TRY(PL_NEW(arena, &s.segment, trace->n_buffers));
-  PLANC_TRY(PL_NEW(arena, &s.swap, trace->n_buffers));
-  PLANC_TRY(PL_NEW(arena, &s.brief, trace->n_buffers));
-  PLANC_TRY(PL_NEW(arena, &s.need, trace->n_buffers));
-  PLANC_TRY(PL_NEW(arena, &s.ahead, walk->order->n));
-  PLANC_TRY(PL_NEW(arena, &s.items, (int64_t)trace->n_accesses + trace->n_buffers));
-  PLANC_TRY(PL_NEW(arena, &live, walk->order->n));
-  keep_checkpoints(&s);
-  find_layers_ahead(&s);
-  PLANC_TRY(take_segments(walk, &s, arena, live, out, &fit));
-  int64_t n_drops = out->n;
-  if (!fit) PLANC_TRY(take_outputs(walk, add_outputs(&s, n_drops), live, out));
-  return pl_absences_explain(out, arena,
-                             "%d of %d segments are computed again and %lld outputs swapped, no more than the "
-                             "budget asks for",
-                             s.n_dropped, s.n_segments, (long long)(out->n - n_drops));
-}
-
-planc_status pl_policy_superneurons(const planc_evaluator *evaluator, planc_candidate *out) {
-  pl_absence_rule rule = {.choose = choose};
-  return pl_walk_fit(evaluator, pl_make_absences, &rule, out);
 }

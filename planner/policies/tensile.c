@@ -38,6 +38,38 @@ int32_t tensile_peak(const tensile *t) {
   return pl_peaks_last_above(&t->unswapped.peaks, 0, t->order->n - 1, peak_bytes(t) - 1);
 }
 
+static planc_status swap_all(tensile *t);
+static planc_status recompute_what_is_needed(tensile *t, pl_arena *arena);
+static planc_status state(const tensile *t, pl_arena *arena, pl_absences *out);
+
+void tensile_free(tensile *t) {
+  pl_covers_free(&t->by_size.covers);
+  pl_covers_free(&t->by_saving.covers);
+  pl_link_time_free(&t->link);
+}
+
+planc_status tensile_choose(const void *context, const pl_walk *walk, pl_arena *arena, pl_absences *out) {
+  const planc_problem *problem = context;
+  tensile t = {.walk = walk, .trace = walk->trace, .order = walk->order};
+  t.rate_ppm = problem->settings.swap_rate ? problem->settings.swap_rate : MILLION;
+  planc_status status = tensile_predict(&t, arena);
+  if (!status) status = tensile_set_up_swaps(&t, arena);
+  if (!status && walk->swaps) status = swap_all(&t);
+  if (!status && walk->recomputes) status = recompute_what_is_needed(&t, arena);
+  if (!status) status = state(&t, arena, out);
+  if (!status)
+    status = pl_absences_explain(out, arena,
+                                 "%lld tensors are swapped, as far as the link has time for, and %lld computed again",
+                                 (long long)t.n_swapped, (long long)t.n_recomputed);
+  tensile_free(&t);
+  return status;
+}
+
+planc_status pl_policy_tensile(const planc_evaluator *evaluator, planc_candidate *out) {
+  pl_absence_rule rule = {.choose = tensile_choose, .context = evaluator->problem};
+  return pl_walk_fit(evaluator, pl_make_absences, &rule, out);
+}
+
 /* --- Rounds (IV-F) ------------------------------------------------------------------------------------------------ */
 
 static planc_status swap_all(tensile *t) {
@@ -75,32 +107,4 @@ static planc_status state(const tensile *t, pl_arena *arena, pl_absences *out) {
   for (int32_t k = 0; k < n; k++) items[k] = t->gaps[ranks[k].gap].absence;
   *out = (pl_absences){.n = n, .items = items};
   return NULL;
-}
-
-void tensile_free(tensile *t) {
-  pl_covers_free(&t->by_size.covers);
-  pl_covers_free(&t->by_saving.covers);
-  pl_link_time_free(&t->link);
-}
-
-planc_status tensile_choose(const void *context, const pl_walk *walk, pl_arena *arena, pl_absences *out) {
-  const planc_problem *problem = context;
-  tensile t = {.walk = walk, .trace = walk->trace, .order = walk->order};
-  t.rate_ppm = problem->settings.swap_rate ? problem->settings.swap_rate : MILLION;
-  planc_status status = tensile_predict(&t, arena);
-  if (!status) status = tensile_set_up_swaps(&t, arena);
-  if (!status && walk->swaps) status = swap_all(&t);
-  if (!status && walk->recomputes) status = recompute_what_is_needed(&t, arena);
-  if (!status) status = state(&t, arena, out);
-  if (!status)
-    status = pl_absences_explain(out, arena,
-                                 "%lld tensors are swapped, as far as the link has time for, and %lld computed again",
-                                 (long long)t.n_swapped, (long long)t.n_recomputed);
-  tensile_free(&t);
-  return status;
-}
-
-planc_status pl_policy_tensile(const planc_evaluator *evaluator, planc_candidate *out) {
-  pl_absence_rule rule = {.choose = tensile_choose, .context = evaluator->problem};
-  return pl_walk_fit(evaluator, pl_make_absences, &rule, out);
 }

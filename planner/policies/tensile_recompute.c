@@ -9,6 +9,12 @@
 
 enum { SECOND = 1000000000 };
 
+static planc_status take_recompute(tensile *t, tensile_gap *gap, int32_t peak, bool *out_taken);
+
+planc_status tensile_recompute(tensile *t, int32_t peak, bool *out_taken) {
+  return tensile_take_first(t, &t->by_saving, peak, take_recompute, out_taken);
+}
+
 static tensile_tensor *tensor_read(const tensile *t, const planc_access *access) {
   return &t->tensors[t->first_tensor[access->buffer] + access->read];
 }
@@ -45,10 +51,6 @@ static planc_status take_recompute(tensile *t, tensile_gap *gap, int32_t peak, b
       .buffer = tensor->buffer, .version = tensor->version, .copy = PL_NO_COPY, .leave = gap->from, .fetch = gap->to};
   pl_peaks_add(&t->unswapped.peaks, gap->from + 1, gap->to - 1, -gap->bytes);
   return NULL;
-}
-
-planc_status tensile_recompute(tensile *t, int32_t peak, bool *out_taken) {
-  return tensile_take_first(t, &t->by_saving, peak, take_recompute, out_taken);
 }
 
 /* A gap that no swap found time for may be computed again all the same. */

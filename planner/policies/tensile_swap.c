@@ -22,6 +22,67 @@
 
 enum { MILLION = 1000000 };
 
+typedef struct swap {
+  tensile_tensor *tensor; /* the version that is away */
+  bool copies;            /* there is a swap-out, at out_start */
+  int64_t out_start, in_start;
+  int32_t copy, leave, fetch;
+} swap;
+
+static planc_status take_swap(tensile *t, tensile_gap *gap, int32_t peak, bool *out_taken);
+static bool plan_parking(const tensile *t, tensile_gap *gap, swap *park, swap *in);
+static bool note(tensile_gap *gap, const swap *s, int32_t peak);
+static bool plan(const tensile *t, tensile_gap *gap, int32_t peak, swap *s);
+static int64_t host_bytes_of(const tensile *t, const tensile_tensor *tensor);
+static planc_status take(tensile *t, tensile_gap *gap, const swap *s);
+static planc_status take_rest(tensile *t, const tensile_tensor *tensor);
+static bool plan_across(const tensile *t, const tensile_gap *gap, swap *s);
+static bool plan_within(const tensile *t, const tensile_gap *gap, swap *s);
+static bool plan_next(const tensile *t, const tensile_gap *gap, swap *s);
+static pl_cover relieved(const swap *s);
+
+planc_status tensile_swap(tensile *t, int32_t peak, bool *out_taken) {
+  return tensile_take_first(t, &t->by_size, peak, take_swap, out_taken);
+}
+
+static planc_status take_swap(tensile *t, tensile_gap *gap, int32_t peak, bool *out_taken) {
+  swap s, in;
+  gap->waits = !t->tensors[gap->tensor].released && t->n_swapped >= t->most_swapped;
+  if (gap->waits) return NULL;
+  bool parks = plan_parking(t, gap, &s, &in);
+  *out_taken = parks ? note(gap, &in, peak) : plan(t, gap, peak, &s);
+  if (!*out_taken) return NULL;
+  if (host_bytes_of(t, s.tensor) > t->walk->host_room - t->host_bytes) {
+    gap->state = TENSILE_HOPELESS;
+    *out_taken = false;
+    return NULL;
+  }
+  if (parks) gap = &t->gaps[t->tensors[gap->tensor].across];
+  PLANC_TRY(take(t, gap, &s));
+  PLANC_TRY(take_rest(t, s.tensor));
+  return gap->wraps ? take_rest(t, &t->tensors[t->first_tensor[s.tensor->buffer]]) : NULL;
+}
+
+/* Plans the swap of a gap that relieves the peak. */
+static bool plan(const tensile *t, tensile_gap *gap, int32_t peak, swap *s) {
+  bool possible = gap->wraps ? plan_across(t, gap, s) : plan_within(t, gap, s);
+  if (possible && note(gap, s, peak)) return true;
+  if (gap->wraps && plan_next(t, gap, s)) return possible ? pl_cover_is_around(relieved(s), peak) : note(gap, s, peak);
+  if (!possible) gap->state = TENSILE_HOPELESS;
+  return false;
+}
+
+/* Takes all other gaps of a tensor that need a swap-in alone. */
+static planc_status take_rest(tensile *t, const tensile_tensor *tensor) {
+  for (int32_t k = tensor->first_gap; k < t->n && t->gaps[k].tensor == tensor - t->tensors; k++) {
+    swap s;
+    tensile_gap *gap = &t->gaps[k];
+    if (!tensor->on_host || gap->wraps || gap->state == TENSILE_TAKEN) continue;
+    if (plan_within(t, gap, &s)) PLANC_TRY(take(t, gap, &s));
+  }
+  return NULL;
+}
+
 /* --- Times -------------------------------------------------------------------------------------------------------- */
 
 static int32_t position_of(const tensile *t, int32_t use) {
@@ -29,13 +90,6 @@ static int32_t position_of(const tensile *t, int32_t use) {
 }
 
 /* --- Planning a swap ---------------------------------------------------------------------------------------------- */
-
-typedef struct swap {
-  tensile_tensor *tensor; /* the version that is away */
-  bool copies;            /* there is a swap-out, at out_start */
-  int64_t out_start, in_start;
-  int32_t copy, leave, fetch;
-} swap;
 
 /* Finds a swap-out ahead of the access behind `use`: between two accesses, the first of which is no later than
  * that. A tensor that is there before the period can also be copied ahead of its first access. The link only fills, so
@@ -149,17 +203,6 @@ static planc_status take(tensile *t, tensile_gap *gap, const swap *s) {
   return NULL;
 }
 
-/* Takes all other gaps of a tensor that need a swap-in alone. */
-static planc_status take_rest(tensile *t, const tensile_tensor *tensor) {
-  for (int32_t k = tensor->first_gap; k < t->n && t->gaps[k].tensor == tensor - t->tensors; k++) {
-    swap s;
-    tensile_gap *gap = &t->gaps[k];
-    if (!tensor->on_host || gap->wraps || gap->state == TENSILE_TAKEN) continue;
-    if (plan_within(t, gap, &s)) PLANC_TRY(take(t, gap, &s));
-  }
-  return NULL;
-}
-
 static pl_cover relieved(const swap *s) {
   return (pl_cover){s->leave, s->fetch};
 }
@@ -168,15 +211,6 @@ static pl_cover relieved(const swap *s) {
 static bool note(tensile_gap *gap, const swap *s, int32_t peak) {
   gap->relieves = relieved(s);
   return pl_cover_is_around(gap->relieves, peak);
-}
-
-/* Plans the swap of a gap that relieves the peak. */
-static bool plan(const tensile *t, tensile_gap *gap, int32_t peak, swap *s) {
-  bool possible = gap->wraps ? plan_across(t, gap, s) : plan_within(t, gap, s);
-  if (possible && note(gap, s, peak)) return true;
-  if (gap->wraps && plan_next(t, gap, s)) return possible ? pl_cover_is_around(relieved(s), peak) : note(gap, s, peak);
-  if (!possible) gap->state = TENSILE_HOPELESS;
-  return false;
 }
 
 /* Where a swap across iterations makes the gap need a swap-in alone: plans that one. False when there is none and
@@ -190,26 +224,19 @@ static bool plan_parking(const tensile *t, tensile_gap *gap, swap *park, swap *i
          plan_in(t, gap, t->unswapped.start[gap->from + 1], in) && in->fetch > in->leave + 1;
 }
 
-static planc_status take_swap(tensile *t, tensile_gap *gap, int32_t peak, bool *out_taken) {
-  swap s, in;
-  gap->waits = !t->tensors[gap->tensor].released && t->n_swapped >= t->most_swapped;
-  if (gap->waits) return NULL;
-  bool parks = plan_parking(t, gap, &s, &in);
-  *out_taken = parks ? note(gap, &in, peak) : plan(t, gap, peak, &s);
-  if (!*out_taken) return NULL;
-  if (host_bytes_of(t, s.tensor) > t->walk->host_room - t->host_bytes) {
-    gap->state = TENSILE_HOPELESS;
-    *out_taken = false;
-    return NULL;
-  }
-  if (parks) gap = &t->gaps[t->tensors[gap->tensor].across];
-  PLANC_TRY(take(t, gap, &s));
-  PLANC_TRY(take_rest(t, s.tensor));
-  return gap->wraps ? take_rest(t, &t->tensors[t->first_tensor[s.tensor->buffer]]) : NULL;
-}
+static planc_status reserve_users(tensile *t);
+static planc_status find_tensors(tensile *t, pl_arena *arena);
+static planc_status find_gaps(tensile *t, pl_arena *arena);
 
-planc_status tensile_swap(tensile *t, int32_t peak, bool *out_taken) {
-  return tensile_take_first(t, &t->by_size, peak, take_swap, out_taken);
+planc_status tensile_set_up_swaps(tensile *t, pl_arena *arena) {
+  tensile_rank *ranks;
+  PLANC_TRY(pl_link_time_reset(&t->link));
+  PLANC_TRY(reserve_users(t));
+  PLANC_TRY(find_tensors(t, arena));
+  PLANC_TRY(find_gaps(t, arena));
+  PLANC_TRY(PL_NEW(arena, &ranks, t->n));
+  for (int32_t k = 0; k < t->n; k++) ranks[k] = (tensile_rank){t->gaps[k].bytes, k};
+  return tensile_make_list(t, arena, ranks, t->n, &t->by_size);
 }
 
 /* --- Set-up ------------------------------------------------------------------------------------------------------- */
@@ -324,15 +351,4 @@ static planc_status find_gaps(tensile *t, pl_arena *arena) {
       add_gap(t, t->first_tensor[b] + buffer->last_version, end - 1, planc_order_first(t->order, b), true);
   }
   return NULL;
-}
-
-planc_status tensile_set_up_swaps(tensile *t, pl_arena *arena) {
-  tensile_rank *ranks;
-  PLANC_TRY(pl_link_time_reset(&t->link));
-  PLANC_TRY(reserve_users(t));
-  PLANC_TRY(find_tensors(t, arena));
-  PLANC_TRY(find_gaps(t, arena));
-  PLANC_TRY(PL_NEW(arena, &ranks, t->n));
-  for (int32_t k = 0; k < t->n; k++) ranks[k] = (tensile_rank){t->gaps[k].bytes, k};
-  return tensile_make_list(t, arena, ranks, t->n, &t->by_size);
 }

@@ -29,6 +29,29 @@ typedef struct vdnn {
   int32_t missing; /* no instance behind the task and ahead of this one misses anything, to the end of the pass */
 } vdnn;
 
+typedef enum vdnn_algorithms { PERFORMANCE_OPTIMAL, GREEDY, MEMORY_OPTIMAL } vdnn_algorithms;
+
+typedef struct vdnn_attempt {
+  vdnn_offloads offloads;
+  vdnn_algorithms algorithms;
+} vdnn_attempt;
+
+static planc_status first_that_fits(const planc_evaluator *evaluator, int64_t sub_batch, const vdnn_attempt *attempts,
+                                    int32_t n_attempts, planc_candidate *out, bool *out_fits);
+static int64_t whole(const planc_problem *problem);
+
+planc_status pl_policy_vdnn_all(const planc_evaluator *evaluator, planc_candidate *out) {
+  static const vdnn_attempt attempts[] = {{OFFLOAD_ALL, PERFORMANCE_OPTIMAL}, {OFFLOAD_ALL, MEMORY_OPTIMAL}};
+  bool fits;
+  return first_that_fits(evaluator, whole(evaluator->problem), attempts, 2, out, &fits);
+}
+
+planc_status pl_policy_vdnn_conv(const planc_evaluator *evaluator, planc_candidate *out) {
+  static const vdnn_attempt attempts[] = {{OFFLOAD_CONV, PERFORMANCE_OPTIMAL}, {OFFLOAD_CONV, MEMORY_OPTIMAL}};
+  bool fits;
+  return first_that_fits(evaluator, whole(evaluator->problem), attempts, 2, out, &fits);
+}
+
 /* --- What is offloaded, and by whom ------------------------------------------------------------------------------- */
 
 static planc_class class_of(const planc_trace *trace, int32_t instance) {
@@ -225,13 +248,7 @@ static planc_status make(const planc_problem *problem, const void *context, int6
   return status;
 }
 
-typedef enum vdnn_algorithms { PERFORMANCE_OPTIMAL, GREEDY, MEMORY_OPTIMAL } vdnn_algorithms;
 enum { MOST_ATTEMPTS = 7 };
-
-typedef struct vdnn_attempt {
-  vdnn_offloads offloads;
-  vdnn_algorithms algorithms;
-} vdnn_attempt;
 
 static planc_status explain(const vdnn_attempt *attempt, int32_t number, int32_t n_attempts, planc_candidate *out) {
   static const char *const offloads[] = {"offloads nothing", "offloads inputs of convolutions", "offloads all inputs"};
@@ -260,16 +277,11 @@ static int64_t whole(const planc_problem *problem) {
   return problem->sub_batch ? problem->sub_batch : problem->batch;
 }
 
-planc_status pl_policy_vdnn_all(const planc_evaluator *evaluator, planc_candidate *out) {
-  static const vdnn_attempt attempts[] = {{OFFLOAD_ALL, PERFORMANCE_OPTIMAL}, {OFFLOAD_ALL, MEMORY_OPTIMAL}};
-  bool fits;
-  return first_that_fits(evaluator, whole(evaluator->problem), attempts, 2, out, &fits);
-}
+static planc_status dynamic(const planc_evaluator *evaluator, int64_t sub_batch, planc_candidate *out, bool *out_fits);
 
-planc_status pl_policy_vdnn_conv(const planc_evaluator *evaluator, planc_candidate *out) {
-  static const vdnn_attempt attempts[] = {{OFFLOAD_CONV, PERFORMANCE_OPTIMAL}, {OFFLOAD_CONV, MEMORY_OPTIMAL}};
+planc_status pl_policy_vdnn_dyn(const planc_evaluator *evaluator, planc_candidate *out) {
   bool fits;
-  return first_that_fits(evaluator, whole(evaluator->problem), attempts, 2, out, &fits);
+  return dynamic(evaluator, whole(evaluator->problem), out, &fits);
 }
 
 static bool limits_swaps(const planc_problem *problem) {
@@ -309,9 +321,25 @@ static planc_status dynamic(const planc_evaluator *evaluator, int64_t sub_batch,
   return without_swaps(evaluator, sub_batch, out, out_fits);
 }
 
-planc_status pl_policy_vdnn_dyn(const planc_evaluator *evaluator, planc_candidate *out) {
-  bool fits;
-  return dynamic(evaluator, whole(evaluator->problem), out, &fits);
+static planc_status in_one_round(const planc_evaluator *evaluator, planc_status reason, planc_candidate *out);
+static planc_status in_rounds(const planc_evaluator *evaluator, int64_t sub_batch, planc_candidate *out,
+                              planc_status *out_reason);
+
+/* Eq. 3 makes every op fit; what vDNN keeps between ops may need smaller rounds still. */
+planc_status pl_policy_vdnn_plus(const planc_evaluator *evaluator, planc_candidate *out) {
+  const planc_problem *problem = evaluator->problem;
+  int64_t largest;
+  bool may_split;
+  planc_status reason = pl_sub_batch_select(problem, &largest);
+  if (planc_status_code(reason) == PLANC_INFEASIBLE) return in_one_round(evaluator, reason, out);
+  PLANC_TRY(reason);
+  PLANC_TRY(pl_may_split(problem, &may_split));
+  PLANC_TRY(in_rounds(evaluator, largest, out, &reason));
+  for (int64_t sub_batch = largest / 2; reason && may_split && sub_batch >= 1; sub_batch /= 2) {
+    planc_status_free(reason);
+    PLANC_TRY(in_rounds(evaluator, sub_batch, out, &reason));
+  }
+  return reason && largest < whole(problem) ? in_one_round(evaluator, reason, out) : reason;
 }
 
 /* The last of vdnn-dyn's attempts at rounds of `sub_batch`, which has least live at a time, in two rounds, which have
@@ -363,21 +391,4 @@ static planc_status in_one_round(const planc_evaluator *evaluator, planc_status 
     return status;
   }
   return reason;
-}
-
-/* Eq. 3 makes every op fit; what vDNN keeps between ops may need smaller rounds still. */
-planc_status pl_policy_vdnn_plus(const planc_evaluator *evaluator, planc_candidate *out) {
-  const planc_problem *problem = evaluator->problem;
-  int64_t largest;
-  bool may_split;
-  planc_status reason = pl_sub_batch_select(problem, &largest);
-  if (planc_status_code(reason) == PLANC_INFEASIBLE) return in_one_round(evaluator, reason, out);
-  PLANC_TRY(reason);
-  PLANC_TRY(pl_may_split(problem, &may_split));
-  PLANC_TRY(in_rounds(evaluator, largest, out, &reason));
-  for (int64_t sub_batch = largest / 2; reason && may_split && sub_batch >= 1; sub_batch /= 2) {
-    planc_status_free(reason);
-    PLANC_TRY(in_rounds(evaluator, sub_batch, out, &reason));
-  }
-  return reason && largest < whole(problem) ? in_one_round(evaluator, reason, out) : reason;
 }

@@ -53,6 +53,53 @@ typedef struct policy {
   int32_t caller;     /* and the function that it is for */
 } policy;
 
+/* Schedules within `budget`, and by how much it is too much for the device. */
+typedef planc_status (*budget_attempt)(policy *p, int64_t budget, int64_t *out_excess);
+
+static planc_status make(policy *p);
+static planc_status make_sequence(policy *p);
+static void choose_algorithms(policy *p);
+static planc_status check_chunks(const policy *p);
+static planc_status too_small(const policy *p, int64_t room, int32_t function, int64_t need);
+static planc_status find_budget(policy *p, budget_attempt try_budget, int64_t room, int64_t least, int64_t *out_fits);
+static planc_status try_allocator(policy *p, int64_t budget, int64_t *out_excess);
+static planc_status state(const policy *p);
+static planc_status explain(const policy *p, int64_t budget, int64_t room, bool planned);
+static planc_status no_place(const policy *p);
+static planc_status try_planned(policy *p, int64_t budget, int64_t *out_excess);
+
+planc_status pl_policy_window(const planc_evaluator *evaluator, planc_candidate *out) {
+  const planc_problem *problem = evaluator->problem;
+  PLANC_TRY(planc_candidate_rounds(problem, problem->sub_batch ? problem->sub_batch : problem->batch, out));
+  PLANC_TRY(planc_candidate_schedule(out));
+  policy p = {.evaluator = evaluator, .problem = problem, .trace = out->trace, .candidate = out};
+  p.unit = pl_allocator_unit(problem);
+  planc_status status = make(&p);
+  pl_allocator_free(&p.allocator);
+  VEC_FREE(&p.steps);
+  pl_arena_free(&p.arena);
+  return status;
+}
+
+static planc_status make(policy *p) {
+  int64_t room = pl_allocator_room(p->problem);
+  int32_t function;
+  int64_t fits;
+  PLANC_TRY(make_sequence(p));
+  choose_algorithms(p);
+  PLANC_TRY(check_chunks(p));
+  int64_t least = pl_window_least(&p->sequence, &function);
+  if (least > room) return too_small(p, room, function, least);
+  PLANC_TRY(find_budget(p, try_allocator, room, least, &fits));
+  if (fits >= 0) {
+    PLANC_TRY(state(p));
+    return explain(p, fits, room, false);
+  }
+  if (p->problem->placement != PLANC_PLACEMENT_BEST_FIT) return no_place(p);
+  PLANC_TRY(find_budget(p, try_planned, room, least, &fits));
+  return fits >= 0 ? explain(p, fits, room, true) : NULL; /* if nothing fits, the plan tells what it needs */
+}
+
 static bool persists(const policy *p, int32_t buffer) {
   return p->trace->buffers[buffer].flags & PLANC_BUFFER_PERSISTENT;
 }
@@ -325,9 +372,6 @@ static planc_status schedule_within(policy *p, int64_t budget) {
   return PL_NEW(&p->arena, &p->addresses, p->steps.len);
 }
 
-/* Schedules within `budget`, and by how much it is too much for the device. */
-typedef planc_status (*budget_attempt)(policy *p, int64_t budget, int64_t *out_excess);
-
 static int64_t excess_of(int64_t bytes, int64_t most) {
   return bytes > most ? bytes - most : 0;
 }
@@ -399,36 +443,4 @@ static planc_status too_small(const policy *p, int64_t room, int32_t function, i
   return planc_infeasible((planc_shortage){.bytes = least}, "op %s needs %lld bytes%s, %lld are left for data",
                           planc_trace_op(p->trace, function)->name, (long long)whole,
                           chunk_bytes > 0 ? " in whole chunks" : "", (long long)room);
-}
-
-static planc_status make(policy *p) {
-  int64_t room = pl_allocator_room(p->problem);
-  int32_t function;
-  int64_t fits;
-  PLANC_TRY(make_sequence(p));
-  choose_algorithms(p);
-  PLANC_TRY(check_chunks(p));
-  int64_t least = pl_window_least(&p->sequence, &function);
-  if (least > room) return too_small(p, room, function, least);
-  PLANC_TRY(find_budget(p, try_allocator, room, least, &fits));
-  if (fits >= 0) {
-    PLANC_TRY(state(p));
-    return explain(p, fits, room, false);
-  }
-  if (p->problem->placement != PLANC_PLACEMENT_BEST_FIT) return no_place(p);
-  PLANC_TRY(find_budget(p, try_planned, room, least, &fits));
-  return fits >= 0 ? explain(p, fits, room, true) : NULL; /* if nothing fits, the plan tells what it needs */
-}
-
-planc_status pl_policy_window(const planc_evaluator *evaluator, planc_candidate *out) {
-  const planc_problem *problem = evaluator->problem;
-  PLANC_TRY(planc_candidate_rounds(problem, problem->sub_batch ? problem->sub_batch : problem->batch, out));
-  PLANC_TRY(planc_candidate_schedule(out));
-  policy p = {.evaluator = evaluator, .problem = problem, .trace = out->trace, .candidate = out};
-  p.unit = pl_allocator_unit(problem);
-  planc_status status = make(&p);
-  pl_allocator_free(&p.allocator);
-  VEC_FREE(&p.steps);
-  pl_arena_free(&p.arena);
-  return status;
 }

@@ -14,6 +14,29 @@ typedef struct making_engines {
   int32_t *seen;  /* by GPU or engine: the last engine that it was found for */
 } making_engines;
 
+static planc_status find_buses(making_engines *m);
+static void forget(making_engines *m, int32_t n);
+static planc_status find_gpus(making_engines *m, int32_t engine);
+static planc_status find_against(making_engines *m, int32_t engine);
+
+planc_status sim_engines_of_plan(const planc_plan *plan, pl_arena *arena, sim_program *out) {
+  making_engines m = {.plan = plan, .arena = arena};
+  for (int32_t l = 0; l < plan->n_links; l++)
+    if (plan->links[l].engine >= m.n) m.n = plan->links[l].engine + 1;
+  int32_t most = m.n > plan->n_memories ? m.n : plan->n_memories;
+  PLANC_TRY(PL_NEW(arena, &m.engines, m.n));
+  PLANC_TRY(PL_NEW(arena, &m.found, most));
+  PLANC_TRY(PL_NEW(arena, &m.seen, most));
+  PLANC_TRY(find_buses(&m));
+  forget(&m, most);
+  for (int32_t e = 0; e < m.n; e++) PLANC_TRY(find_gpus(&m, e));
+  forget(&m, most);
+  for (int32_t e = 0; e < m.n; e++) PLANC_TRY(find_against(&m, e));
+  out->engines = m.engines;
+  out->n_engines = m.n;
+  return NULL;
+}
+
 static bool leads_to_gpu(const planc_plan *plan, const planc_plan_link *link) {
   return plan->memories[link->from].kind == PLANC_MEMORY_DEVICE || plan->memories[link->to].kind == PLANC_MEMORY_DEVICE;
 }
@@ -82,23 +105,5 @@ static planc_status find_buses(making_engines *m) {
     m->engines[plan->links[l].engine].bus = lowest[plan->links[l].bus];
     m->engines[plan->links[l].engine].sharers = planc_plan_replicas(plan);
   }
-  return NULL;
-}
-
-planc_status sim_engines_of_plan(const planc_plan *plan, pl_arena *arena, sim_program *out) {
-  making_engines m = {.plan = plan, .arena = arena};
-  for (int32_t l = 0; l < plan->n_links; l++)
-    if (plan->links[l].engine >= m.n) m.n = plan->links[l].engine + 1;
-  int32_t most = m.n > plan->n_memories ? m.n : plan->n_memories;
-  PLANC_TRY(PL_NEW(arena, &m.engines, m.n));
-  PLANC_TRY(PL_NEW(arena, &m.found, most));
-  PLANC_TRY(PL_NEW(arena, &m.seen, most));
-  PLANC_TRY(find_buses(&m));
-  forget(&m, most);
-  for (int32_t e = 0; e < m.n; e++) PLANC_TRY(find_gpus(&m, e));
-  forget(&m, most);
-  for (int32_t e = 0; e < m.n; e++) PLANC_TRY(find_against(&m, e));
-  out->engines = m.engines;
-  out->n_engines = m.n;
   return NULL;
 }

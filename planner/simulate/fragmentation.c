@@ -34,6 +34,79 @@ typedef struct following {
   int64_t *chunks, *users; /* in order of addresses; how many pieces each has now */
 } following;
 
+/* Sums of a piece and what is open already fit. */
+static const int64_t MOST = INT64_MAX / 4;
+
+static planc_status follow(following *f);
+static planc_status list_chunks(following *f);
+static bool is_on_gpu(const following *f, int32_t memory);
+static planc_status follow_memory(following *f);
+static int64_t chunk_of(const following *f);
+static planc_status open_boundary(following *f);
+static planc_status open_piece(following *f, free_piece it);
+static void close_piece(following *f, int32_t residency);
+static void add(following *f, free_piece it, int sign);
+static planc_status beyond(void);
+static void note(following *f);
+
+planc_status planc_fragmentation_of(const planc_plan *plan, planc_fragmentation *out) {
+  planc_trace *trace;
+  *out = (planc_fragmentation){0};
+  PLANC_TRY(pl_plan_expand(plan, &trace));
+  following f = {.plan = plan, .trace = trace, .out = out};
+  f.device = planc_plan_memory(plan, PLANC_MEMORY_DEVICE);
+  planc_status status = follow(&f);
+  pl_arena_free(&f.arena);
+  planc_trace_free(trace);
+  return status;
+}
+
+static planc_status follow(following *f) {
+  const planc_plan *plan = f->plan;
+  PLANC_TRY(pl_plan_check_names(plan, f->trace));
+  PLANC_TRY(pl_plan_acquired(plan, &f->arena, &f->acquired));
+  PLANC_TRY(PL_NEW(&f->arena, &f->open, plan->n_residencies));
+  PLANC_TRY(list_chunks(f));
+  for (f->memory = 0; f->memory < plan->n_memories; f->memory++) {
+    if (!is_on_gpu(f, f->memory)) continue;
+    for (int64_t c = 0; c < f->n_chunks; c++) f->users[c] = 0;
+    PLANC_TRY(follow_memory(f));
+  }
+  planc_fragmentation *out = f->out;
+  out->lost_bytes = f->device->arena_bytes > out->live_bytes ? f->device->arena_bytes - out->live_bytes : 0;
+  out->bound_bytes = pl_muldiv_floor(chunk_of(f), out->most_at_once, 1);
+  return NULL;
+}
+
+static planc_status follow_memory(following *f) {
+  const planc_plan *plan = f->plan;
+  f->now = (level){0};
+  f->between = 0;
+  PLANC_TRY(open_boundary(f));
+  for (int32_t i = 0; i < plan->body.n; i++) {
+    const planc_instr *instr = &plan->body.instrs[i];
+    free_piece it = {instr->address, instr->bytes, false};
+    if (pl_memory_at(plan, f->acquired, instr) != f->memory) continue;
+    if (instr->op == PLANC_INSTR_acquire) {
+      f->open[instr->id] = it;
+      PLANC_TRY(open_piece(f, it));
+    } else if (instr->op == PLANC_INSTR_release) {
+      close_piece(f, instr->id);
+    } else if (instr->op == PLANC_INSTR_exec) {
+      PLANC_TRY(open_piece(f, it));
+      add(f, it, -1);
+    }
+  }
+  return NULL;
+}
+
+static planc_status open_piece(following *f, free_piece it) {
+  if (it.bytes > MOST || f->now.bytes > MOST - it.bytes || f->now.own_end > MOST) return beyond();
+  add(f, it, 1);
+  note(f);
+  return NULL;
+}
+
 /* --- Shared chunks ------------------------------------------------------------------------------------------------ */
 
 /* Chunks that data has of its own or shares; 0 = there are none. */
@@ -117,18 +190,8 @@ static void add(following *f, free_piece it, int sign) {
   }
 }
 
-/* Sums of a piece and what is open already fit. */
-static const int64_t MOST = INT64_MAX / 4;
-
 static planc_status beyond(void) {
   return planc_error(PLANC_INVALID_PLAN, "what is open at a time exceeds 64 bits");
-}
-
-static planc_status open_piece(following *f, free_piece it) {
-  if (it.bytes > MOST || f->now.bytes > MOST - it.bytes || f->now.own_end > MOST) return beyond();
-  add(f, it, 1);
-  note(f);
-  return NULL;
 }
 
 /* In virtual memory the boundary is one block, and what lies between its buffers is asked for too. */
@@ -166,55 +229,4 @@ static void close_piece(following *f, int32_t residency) {
     add(f, *it, -1);
   }
   *it = (free_piece){0};
-}
-
-static planc_status follow_memory(following *f) {
-  const planc_plan *plan = f->plan;
-  f->now = (level){0};
-  f->between = 0;
-  PLANC_TRY(open_boundary(f));
-  for (int32_t i = 0; i < plan->body.n; i++) {
-    const planc_instr *instr = &plan->body.instrs[i];
-    free_piece it = {instr->address, instr->bytes, false};
-    if (pl_memory_at(plan, f->acquired, instr) != f->memory) continue;
-    if (instr->op == PLANC_INSTR_acquire) {
-      f->open[instr->id] = it;
-      PLANC_TRY(open_piece(f, it));
-    } else if (instr->op == PLANC_INSTR_release) {
-      close_piece(f, instr->id);
-    } else if (instr->op == PLANC_INSTR_exec) {
-      PLANC_TRY(open_piece(f, it));
-      add(f, it, -1);
-    }
-  }
-  return NULL;
-}
-
-static planc_status follow(following *f) {
-  const planc_plan *plan = f->plan;
-  PLANC_TRY(pl_plan_check_names(plan, f->trace));
-  PLANC_TRY(pl_plan_acquired(plan, &f->arena, &f->acquired));
-  PLANC_TRY(PL_NEW(&f->arena, &f->open, plan->n_residencies));
-  PLANC_TRY(list_chunks(f));
-  for (f->memory = 0; f->memory < plan->n_memories; f->memory++) {
-    if (!is_on_gpu(f, f->memory)) continue;
-    for (int64_t c = 0; c < f->n_chunks; c++) f->users[c] = 0;
-    PLANC_TRY(follow_memory(f));
-  }
-  planc_fragmentation *out = f->out;
-  out->lost_bytes = f->device->arena_bytes > out->live_bytes ? f->device->arena_bytes - out->live_bytes : 0;
-  out->bound_bytes = pl_muldiv_floor(chunk_of(f), out->most_at_once, 1);
-  return NULL;
-}
-
-planc_status planc_fragmentation_of(const planc_plan *plan, planc_fragmentation *out) {
-  planc_trace *trace;
-  *out = (planc_fragmentation){0};
-  PLANC_TRY(pl_plan_expand(plan, &trace));
-  following f = {.plan = plan, .trace = trace, .out = out};
-  f.device = planc_plan_memory(plan, PLANC_MEMORY_DEVICE);
-  planc_status status = follow(&f);
-  pl_arena_free(&f.arena);
-  planc_trace_free(trace);
-  return status;
 }

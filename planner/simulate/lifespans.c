@@ -29,6 +29,49 @@ typedef struct measuring_lives {
   int64_t *spans;     /* of one job and class, scratch */
 } measuring_lives;
 
+static planc_status measure(measuring_lives *m, lifespans_memory *out);
+static planc_status list_lives(measuring_lives *m);
+static void see(void *user, const planc_plan *plan, const planc_instr *instr, int64_t start_ns, int64_t end_ns);
+static void sum_up(measuring_lives *m, int32_t job, planc_tensor_class class, planc_lifespan *out);
+
+planc_status planc_lifespans_of(const planc_plan *plan, planc_lifespans **out) {
+  measuring_lives m = {.plan = plan};
+  planc_trace *trace;
+  *out = NULL;
+  PLANC_TRY(pl_plan_expand(plan, &trace));
+  m.trace = trace;
+  lifespans_memory *memory = calloc(1, sizeof *memory);
+  planc_status status = memory ? measure(&m, memory) : planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
+  pl_arena_free(&m.arena);
+  planc_trace_free(trace);
+  if (memory) *out = &memory->lifespans;
+  if (!status) return NULL;
+  planc_lifespans_free(*out);
+  *out = NULL;
+  return status;
+}
+
+static planc_status measure(measuring_lives *m, lifespans_memory *out) {
+  planc_simulation simulation;
+  planc_lifespan(*of)[PLANC_N_TENSOR_CLASSES];
+  PLANC_TRY(pl_plan_check_names(m->plan, m->trace));
+  PLANC_TRY(PL_NEW(&out->arena, &of, m->plan->n_jobs));
+  PLANC_TRY(list_lives(m));
+  PLANC_TRY(planc_simulate(m->plan, &(planc_simulate_options){.visitor = see, .user = m}, &simulation));
+  for (int32_t j = 0; j < m->plan->n_jobs; j++)
+    for (int32_t c = PLANC_TENSOR_KEPT + 1; c < PLANC_N_TENSOR_CLASSES; c++)
+      sum_up(m, j, (planc_tensor_class)c, &of[j][c]);
+  out->lifespans = (planc_lifespans){m->plan->n_jobs, (const planc_lifespan(*)[PLANC_N_TENSOR_CLASSES])of};
+  return NULL;
+}
+
+void planc_lifespans_free(planc_lifespans *lifespans) {
+  if (!lifespans) return;
+  lifespans_memory *memory = (lifespans_memory *)lifespans;
+  pl_arena_free(&memory->arena);
+  free(memory);
+}
+
 /* --- What uses what when ------------------------------------------------------------------------------------------ */
 
 static void use(measuring_lives *m, int32_t residency, int64_t start_ns, int64_t end_ns) {
@@ -94,42 +137,4 @@ static void sum_up(measuring_lives *m, int32_t job, planc_tensor_class class, pl
   out->mean_ns = sum / out->n;
   out->median_ns = m->spans[out->n / 2];
   out->longest_ns = m->spans[out->n - 1];
-}
-
-static planc_status measure(measuring_lives *m, lifespans_memory *out) {
-  planc_simulation simulation;
-  planc_lifespan(*of)[PLANC_N_TENSOR_CLASSES];
-  PLANC_TRY(pl_plan_check_names(m->plan, m->trace));
-  PLANC_TRY(PL_NEW(&out->arena, &of, m->plan->n_jobs));
-  PLANC_TRY(list_lives(m));
-  PLANC_TRY(planc_simulate(m->plan, &(planc_simulate_options){.visitor = see, .user = m}, &simulation));
-  for (int32_t j = 0; j < m->plan->n_jobs; j++)
-    for (int32_t c = PLANC_TENSOR_KEPT + 1; c < PLANC_N_TENSOR_CLASSES; c++)
-      sum_up(m, j, (planc_tensor_class)c, &of[j][c]);
-  out->lifespans = (planc_lifespans){m->plan->n_jobs, (const planc_lifespan(*)[PLANC_N_TENSOR_CLASSES])of};
-  return NULL;
-}
-
-planc_status planc_lifespans_of(const planc_plan *plan, planc_lifespans **out) {
-  measuring_lives m = {.plan = plan};
-  planc_trace *trace;
-  *out = NULL;
-  PLANC_TRY(pl_plan_expand(plan, &trace));
-  m.trace = trace;
-  lifespans_memory *memory = calloc(1, sizeof *memory);
-  planc_status status = memory ? measure(&m, memory) : planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
-  pl_arena_free(&m.arena);
-  planc_trace_free(trace);
-  if (memory) *out = &memory->lifespans;
-  if (!status) return NULL;
-  planc_lifespans_free(*out);
-  *out = NULL;
-  return status;
-}
-
-void planc_lifespans_free(planc_lifespans *lifespans) {
-  if (!lifespans) return;
-  lifespans_memory *memory = (lifespans_memory *)lifespans;
-  pl_arena_free(&memory->arena);
-  free(memory);
 }

@@ -8,6 +8,33 @@
 
 enum { PPM = 1000000 };
 
+static int64_t less_one(int64_t ppm);
+static int64_t ratio(int64_t a, int64_t b);
+static int64_t samples_per_second(int64_t samples, int64_t iteration_ns);
+static int64_t saving(int64_t bytes, int64_t vanilla_bytes);
+static int64_t benefit(int64_t saving_ppm, int64_t cost_ppm);
+
+planc_outcome planc_outcome_of(const planc_plan *plan) {
+  planc_outcome outcome = {.iteration_ns = plan->predicted.iteration_ns, .total = planc_plan_predicted_total(plan)};
+  for (int32_t kind = 0; kind < PLANC_N_MEMORY_KINDS; kind++)
+    outcome.peak_bytes[kind] = plan->predicted.peak_bytes[kind];
+  return outcome;
+}
+
+void planc_metrics_of(const planc_outcome *run, int64_t samples, const planc_outcome *vanilla, planc_metrics *out) {
+  *out = (planc_metrics){.overhead_ppm = less_one(ratio(run->iteration_ns, run->total.ideal_ns)),
+                         .throughput_ppm = samples_per_second(samples, run->iteration_ns),
+                         .moved_bytes = pl_add_saturate(run->total.d2h_bytes, run->total.h2d_bytes),
+                         .msr_ppm = PLANC_NO_METRIC,
+                         .eor_ppm = PLANC_NO_METRIC};
+  if (vanilla) {
+    out->msr_ppm = saving(run->peak_bytes[PLANC_MEMORY_DEVICE], vanilla->peak_bytes[PLANC_MEMORY_DEVICE]);
+    out->eor_ppm = ratio(run->iteration_ns, vanilla->iteration_ns);
+  }
+  out->eor_excess_ppm = less_one(out->eor_ppm);
+  out->cbr_ppm = benefit(out->msr_ppm, out->eor_ppm);
+}
+
 /* a / b in parts per million. */
 static int64_t ratio(int64_t a, int64_t b) {
   return a >= 0 && b > 0 ? pl_muldiv_floor(a, PPM, b) : PLANC_NO_METRIC;
@@ -33,27 +60,6 @@ static int64_t benefit(int64_t saving_ppm, int64_t cost_ppm) {
   if (saving_ppm >= 0) return ratio(saving_ppm, cost_ppm);
   int64_t loss = ratio(-saving_ppm, cost_ppm);
   return loss == PLANC_NO_METRIC ? loss : -loss;
-}
-
-planc_outcome planc_outcome_of(const planc_plan *plan) {
-  planc_outcome outcome = {.iteration_ns = plan->predicted.iteration_ns, .total = planc_plan_predicted_total(plan)};
-  for (int32_t kind = 0; kind < PLANC_N_MEMORY_KINDS; kind++)
-    outcome.peak_bytes[kind] = plan->predicted.peak_bytes[kind];
-  return outcome;
-}
-
-void planc_metrics_of(const planc_outcome *run, int64_t samples, const planc_outcome *vanilla, planc_metrics *out) {
-  *out = (planc_metrics){.overhead_ppm = less_one(ratio(run->iteration_ns, run->total.ideal_ns)),
-                         .throughput_ppm = samples_per_second(samples, run->iteration_ns),
-                         .moved_bytes = pl_add_saturate(run->total.d2h_bytes, run->total.h2d_bytes),
-                         .msr_ppm = PLANC_NO_METRIC,
-                         .eor_ppm = PLANC_NO_METRIC};
-  if (vanilla) {
-    out->msr_ppm = saving(run->peak_bytes[PLANC_MEMORY_DEVICE], vanilla->peak_bytes[PLANC_MEMORY_DEVICE]);
-    out->eor_ppm = ratio(run->iteration_ns, vanilla->iteration_ns);
-  }
-  out->eor_excess_ppm = less_one(out->eor_ppm);
-  out->cbr_ppm = benefit(out->msr_ppm, out->eor_ppm);
 }
 
 /* Whether the body fetches anything from another memory but what other GPUs sent there. */

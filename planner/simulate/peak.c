@@ -8,6 +8,83 @@
 #include "planner/simulate/plan_totals.h"
 #include "util/math.h"
 
+typedef struct owned_peak {
+  planc_peak peak; /* first: what the caller holds */
+  pl_arena arena;
+} owned_peak;
+
+static planc_status find(const planc_plan *plan, const planc_trace *trace, planc_memory_kind memory, owned_peak *out);
+static planc_status collect(const planc_plan *plan, const planc_trace *trace, const pl_acquired *acquired,
+                            const pl_fullest *fullest, pl_arena *arena, planc_peak *peak);
+static void find_open(const planc_plan *plan, const pl_acquired *acquired, const pl_fullest *fullest, bool *is_open);
+static planc_status name_of(const planc_plan *plan, int32_t job, const char *whose, const char *name, pl_arena *arena,
+                            const char **out);
+static bool is_there(const planc_plan *plan, const pl_acquired *acquired, const pl_fullest *fullest,
+                     const planc_instr *instr);
+static void merge(planc_peak_entry *entries, int32_t n, planc_peak *peak);
+static planc_status find_next_op(const planc_plan *plan, const planc_trace *trace, int32_t at, pl_arena *arena,
+                                 const char **out);
+
+planc_status planc_peak_of(const planc_plan *plan, planc_memory_kind memory, planc_peak **out) {
+  planc_trace *trace;
+  owned_peak *owned = calloc(1, sizeof *owned);
+  if (!owned) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
+  planc_status status = pl_plan_expand(plan, &trace);
+  if (!status) {
+    status = find(plan, trace, memory, owned);
+    planc_trace_free(trace);
+  }
+  if (status) {
+    planc_peak_free(&owned->peak);
+    return status;
+  }
+  *out = &owned->peak;
+  return NULL;
+}
+
+static planc_status find(const planc_plan *plan, const planc_trace *trace, planc_memory_kind memory, owned_peak *out) {
+  pl_acquired *acquired;
+  pl_fullest fullest;
+  PLANC_TRY(pl_plan_check_names(plan, trace));
+  PLANC_TRY(pl_plan_acquired(plan, &out->arena, &acquired));
+  PLANC_TRY(pl_find_fullest(plan, memory, acquired, &out->arena, &fullest));
+  out->peak.bytes = fullest.bytes;
+  out->peak.instr = fullest.instr;
+  return collect(plan, trace, acquired, &fullest, &out->arena, &out->peak);
+}
+
+static planc_status collect(const planc_plan *plan, const planc_trace *trace, const pl_acquired *acquired,
+                            const pl_fullest *fullest, pl_arena *arena, planc_peak *peak) {
+  bool *is_open;
+  planc_peak_entry *entries;
+  int32_t n = 0;
+  PLANC_TRY(PL_NEW(arena, &is_open, plan->n_residencies));
+  find_open(plan, acquired, fullest, is_open);
+  for (int32_t r = 0; r < plan->n_residencies; r++) n += is_open[r];
+  PLANC_TRY(PL_NEW(arena, &entries, (int64_t)n + 1));
+  n = 0;
+  for (int32_t r = 0; r < plan->n_residencies; r++) {
+    if (!is_open[r]) continue;
+    int32_t buffer = acquired[r].buffer;
+    entries[n].bytes = trace->buffers[buffer].bytes;
+    PLANC_TRY(name_of(plan, trace->buffers[buffer].job, planc_trace_buffer_whose(trace, buffer),
+                      planc_trace_buffer_name(trace, buffer), arena, &entries[n++].name));
+  }
+  planc_instr at = {.op = PLANC_INSTR_acquire};
+  if (fullest->instr < plan->body.n) at = plan->body.instrs[fullest->instr];
+  if (at.op == PLANC_INSTR_exec && at.bytes && is_there(plan, acquired, fullest, &at))
+    entries[n++] = (planc_peak_entry){.name = "workspace", .bytes = at.bytes};
+  merge(entries, n, peak);
+  return find_next_op(plan, trace, fullest->instr, arena, &peak->op);
+}
+
+void planc_peak_free(planc_peak *peak) {
+  owned_peak *owned = (owned_peak *)peak;
+  if (!owned) return;
+  pl_arena_free(&owned->arena);
+  free(owned);
+}
+
 static int by_name(const void *a, const void *b) {
   const planc_peak_entry *x = a, *y = b;
   return strcmp(x->name, y->name);
@@ -79,71 +156,4 @@ static void find_open(const planc_plan *plan, const pl_acquired *acquired, const
     bool acquires = instr->op == PLANC_INSTR_acquire;
     if (acquires || i < fullest->instr) is_open[instr->id] = acquires;
   }
-}
-
-static planc_status collect(const planc_plan *plan, const planc_trace *trace, const pl_acquired *acquired,
-                            const pl_fullest *fullest, pl_arena *arena, planc_peak *peak) {
-  bool *is_open;
-  planc_peak_entry *entries;
-  int32_t n = 0;
-  PLANC_TRY(PL_NEW(arena, &is_open, plan->n_residencies));
-  find_open(plan, acquired, fullest, is_open);
-  for (int32_t r = 0; r < plan->n_residencies; r++) n += is_open[r];
-  PLANC_TRY(PL_NEW(arena, &entries, (int64_t)n + 1));
-  n = 0;
-  for (int32_t r = 0; r < plan->n_residencies; r++) {
-    if (!is_open[r]) continue;
-    int32_t buffer = acquired[r].buffer;
-    entries[n].bytes = trace->buffers[buffer].bytes;
-    PLANC_TRY(name_of(plan, trace->buffers[buffer].job, planc_trace_buffer_whose(trace, buffer),
-                      planc_trace_buffer_name(trace, buffer), arena, &entries[n++].name));
-  }
-  planc_instr at = {.op = PLANC_INSTR_acquire};
-  if (fullest->instr < plan->body.n) at = plan->body.instrs[fullest->instr];
-  if (at.op == PLANC_INSTR_exec && at.bytes && is_there(plan, acquired, fullest, &at))
-    entries[n++] = (planc_peak_entry){.name = "workspace", .bytes = at.bytes};
-  merge(entries, n, peak);
-  return find_next_op(plan, trace, fullest->instr, arena, &peak->op);
-}
-
-/* --- The whole ---------------------------------------------------------------------------------------------------- */
-
-typedef struct owned_peak {
-  planc_peak peak; /* first: what the caller holds */
-  pl_arena arena;
-} owned_peak;
-
-static planc_status find(const planc_plan *plan, const planc_trace *trace, planc_memory_kind memory, owned_peak *out) {
-  pl_acquired *acquired;
-  pl_fullest fullest;
-  PLANC_TRY(pl_plan_check_names(plan, trace));
-  PLANC_TRY(pl_plan_acquired(plan, &out->arena, &acquired));
-  PLANC_TRY(pl_find_fullest(plan, memory, acquired, &out->arena, &fullest));
-  out->peak.bytes = fullest.bytes;
-  out->peak.instr = fullest.instr;
-  return collect(plan, trace, acquired, &fullest, &out->arena, &out->peak);
-}
-
-planc_status planc_peak_of(const planc_plan *plan, planc_memory_kind memory, planc_peak **out) {
-  planc_trace *trace;
-  owned_peak *owned = calloc(1, sizeof *owned);
-  if (!owned) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
-  planc_status status = pl_plan_expand(plan, &trace);
-  if (!status) {
-    status = find(plan, trace, memory, owned);
-    planc_trace_free(trace);
-  }
-  if (status) {
-    planc_peak_free(&owned->peak);
-    return status;
-  }
-  *out = &owned->peak;
-  return NULL;
-}
-
-void planc_peak_free(planc_peak *peak) {
-  owned_peak *owned = (owned_peak *)peak;
-  if (!owned) return;
-  pl_arena_free(&owned->arena);
-  free(owned);
 }

@@ -10,6 +10,19 @@
 
 enum { PPM = 1000000 };
 
+/* A GPU goes by the number of its memory. */
+planc_status sim_sites_of_plan(const planc_plan *plan, pl_arena *arena, sim_program *out) {
+  sim_stream *streams;
+  *out = (sim_program){.device = plan->device, .n_streams = plan->n_streams, .n_gpus = planc_plan_gpus(plan)};
+  PLANC_TRY(PL_NEW(arena, &streams, plan->n_streams));
+  for (int32_t s = 0; s < plan->n_streams; s++) {
+    const planc_stream *from = &plan->streams[s];
+    streams[s] = (sim_stream){.computes = from->kind == PLANC_STREAM_KIND_compute, .job = from->job, .on = from->on};
+  }
+  out->streams = streams;
+  return sim_engines_of_plan(plan, arena, out);
+}
+
 /* Work is time in parts per million, faster alone than beside a copy (sim_machine.h). */
 static planc_status check_time(const planc_plan_device *device, const sim_step *step) {
   int64_t work;
@@ -71,21 +84,6 @@ static planc_status make_steps(const making *m, const planc_section *from, const
   }
   *out = (sim_section){.steps = steps, .n = from->n};
   return NULL;
-}
-
-/* --- Streams ------------------------------------------------------------------------------------------------------ */
-
-/* A GPU goes by the number of its memory. */
-planc_status sim_sites_of_plan(const planc_plan *plan, pl_arena *arena, sim_program *out) {
-  sim_stream *streams;
-  *out = (sim_program){.device = plan->device, .n_streams = plan->n_streams, .n_gpus = planc_plan_gpus(plan)};
-  PLANC_TRY(PL_NEW(arena, &streams, plan->n_streams));
-  for (int32_t s = 0; s < plan->n_streams; s++) {
-    const planc_stream *from = &plan->streams[s];
-    streams[s] = (sim_stream){.computes = from->kind == PLANC_STREAM_KIND_compute, .job = from->job, .on = from->on};
-  }
-  out->streams = streams;
-  return sim_engines_of_plan(plan, arena, out);
 }
 
 /* --- All ---------------------------------------------------------------------------------------------------------- */

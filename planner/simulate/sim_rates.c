@@ -9,18 +9,21 @@ void sim_turn(const sim_program *program, sim_activity *activity, int32_t engine
   for (int32_t k = 0; k < e->n_gpus; k++) activity->gpus[e->gpus[k]].n_copying += more;
 }
 
-static bool is_on(const sim_program *program, const sim_activity *activity, int32_t stream, int32_t gpu) {
-  const sim_stream *of = &program->streams[stream];
-  return of->computes && of->on == gpu && activity->kernels[stream].runs;
-}
+static void share_out(const sim_program *program, sim_activity *activity, int32_t gpu);
+static bool is_on(const sim_program *program, const sim_activity *activity, int32_t stream, int32_t gpu);
+static sim_wide wanted(const sim_kernel *kernel);
+static bool has_enough(const sim_gpu *g, const sim_kernel *kernel);
 
-static sim_wide wanted(const sim_kernel *kernel) {
-  return (sim_wide)kernel->busy_ppm * (sim_wide)kernel->time_ns;
-}
-
-/* Whether its part, by the time that it takes alone, is all that it can use. */
-static bool has_enough(const sim_gpu *g, const sim_kernel *kernel) {
-  return kernel->busy_ppm == 0 || (sim_wide)g->left_ppm * (sim_wide)kernel->time_ns >= g->wanted;
+void sim_occupy(const sim_program *program, sim_activity *activity, int32_t stream, const sim_kernel *kernel) {
+  int32_t gpu = program->streams[stream].on;
+  sim_gpu *g = &activity->gpus[gpu];
+  sim_kernel *own = &activity->kernels[stream];
+  g->busy_ppm += kernel ? kernel->busy_ppm : -own->busy_ppm;
+  g->n_computing += kernel ? 1 : -1;
+  *own = kernel ? *kernel : (sim_kernel){0};
+  own->runs = kernel != NULL;
+  if (own->time_ns < 1) own->time_ns = 1;
+  if (g->busy_ppm > SIM_PPM) share_out(program, activity, gpu);
 }
 
 /* Kernels that have enough leave more to the others, who may then have enough as well. */
@@ -46,18 +49,6 @@ static void share_out(const sim_program *program, sim_activity *activity, int32_
   }
 }
 
-void sim_occupy(const sim_program *program, sim_activity *activity, int32_t stream, const sim_kernel *kernel) {
-  int32_t gpu = program->streams[stream].on;
-  sim_gpu *g = &activity->gpus[gpu];
-  sim_kernel *own = &activity->kernels[stream];
-  g->busy_ppm += kernel ? kernel->busy_ppm : -own->busy_ppm;
-  g->n_computing += kernel ? 1 : -1;
-  *own = kernel ? *kernel : (sim_kernel){0};
-  own->runs = kernel != NULL;
-  if (own->time_ns < 1) own->time_ns = 1;
-  if (g->busy_ppm > SIM_PPM) share_out(program, activity, gpu);
-}
-
 int64_t sim_copy_rate(const sim_program *program, const sim_activity *activity, int32_t engine) {
   const sim_engine *e = &program->engines[engine];
   bool duplex = false;
@@ -73,4 +64,18 @@ int64_t sim_kernel_rate(const sim_program *program, const sim_activity *activity
   int64_t full = g->n_copying > 0 ? SIM_PPM : sim_full_kernel_rate(program);
   if (g->busy_ppm <= SIM_PPM || kernel->is_whole) return full;
   return (int64_t)(((sim_wide)full * (sim_wide)g->left_ppm * (sim_wide)kernel->time_ns + g->wanted - 1) / g->wanted);
+}
+
+static bool is_on(const sim_program *program, const sim_activity *activity, int32_t stream, int32_t gpu) {
+  const sim_stream *of = &program->streams[stream];
+  return of->computes && of->on == gpu && activity->kernels[stream].runs;
+}
+
+static sim_wide wanted(const sim_kernel *kernel) {
+  return (sim_wide)kernel->busy_ppm * (sim_wide)kernel->time_ns;
+}
+
+/* Whether its part, by the time that it takes alone, is all that it can use. */
+static bool has_enough(const sim_gpu *g, const sim_kernel *kernel) {
+  return kernel->busy_ppm == 0 || (sim_wide)g->left_ppm * (sim_wide)kernel->time_ns >= g->wanted;
 }

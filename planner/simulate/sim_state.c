@@ -51,6 +51,24 @@ void sim_state_copy(const sim_program *program, sim_state *to, const sim_state *
   memcpy(to->recorded, from->recorded, (size_t)program->n_events * sizeof *to->recorded);
 }
 
+static bool is_same_lane(const sim_state *a, const sim_lane *x, const sim_state *b, const sim_lane *y, int32_t apart);
+static bool is_same_host(const sim_state *a, const sim_host *x, const sim_state *b, const sim_host *y, int32_t apart);
+static int32_t relevant(int32_t recorded, int32_t body);
+
+bool sim_is_repeated(const sim_program *program, const sim_state *a, int32_t a_body, const sim_state *b,
+                     int32_t b_body) {
+  int32_t apart = b_body - a_body;
+  for (int32_t i = 0; i < program->n_streams; i++)
+    if (!is_same_lane(a, &a->lanes[i], b, &b->lanes[i], apart)) return false;
+  for (int32_t k = 0; k < program->n_launchers; k++) {
+    int32_t job = program->launchers[k];
+    if (!is_same_host(a, &a->hosts[job], b, &b->hosts[job], apart)) return false;
+  }
+  for (int32_t e = 0; e < program->n_events; e++)
+    if (relevant(a->recorded[e], a_body) != relevant(b->recorded[e], b_body)) return false;
+  return true;
+}
+
 /* --- Repetition --------------------------------------------------------------------------------------------------- */
 
 /* What is left of the step that runs. Where nothing runs, nothing. */
@@ -72,18 +90,4 @@ static bool is_same_host(const sim_state *a, const sim_host *x, const sim_state 
 /* A wait looks one phase back at most, and streams are at most as far behind as the phase that has ended last. */
 static int32_t relevant(int32_t recorded, int32_t body) {
   return recorded < body - 1 ? -2 : recorded - body;
-}
-
-bool sim_is_repeated(const sim_program *program, const sim_state *a, int32_t a_body, const sim_state *b,
-                     int32_t b_body) {
-  int32_t apart = b_body - a_body;
-  for (int32_t i = 0; i < program->n_streams; i++)
-    if (!is_same_lane(a, &a->lanes[i], b, &b->lanes[i], apart)) return false;
-  for (int32_t k = 0; k < program->n_launchers; k++) {
-    int32_t job = program->launchers[k];
-    if (!is_same_host(a, &a->hosts[job], b, &b->hosts[job], apart)) return false;
-  }
-  for (int32_t e = 0; e < program->n_events; e++)
-    if (relevant(a->recorded[e], a_body) != relevant(b->recorded[e], b_body)) return false;
-  return true;
 }

@@ -30,6 +30,35 @@ typedef struct simulation {
   int64_t origin;
 } simulation;
 
+static planc_status check_options(const planc_plan *plan, const planc_simulate_options *options);
+static planc_status simulate(simulation *s, planc_simulation *out);
+static planc_status make_program(simulation *s, const pl_acquired *acquired, planc_simulation *out);
+static planc_status run_until_repeated(simulation *s);
+static void report(const simulation *s, planc_simulation *out);
+static planc_status report_jobs(simulation *s, int64_t iteration_ns);
+static planc_status show(simulation *s);
+
+planc_status planc_simulate(const planc_plan *plan, const planc_simulate_options *options, planc_simulation *out) {
+  simulation s = {.plan = plan, .options = options ? *options : (planc_simulate_options){0}};
+  *out = (planc_simulation){0};
+  PLANC_TRY(check_options(plan, &s.options));
+  planc_status status = simulate(&s, out);
+  pl_arena_free(&s.arena);
+  return planc_context(status, "simulation");
+}
+
+static planc_status simulate(simulation *s, planc_simulation *out) {
+  pl_acquired *acquired;
+  PLANC_TRY(pl_plan_acquired(s->plan, &s->arena, &acquired));
+  PLANC_TRY(make_program(s, acquired, out));
+  PLANC_TRY(pl_plan_totals(s->plan, acquired, out));
+  PLANC_TRY(sim_state_make(&s->program, &s->arena, &s->state));
+  PLANC_TRY(run_until_repeated(s));
+  report(s, out);
+  if (s->options.jobs) PLANC_TRY(report_jobs(s, out->iteration_ns));
+  return s->options.visitor ? show(s) : NULL;
+}
+
 /* Looks for a body before this one whose end was like its own. */
 static planc_status note_end(simulation *s, int32_t body) {
   PLANC_TRY(sim_state_make(&s->program, &s->arena, &s->ends[body]));
@@ -181,28 +210,7 @@ static planc_status make_program(simulation *s, const pl_acquired *acquired, pla
   return status;
 }
 
-static planc_status simulate(simulation *s, planc_simulation *out) {
-  pl_acquired *acquired;
-  PLANC_TRY(pl_plan_acquired(s->plan, &s->arena, &acquired));
-  PLANC_TRY(make_program(s, acquired, out));
-  PLANC_TRY(pl_plan_totals(s->plan, acquired, out));
-  PLANC_TRY(sim_state_make(&s->program, &s->arena, &s->state));
-  PLANC_TRY(run_until_repeated(s));
-  report(s, out);
-  if (s->options.jobs) PLANC_TRY(report_jobs(s, out->iteration_ns));
-  return s->options.visitor ? show(s) : NULL;
-}
-
 static planc_status check_options(const planc_plan *plan, const planc_simulate_options *options) {
   if (!options->maps_in_step || planc_plan_gpus(plan) <= 1) return NULL;
   return planc_error(PLANC_USAGE, "mapping in the step is simulated on one GPU only");
-}
-
-planc_status planc_simulate(const planc_plan *plan, const planc_simulate_options *options, planc_simulation *out) {
-  simulation s = {.plan = plan, .options = options ? *options : (planc_simulate_options){0}};
-  *out = (planc_simulation){0};
-  PLANC_TRY(check_options(plan, &s.options));
-  planc_status status = simulate(&s, out);
-  pl_arena_free(&s.arena);
-  return planc_context(status, "simulation");
 }

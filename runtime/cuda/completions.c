@@ -36,6 +36,20 @@ void rt_completions_close(rt_device *device) {
   free(device->ended_ns);
 }
 
+static planc_status finish_oldest(rt_device *device);
+
+planc_status rt_completions_drain(rt_device *device) {
+  planc_status status = NULL;
+  while (!status && device->n_completions > 0) status = finish_oldest(device);
+  device->n_completions = 0;
+  return status;
+}
+
+const rt_completion *rt_completion_before(const rt_device *device, int64_t back) {
+  if (device->n_completions <= back) return NULL;
+  return &device->completions[(device->first + device->n_completions - 1 - back) % RT_COMPLETIONS];
+}
+
 /* --- Coming back ------------------------------------------------------------------------------------------------ */
 
 static planc_status nanoseconds(cudaEvent_t from, cudaEvent_t to, int64_t *out) {
@@ -72,18 +86,6 @@ static planc_status finish_oldest(rt_device *device) {
   if (!oldest->digest) return fill_span(device, oldest);
   *oldest->digest = device->sums_pinned[slot];
   return NULL;
-}
-
-planc_status rt_completions_drain(rt_device *device) {
-  planc_status status = NULL;
-  while (!status && device->n_completions > 0) status = finish_oldest(device);
-  device->n_completions = 0;
-  return status;
-}
-
-const rt_completion *rt_completion_before(const rt_device *device, int64_t back) {
-  if (device->n_completions <= back) return NULL;
-  return &device->completions[(device->first + device->n_completions - 1 - back) % RT_COMPLETIONS];
 }
 
 static planc_status take(rt_device *device, rt_completion **out) {

@@ -51,8 +51,6 @@ void rt_cublas_close(rt_cublas *cublas) {
   free(cublas);
 }
 
-/* --- The product of a call -------------------------------------------------------------------------------------- */
-
 /* result[rows, columns] = first[rows, depth] second[depth, columns], `count` times; transposed: stored the other way
  * round. */
 typedef struct product {
@@ -60,6 +58,19 @@ typedef struct product {
   bool first_transposed, second_transposed;
   int64_t rows, columns, depth, count;
 } product;
+
+static bool product_of(const rt_call *call, product *out);
+static bool data_type_of(planc_dtype dtype, cudaDataType_t *out);
+
+bool rt_cublas_takes(const rt_call *call) {
+  product p;
+  cudaDataType_t unused;
+  if (!product_of(call, &p) || p.rows <= 0 || p.columns <= 0 || p.depth <= 0 || p.count <= 0) return false;
+  return data_type_of(p.first->dtype, &unused) && data_type_of(p.second->dtype, &unused) &&
+         data_type_of(p.result->dtype, &unused);
+}
+
+/* --- The product of a call -------------------------------------------------------------------------------------- */
 
 /* Everything before the last two dimensions. */
 static int64_t matrices_of(const rt_operand *operand) {
@@ -119,14 +130,6 @@ static bool data_type_of(planc_dtype dtype, cudaDataType_t *out) {
   return dtype == PLANC_DTYPE_bf16 || dtype == PLANC_DTYPE_f16 || dtype == PLANC_DTYPE_f32;
 }
 
-bool rt_cublas_takes(const rt_call *call) {
-  product p;
-  cudaDataType_t unused;
-  if (!product_of(call, &p) || p.rows <= 0 || p.columns <= 0 || p.depth <= 0 || p.count <= 0) return false;
-  return data_type_of(p.first->dtype, &unused) && data_type_of(p.second->dtype, &unused) &&
-         data_type_of(p.result->dtype, &unused);
-}
-
 /* --- Algorithms ------------------------------------------------------------------------------------------------- */
 
 static const char prefix[] = "cublaslt-";
@@ -138,6 +141,71 @@ void rt_cublas_variants(const rt_call *call, rt_variant *out, int32_t *out_count
     out[i] = (rt_variant){.workspace_bytes = limits[i], .deterministic = true, .rank = *out_count - 1 - i};
     snprintf(out[i].algorithm, sizeof out[i].algorithm, "%s%lld", prefix, (long long)limits[i]);
   }
+}
+
+static int64_t limit_of(const char *algorithm);
+static planc_status make_plan(const rt_cublas *cublas, const rt_call *call, const product *p, rt_cublas_plan *plan);
+static planc_status make_product(const rt_call *call, const product *p, rt_cublas_plan *plan);
+static planc_status make_layout(const rt_operand *operand, int64_t rows, int64_t columns, int64_t count,
+                                cublasLtMatrixLayout_t *out);
+static planc_status choose(const rt_cublas *cublas, const product *p, int64_t limit, rt_cublas_plan *plan);
+
+planc_status rt_cublas_prepare(rt_cublas *cublas, const rt_call *call, rt_cublas_plan **out) {
+  product p;
+  *out = NULL;
+  if (!product_of(call, &p)) return planc_error(PLANC_INTERNAL, "not a product");
+  int64_t limit = limit_of(call->algorithm);
+  if (call->workspace_bytes < limit)
+    return planc_error(PLANC_DEVICE, "needs a workspace of %lld bytes, has %lld", (long long)limit,
+                       (long long)call->workspace_bytes);
+  rt_cublas_plan *plan = calloc(1, sizeof *plan);
+  if (!plan) return planc_error(PLANC_OUT_OF_MEMORY, "cuBLASLt plan");
+  planc_status status = make_plan(cublas, call, &p, plan);
+  if (status)
+    rt_cublas_plan_free(plan);
+  else
+    *out = plan;
+  return status;
+}
+
+static planc_status make_plan(const rt_cublas *cublas, const rt_call *call, const product *p, rt_cublas_plan *plan) {
+  int64_t rows = p->rows, columns = p->columns, depth = p->depth;
+  PLANC_TRY(make_product(call, p, plan));
+  PLANC_TRY(make_layout(p->second, p->second_transposed ? columns : depth, p->second_transposed ? depth : columns,
+                        p->count, &plan->left));
+  PLANC_TRY(make_layout(p->first, p->first_transposed ? depth : rows, p->first_transposed ? rows : depth, p->count,
+                        &plan->right));
+  PLANC_TRY(make_layout(p->result, rows, columns, p->count, &plan->result));
+  plan->left_data = p->second->data;
+  plan->right_data = p->first->data;
+  plan->result_data = p->result->data;
+  plan->alpha = (float)planc_op_real(call->op, "scale", 1.0);
+  plan->beta = p->result->accumulate ? 1.0F : 0.0F;
+  return choose(cublas, p, limit_of(call->algorithm), plan);
+}
+
+planc_status rt_cublas_run(const rt_cublas *cublas, const rt_cublas_plan *plan, const rt_call *call,
+                           cudaStream_t stream) {
+  PLANC_TRY(rt_cublas_status(
+      cublasLtMatmul(cublas->handle, plan->product, &plan->alpha, plan->left_data, plan->left, plan->right_data,
+                     plan->right, &plan->beta, plan->result_data, plan->result, plan->result_data, plan->result,
+                     &plan->algorithm, call->workspace, (size_t)plan->workspace_bytes, stream),
+      "product"));
+  if (!plan->bias) return NULL;
+  rt_channels shape = {.channels = edge(&call->out[0], 0), .inner = 1};
+  shape.outer = call->out[0].elements / shape.channels;
+  return rt_cuda_status(rt_cuda_add_bias(stream, call->out[0].dtype, call->out[0].data, plan->bias->data,
+                                         plan->bias->dtype, shape.outer, shape.channels, shape.inner),
+                        "bias");
+}
+
+void rt_cublas_plan_free(rt_cublas_plan *plan) {
+  if (!plan) return;
+  if (plan->left) cublasLtMatrixLayoutDestroy(plan->left);
+  if (plan->right) cublasLtMatrixLayoutDestroy(plan->right);
+  if (plan->result) cublasLtMatrixLayoutDestroy(plan->result);
+  if (plan->product) cublasLtMatmulDescDestroy(plan->product);
+  free(plan);
 }
 
 /* The limit that an algorithm's name states; 0 for one that is not ours. */
@@ -230,62 +298,4 @@ static planc_status choose(const rt_cublas *cublas, const product *p, int64_t li
   plan->algorithm = found.algo;
   plan->workspace_bytes = (int64_t)found.workspaceSize;
   return NULL;
-}
-
-static planc_status make_plan(const rt_cublas *cublas, const rt_call *call, const product *p, rt_cublas_plan *plan) {
-  int64_t rows = p->rows, columns = p->columns, depth = p->depth;
-  PLANC_TRY(make_product(call, p, plan));
-  PLANC_TRY(make_layout(p->second, p->second_transposed ? columns : depth, p->second_transposed ? depth : columns,
-                        p->count, &plan->left));
-  PLANC_TRY(make_layout(p->first, p->first_transposed ? depth : rows, p->first_transposed ? rows : depth, p->count,
-                        &plan->right));
-  PLANC_TRY(make_layout(p->result, rows, columns, p->count, &plan->result));
-  plan->left_data = p->second->data;
-  plan->right_data = p->first->data;
-  plan->result_data = p->result->data;
-  plan->alpha = (float)planc_op_real(call->op, "scale", 1.0);
-  plan->beta = p->result->accumulate ? 1.0F : 0.0F;
-  return choose(cublas, p, limit_of(call->algorithm), plan);
-}
-
-planc_status rt_cublas_prepare(rt_cublas *cublas, const rt_call *call, rt_cublas_plan **out) {
-  product p;
-  *out = NULL;
-  if (!product_of(call, &p)) return planc_error(PLANC_INTERNAL, "not a product");
-  int64_t limit = limit_of(call->algorithm);
-  if (call->workspace_bytes < limit)
-    return planc_error(PLANC_DEVICE, "needs a workspace of %lld bytes, has %lld", (long long)limit,
-                       (long long)call->workspace_bytes);
-  rt_cublas_plan *plan = calloc(1, sizeof *plan);
-  if (!plan) return planc_error(PLANC_OUT_OF_MEMORY, "cuBLASLt plan");
-  planc_status status = make_plan(cublas, call, &p, plan);
-  if (status)
-    rt_cublas_plan_free(plan);
-  else
-    *out = plan;
-  return status;
-}
-
-planc_status rt_cublas_run(const rt_cublas *cublas, const rt_cublas_plan *plan, const rt_call *call,
-                           cudaStream_t stream) {
-  PLANC_TRY(rt_cublas_status(
-      cublasLtMatmul(cublas->handle, plan->product, &plan->alpha, plan->left_data, plan->left, plan->right_data,
-                     plan->right, &plan->beta, plan->result_data, plan->result, plan->result_data, plan->result,
-                     &plan->algorithm, call->workspace, (size_t)plan->workspace_bytes, stream),
-      "product"));
-  if (!plan->bias) return NULL;
-  rt_channels shape = {.channels = edge(&call->out[0], 0), .inner = 1};
-  shape.outer = call->out[0].elements / shape.channels;
-  return rt_cuda_status(rt_cuda_add_bias(stream, call->out[0].dtype, call->out[0].data, plan->bias->data,
-                                         plan->bias->dtype, shape.outer, shape.channels, shape.inner),
-                        "bias");
-}
-
-void rt_cublas_plan_free(rt_cublas_plan *plan) {
-  if (!plan) return;
-  if (plan->left) cublasLtMatrixLayoutDestroy(plan->left);
-  if (plan->right) cublasLtMatrixLayoutDestroy(plan->right);
-  if (plan->result) cublasLtMatrixLayoutDestroy(plan->result);
-  if (plan->product) cublasLtMatmulDescDestroy(plan->product);
-  free(plan);
 }

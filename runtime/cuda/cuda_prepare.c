@@ -9,55 +9,12 @@ static const char own[] = "cuda";
 
 typedef enum library { LIBRARY_NONE, LIBRARY_OWN, LIBRARY_CUDNN, LIBRARY_CUBLAS } library;
 
-static library library_of(const rt_device *device, const rt_call *call, const rt_cuda_op **out_op) {
-  rt_cudnn_operands unused;
-  *out_op = NULL;
-  if (device->options.synthetic) {
-    *out_op = &rt_cuda_synthetic;
-    return LIBRARY_OWN;
-  }
-  if (call->role == PLANC_ROLE_EXCHANGE) return LIBRARY_NONE;
-  if (call->role == PLANC_ROLE_ACCUMULATE) {
-    *out_op = &rt_cuda_accumulate;
-  } else {
-    if (rt_cudnn_operands_of(call, &unused)) return LIBRARY_CUDNN;
-    if (rt_cublas_takes(call)) return LIBRARY_CUBLAS;
-    *out_op = rt_cuda_op_find(pl_optype_of(call->op));
-  }
-  return *out_op && rt_cuda_op_takes(*out_op, call) ? LIBRARY_OWN : LIBRARY_NONE;
-}
-
-static planc_status no_kernel(const rt_call *call) {
-  return planc_refusal(PLANC_DEVICE, PLANC_REMEDY_SYNTHETIC,
-                       "the CUDA backend has no kernel for %s with these operands",
-                       planc_trace_type(call->trace, call->instance));
-}
-
-static planc_status no_engine(const rt_device *device, const rt_call *call) {
-  size_t version = cudnnGetVersion();
-  return planc_error(PLANC_DEVICE, "cuDNN %zu.%zu.%zu has no %sengine for %s in %s on sm_%d", version / 10000,
-                     version / 100 % 100, version % 100, device->options.deterministic ? "deterministic " : "",
-                     planc_trace_type(call->trace, call->instance), planc_dtype_name(call->out[0].dtype),
-                     rt_cudnn_arch(device->cudnn));
-}
-
-static int64_t own_workspace(const rt_cuda_op *op, const rt_call *call) {
-  return op->workspace ? op->workspace(call) : 0;
-}
-
-static rt_cudnn_filter filter_of(const rt_device *device) {
-  return (rt_cudnn_filter){.deterministic = device->options.deterministic};
-}
-
-/* --- Variants --------------------------------------------------------------------------------------------------- */
-
-/* By workspace, then those first that give the same bits every time, then in the library's order. */
-static int compare_variants(const void *a, const void *b) {
-  const rt_variant *x = a, *y = b;
-  if (x->workspace_bytes != y->workspace_bytes) return x->workspace_bytes < y->workspace_bytes ? -1 : 1;
-  if (x->deterministic != y->deterministic) return x->deterministic ? -1 : 1;
-  return x->rank - y->rank;
-}
+static rt_cudnn_filter filter_of(const rt_device *device);
+static library library_of(const rt_device *device, const rt_call *call, const rt_cuda_op **out_op);
+static planc_status no_engine(const rt_device *device, const rt_call *call);
+static int compare_variants(const void *a, const void *b);
+static int64_t own_workspace(const rt_cuda_op *op, const rt_call *call);
+static planc_status no_kernel(const rt_call *call);
 
 planc_status rt_cuda_variants(rt_device *device, const rt_call *call, rt_variant *out, int32_t *out_count) {
   const rt_cuda_op *op;
@@ -111,6 +68,105 @@ bool rt_cuda_slow_workspace(const rt_device *device, const rt_call *call) {
   return library_of(device, call, &op) == LIBRARY_CUDNN;
 }
 
+static library library_of(const rt_device *device, const rt_call *call, const rt_cuda_op **out_op) {
+  rt_cudnn_operands unused;
+  *out_op = NULL;
+  if (device->options.synthetic) {
+    *out_op = &rt_cuda_synthetic;
+    return LIBRARY_OWN;
+  }
+  if (call->role == PLANC_ROLE_EXCHANGE) return LIBRARY_NONE;
+  if (call->role == PLANC_ROLE_ACCUMULATE) {
+    *out_op = &rt_cuda_accumulate;
+  } else {
+    if (rt_cudnn_operands_of(call, &unused)) return LIBRARY_CUDNN;
+    if (rt_cublas_takes(call)) return LIBRARY_CUBLAS;
+    *out_op = rt_cuda_op_find(pl_optype_of(call->op));
+  }
+  return *out_op && rt_cuda_op_takes(*out_op, call) ? LIBRARY_OWN : LIBRARY_NONE;
+}
+
+static planc_status no_kernel(const rt_call *call) {
+  return planc_refusal(PLANC_DEVICE, PLANC_REMEDY_SYNTHETIC,
+                       "the CUDA backend has no kernel for %s with these operands",
+                       planc_trace_type(call->trace, call->instance));
+}
+
+static planc_status no_engine(const rt_device *device, const rt_call *call) {
+  size_t version = cudnnGetVersion();
+  return planc_error(PLANC_DEVICE, "cuDNN %zu.%zu.%zu has no %sengine for %s in %s on sm_%d", version / 10000,
+                     version / 100 % 100, version % 100, device->options.deterministic ? "deterministic " : "",
+                     planc_trace_type(call->trace, call->instance), planc_dtype_name(call->out[0].dtype),
+                     rt_cudnn_arch(device->cudnn));
+}
+
+static int64_t own_workspace(const rt_cuda_op *op, const rt_call *call) {
+  return op->workspace ? op->workspace(call) : 0;
+}
+
+static rt_cudnn_filter filter_of(const rt_device *device) {
+  return (rt_cudnn_filter){.deterministic = device->options.deterministic};
+}
+
+/* --- Variants --------------------------------------------------------------------------------------------------- */
+
+/* By workspace, then those first that give the same bits every time, then in the library's order. */
+static int compare_variants(const void *a, const void *b) {
+  const rt_variant *x = a, *y = b;
+  if (x->workspace_bytes != y->workspace_bytes) return x->workspace_bytes < y->workspace_bytes ? -1 : 1;
+  if (x->deterministic != y->deterministic) return x->deterministic ? -1 : 1;
+  return x->rank - y->rank;
+}
+
+static planc_status find(rt_device *device, rt_call *call, rt_cuda_prepared *out);
+static planc_status warm(const rt_device *device, const rt_call *call);
+static planc_status prepare_convolution(rt_device *device, rt_call *call, rt_cuda_prepared *out);
+static planc_status prepare_own(rt_call *call, rt_cuda_prepared *out);
+
+planc_status rt_cuda_prepare(rt_device *device, rt_call *call) {
+  if (!device->present) return planc_error(PLANC_DEVICE, "the device is described and not there");
+  rt_cuda_prepared *prepared = calloc(1, sizeof *prepared);
+  if (!prepared) return planc_error(PLANC_OUT_OF_MEMORY, "prepared call");
+  prepared->next = device->prepared;
+  device->prepared = prepared;
+  call->handle = prepared;
+  PLANC_TRY(find(device, call, prepared));
+  return warm(device, call);
+}
+
+static planc_status find(rt_device *device, rt_call *call, rt_cuda_prepared *out) {
+  switch (library_of(device, call, &out->op)) {
+    case LIBRARY_CUDNN:
+      return prepare_convolution(device, call, out);
+    case LIBRARY_CUBLAS:
+      return rt_cublas_prepare(device->cublas, call, &out->product);
+    case LIBRARY_OWN:
+      return prepare_own(call, out);
+    case LIBRARY_NONE:
+      break;
+  }
+  return no_kernel(call);
+}
+
+void rt_cuda_prepared_free(rt_device *device) {
+  while (device->prepared) {
+    rt_cuda_prepared *next = device->prepared->next;
+    rt_cudnn_plan_free(device->prepared->convolution);
+    rt_cublas_plan_free(device->prepared->product);
+    if (device->prepared->scratch) cudaFree(device->prepared->scratch);
+    free(device->prepared);
+    device->prepared = next;
+  }
+}
+
+planc_status rt_cuda_prepared_run(const rt_device *device, const rt_call *call, const rt_cuda_launch *launch) {
+  const rt_cuda_prepared *prepared = call->handle;
+  if (prepared->convolution) return rt_cudnn_run(device->cudnn, prepared->convolution, call, launch->stream);
+  if (prepared->product) return rt_cublas_run(device->cublas, prepared->product, call, launch->stream);
+  if (!prepared->op) return no_kernel(call);
+  return rt_cuda_status(prepared->op->run(call, launch), call->op->type);
+}
+
 /* --- Preparing -------------------------------------------------------------------------------------------------- */
 
 /* A plan made for a device that is described only accounts for no workspace of ours: a call then has its own, which
@@ -154,20 +210,6 @@ static planc_status prepare_convolution(rt_device *device, rt_call *call, rt_cud
   return status;
 }
 
-static planc_status find(rt_device *device, rt_call *call, rt_cuda_prepared *out) {
-  switch (library_of(device, call, &out->op)) {
-    case LIBRARY_CUDNN:
-      return prepare_convolution(device, call, out);
-    case LIBRARY_CUBLAS:
-      return rt_cublas_prepare(device->cublas, call, &out->product);
-    case LIBRARY_OWN:
-      return prepare_own(call, out);
-    case LIBRARY_NONE:
-      break;
-  }
-  return no_kernel(call);
-}
-
 /* Code is loaded, and memory taken for it, when it first runs: so it runs once now, on whatever is in the arena, and is
  * over before anything is brought there. */
 static planc_status warm(const rt_device *device, const rt_call *call) {
@@ -177,34 +219,4 @@ static planc_status warm(const rt_device *device, const rt_call *call) {
       CUDA_TRY(cudaMemsetAsync(call->in[i].data, 0, (size_t)call->in[i].bytes, launch.stream));
   PLANC_TRY(rt_cuda_prepared_run(device, call, &launch));
   return rt_cuda_status(cudaStreamSynchronize(launch.stream), call->op->type);
-}
-
-planc_status rt_cuda_prepare(rt_device *device, rt_call *call) {
-  if (!device->present) return planc_error(PLANC_DEVICE, "the device is described and not there");
-  rt_cuda_prepared *prepared = calloc(1, sizeof *prepared);
-  if (!prepared) return planc_error(PLANC_OUT_OF_MEMORY, "prepared call");
-  prepared->next = device->prepared;
-  device->prepared = prepared;
-  call->handle = prepared;
-  PLANC_TRY(find(device, call, prepared));
-  return warm(device, call);
-}
-
-void rt_cuda_prepared_free(rt_device *device) {
-  while (device->prepared) {
-    rt_cuda_prepared *next = device->prepared->next;
-    rt_cudnn_plan_free(device->prepared->convolution);
-    rt_cublas_plan_free(device->prepared->product);
-    if (device->prepared->scratch) cudaFree(device->prepared->scratch);
-    free(device->prepared);
-    device->prepared = next;
-  }
-}
-
-planc_status rt_cuda_prepared_run(const rt_device *device, const rt_call *call, const rt_cuda_launch *launch) {
-  const rt_cuda_prepared *prepared = call->handle;
-  if (prepared->convolution) return rt_cudnn_run(device->cudnn, prepared->convolution, call, launch->stream);
-  if (prepared->product) return rt_cublas_run(device->cublas, prepared->product, call, launch->stream);
-  if (!prepared->op) return no_kernel(call);
-  return rt_cuda_status(prepared->op->run(call, launch), call->op->type);
 }

@@ -24,6 +24,53 @@ struct rt_cudnn_plan {
   cudnnBackendDescriptor_t plan, operands;
 };
 
+static planc_status open_cudnn(rt_cudnn *cudnn, const char *properties);
+static planc_status describe_device(rt_cudnn *cudnn, const char *properties);
+static planc_status find_arch(rt_cudnn *cudnn);
+static planc_status read_properties(const rt_cudnn *cudnn, char **out);
+
+planc_status rt_cudnn_open(const char *properties, rt_cudnn **out) {
+  rt_cudnn *cudnn = calloc(1, sizeof *cudnn);
+  *out = NULL;
+  if (!cudnn) return planc_error(PLANC_OUT_OF_MEMORY, "cuDNN");
+  planc_status status = open_cudnn(cudnn, properties);
+  if (status)
+    rt_cudnn_close(cudnn);
+  else
+    *out = cudnn;
+  return status;
+}
+
+static planc_status open_cudnn(rt_cudnn *cudnn, const char *properties) {
+  if (!properties) PLANC_TRY(rt_cudnn_status(cudnnCreate(&cudnn->handle), "cudnnCreate"));
+  PLANC_TRY(describe_device(cudnn, properties));
+  PLANC_TRY(find_arch(cudnn));
+  size_t version = cudnnGetVersion();
+  snprintf(cudnn->head, sizeof cudnn->head, "cudnn-%zu.%zu.%zu-sm%d-e", version / 10000, version / 100 % 100,
+           version % 100, cudnn->arch);
+  return NULL;
+}
+
+void rt_cudnn_close(rt_cudnn *cudnn) {
+  if (!cudnn) return;
+  rt_cudnn_pile_free(&cudnn->pile);
+  if (cudnn->handle) cudnnDestroy(cudnn->handle);
+  free(cudnn);
+}
+
+int32_t rt_cudnn_arch(const rt_cudnn *cudnn) {
+  return cudnn->arch;
+}
+
+planc_status rt_cudnn_properties(char **out) {
+  rt_cudnn *cudnn;
+  planc_status status = rt_cudnn_open(NULL, &cudnn);
+  if (!cudnn) return status;
+  status = read_properties(cudnn, out);
+  rt_cudnn_close(cudnn);
+  return status;
+}
+
 /* --- The library ------------------------------------------------------------------------------------------------ */
 
 static planc_status describe_device(rt_cudnn *cudnn, const char *properties) {
@@ -65,46 +112,73 @@ static planc_status find_arch(rt_cudnn *cudnn) {
   return cudnn->arch > 0 ? NULL : planc_error(PLANC_DEVICE, "cuDNN: device properties without a version");
 }
 
-static planc_status open_cudnn(rt_cudnn *cudnn, const char *properties) {
-  if (!properties) PLANC_TRY(rt_cudnn_status(cudnnCreate(&cudnn->handle), "cudnnCreate"));
-  PLANC_TRY(describe_device(cudnn, properties));
-  PLANC_TRY(find_arch(cudnn));
-  size_t version = cudnnGetVersion();
-  snprintf(cudnn->head, sizeof cudnn->head, "cudnn-%zu.%zu.%zu-sm%d-e", version / 10000, version / 100 % 100,
-           version % 100, cudnn->arch);
+typedef struct listing {
+  rt_cudnn *cudnn;
+  const rt_cudnn_filter *filter;
+  const rt_call *call;
+  cudnnBackendDescriptor_t graph;
+  rt_cudnn_pile pile;
+  rt_variant *out;
+  int32_t room, n;
+} listing;
+
+static planc_status list_mode(listing *l, cudnnBackendHeurMode_t mode);
+static cudnnBackendDescriptor_t description_of(const rt_cudnn *cudnn);
+static planc_status list_config(listing *l, cudnnBackendDescriptor_t from);
+static bool admits(const rt_cudnn_filter *filter, const rt_call *call, uint32_t notes, bool deterministic);
+static bool is_listed(const listing *l, const char *algorithm);
+static planc_status measure(const rt_cudnn *cudnn, const rt_cudnn_filter *filter, const rt_call *call,
+                            const rt_cudnn_config *from, int64_t *out_bytes);
+
+planc_status rt_cudnn_variants(rt_cudnn *cudnn, const rt_cudnn_filter *filter, const rt_call *call, rt_variant *out,
+                               int32_t room, int32_t *out_count) {
+  static const cudnnBackendHeurMode_t modes[] = {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_B, CUDNN_HEUR_MODE_FALLBACK};
+  listing l = {.cudnn = cudnn, .filter = filter, .call = call, .out = out, .room = room};
+  planc_status status = rt_cudnn_graph_of(&l.pile, cudnn->handle, call, false, &l.graph);
+  for (size_t m = 0; !status && m < sizeof modes / sizeof *modes; m++) status = list_mode(&l, modes[m]);
+  rt_cudnn_pile_free(&l.pile);
+  *out_count = l.n;
+  return status;
+}
+
+static planc_status list_mode(listing *l, cudnnBackendHeurMode_t mode) {
+  int32_t before = l->pile.n;
+  cudnnBackendDescriptor_t device = description_of(l->cudnn), heuristics, configs[MAX_CONFIGS];
+  int64_t count = 0;
+  PLANC_TRY(rt_cudnn_new(&l->pile, CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR, &heuristics));
+  PLANC_TRY(
+      rt_cudnn_set(heuristics, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &l->graph));
+  PLANC_TRY(rt_cudnn_set(heuristics, CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1, &mode));
+  if (device)
+    PLANC_TRY(rt_cudnn_set(heuristics, CUDNN_ATTR_ENGINEHEUR_DEVICEPROP, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &device));
+  PLANC_TRY(rt_cudnn_finalize(heuristics, "heuristics"));
+  for (int i = 0; i < MAX_CONFIGS; i++)
+    PLANC_TRY(rt_cudnn_new(&l->pile, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, &configs[i]));
+  PLANC_TRY(rt_cudnn_get(heuristics, CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, MAX_CONFIGS, configs,
+                         &count));
+  for (int64_t i = 0; i < count && l->n < l->room; i++) PLANC_TRY(list_config(l, configs[i]));
+  rt_cudnn_cut(&l->pile, before);
   return NULL;
 }
 
-planc_status rt_cudnn_open(const char *properties, rt_cudnn **out) {
-  rt_cudnn *cudnn = calloc(1, sizeof *cudnn);
-  *out = NULL;
-  if (!cudnn) return planc_error(PLANC_OUT_OF_MEMORY, "cuDNN");
-  planc_status status = open_cudnn(cudnn, properties);
-  if (status)
-    rt_cudnn_close(cudnn);
-  else
-    *out = cudnn;
-  return status;
-}
-
-void rt_cudnn_close(rt_cudnn *cudnn) {
-  if (!cudnn) return;
-  rt_cudnn_pile_free(&cudnn->pile);
-  if (cudnn->handle) cudnnDestroy(cudnn->handle);
-  free(cudnn);
-}
-
-int32_t rt_cudnn_arch(const rt_cudnn *cudnn) {
-  return cudnn->arch;
-}
-
-planc_status rt_cudnn_properties(char **out) {
-  rt_cudnn *cudnn;
-  planc_status status = rt_cudnn_open(NULL, &cudnn);
-  if (!cudnn) return status;
-  status = read_properties(cudnn, out);
-  rt_cudnn_close(cudnn);
-  return status;
+/* Adds a configuration that the heuristics have proposed, if it can be built by its name, as a plan has it. */
+static planc_status list_config(listing *l, cudnnBackendDescriptor_t from) {
+  int32_t before = l->pile.n;
+  rt_cudnn_config found;
+  rt_variant *variant = &l->out[l->n];
+  *variant = (rt_variant){.rank = l->n};
+  planc_status status = rt_cudnn_config_read(&l->pile, from, &found, &variant->notes, &variant->deterministic);
+  if (!status && admits(l->filter, l->call, variant->notes, variant->deterministic) &&
+      rt_cudnn_config_name(&found, l->cudnn->head, variant->algorithm, sizeof variant->algorithm) &&
+      !is_listed(l, variant->algorithm)) {
+    status = rt_cudnn_config_named(variant->algorithm, l->cudnn->head, &found);
+    if (!status) status = measure(l->cudnn, l->filter, l->call, &found, &variant->workspace_bytes);
+    if (!status) l->n++;
+  }
+  rt_cudnn_cut(&l->pile, before);
+  if (planc_status_code(status) != PLANC_DEVICE) return status;
+  planc_status_free(status); /* the heuristics propose what an engine then does not take */
+  return NULL;
 }
 
 /* What a device that is there tells by its handle, one that is described only tells by its properties. */
@@ -180,71 +254,10 @@ static planc_status measure(const rt_cudnn *cudnn, const rt_cudnn_filter *filter
 
 /* --- Variants --------------------------------------------------------------------------------------------------- */
 
-typedef struct listing {
-  rt_cudnn *cudnn;
-  const rt_cudnn_filter *filter;
-  const rt_call *call;
-  cudnnBackendDescriptor_t graph;
-  rt_cudnn_pile pile;
-  rt_variant *out;
-  int32_t room, n;
-} listing;
-
 static bool is_listed(const listing *l, const char *algorithm) {
   for (int32_t i = 0; i < l->n; i++)
     if (strcmp(l->out[i].algorithm, algorithm) == 0) return true;
   return false;
-}
-
-/* Adds a configuration that the heuristics have proposed, if it can be built by its name, as a plan has it. */
-static planc_status list_config(listing *l, cudnnBackendDescriptor_t from) {
-  int32_t before = l->pile.n;
-  rt_cudnn_config found;
-  rt_variant *variant = &l->out[l->n];
-  *variant = (rt_variant){.rank = l->n};
-  planc_status status = rt_cudnn_config_read(&l->pile, from, &found, &variant->notes, &variant->deterministic);
-  if (!status && admits(l->filter, l->call, variant->notes, variant->deterministic) &&
-      rt_cudnn_config_name(&found, l->cudnn->head, variant->algorithm, sizeof variant->algorithm) &&
-      !is_listed(l, variant->algorithm)) {
-    status = rt_cudnn_config_named(variant->algorithm, l->cudnn->head, &found);
-    if (!status) status = measure(l->cudnn, l->filter, l->call, &found, &variant->workspace_bytes);
-    if (!status) l->n++;
-  }
-  rt_cudnn_cut(&l->pile, before);
-  if (planc_status_code(status) != PLANC_DEVICE) return status;
-  planc_status_free(status); /* the heuristics propose what an engine then does not take */
-  return NULL;
-}
-
-static planc_status list_mode(listing *l, cudnnBackendHeurMode_t mode) {
-  int32_t before = l->pile.n;
-  cudnnBackendDescriptor_t device = description_of(l->cudnn), heuristics, configs[MAX_CONFIGS];
-  int64_t count = 0;
-  PLANC_TRY(rt_cudnn_new(&l->pile, CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR, &heuristics));
-  PLANC_TRY(
-      rt_cudnn_set(heuristics, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &l->graph));
-  PLANC_TRY(rt_cudnn_set(heuristics, CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1, &mode));
-  if (device)
-    PLANC_TRY(rt_cudnn_set(heuristics, CUDNN_ATTR_ENGINEHEUR_DEVICEPROP, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &device));
-  PLANC_TRY(rt_cudnn_finalize(heuristics, "heuristics"));
-  for (int i = 0; i < MAX_CONFIGS; i++)
-    PLANC_TRY(rt_cudnn_new(&l->pile, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, &configs[i]));
-  PLANC_TRY(rt_cudnn_get(heuristics, CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, MAX_CONFIGS, configs,
-                         &count));
-  for (int64_t i = 0; i < count && l->n < l->room; i++) PLANC_TRY(list_config(l, configs[i]));
-  rt_cudnn_cut(&l->pile, before);
-  return NULL;
-}
-
-planc_status rt_cudnn_variants(rt_cudnn *cudnn, const rt_cudnn_filter *filter, const rt_call *call, rt_variant *out,
-                               int32_t room, int32_t *out_count) {
-  static const cudnnBackendHeurMode_t modes[] = {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_B, CUDNN_HEUR_MODE_FALLBACK};
-  listing l = {.cudnn = cudnn, .filter = filter, .call = call, .out = out, .room = room};
-  planc_status status = rt_cudnn_graph_of(&l.pile, cudnn->handle, call, false, &l.graph);
-  for (size_t m = 0; !status && m < sizeof modes / sizeof *modes; m++) status = list_mode(&l, modes[m]);
-  rt_cudnn_pile_free(&l.pile);
-  *out_count = l.n;
-  return status;
 }
 
 /* --- Running ---------------------------------------------------------------------------------------------------- */

@@ -15,6 +15,16 @@ bool rt_cudnn_config_name(const rt_cudnn_config *of, const char *head, char *out
   return length > 0 && (size_t)length < room;
 }
 
+static bool read_name(const char *name, rt_cudnn_config *out);
+
+planc_status rt_cudnn_config_named(const char *algorithm, const char *head, rt_cudnn_config *out) {
+  size_t length = strlen(head);
+  if (strncmp(algorithm, head, length) != 0)
+    return planc_error(PLANC_DEVICE, "was chosen for another cuDNN or device; here algorithms begin %s", head);
+  if (!read_name(algorithm + length, out)) return planc_error(PLANC_DEVICE, "names no engine");
+  return NULL;
+}
+
 static bool read_number(const char **at, int64_t *out) {
   enum { DIGITS = 9 };
   const char *from = *at;
@@ -43,14 +53,6 @@ static bool read_name(const char *name, rt_cudnn_config *out) {
     at->type = (cudnnBackendKnobType_t)type;
   }
   return *name == 0;
-}
-
-planc_status rt_cudnn_config_named(const char *algorithm, const char *head, rt_cudnn_config *out) {
-  size_t length = strlen(head);
-  if (strncmp(algorithm, head, length) != 0)
-    return planc_error(PLANC_DEVICE, "was chosen for another cuDNN or device; here algorithms begin %s", head);
-  if (!read_name(algorithm + length, out)) return planc_error(PLANC_DEVICE, "names no engine");
-  return NULL;
 }
 
 /* --- Descriptors ------------------------------------------------------------------------------------------------ */

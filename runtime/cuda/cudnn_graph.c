@@ -84,6 +84,61 @@ bool rt_cudnn_operands_of(const rt_call *call, rt_cudnn_operands *out) {
   return true;
 }
 
+/* The three directions' names for the same things. */
+typedef struct direction {
+  cudnnBackendDescriptorType_t type;
+  cudnnBackendAttributeName_t alpha, beta, window, x, w, y;
+} direction;
+
+static const direction directions[] = {
+    [PL_CONV_FORWARD] = {CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR,
+                         CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA,
+                         CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X,
+                         CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y},
+    [PL_CONV_DGRAD] = {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR,
+                       CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA,
+                       CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC,
+                       CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W,
+                       CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY},
+    [PL_CONV_WGRAD] = {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR,
+                       CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA,
+                       CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA,
+                       CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC,
+                       CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW,
+                       CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY},
+};
+
+static planc_status tensor_of(rt_cudnn_pile *pile, const rt_call *call, const rt_operand *operand, int64_t name,
+                              cudnnBackendDescriptor_t *out);
+static planc_status window_of(rt_cudnn_pile *pile, const pl_conv *conv, cudnnBackendDescriptor_t *out);
+
+planc_status rt_cudnn_graph_of(rt_cudnn_pile *pile, cudnnHandle_t handle, const rt_call *call, bool adds,
+                               cudnnBackendDescriptor_t *out) {
+  pl_conv conv;
+  rt_cudnn_operands operands;
+  if (!pl_conv_of(call->graph, call->op, &conv) || !rt_cudnn_operands_of(call, &operands))
+    return planc_error(PLANC_INTERNAL, "not a convolution");
+  const direction *to = &directions[conv.direction];
+  const float alpha = 1.0F, beta = adds ? 1.0F : 0.0F;
+  cudnnBackendDescriptor_t x, w, y, window, operation;
+  PLANC_TRY(tensor_of(pile, call, operands.x, RT_CUDNN_X, &x));
+  PLANC_TRY(tensor_of(pile, call, operands.w, RT_CUDNN_W, &w));
+  PLANC_TRY(tensor_of(pile, call, operands.y, RT_CUDNN_Y, &y));
+  PLANC_TRY(window_of(pile, &conv, &window));
+  PLANC_TRY(rt_cudnn_new(pile, to->type, &operation));
+  PLANC_TRY(rt_cudnn_set(operation, to->alpha, CUDNN_TYPE_FLOAT, 1, &alpha));
+  PLANC_TRY(rt_cudnn_set(operation, to->beta, CUDNN_TYPE_FLOAT, 1, &beta));
+  PLANC_TRY(rt_cudnn_set(operation, to->window, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &window));
+  PLANC_TRY(rt_cudnn_set(operation, to->x, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &x));
+  PLANC_TRY(rt_cudnn_set(operation, to->w, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &w));
+  PLANC_TRY(rt_cudnn_set(operation, to->y, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &y));
+  PLANC_TRY(rt_cudnn_finalize(operation, "operation"));
+  PLANC_TRY(rt_cudnn_new(pile, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR, out));
+  PLANC_TRY(rt_cudnn_set(*out, CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &operation));
+  if (handle) PLANC_TRY(rt_cudnn_set(*out, CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, 1, &handle));
+  return rt_cudnn_finalize(*out, "operation graph");
+}
+
 /* Operands begin at multiples of RT_ALIGNMENT, views where their storage has them. */
 static int64_t alignment_of(const rt_operand *operand) {
   enum { MOST = 16 };
@@ -124,55 +179,4 @@ static planc_status window_of(rt_cudnn_pile *pile, const pl_conv *conv, cudnnBac
   PLANC_TRY(rt_cudnn_set(*out, CUDNN_ATTR_CONVOLUTION_DILATIONS, CUDNN_TYPE_INT64, rank, dilation));
   PLANC_TRY(rt_cudnn_set(*out, CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, CUDNN_TYPE_INT64, rank, stride));
   return rt_cudnn_finalize(*out, "convolution");
-}
-
-/* The three directions' names for the same things. */
-typedef struct direction {
-  cudnnBackendDescriptorType_t type;
-  cudnnBackendAttributeName_t alpha, beta, window, x, w, y;
-} direction;
-
-static const direction directions[] = {
-    [PL_CONV_FORWARD] = {CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR,
-                         CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA,
-                         CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X,
-                         CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y},
-    [PL_CONV_DGRAD] = {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR,
-                       CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA,
-                       CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC,
-                       CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W,
-                       CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY},
-    [PL_CONV_WGRAD] = {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR,
-                       CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA,
-                       CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA,
-                       CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC,
-                       CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW,
-                       CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY},
-};
-
-planc_status rt_cudnn_graph_of(rt_cudnn_pile *pile, cudnnHandle_t handle, const rt_call *call, bool adds,
-                               cudnnBackendDescriptor_t *out) {
-  pl_conv conv;
-  rt_cudnn_operands operands;
-  if (!pl_conv_of(call->graph, call->op, &conv) || !rt_cudnn_operands_of(call, &operands))
-    return planc_error(PLANC_INTERNAL, "not a convolution");
-  const direction *to = &directions[conv.direction];
-  const float alpha = 1.0F, beta = adds ? 1.0F : 0.0F;
-  cudnnBackendDescriptor_t x, w, y, window, operation;
-  PLANC_TRY(tensor_of(pile, call, operands.x, RT_CUDNN_X, &x));
-  PLANC_TRY(tensor_of(pile, call, operands.w, RT_CUDNN_W, &w));
-  PLANC_TRY(tensor_of(pile, call, operands.y, RT_CUDNN_Y, &y));
-  PLANC_TRY(window_of(pile, &conv, &window));
-  PLANC_TRY(rt_cudnn_new(pile, to->type, &operation));
-  PLANC_TRY(rt_cudnn_set(operation, to->alpha, CUDNN_TYPE_FLOAT, 1, &alpha));
-  PLANC_TRY(rt_cudnn_set(operation, to->beta, CUDNN_TYPE_FLOAT, 1, &beta));
-  PLANC_TRY(rt_cudnn_set(operation, to->window, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &window));
-  PLANC_TRY(rt_cudnn_set(operation, to->x, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &x));
-  PLANC_TRY(rt_cudnn_set(operation, to->w, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &w));
-  PLANC_TRY(rt_cudnn_set(operation, to->y, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &y));
-  PLANC_TRY(rt_cudnn_finalize(operation, "operation"));
-  PLANC_TRY(rt_cudnn_new(pile, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR, out));
-  PLANC_TRY(rt_cudnn_set(*out, CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &operation));
-  if (handle) PLANC_TRY(rt_cudnn_set(*out, CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, 1, &handle));
-  return rt_cudnn_finalize(*out, "operation graph");
 }

@@ -10,6 +10,38 @@
 #include "runtime/cuda/cuda.h"
 #include "util/math.h"
 
+static planc_status check_cudnn(void);
+static planc_status find_device(void);
+
+planc_status rt_cuda_info(rt_device_info *out) {
+  struct cudaDeviceProp properties;
+  int driver = 0, runtime = 0;
+  size_t cudnn = cudnnGetVersion(), blas = cublasLtGetVersion();
+  PLANC_TRY(check_cudnn());
+  PLANC_TRY(find_device());
+  CUDA_TRY(cudaGetDeviceProperties(&properties, 0));
+  CUDA_TRY(cudaDriverGetVersion(&driver));
+  CUDA_TRY(cudaRuntimeGetVersion(&runtime));
+  *out = (rt_device_info){.dtypes = "f32, bf16",
+                          .memory_bytes = (int64_t)properties.totalGlobalMem,
+                          .cache_bytes = properties.l2CacheSize,
+                          .processors = properties.multiProcessorCount};
+  snprintf(out->device, sizeof out->device, "%.120s", properties.name);
+  snprintf(out->versions, sizeof out->versions,
+           "sm_%d%d, CUDA %d.%d (driver %d.%d), cuDNN %zu.%zu.%zu, cuBLASLt %zu.%zu.%zu", properties.major,
+           properties.minor, runtime / 1000, runtime % 1000 / 10, driver / 1000, driver % 1000 / 10, cudnn / 10000,
+           cudnn / 100 % 100, cudnn % 100, blas / 10000, blas / 100 % 100, blas % 100);
+  return NULL;
+}
+
+/* The connections of the CUDA C++ Programming Guide, "CUDA Environment Variables". */
+int32_t rt_cuda_queues(void) {
+  enum { LEAST = 1, DEFAULT = 8, MOST = 32 };
+  const char *text = getenv("CUDA_DEVICE_MAX_CONNECTIONS");
+  long given = text ? strtol(text, NULL, 10) : 0;
+  return given < LEAST ? DEFAULT : given > MOST ? MOST : (int32_t)given;
+}
+
 /* --- What there is ---------------------------------------------------------------------------------------------- */
 
 static planc_status find_device(void) {
@@ -44,33 +76,39 @@ static planc_status read_arch(int32_t *out) {
   return NULL;
 }
 
-planc_status rt_cuda_info(rt_device_info *out) {
-  struct cudaDeviceProp properties;
-  int driver = 0, runtime = 0;
-  size_t cudnn = cudnnGetVersion(), blas = cublasLtGetVersion();
-  PLANC_TRY(check_cudnn());
+planc_status rt_cuda_memory(int64_t *out_total, int64_t *out_free) {
+  size_t free_bytes, total;
   PLANC_TRY(find_device());
-  CUDA_TRY(cudaGetDeviceProperties(&properties, 0));
-  CUDA_TRY(cudaDriverGetVersion(&driver));
-  CUDA_TRY(cudaRuntimeGetVersion(&runtime));
-  *out = (rt_device_info){.dtypes = "f32, bf16",
-                          .memory_bytes = (int64_t)properties.totalGlobalMem,
-                          .cache_bytes = properties.l2CacheSize,
-                          .processors = properties.multiProcessorCount};
-  snprintf(out->device, sizeof out->device, "%.120s", properties.name);
-  snprintf(out->versions, sizeof out->versions,
-           "sm_%d%d, CUDA %d.%d (driver %d.%d), cuDNN %zu.%zu.%zu, cuBLASLt %zu.%zu.%zu", properties.major,
-           properties.minor, runtime / 1000, runtime % 1000 / 10, driver / 1000, driver % 1000 / 10, cudnn / 10000,
-           cudnn / 100 % 100, cudnn % 100, blas / 10000, blas / 100 % 100, blas % 100);
+  CUDA_TRY(cudaSetDevice(0));
+  CUDA_TRY(cudaMemGetInfo(&free_bytes, &total));
+  *out_total = (int64_t)total;
+  *out_free = (int64_t)free_bytes;
   return NULL;
 }
 
-/* The connections of the CUDA C++ Programming Guide, "CUDA Environment Variables". */
-int32_t rt_cuda_queues(void) {
-  enum { LEAST = 1, DEFAULT = 8, MOST = 32 };
-  const char *text = getenv("CUDA_DEVICE_MAX_CONNECTIONS");
-  long given = text ? strtol(text, NULL, 10) : 0;
-  return given < LEAST ? DEFAULT : given > MOST ? MOST : (int32_t)given;
+/* By making another one for a moment. */
+planc_status rt_cuda_context_bytes(int64_t *out_bytes) {
+  CUresult(CUDAAPI * create)(CUcontext *, unsigned, CUdevice) = NULL;
+  CUresult(CUDAAPI * destroy)(CUcontext) = NULL;
+  int64_t total, before;
+  CUcontext context;
+  PLANC_TRY(rt_cuda_driver("cuCtxCreate", (void *)&create));
+  PLANC_TRY(rt_cuda_driver("cuCtxDestroy", (void *)&destroy));
+  PLANC_TRY(rt_cuda_memory(&total, &before));
+  if (!create || !destroy || create(&context, 0, 0) != CUDA_SUCCESS)
+    return planc_error(PLANC_DEVICE, "CUDA: no context can be made");
+  size_t left = 0, all;
+  cudaError_t code = cudaMemGetInfo(&left, &all);
+  if (destroy(context) != CUDA_SUCCESS) return planc_error(PLANC_DEVICE, "CUDA: a context cannot be given back");
+  *out_bytes = before > (int64_t)left ? before - (int64_t)left : 0;
+  return rt_cuda_status(code, "cudaMemGetInfo");
+}
+
+planc_status rt_cuda_taken(const rt_device *device, int64_t *out_bytes) {
+  size_t free_bytes, total;
+  CUDA_TRY(cudaMemGetInfo(&free_bytes, &total));
+  *out_bytes = (int64_t)(total - free_bytes) - device->options.arena_bytes;
+  return NULL;
 }
 
 /* --- Memory ----------------------------------------------------------------------------------------------------- */
@@ -136,39 +174,44 @@ static planc_status open_arena(rt_device *device) {
   return rt_cuda_status(cudaStreamSynchronize(device->streams[0]), "arena");
 }
 
-planc_status rt_cuda_memory(int64_t *out_total, int64_t *out_free) {
-  size_t free_bytes, total;
+static void init_condition(pthread_cond_t *condition);
+static planc_status open_described(rt_device *device);
+static planc_status open_present(rt_device *device);
+static planc_status open_streams(rt_device *device);
+static planc_status open_host_works(rt_device *device);
+static planc_status warm(rt_device *device);
+
+planc_status rt_cuda_open(const rt_device_options *options, rt_device **out) {
+  *out = NULL;
+  if (options->link_bytes_per_s > 0)
+    return planc_error(PLANC_USAGE, "backend cuda: the link of a real device cannot be paced");
+  rt_device *device = calloc(1, sizeof *device);
+  if (!device) return planc_error(PLANC_OUT_OF_MEMORY, "CUDA device");
+  device->options = *options;
+  pthread_mutex_init(&device->user, NULL);
+  pthread_mutex_init(&device->lock, NULL);
+  init_condition(&device->returned);
+  planc_status status = options->properties ? open_described(device) : open_present(device);
+  if (status)
+    rt_cuda_close(device);
+  else
+    *out = device;
+  return planc_context(status, "backend cuda");
+}
+
+static planc_status open_present(rt_device *device) {
   PLANC_TRY(find_device());
   CUDA_TRY(cudaSetDevice(0));
-  CUDA_TRY(cudaMemGetInfo(&free_bytes, &total));
-  *out_total = (int64_t)total;
-  *out_free = (int64_t)free_bytes;
-  return NULL;
-}
-
-/* By making another one for a moment. */
-planc_status rt_cuda_context_bytes(int64_t *out_bytes) {
-  CUresult(CUDAAPI * create)(CUcontext *, unsigned, CUdevice) = NULL;
-  CUresult(CUDAAPI * destroy)(CUcontext) = NULL;
-  int64_t total, before;
-  CUcontext context;
-  PLANC_TRY(rt_cuda_driver("cuCtxCreate", (void *)&create));
-  PLANC_TRY(rt_cuda_driver("cuCtxDestroy", (void *)&destroy));
-  PLANC_TRY(rt_cuda_memory(&total, &before));
-  if (!create || !destroy || create(&context, 0, 0) != CUDA_SUCCESS)
-    return planc_error(PLANC_DEVICE, "CUDA: no context can be made");
-  size_t left = 0, all;
-  cudaError_t code = cudaMemGetInfo(&left, &all);
-  if (destroy(context) != CUDA_SUCCESS) return planc_error(PLANC_DEVICE, "CUDA: a context cannot be given back");
-  *out_bytes = before > (int64_t)left ? before - (int64_t)left : 0;
-  return rt_cuda_status(code, "cudaMemGetInfo");
-}
-
-planc_status rt_cuda_taken(const rt_device *device, int64_t *out_bytes) {
-  size_t free_bytes, total;
-  CUDA_TRY(cudaMemGetInfo(&free_bytes, &total));
-  *out_bytes = (int64_t)(total - free_bytes) - device->options.arena_bytes;
-  return NULL;
+  PLANC_TRY(read_arch(&device->arch));
+  device->present = true;
+  PLANC_TRY(open_streams(device));
+  PLANC_TRY(open_host_works(device));
+  PLANC_TRY(rt_completions_open(device));
+  PLANC_TRY(open_host_arena(device));
+  PLANC_TRY(open_arena(device));
+  PLANC_TRY(rt_cudnn_open(NULL, &device->cudnn));
+  PLANC_TRY(rt_cublas_open(true, &device->cublas));
+  return warm(device);
 }
 
 /* --- Opening ---------------------------------------------------------------------------------------------------- */
@@ -220,21 +263,6 @@ static planc_status warm(rt_device *device) {
   return rt_cuda_status(code, "kernels");
 }
 
-static planc_status open_present(rt_device *device) {
-  PLANC_TRY(find_device());
-  CUDA_TRY(cudaSetDevice(0));
-  PLANC_TRY(read_arch(&device->arch));
-  device->present = true;
-  PLANC_TRY(open_streams(device));
-  PLANC_TRY(open_host_works(device));
-  PLANC_TRY(rt_completions_open(device));
-  PLANC_TRY(open_host_arena(device));
-  PLANC_TRY(open_arena(device));
-  PLANC_TRY(rt_cudnn_open(NULL, &device->cudnn));
-  PLANC_TRY(rt_cublas_open(true, &device->cublas));
-  return warm(device);
-}
-
 static planc_status open_described(rt_device *device) {
   if (device->options.arena_bytes > 0 || device->options.host_arena_bytes > 0)
     return planc_error(PLANC_USAGE, "a device that is described has no memory");
@@ -253,22 +281,33 @@ static void init_condition(pthread_cond_t *condition) {
   pthread_condattr_destroy(&attributes);
 }
 
-planc_status rt_cuda_open(const rt_device_options *options, rt_device **out) {
-  *out = NULL;
-  if (options->link_bytes_per_s > 0)
-    return planc_error(PLANC_USAGE, "backend cuda: the link of a real device cannot be paced");
-  rt_device *device = calloc(1, sizeof *device);
-  if (!device) return planc_error(PLANC_OUT_OF_MEMORY, "CUDA device");
-  device->options = *options;
-  pthread_mutex_init(&device->user, NULL);
-  pthread_mutex_init(&device->lock, NULL);
-  init_condition(&device->returned);
-  planc_status status = options->properties ? open_described(device) : open_present(device);
-  if (status)
-    rt_cuda_close(device);
-  else
-    *out = device;
-  return planc_context(status, "backend cuda");
+static bool end_work(rt_device *device);
+static void close_streams(rt_device *device);
+static void free_host_works(rt_device *device);
+
+void rt_cuda_close(rt_device *device) {
+  if (!device) return;
+  bool ended = !device->present || end_work(device);
+  for (int32_t i = 0; i < device->n_pinned; i++) cudaHostUnregister(device->pinned[i]);
+  free(device->pinned);
+  rt_captured_close(device);
+  rt_cuda_prepared_free(device);
+  rt_completions_close(device);
+  rt_cublas_close(device->cublas);
+  rt_cudnn_close(device->cudnn);
+  if (device->range)
+    rt_cuda_range_close(device->range);
+  else if (device->arena)
+    cudaFree(device->arena);
+  if (device->host_arena) munmap(device->host_arena, (size_t)device->host_map_bytes);
+  close_streams(device);
+  if (!ended) return; /* what it holds leads to the device */
+  free_host_works(device);
+  planc_status_free(device->failure);
+  pthread_cond_destroy(&device->returned);
+  pthread_mutex_destroy(&device->lock);
+  pthread_mutex_destroy(&device->user);
+  free(device);
 }
 
 /* --- Closing ---------------------------------------------------------------------------------------------------- */
@@ -306,29 +345,4 @@ static bool end_work(rt_device *device) {
   while (device->n_running > 0) pthread_cond_wait(&device->returned, &device->lock);
   pthread_mutex_unlock(&device->lock);
   return ended;
-}
-
-void rt_cuda_close(rt_device *device) {
-  if (!device) return;
-  bool ended = !device->present || end_work(device);
-  for (int32_t i = 0; i < device->n_pinned; i++) cudaHostUnregister(device->pinned[i]);
-  free(device->pinned);
-  rt_captured_close(device);
-  rt_cuda_prepared_free(device);
-  rt_completions_close(device);
-  rt_cublas_close(device->cublas);
-  rt_cudnn_close(device->cudnn);
-  if (device->range)
-    rt_cuda_range_close(device->range);
-  else if (device->arena)
-    cudaFree(device->arena);
-  if (device->host_arena) munmap(device->host_arena, (size_t)device->host_map_bytes);
-  close_streams(device);
-  if (!ended) return; /* what it holds leads to the device */
-  free_host_works(device);
-  planc_status_free(device->failure);
-  pthread_cond_destroy(&device->returned);
-  pthread_mutex_destroy(&device->lock);
-  pthread_mutex_destroy(&device->user);
-  free(device);
 }

@@ -83,6 +83,20 @@ const rt_cuda_op *rt_cuda_op_find(pl_optype_id type) {
   return table[type].op.run ? &table[type].op : NULL;
 }
 
+static bool takes_list(const char *letters, const rt_operand *operands, int32_t count, planc_dtype *t);
+
+bool rt_cuda_op_takes(const rt_cuda_op *op, const rt_call *call) {
+  if (op == &rt_cuda_synthetic) return true;
+  const dtypes *of = op == &rt_cuda_accumulate ? &accumulated : &((const entry *)op)->takes;
+  planc_dtype t = PLANC_DTYPE_i64;
+  /* Twice: what stands before the first T is held to it too. */
+  for (int pass = 0; pass < 2; pass++)
+    if (!takes_list(of->in, call->in, call->n_in, &t) || !takes_list(of->out, call->out, call->n_out, &t) ||
+        !takes_list(of->effects, call->effects, call->n_effects, &t))
+      return false;
+  return true;
+}
+
 /* --- Dtypes ----------------------------------------------------------------------------------------------------- */
 
 static bool is_float(planc_dtype dtype) {
@@ -122,18 +136,6 @@ static bool takes_list(const char *letters, const rt_operand *operands, int32_t 
         return false;
     }
   }
-  return true;
-}
-
-bool rt_cuda_op_takes(const rt_cuda_op *op, const rt_call *call) {
-  if (op == &rt_cuda_synthetic) return true;
-  const dtypes *of = op == &rt_cuda_accumulate ? &accumulated : &((const entry *)op)->takes;
-  planc_dtype t = PLANC_DTYPE_i64;
-  /* Twice: what stands before the first T is held to it too. */
-  for (int pass = 0; pass < 2; pass++)
-    if (!takes_list(of->in, call->in, call->n_in, &t) || !takes_list(of->out, call->out, call->n_out, &t) ||
-        !takes_list(of->effects, call->effects, call->n_effects, &t))
-      return false;
   return true;
 }
 

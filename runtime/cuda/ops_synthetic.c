@@ -5,6 +5,18 @@
 #include "runtime/cuda/op_families.h"
 #include "runtime/random.h"
 
+static cudaError_t hash_inputs(const rt_call *call, const rt_cuda_launch *launch);
+static cudaError_t draw_outputs(const rt_call *call, const rt_cuda_launch *launch);
+static cudaError_t soil_workspace(const rt_call *call, const rt_cuda_launch *launch);
+
+RT_CUDA_RUN(synthetic) {
+  if (!launch->scratch) return cudaErrorInvalidValue;
+  cudaError_t code = soil_workspace(call, launch);
+  if (code == cudaSuccess) code = hash_inputs(call, launch);
+  if (code == cudaSuccess) code = draw_outputs(call, launch);
+  return code == cudaSuccess ? soil_workspace(call, launch) : code;
+}
+
 /* Which op it is, and of which replica, whatever it reads. */
 static uint64_t identity_of(const rt_call *call) {
   const planc_instance *of = &call->trace->instances[call->instance];
@@ -44,12 +56,4 @@ static cudaError_t soil_workspace(const rt_call *call, const rt_cuda_launch *lau
   enum { GARBAGE = 0xa5 };
   if (call->workspace_bytes <= 0) return cudaSuccess;
   return cudaMemsetAsync(call->workspace, GARBAGE, (size_t)call->workspace_bytes, launch->stream);
-}
-
-RT_CUDA_RUN(synthetic) {
-  if (!launch->scratch) return cudaErrorInvalidValue;
-  cudaError_t code = soil_workspace(call, launch);
-  if (code == cudaSuccess) code = hash_inputs(call, launch);
-  if (code == cudaSuccess) code = draw_outputs(call, launch);
-  return code == cudaSuccess ? soil_workspace(call, launch) : code;
 }

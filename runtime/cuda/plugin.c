@@ -4,12 +4,11 @@
 #include "planc/version.h"
 #include "runtime/cuda/cuda.h"
 
-static char *arena(const rt_device *device) {
-  return device->arena;
-}
-static char *host_arena(const rt_device *device) {
-  return device->host_arena;
-}
+__attribute__((visibility("default"))) const planrt_backend *planrt_plugin(int32_t backend_version,
+                                                                           const char *version_of_planc);
+
+static char *arena(const rt_device *device);
+static char *host_arena(const rt_device *device);
 
 static const planrt_backend backend = {
     .name = "cuda",
@@ -45,10 +44,14 @@ static const planrt_backend backend = {
     .synchronize = rt_cuda_synchronize,
 };
 
-__attribute__((visibility("default"))) const planrt_backend *planrt_plugin(int32_t backend_version,
-                                                                           const char *version_of_planc);
-
 const planrt_backend *planrt_plugin(int32_t backend_version, const char *version_of_planc) {
   bool fits = backend_version == RT_BACKEND_VERSION && strcmp(version_of_planc, PLANC_VERSION) == 0;
   return fits ? &backend : NULL;
+}
+
+static char *arena(const rt_device *device) {
+  return device->arena;
+}
+static char *host_arena(const rt_device *device) {
+  return device->host_arena;
 }

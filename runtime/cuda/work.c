@@ -16,6 +16,38 @@ bool rt_cuda_drops(rt_device *device) {
   return failed;
 }
 
+static planc_status begin(rt_device *device, int32_t stream);
+static planc_status begin_timed(rt_device *device, int32_t stream, bool measured, rt_span *span);
+
+planc_status rt_cuda_run(rt_device *device, int32_t stream, const rt_call *call, const rt_launch *launch,
+                         rt_span *span) {
+  cudaStream_t on = rt_cuda_stream(device, stream);
+  if (rt_cuda_drops(device)) return NULL;
+  rt_cuda_launch how = {.stream = on, .scratch = rt_cuda_word(device, stream), .inference = launch->inference};
+  how.step.value =
+      (rt_cuda_step){.learning_rate = launch->step.learning_rate, .period = launch->step.period, .seed = launch->seed};
+  if (device->capture.recording) how.step.at = device->capture.step;
+  PLANC_TRY(begin(device, stream));
+  if (span) PLANC_TRY(begin_timed(device, stream, launch->measured, span));
+  PLANC_TRY(planc_context(rt_cuda_prepared_run(device, call, &how), "op %s", call->op->name));
+  return span ? rt_span_end(device, stream) : NULL;
+}
+
+planc_status rt_cuda_digest_call(rt_device *device, int32_t stream, const rt_call *call, uint64_t *out) {
+  cudaStream_t on = rt_cuda_stream(device, stream);
+  uint64_t *sum = NULL;
+  bool captured = device->capture.recording;
+  if (rt_cuda_drops(device)) return NULL;
+  PLANC_TRY(begin(device, stream));
+  if (captured)
+    sum = rt_captured_digest(device, out);
+  else
+    PLANC_TRY(rt_digest_begin(device, on, out, &sum));
+  for (int32_t i = 0; i < call->n_out; i++)
+    if (call->out[i].data) CUDA_TRY(rt_cuda_digest(on, (uint64_t)i + 1, call->out[i].data, call->out[i].bytes, sum));
+  return captured ? NULL : rt_digest_end(device, on);
+}
+
 /* What comes before any piece of work. */
 static planc_status begin(rt_device *device, int32_t stream) {
   PLANC_TRY(rt_captured_leave(device));
@@ -47,33 +79,25 @@ static planc_status begin_timed(rt_device *device, int32_t stream, bool measured
 
 /* --- Calls ------------------------------------------------------------------------------------------------------ */
 
-planc_status rt_cuda_run(rt_device *device, int32_t stream, const rt_call *call, const rt_launch *launch,
-                         rt_span *span) {
-  cudaStream_t on = rt_cuda_stream(device, stream);
-  if (rt_cuda_drops(device)) return NULL;
-  rt_cuda_launch how = {.stream = on, .scratch = rt_cuda_word(device, stream), .inference = launch->inference};
-  how.step.value =
-      (rt_cuda_step){.learning_rate = launch->step.learning_rate, .period = launch->step.period, .seed = launch->seed};
-  if (device->capture.recording) how.step.at = device->capture.step;
-  PLANC_TRY(begin(device, stream));
-  if (span) PLANC_TRY(begin_timed(device, stream, launch->measured, span));
-  PLANC_TRY(planc_context(rt_cuda_prepared_run(device, call, &how), "op %s", call->op->name));
-  return span ? rt_span_end(device, stream) : NULL;
-}
+static planc_status take(rt_device *device, rt_cuda_host_work **out);
+static void CUDART_CB run_host_work(void *argument);
 
-planc_status rt_cuda_digest_call(rt_device *device, int32_t stream, const rt_call *call, uint64_t *out) {
+planc_status rt_cuda_host(rt_device *device, int32_t stream, rt_host_work work, void *user, const void *what,
+                          int64_t period) {
   cudaStream_t on = rt_cuda_stream(device, stream);
-  uint64_t *sum = NULL;
-  bool captured = device->capture.recording;
   if (rt_cuda_drops(device)) return NULL;
   PLANC_TRY(begin(device, stream));
-  if (captured)
-    sum = rt_captured_digest(device, out);
-  else
-    PLANC_TRY(rt_digest_begin(device, on, out, &sum));
-  for (int32_t i = 0; i < call->n_out; i++)
-    if (call->out[i].data) CUDA_TRY(rt_cuda_digest(on, (uint64_t)i + 1, call->out[i].data, call->out[i].bytes, sum));
-  return captured ? NULL : rt_digest_end(device, on);
+  if (!device->options.concurrent) {
+    CUDA_TRY(cudaStreamSynchronize(on));
+    return work(user, what, period);
+  }
+  rt_cuda_host_work *item;
+  PLANC_TRY(take(device, &item));
+  item->work = work;
+  item->user = user;
+  item->what = what;
+  item->period = period;
+  return rt_cuda_status(cudaLaunchHostFunc(on, run_host_work, item), "host work");
 }
 
 /* --- Host work -------------------------------------------------------------------------------------------------- */
@@ -159,22 +183,20 @@ static planc_status take(rt_device *device, rt_cuda_host_work **out) {
   return device->capture.recording ? take_captured(device, out) : take_free(device, out);
 }
 
-planc_status rt_cuda_host(rt_device *device, int32_t stream, rt_host_work work, void *user, const void *what,
-                          int64_t period) {
+static planc_status enqueue_copy(rt_device *device, cudaStream_t on, rt_direction direction, void *to, const void *from,
+                                 int64_t bytes);
+
+planc_status rt_cuda_copy(rt_device *device, int32_t stream, rt_direction direction, void *to, const void *from,
+                          int64_t bytes, rt_span *span) {
   cudaStream_t on = rt_cuda_stream(device, stream);
   if (rt_cuda_drops(device)) return NULL;
   PLANC_TRY(begin(device, stream));
-  if (!device->options.concurrent) {
-    CUDA_TRY(cudaStreamSynchronize(on));
-    return work(user, what, period);
-  }
-  rt_cuda_host_work *item;
-  PLANC_TRY(take(device, &item));
-  item->work = work;
-  item->user = user;
-  item->what = what;
-  item->period = period;
-  return rt_cuda_status(cudaLaunchHostFunc(on, run_host_work, item), "host work");
+  if (span) PLANC_TRY(begin_timed(device, stream, false, span));
+  PLANC_TRY(enqueue_copy(device, on, direction, to, from, bytes));
+  if (span) PLANC_TRY(rt_span_end(device, stream));
+  /* Without streams of their own the two sides take turns. */
+  if (device->options.concurrent || direction == RT_D2D) return NULL;
+  return rt_cuda_status(cudaStreamSynchronize(on), "copy");
 }
 
 /* --- Memory ----------------------------------------------------------------------------------------------------- */
@@ -210,19 +232,6 @@ static planc_status enqueue_copy(rt_device *device, cudaStream_t on, rt_directio
   if (direction == RT_H2H) return enqueue_in_host_memory(device, on, to, from, bytes);
   CUDA_TRY(cudaMemcpyAsync(to, from, (size_t)bytes, kinds[direction], on));
   return NULL;
-}
-
-planc_status rt_cuda_copy(rt_device *device, int32_t stream, rt_direction direction, void *to, const void *from,
-                          int64_t bytes, rt_span *span) {
-  cudaStream_t on = rt_cuda_stream(device, stream);
-  if (rt_cuda_drops(device)) return NULL;
-  PLANC_TRY(begin(device, stream));
-  if (span) PLANC_TRY(begin_timed(device, stream, false, span));
-  PLANC_TRY(enqueue_copy(device, on, direction, to, from, bytes));
-  if (span) PLANC_TRY(rt_span_end(device, stream));
-  /* Without streams of their own the two sides take turns. */
-  if (device->options.concurrent || direction == RT_D2D) return NULL;
-  return rt_cuda_status(cudaStreamSynchronize(on), "copy");
 }
 
 static bool in_host_arena(const rt_device *device, const void *at) {

@@ -11,14 +11,42 @@
 
 enum { TILE = 8 };
 
-static int64_t smaller(int64_t a, int64_t b) {
-  return a < b ? a : b;
-}
-
 /* The TILE positions from `first` on of an image of `height` rows; rows beyond it are none. */
 typedef struct positions {
   int64_t row[TILE], column[TILE], count;
 } positions;
+
+static positions positions_from(int64_t first, int64_t height, int64_t width);
+static int64_t smaller(int64_t a, int64_t b);
+static void forward_tile(const pl_conv *v, const rt_image *x, const rt_image *weights, int64_t n, int64_t k0,
+                         int64_t kn, const positions *at, float sum[TILE][TILE]);
+static void store(const rt_image *image, float *first, const positions *at, int64_t channels, float sum[TILE][TILE]);
+
+void rt_conv2d(const rt_call *call, const rt_launch *launch) {
+  (void)launch;
+  pl_conv v;
+  if (!pl_conv_of(call->graph, call->op, &v)) return;
+  rt_image x = rt_image_of(call, &call->in[0]), y = rt_image_of(call, &call->out[0]);
+  rt_image weights = rt_image_of(call, &call->in[1]);
+  const float *bias = call->n_in > 2 ? call->in[2].data : NULL;
+  int64_t kg = v.k / v.groups;
+  for (int64_t first = 0; first < v.p * v.q; first += TILE) {
+    positions at = positions_from(first, v.p, v.q);
+    for (int64_t n = 0; n < y.n; n++)
+      for (int64_t k0 = 0, kn; k0 < v.k; k0 += kn) {
+        kn = smaller(TILE, kg - k0 % kg);
+        float sum[TILE][TILE];
+        for (int64_t k = 0; k < kn; k++)
+          for (int j = 0; j < TILE; j++) sum[k][j] = bias ? bias[k0 + k] : 0.0F;
+        forward_tile(&v, &x, &weights, n, k0, kn, &at, sum);
+        store(&y, y.data + n * y.sn + k0 * y.sc, &at, kn, sum);
+      }
+  }
+}
+
+static int64_t smaller(int64_t a, int64_t b) {
+  return a < b ? a : b;
+}
 
 static positions positions_from(int64_t first, int64_t height, int64_t width) {
   positions at;
@@ -110,28 +138,6 @@ static void forward_tile(const pl_conv *v, const rt_image *x, const rt_image *we
         }
       }
     }
-}
-
-void rt_conv2d(const rt_call *call, const rt_launch *launch) {
-  (void)launch;
-  pl_conv v;
-  if (!pl_conv_of(call->graph, call->op, &v)) return;
-  rt_image x = rt_image_of(call, &call->in[0]), y = rt_image_of(call, &call->out[0]);
-  rt_image weights = rt_image_of(call, &call->in[1]);
-  const float *bias = call->n_in > 2 ? call->in[2].data : NULL;
-  int64_t kg = v.k / v.groups;
-  for (int64_t first = 0; first < v.p * v.q; first += TILE) {
-    positions at = positions_from(first, v.p, v.q);
-    for (int64_t n = 0; n < y.n; n++)
-      for (int64_t k0 = 0, kn; k0 < v.k; k0 += kn) {
-        kn = smaller(TILE, kg - k0 % kg);
-        float sum[TILE][TILE];
-        for (int64_t k = 0; k < kn; k++)
-          for (int j = 0; j < TILE; j++) sum[k][j] = bias ? bias[k0 + k] : 0.0F;
-        forward_tile(&v, &x, &weights, n, k0, kn, &at, sum);
-        store(&y, y.data + n * y.sn + k0 * y.sc, &at, kn, sum);
-      }
-  }
 }
 
 /* --- Data gradient -------------------------------------------------------------------------------------------- */

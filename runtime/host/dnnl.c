@@ -9,26 +9,7 @@
 #include "planrt/planrt.h"
 #include "runtime/host/dnnl_build.h"
 
-/* --- Engine --------------------------------------------------------------------------------------------------- */
-
-static planc_status make_attr(bool adding, dnnl_primitive_attr_t *out) {
-  PLANC_TRY(rt_dnnl_status(dnnl_primitive_attr_create(out), "attributes"));
-  PLANC_TRY(rt_dnnl_status(dnnl_primitive_attr_set_scratchpad_mode(*out, dnnl_scratchpad_mode_user), "attributes"));
-  PLANC_TRY(rt_dnnl_status(dnnl_primitive_attr_set_fpmath_mode(*out, dnnl_fpmath_mode_strict), "attributes"));
-  if (!adding) return NULL;
-  dnnl_post_ops_t sum;
-  PLANC_TRY(rt_dnnl_status(dnnl_post_ops_create(&sum), "attributes"));
-  dnnl_status_t status = dnnl_post_ops_append_sum(sum, 1.0F);
-  if (status == dnnl_success) status = dnnl_primitive_attr_set_post_ops(*out, sum);
-  dnnl_post_ops_destroy(sum);
-  return rt_dnnl_status(status, "attributes");
-}
-
-static planc_status fill_engine(rt_dnnl_engine *engine) {
-  PLANC_TRY(rt_dnnl_status(dnnl_engine_create(&engine->cpu, dnnl_cpu, 0), "engine"));
-  PLANC_TRY(make_attr(false, &engine->attr));
-  return make_attr(true, &engine->adding);
-}
+static planc_status fill_engine(rt_dnnl_engine *engine);
 
 planc_status rt_dnnl_engine_new(rt_dnnl_engine **out) {
   *out = NULL;
@@ -48,6 +29,27 @@ void rt_dnnl_engine_free(rt_dnnl_engine *engine) {
   if (engine->adding) dnnl_primitive_attr_destroy(engine->adding);
   if (engine->cpu) dnnl_engine_destroy(engine->cpu);
   free(engine);
+}
+
+/* --- Engine --------------------------------------------------------------------------------------------------- */
+
+static planc_status make_attr(bool adding, dnnl_primitive_attr_t *out) {
+  PLANC_TRY(rt_dnnl_status(dnnl_primitive_attr_create(out), "attributes"));
+  PLANC_TRY(rt_dnnl_status(dnnl_primitive_attr_set_scratchpad_mode(*out, dnnl_scratchpad_mode_user), "attributes"));
+  PLANC_TRY(rt_dnnl_status(dnnl_primitive_attr_set_fpmath_mode(*out, dnnl_fpmath_mode_strict), "attributes"));
+  if (!adding) return NULL;
+  dnnl_post_ops_t sum;
+  PLANC_TRY(rt_dnnl_status(dnnl_post_ops_create(&sum), "attributes"));
+  dnnl_status_t status = dnnl_post_ops_append_sum(sum, 1.0F);
+  if (status == dnnl_success) status = dnnl_primitive_attr_set_post_ops(*out, sum);
+  dnnl_post_ops_destroy(sum);
+  return rt_dnnl_status(status, "attributes");
+}
+
+static planc_status fill_engine(rt_dnnl_engine *engine) {
+  PLANC_TRY(rt_dnnl_status(dnnl_engine_create(&engine->cpu, dnnl_cpu, 0), "engine"));
+  PLANC_TRY(make_attr(false, &engine->attr));
+  return make_attr(true, &engine->adding);
 }
 
 #define TEXT_OF(number) #number
@@ -77,12 +79,26 @@ const char *planrt_host_library(void) {
   }
 }
 
-/* --- Families ------------------------------------------------------------------------------------------------- */
-
 typedef struct family {
   planc_status (*build)(rt_dnnl_build *build);
   const char *algorithms[4]; /* ended by NULL */
 } family;
+
+static const family *family_of(const rt_call *call);
+static planc_status list_variants(const rt_dnnl_engine *engine, const rt_call *call, const family *of, rt_variant *out,
+                                  int32_t *out_count);
+
+planc_status rt_dnnl_variants(rt_dnnl_engine *engine, const rt_call *call, rt_variant *out, int32_t *out_count) {
+  *out_count = 0;
+  const family *of = family_of(call);
+  if (!of) return NULL;
+  int threads = rt_dnnl_enter();
+  planc_status status = list_variants(engine, call, of, out, out_count);
+  rt_dnnl_leave(threads);
+  return status;
+}
+
+/* --- Families ------------------------------------------------------------------------------------------------- */
 
 #define CONV                                    \
   rt_dnnl_conv, {                               \
@@ -160,16 +176,6 @@ static planc_status list_variants(const rt_dnnl_engine *engine, const rt_call *c
     snprintf(out[at].algorithm, sizeof out[at].algorithm, "%s", *algorithm);
   }
   return NULL;
-}
-
-planc_status rt_dnnl_variants(rt_dnnl_engine *engine, const rt_call *call, rt_variant *out, int32_t *out_count) {
-  *out_count = 0;
-  const family *of = family_of(call);
-  if (!of) return NULL;
-  int threads = rt_dnnl_enter();
-  planc_status status = list_variants(engine, call, of, out, out_count);
-  rt_dnnl_leave(threads);
-  return status;
 }
 
 static planc_status prepare(const rt_dnnl_engine *engine, const rt_call *call, const family *of, rt_dnnl **out) {

@@ -104,20 +104,8 @@ planc_status rt_dnnl_piece(rt_dnnl_build *build, const dnnl_memory_desc_t *desc,
   return NULL;
 }
 
-static planc_status add_step(rt_dnnl_build *build, const rt_dnnl_step *step) {
-  if (build->n_steps == RT_DNNL_MAX_STEPS) return planc_error(PLANC_INTERNAL, "too many steps");
-  build->steps[build->n_steps++] = *step;
-  return NULL;
-}
-
-static const dnnl_memory_desc_t *scratchpad_of(dnnl_primitive_desc_t desc) {
-  return dnnl_primitive_desc_query_md(desc, dnnl_query_scratchpad_md, 0);
-}
-
-static int64_t scratchpad_bytes(dnnl_primitive_desc_t desc) {
-  const dnnl_memory_desc_t *scratchpad = scratchpad_of(desc);
-  return scratchpad ? (int64_t)dnnl_memory_desc_get_size(scratchpad) : 0;
-}
+static int64_t scratchpad_bytes(dnnl_primitive_desc_t desc);
+static planc_status add_step(rt_dnnl_build *build, const rt_dnnl_step *step);
 
 planc_status rt_dnnl_primitive(rt_dnnl_build *build, dnnl_primitive_desc_t desc, const rt_dnnl_arg *args,
                                int32_t n_args) {
@@ -132,6 +120,21 @@ planc_status rt_dnnl_own(rt_dnnl_build *build, rt_dnnl_work work, const int32_t 
   rt_dnnl_step step = {.work = work, .n_args = n_buffers};
   for (int32_t i = 0; i < n_buffers; i++) step.args[i].buffer = buffers[i];
   return add_step(build, &step);
+}
+
+static planc_status add_step(rt_dnnl_build *build, const rt_dnnl_step *step) {
+  if (build->n_steps == RT_DNNL_MAX_STEPS) return planc_error(PLANC_INTERNAL, "too many steps");
+  build->steps[build->n_steps++] = *step;
+  return NULL;
+}
+
+static const dnnl_memory_desc_t *scratchpad_of(dnnl_primitive_desc_t desc) {
+  return dnnl_primitive_desc_query_md(desc, dnnl_query_scratchpad_md, 0);
+}
+
+static int64_t scratchpad_bytes(dnnl_primitive_desc_t desc) {
+  const dnnl_memory_desc_t *scratchpad = scratchpad_of(desc);
+  return scratchpad ? (int64_t)dnnl_memory_desc_get_size(scratchpad) : 0;
 }
 
 static planc_status add_reorder(rt_dnnl_build *build, int32_t from, int32_t to, bool adding) {
@@ -184,8 +187,6 @@ void rt_dnnl_build_free(rt_dnnl_build *build) {
   build->n_descs = 0;
 }
 
-/* --- Ready to run --------------------------------------------------------------------------------------------- */
-
 typedef struct ready_step {
   dnnl_primitive_t primitive; /* or */
   rt_dnnl_work work;
@@ -204,6 +205,54 @@ struct rt_dnnl {
   dnnl_memory_t memories[RT_DNNL_MAX_BUFFERS + RT_DNNL_MAX_STEPS]; /* of buffers, then of scratchpads */
   ready_step steps[RT_DNNL_MAX_STEPS];
 };
+
+static planc_status realise_all(const rt_dnnl_build *build, rt_dnnl *ready);
+static planc_status add_memory(const rt_dnnl_build *build, const dnnl_memory_desc_t *desc, void *data, rt_dnnl *ready);
+static void *address_of(const rt_dnnl_build *build, int32_t buffer);
+static planc_status realise_primitive(const rt_dnnl_build *build, const rt_dnnl_step *from, ready_step *to,
+                                      rt_dnnl *ready);
+
+planc_status rt_dnnl_realise(const rt_dnnl_build *build, rt_dnnl **out) {
+  rt_dnnl *ready = calloc(1, sizeof *ready);
+  if (!ready) return planc_error(PLANC_OUT_OF_MEMORY, "prepared call");
+  ready->call = build->call;
+  ready->inference = build->inference;
+  planc_status status = realise_all(build, ready);
+  if (status)
+    rt_dnnl_free(ready);
+  else
+    *out = ready;
+  return status;
+}
+
+static planc_status realise_all(const rt_dnnl_build *build, rt_dnnl *ready) {
+  PLANC_TRY(rt_dnnl_status(dnnl_stream_create(&ready->stream, build->engine->cpu, dnnl_stream_in_order), "stream"));
+  for (int32_t b = 0; b < build->n_buffers; b++)
+    PLANC_TRY(add_memory(build, &build->buffers[b].desc, address_of(build, b), ready));
+  for (int32_t s = 0; s < build->n_steps; s++) {
+    const rt_dnnl_step *from = &build->steps[s];
+    ready_step *to = &ready->steps[ready->n_steps++];
+    if (from->desc) {
+      PLANC_TRY(realise_primitive(build, from, to, ready));
+      continue;
+    }
+    to->work = from->work;
+    to->n_args = from->n_args;
+    for (int32_t a = 0; a < from->n_args; a++) to->with.data[a] = address_of(build, from->args[a].buffer);
+  }
+  return NULL;
+}
+
+void rt_dnnl_free(rt_dnnl *prepared) {
+  if (!prepared) return;
+  for (int32_t s = 0; s < prepared->n_steps; s++)
+    if (prepared->steps[s].primitive) dnnl_primitive_destroy(prepared->steps[s].primitive);
+  for (int32_t m = 0; m < prepared->n_memories; m++) dnnl_memory_destroy(prepared->memories[m]);
+  if (prepared->stream) dnnl_stream_destroy(prepared->stream);
+  free(prepared);
+}
+
+/* --- Ready to run --------------------------------------------------------------------------------------------- */
 
 static void *address_of(const rt_dnnl_build *build, int32_t buffer) {
   const rt_dnnl_buffer *of = &build->buffers[buffer];
@@ -227,46 +276,6 @@ static planc_status realise_primitive(const rt_dnnl_build *build, const rt_dnnl_
   PLANC_TRY(add_memory(build, scratchpad_of(from->desc), scratchpad, ready));
   to->with.args[to->n_args++] = (dnnl_exec_arg_t){DNNL_ARG_SCRATCHPAD, ready->memories[ready->n_memories - 1]};
   return NULL;
-}
-
-static planc_status realise_all(const rt_dnnl_build *build, rt_dnnl *ready) {
-  PLANC_TRY(rt_dnnl_status(dnnl_stream_create(&ready->stream, build->engine->cpu, dnnl_stream_in_order), "stream"));
-  for (int32_t b = 0; b < build->n_buffers; b++)
-    PLANC_TRY(add_memory(build, &build->buffers[b].desc, address_of(build, b), ready));
-  for (int32_t s = 0; s < build->n_steps; s++) {
-    const rt_dnnl_step *from = &build->steps[s];
-    ready_step *to = &ready->steps[ready->n_steps++];
-    if (from->desc) {
-      PLANC_TRY(realise_primitive(build, from, to, ready));
-      continue;
-    }
-    to->work = from->work;
-    to->n_args = from->n_args;
-    for (int32_t a = 0; a < from->n_args; a++) to->with.data[a] = address_of(build, from->args[a].buffer);
-  }
-  return NULL;
-}
-
-planc_status rt_dnnl_realise(const rt_dnnl_build *build, rt_dnnl **out) {
-  rt_dnnl *ready = calloc(1, sizeof *ready);
-  if (!ready) return planc_error(PLANC_OUT_OF_MEMORY, "prepared call");
-  ready->call = build->call;
-  ready->inference = build->inference;
-  planc_status status = realise_all(build, ready);
-  if (status)
-    rt_dnnl_free(ready);
-  else
-    *out = ready;
-  return status;
-}
-
-void rt_dnnl_free(rt_dnnl *prepared) {
-  if (!prepared) return;
-  for (int32_t s = 0; s < prepared->n_steps; s++)
-    if (prepared->steps[s].primitive) dnnl_primitive_destroy(prepared->steps[s].primitive);
-  for (int32_t m = 0; m < prepared->n_memories; m++) dnnl_memory_destroy(prepared->memories[m]);
-  if (prepared->stream) dnnl_stream_destroy(prepared->stream);
-  free(prepared);
 }
 
 static planc_status run_steps(const rt_dnnl *prepared) {

@@ -5,6 +5,41 @@
 #include "graph/optypes.h"
 #include "runtime/host/dnnl_build.h"
 
+/* The operands and their layouts. */
+typedef struct conv {
+  pl_conv shape;
+  const rt_operand *x, *w, *bias, *y; /* their gradients in backward directions; bias may be NULL */
+  dnnl_memory_desc_t x_desc, w_desc, bias_desc, y_desc;
+} conv;
+
+static planc_status conv_of(const rt_call *call, conv *out);
+static planc_status choose(rt_dnnl_build *build, const conv *c, dnnl_primitive_desc_t *out);
+static const dnnl_memory_desc_t *layout_of(dnnl_primitive_desc_t desc, dnnl_query_t what);
+
+planc_status rt_dnnl_conv(rt_dnnl_build *build) {
+  conv c;
+  dnnl_primitive_desc_t desc;
+  PLANC_TRY(conv_of(build->call, &c));
+  PLANC_TRY(choose(build, &c, &desc));
+  bool dgrad = c.shape.direction == PL_CONV_DGRAD, wgrad = c.shape.direction == PL_CONV_WGRAD;
+  bool forward = !dgrad && !wgrad;
+  int32_t x, w, y, bias = -1;
+  PLANC_TRY((dgrad ? rt_dnnl_output : rt_dnnl_input)(
+      build, c.x, &c.x_desc, layout_of(desc, dgrad ? dnnl_query_diff_src_md : dnnl_query_src_md), &x));
+  PLANC_TRY((wgrad ? rt_dnnl_output : rt_dnnl_input)(
+      build, c.w, &c.w_desc, layout_of(desc, wgrad ? dnnl_query_diff_weights_md : dnnl_query_weights_md), &w));
+  PLANC_TRY((forward ? rt_dnnl_output : rt_dnnl_input)(
+      build, c.y, &c.y_desc, layout_of(desc, forward ? dnnl_query_dst_md : dnnl_query_diff_dst_md), &y));
+  if (c.bias) PLANC_TRY(rt_dnnl_operand(build, c.bias, &c.bias_desc, &bias));
+  rt_dnnl_arg args[] = {{dgrad ? DNNL_ARG_DIFF_SRC : DNNL_ARG_SRC, x},
+                        {wgrad ? DNNL_ARG_DIFF_WEIGHTS : DNNL_ARG_WEIGHTS, w},
+                        {forward ? DNNL_ARG_DST : DNNL_ARG_DIFF_DST, y},
+                        {DNNL_ARG_BIAS, bias}};
+  PLANC_TRY(rt_dnnl_primitive(build, desc, args, c.bias ? 4 : 3));
+  if (forward) return rt_dnnl_store(build, c.y, &c.y_desc, y);
+  return dgrad ? rt_dnnl_store(build, c.x, &c.x_desc, x) : rt_dnnl_store(build, c.w, &c.w_desc, w);
+}
+
 static bool is_gemm(const char *implementation) {
   return strstr(implementation, "gemm");
 }
@@ -27,13 +62,6 @@ static const algorithm algorithms[] = {
     {"dnnl-gemm", dnnl_convolution_direct, is_gemm},
     {"dnnl-winograd", dnnl_convolution_winograd, is_any},
 };
-
-/* The operands and their layouts. */
-typedef struct conv {
-  pl_conv shape;
-  const rt_operand *x, *w, *bias, *y; /* their gradients in backward directions; bias may be NULL */
-  dnnl_memory_desc_t x_desc, w_desc, bias_desc, y_desc;
-} conv;
 
 static planc_status conv_of(const rt_call *call, conv *out) {
   if (!pl_conv_of(call->graph, call->op, &out->shape)) return planc_error(PLANC_INTERNAL, "not a convolution");
@@ -120,28 +148,4 @@ static planc_status choose(rt_dnnl_build *build, const conv *c, dnnl_primitive_d
 
 static const dnnl_memory_desc_t *layout_of(dnnl_primitive_desc_t desc, dnnl_query_t what) {
   return dnnl_primitive_desc_query_md(desc, what, 0);
-}
-
-planc_status rt_dnnl_conv(rt_dnnl_build *build) {
-  conv c;
-  dnnl_primitive_desc_t desc;
-  PLANC_TRY(conv_of(build->call, &c));
-  PLANC_TRY(choose(build, &c, &desc));
-  bool dgrad = c.shape.direction == PL_CONV_DGRAD, wgrad = c.shape.direction == PL_CONV_WGRAD;
-  bool forward = !dgrad && !wgrad;
-  int32_t x, w, y, bias = -1;
-  PLANC_TRY((dgrad ? rt_dnnl_output : rt_dnnl_input)(
-      build, c.x, &c.x_desc, layout_of(desc, dgrad ? dnnl_query_diff_src_md : dnnl_query_src_md), &x));
-  PLANC_TRY((wgrad ? rt_dnnl_output : rt_dnnl_input)(
-      build, c.w, &c.w_desc, layout_of(desc, wgrad ? dnnl_query_diff_weights_md : dnnl_query_weights_md), &w));
-  PLANC_TRY((forward ? rt_dnnl_output : rt_dnnl_input)(
-      build, c.y, &c.y_desc, layout_of(desc, forward ? dnnl_query_dst_md : dnnl_query_diff_dst_md), &y));
-  if (c.bias) PLANC_TRY(rt_dnnl_operand(build, c.bias, &c.bias_desc, &bias));
-  rt_dnnl_arg args[] = {{dgrad ? DNNL_ARG_DIFF_SRC : DNNL_ARG_SRC, x},
-                        {wgrad ? DNNL_ARG_DIFF_WEIGHTS : DNNL_ARG_WEIGHTS, w},
-                        {forward ? DNNL_ARG_DST : DNNL_ARG_DIFF_DST, y},
-                        {DNNL_ARG_BIAS, bias}};
-  PLANC_TRY(rt_dnnl_primitive(build, desc, args, c.bias ? 4 : 3));
-  if (forward) return rt_dnnl_store(build, c.y, &c.y_desc, y);
-  return dgrad ? rt_dnnl_store(build, c.x, &c.x_desc, x) : rt_dnnl_store(build, c.w, &c.w_desc, w);
 }

@@ -11,6 +11,20 @@ typedef struct layouts {
   dnnl_memory_desc_t data, vector, statistic;
 } layouts;
 
+static planc_status channel_layouts(const rt_call *call, layouts *out);
+static planc_status forward(rt_dnnl_build *build, const layouts *l);
+static planc_status infer(rt_dnnl_build *build, const layouts *l);
+static planc_status backward(rt_dnnl_build *build, const layouts *l);
+
+planc_status rt_dnnl_norm(rt_dnnl_build *build) {
+  layouts l;
+  PLANC_TRY(channel_layouts(build->call, &l));
+  pl_optype_id type = pl_optype_of(build->call->op);
+  if (type == PL_OPTYPE_batchnorm) return forward(build, &l);
+  if (type == PL_OPTYPE_batchnorm_infer) return infer(build, &l);
+  return backward(build, &l);
+}
+
 /* Results of a forward pass: the primitive, and own code that finishes what it leaves as the variance. */
 static planc_status add_forward(rt_dnnl_build *build, const layouts *l, dnnl_primitive_desc_t desc,
                                 rt_dnnl_work finish) {
@@ -131,13 +145,14 @@ static planc_status backward(rt_dnnl_build *build, const layouts *l) {
   return add_backward(build, l, desc);
 }
 
-planc_status rt_dnnl_norm(rt_dnnl_build *build) {
+static planc_status row_layouts(const rt_call *call, layouts *out);
+static planc_status row_forward(rt_dnnl_build *build, const layouts *l);
+static planc_status row_backward(rt_dnnl_build *build, const layouts *l);
+
+planc_status rt_dnnl_layernorm(rt_dnnl_build *build) {
   layouts l;
-  PLANC_TRY(channel_layouts(build->call, &l));
-  pl_optype_id type = pl_optype_of(build->call->op);
-  if (type == PL_OPTYPE_batchnorm) return forward(build, &l);
-  if (type == PL_OPTYPE_batchnorm_infer) return infer(build, &l);
-  return backward(build, &l);
+  PLANC_TRY(row_layouts(build->call, &l));
+  return pl_optype_of(build->call->op) == PL_OPTYPE_layernorm ? row_forward(build, &l) : row_backward(build, &l);
 }
 
 /* --- Layer normalisation ---------------------------------------------------------------------------------------- */
@@ -180,10 +195,4 @@ static planc_status row_backward(rt_dnnl_build *build, const layouts *l) {
                            "layernorm_grad"));
   PLANC_TRY(rt_dnnl_describe(build, &operation, hint, build->engine->attr, &desc));
   return add_backward(build, l, desc);
-}
-
-planc_status rt_dnnl_layernorm(rt_dnnl_build *build) {
-  layouts l;
-  PLANC_TRY(row_layouts(build->call, &l));
-  return pl_optype_of(build->call->op) == PL_OPTYPE_layernorm ? row_forward(build, &l) : row_backward(build, &l);
 }

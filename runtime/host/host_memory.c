@@ -16,6 +16,28 @@ typedef struct slack_bytes {
   int64_t n_before, n_behind;
 } slack_bytes;
 
+static planc_status check_size(int64_t bytes, const char *what);
+static planc_status reserve(int64_t bytes, const char *what, rt_block *out);
+static planc_status no_memory(const char *what, int64_t bytes);
+static slack_bytes slack_of(const rt_block *block);
+
+planc_status rt_block_new(int64_t bytes, const char *what, rt_block *out) {
+  int64_t page = sysconf(_SC_PAGESIZE);
+  rt_block block = {0};
+  PLANC_TRY(check_size(bytes, what));
+  PLANC_TRY(reserve(bytes, what, &block));
+  int64_t usable = block.map_bytes - 2 * page;
+  if (usable > 0 && mprotect(block.map + page, (size_t)usable, PROT_READ | PROT_WRITE) != 0) {
+    rt_block_free(&block);
+    return no_memory(what, bytes);
+  }
+  slack_bytes slack = slack_of(&block);
+  if (slack.n_before > 0) memset(slack.before, PATTERN, (size_t)slack.n_before);
+  if (slack.n_behind > 0) memset(slack.behind, PATTERN, (size_t)slack.n_behind);
+  *out = block;
+  return NULL;
+}
+
 static planc_status no_memory(const char *what, int64_t bytes) {
   return planc_error(PLANC_DEVICE, "host: no memory for %s of %lld bytes", what, (long long)bytes);
 }
@@ -44,23 +66,6 @@ static planc_status reserve(int64_t bytes, const char *what, rt_block *out) {
 static planc_status check_size(int64_t bytes, const char *what) {
   if (bytes >= 0 && bytes / sysconf(_SC_PAGESIZE) < sysconf(_SC_PHYS_PAGES)) return NULL;
   return no_memory(what, bytes);
-}
-
-planc_status rt_block_new(int64_t bytes, const char *what, rt_block *out) {
-  int64_t page = sysconf(_SC_PAGESIZE);
-  rt_block block = {0};
-  PLANC_TRY(check_size(bytes, what));
-  PLANC_TRY(reserve(bytes, what, &block));
-  int64_t usable = block.map_bytes - 2 * page;
-  if (usable > 0 && mprotect(block.map + page, (size_t)usable, PROT_READ | PROT_WRITE) != 0) {
-    rt_block_free(&block);
-    return no_memory(what, bytes);
-  }
-  slack_bytes slack = slack_of(&block);
-  if (slack.n_before > 0) memset(slack.before, PATTERN, (size_t)slack.n_before);
-  if (slack.n_behind > 0) memset(slack.behind, PATTERN, (size_t)slack.n_behind);
-  *out = block;
-  return NULL;
 }
 
 /* Maps chunks of file `fd` into the addresses from `at` on. */

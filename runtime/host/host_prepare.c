@@ -9,6 +9,22 @@
 
 static const char plain_algorithm[] = "plain";
 
+static planc_status find_plain(const rt_preparer *preparer, const rt_call *call, const rt_kernel **out);
+static bool takes_bf16(const rt_kernel *kernel);
+static planc_status list_variants(rt_preparer *preparer, const rt_call *call, rt_variant *out, int32_t *out_count);
+
+planc_status rt_host_variants(rt_preparer *preparer, const rt_call *call, rt_variant *out, int32_t *out_count) {
+  const rt_kernel *plain;
+  rt_widened *widened = NULL;
+  PLANC_TRY(find_plain(preparer, call, &plain));
+  if (!takes_bf16(plain)) PLANC_TRY(rt_widen(call, &widened));
+  planc_status status = list_variants(preparer, widened ? rt_widened_call(widened) : call, out, out_count);
+  for (int32_t v = 0; widened && !status && v < *out_count; v++)
+    out[v].workspace_bytes = rt_widened_workspace(widened, out[v].workspace_bytes);
+  rt_widened_free(widened);
+  return status;
+}
+
 static bool has_dtypes(const rt_operand *operands, int32_t count) {
   for (int32_t i = 0; i < count; i++)
     if (!rt_is_real(operands[i].dtype) && operands[i].dtype != PLANC_DTYPE_i64) return false;
@@ -48,16 +64,21 @@ static planc_status list_variants(rt_preparer *preparer, const rt_call *call, rt
   return NULL;
 }
 
-planc_status rt_host_variants(rt_preparer *preparer, const rt_call *call, rt_variant *out, int32_t *out_count) {
-  const rt_kernel *plain;
-  rt_widened *widened = NULL;
-  PLANC_TRY(find_plain(preparer, call, &plain));
-  if (!takes_bf16(plain)) PLANC_TRY(rt_widen(call, &widened));
-  planc_status status = list_variants(preparer, widened ? rt_widened_call(widened) : call, out, out_count);
-  for (int32_t v = 0; widened && !status && v < *out_count; v++)
-    out[v].workspace_bytes = rt_widened_workspace(widened, out[v].workspace_bytes);
-  rt_widened_free(widened);
-  return status;
+static planc_status fill_prepared(rt_preparer *preparer, const rt_call *call, rt_prepared *out);
+static void free_prepared(rt_prepared *prepared);
+
+planc_status rt_host_prepare(rt_preparer *preparer, rt_call *call) {
+  rt_prepared *prepared = calloc(1, sizeof *prepared);
+  if (!prepared) return planc_error(PLANC_OUT_OF_MEMORY, "prepared call");
+  planc_status status = fill_prepared(preparer, call, prepared);
+  if (status) {
+    free_prepared(prepared);
+    return status;
+  }
+  prepared->next = preparer->all;
+  preparer->all = prepared;
+  call->handle = prepared;
+  return NULL;
 }
 
 static void free_prepared(rt_prepared *prepared) {
@@ -82,20 +103,6 @@ static planc_status fill_prepared(rt_preparer *preparer, const rt_call *call, rt
   if (!takes_bf16(out->kernel)) PLANC_TRY(rt_widen(call, &out->widened));
   if (out->widened) return prepare_widened(preparer, call, out);
   return preparer->synthetic ? NULL : rt_dnnl_prepare(preparer->engine, call, &out->dnnl);
-}
-
-planc_status rt_host_prepare(rt_preparer *preparer, rt_call *call) {
-  rt_prepared *prepared = calloc(1, sizeof *prepared);
-  if (!prepared) return planc_error(PLANC_OUT_OF_MEMORY, "prepared call");
-  planc_status status = fill_prepared(preparer, call, prepared);
-  if (status) {
-    free_prepared(prepared);
-    return status;
-  }
-  prepared->next = preparer->all;
-  preparer->all = prepared;
-  call->handle = prepared;
-  return NULL;
 }
 
 static planc_status run(const rt_prepared *prepared, const rt_call *call, const rt_launch *launch) {

@@ -22,6 +22,44 @@ enum {
   AHEAD = 512 << 10 /* as much as a system reads ahead when it is asked once */
 };
 
+static planc_status fill_storage(rt_storage *storage);
+static int create(const char *directory);
+static planc_status no_file(const char *directory, const char *why);
+static const char *why_none(const char *directory, int error);
+static bool is_in_memory(int file);
+static int take_blocks(int file, int64_t bytes);
+static planc_status no_storage(const char *directory, int64_t bytes, const char *why);
+
+planc_status rt_storage_new(int64_t bytes, const char *directory, rt_storage *out) {
+  rt_storage storage = {.bytes = bytes, .file = -1, .directory = directory};
+  planc_status status = fill_storage(&storage);
+  if (status)
+    rt_storage_free(&storage);
+  else
+    *out = storage;
+  return status;
+}
+
+static planc_status fill_storage(rt_storage *storage) {
+  storage->file = create(storage->directory);
+  if (storage->file < 0) return no_file(storage->directory, why_none(storage->directory, errno));
+  if (is_in_memory(storage->file))
+    return no_file(storage->directory, "it is in the host's memory; name a directory on a disk");
+  int error = take_blocks(storage->file, storage->bytes);
+  if (error) return no_storage(storage->directory, storage->bytes, strerror(error));
+  storage->map_bytes = pl_align_up(storage->bytes, sysconf(_SC_PAGESIZE));
+  void *map = mmap(NULL, (size_t)storage->map_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (map == MAP_FAILED) return no_storage(storage->directory, storage->bytes, strerror(errno));
+  storage->data = map;
+  return NULL;
+}
+
+void rt_storage_free(rt_storage *storage) {
+  if (storage->data) munmap(storage->data, (size_t)storage->map_bytes);
+  if (storage->bytes > 0 && storage->file >= 0) close(storage->file);
+  *storage = (rt_storage){.file = -1};
+}
+
 /* --- Opening ---------------------------------------------------------------------------------------------------- */
 
 static planc_status no_file(const char *directory, const char *why) {
@@ -70,41 +108,30 @@ static int take_blocks(int file, int64_t bytes) {
   return error;
 }
 
-static planc_status fill_storage(rt_storage *storage) {
-  storage->file = create(storage->directory);
-  if (storage->file < 0) return no_file(storage->directory, why_none(storage->directory, errno));
-  if (is_in_memory(storage->file))
-    return no_file(storage->directory, "it is in the host's memory; name a directory on a disk");
-  int error = take_blocks(storage->file, storage->bytes);
-  if (error) return no_storage(storage->directory, storage->bytes, strerror(error));
-  storage->map_bytes = pl_align_up(storage->bytes, sysconf(_SC_PAGESIZE));
-  void *map = mmap(NULL, (size_t)storage->map_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (map == MAP_FAILED) return no_storage(storage->directory, storage->bytes, strerror(errno));
-  storage->data = map;
-  return NULL;
-}
-
-planc_status rt_storage_new(int64_t bytes, const char *directory, rt_storage *out) {
-  rt_storage storage = {.bytes = bytes, .file = -1, .directory = directory};
-  planc_status status = fill_storage(&storage);
-  if (status)
-    rt_storage_free(&storage);
-  else
-    *out = storage;
-  return status;
-}
-
-void rt_storage_free(rt_storage *storage) {
-  if (storage->data) munmap(storage->data, (size_t)storage->map_bytes);
-  if (storage->bytes > 0 && storage->file >= 0) close(storage->file);
-  *storage = (rt_storage){.file = -1};
-}
-
 /* --- Copies ----------------------------------------------------------------------------------------------------- */
 
 bool rt_storage_has(const rt_storage *storage, const void *at) {
   uintptr_t address = (uintptr_t)at, first = (uintptr_t)storage->data;
   return storage->data && address >= first && address - first < (uintptr_t)storage->bytes;
+}
+
+static int64_t offset_of(const rt_storage *storage, const void *at);
+static int64_t end_of_piece(int64_t at, int64_t end);
+static planc_status write_bytes(const rt_storage *storage, int64_t at, const char *from, int64_t bytes);
+static planc_status write_back(const rt_storage *storage, int64_t at, int64_t end, unsigned how);
+static planc_status put_away(const rt_storage *storage, int64_t at, int64_t end);
+
+/* A piece is on its way to the disk while the next one is copied. */
+planc_status rt_storage_write(const rt_storage *storage, const void *to, const void *from, int64_t bytes) {
+  int64_t first = offset_of(storage, to), end = first + bytes, before = first;
+  for (int64_t at = first, next; at < end; at = next) {
+    next = end_of_piece(at, end);
+    PLANC_TRY(write_bytes(storage, at, (const char *)from + (at - first), next - at));
+    PLANC_TRY(write_back(storage, at, next, SYNC_FILE_RANGE_WRITE));
+    PLANC_TRY(put_away(storage, before, at));
+    before = at;
+  }
+  return put_away(storage, before, end);
 }
 
 static int64_t offset_of(const rt_storage *storage, const void *at) {
@@ -155,19 +182,6 @@ static planc_status put_away(const rt_storage *storage, int64_t at, int64_t end)
   PLANC_TRY(write_back(storage, at, end, ALL));
   drop(storage, at, end);
   return NULL;
-}
-
-/* A piece is on its way to the disk while the next one is copied. */
-planc_status rt_storage_write(const rt_storage *storage, const void *to, const void *from, int64_t bytes) {
-  int64_t first = offset_of(storage, to), end = first + bytes, before = first;
-  for (int64_t at = first, next; at < end; at = next) {
-    next = end_of_piece(at, end);
-    PLANC_TRY(write_bytes(storage, at, (const char *)from + (at - first), next - at));
-    PLANC_TRY(write_back(storage, at, next, SYNC_FILE_RANGE_WRITE));
-    PLANC_TRY(put_away(storage, before, at));
-    before = at;
-  }
-  return put_away(storage, before, end);
 }
 
 static void read_ahead(const rt_storage *storage, int64_t at, int64_t end) {

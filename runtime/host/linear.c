@@ -10,39 +10,9 @@ typedef struct matrix {
   int64_t row, column;
 } matrix;
 
-/* out (m x n, rows one behind the other, from element `first`) = scale a (m x depth) b (depth x n) + bias, in tiles of
- * TILE x TILE sums. */
-static void multiply_scaled(const rt_operand *out, int64_t first, float scale, matrix a, matrix b, int64_t m, int64_t n,
-                            int64_t depth, const float *bias) {
-  for (int64_t i0 = 0; i0 < m; i0 += TILE)
-    for (int64_t j0 = 0; j0 < n; j0 += TILE) {
-      int64_t rows = m - i0 < TILE ? m - i0 : TILE, columns = n - j0 < TILE ? n - j0 : TILE;
-      float sum[TILE][TILE] = {{0}}, line[TILE] = {0};
-      for (int64_t d = 0; d < depth; d++) {
-        for (int64_t j = 0; j < columns; j++) line[j] = b.data[d * b.row + (j0 + j) * b.column];
-        for (int64_t i = 0; i < rows; i++) {
-          float factor = a.data[(i0 + i) * a.row + d * a.column];
-          for (int j = 0; j < TILE; j++) sum[i][j] += factor * line[j];
-        }
-      }
-      for (int64_t i = 0; i < rows; i++)
-        for (int64_t j = 0; j < columns; j++)
-          rt_put(out, first + (i0 + i) * n + j0 + j, bias ? scale * sum[i][j] + bias[j0 + j] : scale * sum[i][j]);
-    }
-}
-
-static void multiply(const rt_operand *out, matrix a, matrix b, int64_t m, int64_t n, int64_t depth,
-                     const float *bias) {
-  multiply_scaled(out, 0, 1.0F, a, b, m, n, depth, bias);
-}
-
-static int64_t last_dim(const rt_operand *operand) {
-  return operand->dims[operand->rank - 1];
-}
-
-static int64_t rows_of(const rt_operand *operand) {
-  return last_dim(operand) > 0 ? operand->elements / last_dim(operand) : 0;
-}
+static int64_t last_dim(const rt_operand *operand);
+static void multiply(const rt_operand *out, matrix a, matrix b, int64_t m, int64_t n, int64_t depth, const float *bias);
+static int64_t rows_of(const rt_operand *operand);
 
 void rt_linear(const rt_call *call, const rt_launch *launch) {
   (void)launch;
@@ -76,6 +46,40 @@ void rt_linear_bgrad(const rt_call *call, const rt_launch *launch) {
     for (int64_t i = 0; i < rows; i++) sum += (double)grads[i * outputs + o];
     rt_put(&call->out[0], o, (float)sum);
   }
+}
+
+/* out (m x n, rows one behind the other, from element `first`) = scale a (m x depth) b (depth x n) + bias, in tiles of
+ * TILE x TILE sums. */
+static void multiply_scaled(const rt_operand *out, int64_t first, float scale, matrix a, matrix b, int64_t m, int64_t n,
+                            int64_t depth, const float *bias) {
+  for (int64_t i0 = 0; i0 < m; i0 += TILE)
+    for (int64_t j0 = 0; j0 < n; j0 += TILE) {
+      int64_t rows = m - i0 < TILE ? m - i0 : TILE, columns = n - j0 < TILE ? n - j0 : TILE;
+      float sum[TILE][TILE] = {{0}}, line[TILE] = {0};
+      for (int64_t d = 0; d < depth; d++) {
+        for (int64_t j = 0; j < columns; j++) line[j] = b.data[d * b.row + (j0 + j) * b.column];
+        for (int64_t i = 0; i < rows; i++) {
+          float factor = a.data[(i0 + i) * a.row + d * a.column];
+          for (int j = 0; j < TILE; j++) sum[i][j] += factor * line[j];
+        }
+      }
+      for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = 0; j < columns; j++)
+          rt_put(out, first + (i0 + i) * n + j0 + j, bias ? scale * sum[i][j] + bias[j0 + j] : scale * sum[i][j]);
+    }
+}
+
+static void multiply(const rt_operand *out, matrix a, matrix b, int64_t m, int64_t n, int64_t depth,
+                     const float *bias) {
+  multiply_scaled(out, 0, 1.0F, a, b, m, n, depth, bias);
+}
+
+static int64_t last_dim(const rt_operand *operand) {
+  return operand->dims[operand->rank - 1];
+}
+
+static int64_t rows_of(const rt_operand *operand) {
+  return last_dim(operand) > 0 ? operand->elements / last_dim(operand) : 0;
 }
 
 /* --- Batched products ------------------------------------------------------------------------------------------- */

@@ -8,26 +8,14 @@
   for (int64_t outer_ = 0; outer_ < (shape).outer; outer_++) \
     for (int64_t i = (outer_ * (shape).channels + (c)) * (shape).inner, end_ = i + (shape).inner; i < end_; i++)
 
-static void normalise(const rt_channels *shape, int64_t c, const float *x, float *y, float mean, float invstd,
-                      float gamma, float beta) {
-  FOR_CHANNEL(*shape, c, i) y[i] = (x[i] - mean) * invstd * gamma + beta;
-}
-
-static float invstd_of(const planc_op *op, double variance) {
-  return (float)(1.0 / sqrt(variance + planc_op_real(op, "epsilon", 1e-5)));
-}
-
 typedef struct statistics {
   double mean, variance, unbiased;
 } statistics;
 
-static statistics statistics_of(const rt_channels *shape, int64_t c, const float *x) {
-  double count = (double)(shape->outer * shape->inner), sum = 0, squares = 0;
-  FOR_CHANNEL(*shape, c, i) sum += (double)x[i];
-  double mean = sum / count;
-  FOR_CHANNEL(*shape, c, i) squares += ((double)x[i] - mean) * ((double)x[i] - mean);
-  return (statistics){mean, squares / count, count > 1 ? squares / (count - 1) : squares / count};
-}
+static statistics statistics_of(const rt_channels *shape, int64_t c, const float *x);
+static float invstd_of(const planc_op *op, double variance);
+static void normalise(const rt_channels *shape, int64_t c, const float *x, float *y, float mean, float invstd,
+                      float gamma, float beta);
 
 /* In an inference pass the running statistics, its side effects, stand for the batch's. A recompute has no side
  * effects. */
@@ -78,4 +66,21 @@ void rt_batchnorm_grad(const rt_call *call, const rt_launch *launch) {
     rt_put(&call->out[1], c, (float)product);
     rt_put(&call->out[2], c, (float)sum);
   }
+}
+
+static void normalise(const rt_channels *shape, int64_t c, const float *x, float *y, float mean, float invstd,
+                      float gamma, float beta) {
+  FOR_CHANNEL(*shape, c, i) y[i] = (x[i] - mean) * invstd * gamma + beta;
+}
+
+static float invstd_of(const planc_op *op, double variance) {
+  return (float)(1.0 / sqrt(variance + planc_op_real(op, "epsilon", 1e-5)));
+}
+
+static statistics statistics_of(const rt_channels *shape, int64_t c, const float *x) {
+  double count = (double)(shape->outer * shape->inner), sum = 0, squares = 0;
+  FOR_CHANNEL(*shape, c, i) sum += (double)x[i];
+  double mean = sum / count;
+  FOR_CHANNEL(*shape, c, i) squares += ((double)x[i] - mean) * ((double)x[i] - mean);
+  return (statistics){mean, squares / count, count > 1 ? squares / (count - 1) : squares / count};
 }

@@ -7,36 +7,14 @@ typedef struct pooling {
   int64_t kernel_h, kernel_w, stride_h, stride_w, pad_h, pad_w;
 } pooling;
 
-static pooling pooling_of(const planc_op *op) {
-  pooling v = {.kernel_h = planc_op_int(op, "kernel", 0, 1), .kernel_w = planc_op_int(op, "kernel", 1, 1)};
-  v.stride_h = planc_op_int(op, "stride", 0, 1), v.stride_w = planc_op_int(op, "stride", 1, 1);
-  v.pad_h = planc_op_int(op, "pad", 0, 0), v.pad_w = planc_op_int(op, "pad", 1, 0);
-  return v;
-}
-
 /* The part of an output's window that lies in the image. */
 typedef struct pool_window {
   int64_t top, bottom, left, right;
 } pool_window;
 
-static pool_window window_at(const pooling *v, const rt_image *x, int64_t p, int64_t q) {
-  pool_window w = {.top = p * v->stride_h - v->pad_h, .left = q * v->stride_w - v->pad_w};
-  w.bottom = w.top + v->kernel_h, w.right = w.left + v->kernel_w;
-  if (w.top < 0) w.top = 0;
-  if (w.left < 0) w.left = 0;
-  if (w.bottom > x->h) w.bottom = x->h;
-  if (w.right > x->w) w.right = x->w;
-  return w;
-}
-
-/* Offset in a channel of the window's largest element, the first of equals. */
-static int64_t largest(const rt_image *x, const float *channel, const pool_window *w) {
-  int64_t best = w->top * x->sy + w->left * x->sx;
-  for (int64_t i = w->top; i < w->bottom; i++)
-    for (int64_t j = w->left; j < w->right; j++)
-      if (channel[i * x->sy + j * x->sx] > channel[best]) best = i * x->sy + j * x->sx;
-  return best;
-}
+static pooling pooling_of(const planc_op *op);
+static pool_window window_at(const pooling *v, const rt_image *x, int64_t p, int64_t q);
+static int64_t largest(const rt_image *x, const float *channel, const pool_window *w);
 
 void rt_maxpool2d(const rt_call *call, const rt_launch *launch) {
   (void)launch;
@@ -107,4 +85,30 @@ void rt_avgpool2d_grad(const rt_call *call, const rt_launch *launch) {
             for (int64_t j = w.left; j < w.right; j++) channel[i * dx.sy + j * dx.sx] += share;
         }
     }
+}
+
+static pooling pooling_of(const planc_op *op) {
+  pooling v = {.kernel_h = planc_op_int(op, "kernel", 0, 1), .kernel_w = planc_op_int(op, "kernel", 1, 1)};
+  v.stride_h = planc_op_int(op, "stride", 0, 1), v.stride_w = planc_op_int(op, "stride", 1, 1);
+  v.pad_h = planc_op_int(op, "pad", 0, 0), v.pad_w = planc_op_int(op, "pad", 1, 0);
+  return v;
+}
+
+static pool_window window_at(const pooling *v, const rt_image *x, int64_t p, int64_t q) {
+  pool_window w = {.top = p * v->stride_h - v->pad_h, .left = q * v->stride_w - v->pad_w};
+  w.bottom = w.top + v->kernel_h, w.right = w.left + v->kernel_w;
+  if (w.top < 0) w.top = 0;
+  if (w.left < 0) w.left = 0;
+  if (w.bottom > x->h) w.bottom = x->h;
+  if (w.right > x->w) w.right = x->w;
+  return w;
+}
+
+/* Offset in a channel of the window's largest element, the first of equals. */
+static int64_t largest(const rt_image *x, const float *channel, const pool_window *w) {
+  int64_t best = w->top * x->sy + w->left * x->sx;
+  for (int64_t i = w->top; i < w->bottom; i++)
+    for (int64_t j = w->left; j < w->right; j++)
+      if (channel[i * x->sy + j * x->sx] > channel[best]) best = i * x->sy + j * x->sx;
+  return best;
 }

@@ -175,6 +175,31 @@ typedef struct host_tokens {
   int64_t outer, count, width;
 } host_tokens;
 
+static void gather_tokens(const rt_call *call, double by);
+static host_tokens tokens_of(const rt_operand *operand);
+static void spread_tokens(const rt_call *call, float share);
+
+void rt_mean(const rt_call *call, const rt_launch *launch) {
+  (void)launch;
+  gather_tokens(call, (double)tokens_of(&call->in[0]).count);
+}
+
+void rt_mean_grad(const rt_call *call, const rt_launch *launch) {
+  (void)launch;
+  int64_t count = tokens_of(&call->out[0]).count;
+  spread_tokens(call, 1.0F / (float)(count > 0 ? count : 1));
+}
+
+void rt_expand(const rt_call *call, const rt_launch *launch) {
+  (void)launch;
+  spread_tokens(call, 1);
+}
+
+void rt_expand_grad(const rt_call *call, const rt_launch *launch) {
+  (void)launch;
+  gather_tokens(call, 1);
+}
+
 static host_tokens tokens_of(const rt_operand *operand) {
   host_tokens out = {.count = operand->dims[operand->rank - 2], .width = operand->dims[operand->rank - 1]};
   out.outer = out.count * out.width > 0 ? operand->elements / (out.count * out.width) : 0;
@@ -201,27 +226,6 @@ static void spread_tokens(const rt_call *call, float share) {
       for (int64_t c = 0; c < shape.width; c++)
         ((float *)call->out[0].data)[(o * shape.count + t) * shape.width + c] =
             ((const float *)call->in[0].data)[o * shape.width + c] * share;
-}
-
-void rt_mean(const rt_call *call, const rt_launch *launch) {
-  (void)launch;
-  gather_tokens(call, (double)tokens_of(&call->in[0]).count);
-}
-
-void rt_mean_grad(const rt_call *call, const rt_launch *launch) {
-  (void)launch;
-  int64_t count = tokens_of(&call->out[0]).count;
-  spread_tokens(call, 1.0F / (float)(count > 0 ? count : 1));
-}
-
-void rt_expand(const rt_call *call, const rt_launch *launch) {
-  (void)launch;
-  spread_tokens(call, 1);
-}
-
-void rt_expand_grad(const rt_call *call, const rt_launch *launch) {
-  (void)launch;
-  gather_tokens(call, 1);
 }
 
 /* --- Exchanged dimensions --------------------------------------------------------------------------------------- */

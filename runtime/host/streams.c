@@ -58,6 +58,20 @@ void rt_streams_forget(rt_streams *streams) {
   }
 }
 
+planc_status rt_streams_enqueue(rt_streams *streams, int32_t stream_index, const rt_work *work) {
+  if (work->kind == RT_WORK_RECORD) streams->promised[work->event] = work->generation;
+  if (work->kind == RT_WORK_WAIT && streams->promised[work->event] < work->generation)
+    return planc_error(PLANC_INVALID_PLAN, "stream %d waits for event %d before it is recorded", stream_index,
+                       work->event);
+  stream *s = &streams->streams[stream_index];
+  pthread_mutex_lock(&s->lock);
+  while (s->head - s->tail == streams->room) pthread_cond_wait(&s->fewer, &s->lock);
+  s->ring[s->head++ % streams->room] = *work;
+  pthread_cond_signal(&s->more);
+  pthread_mutex_unlock(&s->lock);
+  return NULL;
+}
+
 static void wake_waiting(rt_streams *streams) {
   if (atomic_load(&streams->waiting) == 0) return;
   pthread_mutex_lock(&streams->lock);
@@ -125,20 +139,6 @@ static void *run_stream(void *argument) {
 
 /* --- What the interpreter's thread does ----------------------------------------------------------------------- */
 
-planc_status rt_streams_enqueue(rt_streams *streams, int32_t stream_index, const rt_work *work) {
-  if (work->kind == RT_WORK_RECORD) streams->promised[work->event] = work->generation;
-  if (work->kind == RT_WORK_WAIT && streams->promised[work->event] < work->generation)
-    return planc_error(PLANC_INVALID_PLAN, "stream %d waits for event %d before it is recorded", stream_index,
-                       work->event);
-  stream *s = &streams->streams[stream_index];
-  pthread_mutex_lock(&s->lock);
-  while (s->head - s->tail == streams->room) pthread_cond_wait(&s->fewer, &s->lock);
-  s->ring[s->head++ % streams->room] = *work;
-  pthread_cond_signal(&s->more);
-  pthread_mutex_unlock(&s->lock);
-  return NULL;
-}
-
 /* Work that was dropped after a failure counts as done. */
 static void end_lap(stream *s, int64_t lap) {
   int64_t *end = &s->laps[lap % RT_AHEAD];
@@ -165,6 +165,24 @@ planc_status rt_streams_synchronize(rt_streams *streams) {
   streams->failure = NULL;
   atomic_store(&streams->failed, false);
   return failure;
+}
+
+static planc_status fill_streams(rt_streams *streams, int32_t n_streams);
+
+planc_status rt_streams_new(int32_t n_streams, int32_t n_events, rt_performer performer, void *user, rt_streams **out) {
+  rt_streams *streams = calloc(1, sizeof *streams);
+  if (!streams) return planc_error(PLANC_OUT_OF_MEMORY, "streams");
+  pthread_mutex_init(&streams->lock, NULL);
+  pthread_cond_init(&streams->recorded, NULL);
+  streams->perform = performer;
+  streams->user = user;
+  streams->n_events = n_events;
+  planc_status status = fill_streams(streams, n_streams);
+  if (status)
+    rt_streams_free(streams);
+  else
+    *out = streams;
+  return status;
 }
 
 /* --- Making --------------------------------------------------------------------------------------------------- */
@@ -201,22 +219,6 @@ static planc_status fill_streams(rt_streams *streams, int32_t n_streams) {
   rt_streams_forget(streams);
   for (int32_t i = 0; i < n_streams; i++) PLANC_TRY(start(streams, i));
   return NULL;
-}
-
-planc_status rt_streams_new(int32_t n_streams, int32_t n_events, rt_performer performer, void *user, rt_streams **out) {
-  rt_streams *streams = calloc(1, sizeof *streams);
-  if (!streams) return planc_error(PLANC_OUT_OF_MEMORY, "streams");
-  pthread_mutex_init(&streams->lock, NULL);
-  pthread_cond_init(&streams->recorded, NULL);
-  streams->perform = performer;
-  streams->user = user;
-  streams->n_events = n_events;
-  planc_status status = fill_streams(streams, n_streams);
-  if (status)
-    rt_streams_free(streams);
-  else
-    *out = streams;
-  return status;
 }
 
 static void stop(stream *s) {

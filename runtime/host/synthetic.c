@@ -11,6 +11,28 @@
 #include "runtime/host/host_kernels.h"
 #include "runtime/random.h"
 
+static void stand_in(const rt_call *call, const rt_launch *launch);
+static void soil_workspace(const rt_call *call);
+static uint64_t hash_inputs(const rt_call *call, const planc_instance *instance);
+static void draw_bytes(uint64_t key, char *out, int64_t bytes);
+
+const rt_kernel rt_synthetic_kernel = {stand_in};
+
+static void stand_in(const rt_call *call, const rt_launch *launch) {
+  (void)launch;
+  soil_workspace(call);
+  uint64_t hash = hash_inputs(call, &call->trace->instances[call->instance]);
+  for (int32_t k = 0; k < call->n_out; k++)
+    draw_bytes(rt_random(hash, (uint64_t)k), call->out[k].data, call->out[k].bytes);
+  for (int32_t k = 0; k < call->n_effects; k++) {
+    const rt_operand *effect = &call->effects[k];
+    if (!effect->data) continue; /* a recompute */
+    uint64_t key = rt_random(hash, (uint64_t)call->n_out + (uint64_t)k);
+    draw_bytes(rt_hash_bytes(key, effect->data, effect->bytes), effect->data, effect->bytes);
+  }
+  soil_workspace(call);
+}
+
 static void draw_bytes(uint64_t key, char *out, int64_t bytes) {
   uint64_t start = rt_mix(key);
   for (int64_t i = 0; i < bytes; i += 8) {
@@ -34,20 +56,3 @@ static void soil_workspace(const rt_call *call) {
   enum { GARBAGE = 0xa5 };
   if (call->workspace_bytes > 0) memset(call->workspace, GARBAGE, (size_t)call->workspace_bytes);
 }
-
-static void stand_in(const rt_call *call, const rt_launch *launch) {
-  (void)launch;
-  soil_workspace(call);
-  uint64_t hash = hash_inputs(call, &call->trace->instances[call->instance]);
-  for (int32_t k = 0; k < call->n_out; k++)
-    draw_bytes(rt_random(hash, (uint64_t)k), call->out[k].data, call->out[k].bytes);
-  for (int32_t k = 0; k < call->n_effects; k++) {
-    const rt_operand *effect = &call->effects[k];
-    if (!effect->data) continue; /* a recompute */
-    uint64_t key = rt_random(hash, (uint64_t)call->n_out + (uint64_t)k);
-    draw_bytes(rt_hash_bytes(key, effect->data, effect->bytes), effect->data, effect->bytes);
-  }
-  soil_workspace(call);
-}
-
-const rt_kernel rt_synthetic_kernel = {stand_in};

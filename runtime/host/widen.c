@@ -39,6 +39,53 @@ void rt_spare_close(rt_spare *spare) {
   pthread_mutex_destroy(&spare->lock);
 }
 
+typedef enum side { INPUTS, OUTPUTS, EFFECTS } side;
+
+static int32_t count_bf16(const rt_operand *operands, int32_t count);
+static planc_status make(rt_widened *widened, const rt_call *call, int32_t n_parts);
+static planc_status widen_all(rt_widened *widened, side of, rt_operand **operands, const int32_t *tensors,
+                              int32_t count);
+
+planc_status rt_widen(const rt_call *call, rt_widened **out) {
+  *out = NULL;
+  int32_t n_parts = count_bf16(call->in, call->n_in) + count_bf16(call->out, call->n_out) +
+                    count_bf16(call->effects, call->n_effects);
+  if (n_parts == 0) return NULL;
+  rt_widened *widened = calloc(1, sizeof *widened);
+  if (!widened) return planc_error(PLANC_OUT_OF_MEMORY, "prepared call");
+  planc_status status = make(widened, call, n_parts);
+  if (status)
+    rt_widened_free(widened);
+  else
+    *out = widened;
+  return status;
+}
+
+static planc_status make(rt_widened *widened, const rt_call *call, int32_t n_parts) {
+  bool op = call->role == PLANC_ROLE_OP;
+  rt_call *inner = &widened->call;
+  *inner = *call;
+  PLANC_TRY(PL_NEW(&widened->memory, &widened->parts, n_parts));
+  PLANC_TRY(widen_all(widened, INPUTS, &inner->in, op ? call->op->in : NULL, call->n_in));
+  PLANC_TRY(widen_all(widened, OUTPUTS, &inner->out, op ? call->op->out : NULL, call->n_out));
+  return widen_all(widened, EFFECTS, &inner->effects, op ? call->op->effects : NULL, call->n_effects);
+}
+
+void rt_widened_free(rt_widened *widened) {
+  if (!widened) return;
+  pl_arena_free(&widened->memory);
+  free(widened);
+}
+
+rt_call *rt_widened_call(rt_widened *widened) {
+  return &widened->call;
+}
+
+int64_t rt_widened_workspace(const rt_widened *widened, int64_t bytes) {
+  if (bytes == 0) return widened->bytes;
+  return pl_add_saturate(pl_align_up(widened->bytes, PART_ALIGNMENT), bytes);
+}
+
 static planc_status enlarge(rt_spare *spare, int64_t bytes) {
   if (bytes <= spare->block.bytes) return NULL;
   rt_block_free(&spare->block);
@@ -74,8 +121,6 @@ static planc_status place(rt_widened *widened, widened_part *p, int32_t n_inputs
   return NULL;
 }
 
-typedef enum side { INPUTS, OUTPUTS, EFFECTS } side;
-
 /* `tensors` are the op's; an accumulation has none, and its two buffers are different ones. */
 static planc_status widen_all(rt_widened *widened, side of, rt_operand **operands, const int32_t *tensors,
                               int32_t count) {
@@ -99,46 +144,6 @@ static planc_status widen_all(rt_widened *widened, side of, rt_operand **operand
     widened->n_parts++;
   }
   return NULL;
-}
-
-static planc_status make(rt_widened *widened, const rt_call *call, int32_t n_parts) {
-  bool op = call->role == PLANC_ROLE_OP;
-  rt_call *inner = &widened->call;
-  *inner = *call;
-  PLANC_TRY(PL_NEW(&widened->memory, &widened->parts, n_parts));
-  PLANC_TRY(widen_all(widened, INPUTS, &inner->in, op ? call->op->in : NULL, call->n_in));
-  PLANC_TRY(widen_all(widened, OUTPUTS, &inner->out, op ? call->op->out : NULL, call->n_out));
-  return widen_all(widened, EFFECTS, &inner->effects, op ? call->op->effects : NULL, call->n_effects);
-}
-
-planc_status rt_widen(const rt_call *call, rt_widened **out) {
-  *out = NULL;
-  int32_t n_parts = count_bf16(call->in, call->n_in) + count_bf16(call->out, call->n_out) +
-                    count_bf16(call->effects, call->n_effects);
-  if (n_parts == 0) return NULL;
-  rt_widened *widened = calloc(1, sizeof *widened);
-  if (!widened) return planc_error(PLANC_OUT_OF_MEMORY, "prepared call");
-  planc_status status = make(widened, call, n_parts);
-  if (status)
-    rt_widened_free(widened);
-  else
-    *out = widened;
-  return status;
-}
-
-void rt_widened_free(rt_widened *widened) {
-  if (!widened) return;
-  pl_arena_free(&widened->memory);
-  free(widened);
-}
-
-rt_call *rt_widened_call(rt_widened *widened) {
-  return &widened->call;
-}
-
-int64_t rt_widened_workspace(const rt_widened *widened, int64_t bytes) {
-  if (bytes == 0) return widened->bytes;
-  return pl_add_saturate(pl_align_up(widened->bytes, PART_ALIGNMENT), bytes);
 }
 
 /* --- Running ---------------------------------------------------------------------------------------------------- */

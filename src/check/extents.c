@@ -16,6 +16,58 @@ typedef struct interval_end {
 
 enum { KEY_SHIFT = 54, DIGIT_BITS = 11, N_DIGITS = 1 << DIGIT_BITS };
 
+/* Where a place's extents begin among all. */
+typedef struct first_extents {
+  int64_t ends, inner;
+} first_extents;
+
+/* While the ends are being collected. */
+typedef struct collecting_extents {
+  const planc_plan *plan;
+  /* By memory. */
+  pl_translation *translations;
+  int64_t *ranges; /* of addresses */
+  int64_t *mapped; /* the extent of its first mapping, -1 = they have none yet */
+
+  int64_t n_pieces; /* of all places */
+  VEC(interval_end) ends;
+} collecting_extents;
+
+static planc_status make(collecting_extents *c, pl_arena *arena, pl_extents *out);
+static planc_status describe_memories(collecting_extents *c, pl_arena *arena);
+static planc_status add_interval(collecting_extents *c, int32_t in, int64_t address, int64_t bytes, first_extents *at,
+                                 pl_interval_place *out);
+static int32_t memory_of(const planc_plan *plan, const planc_instr *instr);
+static planc_status rank_ends(collecting_extents *c, pl_extent *extents, pl_extents *out);
+
+planc_status pl_extents_make(const planc_plan *plan, pl_arena *arena, pl_extents *out) {
+  collecting_extents c = {.plan = plan};
+  *out = (pl_extents){0};
+  planc_status status = make(&c, arena, out);
+  VEC_FREE(&c.ends);
+  return status;
+}
+
+static planc_status make(collecting_extents *c, pl_arena *arena, pl_extents *out) {
+  const planc_plan *plan = c->plan;
+  int64_t n_instrs = (int64_t)plan->prologue.n + plan->body.n + plan->epilogue.n;
+  pl_extent *extents;
+  first_extents *at;
+  PLANC_TRY(describe_memories(c, arena));
+  PLANC_TRY(PL_NEW(arena, &at, n_instrs));
+  PLANC_TRY(PL_NEW(arena, &out->of, n_instrs));
+  for (int64_t i = 0; i < n_instrs; i++) {
+    const planc_instr *instr = pl_plan_instr_at(plan, i);
+    PLANC_TRY(add_interval(c, memory_of(plan, instr), instr->address, instr->bytes, &at[i], &out->of[i]));
+  }
+  PLANC_TRY(PL_NEW(arena, &extents, c->ends.len / 2));
+  for (int64_t i = 0; i < n_instrs; i++) {
+    out->of[i].ends = &extents[at[i].ends];
+    out->of[i].inner = &extents[at[i].inner];
+  }
+  return rank_ends(c, extents, out);
+}
+
 /* The interval's memory, -1 where the instruction names no interval. */
 static int32_t memory_of(const planc_plan *plan, const planc_instr *instr) {
   int32_t memory = -1;
@@ -46,23 +98,6 @@ static void sort_ends(interval_end *ends, interval_end *spare, int64_t n) {
   }
   if (from != ends) memcpy(ends, from, (size_t)n * sizeof *ends);
 }
-
-/* Where a place's extents begin among all. */
-typedef struct first_extents {
-  int64_t ends, inner;
-} first_extents;
-
-/* While the ends are being collected. */
-typedef struct collecting_extents {
-  const planc_plan *plan;
-  /* By memory. */
-  pl_translation *translations;
-  int64_t *ranges; /* of addresses */
-  int64_t *mapped; /* the extent of its first mapping, -1 = they have none yet */
-
-  int64_t n_pieces; /* of all places */
-  VEC(interval_end) ends;
-} collecting_extents;
 
 static planc_status add_ends(collecting_extents *c, int32_t in, pl_piece piece) {
   uint64_t key = (uint64_t)in << KEY_SHIFT | (uint64_t)piece.address;
@@ -149,32 +184,4 @@ static planc_status describe_memories(collecting_extents *c, pl_arena *arena) {
                                   arena, &c->translations[m]));
   }
   return NULL;
-}
-
-static planc_status make(collecting_extents *c, pl_arena *arena, pl_extents *out) {
-  const planc_plan *plan = c->plan;
-  int64_t n_instrs = (int64_t)plan->prologue.n + plan->body.n + plan->epilogue.n;
-  pl_extent *extents;
-  first_extents *at;
-  PLANC_TRY(describe_memories(c, arena));
-  PLANC_TRY(PL_NEW(arena, &at, n_instrs));
-  PLANC_TRY(PL_NEW(arena, &out->of, n_instrs));
-  for (int64_t i = 0; i < n_instrs; i++) {
-    const planc_instr *instr = pl_plan_instr_at(plan, i);
-    PLANC_TRY(add_interval(c, memory_of(plan, instr), instr->address, instr->bytes, &at[i], &out->of[i]));
-  }
-  PLANC_TRY(PL_NEW(arena, &extents, c->ends.len / 2));
-  for (int64_t i = 0; i < n_instrs; i++) {
-    out->of[i].ends = &extents[at[i].ends];
-    out->of[i].inner = &extents[at[i].inner];
-  }
-  return rank_ends(c, extents, out);
-}
-
-planc_status pl_extents_make(const planc_plan *plan, pl_arena *arena, pl_extents *out) {
-  collecting_extents c = {.plan = plan};
-  *out = (pl_extents){0};
-  planc_status status = make(&c, arena, out);
-  VEC_FREE(&c.ends);
-  return status;
 }

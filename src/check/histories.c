@@ -24,6 +24,50 @@ void pl_histories_free(pl_histories *histories) {
   VEC_FREE(&histories->readers);
 }
 
+static planc_status split(pl_histories *histories, int32_t rank);
+static bool conflicts(const pl_histories *histories, pl_extent extent, bool writes, pl_mark mark, const pl_seen *seen,
+                      pl_conflict *out);
+static int32_t next_start(const pl_histories *histories, int32_t rank);
+static pl_read_mark *recent_of(pl_histories *histories, const pl_history *history, int32_t stream);
+static planc_status add_reader(pl_histories *histories, int32_t *list, pl_mark mark);
+static void thin_readers(pl_histories *histories, pl_history *history);
+static void drop_readers(pl_histories *histories, pl_history *history);
+
+planc_status pl_histories_read(pl_histories *histories, pl_extent extent, pl_mark mark, const pl_seen *seen,
+                               pl_conflict *out) {
+  PLANC_TRY(split(histories, extent.lo));
+  PLANC_TRY(split(histories, extent.hi));
+  if (conflicts(histories, extent, false, mark, seen, out)) return NULL;
+  for (int32_t start = extent.lo; start < extent.hi; start = next_start(histories, start)) {
+    pl_history *history = &histories->of[start];
+    pl_read_mark *own = recent_of(histories, history, mark.stream);
+    if (own) {
+      own->mark = mark;
+      continue;
+    }
+    PLANC_TRY(add_reader(histories, &history->readers, mark));
+    if (++history->n_readers > history->most_readers) thin_readers(histories, history);
+  }
+  return NULL;
+}
+
+planc_status pl_histories_write(pl_histories *histories, pl_extent extent, pl_mark mark, const pl_seen *seen,
+                                pl_conflict *out) {
+  PLANC_TRY(split(histories, extent.lo));
+  PLANC_TRY(split(histories, extent.hi));
+  if (conflicts(histories, extent, true, mark, seen, out)) return NULL;
+  int32_t start = extent.lo;
+  while (start < extent.hi) {
+    int32_t next = next_start(histories, start);
+    drop_readers(histories, &histories->of[start]);
+    if (start > extent.lo) pl_number_set_remove(&histories->starts, start);
+    start = next;
+  }
+  histories->of[extent.lo] = untouched;
+  histories->of[extent.lo].write = mark;
+  return NULL;
+}
+
 /* --- Readers -------------------------------------------------------------------------------------------------- */
 
 static planc_status add_reader(pl_histories *histories, int32_t *list, pl_mark mark) {
@@ -124,39 +168,4 @@ static bool conflicts(const pl_histories *histories, pl_extent extent, bool writ
     }
   }
   return false;
-}
-
-planc_status pl_histories_read(pl_histories *histories, pl_extent extent, pl_mark mark, const pl_seen *seen,
-                               pl_conflict *out) {
-  PLANC_TRY(split(histories, extent.lo));
-  PLANC_TRY(split(histories, extent.hi));
-  if (conflicts(histories, extent, false, mark, seen, out)) return NULL;
-  for (int32_t start = extent.lo; start < extent.hi; start = next_start(histories, start)) {
-    pl_history *history = &histories->of[start];
-    pl_read_mark *own = recent_of(histories, history, mark.stream);
-    if (own) {
-      own->mark = mark;
-      continue;
-    }
-    PLANC_TRY(add_reader(histories, &history->readers, mark));
-    if (++history->n_readers > history->most_readers) thin_readers(histories, history);
-  }
-  return NULL;
-}
-
-planc_status pl_histories_write(pl_histories *histories, pl_extent extent, pl_mark mark, const pl_seen *seen,
-                                pl_conflict *out) {
-  PLANC_TRY(split(histories, extent.lo));
-  PLANC_TRY(split(histories, extent.hi));
-  if (conflicts(histories, extent, true, mark, seen, out)) return NULL;
-  int32_t start = extent.lo;
-  while (start < extent.hi) {
-    int32_t next = next_start(histories, start);
-    drop_readers(histories, &histories->of[start]);
-    if (start > extent.lo) pl_number_set_remove(&histories->starts, start);
-    start = next;
-  }
-  histories->of[extent.lo] = untouched;
-  histories->of[extent.lo].write = mark;
-  return NULL;
 }

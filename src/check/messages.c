@@ -12,21 +12,9 @@ static const char *const instr_names[] = {PLANC_INSTRS(X)};
 #undef X
 
 static void append(char label[PL_LABEL], const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void append(char label[PL_LABEL], const char *format, ...) {
-  size_t used = strlen(label);
-  va_list arguments;
-  va_start(arguments, format);
-  vsnprintf(label + used, PL_LABEL - used, format, arguments);
-  va_end(arguments);
-}
 
 static void append_place(const pl_machine *machine, int32_t job, int32_t iteration, int32_t round,
-                         char label[PL_LABEL]) {
-  const planc_job *of = &machine->plan->jobs[job];
-  if (of->n_rounds > 1 && round >= 0) append(label, " of round %d", round);
-  if (of->iterations > 1 && iteration >= 0) append(label, " of iteration %d", iteration);
-  if (machine->plan->n_jobs > 1) append(label, " of job %d", job);
-}
+                         char label[PL_LABEL]);
 
 const char *pl_buffer_label(const pl_machine *machine, int32_t buffer, char label[PL_LABEL]) {
   label[0] = '\0';
@@ -54,6 +42,59 @@ const char *pl_instance_label(const pl_machine *machine, int32_t instance, char 
   append(label, formats[of->role], name);
   append_place(machine, of->job, of->iteration, of->round, label);
   return label;
+}
+
+static void append(char label[PL_LABEL], const char *format, ...) {
+  size_t used = strlen(label);
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(label + used, PL_LABEL - used, format, arguments);
+  va_end(arguments);
+}
+
+static void append_place(const pl_machine *machine, int32_t job, int32_t iteration, int32_t round,
+                         char label[PL_LABEL]) {
+  const planc_job *of = &machine->plan->jobs[job];
+  if (of->n_rounds > 1 && round >= 0) append(label, " of round %d", round);
+  if (of->iterations > 1 && iteration >= 0) append(label, " of iteration %d", iteration);
+  if (machine->plan->n_jobs > 1) append(label, " of job %d", job);
+}
+
+static const char *instr_label(const pl_machine *machine, const planc_instr *instr, char label[PL_LABEL]);
+static const char *instr_name(const pl_machine *machine, const planc_instr *instr);
+
+planc_status pl_machine_fault(const pl_machine *machine, const char *format, ...) {
+  char label[PL_LABEL], what[2 * PL_LABEL];
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(what, sizeof what, format, arguments);
+  va_end(arguments);
+  long long line = machine->first_instr_line + machine->index;
+  return planc_error(PLANC_INVALID_PLAN, "line %lld: %s: %s%s", line, instr_label(machine, machine->instr, label), what,
+                     machine->which_run);
+}
+
+planc_status pl_machine_race(const pl_machine *machine, const pl_conflict *conflict, bool writes, const char *what) {
+  const planc_plan *plan = machine->plan;
+  pl_mark with = conflict->with;
+  bool of_other = with.stream >= plan->n_streams;
+  int32_t with_stream = of_other ? with.stream - plan->n_streams : with.stream;
+  const char *stream = pl_stream_word(plan, with_stream);
+  long long line = machine->first_instr_line + with.instr;
+  char on[64];
+  if (plan->n_jobs > 1) {
+    snprintf(on, sizeof on, "%s of job %d", stream, plan->streams[with_stream].job);
+  } else {
+    snprintf(on, sizeof on, "%s", stream);
+  }
+  /* An access of the body before may stand on a later line than this one. */
+  bool before = machine->section == PL_BODY && with.instr >= plan->prologue.n &&
+                with.epoch <= machine->epochs_before[with_stream];
+  return pl_machine_fault(machine, "%s %s, %s %s at line %lld%s on stream %s%s may still be %s",
+                          writes ? "writes" : "reads", what, writes ? "whose bytes" : "which",
+                          instr_name(machine, pl_plan_instr_at(plan, with.instr)), line,
+                          before ? " of the body before" : "", on, of_other ? " of another replica" : "",
+                          conflict->with_write ? "writing" : "reading");
 }
 
 /* The name that people read; a copy's says which way it goes. */
@@ -91,38 +132,4 @@ static const char *instr_label(const pl_machine *machine, const planc_instr *ins
   label[0] = '\0';
   append(label, "%s %s", instr_name(machine, instr), what);
   return label;
-}
-
-planc_status pl_machine_fault(const pl_machine *machine, const char *format, ...) {
-  char label[PL_LABEL], what[2 * PL_LABEL];
-  va_list arguments;
-  va_start(arguments, format);
-  vsnprintf(what, sizeof what, format, arguments);
-  va_end(arguments);
-  long long line = machine->first_instr_line + machine->index;
-  return planc_error(PLANC_INVALID_PLAN, "line %lld: %s: %s%s", line, instr_label(machine, machine->instr, label), what,
-                     machine->which_run);
-}
-
-planc_status pl_machine_race(const pl_machine *machine, const pl_conflict *conflict, bool writes, const char *what) {
-  const planc_plan *plan = machine->plan;
-  pl_mark with = conflict->with;
-  bool of_other = with.stream >= plan->n_streams;
-  int32_t with_stream = of_other ? with.stream - plan->n_streams : with.stream;
-  const char *stream = pl_stream_word(plan, with_stream);
-  long long line = machine->first_instr_line + with.instr;
-  char on[64];
-  if (plan->n_jobs > 1) {
-    snprintf(on, sizeof on, "%s of job %d", stream, plan->streams[with_stream].job);
-  } else {
-    snprintf(on, sizeof on, "%s", stream);
-  }
-  /* An access of the body before may stand on a later line than this one. */
-  bool before = machine->section == PL_BODY && with.instr >= plan->prologue.n &&
-                with.epoch <= machine->epochs_before[with_stream];
-  return pl_machine_fault(machine, "%s %s, %s %s at line %lld%s on stream %s%s may still be %s",
-                          writes ? "writes" : "reads", what, writes ? "whose bytes" : "which",
-                          instr_name(machine, pl_plan_instr_at(plan, with.instr)), line,
-                          before ? " of the body before" : "", on, of_other ? " of another replica" : "",
-                          conflict->with_write ? "writing" : "reading");
 }

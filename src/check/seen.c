@@ -21,6 +21,24 @@ void pl_seen_record(pl_seen *seen, int32_t id, int32_t stream, int32_t body) {
       (pl_event){.body = body, .stream = stream, .epoch = seen->epochs[stream], .known = seen->known[stream]};
 }
 
+static planc_status learn_of_theirs(pl_seen *seen, pl_knowledge *known, const pl_event *event);
+static planc_status learn_of_ours(pl_seen *seen, pl_knowledge *known, const pl_event *event);
+
+planc_status pl_seen_wait(pl_seen *seen, const planc_instr *wait) {
+  const pl_event *event = &seen->events[wait->id];
+  assert(event->body != PL_NO_BODY);
+  return (wait->peers ? learn_of_theirs : learn_of_ours)(seen, &seen->known[wait->stream], event);
+}
+
+bool pl_seen_end(const pl_seen *seen, int32_t stream, int32_t of, int32_t epoch) {
+  int32_t n = seen->plan->n_streams;
+  if (stream == of) return true;
+  if (stream < n && of < n) return pl_clock_at(&seen->clocks, seen->known[stream].ours, of) >= epoch;
+  assert(stream < n || of < n);
+  int32_t own = stream < n ? stream : stream - n, other = of < n ? of : of - n;
+  return pl_clock_at(&seen->clocks, seen->known[own].theirs, other) >= epoch;
+}
+
 /* The clock may know more of the stream already. */
 static planc_status learn_end(pl_seen *seen, int32_t *clock, const pl_event *event) {
   if (pl_clock_at(&seen->clocks, *clock, event->stream) >= event->epoch) return NULL;
@@ -40,19 +58,4 @@ static planc_status learn_of_theirs(pl_seen *seen, pl_knowledge *known, const pl
   PLANC_TRY(pl_clock_join(&seen->clocks, &known->theirs, event->known.ours));
   if (planc_plan_replicas(seen->plan) > 2) PLANC_TRY(pl_clock_join(&seen->clocks, &known->theirs, event->known.theirs));
   return learn_end(seen, &known->theirs, event);
-}
-
-planc_status pl_seen_wait(pl_seen *seen, const planc_instr *wait) {
-  const pl_event *event = &seen->events[wait->id];
-  assert(event->body != PL_NO_BODY);
-  return (wait->peers ? learn_of_theirs : learn_of_ours)(seen, &seen->known[wait->stream], event);
-}
-
-bool pl_seen_end(const pl_seen *seen, int32_t stream, int32_t of, int32_t epoch) {
-  int32_t n = seen->plan->n_streams;
-  if (stream == of) return true;
-  if (stream < n && of < n) return pl_clock_at(&seen->clocks, seen->known[stream].ours, of) >= epoch;
-  assert(stream < n || of < n);
-  int32_t own = stream < n ? stream : stream - n, other = of < n ? of : of - n;
-  return pl_clock_at(&seen->clocks, seen->known[own].theirs, other) >= epoch;
 }

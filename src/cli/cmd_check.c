@@ -27,6 +27,54 @@ typedef struct expectations {
   cli_budget_list budgets;                         /* one without a name, of -1 bytes: the plan's own */
 } expectations;
 
+static const pl_option own_options[] = {
+    {"budget", 'm', "SIZE,...", "device memory they must fit (default: each plan's own budget)"},
+    {"host-budget", 0, "SIZE", "host memory they must fit (default: each plan's own)"},
+    {"storage", 0, "SIZE", "storage they must fit (default: each plan's own)"},
+    {"graph", 'g', "FILE ...", "the graph they must have been made from; of several, each in turn"},
+    {"format", 0, "FORM", "text, json, github (workflow annotations) or junit (XML); default: text"},
+    {"json", 0, NULL, "as --format=json: one line of JSON for each plan and budget"},
+    {0},
+};
+
+static planc_status run(const pl_arguments *arguments);
+static planc_status choose_form(const pl_arguments *arguments, cli_verdict_form *out);
+static planc_status read_expectations(const pl_arguments *arguments, expectations *e);
+static planc_status check_plans(const pl_arguments *arguments, const expectations *e, cli_verdict_form form);
+static void free_sources(const expectations *e);
+static void check_plan(const expectations *e, const char *path, cli_verdict *verdicts);
+static planc_status conclude(cli_verdict *verdicts, int32_t n);
+
+const pl_subcommand cli_cmd_check = {
+    {"check", "PLAN...", "check plans and their budgets", own_options, 1, PL_MAX_OPERANDS}, run, NULL};
+
+static planc_status run(const pl_arguments *arguments) {
+  expectations e = {0};
+  cli_verdict_form form = CLI_VERDICT_text;
+  PLANC_TRY(choose_form(arguments, &form));
+  planc_status status = read_expectations(arguments, &e);
+  if (!status) status = check_plans(arguments, &e, form);
+  free_sources(&e);
+  return status;
+}
+
+static planc_status check_plans(const pl_arguments *arguments, const expectations *e, cli_verdict_form form) {
+  int32_t n = arguments->n_operands * e->budgets.n;
+  cli_verdict *verdicts = calloc((size_t)n, sizeof *verdicts);
+  if (!verdicts) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
+  for (int32_t p = 0; p < arguments->n_operands; p++)
+    check_plan(e, arguments->operands[p], &verdicts[(size_t)p * (size_t)e->budgets.n]);
+  planc_status status = cli_verdicts_print(form, verdicts, n);
+  if (!status) status = conclude(verdicts, n);
+  for (int32_t v = 0; v < n; v++) {
+    planc_status_free(verdicts[v].refusal);
+    free(verdicts[v].summary);
+    cJSON_Delete(verdicts[v].jobs);
+  }
+  free(verdicts);
+  return status;
+}
+
 /* --- The command line --------------------------------------------------------------------------------------------- */
 
 /* Training may have been derived by any optimizer. */
@@ -175,43 +223,3 @@ static planc_status conclude(cli_verdict *verdicts, int32_t n) {
     if (verdicts[v].refusal) pl_print_line(stderr, "planc: %s", planc_status_message(verdicts[v].refusal));
   return refused ? planc_error(worst, "%d of %d checks did not pass", refused, n) : NULL;
 }
-
-static planc_status check_plans(const pl_arguments *arguments, const expectations *e, cli_verdict_form form) {
-  int32_t n = arguments->n_operands * e->budgets.n;
-  cli_verdict *verdicts = calloc((size_t)n, sizeof *verdicts);
-  if (!verdicts) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
-  for (int32_t p = 0; p < arguments->n_operands; p++)
-    check_plan(e, arguments->operands[p], &verdicts[(size_t)p * (size_t)e->budgets.n]);
-  planc_status status = cli_verdicts_print(form, verdicts, n);
-  if (!status) status = conclude(verdicts, n);
-  for (int32_t v = 0; v < n; v++) {
-    planc_status_free(verdicts[v].refusal);
-    free(verdicts[v].summary);
-    cJSON_Delete(verdicts[v].jobs);
-  }
-  free(verdicts);
-  return status;
-}
-
-static planc_status run(const pl_arguments *arguments) {
-  expectations e = {0};
-  cli_verdict_form form = CLI_VERDICT_text;
-  PLANC_TRY(choose_form(arguments, &form));
-  planc_status status = read_expectations(arguments, &e);
-  if (!status) status = check_plans(arguments, &e, form);
-  free_sources(&e);
-  return status;
-}
-
-static const pl_option options[] = {
-    {"budget", 'm', "SIZE,...", "device memory they must fit (default: each plan's own budget)"},
-    {"host-budget", 0, "SIZE", "host memory they must fit (default: each plan's own)"},
-    {"storage", 0, "SIZE", "storage they must fit (default: each plan's own)"},
-    {"graph", 'g', "FILE ...", "the graph they must have been made from; of several, each in turn"},
-    {"format", 0, "FORM", "text, json, github (workflow annotations) or junit (XML); default: text"},
-    {"json", 0, NULL, "as --format=json: one line of JSON for each plan and budget"},
-    {0},
-};
-
-const pl_subcommand cli_cmd_check = {
-    {"check", "PLAN...", "check plans and their budgets", options, 1, PL_MAX_OPERANDS}, run, NULL};

@@ -16,6 +16,60 @@ typedef struct rung {
   planc_plan *plan;
 } rung;
 
+static const pl_option options[] = {
+    CLI_MIX_OPTIONS{"budgets", 0, "SIZE,...",
+                    "a plan for each of these budgets, mix.SIZE.plan, between which planrun --watch can change"},
+    {"policy", 0, "NAME", "how the jobs share the GPU (default: temporal)"},
+    {"output", 'o', "FILE", "the plan, - for standard output (default: mix.plan)"},
+    {"json", 0, NULL, "the summary as one line of JSON"},
+    {0},
+};
+
+static planc_status run(const pl_arguments *arguments);
+static planc_status list_files(const pl_arguments *arguments, pl_used_files *files);
+static planc_status read_budgets(const pl_arguments *arguments, cli_budget_list *out);
+static planc_status make_plans(const pl_arguments *arguments, const planc_mix_policy *policy,
+                               const cli_budget_list *budgets, cli_mix *mix);
+static planc_status name_output(const pl_arguments *arguments, const char *budget, char out[PATH_MAX]);
+static planc_status plan_ladder(const planc_mix_policy *policy, const cli_budget_list *budgets, cli_mix *mix,
+                                rung *rungs);
+static planc_status write_rung(const pl_arguments *arguments, const cli_mix *mix, const rung *of);
+
+const pl_subcommand cli_cmd_colocate = {
+    {"colocate", CLI_MIX_OPERANDS, "make one plan for several jobs on one GPU", options, 2, PL_MAX_OPERANDS},
+    run,
+    list_files};
+
+static planc_status run(const pl_arguments *arguments) {
+  const planc_mix_policy *policy;
+  cli_budget_list budgets;
+  cli_mix mix;
+  const char *name = pl_option_value(arguments, "policy");
+  PLANC_TRY(cli_mix_policy(name ? name : fallback_policy, true, &policy));
+  PLANC_TRY(cli_setup_useful(arguments, policy->name, policy->supports));
+  PLANC_TRY(read_budgets(arguments, &budgets));
+  if (!name) cli_note("policy %s (the fall-back)", policy->name);
+  planc_status status = cli_mix_read(arguments, &mix);
+  if (!status) status = make_plans(arguments, policy, &budgets, &mix);
+  cli_mix_free(&mix);
+  return status;
+}
+
+/* Writes none where one of them cannot be made. */
+static planc_status make_plans(const pl_arguments *arguments, const planc_mix_policy *policy,
+                               const cli_budget_list *budgets, cli_mix *mix) {
+  planc_status status = NULL;
+  rung *rungs = calloc((size_t)budgets->n, sizeof *rungs);
+  if (!rungs) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
+  for (int32_t b = 0; b < budgets->n && !status; b++)
+    status = name_output(arguments, budgets->names[b], rungs[b].output);
+  if (!status) status = plan_ladder(policy, budgets, mix, rungs);
+  for (int32_t b = 0; b < budgets->n && !status; b++) status = write_rung(arguments, mix, &rungs[b]);
+  for (int32_t b = 0; b < budgets->n; b++) planc_plan_free(rungs[b].plan);
+  free(rungs);
+  return status;
+}
+
 /* --- Which plans ---------------------------------------------------------------------------------------------------
  */
 
@@ -85,47 +139,3 @@ static planc_status write_rung(const pl_arguments *arguments, const cli_mix *mix
   if (strcmp(of->output, "-") == 0) return NULL;
   return cli_summarize(of->plan, of->shares, of->output, pl_option_given(arguments, "json"));
 }
-
-/* Writes none where one of them cannot be made. */
-static planc_status make_plans(const pl_arguments *arguments, const planc_mix_policy *policy,
-                               const cli_budget_list *budgets, cli_mix *mix) {
-  planc_status status = NULL;
-  rung *rungs = calloc((size_t)budgets->n, sizeof *rungs);
-  if (!rungs) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
-  for (int32_t b = 0; b < budgets->n && !status; b++)
-    status = name_output(arguments, budgets->names[b], rungs[b].output);
-  if (!status) status = plan_ladder(policy, budgets, mix, rungs);
-  for (int32_t b = 0; b < budgets->n && !status; b++) status = write_rung(arguments, mix, &rungs[b]);
-  for (int32_t b = 0; b < budgets->n; b++) planc_plan_free(rungs[b].plan);
-  free(rungs);
-  return status;
-}
-
-static planc_status run(const pl_arguments *arguments) {
-  const planc_mix_policy *policy;
-  cli_budget_list budgets;
-  cli_mix mix;
-  const char *name = pl_option_value(arguments, "policy");
-  PLANC_TRY(cli_mix_policy(name ? name : fallback_policy, true, &policy));
-  PLANC_TRY(cli_setup_useful(arguments, policy->name, policy->supports));
-  PLANC_TRY(read_budgets(arguments, &budgets));
-  if (!name) cli_note("policy %s (the fall-back)", policy->name);
-  planc_status status = cli_mix_read(arguments, &mix);
-  if (!status) status = make_plans(arguments, policy, &budgets, &mix);
-  cli_mix_free(&mix);
-  return status;
-}
-
-static const pl_option options[] = {
-    CLI_MIX_OPTIONS{"budgets", 0, "SIZE,...",
-                    "a plan for each of these budgets, mix.SIZE.plan, between which planrun --watch can change"},
-    {"policy", 0, "NAME", "how the jobs share the GPU (default: temporal)"},
-    {"output", 'o', "FILE", "the plan, - for standard output (default: mix.plan)"},
-    {"json", 0, NULL, "the summary as one line of JSON"},
-    {0},
-};
-
-const pl_subcommand cli_cmd_colocate = {
-    {"colocate", CLI_MIX_OPERANDS, "make one plan for several jobs on one GPU", options, 2, PL_MAX_OPERANDS},
-    run,
-    list_files};

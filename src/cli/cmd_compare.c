@@ -33,6 +33,52 @@ typedef struct table {
   row *rows; /* owned */
 } table;
 
+static const pl_option own_options[] = {
+    CLI_PROBLEM_OPTIONS_WITH("FILE ..."){"policies", 0, "A,B,...", "which policies (default: all but best)"},
+    {"max-batch", 0, NULL, "search the largest batch that each policy can plan for"},
+    {"colocate", 0, NULL, "several graphs that share a GPU, with policies for that"},
+    PLANC_MIX_SETTINGS(CLI_MIX_OWN_SETTING){
+        "max-ratio", 0, "N", "with it: most iterations per period that are chosen for a job (default: 8)"},
+    {"json", 0, NULL, "the table as one line of JSON"},
+    {0},
+};
+
+static planc_status run(const pl_arguments *arguments);
+static planc_status check_options(const pl_arguments *arguments);
+static planc_status run_graph(const pl_arguments *arguments);
+static planc_status choose_policies(const char *names, table *t);
+static planc_status check_own_options(const pl_arguments *arguments, const table *t);
+static planc_status find_vanilla(table *t);
+static planc_status fill_row(table *t, int32_t i);
+static planc_status require_supported(table *t);
+static planc_status print_json(const table *t);
+static planc_status print_table(const table *t);
+static void free_rows(table *t);
+
+const pl_subcommand cli_cmd_compare = {
+    {"compare", "GRAPH ...", "plan with several policies and compare", own_options, 1, PL_MAX_OPERANDS}, run, NULL};
+
+static planc_status run(const pl_arguments *arguments) {
+  PLANC_TRY(check_options(arguments));
+  return pl_option_given(arguments, "colocate") ? cli_compare_mix(arguments) : run_graph(arguments);
+}
+
+static planc_status run_graph(const pl_arguments *arguments) {
+  cli_setup setup = {0};
+  table t = {.problem = &setup.problem, .max_batch = pl_option_given(arguments, "max-batch")};
+  planc_status status = choose_policies(pl_option_value(arguments, "policies"), &t);
+  if (!status) status = check_own_options(arguments, &t);
+  if (!status) status = cli_setup_read(arguments, arguments->operands[0], &setup);
+  if (!status) status = find_vanilla(&t);
+  for (int32_t i = 0; !status && i < t.n; i++) status = fill_row(&t, i);
+  pl_progress_end(stderr);
+  if (!status) status = require_supported(&t);
+  if (!status) status = pl_option_given(arguments, "json") ? print_json(&t) : print_table(&t);
+  free_rows(&t);
+  cli_setup_free(&setup);
+  return status;
+}
+
 /* A graph that is too large to simulate without scheduling has no such measures. */
 static planc_status find_vanilla(table *t) {
   planc_status status = planc_vanilla_of(t->problem, &t->vanilla);
@@ -369,22 +415,6 @@ static void free_rows(table *t) {
   free(t->rows);
 }
 
-static planc_status run_graph(const pl_arguments *arguments) {
-  cli_setup setup = {0};
-  table t = {.problem = &setup.problem, .max_batch = pl_option_given(arguments, "max-batch")};
-  planc_status status = choose_policies(pl_option_value(arguments, "policies"), &t);
-  if (!status) status = check_own_options(arguments, &t);
-  if (!status) status = cli_setup_read(arguments, arguments->operands[0], &setup);
-  if (!status) status = find_vanilla(&t);
-  for (int32_t i = 0; !status && i < t.n; i++) status = fill_row(&t, i);
-  pl_progress_end(stderr);
-  if (!status) status = require_supported(&t);
-  if (!status) status = pl_option_given(arguments, "json") ? print_json(&t) : print_table(&t);
-  free_rows(&t);
-  cli_setup_free(&setup);
-  return status;
-}
-
 /* --- A graph or a mix --------------------------------------------------------------------------------------------- */
 
 static const pl_option of_graphs[] = {
@@ -415,21 +445,3 @@ static planc_status check_options(const pl_arguments *arguments) {
     return planc_error(PLANC_USAGE, "unexpected operand %s: only --colocate takes several", arguments->operands[1]);
   return pl_option_repeated(arguments, "profile", 1) ? planc_error(PLANC_USAGE, "--profile is given twice") : NULL;
 }
-
-static planc_status run(const pl_arguments *arguments) {
-  PLANC_TRY(check_options(arguments));
-  return pl_option_given(arguments, "colocate") ? cli_compare_mix(arguments) : run_graph(arguments);
-}
-
-static const pl_option options[] = {
-    CLI_PROBLEM_OPTIONS_WITH("FILE ..."){"policies", 0, "A,B,...", "which policies (default: all but best)"},
-    {"max-batch", 0, NULL, "search the largest batch that each policy can plan for"},
-    {"colocate", 0, NULL, "several graphs that share a GPU, with policies for that"},
-    PLANC_MIX_SETTINGS(CLI_MIX_OWN_SETTING){
-        "max-ratio", 0, "N", "with it: most iterations per period that are chosen for a job (default: 8)"},
-    {"json", 0, NULL, "the table as one line of JSON"},
-    {0},
-};
-
-const pl_subcommand cli_cmd_compare = {
-    {"compare", "GRAPH ...", "plan with several policies and compare", options, 1, PL_MAX_OPERANDS}, run, NULL};

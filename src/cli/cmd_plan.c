@@ -6,6 +6,34 @@
 
 static const char fallback_policy[] = "best";
 
+static const pl_option options[] = {
+    CLI_PROBLEM_OPTIONS{"policy", 0, "NAME", "how to plan (default: the graph's header, else best)"},
+    {"output", 'o', "FILE", "the plan, - for standard output (default: GRAPH's name with .plan, here)"},
+    {"json", 0, NULL, "the summary as one line of JSON"},
+    {0},
+};
+
+static planc_status run(const pl_arguments *arguments);
+static planc_status list_files(const pl_arguments *arguments, pl_used_files *files);
+static planc_status check_policy(const pl_arguments *arguments);
+static planc_status find_output(const pl_arguments *arguments, char **out);
+static planc_status plan_graph(const pl_arguments *arguments, const cli_setup *setup, const char *output);
+
+const pl_subcommand cli_cmd_plan = {
+    {"plan", "GRAPH", "make a plan for a graph under a memory budget", options, 1, 1}, run, list_files};
+
+static planc_status run(const pl_arguments *arguments) {
+  cli_setup setup;
+  char *output;
+  PLANC_TRY(check_policy(arguments));
+  PLANC_TRY(find_output(arguments, &output));
+  planc_status status = cli_setup_read(arguments, arguments->operands[0], &setup);
+  if (!status) status = plan_graph(arguments, &setup, output);
+  cli_setup_free(&setup);
+  free(output);
+  return status;
+}
+
 static const char *without_folder(const char *path) {
   const char *base = strrchr(path, '/');
   return base ? base + 1 : path;
@@ -77,25 +105,3 @@ static planc_status check_policy(const pl_arguments *arguments) {
   PLANC_TRY(cli_setup_policy(name, PLANC_USAGE, &policy));
   return cli_setup_plans(policy);
 }
-
-static planc_status run(const pl_arguments *arguments) {
-  cli_setup setup;
-  char *output;
-  PLANC_TRY(check_policy(arguments));
-  PLANC_TRY(find_output(arguments, &output));
-  planc_status status = cli_setup_read(arguments, arguments->operands[0], &setup);
-  if (!status) status = plan_graph(arguments, &setup, output);
-  cli_setup_free(&setup);
-  free(output);
-  return status;
-}
-
-static const pl_option options[] = {
-    CLI_PROBLEM_OPTIONS{"policy", 0, "NAME", "how to plan (default: the graph's header, else best)"},
-    {"output", 'o', "FILE", "the plan, - for standard output (default: GRAPH's name with .plan, here)"},
-    {"json", 0, NULL, "the summary as one line of JSON"},
-    {0},
-};
-
-const pl_subcommand cli_cmd_plan = {
-    {"plan", "GRAPH", "make a plan for a graph under a memory budget", options, 1, 1}, run, list_files};

@@ -14,6 +14,37 @@
 
 enum { MOST_BATCHES = 64 };
 
+static const pl_option options[] = {
+    {"device", 'd', "NAME|FILE", "device description, or model of a device (default: the graph's header, else h100)"},
+    {"batch", 'b', "N", "largest batch to predict (default: the graph's header, else 32)"},
+    {"load", 0, "SHARE", "share of the time that others keep the device busy, 0 to 1 (default: 0)"},
+    {"profile", 'p', "FILE", "take algorithms and workspaces from this profile, and predict their times"},
+    {"output", 'o', "FILE",
+     "the profile or model, - for standard output (default: predicted.json, with --fit model.json)"},
+    {"optimizer", 0, "NAME",
+     "sgd, momentum or adam, where a graph has no backward ops (default: its header's, else sgd)"},
+    {"inference", 0, NULL, "take graphs as they stand, without deriving training"},
+    {"fit", 0, NULL, "fit a model to measured profiles, the operands"},
+    {"graphs", 0, "GRAPH,...", "with --fit: the graphs that were measured, in the order of the profiles"},
+    {"name", 0, "NAME", "with --fit: of the device in the model (default: the first profile's)"},
+    {"json", 0, NULL, "what was done as one line of JSON"},
+    {0},
+};
+
+static planc_status run(const pl_arguments *arguments);
+static planc_status list_files(const pl_arguments *arguments, pl_used_files *files);
+static planc_status fit(const pl_arguments *arguments);
+static planc_status predict(const pl_arguments *arguments);
+
+const pl_subcommand cli_cmd_predict = {{"predict", "GRAPH | --fit PROFILE...",
+                                        "predict how long ops take that were never run", options, 1, PL_MAX_OPERANDS},
+                                       run,
+                                       list_files};
+
+static planc_status run(const pl_arguments *arguments) {
+  return pl_option_given(arguments, "fit") ? fit(arguments) : predict(arguments);
+}
+
 /* --- Files ---------------------------------------------------------------------------------------------------- */
 
 enum { PATH_ROOM = 4096 };
@@ -271,29 +302,3 @@ static planc_status predict(const pl_arguments *arguments) {
   planc_graph_free(p.graph);
   return status;
 }
-
-static planc_status run(const pl_arguments *arguments) {
-  return pl_option_given(arguments, "fit") ? fit(arguments) : predict(arguments);
-}
-
-static const pl_option options[] = {
-    {"device", 'd', "NAME|FILE", "device description, or model of a device (default: the graph's header, else h100)"},
-    {"batch", 'b', "N", "largest batch to predict (default: the graph's header, else 32)"},
-    {"load", 0, "SHARE", "share of the time that others keep the device busy, 0 to 1 (default: 0)"},
-    {"profile", 'p', "FILE", "take algorithms and workspaces from this profile, and predict their times"},
-    {"output", 'o', "FILE",
-     "the profile or model, - for standard output (default: predicted.json, with --fit model.json)"},
-    {"optimizer", 0, "NAME",
-     "sgd, momentum or adam, where a graph has no backward ops (default: its header's, else sgd)"},
-    {"inference", 0, NULL, "take graphs as they stand, without deriving training"},
-    {"fit", 0, NULL, "fit a model to measured profiles, the operands"},
-    {"graphs", 0, "GRAPH,...", "with --fit: the graphs that were measured, in the order of the profiles"},
-    {"name", 0, "NAME", "with --fit: of the device in the model (default: the first profile's)"},
-    {"json", 0, NULL, "what was done as one line of JSON"},
-    {0},
-};
-
-const pl_subcommand cli_cmd_predict = {{"predict", "GRAPH | --fit PROFILE...",
-                                        "predict how long ops take that were never run", options, 1, PL_MAX_OPERANDS},
-                                       run,
-                                       list_files};

@@ -17,6 +17,32 @@ typedef struct needs {
   int32_t bound_op;
 } needs;
 
+static const pl_option options[] = {
+    {"batch", 'b', "N", "batch for sizes of a graph (default: its header's, else 1)"},
+    {"lifespans", 0, NULL, "of a plan, how long tensors live, by job and class"},
+    {"json", 0, NULL, "the same as one line of JSON"},
+    {0},
+};
+
+static planc_status run(const pl_arguments *arguments);
+static planc_status show_plan_text(const pl_arguments *arguments, const char *text, size_t length);
+static planc_status show_graph_text(const pl_arguments *arguments, const char *text, size_t length);
+
+const pl_subcommand cli_cmd_show = {
+    {"show", "GRAPH|PLAN", "show what is in a graph or a plan", options, 1, 1}, run, NULL};
+
+static planc_status run(const pl_arguments *arguments) {
+  const char *path = arguments->operands[0];
+  char *text;
+  size_t length;
+  PLANC_TRY(pl_file_read_text(path, PLANC_PLAN_MOST_BYTES, &text, &length));
+  /* A plan's first byte is its header's brace; a graph is YAML with a key there. */
+  planc_status status =
+      *text == '{' ? show_plan_text(arguments, text, length) : show_graph_text(arguments, text, length);
+  free(text);
+  return status;
+}
+
 static planc_status find_needs(const planc_graph *graph, int64_t batch, needs *out) {
   planc_job job = {.graph = graph, .batch = batch, .n_rounds = 1, .rounds = &batch, .iterations = 1};
   planc_trace *trace;
@@ -265,25 +291,3 @@ static planc_status show_graph_text(const pl_arguments *arguments, const char *t
   planc_graph_free(graph);
   return status;
 }
-
-static planc_status run(const pl_arguments *arguments) {
-  const char *path = arguments->operands[0];
-  char *text;
-  size_t length;
-  PLANC_TRY(pl_file_read_text(path, PLANC_PLAN_MOST_BYTES, &text, &length));
-  /* A plan's first byte is its header's brace; a graph is YAML with a key there. */
-  planc_status status =
-      *text == '{' ? show_plan_text(arguments, text, length) : show_graph_text(arguments, text, length);
-  free(text);
-  return status;
-}
-
-static const pl_option options[] = {
-    {"batch", 'b', "N", "batch for sizes of a graph (default: its header's, else 1)"},
-    {"lifespans", 0, NULL, "of a plan, how long tensors live, by job and class"},
-    {"json", 0, NULL, "the same as one line of JSON"},
-    {0},
-};
-
-const pl_subcommand cli_cmd_show = {
-    {"show", "GRAPH|PLAN", "show what is in a graph or a plan", options, 1, 1}, run, NULL};

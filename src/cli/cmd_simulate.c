@@ -25,6 +25,91 @@ typedef struct costs {
   planc_profile *profile;
 } costs;
 
+/* What a run measured; without --against nothing. */
+typedef struct measurement {
+  const char *path; /* NULL: there is none */
+  planc_timeline *timeline;
+  planc_comparison *comparison;
+} measurement;
+
+/* The plan of the same training without scheduling; without --vanilla none. */
+typedef struct vanilla {
+  const char *path; /* NULL: there is none */
+  planc_outcome outcome;
+} vanilla;
+
+/* A plan as it was simulated. */
+typedef struct simulated_plan {
+  planc_simulation times;
+  planc_job_predictions *jobs; /* by job: what the plan predicts, but for times, which are simulated; owned */
+} simulated_plan;
+
+static const pl_option options[] = {
+    {"graph-replay", 0, NULL, "the body captured and replayed as a whole, as by `planrun exec --graph`"},
+    {"map-in-step", 0, "NS", "virtual memory mapped as data comes and goes, each chunk in NS of the host's time"},
+    {"costs", 0, "FILE", "times from this profile, as far as it has them, in place of those that it was planned with"},
+    {"vanilla", 0, "FILE", "the plan of the same without scheduling, to tell what this one saves and costs"},
+    {"against", 0, "FILE", "compare with what `planrun exec --trace` measured of this plan"},
+    {"json", 0, NULL, "the result as one line of JSON"},
+    {"passive", 0, NULL, "of a graph: evict when memory runs out and swap in on access, without a plan; and with it:"},
+    CLI_WORK_OPTIONS,
+    {0},
+};
+
+static planc_status run(const pl_arguments *arguments);
+static planc_status check_options(const pl_arguments *arguments);
+static planc_status run_plan(const pl_arguments *arguments);
+static planc_status read_plan(const char *path, timed_plan *out);
+static planc_status read_costs(const char *path, const planc_plan *plan, costs *out);
+static planc_status retime(const costs *at, timed_plan *plan);
+static planc_status report(const pl_arguments *arguments, const timed_plan *plan, const costs *at, simulated_plan *out,
+                           measurement *measured);
+static void free_plan(timed_plan *plan);
+static planc_status simulate(const pl_arguments *arguments, const planc_plan *plan, simulated_plan *out);
+static planc_status read_vanilla(const pl_arguments *arguments, const planc_plan *plan, const costs *at, vanilla *out);
+static planc_status read_measurement(const char *path, const timed_plan *plan, measurement *out);
+static planc_status print_json(const timed_plan *timed, const simulated_plan *simulated, const vanilla *v,
+                               const measurement *m);
+static planc_status print_text(const timed_plan *timed, const simulated_plan *simulated, const vanilla *v,
+                               const measurement *m);
+
+const pl_subcommand cli_cmd_simulate = {
+    {"simulate", "PLAN|GRAPH", "predict a plan's time and stalls, or those of passive swapping", options, 1, 1},
+    run,
+    NULL};
+
+static planc_status run(const pl_arguments *arguments) {
+  PLANC_TRY(check_options(arguments));
+  return pl_option_given(arguments, "passive") ? cli_report_passive(arguments) : run_plan(arguments);
+}
+
+static planc_status run_plan(const pl_arguments *arguments) {
+  timed_plan plan = {0};
+  simulated_plan simulated = {0};
+  measurement measured = {0};
+  costs at = {0};
+  planc_status status = read_plan(arguments->operands[0], &plan);
+  if (!status) status = read_costs(pl_option_value(arguments, "costs"), plan.file, &at);
+  if (!status) status = retime(&at, &plan);
+  if (!status) status = report(arguments, &plan, &at, &simulated, &measured);
+  free(simulated.jobs);
+  planc_comparison_free(measured.comparison);
+  planc_timeline_free(measured.timeline);
+  planc_profile_free(at.profile);
+  free_plan(&plan);
+  return status;
+}
+
+static planc_status report(const pl_arguments *arguments, const timed_plan *plan, const costs *at, simulated_plan *out,
+                           measurement *measured) {
+  vanilla unscheduled = {0};
+  PLANC_TRY(simulate(arguments, plan->plan, out));
+  PLANC_TRY(read_vanilla(arguments, plan->plan, at, &unscheduled));
+  PLANC_TRY(read_measurement(pl_option_value(arguments, "against"), plan, measured));
+  return pl_option_given(arguments, "json") ? print_json(plan, out, &unscheduled, measured)
+                                            : print_text(plan, out, &unscheduled, measured);
+}
+
 static bool is_first_of_its_graph(const planc_plan *plan, int32_t job) {
   int32_t j = 0;
   while (!planc_graph_equal(plan->jobs[j].graph, plan->jobs[job].graph)) j++;
@@ -60,13 +145,6 @@ static void free_plan(timed_plan *plan) {
   planc_plan_free(plan->file);
 }
 
-/* What a run measured; without --against nothing. */
-typedef struct measurement {
-  const char *path; /* NULL: there is none */
-  planc_timeline *timeline;
-  planc_comparison *comparison;
-} measurement;
-
 /* A trace names the plan by what its file has. */
 static planc_status read_measurement(const char *path, const timed_plan *plan, measurement *out) {
   out->path = path;
@@ -74,12 +152,6 @@ static planc_status read_measurement(const char *path, const timed_plan *plan, m
   PLANC_TRY(planc_timeline_read(path, plan->file, &out->timeline));
   return planc_context(planc_timeline_compare(plan->plan, out->timeline, &out->comparison), "%s", path);
 }
-
-/* The plan of the same training without scheduling; without --vanilla none. */
-typedef struct vanilla {
-  const char *path; /* NULL: there is none */
-  planc_outcome outcome;
-} vanilla;
 
 /* Of one period, all jobs together. */
 static int64_t samples_of(const planc_plan *plan) {
@@ -90,12 +162,6 @@ static int64_t samples_of(const planc_plan *plan) {
   }
   return sum;
 }
-
-/* A plan as it was simulated. */
-typedef struct simulated_plan {
-  planc_simulation times;
-  planc_job_predictions *jobs; /* by job: what the plan predicts, but for times, which are simulated; owned */
-} simulated_plan;
 
 /* As the plan predicts it, but for its time, which is simulated. */
 static planc_outcome outcome_of(const planc_plan *plan, const planc_simulation *s) {
@@ -261,34 +327,7 @@ static planc_status read_vanilla(const pl_arguments *arguments, const planc_plan
   return status;
 }
 
-static planc_status report(const pl_arguments *arguments, const timed_plan *plan, const costs *at, simulated_plan *out,
-                           measurement *measured) {
-  vanilla unscheduled = {0};
-  PLANC_TRY(simulate(arguments, plan->plan, out));
-  PLANC_TRY(read_vanilla(arguments, plan->plan, at, &unscheduled));
-  PLANC_TRY(read_measurement(pl_option_value(arguments, "against"), plan, measured));
-  return pl_option_given(arguments, "json") ? print_json(plan, out, &unscheduled, measured)
-                                            : print_text(plan, out, &unscheduled, measured);
-}
-
 static const pl_option work_options[] = {CLI_WORK_OPTIONS, {0}};
-
-static planc_status run_plan(const pl_arguments *arguments) {
-  timed_plan plan = {0};
-  simulated_plan simulated = {0};
-  measurement measured = {0};
-  costs at = {0};
-  planc_status status = read_plan(arguments->operands[0], &plan);
-  if (!status) status = read_costs(pl_option_value(arguments, "costs"), plan.file, &at);
-  if (!status) status = retime(&at, &plan);
-  if (!status) status = report(arguments, &plan, &at, &simulated, &measured);
-  free(simulated.jobs);
-  planc_comparison_free(measured.comparison);
-  planc_timeline_free(measured.timeline);
-  planc_profile_free(at.profile);
-  free_plan(&plan);
-  return status;
-}
 
 /* What one can ask of a plan and what of a graph; of the former, ways to run it exclude each other. */
 static planc_status check_options(const pl_arguments *arguments) {
@@ -311,25 +350,3 @@ static planc_status check_options(const pl_arguments *arguments) {
   }
   return NULL;
 }
-
-static planc_status run(const pl_arguments *arguments) {
-  PLANC_TRY(check_options(arguments));
-  return pl_option_given(arguments, "passive") ? cli_report_passive(arguments) : run_plan(arguments);
-}
-
-static const pl_option options[] = {
-    {"graph-replay", 0, NULL, "the body captured and replayed as a whole, as by `planrun exec --graph`"},
-    {"map-in-step", 0, "NS", "virtual memory mapped as data comes and goes, each chunk in NS of the host's time"},
-    {"costs", 0, "FILE", "times from this profile, as far as it has them, in place of those that it was planned with"},
-    {"vanilla", 0, "FILE", "the plan of the same without scheduling, to tell what this one saves and costs"},
-    {"against", 0, "FILE", "compare with what `planrun exec --trace` measured of this plan"},
-    {"json", 0, NULL, "the result as one line of JSON"},
-    {"passive", 0, NULL, "of a graph: evict when memory runs out and swap in on access, without a plan; and with it:"},
-    CLI_WORK_OPTIONS,
-    {0},
-};
-
-const pl_subcommand cli_cmd_simulate = {
-    {"simulate", "PLAN|GRAPH", "predict a plan's time and stalls, or those of passive swapping", options, 1, 1},
-    run,
-    NULL};

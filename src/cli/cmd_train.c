@@ -5,6 +5,19 @@
 #include "cli/cli.h"
 #include "util/file.h"
 
+static const pl_option options[] = {
+    {"optimizer", 0, "NAME", "sgd, momentum or adam (default: the graph's header, else sgd)"},
+    {"precision", 0, "NAME", "f32, tf32 or bf16 (default: f32)"},
+    {"output", 'o', "FILE", "the training graph (default: standard output)"},
+    {0},
+};
+
+static planc_status run(const pl_arguments *arguments);
+static planc_status list_files(const pl_arguments *arguments, pl_used_files *files);
+
+const pl_subcommand cli_cmd_train = {
+    {"train", "GRAPH", "derive backward and optimizer ops of a forward graph", options, 1, 1}, run, list_files};
+
 /* Puts the graph in the precision that is asked for; *graph is the new one. */
 static planc_status convert(const pl_arguments *arguments, planc_graph **graph) {
   const char *name = pl_option_value(arguments, "precision");
@@ -45,13 +58,3 @@ static planc_status run(const pl_arguments *arguments) {
   free(text);
   return status;
 }
-
-static const pl_option options[] = {
-    {"optimizer", 0, "NAME", "sgd, momentum or adam (default: the graph's header, else sgd)"},
-    {"precision", 0, "NAME", "f32, tf32 or bf16 (default: f32)"},
-    {"output", 'o', "FILE", "the training graph (default: standard output)"},
-    {0},
-};
-
-const pl_subcommand cli_cmd_train = {
-    {"train", "GRAPH", "derive backward and optimizer ops of a forward graph", options, 1, 1}, run, list_files};

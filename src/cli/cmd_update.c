@@ -26,6 +26,48 @@ typedef struct updating {
   int32_t n_others;     /* ops that it runs with other algorithms; -1: other rounds, or none was wanted */
 } updating;
 
+static const pl_option own_options[] = {
+    {"trace", 't', "FILE", "what `planrun exec --trace` measured of the plan"},
+    {"output", 'o', "FILE", "the new plan, - for standard output"},
+    {"profile-out", 0, "FILE", "the profile that it is made with"},
+    {"weight", 0, "SHARE", "of what was measured against what the plan was made with, 0 to 1 (default: 0.9)"},
+    {"threshold", 0, "SHARE", "change of the sum of latencies up to which nothing is written (default: 0.3)"},
+    {"profile", 'p', "FILE",
+     "other algorithms and batches, in proportion to what was measured (default: the plan's only)"},
+    {"device", 'd', "NAME|FILE", "the same, from a device description"},
+    {"policy", 0, "NAME", "how to plan (default: the plan's)"},
+    {"budget", 'm', "SIZE", "device memory, reserved bytes included (default: the plan's)"},
+    {"host-budget", 0, "SIZE", "host memory for offloaded data (default: the plan's)"},
+    {"storage", 0, "SIZE", "storage for what the host budget has no room for (default: the plan's)"},
+    {"sub-batch", 0, "N", "samples per round (default: the plan's; with --profile or --device the policy chooses)"},
+    {"split-batch-norm", 0, NULL, "allow rounds although batch normalisation couples the batch"},
+    {"placement", 0, "NAME", "best-fit, paged or vmm, for policies that allocate as they go (default: the plan's)"},
+    {"chunk", 0, "SIZE", "chunk of --placement vmm or page of paged (default: the plan's, else 40M or 2M)"},
+#define X(name, option, kind, users, fallback, help) CLI_SETTING(option, kind, help, "the plan's")
+    PLANC_JOB_SETTINGS(X) PLANC_ANY_SETTINGS(X)
+#undef X
+        {"json", 0, NULL, "what was done as one line of JSON"},
+    {0},
+};
+
+static planc_status run(const pl_arguments *arguments);
+static planc_status list_files(const pl_arguments *arguments, pl_used_files *files);
+static planc_status update(updating *u);
+
+const pl_subcommand cli_cmd_update = {
+    {"update", "PLAN", "make a plan anew from what a run of it measured", own_options, 1, 1}, run, list_files};
+
+static planc_status run(const pl_arguments *arguments) {
+  updating u = {.arguments = arguments, .n_others = -1};
+  planc_status status = update(&u);
+  planc_replanned_free(&u.next);
+  planc_update_free(u.update);
+  planc_profile_free(u.base);
+  planc_timeline_free(u.timeline);
+  planc_plan_free(u.plan);
+  return status;
+}
+
 /* --- Files ---------------------------------------------------------------------------------------------------- */
 
 static planc_status list_files(const pl_arguments *arguments, pl_used_files *files) {
@@ -304,41 +346,3 @@ static planc_status update(updating *u) {
   if (u->output) PLANC_TRY(cli_write_plan(planc_replanned_plan(&u->next), u->output));
   return report(u, true);
 }
-
-static planc_status run(const pl_arguments *arguments) {
-  updating u = {.arguments = arguments, .n_others = -1};
-  planc_status status = update(&u);
-  planc_replanned_free(&u.next);
-  planc_update_free(u.update);
-  planc_profile_free(u.base);
-  planc_timeline_free(u.timeline);
-  planc_plan_free(u.plan);
-  return status;
-}
-
-static const pl_option options[] = {
-    {"trace", 't', "FILE", "what `planrun exec --trace` measured of the plan"},
-    {"output", 'o', "FILE", "the new plan, - for standard output"},
-    {"profile-out", 0, "FILE", "the profile that it is made with"},
-    {"weight", 0, "SHARE", "of what was measured against what the plan was made with, 0 to 1 (default: 0.9)"},
-    {"threshold", 0, "SHARE", "change of the sum of latencies up to which nothing is written (default: 0.3)"},
-    {"profile", 'p', "FILE",
-     "other algorithms and batches, in proportion to what was measured (default: the plan's only)"},
-    {"device", 'd', "NAME|FILE", "the same, from a device description"},
-    {"policy", 0, "NAME", "how to plan (default: the plan's)"},
-    {"budget", 'm', "SIZE", "device memory, reserved bytes included (default: the plan's)"},
-    {"host-budget", 0, "SIZE", "host memory for offloaded data (default: the plan's)"},
-    {"storage", 0, "SIZE", "storage for what the host budget has no room for (default: the plan's)"},
-    {"sub-batch", 0, "N", "samples per round (default: the plan's; with --profile or --device the policy chooses)"},
-    {"split-batch-norm", 0, NULL, "allow rounds although batch normalisation couples the batch"},
-    {"placement", 0, "NAME", "best-fit, paged or vmm, for policies that allocate as they go (default: the plan's)"},
-    {"chunk", 0, "SIZE", "chunk of --placement vmm or page of paged (default: the plan's, else 40M or 2M)"},
-#define X(name, option, kind, users, fallback, help) CLI_SETTING(option, kind, help, "the plan's")
-    PLANC_JOB_SETTINGS(X) PLANC_ANY_SETTINGS(X)
-#undef X
-        {"json", 0, NULL, "what was done as one line of JSON"},
-    {0},
-};
-
-const pl_subcommand cli_cmd_update = {
-    {"update", "PLAN", "make a plan anew from what a run of it measured", options, 1, 1}, run, list_files};

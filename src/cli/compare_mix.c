@@ -26,6 +26,38 @@ typedef struct mix_table {
   planc_least least_of_fall_back; /* without a plan; 0 bytes where there is none */
 } mix_table;
 
+static planc_status choose_policies(const char *names, mix_table *t);
+static planc_status check_own_options(const pl_arguments *arguments, const mix_table *t);
+static planc_status compare(const pl_arguments *arguments, const cli_mix *mix, mix_table *t);
+static void free_table(mix_table *t);
+static planc_status fill_row(mix_table *t, mix_row *out);
+static planc_status print_json(const mix_table *t);
+static planc_status print_table(const mix_table *t);
+
+planc_status cli_compare_mix(const pl_arguments *arguments) {
+  cli_mix mix = {0};
+  mix_table t = {0};
+  planc_status status = choose_policies(pl_option_value(arguments, "policies"), &t);
+  if (!status) status = check_own_options(arguments, &t);
+  if (!status) status = cli_mix_read(arguments, &mix);
+  if (!status) status = compare(arguments, &mix, &t);
+  free_table(&t);
+  cli_mix_free(&mix);
+  return status;
+}
+
+static planc_status compare(const pl_arguments *arguments, const cli_mix *mix, mix_table *t) {
+  t->mix = &mix->mix;
+  t->shares = calloc((size_t)mix->n, sizeof *t->shares);
+  if (!t->shares) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
+  PLANC_TRY(cli_explain_mix(t->mix, t->rows[0].policy, planc_mix_resolve(t->mix, t->shares)));
+  planc_status status = NULL;
+  for (int32_t i = 0; !status && i < t->n; i++) status = fill_row(t, &t->rows[i]);
+  pl_progress_end(stderr);
+  PLANC_TRY(status);
+  return pl_option_given(arguments, "json") ? print_json(t) : print_table(t);
+}
+
 /* --- Rows --------------------------------------------------------------------------------------------------------- */
 
 static planc_status add_row(mix_table *t, const planc_mix_policy *policy) {
@@ -269,18 +301,6 @@ static planc_status print_table(const mix_table *t) {
 
 /* --- All ---------------------------------------------------------------------------------------------------------- */
 
-static planc_status compare(const pl_arguments *arguments, const cli_mix *mix, mix_table *t) {
-  t->mix = &mix->mix;
-  t->shares = calloc((size_t)mix->n, sizeof *t->shares);
-  if (!t->shares) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
-  PLANC_TRY(cli_explain_mix(t->mix, t->rows[0].policy, planc_mix_resolve(t->mix, t->shares)));
-  planc_status status = NULL;
-  for (int32_t i = 0; !status && i < t->n; i++) status = fill_row(t, &t->rows[i]);
-  pl_progress_end(stderr);
-  PLANC_TRY(status);
-  return pl_option_given(arguments, "json") ? print_json(t) : print_table(t);
-}
-
 static void free_table(mix_table *t) {
   for (int32_t i = 0; i < t->n; i++) {
     free(t->rows[i].speeds);
@@ -294,16 +314,4 @@ static planc_status check_own_options(const pl_arguments *arguments, const mix_t
   uint32_t supports = 0;
   for (int32_t i = 0; i < t->n; i++) supports |= t->rows[i].policy->supports;
   return cli_setup_useful(arguments, t->n == 1 ? t->rows[0].policy->name : NULL, supports);
-}
-
-planc_status cli_compare_mix(const pl_arguments *arguments) {
-  cli_mix mix = {0};
-  mix_table t = {0};
-  planc_status status = choose_policies(pl_option_value(arguments, "policies"), &t);
-  if (!status) status = check_own_options(arguments, &t);
-  if (!status) status = cli_mix_read(arguments, &mix);
-  if (!status) status = compare(arguments, &mix, &t);
-  free_table(&t);
-  cli_mix_free(&mix);
-  return status;
 }

@@ -17,6 +17,27 @@ const char *cli_budget_name(planc_memory_kind memory) {
   return names[memory];
 }
 
+static planc_status explain(misfit *m);
+static planc_status name_budget(const misfit *m);
+static planc_status find_reason(misfit *m, const planc_least *least);
+static planc_status print_least(const misfit *m, const planc_least *least);
+
+planc_status cli_explain(const planc_problem *problem, const planc_policy *policy, planc_status status) {
+  if (planc_status_code(status) != PLANC_INFEASIBLE) return status;
+  misfit m = {.problem = problem, .policy = policy, .status = status};
+  planc_status_free(explain(&m)); /* what cannot be told is left out */
+  return name_budget(&m);
+}
+
+static planc_status explain(misfit *m) {
+  planc_least least;
+  PLANC_TRY(planc_find_lacking(m->problem, m->policy, m->status, &m->memory, &least));
+  planc_status status = find_reason(m, &least);
+  if (!status) status = print_least(m, &least);
+  planc_plan_free(least.plan);
+  return status;
+}
+
 /* The device's least budget was looked for with a host without limit. */
 static planc_status print_host(const misfit *m, const planc_least *least) {
   planc_problem at = *m->problem;
@@ -66,15 +87,6 @@ static planc_status find_reason(misfit *m, const planc_least *least) {
   return NULL;
 }
 
-static planc_status explain(misfit *m) {
-  planc_least least;
-  PLANC_TRY(planc_find_lacking(m->problem, m->policy, m->status, &m->memory, &least));
-  planc_status status = find_reason(m, &least);
-  if (!status) status = print_least(m, &least);
-  planc_plan_free(least.plan);
-  return status;
-}
-
 /* What a policy finds no room for on the host it keeps on the device. */
 static planc_status stays(const planc_problem *problem, planc_status status) {
   char budget[PL_SIZE_TEXT], host[PL_SIZE_TEXT], storage[PL_SIZE_TEXT];
@@ -98,11 +110,4 @@ static planc_status name_budget(const misfit *m) {
     return planc_context(m->status, "does not fit %s", pl_size_format(problem->budget_bytes, text));
   if (planc_status_shortage(m->status).memory == PLANC_MEMORY_DEVICE) return stays(problem, m->status);
   return planc_context(m->status, "does not fit a host budget of %s", pl_size_format(problem->host_budget_bytes, text));
-}
-
-planc_status cli_explain(const planc_problem *problem, const planc_policy *policy, planc_status status) {
-  if (planc_status_code(status) != PLANC_INFEASIBLE) return status;
-  misfit m = {.problem = problem, .policy = policy, .status = status};
-  planc_status_free(explain(&m)); /* what cannot be told is left out */
-  return name_budget(&m);
 }

@@ -7,6 +7,22 @@ typedef struct mix_misfit {
   planc_status status; /* borrowed */
 } mix_misfit;
 
+static bool is_told(const planc_mix *mix, int32_t job);
+static planc_status explain_job(const mix_misfit *m, int32_t job);
+static planc_status explain_all(const mix_misfit *m);
+
+planc_status cli_explain_mix(const planc_mix *mix, const planc_mix_policy *policy, planc_status status) {
+  char text[PL_SIZE_TEXT];
+  if (planc_status_code(status) != PLANC_INFEASIBLE) return status;
+  mix_misfit m = {.mix = mix, .policy = policy, .status = status};
+  for (int32_t j = 0; j < mix->n_jobs; j++)
+    if (!is_told(mix, j)) planc_status_free(explain_job(&m, j)); /* what cannot be told is left out */
+  planc_status_free(explain_all(&m));
+  planc_memory_kind memory = planc_status_shortage(status).memory;
+  int64_t budget = memory == PLANC_MEMORY_HOST ? mix->jobs[0].host_budget_bytes : mix->jobs[0].budget_bytes;
+  return planc_context(status, "does not fit a %s of %s", cli_budget_name(memory), pl_size_format(budget, text));
+}
+
 static planc_status explain_job(const mix_misfit *m, int32_t job) {
   planc_least least;
   char text[PL_SIZE_TEXT];
@@ -37,16 +53,4 @@ static bool is_told(const planc_mix *mix, int32_t job) {
   for (int32_t j = 0; j < job; j++)
     if (mix->jobs[j].graph == mix->jobs[job].graph && mix->jobs[j].batch == mix->jobs[job].batch) return true;
   return false;
-}
-
-planc_status cli_explain_mix(const planc_mix *mix, const planc_mix_policy *policy, planc_status status) {
-  char text[PL_SIZE_TEXT];
-  if (planc_status_code(status) != PLANC_INFEASIBLE) return status;
-  mix_misfit m = {.mix = mix, .policy = policy, .status = status};
-  for (int32_t j = 0; j < mix->n_jobs; j++)
-    if (!is_told(mix, j)) planc_status_free(explain_job(&m, j)); /* what cannot be told is left out */
-  planc_status_free(explain_all(&m));
-  planc_memory_kind memory = planc_status_shortage(status).memory;
-  int64_t budget = memory == PLANC_MEMORY_HOST ? mix->jobs[0].host_budget_bytes : mix->jobs[0].budget_bytes;
-  return planc_context(status, "does not fit a %s of %s", cli_budget_name(memory), pl_size_format(budget, text));
 }

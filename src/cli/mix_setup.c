@@ -5,6 +5,37 @@
 #include <stdlib.h>
 #include <string.h>
 
+static char *last_field(char *text);
+static planc_status read_numbers(const char *operand, cli_mix_operand *out);
+static bool is_number(const char *text);
+static planc_status read_number(const char *operand, const char *what, const char *text, int64_t most, int64_t *out);
+
+planc_status cli_mix_operand_parse(const char *text, cli_mix_operand *out) {
+  *out = (cli_mix_operand){.path = strdup(text)};
+  if (!out->path) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
+  char *last = last_field(out->path);
+  if (last && strcmp(last, "inference") == 0) {
+    out->inference = true;
+    last[-1] = '\0';
+  }
+  return read_numbers(text, out);
+}
+
+/* Numbers from the right: iterations, batch; or a batch alone. */
+static planc_status read_numbers(const char *operand, cli_mix_operand *out) {
+  int64_t iterations = 0;
+  char *last = last_field(out->path), *before;
+  if (!last || !is_number(last)) return NULL;
+  last[-1] = '\0';
+  before = last_field(out->path);
+  if (!before || !is_number(before)) return read_number(operand, "batch", last, INT32_MAX, &out->batch);
+  before[-1] = '\0';
+  PLANC_TRY(read_number(operand, "batch", before, INT32_MAX, &out->batch));
+  PLANC_TRY(read_number(operand, "iterations", last, PLANC_MIX_MOST_ITERATIONS, &iterations));
+  out->iterations = (int32_t)iterations;
+  return NULL;
+}
+
 /* --- Operands ----------------------------------------------------------------------------------------------------- */
 
 /* Cuts the last field off, behind a colon that is not the first character. NULL where there is none. */
@@ -26,30 +57,62 @@ static planc_status read_number(const char *operand, const char *what, const cha
   return planc_error(PLANC_USAGE, "%s: %s %s: not an integer from 1 to %lld", operand, what, text, (long long)most);
 }
 
-/* Numbers from the right: iterations, batch; or a batch alone. */
-static planc_status read_numbers(const char *operand, cli_mix_operand *out) {
-  int64_t iterations = 0;
-  char *last = last_field(out->path), *before;
-  if (!last || !is_number(last)) return NULL;
-  last[-1] = '\0';
-  before = last_field(out->path);
-  if (!before || !is_number(before)) return read_number(operand, "batch", last, INT32_MAX, &out->batch);
-  before[-1] = '\0';
-  PLANC_TRY(read_number(operand, "batch", before, INT32_MAX, &out->batch));
-  PLANC_TRY(read_number(operand, "iterations", last, PLANC_MIX_MOST_ITERATIONS, &iterations));
-  out->iterations = (int32_t)iterations;
+static planc_status read_options(const pl_arguments *arguments, planc_problem *out, int32_t *out_ratio);
+static planc_status read_operands(const pl_arguments *arguments, cli_mix *out);
+static planc_status read_job(const pl_arguments *arguments, const planc_problem *options, cli_mix *mix, int32_t job);
+static void note_devices(const cli_mix *mix);
+
+planc_status cli_mix_read(const pl_arguments *arguments, cli_mix *out) {
+  planc_problem options;
+  int32_t ratio;
+  *out = (cli_mix){0};
+  PLANC_TRY(read_options(arguments, &options, &ratio));
+  PLANC_TRY(read_operands(arguments, out));
+  for (int32_t j = 0; j < out->n; j++) PLANC_TRY(read_job(arguments, &options, out, j));
+  PLANC_TRY(cli_setup_budget(&out->jobs[0]));
+  for (int32_t j = 1; j < out->n; j++) out->jobs[j].budget_bytes = out->jobs[0].budget_bytes;
+  note_devices(out);
+  out->mix = (planc_mix){.n_jobs = out->n, .jobs = out->jobs, .iterations = out->iterations, .max_ratio = ratio};
   return NULL;
 }
 
-planc_status cli_mix_operand_parse(const char *text, cli_mix_operand *out) {
-  *out = (cli_mix_operand){.path = strdup(text)};
-  if (!out->path) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
-  char *last = last_field(out->path);
-  if (last && strcmp(last, "inference") == 0) {
-    out->inference = true;
-    last[-1] = '\0';
+void cli_mix_free(cli_mix *mix) {
+  for (int32_t j = 0; j < mix->n; j++) {
+    planc_profile_free(mix->profiles[j]);
+    planc_graph_free(mix->graphs[j]);
+    free(mix->operands[j].path);
   }
-  return read_numbers(text, out);
+  free(mix->operands);
+  free(mix->graphs);
+  free(mix->profiles);
+  free(mix->jobs);
+  free(mix->iterations);
+}
+
+planc_status cli_mix_policy(const char *name, bool for_plan, const planc_mix_policy **out) {
+  char known[256] = "";
+  size_t length = 0;
+  *out = planc_mix_policy_find(name);
+  if (*out && for_plan && !(*out)->make)
+    return planc_error(PLANC_USAGE, "%s has no plan: compare --colocate compares with it", name);
+  for (const planc_mix_policy *policy = planc_mix_policies(); !*out && policy->name && length < sizeof known; policy++)
+    if (policy->make || !for_plan)
+      length += (size_t)snprintf(known + length, sizeof known - length, "%s%s", length > 0 ? ", " : "", policy->name);
+  return *out ? NULL : planc_error(PLANC_USAGE, "unknown policy %s for several jobs: %s", name, known);
+}
+
+planc_status cli_mix_list_files(const pl_arguments *arguments, pl_used_files *files) {
+  for (int32_t j = 0; j < arguments->n_operands; j++) {
+    cli_mix_operand operand;
+    planc_status status = cli_mix_operand_parse(arguments->operands[j], &operand);
+    if (!status) status = pl_used_files_read(files, operand.path);
+    free(operand.path);
+    PLANC_TRY(status);
+  }
+  const char *profile;
+  for (int32_t k = 0; (profile = pl_option_repeated(arguments, "profile", k)); k++)
+    PLANC_TRY(pl_used_files_read(files, profile));
+  return NULL;
 }
 
 /* --- Jobs --------------------------------------------------------------------------------------------------------- */
@@ -175,57 +238,4 @@ static void note_devices(const cli_mix *mix) {
     if (same_device(planc_profile_device(mix->jobs[0].profile), planc_profile_device(mix->jobs[j].profile))) continue;
     cli_note("the profile of job %d has other figures of the device (launch, links): those of job 0 count for all", j);
   }
-}
-
-planc_status cli_mix_read(const pl_arguments *arguments, cli_mix *out) {
-  planc_problem options;
-  int32_t ratio;
-  *out = (cli_mix){0};
-  PLANC_TRY(read_options(arguments, &options, &ratio));
-  PLANC_TRY(read_operands(arguments, out));
-  for (int32_t j = 0; j < out->n; j++) PLANC_TRY(read_job(arguments, &options, out, j));
-  PLANC_TRY(cli_setup_budget(&out->jobs[0]));
-  for (int32_t j = 1; j < out->n; j++) out->jobs[j].budget_bytes = out->jobs[0].budget_bytes;
-  note_devices(out);
-  out->mix = (planc_mix){.n_jobs = out->n, .jobs = out->jobs, .iterations = out->iterations, .max_ratio = ratio};
-  return NULL;
-}
-
-void cli_mix_free(cli_mix *mix) {
-  for (int32_t j = 0; j < mix->n; j++) {
-    planc_profile_free(mix->profiles[j]);
-    planc_graph_free(mix->graphs[j]);
-    free(mix->operands[j].path);
-  }
-  free(mix->operands);
-  free(mix->graphs);
-  free(mix->profiles);
-  free(mix->jobs);
-  free(mix->iterations);
-}
-
-planc_status cli_mix_policy(const char *name, bool for_plan, const planc_mix_policy **out) {
-  char known[256] = "";
-  size_t length = 0;
-  *out = planc_mix_policy_find(name);
-  if (*out && for_plan && !(*out)->make)
-    return planc_error(PLANC_USAGE, "%s has no plan: compare --colocate compares with it", name);
-  for (const planc_mix_policy *policy = planc_mix_policies(); !*out && policy->name && length < sizeof known; policy++)
-    if (policy->make || !for_plan)
-      length += (size_t)snprintf(known + length, sizeof known - length, "%s%s", length > 0 ? ", " : "", policy->name);
-  return *out ? NULL : planc_error(PLANC_USAGE, "unknown policy %s for several jobs: %s", name, known);
-}
-
-planc_status cli_mix_list_files(const pl_arguments *arguments, pl_used_files *files) {
-  for (int32_t j = 0; j < arguments->n_operands; j++) {
-    cli_mix_operand operand;
-    planc_status status = cli_mix_operand_parse(arguments->operands[j], &operand);
-    if (!status) status = pl_used_files_read(files, operand.path);
-    free(operand.path);
-    PLANC_TRY(status);
-  }
-  const char *profile;
-  for (int32_t k = 0; (profile = pl_option_repeated(arguments, "profile", k)); k++)
-    PLANC_TRY(pl_used_files_read(files, profile));
-  return NULL;
 }

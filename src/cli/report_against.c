@@ -16,22 +16,8 @@ static const struct {
             [PLANC_GAP_COMPUTE] = {"wait_compute_ns", "waits for other streams"},
             [PLANC_GAP_OTHER] = {"other_ns", "launches and hand-overs"}};
 
-/* --- Text --------------------------------------------------------------------------------------------------------- */
-
-static void print_row(const char *what, int64_t predicted, int64_t measured) {
-  char a[PL_SIZE_TEXT], b[PL_SIZE_TEXT];
-  printf("  %-30s %16s %16s", what, pl_time_format(predicted, a), pl_time_format(measured, b));
-  if (predicted > 0) {
-    printf(" %8.3f\n", (double)measured / (double)predicted);
-  } else {
-    printf(" %8s\n", "-");
-  }
-}
-
-/* Most plans have none, and no rows for what waits there. */
-static bool is_of_storage(int gap) {
-  return gap == PLANC_GAP_STORE || gap == PLANC_GAP_LOAD;
-}
+static void print_row(const char *what, int64_t predicted, int64_t measured);
+static bool is_of_storage(int gap);
 
 void cli_print_against(const planc_comparison *comparison, const planc_timeline *timeline, const char *path) {
   char a[PL_SIZE_TEXT], b[PL_SIZE_TEXT], name[64];
@@ -56,6 +42,23 @@ void cli_print_against(const planc_comparison *comparison, const planc_timeline 
       if (!is_of_storage(g) || predicted > 0 || measured > 0) print_row(gaps[g].text, predicted, measured);
     }
   }
+}
+
+/* --- Text --------------------------------------------------------------------------------------------------------- */
+
+static void print_row(const char *what, int64_t predicted, int64_t measured) {
+  char a[PL_SIZE_TEXT], b[PL_SIZE_TEXT];
+  printf("  %-30s %16s %16s", what, pl_time_format(predicted, a), pl_time_format(measured, b));
+  if (predicted > 0) {
+    printf(" %8.3f\n", (double)measured / (double)predicted);
+  } else {
+    printf(" %8s\n", "-");
+  }
+}
+
+/* Most plans have none, and no rows for what waits there. */
+static bool is_of_storage(int gap) {
+  return gap == PLANC_GAP_STORE || gap == PLANC_GAP_LOAD;
 }
 
 /* --- JSON --------------------------------------------------------------------------------------------------------- */

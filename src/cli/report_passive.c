@@ -16,6 +16,20 @@ typedef struct answer {
   planc_metrics first, steady;
 } answer;
 
+static planc_status find_answer(const planc_problem *problem, answer *out);
+static planc_status print_json(const answer *a);
+static planc_status print_text(const answer *a);
+
+planc_status cli_report_passive(const pl_arguments *arguments) {
+  cli_setup setup;
+  answer found;
+  planc_status status = cli_setup_read(arguments, arguments->operands[0], &setup);
+  if (!status) status = find_answer(&setup.problem, &found);
+  if (!status) status = pl_option_given(arguments, "json") ? print_json(&found) : print_text(&found);
+  cli_setup_free(&setup);
+  return status;
+}
+
 static planc_metrics measure(const answer *a, const planc_passive_iteration *iteration) {
   planc_outcome run = {
       .iteration_ns = iteration->time_ns,
@@ -132,14 +146,4 @@ static planc_status print_text(const answer *a) {
   printf(", steady %s; MSR %s\n", cli_metric_format(a->steady.eor_ppm, 4, texts[0]),
          cli_metric_format(a->steady.msr_ppm, 4, texts[1]));
   return NULL;
-}
-
-planc_status cli_report_passive(const pl_arguments *arguments) {
-  cli_setup setup;
-  answer found;
-  planc_status status = cli_setup_read(arguments, arguments->operands[0], &setup);
-  if (!status) status = find_answer(&setup.problem, &found);
-  if (!status) status = pl_option_given(arguments, "json") ? print_json(&found) : print_text(&found);
-  cli_setup_free(&setup);
-  return status;
 }

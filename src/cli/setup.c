@@ -185,6 +185,60 @@ planc_status cli_setup_storage(const planc_problem *problem) {
                      device->name);
 }
 
+static planc_status read_lent_memory(int64_t *out, const char **out_name);
+static planc_status read_options(const pl_arguments *arguments, planc_problem *problem);
+static planc_status set_batch(planc_problem *problem);
+
+planc_status cli_setup_budget(planc_problem *problem) {
+  const planc_device *device = planc_profile_device(problem->profile);
+  char text[PL_SIZE_TEXT], memory[PL_SIZE_TEXT];
+  const char *lent = NULL;
+  if (problem->budget_bytes < 0) {
+    problem->budget_bytes = device->memory_bytes;
+    PLANC_TRY(read_lent_memory(&problem->budget_bytes, &lent));
+    cli_note("budget %s (%s%s)", pl_size_format(problem->budget_bytes, text), lent ? "" : "device ",
+             lent ? lent : device->name);
+  }
+  if (problem->budget_bytes > device->memory_bytes) {
+    warn_of("the budget of %s is beyond device %s with %s", pl_size_format(problem->budget_bytes, text), device->name,
+            pl_size_format(device->memory_bytes, memory));
+  }
+  return NULL;
+}
+
+planc_status cli_setup_read(const pl_arguments *arguments, const char *graph_path, cli_setup *out) {
+  *out = (cli_setup){0};
+  planc_problem *problem = &out->problem;
+  bool inference = pl_option_given(arguments, "inference");
+  PLANC_TRY(read_options(arguments, problem));
+  PLANC_TRY(cli_setup_graph(graph_path, pl_option_value(arguments, "optimizer"), inference, &out->graph));
+  PLANC_TRY(read_profile(arguments, out->graph, &out->profile));
+  problem->graph = out->graph;
+  problem->profile = out->profile;
+  PLANC_TRY(set_batch(problem));
+  PLANC_TRY(cli_setup_storage(problem));
+  return cli_setup_budget(problem);
+}
+
+void cli_setup_free(cli_setup *setup) {
+  planc_profile_free(setup->profile);
+  planc_graph_free(setup->graph);
+}
+
+planc_status cli_setup_policy(const char *name, planc_code code, const planc_policy **out) {
+  char known[512] = "";
+  size_t length = 0;
+  *out = planc_policy_find(name);
+  for (const planc_policy *policy = planc_policies(); !*out && policy->name && length < sizeof known; policy++)
+    length += (size_t)snprintf(known + length, sizeof known - length, "%s%s", length > 0 ? ", " : "", policy->name);
+  return *out ? NULL : planc_error(code, "unknown policy %s: %s", name, known);
+}
+
+planc_status cli_setup_plans(const planc_policy *policy) {
+  if (!(policy->supports & PLANC_POLICY_SIMULATED)) return NULL;
+  return planc_error(PLANC_USAGE, "policy %s is only simulated and has no plan; see planc compare", policy->name);
+}
+
 /* What the command line alone says, of a batch or budget that it leaves open 0 or -1: what is wrong there is told
  * before the defaults are. */
 static planc_status read_options(const pl_arguments *arguments, planc_problem *problem) {
@@ -245,54 +299,4 @@ static planc_status read_lent_memory(int64_t *out, const char **out_name) {
   planc_status status = planc_context(pl_size_parse(value, out), "environment variable %s", *out_name);
   free(pinned);
   return status;
-}
-
-planc_status cli_setup_budget(planc_problem *problem) {
-  const planc_device *device = planc_profile_device(problem->profile);
-  char text[PL_SIZE_TEXT], memory[PL_SIZE_TEXT];
-  const char *lent = NULL;
-  if (problem->budget_bytes < 0) {
-    problem->budget_bytes = device->memory_bytes;
-    PLANC_TRY(read_lent_memory(&problem->budget_bytes, &lent));
-    cli_note("budget %s (%s%s)", pl_size_format(problem->budget_bytes, text), lent ? "" : "device ",
-             lent ? lent : device->name);
-  }
-  if (problem->budget_bytes > device->memory_bytes) {
-    warn_of("the budget of %s is beyond device %s with %s", pl_size_format(problem->budget_bytes, text), device->name,
-            pl_size_format(device->memory_bytes, memory));
-  }
-  return NULL;
-}
-
-planc_status cli_setup_read(const pl_arguments *arguments, const char *graph_path, cli_setup *out) {
-  *out = (cli_setup){0};
-  planc_problem *problem = &out->problem;
-  bool inference = pl_option_given(arguments, "inference");
-  PLANC_TRY(read_options(arguments, problem));
-  PLANC_TRY(cli_setup_graph(graph_path, pl_option_value(arguments, "optimizer"), inference, &out->graph));
-  PLANC_TRY(read_profile(arguments, out->graph, &out->profile));
-  problem->graph = out->graph;
-  problem->profile = out->profile;
-  PLANC_TRY(set_batch(problem));
-  PLANC_TRY(cli_setup_storage(problem));
-  return cli_setup_budget(problem);
-}
-
-void cli_setup_free(cli_setup *setup) {
-  planc_profile_free(setup->profile);
-  planc_graph_free(setup->graph);
-}
-
-planc_status cli_setup_policy(const char *name, planc_code code, const planc_policy **out) {
-  char known[512] = "";
-  size_t length = 0;
-  *out = planc_policy_find(name);
-  for (const planc_policy *policy = planc_policies(); !*out && policy->name && length < sizeof known; policy++)
-    length += (size_t)snprintf(known + length, sizeof known - length, "%s%s", length > 0 ? ", " : "", policy->name);
-  return *out ? NULL : planc_error(code, "unknown policy %s: %s", name, known);
-}
-
-planc_status cli_setup_plans(const planc_policy *policy) {
-  if (!(policy->supports & PLANC_POLICY_SIMULATED)) return NULL;
-  return planc_error(PLANC_USAGE, "policy %s is only simulated and has no plan; see planc compare", policy->name);
 }

@@ -8,6 +8,33 @@
 #include "cli/cli.h"
 #include "util/print.h"
 
+#define X(form) static planc_status print_##form(const cli_verdict *verdicts, int32_t n);
+CLI_VERDICT_FORMS(X)
+#undef X
+
+planc_status cli_verdict_form_parse(const char *name, cli_verdict_form *out) {
+  static const char *const names[] = {
+#define X(form) #form,
+      CLI_VERDICT_FORMS(X)
+#undef X
+  };
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    if (strcmp(names[i], name) != 0) continue;
+    *out = (cli_verdict_form)i;
+    return NULL;
+  }
+  return planc_error(PLANC_USAGE, "--format takes text, json, github or junit, not %s", name);
+}
+
+planc_status cli_verdicts_print(cli_verdict_form form, const cli_verdict *verdicts, int32_t n) {
+  static planc_status (*const prints[])(const cli_verdict *, int32_t) = {
+#define X(form) print_##form,
+      CLI_VERDICT_FORMS(X)
+#undef X
+  };
+  return prints[form](verdicts, n);
+}
+
 static const char *what_is_wrong(planc_code code) {
   static const char *const texts[] = {
 #define X(name, exit_code, text) text,
@@ -220,29 +247,4 @@ static planc_status print_junit(const cli_verdict *verdicts, int32_t n) {
   }
   puts("</testsuites>");
   return NULL;
-}
-
-/* --- All ---------------------------------------------------------------------------------------------------------- */
-
-planc_status cli_verdict_form_parse(const char *name, cli_verdict_form *out) {
-  static const char *const names[] = {
-#define X(form) #form,
-      CLI_VERDICT_FORMS(X)
-#undef X
-  };
-  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-    if (strcmp(names[i], name) != 0) continue;
-    *out = (cli_verdict_form)i;
-    return NULL;
-  }
-  return planc_error(PLANC_USAGE, "--format takes text, json, github or junit, not %s", name);
-}
-
-planc_status cli_verdicts_print(cli_verdict_form form, const cli_verdict *verdicts, int32_t n) {
-  static planc_status (*const prints[])(const cli_verdict *, int32_t) = {
-#define X(form) print_##form,
-      CLI_VERDICT_FORMS(X)
-#undef X
-  };
-  return prints[form](verdicts, n);
 }

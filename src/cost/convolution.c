@@ -5,6 +5,10 @@
 
 #include "cost/roofline.h"
 
+bool pl_conv_is_depthwise(const pl_conv *conv) {
+  return conv->groups > 1 && conv->c == conv->groups;
+}
+
 static int64_t mul3(int64_t a, int64_t b, int64_t c) {
   return pl_mul_saturate(pl_mul_saturate(a, b), c);
 }
@@ -85,10 +89,6 @@ static planc_variant implicit_gemm(const planc_profile *profile, const pl_conv_c
   return pl_work_variant(&work, "implicit-gemm", 0);
 }
 
-bool pl_conv_is_depthwise(const pl_conv *conv) {
-  return conv->groups > 1 && conv->c == conv->groups;
-}
-
 static planc_variant depthwise(const planc_profile *profile, const pl_conv_case *of) {
   const pl_conv *conv = of->conv;
   pl_work work = {0};
@@ -107,6 +107,24 @@ planc_variant pl_conv_tensor_core(const planc_profile *profile, const pl_conv_ca
   pl_work_multiply(&work, profile, PL_MULTIPLY_IMPLICIT_GEMM, true, &product,
                    moves(profile, add3(bytes.data, bytes.filter, bytes.result)));
   return pl_work_variant(&work, "tensor-core", 0);
+}
+
+static planc_variant gemm(const planc_profile *profile, const pl_conv_case *of);
+static bool takes_winograd(const pl_conv *conv);
+static planc_variant winograd(const planc_profile *profile, const pl_conv_case *of);
+static bool takes_fft(const pl_conv *conv);
+static planc_variant fft(const planc_profile *profile, const pl_conv_case *of);
+
+int32_t pl_conv_variants(const planc_profile *profile, const pl_conv_case *of,
+                         planc_variant out[PL_MAX_CONV_VARIANTS]) {
+  int32_t count = 0;
+  out[count++] = implicit_gemm(profile, of);
+  out[count++] = gemm(profile, of);
+  if (pl_conv_is_depthwise(of->conv)) out[count++] = depthwise(profile, of);
+  if (takes_winograd(of->conv)) out[count++] = winograd(profile, of);
+  if (takes_fft(of->conv)) out[count++] = fft(profile, of);
+  assert(count <= PL_MAX_CONV_VARIANTS);
+  return count;
 }
 
 static planc_variant gemm(const planc_profile *profile, const pl_conv_case *of) {
@@ -228,16 +246,4 @@ static planc_variant fft(const planc_profile *profile, const pl_conv_case *of) {
                                   .tile_w = FFT_TILE + 1 - of->conv->s,
                                   .images = of->images,
                                   .tiles_at_once = FFT_TILES_AT_ONCE});
-}
-
-int32_t pl_conv_variants(const planc_profile *profile, const pl_conv_case *of,
-                         planc_variant out[PL_MAX_CONV_VARIANTS]) {
-  int32_t count = 0;
-  out[count++] = implicit_gemm(profile, of);
-  out[count++] = gemm(profile, of);
-  if (pl_conv_is_depthwise(of->conv)) out[count++] = depthwise(profile, of);
-  if (takes_winograd(of->conv)) out[count++] = winograd(profile, of);
-  if (takes_fft(of->conv)) out[count++] = fft(profile, of);
-  assert(count <= PL_MAX_CONV_VARIANTS);
-  return count;
 }

@@ -31,6 +31,22 @@ typedef struct op_costs {
   pl_multiply_kind kind;       /* of the product: LINEAR, LINEAR_BIAS or BATCHED */
 } op_costs;
 
+static op_costs op_costs_of(const planc_profile *profile, const planc_graph *graph, int32_t index);
+static bool conv_case_of(const planc_graph *graph, const op_costs *of, int64_t batch, pl_conv_case *out);
+static bool stream_variant(const planc_profile *profile, const planc_graph *graph, const op_costs *of, int64_t batch,
+                           planc_variant *out);
+static planc_variant roofline_conv(const planc_profile *profile, const pl_conv_case *at, planc_method method);
+static planc_status overflow(const planc_op *op, int64_t batch);
+
+planc_status planc_cost_roofline(const planc_profile *profile, const planc_graph *graph, int32_t op, int64_t batch,
+                                 planc_method method, planc_variant *out) {
+  op_costs of = op_costs_of(profile, graph, op);
+  pl_conv_case at;
+  bool fits = of.is_conv ? conv_case_of(graph, &of, batch, &at) : stream_variant(profile, graph, &of, batch, out);
+  if (fits && of.is_conv) *out = roofline_conv(profile, &at, method);
+  return fits && out->time_ns <= PL_JSON_MAX ? NULL : overflow(of.op, batch);
+}
+
 /* --- One op --------------------------------------------------------------------------------------------------- */
 
 static planc_dtype dtype_of(const planc_graph *graph, const planc_op *op) {
@@ -186,15 +202,6 @@ static planc_variant roofline_conv(const planc_profile *profile, const pl_conv_c
   return out;
 }
 
-planc_status planc_cost_roofline(const planc_profile *profile, const planc_graph *graph, int32_t op, int64_t batch,
-                                 planc_method method, planc_variant *out) {
-  op_costs of = op_costs_of(profile, graph, op);
-  pl_conv_case at;
-  bool fits = of.is_conv ? conv_case_of(graph, &of, batch, &at) : stream_variant(profile, graph, &of, batch, out);
-  if (fits && of.is_conv) *out = roofline_conv(profile, &at, method);
-  return fits && out->time_ns <= PL_JSON_MAX ? NULL : overflow(of.op, batch);
-}
-
 /* --- Order ---------------------------------------------------------------------------------------------------- */
 
 bool planc_variant_precedes(const planc_variant *a, const planc_variant *b) {
@@ -235,54 +242,8 @@ int32_t planc_variant_fastest(const planc_variant *variants, int32_t count, int6
   return best;
 }
 
-/* --- The table ------------------------------------------------------------------------------------------------ */
-
-static int by_value(const void *a, const void *b) {
-  int64_t x = *(const int64_t *)a;
-  int64_t y = *(const int64_t *)b;
-  return (x > y) - (x < y);
-}
-
-/* Sorted, without doubles. */
-static planc_status sort_batches(int32_t n_batches, const int64_t *batches, int64_t *out, int32_t *out_count) {
-  int32_t count = 0;
-  for (int32_t b = 0; b < n_batches; b++) {
-    if (batches[b] <= 0) return planc_error(PLANC_BAD_INPUT, "batch %" PRId64 ": must be positive", batches[b]);
-    out[b] = batches[b];
-  }
-  qsort(out, (size_t)n_batches, sizeof *out, by_value);
-  for (int32_t b = 0; b < n_batches; b++) {
-    if (b == 0 || out[b] != out[b - 1]) out[count++] = out[b];
-  }
-  *out_count = count;
-  return NULL;
-}
-
-static planc_status fill(const planc_profile *profile, const planc_costs *costs, index_list *first, variant_list *all) {
-  const planc_graph *graph = costs->graph;
-  int64_t cells = (int64_t)graph->n_ops * costs->n_batches;
-  PLANC_TRY(VEC_RESERVE(first, cells + 1));
-  PLANC_TRY(VEC_RESERVE(all, cells + 1));
-  for (int32_t o = 0; o < graph->n_ops; o++) {
-    op_costs of = op_costs_of(profile, graph, o);
-    of.measured = pl_measured_find(&profile->measured, graph->ops[o].name);
-    for (int32_t b = 0; b < costs->n_batches; b++) {
-      int64_t start = all->len;
-      VEC_PUSH(first, (int32_t)start);
-      PLANC_TRY(add_variants(profile, graph, &of, costs->batches[b], all));
-      for (int64_t v = start; v < all->len; v++) {
-        if (all->data[v].time_ns > PL_JSON_MAX || all->data[v].workspace_bytes > PL_JSON_MAX) {
-          return overflow(of.op, costs->batches[b]);
-        }
-      }
-      if (all->len > INT32_MAX) return planc_error(PLANC_BAD_INPUT, "more than 2^31 costs");
-      order_variants(all->data + start, (int32_t)(all->len - start));
-      if (profile->baselines_only) all->len = start + 1;
-    }
-  }
-  VEC_PUSH(first, (int32_t)all->len);
-  return NULL;
-}
+static planc_status sort_batches(int32_t n_batches, const int64_t *batches, int64_t *out, int32_t *out_count);
+static planc_status fill(const planc_profile *profile, const planc_costs *costs, index_list *first, variant_list *all);
 
 planc_status planc_costs_make(const planc_profile *profile, const planc_graph *graph, int32_t n_batches,
                               const int64_t *batches, planc_costs **out) {
@@ -341,4 +302,53 @@ int64_t planc_costs_add_ns(const planc_profile *profile, int64_t bytes) {
 
 int64_t planc_link_ns(const planc_link *link, int64_t bytes) {
   return pl_add_saturate(link->latency_ns, pl_muldiv_ceil(bytes, PL_NS, link->bytes_per_second));
+}
+
+/* --- The table ------------------------------------------------------------------------------------------------ */
+
+static int by_value(const void *a, const void *b) {
+  int64_t x = *(const int64_t *)a;
+  int64_t y = *(const int64_t *)b;
+  return (x > y) - (x < y);
+}
+
+/* Sorted, without doubles. */
+static planc_status sort_batches(int32_t n_batches, const int64_t *batches, int64_t *out, int32_t *out_count) {
+  int32_t count = 0;
+  for (int32_t b = 0; b < n_batches; b++) {
+    if (batches[b] <= 0) return planc_error(PLANC_BAD_INPUT, "batch %" PRId64 ": must be positive", batches[b]);
+    out[b] = batches[b];
+  }
+  qsort(out, (size_t)n_batches, sizeof *out, by_value);
+  for (int32_t b = 0; b < n_batches; b++) {
+    if (b == 0 || out[b] != out[b - 1]) out[count++] = out[b];
+  }
+  *out_count = count;
+  return NULL;
+}
+
+static planc_status fill(const planc_profile *profile, const planc_costs *costs, index_list *first, variant_list *all) {
+  const planc_graph *graph = costs->graph;
+  int64_t cells = (int64_t)graph->n_ops * costs->n_batches;
+  PLANC_TRY(VEC_RESERVE(first, cells + 1));
+  PLANC_TRY(VEC_RESERVE(all, cells + 1));
+  for (int32_t o = 0; o < graph->n_ops; o++) {
+    op_costs of = op_costs_of(profile, graph, o);
+    of.measured = pl_measured_find(&profile->measured, graph->ops[o].name);
+    for (int32_t b = 0; b < costs->n_batches; b++) {
+      int64_t start = all->len;
+      VEC_PUSH(first, (int32_t)start);
+      PLANC_TRY(add_variants(profile, graph, &of, costs->batches[b], all));
+      for (int64_t v = start; v < all->len; v++) {
+        if (all->data[v].time_ns > PL_JSON_MAX || all->data[v].workspace_bytes > PL_JSON_MAX) {
+          return overflow(of.op, costs->batches[b]);
+        }
+      }
+      if (all->len > INT32_MAX) return planc_error(PLANC_BAD_INPUT, "more than 2^31 costs");
+      order_variants(all->data + start, (int32_t)(all->len - start));
+      if (profile->baselines_only) all->len = start + 1;
+    }
+  }
+  VEC_PUSH(first, (int32_t)all->len);
+  return NULL;
 }

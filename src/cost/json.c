@@ -10,6 +10,21 @@
 #include "util/json_tree.h"
 #include "util/label.h"
 
+static int64_t line_of(const char *text, const char *position);
+static bool is_space(char c);
+
+planc_status pl_json_parse(const char *text, size_t length, const char *path, cJSON **out) {
+  const char *end = text;
+  planc_status status = pl_json_tree(text, length, &end, out);
+  if (planc_status_code(status) == PLANC_OUT_OF_MEMORY) return planc_context(status, "%s", path);
+  PLANC_TRY(planc_context(status, "%s:%" PRId64, path, line_of(text, end <= text + length ? end : text + length)));
+  while (end < text + length && is_space(*end)) end++;
+  if (end == text + length) return NULL;
+  cJSON_Delete(*out);
+  *out = NULL;
+  return planc_error(PLANC_BAD_INPUT, "%s:%" PRId64 ": text after the end of the JSON value", path, line_of(text, end));
+}
+
 /* --- Text ----------------------------------------------------------------------------------------------------- */
 
 static bool is_space(char c) {
@@ -22,16 +37,29 @@ static int64_t line_of(const char *text, const char *position) {
   return line;
 }
 
-planc_status pl_json_parse(const char *text, size_t length, const char *path, cJSON **out) {
-  const char *end = text;
-  planc_status status = pl_json_tree(text, length, &end, out);
-  if (planc_status_code(status) == PLANC_OUT_OF_MEMORY) return planc_context(status, "%s", path);
-  PLANC_TRY(planc_context(status, "%s:%" PRId64, path, line_of(text, end <= text + length ? end : text + length)));
-  while (end < text + length && is_space(*end)) end++;
-  if (end == text + length) return NULL;
-  cJSON_Delete(*out);
-  *out = NULL;
-  return planc_error(PLANC_BAD_INPUT, "%s:%" PRId64 ": text after the end of the JSON value", path, line_of(text, end));
+static const char *plain_string_end(const char *c, const char *end);
+static const char *number_end(const char *c, const char *end);
+static bool is_plain_integer(const char *c, const char *end);
+
+planc_status pl_json_check_plain(const char *text, size_t length, const char *path) {
+  const char *end = text + length;
+  for (const char *c = text; c < end; c++) {
+    if (*c == '"') {
+      const char *close = plain_string_end(c + 1, end);
+      if (!close) {
+        return planc_error(PLANC_BAD_INPUT, "%s:%" PRId64 ": control character in a string", path, line_of(text, c));
+      }
+      c = close;
+    } else if (*c == '-' || (*c >= '0' && *c <= '9')) {
+      const char *stop = number_end(c, end);
+      if (!is_plain_integer(c, stop)) {
+        return planc_error(PLANC_BAD_INPUT, "%s:%" PRId64 ": %.*s is not a plain integer", path, line_of(text, c),
+                           stop - c > 32 ? 32 : (int)(stop - c), c);
+      }
+      c = stop - 1;
+    }
+  }
+  return NULL;
 }
 
 /* The end of the string that opens before `c`, or NULL when it holds a raw control character or an escaped NUL. */
@@ -55,27 +83,6 @@ static bool is_plain_integer(const char *c, const char *end) {
   if (c == end || (*c == '0' && end - c > 1)) return false;
   while (c < end && *c >= '0' && *c <= '9') c++;
   return c == end;
-}
-
-planc_status pl_json_check_plain(const char *text, size_t length, const char *path) {
-  const char *end = text + length;
-  for (const char *c = text; c < end; c++) {
-    if (*c == '"') {
-      const char *close = plain_string_end(c + 1, end);
-      if (!close) {
-        return planc_error(PLANC_BAD_INPUT, "%s:%" PRId64 ": control character in a string", path, line_of(text, c));
-      }
-      c = close;
-    } else if (*c == '-' || (*c >= '0' && *c <= '9')) {
-      const char *stop = number_end(c, end);
-      if (!is_plain_integer(c, stop)) {
-        return planc_error(PLANC_BAD_INPUT, "%s:%" PRId64 ": %.*s is not a plain integer", path, line_of(text, c),
-                           stop - c > 32 ? 32 : (int)(stop - c), c);
-      }
-      c = stop - 1;
-    }
-  }
-  return NULL;
 }
 
 /* --- Places --------------------------------------------------------------------------------------------------- */

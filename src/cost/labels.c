@@ -7,17 +7,8 @@
 #include "util/label.h"
 #include "util/math.h"
 
-static int by_label(const void *a, const void *b) {
-  const pl_labelled *x = a, *y = b;
-  return strcmp(x->label, y->label);
-}
-
-static planc_status read_one(const pl_json *at, int64_t min, int64_t max, pl_arena *arena, pl_labelled *out) {
-  const char *fault = pl_label_fault(at->name);
-  if (fault) return pl_json_error(at, "the key %s", fault);
-  PLANC_TRY(pl_json_int(at, min, max, &out->value));
-  return pl_arena_strndup(arena, at->name, strlen(at->name), &out->label);
-}
+static planc_status read_one(const pl_json *at, int64_t min, int64_t max, pl_arena *arena, pl_labelled *out);
+static int by_label(const void *a, const void *b);
 
 planc_status pl_labels_read(const pl_json *at, int64_t min, int64_t max, pl_arena *arena, pl_labels *out) {
   pl_labelled *of;
@@ -71,4 +62,16 @@ int64_t pl_labels_sum(const pl_labels *labels) {
   int64_t sum = 0;
   for (int32_t i = 0; i < labels->n; i++) sum = pl_add_saturate(sum, labels->of[i].value);
   return sum;
+}
+
+static int by_label(const void *a, const void *b) {
+  const pl_labelled *x = a, *y = b;
+  return strcmp(x->label, y->label);
+}
+
+static planc_status read_one(const pl_json *at, int64_t min, int64_t max, pl_arena *arena, pl_labelled *out) {
+  const char *fault = pl_label_fault(at->name);
+  if (fault) return pl_json_error(at, "the key %s", fault);
+  PLANC_TRY(pl_json_int(at, min, max, &out->value));
+  return pl_arena_strndup(arena, at->name, strlen(at->name), &out->label);
 }

@@ -9,6 +9,84 @@
 #include "cost/profile.h"
 #include "util/math.h"
 
+/* An op has few algorithms in any honest file; the limit keeps the search for doubles from going quadratic. */
+enum { MAX_VARIANTS = 256 };
+
+static planc_status read_op(const pl_json *at, pl_arena *arena, pl_measured_op *out);
+static planc_status copy_name(const pl_json *at, pl_arena *arena, const char **out);
+static planc_status read_variant(const pl_json *at, pl_arena *arena, pl_measured_variant *out);
+static planc_status read_workspaces(const pl_json *at, pl_arena *arena, pl_measured_variant *variant);
+static planc_status check_notes(const pl_json *at);
+static planc_status read_points(const pl_json *at, pl_arena *arena, pl_measured_variant *variant);
+static planc_status check_workspace(const pl_json *at, const pl_measured_variant *variant);
+
+planc_status pl_measured_read(const pl_json *at, pl_arena *arena, pl_measured *out) {
+  PLANC_TRY(pl_json_array(at, &out->n_ops));
+  pl_measured_op *ops;
+  PLANC_TRY(PL_NEW(arena, &ops, out->n_ops));
+  out->ops = ops;
+  for (pl_json item = pl_json_first(at); item.value; pl_json_next(&item)) {
+    pl_measured_op *op = &ops[item.index];
+    PLANC_TRY(read_op(&item, arena, op));
+    int32_t other = pl_map_get(&out->by_name, op->name, strlen(op->name));
+    if (other >= 0) {
+      return pl_json_error(&item, "op %s is measured twice, also in ops[%" PRId32 "]", op->name, other);
+    }
+    PLANC_TRY(pl_map_put(&out->by_name, op->name, strlen(op->name), item.index));
+  }
+  return NULL;
+}
+
+static planc_status read_op(const pl_json *at, pl_arena *arena, pl_measured_op *out) {
+  enum { OP, VARIANTS, N };
+  static const pl_json_key keys[N] = {{"op", false}, {"variants", false}};
+  pl_json members[N];
+  PLANC_TRY(pl_json_members(at, keys, N, members));
+  PLANC_TRY(copy_name(&members[OP], arena, &out->name));
+  PLANC_TRY(pl_json_array(&members[VARIANTS], &out->n_variants));
+  if (out->n_variants > MAX_VARIANTS) return pl_json_error(&members[VARIANTS], "has more than %d", MAX_VARIANTS);
+  pl_measured_variant *variants;
+  PLANC_TRY(PL_NEW(arena, &variants, out->n_variants));
+  out->variants = variants;
+  for (pl_json item = pl_json_first(&members[VARIANTS]); item.value; pl_json_next(&item)) {
+    PLANC_TRY(read_variant(&item, arena, &variants[item.index]));
+    for (int32_t other = 0; other < item.index; other++) {
+      if (strcmp(variants[other].algorithm, variants[item.index].algorithm) == 0) {
+        return pl_json_error(&item, "algorithm %s is measured twice, also in variants[%" PRId32 "]",
+                             variants[other].algorithm, other);
+      }
+    }
+  }
+  return NULL;
+}
+
+static planc_status read_variant(const pl_json *at, pl_arena *arena, pl_measured_variant *out) {
+  enum { ALGORITHM, DETERMINISTIC, POINTS, WORKSPACES, PREDICTED, NOTES, WORKSPACE, SAMPLED, N };
+  static const pl_json_key keys[N] = {{"algorithm", false},      {"deterministic", false}, {"points", false},
+                                      {"workspaces", true},      {"predicted", true},      {"notes", true},
+                                      {"workspace_bytes", true}, {"sampled", true}};
+  pl_json members[N];
+  PLANC_TRY(pl_json_members(at, keys, N, members));
+  PLANC_TRY(copy_name(&members[ALGORITHM], arena, &out->algorithm));
+  PLANC_TRY(pl_json_bool(&members[DETERMINISTIC], &out->deterministic));
+  if (members[WORKSPACES].value) PLANC_TRY(read_workspaces(&members[WORKSPACES], arena, out));
+  if (members[SAMPLED].value) PLANC_TRY(pl_json_bool(&members[SAMPLED], &out->sampled));
+  if (members[PREDICTED].value) PLANC_TRY(pl_json_bool(&members[PREDICTED], &out->predicted));
+  if (members[NOTES].value) PLANC_TRY(check_notes(&members[NOTES]));
+  PLANC_TRY(read_points(&members[POINTS], arena, out));
+  return members[WORKSPACE].value ? check_workspace(&members[WORKSPACE], out) : NULL;
+}
+
+void pl_measured_free(pl_measured *measured) {
+  pl_map_free(&measured->by_name);
+}
+
+const pl_measured_op *pl_measured_find(const pl_measured *measured, const char *op) {
+  if (measured->n_ops == 0) return NULL;
+  int32_t index = pl_map_get(&measured->by_name, op, strlen(op));
+  return index < 0 ? NULL : &measured->ops[index];
+}
+
 /* --- Reading -------------------------------------------------------------------------------------------------- */
 
 static planc_status check_batch(const pl_json *at, int64_t batch, int64_t before) {
@@ -78,74 +156,27 @@ static planc_status check_workspace(const pl_json *at, const pl_measured_variant
   return bytes == most ? NULL : pl_json_error(at, "must be the largest of the points', %" PRId64, most);
 }
 
-static planc_status read_variant(const pl_json *at, pl_arena *arena, pl_measured_variant *out) {
-  enum { ALGORITHM, DETERMINISTIC, POINTS, WORKSPACES, PREDICTED, NOTES, WORKSPACE, SAMPLED, N };
-  static const pl_json_key keys[N] = {{"algorithm", false},      {"deterministic", false}, {"points", false},
-                                      {"workspaces", true},      {"predicted", true},      {"notes", true},
-                                      {"workspace_bytes", true}, {"sampled", true}};
-  pl_json members[N];
-  PLANC_TRY(pl_json_members(at, keys, N, members));
-  PLANC_TRY(copy_name(&members[ALGORITHM], arena, &out->algorithm));
-  PLANC_TRY(pl_json_bool(&members[DETERMINISTIC], &out->deterministic));
-  if (members[WORKSPACES].value) PLANC_TRY(read_workspaces(&members[WORKSPACES], arena, out));
-  if (members[SAMPLED].value) PLANC_TRY(pl_json_bool(&members[SAMPLED], &out->sampled));
-  if (members[PREDICTED].value) PLANC_TRY(pl_json_bool(&members[PREDICTED], &out->predicted));
-  if (members[NOTES].value) PLANC_TRY(check_notes(&members[NOTES]));
-  PLANC_TRY(read_points(&members[POINTS], arena, out));
-  return members[WORKSPACE].value ? check_workspace(&members[WORKSPACE], out) : NULL;
-}
+static planc_variant interpolate(const pl_measured_variant *variant, int64_t batch, bool scales, int64_t kernel_ns);
+static const pl_measured_workspace *find_workspace(const pl_measured_variant *variant, int64_t batch);
+static bool has_point(const pl_measured_variant *variant, int64_t batch);
+static int64_t workspace_above(const pl_measured_variant *variant, int64_t batch);
 
-/* An op has few algorithms in any honest file; the limit keeps the search for doubles from going quadratic. */
-enum { MAX_VARIANTS = 256 };
-
-static planc_status read_op(const pl_json *at, pl_arena *arena, pl_measured_op *out) {
-  enum { OP, VARIANTS, N };
-  static const pl_json_key keys[N] = {{"op", false}, {"variants", false}};
-  pl_json members[N];
-  PLANC_TRY(pl_json_members(at, keys, N, members));
-  PLANC_TRY(copy_name(&members[OP], arena, &out->name));
-  PLANC_TRY(pl_json_array(&members[VARIANTS], &out->n_variants));
-  if (out->n_variants > MAX_VARIANTS) return pl_json_error(&members[VARIANTS], "has more than %d", MAX_VARIANTS);
-  pl_measured_variant *variants;
-  PLANC_TRY(PL_NEW(arena, &variants, out->n_variants));
-  out->variants = variants;
-  for (pl_json item = pl_json_first(&members[VARIANTS]); item.value; pl_json_next(&item)) {
-    PLANC_TRY(read_variant(&item, arena, &variants[item.index]));
-    for (int32_t other = 0; other < item.index; other++) {
-      if (strcmp(variants[other].algorithm, variants[item.index].algorithm) == 0) {
-        return pl_json_error(&item, "algorithm %s is measured twice, also in variants[%" PRId32 "]",
-                             variants[other].algorithm, other);
-      }
-    }
+planc_variant pl_measured_at(const pl_measured_variant *variant, int64_t batch, bool scales, int64_t kernel_ns) {
+  planc_variant out = interpolate(variant, batch, scales, kernel_ns);
+  const pl_measured_workspace *exact = find_workspace(variant, batch);
+  if (exact) {
+    out.workspace_bytes = exact->bytes;
+  } else if (variant->sampled && !has_point(variant, batch)) {
+    int64_t above = workspace_above(variant, batch);
+    if (above > out.workspace_bytes) out.workspace_bytes = above;
   }
-  return NULL;
+  return out;
 }
 
-planc_status pl_measured_read(const pl_json *at, pl_arena *arena, pl_measured *out) {
-  PLANC_TRY(pl_json_array(at, &out->n_ops));
-  pl_measured_op *ops;
-  PLANC_TRY(PL_NEW(arena, &ops, out->n_ops));
-  out->ops = ops;
-  for (pl_json item = pl_json_first(at); item.value; pl_json_next(&item)) {
-    pl_measured_op *op = &ops[item.index];
-    PLANC_TRY(read_op(&item, arena, op));
-    int32_t other = pl_map_get(&out->by_name, op->name, strlen(op->name));
-    if (other >= 0) {
-      return pl_json_error(&item, "op %s is measured twice, also in ops[%" PRId32 "]", op->name, other);
-    }
-    PLANC_TRY(pl_map_put(&out->by_name, op->name, strlen(op->name), item.index));
-  }
-  return NULL;
-}
-
-void pl_measured_free(pl_measured *measured) {
-  pl_map_free(&measured->by_name);
-}
-
-const pl_measured_op *pl_measured_find(const pl_measured *measured, const char *op) {
-  if (measured->n_ops == 0) return NULL;
-  int32_t index = pl_map_get(&measured->by_name, op, strlen(op));
-  return index < 0 ? NULL : &measured->ops[index];
+bool pl_measured_is_listed(const pl_measured_variant *variant, int64_t batch) {
+  if (find_workspace(variant, batch) || has_point(variant, batch)) return true;
+  if (variant->sampled) return false;
+  return variant->n_workspaces == 0 || batch < variant->points[variant->n_points - 1].batch;
 }
 
 /* --- Interpolation -------------------------------------------------------------------------------------------- */
@@ -238,22 +269,4 @@ static int64_t workspace_above(const pl_measured_variant *variant, int64_t batch
   const pl_measured_workspace *workspace = w < variant->n_workspaces ? &variant->workspaces[w] : NULL;
   if (workspace && (!point || workspace->batch <= point->batch)) return workspace->bytes;
   return point ? point->workspace_bytes : 0;
-}
-
-planc_variant pl_measured_at(const pl_measured_variant *variant, int64_t batch, bool scales, int64_t kernel_ns) {
-  planc_variant out = interpolate(variant, batch, scales, kernel_ns);
-  const pl_measured_workspace *exact = find_workspace(variant, batch);
-  if (exact) {
-    out.workspace_bytes = exact->bytes;
-  } else if (variant->sampled && !has_point(variant, batch)) {
-    int64_t above = workspace_above(variant, batch);
-    if (above > out.workspace_bytes) out.workspace_bytes = above;
-  }
-  return out;
-}
-
-bool pl_measured_is_listed(const pl_measured_variant *variant, int64_t batch) {
-  if (find_workspace(variant, batch) || has_point(variant, batch)) return true;
-  if (variant->sampled) return false;
-  return variant->n_workspaces == 0 || batch < variant->points[variant->n_points - 1].batch;
 }

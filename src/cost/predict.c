@@ -47,6 +47,83 @@ typedef struct op_groups {
   int32_t first, count;
 } op_groups;
 
+static planc_status set_up(predicting_ops *p);
+static planc_status fill(predicting_ops *p);
+static void tear_down(predicting_ops *p);
+static op_groups groups_of(const predicting_ops *p, int32_t op);
+static planc_status add_op(predicting_ops *p, int32_t op, int32_t batch_index, op_groups groups, bool *out_modelled);
+static int by_algorithm(const void *a, const void *b);
+static void keep_rising(const predicting_ops *p, int64_t before, int64_t from, int64_t to);
+static bool is_listed(const predicting_ops *p, int32_t op);
+static planc_status add_listed(predicting_ops *p, int32_t op, int32_t batch_index, op_groups groups,
+                               pl_features *features, bool *out_modelled);
+static planc_status add_roofline(predicting_ops *p, int32_t op, int32_t batch_index);
+static planc_status add_by_shape(predicting_ops *p, int32_t op, int64_t batch, op_groups groups, pl_features *features);
+
+planc_status planc_predict(const planc_predict_options *options, planc_prediction **out) {
+  *out = NULL;
+  planc_prediction *prediction = calloc(1, sizeof *prediction);
+  if (!prediction) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
+  *prediction = (planc_prediction){
+      .graph = options->graph, .profile = options->profile, .listed = options->listed, .load_ppm = options->load_ppm};
+  predicting_ops p = {
+      .options = options, .out = prediction, .bare = *options->profile, .model = options->profile->model};
+  p.bare.measured = (pl_measured){0};
+  planc_status status = set_up(&p);
+  if (!status) status = fill(&p);
+  prediction->first = p.first.data;
+  prediction->variants = p.variants.data;
+  tear_down(&p);
+  if (status) {
+    planc_prediction_free(prediction);
+    return status;
+  }
+  *out = prediction;
+  return NULL;
+}
+
+static planc_status fill(predicting_ops *p) {
+  const planc_graph *graph = p->options->graph;
+  for (int32_t o = 0; o < graph->n_ops; o++) {
+    bool modelled = false;
+    op_groups groups = groups_of(p, o);
+    int64_t before = p->variants.len;
+    for (int32_t b = 0; b < p->out->n_batches; b++) {
+      int64_t from = p->variants.len;
+      VEC_PUSH(&p->first, (int32_t)from);
+      PLANC_TRY(add_op(p, o, b, groups, &modelled));
+      int64_t n = p->variants.len - from;
+      if (p->variants.len > INT32_MAX) return planc_error(PLANC_BAD_INPUT, "more than 2^31 costs");
+      if (n > 1) qsort(p->variants.data + from, (size_t)n, sizeof *p->variants.data, by_algorithm);
+      keep_rising(p, before, from, p->variants.len);
+      before = from;
+    }
+    p->out->n_modelled += modelled;
+  }
+  VEC_PUSH(&p->first, (int32_t)p->variants.len);
+  return NULL;
+}
+
+/* `*out_modelled` tells whether the model knows the op. */
+static planc_status add_op(predicting_ops *p, int32_t op, int32_t batch_index, op_groups groups, bool *out_modelled) {
+  const planc_graph *graph = p->options->graph;
+  int64_t batch = p->out->batches[batch_index];
+  *out_modelled = groups.count > 0;
+  pl_features features;
+  PLANC_TRY(pl_features_of(graph, &graph->ops[op], batch, p->options->load_ppm, &features));
+  if (is_listed(p, op)) return add_listed(p, op, batch_index, groups, &features, out_modelled);
+  if (groups.count == 0) return add_roofline(p, op, batch_index);
+  return add_by_shape(p, op, batch, groups, &features);
+}
+
+void planc_prediction_free(planc_prediction *prediction) {
+  if (!prediction) return;
+  free((void *)prediction->batches);
+  free((void *)prediction->first);
+  free((void *)prediction->variants);
+  free(prediction);
+}
+
 static op_groups groups_of(const predicting_ops *p, int32_t op) {
   op_groups out = {0};
   if (p->model) out.first = pl_model_groups_of(p->model, p->options->graph->ops[op].type, &out.count);
@@ -185,18 +262,6 @@ static bool is_listed(const predicting_ops *p, int32_t op) {
   return p->listed && pl_measured_find(&p->options->listed->measured, p->options->graph->ops[op].name);
 }
 
-/* `*out_modelled` tells whether the model knows the op. */
-static planc_status add_op(predicting_ops *p, int32_t op, int32_t batch_index, op_groups groups, bool *out_modelled) {
-  const planc_graph *graph = p->options->graph;
-  int64_t batch = p->out->batches[batch_index];
-  *out_modelled = groups.count > 0;
-  pl_features features;
-  PLANC_TRY(pl_features_of(graph, &graph->ops[op], batch, p->options->load_ppm, &features));
-  if (is_listed(p, op)) return add_listed(p, op, batch_index, groups, &features, out_modelled);
-  if (groups.count == 0) return add_roofline(p, op, batch_index);
-  return add_by_shape(p, op, batch, groups, &features);
-}
-
 /* --- All ------------------------------------------------------------------------------------------------------ */
 
 static int by_algorithm(const void *a, const void *b) {
@@ -213,28 +278,6 @@ static void keep_rising(const predicting_ops *p, int64_t before, int64_t from, i
         variant->time_ns = smaller->time_ns;
     }
   }
-}
-
-static planc_status fill(predicting_ops *p) {
-  const planc_graph *graph = p->options->graph;
-  for (int32_t o = 0; o < graph->n_ops; o++) {
-    bool modelled = false;
-    op_groups groups = groups_of(p, o);
-    int64_t before = p->variants.len;
-    for (int32_t b = 0; b < p->out->n_batches; b++) {
-      int64_t from = p->variants.len;
-      VEC_PUSH(&p->first, (int32_t)from);
-      PLANC_TRY(add_op(p, o, b, groups, &modelled));
-      int64_t n = p->variants.len - from;
-      if (p->variants.len > INT32_MAX) return planc_error(PLANC_BAD_INPUT, "more than 2^31 costs");
-      if (n > 1) qsort(p->variants.data + from, (size_t)n, sizeof *p->variants.data, by_algorithm);
-      keep_rising(p, before, from, p->variants.len);
-      before = from;
-    }
-    p->out->n_modelled += modelled;
-  }
-  VEC_PUSH(&p->first, (int32_t)p->variants.len);
-  return NULL;
 }
 
 /* Batches are those of the roofline's table, ascending and distinct. */
@@ -258,34 +301,4 @@ static void tear_down(predicting_ops *p) {
   VEC_FREE(&p->memory.variants);
   VEC_FREE(&p->memory.nearest);
   VEC_FREE(&p->memory.apart);
-}
-
-planc_status planc_predict(const planc_predict_options *options, planc_prediction **out) {
-  *out = NULL;
-  planc_prediction *prediction = calloc(1, sizeof *prediction);
-  if (!prediction) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
-  *prediction = (planc_prediction){
-      .graph = options->graph, .profile = options->profile, .listed = options->listed, .load_ppm = options->load_ppm};
-  predicting_ops p = {
-      .options = options, .out = prediction, .bare = *options->profile, .model = options->profile->model};
-  p.bare.measured = (pl_measured){0};
-  planc_status status = set_up(&p);
-  if (!status) status = fill(&p);
-  prediction->first = p.first.data;
-  prediction->variants = p.variants.data;
-  tear_down(&p);
-  if (status) {
-    planc_prediction_free(prediction);
-    return status;
-  }
-  *out = prediction;
-  return NULL;
-}
-
-void planc_prediction_free(planc_prediction *prediction) {
-  if (!prediction) return;
-  free((void *)prediction->batches);
-  free((void *)prediction->first);
-  free((void *)prediction->variants);
-  free(prediction);
 }

@@ -47,12 +47,39 @@ int64_t pl_exp2_fixed(int64_t log) {
   return (int64_t)(whole > POINT ? mantissa << (whole - POINT) : mantissa >> (POINT - whole));
 }
 
-/* --- Shapes --------------------------------------------------------------------------------------------------- */
-
 /* Figures of one op at one batch, before their logarithms. */
 typedef struct measures {
   int64_t of[PL_N_FEATURES];
 } measures;
+
+static int64_t bytes_of(const planc_graph *graph, const int32_t *tensors, int32_t n, int32_t which, int64_t batch);
+static void measure_windows(const planc_op *op, measures *out);
+static void measure_tensors(const planc_graph *graph, const planc_op *op, int64_t batch, measures *out);
+static void measure_conv(const planc_graph *graph, const planc_op *op, int64_t batch, const pl_conv *conv,
+                         measures *out);
+
+planc_status pl_features_of(const planc_graph *graph, const planc_op *op, int64_t batch, int64_t load_ppm,
+                            pl_features *out) {
+  measures found = {0};
+  found.of[PL_FEATURE_flops] = planc_law_at(op->flops, batch);
+  found.of[PL_FEATURE_traffic] = planc_law_at(op->traffic, batch);
+  found.of[PL_FEATURE_input] = bytes_of(graph, op->in, op->n_in, 0, batch);
+  found.of[PL_FEATURE_operand] = bytes_of(graph, op->in, op->n_in, 1, batch);
+  found.of[PL_FEATURE_result] = bytes_of(graph, op->out, op->n_out, 0, batch);
+  measure_windows(op, &found);
+  measure_tensors(graph, op, batch, &found);
+  pl_conv conv;
+  if (pl_conv_of(graph, op, &conv)) measure_conv(graph, op, batch, &conv, &found);
+  for (int32_t f = 0; f < PL_N_FEATURES; f++) {
+    if (found.of[f] < 0) return planc_error(PLANC_BAD_INPUT, "op %s: its sizes are beyond 2^53", op->name);
+    out->at[f] = pl_log2_fixed(found.of[f]);
+  }
+  out->at[PL_FEATURE_layout] = graph->layout == PLANC_LAYOUT_NHWC ? PL_LOG_ONE : 0;
+  out->at[PL_FEATURE_load] = pl_log2_fixed(PL_PPM + load_ppm) - pl_log2_fixed(PL_PPM);
+  return NULL;
+}
+
+/* --- Shapes --------------------------------------------------------------------------------------------------- */
 
 static int64_t bytes_of(const planc_graph *graph, const int32_t *tensors, int32_t n, int32_t which, int64_t batch) {
   return which < n ? planc_law_at(graph->tensors[tensors[which]].bytes, batch) : 0;
@@ -100,27 +127,6 @@ static void measure_conv(const planc_graph *graph, const planc_op *op, int64_t b
   out->of[PL_FEATURE_window] = pl_mul_saturate(conv->r, conv->s);
   out->of[PL_FEATURE_stride] = pl_mul_saturate(conv->stride_h, conv->stride_w);
   out->of[PL_FEATURE_groups] = conv->groups;
-}
-
-planc_status pl_features_of(const planc_graph *graph, const planc_op *op, int64_t batch, int64_t load_ppm,
-                            pl_features *out) {
-  measures found = {0};
-  found.of[PL_FEATURE_flops] = planc_law_at(op->flops, batch);
-  found.of[PL_FEATURE_traffic] = planc_law_at(op->traffic, batch);
-  found.of[PL_FEATURE_input] = bytes_of(graph, op->in, op->n_in, 0, batch);
-  found.of[PL_FEATURE_operand] = bytes_of(graph, op->in, op->n_in, 1, batch);
-  found.of[PL_FEATURE_result] = bytes_of(graph, op->out, op->n_out, 0, batch);
-  measure_windows(op, &found);
-  measure_tensors(graph, op, batch, &found);
-  pl_conv conv;
-  if (pl_conv_of(graph, op, &conv)) measure_conv(graph, op, batch, &conv, &found);
-  for (int32_t f = 0; f < PL_N_FEATURES; f++) {
-    if (found.of[f] < 0) return planc_error(PLANC_BAD_INPUT, "op %s: its sizes are beyond 2^53", op->name);
-    out->at[f] = pl_log2_fixed(found.of[f]);
-  }
-  out->at[PL_FEATURE_layout] = graph->layout == PLANC_LAYOUT_NHWC ? PL_LOG_ONE : 0;
-  out->at[PL_FEATURE_load] = pl_log2_fixed(PL_PPM + load_ppm) - pl_log2_fixed(PL_PPM);
-  return NULL;
 }
 
 /* --- Roofline ------------------------------------------------------------------------------------------------- */

@@ -18,6 +18,96 @@ typedef struct left_out {
   int32_t index;
 } left_out;
 
+typedef VEC(int64_t) numbers;
+
+typedef struct judging {
+  planc_fit_error *error;
+  numbers model, roofline; /* relative errors, in ppm */
+} judging;
+
+static int32_t find_same(const planc_fit_case *cases, int32_t of);
+static planc_status fit_and_judge(const pl_samples *all, int32_t n_cases, planc_model *model, planc_fit_report *report);
+static planc_status judge_repeats(const pl_samples *all, planc_fit_report *report);
+static planc_status judge(const pl_samples *all, left_out out_of, int32_t n, planc_fit_error *out);
+static planc_status fit(const pl_samples *all, const left_out *out_of, planc_model *model);
+static planc_status judge_without(const pl_samples *all, const left_out *out_of, judging *j);
+static int64_t quantile(numbers *of, int percent);
+static bool is_out(const left_out *out, const pl_sample *sample);
+static const pl_model_group *find_group(const planc_model *model, const pl_sample *sample);
+static int64_t relative_ppm(int64_t predicted, int64_t measured);
+
+planc_status planc_model_fit(const planc_profile *base, const planc_fit_case *cases, int32_t n_cases, planc_model **out,
+                             planc_fit_report *report) {
+  *out = NULL;
+  *report = (planc_fit_report){0};
+  planc_model *model = calloc(1, sizeof *model);
+  if (!model) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
+  pl_samples all = {0};
+  planc_status status = NULL;
+  int32_t n_graphs = 0;
+  for (int32_t c = 0; !status && c < n_cases; c++) {
+    int32_t graph = find_same(cases, c);
+    n_graphs += graph == c;
+    status = pl_samples_collect(base, &cases[c], graph, &all);
+  }
+  pl_samples_sort(&all);
+  report->n_graphs = n_graphs;
+  if (!status) status = fit_and_judge(&all, n_cases, model, report);
+  VEC_FREE(&all);
+  if (status) {
+    planc_model_free(model);
+    return status;
+  }
+  *out = model;
+  return NULL;
+}
+
+static planc_status fit_and_judge(const pl_samples *all, int32_t n_cases, planc_model *model,
+                                  planc_fit_report *report) {
+  if (all->len == 0) return planc_error(PLANC_BAD_INPUT, "the profiles have no measured times");
+  report->n_times = all->len;
+  PLANC_TRY(judge_repeats(all, report));
+  PLANC_TRY(judge(all, (left_out){.kind = OUT_FOLD}, PL_FOLDS, &report->ops));
+  if (report->n_graphs > 1) PLANC_TRY(judge(all, (left_out){.kind = OUT_GRAPH}, n_cases, &report->graphs));
+  PLANC_TRY(fit(all, &(left_out){.kind = OUT_NOTHING}, model));
+  report->n_groups = model->n_groups;
+  return NULL;
+}
+
+static planc_status judge(const pl_samples *all, left_out out_of, int32_t n, planc_fit_error *out) {
+  judging j = {.error = out};
+  planc_status status = NULL;
+  for (out_of.index = 0; !status && out_of.index < n; out_of.index++) status = judge_without(all, &out_of, &j);
+  out->n = j.model.len;
+  out->median_ppm = quantile(&j.model, 50);
+  out->p90_ppm = quantile(&j.model, 90);
+  out->roofline_median_ppm = quantile(&j.roofline, 50);
+  VEC_FREE(&j.model);
+  VEC_FREE(&j.roofline);
+  return status;
+}
+
+static planc_status judge_without(const pl_samples *all, const left_out *out_of, judging *j) {
+  planc_model model = {0};
+  planc_status status = fit(all, out_of, &model);
+  for (int64_t s = 0; !status && s < all->len; s++) {
+    const pl_sample *sample = &all->data[s];
+    if (!is_out(out_of, sample)) continue;
+    const pl_model_group *group = find_group(&model, sample);
+    j->error->n_unknown += !group;
+    if (!group) continue;
+    int64_t roofline_ns = pl_exp2_fixed(sample->features.at[PL_FEATURE_roofline]);
+    status = VEC_RESERVE(&j->model, j->model.len + 1);
+    if (!status) status = VEC_RESERVE(&j->roofline, j->roofline.len + 1);
+    if (status) break;
+    int64_t time_ns = pl_model_variant(group, &sample->features).time_ns;
+    j->model.data[j->model.len++] = relative_ppm(time_ns, sample->time_ns);
+    j->roofline.data[j->roofline.len++] = relative_ppm(roofline_ns, sample->time_ns);
+  }
+  pl_arena_free(&model.arena);
+  return status;
+}
+
 static bool is_out(const left_out *out, const pl_sample *sample) {
   return (out->kind == OUT_FOLD && sample->fold == out->index) ||
          (out->kind == OUT_GRAPH && sample->graph == out->index);
@@ -175,13 +265,6 @@ static planc_status fit(const pl_samples *all, const left_out *out_of, planc_mod
 
 /* --- Judging -------------------------------------------------------------------------------------------------- */
 
-typedef VEC(int64_t) numbers;
-
-typedef struct judging {
-  planc_fit_error *error;
-  numbers model, roofline; /* relative errors, in ppm */
-} judging;
-
 static const pl_model_group *find_group(const planc_model *model, const pl_sample *sample) {
   int32_t count, first = pl_model_groups_of(model, sample->type, &count);
   for (int32_t g = first; g < first + count; g++)
@@ -191,27 +274,6 @@ static const pl_model_group *find_group(const planc_model *model, const pl_sampl
 
 static int64_t relative_ppm(int64_t predicted, int64_t measured) {
   return pl_muldiv_floor(llabs(predicted - measured), PL_PPM, measured);
-}
-
-static planc_status judge_without(const pl_samples *all, const left_out *out_of, judging *j) {
-  planc_model model = {0};
-  planc_status status = fit(all, out_of, &model);
-  for (int64_t s = 0; !status && s < all->len; s++) {
-    const pl_sample *sample = &all->data[s];
-    if (!is_out(out_of, sample)) continue;
-    const pl_model_group *group = find_group(&model, sample);
-    j->error->n_unknown += !group;
-    if (!group) continue;
-    int64_t roofline_ns = pl_exp2_fixed(sample->features.at[PL_FEATURE_roofline]);
-    status = VEC_RESERVE(&j->model, j->model.len + 1);
-    if (!status) status = VEC_RESERVE(&j->roofline, j->roofline.len + 1);
-    if (status) break;
-    int64_t time_ns = pl_model_variant(group, &sample->features).time_ns;
-    j->model.data[j->model.len++] = relative_ppm(time_ns, sample->time_ns);
-    j->roofline.data[j->roofline.len++] = relative_ppm(roofline_ns, sample->time_ns);
-  }
-  pl_arena_free(&model.arena);
-  return status;
 }
 
 static int by_value(const void *a, const void *b) {
@@ -224,19 +286,6 @@ static int64_t quantile(numbers *of, int percent) {
   if (of->len == 0) return 0;
   qsort(of->data, (size_t)of->len, sizeof *of->data, by_value);
   return of->data[(of->len - 1) * percent / 100];
-}
-
-static planc_status judge(const pl_samples *all, left_out out_of, int32_t n, planc_fit_error *out) {
-  judging j = {.error = out};
-  planc_status status = NULL;
-  for (out_of.index = 0; !status && out_of.index < n; out_of.index++) status = judge_without(all, &out_of, &j);
-  out->n = j.model.len;
-  out->median_ppm = quantile(&j.model, 50);
-  out->p90_ppm = quantile(&j.model, 90);
-  out->roofline_median_ppm = quantile(&j.roofline, 50);
-  VEC_FREE(&j.model);
-  VEC_FREE(&j.roofline);
-  return status;
 }
 
 /* The distances of times from the median of the other times of their shape; a shape's times stand in ascending order.
@@ -264,47 +313,9 @@ static planc_status judge_repeats(const pl_samples *all, planc_fit_report *repor
 
 /* --- The whole ------------------------------------------------------------------------------------------------ */
 
-static planc_status fit_and_judge(const pl_samples *all, int32_t n_cases, planc_model *model,
-                                  planc_fit_report *report) {
-  if (all->len == 0) return planc_error(PLANC_BAD_INPUT, "the profiles have no measured times");
-  report->n_times = all->len;
-  PLANC_TRY(judge_repeats(all, report));
-  PLANC_TRY(judge(all, (left_out){.kind = OUT_FOLD}, PL_FOLDS, &report->ops));
-  if (report->n_graphs > 1) PLANC_TRY(judge(all, (left_out){.kind = OUT_GRAPH}, n_cases, &report->graphs));
-  PLANC_TRY(fit(all, &(left_out){.kind = OUT_NOTHING}, model));
-  report->n_groups = model->n_groups;
-  return NULL;
-}
-
 /* The first case of the same graph: what was measured of one graph twice is left out together. */
 static int32_t find_same(const planc_fit_case *cases, int32_t of) {
   int32_t c = 0;
   while (!planc_graph_equal(cases[c].graph, cases[of].graph)) c++;
   return c;
-}
-
-planc_status planc_model_fit(const planc_profile *base, const planc_fit_case *cases, int32_t n_cases, planc_model **out,
-                             planc_fit_report *report) {
-  *out = NULL;
-  *report = (planc_fit_report){0};
-  planc_model *model = calloc(1, sizeof *model);
-  if (!model) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
-  pl_samples all = {0};
-  planc_status status = NULL;
-  int32_t n_graphs = 0;
-  for (int32_t c = 0; !status && c < n_cases; c++) {
-    int32_t graph = find_same(cases, c);
-    n_graphs += graph == c;
-    status = pl_samples_collect(base, &cases[c], graph, &all);
-  }
-  pl_samples_sort(&all);
-  report->n_graphs = n_graphs;
-  if (!status) status = fit_and_judge(&all, n_cases, model, report);
-  VEC_FREE(&all);
-  if (status) {
-    planc_model_free(model);
-    return status;
-  }
-  *out = model;
-  return NULL;
 }

@@ -32,6 +32,17 @@ int32_t pl_model_groups_of(const planc_model *model, const char *type, int32_t *
   return low;
 }
 
+static int64_t distance(const pl_features *a, const pl_features *b);
+
+int64_t pl_model_nearest(const pl_model_group *group, const pl_features *at) {
+  int64_t nearest = INT64_MAX;
+  for (int32_t s = 0; s < group->n_samples; s++) {
+    int64_t apart = distance(&group->samples[s].features, at);
+    if (apart < nearest) nearest = apart;
+  }
+  return nearest;
+}
+
 /* --- Distances ------------------------------------------------------------------------------------------------ */
 
 /* Squares of distances have this many bits after the point. */
@@ -79,15 +90,6 @@ static neighbours find_neighbours(const pl_model_group *group, const pl_features
   return out;
 }
 
-int64_t pl_model_nearest(const pl_model_group *group, const pl_features *at) {
-  int64_t nearest = INT64_MAX;
-  for (int32_t s = 0; s < group->n_samples; s++) {
-    int64_t apart = distance(&group->samples[s].features, at);
-    if (apart < nearest) nearest = apart;
-  }
-  return nearest;
-}
-
 /* --- Time ----------------------------------------------------------------------------------------------------- */
 
 int64_t pl_model_line(const pl_model_group *group, const pl_features *at) {
@@ -97,6 +99,23 @@ int64_t pl_model_line(const pl_model_group *group, const pl_features *at) {
   if (line < group->low) line = group->low;
   if (line > group->high) line = group->high;
   return at->at[PL_FEATURE_roofline] + line;
+}
+
+static bool was_loaded(const pl_model_group *group);
+static int64_t deviation(const neighbours *near);
+static int64_t workspace(const neighbours *near, const pl_features *at);
+
+planc_variant pl_model_variant(const pl_model_group *group, const pl_features *at) {
+  pl_features alone = *at; /* workspaces do not depend on the load */
+  alone.at[PL_FEATURE_load] = 0;
+  neighbours unloaded = find_neighbours(group, &alone);
+  neighbours near = was_loaded(group) ? find_neighbours(group, at) : unloaded;
+  int64_t time_ns = pl_exp2_fixed(pl_model_line(group, at) + deviation(&near));
+  return (planc_variant){.algorithm = group->algorithm,
+                         .time_ns = time_ns < PL_JSON_MAX ? time_ns : PL_JSON_MAX,
+                         .workspace_bytes = workspace(&unloaded, at),
+                         .busy_ppm = near.n > 0 ? near.of[0]->busy_ppm : PL_PPM,
+                         .deterministic = group->deterministic};
 }
 
 /* The neighbours' residuals, weighted by the inverse square of distance. A neighbour at distance 1 counts as much as
@@ -158,17 +177,70 @@ static bool was_loaded(const pl_model_group *group) {
   return false;
 }
 
-planc_variant pl_model_variant(const pl_model_group *group, const pl_features *at) {
-  pl_features alone = *at; /* workspaces do not depend on the load */
-  alone.at[PL_FEATURE_load] = 0;
-  neighbours unloaded = find_neighbours(group, &alone);
-  neighbours near = was_loaded(group) ? find_neighbours(group, at) : unloaded;
-  int64_t time_ns = pl_exp2_fixed(pl_model_line(group, at) + deviation(&near));
-  return (planc_variant){.algorithm = group->algorithm,
-                         .time_ns = time_ns < PL_JSON_MAX ? time_ns : PL_JSON_MAX,
-                         .workspace_bytes = workspace(&unloaded, at),
-                         .busy_ppm = near.n > 0 ? near.of[0]->busy_ppm : PL_PPM,
-                         .deterministic = group->deterministic};
+static planc_status check_features(const pl_json *at);
+static planc_status read_groups(const pl_json *at, planc_model *model);
+static planc_status read_group(const pl_json *at, pl_arena *arena, pl_model_group *out);
+static planc_status read_name(const pl_json *at, pl_arena *arena, const char **out);
+static planc_status read_row(const pl_json *at, int32_t n, int64_t most, int64_t *out);
+static planc_status read_sample(const pl_json *at, pl_model_sample *out);
+
+planc_status pl_model_read(const pl_json *at, planc_model **out) {
+  enum { FEATURES, GROUPS, N };
+  static const pl_json_key keys[N] = {{"features", false}, {"groups", false}};
+  pl_json members[N];
+  PLANC_TRY(pl_json_members(at, keys, N, members));
+  PLANC_TRY(check_features(&members[FEATURES]));
+  planc_model *model = calloc(1, sizeof *model);
+  if (!model) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
+  planc_status status = read_groups(&members[GROUPS], model);
+  if (status) {
+    planc_model_free(model);
+    return status;
+  }
+  *out = model;
+  return NULL;
+}
+
+static planc_status read_groups(const pl_json *at, planc_model *model) {
+  PLANC_TRY(pl_json_array(at, &model->n_groups));
+  if (model->n_groups > PL_MODEL_MAX_GROUPS) return pl_json_error(at, "has more than %d", PL_MODEL_MAX_GROUPS);
+  pl_model_group *groups;
+  PLANC_TRY(PL_NEW(&model->arena, &groups, model->n_groups));
+  model->groups = groups;
+  for (pl_json item = pl_json_first(at); item.value; pl_json_next(&item)) {
+    pl_model_group *group = &groups[item.index];
+    PLANC_TRY(read_group(&item, &model->arena, group));
+    int order = item.index > 0 ? strcmp(group[-1].type, group->type) : -1;
+    if (order == 0) order = strcmp(group[-1].algorithm, group->algorithm);
+    if (order >= 0) return pl_json_error(&item, "groups must ascend by type and algorithm");
+  }
+  return NULL;
+}
+
+static planc_status read_group(const pl_json *at, pl_arena *arena, pl_model_group *out) {
+  enum { TYPE, ALGORITHM, DETERMINISTIC, BIAS, LOW, HIGH, MEAN, WEIGHTS, SAMPLES, N };
+  static const pl_json_key keys[N] = {{"type", false}, {"algorithm", false}, {"deterministic", false},
+                                      {"bias", false}, {"low", false},       {"high", false},
+                                      {"mean", false}, {"weights", false},   {"samples", false}};
+  pl_json members[N];
+  PLANC_TRY(pl_json_members(at, keys, N, members));
+  PLANC_TRY(read_name(&members[TYPE], arena, &out->type));
+  PLANC_TRY(read_name(&members[ALGORITHM], arena, &out->algorithm));
+  PLANC_TRY(pl_json_bool(&members[DETERMINISTIC], &out->deterministic));
+  PLANC_TRY(pl_json_int(&members[BIAS], -PL_MODEL_MAX_LOG, PL_MODEL_MAX_LOG, &out->bias));
+  PLANC_TRY(pl_json_int(&members[LOW], -PL_MODEL_MAX_LOG, PL_MODEL_MAX_LOG, &out->low));
+  PLANC_TRY(pl_json_int(&members[HIGH], out->low, PL_MODEL_MAX_LOG, &out->high));
+  PLANC_TRY(read_row(&members[MEAN], PL_N_FEATURES, PL_MODEL_MAX_LOG, out->mean));
+  PLANC_TRY(read_row(&members[WEIGHTS], PL_N_FEATURES, PL_MODEL_MAX_WEIGHT, out->weights));
+  PLANC_TRY(pl_json_array(&members[SAMPLES], &out->n_samples));
+  if (out->n_samples > PL_MODEL_MAX_SAMPLES)
+    return pl_json_error(&members[SAMPLES], "has more than %d", PL_MODEL_MAX_SAMPLES);
+  pl_model_sample *samples;
+  PLANC_TRY(PL_NEW(arena, &samples, out->n_samples));
+  out->samples = samples;
+  for (pl_json item = pl_json_first(&members[SAMPLES]); item.value; pl_json_next(&item))
+    PLANC_TRY(read_sample(&item, &samples[item.index]));
+  return NULL;
 }
 
 /* --- Reading -------------------------------------------------------------------------------------------------- */
@@ -217,63 +289,4 @@ static planc_status read_name(const pl_json *at, pl_arena *arena, const char **o
   const char *name;
   PLANC_TRY(pl_json_name(at, &name));
   return pl_arena_strndup(arena, name, strlen(name), out);
-}
-
-static planc_status read_group(const pl_json *at, pl_arena *arena, pl_model_group *out) {
-  enum { TYPE, ALGORITHM, DETERMINISTIC, BIAS, LOW, HIGH, MEAN, WEIGHTS, SAMPLES, N };
-  static const pl_json_key keys[N] = {{"type", false}, {"algorithm", false}, {"deterministic", false},
-                                      {"bias", false}, {"low", false},       {"high", false},
-                                      {"mean", false}, {"weights", false},   {"samples", false}};
-  pl_json members[N];
-  PLANC_TRY(pl_json_members(at, keys, N, members));
-  PLANC_TRY(read_name(&members[TYPE], arena, &out->type));
-  PLANC_TRY(read_name(&members[ALGORITHM], arena, &out->algorithm));
-  PLANC_TRY(pl_json_bool(&members[DETERMINISTIC], &out->deterministic));
-  PLANC_TRY(pl_json_int(&members[BIAS], -PL_MODEL_MAX_LOG, PL_MODEL_MAX_LOG, &out->bias));
-  PLANC_TRY(pl_json_int(&members[LOW], -PL_MODEL_MAX_LOG, PL_MODEL_MAX_LOG, &out->low));
-  PLANC_TRY(pl_json_int(&members[HIGH], out->low, PL_MODEL_MAX_LOG, &out->high));
-  PLANC_TRY(read_row(&members[MEAN], PL_N_FEATURES, PL_MODEL_MAX_LOG, out->mean));
-  PLANC_TRY(read_row(&members[WEIGHTS], PL_N_FEATURES, PL_MODEL_MAX_WEIGHT, out->weights));
-  PLANC_TRY(pl_json_array(&members[SAMPLES], &out->n_samples));
-  if (out->n_samples > PL_MODEL_MAX_SAMPLES)
-    return pl_json_error(&members[SAMPLES], "has more than %d", PL_MODEL_MAX_SAMPLES);
-  pl_model_sample *samples;
-  PLANC_TRY(PL_NEW(arena, &samples, out->n_samples));
-  out->samples = samples;
-  for (pl_json item = pl_json_first(&members[SAMPLES]); item.value; pl_json_next(&item))
-    PLANC_TRY(read_sample(&item, &samples[item.index]));
-  return NULL;
-}
-
-static planc_status read_groups(const pl_json *at, planc_model *model) {
-  PLANC_TRY(pl_json_array(at, &model->n_groups));
-  if (model->n_groups > PL_MODEL_MAX_GROUPS) return pl_json_error(at, "has more than %d", PL_MODEL_MAX_GROUPS);
-  pl_model_group *groups;
-  PLANC_TRY(PL_NEW(&model->arena, &groups, model->n_groups));
-  model->groups = groups;
-  for (pl_json item = pl_json_first(at); item.value; pl_json_next(&item)) {
-    pl_model_group *group = &groups[item.index];
-    PLANC_TRY(read_group(&item, &model->arena, group));
-    int order = item.index > 0 ? strcmp(group[-1].type, group->type) : -1;
-    if (order == 0) order = strcmp(group[-1].algorithm, group->algorithm);
-    if (order >= 0) return pl_json_error(&item, "groups must ascend by type and algorithm");
-  }
-  return NULL;
-}
-
-planc_status pl_model_read(const pl_json *at, planc_model **out) {
-  enum { FEATURES, GROUPS, N };
-  static const pl_json_key keys[N] = {{"features", false}, {"groups", false}};
-  pl_json members[N];
-  PLANC_TRY(pl_json_members(at, keys, N, members));
-  PLANC_TRY(check_features(&members[FEATURES]));
-  planc_model *model = calloc(1, sizeof *model);
-  if (!model) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
-  planc_status status = read_groups(&members[GROUPS], model);
-  if (status) {
-    planc_model_free(model);
-    return status;
-  }
-  *out = model;
-  return NULL;
 }

@@ -7,8 +7,6 @@
 #include "cost/predict_model.h"
 #include "cost/profile_print.h"
 
-/* --- Predictions ---------------------------------------------------------------------------------------------- */
-
 /* The variants of an op, a batch behind the other. */
 typedef struct op_variants {
   const planc_prediction *of;
@@ -17,6 +15,82 @@ typedef struct op_variants {
   const int32_t *first;         /* of each batch, and behind the last */
   pl_point *points;             /* scratch, one for each batch */
 } op_variants;
+
+static void emit_op(pl_emit *emit, const op_variants *o);
+static const planc_variant *find(const op_variants *o, int32_t batch_index, const char *algorithm);
+static void emit_variant(pl_emit *emit, const op_variants *o, int32_t from, const planc_variant *variant);
+static int32_t collect(const op_variants *o, int32_t from, const char *algorithm);
+static void emit_point(pl_emit *emit, const pl_point *at);
+static void emit_workspaces(pl_emit *emit, const op_variants *o, const pl_measured_variant *points);
+
+planc_status planc_prediction_print(const planc_prediction *prediction, char **out_text, size_t *out_length) {
+  const planc_profile *listed = prediction->listed;
+  pl_emit emit = {0};
+  pl_point *points = calloc((size_t)prediction->n_batches + 1, sizeof *points);
+  if (!points) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
+  char origin[128];
+  snprintf(origin, sizeof origin,
+           "predicted by planc %s, for a device that others keep busy for %" PRId64 " ppm of the time",
+           prediction->profile->model ? "from a model" : "from the constants", prediction->load_ppm);
+  pl_profile_emit_head(&emit, prediction->profile, NULL, "ops", origin);
+  pl_profile_emit_graph(&emit, planc_graph_hash(prediction->graph));
+  EMIT(&emit, "\"ops\":[");
+  for (int32_t o = 0; o < prediction->graph->n_ops; o++) {
+    op_variants variants = {
+        .of = prediction,
+        .op = &prediction->graph->ops[o],
+        .listed = listed ? pl_measured_find(&listed->measured, prediction->graph->ops[o].name) : NULL,
+        .first = &prediction->first[(int64_t)o * prediction->n_batches],
+        .points = points};
+    if (o > 0) EMIT(&emit, ",");
+    EMIT(&emit, "\n ");
+    emit_op(&emit, &variants);
+  }
+  EMIT(&emit, "]}\n");
+  free(points);
+  return pl_emit_take(&emit, out_text, out_length);
+}
+
+static void emit_op(pl_emit *emit, const op_variants *o) {
+  EMIT(emit, "{\"op\":");
+  pl_emit_string(emit, o->op->name);
+  EMIT(emit, ",\"variants\":[");
+  bool some = false;
+  for (int32_t b = 0; b < o->of->n_batches; b++) {
+    for (int32_t v = o->first[b]; v < o->first[b + 1]; v++) {
+      const planc_variant *variant = &o->of->variants[v];
+      bool seen = false;
+      for (int32_t a = 0; a < b && !seen; a++) seen = find(o, a, variant->algorithm);
+      if (seen) continue;
+      if (some) EMIT(emit, ",");
+      emit_variant(emit, o, b, variant);
+      some = true;
+    }
+  }
+  EMIT(emit, "]}");
+}
+
+/* An algorithm from the batch on where it is first met. */
+static void emit_variant(pl_emit *emit, const op_variants *o, int32_t from, const planc_variant *variant) {
+  pl_measured_variant points = {
+      .algorithm = variant->algorithm, .n_points = collect(o, from, variant->algorithm), .points = o->points};
+  EMIT(emit, "{\"algorithm\":");
+  pl_emit_string(emit, variant->algorithm);
+  if (variant->deterministic) {
+    EMIT(emit, ",\"deterministic\":true,\"predicted\":true,\"points\":[");
+  } else {
+    EMIT(emit, ",\"deterministic\":false,\"predicted\":true,\"points\":[");
+  }
+  for (int32_t k = 0; k < points.n_points; k++) {
+    if (k > 0) EMIT(emit, ",");
+    emit_point(emit, &points.points[k]);
+  }
+  EMIT(emit, "]");
+  emit_workspaces(emit, o, &points);
+  EMIT(emit, "}");
+}
+
+/* --- Predictions ---------------------------------------------------------------------------------------------- */
 
 static const planc_variant *find(const op_variants *o, int32_t batch_index, const char *algorithm) {
   for (int32_t v = o->first[batch_index]; v < o->first[batch_index + 1]; v++)
@@ -69,73 +143,6 @@ static void emit_workspaces(pl_emit *emit, const op_variants *o, const pl_measur
     some = true;
   }
   if (some) EMIT(emit, "]");
-}
-
-/* An algorithm from the batch on where it is first met. */
-static void emit_variant(pl_emit *emit, const op_variants *o, int32_t from, const planc_variant *variant) {
-  pl_measured_variant points = {
-      .algorithm = variant->algorithm, .n_points = collect(o, from, variant->algorithm), .points = o->points};
-  EMIT(emit, "{\"algorithm\":");
-  pl_emit_string(emit, variant->algorithm);
-  if (variant->deterministic) {
-    EMIT(emit, ",\"deterministic\":true,\"predicted\":true,\"points\":[");
-  } else {
-    EMIT(emit, ",\"deterministic\":false,\"predicted\":true,\"points\":[");
-  }
-  for (int32_t k = 0; k < points.n_points; k++) {
-    if (k > 0) EMIT(emit, ",");
-    emit_point(emit, &points.points[k]);
-  }
-  EMIT(emit, "]");
-  emit_workspaces(emit, o, &points);
-  EMIT(emit, "}");
-}
-
-static void emit_op(pl_emit *emit, const op_variants *o) {
-  EMIT(emit, "{\"op\":");
-  pl_emit_string(emit, o->op->name);
-  EMIT(emit, ",\"variants\":[");
-  bool some = false;
-  for (int32_t b = 0; b < o->of->n_batches; b++) {
-    for (int32_t v = o->first[b]; v < o->first[b + 1]; v++) {
-      const planc_variant *variant = &o->of->variants[v];
-      bool seen = false;
-      for (int32_t a = 0; a < b && !seen; a++) seen = find(o, a, variant->algorithm);
-      if (seen) continue;
-      if (some) EMIT(emit, ",");
-      emit_variant(emit, o, b, variant);
-      some = true;
-    }
-  }
-  EMIT(emit, "]}");
-}
-
-planc_status planc_prediction_print(const planc_prediction *prediction, char **out_text, size_t *out_length) {
-  const planc_profile *listed = prediction->listed;
-  pl_emit emit = {0};
-  pl_point *points = calloc((size_t)prediction->n_batches + 1, sizeof *points);
-  if (!points) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
-  char origin[128];
-  snprintf(origin, sizeof origin,
-           "predicted by planc %s, for a device that others keep busy for %" PRId64 " ppm of the time",
-           prediction->profile->model ? "from a model" : "from the constants", prediction->load_ppm);
-  pl_profile_emit_head(&emit, prediction->profile, NULL, "ops", origin);
-  pl_profile_emit_graph(&emit, planc_graph_hash(prediction->graph));
-  EMIT(&emit, "\"ops\":[");
-  for (int32_t o = 0; o < prediction->graph->n_ops; o++) {
-    op_variants variants = {
-        .of = prediction,
-        .op = &prediction->graph->ops[o],
-        .listed = listed ? pl_measured_find(&listed->measured, prediction->graph->ops[o].name) : NULL,
-        .first = &prediction->first[(int64_t)o * prediction->n_batches],
-        .points = points};
-    if (o > 0) EMIT(&emit, ",");
-    EMIT(&emit, "\n ");
-    emit_op(&emit, &variants);
-  }
-  EMIT(&emit, "]}\n");
-  free(points);
-  return pl_emit_take(&emit, out_text, out_length);
 }
 
 /* --- Models --------------------------------------------------------------------------------------------------- */

@@ -17,6 +17,23 @@ typedef struct collecting {
   pl_samples *out;
 } collecting;
 
+static planc_status collect(collecting *c, const pl_measured *measured, const pl_map *ops);
+
+planc_status pl_samples_collect(const planc_profile *base, const planc_fit_case *of, int32_t index, pl_samples *out) {
+  collecting c = {.base = base, .of = of, .index = index, .out = out};
+  pl_map ops = {0};
+  planc_status status = NULL;
+  for (int32_t o = 0; !status && o < of->graph->n_ops; o++)
+    status = pl_map_put(&ops, of->graph->ops[o].name, strlen(of->graph->ops[o].name), o);
+  if (!status) status = collect(&c, &of->profile->measured, &ops);
+  for (int32_t l = 0; !status && l < of->profile->n_loads; l++) {
+    c.load_ppm = of->profile->loads[l].load_ppm;
+    status = collect(&c, &of->profile->loads[l].ops, &ops);
+  }
+  pl_map_free(&ops);
+  return status;
+}
+
 static planc_status add_point(const collecting *c, const pl_measured_variant *variant, const pl_point *point) {
   const planc_op *op = &c->of->graph->ops[c->op];
   pl_sample sample = {.type = op->type,
@@ -60,19 +77,34 @@ static planc_status collect(collecting *c, const pl_measured *measured, const pl
   return NULL;
 }
 
-planc_status pl_samples_collect(const planc_profile *base, const planc_fit_case *of, int32_t index, pl_samples *out) {
-  collecting c = {.base = base, .of = of, .index = index, .out = out};
-  pl_map ops = {0};
-  planc_status status = NULL;
-  for (int32_t o = 0; !status && o < of->graph->n_ops; o++)
-    status = pl_map_put(&ops, of->graph->ops[o].name, strlen(of->graph->ops[o].name), o);
-  if (!status) status = collect(&c, &of->profile->measured, &ops);
-  for (int32_t l = 0; !status && l < of->profile->n_loads; l++) {
-    c.load_ppm = of->profile->loads[l].load_ppm;
-    status = collect(&c, &of->profile->loads[l].ops, &ops);
-  }
-  pl_map_free(&ops);
-  return status;
+static int compare_samples(const void *left, const void *right);
+static int compare_groups(const pl_sample *a, const pl_sample *b);
+static int compare_shapes(const pl_sample *a, const pl_sample *b);
+static int compare(int64_t a, int64_t b);
+
+void pl_samples_sort(pl_samples *samples) {
+  if (samples->len > 0) qsort(samples->data, (size_t)samples->len, sizeof *samples->data, compare_samples);
+}
+
+/* Whole, so that the order of the cases and of their ops makes no difference to the model. */
+static int compare_samples(const void *left, const void *right) {
+  const pl_sample *a = left, *b = right;
+  int order = compare_groups(a, b);
+  if (!order) order = compare_shapes(a, b);
+  if (!order) order = compare(a->time_ns, b->time_ns);
+  if (!order) order = compare(a->workspace_bytes, b->workspace_bytes);
+  if (!order) order = compare(a->busy_ppm, b->busy_ppm);
+  if (!order) order = compare(a->deterministic, b->deterministic);
+  if (!order) order = compare(a->graph, b->graph);
+  return order ? order : compare(a->fold, b->fold);
+}
+
+bool pl_samples_same_group(const pl_sample *a, const pl_sample *b) {
+  return compare_groups(a, b) == 0;
+}
+
+bool pl_samples_same_shape(const pl_sample *a, const pl_sample *b) {
+  return compare_groups(a, b) == 0 && compare_shapes(a, b) == 0;
 }
 
 /* --- Order ---------------------------------------------------------------------------------------------------- */
@@ -90,29 +122,4 @@ static int compare_shapes(const pl_sample *a, const pl_sample *b) {
   for (int32_t f = 0; f < PL_N_FEATURES; f++)
     if (a->features.at[f] != b->features.at[f]) return compare(a->features.at[f], b->features.at[f]);
   return 0;
-}
-
-/* Whole, so that the order of the cases and of their ops makes no difference to the model. */
-static int compare_samples(const void *left, const void *right) {
-  const pl_sample *a = left, *b = right;
-  int order = compare_groups(a, b);
-  if (!order) order = compare_shapes(a, b);
-  if (!order) order = compare(a->time_ns, b->time_ns);
-  if (!order) order = compare(a->workspace_bytes, b->workspace_bytes);
-  if (!order) order = compare(a->busy_ppm, b->busy_ppm);
-  if (!order) order = compare(a->deterministic, b->deterministic);
-  if (!order) order = compare(a->graph, b->graph);
-  return order ? order : compare(a->fold, b->fold);
-}
-
-void pl_samples_sort(pl_samples *samples) {
-  if (samples->len > 0) qsort(samples->data, (size_t)samples->len, sizeof *samples->data, compare_samples);
-}
-
-bool pl_samples_same_group(const pl_sample *a, const pl_sample *b) {
-  return compare_groups(a, b) == 0;
-}
-
-bool pl_samples_same_shape(const pl_sample *a, const pl_sample *b) {
-  return compare_groups(a, b) == 0 && compare_shapes(a, b) == 0;
 }

@@ -12,6 +12,99 @@
 #include "util/math.h"
 #include "util/number_set.h"
 
+static planc_status read_profile(const pl_json *root, planc_profile *profile);
+static planc_status check_version(const pl_json *root);
+static planc_status read_origins(const pl_json *at, pl_map *seen, planc_profile *profile);
+static planc_status read_code(const pl_json *at, planc_profile *profile);
+static planc_status read_loads(const pl_json *at, planc_profile *profile);
+
+planc_status planc_profile_parse(const char *text, size_t length, const char *path, planc_profile **out) {
+  *out = NULL;
+  planc_profile *profile = calloc(1, sizeof *profile);
+  if (!profile) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
+  cJSON *tree = NULL;
+  planc_status status = pl_json_parse(text, length, path, &tree);
+  if (!status) status = read_profile(&(pl_json){.value = tree, .name = path}, profile);
+  if (!status) status = pl_json_check_plain(text, length, path);
+  cJSON_Delete(tree);
+  if (status) {
+    planc_profile_free(profile);
+    return status;
+  }
+  *out = profile;
+  return NULL;
+}
+
+static planc_status read_profile(const pl_json *root, planc_profile *profile) {
+  enum {
+    VERSION,
+    MACHINE,
+    DEVICE,
+    COMPUTE,
+    EFFICIENCY,
+    MULTIPLY,
+    CACHE,
+    TYPES,
+    RATES,
+    ORIGIN,
+    OPS,
+    LINKS,
+    LOADS,
+    REFUSED,
+    MODEL,
+    CODE,
+    GRAPH_HASH,
+    N
+  };
+  static const pl_json_key keys[N] = {
+      [VERSION] = {"planc-profile", false},
+      [DEVICE] = {"device", false},
+      [COMPUTE] = {"compute", false},
+      [EFFICIENCY] = {"efficiency", false},
+      [MULTIPLY] = {"multiply", false},
+      [CACHE] = {"cache", true},
+      [TYPES] = {"types", true},
+      [RATES] = {"rates", true},
+      [ORIGIN] = {"origin", true},
+      [OPS] = {"ops", true},
+      [MACHINE] = {"machine", true},
+      [LINKS] = {"links", true},
+      [LOADS] = {"loads", true},
+      [REFUSED] = {"refused", true},
+      [MODEL] = {"model", true},
+      [CODE] = {"code", true},
+      [GRAPH_HASH] = {"graph_hash", true},
+  };
+  pl_json members[N];
+  PLANC_TRY(check_version(root));
+  PLANC_TRY(pl_json_members(root, keys, N, members));
+  PLANC_TRY(pl_read_device(&members[DEVICE], &profile->arena, &profile->device));
+  PLANC_TRY(pl_read_compute(&members[COMPUTE], &profile->compute));
+  PLANC_TRY(pl_read_efficiency(&members[EFFICIENCY], profile->efficiency_ppm));
+  PLANC_TRY(pl_read_multiply(&members[MULTIPLY], profile->multiply));
+  if (members[CACHE].value) PLANC_TRY(pl_read_cache(&members[CACHE], &profile->cache));
+  if (members[TYPES].value) PLANC_TRY(pl_labels_read(&members[TYPES], 1, PL_PPM, &profile->arena, &profile->types));
+  if (members[RATES].value)
+    PLANC_TRY(pl_labels_read(&members[RATES], 1, PL_JSON_MAX, &profile->arena, &profile->rates));
+  if (members[ORIGIN].value) {
+    pl_map seen = {0};
+    planc_status status = read_origins(&members[ORIGIN], &seen, profile);
+    pl_map_free(&seen);
+    PLANC_TRY(status);
+  }
+  profile->has_graph_hash = members[GRAPH_HASH].value != NULL;
+  if (profile->has_graph_hash) PLANC_TRY(pl_json_hash(&members[GRAPH_HASH], &profile->graph_hash));
+  const char *machine;
+  if (members[MACHINE].value) PLANC_TRY(pl_json_string(&members[MACHINE], &machine));
+  if (members[LINKS].value) PLANC_TRY(pl_check_links(&members[LINKS]));
+  if (members[CODE].value) PLANC_TRY(read_code(&members[CODE], profile));
+  if (members[LOADS].value) PLANC_TRY(read_loads(&members[LOADS], profile));
+  if (members[REFUSED].value) PLANC_TRY(pl_check_refused(&members[REFUSED]));
+  if (members[MODEL].value) PLANC_TRY(pl_model_read(&members[MODEL], &profile->model));
+  if (!members[OPS].value) return NULL;
+  return pl_measured_read(&members[OPS], &profile->arena, &profile->measured);
+}
+
 /* --- Origins -------------------------------------------------------------------------------------------------- */
 
 /* True when `dotted`, such as "device.h2d.latency_ns", leads from `root` to a value. */
@@ -99,93 +192,6 @@ static planc_status check_version(const pl_json *root) {
     if (version == 1) return NULL;
     return pl_json_error(&member, "profile format %lld is not known; this planc reads format 1", (long long)version);
   }
-  return NULL;
-}
-
-static planc_status read_profile(const pl_json *root, planc_profile *profile) {
-  enum {
-    VERSION,
-    MACHINE,
-    DEVICE,
-    COMPUTE,
-    EFFICIENCY,
-    MULTIPLY,
-    CACHE,
-    TYPES,
-    RATES,
-    ORIGIN,
-    OPS,
-    LINKS,
-    LOADS,
-    REFUSED,
-    MODEL,
-    CODE,
-    GRAPH_HASH,
-    N
-  };
-  static const pl_json_key keys[N] = {
-      [VERSION] = {"planc-profile", false},
-      [DEVICE] = {"device", false},
-      [COMPUTE] = {"compute", false},
-      [EFFICIENCY] = {"efficiency", false},
-      [MULTIPLY] = {"multiply", false},
-      [CACHE] = {"cache", true},
-      [TYPES] = {"types", true},
-      [RATES] = {"rates", true},
-      [ORIGIN] = {"origin", true},
-      [OPS] = {"ops", true},
-      [MACHINE] = {"machine", true},
-      [LINKS] = {"links", true},
-      [LOADS] = {"loads", true},
-      [REFUSED] = {"refused", true},
-      [MODEL] = {"model", true},
-      [CODE] = {"code", true},
-      [GRAPH_HASH] = {"graph_hash", true},
-  };
-  pl_json members[N];
-  PLANC_TRY(check_version(root));
-  PLANC_TRY(pl_json_members(root, keys, N, members));
-  PLANC_TRY(pl_read_device(&members[DEVICE], &profile->arena, &profile->device));
-  PLANC_TRY(pl_read_compute(&members[COMPUTE], &profile->compute));
-  PLANC_TRY(pl_read_efficiency(&members[EFFICIENCY], profile->efficiency_ppm));
-  PLANC_TRY(pl_read_multiply(&members[MULTIPLY], profile->multiply));
-  if (members[CACHE].value) PLANC_TRY(pl_read_cache(&members[CACHE], &profile->cache));
-  if (members[TYPES].value) PLANC_TRY(pl_labels_read(&members[TYPES], 1, PL_PPM, &profile->arena, &profile->types));
-  if (members[RATES].value)
-    PLANC_TRY(pl_labels_read(&members[RATES], 1, PL_JSON_MAX, &profile->arena, &profile->rates));
-  if (members[ORIGIN].value) {
-    pl_map seen = {0};
-    planc_status status = read_origins(&members[ORIGIN], &seen, profile);
-    pl_map_free(&seen);
-    PLANC_TRY(status);
-  }
-  profile->has_graph_hash = members[GRAPH_HASH].value != NULL;
-  if (profile->has_graph_hash) PLANC_TRY(pl_json_hash(&members[GRAPH_HASH], &profile->graph_hash));
-  const char *machine;
-  if (members[MACHINE].value) PLANC_TRY(pl_json_string(&members[MACHINE], &machine));
-  if (members[LINKS].value) PLANC_TRY(pl_check_links(&members[LINKS]));
-  if (members[CODE].value) PLANC_TRY(read_code(&members[CODE], profile));
-  if (members[LOADS].value) PLANC_TRY(read_loads(&members[LOADS], profile));
-  if (members[REFUSED].value) PLANC_TRY(pl_check_refused(&members[REFUSED]));
-  if (members[MODEL].value) PLANC_TRY(pl_model_read(&members[MODEL], &profile->model));
-  if (!members[OPS].value) return NULL;
-  return pl_measured_read(&members[OPS], &profile->arena, &profile->measured);
-}
-
-planc_status planc_profile_parse(const char *text, size_t length, const char *path, planc_profile **out) {
-  *out = NULL;
-  planc_profile *profile = calloc(1, sizeof *profile);
-  if (!profile) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
-  cJSON *tree = NULL;
-  planc_status status = pl_json_parse(text, length, path, &tree);
-  if (!status) status = read_profile(&(pl_json){.value = tree, .name = path}, profile);
-  if (!status) status = pl_json_check_plain(text, length, path);
-  cJSON_Delete(tree);
-  if (status) {
-    planc_profile_free(profile);
-    return status;
-  }
-  *out = profile;
   return NULL;
 }
 

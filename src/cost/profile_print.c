@@ -4,6 +4,43 @@
 #include <stdlib.h>
 #include <string.h>
 
+static void emit_device(pl_emit *emit, const planc_device *device, const char *name);
+static void emit_compute(pl_emit *emit, const pl_compute *compute);
+static void emit_rates(pl_emit *emit, const planc_profile *profile);
+static void emit_labels(pl_emit *emit, const char *section, const pl_labels *labels);
+static void emit_cache(pl_emit *emit, const pl_cache_rate *cache);
+static bool is_of_head(const pl_origin *origin);
+
+void pl_profile_emit_head(pl_emit *emit, const planc_profile *profile, const char *name, const char *section,
+                          const char *origin) {
+  EMIT(emit, "{\"planc-profile\":1,\n");
+  emit_device(emit, &profile->device, name);
+  emit_compute(emit, &profile->compute);
+  emit_rates(emit, profile);
+  emit_labels(emit, "code", &profile->code);
+  emit_cache(emit, &profile->cache);
+  emit_labels(emit, "types", &profile->types);
+  emit_labels(emit, "rates", &profile->rates);
+  EMIT(emit, "\"origin\":{");
+  for (int32_t o = 0; o < profile->n_origins; o++) {
+    if (!is_of_head(&profile->origins[o])) continue;
+    pl_emit_string(emit, profile->origins[o].of);
+    EMIT(emit, ":");
+    pl_emit_string(emit, profile->origins[o].text);
+    EMIT(emit, ",");
+  }
+  pl_emit_string(emit, section);
+  EMIT(emit, ":");
+  pl_emit_string(emit, origin);
+  EMIT(emit, "},\n");
+}
+
+void pl_profile_emit_graph(pl_emit *emit, uint64_t graph_hash) {
+  EMIT(emit, "\"graph_hash\":");
+  pl_emit_hash(emit, graph_hash);
+  EMIT(emit, ",\n");
+}
+
 /* --- What all profiles have ----------------------------------------------------------------------------------- */
 
 static void emit_link(pl_emit *emit, const planc_link *link) {
@@ -105,34 +142,33 @@ static bool is_of_head(const pl_origin *origin) {
   return false;
 }
 
-void pl_profile_emit_head(pl_emit *emit, const planc_profile *profile, const char *name, const char *section,
-                          const char *origin) {
-  EMIT(emit, "{\"planc-profile\":1,\n");
-  emit_device(emit, &profile->device, name);
-  emit_compute(emit, &profile->compute);
-  emit_rates(emit, profile);
-  emit_labels(emit, "code", &profile->code);
-  emit_cache(emit, &profile->cache);
-  emit_labels(emit, "types", &profile->types);
-  emit_labels(emit, "rates", &profile->rates);
-  EMIT(emit, "\"origin\":{");
-  for (int32_t o = 0; o < profile->n_origins; o++) {
-    if (!is_of_head(&profile->origins[o])) continue;
-    pl_emit_string(emit, profile->origins[o].of);
-    EMIT(emit, ":");
-    pl_emit_string(emit, profile->origins[o].text);
-    EMIT(emit, ",");
+static void emit_op(pl_emit *emit, const pl_measured_op *op);
+static void emit_variant(pl_emit *emit, const pl_measured_variant *variant);
+
+planc_status pl_profile_print_ops(const planc_profile *profile, const char *origin, char **out_text,
+                                  size_t *out_length) {
+  pl_emit emit = {0};
+  pl_profile_emit_head(&emit, profile, NULL, "ops", origin);
+  if (profile->has_graph_hash) pl_profile_emit_graph(&emit, profile->graph_hash);
+  EMIT(&emit, "\"ops\":[");
+  for (int32_t o = 0; o < profile->measured.n_ops; o++) {
+    if (o > 0) EMIT(&emit, ",");
+    EMIT(&emit, "\n ");
+    emit_op(&emit, &profile->measured.ops[o]);
   }
-  pl_emit_string(emit, section);
-  EMIT(emit, ":");
-  pl_emit_string(emit, origin);
-  EMIT(emit, "},\n");
+  EMIT(&emit, "]}\n");
+  return pl_emit_take(&emit, out_text, out_length);
 }
 
-void pl_profile_emit_graph(pl_emit *emit, uint64_t graph_hash) {
-  EMIT(emit, "\"graph_hash\":");
-  pl_emit_hash(emit, graph_hash);
-  EMIT(emit, ",\n");
+static void emit_op(pl_emit *emit, const pl_measured_op *op) {
+  EMIT(emit, "{\"op\":");
+  pl_emit_string(emit, op->name);
+  EMIT(emit, ",\"variants\":[");
+  for (int32_t v = 0; v < op->n_variants; v++) {
+    if (v > 0) EMIT(emit, ",");
+    emit_variant(emit, &op->variants[v]);
+  }
+  EMIT(emit, "]}");
 }
 
 /* --- Measured ops --------------------------------------------------------------------------------------------- */
@@ -176,30 +212,4 @@ static void emit_variant(pl_emit *emit, const pl_measured_variant *variant) {
   EMIT(emit, "]");
   if (variant->n_workspaces > 0) emit_workspaces(emit, variant);
   EMIT(emit, "}");
-}
-
-static void emit_op(pl_emit *emit, const pl_measured_op *op) {
-  EMIT(emit, "{\"op\":");
-  pl_emit_string(emit, op->name);
-  EMIT(emit, ",\"variants\":[");
-  for (int32_t v = 0; v < op->n_variants; v++) {
-    if (v > 0) EMIT(emit, ",");
-    emit_variant(emit, &op->variants[v]);
-  }
-  EMIT(emit, "]}");
-}
-
-planc_status pl_profile_print_ops(const planc_profile *profile, const char *origin, char **out_text,
-                                  size_t *out_length) {
-  pl_emit emit = {0};
-  pl_profile_emit_head(&emit, profile, NULL, "ops", origin);
-  if (profile->has_graph_hash) pl_profile_emit_graph(&emit, profile->graph_hash);
-  EMIT(&emit, "\"ops\":[");
-  for (int32_t o = 0; o < profile->measured.n_ops; o++) {
-    if (o > 0) EMIT(&emit, ",");
-    EMIT(&emit, "\n ");
-    emit_op(&emit, &profile->measured.ops[o]);
-  }
-  EMIT(&emit, "]}\n");
-  return pl_emit_take(&emit, out_text, out_length);
 }

@@ -4,6 +4,24 @@
 /* A multiprocessor is busy with 2,048 threads of two 4-byte accesses each. */
 enum { BUSY_BYTES = 16384 };
 
+static int64_t time_at(int64_t amount, int64_t peak_per_second, int64_t share_ppm);
+static int64_t peak_of(const pl_compute *compute, bool half);
+static void add_kernel(pl_work *work, const planc_profile *profile, int64_t time_ns, int64_t busy_ppm);
+static int64_t max(int64_t a, int64_t b);
+static int64_t traffic_ns(const planc_profile *profile, pl_traffic traffic);
+static int64_t share_ppm(int64_t part, int64_t whole);
+
+pl_traffic pl_traffic_of(const planc_profile *profile, planc_class class_, int64_t bytes) {
+  return (pl_traffic){.bytes = bytes, .efficiency_ppm = profile->efficiency_ppm[class_]};
+}
+
+void pl_work_stream(pl_work *work, const planc_profile *profile, bool half, int64_t flops, pl_traffic traffic) {
+  const pl_compute *compute = &profile->compute;
+  int64_t flops_ns = time_at(flops, peak_of(compute, half), profile->multiply[PL_MULTIPLY_LINEAR].flops_ppm);
+  add_kernel(work, profile, max(flops_ns, traffic_ns(profile, traffic)),
+             share_ppm(traffic.bytes, compute->processors * BUSY_BYTES));
+}
+
 static int64_t min(int64_t a, int64_t b) {
   return a < b ? a : b;
 }
@@ -39,17 +57,6 @@ static int64_t traffic_ns(const planc_profile *profile, pl_traffic traffic) {
     memory_ns =
         pl_add_saturate(memory_ns, time_at(traffic.cached, profile->cache.bytes_per_second, traffic.efficiency_ppm));
   return max(memory_ns, asked_ns);
-}
-
-pl_traffic pl_traffic_of(const planc_profile *profile, planc_class class_, int64_t bytes) {
-  return (pl_traffic){.bytes = bytes, .efficiency_ppm = profile->efficiency_ppm[class_]};
-}
-
-void pl_work_stream(pl_work *work, const planc_profile *profile, bool half, int64_t flops, pl_traffic traffic) {
-  const pl_compute *compute = &profile->compute;
-  int64_t flops_ns = time_at(flops, peak_of(compute, half), profile->multiply[PL_MULTIPLY_LINEAR].flops_ppm);
-  add_kernel(work, profile, max(flops_ns, traffic_ns(profile, traffic)),
-             share_ppm(traffic.bytes, compute->processors * BUSY_BYTES));
 }
 
 typedef struct arithmetic {

@@ -57,6 +57,26 @@ const planc_tensor *planc_graph_builder_tensor_at(const planc_graph_builder *bui
   return &builder->tensors.data[index];
 }
 
+static planc_status copy_name(planc_graph_builder *builder, const char *what, const char *name, const char **out);
+static planc_status copy_text(planc_graph_builder *builder, const char *what, const char *text, const char **out);
+
+planc_status planc_graph_builder_header(planc_graph_builder *builder, const char *name, planc_layout layout,
+                                        int64_t batch, const char *device, const char *optimizer, const char *policy,
+                                        const char *origin) {
+  planc_graph *h = &builder->header;
+  if (batch < 0 || batch > INT32_MAX)
+    return planc_error(PLANC_BAD_INPUT, "batch %lld is not from 0 to %d", (long long)batch, INT32_MAX);
+  if (layout != PLANC_LAYOUT_NCHW && layout != PLANC_LAYOUT_NHWC) return planc_error(PLANC_BAD_INPUT, "unknown layout");
+  PLANC_TRY(copy_name(builder, "name", name, &h->name));
+  if (device) PLANC_TRY(copy_name(builder, "device", device, &h->device));
+  if (optimizer) PLANC_TRY(copy_name(builder, "optimizer", optimizer, &h->optimizer));
+  if (policy) PLANC_TRY(copy_name(builder, "policy", policy, &h->policy));
+  PLANC_TRY(copy_text(builder, "origin", origin, &h->origin));
+  h->layout = layout;
+  h->batch = batch;
+  return NULL;
+}
+
 /* --- Strings ----------------------------------------------------------------------------------------------------- */
 
 static planc_status check_name(const char *what, const char *name) {
@@ -90,23 +110,6 @@ static planc_status copy_text(planc_graph_builder *builder, const char *what, co
 
 /* --- Header ------------------------------------------------------------------------------------------------------ */
 
-planc_status planc_graph_builder_header(planc_graph_builder *builder, const char *name, planc_layout layout,
-                                        int64_t batch, const char *device, const char *optimizer, const char *policy,
-                                        const char *origin) {
-  planc_graph *h = &builder->header;
-  if (batch < 0 || batch > INT32_MAX)
-    return planc_error(PLANC_BAD_INPUT, "batch %lld is not from 0 to %d", (long long)batch, INT32_MAX);
-  if (layout != PLANC_LAYOUT_NCHW && layout != PLANC_LAYOUT_NHWC) return planc_error(PLANC_BAD_INPUT, "unknown layout");
-  PLANC_TRY(copy_name(builder, "name", name, &h->name));
-  if (device) PLANC_TRY(copy_name(builder, "device", device, &h->device));
-  if (optimizer) PLANC_TRY(copy_name(builder, "optimizer", optimizer, &h->optimizer));
-  if (policy) PLANC_TRY(copy_name(builder, "policy", policy, &h->policy));
-  PLANC_TRY(copy_text(builder, "origin", origin, &h->origin));
-  h->layout = layout;
-  h->batch = batch;
-  return NULL;
-}
-
 static planc_status check_tensor_index(const planc_graph_builder *builder, int32_t tensor) {
   if (tensor >= 0 && tensor < builder->tensors.len) return NULL;
   return planc_error(PLANC_BAD_INPUT, "there is no tensor %d", tensor);
@@ -121,6 +124,54 @@ planc_status planc_graph_builder_loss(planc_graph_builder *builder, int32_t tens
 planc_status planc_graph_builder_output(planc_graph_builder *builder, int32_t tensor) {
   PLANC_TRY(check_tensor_index(builder, tensor));
   VEC_PUSH(&builder->outputs, tensor);
+  return NULL;
+}
+
+static planc_status place_tensor(planc_graph_builder *builder, planc_tensor *tensor, planc_kind kind, int32_t of);
+static planc_status check_dims(const planc_tensor *tensor);
+static planc_status count_bytes(planc_tensor *tensor);
+static planc_status check_view(const planc_tensor *tensor, const planc_storage *storage, const char *root);
+static planc_status check_kind(const planc_tensor *tensor, planc_kind kind);
+
+planc_status planc_graph_builder_tensor(planc_graph_builder *builder, const char *name, planc_kind kind,
+                                        planc_dtype dtype, int32_t rank, const planc_law *dims, int32_t of,
+                                        planc_law offset, int32_t *out_tensor) {
+  PLANC_TRY(check_name("tensor", name));
+  if (builder->tensors.len == PL_MAX_TENSORS) return planc_error(PLANC_BAD_INPUT, "more than 16M tensors");
+  if (planc_graph_builder_find(builder, name) >= 0) {
+    return planc_error(PLANC_BAD_INPUT, "tensor %s is given twice", name);
+  }
+  if (rank < 0 || rank > PLANC_MAX_RANK) {
+    return planc_error(PLANC_BAD_INPUT, "tensor %s: rank %d is not from 0 to 8", name, rank);
+  }
+  if (of >= 0) PLANC_TRY(planc_context(check_tensor_index(builder, of), "tensor %s", name));
+  planc_tensor tensor = {.dtype = dtype, .rank = rank, .offset = offset};
+  if (rank) memcpy(tensor.dims, dims, (size_t)rank * sizeof *dims);
+  PLANC_TRY(copy(builder, name, &tensor.name));
+  PLANC_TRY(planc_context(place_tensor(builder, &tensor, kind, of), "tensor %s", name));
+  int32_t index = (int32_t)builder->tensors.len;
+  VEC_PUSH(&builder->tensors, tensor);
+  PLANC_TRY(pl_map_put(&builder->tensor_names, tensor.name, strlen(tensor.name), index));
+  if (out_tensor) *out_tensor = index;
+  return NULL;
+}
+
+/* Checks a tensor with its kind and gives it a storage of its own or the one of tensor `of`. */
+static planc_status place_tensor(planc_graph_builder *builder, planc_tensor *tensor, planc_kind kind, int32_t of) {
+  PLANC_TRY(check_dims(tensor));
+  PLANC_TRY(count_bytes(tensor));
+  if (of >= 0) {
+    tensor->storage = builder->tensors.data[of].storage;
+    const planc_storage *storage = &builder->storages.data[tensor->storage];
+    return check_view(tensor, storage, builder->tensors.data[storage->tensor].name);
+  }
+  if (tensor->offset.fixed || tensor->offset.per_sample) {
+    return planc_error(PLANC_BAD_INPUT, "an offset needs a tensor to be a view of");
+  }
+  PLANC_TRY(check_kind(tensor, kind));
+  tensor->storage = (int32_t)builder->storages.len;
+  planc_storage storage = {.tensor = (int32_t)builder->tensors.len, .kind = kind, .bytes = tensor->bytes};
+  VEC_PUSH(&builder->storages, storage);
   return NULL;
 }
 
@@ -173,46 +224,41 @@ static planc_status check_kind(const planc_tensor *tensor, planc_kind kind) {
                      planc_kind_name(kind));
 }
 
-/* Checks a tensor with its kind and gives it a storage of its own or the one of tensor `of`. */
-static planc_status place_tensor(planc_graph_builder *builder, planc_tensor *tensor, planc_kind kind, int32_t of) {
-  PLANC_TRY(check_dims(tensor));
-  PLANC_TRY(count_bytes(tensor));
-  if (of >= 0) {
-    tensor->storage = builder->tensors.data[of].storage;
-    const planc_storage *storage = &builder->storages.data[tensor->storage];
-    return check_view(tensor, storage, builder->tensors.data[storage->tensor].name);
+static planc_status copy_op(planc_graph_builder *builder, const planc_op *op, planc_op *out);
+static planc_status check_cost(const char *what, planc_law law);
+static planc_status copy_operands(planc_graph_builder *builder, const int32_t *tensors, int32_t count,
+                                  const int32_t **out);
+static planc_status copy_attrs(planc_graph_builder *builder, const planc_op *op, planc_op *out);
+
+planc_status planc_graph_builder_op(planc_graph_builder *builder, const planc_op *op) {
+  PLANC_TRY(check_name("op", op->name));
+  if (builder->ops.len == PL_MAX_OPS) return planc_error(PLANC_BAD_INPUT, "more than 16M ops");
+  if (pl_map_get(&builder->op_names, op->name, strlen(op->name)) >= 0) {
+    return planc_error(PLANC_BAD_INPUT, "op %s is given twice", op->name);
   }
-  if (tensor->offset.fixed || tensor->offset.per_sample) {
-    return planc_error(PLANC_BAD_INPUT, "an offset needs a tensor to be a view of");
-  }
-  PLANC_TRY(check_kind(tensor, kind));
-  tensor->storage = (int32_t)builder->storages.len;
-  planc_storage storage = {.tensor = (int32_t)builder->tensors.len, .kind = kind, .bytes = tensor->bytes};
-  VEC_PUSH(&builder->storages, storage);
-  return NULL;
+  planc_op copied;
+  PLANC_TRY(planc_context(copy_op(builder, op, &copied), "op %s", op->name));
+  VEC_PUSH(&builder->ops, copied);
+  return pl_map_put(&builder->op_names, copied.name, strlen(copied.name), (int32_t)builder->ops.len - 1);
 }
 
-planc_status planc_graph_builder_tensor(planc_graph_builder *builder, const char *name, planc_kind kind,
-                                        planc_dtype dtype, int32_t rank, const planc_law *dims, int32_t of,
-                                        planc_law offset, int32_t *out_tensor) {
-  PLANC_TRY(check_name("tensor", name));
-  if (builder->tensors.len == PL_MAX_TENSORS) return planc_error(PLANC_BAD_INPUT, "more than 16M tensors");
-  if (planc_graph_builder_find(builder, name) >= 0) {
-    return planc_error(PLANC_BAD_INPUT, "tensor %s is given twice", name);
+static planc_status copy_op(planc_graph_builder *builder, const planc_op *op, planc_op *out) {
+  *out = *op;
+  PLANC_TRY(copy(builder, op->name, &out->name));
+  PLANC_TRY(copy_name(builder, "type", op->type, &out->type));
+  out->known = pl_optype_find(out->type);
+  if (op->loop) PLANC_TRY(copy_name(builder, "loop", op->loop, &out->loop));
+  if (op->loop_step < 0 || (!op->loop && op->loop_step)) {
+    return planc_error(PLANC_BAD_INPUT, op->loop ? "step is negative" : "a step needs a loop");
   }
-  if (rank < 0 || rank > PLANC_MAX_RANK) {
-    return planc_error(PLANC_BAD_INPUT, "tensor %s: rank %d is not from 0 to 8", name, rank);
-  }
-  if (of >= 0) PLANC_TRY(planc_context(check_tensor_index(builder, of), "tensor %s", name));
-  planc_tensor tensor = {.dtype = dtype, .rank = rank, .offset = offset};
-  if (rank) memcpy(tensor.dims, dims, (size_t)rank * sizeof *dims);
-  PLANC_TRY(copy(builder, name, &tensor.name));
-  PLANC_TRY(planc_context(place_tensor(builder, &tensor, kind, of), "tensor %s", name));
-  int32_t index = (int32_t)builder->tensors.len;
-  VEC_PUSH(&builder->tensors, tensor);
-  PLANC_TRY(pl_map_put(&builder->tensor_names, tensor.name, strlen(tensor.name), index));
-  if (out_tensor) *out_tensor = index;
-  return NULL;
+  if (op->phase > PLANC_PHASE_optimizer) return planc_error(PLANC_BAD_INPUT, "unknown phase");
+  if (op->flags & ~(uint32_t)PLANC_OP_FLAGS) return planc_error(PLANC_BAD_INPUT, "unknown flags");
+  PLANC_TRY(check_cost("FLOPs", op->flops));
+  PLANC_TRY(check_cost("bytes of traffic", op->traffic));
+  PLANC_TRY(copy_operands(builder, op->in, op->n_in, &out->in));
+  PLANC_TRY(copy_operands(builder, op->out, op->n_out, &out->out));
+  PLANC_TRY(copy_operands(builder, op->effects, op->n_effects, &out->effects));
+  return copy_attrs(builder, op, out);
 }
 
 /* --- Ops --------------------------------------------------------------------------------------------------------- */
@@ -264,37 +310,6 @@ static planc_status copy_attrs(planc_graph_builder *builder, const planc_op *op,
 static planc_status check_cost(const char *what, planc_law law) {
   if ((law.fixed < 0) == (law.per_sample < 0)) return NULL;
   return planc_error(PLANC_BAD_INPUT, "%s are negative", what);
-}
-
-static planc_status copy_op(planc_graph_builder *builder, const planc_op *op, planc_op *out) {
-  *out = *op;
-  PLANC_TRY(copy(builder, op->name, &out->name));
-  PLANC_TRY(copy_name(builder, "type", op->type, &out->type));
-  out->known = pl_optype_find(out->type);
-  if (op->loop) PLANC_TRY(copy_name(builder, "loop", op->loop, &out->loop));
-  if (op->loop_step < 0 || (!op->loop && op->loop_step)) {
-    return planc_error(PLANC_BAD_INPUT, op->loop ? "step is negative" : "a step needs a loop");
-  }
-  if (op->phase > PLANC_PHASE_optimizer) return planc_error(PLANC_BAD_INPUT, "unknown phase");
-  if (op->flags & ~(uint32_t)PLANC_OP_FLAGS) return planc_error(PLANC_BAD_INPUT, "unknown flags");
-  PLANC_TRY(check_cost("FLOPs", op->flops));
-  PLANC_TRY(check_cost("bytes of traffic", op->traffic));
-  PLANC_TRY(copy_operands(builder, op->in, op->n_in, &out->in));
-  PLANC_TRY(copy_operands(builder, op->out, op->n_out, &out->out));
-  PLANC_TRY(copy_operands(builder, op->effects, op->n_effects, &out->effects));
-  return copy_attrs(builder, op, out);
-}
-
-planc_status planc_graph_builder_op(planc_graph_builder *builder, const planc_op *op) {
-  PLANC_TRY(check_name("op", op->name));
-  if (builder->ops.len == PL_MAX_OPS) return planc_error(PLANC_BAD_INPUT, "more than 16M ops");
-  if (pl_map_get(&builder->op_names, op->name, strlen(op->name)) >= 0) {
-    return planc_error(PLANC_BAD_INPUT, "op %s is given twice", op->name);
-  }
-  planc_op copied;
-  PLANC_TRY(planc_context(copy_op(builder, op, &copied), "op %s", op->name));
-  VEC_PUSH(&builder->ops, copied);
-  return pl_map_put(&builder->op_names, copied.name, strlen(copied.name), (int32_t)builder->ops.len - 1);
 }
 
 /* --- Finishing --------------------------------------------------------------------------------------------------- */

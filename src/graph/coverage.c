@@ -13,27 +13,8 @@ typedef struct part_end {
   bool upper;
 } part_end;
 
-/* Ends are in this order at batch 1, and at every batch unless a later one grows more slowly. */
-static int compare_ends(const void *a, const void *b) {
-  const part_end *x = a, *y = b;
-  int64_t at_x = x->at.fixed + x->at.per_sample, at_y = y->at.fixed + y->at.per_sample;
-  if (x->storage != y->storage) return x->storage < y->storage ? -1 : 1;
-  if (at_x != at_y) return at_x < at_y ? -1 : 1;
-  return (x->at.per_sample > y->at.per_sample) - (x->at.per_sample < y->at.per_sample);
-}
-
-/* Gives the tensors on each storage their pieces. Behind a storage's last end is a piece that none of them has. */
-static int32_t number_pieces(pl_coverage *c, const part_end *ends, int64_t n) {
-  int32_t piece = -1;
-  for (int64_t i = 0; i < n; i++) {
-    const part_end *end = &ends[i], *before = i > 0 ? &ends[i - 1] : NULL;
-    if (!before || before->storage != end->storage || !pl_law_equal(before->at, end->at)) piece++;
-    if (before && before->storage == end->storage && end->at.per_sample < before->at.per_sample)
-      c->mixed[end->storage] = true;
-    *(end->upper ? &c->last[end->tensor] : &c->first[end->tensor]) = piece;
-  }
-  return piece + 1;
-}
+static int compare_ends(const void *a, const void *b);
+static int32_t number_pieces(pl_coverage *c, const part_end *ends, int64_t n);
 
 planc_status pl_coverage_make(pl_arena *arena, const planc_graph *graph, pl_coverage *out) {
   *out = (pl_coverage){.graph = graph};
@@ -56,6 +37,28 @@ planc_status pl_coverage_make(pl_arena *arena, const planc_graph *graph, pl_cove
   PLANC_TRY(PL_NEW(arena, &out->unwritten, n_pieces));
   for (int32_t p = 0; p < n_pieces; p++) out->unwritten[p] = p;
   return NULL;
+}
+
+/* Ends are in this order at batch 1, and at every batch unless a later one grows more slowly. */
+static int compare_ends(const void *a, const void *b) {
+  const part_end *x = a, *y = b;
+  int64_t at_x = x->at.fixed + x->at.per_sample, at_y = y->at.fixed + y->at.per_sample;
+  if (x->storage != y->storage) return x->storage < y->storage ? -1 : 1;
+  if (at_x != at_y) return at_x < at_y ? -1 : 1;
+  return (x->at.per_sample > y->at.per_sample) - (x->at.per_sample < y->at.per_sample);
+}
+
+/* Gives the tensors on each storage their pieces. Behind a storage's last end is a piece that none of them has. */
+static int32_t number_pieces(pl_coverage *c, const part_end *ends, int64_t n) {
+  int32_t piece = -1;
+  for (int64_t i = 0; i < n; i++) {
+    const part_end *end = &ends[i], *before = i > 0 ? &ends[i - 1] : NULL;
+    if (!before || before->storage != end->storage || !pl_law_equal(before->at, end->at)) piece++;
+    if (before && before->storage == end->storage && end->at.per_sample < before->at.per_sample)
+      c->mixed[end->storage] = true;
+    *(end->upper ? &c->last[end->tensor] : &c->first[end->tensor]) = piece;
+  }
+  return piece + 1;
 }
 
 /* The first unwritten piece from `piece` on. Ways are halved as they are gone. */

@@ -5,6 +5,46 @@
 
 #include "planc/graph.h"
 
+static void feed(uint64_t *hash, uint64_t word);
+static void feed_tensor(uint64_t *hash, const planc_tensor *tensor);
+static void feed_op(uint64_t *hash, const planc_op *op);
+static void feed_indices(uint64_t *hash, const int32_t *indices, int32_t count);
+static void feed_text(uint64_t *hash, const char *text);
+static void feed_attr(uint64_t *hash, const planc_attr *attr);
+static void feed_law(uint64_t *hash, planc_law law);
+
+uint64_t planc_graph_hash(const planc_graph *graph) {
+  uint64_t hash = PL_HASH_START;
+  feed(&hash, graph->layout);
+  feed(&hash, (uint64_t)graph->n_tensors);
+  for (int32_t i = 0; i < graph->n_tensors; i++) feed_tensor(&hash, &graph->tensors[i]);
+  feed(&hash, (uint64_t)graph->n_storages);
+  for (int32_t i = 0; i < graph->n_storages; i++) feed(&hash, graph->storages[i].kind);
+  feed(&hash, (uint64_t)graph->n_ops);
+  for (int32_t i = 0; i < graph->n_ops; i++) feed_op(&hash, &graph->ops[i]);
+  feed(&hash, (uint64_t)graph->loss);
+  feed_indices(&hash, graph->outputs, graph->n_outputs);
+  return hash;
+}
+
+static void feed_op(uint64_t *hash, const planc_op *op) {
+  feed_text(hash, op->name);
+  feed_text(hash, op->type);
+  feed(hash, op->phase);
+  feed(hash, op->flags);
+  feed_indices(hash, op->in, op->n_in);
+  feed_indices(hash, op->out, op->n_out);
+  feed_indices(hash, op->effects, op->n_effects);
+  feed(hash, (uint64_t)op->n_attrs);
+  for (int32_t i = 0; i < op->n_attrs; i++) feed_attr(hash, &op->attrs[i]);
+  feed_law(hash, op->flops);
+  feed_law(hash, op->traffic);
+  feed(hash, op->loop != NULL);
+  if (op->loop) feed_text(hash, op->loop);
+  feed(hash, (uint64_t)op->loop_step);
+  if (op->has_class) feed(hash, (uint64_t)op->class_);
+}
+
 static void feed(uint64_t *hash, uint64_t word) {
   pl_hash_word(hash, word);
 }
@@ -52,36 +92,4 @@ static void feed_attr(uint64_t *hash, const planc_attr *attr) {
       for (int32_t i = 0; i < attr->count; i++) feed(hash, (uint64_t)attr->value.ints[i]);
       break;
   }
-}
-
-static void feed_op(uint64_t *hash, const planc_op *op) {
-  feed_text(hash, op->name);
-  feed_text(hash, op->type);
-  feed(hash, op->phase);
-  feed(hash, op->flags);
-  feed_indices(hash, op->in, op->n_in);
-  feed_indices(hash, op->out, op->n_out);
-  feed_indices(hash, op->effects, op->n_effects);
-  feed(hash, (uint64_t)op->n_attrs);
-  for (int32_t i = 0; i < op->n_attrs; i++) feed_attr(hash, &op->attrs[i]);
-  feed_law(hash, op->flops);
-  feed_law(hash, op->traffic);
-  feed(hash, op->loop != NULL);
-  if (op->loop) feed_text(hash, op->loop);
-  feed(hash, (uint64_t)op->loop_step);
-  if (op->has_class) feed(hash, (uint64_t)op->class_);
-}
-
-uint64_t planc_graph_hash(const planc_graph *graph) {
-  uint64_t hash = PL_HASH_START;
-  feed(&hash, graph->layout);
-  feed(&hash, (uint64_t)graph->n_tensors);
-  for (int32_t i = 0; i < graph->n_tensors; i++) feed_tensor(&hash, &graph->tensors[i]);
-  feed(&hash, (uint64_t)graph->n_storages);
-  for (int32_t i = 0; i < graph->n_storages; i++) feed(&hash, graph->storages[i].kind);
-  feed(&hash, (uint64_t)graph->n_ops);
-  for (int32_t i = 0; i < graph->n_ops; i++) feed_op(&hash, &graph->ops[i]);
-  feed(&hash, (uint64_t)graph->loss);
-  feed_indices(&hash, graph->outputs, graph->n_outputs);
-  return hash;
 }

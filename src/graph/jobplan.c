@@ -5,14 +5,35 @@
 
 #include "graph/law.h"
 
-/* --- Of a graph ------------------------------------------------------------------------------------------------- */
-
 /* While touches are collected. */
 typedef struct collector {
   pl_touches *out;
   int32_t *newest; /* by storage: its newest touch plus 1 */
   int32_t *slots;  /* by storage: its slot plus 1 */
 } collector;
+
+static void collect_touches(collector *c);
+static void mark_results(const collector *c);
+
+planc_status pl_touches_make(pl_arena *arena, const planc_graph *graph, pl_touches *out) {
+  *out = (pl_touches){.graph = graph};
+  collector c = {.out = out};
+  int64_t n_operands = 0;
+  for (int32_t o = 0; o < graph->n_ops; o++)
+    n_operands += (int64_t)graph->ops[o].n_in + graph->ops[o].n_out + graph->ops[o].n_effects;
+  if (n_operands > INT32_MAX) return planc_error(PLANC_BAD_INPUT, "the ops have more than %d operands", INT32_MAX);
+  PLANC_TRY(PL_NEW(arena, &out->touches, n_operands));
+  PLANC_TRY(PL_NEW(arena, &out->first_touch, (int64_t)graph->n_ops + 1));
+  PLANC_TRY(PL_NEW(arena, &out->storages, graph->n_storages));
+  PLANC_TRY(PL_NEW(arena, &out->results, graph->n_storages));
+  PLANC_TRY(PL_NEW(arena, &c.newest, graph->n_storages));
+  PLANC_TRY(PL_NEW(arena, &c.slots, graph->n_storages));
+  collect_touches(&c);
+  mark_results(&c);
+  return NULL;
+}
+
+/* --- Of a graph ------------------------------------------------------------------------------------------------- */
 
 static void add_touch(collector *c, int32_t op, int32_t tensor, uint32_t how) {
   pl_touches *out = c->out;
@@ -57,24 +78,6 @@ static void mark_results(const collector *c) {
   }
 }
 
-planc_status pl_touches_make(pl_arena *arena, const planc_graph *graph, pl_touches *out) {
-  *out = (pl_touches){.graph = graph};
-  collector c = {.out = out};
-  int64_t n_operands = 0;
-  for (int32_t o = 0; o < graph->n_ops; o++)
-    n_operands += (int64_t)graph->ops[o].n_in + graph->ops[o].n_out + graph->ops[o].n_effects;
-  if (n_operands > INT32_MAX) return planc_error(PLANC_BAD_INPUT, "the ops have more than %d operands", INT32_MAX);
-  PLANC_TRY(PL_NEW(arena, &out->touches, n_operands));
-  PLANC_TRY(PL_NEW(arena, &out->first_touch, (int64_t)graph->n_ops + 1));
-  PLANC_TRY(PL_NEW(arena, &out->storages, graph->n_storages));
-  PLANC_TRY(PL_NEW(arena, &out->results, graph->n_storages));
-  PLANC_TRY(PL_NEW(arena, &c.newest, graph->n_storages));
-  PLANC_TRY(PL_NEW(arena, &c.slots, graph->n_storages));
-  collect_touches(&c);
-  mark_results(&c);
-  return NULL;
-}
-
 /* --- Of a job --------------------------------------------------------------------------------------------------- */
 
 static planc_status check_order(pl_arena *arena, const pl_job_plan *plan);
@@ -97,6 +100,36 @@ planc_status pl_job_plan_make(pl_arena *arena, const planc_job *job, const pl_to
   PLANC_TRY(find_scopes(plan));
   find_redirected(plan);
   return NULL;
+}
+
+static int64_t times(int64_t a, int64_t b);
+static int64_t plus(int64_t a, int64_t b);
+
+/* The ops of a round run in every round; each gradient that goes through a temporary is added from the second round on,
+ * by an instance of its own that reads the one and updates the other; the optimizer's ops run once. An exchange reads
+ * what has come and updates the gradient. */
+void pl_job_plan_count(const pl_job_plan *plan, pl_trace_size *size) {
+  const pl_touches *of = plan->of;
+  int64_t rounds = plan->job->n_rounds, iterations = plan->job->iterations;
+  int64_t n_ops = plan->job->graph->n_ops, round_touches = 0, in_scope[] = {0, 0, 0, 0};
+  for (int32_t position = 0; position < of->n_round_ops; position++) {
+    int32_t o = plan->order[position];
+    round_touches += of->first_touch[o + 1] - of->first_touch[o];
+  }
+  int64_t exchanged = 0;
+  for (int32_t slot = 0; slot < of->n_slots; slot++) {
+    in_scope[plan->uses[slot].scope]++;
+    exchanged += plan->job->replicas > 1 && plan->uses[slot].n_touches > 0;
+  }
+  int64_t adds = times(rounds - 1, plan->n_redirected);
+  int64_t instances = plus(plus(times(rounds, of->n_round_ops), adds), n_ops - of->n_round_ops + exchanged);
+  int64_t accesses = plus(plus(times(rounds, round_touches), times(2, adds)), of->n_touches - round_touches);
+  int64_t buffers = plus(plus(times(rounds, in_scope[PL_SCOPE_ROUND]), adds), in_scope[PL_SCOPE_ITERATION]);
+  accesses = plus(accesses, times(2, exchanged));
+  buffers = plus(buffers, exchanged);
+  size->instances = plus(size->instances, times(iterations, instances));
+  size->accesses = plus(size->accesses, times(iterations, accesses));
+  size->buffers = plus(size->buffers, plus(times(iterations, buffers), in_scope[PL_SCOPE_PERIOD]));
 }
 
 /* Checks that the job's order is a permutation that changes nothing but time: phases stay in order, and every op finds
@@ -204,31 +237,4 @@ static int64_t times(int64_t a, int64_t b) {
 }
 static int64_t plus(int64_t a, int64_t b) {
   return pl_add_saturate(a, b);
-}
-
-/* The ops of a round run in every round; each gradient that goes through a temporary is added from the second round on,
- * by an instance of its own that reads the one and updates the other; the optimizer's ops run once. An exchange reads
- * what has come and updates the gradient. */
-void pl_job_plan_count(const pl_job_plan *plan, pl_trace_size *size) {
-  const pl_touches *of = plan->of;
-  int64_t rounds = plan->job->n_rounds, iterations = plan->job->iterations;
-  int64_t n_ops = plan->job->graph->n_ops, round_touches = 0, in_scope[] = {0, 0, 0, 0};
-  for (int32_t position = 0; position < of->n_round_ops; position++) {
-    int32_t o = plan->order[position];
-    round_touches += of->first_touch[o + 1] - of->first_touch[o];
-  }
-  int64_t exchanged = 0;
-  for (int32_t slot = 0; slot < of->n_slots; slot++) {
-    in_scope[plan->uses[slot].scope]++;
-    exchanged += plan->job->replicas > 1 && plan->uses[slot].n_touches > 0;
-  }
-  int64_t adds = times(rounds - 1, plan->n_redirected);
-  int64_t instances = plus(plus(times(rounds, of->n_round_ops), adds), n_ops - of->n_round_ops + exchanged);
-  int64_t accesses = plus(plus(times(rounds, round_touches), times(2, adds)), of->n_touches - round_touches);
-  int64_t buffers = plus(plus(times(rounds, in_scope[PL_SCOPE_ROUND]), adds), in_scope[PL_SCOPE_ITERATION]);
-  accesses = plus(accesses, times(2, exchanged));
-  buffers = plus(buffers, exchanged);
-  size->instances = plus(size->instances, times(iterations, instances));
-  size->accesses = plus(size->accesses, times(iterations, accesses));
-  size->buffers = plus(size->buffers, plus(times(iterations, buffers), in_scope[PL_SCOPE_PERIOD]));
 }

@@ -29,6 +29,16 @@ typedef struct match {
   pl_dims *dims;
 } match;
 
+static char mark_at(const char *pattern, int32_t index);
+
+char pl_input_mark(const planc_optype *type, int32_t index) {
+  return mark_at(type->in, index);
+}
+
+char pl_output_mark(const planc_optype *type, int32_t index) {
+  return mark_at(type->out, index);
+}
+
 /* Reads the operand that `pattern` starts with and returns what follows it. */
 static const char *next_operand(const char *pattern, planc_layout layout, operand *out) {
   *out = (operand){.name = pattern, .name_length = (int)strcspn(pattern, "?.:")};
@@ -57,12 +67,37 @@ static char mark_at(const char *pattern, int32_t index) {
   return at.type;
 }
 
-char pl_input_mark(const planc_optype *type, int32_t index) {
-  return mark_at(type->in, index);
+static planc_status match_side(match *m, const char *side, const char *pattern, const int32_t *tensors, int32_t count);
+static planc_status wrong_count(const match *m, const char *pattern, int32_t count);
+static planc_status match_dtype(match *m, const operand *want, const planc_tensor *tensor);
+static planc_status match_shape(match *m, const operand *want, const planc_tensor *tensor);
+
+planc_status pl_operands_match(const planc_optype *type, const planc_graph *graph, const planc_op *op, pl_dims *out) {
+  out->bound = 0;
+  out->rank = -1;
+  match m = {.graph = graph, .type = type->name, .dims = out};
+  PLANC_TRY(match_side(&m, "input", type->in, op->in, op->n_in));
+  PLANC_TRY(match_side(&m, "output", type->out, op->out, op->n_out));
+  return match_side(&m, "effect", type->effects, op->effects, op->n_effects);
 }
 
-char pl_output_mark(const planc_optype *type, int32_t index) {
-  return mark_at(type->out, index);
+static planc_status match_side(match *m, const char *side, const char *pattern, const int32_t *tensors, int32_t count) {
+  m->side = side;
+  if (!pattern) pattern = "";
+  int32_t taken = 0;
+  for (const char *rest = pattern; *rest;) {
+    operand want;
+    rest = next_operand(rest, m->graph->layout, &want);
+    if (taken == count && !want.optional) return wrong_count(m, pattern, count);
+    int32_t end = want.variadic ? count : taken < count ? taken + 1 : taken;
+    for (; taken < end; taken++) {
+      const planc_tensor *tensor = &m->graph->tensors[tensors[taken]];
+      planc_status status = match_dtype(m, &want, tensor);
+      if (!status) status = match_shape(m, &want, tensor);
+      if (status) return planc_context(status, "%s %.*s (%s)", side, want.name_length, want.name, tensor->name);
+    }
+  }
+  return taken == count ? NULL : wrong_count(m, pattern, count);
 }
 
 /* --- One tensor against one operand ------------------------------------------------------------------------------ */
@@ -147,32 +182,18 @@ static planc_status wrong_count(const match *m, const char *pattern, int32_t cou
   return planc_error(PLANC_BAD_INPUT, "%s has %ss %s, %d given", m->type, m->side, pattern, count);
 }
 
-static planc_status match_side(match *m, const char *side, const char *pattern, const int32_t *tensors, int32_t count) {
-  m->side = side;
-  if (!pattern) pattern = "";
-  int32_t taken = 0;
-  for (const char *rest = pattern; *rest;) {
-    operand want;
-    rest = next_operand(rest, m->graph->layout, &want);
-    if (taken == count && !want.optional) return wrong_count(m, pattern, count);
-    int32_t end = want.variadic ? count : taken < count ? taken + 1 : taken;
-    for (; taken < end; taken++) {
-      const planc_tensor *tensor = &m->graph->tensors[tensors[taken]];
-      planc_status status = match_dtype(m, &want, tensor);
-      if (!status) status = match_shape(m, &want, tensor);
-      if (status) return planc_context(status, "%s %.*s (%s)", side, want.name_length, want.name, tensor->name);
-    }
-  }
-  return taken == count ? NULL : wrong_count(m, pattern, count);
-}
+static planc_status check_foreign(const char *type);
+static planc_status check_attrs(const planc_optype *type, const planc_op *op);
+static planc_status check_in_place(const planc_optype *type, const planc_graph *graph, const planc_op *op);
 
-planc_status pl_operands_match(const planc_optype *type, const planc_graph *graph, const planc_op *op, pl_dims *out) {
-  out->bound = 0;
-  out->rank = -1;
-  match m = {.graph = graph, .type = type->name, .dims = out};
-  PLANC_TRY(match_side(&m, "input", type->in, op->in, op->n_in));
-  PLANC_TRY(match_side(&m, "output", type->out, op->out, op->n_out));
-  return match_side(&m, "effect", type->effects, op->effects, op->n_effects);
+planc_status pl_op_check(const planc_graph *graph, const planc_op *op) {
+  const planc_optype *type = op->known;
+  if (!type) return check_foreign(op->type);
+  pl_dims dims;
+  PLANC_TRY(pl_operands_match(type, graph, op, &dims));
+  PLANC_TRY(check_attrs(type, op));
+  PLANC_TRY(check_in_place(type, graph, op));
+  return type->check ? type->check(graph, op, &dims) : NULL;
 }
 
 /* --- In-place results -------------------------------------------------------------------------------------------- */
@@ -250,16 +271,6 @@ static planc_status check_foreign(const char *type) {
   if (point && point > type && point[1]) return NULL;
   return planc_error(PLANC_BAD_INPUT, "type %s is none of planc's; one of another origin has a prefix, like my.%s",
                      type, type);
-}
-
-planc_status pl_op_check(const planc_graph *graph, const planc_op *op) {
-  const planc_optype *type = op->known;
-  if (!type) return check_foreign(op->type);
-  pl_dims dims;
-  PLANC_TRY(pl_operands_match(type, graph, op, &dims));
-  PLANC_TRY(check_attrs(type, op));
-  PLANC_TRY(check_in_place(type, graph, op));
-  return type->check ? type->check(graph, op, &dims) : NULL;
 }
 
 /* --- Costs ------------------------------------------------------------------------------------------------------- */

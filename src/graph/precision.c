@@ -45,6 +45,62 @@ typedef struct conversion {
   const planc_op *op;
 } conversion;
 
+static planc_status convert(conversion *c);
+static planc_status find_staying(conversion *c);
+static planc_status convert_tensor(conversion *c, int32_t index);
+static planc_status convert_op(conversion *c);
+static planc_status allow_tf32(conversion *c, planc_op *op);
+static planc_status convert_inputs(conversion *c, planc_op *op);
+static int32_t storage_of(const conversion *c, int32_t tensor);
+
+planc_status planc_graph_convert(const planc_graph *forward, planc_precision precision, planc_graph **out) {
+  *out = NULL;
+  PLANC_TRY(pl_train_check_forward(forward));
+  conversion c = {.graph = forward, .precision = precision};
+  planc_status status = planc_graph_builder_new(&c.builder);
+  if (!status) status = convert(&c);
+  if (!status) status = planc_graph_builder_finish(c.builder, out, NULL, NULL);
+  planc_graph_builder_free(c.builder);
+  pl_map_free(&c.op_names);
+  pl_arena_free(&c.arena);
+  return planc_context(status, "precision");
+}
+
+static planc_status convert(conversion *c) {
+  const planc_graph *graph = c->graph;
+  PLANC_TRY(PL_NEW(&c->arena, &c->stays, graph->n_storages));
+  PLANC_TRY(PL_NEW(&c->arena, &c->writes, graph->n_storages));
+  PLANC_TRY(PL_NEW(&c->arena, &c->copies, graph->n_tensors));
+  if (c->precision == PLANC_BF16) PLANC_TRY(find_staying(c));
+  for (int32_t o = 0; o < graph->n_ops; o++)
+    PLANC_TRY(pl_map_put(&c->op_names, graph->ops[o].name, strlen(graph->ops[o].name), o));
+
+  PLANC_TRY(planc_graph_builder_header(c->builder, graph->name, graph->layout, graph->batch, graph->device,
+                                       graph->optimizer, graph->policy, graph->origin));
+  for (int32_t t = 0; t < graph->n_tensors; t++) PLANC_TRY(convert_tensor(c, t));
+  for (int32_t o = 0; o < graph->n_ops; o++) {
+    c->op = &graph->ops[o];
+    PLANC_TRY(convert_op(c));
+  }
+  if (graph->loss >= 0) PLANC_TRY(planc_graph_builder_loss(c->builder, graph->loss));
+  for (int32_t i = 0; i < graph->n_outputs; i++) PLANC_TRY(planc_graph_builder_output(c->builder, graph->outputs[i]));
+  return NULL;
+}
+
+static planc_status convert_op(conversion *c) {
+  planc_op op = *c->op;
+  bool flops, traffic;
+  PLANC_TRY(pl_op_costs_are_derived(c->graph, c->op, &flops, &traffic));
+  /* A cost that the type gave is given again for the new operands; one that the file states stands. */
+  if (flops) op.flops = (planc_law){-1, -1};
+  if (traffic) op.traffic = (planc_law){-1, -1};
+  if (c->precision == PLANC_TF32) PLANC_TRY(allow_tf32(c, &op));
+  if (c->precision == PLANC_BF16) PLANC_TRY(convert_inputs(c, &op));
+  for (int32_t i = 0; i < op.n_out; i++) c->writes[storage_of(c, op.out[i])]++;
+  for (int32_t i = 0; i < op.n_effects; i++) c->writes[storage_of(c, op.effects[i])]++;
+  return planc_graph_builder_op(c->builder, &op);
+}
+
 /* --- What stays f32 --------------------------------------------------------------------------------------------- */
 
 static int32_t storage_of(const conversion *c, int32_t tensor) {
@@ -174,20 +230,6 @@ static planc_status allow_tf32(conversion *c, planc_op *op) {
   return NULL;
 }
 
-static planc_status convert_op(conversion *c) {
-  planc_op op = *c->op;
-  bool flops, traffic;
-  PLANC_TRY(pl_op_costs_are_derived(c->graph, c->op, &flops, &traffic));
-  /* A cost that the type gave is given again for the new operands; one that the file states stands. */
-  if (flops) op.flops = (planc_law){-1, -1};
-  if (traffic) op.traffic = (planc_law){-1, -1};
-  if (c->precision == PLANC_TF32) PLANC_TRY(allow_tf32(c, &op));
-  if (c->precision == PLANC_BF16) PLANC_TRY(convert_inputs(c, &op));
-  for (int32_t i = 0; i < op.n_out; i++) c->writes[storage_of(c, op.out[i])]++;
-  for (int32_t i = 0; i < op.n_effects; i++) c->writes[storage_of(c, op.effects[i])]++;
-  return planc_graph_builder_op(c->builder, &op);
-}
-
 /* --- The graph -------------------------------------------------------------------------------------------------- */
 
 /* A tensor of the new graph; it keeps its index. */
@@ -200,38 +242,4 @@ static planc_status convert_tensor(conversion *c, int32_t index) {
   int32_t same;
   return planc_graph_builder_tensor(c->builder, tensor->name, storage->kind, dtype, tensor->rank, tensor->dims,
                                     storage->tensor == index ? -1 : storage->tensor, offset, &same);
-}
-
-static planc_status convert(conversion *c) {
-  const planc_graph *graph = c->graph;
-  PLANC_TRY(PL_NEW(&c->arena, &c->stays, graph->n_storages));
-  PLANC_TRY(PL_NEW(&c->arena, &c->writes, graph->n_storages));
-  PLANC_TRY(PL_NEW(&c->arena, &c->copies, graph->n_tensors));
-  if (c->precision == PLANC_BF16) PLANC_TRY(find_staying(c));
-  for (int32_t o = 0; o < graph->n_ops; o++)
-    PLANC_TRY(pl_map_put(&c->op_names, graph->ops[o].name, strlen(graph->ops[o].name), o));
-
-  PLANC_TRY(planc_graph_builder_header(c->builder, graph->name, graph->layout, graph->batch, graph->device,
-                                       graph->optimizer, graph->policy, graph->origin));
-  for (int32_t t = 0; t < graph->n_tensors; t++) PLANC_TRY(convert_tensor(c, t));
-  for (int32_t o = 0; o < graph->n_ops; o++) {
-    c->op = &graph->ops[o];
-    PLANC_TRY(convert_op(c));
-  }
-  if (graph->loss >= 0) PLANC_TRY(planc_graph_builder_loss(c->builder, graph->loss));
-  for (int32_t i = 0; i < graph->n_outputs; i++) PLANC_TRY(planc_graph_builder_output(c->builder, graph->outputs[i]));
-  return NULL;
-}
-
-planc_status planc_graph_convert(const planc_graph *forward, planc_precision precision, planc_graph **out) {
-  *out = NULL;
-  PLANC_TRY(pl_train_check_forward(forward));
-  conversion c = {.graph = forward, .precision = precision};
-  planc_status status = planc_graph_builder_new(&c.builder);
-  if (!status) status = convert(&c);
-  if (!status) status = planc_graph_builder_finish(c.builder, out, NULL, NULL);
-  planc_graph_builder_free(c.builder);
-  pl_map_free(&c.op_names);
-  pl_arena_free(&c.arena);
-  return planc_context(status, "precision");
 }

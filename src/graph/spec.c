@@ -53,6 +53,14 @@ const char *pl_law_text(planc_law law, char buffer[PL_LAW_TEXT]) {
   return buffer;
 }
 
+static planc_status scan_law(const char **text, planc_law *out, const char **out_at);
+static planc_status fault(const char **out_at, const char *at, const char *what);
+
+planc_status pl_law_parse(const char *text, planc_law *out, const char **out_at) {
+  PLANC_TRY(scan_law(&text, out, out_at));
+  return *text ? fault(out_at, text, "expected the end of the size") : NULL;
+}
+
 static planc_status fault(const char **out_at, const char *at, const char *what) {
   *out_at = at;
   char shown[PL_SHOWN_TEXT];
@@ -102,9 +110,31 @@ static planc_status scan_law(const char **text, planc_law *out, const char **out
   return NULL;
 }
 
-planc_status pl_law_parse(const char *text, planc_law *out, const char **out_at) {
-  PLANC_TRY(scan_law(&text, out, out_at));
-  return *text ? fault(out_at, text, "expected the end of the size") : NULL;
+static bool scan_kind(const char **text, planc_kind *out);
+static bool scan_dtype(const char **text, planc_dtype *out);
+static bool skip(const char **text, const char *word);
+
+planc_status pl_spec_parse(const char *text, pl_spec *out, const char **out_at) {
+  *out = (pl_spec){.kind = PLANC_KIND_activation};
+  out->has_kind = scan_kind(&text, &out->kind);
+  if (!scan_dtype(&text, &out->dtype)) {
+    return fault(out_at, text,
+                 out->has_kind ? "expected a type and its dimensions, like f32[N,8]"
+                               : "expected a kind or a type and its dimensions, like f32[N,8]");
+  }
+  while (!skip(&text, "]")) {
+    if (out->rank == PLANC_MAX_RANK) return fault(out_at, text, "expected at most 8 dimensions");
+    if (out->rank && !skip(&text, ",")) return fault(out_at, text, "expected ',' or ']'");
+    PLANC_TRY(scan_law(&text, &out->dims[out->rank++], out_at));
+  }
+  if (!*text) return NULL;
+  if (!skip(&text, " of ")) return fault(out_at, text, "expected the end or \" of TENSOR\"");
+  out->of = text;
+  out->of_length = strcspn(text, " ");
+  text += out->of_length;
+  if (!*text) return NULL;
+  if (!skip(&text, " @ ")) return fault(out_at, text, "expected the end or \" @ OFFSET\"");
+  return pl_law_parse(text, &out->offset, out_at);
 }
 
 /* --- Specs ------------------------------------------------------------------------------------------------------ */
@@ -131,29 +161,6 @@ static bool scan_dtype(const char **text, planc_dtype *out) {
   PLANC_DTYPES(X)
 #undef X
   return false;
-}
-
-planc_status pl_spec_parse(const char *text, pl_spec *out, const char **out_at) {
-  *out = (pl_spec){.kind = PLANC_KIND_activation};
-  out->has_kind = scan_kind(&text, &out->kind);
-  if (!scan_dtype(&text, &out->dtype)) {
-    return fault(out_at, text,
-                 out->has_kind ? "expected a type and its dimensions, like f32[N,8]"
-                               : "expected a kind or a type and its dimensions, like f32[N,8]");
-  }
-  while (!skip(&text, "]")) {
-    if (out->rank == PLANC_MAX_RANK) return fault(out_at, text, "expected at most 8 dimensions");
-    if (out->rank && !skip(&text, ",")) return fault(out_at, text, "expected ',' or ']'");
-    PLANC_TRY(scan_law(&text, &out->dims[out->rank++], out_at));
-  }
-  if (!*text) return NULL;
-  if (!skip(&text, " of ")) return fault(out_at, text, "expected the end or \" of TENSOR\"");
-  out->of = text;
-  out->of_length = strcspn(text, " ");
-  text += out->of_length;
-  if (!*text) return NULL;
-  if (!skip(&text, " @ ")) return fault(out_at, text, "expected the end or \" @ OFFSET\"");
-  return pl_law_parse(text, &out->offset, out_at);
 }
 
 /* --- Numbers ---------------------------------------------------------------------------------------------------- */

@@ -40,6 +40,53 @@ planc_status planc_optimizer_parse(const char *name, planc_optimizer *out) {
   return planc_error(PLANC_BAD_INPUT, "no optimizer is called \"%s\": sgd, momentum and adam are", name);
 }
 
+static planc_status derive(pl_derivation *d, planc_optimizer optimizer);
+static planc_status copy_forward(pl_derivation *d, planc_optimizer optimizer);
+static planc_status find_wanted(pl_derivation *d);
+static planc_status derive_op(pl_derivation *d);
+static planc_status add_optimizer(pl_derivation *d, planc_optimizer optimizer);
+
+planc_status pl_train_check_forward(const planc_graph *graph) {
+  for (int32_t i = 0; i < graph->n_ops; i++)
+    if (graph->ops[i].phase != PLANC_PHASE_forward)
+      return planc_error(PLANC_BAD_INPUT, "graph %s has backward or optimizer ops already: op %s", graph->name,
+                         graph->ops[i].name);
+  return NULL;
+}
+
+planc_status planc_graph_train(const planc_graph *forward, planc_optimizer optimizer, planc_graph **out) {
+  *out = NULL;
+  if (forward->loss < 0) return planc_error(PLANC_BAD_INPUT, "graph %s has no loss to derive", forward->name);
+  PLANC_TRY(pl_train_check_forward(forward));
+  pl_derivation d = {.graph = forward};
+  for (int32_t i = 0; i < forward->n_ops; i++) d.n_wanted += forward->ops[i].n_in;
+  d.states = calloc((size_t)forward->n_storages + 1, sizeof *d.states);
+  d.wanted = calloc((size_t)d.n_wanted + 1, sizeof *d.wanted);
+  planc_status status =
+      d.states && d.wanted ? planc_graph_builder_new(&d.builder) : planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
+  if (!status) status = derive(&d, optimizer);
+  if (!status) status = planc_graph_builder_finish(d.builder, out, NULL, NULL);
+  pl_grads_free(&d);
+  planc_graph_builder_free(d.builder);
+  free(d.wanted);
+  free(d.states);
+  return planc_context(status, "training");
+}
+
+static planc_status derive(pl_derivation *d, planc_optimizer optimizer) {
+  PLANC_TRY(pl_grads_init(d));
+  PLANC_TRY(copy_forward(d, optimizer));
+  PLANC_TRY(find_wanted(d));
+  PLANC_TRY(pl_grads_seed(d, d->graph->loss));
+  d->op_wanted = d->wanted + d->n_wanted;
+  for (int32_t i = d->graph->n_ops; i-- > 0;) {
+    d->op = &d->graph->ops[i];
+    d->op_wanted -= d->op->n_in;
+    PLANC_TRY(derive_op(d));
+  }
+  return add_optimizer(d, optimizer);
+}
+
 static planc_status add_optimizer_op(pl_derivation *d, planc_optimizer optimizer, int32_t param, int32_t gradient) {
   int32_t in[2 + MAX_STATES] = {param, gradient}, out[1 + MAX_STATES] = {param}, n_states = 0, n_attrs = 0;
   const planc_tensor *tensor = &d->graph->tensors[param];
@@ -156,45 +203,4 @@ static planc_status derive_op(pl_derivation *d) {
   }
   pl_grads_release(d);
   return note_overwrites(d);
-}
-
-static planc_status derive(pl_derivation *d, planc_optimizer optimizer) {
-  PLANC_TRY(pl_grads_init(d));
-  PLANC_TRY(copy_forward(d, optimizer));
-  PLANC_TRY(find_wanted(d));
-  PLANC_TRY(pl_grads_seed(d, d->graph->loss));
-  d->op_wanted = d->wanted + d->n_wanted;
-  for (int32_t i = d->graph->n_ops; i-- > 0;) {
-    d->op = &d->graph->ops[i];
-    d->op_wanted -= d->op->n_in;
-    PLANC_TRY(derive_op(d));
-  }
-  return add_optimizer(d, optimizer);
-}
-
-planc_status pl_train_check_forward(const planc_graph *graph) {
-  for (int32_t i = 0; i < graph->n_ops; i++)
-    if (graph->ops[i].phase != PLANC_PHASE_forward)
-      return planc_error(PLANC_BAD_INPUT, "graph %s has backward or optimizer ops already: op %s", graph->name,
-                         graph->ops[i].name);
-  return NULL;
-}
-
-planc_status planc_graph_train(const planc_graph *forward, planc_optimizer optimizer, planc_graph **out) {
-  *out = NULL;
-  if (forward->loss < 0) return planc_error(PLANC_BAD_INPUT, "graph %s has no loss to derive", forward->name);
-  PLANC_TRY(pl_train_check_forward(forward));
-  pl_derivation d = {.graph = forward};
-  for (int32_t i = 0; i < forward->n_ops; i++) d.n_wanted += forward->ops[i].n_in;
-  d.states = calloc((size_t)forward->n_storages + 1, sizeof *d.states);
-  d.wanted = calloc((size_t)d.n_wanted + 1, sizeof *d.wanted);
-  planc_status status =
-      d.states && d.wanted ? planc_graph_builder_new(&d.builder) : planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
-  if (!status) status = derive(&d, optimizer);
-  if (!status) status = planc_graph_builder_finish(d.builder, out, NULL, NULL);
-  pl_grads_free(&d);
-  planc_graph_builder_free(d.builder);
-  free(d.wanted);
-  free(d.states);
-  return planc_context(status, "training");
 }

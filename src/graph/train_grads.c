@@ -7,15 +7,8 @@
 
 #include "graph/train.h"
 
-static const planc_tensor *tensor_of(const pl_derivation *d, int32_t tensor) {
-  return &d->graph->tensors[tensor];
-}
-
-static pl_grad_state *state_of(pl_derivation *d, int32_t tensor) {
-  return &d->states[tensor_of(d, tensor)->storage];
-}
-
-/* --- Tensors of the derived graph ------------------------------------------------------------------------------- */
+static const planc_tensor *tensor_of(const pl_derivation *d, int32_t tensor);
+static pl_grad_state *state_of(pl_derivation *d, int32_t tensor);
 
 planc_status pl_grads_tensor(pl_derivation *d, const char *prefix, int32_t like, const char *suffix, planc_kind kind,
                              int32_t of, planc_law offset, int32_t *out_tensor) {
@@ -27,6 +20,23 @@ planc_status pl_grads_tensor(pl_derivation *d, const char *prefix, int32_t like,
     (void)snprintf(name, sizeof name, "%s%s%s.%d", prefix, model->name, suffix, ++state->names + 1);
   return planc_graph_builder_tensor(d->builder, name, kind, model->dtype, model->rank, model->dims, of, offset,
                                     out_tensor);
+}
+
+static const planc_tensor *tensor_of(const pl_derivation *d, int32_t tensor) {
+  return &d->graph->tensors[tensor];
+}
+
+static pl_grad_state *state_of(pl_derivation *d, int32_t tensor) {
+  return &d->states[tensor_of(d, tensor)->storage];
+}
+
+/* --- Tensors of the derived graph ------------------------------------------------------------------------------- */
+
+static planc_status gradient_tensor(pl_derivation *d, int32_t like, planc_kind kind, int32_t of, planc_law offset,
+                                    int32_t *out_tensor);
+
+planc_status pl_grads_scratch(pl_derivation *d, int32_t like, int32_t *out_tensor) {
+  return gradient_tensor(d, like, PLANC_KIND_temp, -1, (planc_law){0, 0}, out_tensor);
 }
 
 /* A tensor for the gradient of `like`: a storage of its own where `of` < 0. */
@@ -65,10 +75,6 @@ static planc_status gradient_on(pl_derivation *d, int32_t store, int32_t like, i
   PLANC_TRY(gradient_tensor(d, like, PLANC_KIND_activation, on->tensor, tensor_of(d, like)->offset, out_tensor));
   VEC_PUSH(&on->views, *out_tensor);
   return NULL;
-}
-
-planc_status pl_grads_scratch(pl_derivation *d, int32_t like, int32_t *out_tensor) {
-  return gradient_tensor(d, like, PLANC_KIND_temp, -1, (planc_law){0, 0}, out_tensor);
 }
 
 /* --- States ----------------------------------------------------------------------------------------------------- */

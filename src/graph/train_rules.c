@@ -87,6 +87,49 @@ bool pl_train_rule_takes_all(const pl_train_rule *rule) {
   return rule->joins;
 }
 
+static planc_status apply_slices(pl_derivation *d);
+static planc_status apply_join(pl_derivation *d);
+static planc_status apply_step(pl_derivation *d, const train_step *step);
+static bool wanted(const pl_derivation *d, int32_t operand);
+static planc_status read_operand(pl_derivation *d, const train_step *step, int8_t code, int32_t *out_tensor);
+
+planc_status pl_train_rule_apply(pl_derivation *d, const pl_train_rule *rule) {
+  if (rule->slices) return apply_slices(d);
+  if (rule->joins) return apply_join(d);
+  for (int32_t i = 0; i < MAX_STEPS && rule->steps[i].makes[0]; i++) PLANC_TRY(apply_step(d, &rule->steps[i]));
+  return NULL;
+}
+
+static planc_status apply_step(pl_derivation *d, const train_step *step) {
+  int32_t in[MAX_OPERANDS], out[MAX_GRADS], n_in = 0, n_out = 0;
+  pl_grad_target targets[MAX_GRADS];
+  bool any = false;
+  for (int32_t i = 0; i < MAX_GRADS && step->makes[i]; i++) any |= wanted(d, step->makes[i] - FIRST_IN);
+  if (!any) return NULL;
+  if (step->passes) return pl_grads_pass(d, step->makes[0] - FIRST_IN);
+
+  if (step->of_loss && d->dy_stores.data[0] != PL_STORE_OF_LOSS)
+    return planc_error(PLANC_BAD_INPUT, "op %s: its loss is used for more than the graph's loss", d->op->name);
+  for (; n_in < MAX_OPERANDS && step->reads[n_in]; n_in++)
+    PLANC_TRY(read_operand(d, step, step->reads[n_in], &in[n_in]));
+  for (; n_out < MAX_GRADS && step->makes[n_out]; n_out++) {
+    int32_t operand = step->makes[n_out] - FIRST_IN;
+    if (wanted(d, operand)) {
+      PLANC_TRY(pl_grads_target(d, operand, step->over_dy, &targets[n_out]));
+    } else {
+      targets[n_out].store = -1;
+      PLANC_TRY(pl_grads_scratch(d, d->op->in[operand], &targets[n_out].tensor));
+    }
+    out[n_out] = targets[n_out].tensor;
+  }
+  bool has_attrs = pl_optype_at(step->type)->attrs;
+  PLANC_TRY(pl_train_emit(d, step->type, step->suffix, in, n_in, out, n_out, has_attrs ? d->op->attrs : NULL,
+                          has_attrs ? d->op->n_attrs : 0));
+  for (int32_t i = 0; i < n_out; i++)
+    if (wanted(d, step->makes[i] - FIRST_IN)) PLANC_TRY(pl_grads_arrive(d, step->makes[i] - FIRST_IN, targets[i]));
+  return NULL;
+}
+
 /* --- Steps ------------------------------------------------------------------------------------------------------ */
 
 static planc_status is_gone(const pl_derivation *d, pl_optype_id backward, const planc_tensor *value,
@@ -123,36 +166,6 @@ static planc_status read_operand(pl_derivation *d, const train_step *step, int8_
 
 static bool wanted(const pl_derivation *d, int32_t operand) {
   return operand < d->op->n_in && d->op_wanted[operand];
-}
-
-static planc_status apply_step(pl_derivation *d, const train_step *step) {
-  int32_t in[MAX_OPERANDS], out[MAX_GRADS], n_in = 0, n_out = 0;
-  pl_grad_target targets[MAX_GRADS];
-  bool any = false;
-  for (int32_t i = 0; i < MAX_GRADS && step->makes[i]; i++) any |= wanted(d, step->makes[i] - FIRST_IN);
-  if (!any) return NULL;
-  if (step->passes) return pl_grads_pass(d, step->makes[0] - FIRST_IN);
-
-  if (step->of_loss && d->dy_stores.data[0] != PL_STORE_OF_LOSS)
-    return planc_error(PLANC_BAD_INPUT, "op %s: its loss is used for more than the graph's loss", d->op->name);
-  for (; n_in < MAX_OPERANDS && step->reads[n_in]; n_in++)
-    PLANC_TRY(read_operand(d, step, step->reads[n_in], &in[n_in]));
-  for (; n_out < MAX_GRADS && step->makes[n_out]; n_out++) {
-    int32_t operand = step->makes[n_out] - FIRST_IN;
-    if (wanted(d, operand)) {
-      PLANC_TRY(pl_grads_target(d, operand, step->over_dy, &targets[n_out]));
-    } else {
-      targets[n_out].store = -1;
-      PLANC_TRY(pl_grads_scratch(d, d->op->in[operand], &targets[n_out].tensor));
-    }
-    out[n_out] = targets[n_out].tensor;
-  }
-  bool has_attrs = pl_optype_at(step->type)->attrs;
-  PLANC_TRY(pl_train_emit(d, step->type, step->suffix, in, n_in, out, n_out, has_attrs ? d->op->attrs : NULL,
-                          has_attrs ? d->op->n_attrs : 0));
-  for (int32_t i = 0; i < n_out; i++)
-    if (wanted(d, step->makes[i] - FIRST_IN)) PLANC_TRY(pl_grads_arrive(d, step->makes[i] - FIRST_IN, targets[i]));
-  return NULL;
 }
 
 /* --- Concat and split --------------------------------------------------------------------------------------------- */
@@ -204,11 +217,4 @@ static planc_status apply_join(pl_derivation *d) {
   planc_status status = dys ? join(d, dys) : planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
   free(dys);
   return status;
-}
-
-planc_status pl_train_rule_apply(pl_derivation *d, const pl_train_rule *rule) {
-  if (rule->slices) return apply_slices(d);
-  if (rule->joins) return apply_join(d);
-  for (int32_t i = 0; i < MAX_STEPS && rule->steps[i].makes[0]; i++) PLANC_TRY(apply_step(d, &rule->steps[i]));
-  return NULL;
 }

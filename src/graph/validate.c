@@ -20,6 +20,63 @@ typedef struct validation {
   pl_graph_fault *fault;
 } validation;
 
+static planc_status check_graph(validation *v, planc_op *ops, bool *seen);
+static planc_status check_op(validation *v, int32_t index, planc_op *op);
+static planc_status check_gradients(validation *v);
+static planc_status check_results(validation *v, bool *seen);
+static planc_status check_effects(validation *v, int32_t index, const planc_op *op);
+static planc_status check_reads(validation *v, int32_t index, const planc_op *op);
+static planc_status check_writes(validation *v, int32_t index, const planc_op *op);
+static planc_status settle_class(planc_op *op);
+
+planc_status pl_graph_validate(const planc_graph *graph, planc_op *ops, pl_graph_fault *out_fault) {
+  *out_fault = pl_no_fault;
+  pl_arena arena = {0};
+  validation v = {.graph = graph, .fault = out_fault};
+  bool *seen = NULL;
+  planc_status status = pl_coverage_make(&arena, graph, &v.coverage);
+  if (!status) status = PL_NEW(&arena, &v.effect_of, graph->n_storages);
+  if (!status) status = PL_NEW(&arena, &v.written_by, graph->n_storages);
+  if (!status) status = PL_NEW(&arena, &seen, graph->n_tensors);
+  if (!status) {
+    for (int32_t s = 0; s < graph->n_storages; s++) v.effect_of[s] = v.written_by[s] = -1;
+    status = check_graph(&v, ops, seen);
+  }
+  VEC_FREE(&v.outputs);
+  pl_arena_free(&arena);
+  return status;
+}
+
+static planc_status check_graph(validation *v, planc_op *ops, bool *seen) {
+  int32_t n_ops = v->graph->n_ops;
+  for (int32_t i = 0; i < n_ops; i++) {
+    v->fault->op = i;
+    PLANC_TRY(planc_context(check_op(v, i, &ops[i]), "op %s", ops[i].name));
+    bool rounds_end =
+        ops[i].phase != PLANC_PHASE_optimizer && (i + 1 == n_ops || ops[i + 1].phase == PLANC_PHASE_optimizer);
+    if (rounds_end) PLANC_TRY(check_gradients(v));
+  }
+  v->fault->op = -1;
+  PLANC_TRY(check_results(v, seen));
+  *v->fault = pl_no_fault;
+  return NULL;
+}
+
+static planc_status check_op(validation *v, int32_t index, planc_op *op) {
+  if (index > 0 && op->phase < v->graph->ops[index - 1].phase) {
+    return planc_error(PLANC_BAD_INPUT, "phase %s comes after phase %s", planc_phase_name(op->phase),
+                       planc_phase_name(v->graph->ops[index - 1].phase));
+  }
+  PLANC_TRY(check_effects(v, index, op));
+  PLANC_TRY(check_reads(v, index, op));
+  PLANC_TRY(check_writes(v, index, op));
+  PLANC_TRY(pl_op_check(v->graph, op));
+  if (op->flops.fixed < 0) PLANC_TRY(pl_op_flops(v->graph, op, &op->flops));
+  if (op->traffic.fixed < 0) PLANC_TRY(pl_op_traffic(v->graph, op, &op->traffic));
+  if (op->known) op->flags |= op->known->flags;
+  return settle_class(op);
+}
+
 static const planc_storage *storage_of(const validation *v, int32_t tensor) {
   return &v->graph->storages[v->graph->tensors[tensor].storage];
 }
@@ -145,21 +202,6 @@ static planc_status settle_class(planc_op *op) {
                      pl_class_name(op->class_), op->type, pl_class_name(unstated));
 }
 
-static planc_status check_op(validation *v, int32_t index, planc_op *op) {
-  if (index > 0 && op->phase < v->graph->ops[index - 1].phase) {
-    return planc_error(PLANC_BAD_INPUT, "phase %s comes after phase %s", planc_phase_name(op->phase),
-                       planc_phase_name(v->graph->ops[index - 1].phase));
-  }
-  PLANC_TRY(check_effects(v, index, op));
-  PLANC_TRY(check_reads(v, index, op));
-  PLANC_TRY(check_writes(v, index, op));
-  PLANC_TRY(pl_op_check(v->graph, op));
-  if (op->flops.fixed < 0) PLANC_TRY(pl_op_flops(v->graph, op, &op->flops));
-  if (op->traffic.fixed < 0) PLANC_TRY(pl_op_traffic(v->graph, op, &op->traffic));
-  if (op->known) op->flags |= op->known->flags;
-  return settle_class(op);
-}
-
 /* A tensor that leaves for the host is made anew in every round, and leaves with all of its storage. */
 static planc_status check_result(validation *v, int32_t tensor) {
   planc_kind kind = storage_of(v, tensor)->kind;
@@ -188,37 +230,4 @@ static planc_status check_results(validation *v, bool *seen) {
     seen[g->outputs[i]] = true;
   }
   return NULL;
-}
-
-static planc_status check_graph(validation *v, planc_op *ops, bool *seen) {
-  int32_t n_ops = v->graph->n_ops;
-  for (int32_t i = 0; i < n_ops; i++) {
-    v->fault->op = i;
-    PLANC_TRY(planc_context(check_op(v, i, &ops[i]), "op %s", ops[i].name));
-    bool rounds_end =
-        ops[i].phase != PLANC_PHASE_optimizer && (i + 1 == n_ops || ops[i + 1].phase == PLANC_PHASE_optimizer);
-    if (rounds_end) PLANC_TRY(check_gradients(v));
-  }
-  v->fault->op = -1;
-  PLANC_TRY(check_results(v, seen));
-  *v->fault = pl_no_fault;
-  return NULL;
-}
-
-planc_status pl_graph_validate(const planc_graph *graph, planc_op *ops, pl_graph_fault *out_fault) {
-  *out_fault = pl_no_fault;
-  pl_arena arena = {0};
-  validation v = {.graph = graph, .fault = out_fault};
-  bool *seen = NULL;
-  planc_status status = pl_coverage_make(&arena, graph, &v.coverage);
-  if (!status) status = PL_NEW(&arena, &v.effect_of, graph->n_storages);
-  if (!status) status = PL_NEW(&arena, &v.written_by, graph->n_storages);
-  if (!status) status = PL_NEW(&arena, &seen, graph->n_tensors);
-  if (!status) {
-    for (int32_t s = 0; s < graph->n_storages; s++) v.effect_of[s] = v.written_by[s] = -1;
-    status = check_graph(&v, ops, seen);
-  }
-  VEC_FREE(&v.outputs);
-  pl_arena_free(&arena);
-  return status;
 }

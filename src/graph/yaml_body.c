@@ -55,6 +55,112 @@ planc_status pl_yaml_read_tensors(pl_yaml_body *body) {
   return NULL;
 }
 
+enum { OP, TYPE, PHASE, IN, OUT, EFFECTS, ATTRS, FLOPS, TRAFFIC, FLAGS, CLASS, LOOP, STEP };
+static const char *const op_keys[] = {
+    [OP] = "op",           [TYPE] = "type",   [PHASE] = "phase", [IN] = "in",           [OUT] = "out",
+    [EFFECTS] = "effects", [ATTRS] = "attrs", [FLOPS] = "flops", [TRAFFIC] = "traffic", [FLAGS] = "flags",
+    [CLASS] = "class",     [LOOP] = "loop",   [STEP] = "step"};
+
+/* The operand lists stand in body->operands in the order of the file; `first` says where each starts. */
+typedef struct op_parts {
+  planc_op op;
+  int64_t first_in, first_out, first_effect;
+} op_parts;
+
+static planc_status read_op(pl_yaml_body *body);
+static planc_status read_op_value(pl_yaml_body *body, int key, op_parts *parts);
+static void assemble(pl_yaml_body *body, op_parts *parts);
+static planc_status read_text(pl_yaml_body *body, const char **out);
+static planc_status read_phase(pl_yaml_body *body, planc_phase *out);
+static planc_status read_operands(pl_yaml_body *body, int32_t *out_count);
+static planc_status read_attrs(pl_yaml_body *body);
+static planc_status read_law(pl_yaml_body *body, planc_law *out);
+static planc_status read_flags(pl_yaml_body *body, uint32_t *out);
+static planc_status read_class(pl_yaml_body *body, planc_op *op);
+static planc_status read_step(pl_yaml_body *body, int32_t *out);
+
+planc_status pl_yaml_read_ops(pl_yaml_body *body) {
+  if (!body->has_tensors) return pl_yaml_error(body->yaml, "tensors must be given before ops");
+  PLANC_TRY(pl_yaml_expect(body->yaml, YAML_SEQUENCE_START_EVENT, "a list of ops"));
+  for (;;) {
+    PLANC_TRY(pl_yaml_next(body->yaml));
+    if (body->yaml->event.type == YAML_SEQUENCE_END_EVENT) break;
+    if (body->yaml->event.type != YAML_MAPPING_START_EVENT) return pl_yaml_error(body->yaml, "expected an op");
+    PLANC_TRY(read_op(body));
+  }
+  return NULL;
+}
+
+/* The current event starts the op's mapping. */
+static planc_status read_op(pl_yaml_body *body) {
+  op_parts parts = {.op = {.flops = {-1, -1}, .traffic = {-1, -1}}};
+  pl_text_place place = pl_yaml_here(body->yaml);
+  uint32_t seen = 0;
+  body->operands.len = body->attrs.len = body->ints.len = 0;
+  for (;;) {
+    int key;
+    PLANC_TRY(pl_yaml_key(body->yaml, op_keys, COUNT(op_keys), &seen, &key));
+    if (key < 0) break;
+    PLANC_TRY(read_op_value(body, key, &parts));
+  }
+  planc_status status = NULL;
+  if (!parts.op.name) status = planc_error(PLANC_BAD_INPUT, "the op has no name: key \"op\" is missing");
+  if (!status && !parts.op.type) status = planc_error(PLANC_BAD_INPUT, "the op has no type: key \"type\" is missing");
+  if (!status && seen >> STEP & 1 && !parts.op.loop) {
+    status = planc_error(PLANC_BAD_INPUT, "key \"step\" needs the key \"loop\"");
+  }
+  if (!status) {
+    assemble(body, &parts);
+    status = planc_graph_builder_op(body->builder, &parts.op);
+  }
+  pl_yaml_release(body->yaml);
+  if (status) return pl_yaml_at(body->yaml, place, status);
+  VEC_PUSH(&body->places, place);
+  return NULL;
+}
+
+static planc_status read_op_value(pl_yaml_body *body, int key, op_parts *parts) {
+  planc_op *op = &parts->op;
+  switch (key) {
+    case OP:
+      return read_text(body, &op->name);
+    case TYPE:
+      return read_text(body, &op->type);
+    case PHASE:
+      return read_phase(body, &op->phase);
+    case IN:
+      parts->first_in = body->operands.len;
+      return read_operands(body, &op->n_in);
+    case OUT:
+      parts->first_out = body->operands.len;
+      return read_operands(body, &op->n_out);
+    case EFFECTS:
+      parts->first_effect = body->operands.len;
+      return read_operands(body, &op->n_effects);
+    case ATTRS:
+      return read_attrs(body);
+    case FLOPS:
+      return read_law(body, &op->flops);
+    case TRAFFIC:
+      return read_law(body, &op->traffic);
+    case FLAGS:
+      return read_flags(body, &op->flags);
+    case CLASS:
+      return read_class(body, op);
+    case LOOP:
+      return read_text(body, &op->loop);
+    default:
+      return read_step(body, &op->loop_step);
+  }
+}
+
+void pl_yaml_body_free(pl_yaml_body *body) {
+  VEC_FREE(&body->places);
+  VEC_FREE(&body->operands);
+  VEC_FREE(&body->attrs);
+  VEC_FREE(&body->ints);
+}
+
 /* --- Attributes -------------------------------------------------------------------------------------------------- */
 
 /* The current scalar as an attribute's value. */
@@ -108,12 +214,6 @@ static planc_status read_attrs(pl_yaml_body *body) {
 }
 
 /* --- Ops --------------------------------------------------------------------------------------------------------- */
-
-enum { OP, TYPE, PHASE, IN, OUT, EFFECTS, ATTRS, FLOPS, TRAFFIC, FLAGS, CLASS, LOOP, STEP };
-static const char *const op_keys[] = {
-    [OP] = "op",           [TYPE] = "type",   [PHASE] = "phase", [IN] = "in",           [OUT] = "out",
-    [EFFECTS] = "effects", [ATTRS] = "attrs", [FLOPS] = "flops", [TRAFFIC] = "traffic", [FLAGS] = "flags",
-    [CLASS] = "class",     [LOOP] = "loop",   [STEP] = "step"};
 
 /* A list of tensors, appended to body->operands. */
 static planc_status read_operands(pl_yaml_body *body, int32_t *out_count) {
@@ -189,47 +289,6 @@ static planc_status read_step(pl_yaml_body *body, int32_t *out) {
   return NULL;
 }
 
-/* The operand lists stand in body->operands in the order of the file; `first` says where each starts. */
-typedef struct op_parts {
-  planc_op op;
-  int64_t first_in, first_out, first_effect;
-} op_parts;
-
-static planc_status read_op_value(pl_yaml_body *body, int key, op_parts *parts) {
-  planc_op *op = &parts->op;
-  switch (key) {
-    case OP:
-      return read_text(body, &op->name);
-    case TYPE:
-      return read_text(body, &op->type);
-    case PHASE:
-      return read_phase(body, &op->phase);
-    case IN:
-      parts->first_in = body->operands.len;
-      return read_operands(body, &op->n_in);
-    case OUT:
-      parts->first_out = body->operands.len;
-      return read_operands(body, &op->n_out);
-    case EFFECTS:
-      parts->first_effect = body->operands.len;
-      return read_operands(body, &op->n_effects);
-    case ATTRS:
-      return read_attrs(body);
-    case FLOPS:
-      return read_law(body, &op->flops);
-    case TRAFFIC:
-      return read_law(body, &op->traffic);
-    case FLAGS:
-      return read_flags(body, &op->flags);
-    case CLASS:
-      return read_class(body, op);
-    case LOOP:
-      return read_text(body, &op->loop);
-    default:
-      return read_step(body, &op->loop_step);
-  }
-}
-
 /* Gives the op its parts now that they no longer move. */
 static void assemble(pl_yaml_body *body, op_parts *parts) {
   planc_op *op = &parts->op;
@@ -245,51 +304,4 @@ static void assemble(pl_yaml_body *body, op_parts *parts) {
     attr->value.ints = ints;
     if (attr->count) ints += attr->count;
   }
-}
-
-/* The current event starts the op's mapping. */
-static planc_status read_op(pl_yaml_body *body) {
-  op_parts parts = {.op = {.flops = {-1, -1}, .traffic = {-1, -1}}};
-  pl_text_place place = pl_yaml_here(body->yaml);
-  uint32_t seen = 0;
-  body->operands.len = body->attrs.len = body->ints.len = 0;
-  for (;;) {
-    int key;
-    PLANC_TRY(pl_yaml_key(body->yaml, op_keys, COUNT(op_keys), &seen, &key));
-    if (key < 0) break;
-    PLANC_TRY(read_op_value(body, key, &parts));
-  }
-  planc_status status = NULL;
-  if (!parts.op.name) status = planc_error(PLANC_BAD_INPUT, "the op has no name: key \"op\" is missing");
-  if (!status && !parts.op.type) status = planc_error(PLANC_BAD_INPUT, "the op has no type: key \"type\" is missing");
-  if (!status && seen >> STEP & 1 && !parts.op.loop) {
-    status = planc_error(PLANC_BAD_INPUT, "key \"step\" needs the key \"loop\"");
-  }
-  if (!status) {
-    assemble(body, &parts);
-    status = planc_graph_builder_op(body->builder, &parts.op);
-  }
-  pl_yaml_release(body->yaml);
-  if (status) return pl_yaml_at(body->yaml, place, status);
-  VEC_PUSH(&body->places, place);
-  return NULL;
-}
-
-planc_status pl_yaml_read_ops(pl_yaml_body *body) {
-  if (!body->has_tensors) return pl_yaml_error(body->yaml, "tensors must be given before ops");
-  PLANC_TRY(pl_yaml_expect(body->yaml, YAML_SEQUENCE_START_EVENT, "a list of ops"));
-  for (;;) {
-    PLANC_TRY(pl_yaml_next(body->yaml));
-    if (body->yaml->event.type == YAML_SEQUENCE_END_EVENT) break;
-    if (body->yaml->event.type != YAML_MAPPING_START_EVENT) return pl_yaml_error(body->yaml, "expected an op");
-    PLANC_TRY(read_op(body));
-  }
-  return NULL;
-}
-
-void pl_yaml_body_free(pl_yaml_body *body) {
-  VEC_FREE(&body->places);
-  VEC_FREE(&body->operands);
-  VEC_FREE(&body->attrs);
-  VEC_FREE(&body->ints);
 }

@@ -31,13 +31,110 @@ typedef struct reader {
   VEC(header_text) outputs;
 } reader;
 
-/* --- Header ------------------------------------------------------------------------------------------------------ */
-
 enum { VERSION, NAME, LAYOUT, BATCH, DEVICE, OPTIMIZER, POLICY, ORIGIN, LOSS, OUTPUTS, TENSORS, OPS };
 static const char *const header_keys[] = {
     [VERSION] = "planc-graph", [NAME] = "name",           [LAYOUT] = "layout",   [BATCH] = "batch",
     [DEVICE] = "device",       [OPTIMIZER] = "optimizer", [POLICY] = "policy",   [ORIGIN] = "origin",
     [LOSS] = "loss",           [OUTPUTS] = "outputs",     [TENSORS] = "tensors", [OPS] = "ops"};
+
+static planc_status read_graph(reader *r, planc_graph **out);
+static planc_status read_document(reader *r);
+static planc_status give_header(reader *r);
+static planc_status finish(reader *r, planc_graph **out);
+static planc_status read_key(reader *r, uint32_t *seen, int *out);
+static planc_status read_header_value(reader *r, int key);
+static planc_status read_version(reader *r);
+static planc_status read_header_name(reader *r, header_text *out);
+static planc_status read_layout(reader *r);
+static planc_status read_batch(reader *r);
+static planc_status read_header_text(reader *r, header_text *out);
+static planc_status read_outputs(reader *r);
+
+planc_status planc_graph_parse(const char *text, size_t length, const char *path, planc_graph **out) {
+  *out = NULL;
+  if (length > MAX_FILE_BYTES) return planc_error(PLANC_BAD_INPUT, "%s: has more than 1 GiB", path);
+  reader r = {0};
+  PLANC_TRY(pl_yaml_open(&r.yaml, text, length, path));
+  planc_status status = read_graph(&r, out);
+  pl_yaml_close(&r.yaml);
+  planc_graph_builder_free(r.body.builder);
+  pl_arena_free(&r.arena);
+  pl_yaml_body_free(&r.body);
+  VEC_FREE(&r.outputs);
+  return status;
+}
+
+static planc_status read_graph(reader *r, planc_graph **out) {
+  r->body.yaml = &r->yaml;
+  PLANC_TRY(planc_graph_builder_new(&r->body.builder));
+  PLANC_TRY(read_document(r));
+  PLANC_TRY(give_header(r));
+  return finish(r, out);
+}
+
+static planc_status read_document(reader *r) {
+  uint32_t seen = 0;
+  PLANC_TRY(pl_yaml_expect(&r->yaml, YAML_STREAM_START_EVENT, "a stream"));
+  PLANC_TRY(pl_yaml_expect(&r->yaml, YAML_DOCUMENT_START_EVENT, "a graph, found an empty file"));
+  PLANC_TRY(pl_yaml_expect(&r->yaml, YAML_MAPPING_START_EVENT, "a mapping that starts with \"planc-graph: 1\""));
+  r->start = pl_yaml_here(&r->yaml);
+  for (;;) {
+    int key;
+    PLANC_TRY(read_key(r, &seen, &key));
+    if (key < 0) break;
+    if (!(seen & 1)) return pl_yaml_error(&r->yaml, "the first key must be \"planc-graph\"");
+    PLANC_TRY(read_header_value(r, key));
+  }
+  static const int required[] = {VERSION, NAME, TENSORS, OPS};
+  for (int i = 0; i < COUNT(required); i++) {
+    if (seen >> required[i] & 1) continue;
+    planc_status missing = planc_error(PLANC_BAD_INPUT, "key \"%s\" is missing", header_keys[required[i]]);
+    return pl_yaml_at(&r->yaml, r->start, missing);
+  }
+  PLANC_TRY(pl_yaml_next(&r->yaml)); /* the document's end */
+  return pl_yaml_expect(&r->yaml, YAML_STREAM_END_EVENT, "the end of the file");
+}
+
+static planc_status read_header_value(reader *r, int key) {
+  switch (key) {
+    case VERSION:
+      return read_version(r);
+    case NAME:
+      return read_header_name(r, &r->name);
+    case LAYOUT:
+      return read_layout(r);
+    case BATCH:
+      return read_batch(r);
+    case DEVICE:
+      return read_header_name(r, &r->device);
+    case OPTIMIZER:
+      return read_header_name(r, &r->optimizer);
+    case POLICY:
+      return read_header_name(r, &r->policy);
+    case ORIGIN:
+      return read_header_text(r, &r->origin);
+    case LOSS:
+      return read_header_text(r, &r->loss);
+    case OUTPUTS:
+      return read_outputs(r);
+    case TENSORS:
+      return pl_yaml_read_tensors(&r->body);
+    default:
+      return pl_yaml_read_ops(&r->body);
+  }
+}
+
+planc_status planc_graph_read(const char *path, planc_graph **out) {
+  char *text;
+  size_t length;
+  *out = NULL;
+  PLANC_TRY(pl_file_read_text(path, MAX_FILE_BYTES, &text, &length));
+  planc_status status = planc_graph_parse(text, length, path, out);
+  free(text);
+  return status;
+}
+
+/* --- Header ------------------------------------------------------------------------------------------------------ */
 
 /* The current scalar, kept until the file has been read. */
 static planc_status keep(reader *r, header_text *out) {
@@ -92,35 +189,6 @@ static planc_status read_batch(reader *r) {
   return pl_yaml_integer(&r->yaml, 1, INT32_MAX, &r->batch);
 }
 
-static planc_status read_header_value(reader *r, int key) {
-  switch (key) {
-    case VERSION:
-      return read_version(r);
-    case NAME:
-      return read_header_name(r, &r->name);
-    case LAYOUT:
-      return read_layout(r);
-    case BATCH:
-      return read_batch(r);
-    case DEVICE:
-      return read_header_name(r, &r->device);
-    case OPTIMIZER:
-      return read_header_name(r, &r->optimizer);
-    case POLICY:
-      return read_header_name(r, &r->policy);
-    case ORIGIN:
-      return read_header_text(r, &r->origin);
-    case LOSS:
-      return read_header_text(r, &r->loss);
-    case OUTPUTS:
-      return read_outputs(r);
-    case TENSORS:
-      return pl_yaml_read_tensors(&r->body);
-    default:
-      return pl_yaml_read_ops(&r->body);
-  }
-}
-
 /* --- The whole --------------------------------------------------------------------------------------------------- */
 
 /* Another file of planc's, which its first key tells, is called by its name. */
@@ -136,29 +204,6 @@ static planc_status read_key(reader *r, uint32_t *seen, int *out) {
     return pl_yaml_error(&r->yaml, "a graph is asked for, and this is %s", others[i][1]);
   }
   return status;
-}
-
-static planc_status read_document(reader *r) {
-  uint32_t seen = 0;
-  PLANC_TRY(pl_yaml_expect(&r->yaml, YAML_STREAM_START_EVENT, "a stream"));
-  PLANC_TRY(pl_yaml_expect(&r->yaml, YAML_DOCUMENT_START_EVENT, "a graph, found an empty file"));
-  PLANC_TRY(pl_yaml_expect(&r->yaml, YAML_MAPPING_START_EVENT, "a mapping that starts with \"planc-graph: 1\""));
-  r->start = pl_yaml_here(&r->yaml);
-  for (;;) {
-    int key;
-    PLANC_TRY(read_key(r, &seen, &key));
-    if (key < 0) break;
-    if (!(seen & 1)) return pl_yaml_error(&r->yaml, "the first key must be \"planc-graph\"");
-    PLANC_TRY(read_header_value(r, key));
-  }
-  static const int required[] = {VERSION, NAME, TENSORS, OPS};
-  for (int i = 0; i < COUNT(required); i++) {
-    if (seen >> required[i] & 1) continue;
-    planc_status missing = planc_error(PLANC_BAD_INPUT, "key \"%s\" is missing", header_keys[required[i]]);
-    return pl_yaml_at(&r->yaml, r->start, missing);
-  }
-  PLANC_TRY(pl_yaml_next(&r->yaml)); /* the document's end */
-  return pl_yaml_expect(&r->yaml, YAML_STREAM_END_EVENT, "the end of the file");
 }
 
 static planc_status resolve(const reader *r, const header_text *name, int32_t *out) {
@@ -202,36 +247,4 @@ static planc_status finish(reader *r, planc_graph **out) {
     place = r->loss.place;
   }
   return pl_yaml_at(&r->yaml, place, status);
-}
-
-static planc_status read_graph(reader *r, planc_graph **out) {
-  r->body.yaml = &r->yaml;
-  PLANC_TRY(planc_graph_builder_new(&r->body.builder));
-  PLANC_TRY(read_document(r));
-  PLANC_TRY(give_header(r));
-  return finish(r, out);
-}
-
-planc_status planc_graph_parse(const char *text, size_t length, const char *path, planc_graph **out) {
-  *out = NULL;
-  if (length > MAX_FILE_BYTES) return planc_error(PLANC_BAD_INPUT, "%s: has more than 1 GiB", path);
-  reader r = {0};
-  PLANC_TRY(pl_yaml_open(&r.yaml, text, length, path));
-  planc_status status = read_graph(&r, out);
-  pl_yaml_close(&r.yaml);
-  planc_graph_builder_free(r.body.builder);
-  pl_arena_free(&r.arena);
-  pl_yaml_body_free(&r.body);
-  VEC_FREE(&r.outputs);
-  return status;
-}
-
-planc_status planc_graph_read(const char *path, planc_graph **out) {
-  char *text;
-  size_t length;
-  *out = NULL;
-  PLANC_TRY(pl_file_read_text(path, MAX_FILE_BYTES, &text, &length));
-  planc_status status = planc_graph_parse(text, length, path, out);
-  free(text);
-  return status;
 }

@@ -8,6 +8,39 @@
 #include "util/emit.h"
 #include "util/real.h"
 
+static void emit_header(pl_emit *emit, const planc_graph *graph);
+static void emit_tensor(pl_emit *emit, const planc_graph *graph, int32_t index);
+static void emit_op(pl_emit *emit, const planc_graph *graph, const planc_op *op);
+static void emit_operands(pl_emit *emit, const char *key, const planc_graph *graph, const int32_t *tensors,
+                          int32_t count);
+static void emit_attrs(pl_emit *emit, const planc_op *op);
+static void emit_costs(pl_emit *emit, const planc_graph *graph, const planc_op *op);
+static void emit_flags(pl_emit *emit, const planc_op *op);
+
+planc_status planc_graph_print(const planc_graph *graph, char **out_text, size_t *out_length) {
+  pl_emit emit = {0};
+  emit_header(&emit, graph);
+  pl_emit_text(&emit, graph->n_tensors ? "tensors:\n" : "tensors: {}\n");
+  for (int32_t i = 0; i < graph->n_tensors; i++) emit_tensor(&emit, graph, i);
+  EMIT(&emit, "ops:\n");
+  for (int32_t i = 0; i < graph->n_ops; i++) emit_op(&emit, graph, &graph->ops[i]);
+  return pl_emit_take(&emit, out_text, out_length);
+}
+
+static void emit_op(pl_emit *emit, const planc_graph *graph, const planc_op *op) {
+  pl_emit_format(emit, "  - {op: %s, type: %s", op->name, op->type);
+  if (op->phase != PLANC_PHASE_forward) pl_emit_format(emit, ", phase: %s", planc_phase_name(op->phase));
+  emit_operands(emit, "in", graph, op->in, op->n_in);
+  emit_operands(emit, "out", graph, op->out, op->n_out);
+  emit_operands(emit, "effects", graph, op->effects, op->n_effects);
+  if (op->n_attrs) emit_attrs(emit, op);
+  emit_costs(emit, graph, op);
+  emit_flags(emit, op);
+  if (op->has_class) pl_emit_format(emit, ", class: %s", pl_class_name(op->class_));
+  if (op->loop) pl_emit_format(emit, ", loop: %s, step: %" PRId32, op->loop, op->loop_step);
+  EMIT(emit, "}\n");
+}
+
 /* --- Scalars ----------------------------------------------------------------------------------------------------- */
 
 /* The code point that `text` starts with, which is UTF-8; *out_length is its bytes. */
@@ -161,28 +194,4 @@ static void emit_flags(pl_emit *emit, const planc_op *op) {
     separator = ", ";
   }
   if (flags) EMIT(emit, "]");
-}
-
-static void emit_op(pl_emit *emit, const planc_graph *graph, const planc_op *op) {
-  pl_emit_format(emit, "  - {op: %s, type: %s", op->name, op->type);
-  if (op->phase != PLANC_PHASE_forward) pl_emit_format(emit, ", phase: %s", planc_phase_name(op->phase));
-  emit_operands(emit, "in", graph, op->in, op->n_in);
-  emit_operands(emit, "out", graph, op->out, op->n_out);
-  emit_operands(emit, "effects", graph, op->effects, op->n_effects);
-  if (op->n_attrs) emit_attrs(emit, op);
-  emit_costs(emit, graph, op);
-  emit_flags(emit, op);
-  if (op->has_class) pl_emit_format(emit, ", class: %s", pl_class_name(op->class_));
-  if (op->loop) pl_emit_format(emit, ", loop: %s, step: %" PRId32, op->loop, op->loop_step);
-  EMIT(emit, "}\n");
-}
-
-planc_status planc_graph_print(const planc_graph *graph, char **out_text, size_t *out_length) {
-  pl_emit emit = {0};
-  emit_header(&emit, graph);
-  pl_emit_text(&emit, graph->n_tensors ? "tensors:\n" : "tensors: {}\n");
-  for (int32_t i = 0; i < graph->n_tensors; i++) emit_tensor(&emit, graph, i);
-  EMIT(&emit, "ops:\n");
-  for (int32_t i = 0; i < graph->n_ops; i++) emit_op(&emit, graph, &graph->ops[i]);
-  return pl_emit_take(&emit, out_text, out_length);
 }

@@ -18,6 +18,28 @@ void pl_plan_find_peaks(planc_plan *plan) {
     plan->predicted.peak_bytes[kind] = pl_plan_peak(plan, (planc_memory_kind)kind);
 }
 
+static void clear(planc_job_predictions *job);
+static int32_t job_of(const planc_plan *plan, const planc_instr *instr);
+static void count_copy(const planc_plan *plan, const pl_acquired *acquired, const planc_instr *copy,
+                       planc_job_predictions *job);
+static void scale(planc_job_predictions *job, int32_t replicas, int32_t gpus);
+
+void pl_plan_count_body(const planc_plan *plan, const pl_acquired *acquired, planc_job_predictions *jobs) {
+  int32_t replicas = planc_plan_replicas(plan), gpus = planc_plan_gpus(plan);
+  for (int32_t j = 0; j < plan->n_jobs; j++) clear(&jobs[j]);
+  for (int32_t i = 0; i < plan->body.n; i++) {
+    const planc_instr *instr = &plan->body.instrs[i];
+    int32_t j = job_of(plan, instr);
+    if (j < 0) continue;
+    if (instr->op == PLANC_INSTR_copy) {
+      count_copy(plan, acquired, instr, &jobs[j]);
+    } else if (instr->recompute) {
+      jobs[j].recompute_ns = pl_add_saturate(jobs[j].recompute_ns, instr->time_ns);
+    }
+  }
+  for (int32_t j = 0; j < plan->n_jobs; j++) scale(&jobs[j], replicas, gpus);
+}
+
 /* --- The body ----------------------------------------------------------------------------------------------------- */
 
 /* The job of an instruction's stream; -1 = it has none. */
@@ -52,22 +74,6 @@ static void scale(planc_job_predictions *job, int32_t replicas, int32_t gpus) {
   int64_t *bytes[] = {&job->d2h_bytes, &job->h2d_bytes, &job->store_bytes, &job->load_bytes};
   for (size_t k = 0; k < sizeof bytes / sizeof *bytes; k++) *bytes[k] = pl_muldiv_ceil(*bytes[k], replicas, 1);
   if (gpus > 1) job->recompute_ns /= gpus;
-}
-
-void pl_plan_count_body(const planc_plan *plan, const pl_acquired *acquired, planc_job_predictions *jobs) {
-  int32_t replicas = planc_plan_replicas(plan), gpus = planc_plan_gpus(plan);
-  for (int32_t j = 0; j < plan->n_jobs; j++) clear(&jobs[j]);
-  for (int32_t i = 0; i < plan->body.n; i++) {
-    const planc_instr *instr = &plan->body.instrs[i];
-    int32_t j = job_of(plan, instr);
-    if (j < 0) continue;
-    if (instr->op == PLANC_INSTR_copy) {
-      count_copy(plan, acquired, instr, &jobs[j]);
-    } else if (instr->recompute) {
-      jobs[j].recompute_ns = pl_add_saturate(jobs[j].recompute_ns, instr->time_ns);
-    }
-  }
-  for (int32_t j = 0; j < plan->n_jobs; j++) scale(&jobs[j], replicas, gpus);
 }
 
 /* --- All jobs ----------------------------------------------------------------------------------------------------- */

@@ -8,6 +8,40 @@
 #include "util/vec.h"
 
 #define X(name) #name,
+static const char *const phases[] = {PLANC_PHASES(X)};
+static const char *const classes[] = {PLANC_CLASSES(X)};
+#undef X
+#define X(name, text) #name,
+static const char *const kinds[] = {PLANC_KINDS(X)};
+static const char *const dtypes[] = {PLANC_DTYPES(X)};
+#undef X
+static const char *const layouts[] = {"NCHW", "NHWC"};
+enum { N_PHASES = sizeof phases / sizeof *phases, N_KINDS = sizeof kinds / sizeof *kinds };
+enum { N_CLASSES = sizeof classes / sizeof *classes };
+enum { N_DTYPES = sizeof dtypes / sizeof *dtypes, N_LAYOUTS = sizeof layouts / sizeof *layouts };
+
+static void emit_tensor(pl_emit *emit, const planc_graph *graph, int32_t index);
+static void emit_op(pl_emit *emit, const planc_op *op);
+
+void pl_graph_rows_emit(pl_emit *emit, const planc_graph *graph) {
+  EMIT(emit, "{\"graph\":");
+  pl_emit_string(emit, graph->name);
+  EMIT(emit, ",\"hash\":");
+  pl_emit_hash(emit, planc_graph_hash(graph));
+  EMIT(emit, ",\"layout\":");
+  pl_emit_string(emit, layouts[graph->layout]);
+  EMIT_INT(emit, ",\"tensors\":", graph->n_tensors);
+  EMIT_INT(emit, ",\"ops\":", graph->n_ops);
+  EMIT_INT(emit, ",\"loss\":", graph->loss);
+  EMIT(emit, ",\"outputs\":");
+  pl_emit_ints(emit, graph->outputs, graph->n_outputs);
+  EMIT(emit, "}\n");
+  for (int32_t t = 0; t < graph->n_tensors; t++) emit_tensor(emit, graph, t);
+  for (int32_t o = 0; o < graph->n_ops; o++) emit_op(emit, &graph->ops[o]);
+}
+
+/* --- Writing -------------------------------------------------------------------------------------------------- */
+
 static void emit_law(pl_emit *emit, planc_law law) {
   if (law.per_sample == 0) {
     pl_emit_int(emit, law.fixed);
@@ -21,20 +55,6 @@ static void emit_law(pl_emit *emit, planc_law law) {
   if (law.per_sample != 1) pl_emit_int(emit, law.per_sample);
   EMIT(emit, "N\"");
 }
-
-static const char *const phases[] = {PLANC_PHASES(X)};
-static const char *const classes[] = {PLANC_CLASSES(X)};
-#undef X
-#define X(name, text) #name,
-static const char *const kinds[] = {PLANC_KINDS(X)};
-static const char *const dtypes[] = {PLANC_DTYPES(X)};
-#undef X
-static const char *const layouts[] = {"NCHW", "NHWC"};
-enum { N_PHASES = sizeof phases / sizeof *phases, N_KINDS = sizeof kinds / sizeof *kinds };
-enum { N_CLASSES = sizeof classes / sizeof *classes };
-enum { N_DTYPES = sizeof dtypes / sizeof *dtypes, N_LAYOUTS = sizeof layouts / sizeof *layouts };
-
-/* --- Writing -------------------------------------------------------------------------------------------------- */
 
 static void emit_tensor(pl_emit *emit, const planc_graph *graph, int32_t index) {
   const planc_tensor *tensor = &graph->tensors[index];
@@ -113,25 +133,6 @@ static void emit_op(pl_emit *emit, const planc_op *op) {
   EMIT(emit, "}\n");
 }
 
-void pl_graph_rows_emit(pl_emit *emit, const planc_graph *graph) {
-  EMIT(emit, "{\"graph\":");
-  pl_emit_string(emit, graph->name);
-  EMIT(emit, ",\"hash\":");
-  pl_emit_hash(emit, planc_graph_hash(graph));
-  EMIT(emit, ",\"layout\":");
-  pl_emit_string(emit, layouts[graph->layout]);
-  EMIT_INT(emit, ",\"tensors\":", graph->n_tensors);
-  EMIT_INT(emit, ",\"ops\":", graph->n_ops);
-  EMIT_INT(emit, ",\"loss\":", graph->loss);
-  EMIT(emit, ",\"outputs\":");
-  pl_emit_ints(emit, graph->outputs, graph->n_outputs);
-  EMIT(emit, "}\n");
-  for (int32_t t = 0; t < graph->n_tensors; t++) emit_tensor(emit, graph, t);
-  for (int32_t o = 0; o < graph->n_ops; o++) emit_op(emit, &graph->ops[o]);
-}
-
-/* --- Reading -------------------------------------------------------------------------------------------------- */
-
 typedef VEC(int32_t) id_list;
 
 /* A graph being read. Strings go to an arena that lives until the builder has copied them. */
@@ -146,6 +147,52 @@ typedef struct reading_graph {
   VEC(planc_attr) attrs; /* of the present op */
   VEC(uint32_t) flags;   /* by op, as the rows state them */
 } reading_graph;
+
+static planc_status read_rows(reading_graph *r, const pl_graph_budget *budget);
+static planc_status finish(reading_graph *r, planc_graph **out);
+static planc_status read_graph_row(reading_graph *r, const pl_graph_budget *budget);
+static planc_status read_tensor(reading_graph *r, int32_t index);
+static planc_status read_op(reading_graph *r);
+static planc_status at_line(const reading_graph *r, planc_status status, int64_t line);
+
+planc_status pl_graph_rows_read(pl_row *row, pl_graph_budget *budget, planc_graph **out) {
+  pl_arena scratch = {0};
+  reading_graph r = {.row = *row, .first_line = row->number};
+  r.row.arena = &scratch;
+  *out = NULL;
+  planc_status status = read_rows(&r, budget);
+  if (!status) status = finish(&r, out);
+  pl_arena *arena = row->arena;
+  *row = r.row;
+  row->arena = arena;
+  budget->tensors -= r.n_tensors;
+  budget->ops -= r.n_ops;
+  planc_graph_builder_free(r.builder);
+  pl_arena_free(&scratch);
+  VEC_FREE(&r.outputs);
+  VEC_FREE(&r.views_of);
+  VEC_FREE(&r.operands);
+  VEC_FREE(&r.longs);
+  VEC_FREE(&r.attrs);
+  VEC_FREE(&r.flags);
+  return status;
+}
+
+/* Reads rows one by one; what the row's scanner finds has its place already, what the builder finds gets the row's. */
+static planc_status read_rows(reading_graph *r, const pl_graph_budget *budget) {
+  PLANC_TRY(planc_graph_builder_new(&r->builder));
+  for (int64_t i = -1; i < (int64_t)r->n_tensors + r->n_ops; i++) {
+    int64_t line = r->row.number;
+    planc_status status = i < 0              ? read_graph_row(r, budget)
+                          : i < r->n_tensors ? read_tensor(r, (int32_t)i)
+                                             : read_op(r);
+    /* A row whose end was passed was well formed. */
+    if (status) return r->row.number > line ? at_line(r, status, line) : status;
+  }
+  return NULL;
+}
+
+/* --- Reading -------------------------------------------------------------------------------------------------- */
 
 /* Appends a list of tensors to `list`; *out_n is how many. */
 static planc_status read_tensors(reading_graph *r, id_list *list, int32_t *out_n) {
@@ -318,20 +365,6 @@ static planc_status at_line(const reading_graph *r, planc_status status, int64_t
   return planc_context(status, "%s:%lld:1", r->row.path, (long long)line);
 }
 
-/* Reads rows one by one; what the row's scanner finds has its place already, what the builder finds gets the row's. */
-static planc_status read_rows(reading_graph *r, const pl_graph_budget *budget) {
-  PLANC_TRY(planc_graph_builder_new(&r->builder));
-  for (int64_t i = -1; i < (int64_t)r->n_tensors + r->n_ops; i++) {
-    int64_t line = r->row.number;
-    planc_status status = i < 0              ? read_graph_row(r, budget)
-                          : i < r->n_tensors ? read_tensor(r, (int32_t)i)
-                                             : read_op(r);
-    /* A row whose end was passed was well formed. */
-    if (status) return r->row.number > line ? at_line(r, status, line) : status;
-  }
-  return NULL;
-}
-
 /* Whether the graph that was built is the one that the rows state; *line is the row that it is not. */
 static planc_status judge(const reading_graph *r, const planc_graph *graph, int64_t *line) {
   for (int32_t o = 0; o < r->n_ops; o++) {
@@ -365,27 +398,4 @@ static planc_status finish(reading_graph *r, planc_graph **out) {
   planc_graph_free(*out);
   *out = NULL;
   return at_line(r, status, line);
-}
-
-planc_status pl_graph_rows_read(pl_row *row, pl_graph_budget *budget, planc_graph **out) {
-  pl_arena scratch = {0};
-  reading_graph r = {.row = *row, .first_line = row->number};
-  r.row.arena = &scratch;
-  *out = NULL;
-  planc_status status = read_rows(&r, budget);
-  if (!status) status = finish(&r, out);
-  pl_arena *arena = row->arena;
-  *row = r.row;
-  row->arena = arena;
-  budget->tensors -= r.n_tensors;
-  budget->ops -= r.n_ops;
-  planc_graph_builder_free(r.builder);
-  pl_arena_free(&scratch);
-  VEC_FREE(&r.outputs);
-  VEC_FREE(&r.views_of);
-  VEC_FREE(&r.operands);
-  VEC_FREE(&r.longs);
-  VEC_FREE(&r.attrs);
-  VEC_FREE(&r.flags);
-  return status;
 }

@@ -7,6 +7,65 @@
 static_assert(PLANC_PLAN_MAX_STREAMS - 1 <= INT16_MAX, "a stream fits planc_instr.stream");
 static_assert(PLANC_PLAN_MAX_MEMORIES - 1 <= INT16_MAX, "a memory fits planc_instr.memory");
 
+static void emit_exec(pl_emit *emit, const planc_plan *plan, const planc_instr *instr, int32_t n_uses);
+static void emit_acquire(pl_emit *emit, const planc_instr *instr);
+static void emit_release(pl_emit *emit, const planc_instr *instr);
+static void emit_copy(pl_emit *emit, const planc_instr *instr);
+static void emit_record(pl_emit *emit, const planc_instr *instr);
+static void emit_wait(pl_emit *emit, const planc_instr *instr);
+static planc_status read_exec(pl_row *row, const planc_plan *plan, int32_t *uses, int32_t *n_uses, planc_instr *out);
+static planc_status read_acquire(pl_row *row, const planc_plan *plan, planc_instr *out);
+static planc_status read_release(pl_row *row, const planc_plan *plan, planc_instr *out);
+static planc_status read_wait(pl_row *row, const planc_plan *plan, planc_instr *out);
+static planc_status read_record(pl_row *row, const planc_plan *plan, planc_instr *out);
+static planc_status read_copy(pl_row *row, const planc_plan *plan, planc_instr *out);
+
+void pl_instr_emit(pl_emit *emit, const planc_plan *plan, const planc_instr *instr, int32_t n_uses) {
+  switch ((planc_instr_op)instr->op) {
+    case PLANC_INSTR_exec:
+      emit_exec(emit, plan, instr, n_uses);
+      return;
+    case PLANC_INSTR_acquire:
+      emit_acquire(emit, instr);
+      return;
+    case PLANC_INSTR_release:
+      emit_release(emit, instr);
+      return;
+    case PLANC_INSTR_copy:
+      emit_copy(emit, instr);
+      return;
+    case PLANC_INSTR_record:
+      emit_record(emit, instr);
+      return;
+    case PLANC_INSTR_wait:
+      emit_wait(emit, instr);
+      return;
+  }
+  pl_emit_fail(emit, planc_error(PLANC_INTERNAL, "a plan with an instruction of unknown kind %d", instr->op));
+}
+
+planc_status pl_instr_read(pl_row *row, const planc_plan *plan, int32_t *uses, int32_t *n_uses, planc_instr *out) {
+  *out = (planc_instr){0};
+  planc_status status;
+  PLANC_TRY(ROW_LITERAL(row, "{\"i\":\""));
+  if (ROW_ACCEPTS(row, "exec\"")) {
+    status = read_exec(row, plan, uses, n_uses, out);
+  } else if (ROW_ACCEPTS(row, "acquire\"")) {
+    status = read_acquire(row, plan, out);
+  } else if (ROW_ACCEPTS(row, "release\"")) {
+    status = read_release(row, plan, out);
+  } else if (ROW_ACCEPTS(row, "wait\"")) {
+    status = read_wait(row, plan, out);
+  } else if (ROW_ACCEPTS(row, "record\"")) {
+    status = read_record(row, plan, out);
+  } else if (ROW_ACCEPTS(row, "copy\"")) {
+    status = read_copy(row, plan, out);
+  } else {
+    status = pl_row_error(row, row->at, "not an instruction");
+  }
+  return status ? status : ROW_END(row, "}");
+}
+
 /* --- exec ----------------------------------------------------------------------------------------------------- */
 
 static void emit_exec(pl_emit *emit, const planc_plan *plan, const planc_instr *instr, int32_t n_uses) {
@@ -139,52 +198,4 @@ static planc_status read_wait(pl_row *row, const planc_plan *plan, planc_instr *
   out->lag = (uint8_t)lag;
   out->peers = ROW_ACCEPTS(row, ",\"peers\":1");
   return read_stream(row, plan, out);
-}
-
-/* --- All ------------------------------------------------------------------------------------------------------ */
-
-void pl_instr_emit(pl_emit *emit, const planc_plan *plan, const planc_instr *instr, int32_t n_uses) {
-  switch ((planc_instr_op)instr->op) {
-    case PLANC_INSTR_exec:
-      emit_exec(emit, plan, instr, n_uses);
-      return;
-    case PLANC_INSTR_acquire:
-      emit_acquire(emit, instr);
-      return;
-    case PLANC_INSTR_release:
-      emit_release(emit, instr);
-      return;
-    case PLANC_INSTR_copy:
-      emit_copy(emit, instr);
-      return;
-    case PLANC_INSTR_record:
-      emit_record(emit, instr);
-      return;
-    case PLANC_INSTR_wait:
-      emit_wait(emit, instr);
-      return;
-  }
-  pl_emit_fail(emit, planc_error(PLANC_INTERNAL, "a plan with an instruction of unknown kind %d", instr->op));
-}
-
-planc_status pl_instr_read(pl_row *row, const planc_plan *plan, int32_t *uses, int32_t *n_uses, planc_instr *out) {
-  *out = (planc_instr){0};
-  planc_status status;
-  PLANC_TRY(ROW_LITERAL(row, "{\"i\":\""));
-  if (ROW_ACCEPTS(row, "exec\"")) {
-    status = read_exec(row, plan, uses, n_uses, out);
-  } else if (ROW_ACCEPTS(row, "acquire\"")) {
-    status = read_acquire(row, plan, out);
-  } else if (ROW_ACCEPTS(row, "release\"")) {
-    status = read_release(row, plan, out);
-  } else if (ROW_ACCEPTS(row, "wait\"")) {
-    status = read_wait(row, plan, out);
-  } else if (ROW_ACCEPTS(row, "record\"")) {
-    status = read_record(row, plan, out);
-  } else if (ROW_ACCEPTS(row, "copy\"")) {
-    status = read_copy(row, plan, out);
-  } else {
-    status = pl_row_error(row, row->at, "not an instruction");
-  }
-  return status ? status : ROW_END(row, "}");
 }

@@ -22,6 +22,60 @@ typedef struct reading {
   pl_graph_budget left; /* tensor and op rows that graphs still may take */
 } reading;
 
+static planc_status read_plan(reading *r, const char *text, size_t length);
+static planc_status read_header(reading *r);
+static planc_status check_counts(const reading *r, const char *text, size_t length);
+static planc_status read_memories(reading *r);
+static planc_status read_links(reading *r);
+static planc_status read_graphs(reading *r);
+static planc_status read_jobs(reading *r);
+static planc_status read_streams(reading *r);
+static planc_status read_algorithms(reading *r);
+static planc_status read_boundary(reading *r);
+static planc_status read_mappings(reading *r);
+static planc_status read_instrs(reading *r);
+
+planc_status planc_plan_parse(const char *text, size_t length, const char *path, planc_plan **out) {
+  *out = NULL;
+  reading r = {.row = {.path = path, .at = text, .end = text + length, .line = text, .number = 1}};
+  PLANC_TRY(pl_plan_new(&r.plan));
+  r.row.arena = &r.plan->owned->arena;
+  planc_status status = read_plan(&r, text, length);
+  if (status) {
+    planc_plan_free(r.plan);
+    return status;
+  }
+  *out = r.plan;
+  return NULL;
+}
+
+static planc_status read_plan(reading *r, const char *text, size_t length) {
+  PLANC_TRY(read_header(r));
+  PLANC_TRY(check_counts(r, text, length));
+  PLANC_TRY(pl_device_read(&r->row, &r->plan->device));
+  PLANC_TRY(read_memories(r));
+  PLANC_TRY(read_links(r));
+  PLANC_TRY(pl_predictions_read(&r->row, &r->plan->predicted));
+  PLANC_TRY(read_graphs(r));
+  PLANC_TRY(read_jobs(r));
+  PLANC_TRY(read_streams(r));
+  PLANC_TRY(read_algorithms(r));
+  PLANC_TRY(read_boundary(r));
+  PLANC_TRY(read_mappings(r));
+  PLANC_TRY(read_instrs(r));
+  return pl_plan_derive(r->plan);
+}
+
+planc_status planc_plan_read(const char *path, planc_plan **out) {
+  char *text;
+  size_t length;
+  *out = NULL;
+  PLANC_TRY(pl_file_read_text(path, PLANC_PLAN_MOST_BYTES, &text, &length));
+  planc_status status = planc_plan_parse(text, length, path, out);
+  free(text);
+  return status;
+}
+
 /* --- Header --------------------------------------------------------------------------------------------------- */
 
 static planc_status read_version(pl_row *row) {
@@ -211,47 +265,4 @@ static planc_status read_instrs(reading *r) {
   }
   if (n_uses == r->plan->n_uses) return NULL;
   return pl_row_error(&r->row, r->row.at, "the execs have %d uses, the header counts %d", n_uses, r->plan->n_uses);
-}
-
-/* --- All ------------------------------------------------------------------------------------------------------ */
-
-static planc_status read_plan(reading *r, const char *text, size_t length) {
-  PLANC_TRY(read_header(r));
-  PLANC_TRY(check_counts(r, text, length));
-  PLANC_TRY(pl_device_read(&r->row, &r->plan->device));
-  PLANC_TRY(read_memories(r));
-  PLANC_TRY(read_links(r));
-  PLANC_TRY(pl_predictions_read(&r->row, &r->plan->predicted));
-  PLANC_TRY(read_graphs(r));
-  PLANC_TRY(read_jobs(r));
-  PLANC_TRY(read_streams(r));
-  PLANC_TRY(read_algorithms(r));
-  PLANC_TRY(read_boundary(r));
-  PLANC_TRY(read_mappings(r));
-  PLANC_TRY(read_instrs(r));
-  return pl_plan_derive(r->plan);
-}
-
-planc_status planc_plan_parse(const char *text, size_t length, const char *path, planc_plan **out) {
-  *out = NULL;
-  reading r = {.row = {.path = path, .at = text, .end = text + length, .line = text, .number = 1}};
-  PLANC_TRY(pl_plan_new(&r.plan));
-  r.row.arena = &r.plan->owned->arena;
-  planc_status status = read_plan(&r, text, length);
-  if (status) {
-    planc_plan_free(r.plan);
-    return status;
-  }
-  *out = r.plan;
-  return NULL;
-}
-
-planc_status planc_plan_read(const char *path, planc_plan **out) {
-  char *text;
-  size_t length;
-  *out = NULL;
-  PLANC_TRY(pl_file_read_text(path, PLANC_PLAN_MOST_BYTES, &text, &length));
-  planc_status status = planc_plan_parse(text, length, path, out);
-  free(text);
-  return status;
 }

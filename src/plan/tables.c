@@ -9,6 +9,21 @@
 
 enum { PPM = 1000000 };
 
+static bool is_within(int64_t value, int64_t least, int64_t most);
+static planc_status check_device(const planc_plan_device *device);
+static planc_status check_memories(const planc_plan *plan);
+static planc_status check_link(const planc_plan *plan, int32_t l);
+static planc_status check_predictions(const planc_plan *plan);
+
+planc_status pl_tables_check_ranges(const planc_plan *plan) {
+  if (!is_within(plan->n_links, 0, PLANC_PLAN_MAX_LINKS))
+    return planc_error(PLANC_INVALID_PLAN, "the number of links is out of range");
+  PLANC_TRY(check_device(&plan->device));
+  PLANC_TRY(check_memories(plan));
+  for (int32_t l = 0; l < plan->n_links; l++) PLANC_TRY(check_link(plan, l));
+  return check_predictions(plan);
+}
+
 static bool is_within(int64_t value, int64_t least, int64_t most) {
   return value >= least && value <= most;
 }
@@ -131,15 +146,6 @@ static planc_status check_stream(const planc_plan *plan, int32_t s, int32_t n_en
 }
 
 /* --- All ---------------------------------------------------------------------------------------------------------- */
-
-planc_status pl_tables_check_ranges(const planc_plan *plan) {
-  if (!is_within(plan->n_links, 0, PLANC_PLAN_MAX_LINKS))
-    return planc_error(PLANC_INVALID_PLAN, "the number of links is out of range");
-  PLANC_TRY(check_device(&plan->device));
-  PLANC_TRY(check_memories(plan));
-  for (int32_t l = 0; l < plan->n_links; l++) PLANC_TRY(check_link(plan, l));
-  return check_predictions(plan);
-}
 
 static planc_status check(const planc_plan *plan, pl_arena *arena) {
   int32_t n_engines = 0;

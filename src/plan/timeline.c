@@ -27,6 +27,66 @@ typedef struct reading_timeline {
   planc_span *spans; /* end_ns is -1 until it is read */
 } reading_timeline;
 
+static planc_status read_tree(reading_timeline *r, const pl_json *root, const char *path, pl_arena *arena);
+static planc_status read_header(reading_timeline *r, const pl_json *at, const char *path);
+static planc_status find_timed(reading_timeline *r, pl_arena *arena);
+static planc_status make_spans(reading_timeline *r, const pl_json *at, pl_arena *arena);
+static bool is_metadata(const pl_json *event);
+static planc_status read_event(reading_timeline *r, const pl_json *at);
+static planc_status check_order(const reading_timeline *r, const pl_json *at, pl_arena *arena);
+
+planc_status planc_timeline_parse(const char *text, size_t length, const char *path, const planc_plan *plan,
+                                  planc_timeline **out) {
+  *out = NULL;
+  cJSON *tree;
+  PLANC_TRY(pl_json_parse(text, length, path, &tree));
+  owned *made = calloc(1, sizeof *made);
+  planc_status status = made ? NULL : planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
+  if (made) {
+    reading_timeline r = {.plan = plan, .timeline = &made->timeline};
+    pl_json root = {.value = tree, .name = path};
+    status = read_tree(&r, &root, path, &made->arena);
+  }
+  cJSON_Delete(tree);
+  if (status) {
+    if (made) planc_timeline_free(&made->timeline);
+  } else {
+    *out = &made->timeline;
+  }
+  return status;
+}
+
+static planc_status read_tree(reading_timeline *r, const pl_json *root, const char *path, pl_arena *arena) {
+  enum { EVENTS, UNIT, OTHER, N_KEYS };
+  static const pl_json_key keys[N_KEYS] = {
+      {.name = "traceEvents"}, {.name = "displayTimeUnit", .optional = true}, {.name = "otherData"}};
+  pl_json members[N_KEYS];
+  PLANC_TRY(pl_json_members(root, keys, N_KEYS, members));
+  PLANC_TRY(read_header(r, &members[OTHER], path));
+  PLANC_TRY(planc_context(find_timed(r, arena), "%s", path));
+  PLANC_TRY(make_spans(r, &members[EVENTS], arena));
+  for (pl_json event = pl_json_first(&members[EVENTS]); event.value; pl_json_next(&event))
+    if (!is_metadata(&event)) PLANC_TRY(read_event(r, &event));
+  return check_order(r, &members[EVENTS], arena);
+}
+
+planc_status planc_timeline_read(const char *path, const planc_plan *plan, planc_timeline **out) {
+  char *text;
+  size_t length;
+  *out = NULL;
+  PLANC_TRY(pl_file_read_text(path, PLANC_TIMELINE_LARGEST_FILE, &text, &length));
+  planc_status status = planc_timeline_parse(text, length, path, plan, out);
+  free(text);
+  return status;
+}
+
+void planc_timeline_free(planc_timeline *timeline) {
+  if (!timeline) return;
+  owned *memory = (owned *)timeline;
+  pl_arena_free(&memory->arena);
+  free(memory);
+}
+
 /* --- The plan's side ------------------------------------------------------------------------------------------ */
 
 static planc_status find_timed(reading_timeline *r, pl_arena *arena) {
@@ -222,58 +282,4 @@ static planc_status check_order(const reading_timeline *r, const pl_json *at, pl
     }
   }
   return NULL;
-}
-
-/* --- All ------------------------------------------------------------------------------------------------------ */
-
-static planc_status read_tree(reading_timeline *r, const pl_json *root, const char *path, pl_arena *arena) {
-  enum { EVENTS, UNIT, OTHER, N_KEYS };
-  static const pl_json_key keys[N_KEYS] = {
-      {.name = "traceEvents"}, {.name = "displayTimeUnit", .optional = true}, {.name = "otherData"}};
-  pl_json members[N_KEYS];
-  PLANC_TRY(pl_json_members(root, keys, N_KEYS, members));
-  PLANC_TRY(read_header(r, &members[OTHER], path));
-  PLANC_TRY(planc_context(find_timed(r, arena), "%s", path));
-  PLANC_TRY(make_spans(r, &members[EVENTS], arena));
-  for (pl_json event = pl_json_first(&members[EVENTS]); event.value; pl_json_next(&event))
-    if (!is_metadata(&event)) PLANC_TRY(read_event(r, &event));
-  return check_order(r, &members[EVENTS], arena);
-}
-
-planc_status planc_timeline_parse(const char *text, size_t length, const char *path, const planc_plan *plan,
-                                  planc_timeline **out) {
-  *out = NULL;
-  cJSON *tree;
-  PLANC_TRY(pl_json_parse(text, length, path, &tree));
-  owned *made = calloc(1, sizeof *made);
-  planc_status status = made ? NULL : planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
-  if (made) {
-    reading_timeline r = {.plan = plan, .timeline = &made->timeline};
-    pl_json root = {.value = tree, .name = path};
-    status = read_tree(&r, &root, path, &made->arena);
-  }
-  cJSON_Delete(tree);
-  if (status) {
-    if (made) planc_timeline_free(&made->timeline);
-  } else {
-    *out = &made->timeline;
-  }
-  return status;
-}
-
-planc_status planc_timeline_read(const char *path, const planc_plan *plan, planc_timeline **out) {
-  char *text;
-  size_t length;
-  *out = NULL;
-  PLANC_TRY(pl_file_read_text(path, PLANC_TIMELINE_LARGEST_FILE, &text, &length));
-  planc_status status = planc_timeline_parse(text, length, path, plan, out);
-  free(text);
-  return status;
-}
-
-void planc_timeline_free(planc_timeline *timeline) {
-  if (!timeline) return;
-  owned *memory = (owned *)timeline;
-  pl_arena_free(&memory->arena);
-  free(memory);
 }

@@ -8,6 +8,50 @@
 #include "plan/tables.h"
 #include "util/hash.h"
 
+static planc_status check_kinds(const planc_plan *plan);
+static void emit_plan(pl_emit *emit, const planc_plan *plan, const pl_plan_layout *layout);
+static void emit_header(pl_emit *emit, const planc_plan *plan, const pl_plan_layout *layout);
+static void emit_instrs(pl_emit *emit, const planc_plan *plan, int64_t n_instrs);
+
+planc_status planc_plan_print(const planc_plan *plan, char **out_text, size_t *out_length) {
+  pl_emit emit = {0};
+  pl_arena scratch = {0};
+  pl_plan_layout layout;
+  planc_status status = check_kinds(plan);
+  if (!status) status = pl_tables_check_ranges(plan);
+  if (!status) status = pl_plan_layout_make(plan, &scratch, &layout);
+  if (!status) emit_plan(&emit, plan, &layout);
+  pl_arena_free(&scratch);
+  pl_emit_fail(&emit, status);
+  return pl_emit_take(&emit, out_text, out_length);
+}
+
+static void emit_plan(pl_emit *emit, const planc_plan *plan, const pl_plan_layout *layout) {
+  emit_header(emit, plan, layout);
+  pl_device_emit(emit, &plan->device);
+  for (int32_t m = 0; m < plan->n_memories; m++) pl_memory_emit(emit, &plan->memories[m]);
+  for (int32_t l = 0; l < plan->n_links; l++) pl_link_emit(emit, &plan->links[l]);
+  pl_predictions_emit(emit, &plan->predicted);
+  for (int32_t g = 0; g < layout->n_graphs; g++) pl_graph_rows_emit(emit, layout->graphs[g]);
+  for (int32_t j = 0; j < plan->n_jobs; j++)
+    pl_job_emit(emit, &plan->jobs[j], layout->graph_of_job[j], &plan->predicted.jobs[j]);
+  for (int32_t s = 0; s < plan->n_streams; s++) pl_stream_emit(emit, &plan->streams[s]);
+  for (int32_t a = 0; a < plan->n_algorithms; a++) pl_algorithm_emit(emit, plan->algorithms[a]);
+  for (int32_t b = 0; b < plan->n_boundary; b++) pl_boundary_emit(emit, &plan->boundary[b]);
+  for (int32_t m = 0; m < plan->n_mappings; m++) pl_mapping_emit(emit, &plan->mappings[m]);
+  emit_instrs(emit, plan, layout->n_instrs);
+}
+
+planc_status planc_plan_hash(const planc_plan *plan, uint64_t *out) {
+  char *text;
+  size_t length;
+  PLANC_TRY(planc_plan_print(plan, &text, &length));
+  *out = PL_HASH_START;
+  pl_hash_bytes(out, text, length);
+  free(text);
+  return NULL;
+}
+
 static void emit_settings(pl_emit *emit, const planc_settings *settings) {
 #define X(name, option, kind, users, fallback, help) \
   if (settings->name > 0) EMIT_INT(emit, ",\"" #name "\":", settings->name);
@@ -59,22 +103,6 @@ static void emit_instrs(pl_emit *emit, const planc_plan *plan, int64_t n_instrs)
   pl_emit_fail(emit, planc_error(PLANC_INTERNAL, "a plan whose uses are not in the order of its execs"));
 }
 
-static void emit_plan(pl_emit *emit, const planc_plan *plan, const pl_plan_layout *layout) {
-  emit_header(emit, plan, layout);
-  pl_device_emit(emit, &plan->device);
-  for (int32_t m = 0; m < plan->n_memories; m++) pl_memory_emit(emit, &plan->memories[m]);
-  for (int32_t l = 0; l < plan->n_links; l++) pl_link_emit(emit, &plan->links[l]);
-  pl_predictions_emit(emit, &plan->predicted);
-  for (int32_t g = 0; g < layout->n_graphs; g++) pl_graph_rows_emit(emit, layout->graphs[g]);
-  for (int32_t j = 0; j < plan->n_jobs; j++)
-    pl_job_emit(emit, &plan->jobs[j], layout->graph_of_job[j], &plan->predicted.jobs[j]);
-  for (int32_t s = 0; s < plan->n_streams; s++) pl_stream_emit(emit, &plan->streams[s]);
-  for (int32_t a = 0; a < plan->n_algorithms; a++) pl_algorithm_emit(emit, plan->algorithms[a]);
-  for (int32_t b = 0; b < plan->n_boundary; b++) pl_boundary_emit(emit, &plan->boundary[b]);
-  for (int32_t m = 0; m < plan->n_mappings; m++) pl_mapping_emit(emit, &plan->mappings[m]);
-  emit_instrs(emit, plan, layout->n_instrs);
-}
-
 static planc_status check_kinds(const planc_plan *plan) {
   for (int32_t m = 0; m < plan->n_memories; m++)
     if ((uint32_t)plan->memories[m].kind >= PLANC_N_MEMORY_KINDS)
@@ -82,28 +110,5 @@ static planc_status check_kinds(const planc_plan *plan) {
   for (int32_t s = 0; s < plan->n_streams; s++)
     if ((uint32_t)plan->streams[s].kind > PLANC_STREAM_KIND_copy)
       return planc_error(PLANC_INVALID_PLAN, "stream %d is of no known kind", s);
-  return NULL;
-}
-
-planc_status planc_plan_print(const planc_plan *plan, char **out_text, size_t *out_length) {
-  pl_emit emit = {0};
-  pl_arena scratch = {0};
-  pl_plan_layout layout;
-  planc_status status = check_kinds(plan);
-  if (!status) status = pl_tables_check_ranges(plan);
-  if (!status) status = pl_plan_layout_make(plan, &scratch, &layout);
-  if (!status) emit_plan(&emit, plan, &layout);
-  pl_arena_free(&scratch);
-  pl_emit_fail(&emit, status);
-  return pl_emit_take(&emit, out_text, out_length);
-}
-
-planc_status planc_plan_hash(const planc_plan *plan, uint64_t *out) {
-  char *text;
-  size_t length;
-  PLANC_TRY(planc_plan_print(plan, &text, &length));
-  *out = PL_HASH_START;
-  pl_hash_bytes(out, text, length);
-  free(text);
   return NULL;
 }

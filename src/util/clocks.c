@@ -59,6 +59,12 @@ planc_status pl_clock_set(pl_clocks *clocks, int32_t *clock, int32_t stream, int
   return NULL;
 }
 
+static planc_status join(pl_clocks *clocks, int32_t a, int32_t b, int32_t level, int32_t *out);
+
+planc_status pl_clock_join(pl_clocks *clocks, int32_t *clock, int32_t other) {
+  return join(clocks, *clock, other, clocks->top, clock);
+}
+
 static int32_t later(int32_t a, int32_t b) {
   return a > b ? a : b; /* an empty one is below any other */
 }
@@ -80,8 +86,4 @@ static planc_status join(pl_clocks *clocks, int32_t a, int32_t b, int32_t level,
   }
   *out = is_same(&joined, &of_a) ? a : b;
   return *out == a || is_same(&joined, &of_b) ? NULL : add_node(clocks, joined, out);
-}
-
-planc_status pl_clock_join(pl_clocks *clocks, int32_t *clock, int32_t other) {
-  return join(clocks, *clock, other, clocks->top, clock);
 }

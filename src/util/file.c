@@ -13,6 +13,16 @@
 #include "util/input.h"
 #include "util/vec.h"
 
+static planc_status read_file(const char *path, size_t limit, bool text_only, char **out, size_t *out_length);
+
+planc_status pl_file_read(const char *path, size_t limit, char **out, size_t *out_length) {
+  return read_file(path, limit, false, out, out_length);
+}
+
+planc_status pl_file_read_text(const char *path, size_t limit, char **out, size_t *out_length) {
+  return read_file(path, limit, true, out, out_length);
+}
+
 static planc_status read_all(int file, const char *path, size_t limit, bool text_only, char **out, size_t *out_length) {
   struct stat info;
   if (fstat(file, &info) == 0 && S_ISREG(info.st_mode) && (uintmax_t)info.st_size > limit)
@@ -50,12 +60,46 @@ static planc_status read_file(const char *path, size_t limit, bool text_only, ch
   return status;
 }
 
-planc_status pl_file_read(const char *path, size_t limit, char **out, size_t *out_length) {
-  return read_file(path, limit, false, out, out_length);
+/* A new file beside the one that is to be written. */
+typedef struct aside {
+  char *target, *path; /* malloc'ed */
+  int file;
+} aside;
+
+static bool is_written_aside(const char *path);
+static planc_status open_aside(const char *path, aside *out);
+static void free_aside(aside *a);
+static planc_status write_all(int file, const char *path, const pl_file_part *parts, size_t n_parts);
+static planc_status write_device(const char *path, const pl_file_part *parts, size_t n_parts);
+
+planc_status pl_file_probe(const char *path) {
+  struct stat info;
+  if (stat(path, &info) == 0 && S_ISDIR(info.st_mode)) return planc_error(PLANC_IO, "%s: %s", path, strerror(EISDIR));
+  if (!is_written_aside(path)) return NULL;
+  aside tried;
+  PLANC_TRY(open_aside(path, &tried));
+  close(tried.file);
+  unlink(tried.path);
+  free_aside(&tried);
+  return NULL;
 }
 
-planc_status pl_file_read_text(const char *path, size_t limit, char **out, size_t *out_length) {
-  return read_file(path, limit, true, out, out_length);
+planc_status pl_file_write_parts(const char *path, const pl_file_part *parts, size_t n_parts) {
+  if (strcmp(path, "-") == 0) return write_all(STDOUT_FILENO, "standard output", parts, n_parts);
+  if (!is_written_aside(path)) return write_device(path, parts, n_parts);
+  aside made;
+  PLANC_TRY(open_aside(path, &made));
+  planc_status status = write_all(made.file, path, parts, n_parts);
+  if (!status && fsync(made.file)) status = planc_error(PLANC_IO, "%s: %s", path, strerror(errno));
+  if (close(made.file) && !status) status = planc_error(PLANC_IO, "%s: %s", path, strerror(errno));
+  if (!status && rename(made.path, made.target)) status = planc_error(PLANC_IO, "%s: %s", path, strerror(errno));
+  if (status) unlink(made.path);
+  free_aside(&made);
+  return status;
+}
+
+planc_status pl_file_write(const char *path, const char *text, size_t length) {
+  return pl_file_write_parts(path, &(pl_file_part){text, length}, 1);
 }
 
 static planc_status write_part(int file, const char *path, pl_file_part part) {
@@ -84,12 +128,6 @@ static planc_status write_device(const char *path, const pl_file_part *parts, si
   if (close(file) && !status) status = planc_error(PLANC_IO, "%s: %s", path, strerror(errno));
   return status;
 }
-
-/* A new file beside the one that is to be written. */
-typedef struct aside {
-  char *target, *path; /* malloc'ed */
-  int file;
-} aside;
 
 static void free_aside(aside *a) {
   free(a->target);
@@ -123,34 +161,4 @@ static planc_status open_aside(const char *path, aside *out) {
 static bool is_written_aside(const char *path) {
   struct stat info;
   return strcmp(path, "-") != 0 && (stat(path, &info) != 0 || S_ISREG(info.st_mode));
-}
-
-planc_status pl_file_probe(const char *path) {
-  struct stat info;
-  if (stat(path, &info) == 0 && S_ISDIR(info.st_mode)) return planc_error(PLANC_IO, "%s: %s", path, strerror(EISDIR));
-  if (!is_written_aside(path)) return NULL;
-  aside tried;
-  PLANC_TRY(open_aside(path, &tried));
-  close(tried.file);
-  unlink(tried.path);
-  free_aside(&tried);
-  return NULL;
-}
-
-planc_status pl_file_write_parts(const char *path, const pl_file_part *parts, size_t n_parts) {
-  if (strcmp(path, "-") == 0) return write_all(STDOUT_FILENO, "standard output", parts, n_parts);
-  if (!is_written_aside(path)) return write_device(path, parts, n_parts);
-  aside made;
-  PLANC_TRY(open_aside(path, &made));
-  planc_status status = write_all(made.file, path, parts, n_parts);
-  if (!status && fsync(made.file)) status = planc_error(PLANC_IO, "%s: %s", path, strerror(errno));
-  if (close(made.file) && !status) status = planc_error(PLANC_IO, "%s: %s", path, strerror(errno));
-  if (!status && rename(made.path, made.target)) status = planc_error(PLANC_IO, "%s: %s", path, strerror(errno));
-  if (status) unlink(made.path);
-  free_aside(&made);
-  return status;
-}
-
-planc_status pl_file_write(const char *path, const char *text, size_t length) {
-  return pl_file_write_parts(path, &(pl_file_part){text, length}, 1);
 }

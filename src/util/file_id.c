@@ -9,6 +9,28 @@
 
 enum { MOST_LINKS = 40 }; /* as many as Linux follows */
 
+static bool is_link(const char *path);
+static bool is_of_a_process(const char *path);
+static planc_status follow(const char *path, char **out);
+
+planc_status pl_link_target(const char *path, char **out) {
+  char *at = strdup(path);
+  if (!at) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
+  planc_status status = NULL;
+  for (int links = 0; !status && is_link(at) && !is_of_a_process(at); links++) {
+    char *next = NULL;
+    status = links < MOST_LINKS ? follow(at, &next) : planc_error(PLANC_IO, "%s: %s", path, strerror(ELOOP));
+    if (!next) break;
+    free(at);
+    at = next;
+  }
+  if (status)
+    free(at);
+  else
+    *out = at;
+  return status;
+}
+
 /* --- Following links ---------------------------------------------------------------------------------------------- */
 
 /* Of what comes before the path's name: its folder with the slash behind it, 0 where there is none. */
@@ -38,24 +60,6 @@ static bool is_link(const char *path) {
 /* The kernel's links to open files lead there whatever their text says. */
 static bool is_of_a_process(const char *path) {
   return strncmp(path, "/proc/", 6) == 0;
-}
-
-planc_status pl_link_target(const char *path, char **out) {
-  char *at = strdup(path);
-  if (!at) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
-  planc_status status = NULL;
-  for (int links = 0; !status && is_link(at) && !is_of_a_process(at); links++) {
-    char *next = NULL;
-    status = links < MOST_LINKS ? follow(at, &next) : planc_error(PLANC_IO, "%s: %s", path, strerror(ELOOP));
-    if (!next) break;
-    free(at);
-    at = next;
-  }
-  if (status)
-    free(at);
-  else
-    *out = at;
-  return status;
 }
 
 /* --- Files -------------------------------------------------------------------------------------------------------- */

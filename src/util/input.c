@@ -8,6 +8,19 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+static const char *fault_of(int file, bool pipes);
+
+planc_status pl_input_open(const char *path, bool pipes, int *out_file) {
+  int file = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+  if (file < 0) return planc_error(PLANC_BAD_INPUT, "%s: %s", path, strerror(errno));
+  const char *fault = fault_of(file, pipes);
+  *out_file = file;
+  if (!fault) return NULL;
+  planc_status status = planc_error(PLANC_BAD_INPUT, "%s: %s", path, fault);
+  close(file);
+  return status;
+}
+
 /* Whether a pipe has a writer or has still something that one wrote. Looks at what would be read and takes nothing;
  * tee(2) finds the pipe's end where there is neither, and would have to wait where a writer has not written yet. */
 static bool is_written_to(int file) {
@@ -30,15 +43,4 @@ static const char *fault_of(int file, bool pipes) {
   /* From here on it is waited for. */
   int flags = fcntl(file, F_GETFL);
   return flags < 0 || fcntl(file, F_SETFL, flags & ~O_NONBLOCK) != 0 ? strerror(errno) : NULL;
-}
-
-planc_status pl_input_open(const char *path, bool pipes, int *out_file) {
-  int file = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-  if (file < 0) return planc_error(PLANC_BAD_INPUT, "%s: %s", path, strerror(errno));
-  const char *fault = fault_of(file, pipes);
-  *out_file = file;
-  if (!fault) return NULL;
-  planc_status status = planc_error(PLANC_BAD_INPUT, "%s: %s", path, fault);
-  close(file);
-  return status;
 }

@@ -65,22 +65,35 @@ bool pl_json_is_whole(const cJSON *tree) {
   return true;
 }
 
-/* --- Printing ----------------------------------------------------------------------------------------------------- */
+static void print_value(pl_emit *emit, const cJSON *item, pl_json_layout layout, int32_t depth);
+static void print_object(pl_emit *emit, const cJSON *object, pl_json_layout layout, int32_t depth);
+static void print_array(pl_emit *emit, const cJSON *array, pl_json_layout layout, int32_t depth);
+static void print_number(pl_emit *emit, double value);
+static void print_margin(pl_emit *emit, int32_t depth);
 
-static void print_number(pl_emit *emit, double value) {
-  static const double exact = 9007199254740992.0; /* 2^53 */
-  if (fabs(value) <= exact && value == trunc(value)) {
-    pl_emit_int(emit, (int64_t)value);
-  } else {
-    pl_emit_real(emit, value);
-  }
+planc_status pl_json_print(const cJSON *tree, pl_json_layout layout, char **out_text, size_t *out_length) {
+  pl_emit emit = {0};
+  print_value(&emit, tree, layout, 0);
+  if (layout == PL_JSON_LINES) EMIT(&emit, "\n");
+  return pl_emit_take(&emit, out_text, out_length);
 }
 
-static void print_value(pl_emit *emit, const cJSON *item, pl_json_layout layout, int32_t depth);
-
-static void print_margin(pl_emit *emit, int32_t depth) {
-  EMIT(emit, "\n");
-  for (int32_t i = 0; i < depth; i++) EMIT(emit, "\t");
+static void print_value(pl_emit *emit, const cJSON *item, pl_json_layout layout, int32_t depth) {
+  if (cJSON_IsObject(item)) {
+    print_object(emit, item, layout, depth);
+  } else if (cJSON_IsArray(item)) {
+    print_array(emit, item, layout, depth);
+  } else if (cJSON_IsNumber(item)) {
+    print_number(emit, item->valuedouble);
+  } else if (cJSON_IsString(item)) {
+    pl_emit_string(emit, item->valuestring);
+  } else if (cJSON_IsBool(item)) {
+    pl_emit_text(emit, cJSON_IsTrue(item) ? "true" : "false");
+  } else if (cJSON_IsNull(item)) {
+    EMIT(emit, "null");
+  } else {
+    pl_emit_fail(emit, planc_error(PLANC_OUT_OF_MEMORY, "out of memory"));
+  }
 }
 
 static void print_object(pl_emit *emit, const cJSON *object, pl_json_layout layout, int32_t depth) {
@@ -105,29 +118,20 @@ static void print_array(pl_emit *emit, const cJSON *array, pl_json_layout layout
   EMIT(emit, "]");
 }
 
-static void print_value(pl_emit *emit, const cJSON *item, pl_json_layout layout, int32_t depth) {
-  if (cJSON_IsObject(item)) {
-    print_object(emit, item, layout, depth);
-  } else if (cJSON_IsArray(item)) {
-    print_array(emit, item, layout, depth);
-  } else if (cJSON_IsNumber(item)) {
-    print_number(emit, item->valuedouble);
-  } else if (cJSON_IsString(item)) {
-    pl_emit_string(emit, item->valuestring);
-  } else if (cJSON_IsBool(item)) {
-    pl_emit_text(emit, cJSON_IsTrue(item) ? "true" : "false");
-  } else if (cJSON_IsNull(item)) {
-    EMIT(emit, "null");
+/* --- Printing ----------------------------------------------------------------------------------------------------- */
+
+static void print_number(pl_emit *emit, double value) {
+  static const double exact = 9007199254740992.0; /* 2^53 */
+  if (fabs(value) <= exact && value == trunc(value)) {
+    pl_emit_int(emit, (int64_t)value);
   } else {
-    pl_emit_fail(emit, planc_error(PLANC_OUT_OF_MEMORY, "out of memory"));
+    pl_emit_real(emit, value);
   }
 }
 
-planc_status pl_json_print(const cJSON *tree, pl_json_layout layout, char **out_text, size_t *out_length) {
-  pl_emit emit = {0};
-  print_value(&emit, tree, layout, 0);
-  if (layout == PL_JSON_LINES) EMIT(&emit, "\n");
-  return pl_emit_take(&emit, out_text, out_length);
+static void print_margin(pl_emit *emit, int32_t depth) {
+  EMIT(emit, "\n");
+  for (int32_t i = 0; i < depth; i++) EMIT(emit, "\t");
 }
 
 /* --- Reading ------------------------------------------------------------------------------------------------------ */

@@ -12,6 +12,16 @@ static const char description[] = ".json", properties[] = ".properties.json";
 /* Where devices are looked for: $PLANC_PROFILES, beside the program in the build tree, and where it is installed. */
 enum { PLACES = 3, PLACE_ROOM = 4096 };
 
+static bool is_path(const char *name);
+static planc_status copy(const char *stem, size_t length, const char *suffix, char *out, size_t room);
+static bool find_file(const char *name, const char *suffix, char *out, size_t room);
+
+planc_status pl_locate_device(const char *name, char *out, size_t room) {
+  if (is_path(name)) return copy(name, strlen(name), "", out, room);
+  if (find_file(name, description, out, room)) return NULL;
+  return planc_error(PLANC_BAD_INPUT, "no description of device %s; known ones are listed in planc(1)", name);
+}
+
 /* Empty: there is no such place. */
 static void find_place(int place, char out[PLACE_ROOM]) {
   static const char *const below[PLACES] = {"", "/../profiles", "/../share/planc/profiles"};
@@ -49,10 +59,19 @@ static planc_status copy(const char *stem, size_t length, const char *suffix, ch
   return planc_error(PLANC_USAGE, "device path too long");
 }
 
-planc_status pl_locate_device(const char *name, char *out, size_t room) {
-  if (is_path(name)) return copy(name, strlen(name), "", out, room);
-  if (find_file(name, description, out, room)) return NULL;
-  return planc_error(PLANC_BAD_INPUT, "no description of device %s; known ones are listed in planc(1)", name);
+static planc_status no_properties(const char *name);
+
+planc_status pl_locate_properties(const char *name, char *out_description, char *out_properties, size_t room) {
+  PLANC_TRY(pl_locate_device(name, out_description, room));
+  if (!is_path(name)) return find_file(name, properties, out_properties, room) ? NULL : no_properties(name);
+  size_t stem = strlen(name);
+  if (ends(name, properties)) {
+    stem -= strlen(properties);
+    PLANC_TRY(copy(name, stem, description, out_description, room));
+  } else if (ends(name, description)) {
+    stem -= strlen(description);
+  }
+  return copy(name, stem, properties, out_properties, room);
 }
 
 /* --- Properties ------------------------------------------------------------------------------------------------- */
@@ -86,17 +105,4 @@ static planc_status no_properties(const char *name) {
   }
   return planc_error(PLANC_BAD_INPUT, "device %s has no device properties (%s%s); these have: %s", name, name,
                      properties, *others ? others : "none");
-}
-
-planc_status pl_locate_properties(const char *name, char *out_description, char *out_properties, size_t room) {
-  PLANC_TRY(pl_locate_device(name, out_description, room));
-  if (!is_path(name)) return find_file(name, properties, out_properties, room) ? NULL : no_properties(name);
-  size_t stem = strlen(name);
-  if (ends(name, properties)) {
-    stem -= strlen(properties);
-    PLANC_TRY(copy(name, stem, description, out_description, room));
-  } else if (ends(name, description)) {
-    stem -= strlen(description);
-  }
-  return copy(name, stem, properties, out_properties, room);
 }

@@ -10,6 +10,15 @@ struct pl_map_slot {
   int32_t value;
 };
 
+static struct pl_map_slot *find(const pl_map *map, const char *name, size_t length, uint32_t hash);
+static uint32_t hash_of(const char *name, size_t length);
+
+int32_t pl_map_get(const pl_map *map, const char *name, size_t length) {
+  if (!map->capacity) return -1;
+  const struct pl_map_slot *slot = find(map, name, length, hash_of(name, length));
+  return slot->name ? slot->value : -1;
+}
+
 static uint32_t hash_of(const char *name, size_t length) {
   uint64_t hash = 14695981039346656037u; /* FNV-1a */
   for (size_t i = 0; i < length; i++) hash = (hash ^ (unsigned char)name[i]) * 1099511628211u;
@@ -23,12 +32,6 @@ static struct pl_map_slot *find(const pl_map *map, const char *name, size_t leng
     if (!slot->name) return slot;
     if (slot->hash == hash && slot->length == length && memcmp(slot->name, name, length) == 0) return slot;
   }
-}
-
-int32_t pl_map_get(const pl_map *map, const char *name, size_t length) {
-  if (!map->capacity) return -1;
-  const struct pl_map_slot *slot = find(map, name, length, hash_of(name, length));
-  return slot->name ? slot->value : -1;
 }
 
 static planc_status grow(pl_map *map) {

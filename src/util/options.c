@@ -8,6 +8,51 @@
 #include "util/math.h"
 #include "util/size.h"
 
+static planc_status parse_option(pl_arguments *out, int argc, char **argv, int *position);
+static int32_t find_long(const pl_option *options, const char *text, size_t length);
+static int32_t find_short(const pl_option *options, char letter);
+static planc_status set_option(pl_arguments *out, int32_t index, const char *attached, int argc, char **argv,
+                               int *position);
+
+planc_status pl_options_parse(const pl_command_line *line, int argc, char **argv, pl_arguments *out) {
+  *out = (pl_arguments){.line = line};
+  for (int32_t n = 0; line->options[n].name; n++) assert(n < PL_MAX_OPTIONS);
+  bool only_operands = false;
+  for (int i = 0; i < argc; i++) {
+    const char *argument = argv[i];
+    if (!only_operands && strcmp(argument, "--") == 0) {
+      only_operands = true;
+    } else if (!only_operands && (strcmp(argument, "--help") == 0 || strcmp(argument, "-h") == 0)) {
+      out->help = true;
+      return NULL;
+    } else if (!only_operands && argument[0] == '-' && argument[1]) {
+      PLANC_TRY(parse_option(out, argc, argv, &i));
+    } else {
+      if (out->n_operands >= line->max_operands) return planc_error(PLANC_USAGE, "unexpected operand %s", argument);
+      out->operands[out->n_operands++] = argument;
+    }
+  }
+  if (out->n_operands < line->min_operands) return planc_error(PLANC_USAGE, "missing operand: %s", line->operands);
+  return NULL;
+}
+
+static planc_status parse_option(pl_arguments *out, int argc, char **argv, int *position) {
+  const char *argument = argv[*position];
+  int32_t index;
+  const char *attached = NULL;
+  if (argument[1] == '-') {
+    const char *equals = strchr(argument, '=');
+    if (equals) attached = equals + 1;
+    index =
+        find_long(out->line->options, argument + 2, equals ? (size_t)(equals - argument - 2) : strlen(argument + 2));
+  } else {
+    index = find_short(out->line->options, argument[1]);
+    if (argument[2]) attached = argument + 2;
+  }
+  if (index < 0) return planc_error(PLANC_USAGE, "unknown option %s", argument);
+  return set_option(out, index, attached, argc, argv, position);
+}
+
 /* Index of the option that `text` of `length` names, -1 if none. */
 static int32_t find_long(const pl_option *options, const char *text, size_t length) {
   for (int32_t i = 0; options[i].name; i++) {
@@ -48,45 +93,6 @@ static planc_status set_option(pl_arguments *out, int32_t index, const char *att
     return planc_error(PLANC_USAGE, "--%s: more than %d values", option->name, PL_MAX_REPEATS);
   out->repeated[out->n_repeated].option = index;
   out->repeated[out->n_repeated++].value = attached;
-  return NULL;
-}
-
-static planc_status parse_option(pl_arguments *out, int argc, char **argv, int *position) {
-  const char *argument = argv[*position];
-  int32_t index;
-  const char *attached = NULL;
-  if (argument[1] == '-') {
-    const char *equals = strchr(argument, '=');
-    if (equals) attached = equals + 1;
-    index =
-        find_long(out->line->options, argument + 2, equals ? (size_t)(equals - argument - 2) : strlen(argument + 2));
-  } else {
-    index = find_short(out->line->options, argument[1]);
-    if (argument[2]) attached = argument + 2;
-  }
-  if (index < 0) return planc_error(PLANC_USAGE, "unknown option %s", argument);
-  return set_option(out, index, attached, argc, argv, position);
-}
-
-planc_status pl_options_parse(const pl_command_line *line, int argc, char **argv, pl_arguments *out) {
-  *out = (pl_arguments){.line = line};
-  for (int32_t n = 0; line->options[n].name; n++) assert(n < PL_MAX_OPTIONS);
-  bool only_operands = false;
-  for (int i = 0; i < argc; i++) {
-    const char *argument = argv[i];
-    if (!only_operands && strcmp(argument, "--") == 0) {
-      only_operands = true;
-    } else if (!only_operands && (strcmp(argument, "--help") == 0 || strcmp(argument, "-h") == 0)) {
-      out->help = true;
-      return NULL;
-    } else if (!only_operands && argument[0] == '-' && argument[1]) {
-      PLANC_TRY(parse_option(out, argc, argv, &i));
-    } else {
-      if (out->n_operands >= line->max_operands) return planc_error(PLANC_USAGE, "unexpected operand %s", argument);
-      out->operands[out->n_operands++] = argument;
-    }
-  }
-  if (out->n_operands < line->min_operands) return planc_error(PLANC_USAGE, "missing operand: %s", line->operands);
   return NULL;
 }
 

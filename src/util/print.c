@@ -6,6 +6,17 @@
 
 #include "util/utf8.h"
 
+static int32_t code_point(const unsigned char *at, int length);
+static bool is_control(int32_t c);
+static bool is_command(const char *text, const char *at);
+
+pl_character pl_character_at(const char *text, const char *at) {
+  int length = pl_utf8_length(at, at + strnlen(at, 4));
+  if (length == 0) return (pl_character){.length = 1, .code = -1};
+  int32_t code = code_point((const unsigned char *)at, length);
+  return (pl_character){.length = length, .code = code, .obeyed = is_control(code) || is_command(text, at)};
+}
+
 /* --- What is obeyed ----------------------------------------------------------------------------------------------- */
 
 static int32_t code_point(const unsigned char *at, int length) {
@@ -25,13 +36,6 @@ static bool is_control(int32_t c) {
 static bool is_command(const char *text, const char *at) {
   unsigned char before = at > text ? (unsigned char)at[-1] : ' ';
   return at[0] == '#' ? before == '#' : at[0] == ':' && at[1] == ':' && (before <= ' ' || before >= 0x7f);
-}
-
-pl_character pl_character_at(const char *text, const char *at) {
-  int length = pl_utf8_length(at, at + strnlen(at, 4));
-  if (length == 0) return (pl_character){.length = 1, .code = -1};
-  int32_t code = code_point((const unsigned char *)at, length);
-  return (pl_character){.length = length, .code = code, .obeyed = is_control(code) || is_command(text, at)};
 }
 
 /* --- Terminals and logs ------------------------------------------------------------------------------------------- */

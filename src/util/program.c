@@ -6,6 +6,19 @@
 #include "planc/plan.h"
 #include "planc/version.h"
 
+planc_status pl_program_remedy(planc_status status) {
+  static const char *const remedies[] = {
+      [PLANC_REMEDY_INFERENCE] = "--inference takes it as it stands",
+      [PLANC_REMEDY_SPLIT_BATCH_NORM] = "--split-batch-norm allows it",
+      [PLANC_REMEDY_SYNTHETIC] = "planrun exec --synthetic runs any graph, with stand-ins",
+  };
+  planc_remedy remedy = planc_status_remedy(status);
+  if (remedy == PLANC_REMEDY_NONE) return status;
+  planc_status named = planc_error(planc_status_code(status), "%s; %s", planc_status_message(status), remedies[remedy]);
+  planc_status_free(status);
+  return named;
+}
+
 static void print_usage(const pl_program *program, FILE *out) {
   fprintf(out, "usage: %s COMMAND [operand ...] [option ...]\n\ncommands:\n", program->name);
   for (int32_t i = 0; i < program->n_subcommands; i++)
@@ -30,19 +43,6 @@ static planc_status run_subcommand(const pl_program *program, const pl_subcomman
   if (!arguments.help) return run_on_files(subcommand, &arguments);
   pl_options_help(program->name, &subcommand->line, out);
   return NULL;
-}
-
-planc_status pl_program_remedy(planc_status status) {
-  static const char *const remedies[] = {
-      [PLANC_REMEDY_INFERENCE] = "--inference takes it as it stands",
-      [PLANC_REMEDY_SPLIT_BATCH_NORM] = "--split-batch-norm allows it",
-      [PLANC_REMEDY_SYNTHETIC] = "planrun exec --synthetic runs any graph, with stand-ins",
-  };
-  planc_remedy remedy = planc_status_remedy(status);
-  if (remedy == PLANC_REMEDY_NONE) return status;
-  planc_status named = planc_error(planc_status_code(status), "%s; %s", planc_status_message(status), remedies[remedy]);
-  planc_status_free(status);
-  return named;
 }
 
 static planc_status dispatch(const pl_program *program, int argc, char **argv, FILE *out) {

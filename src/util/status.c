@@ -17,6 +17,16 @@ struct planc_status_object {
 /* Shared and constant, so that running out of memory can be reported without memory. */
 static const struct planc_status_object out_of_memory = {.code = PLANC_OUT_OF_MEMORY, .message = "out of memory"};
 
+static planc_status compose(planc_code code, const char *format, va_list arguments, const char *after);
+
+planc_status planc_error(planc_code code, const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  planc_status status = compose(code, format, arguments, "");
+  va_end(arguments);
+  return status;
+}
+
 static planc_status shared_out_of_memory(void) {
   return (planc_status)&out_of_memory;
 }
@@ -35,14 +45,6 @@ static planc_status compose(planc_code code, const char *format, va_list argumen
   vsnprintf(status->text, (size_t)length + 1, format, arguments);
   memcpy(status->text + length, after, tail + 1);
   status->message = status->text;
-  return status;
-}
-
-planc_status planc_error(planc_code code, const char *format, ...) {
-  va_list arguments;
-  va_start(arguments, format);
-  planc_status status = compose(code, format, arguments, "");
-  va_end(arguments);
   return status;
 }
 

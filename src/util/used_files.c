@@ -4,6 +4,44 @@
 #include <string.h>
 #include <unistd.h>
 
+static planc_status add(pl_used_files *files, const char *path, bool written);
+static void find(const char *path, bool written, pl_file_id *out);
+static planc_status compare(const pl_used_file *a, const pl_used_file *b);
+
+planc_status pl_used_files_read(pl_used_files *files, const char *path) {
+  return add(files, path, false);
+}
+
+static planc_status add(pl_used_files *files, const char *path, bool written) {
+  pl_used_file file = {.written = written};
+  if (!path) return NULL;
+  PLANC_TRY(pl_arena_strndup(&files->memory, path, strlen(path), &file.path));
+  find(path, written, &file.id);
+  for (int64_t i = 0; i < files->used.len; i++) PLANC_TRY(compare(&files->used.data[i], &file));
+  VEC_PUSH(&files->used, file);
+  return NULL;
+}
+
+planc_status pl_used_files_write(pl_used_files *files, const char *path) {
+  return add(files, path, true);
+}
+
+planc_status pl_used_files_renew(pl_used_files *files, const char *from, const char *to) {
+  pl_file_id read, written;
+  if (from && to) {
+    find(from, false, &read);
+    find(to, true, &written);
+    if (pl_file_id_is_same(&read, &written)) return pl_used_files_write(files, to);
+  }
+  PLANC_TRY(pl_used_files_read(files, from));
+  return pl_used_files_write(files, to);
+}
+
+void pl_used_files_free(pl_used_files *files) {
+  VEC_FREE(&files->used);
+  pl_arena_free(&files->memory);
+}
+
 static bool is_standard_output(const char *path) {
   return strcmp(path, "-") == 0;
 }
@@ -25,38 +63,4 @@ static planc_status compare(const pl_used_file *a, const pl_used_file *b) {
   if (a->written && b->written)
     return planc_error(PLANC_USAGE, "%s is written twice, outputs must be two files", b->path);
   return planc_error(PLANC_USAGE, "%s is read, the output must be another file", a->written ? b->path : a->path);
-}
-
-static planc_status add(pl_used_files *files, const char *path, bool written) {
-  pl_used_file file = {.written = written};
-  if (!path) return NULL;
-  PLANC_TRY(pl_arena_strndup(&files->memory, path, strlen(path), &file.path));
-  find(path, written, &file.id);
-  for (int64_t i = 0; i < files->used.len; i++) PLANC_TRY(compare(&files->used.data[i], &file));
-  VEC_PUSH(&files->used, file);
-  return NULL;
-}
-
-planc_status pl_used_files_read(pl_used_files *files, const char *path) {
-  return add(files, path, false);
-}
-
-planc_status pl_used_files_write(pl_used_files *files, const char *path) {
-  return add(files, path, true);
-}
-
-planc_status pl_used_files_renew(pl_used_files *files, const char *from, const char *to) {
-  pl_file_id read, written;
-  if (from && to) {
-    find(from, false, &read);
-    find(to, true, &written);
-    if (pl_file_id_is_same(&read, &written)) return pl_used_files_write(files, to);
-  }
-  PLANC_TRY(pl_used_files_read(files, from));
-  return pl_used_files_write(files, to);
-}
-
-void pl_used_files_free(pl_used_files *files) {
-  VEC_FREE(&files->used);
-  pl_arena_free(&files->memory);
 }
