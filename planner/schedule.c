@@ -315,13 +315,15 @@ planc_status planc_schedule_move(planc_schedule *s, int32_t destination, int32_t
                                           .source = source});
 }
 
-planc_status planc_schedule_follow(planc_schedule *s, int32_t job, int32_t leader) {
+planc_status planc_schedule_follow(planc_schedule *s, int32_t stream, int32_t job, int32_t leader) {
   bool known = job >= 0 && job < s->trace->n_jobs && leader >= 0 && leader < s->trace->n_jobs;
   if (!known || job == leader)
     return planc_error(PLANC_INTERNAL, "command %lld: follow: no job %d that follows job %d",
                        (long long)s->commands.len, job, leader);
+  if (stream < 0 || stream >= PLANC_N_STREAMS)
+    return planc_error(PLANC_INTERNAL, "command %lld: follow: no stream %d", (long long)s->commands.len, stream);
   return state_command(s, (planc_command){.kind = PLANC_CMD_FOLLOW,
-                                          .stream = (int16_t)(job * PLANC_N_STREAMS + PLANC_STREAM_COMPUTE),
+                                          .stream = (int16_t)(job * PLANC_N_STREAMS + stream),
                                           .residency = SCHEDULE_NONE,
                                           .source = leader});
 }

@@ -23,7 +23,10 @@ typedef struct planc_mix {
                                 swap_rate; all else is that of the first, and so is what its profile says of the device,
                                 but for what is reserved: of that the most of any */
   const int32_t *iterations; /* by job: in a period; 0 = chosen */
-  int32_t max_ratio;         /* the most iterations that are chosen for a job; 0 = PLANC_MIX_MAX_RATIO */
+  int32_t max_ratio; /* the most iterations that are chosen for a job; 0 = PLANC_MIX_MAX_RATIO, or for a job with
+                        a deadline PLANC_MIX_MOST_ITERATIONS */
+  const int64_t *deadlines_ns; /* by job: the longest that a request may take, see planc_mix_share.response_ns; 0 = it
+                                  has no deadline; NULL = none has */
 } planc_mix;
 
 /* One job of a mix beside what it would do alone. */
@@ -32,14 +35,18 @@ typedef struct planc_mix_share {
   int64_t alone_ns;         /* an iteration where it has the whole GPU and the whole budget: by policy none where that
                                fits, else by the fastest that does */
   const char *alone_policy; /* which that is; static */
-  int64_t speed_ppm; /* what it does in a period, in time alone, over the period (Zico, 7: normalised throughput) */
+  int64_t deadline_ns;      /* the mix's, 0 = none */
+  int64_t response_ns; /* the longest that a request takes in the steady period, whenever it comes: it waits for the
+                          next iteration to begin, and for that to end */
+  int64_t speed_ppm;   /* what it does in a period, in time alone, over the period (Zico, 7: normalised throughput) */
 } planc_mix_share;
 
 /* What a policy for mixes supports, beside the bits of planc_policy. */
 enum {
-  PLANC_MIX_REGIONS = 1 << 16, /* has regions, whose size may be asked for */
-  PLANC_MIX_GROUPS = 1 << 17,  /* cuts iterations into node groups */
-  PLANC_MIX_BARRIERS = 1 << 18 /* pairs these, and may be asked to have barriers between the pairs */
+  PLANC_MIX_REGIONS = 1 << 16,   /* has regions, whose size may be asked for */
+  PLANC_MIX_GROUPS = 1 << 17,    /* cuts iterations into node groups */
+  PLANC_MIX_DEADLINES = 1 << 19, /* is for mixes in which jobs have deadlines, and for no others */
+  PLANC_MIX_BARRIERS = 1 << 18   /* pairs these, and may be asked to have barriers between the pairs */
 };
 
 /* What jobs do that share a GPU without a plan. */
@@ -67,12 +74,15 @@ const planc_mix_policy *planc_mix_policies(void);
 const planc_mix_policy *planc_mix_policy_find(const char *name);
 
 /* How fast each job is alone, and how many iterations of it a period has: where the mix leaves that open, such that all
- * take about as long alone, in the shortest such period within max_ratio. `shares` are by job. USAGE for what is no
+ * take about as long alone, in the shortest such period within max_ratio; of a job with a deadline as many as it takes
+ * for the others' work between two of them to leave time enough. `shares` are by job. USAGE for what is no
  * mix: jobs of different devices, rates out of range. INFEASIBLE where a job does not even fit alone. */
 planc_status planc_mix_resolve(const planc_mix *mix, planc_mix_share *shares);
 
-/* The whole way from a mix to a plan, as planc_make_plan for one job: *out is held to the budgets and simulated.
- * `shares` are those of planc_mix_resolve; their speeds are set. USAGE for a policy that has no plan. */
+/* The whole way from a mix to a plan, as planc_make_plan for one job: *out is held to the budgets and simulated, and
+ * to the deadlines: LATE tells of the job whose requests take longer. `shares` are those of planc_mix_resolve; their
+ * speeds and responses are set, and of jobs that would be late with the iterations that were chosen, more of these.
+ * USAGE for a policy that has no plan, or that is for deadlines where there are none. */
 planc_status planc_colocate(const planc_mix *mix, const planc_mix_policy *policy, planc_mix_share *shares,
                             planc_plan **out);
 

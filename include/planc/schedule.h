@@ -112,9 +112,9 @@ planc_status planc_schedule_await(planc_schedule *s, int32_t stream, int32_t res
 /* Copies the content of `source` to the open, empty residency `destination` of the same buffer. */
 planc_status planc_schedule_move(planc_schedule *s, int32_t destination, int32_t source);
 
-/* Makes the compute stream of job `job` wait until that of job `leader`, another one, has done all that it has been
- * given so far: in this period, or, where that is nothing, in the one before. */
-planc_status planc_schedule_follow(planc_schedule *s, int32_t job, int32_t leader);
+/* Makes `stream` (PLANC_STREAM_...) of job `job` wait until the compute stream of job `leader`, another one, has done
+ * all that it has been given so far: in this period, or, where that is nothing, in the one before. */
+planc_status planc_schedule_follow(planc_schedule *s, int32_t stream, int32_t job, int32_t leader);
 
 /* --- Looking ---------------------------------------------------------------------------------------------------- */
 

@@ -6,6 +6,7 @@
 
 #include "planc/simulate.h"
 #include "planner/code.h"
+#include "planner/colocate/deadlines.h"
 #include "planner/colocate/mix_plan.h"
 #include "planner/colocate/mix_policies.h"
 #include "planner/colocate/ratio.h"
@@ -17,6 +18,10 @@
 const planc_mix_policy *planc_mix_policies(void) {
   static const planc_mix_policy policies[] = {
       {.name = "temporal", .summary = "the jobs take turns, each alone on the GPU", .make = pl_mix_temporal},
+      {.name = "preemptive",
+       .summary = "the same, interrupted between ops by jobs with a deadline",
+       .supports = PLANC_MIX_DEADLINES,
+       .make = pl_mix_preemptive},
       {.name = "mps",
        .summary = "MPS with unified memory: pools of their own, pages migrate on demand; compared only",
        .estimate = pl_mix_mps},
@@ -50,17 +55,19 @@ const planc_mix_policy *planc_mix_policy_find(const char *name) {
   return NULL;
 }
 
-static planc_status find_alone(const planc_mix *mix, int32_t job, planc_mix_share *shares);
+static planc_status find_alone(const planc_mix *mix, int32_t job, planc_mix_share *shares, pl_deadline_job *jobs);
 static planc_status check(const planc_mix *mix);
 
 planc_status pl_mix_resolve(const planc_mix *mix, planc_mix_share *shares) {
   pl_ratio_job jobs[PLANC_MIX_MOST_JOBS];
+  pl_deadline_job timed[PLANC_MIX_MOST_JOBS];
   int32_t iterations[PLANC_MIX_MOST_JOBS];
   for (int32_t j = 0; j < mix->n_jobs; j++) {
-    PLANC_TRY(find_alone(mix, j, shares));
+    PLANC_TRY(find_alone(mix, j, shares, timed));
     jobs[j] = (pl_ratio_job){.alone_ns = shares[j].alone_ns, .iterations = mix->iterations[j]};
   }
   pl_choose_ratio(jobs, mix->n_jobs, mix->max_ratio > 0 ? mix->max_ratio : PLANC_MIX_MAX_RATIO, iterations);
+  pl_deadlines_choose(mix, timed, iterations);
   for (int32_t j = 0; j < mix->n_jobs; j++) shares[j].iterations = iterations[j];
   return NULL;
 }
@@ -103,27 +110,33 @@ static planc_status check(const planc_mix *mix) {
                        (long long)mix->jobs[0].settings.region, PLANC_ALIGNMENT);
   if (mix->jobs[0].settings.split_size > 0 && mix->jobs[0].settings.split_groups > 0)
     return planc_error(PLANC_USAGE, "node groups have a size or a number, not both");
-  for (int32_t j = 0; j < mix->n_jobs; j++) PLANC_TRY(in_job(mix, j, check_job(mix, j)));
+  for (int32_t j = 0; j < mix->n_jobs; j++) {
+    PLANC_TRY(in_job(mix, j, check_job(mix, j)));
+    if (pl_deadline_of(mix, j) < 0)
+      return in_job(mix, j, planc_error(PLANC_USAGE, "a deadline of %lld ns", (long long)pl_deadline_of(mix, j)));
+  }
   return NULL;
 }
 
-static planc_status time_alone(const planc_problem *problem, planc_mix_share *out) {
+static planc_status time_alone(const planc_problem *problem, planc_mix_share *out, pl_deadline_job *out_timed) {
   planc_evaluator evaluator = pl_evaluator_of(problem);
   pl_solo solo;
   PLANC_TRY(pl_solo_make(problem, &solo));
   planc_status status = evaluator.time(&evaluator, &solo.candidate, &out->alone_ns);
   out->alone_policy = solo.policy;
+  *out_timed = (pl_deadline_job){out->alone_ns, pl_longest_op(&solo.candidate)};
   pl_solo_free(&solo);
   return status;
 }
 
-static planc_status find_alone(const planc_mix *mix, int32_t job, planc_mix_share *shares) {
+static planc_status find_alone(const planc_mix *mix, int32_t job, planc_mix_share *shares, pl_deadline_job *jobs) {
   for (int32_t j = 0; j < job; j++) {
     if (!pl_solo_same(&mix->jobs[j], &mix->jobs[job])) continue;
     shares[job] = shares[j];
+    jobs[job] = jobs[j];
     return NULL;
   }
-  return in_job(mix, job, time_alone(&mix->jobs[job], &shares[job]));
+  return in_job(mix, job, time_alone(&mix->jobs[job], &shares[job], &jobs[job]));
 }
 
 typedef struct colocation {
@@ -184,16 +197,41 @@ static void set_speeds(int64_t period, int32_t n_jobs, planc_mix_share *shares) 
         period > 0 ? pl_muldiv_floor(pl_muldiv_floor(shares[j].alone_ns, shares[j].iterations, 1), 1000000, period) : 0;
 }
 
+static planc_status judge(const planc_mix *mix, const planc_plan *plan, planc_mix_share *shares) {
+  set_speeds(plan->predicted.iteration_ns, mix->n_jobs, shares);
+  for (int32_t j = 0; j < mix->n_jobs; j++) shares[j].deadline_ns = pl_deadline_of(mix, j);
+  PLANC_TRY(pl_responses_find(plan, shares));
+  return pl_deadlines_hold(mix, shares);
+}
+
+/* What is late beside the others may be in time if it runs more often. */
+static planc_status make_in_time(const pl_mix_asked *asked, const planc_mix *mix, planc_mix_share *shares,
+                                 planc_plan **out) {
+  enum { TRIES = 4 };
+  for (int k = 0;; k++) {
+    PLANC_TRY(pl_mix_make(asked, &asked->common->problem, out));
+    planc_status status = judge(mix, *out, shares);
+    if (planc_status_code(status) != PLANC_LATE || k + 1 == TRIES || !pl_deadlines_raise(mix, shares)) return status;
+    planc_status_free(status);
+    planc_plan_free(*out);
+    *out = NULL;
+  }
+}
+
 planc_status planc_colocate(const planc_mix *mix, const planc_mix_policy *policy, planc_mix_share *shares,
                             planc_plan **out) {
   pl_common common;
   pl_mix_asked asked = {.common = &common, .policy = policy, .shares = shares};
   *out = NULL;
   if (!policy->make) return planc_error(PLANC_USAGE, "%s has no plan: it is for comparisons", policy->name);
+  if ((policy->supports & PLANC_MIX_DEADLINES) && !pl_has_deadlines(mix))
+    return planc_error(PLANC_USAGE, "%s is for mixes in which jobs have deadlines", policy->name);
   planc_status status = pl_common_make(mix, &common);
-  if (!status) status = pl_mix_make(&asked, &common.problem, out);
-  if (!status) set_speeds((*out)->predicted.iteration_ns, mix->n_jobs, shares);
+  if (!status) status = make_in_time(&asked, mix, shares, out);
   pl_common_free(&common);
+  if (!status) return NULL;
+  planc_plan_free(*out);
+  *out = NULL;
   return status;
 }
 

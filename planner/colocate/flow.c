@@ -54,7 +54,7 @@ static planc_status go_through(flowing *f, int32_t pair) {
   while (f->fits && (s = find_next(f, cursors)) >= 0) {
     group_cursor *own = &cursors[s];
     PLANC_TRY(allocate(f, own, &cursors[1 - s]));
-    VEC_PUSH(&f->turns, ((pl_turn){own->pass->job, own->pass->iteration, own->next, own->next + 1, -1}));
+    VEC_PUSH(&f->turns, ((pl_turn){own->pass->job, own->pass->iteration, own->next, own->next + 1, -1, false}));
     own->next++;
   }
   return NULL;
@@ -78,7 +78,7 @@ static planc_status start(flowing *f) {
 
 static planc_status wait_for(flowing *f, const pl_pairing_pass *pass, int32_t command, int32_t leader) {
   if (leader == pass->job) return NULL;
-  VEC_PUSH(&f->turns, ((pl_turn){pass->job, pass->iteration, command, command, leader}));
+  VEC_PUSH(&f->turns, ((pl_turn){pass->job, pass->iteration, command, command, leader, false}));
   return NULL;
 }
 

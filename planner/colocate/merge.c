@@ -204,10 +204,20 @@ static planc_status state_command(const merging *m, part *p, int32_t c) {
   }
 }
 
+static bool feeds(const part *p, int32_t c) {
+  const planc_command *command = &planc_schedule_commands(p->of->schedule)[c];
+  return command->kind == PLANC_CMD_PREFETCH && command->user;
+}
+
 static planc_status take_turn(const merging *m, const pl_turn *turn) {
   part *p = &m->parts[m->first_part[turn->job] + turn->iteration];
   if (turn->iteration > 0 && !p->begun) begin(m, p);
-  if (turn->leader >= 0) PLANC_TRY(planc_schedule_follow(m->out->schedule, turn->job, turn->leader));
-  for (int32_t c = turn->first; c < turn->end; c++) PLANC_TRY(state_command(m, p, c));
+  if (turn->leader >= 0)
+    PLANC_TRY(planc_schedule_follow(m->out->schedule, PLANC_STREAM_COMPUTE, turn->job, turn->leader));
+  for (int32_t c = turn->first; c < turn->end; c++) {
+    if (turn->feeds_late && turn->leader >= 0 && feeds(p, c))
+      PLANC_TRY(planc_schedule_follow(m->out->schedule, PLANC_STREAM_H2D, turn->job, turn->leader));
+    PLANC_TRY(state_command(m, p, c));
+  }
   return NULL;
 }

@@ -10,7 +10,8 @@
 typedef struct pl_turn {
   int32_t job, iteration;
   int32_t first, end;
-  int32_t leader; /* the job whose ops so far have to end first, -1 = none */
+  int32_t leader;  /* the job whose ops so far have to end first, -1 = none */
+  bool feeds_late; /* samples are copied in behind those ops, too: what comes until then is in time */
 } pl_turn;
 
 typedef struct pl_merge {

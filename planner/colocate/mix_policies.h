@@ -6,6 +6,8 @@
 
 planc_status pl_mix_temporal(const planc_mix *mix, const planc_mix_share *shares, const planc_evaluator *evaluator,
                              planc_candidate *out);
+planc_status pl_mix_preemptive(const planc_mix *mix, const planc_mix_share *shares, const planc_evaluator *evaluator,
+                               planc_candidate *out);
 planc_status pl_mix_zico(const planc_mix *mix, const planc_mix_share *shares, const planc_evaluator *evaluator,
                          planc_candidate *out);
 planc_status pl_mix_waterwave(const planc_mix *mix, const planc_mix_share *shares, const planc_evaluator *evaluator,

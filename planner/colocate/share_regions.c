@@ -30,7 +30,7 @@ planc_status pl_turns_by_time(pl_arena *arena, const pl_timing *timing, const pl
   *out_n = n;
   for (int64_t k = 0; k < n; k++) {
     int32_t j = find_next(timing, cursors, 1);
-    turns[k] = (pl_turn){j, cursors[j].iteration, cursors[j].command, cursors[j].command + 1, -1};
+    turns[k] = (pl_turn){j, cursors[j].iteration, cursors[j].command, cursors[j].command + 1, -1, false};
     advance(timing, j, &cursors[j]);
   }
   return NULL;

@@ -7,7 +7,8 @@
 #include "cli/budget_list.h"
 #include "cli/mix_setup.h"
 
-static const char fallback_policy[] = "temporal", fallback_output[] = "mix.plan";
+static const char fallback_policy[] = "temporal", fallback_for_deadlines[] = "preemptive";
+static const char fallback_output[] = "mix.plan";
 
 /* A plan of the mix, for one of the budgets. */
 typedef struct rung {
@@ -19,7 +20,8 @@ typedef struct rung {
 static const pl_option options[] = {
     CLI_MIX_OPTIONS{"budgets", 0, "SIZE,...",
                     "a plan for each of these budgets, mix.SIZE.plan, between which planrun --watch can change"},
-    {"policy", 0, "NAME", "how the jobs share the GPU (default: temporal)"},
+    CLI_MIX_DEADLINE_OPTION,
+    {"policy", 0, "NAME", "how the jobs share the GPU (default: temporal, with deadlines preemptive)"},
     {"output", 'o', "FILE", "the plan, - for standard output (default: mix.plan)"},
     {"json", 0, NULL, "the summary as one line of JSON"},
     {0},
@@ -45,11 +47,13 @@ static planc_status run(const pl_arguments *arguments) {
   cli_budget_list budgets;
   cli_mix mix;
   const char *name = pl_option_value(arguments, "policy");
-  PLANC_TRY(cli_mix_policy(name ? name : fallback_policy, true, &policy));
+  bool late = pl_option_given(arguments, "deadline");
+  PLANC_TRY(cli_mix_policy(name ? name : late ? fallback_for_deadlines : fallback_policy, true, &policy));
   PLANC_TRY(cli_setup_useful(arguments, policy->name, policy->supports));
   PLANC_TRY(read_budgets(arguments, &budgets));
   if (!name) cli_note("policy %s (the fall-back)", policy->name);
   planc_status status = cli_mix_read(arguments, &mix);
+  if (!status) status = cli_mix_read_deadlines(arguments, &mix);
   if (!status) status = make_plans(arguments, policy, &budgets, &mix);
   cli_mix_free(&mix);
   return status;
@@ -70,8 +74,8 @@ static planc_status make_plans(const pl_arguments *arguments, const planc_mix_po
   return status;
 }
 
-/* --- Which plans ---------------------------------------------------------------------------------------------------
- */
+/* --- Which plans
+ * ------------------------------------------------------------------------------------------------------ */
 
 /* One of an empty name where there is one plan only. */
 static planc_status read_budgets(const pl_arguments *arguments, cli_budget_list *out) {
@@ -108,8 +112,8 @@ static planc_status list_files(const pl_arguments *arguments, pl_used_files *fil
   return NULL;
 }
 
-/* --- Planning ------------------------------------------------------------------------------------------------------
- */
+/* --- Planning
+ * --------------------------------------------------------------------------------------------------------- */
 
 static planc_status plan_rung(const planc_mix_policy *policy, const cli_mix *mix, rung *out) {
   planc_status status = planc_mix_resolve(&mix->mix, out->shares);

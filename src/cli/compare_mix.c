@@ -84,7 +84,7 @@ static planc_status choose_policies(const char *names, mix_table *t) {
   t->rows = calloc(n, sizeof *t->rows);
   if (!t->rows) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
   for (const planc_mix_policy *policy = planc_mix_policies(); !names && policy->name; policy++)
-    PLANC_TRY(add_row(t, policy));
+    if (!(policy->supports & PLANC_MIX_DEADLINES)) PLANC_TRY(add_row(t, policy));
   if (!names) return NULL;
   char *copy = strdup(names);
   if (!copy) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");

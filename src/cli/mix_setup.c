@@ -72,7 +72,11 @@ planc_status cli_mix_read(const pl_arguments *arguments, cli_mix *out) {
   PLANC_TRY(cli_setup_budget(&out->jobs[0]));
   for (int32_t j = 1; j < out->n; j++) out->jobs[j].budget_bytes = out->jobs[0].budget_bytes;
   note_devices(out);
-  out->mix = (planc_mix){.n_jobs = out->n, .jobs = out->jobs, .iterations = out->iterations, .max_ratio = ratio};
+  out->mix = (planc_mix){.n_jobs = out->n,
+                         .jobs = out->jobs,
+                         .iterations = out->iterations,
+                         .max_ratio = ratio,
+                         .deadlines_ns = out->deadlines_ns};
   return NULL;
 }
 
@@ -87,6 +91,7 @@ void cli_mix_free(cli_mix *mix) {
   free(mix->profiles);
   free(mix->jobs);
   free(mix->iterations);
+  free(mix->deadlines_ns);
 }
 
 planc_status cli_mix_policy(const char *name, bool for_plan, const planc_mix_policy **out) {
@@ -195,7 +200,7 @@ static planc_status read_options(const pl_arguments *arguments, planc_problem *o
   PLANC_TRY(check_number(arguments, "swap-rate", "swap rates"));
   PLANC_TRY(pl_option_size(arguments, "budget", -1, &out->budget_bytes));
   PLANC_TRY(pl_option_size(arguments, "host-budget", -1, &out->host_budget_bytes));
-  PLANC_TRY(pl_option_int(arguments, "max-ratio", 1, PLANC_MIX_MOST_ITERATIONS, PLANC_MIX_MAX_RATIO, &ratio));
+  PLANC_TRY(pl_option_int(arguments, "max-ratio", 1, PLANC_MIX_MOST_ITERATIONS, 0, &ratio));
   PLANC_TRY(cli_setup_settings(arguments, &out->settings));
   *out_ratio = (int32_t)ratio;
   return NULL;
@@ -208,7 +213,8 @@ static planc_status allocate(cli_mix *out, int32_t n) {
   out->profiles = calloc(count, sizeof(planc_profile *));
   out->jobs = calloc(count, sizeof *out->jobs);
   out->iterations = calloc(count, sizeof *out->iterations);
-  if (!out->operands || !out->graphs || !out->profiles || !out->jobs || !out->iterations)
+  out->deadlines_ns = calloc(count, sizeof *out->deadlines_ns);
+  if (!out->operands || !out->graphs || !out->profiles || !out->jobs || !out->iterations || !out->deadlines_ns)
     return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
   out->n = n;
   return NULL;

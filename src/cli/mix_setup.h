@@ -22,6 +22,7 @@ typedef struct cli_mix {
   planc_profile **profiles;
   planc_problem *jobs;
   int32_t *iterations;
+  int64_t *deadlines_ns; /* 0 = none */
   planc_mix mix;
 } cli_mix;
 
@@ -44,6 +45,13 @@ typedef struct cli_mix {
 /* Reads everything; says on standard error which defaults it took. Free with cli_mix_free, also after a failure. */
 planc_status cli_mix_read(const pl_arguments *arguments, cli_mix *out);
 void cli_mix_free(cli_mix *mix);
+/* The deadlines of the jobs, by option `deadline`: [JOB:]TIME, without JOB of every job for inference. */
+#define CLI_MIX_DEADLINE_OPTION                                                            \
+  {                                                                                        \
+    "deadline", 0, "[JOB:]TIME ...",                                                       \
+        "the longest that a request of a job may take, without JOB of those for inference" \
+  }
+planc_status cli_mix_read_deadlines(const pl_arguments *arguments, cli_mix *mix);
 /* The policy for mixes called `name`; USAGE where there is none, or none that has plans, which `for_plan` asks for. */
 planc_status cli_mix_policy(const char *name, bool for_plan, const planc_mix_policy **out);
 /* The files of the operands and profiles, as list_files of a command tells them. */

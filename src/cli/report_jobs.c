@@ -59,12 +59,16 @@ void cli_print_jobs(const planc_plan *plan, const planc_job_predictions *predict
 }
 
 void cli_print_shares(const planc_plan *plan, const planc_mix_share *shares) {
-  char text[PL_SIZE_TEXT];
+  char text[PL_SIZE_TEXT], deadline[PL_SIZE_TEXT];
   enum { OF_ONE = 1000000 };
   for (int32_t j = 0; j < plan->n_jobs; j++)
     printf("  job %d runs at %.1f %% of what it does alone, %s an iteration by %s\n", j,
            100.0 * (double)shares[j].speed_ppm / OF_ONE, pl_time_format(shares[j].alone_ns, text),
            shares[j].alone_policy);
+  for (int32_t j = 0; j < plan->n_jobs; j++)
+    if (shares[j].deadline_ns > 0)
+      printf("  requests of job %d take up to %s of %s\n", j, pl_time_format(shares[j].response_ns, text),
+             pl_time_format(shares[j].deadline_ns, deadline));
   printf("  together  %.3f times the throughput of one job alone\n",
          (double)planc_mix_throughput(shares, plan->n_jobs) / OF_ONE);
 }
@@ -122,6 +126,8 @@ void cli_report_shares(const planc_plan *plan, const planc_mix_share *shares, cJ
     pl_json_add_int(share, "iterations", shares[j].iterations);
     pl_json_add_int(share, "alone_ns", shares[j].alone_ns);
     pl_json_add_string(share, "alone_policy", shares[j].alone_policy);
+    pl_json_add_int(share, "response_ns", shares[j].response_ns);
+    pl_json_add_known(share, "deadline_ns", shares[j].deadline_ns > 0, shares[j].deadline_ns);
   }
   pl_json_add_real(object, "throughput", (double)planc_mix_throughput(shares, plan->n_jobs) / 1e6);
 }

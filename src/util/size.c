@@ -17,28 +17,58 @@ static int64_t unit_of(const char *text) {
   return unit;
 }
 
+/* A number as people write it: 1.5 is 1 and 5 of 10. */
+typedef struct decimal {
+  int64_t whole, fraction, scale;
+  bool digits, overflow;
+} decimal;
+
+/* Returns where it ends. */
+static const char *read_decimal(const char *at, decimal *out) {
+  *out = (decimal){.scale = 1};
+  for (; *at >= '0' && *at <= '9'; at++, out->digits = true)
+    out->overflow |=
+        pl_mul_overflow(out->whole, 10, &out->whole) || pl_add_overflow(out->whole, *at - '0', &out->whole);
+  if (*at != '.') return at;
+  for (at++; *at >= '0' && *at <= '9'; at++, out->digits = true) {
+    if (out->scale >= INT64_C(1000000000000000000)) continue; /* less than a millionth of the smallest unit */
+    out->fraction = out->fraction * 10 + (*at - '0');
+    out->scale *= 10;
+  }
+  return at;
+}
+
+/* Rounds down. False where that is beyond 64 bits. */
+static bool scale(const decimal *number, int64_t unit, int64_t *out) {
+  return !number->overflow && !pl_mul_overflow(number->whole, unit, out) &&
+         !pl_add_overflow(*out, pl_muldiv_floor(number->fraction, unit, number->scale), out);
+}
+
 planc_status pl_size_parse(const char *text, int64_t *out_bytes) {
-  const char *at = text;
-  int64_t whole = 0, fraction = 0, scale = 1;
-  bool overflow = false, digits = false;
-  for (; *at >= '0' && *at <= '9'; at++, digits = true) {
-    overflow |= pl_mul_overflow(whole, 10, &whole) || pl_add_overflow(whole, *at - '0', &whole);
-  }
-  if (*at == '.') {
-    for (at++; *at >= '0' && *at <= '9'; at++, digits = true) {
-      if (scale >= INT64_C(1000000000000000000)) continue; /* less than a millionth of a byte, of any unit */
-      fraction = fraction * 10 + (*at - '0');
-      scale *= 10;
-    }
-  }
-  int64_t unit = digits ? unit_of(at) : 0;
+  decimal number;
+  const char *at = read_decimal(text, &number);
+  int64_t unit = number.digits ? unit_of(at) : 0, bytes;
   if (!unit) return planc_error(PLANC_USAGE, "%s is not a size (examples: 12G, 12GiB, 12GB, 400K, 1.5G)", text);
-  int64_t bytes;
-  overflow |=
-      pl_mul_overflow(whole, unit, &bytes) || pl_add_overflow(bytes, pl_muldiv_floor(fraction, unit, scale), &bytes);
-  if (overflow) return planc_error(PLANC_USAGE, "%s is beyond the largest size", text);
+  if (!scale(&number, unit, &bytes)) return planc_error(PLANC_USAGE, "%s is beyond the largest size", text);
   *out_bytes = bytes;
   return NULL;
+}
+
+planc_status pl_time_parse(const char *text, int64_t *out_ns) {
+  static const struct {
+    const char *name;
+    int64_t ns;
+  } units[] = {{"ns", 1}, {"us", 1000}, {"ms", 1000000}, {"s", 1000000000}};
+  decimal number;
+  const char *at = read_decimal(text, &number);
+  int64_t ns;
+  for (size_t u = 0; number.digits && u < sizeof units / sizeof *units; u++) {
+    if (strcmp(units[u].name, at) != 0) continue;
+    if (!scale(&number, units[u].ns, &ns)) return planc_error(PLANC_USAGE, "%s is beyond the longest time", text);
+    *out_ns = ns;
+    return NULL;
+  }
+  return planc_error(PLANC_USAGE, "%s is not a time (examples: 50ms, 1.5s, 200us)", text);
 }
 
 const char *pl_size_format(int64_t bytes, char buffer[PL_SIZE_TEXT]) {

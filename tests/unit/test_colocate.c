@@ -182,6 +182,9 @@ static void is_right(const random_mix *m, const planc_mix_policy *policy, planc_
   planc_plan_free(plan);
 }
 
+/* Of the first job, and none of the others. */
+static const int64_t far_deadlines[MOST_JOBS] = {INT64_C(1) << 40};
+
 /* With room for all, at the least budget, and not below. */
 START_TEST(mixes_run_as_alone) {
   random_mix m;
@@ -191,6 +194,7 @@ START_TEST(mixes_run_as_alone) {
     planc_least least;
     planc_plan *plan;
     if (!policy->make) continue;
+    m.mix.deadlines_ns = policy->supports & PLANC_MIX_DEADLINES ? far_deadlines : NULL;
     set_budget(&m, planc_profile_device(profile)->memory_bytes);
     ok_in(planc_mix_resolve(&m.mix, shares), m.name);
     is_right(&m, policy, shares);
@@ -208,7 +212,7 @@ START_TEST(mixes_run_as_alone) {
 END_TEST
 
 typedef struct seen_op {
-  int32_t job;
+  int32_t job, iteration;
   int64_t start_ns, end_ns;
 } seen_op;
 typedef struct seen_ops {
@@ -222,7 +226,8 @@ static void see(void *user, const planc_plan *plan, const planc_instr *instr, in
   bool in_body = instr >= plan->body.instrs && instr < plan->body.instrs + plan->body.n;
   if (!in_body || instr->op != PLANC_INSTR_exec) return;
   ck_assert_int_lt(seen->n, 4096);
-  seen->of[seen->n++] = (seen_op){seen->trace->instances[instr->id].job, start_ns, end_ns};
+  seen->of[seen->n++] =
+      (seen_op){seen->trace->instances[instr->id].job, seen->trace->instances[instr->id].iteration, start_ns, end_ns};
 }
 
 static seen_ops seen;
@@ -257,6 +262,96 @@ START_TEST(turns_do_not_overlap) {
     }
   }
   planc_plan_free(plan);
+  free_mix(&m);
+}
+END_TEST
+
+/* When the ops of an iteration begin and end. */
+static void find_iteration(int32_t job, int32_t iteration, int64_t *out_start, int64_t *out_end) {
+  *out_start = INT64_MAX;
+  *out_end = INT64_MIN;
+  for (int32_t a = 0; a < seen.n; a++) {
+    if (seen.of[a].job != job || seen.of[a].iteration != iteration) continue;
+    if (seen.of[a].start_ns < *out_start) *out_start = seen.of[a].start_ns;
+    if (seen.of[a].end_ns > *out_end) *out_end = seen.of[a].end_ns;
+  }
+}
+
+/* Of one job or two, by a random number of its own iterations. */
+static void set_deadlines(random_mix *m, int32_t seed, const planc_mix_share *shares, int64_t *deadlines) {
+  int64_t all = 0;
+  for (int32_t j = 0; j < m->mix.n_jobs; j++) all += shares[j].alone_ns;
+  for (int32_t j = 0; j < m->mix.n_jobs; j++)
+    deadlines[j] = j <= seed % 2 ? 2 * shares[j].alone_ns + all * (1 + seed % 5) / 3 : 0;
+  m->mix.deadlines_ns = deadlines;
+}
+
+/* Requests take no longer than they may, nothing else computes while one is served, and results are those of each job
+ * alone; or the plan is refused. */
+START_TEST(requests_are_in_time) {
+  random_mix m;
+  planc_mix_share shares[MOST_JOBS];
+  int64_t deadlines[MOST_JOBS];
+  planc_plan *plan;
+  planc_check_report report;
+  make_mix(_i, &m);
+  set_budget(&m, planc_profile_device(profile)->memory_bytes);
+  ok_in(planc_mix_resolve(&m.mix, shares), m.name);
+  set_deadlines(&m, _i, shares, deadlines);
+  ok_in(planc_mix_resolve(&m.mix, shares), m.name);
+  planc_status status = planc_colocate(&m.mix, planc_mix_policy_find("preemptive"), shares, &plan);
+  if (planc_status_code(status) == PLANC_LATE) {
+    ck_assert_int_lt(_i % 5, 3); /* else there is time for an iteration of each */
+    assert_fails(status, PLANC_LATE, "the deadline is");
+    ck_assert_ptr_null(plan);
+    free_mix(&m);
+    return;
+  }
+  ok_in(status, m.name);
+  ok_in(planc_check(plan, NULL, &report), m.name);
+  int64_t period_ns = observe(plan);
+  for (int32_t j = 0; j < m.mix.n_jobs; j++) {
+    ck_assert_int_eq(plan->jobs[j].iterations, shares[j].iterations);
+    ck_assert_int_eq(shares[j].deadline_ns, deadlines[j]);
+    for (int32_t k = 0; deadlines[j] > 0 && k < shares[j].iterations; k++) {
+      int64_t start_ns, end_ns, next_ns, next_end_ns;
+      find_iteration(j, k, &start_ns, &end_ns);
+      find_iteration(j, (k + 1) % shares[j].iterations, &next_ns, &next_end_ns);
+      if (k + 1 == shares[j].iterations) next_end_ns += period_ns;
+      ck_assert_int_le(next_end_ns - start_ns, shares[j].response_ns);
+      ck_assert_int_le(shares[j].response_ns, deadlines[j]);
+      for (int32_t a = 0; a < seen.n; a++)
+        for (int64_t shift = -period_ns; shift <= period_ns && seen.of[a].job != j; shift += period_ns)
+          ck_assert(seen.of[a].end_ns + shift <= start_ns || end_ns <= seen.of[a].start_ns + shift);
+    }
+  }
+  runs_right(&m, plan);
+  planc_plan_free(plan);
+  free_mix(&m);
+}
+END_TEST
+
+/* No number of iterations helps where two of them alone are too long; nor is a deadline ever just passed over. */
+START_TEST(late_requests_are_refused) {
+  random_mix m;
+  planc_mix_share shares[MOST_JOBS];
+  int64_t deadlines[MOST_JOBS] = {1};
+  planc_plan *plan;
+  make_mix(_i, &m);
+  set_budget(&m, planc_profile_device(profile)->memory_bytes);
+  m.mix.max_ratio = 3;
+  m.mix.deadlines_ns = deadlines;
+  for (const planc_mix_policy *policy = planc_mix_policies(); policy->name; policy++) {
+    if (!policy->make) continue;
+    ok_in(planc_mix_resolve(&m.mix, shares), m.name);
+    assert_fails(planc_colocate(&m.mix, policy, shares, &plan), PLANC_LATE, "job 0 (");
+    ck_assert_ptr_null(plan);
+  }
+  m.mix.deadlines_ns = NULL;
+  assert_fails(planc_colocate(&m.mix, planc_mix_policy_find("preemptive"), shares, &plan), PLANC_USAGE, "deadlines");
+  deadlines[0] = -1;
+  m.mix.deadlines_ns = deadlines;
+  assert_fails(planc_mix_resolve(&m.mix, shares), PLANC_USAGE, "a deadline of -1 ns");
   free_mix(&m);
 }
 END_TEST
@@ -654,6 +749,8 @@ int main(void) {
   tcase_set_timeout(mixes, 0);
   tcase_add_loop_test(mixes, mixes_run_as_alone, 0, MIXES);
   tcase_add_loop_test(mixes, turns_do_not_overlap, 0, MIXES);
+  tcase_add_loop_test(mixes, requests_are_in_time, 0, 2 * MIXES);
+  tcase_add_loop_test(mixes, late_requests_are_refused, 0, 10);
   tcase_add_loop_test(mixes, jobs_have_memory_of_their_own, 0, MIXES);
   tcase_add_test(mixes, rates_are_priorities);
   tcase_add_loop_test(mixes, pairs_are_of_two, 0, MIXES);

@@ -153,8 +153,41 @@ START_TEST(a_time_is_shown_in_milliseconds) {
 }
 END_TEST
 
+static const struct time_text {
+  const char *text;
+  int64_t ns; /* -1 = it is no time */
+} times[] = {{"50ms", 50000000},
+             {"1.5s", 1500000000},
+             {".5us", 500},
+             {"200us", 200000},
+             {"7ns", 7},
+             {"1.9ns", 1},
+             {"0s", 0},
+             {"9223372036s", INT64_C(9223372036000000000)},
+             {"9223372037s", -1},
+             {"99999999999999999999ns", -1},
+             {"", -1},
+             {"ms", -1},
+             {".s", -1},
+             {"5", -1},
+             {"5m", -1},
+             {"5 ms", -1},
+             {"-5ms", -1},
+             {"5MS", -1}};
+
+START_TEST(a_time_is_read) {
+  int64_t ns = 77;
+  planc_status status = pl_time_parse(times[_i].text, &ns);
+  ck_assert_msg(!status == (times[_i].ns >= 0), "%s", times[_i].text);
+  ck_assert_int_eq(ns, status ? 77 : times[_i].ns);
+  if (status) ck_assert_int_eq(planc_status_code(status), PLANC_USAGE);
+  planc_status_free(status);
+}
+END_TEST
+
 int main(void) {
   TCase *tests = tcase_create("size");
+  tcase_add_loop_test(tests, a_time_is_read, 0, sizeof times / sizeof *times);
   tcase_add_loop_test(tests, a_size_is_read, 0, sizeof sizes / sizeof *sizes);
   tcase_add_loop_test(tests, anything_else_is_wrong_use_and_quoted, 0, sizeof wrong / sizeof *wrong);
   tcase_add_loop_test(tests, a_size_is_shown, 0, sizeof shown / sizeof *shown);

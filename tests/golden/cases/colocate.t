@@ -53,6 +53,52 @@ Node groups side by side take over what the pair before has let go, as the paper
   $ planc check flow.plan | sed 's/, peak.*//'
   valid: tiny+tiny, waterwave-s, 2 jobs (tiny, tiny)
 
+Requests of a job for inference have a deadline, beside a job that trains.
+
+  ~ planc colocate graphs/lenet-digits.yaml:64 graphs/tiny-transformer.yaml:16:inference --device k40m --deadline 1.5ms -o late.plan 2>/dev/null | grep 'late\|requests\|iterations'
+  late.plan: preemptive, <N> jobs
+    job <N>: lenet-digits, batch <N> in <N> round of <N>, <N> iterations
+    job <N>: tiny-transformer, batch <N> in <N> round of <N>, <N> iterations
+    requests of job <N> take up to <N> ms of <N> ms
+  $ planrun exec late.plan --iterations 2 --verify 2>/dev/null | grep -o 'verified.*'
+  verified: every bit as in the reference
+  ~ planc colocate graphs/lenet-digits.yaml:64 graphs/tiny-transformer.yaml:16:inference --device k40m --deadline 1:1.5ms --policy temporal -o no.plan 2>&1 >/dev/null | grep requests
+  planc: job <N> (tiny-transformer): requests take up to <N> ms, with <N> iterations in a period; the deadline is <N> ms, and two iterations take <N> ms alone
+  $ planc colocate graphs/lenet-digits.yaml:64 graphs/tiny-transformer.yaml:16:inference --device k40m --deadline 1.5ms --policy temporal -o no.plan >/dev/null 2>&1
+  [1]
+  $ planc colocate graphs/lenet-digits.yaml:64 graphs/tiny-transformer.yaml:16 --device k40m --deadline 1.5ms -o no.plan
+  ! planc: note: policy preemptive (the fall-back)
+  ! planc: note: graphs/lenet-digits.yaml has no backward ops: planned for training with sgd (--inference plans it as it is)
+  ! planc: note: graphs/tiny-transformer.yaml has no backward ops: planned for training with adam (--inference plans it as it is)
+  ! planc: note: budget 12.00 GiB (device k40m)
+  ! planc: --deadline 1.5ms: no job is for inference: say whose it is, as in 1:50ms
+  [2]
+  $ planc colocate graphs/lenet-digits.yaml:64 graphs/tiny-transformer.yaml:16 --device k40m --deadline 2:1.5ms -o no.plan
+  ! planc: note: policy preemptive (the fall-back)
+  ! planc: note: graphs/lenet-digits.yaml has no backward ops: planned for training with sgd (--inference plans it as it is)
+  ! planc: note: graphs/tiny-transformer.yaml has no backward ops: planned for training with adam (--inference plans it as it is)
+  ! planc: note: budget 12.00 GiB (device k40m)
+  ! planc: --deadline 2:1.5ms: the jobs are numbered from 0 to 1
+  [2]
+  $ planc colocate graphs/lenet-digits.yaml:64 graphs/tiny-transformer.yaml:16 --device k40m --deadline 1:1.5 -o no.plan
+  ! planc: note: policy preemptive (the fall-back)
+  ! planc: note: graphs/lenet-digits.yaml has no backward ops: planned for training with sgd (--inference plans it as it is)
+  ! planc: note: graphs/tiny-transformer.yaml has no backward ops: planned for training with adam (--inference plans it as it is)
+  ! planc: note: budget 12.00 GiB (device k40m)
+  ! planc: --deadline 1:1.5: 1.5 is not a time (examples: 50ms, 1.5s, 200us)
+  [2]
+  $ planc colocate graphs/lenet-digits.yaml:64 graphs/tiny-transformer.yaml:16 --device k40m --deadline 1:1s --deadline 1:2s -o no.plan
+  ! planc: note: policy preemptive (the fall-back)
+  ! planc: note: graphs/lenet-digits.yaml has no backward ops: planned for training with sgd (--inference plans it as it is)
+  ! planc: note: graphs/tiny-transformer.yaml has no backward ops: planned for training with adam (--inference plans it as it is)
+  ! planc: note: budget 12.00 GiB (device k40m)
+  ! planc: --deadline 1:2s: job 1 has a deadline already
+  [2]
+  $ planc colocate graphs/lenet-digits.yaml:64 graphs/tiny-transformer.yaml:16 --device k40m --policy preemptive -o no.plan 2>&1 | tail -1
+  planc: preemptive is for mixes in which jobs have deadlines
+  $ test -e no.plan
+  [1]
+
 A ladder of budgets: runs go on from plan to plan. Where one rung is missing there is none.
 
   ~ planc colocate graphs/lenet-digits.yaml:64 graphs/tiny-transformer.yaml:16 --device k40m --budgets 2M,1M,600K --policy zico -o ladder.plan 2>/dev/null | grep 'zico\|peak'
@@ -188,7 +234,7 @@ What is no mix.
   ! planc: inputs/tiny.yaml:1: No such file or directory
   [3]
   $ planc colocate inputs/tiny.yaml inputs/tiny.yaml --policy best
-  ! planc: unknown policy best for several jobs: temporal, zico, waterwave, waterwave-s, tensile
+  ! planc: unknown policy best for several jobs: temporal, preemptive, zico, waterwave, waterwave-s, tensile
   [2]
   $ planc colocate inputs/tiny.yaml inputs/tiny.yaml --policy mps
   ! planc: mps has no plan: compare --colocate compares with it
@@ -284,7 +330,7 @@ Policies side by side.
   ! planc: policy temporal has no use for --region
   [2]
   $ planc compare --colocate inputs/tiny.yaml inputs/tiny.yaml --policies modnn
-  ! planc: unknown policy modnn for several jobs: temporal, mps, zico, waterwave, waterwave-s, tensile
+  ! planc: unknown policy modnn for several jobs: temporal, preemptive, mps, zico, waterwave, waterwave-s, tensile
   [2]
   $ planc compare inputs/tiny.yaml --max-ratio 2
   ! planc: --max-ratio is for --colocate

@@ -1,0 +1,38 @@
+/* Jobs with a deadline for each request: how often they have to run, and how long requests take. */
+#ifndef PLANC_COLOCATE_DEADLINES_H
+#define PLANC_COLOCATE_DEADLINES_H
+
+#include "planc/colocate.h"
+
+/* 0 = none. */
+int64_t pl_deadline_of(const planc_mix *mix, int32_t job);
+bool pl_has_deadlines(const planc_mix *mix);
+
+/* The longest op of a candidate's schedule. */
+int64_t pl_longest_op(const planc_candidate *candidate);
+
+/* What is known of a job alone. */
+typedef struct pl_deadline_job {
+  int64_t alone_ns, longest_op_ns; /* of an iteration; of an op */
+} pl_deadline_job;
+/* Gives jobs with a deadline whose iterations the mix leaves open as many as it takes for the work of those without,
+ * cut into as many parts between ops, to leave time for their requests. Where no number does that, they keep what they
+ * have. `iterations`, by job, are those of a mix without deadlines. */
+void pl_deadlines_choose(const planc_mix *mix, const pl_deadline_job *jobs, int32_t *iterations);
+
+/* An iteration of a job in a steady period: its ops, and what it copies. */
+typedef struct pl_iteration_span {
+  bool seen;
+  int64_t start_ns, end_ns;
+} pl_iteration_span;
+/* The longest from an iteration's begin to the end of the next one, of all n of a period. */
+int64_t pl_longest_response(const pl_iteration_span *spans, int32_t n, int64_t period_ns);
+
+/* Sets the responses, by job, as a plan is simulated. */
+planc_status pl_responses_find(const planc_plan *plan, planc_mix_share *shares);
+/* Gives jobs that are late more iterations, where the mix leaves them open. Whether there were any to give. */
+bool pl_deadlines_raise(const planc_mix *mix, planc_mix_share *shares);
+/* LATE where a response is longer than the job's deadline. */
+planc_status pl_deadlines_hold(const planc_mix *mix, const planc_mix_share *shares);
+
+#endif

@@ -1,0 +1,129 @@
+/* Taking turns (turns.h). */
+#include "planner/colocate/turns.h"
+
+#include <assert.h>
+
+#include "planner/choose/room_search.h"
+#include "planner/colocate/beside.h"
+#include "planner/colocate/if_fits.h"
+#include "util/arena.h"
+#include "util/math.h"
+
+typedef struct taking_turns {
+  const planc_mix *mix;
+  const planc_evaluator *evaluator;
+  const pl_turn_rules *rules;
+  int32_t iterations[PLANC_MIX_MOST_JOBS];
+  pl_arena arena;
+  pl_beside beside;
+  bool first_will_do; /* the jobs' plans need not be the fastest */
+} taking_turns;
+
+static planc_status make_in_time(taking_turns *t, planc_candidate *out);
+static planc_status make_fit(taking_turns *t, planc_candidate *out, bool *out_fits);
+static planc_status make(taking_turns *t, int64_t budget_bytes, planc_candidate *out, int64_t *out_excess);
+static planc_status make_with_less(taking_turns *t, int64_t excess, planc_candidate *out, int64_t *out_excess);
+static planc_status tell_excess(taking_turns *t, int64_t budget_bytes, int64_t excess);
+
+planc_status pl_turns_make(const planc_mix *mix, const planc_mix_share *shares, const planc_evaluator *evaluator,
+                           const pl_turn_rules *rules, planc_candidate *out) {
+  taking_turns t = {.mix = mix, .evaluator = evaluator, .rules = rules};
+  for (int32_t j = 0; j < mix->n_jobs; j++) t.iterations[j] = shares[j].iterations;
+  planc_status status = pl_beside_new(mix, &t.beside);
+  if (!status) status = make_in_time(&t, out);
+  pl_beside_free(&t.beside);
+  pl_arena_free(&t.arena);
+  return status;
+}
+
+static pl_turn_takers takers_of(const taking_turns *t) {
+  return (pl_turn_takers){t->mix, t->beside.problems, t->beside.solos.candidates, t->iterations};
+}
+
+static planc_status find_lateness(const taking_turns *t, const planc_candidate *all, int64_t *out_ns) {
+  const pl_turn_takers takers = takers_of(t);
+  *out_ns = 0;
+  return t->rules->lateness ? t->rules->lateness(&takers, t->evaluator, all, out_ns) : NULL;
+}
+
+static planc_status make_less_late(taking_turns *t, int64_t room, planc_candidate *best, int64_t *late_ns) {
+  planc_candidate next = {0};
+  int64_t excess, next_ns;
+  bool made;
+  PLANC_TRY(pl_if_fits(make(t, room, &next, &excess), &made));
+  planc_status status = made && excess <= 0 ? find_lateness(t, &next, &next_ns) : NULL;
+  if (!status && made && excess <= 0 && next_ns < *late_ns) {
+    planc_candidate_free(best);
+    *best = next;
+    next = (planc_candidate){0};
+    *late_ns = next_ns;
+  }
+  planc_candidate_free(&next);
+  return status;
+}
+
+static planc_status make_in_time(taking_turns *t, planc_candidate *out) {
+  enum { PARTS = 8, LEAST = 2 };
+  int64_t late_ns = 0;
+  bool fits;
+  PLANC_TRY(make_fit(t, out, &fits));
+  if (fits) PLANC_TRY(find_lateness(t, out, &late_ns));
+  for (int64_t k = PARTS - 1; late_ns > 0 && k >= LEAST; k--)
+    PLANC_TRY(make_less_late(t, pl_muldiv_floor(t->evaluator->problem->budget_bytes, k, PARTS), out, &late_ns));
+  return NULL;
+}
+
+/* Where the jobs fit with what each leaves the others, but not together: with less for each; and then with the plans
+ * that are not the fastest, or that are, whichever was not asked for. The last that was made tells who has no place,
+ * or the job that did not even fit beside what the others leave. */
+static planc_status make_fit(taking_turns *t, planc_candidate *out, bool *out_fits) {
+  int64_t excess;
+  *out_fits = true;
+  bool stretched = false; /* in the last attempt with the whole budget */
+  for (int32_t attempt = 0; attempt < 2; attempt++) {
+    t->first_will_do = t->evaluator->problem->first_will_do != (attempt > 0);
+    PLANC_TRY(make(t, t->evaluator->problem->budget_bytes, out, &excess));
+    if (excess <= 0) return NULL;
+    stretched = t->beside.stretched;
+    planc_status status = stretched ? NULL : make_with_less(t, excess, out, &excess);
+    if (status && planc_status_code(status) != PLANC_INFEASIBLE) return status;
+    if (!status && excess <= 0) return NULL;
+    planc_status_free(status);
+  }
+  *out_fits = false;
+  if (stretched) return tell_excess(t, t->evaluator->problem->budget_bytes, excess);
+  return make(t, t->evaluator->problem->budget_bytes, out, &excess);
+}
+
+/* *out_excess is by how much it is too large. */
+static planc_status make(taking_turns *t, int64_t budget_bytes, planc_candidate *out, int64_t *out_excess) {
+  int64_t peak;
+  planc_candidate_free(out);
+  PLANC_TRY(pl_beside_make(&t->beside, budget_bytes, t->first_will_do));
+  const pl_turn_takers takers = takers_of(t);
+  pl_merge merge = {.n_jobs = t->mix->n_jobs, .jobs = takers.jobs, .iterations = t->iterations};
+  PLANC_TRY(t->rules->list(&takers, &t->arena, &merge));
+  PLANC_TRY(pl_merge_candidates(&merge, out));
+  PLANC_TRY(t->evaluator->peak(t->evaluator, out, &peak));
+  *out_excess = peak - t->evaluator->problem->budget_bytes;
+  return NULL;
+}
+
+/* What fits in turns may not fit together, where pieces are left that are of no use: then the jobs get less. */
+static planc_status make_with_less(taking_turns *t, int64_t excess, planc_candidate *out, int64_t *out_excess) {
+  pl_room_search search = pl_room_search_from(t->evaluator->problem->budget_bytes, 0, 1);
+  *out_excess = excess;
+  while (*out_excess > 0 && pl_room_search_down(&search, *out_excess)) PLANC_TRY(make(t, search.room, out, out_excess));
+  return NULL;
+}
+
+/* Who does not fit beside what the others leave, with what the smallest plan known takes. */
+static planc_status tell_excess(taking_turns *t, int64_t budget_bytes, int64_t excess) {
+  planc_shortage shortage = {PLANC_MEMORY_DEVICE, pl_add_saturate(budget_bytes, excess)};
+  planc_status failed = pl_beside_make_in(&t->beside, budget_bytes, t->first_will_do);
+  assert(failed);
+  if (planc_status_code(failed) != PLANC_INFEASIBLE) return failed;
+  planc_status told = planc_infeasible(shortage, "%s", planc_status_message(failed));
+  planc_status_free(failed);
+  return told;
+}
