@@ -51,6 +51,14 @@ typedef struct planc_simulate_options {
    * goes, each in chunk_ns, before it launches what needs them and when all ops launched before have ended. */
   bool maps_in_step;
   int64_t chunk_ns;
+  /* One host launches the work of all jobs, in the plan's order (Waterwave, 3, calls it sequential); else each job has
+   * a host of its own. */
+  bool one_host;
+  int32_t in_flight; /* launched ops that may wait on the device, of each host; 0: as the plan's device has it */
+  /* As an allocator without a plan has to, the host learns from CUDA events what memory is in use (Zico, 6.1): track_ns
+   * of its time behind each op, or behind the first for which track_bytes have been allocated since, counted anew in
+   * each body. */
+  int64_t track_ns, track_bytes;
   planc_simulation_visitor visitor; /* or NULL */
   void *user;
   planc_job_predictions *jobs; /* or NULL: by job of the plan; times busy and stalled are set */

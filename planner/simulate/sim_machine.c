@@ -112,7 +112,8 @@ static int64_t n_chunks(const machine *m, const sim_host *h, int32_t step) {
 static int64_t launch_ns(const machine *m, const sim_host *h, int32_t step) {
   if (is_captured(m, h->phase) && h->launched >= 0) return 0;
   int64_t mapping = pl_muldiv_floor(n_chunks(m, h, step), m->program->chunk_ns, 1);
-  return pl_add_saturate(m->program->device.launch_ns, mapping);
+  int64_t tracking = of_host(m, h)->steps[step].tracked ? m->program->track_ns : 0;
+  return pl_add_saturate(pl_add_saturate(m->program->device.launch_ns, mapping), tracking);
 }
 
 static bool is_full(const machine *m, const sim_host *h, int32_t step) {
@@ -159,12 +160,12 @@ static planc_status run_hosts(const machine *m) {
 /* The step that is a stream's next, -1 when that has not been launched. */
 static int32_t head(const machine *m, int32_t stream) {
   const sim_stream *of = &m->program->streams[stream];
-  const sim_host *h = &m->state->hosts[of->job];
+  const sim_host *h = &m->state->hosts[of->host];
   sim_lane *l = &m->state->lanes[stream];
   for (;;) {
     const sim_section *section = of_lane(m, l);
     int32_t step = l->ended < 0 ? section->first[stream] : section->next[l->ended];
-    if (step < section->n) return l->phase < h->phase || h->done || step < next_launch(m, of->job) ? step : -1;
+    if (step < section->n) return l->phase < h->phase || h->done || step < next_launch(m, of->host) ? step : -1;
     if (l->phase >= h->phase) return -1;
     if ((is_captured(m, l->phase) || is_captured(m, l->phase + 1)) && m->state->n_closed <= l->phase) return -1;
     l->phase++;
@@ -249,7 +250,7 @@ static void end_lane(const machine *m, int32_t stream) {
   } else {
     if (l->beside) l->beside_ns += s->now - l->since;
     sim_occupy(m->program, &s->activity, stream, NULL);
-    s->hosts[of->job].in_flight--;
+    s->hosts[of->host].in_flight--;
     p->lost_ns = pl_add_saturate(p->lost_ns, lost_ns(m, l));
   }
   if (m->observer) m->observer(m->user, l->phase, l->running, l->start, s->now);

@@ -1,4 +1,4 @@
-/* Sorting a program's steps by stream and by job (sim_program.h). */
+/* Sorting a program's steps by stream and by host (sim_program.h). */
 #include "planner/simulate/sim_program.h"
 
 /* Backwards: the last one seen comes next. */
@@ -6,12 +6,12 @@ static void link_steps(const sim_program *program, sim_section *section) {
   for (int32_t i = section->n - 1; i >= 0; i--) {
     const sim_step *step = &section->steps[i];
     if (step->stream < 0) continue;
-    int32_t job = program->streams[step->stream].job;
+    int32_t host = program->streams[step->stream].host;
     section->next[i] = section->first[step->stream];
     section->first[step->stream] = i;
     if (!sim_is_timed(step)) continue;
-    section->next_launch[i] = section->first_launch[job];
-    section->first_launch[job] = i;
+    section->next_launch[i] = section->first_launch[host];
+    section->first_launch[host] = i;
     section->n_timed++;
   }
 }
@@ -35,9 +35,9 @@ static planc_status find_launchers(sim_program *program, pl_arena *arena) {
   PLANC_TRY(PL_NEW(arena, &program->launchers, (int64_t)program->n_streams + 1));
   program->n_launchers = 0;
   for (int32_t s = 0; s < program->n_streams; s++) {
-    int32_t job = program->streams[s].job;
-    if (!has_streams[job]) program->launchers[program->n_launchers++] = job;
-    has_streams[job] = true;
+    int32_t host = program->streams[s].host;
+    if (!has_streams[host]) program->launchers[program->n_launchers++] = host;
+    has_streams[host] = true;
   }
   if (program->n_launchers == 0) program->launchers[program->n_launchers++] = 0;
   return NULL;

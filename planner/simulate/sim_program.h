@@ -18,6 +18,7 @@ typedef struct sim_step {
   int32_t busy_ppm;  /* of a kernel, at most 1,000,000: the share of the GPU that it keeps busy */
   int64_t time_ns;   /* alone */
   int64_t chunks;    /* of virtual memory that its host maps and unmaps before it launches it */
+  bool tracked;      /* its host notes behind it which memory is in use */
 } sim_step;
 
 /* Steps in the order in which hosts launch them. */
@@ -25,14 +26,15 @@ typedef struct sim_section {
   const sim_step *steps;
   int32_t n;
   int32_t *first, *next;               /* by stream its first step, by step the stream's next one; n = none */
-  int32_t *first_launch, *next_launch; /* by job its first kernel or copy, by step the job's next one; n = none */
+  int32_t *first_launch, *next_launch; /* by host its first kernel or copy, by step the host's next one; n = none */
   int32_t n_timed;                     /* kernels and copies */
 } sim_section;
 
 typedef struct sim_stream {
   bool computes; /* it runs kernels; else copies */
   int32_t job;
-  int32_t on; /* a GPU; of copies an engine */
+  int32_t host; /* who launches its work: a job's, its own or one that serves all */
+  int32_t on;   /* a GPU; of copies an engine */
 } sim_stream;
 
 /* Engines that share a bandwidth go by the number of the lowest of them: their bus. One that shares none is its own. */
@@ -51,12 +53,13 @@ typedef struct sim_program {
   planc_plan_device device;
   bool captured;    /* a body is launched as a whole, and none overlaps another */
   int64_t chunk_ns; /* to map or unmap a chunk */
+  int64_t track_ns; /* of a host behind what is tracked */
   int32_t n_streams, n_jobs, n_gpus, n_engines, n_events;
   const sim_stream *streams;
   const sim_engine *engines;
   sim_section sections[SIM_N_SECTIONS];
   int32_t *recorder;  /* by event: the stream that records it in the body, -1 if none */
-  int32_t *launchers; /* the jobs that have streams */
+  int32_t *launchers; /* the hosts that have streams */
   int32_t n_launchers;
 } sim_program;
 
@@ -85,6 +88,12 @@ planc_status sim_prepare(sim_program *program, pl_arena *arena);
  * when a time is too long to simulate. */
 planc_status sim_program_of_plan(const planc_plan *plan, const pl_acquired *acquired, const int64_t *mapped,
                                  pl_arena *arena, sim_program *out);
+/* Has the body's hosts note behind kernels which memory is in use: behind each, or behind the one for which at least
+ * `every_bytes` of device memory have been acquired for the job since the last. */
+planc_status sim_track(const planc_plan *plan, int64_t track_ns, int64_t every_bytes, pl_arena *arena,
+                       sim_program *program);
+/* Has one host launch the work of all jobs, in the plan's order. */
+planc_status sim_share_host(sim_program *program, pl_arena *arena);
 /* A program that has of a plan, whose tables are right, where things run, and nothing of what: device, streams, GPUs,
  * engines. */
 planc_status sim_sites_of_plan(const planc_plan *plan, pl_arena *arena, sim_program *out);

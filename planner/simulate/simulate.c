@@ -207,10 +207,16 @@ static planc_status make_program(simulation *s, const pl_acquired *acquired, pla
   free(mapped);
   s->program.captured = s->options.captured;
   s->program.chunk_ns = s->options.chunk_ns;
+  if (s->options.in_flight > 0) s->program.device.in_flight = s->options.in_flight;
+  if (!status && s->options.one_host) status = sim_share_host(&s->program, &s->arena);
+  if (!status && s->options.track_ns > 0)
+    status = sim_track(s->plan, s->options.track_ns, s->options.track_bytes, &s->arena, &s->program);
   return status;
 }
 
 static planc_status check_options(const planc_plan *plan, const planc_simulate_options *options) {
+  if (options->captured && (options->one_host || options->track_ns > 0 || options->in_flight > 0))
+    return planc_error(PLANC_USAGE, "a body that is replayed as a whole is launched at once, and nothing is tracked");
   if (!options->maps_in_step || planc_plan_gpus(plan) <= 1) return NULL;
   return planc_error(PLANC_USAGE, "mapping in the step is simulated on one GPU only");
 }

@@ -47,6 +47,11 @@ typedef struct simulated_plan {
 static const pl_option options[] = {
     {"graph-replay", 0, NULL, "the body captured and replayed as a whole, as by `planrun exec --graph`"},
     {"map-in-step", 0, "NS", "virtual memory mapped as data comes and goes, each chunk in NS of the host's time"},
+    {"track", 0, "NS", "memory in use tracked by events, as without a plan: NS of the host's time behind each op, or"},
+    {"track-every", 0, "SIZE", "behind the first for which so much was allocated since the last"},
+    {"in-flight", 0, "N", "ops that each host may have launched ahead (default: the device's)"},
+    {"one-dispatcher", 0, NULL,
+     "one host launches the work of all jobs, in the plan's order (default: each job has one)"},
     {"costs", 0, "FILE", "times from this profile, as far as it has them, in place of those that it was planned with"},
     {"vanilla", 0, "FILE", "the plan of the same without scheduling, to tell what this one saves and costs"},
     {"against", 0, "FILE", "compare with what `planrun exec --trace` measured of this plan"},
@@ -276,11 +281,18 @@ static planc_status print_text(const timed_plan *timed, const simulated_plan *si
 
 /* As the executor runs the plan; captured and replayed; or mapping in the step. */
 static planc_status read_way(const pl_arguments *arguments, planc_simulate_options *out) {
-  int64_t chunk_ns;
+  int64_t chunk_ns, in_flight, track_ns, track_bytes;
   PLANC_TRY(pl_option_int(arguments, "map-in-step", 0, INT32_MAX, -1, &chunk_ns));
+  PLANC_TRY(pl_option_int(arguments, "in-flight", 1, INT32_MAX, 0, &in_flight));
+  PLANC_TRY(pl_option_int(arguments, "track", 0, INT32_MAX, 0, &track_ns));
+  PLANC_TRY(pl_option_size(arguments, "track-every", 0, &track_bytes));
   *out = (planc_simulate_options){.captured = pl_option_given(arguments, "graph-replay"),
                                   .maps_in_step = chunk_ns >= 0,
-                                  .chunk_ns = chunk_ns >= 0 ? chunk_ns : 0};
+                                  .chunk_ns = chunk_ns >= 0 ? chunk_ns : 0,
+                                  .one_host = pl_option_given(arguments, "one-dispatcher"),
+                                  .in_flight = (int32_t)in_flight,
+                                  .track_ns = track_ns,
+                                  .track_bytes = track_bytes};
   return NULL;
 }
 
@@ -329,18 +341,28 @@ static planc_status read_vanilla(const pl_arguments *arguments, const planc_plan
 
 static const pl_option work_options[] = {CLI_WORK_OPTIONS, {0}};
 
+static planc_status exclude(const pl_arguments *arguments, const char *a, const char *b) {
+  if (!pl_option_given(arguments, a) || !pl_option_given(arguments, b)) return NULL;
+  return planc_error(PLANC_USAGE, "--%s and --%s exclude each other", a, b);
+}
+
 /* What one can ask of a plan and what of a graph; of the former, ways to run it exclude each other. */
 static planc_status check_options(const pl_arguments *arguments) {
   static const char *const ways[] = {"graph-replay", "map-in-step", "against"};
-  static const char *const of_plans[] = {"graph-replay", "map-in-step", "against", "vanilla", "costs"};
+  static const char *const of_hosts[] = {"track", "track-every", "in-flight", "one-dispatcher"};
+  static const char *const of_plans[] = {"graph-replay", "map-in-step", "against",   "vanilla",       "costs",
+                                         "track",        "track-every", "in-flight", "one-dispatcher"};
+  enum { WAYS = sizeof ways / sizeof *ways, OF_HOSTS = sizeof of_hosts / sizeof *of_hosts };
+  enum { OF_PLANS = sizeof of_plans / sizeof *of_plans };
   bool passive = pl_option_given(arguments, "passive");
-  for (int32_t a = 0; a < 3; a++) {
-    for (int32_t b = a + 1; b < 3; b++) {
-      if (!pl_option_given(arguments, ways[a]) || !pl_option_given(arguments, ways[b])) continue;
-      return planc_error(PLANC_USAGE, "--%s and --%s exclude each other", ways[a], ways[b]);
-    }
+  for (int32_t a = 0; a < WAYS; a++) {
+    for (int32_t b = a + 1; b < WAYS; b++) PLANC_TRY(exclude(arguments, ways[a], ways[b]));
+    for (int32_t b = 0; b < OF_HOSTS; b++)
+      if (strcmp(ways[a], "map-in-step") != 0) PLANC_TRY(exclude(arguments, ways[a], of_hosts[b]));
   }
-  for (int32_t a = 0; passive && a < 5; a++) {
+  if (pl_option_given(arguments, "track-every") && !pl_option_given(arguments, "track"))
+    return planc_error(PLANC_USAGE, "--track-every goes with --track");
+  for (int32_t a = 0; passive && a < OF_PLANS; a++) {
     if (!pl_option_given(arguments, of_plans[a])) continue;
     return planc_error(PLANC_USAGE, "--passive and --%s exclude each other", of_plans[a]);
   }

@@ -1,22 +1,34 @@
 #!/usr/bin/env python3
-"""How planning of several jobs grows: every policy for mixes at 2, 4 and 8 jobs, which are alike or of four kinds, in
-counted work (bench_growth.py) and in CPU time. Each job runs once in a period. The budget is a part of what all of them have
-live at once.
+"""Plans of several jobs, by every policy for mixes.
 
-Exit 1 where a plan for 8 jobs of 10,000 ops takes more than a minute of CPU time."""
+How planning grows: at 2, 4 and 8 jobs, which are alike or of four kinds, in counted work (bench_growth.py) and in CPU time.
+Each job runs once in a period. The budget is a part of what all of them have live at once.
 
+What keeps jobs apart: waits of one for another, what they wait for, and addresses are changed. The checker rejects such a
+mutant, or it computes the reference's bits in any order that its events allow.
+
+Exit 1 where a plan for 8 jobs of 10,000 ops takes more than a minute of CPU time, or a mutant is accepted and wrong."""
+
+import json
 import math
 import os
+import subprocess
+import sys
 import tempfile
 
 from bench_growth import large
-from benchlib import bench, counted_work, cpu_seconds, hold, table
+from benchlib import BUILD, PLANC, bench, counted_work, cpu_seconds, graph, hold, table
 
 POLICIES = ["temporal", "zico", "waterwave", "waterwave-s", "tensile"]
 JOBS, SIZES = [2, 4, 8], [1000, 10000]
 KINDS = {"alike": [1], "of four sizes": [1, 0.9, 0.8, 0.7]}
 SHARE = 0.8
 MOST_SECONDS = 60
+
+MIXES = {"lenet-digits, tiny-transformer": ["lenet-digits:64:1", "tiny-transformer:16:2"],
+         "two of lenet-digits": ["lenet-digits:32:1", "lenet-digits:32:1"],
+         "three jobs": ["tiny-transformer:16:1", "lenet-digits:8:1", "tiny-transformer:8:3"]}
+N_MUTANTS, INTERLEAVINGS = 300, 40
 
 
 def command(folder, policy, kind, n_jobs, n_ops):
@@ -56,6 +68,47 @@ def seconds(_):
     hold(judged)
 
 
+def colocate(mix, policy, budget, output):
+    """The peak of a plan, None where there is none."""
+    jobs = [f"{graph(name)}:{rest}" for name, rest in (job.split(":", 1) for job in mix)]
+    late = ["--deadline", "0:10s"] if policy == "preemptive" else []
+    done = subprocess.run([PLANC, "colocate", *jobs, "--device", "k40m", "--policy", policy, "--budget", str(budget), *late, "--json",
+                           "-o", output], capture_output=True, text=True)
+    if done.returncode not in (0, 1):
+        sys.exit(f"planc colocate: exit {done.returncode}\n{done.stderr}")
+    return json.loads(done.stdout)["peak_bytes"] if done.returncode == 0 else None
+
+
+def mutants_of(path):
+    """How many mutants of a plan were accepted; each of those has computed the reference's bits."""
+    done = subprocess.run([os.path.join(BUILD, "bench", "mutants"), path, str(N_MUTANTS), str(INTERLEAVINGS), "between"],
+                          capture_output=True, text=True)
+    if done.returncode != 0:
+        sys.exit(f"{path}: {done.stderr}")
+    return json.loads(done.stdout)["accepted"]
+
+
+def mutants(_):
+    rows = []
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "mix.plan")
+        for policy in [*POLICIES[:1], "preemptive", *POLICIES[1:]]:
+            plans = accepted = 0
+            for mix in MIXES.values():
+                most = colocate(mix, policy, "12G", path)
+                for budget in (most, most * 9 // 10):
+                    if colocate(mix, policy, budget, path) is None:
+                        continue
+                    plans += 1
+                    accepted += mutants_of(path)
+            n = plans * N_MUTANTS
+            rows.append([policy, plans, n, n - accepted, accepted])
+    rows.append(["all", *(sum(column) for column in list(zip(*rows))[1:])])
+    table("Mutants of what keeps jobs apart", ["policy", "plans", "mutants", "rejected", "computing the same"], rows,
+          [f"plans of {len(MIXES)} mixes, in as much memory as the policy takes and, where that works, in nine tenths of it",
+           f"what is accepted runs in {INTERLEAVINGS} random orders that its events allow, of 0 to 3 bodies; every bit is the reference's"])
+
+
 if __name__ == "__main__":
     bench("planning of several jobs, at generated graphs. Work is counted, by gcc's basic blocks.",
-          {"work": work, "seconds": seconds})
+          {"work": work, "seconds": seconds, "mutants": mutants})

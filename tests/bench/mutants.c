@@ -1,9 +1,11 @@
 /* Mutants of one plan: the checker rejects each, or it computes the reference's bits in any order that its events
  * allow, with none to three bodies.
  *
- *   mutants PLAN MUTANTS INTERLEAVINGS       prints one line of JSON; exit 1 at the first that is neither */
+ *   mutants PLAN MUTANTS INTERLEAVINGS [between]   of changes to what keeps several jobs apart; prints one line of
+ * JSON; exit 1 at the first that is neither */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "planc/check.h"
 #include "planrt/planrt.h"
@@ -30,8 +32,9 @@ static void run(const planc_plan *plan, int64_t interleavings, const char *descr
 }
 
 int main(int argc, char **argv) {
-  if (argc != 4) {
-    fprintf(stderr, "usage: mutants PLAN MUTANTS INTERLEAVINGS\n");
+  bool between = argc == 5 && strcmp(argv[4], "between") == 0;
+  if (argc != 4 && !between) {
+    fprintf(stderr, "usage: mutants PLAN MUTANTS INTERLEAVINGS [between]\n");
     return 2;
   }
   int64_t n = strtoll(argv[2], NULL, 10), interleavings = strtoll(argv[3], NULL, 10), accepted = 0;
@@ -41,7 +44,7 @@ int main(int argc, char **argv) {
   for (uint64_t seed = 0; seed < (uint64_t)n; seed++) {
     planc_plan *mutant;
     char description[256];
-    ok(mutate_plan(plan, seed, &mutant, description, sizeof description), "mutate");
+    ok((between ? mutate_between_jobs : mutate_plan)(plan, seed, &mutant, description, sizeof description), "mutate");
     planc_status status = planc_check(mutant, NULL, NULL);
     if (!status) {
       accepted++;

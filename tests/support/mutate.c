@@ -82,9 +82,9 @@ static int64_t other_place(mutation *m, const loose_section *section, int64_t i)
   return j < section->len ? j : section->len - 1;
 }
 
-static planc_status change_place(mutation *m, int s) {
+static planc_status change_place(mutation *m, int s, int64_t i) {
   loose_section *section = &m->sections[s];
-  int64_t i = below(m, section->len), j = other_place(m, section, i);
+  int64_t j = other_place(m, section, i);
   loose_instr instr = section->data[i];
   switch (below(m, 4)) {
     case 0:
@@ -202,9 +202,9 @@ static void change_wait(mutation *m, planc_instr *instr) {
   }
 }
 
-static planc_status change_numbers(mutation *m, int s) {
+static planc_status change_numbers(mutation *m, int s, int64_t i) {
   loose_section *section = &m->sections[s];
-  loose_instr *loose = &section->data[below(m, section->len)];
+  loose_instr *loose = &section->data[i];
   planc_instr *instr = &loose->instr, before = *instr;
   bool on_stream = instr->op != PLANC_INSTR_acquire && instr->op != PLANC_INSTR_release;
   if (on_stream && below(m, 5) == 0) {
@@ -248,14 +248,103 @@ static planc_status mutate(mutation *m, const planc_plan *plan) {
   int s = below(m, 4) ? 1 : (int)below(m, 3);
   if (m->sections[s].len == 0) s = 1;
   int64_t what = m->sections[s].len ? below(m, 16) : 0;
-  PLANC_TRY(what < 2 ? mutate_tables(m) : what < 9 ? change_place(m, s) : change_numbers(m, s));
+  int64_t i = m->sections[s].len ? below(m, m->sections[s].len) : 0;
+  PLANC_TRY(what < 2 ? mutate_tables(m) : what < 9 ? change_place(m, s, i) : change_numbers(m, s, i));
   return put_together(m);
 }
 
-planc_status mutate_plan(const planc_plan *plan, uint64_t seed, planc_plan **out, char *description, size_t size) {
+/* --- Between jobs ------------------------------------------------------------------------------------------------- */
+
+typedef struct spot {
+  int section;
+  int64_t at;
+} spot;
+typedef VEC(spot) spot_list;
+
+/* The job whose stream an event is recorded on; -1: it is not recorded. */
+static int32_t recorder_of(const mutation *m, int32_t event) {
+  for (int s = 0; s < 3; s++) {
+    for (int64_t i = 0; i < m->sections[s].len; i++) {
+      const planc_instr *instr = &m->sections[s].data[i].instr;
+      if (instr->op == PLANC_INSTR_record && instr->id == event) return m->plan->streams[instr->stream].job;
+    }
+  }
+  return -1;
+}
+
+static bool is_awaited_by_others(const mutation *m, const planc_instr *record) {
+  for (int s = 0; s < 3; s++) {
+    for (int64_t i = 0; i < m->sections[s].len; i++) {
+      const planc_instr *instr = &m->sections[s].data[i].instr;
+      if (instr->op == PLANC_INSTR_wait && instr->id == record->id &&
+          m->plan->streams[instr->stream].job != m->plan->streams[record->stream].job)
+        return true;
+    }
+  }
+  return false;
+}
+
+/* Waits of a job for another, records of what they wait for, and acquires. */
+static bool is_between(const mutation *m, const planc_instr *instr) {
+  if (instr->op == PLANC_INSTR_acquire) return true;
+  if (instr->op == PLANC_INSTR_record) return is_awaited_by_others(m, instr);
+  return instr->op == PLANC_INSTR_wait && recorder_of(m, instr->id) != m->plan->streams[instr->stream].job;
+}
+
+/* To where another job's data are, or close to that. */
+static planc_status change_address(mutation *m, planc_instr *instr) {
+  planc_trace *trace;
+  VEC(int64_t) addresses = {0};
+  PLANC_TRY(planc_expand(m->plan->jobs, m->plan->n_jobs, &trace));
+  const loose_section *body = &m->sections[1];
+  int64_t before = instr->address;
+  for (int64_t i = 0; i < body->len; i++) {
+    const planc_instr *other = &body->data[i].instr;
+    if (other->op != PLANC_INSTR_acquire || other->memory != instr->memory) continue;
+    if (trace->buffers[other->aux].job == trace->buffers[instr->aux].job) continue;
+    int64_t shift = below(m, 3) ? 0 : PLANC_PLAN_ALIGNMENT * (below(m, 2) ? 1 : -1), address = other->address + shift;
+    if (address >= 0 && address + instr->bytes <= m->plan->memories[instr->memory].arena_bytes)
+      VEC_PUSH(&addresses, address);
+  }
+  if (addresses.len > 0) instr->address = addresses.data[below(m, addresses.len)];
+  snprintf(m->description, m->size, "acquire %d of buffer %d: from %lld to %lld", instr->id, instr->aux,
+           (long long)before, (long long)instr->address);
+  VEC_FREE(&addresses);
+  planc_trace_free(trace);
+  return NULL;
+}
+
+static planc_status mutate_between(mutation *m, const planc_plan *plan) {
+  spot_list spots = {0};
+  PLANC_TRY(take_apart(m, plan));
+  bool addresses = below(m, 3) == 0;
+  for (int s = 0; s < 3; s++) {
+    for (int64_t i = 0; i < m->sections[s].len; i++) {
+      const planc_instr *instr = &m->sections[s].data[i].instr;
+      if ((instr->op == PLANC_INSTR_acquire) == addresses && is_between(m, instr)) VEC_PUSH(&spots, ((spot){s, i}));
+    }
+  }
+  if (spots.len == 0) {
+    VEC_FREE(&spots);
+    return planc_error(PLANC_USAGE, "the jobs of the plan share nothing");
+  }
+  spot at = spots.data[below(m, spots.len)];
+  VEC_FREE(&spots);
+  if (addresses) {
+    PLANC_TRY(change_address(m, &m->sections[at.section].data[at.at].instr));
+  } else {
+    PLANC_TRY(below(m, 2) ? change_place(m, at.section, at.at) : change_numbers(m, at.section, at.at));
+  }
+  return put_together(m);
+}
+
+/* --- Mutants ------------------------------------------------------------------------------------------------------ */
+
+static planc_status make_mutant(const planc_plan *plan, planc_status (*change)(mutation *, const planc_plan *),
+                                uint64_t seed, planc_plan **out, char *description, size_t size) {
   mutation m = {.random = seed, .description = description, .size = size};
   PLANC_TRY(pl_plan_new(&m.plan));
-  planc_status status = mutate(&m, plan);
+  planc_status status = change(&m, plan);
   for (int s = 0; s < 3; s++) VEC_FREE(&m.sections[s]);
   if (status) {
     planc_plan_free(m.plan);
@@ -263,4 +352,13 @@ planc_status mutate_plan(const planc_plan *plan, uint64_t seed, planc_plan **out
   }
   *out = m.plan;
   return NULL;
+}
+
+planc_status mutate_plan(const planc_plan *plan, uint64_t seed, planc_plan **out, char *description, size_t size) {
+  return make_mutant(plan, mutate, seed, out, description, size);
+}
+
+planc_status mutate_between_jobs(const planc_plan *plan, uint64_t seed, planc_plan **out, char *description,
+                                 size_t size) {
+  return make_mutant(plan, mutate_between, seed, out, description, size);
 }

@@ -11,6 +11,12 @@
  * algorithms an exec takes) stays. */
 planc_status mutate_plan(const planc_plan *plan, uint64_t seed, planc_plan **out, char *description, size_t size);
 
+/* The same, where the change is to what keeps several jobs apart: a wait of one for another is moved, dropped, swapped
+ * or doubled, or has another event or lag, or the record is that it waits for; or data is put where another job's are.
+ * USAGE for a plan whose jobs share nothing. */
+planc_status mutate_between_jobs(const planc_plan *plan, uint64_t seed, planc_plan **out, char *description,
+                                 size_t size);
+
 /* A plan's text with one change: cut at a line's end or anywhere, a line dropped, doubled or swapped with the next, a
  * number or a byte changed. *out is malloc'ed. */
 planc_status mutate_text(const char *text, size_t length, uint64_t seed, char **out, size_t *out_length,

@@ -41,8 +41,8 @@ typedef struct device {
 } device;
 
 /* Simulates the script of `n_jobs` jobs; their execs take `a_ns` and `b_ns`. A copy of x takes 100 + 4900 ns. */
-static planc_simulation simulate_as(bool captured, int32_t n_jobs, const char *script, device d, int64_t a_ns,
-                                    int64_t b_ns) {
+static planc_simulation simulate_as(planc_simulate_options options, int32_t n_jobs, const char *script, device d,
+                                    int64_t a_ns, int64_t b_ns) {
   planc_job job = {.graph = graph, .batch = 1, .n_rounds = 1, .rounds = one, .iterations = 1};
   const planc_job jobs[] = {job, job};
   planc_plan *plan;
@@ -62,21 +62,20 @@ static planc_simulation simulate_as(bool captured, int32_t n_jobs, const char *s
     }
   }
   planc_simulation s;
-  status =
-      captured ? planc_simulate(plan, &(planc_simulate_options){.captured = true}, &s) : planc_simulate(plan, NULL, &s);
+  status = planc_simulate(plan, &options, &s);
   ck_assert_msg(!status, "%s", planc_status_message(status));
   planc_plan_free(plan);
   return s;
 }
 
 static planc_simulation simulate_jobs(int32_t n_jobs, const char *script, device d, int64_t a_ns, int64_t b_ns) {
-  return simulate_as(false, n_jobs, script, d, a_ns, b_ns);
+  return simulate_as((planc_simulate_options){0}, n_jobs, script, d, a_ns, b_ns);
 }
 static planc_simulation simulate(const char *script, device d, int64_t a_ns, int64_t b_ns) {
-  return simulate_as(false, 1, script, d, a_ns, b_ns);
+  return simulate_as((planc_simulate_options){0}, 1, script, d, a_ns, b_ns);
 }
 static planc_simulation simulate_captured(const char *script, device d, int64_t a_ns, int64_t b_ns) {
-  return simulate_as(true, 1, script, d, a_ns, b_ns);
+  return simulate_as((planc_simulate_options){.captured = true}, 1, script, d, a_ns, b_ns);
 }
 
 #define OPERANDS "body\nacquire 0 x 0\nacquire 1 y 8192\nacquire 2 z 9216\n"
@@ -231,6 +230,50 @@ START_TEST(every_job_has_its_own_host) {
   ck_assert_int_eq(s.iteration_ns, 1000);
   ck_assert_int_eq(s.stall_ns[PLANC_STALL_LAUNCH], 1000 - 2 * (100 + 200));
   ck_assert_int_eq(s.compute_ns, 600);
+}
+END_TEST
+
+/* One host launches one op after the other, and what is in flight is of both jobs. */
+START_TEST(one_host_may_serve_all_jobs) {
+  static const char script[] =
+      "body\nacquire 0 x#0 0\nacquire 1 y#0 8192\nacquire 2 z#0 9216\nacquire 3 x#1 16384\nacquire 4 y#1 24576\n"
+      "acquire 5 z#1 25600\nexec a#0 use 0 1\nexec b#0 use 1 2\nexec a#1 on 3 use 3 4\nexec b#1 on 3 use 4 5\n" CLOSE
+      "release 3\nrelease 4\nrelease 5\n";
+  static const planc_simulate_options shared = {.one_host = true}, few = {.one_host = true, .in_flight = 1};
+  ck_assert_int_eq(simulate_as(shared, 2, script, (device){.launch_ns = 500}, 100, 200).iteration_ns, 2000);
+  ck_assert_int_eq(simulate_as(shared, 2, script, (device){.launch_ns = 10}, 100, 200).iteration_ns, 600);
+  ck_assert_int_eq(simulate_as(few, 2, script, (device){.launch_ns = 500}, 100, 200).iteration_ns, 2600);
+  static const char alone[] = OPERANDS "exec a use 0 1\nexec b use 1 2\n" CLOSE;
+  ck_assert_int_eq(simulate_as(shared, 1, alone, (device){.launch_ns = 500}, 100, 200).iteration_ns, 1000);
+}
+END_TEST
+
+/* x has 4900 bytes, y and z have 4 each; all are acquired before the first op. */
+START_TEST(hosts_may_track_memory) {
+  static const char script[] = OPERANDS "exec a use 0 1\nexec b use 1 2\n" CLOSE;
+  static const struct {
+    int64_t every, iteration_ns;
+  } cases[] = {{0, 2 * 800}, {1, 2 * 500 + 300}, {4908, 2 * 500 + 300}, {4909, 2 * 500}};
+  for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+    planc_simulate_options options = {.track_ns = 300, .track_bytes = cases[k].every};
+    ck_assert_int_eq(simulate_as(options, 1, script, (device){.launch_ns = 500}, 100, 200).iteration_ns,
+                     cases[k].iteration_ns);
+  }
+}
+END_TEST
+
+/* What is replayed as a whole is launched at once. */
+START_TEST(captured_bodies_have_nothing_to_track) {
+  static const char script[] = OPERANDS "exec a use 0 1\nexec b use 1 2\n" CLOSE;
+  static const planc_simulate_options wrong[] = {
+      {.captured = true, .track_ns = 1}, {.captured = true, .one_host = true}, {.captured = true, .in_flight = 3}};
+  planc_job job = {.graph = graph, .batch = 1, .n_rounds = 1, .rounds = one, .iterations = 1};
+  planc_plan *plan;
+  planc_simulation s;
+  ok(script_make(script, &job, 1, 1 << 20, 1 << 20, &plan));
+  for (size_t k = 0; k < sizeof wrong / sizeof *wrong; k++)
+    assert_fails(planc_simulate(plan, &wrong[k], &s), PLANC_USAGE, "replayed as a whole");
+  planc_plan_free(plan);
 }
 END_TEST
 
@@ -476,6 +519,9 @@ int main(void) {
   tcase_add_test(tests, launches_bind);
   tcase_add_test(tests, captured_bodies_do_not_overlap);
   tcase_add_test(tests, a_captured_body_is_launched_once);
+  tcase_add_test(tests, one_host_may_serve_all_jobs);
+  tcase_add_test(tests, hosts_may_track_memory);
+  tcase_add_test(tests, captured_bodies_have_nothing_to_track);
   tcase_add_test(tests, every_job_has_its_own_host);
   tcase_add_test(tests, unequal_jobs_stay_together);
   tcase_add_test(tests, chunks_are_mapped_in_the_step);

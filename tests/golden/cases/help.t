@@ -62,6 +62,10 @@ Help goes to standard output and is a success.
   options:
         --graph-replay             the body captured and replayed as a whole, as by `planrun exec --graph`
         --map-in-step NS           virtual memory mapped as data comes and goes, each chunk in NS of the host's time
+        --track NS                 memory in use tracked by events, as without a plan: NS of the host's time behind each op, or
+        --track-every SIZE         behind the first for which so much was allocated since the last
+        --in-flight N              ops that each host may have launched ahead (default: the device's)
+        --one-dispatcher           one host launches the work of all jobs, in the plan's order (default: each job has one)
         --costs FILE               times from this profile, as far as it has them, in place of those that it was planned with
         --vanilla FILE             the plan of the same without scheduling, to tell what this one saves and costs
         --against FILE             compare with what `planrun exec --trace` measured of this plan

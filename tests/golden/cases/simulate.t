@@ -36,6 +36,24 @@ Against the same without scheduling, which `none` plans when it has the room.
   $ planc simulate none.plan --graph-replay --vanilla none.plan | tail -n 1
   against none.plan: MSR 0.0000, EOR 1.0000 (excess +0.0%), CBR 0.0000
 
+Hosts that do otherwise than the executor's.
+
+  $ planc simulate none.plan --track 1000000 --json | grep -o '"iteration_ns":[0-9]*'
+  "iteration_ns":7045000
+  $ planc simulate none.plan --track 1000000 --track-every 1G --json | grep -o '"iteration_ns":[0-9]*'
+  "iteration_ns":45000
+  $ planc simulate none.plan --one-dispatcher --in-flight 1 --json | grep -o '"iteration_ns":[0-9]*'
+  "iteration_ns":70848
+  $ planc simulate none.plan --track-every 1G
+  ! planc: --track-every goes with --track
+  [2]
+  $ planc simulate none.plan --track 5 --graph-replay
+  ! planc: --graph-replay and --track exclude each other
+  [2]
+  $ planc simulate none.plan --in-flight 0
+  ! planc: --in-flight 0: not an integer from 1 to 2147483647
+  [2]
+
 It has to be the same: graph, batch, device; and without scheduling.
 
   $ planc simulate naive.plan --vanilla naive.plan
