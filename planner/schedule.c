@@ -6,7 +6,8 @@
 #include "planner/schedule_state.h"
 
 static planc_status require_persistent(const planc_schedule *s, const char *verb, int32_t buffer);
-static planc_status refuse_buffer(const planc_schedule *s, const char *verb, int32_t buffer, const char *format, ...);
+static planc_status refuse_buffer(const planc_schedule *s, const char *verb, int32_t buffer, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
 static planc_status require_address(const planc_schedule *s, const char *verb, int32_t buffer, int64_t address);
 static planc_status open_residency(planc_schedule *s, int32_t buffer, int64_t address, int32_t content, int32_t *out);
 static planc_status require_buffer(const planc_schedule *s, const char *verb, int32_t buffer);
@@ -64,6 +65,7 @@ static int16_t stream_of(const planc_schedule *s, int32_t buffer, int32_t stream
 
 /* --- Refusals --------------------------------------------------------------------------------------------------- */
 
+/* "command 7: acquire: buffer conv1.y (round 2): what is wrong" */
 static planc_status refuse_buffer(const planc_schedule *s, const char *verb, int32_t buffer, const char *format, ...) {
   char what[256];
   va_list args;
@@ -145,6 +147,8 @@ static planc_status require_persistent(const planc_schedule *s, const char *verb
   return s->buffers[buffer].boundary ? refuse_buffer(s, verb, buffer, "stated twice") : NULL;
 }
 
+/* --- Execution -------------------------------------------------------------------------------------------------- */
+
 static planc_status require_variant(const planc_schedule *s, int32_t instance, int32_t variant);
 static planc_status resolve_use(const planc_schedule *s, const planc_access *access, int32_t *out);
 static planc_status send(planc_schedule *s, const planc_access *access, int32_t residency);
@@ -194,8 +198,6 @@ planc_status planc_schedule_exec(planc_schedule *s, int32_t instance, int32_t va
   for (int32_t k = 0; k < it->n_accesses; k++) PLANC_TRY(send(s, &accesses[k], s->uses.data[first_use + k]));
   return NULL;
 }
-
-/* --- Execution -------------------------------------------------------------------------------------------------- */
 
 /* The residency that serves an access: for a read the one that holds the version, for a pure write the one opened
  * last. */

@@ -142,6 +142,8 @@ static planc_status save(const planrt_session *session, const char *path, const 
   return pl_file_write_parts(path, parts->data, (size_t)parts->len);
 }
 
+/* --- Resuming --------------------------------------------------------------------------------------------------- */
+
 typedef struct checkpoint {
   const char *path;
   FILE *file;
@@ -222,8 +224,6 @@ static planc_status read_line(const planrt_session *session, checkpoint *c) {
 bool planrt_resumed_other_feed(const planrt_session *session) {
   return session->other_feed;
 }
-
-/* --- Resuming --------------------------------------------------------------------------------------------------- */
 
 static planc_status damaged(const checkpoint *c, const char *what) {
   return planc_error(PLANC_BAD_INPUT, "%s: %s: not a checkpoint, or a damaged one", c->path, what);

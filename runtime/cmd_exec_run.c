@@ -248,6 +248,8 @@ static planc_status open_session(rt_execution *e) {
   return planc_context(status, "%s", e->path);
 }
 
+/* --- Running ---------------------------------------------------------------------------------------------------- */
+
 static void note_what_is_left(const rt_execution *e);
 static bool is_none_left(const rt_execution *e);
 static planc_status run_epoch(rt_execution *e, int64_t epoch);
@@ -267,8 +269,6 @@ planc_status rt_execution_run(rt_execution *e) {
   PLANC_TRY(write_trace(e));
   return judge(e);
 }
-
-/* --- Running ---------------------------------------------------------------------------------------------------- */
 
 static bool is_any_whole(const rt_execution *e) {
   planrt_failure failure;

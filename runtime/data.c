@@ -197,6 +197,8 @@ int64_t planrt_data_held_out(const planrt_data *data) {
   return data->held_out.len;
 }
 
+/* --- Feeding -------------------------------------------------------------------------------------------------- */
+
 static void shuffle(planrt_data *data, int64_t epoch);
 static planc_status check_range(const planrt_data *data, const planrt_feed_request *request, const int32_t *order,
                                 int64_t first, int64_t total);
@@ -217,8 +219,6 @@ planc_status planrt_data_feed_held_out(void *data, const planrt_feed_request *re
   if (from->held_out.len == 0) return planc_error(PLANC_BAD_INPUT, "no rows are held out");
   return fill(from, request, from->held_out.data, request->iteration * from->job.batch, from->held_out.len);
 }
-
-/* --- Feeding -------------------------------------------------------------------------------------------------- */
 
 /* Fisher and Yates, by a counter of the epoch. */
 static void shuffle(planrt_data *data, int64_t epoch) {

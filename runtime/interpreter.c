@@ -320,6 +320,8 @@ static planc_status deliver(void *user, const void *what, int64_t period) {
   return take(session, result.job, result.iteration, status);
 }
 
+/* --- Launches ------------------------------------------------------------------------------------------------- */
+
 static planc_status launch(planrt_session *session, const rt_action *action, int64_t period, rt_span *span,
                            uint64_t *digest) {
   const planrt_backend *backend = session->backend;

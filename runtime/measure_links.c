@@ -177,6 +177,8 @@ static planc_status time_memory(link_bench *b, int64_t *out_bytes_per_s) {
   return NULL;
 }
 
+/* --- Storage ---------------------------------------------------------------------------------------------------- */
+
 static planc_status find_room(link_bench *b, const char *directory);
 static planc_status measure_storage(link_bench *b, rt_storage_times *out);
 
@@ -190,8 +192,6 @@ planc_status rt_measure_storage(const planrt_backend *backend, const char *direc
   if (b.device) backend->close(b.device);
   return planc_context(status, "storage");
 }
-
-/* --- Storage ---------------------------------------------------------------------------------------------------- */
 
 enum { PLACES = 4 };
 
@@ -243,6 +243,8 @@ static planc_status measure_storage(link_bench *b, rt_storage_times *out) {
   return NULL;
 }
 
+/* --- Rates ------------------------------------------------------------------------------------------------------ */
+
 static planc_status check_bytes(const link_bench *b, int64_t bytes);
 static planc_status measure_rates(link_bench *b, int64_t bytes, rt_link_rates *out);
 
@@ -256,8 +258,6 @@ planc_status rt_measure_rates(const planrt_backend *backend, int64_t link_bytes_
   if (b.device) backend->close(b.device);
   return planc_context(status, "links");
 }
-
-/* --- Rates ------------------------------------------------------------------------------------------------------ */
 
 /* Enqueues blocks in the directions of `which`, a stream each, which begin together, and gives from when to when each
  * direction copied. */

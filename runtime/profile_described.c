@@ -104,6 +104,8 @@ static planc_status read_properties(described *d, const char *path) {
   return status;
 }
 
+/* --- Listing ---------------------------------------------------------------------------------------------------- */
+
 static planc_status make(described *d, cJSON **out);
 static bool stopped(const described *d);
 static planc_status compose(described *d, cJSON **out);
@@ -172,8 +174,6 @@ static planc_status add_pieces(described *d, cJSON *pieces) {
   free(chosen);
   return status;
 }
-
-/* --- Listing ---------------------------------------------------------------------------------------------------- */
 
 static bool stopped(const described *d) {
   return rt_is_stopped(d->options->stop);

@@ -47,6 +47,8 @@ void pl_online_free(pl_online *online) {
   VEC_FREE(&online->addresses);
 }
 
+/* --- Statement ---------------------------------------------------------------------------------------------------- */
+
 static planc_status find_address(const pl_walk *walk, int32_t buffer, int64_t *out_address);
 
 planc_status pl_walk_boundary(pl_walk *walk, const bool *parked) {
@@ -90,8 +92,6 @@ static planc_status give_back(const pl_walk *walk, int32_t residency, int32_t bu
   if (!walk->online || persists(walk, buffer)) return NULL;
   return pl_bfc_give(&walk->online->memory, walk->online->handles.data[residency]);
 }
-
-/* --- Statement ---------------------------------------------------------------------------------------------------- */
 
 planc_status pl_walk_open(pl_walk *walk, int32_t buffer, int32_t *out_residency) {
   int64_t address;

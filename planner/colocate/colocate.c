@@ -139,6 +139,8 @@ static planc_status find_alone(const planc_mix *mix, int32_t job, planc_mix_shar
   return in_job(mix, job, time_alone(&mix->jobs[job], &shares[job], &jobs[job]));
 }
 
+/* --- All of them -------------------------------------------------------------------------------------------------- */
+
 typedef struct colocation {
   const pl_mix_asked *asked;
   planc_plan *plan; /* NULL: none fits yet */
@@ -155,8 +157,6 @@ planc_status pl_mix_make(const void *asked, const planc_problem *problem, planc_
   *out = NULL;
   return status;
 }
-
-/* --- All of them -------------------------------------------------------------------------------------------------- */
 
 static planc_status make_candidate(const colocation *c, const planc_problem *problem, planc_candidate *out) {
   planc_problem jobs[PLANC_MIX_MOST_JOBS];

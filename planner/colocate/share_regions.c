@@ -72,6 +72,8 @@ static int32_t find_next(const pl_timing *t, const cursor *cursors, int64_t end)
   return best;
 }
 
+/* --- Regions ------------------------------------------------------------------------------------------------------ */
+
 typedef struct sharing {
   const pl_timing *timing;
   const pl_areas *areas;
@@ -109,8 +111,6 @@ static planc_status follow(sharing *s) {
   }
   return NULL;
 }
-
-/* --- Regions ------------------------------------------------------------------------------------------------------ */
 
 static planc_status start(pl_arena *arena, sharing *s) {
   PLANC_TRY(PL_NEW(arena, &s->cursors, s->timing->n_jobs));

@@ -83,6 +83,8 @@ static planc_status copy_boundary(lowering *l, arounds *edge, bool in, const sha
   return NULL;
 }
 
+/* --- Instructions ------------------------------------------------------------------------------------------------- */
+
 static int32_t count_copying(const lowering *l);
 static void emit_around(const lowering *l, const arounds *edge, const pl_waits *waits, int64_t w, int32_t first_step,
                         planc_instr *instrs, int32_t *n);
@@ -117,8 +119,6 @@ planc_status lowering_make_epilogue(lowering *l) {
   l->plan->epilogue = (planc_section){n, instrs};
   return NULL;
 }
-
-/* --- Instructions ------------------------------------------------------------------------------------------------- */
 
 /* Appends the instructions of an edge with the waits and records that their steps need; `w` is the first such wait. */
 static void emit_around(const lowering *l, const arounds *edge, const pl_waits *waits, int64_t w, int32_t first_step,

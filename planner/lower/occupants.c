@@ -94,6 +94,8 @@ static planc_status collect_schedule(collection *c, const planc_schedule *s, con
   return NULL;
 }
 
+/* --- Of a plan ---------------------------------------------------------------------------------------------------- */
+
 static planc_status collect_plan(collection *c, const planc_plan *plan, planc_memory_kind kind);
 
 planc_status pl_plan_no_place(const planc_plan *plan, planc_memory_kind memory, int64_t room, char **out_text) {
@@ -104,8 +106,6 @@ planc_status pl_plan_no_place(const planc_plan *plan, planc_memory_kind memory, 
   planc_trace_free(trace);
   return status;
 }
-
-/* --- Of a plan ---------------------------------------------------------------------------------------------------- */
 
 /* Instruction i of the body stands at position i + 1. */
 static void find_instances_of_body(collection *c, const planc_plan *plan) {

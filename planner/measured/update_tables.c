@@ -38,6 +38,8 @@ int64_t pl_update_scale(int64_t ns, pl_update_ratio by) {
   return scaled < PL_JSON_MAX ? scaled : PL_JSON_MAX;
 }
 
+/* --- Tables --------------------------------------------------------------------------------------------------- */
+
 static planc_status find_measured(tables *t);
 static planc_status find_known(tables *t, planc_costs **costs);
 static void find_ratios(tables *t);
@@ -228,8 +230,6 @@ static planc_status find_measured(tables *t) {
   }
   return NULL;
 }
-
-/* --- Tables --------------------------------------------------------------------------------------------------- */
 
 /* Only the batches of the plan's rounds are known; the whole batch takes as long as rounds of the largest, and its
  * workspace is a guess. */

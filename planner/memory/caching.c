@@ -74,6 +74,8 @@ planc_status pl_caching_drain(pl_caching *c) {
   return NULL;
 }
 
+/* --- Requests ----------------------------------------------------------------------------------------------------- */
+
 static planc_status add_block(pl_caching *c, pl_cache *cache, int64_t bytes, int32_t *out_segment);
 static int64_t shared_bytes(const pl_caching *c);
 static planc_status make_block(pl_caching *c, int64_t bytes, int32_t *out_block, int64_t *out_address);
@@ -155,8 +157,6 @@ static planc_status make_block(pl_caching *c, int64_t bytes, int32_t *out_block,
   PLANC_TRY(add_chunk(c));
   return take_block(c, bytes, out_block, out_address);
 }
-
-/* --- Requests ----------------------------------------------------------------------------------------------------- */
 
 /* What small requests share. */
 static int64_t shared_bytes(const pl_caching *c) {

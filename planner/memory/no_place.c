@@ -69,6 +69,8 @@ static void emit_largest(pl_emit *emit, const pl_no_place *it) {
   }
 }
 
+/* --- The moment --------------------------------------------------------------------------------------------------- */
+
 static planc_status find_fullest(const pl_occupants *o, int64_t room, pl_arena *arena, int32_t *out);
 static planc_status tell_at(const pl_occupants *o, int64_t room, int32_t position, char **out_text);
 
@@ -93,8 +95,6 @@ planc_status pl_occupants_overlap(const pl_occupants *o, pl_overlap overlap) {
                      instance < 0 ? "at the end of the period" : "at op ",
                      instance < 0 ? "" : planc_trace_op(o->trace, instance)->name);
 }
-
-/* --- The moment --------------------------------------------------------------------------------------------------- */
 
 static bool ends_above(const pl_item *item, int64_t room) {
   return item->bytes > 0 && pl_add_saturate(item->address, item->bytes) > room;

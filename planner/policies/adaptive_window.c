@@ -66,7 +66,7 @@ static planc_status take(scheduling *s, pl_window_step_kind kind, int32_t use) {
   return NULL;
 }
 
-/* --- How far prefetches may go ------------------------------------------------------------------------------------ */
+/* --- Steps (a) to (d) --------------------------------------------------------------------------------------------- */
 
 static planc_status schedule(scheduling *s);
 static planc_status find_limits(scheduling *s);
@@ -96,6 +96,8 @@ static planc_status schedule(scheduling *s) {
   while (s->completed < s->leaving.len) PLANC_TRY(complete_oldest(s));
   return NULL;
 }
+
+/* --- How far prefetches may go ------------------------------------------------------------------------------------ */
 
 /* What memory must hold while f runs when the head is at `end`: the variables of f, and of the others in the window
  * those that are read before they are made. */
@@ -142,8 +144,6 @@ static planc_status find_limits(scheduling *s) {
   }
   return NULL;
 }
-
-/* --- Steps (a) to (d) --------------------------------------------------------------------------------------------- */
 
 /* Waits for the oldest swap-out that is not done with and has not been cancelled. */
 static planc_status complete_oldest(scheduling *s) {

@@ -38,6 +38,8 @@ int32_t tensile_peak(const tensile *t) {
   return pl_peaks_last_above(&t->unswapped.peaks, 0, t->order->n - 1, peak_bytes(t) - 1);
 }
 
+/* --- The policy --------------------------------------------------------------------------------------------------- */
+
 static planc_status swap_all(tensile *t);
 static planc_status recompute_what_is_needed(tensile *t, pl_arena *arena);
 static planc_status state(const tensile *t, pl_arena *arena, pl_absences *out);
@@ -90,8 +92,6 @@ static planc_status recompute_what_is_needed(tensile *t, pl_arena *arena) {
   while (taken && peak_bytes(t) > t->walk->room) PLANC_TRY(tensile_recompute(t, tensile_peak(t), &taken));
   return NULL;
 }
-
-/* --- The policy --------------------------------------------------------------------------------------------------- */
 
 static planc_status state(const tensile *t, pl_arena *arena, pl_absences *out) {
   tensile_rank *ranks;

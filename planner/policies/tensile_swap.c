@@ -224,6 +224,8 @@ static bool plan_parking(const tensile *t, tensile_gap *gap, swap *park, swap *i
          plan_in(t, gap, t->unswapped.start[gap->from + 1], in) && in->fetch > in->leave + 1;
 }
 
+/* --- Set-up ------------------------------------------------------------------------------------------------------- */
+
 static planc_status reserve_users(tensile *t);
 static planc_status find_tensors(tensile *t, pl_arena *arena);
 static planc_status find_gaps(tensile *t, pl_arena *arena);
@@ -238,8 +240,6 @@ planc_status tensile_set_up_swaps(tensile *t, pl_arena *arena) {
   for (int32_t k = 0; k < t->n; k++) ranks[k] = (tensile_rank){t->gaps[k].bytes, k};
   return tensile_make_list(t, arena, ranks, t->n, &t->by_size);
 }
-
-/* --- Set-up ------------------------------------------------------------------------------------------------------- */
 
 static int64_t copy_ns(const planc_link *link, int64_t bytes) {
   int64_t ns = planc_link_ns(link, bytes);

@@ -143,6 +143,8 @@ void rt_cublas_variants(const rt_call *call, rt_variant *out, int32_t *out_count
   }
 }
 
+/* --- Plans ------------------------------------------------------------------------------------------------------ */
+
 static int64_t limit_of(const char *algorithm);
 static planc_status make_plan(const rt_cublas *cublas, const rt_call *call, const product *p, rt_cublas_plan *plan);
 static planc_status make_product(const rt_call *call, const product *p, rt_cublas_plan *plan);
@@ -214,8 +216,6 @@ static int64_t limit_of(const char *algorithm) {
   long long limit = strtoll(algorithm + sizeof prefix - 1, NULL, 10);
   return limit > 0 ? limit : 0;
 }
-
-/* --- Plans ------------------------------------------------------------------------------------------------------ */
 
 /* One of our matrices of rows x columns as it is stored: to cuBLASLt it has `columns` rows. */
 static planc_status make_layout(const rt_operand *operand, int64_t rows, int64_t columns, int64_t count,

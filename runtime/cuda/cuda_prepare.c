@@ -118,6 +118,8 @@ static int compare_variants(const void *a, const void *b) {
   return x->rank - y->rank;
 }
 
+/* --- Preparing -------------------------------------------------------------------------------------------------- */
+
 static planc_status find(rt_device *device, rt_call *call, rt_cuda_prepared *out);
 static planc_status warm(const rt_device *device, const rt_call *call);
 static planc_status prepare_convolution(rt_device *device, rt_call *call, rt_cuda_prepared *out);
@@ -166,8 +168,6 @@ planc_status rt_cuda_prepared_run(const rt_device *device, const rt_call *call, 
   if (!prepared->op) return no_kernel(call);
   return rt_cuda_status(prepared->op->run(call, launch), call->op->type);
 }
-
-/* --- Preparing -------------------------------------------------------------------------------------------------- */
 
 /* A plan made for a device that is described only accounts for no workspace of ours: a call then has its own, which
  * counts as taken beside the arena. */

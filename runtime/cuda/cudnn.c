@@ -112,6 +112,8 @@ static planc_status find_arch(rt_cudnn *cudnn) {
   return cudnn->arch > 0 ? NULL : planc_error(PLANC_DEVICE, "cuDNN: device properties without a version");
 }
 
+/* --- Variants --------------------------------------------------------------------------------------------------- */
+
 typedef struct listing {
   rt_cudnn *cudnn;
   const rt_cudnn_filter *filter;
@@ -251,8 +253,6 @@ static planc_status measure(const rt_cudnn *cudnn, const rt_cudnn_filter *filter
   PLANC_TRY(measure_one(cudnn, filter, call, from, false, out_bytes));
   return can_add(call) ? measure_one(cudnn, filter, call, from, true, out_bytes) : NULL;
 }
-
-/* --- Variants --------------------------------------------------------------------------------------------------- */
 
 static bool is_listed(const listing *l, const char *algorithm) {
   for (int32_t i = 0; i < l->n; i++)

@@ -108,6 +108,8 @@ static const direction directions[] = {
                        CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY},
 };
 
+/* --- The operation ---------------------------------------------------------------------------------------------- */
+
 static planc_status tensor_of(rt_cudnn_pile *pile, const rt_call *call, const rt_operand *operand, int64_t name,
                               cudnnBackendDescriptor_t *out);
 static planc_status window_of(rt_cudnn_pile *pile, const pl_conv *conv, cudnnBackendDescriptor_t *out);
@@ -162,8 +164,6 @@ static planc_status tensor_of(rt_cudnn_pile *pile, const rt_call *call, const rt
   PLANC_TRY(rt_cudnn_set(*out, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, CUDNN_TYPE_INT64, 1, &alignment));
   return rt_cudnn_finalize(*out, "tensor");
 }
-
-/* --- The operation ---------------------------------------------------------------------------------------------- */
 
 static planc_status window_of(rt_cudnn_pile *pile, const pl_conv *conv, cudnnBackendDescriptor_t *out) {
   const int64_t rank = 2, pad[] = {conv->pad_h, conv->pad_w}, stride[] = {conv->stride_h, conv->stride_w},

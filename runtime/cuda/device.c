@@ -76,6 +76,8 @@ static planc_status read_arch(int32_t *out) {
   return NULL;
 }
 
+/* --- Memory ----------------------------------------------------------------------------------------------------- */
+
 planc_status rt_cuda_memory(int64_t *out_total, int64_t *out_free) {
   size_t free_bytes, total;
   PLANC_TRY(find_device());
@@ -110,8 +112,6 @@ planc_status rt_cuda_taken(const rt_device *device, int64_t *out_bytes) {
   *out_bytes = (int64_t)(total - free_bytes) - device->options.arena_bytes;
   return NULL;
 }
-
-/* --- Memory ----------------------------------------------------------------------------------------------------- */
 
 typedef struct slice {
   char *at;
@@ -174,6 +174,8 @@ static planc_status open_arena(rt_device *device) {
   return rt_cuda_status(cudaStreamSynchronize(device->streams[0]), "arena");
 }
 
+/* --- Opening ---------------------------------------------------------------------------------------------------- */
+
 static void init_condition(pthread_cond_t *condition);
 static planc_status open_described(rt_device *device);
 static planc_status open_present(rt_device *device);
@@ -213,8 +215,6 @@ static planc_status open_present(rt_device *device) {
   PLANC_TRY(rt_cublas_open(true, &device->cublas));
   return warm(device);
 }
-
-/* --- Opening ---------------------------------------------------------------------------------------------------- */
 
 static planc_status allocate(void *out, int64_t count, size_t size) {
   void *memory = calloc(count > 0 ? (size_t)count : 1, size);
@@ -281,6 +281,8 @@ static void init_condition(pthread_cond_t *condition) {
   pthread_condattr_destroy(&attributes);
 }
 
+/* --- Closing ---------------------------------------------------------------------------------------------------- */
+
 static bool end_work(rt_device *device);
 static void close_streams(rt_device *device);
 static void free_host_works(rt_device *device);
@@ -309,8 +311,6 @@ void rt_cuda_close(rt_device *device) {
   pthread_mutex_destroy(&device->user);
   free(device);
 }
-
-/* --- Closing ---------------------------------------------------------------------------------------------------- */
 
 static void close_streams(rt_device *device) {
   for (int32_t e = 0; device->events && e < device->options.n_events; e++)

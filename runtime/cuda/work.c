@@ -77,7 +77,7 @@ static planc_status begin_timed(rt_device *device, int32_t stream, bool measured
   return rt_span_begin(device, stream, span);
 }
 
-/* --- Calls ------------------------------------------------------------------------------------------------------ */
+/* --- Host work -------------------------------------------------------------------------------------------------- */
 
 static planc_status take(rt_device *device, rt_cuda_host_work **out);
 static void CUDART_CB run_host_work(void *argument);
@@ -99,8 +99,6 @@ planc_status rt_cuda_host(rt_device *device, int32_t stream, rt_host_work work, 
   item->period = period;
   return rt_cuda_status(cudaLaunchHostFunc(on, run_host_work, item), "host work");
 }
-
-/* --- Host work -------------------------------------------------------------------------------------------------- */
 
 /* Whether host work is to be done; it then counts as running. */
 static bool begin_host_work(rt_device *device) {
@@ -183,6 +181,8 @@ static planc_status take(rt_device *device, rt_cuda_host_work **out) {
   return device->capture.recording ? take_captured(device, out) : take_free(device, out);
 }
 
+/* --- Memory ----------------------------------------------------------------------------------------------------- */
+
 static planc_status enqueue_copy(rt_device *device, cudaStream_t on, rt_direction direction, void *to, const void *from,
                                  int64_t bytes);
 
@@ -198,8 +198,6 @@ planc_status rt_cuda_copy(rt_device *device, int32_t stream, rt_direction direct
   if (device->options.concurrent || direction == RT_D2D) return NULL;
   return rt_cuda_status(cudaStreamSynchronize(on), "copy");
 }
-
-/* --- Memory ----------------------------------------------------------------------------------------------------- */
 
 /* On a thread of CUDA's, in stream order. */
 static void CUDART_CB run_in_host_memory(void *argument) {

@@ -84,6 +84,8 @@ typedef struct family {
   const char *algorithms[4]; /* ended by NULL */
 } family;
 
+/* --- Families ------------------------------------------------------------------------------------------------- */
+
 static const family *family_of(const rt_call *call);
 static planc_status list_variants(const rt_dnnl_engine *engine, const rt_call *call, const family *of, rt_variant *out,
                                   int32_t *out_count);
@@ -97,8 +99,6 @@ planc_status rt_dnnl_variants(rt_dnnl_engine *engine, const rt_call *call, rt_va
   rt_dnnl_leave(threads);
   return status;
 }
-
-/* --- Families ------------------------------------------------------------------------------------------------- */
 
 #define CONV                                    \
   rt_dnnl_conv, {                               \

@@ -206,6 +206,8 @@ struct rt_dnnl {
   ready_step steps[RT_DNNL_MAX_STEPS];
 };
 
+/* --- Ready to run --------------------------------------------------------------------------------------------- */
+
 static planc_status realise_all(const rt_dnnl_build *build, rt_dnnl *ready);
 static planc_status add_memory(const rt_dnnl_build *build, const dnnl_memory_desc_t *desc, void *data, rt_dnnl *ready);
 static void *address_of(const rt_dnnl_build *build, int32_t buffer);
@@ -251,8 +253,6 @@ void rt_dnnl_free(rt_dnnl *prepared) {
   if (prepared->stream) dnnl_stream_destroy(prepared->stream);
   free(prepared);
 }
-
-/* --- Ready to run --------------------------------------------------------------------------------------------- */
 
 static void *address_of(const rt_dnnl_build *build, int32_t buffer) {
   const rt_dnnl_buffer *of = &build->buffers[buffer];

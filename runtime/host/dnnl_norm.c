@@ -145,6 +145,8 @@ static planc_status backward(rt_dnnl_build *build, const layouts *l) {
   return add_backward(build, l, desc);
 }
 
+/* --- Layer normalisation ---------------------------------------------------------------------------------------- */
+
 static planc_status row_layouts(const rt_call *call, layouts *out);
 static planc_status row_forward(rt_dnnl_build *build, const layouts *l);
 static planc_status row_backward(rt_dnnl_build *build, const layouts *l);
@@ -154,8 +156,6 @@ planc_status rt_dnnl_layernorm(rt_dnnl_build *build) {
   PLANC_TRY(row_layouts(build->call, &l));
   return pl_optype_of(build->call->op) == PL_OPTYPE_layernorm ? row_forward(build, &l) : row_backward(build, &l);
 }
-
-/* --- Layer normalisation ---------------------------------------------------------------------------------------- */
 
 /* One number per row, scale and shift per element of one. */
 static planc_status row_layouts(const rt_call *call, layouts *out) {

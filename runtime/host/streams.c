@@ -167,6 +167,8 @@ planc_status rt_streams_synchronize(rt_streams *streams) {
   return failure;
 }
 
+/* --- Making --------------------------------------------------------------------------------------------------- */
+
 static planc_status fill_streams(rt_streams *streams, int32_t n_streams);
 
 planc_status rt_streams_new(int32_t n_streams, int32_t n_events, rt_performer performer, void *user, rt_streams **out) {
@@ -184,8 +186,6 @@ planc_status rt_streams_new(int32_t n_streams, int32_t n_events, rt_performer pe
     *out = streams;
   return status;
 }
-
-/* --- Making --------------------------------------------------------------------------------------------------- */
 
 static planc_status start(rt_streams *streams, int32_t index) {
   stream *s = &streams->streams[index];

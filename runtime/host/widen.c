@@ -39,6 +39,8 @@ void rt_spare_close(rt_spare *spare) {
   pthread_mutex_destroy(&spare->lock);
 }
 
+/* --- Making ----------------------------------------------------------------------------------------------------- */
+
 typedef enum side { INPUTS, OUTPUTS, EFFECTS } side;
 
 static int32_t count_bf16(const rt_operand *operands, int32_t count);
@@ -91,8 +93,6 @@ static planc_status enlarge(rt_spare *spare, int64_t bytes) {
   rt_block_free(&spare->block);
   return rt_block_new(bytes, "bf16 operands", &spare->block);
 }
-
-/* --- Making ----------------------------------------------------------------------------------------------------- */
 
 static int32_t count_bf16(const rt_operand *operands, int32_t count) {
   int32_t found = 0;

@@ -74,8 +74,7 @@ static planc_status make_plans(const pl_arguments *arguments, const planc_mix_po
   return status;
 }
 
-/* --- Which plans
- * ------------------------------------------------------------------------------------------------------ */
+/* --- Which plans -------------------------------------------------------------------------------------------------- */
 
 /* One of an empty name where there is one plan only. */
 static planc_status read_budgets(const pl_arguments *arguments, cli_budget_list *out) {
@@ -112,8 +111,7 @@ static planc_status list_files(const pl_arguments *arguments, pl_used_files *fil
   return NULL;
 }
 
-/* --- Planning
- * --------------------------------------------------------------------------------------------------------- */
+/* --- Planning ----------------------------------------------------------------------------------------------------- */
 
 static planc_status plan_rung(const planc_mix_policy *policy, const cli_mix *mix, rung *out) {
   planc_status status = planc_mix_resolve(&mix->mix, out->shares);

@@ -57,6 +57,8 @@ static planc_status read_number(const char *operand, const char *what, const cha
   return planc_error(PLANC_USAGE, "%s: %s %s: not an integer from 1 to %lld", operand, what, text, (long long)most);
 }
 
+/* --- Jobs --------------------------------------------------------------------------------------------------------- */
+
 static planc_status read_options(const pl_arguments *arguments, planc_problem *out, int32_t *out_ratio);
 static planc_status read_operands(const pl_arguments *arguments, cli_mix *out);
 static planc_status read_job(const pl_arguments *arguments, const planc_problem *options, cli_mix *mix, int32_t job);
@@ -119,8 +121,6 @@ planc_status cli_mix_list_files(const pl_arguments *arguments, pl_used_files *fi
     PLANC_TRY(pl_used_files_read(files, profile));
   return NULL;
 }
-
-/* --- Jobs --------------------------------------------------------------------------------------------------------- */
 
 /* What a job has of an option that is given once for all jobs, or once for each. */
 static const char *of_job(const pl_arguments *arguments, const char *option, int32_t job) {

@@ -109,6 +109,8 @@ planc_variant pl_conv_tensor_core(const planc_profile *profile, const pl_conv_ca
   return pl_work_variant(&work, "tensor-core", 0);
 }
 
+/* --- Transforms ----------------------------------------------------------------------------------------------- */
+
 static planc_variant gemm(const planc_profile *profile, const pl_conv_case *of);
 static bool takes_winograd(const pl_conv *conv);
 static planc_variant winograd(const planc_profile *profile, const pl_conv_case *of);
@@ -149,8 +151,6 @@ static planc_variant gemm(const planc_profile *profile, const pl_conv_case *of) 
                    moves(profile, add3(operand, bytes.filter, bytes.result)));
   return pl_work_variant(&work, "gemm", columns);
 }
-
-/* --- Transforms ----------------------------------------------------------------------------------------------- */
 
 enum { WINOGRAD_TILE = 4, WINOGRAD_POINTS = 36, WINOGRAD_POINT_BYTES = 4, WINOGRAD_BATCH = 16, WINOGRAD_KERNEL = 3 };
 enum { FFT_TILE = 32, FFT_POINTS = 32 * 17, FFT_POINT_BYTES = 8, FFT_TILES_AT_ONCE = 2 };

@@ -242,6 +242,8 @@ int32_t planc_variant_fastest(const planc_variant *variants, int32_t count, int6
   return best;
 }
 
+/* --- The table ------------------------------------------------------------------------------------------------ */
+
 static planc_status sort_batches(int32_t n_batches, const int64_t *batches, int64_t *out, int32_t *out_count);
 static planc_status fill(const planc_profile *profile, const planc_costs *costs, index_list *first, variant_list *all);
 
@@ -303,8 +305,6 @@ int64_t planc_costs_add_ns(const planc_profile *profile, int64_t bytes) {
 int64_t planc_link_ns(const planc_link *link, int64_t bytes) {
   return pl_add_saturate(link->latency_ns, pl_muldiv_ceil(bytes, PL_NS, link->bytes_per_second));
 }
-
-/* --- The table ------------------------------------------------------------------------------------------------ */
 
 static int by_value(const void *a, const void *b) {
   int64_t x = *(const int64_t *)a;

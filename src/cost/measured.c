@@ -156,6 +156,8 @@ static planc_status check_workspace(const pl_json *at, const pl_measured_variant
   return bytes == most ? NULL : pl_json_error(at, "must be the largest of the points', %" PRId64, most);
 }
 
+/* --- Interpolation -------------------------------------------------------------------------------------------- */
+
 static planc_variant interpolate(const pl_measured_variant *variant, int64_t batch, bool scales, int64_t kernel_ns);
 static const pl_measured_workspace *find_workspace(const pl_measured_variant *variant, int64_t batch);
 static bool has_point(const pl_measured_variant *variant, int64_t batch);
@@ -178,8 +180,6 @@ bool pl_measured_is_listed(const pl_measured_variant *variant, int64_t batch) {
   if (variant->sampled) return false;
   return variant->n_workspaces == 0 || batch < variant->points[variant->n_points - 1].batch;
 }
-
-/* --- Interpolation -------------------------------------------------------------------------------------------- */
 
 /* The line through (x0, y0) and (x1, y1) at x, rounded up, at least 0, saturating. */
 static int64_t line_at(int64_t x0, int64_t y0, int64_t x1, int64_t y1, int64_t x) {

@@ -52,6 +52,8 @@ typedef struct measures {
   int64_t of[PL_N_FEATURES];
 } measures;
 
+/* --- Shapes --------------------------------------------------------------------------------------------------- */
+
 static int64_t bytes_of(const planc_graph *graph, const int32_t *tensors, int32_t n, int32_t which, int64_t batch);
 static void measure_windows(const planc_op *op, measures *out);
 static void measure_tensors(const planc_graph *graph, const planc_op *op, int64_t batch, measures *out);
@@ -78,8 +80,6 @@ planc_status pl_features_of(const planc_graph *graph, const planc_op *op, int64_
   out->at[PL_FEATURE_load] = pl_log2_fixed(PL_PPM + load_ppm) - pl_log2_fixed(PL_PPM);
   return NULL;
 }
-
-/* --- Shapes --------------------------------------------------------------------------------------------------- */
 
 static int64_t bytes_of(const planc_graph *graph, const int32_t *tensors, int32_t n, int32_t which, int64_t batch) {
   return which < n ? planc_law_at(graph->tensors[tensors[which]].bytes, batch) : 0;

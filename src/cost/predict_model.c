@@ -101,6 +101,8 @@ int64_t pl_model_line(const pl_model_group *group, const pl_features *at) {
   return at->at[PL_FEATURE_roofline] + line;
 }
 
+/* --- Variants ------------------------------------------------------------------------------------------------- */
+
 static bool was_loaded(const pl_model_group *group);
 static int64_t deviation(const neighbours *near);
 static int64_t workspace(const neighbours *near, const pl_features *at);
@@ -168,14 +170,14 @@ static int64_t workspace(const neighbours *near, const pl_features *at) {
   return least < PL_JSON_MAX ? least : PL_JSON_MAX;
 }
 
-/* --- Variants ------------------------------------------------------------------------------------------------- */
-
 /* Where all samples had the device for themselves they are no farther from an op that has not. */
 static bool was_loaded(const pl_model_group *group) {
   for (int32_t s = 0; s < group->n_samples; s++)
     if (group->samples[s].features.at[PL_FEATURE_load] != 0) return true;
   return false;
 }
+
+/* --- Reading -------------------------------------------------------------------------------------------------- */
 
 static planc_status check_features(const pl_json *at);
 static planc_status read_groups(const pl_json *at, planc_model *model);
@@ -242,8 +244,6 @@ static planc_status read_group(const pl_json *at, pl_arena *arena, pl_model_grou
     PLANC_TRY(read_sample(&item, &samples[item.index]));
   return NULL;
 }
-
-/* --- Reading -------------------------------------------------------------------------------------------------- */
 
 /* A model of another version of planc has other features. */
 static planc_status check_features(const pl_json *at) {

@@ -142,6 +142,8 @@ static bool is_of_head(const pl_origin *origin) {
   return false;
 }
 
+/* --- Measured ops --------------------------------------------------------------------------------------------- */
+
 static void emit_op(pl_emit *emit, const pl_measured_op *op);
 static void emit_variant(pl_emit *emit, const pl_measured_variant *variant);
 
@@ -170,8 +172,6 @@ static void emit_op(pl_emit *emit, const pl_measured_op *op) {
   }
   EMIT(emit, "]}");
 }
-
-/* --- Measured ops --------------------------------------------------------------------------------------------- */
 
 static void emit_point(pl_emit *emit, const pl_point *point) {
   EMIT_INT(emit, "{\"batch\":", point->batch);

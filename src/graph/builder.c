@@ -127,6 +127,8 @@ planc_status planc_graph_builder_output(planc_graph_builder *builder, int32_t te
   return NULL;
 }
 
+/* --- Tensors ----------------------------------------------------------------------------------------------------- */
+
 static planc_status place_tensor(planc_graph_builder *builder, planc_tensor *tensor, planc_kind kind, int32_t of);
 static planc_status check_dims(const planc_tensor *tensor);
 static planc_status count_bytes(planc_tensor *tensor);
@@ -175,8 +177,6 @@ static planc_status place_tensor(planc_graph_builder *builder, planc_tensor *ten
   return NULL;
 }
 
-/* --- Tensors ----------------------------------------------------------------------------------------------------- */
-
 static planc_status check_dims(const planc_tensor *tensor) {
   int depend = 0;
   for (int32_t i = 0; i < tensor->rank; i++) {
@@ -224,6 +224,8 @@ static planc_status check_kind(const planc_tensor *tensor, planc_kind kind) {
                      planc_kind_name(kind));
 }
 
+/* --- Ops --------------------------------------------------------------------------------------------------------- */
+
 static planc_status copy_op(planc_graph_builder *builder, const planc_op *op, planc_op *out);
 static planc_status check_cost(const char *what, planc_law law);
 static planc_status copy_operands(planc_graph_builder *builder, const int32_t *tensors, int32_t count,
@@ -260,8 +262,6 @@ static planc_status copy_op(planc_graph_builder *builder, const planc_op *op, pl
   PLANC_TRY(copy_operands(builder, op->effects, op->n_effects, &out->effects));
   return copy_attrs(builder, op, out);
 }
-
-/* --- Ops --------------------------------------------------------------------------------------------------------- */
 
 static planc_status copy_operands(planc_graph_builder *builder, const int32_t *tensors, int32_t count,
                                   const int32_t **out) {

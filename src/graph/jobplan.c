@@ -102,6 +102,8 @@ planc_status pl_job_plan_make(pl_arena *arena, const planc_job *job, const pl_to
   return NULL;
 }
 
+/* --- Its part of a trace ---------------------------------------------------------------------------------------- */
+
 static int64_t times(int64_t a, int64_t b);
 static int64_t plus(int64_t a, int64_t b);
 
@@ -229,8 +231,6 @@ static void find_redirected(pl_job_plan *plan) {
     }
   }
 }
-
-/* --- Its part of a trace ---------------------------------------------------------------------------------------- */
 
 static int64_t times(int64_t a, int64_t b) {
   return pl_muldiv_ceil(a, b, 1);

@@ -182,6 +182,8 @@ static planc_status wrong_count(const match *m, const char *pattern, int32_t cou
   return planc_error(PLANC_BAD_INPUT, "%s has %ss %s, %d given", m->type, m->side, pattern, count);
 }
 
+/* --- Attributes -------------------------------------------------------------------------------------------------- */
+
 static planc_status check_foreign(const char *type);
 static planc_status check_attrs(const planc_optype *type, const planc_op *op);
 static planc_status check_in_place(const planc_optype *type, const planc_graph *graph, const planc_op *op);
@@ -217,8 +219,6 @@ static planc_status check_in_place(const planc_optype *type, const planc_graph *
   }
   return NULL;
 }
-
-/* --- Attributes -------------------------------------------------------------------------------------------------- */
 
 enum { SHOWN_DIGITS = 6 };
 

@@ -110,6 +110,8 @@ static planc_status scan_law(const char **text, planc_law *out, const char **out
   return NULL;
 }
 
+/* --- Specs ------------------------------------------------------------------------------------------------------ */
+
 static bool scan_kind(const char **text, planc_kind *out);
 static bool scan_dtype(const char **text, planc_dtype *out);
 static bool skip(const char **text, const char *word);
@@ -136,8 +138,6 @@ planc_status pl_spec_parse(const char *text, pl_spec *out, const char **out_at) 
   if (!skip(&text, " @ ")) return fault(out_at, text, "expected the end or \" @ OFFSET\"");
   return pl_law_parse(text, &out->offset, out_at);
 }
-
-/* --- Specs ------------------------------------------------------------------------------------------------------ */
 
 /* Steps over `word` at *text. */
 static bool skip(const char **text, const char *word) {

@@ -40,6 +40,8 @@ planc_status planc_optimizer_parse(const char *name, planc_optimizer *out) {
   return planc_error(PLANC_BAD_INPUT, "no optimizer is called \"%s\": sgd, momentum and adam are", name);
 }
 
+/* --- Backwards -------------------------------------------------------------------------------------------------- */
+
 static planc_status derive(pl_derivation *d, planc_optimizer optimizer);
 static planc_status copy_forward(pl_derivation *d, planc_optimizer optimizer);
 static planc_status find_wanted(pl_derivation *d);
@@ -171,8 +173,6 @@ static planc_status find_wanted(pl_derivation *d) {
   }
   return NULL;
 }
-
-/* --- Backwards -------------------------------------------------------------------------------------------------- */
 
 /* Going backwards, notes that before the current op its storages held something else. */
 static planc_status note_overwrites(pl_derivation *d) {

@@ -55,6 +55,8 @@ planc_status pl_yaml_read_tensors(pl_yaml_body *body) {
   return NULL;
 }
 
+/* --- Ops --------------------------------------------------------------------------------------------------------- */
+
 enum { OP, TYPE, PHASE, IN, OUT, EFFECTS, ATTRS, FLOPS, TRAFFIC, FLAGS, CLASS, LOOP, STEP };
 static const char *const op_keys[] = {
     [OP] = "op",           [TYPE] = "type",   [PHASE] = "phase", [IN] = "in",           [OUT] = "out",
@@ -212,8 +214,6 @@ static planc_status read_attrs(pl_yaml_body *body) {
     VEC_PUSH(&body->attrs, attr);
   }
 }
-
-/* --- Ops --------------------------------------------------------------------------------------------------------- */
 
 /* A list of tensors, appended to body->operands. */
 static planc_status read_operands(pl_yaml_body *body, int32_t *out_count) {

@@ -133,6 +133,8 @@ static void emit_op(pl_emit *emit, const planc_op *op) {
   EMIT(emit, "}\n");
 }
 
+/* --- Reading -------------------------------------------------------------------------------------------------- */
+
 typedef VEC(int32_t) id_list;
 
 /* A graph being read. Strings go to an arena that lives until the builder has copied them. */
@@ -191,8 +193,6 @@ static planc_status read_rows(reading_graph *r, const pl_graph_budget *budget) {
   }
   return NULL;
 }
-
-/* --- Reading -------------------------------------------------------------------------------------------------- */
 
 /* Appends a list of tensors to `list`; *out_n is how many. */
 static planc_status read_tensors(reading_graph *r, id_list *list, int32_t *out_n) {

@@ -65,6 +65,8 @@ bool pl_json_is_whole(const cJSON *tree) {
   return true;
 }
 
+/* --- Printing ----------------------------------------------------------------------------------------------------- */
+
 static void print_value(pl_emit *emit, const cJSON *item, pl_json_layout layout, int32_t depth);
 static void print_object(pl_emit *emit, const cJSON *object, pl_json_layout layout, int32_t depth);
 static void print_array(pl_emit *emit, const cJSON *array, pl_json_layout layout, int32_t depth);
@@ -117,8 +119,6 @@ static void print_array(pl_emit *emit, const cJSON *array, pl_json_layout layout
   }
   EMIT(emit, "]");
 }
-
-/* --- Printing ----------------------------------------------------------------------------------------------------- */
 
 static void print_number(pl_emit *emit, double value) {
   static const double exact = 9007199254740992.0; /* 2^53 */

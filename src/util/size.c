@@ -5,44 +5,15 @@
 
 #include "util/math.h"
 
-static int64_t unit_of(const char *text) {
-  static const char letters[] = "KMGT";
-  if (strcmp(text, "") == 0 || strcmp(text, "B") == 0) return 1;
-  const char *letter = strchr(letters, text[0]);
-  if (!letter) return 0;
-  bool decimal = strcmp(text + 1, "B") == 0;
-  if (!decimal && strcmp(text + 1, "") != 0 && strcmp(text + 1, "iB") != 0) return 0;
-  int64_t unit = 1;
-  for (const char *l = letters; l <= letter; l++) unit *= decimal ? 1000 : 1024;
-  return unit;
-}
-
 /* A number as people write it: 1.5 is 1 and 5 of 10. */
 typedef struct decimal {
   int64_t whole, fraction, scale;
   bool digits, overflow;
 } decimal;
 
-/* Returns where it ends. */
-static const char *read_decimal(const char *at, decimal *out) {
-  *out = (decimal){.scale = 1};
-  for (; *at >= '0' && *at <= '9'; at++, out->digits = true)
-    out->overflow |=
-        pl_mul_overflow(out->whole, 10, &out->whole) || pl_add_overflow(out->whole, *at - '0', &out->whole);
-  if (*at != '.') return at;
-  for (at++; *at >= '0' && *at <= '9'; at++, out->digits = true) {
-    if (out->scale >= INT64_C(1000000000000000000)) continue; /* less than a millionth of the smallest unit */
-    out->fraction = out->fraction * 10 + (*at - '0');
-    out->scale *= 10;
-  }
-  return at;
-}
-
-/* Rounds down. False where that is beyond 64 bits. */
-static bool scale(const decimal *number, int64_t unit, int64_t *out) {
-  return !number->overflow && !pl_mul_overflow(number->whole, unit, out) &&
-         !pl_add_overflow(*out, pl_muldiv_floor(number->fraction, unit, number->scale), out);
-}
+static const char *read_decimal(const char *at, decimal *out);
+static int64_t unit_of(const char *text);
+static bool scale(const decimal *number, int64_t unit, int64_t *out);
 
 planc_status pl_size_parse(const char *text, int64_t *out_bytes) {
   decimal number;
@@ -69,6 +40,39 @@ planc_status pl_time_parse(const char *text, int64_t *out_ns) {
     return NULL;
   }
   return planc_error(PLANC_USAGE, "%s is not a time (examples: 50ms, 1.5s, 200us)", text);
+}
+
+/* Returns where it ends. */
+static const char *read_decimal(const char *at, decimal *out) {
+  *out = (decimal){.scale = 1};
+  for (; *at >= '0' && *at <= '9'; at++, out->digits = true)
+    out->overflow |=
+        pl_mul_overflow(out->whole, 10, &out->whole) || pl_add_overflow(out->whole, *at - '0', &out->whole);
+  if (*at != '.') return at;
+  for (at++; *at >= '0' && *at <= '9'; at++, out->digits = true) {
+    if (out->scale >= INT64_C(1000000000000000000)) continue; /* less than a millionth of the smallest unit */
+    out->fraction = out->fraction * 10 + (*at - '0');
+    out->scale *= 10;
+  }
+  return at;
+}
+
+/* Rounds down. False where that is beyond 64 bits. */
+static bool scale(const decimal *number, int64_t unit, int64_t *out) {
+  return !number->overflow && !pl_mul_overflow(number->whole, unit, out) &&
+         !pl_add_overflow(*out, pl_muldiv_floor(number->fraction, unit, number->scale), out);
+}
+
+static int64_t unit_of(const char *text) {
+  static const char letters[] = "KMGT";
+  if (strcmp(text, "") == 0 || strcmp(text, "B") == 0) return 1;
+  const char *letter = strchr(letters, text[0]);
+  if (!letter) return 0;
+  bool of_tens = strcmp(text + 1, "B") == 0;
+  if (!of_tens && strcmp(text + 1, "") != 0 && strcmp(text + 1, "iB") != 0) return 0;
+  int64_t unit = 1;
+  for (const char *l = letters; l <= letter; l++) unit *= of_tens ? 1000 : 1024;
+  return unit;
 }
 
 const char *pl_size_format(int64_t bytes, char buffer[PL_SIZE_TEXT]) {
