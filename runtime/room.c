@@ -36,7 +36,7 @@ static planc_status reference(const planrt_session *session, int64_t *out) {
 
 planc_status rt_room_check(const planrt_session *session) {
   bool on_host = !session->backend->memory;
-  int64_t has = pl_muldiv_floor(sysconf(_SC_PHYS_PAGES), sysconf(_SC_PAGESIZE), 1), beside = 0;
+  int64_t has = pl_mul_saturate(sysconf(_SC_PHYS_PAGES), sysconf(_SC_PAGESIZE)), beside = 0;
   int64_t takes = pl_add_saturate(rt_arenas(session->plan, PLANC_MEMORY_HOST), homes(session));
   if (on_host) takes = pl_add_saturate(takes, rt_arenas(session->plan, PLANC_MEMORY_DEVICE));
   if (on_host && session->options.verify) PLANC_TRY(reference(session, &beside));

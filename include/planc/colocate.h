@@ -43,10 +43,10 @@ typedef struct planc_mix_share {
 
 /* What a policy for mixes supports, beside the bits of planc_policy. */
 enum {
-  PLANC_MIX_REGIONS = 1 << 16,   /* has regions, whose size may be asked for */
-  PLANC_MIX_GROUPS = 1 << 17,    /* cuts iterations into node groups */
-  PLANC_MIX_DEADLINES = 1 << 19, /* is for mixes in which jobs have deadlines, and for no others */
-  PLANC_MIX_BARRIERS = 1 << 18   /* pairs these, and may be asked to have barriers between the pairs */
+  PLANC_MIX_REGIONS = 1 << 16,  /* has regions, whose size may be asked for */
+  PLANC_MIX_GROUPS = 1 << 17,   /* cuts iterations into node groups */
+  PLANC_MIX_BARRIERS = 1 << 18, /* pairs these, and may be asked to have barriers between the pairs */
+  PLANC_MIX_DEADLINES = 1 << 19 /* is for mixes in which jobs have deadlines, and for no others */
 };
 
 /* What jobs do that share a GPU without a plan. */

@@ -68,7 +68,10 @@ planc_status pl_mix_resolve(const planc_mix *mix, planc_mix_share *shares) {
   }
   pl_choose_ratio(jobs, mix->n_jobs, mix->max_ratio > 0 ? mix->max_ratio : PLANC_MIX_MAX_RATIO, iterations);
   pl_deadlines_choose(mix, timed, iterations);
-  for (int32_t j = 0; j < mix->n_jobs; j++) shares[j].iterations = iterations[j];
+  for (int32_t j = 0; j < mix->n_jobs; j++) {
+    shares[j].iterations = iterations[j];
+    shares[j].deadline_ns = pl_deadline_of(mix, j);
+  }
   return NULL;
 }
 
@@ -123,8 +126,8 @@ static planc_status time_alone(const planc_problem *problem, planc_mix_share *ou
   pl_solo solo;
   PLANC_TRY(pl_solo_make(problem, &solo));
   planc_status status = evaluator.time(&evaluator, &solo.candidate, &out->alone_ns);
+  if (!status) *out_timed = (pl_deadline_job){out->alone_ns, pl_longest_op(&solo.candidate)};
   out->alone_policy = solo.policy;
-  *out_timed = (pl_deadline_job){out->alone_ns, pl_longest_op(&solo.candidate)};
   pl_solo_free(&solo);
   return status;
 }
@@ -194,25 +197,28 @@ static planc_status make_better(void *user, const planc_problem *problem, int64_
 static void set_speeds(int64_t period, int32_t n_jobs, planc_mix_share *shares) {
   for (int32_t j = 0; j < n_jobs; j++)
     shares[j].speed_ppm =
-        period > 0 ? pl_muldiv_floor(pl_muldiv_floor(shares[j].alone_ns, shares[j].iterations, 1), 1000000, period) : 0;
+        period > 0 ? pl_muldiv_floor(pl_mul_saturate(shares[j].alone_ns, shares[j].iterations), 1000000, period) : 0;
 }
 
 static planc_status judge(const planc_mix *mix, const planc_plan *plan, planc_mix_share *shares) {
   set_speeds(plan->predicted.iteration_ns, mix->n_jobs, shares);
-  for (int32_t j = 0; j < mix->n_jobs; j++) shares[j].deadline_ns = pl_deadline_of(mix, j);
   PLANC_TRY(pl_responses_find(plan, shares));
   return pl_deadlines_hold(mix, shares);
 }
 
-/* What is late beside the others may be in time if it runs more often. */
-static planc_status make_in_time(const pl_mix_asked *asked, const planc_mix *mix, planc_mix_share *shares,
-                                 planc_plan **out) {
+/* What is late beside the others may be in time if it runs more often. Where it does not fit so often, it is late. */
+static planc_status make_until_in_time(const pl_mix_asked *asked, const planc_mix *mix, planc_mix_share *shares,
+                                       planc_plan **out) {
   enum { TRIES = 4 };
+  planc_status late = NULL;
   for (int k = 0;; k++) {
-    PLANC_TRY(pl_mix_make(asked, &asked->common->problem, out));
-    planc_status status = judge(mix, *out, shares);
+    planc_status status = pl_mix_make(asked, &asked->common->problem, out);
+    bool unfit = late && planc_status_code(status) == PLANC_INFEASIBLE;
+    planc_status_free(unfit ? status : late);
+    if (unfit) return late;
+    if (!status) status = judge(mix, *out, shares);
     if (planc_status_code(status) != PLANC_LATE || k + 1 == TRIES || !pl_deadlines_raise(mix, shares)) return status;
-    planc_status_free(status);
+    late = status;
     planc_plan_free(*out);
     *out = NULL;
   }
@@ -227,7 +233,7 @@ planc_status planc_colocate(const planc_mix *mix, const planc_mix_policy *policy
   if ((policy->supports & PLANC_MIX_DEADLINES) && !pl_has_deadlines(mix))
     return planc_error(PLANC_USAGE, "%s is for mixes in which jobs have deadlines", policy->name);
   planc_status status = pl_common_make(mix, &common);
-  if (!status) status = make_in_time(&asked, mix, shares, out);
+  if (!status) status = make_until_in_time(&asked, mix, shares, out);
   pl_common_free(&common);
   if (!status) return NULL;
   planc_plan_free(*out);

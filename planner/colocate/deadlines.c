@@ -39,7 +39,7 @@ static int64_t left_between(const planc_mix *mix, const pl_deadline_job *jobs, i
   int64_t left = pl_deadline_of(mix, job), longest = 0;
   for (int32_t j = 0; j < mix->n_jobs; j++) {
     bool requested = pl_deadline_of(mix, j) > 0;
-    if (requested) left -= pl_muldiv_floor(jobs[j].alone_ns, 2, 1);
+    if (requested) left -= pl_mul_saturate(jobs[j].alone_ns, 2);
     if (!requested && jobs[j].longest_op_ns > longest) longest = jobs[j].longest_op_ns;
     if (left <= 0) return 0;
   }
@@ -55,8 +55,7 @@ void pl_deadlines_choose(const planc_mix *mix, const pl_deadline_job *jobs, int3
   int32_t most = most_iterations(mix);
   int64_t others = 0;
   for (int32_t j = 0; j < mix->n_jobs; j++)
-    if (pl_deadline_of(mix, j) == 0)
-      others = pl_add_saturate(others, pl_muldiv_floor(jobs[j].alone_ns, iterations[j], 1));
+    if (pl_deadline_of(mix, j) == 0) others = pl_add_saturate(others, pl_mul_saturate(jobs[j].alone_ns, iterations[j]));
   for (int32_t j = 0; j < mix->n_jobs; j++) {
     if (pl_deadline_of(mix, j) == 0 || mix->iterations[j] > 0) continue;
     int64_t left = left_between(mix, jobs, j);
@@ -67,16 +66,18 @@ void pl_deadlines_choose(const planc_mix *mix, const pl_deadline_job *jobs, int3
 }
 
 bool pl_deadlines_raise(const planc_mix *mix, planc_mix_share *shares) {
-  bool raised = false;
+  bool all = true;
   for (int32_t j = 0; j < mix->n_jobs; j++) {
     int64_t deadline = pl_deadline_of(mix, j), most = most_iterations(mix);
-    if (deadline == 0 || shares[j].response_ns <= deadline || mix->iterations[j] > 0) continue;
+    if (deadline == 0 || shares[j].response_ns <= deadline) continue;
     int64_t n = pl_muldiv_ceil(shares[j].iterations, shares[j].response_ns, deadline) + 1;
     if (n > most) n = most;
-    raised |= n > shares[j].iterations;
-    shares[j].iterations = (int32_t)n;
+    if (mix->iterations[j] > 0 || n <= shares[j].iterations)
+      all = false;
+    else
+      shares[j].iterations = (int32_t)n;
   }
-  return raised;
+  return all;
 }
 
 /* --- How long requests take --------------------------------------------------------------------------------------- */
@@ -162,7 +163,7 @@ planc_status pl_deadlines_hold(const planc_mix *mix, const planc_mix_share *shar
         "job %d (%s): requests take up to %s, with %d iterations in a period; the deadline is %s, and two "
         "iterations take %s alone",
         j, mix->jobs[j].graph->name, pl_time_format(shares[j].response_ns, taken), shares[j].iterations,
-        pl_time_format(deadline, asked), pl_time_format(pl_muldiv_floor(shares[j].alone_ns, 2, 1), alone));
+        pl_time_format(deadline, asked), pl_time_format(pl_mul_saturate(shares[j].alone_ns, 2), alone));
   }
   return NULL;
 }

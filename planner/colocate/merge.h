@@ -11,7 +11,8 @@ typedef struct pl_turn {
   int32_t job, iteration;
   int32_t first, end;
   int32_t leader;  /* the job whose ops so far have to end first, -1 = none */
-  bool feeds_late; /* samples are copied in behind those ops, too: what comes until then is in time */
+  bool feeds_late; /* its samples are copied in behind the leader's ops, too, so that a request which comes until then
+                      is served */
 } pl_turn;
 
 typedef struct pl_merge {

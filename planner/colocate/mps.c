@@ -80,7 +80,7 @@ static planc_status add_pools(processes *p) {
     PLANC_TRY(p->alone[j].peak(&p->alone[j], &p->solos.candidates[j], &peak));
     p->pools_bytes = pl_add_saturate(p->pools_bytes, peak - reserved);
     int64_t touched = touched_by(p->solos.candidates[j].trace);
-    p->touched_bytes = pl_add_saturate(p->touched_bytes, pl_muldiv_floor(touched, p->iterations[j], 1));
+    p->touched_bytes = pl_add_saturate(p->touched_bytes, pl_mul_saturate(touched, p->iterations[j]));
   }
   return NULL;
 }

@@ -32,7 +32,7 @@ void pl_choose_ratio(const pl_ratio_job *jobs, int32_t n, int32_t most, int32_t 
 }
 
 static int64_t total(const pl_ratio_job *job, int32_t iterations) {
-  return pl_muldiv_floor(job->alone_ns, iterations, 1);
+  return pl_mul_saturate(job->alone_ns, iterations);
 }
 
 static int32_t rounded(int64_t period_ns, int64_t alone_ns, int32_t most) {

@@ -14,12 +14,11 @@ typedef struct taking_turns {
   const planc_evaluator *evaluator;
   const pl_turn_rules *rules;
   int32_t iterations[PLANC_MIX_MOST_JOBS];
-  pl_arena arena;
   pl_beside beside;
   bool first_will_do; /* the jobs' plans need not be the fastest */
 } taking_turns;
 
-static planc_status make_in_time(taking_turns *t, planc_candidate *out);
+static planc_status make_least_late(taking_turns *t, planc_candidate *out);
 static planc_status make_fit(taking_turns *t, planc_candidate *out, bool *out_fits);
 static planc_status make(taking_turns *t, int64_t budget_bytes, planc_candidate *out, int64_t *out_excess);
 static planc_status make_with_less(taking_turns *t, int64_t excess, planc_candidate *out, int64_t *out_excess);
@@ -30,9 +29,8 @@ planc_status pl_turns_make(const planc_mix *mix, const planc_mix_share *shares, 
   taking_turns t = {.mix = mix, .evaluator = evaluator, .rules = rules};
   for (int32_t j = 0; j < mix->n_jobs; j++) t.iterations[j] = shares[j].iterations;
   planc_status status = pl_beside_new(mix, &t.beside);
-  if (!status) status = make_in_time(&t, out);
+  if (!status) status = make_least_late(&t, out);
   pl_beside_free(&t.beside);
-  pl_arena_free(&t.arena);
   return status;
 }
 
@@ -62,7 +60,7 @@ static planc_status make_less_late(taking_turns *t, int64_t room, planc_candidat
   return status;
 }
 
-static planc_status make_in_time(taking_turns *t, planc_candidate *out) {
+static planc_status make_least_late(taking_turns *t, planc_candidate *out) {
   enum { PARTS = 8, LEAST = 2 };
   int64_t late_ns = 0;
   bool fits;
@@ -98,12 +96,15 @@ static planc_status make_fit(taking_turns *t, planc_candidate *out, bool *out_fi
 /* *out_excess is by how much it is too large. */
 static planc_status make(taking_turns *t, int64_t budget_bytes, planc_candidate *out, int64_t *out_excess) {
   int64_t peak;
+  pl_arena arena = {0};
   planc_candidate_free(out);
   PLANC_TRY(pl_beside_make(&t->beside, budget_bytes, t->first_will_do));
   const pl_turn_takers takers = takers_of(t);
   pl_merge merge = {.n_jobs = t->mix->n_jobs, .jobs = takers.jobs, .iterations = t->iterations};
-  PLANC_TRY(t->rules->list(&takers, &t->arena, &merge));
-  PLANC_TRY(pl_merge_candidates(&merge, out));
+  planc_status status = t->rules->list(&takers, &arena, &merge);
+  if (!status) status = pl_merge_candidates(&merge, out);
+  pl_arena_free(&arena);
+  PLANC_TRY(status);
   PLANC_TRY(t->evaluator->peak(t->evaluator, out, &peak));
   *out_excess = peak - t->evaluator->problem->budget_bytes;
   return NULL;

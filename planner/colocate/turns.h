@@ -17,9 +17,9 @@ typedef struct pl_turn_takers {
 typedef struct pl_turn_rules {
   /* Sets merge->turns, which it allocates in `arena`, and merge->n_turns. */
   planc_status (*list)(const pl_turn_takers *of, pl_arena *arena, pl_merge *merge);
-  /* By how much what became of them, which fits the evaluator's budget, is too late; not positive: it is in time. The
-   * least late is sought then, with less memory for each, so that they wait less for each other's copies. NULL: nothing
-   * is ever late. */
+  /* *out_ns is by how much the merged candidate misses its deadlines, at most 0 where it meets them all. Where it
+   * misses some, jobs are planned with less memory each, so that they wait less for each other's copies, and the
+   * candidate that misses by least is taken. NULL: there are no deadlines. */
   planc_status (*lateness)(const pl_turn_takers *of, const planc_evaluator *evaluator, const planc_candidate *all,
                            int64_t *out_ns);
 } pl_turn_rules;

@@ -141,7 +141,7 @@ static int64_t retimed_ideal(const retiming *r, int32_t j) {
     int32_t fastest = planc_variant_fastest(variants, count, INT64_MAX);
     if (fastest >= 0 && !r->kept[j][op]) sum = pl_add_saturate(sum, variants[fastest].time_ns);
   }
-  return pl_muldiv_floor(sum, job->iterations, 1);
+  return pl_mul_saturate(sum, job->iterations);
 }
 
 /* Adds, of the others, what the plan's rounds take, but for recomputes: nothing else is known of them. */

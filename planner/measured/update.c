@@ -204,8 +204,8 @@ static int64_t within(int64_t value, int64_t least, int64_t most) {
 static void assume_constants(const pl_latencies *latencies, planc_profile *out) {
   const planc_latency_sum *adds = &latencies->adds;
   int64_t kernel_ns = within(latencies->least_ns, 1, PL_NS), rate = PL_NS;
-  int64_t moving_ns = adds->new_ns - pl_muldiv_floor(kernel_ns, adds->count, 1);
-  int64_t moved = pl_muldiv_floor(latencies->add_bytes, 3, 1);
+  int64_t moving_ns = adds->new_ns - pl_mul_saturate(kernel_ns, adds->count);
+  int64_t moved = pl_mul_saturate(latencies->add_bytes, 3);
   if (adds->count > 0) rate = pl_muldiv_ceil(moved, PL_NS, moving_ns > 0 ? moving_ns : 1);
   out->compute = (pl_compute){.flops_per_second = PL_NS,
                               .half_flops_per_second = PL_NS,
@@ -223,7 +223,7 @@ static void scale_constants(const pl_latencies *latencies, pl_update_ratio eleme
   const planc_latency_sum *adds = &latencies->adds;
   if (adds->count > 0) {
     int64_t one_ns = planc_costs_add_ns(out, latencies->add_bytes / adds->count);
-    elementwise = (pl_update_ratio){adds->new_ns, pl_muldiv_floor(one_ns, adds->count, 1)};
+    elementwise = (pl_update_ratio){adds->new_ns, pl_mul_saturate(one_ns, adds->count)};
   }
   if (elementwise.new_ns <= 0 || elementwise.base_ns <= 0) return;
   pl_update_ratio faster = {elementwise.base_ns, elementwise.new_ns};

@@ -111,7 +111,7 @@ static planc_status least_time(const planc_problem *problem, int64_t sub_batch, 
   for (int32_t o = 0; o < problem->graph->n_ops; o++) {
     bool once = problem->graph->ops[o].phase == PLANC_PHASE_optimizer;
     int64_t ns = fastest_ns(costs, o, once ? whole : last);
-    if (!once && full > 0) ns = pl_add_saturate(ns, pl_muldiv_floor(fastest_ns(costs, o, sub_batch), full, 1));
+    if (!once && full > 0) ns = pl_add_saturate(ns, pl_mul_saturate(fastest_ns(costs, o, sub_batch), full));
     *out_ns = pl_add_saturate(*out_ns, ns);
   }
   planc_costs_free(costs);

@@ -74,7 +74,7 @@ static planc_status follow(following *f) {
   }
   planc_fragmentation *out = f->out;
   out->lost_bytes = f->device->arena_bytes > out->live_bytes ? f->device->arena_bytes - out->live_bytes : 0;
-  out->bound_bytes = pl_muldiv_floor(chunk_of(f), out->most_at_once, 1);
+  out->bound_bytes = pl_mul_saturate(chunk_of(f), out->most_at_once);
   return NULL;
 }
 
@@ -166,7 +166,7 @@ static void use_chunk(following *f, int64_t chunk, int sign) {
 static void note(following *f) {
   const level *now = &f->now;
   planc_fragmentation *out = f->out;
-  int64_t shared = pl_muldiv_floor(now->n_shared, chunk_of(f), 1) - now->shared_bytes;
+  int64_t shared = pl_mul_saturate(now->n_shared, chunk_of(f)) - now->shared_bytes;
   if (now->bytes - f->between > out->live_bytes) out->live_bytes = now->bytes - f->between;
   if (now->own_end - now->own_bytes > out->inside_bytes) out->inside_bytes = now->own_end - now->own_bytes;
   if (shared > out->shared_bytes) out->shared_bytes = shared;

@@ -111,7 +111,7 @@ static int64_t n_chunks(const machine *m, const sim_host *h, int32_t step) {
 }
 static int64_t launch_ns(const machine *m, const sim_host *h, int32_t step) {
   if (is_captured(m, h->phase) && h->launched >= 0) return 0;
-  int64_t mapping = pl_muldiv_floor(n_chunks(m, h, step), m->program->chunk_ns, 1);
+  int64_t mapping = pl_mul_saturate(n_chunks(m, h, step), m->program->chunk_ns);
   int64_t tracking = of_host(m, h)->steps[step].tracked ? m->program->track_ns : 0;
   return pl_add_saturate(pl_add_saturate(m->program->device.launch_ns, mapping), tracking);
 }

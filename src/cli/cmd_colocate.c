@@ -47,8 +47,8 @@ static planc_status run(const pl_arguments *arguments) {
   cli_budget_list budgets;
   cli_mix mix;
   const char *name = pl_option_value(arguments, "policy");
-  bool late = pl_option_given(arguments, "deadline");
-  PLANC_TRY(cli_mix_policy(name ? name : late ? fallback_for_deadlines : fallback_policy, true, &policy));
+  bool has_deadlines = pl_option_given(arguments, "deadline");
+  PLANC_TRY(cli_mix_policy(name ? name : has_deadlines ? fallback_for_deadlines : fallback_policy, true, &policy));
   PLANC_TRY(cli_setup_useful(arguments, policy->name, policy->supports));
   PLANC_TRY(read_budgets(arguments, &budgets));
   if (!name) cli_note("policy %s (the fall-back)", policy->name);

@@ -163,7 +163,7 @@ static int64_t samples_of(const planc_plan *plan) {
   int64_t sum = 0;
   for (int32_t j = 0; j < plan->n_jobs; j++) {
     const planc_job *job = &plan->jobs[j];
-    sum = pl_add_saturate(sum, pl_muldiv_floor(planc_job_whole_batch(job), job->iterations, 1));
+    sum = pl_add_saturate(sum, pl_mul_saturate(planc_job_whole_batch(job), job->iterations));
   }
   return sum;
 }

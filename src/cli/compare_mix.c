@@ -73,6 +73,9 @@ static planc_status parse_policies(char *names, mix_table *t) {
   for (char *name = strtok_r(names, ",", &save); name; name = strtok_r(NULL, ",", &save)) {
     const planc_mix_policy *policy;
     PLANC_TRY(cli_mix_policy(name, false, &policy));
+    if (policy->supports & PLANC_MIX_DEADLINES)
+      return planc_error(PLANC_USAGE, "%s is for deadlines, of which a comparison knows none: use colocate --deadline",
+                         policy->name);
     PLANC_TRY(add_row(t, policy));
   }
   return t->n > 0 ? NULL : planc_error(PLANC_USAGE, "--policies names none");

@@ -4,44 +4,54 @@
 
 #include "cli/mix_setup.h"
 
-static planc_status read_deadline(const char *text, cli_mix *mix);
-static planc_status read_job(const char *text, const cli_mix *mix, int32_t *out);
-static planc_status set(cli_mix *mix, int32_t job, int64_t ns);
+static bool is_of_one_job(const char *text);
+static planc_status read_own(const char *text, cli_mix *mix);
+static planc_status read_of_inference(const char *text, cli_mix *mix);
 
 planc_status cli_mix_read_deadlines(const pl_arguments *arguments, cli_mix *mix) {
-  const char *text;
-  for (int32_t k = 0; (text = pl_option_repeated(arguments, "deadline", k)); k++)
-    PLANC_TRY(planc_context(read_deadline(text, mix), "--deadline %s", text));
-  return NULL;
-}
-
-static planc_status read_deadline(const char *text, cli_mix *mix) {
-  const char *colon = strchr(text, ':');
-  int32_t job = -1, n = 0;
-  int64_t ns;
-  if (colon) PLANC_TRY(read_job(text, mix, &job));
-  PLANC_TRY(pl_time_parse(colon ? colon + 1 : text, &ns));
-  if (ns == 0) return planc_error(PLANC_USAGE, "no request takes no time");
-  if (job >= 0) return set(mix, job, ns);
-  for (int32_t j = 0; j < mix->n; j++) {
-    if (!mix->operands[j].inference) continue;
-    PLANC_TRY(set(mix, j, ns));
-    n++;
+  const char *text, *of_inference = NULL;
+  for (int32_t k = 0; (text = pl_option_repeated(arguments, "deadline", k)); k++) {
+    if (is_of_one_job(text)) {
+      PLANC_TRY(planc_context(read_own(text, mix), "--deadline %s", text));
+    } else if (of_inference) {
+      return planc_error(PLANC_USAGE, "--deadline %s and %s: one of all jobs for inference", of_inference, text);
+    } else {
+      of_inference = text;
+    }
   }
-  return n > 0 ? NULL : planc_error(PLANC_USAGE, "no job is for inference: say whose it is, as in 1:50ms");
+  return of_inference ? planc_context(read_of_inference(of_inference, mix), "--deadline %s", of_inference) : NULL;
 }
 
-static planc_status read_job(const char *text, const cli_mix *mix, int32_t *out) {
+static bool is_of_one_job(const char *text) {
+  return strchr(text, ':') != NULL;
+}
+
+static planc_status read_time(const char *text, int64_t *out_ns) {
+  PLANC_TRY(pl_time_parse(text, out_ns));
+  return *out_ns > 0 ? NULL : planc_error(PLANC_USAGE, "no request takes no time");
+}
+
+static planc_status read_own(const char *text, cli_mix *mix) {
   char *end;
+  int64_t ns;
   long job = strtol(text, &end, 10);
   if (*text < '0' || *text > '9' || *end != ':' || job >= mix->n)
     return planc_error(PLANC_USAGE, "the jobs are numbered from 0 to %d", mix->n - 1);
-  *out = (int32_t)job;
+  PLANC_TRY(read_time(end + 1, &ns));
+  if (mix->deadlines_ns[job] > 0) return planc_error(PLANC_USAGE, "job %ld has a deadline already", job);
+  mix->deadlines_ns[job] = ns;
   return NULL;
 }
 
-static planc_status set(cli_mix *mix, int32_t job, int64_t ns) {
-  if (mix->deadlines_ns[job] > 0) return planc_error(PLANC_USAGE, "job %d has a deadline already", job);
-  mix->deadlines_ns[job] = ns;
-  return NULL;
+/* Of all jobs for inference that have no deadline of their own. */
+static planc_status read_of_inference(const char *text, cli_mix *mix) {
+  int64_t ns;
+  bool any = false;
+  PLANC_TRY(read_time(text, &ns));
+  for (int32_t j = 0; j < mix->n; j++) {
+    if (!mix->operands[j].inference) continue;
+    if (mix->deadlines_ns[j] == 0) mix->deadlines_ns[j] = ns;
+    any = true;
+  }
+  return any ? NULL : planc_error(PLANC_USAGE, "no job is for inference: say whose it is, as in 1:50ms");
 }

@@ -36,7 +36,8 @@ typedef struct cli_mix {
       {"host-budget", 0, "SIZE", "host memory for offloaded data of all jobs (default: not limited)"},            \
       {"optimizer", 0, "NAME",                                                                                    \
        "sgd, momentum or adam, where a graph has no backward ops (default: its header, else sgd)"},               \
-      {"max-ratio", 0, "N", "most iterations per period that are chosen for a job (default: 8)"},                 \
+      {"max-ratio", 0, "N",                                                                                       \
+       "most iterations per period that are chosen for a job (default: 8; 1024 for a job with a deadline)"},      \
       {"swap-rate", 0, "PERCENT ...",                                                                             \
        "how many of a job's tensors policy tensile may swap, one of all jobs or one of each, in order (default: " \
        "100)"},                                                                                                   \

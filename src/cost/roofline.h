@@ -32,11 +32,6 @@ typedef struct pl_traffic {
   int64_t most_per_second; /* that its instructions can ask for, wherever they are; 0: any */
 } pl_traffic;
 
-/* Product of non-negative numbers, saturating. */
-static inline int64_t pl_mul_saturate(int64_t a, int64_t b) {
-  int64_t product;
-  return pl_mul_overflow(a, b, &product) ? INT64_MAX : product;
-}
 static inline int64_t pl_div_ceil(int64_t a, int64_t b) {
   return a / b + (a % b != 0);
 }

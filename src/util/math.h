@@ -35,6 +35,12 @@ static inline int64_t pl_add_saturate(int64_t a, int64_t b) {
   return pl_add_overflow(a, b, &sum) ? INT64_MAX : sum;
 }
 
+/* Saturating product of two non-negative numbers. */
+static inline int64_t pl_mul_saturate(int64_t a, int64_t b) {
+  int64_t product;
+  return pl_mul_overflow(a, b, &product) ? INT64_MAX : product;
+}
+
 static inline int64_t pl_align_up(int64_t value, int64_t alignment) {
   return value > INT64_MAX - alignment ? INT64_MAX / alignment * alignment
                                        : (value + alignment - 1) / alignment * alignment;

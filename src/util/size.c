@@ -13,14 +13,14 @@ typedef struct decimal {
 
 static const char *read_decimal(const char *at, decimal *out);
 static int64_t unit_of(const char *text);
-static bool scale(const decimal *number, int64_t unit, int64_t *out);
+static bool scale_to(const decimal *number, int64_t unit, int64_t *out);
 
 planc_status pl_size_parse(const char *text, int64_t *out_bytes) {
   decimal number;
   const char *at = read_decimal(text, &number);
   int64_t unit = number.digits ? unit_of(at) : 0, bytes;
   if (!unit) return planc_error(PLANC_USAGE, "%s is not a size (examples: 12G, 12GiB, 12GB, 400K, 1.5G)", text);
-  if (!scale(&number, unit, &bytes)) return planc_error(PLANC_USAGE, "%s is beyond the largest size", text);
+  if (!scale_to(&number, unit, &bytes)) return planc_error(PLANC_USAGE, "%s is beyond the largest size", text);
   *out_bytes = bytes;
   return NULL;
 }
@@ -35,7 +35,7 @@ planc_status pl_time_parse(const char *text, int64_t *out_ns) {
   int64_t ns;
   for (size_t u = 0; number.digits && u < sizeof units / sizeof *units; u++) {
     if (strcmp(units[u].name, at) != 0) continue;
-    if (!scale(&number, units[u].ns, &ns)) return planc_error(PLANC_USAGE, "%s is beyond the longest time", text);
+    if (!scale_to(&number, units[u].ns, &ns)) return planc_error(PLANC_USAGE, "%s is beyond the longest time", text);
     *out_ns = ns;
     return NULL;
   }
@@ -58,7 +58,7 @@ static const char *read_decimal(const char *at, decimal *out) {
 }
 
 /* Rounds down. False where that is beyond 64 bits. */
-static bool scale(const decimal *number, int64_t unit, int64_t *out) {
+static bool scale_to(const decimal *number, int64_t unit, int64_t *out) {
   return !number->overflow && !pl_mul_overflow(number->whole, unit, out) &&
          !pl_add_overflow(*out, pl_muldiv_floor(number->fraction, unit, number->scale), out);
 }

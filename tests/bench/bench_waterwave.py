@@ -100,6 +100,11 @@ def share(part, whole):
     return f"{part / whole:.1%}" if whole else "-"
 
 
+def tell(device, rows):
+    """A row as soon as it is known: a part takes hours."""
+    print(f"  {device}:", *rows[-1], file=sys.stderr, flush=True)
+
+
 def table1(_):
     with tempfile.TemporaryDirectory() as folder:
         for device in DEVICES:
@@ -111,7 +116,7 @@ def table1(_):
                 told = paper[device]
                 rows.append([model, alone, halves, as_paper, ours, share(halves, alone), share(told[1], told[0]),
                              share(as_paper, alone), share(ours, alone), share(told[2], told[0])])
-                print(f"  {device} {model} done", file=sys.stderr, flush=True)
+                tell(device, rows)
             table(f"Table 1: largest batch of two equal jobs, {device}",
                   ["model", "sole", "-s", "as the paper", "waterwave", "-s of sole", "paper", "as the paper of sole",
                    "waterwave of sole", "paper"], rows)
@@ -134,7 +139,7 @@ def table2(_):
                 found += [largest(MODELS[model][1], alone * 9 // 10, fits), alone]
             told = [share(batch, MODELS[model][2]["V100"][0]) for batch, model in zip(paper, models)]
             rows.append([" + ".join(models), *found[::2], share(found[0], found[1]), told[0], share(found[2], found[3]), told[1]])
-            print(f"  {rows[-1][0]} done", file=sys.stderr, flush=True)
+            tell("V100", rows)
     table("Table 2: largest batches of two unequal jobs, V100",
           ["jobs", "batch A", "batch B", "A of sole", "paper", "B of sole", "paper"], rows,
           ["each beside the other at the paper's share of its own sole batch"])
@@ -150,6 +155,7 @@ def several(_):
             speeds[n_jobs] = 1e9 * n_jobs * batch / made["iteration_ns"] if made else 0
             told = SEVERAL.get(n_jobs, (370, None))
             rows.append([n_jobs, batch, share(batch, alone), share(told[0], 406), f"{speeds[n_jobs]:.1f}", told[1] or "-"])
+            tell("V100", rows)
     table("Section 5.5: ResNet-50, V100", ["jobs", "largest batch", "of sole", "paper", "images/s", "paper"], rows)
 
 
@@ -164,7 +170,7 @@ def splits(_):
                 made = side_by_side([f"{path_of(folder, model)}:{batch}"] * 2, DEVICES["V100"], options) if batch else None
                 rows.append([model, f"{size} groups" if model == "Tacotron2" else f"{size} GB", batch, share(batch, alone),
                              f"{1e9 * 2 * batch / made['iteration_ns']:.1f}" if made else "-"])
-            print(f"  {model} done", file=sys.stderr, flush=True)
+                tell("V100", rows)
     table("Fig. 8: two equal jobs by the size of node groups, as the paper has them, V100",
           ["model", "split", "largest batch", "of sole", "samples/s"], rows,
           ["the paper's largest batches are at 6 GB, NasNet's at 12, ResNet152's from 2 to 8, Tacotron2's at 8 groups"])
@@ -185,7 +191,7 @@ def throughput(_):
                 rows.append([model, batch, *(f"{s:.1f}" if s else "-" for s in (temporal, mps, waterwave)),
                              f"{waterwave / temporal - 1:+.1%}" if waterwave and temporal else "-",
                              f"{waterwave / mps:.2f}" if waterwave and mps else "-"])
-            print(f"  {model} done", file=sys.stderr, flush=True)
+                tell("V100", rows)
     table("Fig. 7: samples a second of two equal jobs, V100",
           ["model", "batch", "temporal", "mps", "waterwave", "over temporal", "times mps"], rows,
           ["paper: at most +14.27 % over temporal but for Tacotron2's +49 %, ResNet152's at batch 32; 12 times mps for ResNet50,",

@@ -94,6 +94,17 @@ Requests of a job for inference have a deadline, beside a job that trains.
   ! planc: note: budget 12.00 GiB (device k40m)
   ! planc: --deadline 1:2s: job 1 has a deadline already
   [2]
+  $ planc colocate graphs/lenet-digits.yaml:64 graphs/tiny-transformer.yaml:16:inference --device k40m --deadline 1:2ms --deadline 1s --json -o late.plan 2>/dev/null | grep -o '"deadline_ns":[0-9][0-9]*'
+  "deadline_ns":2000000
+  $ planc colocate graphs/lenet-digits.yaml:64 graphs/tiny-transformer.yaml:16:inference --device k40m --deadline 1s --deadline 2s -o no.plan
+  ! planc: note: policy preemptive (the fall-back)
+  ! planc: note: graphs/lenet-digits.yaml has no backward ops: planned for training with sgd (--inference plans it as it is)
+  ! planc: note: budget 12.00 GiB (device k40m)
+  ! planc: --deadline 1s and 2s: one of all jobs for inference
+  [2]
+  $ planc compare --colocate graphs/lenet-digits.yaml:64 graphs/tiny-transformer.yaml:16 --device k40m --policies temporal,preemptive
+  ! planc: preemptive is for deadlines, of which a comparison knows none: use colocate --deadline
+  [2]
   $ planc colocate graphs/lenet-digits.yaml:64 graphs/tiny-transformer.yaml:16 --device k40m --policy preemptive -o no.plan 2>&1 | tail -1
   planc: preemptive is for mixes in which jobs have deadlines
   $ test -e no.plan
