@@ -15,6 +15,24 @@
 
 enum { ROUNDS_TEXT = 48 };
 
+static planc_status live(const planc_evaluator *evaluator, const planc_candidate *candidate, int64_t *out_bytes);
+static planc_status peak(const planc_evaluator *evaluator, const planc_candidate *candidate, int64_t *out_bytes);
+static planc_status hold(const planc_evaluator *evaluator, const planc_candidate *candidate);
+static planc_status hold_to_host(const planc_evaluator *evaluator, const planc_candidate *candidate);
+static planc_status iteration_time(const planc_evaluator *evaluator, const planc_candidate *candidate, int64_t *out_ns);
+static planc_status follow(const planc_evaluator *evaluator, const planc_candidate *candidate,
+                           planc_candidate_visitor visitor, void *user, bool *out_fits, int64_t *out_ns);
+
+planc_evaluator pl_evaluator_of(const planc_problem *problem) {
+  return (planc_evaluator){.problem = problem,
+                           .live = live,
+                           .peak = peak,
+                           .hold = hold,
+                           .hold_to_host = hold_to_host,
+                           .time = iteration_time,
+                           .follow = follow};
+}
+
 int64_t pl_candidate_least_time(const planc_candidate *candidate) {
   const planc_command *commands = planc_schedule_commands(candidate->schedule);
   int64_t sum = 0;
@@ -155,21 +173,21 @@ static planc_status live(const planc_evaluator *evaluator, const planc_candidate
   return NULL;
 }
 
-static planc_status iteration_time(const planc_evaluator *evaluator, const planc_candidate *candidate, int64_t *out_ns);
-static planc_status follow(const planc_evaluator *evaluator, const planc_candidate *candidate,
-                           planc_candidate_visitor visitor, void *user, bool *out_fits, int64_t *out_ns);
+/* --- Time --------------------------------------------------------------------------------------------------------- */
+
+static planc_status iteration_time(const planc_evaluator *evaluator, const planc_candidate *candidate,
+                                   int64_t *out_ns) {
+  planc_plan *plan;
+  planc_simulation simulation = {0};
+  PLANC_TRY(planc_lower(evaluator->problem, "", candidate, &plan));
+  planc_status status = planc_simulate(plan, NULL, &simulation);
+  planc_plan_free(plan);
+  *out_ns = simulation.iteration_ns;
+  return status;
+}
+
 static planc_status show(const planc_plan *plan, const planc_order *order, planc_candidate_visitor visitor, void *user,
                          int64_t *out_ns);
-
-planc_evaluator pl_evaluator_of(const planc_problem *problem) {
-  return (planc_evaluator){.problem = problem,
-                           .live = live,
-                           .peak = peak,
-                           .hold = hold,
-                           .hold_to_host = hold_to_host,
-                           .time = iteration_time,
-                           .follow = follow};
-}
 
 static planc_status follow(const planc_evaluator *evaluator, const planc_candidate *candidate,
                            planc_candidate_visitor visitor, void *user, bool *out_fits, int64_t *out_ns) {
@@ -181,19 +199,6 @@ static planc_status follow(const planc_evaluator *evaluator, const planc_candida
   if (order) status = show(plan, order, visitor, user, out_ns);
   planc_order_free(order);
   planc_plan_free(plan);
-  return status;
-}
-
-/* --- Time --------------------------------------------------------------------------------------------------------- */
-
-static planc_status iteration_time(const planc_evaluator *evaluator, const planc_candidate *candidate,
-                                   int64_t *out_ns) {
-  planc_plan *plan;
-  planc_simulation simulation = {0};
-  PLANC_TRY(planc_lower(evaluator->problem, "", candidate, &plan));
-  planc_status status = planc_simulate(plan, NULL, &simulation);
-  planc_plan_free(plan);
-  *out_ns = simulation.iteration_ns;
   return status;
 }
 

@@ -59,10 +59,6 @@ planc_status planc_schedule_release(planc_schedule *s, int32_t residency) {
   return state_command(s, (planc_command){.kind = PLANC_CMD_RELEASE, .residency = residency});
 }
 
-static int16_t stream_of(const planc_schedule *s, int32_t buffer, int32_t stream) {
-  return (int16_t)(s->trace->buffers[buffer].job * PLANC_N_STREAMS + stream);
-}
-
 /* --- Refusals --------------------------------------------------------------------------------------------------- */
 
 /* "command 7: acquire: buffer conv1.y (round 2): what is wrong" */
@@ -234,6 +230,10 @@ static planc_status send(planc_schedule *s, const planc_access *access, int32_t 
 }
 
 /* --- Copies ----------------------------------------------------------------------------------------------------- */
+
+static int16_t stream_of(const planc_schedule *s, int32_t buffer, int32_t stream) {
+  return (int16_t)(s->trace->buffers[buffer].job * PLANC_N_STREAMS + stream);
+}
 
 planc_status planc_schedule_offload(planc_schedule *s, int32_t residency) {
   PLANC_TRY(require_content(s, "offload", residency));

@@ -138,7 +138,7 @@ static planc_status read_options(planrt_options *out, const pl_arguments *argume
   return NULL;
 }
 
-/* --- The command ------------------------------------------------------------------------------------------------ */
+/* --- Run and report ----------------------------------------------------------------------------------------------- */
 
 /* A run that differs from the reference has its report all the same, as JSON. */
 static planc_status run_to_report(rt_execution *e) {

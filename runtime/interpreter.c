@@ -116,9 +116,6 @@ static planc_status replay_captured(planrt_session *session, int64_t body) {
   return NULL;
 }
 
-/* A captured body is one launch, and queues hold a thousand: so many bodies run ahead of one that may be the last. */
-enum { AHEAD = 8 };
-
 /* Whether the run is to end before its next body. */
 static bool is_asked_to_end(const planrt_session *session) {
   const planrt_options *options = &session->options;
@@ -154,6 +151,9 @@ static planc_status enqueue_prologue(planrt_session *session, int64_t periods) {
   PLANC_TRY(leave_out(session, 0));
   return enqueue_part(session, -1, periods);
 }
+
+/* A captured body is one launch, and queues hold a thousand: so many bodies run ahead of one that may be the last. */
+enum { AHEAD = 8 };
 
 static planc_status enqueue_body(planrt_session *session, int64_t body, int64_t periods) {
   PLANC_TRY(leave_out(session, body));

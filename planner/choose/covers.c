@@ -70,7 +70,7 @@ static void pop(pl_cover_heap *heap) {
   heap->data[i] = last;
 }
 
-/* --- Spans -------------------------------------------------------------------------------------------------------- */
+/* --- A cover's span, as nodes of the tree ------------------------------------------------------------------------- */
 
 static planc_status add_span(pl_covers *covers, int32_t place, int32_t first, int32_t last) {
   int32_t low = first + covers->leaves, high = last + covers->leaves + 1;

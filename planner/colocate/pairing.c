@@ -47,6 +47,8 @@ static int compare_passes(const void *left, const void *right) {
   return (a->job > b->job) - (a->job < b->job);
 }
 
+/* --- Node groups side by side ------------------------------------------------------------------------------------- */
+
 static planc_status place_all(pairing *p, pl_arena *arena);
 static planc_status list_pairs(const pairing *p, pl_arena *arena, pl_pairs *out);
 static planc_status place_pass(pairing *p, int32_t pass);
@@ -168,7 +170,7 @@ static int32_t stream_of(const pairing *p, int32_t number, int32_t ahead) {
   return p->pass == p->n - 1 ? EITHER : DEALLOCATING;
 }
 
-/* --- Pairs -------------------------------------------------------------------------------------------------------- */
+/* --- From places to pairs ----------------------------------------------------------------------------------------- */
 
 static bool is_empty(const pair_place *at) {
   return at->of[ALLOCATING].pass < 0 && at->of[DEALLOCATING].pass < 0;

@@ -139,7 +139,7 @@ static planc_status set_spans(placing *p) {
   return NULL;
 }
 
-/* --- All ---------------------------------------------------------------------------------------------------------- */
+/* --- Addresses ---------------------------------------------------------------------------------------------------- */
 
 static planc_status give_out(const placing *p, int64_t ***out) {
   PLANC_TRY(pl_areas_addresses(p->arena, p->timing, p->areas, out));

@@ -390,7 +390,7 @@ static planc_status try_halves(waterwave *w) {
   return NULL;
 }
 
-/* --- All ---------------------------------------------------------------------------------------------------------- */
+/* --- What is told ------------------------------------------------------------------------------------------------- */
 
 static planc_status explain(const waterwave *w, planc_candidate *out) {
   const pl_cut *cut = &w->best_way.cut;

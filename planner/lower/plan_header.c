@@ -198,7 +198,7 @@ static planc_status fill_boundary(const filling *f) {
   return NULL;
 }
 
-/* --- All ---------------------------------------------------------------------------------------------------------- */
+/* --- Name --------------------------------------------------------------------------------------------------------- */
 
 /* A mix is named by its jobs' graphs, "resnet50+gnmt"; where that is too long for a name, by the first ones and how
  * many more there are, "resnet50+gnmt+62-more". */

@@ -210,7 +210,7 @@ static void end_awaited(const handover_search *s, int32_t period, int32_t timed,
   }
 }
 
-/* --- Before them -------------------------------------------------------------------------------------------------- */
+/* --- What feeds a copy -------------------------------------------------------------------------------------------- */
 
 /* Before a copy from the user's memory its samples are made, which is no matter of the link. */
 static bool is_fed(const handover_search *s, int32_t timed) {

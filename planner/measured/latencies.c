@@ -98,7 +98,7 @@ static planc_status take_exec(const planc_plan *plan, const planc_trace *trace, 
   return NULL;
 }
 
-/* --- Groups --------------------------------------------------------------------------------------------------- */
+/* --- What is measured of the same --------------------------------------------------------------------------------- */
 
 static int by_key(const void *left, const void *right) {
   const pl_latency *a = left, *b = right;

@@ -137,7 +137,7 @@ static int32_t take_free(pl_chunks *c, int64_t n) {
   return range;
 }
 
-/* --- Chunks ------------------------------------------------------------------------------------------------------- */
+/* --- Ranges taken apart ------------------------------------------------------------------------------------------- */
 
 /* Takes a free range apart: its first `n` chunks go to the range that is being made, the others are loose. */
 static planc_status take_apart(pl_chunks *c, int64_t size, int64_t n) {

@@ -126,7 +126,7 @@ static planc_status correct(void *user, const planc_followed *followed) {
   return NULL;
 }
 
-/* --- Feedback ----------------------------------------------------------------------------------------------------- */
+/* --- What is told ------------------------------------------------------------------------------------------------- */
 
 static planc_status explain(bool alone, int32_t helped, planc_candidate *out) {
   if (alone)

@@ -85,7 +85,7 @@ static planc_status find_against(making_engines *m, int32_t engine) {
   return pl_arena_copy(m->arena, m->found, of->n_against, sizeof *m->found, (void *)&of->against);
 }
 
-/* --- All ---------------------------------------------------------------------------------------------------------- */
+/* --- Buses -------------------------------------------------------------------------------------------------------- */
 
 static planc_status find_buses(making_engines *m) {
   const planc_plan *plan = m->plan;

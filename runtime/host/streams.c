@@ -45,18 +45,7 @@ struct rt_streams {
   planc_status failure;
 };
 
-/* --- Events --------------------------------------------------------------------------------------------------- */
-
-bool rt_streams_reached(const rt_streams *streams, int32_t event, int64_t generation) {
-  return atomic_load(&streams->generations[event]) >= generation;
-}
-
-void rt_streams_forget(rt_streams *streams) {
-  for (int32_t e = 0; e < streams->n_events; e++) {
-    atomic_store(&streams->generations[e], UNRECORDED);
-    streams->promised[e] = UNRECORDED;
-  }
-}
+/* --- Queues ------------------------------------------------------------------------------------------------------- */
 
 planc_status rt_streams_enqueue(rt_streams *streams, int32_t stream_index, const rt_work *work) {
   if (work->kind == RT_WORK_RECORD) streams->promised[work->event] = work->generation;
@@ -70,6 +59,19 @@ planc_status rt_streams_enqueue(rt_streams *streams, int32_t stream_index, const
   pthread_cond_signal(&s->more);
   pthread_mutex_unlock(&s->lock);
   return NULL;
+}
+
+/* --- Events --------------------------------------------------------------------------------------------------- */
+
+bool rt_streams_reached(const rt_streams *streams, int32_t event, int64_t generation) {
+  return atomic_load(&streams->generations[event]) >= generation;
+}
+
+void rt_streams_forget(rt_streams *streams) {
+  for (int32_t e = 0; e < streams->n_events; e++) {
+    atomic_store(&streams->generations[e], UNRECORDED);
+    streams->promised[e] = UNRECORDED;
+  }
 }
 
 static void wake_waiting(rt_streams *streams) {

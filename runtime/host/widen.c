@@ -39,6 +39,12 @@ void rt_spare_close(rt_spare *spare) {
   pthread_mutex_destroy(&spare->lock);
 }
 
+static planc_status enlarge(rt_spare *spare, int64_t bytes) {
+  if (bytes <= spare->block.bytes) return NULL;
+  rt_block_free(&spare->block);
+  return rt_block_new(bytes, "bf16 operands", &spare->block);
+}
+
 /* --- Making ----------------------------------------------------------------------------------------------------- */
 
 typedef enum side { INPUTS, OUTPUTS, EFFECTS } side;
@@ -86,12 +92,6 @@ rt_call *rt_widened_call(rt_widened *widened) {
 int64_t rt_widened_workspace(const rt_widened *widened, int64_t bytes) {
   if (bytes == 0) return widened->bytes;
   return pl_add_saturate(pl_align_up(widened->bytes, PART_ALIGNMENT), bytes);
-}
-
-static planc_status enlarge(rt_spare *spare, int64_t bytes) {
-  if (bytes <= spare->block.bytes) return NULL;
-  rt_block_free(&spare->block);
-  return rt_block_new(bytes, "bf16 operands", &spare->block);
 }
 
 static int32_t count_bf16(const rt_operand *operands, int32_t count) {

@@ -311,7 +311,7 @@ static planc_status judge_repeats(const pl_samples *all, planc_fit_report *repor
   return status;
 }
 
-/* --- The whole ------------------------------------------------------------------------------------------------ */
+/* --- Cases of one graph ------------------------------------------------------------------------------------------- */
 
 /* The first case of the same graph: what was measured of one graph twice is left out together. */
 static int32_t find_same(const planc_fit_case *cases, int32_t of) {

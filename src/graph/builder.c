@@ -108,7 +108,7 @@ static planc_status copy_text(planc_graph_builder *builder, const char *what, co
   return copy(builder, text, out);
 }
 
-/* --- Header ------------------------------------------------------------------------------------------------------ */
+/* --- Loss and outputs --------------------------------------------------------------------------------------------- */
 
 static planc_status check_tensor_index(const planc_graph_builder *builder, int32_t tensor) {
   if (tensor >= 0 && tensor < builder->tensors.len) return NULL;

@@ -230,7 +230,7 @@ static planc_status allow_tf32(conversion *c, planc_op *op) {
   return NULL;
 }
 
-/* --- The graph -------------------------------------------------------------------------------------------------- */
+/* --- Tensors ------------------------------------------------------------------------------------------------------ */
 
 /* A tensor of the new graph; it keeps its index. */
 static planc_status convert_tensor(conversion *c, int32_t index) {

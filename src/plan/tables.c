@@ -145,7 +145,7 @@ static planc_status check_stream(const planc_plan *plan, int32_t s, int32_t n_en
   return planc_error(PLANC_INVALID_PLAN, "stream %d: there is no engine %d", s, stream->on);
 }
 
-/* --- All ---------------------------------------------------------------------------------------------------------- */
+/* --- Tables and streams together ---------------------------------------------------------------------------------- */
 
 static planc_status check(const planc_plan *plan, pl_arena *arena) {
   int32_t n_engines = 0;
