@@ -4,7 +4,8 @@
 A job is on the GPU for a share of its time alone, with kernels of a length: kernels of two jobs take turns, so that the job
 with the longer ones gets more (planner/simulate/sim_machine.h). Of gavel's jobs both are fitted to every other of the pairs
 of a device, in the order of a drawing, since nothing else is known of them; of lucid's they follow from the utilisation that was
-measured of each job alone, by the four constants in pairs.json. Errors are those of each job's speed in the other pairs, by
+measured of each job alone, by the four constants in pairs.json; and with these so do those of Tally's trainers, beside a
+service. Errors are those of each job's speed in the other pairs, by
 the simulator; beside them those of equal halves, and of the GPU's time shared out in proportion where the shares sum to more
 than all of it.
 """
@@ -57,6 +58,21 @@ def lucid(folder):
     if unknown:
         sys.exit(f"bench_pairs: solo.csv has nothing of {sorted(unknown)[0]}")
     return pairs, used
+
+
+TALLY = {"bert_infer": "BERT", "llama": "Llama 2 7B"}
+
+
+def tally(folder):
+    """The trainers beside a service that half of its largest load reaches, and by job the parts of the time as above. A pair:
+    (service, trainer, speeds of the trainer by column), of Tally as its authors set it."""
+    with open(os.path.join(folder, "solo.csv"), encoding="utf-8") as file:
+        used = {row["exp_key"]: (float(row["gpu_util"]) / 100, float(row["mem_util"]) / 100) for row in csv.DictReader(file)}
+    with open(os.path.join(folder, "pairs.csv"), encoding="utf-8") as file:
+        found = {(row["high_priority_job"], row["best_effort_job"]): row for row in csv.DictReader(file)
+                 if row["use_space_share"] == "FALSE" and row["disable_transformation"] == "False"}
+    return [(*names, {key: float(row[f"best_effort_{key}_throughput"]) for key in ("mps", "time_slicing", "tgs", "tally")})
+            for names, row in sorted(found.items())], used
 
 
 def halves(pairs):
@@ -188,10 +204,34 @@ def lucids(options):
     table("Lucid: shares and lengths by utilisation", COLUMNS, list(rows("lucid", fitted, judged, by_use(constants, used))), NOTE)
 
 
+def tallies(options):
+    if not os.path.isdir(options.tally):
+        print(f"bench_pairs: tally left out: {os.path.relpath(options.tally, ROOT)} is absent")
+        return
+    with open(CONSTANTS, encoding="utf-8") as file:
+        constants = json.load(file)
+    pairs, used = tally(options.tally)
+    speeds = [two[1] for two in simulated([pair[:2] for pair in pairs], by_use(constants, used))]
+    found, errors = [], []
+    for (service, trainer, measured), speed in zip(pairs, speeds):
+        turns = 1 - used[service][0]
+        errors.append((abs(speed / measured["mps"] - 1), abs(turns / measured["time_slicing"] - 1)))
+        name = next(name for key, name in TALLY.items() if key in service)
+        found.append([name, trainer.removeprefix("pytorch_").replace("_train_", ":"), f"{speed:.2f}", f"{measured['mps']:.2f}",
+                      f"{turns:.2f}", *(f"{measured[key]:.2f}" for key in ("time_slicing", "tgs", "tally"))])
+    medians = [100 * statistics.median(column) for column in zip(*errors)]
+    table("Tally: training beside a service at half its load, A100", ["service", "trainer", "side by side", "MPS", "in turns",
+          "time slicing", "TGS", "Tally"], found,
+          ["speeds of the trainer relative to alone; ours side by side and in turns (what the service leaves), all others measured;",
+           f"median errors: {medians[0]:.1f} % of MPS, {medians[1]:.1f} % of time slicing; nothing is fitted to these pairs, the constants",
+           "are those of lucid's jobs"])
+
+
 if __name__ == "__main__":
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("--gavel", metavar="FILE", default=os.path.join(SHARED, "gavel", "colocation_throughput_p100_k80.json"))
     arguments.add_argument("--lucid", metavar="FOLDER", default=os.path.join(SHARED, "lucid"))
+    arguments.add_argument("--tally", metavar="FOLDER", default=os.path.join(SHARED, "tally"))
     arguments.add_argument("--held-out", action="store_true", help="nothing of lucid's pairs was fitted to: judge by all of them")
     arguments.add_argument("--fit", action="store_true", help="fit the constants to lucid's pairs anew, and write them")
-    bench("simulated.", {"gavel": gavels, "lucid": lucids}, arguments)
+    bench("simulated.", {"gavel": gavels, "lucid": lucids, "tally": tallies}, arguments)

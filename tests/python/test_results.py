@@ -26,7 +26,7 @@ COMPARED = [("gpus", "gpus-k40m", ["figure-9", "exchange", "budgets", "policies"
             ("modnn", "modnn-k40m", ["figure-6", "figure-7"]),
             ("tensile", "tensile-a6000", ["calibration", "tables-1-and-2", "table-3"]),
             ("window", "window-v100", ["links"]),
-            ("pairs", "pairs", ["lucid"])]
+            ("pairs", "pairs", ["lucid", "tally"])]
 
 
 def setUpModule():
