@@ -119,7 +119,8 @@ def table1(_):
                 tell(device, rows)
             table(f"Table 1: largest batch of two equal jobs, {device}",
                   ["model", "sole", "-s", "as the paper", "waterwave", "-s of sole", "paper", "as the paper of sole",
-                   "waterwave of sole", "paper"], rows)
+                   "waterwave of sole", "paper"], rows,
+                  ["a plan takes turns where that is faster: with larger batches than -s's, its pairs are slower than turns, or do not fit"])
 
 
 def table2(_):
