@@ -19,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 
-from benchlib import PLANC, ROOT, bench, graph, planc, simulated, table
+from benchlib import PLANC, bench, graph, graph_in, largest, planc, simulated, sole_batch, table
 
 DEVICES = {"V100": "v100-32g", "P100": "p100"}
 # The paper's models: our graphs, the step in which batches are tried, and Table 1: sole, waterwave-s, waterwave.
@@ -44,30 +44,7 @@ HALVES = ["--policy", "waterwave-s", "--pair-barriers", *WHOLE]
 
 
 def path_of(folder, model):
-    """The file of a model's graph; those that the library does not keep are written to the folder."""
-    name = MODELS[model][0]
-    if os.path.exists(graph(name)):
-        return graph(name)
-    path = os.path.join(folder, name + ".yaml")
-    if not os.path.exists(path):
-        subprocess.run([sys.executable, os.path.join(ROOT, "graphs", "generate.py"), name, "-d", folder], check=True)
-    return path
-
-
-def largest(step, start, fits):
-    """The largest multiple of `step` that fits, near `start` at first."""
-    good, bad, reach = 0, None, max(step, start // 8 // step * step)
-    at = max(step, start // step * step)
-    while bad is None or bad - good > step:
-        if fits(at):
-            good = at
-            at = at + reach if bad is None else (good + bad) // 2 // step * step
-        else:
-            bad = at
-            at = max(step, at - reach) if good == 0 and at > step else (good + bad) // 2 // step * step
-        if at in (good, bad):
-            break
-    return good
+    return graph_in(folder, MODELS[model][0])
 
 
 def side_by_side(jobs, device, options):
@@ -83,12 +60,7 @@ def side_by_side(jobs, device, options):
 
 def sole(folder, model, device):
     _, step, paper = MODELS[model]
-    path = path_of(folder, model)
-
-    def fits(batch):
-        command = [PLANC, "plan", path, "--batch", str(batch), "--device", DEVICES[device], "--policy", "none", "-o", os.devnull]
-        return subprocess.run(command, capture_output=True).returncode == 0
-    return largest(step, paper[device][0], fits)
+    return sole_batch(path_of(folder, model), DEVICES[device], step, paper[device][0])
 
 
 def together(folder, models, device, options, start, step):

@@ -76,6 +76,41 @@ def graph(name):
     return os.path.join(ROOT, "graphs", name + ".yaml")
 
 
+def graph_in(folder, name):
+    """The file of a graph; those that the library does not keep are written to the folder."""
+    if os.path.exists(graph(name)):
+        return graph(name)
+    path = os.path.join(folder, name + ".yaml")
+    if not os.path.exists(path):
+        subprocess.run([sys.executable, os.path.join(ROOT, "graphs", "generate.py"), name, "-d", folder], check=True)
+    return path
+
+
+def largest(step, start, fits):
+    """The largest multiple of `step` that fits, near `start` at first."""
+    good, bad, reach = 0, None, max(step, start // 8 // step * step)
+    at = max(step, start // step * step)
+    while bad is None or bad - good > step:
+        if fits(at):
+            good = at
+            at = at + reach if bad is None else (good + bad) // 2 // step * step
+        else:
+            bad = at
+            at = max(step, at - reach) if good == 0 and at > step else (good + bad) // 2 // step * step
+        if at in (good, bad):
+            break
+    return good
+
+
+def sole_batch(path, device, step, start, budget=None):
+    """The largest batch that fits alone, without swaps, recomputes and rounds."""
+    def fits(batch):
+        limit = ["--budget", str(budget)] if budget else []
+        command = [PLANC, "plan", path, "--batch", str(batch), "--device", device, *limit, "--policy", "none", "-o", os.devnull]
+        return subprocess.run(command, capture_output=True).returncode == 0
+    return largest(step, start, fits)
+
+
 def planc(*arguments, check=True):
     """Standard output of planc; its notes are dropped."""
     done = subprocess.run([PLANC, *map(str, arguments)], capture_output=True, text=True)
