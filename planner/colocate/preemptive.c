@@ -9,7 +9,7 @@
 #include "planner/evaluate.h"
 #include "util/math.h"
 
-typedef struct listing {
+typedef struct turn_listing {
   const pl_turn_takers *of;
   pl_timing timing;  /* each job alone */
   int64_t others_ns; /* of the jobs without a deadline, together */
@@ -19,7 +19,7 @@ typedef struct listing {
   int64_t before_ns; /* how long they take up to the iteration's begin */
   pl_turn *turns;
   int64_t n_turns;
-} listing;
+} turn_listing;
 
 static planc_status list_turns(const pl_turn_takers *of, pl_arena *arena, pl_merge *merge);
 static planc_status find_lateness(const pl_turn_takers *of, const planc_evaluator *evaluator,
@@ -31,14 +31,14 @@ planc_status pl_mix_preemptive(const planc_mix *mix, const planc_mix_share *shar
   return pl_turns_make(mix, shares, evaluator, &rules, out);
 }
 
-static planc_status time_jobs(listing *l, pl_arena *arena);
-static int32_t next_request(const listing *l);
-static int64_t due_ns(const listing *l, int32_t job);
-static void go_on_until(listing *l, int64_t ns);
-static void add_turn(listing *l, int32_t job, int32_t iteration, int32_t first, int32_t end);
+static planc_status time_jobs(turn_listing *l, pl_arena *arena);
+static int32_t next_request(const turn_listing *l);
+static int64_t due_ns(const turn_listing *l, int32_t job);
+static void go_on_until(turn_listing *l, int64_t ns);
+static void add_turn(turn_listing *l, int32_t job, int32_t iteration, int32_t first, int32_t end);
 
 static planc_status list_turns(const pl_turn_takers *of, pl_arena *arena, pl_merge *merge) {
-  listing l = {.of = of};
+  turn_listing l = {.of = of};
   int64_t n_requests = 0, n_others = 0;
   for (int32_t j = 0; j < of->mix->n_jobs; j++)
     *(pl_deadline_of(of->mix, j) > 0 ? &n_requests : &n_others) += of->iterations[j];
@@ -59,7 +59,7 @@ static planc_status list_turns(const pl_turn_takers *of, pl_arena *arena, pl_mer
 
 /* --- Requests ----------------------------------------------------------------------------------------------------- */
 
-static planc_status time_jobs(listing *l, pl_arena *arena) {
+static planc_status time_jobs(turn_listing *l, pl_arena *arena) {
   const pl_turn_takers *of = l->of;
   planc_evaluator *evaluators;
   PLANC_TRY(PL_NEW(arena, &evaluators, of->mix->n_jobs));
@@ -74,7 +74,7 @@ static planc_status time_jobs(listing *l, pl_arena *arena) {
 }
 
 /* Whose next iteration is due first; -1: all of them are listed. */
-static int32_t next_request(const listing *l) {
+static int32_t next_request(const turn_listing *l) {
   int32_t first = -1;
   for (int32_t j = 0; j < l->of->mix->n_jobs; j++) {
     if (pl_deadline_of(l->of->mix, j) == 0 || l->begun[j] == l->of->iterations[j]) continue;
@@ -85,17 +85,17 @@ static int32_t next_request(const listing *l) {
 }
 
 /* When the next iteration of a job begins, in the time of those without a deadline. */
-static int64_t due_ns(const listing *l, int32_t job) {
+static int64_t due_ns(const turn_listing *l, int32_t job) {
   return pl_muldiv_floor(l->others_ns, l->begun[job], l->of->iterations[job]);
 }
 
 /* --- The others --------------------------------------------------------------------------------------------------- */
 
-static const pl_pass *pass_of(const listing *l) {
+static const pl_pass *pass_of(const turn_listing *l) {
   return &l->timing.passes[l->timing.first[l->job] + l->iteration];
 }
 
-static void next_iteration(listing *l) {
+static void next_iteration(turn_listing *l) {
   l->before_ns = pl_add_saturate(l->before_ns, pass_of(l)->ns);
   l->command = 0;
   if (++l->iteration < l->of->iterations[l->job]) return;
@@ -105,7 +105,7 @@ static void next_iteration(listing *l) {
 
 /* The last command before which one may interrupt, up to a time in the iteration: where an op has ended, and what is
  * given back behind it. */
-static int32_t find_cut(const listing *l, int64_t ns) {
+static int32_t find_cut(const turn_listing *l, int64_t ns) {
   const planc_schedule *s = l->of->jobs[l->job].schedule;
   const planc_command *commands = planc_schedule_commands(s);
   int32_t cut = l->command, n = planc_schedule_n_commands(s);
@@ -122,7 +122,7 @@ static int32_t find_cut(const listing *l, int64_t ns) {
   return pass_of(l)->ns > ns ? cut : n;
 }
 
-static void go_on_until(listing *l, int64_t ns) {
+static void go_on_until(turn_listing *l, int64_t ns) {
   for (; l->job < l->of->mix->n_jobs; next_iteration(l)) {
     while (l->job < l->of->mix->n_jobs && pl_deadline_of(l->of->mix, l->job) > 0) l->job++;
     if (l->job == l->of->mix->n_jobs) return;
@@ -133,7 +133,7 @@ static void go_on_until(listing *l, int64_t ns) {
   }
 }
 
-static void add_turn(listing *l, int32_t job, int32_t iteration, int32_t first, int32_t end) {
+static void add_turn(turn_listing *l, int32_t job, int32_t iteration, int32_t first, int32_t end) {
   int32_t before = l->n_turns > 0 ? l->turns[l->n_turns - 1].job : job;
   l->turns[l->n_turns++] = (pl_turn){.job = job,
                                      .iteration = iteration,
