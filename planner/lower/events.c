@@ -35,6 +35,7 @@ typedef struct hazards {
   pl_access_map map;
   pl_clocks clocks;
   knowledge *now;  /* by stream; of itself it need not say anything */
+  int32_t *last;   /* by stream: its last step of the body */
   knowledge *ends; /* by step of two bodies: what its stream knew when it ran */
   pl_needs needs;  /* of the present step: streams of this replica, and from n_streams on those of the others */
   pl_needs theirs; /* what the others need, as they count streams */
@@ -46,6 +47,7 @@ static int32_t index_of(const hazards *h, int32_t step);
 static void await_step(hazards *h, int32_t step, int32_t await);
 static planc_status touch_others(hazards *h, pl_range_touch touch, pl_need by);
 static planc_status wait_for(hazards *h, int32_t step, pl_waits *out);
+static int32_t as_far_as_own(const hazards *h, const knowledge *own, pl_need need, int32_t step);
 static int32_t body_of(const hazards *h, int32_t step);
 static int compare_needs(const void *left, const void *right);
 static bool knows(const hazards *h, const knowledge *who, pl_need need);
@@ -72,6 +74,8 @@ static planc_status follow_bodies(hazards *h, pl_waits *out) {
   PLANC_TRY(pl_needs_make(&h->arena, 2 * work->n_streams, &h->theirs));
   PLANC_TRY(PL_NEW(&h->arena, &h->ends, n_steps));
   PLANC_TRY(PL_NEW(&h->arena, &h->now, work->n_streams));
+  PLANC_TRY(PL_NEW(&h->arena, &h->last, work->n_streams));
+  for (int32_t step = 0; step < work->n_body; step++) h->last[work->steps[step].stream] = step;
   for (int32_t t = 0; t < work->n_streams; t++) h->now[t] = (knowledge){PL_CLOCK_NONE, PL_CLOCK_NONE};
   for (int32_t step = 0; step < n_steps; step++) PLANC_TRY(follow_step(h, step, out));
   return NULL;
@@ -104,6 +108,7 @@ static planc_status wait_for(hazards *h, int32_t step, pl_waits *out) {
     pl_need need = h->needs.list[k];
     if (need.stream == stream || knows(h, own, need)) continue; /* its stream runs in order */
     bool peers = is_of_others(h, need);
+    if (peers) need.step = as_far_as_own(h, own, need, step);
     PLANC_TRY((peers ? learn_others : learn_own)(h, own, need));
     if (body == 0) continue;
     int32_t lag = body - body_of(h, need.step);
@@ -111,6 +116,16 @@ static planc_status wait_for(hazards *h, int32_t step, pl_waits *out) {
     VEC_PUSH(out, ((pl_wait){.step = index, .producer = index_of(h, need.step), .peers = peers, .lag = lag}));
   }
   return NULL;
+}
+
+/* Of the body before, the others' stream is awaited up to where this replica's own is known to have come: the others do
+ * the same and are no further behind than that, and later needs of the body before follow from it. (It cannot lock up:
+ * what the others' step needs of this replica, its own step, which has ended, needed of them.) */
+static int32_t as_far_as_own(const hazards *h, const knowledge *own, pl_need need, int32_t step) {
+  int32_t body = body_of(h, step), stream = need.stream - h->work->n_streams;
+  int32_t known = pl_clock_at(&h->clocks, own->own, stream), last = (body - 1) * h->work->n_body + h->last[stream];
+  if (known > last) known = last;
+  return known > need.step && index_of(h, known) > index_of(h, step) ? known : need.step;
 }
 
 /* Steps are followed in two bodies, 0 and 1, and then once what comes after them, as body 2. */

@@ -20,7 +20,7 @@ planc_status pl_make_resident(const planc_evaluator *evaluator, int64_t sub_batc
 }
 
 static planc_status make(const planc_problem *problem, const void *context, int64_t room, planc_candidate *out) {
-  return make_in(problem, context, room, false, out);
+  return make_in(problem, context, room, room == PL_ROOM_UNLIMITED, out);
 }
 
 static planc_status open_operands(pl_walk *walk, const planc_instance *instance) {

@@ -19,6 +19,7 @@ On several GPUs each trains on an equal part of the batch; gradients are exchang
    <size>  b.grad
    <size>  a
    <size>  x
+   <size>  the other replicas' w.grad
    <size>  w
   ~ planc simulate two.plan
   tiny, none on k40m, batch <N> on <N> GPUs, <N> each in <N> round
@@ -43,7 +44,7 @@ On several GPUs each trains on an equal part of the batch; gradients are exchang
   $ planc simulate two.plan --json | python3 -c 'import json, sys; d = json.load(sys.stdin); print(round(d["samples_per_s"] * d["iteration_ns"] / 1e9, 3))'
   8.0
   $ grep '^{"job"\|^{"stream"' two.plan
-  {"job":0,"batch":4,"rounds":[4],"iterations":1,"ideal":21518,"busy":24646,"stall":37485}
+  {"job":0,"batch":4,"rounds":[4],"iterations":1,"ideal":21518,"busy":24752,"stall":35248}
   {"stream":"compute","job":0,"memory":0}
   {"stream":"copy","job":0,"engine":0}
   {"stream":"copy","job":0,"engine":1}
