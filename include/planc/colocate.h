@@ -73,6 +73,8 @@ typedef struct planc_mix_policy {
 const planc_mix_policy *planc_mix_policies(void);
 const planc_mix_policy *planc_mix_policy_find(const char *name);
 
+bool planc_mix_has_deadlines(const planc_mix *mix);
+
 /* How fast each job is alone, and how many iterations of it a period has: where the mix leaves that open, such that all
  * take about as long alone, in the shortest such period within max_ratio; of a job with a deadline as many as it takes
  * for the others' work between two of them to leave time enough. `shares` are by job. USAGE for what is no

@@ -230,7 +230,7 @@ planc_status planc_colocate(const planc_mix *mix, const planc_mix_policy *policy
   pl_mix_asked asked = {.common = &common, .policy = policy, .shares = shares};
   *out = NULL;
   if (!policy->make) return planc_error(PLANC_USAGE, "%s has no plan: it is for comparisons", policy->name);
-  if ((policy->supports & PLANC_MIX_DEADLINES) && !pl_has_deadlines(mix))
+  if ((policy->supports & PLANC_MIX_DEADLINES) && !planc_mix_has_deadlines(mix))
     return planc_error(PLANC_USAGE, "%s is for mixes in which jobs have deadlines", policy->name);
   planc_status status = pl_common_make(mix, &common);
   if (!status) status = make_until_in_time(&asked, mix, shares, out);

@@ -11,7 +11,7 @@ int64_t pl_deadline_of(const planc_mix *mix, int32_t job) {
   return mix->deadlines_ns ? mix->deadlines_ns[job] : 0;
 }
 
-bool pl_has_deadlines(const planc_mix *mix) {
+bool planc_mix_has_deadlines(const planc_mix *mix) {
   for (int32_t j = 0; j < mix->n_jobs; j++)
     if (pl_deadline_of(mix, j) > 0) return true;
   return false;

@@ -6,7 +6,6 @@
 
 /* 0 = none. */
 int64_t pl_deadline_of(const planc_mix *mix, int32_t job);
-bool pl_has_deadlines(const planc_mix *mix);
 
 /* The longest op of a candidate's schedule. */
 int64_t pl_longest_op(const planc_candidate *candidate);

@@ -10,17 +10,11 @@ typedef struct asked {
 } asked;
 
 static planc_status make(const planc_problem *problem, const void *context, int64_t room, planc_candidate *out);
-static planc_status make_in(const planc_problem *problem, const asked *a, int64_t room, bool early,
-                            planc_candidate *out);
 
 planc_status pl_make_resident(const planc_evaluator *evaluator, int64_t sub_batch, pl_orderer orderer,
                               planc_candidate *out) {
   asked a = {.sub_batch = sub_batch, .orderer = orderer};
   return pl_walk_fit(evaluator, make, &a, out);
-}
-
-static planc_status make(const planc_problem *problem, const void *context, int64_t room, planc_candidate *out) {
-  return make_in(problem, context, room, room == PL_ROOM_UNLIMITED, out);
 }
 
 static planc_status open_operands(pl_walk *walk, const planc_instance *instance) {
@@ -34,7 +28,8 @@ static planc_status open_operands(pl_walk *walk, const planc_instance *instance)
   return NULL;
 }
 
-/* What other GPUs send has memory of its own from the start, so that it never waits for any. */
+/* What other GPUs send has memory of its own from the start, so that it never waits for any. Where it does not fit so,
+ * the next room is a limited one. */
 static planc_status open_sent(pl_walk *walk) {
   for (int32_t b = 0; b < walk->trace->n_buffers; b++) {
     int32_t residency;
@@ -50,14 +45,14 @@ static planc_status set_order(const asked *a, planc_candidate *out) {
   return a->orderer(out->trace, &out->order);
 }
 
-static planc_status make_in(const planc_problem *problem, const asked *a, int64_t room, bool early,
-                            planc_candidate *out) {
+static planc_status make(const planc_problem *problem, const void *context, int64_t room, planc_candidate *out) {
+  const asked *a = context;
   pl_walk walk;
   PLANC_TRY(planc_candidate_rounds(problem, a->sub_batch, out));
   PLANC_TRY(set_order(a, out));
   PLANC_TRY(pl_walk_begin(&walk, problem, room, out));
   PLANC_TRY(pl_walk_boundary(&walk, NULL));
-  if (early) PLANC_TRY(open_sent(&walk));
+  if (room == PL_ROOM_UNLIMITED) PLANC_TRY(open_sent(&walk));
   for (int32_t p = 0; p < walk.order->n; p++) {
     PLANC_TRY(open_operands(&walk, planc_order_instance(walk.order, p)));
     PLANC_TRY(pl_walk_exec(&walk, walk.order->runs[p].instance, false));
@@ -76,5 +71,5 @@ planc_status pl_policy_none(const planc_evaluator *evaluator, planc_candidate *o
 
 planc_status pl_policy_ideal(const planc_evaluator *evaluator, planc_candidate *out) {
   asked a = {.sub_batch = whole(evaluator->problem)};
-  return make_in(evaluator->problem, &a, PL_ROOM_UNLIMITED, true, out);
+  return make(evaluator->problem, &a, PL_ROOM_UNLIMITED, out);
 }

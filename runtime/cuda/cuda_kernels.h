@@ -123,8 +123,7 @@ cudaError_t rt_cuda_layernorm_grad(cudaStream_t stream, rt_cuda_dtype dtype, int
                                    const rt_cuda_norm_gradients *at, void *workspace);
 int64_t rt_cuda_layernorm_grad_workspace(int64_t rows, int64_t width);
 
-/* --- Softmax (softmax.cu, in place too) and the loss (loss.cu)
- * -------------------------------------------------------- */
+/* --- Softmax (softmax.cu, in place too) and the loss (loss.cu) ---------------------------------------------------- */
 
 cudaError_t rt_cuda_softmax(cudaStream_t stream, rt_cuda_dtype dtype, int64_t rows, int64_t width, const void *x,
                             void *y);
@@ -144,8 +143,7 @@ cudaError_t rt_cuda_squares(cudaStream_t stream, rt_cuda_dtype dtype, int64_t n,
                             const void *target, float *loss, void *workspace);
 int64_t rt_cuda_squares_workspace(int64_t n);
 
-/* --- Windows (pool.cu, upsample.cu)
- * ------------------------------------------------------------------------------------ */
+/* --- Windows (pool.cu, upsample.cu) ------------------------------------------------------------------------------- */
 
 typedef struct rt_cuda_image {
   int64_t n, c, h, w;
@@ -177,8 +175,7 @@ cudaError_t rt_cuda_upsample(cudaStream_t stream, rt_cuda_dtype dtype, const rt_
 cudaError_t rt_cuda_upsample_grad(cudaStream_t stream, rt_cuda_dtype dtype, const rt_cuda_upsampling *of,
                                   const void *dy, void *dx);
 
-/* --- Copies (copy.cu) and embeddings (embedding.cu): sizes in bytes, even
- * ---------------------------------------------- */
+/* --- Copies (copy.cu) and embeddings (embedding.cu): sizes in bytes, even ----------------------------------------- */
 
 cudaError_t rt_cuda_copy_rows(cudaStream_t stream, void *to, int64_t to_stride, const void *from, int64_t from_stride,
                               int64_t rows, int64_t bytes);
@@ -194,8 +191,7 @@ cudaError_t rt_cuda_embedding_grad(cudaStream_t stream, rt_cuda_dtype dtype, rt_
                                    bool accumulate, void *workspace);
 int64_t rt_cuda_embedding_grad_workspace(int64_t rows);
 
-/* --- Beside ops (device.cu)
- * --------------------------------------------------------------------------------------------- */
+/* --- Beside ops (device.cu) --------------------------------------------------------------------------------------- */
 
 /* Adds to *sum (device memory, 0 before the first of a digest) a hash of `bytes` bytes at `data` and of `seed`: sums of
  * mixed words, so that the order in which blocks run does not matter. */

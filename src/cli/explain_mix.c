@@ -10,7 +10,6 @@ typedef struct mix_misfit {
 static bool is_told(const planc_mix *mix, int32_t job);
 static planc_status explain_job(const mix_misfit *m, int32_t job);
 static planc_status explain_all(const mix_misfit *m);
-static bool has_deadlines(const planc_mix *mix);
 
 planc_status cli_explain_mix(const planc_mix *mix, const planc_mix_policy *policy, planc_status status) {
   char text[PL_SIZE_TEXT];
@@ -43,17 +42,11 @@ static planc_status explain_all(const mix_misfit *m) {
     cli_note("the least feasible budget of all jobs with policy %s is %lld bytes (%s)%s%s; there:", m->policy->name,
              (long long)least.bytes, pl_size_format(least.bytes, text),
              least.is_least ? "" : ", as far as a few plans can tell",
-             has_deadlines(m->mix) ? ", whether or not requests are in time" : "");
+             planc_mix_has_deadlines(m->mix) ? ", whether or not requests are in time" : "");
     status = cli_print_peak(least.plan, PLANC_MEMORY_DEVICE, stderr);
   }
   planc_plan_free(least.plan);
   return status;
-}
-
-static bool has_deadlines(const planc_mix *mix) {
-  for (int32_t j = 0; j < mix->n_jobs; j++)
-    if (mix->deadlines_ns[j] > 0) return true;
-  return false;
 }
 
 /* Whether an earlier job is the same. */

@@ -65,7 +65,7 @@ TALLY = {"bert_infer": "BERT", "llama": "Llama 2 7B"}
 
 def tally(folder):
     """The trainers beside a service that half of its largest load reaches, and by job the parts of the time as above. A pair:
-    (service, trainer, speeds of the trainer by column), of Tally as its authors set it."""
+    (service, trainer, speeds of the trainer by column), of Tally with transformed kernels that do not share the GPU's space."""
     with open(os.path.join(folder, "solo.csv"), encoding="utf-8") as file:
         used = {row["exp_key"]: (float(row["gpu_util"]) / 100, float(row["mem_util"]) / 100) for row in csv.DictReader(file)}
     with open(os.path.join(folder, "pairs.csv"), encoding="utf-8") as file:
@@ -224,7 +224,7 @@ def tallies(options):
           "time slicing", "TGS", "Tally"], found,
           ["speeds of the trainer relative to alone; ours side by side and in turns (what the service leaves), all others measured;",
            f"median errors: {medians[0]:.1f} % of MPS, {medians[1]:.1f} % of time slicing; nothing is fitted to these pairs, the constants",
-           "are those of lucid's jobs"])
+           "are those of lucid's jobs; Tally transforms kernels and does not share the GPU's space"])
 
 
 if __name__ == "__main__":

@@ -15,11 +15,10 @@ its column is left out.
 import json
 import os
 import re
-import subprocess
 import sys
 import tempfile
 
-from benchlib import PLANC, bench, graph, graph_in, largest, planc, simulated, sole_batch, table
+from benchlib import PLANC, bench, fitting, graph, graph_in, largest, planc, simulated, sole_batch, table
 
 DEVICES = {"V100": "v100-32g", "P100": "p100"}
 # The paper's models: our graphs, the step in which batches are tried, and Table 1: sole, waterwave-s, waterwave.
@@ -50,10 +49,8 @@ def path_of(folder, model):
 def side_by_side(jobs, device, options):
     """The summary of a plan in which node groups share pairs, else None."""
     command = [PLANC, "colocate", *jobs, "--max-ratio", "1", "--device", device, *options, "--json", "-o", os.devnull]
-    done = subprocess.run(command, capture_output=True, text=True)
-    if done.returncode not in (0, 1):
-        sys.exit(f"{' '.join(command)}: exit {done.returncode}\n{done.stderr}")
-    made = json.loads(done.stdout) if done.returncode == 0 else None
+    text = fitting(command)
+    made = json.loads(text) if text else None
     whole = made and all(job["rounds"] == 1 for job in made["jobs"])
     return made if whole and re.search(r"side by side in \d+ of", made["explanation"]) else None
 

@@ -11,11 +11,10 @@ lost: Table 2's contention is not shown. A throughput is the sum over jobs of th
 import json
 import os
 import statistics
-import subprocess
 import sys
 import tempfile
 
-from benchlib import PLANC, bench, graph_in, planc, simulated, sole_batch, table
+from benchlib import PLANC, bench, fitting, graph_in, planc, simulated, sole_batch, table
 
 V100, RTX = "v100-32g", "rtx2080ti"
 # The paper's models: our graphs, their GPU of Fig. 5, a batch to begin the search of the largest with, its step.
@@ -122,8 +121,8 @@ def figure8(_):
 def planned(jobs, device, *options):
     command = [PLANC, "colocate", *jobs, "--device", device, "--policy", "zico", "--max-ratio", "1", *options, "--json", "-o",
                os.devnull]
-    done = subprocess.run(command, capture_output=True, text=True)
-    return json.loads(done.stdout) if done.returncode == 0 else None
+    text = fitting(command)
+    return json.loads(text) if text else None
 
 
 def figure7(_):

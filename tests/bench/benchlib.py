@@ -102,12 +102,19 @@ def largest(step, start, fits):
     return good
 
 
-def sole_batch(path, device, step, start, budget=None):
+def fitting(command):
+    """What a command prints that plans; None where the plan does not fit."""
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode not in (0, 1):
+        sys.exit(f"{' '.join(command)}: exit {done.returncode}\n{done.stderr}")
+    return done.stdout if done.returncode == 0 else None
+
+
+def sole_batch(path, device, step, start):
     """The largest batch that fits alone, without swaps, recomputes and rounds."""
     def fits(batch):
-        limit = ["--budget", str(budget)] if budget else []
-        command = [PLANC, "plan", path, "--batch", str(batch), "--device", device, *limit, "--policy", "none", "-o", os.devnull]
-        return subprocess.run(command, capture_output=True).returncode == 0
+        command = [PLANC, "plan", path, "--batch", str(batch), "--device", device, "--policy", "none", "-o", os.devnull]
+        return fitting(command) is not None
     return largest(step, start, fits)
 
 

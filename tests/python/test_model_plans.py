@@ -55,6 +55,15 @@ class Plans(unittest.TestCase):
             with self.subTest(model):
                 self.plan_with_less(os.path.join(GRAPHS, f"{model}.yaml"))
 
+    def test_eight_gpus_take_few_more_bytes_than_one(self):
+        graph = os.path.join(GRAPHS, "resnet50.yaml")
+        for policy in ("none", "best"):
+            sizes = []
+            for gpus in (1, 8):
+                self.plan(graph, "--policy", policy, "--device", "h100", "--gpus", gpus, "--split-batch-norm", "--batch", 384)
+                sizes.append(os.path.getsize(self.path))
+            self.assertLessEqual(sizes[1], 1.3 * sizes[0], policy)
+
     def test_a_layout_changes_neither_sizes_nor_work(self):
         for model in [model for model in generate.MODELS if model not in generate.NOT_IMAGES]:
             with self.subTest(model), tempfile.TemporaryDirectory() as folder:

@@ -218,8 +218,7 @@ static void assert_arenas(const unrolled *r) {
   ck_assert_int_eq(r->plan->predicted.peak_bytes[PLANC_MEMORY_HOST], host_of(r->plan)->arena_bytes);
 }
 
-/* --- Tests
- * ------------------------------------------------------------------------------------------------------------ */
+/* --- Tests -------------------------------------------------------------------------------------------------------- */
 
 typedef struct tally {
   int32_t recomputes, offloads, prefetches, moves, lags, waits;

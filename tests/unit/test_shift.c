@@ -10,8 +10,7 @@
 #include "tests/support/randgraph.h"
 #include "tests/support/unit.h"
 
-/* --- Jobs that are nothing but what they hold -----------------------------------------------------------------------
- */
+/* --- Jobs that are nothing but what they hold --------------------------------------------------------------------- */
 
 enum { MOST_STEPS = 12, MOST_ITERATIONS = 3, JOBS = 2 };
 
@@ -64,8 +63,7 @@ static void make(int seed, made *m) {
   m->areas = (pl_areas){.region_bytes = 1, .jobs = m->jobs};
 }
 
-/* --- Moment by moment -----------------------------------------------------------------------------------------------
- */
+/* --- Moment by moment --------------------------------------------------------------------------------------------- */
 
 /* What a pass that starts at `start` holds at a moment. */
 static int64_t held_by(const made *m, int32_t job, int32_t pass, int64_t start, int64_t now) {
