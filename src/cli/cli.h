@@ -22,6 +22,7 @@ extern const pl_subcommand cli_cmd_plan, cli_cmd_colocate, cli_cmd_check, cli_cm
   {"batch", 'b', "N", "samples per iteration (default: the graph's header, else 32)"},             \
       {"device", 'd', "NAME|FILE", "device description (default: the graph's header, else h100)"}, \
       {"profile", 'p', profiles, "measured profile to plan with, instead of --device"},            \
+      {"launch", 0, "TIME", "host time to launch an op (default: the profile's)"},                 \
       {"budget", 'm', "SIZE", "device memory, reserved bytes included (default: the device's)"}, { \
     "host-budget", 0, "SIZE", "host memory for offloaded data (default: not limited)"              \
   }
@@ -73,6 +74,8 @@ planc_status cli_setup_graph(const char *path, const char *optimizer, bool infer
 planc_status cli_setup_device(const pl_arguments *arguments, const char *name, planc_profile **out);
 /* That of --device, else the one that the graph's header names, else the fall-back, which it says on standard error. */
 planc_status cli_setup_device_for(const pl_arguments *arguments, const planc_graph *graph, planc_profile **out);
+/* What launching an op costs the host by option `launch`, in place of what the profile says. */
+planc_status cli_setup_launch(const pl_arguments *arguments, planc_profile *profile);
 /* The batch where none is given: the header's, else the fall-back, which it says on standard error. */
 int64_t cli_default_batch(const planc_graph *graph);
 /* Whether a profile is of a graph, and how many of its ops it lists: says on standard error when it was made for

@@ -165,6 +165,7 @@ static planc_status read_inputs(const pl_arguments *arguments, cli_mix *mix, int
   const char *measured = profile_of(arguments, job);
   PLANC_TRY(measured ? cli_setup_measured(measured, problem->graph, &mix->profiles[job])
                      : cli_setup_device_for(arguments, problem->graph, &mix->profiles[job]));
+  PLANC_TRY(cli_setup_launch(arguments, mix->profiles[job]));
   problem->profile = mix->profiles[job];
   return NULL;
 }

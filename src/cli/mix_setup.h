@@ -32,6 +32,7 @@ typedef struct cli_mix {
 #define CLI_MIX_OPTIONS                                                                                           \
   {"device", 'd', "NAME|FILE", "device description (default: the graphs' headers, else h100)"},                   \
       {"profile", 'p', "FILE ...", "measured profiles to plan with, one of all jobs or one of each, in order"},   \
+      {"launch", 0, "TIME", "host time to launch an op (default: the profile's)"},                                \
       {"budget", 'm', "SIZE", "device memory of all jobs, reserved bytes included (default: the device's)"},      \
       {"host-budget", 0, "SIZE", "host memory for offloaded data of all jobs (default: not limited)"},            \
       {"optimizer", 0, "NAME",                                                                                    \

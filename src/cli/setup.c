@@ -85,6 +85,14 @@ planc_status cli_setup_device_for(const pl_arguments *arguments, const planc_gra
   return cli_setup_device(arguments, device, out);
 }
 
+planc_status cli_setup_launch(const pl_arguments *arguments, planc_profile *profile) {
+  const char *text = pl_option_value(arguments, "launch");
+  int64_t ns;
+  if (!text) return NULL;
+  PLANC_TRY(planc_context(pl_time_parse(text, &ns), "--launch %s", text));
+  return planc_context(planc_profile_set_launch(profile, ns), "--launch %s", text);
+}
+
 int64_t cli_default_batch(const planc_graph *graph) {
   int64_t batch = graph->batch ? graph->batch : FALLBACK_BATCH;
   cli_note("batch %lld (%s)", (long long)batch, graph->batch ? "the graph's header" : "the fall-back");
@@ -93,7 +101,8 @@ int64_t cli_default_batch(const planc_graph *graph) {
 
 static planc_status read_profile(const pl_arguments *arguments, const planc_graph *graph, planc_profile **out) {
   const char *measured = pl_option_value(arguments, "profile");
-  return measured ? cli_setup_measured(measured, graph, out) : cli_setup_device_for(arguments, graph, out);
+  PLANC_TRY(measured ? cli_setup_measured(measured, graph, out) : cli_setup_device_for(arguments, graph, out));
+  return cli_setup_launch(arguments, *out);
 }
 
 /* A size that stays what it is where none is given, and is not 0. */

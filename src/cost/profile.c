@@ -221,6 +221,13 @@ const planc_device *planc_profile_device(const planc_profile *profile) {
   return &profile->device;
 }
 
+planc_status planc_profile_set_launch(planc_profile *profile, int64_t launch_ns) {
+  if (launch_ns < 0 || launch_ns > PLANC_LAUNCH_MOST_NS)
+    return planc_error(PLANC_USAGE, "launching an op takes from 0 to %d ns", (int)PLANC_LAUNCH_MOST_NS);
+  profile->device.launch_ns = launch_ns;
+  return NULL;
+}
+
 int64_t planc_profile_code(const planc_profile *profile, const char *algorithm) {
   const pl_labelled *found = pl_labels_find(&profile->code, algorithm);
   return found ? found->value : 0;

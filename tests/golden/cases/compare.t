@@ -230,3 +230,44 @@ An option that none of the policies has a use for, and others that would have no
   $ planc predict --fit x.json --graphs inputs/tiny.yaml --name 'my gpu' -o model.json
   ! planc: --name: must be printable ASCII without spaces, quotes and backslashes
   [2]
+
+The host's time to launch an op is the profile's, or what is asked for; it is in the plan. Where it is longer than the
+ops, the iteration is the launches'.
+
+  $ planc plan inputs/tiny.yaml --device k40m --policy none --launch 1ms -o slow.plan
+  slow.plan: none, batch 4 in 1 round of 4
+    peak      25.00 KiB of 12.00 GiB, host 0 B
+    iteration 9.000 ms, ideal 0.021 ms (+41725.4 %)
+    moved     4 B out, 4.00 KiB in; recomputed 0.000 ms
+    why       every op has its fastest algorithm
+  ! planc: note: batch 4 (the graph's header)
+  ! planc: note: budget 12.00 GiB (device k40m)
+  $ grep -o '"launch":[0-9]*' slow.plan
+  "launch":1000000
+  $ planc plan inputs/tiny.yaml --device k40m --launch 2s -o x.plan
+  ! planc: --launch 2s: launching an op takes from 0 to 1000000000 ns
+  [2]
+  $ planc plan inputs/tiny.yaml --device k40m --launch fast -o x.plan
+  ! planc: --launch fast: fast is not a time (examples: 50ms, 1.5s, 200us)
+  [2]
+  $ planc simulate slow.plan --launch 1ms
+  ! planc: --launch: a plan has its own; only --passive takes it
+  [2]
+  $ planc colocate inputs/tiny.yaml:4:1 inputs/tiny.yaml:4:1 --device k40m --launch 1ms -o slow.plan
+  slow.plan: temporal, 2 jobs
+    peak      26.00 KiB of 12.00 GiB, host 0 B
+    iteration 9.000 ms, ideal one after the other 0.043 ms (+20812.7 %)
+    moved     8 B out, 8.00 KiB in; recomputed 0.000 ms
+    job 0: tiny, batch 4 in 1 round of 4, 1 iteration
+      ideal 0.021 ms, computes 0.021 ms, waits 8.978 ms
+      moved 4 B out, 4.00 KiB in; recomputed 0.000 ms
+    job 1: tiny, batch 4 in 1 round of 4, 1 iteration
+      ideal 0.021 ms, computes 0.021 ms, waits 8.978 ms
+      moved 4 B out, 4.00 KiB in; recomputed 0.000 ms
+    job 0 runs at 100.0 % of what it does alone, 9.000 ms an iteration by none
+    job 1 runs at 100.0 % of what it does alone, 9.000 ms an iteration by none
+    together  2.000 times the throughput of one job alone
+  ! planc: note: policy temporal (the fall-back)
+  ! planc: note: budget 12.00 GiB (device k40m)
+  $ grep -o '"launch":[0-9]*' slow.plan
+  "launch":1000000

@@ -24,6 +24,7 @@ Help goes to standard output and is a success.
     -b, --batch N                  samples per iteration (default: the graph's header, else 32)
     -d, --device NAME|FILE         device description (default: the graph's header, else h100)
     -p, --profile FILE             measured profile to plan with, instead of --device
+        --launch TIME              host time to launch an op (default: the profile's)
     -m, --budget SIZE              device memory, reserved bytes included (default: the device's)
         --host-budget SIZE         host memory for offloaded data (default: not limited)
         --storage SIZE             storage for what the host budget has no room for (default: none)
@@ -74,6 +75,7 @@ Help goes to standard output and is a success.
     -b, --batch N                  samples per iteration (default: the graph's header, else 32)
     -d, --device NAME|FILE         device description (default: the graph's header, else h100)
     -p, --profile FILE             measured profile to plan with, instead of --device
+        --launch TIME              host time to launch an op (default: the profile's)
     -m, --budget SIZE              device memory, reserved bytes included (default: the device's)
         --host-budget SIZE         host memory for offloaded data (default: not limited)
         --optimizer NAME           sgd, momentum or adam, where the graph has no backward ops (default: the graph's header, else sgd)
@@ -88,6 +90,7 @@ Help goes to standard output and is a success.
     -b, --batch N                  samples per iteration (default: the graph's header, else 32)
     -d, --device NAME|FILE         device description (default: the graph's header, else h100)
     -p, --profile FILE ...         measured profile to plan with, instead of --device
+        --launch TIME              host time to launch an op (default: the profile's)
     -m, --budget SIZE              device memory, reserved bytes included (default: the device's)
         --host-budget SIZE         host memory for offloaded data (default: not limited)
         --storage SIZE             storage for what the host budget has no room for (default: none)
