@@ -46,8 +46,8 @@ typedef struct simulated_plan {
 
 static const pl_option options[] = {
     {"graph-replay", 0, NULL, "the body captured and replayed as a whole, as by `planrun exec --graph`"},
-    {"map-in-step", 0, "NS", "virtual memory mapped as data comes and goes, each chunk in NS of the host's time"},
-    {"track", 0, "NS", "memory in use tracked by events, as without a plan: NS of the host's time behind each op, or"},
+    {"map-in-step", 0, "TIME", "virtual memory mapped as data comes and goes, each chunk in TIME of the host"},
+    {"track", 0, "TIME", "memory in use tracked by events, as without a plan: TIME of the host behind each op, or"},
     {"track-every", 0, "SIZE", "behind the first for which so much was allocated since the last"},
     {"in-flight", 0, "N", "ops that each host may have launched ahead (default: the device's)"},
     {"one-dispatcher", 0, NULL,
@@ -279,12 +279,21 @@ static planc_status print_text(const timed_plan *timed, const simulated_plan *si
   return NULL;
 }
 
+static planc_status read_time(const pl_arguments *arguments, const char *option, int64_t fallback, int64_t *out_ns) {
+  enum { MOST_NS = 1000000000 };
+  const char *text = pl_option_value(arguments, option);
+  *out_ns = fallback;
+  if (!text) return NULL;
+  PLANC_TRY(planc_context(pl_time_parse(text, out_ns), "--%s %s", option, text));
+  return *out_ns <= MOST_NS ? NULL : planc_error(PLANC_USAGE, "--%s %s: more than 1s", option, text);
+}
+
 /* As the executor runs the plan; captured and replayed; or mapping in the step. */
 static planc_status read_way(const pl_arguments *arguments, planc_simulate_options *out) {
   int64_t chunk_ns, in_flight, track_ns, track_bytes;
-  PLANC_TRY(pl_option_int(arguments, "map-in-step", 0, INT32_MAX, -1, &chunk_ns));
+  PLANC_TRY(read_time(arguments, "map-in-step", -1, &chunk_ns));
   PLANC_TRY(pl_option_int(arguments, "in-flight", 1, INT32_MAX, 0, &in_flight));
-  PLANC_TRY(pl_option_int(arguments, "track", 0, INT32_MAX, 0, &track_ns));
+  PLANC_TRY(read_time(arguments, "track", 0, &track_ns));
   PLANC_TRY(pl_option_size(arguments, "track-every", 0, &track_bytes));
   *out = (planc_simulate_options){.captured = pl_option_given(arguments, "graph-replay"),
                                   .maps_in_step = chunk_ns >= 0,

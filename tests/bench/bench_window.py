@@ -40,7 +40,7 @@ import tempfile
 
 from benchlib import GIB, PLANC, ROOT, bench, graph, plan, planc, table
 
-MAPPING = {"window + VA": ["--map-in-step", 100_000], "window + VA, 0.2 ms": ["--map-in-step", 200_000],
+MAPPING = {"window + VA": ["--map-in-step", "100us"], "window + VA, 0.2 ms": ["--map-in-step", "200us"],
            "window + VA, mapped before": []}
 LINKS = {"91.8 GB/s": 2 * 50e9 * 45.9 / 50, "45.9 GB/s": 45.9e9, "68 GB/s": 68e9}
 MAIN = "91.8 GB/s"  # the paper's words

@@ -65,6 +65,12 @@ def simulated(description):
     return f"simulated, device description {description} as committed. Times are predictions."
 
 
+def framework_host():
+    """What launching an op and recording an event cost the host in a deep learning framework, see host.json."""
+    with open(os.path.join(ROOT, "tests", "bench", "host.json"), encoding="utf-8") as file:
+        return json.load(file)
+
+
 def machine():
     """Where times are measured, for the head of results."""
     info = subprocess.run([os.path.join(BUILD, "planrun"), "info"], capture_output=True, text=True, check=True).stdout

@@ -62,8 +62,8 @@ Help goes to standard output and is a success.
   predict a plan's time and stalls, or those of passive swapping
   options:
         --graph-replay             the body captured and replayed as a whole, as by `planrun exec --graph`
-        --map-in-step NS           virtual memory mapped as data comes and goes, each chunk in NS of the host's time
-        --track NS                 memory in use tracked by events, as without a plan: NS of the host's time behind each op, or
+        --map-in-step TIME         virtual memory mapped as data comes and goes, each chunk in TIME of the host
+        --track TIME               memory in use tracked by events, as without a plan: TIME of the host behind each op, or
         --track-every SIZE         behind the first for which so much was allocated since the last
         --in-flight N              ops that each host may have launched ahead (default: the device's)
         --one-dispatcher           one host launches the work of all jobs, in the plan's order (default: each job has one)

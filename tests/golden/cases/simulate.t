@@ -38,17 +38,23 @@ Against the same without scheduling, which `none` plans when it has the room.
 
 Hosts that do otherwise than the executor's.
 
-  $ planc simulate none.plan --track 1000000 --json | grep -o '"iteration_ns":[0-9]*'
+  $ planc simulate none.plan --track 1ms --json | grep -o '"iteration_ns":[0-9]*'
   "iteration_ns":7045000
-  $ planc simulate none.plan --track 1000000 --track-every 1G --json | grep -o '"iteration_ns":[0-9]*'
+  $ planc simulate none.plan --track 1ms --track-every 1G --json | grep -o '"iteration_ns":[0-9]*'
   "iteration_ns":45000
   $ planc simulate none.plan --one-dispatcher --in-flight 1 --json | grep -o '"iteration_ns":[0-9]*'
   "iteration_ns":70848
   $ planc simulate none.plan --track-every 1G
   ! planc: --track-every goes with --track
   [2]
-  $ planc simulate none.plan --track 5 --graph-replay
+  $ planc simulate none.plan --track 5ns --graph-replay
   ! planc: --graph-replay and --track exclude each other
+  [2]
+  $ planc simulate none.plan --track 1000
+  ! planc: --track 1000: 1000 is not a time (examples: 50ms, 1.5s, 200us)
+  [2]
+  $ planc simulate none.plan --track 2s
+  ! planc: --track 2s: more than 1s
   [2]
   $ planc simulate none.plan --in-flight 0
   ! planc: --in-flight 0: not an integer from 1 to 2147483647

@@ -43,18 +43,18 @@ Window scheduling, with best fit and in virtual memory. Both plans run, bit for 
   [1]
   ~ planc show paged.plan | grep pages
   blocks of pages of <size>, <N> mappings
-  ~ planc simulate vmm.plan --map-in-step 100000 | grep -E "iteration  |maps"
+  ~ planc simulate vmm.plan --map-in-step 100us | grep -E "iteration  |maps"
   iteration <N> ms   ideal <N> ms
     maps <N>   chunks
-  $ planc simulate best-fit.plan --map-in-step 100000
+  $ planc simulate best-fit.plan --map-in-step 100us
   ! planc: best-fit.plan: simulation: the plan has no virtual memory
   [2]
-  $ planc simulate paged.plan --map-in-step 100000
+  $ planc simulate paged.plan --map-in-step 100us
   ! planc: paged.plan: simulation: the plan has no virtual memory but its blocks' pages
   [2]
-  $ a=$(planc simulate vmm.plan --json | sed 's/.*"iteration_ns":\([0-9]*\).*/\1/'); b=$(planc simulate vmm.plan --map-in-step 0 --json | sed 's/.*"iteration_ns":\([0-9]*\).*/\1/'); test $b -gt $a && echo the host waits, however fast it maps
+  $ a=$(planc simulate vmm.plan --json | sed 's/.*"iteration_ns":\([0-9]*\).*/\1/'); b=$(planc simulate vmm.plan --map-in-step 0ns --json | sed 's/.*"iteration_ns":\([0-9]*\).*/\1/'); test $b -gt $a && echo the host waits, however fast it maps
   the host waits, however fast it maps
-  $ planc simulate vmm.plan --map-in-step 0 --graph-replay
+  $ planc simulate vmm.plan --map-in-step 0ns --graph-replay
   ! planc: --graph-replay and --map-in-step exclude each other
   [2]
 
