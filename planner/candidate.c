@@ -104,6 +104,7 @@ static planc_status expand_rounds(const planc_problem *problem, int64_t sub_batc
   planc_job job = {
       .graph = problem->graph, .batch = problem->batch, .n_rounds = n_rounds, .rounds = rounds, .iterations = 1};
   job.replicas = problem->gpus;
+  job.priority = problem->priority;
   PLANC_TRY(planc_expand(&job, 1, &out->trace));
   PLANC_TRY(planc_order_of_trace(out->trace, &out->order));
   return make_costs(problem, &job, out);

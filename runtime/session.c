@@ -18,6 +18,7 @@ static planc_status check_bare(const planrt_options *options);
 static planc_status check_memories(const planrt_session *session);
 static planc_status take_device(planrt_session *session);
 static planc_status count_streams(planrt_session *session, rt_device_options *out);
+static planc_status give_priorities(planrt_session *session, rt_device_options *out);
 static planc_status part_device(planrt_session *session, rt_device_options *out);
 static planc_status find_memory(planrt_session *session);
 static int64_t others_of(planrt_session *session);
@@ -80,6 +81,7 @@ static planc_status take_device(planrt_session *session) {
                               .link_bytes_per_s = session->options.link_bytes_per_s,
                               .jitter = session->options.jitter};
   PLANC_TRY(count_streams(session, &device));
+  PLANC_TRY(give_priorities(session, &device));
   PLANC_TRY(part_device(session, &device));
   PLANC_TRY(find_memory(session));
   /* A context can be measured while there is room for another one. */
@@ -205,6 +207,17 @@ static planc_status count_streams(planrt_session *session, rt_device_options *ou
   session->n_events = (int32_t)events;
   out->n_streams = session->options.bare ? 1 : (int32_t)all_streams;
   out->n_events = session->options.bare ? 0 : (int32_t)all_events;
+  return NULL;
+}
+
+/* A job's streams have its priority, the lanes none. */
+static planc_status give_priorities(planrt_session *session, rt_device_options *out) {
+  const planc_plan *plan = session->plan;
+  int32_t *priorities;
+  PLANC_TRY(PL_NEW(&session->loaded, &priorities, out->n_streams));
+  for (int32_t s = 0; s < session->n_streams && s < out->n_streams; s++)
+    priorities[s] = plan->jobs[plan->streams[s % plan->n_streams].job].priority;
+  out->priorities = priorities;
   return NULL;
 }
 

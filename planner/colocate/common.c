@@ -9,6 +9,7 @@ planc_problem pl_common_job(const pl_common *common, int32_t job, const planc_pr
   out.batch = own->batch;
   out.sub_batch = own->sub_batch;
   out.split_batch_norm = own->split_batch_norm;
+  out.priority = own->priority;
   out.settings.swap_rate = own->settings.swap_rate;
   return out;
 }

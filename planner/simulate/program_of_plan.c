@@ -17,8 +17,12 @@ planc_status sim_sites_of_plan(const planc_plan *plan, pl_arena *arena, sim_prog
   PLANC_TRY(PL_NEW(arena, &streams, plan->n_streams));
   for (int32_t s = 0; s < plan->n_streams; s++) {
     const planc_stream *from = &plan->streams[s];
-    streams[s] = (sim_stream){
-        .computes = from->kind == PLANC_STREAM_KIND_compute, .job = from->job, .host = from->job, .on = from->on};
+    streams[s] = (sim_stream){.computes = from->kind == PLANC_STREAM_KIND_compute,
+                              .job = from->job,
+                              .host = from->job,
+                              .on = from->on,
+                              .priority = plan->jobs[from->job].priority};
+    if (streams[s].priority > out->most_priority) out->most_priority = streams[s].priority;
   }
   out->streams = streams;
   return sim_engines_of_plan(plan, arena, out);

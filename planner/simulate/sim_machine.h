@@ -9,7 +9,8 @@
  * Rates are exact. A kernel of time t is t * (1,000,000 + slowdown_ppm) of work, done at 1,000,000 + slowdown_ppm per
  * ns alone and at 1,000,000 while an engine of its GPU copies. Where the busy shares of the GPU's kernels sum to more
  * than 1,000,000 they take turns, as kernels do whose blocks wait for those of others to end: each gets a part of the
- * GPU in proportion to its busy share and its time alone, as far as it can use it, and goes at that rate, rounded up. A
+ * GPU in proportion to its busy share and its time alone, as far as it can use it, and goes at that rate, rounded up.
+ * Where jobs have priorities, those of the highest take their turns first, and what they leave is for the others. A
  * copy is its time alone * 1,000,000 of work, done at 1,000,000 per ns, and at duplex_ppm while an engine copies the
  * other way. Copies on one bus run at equal parts of that, rounded down. Ends are rounded up to whole ns.
  *

@@ -35,6 +35,7 @@ typedef struct sim_stream {
   int32_t job;
   int32_t host; /* who launches its work: a job's, its own or one that serves all */
   int32_t on;   /* a GPU; of copies an engine */
+  int32_t priority; /* of its kernels, see planc_job; 0 to most_priority of the program */
 } sim_stream;
 
 /* Engines that share a bandwidth go by the number of the lowest of them: their bus. One that shares none is its own. */
@@ -54,6 +55,7 @@ typedef struct sim_program {
   bool captured;    /* a body is launched as a whole, and none overlaps another */
   int64_t chunk_ns; /* to map or unmap a chunk */
   int64_t track_ns; /* of a host behind what is tracked */
+  int32_t most_priority;
   int32_t n_streams, n_jobs, n_gpus, n_engines, n_events;
   const sim_stream *streams;
   const sim_engine *engines;

@@ -10,7 +10,8 @@ void sim_turn(const sim_program *program, sim_activity *activity, int32_t engine
 }
 
 static void share_out(const sim_program *program, sim_activity *activity, int32_t gpu);
-static bool is_on(const sim_program *program, const sim_activity *activity, int32_t stream, int32_t gpu);
+static void share_among(const sim_program *program, sim_activity *activity, int32_t gpu);
+static bool shares(const sim_program *program, const sim_activity *activity, int32_t stream, int32_t gpu);
 static sim_wide wanted(const sim_kernel *kernel);
 static bool has_enough(const sim_gpu *g, const sim_kernel *kernel);
 
@@ -26,22 +27,30 @@ void sim_occupy(const sim_program *program, sim_activity *activity, int32_t stre
   if (g->busy_ppm > SIM_PPM) share_out(program, activity, gpu);
 }
 
-/* Kernels that have enough leave more to the others, who may then have enough as well. */
+/* From the highest priority down, as long as all kernels of one have enough. */
 static void share_out(const sim_program *program, sim_activity *activity, int32_t gpu) {
   sim_gpu *g = &activity->gpus[gpu];
   g->left_ppm = SIM_PPM;
   g->wanted = 0;
-  for (int32_t s = 0; s < program->n_streams; s++) {
-    if (!is_on(program, activity, s, gpu)) continue;
-    activity->kernels[s].is_whole = false;
-    g->wanted += wanted(&activity->kernels[s]);
+  for (int32_t s = 0; s < program->n_streams; s++)
+    if (program->streams[s].on == gpu) activity->kernels[s].is_whole = false;
+  for (g->priority = program->most_priority;; g->priority--) {
+    share_among(program, activity, gpu);
+    if (g->wanted > 0 || g->priority == 0) return;
   }
+}
+
+/* Kernels that have enough leave more to the others of their priority, who may then have enough as well. */
+static void share_among(const sim_program *program, sim_activity *activity, int32_t gpu) {
+  sim_gpu *g = &activity->gpus[gpu];
+  for (int32_t s = 0; s < program->n_streams; s++)
+    if (shares(program, activity, s, gpu)) g->wanted += wanted(&activity->kernels[s]);
   bool changed = true;
   while (changed) {
     changed = false;
     for (int32_t s = 0; s < program->n_streams; s++) {
       sim_kernel *kernel = &activity->kernels[s];
-      if (!is_on(program, activity, s, gpu) || kernel->is_whole || !has_enough(g, kernel)) continue;
+      if (!shares(program, activity, s, gpu) || kernel->is_whole || !has_enough(g, kernel)) continue;
       kernel->is_whole = changed = true;
       g->left_ppm -= kernel->busy_ppm;
       g->wanted -= wanted(kernel);
@@ -63,12 +72,16 @@ int64_t sim_kernel_rate(const sim_program *program, const sim_activity *activity
   const sim_kernel *kernel = &activity->kernels[stream];
   int64_t full = g->n_copying > 0 ? SIM_PPM : sim_full_kernel_rate(program);
   if (g->busy_ppm <= SIM_PPM || kernel->is_whole) return full;
-  return (int64_t)(((sim_wide)full * (sim_wide)g->left_ppm * (sim_wide)kernel->time_ns + g->wanted - 1) / g->wanted);
+  sim_wide part = program->streams[stream].priority == g->priority ? (sim_wide)g->left_ppm : 0;
+  int64_t rate = (int64_t)(((sim_wide)full * part * (sim_wide)kernel->time_ns + g->wanted - 1) / g->wanted);
+  return rate > 0 ? rate : 1;
 }
 
-static bool is_on(const sim_program *program, const sim_activity *activity, int32_t stream, int32_t gpu) {
+/* Whether a kernel runs there that has the priority which is looked at. */
+static bool shares(const sim_program *program, const sim_activity *activity, int32_t stream, int32_t gpu) {
   const sim_stream *of = &program->streams[stream];
-  return of->computes && of->on == gpu && activity->kernels[stream].runs;
+  return of->computes && of->on == gpu && activity->kernels[stream].runs &&
+         of->priority == activity->gpus[gpu].priority;
 }
 
 static sim_wide wanted(const sim_kernel *kernel) {

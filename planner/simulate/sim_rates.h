@@ -20,8 +20,9 @@ typedef struct sim_gpu {
   int64_t busy_ppm;    /* shares of the kernels that run: beyond 1,000,000 it is crowded */
   int32_t n_computing; /* kernels that run */
   int32_t n_copying;   /* engines of it that copy */
-  /* Where it is crowded, by kernels that are not whole: what is left for them of it, and the sum of shares times time
-   * alone. */
+  /* Where it is crowded, the kernels that are not whole: those of the highest priority among them have what is left,
+   * and a sum of shares times time alone; those below have nothing. */
+  int32_t priority;
   int64_t left_ppm;
   sim_wide wanted;
 } sim_gpu;

@@ -1,5 +1,4 @@
 /* Deadlines of a mix from the command line (mix_setup.h). */
-#include <stdlib.h>
 #include <string.h>
 
 #include "cli/mix_setup.h"
@@ -32,13 +31,12 @@ static planc_status read_time(const char *text, int64_t *out_ns) {
 }
 
 static planc_status read_own(const char *text, cli_mix *mix) {
-  char *end;
+  const char *time;
+  int32_t job;
   int64_t ns;
-  long job = strtol(text, &end, 10);
-  if (*text < '0' || *text > '9' || *end != ':' || job >= mix->n)
-    return planc_error(PLANC_USAGE, "the jobs are numbered from 0 to %d", mix->n - 1);
-  PLANC_TRY(read_time(end + 1, &ns));
-  if (mix->deadlines_ns[job] > 0) return planc_error(PLANC_USAGE, "job %ld has a deadline already", job);
+  PLANC_TRY(cli_mix_job_named(mix, text, &job, &time));
+  PLANC_TRY(read_time(time, &ns));
+  if (mix->deadlines_ns[job] > 0) return planc_error(PLANC_USAGE, "job %d has a deadline already", job);
   mix->deadlines_ns[job] = ns;
   return NULL;
 }

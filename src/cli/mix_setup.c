@@ -1,6 +1,7 @@
 /* Mixes from the command line (mix_setup.h). */
 #include "cli/mix_setup.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -60,6 +61,7 @@ static planc_status read_number(const char *operand, const char *what, const cha
 /* --- Jobs --------------------------------------------------------------------------------------------------------- */
 
 static planc_status read_options(const pl_arguments *arguments, planc_problem *out, int32_t *out_ratio);
+static planc_status read_priorities(const pl_arguments *arguments, cli_mix *mix);
 static planc_status read_operands(const pl_arguments *arguments, cli_mix *out);
 static planc_status read_job(const pl_arguments *arguments, const planc_problem *options, cli_mix *mix, int32_t job);
 static void note_devices(const cli_mix *mix);
@@ -71,6 +73,7 @@ planc_status cli_mix_read(const pl_arguments *arguments, cli_mix *out) {
   PLANC_TRY(read_options(arguments, &options, &ratio));
   PLANC_TRY(read_operands(arguments, out));
   for (int32_t j = 0; j < out->n; j++) PLANC_TRY(read_job(arguments, &options, out, j));
+  PLANC_TRY(read_priorities(arguments, out));
   PLANC_TRY(cli_setup_budget(&out->jobs[0]));
   for (int32_t j = 1; j < out->n; j++) out->jobs[j].budget_bytes = out->jobs[0].budget_bytes;
   note_devices(out);
@@ -177,6 +180,34 @@ static planc_status read_job(const pl_arguments *arguments, const planc_problem 
   mix->iterations[job] = mix->operands[job].iterations;
   int64_t batch = mix->operands[job].batch;
   mix->jobs[job].batch = batch > 0 ? batch : cli_default_batch(mix->jobs[job].graph);
+  return NULL;
+}
+
+planc_status cli_mix_job_named(const cli_mix *mix, const char *text, int32_t *out_job, const char **out_value) {
+  char *end;
+  errno = 0;
+  long job = strtol(text, &end, 10);
+  if (!isdigit((unsigned char)*text) || *end != ':' || errno != 0 || job >= mix->n)
+    return planc_error(PLANC_USAGE, "the jobs are numbered from 0 to %d", mix->n - 1);
+  *out_job = (int32_t)job;
+  *out_value = end + 1;
+  return NULL;
+}
+
+static planc_status read_priority(const char *text, cli_mix *mix) {
+  const char *value;
+  int32_t job;
+  PLANC_TRY(cli_mix_job_named(mix, text, &job, &value));
+  if (value[0] < '0' || value[0] > '0' + PLANC_MOST_PRIORITY || value[1] != '\0')
+    return planc_error(PLANC_USAGE, "not an integer from 0 to %d", (int)PLANC_MOST_PRIORITY);
+  mix->jobs[job].priority = value[0] - '0';
+  return NULL;
+}
+
+static planc_status read_priorities(const pl_arguments *arguments, cli_mix *mix) {
+  const char *text;
+  for (int32_t k = 0; (text = pl_option_repeated(arguments, "priority", k)); k++)
+    PLANC_TRY(planc_context(read_priority(text, mix), "--priority %s", text));
   return NULL;
 }
 

@@ -39,6 +39,8 @@ typedef struct cli_mix {
        "sgd, momentum or adam, where a graph has no backward ops (default: its header, else sgd)"},               \
       {"max-ratio", 0, "N",                                                                                       \
        "most iterations per period that are chosen for a job (default: 8; 1024 for a job with a deadline)"},      \
+      {"priority", 0, "JOB:N ...",                                                                                \
+       "of a job's ops on the GPU beside those of other jobs, from 0 to 5, the most first (default: 0)"},         \
       {"swap-rate", 0, "PERCENT ...",                                                                             \
        "how many of a job's tensors policy tensile may swap, one of all jobs or one of each, in order (default: " \
        "100)"},                                                                                                   \
@@ -47,6 +49,8 @@ typedef struct cli_mix {
 /* Reads everything; says on standard error which defaults it took. Free with cli_mix_free, also after a failure. */
 planc_status cli_mix_read(const pl_arguments *arguments, cli_mix *out);
 void cli_mix_free(cli_mix *mix);
+/* The job that JOB:VALUE is about, and where VALUE begins. USAGE where there is no such job. */
+planc_status cli_mix_job_named(const cli_mix *mix, const char *text, int32_t *out_job, const char **out_value);
 /* The deadlines of the jobs, by option `deadline`: [JOB:]TIME, without JOB of every job for inference. */
 #define CLI_MIX_DEADLINE_OPTION                                                            \
   {                                                                                        \

@@ -146,6 +146,7 @@ void pl_job_emit(pl_emit *emit, const planc_job *job, int32_t graph, const planc
   EMIT_INT(emit, ",\"ideal\":", predicted->ideal_ns);
   EMIT_INT(emit, ",\"busy\":", predicted->busy_ns);
   EMIT_INT(emit, ",\"stall\":", predicted->stall_ns);
+  if (job->priority > 0) EMIT_INT(emit, ",\"priority\":", job->priority);
   if (job->order) {
     EMIT(emit, ",\"order\":");
     pl_emit_ints(emit, job->order, job->graph->n_ops);
@@ -200,6 +201,14 @@ static planc_status read_order(pl_row *row, planc_job *job) {
   return ROW_LITERAL(row, "]");
 }
 
+/* 0 is left out. */
+static planc_status read_priority(pl_row *row, planc_job *job) {
+  int64_t priority;
+  PLANC_TRY(pl_row_int(row, 1, PLANC_MOST_PRIORITY, &priority));
+  job->priority = (int32_t)priority;
+  return NULL;
+}
+
 planc_status pl_job_read(pl_row *row, planc_graph *const *graphs, int32_t n_graphs, int32_t *out_graph, planc_job *out,
                          planc_job_predictions *out_predicted) {
   *out = (planc_job){0};
@@ -211,6 +220,7 @@ planc_status pl_job_read(pl_row *row, planc_graph *const *graphs, int32_t n_grap
   PLANC_TRY(ROW_INT64(row, ",\"ideal\":", 0, PL_ROW_MAX, &out_predicted->ideal_ns));
   PLANC_TRY(ROW_INT64(row, ",\"busy\":", 0, PL_ROW_MAX, &out_predicted->busy_ns));
   PLANC_TRY(ROW_INT64(row, ",\"stall\":", 0, PL_ROW_MAX, &out_predicted->stall_ns));
+  if (ROW_ACCEPTS(row, ",\"priority\":")) PLANC_TRY(read_priority(row, out));
   if (ROW_ACCEPTS(row, ",\"order\":[")) PLANC_TRY(read_order(row, out));
   return ROW_END(row, "}");
 }

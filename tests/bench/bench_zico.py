@@ -31,6 +31,7 @@ MIXES = {("RHN", "GNMT"): ("+42%", 5.1), ("NASNet", "GNMT"): ("+46%", 8.3), ("BE
 # Table 1: throughput where memory is tracked at every kernel, every 8 MB and every 256 MB, in percent.
 TRACKED = {"NASNet": (78, 100, 100), "ResNet-110": (91, 100, 100), "ResNet-50": (97, 100, 100), "GNMT": (44, 89, 97),
            "RHN": (94, 99, 99), "BERT": (97, 99, 100)}
+TRACKED_PARTS = (0.03, 0.1, 0.5)
 EVERY = ([], ["--track-every", "8M"], ["--track-every", "256M"])
 HOST = framework_host()
 LAUNCH = ["--launch", f"{HOST['launch_ns']}ns"]
@@ -167,14 +168,18 @@ def table1(_):
     with tempfile.TemporaryDirectory() as folder:
         models, made = Models(folder), os.path.join(folder, "x.plan")
         for model, (_, device, _, _) in MODELS.items():
-            path, batch = models.job(model, 0.5, device).rsplit(":", 1)
-            planc("plan", path, "--batch", batch, "--device", device, *LAUNCH, "--policy", "none", "-o", made)
-            free, *tracked = (json.loads(planc("simulate", made, "--json", *options))["iteration_ns"] for options in
-                              ([], *(["--track", str(HOST["event_ns"]) + "ns", *every] for every in EVERY)))
-            rows.append([model, device, batch, *(f"{free / ns:.1%}" for ns in tracked), *(f"{part}%" for part in TRACKED[model])])
-            tell(*rows[-1])
-    table("Table 1: throughput where memory is tracked, of that where it is not, half of the largest batch",
-          ["model", "GPU", "batch", "every kernel", "8 MB", "256 MB", "paper", "8 MB", "256 MB"], rows)
+            for part in TRACKED_PARTS:
+                path, batch = models.job(model, part, device).rsplit(":", 1)
+                planc("plan", path, "--batch", batch, "--device", device, *LAUNCH, "--policy", "none", "-o", made)
+                free, *tracked = (json.loads(planc("simulate", made, "--json", *options))["iteration_ns"] for options in
+                                  ([], *(["--track", f"{HOST['event_ns']}ns", *every] for every in EVERY)))
+                rows.append([model, device, batch, *(f"{free / ns:.0%}" for ns in tracked),
+                             *(f"{percent}%" for percent in TRACKED[model])])
+                tell(*rows[-1])
+    table("Table 1: throughput where memory is tracked, of that where it is not",
+          ["model", "GPU", "batch", "every kernel", "8 MB", "256 MB", "paper", "8 MB", "256 MB"], rows,
+          [f"batches: {', '.join(f'{part:.0%}' for part in TRACKED_PARTS)} of the largest; the paper's are not stated",
+           "what the host does is hidden where the GPU takes longer, as it does at large batches"])
 
 
 def table2(_):

@@ -468,6 +468,22 @@ class Emulated(Case):
                    for job in range(3)]
         self.assertEqual(periods, [set(range(60)), set(range(failed["period"])), set(range(60))])
 
+    def test_streams_have_the_priority_of_their_job(self):
+        """Of two jobs that are alike the one with the higher priority ends its ops first, whichever it is."""
+        job = graph("lenet-digits") + ":16:1"
+        for first in range(2):
+            run("planc", "colocate", job, job, "--device", "h100", "--policy", "zico", "--priority", f"{first}:5", "-o",
+                self.path("x.plan"))
+            for seed in range(3):
+                emulated("planrun", "exec", self.path("x.plan"), "--backend", "cuda", "-n", 6, "--verify", "--trace",
+                         self.path("run.json"), EMULATED_CUDA_PRIORITY=1, EMULATED_CUDA_SEED=seed)
+                ends = ([], [])
+                for event in self.read("run.json")["traceEvents"]:
+                    if "job" in event["args"] and event["ph"] == "X":
+                        ends[event["args"]["job"]].append(event["ts"] + event["dur"])
+                means = [sum(found) / len(found) for found in ends]
+                self.assertLess(means[first], means[1 - first])
+
     def test_more_streams_than_queues_are_told(self):
         self.plan("lenet-digits", "--batch", 8, "--budget", "900M")
         for queues, options, told in ((2, [], True), (5, [], False), (2, ["--sequential"], False), ("", [], False)):

@@ -105,7 +105,8 @@ OP = [("op", is_name), ("type", is_name), ("phase", one_of(*PHASES)), ("in", TEN
       ("effects", TENSORS), ("attrs", lambda value: type(value) is dict), ("flops", is_law), ("traffic", is_law),
       ("flags", at_least(0, 31)), [("class", one_of(*CLASSES))], [("loop", is_name), ("step", is_size)]]
 JOB = [("job", is_size), ("batch", at_least(1)), ("rounds", is_list_of(at_least(1))), ("iterations", at_least(1, MOST_COUNT)),
-       *((key, is_size) for key in ("ideal", "busy", "stall")), [("order", TENSORS)]]
+       *((key, is_size) for key in ("ideal", "busy", "stall")), [("priority", at_least(1, 5))],
+       [("order", TENSORS)]]
 STREAMS = {"compute": [("stream", is_name), ("job", is_size), ("memory", is_size)],
            "copy": [("stream", is_name), ("job", is_size), ("engine", is_size)]}
 ALGORITHM = [("algorithm", is_name)]

@@ -26,6 +26,7 @@ struct Settings {
   std::string fail;  // name of the function
   int64_t fail_at = 0;
   bool protect = false, strict = false;
+  bool by_priority = false;
   int64_t engine_that_fails = -1;  // of cuDNN
   std::string fault;               // kind of the kernel that goes wrong
   std::string fault_in;            // how its name begins
@@ -185,6 +186,7 @@ struct Stream {
   static constexpr const char *kind = "stream";
   std::deque<Entry> entries;
   uint64_t weight = 1;  // how likely the device goes on here
+  int priority = 0;     // the most is the least number
   bool gone = false;    // destroyed: forgotten when empty
   Gate last;            // of what was enqueued
   std::shared_ptr<Capture> capture;
@@ -199,7 +201,7 @@ struct Event {
   std::vector<size_t> nodes;  // of the capture
 };
 
-std::shared_ptr<Stream> make_stream();
+std::shared_ptr<Stream> make_stream(int priority);
 /* Enqueues, and lets the device do some work. */
 void enqueue(Call &call, Stream &stream, Entry entry);
 /* Lets the device work until the gate is done; gives the device's error. */

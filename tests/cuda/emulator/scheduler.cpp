@@ -82,6 +82,14 @@ std::vector<Candidate> candidates() {
   return found;
 }
 
+/* Leaves those of the highest priority. */
+void keep_first(std::vector<Candidate> &all) {
+  int first = all.front().stream->priority;
+  for (const Candidate &candidate : all) first = std::min(first, candidate.stream->priority);
+  all.erase(std::remove_if(all.begin(), all.end(), [first](const auto &c) { return c.stream->priority > first; }),
+            all.end());
+}
+
 const Candidate &draw(const std::vector<Candidate> &from) {
   uint64_t total = 0;
   for (const Candidate &candidate : from) total += candidate.weight;
@@ -171,8 +179,9 @@ void retire(const Candidate &chosen) {
 
 /* One step of one task; false when there is nothing to do. */
 bool step(std::unique_lock<std::mutex> &lock) {
-  const std::vector<Candidate> all = candidates();
+  std::vector<Candidate> all = candidates();
   if (all.empty()) return false;
+  if (settings().by_priority) keep_first(all);
   const Candidate chosen = draw(all);
   Task &task = *chosen.task;
   if (task.work != nullptr && task.step < task.work->steps.size()) {
@@ -236,7 +245,7 @@ void advance(Call &call, uint64_t n) {
       return;
 }
 
-std::shared_ptr<Stream> make_stream() {
+std::shared_ptr<Stream> make_stream(int priority) {
   Device &d = device();
   if (d.process == 0) {
     d.process = getpid();
@@ -247,6 +256,7 @@ std::shared_ptr<Stream> make_stream() {
   }
   auto stream = std::make_shared<Stream>();
   stream->weight = draw_weight();
+  stream->priority = priority;
   d.streams.push_back(stream);
   return stream;
 }

@@ -61,6 +61,8 @@ void copy_part(const Copy &copy, size_t from, size_t to) {
   if (from < to && still_there(copy)) memmove(copy.to + from, source + from, to - from);
 }
 
+constexpr int most_priority = -5;
+
 /* In two parts and either order: what is enqueued elsewhere may see one without the other. */
 Work copy_work(const Copy &copy) {
   size_t middle = random_below(copy.bytes + 1);
@@ -108,26 +110,27 @@ using namespace emulator;
 
 /* --- Streams --------------------------------------------------------------------------------------------------- */
 
-cudaError_t cudaStreamCreateWithFlags(cudaStream_t *out, unsigned int flags) {
+/* A priority out of range is the nearest one. */
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t *out, unsigned int flags, int priority) {
   EMULATOR_CALL();
   if (out == nullptr || (flags != cudaStreamDefault && flags != cudaStreamNonBlocking))
     return call.end(cudaErrorInvalidValue);
-  *out = static_cast<cudaStream_t>(hold(make_stream()));
+  *out = static_cast<cudaStream_t>(hold(make_stream(std::clamp(priority, most_priority, 0))));
   return cudaSuccess;
+}
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t *out, unsigned int flags) {
+  return cudaStreamCreateWithPriority(out, flags, 0);
 }
 
 cudaError_t cudaStreamCreate(cudaStream_t *out) {
   return cudaStreamCreateWithFlags(out, cudaStreamDefault);
 }
 
-cudaError_t cudaStreamCreateWithPriority(cudaStream_t *out, unsigned int flags, int) {
-  return cudaStreamCreateWithFlags(out, flags);
-}
-
 cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest) {
   EMULATOR_CALL();
   *least = 0;
-  *greatest = -5;
+  *greatest = most_priority;
   return cudaSuccess;
 }
 

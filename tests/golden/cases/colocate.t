@@ -53,6 +53,22 @@ Node groups side by side take over what the pair before has let go, as the paper
   $ planc check flow.plan | sed 's/, peak.*//'
   valid: tiny+tiny, waterwave-s, 2 jobs (tiny, tiny)
 
+Of two jobs that are alike the one with a priority computes as if the other were not there.
+
+  $ planc colocate graphs/lenet-digits.yaml:64 graphs/lenet-digits.yaml:64 --device k40m --policy zico --priority 1:5 -o first.plan >/dev/null 2>&1
+  $ grep -c '"priority":5' first.plan
+  1
+  $ planc simulate first.plan --json | python3 -c 'import json, sys; print(*(job["busy_ns"] > 1.01 * job["ideal_ns"] for job in json.load(sys.stdin)["jobs"]))'
+  True False
+  $ planrun exec first.plan --iterations 2 --verify 2>/dev/null | grep -o 'verified.*'
+  verified: every bit as in the reference
+  $ planc colocate inputs/tiny.yaml:64 inputs/tiny.yaml:64 --device k40m --policy temporal --priority 2:1 -o x.plan
+  ! planc: --priority 2:1: the jobs are numbered from 0 to 1
+  [2]
+  $ planc colocate inputs/tiny.yaml:64 inputs/tiny.yaml:64 --device k40m --policy temporal --priority 1:6 -o x.plan
+  ! planc: --priority 1:6: not an integer from 0 to 5
+  [2]
+
 Requests of a job for inference have a deadline, beside a job that trains.
 
   ~ planc colocate graphs/lenet-digits.yaml:64 graphs/tiny-transformer.yaml:16:inference --device k40m --deadline 1.5ms -o late.plan 2>/dev/null | grep 'late\|requests\|iterations'
