@@ -73,6 +73,10 @@ static void set_budget(random_mix *m, int64_t bytes) {
   for (int32_t j = 0; j < m->mix.n_jobs; j++) m->jobs[j].budget_bytes = bytes;
 }
 
+static void set_host_budget(random_mix *m, int64_t bytes) {
+  for (int32_t j = 0; j < m->mix.n_jobs; j++) m->jobs[j].host_budget_bytes = bytes;
+}
+
 /* --- Running ------------------------------------------------------------------------------------------------------ */
 
 /* What is fed does not depend on the job, so that one that runs alone gets the same. */
@@ -400,16 +404,25 @@ static void extend(const planc_plan *plan, const planc_trace *trace, int32_t mem
   if (address + trace->buffers[buffer].bytes > of->high) of->high = address + trace->buffers[buffer].bytes;
 }
 
-/* With TENSILE no two jobs ever have the same address. */
+static const char *const apart[] = {"tensile", "vdnn-conv", "capuchin"};
+enum { N_APART = sizeof apart / sizeof *apart };
+
+/* No two jobs ever have the same address. */
 START_TEST(jobs_have_memory_of_their_own) {
   random_mix m;
   planc_mix_share shares[MOST_JOBS];
   planc_plan *plan;
   planc_trace *trace;
   extent extents[MOST_JOBS];
-  make_mix(_i, &m);
+  make_mix(_i / N_APART, &m);
   ok_in(planc_mix_resolve(&m.mix, shares), m.name);
-  ok_in(planc_colocate(&m.mix, planc_mix_policy_find("tensile"), shares, &plan), m.name);
+  planc_status status = planc_colocate(&m.mix, planc_mix_policy_find(apart[_i % N_APART]), shares, &plan);
+  if (planc_status_code(status) == PLANC_INFEASIBLE && m.jobs[0].host_budget_bytes >= 0) {
+    planc_status_free(status);
+    free_mix(&m);
+    return;
+  }
+  ok_in(status, m.name);
   ok(planc_expand(plan->jobs, plan->n_jobs, &trace));
   for (int32_t j = 0; j < MOST_JOBS; j++) extents[j] = (extent){INT64_MAX, 0};
   for (int32_t b = 0; b < plan->n_boundary; b++)
@@ -420,6 +433,53 @@ START_TEST(jobs_have_memory_of_their_own) {
   }
   for (int32_t j = 0; j + 1 < m.mix.n_jobs; j++) ck_assert_int_le(extents[j].high, extents[j + 1].low);
   planc_trace_free(trace);
+  planc_plan_free(plan);
+  free_mix(&m);
+}
+END_TEST
+
+/* What a job needs where it neither swaps nor computes again. */
+static int64_t need_of(planc_problem problem) {
+  planc_plan *plan;
+  problem.budget_bytes = planc_profile_device(profile)->memory_bytes;
+  ok(planc_make_plan(&problem, planc_policy_find("none"), &plan));
+  int64_t need = plan->predicted.peak_bytes[PLANC_MEMORY_DEVICE] - planc_profile_device(profile)->reserved_bytes;
+  planc_plan_free(plan);
+  return need;
+}
+
+/* Within its part of the budget each job moves and computes again, in each iteration, what it does alone by the policy
+ * of that name; where one has no plan there, the mix has none. */
+START_TEST(baselines_plan_each_job_alone) {
+  random_mix m;
+  planc_mix_share shares[MOST_JOBS];
+  planc_plan *plan, *alone[MOST_JOBS] = {NULL};
+  int64_t needs[MOST_JOBS] = {0}, sum = 0, reserved = planc_profile_device(profile)->reserved_bytes;
+  bool fit = true;
+  const char *name = apart[1 + _i % 2];
+  make_mix(_i / 2, &m);
+  set_host_budget(&m, -1);
+  for (int32_t j = 0; j < m.mix.n_jobs; j++) sum += needs[j] = need_of(m.jobs[j]);
+  int64_t room = sum * 9 / 10;
+  for (int32_t j = 0; j < m.mix.n_jobs && fit; j++) {
+    planc_problem problem = m.jobs[j];
+    problem.budget_bytes = room * needs[j] / sum / PLANC_ALIGNMENT * PLANC_ALIGNMENT + reserved;
+    planc_status status = planc_make_plan(&problem, planc_policy_find(name), &alone[j]);
+    fit = !status;
+    ck_assert(fit || planc_status_code(status) == PLANC_INFEASIBLE);
+    planc_status_free(status);
+  }
+  ok_in(planc_mix_resolve(&m.mix, shares), m.name);
+  set_budget(&m, room + reserved);
+  planc_status status = planc_colocate(&m.mix, planc_mix_policy_find(name), shares, &plan);
+  ck_assert(fit ? !status : planc_status_code(status) == PLANC_INFEASIBLE);
+  planc_status_free(status);
+  for (int32_t j = 0; j < m.mix.n_jobs && fit; j++) {
+    const planc_job_predictions *got = &plan->predicted.jobs[j], *want = &alone[j]->predicted.jobs[0];
+    ck_assert_int_eq(got->d2h_bytes, want->d2h_bytes * shares[j].iterations);
+    ck_assert_int_eq(got->h2d_bytes, want->h2d_bytes * shares[j].iterations);
+  }
+  for (int32_t j = 0; j < m.mix.n_jobs; j++) planc_plan_free(alone[j]);
   planc_plan_free(plan);
   free_mix(&m);
 }
@@ -501,7 +561,7 @@ START_TEST(real_jobs_come_to_what_they_come_to_alone) {
   static const char *const paths[REAL_JOBS] = {"graphs/lenet-digits.yaml", "graphs/tiny-transformer.yaml",
                                                "graphs/lenet-digits.yaml"};
   static const int64_t batches[REAL_JOBS] = {512, 64, 300};
-  static const char *const names[] = {"temporal", "zico", "waterwave", "waterwave-s", "tensile"};
+  static const char *const names[] = {"temporal", "zico", "waterwave", "waterwave-s", "tensile", "capuchin"};
   int32_t iterations[REAL_JOBS] = {2, 1, 3};
   planc_problem jobs[REAL_JOBS];
   planc_graph *graphs[REAL_JOBS];
@@ -751,10 +811,11 @@ int main(void) {
   tcase_add_loop_test(mixes, turns_do_not_overlap, 0, MIXES);
   tcase_add_loop_test(mixes, requests_are_in_time, 0, 2 * MIXES);
   tcase_add_loop_test(mixes, late_requests_are_refused, 0, 10);
-  tcase_add_loop_test(mixes, jobs_have_memory_of_their_own, 0, MIXES);
+  tcase_add_loop_test(mixes, jobs_have_memory_of_their_own, 0, N_APART * MIXES);
+  tcase_add_loop_test(mixes, baselines_plan_each_job_alone, 0, 2 * MIXES);
   tcase_add_test(mixes, rates_are_priorities);
   tcase_add_loop_test(mixes, pairs_are_of_two, 0, MIXES);
-  tcase_add_loop_test(mixes, real_jobs_come_to_what_they_come_to_alone, 0, 10);
+  tcase_add_loop_test(mixes, real_jobs_come_to_what_they_come_to_alone, 0, 12);
   tcase_add_test(mixes, least_budgets_are_known);
   tcase_add_loop_test(mixes, one_device_serves_all, 0, 10);
   tcase_add_loop_test(mixes, pools_migrate, 0, MIXES);
