@@ -9,8 +9,9 @@
 #include "runtime/host/work.h"
 
 /* The rings of all streams take ALL_RINGS bytes, but for the bounds of each: where one is full, whoever fills it and
- * who empties it wait for each other. */
-enum { LONGEST_RING = 1024, SHORTEST_RING = 256, ALL_RINGS = 1 << 29, UNRECORDED = -2 };
+ * who empties it wait for each other. The longest has room for what most plans do in RT_AHEAD periods, so that a job
+ * that is slower than its plan says does not keep others from being given their work. */
+enum { LONGEST_RING = 65536, SHORTEST_RING = 256, ALL_RINGS = 1 << 29, UNRECORDED = -2 };
 
 typedef struct stream {
   rt_streams *of;
@@ -119,6 +120,13 @@ static void perform(stream *s, const rt_work *work) {
   }
 }
 
+/* Whoever fills the ring, and found it full, goes on once half of it is empty: woken for each piece it would take
+ * longer than the piece. Who waits for all to be done is woken as well. */
+static bool has_room(const stream *s) {
+  int64_t n = s->head - s->tail;
+  return n == 0 || n == s->of->room / 2;
+}
+
 static void *run_stream(void *argument) {
   stream *s = argument;
   const rt_streams *streams = s->of;
@@ -133,7 +141,7 @@ static void *run_stream(void *argument) {
     s->tail++;
     if (++s->done == s->awaited) pthread_cond_signal(&s->caught_up);
     if (s->tail == s->head) s->tail = s->head = 0; /* memory behind what was ever needed stays untouched */
-    pthread_cond_signal(&s->fewer);
+    if (has_room(s)) pthread_cond_signal(&s->fewer);
   }
   pthread_mutex_unlock(&s->lock);
   return NULL;
