@@ -101,9 +101,10 @@ struct planrt_backend {
   void (*close)(rt_device *device); /* after a failure too; drops what has not begun */
   /* How many streams the device tells apart; beyond them some wait for each other without need. NULL: all. */
   int32_t (*queues)(void);
-  bool beside; /* ops of different streams run beside each other on its processors, so that an op has a busy share */
-  bool maps;   /* has virtual memory */
-  bool parts;  /* stands for several GPUs, each with a part of the arena */
+  bool beside;    /* ops of different streams run beside each other on its processors, so that an op has a busy share */
+  bool takes_one; /* an op runs on one of its processors, which is its busy share */
+  bool maps;      /* has virtual memory */
+  bool parts;     /* stands for several GPUs, each with a part of the arena */
   /* First byte of device memory, or of the range that it is mapped to; and of the host memory that copies go to. */
   char *(*arena)(const rt_device *device);
   char *(*host_arena)(const rt_device *device);

@@ -33,7 +33,7 @@ typedef struct rt_op_time {
   int32_t op;
   rt_variant variant;
   rt_statistic time;
-  int64_t busy_ppm; /* share of the device it keeps busy; 0: not measured */
+  int64_t busy_ppm; /* share of the device it keeps busy; 0: not known */
   bool predicted;   /* the time is no measurement */
   int64_t batch;    /* at which it was listed; 0: measured */
 } rt_op_time;

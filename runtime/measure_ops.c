@@ -203,14 +203,28 @@ static bool is_parallel(const op_bench *b) {
   return b->options->backend->beside;
 }
 
+/* 0: not known. */
+static planc_status busy_by_rule(const planrt_backend *backend, int64_t *out_ppm) {
+  enum { PPM = 1000000 };
+  rt_device_info info;
+  *out_ppm = 0;
+  if (!backend->takes_one) return NULL;
+  PLANC_TRY(backend->info(&info));
+  *out_ppm = PPM / (info.processors > 0 ? info.processors : 1);
+  return NULL;
+}
+
 /* What a pass has measured, and beside it, on a device where ops run beside each other, what they leave each other. */
 static planc_status keep_times(op_bench *b, rt_resident *resident, int32_t pass, rt_op_times *out) {
   const planc_trace *trace = trace_of(b);
+  int64_t busy_ppm;
+  PLANC_TRY(busy_by_rule(b->options->backend, &busy_ppm));
   for (int32_t i = 0; i < trace->n_instances; i++) {
     if (pass >= b->ops[i].count || b->ops[i].refused[pass]) continue;
     rt_op_time time = {.op = trace->instances[i].op,
                        .variant = b->ops[i].variants[pass],
-                       .time = rt_iterations_statistic(&b->iterations, i)};
+                       .time = rt_iterations_statistic(&b->iterations, i),
+                       .busy_ppm = busy_ppm};
     if (is_parallel(b)) {
       PLANC_TRY(tell_trial(b, i));
       PLANC_TRY(measure_busy(resident, i, time.time.median_ns, &time.busy_ppm));

@@ -44,6 +44,14 @@ const planc_mix_policy *planc_mix_policies(void) {
        .summary = "TENSILE: side by side, each job with memory of its own, swapping what the link has time for",
        .supports = PLANC_POLICY_SWAP_RATE | PLANC_POLICY_SWAPS | PLANC_POLICY_RECOMPUTES,
        .make = pl_mix_tensile},
+      {.name = "vdnn-conv",
+       .summary = "vDNN, for convolutions: side by side, each job planned as if alone, with memory of its own",
+       .supports = PLANC_POLICY_SWAPS,
+       .make = pl_mix_vdnn_conv},
+      {.name = "capuchin",
+       .summary = "Capuchin: the same",
+       .supports = PLANC_POLICY_SWAPS | PLANC_POLICY_RECOMPUTES,
+       .make = pl_mix_capuchin},
       {0},
   };
   return policies;

@@ -4,9 +4,8 @@
  * all bytes that ops touch, the part that is not on the device is the part of the pools that has no room there, and ops
  * wait while those bytes come over the link, at the part of its rate that paging reaches (planc_device.paging_ppm).
  * No paper gives a model; this one is ours. */
-#include "planner/colocate/merge.h"
 #include "planner/colocate/mix_policies.h"
-#include "planner/colocate/share_regions.h"
+#include "planner/colocate/own_memory.h"
 #include "planner/colocate/solo.h"
 #include "planner/evaluate.h"
 #include "util/math.h"
@@ -128,12 +127,8 @@ static planc_status time_together(processes *p, int64_t *out_ns) {
   planc_evaluator evaluator = pl_evaluator_of(&p->problems[0]);
   planc_candidate all = {0};
   pl_timing timing;
-  PLANC_TRY(pl_timing_new(&p->arena, merge.n_jobs, merge.jobs, merge.iterations, &timing));
-  PLANC_TRY(pl_timing_alone(p->alone, &timing));
-  pl_timing_side_by_side(&timing);
-  PLANC_TRY(pl_turns_by_time(&p->arena, &timing, &merge.turns, &merge.n_turns));
   PLANC_TRY(give_all_places(p, &merge));
-  planc_status status = pl_merge_candidates(&merge, &all);
+  planc_status status = pl_merge_side_by_side(&p->arena, p->alone, &merge, &timing, &all);
   if (!status) status = evaluator.time(&evaluator, &all, out_ns);
   planc_candidate_free(&all);
   return status;

@@ -14,12 +14,10 @@
  * for 0.9 (papers/NOTES, 1c). The fastest is kept. */
 #include "planner/code.h"
 #include "planner/colocate/if_fits.h"
-#include "planner/colocate/merge.h"
 #include "planner/colocate/mix_policies.h"
-#include "planner/colocate/share_regions.h"
+#include "planner/colocate/own_memory.h"
 #include "planner/colocate/solo.h"
 #include "planner/evaluate.h"
-#include "planner/lower/addresses.h"
 #include "util/math.h"
 #include "util/size.h"
 
@@ -88,46 +86,8 @@ static planc_status play_round(tensile_mix *t, int64_t *out_change) {
   pl_arena_free(&t->round);
   t->round = (pl_arena){0};
   PLANC_TRY(plan_jobs(t, &merge));
-  PLANC_TRY(pl_timing_new(&t->round, t->mix->n_jobs, t->solos.candidates, t->iterations, &alone));
-  PLANC_TRY(pl_timing_alone(t->alone, &alone));
-  PLANC_TRY(pl_timing_copy(&t->round, &alone, &together));
   PLANC_TRY(run_together(t, &merge, &alone, &together));
   *out_change = follow_times(t, &alone, &together);
-  return NULL;
-}
-
-/* --- Each job ----------------------------------------------------------------------------------------------------- */
-
-/* Places of a job by itself, `base` bytes behind the beginning. */
-static planc_status place_job(tensile_mix *t, int32_t job, int64_t base, int64_t **out_residencies,
-                              int64_t **out_workspaces) {
-  const planc_schedule *s = t->solos.candidates[job].schedule;
-  pl_addresses addresses = {0};
-  int32_t n_residencies = planc_schedule_n_residencies(s), n_commands = planc_schedule_n_commands(s);
-  PLANC_TRY(PL_NEW(&t->round, out_residencies, n_residencies));
-  PLANC_TRY(PL_NEW(&t->round, out_workspaces, n_commands));
-  PLANC_TRY(pl_assign_device_addresses(&t->round, s, &addresses));
-  for (int32_t r = 0; r < n_residencies; r++)
-    (*out_residencies)[r] = r < planc_schedule_n_parked(s) ? PLANC_BLANK : base + addresses.residencies[r];
-  for (int32_t c = 0; c < n_commands; c++) (*out_workspaces)[c] = base + addresses.workspaces[c];
-  t->arenas[job] = pl_align_up(addresses.arena_bytes, PLANC_ALIGNMENT);
-  return NULL;
-}
-
-static planc_status place_jobs(tensile_mix *t, pl_merge *merge, int64_t *out_bytes) {
-  int64_t **residencies, **workspaces, **all_residencies, **all_workspaces;
-  int32_t n = t->mix->n_jobs;
-  *out_bytes = 0;
-  PLANC_TRY(PL_NEW(&t->round, &residencies, n));
-  PLANC_TRY(PL_NEW(&t->round, &workspaces, n));
-  for (int32_t j = 0; j < n; j++) {
-    PLANC_TRY(place_job(t, j, *out_bytes, &residencies[j], &workspaces[j]));
-    *out_bytes = pl_add_saturate(*out_bytes, t->arenas[j]);
-  }
-  PLANC_TRY(pl_merge_repeat(&t->round, n, t->iterations, residencies, &all_residencies));
-  PLANC_TRY(pl_merge_repeat(&t->round, n, t->iterations, workspaces, &all_workspaces));
-  merge->residencies = all_residencies;
-  merge->workspaces = all_workspaces;
   return NULL;
 }
 
@@ -189,7 +149,7 @@ static planc_status plan_jobs(tensile_mix *t, pl_merge *merge) {
   for (int32_t k = 0; k < MOST_TRIES; k++) {
     PLANC_TRY(plan_all(t));
     merge->jobs = t->solos.candidates;
-    PLANC_TRY(place_jobs(t, merge, &bytes));
+    PLANC_TRY(pl_own_memory_place(&t->round, merge, t->arenas, &bytes));
     if (bytes <= room) return NULL;
     for (int32_t j = 0; j < t->mix->n_jobs; j++) t->fits[j] = t->problems[j].budget_bytes;
     if (!ask_for_less(t, bytes - room)) break;
@@ -232,12 +192,11 @@ static int64_t follow_times(tensile_mix *t, const pl_timing *alone, const pl_tim
   return most;
 }
 
-/* Begins all jobs at once, each as fast as it is alone; how fast together is simulated. */
+/* How fast the jobs are beside each other is simulated. */
 static planc_status run_together(tensile_mix *t, pl_merge *merge, pl_timing *alone, pl_timing *together) {
   planc_candidate all = {0};
-  pl_timing_side_by_side(alone);
-  PLANC_TRY(pl_turns_by_time(&t->round, alone, &merge->turns, &merge->n_turns));
-  planc_status status = pl_merge_candidates(merge, &all);
+  planc_status status = pl_merge_side_by_side(&t->round, t->alone, merge, alone, &all);
+  if (!status) status = pl_timing_copy(&t->round, alone, together);
   if (!status) status = pl_timing_together(t->evaluator, &all, together);
   if (!status) status = keep_faster(t, together, &all);
   planc_candidate_free(&all);

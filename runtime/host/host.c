@@ -281,6 +281,7 @@ const planrt_backend rt_host_backend = {
     .info = info,
     .open = open_device,
     .close = close_device,
+    .takes_one = true,
     .maps = true,
     .parts = true,
     .arena = arena,

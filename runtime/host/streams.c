@@ -9,8 +9,9 @@
 #include "runtime/host/work.h"
 
 /* The rings of all streams take ALL_RINGS bytes, but for the bounds of each: where one is full, whoever fills it and
- * who empties it wait for each other. */
-enum { LONGEST_RING = 1024, SHORTEST_RING = 256, ALL_RINGS = 1 << 29, UNRECORDED = -2 };
+ * who empties it wait for each other. The longest has room for what most plans do in RT_AHEAD periods, so that a job
+ * that is slower than its plan says does not keep others from being given their work. */
+enum { LONGEST_RING = 65536, SHORTEST_RING = 256, ALL_RINGS = 1 << 29, UNRECORDED = -2, NONE = -1 };
 
 typedef struct stream {
   rt_streams *of;
@@ -20,6 +21,8 @@ typedef struct stream {
   pthread_mutex_t lock;       /* head, tail, quit */
   pthread_cond_t more, fewer; /* the ring has become longer, or shorter */
   pthread_cond_t caught_up;   /* `done` has reached `awaited` */
+  pthread_cond_t recorded;    /* the event that it sleeps on */
+  int32_t sleeps_on;          /* an event, or NONE; under the lock of all streams */
   int64_t head, tail;         /* next free, next to perform */
   int64_t done, awaited;      /* pieces of work performed in all; how many of them one waits for */
   int64_t laps[RT_AHEAD];     /* how many pieces of work were enqueued by the end of each of the last laps */
@@ -37,10 +40,9 @@ struct rt_streams {
   int64_t n_laps;
 
   _Atomic int64_t *generations; /* by event: of its last record */
+  _Atomic int32_t *sleepers;    /* by event: streams that sleep on it, or are about to */
   int64_t *promised;            /* by event: of its last record enqueued */
-  pthread_mutex_t lock;         /* failure, and sleeping on `recorded` */
-  pthread_cond_t recorded;
-  _Atomic int32_t waiting; /* streams that sleep on `recorded`, or are about to */
+  pthread_mutex_t lock;         /* failure, and who sleeps on what */
   atomic_bool failed;
   planc_status failure;
 };
@@ -74,20 +76,25 @@ void rt_streams_forget(rt_streams *streams) {
   }
 }
 
-static void wake_waiting(rt_streams *streams) {
-  if (atomic_load(&streams->waiting) == 0) return;
+/* Only those that sleep on it: many streams wait most of the time, and would take processors from those that work. */
+static void wake_sleepers(rt_streams *streams, int32_t event) {
+  if (atomic_load(&streams->sleepers[event]) == 0) return;
   pthread_mutex_lock(&streams->lock);
-  pthread_cond_broadcast(&streams->recorded);
+  for (int32_t i = 0; i < streams->n_streams; i++)
+    if (streams->streams[i].sleeps_on == event) pthread_cond_signal(&streams->streams[i].recorded);
   pthread_mutex_unlock(&streams->lock);
 }
 
-static void await(rt_streams *streams, int32_t event, int64_t generation) {
+static void await(stream *s, int32_t event, int64_t generation) {
+  rt_streams *streams = s->of;
   if (rt_streams_reached(streams, event, generation)) return;
   pthread_mutex_lock(&streams->lock);
-  atomic_fetch_add(&streams->waiting, 1);
+  atomic_fetch_add(&streams->sleepers[event], 1);
+  s->sleeps_on = event;
   while (!rt_streams_reached(streams, event, generation) && !atomic_load(&streams->failed))
-    pthread_cond_wait(&streams->recorded, &streams->lock);
-  atomic_fetch_sub(&streams->waiting, 1);
+    pthread_cond_wait(&s->recorded, &streams->lock);
+  s->sleeps_on = NONE;
+  atomic_fetch_sub(&streams->sleepers[event], 1);
   pthread_mutex_unlock(&streams->lock);
 }
 
@@ -99,7 +106,7 @@ static void fail(rt_streams *streams, planc_status status) {
   else
     streams->failure = status;
   atomic_store(&streams->failed, true);
-  pthread_cond_broadcast(&streams->recorded);
+  for (int32_t i = 0; i < streams->n_streams; i++) pthread_cond_signal(&streams->streams[i].recorded);
   pthread_mutex_unlock(&streams->lock);
 }
 
@@ -109,14 +116,21 @@ static void perform(stream *s, const rt_work *work) {
   rt_streams *streams = s->of;
   if (atomic_load(&streams->failed)) return;
   if (work->kind == RT_WORK_WAIT) {
-    await(streams, work->event, work->generation);
+    await(s, work->event, work->generation);
   } else if (work->kind == RT_WORK_RECORD) {
     atomic_store(&streams->generations[work->event], work->generation);
-    wake_waiting(streams);
+    wake_sleepers(streams, work->event);
   } else {
     planc_status status = streams->perform(streams->user, s->index, work);
     if (status) fail(streams, status);
   }
+}
+
+/* Whoever fills the ring, and found it full, goes on once half of it is empty: woken for each piece it would take
+ * longer than the piece. Who waits for all to be done is woken as well. */
+static bool has_room(const stream *s) {
+  int64_t n = s->head - s->tail;
+  return n == 0 || n == s->of->room / 2;
 }
 
 static void *run_stream(void *argument) {
@@ -133,7 +147,7 @@ static void *run_stream(void *argument) {
     s->tail++;
     if (++s->done == s->awaited) pthread_cond_signal(&s->caught_up);
     if (s->tail == s->head) s->tail = s->head = 0; /* memory behind what was ever needed stays untouched */
-    pthread_cond_signal(&s->fewer);
+    if (has_room(s)) pthread_cond_signal(&s->fewer);
   }
   pthread_mutex_unlock(&s->lock);
   return NULL;
@@ -177,7 +191,6 @@ planc_status rt_streams_new(int32_t n_streams, int32_t n_events, rt_performer pe
   rt_streams *streams = calloc(1, sizeof *streams);
   if (!streams) return planc_error(PLANC_OUT_OF_MEMORY, "streams");
   pthread_mutex_init(&streams->lock, NULL);
-  pthread_cond_init(&streams->recorded, NULL);
   streams->perform = performer;
   streams->user = user;
   streams->n_events = n_events;
@@ -198,6 +211,8 @@ static planc_status start(rt_streams *streams, int32_t index) {
   pthread_cond_init(&s->more, NULL);
   pthread_cond_init(&s->fewer, NULL);
   pthread_cond_init(&s->caught_up, NULL);
+  pthread_cond_init(&s->recorded, NULL);
+  s->sleeps_on = NONE;
   streams->n_streams++;
   if (pthread_create(&s->thread, NULL, run_stream, s) != 0)
     return planc_error(PLANC_DEVICE, "host: no thread for stream %d", index);
@@ -215,8 +230,9 @@ static planc_status fill_streams(rt_streams *streams, int32_t n_streams) {
   streams->room = room_of_ring(n_streams);
   streams->rings = calloc((size_t)n_streams * (size_t)streams->room + 1, sizeof *streams->rings);
   streams->generations = calloc((size_t)streams->n_events + 1, sizeof *streams->generations);
+  streams->sleepers = calloc((size_t)streams->n_events + 1, sizeof *streams->sleepers);
   streams->promised = calloc((size_t)streams->n_events + 1, sizeof *streams->promised);
-  if (!streams->streams || !streams->rings || !streams->generations || !streams->promised)
+  if (!streams->streams || !streams->rings || !streams->generations || !streams->sleepers || !streams->promised)
     return planc_error(PLANC_OUT_OF_MEMORY, "streams");
   rt_streams_forget(streams);
   for (int32_t i = 0; i < n_streams; i++) PLANC_TRY(start(streams, i));
@@ -235,6 +251,7 @@ static void stop(stream *s) {
   pthread_cond_destroy(&s->more);
   pthread_cond_destroy(&s->fewer);
   pthread_cond_destroy(&s->caught_up);
+  pthread_cond_destroy(&s->recorded);
 }
 
 void rt_streams_free(rt_streams *streams) {
@@ -244,10 +261,10 @@ void rt_streams_free(rt_streams *streams) {
   for (int32_t i = 0; i < streams->n_streams; i++) stop(&streams->streams[i]);
   planc_status_free(streams->failure);
   pthread_mutex_destroy(&streams->lock);
-  pthread_cond_destroy(&streams->recorded);
   free(streams->streams);
   free(streams->rings);
   free((void *)streams->generations);
+  free((void *)streams->sleepers);
   free(streams->promised);
   free(streams);
 }

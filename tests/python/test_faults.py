@@ -232,7 +232,7 @@ class Faults(unittest.TestCase):
         self.refuse(Command("planc", "plan", TINY, "-o", "-"))
 
     def test_colocate(self):
-        for policy in ("temporal", "zico", "waterwave", "waterwave-s", "tensile"):
+        for policy in ("temporal", "zico", "waterwave", "waterwave-s", "tensile", "capuchin"):
             self.refuse(Command("planc", "colocate", TINY + ":4", LENET + ":8", "--device", "k40m", "--policy", policy, "-o",
                                 "out", "--json", outputs=["out"], sample=30))
 

@@ -261,7 +261,7 @@ What is no mix.
   ! planc: inputs/tiny.yaml:1: No such file or directory
   [3]
   $ planc colocate inputs/tiny.yaml inputs/tiny.yaml --policy best
-  ! planc: unknown policy best for several jobs: temporal, preemptive, zico, waterwave, waterwave-s, tensile
+  ! planc: unknown policy best for several jobs: temporal, preemptive, zico, waterwave, waterwave-s, tensile, vdnn-conv, capuchin
   [2]
   $ planc colocate inputs/tiny.yaml inputs/tiny.yaml --policy mps
   ! planc: mps has no plan: compare --colocate compares with it
@@ -330,6 +330,8 @@ Policies side by side.
   waterwave <size> <N> ms <size> <N> <N> <N>
   waterwave-s <size> <N> ms <size> <N> <N> <N>
   tensile <size> <N> ms <size> <N> <N> <N>
+  vdnn-conv < <size> <N> ms <size> <N> <N> <N>
+  capuchin < <size> <N> ms <size> <N> <N> <N>
   why zico: side by side: job <N> begins <N> ms after job <N>
   mps: not planned: the pools of all jobs take <size>, <size> migrate on demand
   ! planc: note: graphs/lenet-digits.yaml has no backward ops: planned for training with sgd (--inference plans it as it is)
@@ -357,7 +359,7 @@ Policies side by side.
   ! planc: policy temporal has no use for --region
   [2]
   $ planc compare --colocate inputs/tiny.yaml inputs/tiny.yaml --policies modnn
-  ! planc: unknown policy modnn for several jobs: temporal, preemptive, mps, zico, waterwave, waterwave-s, tensile
+  ! planc: unknown policy modnn for several jobs: temporal, preemptive, mps, zico, waterwave, waterwave-s, tensile, vdnn-conv, capuchin
   [2]
   $ planc compare inputs/tiny.yaml --max-ratio 2
   ! planc: --max-ratio is for --colocate

@@ -1,0 +1,153 @@
+/* `vdnn-conv` and `capuchin` for several jobs: the baselines of TENSILE (papers/002, V-A). Each job is planned as if it
+ * were alone on the GPU and on the link, by that policy of single jobs, and they run side by side, each with memory of
+ * its own.
+ *
+ * Each job's part of the budget is in proportion to what it needs where it neither swaps nor computes again. Where the
+ * budget is what `tensile` leaves, that is the budget that the paper gives Capuchin (V-E): all jobs save the same part.
+ */
+#include "planner/code.h"
+#include "planner/colocate/mix_policies.h"
+#include "planner/colocate/own_memory.h"
+#include "planner/colocate/solo.h"
+#include "planner/evaluate.h"
+#include "util/math.h"
+#include "util/size.h"
+
+typedef struct jobs_apart {
+  const planc_mix *mix;
+  const planc_policy *policy; /* of single jobs */
+  pl_arena arena;
+  planc_problem *problems; /* by job: with its part of the budgets */
+  planc_evaluator *alone;  /* by job */
+  int64_t *needs;          /* by job: bytes that it holds at most where everything stays */
+  int64_t *arenas;         /* by job: bytes that it has */
+  int32_t *iterations;
+  pl_solos solos;
+} jobs_apart;
+
+static planc_status make_apart(const char *policy, const planc_mix *mix, const planc_mix_share *shares,
+                               const planc_evaluator *evaluator, planc_candidate *out);
+static planc_status start(jobs_apart *a, const planc_mix_share *shares);
+static planc_status find_needs(jobs_apart *a);
+static void part_budgets(jobs_apart *a, const planc_problem *all);
+static planc_status plan_jobs(jobs_apart *a, const planc_problem *all);
+static planc_status run_side_by_side(jobs_apart *a, planc_candidate *out);
+
+planc_status pl_mix_vdnn_conv(const planc_mix *mix, const planc_mix_share *shares, const planc_evaluator *evaluator,
+                              planc_candidate *out) {
+  return make_apart("vdnn-conv", mix, shares, evaluator, out);
+}
+
+planc_status pl_mix_capuchin(const planc_mix *mix, const planc_mix_share *shares, const planc_evaluator *evaluator,
+                             planc_candidate *out) {
+  return make_apart("capuchin", mix, shares, evaluator, out);
+}
+
+static planc_status make_apart(const char *policy, const planc_mix *mix, const planc_mix_share *shares,
+                               const planc_evaluator *evaluator, planc_candidate *out) {
+  jobs_apart a = {.mix = mix, .policy = planc_policy_find(policy)};
+  planc_status status = start(&a, shares);
+  if (!status) status = find_needs(&a);
+  if (!status) part_budgets(&a, evaluator->problem);
+  if (!status) status = plan_jobs(&a, evaluator->problem);
+  if (!status) status = run_side_by_side(&a, out);
+  pl_solos_free(&a.solos);
+  pl_arena_free(&a.arena);
+  return status;
+}
+
+static planc_status start(jobs_apart *a, const planc_mix_share *shares) {
+  int32_t n = a->mix->n_jobs;
+  PLANC_TRY(PL_NEW(&a->arena, &a->problems, n));
+  PLANC_TRY(PL_NEW(&a->arena, &a->alone, n));
+  PLANC_TRY(PL_NEW(&a->arena, &a->needs, n));
+  PLANC_TRY(PL_NEW(&a->arena, &a->arenas, n));
+  PLANC_TRY(PL_NEW(&a->arena, &a->iterations, n));
+  for (int32_t j = 0; j < n; j++) {
+    int64_t host = a->mix->jobs[j].host_budget_bytes;
+    a->problems[j] = a->mix->jobs[j];
+    a->problems[j].host_budget_bytes = host > 0 ? host / n : host;
+    a->alone[j] = pl_evaluator_of(&a->problems[j]);
+    a->iterations[j] = shares[j].iterations;
+  }
+  return NULL;
+}
+
+static planc_status in_job(const jobs_apart *a, int32_t job, planc_status status) {
+  return planc_context(status, "job %d (%s)", job, a->mix->jobs[job].graph->name);
+}
+
+/* --- Budgets ------------------------------------------------------------------------------------------------------ */
+
+static planc_status find_need(const planc_problem *problem, int64_t *out_bytes) {
+  planc_evaluator evaluator = pl_evaluator_of(problem);
+  planc_candidate candidate = {0};
+  planc_status status = planc_policy_find("none")->make(&evaluator, &candidate);
+  if (!status) status = evaluator.peak(&evaluator, &candidate, out_bytes);
+  planc_candidate_free(&candidate);
+  *out_bytes -= pl_reserved(problem);
+  return status;
+}
+
+static planc_status find_needs(jobs_apart *a) {
+  for (int32_t j = 0; j < a->mix->n_jobs; j++) {
+    int32_t same = 0;
+    while (!pl_solo_same(&a->mix->jobs[same], &a->mix->jobs[j])) same++;
+    if (same < j)
+      a->needs[j] = a->needs[same];
+    else
+      PLANC_TRY(in_job(a, j, find_need(&a->problems[j], &a->needs[j])));
+  }
+  return NULL;
+}
+
+static int64_t sum_of_needs(const jobs_apart *a) {
+  int64_t sum = 0;
+  for (int32_t j = 0; j < a->mix->n_jobs; j++) sum = pl_add_saturate(sum, a->needs[j]);
+  return sum;
+}
+
+static void part_budgets(jobs_apart *a, const planc_problem *all) {
+  int64_t room = pl_arena_room(all), sum = sum_of_needs(a);
+  for (int32_t j = 0; j < a->mix->n_jobs; j++) {
+    int64_t part = room > 0 && sum > 0 ? pl_muldiv_floor(room, a->needs[j], sum) : 0;
+    part -= part % PLANC_ALIGNMENT;
+    a->problems[j].budget_bytes = pl_add_saturate(part, pl_reserved(&a->problems[j]));
+  }
+}
+
+/* --- Plans -------------------------------------------------------------------------------------------------------- */
+
+/* With `least` bytes a job's part suffices; the budget of all is as much more as the others' parts are. */
+static planc_status refuse(const jobs_apart *a, const planc_problem *all, int32_t job, planc_status status) {
+  planc_shortage shortage = planc_status_shortage(status);
+  if (shortage.memory != PLANC_MEMORY_DEVICE || shortage.bytes == 0) return in_job(a, job, status);
+  char part[PL_SIZE_TEXT], least[PL_SIZE_TEXT];
+  int64_t lacking = shortage.bytes - a->problems[job].budget_bytes, need = a->needs[job] > 0 ? a->needs[job] : 1;
+  int64_t more = pl_muldiv_ceil(lacking > 0 ? lacking : 0, sum_of_needs(a), need);
+  planc_status refused =
+      planc_infeasible((planc_shortage){PLANC_MEMORY_DEVICE, pl_add_saturate(all->budget_bytes, more)},
+                       "its part of the budget, in proportion to what it needs without swapping, is "
+                       "%s, and it takes %s",
+                       pl_size_format(a->problems[job].budget_bytes, part), pl_size_format(shortage.bytes, least));
+  planc_status_free(status);
+  return in_job(a, job, refused);
+}
+
+static planc_status plan_jobs(jobs_apart *a, const planc_problem *all) {
+  int32_t failed;
+  planc_status status = pl_solos_make(a->problems, a->mix->n_jobs, a->policy, &a->solos, &failed);
+  if (planc_status_code(status) == PLANC_INFEASIBLE) return refuse(a, all, failed, status);
+  return in_job(a, failed, status);
+}
+
+static planc_status run_side_by_side(jobs_apart *a, planc_candidate *out) {
+  pl_merge merge = {.n_jobs = a->mix->n_jobs, .jobs = a->solos.candidates, .iterations = a->iterations};
+  pl_timing timing;
+  int64_t bytes;
+  char sum[PL_SIZE_TEXT];
+  PLANC_TRY(pl_own_memory_place(&a->arena, &merge, a->arenas, &bytes));
+  PLANC_TRY(pl_merge_side_by_side(&a->arena, a->alone, &merge, &timing, out));
+  return planc_candidate_explain(out, "each planned as if alone, side by side with memory of its own: %s together",
+                                 pl_size_format(bytes, sum));
+}
