@@ -31,13 +31,13 @@ typedef struct rt_device_options {
   const int32_t *priorities; /* by stream, 0 to PLANC_MOST_PRIORITY, which `open` alone reads: what kernels of several
                                 streams are on the device at once, those of the most are to go first, as far as it
                                 knows priorities; NULL: all have 0 */
-  bool concurrent;          /* streams of their own; else one stream, work done in the order it is enqueued */
-  bool synthetic;           /* `prepare` gives stand-ins for all ops */
-  bool deterministic;       /* only algorithms that give the same bits every time */
-  const char *properties;   /* a device described by this text, which `open` alone reads, stands in for one that is not
-                               there: `variants` and `workspace` work; NULL: the machine's own */
-  int64_t link_bytes_per_s; /* paces copies between host and device, each direction; 0 = as fast as they go */
-  uint64_t jitter;          /* not 0: seed of random delays before each piece of work; for tests */
+  bool concurrent;           /* streams of their own; else one stream, work done in the order it is enqueued */
+  bool synthetic;            /* `prepare` gives stand-ins for all ops */
+  bool deterministic;        /* only algorithms that give the same bits every time */
+  const char *properties;    /* a device described by this text, which `open` alone reads, stands in for one that is not
+                                there: `variants` and `workspace` work; NULL: the machine's own */
+  int64_t link_bytes_per_s;  /* paces copies between host and device, each direction; 0 = as fast as they go */
+  uint64_t jitter;           /* not 0: seed of random delays before each piece of work; for tests */
 } rt_device_options;
 
 enum { RT_ALIGNMENT = 256, RT_MAX_VARIANTS = 256, RT_AHEAD = 2 };

@@ -34,8 +34,8 @@ typedef struct planc_problem {
   int64_t beat_ns;  /* a plan whose iteration takes as long or longer is not wanted, as if it did not fit; 0 = any is */
   int64_t link_ppm; /* the part of the links' rates that policies with a SWAP_RATE count on, in parts per million, where
                        other jobs have the rest or ops take longer than they do alone; 0 = all of them */
-  int32_t priority;      /* of the job beside others, see planc_job */
-  bool shared_link;      /* to the host */
+  int32_t priority; /* of the job beside others, see planc_job */
+  bool shared_link; /* to the host */
   bool split_batch_norm; /* the user allows splitting a batch-coupled graph */
   bool first_will_do;    /* of a policy that CHOOSES: the first of the others that fits, not the fastest */
 } planc_problem;

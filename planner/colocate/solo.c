@@ -29,7 +29,8 @@ bool pl_solo_same(const planc_problem *a, const planc_problem *b) {
          a->host_budget_bytes == b->host_budget_bytes && a->storage_budget_bytes == b->storage_budget_bytes &&
          a->sub_batch == b->sub_batch && a->chunk_bytes == b->chunk_bytes && a->beat_ns == b->beat_ns &&
          a->link_ppm == b->link_ppm && a->priority == b->priority && a->shared_link == b->shared_link &&
-         a->split_batch_norm == b->split_batch_norm && a->first_will_do == b->first_will_do && planc_settings_are_same(&a->settings, &b->settings);
+         a->split_batch_norm == b->split_batch_norm && a->first_will_do == b->first_will_do &&
+         planc_settings_are_same(&a->settings, &b->settings);
 }
 
 static planc_status make_by(const planc_problem *problem, const planc_policy *policy, pl_solo *out) {

@@ -33,8 +33,8 @@ typedef struct sim_section {
 typedef struct sim_stream {
   bool computes; /* it runs kernels; else copies */
   int32_t job;
-  int32_t host; /* who launches its work: a job's, its own or one that serves all */
-  int32_t on;   /* a GPU; of copies an engine */
+  int32_t host;     /* who launches its work: a job's, its own or one that serves all */
+  int32_t on;       /* a GPU; of copies an engine */
   int32_t priority; /* of its kernels, see planc_job; 0 to most_priority of the program */
 } sim_stream;
 

@@ -177,8 +177,7 @@ START_TEST(priorities_go_first) {
   for (int32_t k = 0; k < n; k++) {
     int64_t rate = sim_kernel_rate(&all.program, &with, k);
     used += (double)rate / SIM_PPM * drawn[k].busy_ppm;
-    if (all.streams[k].priority >= least)
-      ck_assert_int_eq(rate, sim_kernel_rate(&above.program, &without, k));
+    if (all.streams[k].priority >= least) ck_assert_int_eq(rate, sim_kernel_rate(&above.program, &without, k));
   }
   ck_assert_msg(fabs(used - (wanted < SIM_PPM ? wanted : SIM_PPM)) <= 2 * n + 1, "%g of %g", used, wanted);
 }
