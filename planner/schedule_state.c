@@ -1,6 +1,7 @@
 /* A schedule's state (schedule_state.h): made, freed and looked at. The commands of schedule.c change it. */
 #include "planner/schedule_state.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "util/math.h"
@@ -11,14 +12,18 @@ planc_status planc_schedule_new(const planc_trace *trace, const planc_costs *con
   if (s) {
     s->trace = trace;
     s->costs = malloc((size_t)trace->n_jobs * sizeof *s->costs);
+    s->n_compute = malloc((size_t)trace->n_jobs * sizeof *s->n_compute);
     s->buffers = malloc(((size_t)trace->n_buffers + 1) * sizeof *s->buffers);
     s->ran = malloc(((size_t)trace->n_instances + 1) * sizeof *s->ran);
   }
-  if (!s || !s->costs || !s->buffers || !s->ran) {
+  if (!s || !s->costs || !s->n_compute || !s->buffers || !s->ran) {
     planc_schedule_free(s);
     return planc_error(PLANC_OUT_OF_MEMORY, "schedule of %d instances", trace->n_instances);
   }
-  for (int32_t j = 0; j < trace->n_jobs; j++) s->costs[j] = costs[j];
+  for (int32_t j = 0; j < trace->n_jobs; j++) {
+    s->costs[j] = costs[j];
+    s->n_compute[j] = 1;
+  }
   for (int32_t b = 0; b < trace->n_buffers; b++) {
     s->buffers[b] = (buffer_state){.newest_open = SCHEDULE_NONE, .newest_copy = SCHEDULE_NONE};
   }
@@ -30,6 +35,7 @@ planc_status planc_schedule_new(const planc_trace *trace, const planc_costs *con
 void planc_schedule_free(planc_schedule *schedule) {
   if (!schedule) return;
   free(schedule->costs);
+  free(schedule->n_compute);
   VEC_FREE(&schedule->commands);
   VEC_FREE(&schedule->residencies);
   VEC_FREE(&schedule->states);
@@ -47,6 +53,53 @@ planc_status planc_schedule_map(planc_schedule *s, const planc_virtual_memory *m
   s->memory = *memory;
   s->memory.mappings = s->mappings.data;
   return NULL;
+}
+
+planc_status planc_schedule_side_by_side(planc_schedule *s, int32_t job, int32_t n) {
+  assert(job >= 0 && job < s->trace->n_jobs && n >= 1 && s->residencies.len == 0);
+  s->n_compute[job] = n;
+  int32_t streams = planc_schedule_n_streams(s);
+  if (streams <= PLANC_PLAN_MAX_STREAMS) return NULL;
+  return planc_error(PLANC_USAGE, "with rounds side by side the jobs have %d streams, and a plan at most %d", streams,
+                     PLANC_PLAN_MAX_STREAMS);
+}
+
+/* --- Streams ------------------------------------------------------------------------------------------------------ */
+
+/* Behind the streams that every job has, those that the jobs before this one have more. */
+static int32_t first_more(const planc_schedule *s, int32_t job) {
+  int32_t first = s->trace->n_jobs * PLANC_N_STREAMS;
+  for (int32_t j = 0; j < job; j++) first += s->n_compute[j] - 1;
+  return first;
+}
+
+int32_t planc_schedule_n_streams(const planc_schedule *s) {
+  return first_more(s, s->trace->n_jobs);
+}
+
+int32_t planc_schedule_n_compute(const planc_schedule *s, int32_t job) {
+  return s->n_compute[job];
+}
+
+int32_t planc_schedule_compute(const planc_schedule *s, int32_t job, int32_t round) {
+  int32_t k = round < 0 ? 0 : round % s->n_compute[job];
+  return k == 0 ? job * PLANC_N_STREAMS + PLANC_STREAM_COMPUTE : first_more(s, job) + k - 1;
+}
+
+int32_t planc_schedule_stream_kind(const planc_schedule *s, int32_t stream) {
+  return stream < s->trace->n_jobs * PLANC_N_STREAMS ? stream % PLANC_N_STREAMS : PLANC_STREAM_COMPUTE;
+}
+
+void planc_schedule_workspace_ends(const planc_schedule *s, int32_t *ends) {
+  int32_t next[PLANC_PLAN_MAX_STREAMS], n_commands = planc_schedule_n_commands(s);
+  for (int32_t t = 0; t < planc_schedule_n_streams(s); t++) next[t] = n_commands;
+  for (int32_t c = n_commands - 1; c >= 0; c--) {
+    const planc_command *command = &s->commands.data[c];
+    ends[c] = c + 1;
+    if (command->kind != PLANC_CMD_EXEC) continue;
+    if (s->n_compute[s->trace->instances[command->instance].job] > 1) ends[c] = next[command->stream];
+    next[command->stream] = c;
+  }
 }
 
 /* --- Host copies -------------------------------------------------------------------------------------------------- */

@@ -316,5 +316,6 @@ static void free_table(mix_table *t) {
 static planc_status check_own_options(const pl_arguments *arguments, const mix_table *t) {
   uint32_t supports = 0;
   for (int32_t i = 0; i < t->n; i++) supports |= t->rows[i].policy->supports;
-  return cli_setup_useful(arguments, t->n == 1 ? t->rows[0].policy->name : NULL, supports);
+  PLANC_TRY(cli_setup_useful(arguments, t->n == 1 ? t->rows[0].policy->name : NULL, supports));
+  return cli_mix_check_rounds(arguments, supports);
 }
