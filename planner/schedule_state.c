@@ -90,16 +90,35 @@ int32_t planc_schedule_stream_kind(const planc_schedule *s, int32_t stream) {
   return stream < s->trace->n_jobs * PLANC_N_STREAMS ? stream % PLANC_N_STREAMS : PLANC_STREAM_COMPUTE;
 }
 
+/* Execs behind a command, by their commands: the next of each stream, the next of each job, and the first of the job
+ * that is behind all of its rounds or of its next iteration. */
+typedef struct execs_behind {
+  int32_t of_stream[PLANC_PLAN_MAX_STREAMS], of_job[PLANC_PLAN_MAX_JOBS], behind_rounds[PLANC_PLAN_MAX_JOBS];
+} execs_behind;
+
+static bool is_behind_rounds(const planc_schedule *s, const planc_instance *it, int32_t next) {
+  if (next == planc_schedule_n_commands(s)) return true;
+  const planc_instance *other = &s->trace->instances[s->commands.data[next].instance];
+  return other->round < 0 || other->iteration != it->iteration;
+}
+
+static int32_t end_of_workspace(const planc_schedule *s, int32_t c, execs_behind *behind) {
+  const planc_command *command = &s->commands.data[c];
+  const planc_instance *it = &s->trace->instances[command->instance];
+  int32_t next = behind->of_job[it->job], own = behind->of_stream[command->stream];
+  if (is_behind_rounds(s, it, next)) behind->behind_rounds[it->job] = next;
+  behind->of_job[it->job] = behind->of_stream[command->stream] = c;
+  if (s->n_compute[it->job] == 1) return c + 1;
+  return own < behind->behind_rounds[it->job] ? own : behind->behind_rounds[it->job];
+}
+
 void planc_schedule_workspace_ends(const planc_schedule *s, int32_t *ends) {
-  int32_t next[PLANC_PLAN_MAX_STREAMS], n_commands = planc_schedule_n_commands(s);
-  for (int32_t t = 0; t < planc_schedule_n_streams(s); t++) next[t] = n_commands;
-  for (int32_t c = n_commands - 1; c >= 0; c--) {
-    const planc_command *command = &s->commands.data[c];
-    ends[c] = c + 1;
-    if (command->kind != PLANC_CMD_EXEC) continue;
-    if (s->n_compute[s->trace->instances[command->instance].job] > 1) ends[c] = next[command->stream];
-    next[command->stream] = c;
-  }
+  execs_behind behind;
+  int32_t n_commands = planc_schedule_n_commands(s);
+  for (int32_t t = 0; t < planc_schedule_n_streams(s); t++) behind.of_stream[t] = n_commands;
+  for (int32_t j = 0; j < s->trace->n_jobs; j++) behind.of_job[j] = behind.behind_rounds[j] = n_commands;
+  for (int32_t c = n_commands - 1; c >= 0; c--)
+    ends[c] = s->commands.data[c].kind == PLANC_CMD_EXEC ? end_of_workspace(s, c, &behind) : c + 1;
 }
 
 /* --- Host copies -------------------------------------------------------------------------------------------------- */

@@ -142,7 +142,7 @@ int32_t planc_schedule_compute(const planc_schedule *s, int32_t job, int32_t rou
 /* Which PLANC_STREAM_... a stream is. */
 int32_t planc_schedule_stream_kind(const planc_schedule *s, int32_t stream);
 /* ends[c], by command: of an exec up to which command, not included, its workspace is taken: its own alone; where
- * another compute stream of its job may run beside it, up to the next exec of its own. */
+ * another compute stream of its job may run beside it, up to the next exec of its own, or what is behind the rounds. */
 void planc_schedule_workspace_ends(const planc_schedule *s, int32_t *ends);
 const planc_virtual_memory *planc_schedule_memory(const planc_schedule *s);
 const planc_trace *planc_schedule_trace(const planc_schedule *s);

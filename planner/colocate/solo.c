@@ -88,8 +88,7 @@ static planc_status put_side_by_side(const planc_problem *problem, pl_solo *made
   planc_evaluator evaluator = pl_evaluator_of(problem);
   if (strcmp(made->policy, "none") == 0) return pl_rounds_side_by_side(&evaluator, &made->candidate);
   return planc_candidate_explain(
-      &made->candidate, "rounds one after the other, as policy %s has data away from the device",
-      made->policy);
+      &made->candidate, "rounds one after the other, as policy %s has data away from the device", made->policy);
 }
 
 planc_status pl_solos_side_by_side(const planc_problem *problems, pl_solos *solos) {

@@ -14,7 +14,8 @@
  * that is the last to use it, and so never starts its work in it sooner, however long that takes.
  *
  * Rounds of a job that are to run side by side (2.2) do so in the job's own iteration (side_by_side.h), which is then
- * shifted as a whole; where all goes faster with every job's rounds one after the other, they run so.
+ * shifted as a whole; where all goes faster with every job's rounds one after the other, they run so. A job that is the
+ * only one has nobody to share regions with (only_job.h).
  *
  * What the paper does not have: where regions that are handed out one by one do not suffice for a shift, tensors are
  * placed at once (place_passes.h); memory that makes it no faster is given up in the end; and the jobs take turns
@@ -24,6 +25,7 @@
 #include "planner/colocate/instead.h"
 #include "planner/colocate/merge.h"
 #include "planner/colocate/mix_policies.h"
+#include "planner/colocate/only_job.h"
 #include "planner/colocate/place_passes.h"
 #include "planner/colocate/share_regions.h"
 #include "planner/colocate/shift.h"
@@ -54,7 +56,6 @@ typedef struct zico {
   bool any;
 } zico;
 
-static planc_status make_only_job(zico *z, planc_candidate *out);
 static planc_status choose(zico *z, planc_candidate *out);
 static planc_status find_best(zico *z);
 static planc_status explain(const zico *z, planc_candidate *out);
@@ -81,20 +82,11 @@ static void end(zico *z) {
 
 planc_status pl_mix_zico(const planc_mix *mix, const planc_mix_share *shares, const planc_evaluator *evaluator,
                          planc_candidate *out) {
+  if (mix->n_jobs == 1) return pl_only_job_make(mix->jobs, shares->iterations, out);
   zico z = begin(mix, shares, evaluator);
-  planc_status status = mix->n_jobs == 1 ? make_only_job(&z, out) : choose(&z, out);
+  planc_status status = choose(&z, out);
   end(&z);
   return status;
-}
-
-/* Nobody else is there to share regions with. */
-static planc_status make_only_job(zico *z, planc_candidate *out) {
-  int32_t failed;
-  PLANC_TRY(pl_solos_make(z->mix->jobs, 1, NULL, &z->solos, &failed));
-  PLANC_TRY(pl_solos_side_by_side(z->mix->jobs, &z->solos));
-  *out = z->solos.made[0].candidate;
-  z->solos.made[0].candidate = (planc_candidate){0};
-  return NULL;
 }
 
 static bool has_rounds_side_by_side(const zico *z) {
