@@ -60,8 +60,7 @@ planc_status planc_schedule_side_by_side(planc_schedule *s, int32_t job, int32_t
   s->n_compute[job] = n;
   int32_t streams = planc_schedule_n_streams(s);
   if (streams <= PLANC_PLAN_MAX_STREAMS) return NULL;
-  return planc_error(PLANC_USAGE, "with rounds side by side the jobs have %d streams, and a plan at most %d", streams,
-                     PLANC_PLAN_MAX_STREAMS);
+  return planc_error(PLANC_INTERNAL, "%d streams, and a plan has at most %d", streams, PLANC_PLAN_MAX_STREAMS);
 }
 
 /* --- Streams ------------------------------------------------------------------------------------------------------ */

@@ -95,7 +95,7 @@ static bool has_backward(const planc_graph *graph) {
 /* Rounds side by side are those that accumulate gradients. */
 static planc_status check_rounds(const planc_problem *job) {
   int32_t n = job->side_by_side;
-  if (n == 0) return NULL;
+  if (n == 0 || n == 1) return NULL;
   if (n < 0 || n > PLANC_MIX_MOST_ROUNDS)
     return planc_error(PLANC_USAGE, "%d rounds side by side: from 1 to %d", n, (int)PLANC_MIX_MOST_ROUNDS);
   if (!has_backward(job->graph))
@@ -122,6 +122,17 @@ static planc_status in_job(const planc_mix *mix, int32_t job, planc_status statu
   return planc_context(status, "job %d (%s)", job, mix->jobs[job].graph->name);
 }
 
+static planc_status check_streams(const planc_mix *mix) {
+  int64_t n = 0;
+  for (int32_t j = 0; j < mix->n_jobs; j++) {
+    int32_t rounds = mix->jobs[j].side_by_side;
+    n += PLANC_N_STREAMS + (rounds > 1 ? rounds - 1 : 0);
+  }
+  if (n <= PLANC_PLAN_MAX_STREAMS) return NULL;
+  return planc_error(PLANC_USAGE, "with so many rounds side by side the jobs have %lld streams, and a plan at most %d",
+                     (long long)n, PLANC_PLAN_MAX_STREAMS);
+}
+
 static planc_status check(const planc_mix *mix) {
   if (mix->n_jobs < 1 || mix->n_jobs > PLANC_MIX_MOST_JOBS)
     return planc_error(PLANC_USAGE, "%d jobs: a mix has from 1 to %d", mix->n_jobs, (int)PLANC_MIX_MOST_JOBS);
@@ -133,6 +144,7 @@ static planc_status check(const planc_mix *mix) {
                        (long long)mix->jobs[0].settings.region, PLANC_ALIGNMENT);
   if (mix->jobs[0].settings.split_size > 0 && mix->jobs[0].settings.split_groups > 0)
     return planc_error(PLANC_USAGE, "node groups have a size or a number, not both");
+  PLANC_TRY(check_streams(mix));
   for (int32_t j = 0; j < mix->n_jobs; j++) {
     PLANC_TRY(in_job(mix, j, check_job(mix, j)));
     if (pl_deadline_of(mix, j) < 0)

@@ -287,6 +287,20 @@ START_TEST(rounds_share_with_other_jobs) {
 }
 END_TEST
 
+/* Of as many jobs as a mix may have, each has few streams enough. */
+static void many_rounds(const planc_problem *job) {
+  planc_problem jobs[PLANC_MIX_MOST_JOBS];
+  planc_mix_share shares[PLANC_MIX_MOST_JOBS];
+  int32_t iterations[PLANC_MIX_MOST_JOBS] = {0};
+  planc_mix mix = {.n_jobs = PLANC_MIX_MOST_JOBS, .jobs = jobs, .iterations = iterations};
+  for (int32_t j = 0; j < PLANC_MIX_MOST_JOBS; j++) {
+    jobs[j] = *job;
+    jobs[j].batch = jobs[j].side_by_side = 16;
+    jobs[j].sub_batch = 1;
+  }
+  assert_fails(planc_mix_resolve(&mix, shares), PLANC_USAGE, "the jobs have 1152 streams, and a plan at most 1024");
+}
+
 /* What is no number of rounds, or has none to accumulate, is refused. */
 START_TEST(misuse) {
   accumulating a;
@@ -305,6 +319,7 @@ START_TEST(misuse) {
   assert_fails(planc_mix_resolve(&a.mix, shares), PLANC_USAGE, "a batch of 6 is not 3 rounds of equal size");
   a.jobs[0].sub_batch = 2;
   ok(planc_mix_resolve(&a.mix, shares));
+  many_rounds(&a.jobs[0]);
   free_job(&a);
 
   make_job(1, 1, &a);
