@@ -29,14 +29,14 @@ typedef struct planc_problem {
   int64_t host_budget_bytes;    /* -1 = not limited */
   int64_t storage_budget_bytes; /* for what the host's budget has no room for; 0 = no storage */
   int64_t sub_batch;            /* fixed by the user; 0 = the policy chooses */
-  int32_t side_by_side; /* so many rounds, of sub_batch each and all there are, may run side by side, which is for
-                           mixes; 0 and 1 = they run one after the other */
-  int64_t chunk_bytes;  /* of virtual memory, a multiple of PLANC_ALIGNMENT; 0 = 40 MiB, pages 2 MiB */
+  int64_t chunk_bytes;          /* of virtual memory, a multiple of PLANC_ALIGNMENT; 0 = 40 MiB, pages 2 MiB */
   planc_settings settings;
   int64_t beat_ns;  /* a plan whose iteration takes as long or longer is not wanted, as if it did not fit; 0 = any is */
   int64_t link_ppm; /* the part of the links' rates that policies with a SWAP_RATE count on, in parts per million, where
                        other jobs have the rest or ops take longer than they do alone; 0 = all of them */
-  bool shared_link; /* to the host */
+  int32_t side_by_side;  /* so many rounds, of sub_batch each and all there are, may run side by side, which is for
+                            mixes; 0 and 1 = they run one after the other */
+  bool shared_link;      /* to the host */
   bool split_batch_norm; /* the user allows splitting a batch-coupled graph */
   bool first_will_do;    /* of a policy that CHOOSES: the first of the others that fits, not the fastest */
 } planc_problem;
