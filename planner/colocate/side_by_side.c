@@ -17,8 +17,8 @@
 #include "util/math.h"
 #include "util/size.h"
 
-/* Rounds of the search; times that change by less are steady. */
-enum { MOST_TRIES = 8, STEADY_PPM = 20000 };
+/* Attempts of the search, and of those in one room until times are steady, which change by less. */
+enum { MOST_TRIES = 20, MOST_SETTLING = 4, STEADY_PPM = 20000 };
 /* What a round holds is told in so many parts of its most: a release of less starts nobody. */
 enum { PARTS = 256 };
 
@@ -349,20 +349,28 @@ static planc_status try_room(rounds *r, int64_t room, pl_turn *turns, bool *out_
   return status;
 }
 
-/* Within all that the rounds hold together at first, so that they begin at once, and with less while that is too much.
- * Where it fits, again with the times that it has then, until they are steady. */
+/* One attempt in the room that is next. Where it fits, the same again with the times that it has then, until they are
+ * steady, and then more; where it does not, less. */
+static planc_status step(rounds *r, pl_room_search *room, pl_turn *turns, int32_t *settling, bool *out_go_on) {
+  int64_t excess = 0;
+  pl_timing before = r->timing;
+  PLANC_TRY(pl_arena_copy(&r->arena, before.passes, r->n, sizeof *before.passes, (void *)&before.passes));
+  PLANC_TRY(try_room(r, room->room, turns, out_go_on, &excess));
+  if (!*out_go_on) return NULL;
+  bool changed = excess <= 0 && pl_timing_change(&r->timing, &before) > STEADY_PPM;
+  if (changed && ++*settling < MOST_SETTLING) return NULL;
+  *settling = 0;
+  *out_go_on = pl_room_search_on(room, excess > 0 ? excess : 0);
+  return NULL;
+}
+
+/* Begins within all that the rounds hold together, so that they begin at once. */
 static planc_status search(rounds *r) {
-  pl_room_search room = pl_room_search_from(r->most, r->least, 1);
+  pl_room_search room = pl_room_search_from(r->most, r->least, r->least / PARTS + 1);
   pl_turn *turns;
-  bool fit = true, go_on = true;
+  int32_t settling = 0;
+  bool go_on = true;
   PLANC_TRY(PL_NEW(&r->arena, &turns, planc_schedule_n_commands(r->from->schedule)));
-  for (int32_t k = 0; go_on && k < MOST_TRIES; k++) {
-    int64_t excess = 0;
-    pl_timing before = r->timing;
-    PLANC_TRY(pl_arena_copy(&r->arena, before.passes, r->n, sizeof *before.passes, (void *)&before.passes));
-    PLANC_TRY(try_room(r, room.room, turns, &fit, &excess));
-    go_on =
-        fit && (excess > 0 ? pl_room_search_down(&room, excess) : pl_timing_change(&r->timing, &before) > STEADY_PPM);
-  }
+  for (int32_t k = 0; go_on && k < MOST_TRIES; k++) PLANC_TRY(step(r, &room, turns, &settling, &go_on));
   return NULL;
 }
