@@ -185,7 +185,7 @@ planc_status planc_schedule_exec(planc_schedule *s, int32_t instance, int32_t va
   s->n_executed += !recompute;
   s->ran[instance] = variant;
   PLANC_TRY(state_command(s, (planc_command){.kind = PLANC_CMD_EXEC,
-                                             .stream = (int16_t)(it->job * PLANC_N_STREAMS + PLANC_STREAM_COMPUTE),
+                                             .stream = (int16_t)planc_schedule_compute(s, it->job, it->round),
                                              .recompute = recompute,
                                              .instance = instance,
                                              .variant = variant,
@@ -232,7 +232,9 @@ static planc_status send(planc_schedule *s, const planc_access *access, int32_t 
 /* --- Copies ----------------------------------------------------------------------------------------------------- */
 
 static int16_t stream_of(const planc_schedule *s, int32_t buffer, int32_t stream) {
-  return (int16_t)(s->trace->buffers[buffer].job * PLANC_N_STREAMS + stream);
+  const planc_buffer *of = &s->trace->buffers[buffer];
+  if (stream == PLANC_STREAM_COMPUTE) return (int16_t)planc_schedule_compute(s, of->job, of->round);
+  return (int16_t)(of->job * PLANC_N_STREAMS + stream);
 }
 
 planc_status planc_schedule_offload(planc_schedule *s, int32_t residency) {
@@ -324,6 +326,9 @@ planc_status planc_schedule_follow(planc_schedule *s, int32_t stream, int32_t jo
                        (long long)s->commands.len, job, leader);
   if (stream < 0 || stream >= PLANC_N_STREAMS)
     return planc_error(PLANC_INTERNAL, "command %lld: follow: no stream %d", (long long)s->commands.len, stream);
+  if (s->n_compute[job] > 1 || s->n_compute[leader] > 1)
+    return planc_error(PLANC_INTERNAL, "command %lld: follow: rounds of job %d or %d run side by side",
+                       (long long)s->commands.len, job, leader);
   return state_command(s, (planc_command){.kind = PLANC_CMD_FOLLOW,
                                           .stream = (int16_t)(job * PLANC_N_STREAMS + stream),
                                           .residency = SCHEDULE_NONE,

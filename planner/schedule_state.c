@@ -1,6 +1,7 @@
 /* A schedule's state (schedule_state.h): made, freed and looked at. The commands of schedule.c change it. */
 #include "planner/schedule_state.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "util/math.h"
@@ -11,14 +12,18 @@ planc_status planc_schedule_new(const planc_trace *trace, const planc_costs *con
   if (s) {
     s->trace = trace;
     s->costs = malloc((size_t)trace->n_jobs * sizeof *s->costs);
+    s->n_compute = malloc((size_t)trace->n_jobs * sizeof *s->n_compute);
     s->buffers = malloc(((size_t)trace->n_buffers + 1) * sizeof *s->buffers);
     s->ran = malloc(((size_t)trace->n_instances + 1) * sizeof *s->ran);
   }
-  if (!s || !s->costs || !s->buffers || !s->ran) {
+  if (!s || !s->costs || !s->n_compute || !s->buffers || !s->ran) {
     planc_schedule_free(s);
     return planc_error(PLANC_OUT_OF_MEMORY, "schedule of %d instances", trace->n_instances);
   }
-  for (int32_t j = 0; j < trace->n_jobs; j++) s->costs[j] = costs[j];
+  for (int32_t j = 0; j < trace->n_jobs; j++) {
+    s->costs[j] = costs[j];
+    s->n_compute[j] = 1;
+  }
   for (int32_t b = 0; b < trace->n_buffers; b++) {
     s->buffers[b] = (buffer_state){.newest_open = SCHEDULE_NONE, .newest_copy = SCHEDULE_NONE};
   }
@@ -30,6 +35,7 @@ planc_status planc_schedule_new(const planc_trace *trace, const planc_costs *con
 void planc_schedule_free(planc_schedule *schedule) {
   if (!schedule) return;
   free(schedule->costs);
+  free(schedule->n_compute);
   VEC_FREE(&schedule->commands);
   VEC_FREE(&schedule->residencies);
   VEC_FREE(&schedule->states);
@@ -47,6 +53,71 @@ planc_status planc_schedule_map(planc_schedule *s, const planc_virtual_memory *m
   s->memory = *memory;
   s->memory.mappings = s->mappings.data;
   return NULL;
+}
+
+planc_status planc_schedule_side_by_side(planc_schedule *s, int32_t job, int32_t n) {
+  assert(job >= 0 && job < s->trace->n_jobs && n >= 1 && s->residencies.len == 0);
+  s->n_compute[job] = n;
+  int32_t streams = planc_schedule_n_streams(s);
+  if (streams <= PLANC_PLAN_MAX_STREAMS) return NULL;
+  return planc_error(PLANC_INTERNAL, "%d streams, and a plan has at most %d", streams, PLANC_PLAN_MAX_STREAMS);
+}
+
+/* --- Streams ------------------------------------------------------------------------------------------------------ */
+
+/* Behind the streams that every job has, those that the jobs before this one have more. */
+static int32_t first_more(const planc_schedule *s, int32_t job) {
+  int32_t first = s->trace->n_jobs * PLANC_N_STREAMS;
+  for (int32_t j = 0; j < job; j++) first += s->n_compute[j] - 1;
+  return first;
+}
+
+int32_t planc_schedule_n_streams(const planc_schedule *s) {
+  return first_more(s, s->trace->n_jobs);
+}
+
+int32_t planc_schedule_n_compute(const planc_schedule *s, int32_t job) {
+  return s->n_compute[job];
+}
+
+int32_t planc_schedule_compute(const planc_schedule *s, int32_t job, int32_t round) {
+  int32_t k = round < 0 ? 0 : round % s->n_compute[job];
+  return k == 0 ? job * PLANC_N_STREAMS + PLANC_STREAM_COMPUTE : first_more(s, job) + k - 1;
+}
+
+int32_t planc_schedule_stream_kind(const planc_schedule *s, int32_t stream) {
+  return stream < s->trace->n_jobs * PLANC_N_STREAMS ? stream % PLANC_N_STREAMS : PLANC_STREAM_COMPUTE;
+}
+
+/* Execs behind a command, by their commands: the next of each stream, the next of each job, and the first of the job
+ * that is behind all of its rounds or of its next iteration. */
+typedef struct execs_behind {
+  int32_t of_stream[PLANC_PLAN_MAX_STREAMS], of_job[PLANC_PLAN_MAX_JOBS], behind_rounds[PLANC_PLAN_MAX_JOBS];
+} execs_behind;
+
+static bool is_behind_rounds(const planc_schedule *s, const planc_instance *it, int32_t next) {
+  if (next == planc_schedule_n_commands(s)) return true;
+  const planc_instance *other = &s->trace->instances[s->commands.data[next].instance];
+  return other->round < 0 || other->iteration != it->iteration;
+}
+
+static int32_t end_of_workspace(const planc_schedule *s, int32_t c, execs_behind *behind) {
+  const planc_command *command = &s->commands.data[c];
+  const planc_instance *it = &s->trace->instances[command->instance];
+  int32_t next = behind->of_job[it->job], own = behind->of_stream[command->stream];
+  if (is_behind_rounds(s, it, next)) behind->behind_rounds[it->job] = next;
+  behind->of_job[it->job] = behind->of_stream[command->stream] = c;
+  if (s->n_compute[it->job] == 1) return c + 1;
+  return own < behind->behind_rounds[it->job] ? own : behind->behind_rounds[it->job];
+}
+
+void planc_schedule_workspace_ends(const planc_schedule *s, int32_t *ends) {
+  execs_behind behind;
+  int32_t n_commands = planc_schedule_n_commands(s);
+  for (int32_t t = 0; t < planc_schedule_n_streams(s); t++) behind.of_stream[t] = n_commands;
+  for (int32_t j = 0; j < s->trace->n_jobs; j++) behind.of_job[j] = behind.behind_rounds[j] = n_commands;
+  for (int32_t c = n_commands - 1; c >= 0; c--)
+    ends[c] = s->commands.data[c].kind == PLANC_CMD_EXEC ? end_of_workspace(s, c, &behind) : c + 1;
 }
 
 /* --- Host copies -------------------------------------------------------------------------------------------------- */

@@ -30,6 +30,7 @@ typedef struct buffer_state {
 struct planc_schedule {
   const planc_trace *trace;
   const planc_costs **costs; /* by job */
+  int32_t *n_compute;        /* by job: its compute streams */
   VEC(planc_command) commands;
   VEC(planc_residency) residencies;
   VEC(residency_state) states; /* by residency */

@@ -13,15 +13,16 @@ extern "C" {
 enum {
   PLANC_MIX_MOST_JOBS = 64,
   PLANC_MIX_MOST_ITERATIONS = 1024, /* of a job in a period */
+  PLANC_MIX_MOST_ROUNDS = 64,       /* of a job side by side */
   PLANC_MIX_MAX_RATIO = 8           /* where the mix does not say how many may be chosen */
 };
 
 /* Jobs that are to share a GPU. Everything is borrowed. */
 typedef struct planc_mix {
   int32_t n_jobs;            /* at least 1 */
-  const planc_problem *jobs; /* of each its graph, profile, batch, sub-batch, split_batch_norm, priority and the
-                                setting swap_rate; all else is that of the first, and so is what its profile says of the
-                                device, but for what is reserved: of that the most of any */
+  const planc_problem *jobs; /* of each its graph, profile, batch, sub-batch, side_by_side, split_batch_norm, priority
+                                and the setting swap_rate; all else is that of the first, and so is what its profile
+                                says of the device, but for what is reserved: of that the most of any */
   const int32_t *iterations; /* by job: in a period; 0 = chosen */
   int32_t max_ratio; /* the most iterations that are chosen for a job; 0 = PLANC_MIX_MAX_RATIO, or for a job with
                         a deadline PLANC_MIX_MOST_ITERATIONS */
@@ -32,8 +33,8 @@ typedef struct planc_mix {
 /* One job of a mix beside what it would do alone. */
 typedef struct planc_mix_share {
   int32_t iterations;       /* in a period */
-  int64_t alone_ns;         /* an iteration where it has the whole GPU and the whole budget: by policy none where that
-                               fits, else by the fastest that does */
+  int64_t alone_ns;         /* an iteration where it has the whole GPU and the whole budget, its rounds one after the
+                               other: by policy none where that fits, else by the fastest that does */
   const char *alone_policy; /* which that is; static */
   int64_t deadline_ns;      /* the mix's, 0 = none */
   int64_t response_ns; /* the longest that a request takes in the steady period, whenever it comes: it waits for the
@@ -43,10 +44,11 @@ typedef struct planc_mix_share {
 
 /* What a policy for mixes supports, beside the bits of planc_policy. */
 enum {
-  PLANC_MIX_REGIONS = 1 << 16,  /* has regions, whose size may be asked for */
-  PLANC_MIX_GROUPS = 1 << 17,   /* cuts iterations into node groups */
-  PLANC_MIX_BARRIERS = 1 << 18, /* pairs these, and may be asked to have barriers between the pairs */
-  PLANC_MIX_DEADLINES = 1 << 19 /* is for mixes in which jobs have deadlines, and for no others */
+  PLANC_MIX_REGIONS = 1 << 16,   /* has regions, whose size may be asked for */
+  PLANC_MIX_GROUPS = 1 << 17,    /* cuts iterations into node groups */
+  PLANC_MIX_BARRIERS = 1 << 18,  /* pairs these, and may be asked to have barriers between the pairs */
+  PLANC_MIX_DEADLINES = 1 << 19, /* is for mixes in which jobs have deadlines, and for no others */
+  PLANC_MIX_ROUNDS = 1 << 20     /* may run rounds of a job side by side; others run them one after the other */
 };
 
 /* What jobs do that share a GPU without a plan. */

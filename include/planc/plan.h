@@ -157,8 +157,8 @@ typedef struct planc_section {
 /* What a period has of one job. Of several GPUs, bytes are those of all, and times that are spent on each are means. */
 typedef struct planc_job_predictions {
   int64_t ideal_ns; /* of its ops with the fastest algorithms, whole batch (of each GPU), all resident */
-  int64_t busy_ns;  /* its compute streams compute; 0 until it is simulated */
-  int64_t stall_ns; /* they wait; 0 until it is simulated */
+  int64_t busy_ns;  /* some compute stream of it computes; 0 until it is simulated */
+  int64_t stall_ns; /* none does; 0 until it is simulated */
   /* These follow from the body and are not in the file. */
   int64_t d2h_bytes, h2d_bytes;    /* copied from GPUs, to GPUs */
   int64_t store_bytes, load_bytes; /* copied to storage, from it */

@@ -35,7 +35,9 @@ typedef struct planc_problem {
   int64_t link_ppm; /* the part of the links' rates that policies with a SWAP_RATE count on, in parts per million, where
                        other jobs have the rest or ops take longer than they do alone; 0 = all of them */
   int32_t priority; /* of the job beside others, see planc_job */
-  bool shared_link; /* to the host */
+  int32_t side_by_side;  /* so many rounds, of sub_batch each and all there are, may run side by side, which is for
+                            mixes; 0 and 1 = they run one after the other */
+  bool shared_link;      /* to the host */
   bool split_batch_norm; /* the user allows splitting a batch-coupled graph */
   bool first_will_do;    /* of a policy that CHOOSES: the first of the others that fits, not the fastest */
 } planc_problem;

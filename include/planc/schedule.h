@@ -29,7 +29,8 @@ extern "C" {
 /* Device addresses and host addresses are multiples of this. */
 enum { PLANC_ALIGNMENT = PLANC_PLAN_ALIGNMENT };
 
-/* Streams of a job: stream k of job j is number j * PLANC_N_STREAMS + k. */
+/* Streams of a job: stream k of job j is number j * PLANC_N_STREAMS + k. A job whose rounds run side by side has more
+ * compute streams, behind those of all jobs. */
 enum { PLANC_STREAM_COMPUTE, PLANC_STREAM_H2D, PLANC_STREAM_D2H, PLANC_N_STREAMS };
 
 typedef enum planc_command_kind {
@@ -82,6 +83,10 @@ typedef struct planc_virtual_memory {
 /* Copies `memory`. All device addresses must be stated then. */
 planc_status planc_schedule_map(planc_schedule *s, const planc_virtual_memory *memory);
 
+/* Has the rounds of `job` run side by side, on n compute streams: round r on the one that r modulo n says, and what is
+ * of no round on the first. Only before anything is stated. */
+planc_status planc_schedule_side_by_side(planc_schedule *s, int32_t job, int32_t n);
+
 /* --- Stating commands; every one appends to the list ----------------------------------------------------------- */
 
 /* Persistent `buffer` is parked on the host when the period starts: a copy of version 0 is there, in a slot that it
@@ -94,7 +99,7 @@ planc_status planc_schedule_park(planc_schedule *s, int32_t buffer, int32_t *out
 planc_status planc_schedule_boundary(planc_schedule *s, int32_t buffer, int64_t address, int32_t *out_residency);
 planc_status planc_schedule_acquire(planc_schedule *s, int32_t buffer, int64_t address, int32_t *out_residency);
 planc_status planc_schedule_release(planc_schedule *s, int32_t residency);
-/* Runs an instance on the compute stream with the open residencies that hold what it reads; what it only writes goes to
+/* Runs an instance on its compute stream with the open residencies that hold what it reads; what it only writes goes to
  * the buffer's open residency that was opened last. With `recompute`, side effects are skipped and the variant
  * is that of the first run, so that the bits are, too. A gradient that other replicas get is offloaded right after. */
 planc_status planc_schedule_exec(planc_schedule *s, int32_t instance, int32_t variant, int64_t workspace_address,
@@ -106,14 +111,15 @@ planc_status planc_schedule_deliver(planc_schedule *s, int32_t residency);
 /* Fills an open, empty residency with `version` from its host copy or, for version 0 of a fed buffer, from the user or
  * the host copies of the other replicas' gradients: they are where the own one is. */
 planc_status planc_schedule_prefetch(planc_schedule *s, int32_t residency, int32_t version);
-/* Makes `stream` of the buffer's job (PLANC_STREAM_...) wait until the copy last started on `residency` (which may be
- * closed) has ended. */
+/* Makes `stream` of the buffer's job (PLANC_STREAM_...), of several compute streams that of its round, wait until the
+ * copy last started on `residency` (which may be closed) has ended. */
 planc_status planc_schedule_await(planc_schedule *s, int32_t stream, int32_t residency);
 /* Copies the content of `source` to the open, empty residency `destination` of the same buffer. */
 planc_status planc_schedule_move(planc_schedule *s, int32_t destination, int32_t source);
 
 /* Makes `stream` (PLANC_STREAM_...) of job `job` wait until the compute stream of job `leader`, another one, has done
- * all that it has been given so far: in this period, or, where that is nothing, in the one before. */
+ * all that it has been given so far: in this period, or, where that is nothing, in the one before. Of neither job run
+ * rounds side by side. */
 planc_status planc_schedule_follow(planc_schedule *s, int32_t stream, int32_t job, int32_t leader);
 
 /* --- Looking ---------------------------------------------------------------------------------------------------- */
@@ -129,6 +135,15 @@ int32_t planc_schedule_content(const planc_schedule *s, int32_t residency);
 /* True when `version` can be prefetched: a host copy of it exists or the user holds it. */
 bool planc_schedule_on_host(const planc_schedule *s, int32_t buffer, int32_t version);
 
+int32_t planc_schedule_n_streams(const planc_schedule *s);
+/* How many compute streams a job has, and which of them one of its rounds has; round -1: what is of none. */
+int32_t planc_schedule_n_compute(const planc_schedule *s, int32_t job);
+int32_t planc_schedule_compute(const planc_schedule *s, int32_t job, int32_t round);
+/* Which PLANC_STREAM_... a stream is. */
+int32_t planc_schedule_stream_kind(const planc_schedule *s, int32_t stream);
+/* ends[c], by command: of an exec up to which command, not included, its workspace is taken: its own alone; where
+ * another compute stream of its job may run beside it, up to the next exec of its own, or what is behind the rounds. */
+void planc_schedule_workspace_ends(const planc_schedule *s, int32_t *ends);
 const planc_virtual_memory *planc_schedule_memory(const planc_schedule *s);
 const planc_trace *planc_schedule_trace(const planc_schedule *s);
 /* Of the residency's buffer. */

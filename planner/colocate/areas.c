@@ -72,8 +72,8 @@ static int64_t bytes_of(const making_areas *m, int32_t residency) {
   return planc_schedule_bytes(m->candidate->schedule, residency);
 }
 
-/* Command c stands at position c + 1, as in addresses.c. */
-static void list_temporaries(const making_areas *m, pl_item *items) {
+/* Command c stands at position c + 1, as in addresses.c; `ends` is by command: where a workspace's life ends. */
+static void list_temporaries(const making_areas *m, const int32_t *ends, pl_item *items) {
   const planc_schedule *s = m->candidate->schedule;
   const planc_command *commands = planc_schedule_commands(s);
   int32_t n_residencies = planc_schedule_n_residencies(s), n_commands = planc_schedule_n_commands(s);
@@ -87,7 +87,7 @@ static void list_temporaries(const making_areas *m, pl_item *items) {
     if (commands[c].kind == PLANC_CMD_RELEASE) items[commands[c].residency].spans[0].end = c + 1;
     if (commands[c].kind != PLANC_CMD_EXEC) continue;
     workspace->bytes = planc_schedule_variant(s, &commands[c]).workspace_bytes;
-    workspace->spans[0] = (pl_lifetime){c + 1, c + 2};
+    workspace->spans[0] = (pl_lifetime){c + 1, ends[c] + 1};
   }
 }
 
@@ -95,9 +95,12 @@ static planc_status place_temporaries(making_areas *m) {
   const planc_schedule *s = m->candidate->schedule;
   int32_t n_residencies = planc_schedule_n_residencies(s), n_commands = planc_schedule_n_commands(s);
   int64_t base = m->areas->private_bytes, top;
+  int32_t *ends;
   pl_item *items;
   PLANC_TRY(PL_NEW(m->arena, &items, (int64_t)n_residencies + n_commands));
-  list_temporaries(m, items);
+  PLANC_TRY(PL_NEW(m->arena, &ends, n_commands));
+  planc_schedule_workspace_ends(s, ends);
+  list_temporaries(m, ends, items);
   PLANC_TRY(pl_place(items, n_residencies + n_commands, &top, NULL));
   for (int32_t r = 0; r < n_residencies; r++)
     if (m->classes[r] == PLANC_TENSOR_TEMPORARY) m->residencies[r] = base + items[r].address;

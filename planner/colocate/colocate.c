@@ -27,7 +27,7 @@ const planc_mix_policy *planc_mix_policies(void) {
        .estimate = pl_mix_mps},
       {.name = "zico",
        .summary = "Zico: side by side, iterations shifted until what they hold in regions fits",
-       .supports = PLANC_MIX_REGIONS,
+       .supports = PLANC_MIX_REGIONS | PLANC_MIX_ROUNDS,
        .falls_back = "temporal",
        .make = pl_mix_zico},
       {.name = "waterwave",
@@ -94,6 +94,25 @@ planc_status planc_mix_resolve(const planc_mix *mix, planc_mix_share *shares) {
 
 /* --- Each job alone ----------------------------------------------------------------------------------------------- */
 
+static bool has_backward(const planc_graph *graph) {
+  for (int32_t o = 0; o < graph->n_ops; o++)
+    if (graph->ops[o].phase != PLANC_PHASE_forward) return true;
+  return false;
+}
+
+/* Rounds side by side are those that accumulate gradients. */
+static planc_status check_rounds(const planc_problem *job) {
+  int32_t n = job->side_by_side;
+  if (n == 0 || n == 1) return NULL;
+  if (n < 0 || n > PLANC_MIX_MOST_ROUNDS)
+    return planc_error(PLANC_USAGE, "%d rounds side by side: from 1 to %d", n, (int)PLANC_MIX_MOST_ROUNDS);
+  if (!has_backward(job->graph))
+    return planc_error(PLANC_USAGE, "it is for inference: there are no gradients for rounds to accumulate");
+  if (job->batch % n == 0 && job->sub_batch == job->batch / n) return NULL;
+  return planc_error(PLANC_USAGE, "a batch of %lld is not %d rounds of equal size: choose a number that divides it",
+                     (long long)job->batch, n);
+}
+
 static planc_status check_job(const planc_mix *mix, int32_t job) {
   const planc_device *first = planc_profile_device(mix->jobs[0].profile);
   const planc_device *own = planc_profile_device(mix->jobs[job].profile);
@@ -101,6 +120,7 @@ static planc_status check_job(const planc_mix *mix, int32_t job) {
     return planc_error(PLANC_USAGE, "it is for device %s, and job 0 for %s: jobs that share a GPU have one device",
                        own->name, first->name);
   if (mix->jobs[job].gpus > 1) return planc_error(PLANC_USAGE, "it is for several GPUs: a mix shares one");
+  PLANC_TRY(check_rounds(&mix->jobs[job]));
   if (mix->iterations[job] >= 0 && mix->iterations[job] <= PLANC_MIX_MOST_ITERATIONS) return NULL;
   return planc_error(PLANC_USAGE, "%d iterations in a period: from 1 to %d, or 0 for planc to choose",
                      mix->iterations[job], (int)PLANC_MIX_MOST_ITERATIONS);
@@ -108,6 +128,17 @@ static planc_status check_job(const planc_mix *mix, int32_t job) {
 
 static planc_status in_job(const planc_mix *mix, int32_t job, planc_status status) {
   return planc_context(status, "job %d (%s)", job, mix->jobs[job].graph->name);
+}
+
+static planc_status check_streams(const planc_mix *mix) {
+  int64_t n = 0;
+  for (int32_t j = 0; j < mix->n_jobs; j++) {
+    int32_t rounds = mix->jobs[j].side_by_side;
+    n += PLANC_N_STREAMS + (rounds > 1 ? rounds - 1 : 0);
+  }
+  if (n <= PLANC_PLAN_MAX_STREAMS) return NULL;
+  return planc_error(PLANC_USAGE, "with so many rounds side by side the jobs have %lld streams, and a plan at most %d",
+                     (long long)n, PLANC_PLAN_MAX_STREAMS);
 }
 
 static planc_status check(const planc_mix *mix) {
@@ -121,6 +152,7 @@ static planc_status check(const planc_mix *mix) {
                        (long long)mix->jobs[0].settings.region, PLANC_ALIGNMENT);
   if (mix->jobs[0].settings.split_size > 0 && mix->jobs[0].settings.split_groups > 0)
     return planc_error(PLANC_USAGE, "node groups have a size or a number, not both");
+  PLANC_TRY(check_streams(mix));
   for (int32_t j = 0; j < mix->n_jobs; j++) {
     PLANC_TRY(in_job(mix, j, check_job(mix, j)));
     if (pl_deadline_of(mix, j) < 0)

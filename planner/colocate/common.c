@@ -8,6 +8,7 @@ planc_problem pl_common_job(const pl_common *common, int32_t job, const planc_pr
   out.profile = own->profile;
   out.batch = own->batch;
   out.sub_batch = own->sub_batch;
+  out.side_by_side = own->side_by_side;
   out.split_batch_norm = own->split_batch_norm;
   out.priority = own->priority;
   out.settings.swap_rate = own->settings.swap_rate;

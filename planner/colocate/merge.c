@@ -31,6 +31,7 @@ static planc_status merge_all(merging *m);
 static planc_status make_trace(merging *m);
 static planc_status make_costs(merging *m);
 static planc_status make_parts(merging *m);
+static planc_status set_compute_streams(const merging *m);
 static planc_status state_boundary(merging *m, bool parked);
 static planc_status take_turn(const merging *m, const pl_turn *turn);
 
@@ -56,6 +57,7 @@ static planc_status merge_all(merging *m) {
   PLANC_TRY(make_costs(m));
   PLANC_TRY(make_parts(m));
   PLANC_TRY(planc_candidate_schedule(m->out));
+  PLANC_TRY(set_compute_streams(m));
   PLANC_TRY(state_boundary(m, true));
   PLANC_TRY(state_boundary(m, false));
   for (int64_t t = 0; t < m->merge->n_turns; t++) PLANC_TRY(take_turn(m, &m->merge->turns[t]));
@@ -135,6 +137,15 @@ static planc_status make_parts(merging *m) {
   return NULL;
 }
 
+static planc_status set_compute_streams(const merging *m) {
+  assert(m->merge->n_compute == 0 || m->merge->n_jobs == 1);
+  for (int32_t j = 0; j < m->merge->n_jobs; j++) {
+    int32_t own = planc_schedule_n_compute(m->merge->jobs[j].schedule, 0);
+    PLANC_TRY(planc_schedule_side_by_side(m->out->schedule, j, m->merge->n_compute > 0 ? m->merge->n_compute : own));
+  }
+  return NULL;
+}
+
 /* --- Commands ----------------------------------------------------------------------------------------------------- */
 
 static int64_t address_of(const part *p, int32_t residency) {
@@ -197,7 +208,8 @@ static planc_status state_command(const merging *m, part *p, int32_t c) {
     case PLANC_CMD_PREFETCH:
       return state_prefetch(m, p, command);
     case PLANC_CMD_AWAIT:
-      return planc_schedule_await(all, command->stream % PLANC_N_STREAMS, p->residencies[command->residency]);
+      return planc_schedule_await(all, planc_schedule_stream_kind(p->of->schedule, command->stream),
+                                  p->residencies[command->residency]);
     default:
       assert(command->kind == PLANC_CMD_MOVE);
       return planc_schedule_move(all, p->residencies[command->residency], p->residencies[command->source]);

@@ -19,8 +19,11 @@ typedef struct pl_merge {
   int32_t n_jobs;
   const planc_candidate *jobs; /* by job: of one iteration */
   const int32_t *iterations;   /* by job: in a period */
+  int32_t n_compute; /* how many rounds of the job, which is the only one, are to run side by side; 0 = each job's
+                        rounds as in its candidate */
   int64_t n_turns;
-  const pl_turn *turns; /* each job's commands of each iteration once, in their order */
+  const pl_turn *turns; /* each job's commands of each iteration once, in their order; in another one, where rounds are
+                           to run side by side */
   /* Addresses, or NULL: they stay blank. By job and iteration, behind each other, by residency of the job's candidate;
    * and of workspaces, by its command. */
   int64_t *const *residencies;

@@ -220,8 +220,10 @@ static int64_t earliest(const shift_search *s, const runner *own) {
   int64_t at = own->ready_ns;
   if (own != first) return later(at, nth(s, first, period_of(s, own) * iterations_of(s, first))->at_ns);
   bool opens = own->n_started % iterations_of(s, own) == 0;
-  for (int32_t k = 1; opens && own->n_started > 0 && k < s->n; k++)
-    at = later(at, nth(s, &s->runners[k], s->runners[k].n_started - 1)->at_ns);
+  for (int32_t k = 1; opens && own->n_started > 0 && k < s->n; k++) {
+    const runner *other = &s->runners[k];
+    at = later(at, s->timing->apart ? other->ready_ns : nth(s, other, other->n_started - 1)->at_ns);
+  }
   return at;
 }
 

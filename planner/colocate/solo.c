@@ -2,8 +2,10 @@
 #include "planner/colocate/solo.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "planc/analysis.h"
+#include "planner/colocate/side_by_side.h"
 #include "planner/evaluate.h"
 
 static planc_status make_by(const planc_problem *problem, const planc_policy *policy, pl_solo *out);
@@ -27,10 +29,10 @@ bool pl_solo_same(const planc_problem *a, const planc_problem *b) {
   return a->graph == b->graph && a->profile == b->profile && a->batch == b->batch && a->gpus == b->gpus &&
          a->placement == b->placement && a->budget_bytes == b->budget_bytes && a->code_bytes == b->code_bytes &&
          a->host_budget_bytes == b->host_budget_bytes && a->storage_budget_bytes == b->storage_budget_bytes &&
-         a->sub_batch == b->sub_batch && a->chunk_bytes == b->chunk_bytes && a->beat_ns == b->beat_ns &&
-         a->link_ppm == b->link_ppm && a->priority == b->priority && a->shared_link == b->shared_link &&
-         a->split_batch_norm == b->split_batch_norm && a->first_will_do == b->first_will_do &&
-         planc_settings_are_same(&a->settings, &b->settings);
+         a->sub_batch == b->sub_batch && a->side_by_side == b->side_by_side && a->chunk_bytes == b->chunk_bytes &&
+         a->beat_ns == b->beat_ns && a->link_ppm == b->link_ppm && a->priority == b->priority &&
+         a->shared_link == b->shared_link && a->split_batch_norm == b->split_batch_norm &&
+         a->first_will_do == b->first_will_do && planc_settings_are_same(&a->settings, &b->settings);
 }
 
 static planc_status make_by(const planc_problem *problem, const planc_policy *policy, pl_solo *out) {
@@ -51,16 +53,24 @@ static planc_status find_fastest(const planc_problem *problem, const planc_polic
   return NULL;
 }
 
+static int32_t find_same(const planc_problem *problems, int32_t job) {
+  int32_t same = 0;
+  while (!pl_solo_same(&problems[same], &problems[job])) same++;
+  return same;
+}
+
+static void share_candidates(const planc_problem *problems, pl_solos *solos) {
+  for (int32_t j = 0; j < solos->n; j++) solos->candidates[j] = solos->made[find_same(problems, j)].candidate;
+}
+
 static planc_status make_all(const planc_problem *problems, const planc_policy *policy, pl_solos *out,
                              int32_t *out_failed) {
   for (int32_t j = 0; j < out->n; j++) {
-    int32_t same = 0;
     *out_failed = j;
-    while (!pl_solo_same(&problems[same], &problems[j])) same++;
-    if (same == j)
-      PLANC_TRY(policy ? make_by(&problems[j], policy, &out->made[j]) : pl_solo_make(&problems[j], &out->made[j]));
-    out->candidates[j] = out->made[same].candidate;
+    if (find_same(problems, j) < j) continue;
+    PLANC_TRY(policy ? make_by(&problems[j], policy, &out->made[j]) : pl_solo_make(&problems[j], &out->made[j]));
   }
+  share_candidates(problems, out);
   return NULL;
 }
 
@@ -72,6 +82,21 @@ planc_status pl_solos_make(const planc_problem *problems, int32_t n, const planc
   out->candidates = calloc((size_t)n, sizeof *out->candidates);
   if (!out->made || !out->candidates) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
   return make_all(problems, policy, out, out_failed);
+}
+
+static planc_status put_side_by_side(const planc_problem *problem, pl_solo *made) {
+  planc_evaluator evaluator = pl_evaluator_of(problem);
+  if (strcmp(made->policy, "none") == 0) return pl_rounds_side_by_side(&evaluator, &made->candidate);
+  return planc_candidate_explain(
+      &made->candidate, "rounds one after the other, as policy %s has data away from the device", made->policy);
+}
+
+planc_status pl_solos_side_by_side(const planc_problem *problems, pl_solos *solos) {
+  for (int32_t j = 0; j < solos->n; j++)
+    if (problems[j].side_by_side > 1 && solos->made[j].policy)
+      PLANC_TRY(put_side_by_side(&problems[j], &solos->made[j]));
+  share_candidates(problems, solos);
+  return NULL;
 }
 
 void pl_solos_free(pl_solos *solos) {

@@ -27,6 +27,9 @@ typedef struct pl_solos {
  * failure. */
 planc_status pl_solos_make(const planc_problem *problems, int32_t n, const planc_policy *policy, pl_solos *out,
                            int32_t *out_failed);
+/* Puts the rounds of jobs whose problems ask for that side by side, where that is faster and nothing is away from the
+ * device; the candidates' explanations tell it. The problems are those that the solos were made for. */
+planc_status pl_solos_side_by_side(const planc_problem *problems, pl_solos *solos);
 void pl_solos_free(pl_solos *solos);
 
 /* What of the job stays on the device while others have their turn: its parameters and the optimizer's state. */

@@ -28,6 +28,7 @@ planc_status pl_timing_new(pl_arena *arena, int32_t n_jobs, const planc_candidat
 planc_status pl_timing_copy(pl_arena *arena, const pl_timing *timing, pl_timing *out) {
   PLANC_TRY(pl_timing_new(arena, timing->n_jobs, timing->jobs, timing->iterations, out));
   out->period_ns = timing->period_ns;
+  out->apart = timing->apart;
   for (int32_t j = 0; j < timing->n_jobs; j++) {
     for (int32_t p = timing->first[j]; p < timing->first[j] + timing->iterations[j]; p++) {
       int64_t *at = out->passes[p].at_ns;
@@ -49,23 +50,16 @@ int64_t pl_timing_change(const pl_timing *timing, const pl_timing *before) {
   return most;
 }
 
-/* When the execs of a pass start and end, in their order. */
-typedef struct pass_runs {
-  int32_t n;
-  planc_run_time *of;
-} pass_runs;
-
 typedef struct reading_times {
   pl_timing *timing;
   int32_t job; /* -1: all of them */
   pl_arena arena;
-  pass_runs *passes; /* by pass */
+  pl_pass_runs *passes; /* by pass */
 } reading_times;
 
 static planc_status time_alone(const planc_evaluator *evaluator, int32_t job, pl_timing *timing);
 static planc_status follow(const planc_evaluator *evaluator, const planc_candidate *candidate, reading_times *r,
                            int64_t *out_ns);
-static void set_pass(const planc_schedule *schedule, const pass_runs *execs, pl_pass *pass);
 
 planc_status pl_timing_alone(const planc_evaluator *evaluators, pl_timing *timing) {
   for (int32_t j = 0; j < timing->n_jobs; j++) PLANC_TRY(time_alone(&evaluators[j], j, timing));
@@ -78,7 +72,7 @@ static planc_status time_alone(const planc_evaluator *evaluator, int32_t job, pl
   planc_status status = follow(evaluator, &timing->jobs[job], &r, &ns);
   for (int32_t k = 0; !status && k < timing->iterations[job]; k++) {
     pl_pass *pass = &timing->passes[timing->first[job] + k];
-    set_pass(timing->jobs[job].schedule, &r.passes[timing->first[job]], pass);
+    pl_pass_time(timing->jobs[job].schedule, NULL, n_commands(timing, job), &r.passes[timing->first[job]], pass);
     pass->start_ns = 0;
   }
   pl_arena_free(&r.arena);
@@ -96,28 +90,29 @@ planc_status pl_timing_together(const planc_evaluator *evaluator, const planc_ca
   planc_status status = follow(evaluator, all, &r, &timing->period_ns);
   for (int32_t j = 0; !status && j < timing->n_jobs; j++)
     for (int32_t p = timing->first[j]; p < timing->first[j] + timing->iterations[j]; p++)
-      set_pass(timing->jobs[j].schedule, &r.passes[p], &timing->passes[p]);
+      pl_pass_time(timing->jobs[j].schedule, NULL, n_commands(timing, j), &r.passes[p], &timing->passes[p]);
   pl_arena_free(&r.arena);
   return status;
 }
 
 /* --- From what ran ------------------------------------------------------------------------------------------------ */
 
-static int64_t when(const planc_command *command, const pass_runs *execs, int32_t next) {
+static int64_t when(const planc_command *command, const pl_pass_runs *execs, int32_t next) {
   bool gives = command->kind == PLANC_CMD_RELEASE || command->kind == PLANC_CMD_OFFLOAD;
   if ((gives || next == execs->n) && next > 0) return execs->of[next - 1].end_ns;
   return next < execs->n ? execs->of[next].start_ns : 0;
 }
 
-static void set_pass(const planc_schedule *schedule, const pass_runs *execs, pl_pass *pass) {
-  const planc_command *commands = planc_schedule_commands(schedule);
+void pl_pass_time(const planc_schedule *schedule, const int32_t *commands, int32_t n, const pl_pass_runs *execs,
+                  pl_pass *pass) {
   int32_t next = 0;
   int64_t latest = 0, base = execs->n > 0 ? execs->of[0].start_ns : 0;
-  for (int32_t c = 0; c < planc_schedule_n_commands(schedule); c++) {
-    int64_t at = when(&commands[c], execs, next) - base;
+  for (int32_t c = 0; c < n; c++) {
+    const planc_command *command = &planc_schedule_commands(schedule)[commands ? commands[c] : c];
+    int64_t at = when(command, execs, next) - base;
     if (at > latest) latest = at;
     pass->at_ns[c] = latest;
-    next += commands[c].kind == PLANC_CMD_EXEC;
+    next += command->kind == PLANC_CMD_EXEC;
   }
   assert(next == execs->n);
   pass->start_ns = base;
@@ -142,7 +137,7 @@ static planc_status read_runs(void *user, const planc_followed *followed) {
   for (int32_t p = 0; p < followed->order->n; p++) {
     const planc_instance *instance = &trace->instances[followed->order->runs[p].instance];
     int32_t job = r->job < 0 ? instance->job : r->job;
-    pass_runs *into = &r->passes[r->timing->first[job] + instance->iteration];
+    pl_pass_runs *into = &r->passes[r->timing->first[job] + instance->iteration];
     into->of[into->n++] = followed->times[p];
   }
   return NULL;

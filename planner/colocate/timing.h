@@ -22,7 +22,18 @@ typedef struct pl_timing {
   int32_t n_passes;
   pl_pass *passes;
   int64_t period_ns;
+  bool apart; /* no pass of a period begins before all of the one before have ended */
 } pl_timing;
+
+/* When the execs among a pass's commands start and end, in their order. */
+typedef struct pl_pass_runs {
+  int32_t n;
+  planc_run_time *of;
+} pl_pass_runs;
+/* What they say of the pass: of n commands of the schedule, which `commands` lists in their order; NULL: its first n.
+ * Its start is that of the first exec. */
+void pl_pass_time(const planc_schedule *schedule, const int32_t *commands, int32_t n, const pl_pass_runs *execs,
+                  pl_pass *pass);
 
 /* All starts and times are 0. `jobs` and `iterations` are borrowed. */
 planc_status pl_timing_new(pl_arena *arena, int32_t n_jobs, const planc_candidate *jobs, const int32_t *iterations,

@@ -13,6 +13,10 @@
  * A shift is no delay in the plan: where a region goes from one job to another, the one waits for the op of the other
  * that is the last to use it, and so never starts its work in it sooner, however long that takes.
  *
+ * Rounds of a job that are to run side by side (2.2) do so in the job's own iteration (side_by_side.h), which is then
+ * shifted as a whole; where all goes faster with every job's rounds one after the other, they run so. A job that is the
+ * only one has nobody to share regions with (only_job.h).
+ *
  * What the paper does not have: where regions that are handed out one by one do not suffice for a shift, tensors are
  * placed at once (place_passes.h); memory that makes it no faster is given up in the end; and the jobs take turns
  * (temporal.c) not only where no shift is found, but also where that is faster. */
@@ -21,6 +25,7 @@
 #include "planner/colocate/instead.h"
 #include "planner/colocate/merge.h"
 #include "planner/colocate/mix_policies.h"
+#include "planner/colocate/only_job.h"
 #include "planner/colocate/place_passes.h"
 #include "planner/colocate/share_regions.h"
 #include "planner/colocate/shift.h"
@@ -35,6 +40,7 @@ typedef struct zico {
   const planc_mix *mix;
   const planc_mix_share *shares;
   const planc_evaluator *evaluator;
+  bool one_round_at_a_time;
   pl_arena arena, round; /* what lasts, and what the present round of the search needs */
   pl_solos solos;
   int32_t *iterations;
@@ -53,6 +59,7 @@ typedef struct zico {
 static planc_status choose(zico *z, planc_candidate *out);
 static planc_status find_best(zico *z);
 static planc_status explain(const zico *z, planc_candidate *out);
+static planc_status explain_shifts(const zico *z, planc_candidate *out);
 static planc_status start(zico *z);
 static planc_status look_at_jobs(zico *z, bool *out_fit);
 static int64_t find_least(const zico *z);
@@ -60,22 +67,52 @@ static int64_t find_capacity(const zico *z);
 static planc_status search(zico *z);
 static planc_status tighten(zico *z);
 
+static zico begin(const planc_mix *mix, const planc_mix_share *shares, const planc_evaluator *evaluator) {
+  int64_t region = mix->jobs[0].settings.region;
+  return (zico){
+      .mix = mix, .shares = shares, .evaluator = evaluator, .region_bytes = region > 0 ? region : PLANC_DEFAULT_REGION};
+}
+
+static void end(zico *z) {
+  planc_candidate_free(&z->best);
+  pl_solos_free(&z->solos);
+  pl_arena_free(&z->round);
+  pl_arena_free(&z->arena);
+}
+
 planc_status pl_mix_zico(const planc_mix *mix, const planc_mix_share *shares, const planc_evaluator *evaluator,
                          planc_candidate *out) {
-  int64_t region = mix->jobs[0].settings.region;
-  zico z = {
-      .mix = mix, .shares = shares, .evaluator = evaluator, .region_bytes = region > 0 ? region : PLANC_DEFAULT_REGION};
+  if (mix->n_jobs == 1) return pl_only_job_make(mix->jobs, shares->iterations, out);
+  zico z = begin(mix, shares, evaluator);
   planc_status status = choose(&z, out);
-  planc_candidate_free(&z.best);
-  pl_solos_free(&z.solos);
-  pl_arena_free(&z.round);
-  pl_arena_free(&z.arena);
+  end(&z);
+  return status;
+}
+
+static bool has_rounds_side_by_side(const zico *z) {
+  for (int32_t j = 0; j < z->solos.n; j++)
+    if (z->solos.candidates[j].trace && planc_schedule_n_compute(z->solos.candidates[j].schedule, 0) > 1) return true;
+  return false;
+}
+
+/* What it is without rounds side by side, if that is faster. */
+static planc_status compare_one_at_a_time(zico *z) {
+  zico other = begin(z->mix, z->shares, z->evaluator);
+  other.one_round_at_a_time = true;
+  planc_status status = find_best(&other);
+  if (!status && other.any && (!z->any || other.best_ns < z->best_ns)) {
+    zico taken = *z;
+    *z = other;
+    other = taken;
+  }
+  end(&other);
   return status;
 }
 
 static planc_status choose(zico *z, planc_candidate *out) {
   bool turns;
   PLANC_TRY(find_best(z));
+  if (has_rounds_side_by_side(z)) PLANC_TRY(compare_one_at_a_time(z));
   *out = z->best;
   z->best = (planc_candidate){0};
   PLANC_TRY(pl_turns_instead(z->mix, z->shares, z->evaluator, "no shift at which they fit side by side", z->best_ns,
@@ -111,6 +148,7 @@ static planc_status make_solos(zico *z) {
   int32_t failed;
   pl_solos_free(&z->solos);
   PLANC_TRY(pl_solos_make(z->problems, z->mix->n_jobs, NULL, &z->solos, &failed));
+  if (!z->one_round_at_a_time) PLANC_TRY(pl_solos_side_by_side(z->problems, &z->solos));
   /* Regions of the least size are tensors. */
   int64_t region_bytes = z->region_bytes > PLANC_ALIGNMENT ? z->region_bytes : 0;
   return pl_areas_make(&z->arena, z->mix->n_jobs, z->solos.candidates, region_bytes, &z->areas);
@@ -343,8 +381,23 @@ static planc_status start(zico *z) {
   return NULL;
 }
 
-/* By how much the second of two jobs begins later; of more jobs there is no such figure. */
+/* Of each job that was asked to run rounds side by side, whether they do. */
+static planc_status explain_rounds(const zico *z, planc_candidate *out) {
+  for (int32_t j = 0; j < z->mix->n_jobs; j++) {
+    const char *why = z->one_round_at_a_time ? "rounds one after the other, which is faster beside other jobs"
+                                             : z->solos.candidates[j].explanation;
+    if (z->mix->jobs[j].side_by_side > 1) PLANC_TRY(planc_candidate_explain(out, "job %d: %s", j, why));
+  }
+  return NULL;
+}
+
 static planc_status explain(const zico *z, planc_candidate *out) {
+  PLANC_TRY(explain_shifts(z, out));
+  return explain_rounds(z, out);
+}
+
+/* By how much the second of two jobs begins later; of more jobs there is no such figure. */
+static planc_status explain_shifts(const zico *z, planc_candidate *out) {
   char text[PL_SIZE_TEXT];
   if (z->mix->n_jobs != PAIR) return planc_candidate_explain(out, "side by side, in pairs");
   bool first = z->offset_ns >= 0;

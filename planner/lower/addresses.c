@@ -14,7 +14,7 @@ typedef struct device_items {
 } device_items;
 
 static planc_status make_device_items(pl_arena *arena, const planc_schedule *s, device_items *device);
-static planc_status collect_device_items(const planc_schedule *s, device_items *device);
+static planc_status collect_device_items(const planc_schedule *s, const int32_t *ends, device_items *device);
 static planc_status require_stated(const device_items *device);
 static planc_status place_device(pl_arena *arena, const planc_schedule *s, const device_items *device,
                                  int64_t *out_bytes);
@@ -24,10 +24,13 @@ planc_status pl_assign_device_addresses(pl_arena *arena, const planc_schedule *s
   int32_t n_residencies = planc_schedule_n_residencies(s), n_commands = planc_schedule_n_commands(s);
   device_items device = {0};
   int64_t *of_residency, *of_command;
+  int32_t *ends;
   PLANC_TRY(PL_NEW(arena, &of_command, n_commands));
   PLANC_TRY(PL_NEW(arena, &of_residency, n_residencies));
   PLANC_TRY(make_device_items(arena, s, &device));
-  PLANC_TRY(collect_device_items(s, &device));
+  PLANC_TRY(PL_NEW(arena, &ends, n_commands));
+  planc_schedule_workspace_ends(s, ends);
+  PLANC_TRY(collect_device_items(s, ends, &device));
   if (memory->chunk_bytes > 0) PLANC_TRY(require_stated(&device));
   PLANC_TRY(place_device(arena, s, &device, &out->arena_bytes));
   if (memory->chunk_bytes > 0) out->arena_bytes = memory->arena_bytes;
@@ -74,7 +77,8 @@ static planc_status make_device_items(pl_arena *arena, const planc_schedule *s, 
   return PL_NEW(arena, &device->of_command, n_commands);
 }
 
-static planc_status collect_device_items(const planc_schedule *s, device_items *device) {
+/* `ends` is by command: where a workspace's life ends. */
+static planc_status collect_device_items(const planc_schedule *s, const int32_t *ends, device_items *device) {
   const planc_trace *trace = planc_schedule_trace(s);
   const planc_residency *residencies = planc_schedule_residencies(s);
   int32_t n_residencies = planc_schedule_n_residencies(s), n_commands = planc_schedule_n_commands(s);
@@ -99,7 +103,7 @@ static planc_status collect_device_items(const planc_schedule *s, device_items *
     device->of_command[c] = device->n;
     device->what[device->n] = pl_workspace_of(command->instance);
     device->items[device->n++] =
-        (pl_item){.bytes = workspace, .address = command->address, .spans = {{at, at + 1}, {0, 0}}};
+        (pl_item){.bytes = workspace, .address = command->address, .spans = {{at, ends[c] + 1}, {0, 0}}};
   }
   return tie_boundary(s, device);
 }

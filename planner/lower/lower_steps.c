@@ -129,7 +129,7 @@ planc_status lowering_end_step(lowering *l, pl_step step) {
 /* The steps that those which only wait may wait for. */
 typedef struct latest {
   int32_t *copy; /* by residency: of the copy last started */
-  int32_t *run;  /* by job: of what its compute stream was given last, NONE = nothing yet */
+  int32_t *run;  /* by job: of what its compute streams were given last, NONE = nothing yet */
 } latest;
 
 static planc_status add_tier_steps(lowering *l, int32_t command, bool load, int32_t *k);
@@ -197,8 +197,8 @@ static planc_status add_command_step(lowering *l, int32_t c, latest *last) {
   } else if (command->kind != PLANC_CMD_EXEC) {
     last_copy[command->residency] = l->n_steps;
   }
-  if (command->kind == PLANC_CMD_EXEC || command->kind == PLANC_CMD_MOVE)
-    last->run[command->stream / PLANC_N_STREAMS] = l->n_steps;
+  if (command->kind == PLANC_CMD_EXEC) last->run[l->trace->instances[command->instance].job] = l->n_steps;
+  if (command->kind == PLANC_CMD_MOVE) last->run[job_of(l, command->residency)] = l->n_steps;
   l->step_of_command[c] = l->n_steps;
   return lowering_end_step(l, step);
 }
@@ -210,7 +210,8 @@ planc_status lowering_find_waits(lowering *l) {
   l->work.touches = l->touches.data;
   l->work.n_steps = l->first_before;
   l->work.replicas = planc_trace_replicas(l->trace);
-  l->work.n_streams = l->trace->n_jobs * (PLANC_N_STREAMS + (pl_has_storage(&l->addresses) ? PL_N_STORAGE_STREAMS : 0));
+  l->work.n_streams = planc_schedule_n_streams(l->schedule);
+  if (pl_has_storage(&l->addresses)) l->work.n_streams += l->trace->n_jobs * PL_N_STORAGE_STREAMS;
   PLANC_TRY(pl_find_waits(&l->work, &l->waits));
   pl_hazards before = l->work;
   before.steps = l->steps + l->first_before;

@@ -55,7 +55,7 @@ static inline int16_t stream_of(int32_t job, int32_t stream) {
 
 /* Where there is a storage every job has a stream to it and one from it, behind all others. */
 static inline int16_t storage_stream_of(const lowering *l, int32_t job, bool load) {
-  return (int16_t)(l->trace->n_jobs * PLANC_N_STREAMS + job * PL_N_STORAGE_STREAMS + load);
+  return (int16_t)(planc_schedule_n_streams(l->schedule) + job * PL_N_STORAGE_STREAMS + load);
 }
 
 static inline const pl_slot *slot_at(const lowering *l, int32_t slot) {

@@ -168,7 +168,7 @@ static planc_status find_times(pl_staging *s) {
   const planc_trace *trace = planc_schedule_trace(s->schedule);
   pl_arena arena = {0};
   timing t = {.staging = s};
-  planc_status status = PL_NEW(&arena, &t.clocks, (int64_t)trace->n_jobs * PLANC_N_STREAMS);
+  planc_status status = PL_NEW(&arena, &t.clocks, planc_schedule_n_streams(s->schedule));
   if (!status) status = PL_NEW(&arena, &t.last, planc_schedule_n_residencies(s->schedule));
   for (int32_t c = 0; !status && c < s->n_commands; c++) {
     const planc_command *command = &planc_schedule_commands(s->schedule)[c];

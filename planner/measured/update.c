@@ -21,11 +21,20 @@ typedef struct made_update {
   int64_t weight_ppm;
 } made_update;
 
+/* Whether rounds of a job run side by side. */
+static bool has_rounds_at_once(const planc_plan *plan) {
+  int32_t n = 0;
+  for (int32_t s = 0; s < plan->n_streams; s++) n += plan->streams[s].kind == PLANC_STREAM_KIND_compute;
+  return n > plan->n_jobs;
+}
+
 planc_status planc_update_job(const planc_plan *plan, const planc_job **out) {
   *out = plan->jobs;
-  if (plan->n_jobs == 1 && planc_plan_gpus(plan) == 1 && planc_plan_replicas(plan) == 1 && (*out)->iterations == 1)
-    return NULL;
-  return planc_error(PLANC_USAGE, "only plans of one job on one GPU, with one iteration a period, are updated");
+  bool is_one = plan->n_jobs == 1 && planc_plan_gpus(plan) == 1 && planc_plan_replicas(plan) == 1;
+  if (!is_one || (*out)->iterations != 1)
+    return planc_error(PLANC_USAGE, "only plans of one job on one GPU, with one iteration a period, are updated");
+  if (!has_rounds_at_once(plan)) return NULL;
+  return planc_error(PLANC_USAGE, "its rounds run side by side: only plans of one round at a time are updated");
 }
 
 static bool is_describable_link(const planc_link *link) {

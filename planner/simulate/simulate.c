@@ -22,8 +22,9 @@ typedef struct simulation {
   sim_state state;
   pl_arena arena;
   planc_simulate_options options;
-  int64_t *computed_ns; /* by job: by the kernels of all its streams that have ended */
-  int64_t **busy_ns;    /* by body, by job: at its end, with the kernels that run then. NULL: nobody asks */
+  int64_t *computed_ns; /* by job: so long it has computed on any GPU, the sum over these */
+  bool *computes;       /* by job and GPU: whether it did in the last step */
+  int64_t **busy_ns;    /* by body, by job: that at its end. NULL: nobody asks */
   sim_state *ends;      /* by body: the state at its end */
   bool repeats;         /* bodies do, the one after `from` as the one after `until` */
   int32_t from, until;  /* what lies between the ends of these is averaged */
@@ -35,7 +36,7 @@ static planc_status simulate(simulation *s, planc_simulation *out);
 static planc_status make_program(simulation *s, const pl_acquired *acquired, planc_simulation *out);
 static planc_status run_until_repeated(simulation *s);
 static void report(const simulation *s, planc_simulation *out);
-static planc_status report_jobs(simulation *s, int64_t iteration_ns);
+static void report_jobs(const simulation *s, int64_t iteration_ns);
 static planc_status show(simulation *s);
 
 planc_status planc_simulate(const planc_plan *plan, const planc_simulate_options *options, planc_simulation *out) {
@@ -55,7 +56,7 @@ static planc_status simulate(simulation *s, planc_simulation *out) {
   PLANC_TRY(sim_state_make(&s->program, &s->arena, &s->state));
   PLANC_TRY(run_until_repeated(s));
   report(s, out);
-  if (s->options.jobs) PLANC_TRY(report_jobs(s, out->iteration_ns));
+  if (s->options.jobs) report_jobs(s, out->iteration_ns);
   return s->options.visitor ? show(s) : NULL;
 }
 
@@ -76,29 +77,38 @@ static planc_status note_end(simulation *s, int32_t body) {
 
 static planc_status make_busy(simulation *s) {
   PLANC_TRY(PL_NEW(&s->arena, &s->computed_ns, s->program.n_jobs));
+  PLANC_TRY(PL_NEW(&s->arena, &s->computes, (int64_t)s->program.n_jobs * s->program.n_gpus));
   PLANC_TRY(PL_NEW(&s->arena, &s->busy_ns, (int64_t)MOST_BODIES + 1));
   for (int32_t b = 0; b <= MOST_BODIES; b++) PLANC_TRY(PL_NEW(&s->arena, &s->busy_ns[b], s->program.n_jobs));
   return NULL;
+}
+
+static bool *computes_at(const simulation *s, const sim_stream *stream) {
+  return &s->computes[stream->job * s->program.n_gpus + stream->on];
 }
 
 static void note_kernel(void *user, int32_t phase, int32_t step, int64_t start, int64_t end) {
   simulation *s = user;
   int32_t section = phase == 0 ? SIM_PROLOGUE : phase == s->state.epilogue_phase ? SIM_EPILOGUE : SIM_BODY;
   const sim_step *of = &s->program.sections[section].steps[step];
-  if (of->kind != SIM_KERNEL) return;
-  int64_t *sum = &s->computed_ns[s->program.streams[of->stream].job];
-  *sum = pl_add_saturate(*sum, end - start);
+  if (of->kind == SIM_KERNEL && end > start) *computes_at(s, &s->program.streams[of->stream]) = true;
 }
 
-static void note_busy(simulation *s, int32_t body) {
-  for (int32_t j = 0; j < s->program.n_jobs; j++) s->busy_ns[body][j] = s->computed_ns[j];
+/* Kernels begin and end at the ends of steps: those that ran in a step of `ns` end with it, or run on. */
+static void note_step(simulation *s, int64_t ns) {
   for (int32_t k = 0; k < s->program.n_streams; k++) {
     const sim_stream *stream = &s->program.streams[k];
-    const sim_lane *lane = &s->state.lanes[k];
-    if (!stream->computes || lane->running < 0) continue;
-    int64_t *sum = &s->busy_ns[body][stream->job];
-    *sum = pl_add_saturate(*sum, s->state.now - lane->start);
+    if (stream->computes && s->state.lanes[k].running >= 0) *computes_at(s, stream) = true;
   }
+  for (int32_t k = 0; k < s->program.n_jobs * s->program.n_gpus; k++) {
+    int64_t *sum = &s->computed_ns[k / s->program.n_gpus];
+    if (s->computes[k]) *sum = pl_add_saturate(*sum, ns);
+    s->computes[k] = false;
+  }
+}
+
+static void note_busy(const simulation *s, int32_t body) {
+  for (int32_t j = 0; j < s->program.n_jobs; j++) s->busy_ns[body][j] = s->computed_ns[j];
 }
 
 static planc_status run_until_repeated(simulation *s) {
@@ -108,8 +118,10 @@ static planc_status run_until_repeated(simulation *s) {
   if (s->options.jobs) PLANC_TRY(make_busy(s));
   while (!over) {
     int32_t closed = s->state.n_closed;
+    int64_t now = s->state.now;
     PLANC_TRY(sim_advance(&s->program, &s->state, s->options.jobs ? note_kernel : NULL, s, &over));
     int32_t body = s->state.n_closed - 1;
+    if (s->options.jobs) note_step(s, s->state.now - now);
     for (int32_t b = closed; s->options.jobs && b <= body && b <= MOST_BODIES; b++) note_busy(s, b);
     bool ended = s->state.n_closed > closed && body > 0 && body < s->state.epilogue_phase;
     if (ended && !s->repeats) PLANC_TRY(note_end(s, body));
@@ -185,19 +197,27 @@ static void report(const simulation *s, planc_simulation *out) {
   out->load_ns = mean.copy_ns[PLANC_ROUTE_LOAD];
 }
 
-/* Over the bodies that are averaged. Of several compute streams a job has the mean. */
-static planc_status report_jobs(simulation *s, int64_t iteration_ns) {
-  int32_t *n_streams;
-  PLANC_TRY(PL_NEW(&s->arena, &n_streams, s->program.n_jobs));
-  for (int32_t k = 0; k < s->program.n_streams; k++)
-    n_streams[s->program.streams[k].job] += s->program.streams[k].computes;
+/* On how many GPUs a job has compute streams. */
+static int32_t count_gpus(const simulation *s, int32_t job) {
+  int32_t n = 0;
+  for (int32_t k = 0; k < s->program.n_streams; k++) {
+    const sim_stream *stream = &s->program.streams[k];
+    if (stream->job != job || !stream->computes || *computes_at(s, stream)) continue;
+    *computes_at(s, stream) = true;
+    n++;
+  }
+  return n;
+}
+
+/* Over the bodies that are averaged. Of several GPUs a job has the mean. */
+static void report_jobs(const simulation *s, int64_t iteration_ns) {
   for (int32_t j = 0; j < s->program.n_jobs; j++) {
     planc_job_predictions *job = &s->options.jobs[j];
     int64_t busy_ns = s->busy_ns[s->until][j] - s->busy_ns[s->from][j];
-    job->busy_ns = n_streams[j] > 0 ? busy_ns / (s->until - s->from) / n_streams[j] : 0;
-    job->stall_ns = n_streams[j] > 0 ? iteration_ns - job->busy_ns : 0;
+    int32_t n_gpus = count_gpus(s, j);
+    job->busy_ns = n_gpus > 0 ? busy_ns / (s->until - s->from) / n_gpus : 0;
+    job->stall_ns = n_gpus > 0 ? iteration_ns - job->busy_ns : 0;
   }
-  return NULL;
 }
 
 static planc_status make_program(simulation *s, const pl_acquired *acquired, planc_simulation *out) {

@@ -8,6 +8,7 @@
 #include "cli/mix_setup.h"
 
 static const char fallback_policy[] = "temporal", fallback_for_deadlines[] = "preemptive";
+static const char fallback_for_rounds[] = "zico";
 static const char fallback_output[] = "mix.plan";
 
 /* A plan of the mix, for one of the budgets. */
@@ -21,7 +22,8 @@ static const pl_option options[] = {
     CLI_MIX_OPTIONS{"budgets", 0, "SIZE,...",
                     "a plan for each of these budgets, mix.SIZE.plan, between which planrun --watch can change"},
     CLI_MIX_DEADLINE_OPTION,
-    {"policy", 0, "NAME", "how the jobs share the GPU (default: temporal, with deadlines preemptive)"},
+    {"policy", 0, "NAME",
+     "how the jobs share the GPU (default: temporal, with deadlines preemptive, with --accumulate zico)"},
     {"output", 'o', "FILE", "the plan, - for standard output (default: mix.plan)"},
     {"json", 0, NULL, "the summary as one line of JSON"},
     {0},
@@ -38,18 +40,29 @@ static planc_status plan_ladder(const planc_mix_policy *policy, const cli_budget
 static planc_status write_rung(const pl_arguments *arguments, const cli_mix *mix, const rung *of);
 
 const pl_subcommand cli_cmd_colocate = {
-    {"colocate", CLI_MIX_OPERANDS, "make one plan for several jobs on one GPU", options, 2, PL_MAX_OPERANDS},
+    {"colocate", CLI_MIX_OPERANDS, "make one plan for several jobs on one GPU", options, 1, PL_MAX_OPERANDS},
     run,
     list_files};
+
+static const char *fallback(const pl_arguments *arguments) {
+  if (pl_option_given(arguments, "deadline")) return fallback_for_deadlines;
+  return pl_option_given(arguments, "accumulate") ? fallback_for_rounds : fallback_policy;
+}
+
+static planc_status check_number(const pl_arguments *arguments) {
+  if (arguments->n_operands > 1 || pl_option_given(arguments, "accumulate")) return NULL;
+  return planc_error(PLANC_USAGE, "one job has the GPU alone: name others, or --accumulate, or use plan");
+}
 
 static planc_status run(const pl_arguments *arguments) {
   const planc_mix_policy *policy;
   cli_budget_list budgets;
   cli_mix mix;
   const char *name = pl_option_value(arguments, "policy");
-  bool has_deadlines = pl_option_given(arguments, "deadline");
-  PLANC_TRY(cli_mix_policy(name ? name : has_deadlines ? fallback_for_deadlines : fallback_policy, true, &policy));
+  PLANC_TRY(check_number(arguments));
+  PLANC_TRY(cli_mix_policy(name ? name : fallback(arguments), true, &policy));
   PLANC_TRY(cli_setup_useful(arguments, policy->name, policy->supports));
+  PLANC_TRY(cli_mix_check_rounds(arguments, policy->supports));
   PLANC_TRY(read_budgets(arguments, &budgets));
   if (!name) cli_note("policy %s (the fall-back)", policy->name);
   planc_status status = cli_mix_read(arguments, &mix);

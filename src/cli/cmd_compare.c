@@ -39,6 +39,7 @@ static const pl_option own_options[] = {
     {"colocate", 0, NULL, "several graphs that share a GPU, with policies for that"},
     PLANC_MIX_SETTINGS(CLI_MIX_OWN_SETTING){
         "max-ratio", 0, "N", "with it: most iterations per period that are chosen for a job (default: 8)"},
+    {"accumulate", 0, "[JOB:]K ...", "with it: split a job's batch into K rounds, side by side where a policy can"},
     {"json", 0, NULL, "the table as one line of JSON"},
     {0},
 };
@@ -439,7 +440,8 @@ static planc_status check_options(const pl_arguments *arguments) {
     return mix ? planc_error(PLANC_USAGE, "--colocate and --%s exclude each other", other->name)
                : planc_error(PLANC_USAGE, "--%s is for --colocate", other->name);
   }
-  if (mix && arguments->n_operands < 2) return planc_error(PLANC_USAGE, "--colocate compares for several graphs");
+  if (mix && arguments->n_operands < 2 && !pl_option_given(arguments, "accumulate"))
+    return planc_error(PLANC_USAGE, "--colocate compares for several graphs, or for one with --accumulate");
   if (mix) return NULL;
   if (arguments->n_operands > 1)
     return planc_error(PLANC_USAGE, "unexpected operand %s: only --colocate takes several", arguments->operands[1]);

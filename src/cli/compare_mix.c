@@ -281,8 +281,8 @@ static planc_status print_table(const mix_table *t) {
   const planc_problem *first = &t->mix->jobs[0];
   const mix_row *best = winner(t);
   char text[PL_SIZE_TEXT];
-  printf("%d jobs on %s, budget %s\n", t->mix->n_jobs, planc_profile_device(first->profile)->name,
-         pl_size_format(first->budget_bytes, text));
+  printf("%d job%s on %s, budget %s\n", t->mix->n_jobs, t->mix->n_jobs == 1 ? "" : "s",
+         planc_profile_device(first->profile)->name, pl_size_format(first->budget_bytes, text));
   for (int32_t j = 0; j < t->mix->n_jobs; j++) {
     printf("  job %d: ", j);
     pl_print_text(stdout, t->mix->jobs[j].graph->name);
@@ -316,5 +316,6 @@ static void free_table(mix_table *t) {
 static planc_status check_own_options(const pl_arguments *arguments, const mix_table *t) {
   uint32_t supports = 0;
   for (int32_t i = 0; i < t->n; i++) supports |= t->rows[i].policy->supports;
-  return cli_setup_useful(arguments, t->n == 1 ? t->rows[0].policy->name : NULL, supports);
+  PLANC_TRY(cli_setup_useful(arguments, t->n == 1 ? t->rows[0].policy->name : NULL, supports));
+  return cli_mix_check_rounds(arguments, supports);
 }

@@ -1,17 +1,17 @@
 /* Deadlines of a mix from the command line (mix_setup.h). */
-#include <string.h>
-
 #include "cli/mix_setup.h"
 
-static bool is_of_one_job(const char *text);
-static planc_status read_own(const char *text, cli_mix *mix);
+static planc_status read_own(int32_t job, const char *text, cli_mix *mix);
 static planc_status read_of_inference(const char *text, cli_mix *mix);
 
 planc_status cli_mix_read_deadlines(const pl_arguments *arguments, cli_mix *mix) {
   const char *text, *of_inference = NULL;
   for (int32_t k = 0; (text = pl_option_repeated(arguments, "deadline", k)); k++) {
-    if (is_of_one_job(text)) {
-      PLANC_TRY(planc_context(read_own(text, mix), "--deadline %s", text));
+    int32_t job;
+    const char *time;
+    PLANC_TRY(planc_context(cli_mix_read_job(text, mix, &job, &time), "--deadline %s", text));
+    if (job >= 0) {
+      PLANC_TRY(planc_context(read_own(job, time, mix), "--deadline %s", text));
     } else if (of_inference) {
       return planc_error(PLANC_USAGE, "--deadline %s and %s: one of all jobs for inference", of_inference, text);
     } else {
@@ -21,21 +21,14 @@ planc_status cli_mix_read_deadlines(const pl_arguments *arguments, cli_mix *mix)
   return of_inference ? planc_context(read_of_inference(of_inference, mix), "--deadline %s", of_inference) : NULL;
 }
 
-static bool is_of_one_job(const char *text) {
-  return strchr(text, ':') != NULL;
-}
-
 static planc_status read_time(const char *text, int64_t *out_ns) {
   PLANC_TRY(pl_time_parse(text, out_ns));
   return *out_ns > 0 ? NULL : planc_error(PLANC_USAGE, "no request takes no time");
 }
 
-static planc_status read_own(const char *text, cli_mix *mix) {
-  const char *time;
-  int32_t job;
+static planc_status read_own(int32_t job, const char *text, cli_mix *mix) {
   int64_t ns;
-  PLANC_TRY(cli_mix_job_named(mix, text, &job, &time));
-  PLANC_TRY(read_time(time, &ns));
+  PLANC_TRY(read_time(text, &ns));
   if (mix->deadlines_ns[job] > 0) return planc_error(PLANC_USAGE, "job %d has a deadline already", job);
   mix->deadlines_ns[job] = ns;
   return NULL;

@@ -1,7 +1,6 @@
 /* Mixes from the command line (mix_setup.h). */
 #include "cli/mix_setup.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -77,6 +76,7 @@ planc_status cli_mix_read(const pl_arguments *arguments, cli_mix *out) {
   PLANC_TRY(cli_setup_budget(&out->jobs[0]));
   for (int32_t j = 1; j < out->n; j++) out->jobs[j].budget_bytes = out->jobs[0].budget_bytes;
   note_devices(out);
+  PLANC_TRY(cli_mix_read_rounds(arguments, out));
   out->mix = (planc_mix){.n_jobs = out->n,
                          .jobs = out->jobs,
                          .iterations = out->iterations,
@@ -97,6 +97,19 @@ void cli_mix_free(cli_mix *mix) {
   free(mix->jobs);
   free(mix->iterations);
   free(mix->deadlines_ns);
+}
+
+planc_status cli_mix_read_job(const char *text, const cli_mix *mix, int32_t *out_job, const char **out_value) {
+  char *end;
+  *out_job = -1;
+  *out_value = text;
+  if (!strchr(text, ':')) return NULL;
+  long job = strtol(text, &end, 10);
+  if (*text < '0' || *text > '9' || *end != ':' || job >= mix->n)
+    return planc_error(PLANC_USAGE, "the jobs are numbered from 0 to %d", mix->n - 1);
+  *out_job = (int32_t)job;
+  *out_value = end + 1;
+  return NULL;
 }
 
 planc_status cli_mix_policy(const char *name, bool for_plan, const planc_mix_policy **out) {
@@ -183,21 +196,11 @@ static planc_status read_job(const pl_arguments *arguments, const planc_problem 
   return NULL;
 }
 
-planc_status cli_mix_job_named(const cli_mix *mix, const char *text, int32_t *out_job, const char **out_value) {
-  char *end;
-  errno = 0;
-  long job = strtol(text, &end, 10);
-  if (!isdigit((unsigned char)*text) || *end != ':' || errno != 0 || job >= mix->n)
-    return planc_error(PLANC_USAGE, "the jobs are numbered from 0 to %d", mix->n - 1);
-  *out_job = (int32_t)job;
-  *out_value = end + 1;
-  return NULL;
-}
-
 static planc_status read_priority(const char *text, cli_mix *mix) {
   const char *value;
   int32_t job;
-  PLANC_TRY(cli_mix_job_named(mix, text, &job, &value));
+  PLANC_TRY(cli_mix_read_job(text, mix, &job, &value));
+  if (job < 0) return planc_error(PLANC_USAGE, "say whose it is, as in 1:5");
   if (value[0] < '0' || value[0] > '0' + PLANC_MOST_PRIORITY || value[1] != '\0')
     return planc_error(PLANC_USAGE, "not an integer from 0 to %d", (int)PLANC_MOST_PRIORITY);
   mix->jobs[job].priority = value[0] - '0';
@@ -234,6 +237,7 @@ static planc_status read_options(const pl_arguments *arguments, planc_problem *o
   PLANC_TRY(pl_option_size(arguments, "host-budget", -1, &out->host_budget_bytes));
   PLANC_TRY(pl_option_int(arguments, "max-ratio", 1, PLANC_MIX_MOST_ITERATIONS, 0, &ratio));
   PLANC_TRY(cli_setup_settings(arguments, &out->settings));
+  out->split_batch_norm = pl_option_given(arguments, "split-batch-norm");
   *out_ratio = (int32_t)ratio;
   return NULL;
 }

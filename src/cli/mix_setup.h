@@ -44,13 +44,14 @@ typedef struct cli_mix {
       {"swap-rate", 0, "PERCENT ...",                                                                             \
        "how many of a job's tensors policy tensile may swap, one of all jobs or one of each, in order (default: " \
        "100)"},                                                                                                   \
+      {"accumulate", 0, "[JOB:]K ...",                                                                            \
+       "split a job's batch into K rounds that run side by side, without JOB that of every job that trains"},     \
+      {"split-batch-norm", 0, NULL, "allow rounds although batch normalisation couples the batch"},               \
       PLANC_MIX_SETTINGS(CLI_MIX_OWN_SETTING) PLANC_ANY_SETTINGS(CLI_MIX_OWN_SETTING)
 
 /* Reads everything; says on standard error which defaults it took. Free with cli_mix_free, also after a failure. */
 planc_status cli_mix_read(const pl_arguments *arguments, cli_mix *out);
 void cli_mix_free(cli_mix *mix);
-/* The job that JOB:VALUE is about, and where VALUE begins. USAGE where there is no such job. */
-planc_status cli_mix_job_named(const cli_mix *mix, const char *text, int32_t *out_job, const char **out_value);
 /* The deadlines of the jobs, by option `deadline`: [JOB:]TIME, without JOB of every job for inference. */
 #define CLI_MIX_DEADLINE_OPTION                                                            \
   {                                                                                        \
@@ -58,6 +59,12 @@ planc_status cli_mix_job_named(const cli_mix *mix, const char *text, int32_t *ou
         "the longest that a request of a job may take, without JOB of those for inference" \
   }
 planc_status cli_mix_read_deadlines(const pl_arguments *arguments, cli_mix *mix);
+/* Which of the jobs run rounds side by side, by option `accumulate`: [JOB:]K, without JOB of every job that trains. */
+planc_status cli_mix_read_rounds(const pl_arguments *arguments, cli_mix *mix);
+/* USAGE where that is asked for and policies that support this (planc_mix_policy) have no use for it. */
+planc_status cli_mix_check_rounds(const pl_arguments *arguments, uint32_t supports);
+/* The JOB of [JOB:]VALUE, -1 = none, and where the value begins. USAGE where there is no such job. */
+planc_status cli_mix_read_job(const char *text, const cli_mix *mix, int32_t *out_job, const char **out_value);
 /* The policy for mixes called `name`; USAGE where there is none, or none that has plans, which `for_plan` asks for. */
 planc_status cli_mix_policy(const char *name, bool for_plan, const planc_mix_policy **out);
 /* The files of the operands and profiles, as list_files of a command tells them. */

@@ -18,9 +18,19 @@ static bool shares_link(const planc_plan *plan) {
 
 /* --- For people --------------------------------------------------------------------------------------------------- */
 
-static void print_rounds(const planc_job *job, bool sizes) {
+/* Rounds have several compute streams on a GPU where they run side by side. */
+static bool runs_side_by_side(const planc_plan *plan, int32_t job) {
+  int32_t n = 0;
+  for (int32_t s = 0; s < plan->n_streams; s++)
+    n += plan->streams[s].job == job && plan->streams[s].kind == PLANC_STREAM_KIND_compute;
+  return n > planc_plan_gpus(plan);
+}
+
+static void print_rounds(const planc_plan *plan, int32_t j, bool sizes) {
+  const planc_job *job = &plan->jobs[j];
   printf(" in %d round%s", job->n_rounds, job->n_rounds == 1 ? "" : "s");
   if (sizes) printf(" of %lld", (long long)job->rounds[0]);
+  if (runs_side_by_side(plan, j)) printf(" side by side");
 }
 
 void cli_print_work(const planc_plan *plan, bool sizes) {
@@ -34,15 +44,16 @@ void cli_print_work(const planc_plan *plan, bool sizes) {
   }
   if (gpus > 1) printf(" on %lld GPUs%s", (long long)gpus, shares_link(plan) ? " with one link" : "");
   if (replicas > 1 && job) printf(", %lld each", (long long)job->batch);
-  if (job) print_rounds(job, sizes);
+  if (job) print_rounds(plan, 0, sizes);
   if (job && job->iterations > 1) printf(", %d iterations a period", job->iterations);
 }
 
-static void print_job(const planc_job *job, const planc_job_predictions *predicted) {
+static void print_job(const planc_plan *plan, int32_t j, const planc_job_predictions *predicted) {
+  const planc_job *job = &plan->jobs[j];
   char a[PL_SIZE_TEXT], b[PL_SIZE_TEXT], c[PL_SIZE_TEXT];
   pl_print_text(stdout, job->graph->name);
   printf(", batch %lld", (long long)planc_job_whole_batch(job));
-  print_rounds(job, true);
+  print_rounds(plan, j, true);
   printf(", %d iteration%s\n", job->iterations, job->iterations == 1 ? "" : "s");
   printf("    ideal %s, computes %s, waits %s\n", pl_time_format(predicted->ideal_ns, a),
          pl_time_format(predicted->busy_ns, b), pl_time_format(predicted->stall_ns, c));
@@ -54,7 +65,7 @@ void cli_print_jobs(const planc_plan *plan, const planc_job_predictions *predict
   if (plan->n_jobs == 1) return;
   for (int32_t j = 0; j < plan->n_jobs; j++) {
     printf("  job %d: ", j);
-    print_job(&plan->jobs[j], &predicted[j]);
+    print_job(plan, j, &predicted[j]);
   }
 }
 

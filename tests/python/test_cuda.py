@@ -484,6 +484,26 @@ class Emulated(Case):
                 means = [sum(found) / len(found) for found in ends]
                 self.assertLess(means[first], means[1 - first])
 
+    def test_rounds_run_side_by_side(self):
+        """They come to what they come to one after the other, replayed or not, alone and beside another job."""
+        data = os.path.join(ROOT, "tests/data/digits/digits.csv.gz")
+        run("planc", "plan", graph("lenet-digits"), "--batch", 16, "--sub-batch", 8, "--device", "h100", "--policy", "none", "-o",
+            self.path("one.plan"))
+        wanted = json.loads(emulated("planrun", "exec", self.path("one.plan"), "--backend", "cuda", "--data", data, "-n", 4,
+                                     "--json").stdout.splitlines()[-1])
+        job = graph("lenet-digits") + ":16"
+        for jobs in (1, 2):
+            run("planc", "colocate", *[job] * jobs, "--accumulate", 2, "--launch", "1ns", "--device", "h100", "-o",
+                self.path("x.plan"))
+            with open(self.path("x.plan"), encoding="utf-8") as file:
+                self.assertEqual(file.read().count('{"stream":"compute"'), 2 * jobs)
+            for seed, options in enumerate(([], ["--graph"], ["--poison", "--jitter", 3], ["--sequential"])):
+                done = emulated("planrun", "exec", self.path("x.plan"), "--backend", "cuda", "-n", 4, "--json", "--data",
+                                f"0:{data}", *options, EMULATED_CUDA_SEED=seed)
+                found = json.loads(done.stdout.splitlines()[-1])
+                found = found["jobs"][0] if jobs > 1 else found
+                self.assertEqual((found["losses"], found["accuracy"]), (wanted["losses"], wanted["accuracy"]))
+
     def test_more_streams_than_queues_are_told(self):
         self.plan("lenet-digits", "--batch", 8, "--budget", "900M")
         for queues, options, told in ((2, [], True), (5, [], False), (2, ["--sequential"], False), ("", [], False)):

@@ -33,7 +33,9 @@ WORKS = [(TINY, []), (TINY, ["--gpus", "2"]), (ODD, []), (ODD, ["--sub-batch", "
          (LENET, ["--batch", "8", "--optimizer", "momentum"]), (LENET, ["--batch", "8", "--sub-batch", "3"])]
 PLACEMENTS = [["--placement", "vmm", "--chunk", "1K"], ["--placement", "paged", "--chunk", "512"]]
 MIXES = [[TINY + ":4", TINY + ":4"], [TINY + ":4:2", TINY + ":8:1"], [ODD + ":4:2", TINY + ":2:3"],
-         [TINY + ":2", ODDER + ":2", TINY + ":2:2"], [LENET + ":4:inference", TINY + ":8"], [LENET + ":4", LENET + ":4"]]
+         [TINY + ":2", ODDER + ":2", TINY + ":2:2"], [LENET + ":4:inference", TINY + ":8"], [LENET + ":4", LENET + ":4"],
+         [ODD + ":4", "--accumulate", "2", "--launch", "1ns"], [LENET + ":6:2", "--accumulate", "3", "--launch", "1ns"],
+         [ODDER + ":2", LENET + ":4", "--accumulate", "2", "--launch", "1ns"]]
 MIX_OPTIONS = {"temporal": [[]], "zico": [["--region", "256"], ["--region", "1K"]],
                "waterwave": [[], ["--split-groups", "6", "--no-swap"], ["--split-groups", "4", "--pair-barriers"]],
                "waterwave-s": [["--pair-barriers"]], "tensile": [[], ["--swap-rate", "50"]], "capuchin": [[]]}
@@ -84,7 +86,7 @@ def made_of_mixes():
         rows = json.loads(planc("compare", "--colocate", *mix, "--device", "k40m", "--json").stdout)["rows"]
         for policy, least in {row["policy"]: row["least_budget"] for row in rows if row["planned"]}.items():
             for options in MIX_OPTIONS[policy]:
-                for factor in BUDGETS:
+                for factor in (*BUDGETS, 4) if "--accumulate" in mix else BUDGETS:  # rounds need room beside each other
                     budget = int(least * factor)
                     done = planc("colocate", *mix, "--device", "k40m", "--policy", policy, *options, "--budget", str(budget),
                                  "-o", "-")
@@ -201,6 +203,11 @@ class SecondChecker(unittest.TestCase):
                      ("host", "storage"), ("storage", "host")):
             with self.subTest(ways=ways):
                 self.assertIn(ways, copies)
+
+    def test_some_have_rounds_side_by_side(self):
+        jobs = [[row["job"] for row in map(json.loads, lines[1:]) if row.get("stream") == "compute"] for _, lines in self.plans]
+        self.assertTrue(any(name.count("--accumulate") and len(streams) > len(set(streams))
+                            for (name, _), streams in zip(self.plans, jobs, strict=True)))
 
     def test_whole_plans_are_valid_to_both(self):
         verdicts = judged_by_planc([text_of(lines) for _, lines in self.plans])

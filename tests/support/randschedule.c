@@ -273,7 +273,14 @@ static planc_status choose_homes(maker *m) {
   return NULL;
 }
 
+/* Rounds run one after the other, or on any number of compute streams. */
+static planc_status choose_streams(maker *m) {
+  int32_t n_rounds = m->trace->jobs[0].n_rounds;
+  return planc_schedule_side_by_side(m->s, 0, 1 + (int32_t)rand_below(&m->seed, n_rounds));
+}
+
 static planc_status make_schedule(maker *m) {
+  PLANC_TRY(choose_streams(m));
   PLANC_TRY(choose_homes(m));
   for (int32_t b = 0; b < m->trace->n_buffers; b++) {
     if (!(m->trace->buffers[b].flags & PLANC_BUFFER_PERSISTENT) || m->parked[b]) continue;

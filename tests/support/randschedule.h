@@ -1,5 +1,6 @@
-/* Random legal schedules: any trace is run in order while versions are offloaded, dropped, prefetched, moved and
- * recomputed at random. The same seed gives the same schedule on every machine. */
+/* Random legal schedules: any trace is run in order, its rounds on one compute stream or several, while versions are
+ * offloaded, dropped, prefetched, moved and recomputed at random. The same seed gives the same schedule on every
+ * machine. */
 #ifndef PLANC_TESTS_RANDSCHEDULE_H
 #define PLANC_TESTS_RANDSCHEDULE_H
 

@@ -16,7 +16,7 @@
 #include "tests/support/unit.h"
 #include "util/file.h"
 
-enum { MOST_JOBS = 3, PERIODS = 5, MOST_ITERATIONS = 4 * PERIODS };
+enum { MOST_JOBS = 3, PERIODS = 5, ROUNDS = 2, MOST_LOSSES = 4 * PERIODS * ROUNDS };
 
 /* --- Mixes -------------------------------------------------------------------------------------------------------- */
 
@@ -45,6 +45,7 @@ static char path[64];
 static void set_up(void) {
   static const planc_optimizer optimizers[] = {PLANC_ADAM, PLANC_MOMENTUM};
   ok(planc_profile_read("profiles/k40m.json", &profile));
+  profile->device.launch_ns = 0; /* small rounds are to be faster side by side */
   for (int g = 0; g < 2; g++) {
     planc_graph *forward = graph_of(texts[g]);
     ok(planc_graph_train(forward, optimizers[g], &graphs[g]));
@@ -58,9 +59,18 @@ static void tear_down(void) {
   unlink(path);
 }
 
+/* How a mix shares the GPU: with several rounds every job has them side by side. */
+typedef struct sharing {
+  const char *policy;
+  int32_t rounds;
+} sharing;
+static const sharing sharings[] = {{"temporal", 1},    {"zico", 1},    {"waterwave", 1},
+                                   {"waterwave-s", 1}, {"tensile", 1}, {"zico", ROUNDS}};
+enum { N_SHARINGS = sizeof sharings / sizeof *sharings, TEMPORAL = 0, ZICO = 1 };
+
 /* Jobs 0 and 2 are of one graph. Under the least budget that one job after the other fits, memory goes from job to job.
  * False where the policy has no plan for that. */
-static bool make_plan(const char *policy_name, int32_t n_jobs, bool tight, planc_plan **out) {
+static bool make_plan(const sharing *by, int32_t n_jobs, bool tight, planc_plan **out) {
   static const int64_t batches[MOST_JOBS] = {4, 24, 6};
   int32_t iterations[MOST_JOBS] = {3, 1, 2};
   planc_problem jobs[MOST_JOBS];
@@ -71,6 +81,8 @@ static bool make_plan(const char *policy_name, int32_t n_jobs, bool tight, planc
     jobs[j] = (planc_problem){.graph = graphs[j % 2],
                               .profile = profile,
                               .batch = batches[j],
+                              .sub_batch = by->rounds > 1 ? batches[j] / by->rounds : 0,
+                              .side_by_side = by->rounds,
                               .budget_bytes = planc_profile_device(profile)->memory_bytes,
                               .host_budget_bytes = -1};
   ok(planc_mix_resolve(&mix, shares));
@@ -79,10 +91,11 @@ static bool make_plan(const char *policy_name, int32_t n_jobs, bool tight, planc
     for (int32_t j = 0; j < n_jobs; j++) jobs[j].budget_bytes = least.bytes + least.bytes / 8;
     planc_plan_free(least.plan);
   }
-  planc_status status = planc_colocate(&mix, planc_mix_policy_find(policy_name), shares, out);
+  planc_status status = planc_colocate(&mix, planc_mix_policy_find(by->policy), shares, out);
   if (planc_status_code(status) != PLANC_INFEASIBLE) {
     ok(status);
-    for (int32_t j = 0; j < n_jobs; j++) ck_assert_int_eq((*out)->jobs[j].n_rounds, 1);
+    if (by->rounds > 1 && !tight) ck_assert_int_gt((*out)->n_streams, n_jobs * PLANC_N_STREAMS);
+    for (int32_t j = 0; j < n_jobs; j++) ck_assert_int_eq((*out)->jobs[j].n_rounds, by->rounds);
     return true;
   }
   planc_status_free(status);
@@ -99,7 +112,7 @@ typedef struct outcome {
   int32_t job; /* -1: none */
   int64_t iteration;
   cause why;
-  float losses[MOST_JOBS][MOST_ITERATIONS];
+  float losses[MOST_JOBS][MOST_LOSSES]; /* by iteration and round */
   int32_t n_losses[MOST_JOBS];
   int64_t bytes[MOST_JOBS];
   char values[MOST_JOBS][1 << 17];
@@ -135,8 +148,9 @@ static planc_status take(void *user, const planrt_result *result) {
   bool fails = result->job == o->job && result->iteration == o->iteration;
   if (fails && o->why == REFUSED) return planc_error(PLANC_JOB_FAILED, "refused");
   if (!isfinite(loss)) return planc_error(PLANC_JOB_FAILED, "the loss is no number");
-  ck_assert_int_lt(result->iteration, MOST_ITERATIONS);
-  o->losses[result->job][result->iteration] = loss;
+  int64_t number = result->iteration * o->plan->jobs[result->job].n_rounds + result->round;
+  ck_assert_int_lt(number, MOST_LOSSES);
+  o->losses[result->job][number] = loss;
   o->n_losses[result->job]++;
   return NULL;
 }
@@ -185,6 +199,7 @@ static void run_alone(const planc_plan *mix, outcome *initial, outcome *want) {
     planc_problem problem = {.graph = job->graph,
                              .profile = profile,
                              .batch = job->batch,
+                             .sub_batch = job->rounds[0],
                              .budget_bytes = planc_profile_device(profile)->memory_bytes,
                              .host_budget_bytes = -1};
     static outcome alone;
@@ -225,6 +240,7 @@ static void assert_outcome(const outcome *got, const outcome *initial, const out
   for (int32_t j = 0; j < got->plan->n_jobs; j++) {
     bool failed = j == got->job;
     int64_t n = failed ? got->iteration : (int64_t)PERIODS * got->plan->jobs[j].iterations;
+    n *= got->plan->jobs[j].n_rounds;
     const outcome *values = failed ? initial : want;
     ck_assert_int_gt(want->bytes[j], 100);
     ck_assert_int_eq(got->bytes[j], values->bytes[j]);
@@ -248,9 +264,6 @@ static void fail_once(const planc_plan *plan, int32_t job, int64_t iteration, ca
 
 /* --- Tests -------------------------------------------------------------------------------------------------------- */
 
-static const char *const policies[] = {"temporal", "zico", "waterwave", "waterwave-s", "tensile"};
-enum { N_POLICIES = sizeof policies / sizeof *policies };
-
 /* The first, a middle and the last iteration of each job, from each cause, in each way. */
 static void fail_everywhere(const planc_plan *plan) {
   int turn = 0;
@@ -266,8 +279,8 @@ START_TEST(others_are_as_if_alone) {
   bool tight = _i % 2;
   int32_t n_jobs = 2 + _i / 2 % 2;
   planc_plan *plan;
-  if (!make_plan(policies[_i / 4], n_jobs, tight, &plan)) {
-    ck_assert_msg(tight, "%s", policies[_i / 4]);
+  if (!make_plan(&sharings[_i / 4], n_jobs, tight, &plan)) {
+    ck_assert_msg(tight, "%s", sharings[_i / 4].policy);
     return;
   }
   run_alone(plan, &initial, &want);
@@ -296,7 +309,7 @@ START_TEST(several_jobs_fail) {
   planc_plan *plan;
   planrt_session *session;
   planrt_failure failure;
-  ck_assert(make_plan("zico", MOST_JOBS, false, &plan));
+  ck_assert(make_plan(&sharings[ZICO], MOST_JOBS, false, &plan));
   run_alone(plan, &initial, &want);
   for (int32_t n = 2; n <= MOST_JOBS; n++) {
     got = (outcome){.plan = plan, .job = -1};
@@ -333,7 +346,7 @@ START_TEST(other_failures_are_the_runs) {
   planc_plan *plan;
   planrt_session *session;
   planrt_options options = {.feed = feed_nothing, .concurrent = true};
-  ck_assert(make_plan("temporal", 2, false, &plan));
+  ck_assert(make_plan(&sharings[TEMPORAL], 2, false, &plan));
   ok(planrt_session_new(plan, &options, &session));
   ok(planrt_init(session));
   assert_fails(planrt_run(session, PERIODS), PLANC_OUT_OF_MEMORY, "no memory");
@@ -363,7 +376,7 @@ END_TEST
 /* A checkpoint has the others as they are, and knows who has failed. */
 START_TEST(runs_go_on_from_checkpoints) {
   planc_plan *plan;
-  ck_assert(make_plan("zico", MOST_JOBS, false, &plan));
+  ck_assert(make_plan(&sharings[ZICO], MOST_JOBS, false, &plan));
   run_alone(plan, &initial, &want);
   got = (outcome){.plan = plan, .job = 1, .iteration = 1, .why = BAD_BATCH};
   planrt_session *session = open_session(&got, CONCURRENT);
@@ -397,7 +410,7 @@ START_TEST(work_is_left_out) {
   planrt_session *session;
   char *text, part[64];
   size_t length;
-  ck_assert(make_plan(policies[_i], MOST_JOBS, false, &plan));
+  ck_assert(make_plan(&sharings[_i], MOST_JOBS, false, &plan));
   got = (outcome){.plan = plan, .job = FAILED, .iteration = AT * plan->jobs[FAILED].iterations, .why = BAD_BATCH};
   planrt_options options = {.seed = 3, .feed = feed, .sink = take, .user = &got, .timeline = PERIODS};
   ok(planrt_session_new(plan, &options, &session));
@@ -428,12 +441,12 @@ int main(void) {
   Suite *suite = suite_create("job_failures");
   TCase *cases = tcase_create("all");
   tcase_add_checked_fixture(cases, set_up, tear_down);
-  tcase_add_loop_test(cases, others_are_as_if_alone, 0, 4 * N_POLICIES);
+  tcase_add_loop_test(cases, others_are_as_if_alone, 0, 4 * N_SHARINGS);
   tcase_add_test(cases, several_jobs_fail);
   tcase_add_test(cases, other_failures_are_the_runs);
   tcase_add_test(cases, only_job_fails_with_the_run);
   tcase_add_test(cases, runs_go_on_from_checkpoints);
-  tcase_add_loop_test(cases, work_is_left_out, 0, N_POLICIES);
+  tcase_add_loop_test(cases, work_is_left_out, 0, N_SHARINGS);
   suite_add_tcase(suite, cases);
   return run_suite(suite);
 }

@@ -166,6 +166,89 @@ START_TEST(the_end_must_be_whole) {
 }
 END_TEST
 
+/* --- Rounds side by side ------------------------------------------------------------------------------------------ */
+
+enum { ROUNDS = 3, OPS = 2 };
+
+/* Two jobs of three rounds, of which two run side by side, and all. */
+static void set_up_rounds(void) {
+  static const int64_t rounds[ROUNDS] = {1, 1, 1};
+  set_up();
+  planc_schedule_free(s);
+  planc_trace_free(trace);
+  planc_job job = {.graph = graph, .batch = ROUNDS, .n_rounds = ROUNDS, .rounds = rounds, .iterations = 1};
+  ok(planc_expand((const planc_job[]){job, job}, 2, &trace));
+  ok(planc_schedule_new(trace, (const planc_costs *const[]){costs, costs}, &s));
+  ck_assert_int_eq(planc_schedule_n_streams(s), 2 * PLANC_N_STREAMS);
+  ok(planc_schedule_side_by_side(s, 0, 2));
+  ok(planc_schedule_side_by_side(s, 1, 3));
+}
+
+/* The last command, which runs an op of a round of job 0. */
+static int32_t run_op(int32_t round, int32_t op) {
+  const planc_instance *it = &trace->instances[round * OPS + op];
+  ck_assert(it->job == 0 && it->round == round && it->op == op);
+  for (int32_t k = it->first_access; k < it->first_access + it->n_accesses; k++) {
+    int32_t buffer = trace->accesses[k].buffer, residency;
+    if (planc_schedule_open(s, buffer) >= 0) continue;
+    ok(planc_schedule_acquire(s, buffer, PLANC_BLANK, &residency));
+    if (trace->accesses[k].read == 0) ok(planc_schedule_prefetch(s, residency, 0));
+  }
+  ok(planc_schedule_exec(s, round * OPS + op, 0, PLANC_BLANK, false));
+  return planc_schedule_n_commands(s) - 1;
+}
+
+static int32_t stream_of(int32_t command) {
+  return planc_schedule_commands(s)[command].stream;
+}
+
+START_TEST(rounds_have_compute_streams) {
+  static const int32_t first[] = {0, 6, 0}, second[] = {3, 7, 8};
+  int32_t residency;
+  ck_assert_int_eq(planc_schedule_n_streams(s), 9);
+  ck_assert_int_eq(planc_schedule_n_compute(s, 0), 2);
+  for (int32_t k = 0; k < ROUNDS; k++) {
+    ck_assert_int_eq(planc_schedule_compute(s, 0, k), first[k]);
+    ck_assert_int_eq(planc_schedule_compute(s, 1, k), second[k]);
+    ck_assert_int_eq(planc_schedule_stream_kind(s, second[k]), PLANC_STREAM_COMPUTE);
+  }
+  ck_assert_int_eq(planc_schedule_compute(s, 1, -1), 3);
+  ck_assert_int_eq(planc_schedule_stream_kind(s, 4), PLANC_STREAM_H2D);
+  ok(planc_schedule_boundary(s, W, PLANC_BLANK, &residency));
+  ck_assert_int_eq(stream_of(run_op(0, 0)), 0);
+  ck_assert_int_eq(stream_of(run_op(1, 0)), 6);
+  ck_assert_int_eq(stream_of(run_op(2, 0)), 0);
+  int32_t of_second = planc_schedule_open(s, trace->accesses[trace->instances[OPS].first_access].buffer);
+  ok(planc_schedule_await(s, PLANC_STREAM_COMPUTE, of_second));
+  ck_assert_int_eq(stream_of(planc_schedule_n_commands(s) - 1), 6);
+  refused(planc_schedule_follow(s, PLANC_STREAM_COMPUTE, 0, 1), "side by side");
+}
+END_TEST
+
+/* Until something else runs on the stream, a round of another may be beside it. */
+START_TEST(workspaces_last_while_rounds_may_overlap) {
+  int32_t residency, ends[64];
+  ok(planc_schedule_boundary(s, W, PLANC_BLANK, &residency));
+  int32_t a0 = run_op(0, 0), a1 = run_op(1, 0), b0 = run_op(0, 1), a2 = run_op(2, 0), b1 = run_op(1, 1);
+  int32_t b2 = run_op(2, 1), n = planc_schedule_n_commands(s);
+  ck_assert_int_le(n, 64);
+  planc_schedule_workspace_ends(s, ends);
+  ck_assert_int_eq(ends[a0], b0);
+  ck_assert_int_eq(ends[a1], b1);
+  ck_assert_int_eq(ends[b0], a2);
+  ck_assert_int_eq(ends[a2], b2);
+  ck_assert_int_eq(ends[b1], n);
+  ck_assert_int_eq(ends[b2], n);
+  ck_assert_int_eq(ends[a0 - 1], a0);
+}
+END_TEST
+
+START_TEST(streams_are_not_without_number) {
+  ok(planc_schedule_side_by_side(s, 0, PLANC_PLAN_MAX_STREAMS - 7));
+  refused(planc_schedule_side_by_side(s, 0, PLANC_PLAN_MAX_STREAMS - 6), "1025 streams, and a plan has at most 1024");
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("schedule");
   TCase *tests = tcase_create("all");
@@ -177,6 +260,12 @@ int main(void) {
   tcase_add_test(tests, copies_need_content);
   tcase_add_test(tests, residencies_close_once);
   tcase_add_test(tests, the_end_must_be_whole);
+  TCase *rounds = tcase_create("rounds");
+  tcase_add_checked_fixture(rounds, set_up_rounds, tear_down);
+  tcase_add_test(rounds, rounds_have_compute_streams);
+  tcase_add_test(rounds, workspaces_last_while_rounds_may_overlap);
+  tcase_add_test(rounds, streams_are_not_without_number);
+  suite_add_tcase(suite, rounds);
   suite_add_tcase(suite, tests);
   return run_suite(suite);
 }
