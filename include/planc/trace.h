@@ -30,6 +30,7 @@ typedef struct planc_job {
   int32_t iterations;    /* per period, at least 1 */
   const int32_t *order;  /* op order of a round, a legal permutation; NULL = the graph's */
   int32_t replicas;      /* how many train together; 0 and 1: the job trains alone */
+  const char *name;      /* by which it is the same job in another plan; NULL: none is given */
 } planc_job;
 
 /* How many replicas train together, at least 1. */
