@@ -18,10 +18,13 @@ typedef struct handover {
 static planc_status plan_handover(const planrt_session *from, const planc_plan *plan, handover *out);
 static planc_status take_over(const handover *h, planrt_session *parked, planrt_session **out);
 static void stay(handover *h);
+static int32_t number_of(const handover *h, int32_t job, int32_t *joined);
 
-planc_status planrt_can_adopt(const planrt_session *session, const planc_plan *plan) {
+planc_status planrt_can_adopt(const planrt_session *session, const planc_plan *plan, int32_t *numbers) {
   handover h;
+  int32_t joined = 0;
   planc_status status = plan_handover(session, plan, &h);
+  for (int32_t j = 0; j < plan->n_jobs && numbers && !status; j++) numbers[j] = number_of(&h, j, &joined);
   pl_arena_free(&h.memory);
   return status;
 }
@@ -120,10 +123,15 @@ static bool is_taken(const handover *h, int32_t number) {
   return false;
 }
 
+/* The number that a job of the plan has, or as the next one that joins gets. */
+static int32_t number_of(const handover *h, int32_t job, int32_t *joined) {
+  return h->known[job] == RT_JOINS ? h->n_known + (*joined)++ : h->known[job];
+}
+
 /* Of a job of the plan: its number, how far it has come, and the name that stays with it. */
 static planc_status number_job(const handover *h, planrt_session *to, int32_t job, int32_t *joined) {
   bool joins = h->known[job] == RT_JOINS;
-  to->numbers[job] = joins ? h->n_known + (*joined)++ : h->known[job];
+  to->numbers[job] = number_of(h, job, joined);
   (void)ahead_of(h, job, &to->ahead[job]); /* as has been checked */
   const char *name = joins ? NULL : planrt_job_of(h->from, h->known[job]).name;
   return name && !to->names[job] ? rt_keep_text(&to->memory, name, &to->names[job]) : NULL;
@@ -167,6 +175,7 @@ static void hand_over(const handover *h, planrt_session *from, planrt_session *t
 static planc_status settle(const handover *h, planrt_session *from, planrt_session *to) {
   int32_t joined = 0;
   to->step = from->step;
+  to->n_before = h->n_known;
   PLANC_TRY(take_down(h, to));
   for (int32_t j = 0; j < to->trace->n_jobs; j++) PLANC_TRY(number_job(h, to, j, &joined));
   for (int32_t j = 0; j < to->trace->n_jobs; j++)

@@ -366,6 +366,7 @@ static planc_status settle_job(planrt_session *session, const checkpoint *c, int
 static planc_status settle(planrt_session *session, checkpoint *c) {
   int32_t joined = 0;
   rt_jobs_close(session);
+  session->n_before = c->n;
   session->away = c->outside;
   c->outside = NULL;
   for (int32_t n = 0; n < c->n; n++) {

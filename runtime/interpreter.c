@@ -272,7 +272,8 @@ static planc_status enqueue(planrt_session *session, const rt_action *action, in
 
 /* What a job's feed or sink gave in an iteration: NULL where the run goes on. */
 static planc_status take(planrt_session *session, int32_t job, int64_t iteration, planc_status status) {
-  status = planc_context(status, "job %d (%s)", job, session->trace->jobs[job].graph->name);
+  const char *name = session->names[job] ? session->names[job] : session->trace->jobs[job].graph->name;
+  status = planc_context(status, "job %d (%s)", session->numbers[job], name);
   return rt_failures_take(&session->failures, job, iteration, status);
 }
 

@@ -67,6 +67,7 @@ planrt_job planrt_job_of(const planrt_session *session, int32_t number) {
                       .name = session->names[job],
                       .graph = session->trace->jobs[job].graph->name,
                       .iterations = rt_first_iteration(session, job, session->step.period),
+                      .is_new = number >= session->n_before,
                       .why = failure.why,
                       .failed_at = failure.iteration};
 }

@@ -115,6 +115,7 @@ struct planrt_session {
   int64_t *ahead;
   int32_t *numbers;
   const char **names;
+  int32_t n_before; /* how many jobs the training had before this plan: those with these numbers */
   int32_t n_away;
   rt_away *away;
   rt_failures failures;   /* of jobs */

@@ -114,8 +114,9 @@ void planrt_session_free(planrt_session *session);
  * where both have the same name, or, where one of them has none, are of the same graph (its content), batch and number
  * of replicas; of several alike without names as many are the same, in order. STALE where a job of the same name, or of
  * none and the same graph's name, has become another; where only names could tell which of several is which; where no
- * job is known, or all that are have failed. INVALID_PLAN or INFEASIBLE from the checker. Touches nothing. */
-planc_status planrt_can_adopt(const planrt_session *session, const planc_plan *plan);
+ * job is known, or all that are have failed. INVALID_PLAN or INFEASIBLE from the checker. Touches nothing. `numbers`
+ * (may be NULL) are by job of the plan: which number it has or, where it is new, would get. */
+planc_status planrt_can_adopt(const planrt_session *session, const planc_plan *plan, int32_t *numbers);
 /* Changes plans between two runs: *session becomes one for `plan`, with the same options, seed, period and learning
  * rate. Jobs that both plans have go on with all that persists of them, their iterations and failures, with as many
  * iterations in a period as the new plan has: each runs what it would have run, bit for bit where rounds and algorithms
@@ -133,6 +134,7 @@ typedef struct planrt_job {
   const char *name;   /* that a plan or checkpoint has given it; NULL: none */
   const char *graph;  /* its graph's name */
   int64_t iterations; /* that it has done, those that do not count after a failure included */
+  bool is_new;        /* it came with the plan that the session has: no plan or checkpoint before had it */
   const char *why;    /* it has failed, as planrt_failed says; NULL: it has not */
   int64_t failed_at;
 } planrt_job;

@@ -226,7 +226,7 @@ A mix that does not fit is told with what each job needs alone, and all together
 What is no mix.
 
   $ planc colocate inputs/tiny.yaml
-  ! planc: colocate: missing operand: GRAPH[:BATCH[:ITERATIONS]][:inference] ...
+  ! planc: colocate: missing operand: [NAME=]GRAPH[:BATCH[:ITERATIONS]][:inference] ...
   [2]
   $ planc colocate inputs/tiny.yaml:0 inputs/tiny.yaml
   ! planc: inputs/tiny.yaml:0: batch 0: not an integer from 1 to 2147483647
