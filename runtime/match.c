@@ -93,50 +93,58 @@ static planc_status match_name(matching *m, int32_t job) {
 
 /* --- By content ------------------------------------------------------------------------------------------------- */
 
-/* The next unmatched one of a class from `from` on, of the known jobs and of the plan's; their numbers where there is
- * none. */
-static int32_t next_known(const matching *m, int32_t which, int32_t from) {
-  while (from < m->n_known && (m->taken[from] || m->class_of[from] != which)) from++;
-  return from;
-}
-static int32_t next_job(const matching *m, int32_t which, int32_t from) {
-  while (from < m->n_jobs && (m->out[from] != RT_JOINS || class_of_job(m, from) != which)) from++;
-  return from;
-}
-
-/* How many of a class are unmatched, and whether any has no name. */
+/* Of a class what is unmatched and can be matched: two that have names are two, so that those with names are out where
+ * the other side has none without. */
 typedef struct unmatched {
-  int32_t known, jobs;
-  bool unnamed;  /* one at least */
-  bool in_order; /* no two with names of their own meet where one goes beside the other */
+  int32_t which;
+  int32_t known, jobs;             /* how many */
+  int32_t named_known, named_jobs; /* of these */
+  bool only_unnamed_known, only_unnamed_jobs;
 } unmatched;
 
-static unmatched count(const matching *m, int32_t which) {
-  unmatched out = {.in_order = true};
-  int32_t k = next_known(m, which, 0), j = next_job(m, which, 0);
-  for (; k < m->n_known || j < m->n_jobs; k = next_known(m, which, k + 1), j = next_job(m, which, j + 1)) {
-    const rt_identity *known = k < m->n_known ? &m->known[k] : NULL, *job = j < m->n_jobs ? &m->jobs[j] : NULL;
-    out.known += known != NULL;
-    out.jobs += job != NULL;
-    out.unnamed |= (known && !known->name) || (job && !job->name);
-    out.in_order &= !known || !job || !known->name || !job->name;
-  }
-  return out;
+/* The next one of them from `from` on, of the known jobs and of the plan's; their numbers where there is none. */
+static int32_t next_known(const matching *m, const unmatched *of, int32_t from) {
+  while (from < m->n_known && (m->taken[from] || m->class_of[from] != of->which ||
+                               (of->only_unnamed_known && m->known[from].name)))
+    from++;
+  return from;
+}
+static int32_t next_job(const matching *m, const unmatched *of, int32_t from) {
+  while (from < m->n_jobs && (m->out[from] != RT_JOINS || class_of_job(m, from) != of->which ||
+                              (of->only_unnamed_jobs && m->jobs[from].name)))
+    from++;
+  return from;
 }
 
-/* Those that have names are others than those that have other names; of the rest as many are the same, in order. */
+static void count(const matching *m, unmatched *of) {
+  of->known = of->jobs = of->named_known = of->named_jobs = 0;
+  for (int32_t k = next_known(m, of, 0); k < m->n_known; k = next_known(m, of, k + 1)) {
+    of->known++;
+    of->named_known += m->known[k].name != NULL;
+  }
+  for (int32_t j = next_job(m, of, 0); j < m->n_jobs; j = next_job(m, of, j + 1)) {
+    of->jobs++;
+    of->named_jobs += m->jobs[j].name != NULL;
+  }
+}
+
+/* As many are the same, in order, unless both sides have some with names. */
 static planc_status match_class(matching *m, int32_t which) {
-  unmatched left = count(m, which);
-  if (left.known == 0 || left.jobs == 0 || !left.unnamed) return NULL;
-  int32_t j = next_job(m, which, 0);
-  if (left.known != left.jobs || !left.in_order)
+  unmatched of = {.which = which};
+  count(m, &of);
+  of.only_unnamed_known = of.named_jobs == of.jobs;
+  of.only_unnamed_jobs = of.named_known == of.known;
+  count(m, &of);
+  if (of.known == 0 || of.jobs == 0) return NULL;
+  int32_t j = next_job(m, &of, 0);
+  if (of.known != of.jobs || (of.named_known > 0 && of.named_jobs > 0))
     return planc_error(PLANC_STALE,
                        "%d of its jobs train %s alike, of the run's %d: only names tell which is which, planc colocate "
                        "NAME=GRAPH",
-                       m->resumes ? left.known : left.jobs, m->jobs[j].graph, m->resumes ? left.jobs : left.known);
-  for (int32_t k = next_known(m, which, 0); k < m->n_known; k = next_known(m, which, k + 1)) {
+                       m->resumes ? of.known : of.jobs, m->jobs[j].graph, m->resumes ? of.jobs : of.known);
+  for (int32_t k = next_known(m, &of, 0); k < m->n_known; k = next_known(m, &of, k + 1)) {
     take(m, k, j);
-    j = next_job(m, which, j + 1);
+    j = next_job(m, &of, j + 1);
   }
   return NULL;
 }
