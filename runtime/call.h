@@ -44,16 +44,27 @@ planc_status rt_call_make(pl_arena *arena, const planc_trace *trace, int32_t rep
 
 /* What changes from one launch of a call to the next. */
 typedef struct rt_launch {
-  planrt_step step; /* of the body the launch belongs to */
+  planrt_step step;     /* of the body the launch belongs to */
+  const int64_t *ahead; /* by job of the call's trace: what planrt_ahead says of it; NULL: 0 of all */
   uint64_t seed;
   bool inference; /* running statistics, no dropout */
   bool
       measured; /* its own time is wanted, whatever it takes to launch it: it may be held back until more is enqueued */
 } rt_launch;
 
+/* The number of a call's job in its trace. */
+static inline int32_t rt_call_job(const rt_call *call) {
+  return call->trace->instances[call->instance].job;
+}
+
+/* By how much the iterations of a launch's job are ahead of its periods. */
+static inline int64_t rt_launch_ahead(const rt_call *call, const rt_launch *launch) {
+  return launch->ahead ? launch->ahead[rt_call_job(call)] : 0;
+}
+
 /* The iteration of its job that a launch belongs to, counted over all runs. */
 static inline int64_t rt_iteration(const rt_call *call, const rt_launch *launch) {
-  return launch->step.period * call->iterations + call->iteration;
+  return launch->step.period * call->iterations + call->iteration + rt_launch_ahead(call, launch);
 }
 
 #endif

@@ -1,25 +1,23 @@
-/* Checkpoints: the persistent buffers at an iteration's boundary, where the epilogue has brought them home.
+/* Checkpoints: what persists of every job that the training has had, at an iteration's boundary, where the epilogue has
+ * brought it home, or as a job left it.
  *
- * A file is one line of JSON, the buffers' bytes in the line's order, all of them for each replica, and the CRC-32 of
- * both in eight hex digits. What it means depends on graph, batch, iterations and replicas only, so another plan may go
- * on with it. */
+ * A file is one line of JSON, which has a record of each job by its number (record.h), the values in the line's order,
+ * of each job all of them for each replica, and the CRC-32 of both in eight hex digits. What it means depends on graphs,
+ * batches and replicas only, so another plan may go on with it. */
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include <zlib.h>
 
-#include "runtime/session.h"
-#include "runtime/split.h"
+#include "runtime/record.h"
 #include "util/file.h"
 #include "util/input.h"
-#include "util/json_tree.h"
 #include "util/math.h"
 #include "util/vec.h"
 
-#define FORMAT "checkpoint/2"
+#define FORMAT "checkpoint/3"
 #define HEAD "{\"planrun\":\"checkpoint/" /* what every format begins with */
 enum { TRAILER = 8, CHUNK = 1 << 20 };
 
@@ -40,63 +38,23 @@ planc_status planrt_save(const planrt_session *session, const char *path) {
 
 /* --- What a session's checkpoint begins with -------------------------------------------------------------------- */
 
-/* 64-bit numbers are strings: JSON's numbers are doubles to many readers. */
-enum { MOST_DIGITS = 24 };
-
-static void add_u64(cJSON *object, const char *key, uint64_t value) {
-  char text[MOST_DIGITS];
-  snprintf(text, sizeof text, "%" PRIu64, value);
-  pl_json_add_string(object, key, text);
-}
-
-/* A graph's canonical text without what is not compared (planc_graph_equal): equal texts, equal content. */
-static planc_status add_graph(cJSON *object, const planc_graph *graph) {
-  planc_graph content = *graph;
-  content.name = "graph";
-  content.batch = 0;
-  content.device = content.optimizer = content.policy = content.origin = NULL;
-  char *text;
-  size_t length;
-  PLANC_TRY(planc_graph_print(&content, &text, &length));
-  pl_json_add_string(object, "graph", text);
-  free(text);
-  return NULL;
-}
-
-static planc_status describe_job(const planrt_session *session, int32_t j, cJSON *out) {
-  const planc_job *job = &session->trace->jobs[j];
-  PLANC_TRY(add_graph(out, job->graph));
-  add_u64(out, "batch", (uint64_t)job->batch);
-  add_u64(out, "iterations_per_period", (uint64_t)job->iterations);
-  if (job->replicas > 1) add_u64(out, "replicas", (uint64_t)job->replicas);
-  cJSON *buffers = pl_json_add_array(out, "buffers");
-  for (int32_t s = 0; s < job->graph->n_storages; s++) {
-    if (!rt_home(session, 0, j, s)) continue;
-    cJSON *buffer = cJSON_CreateObject();
-    pl_json_add_string(buffer, "name", job->graph->tensors[job->graph->storages[s].tensor].name);
-    add_u64(buffer, "bytes", (uint64_t)planc_law_at(job->graph->storages[s].bytes, job->batch));
-    pl_json_add(buffers, NULL, buffer);
-  }
-  return NULL;
-}
-
 /* Whether samples are the user's. */
 static bool has_feed(const planrt_session *session) {
   return session->options.feed != NULL;
 }
 
-/* Which jobs have failed: of those there is what they had when the run began in which they did. */
-static void describe_failures(const planrt_session *session, cJSON *object) {
-  cJSON *failures = NULL;
-  planrt_failure failure;
-  for (int32_t j = 0; j < session->trace->n_jobs; j++) {
-    if (!planrt_failed(session, j, &failure)) continue;
-    if (!failures) failures = pl_json_add_array(object, "failed");
-    cJSON *job = pl_json_add_object(failures, NULL);
-    add_u64(job, "job", (uint64_t)j);
-    add_u64(job, "iteration", (uint64_t)failure.iteration);
-    pl_json_add_string(job, "why", failure.why);
+/* Of a job that has failed there is what it had when the run began in which it did. */
+static planc_status describe_job(const planrt_session *session, int32_t number, cJSON *out) {
+  int32_t job = rt_job_with(session, number);
+  rt_record record = {0};
+  if (job < 0) {
+    rt_record_print(rt_job_away(session, number)->record, out);
+    return NULL;
   }
+  planc_status status = rt_record_make(session, job, &record);
+  if (!status) rt_record_print(&record, out);
+  rt_record_free(&record);
+  return status;
 }
 
 /* The line up to its newline, malloc'ed. */
@@ -105,14 +63,13 @@ static planc_status describe(const planrt_session *session, char **out) {
   pl_json_add_string(object, "planrun", FORMAT);
   pl_json_add_bool(object, "feed", has_feed(session));
   if (session->options.synthetic) pl_json_add_bool(object, "synthetic", true);
-  add_u64(object, "seed", session->options.seed);
-  add_u64(object, "period", (uint64_t)session->step.period);
-  describe_failures(session, object);
+  rt_json_add_u64(object, "seed", session->options.seed);
+  rt_json_add_u64(object, "period", (uint64_t)session->step.period);
   cJSON *jobs = pl_json_add_array(object, "jobs");
   planc_status status = NULL;
-  for (int32_t j = 0; j < session->trace->n_jobs && !status; j++) {
+  for (int32_t n = 0; n < rt_jobs_known(session) && !status; n++) {
     cJSON *job = cJSON_CreateObject();
-    status = planc_context(describe_job(session, j, job), "checkpoint");
+    status = planc_context(describe_job(session, n, job), "checkpoint");
     pl_json_add(jobs, NULL, job);
   }
   size_t length;
@@ -123,16 +80,21 @@ static planc_status describe(const planrt_session *session, char **out) {
 
 /* --- Saving ----------------------------------------------------------------------------------------------------- */
 
-static planc_status list_homes(const planrt_session *session, part_list *parts) {
-  rt_homes at = {.storage = -1};
-  while (rt_next_home(session, &at)) VEC_PUSH(parts, ((pl_file_part){at.home, (size_t)at.bytes}));
+static planc_status list_values(const planrt_session *session, part_list *parts) {
+  for (int32_t n = 0; n < rt_jobs_known(session); n++) {
+    int32_t job = rt_job_with(session, n);
+    const rt_away *away = job < 0 ? rt_job_away(session, n) : NULL;
+    rt_homes at = {.storage = -1};
+    if (away) VEC_PUSH(parts, ((pl_file_part){away->values, (size_t)away->record->bytes}));
+    while (job >= 0 && rt_next_home(session, job, &at)) VEC_PUSH(parts, ((pl_file_part){at.home, (size_t)at.bytes}));
+  }
   return NULL;
 }
 
 static planc_status save(const planrt_session *session, const char *path, const char *line, part_list *parts) {
   VEC_PUSH(parts, ((pl_file_part){line, strlen(line)}));
   VEC_PUSH(parts, ((pl_file_part){"\n", 1}));
-  PLANC_TRY(list_homes(session, parts));
+  PLANC_TRY(list_values(session, parts));
   uLong sum = crc32(0, NULL, 0);
   for (int64_t i = 0; i < parts->len; i++)
     sum = crc32_z(sum, (const Bytef *)parts->data[i].data, parts->data[i].length);
@@ -150,23 +112,30 @@ typedef struct checkpoint {
   char *line; /* malloc'ed */
   uint64_t seed, period;
   bool other_feed; /* planrt_resumed_other_feed */
-  rt_failures failures;
+  int32_t n;
+  rt_away *jobs;    /* by number: records, and values of those that the plan does not have */
+  int32_t *number;  /* by job of the plan: which it is, RT_JOINS where the file does not have it */
+  int64_t *ahead;   /* by job of the plan */
+  rt_away *outside; /* room for those that are away from now on */
+  pl_arena memory;
   char chunk[CHUNK];
 } checkpoint;
 
 static planc_status open_checkpoint(checkpoint *c);
 static planc_status resume(planrt_session *session, checkpoint *c);
+static void close_checkpoint(checkpoint *c);
 static planc_status look_at_head(checkpoint *c);
 static planc_status verify(checkpoint *c);
 static planc_status read_line(const planrt_session *session, checkpoint *c);
-static bool right_length(const planrt_session *session, const checkpoint *c);
+static bool right_length(const checkpoint *c);
+static planc_status make_room(const planrt_session *session, checkpoint *c);
 static planc_status damaged(const checkpoint *c, const char *what);
-static bool read_homes(const planrt_session *session, checkpoint *c);
-static bool read_u64(const cJSON *object, const char *key, uint64_t *out);
-static bool is_countable(const planrt_session *session, uint64_t period);
-static planc_status compare_jobs(const planrt_session *session, const checkpoint *c, const cJSON *object);
+static bool read_values(const planrt_session *session, checkpoint *c);
+static planc_status settle(planrt_session *session, checkpoint *c);
+static planc_status read_object(const planrt_session *session, checkpoint *c, const cJSON *object);
+static planc_status read_jobs(checkpoint *c, const cJSON *jobs);
+static planc_status match_jobs(const planrt_session *session, checkpoint *c);
 static planc_status compare_ops(const planrt_session *session, const checkpoint *c, const cJSON *object);
-static planc_status read_failures(const planrt_session *session, checkpoint *c, const cJSON *object);
 static bool is_of_other_feed(const planrt_session *session, const cJSON *object);
 
 planc_status planrt_resume(planrt_session *session, const char *path) {
@@ -175,23 +144,30 @@ planc_status planrt_resume(planrt_session *session, const char *path) {
   c->path = path;
   planc_status status = open_checkpoint(c);
   if (!status) status = resume(session, c);
-  if (c->file) fclose(c->file);
-  rt_failures_close(&c->failures);
-  free(c->line);
-  free(c);
+  close_checkpoint(c);
   return status;
+}
+
+static void close_checkpoint(checkpoint *c) {
+  if (c->file) fclose(c->file);
+  for (int32_t n = 0; c->jobs && n < c->n; n++) rt_away_free(&c->jobs[n]);
+  free(c->outside);
+  free(c->line);
+  pl_arena_free(&c->memory);
+  free(c);
 }
 
 static planc_status resume(planrt_session *session, checkpoint *c) {
   PLANC_TRY(look_at_head(c));
   PLANC_TRY(verify(c));
   PLANC_TRY(read_line(session, c));
-  if (!right_length(session, c)) return damaged(c, "wrong length");
-  if (!read_homes(session, c)) return damaged(c, "changed while it was read");
+  if (!right_length(c)) return damaged(c, "wrong length");
+  PLANC_TRY(make_room(session, c));
+  if (!read_values(session, c)) return damaged(c, "changed while it was read");
   session->options.seed = c->seed;
   session->step.period = (int64_t)c->period;
   session->other_feed = c->other_feed;
-  rt_failures_hand_over(&c->failures, &session->failures);
+  PLANC_TRY(settle(session, c));
   return rt_user_ask_same(session);
 }
 
@@ -205,20 +181,23 @@ static planc_status read_line(const planrt_session *session, checkpoint *c) {
   planc_status status = pl_json_tree(c->line, strlen(c->line), NULL, &object);
   if (planc_status_code(status) == PLANC_OUT_OF_MEMORY) return planc_context(status, "%s", c->path);
   planc_status_free(status);
-  const char *format = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, "planrun"));
-  status = NULL;
-  if (!format || strncmp(format, "checkpoint/", 11) != 0 || !read_u64(object, "seed", &c->seed) ||
-      !read_u64(object, "period", &c->period) || !is_countable(session, c->period))
-    status = damaged(c, "line 1");
-  else if (strcmp(format, FORMAT) != 0)
-    status = planc_error(PLANC_BAD_INPUT, "%s: %s is not known; this planrun reads " FORMAT, c->path, format);
-  else
-    status = compare_jobs(session, c, object);
-  if (!status) status = compare_ops(session, c, object);
-  if (!status) status = read_failures(session, c, object);
-  c->other_feed = is_of_other_feed(session, object);
+  status = read_object(session, c, object);
   cJSON_Delete(object);
   return status;
+}
+
+static planc_status read_object(const planrt_session *session, checkpoint *c, const cJSON *object) {
+  const char *format = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, "planrun"));
+  if (!format || strncmp(format, "checkpoint/", 11) != 0) return damaged(c, "line 1");
+  if (strcmp(format, FORMAT) != 0)
+    return planc_error(PLANC_BAD_INPUT, "%s: %s is not known; this planrun reads " FORMAT, c->path, format);
+  if (!rt_json_u64(object, "seed", &c->seed) || !rt_json_u64(object, "period", &c->period) || c->period > INT64_MAX)
+    return damaged(c, "line 1");
+  PLANC_TRY(read_jobs(c, cJSON_GetObjectItemCaseSensitive(object, "jobs")));
+  PLANC_TRY(planc_context(match_jobs(session, c), "%s", c->path));
+  PLANC_TRY(compare_ops(session, c, object));
+  c->other_feed = is_of_other_feed(session, object);
+  return NULL;
 }
 
 bool planrt_resumed_other_feed(const planrt_session *session) {
@@ -258,80 +237,10 @@ static planc_status verify(checkpoint *c) {
   return NULL;
 }
 
-static bool read_u64(const cJSON *object, const char *key, uint64_t *out) {
-  const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, key));
-  if (!text || !*text || strspn(text, "0123456789") != strlen(text)) return false;
-  errno = 0;
-  *out = strtoull(text, NULL, 10);
-  return errno == 0;
-}
-
-/* How many samples each job has had by then is counted in 64 bits. */
-static bool is_countable(const planrt_session *session, uint64_t period) {
-  for (int32_t j = 0; j < session->trace->n_jobs; j++) {
-    const planc_job *job = &session->trace->jobs[j];
-    int64_t iterations, samples;
-    if (period > INT64_MAX / 2 || pl_mul_overflow((int64_t)period, job->iterations, &iterations) ||
-        pl_mul_overflow(iterations, planc_job_whole_batch(job), &samples) || samples > INT64_MAX / 2)
-      return false;
-  }
-  return true;
-}
-
 /* Not every checkpoint says whose its samples were. */
 static bool is_of_other_feed(const planrt_session *session, const cJSON *object) {
   const cJSON *feed = cJSON_GetObjectItemCaseSensitive(object, "feed");
   return cJSON_IsBool(feed) && (bool)cJSON_IsTrue(feed) != has_feed(session);
-}
-
-/* A failure of a job that the session has. */
-static planc_status read_failure(checkpoint *c, const cJSON *failure) {
-  uint64_t job, iteration;
-  const char *why = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(failure, "why"));
-  if (!why || !read_u64(failure, "job", &job) || job >= (uint64_t)c->failures.n_jobs || c->failures.n_jobs == 1 ||
-      !read_u64(failure, "iteration", &iteration) || iteration > INT64_MAX)
-    return damaged(c, "line 1");
-  return rt_failures_take(&c->failures, (int32_t)job, (int64_t)iteration, planc_error(PLANC_JOB_FAILED, "%s", why));
-}
-
-static planc_status read_failures(const planrt_session *session, checkpoint *c, const cJSON *object) {
-  const cJSON *failure, *failures = cJSON_GetObjectItemCaseSensitive(object, "failed");
-  PLANC_TRY(rt_failures_open(session->trace->n_jobs, &c->failures));
-  cJSON_ArrayForEach(failure, failures) {
-    PLANC_TRY(read_failure(c, failure));
-  }
-  return NULL;
-}
-
-/* One replica is not written, and the batch is that of each. */
-static bool read_split(const cJSON *job, rt_split *out) {
-  *out = (rt_split){.replicas = 1};
-  if (cJSON_GetObjectItemCaseSensitive(job, "replicas") && !read_u64(job, "replicas", &out->replicas)) return false;
-  if (!read_u64(job, "batch", &out->batch) || !read_u64(job, "iterations_per_period", &out->iterations)) return false;
-  if (out->replicas == 0 || out->batch > UINT64_MAX / out->replicas) return false;
-  out->batch *= out->replicas;
-  return true;
-}
-
-static bool has_same_graph(const cJSON *a, const cJSON *b) {
-  return cJSON_Compare(cJSON_GetObjectItemCaseSensitive(a, "graph"), cJSON_GetObjectItemCaseSensitive(b, "graph"),
-                       true);
-}
-
-/* Says by what the jobs of a checkpoint differ from the session's: of another graph numbers tell nothing. */
-static planc_status tell_difference(const checkpoint *c, const cJSON *own, const cJSON *theirs) {
-  int32_t n = cJSON_GetArraySize(own);
-  bool same = true;
-  if (n != cJSON_GetArraySize(theirs)) return planc_error(PLANC_STALE, "%s: made with another number of jobs", c->path);
-  for (int32_t j = 0; j < n && same; j++)
-    same = has_same_graph(cJSON_GetArrayItem(own, j), cJSON_GetArrayItem(theirs, j));
-  for (int32_t j = 0; j < n && same; j++) {
-    rt_split a, b;
-    if (!read_split(cJSON_GetArrayItem(own, j), &a) || !read_split(cJSON_GetArrayItem(theirs, j), &b))
-      return damaged(c, "line 1");
-    PLANC_TRY(planc_context(rt_split_tell(&a, &b), "%s", c->path));
-  }
-  return planc_error(PLANC_STALE, "%s: made from another graph", c->path);
 }
 
 /* What stand-ins have left behind are hashes, and what others have trained is no work of theirs. */
@@ -345,36 +254,133 @@ static planc_status compare_ops(const planrt_session *session, const checkpoint 
                      c->path);
 }
 
-/* The jobs must be those that this session would write. */
-static planc_status compare_jobs(const planrt_session *session, const checkpoint *c, const cJSON *object) {
-  char *own_line;
-  PLANC_TRY(describe(session, &own_line));
-  cJSON *own;
-  planc_status status = pl_json_tree(own_line, strlen(own_line), NULL, &own);
-  free(own_line);
-  PLANC_TRY(planc_context(status, "checkpoint"));
-  const cJSON *jobs = cJSON_GetObjectItemCaseSensitive(own, "jobs");
-  const cJSON *theirs = cJSON_GetObjectItemCaseSensitive(object, "jobs");
-  status = cJSON_Compare(jobs, theirs, true) ? NULL : tell_difference(c, jobs, theirs);
-  cJSON_Delete(own);
-  return status;
+/* --- Whose it is ------------------------------------------------------------------------------------------------ */
+
+static planc_status read_jobs(checkpoint *c, const cJSON *jobs) {
+  const cJSON *job;
+  bool whole = true;
+  int32_t n = cJSON_GetArraySize(jobs);
+  PLANC_TRY(PL_NEW(&c->memory, &c->jobs, n));
+  cJSON_ArrayForEach(job, jobs) {
+    rt_away *to = &c->jobs[c->n];
+    to->number = c->n++;
+    to->record = calloc(1, sizeof *to->record);
+    if (!to->record) return planc_error(PLANC_OUT_OF_MEMORY, "checkpoint");
+    PLANC_TRY(planc_context(rt_record_read(job, to->record, &whole), "%s", c->path));
+    if (!whole) return damaged(c, "line 1");
+  }
+  return n > 0 ? NULL : damaged(c, "line 1");
 }
 
-static bool read_homes(const planrt_session *session, checkpoint *c) {
-  rt_homes at = {.storage = -1};
-  while (rt_next_home(session, &at))
-    if (fread(at.home, 1, (size_t)at.bytes, c->file) != (size_t)at.bytes) return false;
-  return true;
+/* A job's values are those that this session would write. */
+static planc_status compare_values(const planrt_session *session, const checkpoint *c, int32_t job) {
+  rt_record own = {0};
+  planc_status status = rt_record_make(session, job, &own);
+  bool same = !status && rt_record_has_same_values(&own, c->jobs[c->number[job]].record);
+  rt_record_free(&own);
+  return status || same ? status : planc_error(PLANC_BAD_INPUT, "line 1: not a checkpoint, or a damaged one");
 }
 
-/* Whether the file ends where the session's buffers do: asked before any of them is overwritten. */
-static bool right_length(const planrt_session *session, const checkpoint *c) {
+/* How many samples each job has had by then is counted in 64 bits. */
+static bool is_countable(const planrt_session *session, const checkpoint *c, int32_t job) {
+  const planc_job *of = &session->trace->jobs[job];
+  int64_t done = c->number[job] == RT_JOINS ? 0 : c->jobs[c->number[job]].record->iterations;
+  return rt_job_ahead((int64_t)c->period, of->iterations, planc_job_whole_batch(of), done, &c->ahead[job]);
+}
+
+static planc_status match_jobs(const planrt_session *session, checkpoint *c) {
+  int32_t n = session->trace->n_jobs;
+  rt_identity *known, *jobs;
+  PLANC_TRY(PL_NEW(&c->memory, &known, c->n));
+  PLANC_TRY(PL_NEW(&c->memory, &jobs, n));
+  PLANC_TRY(PL_NEW(&c->memory, &c->number, n));
+  PLANC_TRY(PL_NEW(&c->memory, &c->ahead, n));
+  for (int32_t k = 0; k < c->n; k++) known[k] = c->jobs[k].record->who;
+  for (int32_t j = 0; j < n; j++) PLANC_TRY(rt_identify(&c->memory, &session->trace->jobs[j], &jobs[j]));
+  PLANC_TRY(rt_match(known, c->n, jobs, n, true, c->number));
+  for (int32_t j = 0; j < n; j++) {
+    if (!is_countable(session, c, j))
+      return planc_error(PLANC_BAD_INPUT, "line 1: not a checkpoint, or a damaged one");
+    if (c->number[j] != RT_JOINS) PLANC_TRY(compare_values(session, c, j));
+  }
+  return NULL;
+}
+
+/* --- What it has ------------------------------------------------------------------------------------------------ */
+
+/* Whether the file ends where the jobs' values do: asked before any of the session's is overwritten. */
+static bool right_length(const checkpoint *c) {
   int64_t bytes = (int64_t)strlen(c->line) + TRAILER;
-  rt_homes homes = {.storage = -1};
-  while (rt_next_home(session, &homes)) bytes = pl_add_saturate(bytes, homes.bytes);
+  for (int32_t n = 0; n < c->n; n++) bytes = pl_add_saturate(bytes, c->jobs[n].record->bytes);
   off_t at = ftello(c->file);
   return fseeko(c->file, 0, SEEK_END) == 0 && ftello(c->file) == bytes && fseeko(c->file, at, SEEK_SET) == 0;
 }
+
+/* The job of the plan that has a number in the file, -1 where none has. */
+static int32_t job_with(const planrt_session *session, const checkpoint *c, int32_t number) {
+  for (int32_t j = 0; j < session->trace->n_jobs; j++)
+    if (c->number[j] == number) return j;
+  return -1;
+}
+
+/* All that is to be allocated is, before anything of the session changes. */
+static planc_status make_room(const planrt_session *session, checkpoint *c) {
+  c->outside = calloc((size_t)c->n + 1, sizeof *c->outside);
+  if (!c->outside) return planc_error(PLANC_OUT_OF_MEMORY, "checkpoint");
+  for (int32_t n = 0; n < c->n; n++) {
+    if (job_with(session, c, n) >= 0) continue;
+    c->jobs[n].values = malloc((size_t)c->jobs[n].record->bytes + 1);
+    if (!c->jobs[n].values) return planc_error(PLANC_OUT_OF_MEMORY, "%s: values of other jobs", c->path);
+  }
+  return NULL;
+}
+
+static bool read_bytes(const checkpoint *c, char *to, int64_t bytes) {
+  return fread(to, 1, (size_t)bytes, c->file) == (size_t)bytes;
+}
+
+static bool read_values(const planrt_session *session, checkpoint *c) {
+  for (int32_t n = 0; n < c->n; n++) {
+    int32_t job = job_with(session, c, n);
+    rt_homes at = {.storage = -1};
+    if (job < 0 && !read_bytes(c, c->jobs[n].values, c->jobs[n].record->bytes)) return false;
+    while (job >= 0 && rt_next_home(session, job, &at))
+      if (!read_bytes(c, at.home, at.bytes)) return false;
+  }
+  return true;
+}
+
+/* A job of the plan is where the file has it, or at its beginning. */
+static planc_status settle_job(planrt_session *session, const checkpoint *c, int32_t job, int32_t *joined) {
+  bool joins = c->number[job] == RT_JOINS;
+  session->ahead[job] = c->ahead[job];
+  session->numbers[job] = joins ? c->n + (*joined)++ : c->number[job];
+  if (joins) return rt_init_job(session, job);
+  const rt_record *record = c->jobs[c->number[job]].record;
+  if (record->why) rt_failures_set(&session->failures, job, record->failed_at, record->why);
+  if (session->names[job] || !record->who.name) return NULL;
+  return rt_keep_text(&session->memory, record->who.name, &session->names[job]);
+}
+
+/* The training has the file's jobs: those that the plan does not have are away. */
+static planc_status settle(planrt_session *session, checkpoint *c) {
+  int32_t joined = 0;
+  rt_jobs_close(session);
+  session->n_before = c->n;
+  session->away = c->outside;
+  c->outside = NULL;
+  for (int32_t n = 0; n < c->n; n++) {
+    if (job_with(session, c, n) >= 0) continue;
+    session->away[session->n_away++] = c->jobs[n];
+    c->jobs[n] = (rt_away){0};
+  }
+  rt_failures_forget(&session->failures);
+  session->failures.alone = rt_jobs_known(session) == 1;
+  for (int32_t j = 0; j < session->trace->n_jobs; j++) PLANC_TRY(settle_job(session, c, j, &joined));
+  return NULL;
+}
+
+/* --- The file --------------------------------------------------------------------------------------------------- */
 
 static planc_status open_checkpoint(checkpoint *c) {
   int file;

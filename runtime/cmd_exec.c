@@ -82,7 +82,7 @@ static planc_status list_files(const pl_arguments *arguments, pl_used_files *fil
   const char *data;
   PLANC_TRY(pl_used_files_read(files, arguments->operands[0]));
   for (int32_t i = 0; (data = pl_option_repeated(arguments, "data", i)) != NULL; i++)
-    PLANC_TRY(pl_used_files_read(files, rt_execution_data_file(data, &(int32_t){0})));
+    PLANC_TRY(pl_used_files_read(files, rt_execution_data_file(data, &(rt_data_key){0})));
   PLANC_TRY(pl_used_files_read(files, pl_option_value(arguments, "watch")));
   PLANC_TRY(pl_used_files_renew(files, pl_option_value(arguments, "resume"), pl_option_value(arguments, "save")));
   return pl_used_files_write(files, pl_option_value(arguments, "trace"));

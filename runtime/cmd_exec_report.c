@@ -14,10 +14,8 @@ const char *rt_execution_loss(double loss, char out[RT_LOSS_TEXT]) {
 }
 
 /* Those of a job that has failed are the ones before. */
-static int64_t iterations_of(const rt_execution *e, int32_t job) {
-  planrt_failure failure;
-  if (planrt_failed(e->session, job, &failure)) return failure.iteration;
-  return planrt_get_step(e->session).period * e->plan->jobs[job].iterations;
+static int64_t iterations_of(const planrt_job *job) {
+  return job->why ? job->failed_at : job->iterations;
 }
 
 /* --- JSON ------------------------------------------------------------------------------------------------------- */
@@ -29,39 +27,40 @@ static void add_losses(cJSON *to, double mean, const double *losses, int64_t n) 
 }
 
 static bool has_failures(const rt_execution *e) {
-  planrt_failure failure;
-  for (int32_t j = 0; j < e->plan->n_jobs; j++)
-    if (planrt_failed(e->session, j, &failure)) return true;
+  for (int32_t n = 0; n < planrt_jobs(e->session); n++)
+    if (planrt_job_of(e->session, n).why) return true;
   return false;
 }
 
 /* Where the job has failed: the first iteration that does not count, and why. */
-static void add_failure(cJSON *to, const rt_execution *e, int32_t job) {
-  planrt_failure failure;
-  if (!planrt_failed(e->session, job, &failure)) return;
+static void add_failure(cJSON *to, const planrt_job *job) {
+  if (!job->why) return;
   cJSON *failed = pl_json_add_object(to, "failed");
-  pl_json_add_int(failed, "iteration", failure.iteration);
-  pl_json_add_string(failed, "why", failure.why);
+  pl_json_add_int(failed, "iteration", job->failed_at);
+  pl_json_add_string(failed, "why", job->why);
 }
 
-/* Of several jobs each has an object of its own. */
+/* Of several jobs, those that have left included, each has an object of its own. */
 static void add_jobs(cJSON *to, const rt_execution *e) {
-  if (e->plan->n_jobs == 1) return;
+  if (e->jobs.len == 1) return;
   cJSON *jobs = pl_json_add_array(to, "jobs");
-  for (int32_t j = 0; j < e->plan->n_jobs; j++) {
-    const rt_losses *losses = &e->jobs[j].losses;
+  for (int32_t n = 0; n < e->jobs.len; n++) {
+    const rt_execution_job *of = &e->jobs.data[n];
+    planrt_job is = planrt_job_of(e->session, n);
     cJSON *job = pl_json_add_object(jobs, NULL);
-    pl_json_add_string(job, "graph", e->plan->jobs[j].graph->name);
-    pl_json_add_int(job, "iterations", iterations_of(e, j));
-    add_losses(job, losses->mean, losses->kept.data, losses->kept.len);
-    pl_json_add_finite(job, "accuracy", e->jobs[j].accuracy);
-    add_failure(job, e, j);
+    if (is.name) pl_json_add_string(job, "name", is.name);
+    pl_json_add_string(job, "graph", is.graph);
+    pl_json_add_int(job, "iterations", iterations_of(&is));
+    add_losses(job, of->losses.mean, of->losses.kept.data, of->losses.kept.len);
+    pl_json_add_finite(job, "accuracy", of->accuracy);
+    if (is.job < 0) pl_json_add_bool(job, "left", true);
+    add_failure(job, &is);
   }
 }
 
 /* A difference ends the run, so what has run without one is verified: nothing, where nothing has run. */
 static void add_verified(cJSON *to, const rt_execution *e, bool verified) {
-  if (e->options.verify && (!verified || rt_execution_done(e) > e->begun))
+  if (e->options.verify && (!verified || e->all_periods > 0))
     pl_json_add_bool(to, "verified", verified);
   else
     pl_json_add_null(to, "verified");
@@ -69,11 +68,11 @@ static void add_verified(cJSON *to, const rt_execution *e, bool verified) {
 
 static cJSON *make_json(const rt_execution *e, bool verified) {
   const planc_check_report *report = planrt_report(e->session);
-  const rt_losses *only = e->plan->n_jobs == 1 ? &e->jobs->losses : NULL;
+  const rt_losses *only = e->jobs.len == 1 ? &e->jobs.data->losses : NULL;
   cJSON *root = cJSON_CreateObject();
   pl_json_add_string(root, "planrun", "exec/1");
   add_losses(root, only ? only->mean : NAN, only ? only->kept.data : NULL, only ? only->kept.len : 0);
-  pl_json_add_finite(root, "accuracy", only ? e->jobs->accuracy : NAN);
+  pl_json_add_finite(root, "accuracy", only ? e->jobs.data->accuracy : NAN);
   add_verified(root, e, verified);
   pl_json_add_int(root, "iterations", rt_execution_done(e));
   pl_json_add_bool(root, "interrupted", rt_execution_stopped(e));
@@ -92,17 +91,17 @@ static cJSON *make_json(const rt_execution *e, bool verified) {
 
 static void print_text(const rt_execution *e);
 static void print_only_job(const rt_execution *e);
-static void print_job(const rt_execution *e, int32_t job);
+static void print_job(const rt_execution *e, int32_t number);
 static void print_peaks(const planc_check_report *report);
 static void print_verified(const rt_execution *e);
 
 planc_status rt_execution_failures(const rt_execution *e) {
   planc_status status = NULL;
-  planrt_failure failure;
-  for (int32_t j = 0; j < e->plan->n_jobs; j++) {
-    if (!planrt_failed(e->session, j, &failure)) continue;
+  for (int32_t n = 0; n < planrt_jobs(e->session); n++) {
+    planrt_job job = planrt_job_of(e->session, n);
+    if (!job.why) continue;
     planc_status all = planc_error(PLANC_JOB_FAILED, "%s%s%s", status ? planc_status_message(status) : "",
-                                   status ? "; " : "", failure.why);
+                                   status ? "; " : "", job.why);
     planc_status_free(status);
     status = all;
   }
@@ -117,8 +116,8 @@ planc_status rt_execution_report(const rt_execution *e, bool verified) {
 
 static void print_text(const rt_execution *e) {
   int64_t period_ns = planrt_period(e->session);
-  if (e->plan->n_jobs == 1) print_only_job(e);
-  for (int32_t j = 0; e->plan->n_jobs > 1 && j < e->plan->n_jobs; j++) print_job(e, j);
+  if (e->jobs.len == 1) print_only_job(e);
+  for (int32_t n = 0; e->jobs.len > 1 && n < e->jobs.len; n++) print_job(e, n);
   print_peaks(planrt_report(e->session));
   if (e->options.bare && period_ns > 0) printf("period %.3f ms\n", (double)period_ns / 1e6);
   if (e->options.verify) print_verified(e);
@@ -126,24 +125,29 @@ static void print_text(const rt_execution *e) {
 
 static void print_only_job(const rt_execution *e) {
   char loss[RT_LOSS_TEXT];
-  printf("iterations %lld%s\n", (long long)iterations_of(e, 0), rt_execution_stopped(e) ? " (interrupted)" : "");
-  if (e->jobs->losses.n > 0) printf("loss %s\n", rt_execution_loss(e->jobs->losses.mean, loss));
-  if (isfinite(e->jobs->accuracy)) printf("accuracy %.4f\n", e->jobs->accuracy);
+  const rt_execution_job *of = e->jobs.data;
+  planrt_job is = planrt_job_of(e->session, 0);
+  printf("iterations %lld%s\n", (long long)iterations_of(&is), rt_execution_stopped(e) ? " (interrupted)" : "");
+  if (of->losses.n > 0) printf("loss %s\n", rt_execution_loss(of->losses.mean, loss));
+  if (isfinite(of->accuracy)) printf("accuracy %.4f\n", of->accuracy);
 }
 
-static void print_job(const rt_execution *e, int32_t job) {
-  const rt_execution_job *of = &e->jobs[job];
+/* How it has ended, where it has not done what was asked for. */
+static const char *ending_of(const rt_execution *e, const planrt_job *job) {
+  if (job->why) return " (failed)";
+  if (job->job < 0) return " (left)";
+  return rt_execution_stopped(e) ? " (interrupted)" : "";
+}
+
+static void print_job(const rt_execution *e, int32_t number) {
+  const rt_execution_job *of = &e->jobs.data[number];
+  planrt_job is = planrt_job_of(e->session, number);
   char loss[RT_LOSS_TEXT], accuracy[32] = "";
   bool known = of->losses.n > 0;
-  planrt_failure failure;
-  bool failed = planrt_failed(e->session, job, &failure);
   if (isfinite(of->accuracy)) snprintf(accuracy, sizeof accuracy, ", accuracy %.4f", of->accuracy);
-  pl_print_line(stdout, "job %d: %s, iterations %lld%s%s%s%s", job, e->plan->jobs[job].graph->name,
-                (long long)iterations_of(e, job),
-                failed                    ? " (failed)"
-                : rt_execution_stopped(e) ? " (interrupted)"
-                                          : "",
-                known ? ", loss " : "", known ? rt_execution_loss(of->losses.mean, loss) : "", accuracy);
+  pl_print_line(stdout, "job %d: %s%s%s, iterations %lld%s%s%s%s", number, is.name ? is.name : "", is.name ? ", " : "",
+                is.graph, (long long)iterations_of(&is), ending_of(e, &is), known ? ", loss " : "",
+                known ? rt_execution_loss(of->losses.mean, loss) : "", accuracy);
 }
 
 static void print_peaks(const planc_check_report *report) {
@@ -156,7 +160,7 @@ static void print_peaks(const planc_check_report *report) {
 }
 
 static void print_verified(const rt_execution *e) {
-  if (rt_execution_done(e) == e->begun) {
+  if (e->all_periods == 0) {
     printf("verified: nothing, for no iteration ran\n");
     return;
   }

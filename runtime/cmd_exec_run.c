@@ -15,23 +15,7 @@
 #include "util/progress.h"
 #include "util/size.h"
 
-enum { MOST_JOB_DIGITS = 3 };
-
-const char *rt_execution_data_file(const char *value, int32_t *out_job) {
-  size_t digits = strspn(value, "0123456789");
-  *out_job = -1;
-  if (digits == 0 || digits > MOST_JOB_DIGITS || value[digits] != ':') return value;
-  *out_job = (int32_t)strtol(value, NULL, 10);
-  return value + digits + 1;
-}
-
-/* --- What comes in and goes out --------------------------------------------------------------------------------- */
-
-static planc_status feed_data(void *user, const planrt_feed_request *request) {
-  const rt_execution *e = user;
-  planrt_data *data = e->jobs[request->job].data;
-  return data ? planrt_data_feed(data, request) : planrt_feed_random(e->session, request);
-}
+/* --- What comes out ---------------------------------------------------------------------------------------------- */
 
 static planc_status check_loss(const rt_execution *e, double loss) {
   char text[RT_LOSS_TEXT];
@@ -52,60 +36,7 @@ static planc_status take_result(void *user, const planrt_result *result) {
     return NULL;
   memcpy(&value, (const char *)result->data + loss->offset.fixed, sizeof value);
   PLANC_TRY(check_loss(e, (double)value));
-  return rt_losses_add(&e->jobs[result->job].losses, result->iteration, (double)value);
-}
-
-static planc_status start_jobs(rt_execution *e) {
-  e->jobs = calloc((size_t)e->plan->n_jobs, sizeof *e->jobs);
-  if (!e->jobs) return planc_error(PLANC_OUT_OF_MEMORY, "jobs");
-  for (int32_t j = 0; j < e->plan->n_jobs; j++) {
-    e->jobs[j].accuracy = NAN;
-    PLANC_TRY(rt_losses_start(&e->jobs[j].losses, e->plan->jobs[j].iterations, e->json));
-  }
-  return NULL;
-}
-
-/* --- Changing plans --------------------------------------------------------------------------------------------- */
-
-static void go_on(planc_status status) {
-  if (status) pl_print_line(stderr, "planrun: note: %s: the run goes on as before", planc_status_message(status));
-  planc_status_free(status);
-}
-
-static bool look_for_plan(void *user) {
-  rt_execution *e = user;
-  go_on(rt_watch_look(&e->watch, e->session, &e->next));
-  return e->next != NULL;
-}
-
-static planc_status bind_data(const rt_execution *e, const planc_plan *plan) {
-  for (int32_t j = 0; j < plan->n_jobs; j++)
-    if (e->jobs[j].data)
-      PLANC_TRY(planc_context(planrt_data_bind(e->jobs[j].data, j, &plan->jobs[j]), "%s", e->jobs[j].data_path));
-  return NULL;
-}
-
-/* A plan that cannot be opened is left, and the run goes on; without any plan it cannot. */
-static planc_status adopt(rt_execution *e) {
-  planc_plan *next = e->next;
-  e->next = NULL;
-  planc_status status = planc_context(planrt_adopt(&e->session, next), "%s", e->watch.path);
-  if (status) {
-    planc_plan_free(next);
-    if (!planrt_can_run(e->session)) return status;
-    go_on(status);
-    return NULL;
-  }
-  status = bind_data(e, next);
-  planc_plan_free(e->plan);
-  e->plan = next;
-  e->periods = 0;
-  e->adopted++;
-  char text[PL_SIZE_TEXT];
-  pl_print_line(stderr, "planrun: note: iteration %lld: changed to %s, policy %s in %s",
-                (long long)rt_execution_done(e), e->watch.path, next->policy,
-                pl_size_format(planrt_report(e->session)->peak_bytes[PLANC_MEMORY_DEVICE], text));
-  return status;
+  return rt_losses_add(&rt_execution_of(e, result->job)->losses, result->iteration, (double)value);
 }
 
 /* --- Opening ---------------------------------------------------------------------------------------------------- */
@@ -116,70 +47,24 @@ static bool classifies(const planc_graph *graph) {
   return false;
 }
 
-/* In how many periods a job goes through its data. */
-static int64_t periods_of_data(const rt_execution *e, int32_t job) {
-  int64_t per_period = e->plan->jobs[job].iterations;
-  return (planrt_data_iterations(e->jobs[job].data) + per_period - 1) / per_period;
-}
-
-/* How many iterations an epoch has. Without data all of them are one; of several jobs it ends where each has gone
- * through its data, which those with fewer batches then have begun again. */
-static int64_t count_epoch(const rt_execution *e) {
-  int64_t most = 0;
-  if (!e->has_data) return e->iterations;
-  if (e->plan->n_jobs == 1) return planrt_data_iterations(e->jobs->data);
-  for (int32_t j = 0; j < e->plan->n_jobs; j++)
-    if (e->jobs[j].data && periods_of_data(e, j) > most) most = periods_of_data(e, j);
-  return most * rt_execution_per_period(e);
-}
-
-static void count_iterations(rt_execution *e) {
-  bool given = e->iterations != RT_WHOLE_EPOCHS;
-  e->per_epoch = count_epoch(e);
-  e->in_all = given ? e->iterations : e->epochs * e->per_epoch;
-}
-
-static planc_status open_data(rt_execution *e);
 static planc_status open_session(rt_execution *e);
 static void note_streams(const rt_execution *e);
 static planc_status note_foreign(const rt_execution *e);
-static planc_status resume(rt_execution *e);
+static void begin_resumed(rt_execution *e);
 
 planc_status rt_execution_open(rt_execution *e) {
   e->options.user = e;
   e->options.sink = take_result;
-  if (e->watch.path) e->options.pause = look_for_plan;
-  PLANC_TRY(start_jobs(e));
-  PLANC_TRY(open_data(e));
-  count_iterations(e);
+  if (e->watch.path) e->options.pause = rt_execution_look;
+  PLANC_TRY(rt_execution_read_data(e));
   PLANC_TRY(open_session(e));
   note_streams(e);
   PLANC_TRY(note_foreign(e));
-  return e->resume ? resume(e) : planrt_init(e->session);
-}
-
-static planc_status read_data(rt_execution *e, const char *value) {
-  int32_t job;
-  const char *path = rt_execution_data_file(value, &job);
-  if (job < 0 && e->plan->n_jobs > 1)
-    return planc_error(PLANC_USAGE, "--data: %s has %d jobs: say whose data it is, --data 0:%s", e->path,
-                       e->plan->n_jobs, path);
-  if (job < 0) job = 0;
-  if (job >= e->plan->n_jobs) return planc_error(PLANC_USAGE, "--data: %s has no job %d", e->path, job);
-  if (e->jobs[job].data) return planc_error(PLANC_USAGE, "--data: job %d has data already", job);
-  e->jobs[job].data_path = path;
-  PLANC_TRY(planrt_data_read(path, e->options.seed, &e->jobs[job].data));
-  e->options.evaluate |= classifies(e->plan->jobs[job].graph) && planrt_data_held_out(e->jobs[job].data) > 0;
+  PLANC_TRY(e->resume ? planrt_resume(e->session, e->resume) : planrt_init(e->session));
+  PLANC_TRY(rt_execution_place_jobs(e));
+  PLANC_TRY(rt_execution_hand_data(e));
+  if (e->resume) begin_resumed(e);
   return NULL;
-}
-
-static planc_status open_data(rt_execution *e) {
-  const char *value;
-  if (!e->has_data) return NULL;
-  for (int32_t i = 0; (value = pl_option_repeated(e->arguments, "data", i)) != NULL; i++)
-    PLANC_TRY(read_data(e, value));
-  e->options.feed = feed_data;
-  return bind_data(e, e->plan);
 }
 
 /* No plan knows how many queues a device has. */
@@ -211,14 +96,68 @@ static planc_status note_foreign(const rt_execution *e) {
   return status;
 }
 
-/* Iterations count from the start of training, those before the checkpoint included. */
-static bool is_any_left(const rt_execution *e) {
-  return e->begun < e->in_all;
+/* --- How far it is ---------------------------------------------------------------------------------------------- */
+
+/* How many periods it takes a job of the plan to have done so many iterations. */
+static int64_t periods_to(const rt_execution *e, int32_t row, int64_t end) {
+  int64_t left = end - rt_execution_job_at(e, row).iterations, per_period = e->plan->jobs[row].iterations;
+  return left > 0 ? left / per_period + (left % per_period != 0) : 0;
 }
+
+/* How many iterations an epoch of a job has; 0: it has no data. */
+static int64_t per_epoch(const rt_execution *e, int32_t row) {
+  const planrt_data *data = rt_execution_of(e, row)->data;
+  return data ? planrt_data_iterations(data) : 0;
+}
+
+/* Until every job that has data has gone through it so often. */
+static int64_t periods_to_epochs(const rt_execution *e, int64_t epochs) {
+  int64_t most = 0;
+  for (int32_t j = 0; j < e->plan->n_jobs; j++) {
+    int64_t periods = periods_to(e, j, epochs * per_epoch(e, j));
+    if (periods > most) most = periods;
+  }
+  return most;
+}
+
+/* Until every job has done so many iterations. */
+static int64_t periods_to_iterations(const rt_execution *e, int64_t iterations) {
+  int64_t most = 0;
+  for (int32_t j = 0; j < e->plan->n_jobs; j++) {
+    int64_t periods = periods_to(e, j, iterations);
+    if (periods > most) most = periods;
+  }
+  return most;
+}
+
+/* How often every job that has data has gone through it. */
+static int64_t epochs_done(const rt_execution *e) {
+  int64_t fewest = INT64_MAX;
+  for (int32_t j = 0; j < e->plan->n_jobs; j++) {
+    if (per_epoch(e, j) == 0) continue;
+    int64_t epochs = rt_execution_job_at(e, j).iterations / per_epoch(e, j);
+    if (epochs < fewest) fewest = epochs;
+  }
+  return fewest == INT64_MAX ? 0 : fewest;
+}
+
+/* Until the end of all that was asked for. Iterations count from the start of each job's training, those before the
+ * checkpoint included. */
+static int64_t periods_left(const rt_execution *e) {
+  return e->iterations == RT_WHOLE_EPOCHS ? periods_to_epochs(e, e->epochs) : periods_to_iterations(e, e->iterations);
+}
+
+/* Until the end of the epoch as well. Without data all is one. */
+static int64_t periods_of_epoch(const rt_execution *e) {
+  int64_t all = periods_left(e), epoch = e->has_data ? periods_to_epochs(e, epochs_done(e) + 1) : all;
+  return epoch > 0 && epoch < all ? epoch : all;
+}
+
+/* --- Going on from a checkpoint --------------------------------------------------------------------------------- */
 
 /* Whoever forgets --data goes on with noise, where samples have been taken, or will be. */
 static void note_other_samples(const rt_execution *e) {
-  bool taken = e->has_data ? e->begun > 0 : is_any_left(e);
+  bool taken = e->has_data ? e->begun > 0 : periods_left(e) > 0;
   if (!taken || !planrt_resumed_other_feed(e->session)) return;
   pl_print_line(stderr,
                 e->has_data ? "planrun: note: %s is of a run without --data: up to iteration %lld it has trained on "
@@ -228,13 +167,11 @@ static void note_other_samples(const rt_execution *e) {
                 e->resume, (long long)e->begun);
 }
 
-static planc_status resume(rt_execution *e) {
-  PLANC_TRY(planrt_resume(e->session, e->resume));
-  for (int32_t j = 0; j < e->plan->n_jobs; j++)
-    if (e->jobs[j].data) planrt_data_reseed(e->jobs[j].data, planrt_seed(e->session));
+static void begin_resumed(rt_execution *e) {
+  for (int64_t d = 0; d < e->data.len; d++) planrt_data_reseed(e->data.data[d].data, planrt_seed(e->session));
   e->begun = rt_execution_done(e);
+  rt_execution_note_resumed(e);
   note_other_samples(e);
-  return NULL;
 }
 
 /* Filling memory takes a while where a plan stands for thousands of GPUs: who waits is told how much it is. */
@@ -252,19 +189,18 @@ static planc_status open_session(rt_execution *e) {
 
 static void note_what_is_left(const rt_execution *e);
 static bool is_none_left(const rt_execution *e);
-static planc_status run_epoch(rt_execution *e, int64_t epoch);
+static planc_status run_epoch(rt_execution *e);
 static bool is_any_whole(const rt_execution *e);
 static planc_status write_trace(const rt_execution *e);
 static planc_status judge(rt_execution *e);
 
 planc_status rt_execution_run(rt_execution *e) {
   note_what_is_left(e);
-  int64_t epoch = e->per_epoch > 0 ? e->begun / e->per_epoch : 0;
   bool none_left = is_none_left(e);
   if (none_left && e->save) PLANC_TRY(planrt_save(e->session, e->save));
   if (!none_left) {
-    do PLANC_TRY(run_epoch(e, epoch++));
-    while (rt_execution_done(e) < e->in_all && is_any_whole(e) && !rt_execution_stopped(e));
+    do PLANC_TRY(run_epoch(e));
+    while (periods_left(e) > 0 && is_any_whole(e) && !rt_execution_stopped(e));
   }
   PLANC_TRY(write_trace(e));
   return judge(e);
@@ -277,29 +213,32 @@ static bool is_any_whole(const rt_execution *e) {
   return false;
 }
 
-/* Runs so many periods, with a plan or with several. */
-static planc_status run_periods(rt_execution *e, int64_t periods, int64_t epoch) {
-  int64_t left = periods;
+/* Runs to the end of the epoch, with a plan or with several. */
+static planc_status run_periods(rt_execution *e, int64_t epoch) {
+  int64_t left;
   do {
-    if (e->next) PLANC_TRY(adopt(e));
+    if (e->next) PLANC_TRY(rt_execution_adopt(e));
     int64_t before = planrt_get_step(e->session).period, begin_ns = pl_now_ns();
+    left = periods_of_epoch(e);
     PLANC_TRY(e->interleave >= 0 ? planrt_run_interleaved(e->session, left, (uint64_t)(e->interleave + epoch))
                                  : planrt_run(e->session, left));
     e->run_ns += pl_now_ns() - begin_ns;
     int64_t done = planrt_get_step(e->session).period - before;
     e->periods += done;
+    e->all_periods += done;
     left -= done;
   } while (e->next && left > 0 && is_any_whole(e) && !rt_execution_stopped(e));
   return NULL;
 }
 
 /* Told once, at the end of the epoch. */
-static void note_not_finite(const rt_execution *e, int64_t before) {
-  for (int32_t j = 0; j < e->plan->n_jobs; j++) {
-    const rt_losses *losses = &e->jobs[j].losses;
-    if (losses->not_finite < before * e->plan->jobs[j].iterations) continue;
+static void note_not_finite(const rt_execution *e) {
+  for (int64_t n = 0; n < e->jobs.len; n++) {
+    const rt_losses *losses = &e->jobs.data[n].losses;
+    planrt_job job = planrt_job_of(e->session, (int32_t)n);
+    if (losses->not_finite < e->jobs.data[n].epoch_begin) continue;
     pl_print_line(stderr, "planrun: note: %s: the loss of iteration %lld is %s, the first that is no finite number",
-                  e->plan->jobs[j].graph->name, (long long)losses->not_finite,
+                  rt_execution_name(&job), (long long)losses->not_finite,
                   isnan(losses->not_finite_was) ? "nan" : "infinite");
   }
 }
@@ -307,49 +246,63 @@ static void note_not_finite(const rt_execution *e, int64_t before) {
 /* Data has epochs, which of several jobs none has to itself. What a run ends with may be a part of one. */
 static void print_epoch(const rt_execution *e, int64_t epoch) {
   char text[RT_LOSS_TEXT];
-  const rt_losses *losses = &e->jobs->losses;
-  bool told = e->has_data && e->plan->n_jobs == 1;
-  if (told && rt_execution_done(e) >= (epoch + 1) * e->per_epoch && losses->n > 0)
-    printf("epoch %lld: loss %s\n", (long long)epoch + 1, rt_execution_loss(losses->mean, text));
+  const rt_losses *losses = &e->jobs.data->losses;
+  bool told = e->has_data && e->jobs.len == 1;
+  if (told && epochs_done(e) >= epoch && losses->n > 0)
+    printf("epoch %lld: loss %s\n", (long long)epoch, rt_execution_loss(losses->mean, text));
   fflush(stdout);
 }
 
 /* Of an iteration in which a job fails some rounds may have given their part. */
-static planc_status end_losses(rt_execution *e) {
+planc_status rt_execution_end_losses(rt_execution *e) {
   for (int32_t j = 0; j < e->plan->n_jobs; j++) {
     planrt_failure failure;
     bool failed = planrt_failed(e->session, j, &failure);
-    PLANC_TRY(rt_losses_end(&e->jobs[j].losses, failed ? failure.iteration : INT64_MAX));
+    PLANC_TRY(rt_losses_end(&rt_execution_of(e, j)->losses, failed ? failure.iteration : INT64_MAX));
   }
   return NULL;
 }
 
-/* Runs up to the end of epoch `epoch`, or of all iterations, in whole periods: what an epoch runs too much the next one
+static void begin_epoch(rt_execution *e) {
+  for (int64_t n = 0; n < e->jobs.len; n++) {
+    planrt_job job = planrt_job_of(e->session, (int32_t)n);
+    e->jobs.data[n].epoch_begin = job.iterations;
+    if (job.job >= 0) rt_losses_begin(&e->jobs.data[n].losses);
+  }
+}
+
+/* Runs up to the end of an epoch, or of all iterations, in whole periods: what an epoch runs too much the next one
  * runs less. */
-static planc_status run_epoch(rt_execution *e, int64_t epoch) {
-  int64_t per_period = rt_execution_per_period(e), before = planrt_get_step(e->session).period;
-  int64_t end = (epoch + 1) * e->per_epoch;
-  int64_t left = (end < e->in_all ? end : e->in_all) - rt_execution_done(e);
-  int64_t periods = left > 0 ? (left + per_period - 1) / per_period : 0;
-  for (int32_t j = 0; j < e->plan->n_jobs; j++) rt_losses_begin(&e->jobs[j].losses);
-  PLANC_TRY(run_periods(e, periods, epoch));
-  PLANC_TRY(end_losses(e));
+static planc_status run_epoch(rt_execution *e) {
+  int64_t epoch = epochs_done(e) + 1, before = planrt_get_step(e->session).period;
+  begin_epoch(e);
+  PLANC_TRY(run_periods(e, epoch - 1));
+  PLANC_TRY(rt_execution_end_losses(e));
   if (e->save) PLANC_TRY(planrt_save(e->session, e->save));
-  note_not_finite(e, before);
+  note_not_finite(e);
   if (planrt_get_step(e->session).period > before) print_epoch(e, epoch);
   return NULL;
 }
 
 /* A run that nothing comes before has its prologue and epilogue, however few its iterations are. */
 static bool is_none_left(const rt_execution *e) {
-  return e->begun > 0 && !is_any_left(e);
+  return e->begun > 0 && e->all_periods == 0 && periods_left(e) == 0;
+}
+
+/* How many iterations were asked for: of several jobs with data those of the longest. */
+static int64_t iterations_in_all(const rt_execution *e) {
+  int64_t most = 0;
+  if (e->iterations != RT_WHOLE_EPOCHS) return e->iterations;
+  for (int32_t j = 0; j < e->plan->n_jobs; j++)
+    if (e->epochs * per_epoch(e, j) > most) most = e->epochs * per_epoch(e, j);
+  return most;
 }
 
 static void note_what_is_left(const rt_execution *e) {
   if (!is_none_left(e)) return;
   pl_print_line(stderr,
                 "planrun: note: the checkpoint is of iteration %lld, and %lld in all are asked for: none is left",
-                (long long)e->begun, (long long)e->in_all);
+                (long long)e->begun, (long long)iterations_in_all(e));
 }
 
 /* Where nothing has run with the plan there is nothing to write: a file that is there already is of another run. */
@@ -361,7 +314,7 @@ static planc_status write_trace(const rt_execution *e) {
 }
 
 static bool is_judged(const rt_execution *e, int32_t job) {
-  const planrt_data *data = e->jobs[job].data;
+  const planrt_data *data = rt_execution_of(e, job)->data;
   planrt_failure failure;
   return data && classifies(e->plan->jobs[job].graph) && planrt_data_held_out(data) > 0 &&
          !planrt_failed(e->session, job, &failure);
@@ -369,7 +322,7 @@ static bool is_judged(const rt_execution *e, int32_t job) {
 
 /* What a job has trained, on what its data holds out. */
 static planc_status judge_job(rt_execution *e, int32_t job) {
-  rt_execution_job *of = &e->jobs[job];
+  rt_execution_job *of = rt_execution_of(e, job);
   if (!is_judged(e, job)) return NULL;
   planc_status status = planrt_evaluate(e->session, job, planrt_data_feed_held_out, of->data,
                                         planrt_data_held_out(of->data), &of->accuracy);
@@ -388,11 +341,10 @@ static planc_status judge(rt_execution *e) {
 
 void rt_execution_close(rt_execution *e) {
   planrt_session_free(e->session);
-  for (int32_t j = 0; e->jobs && j < e->plan->n_jobs; j++) {
-    planrt_data_free(e->jobs[j].data);
-    rt_losses_free(&e->jobs[j].losses);
-  }
-  free(e->jobs);
+  for (int64_t d = 0; d < e->data.len; d++) planrt_data_free(e->data.data[d].data);
+  for (int64_t n = 0; n < e->jobs.len; n++) rt_losses_free(&e->jobs.data[n].losses);
+  VEC_FREE(&e->data);
+  VEC_FREE(&e->jobs);
   planc_plan_free(e->next);
   planc_plan_free(e->plan);
 }

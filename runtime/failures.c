@@ -7,6 +7,7 @@ planc_status rt_failures_open(int32_t n_jobs, rt_failures *out) {
   *out = (rt_failures){.by_job = calloc((size_t)n_jobs, sizeof *out->by_job)};
   if (!out->by_job) return planc_error(PLANC_OUT_OF_MEMORY, "%d jobs", n_jobs);
   out->n_jobs = n_jobs;
+  out->alone = n_jobs == 1;
   for (int32_t j = 0; j < n_jobs; j++) atomic_init(&out->by_job[j].iteration, RT_NEVER_FAILED);
   return NULL;
 }
@@ -27,10 +28,21 @@ void rt_failures_forget(rt_failures *failures) {
   }
 }
 
-void rt_failures_hand_over(rt_failures *from, rt_failures *to) {
-  rt_failures taken = *to;
-  *to = *from;
-  *from = taken;
+void rt_failures_hand_over(rt_failures *from, int32_t job, rt_failures *to, int32_t to_job) {
+  rt_job_failure *source = &from->by_job[job], *target = &to->by_job[to_job];
+  planc_status_free(target->why);
+  atomic_store(&target->iteration, atomic_load(&source->iteration));
+  target->why = source->why;
+  target->left_out = source->left_out;
+  target->left_out_at = source->left_out_at;
+  source->why = NULL;
+}
+
+void rt_failures_set(rt_failures *failures, int32_t job, int64_t iteration, const char *why) {
+  rt_job_failure *of = &failures->by_job[job];
+  planc_status_free(of->why);
+  of->why = planc_error(PLANC_JOB_FAILED, "%s", why);
+  atomic_store(&of->iteration, iteration);
 }
 
 /* --- Failing ---------------------------------------------------------------------------------------------------- */
@@ -42,7 +54,7 @@ static bool is_own(planc_status status) {
 }
 
 planc_status rt_failures_take(rt_failures *failures, int32_t job, int64_t iteration, planc_status status) {
-  if (!status || failures->n_jobs < 2 || !is_own(status)) return status;
+  if (!status || failures->alone || !is_own(status)) return status;
   rt_job_failure *of = &failures->by_job[job];
   if (rt_failures_has_by(failures, job, iteration)) {
     planc_status_free(status);

@@ -21,15 +21,18 @@ typedef struct rt_job_failure {
 
 typedef struct rt_failures {
   int32_t n_jobs;
+  bool alone; /* the training has one job only: what that fails with is the run's failure */
   rt_job_failure *by_job;
 } rt_failures;
 
-planc_status rt_failures_open(int32_t n_jobs, rt_failures *out);
+planc_status rt_failures_open(int32_t n_jobs, rt_failures *out); /* alone where there is one */
 void rt_failures_close(rt_failures *failures);
 /* All jobs are whole again. */
 void rt_failures_forget(rt_failures *failures);
-/* Gives what the jobs have come to to another session of the same jobs. */
-void rt_failures_hand_over(rt_failures *from, rt_failures *to);
+/* Gives what a job has come to to a job of another session, which is whole. */
+void rt_failures_hand_over(rt_failures *from, int32_t job, rt_failures *to, int32_t to_job);
+/* Has a job failed as is known from elsewhere. */
+void rt_failures_set(rt_failures *failures, int32_t job, int64_t iteration, const char *why);
 
 /* What a job's feed or sink gave in an iteration: NULL where all is well, or the job fails alone, and else what the run
  * ends with. Of several failures of a job the one of its first iteration counts, of several of that the first. */

@@ -6,12 +6,12 @@
 #include "runtime/session.h"
 
 planc_status rt_ask(planrt_feed feed, void *user, const planc_trace *trace, int32_t replica, int32_t buffer,
-                    int64_t period, void *out) {
+                    int64_t first, void *out) {
   const planc_buffer *fed = &trace->buffers[buffer];
   const planc_job *job = &trace->jobs[fed->job];
   planrt_feed_request request = {.job = fed->job,
                                  .storage = fed->storage,
-                                 .iteration = rt_buffer_iteration(trace, fed, period),
+                                 .iteration = first + rt_within_period(fed),
                                  .offset = replica * job->batch,
                                  .count = job->batch,
                                  .out = out,
@@ -30,7 +30,7 @@ planc_status planrt_feed_random(const planrt_session *session, const planrt_feed
   const planc_tensor *tensor = &job->graph->tensors[job->graph->storages[request->storage].tensor];
   int64_t classes = session->classes[session->home_of[request->job] + request->storage];
   int64_t size = planc_dtype_bytes(tensor->dtype), elements = request->bytes / size;
-  uint64_t key = rt_key(session->options.seed + (uint64_t)request->job, tensor->name);
+  uint64_t key = rt_key(session->options.seed + (uint64_t)session->numbers[request->job], tensor->name);
   int64_t first = request->iteration * planc_job_whole_batch(job);
   if (tensor->bytes.per_sample > 0) first += request->offset;
   uint64_t counter = (uint64_t)(first * (elements / (request->count > 0 ? request->count : 1)));

@@ -38,29 +38,25 @@ static const struct role {
 };
 
 static void assign_unknown(const planc_tensor *tensor, int64_t bytes, uint64_t seed, char *home);
-static planc_status init_job(planrt_session *session, int32_t job);
-static void spread(const planrt_session *session);
+static void spread(const planrt_session *session, int32_t job);
 static void init_operand(planrt_session *session, int32_t job, const int32_t *cast_from, const planc_op *op,
                          int32_t input);
 
 planc_status planrt_init(planrt_session *session) {
   rt_failures_forget(&session->failures);
-  for (int32_t b = 0; b < session->trace->n_buffers; b++) {
-    const planc_buffer *buffer = &session->trace->buffers[b];
-    const planc_graph *graph = session->trace->jobs[buffer->job].graph;
-    char *home = rt_home(session, 0, buffer->job, buffer->storage);
-    if (home)
-      assign_unknown(&graph->tensors[graph->storages[buffer->storage].tensor], buffer->bytes, session->options.seed,
-                     home);
-  }
-  for (int32_t j = 0; j < session->trace->n_jobs; j++) PLANC_TRY(init_job(session, j));
-  spread(session);
+  for (int32_t j = 0; j < session->trace->n_jobs; j++) PLANC_TRY(rt_init_job(session, j));
   return NULL;
 }
 
-static planc_status init_job(planrt_session *session, int32_t job) {
-  const planc_graph *graph = session->trace->jobs[job].graph;
+planc_status rt_init_job(planrt_session *session, int32_t job) {
+  const planc_job *of = &session->trace->jobs[job];
+  const planc_graph *graph = of->graph;
   int32_t *cast_from; /* by tensor: what a cast made it from, -1 for others */
+  for (int32_t s = 0; s < graph->n_storages; s++) {
+    char *home = rt_home(session, 0, job, s);
+    int64_t bytes = planc_law_at(graph->storages[s].bytes, of->batch);
+    if (home) assign_unknown(&graph->tensors[graph->storages[s].tensor], bytes, session->options.seed, home);
+  }
   PLANC_TRY(PL_NEW(&session->memory, &cast_from, graph->n_tensors));
   for (int32_t t = 0; t < graph->n_tensors; t++) cast_from[t] = -1;
   for (int32_t o = 0; o < graph->n_ops; o++)
@@ -70,6 +66,7 @@ static planc_status init_job(planrt_session *session, int32_t job) {
     for (int32_t k = 0; k < op->n_in; k++) init_operand(session, job, cast_from, op, k);
     for (int32_t k = 0; k < op->n_effects; k++) init_operand(session, job, cast_from, op, -1 - k);
   }
+  spread(session, job);
   return NULL;
 }
 
@@ -117,7 +114,7 @@ static void assign_unknown(const planc_tensor *tensor, int64_t bytes, uint64_t s
   for (int64_t i = 0; i < bytes; i++) home[i] = (char)rt_random(key, (uint64_t)i);
 }
 
-/* `cast_from` as in init_job. */
+/* `cast_from` as in rt_init_job. */
 static void init_operand(planrt_session *session, int32_t job, const int32_t *cast_from, const planc_op *op,
                          int32_t input) {
   const planc_job *of = &session->trace->jobs[job];
@@ -131,8 +128,8 @@ static void init_operand(planrt_session *session, int32_t job, const int32_t *ca
 }
 
 /* From the first replica to the others. */
-static void spread(const planrt_session *session) {
+static void spread(const planrt_session *session, int32_t job) {
   rt_homes at = {.storage = -1};
-  while (rt_next_home(session, &at))
-    if (at.replica > 0) memcpy(at.home, rt_home(session, 0, at.job, at.storage), (size_t)at.bytes);
+  while (rt_next_home(session, job, &at))
+    if (at.replica > 0) memcpy(at.home, rt_home(session, 0, job, at.storage), (size_t)at.bytes);
 }

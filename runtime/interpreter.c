@@ -107,7 +107,7 @@ static void keep_row(planrt_session *session, int64_t period) {
 }
 
 static planc_status replay_captured(planrt_session *session, int64_t body) {
-  rt_launch launch = {.step = session->step, .seed = session->options.seed};
+  rt_launch launch = {.step = session->step, .ahead = session->ahead, .seed = session->options.seed};
   launch.step.period += body;
   PLANC_TRY(session->backend->replay(session->device, &launch, launch.step.period));
   if (!session->digests) return NULL;
@@ -164,7 +164,7 @@ static planc_status enqueue_body(planrt_session *session, int64_t body, int64_t 
 
 /* A job that fails in its last iteration takes nothing home either: of several jobs, it is awaited who does. */
 static planc_status enqueue_epilogue(planrt_session *session, int64_t done) {
-  if (session->failures.n_jobs > 1) {
+  if (!session->failures.alone) {
     PLANC_TRY(session->backend->synchronize(session->device));
     PLANC_TRY(leave_out(session, done));
   }
@@ -272,7 +272,8 @@ static planc_status enqueue(planrt_session *session, const rt_action *action, in
 
 /* What a job's feed or sink gave in an iteration: NULL where the run goes on. */
 static planc_status take(planrt_session *session, int32_t job, int64_t iteration, planc_status status) {
-  status = planc_context(status, "job %d (%s)", job, session->trace->jobs[job].graph->name);
+  const char *name = session->names[job] ? session->names[job] : session->trace->jobs[job].graph->name;
+  status = planc_context(status, "job %d (%s)", session->numbers[job], name);
   return rt_failures_take(&session->failures, job, iteration, status);
 }
 
@@ -282,11 +283,11 @@ static planc_status feed(void *user, const void *what, int64_t period) {
   planrt_session *session = user;
   const rt_action *action = what;
   const planc_buffer *buffer = &session->trace->buffers[action->id];
-  int64_t iteration = rt_buffer_iteration(session->trace, buffer, period);
+  int64_t iteration = rt_buffer_iteration(session, buffer, period);
   planc_status status = NULL;
   if (!rt_failures_has_by(&session->failures, buffer->job, iteration))
-    status = rt_ask(session->feed, session->feed_user, session->trace, action->replica, action->id, period,
-                    (void *)action->from);
+    status = rt_ask(session->feed, session->feed_user, session->trace, action->replica, action->id,
+                    rt_first_iteration(session, buffer->job, period), (void *)action->from);
   status = take(session, buffer->job, iteration, status);
   if (rt_failures_has_by(&session->failures, buffer->job, iteration))
     memset((void *)action->from, 0, (size_t)action->bytes);
@@ -310,7 +311,7 @@ static planc_status deliver(void *user, const void *what, int64_t period) {
   planrt_result result = {.replica = action->replica,
                           .job = buffer->job,
                           .storage = buffer->storage,
-                          .iteration = rt_buffer_iteration(session->trace, buffer, period),
+                          .iteration = rt_buffer_iteration(session, buffer, period),
                           .round = buffer->round,
                           .data = result_slot(session, action, period),
                           .bytes = action->bytes};
@@ -327,7 +328,7 @@ static planc_status launch(planrt_session *session, const rt_action *action, int
   const planrt_backend *backend = session->backend;
   const rt_call *call = action->call;
   bool poison = session->options.poison;
-  rt_launch now = {.step = session->step, .seed = session->options.seed};
+  rt_launch now = {.step = session->step, .ahead = session->ahead, .seed = session->options.seed};
   now.step.period = period;
   if (poison) PLANC_TRY(backend->poison(session->device, action->stream, call->workspace, call->workspace_bytes));
   PLANC_TRY(backend->launch(session->device, action->stream, call, &now, span));
@@ -406,7 +407,7 @@ static bool settle(const planrt_session *session, int32_t stream, int64_t period
 
 /* As in file order, of several jobs none takes anything home before all bodies are over. */
 static bool awaits_bodies(const planrt_session *session, int64_t body, int64_t periods) {
-  if (session->failures.n_jobs == 1 || body < periods) return false;
+  if (session->failures.alone || body < periods) return false;
   for (int32_t s = 0; s < session->n_streams; s++)
     if (settle(session, s, periods) && session->cursors[s].body < periods) return true;
   return false;

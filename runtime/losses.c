@@ -4,10 +4,18 @@
 #include <math.h>
 #include <stdlib.h>
 
-planc_status rt_losses_start(rt_losses *losses, int64_t per_period, bool keeps) {
-  *losses = (rt_losses){.keeps = keeps, .per_period = per_period, .mean = NAN, .not_finite = -1};
-  losses->open = calloc((size_t)per_period, sizeof *losses->open);
-  return losses->open ? NULL : planc_error(PLANC_OUT_OF_MEMORY, "%lld losses", (long long)per_period);
+void rt_losses_start(rt_losses *losses, bool keeps) {
+  *losses = (rt_losses){.keeps = keeps, .mean = NAN, .not_finite = -1};
+}
+
+planc_status rt_losses_plan(rt_losses *losses, int64_t first, int64_t per_period) {
+  double *open = calloc((size_t)per_period, sizeof *open);
+  if (!open) return planc_error(PLANC_OUT_OF_MEMORY, "%lld losses", (long long)per_period);
+  free(losses->open);
+  losses->open = open;
+  losses->first = first;
+  losses->per_period = per_period;
+  return NULL;
 }
 
 void rt_losses_begin(rt_losses *losses) {
@@ -17,11 +25,11 @@ void rt_losses_begin(rt_losses *losses) {
 static planc_status close_period(rt_losses *losses, int64_t end);
 
 planc_status rt_losses_add(rt_losses *losses, int64_t iteration, double part) {
-  int64_t period = iteration / losses->per_period;
+  int64_t period = (iteration - losses->first) / losses->per_period;
   if (losses->any && period != losses->period) PLANC_TRY(close_period(losses, INT64_MAX));
   losses->any = true;
   losses->period = period;
-  losses->open[iteration % losses->per_period] += part;
+  losses->open[(iteration - losses->first) % losses->per_period] += part;
   return NULL;
 }
 
@@ -50,7 +58,7 @@ static void look_at(rt_losses *losses, int64_t iteration, double loss) {
 
 /* Its iterations before `end` count. */
 static planc_status close_period(rt_losses *losses, int64_t end) {
-  int64_t first = losses->period * losses->per_period;
+  int64_t first = losses->first + losses->period * losses->per_period;
   if (losses->any && losses->begins && first < end) drop_epoch(losses);
   for (int64_t i = 0; losses->any && i < losses->per_period && first + i < end; i++) {
     if (losses->keeps) VEC_PUSH(&losses->kept, losses->open[i]);

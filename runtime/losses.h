@@ -1,5 +1,5 @@
 /* The losses of a job in an epoch that has any, as results come: what rounds and replicas give of an iteration is
- * summed up, and a period's are complete when results of the next come. Memory does not depend on how many there will
+ * summed up, and a period's are complete when results of the next come, or a plan ends. Memory does not depend on how many there will
  * be, unless all are to be told. */
 #ifndef PLANRT_LOSSES_H
 #define PLANRT_LOSSES_H
@@ -11,7 +11,8 @@
 
 typedef struct rt_losses {
   bool keeps;                 /* every one is to be told */
-  int64_t period, per_period; /* that of `open`; how many iterations it has */
+  int64_t first;              /* iteration of the plan that runs */
+  int64_t period, per_period; /* that of `open`, counted from there; how many iterations it has */
   double *open;               /* by iteration of the period */
   bool any;                   /* one of them was given */
   double sum;
@@ -23,7 +24,10 @@ typedef struct rt_losses {
   double not_finite_was; /* that loss */
 } rt_losses;
 
-planc_status rt_losses_start(rt_losses *losses, int64_t per_period, bool keeps);
+/* Of a job that no plan has yet. */
+void rt_losses_start(rt_losses *losses, bool keeps);
+/* From iteration `first` on the job has so many iterations in a period. Behind rt_losses_end. */
+planc_status rt_losses_plan(rt_losses *losses, int64_t first, int64_t per_period);
 /* An epoch begins: its first loss drops those of the epoch before. */
 void rt_losses_begin(rt_losses *losses);
 /* Adds a part of an iteration's loss. */

@@ -45,7 +45,7 @@ static planc_status compare(const planrt_session *session, int32_t replica, int3
 
 planc_status rt_reference_compare(planrt_session *session, int64_t periods) {
   int32_t replicas = planc_trace_replicas(session->trace);
-  rt_launch launch = {.step = session->step, .seed = session->options.seed};
+  rt_launch launch = {.step = session->step, .ahead = session->ahead, .seed = session->options.seed};
   for (int32_t j = 0; j < session->trace->n_jobs; j++)
     if (rt_failures_has(&session->failures, j)) rt_resident_leave_out(session->reference, j);
   for (int64_t p = 0; p < periods; p++, launch.step.period++) {
@@ -111,7 +111,7 @@ static planc_status compare(const planrt_session *session, int32_t replica, int3
     pl_real_rounded((double)rt_real_at(dtype, want, element), FLOAT_DIGITS, should);
     snprintf(values, sizeof values, ": %s instead of %s", is, should);
   }
-  int64_t iteration = rt_buffer_iteration(trace, at, period);
+  int64_t iteration = rt_buffer_iteration(session, at, period);
   char where[64] = "";
   if (at->round >= 0) snprintf(where, sizeof where, " round %d,", at->round);
   return planc_error(PLANC_INVALID_PLAN, "iteration %lld,%s%s %s differs from the reference at byte %lld%s",
@@ -130,7 +130,7 @@ static planc_status compare_digests(const planrt_session *session, int64_t perio
     if (digests[a] == session->wanted_digests[which]) continue;
     const planc_instance *at = &session->trace->instances[call->instance];
     if (rt_failures_has(&session->failures, at->job)) continue;
-    int64_t iteration = period * session->trace->jobs[at->job].iterations + at->iteration;
+    int64_t iteration = rt_first_iteration(session, at->job, period) + at->iteration;
     return planc_error(
         PLANC_INVALID_PLAN, "body[%d],%s iteration %lld: what op %s puts out differs from the reference's",
         body->actions[a].instr, whose_of(session, call->replica).text, (long long)iteration, call->op->name);

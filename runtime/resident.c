@@ -285,14 +285,22 @@ static planc_status send_all(rt_resident *resident, int32_t replica, int32_t i) 
   return NULL;
 }
 
+/* The iteration that a job of the trace begins a launch's period with; the same samples are those of its first ones. */
+static int64_t first_iteration(const rt_resident *resident, const planrt_session *session, const rt_launch *launch,
+                               int32_t job) {
+  if (session->options.same_samples) return 0;
+  return launch->step.period * resident->trace->jobs[job].iterations + (launch->ahead ? launch->ahead[job] : 0);
+}
+
 /* Brings a replica's samples of a period. */
-static planc_status ask(rt_resident *resident, const planrt_session *session, int32_t replica, int64_t period,
+static planc_status ask(rt_resident *resident, const planrt_session *session, int32_t replica, const rt_launch *launch,
                         planrt_feed feed, void *user) {
   const planc_trace *trace = resident->trace;
   for (int32_t b = 0; b < trace->n_buffers; b++) {
     if (!at(resident, replica, b) || !rt_is_asked_for(&trace->buffers[b])) continue;
     if (resident->left_out[trace->buffers[b].job]) continue;
-    PLANC_TRY(rt_ask(feed, user, trace, replica, b, period, session->staging));
+    int64_t first = first_iteration(resident, session, launch, trace->buffers[b].job);
+    PLANC_TRY(rt_ask(feed, user, trace, replica, b, first, session->staging));
     PLANC_TRY(resident->backend->copy(resident->device, 0, RT_H2D, at(resident, replica, b), session->staging,
                                       trace->buffers[b].bytes, NULL));
     /* The staging is needed again, and may be read until then. */
@@ -303,8 +311,7 @@ static planc_status ask(rt_resident *resident, const planrt_session *session, in
 
 planc_status rt_resident_run(rt_resident *resident, const planrt_session *session, const rt_launch *launch,
                              planrt_feed feed, void *user, rt_span *spans, uint64_t *digests) {
-  int64_t period = session->options.same_samples ? 0 : launch->step.period;
-  for (int32_t r = 0; r < resident->n_replicas; r++) PLANC_TRY(ask(resident, session, r, period, feed, user));
+  for (int32_t r = 0; r < resident->n_replicas; r++) PLANC_TRY(ask(resident, session, r, launch, feed, user));
   PLANC_TRY(rt_resident_enqueue(resident, 0, resident->trace->n_instances, launch, spans, digests));
   return resident->backend->synchronize(resident->device);
 }

@@ -108,6 +108,7 @@ void planrt_session_free(planrt_session *session) {
   if (!session) return;
   rt_session_park(session);
   rt_user_close(session);
+  rt_jobs_close(session);
   rt_failures_close(&session->failures);
   planc_trace_free(session->trace);
   pl_arena_free(&session->loaded);
@@ -322,7 +323,7 @@ bool planrt_can_run(const planrt_session *session) {
 }
 
 static planc_status run(planrt_session *session, int64_t periods, const uint64_t *seed) {
-  if (periods < 0 || session->step.period < 0 || session->step.period > INT64_MAX - periods)
+  if (!rt_jobs_can_run(session, periods))
     return planc_error(PLANC_USAGE, "%lld periods from %lld on", (long long)periods, (long long)session->step.period);
   if (session->options.bare && periods < 2)
     return planc_error(PLANC_USAGE, "a bare run times what comes after its first period: it takes two periods or more");

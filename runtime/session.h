@@ -56,6 +56,14 @@ enum { RT_LANE_IN, RT_LANE_OUT, RT_N_LANES };
 enum { RT_ROWS = 2, RT_HANDOVER_EVENTS = 1 + RT_ROWS };
 
 typedef struct rt_resident rt_resident;
+typedef struct rt_record rt_record;
+
+/* A job of the training that the plan does not have: as it left, until a plan has it again. */
+typedef struct rt_away {
+  int32_t number;
+  rt_record *record;
+  char *values; /* that persist, replica by replica, in the order of the record */
+} rt_away;
 
 struct planrt_session {
   const planc_plan *plan;
@@ -102,6 +110,14 @@ struct planrt_session {
 
   struct rt_cursor *cursors; /* by stream, for interleaved runs */
   planrt_step step;
+  /* Of each job of the plan: by how much its iterations are ahead of the periods (less than 0: behind), its number in
+   * the training, and the name that it has or NULL. */
+  int64_t *ahead;
+  int32_t *numbers;
+  const char **names;
+  int32_t n_before; /* how many jobs the training had before this plan: those with these numbers */
+  int32_t n_away;
+  rt_away *away;
   rt_failures failures;   /* of jobs */
   bool replays;           /* bodies are replayed as the backend keeps them; else enqueued, work by work */
   bool other_feed;        /* planrt_resumed_other_feed */
@@ -114,9 +130,17 @@ static inline char *rt_home(const planrt_session *session, int32_t replica, int3
   return session->home[(int64_t)replica * session->n_homes + session->home_of[job] + storage];
 }
 
-/* The iteration of its job that a buffer belongs to in a period, counted over all runs. */
-static inline int64_t rt_buffer_iteration(const planc_trace *trace, const planc_buffer *buffer, int64_t period) {
-  return period * trace->jobs[buffer->job].iterations + (buffer->iteration < 0 ? 0 : buffer->iteration);
+/* Which of a period's iterations of its job a buffer belongs to. */
+static inline int64_t rt_within_period(const planc_buffer *buffer) {
+  return buffer->iteration < 0 ? 0 : buffer->iteration;
+}
+/* The iteration that a job begins a period with, counted over all that it has done. */
+static inline int64_t rt_first_iteration(const planrt_session *session, int32_t job, int64_t period) {
+  return period * session->trace->jobs[job].iterations + session->ahead[job];
+}
+/* The iteration of its job that a buffer belongs to in a period. */
+static inline int64_t rt_buffer_iteration(const planrt_session *session, const planc_buffer *buffer, int64_t period) {
+  return rt_first_iteration(session, buffer->job, period) + rt_within_period(buffer);
 }
 
 /* --- session.c ------------------------------------------------------------------------------------------------ */
@@ -126,6 +150,32 @@ void rt_session_park(planrt_session *session);
 /* Gives the device back until the next run, which begins from what is at home as every run does. */
 void rt_session_give_up_device(planrt_session *session);
 
+/* --- jobs.c --------------------------------------------------------------------------------------------------- */
+
+/* Numbers the jobs of a new session as they stand in its plan, with no iteration done. */
+planc_status rt_jobs_open(planrt_session *session);
+void rt_jobs_close(planrt_session *session);
+/* How many jobs the training has had: numbers are below. */
+int32_t rt_jobs_known(const planrt_session *session);
+/* The job of the plan that has a number, -1 where it is away. */
+int32_t rt_job_with(const planrt_session *session, int32_t number);
+/* Which is away, by its number. */
+rt_away *rt_job_away(const planrt_session *session, int32_t number);
+/* By how much a job that has done so many iterations is ahead where `per_period` of them are a period's; false where
+ * that is beyond counting, its samples included. */
+bool rt_job_ahead(int64_t period, int32_t per_period, int64_t whole_batch, int64_t iterations, int64_t *out);
+/* Whether so many more periods can be counted from where the session stands, in iterations of every job too. */
+bool rt_jobs_can_run(const planrt_session *session, int64_t periods);
+/* Takes down a job that leaves, and puts one back. */
+planc_status rt_away_take(const planrt_session *from, int32_t job, rt_away *out);
+void rt_away_put_back(const rt_away *away, planrt_session *to, int32_t job);
+void rt_away_free(rt_away *away);
+
+/* --- init.c --------------------------------------------------------------------------------------------------- */
+
+/* Sets what persists of a job, in all replicas, to what a fresh training starts from. */
+planc_status rt_init_job(planrt_session *session, int32_t job);
+
 /* --- user.c --------------------------------------------------------------------------------------------------- */
 
 /* Makes homes, staging, samples and results for the session's trace. */
@@ -133,14 +183,14 @@ planc_status rt_user_open(planrt_session *session);
 /* Brings the samples that are taken again and again, as the session's seed has them. */
 planc_status rt_user_ask_same(planrt_session *session);
 void rt_user_close(planrt_session *session);
-/* The homes one after the other, by replica, job and storage:
+/* The homes of a job one after the other, by replica and storage:
  * rt_homes at = {.storage = -1}; while (rt_next_home(...)). */
 typedef struct rt_homes {
-  int32_t replica, job, storage;
+  int32_t replica, storage;
   char *home;
   int64_t bytes;
 } rt_homes;
-bool rt_next_home(const planrt_session *session, rt_homes *at);
+bool rt_next_home(const planrt_session *session, int32_t job, rt_homes *at);
 /* Where a replica's result of a period is, in a row of `results`. */
 static inline char *rt_result_slot(const planrt_session *session, int64_t row, int32_t replica, int32_t buffer) {
   return session->results + row * session->result_bytes + replica * session->replica_result_bytes +
@@ -206,8 +256,8 @@ planc_status rt_resident_taken(const rt_resident *resident, int64_t *out_bytes);
 planc_status rt_resident_load(rt_resident *resident, const planrt_session *session);
 /* From now on nothing is run, or asked for, of a job of the trace. */
 void rt_resident_leave_out(rt_resident *resident, int32_t job);
-/* Runs one period, each instance for all replicas before the next; inputs are asked of `feed` through the session's
- * staging. Of replica r and n instances spans[r * n + i] is when instance i ran and digests[r * n + i] the hash of what
+/* Runs one period of the launch's step, each instance for all replicas before the next; inputs are asked of `feed`
+ * through the session's staging. Of replica r and n instances spans[r * n + i] is when instance i ran and digests[r * n + i] the hash of what
  * it put out; either may be NULL. */
 planc_status rt_resident_run(rt_resident *resident, const planrt_session *session, const rt_launch *launch,
                              planrt_feed feed, void *user, rt_span *spans, uint64_t *digests);
@@ -239,9 +289,9 @@ planc_status rt_reference_compare(planrt_session *session, int64_t periods);
 
 /* --- feed.c --------------------------------------------------------------------------------------------------- */
 
-/* Asks `feed` for the samples of a replica's fed buffer of a period. */
+/* Asks `feed` for the samples of a replica's fed buffer of the period that begins with iteration `first` of its job. */
 planc_status rt_ask(planrt_feed feed, void *user, const planc_trace *trace, int32_t replica, int32_t buffer,
-                    int64_t period, void *out);
+                    int64_t first, void *out);
 /* Whether samples are asked for a buffer: those of other replicas are not. */
 static inline bool rt_is_asked_for(const planc_buffer *buffer) {
   return (buffer->flags & PLANC_BUFFER_FED) && buffer->peer < 0;

@@ -1,4 +1,4 @@
-/* How a job is split over replicas, and how long its periods are: where that differs it is another training. */
+/* How a job is split over replicas: where that differs it is another training. */
 #ifndef PLANRT_SPLIT_H
 #define PLANRT_SPLIT_H
 
@@ -7,7 +7,7 @@
 #include "planc/status.h"
 
 typedef struct rt_split {
-  uint64_t replicas, batch, iterations; /* the batch that of all replicas, the iterations of a period */
+  uint64_t replicas, batch; /* the batch that of all replicas */
 } rt_split;
 
 /* STALE, with the first thing by which a split differs from the run's; NULL where nothing does. */

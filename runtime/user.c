@@ -30,6 +30,7 @@ planc_status rt_user_ask_same(planrt_session *session) {
 planc_status rt_user_open(planrt_session *session) {
   int32_t replicas = planc_trace_replicas(session->trace);
   bool same = session->options.same_samples;
+  PLANC_TRY(rt_jobs_open(session));
   PLANC_TRY(number_homes(session));
   PLANC_TRY(measure(session));
   PLANC_TRY(count_handovers(session));
@@ -62,17 +63,15 @@ void rt_user_close(planrt_session *session) {
   session->user_memory = NULL;
 }
 
-bool rt_next_home(const planrt_session *session, rt_homes *at) {
-  for (;; at->job++, at->storage = -1) {
-    if (at->job >= session->trace->n_jobs) *at = (rt_homes){.replica = at->replica + 1, .storage = -1};
-    if (at->replica >= planc_trace_replicas(session->trace)) return false;
-    const planc_job *job = &session->trace->jobs[at->job];
-    while (++at->storage < job->graph->n_storages) {
-      at->home = rt_home(session, at->replica, at->job, at->storage);
-      at->bytes = planc_law_at(job->graph->storages[at->storage].bytes, job->batch);
+bool rt_next_home(const planrt_session *session, int32_t job, rt_homes *at) {
+  const planc_job *of = &session->trace->jobs[job];
+  for (; at->replica < planc_trace_replicas(session->trace); at->replica++, at->storage = -1)
+    while (++at->storage < of->graph->n_storages) {
+      at->home = rt_home(session, at->replica, job, at->storage);
+      at->bytes = planc_law_at(of->graph->storages[at->storage].bytes, of->batch);
       if (at->home) return true;
     }
-  }
+  return false;
 }
 
 /* For the default feed. */

@@ -27,7 +27,7 @@ static planc_status is_adoptable(const planrt_session *session, const planc_plan
   PLANC_TRY(planc_plan_hash(session->plan, &own));
   PLANC_TRY(planc_plan_hash(plan, &other));
   *out = own != other;
-  return *out ? planrt_can_adopt(session, plan) : NULL;
+  return *out ? planrt_can_adopt(session, plan, NULL) : NULL;
 }
 
 planc_status rt_watch_look(rt_watch *watch, const planrt_session *session, planc_plan **out) {

@@ -31,6 +31,7 @@ typedef struct planc_job {
   const int32_t *order;  /* op order of a round, a legal permutation; NULL = the graph's */
   int32_t replicas;      /* how many train together; 0 and 1: the job trains alone */
   int32_t priority; /* of its ops on the GPU beside those of other jobs, 0 to PLANC_MOST_PRIORITY: the most first */
+  const char *name; /* by which it is the same job in another plan; NULL: none is given */
 } planc_job;
 
 /* As many as CUDA's streams have beside the least. */

@@ -35,9 +35,9 @@ planc_status planrt_backend_find(const char *name, const planrt_backend **out);
 /* Asks for samples [offset, offset + count) of the batch of one iteration of an input. With replicas the batch is that
  * of them all, and of each replica's part the first sample's offset is the replica's number times the job's batch. */
 typedef struct planrt_feed_request {
-  int32_t job;
+  int32_t job;       /* of the plan that the session has */
   int32_t storage;   /* of the job's graph, an input */
-  int64_t iteration; /* of the job, counted from 0 over all runs */
+  int64_t iteration; /* of the job, counted from 0 over all that it has done */
   int64_t offset, count;
   void *out; /* to be filled with exactly `bytes` bytes */
   int64_t bytes;
@@ -46,8 +46,8 @@ typedef struct planrt_feed_request {
  * run asks for everything twice. Requests come in no particular order of iterations. */
 typedef planc_status (*planrt_feed)(void *user, const planrt_feed_request *request);
 
-/* What a session without a feed takes: pseudo-random samples, in functions of its seed, the job and the input's name.
- */
+/* What a session without a feed takes: pseudo-random samples, in functions of its seed, the job's number in the
+ * training (planrt_job) and the input's name. */
 planc_status planrt_feed_random(const planrt_session *session, const planrt_feed_request *request);
 
 /* A round's result: the loss or another output. `data` is valid during the call. */
@@ -55,12 +55,12 @@ typedef struct planrt_result {
   int32_t replica; /* 0 where the job trains alone */
   int32_t job;
   int32_t storage;
-  int64_t iteration; /* of the job, counted from 0 over all runs */
+  int64_t iteration; /* as in planrt_feed_request */
   int32_t round;
   const void *data;
   int64_t bytes;
 } planrt_result;
-/* A failure of `feed` or `sink` ends the run. Of a plan of several jobs BAD_INPUT and JOB_FAILED are the failure of the
+/* A failure of `feed` or `sink` ends the run. Of a training of several jobs BAD_INPUT and JOB_FAILED are the failure of the
  * job that the request or the result is of, see planrt_failed: it ends alone, and the others go on. */
 typedef planc_status (*planrt_sink)(void *user, const planrt_result *result);
 
@@ -110,16 +110,39 @@ typedef struct planrt_options {
 planc_status planrt_session_new(const planc_plan *plan, const planrt_options *options, planrt_session **out);
 void planrt_session_free(planrt_session *session);
 
-/* Whether the session could go on with `plan`: STALE where that is of other graphs (their content), batches, iterations
- * per period or numbers of replicas; INVALID_PLAN or INFEASIBLE from the checker. Touches nothing. */
-planc_status planrt_can_adopt(const planrt_session *session, const planc_plan *plan);
-/* Changes plans between two runs: *session becomes one for `plan`, with the same options, seed, step, params and state.
- * What it then runs is what the old one would have run, bit for bit where rounds and algorithms are the same. Both are
- * never on the device at once. After a failure *session is as it was; where even its own plan does not get the device
- * back, it can only be read, saved and freed (planrt_can_run). `plan` is borrowed as in planrt_session_new, the old one
- * no longer. */
+/* Whether the session could go on with `plan`, which may have other jobs. A job of it is one that the training has had
+ * where both have the same name, or, where one of them has none, are of the same graph (its content), batch and number
+ * of replicas; of several alike without names as many are the same, in order. STALE where a job of the same name, or of
+ * none and the same graph's name, has become another; where only names could tell which of several is which; where no
+ * job is known, or all that are have failed. INVALID_PLAN or INFEASIBLE from the checker. Touches nothing. `numbers`
+ * (may be NULL) are by job of the plan: which number it has or, where it is new, would get. */
+planc_status planrt_can_adopt(const planrt_session *session, const planc_plan *plan, int32_t *numbers);
+/* Changes plans between two runs: *session becomes one for `plan`, with the same options, seed, period and learning
+ * rate. Jobs that both plans have go on with all that persists of them, their iterations and failures, with as many
+ * iterations in a period as the new plan has: each runs what it would have run, bit for bit where rounds and algorithms
+ * are the same. Those that only the old one has are kept as they are, in memory and by planrt_save, until a plan has
+ * them again. Those that are new start as planrt_init has them, with their first iteration. Both plans are never on the
+ * device at once. After a failure *session is as it was; where even its own plan does not get the device back, it can
+ * only be read, saved and freed (planrt_can_run). `plan` is borrowed as in planrt_session_new, the old one no longer. */
 planc_status planrt_adopt(planrt_session **session, const planc_plan *plan);
 bool planrt_can_run(const planrt_session *session);
+
+/* A job that the training has had. Its number, from 0 on, it keeps for good: those of the first plan are numbered as in
+ * that, others behind them as they come. */
+typedef struct planrt_job {
+  int32_t job;        /* of the plan that the session has; -1: it is away */
+  const char *name;   /* that a plan or checkpoint has given it; NULL: none */
+  const char *graph;  /* its graph's name */
+  int64_t iterations; /* that it has done, those that do not count after a failure included */
+  bool is_new;        /* it came with the plan that the session has: no plan or checkpoint before had it */
+  const char *why;    /* it has failed, as planrt_failed says; NULL: it has not */
+  int64_t failed_at;
+} planrt_job;
+int32_t planrt_jobs(const planrt_session *session);
+/* What is pointed to is the session's until it is changed. `number` is below planrt_jobs. */
+planrt_job planrt_job_of(const planrt_session *session, int32_t number);
+/* The number of a job of the plan. */
+int32_t planrt_job_number(const planrt_session *session, int32_t job);
 
 /* Sets params and state, of every replica alike, to what a fresh training run starts from, in functions of `seed` and
  * each tensor's name:
@@ -131,8 +154,9 @@ planc_status planrt_init(planrt_session *session);
 /* What ops may depend on beside their operands. */
 typedef struct planrt_step {
   double learning_rate; /* NaN: every optimizer op's own `lr` */
-  int64_t period;       /* the next to run; iteration i of job j is iteration period * iterations[j] + i of that job.
-                           Feeds, dropout and Adam's step count (iteration + 1) follow it */
+  int64_t period;       /* the next to run; iteration i of job j is iteration period * iterations[j] + i of that job,
+                           after a change of plans or a resumption so many more, or fewer, that it goes on where it
+                           was. Feeds, dropout and Adam's step count (iteration + 1) follow it */
 } planrt_step;
 /* Before planrt_set_step: NaN and 0. Each run moves `period` on. */
 planrt_step planrt_get_step(const planrt_session *session);
@@ -165,13 +189,14 @@ planc_status planrt_read(const planrt_session *session, int32_t replica, int32_t
 planc_status planrt_write(planrt_session *session, int32_t replica, int32_t job, int32_t storage, const void *data,
                           int64_t bytes);
 
-/* Writes all params and state, of every replica, the seed and how many iterations have been run to `path` (written
- * aside and renamed). */
+/* Writes all params and state of every replica and how many iterations have been run, of every job that the training
+ * has had, and the seed to `path` (written aside and renamed). */
 planc_status planrt_save(const planrt_session *session, const char *path);
 /* Puts a session where the saved one was, seed included: what it then runs is what the saved one would have run, bit
- * for bit. The plan may be another one, but of the same graphs (their content), batches, iterations per period and
- * replicas. BAD_INPUT when the file is damaged, STALE when it belongs to other graphs or a session of stand-ins saved
- * it and this one is none, or the other way round; the session is then as it was. */
+ * for bit. The plan may be another one, with other jobs too, in the way of planrt_adopt: jobs that the file does not
+ * have start anew, and others that it has are away. BAD_INPUT when the file is damaged, STALE when planrt_can_adopt
+ * would say so or a session of stand-ins saved it and this one is none, or the other way round; the session is then as
+ * it was. */
 planc_status planrt_resume(planrt_session *session, const char *path);
 /* Whether the session that was resumed had a feed of its user's and this one has the default, or the other way round:
  * the samples then are others than before. False where the checkpoint does not say, and without one. */

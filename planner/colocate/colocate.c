@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "plan/job_name.h"
+#include "plan/owned.h"
 #include "planc/simulate.h"
 #include "planner/code.h"
 #include "planner/colocate/deadlines.h"
@@ -141,6 +143,15 @@ static planc_status check_streams(const planc_mix *mix) {
                      (long long)n, PLANC_PLAN_MAX_STREAMS);
 }
 
+static planc_status check_name(const planc_mix *mix, int32_t job) {
+  const char *name = mix->names[job], *fault = name ? pl_job_name_fault(name) : NULL;
+  if (fault) return planc_error(PLANC_USAGE, "its name %s", fault);
+  for (int32_t j = 0; j < job && name; j++)
+    if (mix->names[j] && strcmp(mix->names[j], name) == 0)
+      return planc_error(PLANC_USAGE, "job %d is called %s already", j, name);
+  return NULL;
+}
+
 static planc_status check(const planc_mix *mix) {
   if (mix->n_jobs < 1 || mix->n_jobs > PLANC_MIX_MOST_JOBS)
     return planc_error(PLANC_USAGE, "%d jobs: a mix has from 1 to %d", mix->n_jobs, (int)PLANC_MIX_MOST_JOBS);
@@ -155,6 +166,7 @@ static planc_status check(const planc_mix *mix) {
   PLANC_TRY(check_streams(mix));
   for (int32_t j = 0; j < mix->n_jobs; j++) {
     PLANC_TRY(in_job(mix, j, check_job(mix, j)));
+    if (mix->names) PLANC_TRY(in_job(mix, j, check_name(mix, j)));
     if (pl_deadline_of(mix, j) < 0)
       return in_job(mix, j, planc_error(PLANC_USAGE, "a deadline of %lld ns", (long long)pl_deadline_of(mix, j)));
   }
@@ -264,6 +276,18 @@ static planc_status make_until_in_time(const pl_mix_asked *asked, const planc_mi
   }
 }
 
+/* Policies know nothing of names. */
+static planc_status name_jobs(const planc_mix *mix, planc_plan *plan) {
+  planc_job *jobs;
+  if (!mix->names) return NULL;
+  PLANC_TRY(pl_arena_copy(&plan->owned->arena, plan->jobs, plan->n_jobs, sizeof *jobs, (void *)&jobs));
+  for (int32_t j = 0; j < plan->n_jobs; j++)
+    if (mix->names[j])
+      PLANC_TRY(pl_arena_strndup(&plan->owned->arena, mix->names[j], strlen(mix->names[j]), &jobs[j].name));
+  plan->jobs = jobs;
+  return NULL;
+}
+
 planc_status planc_colocate(const planc_mix *mix, const planc_mix_policy *policy, planc_mix_share *shares,
                             planc_plan **out) {
   pl_common common;
@@ -275,6 +299,7 @@ planc_status planc_colocate(const planc_mix *mix, const planc_mix_policy *policy
   planc_status status = pl_common_make(mix, &common);
   if (!status) status = make_until_in_time(&asked, mix, shares, out);
   pl_common_free(&common);
+  if (!status) status = name_jobs(mix, *out);
   if (!status) return NULL;
   planc_plan_free(*out);
   *out = NULL;

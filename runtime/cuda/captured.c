@@ -1,5 +1,5 @@
 /* What a captured body has of its own beside the work that CUDA keeps: events that fork all streams from the first and
- * join them to it again, the step that its kernels read, and its digests. work.c enqueues into it, replay.c runs it. */
+ * join them to it again, the steps that its kernels read, and its digests. work.c enqueues into it, replay.c runs it. */
 #include <assert.h>
 #include <stdlib.h>
 
@@ -9,7 +9,11 @@ planc_status rt_captured_open(rt_device *device) {
   rt_cuda_capture *capture = &device->capture;
   rt_captured_close(device);
   *capture = (rt_cuda_capture){0};
-  for (const rt_cuda_prepared *p = device->prepared; p; p = p->next) capture->digests_room++;
+  capture->n_steps = 1;
+  for (const rt_cuda_prepared *p = device->prepared; p; p = p->next) {
+    capture->digests_room++;
+    if (p->job >= capture->n_steps) capture->n_steps = p->job + 1;
+  }
   size_t sums = ((size_t)capture->digests_room + 1) * sizeof *capture->sums;
   capture->joins = calloc((size_t)device->n_streams, sizeof(cudaEvent_t));
   capture->digests = calloc((size_t)capture->digests_room + 1, sizeof *capture->digests);
@@ -17,7 +21,7 @@ planc_status rt_captured_open(rt_device *device) {
   CUDA_TRY(cudaEventCreateWithFlags(&capture->fork, cudaEventDisableTiming));
   for (int32_t s = 1; s < device->n_streams; s++)
     CUDA_TRY(cudaEventCreateWithFlags(&capture->joins[s], cudaEventDisableTiming));
-  CUDA_TRY(cudaMalloc((void **)&capture->step, sizeof *capture->step));
+  CUDA_TRY(cudaMalloc((void **)&capture->steps, (size_t)capture->n_steps * sizeof *capture->steps));
   CUDA_TRY(cudaMalloc((void **)&capture->sums, sums));
   return rt_cuda_pinned_new(device, (int64_t)sums, &capture->pinned);
 }
@@ -28,7 +32,7 @@ void rt_captured_close(rt_device *device) {
   if (capture->fork) cudaEventDestroy(capture->fork);
   for (int32_t s = 1; capture->joins && s < device->n_streams; s++)
     if (capture->joins[s]) cudaEventDestroy(capture->joins[s]);
-  if (capture->step) cudaFree(capture->step);
+  if (capture->steps) cudaFree(capture->steps);
   if (capture->sums) cudaFree(capture->sums);
   free(capture->pinned);
   free(capture->joins);

@@ -35,6 +35,7 @@ typedef struct rt_cublas_plan rt_cublas_plan; /* a matrix product ready to run *
 
 /* What a call's handle points to: one of the three. */
 typedef struct rt_cuda_prepared {
+  int32_t job; /* of the call */
   const rt_cuda_op *op;
   rt_cudnn_plan *convolution;
   rt_cublas_plan *product;
@@ -82,7 +83,8 @@ typedef struct rt_cuda_capture {
   cudaEvent_t fork;
   cudaEvent_t *joins;      /* by stream */
   bool outside;            /* the other streams are behind the last replay */
-  rt_cuda_step *step;      /* device memory that captured launches read */
+  int32_t n_steps;
+  rt_cuda_step *steps;     /* device memory that captured launches read, by job */
   int64_t next_period;     /* that captured host work counts on to */
   int32_t n_digests;       /* captured */
   uint64_t **digests;      /* where each goes */

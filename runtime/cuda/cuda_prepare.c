@@ -129,6 +129,7 @@ planc_status rt_cuda_prepare(rt_device *device, rt_call *call) {
   if (!device->present) return planc_error(PLANC_DEVICE, "the device is described and not there");
   rt_cuda_prepared *prepared = calloc(1, sizeof *prepared);
   if (!prepared) return planc_error(PLANC_OUT_OF_MEMORY, "prepared call");
+  prepared->job = rt_call_job(call);
   prepared->next = device->prepared;
   device->prepared = prepared;
   call->handle = prepared;

@@ -17,10 +17,10 @@ RT_CUDA_RUN(synthetic) {
   return code == cudaSuccess ? soil_workspace(call, launch) : code;
 }
 
-/* Which op it is, and of which replica, whatever it reads. */
+/* Which op it is, and of which replica, whatever it reads: a job is the same wherever it stands in a plan. */
 static uint64_t identity_of(const rt_call *call) {
   const planc_instance *of = &call->trace->instances[call->instance];
-  const int64_t parts[] = {of->job, of->op, of->round, of->role, of->accumulates};
+  const int64_t parts[] = {of->op, of->round, of->role, of->accumulates};
   uint64_t hash = (uint64_t)call->replica;
   for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) hash = rt_random(hash, (uint64_t)parts[i]);
   return hash;

@@ -1,5 +1,5 @@
 /* Capturing a body as a CUDA Graph, and replaying it. All streams are forked from the first and joined to it again
- * (captured.c). What differs from one replay to the next is in memory: the step in the device's, written by a kernel
+ * (captured.c). What differs from one replay to the next is in memory: the jobs' steps in the device's, written by kernels
  * before the graph begins, the period in the host's, written by host work. */
 #include <assert.h>
 
@@ -75,15 +75,23 @@ static planc_status begin_at(rt_device *device, int64_t period) {
   return rt_cuda_host(device, 0, set_period, device, NULL, period);
 }
 
+static planc_status set_steps(rt_device *device, const rt_launch *launch) {
+  rt_cuda_step step = {
+      .learning_rate = launch->step.learning_rate, .period = launch->step.period, .seed = launch->seed};
+  for (int32_t j = 0; j < device->capture.n_steps; j++) {
+    step.ahead = launch->ahead ? launch->ahead[j] : 0;
+    CUDA_TRY(rt_cuda_set_step(device->streams[0], &device->capture.steps[j], &step));
+  }
+  return NULL;
+}
+
 planc_status rt_cuda_replay(rt_device *device, const rt_launch *launch, int64_t period) {
   rt_cuda_capture *capture = &device->capture;
-  const rt_cuda_step step = {
-      .learning_rate = launch->step.learning_rate, .period = launch->step.period, .seed = launch->seed};
   assert(capture->graph && !capture->recording);
   if (rt_cuda_drops(device)) return NULL;
   if (capture->outside) PLANC_TRY(rt_captured_join(device));
   PLANC_TRY(begin_at(device, period));
-  CUDA_TRY(rt_cuda_set_step(device->streams[0], capture->step, &step));
+  PLANC_TRY(set_steps(device, launch));
   CUDA_TRY(cudaGraphLaunch(capture->graph, device->streams[0]));
   capture->outside = false;
   return NULL;

@@ -24,9 +24,11 @@ planc_status rt_cuda_run(rt_device *device, int32_t stream, const rt_call *call,
   cudaStream_t on = rt_cuda_stream(device, stream);
   if (rt_cuda_drops(device)) return NULL;
   rt_cuda_launch how = {.stream = on, .scratch = rt_cuda_word(device, stream), .inference = launch->inference};
-  how.step.value =
-      (rt_cuda_step){.learning_rate = launch->step.learning_rate, .period = launch->step.period, .seed = launch->seed};
-  if (device->capture.recording) how.step.at = device->capture.step;
+  how.step.value = (rt_cuda_step){.learning_rate = launch->step.learning_rate,
+                                  .period = launch->step.period,
+                                  .seed = launch->seed,
+                                  .ahead = rt_launch_ahead(call, launch)};
+  if (device->capture.recording) how.step.at = &device->capture.steps[rt_call_job(call)];
   PLANC_TRY(begin(device, stream));
   if (span) PLANC_TRY(begin_timed(device, stream, launch->measured, span));
   PLANC_TRY(planc_context(rt_cuda_prepared_run(device, call, &how), "op %s", call->op->name));

@@ -42,9 +42,9 @@ static void draw_bytes(uint64_t key, char *out, int64_t bytes) {
 }
 
 /* What it reads: its inputs, and outputs that it adds to. Replicas put out different things, so that one's in place of
- * another's shows. */
+ * another's shows; a job puts out the same wherever it stands in a plan. */
 static uint64_t hash_inputs(const rt_call *call, const planc_instance *instance) {
-  const int64_t identity[] = {instance->job, instance->op, instance->round, instance->role, instance->accumulates};
+  const int64_t identity[] = {instance->op, instance->round, instance->role, instance->accumulates};
   uint64_t hash = rt_hash_bytes((uint64_t)call->replica, (const char *)identity, sizeof identity);
   for (int32_t k = 0; k < call->n_in; k++) hash = rt_hash_bytes(hash, call->in[k].data, call->in[k].bytes);
   for (int32_t k = 0; k < call->n_out; k++)

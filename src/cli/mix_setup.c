@@ -5,13 +5,19 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plan/job_name.h"
+
+static planc_status read_name(const char **text, cli_mix_operand *out);
 static char *last_field(char *text);
 static planc_status read_numbers(const char *operand, cli_mix_operand *out);
 static bool is_number(const char *text);
 static planc_status read_number(const char *operand, const char *what, const char *text, int64_t most, int64_t *out);
 
 planc_status cli_mix_operand_parse(const char *text, cli_mix_operand *out) {
-  *out = (cli_mix_operand){.path = strdup(text)};
+  const char *path = text;
+  *out = (cli_mix_operand){0};
+  PLANC_TRY(read_name(&path, out));
+  out->path = strdup(path);
   if (!out->path) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
   char *last = last_field(out->path);
   if (last && strcmp(last, "inference") == 0) {
@@ -19,6 +25,23 @@ planc_status cli_mix_operand_parse(const char *text, cli_mix_operand *out) {
     last[-1] = '\0';
   }
   return read_numbers(text, out);
+}
+
+void cli_mix_operand_free(cli_mix_operand *operand) {
+  free(operand->name);
+  free(operand->path);
+}
+
+/* What stands before a = and could be a name is one. */
+static planc_status read_name(const char **text, cli_mix_operand *out) {
+  size_t length = pl_job_name_length(*text);
+  if (length == 0 || (*text)[length] != '=') return NULL;
+  out->name = strndup(*text, length);
+  if (!out->name) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
+  const char *fault = pl_job_name_fault(out->name);
+  if (fault) return planc_error(PLANC_USAGE, "%s: the job's name %s", *text, fault);
+  *text += length + 1;
+  return NULL;
 }
 
 /* Numbers from the right: iterations, batch; or a batch alone. */
@@ -81,6 +104,7 @@ planc_status cli_mix_read(const pl_arguments *arguments, cli_mix *out) {
                          .jobs = out->jobs,
                          .iterations = out->iterations,
                          .max_ratio = ratio,
+                         .names = out->names,
                          .deadlines_ns = out->deadlines_ns};
   return NULL;
 }
@@ -89,13 +113,14 @@ void cli_mix_free(cli_mix *mix) {
   for (int32_t j = 0; j < mix->n; j++) {
     planc_profile_free(mix->profiles[j]);
     planc_graph_free(mix->graphs[j]);
-    free(mix->operands[j].path);
+    cli_mix_operand_free(&mix->operands[j]);
   }
   free(mix->operands);
   free(mix->graphs);
   free(mix->profiles);
   free(mix->jobs);
   free(mix->iterations);
+  free(mix->names);
   free(mix->deadlines_ns);
 }
 
@@ -129,7 +154,7 @@ planc_status cli_mix_list_files(const pl_arguments *arguments, pl_used_files *fi
     cli_mix_operand operand;
     planc_status status = cli_mix_operand_parse(arguments->operands[j], &operand);
     if (!status) status = pl_used_files_read(files, operand.path);
-    free(operand.path);
+    cli_mix_operand_free(&operand);
     PLANC_TRY(status);
   }
   const char *profile;
@@ -191,6 +216,7 @@ static planc_status read_job(const pl_arguments *arguments, const planc_problem 
   PLANC_TRY(read_swap_rate(arguments, job, &mix->jobs[job].settings));
   PLANC_TRY(read_inputs(arguments, mix, job));
   mix->iterations[job] = mix->operands[job].iterations;
+  mix->names[job] = mix->operands[job].name;
   int64_t batch = mix->operands[job].batch;
   mix->jobs[job].batch = batch > 0 ? batch : cli_default_batch(mix->jobs[job].graph);
   return NULL;
@@ -249,8 +275,10 @@ static planc_status allocate(cli_mix *out, int32_t n) {
   out->profiles = calloc(count, sizeof(planc_profile *));
   out->jobs = calloc(count, sizeof *out->jobs);
   out->iterations = calloc(count, sizeof *out->iterations);
+  out->names = calloc(count, sizeof *out->names);
   out->deadlines_ns = calloc(count, sizeof *out->deadlines_ns);
-  if (!out->operands || !out->graphs || !out->profiles || !out->jobs || !out->iterations || !out->deadlines_ns)
+  if (!out->operands || !out->graphs || !out->profiles || !out->jobs || !out->iterations || !out->names ||
+      !out->deadlines_ns)
     return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
   out->n = n;
   return NULL;

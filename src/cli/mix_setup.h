@@ -4,15 +4,17 @@
 
 #include "cli/cli.h"
 
-/* A job as the command line names it: GRAPH[:BATCH[:ITERATIONS]][:inference]. */
+/* A job as the command line names it: [NAME=]GRAPH[:BATCH[:ITERATIONS]][:inference]. */
 typedef struct cli_mix_operand {
+  char *name;         /* malloc'ed, or NULL */
   char *path;         /* malloc'ed */
   int64_t batch;      /* 0 = the graph's */
   int32_t iterations; /* 0 = planc chooses */
   bool inference;
 } cli_mix_operand;
-/* USAGE when a number is out of range. */
+/* USAGE when a number is out of range, or the name too long. */
 planc_status cli_mix_operand_parse(const char *text, cli_mix_operand *out);
+void cli_mix_operand_free(cli_mix_operand *operand);
 
 /* A mix with everything that it borrows. Jobs of the same graph file, settings and profile share both. */
 typedef struct cli_mix {
@@ -22,11 +24,12 @@ typedef struct cli_mix {
   planc_profile **profiles;
   planc_problem *jobs;
   int32_t *iterations;
+  const char **names;    /* NULL = none */
   int64_t *deadlines_ns; /* 0 = none */
   planc_mix mix;
 } cli_mix;
 
-#define CLI_MIX_OPERANDS "GRAPH[:BATCH[:ITERATIONS]][:inference] ..."
+#define CLI_MIX_OPERANDS "[NAME=]GRAPH[:BATCH[:ITERATIONS]][:inference] ..."
 /* Options of every command that plans a mix; those of policies' own settings. */
 #define CLI_MIX_OWN_SETTING(name, option, kind, users, fallback, help) CLI_SETTING(option, kind, help, fallback)
 #define CLI_MIX_OPTIONS                                                                                           \

@@ -51,6 +51,7 @@ void cli_print_work(const planc_plan *plan, bool sizes) {
 static void print_job(const planc_plan *plan, int32_t j, const planc_job_predictions *predicted) {
   const planc_job *job = &plan->jobs[j];
   char a[PL_SIZE_TEXT], b[PL_SIZE_TEXT], c[PL_SIZE_TEXT];
+  if (job->name) printf("%s, ", job->name);
   pl_print_text(stdout, job->graph->name);
   printf(", batch %lld", (long long)planc_job_whole_batch(job));
   print_rounds(plan, j, true);
@@ -104,6 +105,7 @@ void cli_report_work(const planc_plan *plan, cJSON *object) {
 
 static cJSON *job_json(const planc_job *job, const planc_job_predictions *predicted) {
   cJSON *object = cJSON_CreateObject();
+  if (job->name) pl_json_add_string(object, "name", job->name);
   pl_json_add_string(object, "graph", job->graph->name);
   pl_json_add_int(object, "batch", planc_job_whole_batch(job));
   pl_json_add_int(object, "rounds", job->n_rounds);

@@ -1,6 +1,8 @@
 /* What stands where in a plan's file (layout.h). */
 #include "plan/layout.h"
 
+#include <string.h>
+
 enum { SINGLE_ROWS = 3 }; /* header, device, predictions */
 
 /* The header states how many there are of all jobs. */
@@ -15,6 +17,15 @@ static planc_status check_replicas(const planc_plan *plan) {
   return NULL;
 }
 
+/* A name is one job's. */
+static planc_status check_names(const planc_plan *plan) {
+  for (int32_t j = 0; j < plan->n_jobs; j++)
+    for (int32_t k = 0; k < j && plan->jobs[j].name; k++)
+      if (plan->jobs[k].name && strcmp(plan->jobs[k].name, plan->jobs[j].name) == 0)
+        return planc_error(PLANC_INVALID_PLAN, "jobs %d and %d have one name, %s", k, j, plan->jobs[j].name);
+  return NULL;
+}
+
 planc_status pl_plan_layout_make(const planc_plan *plan, pl_arena *arena, pl_plan_layout *out) {
   *out = (pl_plan_layout){0};
   if (plan->n_jobs < 0 || plan->n_jobs > PLANC_PLAN_MAX_JOBS) {
@@ -23,6 +34,7 @@ planc_status pl_plan_layout_make(const planc_plan *plan, pl_arena *arena, pl_pla
   PLANC_TRY(PL_NEW(arena, &out->graphs, plan->n_jobs));
   PLANC_TRY(PL_NEW(arena, &out->graph_of_job, plan->n_jobs));
   PLANC_TRY(check_replicas(plan));
+  PLANC_TRY(check_names(plan));
   for (int32_t j = 0; j < plan->n_jobs; j++) {
     const planc_graph *graph = plan->jobs[j].graph;
     int32_t g = 0;

@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 
+#include "plan/job_name.h"
 #include "util/label.h"
 #include "util/vec.h"
 
@@ -147,6 +148,10 @@ void pl_job_emit(pl_emit *emit, const planc_job *job, int32_t graph, const planc
   EMIT_INT(emit, ",\"busy\":", predicted->busy_ns);
   EMIT_INT(emit, ",\"stall\":", predicted->stall_ns);
   if (job->priority > 0) EMIT_INT(emit, ",\"priority\":", job->priority);
+  if (job->name) {
+    EMIT(emit, ",\"name\":");
+    pl_emit_string(emit, job->name);
+  }
   if (job->order) {
     EMIT(emit, ",\"order\":");
     pl_emit_ints(emit, job->order, job->graph->n_ops);
@@ -221,6 +226,7 @@ planc_status pl_job_read(pl_row *row, planc_graph *const *graphs, int32_t n_grap
   PLANC_TRY(ROW_INT64(row, ",\"busy\":", 0, PL_ROW_MAX, &out_predicted->busy_ns));
   PLANC_TRY(ROW_INT64(row, ",\"stall\":", 0, PL_ROW_MAX, &out_predicted->stall_ns));
   if (ROW_ACCEPTS(row, ",\"priority\":")) PLANC_TRY(read_priority(row, out));
+  if (ROW_ACCEPTS(row, ",\"name\":")) PLANC_TRY(pl_row_name(row, pl_job_name_fault, &out->name));
   if (ROW_ACCEPTS(row, ",\"order\":[")) PLANC_TRY(read_order(row, out));
   return ROW_END(row, "}");
 }

@@ -153,9 +153,10 @@ void device_close(device_call *device) {
 }
 
 void device_run(device_call *device, const rt_cuda_op *op, const rt_launch *launch, bool by_pointer) {
-  rt_cuda_step step = {launch->step.learning_rate, launch->step.period, launch->seed};
+  rt_cuda_step step = {launch->step.learning_rate, launch->step.period, launch->seed,
+                       rt_launch_ahead(&device->call, launch)};
   rt_cuda_launch how = {.inference = launch->inference, .step = {.value = step}};
-  if (by_pointer) how.step = (rt_cuda_step_source){.value = {-1.0, 99, 98}, .at = &step};
+  if (by_pointer) how.step = (rt_cuda_step_source){.value = {-1.0, 99, 98, 97}, .at = &step};
   ck_assert_int_eq(op->run(&device->call, &how), cudaSuccess);
   for (int b = 0; b < device->n_buffers; b++) buffer_check(&device->buffers[b], device->call.op->type);
   buffer_check(&device->workspace, device->call.op->type);

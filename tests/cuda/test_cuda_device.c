@@ -122,7 +122,7 @@ START_TEST(digests) {
 END_TEST
 
 START_TEST(steps) {
-  rt_cuda_step at = {0}, value = {0.5, 1234567890123, 42};
+  rt_cuda_step at = {0}, value = {0.5, 1234567890123, 42, -7};
   ck_assert_int_eq(rt_cuda_set_step(NULL, &at, &value), cudaSuccess);
   ck_assert_mem_eq(&at, &value, sizeof at);
   ck_assert_int_eq(rt_cuda_delay(NULL, 20000), cudaSuccess);

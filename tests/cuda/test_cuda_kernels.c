@@ -279,13 +279,15 @@ static const op_case *case_of(const char *type) {
   ck_abort_msg("no case of %s", type);
 }
 
-/* A round in the middle of a later iteration draws as on the host. */
+/* A round in the middle of a later iteration, of a job that is ahead of its periods, draws as on the host. */
 START_TEST(dropout_of_a_round) {
   one_call one;
   open_case(case_of("dropout"), &(sizes){{7, 9}}, 3, &one);
   one.call.job_batch = 11, one.call.sample_offset = 5, one.call.iteration = 1, one.call.iterations = 2;
   rt_launch launch = one_call_launch();
+  const int64_t ahead = -345;
   launch.step.period = 12345678901;
+  launch.ahead = &ahead;
   launch.seed = UINT64_MAX - 3;
   check_call(case_of("dropout"), &one, &launch);
   one_call_close(&one);
@@ -297,7 +299,9 @@ START_TEST(learning_rates) {
   one_call one;
   open_case(case_of(types[_i]), &(sizes){{5, 9}}, 1, &one);
   rt_launch launch = one_call_launch();
+  const int64_t ahead = 3;
   launch.step = (planrt_step){.period = 40, .learning_rate = 0.125};
+  launch.ahead = &ahead;
   check_call(case_of(types[_i]), &one, &launch);
   one_call_close(&one);
 }

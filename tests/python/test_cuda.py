@@ -504,6 +504,71 @@ class Emulated(Case):
                 found = found["jobs"][0] if jobs > 1 else found
                 self.assertEqual((found["losses"], found["accuracy"]), (wanted["losses"], wanted["accuracy"]))
 
+    def test_jobs_come_and_go(self):
+        """Each comes to what it comes to alone, replayed or not. Adam counts its steps, and dropout draws, from the job's own
+        first iteration. The run is interrupted once all changes are made."""
+        data = os.path.join(ROOT, "tests/data/digits/digits.csv.gz")
+        for name, width in (("narrow", 8), ("wide", 16)):
+            with open(self.path(name + ".yaml"), "w", encoding="utf-8") as file:
+                file.write(f"planc-graph: 1\nname: {name}\nloss: loss\ntensors:\n  x: input f32[N,64]\n  labels: input i64[N]\n"
+                           f"  w: param f32[{width},64]\n  h: f32[N,{width}]\n  d: f32[N,{width}]\n  v: param f32[10,{width}]\n"
+                           "  z: f32[N,10]\n  loss: f32[]\n  probs: f32[N,10]\nops:\n"
+                           "  - {op: h, type: linear, in: [x, w], out: [h]}\n"
+                           "  - {op: d, type: dropout, in: [h], out: [d], attrs: {p: 0.25, seed: 1}}\n"
+                           "  - {op: z, type: linear, in: [d, v], out: [z]}\n"
+                           "  - {op: l, type: softmax_xent, in: [z, labels], out: [loss, probs]}\n")
+            run("planc", "plan", self.path(name + ".yaml"), "--batch", 32, "--optimizer", "adam", "--device", "h100", "--policy",
+                "none", "-o", self.path(name + ".plan"))
+        run("planc", "colocate", "n=" + self.path("narrow.yaml") + ":32:2", "w=" + self.path("wide.yaml") + ":32:3", "--optimizer",
+            "adam", "--device", "h100", "--policy", "zico", "-o", self.path("both.plan"))
+        for seed, options in enumerate(([], ["--graph"], ["--graph", "--verify"], ["--poison", "--jitter", 3, "--verify"])):
+            jobs = self.train_watched("narrow.plan", ["both.plan", "wide.plan", "both.plan", "narrow.plan"], seed, "--data", data,
+                                      "--data", "w:" + data, "--save", self.path("saved"), *options)
+            self.assertEqual([job["name"] for job in jobs], ["n", "w"])
+            self.assertEqual([job.get("left") for job in jobs], [None, True])
+            for job, values in zip(jobs, self.values(self.path("saved"))):
+                self.assertGreater(job["iterations"], 0)
+                alone = emulated("planrun", "exec", self.path(job["graph"] + ".plan"), "--backend", "cuda", "--data", data, "-n",
+                                 job["iterations"], "--save", self.path("alone"), "--json")
+                losses = json.loads(alone.stdout.splitlines()[-1])["losses"]
+                common = min(len(losses), len(job["losses"]))
+                self.assertEqual(losses[-common:], job["losses"][-common:])
+                self.assertEqual(values, self.values(self.path("alone"))[0], (job["name"], options))
+
+    def train_watched(self, first, plans, seed, *options):
+        """The jobs of a run that begins with a plan, changes to others, and is interrupted with the last one."""
+        watched = self.path("watched.plan")
+        child = subprocess.Popen(
+            [os.path.join(BUILD, "planrun"), "exec", self.path(first), "--backend", "cuda", "-n", "1000000", "--watch", watched,
+             "--json", *map(str, options)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            env={**os.environ, "PLANRT_PLUGINS": EMULATED, "EMULATED_CUDA_STRICT": "1", "EMULATED_CUDA_SEED": str(seed)})
+        child.stdout.readline()  # of the first epoch: the file is watched
+        for plan in plans:
+            shutil.copy(self.path(plan), watched + ".aside")
+            os.rename(watched + ".aside", watched)
+            told = "."
+            while told and "changed to" not in told:
+                told = child.stderr.readline()
+            self.assertIn("changed to", told)
+            time.sleep(0.2)  # for some periods
+        child.send_signal(signal.SIGINT)
+        out, errors = child.communicate()
+        self.assertEqual(child.returncode, -signal.SIGINT, errors)
+        return json.loads(out.splitlines()[-1])["jobs"]
+
+    @staticmethod
+    def values(path):
+        """What a checkpoint has of each job, in order."""
+        with open(path, "rb") as file:
+            head, _, rest = file.read().partition(b"\n")
+        values = []
+        for job in json.loads(head)["jobs"]:
+            size = sum(int(value["bytes"]) for value in job["values"])
+            values.append(rest[:size])
+            rest = rest[size:]
+        assert len(rest) == 8
+        return values
+
     def test_more_streams_than_queues_are_told(self):
         self.plan("lenet-digits", "--batch", 8, "--budget", "900M")
         for queues, options, told in ((2, [], True), (5, [], False), (2, ["--sequential"], False), ("", [], False)):

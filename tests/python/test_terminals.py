@@ -146,7 +146,7 @@ class Terminals(unittest.TestCase):
         self.run_harmless("planrun", "exec", "any.plan", "--save", "saved", code=0)
         with open(os.path.join(self.folder, "saved"), "rb") as file:
             saved = file.read()
-        changed = saved[:-8].replace(b"checkpoint/2", b"checkpoint/" + json.dumps(HOSTILE)[1:-1].encode(), 1)
+        changed = saved[:-8].replace(b"checkpoint/3", b"checkpoint/" + json.dumps(HOSTILE)[1:-1].encode(), 1)
         with open(os.path.join(self.folder, "saved"), "wb") as file:
             file.write(changed + b"%08x" % zlib.crc32(changed))
         self.assertIn("is not known", self.run_harmless("planrun", "exec", "any.plan", "--resume", "saved", code=3))

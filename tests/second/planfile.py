@@ -39,6 +39,10 @@ def is_name(value):
     return type(value) is str
 
 
+def is_job_name(value):
+    return is_name(value) and re.fullmatch("[a-zA-Z][-_a-zA-Z0-9]{0,62}", value) is not None
+
+
 def is_list_of(test):
     return lambda value: type(value) is list and all(map(test, value))
 
@@ -105,7 +109,7 @@ OP = [("op", is_name), ("type", is_name), ("phase", one_of(*PHASES)), ("in", TEN
       ("effects", TENSORS), ("attrs", lambda value: type(value) is dict), ("flops", is_law), ("traffic", is_law),
       ("flags", at_least(0, 31)), [("class", one_of(*CLASSES))], [("loop", is_name), ("step", is_size)]]
 JOB = [("job", is_size), ("batch", at_least(1)), ("rounds", is_list_of(at_least(1))), ("iterations", at_least(1, MOST_COUNT)),
-       *((key, is_size) for key in ("ideal", "busy", "stall")), [("priority", at_least(1, 5))],
+       *((key, is_size) for key in ("ideal", "busy", "stall")), [("priority", at_least(1, 5))], [("name", is_job_name)],
        [("order", TENSORS)]]
 STREAMS = {"compute": [("stream", is_name), ("job", is_size), ("memory", is_size)],
            "copy": [("stream", is_name), ("job", is_size), ("engine", is_size)]}
@@ -298,6 +302,8 @@ class Plan:
             if job["job"] not in first:
                 first.append(job["job"])
         demand(first == list(range(header["graphs"])), "graphs are numbered as jobs first name them")
+        names = [job["name"] for job in self.jobs if "name" in job]
+        demand(len(set(names)) == len(names), "rule 1: two jobs of one name")
         for stream in self.streams:
             demand(stream["job"] < header["jobs"], "a stream of no job")
             demand(stream.get("memory", 0) < self.devices, "a compute stream of no device")

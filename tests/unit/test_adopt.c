@@ -200,7 +200,7 @@ START_TEST(forged_graphs_are_refused) {
   job.graph = &f.graph;
   ok(weave(&job, WEAVE_RESIDENT, 0, &other));
   planrt_session *session = open_session(&own.plan, &r, false);
-  assert_fails(planrt_can_adopt(session, &other.plan), PLANC_STALE, "made from another graph");
+  assert_fails(planrt_can_adopt(session, &other.plan, NULL), PLANC_STALE, "made from another graph");
   planrt_session_free(session);
   woven_free(&other);
   woven_free(&own);

@@ -105,7 +105,7 @@ static int64_t run(const planc_plan *plan, const planrt_options *options, char *
   ok(planrt_run(session, PERIODS));
   ck_assert_int_eq(planrt_get_step(session).period, PERIODS);
   rt_homes at = {.storage = -1};
-  while (rt_next_home(session, &at)) {
+  while (rt_next_home(session, 0, &at)) {
     ck_assert_int_le(bytes + at.bytes, MOST_VALUES);
     memcpy(out + bytes, at.home, (size_t)at.bytes);
     bytes += at.bytes;

@@ -276,6 +276,58 @@ START_TEST(splits_that_are_none_are_refused) {
 }
 END_TEST
 
+/* Another job in the file, which has nothing that persists, is away; what is none is refused, and changes nothing. */
+START_TEST(other_jobs_are_read_with_care) {
+  static const struct {
+    const char *job, *refused; /* NULL: it is read */
+  } cases[] = {
+      {"{\"graph\":\"g\",\"content\":\"c\",\"batch\":\"1\",\"iterations\":\"3\",\"values\":[]}", NULL},
+      {"{\"name\":\"x\",\"graph\":\"g\",\"content\":\"c\",\"batch\":\"1\",\"iterations\":\"3\",\"failed\":"
+       "{\"iteration\":\"2\",\"why\":\"so\"},\"values\":[]}",
+       NULL},
+      {"{\"graph\":\"g\",\"content\":\"c\",\"batch\":\"1\",\"iterations\":\"3\",\"values\":[{\"name\":\"w\","
+       "\"bytes\":\"4\"}]}",
+       "wrong length"},
+      {"{\"graph\":\"g\",\"content\":\"c\",\"batch\":\"1\",\"iterations\":\"3\",\"values\":[{\"name\":\"w\","
+       "\"bytes\":\"9223372036854775807\"},{\"name\":\"w\",\"bytes\":\"1\"}]}",
+       "line 1: not"},
+      {"{\"graph\":\"g\",\"content\":\"c\",\"batch\":\"1\",\"replicas\":\"4096\",\"iterations\":\"3\",\"values\":"
+       "[{\"name\":\"w\",\"bytes\":\"9223372036854775\"}]}",
+       "line 1: not"},
+      {"{\"graph\":\"g\",\"content\":\"c\",\"batch\":\"1\",\"values\":[]}", "line 1: not"},
+      {"{\"graph\":\"g\",\"batch\":\"1\",\"iterations\":\"3\",\"values\":[]}", "line 1: not"},
+      {"{\"content\":\"c\",\"batch\":\"1\",\"iterations\":\"3\",\"values\":[]}", "line 1: not"},
+      {"{\"graph\":\"g\",\"content\":\"c\",\"batch\":\"1\",\"iterations\":\"3\"}", "line 1: not"},
+      {"{\"graph\":\"g\",\"content\":\"c\",\"batch\":\"1\",\"iterations\":\"-1\",\"values\":[]}", "line 1: not"},
+      {"{\"graph\":\"g\",\"content\":\"c\",\"batch\":\"1\",\"iterations\":\"3\",\"failed\":{},\"values\":[]}",
+       "line 1: not"},
+      {"7", "line 1: not"},
+  };
+  fixture f;
+  char put[512];
+  open_fixture(&f, PLANC_SGD, WEAVE_RESIDENT, 4, 3);
+  ok(planrt_save(f.session, path));
+  snprintf(put, sizeof put, "]},%s]}\n", cases[_i].job);
+  edit_file("]}]}\n", put);
+  if (cases[_i].refused) {
+    assert_fails(planrt_resume(f.session, path), PLANC_BAD_INPUT, cases[_i].refused);
+    ck_assert_int_eq(planrt_jobs(f.session), 1);
+  } else {
+    ok(planrt_resume(f.session, path));
+    ck_assert_int_eq(planrt_jobs(f.session), 2);
+    planrt_job away = planrt_job_of(f.session, 1);
+    ck_assert_int_eq(away.job, -1);
+    ck_assert_int_eq(away.iterations, 3);
+    ck_assert_str_eq(away.graph, "g");
+    ck_assert(away.why ? strcmp(away.why, "so") == 0 && away.failed_at == 2 : away.name == NULL);
+    ok(planrt_save(f.session, path));
+    ok(planrt_resume(f.session, path));
+    ck_assert_int_eq(planrt_jobs(f.session), 2);
+  }
+  close_fixture(&f);
+}
+END_TEST
+
 static planc_status feed_zeros(void *user, const planrt_feed_request *request) {
   (void)user;
   memset(request->out, 0, (size_t)request->bytes);
@@ -379,6 +431,7 @@ int main(void) {
   tcase_add_test(c, other_headers_are_no_other_graphs);
   tcase_add_loop_test(c, the_difference_is_told_as_it_was_given, 0, 4);
   tcase_add_loop_test(c, splits_that_are_none_are_refused, 0, 4);
+  tcase_add_loop_test(c, other_jobs_are_read_with_care, 0, 12);
   tcase_add_test(c, stand_ins_and_training_do_not_mix);
   tcase_add_loop_test(c, whose_samples_they_were_is_kept, 0, 4);
   tcase_add_loop_test(c, positions_beyond_all_counting_are_refused, 0, 4);

@@ -116,8 +116,8 @@ static void assert_same(const planrt_session *a, const planrt_session *b, const 
   }
 }
 
-/* The first job comes to what it comes to alone, iteration for iteration. Stand-ins for ops put out something else for
- * each job; that the others come to what they should `verify` sees. */
+/* The first job comes to what it comes to alone, iteration for iteration; that the others come to what they should
+ * `verify` sees. */
 static void first_job_is_as_if_alone(const random_mix *m, const planc_plan *plan, const planrt_session *together) {
   planc_plan *alone;
   planrt_session *session;

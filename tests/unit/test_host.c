@@ -58,7 +58,12 @@ START_TEST(dropout_counts) {
   other.call.sample_offset = 10;
   one_call_run(&other, &launch);
   ck_assert_mem_eq(other.call.out[0].data, y + 2500, 6000);
+  const int64_t ahead = -1;
   launch.step.period = 1;
+  launch.ahead = &ahead; /* the job began with that period */
+  one_call_run(&other, &launch);
+  ck_assert_mem_eq(other.call.out[0].data, y + 2500, 6000);
+  launch.ahead = NULL;
   one_call_run(&other, &launch);
   ck_assert_mem_ne(other.call.out[0].data, y + 2500, 6000);
   launch.step.period = 0;

@@ -627,7 +627,7 @@ START_TEST(other_numbers_of_replicas_are_refused) {
   ok(planrt_save(session, path));
   for (int k = 1; k < 3; k++) {
     const char *told = k == 1 ? "made for 3 replicas, the run has 2" : "made for 1 replica, the run has 2";
-    assert_fails(planrt_can_adopt(session, &w[k].plan), PLANC_STALE, told);
+    assert_fails(planrt_can_adopt(session, &w[k].plan, NULL), PLANC_STALE, told);
     planrt_session *other = open_net(&w[k], IN_ORDER, &out);
     assert_fails(planrt_resume(other, path), PLANC_STALE, "made for 2 replicas, the run has ");
     planrt_session_free(other);

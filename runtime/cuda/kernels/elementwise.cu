@@ -147,7 +147,7 @@ struct Dropout {
   __device__ void apply(int64_t i, bool vector) const {
     rt_cuda_step now = step_of(step);
     uint64_t key = rt_mix(now.seed ^ rt_mix(of.seed + 1));
-    int64_t iteration = now.period * of.iterations + of.iteration;
+    int64_t iteration = now.period * of.iterations + of.iteration + now.ahead;
     uint64_t counter = static_cast<uint64_t>((iteration * of.job_batch + of.sample_offset) * of.per_sample + i);
     float v[W];
     load<W>(x + i, vector, v);

@@ -10,6 +10,7 @@ typedef struct rt_cuda_step {
   double learning_rate; /* NaN: the op's own */
   int64_t period;
   uint64_t seed;
+  int64_t ahead; /* by how much the job's iterations are ahead of its periods */
 } rt_cuda_step;
 
 /* The step of a launch. A captured launch finds it in device memory, which a replay rewrites before it begins. */

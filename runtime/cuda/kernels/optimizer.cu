@@ -64,7 +64,7 @@ struct Adam {
   };
   __device__ Factors factors() const {
     rt_cuda_step now = step_of(step);
-    double t = static_cast<double>(now.period * of.iterations + of.iteration) + 1.0;
+    double t = static_cast<double>(now.period * of.iterations + of.iteration + now.ahead) + 1.0;
     return {static_cast<float>(static_cast<double>(rate_of(now, of.rate)) / (1.0 - pow(of.beta1, t))),
             static_cast<float>(1.0 / sqrt(1.0 - pow(of.beta2, t)))};
   }
