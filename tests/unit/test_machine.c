@@ -96,7 +96,8 @@ static void make_random(fixture *f, uint64_t seed) {
 static int32_t run_on(const fixture *f, sim_state *state, int32_t steps, shown *out) {
   bool over = false;
   int32_t taken = 0;
-  for (; taken < steps && !over; taken++) ok(sim_advance(&f->program, state, note, out, &over));
+  for (; taken < steps && !over; taken++)
+    ok(sim_advance(&f->program, state, &(sim_observer){.ended = note, .user = out}, &over));
   return taken;
 }
 
@@ -188,7 +189,7 @@ START_TEST(what_is_alike_repeats_itself) {
     state.last_body = MANY;
     while (!over) {
       int32_t closed = state.n_closed;
-      ok(sim_advance(&f.program, &state, NULL, NULL, &over));
+      ok(sim_advance(&f.program, &state, NULL, &over));
       for (int32_t k = closed; k < state.n_closed && k <= MANY; k++) sim_state_copy(&f.program, &ends[k], &state);
     }
     int32_t from = 0, until = 1;
@@ -245,7 +246,7 @@ START_TEST(a_tenth_costs_a_tenth) {
   for (; !over; steps++) {
     if (state.hosts[0].phase == 0 || (state.hosts[0].phase == 1 && state.hosts[0].launched < 4 * (KEPT - 1)))
       sim_state_copy(&f.program, &kept, &state);
-    ok(sim_advance(&f.program, &state, NULL, NULL, &over));
+    ok(sim_advance(&f.program, &state, NULL, &over));
   }
   ck_assert_int_eq(kept.hosts[0].phase, 1);
   for (int32_t i = KEPT; i < CHAIN; i++) f.body[4 * i + 3].time_ns += 50 + i % 7;
