@@ -10,47 +10,47 @@
 #include "util/math.h"
 
 /* When memory is taken or given back. What happens at one time is in the order in which the simulator tells of it. */
-typedef struct moment {
+typedef struct footprint_moment {
   int64_t ns;
   int64_t told; /* number of what the simulator told; -1 = it has not */
-} moment;
+} footprint_moment;
 
 /* A place on the device that the body takes or gives back, with a workspace for each op behind them. */
-typedef struct place {
+typedef struct footprint_place {
   int64_t bytes;
   bool from_before, for_good; /* at the boundary it is there already; the body does not give it back */
-  moment taken, freed;
-} place;
+  footprint_moment taken, freed;
+} footprint_place;
 
 typedef struct change {
-  moment at;
+  footprint_moment at;
   int64_t bytes; /* less than 0: given back */
 } change;
 
-typedef struct measuring {
+typedef struct footprint_making {
   const planc_plan *plan;
   const planc_trace *trace;
   planc_free_at free_at;
   pl_arena arena;
-  place *places; /* by residency, then by instruction of the body its workspace */
+  footprint_place *places; /* by residency, then by instruction of the body its workspace */
   int64_t told;
   int64_t start_ns, end_ns, backward_ns; /* of the first launch; of the last end; of the first backward op */
   int64_t always_bytes;
   change *changes;
   int64_t n_changes;
-} measuring;
+} footprint_making;
 
-static planc_status measure(measuring *m, const planc_simulate_options *options, planc_footprint *out);
+static planc_status measure(footprint_making *m, const planc_simulate_options *options, planc_footprint *out);
 static planc_status check_options(const planc_plan *plan, const planc_simulate_options *options);
 static void see_launch(void *user, const planc_plan *plan, const planc_instr *instr, int64_t start_ns, int64_t end_ns);
 static void see_end(void *user, const planc_plan *plan, const planc_instr *instr, int64_t start_ns, int64_t end_ns);
-static planc_status list_places(measuring *m);
-static planc_status list_changes(measuring *m);
-static void follow(const measuring *m, planc_footprint *out);
+static planc_status list_places(footprint_making *m);
+static planc_status list_changes(footprint_making *m);
+static void follow(const footprint_making *m, planc_footprint *out);
 
 planc_status planc_footprint_of(const planc_plan *plan, const planc_simulate_options *options, planc_free_at free_at,
                                 planc_footprint *out) {
-  measuring m = {.plan = plan, .free_at = free_at, .backward_ns = INT64_MAX, .start_ns = INT64_MAX};
+  footprint_making m = {.plan = plan, .free_at = free_at, .backward_ns = INT64_MAX, .start_ns = INT64_MAX};
   planc_trace *trace;
   *out = (planc_footprint){0};
   PLANC_TRY(check_options(plan, options));
@@ -72,7 +72,7 @@ static planc_status check_options(const planc_plan *plan, const planc_simulate_o
   return planc_error(PLANC_USAGE, "an allocator without a plan is simulated on one GPU only");
 }
 
-static planc_status measure(measuring *m, const planc_simulate_options *options, planc_footprint *out) {
+static planc_status measure(footprint_making *m, const planc_simulate_options *options, planc_footprint *out) {
   planc_simulation simulation;
   planc_simulate_options watched = *options;
   watched.apart = true;
@@ -89,13 +89,13 @@ static planc_status measure(measuring *m, const planc_simulate_options *options,
 
 /* --- What is taken and given back when ---------------------------------------------------------------------------- */
 
-static planc_status list_places(measuring *m) {
+static planc_status list_places(footprint_making *m) {
   const planc_plan *plan = m->plan;
   pl_acquired *acquired;
   PLANC_TRY(pl_plan_acquired(plan, &m->arena, &acquired));
   PLANC_TRY(PL_NEW(&m->arena, &m->places, (int64_t)plan->n_residencies + plan->body.n));
   for (int64_t p = 0; p < (int64_t)plan->n_residencies + plan->body.n; p++)
-    m->places[p] = (place){.taken.told = -1, .freed.told = -1, .for_good = p < plan->n_residencies};
+    m->places[p] = (footprint_place){.taken.told = -1, .freed.told = -1, .for_good = p < plan->n_residencies};
   for (int32_t r = 0; r < plan->n_boundary; r++) m->places[r].from_before = true;
   for (int32_t i = 0; i < plan->prologue.n; i++) {
     const planc_instr *instr = &plan->prologue.instrs[i];
@@ -115,19 +115,20 @@ static planc_status list_places(measuring *m) {
   return NULL;
 }
 
-static bool precedes(moment a, moment b) {
+static bool precedes(footprint_moment a, footprint_moment b) {
   return a.ns != b.ns ? a.ns < b.ns : a.told < b.told;
 }
 
-static void take(place *of, moment at) {
+static void take(footprint_place *of, footprint_moment at) {
   if (of->taken.told < 0 || precedes(at, of->taken)) of->taken = at;
 }
-static void give_back(place *of, moment at) {
+static void give_back(footprint_place *of, footprint_moment at) {
   if (of->freed.told < 0 || precedes(of->freed, at)) of->freed = at;
 }
 
 /* Calls `what` for the places of an instruction of the body. */
-static void for_places(measuring *m, const planc_instr *instr, void (*what)(place *of, moment at), moment at) {
+static void for_places(footprint_making *m, const planc_instr *instr,
+                       void (*what)(footprint_place *of, footprint_moment at), footprint_moment at) {
   const planc_plan *plan = m->plan;
   if (instr->op != PLANC_INSTR_exec) {
     if (instr->id >= 0) what(&m->places[instr->id], at);
@@ -142,21 +143,21 @@ static void for_places(measuring *m, const planc_instr *instr, void (*what)(plac
 }
 
 static void see_launch(void *user, const planc_plan *plan, const planc_instr *instr, int64_t start_ns, int64_t end_ns) {
-  measuring *m = user;
+  footprint_making *m = user;
   (void)plan;
   if (start_ns < m->start_ns) m->start_ns = start_ns;
-  for_places(m, instr, take, (moment){start_ns, m->told});
-  if (m->free_at == PLANC_FREE_AT_SCHEDULE) for_places(m, instr, give_back, (moment){end_ns, m->told});
+  for_places(m, instr, take, (footprint_moment){start_ns, m->told});
+  if (m->free_at == PLANC_FREE_AT_SCHEDULE) for_places(m, instr, give_back, (footprint_moment){end_ns, m->told});
   m->told++;
 }
 
 static void see_end(void *user, const planc_plan *plan, const planc_instr *instr, int64_t start_ns, int64_t end_ns) {
-  measuring *m = user;
+  footprint_making *m = user;
   (void)plan;
   if (end_ns > m->end_ns) m->end_ns = end_ns;
   bool backward = instr->op == PLANC_INSTR_exec && planc_trace_op(m->trace, instr->id)->phase == PLANC_PHASE_backward;
   if (backward && start_ns < m->backward_ns) m->backward_ns = start_ns;
-  if (m->free_at == PLANC_FREE_AT_COMPLETION) for_places(m, instr, give_back, (moment){end_ns, m->told});
+  if (m->free_at == PLANC_FREE_AT_COMPLETION) for_places(m, instr, give_back, (footprint_moment){end_ns, m->told});
   m->told++;
 }
 
@@ -171,11 +172,11 @@ static int compare_changes(const void *left, const void *right) {
 }
 
 /* What nothing uses takes no part, but for what is there all the time. */
-static planc_status list_changes(measuring *m) {
+static planc_status list_changes(footprint_making *m) {
   int64_t n = (int64_t)m->plan->n_residencies + m->plan->body.n;
   PLANC_TRY(PL_NEW(&m->arena, &m->changes, 2 * n));
   for (int64_t p = 0; p < n; p++) {
-    const place *of = &m->places[p];
+    const footprint_place *of = &m->places[p];
     bool used = of->taken.told >= 0;
     if (of->from_before && (used || of->for_good)) m->always_bytes = pl_add_saturate(m->always_bytes, of->bytes);
     if (!used || of->bytes == 0) continue;
@@ -200,7 +201,7 @@ static void note(int64_t bytes, int64_t from_ns, int64_t to_ns, planc_footprint 
     if (bytes > out->most_bytes[k]) out->most_bytes[k] = bytes;
 }
 
-static void follow(const measuring *m, planc_footprint *out) {
+static void follow(const footprint_making *m, planc_footprint *out) {
   int64_t start_ns = m->start_ns == INT64_MAX ? 0 : m->start_ns, live = m->always_bytes, since = 0;
   out->period_ns = m->end_ns - start_ns;
   out->backward_ns = m->backward_ns == INT64_MAX ? -1 : m->backward_ns - start_ns;
