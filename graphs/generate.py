@@ -202,11 +202,11 @@ def resnet152():
                   "v100-32g")
 
 
-def bert_base():
-    tokens, width, dropout = 128, 768, 0.1
+def bert_base(tokens=128):
+    width, dropout = 768, 0.1
     net = Net("bert-base", "Devlin et al., BERT: Pre-training of deep bidirectional transformers for language "
-              "understanding, arXiv:1810.04805, for questions about texts", 32, """
-BERT-base, uncased, on sequences of 128 tokens, with the head that finds where an answer begins and ends in a text
+              "understanding, arXiv:1810.04805, for questions about texts", 32, f"""
+BERT-base, uncased, on sequences of {tokens} tokens, with the head that finds where an answer begins and ends in a text
 (SQuAD): 12 layers, 12 heads, 108,893,186 parameters; the pooler of the first token has no part in that.""",
               device="v100-32g")
 

@@ -38,7 +38,8 @@ typedef struct planc_simulation {
   int64_t mapped_chunks;   /* in one period, where maps_in_step: chunks mapped and unmapped */
 } planc_simulation;
 
-/* Called for every exec and copy of the steady-state period with its start and end (from the period's start). */
+/* Called for every exec and copy of the steady-state period with its start and end, or when its host was at launching
+ * it: from the start of the period's first exec or copy, before which the first launches are. */
 typedef void (*planc_simulation_visitor)(void *user, const planc_plan *plan, const planc_instr *instr, int64_t start_ns,
                                          int64_t end_ns);
 
@@ -51,15 +52,20 @@ typedef struct planc_simulate_options {
    * goes, each in chunk_ns, before it launches what needs them and when all ops launched before have ended. */
   bool maps_in_step;
   int64_t chunk_ns;
-  /* One host launches the work of all jobs, in the plan's order (Waterwave, 3, calls it sequential); else each job has
-   * a host of its own. */
+  /* One host launches the work of all jobs, in the plan's order, as a framework's with one executor for several jobs;
+   * else each job has a host of its own. */
   bool one_host;
-  int32_t in_flight; /* launched ops that may wait on the device, of each host; 0: as the plan's device has it */
+  /* Launched ops that may wait on the device, of each host; 0: as the plan's device has it. With 1 the host begins to
+   * launch an op when the one before it has ended: Waterwave's sequential scheduling (3.2). */
+  int32_t in_flight;
+  /* Nothing of a period is launched before the one before it has ended, as by a framework that returns from each step
+   * (Waterwave, 3.1). */
+  bool apart;
   /* As an allocator without a plan has to, the host learns from CUDA events what memory is in use (Zico, 6.1): track_ns
    * of its time behind each op, or behind the first for which track_bytes have been allocated since, counted anew in
    * each body. */
   int64_t track_ns, track_bytes;
-  planc_simulation_visitor visitor; /* or NULL */
+  planc_simulation_visitor visitor, launch_visitor; /* told in order of the ends; or NULL */
   void *user;
   planc_job_predictions *jobs; /* or NULL: by job of the plan; times busy and stalled are set */
 } planc_simulate_options;

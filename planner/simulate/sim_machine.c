@@ -6,17 +6,16 @@
 
 #include "util/math.h"
 
-/* How many bodies a host may launch behind the last one that has ended: with several jobs TOGETHER; of a single job
- * AHEAD, more than ever make a difference. */
-enum { TOGETHER = 1, AHEAD = 4 };
+/* How many bodies a host may launch behind the last one that has ended: none where bodies are APART; with several jobs
+ * TOGETHER; of a single job AHEAD, more than ever make a difference. */
+enum { APART = 0, TOGETHER = 1, AHEAD = 4 };
 
 /* A machine with a program on it. */
 typedef struct machine {
   const sim_program *program;
   sim_state *state;
-  sim_observer observer;
-  void *user;
-  bool again; /* streams are looked at again: an event was recorded */
+  const sim_observer *observer; /* or NULL */
+  bool again;                   /* streams are looked at again: an event was recorded */
 } machine;
 
 static void begin_all(machine *m);
@@ -28,9 +27,8 @@ static void count_stalls(const machine *m, int64_t until);
 static void end_lane(const machine *m, int32_t stream);
 static planc_status check_ended(const machine *m);
 
-planc_status sim_advance(const sim_program *program, sim_state *state, sim_observer observer, void *user,
-                         bool *out_over) {
-  machine m = {.program = program, .state = state, .observer = observer, .user = user};
+planc_status sim_advance(const sim_program *program, sim_state *state, const sim_observer *observer, bool *out_over) {
+  machine m = {.program = program, .state = state, .observer = observer};
   PLANC_TRY(run_hosts(&m));
   begin_all(&m);
   if (state->changed) PLANC_TRY(set_rates(&m));
@@ -85,6 +83,10 @@ static int32_t next_launch(const machine *m, int32_t job) {
   return h->launched < 0 ? section->first_launch[job] : section->next_launch[h->launched];
 }
 
+static int32_t most_ahead(const sim_program *program) {
+  return program->apart ? APART : program->n_launchers > 1 ? TOGETHER : AHEAD;
+}
+
 /* The host goes on to the next phase, if it may. The first one there decides whether it is another body. */
 static bool enter_next_phase(const machine *m, sim_host *h) {
   sim_state *s = m->state;
@@ -93,7 +95,7 @@ static bool enter_next_phase(const machine *m, sim_host *h) {
     h->done = true;
     return true;
   }
-  if (phase > s->n_closed + (m->program->n_launchers > 1 ? TOGETHER : AHEAD)) return false;
+  if (phase > s->n_closed + most_ahead(m->program)) return false;
   if (phase == s->n_entered) {
     if (phase > s->last_body) s->epilogue_phase = phase;
     s->phases[phase].start = -1;
@@ -123,6 +125,12 @@ static bool is_full(const machine *m, const sim_host *h, int32_t step) {
   return kernel && !is_captured(m, h->phase) && h->in_flight >= m->program->device.in_flight;
 }
 
+static void tell_launched(const machine *m, const sim_host *h, int32_t step) {
+  const sim_observer *observer = m->observer;
+  if (!observer || !observer->launched) return;
+  observer->launched(observer->user, h->phase, step, h->free_at - launch_ns(m, h, step), h->free_at);
+}
+
 /* Launches what can be launched by now. */
 static planc_status run_host(const machine *m, int32_t job) {
   sim_host *h = &m->state->hosts[job];
@@ -138,6 +146,7 @@ static planc_status run_host(const machine *m, int32_t job) {
         if (h->launching) return NULL;
       }
       h->launching = false;
+      tell_launched(m, h, step);
     }
     if (!enter_next_phase(m, h)) return NULL;
   }
@@ -253,7 +262,7 @@ static void end_lane(const machine *m, int32_t stream) {
     s->hosts[of->host].in_flight--;
     p->lost_ns = pl_add_saturate(p->lost_ns, lost_ns(m, l));
   }
-  if (m->observer) m->observer(m->user, l->phase, l->running, l->start, s->now);
+  if (m->observer && m->observer->ended) m->observer->ended(m->observer->user, l->phase, l->running, l->start, s->now);
   l->ended = l->running;
   l->running = -1;
   s->changed = true;

@@ -14,6 +14,9 @@
  * copy is its time alone * 1,000,000 of work, done at 1,000,000 per ns, and at duplex_ppm while an engine copies the
  * other way. Copies on one bus run at equal parts of that, rounded down. Ends are rounded up to whole ns.
  *
+ * Where bodies are apart, nothing of one is launched before the one before it has ended, as by a framework that
+ * returns from each step.
+ *
  * A captured body is launched as a whole: one launch_ns, nothing of it waits in a queue, and what follows it begins
  * when all of it has ended. Where chunks of virtual memory are mapped in the step, the host waits for the kernels that
  * it has launched, since what was freed may still be in use, and then takes its time for each chunk.
@@ -70,8 +73,13 @@ typedef struct sim_state {
   int32_t *recorded;      /* by event: the last phase that recorded it, -1 if none */
 } sim_state;
 
-/* Told of every timed step that ends. */
-typedef void (*sim_observer)(void *user, int32_t phase, int32_t step, int64_t start, int64_t end);
+/* Told of a timed step: from when to when it ran, or its host was at launching it. */
+typedef void (*sim_told)(void *user, int32_t phase, int32_t step, int64_t start, int64_t end);
+/* Told in the order in which launches and steps end; either may be NULL. */
+typedef struct sim_observer {
+  sim_told ended, launched;
+  void *user;
+} sim_observer;
 
 /* A state at the beginning of time. It must not outlive `arena`. */
 planc_status sim_state_make(const sim_program *program, pl_arena *arena, sim_state *out);
@@ -81,8 +89,7 @@ void sim_state_copy(const sim_program *program, sim_state *to, const sim_state *
 
 /* Goes on to the next time at which something ends; *out_over says that nothing is left. `observer` may be NULL.
  * INVALID_PLAN when streams wait for ever, BAD_INPUT when it takes too long to simulate. */
-planc_status sim_advance(const sim_program *program, sim_state *state, sim_observer observer, void *user,
-                         bool *out_over);
+planc_status sim_advance(const sim_program *program, sim_state *state, const sim_observer *observer, bool *out_over);
 
 /* Whether the states, one at the end of body `a_body`, the other of `b_body` later on, are the same but for that: then
  * what has happened between them happens again for ever. */

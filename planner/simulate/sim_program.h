@@ -53,6 +53,7 @@ enum { SIM_PROLOGUE, SIM_BODY, SIM_EPILOGUE, SIM_N_SECTIONS };
 typedef struct sim_program {
   planc_plan_device device;
   bool captured;    /* a body is launched as a whole, and none overlaps another */
+  bool apart;       /* nothing of a body is launched before the one before it has ended */
   int64_t chunk_ns; /* to map or unmap a chunk */
   int64_t track_ns; /* of a host behind what is tracked */
   int32_t most_priority;

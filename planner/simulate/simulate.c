@@ -57,7 +57,7 @@ static planc_status simulate(simulation *s, planc_simulation *out) {
   PLANC_TRY(run_until_repeated(s));
   report(s, out);
   if (s->options.jobs) report_jobs(s, out->iteration_ns);
-  return s->options.visitor ? show(s) : NULL;
+  return s->options.visitor || s->options.launch_visitor ? show(s) : NULL;
 }
 
 /* Looks for a body before this one whose end was like its own. */
@@ -112,6 +112,7 @@ static void note_busy(const simulation *s, int32_t body) {
 }
 
 static planc_status run_until_repeated(simulation *s) {
+  const sim_observer busy = {.ended = note_kernel, .user = s};
   bool over = false;
   s->state.last_body = MOST_BODIES;
   PLANC_TRY(PL_NEW(&s->arena, &s->ends, (int64_t)MOST_BODIES + 1));
@@ -119,7 +120,7 @@ static planc_status run_until_repeated(simulation *s) {
   while (!over) {
     int32_t closed = s->state.n_closed;
     int64_t now = s->state.now;
-    PLANC_TRY(sim_advance(&s->program, &s->state, s->options.jobs ? note_kernel : NULL, s, &over));
+    PLANC_TRY(sim_advance(&s->program, &s->state, s->options.jobs ? &busy : NULL, &over));
     int32_t body = s->state.n_closed - 1;
     if (s->options.jobs) note_step(s, s->state.now - now);
     for (int32_t b = closed; s->options.jobs && b <= body && b <= MOST_BODIES; b++) note_busy(s, b);
@@ -132,20 +133,31 @@ static planc_status run_until_repeated(simulation *s) {
   return NULL;
 }
 
-static void visit(void *user, int32_t phase, int32_t step, int64_t start, int64_t end) {
-  const simulation *s = user;
+static void visit(const simulation *s, planc_simulation_visitor visitor, int32_t phase, int32_t step, int64_t start,
+                  int64_t end) {
   const planc_instr *instr = &s->plan->body.instrs[step];
-  if (phase == s->until) s->options.visitor(s->options.user, s->plan, instr, start - s->origin, end - s->origin);
+  if (phase == s->until) visitor(s->options.user, s->plan, instr, start - s->origin, end - s->origin);
+}
+
+static void visit_end(void *user, int32_t phase, int32_t step, int64_t start, int64_t end) {
+  const simulation *s = user;
+  if (s->options.visitor) visit(s, s->options.visitor, phase, step, start, end);
+}
+
+static void visit_launch(void *user, int32_t phase, int32_t step, int64_t start, int64_t end) {
+  const simulation *s = user;
+  if (s->options.launch_visitor) visit(s, s->options.launch_visitor, phase, step, start, end);
 }
 
 /* Which bodies repeat themselves is known only behind them: the same again, watched. */
 static planc_status show(simulation *s) {
+  const sim_observer visitors = {.ended = visit_end, .launched = visit_launch, .user = s};
   bool over = false;
   int32_t last_body = s->state.last_body;
   s->origin = s->state.phases[s->until].start;
   sim_state_begin(&s->program, &s->state);
   s->state.last_body = last_body;
-  while (!over) PLANC_TRY(sim_advance(&s->program, &s->state, visit, s, &over));
+  while (!over) PLANC_TRY(sim_advance(&s->program, &s->state, &visitors, &over));
   return NULL;
 }
 
@@ -226,6 +238,7 @@ static planc_status make_program(simulation *s, const pl_acquired *acquired, pla
   planc_status status = sim_program_of_plan(s->plan, acquired, mapped, &s->arena, &s->program);
   free(mapped);
   s->program.captured = s->options.captured;
+  s->program.apart = s->options.apart;
   s->program.chunk_ns = s->options.chunk_ns;
   if (s->options.in_flight > 0) s->program.device.in_flight = s->options.in_flight;
   if (!status && s->options.one_host) status = sim_share_host(&s->program, &s->arena);
@@ -235,7 +248,8 @@ static planc_status make_program(simulation *s, const pl_acquired *acquired, pla
 }
 
 static planc_status check_options(const planc_plan *plan, const planc_simulate_options *options) {
-  if (options->captured && (options->one_host || options->track_ns > 0 || options->in_flight > 0))
+  bool of_hosts = options->one_host || options->track_ns > 0 || options->in_flight > 0 || options->apart;
+  if (options->captured && of_hosts)
     return planc_error(PLANC_USAGE, "a body that is replayed as a whole is launched at once, and nothing is tracked");
   if (!options->maps_in_step || planc_plan_gpus(plan) <= 1) return NULL;
   return planc_error(PLANC_USAGE, "mapping in the step is simulated on one GPU only");

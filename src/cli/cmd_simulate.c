@@ -5,6 +5,7 @@
 
 #include "cli/cli.h"
 #include "cli/report_against.h"
+#include "cli/report_footprint.h"
 #include "cli/report_passive.h"
 #include "planc/check.h"
 #include "planc/simulate.h"
@@ -42,6 +43,9 @@ typedef struct vanilla {
 typedef struct simulated_plan {
   planc_simulation times;
   planc_job_predictions *jobs; /* by job: what the plan predicts, but for times, which are simulated; owned */
+  bool has_footprint;          /* with --free-at */
+  planc_free_at free_at;
+  planc_footprint footprint;
 } simulated_plan;
 
 static const pl_option options[] = {
@@ -52,6 +56,7 @@ static const pl_option options[] = {
     {"in-flight", 0, "N", "ops that each host may have launched ahead (default: the device's)"},
     {"one-dispatcher", 0, NULL,
      "one host launches the work of all jobs, in the plan's order (default: each job has one)"},
+    {"free-at", 0, "WHEN", "memory as without a plan, freed at `schedule` of its last op or at its `completion`"},
     {"costs", 0, "FILE", "times from this profile, as far as it has them, in place of those that it was planned with"},
     {"vanilla", 0, "FILE", "the plan of the same without scheduling, to tell what this one saves and costs"},
     {"against", 0, "FILE", "compare with what `planrun exec --trace` measured of this plan"},
@@ -222,6 +227,7 @@ static planc_status print_json(const timed_plan *timed, const simulated_plan *si
   pl_json_add_known(object, "retimed_ops", plan != timed->file, timed->retimed.n_ops - timed->retimed.n_kept);
   pl_json_add_known(object, "kept_ops", plan != timed->file, timed->retimed.n_kept);
   cli_report_jobs(plan, simulated->jobs, object);
+  if (simulated->has_footprint) cli_report_footprint(&simulated->footprint, simulated->free_at, object);
   if (m->path) cli_report_against(m->comparison, m->timeline, m->path, object);
   return pl_print_json(stdout, object);
 }
@@ -274,6 +280,7 @@ static planc_status print_text(const timed_plan *timed, const simulated_plan *si
   printf("first iteration %s, prologue", pl_time_format(s->first_iteration_ns, a));
   printf(" %s, epilogue %s\n", pl_time_format(s->prologue_ns, a), pl_time_format(s->epilogue_ns, b));
   print_metrics(plan, s, v);
+  if (simulated->has_footprint) cli_print_footprint(&simulated->footprint, simulated->free_at);
   cli_print_jobs(plan, simulated->jobs);
   if (m->path) cli_print_against(m->comparison, m->timeline, m->path);
   return NULL;
@@ -300,14 +307,25 @@ static planc_status read_way(const pl_arguments *arguments, planc_simulate_optio
                                   .chunk_ns = chunk_ns >= 0 ? chunk_ns : 0,
                                   .one_host = pl_option_given(arguments, "one-dispatcher"),
                                   .in_flight = (int32_t)in_flight,
+                                  .apart = pl_option_given(arguments, "free-at"),
                                   .track_ns = track_ns,
                                   .track_bytes = track_bytes};
   return NULL;
 }
 
+static planc_status find_footprint(const pl_arguments *arguments, const planc_plan *plan,
+                                   const planc_simulate_options *way, simulated_plan *out) {
+  const char *word = pl_option_value(arguments, "free-at");
+  out->has_footprint = word;
+  if (!word) return NULL;
+  PLANC_TRY(cli_free_at_parse(word, &out->free_at));
+  return planc_context(planc_footprint_of(plan, way, out->free_at, &out->footprint), "%s", arguments->operands[0]);
+}
+
 static planc_status simulate(const pl_arguments *arguments, const planc_plan *plan, simulated_plan *out) {
   planc_simulate_options way;
   PLANC_TRY(read_way(arguments, &way));
+  PLANC_TRY(find_footprint(arguments, plan, &way, out));
   out->jobs = calloc((size_t)plan->n_jobs + 1, sizeof *out->jobs);
   if (!out->jobs) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
   for (int32_t j = 0; j < plan->n_jobs; j++) out->jobs[j] = plan->predicted.jobs[j];
@@ -358,9 +376,9 @@ static planc_status exclude(const pl_arguments *arguments, const char *a, const 
 /* What one can ask of a plan and what of a graph; of the former, ways to run it exclude each other. */
 static planc_status check_options(const pl_arguments *arguments) {
   static const char *const ways[] = {"graph-replay", "map-in-step", "against"};
-  static const char *const of_hosts[] = {"track", "track-every", "in-flight", "one-dispatcher"};
-  static const char *const of_plans[] = {"graph-replay", "map-in-step", "against",   "vanilla",       "costs",
-                                         "track",        "track-every", "in-flight", "one-dispatcher"};
+  static const char *const of_hosts[] = {"track", "track-every", "in-flight", "one-dispatcher", "free-at"};
+  static const char *const of_plans[] = {"graph-replay", "map-in-step", "against",   "vanilla",        "costs",
+                                         "track",        "track-every", "in-flight", "one-dispatcher", "free-at"};
   enum { WAYS = sizeof ways / sizeof *ways, OF_HOSTS = sizeof of_hosts / sizeof *of_hosts };
   enum { OF_PLANS = sizeof of_plans / sizeof *of_plans };
   bool passive = pl_option_given(arguments, "passive");
@@ -369,6 +387,7 @@ static planc_status check_options(const pl_arguments *arguments) {
     for (int32_t b = 0; b < OF_HOSTS; b++)
       if (strcmp(ways[a], "map-in-step") != 0) PLANC_TRY(exclude(arguments, ways[a], of_hosts[b]));
   }
+  PLANC_TRY(exclude(arguments, "map-in-step", "free-at"));
   if (pl_option_given(arguments, "track-every") && !pl_option_given(arguments, "track"))
     return planc_error(PLANC_USAGE, "--track-every goes with --track");
   for (int32_t a = 0; passive && a < OF_PLANS; a++) {

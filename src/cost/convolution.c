@@ -46,6 +46,11 @@ static pl_traffic moves(const planc_profile *profile, int64_t bytes) {
   return pl_traffic_of(profile, PLANC_CLASS_conv, bytes);
 }
 
+/* A kernel that reads one thing and writes another. */
+static void add_pass(pl_work *work, const planc_profile *profile, int64_t bytes) {
+  pl_work_stream(work, profile, false, 0, moves(profile, bytes), pl_spread_of_bytes(profile, bytes));
+}
+
 /* --- Matrix products ------------------------------------------------------------------------------------------ */
 
 static bool is_plain_product(const pl_conv *conv) {
@@ -89,13 +94,29 @@ static planc_variant implicit_gemm(const planc_profile *profile, const pl_conv_c
   return pl_work_variant(&work, "implicit-gemm", 0);
 }
 
+/* A thread makes a result, several reduce what is in a weight's gradient. */
+static pl_spread depthwise_spread(const planc_profile *profile, const pl_conv_case *of, int64_t bytes) {
+  const pl_conv *conv = of->conv;
+  const pl_occupancy *by = &profile->occupancy;
+  if (!by->threads) return pl_spread_of_bytes(profile, bytes);
+  switch (conv->direction) {
+    case PL_CONV_FORWARD:
+      return (pl_spread){pl_mul_saturate(mul3(conv->k, conv->p, conv->q), of->images), by->threads};
+    case PL_CONV_DGRAD:
+      return (pl_spread){pl_mul_saturate(mul3(conv->c, conv->h, conv->w), of->images), by->threads};
+    default:
+      return (pl_spread){mul3(conv->k, conv->r, conv->s), pl_div_ceil(by->threads, by->norm_threads)};
+  }
+}
+
 static planc_variant depthwise(const planc_profile *profile, const pl_conv_case *of) {
   const pl_conv *conv = of->conv;
   pl_work work = {0};
   sizes bytes = sizes_of(of);
   int64_t steps = mul3(mul3(conv->k, conv->p, conv->q), pl_mul_saturate(conv->r, conv->s), of->images);
-  pl_work_stream(&work, profile, at_half_rate(of), pl_mul_saturate(2, steps),
-                 moves(profile, add3(bytes.data, bytes.filter, bytes.result)));
+  int64_t moved = add3(bytes.data, bytes.filter, bytes.result);
+  pl_work_stream(&work, profile, at_half_rate(of), pl_mul_saturate(2, steps), moves(profile, moved),
+                 depthwise_spread(profile, of, moved));
   return pl_work_variant(&work, "depthwise", 0);
 }
 
@@ -142,7 +163,7 @@ static planc_variant gemm(const planc_profile *profile, const pl_conv_case *of) 
   int64_t operand = bytes.data;
   if (!is_plain_product(conv)) {
     columns = operand = column_bytes(of);
-    pl_work_stream(&work, profile, false, 0, moves(profile, pl_add_saturate(bytes.data, columns)));
+    add_pass(&work, profile, pl_add_saturate(bytes.data, columns));
   } else if (of->layout == PLANC_LAYOUT_NCHW && conv->direction != PL_CONV_WGRAD) {
     product.columns = pl_mul_saturate(conv->p, conv->q);
     product.count = pl_mul_saturate(product.count, of->images);
@@ -196,11 +217,11 @@ static planc_variant transformed(const planc_profile *profile, const pl_conv_cas
       break;
   }
   pl_work work = {0};
-  pl_work_stream(&work, profile, false, 0, moves(profile, pl_add_saturate(plain.data, inside.data)));
-  pl_work_stream(&work, profile, false, 0, moves(profile, pl_add_saturate(plain.filter, inside.filter)));
+  add_pass(&work, profile, pl_add_saturate(plain.data, inside.data));
+  add_pass(&work, profile, pl_add_saturate(plain.filter, inside.filter));
   pl_work_multiply(&work, profile, by->kind, false, &product,
                    moves(profile, add3(inside.data, inside.filter, inside.result)));
-  pl_work_stream(&work, profile, false, 0, moves(profile, pl_add_saturate(plain.result, inside.result)));
+  add_pass(&work, profile, pl_add_saturate(plain.result, inside.result));
 
   int64_t held = tiles < by->tiles_at_once ? tiles : by->tiles_at_once;
   int64_t per_tile = mul3(by->images, pl_add_saturate(conv->c, conv->k), of_point);

@@ -6,6 +6,7 @@
 
 #include "cost/convolution.h"
 #include "cost/json.h"
+#include "cost/occupancy.h"
 #include "cost/profile.h"
 #include "cost/reuse.h"
 #include "cost/roofline.h"
@@ -111,8 +112,8 @@ static pl_traffic traffic_of(const planc_profile *profile, const planc_graph *gr
   return out;
 }
 
-static planc_variant roofline_variant(const planc_profile *profile, const op_costs *of, int64_t batch, int64_t flops,
-                                      pl_traffic traffic) {
+static planc_variant roofline_variant(const planc_profile *profile, const planc_graph *graph, const op_costs *of,
+                                      int64_t batch, int64_t flops, pl_traffic traffic) {
   pl_work work = {0};
   bool half = planc_dtype_is_half(of->dtype);
   if (of->product) {
@@ -121,7 +122,7 @@ static planc_variant roofline_variant(const planc_profile *profile, const op_cos
     product.may_split = !told || of->kind == PL_MULTIPLY_LINEAR;
     pl_work_multiply(&work, profile, told ? of->kind : PL_MULTIPLY_LINEAR, half, &product, traffic);
   } else {
-    pl_work_stream(&work, profile, half, flops, traffic);
+    pl_work_stream(&work, profile, half, flops, traffic, pl_spread_of_op(profile, graph, of->op, batch, traffic.bytes));
   }
   return pl_work_variant(&work, "default", 0);
 }
@@ -145,7 +146,7 @@ static bool stream_variant(const planc_profile *profile, const planc_graph *grap
   int64_t flops = planc_law_at(of->op->flops, batch);
   int64_t traffic = planc_law_at(of->op->traffic, batch);
   if (flops < 0 || traffic < 0) return false;
-  *out = roofline_variant(profile, of, batch, flops, traffic_of(profile, graph, of, batch, traffic));
+  *out = roofline_variant(profile, graph, of, batch, flops, traffic_of(profile, graph, of, batch, traffic));
   return true;
 }
 
@@ -298,7 +299,9 @@ int32_t planc_costs_batch(const planc_costs *costs, int64_t batch) {
 
 int64_t planc_costs_add_ns(const planc_profile *profile, int64_t bytes) {
   pl_work work = {0};
-  pl_work_stream(&work, profile, false, 0, pl_traffic_of(profile, PLANC_CLASS_elementwise, pl_mul_saturate(bytes, 3)));
+  int64_t moved = pl_mul_saturate(bytes, 3);
+  pl_work_stream(&work, profile, false, 0, pl_traffic_of(profile, PLANC_CLASS_elementwise, moved),
+                 pl_spread_of_bytes(profile, moved));
   return work.time_ns;
 }
 

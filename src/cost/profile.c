@@ -44,6 +44,7 @@ static planc_status read_profile(const pl_json *root, planc_profile *profile) {
     EFFICIENCY,
     MULTIPLY,
     CACHE,
+    OCCUPANCY,
     TYPES,
     RATES,
     ORIGIN,
@@ -63,6 +64,7 @@ static planc_status read_profile(const pl_json *root, planc_profile *profile) {
       [EFFICIENCY] = {"efficiency", false},
       [MULTIPLY] = {"multiply", false},
       [CACHE] = {"cache", true},
+      [OCCUPANCY] = {"occupancy", true},
       [TYPES] = {"types", true},
       [RATES] = {"rates", true},
       [ORIGIN] = {"origin", true},
@@ -83,6 +85,7 @@ static planc_status read_profile(const pl_json *root, planc_profile *profile) {
   PLANC_TRY(pl_read_efficiency(&members[EFFICIENCY], profile->efficiency_ppm));
   PLANC_TRY(pl_read_multiply(&members[MULTIPLY], profile->multiply));
   if (members[CACHE].value) PLANC_TRY(pl_read_cache(&members[CACHE], &profile->cache));
+  if (members[OCCUPANCY].value) PLANC_TRY(pl_read_occupancy(&members[OCCUPANCY], &profile->occupancy));
   if (members[TYPES].value) PLANC_TRY(pl_labels_read(&members[TYPES], 1, PL_PPM, &profile->arena, &profile->types));
   if (members[RATES].value)
     PLANC_TRY(pl_labels_read(&members[RATES], 1, PL_JSON_MAX, &profile->arena, &profile->rates));
@@ -207,6 +210,7 @@ void planc_profile_free(planc_profile *profile) {
 planc_status pl_profile_take_rates(planc_profile *out, const planc_profile *base) {
   out->compute = base->compute;
   out->cache = base->cache;
+  out->occupancy = base->occupancy;
   memcpy(out->efficiency_ppm, base->efficiency_ppm, sizeof out->efficiency_ppm);
   memcpy(out->multiply, base->multiply, sizeof out->multiply);
   PLANC_TRY(pl_labels_copy(&out->arena, &base->types, &out->types));

@@ -27,6 +27,15 @@ typedef struct pl_cache_rate {
   int64_t bytes, bytes_per_second;
 } pl_cache_rate;
 
+/* What a multiprocessor holds of kernels at a time; no threads: it is not told. */
+typedef struct pl_occupancy {
+  int64_t threads;
+  int64_t thread_elements; /* of a tensor, that a thread of a kernel takes which goes over it element by element */
+  int64_t norm_threads;    /* for a channel of a batch norm, or a row of a layer norm */
+  int64_t result_threads;  /* for a result of a reduction, or a row of a softmax */
+  int64_t outputs;         /* results of matrix products that threads hold in registers */
+} pl_occupancy;
+
 /* How a family of matrix products runs: those of linear ops and the one inside each convolution algorithm. The last two
  * may be left out of a profile; their products then run as linear ones. */
 #define PL_MULTIPLIES(X)            \
@@ -75,6 +84,7 @@ struct planc_profile {
   int64_t efficiency_ppm[PL_N_CLASSES]; /* share of the memory bandwidth reached, by class */
   pl_multiply multiply[PL_N_MULTIPLIES];
   pl_cache_rate cache;
+  pl_occupancy occupancy;
   pl_labels types; /* share of the memory bandwidth that ops of a type reach, whatever their class, in ppm */
   pl_labels rates; /* bytes per second that ops of a type move at most, wherever they are */
   pl_measured measured;

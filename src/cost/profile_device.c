@@ -111,3 +111,14 @@ planc_status pl_read_cache(const pl_json *at, pl_cache_rate *out) {
   };
   return pl_json_struct(at, fields, COUNT(fields), out);
 }
+
+planc_status pl_read_occupancy(const pl_json *at, pl_occupancy *out) {
+  static const pl_json_field fields[] = {
+      {"threads", offsetof(pl_occupancy, threads), 1, 1000000},
+      {"thread_elements", offsetof(pl_occupancy, thread_elements), 1, 1000000},
+      {"norm_threads", offsetof(pl_occupancy, norm_threads), 1, 1000000},
+      {"result_threads", offsetof(pl_occupancy, result_threads), 1, 1000000},
+      {"outputs", offsetof(pl_occupancy, outputs), 1, PL_NS},
+  };
+  return pl_json_struct(at, fields, COUNT(fields), out);
+}

@@ -9,6 +9,7 @@ static void emit_compute(pl_emit *emit, const pl_compute *compute);
 static void emit_rates(pl_emit *emit, const planc_profile *profile);
 static void emit_labels(pl_emit *emit, const char *section, const pl_labels *labels);
 static void emit_cache(pl_emit *emit, const pl_cache_rate *cache);
+static void emit_occupancy(pl_emit *emit, const pl_occupancy *occupancy);
 static bool is_of_head(const pl_origin *origin);
 
 void pl_profile_emit_head(pl_emit *emit, const planc_profile *profile, const char *name, const char *section,
@@ -19,6 +20,7 @@ void pl_profile_emit_head(pl_emit *emit, const planc_profile *profile, const cha
   emit_rates(emit, profile);
   emit_labels(emit, "code", &profile->code);
   emit_cache(emit, &profile->cache);
+  emit_occupancy(emit, &profile->occupancy);
   emit_labels(emit, "types", &profile->types);
   emit_labels(emit, "rates", &profile->rates);
   EMIT(emit, "\"origin\":{");
@@ -132,10 +134,20 @@ static void emit_cache(pl_emit *emit, const pl_cache_rate *cache) {
   EMIT(emit, "},\n");
 }
 
+static void emit_occupancy(pl_emit *emit, const pl_occupancy *occupancy) {
+  if (!occupancy->threads) return;
+  EMIT_INT(emit, "\"occupancy\":{\"threads\":", occupancy->threads);
+  EMIT_INT(emit, ",\"thread_elements\":", occupancy->thread_elements);
+  EMIT_INT(emit, ",\"norm_threads\":", occupancy->norm_threads);
+  EMIT_INT(emit, ",\"result_threads\":", occupancy->result_threads);
+  EMIT_INT(emit, ",\"outputs\":", occupancy->outputs);
+  EMIT(emit, "},\n");
+}
+
 /* True for the origin of a part that all profiles have. */
 static bool is_of_head(const pl_origin *origin) {
-  static const char *const sections[] = {"device", "compute", "efficiency", "multiply",
-                                         "cache",  "types",   "rates",      "code"};
+  static const char *const sections[] = {"device",    "compute", "efficiency", "multiply", "cache",
+                                         "occupancy", "types",   "rates",      "code"};
   size_t length = strcspn(origin->of, ".");
   for (size_t i = 0; i < sizeof sections / sizeof *sections; i++)
     if (strlen(sections[i]) == length && strncmp(sections[i], origin->of, length) == 0) return true;

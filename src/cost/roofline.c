@@ -1,8 +1,9 @@
 /* The roofline (roofline.h). */
 #include "cost/roofline.h"
 
-/* A multiprocessor is busy with 2,048 threads of two 4-byte accesses each. */
-enum { BUSY_BYTES = 16384 };
+/* Where a profile does not tell of occupancy, a multiprocessor is busy with 2,048 threads of two 4-byte accesses each.
+ */
+enum { ACCESSES_BYTES = 8, BUSY_BYTES = 2048 * ACCESSES_BYTES };
 
 static int64_t time_at(int64_t amount, int64_t peak_per_second, int64_t share_ppm);
 static int64_t peak_of(const pl_compute *compute, bool half);
@@ -15,11 +16,18 @@ pl_traffic pl_traffic_of(const planc_profile *profile, planc_class class_, int64
   return (pl_traffic){.bytes = bytes, .efficiency_ppm = profile->efficiency_ppm[class_]};
 }
 
-void pl_work_stream(pl_work *work, const planc_profile *profile, bool half, int64_t flops, pl_traffic traffic) {
+pl_spread pl_spread_of_bytes(const planc_profile *profile, int64_t bytes) {
+  const pl_occupancy *occupancy = &profile->occupancy;
+  if (!occupancy->threads) return (pl_spread){bytes, BUSY_BYTES};
+  return (pl_spread){bytes, pl_mul_saturate(occupancy->threads, occupancy->thread_elements * ACCESSES_BYTES)};
+}
+
+void pl_work_stream(pl_work *work, const planc_profile *profile, bool half, int64_t flops, pl_traffic traffic,
+                    pl_spread spread) {
   const pl_compute *compute = &profile->compute;
   int64_t flops_ns = time_at(flops, peak_of(compute, half), profile->multiply[PL_MULTIPLY_LINEAR].flops_ppm);
   add_kernel(work, profile, max(flops_ns, traffic_ns(profile, traffic)),
-             share_ppm(traffic.bytes, compute->processors * BUSY_BYTES));
+             share_ppm(spread.items, pl_mul_saturate(compute->processors, spread.per_processor)));
 }
 
 static int64_t min(int64_t a, int64_t b) {
@@ -63,9 +71,18 @@ typedef struct arithmetic {
   int64_t time_ns, busy_ppm;
 } arithmetic;
 
+/* What the results of so many tiles keep busy, each of them in as many slices as the least depth allows: kernels that
+ * cut a product do so to fill the device. */
+static int64_t busy_with(const planc_profile *profile, const pl_product *product, int64_t tiles, int64_t tile) {
+  int64_t results = pl_mul_saturate(tiles, tile * tile), slices = product->depth / profile->compute.split_depth;
+  if (product->may_split && slices > 1) results = pl_mul_saturate(results, slices);
+  return share_ppm(results, pl_mul_saturate(profile->compute.processors, profile->occupancy.outputs));
+}
+
 /* A product's arithmetic by kernels with square tiles of one size. */
-static arithmetic multiply_by(const pl_compute *compute, const pl_product *product, int64_t tile, int64_t flops_ppm,
+static arithmetic multiply_by(const planc_profile *profile, const pl_product *product, int64_t tile, int64_t flops_ppm,
                               int64_t depth_overhead, int64_t peak) {
+  const pl_compute *compute = &profile->compute;
   int64_t tiles = pl_mul_saturate(
       pl_mul_saturate(pl_div_ceil(product->rows, tile), pl_div_ceil(product->columns, tile)), product->count);
   int64_t depth = pl_add_saturate(product->depth, depth_overhead);
@@ -78,6 +95,7 @@ static arithmetic multiply_by(const pl_compute *compute, const pl_product *produ
     steps = min(steps, max(shared, min(depth, compute->split_depth)));
     busy_ppm = share_ppm(shared, steps);
   }
+  if (profile->occupancy.threads) busy_ppm = busy_with(profile, product, tiles, tile);
   int64_t tile_flops = tile * tile * product->flops_per_step;
   int64_t flops = pl_mul_saturate(steps, compute->processors * tile_flops);
   return (arithmetic){time_at(flops, peak, flops_ppm), busy_ppm};
@@ -89,9 +107,9 @@ void pl_work_multiply(pl_work *work, const planc_profile *profile, pl_multiply_k
   const pl_multiply *by = &profile->multiply[kind];
   int64_t peak = peak_of(compute, half);
   if (compute->sustained_ppm) peak = pl_muldiv_ceil(peak, compute->sustained_ppm, PL_PPM);
-  arithmetic flops = multiply_by(compute, product, by->tile, by->flops_ppm, by->depth_overhead, peak);
+  arithmetic flops = multiply_by(profile, product, by->tile, by->flops_ppm, by->depth_overhead, peak);
   if (by->small_tile) {
-    arithmetic small = multiply_by(compute, product, by->small_tile, by->small_flops_ppm, by->depth_overhead, peak);
+    arithmetic small = multiply_by(profile, product, by->small_tile, by->small_flops_ppm, by->depth_overhead, peak);
     if (small.time_ns < flops.time_ns) flops = small;
   }
   add_kernel(work, profile, max(flops.time_ns, traffic_ns(profile, traffic)), flops.busy_ppm);

@@ -32,14 +32,23 @@ typedef struct pl_traffic {
   int64_t most_per_second; /* that its instructions can ask for, wherever they are; 0: any */
 } pl_traffic;
 
+/* How much of the device a kernel keeps busy: that of its multiprocessors which hold `items` when each has at most
+ * `per_processor`. */
+typedef struct pl_spread {
+  int64_t items, per_processor;
+} pl_spread;
+
 static inline int64_t pl_div_ceil(int64_t a, int64_t b) {
   return a / b + (a % b != 0);
 }
 
 /* Traffic at the efficiency of a class, all of it with the device's memory. */
 pl_traffic pl_traffic_of(const planc_profile *profile, planc_class class_, int64_t bytes);
+/* Of a kernel that moves so many bytes, from one tensor to another of its size. */
+pl_spread pl_spread_of_bytes(const planc_profile *profile, int64_t bytes);
 /* Adds one kernel that moves `traffic` and computes `flops` at a linear op's rate, without tiles. */
-void pl_work_stream(pl_work *work, const planc_profile *profile, bool half, int64_t flops, pl_traffic traffic);
+void pl_work_stream(pl_work *work, const planc_profile *profile, bool half, int64_t flops, pl_traffic traffic,
+                    pl_spread spread);
 /* Adds one kernel that computes `product` and moves its operands. */
 void pl_work_multiply(pl_work *work, const planc_profile *profile, pl_multiply_kind kind, bool half,
                       const pl_product *product, pl_traffic traffic);

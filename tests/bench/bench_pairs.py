@@ -35,6 +35,9 @@ def gavel(path):
     with open(path, encoding="utf-8") as file:
         devices = json.load(file)
     for device, jobs in devices.items():
+        unknown = [job for job, pairs in jobs.items() if "null" not in pairs]
+        if unknown:
+            sys.exit(f"bench_pairs: {device}: nothing is told of {unknown[0]} alone")
         alone = {job: pairs["null"] for job, pairs in jobs.items()}
         names = sorted(jobs)
         found = []
@@ -161,6 +164,9 @@ def fit_constants(pairs, used):
 # --- Tables -------------------------------------------------------------------------------------------------------------
 
 def rows(name, fitted, judged, jobs):
+    if not judged:
+        print(f"bench_pairs: {name} left out: no pair is there to judge by whose jobs are known")
+        return
     models = {"simulator": simulated(judged, jobs),
               "shares in proportion": [in_proportion(jobs[a], jobs[b]) for a, b, _, _ in judged],
               "equal halves": [(0.5, 0.5)] * len(judged)}
@@ -184,7 +190,8 @@ def gavels(options):
         fitted, judged = halves(pairs)
         jobs = fit_jobs(fitted)
         found += rows(device, fitted, [pair for pair in judged if pair[0] in jobs and pair[1] in jobs], jobs)
-    table("Gavel: each job's share and length fitted", COLUMNS, found, NOTE)
+    if found:
+        table("Gavel: each job's share and length fitted", COLUMNS, found, NOTE)
 
 
 def lucids(options):
@@ -201,7 +208,9 @@ def lucids(options):
             file.write("{" + f'"origin": {json.dumps(constants["origin"])},\n "share": '
                        f'{json.dumps([round(v, 3) for v in constants["share"]])}, "length": '
                        f'{json.dumps([round(v, 3) for v in constants["length"]])}' + "}\n")
-    table("Lucid: shares and lengths by utilisation", COLUMNS, list(rows("lucid", fitted, judged, by_use(constants, used))), NOTE)
+    found = list(rows("lucid", fitted, judged, by_use(constants, used)))
+    if found:
+        table("Lucid: shares and lengths by utilisation", COLUMNS, found, NOTE)
 
 
 def tallies(options):

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Waterwave against its paper (003): largest batches of jobs side by side (Tables 1 and 2, section 5.5), what the size of
+"""Waterwave against its paper (003): memory of one job freed when ops are scheduled or when they have ended (Fig. 2), what
+sequential scheduling costs (Fig. 3), largest batches of jobs side by side (Tables 1 and 2, section 5.5), what the size of
 node groups does to them (Fig. 8), and throughput beside taking turns and MPS (Fig. 7).
 
 Nothing is calibrated: graphs are ours, ops take what the device descriptions say, and the paper's TensorFlow held other
@@ -10,6 +11,9 @@ Waterwave in two forms. "as the paper" has its barriers and Algorithm 1 (--pair-
 than a plan's events need. The paper's waterwave-s was recorded where one of six runs came through; a plan is one that
 always does. MPS is an estimate (planc-compare(1), mps): its memory is not shared, so that no batch is its largest; of Table 1
 its column is left out.
+
+In Figs. 2 and 3 launching an op and learning that it has ended cost the host what host.json says of a framework. The batches
+are not stated, and of Fig. 3 neither the GPU: several batches are shown, on Fig. 2's GPU.
 """
 
 import json
@@ -18,7 +22,7 @@ import re
 import sys
 import tempfile
 
-from benchlib import PLANC, bench, fitting, graph, graph_in, largest, planc, simulated, sole_batch, table
+from benchlib import PLANC, bench, fitting, framework_host, graph, graph_in, largest, planc, simulated, sole_batch, table
 
 DEVICES = {"V100": "v100-32g", "P100": "p100"}
 # The paper's models: our graphs, the step in which batches are tried, and Table 1: sole, waterwave-s, waterwave.
@@ -35,6 +39,10 @@ SEVERAL = {3: (336, 402.76), 4: (310, 401.58)}
 SPLITS = {"ResNet50": [2, 4, 6, 8, 12], "ResNet152": [1, 2, 4, 6, 8, 12], "NasNet": [2, 4, 6, 8, 12],
           "InceptionV3": [2, 4, 6, 8, 12], "BERT-base": [2, 4, 6, 8, 12]}
 GROUPS = [2, 4, 8, 16]  # of Tacotron 2, whose recurrences are not cut by size
+# Fig. 3: what sequential scheduling loses, and the kernels of an iteration, of one model not stated.
+SEQUENTIAL = {"ResNet50": (0.246, None), "BERT-base": (0.346, 7000), "Tacotron2": (0.707, 80000)}
+PAPER_PEAK_NS = 50e6  # Fig. 2, freed at schedule
+HOST = framework_host()
 # Jobs that swap, recompute or run in rounds fit at any batch.
 WHOLE = ["--no-swap", "--no-recompute"]
 PAPER = ["--policy", "waterwave", "--pair-barriers", *WHOLE]
@@ -72,6 +80,74 @@ def share(part, whole):
 def tell(device, rows):
     """A row as soon as it is known: a part takes hours."""
     print(f"  {device}:", *rows[-1], file=sys.stderr, flush=True)
+
+
+def figure2(_):
+    """Once with the framework's launches, once with such as put the peak of memory freed at schedule where the paper's is."""
+    rows = []
+    with tempfile.TemporaryDirectory() as folder:
+        for batch in (32, 64, 96, 128):
+            launch_ns = HOST["launch_ns"]
+            for host in ("framework's", "the paper's"):
+                early, late = (footprint(folder, "ResNet50", batch, launch_ns, rule) for rule in ("schedule", "completion"))
+                rows.append([batch, host, f"{launch_ns / 1e3:.0f}", *(f"{at['peak_bytes'] / 1e9:.1f}" for at in (early, late)),
+                             *(f"{at['peak_ns'] / 1e6:.0f}" for at in (early, late)), f"{late['backward_ns'] / 1e6:.0f}",
+                             *(f"{at['mean_bytes'] / 1e9:.1f}" for at in (early, late))])
+                launch_ns = paper_launch_ns(early)
+    table("Fig. 2: memory of ResNet-50 freed when ops are scheduled or when they have ended, P100",
+          ["batch", "host", "us a launch", "GB at schedule", "at completion", "peak ms at schedule", "at completion", "backward ms",
+           "mean GB at schedule", "at completion"], rows,
+          ["paper: 5.4 GB at 50 ms when freed at schedule, over 13 GB at about 200 ms at completion, backward from 180 ms;",
+           "\"the paper's\" host launches so fast that what is freed at schedule peaks after 50 ms, as there; no budget limits the memory"])
+
+
+def paper_launch_ns(early):
+    """What a launch takes of a host that makes the peak of memory freed at schedule come when it does in Fig. 2."""
+    return round(HOST["launch_ns"] * PAPER_PEAK_NS / early["peak_ns"])
+
+
+def footprint(folder, model, batch, launch_ns, rule):
+    path = planned(folder, model, batch, launch_ns)
+    return json.loads(planc("simulate", path, "--free-at", rule, "--json"))["footprint"]
+
+
+def planned(folder, model, batch, launch_ns):
+    path = os.path.join(folder, "x.plan")
+    planc("plan", path_of(folder, model), "--batch", batch, "--device", DEVICES["P100"], "--budget", "64G", "--policy", "none",
+          "--launch", f"{launch_ns}ns", "-o", path)
+    return path
+
+
+def figure3(_):
+    rows = []
+    with tempfile.TemporaryDirectory() as folder:
+        for model, (paper, kernels) in SEQUENTIAL.items():
+            alone = MODELS[model][2]["P100"][0]
+            for batch in (alone // 8, alone // 4, alone // 2, alone):
+                rows.append([model, batch, *sequential(folder, model, batch, kernels), f"{paper:.1%}"])
+    table("Fig. 3: what is lost where an op is launched when the one before it has ended, P100",
+          ["model", "batch", "ops", "ms", "sequential", "lost", "with events", "the paper's launches", "paper"], rows,
+          ["batches are parts of the paper's largest one; \"with events\": the host learns of each op's end by one; \"the paper's launches\":",
+           "about 7,000 and 80,000 kernels, each of which costs a launch and an event; of ResNet50, as slow ones as Fig. 2's 50 ms tell of"])
+
+
+def sequential(folder, model, batch, kernels):
+    """Ops of an iteration, its time, and sequentially; what is then lost, with events as well, on the paper's host."""
+    def takes(*options):
+        return json.loads(planc("simulate", path, *options, "--json"))["iteration_ns"]
+    event = ["--in-flight", "1", "--track", f"{HOST['event_ns']}ns"]
+    path = planned(folder, model, batch, HOST["launch_ns"])
+    with open(path, encoding="utf-8") as file:
+        ops = sum('{"i":"exec"' in line for line in file)
+    times = [takes(), takes("--in-flight", "1"), takes(*event)]
+    found = [ops, f"{times[0] / 1e6:.0f}", f"{times[1] / 1e6:.0f}", *(f"{1 - times[0] / time:.1%}" for time in times[1:])]
+    if kernels:
+        path = planned(folder, model, batch, round(kernels / ops * HOST["launch_ns"]))
+        event[-1] = f"{round(kernels / ops * HOST['event_ns'])}ns"
+    else:
+        early = footprint(folder, model, batch, HOST["launch_ns"], "schedule")
+        path, event = planned(folder, model, batch, paper_launch_ns(early)), event[:2]
+    return [*found, f"{1 - takes() / takes(*event):.1%}"]
 
 
 def table1(_):
@@ -170,4 +246,5 @@ def throughput(_):
 
 if __name__ == "__main__":
     bench(simulated(" and ".join(DEVICES.values())),
-          {"table1": table1, "table2": table2, "several": several, "splits": splits, "throughput": throughput})
+          {"figure2": figure2, "figure3": figure3, "table1": table1, "table2": table2, "several": several, "splits": splits,
+           "throughput": throughput})

@@ -81,7 +81,8 @@ static void run(const job *jobs, double *out) {
   state.last_body = 1;
   seen s = {.body = &program.sections[SIM_BODY]};
   for (int32_t i = 0; i < n; i++) s.left[steps[i].stream]++;
-  while (s.left[0] > 0 && s.left[1] > 0 && !over) ok(sim_advance(&program, &state, note, &s, &over));
+  while (s.left[0] > 0 && s.left[1] > 0 && !over)
+    ok(sim_advance(&program, &state, &(sim_observer){.ended = note, .user = &s}, &over));
   for (int32_t j = 0; j < JOBS; j++) out[j] = (double)s.alone_ns[j] / (double)s.end_ns[j];
   pl_arena_free(&arena);
 }

@@ -156,7 +156,7 @@ class Json(unittest.TestCase):
 
     def test_jobs(self):
         """Of a plan with several, commands print each; their own keys stay the same."""
-        forms, job = code_blocks(sections(page("planc.1"), "SH")["JSON OUTPUT"])
+        forms, job, _ = code_blocks(sections(page("planc.1"), "SH")["JSON OUTPUT"])
         with linked_folder() as folder:
             for command in ("show", "check", "simulate"):
                 answer = json.loads(run(f"planc {command} tests/data/plan/jobs.plan --json", cwd=folder).stdout)
@@ -164,6 +164,11 @@ class Json(unittest.TestCase):
                             if f'"planc":"{command}/' in form and '"jobs"' in form)
                 self.assertEqual([keys_of(of) for of in answer["jobs"]], 2 * [re.findall(r'"(\w+)"', job)], command)
                 self.assertEqual([key for key in answer if key not in re.findall(r'"(\w+)"', form)], [], command)
+
+    def test_footprint(self):
+        form = code_blocks(sections(page("planc.1"), "SH")["JSON OUTPUT"])[2]
+        answer = json.loads(run("planc simulate tests/data/plan/jobs.plan --free-at completion --json", cwd=ROOT).stdout)
+        self.assertEqual(re.findall(r'"(\w+)"', form), keys_of(answer["footprint"]))
 
     def test_planrun(self):
         examples = [json.loads(block) for block in code_blocks(page("planrun.1")) if block.startswith('{"planrun":')]

@@ -27,7 +27,9 @@ COMPARED = [("gpus", "gpus-k40m", ["figure-9", "exchange", "budgets", "policies"
             ("tensile", "tensile-a6000", ["calibration", "tables-1-and-2", "table-3"]),
             ("tensile_mixes", "tensile-mixes-a6000", ["table-4"]),
             ("window", "window-v100", ["links"]),
-            ("pairs", "pairs", ["lucid", "tally"])]
+            ("pairs", "pairs", ["lucid", "tally"]),
+            ("shares", "shares", ["shares"]),
+            ("waterwave", "waterwave", ["figure2", "figure3"])]
 
 
 def setUpModule():

@@ -148,7 +148,7 @@ static void run_on_machine(const planc_plan *plan, sheet *out) {
   ok(sim_program_of_plan(plan, acquired, NULL, &arena, &program));
   ok(sim_state_make(&program, &arena, &state));
   state.last_body = MOST_PERIODS;
-  while (!over) ok(sim_advance(&program, &state, record, out, &over));
+  while (!over) ok(sim_advance(&program, &state, &(sim_observer){.ended = record, .user = out}, &over));
   pl_arena_free(&arena);
 }
 

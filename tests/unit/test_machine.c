@@ -62,6 +62,7 @@ static void make_random(fixture *f, uint64_t seed) {
                                           .duplex_ppm = 700000,
                                           .slowdown_ppm = 50000};
   f->program.captured = draw(seed, &n, 4) == 0;
+  f->program.apart = draw(seed, &n, 4) == 0;
   for (int32_t s = 0; s < f->program.n_streams; s++) f->streams[s] = stream_of(s);
   f->program.streams = f->streams;
   ok(PL_NEW(&f->arena, &f->body, n_body));
@@ -96,7 +97,8 @@ static void make_random(fixture *f, uint64_t seed) {
 static int32_t run_on(const fixture *f, sim_state *state, int32_t steps, shown *out) {
   bool over = false;
   int32_t taken = 0;
-  for (; taken < steps && !over; taken++) ok(sim_advance(&f->program, state, note, out, &over));
+  for (; taken < steps && !over; taken++)
+    ok(sim_advance(&f->program, state, &(sim_observer){.ended = note, .user = out}, &over));
   return taken;
 }
 
@@ -121,6 +123,53 @@ static void assert_same(const shown *a, const shown *b, const sim_state *x, cons
 }
 
 static shown whole, parted, thrown;
+
+/* By phase and step: when its launch ended; by phase the last end in it. */
+typedef struct launches {
+  const fixture *f;
+  int64_t until[BODIES + 2][MOST_STEPS];
+  int64_t last_ns[BODIES + 2];
+  int32_t n, n_ended;
+} launches;
+
+static void note_launch(void *user, int32_t phase, int32_t step, int64_t start, int64_t end) {
+  launches *l = user;
+  bool captured = l->f->program.captured;
+  if (captured) ck_assert(end - start == 0 || end - start == l->f->program.device.launch_ns);
+  if (!captured) ck_assert_int_eq(end - start, l->f->program.device.launch_ns);
+  if (l->f->program.apart) ck_assert_int_ge(start, l->last_ns[phase - 1]);
+  ck_assert_int_eq(l->until[phase][step], -1);
+  l->until[phase][step] = end;
+  l->n++;
+}
+
+static void note_ended(void *user, int32_t phase, int32_t step, int64_t start, int64_t end) {
+  launches *l = user;
+  ck_assert_int_ge(l->until[phase][step], 0);
+  ck_assert_int_ge(start, l->until[phase][step]);
+  l->last_ns[phase] = end;
+  l->n_ended++;
+}
+
+/* Each step is launched once, and before it begins; where bodies are apart, when nothing of the one before runs. */
+START_TEST(launches_are_told) {
+  for (uint64_t seed = 0; seed < 400; seed++) {
+    static launches l;
+    fixture f;
+    bool over = false;
+    make_random(&f, seed);
+    sim_state state = begun(&f);
+    l = (launches){.f = &f};
+    for (int32_t p = 0; p < BODIES + 2; p++)
+      for (int32_t i = 0; i < MOST_STEPS; i++) l.until[p][i] = -1;
+    const sim_observer observer = {.ended = note_ended, .launched = note_launch, .user = &l};
+    while (!over) ok(sim_advance(&f.program, &state, &observer, &over));
+    ck_assert_int_eq(l.n, l.n_ended);
+    ck_assert_int_eq(l.n, BODIES * f.program.sections[SIM_BODY].n_timed);
+    pl_arena_free(&f.arena);
+  }
+}
+END_TEST
 
 /* Stopped after so many steps, copied over a state that has gone elsewhere, and run on. */
 START_TEST(a_copy_goes_on_as_its_origin) {
@@ -188,7 +237,7 @@ START_TEST(what_is_alike_repeats_itself) {
     state.last_body = MANY;
     while (!over) {
       int32_t closed = state.n_closed;
-      ok(sim_advance(&f.program, &state, NULL, NULL, &over));
+      ok(sim_advance(&f.program, &state, NULL, &over));
       for (int32_t k = closed; k < state.n_closed && k <= MANY; k++) sim_state_copy(&f.program, &ends[k], &state);
     }
     int32_t from = 0, until = 1;
@@ -245,7 +294,7 @@ START_TEST(a_tenth_costs_a_tenth) {
   for (; !over; steps++) {
     if (state.hosts[0].phase == 0 || (state.hosts[0].phase == 1 && state.hosts[0].launched < 4 * (KEPT - 1)))
       sim_state_copy(&f.program, &kept, &state);
-    ok(sim_advance(&f.program, &state, NULL, NULL, &over));
+    ok(sim_advance(&f.program, &state, NULL, &over));
   }
   ck_assert_int_eq(kept.hosts[0].phase, 1);
   for (int32_t i = KEPT; i < CHAIN; i++) f.body[4 * i + 3].time_ns += 50 + i % 7;
@@ -265,6 +314,7 @@ END_TEST
 int main(void) {
   Suite *suite = suite_create("machine");
   TCase *tests = tcase_create("all");
+  tcase_add_test(tests, launches_are_told);
   tcase_add_test(tests, a_copy_goes_on_as_its_origin);
   tcase_add_test(tests, everything_runs_once_in_its_order);
   tcase_add_test(tests, what_is_alike_repeats_itself);

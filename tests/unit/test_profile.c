@@ -146,6 +146,11 @@ static const struct {
     {"\"origin\": {", "\"cache\": {\"bytes\": 0, \"bytes_per_second\": 1}, \"origin\": {",
      "f: cache.bytes: is 0, must be at least 1"},
     {"\"origin\": {", "\"cache\": {\"bytes\": 1}, \"origin\": {", "f: cache.bytes_per_second: is missing"},
+    {"\"origin\": {", "\"occupancy\": {\"threads\": 1}, \"origin\": {", "f: occupancy.thread_elements: is missing"},
+    {"\"origin\": {",
+     "\"occupancy\": {\"threads\": 0, \"thread_elements\": 1, \"norm_threads\": 1, \"result_threads\": 1, "
+     "\"outputs\": 1}, \"origin\": {",
+     "f: occupancy.threads: is 0, must be at least 1"},
     {"\"origin\": {", "\"types\": [], \"origin\": {", "f: types: must be an object"},
     {"\"origin\": {", "\"types\": {\"relu\": 1000001}, \"origin\": {",
      "f: types.relu: is 1000001, must be at most 1000000"},
@@ -309,9 +314,11 @@ START_TEST(code_is_found_by_algorithm) {
 END_TEST
 
 static const char told[] =
-    "\"cache\": {\"bytes\": 5, \"bytes_per_second\": 6}, \"types\": {\"relu\": 7, \"aten.mul\": 8}, \"rates\": "
+    "\"occupancy\": {\"threads\": 12, \"thread_elements\": 13, \"norm_threads\": 14, \"result_threads\": 15, "
+    "\"outputs\": 16}, \"cache\": {\"bytes\": 5, \"bytes_per_second\": 6}, \"types\": {\"relu\": 7, \"aten.mul\": 8}, "
+    "\"rates\": "
     "{\"tanh\": 11}, \"origin\": {"
-    "\"cache\": \"c\", \"types.relu\": \"t\", ";
+    "\"cache\": \"c\", \"occupancy\": \"o\", \"types.relu\": \"t\", ";
 
 /* What is printed for a profile tells the same of the optional constants as the profile itself. */
 START_TEST(optional_constants_are_read_and_printed) {
@@ -326,6 +333,12 @@ START_TEST(optional_constants_are_read_and_printed) {
   for (int turn = 0; turn < 2; turn++) {
     ck_assert_int_eq(profile->cache.bytes, 5);
     ck_assert_int_eq(profile->cache.bytes_per_second, 6);
+    const pl_occupancy *occupancy = &profile->occupancy;
+    ck_assert_int_eq(occupancy->threads, 12);
+    ck_assert_int_eq(occupancy->thread_elements, 13);
+    ck_assert_int_eq(occupancy->norm_threads, 14);
+    ck_assert_int_eq(occupancy->result_threads, 15);
+    ck_assert_int_eq(occupancy->outputs, 16);
     ck_assert_int_eq(profile->types.n, 2);
     ck_assert_int_eq(profile->compute.sustained_ppm, 9);
     ck_assert_str_eq(profile->types.of[0].label, "aten.mul"); /* ascending */

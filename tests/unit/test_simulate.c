@@ -248,6 +248,27 @@ START_TEST(one_host_may_serve_all_jobs) {
 }
 END_TEST
 
+/* Sequential scheduling: what is launched waits for nothing, and all launches are waited for. */
+START_TEST(launches_and_ops_may_take_turns) {
+  static const planc_simulate_options sequential = {.in_flight = 1}, tracked = {.in_flight = 1, .track_ns = 70};
+  static const char script[] = OPERANDS "exec a use 0 1\nexec b use 1 2\n" CLOSE;
+  for (int64_t launch_ns = 10; launch_ns < 1000; launch_ns *= 3) {
+    device d = {.launch_ns = launch_ns};
+    ck_assert_int_eq(simulate_as(sequential, 1, script, d, 100, 200).iteration_ns, 300 + 2 * launch_ns);
+    ck_assert_int_eq(simulate_as(tracked, 1, script, d, 100, 200).iteration_ns, 300 + 2 * (launch_ns + 70));
+  }
+}
+END_TEST
+
+/* The first launch of a body waits for all of the one before it. */
+START_TEST(bodies_may_be_apart) {
+  static const planc_simulate_options apart = {.apart = true};
+  static const char script[] = OPERANDS "exec a use 0 1\nexec b use 1 2\n" CLOSE;
+  ck_assert_int_eq(simulate_as(apart, 1, script, (device){.launch_ns = 500}, 100, 200).iteration_ns, 2 * 500 + 200);
+  ck_assert_int_eq(simulate_as(apart, 1, script, (device){.launch_ns = 10}, 100, 200).iteration_ns, 10 + 300);
+}
+END_TEST
+
 /* x has 4900 bytes, y and z have 4 each; all are acquired before the first op. */
 START_TEST(hosts_may_track_memory) {
   static const char script[] = OPERANDS "exec a use 0 1\nexec b use 1 2\n" CLOSE;
@@ -265,8 +286,10 @@ END_TEST
 /* What is replayed as a whole is launched at once. */
 START_TEST(captured_bodies_have_nothing_to_track) {
   static const char script[] = OPERANDS "exec a use 0 1\nexec b use 1 2\n" CLOSE;
-  static const planc_simulate_options wrong[] = {
-      {.captured = true, .track_ns = 1}, {.captured = true, .one_host = true}, {.captured = true, .in_flight = 3}};
+  static const planc_simulate_options wrong[] = {{.captured = true, .track_ns = 1},
+                                                 {.captured = true, .one_host = true},
+                                                 {.captured = true, .in_flight = 3},
+                                                 {.captured = true, .apart = true}};
   planc_job job = {.graph = graph, .batch = 1, .n_rounds = 1, .rounds = one, .iterations = 1};
   planc_plan *plan;
   planc_simulation s;
@@ -520,6 +543,8 @@ int main(void) {
   tcase_add_test(tests, captured_bodies_do_not_overlap);
   tcase_add_test(tests, a_captured_body_is_launched_once);
   tcase_add_test(tests, one_host_may_serve_all_jobs);
+  tcase_add_test(tests, launches_and_ops_may_take_turns);
+  tcase_add_test(tests, bodies_may_be_apart);
   tcase_add_test(tests, hosts_may_track_memory);
   tcase_add_test(tests, captured_bodies_have_nothing_to_track);
   tcase_add_test(tests, every_job_has_its_own_host);

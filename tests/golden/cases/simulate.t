@@ -44,6 +44,41 @@ Hosts that do otherwise than the executor's.
   "iteration_ns":45000
   $ planc simulate none.plan --one-dispatcher --in-flight 1 --json | grep -o '"iteration_ns":[0-9]*'
   "iteration_ns":70848
+
+Sequential scheduling: each launch begins when the op before it has ended.
+
+  $ planc simulate none.plan --in-flight 1 --json | grep -o '"iteration_ns":[0-9]*'
+  "iteration_ns":70848
+
+Memory without a plan, given back once its last op is launched, or has ended.
+
+  $ planc simulate none.plan --free-at schedule | grep freed
+  freed at schedule: 25.00 KiB live after 0.025 ms of 0.048 ms, mean 12.87 KiB, backward from 0.035 ms
+  $ planc simulate none.plan --free-at completion | grep freed
+  freed at completion: 30.00 KiB live after 0.035 ms of 0.048 ms, mean 16.55 KiB, backward from 0.035 ms
+  $ planc simulate none.plan --free-at completion --json | tr ',' '\n' | grep -A 6 footprint
+  "footprint":{"free_at":"completion"
+  "peak_bytes":30724
+  "peak_ns":35000
+  "mean_bytes":16949
+  "period_ns":48022
+  "backward_ns":35001
+  "most_bytes":[5120
+  $ planc simulate none.plan --free-at launch
+  ! planc: --free-at launch: not schedule or completion
+  [2]
+  $ planc simulate none.plan --free-at schedule --graph-replay
+  ! planc: --graph-replay and --free-at exclude each other
+  [2]
+  $ planc simulate none.plan --free-at schedule --map-in-step 5
+  ! planc: --map-in-step and --free-at exclude each other
+  [2]
+  $ planc simulate --passive inputs/tiny.yaml --free-at schedule
+  ! planc: --passive and --free-at exclude each other
+  [2]
+
+What tracking goes with.
+
   $ planc simulate none.plan --track-every 1G
   ! planc: --track-every goes with --track
   [2]
