@@ -1,5 +1,6 @@
 /* A plan by one policy: its candidate, lowering, simulation, budgets. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "plan/owned.h"
@@ -10,6 +11,7 @@
 #include "planner/lower/occupants.h"
 #include "planner/make_plan.h"
 #include "planner/shortage.h"
+#include "util/emit.h"
 #include "util/math.h"
 
 enum { POLICY_TEXT = 64 };
@@ -102,6 +104,7 @@ void pl_keep_better(planc_plan *plan, planc_plan **kept) {
 static planc_status make_best(const planc_problem *problem, const planc_policy *policy, bool stores, planc_plan **out);
 static planc_status or_without_storage(const planc_problem *problem, const planc_policy *policy, planc_status status,
                                        planc_plan **plan);
+static planc_status tell_without_storage(planc_plan *plan);
 static planc_status make_better(void *user, const planc_problem *problem, int64_t *out_code);
 
 planc_status pl_make_one(const planc_problem *problem, const planc_policy *policy, planc_plan **out) {
@@ -123,6 +126,19 @@ static planc_status make_best(const planc_problem *problem, const planc_policy *
   return NULL;
 }
 
+/* What the policy says of what fits does not count what has room in storage. */
+static planc_status tell_without_storage(planc_plan *plan) {
+  char *text;
+  size_t length;
+  pl_emit emit = {0};
+  if (plan->explanation) pl_emit_format(&emit, "%s; ", plan->explanation);
+  pl_emit_format(&emit, "chosen as if there were no storage");
+  PLANC_TRY(pl_emit_take(&emit, &text, &length));
+  planc_status status = pl_explain_plan(plan, text);
+  free(text);
+  return status;
+}
+
 /* What a policy sends away because there is storage may be slow to come back, or have no room on its way: without it
  * the policy may do better. *plan (NULL: none) and `status` are what it has made of it. */
 static planc_status or_without_storage(const planc_problem *problem, const planc_policy *policy, planc_status status,
@@ -142,7 +158,7 @@ static planc_status or_without_storage(const planc_problem *problem, const planc
   }
   planc_plan_free(*plan);
   *plan = failed ? NULL : other;
-  return failed;
+  return failed ? failed : tell_without_storage(*plan);
 }
 
 static planc_status make(const planc_problem *problem, const best_attempt *b, planc_plan **out) {

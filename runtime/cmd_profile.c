@@ -112,8 +112,9 @@ static planc_status read_list(const pl_arguments *arguments, const char *name, i
 /* A link that cannot be paced, or storage that cannot be had, is told before anything is measured. */
 static planc_status try_links(const profiling *p) {
   rt_device *device;
-  rt_device_options how = {
-      .link_bytes_per_s = p->link_bytes_per_s, .storage_bytes = p->storage ? 1 : 0, .storage_path = p->storage};
+  rt_device_options how = {.link_bytes_per_s = p->link_bytes_per_s,
+                           .storage_bytes = p->storage ? rt_least_stored() : 0,
+                           .storage_path = p->storage};
   if (p->link_bytes_per_s == 0 && !p->storage) return NULL;
   if (p->storage && !p->backend->storage)
     return planc_error(PLANC_USAGE, "--storage: backend %s has no storage", p->backend->name);

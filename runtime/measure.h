@@ -178,6 +178,8 @@ typedef struct rt_storage_times {
   int64_t ns[2][RT_STORED_SIZES]; /* of RT_STORE and RT_LOAD, by size; as of links */
 } rt_storage_times;
 
+/* The least bytes of storage in which rt_measure_storage measures. */
+int64_t rt_least_stored(void);
 /* In a file in the directory, as large as it has room for up to four of the largest copies; DEVICE where that is not
  * enough for two sizes, or the backend has no storage. Ends early as rt_measure_links does. */
 planc_status rt_measure_storage(const planrt_backend *backend, const char *directory, const volatile sig_atomic_t *stop,

@@ -193,7 +193,7 @@ planc_status rt_measure_storage(const planrt_backend *backend, const char *direc
   return planc_context(status, "storage");
 }
 
-enum { PLACES = 4 };
+enum { PLACES = 4, LEAST_STORED_SIZES = 2 };
 
 static planc_status open_storage(link_bench *b, const char *directory) {
   b->largest = rt_link_sizes[RT_FIRST_STORED + b->n_sizes - 1];
@@ -207,13 +207,18 @@ static planc_status open_storage(link_bench *b, const char *directory) {
   return b->backend->open(&options, &b->device);
 }
 
+int64_t rt_least_stored(void) {
+  return PLACES * rt_link_sizes[RT_FIRST_STORED + LEAST_STORED_SIZES - 1];
+}
+
 /* With less in a directory that has no room for all. */
 static planc_status find_room(link_bench *b, const char *directory) {
-  enum { PART = 16, LEAST = 2 };
+  enum { PART = 16 };
   b->n_sizes = RT_STORED_SIZES;
-  while (b->n_sizes > LEAST && rt_link_sizes[RT_FIRST_STORED + b->n_sizes - 1] > b->memory_bytes / PART) b->n_sizes--;
+  while (b->n_sizes > LEAST_STORED_SIZES && rt_link_sizes[RT_FIRST_STORED + b->n_sizes - 1] > b->memory_bytes / PART)
+    b->n_sizes--;
   planc_status status = open_storage(b, directory);
-  while (planc_status_code(status) == PLANC_DEVICE && b->n_sizes > LEAST) {
+  while (planc_status_code(status) == PLANC_DEVICE && b->n_sizes > LEAST_STORED_SIZES) {
     planc_status_free(status);
     b->n_sizes--;
     status = open_storage(b, directory);

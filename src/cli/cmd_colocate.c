@@ -136,12 +136,8 @@ static planc_status plan_rung(const planc_mix_policy *policy, const cli_mix *mix
 static planc_status plan_ladder(const planc_mix_policy *policy, const cli_budget_list *budgets, cli_mix *mix,
                                 rung *rungs) {
   for (int32_t b = 0; b < budgets->n; b++) {
-    bool is_named = *budgets->names[b];
-    for (int32_t j = 0; j < mix->n; j++) {
-      if (is_named) mix->jobs[j].budget_bytes = budgets->bytes[b];
-      if (b > 0) mix->iterations[j] = rungs->shares[j].iterations;
-    }
-    if (is_named) PLANC_TRY(cli_setup_budget(&mix->jobs[0]));
+    PLANC_TRY(cli_mix_budget(*budgets->names[b] ? budgets->bytes[b] : mix->jobs[0].budget_bytes, mix));
+    for (int32_t j = 0; b > 0 && j < mix->n; j++) mix->iterations[j] = rungs->shares[j].iterations;
     PLANC_TRY(plan_rung(policy, mix, &rungs[b]));
   }
   return NULL;

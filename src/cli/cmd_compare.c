@@ -377,7 +377,7 @@ static planc_status parse_policies(char *names, table *t) {
     PLANC_TRY(cli_setup_policy(name, PLANC_USAGE, &policy));
     PLANC_TRY(add_row(t, policy));
   }
-  return t->n ? NULL : planc_error(PLANC_USAGE, "--policies names none");
+  return t->n ? NULL : planc_error(PLANC_USAGE, "--policies names no policy");
 }
 
 /* There are never more rows than the table of policies has, its end included. */

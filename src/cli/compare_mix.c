@@ -40,6 +40,7 @@ planc_status cli_compare_mix(const pl_arguments *arguments) {
   planc_status status = choose_policies(pl_option_value(arguments, "policies"), &t);
   if (!status) status = check_own_options(arguments, &t);
   if (!status) status = cli_mix_read(arguments, &mix);
+  if (!status) status = cli_mix_budget(mix.jobs[0].budget_bytes, &mix);
   if (!status) status = compare(arguments, &mix, &t);
   free_table(&t);
   cli_mix_free(&mix);
@@ -78,7 +79,7 @@ static planc_status parse_policies(char *names, mix_table *t) {
                          policy->name);
     PLANC_TRY(add_row(t, policy));
   }
-  return t->n > 0 ? NULL : planc_error(PLANC_USAGE, "--policies names none");
+  return t->n > 0 ? NULL : planc_error(PLANC_USAGE, "--policies names no policy");
 }
 
 static planc_status choose_policies(const char *names, mix_table *t) {

@@ -96,8 +96,6 @@ planc_status cli_mix_read(const pl_arguments *arguments, cli_mix *out) {
   PLANC_TRY(read_operands(arguments, out));
   for (int32_t j = 0; j < out->n; j++) PLANC_TRY(read_job(arguments, &options, out, j));
   PLANC_TRY(read_priorities(arguments, out));
-  PLANC_TRY(cli_setup_budget(&out->jobs[0]));
-  for (int32_t j = 1; j < out->n; j++) out->jobs[j].budget_bytes = out->jobs[0].budget_bytes;
   note_devices(out);
   PLANC_TRY(cli_mix_read_rounds(arguments, out));
   out->mix = (planc_mix){.n_jobs = out->n,
@@ -106,6 +104,13 @@ planc_status cli_mix_read(const pl_arguments *arguments, cli_mix *out) {
                          .max_ratio = ratio,
                          .names = out->names,
                          .deadlines_ns = out->deadlines_ns};
+  return NULL;
+}
+
+planc_status cli_mix_budget(int64_t bytes, cli_mix *mix) {
+  mix->jobs[0].budget_bytes = bytes;
+  PLANC_TRY(cli_setup_budget(&mix->jobs[0]));
+  for (int32_t j = 1; j < mix->n; j++) mix->jobs[j].budget_bytes = mix->jobs[0].budget_bytes;
   return NULL;
 }
 

@@ -18,7 +18,9 @@ planc_status pl_link_index_make(const planc_plan *plan, pl_arena *arena, pl_link
   }
   if (plan->n_links > 0) qsort(out->keys, (size_t)plan->n_links, sizeof *out->keys, compare);
   for (int32_t l = 1; l < plan->n_links; l++)
-    if (compare(&out->keys[l], &out->keys[l - 1]) == 0) return planc_error(PLANC_INVALID_PLAN, "a link stands twice");
+    if (compare(&out->keys[l], &out->keys[l - 1]) == 0)
+      return planc_error(PLANC_INVALID_PLAN, "link %d: it stands twice, as link %d does", out->keys[l].link,
+                         out->keys[l - 1].link);
   return NULL;
 }
 

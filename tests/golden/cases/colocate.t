@@ -86,28 +86,24 @@ Requests of a job for inference have a deadline, beside a job that trains.
   ! planc: note: policy preemptive (the fall-back)
   ! planc: note: graphs/lenet-digits.yaml has no backward ops: planned for training with sgd (--inference plans it as it is)
   ! planc: note: graphs/tiny-transformer.yaml has no backward ops: planned for training with adam (--inference plans it as it is)
-  ! planc: note: budget 12.00 GiB (device k40m)
   ! planc: --deadline 1.5ms: no job is for inference: say whose it is, as in 1:50ms
   [2]
   $ planc colocate graphs/lenet-digits.yaml:64 graphs/tiny-transformer.yaml:16 --device k40m --deadline 2:1.5ms -o no.plan
   ! planc: note: policy preemptive (the fall-back)
   ! planc: note: graphs/lenet-digits.yaml has no backward ops: planned for training with sgd (--inference plans it as it is)
   ! planc: note: graphs/tiny-transformer.yaml has no backward ops: planned for training with adam (--inference plans it as it is)
-  ! planc: note: budget 12.00 GiB (device k40m)
   ! planc: --deadline 2:1.5ms: the jobs are numbered from 0 to 1
   [2]
   $ planc colocate graphs/lenet-digits.yaml:64 graphs/tiny-transformer.yaml:16 --device k40m --deadline 1:1.5 -o no.plan
   ! planc: note: policy preemptive (the fall-back)
   ! planc: note: graphs/lenet-digits.yaml has no backward ops: planned for training with sgd (--inference plans it as it is)
   ! planc: note: graphs/tiny-transformer.yaml has no backward ops: planned for training with adam (--inference plans it as it is)
-  ! planc: note: budget 12.00 GiB (device k40m)
   ! planc: --deadline 1:1.5: 1.5 is not a time (examples: 50ms, 1.5s, 200us)
   [2]
   $ planc colocate graphs/lenet-digits.yaml:64 graphs/tiny-transformer.yaml:16 --device k40m --deadline 1:1s --deadline 1:2s -o no.plan
   ! planc: note: policy preemptive (the fall-back)
   ! planc: note: graphs/lenet-digits.yaml has no backward ops: planned for training with sgd (--inference plans it as it is)
   ! planc: note: graphs/tiny-transformer.yaml has no backward ops: planned for training with adam (--inference plans it as it is)
-  ! planc: note: budget 12.00 GiB (device k40m)
   ! planc: --deadline 1:2s: job 1 has a deadline already
   [2]
   $ planc colocate graphs/lenet-digits.yaml:64 graphs/tiny-transformer.yaml:16:inference --device k40m --deadline 1:2ms --deadline 1s --json -o late.plan 2>/dev/null | grep -o '"deadline_ns":[0-9][0-9]*'
@@ -115,7 +111,6 @@ Requests of a job for inference have a deadline, beside a job that trains.
   $ planc colocate graphs/lenet-digits.yaml:64 graphs/tiny-transformer.yaml:16:inference --device k40m --deadline 1s --deadline 2s -o no.plan
   ! planc: note: policy preemptive (the fall-back)
   ! planc: note: graphs/lenet-digits.yaml has no backward ops: planned for training with sgd (--inference plans it as it is)
-  ! planc: note: budget 12.00 GiB (device k40m)
   ! planc: --deadline 1s and 2s: one of all jobs for inference
   [2]
   $ planc compare --colocate graphs/lenet-digits.yaml:64 graphs/tiny-transformer.yaml:16 --device k40m --policies temporal,preemptive
@@ -140,6 +135,8 @@ A ladder of budgets: runs go on from plan to plan. Where one rung is missing the
   $ planrun exec ladder.2M.plan --iterations 20 --save ladder.state >/dev/null 2>&1
   $ planrun exec ladder.600K.plan --iterations 40 --resume ladder.state --verify 2>/dev/null | grep -o 'verified.*'
   verified: every bit as in the reference, from iteration 20 on
+  $ planc colocate graphs/lenet-digits.yaml:64 graphs/tiny-transformer.yaml:16 --device k40m --budgets 2M,1M -o high.plan 2>&1 | grep 'note: budget'
+  [1]
   $ planc colocate graphs/lenet-digits.yaml:64 graphs/tiny-transformer.yaml:16 --device k40m --budgets 2M,1K -o low.plan 2>&1 | grep -o 'does not fit a budget of 1.00 KiB'
   does not fit a budget of 1.00 KiB
   $ ls low.*

@@ -86,7 +86,7 @@ Wrong use of the command line ends in one line that says what is wrong, and exit
   ! planc: unknown policy fastest: ideal, best, none, vdnn-all, vdnn-conv, vdnn-dyn, vdnn+, modnn, naive, prefetch-1, lms, capuchin, tensile, superneurons, chen, cheap, window
   [2]
   $ planc compare inputs/tiny.yaml --policies ,
-  ! planc: --policies names none
+  ! planc: --policies names no policy
   [2]
   $ planc check
   ! planc: check: missing operand: PLAN...
