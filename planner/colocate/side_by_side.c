@@ -321,9 +321,10 @@ static planc_status shift(rounds *r, int64_t room, bool *out_fit) {
   return pl_shift(&r->timing, &r->areas, jobs, r->n, room, out_fit);
 }
 
-/* Keeps what is the fastest so far. */
+/* Keeps what is the fastest so far. It takes more memory than rounds one after the other, so that there is a reason to
+ * prefer it to them only where it is faster by something. */
 static void keep(rounds *r, int64_t ns, int64_t apart_ns, planc_candidate *candidate) {
-  if (ns >= r->best_ns) return;
+  if (r->best.trace ? ns >= r->best_ns : !planc_is_preferred(ns, "none", r->best_ns)) return;
   planc_candidate_free(&r->best);
   r->best = *candidate;
   *candidate = (planc_candidate){0};

@@ -138,6 +138,25 @@ START_TEST(shifts_keep_the_budget) {
 }
 END_TEST
 
+/* Periods that stand apart are as long as what is in them. */
+START_TEST(nothing_reaches_into_the_next_period) {
+  static made m;
+  bool fits;
+  make(_i, &m);
+  m.timing.apart = true;
+  for (int64_t budget = most_held(&m); budget <= m.jobs[0].most_bytes + m.jobs[1].most_bytes; budget++) {
+    int64_t end = 0;
+    ok(pl_shift(&m.timing, &m.areas, both, JOBS, budget, &fits));
+    ck_assert(fits);
+    assert_within(&m, budget);
+    assert_in_turn(&m);
+    for (int32_t p = 0; p < m.timing.n_passes; p++)
+      if (m.passes[p].start_ns + m.passes[p].ns > end) end = m.passes[p].start_ns + m.passes[p].ns;
+    ck_assert_int_eq(m.timing.period_ns, end);
+  }
+}
+END_TEST
+
 /* Two jobs that are alike, of one triangle each: of the height 4 in a budget of 6 the second begins when the first has
  * given back as much as it lacks. */
 START_TEST(a_shift_is_to_a_release) {
@@ -200,6 +219,7 @@ int main(void) {
   tcase_set_timeout(tests, 0);
   tcase_add_loop_test(tests, shifts_keep_the_budget, 0, 60);
   tcase_add_loop_test(tests, no_earlier_moment_would_do, 0, 60);
+  tcase_add_loop_test(tests, nothing_reaches_into_the_next_period, 0, 60);
   tcase_add_test(tests, a_shift_is_to_a_release);
   suite_add_tcase(suite, tests);
   return run_suite(suite);
