@@ -2,8 +2,8 @@
  * brought it home, or as a job left it.
  *
  * A file is one line of JSON, which has a record of each job by its number (record.h), the values in the line's order,
- * of each job all of them for each replica, and the CRC-32 of both in eight hex digits. What it means depends on graphs,
- * batches and replicas only, so another plan may go on with it. */
+ * of each job all of them for each replica, and the CRC-32 of both in eight hex digits. What it means depends on
+ * graphs, batches and replicas only, so another plan may go on with it. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -299,8 +299,7 @@ static planc_status match_jobs(const planrt_session *session, checkpoint *c) {
   for (int32_t j = 0; j < n; j++) PLANC_TRY(rt_identify(&c->memory, &session->trace->jobs[j], &jobs[j]));
   PLANC_TRY(rt_match(known, c->n, jobs, n, true, c->number));
   for (int32_t j = 0; j < n; j++) {
-    if (!is_countable(session, c, j))
-      return planc_error(PLANC_BAD_INPUT, "line 1: not a checkpoint, or a damaged one");
+    if (!is_countable(session, c, j)) return planc_error(PLANC_BAD_INPUT, "line 1: not a checkpoint, or a damaged one");
     if (c->number[j] != RT_JOINS) PLANC_TRY(compare_values(session, c, j));
   }
   return NULL;

@@ -1,5 +1,5 @@
-/* `planrun exec` between its files: cmd_exec.c has the command line, cmd_exec_data.c whose data there is, cmd_exec_run.c
- * the run, cmd_exec_change.c its changes of plans, cmd_exec_report.c what it ends with. */
+/* `planrun exec` between its files: cmd_exec.c has the command line, cmd_exec_data.c whose data there is,
+ * cmd_exec_run.c the run, cmd_exec_change.c its changes of plans, cmd_exec_report.c what it ends with. */
 #ifndef PLANRT_CMD_EXEC_H
 #define PLANRT_CMD_EXEC_H
 
@@ -53,7 +53,7 @@ typedef struct rt_execution {
   VEC(rt_execution_data) data;
   VEC(rt_execution_job) jobs; /* by number in the training */
   planrt_session *session;
-  planc_plan *next;  /* found by the watch, and to be changed to; or NULL */
+  planc_plan *next;    /* found by the watch, and to be changed to; or NULL */
   int64_t begun;       /* iterations done before it, as rt_execution_done counts them: those of the checkpoint */
   int64_t adopted;     /* plans changed to */
   int64_t periods;     /* run with the plan */

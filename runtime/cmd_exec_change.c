@@ -132,8 +132,9 @@ void rt_execution_note_resumed(const rt_execution *e) {
   for (int32_t n = 0; n < planrt_jobs(e->session); n++) {
     planrt_job job = planrt_job_of(e->session, n);
     if (job.job < 0)
-      pl_print_line(stderr, "planrun: note: job %d (%s) of %s is not in the plan: it is kept as it is, at its iteration "
-                            "%lld",
+      pl_print_line(stderr,
+                    "planrun: note: job %d (%s) of %s is not in the plan: it is kept as it is, at its iteration "
+                    "%lld",
                     n, rt_execution_name(&job), e->resume, (long long)job.iterations);
     if (job.is_new)
       pl_print_line(stderr, "planrun: note: job %d (%s) is not in %s: it starts anew", n, rt_execution_name(&job),

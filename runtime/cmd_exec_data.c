@@ -1,5 +1,5 @@
-/* `planrun exec`: whose data there is (cmd_exec.h). Data of a job is given by its number in the plan that the run begins
- * with, or by name, which a job has that comes later as well. */
+/* `planrun exec`: whose data there is (cmd_exec.h). Data of a job is given by its number in the plan that the run
+ * begins with, or by name, which a job has that comes later as well. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,8 +29,7 @@ static planc_status feed_data(void *user, const planrt_feed_request *request);
 planc_status rt_execution_read_data(rt_execution *e) {
   const char *value;
   if (!e->has_data) return NULL;
-  for (int32_t i = 0; (value = pl_option_repeated(e->arguments, "data", i)) != NULL; i++)
-    PLANC_TRY(add_data(e, value));
+  for (int32_t i = 0; (value = pl_option_repeated(e->arguments, "data", i)) != NULL; i++) PLANC_TRY(add_data(e, value));
   e->options.feed = feed_data;
   return NULL;
 }

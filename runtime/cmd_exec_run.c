@@ -1,5 +1,4 @@
 /* `planrun exec`: the run (cmd_exec.h), from the session's opening over epochs of whole periods to what it writes. */
-#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,38 +14,9 @@
 #include "util/progress.h"
 #include "util/size.h"
 
-/* --- What comes out ---------------------------------------------------------------------------------------------- */
-
-static planc_status check_loss(const rt_execution *e, double loss) {
-  char text[RT_LOSS_TEXT];
-  if (!e->check_nan || isfinite(loss)) return NULL;
-  return planc_error(PLANC_JOB_FAILED, "the loss is %s", rt_execution_loss(loss, text));
-}
-
-/* A loss is that of all replicas, an f32 number; stand-ins and bare runs have none. */
-static planc_status take_result(void *user, const planrt_result *result) {
-  rt_execution *e = user;
-  const planc_graph *graph = e->plan->jobs[result->job].graph;
-  if (e->options.synthetic || e->options.bare) return NULL;
-  if (graph->loss < 0 || graph->tensors[graph->loss].storage != result->storage) return NULL;
-  const planc_tensor *loss = &graph->tensors[graph->loss];
-  float value;
-  if (loss->dtype != PLANC_DTYPE_f32 || loss->bytes.per_sample != 0 || loss->bytes.fixed != sizeof value ||
-      loss->offset.per_sample != 0)
-    return NULL;
-  memcpy(&value, (const char *)result->data + loss->offset.fixed, sizeof value);
-  PLANC_TRY(check_loss(e, (double)value));
-  return rt_losses_add(&rt_execution_of(e, result->job)->losses, result->iteration, (double)value);
-}
-
 /* --- Opening ---------------------------------------------------------------------------------------------------- */
 
-static bool classifies(const planc_graph *graph) {
-  for (int32_t o = 0; o < graph->n_ops; o++)
-    if (pl_optype_of(&graph->ops[o]) == PL_OPTYPE_softmax_xent) return true;
-  return false;
-}
-
+static planc_status take_result(void *user, const planrt_result *result);
 static planc_status open_session(rt_execution *e);
 static void note_streams(const rt_execution *e);
 static planc_status note_foreign(const rt_execution *e);
@@ -96,6 +66,30 @@ static planc_status note_foreign(const rt_execution *e) {
   return status;
 }
 
+/* --- What comes out ---------------------------------------------------------------------------------------------- */
+
+static planc_status check_loss(const rt_execution *e, double loss) {
+  char text[RT_LOSS_TEXT];
+  if (!e->check_nan || isfinite(loss)) return NULL;
+  return planc_error(PLANC_JOB_FAILED, "the loss is %s", rt_execution_loss(loss, text));
+}
+
+/* A loss is that of all replicas, an f32 number; stand-ins and bare runs have none. */
+static planc_status take_result(void *user, const planrt_result *result) {
+  rt_execution *e = user;
+  const planc_graph *graph = e->plan->jobs[result->job].graph;
+  if (e->options.synthetic || e->options.bare) return NULL;
+  if (graph->loss < 0 || graph->tensors[graph->loss].storage != result->storage) return NULL;
+  const planc_tensor *loss = &graph->tensors[graph->loss];
+  float value;
+  if (loss->dtype != PLANC_DTYPE_f32 || loss->bytes.per_sample != 0 || loss->bytes.fixed != sizeof value ||
+      loss->offset.per_sample != 0)
+    return NULL;
+  memcpy(&value, (const char *)result->data + loss->offset.fixed, sizeof value);
+  PLANC_TRY(check_loss(e, (double)value));
+  return rt_losses_add(&rt_execution_of(e, result->job)->losses, result->iteration, (double)value);
+}
+
 /* --- How far it is ---------------------------------------------------------------------------------------------- */
 
 /* How many periods it takes a job of the plan to have done so many iterations. */
@@ -134,8 +128,9 @@ static int64_t periods_to_iterations(const rt_execution *e, int64_t iterations) 
 static int64_t epochs_done(const rt_execution *e) {
   int64_t fewest = INT64_MAX;
   for (int32_t j = 0; j < e->plan->n_jobs; j++) {
-    if (per_epoch(e, j) == 0) continue;
-    int64_t epochs = rt_execution_job_at(e, j).iterations / per_epoch(e, j);
+    int64_t epoch = per_epoch(e, j);
+    if (epoch == 0) continue;
+    int64_t epochs = rt_execution_job_at(e, j).iterations / epoch;
     if (epochs < fewest) fewest = epochs;
   }
   return fewest == INT64_MAX ? 0 : fewest;
@@ -311,6 +306,12 @@ static planc_status write_trace(const rt_execution *e) {
   if (e->periods > 0) return planrt_timeline_write(e->session, e->trace);
   pl_print_line(stderr, "planrun: note: no period has run with the plan: %s is not written", e->trace);
   return NULL;
+}
+
+static bool classifies(const planc_graph *graph) {
+  for (int32_t o = 0; o < graph->n_ops; o++)
+    if (pl_optype_of(&graph->ops[o]) == PL_OPTYPE_softmax_xent) return true;
+  return false;
 }
 
 static bool is_judged(const rt_execution *e, int32_t job) {

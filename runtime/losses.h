@@ -1,6 +1,6 @@
 /* The losses of a job in an epoch that has any, as results come: what rounds and replicas give of an iteration is
- * summed up, and a period's are complete when results of the next come, or a plan ends. Memory does not depend on how many there will
- * be, unless all are to be told. */
+ * summed up, and a period's are complete when results of the next come, or a plan ends. Memory does not depend on how
+ * many there will be, unless all are to be told. */
 #ifndef PLANRT_LOSSES_H
 #define PLANRT_LOSSES_H
 

@@ -10,9 +10,9 @@ typedef struct matching {
   int32_t n_known, n_jobs;
   bool resumes;
   int32_t *out;
-  bool *taken;        /* by known job: a job of the plan is this one */
-  int32_t *class_of;  /* of the known jobs, then of the plan's: alike are those of equal content, batch and replicas */
-  int32_t *first;     /* by class: the first that is in it, counted so */
+  bool *taken;       /* by known job: a job of the plan is this one */
+  int32_t *class_of; /* of the known jobs, then of the plan's: alike are those of equal content, batch and replicas */
+  int32_t *first;    /* by class: the first that is in it, counted so */
   int32_t n_classes;
 } matching;
 
@@ -28,8 +28,7 @@ planc_status rt_match(const rt_identity *known, int32_t n_known, const rt_identi
                       int32_t *out) {
   pl_arena memory = {0};
   int64_t n = (int64_t)n_known + n_jobs;
-  matching m = {
-      .known = known, .jobs = jobs, .n_known = n_known, .n_jobs = n_jobs, .resumes = resumes, .out = out};
+  matching m = {.known = known, .jobs = jobs, .n_known = n_known, .n_jobs = n_jobs, .resumes = resumes, .out = out};
   planc_status status = PL_NEW(&memory, &m.taken, n_known);
   if (!status) status = PL_NEW(&memory, &m.class_of, n);
   if (!status) status = PL_NEW(&memory, &m.first, n);
@@ -104,8 +103,8 @@ typedef struct unmatched {
 
 /* The next one of them from `from` on, of the known jobs and of the plan's; their numbers where there is none. */
 static int32_t next_known(const matching *m, const unmatched *of, int32_t from) {
-  while (from < m->n_known && (m->taken[from] || m->class_of[from] != of->which ||
-                               (of->only_unnamed_known && m->known[from].name)))
+  while (from < m->n_known &&
+         (m->taken[from] || m->class_of[from] != of->which || (of->only_unnamed_known && m->known[from].name)))
     from++;
   return from;
 }

@@ -46,8 +46,8 @@ static planc_status print_content(pl_arena *arena, const planc_graph *graph, con
 }
 
 planc_status rt_identify(pl_arena *arena, const planc_job *job, rt_identity *out) {
-  *out = (rt_identity){.split = {.replicas = (uint64_t)planc_job_replicas(job),
-                                 .batch = (uint64_t)planc_job_whole_batch(job)}};
+  *out = (rt_identity){
+      .split = {.replicas = (uint64_t)planc_job_replicas(job), .batch = (uint64_t)planc_job_whole_batch(job)}};
   if (job->name) PLANC_TRY(rt_keep_text(arena, job->name, &out->name));
   PLANC_TRY(rt_keep_text(arena, job->graph->name, &out->graph));
   return print_content(arena, job->graph, &out->content);
@@ -151,8 +151,8 @@ static planc_status read_values(const cJSON *from, rt_record *out, bool *out_who
       return NULL;
     }
   }
-  *out_whole = *out_whole && cJSON_IsArray(values) &&
-               !pl_mul_overflow(bytes, (int64_t)out->who.split.replicas, &out->bytes);
+  *out_whole =
+      *out_whole && cJSON_IsArray(values) && !pl_mul_overflow(bytes, (int64_t)out->who.split.replicas, &out->bytes);
   return NULL;
 }
 

@@ -257,8 +257,8 @@ planc_status rt_resident_load(rt_resident *resident, const planrt_session *sessi
 /* From now on nothing is run, or asked for, of a job of the trace. */
 void rt_resident_leave_out(rt_resident *resident, int32_t job);
 /* Runs one period of the launch's step, each instance for all replicas before the next; inputs are asked of `feed`
- * through the session's staging. Of replica r and n instances spans[r * n + i] is when instance i ran and digests[r * n + i] the hash of what
- * it put out; either may be NULL. */
+ * through the session's staging. Of replica r and n instances spans[r * n + i] is when instance i ran and digests[r * n
+ * + i] the hash of what it put out; either may be NULL. */
 planc_status rt_resident_run(rt_resident *resident, const planrt_session *session, const rt_launch *launch,
                              planrt_feed feed, void *user, rt_span *spans, uint64_t *digests);
 /* The parts of that. Samples may also be brought once, of a session that has them all (same_samples) and the same

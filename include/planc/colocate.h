@@ -24,8 +24,8 @@ typedef struct planc_mix {
                                 and the setting swap_rate; all else is that of the first, and so is what its profile
                                 says of the device, but for what is reserved: of that the most of any */
   const int32_t *iterations; /* by job: in a period; 0 = chosen */
-  int32_t max_ratio; /* the most iterations that are chosen for a job; 0 = PLANC_MIX_MAX_RATIO, or for a job with
-                        a deadline PLANC_MIX_MOST_ITERATIONS */
+  int32_t max_ratio;        /* the most iterations that are chosen for a job; 0 = PLANC_MIX_MAX_RATIO, or for a job with
+                               a deadline PLANC_MIX_MOST_ITERATIONS */
   const char *const *names; /* by job: as planc_job has it, NULL of those that have none; NULL = none has */
   const int64_t *deadlines_ns; /* by job: the longest that a request may take, see planc_mix_share.response_ns; 0 = it
                                   has no deadline; NULL = none has */

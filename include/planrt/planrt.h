@@ -60,8 +60,8 @@ typedef struct planrt_result {
   const void *data;
   int64_t bytes;
 } planrt_result;
-/* A failure of `feed` or `sink` ends the run. Of a training of several jobs BAD_INPUT and JOB_FAILED are the failure of the
- * job that the request or the result is of, see planrt_failed: it ends alone, and the others go on. */
+/* A failure of `feed` or `sink` ends the run. Of a training of several jobs BAD_INPUT and JOB_FAILED are the failure of
+ * the job that the request or the result is of, see planrt_failed: it ends alone, and the others go on. */
 typedef planc_status (*planrt_sink)(void *user, const planrt_result *result);
 
 typedef struct planrt_options {
@@ -123,7 +123,8 @@ planc_status planrt_can_adopt(const planrt_session *session, const planc_plan *p
  * are the same. Those that only the old one has are kept as they are, in memory and by planrt_save, until a plan has
  * them again. Those that are new start as planrt_init has them, with their first iteration. Both plans are never on the
  * device at once. After a failure *session is as it was; where even its own plan does not get the device back, it can
- * only be read, saved and freed (planrt_can_run). `plan` is borrowed as in planrt_session_new, the old one no longer. */
+ * only be read, saved and freed (planrt_can_run). `plan` is borrowed as in planrt_session_new, the old one no longer.
+ */
 planc_status planrt_adopt(planrt_session **session, const planc_plan *plan);
 bool planrt_can_run(const planrt_session *session);
 

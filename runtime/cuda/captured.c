@@ -1,5 +1,6 @@
 /* What a captured body has of its own beside the work that CUDA keeps: events that fork all streams from the first and
- * join them to it again, the steps that its kernels read, and its digests. work.c enqueues into it, replay.c runs it. */
+ * join them to it again, the steps that its kernels read, and its digests. work.c enqueues into it, replay.c runs it.
+ */
 #include <assert.h>
 #include <stdlib.h>
 

@@ -81,8 +81,8 @@ typedef struct rt_cuda_capture {
   bool recording;
   cudaGraphExec_t graph; /* NULL: none */
   cudaEvent_t fork;
-  cudaEvent_t *joins;      /* by stream */
-  bool outside;            /* the other streams are behind the last replay */
+  cudaEvent_t *joins; /* by stream */
+  bool outside;       /* the other streams are behind the last replay */
   int32_t n_steps;
   rt_cuda_step *steps;     /* device memory that captured launches read, by job */
   int64_t next_period;     /* that captured host work counts on to */

@@ -1,6 +1,6 @@
 /* Capturing a body as a CUDA Graph, and replaying it. All streams are forked from the first and joined to it again
- * (captured.c). What differs from one replay to the next is in memory: the jobs' steps in the device's, written by kernels
- * before the graph begins, the period in the host's, written by host work. */
+ * (captured.c). What differs from one replay to the next is in memory: the jobs' steps in the device's, written by
+ * kernels before the graph begins, the period in the host's, written by host work. */
 #include <assert.h>
 
 #include "runtime/cuda/cuda.h"

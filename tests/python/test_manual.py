@@ -227,7 +227,7 @@ class PlanFormat(unittest.TestCase):
             for options in ("--policy zico --region 4K",
                             "--policy waterwave --split-size 4K --release-split 8K --split-relaxed --split-variable",
                             "--policy waterwave --split-groups 4 --pair-barriers"):
-                rows += run(f"planc colocate classes.yaml classes.yaml {options} --device k40m -o -",
+                rows += run(f"planc colocate x=classes.yaml classes.yaml {options} --device k40m -o -",
                             cwd=folder).stdout.splitlines()
             for options in ("--policy cheap --no-swap", "--policy vdnn-all", "--policy tensile --inference",
                             "--policy tensile --swap-rate 50 --no-recompute",

@@ -1,6 +1,7 @@
-/* Jobs that leave and join while a training runs: whatever plans come one after the other, each job has come to the bits
- * that it comes to alone in as many iterations, in a plan or away from it, and through checkpoints. On random graphs by
- * stand-ins for ops, and on small nets with Adam, dropout and momentum, whose results depend on the iteration. */
+/* Jobs that leave and join while a training runs: whatever plans come one after the other, each job has come to the
+ * bits that it comes to alone in as many iterations, in a plan or away from it, and through checkpoints. On random
+ * graphs by stand-ins for ops, and on small nets with Adam, dropout and momentum, whose results depend on the
+ * iteration. */
 #include <check.h>
 #include <stdio.h>
 #include <stdlib.h>

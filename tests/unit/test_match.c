@@ -40,12 +40,18 @@ static const struct {
   const char *refused; /* NULL: it is not */
 } cases[] = {
     /* Names, in any order, whatever there is beside them. */
-    {{{"a", "g", "1", 4}, {"b", "g", "1", 4}}, {{"b", "g", "1", 4}, {"c", "g", "1", 4}, {"a", "g", "1", 4}}, {1, N, 0}, NULL},
+    {{{"a", "g", "1", 4}, {"b", "g", "1", 4}},
+     {{"b", "g", "1", 4}, {"c", "g", "1", 4}, {"a", "g", "1", 4}},
+     {1, N, 0},
+     NULL},
     {{{"a", "g", "1", 4}}, {{"a", "h", "1", 4}}, {0}, NULL}, /* a graph's name is none of its content */
     {{{"a", "g", "1", 4}}, {{"b", "h", "2", 4}, {"a", "g", "1", 4}}, {N, 0}, NULL},
     {{{"a", "g", "1", 4}}, {{"a", "g", "2", 4}}, {0}, "made from another graph"},
     {{{"a", "g", "1", 4}}, {{"a", "g", "1", 5}}, {0}, "made for 5 samples in a batch, the run has 4"},
-    {{{"a", "g", "1", 4}, {"b", "h", "2", 4}}, {{"b", "h", "2", 4}, {"a", "g", "2", 4}}, {0}, "job a: made from another"},
+    {{{"a", "g", "1", 4}, {"b", "h", "2", 4}},
+     {{"b", "h", "2", 4}, {"a", "g", "2", 4}},
+     {0},
+     "job a: made from another"},
     /* Content, where one of them has no name. */
     {{{NULL, "g", "1", 4}}, {{NULL, "h", "1", 4}}, {0}, NULL},
     {{{NULL, "g", "1", 4}}, {{NULL, "h", "2", 4}, {NULL, "g", "1", 4}}, {N, 0}, NULL},
@@ -56,20 +62,41 @@ static const struct {
     {{{NULL, "g", "1", 4}, {NULL, "g", "1", 4}}, {{NULL, "g", "1", 4}, {NULL, "g", "1", 4}}, {0, 1}, NULL},
     {{{NULL, "g", "1", 4}, {NULL, "g", "1", 4}}, {{"y", "g", "1", 4}, {"x", "g", "1", 4}}, {0, 1}, NULL},
     {{{"a", "g", "1", 4}, {NULL, "g", "1", 4}}, {{NULL, "g", "1", 4}, {"a", "g", "1", 4}}, {1, 0}, NULL},
-    {{{NULL, "g", "1", 4}, {NULL, "g", "1", 4}, {NULL, "h", "2", 4}}, {{NULL, "h", "2", 4}}, {2}, NULL}, /* both leave */
+    {{{NULL, "g", "1", 4}, {NULL, "g", "1", 4}, {NULL, "h", "2", 4}},
+     {{NULL, "h", "2", 4}},
+     {2},
+     NULL}, /* both leave */
     /* What only names would tell. */
-    {{{NULL, "g", "1", 4}, {NULL, "g", "1", 4}}, {{NULL, "g", "1", 4}}, {0}, "1 of its jobs train g alike, of the run's 2"},
-    {{{NULL, "g", "1", 4}}, {{"a", "g", "1", 4}, {"b", "g", "1", 4}}, {0}, "2 of its jobs train g alike, of the run's 1"},
+    {{{NULL, "g", "1", 4}, {NULL, "g", "1", 4}},
+     {{NULL, "g", "1", 4}},
+     {0},
+     "1 of its jobs train g alike, of the run's 2"},
+    {{{NULL, "g", "1", 4}},
+     {{"a", "g", "1", 4}, {"b", "g", "1", 4}},
+     {0},
+     "2 of its jobs train g alike, of the run's 1"},
     {{{"a", "g", "1", 4}, {"b", "g", "1", 4}}, {{NULL, "g", "1", 4}}, {0}, "only names tell"},
     {{{"a", "g", "1", 4}, {NULL, "g", "1", 4}}, {{"b", "g", "1", 4}, {NULL, "g", "1", 4}}, {0}, "only names tell"},
     /* A graph that has changed is no new job, unless names say so. */
-    {{{NULL, "g", "1", 4}, {NULL, "h", "2", 4}}, {{NULL, "g", "3", 4}, {NULL, "h", "2", 4}}, {0}, "job g: made from another"},
-    {{{NULL, "g", "1", 4}, {NULL, "h", "2", 4}}, {{NULL, "g", "1", 8}, {NULL, "h", "2", 4}}, {0}, "job g: made for 8 samples"},
+    {{{NULL, "g", "1", 4}, {NULL, "h", "2", 4}},
+     {{NULL, "g", "3", 4}, {NULL, "h", "2", 4}},
+     {0},
+     "job g: made from another"},
+    {{{NULL, "g", "1", 4}, {NULL, "h", "2", 4}},
+     {{NULL, "g", "1", 8}, {NULL, "h", "2", 4}},
+     {0},
+     "job g: made for 8 samples"},
     {{{"a", "g", "1", 4}, {NULL, "h", "2", 4}}, {{"b", "g", "3", 4}, {NULL, "h", "2", 4}}, {N, 1}, NULL},
-    {{{"a", "g", "1", 4}, {NULL, "h", "2", 4}}, {{NULL, "g", "3", 4}, {NULL, "h", "2", 4}}, {0}, "job g: made from another"},
+    {{{"a", "g", "1", 4}, {NULL, "h", "2", 4}},
+     {{NULL, "g", "3", 4}, {NULL, "h", "2", 4}},
+     {0},
+     "job g: made from another"},
     /* Nothing in common. */
     {{{NULL, "g", "1", 4}}, {{NULL, "h", "2", 4}}, {0}, "made from another graph than the run's"},
-    {{{"a", "g", "1", 4}, {"b", "h", "2", 4}}, {{"c", "i", "3", 4}, {"d", "g", "1", 4}}, {0}, "made from another graph"},
+    {{{"a", "g", "1", 4}, {"b", "h", "2", 4}},
+     {{"c", "i", "3", 4}, {"d", "g", "1", 4}},
+     {0},
+     "made from another graph"},
 };
 #undef N
 
@@ -222,7 +249,8 @@ START_TEST(nothing_is_guessed) {
     found++;
     ck_assert_int_gt(w.n, 0);
     for (int32_t j = 0; j < w.n_jobs; j++)
-      ck_assert_msg(w.seen[j] == got[j], "seed %llu: job %d is %d, not %d", (unsigned long long)seed, j, got[j], w.seen[j]);
+      ck_assert_msg(w.seen[j] == got[j], "seed %llu: job %d is %d, not %d", (unsigned long long)seed, j, got[j],
+                    w.seen[j]);
   }
   ck_assert_int_gt(found, 500);
   ck_assert_int_gt(refused, 500);
