@@ -133,7 +133,7 @@ class Json(unittest.TestCase):
                         "simulate graphs/lenet-digits.yaml --passive --budget 1M",
                         "compare graphs/lenet-digits.yaml --policies none,modnn --max-batch",
                         "compare --colocate graphs/lenet-digits.yaml graphs/tiny-transformer.yaml",
-                        "show graphs/lenet-digits.yaml", "show x.plan",
+                        "show graphs/lenet-digits.yaml", "show x.plan --lifespans", "show x.plan",
                         "predict graphs/lenet-digits.yaml --device k40m --batch 8 -o p.json",
                         "predict --fit lenet-digits.json tiny-transformer.json --graphs graphs/lenet-digits.yaml,"
                         "graphs/tiny-transformer.yaml -o model.json",
@@ -224,7 +224,7 @@ class PlanFormat(unittest.TestCase):
             with open(os.path.join(folder, "classes.yaml"), "w", encoding="utf-8") as file:
                 file.write(graph)
             rows += run("planc plan classes.yaml -o -", cwd=folder).stdout.splitlines()
-            for options in ("--policy zico --region 4K",
+            for options in ("--policy zico --region 4K --priority 1:2",
                             "--policy waterwave --split-size 4K --release-split 8K --split-relaxed --split-variable",
                             "--policy waterwave --split-groups 4 --pair-barriers"):
                 rows += run(f"planc colocate x=classes.yaml classes.yaml {options} --device k40m -o -",

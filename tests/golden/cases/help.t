@@ -120,6 +120,7 @@ Help goes to standard output and is a success.
         --split-variable           let node groups allocate as much as those of the job before deallocate
         --pair-barriers            pair node groups by Waterwave's Algorithm 1, and let streams wait for each other before each pair
         --max-ratio N              with it: most iterations per period that are chosen for a job (default: 8)
+        --priority JOB:N ...       with it: of a job's ops on the GPU, from 0 to 5, the most first (default: 0)
         --accumulate [JOB:]K ...   with it: split a job's batch into K rounds, side by side where a policy can
         --json                     the table as one line of JSON
     -h, --help                     this text
