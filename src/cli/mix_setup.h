@@ -52,7 +52,8 @@ typedef struct cli_mix {
       {"split-batch-norm", 0, NULL, "allow rounds although batch normalisation couples the batch"},               \
       PLANC_MIX_SETTINGS(CLI_MIX_OWN_SETTING) PLANC_ANY_SETTINGS(CLI_MIX_OWN_SETTING)
 
-/* Reads everything but the budget where none is given, see cli_mix_budget; says on standard error which defaults it took. Free with cli_mix_free, also after a failure. */
+/* Reads everything; says on standard error which defaults it took, but for the budget, which cli_mix_budget takes. Free
+ * with cli_mix_free, also after a failure. */
 planc_status cli_mix_read(const pl_arguments *arguments, cli_mix *out);
 void cli_mix_free(cli_mix *mix);
 /* Plans the mix under another budget than is read; negative: the device's, as a note says. */
