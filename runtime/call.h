@@ -44,9 +44,8 @@ planc_status rt_call_make(pl_arena *arena, const planc_trace *trace, int32_t rep
 
 /* What changes from one launch of a call to the next. */
 typedef struct rt_launch {
-  planrt_step step; /* of the body the launch belongs to */
-  const int64_t
-      *ahead; /* by job of the call's trace: by how much its iterations are ahead of the step's; NULL: 0 of all */
+  planrt_step step;     /* of the body the launch belongs to */
+  const int64_t *ahead; /* by job: by how much its iterations are ahead of the step's; NULL: 0 of all */
   uint64_t seed;
   bool inference; /* running statistics, no dropout */
   bool

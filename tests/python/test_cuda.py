@@ -817,7 +817,7 @@ class Emulated(Case):
     def test_calls_that_fail(self):
         """Every failing call ends in one clear error, exit 5 or 6, and leaks nothing (99)."""
         self.constrained("lenet-digits", 8, "vdnn-all")
-        for function in ("cudaMalloc", "cudaHostRegister", "cudaStreamCreateWithFlags", "cudaEventCreateWithFlags",
+        for function in ("cudaMalloc", "cudaHostRegister", "cudaStreamCreateWithPriority", "cudaEventCreateWithFlags",
                          "cudaMemcpyAsync", "cudaMallocHost", "cudaLaunchHostFunc", "cudnnBackendFinalize",
                          "cudnnBackendExecute", "cublasLtMatmul", "cudaStreamSynchronize",
                          "cudaStreamWaitEvent"):
