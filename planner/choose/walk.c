@@ -197,7 +197,8 @@ planc_status pl_walk_try(const planc_evaluator *evaluator, pl_walk_maker maker, 
   do {
     PLANC_TRY(maker(evaluator->problem, context, search.room, out));
     PLANC_TRY(evaluator->live(evaluator, out, &peak));
-    /* By how much a room has to fall tells only the placement; whether anything else fits mostly the live data. */
+    /* Only placement tells by how much the room must shrink. Where the room does not matter, live bytes above the
+     * budget already show that the candidate does not fit. */
     if (by_room || peak <= budget) PLANC_TRY(evaluator->peak(evaluator, out, &peak));
     *out_fits = peak <= budget;
     if (*out_fits) PLANC_TRY(fits_host(evaluator, out, out_fits));

@@ -106,8 +106,7 @@ static bool ask_for_less(tensile_mix *t, int64_t excess) {
   return n > 0;
 }
 
-/* Plans each job; one that cannot do with what it was asked to gets again what it could do with, and is not asked for
- * less. */
+/* Plans each job. A job that fails at its smaller budget gets its last good budget back and keeps it. */
 static planc_status plan_all(tensile_mix *t) {
   for (;;) {
     int32_t failed;

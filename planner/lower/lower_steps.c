@@ -170,7 +170,7 @@ static planc_status add_tier_steps(lowering *l, int32_t command, bool load, int3
   return NULL;
 }
 
-/* Of a job that has run nothing yet, its last step in the body before; which that is turns out in the end. */
+/* Stands for a job's last step in the body before, while that step is not yet known. */
 static int32_t last_of(int32_t job) {
   return NONE - 1 - job;
 }

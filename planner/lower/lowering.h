@@ -35,8 +35,8 @@ typedef struct lowering {
   int32_t first_before;                    /* of the prologue */
   int32_t *step_of_command, *step_of_copy; /* between host and storage */
   arounds before, after;
-  /* Of what a step can touch, the first of its `ranges`; the next one's is where they end. First come the residencies,
-   * of which those that are parked have none, then by command the workspaces, then the slots. */
+  /* first_range[k] is the first range of thing k; first_range[k + 1] ends them. Things: residencies (parked ones have
+   * no range), then each command's workspace, then slots. */
   int32_t *first_range;
   int32_t *id_of; /* by residency: its number in the plan */
   int32_t *id_of_slot;

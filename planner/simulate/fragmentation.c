@@ -128,7 +128,7 @@ static int compare(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* The second one of a piece that lies in two, which none does that caching placed. */
+/* The chunk of the piece's last byte. Caching never places a small piece across two chunks; other plans may. */
 static int64_t last_chunk(const following *f, free_piece it) {
   return pl_add_saturate(it.address, it.bytes - 1) / f->device->chunk_bytes;
 }
