@@ -14,6 +14,7 @@
  *
  * Parameters and state do not take part; outputs that the user asked for, and what cannot be computed again, are only
  * swapped. Branches need no rule: a tensor's accesses are taken in the order in which they run, whoever makes them. */
+#include <assert.h>
 #include <stdlib.h>
 
 #include "planner/choose/link_time.h"
@@ -287,7 +288,8 @@ static planc_status best_recompute(chooser *c, gap **out, int64_t *out_ns) {
     }
     PLANC_TRY(recompute_time(c, top, longest_at_top(c), out_ns));
     int64_t saving = saving_of(top, *out_ns);
-    if (saving >= top->saving) {
+    assert(saving <= top->saving);
+    if (saving == top->saving) {
       *out = top;
       return NULL;
     }
