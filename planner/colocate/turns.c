@@ -5,7 +5,7 @@
 
 #include "planner/choose/room_search.h"
 #include "planner/colocate/beside.h"
-#include "planner/colocate/if_fits.h"
+#include "planner/if_fits.h"
 #include "util/arena.h"
 #include "util/math.h"
 
