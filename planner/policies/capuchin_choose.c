@@ -78,7 +78,7 @@ static int64_t waiting_copies(const chooser *c, const capuchin_gap *k, copies *o
 static planc_status reserve(chooser *c, const capuchin_gap *k, const copies *at);
 static int32_t waiting_trigger(const chooser *c, const capuchin_gap *k);
 
-planc_status capuchin_choose(const void *context, const pl_walk *walk, pl_arena *arena, pl_absences *out) {
+planc_status pl_capuchin_choose(const void *context, const pl_walk *walk, pl_arena *arena, pl_absences *out) {
   const capuchin *of = context;
   *of->room = walk->room;
   chooser c = {.of = of, .walk = walk, .trace = walk->trace, .order = walk->order};
