@@ -44,8 +44,8 @@ planc_status planc_candidate_schedule(planc_candidate *candidate) {
   return planc_schedule_new(candidate->trace, candidate->costs, &candidate->schedule);
 }
 
-/* A trace that no plan file could hold; and the longest of those that policies choose among, of which they make many:
- * longer ones have rounds without number for a batch without measure. */
+/* MOST_INSTANCES: more than any plan file holds. MOST_CHOSEN: the limit where a policy chooses rounds, since it makes
+ * many traces. */
 enum { MOST_INSTANCES = 16 << 20, MOST_CHOSEN = 1 << 18 };
 
 int32_t planc_most_instances(const planc_problem *problem) {

@@ -10,8 +10,8 @@
  * without limit, and then with twice as much again and again, from what that plan takes on: a policy may count more
  * than its plan takes in the end. No limit is never what is found.
  *
- * A policy that chooses asks for as much as that of the others which asks for least, and is settled when all have been
- * asked for a unit less: what one asks for may be less than it can do with. */
+ * A policy that chooses asks for the smallest budget that any of its policies asks for. That one may need more than it
+ * asks for, so the search has settled only when a unit less has failed with all of them. */
 #include "planner/least_budget.h"
 
 #include "plan/memories.h"

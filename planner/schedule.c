@@ -242,7 +242,7 @@ planc_status planc_schedule_offload(planc_schedule *s, int32_t residency) {
   int32_t buffer = s->residencies.data[residency].buffer;
   int32_t version = s->states.data[residency].content;
   int32_t command = (int32_t)s->commands.len;
-  int32_t copy = schedule_find_host_copy(s, buffer, version);
+  int32_t copy = pl_schedule_find_host_copy(s, buffer, version);
   if (copy != SCHEDULE_NONE) {
     s->copies.data[copy].command = command;
   } else {
@@ -279,8 +279,8 @@ planc_status planc_schedule_deliver(planc_schedule *s, int32_t residency) {
 planc_status planc_schedule_prefetch(planc_schedule *s, int32_t residency, int32_t version) {
   PLANC_TRY(require_empty(s, "prefetch", residency));
   int32_t buffer = s->residencies.data[residency].buffer;
-  bool user = schedule_user_holds(s, buffer, version);
-  int32_t copy = user ? SCHEDULE_NONE : schedule_find_source(s, buffer, version);
+  bool user = pl_schedule_user_holds(s, buffer, version);
+  int32_t copy = user ? SCHEDULE_NONE : pl_schedule_find_source(s, buffer, version);
   if (!user && copy == SCHEDULE_NONE)
     return refuse_buffer(s, "prefetch", buffer, "version %d is not on the host", version);
   s->states.data[residency].content = version;
@@ -347,7 +347,7 @@ static planc_status finish_buffer(const planc_schedule *s, int32_t buffer) {
     return refuse_buffer(s, "finish", buffer, "it persists and is not in the boundary");
   }
   int32_t open = state->newest_open;
-  if (state->parked && schedule_find_host_copy(s, buffer, it->last_version) == SCHEDULE_NONE) {
+  if (state->parked && pl_schedule_find_host_copy(s, buffer, it->last_version) == SCHEDULE_NONE) {
     return refuse_buffer(s, "finish", buffer, "its last version, %d, is not parked", it->last_version);
   }
   if (!state->boundary || state->parked) {

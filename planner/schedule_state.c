@@ -122,7 +122,7 @@ void planc_schedule_workspace_ends(const planc_schedule *s, int32_t *ends) {
 
 /* --- Host copies -------------------------------------------------------------------------------------------------- */
 
-int32_t schedule_find_host_copy(const planc_schedule *s, int32_t buffer, int32_t version) {
+int32_t pl_schedule_find_host_copy(const planc_schedule *s, int32_t buffer, int32_t version) {
   int32_t copy = s->buffers[buffer].newest_copy;
   while (copy != SCHEDULE_NONE && s->copies.data[copy].version != version) copy = s->copies.data[copy].older;
   return copy;
@@ -134,13 +134,13 @@ static bool is_there(const planc_schedule *s, int32_t buffer, int32_t copy) {
   return s->copies.data[copy].command != PLANC_PARKED || planc_schedule_parking(s, buffer) == PLANC_PARKED;
 }
 
-int32_t schedule_find_source(const planc_schedule *s, int32_t buffer, int32_t version) {
-  int32_t copy = schedule_find_host_copy(s, buffer, version), peer = s->trace->buffers[buffer].peer;
+int32_t pl_schedule_find_source(const planc_schedule *s, int32_t buffer, int32_t version) {
+  int32_t copy = pl_schedule_find_host_copy(s, buffer, version), peer = s->trace->buffers[buffer].peer;
   if (is_there(s, buffer, copy)) return copy;
-  return peer >= 0 && version == 0 ? schedule_find_host_copy(s, peer, s->trace->buffers[peer].sent) : SCHEDULE_NONE;
+  return peer >= 0 && version == 0 ? pl_schedule_find_host_copy(s, peer, s->trace->buffers[peer].sent) : SCHEDULE_NONE;
 }
 
-bool schedule_user_holds(const planc_schedule *s, int32_t buffer, int32_t version) {
+bool pl_schedule_user_holds(const planc_schedule *s, int32_t buffer, int32_t version) {
   const planc_buffer *it = &s->trace->buffers[buffer];
   return version == 0 && (it->flags & PLANC_BUFFER_FED) && it->peer < 0;
 }
@@ -162,7 +162,7 @@ int32_t planc_schedule_content(const planc_schedule *s, int32_t residency) {
 }
 
 bool planc_schedule_on_host(const planc_schedule *s, int32_t buffer, int32_t version) {
-  return schedule_user_holds(s, buffer, version) || schedule_find_source(s, buffer, version) != SCHEDULE_NONE;
+  return pl_schedule_user_holds(s, buffer, version) || pl_schedule_find_source(s, buffer, version) != SCHEDULE_NONE;
 }
 
 const planc_virtual_memory *planc_schedule_memory(const planc_schedule *s) {
@@ -197,7 +197,7 @@ int32_t planc_schedule_n_parked(const planc_schedule *s) {
 }
 int32_t planc_schedule_parking(const planc_schedule *s, int32_t buffer) {
   int32_t last = s->trace->buffers[buffer].last_version;
-  int32_t copy = last > 0 ? schedule_find_host_copy(s, buffer, last) : SCHEDULE_NONE;
+  int32_t copy = last > 0 ? pl_schedule_find_host_copy(s, buffer, last) : SCHEDULE_NONE;
   return copy == SCHEDULE_NONE ? PLANC_PARKED : s->copies.data[copy].command;
 }
 const int32_t *planc_schedule_uses(const planc_schedule *s) {

@@ -45,11 +45,11 @@ struct planc_schedule {
 };
 
 /* The newest host copy of `version`, or SCHEDULE_NONE. */
-int32_t schedule_find_host_copy(const planc_schedule *s, int32_t buffer, int32_t version);
+int32_t pl_schedule_find_host_copy(const planc_schedule *s, int32_t buffer, int32_t version);
 /* The host copy that `version` comes from, or SCHEDULE_NONE: for the gradients of other replicas, that of the own one.
  */
-int32_t schedule_find_source(const planc_schedule *s, int32_t buffer, int32_t version);
+int32_t pl_schedule_find_source(const planc_schedule *s, int32_t buffer, int32_t version);
 /* Whether `version` comes from the user. */
-bool schedule_user_holds(const planc_schedule *s, int32_t buffer, int32_t version);
+bool pl_schedule_user_holds(const planc_schedule *s, int32_t buffer, int32_t version);
 
 #endif

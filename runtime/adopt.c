@@ -31,7 +31,7 @@ planc_status planrt_can_adopt(const planrt_session *session, const planc_plan *p
 
 static planc_status change(planrt_session **session, handover *h) {
   planrt_session *old = *session, *next = NULL;
-  rt_session_park(old);
+  rt_session_close_device(old);
   planc_status status = take_over(h, old, &next);
   if (status) {
     stay(h);

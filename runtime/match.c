@@ -1,4 +1,5 @@
-/* Finding jobs again (match.h). Nothing is guessed: where there are two ways there is none. */
+/* Finds jobs again (match.h). Nothing is guessed: where a job could be one or another, none is taken, and matching
+ * fails. */
 #include "runtime/match.h"
 
 #include <string.h>
@@ -11,8 +12,8 @@ typedef struct matching {
   bool resumes;
   int32_t *out;
   bool *taken;       /* by known job: a job of the plan is this one */
-  int32_t *class_of; /* of the known jobs, then of the plan's: alike are those of equal content, batch and replicas */
-  int32_t *first;    /* by class: the first that is in it, counted so */
+  int32_t *class_of; /* by known job, then by the plan's: equal content, batch and replicas */
+  int32_t *first;    /* by class: the first job in it, in the same numbering */
   int32_t n_classes;
 } matching;
 
@@ -92,8 +93,8 @@ static planc_status match_name(matching *m, int32_t job) {
 
 /* --- By content ------------------------------------------------------------------------------------------------- */
 
-/* Of a class what is unmatched and can be matched: two that have names are two, so that those with names are out where
- * the other side has none without. */
+/* Jobs of a class that are still unmatched and may be matched by content. Two jobs that both have names, and not the
+ * same, are two jobs: so where all of one side have names, only the other side's jobs without names count. */
 typedef struct unmatched {
   int32_t which;
   int32_t known, jobs;             /* how many */
@@ -101,7 +102,7 @@ typedef struct unmatched {
   bool only_unnamed_known, only_unnamed_jobs;
 } unmatched;
 
-/* The next one of them from `from` on, of the known jobs and of the plan's; their numbers where there is none. */
+/* The next unmatched job from `from` on, of the known jobs or of the plan's; n_known or n_jobs where there is none. */
 static int32_t next_known(const matching *m, const unmatched *of, int32_t from) {
   while (from < m->n_known &&
          (m->taken[from] || m->class_of[from] != of->which || (of->only_unnamed_known && m->known[from].name)))
@@ -127,7 +128,7 @@ static void count(const matching *m, unmatched *of) {
   }
 }
 
-/* As many are the same, in order, unless both sides have some with names. */
+/* Matches in order where both sides have equally many, unless both have some with names. */
 static planc_status match_class(matching *m, int32_t which) {
   unmatched of = {.which = which};
   count(m, &of);
@@ -150,8 +151,8 @@ static planc_status match_class(matching *m, int32_t which) {
 
 /* --- What joins ------------------------------------------------------------------------------------------------- */
 
-/* A job that joins beside one that stays away, of a graph of the same name, is that one changed, unless names tell them
- * apart. */
+/* If a job joins while a known one of the same graph name is missing, it is taken for that one with changes, and
+ * refused, unless names tell them apart. */
 static planc_status check_joins(const matching *m, int32_t job) {
   const rt_identity *joins = &m->jobs[job];
   for (int32_t k = 0; k < m->n_known && m->out[job] == RT_JOINS; k++) {
@@ -168,7 +169,8 @@ static bool is_any_known(const matching *m) {
   return false;
 }
 
-/* By what a job differs from the one that it should be: of another graph numbers tell nothing. */
+/* Tells how a job differs from the one that it should be. Where the graphs differ, the numbers mean nothing and are not
+ * told. */
 static planc_status tell(const matching *m, int32_t known, int32_t job) {
   const rt_identity *run = m->resumes ? &m->jobs[job] : &m->known[known];
   const rt_identity *other = m->resumes ? &m->known[known] : &m->jobs[job];

@@ -99,14 +99,14 @@ void rt_session_give_up_device(planrt_session *session) {
   session->gave_up_device = true;
 }
 
-void rt_session_park(planrt_session *session) {
+void rt_session_close_device(planrt_session *session) {
   rt_session_give_up_device(session);
   session->gave_up_device = false;
 }
 
 void planrt_session_free(planrt_session *session) {
   if (!session) return;
-  rt_session_park(session);
+  rt_session_close_device(session);
   rt_user_close(session);
   rt_jobs_close(session);
   rt_failures_close(&session->failures);
@@ -166,7 +166,7 @@ static planc_status explain(planrt_session *session, planc_status failure) {
   const planc_memory *memory = planc_plan_memory(session->plan, PLANC_MEMORY_DEVICE);
   planc_code code = planc_status_code(failure);
   if (session->device_bytes == 0 || (code != PLANC_DEVICE && code != PLANC_OUT_OF_MEMORY)) return failure;
-  rt_session_park(session);
+  rt_session_close_device(session);
   char needs[PL_SIZE_TEXT], all[PL_SIZE_TEXT], others[PL_SIZE_TEXT], advice[96] = "no budget will do";
   int64_t most = most_budget(session), peak = pl_add_saturate(memory->arena_bytes, memory->reserved_bytes);
   if (peak <= most) return failure;
@@ -294,7 +294,7 @@ static planc_status check_bare(const planrt_options *options) {
 static planc_status take_device_again(planrt_session *session) {
   pl_arena_free(&session->loaded);
   planc_status status = take_device(session);
-  if (status) rt_session_park(session);
+  if (status) rt_session_close_device(session);
   return status;
 }
 

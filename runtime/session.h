@@ -145,8 +145,8 @@ static inline int64_t rt_buffer_iteration(const planrt_session *session, const p
 
 /* --- session.c ------------------------------------------------------------------------------------------------ */
 
-/* Gives back all of the device: what persists is still there, and nothing can be run. */
-void rt_session_park(planrt_session *session);
+/* Closes the device and gives back all of it: what persists is still there, and nothing can be run. */
+void rt_session_close_device(planrt_session *session);
 /* Gives the device back until the next run, which begins from what is at home as every run does. */
 void rt_session_give_up_device(planrt_session *session);
 

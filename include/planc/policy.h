@@ -174,7 +174,7 @@ planc_status planc_find_lacking(const planc_problem *problem, const planc_policy
  * where none was. */
 planc_status planc_find_host_beside(const planc_problem *problem, const planc_policy *policy, const planc_plan *plan,
                                     int64_t *out_bytes);
-/* Of the device's budget, just the bytes. */
+/* planc_find_least for the device, without the plan. */
 planc_status planc_least_budget(const planc_problem *problem, const planc_policy *policy, int64_t *out_bytes);
 
 typedef struct planc_largest_batch {

@@ -8,8 +8,9 @@
  * Threads: there is no state but in objects. What is only read, any number of threads may use at once; what one changes
  * or frees, no other uses meanwhile.
  *
- * Growth: structs that a caller fills may get further fields, in which 0 means what there was before: fill them by
- * initializers that name fields. Enums and tables may get further entries behind those they have. */
+ * Growth: a program is compiled again for each version of the library. Structs that a caller fills may get further
+ * fields, in which 0 means what there was before: fill them by initializers that name fields. Enums and tables may get
+ * further entries behind those they have. */
 #ifndef PLANC_STATUS_H
 #define PLANC_STATUS_H
 
@@ -66,7 +67,7 @@ typedef struct planc_shortage {
 /* A new INFEASIBLE status that knows it. */
 planc_status planc_infeasible(planc_shortage shortage, const char *format, ...)
     __attribute__((format(printf, 2, 3), returns_nonnull));
-/* Of other statuses: nothing known of the device. Contexts leave it as it is. */
+/* For a status that is not INFEASIBLE: memory DEVICE, bytes 0. Contexts leave it as it is. */
 planc_shortage planc_status_shortage(planc_status status);
 
 /* What may be asked for, or allowed, so that a refusal goes away: messages do not say how, for that is a matter of who

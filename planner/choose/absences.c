@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "planner/choose/restorable.h"
+#include "planner/choose/sub_batch.h"
 #include "util/vec.h"
 
 enum { NONE = -1 };
@@ -110,10 +111,26 @@ planc_status pl_absences_explain(pl_absences *absences, pl_arena *arena, const c
   return pl_arena_strndup(arena, text, strlen(text), &absences->reason);
 }
 
+planc_status pl_absences_of_gaps(const planc_order *order, pl_gap_rule rule, pl_arena *arena, pl_absences *out) {
+  planc_gaps *gaps;
+  pl_absence *items;
+  PLANC_TRY(planc_gaps_make(order, &gaps));
+  planc_status status = PL_NEW(arena, &items, gaps->n);
+  for (int32_t k = 0; !status && k < gaps->n; k++) {
+    const planc_gap *gap = &gaps->gaps[k];
+    pl_absence *item = &items[out->n];
+    *item = (pl_absence){.buffer = gap->buffer, .version = gap->version};
+    out->n += rule(order, gap, item);
+  }
+  if (!status) out->items = items;
+  planc_gaps_free(gaps);
+  return status;
+}
+
 planc_status pl_make_absences(const planc_problem *problem, const void *rule, int64_t room, planc_candidate *out) {
   const pl_absence_rule *of = rule;
   pl_walk walk;
-  PLANC_TRY(pl_walk_start(&walk, problem, problem->sub_batch ? problem->sub_batch : problem->batch, room, out));
+  PLANC_TRY(pl_walk_start(&walk, problem, pl_sub_batch_asked(problem), room, out));
   pl_arena arena = {0};
   pl_absences absences = {0};
   pl_online online = {.handles = {0}};

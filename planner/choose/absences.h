@@ -5,6 +5,7 @@
 #ifndef PLANC_CHOOSE_ABSENCES_H
 #define PLANC_CHOOSE_ABSENCES_H
 
+#include "planc/analysis.h"
 #include "planner/choose/walk.h"
 #include "util/arena.h"
 
@@ -52,6 +53,11 @@ typedef struct pl_absence_rule {
 
 /* A pl_walk_maker for a pl_absence_rule: rounds of the user's sub-batch, else the whole batch. */
 planc_status pl_make_absences(const planc_problem *problem, const void *rule, int64_t room, planc_candidate *out);
+
+/* Fills in how a version is away during a gap (planc_gaps), but for which version; false where it stays. */
+typedef bool (*pl_gap_rule)(const planc_order *order, const planc_gap *gap, pl_absence *absence);
+/* The absences of all gaps by one rule, in memory of `arena`. */
+planc_status pl_absences_of_gaps(const planc_order *order, pl_gap_rule rule, pl_arena *arena, pl_absences *out);
 
 /* Whether anything is to be computed again. */
 bool pl_absences_restore(const pl_absences *absences);

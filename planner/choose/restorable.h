@@ -5,10 +5,10 @@
 #include "planc/order.h"
 #include "util/arena.h"
 
-/* latest[i]: the last position ahead of which instance i can be run again, one that is not forward never, which is -1:
- * until then what it reads of persistent and fed buffers is the same, and of others the writer can be run again. The
- * number of positions where that is so to the end. Whoever `keeps` what it cannot drop, for as long as something is to
- * be restored from it, can read the last version of that to the end as well. The order is one without recomputes. */
+/* latest[i] is the last position before which instance i can still run again; -1: never, as for whatever is not of the
+ * forward pass; the number of positions: to the end. Up to there its inputs are unchanged or can be restored. Whoever
+ * `keeps` what it cannot drop while something is restored from it can read the last version of that to the end as well.
+ * The order is one without recomputes. */
 planc_status pl_mark_restorable(const planc_order *order, bool keeps, pl_arena *arena, int32_t *latest);
 /* Whether every writer of the buffer can be run again until the last use of it, and nothing asks for it once the
  * iteration has ended. */

@@ -53,7 +53,7 @@ static planc_status largest_sub_batch(const planc_problem *problem, int64_t *out
   bool may_split;
   PLANC_TRY(pl_may_split(problem, &may_split));
   if (!may_split) {
-    int64_t batch = problem->sub_batch ? problem->sub_batch : problem->batch;
+    int64_t batch = pl_sub_batch_asked(problem);
     PLANC_TRY(demand_at(problem, batch, &need));
     if (need.baseline > room) return infeasible(problem, batch, &need, resident);
     *out_sub_batch = batch;

@@ -9,6 +9,11 @@
  */
 planc_status pl_sub_batch_select(const planc_problem *problem, int64_t *out_sub_batch);
 
+/* The sub-batch of a policy that chooses none: the user's, else the whole batch. */
+static inline int64_t pl_sub_batch_asked(const planc_problem *problem) {
+  return problem->sub_batch ? problem->sub_batch : problem->batch;
+}
+
 /* Whether the policy may choose to run the problem's graph in rounds: the graph can (planc_check_rounds), the user has
  * not fixed the rounds, and the samples of a batch are not coupled or may be parted. */
 planc_status pl_may_split(const planc_problem *problem, bool *out);

@@ -1,7 +1,9 @@
 #include "planner/choose/walk.h"
 
+#include "graph/optypes.h"
 #include "planner/choose/room_search.h"
 #include "planner/code.h"
+#include "planner/if_fits.h"
 #include "util/math.h"
 
 int64_t pl_walk_room(const planc_buffer *buffer) {
@@ -173,6 +175,11 @@ planc_status pl_walk_close_dead(pl_walk *walk, int32_t position) {
   return NULL;
 }
 
+planc_class pl_instance_class(const planc_trace *trace, int32_t instance) {
+  if (trace->instances[instance].role != PLANC_ROLE_OP) return PLANC_CLASS_elementwise;
+  return pl_op_class(planc_trace_op(trace, instance));
+}
+
 int32_t pl_output_gradient(const planc_trace *trace, int32_t instance) {
   const planc_op *op = planc_trace_op(trace, instance);
   int32_t access = op->n_in > 1 ? planc_trace_access_of(trace, instance, op->in[1]) : -1;
@@ -180,14 +187,6 @@ int32_t pl_output_gradient(const planc_trace *trace, int32_t instance) {
 }
 
 /* --- Candidates that fit ------------------------------------------------------------------------------------------ */
-
-static planc_status fits_host(const planc_evaluator *evaluator, const planc_candidate *candidate, bool *out) {
-  planc_status status = evaluator->hold_to_host(evaluator, candidate);
-  *out = !status;
-  if (planc_status_code(status) != PLANC_INFEASIBLE) return status;
-  planc_status_free(status);
-  return NULL;
-}
 
 planc_status pl_walk_try(const planc_evaluator *evaluator, pl_walk_maker maker, const void *context, int64_t room,
                          planc_candidate *out, bool *out_fits) {
@@ -197,10 +196,11 @@ planc_status pl_walk_try(const planc_evaluator *evaluator, pl_walk_maker maker, 
   do {
     PLANC_TRY(maker(evaluator->problem, context, search.room, out));
     PLANC_TRY(evaluator->live(evaluator, out, &peak));
-    /* By how much a room has to fall tells only the placement; whether anything else fits mostly the live data. */
+    /* Only placement tells by how much the room must shrink. Where the room does not matter, live bytes above the
+     * budget already show that the candidate does not fit. */
     if (by_room || peak <= budget) PLANC_TRY(evaluator->peak(evaluator, out, &peak));
     *out_fits = peak <= budget;
-    if (*out_fits) PLANC_TRY(fits_host(evaluator, out, out_fits));
+    if (*out_fits) PLANC_TRY(pl_if_fits(evaluator->hold_to_host(evaluator, out), out_fits));
     if (*out_fits) return NULL;
     planc_candidate_free(out);
     /* No room is one on the host. */

@@ -53,6 +53,8 @@ planc_status pl_walk_exec(pl_walk *walk, int32_t instance, bool recompute);
 /* Closes every buffer whose last use is at `position`. Results are delivered before. */
 planc_status pl_walk_close_dead(pl_walk *walk, int32_t position);
 
+/* The class of what an instance runs; sums of gradients are elementwise. */
+planc_class pl_instance_class(const planc_trace *trace, int32_t instance);
 /* Returns the buffer from which the gradient op of a convolution reads the gradient of the convolution's output, or -1:
  * an op of a foreign type may have other operands. */
 int32_t pl_output_gradient(const planc_trace *trace, int32_t instance);

@@ -118,7 +118,7 @@ static void part_budgets(jobs_apart *a, const planc_problem *all) {
 
 /* --- Plans -------------------------------------------------------------------------------------------------------- */
 
-/* With `least` bytes a job's part suffices; the budget of all is as much more as the others' parts are. */
+/* Says by how much the budget of all must grow so that this job's part suffices: the other parts grow with it. */
 static planc_status refuse(const jobs_apart *a, const planc_problem *all, int32_t job, planc_status status) {
   planc_shortage shortage = planc_status_shortage(status);
   if (shortage.memory != PLANC_MEMORY_DEVICE || shortage.bytes == 0) return in_job(a, job, status);

@@ -13,7 +13,7 @@
 static inline bool pl_is_shared(planc_tensor_class class) {
   return class == PLANC_TENSOR_FEATURE || class == PLANC_TENSOR_GRADIENT;
 }
-/* The owner of regions that a class of a job is, and how many there are. */
+/* Owners of regions (regions.h): each job has one for each shared class. */
 static inline int32_t pl_owner_of(int32_t job, planc_tensor_class class) {
   return 2 * job + (class == PLANC_TENSOR_GRADIENT);
 }
@@ -21,7 +21,7 @@ static inline int32_t pl_n_owners(int32_t n_jobs) {
   return 2 * n_jobs;
 }
 
-/* From a command on a pass holds so many bytes in regions. */
+/* From this command on, a pass holds this many bytes in regions. */
 typedef struct pl_demand_step {
   int32_t command;
   int64_t bytes;
@@ -42,8 +42,8 @@ typedef struct pl_areas {
   const pl_job_areas *jobs;
 } pl_areas;
 
-/* Where what is private is, and blanks in place of what goes into regions: (*out)[pass][residency of the job's
- * candidate], everything allocated in `arena`. */
+/* Makes tables of addresses, (*out)[pass][residency of the job's candidate]: places of what is private, blanks for what
+ * goes into regions. Everything is allocated in `arena`. */
 planc_status pl_areas_addresses(pl_arena *arena, const pl_timing *timing, const pl_areas *areas, int64_t ***out);
 
 /* Of candidates for one iteration; everything is allocated in `arena`. */

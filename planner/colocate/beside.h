@@ -1,9 +1,9 @@
 /* Jobs that take turns, or nearly so: what each does alone in what the others leave it, which is all but what they
  * keep.
  *
- * A job may keep all its parameters and state, or less, where its plan parks some on the host. How much is known when
- * it is planned, for what the others leave: so jobs are first planned as if the others kept everything, and where one
- * does not fit so, all are planned as if the GPU had as much more; what comes of it then must fit. */
+ * A job may keep all its parameters and state, or less, where its plan parks some on the host. How much a job keeps is
+ * known only once it is planned. So first every job is planned as if the others kept everything. Where a job does not
+ * fit so, all are planned as if the GPU had as much more as it lacks; what comes of that must fit the real one. */
 #ifndef PLANC_COLOCATE_BESIDE_H
 #define PLANC_COLOCATE_BESIDE_H
 

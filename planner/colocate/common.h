@@ -9,8 +9,8 @@
  * device for all, the first job's; what is reserved is what any of their profiles reserves at most. */
 typedef struct pl_common {
   planc_mix mix;         /* on these terms */
-  planc_problem problem; /* that all pose together: the code of an algorithm is what any of them says that it takes at
-                            most, all else is the first job's */
+  planc_problem problem; /* of all jobs together: an algorithm's code is the most that any of them says it takes, all
+                            else is the first job's */
   planc_profile profile; /* of that */
   planc_problem *jobs;
   planc_profile *profiles; /* by job; empty where an earlier job's serves */

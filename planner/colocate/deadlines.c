@@ -31,9 +31,10 @@ int64_t pl_longest_op(const planc_candidate *candidate) {
   return longest;
 }
 
-/* What of a job's deadline is left for a part of the work of those without: behind an iteration that a request has just
- * missed, before its own, and beside as many of the other jobs with deadlines, which a cut behind an op may put off by
- * that op. Plans beside others may be slower than alone: of what is left, a part is kept. */
+/* How much of a job's deadline is left for one part of the work of jobs without a deadline. A request that has just
+ * missed an iteration waits for that one and for its own, and in both for an iteration of each other job with a
+ * deadline; the part may also end late by its longest op. Plans beside others may be slower than alone, so a fraction
+ * of what is left stays unused. */
 static int64_t left_between(const planc_mix *mix, const pl_deadline_job *jobs, int32_t job) {
   enum { KEPT = 8 };
   int64_t left = pl_deadline_of(mix, job), longest = 0;

@@ -14,9 +14,9 @@ int64_t pl_longest_op(const planc_candidate *candidate);
 typedef struct pl_deadline_job {
   int64_t alone_ns, longest_op_ns; /* of an iteration; of an op */
 } pl_deadline_job;
-/* Gives jobs with a deadline whose iterations the mix leaves open as many as it takes for the work of those without,
- * cut into as many parts between ops, to leave time for their requests. Where no number does that, they keep what they
- * have. `iterations`, by job, are those of a mix without deadlines. */
+/* Chooses the iterations of jobs with a deadline that the mix leaves open. The work of jobs without a deadline is cut
+ * between ops into as many parts, so that requests are served between the parts in time. A job whose deadline leaves no
+ * time for a part keeps what it has. `iterations`, by job, are those of a mix without deadlines. */
 void pl_deadlines_choose(const planc_mix *mix, const pl_deadline_job *jobs, int32_t *iterations);
 
 /* An iteration of a job in a steady period, from its first op or copy to its last. */
@@ -24,7 +24,7 @@ typedef struct pl_iteration_span {
   bool seen;
   int64_t start_ns, end_ns;
 } pl_iteration_span;
-/* The longest from an iteration's begin to the end of the next one, of all n of a period. */
+/* The longest time from an iteration's begin to the end of the next one, of the n iterations of a period. */
 int64_t pl_longest_response(const pl_iteration_span *spans, int32_t n, int64_t period_ns);
 
 /* Sets the responses, by job, to those of the plan's simulated steady period, with what each iteration copies. */

@@ -3,7 +3,7 @@
 
 #include "util/arena.h"
 
-/* Of a buffer, so far. */
+/* What is known of a buffer so far. */
 typedef struct met {
   int32_t written; /* the depth of who made the version there is, -1 = nobody in this period */
   int32_t deepest; /* the depth of the deepest that met it, -1 = nobody */

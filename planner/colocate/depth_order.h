@@ -4,9 +4,9 @@
 
 #include "planc/order.h"
 
-/* By depth, at one depth by number. An instance is deeper than all whose versions it reads, and than all that meet a
- * version before the one that it makes: so that each still meets what it meets in the trace. (The paper's depth is that
- * of a search in breadth.) */
+/* Orders instances by depth, those of one depth by number. An instance is deeper than all whose versions it reads, and
+ * than all that access an earlier version of what it writes: so each still finds the versions that it finds in the
+ * trace. (The paper's depth is that of a search in breadth.) */
 planc_status pl_depth_order(const planc_trace *trace, planc_order **out);
 
 #endif

@@ -1,6 +1,7 @@
 /* Pairs of node groups become the turns of a plan, and memory flows from pair to pair: addresses are those of
- * Waterwave's allocator as it follows the turns (stream_chunks.h). A job is a stream: of the two groups of a pair no
- * two are of one job, and pairs come one after the other, so that which of two streams a group is in is no matter. */
+ * Waterwave's allocator as it follows the turns (stream_chunks.h). To the allocator each job is a stream: the groups of
+ * a pair are of two jobs, and pairs come one after the other, so it does not matter which of the paper's two streams a
+ * group is in. */
 #ifndef PLANC_COLOCATE_FLOW_H
 #define PLANC_COLOCATE_FLOW_H
 
@@ -12,7 +13,7 @@ typedef struct pl_flow {
   const pl_pairing_pass *passes;
   const pl_pairs *pairs;
   const int64_t *const *kept;         /* by job: places by residency of what persists, blank of everything else */
-  int64_t kept_bytes, capacity_bytes; /* of all of that, behind which the allocator has so many */
+  int64_t kept_bytes, capacity_bytes; /* of all that is kept; of the allocator, behind it */
   bool blank;                         /* addresses are left to lowering */
   bool barriers; /* jobs wait for each other before each pair, and where the allocator synchronises; else only for what
                     they need of each other */

@@ -1,4 +1,4 @@
-/* Where what a job keeps is: its parameters and state, which are at one place for all time. */
+/* Places for what a job keeps, its parameters and state: each has one address for all time. */
 #ifndef PLANC_COLOCATE_KEPT_H
 #define PLANC_COLOCATE_KEPT_H
 

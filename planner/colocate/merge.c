@@ -7,7 +7,8 @@
 
 #include "util/math.h"
 
-/* An iteration of a job in the trace of all. What a period has one of, the iterations of a job have in common. */
+/* An iteration of a job in the trace of all jobs. Iterations of a job share the buffers of which a period has only
+ * one. */
 typedef struct part {
   const planc_candidate *of;
   int32_t first_instance;
@@ -91,7 +92,8 @@ static planc_status make_costs(merging *m) {
 
 /* --- Parts -------------------------------------------------------------------------------------------------------- */
 
-/* What an iteration does with a buffer is what the job's own does, at a later version. Every buffer is accessed. */
+/* Maps the job's own buffers to those of the trace of all jobs. An iteration accesses them as the job alone does, at
+ * later versions. Every buffer is accessed. */
 static void follow_accesses(const merging *m, part *p) {
   const planc_trace *own = p->of->trace, *all = m->out->trace;
   for (int32_t i = 0; i < own->n_instances; i++) {

@@ -24,14 +24,14 @@ typedef struct pl_merge {
   int64_t n_turns;
   const pl_turn *turns; /* each job's commands of each iteration once, in their order; in another one, where rounds are
                            to run side by side */
-  /* Addresses, or NULL: they stay blank. By job and iteration, behind each other, by residency of the job's candidate;
-   * and of workspaces, by its command. */
+  /* Addresses; NULL: they stay blank. There is a table for each iteration of each job, one job's behind the other's: of
+   * residencies, by residency of the job's candidate; of workspaces, by its command. */
   int64_t *const *residencies;
   int64_t *const *workspaces;
 } pl_merge;
 
-/* By job and iteration, as above, what is by job: all iterations of a job have the same places. The table is allocated
- * in `arena`. */
+/* Makes such a list of tables from one table for each job: all iterations of a job have the same places. The list is
+ * allocated in `arena`. */
 planc_status pl_merge_repeat(pl_arena *arena, int32_t n_jobs, const int32_t *iterations, int64_t *const *by_job,
                              int64_t ***out);
 

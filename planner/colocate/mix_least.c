@@ -1,5 +1,6 @@
-/* The least budget of a mix (colocate.h), counted in plans. A policy that falls back needs no more than what it falls
- * back to: so the search is that one's, and two plans of its own show what it does there and with a unit less. */
+/* The least budget of a mix (colocate.h), counted in plans. A policy that falls back to another needs no more than that
+ * one: so the search is for the other, and two plans of the policy itself show what it does at the budget found and at
+ * a unit less. */
 #include "planner/colocate/mix_plan.h"
 #include "planner/least_budget.h"
 
@@ -43,8 +44,9 @@ planc_status planc_mix_find_least(const planc_mix *mix, const planc_mix_policy *
   return status;
 }
 
-/* How often each job runs follows from what it takes alone, and that from the budget: the least one is that of a mix
- * which has these iterations there, as far as there are plans left to find it; else that of the mix looked at first. */
+/* A job's iterations follow from its time alone, which follows from the budget. So the least budget is sought for some
+ * iterations until the mix has just these at the budget found. Where the plans left do not suffice for that, the last
+ * budget found stands, and is not called the least. */
 static planc_status find_least_of_any(const pl_common *common, const planc_mix_policy *policy, planc_status failed,
                                       planc_least *out) {
   planc_mix_share shares[PLANC_MIX_MOST_JOBS] = {{0}}, there[PLANC_MIX_MOST_JOBS] = {{0}};
@@ -72,7 +74,7 @@ static planc_status find_least_of_any(const pl_common *common, const planc_mix_p
   return NULL;
 }
 
-/* What a policy does that falls back shows at the least budget of that one, and at one unit less. */
+/* Tries a policy that falls back at the least budget of the other policy, and at one unit less. */
 static planc_status take_over(const pl_mix_asked *asked, const planc_problem *problem, planc_least *least) {
   planc_problem at = *problem;
   at.first_will_do = true;

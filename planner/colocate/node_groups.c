@@ -15,7 +15,7 @@ typedef struct op_node {
   bool cut;           /* whether one may cut behind it */
 } op_node;
 
-/* What a recurrence does in a phase of a round, by one node of it. */
+/* A node of what a recurrence does in a phase of a round. */
 typedef struct step {
   const char *loop;
   int32_t round;
@@ -133,7 +133,7 @@ static int compare_steps(const void *left, const void *right) {
   return (a->node > b->node) - (a->node < b->node);
 }
 
-/* What is computed again may be anywhere: it binds nothing. */
+/* Recomputes are left out: they may run anywhere. */
 static int32_t list_steps(const cutting *c, step *steps) {
   const planc_command *commands = planc_schedule_commands(c->of->schedule);
   int32_t n = 0;

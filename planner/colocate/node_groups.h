@@ -18,7 +18,7 @@ typedef struct pl_node_groups {
   int64_t most_bytes; /* of all */
 } pl_node_groups;
 
-/* Where iterations are cut. Nowhere within what a recurrence does in one phase of a round (4.4: a node of a cycle runs
+/* Where iterations are cut: never within what a recurrence does in one phase of a round (4.4: a node of a cycle runs
  * several times, so that nothing comes between). */
 typedef struct pl_cut {
   enum {
@@ -26,11 +26,12 @@ typedef struct pl_cut {
     PL_CUT_AT_PEAK,  /* into two: Waterwave-s (5.1) */
     PL_CUT_AT_PHASES /* into two: where the forward ops end; the same */
   } where;
-  /* By size: what a group allocates at least, and what one deallocates; positive. The last group of either kind may be
-   * smaller, but no less than half: then it goes with the one before. So may one behind which an op alone has more. */
+  /* By size: the least that a group allocates, and the least that it deallocates; positive. The last group of either
+   * kind may be smaller; with less than half of the size it joins the group before. A group may also be smaller where
+   * the op behind it alone exceeds the size. */
   int64_t split_bytes, release_bytes;
   bool relaxed; /* sizes may be half as much and half as much again, so that groups take about as long */
-  /* Variable sizes: of the allocation groups in turn; behind the last one `split_bytes`. */
+  /* Variable sizes, of the allocation groups in turn; groups behind the last of these have `split_bytes`. */
   int32_t n_sizes;
   const int64_t *sizes;
 } pl_cut;

@@ -133,7 +133,8 @@ static bool fits_at(const pairing *p, int32_t at, int64_t own) {
   return at >= p->places.len || held_with(p, at, own) <= p->rule->limit_bytes;
 }
 
-/* From this place on, or `index`, what the group leaves fits at all places. At its own it holds no less. */
+/* The first place from `index` on where what the group leaves fits, as it does at all places behind. At its own place a
+ * group holds no less than it leaves. */
 static int32_t find_first(const pairing *p, const pl_node_group *group, int32_t index) {
   for (int32_t at = (int32_t)p->places.len - 1; at >= index; at--)
     if (!fits_at(p, at, group->held_bytes)) return at + 1;

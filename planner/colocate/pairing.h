@@ -20,8 +20,8 @@ typedef struct pl_pairing_pass {
   const pl_node_groups *groups;         /* at least one */
 } pl_pairing_pass;
 
-/* As the jobs of a period come to them, if each runs through evenly; of those at one time the one with more groups goes
- * first, then the one that holds more, then the earlier job's. */
+/* Sorts passes by when they begin if each job's iterations are spread evenly over the period. Of passes at one time the
+ * one with more groups goes first, then the one that holds more, then the earlier job's. */
 void pl_sort_passes(pl_pairing_pass *passes, int32_t n);
 
 typedef struct pl_pairing_rule {

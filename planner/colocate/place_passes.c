@@ -18,7 +18,7 @@ typedef struct life {
   moment begin, end;
 } life;
 
-/* A place on the circle where a tensor begins to live, or ends. */
+/* A point of the circle, where a tensor begins or ends to live. */
 typedef struct turn_point {
   int64_t on_circle_ns, number;
   int32_t life;

@@ -1,6 +1,7 @@
-/* Addresses for a steady period whose iterations have their times, all at once: where regions that are handed out as
- * time goes on leave pieces between them that are of no use, tensors still find places when it is known beforehand when
- * each of them lives. The period is a circle: what reaches into the next one is there at its beginning. */
+/* Offline addresses for a steady period whose iterations have their times. Regions that are handed out as time goes on
+ * (share_regions.h) leave useless pieces between them. When it is known beforehand when each tensor lives, placing all
+ * at once may still find room. The period is a circle: a tensor that lives on into the next period is there at its
+ * beginning. */
 #ifndef PLANC_COLOCATE_PLACE_PASSES_H
 #define PLANC_COLOCATE_PLACE_PASSES_H
 

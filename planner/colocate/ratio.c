@@ -21,7 +21,7 @@ void pl_choose_ratio(const pl_ratio_job *jobs, int32_t n, int32_t most, int32_t 
     return;
   }
   int64_t least = INT64_MAX;
-  for (int32_t k = 1; k <= most && least > 1000000 / PARTS; k++) {
+  for (int32_t k = 1; k <= most && least > PL_PPM / PARTS; k++) {
     fill(jobs, n, total(&jobs[longest], k), most, out);
     int64_t now = imbalance(jobs, n, out);
     if (now >= least) continue;
@@ -54,7 +54,7 @@ static int64_t imbalance(const pl_ratio_job *jobs, int32_t n, const int32_t *ite
     if (ns < least) least = ns;
     if (ns > longest) longest = ns;
   }
-  return longest > 0 ? pl_muldiv_ceil(longest - least, 1000000, longest) : 0;
+  return longest > 0 ? pl_muldiv_ceil(longest - least, PL_PPM, longest) : 0;
 }
 
 /* The longest of the jobs whose iterations are given, or, with none given, the slowest. */

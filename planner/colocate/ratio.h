@@ -9,9 +9,10 @@ typedef struct pl_ratio_job {
   int32_t iterations; /* as given, 0 = free */
 } pl_ratio_job;
 
-/* Iterations by job, at most `most` of those that are free: such that all jobs take about as long alone as the longest
- * one whose iterations are given. Where none are, the slowest job runs as often as it takes for no job to lack more
- * than a tenth of the longest, or else for the least that one can lack; the shorter period wins. */
+/* Chooses each job's iterations, at most `most` where they are free, so that all jobs take about as long alone as the
+ * longest one whose iterations are given. Where none are given, the slowest job gets the fewest iterations with which
+ * no job falls short of the longest by more than a tenth; where no number achieves that, the fewest with the smallest
+ * shortfall. */
 void pl_choose_ratio(const pl_ratio_job *jobs, int32_t n, int32_t most, int32_t *out);
 
 #endif

@@ -186,8 +186,9 @@ static int64_t read_all(demand_reader *mine, under_way *others, int64_t now, int
 /* By how much the iteration has to start later than at `at_ns` at the least to fit: 0 where it fits. INT64_MAX where it
  * never does. What is given back at a moment is there for who takes then.
  *
- * Where it takes too much at a moment, it has held that much since some time, and others hold theirs until the next
- * release: up to where the one time comes to the other, it is the same moment or a later one that has too much. */
+ * At a moment with too much, the iteration has held its part since some earlier time, and the others hold theirs until
+ * the next release. As long as a shift does not bring that earlier time to the release, both parts still meet, and
+ * there is still too much. */
 static int64_t lateness(const shift_search *s, const runner *own, int64_t at_ns) {
   demand_reader mine = reader_of(s, own, pass_of(s, own, own->n_started), at_ns);
   under_way others = others_at(s, own, at_ns);

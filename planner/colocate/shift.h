@@ -1,7 +1,7 @@
 /* Zico's search for time shifts (papers/000, 5): each iteration of a job starts as soon as what it and the iterations
  * of the other jobs that are under way hold in regions stays within the budget, at any time until they end. An
- * iteration is shifted as a whole, and by as much as brings what is too much to the next release of another: the paper
- * leaves the time to wait open (papers/NOTES, 21), and less is never enough. */
+ * iteration is shifted as a whole, by as much as moves what is too much to the next release of another iteration: the
+ * paper leaves the time to wait open (papers/NOTES, 21), and less is never enough. */
 #ifndef PLANC_COLOCATE_SHIFT_H
 #define PLANC_COLOCATE_SHIFT_H
 
@@ -11,8 +11,8 @@
 /* Sets when the passes of a steady period start, counted from the first pass of the first job, and how long the period
  * is. `jobs` lists the jobs of the group; the others' passes are left as they are. As in a plan, a job is never more
  * than a period ahead of another. *out_fits is false where some pass never fits, as one does that holds more than
- * `budget_bytes` alone; nothing is set then. A start is found by as many passes over what is held as it is shifted by
- * releases. */
+ * `budget_bytes` alone; nothing is set then. Finding a start reads all that is held once for each release that the pass
+ * is shifted to. */
 planc_status pl_shift(pl_timing *timing, const pl_areas *areas, const int32_t *jobs, int32_t n, int64_t budget_bytes,
                       bool *out_fits);
 

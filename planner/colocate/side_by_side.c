@@ -3,9 +3,9 @@
  * the new times while they change. What the rounds have in common (parameters, gradients, state) is there for all of
  * them.
  *
- * All commands then stand in the order of their times, so that whatever one round lets go another takes, at a place
- * that lowering finds for it. Only where a round adds to a gradient, or to a running statistic, the trace's order holds
- * as well: it stands behind the round before. */
+ * All commands are then put in the order of their times, so that one round can take what another lets go; lowering
+ * finds the places. Where rounds add to a gradient or to a running statistic, the trace's order holds as well: a
+ * round's addition comes behind that of the round before. */
 #include "planner/colocate/side_by_side.h"
 
 #include <assert.h>
@@ -17,9 +17,11 @@
 #include "util/math.h"
 #include "util/size.h"
 
-/* Attempts of the search, and of those in one room until times are steady, which change by less. */
+/* MOST_TRIES: attempts of the whole search. MOST_SETTLING: attempts in one room until times are steady, which they are
+ * when they change by at most STEADY_PPM. */
 enum { MOST_TRIES = 20, MOST_SETTLING = 4, STEADY_PPM = 20000 };
-/* What a round holds is told in so many parts of its most: a release of less starts nobody. */
+/* What a round holds is counted in about PARTS units: the search for a shift goes from release to release, and skips
+ * those of less than a unit. */
 enum { PARTS = 256 };
 
 /* Commands of the candidate: those of a round, or those behind all rounds. */
@@ -101,8 +103,8 @@ static int32_t round_of_buffer(const rounds *r, int32_t c) {
   return r->from->trace->buffers[buffer].round;
 }
 
-/* By command its round, or n behind them all. What is of a buffer that rounds have in common goes with the exec that
- * it is for: one that gives back with the exec before, any other with the next. */
+/* Sets each command's round; n: behind all rounds. A command of a buffer that rounds share is of the round of the exec
+ * it serves: a release or offload of the exec before it, any other command of the next one. */
 static void find_rounds(const rounds *r, int32_t *round_of) {
   int32_t n_commands = planc_schedule_n_commands(r->from->schedule), round = r->n;
   for (int32_t c = n_commands - 1; c >= 0; c--) {
@@ -141,7 +143,7 @@ static planc_status split(rounds *r) {
 
 /* --- What a round holds ------------------------------------------------------------------------------------------- */
 
-/* What an exec works in is held until the next one of its round. */
+/* The bytes that a round holds behind the command. An exec's workspace counts until the next exec of the round. */
 static int64_t follow_command(const rounds *r, const planc_command *command, int64_t *open, int64_t *workspace) {
   const planc_schedule *s = r->from->schedule;
   if (command->kind == PLANC_CMD_EXEC)
@@ -154,7 +156,7 @@ static int64_t follow_command(const rounds *r, const planc_command *command, int
   return pl_add_saturate(*open, *workspace);
 }
 
-/* In whole units; the last step holds none. */
+/* Counts in whole units; the last step holds none. */
 static void list_steps(const rounds *r, const strand *of, int64_t unit, pl_demand_step *steps, pl_job_areas *out) {
   int64_t open = 0, workspace = 0, before = 0;
   for (int32_t k = 0; k < of->n; k++) {
@@ -241,7 +243,8 @@ static planc_status index_accesses(rounds *r) {
   return NULL;
 }
 
-/* Whether all stands that an access comes after in the trace: what it reads is made, what it overwrites is read. */
+/* Whether all that an access comes after in the trace is in the order already: what it reads has been made, what it
+ * overwrites has been read. */
 static bool may_access(const rounds *r, int32_t a) {
   const planc_access *access = &r->from->trace->accesses[a];
   if (access->write < 0) return r->version[access->buffer] == access->read;
@@ -266,8 +269,9 @@ static void stand(rounds *r, const planc_command *command) {
   }
 }
 
-/* The round whose next command comes first of those that may stand, of several at one time one that gives back, then
- * the first round; -1 where none is left. What is left of the first round that has any may always stand. */
+/* Of the rounds whose next command may come now, the one whose command is the earliest; of several at one time one that
+ * gives back, then the first round; -1 where none is left. The next command of the first round that is not through may
+ * always come. */
 static int32_t find_next(const rounds *r) {
   int32_t best = -1;
   int64_t earliest = 0;
@@ -321,8 +325,8 @@ static planc_status shift(rounds *r, int64_t room, bool *out_fit) {
   return pl_shift(&r->timing, &r->areas, jobs, r->n, room, out_fit);
 }
 
-/* Keeps what is the fastest so far. It takes more memory than rounds one after the other, so that there is a reason to
- * prefer it to them only where it is faster by something. */
+/* Keeps the fastest so far. Rounds side by side take more memory than one after the other, so they are preferred only
+ * where they are clearly faster (planc_is_preferred). */
 static void keep(rounds *r, int64_t ns, int64_t apart_ns, planc_candidate *candidate) {
   if (r->best.trace ? ns >= r->best_ns : !planc_is_preferred(ns, "none", r->best_ns)) return;
   planc_candidate_free(&r->best);
@@ -332,7 +336,8 @@ static void keep(rounds *r, int64_t ns, int64_t apart_ns, planc_candidate *candi
   r->apart_ns = apart_ns;
 }
 
-/* Shifts within `room`; *out_excess is by how much what comes of it does not fit. Where it fits, the times are its. */
+/* Shifts within `room`. *out_excess is by how much the result exceeds the budget. Where it fits, the rounds' times
+ * become those of the result. */
 static planc_status try_room(rounds *r, int64_t room, pl_turn *turns, bool *out_fit, int64_t *out_excess) {
   int64_t peak, ns;
   planc_candidate candidate = {0};
@@ -350,8 +355,8 @@ static planc_status try_room(rounds *r, int64_t room, pl_turn *turns, bool *out_
   return status;
 }
 
-/* One attempt in the room that is next. Where it fits, the same again with the times that it has then, until they are
- * steady, and then more; where it does not, less. */
+/* Makes one attempt in the next room. Where it fits, the same room is tried again with the new times until they are
+ * steady, and then more room; where it does not fit, less. */
 static planc_status step(rounds *r, pl_room_search *room, pl_turn *turns, int32_t *settling, bool *out_go_on) {
   int64_t excess = 0;
   pl_timing before = r->timing;
@@ -365,7 +370,7 @@ static planc_status step(rounds *r, pl_room_search *room, pl_turn *turns, int32_
   return NULL;
 }
 
-/* Begins within all that the rounds hold together, so that they begin at once. */
+/* Begins with as much room as all rounds hold together, in which they begin at once. */
 static planc_status search(rounds *r) {
   pl_room_search room = pl_room_search_from(r->most, r->least, r->least / PARTS + 1);
   pl_turn *turns;

@@ -5,8 +5,9 @@
 
 #include "planc/policy.h"
 
-/* `candidate` is of one iteration of a job that keeps all it needs on the device. Where its rounds are faster side by
- * side within the budget, on a compute stream each, that takes its place. The explanation tells which it is. */
+/* `candidate` is of one iteration of a job that keeps all it needs on the device. It is replaced by one whose rounds
+ * run side by side, each on a compute stream of its own, where that is faster within the budget. The explanation tells
+ * which it is. */
 planc_status pl_rounds_side_by_side(const planc_evaluator *evaluator, planc_candidate *candidate);
 
 #endif

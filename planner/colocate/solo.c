@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "planc/analysis.h"
+#include "planner/choose/sub_batch.h"
 #include "planner/colocate/side_by_side.h"
 #include "planner/evaluate.h"
 
@@ -109,8 +110,7 @@ void pl_solos_free(pl_solos *solos) {
 planc_status pl_solo_kept(const planc_problem *problem, int64_t *out_bytes) {
   planc_candidate candidate = {0};
   planc_memory_needs needs = {0};
-  planc_status status =
-      planc_candidate_rounds(problem, problem->sub_batch ? problem->sub_batch : problem->batch, &candidate);
+  planc_status status = planc_candidate_rounds(problem, pl_sub_batch_asked(problem), &candidate);
   if (!status) status = planc_memory_needs_of(candidate.order, &needs);
   planc_candidate_free(&candidate);
   *out_bytes = needs.persistent_bytes;

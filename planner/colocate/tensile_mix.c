@@ -13,15 +13,15 @@
  * are simulated to take together: once in any case, and again while that changes by more than 0.3, new times counting
  * for 0.9 (papers/NOTES, 1c). The fastest is kept. */
 #include "planner/code.h"
-#include "planner/colocate/if_fits.h"
 #include "planner/colocate/mix_policies.h"
 #include "planner/colocate/own_memory.h"
 #include "planner/colocate/solo.h"
 #include "planner/evaluate.h"
+#include "planner/if_fits.h"
 #include "util/math.h"
 #include "util/size.h"
 
-enum { MILLION = 1000000, NEW_PPM = 900000, CHANGED_PPM = 300000, MOST_ROUNDS = 6, MOST_TRIES = 16 };
+enum { NEW_PPM = 900000, CHANGED_PPM = 300000, MOST_ROUNDS = 6, MOST_TRIES = 16 };
 
 typedef struct tensile_mix {
   const planc_mix *mix;
@@ -66,7 +66,7 @@ planc_status pl_mix_tensile(const planc_mix *mix, const planc_mix_share *shares,
 
 /* What later rounds find no room for, the first has. */
 static planc_status play_rounds(tensile_mix *t) {
-  int64_t change = MILLION;
+  int64_t change = PL_PPM;
   for (int32_t round = 0; round < MOST_ROUNDS && (round < 2 || change > CHANGED_PPM); round++) {
     planc_status status = play_round(t, &change);
     bool fits = true;
@@ -106,8 +106,7 @@ static bool ask_for_less(tensile_mix *t, int64_t excess) {
   return n > 0;
 }
 
-/* Plans each job; one that cannot do with what it was asked to gets again what it could do with, and is not asked for
- * less. */
+/* Plans each job. A job that fails at its smaller budget gets its last good budget back and keeps it. */
 static planc_status plan_all(tensile_mix *t) {
   for (;;) {
     int32_t failed;
@@ -183,10 +182,10 @@ static int64_t follow_times(tensile_mix *t, const pl_timing *alone, const pl_tim
   int64_t most = 0;
   for (int32_t j = 0; j < t->mix->n_jobs; j++) {
     int64_t own = busy_ns(alone, j), before = t->slowdown_ppm[j];
-    int64_t now = pl_muldiv_floor(busy_ns(together, j), MILLION, own > 0 ? own : 1);
-    int64_t change = pl_muldiv_floor(now > before ? now - before : before - now, MILLION, before);
+    int64_t now = pl_muldiv_floor(busy_ns(together, j), PL_PPM, own > 0 ? own : 1);
+    int64_t change = pl_muldiv_floor(now > before ? now - before : before - now, PL_PPM, before);
     if (change > most) most = change;
-    t->slowdown_ppm[j] = pl_muldiv_floor(now, NEW_PPM, MILLION) + pl_muldiv_floor(before, MILLION - NEW_PPM, MILLION);
+    t->slowdown_ppm[j] = pl_muldiv_floor(now, NEW_PPM, PL_PPM) + pl_muldiv_floor(before, PL_PPM - NEW_PPM, PL_PPM);
     t->slowdown_ppm[j] += t->slowdown_ppm[j] == 0;
   }
   return most;
@@ -218,7 +217,7 @@ static planc_status start(tensile_mix *t, const planc_mix_share *shares) {
     t->iterations[j] = shares[j].iterations;
     t->problems[j] = t->mix->jobs[j];
     t->alone[j] = pl_evaluator_of(&t->problems[j]);
-    t->slowdown_ppm[j] = MILLION;
+    t->slowdown_ppm[j] = PL_PPM;
   }
   return NULL;
 }

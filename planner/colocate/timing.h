@@ -22,7 +22,7 @@ typedef struct pl_timing {
   int32_t n_passes;
   pl_pass *passes;
   int64_t period_ns;
-  bool apart; /* no pass of a period begins before all of the one before have ended */
+  bool apart; /* all passes of a period have ended when the first of the next one begins */
 } pl_timing;
 
 /* When the execs among a pass's commands start and end, in their order. */
@@ -30,8 +30,8 @@ typedef struct pl_pass_runs {
   int32_t n;
   planc_run_time *of;
 } pl_pass_runs;
-/* What they say of the pass: of n commands of the schedule, which `commands` lists in their order; NULL: its first n.
- * Its start is that of the first exec. */
+/* Sets a pass's times to what its execs tell. The pass is of n commands of the schedule, which `commands` lists in
+ * their order; NULL: the first n. It starts with its first exec. */
 void pl_pass_time(const planc_schedule *schedule, const int32_t *commands, int32_t n, const pl_pass_runs *execs,
                   pl_pass *pass);
 
@@ -43,7 +43,8 @@ planc_status pl_timing_new(pl_arena *arena, int32_t n_jobs, const planc_candidat
 planc_status pl_timing_alone(const planc_evaluator *evaluators, pl_timing *timing);
 /* All jobs begin at once, and the passes of a job, which take what they do alone, behind each other. */
 void pl_timing_side_by_side(pl_timing *timing);
-/* As in the steady period of a candidate of all jobs, merged from these. INFEASIBLE as above. */
+/* Sets all starts and times to those in the steady period of `all`, a candidate merged from the timing's. INFEASIBLE as
+ * above. */
 planc_status pl_timing_together(const planc_evaluator *evaluator, const planc_candidate *all, pl_timing *timing);
 
 /* The most by which a pass takes longer or shorter than in `before`, in parts per million of that. */

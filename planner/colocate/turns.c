@@ -5,7 +5,7 @@
 
 #include "planner/choose/room_search.h"
 #include "planner/colocate/beside.h"
-#include "planner/colocate/if_fits.h"
+#include "planner/if_fits.h"
 #include "util/arena.h"
 #include "util/math.h"
 
@@ -71,9 +71,10 @@ static planc_status make_least_late(taking_turns *t, planc_candidate *out) {
   return NULL;
 }
 
-/* Where the jobs fit with what each leaves the others, but not together: with less for each; and then with the plans
- * that are not the fastest, or that are, whichever was not asked for. The last that was made tells who has no place,
- * or the job that did not even fit beside what the others leave. */
+/* Jobs that fit one by one, each in what the others leave it, may not fit together: then less is tried for each. If
+ * that fails too, all is tried again with the other kind of plans: the first that will do instead of the fastest, or
+ * the fastest instead of the first that will do. The last that was made tells who has no place, or which job did not
+ * even fit beside what the others leave. */
 static planc_status make_fit(taking_turns *t, planc_candidate *out, bool *out_fits) {
   int64_t excess;
   *out_fits = true;
@@ -110,7 +111,7 @@ static planc_status make(taking_turns *t, int64_t budget_bytes, planc_candidate 
   return NULL;
 }
 
-/* What fits in turns may not fit together, where pieces are left that are of no use: then the jobs get less. */
+/* Gives each job less, for placement may leave useless pieces. */
 static planc_status make_with_less(taking_turns *t, int64_t excess, planc_candidate *out, int64_t *out_excess) {
   pl_room_search search = pl_room_search_from(t->evaluator->problem->budget_bytes, 0, 1);
   *out_excess = excess;
@@ -118,7 +119,7 @@ static planc_status make_with_less(taking_turns *t, int64_t excess, planc_candid
   return NULL;
 }
 
-/* Who does not fit beside what the others leave, with what the smallest plan known takes. */
+/* Tells which job does not fit beside what the others leave. What is needed is what the smallest plan known takes. */
 static planc_status tell_excess(taking_turns *t, int64_t budget_bytes, int64_t excess) {
   planc_shortage shortage = {PLANC_MEMORY_DEVICE, pl_add_saturate(budget_bytes, excess)};
   planc_status failed = pl_beside_make_in(&t->beside, budget_bytes, t->first_will_do);

@@ -5,10 +5,10 @@
  * of an allocator that knows the streams (stream_chunks.h), as it follows the pairs (flow.h). `waterwave-s` cuts each
  * iteration into two only: at its fullest moment or behind its forward ops, whichever is faster.
  *
- * The paper's allocator and barriers keep an order at run time that a plan has anyway: an address is never used before
- * who had it last has ended with it. So nothing else is waited for, unless it is asked for with pair_barriers, as the
- * paper has it: then whatever is in a pair waits for the pair before, the period begins with a barrier, and Algorithm 1
- * decides how far a job goes ahead. Without, groups go where there is room as early as there is.
+ * The paper's allocator and barriers enforce at run time an order that a plan has anyway: nobody uses an address before
+ * its last user has ended. So nothing else is waited for, unless pair_barriers asks for the paper's way: then both
+ * groups of a pair wait for the pair before, the period begins with a barrier, and Algorithm 1 decides how far a job
+ * goes ahead. Without pair_barriers a group goes to the earliest place that has room for it.
  *
  * What the user leaves open is searched with the simulator: the size of groups, and at the fastest of these the order
  * of depths and of the graph, and the variants that the paper names. Where the allocator's pieces are too small,
@@ -20,11 +20,11 @@
 #include "planner/colocate/beside.h"
 #include "planner/colocate/depth_order.h"
 #include "planner/colocate/flow.h"
-#include "planner/colocate/if_fits.h"
 #include "planner/colocate/instead.h"
 #include "planner/colocate/kept.h"
 #include "planner/colocate/mix_policies.h"
 #include "planner/evaluate.h"
+#include "planner/if_fits.h"
 #include "planner/policies/policies.h"
 #include "util/math.h"
 #include "util/size.h"
@@ -216,7 +216,7 @@ static planc_status cut_after(waterwave *w, const waterwave_way *way, int32_t jo
   return cut_job(w, way, job, &cut, out);
 }
 
-/* For what jobs hold beside what they keep. */
+/* The bytes that there are for what jobs hold beside what they keep. */
 static int64_t find_limit(const waterwave *w, const view *v) {
   int64_t limit = pl_arena_room(w->evaluator->problem) - v->kept_bytes;
   return limit > 0 ? limit : 0;

@@ -10,8 +10,8 @@
  * More than two jobs are paired in their order, and each pair has its own budget in the search: its part of the bytes
  * by what its jobs hold at the most.
  *
- * A shift is no delay in the plan: where a region goes from one job to another, the one waits for the op of the other
- * that is the last to use it, and so never starts its work in it sooner, however long that takes.
+ * A plan does not state a shift as a delay: where a region goes from one job to another, the second waits for the
+ * first's last op that uses it, however long that takes.
  *
  * Rounds of a job that are to run side by side (2.2) do so in the job's own iteration (side_by_side.h), which is then
  * shifted as a whole; where all goes faster with every job's rounds one after the other, they run so. A job that is the
@@ -21,7 +21,6 @@
  * placed at once (place_passes.h); memory that makes it no faster is given up in the end; and the jobs take turns
  * (temporal.c) not only where no shift is found, but also where that is faster. */
 #include "planner/code.h"
-#include "planner/colocate/if_fits.h"
 #include "planner/colocate/instead.h"
 #include "planner/colocate/merge.h"
 #include "planner/colocate/mix_policies.h"
@@ -31,6 +30,7 @@
 #include "planner/colocate/shift.h"
 #include "planner/colocate/solo.h"
 #include "planner/evaluate.h"
+#include "planner/if_fits.h"
 #include "util/math.h"
 #include "util/size.h"
 
@@ -95,7 +95,7 @@ static bool has_rounds_side_by_side(const zico *z) {
   return false;
 }
 
-/* What it is without rounds side by side, if that is faster. */
+/* Tries every job's rounds one after the other, and takes that if it is faster. */
 static planc_status compare_one_at_a_time(zico *z) {
   zico other = begin(z->mix, z->shares, z->evaluator);
   other.one_round_at_a_time = true;
@@ -203,8 +203,8 @@ static int64_t find_least(const zico *z) {
   return least;
 }
 
-/* More than all jobs hold at their fullest, with a quarter for pieces that are of no use and a region for each owner,
- * serves nobody. */
+/* As much as there is and can be of use, which is what all jobs hold at their fullest, a quarter on top for useless
+ * pieces, and a region for each owner. */
 static int64_t find_capacity(const zico *z) {
   enum { PIECES = 4 };
   int64_t room = pl_arena_room(z->evaluator->problem) - z->areas.private_bytes, most = most_of(z, 0, z->mix->n_jobs);

@@ -156,8 +156,8 @@ static planc_status learn_own(hazards *h, knowledge *who, pl_need need) {
   return pl_clock_set(&h->clocks, &who->own, need.stream, need.step);
 }
 
-/* Learns what every other replica's stream knew then: it is the same with the clocks changed. Of two replicas the
- * other one's others are this one. */
+/* Takes over what each other replica's stream knew. Replicas are alike, so its own clock becomes our clock of the
+ * others, and its clock of the others becomes ours. Of more than two replicas, its others are also others of ours. */
 static planc_status learn_others(hazards *h, knowledge *who, pl_need need) {
   knowledge from = h->ends[need.step];
   PLANC_TRY(pl_clock_join(&h->clocks, &who->own, from.others));

@@ -54,19 +54,19 @@ planc_status planc_lower(const planc_problem *problem, const char *policy, const
 
 static planc_status lower(lowering *l, const char *policy) {
   PLANC_TRY(pl_assign_addresses(&l->arena, l->schedule, l->problem, &l->addresses));
-  PLANC_TRY(lowering_make_ranges(l));
+  PLANC_TRY(pl_lowering_make_ranges(l));
   int64_t most = (int64_t)l->n_commands + l->addresses.away.n_copies + 4 * (int64_t)l->trace->n_jobs;
   if (most > INT32_MAX) return planc_error(PLANC_INTERNAL, "too many commands");
   PLANC_TRY(PL_NEW(&l->arena, &l->steps, most));
-  PLANC_TRY(lowering_make_steps(l));
+  PLANC_TRY(pl_lowering_make_steps(l));
   PLANC_TRY(number_residencies(l));
-  PLANC_TRY(lowering_make_around(l));
-  PLANC_TRY(lowering_find_waits(l));
-  PLANC_TRY(lowering_number_events(l));
+  PLANC_TRY(pl_lowering_make_around(l));
+  PLANC_TRY(pl_lowering_find_waits(l));
+  PLANC_TRY(pl_lowering_number_events(l));
   PLANC_TRY(pl_fill_header(l->problem, policy, l->schedule, &l->addresses, l->plan));
   PLANC_TRY(make_body(l));
-  PLANC_TRY(lowering_make_prologue(l));
-  PLANC_TRY(lowering_make_epilogue(l));
+  PLANC_TRY(pl_lowering_make_prologue(l));
+  PLANC_TRY(pl_lowering_make_epilogue(l));
   l->plan->n_algorithms = (int32_t)l->algorithms.len;
   PLANC_TRY(pl_arena_copy(l->memory, l->algorithms.data, l->algorithms.len, sizeof(const char *),
                           (void *)&l->plan->algorithms));
@@ -138,7 +138,7 @@ static planc_instr transfer_of(const lowering *l, int32_t c) {
   int32_t other = slot == PL_NO_SLOT ? PLANC_USER : l->id_of_slot[slot];
   bool in = command->kind == PLANC_CMD_PREFETCH;
   planc_instr copy = copy_of(command->stream, in ? own : other, in ? other : own, bytes_of(l, command->residency));
-  copy.peers = lowering_is_from_peers(l, c);
+  copy.peers = pl_lowering_is_from_peers(l, c);
   if (copy.peers) copy.bytes = l->trace->buffers[slot_at(l, slot)->buffer].bytes;
   return copy;
 }
@@ -160,7 +160,7 @@ static planc_status instr_of(lowering *l, int32_t c, int32_t *uses, planc_instr 
     case PLANC_CMD_OFFLOAD:
     case PLANC_CMD_PREFETCH:
       *out = transfer_of(l, c);
-      *out_any = lowering_runs(l, c);
+      *out_any = pl_lowering_runs(l, c);
       return NULL;
     case PLANC_CMD_MOVE:
       *out = copy_of(command->stream, l->id_of[command->residency], l->id_of[command->source],

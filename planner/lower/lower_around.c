@@ -19,7 +19,7 @@ static planc_status share_boundary(lowering *l, sharing_around *out);
 static planc_status copy_boundary(lowering *l, arounds *edge, bool in, const sharing_around *shares);
 static planc_status add_around(arounds *edge, planc_instr instr);
 
-planc_status lowering_make_around(lowering *l) {
+planc_status pl_lowering_make_around(lowering *l) {
   int32_t n_parked = planc_schedule_n_parked(l->schedule), n_boundary = planc_schedule_n_boundary(l->schedule);
   sharing_around shares;
   PLANC_TRY(share_boundary(l, &shares));
@@ -63,11 +63,11 @@ static planc_status copy_share(lowering *l, arounds *edge, bool in, int16_t stre
   int64_t begins = edge->len;
   pl_step step = {.stream = stream, .first_touch = (int32_t)l->touches.len, .await = NONE};
   for (int32_t r = first; r != NONE; r = next[r]) {
-    PLANC_TRY(lowering_touch(l, r < n_parked ? touched_slot(l, r) : r, in));
+    PLANC_TRY(pl_lowering_touch(l, r < n_parked ? touched_slot(l, r) : r, in));
     PLANC_TRY(add_around(edge, copy_of(stream, in ? r : PLANC_USER, in ? PLANC_USER : r, bytes_of(l, r))));
   }
   edge->data[begins].begins = edge->data[edge->len - 1].ends = l->n_steps;
-  return lowering_end_step(l, step);
+  return pl_lowering_end_step(l, step);
 }
 
 static planc_status copy_boundary(lowering *l, arounds *edge, bool in, const sharing_around *shares) {
@@ -90,7 +90,7 @@ static void emit_around(const lowering *l, const arounds *edge, const pl_waits *
                         planc_instr *instrs, int32_t *n);
 static void join_streams(lowering *l, planc_instr *instrs, int32_t *n);
 
-planc_status lowering_make_prologue(lowering *l) {
+planc_status pl_lowering_make_prologue(lowering *l) {
   bool *awaited; /* with lag 1, by step */
   planc_instr *instrs;
   int32_t n = 0;
@@ -109,7 +109,7 @@ planc_status lowering_make_prologue(lowering *l) {
   return NULL;
 }
 
-planc_status lowering_make_epilogue(lowering *l) {
+planc_status pl_lowering_make_epilogue(lowering *l) {
   planc_instr *instrs;
   int32_t n = 0;
   int64_t w = 0;

@@ -11,7 +11,7 @@
 static planc_status add_ranges(lowering *l, const pl_translation *translation, int64_t address, int64_t bytes);
 static planc_status add_slot_range(lowering *l, int64_t host, int32_t slot);
 
-planc_status lowering_make_ranges(lowering *l) {
+planc_status pl_lowering_make_ranges(lowering *l) {
   int32_t n_residencies = planc_schedule_n_residencies(l->schedule), n_parked = planc_schedule_n_parked(l->schedule);
   const pl_slots *away = &l->addresses.away;
   int64_t host = pl_align_up(l->addresses.arena_bytes, PLANC_ALIGNMENT);
@@ -67,17 +67,17 @@ static planc_status add_slot_range(lowering *l, int64_t host, int32_t slot) {
   return NULL;
 }
 
-/* Appends a touch of each range of `what`, for which lowering_touch has numbers. */
+/* Appends a touch of each range of `what`, for which pl_lowering_touch has numbers. */
 static planc_status touch(lowering *l, int32_t what, pl_range_touch how) {
   for (how.range = l->first_range[what]; how.range < l->first_range[what + 1]; how.range++) VEC_PUSH(&l->touches, how);
   return NULL;
 }
 
-planc_status lowering_touch(lowering *l, int32_t what, bool writes) {
+planc_status pl_lowering_touch(lowering *l, int32_t what, bool writes) {
   return touch(l, what, (pl_range_touch){.write = writes});
 }
 
-bool lowering_is_from_peers(const lowering *l, int32_t c) {
+bool pl_lowering_is_from_peers(const lowering *l, int32_t c) {
   const planc_command *command = &l->commands[c];
   return command->kind == PLANC_CMD_PREFETCH && !command->user &&
          l->trace->buffers[l->residencies[command->residency].buffer].peer >= 0;
@@ -93,33 +93,33 @@ static planc_status touch_all(lowering *l, int32_t c) {
       const int32_t *uses = &planc_schedule_uses(l->schedule)[command->first_use];
       for (int32_t k = 0; k < instance->n_accesses; k++) {
         bool writes = l->trace->accesses[instance->first_access + k].write >= 0;
-        if (uses[k] != NONE) PLANC_TRY(lowering_touch(l, uses[k], writes));
+        if (uses[k] != NONE) PLANC_TRY(pl_lowering_touch(l, uses[k], writes));
       }
-      return lowering_touch(l, own, true);
+      return pl_lowering_touch(l, own, true);
     }
     case PLANC_CMD_OFFLOAD:
     case PLANC_CMD_PREFETCH: {
       int32_t slot = l->addresses.away.of_command[c];
       bool in = command->kind == PLANC_CMD_PREFETCH;
-      PLANC_TRY(lowering_touch(l, command->residency, in));
+      PLANC_TRY(pl_lowering_touch(l, command->residency, in));
       if (slot == PL_NO_SLOT) return NULL;
-      return touch(l, touched_slot(l, slot), (pl_range_touch){.write = !in, .peers = lowering_is_from_peers(l, c)});
+      return touch(l, touched_slot(l, slot), (pl_range_touch){.write = !in, .peers = pl_lowering_is_from_peers(l, c)});
     }
     case PLANC_CMD_MOVE:
-      PLANC_TRY(lowering_touch(l, command->source, false));
-      return lowering_touch(l, command->residency, true);
+      PLANC_TRY(pl_lowering_touch(l, command->source, false));
+      return pl_lowering_touch(l, command->residency, true);
     default:
       return NULL;
   }
 }
 
-bool lowering_runs(const lowering *l, int32_t c) {
+bool pl_lowering_runs(const lowering *l, int32_t c) {
   const planc_command *command = &l->commands[c];
   if (command->kind == PLANC_CMD_ACQUIRE || command->kind == PLANC_CMD_RELEASE) return false;
   return command->kind != PLANC_CMD_OFFLOAD || command->user || l->addresses.away.of_command[c] != PL_NO_SLOT;
 }
 
-planc_status lowering_end_step(lowering *l, pl_step step) {
+planc_status pl_lowering_end_step(lowering *l, pl_step step) {
   if (l->touches.len > INT32_MAX) return planc_error(PLANC_INTERNAL, "too many accesses");
   step.n_touches = (int32_t)l->touches.len - step.first_touch;
   l->steps[l->n_steps++] = step;
@@ -136,7 +136,7 @@ static planc_status add_tier_steps(lowering *l, int32_t command, bool load, int3
 static planc_status add_command_step(lowering *l, int32_t c, latest *last);
 static void await_last(lowering *l, const latest *last);
 
-planc_status lowering_make_steps(lowering *l) {
+planc_status pl_lowering_make_steps(lowering *l) {
   latest last;
   int32_t k = 0;
   PLANC_TRY(PL_NEW(&l->arena, &last.copy, planc_schedule_n_residencies(l->schedule)));
@@ -162,15 +162,15 @@ static planc_status add_tier_steps(lowering *l, int32_t command, bool load, int3
     const pl_tier_copy *copy = &away->copies[*k];
     int32_t job = l->trace->buffers[slot_at(l, copy->from)->buffer].job;
     pl_step step = {.stream = storage_stream_of(l, job, load), .first_touch = (int32_t)l->touches.len, .await = NONE};
-    PLANC_TRY(lowering_touch(l, touched_slot(l, copy->from), false));
-    PLANC_TRY(lowering_touch(l, touched_slot(l, copy->to), true));
+    PLANC_TRY(pl_lowering_touch(l, touched_slot(l, copy->from), false));
+    PLANC_TRY(pl_lowering_touch(l, touched_slot(l, copy->to), true));
     l->step_of_copy[*k] = l->n_steps;
-    PLANC_TRY(lowering_end_step(l, step));
+    PLANC_TRY(pl_lowering_end_step(l, step));
   }
   return NULL;
 }
 
-/* Of a job that has run nothing yet, its last step in the body before; which that is turns out in the end. */
+/* Stands for a job's last step in the body before, while that step is not yet known. */
 static int32_t last_of(int32_t job) {
   return NONE - 1 - job;
 }
@@ -186,7 +186,8 @@ static planc_status add_command_step(lowering *l, int32_t c, latest *last) {
   int32_t *last_copy = last->copy;
   l->step_of_command[c] = NONE;
   if (command->kind == PLANC_CMD_ACQUIRE || command->kind == PLANC_CMD_OFFLOAD) last_copy[command->residency] = NONE;
-  if (!lowering_runs(l, c) || (command->kind == PLANC_CMD_AWAIT && last_copy[command->residency] == NONE)) return NULL;
+  if (!pl_lowering_runs(l, c) || (command->kind == PLANC_CMD_AWAIT && last_copy[command->residency] == NONE))
+    return NULL;
   pl_step step = {.stream = command->stream, .first_touch = (int32_t)l->touches.len, .await = NONE};
   PLANC_TRY(touch_all(l, c));
   if (command->kind == PLANC_CMD_AWAIT) {
@@ -200,12 +201,12 @@ static planc_status add_command_step(lowering *l, int32_t c, latest *last) {
   if (command->kind == PLANC_CMD_EXEC) last->run[l->trace->instances[command->instance].job] = l->n_steps;
   if (command->kind == PLANC_CMD_MOVE) last->run[job_of(l, command->residency)] = l->n_steps;
   l->step_of_command[c] = l->n_steps;
-  return lowering_end_step(l, step);
+  return pl_lowering_end_step(l, step);
 }
 
 /* --- Events ------------------------------------------------------------------------------------------------------- */
 
-planc_status lowering_find_waits(lowering *l) {
+planc_status pl_lowering_find_waits(lowering *l) {
   l->work.steps = l->steps;
   l->work.touches = l->touches.data;
   l->work.n_steps = l->first_before;
@@ -221,7 +222,7 @@ planc_status lowering_find_waits(lowering *l) {
 }
 
 /* Gives each step that is waited for an event: in the order of the body, then of the epilogue and the prologue. */
-planc_status lowering_number_events(lowering *l) {
+planc_status pl_lowering_number_events(lowering *l) {
   PLANC_TRY(PL_NEW(&l->arena, &l->event_of_step, l->n_steps));
   for (int32_t i = 0; i < l->n_steps; i++) l->event_of_step[i] = NONE;
   for (int64_t w = 0; w < l->waits.len; w++) l->event_of_step[l->waits.data[w].producer] = 0;

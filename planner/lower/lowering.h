@@ -35,8 +35,8 @@ typedef struct lowering {
   int32_t first_before;                    /* of the prologue */
   int32_t *step_of_command, *step_of_copy; /* between host and storage */
   arounds before, after;
-  /* Of what a step can touch, the first of its `ranges`; the next one's is where they end. First come the residencies,
-   * of which those that are parked have none, then by command the workspaces, then the slots. */
+  /* first_range[k] is the first range of thing k; first_range[k + 1] ends them. Things: residencies (parked ones have
+   * no range), then each command's workspace, then slots. */
   int32_t *first_range;
   int32_t *id_of; /* by residency: its number in the plan */
   int32_t *id_of_slot;
@@ -62,7 +62,7 @@ static inline const pl_slot *slot_at(const lowering *l, int32_t slot) {
   return &l->addresses.away.slots[slot];
 }
 
-/* What lowering_touch calls a slot. */
+/* What pl_lowering_touch calls a slot. */
 static inline int32_t touched_slot(const lowering *l, int32_t slot) {
   return planc_schedule_n_residencies(l->schedule) + l->n_commands + slot;
 }
@@ -120,26 +120,26 @@ static inline planc_instr wait_of(const lowering *l, const pl_wait *wait, int32_
 /* --- lower_steps.c: what runs, what it touches, what it has to wait for ------------------------------------------- */
 
 /* The bytes that each residency and command touches. */
-planc_status lowering_make_ranges(lowering *l);
+planc_status pl_lowering_make_ranges(lowering *l);
 /* Whether a command runs on a stream. */
-bool lowering_runs(const lowering *l, int32_t command);
+bool pl_lowering_runs(const lowering *l, int32_t command);
 /* Appends the touches of a residency, of the workspace of a command (counted on from there), or of a slot. */
-planc_status lowering_touch(lowering *l, int32_t what, bool writes);
+planc_status pl_lowering_touch(lowering *l, int32_t what, bool writes);
 /* Whether a command fetches what the other replicas sent. */
-bool lowering_is_from_peers(const lowering *l, int32_t command);
+bool pl_lowering_is_from_peers(const lowering *l, int32_t command);
 /* Appends a step that makes the touches from its first one on. */
-planc_status lowering_end_step(lowering *l, pl_step step);
+planc_status pl_lowering_end_step(lowering *l, pl_step step);
 /* The steps of the body. */
-planc_status lowering_make_steps(lowering *l);
+planc_status pl_lowering_make_steps(lowering *l);
 /* Which steps wait for which, and the events of those that are waited for. */
-planc_status lowering_find_waits(lowering *l);
-planc_status lowering_number_events(lowering *l);
+planc_status pl_lowering_find_waits(lowering *l);
+planc_status pl_lowering_number_events(lowering *l);
 
 /* --- lower_around.c: prologue and epilogue ------------------------------------------------------------------------ */
 
 /* Their steps, behind those of the body, and then their instructions. */
-planc_status lowering_make_around(lowering *l);
-planc_status lowering_make_prologue(lowering *l);
-planc_status lowering_make_epilogue(lowering *l);
+planc_status pl_lowering_make_around(lowering *l);
+planc_status pl_lowering_make_prologue(lowering *l);
+planc_status pl_lowering_make_epilogue(lowering *l);
 
 #endif

@@ -10,16 +10,16 @@
 #include "util/math.h"
 
 /* Positions at which a content lives on the host and nothing asks for it. */
-typedef struct pl_storage_gap {
+typedef struct pl_host_stretch {
   int64_t idle, bytes; /* for how long; across the end of the period it goes on at its beginning */
   int32_t content, first, last;
   int32_t read; /* which ends it; -1: it lasts to the end of the period */
-} spill_gap;
+} host_stretch;
 
 typedef pl_spilling spilling;
 
 static planc_status keep(pl_arena *arena, const pl_contents *contents, spilling *s);
-static void add_gaps(spilling *s, int32_t k);
+static void add_stretches(spilling *s, int32_t k);
 static int compare_first(const void *a, const void *b);
 
 planc_status pl_spilling_make(pl_arena *arena, const planc_schedule *schedule, const planc_device *device,
@@ -28,12 +28,12 @@ planc_status pl_spilling_make(pl_arena *arena, const planc_schedule *schedule, c
   for (int32_t k = 0; k < contents->n; k++) most += contents->all[k].n_reads;
   *out = (pl_spilling){0};
   PLANC_TRY(pl_staging_make(arena, schedule, device, contents, &out->staging));
-  PLANC_TRY(PL_NEW(arena, &out->gaps, most));
+  PLANC_TRY(PL_NEW(arena, &out->stretches, most));
   PLANC_TRY(PL_NEW(arena, &out->heap, most));
   PLANC_TRY(PL_NEW(arena, &out->change, (int64_t)out->staging.n_commands + 2));
   PLANC_TRY(keep(arena, contents, out));
-  for (int32_t k = 0; k < contents->n; k++) add_gaps(out, k);
-  if (out->n_gaps > 0) qsort(out->gaps, (size_t)out->n_gaps, sizeof *out->gaps, compare_first);
+  for (int32_t k = 0; k < contents->n; k++) add_stretches(out, k);
+  if (out->n_stretches > 0) qsort(out->stretches, (size_t)out->n_stretches, sizeof *out->stretches, compare_first);
   return NULL;
 }
 
@@ -59,35 +59,36 @@ static int64_t idle_at_start(const spilling *s, int32_t k) {
   return s->staging.now[s->staging.contents->reads[content->first_read].command];
 }
 
-static void add_gap(spilling *s, int32_t k, int64_t idle, int32_t asked, int32_t last, int32_t read) {
+static void add_stretch(spilling *s, int32_t k, int64_t idle, int32_t asked, int32_t last, int32_t read) {
   int32_t first = asked == PL_AT_BOUNDARY ? 0 : asked + 2;
-  if (first <= last) s->gaps[s->n_gaps++] = (spill_gap){idle, pl_staging_bytes(&s->staging, k), k, first, last, read};
+  if (first <= last)
+    s->stretches[s->n_stretches++] = (host_stretch){idle, pl_staging_bytes(&s->staging, k), k, first, last, read};
 }
 
-static void add_gaps(spilling *s, int32_t k) {
+static void add_stretches(spilling *s, int32_t k) {
   const pl_content *content = &s->staging.contents->all[k];
   int32_t asked = content->written;
   for (int32_t r = content->first_read; r < content->first_read + content->n_reads; r++) {
     int32_t next = s->staging.contents->reads[r].command;
     int64_t idle = asked == PL_AT_BOUNDARY ? idle_at_start(s, k) + idle_at_end(s, content->twin)
                                            : s->staging.now[next] - s->staging.now[asked];
-    add_gap(s, k, idle, asked, next, r);
+    add_stretch(s, k, idle, asked, next, r);
     asked = next;
   }
   if (content->until == PL_STAYS)
-    add_gap(s, k, idle_at_end(s, k) + idle_at_start(s, content->twin), asked, s->staging.n_commands + 1, -1);
+    add_stretch(s, k, idle_at_end(s, k) + idle_at_start(s, content->twin), asked, s->staging.n_commands + 1, -1);
 }
 
 static int compare_first(const void *a, const void *b) {
-  const spill_gap *x = a, *y = b;
+  const host_stretch *x = a, *y = b;
   if (x->first != y->first) return x->first < y->first ? -1 : 1;
   return (x->content > y->content) - (x->content < y->content);
 }
 
-/* --- A heap of gaps ----------------------------------------------------------------------------------------------- */
+/* --- A heap of stretches ------------------------------------------------------------------------------------------ */
 
 static bool goes_before(const spilling *s, int32_t a, int32_t b) {
-  const spill_gap *x = &s->gaps[a], *y = &s->gaps[b];
+  const host_stretch *x = &s->stretches[a], *y = &s->stretches[b];
   if (x->idle != y->idle) return x->idle > y->idle;
   return x->bytes != y->bytes ? x->bytes > y->bytes : a < b;
 }
@@ -147,7 +148,7 @@ static void store(spilling *s, int32_t k) {
 }
 
 /* A parked buffer is stored at both ends of the period. */
-static void drop_gap(spilling *s, const spill_gap *it) {
+static void drop_stretch(spilling *s, const host_stretch *it) {
   store(s, it->content);
   store(s, s->staging.contents->all[it->content].twin);
   if (it->read >= 0) drop_before(s, it->content, it->read);
@@ -171,10 +172,10 @@ static void choose(spilling *s, int64_t aim) {
   for (int32_t p = 0; p < s->staging.n_commands + 2; p++) {
     s->position = p;
     s->live += s->change[p];
-    for (; g < s->n_gaps && s->gaps[g].first <= p; g++) push(s, g);
+    for (; g < s->n_stretches && s->stretches[g].first <= p; g++) push(s, g);
     while (s->live > aim && s->n_heap > 0) {
       int32_t top = pop(s);
-      if (s->gaps[top].last >= p) drop_gap(s, &s->gaps[top]);
+      if (s->stretches[top].last >= p) drop_stretch(s, &s->stretches[top]);
     }
   }
 }

@@ -8,9 +8,9 @@
 
 typedef struct pl_spilling {
   pl_staging staging;
-  struct pl_storage_gap *gaps; /* by first position */
-  int32_t n_gaps;
-  int32_t *heap; /* of gaps: the first is the one to be stored first */
+  struct pl_host_stretch *stretches; /* by first position */
+  int32_t n_stretches;
+  int32_t *heap; /* of stretches: the first is the one to be stored first */
   int32_t n_heap;
   int64_t *change; /* by position: of what lives on the host, from the position before */
   int32_t position;

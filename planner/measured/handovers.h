@@ -1,7 +1,7 @@
 /* Hand-overs: what a copy costs beside the time that it runs, as planrun's profiles count it in a link's latency. They
  * are from the end of what a copy awaits to its beginning, and from its end to the beginning of ops that awaited
  * nothing longer, as far as these gaps are longer than those that the simulator predicts, which launches late where
- * hosts are slow. Where a gap does not tell, a copy has the median of its route's, as far as there is room before what
+ * hosts are slow. Where a gap tells nothing, the copy gets its route's median, but no more than the time before what
  * awaits it: copies that follow each other take no longer than the time that there was. */
 #ifndef PLANC_MEASURED_HANDOVERS_H
 #define PLANC_MEASURED_HANDOVERS_H

@@ -10,8 +10,6 @@
 #include "planner/simulate/plan_streams.h"
 #include "util/math.h"
 
-enum { PPM = 1000000 };
-
 static planc_status take_all(const planc_update_options *options, const planc_trace *trace, const pl_acquired *acquired,
                              const int64_t *times_ns, pl_latencies *out);
 static void join(pl_latencies *l);
@@ -57,8 +55,8 @@ void pl_latencies_free(pl_latencies *latencies) {
 
 /* The exponentially weighted moving average, rounded to the nearest. */
 static int64_t weigh(int64_t measured_ns, int64_t old_ns, int64_t weight_ppm) {
-  pl_wide sum = (pl_wide)measured_ns * (pl_wide)weight_ppm + (pl_wide)old_ns * (pl_wide)(PPM - weight_ppm);
-  return (int64_t)((sum + PPM / 2) / PPM);
+  pl_wide sum = (pl_wide)measured_ns * (pl_wide)weight_ppm + (pl_wide)old_ns * (pl_wide)(PL_PPM - weight_ppm);
+  return (int64_t)((sum + PL_PPM / 2) / PL_PPM);
 }
 
 static void add(planc_latency_sum *to, const planc_latency_sum *what) {

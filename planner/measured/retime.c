@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cost/ideal.h"
 #include "cost/profile.h"
 #include "plan/derived.h"
 #include "plan/plan_trace.h"
@@ -127,24 +128,7 @@ static void retime_links(planc_device device, planc_retimed *out) {
 
 /* --- The ideal ------------------------------------------------------------------------------------------------ */
 
-/* An op has in the ideal what it has in the body: the profile's times or the plan's. */
-
-/* Of the ops with the profile's times, each once at the whole batch. */
-static int64_t retimed_ideal(const retiming *r, int32_t j) {
-  const planc_job *job = &r->out->plan.jobs[j];
-  const planc_costs *costs = r->costs[j];
-  int32_t at = planc_costs_batch(costs, job->batch);
-  int64_t sum = 0;
-  for (int32_t op = 0; op < job->graph->n_ops; op++) {
-    int32_t count;
-    const planc_variant *variants = planc_costs_variants(costs, op, at, &count);
-    int32_t fastest = planc_variant_fastest(variants, count, INT64_MAX);
-    if (fastest >= 0 && !r->kept[j][op]) sum = pl_add_saturate(sum, variants[fastest].time_ns);
-  }
-  return pl_mul_saturate(sum, job->iterations);
-}
-
-/* Adds, of the others, what the plan's rounds take, but for recomputes: nothing else is known of them. */
+/* Adds what the plan's rounds take of ops that keep the plan's times, but for recomputes: nothing else is known. */
 static planc_status add_kept_ideal(retiming *r) {
   const planc_section *body = &r->out->plan.body;
   bool *ran;
@@ -160,8 +144,13 @@ static planc_status add_kept_ideal(retiming *r) {
   return NULL;
 }
 
+/* An op has in the ideal what it has in the body: the profile's time, once at the whole batch, or the plan's. */
 static planc_status retime_ideal(retiming *r, const planc_plan *plan) {
-  for (int32_t j = 0; j < plan->n_jobs; j++) r->out->jobs[j].ideal_ns = retimed_ideal(r, j);
+  for (int32_t j = 0; j < plan->n_jobs; j++) {
+    const planc_job *job = &r->out->plan.jobs[j];
+    int64_t once_ns = pl_ideal_but_for(r->costs[j], job->graph, job->batch, r->kept[j]);
+    r->out->jobs[j].ideal_ns = pl_mul_saturate(once_ns, job->iterations);
+  }
   return add_kept_ideal(r);
 }
 

@@ -208,8 +208,8 @@ static int64_t within(int64_t value, int64_t least, int64_t most) {
   return value < least ? least : value > most ? most : value;
 }
 
-/* Of a profile made from the plan alone: kernels start as fast as the shortest instruction, and memory moves what the
- * sums moved in the rest of their time. */
+/* Without a profile the shortest instruction is the start-up time of kernels; the rest of the gradient sums' time gives
+ * the memory rate. */
 static void assume_constants(const pl_latencies *latencies, planc_profile *out) {
   const planc_latency_sum *adds = &latencies->adds;
   int64_t kernel_ns = within(latencies->least_ns, 1, PL_NS), rate = PL_NS;

@@ -32,7 +32,8 @@ planc_status pl_free_list_reset(pl_free_list *list);
 planc_status pl_free_list_reset_from(pl_free_list *list, int64_t address);
 void pl_free_list_free(pl_free_list *list);
 
-/* The lowest gap that has `bytes` at or above `address`; it may begin below. There always is one. */
+/* The lowest gap that has `bytes` at or above `address`; it may begin below. Without one both of
+ * its ends are INT64_MAX, beyond every limit. */
 pl_range pl_free_list_first(const pl_free_list *list, int64_t address, int64_t bytes);
 /* The highest gap that has `bytes` below `address`; it may end above. Without one *out_found is false. */
 pl_range pl_free_list_last(const pl_free_list *list, int64_t address, int64_t bytes, bool *out_found);

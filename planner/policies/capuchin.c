@@ -35,8 +35,8 @@ static planc_status correct(void *user, const planc_followed *followed);
 planc_status pl_policy_capuchin(const planc_evaluator *evaluator, planc_candidate *out) {
   int64_t room = 0, whole = pl_arena_room(evaluator->problem);
   capuchin by[] = {{.room = &room}, {.room = &room, .alone = true}};
-  pl_absence_rule rules[] = {{.choose = capuchin_choose, .context = &by[0]},
-                             {.choose = capuchin_choose, .context = &by[1]}};
+  pl_absence_rule rules[] = {{.choose = pl_capuchin_choose, .context = &by[0]},
+                             {.choose = pl_capuchin_choose, .context = &by[1]}};
   const pl_walk_attempt attempts[] = {
       {&rules[0], PL_ROOM_UNLIMITED, false}, {&rules[0], whole, false}, {&rules[1], whole, false}};
   int32_t number;
@@ -57,7 +57,7 @@ static planc_status feed_back(const planc_evaluator *evaluator, const capuchin *
   int64_t ns = 0, next_ns = 0, room = *by->room;
   PLANC_TRY(judge(evaluator, out, leads, &fits, &ns));
   capuchin with = {.room = &room, .leads = leads, .alone = by->alone};
-  pl_absence_rule rule = {.choose = capuchin_choose, .context = &with};
+  pl_absence_rule rule = {.choose = pl_capuchin_choose, .context = &with};
   for (*out_helped = 0; fits && *out_helped < MOST_ROUNDS; ++*out_helped) {
     planc_candidate next = {0};
     planc_status status = pl_make_absences(evaluator->problem, &rule, room, &next);

@@ -12,6 +12,6 @@ typedef struct capuchin {
 } capuchin;
 
 /* The choice between swapping and recompute (pl_absence_rule); `context` is a capuchin. */
-planc_status capuchin_choose(const void *context, const pl_walk *walk, pl_arena *arena, pl_absences *out);
+planc_status pl_capuchin_choose(const void *context, const pl_walk *walk, pl_arena *arena, pl_absences *out);
 
 #endif

@@ -14,6 +14,7 @@
  *
  * Parameters and state do not take part; outputs that the user asked for, and what cannot be computed again, are only
  * swapped. Branches need no rule: a tensor's accesses are taken in the order in which they run, whoever makes them. */
+#include <assert.h>
 #include <stdlib.h>
 
 #include "planner/choose/link_time.h"
@@ -27,7 +28,7 @@ enum { SECOND = 1000000000 };
 
 typedef enum choice { CHOICE_NONE, CHOICE_SWAP, CHOICE_RECOMPUTE } choice;
 
-typedef struct gap {
+typedef struct capuchin_gap {
   int32_t buffer, version;
   int32_t use;      /* the second access, of the order */
   int32_t from, to; /* positions */
@@ -35,7 +36,7 @@ typedef struct gap {
   int64_t saving; /* bytes per second of recompute, -1 = cannot be computed again */
   choice chosen;
   int32_t leave, fetch;
-} gap;
+} capuchin_gap;
 
 typedef struct chooser {
   const capuchin *of;
@@ -44,7 +45,7 @@ typedef struct chooser {
   const planc_order *order;
   pl_unswapped unswapped;
   pl_link_time in, out;
-  gap *gaps;
+  capuchin_gap *gaps;
   int32_t n;
   int32_t *by_free;   /* gaps by descending free time */
   int32_t *by_saving; /* a heap of gaps, the greatest saving on top */
@@ -65,19 +66,19 @@ typedef struct copies {
 static planc_status find_gaps(chooser *c, pl_arena *arena);
 static planc_status choose(chooser *c);
 static planc_status state(const chooser *c, pl_arena *arena, pl_absences *out);
-static bool may_swap(const chooser *c, const gap *k);
-static void take(chooser *c, gap *k, choice chosen, int32_t leave, int32_t fetch);
+static bool may_swap(const chooser *c, const capuchin_gap *k);
+static void take(chooser *c, capuchin_gap *k, choice chosen, int32_t leave, int32_t fetch);
 static planc_status swap_hidden(chooser *c);
 static planc_status swap_or_recompute(chooser *c);
 static void stop_hiding(chooser *c);
 static bool is_short(const chooser *c);
-static int32_t last_short(const chooser *c, const gap *k);
-static planc_status best_recompute(chooser *c, gap **out, int64_t *out_ns);
-static int64_t waiting_copies(const chooser *c, const gap *k, copies *out);
-static planc_status reserve(chooser *c, const gap *k, const copies *at);
-static int32_t waiting_trigger(const chooser *c, const gap *k);
+static int32_t last_short(const chooser *c, const capuchin_gap *k);
+static planc_status best_recompute(chooser *c, capuchin_gap **out, int64_t *out_ns);
+static int64_t waiting_copies(const chooser *c, const capuchin_gap *k, copies *out);
+static planc_status reserve(chooser *c, const capuchin_gap *k, const copies *at);
+static int32_t waiting_trigger(const chooser *c, const capuchin_gap *k);
 
-planc_status capuchin_choose(const void *context, const pl_walk *walk, pl_arena *arena, pl_absences *out) {
+planc_status pl_capuchin_choose(const void *context, const pl_walk *walk, pl_arena *arena, pl_absences *out) {
   const capuchin *of = context;
   *of->room = walk->room;
   chooser c = {.of = of, .walk = walk, .trace = walk->trace, .order = walk->order};
@@ -95,7 +96,7 @@ static planc_status choose(chooser *c) {
   if (c->walk->room == PL_ROOM_NONE) {
     /* Memory alone counts: nothing takes less than swaps on demand and, where those may not be, recompute. */
     for (int32_t i = 0; i < c->n; i++) {
-      gap *k = &c->gaps[i];
+      capuchin_gap *k = &c->gaps[i];
       if (may_swap(c, k) || k->saving >= 0) take(c, k, may_swap(c, k) ? CHOICE_SWAP : CHOICE_RECOMPUTE, k->from, k->to);
     }
     return NULL;
@@ -111,12 +112,12 @@ static planc_status choose(chooser *c) {
 static planc_status swap_or_recompute(chooser *c) {
   int32_t next = 0;
   while (is_short(c)) {
-    gap *recompute;
+    capuchin_gap *recompute;
     int64_t recompute_ns;
     while (next < c->n && (c->gaps[c->by_free[next]].chosen != CHOICE_NONE ||
                            last_short(c, &c->gaps[c->by_free[next]]) < 0 || !may_swap(c, &c->gaps[c->by_free[next]])))
       next++;
-    gap *away = next < c->n ? &c->gaps[c->by_free[next]] : NULL;
+    capuchin_gap *away = next < c->n ? &c->gaps[c->by_free[next]] : NULL;
     PLANC_TRY(best_recompute(c, &recompute, &recompute_ns));
     if (!away && !recompute) return NULL;
     copies at;
@@ -134,7 +135,7 @@ static planc_status swap_or_recompute(chooser *c) {
 /* --- Gaps --------------------------------------------------------------------------------------------------- */
 
 /* The last position at which memory is short within the gap, -1 if there is none. */
-static int32_t last_short(const chooser *c, const gap *k) {
+static int32_t last_short(const chooser *c, const capuchin_gap *k) {
   return pl_peaks_last_above(&c->unswapped.peaks, k->from + 1, k->to - 1, c->walk->room);
 }
 
@@ -142,12 +143,12 @@ static bool is_short(const chooser *c) {
   return pl_peaks_last_above(&c->unswapped.peaks, 0, c->order->n - 1, c->walk->room) >= 0;
 }
 
-static bool fed(const chooser *c, const gap *k) {
+static bool fed(const chooser *c, const capuchin_gap *k) {
   return k->version == 0 && (c->trace->buffers[k->buffer].flags & PLANC_BUFFER_FED);
 }
 
 /* Whether the user and the room on the host allow a swap. What was fed is on the host anyway. */
-static bool may_swap(const chooser *c, const gap *k) {
+static bool may_swap(const chooser *c, const capuchin_gap *k) {
   if (!c->walk->swaps) return false;
   if (fed(c, k) || c->in_slot[k->buffer] == k->version + 1) return true;
   return k->bytes <= c->walk->host_room - c->host_bytes;
@@ -157,7 +158,7 @@ static void add_gap(chooser *c, int32_t b, int32_t use) {
   const planc_trace *trace = c->trace;
   int32_t version = planc_order_access(c->order, use)->read;
   const planc_device *device = c->walk->device;
-  gap k = {.buffer = b, .version = version, .use = use};
+  capuchin_gap k = {.buffer = b, .version = version, .use = use};
   k.from = c->order->uses[use - 1].position;
   k.to = c->order->uses[use].position;
   if (version < 0 || last_short(c, &k) < 0) return;
@@ -184,7 +185,7 @@ static int by_rank(const void *left, const void *right) {
 static planc_status rank_gaps(const chooser *c, bool savings, rank *ranks, int32_t *out, int32_t *out_n) {
   int32_t n = 0;
   for (int32_t i = 0; i < c->n; i++) {
-    const gap *k = &c->gaps[i];
+    const capuchin_gap *k = &c->gaps[i];
     if (!savings || k->saving >= 0) ranks[n++] = (rank){savings ? k->saving : k->free_ns, k->bytes, i};
   }
   if (n > 0) qsort(ranks, (size_t)n, sizeof *ranks, by_rank);
@@ -221,7 +222,7 @@ static planc_status add_source(chooser *c, const planc_access *access, int32_t t
 }
 
 /* The time of the ops that restore the gap; less than that, but more than `limit`, once it is beyond. */
-static planc_status recompute_time(chooser *c, const gap *k, int64_t limit, int64_t *out_ns) {
+static planc_status recompute_time(chooser *c, const capuchin_gap *k, int64_t limit, int64_t *out_ns) {
   *out_ns = 0;
   c->chain++;
   c->stack.len = 0;
@@ -240,7 +241,7 @@ static planc_status recompute_time(chooser *c, const gap *k, int64_t limit, int6
   return NULL;
 }
 
-static int64_t saving_of(const gap *k, int64_t recompute_ns) {
+static int64_t saving_of(const capuchin_gap *k, int64_t recompute_ns) {
   return pl_muldiv_floor(k->bytes, SECOND, recompute_ns > 0 ? recompute_ns : 1);
 }
 
@@ -256,7 +257,7 @@ static int64_t longest_at_top(const chooser *c) {
 }
 
 static bool ranks_before(const chooser *c, int32_t left, int32_t right) {
-  const gap *a = &c->gaps[left], *b = &c->gaps[right];
+  const capuchin_gap *a = &c->gaps[left], *b = &c->gaps[right];
   return a->saving != b->saving ? a->saving > b->saving : left < right;
 }
 
@@ -276,10 +277,10 @@ static void sink_top(chooser *c) {
 /* The gap with the greatest saving of those within which memory is short, and its cost; NULL if there is none.
  * What is known of savings is what they are at most, and they only get smaller: the one on top is the greatest as soon
  * as it is up to date. */
-static planc_status best_recompute(chooser *c, gap **out, int64_t *out_ns) {
+static planc_status best_recompute(chooser *c, capuchin_gap **out, int64_t *out_ns) {
   *out = NULL;
   while (c->n_by_saving > 0) {
-    gap *top = &c->gaps[c->by_saving[0]];
+    capuchin_gap *top = &c->gaps[c->by_saving[0]];
     if (top->chosen != CHOICE_NONE || last_short(c, top) < 0) {
       c->by_saving[0] = c->by_saving[--c->n_by_saving];
       sink_top(c);
@@ -287,7 +288,8 @@ static planc_status best_recompute(chooser *c, gap **out, int64_t *out_ns) {
     }
     PLANC_TRY(recompute_time(c, top, longest_at_top(c), out_ns));
     int64_t saving = saving_of(top, *out_ns);
-    if (saving >= top->saving) {
+    assert(saving <= top->saving);
+    if (saving == top->saving) {
       *out = top;
       return NULL;
     }
@@ -299,7 +301,7 @@ static planc_status best_recompute(chooser *c, gap **out, int64_t *out_ns) {
 
 /* --- Swaps -------------------------------------------------------------------------------------------------------- */
 
-static void take(chooser *c, gap *k, choice chosen, int32_t leave, int32_t fetch) {
+static void take(chooser *c, capuchin_gap *k, choice chosen, int32_t leave, int32_t fetch) {
   k->chosen = chosen;
   k->leave = leave;
   k->fetch = fetch;
@@ -311,13 +313,13 @@ static void take(chooser *c, gap *k, choice chosen, int32_t leave, int32_t fetch
 }
 
 /* When the op behind the swap-in begins by what was measured, ahead of which feedback wants the swap-in to be over. */
-static int64_t due_ns(const chooser *c, const gap *k) {
+static int64_t due_ns(const chooser *c, const capuchin_gap *k) {
   int64_t lead = c->of->leads ? c->of->leads[c->order->uses[k->use].access] : 0;
   return c->unswapped.start[k->to] - lead;
 }
 
 /* The copies of a swap that nothing waits for; false where the links have no time for them. */
-static bool hidden_copies(const chooser *c, const gap *k, copies *out) {
+static bool hidden_copies(const chooser *c, const capuchin_gap *k, copies *out) {
   int64_t from = c->unswapped.start[k->from + 1], to = due_ns(c, k);
   return pl_link_time_earliest(&c->out, from, to, k->out_ns, &out->out_start) &&
          pl_link_time_latest(&c->in, out->out_start + k->out_ns, to, k->in_ns, &out->in_start);
@@ -325,7 +327,7 @@ static bool hidden_copies(const chooser *c, const gap *k, copies *out) {
 
 /* For how long what is behind a swap waits, with its copies as soon as the links have time for them; INT64_MAX where
  * they never have. */
-static int64_t waiting_copies(const chooser *c, const gap *k, copies *out) {
+static int64_t waiting_copies(const chooser *c, const capuchin_gap *k, copies *out) {
   int64_t from = c->unswapped.start[k->from + 1], to = c->unswapped.start[k->to];
   if (!pl_link_time_earliest(&c->out, from, INT64_MAX, k->out_ns, &out->out_start)) return INT64_MAX;
   from = out->out_start + k->out_ns;
@@ -336,7 +338,7 @@ static int64_t waiting_copies(const chooser *c, const gap *k, copies *out) {
   return late > k->in_ns ? late : k->in_ns;
 }
 
-static planc_status reserve(chooser *c, const gap *k, const copies *at) {
+static planc_status reserve(chooser *c, const capuchin_gap *k, const copies *at) {
   if (c->of->alone) return NULL;
   PLANC_TRY(pl_link_time_take(&c->out, at->out_start, k->out_ns));
   return pl_link_time_take(&c->in, at->in_start, k->in_ns);
@@ -344,7 +346,7 @@ static planc_status reserve(chooser *c, const gap *k, const copies *at) {
 
 static planc_status swap_hidden(chooser *c) {
   for (int32_t i = 0; i < c->n && is_short(c); i++) {
-    gap *k = &c->gaps[c->by_free[i]];
+    capuchin_gap *k = &c->gaps[c->by_free[i]];
     copies at;
     if (k->free_ns < 0) break;
     if (!hidden_copies(c, k, &at)) continue;
@@ -358,7 +360,7 @@ static planc_status swap_hidden(chooser *c) {
 }
 
 /* The in-trigger of a swap that has to be waited for. */
-static int32_t waiting_trigger(const chooser *c, const gap *k) {
+static int32_t waiting_trigger(const chooser *c, const capuchin_gap *k) {
   int32_t behind = last_short(c, k) + 1;
   int32_t trigger = pl_unswapped_last(&c->unswapped, k->from, k->to, due_ns(c, k) - k->in_ns);
   return behind > trigger ? behind : trigger;
@@ -368,7 +370,7 @@ static int32_t waiting_trigger(const chooser *c, const gap *k) {
 
 static void stop_hiding(chooser *c) {
   for (int32_t i = 0; i < c->n && is_short(c); i++) {
-    gap *k = &c->gaps[c->by_free[i]];
+    capuchin_gap *k = &c->gaps[c->by_free[i]];
     if (k->chosen != CHOICE_SWAP || last_short(c, k) < 0) continue;
     pl_peaks_add(&c->unswapped.peaks, k->leave + 1, k->fetch - 1, k->bytes);
     take(c, k, CHOICE_SWAP, k->from, waiting_trigger(c, k));
@@ -380,7 +382,7 @@ static planc_status state(const chooser *c, pl_arena *arena, pl_absences *out) {
   int32_t n_swapped = 0;
   PLANC_TRY(PL_NEW(arena, &items, c->n));
   for (int32_t i = 0; i < c->n; i++) {
-    const gap *k = &c->gaps[i];
+    const capuchin_gap *k = &c->gaps[i];
     if (k->chosen == CHOICE_NONE || k->leave >= k->fetch) continue;
     bool copied = k->chosen == CHOICE_SWAP && !fed(c, k);
     n_swapped += k->chosen == CHOICE_SWAP;

@@ -211,7 +211,7 @@ static planc_status consider_resident(const planc_evaluator *evaluator, int64_t 
 /* The whole batch, or the user's rounds, with all data resident. What it lacks is not what modnn lacks. */
 static planc_status consider_whole(const planc_evaluator *evaluator, best_rounds *b) {
   const planc_problem *problem = evaluator->problem;
-  planc_status status = consider_resident(evaluator, problem->sub_batch ? problem->sub_batch : problem->batch, b);
+  planc_status status = consider_resident(evaluator, pl_sub_batch_asked(problem), b);
   if (planc_status_code(status) != PLANC_INFEASIBLE) return status;
   planc_status_free(status);
   return NULL;

@@ -5,29 +5,20 @@
  * What the host has already, since nothing has written it, is dropped without a copy; what the user feeds, too.
  * Parameters and state are swapped as well, but are on the device when a period begins and ends. A gradient that is
  * written anew is dropped as well. Branches need no rule: every access is treated alike. */
-#include "planc/analysis.h"
 #include "planner/choose/absences.h"
 #include "planner/policies/policies.h"
 
+static bool leave_at_once(const planc_order *order, const planc_gap *gap, pl_absence *absence) {
+  (void)order;
+  absence->copy = absence->leave = gap->from;
+  absence->fetch = gap->to;
+  absence->wait = true;
+  return !gap->wraps;
+}
+
 static planc_status choose(const void *context, const pl_walk *walk, pl_arena *arena, pl_absences *out) {
   (void)context;
-  planc_gaps *gaps;
-  pl_absence *items;
-  PLANC_TRY(planc_gaps_make(walk->order, &gaps));
-  planc_status status = PL_NEW(arena, &items, gaps->n);
-  for (int32_t k = 0; !status && k < gaps->n; k++) {
-    const planc_gap *gap = &gaps->gaps[k];
-    if (gap->wraps) continue;
-    items[out->n++] = (pl_absence){.buffer = gap->buffer,
-                                   .version = gap->version,
-                                   .copy = gap->from,
-                                   .leave = gap->from,
-                                   .fetch = gap->to,
-                                   .wait = true};
-  }
-  if (!status) out->items = items;
-  planc_gaps_free(gaps);
-  if (status) return status;
+  PLANC_TRY(pl_absences_of_gaps(walk->order, leave_at_once, arena, out));
   return pl_absences_explain(out, arena,
                              "all data leaves behind each op that uses it and is back for the next, %lld time%s",
                              (long long)out->n, out->n == 1 ? "" : "s");

@@ -1,5 +1,6 @@
 /* Policies that keep everything on the device: `none`, the plan without any swapping, and `ideal`, moDNN's yardstick of
  * a device on which all data fits (V), which is only ever simulated. */
+#include "planner/choose/sub_batch.h"
 #include "planner/choose/walk.h"
 #include "planner/policies/policies.h"
 
@@ -61,15 +62,11 @@ static planc_status make(const planc_problem *problem, const void *context, int6
   return planc_schedule_finish(walk.schedule);
 }
 
-static int64_t whole(const planc_problem *problem) {
-  return problem->sub_batch ? problem->sub_batch : problem->batch;
-}
-
 planc_status pl_policy_none(const planc_evaluator *evaluator, planc_candidate *out) {
-  return pl_make_resident(evaluator, whole(evaluator->problem), NULL, out);
+  return pl_make_resident(evaluator, pl_sub_batch_asked(evaluator->problem), NULL, out);
 }
 
 planc_status pl_policy_ideal(const planc_evaluator *evaluator, planc_candidate *out) {
-  asked a = {.sub_batch = whole(evaluator->problem)};
+  asked a = {.sub_batch = pl_sub_batch_asked(evaluator->problem)};
   return make(evaluator->problem, &a, PL_ROOM_UNLIMITED, out);
 }

@@ -19,6 +19,7 @@
 #include <string.h>
 
 #include "cost/profile.h"
+#include "planner/choose/sub_batch.h"
 #include "planner/choose/walk.h"
 #include "planner/code.h"
 #include "util/arena.h"
@@ -84,7 +85,7 @@ static planc_status simulate_better(void *user, const planc_problem *problem, in
   planc_passive found = {0};
   passive p = {.out = &found};
   planc_candidate candidate = {0};
-  int64_t sub_batch = problem->sub_batch ? problem->sub_batch : problem->batch;
+  int64_t sub_batch = pl_sub_batch_asked(problem);
   planc_status status = pl_walk_start(&p.walk, problem, sub_batch, PL_ROOM_NONE, &candidate);
   if (!status) status = run(&p, problem);
   if (p.code_bytes > 0) *out_code = p.code_bytes;

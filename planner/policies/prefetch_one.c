@@ -6,7 +6,6 @@
  * backward reader; from then on the data stays until its last use. All that is made in the forward pass takes part, and
  * what is fed, which needs no copy out; parameters, state and gradients stay. Branches: a tensor that several forward
  * ops read, as the input of a residual block, stays until the last of them has run. */
-#include "planc/analysis.h"
 #include "planner/choose/absences.h"
 #include "planner/policies/policies.h"
 
@@ -24,20 +23,14 @@ static bool crosses(const planc_order *order, const planc_gap *gap) {
          planc_order_phase(order, gap->to) != PLANC_PHASE_forward;
 }
 
+static bool leave_beside_ops(const planc_order *order, const planc_gap *gap, pl_absence *absence) {
+  absence->copy = gap->from;
+  absence->leave = gap->from + 1;
+  absence->fetch = gap->to - 1;
+  return crosses(order, gap) && absence->leave < absence->fetch;
+}
+
 static planc_status choose(const void *context, const pl_walk *walk, pl_arena *arena, pl_absences *out) {
   (void)context;
-  planc_gaps *gaps;
-  pl_absence *items;
-  PLANC_TRY(planc_gaps_make(walk->order, &gaps));
-  planc_status status = PL_NEW(arena, &items, gaps->n);
-  for (int32_t k = 0; !status && k < gaps->n; k++) {
-    const planc_gap *gap = &gaps->gaps[k];
-    int32_t leave = gap->from + 1, fetch = gap->to - 1;
-    if (!crosses(walk->order, gap) || leave >= fetch) continue;
-    items[out->n++] =
-        (pl_absence){.buffer = gap->buffer, .version = gap->version, .copy = gap->from, .leave = leave, .fetch = fetch};
-  }
-  if (!status) out->items = items;
-  planc_gaps_free(gaps);
-  return status;
+  return pl_absences_of_gaps(walk->order, leave_beside_ops, arena, out);
 }

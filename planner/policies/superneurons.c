@@ -22,7 +22,6 @@
  * so that a restore never goes beyond its segment. */
 #include <stdlib.h>
 
-#include "graph/optypes.h"
 #include "planc/analysis.h"
 #include "planner/choose/absences.h"
 #include "planner/choose/recompute.h"
@@ -107,13 +106,8 @@ static planc_status take_segments(const pl_walk *walk, superneurons *s, pl_arena
   return drop_segments(s, arena, high, out);
 }
 
-static planc_class class_of(const planc_trace *trace, int32_t instance) {
-  if (trace->instances[instance].role != PLANC_ROLE_OP) return PLANC_CLASS_elementwise;
-  return pl_op_class(planc_trace_op(trace, instance));
-}
-
 static bool is_checkpoint(const planc_trace *trace, int32_t instance) {
-  planc_class class_ = class_of(trace, instance);
+  planc_class class_ = pl_instance_class(trace, instance);
   return class_ == PLANC_CLASS_conv || class_ == PLANC_CLASS_gemm;
 }
 
@@ -128,7 +122,7 @@ static void keep_checkpoints(superneurons *s) {
     int32_t i = s->order->runs[p].instance;
     if (planc_trace_phase(trace, i) != PLANC_PHASE_forward) continue;
     const planc_instance *in = &trace->instances[i];
-    bool checkpoint = is_checkpoint(trace, i), conv = class_of(trace, i) == PLANC_CLASS_conv;
+    bool checkpoint = is_checkpoint(trace, i), conv = pl_instance_class(trace, i) == PLANC_CLASS_conv;
     segment += checkpoint;
     for (int32_t a = in->first_access; a < in->first_access + in->n_accesses; a++) {
       const planc_access *access = &trace->accesses[a];
@@ -224,7 +218,7 @@ static void find_layers_ahead(superneurons *s) {
   int32_t layer = -1, begin = -1, before = -1;
   for (int32_t p = 0; p < s->order->n; p++) {
     int32_t i = s->order->runs[p].instance;
-    bool conv = planc_trace_phase(trace, i) == PLANC_PHASE_backward && class_of(trace, i) == PLANC_CLASS_conv;
+    bool conv = planc_trace_phase(trace, i) == PLANC_PHASE_backward && pl_instance_class(trace, i) == PLANC_CLASS_conv;
     if (conv) {
       int32_t gradient = pl_output_gradient(trace, i);
       if (layer < 0 || gradient != layer) {

@@ -20,7 +20,7 @@
 #include "planner/policies/policies.h"
 #include "util/math.h"
 
-enum { PATIENCE = 100, LEAST_DROP_PPM = 500, MILLION = 1000000 };
+enum { PATIENCE = 100, LEAST_DROP_PPM = 500 };
 
 /* --- The predicted iteration and its peak (IV-A, IV-B) ------------------------------------------------------------ */
 
@@ -53,7 +53,7 @@ void tensile_free(tensile *t) {
 planc_status tensile_choose(const void *context, const pl_walk *walk, pl_arena *arena, pl_absences *out) {
   const planc_problem *problem = context;
   tensile t = {.walk = walk, .trace = walk->trace, .order = walk->order};
-  t.rate_ppm = problem->settings.swap_rate ? problem->settings.swap_rate : MILLION;
+  t.rate_ppm = problem->settings.swap_rate ? problem->settings.swap_rate : PL_PPM;
   planc_status status = tensile_predict(&t, arena);
   if (!status) status = tensile_set_up_swaps(&t, arena);
   if (!status && walk->swaps) status = swap_all(&t);
@@ -80,7 +80,7 @@ static planc_status swap_all(tensile *t) {
   for (int64_t round = 1; taken && peak_bytes(t) > 0; round++) {
     PLANC_TRY(tensile_swap(t, tensile_peak(t), &taken));
     if (round % PATIENCE != 0) continue;
-    if (before - peak_bytes(t) < pl_muldiv_floor(before, LEAST_DROP_PPM, MILLION)) break;
+    if (before - peak_bytes(t) < pl_muldiv_floor(before, LEAST_DROP_PPM, PL_PPM)) break;
     before = peak_bytes(t);
   }
   return NULL;

@@ -20,8 +20,6 @@
 #include "planner/policies/tensile.h"
 #include "util/math.h"
 
-enum { MILLION = 1000000 };
-
 typedef struct swap {
   tensile_tensor *tensor; /* the version that is away */
   bool copies;            /* there is a swap-out, at out_start */
@@ -295,7 +293,7 @@ static planc_status find_tensors(tensile *t, pl_arena *arena) {
     n += trace->buffers[b].last_version + 1;
     n_with_content += trace->buffers[b].last_version + is_there_before(&trace->buffers[b]);
   }
-  t->most_swapped = pl_muldiv_floor(n_with_content, t->rate_ppm, MILLION);
+  t->most_swapped = pl_muldiv_floor(n_with_content, t->rate_ppm, PL_PPM);
   PLANC_TRY(PL_NEW(arena, &t->tensors, n));
   for (int32_t b = 0; b < trace->n_buffers; b++) {
     const planc_buffer *buffer = &trace->buffers[b];

@@ -12,7 +12,6 @@
  * from the host is dropped without a transfer. */
 #include <stdlib.h>
 
-#include "graph/optypes.h"
 #include "planner/choose/sub_batch.h"
 #include "planner/choose/walk.h"
 #include "planner/code.h"
@@ -38,33 +37,27 @@ typedef struct vdnn_attempt {
 
 static planc_status first_that_fits(const planc_evaluator *evaluator, int64_t sub_batch, const vdnn_attempt *attempts,
                                     int32_t n_attempts, planc_candidate *out, bool *out_fits);
-static int64_t whole(const planc_problem *problem);
 
 planc_status pl_policy_vdnn_all(const planc_evaluator *evaluator, planc_candidate *out) {
   static const vdnn_attempt attempts[] = {{OFFLOAD_ALL, PERFORMANCE_OPTIMAL}, {OFFLOAD_ALL, MEMORY_OPTIMAL}};
   bool fits;
-  return first_that_fits(evaluator, whole(evaluator->problem), attempts, 2, out, &fits);
+  return first_that_fits(evaluator, pl_sub_batch_asked(evaluator->problem), attempts, 2, out, &fits);
 }
 
 planc_status pl_policy_vdnn_conv(const planc_evaluator *evaluator, planc_candidate *out) {
   static const vdnn_attempt attempts[] = {{OFFLOAD_CONV, PERFORMANCE_OPTIMAL}, {OFFLOAD_CONV, MEMORY_OPTIMAL}};
   bool fits;
-  return first_that_fits(evaluator, whole(evaluator->problem), attempts, 2, out, &fits);
+  return first_that_fits(evaluator, pl_sub_batch_asked(evaluator->problem), attempts, 2, out, &fits);
 }
 
 /* --- What is offloaded, and by whom ------------------------------------------------------------------------------- */
-
-static planc_class class_of(const planc_trace *trace, int32_t instance) {
-  if (trace->instances[instance].role != PLANC_ROLE_OP) return PLANC_CLASS_elementwise;
-  return pl_op_class(planc_trace_op(trace, instance));
-}
 
 /* The last convolution or matrix product of the forward pass in the round of `instance`. */
 static void mark_last_layers(const planc_trace *trace, bool *stays) {
   int32_t last = -1;
   for (int32_t i = 0; i <= trace->n_instances; i++) {
     bool forward = i < trace->n_instances && planc_trace_phase(trace, i) == PLANC_PHASE_forward;
-    planc_class class_ = forward ? class_of(trace, i) : PLANC_CLASS_elementwise;
+    planc_class class_ = forward ? pl_instance_class(trace, i) : PLANC_CLASS_elementwise;
     if (class_ == PLANC_CLASS_conv || class_ == PLANC_CLASS_gemm) last = i;
     if (forward || last < 0) continue;
     const planc_instance *instance = &trace->instances[last];
@@ -92,7 +85,7 @@ static planc_status choose_leaves(vdnn *v) {
       const planc_access *access = &trace->accesses[trace->by_buffer[i]];
       if (planc_trace_phase(trace, access->instance) == PLANC_PHASE_forward) {
         last_reader = access->write < 0 ? access->instance : -1;
-        by_conv |= access->write < 0 && class_of(trace, access->instance) == PLANC_CLASS_conv;
+        by_conv |= access->write < 0 && pl_instance_class(trace, access->instance) == PLANC_CLASS_conv;
       } else {
         needed_later = access->read >= 0;
         break;
@@ -113,7 +106,7 @@ static void find_sights(vdnn *v) {
     if (planc_trace_phase(trace, i) != PLANC_PHASE_backward) {
       next_layer = -1;
       sight = trace->n_instances;
-    } else if (class_of(trace, i) == PLANC_CLASS_conv && pl_output_gradient(trace, i) >= 0) {
+    } else if (pl_instance_class(trace, i) == PLANC_CLASS_conv && pl_output_gradient(trace, i) >= 0) {
       int32_t layer = pl_output_gradient(trace, i);
       if (next_layer >= 0 && next_layer != layer) sight = next_conv;
       next_conv = i;
@@ -273,15 +266,11 @@ static planc_status first_that_fits(const planc_evaluator *evaluator, int64_t su
   return *out_fits ? explain(&attempts[number], number, n_attempts, out) : NULL;
 }
 
-static int64_t whole(const planc_problem *problem) {
-  return problem->sub_batch ? problem->sub_batch : problem->batch;
-}
-
 static planc_status dynamic(const planc_evaluator *evaluator, int64_t sub_batch, planc_candidate *out, bool *out_fits);
 
 planc_status pl_policy_vdnn_dyn(const planc_evaluator *evaluator, planc_candidate *out) {
   bool fits;
-  return dynamic(evaluator, whole(evaluator->problem), out, &fits);
+  return dynamic(evaluator, pl_sub_batch_asked(evaluator->problem), out, &fits);
 }
 
 static bool limits_swaps(const planc_problem *problem) {
@@ -339,7 +328,7 @@ planc_status pl_policy_vdnn_plus(const planc_evaluator *evaluator, planc_candida
     planc_status_free(reason);
     PLANC_TRY(in_rounds(evaluator, sub_batch, out, &reason));
   }
-  return reason && largest < whole(problem) ? in_one_round(evaluator, reason, out) : reason;
+  return reason && largest < pl_sub_batch_asked(problem) ? in_one_round(evaluator, reason, out) : reason;
 }
 
 /* The last of vdnn-dyn's attempts at rounds of `sub_batch`, which has least live at a time, in two rounds, which have
@@ -384,7 +373,7 @@ static planc_status in_rounds(const planc_evaluator *evaluator, int64_t sub_batc
 /* The whole batch in a single round: Eq. 3, which has no rounds for it, counts all gradients, which come and go. */
 static planc_status in_one_round(const planc_evaluator *evaluator, planc_status reason, planc_candidate *out) {
   bool fits = false;
-  planc_status status = dynamic(evaluator, whole(evaluator->problem), out, &fits);
+  planc_status status = dynamic(evaluator, pl_sub_batch_asked(evaluator->problem), out, &fits);
   if (!status && !fits) planc_candidate_free(out);
   if (status || fits) {
     planc_status_free(reason);

@@ -21,6 +21,7 @@
 #include <stdlib.h>
 
 #include "planner/choose/room_search.h"
+#include "planner/choose/sub_batch.h"
 #include "planner/choose/walk.h"
 #include "planner/code.h"
 #include "planner/memory/allocator.h"
@@ -70,7 +71,7 @@ static planc_status try_planned(policy *p, int64_t budget, int64_t *out_excess);
 
 planc_status pl_policy_window(const planc_evaluator *evaluator, planc_candidate *out) {
   const planc_problem *problem = evaluator->problem;
-  PLANC_TRY(planc_candidate_rounds(problem, problem->sub_batch ? problem->sub_batch : problem->batch, out));
+  PLANC_TRY(planc_candidate_rounds(problem, pl_sub_batch_asked(problem), out));
   PLANC_TRY(planc_candidate_schedule(out));
   policy p = {.evaluator = evaluator, .problem = problem, .trace = out->trace, .candidate = out};
   p.unit = pl_allocator_unit(problem);

@@ -1,5 +1,6 @@
 /* What of an arena is lost: best fit leaves gaps, in its pages too; virtual memory loses the ends of last chunks, and
  * what is free in the chunks that data of at most one chunk shares. */
+#include <assert.h>
 #include <stdlib.h>
 
 #include "plan/plan_trace.h"
@@ -128,7 +129,7 @@ static int compare(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* The second one of a piece that lies in two, which none does that caching placed. */
+/* The chunk of the piece's last byte. Caching never places a small piece across two chunks; other plans may. */
 static int64_t last_chunk(const following *f, free_piece it) {
   return pl_add_saturate(it.address, it.bytes - 1) / f->device->chunk_bytes;
 }
@@ -155,6 +156,7 @@ static planc_status list_chunks(following *f) {
 /* `sign` more pieces in a chunk. */
 static void use_chunk(following *f, int64_t chunk, int sign) {
   const int64_t *found = bsearch(&chunk, f->chunks, (size_t)f->n_chunks, sizeof chunk, compare);
+  assert(found); /* all pieces of the body are listed */
   int64_t *users = &f->users[found - f->chunks];
   f->now.n_shared -= *users > 0;
   *users += sign;

@@ -6,8 +6,6 @@
 #include "planner/simulate/plan_totals.h"
 #include "util/math.h"
 
-enum { PPM = 1000000 };
-
 static int64_t less_one(int64_t ppm);
 static int64_t ratio(int64_t a, int64_t b);
 static int64_t samples_per_second(int64_t samples, int64_t iteration_ns);
@@ -37,22 +35,22 @@ void planc_metrics_of(const planc_outcome *run, int64_t samples, const planc_out
 
 /* a / b in parts per million. */
 static int64_t ratio(int64_t a, int64_t b) {
-  return a >= 0 && b > 0 ? pl_muldiv_floor(a, PPM, b) : PLANC_NO_METRIC;
+  return a >= 0 && b > 0 ? pl_muldiv_floor(a, PL_PPM, b) : PLANC_NO_METRIC;
 }
 
 static int64_t less_one(int64_t ppm) {
-  return ppm == PLANC_NO_METRIC ? ppm : ppm - PPM;
+  return ppm == PLANC_NO_METRIC ? ppm : ppm - PL_PPM;
 }
 
 static int64_t samples_per_second(int64_t samples, int64_t iteration_ns) {
   const int64_t ns_per_s = INT64_C(1000000000);
-  return samples >= 0 && iteration_ns > 0 ? pl_muldiv_floor(samples, ns_per_s * PPM, iteration_ns) : PLANC_NO_METRIC;
+  return samples >= 0 && iteration_ns > 0 ? pl_muldiv_floor(samples, ns_per_s * PL_PPM, iteration_ns) : PLANC_NO_METRIC;
 }
 
 /* A schedule that needs more than none saves a negative share. */
 static int64_t saving(int64_t bytes, int64_t vanilla_bytes) {
   int64_t kept = ratio(bytes, vanilla_bytes);
-  return kept == PLANC_NO_METRIC ? kept : PPM - kept;
+  return kept == PLANC_NO_METRIC ? kept : PL_PPM - kept;
 }
 
 static int64_t benefit(int64_t saving_ppm, int64_t cost_ppm) {

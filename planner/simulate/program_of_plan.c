@@ -8,8 +8,6 @@
 #include "planner/simulate/sim_program.h"
 #include "util/math.h"
 
-enum { PPM = 1000000 };
-
 /* A GPU goes by the number of its memory. */
 planc_status sim_sites_of_plan(const planc_plan *plan, pl_arena *arena, sim_program *out) {
   sim_stream *streams;
@@ -31,7 +29,7 @@ planc_status sim_sites_of_plan(const planc_plan *plan, pl_arena *arena, sim_prog
 /* Work is time in parts per million, faster alone than beside a copy (sim_machine.h). */
 static planc_status check_time(const planc_plan_device *device, const sim_step *step) {
   int64_t work;
-  if (!pl_mul_overflow(step->time_ns, PPM + device->slowdown_ppm, &work)) return NULL;
+  if (!pl_mul_overflow(step->time_ns, PL_PPM + device->slowdown_ppm, &work)) return NULL;
   return planc_error(PLANC_BAD_INPUT, "a time of %lld ns is too long to simulate", (long long)step->time_ns);
 }
 

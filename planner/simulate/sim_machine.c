@@ -290,7 +290,7 @@ static planc_status set_rates(const machine *m) {
     const sim_gpu *g = of->computes ? &activity->gpus[of->on] : NULL;
     bool beside = g && g->n_copying > 0;
     int64_t rate = g ? sim_kernel_rate(m->program, activity, i) : sim_copy_rate(m->program, activity, of->on);
-    l->crowded |= g && g->busy_ppm > SIM_PPM;
+    l->crowded |= g && g->busy_ppm > PL_PPM;
     if (rate == l->rate && beside == l->beside) continue;
     l->work -= l->rate * (now - l->since);
     if (l->beside) l->beside_ns += now - l->since;

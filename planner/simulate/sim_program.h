@@ -97,8 +97,7 @@ planc_status sim_track(const planc_plan *plan, int64_t track_ns, int64_t every_b
                        sim_program *program);
 /* Has one host launch the work of all jobs, in the plan's order. */
 planc_status sim_share_host(sim_program *program, pl_arena *arena);
-/* A program that has of a plan, whose tables are right, where things run, and nothing of what: device, streams, GPUs,
- * engines. */
+/* Makes a program without steps: device, streams, GPUs and engines of a plan. The plan's tables must be right. */
 planc_status sim_sites_of_plan(const planc_plan *plan, pl_arena *arena, sim_program *out);
 /* The engines of a plan (engines_of_plan.c), whose streams and links are right. */
 planc_status sim_engines_of_plan(const planc_plan *plan, pl_arena *arena, sim_program *out);

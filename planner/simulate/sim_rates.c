@@ -24,13 +24,13 @@ void sim_occupy(const sim_program *program, sim_activity *activity, int32_t stre
   *own = kernel ? *kernel : (sim_kernel){0};
   own->runs = kernel != NULL;
   if (own->time_ns < 1) own->time_ns = 1;
-  if (g->busy_ppm > SIM_PPM) share_out(program, activity, gpu);
+  if (g->busy_ppm > PL_PPM) share_out(program, activity, gpu);
 }
 
 /* From the highest priority down, as long as all kernels of one have enough. */
 static void share_out(const sim_program *program, sim_activity *activity, int32_t gpu) {
   sim_gpu *g = &activity->gpus[gpu];
-  g->left_ppm = SIM_PPM;
+  g->left_ppm = PL_PPM;
   g->wanted = 0;
   for (int32_t s = 0; s < program->n_streams; s++)
     if (program->streams[s].on == gpu) activity->kernels[s].is_whole = false;
@@ -70,8 +70,8 @@ int64_t sim_copy_rate(const sim_program *program, const sim_activity *activity, 
 int64_t sim_kernel_rate(const sim_program *program, const sim_activity *activity, int32_t stream) {
   const sim_gpu *g = &activity->gpus[program->streams[stream].on];
   const sim_kernel *kernel = &activity->kernels[stream];
-  int64_t full = g->n_copying > 0 ? SIM_PPM : sim_full_kernel_rate(program);
-  if (g->busy_ppm <= SIM_PPM || kernel->is_whole) return full;
+  int64_t full = g->n_copying > 0 ? PL_PPM : sim_full_kernel_rate(program);
+  if (g->busy_ppm <= PL_PPM || kernel->is_whole) return full;
   sim_wide part = program->streams[stream].priority == g->priority ? (sim_wide)g->left_ppm : 0;
   int64_t rate = (int64_t)(((sim_wide)full * part * (sim_wide)kernel->time_ns + g->wanted - 1) / g->wanted);
   return rate > 0 ? rate : 1;

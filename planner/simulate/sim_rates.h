@@ -4,8 +4,7 @@
 #define PLANC_SIMULATE_SIM_RATES_H
 
 #include "planner/simulate/sim_program.h"
-
-enum { SIM_PPM = 1000000 };
+#include "util/math.h"
 
 __extension__ typedef unsigned __int128 sim_wide;
 
@@ -46,10 +45,10 @@ void sim_occupy(const sim_program *program, sim_activity *activity, int32_t stre
 
 /* Work that is done in a ns, alone and at most. */
 static inline int64_t sim_full_copy_rate(void) {
-  return SIM_PPM;
+  return PL_PPM;
 }
 static inline int64_t sim_full_kernel_rate(const sim_program *program) {
-  return SIM_PPM + program->device.slowdown_ppm;
+  return PL_PPM + program->device.slowdown_ppm;
 }
 /* Work that is done now, at least 1. */
 int64_t sim_copy_rate(const sim_program *program, const sim_activity *activity, int32_t engine);

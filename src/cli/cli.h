@@ -76,6 +76,8 @@ planc_status cli_setup_device(const pl_arguments *arguments, const char *name, p
 planc_status cli_setup_device_for(const pl_arguments *arguments, const planc_graph *graph, planc_profile **out);
 /* What launching an op costs the host by option `launch`, in place of what the profile says. */
 planc_status cli_setup_launch(const pl_arguments *arguments, planc_profile *profile);
+/* Hands each of the names "A,B,..." that an option lists to `take`. */
+planc_status cli_each_name(const char *names, planc_status (*take)(void *user, const char *name), void *user);
 /* The batch where none is given: the header's, else the fall-back, which it says on standard error. */
 int64_t cli_default_batch(const planc_graph *graph);
 /* Whether a profile is of a graph, and how many of its ops it lists: says on standard error when it was made for

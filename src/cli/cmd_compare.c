@@ -29,7 +29,7 @@ typedef struct table {
   const planc_problem *problem;
   planc_outcome vanilla; /* without scheduling: what the measures of all rows compare with */
   bool has_vanilla, max_batch;
-  int32_t n;
+  int32_t n, most_rows;
   row *rows; /* owned */
 } table;
 
@@ -366,41 +366,33 @@ static planc_status print_table(const table *t) {
 static planc_status add_row(table *t, const planc_policy *policy) {
   for (int32_t i = 0; i < t->n; i++)
     if (t->rows[i].policy == policy) return planc_error(PLANC_USAGE, "--policies names %s twice", policy->name);
+  assert(t->n < t->most_rows);
   t->rows[t->n++].policy = policy;
   return NULL;
 }
 
-/* Splits "a,b,c" in place. */
-static planc_status parse_policies(char *names, table *t) {
-  char *save = NULL;
-  for (char *name = strtok_r(names, ",", &save); name; name = strtok_r(NULL, ",", &save)) {
-    const planc_policy *policy;
-    PLANC_TRY(cli_setup_policy(name, PLANC_USAGE, &policy));
-    PLANC_TRY(add_row(t, policy));
-  }
-  return t->n ? NULL : planc_error(PLANC_USAGE, "--policies names no policy");
+static planc_status add_named(void *user, const char *name) {
+  const planc_policy *policy;
+  PLANC_TRY(cli_setup_policy(name, PLANC_USAGE, &policy));
+  return add_row(user, policy);
 }
 
-/* There are never more rows than the table of policies has, its end included. */
+/* As no policy has two rows, there are at most as many as the table of policies has. */
 static planc_status new_rows(table *t) {
-  size_t n = 1;
-  while (planc_policies()[n - 1].name) n++;
-  t->rows = calloc(n, sizeof *t->rows);
+  while (planc_policies()[t->most_rows].name) t->most_rows++;
+  t->rows = calloc((size_t)t->most_rows + 1, sizeof *t->rows);
   return t->rows ? NULL : planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
 }
 
 static planc_status choose_policies(const char *names, table *t) {
   PLANC_TRY(new_rows(t));
-  if (!names) {
-    for (const planc_policy *policy = planc_policies(); policy->name; policy++)
-      if (!(policy->supports & PLANC_POLICY_CHOOSES)) PLANC_TRY(add_row(t, policy));
-    return NULL;
+  if (names) {
+    PLANC_TRY(cli_each_name(names, add_named, t));
+    return t->n > 0 ? NULL : planc_error(PLANC_USAGE, "--policies names no policy");
   }
-  char *copy = strdup(names);
-  if (!copy) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
-  planc_status status = parse_policies(copy, t);
-  free(copy);
-  return status;
+  for (const planc_policy *policy = planc_policies(); policy->name; policy++)
+    if (!(policy->supports & PLANC_POLICY_CHOOSES)) PLANC_TRY(add_row(t, policy));
+  return NULL;
 }
 
 static planc_status check_own_options(const pl_arguments *arguments, const table *t) {

@@ -68,18 +68,13 @@ static planc_status add_row(mix_table *t, const planc_mix_policy *policy) {
   return NULL;
 }
 
-/* Splits "a,b,c" in place. */
-static planc_status parse_policies(char *names, mix_table *t) {
-  char *save = NULL;
-  for (char *name = strtok_r(names, ",", &save); name; name = strtok_r(NULL, ",", &save)) {
-    const planc_mix_policy *policy;
-    PLANC_TRY(cli_mix_policy(name, false, &policy));
-    if (policy->supports & PLANC_MIX_DEADLINES)
-      return planc_error(PLANC_USAGE, "%s is for deadlines, of which a comparison knows none: use colocate --deadline",
-                         policy->name);
-    PLANC_TRY(add_row(t, policy));
-  }
-  return t->n > 0 ? NULL : planc_error(PLANC_USAGE, "--policies names no policy");
+static planc_status add_named(void *user, const char *name) {
+  const planc_mix_policy *policy;
+  PLANC_TRY(cli_mix_policy(name, false, &policy));
+  if (policy->supports & PLANC_MIX_DEADLINES)
+    return planc_error(PLANC_USAGE, "%s is for deadlines, of which a comparison knows none: use colocate --deadline",
+                       policy->name);
+  return add_row(user, policy);
 }
 
 static planc_status choose_policies(const char *names, mix_table *t) {
@@ -87,14 +82,13 @@ static planc_status choose_policies(const char *names, mix_table *t) {
   while (planc_mix_policies()[n - 1].name) n++;
   t->rows = calloc(n, sizeof *t->rows);
   if (!t->rows) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
-  for (const planc_mix_policy *policy = planc_mix_policies(); !names && policy->name; policy++)
+  if (names) {
+    PLANC_TRY(cli_each_name(names, add_named, t));
+    return t->n > 0 ? NULL : planc_error(PLANC_USAGE, "--policies names no policy");
+  }
+  for (const planc_mix_policy *policy = planc_mix_policies(); policy->name; policy++)
     if (!(policy->supports & PLANC_MIX_DEADLINES)) PLANC_TRY(add_row(t, policy));
-  if (!names) return NULL;
-  char *copy = strdup(names);
-  if (!copy) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
-  planc_status status = parse_policies(copy, t);
-  free(copy);
-  return status;
+  return NULL;
 }
 
 static planc_status set_result(const mix_table *t, int64_t period_ns, int64_t peak_bytes, const char *explanation,

@@ -6,8 +6,6 @@
 #include "util/print.h"
 #include "util/size.h"
 
-enum { PPM = 1000000 };
-
 /* Both iterations, and each against the same without scheduling. */
 typedef struct answer {
   const planc_problem *problem;
@@ -53,7 +51,7 @@ static planc_status find_answer(const planc_problem *problem, answer *out) {
 /* --- As JSON ------------------------------------------------------------------------------------------------------ */
 
 static int64_t share_ppm(int64_t part_ns, const planc_passive_iteration *of) {
-  return of->time_ns > 0 ? pl_muldiv_floor(part_ns, PPM, of->time_ns) : PLANC_NO_METRIC;
+  return of->time_ns > 0 ? pl_muldiv_floor(part_ns, PL_PPM, of->time_ns) : PLANC_NO_METRIC;
 }
 
 static void report_iteration(cJSON *object, const char *key, const planc_passive_iteration *i,

@@ -6,11 +6,12 @@
 
 #include "cli/cli.h"
 #include "util/locate.h"
+#include "util/math.h"
 #include "util/print.h"
 #include "util/real.h"
 #include "util/size.h"
 
-enum { FALLBACK_BATCH = 32, PPM = 1000000, PPM_OF_PERCENT = 10000, ALL_PERCENT = 100 };
+enum { FALLBACK_BATCH = 32, PPM_OF_PERCENT = 10000, ALL_PERCENT = 100 };
 static const char fallback_device[] = "h100";
 
 static void message(const char *kind, const char *format, va_list arguments) {
@@ -40,7 +41,7 @@ planc_status cli_setup_share(const pl_arguments *arguments, const char *name, in
   double share;
   if (!pl_real_parse(text, &share) || !(share >= 0.0 && share <= most))
     return planc_error(PLANC_USAGE, "--%s takes a fraction from 0 to %d", name, (int)most);
-  *out_ppm = llround(share * PPM);
+  *out_ppm = llround(share * PL_PPM);
   return NULL;
 }
 
@@ -91,6 +92,16 @@ planc_status cli_setup_launch(const pl_arguments *arguments, planc_profile *prof
   if (!text) return NULL;
   PLANC_TRY(planc_context(pl_time_parse(text, &ns), "--launch %s", text));
   return planc_context(planc_profile_set_launch(profile, ns), "--launch %s", text);
+}
+
+planc_status cli_each_name(const char *names, planc_status (*take)(void *user, const char *name), void *user) {
+  char *copy = strdup(names), *save = NULL;
+  if (!copy) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
+  planc_status status = NULL;
+  for (char *name = strtok_r(copy, ",", &save); name && !status; name = strtok_r(NULL, ",", &save))
+    status = take(user, name);
+  free(copy);
+  return status;
 }
 
 int64_t cli_default_batch(const planc_graph *graph) {

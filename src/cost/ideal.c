@@ -1,15 +1,20 @@
 /* moDNN's ideal (V), against which iterations are measured. */
-#include "planc/cost.h"
+#include "cost/ideal.h"
+
 #include "util/math.h"
 
 int64_t planc_costs_ideal(const planc_costs *costs, const planc_graph *graph, int64_t batch) {
+  return pl_ideal_but_for(costs, graph, batch, NULL);
+}
+
+int64_t pl_ideal_but_for(const planc_costs *costs, const planc_graph *graph, int64_t batch, const bool *left_out) {
   int32_t at = planc_costs_batch(costs, batch);
   int64_t sum = 0;
   for (int32_t op = 0; at >= 0 && op < graph->n_ops; op++) {
     int32_t count;
     const planc_variant *variants = planc_costs_variants(costs, op, at, &count);
     int32_t fastest = planc_variant_fastest(variants, count, INT64_MAX);
-    if (fastest >= 0) sum = pl_add_saturate(sum, variants[fastest].time_ns);
+    if (fastest >= 0 && !(left_out && left_out[op])) sum = pl_add_saturate(sum, variants[fastest].time_ns);
   }
   return sum;
 }

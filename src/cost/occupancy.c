@@ -25,7 +25,7 @@ pl_spread pl_spread_of_op(const planc_profile *profile, const planc_graph *graph
   return (pl_spread){most_elements(graph, op, batch), by->threads * by->thread_elements};
 }
 
-/* How many have so many threads each. */
+/* How many groups of `each` threads there are in `threads`; at least one. */
 static int64_t with(int64_t threads, int64_t each) {
   return threads > each ? threads / each : 1;
 }

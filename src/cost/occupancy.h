@@ -7,7 +7,8 @@
 
 #include "cost/roofline.h"
 
-/* Of an op at `batch` that moves so many bytes, by which it goes where the profile does not tell of occupancy. */
+/* The spread of an op at `batch` that moves so many bytes. Where the profile does not tell of occupancy, it goes by the
+ * bytes. */
 pl_spread pl_spread_of_op(const planc_profile *profile, const planc_graph *graph, const planc_op *op, int64_t batch,
                           int64_t bytes);
 

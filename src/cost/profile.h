@@ -8,8 +8,7 @@
 #include "planc/cost.h"
 #include "planc/predict.h"
 #include "util/arena.h"
-
-enum { PL_PPM = 1000000, PL_NS = 1000000000 };
+#include "util/math.h"
 
 /* The compute side of the device. */
 typedef struct pl_compute {

@@ -1,5 +1,7 @@
 #include "plan/mapping.h"
 
+#include <assert.h>
+
 #include "plan/row.h"
 
 static planc_status check_memory(const planc_plan *plan, int32_t m) {
@@ -54,6 +56,7 @@ planc_status pl_translation_make(int64_t chunk_bytes, const planc_mapping *mappi
 }
 
 int32_t pl_translation_find(const pl_translation *translation, int64_t address) {
+  assert(address >= 0 && address < translation->starts[translation->n]);
   int32_t low = 0, high = translation->n; /* the mapping is in [low, high) */
   while (high - low > 1) {
     int32_t middle = low + (high - low) / 2;

@@ -7,8 +7,6 @@
 #include "plan/memories.h"
 #include "plan/row.h"
 
-enum { PPM = 1000000 };
-
 static bool is_within(int64_t value, int64_t least, int64_t most);
 static planc_status check_device(const planc_plan_device *device);
 static planc_status check_memories(const planc_plan *plan);
@@ -33,7 +31,7 @@ static bool is_within(int64_t value, int64_t least, int64_t most) {
 static planc_status check_device(const planc_plan_device *device) {
   if (!is_within(device->launch_ns, 0, PL_ROW_MAX) || device->in_flight < 0)
     return planc_error(PLANC_INVALID_PLAN, "device: launch or in_flight are out of range");
-  if (!is_within(device->duplex_ppm, 1, PPM))
+  if (!is_within(device->duplex_ppm, 1, PL_PPM))
     return planc_error(PLANC_INVALID_PLAN, "device: a duplex of %lld", (long long)device->duplex_ppm);
   if (is_within(device->slowdown_ppm, 0, PLANC_PLAN_MAX_SLOWDOWN)) return NULL;
   return planc_error(PLANC_INVALID_PLAN, "device: a slowdown of %lld", (long long)device->slowdown_ppm);

@@ -1,6 +1,7 @@
 /* Open addressing with linear probing, at most half full. */
 #include "util/map.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,8 +26,9 @@ static uint32_t hash_of(const char *name, size_t length) {
   return (uint32_t)(hash ^ hash >> 32);
 }
 
-/* The slot that holds `name`, or the empty one where it would go. The table is never full. */
+/* The slot that holds `name`, or the empty one where it would go. */
 static struct pl_map_slot *find(const pl_map *map, const char *name, size_t length, uint32_t hash) {
+  assert(map->count < map->capacity);
   for (int64_t i = hash & (map->capacity - 1);; i = (i + 1) & (map->capacity - 1)) {
     struct pl_map_slot *slot = &map->slots[i];
     if (!slot->name) return slot;

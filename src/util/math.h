@@ -5,6 +5,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* One in parts per million; a second in nanoseconds. */
+enum { PL_PPM = 1000000, PL_NS = 1000000000 };
+
 /* JSON readers that use doubles keep integers up to this one exactly. */
 #define PL_EXACT_MAX (INT64_C(1) << 53)
 

@@ -58,7 +58,7 @@ static void make_steps(const job *jobs, sim_step *steps, int32_t *n) {
         steps[(*n)++] = (sim_step){.kind = SIM_KERNEL, .stream = j, .time_ns = draw(left * between_ns, &draws)};
       }
       steps[(*n)++] =
-          (sim_step){.kind = SIM_KERNEL, .stream = j, .time_ns = draw(jobs[j].length_ns, &draws), .busy_ppm = SIM_PPM};
+          (sim_step){.kind = SIM_KERNEL, .stream = j, .time_ns = draw(jobs[j].length_ns, &draws), .busy_ppm = PL_PPM};
     }
   }
 }
@@ -74,7 +74,7 @@ static void run(const job *jobs, double *out) {
   int32_t n;
   ok(PL_NEW(&arena, &steps, 2 * ((int64_t)jobs[0].n + jobs[1].n)));
   make_steps(jobs, steps, &n);
-  program.device = (planc_plan_device){.in_flight = 2 * MOST_KERNELS, .duplex_ppm = SIM_PPM};
+  program.device = (planc_plan_device){.in_flight = 2 * MOST_KERNELS, .duplex_ppm = PL_PPM};
   program.sections[SIM_BODY] = (sim_section){.steps = steps, .n = n};
   ok(sim_prepare(&program, &arena));
   ok(sim_state_make(&program, &arena, &state));

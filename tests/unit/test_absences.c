@@ -245,7 +245,7 @@ START_TEST(other_orders_are_chosen_for) {
   const struct {
     planc_status (*choose)(const void *context, const pl_walk *walk, pl_arena *arena, pl_absences *out);
     const void *context;
-  } rules[] = {{drop_forward, NULL}, {capuchin_choose, &by}, {tensile_choose, &problem}};
+  } rules[] = {{drop_forward, NULL}, {pl_capuchin_choose, &by}, {tensile_choose, &problem}};
   int64_t n_chosen = 0;
   for (int number = 5 * _i; number < 5 * (_i + 1); number++) {
     planc_graph *graph = draw_graph(number);

@@ -48,7 +48,7 @@ static void end_of(const ranked *kernels, int32_t n, int64_t *out) {
         (sim_step){.kind = SIM_KERNEL, .stream = k, .time_ns = of->time_ns, .busy_ppm = of->busy_ppm, .op = true};
     rank(&f, k, kernels[k].priority);
   }
-  f.program.device = (planc_plan_device){.in_flight = 8, .duplex_ppm = SIM_PPM};
+  f.program.device = (planc_plan_device){.in_flight = 8, .duplex_ppm = PL_PPM};
   f.program.sections[SIM_BODY] = (sim_section){.steps = steps, .n = n};
   ok(sim_prepare(&f.program, &f.arena));
   ok(sim_state_make(&f.program, &f.arena, &state));
@@ -64,7 +64,7 @@ static void end_of(const ranked *kernels, int32_t n, int64_t *out) {
 }
 
 START_TEST(kernels_take_turns) {
-  enum { ALL = SIM_PPM };
+  enum { ALL = PL_PPM };
   static const struct {
     int32_t n;
     ranked kernels[3];
@@ -122,7 +122,7 @@ START_TEST(nothing_is_left_where_more_is_wanted) {
   int64_t wanted = 0;
   for (int32_t k = 0; k < n; k++) {
     drawn[k] = (sim_kernel){.time_ns = 1 + (int64_t)(rt_random(seed, n_draws++) % 1000000),
-                            .busy_ppm = 1 + (int32_t)(rt_random(seed, n_draws++) % SIM_PPM)};
+                            .busy_ppm = 1 + (int32_t)(rt_random(seed, n_draws++) % PL_PPM)};
     wanted += drawn[k].busy_ppm;
     sim_occupy(&f.program, &activity, k, &drawn[k]);
   }
@@ -131,18 +131,18 @@ START_TEST(nothing_is_left_where_more_is_wanted) {
   int64_t longest = 0;
   for (int32_t k = 0; k < n; k++) {
     int64_t rate = sim_kernel_rate(&f.program, &activity, k);
-    ck_assert_int_le(rate, SIM_PPM);
-    used += (double)rate / SIM_PPM * drawn[k].busy_ppm;
-    if (rate == SIM_PPM || drawn[k].time_ns <= longest) continue;
+    ck_assert_int_le(rate, PL_PPM);
+    used += (double)rate / PL_PPM * drawn[k].busy_ppm;
+    if (rate == PL_PPM || drawn[k].time_ns <= longest) continue;
     longest = drawn[k].time_ns;
     part = (double)rate / (double)longest;
   }
   for (int32_t k = 0; k < n && part >= 0; k++) {
     double rate = (double)sim_kernel_rate(&f.program, &activity, k), due = part * (double)drawn[k].time_ns;
     double slack = 1 + (double)drawn[k].time_ns / (double)longest;
-    ck_assert_msg(rate >= SIM_PPM ? due >= SIM_PPM - slack : fabs(rate - due) <= slack, "%g, %g", rate, due);
+    ck_assert_msg(rate >= PL_PPM ? due >= PL_PPM - slack : fabs(rate - due) <= slack, "%g, %g", rate, due);
   }
-  double least = wanted < SIM_PPM ? (double)wanted : SIM_PPM;
+  double least = wanted < PL_PPM ? (double)wanted : PL_PPM;
   ck_assert_msg(fabs(used - least) <= 2 * n + 1, "%g of %g", used, least);
   for (int32_t k = 0; k < n; k++) sim_occupy(&f.program, &activity, k, NULL);
   ck_assert_int_eq(gpu.busy_ppm, 0);
@@ -165,7 +165,7 @@ START_TEST(priorities_go_first) {
   for (int32_t k = 0; k < n; k++) {
     int32_t priority = (int32_t)(rt_random(seed, n_draws++) % (PLANC_MOST_PRIORITY + 1));
     drawn[k] = (sim_kernel){.time_ns = 1 + (int64_t)(rt_random(seed, n_draws++) % 1000000),
-                            .busy_ppm = 1 + (int32_t)(rt_random(seed, n_draws++) % SIM_PPM)};
+                            .busy_ppm = 1 + (int32_t)(rt_random(seed, n_draws++) % PL_PPM)};
     wanted += drawn[k].busy_ppm;
     rank(&all, k, priority);
     rank(&above, k, priority);
@@ -176,10 +176,10 @@ START_TEST(priorities_go_first) {
   }
   for (int32_t k = 0; k < n; k++) {
     int64_t rate = sim_kernel_rate(&all.program, &with, k);
-    used += (double)rate / SIM_PPM * drawn[k].busy_ppm;
+    used += (double)rate / PL_PPM * drawn[k].busy_ppm;
     if (all.streams[k].priority >= least) ck_assert_int_eq(rate, sim_kernel_rate(&above.program, &without, k));
   }
-  ck_assert_msg(fabs(used - (wanted < SIM_PPM ? wanted : SIM_PPM)) <= 2 * n + 1, "%g of %g", used, wanted);
+  ck_assert_msg(fabs(used - (wanted < PL_PPM ? wanted : PL_PPM)) <= 2 * n + 1, "%g of %g", used, wanted);
 }
 END_TEST
 

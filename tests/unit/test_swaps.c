@@ -437,7 +437,7 @@ END_TEST
 static planc_candidate choose(const planc_problem *problem, int64_t room, const int64_t *leads) {
   int64_t last;
   capuchin of = {.room = &last, .leads = leads};
-  pl_absence_rule rule = {.choose = capuchin_choose, .context = &of};
+  pl_absence_rule rule = {.choose = pl_capuchin_choose, .context = &of};
   planc_candidate candidate = {0};
   ok(pl_make_absences(problem, &rule, room, &candidate));
   return candidate;
@@ -593,7 +593,7 @@ static planc_graph *make_queued(int64_t traffic) {
 static void count_choices(const planc_problem *problem, int64_t room, bool alone, int *out_swaps, int *out_again) {
   int64_t last;
   capuchin of = {.room = &last, .alone = alone};
-  pl_absence_rule rule = {.choose = capuchin_choose, .context = &of};
+  pl_absence_rule rule = {.choose = pl_capuchin_choose, .context = &of};
   planc_candidate candidate = {0};
   ok(pl_make_absences(problem, &rule, room, &candidate));
   *out_swaps = *out_again = 0;
@@ -641,7 +641,7 @@ START_TEST(capuchin_learns_from_waiting) {
     int64_t room, ns;
     bool fits;
     capuchin of = {.room = &room, .alone = true};
-    pl_absence_rule rule = {.choose = capuchin_choose, .context = &of};
+    pl_absence_rule rule = {.choose = pl_capuchin_choose, .context = &of};
     planc_candidate candidate = {0};
     planc_evaluator evaluator = pl_evaluator_of(&problem);
     ok(pl_walk_try(&evaluator, pl_make_absences, &rule, pl_arena_room(&problem), &candidate, &fits));

@@ -1,6 +1,6 @@
-/* What does not fit is not used by whoever tries several things; it is no failure. */
-#ifndef PLANC_COLOCATE_IF_FITS_H
-#define PLANC_COLOCATE_IF_FITS_H
+/* Whoever tries several things leaves out what does not fit: that is no failure. */
+#ifndef PLANC_PLANNER_IF_FITS_H
+#define PLANC_PLANNER_IF_FITS_H
 
 #include "planc/status.h"
 
