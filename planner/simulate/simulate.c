@@ -171,13 +171,24 @@ static void visit_launch(void *user, int32_t phase, int32_t step, int64_t start,
   if (s->options.launch_visitor) visit(s, s->options.launch_visitor, phase, step, start, end);
 }
 
-/* Which bodies repeat themselves is known only behind them: the same again, watched. */
+/* The last state in which no host had come to the body that is shown, so that all of it is still to be launched. */
+static void go_back(simulation *s) {
+  int32_t body = s->until;
+  while (body > 0 && (!s->ends[body].lanes || s->ends[body].n_entered > s->until)) body--;
+  if (body > 0) {
+    sim_state_copy(&s->program, &s->state, &s->ends[body]);
+  } else {
+    sim_state_begin(&s->program, &s->state);
+  }
+}
+
+/* Which bodies repeat themselves is known only behind them: the last of them again, watched. */
 static planc_status show(simulation *s) {
   const sim_observer visitors = {.ended = visit_end, .launched = visit_launch, .user = s};
   bool over = false;
   int32_t last_body = s->state.last_body;
   s->origin = s->state.phases[s->until].start;
-  sim_state_begin(&s->program, &s->state);
+  go_back(s);
   s->state.last_body = last_body;
   while (!over) PLANC_TRY(sim_advance(&s->program, &s->state, &visitors, &over));
   return NULL;

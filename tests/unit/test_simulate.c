@@ -483,6 +483,28 @@ static int64_t run_long(const queue *q) {
   return (ends[LONG_RUN * OPS - 1] - ends[(LONG_RUN - LAST) * OPS - 1]) / LAST;
 }
 
+typedef struct visits {
+  int32_t n_ended, n_launched;
+  int64_t last_ns;
+} visits;
+
+static void count_ended(void *user, const planc_plan *plan, const planc_instr *instr, int64_t start, int64_t end) {
+  visits *v = user;
+  ck_assert(instr >= plan->body.instrs && instr < plan->body.instrs + plan->body.n);
+  ck_assert_int_ge(start, 0);
+  ck_assert_int_ge(end, v->last_ns);
+  v->last_ns = end;
+  v->n_ended++;
+}
+
+static void count_launched(void *user, const planc_plan *plan, const planc_instr *instr, int64_t start, int64_t end) {
+  visits *v = user;
+  ck_assert(instr >= plan->body.instrs && instr < plan->body.instrs + plan->body.n);
+  ck_assert_int_eq(end - start, plan->device.launch_ns);
+  v->n_launched++;
+}
+
+/* What is shown is one body, all of it. */
 static int64_t simulate_queue(const queue *q) {
   static const char script[] =
       "prologue\ncopy 0 user on 1\nrecord 0 on 1\nwait 0 on 0\n" OPERANDS
@@ -499,7 +521,11 @@ static int64_t simulate_queue(const queue *q) {
     planc_instr *instr = (planc_instr *)&plan->body.instrs[i];
     if (instr->op == PLANC_INSTR_exec) instr->time_ns = q->times[n++];
   }
-  ok(planc_simulate(plan, NULL, &s));
+  visits v = {0};
+  planc_simulate_options shown = {.visitor = count_ended, .launch_visitor = count_launched, .user = &v};
+  ok(planc_simulate(plan, &shown, &s));
+  ck_assert_int_eq(v.n_ended, OPS);
+  ck_assert_int_eq(v.n_launched, OPS);
   planc_plan_free(plan);
   return s.iteration_ns;
 }
@@ -540,29 +566,8 @@ START_TEST(a_host_s_lead_is_used_up) {
 }
 END_TEST
 
-typedef struct visits {
-  int32_t n_ended, n_launched;
-  int64_t last_ns;
-} visits;
-
-static void count_ended(void *user, const planc_plan *plan, const planc_instr *instr, int64_t start, int64_t end) {
-  visits *v = user;
-  ck_assert(instr >= plan->body.instrs && instr < plan->body.instrs + plan->body.n);
-  ck_assert_int_ge(start, 0);
-  ck_assert_int_ge(end, v->last_ns);
-  v->last_ns = end;
-  v->n_ended++;
-}
-
-static void count_launched(void *user, const planc_plan *plan, const planc_instr *instr, int64_t start, int64_t end) {
-  visits *v = user;
-  ck_assert(instr >= plan->body.instrs && instr < plan->body.instrs + plan->body.n);
-  ck_assert_int_eq(end - start, plan->device.launch_ns);
-  v->n_launched++;
-}
-
 /* In ten seconds of prologue the host gets as far ahead as it may, and a body's launches take 3.2 ms where its copies
- * take 3.0: the lead lasts for about as many bodies as are simulated. What is shown is one body, all of it. */
+ * take 3.0: the lead lasts for about as many bodies as are simulated. */
 START_TEST(a_lead_may_last_as_long_as_bodies_do) {
   enum { LAUNCHES = 8 };
   const planc_link slow = {.bytes_per_second = INT64_C(1000000000000), .latency_ns = 3000000};
