@@ -1,8 +1,19 @@
-/* Hosts that do otherwise than the executor's (sim_program.h): that track memory, or of which one serves all jobs. */
+/* What hosts have to do in a body, and hosts that do otherwise than the executor's (sim_program.h): that track memory,
+ * or of which one serves all jobs. */
 #include <string.h>
 
 #include "planner/simulate/sim_program.h"
 #include "util/math.h"
+
+int64_t sim_host_ns(const sim_program *program, int32_t host) {
+  const sim_section *body = &program->sections[SIM_BODY];
+  int64_t sum = 0;
+  for (int32_t i = body->first_launch[host]; i < body->n; i = body->next_launch[i]) {
+    sum = pl_add_saturate(sum, sim_launch_ns(program, &body->steps[i]));
+    if (program->captured) break;
+  }
+  return sum;
+}
 
 /* What is acquired is for the next kernel in the plan's order, and its job. */
 static void mark(const planc_plan *plan, int64_t every_bytes, int64_t *acquired, sim_step *steps,

@@ -83,7 +83,8 @@ static int32_t next_launch(const machine *m, int32_t job) {
   return h->launched < 0 ? section->first_launch[job] : section->next_launch[h->launched];
 }
 
-static int32_t most_ahead(const sim_program *program) {
+static int32_t most_ahead(const sim_program *program, int32_t phase) {
+  if (program->from_rest && phase == 1) return APART;
   return program->apart ? APART : program->n_launchers > 1 ? TOGETHER : AHEAD;
 }
 
@@ -95,7 +96,7 @@ static bool enter_next_phase(const machine *m, sim_host *h) {
     h->done = true;
     return true;
   }
-  if (phase > s->n_closed + most_ahead(m->program)) return false;
+  if (phase > s->n_closed + most_ahead(m->program, phase)) return false;
   if (phase == s->n_entered) {
     if (phase > s->last_body) s->epilogue_phase = phase;
     s->phases[phase].start = -1;
@@ -107,20 +108,14 @@ static bool enter_next_phase(const machine *m, sim_host *h) {
   return true;
 }
 
-/* Chunks that are mapped for a launch, and the host's time for it. */
-static int64_t n_chunks(const machine *m, const sim_host *h, int32_t step) {
-  return of_host(m, h)->steps[step].chunks;
-}
 static int64_t launch_ns(const machine *m, const sim_host *h, int32_t step) {
   if (is_captured(m, h->phase) && h->launched >= 0) return 0;
-  int64_t mapping = pl_mul_saturate(n_chunks(m, h, step), m->program->chunk_ns);
-  int64_t tracking = of_host(m, h)->steps[step].tracked ? m->program->track_ns : 0;
-  return pl_add_saturate(pl_add_saturate(m->program->device.launch_ns, mapping), tracking);
+  return sim_launch_ns(m->program, &of_host(m, h)->steps[step]);
 }
 
 static bool is_full(const machine *m, const sim_host *h, int32_t step) {
   if (h->in_flight == 0) return false;
-  if (n_chunks(m, h, step) > 0) return true;
+  if (of_host(m, h)->steps[step].chunks > 0) return true;
   bool kernel = of_host(m, h)->steps[step].kind == SIM_KERNEL;
   return kernel && !is_captured(m, h->phase) && h->in_flight >= m->program->device.in_flight;
 }

@@ -15,7 +15,7 @@
  * other way. Copies on one bus run at equal parts of that, rounded down. Ends are rounded up to whole ns.
  *
  * Where bodies are apart, nothing of one is launched before the one before it has ended, as by a framework that
- * returns from each step.
+ * returns from each step. From rest, that holds for the first one only: hosts come to it without a lead.
  *
  * A captured body is launched as a whole: one launch_ns, nothing of it waits in a queue, and what follows it begins
  * when all of it has ended. Where chunks of virtual memory are mapped in the step, the host waits for the kernels that

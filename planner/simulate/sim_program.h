@@ -5,6 +5,7 @@
 
 #include "plan/copies.h"
 #include "planc/simulate.h"
+#include "util/math.h"
 
 typedef enum sim_step_kind { SIM_WAIT, SIM_RECORD, SIM_KERNEL, SIM_COPY } sim_step_kind;
 
@@ -54,6 +55,7 @@ typedef struct sim_program {
   planc_plan_device device;
   bool captured;    /* a body is launched as a whole, and none overlaps another */
   bool apart;       /* nothing of a body is launched before the one before it has ended */
+  bool from_rest;   /* nothing of the first body is launched before the prologue has ended */
   int64_t chunk_ns; /* to map or unmap a chunk */
   int64_t track_ns; /* of a host behind what is tracked */
   int32_t most_priority;
@@ -72,6 +74,15 @@ static inline bool sim_is_copy(const sim_step *step) {
 static inline bool sim_is_timed(const sim_step *step) {
   return step->kind == SIM_KERNEL || sim_is_copy(step);
 }
+
+/* What launching a step takes of its host's time where bodies are not captured. */
+static inline int64_t sim_launch_ns(const sim_program *program, const sim_step *step) {
+  int64_t mapping = pl_mul_saturate(step->chunks, program->chunk_ns);
+  int64_t tracking = step->tracked ? program->track_ns : 0;
+  return pl_add_saturate(pl_add_saturate(program->device.launch_ns, mapping), tracking);
+}
+/* The least time that a host needs to launch all that it has to in a body. */
+int64_t sim_host_ns(const sim_program *program, int32_t host);
 
 /* The share of a GPU that a kernel keeps busy, of a plan that nobody has checked. */
 static inline int32_t sim_busy_ppm(const planc_instr *kernel) {

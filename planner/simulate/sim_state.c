@@ -84,6 +84,7 @@ static bool is_same_lane(const sim_state *a, const sim_lane *x, const sim_state 
 static bool is_same_host(const sim_state *a, const sim_host *x, const sim_state *b, const sim_host *y, int32_t apart) {
   if (x->done || y->done || x->launching != y->launching) return false;
   if (x->launching && x->free_at - a->now != y->free_at - b->now) return false;
+  if (x->section != y->section) return false;
   return y->phase - x->phase == apart && x->launched == y->launched && x->in_flight == y->in_flight;
 }
 

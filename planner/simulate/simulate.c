@@ -1,9 +1,15 @@
 /* The simulator: a plan's program on the machine until its bodies repeat themselves, and what that says of the plan.
  *
  * Bodies repeat themselves when the machine is at the end of one in the state that it was in at the end of one before
- * (sim_machine.h). Where it never is, within so many bodies, the second half of them is averaged. */
+ * (sim_machine.h). Where it never is, within so many bodies, the second half of them is averaged.
+ *
+ * In a long prologue a host launches bodies ahead. Where launching a body takes it a little longer than the GPU takes
+ * to run it, that lead lasts for very many bodies, and they end faster than the host launches them. It cannot stay so.
+ * Such bodies are run anew from rest: the host begins to launch the first one when the prologue has ended. It has no
+ * lead to use up then, and bodies take from the beginning what they take for ever. */
 #include "planc/simulate.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "planner/simulate/plan_totals.h"
@@ -11,9 +17,8 @@
 #include "planner/simulate/sim_machine.h"
 #include "util/math.h"
 
-/* Jobs that share a GPU may take long to fall into step, and a host that launches a little slower than the GPU computes
- * many bodies to be caught up with. The last bodies are not like others: nothing comes behind them, and one of several
- * jobs may have the GPU for itself. */
+/* Jobs that share a GPU may take long to fall into step. The last bodies are not like others: nothing comes behind
+ * them, and one of several jobs may have the GPU for itself. */
 enum { MOST_BODIES = SIM_MAX_BODIES, LAST_BODIES = 2 };
 
 typedef struct simulation {
@@ -35,6 +40,8 @@ static planc_status check_options(const planc_plan *plan, const planc_simulate_o
 static planc_status simulate(simulation *s, planc_simulation *out);
 static planc_status make_program(simulation *s, const pl_acquired *acquired, planc_simulation *out);
 static planc_status run_until_repeated(simulation *s);
+static bool lives_on_lead(const simulation *s);
+static void report_beginning(const simulation *s, planc_simulation *out);
 static void report(const simulation *s, planc_simulation *out);
 static void report_jobs(const simulation *s, int64_t iteration_ns);
 static planc_status show(simulation *s);
@@ -55,6 +62,11 @@ static planc_status simulate(simulation *s, planc_simulation *out) {
   PLANC_TRY(pl_plan_totals(s->plan, acquired, out));
   PLANC_TRY(sim_state_make(&s->program, &s->arena, &s->state));
   PLANC_TRY(run_until_repeated(s));
+  report_beginning(s, out);
+  if (lives_on_lead(s)) {
+    s->program.from_rest = true;
+    PLANC_TRY(run_until_repeated(s));
+  }
   report(s, out);
   if (s->options.jobs) report_jobs(s, out->iteration_ns);
   return s->options.visitor || s->options.launch_visitor ? show(s) : NULL;
@@ -71,7 +83,8 @@ static planc_status note_end(simulation *s, int32_t body) {
   }
   if (!s->repeats) return NULL;
   s->until = body;
-  s->state.last_body = s->state.n_entered - 1; /* no further ones */
+  s->state.last_body = s->state.n_entered - 1; /* no further ones: in a state that repeats no host is past bodies */
+  assert(s->state.last_body <= MOST_BODIES);
   return NULL;
 }
 
@@ -114,6 +127,7 @@ static void note_busy(const simulation *s, int32_t body) {
 static planc_status run_until_repeated(simulation *s) {
   const sim_observer busy = {.ended = note_kernel, .user = s};
   bool over = false;
+  sim_state_begin(&s->program, &s->state);
   s->state.last_body = MOST_BODIES;
   PLANC_TRY(PL_NEW(&s->arena, &s->ends, (int64_t)MOST_BODIES + 1));
   if (s->options.jobs) PLANC_TRY(make_busy(s));
@@ -133,6 +147,14 @@ static planc_status run_until_repeated(simulation *s) {
   return NULL;
 }
 
+/* A host needs the time of its launches for each body: if bodies end faster, they were launched ahead. */
+static bool lives_on_lead(const simulation *s) {
+  int64_t ns = s->state.phases[s->until].end - s->state.phases[s->from].end;
+  for (int32_t k = 0; k < s->program.n_launchers && !s->repeats; k++)
+    if (pl_mul_saturate(sim_host_ns(&s->program, s->program.launchers[k]), s->until - s->from) > ns) return true;
+  return false;
+}
+
 static void visit(const simulation *s, planc_simulation_visitor visitor, int32_t phase, int32_t step, int64_t start,
                   int64_t end) {
   const planc_instr *instr = &s->plan->body.instrs[step];
@@ -149,13 +171,24 @@ static void visit_launch(void *user, int32_t phase, int32_t step, int64_t start,
   if (s->options.launch_visitor) visit(s, s->options.launch_visitor, phase, step, start, end);
 }
 
-/* Which bodies repeat themselves is known only behind them: the same again, watched. */
+/* The last state in which no host had come to the body that is shown, so that all of it is still to be launched. */
+static void go_back(simulation *s) {
+  int32_t body = s->until;
+  while (body > 0 && (!s->ends[body].lanes || s->ends[body].n_entered > s->until)) body--;
+  if (body > 0) {
+    sim_state_copy(&s->program, &s->state, &s->ends[body]);
+  } else {
+    sim_state_begin(&s->program, &s->state);
+  }
+}
+
+/* Which bodies repeat themselves is known only behind them: the last of them again, watched. */
 static planc_status show(simulation *s) {
   const sim_observer visitors = {.ended = visit_end, .launched = visit_launch, .user = s};
   bool over = false;
   int32_t last_body = s->state.last_body;
   s->origin = s->state.phases[s->until].start;
-  sim_state_begin(&s->program, &s->state);
+  go_back(s);
   s->state.last_body = last_body;
   while (!over) PLANC_TRY(sim_advance(&s->program, &s->state, &visitors, &over));
   return NULL;
@@ -192,12 +225,16 @@ static sim_phase mean_of_bodies(const simulation *s) {
   return mean;
 }
 
+static void report_beginning(const simulation *s, planc_simulation *out) {
+  const sim_phase *phases = s->state.phases;
+  out->prologue_ns = phases[0].end;
+  out->first_iteration_ns = phases[1].end - phases[0].end;
+}
+
 static void report(const simulation *s, planc_simulation *out) {
   const sim_phase *phases = s->state.phases, *last = &phases[s->until], *first = &phases[s->from];
   int32_t n_gpus = s->program.n_gpus > 0 ? s->program.n_gpus : 1, epilogue = s->state.epilogue_phase;
   sim_phase mean = mean_of_bodies(s);
-  out->prologue_ns = phases[0].end;
-  out->first_iteration_ns = phases[1].end - phases[0].end;
   out->iteration_ns = (last->end - first->end) / (s->until - s->from);
   out->epilogue_ns = phases[epilogue].end - phases[epilogue - 1].end;
   out->slowdown_ns = mean.lost_ns / n_gpus;

@@ -259,6 +259,33 @@ START_TEST(what_is_alike_repeats_itself) {
 }
 END_TEST
 
+/* A host in the epilogue will launch other things than one in a body, wherever both are: here both sections are the
+ * same. */
+START_TEST(the_epilogue_is_like_no_body) {
+  int32_t n_compared = 0;
+  for (uint64_t seed = 0; seed < 600; seed++) {
+    fixture f;
+    bool over = false;
+    make_random(&f, seed);
+    f.program.sections[SIM_EPILOGUE] = f.program.sections[SIM_BODY];
+    sim_state state = begun(&f), before = begun(&f);
+    while (!over) {
+      int32_t closed = state.n_closed, body = closed;
+      ok(sim_advance(&f.program, &state, NULL, &over));
+      if (state.n_closed != closed + 1 || body == 0 || body > BODIES) continue;
+      const sim_host *first = &state.hosts[f.program.launchers[0]];
+      if (body > 1 && first->section == SIM_EPILOGUE) {
+        ck_assert(!sim_is_repeated(&f.program, &before, body - 1, &state, body));
+        n_compared++;
+      }
+      sim_state_copy(&f.program, &before, &state);
+    }
+    pl_arena_free(&f.arena);
+  }
+  ck_assert_int_gt(n_compared, 100);
+}
+END_TEST
+
 enum { CHAIN = 1000, KEPT = 900, QUEUE = 8 };
 
 /* A chain of kernels, each other one behind a copy. */
@@ -318,6 +345,7 @@ int main(void) {
   tcase_add_test(tests, a_copy_goes_on_as_its_origin);
   tcase_add_test(tests, everything_runs_once_in_its_order);
   tcase_add_test(tests, what_is_alike_repeats_itself);
+  tcase_add_test(tests, the_epilogue_is_like_no_body);
   tcase_add_test(tests, a_tenth_costs_a_tenth);
   suite_add_tcase(suite, tests);
   return run_suite(suite);

@@ -9,6 +9,7 @@
 #include "planc/metrics.h"
 #include "planc/simulate.h"
 #include "planner/simulate/plan_streams.h"
+#include "runtime/random.h"
 #include "tests/support/script.h"
 #include "tests/support/tables.h"
 #include "tests/support/unit.h"
@@ -452,6 +453,149 @@ START_TEST(a_route_follows_from_memories) {
 }
 END_TEST
 
+/* --- Slow hosts --------------------------------------------------------------------------------------------------- */
+
+enum { OPS = 6, AHEAD = 4, LONG_RUN = 20000, LAST = 5000 };
+
+/* A host that launches OPS ops a body from time 0 on, and one stream that runs them when a prologue has ended; bodies
+ * are launched at most AHEAD behind the last one that has ended. */
+typedef struct queue {
+  int64_t launch_ns, prologue_ns, times[OPS], compute_ns; /* the last: the sum of times */
+  int32_t in_flight;
+} queue;
+
+static int64_t later(int64_t a, int64_t b) {
+  return a > b ? a : b;
+}
+
+/* The mean of the last bodies of a run that is longer than any lead lasts. */
+static int64_t run_long(const queue *q) {
+  static int64_t ends[LONG_RUN * OPS];
+  int64_t host = 0, stream = q->prologue_ns;
+  for (int32_t i = 0; i < LONG_RUN * OPS; i++) {
+    int32_t body = i / OPS;
+    if (body == AHEAD) host = later(host, q->prologue_ns);
+    if (body > AHEAD) host = later(host, ends[(body - AHEAD) * OPS - 1]);
+    if (i >= q->in_flight) host = later(host, ends[i - q->in_flight]);
+    host += q->launch_ns;
+    ends[i] = stream = later(stream, host) + q->times[i % OPS];
+  }
+  return (ends[LONG_RUN * OPS - 1] - ends[(LONG_RUN - LAST) * OPS - 1]) / LAST;
+}
+
+typedef struct visits {
+  int32_t n_ended, n_launched;
+  int64_t last_ns;
+} visits;
+
+static void count_ended(void *user, const planc_plan *plan, const planc_instr *instr, int64_t start, int64_t end) {
+  visits *v = user;
+  ck_assert(instr >= plan->body.instrs && instr < plan->body.instrs + plan->body.n);
+  ck_assert_int_ge(start, 0);
+  ck_assert_int_ge(end, v->last_ns);
+  v->last_ns = end;
+  v->n_ended++;
+}
+
+static void count_launched(void *user, const planc_plan *plan, const planc_instr *instr, int64_t start, int64_t end) {
+  visits *v = user;
+  ck_assert(instr >= plan->body.instrs && instr < plan->body.instrs + plan->body.n);
+  ck_assert_int_eq(end - start, plan->device.launch_ns);
+  v->n_launched++;
+}
+
+/* What is shown is one body, all of it. */
+static int64_t simulate_queue(const queue *q) {
+  static const char script[] =
+      "prologue\ncopy 0 user on 1\nrecord 0 on 1\nwait 0 on 0\n" OPERANDS
+      "exec a use 0 1\nexec b use 1 2\nexec a use 0 1\nexec b use 1 2\nexec a use 0 1\nexec b use 1 2\n" CLOSE;
+  const planc_link link = {.bytes_per_second = INT64_C(1000000000000000), .latency_ns = q->prologue_ns};
+  planc_job job = {.graph = graph, .batch = 1, .n_rounds = 1, .rounds = one, .iterations = 1};
+  planc_plan *plan;
+  planc_simulation s;
+  ok(script_make(script, &job, 1, 1 << 20, 1 << 20, &plan));
+  plan->device.launch_ns = q->launch_ns;
+  plan->device.in_flight = q->in_flight;
+  tables_links(plan, link, link);
+  for (int32_t i = 0, n = 0; i < plan->body.n; i++) {
+    planc_instr *instr = (planc_instr *)&plan->body.instrs[i];
+    if (instr->op == PLANC_INSTR_exec) instr->time_ns = q->times[n++];
+  }
+  visits v = {0};
+  planc_simulate_options shown = {.visitor = count_ended, .launch_visitor = count_launched, .user = &v};
+  ok(planc_simulate(plan, &shown, &s));
+  ck_assert_int_eq(v.n_ended, OPS);
+  ck_assert_int_eq(v.n_launched, OPS);
+  planc_plan_free(plan);
+  return s.iteration_ns;
+}
+
+static int64_t draw(uint64_t seed, uint64_t *n, int64_t below) {
+  return (int64_t)(rt_random(seed, (*n)++) % (uint64_t)below);
+}
+
+/* Launching a body takes about as long as running it, an eighth more at most: never so little more that LONG_RUN would
+ * be too short for the lead of AHEAD bodies and one. */
+static queue draw_queue(uint64_t seed) {
+  uint64_t n = 0;
+  queue q = {.in_flight = draw(seed, &n, 2) ? 1000 : 1 + (int32_t)draw(seed, &n, 2 * OPS)};
+  for (int32_t i = 0; i < OPS; i++) {
+    q.times[i] = 1000 + draw(seed, &n, draw(seed, &n, 3) ? 300000 : 10000);
+    q.compute_ns += q.times[i];
+  }
+  int64_t each = q.compute_ns / OPS;
+  do {
+    q.launch_ns = each - each / 16 + draw(seed, &n, each / 5);
+  } while (llabs(q.launch_ns - each) < each / 1000 + 1);
+  q.prologue_ns = draw(seed, &n, 10 * q.compute_ns);
+  return q;
+}
+
+/* However long the prologue has let the host launch ahead. */
+START_TEST(a_host_s_lead_is_used_up) {
+  int32_t n_slow = 0;
+  for (uint64_t seed = 0; seed < 3000; seed++) {
+    queue q = draw_queue(seed);
+    int64_t got = simulate_queue(&q), expected = run_long(&q), launches = OPS * q.launch_ns;
+    ck_assert_msg(llabs(got - expected) <= 1, "queue %d: %lld ns, in the long run %lld", (int)seed, (long long)got,
+                  (long long)expected);
+    if (q.in_flight >= OPS) ck_assert_int_eq(got, later(launches, q.compute_ns));
+    n_slow += launches > q.compute_ns;
+  }
+  ck_assert_int_gt(n_slow, 1000);
+}
+END_TEST
+
+/* In ten seconds of prologue the host gets as far ahead as it may, and a body's launches take 3.2 ms where its copies
+ * take 3.0: the lead lasts for about as many bodies as are simulated. */
+START_TEST(a_lead_may_last_as_long_as_bodies_do) {
+  enum { LAUNCHES = 8 };
+  const planc_link slow = {.bytes_per_second = INT64_C(1000000000000), .latency_ns = 3000000};
+  const planc_link slower = {.bytes_per_second = INT64_C(1000000000000), .latency_ns = INT64_C(10000000000)};
+  planc_plan *plan;
+  planc_simulation s;
+  ok(planc_plan_read("tests/data/plan/home.plan", &plan));
+  plan->device.in_flight = 1000000;
+  for (int32_t l = 0; l < plan->n_links; l++)
+    plan->links[l].cost = (planc_link){.bytes_per_second = INT64_C(1000000000000)};
+  plan->links[0].cost = slow;   /* from the user to the device */
+  plan->links[1].cost = slower; /* from the user to the host: in the prologue only */
+  for (int32_t i = 0; i < plan->body.n; i++) {
+    planc_instr *instr = (planc_instr *)&plan->body.instrs[i];
+    if (instr->op == PLANC_INSTR_exec) instr->time_ns = 1;
+  }
+  for (plan->device.launch_ns = 399900; plan->device.launch_ns <= 400600; plan->device.launch_ns += 25) {
+    visits v = {0};
+    planc_simulate_options options = {.visitor = count_ended, .launch_visitor = count_launched, .user = &v};
+    ok(planc_simulate(plan, &options, &s));
+    ck_assert_int_eq(s.iteration_ns, LAUNCHES * plan->device.launch_ns);
+    ck_assert_int_eq(v.n_ended, LAUNCHES);
+    ck_assert_int_eq(v.n_launched, LAUNCHES);
+  }
+  planc_plan_free(plan);
+}
+END_TEST
+
 /* --- Jobs --------------------------------------------------------------------------------------------------------- */
 
 /* Side by side, none in the other's way: a period is as long as the longer one. */
@@ -554,6 +698,8 @@ int main(void) {
   tcase_add_test(tests, storage_is_waited_for_under_its_own_name);
   tcase_add_test(tests, storage_is_counted_with_peers);
   tcase_add_test(tests, a_route_follows_from_memories);
+  tcase_add_test(tests, a_host_s_lead_is_used_up);
+  tcase_add_test(tests, a_lead_may_last_as_long_as_bodies_do);
   tcase_add_test(tests, each_job_has_its_own_times);
   tcase_add_test(tests, a_single_job_s_times_are_the_gpu_s);
   tcase_add_test(tests, live_bytes);
