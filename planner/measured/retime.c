@@ -6,6 +6,7 @@
 #include "plan/derived.h"
 #include "plan/plan_trace.h"
 #include "plan/routes.h"
+#include "plan/tables.h"
 #include "planc/schedule.h"
 #include "planc/simulate.h"
 #include "planner/simulate/plan_streams.h"
@@ -162,7 +163,9 @@ static planc_status add_kept_ideal(retiming *r) {
 
 static planc_status retime_ideal(retiming *r, const planc_plan *plan) {
   for (int32_t j = 0; j < plan->n_jobs; j++) r->out->jobs[j].ideal_ns = retimed_ideal(r, j);
-  return add_kept_ideal(r);
+  PLANC_TRY(add_kept_ideal(r));
+  for (int32_t j = 0; j < plan->n_jobs; j++) PLANC_TRY(pl_tables_check_predicted(r->out->jobs[j].ideal_ns));
+  return NULL;
 }
 
 /* --- All ------------------------------------------------------------------------------------------------------ */

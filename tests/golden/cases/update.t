@@ -187,3 +187,11 @@ That holds for another policy as well, which may be left with nothing to do.
   $ planc update rate.plan --trace rate.json -o other.plan --threshold 0 --policy modnn >/dev/null; grep -c swap_rate other.plan
   0
   [1]
+
+A plan may state times that add up to more than a plan can state of an iteration.
+
+  $ sed 's/"t":[0-9]*/"t":9007199254740992/' data/timeline/tiny.plan > ages.plan
+  > planrun exec ages.plan --synthetic --iterations 3 --trace ages.json >/dev/null
+  > planc update ages.plan --trace ages.json -o other.plan --threshold 0 --weight 0.3
+  ! planc: the ops of an iteration take too long: together more than 2^53 ns
+  [3]
