@@ -7,6 +7,7 @@
 #include "graph/spec.h"
 #include "plan/owned.h"
 #include "plan/routes.h"
+#include "plan/tables.h"
 #include "util/math.h"
 
 typedef struct filling {
@@ -54,6 +55,7 @@ static planc_status fill(const filling *f, const char *policy) {
     const planc_job *job = &f->trace->jobs[j];
     int64_t ns = planc_costs_ideal(planc_schedule_costs(f->schedule, j), job->graph, job->batch);
     plan->predicted.jobs[j].ideal_ns = pl_muldiv_ceil(ns, job->iterations, 1);
+    PLANC_TRY(pl_tables_check_predicted(plan->predicted.jobs[j].ideal_ns));
   }
   PLANC_TRY(make_memories(f));
   PLANC_TRY(make_links(f));

@@ -7,6 +7,7 @@
 #include "plan/derived.h"
 #include "plan/plan_trace.h"
 #include "plan/routes.h"
+#include "plan/tables.h"
 #include "planc/schedule.h"
 #include "planc/simulate.h"
 #include "planner/simulate/plan_streams.h"
@@ -151,7 +152,9 @@ static planc_status retime_ideal(retiming *r, const planc_plan *plan) {
     int64_t once_ns = pl_ideal_but_for(r->costs[j], job->graph, job->batch, r->kept[j]);
     r->out->jobs[j].ideal_ns = pl_mul_saturate(once_ns, job->iterations);
   }
-  return add_kept_ideal(r);
+  PLANC_TRY(add_kept_ideal(r));
+  for (int32_t j = 0; j < plan->n_jobs; j++) PLANC_TRY(pl_tables_check_predicted(r->out->jobs[j].ideal_ns));
+  return NULL;
 }
 
 /* --- All ------------------------------------------------------------------------------------------------------ */

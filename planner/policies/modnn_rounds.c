@@ -134,11 +134,12 @@ static int64_t limit_of(const planc_problem *problem, const best_rounds *b) {
   return b->candidate.schedule && b->ns < asked ? b->ns : asked;
 }
 
-/* Whether rounds of `sub_batch` could beat the best. */
+/* Whether rounds of `sub_batch` could beat the best, which they can where there is none. */
 static planc_status may_beat(const planc_problem *problem, int64_t sub_batch, const best_rounds *b, bool *out) {
   int64_t ns;
+  int64_t limit = limit_of(problem, b);
   PLANC_TRY(least_time(problem, sub_batch, &ns));
-  *out = ns < limit_of(problem, b);
+  *out = ns < limit || limit == INT64_MAX;
   return NULL;
 }
 

@@ -1,10 +1,12 @@
 /* What a plan predicts of its run (simulate.h). */
 #include "plan/derived.h"
+#include "plan/tables.h"
 #include "planc/simulate.h"
 
 planc_status planc_simulate_predictions(planc_plan *plan) {
   planc_simulation simulation;
   PLANC_TRY(planc_simulate(plan, &(planc_simulate_options){.jobs = plan->predicted.jobs}, &simulation));
+  PLANC_TRY(pl_tables_check_predicted(simulation.iteration_ns));
   plan->predicted.iteration_ns = simulation.iteration_ns;
   pl_plan_find_peaks(plan);
   return NULL;

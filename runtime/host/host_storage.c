@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/statvfs.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -97,12 +98,20 @@ static bool is_in_memory(int file) {
   return info.f_type == TMPFS_MAGIC || info.f_type == RAMFS_MAGIC || info.f_type == HUGETLBFS_MAGIC;
 }
 
-/* An error number. Growing beyond the process's limit is a signal; it is not tried. */
+static bool has_room(int file, int64_t bytes) {
+  struct statvfs info;
+  if (fstatvfs(file, &info) != 0 || info.f_blocks == 0 || info.f_frsize == 0) return true; /* it does not tell */
+  return (uint64_t)bytes / info.f_frsize + ((uint64_t)bytes % info.f_frsize > 0) <= info.f_bavail;
+}
+
+/* An error number. Growing beyond the process's limit is a signal; it is not tried. Nor is what the disk has no room
+ * for: it would be full, for everyone, until that is found out. */
 static int take_blocks(int file, int64_t bytes) {
   struct rlimit limit;
   int error;
   if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && (rlim_t)bytes > limit.rlim_cur)
     return EFBIG;
+  if (!has_room(file, bytes)) return ENOSPC;
   do error = posix_fallocate(file, 0, (off_t)bytes);
   while (error == EINTR);
   return error;

@@ -5,66 +5,68 @@
 
 enum { FEW_READERS = 16, RECENT = 4 };
 
-static const pl_history untouched = {.write = {.stream = -1}, .readers = -1, .most_readers = FEW_READERS};
+static const pl_history untouched = {
+    .write = {.stream = -1}, .passed = {.stream = -1}, .readers = -1, .most_readers = FEW_READERS};
 
 planc_status pl_histories_make(pl_arena *arena, int32_t n_ranks, int32_t n_streams, pl_histories *out) {
-  *out = (pl_histories){.n_ranks = n_ranks, .free_readers = -1};
+  *out = (pl_histories){.n_ranks = n_ranks, .free_history = -1, .free_readers = -1};
   PLANC_TRY(pl_number_set_make(arena, n_ranks + 1, &out->starts));
-  PLANC_TRY(PL_NEW(arena, &out->of, (int64_t)n_ranks + 1));
+  PLANC_TRY(PL_NEW(arena, &out->at, (int64_t)n_ranks + 1));
   PLANC_TRY(PL_NEW(arena, &out->kept, 2 * (int64_t)n_streams));
   for (int32_t s = 0; s < 2 * n_streams; s++) out->kept[s] = -1;
   /* An interval from the start to the end, and one behind the end, so that every interval has a next one. */
-  out->of[0] = out->of[n_ranks] = untouched;
+  VEC_PUSH(&out->of, untouched);
+  out->of.data[0].n_intervals = 2;
   pl_number_set_add(&out->starts, 0);
   pl_number_set_add(&out->starts, n_ranks);
   return NULL;
 }
 
 void pl_histories_free(pl_histories *histories) {
+  VEC_FREE(&histories->of);
   VEC_FREE(&histories->readers);
 }
 
-static planc_status split(pl_histories *histories, int32_t rank);
-static bool conflicts(const pl_histories *histories, pl_extent extent, bool writes, pl_mark mark, const pl_seen *seen,
+static bool conflicts(const pl_histories *histories, int32_t history, bool writes, pl_mark mark, const pl_seen *seen,
                       pl_conflict *out);
-static int32_t next_start(const pl_histories *histories, int32_t rank);
+static bool conflicts_in(pl_histories *histories, pl_extent extent, pl_mark mark, const pl_seen *seen,
+                         pl_conflict *out);
+static planc_status new_history(pl_histories *histories, pl_mark write, int32_t *out);
+static void cover(pl_histories *histories, pl_extent extent, int32_t history);
 static pl_read_mark *recent_of(pl_histories *histories, const pl_history *history, int32_t stream);
 static planc_status add_reader(pl_histories *histories, int32_t *list, pl_mark mark);
 static void thin_readers(pl_histories *histories, pl_history *history);
 static void drop_readers(pl_histories *histories, pl_history *history);
 
-planc_status pl_histories_read(pl_histories *histories, pl_extent extent, pl_mark mark, const pl_seen *seen,
-                               pl_conflict *out) {
-  PLANC_TRY(split(histories, extent.lo));
-  PLANC_TRY(split(histories, extent.hi));
-  if (conflicts(histories, extent, false, mark, seen, out)) return NULL;
-  for (int32_t start = extent.lo; start < extent.hi; start = next_start(histories, start)) {
-    pl_history *history = &histories->of[start];
-    pl_read_mark *own = recent_of(histories, history, mark.stream);
-    if (own) {
-      own->mark = mark;
-      continue;
-    }
-    PLANC_TRY(add_reader(histories, &history->readers, mark));
-    if (++history->n_readers > history->most_readers) thin_readers(histories, history);
-  }
+planc_status pl_histories_write_first(pl_histories *histories, const pl_interval_place *place, pl_mark mark,
+                                      const pl_seen *seen, int32_t *out_history, pl_conflict *out) {
+  *out = (pl_conflict){0};
+  assert(place->n > 0);
+  for (int64_t k = 0; k < place->n; k++)
+    if (conflicts_in(histories, pl_place_extent(place, k), mark, seen, out)) return NULL;
+  PLANC_TRY(new_history(histories, mark, out_history));
+  for (int64_t k = 0; k < place->n; k++) cover(histories, pl_place_extent(place, k), *out_history);
   return NULL;
 }
 
-planc_status pl_histories_write(pl_histories *histories, pl_extent extent, pl_mark mark, const pl_seen *seen,
-                                pl_conflict *out) {
-  PLANC_TRY(split(histories, extent.lo));
-  PLANC_TRY(split(histories, extent.hi));
-  if (conflicts(histories, extent, true, mark, seen, out)) return NULL;
-  int32_t start = extent.lo;
-  while (start < extent.hi) {
-    int32_t next = next_start(histories, start);
-    drop_readers(histories, &histories->of[start]);
-    if (start > extent.lo) pl_number_set_remove(&histories->starts, start);
-    start = next;
+void pl_histories_write(pl_histories *histories, int32_t history, pl_mark mark, const pl_seen *seen, pl_conflict *out) {
+  pl_history *own = &histories->of.data[history];
+  if (conflicts(histories, history, true, mark, seen, out)) return;
+  drop_readers(histories, own);
+  own->write = mark;
+}
+
+planc_status pl_histories_read(pl_histories *histories, int32_t history, pl_mark mark, const pl_seen *seen,
+                               pl_conflict *out) {
+  pl_history *read = &histories->of.data[history];
+  if (conflicts(histories, history, false, mark, seen, out)) return NULL;
+  pl_read_mark *own = recent_of(histories, read, mark.stream);
+  if (own) {
+    own->mark = mark;
+    return NULL;
   }
-  histories->of[extent.lo] = untouched;
-  histories->of[extent.lo].write = mark;
+  PLANC_TRY(add_reader(histories, &read->readers, mark));
+  if (++read->n_readers > read->most_readers) thin_readers(histories, read);
   return NULL;
 }
 
@@ -93,6 +95,8 @@ static void drop_readers(pl_histories *histories, pl_history *history) {
     node = next;
   }
   history->readers = -1;
+  history->n_readers = 0;
+  history->most_readers = FEW_READERS;
 }
 
 /* Keeps the latest of each stream: who is ordered after it is ordered after those before it. */
@@ -124,21 +128,7 @@ static pl_read_mark *recent_of(pl_histories *histories, const pl_history *histor
   return NULL;
 }
 
-/* --- Intervals ------------------------------------------------------------------------------------------------ */
-
-/* Makes an interval start at `rank`: the upper part of the one that holds it. */
-static planc_status split(pl_histories *histories, int32_t rank) {
-  int32_t start = pl_number_set_below(&histories->starts, rank);
-  if (start == rank) return NULL;
-  pl_history copy = histories->of[start];
-  copy.readers = -1;
-  for (int32_t node = histories->of[start].readers; node >= 0; node = histories->readers.data[node].next) {
-    PLANC_TRY(add_reader(histories, &copy.readers, histories->readers.data[node].mark));
-  }
-  histories->of[rank] = copy;
-  pl_number_set_add(&histories->starts, rank);
-  return NULL;
-}
+/* --- Conflicts ------------------------------------------------------------------------------------------------ */
 
 static int32_t next_start(const pl_histories *histories, int32_t rank) {
   int32_t next = pl_number_set_above(&histories->starts, rank + 1);
@@ -151,21 +141,82 @@ static bool ordered(pl_mark earlier, pl_mark present, const pl_seen *seen) {
   return earlier.stream < 0 || pl_seen_end(seen, present.stream, earlier.stream, earlier.epoch);
 }
 
-/* Looks for an access in `extent`, whose ends are starts, that is not ordered before the present one. */
-static bool conflicts(const pl_histories *histories, pl_extent extent, bool writes, pl_mark mark, const pl_seen *seen,
+/* Looks for an access in the history that is not ordered before the present one. */
+static bool conflicts(const pl_histories *histories, int32_t history, bool writes, pl_mark mark, const pl_seen *seen,
                       pl_conflict *out) {
+  const pl_history *of = &histories->of.data[history];
   *out = (pl_conflict){0};
-  for (int32_t start = extent.lo; start < extent.hi; start = next_start(histories, start)) {
-    const pl_history *history = &histories->of[start];
-    if (!ordered(history->write, mark, seen)) {
-      *out = (pl_conflict){.found = true, .with_write = true, .with = history->write};
-      return true;
-    }
-    for (int32_t node = writes ? history->readers : -1; node >= 0; node = histories->readers.data[node].next) {
-      if (ordered(histories->readers.data[node].mark, mark, seen)) continue;
-      *out = (pl_conflict){.found = true, .with = histories->readers.data[node].mark};
-      return true;
-    }
+  if (!ordered(of->write, mark, seen)) {
+    *out = (pl_conflict){.found = true, .with_write = true, .with = of->write};
+    return true;
+  }
+  for (int32_t node = writes ? of->readers : -1; node >= 0; node = histories->readers.data[node].next) {
+    if (ordered(histories->readers.data[node].mark, mark, seen)) continue;
+    *out = (pl_conflict){.found = true, .with = histories->readers.data[node].mark};
+    return true;
   }
   return false;
+}
+
+/* The same for a write in the histories of all bytes of `extent`. A history that has many of the intervals is gone
+ * through once. */
+static bool conflicts_in(pl_histories *histories, pl_extent extent, pl_mark mark, const pl_seen *seen,
+                         pl_conflict *out) {
+  int32_t start = pl_number_set_below(&histories->starts, extent.lo);
+  for (; start < extent.hi; start = next_start(histories, start)) {
+    int32_t history = histories->at[start];
+    pl_mark *passed = &histories->of.data[history].passed;
+    if (passed->stream == mark.stream && passed->epoch == mark.epoch) continue;
+    if (conflicts(histories, history, true, mark, seen, out)) return true;
+    *passed = mark;
+  }
+  return false;
+}
+
+/* --- Intervals ------------------------------------------------------------------------------------------------ */
+
+static planc_status new_history(pl_histories *histories, pl_mark write, int32_t *out) {
+  int32_t history = histories->free_history;
+  if (history >= 0) {
+    histories->free_history = histories->of.data[history].next_free;
+  } else {
+    assert(histories->of.len <= histories->n_ranks + 1); /* each has an interval */
+    history = (int32_t)histories->of.len;
+    VEC_PUSH(&histories->of, untouched);
+  }
+  histories->of.data[history] = untouched;
+  histories->of.data[history].write = write;
+  *out = history;
+  return NULL;
+}
+
+/* An interval less has it. */
+static void leave_history(pl_histories *histories, int32_t history) {
+  pl_history *of = &histories->of.data[history];
+  if (--of->n_intervals > 0) return;
+  drop_readers(histories, of);
+  of->next_free = histories->free_history;
+  histories->free_history = history;
+}
+
+/* Makes an interval start at `rank`: the upper part of the one that holds it. */
+static void split(pl_histories *histories, int32_t rank) {
+  int32_t start = pl_number_set_below(&histories->starts, rank);
+  if (start == rank) return;
+  histories->at[rank] = histories->at[start];
+  histories->of.data[histories->at[rank]].n_intervals++;
+  pl_number_set_add(&histories->starts, rank);
+}
+
+/* Makes `extent` one interval, which has `history`. */
+static void cover(pl_histories *histories, pl_extent extent, int32_t history) {
+  split(histories, extent.lo);
+  split(histories, extent.hi);
+  for (int32_t start = extent.lo, next; start < extent.hi; start = next) {
+    next = next_start(histories, start);
+    leave_history(histories, histories->at[start]);
+    if (start > extent.lo) pl_number_set_remove(&histories->starts, start);
+  }
+  histories->at[extent.lo] = history;
+  histories->of.data[history].n_intervals++;
 }

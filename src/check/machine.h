@@ -16,6 +16,7 @@ typedef struct pl_resident {
   int32_t buffer;
   int32_t version; /* -1: nothing defined */
   int32_t memory;
+  int32_t history; /* of its bytes, -1: nothing has been written yet */
   pl_interval_place place;
   int64_t address;
   bool open;

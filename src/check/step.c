@@ -122,26 +122,31 @@ static pl_mark new_mark(pl_machine *m) {
   return (pl_mark){.instr = (int32_t)m->index, .epoch = epoch, .stream = stream};
 }
 
-/* Records an access to the bytes of `place` in `memory` and fails if no event orders it behind an earlier access that
- * it conflicts with. The message calls the bytes `name`, or by their buffer. */
-static planc_status access_bytes(pl_machine *m, pl_mark mark, int32_t memory, const pl_interval_place *place,
-                                 bool writes, int32_t buffer, const char *name) {
-  pl_conflict conflict = {0};
-  assert(place->n > 0);
+static void touch(pl_machine *m, int32_t memory, const pl_interval_place *place) {
   int64_t *touched = &m->touched[m->plan->memories[memory].kind];
   if (place->end > *touched) *touched = place->end;
-  for (int64_t k = 0; k < place->n && !conflict.found; k++) {
-    pl_extent extent = pl_place_extent(place, k);
-    PLANC_TRY(writes ? pl_histories_write(&m->histories, extent, mark, &m->seen, &conflict)
-                     : pl_histories_read(&m->histories, extent, mark, &m->seen, &conflict));
+}
+
+/* Records an access to the bytes of a residency and fails if no event orders it behind an earlier access that it
+ * conflicts with. The message calls the bytes `name`, or by their buffer. */
+static planc_status access_named(pl_machine *m, pl_mark mark, pl_resident *resident, bool writes, const char *name) {
+  pl_conflict conflict = {0};
+  touch(m, resident->memory, &resident->place);
+  if (resident->history < 0) {
+    assert(writes); /* there is no version to read */
+    PLANC_TRY(pl_histories_write_first(&m->histories, &resident->place, mark, &m->seen, &resident->history, &conflict));
+  } else if (writes) {
+    pl_histories_write(&m->histories, resident->history, mark, &m->seen, &conflict);
+  } else {
+    PLANC_TRY(pl_histories_read(&m->histories, resident->history, mark, &m->seen, &conflict));
   }
   if (!conflict.found) return NULL;
   char label[PL_LABEL];
-  return pl_machine_race(m, &conflict, writes, name ? name : pl_buffer_label(m, buffer, label));
+  return pl_machine_race(m, &conflict, writes, name ? name : pl_buffer_label(m, resident->buffer, label));
 }
 
-static planc_status access_resident(pl_machine *m, pl_mark mark, const pl_resident *resident, bool writes) {
-  return access_bytes(m, mark, resident->memory, &resident->place, writes, resident->buffer, NULL);
+static planc_status access_resident(pl_machine *m, pl_mark mark, pl_resident *resident, bool writes) {
+  return access_named(m, mark, resident, writes, NULL);
 }
 
 /* An instruction with `peers` needs other replicas. */
@@ -177,7 +182,11 @@ static planc_status run_workspace(pl_machine *m, pl_mark mark) {
   PLANC_TRY(check_interval(m, "workspace address", memory));
   PLANC_TRY(open_place(m, place, -1));
   close_place(m, place);
-  return access_bytes(m, mark, memory, place, true, -1, "its workspace");
+  touch(m, memory, place);
+  pl_conflict conflict;
+  int32_t history;
+  PLANC_TRY(pl_histories_write_first(&m->histories, place, mark, &m->seen, &history, &conflict));
+  return conflict.found ? pl_machine_race(m, &conflict, true, "its workspace") : NULL;
 }
 
 static planc_status run_access(pl_machine *m, pl_mark mark, const planc_access *access, int32_t residency) {
@@ -277,6 +286,7 @@ static planc_status step_acquire(pl_machine *m) {
   if (m->section == PL_PROLOGUE) PLANC_TRY(check_boundary_row(m));
   m->residents[instr->id] = (pl_resident){.buffer = instr->aux,
                                           .version = -1,
+                                          .history = -1,
                                           .memory = instr->memory,
                                           .place = *place,
                                           .address = instr->address,
@@ -371,11 +381,11 @@ static planc_status check_copied(pl_machine *m, const pl_resident *from, const p
 
 /* All replicas make this copy at once. While this one reads the others' bytes, each other one reads the same bytes
  * here, by the same stream of its own. The read of our bytes is what must be in order. */
-static planc_status read_peers(pl_machine *m, pl_mark mark, const pl_resident *from) {
+static planc_status read_peers(pl_machine *m, pl_mark mark, pl_resident *from) {
   char label[PL_LABEL], name[PL_LABEL + sizeof " of another replica"];
   mark.stream += m->plan->n_streams;
   snprintf(name, sizeof name, "%s of another replica", pl_buffer_label(m, from->buffer, label));
-  return access_bytes(m, mark, from->memory, &from->place, false, from->buffer, name);
+  return access_named(m, mark, from, false, name);
 }
 
 static planc_status step_copy(pl_machine *m) {

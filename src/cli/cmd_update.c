@@ -148,6 +148,16 @@ static int64_t storage_of(const planc_plan *plan) {
   return memory->kind == PLANC_MEMORY_STORAGE ? limit_of(memory) : 0;
 }
 
+/* What was asked for the plan is asked of another policy, too, where that has use for it. */
+static void keep_settings(const planc_plan *plan, const planc_policy *policy, planc_settings *out) {
+  bool other = strcmp(policy->name, plan->policy) != 0;
+  *out = plan->settings;
+#define X(name, option, kind, users, fallback, help) \
+  if (other && (users) != 0 && !(policy->supports & (users))) out->name = 0;
+  PLANC_JOB_SETTINGS(X)
+#undef X
+}
+
 /* The plan's problem again, as far as the plan tells, with the options given. */
 static planc_status make_problem(updating *u) {
   const planc_plan *plan = u->plan;
@@ -158,7 +168,7 @@ static planc_status make_problem(updating *u) {
   planc_problem *problem = &u->problem;
   *problem = (planc_problem){.graph = job->graph, .profile = u->update->profile, .batch = job->batch};
   PLANC_TRY(cli_setup_policy(policy ? policy : plan->policy, policy ? PLANC_USAGE : PLANC_BAD_INPUT, &u->policy));
-  if (strcmp(u->policy->name, plan->policy) == 0) problem->settings = plan->settings;
+  keep_settings(plan, u->policy, &problem->settings);
   PLANC_TRY(cli_setup_plans(u->policy));
   PLANC_TRY(pl_option_size(u->arguments, "budget", device_of(plan), &problem->budget_bytes));
   PLANC_TRY(pl_option_size(u->arguments, "host-budget", host_budget, &problem->host_budget_bytes));
@@ -326,6 +336,10 @@ static planc_status note_other_results(updating *u) {
 static planc_status replan(updating *u) {
   const planc_plan *keepable = asks_for_other_decisions(u) ? NULL : u->plan;
   planc_status status = planc_replan(&u->problem, u->policy, keepable, &u->next);
+  /* What the plan rules out may leave another policy nothing to do. */
+  bool rules_out = u->plan->settings.no_swap || u->plan->settings.no_recompute;
+  if (rules_out && planc_status_code(status) == PLANC_USAGE)
+    status = planc_context(status, "%s", u->arguments->operands[0]);
   if (keepable) note_kept(&u->problem, keepable, status);
   PLANC_TRY(cli_explain(&u->problem, u->policy, status));
   PLANC_TRY(note_other_results(u));

@@ -305,9 +305,21 @@ static planc_status read_attr(reading_graph *r, planc_attr *attr) {
   return pl_row_int(&r->row, -PL_ROW_MAX, PL_ROW_MAX, &attr->value.integer);
 }
 
+/* `op` has its type and its FLOPs. The graph builder would drop a class that says nothing. */
+static planc_status read_class(reading_graph *r, planc_op *op) {
+  const char *place = r->row.at;
+  int32_t class_;
+  PLANC_TRY(pl_row_word(&r->row, classes, N_CLASSES, &class_));
+  op->known = pl_optype_find(op->type);
+  op->has_class = true;
+  op->class_ = (planc_class)class_;
+  if (op->class_ != pl_op_class_unstated(op)) return NULL;
+  return pl_row_error(&r->row, place, "op %s states the class that it has anyway", op->name);
+}
+
 static planc_status read_op(reading_graph *r) {
   planc_op op = {0};
-  int32_t phase, flags, class_;
+  int32_t phase, flags;
   r->operands.len = r->attrs.len = 0;
   PLANC_TRY(ROW_LITERAL(&r->row, "{\"op\":"));
   PLANC_TRY(pl_row_string(&r->row, &op.name));
@@ -334,14 +346,7 @@ static planc_status read_op(reading_graph *r) {
   PLANC_TRY(ROW_LITERAL(&r->row, ",\"traffic\":"));
   PLANC_TRY(pl_row_law(&r->row, &op.traffic));
   PLANC_TRY(ROW_INT32(&r->row, ",\"flags\":", 0, PLANC_OP_FLAGS, &flags));
-  if (ROW_ACCEPTS(&r->row, ",\"class\":")) {
-    PLANC_TRY(pl_row_word(&r->row, classes, N_CLASSES, &class_));
-    op.has_class = true;
-    op.class_ = (planc_class)class_;
-    if (op.class_ == pl_op_class_unstated(&op)) {
-      return planc_error(PLANC_BAD_INPUT, "op %s states the class that it has anyway", op.name);
-    }
-  }
+  if (ROW_ACCEPTS(&r->row, ",\"class\":")) PLANC_TRY(read_class(r, &op));
   if (ROW_ACCEPTS(&r->row, ",\"loop\":")) {
     PLANC_TRY(pl_row_string(&r->row, &op.loop));
     PLANC_TRY(ROW_INT32(&r->row, ",\"step\":", INT32_MIN, INT32_MAX, &op.loop_step));

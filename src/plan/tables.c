@@ -55,6 +55,11 @@ static planc_status check_predictions(const planc_plan *plan) {
   return NULL;
 }
 
+planc_status pl_tables_check_predicted(int64_t ns) {
+  if (is_within(ns, 0, PL_ROW_MAX)) return NULL;
+  return planc_error(PLANC_BAD_INPUT, "the ops of an iteration take too long: together more than 2^53 ns");
+}
+
 /* --- Memories ----------------------------------------------------------------------------------------------------- */
 
 /* Devices, the host, the storage or none, the user's. */

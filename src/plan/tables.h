@@ -9,5 +9,7 @@
 planc_status pl_tables_check(const planc_plan *plan);
 /* INVALID_PLAN when a number of the device, a memory, a link or the predictions is one that no file can say. */
 planc_status pl_tables_check_ranges(const planc_plan *plan);
+/* BAD_INPUT where a time that was worked out for a period is longer than a plan can state. */
+planc_status pl_tables_check_predicted(int64_t ns);
 
 #endif

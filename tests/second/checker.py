@@ -11,7 +11,7 @@ conflict are then found one by one, with nothing left out because something betw
 """
 
 import sys
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 
 from planfile import Plan, Wrong, demand
 from work import expand
@@ -36,12 +36,13 @@ class Arena:
 
     def __init__(self, number, row, maps):
         self.number, self.align, self.chunk, self.chunks = number, row["align"], row.get("chunk", 0), []
-        self.range = row["arena"]
+        self.range, self.rows = row["arena"], []
         self.ends, self.known = [], {}
         if self.chunk:
             demand(self.chunk % self.align == 0 and row["arena"] % self.chunk == 0, "rule 2: chunks")
             for part in maps:
                 demand(part["map"] + part["chunks"] <= row["arena"] // self.chunk, "rule 2: a map row leaves the arena")
+                self.rows.append(len(self.chunks) * self.chunk)
                 self.chunks.extend(range(part["map"], part["map"] + part["chunks"]))
             self.range = len(self.chunks) * self.chunk
 
@@ -62,6 +63,12 @@ class Arena:
                 result.append((at, at + part))
             start += part
         return result
+
+    def rows_of(self, start, size):
+        """How many map rows it lies in; 0 where there are none, or it is not inside."""
+        if not self.chunk or start + size > self.range:
+            return 0
+        return bisect_right(self.rows, start + size - 1) - bisect_right(self.rows, start) + 1
 
     def place(self, start, size):
         key = start, size
@@ -96,6 +103,8 @@ def arenas_of(plan):
         demand(most_of(plan, row) <= 2**53, "rule 2: a memory beyond 2^53 bytes")
         result.append(Arena(number, row, plan.maps[at:at + row.get("maps", 0)]))
         at += row.get("maps", 0)
+    demand(sum(result[memory].rows_of(start, size) for memory, start, size in named(plan) if memory != plan.user) <= 2**24,
+           "rule 2: too many map rows")
     ends = [set() for _ in result]
     for memory, start, size in named(plan):
         if memory != plan.user:

@@ -15,6 +15,12 @@ static char *read_small(size_t *out_length) {
   return text;
 }
 
+/* The row of op f2 from its type to its flags, and what is behind these. */
+#define OF_F2(type, more)                                                                        \
+  "\"" type                                                                                      \
+  "\",\"phase\":\"forward\",\"in\":[4],\"out\":[5],\"effects\":[],\"attrs\":{},\"flops\":\"7N\"" \
+  ",\"traffic\":0,\"flags\":0" more "}"
+
 /* The first `find` after the start of line `line` becomes `replace`. */
 static const struct {
   int line;
@@ -143,6 +149,9 @@ static const struct {
     {20, "2.0", "2", "x.plan:13:1: the row's hash"},
     {20, "\"flags\":6", "\"flags\":32", "32 is not between 0 and 31"},
     {20, "\"flags\":6", "\"flags\":6,\"class\":\"dear\"", "not one of the words"},
+    {20, "\"flags\":6", "\"flags\":6,\"class\":\"gemm\"", "x.plan:20:224: op f1 states the class that it has anyway"},
+    {21, OF_F2("t.make", ""), OF_F2("conv2d", ",\"class\":\"conv\""),
+     "x.plan:21:132: op f2 states the class that it has anyway"},
     {20, "\"flags\":6", "\"flags\":4", "x.plan:13:1: the row's hash"},
     {21, "\"in\":[4]", "\"in\":[5]", "x.plan:21:1: "},
     /* Jobs, streams, boundary. */

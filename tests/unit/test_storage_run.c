@@ -1,8 +1,10 @@
 /* Storage: plans that keep data in it run as the reference does, in any order; what the host backend's file holds, what
  * of it is in memory, and what fails. */
-#define _GNU_SOURCE /* mincore, RLIMIT_FSIZE, seteuid */
+#define _GNU_SOURCE /* mincore, RTLD_NEXT, RLIMIT_FSIZE, seteuid */
 #include <check.h>
 #include <dirent.h>
+#include <dlfcn.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <signal.h>
@@ -12,6 +14,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -335,6 +338,32 @@ START_TEST(a_place_without_room_is_told_at_once) {
 }
 END_TEST
 
+/* Stands before the C library's. What would fill a disk is counted, and not done. */
+enum { MOST_TAKEN = 1 << 30 };
+static int n_taken;
+int posix_fallocate(int file, off_t offset, off_t bytes) {
+  int (*real)(int, off_t, off_t);
+  void *found = dlsym(RTLD_NEXT, "posix_fallocate");
+  memcpy(&real, &found, sizeof real);
+  n_taken++;
+  return bytes > MOST_TAKEN ? ENOSPC : real(file, offset, bytes);
+}
+
+/* Taking what there is would leave nothing to others while it is found out that it does not do. */
+START_TEST(a_disk_without_room_is_not_filled) {
+  struct statvfs info;
+  rt_storage storage;
+  ck_assert_int_eq(statvfs(folder, &info), 0);
+  n_taken = 0;
+  ok(rt_storage_new(1, folder, &storage));
+  rt_storage_free(&storage);
+  ck_assert_int_eq(n_taken, 1);
+  int64_t size = (int64_t)(info.f_blocks * info.f_frsize);
+  assert_fails(rt_storage_new(size + 1, folder, &storage), PLANC_DEVICE, ": No space left on device");
+  ck_assert_int_eq(n_taken, 1);
+}
+END_TEST
+
 /* --- The file ----------------------------------------------------------------------------------------------------- */
 
 /* The one that this process has open in the folder; it has no name there. */
@@ -508,6 +537,7 @@ int main(void) {
   tcase_add_test(plans, a_place_in_memory_is_refused);
   tcase_add_test(plans, a_place_that_may_not_be_written_is_named);
   tcase_add_test(plans, a_place_without_room_is_told_at_once);
+  tcase_add_test(plans, a_disk_without_room_is_not_filled);
   tcase_add_loop_test(plans, a_disk_that_fails_ends_the_run, 0, 2);
   tcase_add_checked_fixture(file, make_folder, remove_folder);
   tcase_add_test(file, bytes_are_where_they_were_put);

@@ -174,3 +174,24 @@ What a policy was told stays with the plan, and is asked for anew where it is to
   $ planc update rate.plan --trace rate.json -o other.plan --threshold 1000 --swap-rate 100 >/dev/null; planc check other.plan >/dev/null && grep -c swap_rate other.plan
   0
   [1]
+
+That holds for another policy as well, which may be left with nothing to do.
+
+  $ planc plan inputs/tiny.yaml --policy tensile --no-swap -o resident.plan >/dev/null 2>&1
+  $ planrun exec resident.plan --synthetic --iterations 3 --trace resident.json >/dev/null
+  $ planc update resident.plan --trace resident.json -o other.plan --threshold 0 --policy vdnn-all
+  ! planc: resident.plan: policy vdnn-all swaps and has no other choice, and no swap is allowed
+  [2]
+  $ planc update resident.plan --trace resident.json -o other.plan --threshold 0 --policy modnn >/dev/null; grep -o '"policy":"modnn","no_swap":1' other.plan
+  "policy":"modnn","no_swap":1
+  $ planc update rate.plan --trace rate.json -o other.plan --threshold 0 --policy modnn >/dev/null; grep -c swap_rate other.plan
+  0
+  [1]
+
+A plan may state times that add up to more than a plan can state of an iteration.
+
+  $ sed 's/"t":[0-9]*/"t":9007199254740992/' data/timeline/tiny.plan > ages.plan
+  > planrun exec ages.plan --synthetic --iterations 3 --trace ages.json >/dev/null
+  > planc update ages.plan --trace ages.json -o other.plan --threshold 0 --weight 0.3
+  ! planc: the ops of an iteration take too long: together more than 2^53 ns
+  [3]
