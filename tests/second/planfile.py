@@ -246,10 +246,10 @@ class Plan:
         for count in counts:
             parts.append(range(at, at + count))
             at += count
-        self.rows(parts[1], "device")
+        self.device, = self.rows(parts[1], "device")
         self.memories = self.rows(parts[2], "memory")
         self.links = self.rows(parts[3], "link")
-        self.rows(parts[4], "predictions")
+        self.predictions, = self.rows(parts[4], "predictions")
         self.graph_lines = tuple(lines[parts[5].start:parts[5].stop])
         self.graphs = read_graphs(self.graph_lines, header["graphs"])
         demand(sum(len(graph.tensors) for graph in self.graphs) == header["tensors"], "another number of tensors")
