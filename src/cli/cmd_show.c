@@ -285,7 +285,7 @@ static planc_status show_plan_text(const pl_arguments *arguments, const char *te
 static planc_status show_graph_text(const pl_arguments *arguments, const char *text, size_t length) {
   planc_graph *graph;
   if (pl_option_given(arguments, "lifespans"))
-    return planc_error(PLANC_USAGE, "--lifespans: those of a plan are shown, when tensors come and go");
+    return planc_error(PLANC_USAGE, "--lifespans is for plans, and this is a graph: plan it first");
   PLANC_TRY(planc_graph_parse(text, length, arguments->operands[0], &graph));
   planc_status status = show_graph(arguments, graph);
   planc_graph_free(graph);

@@ -38,7 +38,7 @@ MIXES = [[TINY + ":4", TINY + ":4"], [TINY + ":4:2", TINY + ":8:1"], [ODD + ":4:
          [ODDER + ":2", LENET + ":4", "--accumulate", "2", "--launch", "1ns"]]
 MIX_OPTIONS = {"temporal": [[]], "zico": [["--region", "256"], ["--region", "1K"]],
                "waterwave": [[], ["--split-groups", "6", "--no-swap"], ["--split-groups", "4", "--pair-barriers"]],
-               "waterwave-s": [["--pair-barriers"]], "tensile": [[], ["--swap-rate", "50"]], "capuchin": [[]]}
+               "waterwave-s": [["--pair-barriers"]], "tensile": [[], ["--swap-rate", "50"]], "vdnn-conv": [[]], "capuchin": [[]]}
 BUDGETS = (1, 1.15, 1.5)
 MUTANTS = int(os.environ.get("SECOND_CHECKER_MUTANTS", 4000))
 SEED = int(os.environ.get("SECOND_CHECKER_SEED", 0))

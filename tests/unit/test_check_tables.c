@@ -101,7 +101,7 @@ static const wrong_number broken[] = {
     {OF_LINK(0, cost.latency_ns), -1, "link 0: its rate or latency is out of range"},
     {OF_LINK(0, cost.bytes_per_second), BEYOND, "link 0: its rate or latency is out of range"},
     {OF_LINK(0, cost.latency_ns), BEYOND, "link 0: its rate or latency is out of range"},
-    {OF_LINK(1, to), DEVICE, "a link stands twice"},
+    {OF_LINK(1, to), DEVICE, "it stands twice, as link"},
     {OF_LINK(0, engine), 1, "prefetch w: stream 1 does not copy from memory 2 to memory 0"},
     {OF_LINK(5, from), USER, "offload y: stream 2 does not copy from memory 0 to memory 1"},
 

@@ -245,7 +245,7 @@ ops, the iteration is the launches'.
   $ grep -o '"launch":[0-9]*' slow.plan
   "launch":1000000
   $ planc plan inputs/tiny.yaml --device k40m --launch 2s -o x.plan
-  ! planc: --launch 2s: launching an op takes from 0 to 1000000000 ns
+  ! planc: --launch 2s: launching an op takes from 0ns to 1000ms
   [2]
   $ planc plan inputs/tiny.yaml --device k40m --launch fast -o x.plan
   ! planc: --launch fast: fast is not a time (examples: 50ms, 1.5s, 200us)

@@ -60,7 +60,7 @@ How long tensors live in it, as simulated; of a graph there is nothing to tell.
   $ planc show tiny.plan --lifespans --json | sed 's/_ns":[0-9]*/_ns":<N>/g'
   {"planc":"show/1","plan":"tiny","lifespans":[{"job":0,"class":"temporary","tensors":1,"bytes":4,"mean_ns":<N>,"median_ns":<N>,"longest_ns":<N>},{"job":0,"class":"feature map","tensors":3,"bytes":16384,"mean_ns":<N>,"median_ns":<N>,"longest_ns":<N>},{"job":0,"class":"gradient map","tensors":3,"bytes":13312,"mean_ns":<N>,"median_ns":<N>,"longest_ns":<N>}]}
   $ planc show inputs/tiny.yaml --lifespans
-  ! planc: --lifespans: those of a plan are shown, when tensors come and go
+  ! planc: --lifespans is for plans, and this is a graph: plan it first
   [2]
 
 Sums end at the largest number.
