@@ -226,16 +226,16 @@ class Simulation:
         return (last - first) / OVER
 
     def is_steady(self):
-        """Whether in the bodies that count all is handed over, begins and ends at the same times, seen from each one's end: hosts that
-        are ahead by less in each body are not steady yet, however equal these take."""
+        """Whether the bodies that count lead to where they began: all is handed over, begins and ends at the same times in the body
+        before them and in the last of them, seen from each one's end. Bodies that take equally long are not steady where a host is
+        ahead by less in each, and bodies that do not may be, by turns."""
         ends, bodies = self.ends(), {}
         for task in self.tasks:
             bodies.setdefault(task.section, []).append(task)
-        window = []
-        for section in range(len(bodies) - 4 - OVER, len(bodies) - 3):
-            tasks = sorted(bodies[section], key=lambda task: task.job)  # each job's in the order of the file
-            window.append([time - ends[section + 1] for task in tasks for time in (task.handed, task.begin, task.end)])
-        return all(abs(a - b) < 0.01 for one, other in zip(window, window[1:]) for a, b in zip(one, other, strict=True))
+        last = len(bodies) - 4
+        before, after = ([time - ends[section + 1] for task in sorted(bodies[section], key=lambda task: task.job)
+                          for time in (task.handed, task.begin, task.end)] for section in (last - OVER, last))
+        return all(abs(a - b) < 0.01 for a, b in zip(before, after, strict=True))
 
     def busy(self, job):
         """Of a period: how long some compute stream of the job computes."""
@@ -286,7 +286,7 @@ def divide(whole, asking):
 
 
 def steady(mix, most=MANY[-1]):
-    """A simulation that has come to a steady period, None where it has not within so many bodies."""
+    """A simulation that has come to steady periods, None where it has not within so many bodies."""
     for bodies in filter(lambda bodies: bodies <= most, MANY):
         simulation = Simulation(mix, bodies)
         if simulation.is_steady():
