@@ -65,6 +65,9 @@ typedef struct planc_simulate_options {
    * of its time behind each op, or behind the first for which track_bytes have been allocated since, counted anew in
    * each body. */
   int64_t track_ns, track_bytes;
+  /* The period that is told of is one that begins when periods repeat already; else the last one behind which they do,
+   * of which a job may have begun its part before. */
+  bool settled;
   planc_simulation_visitor visitor, launch_visitor; /* told in order of the ends; or NULL */
   void *user;
   planc_job_predictions *jobs; /* or NULL: by job of the plan; times busy and stalled are set */

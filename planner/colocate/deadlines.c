@@ -119,7 +119,8 @@ planc_status pl_responses_find(const planc_plan *plan, planc_mix_share *shares) 
 static planc_status find(finding_responses *f, planc_mix_share *shares) {
   planc_simulation simulation;
   PLANC_TRY(set_up(f));
-  PLANC_TRY(planc_simulate(f->plan, &(planc_simulate_options){.visitor = see, .user = f}, &simulation));
+  PLANC_TRY(
+      planc_simulate(f->plan, &(planc_simulate_options){.settled = true, .visitor = see, .user = f}, &simulation));
   for (int32_t j = 0; j < f->plan->n_jobs; j++)
     shares[j].response_ns = pl_longest_response(f->spans[j], f->plan->jobs[j].iterations, simulation.iteration_ns);
   return NULL;

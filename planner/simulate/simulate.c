@@ -20,6 +20,8 @@
 /* Jobs that share a GPU may take long to fall into step. The last bodies are not like others: nothing comes behind
  * them, and one of several jobs may have the GPU for itself. */
 enum { MOST_BODIES = SIM_MAX_BODIES, LAST_BODIES = 2 };
+/* Bodies behind those that repeat, where one of them is shown: so many that the end disturbs it nowhere. */
+enum { BODIES_BEHIND = 6 };
 
 typedef struct simulation {
   const planc_plan *plan;
@@ -33,6 +35,7 @@ typedef struct simulation {
   sim_state *ends;      /* by body: the state at its end */
   bool repeats;         /* bodies do, the one after `from` as the one after `until` */
   int32_t from, until;  /* what lies between the ends of these is averaged */
+  int32_t shown;        /* the body that visitors see */
   int64_t origin;
 } simulation;
 
@@ -82,8 +85,12 @@ static planc_status note_end(simulation *s, int32_t body) {
     s->from = before;
   }
   if (!s->repeats) return NULL;
-  s->until = body;
+  s->until = s->shown = body;
   s->state.last_body = s->state.n_entered - 1; /* no further ones: in a state that repeats no host is past bodies */
+  if (s->options.settled && body + BODIES_BEHIND <= MOST_BODIES) {
+    s->shown = body + 1;
+    s->state.last_body = body + BODIES_BEHIND;
+  }
   assert(s->state.last_body <= MOST_BODIES);
   return NULL;
 }
@@ -143,7 +150,7 @@ static planc_status run_until_repeated(simulation *s) {
   }
   if (s->repeats) return NULL;
   s->from = MOST_BODIES / 2;
-  s->until = MOST_BODIES - LAST_BODIES;
+  s->until = s->shown = MOST_BODIES - LAST_BODIES;
   return NULL;
 }
 
@@ -158,7 +165,7 @@ static bool lives_on_lead(const simulation *s) {
 static void visit(const simulation *s, planc_simulation_visitor visitor, int32_t phase, int32_t step, int64_t start,
                   int64_t end) {
   const planc_instr *instr = &s->plan->body.instrs[step];
-  if (phase == s->until) visitor(s->options.user, s->plan, instr, start - s->origin, end - s->origin);
+  if (phase == s->shown) visitor(s->options.user, s->plan, instr, start - s->origin, end - s->origin);
 }
 
 static void visit_end(void *user, int32_t phase, int32_t step, int64_t start, int64_t end) {
@@ -174,7 +181,7 @@ static void visit_launch(void *user, int32_t phase, int32_t step, int64_t start,
 /* The last state in which no host had come to the body that is shown, so that all of it is still to be launched. */
 static void go_back(simulation *s) {
   int32_t body = s->until;
-  while (body > 0 && (!s->ends[body].lanes || s->ends[body].n_entered > s->until)) body--;
+  while (body > 0 && (!s->ends[body].lanes || s->ends[body].n_entered > s->shown)) body--;
   if (body > 0) {
     sim_state_copy(&s->program, &s->state, &s->ends[body]);
   } else {
@@ -182,12 +189,12 @@ static void go_back(simulation *s) {
   }
 }
 
-/* Which bodies repeat themselves is known only behind them: the last of them again, watched. */
+/* Which bodies repeat themselves is known only behind them: the last of them again, watched, or the next. */
 static planc_status show(simulation *s) {
   const sim_observer visitors = {.ended = visit_end, .launched = visit_launch, .user = s};
   bool over = false;
   int32_t last_body = s->state.last_body;
-  s->origin = s->state.phases[s->until].start;
+  s->origin = s->state.phases[s->shown].start;
   go_back(s);
   s->state.last_body = last_body;
   while (!over) PLANC_TRY(sim_advance(&s->program, &s->state, &visitors, &over));

@@ -146,7 +146,7 @@ class MixesOracle(unittest.TestCase):
         self.assertEqual({plan.policy for plan in self.plans}, set(POLICIES))
 
     def test_both_simulate_the_same(self):
-        compared = responses = jobs = 0
+        compared = 0
         for plan in self.plans:
             mix = mixes.Mix(plan.lines)
             simulation = mixes.steady(mix, mixes.SOON)
@@ -155,20 +155,15 @@ class MixesOracle(unittest.TestCase):
                     self.assertEqual(mixes.wrong_times(mix, simulation, plan.simulated) +
                                      mixes.wrong_figures(mix, plan.summary, simulation), [])
                 compared += 1
-                jobs += len(mix.plan.jobs)
-                responses += sum(map(simulation.is_steady_from_begin, range(len(mix.plan.jobs))))
-        print(f"{compared} of {len(self.plans)} plans, responses of {responses} of {jobs} jobs")
+        print(f"{compared} of {len(self.plans)} plans")
         self.assertGreater(compared, 0.9 * len(self.plans))
-        self.assertGreater(responses, jobs // 2)
 
-    @unittest.expectedFailure  # planc takes for steady what is not, where a host is ahead by less in each body
     def test_no_job_is_faster_than_its_launches(self):
         plan = Planned([f"{TRANSFORMER}:8:1", f"{LENET}:4:2", "--device", "k40m", "--launch", "5us"], "waterwave")
         mix = mixes.Mix(plan.lines)
         launched = sum(row["i"] in ("exec", "copy") and mix.job_of_stream(row["s"]) == 0 for _, row in mix.plan.body)
         self.assertGreaterEqual(plan.summary["iteration_ns"], launched * mix.device["launch"])
 
-    @unittest.expectedFailure  # planc tells the response of the third body, in which a job that was ahead is not yet in step
     def test_response_is_that_of_a_steady_period(self):
         plan = Planned([f"{LENET}:64:1", f"{LENET}:32:1", "--device", "k40m", "--launch", "1us"], "capuchin", 1500 << 10)
         ours = mixes.steady(mixes.Mix(plan.lines)).response(0)
