@@ -28,13 +28,14 @@ typedef struct row {
 typedef struct table {
   const planc_problem *problem;
   planc_outcome vanilla; /* without scheduling: what the measures of all rows compare with */
-  bool has_vanilla, max_batch;
+  bool has_vanilla, max_batch, no_least;
   int32_t n, most_rows;
   row *rows; /* owned */
 } table;
 
 static const pl_option own_options[] = {
     CLI_PROBLEM_OPTIONS_WITH("FILE ..."){"policies", 0, "A,B,...", "which policies (default: all but best)"},
+    {"no-least", 0, NULL, "look for no least budgets, which takes most of the time"},
     {"max-batch", 0, NULL, "search the largest batch that each policy can plan for"},
     {"colocate", 0, NULL, "several graphs that share a GPU, with policies for that"},
     PLANC_MIX_SETTINGS(CLI_MIX_OWN_SETTING){
@@ -67,7 +68,9 @@ static planc_status run(const pl_arguments *arguments) {
 
 static planc_status run_graph(const pl_arguments *arguments) {
   cli_setup setup = {0};
-  table t = {.problem = &setup.problem, .max_batch = pl_option_given(arguments, "max-batch")};
+  table t = {.problem = &setup.problem,
+             .max_batch = pl_option_given(arguments, "max-batch"),
+             .no_least = pl_option_given(arguments, "no-least")};
   planc_status status = choose_policies(pl_option_value(arguments, "policies"), &t);
   if (!status) status = check_own_options(arguments, &t);
   if (!status) status = cli_setup_read(arguments, arguments->operands[0], &setup);
@@ -105,17 +108,17 @@ static void keep_least(const planc_problem *problem, const planc_least *least, r
 
 /* `failed` is why the row's policy does not fit the problem, NULL where it does. What is only simulated is held to
  * none. */
-static planc_status find_least(const planc_problem *problem, planc_status failed, row *out) {
+static planc_status find_least(const table *t, planc_status failed, row *out) {
   planc_least least;
   out->least_budget = -1;
-  if (out->policy->supports & PLANC_POLICY_SIMULATED) return NULL;
-  planc_status status = planc_find_least_device(problem, out->policy, failed, &least);
+  if (t->no_least || (out->policy->supports & PLANC_POLICY_SIMULATED)) return NULL;
+  planc_status status = planc_find_least_device(t->problem, out->policy, failed, &least);
   if (status) {
     if (planc_status_code(status) != PLANC_INFEASIBLE) return status;
     planc_status_free(status);
     return NULL;
   }
-  keep_least(problem, &least, out);
+  keep_least(t->problem, &least, out);
   planc_plan_free(least.plan);
   return NULL;
 }
@@ -139,7 +142,7 @@ static planc_status measure(const table *t, row *out) {
   planc_status failed = planc_make_plan(problem, out->policy, &plan), status = NULL;
   if (failed && planc_status_code(failed) != PLANC_INFEASIBLE) return failed;
   if (!failed) status = read_plan(t, plan, out);
-  if (!status) status = find_least(problem, failed, out);
+  if (!status) status = find_least(t, failed, out);
   planc_plan_free(plan);
   planc_status_free(failed);
   return status;

@@ -21,6 +21,7 @@ typedef struct mix_table {
   planc_mix_share *shares; /* by job, without speeds; owned */
   int32_t n;
   mix_row *rows; /* owned */
+  bool no_least; /* nobody asks for least budgets */
   /* What policies fall back to, with its least budget; NULL until it is asked for. */
   const planc_mix_policy *fall_back;
   planc_least least_of_fall_back; /* without a plan; 0 bytes where there is none */
@@ -36,7 +37,7 @@ static planc_status print_table(const mix_table *t);
 
 planc_status cli_compare_mix(const pl_arguments *arguments) {
   cli_mix mix = {0};
-  mix_table t = {0};
+  mix_table t = {.no_least = pl_option_given(arguments, "no-least")};
   planc_status status = choose_policies(pl_option_value(arguments, "policies"), &t);
   if (!status) status = check_own_options(arguments, &t);
   if (!status) status = cli_mix_read(arguments, &mix);
@@ -155,6 +156,7 @@ static planc_status find_least(mix_table *t, planc_status failed, mix_row *out) 
   planc_least least;
   int64_t budget = t->mix->jobs[0].budget_bytes;
   out->least_budget = -1;
+  if (t->no_least) return NULL;
   PLANC_TRY(least_of(t, out->policy, failed, &least));
   if (least.bytes == 0) return NULL;
   bool less = out->feasible && budget < least.bytes;

@@ -230,7 +230,8 @@ def throughput(_):
             for part in (8, 4, 2, 1.25):
                 batch = max(1, int(alone / part))
                 jobs = [f"{path_of(folder, model)}:{batch}"] * 2
-                found = json.loads(planc("compare", "--colocate", *jobs, "--max-ratio", "1", "--device", DEVICES["V100"],
+                found = json.loads(planc("compare", "--colocate", "--no-least", *jobs, "--max-ratio", "1", "--device",
+                                          DEVICES["V100"],
                                          "--policies", "temporal,mps,waterwave", "--json"))["rows"]
                 speed = {row["policy"]: 1e9 * 2 * batch / row["iteration_ns"] if row["iteration_ns"] else None for row in found}
                 waterwave, temporal, mps = (speed.get(name) for name in ("waterwave", "temporal", "mps"))

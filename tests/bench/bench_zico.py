@@ -3,8 +3,9 @@
 (Fig. 8), the shifts of two jobs (Fig. 7), a budget that changes (Fig. 10), what tracking memory costs (Table 1), and sizes
 of regions (Table 2).
 
-Nothing is calibrated on the paper: graphs are ours, and ops take what the device descriptions say, where kernels of small
-jobs fill a GPU more than the paper's did. Launching an op and recording an event cost the host what host.json says. Batches
+Nothing is calibrated on the paper: graphs are ours, and ops take time and shares of the GPU as the device descriptions say,
+whose occupancy is read off kernels that Orion measured. Launching an op and recording an event cost the host what host.json
+says. Batches
 are parts of the largest one that fits alone, as the paper gives memory in parts of the GPU's. MPS is an estimate
 (planc-compare(1), mps). A plan has no list under a lock, so that of sizes of regions only room is lost: Table 2's contention
 is not shown. A throughput is the sum over jobs of their speeds relative to alone.
@@ -60,8 +61,8 @@ class Models:
 
 
 def compared(jobs, device, *options):
-    rows = json.loads(planc("compare", "--colocate", *jobs, "--device", device, *LAUNCH, "--policies", "temporal,mps,zico",
-                            *options, "--json"))["rows"]
+    rows = json.loads(planc("compare", "--colocate", "--no-least", *jobs, "--device", device, *LAUNCH, "--policies",
+                            "temporal,mps,zico", *options, "--json"))["rows"]
     return {row["policy"]: row for row in rows}
 
 

@@ -271,3 +271,14 @@ ops, the iteration is the launches'.
   ! planc: note: budget 12.00 GiB (device k40m)
   $ grep -o '"launch":[0-9]*' slow.plan
   "launch":1000000
+
+Least budgets take most of the time, and can be left out.
+
+  $ planc compare inputs/tiny.yaml --device k40m --policies none,modnn --no-least --json 2>/dev/null | grep -o '"policy":"[a-z]*","feasible":[a-z]*\|"least_budget":[^,]*'
+  "policy":"none","feasible":true
+  "least_budget":null
+  "policy":"modnn","feasible":true
+  "least_budget":null
+  $ planc compare --colocate inputs/tiny.yaml inputs/tiny.yaml --device k40m --policies temporal,zico --no-least --json 2>/dev/null | grep -o '"least_budget":[^,]*'
+  "least_budget":null
+  "least_budget":null

@@ -110,6 +110,7 @@ Help goes to standard output and is a success.
         --no-swap                  nothing is swapped to the host
         --no-recompute             nothing is computed again
         --policies A,B,...         which policies (default: all but best)
+        --no-least                 look for no least budgets, which takes most of the time
         --max-batch                search the largest batch that each policy can plan for
         --colocate                 several graphs that share a GPU, with policies for that
         --region SIZE              memory that policy zico hands from job to job at a time; 256 bytes is tensor by tensor (default: 64M)
