@@ -231,8 +231,7 @@ def throughput(_):
                 batch = max(1, int(alone / part))
                 jobs = [f"{path_of(folder, model)}:{batch}"] * 2
                 found = json.loads(planc("compare", "--colocate", "--no-least", *jobs, "--max-ratio", "1", "--device",
-                                          DEVICES["V100"],
-                                         "--policies", "temporal,mps,waterwave", "--json"))["rows"]
+                                         DEVICES["V100"], "--policies", "temporal,mps,waterwave", "--json"))["rows"]
                 speed = {row["policy"]: 1e9 * 2 * batch / row["iteration_ns"] if row["iteration_ns"] else None for row in found}
                 waterwave, temporal, mps = (speed.get(name) for name in ("waterwave", "temporal", "mps"))
                 rows.append([model, batch, *(f"{s:.1f}" if s else "-" for s in (temporal, mps, waterwave)),
