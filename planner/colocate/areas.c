@@ -56,21 +56,30 @@ planc_status pl_areas_addresses(pl_arena *arena, const pl_timing *timing, const 
 
 /* --- Classes ------------------------------------------------------------------------------------------------------ */
 
+static int64_t bytes_of(const making_areas *m, int32_t residency) {
+  return planc_schedule_bytes(m->candidate->schedule, residency);
+}
+
+/* Temporaries have an area of the job's own because they are small and come and go often. One that fills a region by
+ * itself is not small: it shares as feature maps do, or the area would be what no other job can use. */
+static int64_t least_shared(const making_areas *m) {
+  return m->areas->region_bytes > 0 ? m->areas->region_bytes : PLANC_DEFAULT_REGION;
+}
+
 static planc_status find_classes(making_areas *m) {
   const planc_schedule *s = m->candidate->schedule;
   int32_t n = planc_schedule_n_residencies(s);
   PLANC_TRY(PL_NEW(m->arena, &m->classes, n));
-  for (int32_t r = 0; r < n; r++)
+  for (int32_t r = 0; r < n; r++) {
     m->classes[r] = planc_tensor_class_of(m->candidate->trace, planc_schedule_residencies(s)[r].buffer);
+    if (m->classes[r] == PLANC_TENSOR_TEMPORARY && bytes_of(m, r) >= least_shared(m))
+      m->classes[r] = PLANC_TENSOR_FEATURE;
+  }
   m->job->classes = m->classes;
   return NULL;
 }
 
 /* --- What is the job's alone -------------------------------------------------------------------------------------- */
-
-static int64_t bytes_of(const making_areas *m, int32_t residency) {
-  return planc_schedule_bytes(m->candidate->schedule, residency);
-}
 
 /* Command c stands at position c + 1, as in addresses.c; `ends` is by command: where a workspace's life ends. */
 static void list_temporaries(const making_areas *m, const int32_t *ends, pl_item *items) {

@@ -2,7 +2,8 @@
  * where everything else is, which is the job's alone.
  *
  * Feature and gradient maps (planc_tensor_class) are in regions, each class in its own. What is kept, and an area for
- * each job's temporaries, is the job's for all time: it begins at address 0, and the regions behind it. */
+ * each job's temporaries, is the job's for all time: it begins at address 0, and the regions behind it. Temporaries as
+ * large as a region are in regions, with the feature maps, which the paper's, being small, are not. */
 #ifndef PLANC_COLOCATE_AREAS_H
 #define PLANC_COLOCATE_AREAS_H
 
@@ -28,7 +29,7 @@ typedef struct pl_demand_step {
 } pl_demand_step;
 
 typedef struct pl_job_areas {
-  const planc_tensor_class *classes; /* by residency */
+  const planc_tensor_class *classes; /* by residency; of a large temporary that of feature maps */
   const int64_t *residencies;        /* by residency: where it is, PLANC_BLANK of what goes into regions */
   int64_t *workspaces;               /* by command: of execs */
   int32_t n_steps;

@@ -620,7 +620,12 @@ static int64_t touched_bytes(const planc_mix *mix, const planc_mix_share *shares
   for (int32_t j = 0; j < mix->n_jobs; j++) {
     planc_trace *trace;
     const int64_t rounds[] = {mix->jobs[j].batch};
-    planc_job job = {mix->jobs[j].graph, mix->jobs[j].batch, 1, rounds, shares[j].iterations, NULL, 1};
+    planc_job job = {.graph = mix->jobs[j].graph,
+                     .batch = mix->jobs[j].batch,
+                     .n_rounds = 1,
+                     .rounds = rounds,
+                     .iterations = shares[j].iterations,
+                     .replicas = 1};
     ok(planc_expand(&job, 1, &trace));
     for (int32_t a = 0; a < trace->n_accesses; a++) sum += trace->buffers[trace->accesses[a].buffer].bytes;
     planc_trace_free(trace);
