@@ -29,7 +29,8 @@ COMPARED = [("gpus", "gpus-k40m", ["figure-9", "exchange", "budgets", "policies"
             ("window", "window-v100", ["links"]),
             ("pairs", "pairs", ["lucid", "tally"]),
             ("shares", "shares", ["shares"]),
-            ("waterwave", "waterwave", ["figure2", "figure3"])]
+            ("waterwave", "waterwave", ["figure2", "figure3"]),
+            ("zico", "zico", ["figure10"])]
 
 
 def setUpModule():
