@@ -56,7 +56,11 @@ typedef struct zico {
   bool any;
 } zico;
 
+static zico begin(const planc_mix *mix, const planc_mix_share *shares, const planc_evaluator *evaluator);
+static void end(zico *z);
 static planc_status choose(zico *z, planc_candidate *out);
+static bool has_rounds_side_by_side(const zico *z);
+static planc_status compare_one_at_a_time(zico *z);
 static planc_status find_best(zico *z);
 static planc_status explain(const zico *z, planc_candidate *out);
 static planc_status explain_shifts(const zico *z, planc_candidate *out);
@@ -66,6 +70,26 @@ static int64_t find_least(const zico *z);
 static int64_t find_capacity(const zico *z);
 static planc_status search(zico *z);
 static planc_status tighten(zico *z);
+
+planc_status pl_mix_zico(const planc_mix *mix, const planc_mix_share *shares, const planc_evaluator *evaluator,
+                         planc_candidate *out) {
+  if (mix->n_jobs == 1) return pl_only_job_make(mix->jobs, shares->iterations, out);
+  zico z = begin(mix, shares, evaluator);
+  planc_status status = choose(&z, out);
+  end(&z);
+  return status;
+}
+
+static planc_status choose(zico *z, planc_candidate *out) {
+  bool turns;
+  PLANC_TRY(find_best(z));
+  if (has_rounds_side_by_side(z)) PLANC_TRY(compare_one_at_a_time(z));
+  *out = z->best;
+  z->best = (planc_candidate){0};
+  PLANC_TRY(pl_turns_instead(z->mix, z->shares, z->evaluator, "no shift at which they fit side by side", z->best_ns,
+                             out, &turns));
+  return turns ? NULL : explain(z, out);
+}
 
 static zico begin(const planc_mix *mix, const planc_mix_share *shares, const planc_evaluator *evaluator) {
   int64_t region = mix->jobs[0].settings.region;
@@ -78,15 +102,6 @@ static void end(zico *z) {
   pl_solos_free(&z->solos);
   pl_arena_free(&z->round);
   pl_arena_free(&z->arena);
-}
-
-planc_status pl_mix_zico(const planc_mix *mix, const planc_mix_share *shares, const planc_evaluator *evaluator,
-                         planc_candidate *out) {
-  if (mix->n_jobs == 1) return pl_only_job_make(mix->jobs, shares->iterations, out);
-  zico z = begin(mix, shares, evaluator);
-  planc_status status = choose(&z, out);
-  end(&z);
-  return status;
 }
 
 static bool has_rounds_side_by_side(const zico *z) {
@@ -107,17 +122,6 @@ static planc_status compare_one_at_a_time(zico *z) {
   }
   end(&other);
   return status;
-}
-
-static planc_status choose(zico *z, planc_candidate *out) {
-  bool turns;
-  PLANC_TRY(find_best(z));
-  if (has_rounds_side_by_side(z)) PLANC_TRY(compare_one_at_a_time(z));
-  *out = z->best;
-  z->best = (planc_candidate){0};
-  PLANC_TRY(pl_turns_instead(z->mix, z->shares, z->evaluator, "no shift at which they fit side by side", z->best_ns,
-                             out, &turns));
-  return turns ? NULL : explain(z, out);
 }
 
 static planc_status find_best(zico *z) {

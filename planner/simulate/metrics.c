@@ -43,8 +43,8 @@ static int64_t less_one(int64_t ppm) {
 }
 
 static int64_t samples_per_second(int64_t samples, int64_t iteration_ns) {
-  const int64_t ns_per_s = INT64_C(1000000000);
-  return samples >= 0 && iteration_ns > 0 ? pl_muldiv_floor(samples, ns_per_s * PL_PPM, iteration_ns) : PLANC_NO_METRIC;
+  return samples >= 0 && iteration_ns > 0 ? pl_muldiv_floor(samples, (int64_t)PL_NS * PL_PPM, iteration_ns)
+                                          : PLANC_NO_METRIC;
 }
 
 /* A schedule that needs more than none saves a negative share. */

@@ -222,25 +222,20 @@ static planc_status allocate(void *out, int64_t count, size_t size) {
   return memory ? NULL : planc_error(PLANC_OUT_OF_MEMORY, "CUDA device");
 }
 
-/* Of CUDA's priorities the least is the largest number. */
-static planc_status open_stream(int32_t priority, cudaStream_t *out) {
-  int least, greatest;
-  CUDA_TRY(cudaDeviceGetStreamPriorityRange(&least, &greatest));
-  int of = least - priority < greatest ? greatest : least - priority;
-  CUDA_TRY(cudaStreamCreateWithPriority(out, cudaStreamNonBlocking, of));
-  return NULL;
-}
-
 static planc_status open_streams(rt_device *device) {
   const rt_device_options *options = &device->options;
+  int least, greatest; /* of CUDA's priorities: the least is the largest number */
   device->n_streams = options->concurrent && options->n_streams > 1 ? options->n_streams : 1;
   PLANC_TRY(allocate(&device->streams, device->n_streams, sizeof *device->streams));
   PLANC_TRY(allocate(&device->draws, options->n_streams, sizeof *device->draws));
   PLANC_TRY(allocate(&device->events, options->n_events, sizeof *device->events));
   PLANC_TRY(allocate(&device->generations, options->n_events, sizeof *device->generations));
   PLANC_TRY(allocate(&device->in_capture, options->n_events, sizeof *device->in_capture));
-  for (int32_t s = 0; s < device->n_streams; s++)
-    PLANC_TRY(open_stream(options->priorities ? options->priorities[s] : 0, &device->streams[s]));
+  CUDA_TRY(cudaDeviceGetStreamPriorityRange(&least, &greatest));
+  for (int32_t s = 0; s < device->n_streams; s++) {
+    int of = least - (options->priorities ? options->priorities[s] : 0);
+    CUDA_TRY(cudaStreamCreateWithPriority(&device->streams[s], cudaStreamNonBlocking, of < greatest ? greatest : of));
+  }
   device->options.priorities = NULL;
   CUDA_TRY(cudaMalloc((void **)&device->words, (size_t)device->n_streams * sizeof *device->words));
   for (int32_t e = 0; e < options->n_events; e++)

@@ -286,13 +286,12 @@ static planc_status print_text(const timed_plan *timed, const simulated_plan *si
   return NULL;
 }
 
+/* Of a host, which does nothing for longer than a second. */
 static planc_status read_time(const pl_arguments *arguments, const char *option, int64_t fallback, int64_t *out_ns) {
   enum { MOST_NS = 1000000000 };
-  const char *text = pl_option_value(arguments, option);
-  *out_ns = fallback;
-  if (!text) return NULL;
-  PLANC_TRY(planc_context(pl_time_parse(text, out_ns), "--%s %s", option, text));
-  return *out_ns <= MOST_NS ? NULL : planc_error(PLANC_USAGE, "--%s %s: more than 1s", option, text);
+  PLANC_TRY(pl_option_time(arguments, option, fallback, out_ns));
+  if (*out_ns <= MOST_NS) return NULL;
+  return planc_error(PLANC_USAGE, "--%s %s: more than 1s", option, pl_option_value(arguments, option));
 }
 
 /* As the executor runs the plan; captured and replayed; or mapping in the step. */

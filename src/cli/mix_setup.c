@@ -230,18 +230,17 @@ static planc_status read_job(const pl_arguments *arguments, const planc_problem 
 static planc_status read_priority(const char *text, cli_mix *mix) {
   const char *value;
   int32_t job;
-  PLANC_TRY(cli_mix_read_job(text, mix, &job, &value));
-  if (job < 0) return planc_error(PLANC_USAGE, "say whose it is, as in 1:5");
-  if (value[0] < '0' || value[0] > '0' + PLANC_MOST_PRIORITY || value[1] != '\0')
-    return planc_error(PLANC_USAGE, "not an integer from 0 to %d", (int)PLANC_MOST_PRIORITY);
-  mix->jobs[job].priority = value[0] - '0';
+  int64_t priority;
+  PLANC_TRY(planc_context(cli_mix_read_job(text, mix, &job, &value), "--priority %s", text));
+  if (job < 0) return planc_error(PLANC_USAGE, "--priority %s: say whose it is, as in 1:5", text);
+  PLANC_TRY(pl_option_int_of("priority", value, 0, PLANC_MOST_PRIORITY, &priority));
+  mix->jobs[job].priority = (int32_t)priority;
   return NULL;
 }
 
 static planc_status read_priorities(const pl_arguments *arguments, cli_mix *mix) {
   const char *text;
-  for (int32_t k = 0; (text = pl_option_repeated(arguments, "priority", k)); k++)
-    PLANC_TRY(planc_context(read_priority(text, mix), "--priority %s", text));
+  for (int32_t k = 0; (text = pl_option_repeated(arguments, "priority", k)); k++) PLANC_TRY(read_priority(text, mix));
   return NULL;
 }
 

@@ -87,11 +87,10 @@ planc_status cli_setup_device_for(const pl_arguments *arguments, const planc_gra
 }
 
 planc_status cli_setup_launch(const pl_arguments *arguments, planc_profile *profile) {
-  const char *text = pl_option_value(arguments, "launch");
   int64_t ns;
-  if (!text) return NULL;
-  PLANC_TRY(planc_context(pl_time_parse(text, &ns), "--launch %s", text));
-  return planc_context(planc_profile_set_launch(profile, ns), "--launch %s", text);
+  PLANC_TRY(pl_option_time(arguments, "launch", -1, &ns));
+  if (ns < 0) return NULL;
+  return planc_context(planc_profile_set_launch(profile, ns), "--launch %s", pl_option_value(arguments, "launch"));
 }
 
 planc_status cli_each_name(const char *names, planc_status (*take)(void *user, const char *name), void *user) {

@@ -140,6 +140,12 @@ planc_status pl_option_size(const pl_arguments *arguments, const char *name, int
   return planc_error(PLANC_USAGE, "--%s: %s is more than a plan can hold, 2^53 bytes", name, text);
 }
 
+planc_status pl_option_time(const pl_arguments *arguments, const char *name, int64_t fallback, int64_t *out_ns) {
+  const char *text = pl_option_value(arguments, name);
+  *out_ns = fallback;
+  return text ? planc_context(pl_time_parse(text, out_ns), "--%s %s", name, text) : NULL;
+}
+
 void pl_options_help(const char *program, const pl_command_line *line, FILE *out) {
   fprintf(out, "usage: %s %s%s%s [option ...]\n\n%s\n\noptions:\n", program, line->name, *line->operands ? " " : "",
           line->operands, line->summary);

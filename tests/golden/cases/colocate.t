@@ -66,7 +66,7 @@ Of two jobs that are alike the one with a priority computes as if the other were
   ! planc: --priority 2:1: the jobs are numbered from 0 to 1
   [2]
   $ planc colocate inputs/tiny.yaml:64 inputs/tiny.yaml:64 --device k40m --policy temporal --priority 1:6 -o x.plan
-  ! planc: --priority 1:6: not an integer from 0 to 5
+  ! planc: --priority 6: not an integer from 0 to 5
   [2]
 
 Requests of a job for inference have a deadline, beside a job that trains.
