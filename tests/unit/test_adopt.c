@@ -12,21 +12,14 @@
 #include "runtime/watch.h"
 #include "tests/support/forge.h"
 #include "tests/support/graphtext.h"
+#include "tests/support/nets.h"
 #include "tests/support/plan_view.h"
 #include "tests/support/randgraph.h"
 #include "tests/support/unit.h"
 #include "tests/support/weave.h"
 #include "util/file.h"
 
-static const char text[] =
-    "planc-graph: 1\nname: small\nloss: loss\ntensors:\n"
-    "  x: input f32[N,6]\n  labels: input i64[N]\n  w: param f32[5,6]\n  h: f32[N,5]\n  d: f32[N,5]\n"
-    "  v: param f32[3,5]\n  z: f32[N,3]\n  loss: f32[]\n  probs: f32[N,3]\n"
-    "ops:\n"
-    "  - {op: h, type: linear, in: [x, w], out: [h]}\n"
-    "  - {op: d, type: dropout, in: [h], out: [d], attrs: {p: 0.25, seed: 1}}\n"
-    "  - {op: z, type: linear, in: [d, v], out: [z]}\n"
-    "  - {op: l, type: softmax_xent, in: [z, labels], out: [loss, probs]}\n";
+static const char text[] = NARROW_NET("small");
 
 /* --- Plans and runs ------------------------------------------------------------------------------------------- */
 

@@ -13,6 +13,7 @@
 #include "planner/colocate/ratio.h"
 #include "planrt/planrt.h"
 #include "tests/support/randgraph.h"
+#include "tests/support/runs.h"
 #include "tests/support/unit.h"
 
 enum { MIXES = 40, MOST_JOBS = 3, PERIODS = 2, INTERLEAVINGS = 6 };
@@ -79,43 +80,6 @@ static void set_host_budget(random_mix *m, int64_t bytes) {
 
 /* --- Running ------------------------------------------------------------------------------------------------------ */
 
-/* What is fed does not depend on the job, so that one that runs alone gets the same. */
-static planc_status feed(void *user, const planrt_feed_request *request) {
-  (void)user;
-  uint64_t seed = (uint64_t)(request->iteration * 1000 + request->offset);
-  for (int64_t i = 0; i < request->bytes; i++) ((unsigned char *)request->out)[i] = (unsigned char)rand_next(&seed);
-  return NULL;
-}
-
-typedef enum way { IN_ORDER, CONCURRENT, INTERLEAVED, N_WAYS } way;
-
-static void run_periods(const planc_plan *plan, way how, uint64_t seed, int64_t periods, planrt_session **out) {
-  planrt_options options = {.seed = 5, .feed = feed, .synthetic = true, .verify = true, .poison = true};
-  options.concurrent = how == CONCURRENT;
-  options.jitter = how == CONCURRENT ? seed + 1 : 0;
-  ok(planrt_session_new(plan, &options, out));
-  ok(planrt_init(*out));
-  ok(how == INTERLEAVED ? planrt_run_interleaved(*out, periods, seed) : planrt_run(*out, periods));
-}
-
-/* What persists of the first job is the same in two sessions. */
-static void assert_same(const planrt_session *a, const planrt_session *b, const planc_graph *graph, int64_t batch,
-                        const char *what) {
-  for (int32_t s = 0; s < graph->n_storages; s++) {
-    int64_t bytes = planc_law_at(graph->storages[s].bytes, batch);
-    if (!planc_kind_persists(graph->storages[s].kind) || bytes == 0) continue;
-    char *of_a = malloc((size_t)bytes), *of_b = malloc((size_t)bytes);
-    planc_status status = planrt_read(a, 0, 0, s, of_a, bytes);
-    if (!status) {
-      ok_in(planrt_read(b, 0, 0, s, of_b, bytes), what);
-      ck_assert_msg(memcmp(of_a, of_b, (size_t)bytes) == 0, "%s: storage %d differs", what, s);
-    }
-    planc_status_free(status); /* nothing touches it */
-    free(of_a);
-    free(of_b);
-  }
-}
-
 /* The first job comes to what it comes to alone, iteration for iteration; that the others come to what they should
  * `verify` sees. */
 static void first_job_is_as_if_alone(const random_mix *m, const planc_plan *plan, const planrt_session *together) {
@@ -126,7 +90,7 @@ static void first_job_is_as_if_alone(const random_mix *m, const planc_plan *plan
   problem.budget_bytes = planc_profile_device(profile)->memory_bytes;
   ok_in(planc_make_plan(&problem, planc_policy_find("none"), &alone), m->name);
   run_periods(alone, IN_ORDER, 0, (int64_t)PERIODS * plan->jobs[0].iterations, &session);
-  assert_same(together, session, problem.graph, problem.batch, m->name);
+  assert_first_job_same(together, session, problem.graph, problem.batch, m->name);
   planrt_session_free(session);
   planc_plan_free(alone);
 }

@@ -13,6 +13,7 @@
 #include "planc/simulate.h"
 #include "planrt/planrt.h"
 #include "tests/support/randgraph.h"
+#include "tests/support/runs.h"
 #include "tests/support/unit.h"
 
 enum { GRAPHS = 60, PERIODS = 2, INTERLEAVINGS = 4, JOBS = 2 };
@@ -86,47 +87,13 @@ static int32_t count_compute(const planc_plan *plan) {
 
 /* --- Running ------------------------------------------------------------------------------------------------------ */
 
-static planc_status feed(void *user, const planrt_feed_request *request) {
-  (void)user;
-  uint64_t seed = (uint64_t)(request->iteration * 1000 + request->offset);
-  for (int64_t i = 0; i < request->bytes; i++) ((unsigned char *)request->out)[i] = (unsigned char)rand_next(&seed);
-  return NULL;
-}
-
-typedef enum way { IN_ORDER, CONCURRENT, INTERLEAVED, N_WAYS } way;
-
-static void run_periods(const planc_plan *plan, way how, uint64_t seed, int64_t periods, planrt_session **out) {
-  planrt_options options = {.seed = 5, .feed = feed, .synthetic = true, .verify = true, .poison = true};
-  options.concurrent = how == CONCURRENT;
-  options.jitter = how == CONCURRENT ? seed + 1 : 0;
-  ok(planrt_session_new(plan, &options, out));
-  ok(planrt_init(*out));
-  ok(how == INTERLEAVED ? planrt_run_interleaved(*out, periods, seed) : planrt_run(*out, periods));
-}
-
-/* What persists of the first job is the same in two sessions. */
-static void assert_same(const planrt_session *a, const planrt_session *b, const planc_problem *job, const char *what) {
-  for (int32_t s = 0; s < job->graph->n_storages; s++) {
-    int64_t bytes = planc_law_at(job->graph->storages[s].bytes, job->batch);
-    if (!planc_kind_persists(job->graph->storages[s].kind) || bytes == 0) continue;
-    char *of_a = malloc((size_t)bytes), *of_b = malloc((size_t)bytes);
-    planc_status status = planrt_read(a, 0, 0, s, of_a, bytes);
-    if (!status) {
-      ok_in(planrt_read(b, 0, 0, s, of_b, bytes), what);
-      ck_assert_msg(memcmp(of_a, of_b, (size_t)bytes) == 0, "%s: storage %d differs", what, s);
-    }
-    planc_status_free(status); /* nothing touches it */
-    free(of_a);
-    free(of_b);
-  }
-}
-
 static void runs_right(const accumulating *a, const planc_plan *plan, const planrt_session *one_by_one) {
   planrt_session *session;
   for (int how = 0; how < N_WAYS; how++) {
     for (uint64_t seed = 0; seed < (how == INTERLEAVED ? INTERLEAVINGS : 1); seed++) {
       run_periods(plan, (way)how, seed, PERIODS, &session);
-      if (one_by_one && how != INTERLEAVED) assert_same(session, one_by_one, &a->jobs[0], a->name);
+      if (one_by_one && how != INTERLEAVED)
+        assert_first_job_same(session, one_by_one, a->jobs[0].graph, a->jobs[0].batch, a->name);
       planrt_session_free(session);
     }
   }
