@@ -38,6 +38,12 @@ planc_status planc_order_of_trace(const planc_trace *trace, planc_order **out) {
   return make(trace, trace->n_instances, list_trace, trace, out);
 }
 
+bool planc_order_is_of_trace(const planc_order *order) {
+  bool same = order->n == order->trace->n_instances;
+  for (int32_t p = 0; same && p < order->n; p++) same = order->runs[p].instance == p;
+  return same;
+}
+
 typedef struct instances {
   const int32_t *numbers;
   int32_t n;

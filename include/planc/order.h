@@ -2,9 +2,12 @@
  * is first and last accessed, what lies between two accesses, what is live) is asked over an order.
  *
  * The trace's own order runs every instance once, at the position of its number; whoever keeps to it may take the one
- * for the other. Another one may run instances in another order, and again to restore what they made. */
+ * for the other (planc_order_is_of_trace). Another one may run instances in another order, and again to restore what
+ * they made. */
 #ifndef PLANC_ORDER_H
 #define PLANC_ORDER_H
+
+#include <stdbool.h>
 
 #include "planc/schedule.h"
 #include "planc/trace.h"
@@ -42,6 +45,8 @@ planc_status planc_order_of_instances(const planc_trace *trace, const int32_t *n
 /* What the commands of a whole schedule run, recomputes included. */
 planc_status planc_order_of_schedule(const planc_schedule *schedule, planc_order **out);
 void planc_order_free(planc_order *order);
+/* Whether it is the trace's own, so that the numbers of instances are positions. */
+bool planc_order_is_of_trace(const planc_order *order);
 
 /* Position of a buffer's first use and of its last one, -1 where it has none. */
 static inline int32_t planc_order_first(const planc_order *order, int32_t buffer) {

@@ -2,6 +2,8 @@
  * in the heaps until it comes to the top. */
 #include "planner/choose/covers.h"
 
+#include "util/heap.h"
+
 bool pl_cover_is_around(pl_cover cover, int32_t position) {
   bool behind = cover.behind < position, ahead = position < cover.ahead;
   return cover.behind < cover.ahead ? behind && ahead : behind || ahead;
@@ -50,24 +52,22 @@ int32_t pl_covers_first(pl_covers *covers, int32_t position) {
 
 /* --- Heaps -------------------------------------------------------------------------------------------------------- */
 
+static bool goes_before(const pl_cover_heap *heap, int32_t a, int32_t b) {
+  (void)heap;
+  return a < b;
+}
+
+PL_HEAP(places, int32_t, pl_cover_heap, goes_before)
+
 static planc_status push(pl_cover_heap *heap, int32_t place) {
-  int64_t i = heap->len;
   VEC_PUSH(heap, place);
-  for (; i > 0 && place < heap->data[(i - 1) / 2]; i = (i - 1) / 2) heap->data[i] = heap->data[(i - 1) / 2];
-  heap->data[i] = place;
+  places_rise(heap, heap->data, heap->len);
   return NULL;
 }
 
 static void pop(pl_cover_heap *heap) {
-  int32_t last = heap->data[--heap->len];
-  int64_t i = 0;
-  for (int64_t child = 1; child < heap->len; child = 2 * i + 1) {
-    if (child + 1 < heap->len && heap->data[child + 1] < heap->data[child]) child++;
-    if (last <= heap->data[child]) break;
-    heap->data[i] = heap->data[child];
-    i = child;
-  }
-  heap->data[i] = last;
+  heap->data[0] = heap->data[--heap->len];
+  places_sink(heap, heap->data, heap->len);
 }
 
 /* --- A cover's span, as nodes of the tree ------------------------------------------------------------------------- */

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "util/heap.h"
 #include "util/math.h"
 
 /* Positions at which a content lives on the host and nothing asks for it. */
@@ -93,21 +94,17 @@ static bool goes_before(const spilling *s, int32_t a, int32_t b) {
   return x->bytes != y->bytes ? x->bytes > y->bytes : a < b;
 }
 
+PL_HEAP(stretches, int32_t, spilling, goes_before)
+
 static void push(spilling *s, int32_t g) {
-  int32_t at = s->n_heap++;
-  for (; at > 0 && goes_before(s, g, s->heap[(at - 1) / 2]); at = (at - 1) / 2) s->heap[at] = s->heap[(at - 1) / 2];
-  s->heap[at] = g;
+  s->heap[s->n_heap++] = g;
+  stretches_rise(s, s->heap, s->n_heap);
 }
 
 static int32_t pop(spilling *s) {
-  int32_t top = s->heap[0], moved = s->heap[--s->n_heap], at = 0;
-  for (int32_t child = 1; child < s->n_heap; child = 2 * at + 1) {
-    if (child + 1 < s->n_heap && goes_before(s, s->heap[child + 1], s->heap[child])) child++;
-    if (!goes_before(s, s->heap[child], moved)) break;
-    s->heap[at] = s->heap[child];
-    at = child;
-  }
-  s->heap[at] = moved;
+  int32_t top = s->heap[0];
+  s->heap[0] = s->heap[--s->n_heap];
+  stretches_sink(s, s->heap, s->n_heap);
   return top;
 }
 

@@ -21,6 +21,7 @@
 #include "planner/choose/restorable.h"
 #include "planner/choose/unswapped.h"
 #include "planner/policies/capuchin.h"
+#include "util/heap.h"
 #include "util/math.h"
 #include "util/vec.h"
 
@@ -261,18 +262,7 @@ static bool ranks_before(const chooser *c, int32_t left, int32_t right) {
   return a->saving != b->saving ? a->saving > b->saving : left < right;
 }
 
-/* Moves the top of the heap to where it belongs. */
-static void sink_top(chooser *c) {
-  if (c->n_by_saving == 0) return;
-  int32_t top = c->by_saving[0], i = 0;
-  for (int32_t child = 1; child < c->n_by_saving; child = 2 * i + 1) {
-    bool right = child + 1 < c->n_by_saving && ranks_before(c, c->by_saving[child + 1], c->by_saving[child]);
-    if (!ranks_before(c, c->by_saving[child + right], top)) break;
-    c->by_saving[i] = c->by_saving[child + right];
-    i = child + right;
-  }
-  c->by_saving[i] = top;
-}
+PL_HEAP(gaps, int32_t, chooser, ranks_before)
 
 /* The gap with the greatest saving of those within which memory is short, and its cost; NULL if there is none.
  * What is known of savings is what they are at most, and they only get smaller: the one on top is the greatest as soon
@@ -283,7 +273,7 @@ static planc_status best_recompute(chooser *c, capuchin_gap **out, int64_t *out_
     capuchin_gap *top = &c->gaps[c->by_saving[0]];
     if (top->chosen != CHOICE_NONE || last_short(c, top) < 0) {
       c->by_saving[0] = c->by_saving[--c->n_by_saving];
-      sink_top(c);
+      gaps_sink(c, c->by_saving, c->n_by_saving);
       continue;
     }
     PLANC_TRY(recompute_time(c, top, longest_at_top(c), out_ns));
@@ -294,7 +284,7 @@ static planc_status best_recompute(chooser *c, capuchin_gap **out, int64_t *out_
       return NULL;
     }
     top->saving = saving;
-    sink_top(c);
+    gaps_sink(c, c->by_saving, c->n_by_saving);
   }
   return NULL;
 }

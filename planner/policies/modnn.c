@@ -7,6 +7,7 @@
  * (Fig. 3). */
 #include "planner/policies/modnn.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "planner/choose/walk.h"
@@ -25,6 +26,7 @@ static planc_status finish_task(modnn *m, int32_t task);
 
 planc_status modnn_schedule(const planc_problem *problem, int64_t sub_batch, planc_candidate *out) {
   PLANC_TRY(planc_candidate_rounds(problem, sub_batch, out));
+  assert(planc_order_is_of_trace(out->order)); /* a task is an instance and its position */
   PLANC_TRY(planc_candidate_schedule(out));
   modnn m = {0};
   planc_status status = set_up(&m, problem, out);

@@ -10,6 +10,7 @@
  * work in place (activations) offload nothing: their storage is offloaded by its last forward reader. What the last
  * convolution or matrix product of the forward pass reads stays, since the backward pass begins with it. What is fed
  * from the host is dropped without a transfer. */
+#include <assert.h>
 #include <stdlib.h>
 
 #include "planner/choose/sub_batch.h"
@@ -230,6 +231,7 @@ static planc_status make(const planc_problem *problem, const void *context, int6
   const vdnn_setting *setting = context;
   vdnn v = {.offloads = setting->offloads};
   PLANC_TRY(pl_walk_start(&v.walk, problem, setting->sub_batch, room, out));
+  assert(planc_order_is_of_trace(out->order)); /* a task is an instance and its position */
   PLANC_TRY(pl_walk_boundary(&v.walk, NULL));
   v.leaves = malloc(((size_t)out->trace->n_buffers + 1) * sizeof *v.leaves);
   v.away = calloc((size_t)out->trace->n_buffers + 1, sizeof *v.away);

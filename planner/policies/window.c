@@ -18,6 +18,7 @@
  *  - where caching finds no room whatever is scheduled, the paper has no answer. The schedule is known beforehand, so
  *    its addresses can be planned: they are then those that other policies get, below the largest budget to schedule
  *    with whose data fit. */
+#include <assert.h>
 #include <stdlib.h>
 
 #include "planner/choose/room_search.h"
@@ -72,6 +73,7 @@ static planc_status try_planned(policy *p, int64_t budget, int64_t *out_excess);
 planc_status pl_policy_window(const planc_evaluator *evaluator, planc_candidate *out) {
   const planc_problem *problem = evaluator->problem;
   PLANC_TRY(planc_candidate_rounds(problem, pl_sub_batch_asked(problem), out));
+  assert(planc_order_is_of_trace(out->order)); /* a function is an instance and its position */
   PLANC_TRY(planc_candidate_schedule(out));
   policy p = {.evaluator = evaluator, .problem = problem, .trace = out->trace, .candidate = out};
   p.unit = pl_allocator_unit(problem);

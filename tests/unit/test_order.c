@@ -208,7 +208,13 @@ START_TEST(orders_that_change_versions_are_refused) {
     instances[b] = was;
     if (is_legal(trace, instances)) {
       planc_order *order;
+      bool same = true;
+      for (int32_t i = 0; i < n; i++) same = same && instances[i] == i;
       ok(planc_order_of_instances(trace, instances, &order));
+      ck_assert(planc_order_is_of_trace(order) == same);
+      planc_order_free(order);
+      ok(planc_order_of_trace(trace, &order));
+      ck_assert(planc_order_is_of_trace(order));
       planc_order_free(order);
     } else {
       refused(trace, instances, "meets version");

@@ -14,6 +14,7 @@
 #include "tests/support/unit.h"
 #include "util/arena.h"
 #include "util/file.h"
+#include "util/heap.h"
 #include "util/map.h"
 #include "util/math.h"
 #include "util/median.h"
@@ -255,6 +256,38 @@ END_TEST
 
 /* --- Map ------------------------------------------------------------------------------------------------------ */
 
+static bool is_smaller(const int32_t *values, int32_t a, int32_t b) {
+  return values[a] != values[b] ? values[a] < values[b] : a < b;
+}
+
+PL_HEAP(smallest, int32_t, int32_t, is_smaller)
+
+/* Beside a search through everything that is in it. */
+START_TEST(a_heap_gives_out_the_first_of_what_it_holds) {
+  enum { N = 200 };
+  int32_t values[N], heap[N];
+  int64_t n = 0;
+  bool in[N] = {false};
+  uint32_t random = 1;
+  for (int32_t next = 0; next < N || n > 0;) {
+    random = random * 1664525u + 1013904223u;
+    if (next < N && (n == 0 || random >> 31)) {
+      values[next] = (int32_t)(random >> 20 & 63);
+      heap[n++] = next;
+      smallest_rise(values, heap, n);
+      in[next++] = true;
+    } else {
+      for (int32_t i = 0; i < next; i++) ck_assert(!in[i] || i == heap[0] || is_smaller(values, heap[0], i));
+      ck_assert(in[heap[0]]);
+      in[heap[0]] = false;
+      heap[0] = heap[--n];
+      smallest_sink(values, heap, n);
+    }
+  }
+  for (int32_t i = 0; i < N; i++) ck_assert(!in[i]);
+}
+END_TEST
+
 START_TEST(a_map_finds_what_was_put_last) {
   enum { N = 20000 };
   static char names[N][12];
@@ -409,6 +442,7 @@ int main(void) {
   tcase_add_test(memory, arena_copies_text);
   tcase_add_test(memory, a_vector_keeps_what_is_pushed);
   tcase_add_test(memory, a_vector_refuses_what_cannot_be);
+  tcase_add_test(memory, a_heap_gives_out_the_first_of_what_it_holds);
   tcase_add_test(memory, a_map_finds_what_was_put_last);
   tcase_add_test(memory, a_map_goes_by_length);
   TCase *files = tcase_create("file");
