@@ -400,11 +400,14 @@ static planc_status explain(const zico *z, planc_candidate *out) {
   return explain_rounds(z, out);
 }
 
-/* By how much the second of two jobs begins later; of more jobs there is no such figure. */
+/* By how much one of two jobs begins later in every period; of more jobs there is no such figure. As periods repeat, a
+ * job that begins late behind the other begins shortly ahead of its next period. */
 static planc_status explain_shifts(const zico *z, planc_candidate *out) {
   char text[PL_SIZE_TEXT];
   if (z->mix->n_jobs != PAIR) return planc_candidate_explain(out, "side by side, in pairs");
-  bool first = z->offset_ns >= 0;
-  return planc_candidate_explain(out, "side by side: job %d begins %s after job %d", first ? 1 : 0,
-                                 pl_time_format(first ? z->offset_ns : -z->offset_ns, text), first ? 0 : 1);
+  int64_t later = z->best_ns > 0 ? z->offset_ns % z->best_ns : 0;
+  if (later < 0) later += z->best_ns;
+  bool ahead = later > z->best_ns - later;
+  return planc_candidate_explain(out, "side by side: in every period job %d begins %s after job %d", ahead ? 0 : 1,
+                                 pl_time_format(ahead ? z->best_ns - later : later, text), ahead ? 1 : 0);
 }

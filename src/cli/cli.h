@@ -68,8 +68,12 @@ typedef struct cli_setup {
  * took. Free with cli_setup_free, also after a failure. */
 planc_status cli_setup_read(const pl_arguments *arguments, const char *graph_path, cli_setup *out);
 void cli_setup_free(cli_setup *setup);
-/* Reads a graph and, unless it has backward ops or `inference`, derives training with `optimizer` (NULL: default). */
-planc_status cli_setup_graph(const char *path, const char *optimizer, bool inference, planc_graph **out);
+/* Reads a graph and, unless it has backward ops or `inference`, derives training with `optimizer` (NULL: default); says
+ * so on standard error, and that `as_it_is` on the command line leaves it as it is. */
+planc_status cli_setup_graph(const char *path, const char *optimizer, bool inference, const char *as_it_is,
+                             planc_graph **out);
+/* How a command with one graph says that. */
+#define CLI_AS_IT_IS "--inference"
 /* Finds the description of a device, or the model, and reads it: a file more that the command uses. */
 planc_status cli_setup_device(const pl_arguments *arguments, const char *name, planc_profile **out);
 /* That of --device, else the one that the graph's header names, else the fall-back, which it says on standard error. */
@@ -125,6 +129,8 @@ planc_status cli_note_workspaces(const planc_plan *plan, int32_t job, const plan
 planc_status cli_write_plan(const planc_plan *plan, const char *output);
 /* What is in a plan that was written, on standard output. Of a mix, `shares` are by job; else NULL. */
 planc_status cli_summarize(const planc_plan *plan, const planc_mix_share *shares, const char *output, bool json);
+/* The same as a JSON object. */
+cJSON *cli_summary_json(const planc_plan *plan, const planc_mix_share *shares, const char *output);
 
 /* A line on standard error: "planc: note: ...". */
 void cli_note(const char *format, ...) __attribute__((format(printf, 1, 2)));

@@ -6,6 +6,7 @@
 
 #include "cli/budget_list.h"
 #include "cli/mix_setup.h"
+#include "util/print.h"
 
 static const char fallback_policy[] = "temporal", fallback_for_deadlines[] = "preemptive";
 static const char fallback_for_rounds[] = "zico";
@@ -37,7 +38,7 @@ static planc_status make_plans(const pl_arguments *arguments, const planc_mix_po
 static planc_status name_output(const pl_arguments *arguments, const char *budget, char out[PATH_MAX]);
 static planc_status plan_ladder(const planc_mix_policy *policy, const cli_budget_list *budgets, cli_mix *mix,
                                 rung *rungs);
-static planc_status write_rung(const pl_arguments *arguments, const cli_mix *mix, const rung *of);
+static planc_status write_rungs(const pl_arguments *arguments, const cli_mix *mix, const rung *rungs, int32_t n);
 
 const pl_subcommand cli_cmd_colocate = {
     {"colocate", CLI_MIX_OPERANDS, "make one plan for several jobs on one GPU", options, 1, PL_MAX_OPERANDS},
@@ -81,7 +82,7 @@ static planc_status make_plans(const pl_arguments *arguments, const planc_mix_po
   for (int32_t b = 0; b < budgets->n && !status; b++)
     status = name_output(arguments, budgets->names[b], rungs[b].output);
   if (!status) status = plan_ladder(policy, budgets, mix, rungs);
-  for (int32_t b = 0; b < budgets->n && !status; b++) status = write_rung(arguments, mix, &rungs[b]);
+  if (!status) status = write_rungs(arguments, mix, rungs, budgets->n);
   for (int32_t b = 0; b < budgets->n; b++) planc_plan_free(rungs[b].plan);
   free(rungs);
   return status;
@@ -129,6 +130,7 @@ static planc_status list_files(const pl_arguments *arguments, pl_used_files *fil
 static planc_status plan_rung(const planc_mix_policy *policy, const cli_mix *mix, rung *out) {
   planc_status status = planc_mix_resolve(&mix->mix, out->shares);
   if (!status) status = planc_colocate(&mix->mix, policy, out->shares, &out->plan);
+  if (!status) cli_mix_note_ratio(&mix->mix, out->shares);
   return cli_explain_mix(&mix->mix, policy, status);
 }
 
@@ -143,10 +145,26 @@ static planc_status plan_ladder(const planc_mix_policy *policy, const cli_budget
   return NULL;
 }
 
+static bool prints_ladder(const pl_arguments *arguments) {
+  return pl_option_given(arguments, "json") && pl_option_given(arguments, "budgets");
+}
+
 static planc_status write_rung(const pl_arguments *arguments, const cli_mix *mix, const rung *of) {
   if (!pl_option_given(arguments, "output")) cli_note("output %s", of->output);
   for (int32_t j = 0; j < mix->n; j++) PLANC_TRY(cli_note_workspaces(of->plan, j, mix->jobs[j].profile));
   PLANC_TRY(cli_write_plan(of->plan, of->output));
-  if (strcmp(of->output, "-") == 0) return NULL;
+  if (strcmp(of->output, "-") == 0 || prints_ladder(arguments)) return NULL;
   return cli_summarize(of->plan, of->shares, of->output, pl_option_given(arguments, "json"));
+}
+
+/* Several summaries as JSON are one document. */
+static planc_status write_rungs(const pl_arguments *arguments, const cli_mix *mix, const rung *rungs, int32_t n) {
+  for (int32_t b = 0; b < n; b++) PLANC_TRY(write_rung(arguments, mix, &rungs[b]));
+  if (!prints_ladder(arguments)) return NULL;
+  cJSON *object = cJSON_CreateObject();
+  pl_json_add_string(object, "planc", "colocate-budgets/1");
+  cJSON *plans = pl_json_add_array(object, "plans");
+  for (int32_t b = 0; b < n; b++)
+    pl_json_add(plans, NULL, cli_summary_json(rungs[b].plan, rungs[b].shares, rungs[b].output));
+  return pl_print_json(stdout, object);
 }

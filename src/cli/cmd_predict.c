@@ -226,7 +226,8 @@ static planc_status read_problem(predicting *p) {
   const char *listed = pl_option_value(arguments, "profile");
   bool inference = pl_option_given(arguments, "inference");
   PLANC_TRY(cli_setup_share(arguments, "load", 1, 0, &p->options.load_ppm));
-  PLANC_TRY(cli_setup_graph(arguments->operands[0], pl_option_value(arguments, "optimizer"), inference, &p->graph));
+  PLANC_TRY(cli_setup_graph(arguments->operands[0], pl_option_value(arguments, "optimizer"), inference, CLI_AS_IT_IS,
+                            &p->graph));
   PLANC_TRY(cli_setup_device_for(arguments, p->graph, &p->device));
   if (!planc_profile_model(p->device))
     cli_note("device %s has no model: times are those of its constants", planc_profile_device(p->device)->name);

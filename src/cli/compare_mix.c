@@ -53,6 +53,7 @@ static planc_status compare(const pl_arguments *arguments, const cli_mix *mix, m
   t->shares = calloc((size_t)mix->n, sizeof *t->shares);
   if (!t->shares) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
   PLANC_TRY(cli_explain_mix(t->mix, t->rows[0].policy, planc_mix_resolve(t->mix, t->shares)));
+  cli_mix_note_ratio(t->mix, t->shares);
   planc_status status = NULL;
   for (int32_t i = 0; !status && i < t->n; i++) status = fill_row(t, &t->rows[i]);
   pl_progress_end(stderr);

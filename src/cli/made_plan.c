@@ -14,28 +14,7 @@ planc_status cli_summarize(const planc_plan *plan, const planc_mix_share *shares
   const planc_predictions *p = &plan->predicted;
   const planc_job_predictions total = planc_plan_predicted_total(plan);
   int64_t budget = planc_plan_memory(plan, PLANC_MEMORY_DEVICE)->budget_bytes;
-  if (json) {
-    cJSON *object = cJSON_CreateObject();
-    pl_json_add_string(object, "planc", shares ? "colocate/1" : "plan/1");
-    pl_json_add_string(object, "graph", plan->name);
-    pl_json_add_string(object, "policy", plan->policy);
-    pl_json_add_string(object, "output", output);
-    cli_report_work(plan, object);
-    pl_json_add_int(object, "budget_bytes", budget);
-    pl_json_add_int(object, "peak_bytes", p->peak_bytes[PLANC_MEMORY_DEVICE]);
-    pl_json_add_int(object, "host_peak_bytes", p->peak_bytes[PLANC_MEMORY_HOST]);
-    pl_json_add_int(object, "storage_peak_bytes", plan->predicted.peak_bytes[PLANC_MEMORY_STORAGE]);
-    pl_json_add_int(object, "iteration_ns", p->iteration_ns);
-    pl_json_add_int(object, "ideal_ns", total.ideal_ns);
-    pl_json_add_int(object, "d2h_bytes", total.d2h_bytes);
-    pl_json_add_int(object, "h2d_bytes", total.h2d_bytes);
-    pl_json_add_int(object, "recompute_ns", total.recompute_ns);
-    pl_json_add_int(object, "stall_ns", total.stall_ns);
-    cli_report_jobs(plan, p->jobs, object);
-    if (shares) cli_report_shares(plan, shares, object);
-    cli_report_explanation(plan->explanation, object);
-    return pl_print_json(stdout, object);
-  }
+  if (json) return pl_print_json(stdout, cli_summary_json(plan, shares, output));
   char a[PL_SIZE_TEXT], b[PL_SIZE_TEXT], c[PL_SIZE_TEXT];
   pl_print_text(stdout, output);
   printf(": %s, ", plan->policy);
@@ -54,6 +33,31 @@ planc_status cli_summarize(const planc_plan *plan, const planc_mix_share *shares
   if (shares) cli_print_shares(plan, shares);
   cli_print_explanation("  why       ", plan->explanation);
   return NULL;
+}
+
+cJSON *cli_summary_json(const planc_plan *plan, const planc_mix_share *shares, const char *output) {
+  const planc_predictions *p = &plan->predicted;
+  const planc_job_predictions total = planc_plan_predicted_total(plan);
+  cJSON *object = cJSON_CreateObject();
+  pl_json_add_string(object, "planc", shares ? "colocate/1" : "plan/1");
+  pl_json_add_string(object, "graph", plan->name);
+  pl_json_add_string(object, "policy", plan->policy);
+  pl_json_add_string(object, "output", output);
+  cli_report_work(plan, object);
+  pl_json_add_int(object, "budget_bytes", planc_plan_memory(plan, PLANC_MEMORY_DEVICE)->budget_bytes);
+  pl_json_add_int(object, "peak_bytes", p->peak_bytes[PLANC_MEMORY_DEVICE]);
+  pl_json_add_int(object, "host_peak_bytes", p->peak_bytes[PLANC_MEMORY_HOST]);
+  pl_json_add_int(object, "storage_peak_bytes", plan->predicted.peak_bytes[PLANC_MEMORY_STORAGE]);
+  pl_json_add_int(object, "iteration_ns", p->iteration_ns);
+  pl_json_add_int(object, "ideal_ns", total.ideal_ns);
+  pl_json_add_int(object, "d2h_bytes", total.d2h_bytes);
+  pl_json_add_int(object, "h2d_bytes", total.h2d_bytes);
+  pl_json_add_int(object, "recompute_ns", total.recompute_ns);
+  pl_json_add_int(object, "stall_ns", total.stall_ns);
+  cli_report_jobs(plan, p->jobs, object);
+  if (shares) cli_report_shares(plan, shares, object);
+  cli_report_explanation(plan->explanation, object);
+  return object;
 }
 
 /* Notes the sizes of rounds at which a profile that lists workspaces has none: the plan's are then guesses. */

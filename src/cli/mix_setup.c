@@ -2,10 +2,14 @@
 #include "cli/mix_setup.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "plan/job_name.h"
+
+static const char inference[] = "inference";
 
 static planc_status read_name(const char **text, cli_mix_operand *out);
 static char *last_field(char *text);
@@ -20,7 +24,7 @@ planc_status cli_mix_operand_parse(const char *text, cli_mix_operand *out) {
   out->path = strdup(path);
   if (!out->path) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
   char *last = last_field(out->path);
-  if (last && strcmp(last, "inference") == 0) {
+  if (last && strcmp(last, inference) == 0) {
     out->inference = true;
     last[-1] = '\0';
   }
@@ -86,6 +90,7 @@ static planc_status read_options(const pl_arguments *arguments, planc_problem *o
 static planc_status read_priorities(const pl_arguments *arguments, cli_mix *mix);
 static planc_status read_operands(const pl_arguments *arguments, cli_mix *out);
 static planc_status read_job(const pl_arguments *arguments, const planc_problem *options, cli_mix *mix, int32_t job);
+static planc_status read_profile(const pl_arguments *arguments, cli_mix *mix, int32_t job);
 static void note_devices(const cli_mix *mix);
 
 planc_status cli_mix_read(const pl_arguments *arguments, cli_mix *out) {
@@ -95,6 +100,7 @@ planc_status cli_mix_read(const pl_arguments *arguments, cli_mix *out) {
   PLANC_TRY(read_options(arguments, &options, &ratio));
   PLANC_TRY(read_operands(arguments, out));
   for (int32_t j = 0; j < out->n; j++) PLANC_TRY(read_job(arguments, &options, out, j));
+  for (int32_t j = 0; j < out->n; j++) PLANC_TRY(read_profile(arguments, out, j));
   PLANC_TRY(read_priorities(arguments, out));
   note_devices(out);
   PLANC_TRY(cli_mix_read_rounds(arguments, out));
@@ -195,22 +201,47 @@ static int32_t find_same(const pl_arguments *arguments, const cli_mix *mix, int3
   return -1;
 }
 
-/* Graph and profile of a job, its own or those of an earlier one. An inference job takes no optimizer. */
-static planc_status read_inputs(const pl_arguments *arguments, cli_mix *mix, int32_t job) {
+/* A job's own graph, or that of an earlier one. An inference job takes no optimizer. */
+static planc_status read_graph(const pl_arguments *arguments, cli_mix *mix, int32_t job) {
   const cli_mix_operand *operand = &mix->operands[job];
-  planc_problem *problem = &mix->jobs[job];
   int32_t same = find_same(arguments, mix, job);
+  mix->jobs[job].graph = same >= 0 ? mix->jobs[same].graph : NULL;
+  if (same >= 0) return NULL;
+  char as_it_is[PATH_MAX];
+  const char *optimizer = operand->inference ? NULL : pl_option_value(arguments, "optimizer");
+  (void)snprintf(as_it_is, sizeof as_it_is, "%s:%s", operand->path, inference);
+  PLANC_TRY(cli_setup_graph(operand->path, optimizer, operand->inference, as_it_is, &mix->graphs[job]));
+  mix->jobs[job].graph = mix->graphs[job];
+  return NULL;
+}
+
+/* The one device of all jobs: that of --device, else the one that headers name, else the fall-back. */
+static planc_status read_device(const pl_arguments *arguments, const cli_mix *mix, planc_profile **out) {
+  int32_t named = 0; /* the first job whose header names one */
+  while (named < mix->n - 1 && !mix->jobs[named].graph->device) named++;
+  const planc_graph *graph = mix->jobs[named].graph;
+  for (int32_t j = named + 1; j < mix->n && !pl_option_given(arguments, "device"); j++) {
+    const planc_graph *other = mix->jobs[j].graph;
+    if (other->device && strcmp(other->device, graph->device) != 0)
+      return planc_error(PLANC_USAGE,
+                         "the header of job %d (%s) names device %s, and that of job %d (%s) %s: jobs that share a GPU "
+                         "have one device, say which with --device",
+                         j, other->name, other->device, named, graph->name, graph->device);
+  }
+  return cli_setup_device_for(arguments, graph, out);
+}
+
+/* The profile of a job, measured for it or the description of the mix's device. */
+static planc_status read_profile(const pl_arguments *arguments, cli_mix *mix, int32_t job) {
+  planc_problem *problem = &mix->jobs[job];
+  const char *measured = profile_of(arguments, job);
+  int32_t same = measured ? find_same(arguments, mix, job) : job > 0 ? 0 : -1;
   if (same >= 0) {
-    problem->graph = mix->jobs[same].graph;
     problem->profile = mix->jobs[same].profile;
     return NULL;
   }
-  const char *optimizer = operand->inference ? NULL : pl_option_value(arguments, "optimizer");
-  PLANC_TRY(cli_setup_graph(operand->path, optimizer, operand->inference, &mix->graphs[job]));
-  problem->graph = mix->graphs[job];
-  const char *measured = profile_of(arguments, job);
   PLANC_TRY(measured ? cli_setup_measured(measured, problem->graph, &mix->profiles[job])
-                     : cli_setup_device_for(arguments, problem->graph, &mix->profiles[job]));
+                     : read_device(arguments, mix, &mix->profiles[job]));
   PLANC_TRY(cli_setup_launch(arguments, mix->profiles[job]));
   problem->profile = mix->profiles[job];
   return NULL;
@@ -219,7 +250,7 @@ static planc_status read_inputs(const pl_arguments *arguments, cli_mix *mix, int
 static planc_status read_job(const pl_arguments *arguments, const planc_problem *options, cli_mix *mix, int32_t job) {
   mix->jobs[job] = *options;
   PLANC_TRY(read_swap_rate(arguments, job, &mix->jobs[job].settings));
-  PLANC_TRY(read_inputs(arguments, mix, job));
+  PLANC_TRY(read_graph(arguments, mix, job));
   mix->iterations[job] = mix->operands[job].iterations;
   mix->names[job] = mix->operands[job].name;
   int64_t batch = mix->operands[job].batch;
@@ -288,11 +319,25 @@ static planc_status allocate(cli_mix *out, int32_t n) {
   return NULL;
 }
 
+/* A path that still has a colon is a file, unless what stands before the colon is one: then the rest are no fields. */
+static planc_status check_fields(const char *operand, const char *path) {
+  char before[PATH_MAX];
+  const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path, *colon = strchr(name, ':');
+  if (!colon || access(path, F_OK) == 0 || colon - path >= PATH_MAX) return NULL;
+  (void)snprintf(before, sizeof before, "%.*s", (int)(colon - path), path);
+  if (access(before, F_OK) != 0) return NULL;
+  return planc_error(PLANC_USAGE, "%s is no job: behind %s may stand :BATCH or :BATCH:ITERATIONS, and behind that :%s",
+                     operand, before, inference);
+}
+
 static planc_status read_operands(const pl_arguments *arguments, cli_mix *out) {
   if (arguments->n_operands > PLANC_MIX_MOST_JOBS)
     return planc_error(PLANC_USAGE, "%d jobs: a mix has at most %d", arguments->n_operands, (int)PLANC_MIX_MOST_JOBS);
   PLANC_TRY(allocate(out, arguments->n_operands));
-  for (int32_t j = 0; j < out->n; j++) PLANC_TRY(cli_mix_operand_parse(arguments->operands[j], &out->operands[j]));
+  for (int32_t j = 0; j < out->n; j++) {
+    PLANC_TRY(cli_mix_operand_parse(arguments->operands[j], &out->operands[j]));
+    PLANC_TRY(check_fields(arguments->operands[j], out->operands[j].path));
+  }
   return NULL;
 }
 

@@ -45,11 +45,12 @@ planc_status cli_setup_share(const pl_arguments *arguments, const char *name, in
   return NULL;
 }
 
-planc_status cli_setup_graph(const char *path, const char *optimizer, bool inference, planc_graph **out) {
+planc_status cli_setup_graph(const char *path, const char *optimizer, bool inference, const char *as_it_is,
+                             planc_graph **out) {
   const char *derived;
   PLANC_TRY(planc_graph_prepare(path, optimizer, inference, out, &derived));
   if (derived)
-    cli_note("%s has no backward ops: planned for training with %s (--inference plans it as it is)", path, derived);
+    cli_note("%s has no backward ops: planned for training with %s (%s plans it as it is)", path, derived, as_it_is);
   return NULL;
 }
 
@@ -230,7 +231,7 @@ planc_status cli_setup_read(const pl_arguments *arguments, const char *graph_pat
   planc_problem *problem = &out->problem;
   bool inference = pl_option_given(arguments, "inference");
   PLANC_TRY(read_options(arguments, problem));
-  PLANC_TRY(cli_setup_graph(graph_path, pl_option_value(arguments, "optimizer"), inference, &out->graph));
+  PLANC_TRY(cli_setup_graph(graph_path, pl_option_value(arguments, "optimizer"), inference, CLI_AS_IT_IS, &out->graph));
   PLANC_TRY(read_profile(arguments, out->graph, &out->profile));
   problem->graph = out->graph;
   problem->profile = out->profile;

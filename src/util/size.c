@@ -33,6 +33,8 @@ planc_status pl_time_parse(const char *text, int64_t *out_ns) {
   decimal number;
   const char *at = read_decimal(text, &number);
   int64_t ns;
+  bool nothing = number.digits && !*at && number.whole == 0 && number.fraction == 0 && !number.overflow;
+  if (nothing) at = units[0].name; /* it is nothing in any unit */
   for (size_t u = 0; number.digits && u < sizeof units / sizeof *units; u++) {
     if (strcmp(units[u].name, at) != 0) continue;
     if (!scale_to(&number, units[u].ns, &ns)) return planc_error(PLANC_USAGE, "%s is beyond the longest time", text);

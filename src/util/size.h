@@ -13,7 +13,8 @@ planc_status pl_size_parse(const char *text, int64_t *out_bytes);
 enum { PL_SIZE_TEXT = 32 };
 /* "11.74 GiB"; exact below 1 KiB. Returns `buffer`. */
 const char *pl_size_format(int64_t bytes, char buffer[PL_SIZE_TEXT]);
-/* "50ms", "1.5s", "200us", "10ns": USAGE when `text` is no time or does not fit int64. Rounds down to a nanosecond. */
+/* "50ms", "1.5s", "200us", "10ns", "0": USAGE when `text` is no time or does not fit int64. Rounds down to a
+ * nanosecond. */
 planc_status pl_time_parse(const char *text, int64_t *out_ns);
 /* "12.345 ms". */
 const char *pl_time_format(int64_t ns, char buffer[PL_SIZE_TEXT]);

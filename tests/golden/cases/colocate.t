@@ -15,7 +15,7 @@ Two jobs under one budget, as often as fills a period, and what each is beside a
     job <N> runs at <N> % of what it does alone, <N> ms an iteration by none
     together <N> times the throughput of one job alone
   ! planc: note: policy temporal (the fall-back)
-  ! planc: note: graphs/lenet-digits.yaml has no backward ops: planned for training with sgd (--inference plans it as it is)
+  ! planc: note: graphs/lenet-digits.yaml has no backward ops: planned for training with sgd (graphs/lenet-digits.yaml:inference plans it as it is)
   ~ planc check mix.plan --budget 1G
   valid: lenet-digits+tiny, temporal, <N> jobs (lenet-digits, tiny), peak <size> of <size>, <N> instructions
   $ planc show mix.plan | grep -o '^plan of.*\|job [01]: .*iterations*$'
@@ -31,7 +31,7 @@ A job that is there twice is two jobs. One may be for inference.
     job 0 runs at <N> % of what it does alone
     job 1 runs at <N> % of what it does alone
     job 2 runs at <N> % of what it does alone
-  ! planc: note: graphs/lenet-digits.yaml has no backward ops: planned for training with sgd (--inference plans it as it is)
+  ! planc: note: graphs/lenet-digits.yaml has no backward ops: planned for training with sgd (graphs/lenet-digits.yaml:inference plans it as it is)
   ! planc: note: budget 12.00 GiB (device k40m)
   $ planrun exec three.plan --iterations 2 --verify | grep -o 'identical.*\|verified.*'
   verified: every bit as in the reference
@@ -69,6 +69,15 @@ Of two jobs that are alike the one with a priority computes as if the other were
   ! planc: --priority 6: not an integer from 0 to 5
   [2]
 
+A job that may not run often enough to get its part is told, with what would do.
+
+  ~ planc colocate graphs/resnet50.yaml:32 inputs/tiny.yaml:4 --device k40m -o x.plan 2>&1 | grep 'note: job'
+  planc: note: job <N> (tiny) has the most iterations in a period that may be chosen, <N>, and they take <N> ms alone where those of job <N> take <N> ms: with --max-ratio <N> it has more of the GPU
+  $ planc colocate inputs/tiny.yaml:64:1 inputs/tiny.yaml:1 --device k40m -o x.plan 2>&1 | grep 'note: job'
+  [1]
+  ~ planc compare --colocate graphs/lenet-digits.yaml:640 inputs/tiny.yaml:1 --device k40m --max-ratio 1 --policies temporal --no-least 2>&1 | grep 'note: job'
+  planc: note: job <N> (tiny) has the most iterations in a period that may be chosen, <N>, and they take <N> ms alone where those of job <N> take <N> ms: with --max-ratio <N> it has more of the GPU
+
 Requests of a job for inference have a deadline, beside a job that trains.
 
   ~ planc colocate graphs/lenet-digits.yaml:64 graphs/tiny-transformer.yaml:16:inference --device k40m --deadline 1.5ms -o late.plan 2>/dev/null | grep 'late\|requests\|iterations'
@@ -84,33 +93,33 @@ Requests of a job for inference have a deadline, beside a job that trains.
   [1]
   $ planc colocate graphs/lenet-digits.yaml:64 graphs/tiny-transformer.yaml:16 --device k40m --deadline 1.5ms -o no.plan
   ! planc: note: policy preemptive (the fall-back)
-  ! planc: note: graphs/lenet-digits.yaml has no backward ops: planned for training with sgd (--inference plans it as it is)
-  ! planc: note: graphs/tiny-transformer.yaml has no backward ops: planned for training with adam (--inference plans it as it is)
+  ! planc: note: graphs/lenet-digits.yaml has no backward ops: planned for training with sgd (graphs/lenet-digits.yaml:inference plans it as it is)
+  ! planc: note: graphs/tiny-transformer.yaml has no backward ops: planned for training with adam (graphs/tiny-transformer.yaml:inference plans it as it is)
   ! planc: --deadline 1.5ms: no job is for inference: say whose it is, as in 1:50ms
   [2]
   $ planc colocate graphs/lenet-digits.yaml:64 graphs/tiny-transformer.yaml:16 --device k40m --deadline 2:1.5ms -o no.plan
   ! planc: note: policy preemptive (the fall-back)
-  ! planc: note: graphs/lenet-digits.yaml has no backward ops: planned for training with sgd (--inference plans it as it is)
-  ! planc: note: graphs/tiny-transformer.yaml has no backward ops: planned for training with adam (--inference plans it as it is)
+  ! planc: note: graphs/lenet-digits.yaml has no backward ops: planned for training with sgd (graphs/lenet-digits.yaml:inference plans it as it is)
+  ! planc: note: graphs/tiny-transformer.yaml has no backward ops: planned for training with adam (graphs/tiny-transformer.yaml:inference plans it as it is)
   ! planc: --deadline 2:1.5ms: the jobs are numbered from 0 to 1
   [2]
   $ planc colocate graphs/lenet-digits.yaml:64 graphs/tiny-transformer.yaml:16 --device k40m --deadline 1:1.5 -o no.plan
   ! planc: note: policy preemptive (the fall-back)
-  ! planc: note: graphs/lenet-digits.yaml has no backward ops: planned for training with sgd (--inference plans it as it is)
-  ! planc: note: graphs/tiny-transformer.yaml has no backward ops: planned for training with adam (--inference plans it as it is)
+  ! planc: note: graphs/lenet-digits.yaml has no backward ops: planned for training with sgd (graphs/lenet-digits.yaml:inference plans it as it is)
+  ! planc: note: graphs/tiny-transformer.yaml has no backward ops: planned for training with adam (graphs/tiny-transformer.yaml:inference plans it as it is)
   ! planc: --deadline 1:1.5: 1.5 is not a time (examples: 50ms, 1.5s, 200us)
   [2]
   $ planc colocate graphs/lenet-digits.yaml:64 graphs/tiny-transformer.yaml:16 --device k40m --deadline 1:1s --deadline 1:2s -o no.plan
   ! planc: note: policy preemptive (the fall-back)
-  ! planc: note: graphs/lenet-digits.yaml has no backward ops: planned for training with sgd (--inference plans it as it is)
-  ! planc: note: graphs/tiny-transformer.yaml has no backward ops: planned for training with adam (--inference plans it as it is)
+  ! planc: note: graphs/lenet-digits.yaml has no backward ops: planned for training with sgd (graphs/lenet-digits.yaml:inference plans it as it is)
+  ! planc: note: graphs/tiny-transformer.yaml has no backward ops: planned for training with adam (graphs/tiny-transformer.yaml:inference plans it as it is)
   ! planc: --deadline 1:2s: job 1 has a deadline already
   [2]
   $ planc colocate graphs/lenet-digits.yaml:64 graphs/tiny-transformer.yaml:16:inference --device k40m --deadline 1:2ms --deadline 1s --json -o late.plan 2>/dev/null | grep -o '"deadline_ns":[0-9][0-9]*'
   "deadline_ns":2000000
   $ planc colocate graphs/lenet-digits.yaml:64 graphs/tiny-transformer.yaml:16:inference --device k40m --deadline 1s --deadline 2s -o no.plan
   ! planc: note: policy preemptive (the fall-back)
-  ! planc: note: graphs/lenet-digits.yaml has no backward ops: planned for training with sgd (--inference plans it as it is)
+  ! planc: note: graphs/lenet-digits.yaml has no backward ops: planned for training with sgd (graphs/lenet-digits.yaml:inference plans it as it is)
   ! planc: --deadline 1s and 2s: one of all jobs for inference
   [2]
   $ planc compare --colocate graphs/lenet-digits.yaml:64 graphs/tiny-transformer.yaml:16 --device k40m --policies temporal,preemptive
@@ -142,6 +151,8 @@ A ladder of budgets: runs go on from plan to plan. Where one rung is missing the
   $ ls low.*
   ! ls: cannot access 'low.*': No such file or directory
   [2]
+  $ planc colocate graphs/lenet-digits.yaml:64 graphs/tiny-transformer.yaml:16 --device k40m --budgets 2M,1M --json -o json.plan 2>/dev/null | python3 -c 'import json, sys; a = json.load(sys.stdin); print(a["planc"], *(p["output"] for p in a["plans"]))'
+  colocate-budgets/1 json.2M.plan json.1M.plan
   $ planc colocate inputs/tiny.yaml inputs/tiny.yaml --budgets 1M,1M
   ! planc: mix.1M.plan is written twice, outputs must be two files
   [2]
@@ -199,7 +210,7 @@ A mix that does not fit is told with what each job needs alone, and all together
 
   ~ planc colocate graphs/lenet-digits.yaml:64 inputs/tiny.yaml:8 --device k40m --budget 86K -o mix2.plan
   ! planc: note: policy temporal (the fall-back)
-  ! planc: note: graphs/lenet-digits.yaml has no backward ops: planned for training with sgd (--inference plans it as it is)
+  ! planc: note: graphs/lenet-digits.yaml has no backward ops: planned for training with sgd (graphs/lenet-digits.yaml:inference plans it as it is)
   ! planc: note: the least feasible budget of job <N> (lenet-digits) alone is <N> bytes (<size>), with policy modnn
   ! planc: note: the least feasible budget of job <N> (tiny) alone is <N> bytes (<size>), with policy modnn
   ! planc: note: the least feasible budget of all jobs with policy temporal is <N> bytes (<size>); there:
@@ -217,7 +228,7 @@ A mix that does not fit is told with what each job needs alone, and all together
   [1]
   ~ planc colocate graphs/lenet-digits.yaml:64 inputs/tiny.yaml:8 --device k40m --budget 1 -o mix2.plan
   ! planc: note: policy temporal (the fall-back)
-  ! planc: note: graphs/lenet-digits.yaml has no backward ops: planned for training with sgd (--inference plans it as it is)
+  ! planc: note: graphs/lenet-digits.yaml has no backward ops: planned for training with sgd (graphs/lenet-digits.yaml:inference plans it as it is)
   ! planc: note: the least feasible budget of job <N> (lenet-digits) alone is <N> bytes (<size>), with policy modnn
   ! planc: note: the least feasible budget of job <N> (tiny) alone is <N> bytes (<size>), with policy modnn
   ! planc: note: the least feasible budget of all jobs with policy temporal is <N> bytes (<size>); there:
@@ -255,8 +266,21 @@ What is no mix.
   [2]
   $ planc colocate inputs/tiny.yaml:1:1:1 inputs/tiny.yaml
   ! planc: note: policy temporal (the fall-back)
-  ! planc: inputs/tiny.yaml:1: No such file or directory
-  [3]
+  ! planc: inputs/tiny.yaml:1:1:1 is no job: behind inputs/tiny.yaml may stand :BATCH or :BATCH:ITERATIONS, and behind that :inference
+  [2]
+  $ for job in :x :1:x :inference:2 : :1: :-1; do planc colocate inputs/tiny.yaml$job inputs/tiny.yaml 2>&1 | tail -1; done
+  planc: inputs/tiny.yaml:x is no job: behind inputs/tiny.yaml may stand :BATCH or :BATCH:ITERATIONS, and behind that :inference
+  planc: inputs/tiny.yaml:1:x is no job: behind inputs/tiny.yaml may stand :BATCH or :BATCH:ITERATIONS, and behind that :inference
+  planc: inputs/tiny.yaml:inference:2 is no job: behind inputs/tiny.yaml may stand :BATCH or :BATCH:ITERATIONS, and behind that :inference
+  planc: inputs/tiny.yaml: is no job: behind inputs/tiny.yaml may stand :BATCH or :BATCH:ITERATIONS, and behind that :inference
+  planc: inputs/tiny.yaml:1: is no job: behind inputs/tiny.yaml may stand :BATCH or :BATCH:ITERATIONS, and behind that :inference
+  planc: inputs/tiny.yaml:-1 is no job: behind inputs/tiny.yaml may stand :BATCH or :BATCH:ITERATIONS, and behind that :inference
+  $ planc colocate nothing.yaml:1:1:1 inputs/tiny.yaml 2>&1 | tail -1
+  planc: nothing.yaml:1: No such file or directory
+  $ cp inputs/tiny.yaml a:1; planc colocate a:1:2:1 inputs/tiny.yaml:2:1 --device k40m --launch 0 -o x.plan >/dev/null; rm a:1; grep -o '"launch":[0-9]*' x.plan
+  "launch":0
+  ! planc: note: policy temporal (the fall-back)
+  ! planc: note: budget 12.00 GiB (device k40m)
   $ planc colocate inputs/tiny.yaml inputs/tiny.yaml --policy best
   ! planc: unknown policy best for several jobs: temporal, preemptive, zico, waterwave, waterwave-s, tensile, vdnn-conv, capuchin
   [2]
@@ -298,8 +322,11 @@ What is no mix.
   $ planc colocate inputs/tiny.yaml:4 inputs/tiny.yaml:4 -o inputs/tiny.yaml
   ! planc: inputs/tiny.yaml is read, the output must be another file
   [2]
-  $ planc colocate graphs/vgg16.yaml graphs/deeplabv3plus.yaml -o x.plan 2>&1 | tail -1
-  planc: job 1 (deeplabv3plus): it is for device v100-16g-nvlink, and job 0 for k40m: jobs that share a GPU have one device
+  $ planc colocate graphs/vgg16.yaml graphs/deeplabv3plus.yaml -o x.plan 2>&1 | grep 'device'
+  planc: the header of job 1 (deeplabv3plus) names device v100-16g-nvlink, and that of job 0 (vgg16) k40m: jobs that share a GPU have one device, say which with --device
+  $ planc colocate inputs/tiny.yaml:2 graphs/lenet-digits.yaml:2 -o x.plan 2>&1 | grep 'device'
+  planc: note: device k40m (the graph's header)
+  planc: note: budget 12.00 GiB (device k40m)
 
 Workspaces that are a guess are told for each job by its own profile, and what profiles say of the device is the first one's.
 
@@ -329,9 +356,9 @@ Policies side by side.
   tensile <size> <N> ms <size> <N> <N> <N>
   vdnn-conv < <size> <N> ms <size> <N> <N> <N>
   capuchin < <size> <N> ms <size> <N> <N> <N>
-  why zico: side by side: job <N> begins <N> ms after job <N>
+  why zico: side by side: in every period job <N> begins <N> ms after job <N>
   mps: not planned: the pools of all jobs take <size>, <size> migrate on demand
-  ! planc: note: graphs/lenet-digits.yaml has no backward ops: planned for training with sgd (--inference plans it as it is)
+  ! planc: note: graphs/lenet-digits.yaml has no backward ops: planned for training with sgd (graphs/lenet-digits.yaml:inference plans it as it is)
   $ planc compare --colocate inputs/tiny.yaml:8 inputs/tiny.yaml:8:2 --device k40m --policies temporal --json 2>/dev/null | grep -o '"policy":.*' | sed 's/[0-9.]*[0-9]\([],]\)/<N>\1/g'
   "policy":"temporal","planned":true,"feasible":true,"least_budget":<N>,"is_least":true,"iteration_ns":<N>,"peak_bytes":<N>,"throughput":<N>,"speeds":[<N>,<N>],"ratio":[<N>,<N>]}]}
   ~ planc compare --colocate inputs/tiny.yaml:8 inputs/tiny.yaml:8 --device v100-32g --budget 800.5M --policies mps,temporal --json 2>/dev/null | grep -o '"best".*'

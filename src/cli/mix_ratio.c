@@ -1,0 +1,44 @@
+/* What a mix's limit of iterations does to a job (mix_setup.h). */
+#include "cli/mix_setup.h"
+#include "util/math.h"
+
+static int64_t total_of(const planc_mix_share *share);
+static int32_t find_longest(int32_t n_jobs, const planc_mix_share *shares);
+static void note_job(const planc_mix *mix, const planc_mix_share *shares, int32_t job, int32_t longest);
+
+/* A job is starved where its iterations were chosen, are as many as may be, and take less than half as long as those of
+ * the longest job. */
+void cli_mix_note_ratio(const planc_mix *mix, const planc_mix_share *shares) {
+  enum { FAR_BELOW = 2 };
+  int32_t most = mix->max_ratio > 0 ? mix->max_ratio : PLANC_MIX_MAX_RATIO;
+  int32_t longest = find_longest(mix->n_jobs, shares);
+  for (int32_t j = 0; j < mix->n_jobs; j++) {
+    bool limited = mix->iterations[j] == 0 && shares[j].deadline_ns == 0 && shares[j].iterations >= most;
+    if (limited && total_of(&shares[j]) < total_of(&shares[longest]) / FAR_BELOW) note_job(mix, shares, j, longest);
+  }
+}
+
+/* Of a period, as the jobs take it alone. */
+static int64_t total_of(const planc_mix_share *share) {
+  return pl_mul_saturate(share->alone_ns, share->iterations);
+}
+
+static int32_t find_longest(int32_t n_jobs, const planc_mix_share *shares) {
+  int32_t longest = 0;
+  for (int32_t j = 1; j < n_jobs; j++)
+    if (total_of(&shares[j]) > total_of(&shares[longest])) longest = j;
+  return longest;
+}
+
+static void note_job(const planc_mix *mix, const planc_mix_share *shares, int32_t job, int32_t longest) {
+  char own[PL_SIZE_TEXT], other[PL_SIZE_TEXT];
+  int32_t most = shares[job].iterations;
+  int64_t enough =
+      shares[job].alone_ns > 0 ? total_of(&shares[longest]) / shares[job].alone_ns : PLANC_MIX_MOST_ITERATIONS;
+  if (enough > PLANC_MIX_MOST_ITERATIONS) enough = PLANC_MIX_MOST_ITERATIONS;
+  cli_note(
+      "job %d (%s) has the most iterations in a period that may be chosen, %d, and they take %s alone where those of "
+      "job %d take %s: with --max-ratio %lld it has more of the GPU",
+      job, mix->jobs[job].graph->name, most, pl_time_format(total_of(&shares[job]), own), longest,
+      pl_time_format(total_of(&shares[longest]), other), (long long)enough);
+}
