@@ -101,7 +101,8 @@ planc_status planc_mix_estimate_by(const planc_mix *mix, const planc_mix_policy 
 planc_status planc_mix_find_least(const planc_mix *mix, const planc_mix_policy *policy, const planc_mix_share *shares,
                                   planc_status failed, planc_least *out);
 
-/* The same of a policy that falls back to one whose least budget is known, with the same shares: in two plans more. */
+/* The same of a policy that falls back to one whose least budget is known, with the same shares, or none for both: in
+ * two plans more. */
 planc_status planc_mix_find_least_beside(const planc_mix *mix, const planc_mix_policy *policy,
                                          const planc_mix_share *shares, const planc_least *fall_back, planc_least *out);
 

@@ -2,12 +2,16 @@
  * one: so the search is for the other, and two plans of the policy itself show what it does at the budget found and at
  * a unit less. */
 #include "planner/colocate/mix_plan.h"
+#include "planner/if_fits.h"
 #include "planner/least_budget.h"
 
 enum { FEWEST = 2, OWN = 2 };    /* plans that a search takes, and that a policy makes which falls back */
 #define ROOMY (INT64_C(1) << 52) /* a budget that is no matter, and that a plan can state */
 
-static planc_status take_over(const pl_mix_asked *asked, const planc_problem *problem, planc_least *least);
+static planc_status find_beside(const pl_common *common, const planc_mix_policy *policy, const planc_mix_share *shares,
+                                planc_least *least);
+static planc_status take_over(const pl_mix_asked *asked, const planc_problem *problem, int64_t most_less,
+                              planc_least *least);
 static planc_status find_least(const pl_common *common, const planc_mix_policy *policy, const planc_mix_share *shares,
                                planc_status failed, int64_t first, int32_t most, planc_least *out);
 static planc_status find_least_of_any(const pl_common *common, const planc_mix_policy *policy, planc_status failed,
@@ -21,13 +25,25 @@ planc_status planc_mix_find_least_beside(const planc_mix *mix, const planc_mix_p
   pl_common common;
   *out = (planc_least){.bytes = fall_back->bytes, .is_least = fall_back->is_least};
   planc_status status = pl_common_make(mix, &common);
-  pl_mix_asked own = {.common = &common, .policy = policy, .shares = shares};
-  if (!status) status = take_over(&own, &common.problem, out);
+  if (!status) status = find_beside(&common, policy, shares, out);
   pl_common_free(&common);
   if (!status) return NULL;
   planc_plan_free(out->plan);
   out->plan = NULL;
   return status;
+}
+
+/* Where the iterations are open, those at the budget known. If a unit less has others, nothing is said of it. */
+static planc_status find_beside(const pl_common *common, const planc_mix_policy *policy, const planc_mix_share *shares,
+                                planc_least *least) {
+  planc_mix_share there[PLANC_MIX_MOST_JOBS] = {{0}}, less[PLANC_MIX_MOST_JOBS] = {{0}};
+  pl_mix_asked own = {.common = common, .policy = policy, .shares = shares ? shares : there};
+  if (shares) return take_over(&own, &common->problem, PLANC_ALIGNMENT, least);
+  bool any;
+  PLANC_TRY(resolve_at(common, least->bytes, there));
+  PLANC_TRY(pl_if_fits(resolve_at(common, least->bytes - PLANC_ALIGNMENT, less), &any));
+  bool differ = any && !same_iterations(common->mix.n_jobs, there, less);
+  return take_over(&own, &common->problem, differ ? 0 : PLANC_ALIGNMENT, least);
 }
 
 planc_status planc_mix_find_least(const planc_mix *mix, const planc_mix_policy *policy, const planc_mix_share *shares,
@@ -74,11 +90,13 @@ static planc_status find_least_of_any(const pl_common *common, const planc_mix_p
   return NULL;
 }
 
-/* Tries a policy that falls back at the least budget of the other policy, and at one unit less. */
-static planc_status take_over(const pl_mix_asked *asked, const planc_problem *problem, planc_least *least) {
+/* Tries a policy that falls back at the least budget of the other policy, and at a unit less if that is in question. */
+static planc_status take_over(const pl_mix_asked *asked, const planc_problem *problem, int64_t most_less,
+                              planc_least *least) {
   planc_problem at = *problem;
   at.first_will_do = true;
-  for (int64_t less = 0; less <= PLANC_ALIGNMENT; less += PLANC_ALIGNMENT) {
+  least->is_least = false;
+  for (int64_t less = 0; less <= most_less; less += PLANC_ALIGNMENT) {
     planc_plan *plan;
     at.budget_bytes = least->bytes - less;
     planc_status status = pl_mix_make(asked, &at, &plan);
@@ -92,7 +110,6 @@ static planc_status take_over(const pl_mix_asked *asked, const planc_problem *pr
     planc_plan_free(least->plan);
     least->plan = plan;
     least->bytes = at.budget_bytes;
-    if (less > 0) least->is_least = false;
   }
   return NULL;
 }
@@ -106,7 +123,7 @@ static planc_status find_least(const pl_common *common, const planc_mix_policy *
   if (policy->falls_back) of.most -= OWN;
   PLANC_TRY(pl_find_least(&common->problem, &of, PLANC_MEMORY_DEVICE, failed, out));
   own.policy = policy;
-  return policy->falls_back ? take_over(&own, &common->problem, out) : NULL;
+  return policy->falls_back ? take_over(&own, &common->problem, PLANC_ALIGNMENT, out) : NULL;
 }
 
 static planc_status resolve_at(const pl_common *common, int64_t bytes, planc_mix_share *shares) {

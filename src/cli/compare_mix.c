@@ -18,7 +18,8 @@ typedef struct mix_row {
 
 typedef struct mix_table {
   const planc_mix *mix;
-  planc_mix_share *shares; /* by job, without speeds; owned */
+  planc_mix_share *shares; /* by job, without speeds; owned; zero where some job does not even fit alone */
+  planc_status misfit;     /* why that is so; owned */
   int32_t n;
   mix_row *rows; /* owned */
   bool no_least; /* nobody asks for least budgets */
@@ -48,17 +49,27 @@ planc_status cli_compare_mix(const pl_arguments *arguments) {
   return status;
 }
 
+static planc_status resolve(mix_table *t);
+
 static planc_status compare(const pl_arguments *arguments, const cli_mix *mix, mix_table *t) {
   t->mix = &mix->mix;
   t->shares = calloc((size_t)mix->n, sizeof *t->shares);
   if (!t->shares) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
-  PLANC_TRY(cli_explain_mix(t->mix, t->rows[0].policy, planc_mix_resolve(t->mix, t->shares)));
-  cli_mix_note_ratio(t->mix, t->shares);
-  planc_status status = NULL;
+  planc_status status = resolve(t);
   for (int32_t i = 0; !status && i < t->n; i++) status = fill_row(t, &t->rows[i]);
   pl_progress_end(stderr);
   PLANC_TRY(status);
   return pl_option_given(arguments, "json") ? print_json(t) : print_table(t);
+}
+
+/* Where a job does not fit alone no policy has a plan, and all have a least budget still. */
+static planc_status resolve(mix_table *t) {
+  planc_status status = planc_mix_resolve(t->mix, t->shares);
+  if (!status) cli_mix_note_ratio(t->mix, t->shares);
+  if (planc_status_code(status) != PLANC_INFEASIBLE) return status;
+  memset(t->shares, 0, (size_t)t->mix->n_jobs * sizeof *t->shares);
+  t->misfit = status;
+  return NULL;
 }
 
 /* --- Rows --------------------------------------------------------------------------------------------------------- */
@@ -137,20 +148,20 @@ static bool is_fall_back(const planc_mix_policy *policy) {
 /* Once for all rows, and the same whatever their order. */
 static planc_status least_of_fall_back(mix_table *t, const planc_mix_policy *policy, planc_least *out) {
   if (t->fall_back != policy)
-    PLANC_TRY(
-        if_any(planc_mix_find_least(t->mix, policy, t->shares, NULL, &t->least_of_fall_back), &t->least_of_fall_back));
+    PLANC_TRY(if_any(planc_mix_find_least(t->mix, policy, NULL, NULL, &t->least_of_fall_back), &t->least_of_fall_back));
   t->fall_back = policy;
   *out = t->least_of_fall_back;
   return NULL;
 }
 
-/* `failed` is why the policy does not fit, NULL where it does. */
+/* `failed` is why the policy does not fit, NULL where it does. Iterations that are left open are those at the budget
+ * found, as they are where `planc colocate` is given it. */
 static planc_status least_of(mix_table *t, const planc_mix_policy *policy, planc_status failed, planc_least *out) {
   if (is_fall_back(policy)) return least_of_fall_back(t, policy, out);
-  if (!policy->falls_back) return if_any(planc_mix_find_least(t->mix, policy, t->shares, failed, out), out);
+  if (!policy->falls_back) return if_any(planc_mix_find_least(t->mix, policy, NULL, failed, out), out);
   PLANC_TRY(least_of_fall_back(t, planc_mix_policy_find(policy->falls_back), out));
   if (out->bytes == 0) return NULL;
-  return if_any(planc_mix_find_least_beside(t->mix, policy, t->shares, &t->least_of_fall_back, out), out);
+  return if_any(planc_mix_find_least_beside(t->mix, policy, NULL, &t->least_of_fall_back, out), out);
 }
 
 static planc_status find_least(mix_table *t, planc_status failed, mix_row *out) {
@@ -167,7 +178,8 @@ static planc_status find_least(mix_table *t, planc_status failed, mix_row *out) 
 }
 
 static planc_status fill_planned(mix_table *t, planc_mix_share *shares, mix_row *out) {
-  planc_plan *plan;
+  planc_plan *plan = NULL;
+  if (t->misfit) return find_least(t, t->misfit, out);
   planc_status failed = planc_colocate(t->mix, out->policy, shares, &plan);
   if (failed && planc_status_code(failed) != PLANC_INFEASIBLE) return failed;
   planc_status status = NULL;
@@ -180,15 +192,21 @@ static planc_status fill_planned(mix_table *t, planc_mix_share *shares, mix_row 
   return status;
 }
 
+static planc_status explain_refusal(planc_status refusal, mix_row *out) {
+  out->explanation = strdup(planc_status_message(refusal));
+  return out->explanation ? NULL : planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
+}
+
 static planc_status fill_estimated(const mix_table *t, planc_mix_share *shares, mix_row *out) {
   planc_mix_estimate estimate;
   out->least_budget = -1;
+  if (t->misfit) return explain_refusal(t->misfit, out);
   planc_status status = planc_mix_estimate_by(t->mix, out->policy, shares, &estimate);
   if (!status) return read_estimate(t, &estimate, shares, out);
   if (planc_status_code(status) != PLANC_INFEASIBLE) return status;
-  out->explanation = strdup(planc_status_message(status));
+  planc_status told = explain_refusal(status, out);
   planc_status_free(status);
-  return out->explanation ? NULL : planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
+  return told;
 }
 
 static planc_status fill_row(mix_table *t, mix_row *out) {
@@ -215,8 +233,11 @@ static void report_jobs(const mix_table *t, cJSON *object) {
     cJSON *job = pl_json_add_object(array, NULL);
     pl_json_add_string(job, "graph", t->mix->jobs[j].graph->name);
     pl_json_add_int(job, "batch", t->mix->jobs[j].batch);
-    pl_json_add_int(job, "alone_ns", t->shares[j].alone_ns);
-    pl_json_add_string(job, "alone_policy", t->shares[j].alone_policy);
+    pl_json_add_known(job, "alone_ns", !t->misfit, t->shares[j].alone_ns);
+    if (t->misfit)
+      pl_json_add_null(job, "alone_policy");
+    else
+      pl_json_add_string(job, "alone_policy", t->shares[j].alone_policy);
   }
 }
 
@@ -236,7 +257,7 @@ static void report_row(const mix_table *t, const mix_row *r, cJSON *json) {
   cJSON *speeds = pl_json_add_array(json, "speeds"), *ratio = pl_json_add_array(json, "ratio");
   for (int32_t j = 0; j < t->mix->n_jobs; j++) {
     if (r->feasible) pl_json_add_real(speeds, NULL, (double)r->speeds[j] / 1e6);
-    pl_json_add_int(ratio, NULL, t->shares[j].iterations);
+    if (!t->misfit) pl_json_add_int(ratio, NULL, t->shares[j].iterations);
   }
   cli_report_explanation(r->explanation, json);
 }
@@ -275,19 +296,26 @@ static void print_row(const mix_table *t, const mix_row *r, bool best) {
   puts(best ? " <- best" : "");
 }
 
+static void print_job(const mix_table *t, int32_t j) {
+  const planc_mix_share *share = &t->shares[j];
+  char text[PL_SIZE_TEXT];
+  printf("  job %d: ", j);
+  pl_print_text(stdout, t->mix->jobs[j].graph->name);
+  printf(", batch %lld", (long long)t->mix->jobs[j].batch);
+  if (!t->misfit)
+    printf(", %d iteration%s in a period, alone %s each by %s", share->iterations, share->iterations == 1 ? "" : "s",
+           pl_time_format(share->alone_ns, text), share->alone_policy);
+  puts("");
+}
+
 static planc_status print_table(const mix_table *t) {
   const planc_problem *first = &t->mix->jobs[0];
   const mix_row *best = winner(t);
   char text[PL_SIZE_TEXT];
   printf("%d job%s on %s, budget %s\n", t->mix->n_jobs, t->mix->n_jobs == 1 ? "" : "s",
          planc_profile_device(first->profile)->name, pl_size_format(first->budget_bytes, text));
-  for (int32_t j = 0; j < t->mix->n_jobs; j++) {
-    printf("  job %d: ", j);
-    pl_print_text(stdout, t->mix->jobs[j].graph->name);
-    printf(", batch %lld, %d iteration%s in a period, alone %s each by %s\n", (long long)t->mix->jobs[j].batch,
-           t->shares[j].iterations, t->shares[j].iterations == 1 ? "" : "s",
-           pl_time_format(t->shares[j].alone_ns, text), t->shares[j].alone_policy);
-  }
+  for (int32_t j = 0; j < t->mix->n_jobs; j++) print_job(t, j);
+  if (t->misfit) pl_print_line(stdout, "  no period: %s", planc_status_message(t->misfit));
   printf("%-12s %12s %16s %12s %10s  %s\n", "policy", "least budget", "period", "peak", "throughput", "speed of each");
   for (int32_t i = 0; i < t->n; i++) print_row(t, &t->rows[i], &t->rows[i] == best);
   if (best && best->explanation) printf("why %s: ", best->policy->name);
@@ -307,6 +335,7 @@ static void free_table(mix_table *t) {
     free(t->rows[i].speeds);
     free(t->rows[i].explanation);
   }
+  planc_status_free(t->misfit);
   free(t->rows);
   free(t->shares);
 }

@@ -394,15 +394,34 @@ Policies side by side.
   $ planc compare inputs/tiny.yaml inputs/tiny.yaml
   ! planc: unexpected operand inputs/tiny.yaml: only --colocate takes several
   [2]
-  ~ planc compare --colocate inputs/tiny.yaml:8 inputs/tiny.yaml:8 --device k40m --budget 1K
-  ! planc: note: the least feasible budget of job <N> (tiny) alone is <N> bytes (<size>), with policy modnn
-  ! planc: note: the least feasible budget of all jobs with policy temporal is <N> bytes (<size>); there:
-  ! peak: <size> live at op job <N>: second; largest:
-  !  <size>  job <N>: b
-  !  <size>  job <N>: a
-  !  <size>  job <N>: w
-  !  <size>  job <N>: w.grad
-  !  <size>  job <N>: x
-  !  <size>  job <N>: w
-  ! planc: does not fit a budget of <size>: job <N> (tiny): op last.grad alone needs <N> bytes at <N> sample, beside <N> bytes of parameters, state and gradients that stay: <N> bytes at the least
-  [1]
+
+A job that does not even fit alone leaves the table as it is, with least budgets that colocate makes a plan for, and
+that are the same at any budget.
+
+  ~ planc compare --colocate graphs/lenet-digits.yaml:64 inputs/tiny.yaml:8 --device k40m --budget 1K
+  <N> jobs on k40m, budget <size>
+    job <N>: lenet-digits, batch <N>
+    job <N>: tiny, batch <N>
+    no period: job <N> (lenet-digits): op pool1.grad alone needs <N> bytes at <N> sample, beside <N> bytes of parameters, state and gradients that stay: <N> bytes at the least
+  policy       least budget           period         peak throughput  speed of each
+  temporal <size>   does not fit
+  mps                     -   does not fit
+  zico <size>   does not fit
+  waterwave <size>   does not fit
+  waterwave-s <size>   does not fit
+  tensile < <size>   does not fit
+  vdnn-conv < <size>   does not fit
+  capuchin < <size>   does not fit
+  mps: job <N> (lenet-digits): op pool1.grad alone needs <N> bytes at <N> sample, beside <N> bytes of parameters, state and gradients that stay: <N> bytes at the least
+  ! planc: note: graphs/lenet-digits.yaml has no backward ops: planned for training with sgd (graphs/lenet-digits.yaml:inference plans it as it is)
+  $ planc compare --colocate graphs/lenet-digits.yaml:64 inputs/tiny.yaml:8 --device k40m --budget 1K --json 2>/dev/null | python3 -c 'import json, sys; a = json.load(sys.stdin); print(a["best"], a["jobs"][0]["alone_ns"], a["jobs"][1]["alone_policy"], a["rows"][0]["ratio"], file=sys.stderr); [print(r["policy"], r["least_budget"]) for r in a["rows"] if r["planned"]]' >least
+  ! None None None []
+  $ while read policy least; do planc colocate graphs/lenet-digits.yaml:64 inputs/tiny.yaml:8 --device k40m --policy $policy --budget $least -o x.plan 2>/dev/null | grep -o "x.plan: $policy"; done <least
+  x.plan: temporal
+  x.plan: zico
+  x.plan: waterwave
+  x.plan: waterwave-s
+  x.plan: tensile
+  x.plan: vdnn-conv
+  x.plan: capuchin
+  $ planc compare --colocate graphs/lenet-digits.yaml:64 inputs/tiny.yaml:8 --device k40m --budget 1G --json 2>/dev/null | python3 -c 'import json, sys; [print(r["policy"], r["least_budget"]) for r in json.load(sys.stdin)["rows"] if r["planned"]]' | diff least -
