@@ -155,17 +155,20 @@ static void see(void *user, const planc_plan *plan, const planc_instr *instr, in
   note(f, of->job, of->iteration, start_ns, end_ns);
 }
 
+/* Whatever is late is told to the microsecond above, as which it is late. */
 planc_status pl_deadlines_hold(const planc_mix *mix, const planc_mix_share *shares) {
+  enum { NS_OF_US = 1000 };
   char taken[PL_SIZE_TEXT], asked[PL_SIZE_TEXT], alone[PL_SIZE_TEXT];
   for (int32_t j = 0; j < mix->n_jobs; j++) {
     int64_t deadline = pl_deadline_of(mix, j);
     if (deadline == 0 || shares[j].response_ns <= deadline) continue;
     return planc_error(
         PLANC_LATE,
-        "job %d (%s): requests take up to %s, with %d iterations in a period; the deadline is %s, and two "
+        "job %d (%s): requests take up to %s, with %d iteration%s in a period; the deadline is %s, and two "
         "iterations take %s alone",
-        j, mix->jobs[j].graph->name, pl_time_format(shares[j].response_ns, taken), shares[j].iterations,
-        pl_time_format(deadline, asked), pl_time_format(pl_mul_saturate(shares[j].alone_ns, 2), alone));
+        j, mix->jobs[j].graph->name, pl_time_format(pl_align_up(shares[j].response_ns, NS_OF_US), taken),
+        shares[j].iterations, shares[j].iterations == 1 ? "" : "s", pl_time_format(deadline, asked),
+        pl_time_format(pl_mul_saturate(shares[j].alone_ns, 2), alone));
   }
   return NULL;
 }

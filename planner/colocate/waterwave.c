@@ -6,9 +6,10 @@
  * iteration into two only: at its fullest moment or behind its forward ops, whichever is faster.
  *
  * The paper's allocator and barriers enforce at run time an order that a plan has anyway: nobody uses an address before
- * its last user has ended. So nothing else is waited for, unless pair_barriers asks for the paper's way: then both
- * groups of a pair wait for the pair before, the period begins with a barrier, and Algorithm 1 decides how far a job
- * goes ahead. Without pair_barriers a group goes to the earliest place that has room for it.
+ * its last user has ended. So nothing else need be waited for, and a group goes to the earliest place that has room for
+ * it. In the paper's way both groups of a pair wait for the pair before, the period begins with a barrier, and
+ * Algorithm 1 decides how far a job goes ahead: pair_barriers asks for that alone, and else it is taken where it is
+ * faster.
  *
  * What the user leaves open is searched with the simulator: the size of groups, and at the fastest of these the order
  * of depths and of the graph, and the variants that the paper names. Where the allocator's pieces are too small,
@@ -47,6 +48,15 @@ typedef struct waterwave_way {
   bool variable;
 } waterwave_way;
 
+/* The fastest of several, and what came of it; the candidate is empty where none fits. */
+typedef struct way_found {
+  planc_candidate candidate;
+  waterwave_way way;
+  bool barriers;
+  int64_t ns;
+  int32_t pairs, shared; /* pairs, and those of two groups */
+} way_found;
+
 typedef struct waterwave {
   const planc_mix *mix;
   const planc_mix_share *shares;
@@ -60,10 +70,8 @@ typedef struct waterwave {
   int32_t n_views;
   pl_pairing_pass *passes;
   int32_t n_passes;
-  planc_candidate best;
-  waterwave_way best_way;
-  int64_t best_ns;
-  int32_t best_pairs, best_shared;
+  bool barriers; /* between pairs, in what is tried now */
+  way_found best;
 } waterwave;
 
 static planc_status make(const planc_mix *mix, const planc_mix_share *shares, const planc_evaluator *evaluator,
@@ -73,6 +81,8 @@ static void free_all(waterwave *w);
 static planc_status find_best(waterwave *w, bool halves);
 static planc_status explain(const waterwave *w, planc_candidate *out);
 static planc_status start(waterwave *w);
+static planc_status try_ways(waterwave *w, bool halves);
+static planc_status compare_barriers(waterwave *w, bool halves);
 static planc_status try_halves(waterwave *w);
 static planc_status try_sizes(waterwave *w);
 static planc_status try_variants(waterwave *w);
@@ -93,9 +103,9 @@ static planc_status make(const planc_mix *mix, const planc_mix_share *shares, co
 static planc_status choose(waterwave *w, bool halves, planc_candidate *out) {
   bool turns;
   PLANC_TRY(find_best(w, halves));
-  *out = w->best;
-  w->best = (planc_candidate){0};
-  PLANC_TRY(pl_turns_instead(w->mix, w->shares, w->evaluator, "no way in which they fit side by side", w->best_ns, out,
+  *out = w->best.candidate;
+  w->best.candidate = (planc_candidate){0};
+  PLANC_TRY(pl_turns_instead(w->mix, w->shares, w->evaluator, "no way in which they fit side by side", w->best.ns, out,
                              &turns));
   return turns ? NULL : explain(w, out);
 }
@@ -104,9 +114,27 @@ static planc_status find_best(waterwave *w, bool halves) {
   bool fits;
   PLANC_TRY(pl_if_fits(start(w), &fits));
   if (!fits) return NULL;
+  w->barriers = w->settings->pair_barriers;
+  PLANC_TRY(try_ways(w, halves));
+  return w->barriers ? NULL : compare_barriers(w, halves);
+}
+
+static planc_status try_ways(waterwave *w, bool halves) {
   if (halves) return try_halves(w);
   PLANC_TRY(try_sizes(w));
-  return w->best.trace ? try_variants(w) : NULL;
+  return w->best.candidate.trace ? try_variants(w) : NULL;
+}
+
+/* Takes the paper's barriers where they are faster, as Algorithm 1 then pairs groups otherwise. */
+static planc_status compare_barriers(waterwave *w, bool halves) {
+  way_found without = w->best;
+  w->best = (way_found){0};
+  w->barriers = true;
+  planc_status status = try_ways(w, halves);
+  bool faster = w->best.candidate.trace && (!without.candidate.trace || w->best.ns < without.ns);
+  planc_candidate_free(faster ? &without.candidate : &w->best.candidate);
+  if (!faster) w->best = without;
+  return status;
 }
 
 planc_status pl_mix_waterwave_s(const planc_mix *mix, const planc_mix_share *shares, const planc_evaluator *evaluator,
@@ -273,14 +301,10 @@ static planc_status keep_faster(waterwave *w, const waterwave_way *way, const pl
   PLANC_TRY(pl_if_fits(w->evaluator->hold_to_host(w->evaluator, candidate), &fits));
   if (!fits) return NULL;
   PLANC_TRY(w->evaluator->time(w->evaluator, candidate, &ns));
-  if (w->best.trace && ns >= w->best_ns) return NULL;
-  planc_candidate_free(&w->best);
-  w->best = *candidate;
+  if (w->best.candidate.trace && ns >= w->best.ns) return NULL;
+  planc_candidate_free(&w->best.candidate);
+  w->best = (way_found){*candidate, *way, w->barriers, ns, pairs->n, count_shared(pairs)};
   *candidate = (planc_candidate){0};
-  w->best_way = *way;
-  w->best_ns = ns;
-  w->best_pairs = pairs->n;
-  w->best_shared = count_shared(pairs);
   return NULL;
 }
 
@@ -293,7 +317,7 @@ static planc_status find_places(waterwave *w, const view *v, const pl_pairs *pai
                   .kept = (const int64_t *const *)v->kept,
                   .kept_bytes = v->kept_bytes,
                   .capacity_bytes = limit,
-                  .barriers = w->settings->pair_barriers};
+                  .barriers = w->barriers};
   *out = (pl_merge){.n_jobs = w->mix->n_jobs, .jobs = v->jobs, .iterations = w->iterations};
   PLANC_TRY(pl_flow_make(&w->round, &flow, out, &fits));
   flow.blank = true;
@@ -302,7 +326,7 @@ static planc_status find_places(waterwave *w, const view *v, const pl_pairs *pai
 
 /* Pairs that hold no more than `limit`. */
 static planc_status try_within(waterwave *w, const waterwave_way *way, int64_t limit, int64_t *out_excess) {
-  pl_pairing_rule rule = {limit, way->cut.split_bytes, !w->settings->pair_barriers};
+  pl_pairing_rule rule = {limit, way->cut.split_bytes, !w->barriers};
   pl_pairs pairs;
   pl_merge merge;
   planc_candidate candidate = {0};
@@ -364,16 +388,16 @@ static planc_status try_sizes(waterwave *w) {
 /* What the user has left open, at what was the fastest so far. */
 static planc_status try_variants(waterwave *w) {
   const planc_settings *asked = w->settings;
-  waterwave_way changed = w->best_way;
+  waterwave_way changed = w->best.way;
   changed.of = &w->views[w->n_views - 1];
   if (w->n_views > 1) PLANC_TRY(try_way(w, &changed));
-  changed = w->best_way;
+  changed = w->best.way;
   changed.cut.relaxed = true;
   if (!asked->split_relaxed) PLANC_TRY(try_way(w, &changed));
-  changed = w->best_way;
+  changed = w->best.way;
   changed.variable = true;
   if (!asked->split_variable) PLANC_TRY(try_way(w, &changed));
-  changed = w->best_way;
+  changed = w->best.way;
   changed.cut.release_bytes += changed.cut.release_bytes / 2;
   return asked->release_split > 0 ? NULL : try_way(w, &changed);
 }
@@ -393,21 +417,23 @@ static planc_status try_halves(waterwave *w) {
 /* --- What is told ------------------------------------------------------------------------------------------------- */
 
 static planc_status explain(const waterwave *w, planc_candidate *out) {
-  const pl_cut *cut = &w->best_way.cut;
+  const pl_cut *cut = &w->best.way.cut;
   char size[PL_SIZE_TEXT], how[64], pairs[64];
-  const char *order = w->best_way.of == &w->views[0] ? "" : ", in the order of depths";
+  const char *order = w->best.way.of == &w->views[0] ? "" : ", in the order of depths";
+  bool told = w->best.barriers && !w->settings->pair_barriers;
   (void)snprintf(how, sizeof how, "of %s%s%s", pl_size_format(cut->split_bytes, size), cut->relaxed ? ", relaxed" : "",
-                 w->best_way.variable ? ", variable" : "");
+                 w->best.way.variable ? ", variable" : "");
   if (cut->where != PL_CUT_BY_SIZE)
     (void)snprintf(how, sizeof how, "cut %s", cut->where == PL_CUT_AT_PEAK ? "at the fullest" : "behind forward ops");
-  (void)snprintf(pairs, sizeof pairs, "side by side in %d of %d pairs", w->best_shared, w->best_pairs);
-  return planc_candidate_explain(out, "%s of node groups %s%s",
-                                 w->best_shared > 0 ? pairs : "one at a time, for want of room: pairs", how, order);
+  (void)snprintf(pairs, sizeof pairs, "side by side in %d of %d pairs", w->best.shared, w->best.pairs);
+  return planc_candidate_explain(out, "%s of node groups %s%s%s",
+                                 w->best.shared > 0 ? pairs : "one at a time, for want of room: pairs", how, order,
+                                 told ? ", with barriers between pairs" : "");
 }
 
 static void free_all(waterwave *w) {
   for (int32_t j = 0; w->deep && j < w->mix->n_jobs; j++) planc_candidate_free(&w->deep[j]);
-  planc_candidate_free(&w->best);
+  planc_candidate_free(&w->best.candidate);
   pl_beside_free(&w->beside);
   pl_arena_free(&w->round);
   pl_arena_free(&w->arena);

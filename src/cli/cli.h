@@ -121,6 +121,9 @@ planc_status cli_setup_plans(const planc_policy *policy);
 planc_status cli_explain(const planc_problem *problem, const planc_policy *policy, planc_status status);
 /* The same of a mix: says what the least budget of each job alone is, and of all of them. */
 planc_status cli_explain_mix(const planc_mix *mix, const planc_mix_policy *policy, planc_status status);
+/* The same where a mix is late by those shares: says with which iterations it would be in time, or which deadlines. */
+planc_status cli_explain_late(const planc_mix *mix, const planc_mix_policy *policy, const planc_mix_share *shares,
+                              planc_status status);
 /* "budget", "host budget" or "storage". */
 const char *cli_budget_name(planc_memory_kind memory);
 /* Says on standard error for which sizes of rounds workspaces of a job are guesses, as its profile lists none. */

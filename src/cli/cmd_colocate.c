@@ -140,7 +140,8 @@ static planc_status plan_ladder(const planc_mix_policy *policy, const cli_budget
   for (int32_t b = 0; b < budgets->n; b++) {
     PLANC_TRY(cli_mix_budget(*budgets->names[b] ? budgets->bytes[b] : mix->jobs[0].budget_bytes, mix));
     for (int32_t j = 0; b > 0 && j < mix->n; j++) mix->iterations[j] = rungs->shares[j].iterations;
-    PLANC_TRY(plan_rung(policy, mix, &rungs[b]));
+    planc_status status = plan_rung(policy, mix, &rungs[b]);
+    PLANC_TRY(b == 0 ? cli_explain_late(&mix->mix, policy, rungs->shares, status) : status);
   }
   return NULL;
 }

@@ -53,6 +53,13 @@ Node groups side by side take over what the pair before has let go, as the paper
   $ planc check flow.plan | sed 's/, peak.*//'
   valid: tiny+tiny, waterwave-s, 2 jobs (tiny, tiny)
 
+With barriers it may be faster, and then they are there unasked.
+
+  $ for barriers in "" --pair-barriers; do planc colocate graphs/lenet-digits.yaml:64 graphs/tiny-transformer.yaml:16 --device k40m --policy waterwave-s $barriers --json -o flow$barriers.plan 2>/dev/null; done | python3 -c 'import json, sys; a, b = map(json.loads, sys.stdin); print(a["iteration_ns"] <= b["iteration_ns"], a["explanation"])'
+  True side by side in 2 of 6 pairs of node groups cut at the fullest, with barriers between pairs
+  $ planrun exec flow.plan --iterations 2 --verify 2>/dev/null | grep -o 'verified.*'
+  verified: every bit as in the reference
+
 Of two jobs that are alike the one with a priority computes as if the other were not there.
 
   $ planc colocate graphs/lenet-digits.yaml:64 graphs/lenet-digits.yaml:64 --device k40m --policy zico --priority 1:5 -o first.plan >/dev/null 2>&1
@@ -87,10 +94,31 @@ Requests of a job for inference have a deadline, beside a job that trains.
     requests of job <N> take up to <N> ms of <N> ms
   $ planrun exec late.plan --iterations 2 --verify 2>/dev/null | grep -o 'verified.*'
   verified: every bit as in the reference
-  ~ planc colocate graphs/lenet-digits.yaml:64 graphs/tiny-transformer.yaml:16:inference --device k40m --deadline 1:1.5ms --policy temporal -o no.plan 2>&1 >/dev/null | grep requests
+  ~ planc colocate graphs/lenet-digits.yaml:64 graphs/tiny-transformer.yaml:16:inference --device k40m --deadline 1:1.5ms --policy temporal -o no.plan 2>&1 >/dev/null | grep requests | sed 's|1:[0-9]*us|1:<N>us|'
+  planc: note: all requests are in time with --deadline <N>:<N>us, the least as far as a few plans can tell
   planc: job <N> (tiny-transformer): requests take up to <N> ms, with <N> iterations in a period; the deadline is <N> ms, and two iterations take <N> ms alone
   $ planc colocate graphs/lenet-digits.yaml:64 graphs/tiny-transformer.yaml:16:inference --device k40m --deadline 1.5ms --policy temporal -o no.plan >/dev/null 2>&1
   [1]
+
+Where a deadline is not met it is told what would do: a larger ratio, other iterations, or a longer deadline. It does.
+
+  $ mix() { planc colocate graphs/lenet-digits.yaml:64:$1 graphs/tiny-transformer.yaml:16$2:inference --device k40m -o late.plan "$3" $4 $5 $6 2>&1 | grep 'requests' | sed 's/ [0-9.]* ms/ <N> ms/g'; }
+  > mix 4 "" --deadline 1.2ms --max-ratio 1
+  > mix 4 "" --deadline 1.2ms $(mix 4 "" --deadline 1.2ms --max-ratio 1 | sed -n 's/.*in time with//p')
+  > mix 4 :1 --deadline 1.2ms
+  > ratio=$(mix 4 :1 --deadline 1.2ms | sed -n 's/.*ITERATIONS: \([0-9]*\) of job 0, \([0-9]*\) of job 1/\1 :\2/p')
+  > mix $ratio --deadline 1.2ms
+  > mix 4 "" --deadline 500us | sed 's/with [0-9]* it/with <N> it/; s/1:[0-9]*us/1:<N>us/'
+  > mix 4 "" $(mix 4 "" --deadline 500us | sed -n 's/.*in time with\(.*\), the least.*/\1/p')
+  planc: note: all requests are in time with --max-ratio 3
+  planc: job 1 (tiny-transformer): requests take up to <N> ms, with 1 iteration in a period; the deadline is <N> ms, and two iterations take <N> ms alone
+    requests of job 1 take up to <N> ms of <N> ms
+  planc: note: all requests are in time with these iterations in a period, GRAPH:BATCH:ITERATIONS: 4 of job 0, 3 of job 1
+  planc: job 1 (tiny-transformer): requests take up to <N> ms, with 1 iteration in a period; the deadline is <N> ms, and two iterations take <N> ms alone
+    requests of job 1 take up to <N> ms of <N> ms
+  planc: note: all requests are in time with --deadline 1:<N>us, the least as far as a few plans can tell
+  planc: job 1 (tiny-transformer): requests take up to <N> ms, with <N> iterations in a period; the deadline is <N> ms, and two iterations take <N> ms alone
+    requests of job 1 take up to <N> ms of <N> ms
   $ planc colocate graphs/lenet-digits.yaml:64 graphs/tiny-transformer.yaml:16 --device k40m --deadline 1.5ms -o no.plan
   ! planc: note: policy preemptive (the fall-back)
   ! planc: note: graphs/lenet-digits.yaml has no backward ops: planned for training with sgd (graphs/lenet-digits.yaml:inference plans it as it is)

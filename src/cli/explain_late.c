@@ -1,0 +1,159 @@
+/* What is said where a mix misses a deadline: with which iterations in a period it would not, or else which deadlines
+ * it would meet. Nothing is said that has not been planned. */
+#include <string.h>
+
+#include "cli/mix_setup.h"
+#include "util/math.h"
+
+/* A mix like the one that is late, but for some of what was asked. */
+typedef struct other_mix {
+  planc_mix mix;
+  int32_t iterations[PLANC_MIX_MOST_JOBS];
+  int64_t deadlines_ns[PLANC_MIX_MOST_JOBS];
+  planc_mix_share shares[PLANC_MIX_MOST_JOBS];
+} other_mix;
+
+enum { LIST_TEXT = 2048 };
+
+static planc_status explain_iterations(const planc_mix *mix, const planc_mix_policy *policy,
+                                       const planc_mix_share *shares, bool *out_told);
+static planc_status explain_deadlines(const planc_mix *mix, const planc_mix_policy *policy,
+                                      const planc_mix_share *shares);
+
+planc_status cli_explain_late(const planc_mix *mix, const planc_mix_policy *policy, const planc_mix_share *shares,
+                              planc_status status) {
+  bool told = false;
+  if (planc_status_code(status) != PLANC_LATE) return status;
+  planc_status failed = explain_iterations(mix, policy, shares, &told);
+  if (!failed && !told) failed = explain_deadlines(mix, policy, shares);
+  planc_status_free(failed); /* what cannot be told is left out */
+  return status;
+}
+
+/* --- Other mixes -------------------------------------------------------------------------------------------------- */
+
+static bool is_late(const planc_mix_share *share) {
+  return share->deadline_ns > 0 && share->response_ns > share->deadline_ns;
+}
+
+static void copy_mix(const planc_mix *mix, other_mix *out) {
+  out->mix = *mix;
+  memcpy(out->iterations, mix->iterations, (size_t)mix->n_jobs * sizeof *out->iterations);
+  memcpy(out->deadlines_ns, mix->deadlines_ns, (size_t)mix->n_jobs * sizeof *out->deadlines_ns);
+  out->mix.iterations = out->iterations;
+  out->mix.deadlines_ns = out->deadlines_ns;
+}
+
+static planc_status is_in_time(other_mix *o, const planc_mix_policy *policy, bool *out) {
+  planc_plan *plan = NULL;
+  planc_status status = planc_mix_resolve(&o->mix, o->shares);
+  if (!status) status = planc_colocate(&o->mix, policy, o->shares, &plan);
+  planc_plan_free(plan);
+  *out = !status;
+  planc_code code = planc_status_code(status);
+  if (code != PLANC_LATE && code != PLANC_INFEASIBLE) return status;
+  planc_status_free(status);
+  return NULL;
+}
+
+/* --- More iterations ---------------------------------------------------------------------------------------------- */
+
+/* Whether a late job has no more iterations for no other reason than that they were asked for. */
+static bool is_limited(const planc_mix *mix, const planc_mix_share *shares) {
+  for (int32_t j = 0; j < mix->n_jobs; j++)
+    if (is_late(&shares[j]) && (mix->iterations[j] > 0 || mix->max_ratio > 0)) return true;
+  return false;
+}
+
+static void note_iterations(const other_mix *o) {
+  char text[LIST_TEXT] = "";
+  size_t length = 0;
+  for (int32_t j = 0; j < o->mix.n_jobs && length < sizeof text; j++)
+    length += (size_t)snprintf(text + length, sizeof text - length, "%s%d of job %d", j == 0 ? "" : ", ",
+                               o->shares[j].iterations, j);
+  cli_note("all requests are in time with these iterations in a period, GRAPH:BATCH:ITERATIONS: %s", text);
+}
+
+/* Where that alone is asked for, a larger limit; *out_told says whether it will do. */
+static planc_status try_limit(const planc_mix *mix, const planc_mix_policy *policy, const other_mix *found,
+                              bool *out_told) {
+  other_mix limited;
+  copy_mix(mix, &limited);
+  *out_told = false;
+  limited.mix.max_ratio = 0;
+  for (int32_t j = 0; j < mix->n_jobs; j++) {
+    if (found->deadlines_ns[j] == 0) continue;
+    if (mix->iterations[j] > 0) return NULL;
+    if (found->shares[j].iterations > limited.mix.max_ratio) limited.mix.max_ratio = found->shares[j].iterations;
+  }
+  PLANC_TRY(is_in_time(&limited, policy, out_told));
+  if (*out_told) cli_note("all requests are in time with --max-ratio %d", limited.mix.max_ratio);
+  return NULL;
+}
+
+/* The others keep their iterations, the late ones have as many as they take. */
+static planc_status explain_iterations(const planc_mix *mix, const planc_mix_policy *policy,
+                                       const planc_mix_share *shares, bool *out_told) {
+  other_mix free_of_limits;
+  bool in_time, limit_told;
+  if (!is_limited(mix, shares)) return NULL;
+  copy_mix(mix, &free_of_limits);
+  free_of_limits.mix.max_ratio = PLANC_MIX_MOST_ITERATIONS;
+  for (int32_t j = 0; j < mix->n_jobs; j++)
+    free_of_limits.iterations[j] = is_late(&shares[j]) ? 0 : shares[j].iterations;
+  PLANC_TRY(is_in_time(&free_of_limits, policy, &in_time));
+  if (!in_time) return NULL;
+  *out_told = true;
+  PLANC_TRY(try_limit(mix, policy, &free_of_limits, &limit_told));
+  if (!limit_told) note_iterations(&free_of_limits);
+  return NULL;
+}
+
+/* --- Longer deadlines --------------------------------------------------------------------------------------------- */
+
+enum { PARTS = 16, MOST_PARTS = 64, NS_OF_US = 1000 };
+
+/* Sets the deadlines of late jobs so many parts of the way to what their requests took, in whole microseconds. */
+static void set_deadlines(const planc_mix *mix, const planc_mix_share *shares, int64_t parts, other_mix *out) {
+  for (int32_t j = 0; j < mix->n_jobs; j++) {
+    if (!is_late(&shares[j])) continue;
+    int64_t more = pl_muldiv_ceil(shares[j].response_ns - shares[j].deadline_ns, parts, PARTS);
+    out->deadlines_ns[j] = pl_align_up(pl_add_saturate(shares[j].deadline_ns, more), NS_OF_US);
+  }
+}
+
+static void note_deadlines(const planc_mix_share *shares, const other_mix *o) {
+  char text[LIST_TEXT] = "";
+  size_t length = 0;
+  for (int32_t j = 0; j < o->mix.n_jobs && length < sizeof text; j++)
+    if (is_late(&shares[j]))
+      length += (size_t)snprintf(text + length, sizeof text - length, " --deadline %d:%lldus", j,
+                                 (long long)(o->deadlines_ns[j] / NS_OF_US));
+  cli_note("all requests are in time with%s, the least as far as a few plans can tell", text);
+}
+
+/* By bisection between what fails and what the plan that is late would meet, or more where it would not. */
+static planc_status explain_deadlines(const planc_mix *mix, const planc_mix_policy *policy,
+                                      const planc_mix_share *shares) {
+  other_mix longer;
+  int64_t fails = 0, meets = PARTS;
+  bool in_time = false;
+  copy_mix(mix, &longer);
+  while (!in_time && meets <= MOST_PARTS) {
+    set_deadlines(mix, shares, meets, &longer);
+    PLANC_TRY(is_in_time(&longer, policy, &in_time));
+    if (in_time) break;
+    fails = meets;
+    meets *= 2;
+  }
+  if (!in_time) return NULL;
+  while (meets - fails > 1) {
+    int64_t middle = fails + (meets - fails) / 2;
+    set_deadlines(mix, shares, middle, &longer);
+    PLANC_TRY(is_in_time(&longer, policy, &in_time));
+    *(in_time ? &meets : &fails) = middle;
+  }
+  set_deadlines(mix, shares, meets, &longer);
+  note_deadlines(shares, &longer);
+  return NULL;
+}
