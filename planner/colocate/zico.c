@@ -18,8 +18,11 @@
  * only one has nobody to share regions with (only_job.h).
  *
  * What the paper does not have: where regions that are handed out one by one do not suffice for a shift, tensors are
- * placed at once (place_passes.h); memory that makes it no faster is given up in the end; and the jobs take turns
- * (temporal.c) not only where no shift is found, but also where that is faster. */
+ * placed at once (place_passes.h); where no shift is found with its regions of 64 MB, its smaller ones and tensors are
+ * tried, that small jobs have something to share; memory that makes it no faster is given up in the end; and the jobs
+ * take turns (temporal.c) not only where no shift is found, but also where that is faster. */
+#include <stdio.h>
+
 #include "planner/code.h"
 #include "planner/colocate/instead.h"
 #include "planner/colocate/merge.h"
@@ -34,6 +37,7 @@
 #include "util/math.h"
 #include "util/size.h"
 
+enum { SOUGHT_TEXT = 160 };
 enum { PAIR = 2, MOST_SOLOS = 8, STEPS = 8, ROUNDS_ON_THE_WAY = 2, ROUNDS_AT_LAST = 8, STEADY_PPM = 50000 };
 
 typedef struct zico {
@@ -59,6 +63,8 @@ typedef struct zico {
 static zico begin(const planc_mix *mix, const planc_mix_share *shares, const planc_evaluator *evaluator);
 static void end(zico *z);
 static planc_status choose(zico *z, planc_candidate *out);
+static planc_status find_best_of_rounds(zico *z);
+static planc_status try_smaller_regions(zico *z, char sought[SOUGHT_TEXT]);
 static bool has_rounds_side_by_side(const zico *z);
 static planc_status compare_one_at_a_time(zico *z);
 static planc_status find_best(zico *z);
@@ -81,14 +87,56 @@ planc_status pl_mix_zico(const planc_mix *mix, const planc_mix_share *shares, co
 }
 
 static planc_status choose(zico *z, planc_candidate *out) {
+  char sought[SOUGHT_TEXT] = "no shift at which they fit side by side";
   bool turns;
-  PLANC_TRY(find_best(z));
-  if (has_rounds_side_by_side(z)) PLANC_TRY(compare_one_at_a_time(z));
+  PLANC_TRY(find_best_of_rounds(z));
+  if (!z->any) PLANC_TRY(try_smaller_regions(z, sought));
   *out = z->best;
   z->best = (planc_candidate){0};
-  PLANC_TRY(pl_turns_instead(z->mix, z->shares, z->evaluator, "no shift at which they fit side by side", z->best_ns,
-                             out, &turns));
+  PLANC_TRY(pl_turns_instead(z->mix, z->shares, z->evaluator, sought, z->best_ns, out, &turns));
   return turns ? NULL : explain(z, out);
+}
+
+static planc_status find_best_of_rounds(zico *z) {
+  PLANC_TRY(find_best(z));
+  return has_rounds_side_by_side(z) ? compare_one_at_a_time(z) : NULL;
+}
+
+static void swap(zico *a, zico *b) {
+  zico taken = *a;
+  *a = *b;
+  *b = taken;
+}
+
+static bool is_region_asked(const zico *z) {
+  return z->mix->jobs[0].settings.region > 0;
+}
+
+/* The paper's other granularities (7.4): its small regions, and tensors. Where a region was asked for, they are not
+ * taken, but `sought` tells of them. */
+static planc_status try_smaller_regions(zico *z, char sought[SOUGHT_TEXT]) {
+  static const struct {
+    int64_t bytes;
+    const char *text;
+  } smaller[] = {{INT64_C(512) << 10, "512K"}, {PLANC_ALIGNMENT, "256"}};
+  char asked[PL_SIZE_TEXT];
+  bool found = false;
+  for (size_t k = 0; k < sizeof smaller / sizeof *smaller && !found; k++) {
+    if (smaller[k].bytes >= z->region_bytes) continue;
+    zico other = begin(z->mix, z->shares, z->evaluator);
+    other.region_bytes = smaller[k].bytes;
+    planc_status status = find_best_of_rounds(&other);
+    found = !status && other.any;
+    if (found && is_region_asked(z))
+      (void)snprintf(sought, SOUGHT_TEXT,
+                     "no shift at which they fit side by side in regions of %s, as there is with "
+                     "--region %s,",
+                     pl_size_format(z->region_bytes, asked), smaller[k].text);
+    if (found && !is_region_asked(z)) swap(z, &other);
+    end(&other);
+    PLANC_TRY(status);
+  }
+  return NULL;
 }
 
 static zico begin(const planc_mix *mix, const planc_mix_share *shares, const planc_evaluator *evaluator) {
@@ -113,13 +161,10 @@ static bool has_rounds_side_by_side(const zico *z) {
 /* Tries every job's rounds one after the other, and takes that if it is faster. */
 static planc_status compare_one_at_a_time(zico *z) {
   zico other = begin(z->mix, z->shares, z->evaluator);
+  other.region_bytes = z->region_bytes;
   other.one_round_at_a_time = true;
   planc_status status = find_best(&other);
-  if (!status && other.any && (!z->any || other.best_ns < z->best_ns)) {
-    zico taken = *z;
-    *z = other;
-    other = taken;
-  }
+  if (!status && other.any && (!z->any || other.best_ns < z->best_ns)) swap(z, &other);
   end(&other);
   return status;
 }
@@ -404,10 +449,16 @@ static planc_status explain(const zico *z, planc_candidate *out) {
  * job that begins late behind the other begins shortly ahead of its next period. */
 static planc_status explain_shifts(const zico *z, planc_candidate *out) {
   char text[PL_SIZE_TEXT];
-  if (z->mix->n_jobs != PAIR) return planc_candidate_explain(out, "side by side, in pairs");
+  char size[PL_SIZE_TEXT], regions[64] = "";
+  bool small = !is_region_asked(z) && z->region_bytes < PLANC_DEFAULT_REGION;
+  if (small && z->region_bytes > PLANC_ALIGNMENT)
+    (void)snprintf(regions, sizeof regions, " in regions of %s", pl_size_format(z->region_bytes, size));
+  if (small && z->region_bytes == PLANC_ALIGNMENT) (void)snprintf(regions, sizeof regions, " tensor by tensor");
+  if (z->mix->n_jobs != PAIR) return planc_candidate_explain(out, "side by side%s, in pairs", regions);
   int64_t later = z->best_ns > 0 ? z->offset_ns % z->best_ns : 0;
   if (later < 0) later += z->best_ns;
   bool ahead = later > z->best_ns - later;
-  return planc_candidate_explain(out, "side by side: in every period job %d begins %s after job %d", ahead ? 0 : 1,
-                                 pl_time_format(ahead ? z->best_ns - later : later, text), ahead ? 1 : 0);
+  return planc_candidate_explain(out, "side by side%s: in every period job %d begins %s after job %d", regions,
+                                 ahead ? 0 : 1, pl_time_format(ahead ? z->best_ns - later : later, text),
+                                 ahead ? 1 : 0);
 }

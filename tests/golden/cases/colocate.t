@@ -37,6 +37,18 @@ A job that is there twice is two jobs. One may be for inference.
   verified: every bit as in the reference
   ! planrun: note: backend host does not have the plan's algorithms gemm, default, winograd: plain ones stand in, which may take far longer; a profile of planrun profile has its own to plan with
 
+Small jobs have no use for Zico's large regions: smaller ones are tried where these leave no shift, and are named where others were asked for.
+
+  $ for region in "" "--region 1M"; do planc colocate graphs/lenet-digits.yaml:64 graphs/tiny-transformer.yaml:16 --device k40m --budget 2M --policy zico $region -o small.plan 2>/dev/null | grep why | sed 's/: in every.*//'; planrun exec small.plan --iterations 2 --verify 2>/dev/null | grep -o 'verified.*'; done
+    why       side by side in regions of 512.00 KiB
+  verified: every bit as in the reference
+    why       the jobs take turns, for no shift at which they fit side by side in regions of 1.00 MiB, as there is with --region 512K, was found
+  verified: every bit as in the reference
+  $ planc colocate graphs/lenet-digits.yaml:64 graphs/tiny-transformer.yaml:16 --device k40m --budget 2M --policy zico --region 512K -o small.plan 2>/dev/null | grep -o 'why *side by side'
+  why       side by side
+  $ planc colocate graphs/lenet-digits.yaml:64 graphs/tiny-transformer.yaml:16 --device k40m --budget 1G --policy zico -o small.plan 2>/dev/null | grep why | sed 's/: in every.*//'
+    why       side by side
+
 Node groups side by side take over what the pair before has let go, as the paper has it or as soon as there is room.
 
   ~ planc colocate graphs/lenet-digits.yaml:64 graphs/lenet-digits.yaml:16:3 --device k40m --budget 1G --policy waterwave -o flow.plan 2>/dev/null | grep 'policy\|waterwave\|why'
