@@ -43,7 +43,7 @@ static planc_status look(rt_execution *e) {
 
 /* --- Changing --------------------------------------------------------------------------------------------------- */
 
-static planc_status go_on_with(rt_execution *e, planc_plan *next);
+static planc_status go_on_with(rt_execution *e, planc_plan *next, int64_t iteration);
 static planc_status note_jobs(const rt_execution *e, const bool *were_away);
 
 /* Which jobs are away, by number. */
@@ -58,6 +58,7 @@ static planc_status find_away(const rt_execution *e, bool **out) {
 /* A plan that cannot be opened is left, and the run goes on; without any plan it cannot. */
 planc_status rt_execution_adopt(rt_execution *e) {
   planc_plan *next = e->next;
+  int64_t iteration = rt_execution_done(e);
   bool *were_away;
   e->next = NULL;
   planc_status status = rt_execution_end_losses(e);
@@ -68,7 +69,7 @@ planc_status rt_execution_adopt(rt_execution *e) {
   }
   status = planc_context(planrt_adopt(&e->session, next), "%s", e->watch.path);
   if (!status) {
-    status = go_on_with(e, next);
+    status = go_on_with(e, next, iteration);
     if (!status) status = note_jobs(e, were_away);
   } else {
     planc_plan_free(next);
@@ -81,7 +82,8 @@ planc_status rt_execution_adopt(rt_execution *e) {
   return status;
 }
 
-static planc_status go_on_with(rt_execution *e, planc_plan *next) {
+/* The iteration is that of the jobs that ran: one that joins would have it at 0. */
+static planc_status go_on_with(rt_execution *e, planc_plan *next, int64_t iteration) {
   planc_plan_free(e->plan);
   e->plan = next;
   e->periods = 0;
@@ -89,8 +91,8 @@ static planc_status go_on_with(rt_execution *e, planc_plan *next) {
   PLANC_TRY(rt_execution_place_jobs(e));
   PLANC_TRY(rt_execution_hand_data(e));
   char text[PL_SIZE_TEXT];
-  pl_print_line(stderr, "planrun: note: iteration %lld: changed to %s, policy %s in %s",
-                (long long)rt_execution_done(e), e->watch.path, next->policy,
+  pl_print_line(stderr, "planrun: note: iteration %lld: changed to %s, policy %s in %s", (long long)iteration,
+                e->watch.path, next->policy,
                 pl_size_format(planrt_report(e->session)->peak_bytes[PLANC_MEMORY_DEVICE], text));
   return NULL;
 }
@@ -114,6 +116,30 @@ static const char *move_of(const planrt_job *now, const bool *were_away, int32_t
   return were_away[number] ? "comes back" : NULL;
 }
 
+/* The first job that has run before the change and goes on; -1 = none. */
+static int32_t find_staying(const rt_execution *e, const bool *were_away) {
+  for (int32_t n = 0; n < planrt_jobs(e->session); n++) {
+    planrt_job job = planrt_job_of(e->session, n);
+    if (job.job >= 0 && !job.is_new && !were_away[n]) return n;
+  }
+  return -1;
+}
+
+/* Of one that comes it is told where another is, as the run has no iterations but its jobs'. */
+static void note_job(const rt_execution *e, int32_t number, const char *move, int32_t beside) {
+  planrt_job job = planrt_job_of(e->session, number);
+  long long at = (long long)job.iterations;
+  if (beside < 0) {
+    pl_print_line(stderr, "planrun: note: job %d (%s) %s at its iteration %lld", number, rt_execution_name(&job), move,
+                  at);
+    return;
+  }
+  planrt_job other = planrt_job_of(e->session, beside);
+  pl_print_line(stderr, "planrun: note: job %d (%s) %s at its iteration %lld, and at iteration %lld of job %d (%s)",
+                number, rt_execution_name(&job), move, at, (long long)other.iterations, beside,
+                rt_execution_name(&other));
+}
+
 /* Tells who comes and goes. What a job leaves behind is on disk when it has left. */
 static planc_status note_jobs(const rt_execution *e, const bool *were_away) {
   bool any = false;
@@ -121,8 +147,7 @@ static planc_status note_jobs(const rt_execution *e, const bool *were_away) {
     planrt_job now = planrt_job_of(e->session, n);
     const char *move = move_of(&now, were_away, n);
     if (!move) continue;
-    pl_print_line(stderr, "planrun: note: job %d (%s) %s at its iteration %lld", n, rt_execution_name(&now), move,
-                  (long long)now.iterations);
+    note_job(e, n, move, now.job < 0 ? -1 : find_staying(e, were_away));
     any = true;
   }
   return any && e->save ? planrt_save(e->session, e->save) : NULL;

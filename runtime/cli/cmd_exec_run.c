@@ -162,11 +162,26 @@ static void note_other_samples(const rt_execution *e) {
                 e->resume, (long long)e->begun);
 }
 
+/* Whose epochs are counted, where not all jobs have them. */
+static void note_epochs(const rt_execution *e) {
+  for (int32_t j = 0; e->iterations == RT_WHOLE_EPOCHS && e->jobs.len > 1 && j < e->plan->n_jobs; j++) {
+    int64_t end = e->epochs * per_epoch(e, j);
+    planrt_job job = rt_execution_job_at(e, j);
+    if (end == 0) continue;
+    pl_print_line(stderr,
+                  "planrun: note: the epochs of job %d (%s) count: it is at iteration %lld, and %lld of them end with "
+                  "iteration %lld",
+                  planrt_job_number(e->session, j), rt_execution_name(&job), (long long)job.iterations,
+                  (long long)e->epochs, (long long)end);
+  }
+}
+
 static void begin_resumed(rt_execution *e) {
   for (int64_t d = 0; d < e->data.len; d++) planrt_data_reseed(e->data.data[d].data, planrt_seed(e->session));
   e->begun = rt_execution_done(e);
   rt_execution_note_resumed(e);
   note_other_samples(e);
+  note_epochs(e);
 }
 
 /* Filling memory takes a while where a plan stands for thousands of GPUs: who waits is told how much it is. */
@@ -184,6 +199,7 @@ static planc_status open_session(rt_execution *e) {
 
 static void note_what_is_left(const rt_execution *e);
 static bool is_none_left(const rt_execution *e);
+static void note_unused_data(const rt_execution *e);
 static planc_status run_epoch(rt_execution *e);
 static bool is_any_whole(const rt_execution *e);
 static planc_status write_trace(const rt_execution *e);
@@ -197,8 +213,19 @@ planc_status rt_execution_run(rt_execution *e) {
     do PLANC_TRY(run_epoch(e));
     while (periods_left(e) > 0 && is_any_whole(e) && !rt_execution_stopped(e));
   }
+  note_unused_data(e);
   PLANC_TRY(write_trace(e));
   return judge(e);
+}
+
+/* Of a job that was to come, and that no plan has had. */
+static void note_unused_data(const rt_execution *e) {
+  for (int64_t d = 0; d < e->data.len; d++) {
+    const rt_execution_data *of = &e->data.data[d];
+    if (!of->is_used)
+      pl_print_line(stderr, "planrun: note: --data: no job called %.*s has come: %s was not used",
+                    (int)of->whose.length, of->whose.name, of->path);
+  }
 }
 
 static bool is_any_whole(const rt_execution *e) {
@@ -232,9 +259,12 @@ static void note_not_finite(const rt_execution *e) {
     const rt_losses *losses = &e->jobs.data[n].losses;
     planrt_job job = planrt_job_of(e->session, (int32_t)n);
     if (losses->not_finite < e->jobs.data[n].epoch_begin) continue;
-    pl_print_line(stderr, "planrun: note: %s: the loss of iteration %lld is %s, the first that is no finite number",
-                  rt_execution_name(&job), (long long)losses->not_finite,
-                  isnan(losses->not_finite_was) ? "nan" : "infinite");
+    char number[32] = "";
+    if (e->jobs.len > 1) snprintf(number, sizeof number, "job %lld ", (long long)n);
+    pl_print_line(stderr,
+                  "planrun: note: %s%s%s%s: the loss of iteration %lld is %s, the first that is no finite number",
+                  number, *number ? "(" : "", rt_execution_name(&job), *number ? ")" : "",
+                  (long long)losses->not_finite, isnan(losses->not_finite_was) ? "nan" : "infinite");
   }
 }
 
@@ -284,20 +314,16 @@ static bool is_none_left(const rt_execution *e) {
   return e->begun > 0 && e->all_periods == 0 && periods_left(e) == 0;
 }
 
-/* How many iterations were asked for: of several jobs with data those of the longest. */
-static int64_t iterations_in_all(const rt_execution *e) {
-  int64_t most = 0;
-  if (e->iterations != RT_WHOLE_EPOCHS) return e->iterations;
-  for (int32_t j = 0; j < e->plan->n_jobs; j++)
-    if (e->epochs * per_epoch(e, j) > most) most = e->epochs * per_epoch(e, j);
-  return most;
-}
-
+/* Of several jobs note_epochs has told what is asked for. */
 static void note_what_is_left(const rt_execution *e) {
   if (!is_none_left(e)) return;
-  pl_print_line(stderr,
-                "planrun: note: the checkpoint is of iteration %lld, and %lld in all are asked for: none is left",
-                (long long)e->begun, (long long)iterations_in_all(e));
+  if (e->iterations == RT_WHOLE_EPOCHS && e->jobs.len > 1) {
+    pl_print_line(stderr, "planrun: note: none of the iterations that are asked for is left");
+    return;
+  }
+  pl_print_line(
+      stderr, "planrun: note: the checkpoint is of iteration %lld, and %lld in all are asked for: none is left",
+      (long long)e->begun, (long long)(e->iterations == RT_WHOLE_EPOCHS ? e->epochs * per_epoch(e, 0) : e->iterations));
 }
 
 /* Where nothing has run with the plan there is nothing to write: a file that is there already is of another run. */

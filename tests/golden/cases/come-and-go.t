@@ -26,13 +26,13 @@ lines are of the training in which lenet was alone at first, and of lenet and th
   > for plan in both tt turned both lenet; do put $plan.plan; done
   > kill $!; wait $! 2>/dev/null; true
   > END
-  $ sh watched 2>/dev/null; sed 's/.* changed to/changed to/; s/ in [0-9.]* .iB//; s/ at its iteration [0-9]*//' error | grep -v 'plain ones\|ending after'
+  $ sh watched 2>/dev/null; sed 's/.* changed to/changed to/; s/ in [0-9.]* .iB//; s/ at its iteration [0-9]*//; s/at iteration [0-9]* of/at iteration N of/; s/, and//' error | grep -v 'plain ones\|ending after'
   changed to next.plan, policy zico
-  planrun: note: job 1 (t) joins
+  planrun: note: job 1 (t) joins at iteration N of job 0 (l)
   changed to next.plan, policy none
   planrun: note: job 0 (l) leaves
   changed to next.plan, policy temporal
-  planrun: note: job 0 (l) comes back
+  planrun: note: job 0 (l) comes back at iteration N of job 1 (t)
   changed to next.plan, policy zico
   changed to next.plan, policy vdnn-all
   planrun: note: job 1 (t) leaves
@@ -57,6 +57,25 @@ A checkpoint has those that have left as well, and goes on with any of them, or 
   job 0: t, tiny-transformer, iterations N
   job 1: l, lenet-digits, iterations N
   peak 320.50 MiB, host 0 B
+
+The iterations of the run are those of the jobs that ran when another joins; data of a job that never comes is told.
+
+  $ sed 's/--data t:[^ ]* /--data nobody:data\/digits\/digits.csv.gz /; s/in both.*lenet;/in both;/' watched > joined; sh joined 2>/dev/null; grep 'changed\|joins\|nobody' error | sed 's/ in [0-9.]* .iB//' > told; sed 's/iteration [1-9][0-9]*/iteration N/' told
+  planrun: note: iteration N: changed to next.plan, policy zico
+  planrun: note: job 1 (t) joins at its iteration 0, and at iteration N of job 0 (l)
+  planrun: note: --data: no job called nobody has come: data/digits/digits.csv.gz was not used
+  $ sed -n '1s/.*note: iteration \([0-9]*\):.*/\1/p; 2s/.*and at iteration \([0-9]*\) of.*/\1/p' told | uniq | wc -l
+  1
+
+Whose epochs count is told where not all jobs have data.
+
+  $ planrun exec both.plan -n 2 --save two.at >/dev/null 2>&1
+  $ planrun exec both.plan --data t:data/digits/digits.csv.gz --resume two.at --epochs 1 2>&1 | grep 'epochs\|left'
+  planrun: note: the epochs of job 1 (t) count: it is at iteration 2, and 1 of them end with iteration 179
+  $ planrun exec both.plan --data t:data/digits/digits.csv.gz --epochs 1 --save epoch.at >/dev/null 2>&1
+  $ planrun exec both.plan --data t:data/digits/digits.csv.gz --resume epoch.at --epochs 1 2>&1 | grep 'epochs\|left'
+  planrun: note: the epochs of job 1 (t) count: it is at iteration 179, and 1 of them end with iteration 179
+  planrun: note: none of the iterations that are asked for is left
 
 What could be meant in two ways, or is no job of the run, is refused, and the run goes on with the plan that it has.
 

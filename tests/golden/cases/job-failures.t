@@ -27,7 +27,7 @@ A job of several whose loss is no number ends alone: the other ends with the los
 Without the option it goes on. Alone it ends the run.
 
   $ planrun exec zico.plan --data 0:data/digits/digits.csv.gz --data 1:data/digits/digits.csv.gz -n 6 2>&1 | grep -o 'job [01].*iterations [0-9]*\|.*first that is.*'
-  planrun: note: lenet-digits: the loss of iteration 2 is nan, the first that is no finite number
+  planrun: note: job 1 (lenet-digits): the loss of iteration 2 is nan, the first that is no finite number
   job 0: lenet-digits, iterations 6
   job 1: lenet-digits, iterations 6
   $ planrun exec hot.plan --data data/digits/digits.csv.gz -n 6 --check-nan 2>&1 | grep -v note
