@@ -319,7 +319,8 @@ static planc_status check_budget(const planc_plan *plan, const planc_memory *mem
 static planc_status check_budgets(const planc_plan *plan, const planc_check_options *options) {
   for (int32_t m = 0; m < plan->n_memories; m++) {
     planc_memory_kind kind = plan->memories[m].kind;
-    PLANC_TRY(check_budget(plan, &plan->memories[m], options && kind != PLANC_MEMORY_USER ? options->budgets[kind] : -1));
+    PLANC_TRY(
+        check_budget(plan, &plan->memories[m], options && kind != PLANC_MEMORY_USER ? options->budgets[kind] : -1));
   }
   return NULL;
 }
