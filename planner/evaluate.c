@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "planc/simulate.h"
-#include "planner/code.h"
+#include "planner/base/code.h"
 #include "planner/lower/occupants.h"
 #include "planner/shortage.h"
 #include "util/map.h"

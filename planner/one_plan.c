@@ -6,7 +6,7 @@
 #include "plan/owned.h"
 #include "planc/policy.h"
 #include "planc/simulate.h"
-#include "planner/code.h"
+#include "planner/base/code.h"
 #include "planner/evaluate.h"
 #include "planner/lower/occupants.h"
 #include "planner/make_plan.h"

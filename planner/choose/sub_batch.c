@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-#include "planner/code.h"
+#include "planner/base/code.h"
 #include "util/math.h"
 
 enum { MOST_STEPS = 64 };

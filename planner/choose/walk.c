@@ -1,9 +1,9 @@
 #include "planner/choose/walk.h"
 
 #include "graph/optypes.h"
+#include "planner/base/code.h"
+#include "planner/base/if_fits.h"
 #include "planner/choose/room_search.h"
-#include "planner/code.h"
-#include "planner/if_fits.h"
 #include "util/math.h"
 
 int64_t pl_walk_room(const planc_buffer *buffer) {

@@ -5,7 +5,7 @@
  * Each job's part of the budget is in proportion to what it needs where it neither swaps nor computes again. Where the
  * budget is what `tensile` leaves, that is the budget that the paper gives Capuchin (V-E): all jobs save the same part.
  */
-#include "planner/code.h"
+#include "planner/base/code.h"
 #include "planner/colocate/mix_policies.h"
 #include "planner/colocate/own_memory.h"
 #include "planner/colocate/solo.h"

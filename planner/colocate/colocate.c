@@ -7,7 +7,7 @@
 #include "plan/job_name.h"
 #include "plan/owned.h"
 #include "planc/simulate.h"
-#include "planner/code.h"
+#include "planner/base/code.h"
 #include "planner/colocate/deadlines.h"
 #include "planner/colocate/mix_evaluate.h"
 #include "planner/colocate/mix_plan.h"

@@ -1,8 +1,8 @@
 /* Turns instead (instead.h). */
 #include "planner/colocate/instead.h"
 
+#include "planner/base/if_fits.h"
 #include "planner/colocate/mix_policies.h"
-#include "planner/if_fits.h"
 
 static planc_status are_better(const planc_evaluator *evaluator, const planc_candidate *turns, int64_t found_ns,
                                bool *out);

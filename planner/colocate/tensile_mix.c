@@ -12,11 +12,11 @@
  * which leaves its copies more time. As with measured latencies (IV-E), the jobs are planned again with what their ops
  * are simulated to take together: once in any case, and again while that changes by more than 0.3, new times counting
  * for 0.9 (papers/NOTES, 1c). The fastest is kept. */
-#include "planner/code.h"
+#include "planner/base/code.h"
+#include "planner/base/if_fits.h"
 #include "planner/colocate/mix_policies.h"
 #include "planner/colocate/own_memory.h"
 #include "planner/colocate/solo.h"
-#include "planner/if_fits.h"
 #include "util/math.h"
 #include "util/size.h"
 

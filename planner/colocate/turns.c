@@ -3,9 +3,9 @@
 
 #include <assert.h>
 
+#include "planner/base/if_fits.h"
 #include "planner/choose/room_search.h"
 #include "planner/colocate/beside.h"
-#include "planner/if_fits.h"
 #include "util/arena.h"
 #include "util/math.h"
 

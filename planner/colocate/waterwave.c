@@ -15,15 +15,15 @@
  * addresses are placed at once. The jobs take turns where nothing fits, or nothing is as fast. */
 #include <stdio.h>
 
+#include "planner/base/code.h"
+#include "planner/base/if_fits.h"
 #include "planner/choose/room_search.h"
-#include "planner/code.h"
 #include "planner/colocate/beside.h"
 #include "planner/colocate/depth_order.h"
 #include "planner/colocate/flow.h"
 #include "planner/colocate/instead.h"
 #include "planner/colocate/kept.h"
 #include "planner/colocate/mix_policies.h"
-#include "planner/if_fits.h"
 #include "planner/policies/policies.h"
 #include "util/math.h"
 #include "util/size.h"

@@ -20,7 +20,8 @@
  * What the paper does not have: where regions that are handed out one by one do not suffice for a shift, tensors are
  * placed at once (place_passes.h); memory that makes it no faster is given up in the end; and the jobs take turns
  * (temporal.c) not only where no shift is found, but also where that is faster. */
-#include "planner/code.h"
+#include "planner/base/code.h"
+#include "planner/base/if_fits.h"
 #include "planner/colocate/instead.h"
 #include "planner/colocate/merge.h"
 #include "planner/colocate/mix_policies.h"
@@ -29,7 +30,6 @@
 #include "planner/colocate/share_regions.h"
 #include "planner/colocate/shift.h"
 #include "planner/colocate/solo.h"
-#include "planner/if_fits.h"
 #include "util/math.h"
 #include "util/size.h"
 

@@ -11,7 +11,7 @@
 
 #include "plan/derived.h"
 #include "plan/owned.h"
-#include "planner/code.h"
+#include "planner/base/code.h"
 #include "planner/lower/lowering.h"
 #include "planner/lower/plan_header.h"
 

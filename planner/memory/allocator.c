@@ -1,6 +1,6 @@
 #include "planner/memory/allocator.h"
 
-#include "planner/code.h"
+#include "planner/base/code.h"
 #include "util/math.h"
 
 #define DEFAULT_CHUNK (INT64_C(40) << 20) /* papers: out-of-core, 4 */

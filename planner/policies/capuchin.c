@@ -12,7 +12,7 @@
 
 #include <stdlib.h>
 
-#include "planner/code.h"
+#include "planner/base/code.h"
 #include "planner/policies/policies.h"
 #include "util/math.h"
 

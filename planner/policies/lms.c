@@ -24,9 +24,9 @@
  * does not, TensorFlow's allocator waits, and here the next op does.
  */
 
+#include "planner/base/code.h"
 #include "planner/choose/absences.h"
 #include "planner/choose/room_search.h"
-#include "planner/code.h"
 #include "planner/policies/policies.h"
 #include "util/math.h"
 #include "util/size.h"

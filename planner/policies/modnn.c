@@ -10,8 +10,8 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "planner/base/code.h"
 #include "planner/choose/walk.h"
-#include "planner/code.h"
 #include "util/math.h"
 
 static planc_status set_up(modnn *m, const planc_problem *problem, const planc_candidate *candidate);

@@ -19,9 +19,9 @@
 #include <string.h>
 
 #include "cost/profile.h"
+#include "planner/base/code.h"
 #include "planner/choose/sub_batch.h"
 #include "planner/choose/walk.h"
-#include "planner/code.h"
 #include "util/arena.h"
 #include "util/map.h"
 #include "util/math.h"

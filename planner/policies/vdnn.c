@@ -13,9 +13,9 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "planner/base/code.h"
 #include "planner/choose/sub_batch.h"
 #include "planner/choose/walk.h"
-#include "planner/code.h"
 #include "planner/policies/policies.h"
 
 typedef enum vdnn_offloads { OFFLOAD_NONE, OFFLOAD_CONV, OFFLOAD_ALL } vdnn_offloads;

@@ -21,10 +21,10 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "planner/base/code.h"
 #include "planner/choose/room_search.h"
 #include "planner/choose/sub_batch.h"
 #include "planner/choose/walk.h"
-#include "planner/code.h"
 #include "planner/memory/allocator.h"
 #include "planner/memory/no_place.h"
 #include "planner/policies/adaptive_window.h"

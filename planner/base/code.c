@@ -1,5 +1,5 @@
 /* Planning with the code of algorithms on the device (code.h). */
-#include "planner/code.h"
+#include "planner/base/code.h"
 
 #include "cost/profile.h"
 #include "plan/derived.h"
