@@ -232,7 +232,8 @@ planc_status planc_find_largest_batch(const planc_problem *problem, const planc_
                                       planc_batch_visitor visitor, void *user, planc_largest_batch *out);
 
 /* Fills the blanks of a schedule: addresses (offline placement), host slots, streams, events. `policy` is the name in
- * the plan. */
+ * the plan. Of the problem its terms count, and the job's profile and swap rate: of several jobs those of all together.
+ */
 planc_status planc_lower(const planc_problem *problem, const char *policy, const planc_candidate *candidate,
                          planc_plan **out);
 
