@@ -69,8 +69,8 @@ typedef struct planc_mix_estimate {
   int64_t migrated_bytes; /* to the device on demand, in a period */
 } planc_mix_estimate;
 
-/* Judges for a policy for mixes, as planc_evaluator for one for a job: candidates of all jobs together, and those of
- * each job alone. */
+/* Judges for a policy for mixes, as planc_evaluator for one for a job and by the same rules: candidates of all jobs
+ * together, and those of each job alone. */
 typedef struct planc_mix_evaluator planc_mix_evaluator;
 struct planc_mix_evaluator {
   const planc_mix *mix; /* borrowed; outlives the evaluator */
