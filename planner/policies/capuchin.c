@@ -77,7 +77,7 @@ static planc_status feed_back(const planc_evaluator *evaluator, const capuchin *
 static planc_status judge(const planc_evaluator *evaluator, const planc_candidate *candidate, int64_t *leads,
                           bool *out_fits, int64_t *out_ns) {
   const planc_device *device = planc_profile_device(evaluator->problem->profile);
-  correction c = {&device->h2d, leads};
+  correction c = {&device->links[PLANC_ROUTE_H2D], leads};
   return evaluator->follow(evaluator, candidate, correct, &c, out_fits, out_ns);
 }
 

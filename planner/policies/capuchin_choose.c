@@ -164,8 +164,8 @@ static void add_gap(chooser *c, int32_t b, int32_t use) {
   k.to = c->order->uses[use].position;
   if (version < 0 || last_short(c, &k) < 0) return;
   k.bytes = pl_walk_room(&trace->buffers[b]);
-  k.in_ns = planc_link_ns(&device->h2d, trace->buffers[b].bytes);
-  k.out_ns = fed(c, &k) ? 0 : planc_link_ns(&device->d2h, trace->buffers[b].bytes);
+  k.in_ns = planc_link_ns(&device->links[PLANC_ROUTE_H2D], trace->buffers[b].bytes);
+  k.out_ns = fed(c, &k) ? 0 : planc_link_ns(&device->links[PLANC_ROUTE_D2H], trace->buffers[b].bytes);
   k.free_ns = c->unswapped.start[k.to] - c->unswapped.start[k.from + 1] - pl_add_saturate(k.in_ns, k.out_ns);
   c->of_use[use] = c->n;
   c->gaps[c->n++] = k;

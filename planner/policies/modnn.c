@@ -225,7 +225,8 @@ static planc_status select_algorithm(modnn *m, int32_t task, int32_t *out_varian
 /* A gradient is sent to the other replicas as soon as it is made, and theirs are then on the host as well. */
 static planc_status send(modnn *m, int32_t gradient) {
   int64_t start = m->now > m->out_free ? m->now : m->out_free;
-  m->out_free = pl_add_saturate(start, planc_link_ns(&m->device->d2h, m->trace->buffers[gradient].bytes));
+  m->out_free =
+      pl_add_saturate(start, planc_link_ns(&m->device->links[PLANC_ROUTE_D2H], m->trace->buffers[gradient].bytes));
   int32_t others = m->blocks[gradient].others;
   m->blocks[others].on_host = true;
   m->blocks[others].ready = m->out_free;

@@ -259,18 +259,19 @@ static planc_status reserve_users(tensile *t) {
     const planc_buffer *buffer = &t->trace->buffers[b];
     if (buffer->n_accesses == 0) continue;
     if (buffer->flags & PLANC_BUFFER_FED) {
-      int64_t ns = pl_fetch_ns(&walk->h2d, t->trace, b), to = t->unswapped.start[planc_order_first(t->order, b)];
+      int64_t ns = pl_fetch_ns(&walk->links[PLANC_ROUTE_H2D], t->trace, b),
+              to = t->unswapped.start[planc_order_first(t->order, b)];
       int64_t from = buffer->peer < 0 ? 0 : made_ns(t, buffer->peer);
       if (pl_link_time_latest(&t->link, from, to > 0 ? to : end, ns, &start))
         PLANC_TRY(pl_link_time_take(&t->link, start, ns));
     }
     if (buffer->sent >= 0) {
-      int64_t ns = copy_ns(&walk->d2h, buffer->bytes);
+      int64_t ns = copy_ns(&walk->links[PLANC_ROUTE_D2H], buffer->bytes);
       if (pl_link_time_earliest(&t->link, made_ns(t, b), end, ns, &start))
         PLANC_TRY(pl_link_time_take(&t->link, start, ns));
     }
     if (buffer->flags & PLANC_BUFFER_RESULT) {
-      int64_t ns = copy_ns(&walk->d2h, buffer->bytes);
+      int64_t ns = copy_ns(&walk->links[PLANC_ROUTE_D2H], buffer->bytes);
       if (pl_link_time_earliest(&t->link, t->unswapped.start[planc_order_last(t->order, b) + 1], end, ns, &start))
         PLANC_TRY(pl_link_time_take(&t->link, start, ns));
     }
@@ -304,7 +305,7 @@ static planc_status find_tensors(tensile *t, pl_arena *arena) {
                                     .first = t->order->first_use[b],
                                     .first_gap = INT32_MAX,
                                     .across = -1,
-                                    .out_ns = copy_ns(&walk->d2h, buffer->bytes),
+                                    .out_ns = copy_ns(&walk->links[PLANC_ROUTE_D2H], buffer->bytes),
                                     .copy = PL_NO_COPY};
     }
     tensors[0].on_host = buffer->flags & PLANC_BUFFER_FED;
@@ -330,7 +331,7 @@ static void add_gap(tensile *t, int32_t tensor, int32_t use, int32_t to, bool wr
                                   .wraps = wraps,
                                   .relieves = {position_of(t, use), to},
                                   .bytes = pl_walk_room(buffer),
-                                  .in_ns = copy_ns(&t->walk->h2d, buffer->bytes)};
+                                  .in_ns = copy_ns(&t->walk->links[PLANC_ROUTE_H2D], buffer->bytes)};
 }
 
 /* Those of which the second access reads, and of what persists the one that wraps. */

@@ -302,9 +302,10 @@ static bool same_link(const planc_link *a, const planc_link *b) {
 
 /* But for what is reserved, of which the most counts. */
 static bool same_device(const planc_device *a, const planc_device *b) {
-  return a->launch_ns == b->launch_ns && a->in_flight == b->in_flight && same_link(&a->h2d, &b->h2d) &&
-         same_link(&a->d2h, &b->d2h) && same_link(&a->store, &b->store) && same_link(&a->load, &b->load) &&
-         a->duplex_ppm == b->duplex_ppm && a->slowdown_ppm == b->slowdown_ppm && a->paging_ppm == b->paging_ppm;
+  bool same = true;
+  for (int r = 0; r < PLANC_N_ROUTES; r++) same &= same_link(&a->links[r], &b->links[r]);
+  return same && a->launch_ns == b->launch_ns && a->in_flight == b->in_flight && a->duplex_ppm == b->duplex_ppm &&
+         a->slowdown_ppm == b->slowdown_ppm && a->paging_ppm == b->paging_ppm;
 }
 
 static void note_devices(const cli_mix *mix) {

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "cost/routes.h"
 #include "util/locate.h"
 #include "util/math.h"
 #include "util/print.h"
@@ -198,7 +199,7 @@ planc_status cli_setup_storage(const planc_problem *problem) {
   if (problem->storage_budget_bytes == 0) return NULL;
   if (problem->host_budget_bytes < 0)
     return planc_error(PLANC_USAGE, "--storage takes what --host-budget has no room for: give that, too");
-  if (device->store.bytes_per_second > 0 && device->load.bytes_per_second > 0) return NULL;
+  if (pl_device_reaches(device, PLANC_MEMORY_STORAGE)) return NULL;
   return planc_error(PLANC_USAGE,
                      "the profile of device %s says nothing of storage: planrun profile --storage measures it",
                      device->name);
