@@ -21,7 +21,7 @@ enum {
 typedef struct planc_mix {
   int32_t n_jobs;            /* at least 1 */
   const planc_problem *jobs; /* of each its graph, profile, batch, sub-batch, side_by_side, split_batch_norm, priority
-                                and the setting swap_rate; all else is that of the first, and so is what its profile
+                                and PLANC_EACH_SETTINGS; all else is that of the first, and so is what its profile
                                 says of the device, but for what is reserved: of that the most of any */
   const int32_t *iterations; /* by job: in a period; 0 = chosen */
   int32_t max_ratio;        /* the most iterations that are chosen for a job; 0 = PLANC_MIX_MAX_RATIO, or for a job with

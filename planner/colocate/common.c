@@ -11,7 +11,9 @@ planc_problem pl_common_job(const pl_common *common, int32_t job, const planc_pr
   out.side_by_side = own->side_by_side;
   out.split_batch_norm = own->split_batch_norm;
   out.priority = own->priority;
-  out.settings.swap_rate = own->settings.swap_rate;
+#define X(name, ...) out.settings.name = own->settings.name;
+  PLANC_EACH_SETTINGS(X)
+#undef X
   return out;
 }
 
@@ -24,9 +26,12 @@ planc_status pl_common_make(const planc_mix *mix, pl_common *out) {
   PLANC_TRY(PL_NEW(&out->arena, &out->profiles, mix->n_jobs));
   PLANC_TRY(set_common_profile(mix, out));
   out->problem.profile = &out->profile;
-  /* A plan states one rate for all jobs, or none. */
-  for (int32_t j = 1; j < mix->n_jobs; j++)
-    if (mix->jobs[j].settings.swap_rate != mix->jobs[0].settings.swap_rate) out->problem.settings.swap_rate = 0;
+  /* A plan states what is the same of all jobs. */
+#define X(name, ...)                        \
+  for (int32_t j = 1; j < mix->n_jobs; j++) \
+    if (mix->jobs[j].settings.name != mix->jobs[0].settings.name) out->problem.settings.name = 0;
+  PLANC_EACH_SETTINGS(X)
+#undef X
   for (int32_t j = 0; j < mix->n_jobs; j++) set_job(mix, j, out);
   out->mix.jobs = out->jobs;
   return NULL;

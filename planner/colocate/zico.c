@@ -93,8 +93,10 @@ static planc_status choose(zico *z, planc_candidate *out) {
 
 static zico begin(const planc_mix *mix, const planc_mix_share *shares, const planc_evaluator *evaluator) {
   int64_t region = mix->jobs[0].settings.region;
-  return (zico){
-      .mix = mix, .shares = shares, .evaluator = evaluator, .region_bytes = region > 0 ? region : PLANC_DEFAULT_REGION};
+  return (zico){.mix = mix,
+                .shares = shares,
+                .evaluator = evaluator,
+                .region_bytes = region > 0 ? region : PLANC_STANDARD_region};
 }
 
 static void end(zico *z) {

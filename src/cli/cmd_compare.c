@@ -38,8 +38,8 @@ static const pl_option own_options[] = {
     {"no-least", 0, NULL, "look for no least budgets, which takes most of the time"},
     {"max-batch", 0, NULL, "search the largest batch that each policy can plan for"},
     {"colocate", 0, NULL, "several graphs that share a GPU, with policies for that"},
-    PLANC_MIX_SETTINGS(CLI_MIX_OWN_SETTING){
-        "max-ratio", 0, "N", "with it: most iterations per period that are chosen for a job (default: 8)"},
+    PLANC_MIX_SETTINGS(CLI_OWN_SETTING){"max-ratio", 0, "N",
+                                        "with it: most iterations per period that are chosen for a job (default: 8)"},
     {"priority", 0, "JOB:N ...", "with it: of a job's ops on the GPU, from 0 to 5, the most first (default: 0)"},
     {"accumulate", 0, "[JOB:]K ...", "with it: split a job's batch into K rounds, side by side where a policy can"},
     {"json", 0, NULL, "the table as one line of JSON"},

@@ -44,7 +44,7 @@ static const pl_option own_options[] = {
     {"split-batch-norm", 0, NULL, "allow rounds although batch normalisation couples the batch"},
     {"placement", 0, "NAME", "best-fit, paged or vmm, for policies that allocate as they go (default: the plan's)"},
     {"chunk", 0, "SIZE", "chunk of --placement vmm or page of paged (default: the plan's, else 40M or 2M)"},
-#define X(name, option, kind, users, fallback, help) CLI_SETTING(option, kind, help, "the plan's")
+#define X(name, option, kind, least, most, standard, users, help) CLI_SETTING(option, kind, help, "the plan's")
     PLANC_JOB_SETTINGS(X) PLANC_ANY_SETTINGS(X)
 #undef X
         {"json", 0, NULL, "what was done as one line of JSON"},
@@ -153,7 +153,7 @@ static int64_t storage_of(const planc_plan *plan) {
 static void keep_settings(const planc_plan *plan, const planc_policy *policy, planc_settings *out) {
   bool other = strcmp(policy->name, plan->policy) != 0;
   *out = plan->settings;
-#define X(name, option, kind, users, fallback, help) \
+#define X(name, option, kind, least, most, standard, users, help) \
   if (other && (users) != 0 && !(policy->supports & (users))) out->name = 0;
   PLANC_JOB_SETTINGS(X)
 #undef X

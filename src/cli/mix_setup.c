@@ -178,9 +178,12 @@ static const char *profile_of(const pl_arguments *arguments, int32_t job) {
   return of_job(arguments, "profile", job);
 }
 
-static planc_status read_swap_rate(const pl_arguments *arguments, int32_t job, planc_settings *settings) {
-  const char *text = of_job(arguments, "swap-rate", job);
-  return text ? cli_setup_percent("swap-rate", text, &settings->swap_rate) : NULL;
+static planc_status read_own_settings(const pl_arguments *arguments, int32_t job, planc_settings *settings) {
+#define X(name, option, kind, least, most, standard, users, help) \
+  PLANC_TRY(cli_setting_##kind(option, of_job(arguments, option, job), CLI_RANGE(name, least, most), &settings->name));
+  PLANC_EACH_SETTINGS(X)
+#undef X
+  return NULL;
 }
 
 /* An earlier job with the same graph and profile, or -1. */
@@ -218,7 +221,7 @@ static planc_status read_inputs(const pl_arguments *arguments, cli_mix *mix, int
 
 static planc_status read_job(const pl_arguments *arguments, const planc_problem *options, cli_mix *mix, int32_t job) {
   mix->jobs[job] = *options;
-  PLANC_TRY(read_swap_rate(arguments, job, &mix->jobs[job].settings));
+  PLANC_TRY(read_own_settings(arguments, job, &mix->jobs[job].settings));
   PLANC_TRY(read_inputs(arguments, mix, job));
   mix->iterations[job] = mix->operands[job].iterations;
   mix->names[job] = mix->operands[job].name;
@@ -262,11 +265,13 @@ static planc_status read_options(const pl_arguments *arguments, planc_problem *o
   int64_t ratio;
   *out = (planc_problem){.gpus = 1};
   PLANC_TRY(check_profiles(arguments));
-  PLANC_TRY(check_number(arguments, "swap-rate", "swap rates"));
+#define X(name, option, ...) PLANC_TRY(check_number(arguments, option, "values of --" option));
+  PLANC_EACH_SETTINGS(X)
+#undef X
   PLANC_TRY(pl_option_size(arguments, "budget", -1, &out->budget_bytes));
   PLANC_TRY(pl_option_size(arguments, "host-budget", -1, &out->host_budget_bytes));
   PLANC_TRY(pl_option_int(arguments, "max-ratio", 1, PLANC_MIX_MOST_ITERATIONS, 0, &ratio));
-  PLANC_TRY(cli_setup_settings(arguments, &out->settings));
+  PLANC_TRY(cli_settings_read(arguments, &out->settings));
   out->split_batch_norm = pl_option_given(arguments, "split-batch-norm");
   *out_ratio = (int32_t)ratio;
   return NULL;

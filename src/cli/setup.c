@@ -12,7 +12,7 @@
 #include "util/real.h"
 #include "util/size.h"
 
-enum { FALLBACK_BATCH = 32, PPM_OF_PERCENT = 10000, ALL_PERCENT = 100 };
+enum { FALLBACK_BATCH = 32 };
 static const char fallback_device[] = "h100";
 
 static void message(const char *kind, const char *format, va_list arguments) {
@@ -116,13 +116,6 @@ static planc_status read_profile(const pl_arguments *arguments, const planc_grap
   return cli_setup_launch(arguments, *out);
 }
 
-/* A size that stays what it is where none is given, and is not 0. */
-static planc_status read_bytes(const pl_arguments *arguments, const char *name, int64_t *out) {
-  PLANC_TRY(pl_option_size(arguments, name, *out, out));
-  if (!pl_option_given(arguments, name) || *out > 0) return NULL;
-  return planc_error(PLANC_USAGE, "--%s: at least one byte", name);
-}
-
 /* How policies allocate that do so as they go. */
 static planc_status read_placement(const pl_arguments *arguments, planc_problem *problem) {
   const char *placement = pl_option_value(arguments, "placement");
@@ -133,40 +126,13 @@ static planc_status read_placement(const pl_arguments *arguments, planc_problem 
   } else if (placement && strcmp(placement, "best-fit") != 0) {
     return planc_error(PLANC_USAGE, "unknown placement %s: best-fit, paged or vmm", placement);
   }
-  return read_bytes(arguments, "chunk", &problem->chunk_bytes);
-}
-
-planc_status cli_setup_percent(const char *name, const char *text, int64_t *out) {
-  int64_t percent;
-  PLANC_TRY(pl_option_int_of(name, text, 1, ALL_PERCENT, &percent));
-  *out = percent < ALL_PERCENT ? percent * PPM_OF_PERCENT : 0;
-  return NULL;
-}
-
-static planc_status read_share(const pl_arguments *arguments, const char *name, int64_t *out) {
-  const char *text = pl_option_value(arguments, name);
-  return text ? cli_setup_percent(name, text, out) : NULL;
-}
-
-static planc_status read_count(const pl_arguments *arguments, const char *name, int64_t *out) {
-  return pl_option_int(arguments, name, 1, PLANC_MOST_COUNT, *out, out);
-}
-
-static planc_status read_flag(const pl_arguments *arguments, const char *name, int64_t *out) {
-  if (pl_option_given(arguments, name)) *out = 1;
-  return NULL;
-}
-
-planc_status cli_setup_settings(const pl_arguments *arguments, planc_settings *settings) {
-#define X(name, option, kind, users, fallback, help) PLANC_TRY(read_##kind(arguments, option, &settings->name));
-  PLANC_SETTINGS(X)
-#undef X
-  return NULL;
+  cli_range any = {.least = 1, .most = PLANC_MOST_BYTES};
+  return cli_setting_bytes("chunk", pl_option_value(arguments, "chunk"), any, &problem->chunk_bytes);
 }
 
 planc_status cli_setup_policy_options(const pl_arguments *arguments, planc_problem *problem) {
   PLANC_TRY(read_placement(arguments, problem));
-  return cli_setup_settings(arguments, &problem->settings);
+  return cli_settings_read(arguments, &problem->settings);
 }
 
 planc_status cli_setup_useful(const pl_arguments *arguments, const char *policy, uint32_t supports) {
@@ -174,7 +140,7 @@ planc_status cli_setup_useful(const pl_arguments *arguments, const char *policy,
     const char *option;
     uint32_t users;
   } settings[] = {
-#define X(name, option, kind, users, fallback, help) {option, users},
+#define X(name, option, kind, least, most, standard, users, help) {option, users},
       PLANC_SETTINGS(X)
 #undef X
   };
