@@ -13,8 +13,8 @@
 #include <stdlib.h>
 
 #include "cost/routes.h"
-#include "planner/simulate/plan_totals.h"
-#include "planner/simulate/remap.h"
+#include "planner/analysis/plan_totals.h"
+#include "planner/analysis/remap.h"
 #include "planner/simulate/sim_machine.h"
 #include "util/math.h"
 

@@ -58,7 +58,8 @@ static void set_up(void) {
   profile->device.links[PLANC_ROUTE_H2D] = (planc_link){1000000000, 10};
   profile->device.links[PLANC_ROUTE_D2H] = (planc_link){500000000, 10};
   graph = graph_of(chain);
-  problem = (planc_problem){.graph = graph, .profile = profile, .batch = BATCH, .host_budget_bytes = -1};
+  problem = (planc_problem){.job = {.graph = graph, .profile = profile, .batch = BATCH},
+                            .terms = {.budgets = {[PLANC_MEMORY_DEVICE] = -1, [PLANC_MEMORY_HOST] = -1}}};
   begin();
 }
 
@@ -97,7 +98,7 @@ START_TEST(what_the_user_gave_only_comes_in) {
 END_TEST
 
 START_TEST(copies_take_longer_on_a_part_of_a_link) {
-  problem.link_ppm = 250000;
+  problem.job.link_ppm = 250000;
   begin_again();
   pl_price price = pl_price_of_link(&walk, named("c"), 1);
   ck_assert_int_eq(price.link_ns[PLANC_ROUTE_H2D], 10 + 4 * 2 * WIDTH);
@@ -108,7 +109,7 @@ END_TEST
 START_TEST(the_host_has_room_up_to_its_budget) {
   pl_price made = pl_price_of_link(&walk, named("c"), 1), given = pl_price_of_link(&walk, named("x"), 0);
   ck_assert(pl_host_has_room(&walk, INT64_C(1) << 60, &made));
-  problem.host_budget_bytes = 3 * WIDTH;
+  problem.terms.budgets[PLANC_MEMORY_HOST] = 3 * WIDTH;
   begin_again();
   ck_assert(pl_host_has_room(&walk, WIDTH, &made));
   ck_assert(!pl_host_has_room(&walk, WIDTH + 1, &made));
@@ -187,10 +188,10 @@ START_TEST(a_way_is_open_where_user_and_order_allow_it) {
     ck_assert(pl_way_is_open(&ways, PL_WAY_LINK, named(all[k].name)));
     ck_assert_msg(pl_way_is_open(&ways, PL_WAY_RECOMPUTE, named(all[k].name)) == all[k].again, "%s", all[k].name);
   }
-  problem.settings = (planc_settings){.no_swap = 1};
+  problem.terms.settings = (planc_settings){.no_swap = 1};
   begin_again();
   ck_assert(!pl_way_is_open(&ways, PL_WAY_LINK, named("c")) && pl_way_is_open(&ways, PL_WAY_RECOMPUTE, named("c")));
-  problem.settings = (planc_settings){.no_recompute = 1};
+  problem.terms.settings = (planc_settings){.no_recompute = 1};
   begin_again();
   ck_assert(pl_way_is_open(&ways, PL_WAY_LINK, named("c")) && !pl_way_is_open(&ways, PL_WAY_RECOMPUTE, named("c")));
 }

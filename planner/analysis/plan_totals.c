@@ -1,9 +1,9 @@
 /* Sums over a plan's instructions (plan_totals.h). */
-#include "planner/simulate/plan_totals.h"
+#include "planner/analysis/plan_totals.h"
 
 #include "plan/derived.h"
 #include "plan/memories.h"
-#include "planner/simulate/plan_streams.h"
+#include "planner/analysis/plan_streams.h"
 #include "util/math.h"
 
 static bool is_known(const planc_plan *plan, int32_t residency) {

@@ -1,5 +1,5 @@
 /* A schedule's state (schedule_state.h): made, freed and looked at. The commands of schedule.c change it. */
-#include "planner/schedule_state.h"
+#include "planner/base/schedule_state.h"
 
 #include <assert.h>
 #include <stdlib.h>

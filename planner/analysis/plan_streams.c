@@ -1,5 +1,5 @@
 /* Whether what instructions say of a plan's streams can be gone by (plan_streams.h). */
-#include "planner/simulate/plan_streams.h"
+#include "planner/analysis/plan_streams.h"
 
 #include "cost/routes.h"
 #include "plan/tables.h"
