@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cost/routes.h"
 #include "graph/spec.h"
 #include "plan/owned.h"
-#include "plan/routes.h"
 #include "plan/tables.h"
 #include "util/math.h"
 
@@ -135,15 +135,14 @@ static planc_status make_memories(const filling *f) {
 /* An engine for each route: its number. The bus of a GPU's engines is shared where the problem says so. Storage is
  * there for all replicas, so its engines' are. */
 static planc_plan_link link_between(const filling *f, int32_t from, int32_t to) {
-  planc_device device = *planc_profile_device(f->problem->job.profile);
   planc_route route = pl_route_between(f->plan->memories[from].kind, f->plan->memories[to].kind);
-  bool of_storage = route == PLANC_ROUTE_STORE || route == PLANC_ROUTE_LOAD;
-  bool shared = of_storage ? planc_trace_replicas(f->trace) > 1 : f->problem->terms.shared_link;
+  bool of_gpu = pl_routes[route].memory == PLANC_MEMORY_DEVICE;
+  bool shared = of_gpu ? f->problem->terms.shared_link : planc_trace_replicas(f->trace) > 1;
   return (planc_plan_link){.from = from,
                            .to = to,
                            .engine = (int32_t)route,
                            .bus = shared ? (int32_t)route : -1,
-                           .cost = *pl_route_link(&device, route)};
+                           .cost = planc_profile_device(f->problem->job.profile)->links[route]};
 }
 
 static planc_status make_links(const filling *f) {

@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 
+#include "cost/routes.h"
 #include "planner/lower/spill.h"
 #include "planner/memory/placement.h"
 #include "util/math.h"
@@ -90,7 +91,7 @@ static planc_status spill(making_slots *m, const planc_problem *problem, layout 
                    .all = layouts[0].host_bytes,
                    .budget = planc_share(&problem->terms, problem->terms.budgets[PLANC_MEMORY_HOST])};
   *out = &layouts[0];
-  if (device->store.bytes_per_second < 1 || device->load.bytes_per_second < 1)
+  if (!pl_device_reaches(device, PLANC_MEMORY_STORAGE))
     return planc_error(PLANC_USAGE, "the profile of device %s says nothing of storage", device->name);
   if (s.all <= s.budget) return NULL;
   PLANC_TRY(prepare(m, &layouts[1]));
