@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "planc/simulate.h"
-#include "planner/code.h"
+#include "planner/base/code.h"
 #include "planner/lower/occupants.h"
 #include "planner/shortage.h"
 #include "util/map.h"
@@ -20,8 +20,10 @@ static planc_status peak(const planc_evaluator *evaluator, const planc_candidate
 static planc_status hold(const planc_evaluator *evaluator, const planc_candidate *candidate);
 static planc_status hold_to_host(const planc_evaluator *evaluator, const planc_candidate *candidate);
 static planc_status iteration_time(const planc_evaluator *evaluator, const planc_candidate *candidate, int64_t *out_ns);
+static planc_status place(const planc_evaluator *evaluator, const planc_candidate *candidate, int64_t *residencies,
+                          int64_t *workspaces, int64_t *out_arena_bytes);
 static planc_status follow(const planc_evaluator *evaluator, const planc_candidate *candidate,
-                           planc_candidate_visitor visitor, void *user, bool *out_fits, int64_t *out_ns);
+                           planc_candidate_visitor visitor, void *user, planc_taken *out);
 
 planc_evaluator pl_evaluator_of(const planc_problem *problem) {
   return (planc_evaluator){.problem = problem,
@@ -29,6 +31,7 @@ planc_evaluator pl_evaluator_of(const planc_problem *problem) {
                            .peak = peak,
                            .hold = hold,
                            .hold_to_host = hold_to_host,
+                           .place = place,
                            .time = iteration_time,
                            .follow = follow};
 }
@@ -50,13 +53,13 @@ static planc_status code_of(const planc_problem *problem, const planc_schedule *
                             int64_t *out_bytes) {
   const planc_command *commands = planc_schedule_commands(schedule);
   *out_bytes = 0;
-  if (planc_profile_code_of_all(problem->profile) == 0) return NULL;
+  if (planc_profile_code_of_all(problem->job.profile) == 0) return NULL;
   for (int32_t c = 0; c < planc_schedule_n_commands(schedule); c++) {
     if (commands[c].kind != PLANC_CMD_EXEC) continue;
     const char *algorithm = planc_schedule_variant(schedule, &commands[c]).algorithm;
     if (pl_map_get(seen, algorithm, strlen(algorithm)) >= 0) continue;
     PLANC_TRY(pl_map_put(seen, algorithm, strlen(algorithm), 0));
-    *out_bytes = pl_add_saturate(*out_bytes, planc_profile_code(problem->profile, algorithm));
+    *out_bytes = pl_add_saturate(*out_bytes, planc_profile_code(problem->job.profile, algorithm));
   }
   return NULL;
 }
@@ -65,7 +68,7 @@ static planc_status reserved_of(const planc_problem *problem, const planc_candid
   pl_map seen = {0};
   planc_status status = code_of(problem, candidate->schedule, &seen, out_bytes);
   pl_map_free(&seen);
-  *out_bytes = pl_add_saturate(*out_bytes, planc_profile_device(problem->profile)->reserved_bytes);
+  *out_bytes = pl_add_saturate(*out_bytes, planc_profile_device(problem->job.profile)->reserved_bytes);
   return status;
 }
 
@@ -100,6 +103,20 @@ static planc_status peak(const planc_evaluator *evaluator, const planc_candidate
   return status;
 }
 
+static planc_status place(const planc_evaluator *evaluator, const planc_candidate *candidate, int64_t *residencies,
+                          int64_t *workspaces, int64_t *out_arena_bytes) {
+  (void)evaluator;
+  const planc_schedule *s = candidate->schedule;
+  places placed = {0};
+  planc_status status = place_device(candidate, &placed);
+  for (int32_t r = 0; !status && r < planc_schedule_n_residencies(s); r++)
+    residencies[r] = placed.addresses.residencies[r];
+  for (int32_t c = 0; !status && c < planc_schedule_n_commands(s); c++) workspaces[c] = placed.addresses.workspaces[c];
+  *out_arena_bytes = placed.arena_bytes;
+  pl_arena_free(&placed.arena);
+  return status;
+}
+
 /* Says who has no place within the budget. */
 static planc_status too_much(const planc_candidate *candidate, const places *placed, const pl_shortage *shortage) {
   char *why, who[ROUNDS_TEXT];
@@ -111,13 +128,13 @@ static planc_status too_much(const planc_candidate *candidate, const places *pla
 
 /* What storage may take over is the host's to have room for: not all may leave it. */
 static planc_status hold_host(const planc_problem *problem, const planc_candidate *candidate, places *placed) {
-  int64_t away = planc_away_budget(problem);
+  int64_t away = planc_away_budget(&problem->terms);
   if (away < 0) return NULL;
   PLANC_TRY(place_away(candidate, placed));
   if (placed->host_bytes <= away) return NULL;
   pl_shortage shortage = {.needs = {PLANC_MEMORY_HOST, placed->host_bytes},
                           .budget = away,
-                          .beside = problem->storage_budget_bytes,
+                          .beside = problem->terms.budgets[PLANC_MEMORY_STORAGE],
                           .replicas = planc_trace_replicas(candidate->trace)};
   return too_much(candidate, placed, &shortage);
 }
@@ -136,7 +153,7 @@ static planc_status hold(const planc_evaluator *evaluator, const planc_candidate
   PLANC_TRY(reserved_of(problem, candidate, &reserved));
   planc_status status = place_device(candidate, &placed);
   pl_shortage shortage = {.needs = {PLANC_MEMORY_DEVICE, pl_add_saturate(placed.arena_bytes, reserved)},
-                          .budget = problem->budget_bytes,
+                          .budget = problem->terms.budgets[PLANC_MEMORY_DEVICE],
                           .beside = reserved};
   if (!status && shortage.needs.bytes > shortage.budget) {
     status = too_much(candidate, &placed, &shortage);
@@ -186,19 +203,47 @@ static planc_status iteration_time(const planc_evaluator *evaluator, const planc
   return status;
 }
 
-static planc_status show(const planc_plan *plan, const planc_order *order, planc_candidate_visitor visitor, void *user,
-                         int64_t *out_ns);
+static planc_status follow_placed(const planc_evaluator *evaluator, const planc_candidate *candidate,
+                                  const places *placed, planc_candidate_visitor visitor, void *user, planc_taken *out);
+static planc_status show(const planc_plan *plan, const planc_candidate *candidate, planc_candidate_visitor visitor,
+                         void *user, int64_t *out_ns);
+static planc_status show_in_order(const planc_plan *plan, const planc_order *order, planc_candidate_visitor visitor,
+                                  void *user, int64_t *out_ns);
 
 static planc_status follow(const planc_evaluator *evaluator, const planc_candidate *candidate,
-                           planc_candidate_visitor visitor, void *user, bool *out_fits, int64_t *out_ns) {
+                           planc_candidate_visitor visitor, void *user, planc_taken *out) {
+  const planc_problem *problem = evaluator->problem;
+  int64_t reserved;
+  places placed = {0};
+  *out = (planc_taken){0};
+  PLANC_TRY(reserved_of(problem, candidate, &reserved));
+  planc_status status = place_device(candidate, &placed);
+  int64_t peak = out->peak_bytes[PLANC_MEMORY_DEVICE] = pl_add_saturate(placed.arena_bytes, reserved);
+  out->fits = !status && peak <= problem->terms.budgets[PLANC_MEMORY_DEVICE];
+  if (out->fits) status = follow_placed(evaluator, candidate, &placed, visitor, user, out);
+  pl_arena_free(&placed.arena);
+  return status;
+}
+
+static planc_status follow_placed(const planc_evaluator *evaluator, const planc_candidate *candidate,
+                                  const places *placed, planc_candidate_visitor visitor, void *user, planc_taken *out) {
   planc_plan *plan;
-  PLANC_TRY(planc_lower(evaluator->problem, "", candidate, &plan));
-  *out_fits = plan->predicted.peak_bytes[PLANC_MEMORY_DEVICE] <= evaluator->problem->budget_bytes;
-  planc_order *order = NULL;
-  planc_status status = *out_fits ? planc_order_of_schedule(candidate->schedule, &order) : NULL;
-  if (order) status = show(plan, order, visitor, user, out_ns);
-  planc_order_free(order);
+  planc_simulation simulation;
+  PLANC_TRY(pl_lower_placed(evaluator->problem, "", candidate, &placed->addresses, &plan));
+  for (int32_t m = 0; m < PLANC_N_BUDGETS; m++) out->peak_bytes[m] = plan->predicted.peak_bytes[m];
+  planc_status status =
+      visitor ? show(plan, candidate, visitor, user, &out->iteration_ns) : planc_simulate(plan, NULL, &simulation);
+  if (!status && !visitor) out->iteration_ns = simulation.iteration_ns;
   planc_plan_free(plan);
+  return status;
+}
+
+static planc_status show(const planc_plan *plan, const planc_candidate *candidate, planc_candidate_visitor visitor,
+                         void *user, int64_t *out_ns) {
+  planc_order *order;
+  PLANC_TRY(planc_order_of_schedule(candidate->schedule, &order));
+  planc_status status = show_in_order(plan, order, visitor, user, out_ns);
+  planc_order_free(order);
   return status;
 }
 
@@ -226,8 +271,8 @@ static void time_runs(const planc_plan *plan, const planc_order *order, const bo
   assert(position == order->n);
 }
 
-static planc_status show(const planc_plan *plan, const planc_order *order, planc_candidate_visitor visitor, void *user,
-                         int64_t *out_ns) {
+static planc_status show_in_order(const planc_plan *plan, const planc_order *order, planc_candidate_visitor visitor,
+                                  void *user, int64_t *out_ns) {
   planc_simulation simulation;
   pl_arena arena = {0};
   body_times of = {0};

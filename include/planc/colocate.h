@@ -19,17 +19,27 @@ enum {
 
 /* Jobs that are to share a GPU. Everything is borrowed. */
 typedef struct planc_mix {
-  int32_t n_jobs;            /* at least 1 */
-  const planc_problem *jobs; /* of each its graph, profile, batch, sub-batch, side_by_side, split_batch_norm, priority
-                                and the setting swap_rate; all else is that of the first, and so is what its profile
-                                says of the device, but for what is reserved: of that the most of any */
-  const int32_t *iterations; /* by job: in a period; 0 = chosen */
+  planc_terms terms;          /* on which all jobs are planned */
+  int32_t n_jobs;             /* at least 1 */
+  const planc_workload *jobs; /* their device is planc_mix_device, but for what is reserved: of that the most that any
+                                 of their profiles says */
+  const int32_t *iterations;  /* by job: in a period; 0 = chosen */
   int32_t max_ratio;        /* the most iterations that are chosen for a job; 0 = PLANC_MIX_MAX_RATIO, or for a job with
                                a deadline PLANC_MIX_MOST_ITERATIONS */
   const char *const *names; /* by job: as planc_job has it, NULL of those that have none; NULL = none has */
   const int64_t *deadlines_ns; /* by job: the longest that a request may take, see planc_mix_share.response_ns; 0 = it
                                   has no deadline; NULL = none has */
 } planc_mix;
+
+/* What they share, as the first one's profile has it. */
+static inline const planc_device *planc_mix_device(const planc_mix *mix) {
+  return planc_profile_device(mix->jobs[0].profile);
+}
+
+/* A job by itself, on the mix's terms. */
+static inline planc_problem planc_mix_problem(const planc_mix *mix, int32_t job) {
+  return (planc_problem){.terms = mix->terms, .job = mix->jobs[job]};
+}
 
 /* One job of a mix beside what it would do alone. */
 typedef struct planc_mix_share {
@@ -59,17 +69,32 @@ typedef struct planc_mix_estimate {
   int64_t migrated_bytes; /* to the device on demand, in a period */
 } planc_mix_estimate;
 
+/* Judges for a policy for mixes, as planc_evaluator for one for a job and by the same rules: candidates of all jobs
+ * together, and those of each job alone. */
+typedef struct planc_mix_evaluator planc_mix_evaluator;
+struct planc_mix_evaluator {
+  const planc_mix *mix; /* borrowed; outlives the evaluator */
+  planc_evaluator all;  /* whose problem has no graph: it is that of all jobs together */
+  /* Of candidates of a job alone: one of the mix's jobs, on the mix's terms or others. The problem is borrowed, and
+   * outlives what is returned. */
+  planc_evaluator (*alone)(const planc_mix_evaluator *evaluator, const planc_problem *problem);
+  /* The policy that makes the fastest plan of such a job. INFEASIBLE where none fits. */
+  planc_status (*fastest)(const planc_mix_evaluator *evaluator, const planc_problem *problem, const planc_policy **out);
+  /* The longest that a request takes, by job, when a candidate of all jobs runs: planc_mix_share.response_ns. */
+  planc_status (*respond)(const planc_mix_evaluator *evaluator, const planc_candidate *all, int64_t *out_ns);
+};
+
 typedef struct planc_mix_policy {
   const char *name, *summary;
   uint32_t supports;
   const char *falls_back; /* the policy whose plan it gives where it finds no other; NULL = none */
-  /* A schedule of the whole mix, or INFEASIBLE with a message that tells who has no room. A schedule that does not fit
-   * is told of by whoever holds it to the budgets. `shares` are by job, speeds not known yet. *out is empty; the caller
-   * frees it, whatever the outcome. NULL: it has no plan. */
-  planc_status (*make)(const planc_mix *mix, const planc_mix_share *shares, const planc_evaluator *evaluator,
-                       planc_candidate *out);
+  /* A schedule of the evaluator's whole mix, or INFEASIBLE with a message that tells who has no room. A schedule that
+   * does not fit is told of by whoever holds it to the budgets. `shares` are by job, speeds not known yet. *out is
+   * empty; the caller frees it, whatever the outcome. NULL: it has no plan. */
+  planc_status (*make)(const planc_mix_evaluator *evaluator, const planc_mix_share *shares, planc_candidate *out);
   /* Of one that has no plan, for comparisons; NULL where there is `make`. *out is empty. */
-  planc_status (*estimate)(const planc_mix *mix, const planc_mix_share *shares, planc_mix_estimate *out);
+  planc_status (*estimate)(const planc_mix_evaluator *evaluator, const planc_mix_share *shares,
+                           planc_mix_estimate *out);
 } planc_mix_policy;
 
 /* All policies for mixes, ended by one without a name. */

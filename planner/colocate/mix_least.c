@@ -1,8 +1,9 @@
 /* The least budget of a mix (colocate.h), counted in plans. A policy that falls back to another needs no more than that
  * one: so the search is for the other, and two plans of the policy itself show what it does at the budget found and at
  * a unit less. */
+#include "planc/colocate.h"
+#include "planner/base/if_fits.h"
 #include "planner/colocate/mix_plan.h"
-#include "planner/if_fits.h"
 #include "planner/least_budget.h"
 
 enum { FEWEST = 2, OWN = 2 };    /* plans that a search takes, and that a policy makes which falls back */
@@ -38,12 +39,12 @@ static planc_status find_beside(const pl_common *common, const planc_mix_policy 
                                 planc_least *least) {
   planc_mix_share there[PLANC_MIX_MOST_JOBS] = {{0}}, less[PLANC_MIX_MOST_JOBS] = {{0}};
   pl_mix_asked own = {.common = common, .policy = policy, .shares = shares ? shares : there};
-  if (shares) return take_over(&own, &common->problem, PLANC_ALIGNMENT, least);
+  if (shares) return take_over(&own, &common->all, PLANC_ALIGNMENT, least);
   bool any;
   PLANC_TRY(resolve_at(common, least->bytes, there));
   PLANC_TRY(pl_if_fits(resolve_at(common, least->bytes - PLANC_ALIGNMENT, less), &any));
   bool differ = any && !same_iterations(common->mix.n_jobs, there, less);
-  return take_over(&own, &common->problem, differ ? 0 : PLANC_ALIGNMENT, least);
+  return take_over(&own, &common->all, differ ? 0 : PLANC_ALIGNMENT, least);
 }
 
 planc_status planc_mix_find_least(const planc_mix *mix, const planc_mix_policy *policy, const planc_mix_share *shares,
@@ -94,11 +95,11 @@ static planc_status find_least_of_any(const pl_common *common, const planc_mix_p
 static planc_status take_over(const pl_mix_asked *asked, const planc_problem *problem, int64_t most_less,
                               planc_least *least) {
   planc_problem at = *problem;
-  at.first_will_do = true;
+  at.terms.first_will_do = true;
   least->is_least = false;
   for (int64_t less = 0; less <= most_less; less += PLANC_ALIGNMENT) {
     planc_plan *plan;
-    at.budget_bytes = least->bytes - less;
+    at.terms.budgets[PLANC_MEMORY_DEVICE] = least->bytes - less;
     planc_status status = pl_mix_make(asked, &at, &plan);
     least->tried++;
     if (less > 0 && planc_status_code(status) == PLANC_INFEASIBLE) {
@@ -109,7 +110,7 @@ static planc_status take_over(const pl_mix_asked *asked, const planc_problem *pr
     PLANC_TRY(status);
     planc_plan_free(least->plan);
     least->plan = plan;
-    least->bytes = at.budget_bytes;
+    least->bytes = at.terms.budgets[PLANC_MEMORY_DEVICE];
   }
   return NULL;
 }
@@ -121,20 +122,15 @@ static planc_status find_least(const pl_common *common, const planc_mix_policy *
   pl_mix_asked asked = {.common = common, .policy = searched, .shares = shares}, own = asked;
   pl_least_of of = {.make = pl_mix_make, .user = &asked, .name = policy->name, .most = most, .first = first};
   if (policy->falls_back) of.most -= OWN;
-  PLANC_TRY(pl_find_least(&common->problem, &of, PLANC_MEMORY_DEVICE, failed, out));
+  PLANC_TRY(pl_find_least(&common->all, &of, PLANC_MEMORY_DEVICE, failed, out));
   own.policy = policy;
-  return policy->falls_back ? take_over(&own, &common->problem, PLANC_ALIGNMENT, out) : NULL;
+  return policy->falls_back ? take_over(&own, &common->all, PLANC_ALIGNMENT, out) : NULL;
 }
 
 static planc_status resolve_at(const pl_common *common, int64_t bytes, planc_mix_share *shares) {
-  planc_problem jobs[PLANC_MIX_MOST_JOBS];
-  planc_mix at = common->mix;
-  for (int32_t j = 0; j < at.n_jobs; j++) {
-    jobs[j] = at.jobs[j];
-    jobs[j].budget_bytes = bytes;
-  }
-  at.jobs = jobs;
-  return pl_mix_resolve(&at, shares);
+  planc_problem at = common->all;
+  at.terms.budgets[PLANC_MEMORY_DEVICE] = bytes;
+  return pl_mix_resolve(common, &at, shares);
 }
 
 static bool same_iterations(int32_t n_jobs, const planc_mix_share *a, const planc_mix_share *b) {

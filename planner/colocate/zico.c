@@ -23,7 +23,8 @@
  * take turns (temporal.c) not only where no shift is found, but also where that is faster. */
 #include <stdio.h>
 
-#include "planner/code.h"
+#include "planner/base/code.h"
+#include "planner/base/if_fits.h"
 #include "planner/colocate/instead.h"
 #include "planner/colocate/merge.h"
 #include "planner/colocate/mix_policies.h"
@@ -32,8 +33,6 @@
 #include "planner/colocate/share_regions.h"
 #include "planner/colocate/shift.h"
 #include "planner/colocate/solo.h"
-#include "planner/evaluate.h"
-#include "planner/if_fits.h"
 #include "util/math.h"
 #include "util/size.h"
 
@@ -41,14 +40,14 @@ enum { SOUGHT_TEXT = 160 };
 enum { PAIR = 2, MOST_SOLOS = 8, STEPS = 8, ROUNDS_ON_THE_WAY = 2, ROUNDS_AT_LAST = 8, STEADY_PPM = 50000 };
 
 typedef struct zico {
+  const planc_mix_evaluator *evaluator;
   const planc_mix *mix;
   const planc_mix_share *shares;
-  const planc_evaluator *evaluator;
+  const planc_evaluator *all; /* of the evaluator */
   bool one_round_at_a_time;
   pl_arena arena, round; /* what lasts, and what the present round of the search needs */
   pl_solos solos;
   int32_t *iterations;
-  planc_evaluator *alone; /* by job */
   planc_problem *problems;
   pl_areas areas;
   int64_t region_bytes;    /* the unit in which memory goes from job to job */
@@ -60,7 +59,7 @@ typedef struct zico {
   bool any;
 } zico;
 
-static zico begin(const planc_mix *mix, const planc_mix_share *shares, const planc_evaluator *evaluator);
+static zico begin(const planc_mix_evaluator *evaluator, const planc_mix_share *shares);
 static void end(zico *z);
 static planc_status choose(zico *z, planc_candidate *out);
 static planc_status find_best_of_rounds(zico *z);
@@ -77,10 +76,9 @@ static int64_t find_capacity(const zico *z);
 static planc_status search(zico *z);
 static planc_status tighten(zico *z);
 
-planc_status pl_mix_zico(const planc_mix *mix, const planc_mix_share *shares, const planc_evaluator *evaluator,
-                         planc_candidate *out) {
-  if (mix->n_jobs == 1) return pl_only_job_make(mix->jobs, shares->iterations, out);
-  zico z = begin(mix, shares, evaluator);
+planc_status pl_mix_zico(const planc_mix_evaluator *evaluator, const planc_mix_share *shares, planc_candidate *out) {
+  if (evaluator->mix->n_jobs == 1) return pl_only_job_make(evaluator, shares->iterations, out);
+  zico z = begin(evaluator, shares);
   planc_status status = choose(&z, out);
   end(&z);
   return status;
@@ -93,7 +91,7 @@ static planc_status choose(zico *z, planc_candidate *out) {
   if (!z->any) PLANC_TRY(try_smaller_regions(z, sought));
   *out = z->best;
   z->best = (planc_candidate){0};
-  PLANC_TRY(pl_turns_instead(z->mix, z->shares, z->evaluator, sought, z->best_ns, out, &turns));
+  PLANC_TRY(pl_turns_instead(z->evaluator, z->shares, sought, z->best_ns, out, &turns));
   return turns ? NULL : explain(z, out);
 }
 
@@ -109,7 +107,7 @@ static void swap(zico *a, zico *b) {
 }
 
 static bool is_region_asked(const zico *z) {
-  return z->mix->jobs[0].settings.region > 0;
+  return z->mix->terms.settings.region > 0;
 }
 
 /* The paper's other granularities (7.4): its small regions, and tensors. Where a region was asked for, they are not
@@ -123,7 +121,7 @@ static planc_status try_smaller_regions(zico *z, char sought[SOUGHT_TEXT]) {
   bool found = false;
   for (size_t k = 0; k < sizeof smaller / sizeof *smaller && !found; k++) {
     if (smaller[k].bytes >= z->region_bytes) continue;
-    zico other = begin(z->mix, z->shares, z->evaluator);
+    zico other = begin(z->evaluator, z->shares);
     other.region_bytes = smaller[k].bytes;
     planc_status status = find_best_of_rounds(&other);
     found = !status && other.any;
@@ -139,10 +137,13 @@ static planc_status try_smaller_regions(zico *z, char sought[SOUGHT_TEXT]) {
   return NULL;
 }
 
-static zico begin(const planc_mix *mix, const planc_mix_share *shares, const planc_evaluator *evaluator) {
-  int64_t region = mix->jobs[0].settings.region;
-  return (zico){
-      .mix = mix, .shares = shares, .evaluator = evaluator, .region_bytes = region > 0 ? region : PLANC_DEFAULT_REGION};
+static zico begin(const planc_mix_evaluator *evaluator, const planc_mix_share *shares) {
+  int64_t region = evaluator->mix->terms.settings.region;
+  return (zico){.evaluator = evaluator,
+                .mix = evaluator->mix,
+                .shares = shares,
+                .all = &evaluator->all,
+                .region_bytes = region > 0 ? region : PLANC_STANDARD_region};
 }
 
 static void end(zico *z) {
@@ -160,7 +161,7 @@ static bool has_rounds_side_by_side(const zico *z) {
 
 /* Tries every job's rounds one after the other, and takes that if it is faster. */
 static planc_status compare_one_at_a_time(zico *z) {
-  zico other = begin(z->mix, z->shares, z->evaluator);
+  zico other = begin(z->evaluator, z->shares);
   other.region_bytes = z->region_bytes;
   other.one_round_at_a_time = true;
   planc_status status = find_best(&other);
@@ -177,7 +178,7 @@ static planc_status find_best(zico *z) {
   z->least = find_least(z);
   z->capacity = find_capacity(z);
   PLANC_TRY(pl_timing_new(&z->arena, z->mix->n_jobs, z->solos.candidates, z->iterations, &z->timing));
-  PLANC_TRY(pl_if_fits(pl_timing_alone(z->alone, &z->timing), &fit));
+  PLANC_TRY(pl_if_fits(pl_timing_alone(z->evaluator, z->problems, &z->timing), &fit));
   if (!fit) return NULL;
   PLANC_TRY(search(z));
   return z->any ? tighten(z) : NULL;
@@ -190,14 +191,14 @@ static int64_t find_excess(const zico *z) {
   int64_t most = 0;
   for (int32_t j = 0; j < z->mix->n_jobs; j++)
     if (z->areas.jobs[j].most_bytes > most) most = z->areas.jobs[j].most_bytes;
-  return pl_add_saturate(most, z->areas.private_bytes) - pl_arena_room(z->evaluator->problem);
+  return pl_add_saturate(most, z->areas.private_bytes) - pl_arena_room(z->all->problem);
 }
 
 static planc_status make_solos(zico *z) {
   int32_t failed;
   pl_solos_free(&z->solos);
-  PLANC_TRY(pl_solos_make(z->problems, z->mix->n_jobs, NULL, &z->solos, &failed));
-  if (!z->one_round_at_a_time) PLANC_TRY(pl_solos_side_by_side(z->problems, &z->solos));
+  PLANC_TRY(pl_solos_make(z->evaluator, z->problems, NULL, &z->solos, &failed));
+  if (!z->one_round_at_a_time) PLANC_TRY(pl_solos_side_by_side(z->evaluator, z->problems, &z->solos));
   /* Regions of the least size are tensors. */
   int64_t region_bytes = z->region_bytes > PLANC_ALIGNMENT ? z->region_bytes : 0;
   return pl_areas_make(&z->arena, z->mix->n_jobs, z->solos.candidates, region_bytes, &z->areas);
@@ -208,8 +209,9 @@ static planc_status ask_for_less(zico *z, int64_t excess) {
   int64_t part = excess / z->mix->n_jobs + 1;
   for (int32_t j = 0; j < z->mix->n_jobs; j++) {
     int64_t peak;
-    PLANC_TRY(z->alone[j].peak(&z->alone[j], &z->solos.candidates[j], &peak));
-    z->problems[j].budget_bytes = peak > part ? peak - part : 0;
+    const planc_evaluator alone = z->evaluator->alone(z->evaluator, &z->problems[j]);
+    PLANC_TRY(alone.peak(&alone, &z->solos.candidates[j], &peak));
+    z->problems[j].terms.budgets[PLANC_MEMORY_DEVICE] = peak > part ? peak - part : 0;
   }
   return NULL;
 }
@@ -256,7 +258,7 @@ static int64_t find_least(const zico *z) {
  * pieces, and a region for each owner. */
 static int64_t find_capacity(const zico *z) {
   enum { PIECES = 4 };
-  int64_t room = pl_arena_room(z->evaluator->problem) - z->areas.private_bytes, most = most_of(z, 0, z->mix->n_jobs);
+  int64_t room = pl_arena_room(z->all->problem) - z->areas.private_bytes, most = most_of(z, 0, z->mix->n_jobs);
   int64_t useful = pl_add_saturate(pl_add_saturate(most, most / PIECES),
                                    pl_muldiv_ceil(pl_n_owners(z->mix->n_jobs), z->region_bytes, 1));
   return room < useful ? room : useful;
@@ -334,8 +336,8 @@ static planc_status try_round(zico *z, int64_t bytes, bool all, bool *out_fit) {
   if (!*out_fit) return NULL;
   PLANC_TRY(pl_timing_copy(&z->round, &z->timing, &arranged));
   planc_status status = merge(z, &z->timing, addresses, &candidate);
-  if (!status) status = pl_if_fits(pl_timing_together(z->evaluator, &candidate, &z->timing), out_fit);
-  if (!status && *out_fit) status = pl_if_fits(z->evaluator->hold_to_host(z->evaluator, &candidate), out_fit);
+  if (!status) status = pl_if_fits(pl_timing_together(z->all, &candidate, &z->timing), out_fit);
+  if (!status && *out_fit) status = pl_if_fits(z->all->hold_to_host(z->all, &candidate), out_fit);
   if (!status && *out_fit && all) return keep(z, &arranged, &candidate);
   planc_candidate_free(&candidate);
   return status;
@@ -344,7 +346,7 @@ static planc_status try_round(zico *z, int64_t bytes, bool all, bool *out_fit) {
 /* The same graph at the same costs, so that the jobs disturb each other alike. */
 static bool are_alike(const planc_mix *mix) {
   for (int32_t j = 1; j < mix->n_jobs; j++)
-    if (!pl_solo_same(&mix->jobs[0], &mix->jobs[j])) return false;
+    if (!pl_is_same_job(&mix->jobs[0], &mix->jobs[j])) return false;
   return true;
 }
 
@@ -397,7 +399,7 @@ static planc_status try_places(zico *z, int64_t bytes, bool *out_taken) {
   PLANC_TRY(find_places(z, &z->best_timing, bytes, &addresses, out_taken));
   if (!*out_taken) return NULL;
   planc_status status = merge(z, &z->best_timing, addresses, &candidate);
-  if (!status) status = z->evaluator->time(z->evaluator, &candidate, &ns);
+  if (!status) status = z->all->time(z->all, &candidate, &ns);
   *out_taken = !status && ns <= z->best_ns + z->best_ns / WORTH;
   planc_candidate_free(*out_taken ? &z->best : &candidate);
   if (*out_taken) z->best = candidate;
@@ -419,13 +421,11 @@ static planc_status tighten(zico *z) {
 
 static planc_status start(zico *z) {
   int32_t n = z->mix->n_jobs;
-  PLANC_TRY(PL_NEW(&z->arena, &z->alone, n));
   PLANC_TRY(PL_NEW(&z->arena, &z->problems, n));
   PLANC_TRY(PL_NEW(&z->arena, &z->iterations, n));
   for (int32_t j = 0; j < n; j++) {
     z->iterations[j] = z->shares[j].iterations;
-    z->problems[j] = z->mix->jobs[j];
-    z->alone[j] = pl_evaluator_of(&z->problems[j]);
+    z->problems[j] = planc_mix_problem(z->mix, j);
   }
   return NULL;
 }
@@ -450,7 +450,7 @@ static planc_status explain(const zico *z, planc_candidate *out) {
 static planc_status explain_shifts(const zico *z, planc_candidate *out) {
   char text[PL_SIZE_TEXT];
   char size[PL_SIZE_TEXT], regions[64] = "";
-  bool small = !is_region_asked(z) && z->region_bytes < PLANC_DEFAULT_REGION;
+  bool small = !is_region_asked(z) && z->region_bytes < PLANC_STANDARD_region;
   if (small && z->region_bytes > PLANC_ALIGNMENT)
     (void)snprintf(regions, sizeof regions, " in regions of %s", pl_size_format(z->region_bytes, size));
   if (small && z->region_bytes == PLANC_ALIGNMENT) (void)snprintf(regions, sizeof regions, " tensor by tensor");

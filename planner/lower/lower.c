@@ -11,16 +11,21 @@
 
 #include "plan/derived.h"
 #include "plan/owned.h"
-#include "planner/code.h"
+#include "planner/base/code.h"
 #include "planner/lower/lowering.h"
 #include "planner/lower/plan_header.h"
 
-static planc_status lower(lowering *l, const char *policy);
+static planc_status lower(lowering *l, const char *policy, const pl_addresses *placed);
 static planc_status number_residencies(lowering *l);
 static planc_status make_body(lowering *l);
 
 planc_status planc_lower(const planc_problem *problem, const char *policy, const planc_candidate *candidate,
                          planc_plan **out) {
+  return pl_lower_placed(problem, policy, candidate, NULL, out);
+}
+
+planc_status pl_lower_placed(const planc_problem *problem, const char *policy, const planc_candidate *candidate,
+                             const pl_addresses *placed, planc_plan **out) {
   *out = NULL;
   PLANC_TRY(planc_context(planc_schedule_finish(candidate->schedule), "lowering"));
   planc_plan *plan;
@@ -34,7 +39,7 @@ planc_status planc_lower(const planc_problem *problem, const char *policy, const
                 .n_commands = planc_schedule_n_commands(schedule),
                 .plan = plan,
                 .memory = &plan->owned->arena};
-  planc_status status = planc_context(lower(&l, policy), "lowering");
+  planc_status status = planc_context(lower(&l, policy, placed), "lowering");
   pl_arena_free(&l.arena);
   pl_map_free(&l.algorithm_index);
   VEC_FREE(&l.ranges);
@@ -52,8 +57,13 @@ planc_status planc_lower(const planc_problem *problem, const char *policy, const
   return NULL;
 }
 
-static planc_status lower(lowering *l, const char *policy) {
-  PLANC_TRY(pl_assign_addresses(&l->arena, l->schedule, l->problem, &l->addresses));
+static planc_status lower(lowering *l, const char *policy, const pl_addresses *placed) {
+  if (placed) {
+    l->addresses = *placed;
+  } else {
+    PLANC_TRY(pl_assign_device_addresses(&l->arena, l->schedule, &l->addresses));
+  }
+  PLANC_TRY(pl_slots_make(&l->arena, l->schedule, l->problem, &l->addresses.away));
   PLANC_TRY(pl_lowering_make_ranges(l));
   int64_t most = (int64_t)l->n_commands + l->addresses.away.n_copies + 4 * (int64_t)l->trace->n_jobs;
   if (most > INT32_MAX) return planc_error(PLANC_INTERNAL, "too many commands");
@@ -70,7 +80,7 @@ static planc_status lower(lowering *l, const char *policy) {
   l->plan->n_algorithms = (int32_t)l->algorithms.len;
   PLANC_TRY(pl_arena_copy(l->memory, l->algorithms.data, l->algorithms.len, sizeof(const char *),
                           (void *)&l->plan->algorithms));
-  pl_charge_code(l->problem->profile, l->plan);
+  pl_charge_code(l->problem->job.profile, l->plan);
   return pl_plan_derive(l->plan);
 }
 

@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cost/routes.h"
 #include "graph/spec.h"
 #include "plan/owned.h"
-#include "plan/routes.h"
 #include "plan/tables.h"
 #include "util/math.h"
 
@@ -40,7 +40,7 @@ planc_status pl_fill_header(const planc_problem *problem, const char *policy, co
 
 static planc_status fill(const filling *f, const char *policy) {
   const planc_problem *problem = f->problem;
-  const planc_device *device = planc_profile_device(problem->profile);
+  const planc_device *device = planc_profile_device(problem->job.profile);
   planc_plan *plan = f->plan;
   plan->device = (planc_plan_device){.launch_ns = device->launch_ns,
                                      .in_flight = device->in_flight,
@@ -49,7 +49,7 @@ static planc_status fill(const filling *f, const char *policy) {
   PLANC_TRY(pl_arena_strndup(f->arena, device->name, strlen(device->name), &plan->device.name));
   PLANC_TRY(name_plan(f));
   PLANC_TRY(pl_arena_strndup(f->arena, policy, strlen(policy), &plan->policy));
-  plan->settings = problem->settings;
+  plan->settings = planc_settings_asked(problem);
   PLANC_TRY(PL_NEW(f->arena, &plan->predicted.jobs, f->trace->n_jobs));
   for (int32_t j = 0; j < f->trace->n_jobs; j++) {
     const planc_job *job = &f->trace->jobs[j];
@@ -83,13 +83,13 @@ static planc_status copy_jobs(const filling *f) {
 
 /* Storage that the plan may use is in its tables, whether it does or not: who plans anew may use it as well. */
 static bool may_store(const filling *f) {
-  return f->problem->storage_budget_bytes > 0;
+  return f->problem->terms.budgets[PLANC_MEMORY_STORAGE] != 0;
 }
 
 /* In the order of PL_IN_DEVICE and the others; the user's is the last. */
 static planc_status make_memories(const filling *f) {
   enum { MOST = 4 };
-  const planc_device *device = planc_profile_device(f->problem->profile);
+  const planc_device *device = planc_profile_device(f->problem->job.profile);
   const planc_virtual_memory *virtual = planc_schedule_memory(f->schedule);
   int32_t n = 0;
   planc_memory *memories;
@@ -97,7 +97,7 @@ static planc_status make_memories(const filling *f) {
   memories[n++] = (planc_memory){.kind = PLANC_MEMORY_DEVICE,
                                  .gpu = 0,
                                  .bytes = device->memory_bytes,
-                                 .budget_bytes = f->problem->budget_bytes,
+                                 .budget_bytes = f->problem->terms.budgets[PLANC_MEMORY_DEVICE],
                                  .reserved_bytes = device->reserved_bytes,
                                  .arena_bytes = f->addresses->arena_bytes,
                                  .alignment = PLANC_PLAN_ALIGNMENT,
@@ -107,7 +107,7 @@ static planc_status make_memories(const filling *f) {
   memories[n++] = (planc_memory){.kind = PLANC_MEMORY_HOST,
                                  .gpu = -1,
                                  .bytes = -1,
-                                 .budget_bytes = f->problem->host_budget_bytes,
+                                 .budget_bytes = f->problem->terms.budgets[PLANC_MEMORY_HOST],
                                  .arena_bytes = f->addresses->away.host_bytes,
                                  .alignment = PLANC_PLAN_ALIGNMENT,
                                  .first_mapping = virtual->n};
@@ -115,7 +115,7 @@ static planc_status make_memories(const filling *f) {
     memories[n++] = (planc_memory){.kind = PLANC_MEMORY_STORAGE,
                                    .gpu = -1,
                                    .bytes = -1,
-                                   .budget_bytes = f->problem->storage_budget_bytes,
+                                   .budget_bytes = f->problem->terms.budgets[PLANC_MEMORY_STORAGE],
                                    .arena_bytes = f->addresses->away.storage_bytes,
                                    .alignment = PL_STORAGE_ALIGNMENT,
                                    .first_mapping = virtual->n};
@@ -135,15 +135,14 @@ static planc_status make_memories(const filling *f) {
 /* An engine for each route: its number. The bus of a GPU's engines is shared where the problem says so. Storage is
  * there for all replicas, so its engines' are. */
 static planc_plan_link link_between(const filling *f, int32_t from, int32_t to) {
-  planc_device device = *planc_profile_device(f->problem->profile);
   planc_route route = pl_route_between(f->plan->memories[from].kind, f->plan->memories[to].kind);
-  bool of_storage = route == PLANC_ROUTE_STORE || route == PLANC_ROUTE_LOAD;
-  bool shared = of_storage ? planc_trace_replicas(f->trace) > 1 : f->problem->shared_link;
+  bool of_gpu = pl_routes[route].memory == PLANC_MEMORY_DEVICE;
+  bool shared = of_gpu ? f->problem->terms.shared_link : planc_trace_replicas(f->trace) > 1;
   return (planc_plan_link){.from = from,
                            .to = to,
                            .engine = (int32_t)route,
                            .bus = shared ? (int32_t)route : -1,
-                           .cost = *pl_route_link(&device, route)};
+                           .cost = planc_profile_device(f->problem->job.profile)->links[route]};
 }
 
 static planc_status make_links(const filling *f) {

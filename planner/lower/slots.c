@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 
+#include "cost/routes.h"
 #include "planner/lower/spill.h"
 #include "planner/memory/placement.h"
 #include "util/math.h"
@@ -67,7 +68,8 @@ static planc_status try_ways(slot_search *s, way *ways, int32_t n);
 planc_status pl_slots_make(pl_arena *arena, const planc_schedule *schedule, const planc_problem *problem,
                            pl_slots *out) {
   making_slots m = {.schedule = schedule, .arena = arena, .n_commands = planc_schedule_n_commands(schedule)};
-  bool stores = problem && problem->storage_budget_bytes > 0 && problem->host_budget_bytes >= 0;
+  bool stores =
+      problem && problem->terms.budgets[PLANC_MEMORY_STORAGE] != 0 && problem->terms.budgets[PLANC_MEMORY_HOST] >= 0;
   layout layouts[2] = {0}, *made = &layouts[0];
   *out = (pl_slots){0};
   PLANC_TRY(pl_contents_find(arena, schedule, &m.contents));
@@ -77,17 +79,19 @@ planc_status pl_slots_make(pl_arena *arena, const planc_schedule *schedule, cons
   PLANC_TRY(PL_NEW(arena, &m.item_of_content, m.contents.n));
   PLANC_TRY(prepare(&m, made));
   lay_out(&m, made);
-  PLANC_TRY(place_host(made, stores ? planc_share(problem, problem->host_budget_bytes) : INT64_MAX));
+  PLANC_TRY(
+      place_host(made, stores ? planc_share(&problem->terms, problem->terms.budgets[PLANC_MEMORY_HOST]) : INT64_MAX));
   if (stores) PLANC_TRY(spill(&m, problem, layouts, &made));
   return finish(made, out);
 }
 
 static planc_status spill(making_slots *m, const planc_problem *problem, layout layouts[2], layout **out) {
-  const planc_device *device = planc_profile_device(problem->profile);
-  slot_search s = {
-      .making = m, .all = layouts[0].host_bytes, .budget = planc_share(problem, problem->host_budget_bytes)};
+  const planc_device *device = planc_profile_device(problem->job.profile);
+  slot_search s = {.making = m,
+                   .all = layouts[0].host_bytes,
+                   .budget = planc_share(&problem->terms, problem->terms.budgets[PLANC_MEMORY_HOST])};
   *out = &layouts[0];
-  if (device->store.bytes_per_second < 1 || device->load.bytes_per_second < 1)
+  if (!pl_device_reaches(device, PLANC_MEMORY_STORAGE))
     return planc_error(PLANC_USAGE, "the profile of device %s says nothing of storage", device->name);
   if (s.all <= s.budget) return NULL;
   PLANC_TRY(prepare(m, &layouts[1]));

@@ -157,7 +157,8 @@ static void time_copy(const timing *t, int32_t c) {
   int32_t buffer = planc_schedule_residencies(s->schedule)[command->residency].buffer;
   int64_t bytes = planc_schedule_trace(s->schedule)->buffers[buffer].bytes;
   int64_t begin = later(later(t->clocks[command->stream], s->now[c]), in ? last->used : last->filled);
-  int64_t end = pl_add_saturate(begin, planc_link_ns(in ? &s->device->h2d : &s->device->d2h, bytes));
+  const planc_link *link = &s->device->links[in ? PLANC_ROUTE_H2D : PLANC_ROUTE_D2H];
+  int64_t end = pl_add_saturate(begin, planc_link_ns(link, bytes));
   s->ended[c] = end;
   t->clocks[command->stream] = last->copied = last->used = end;
   if (in) last->filled = end;
@@ -236,8 +237,8 @@ static void leave(passing *p) {
 }
 
 static int64_t copy_ns(const passing *p, int32_t content) {
-  const planc_device *device = p->staging->device;
-  return pl_staging_copy_ns(p->staging, p->loads ? &device->load : &device->store, content);
+  const planc_link *link = &p->staging->device->links[p->loads ? PLANC_ROUTE_LOAD : PLANC_ROUTE_STORE];
+  return pl_staging_copy_ns(p->staging, link, content);
 }
 
 /* Copies one after the other; returns when this one has ended. */

@@ -38,8 +38,8 @@ static const pl_option own_options[] = {
     {"no-least", 0, NULL, "look for no least budgets, which takes most of the time"},
     {"max-batch", 0, NULL, "search the largest batch that each policy can plan for"},
     {"colocate", 0, NULL, "several graphs that share a GPU, with policies for that"},
-    PLANC_MIX_SETTINGS(CLI_MIX_OWN_SETTING){
-        "max-ratio", 0, "N", "with it: most iterations per period that are chosen for a job (default: 8)"},
+    PLANC_MIX_SETTINGS(CLI_OWN_SETTING){"max-ratio", 0, "N",
+                                        "with it: most iterations per period that are chosen for a job (default: 8)"},
     {"priority", 0, "JOB:N ...", "with it: of a job's ops on the GPU, from 0 to 5, the most first (default: 0)"},
     {"accumulate", 0, "[JOB:]K ...", "with it: split a job's batch into K rounds, side by side where a policy can"},
     {"json", 0, NULL, "the table as one line of JSON"},
@@ -96,13 +96,13 @@ static planc_status find_vanilla(table *t) {
 
 /* Problems and searches count the batch of each GPU. */
 static int64_t whole_batch(const table *t, int64_t batch) {
-  return batch * t->problem->gpus;
+  return batch * t->problem->terms.gpus;
 }
 
 /* A policy that meets a budget need not meet every larger one. */
 static void keep_least(const planc_problem *problem, const planc_least *least, row *out) {
-  bool less = out->feasible && problem->budget_bytes < least->bytes;
-  out->least_budget = less ? problem->budget_bytes : least->bytes;
+  bool less = out->feasible && problem->terms.budgets[PLANC_MEMORY_DEVICE] < least->bytes;
+  out->least_budget = less ? problem->terms.budgets[PLANC_MEMORY_DEVICE] : least->bytes;
   out->is_least = least->is_least && !less;
 }
 
@@ -131,7 +131,7 @@ static planc_status read_plan(const table *t, const planc_plan *plan, row *out) 
   out->sub_batch = job->rounds[0];
   if (plan->explanation && !(out->explanation = strdup(plan->explanation)))
     return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
-  planc_metrics_of(&out->outcome, whole_batch(t, t->problem->batch), t->has_vanilla ? &t->vanilla : NULL,
+  planc_metrics_of(&out->outcome, whole_batch(t, t->problem->job.batch), t->has_vanilla ? &t->vanilla : NULL,
                    &out->metrics);
   return planc_plan_means(plan, &out->means);
 }
@@ -249,9 +249,9 @@ static cJSON *row_json(const table *t, const row *r) {
   pl_json_add_known(json, "host_peak_bytes", r->feasible, p->peak_bytes[PLANC_MEMORY_HOST]);
   pl_json_add_known(json, "storage_peak_bytes", r->feasible, p->peak_bytes[PLANC_MEMORY_STORAGE]);
   pl_json_add_known(json, "storage_moved_bytes", r->feasible,
-                    pl_add_saturate(p->total.store_bytes, p->total.load_bytes));
-  pl_json_add_known(json, "d2h_bytes", r->feasible, p->total.d2h_bytes);
-  pl_json_add_known(json, "h2d_bytes", r->feasible, p->total.h2d_bytes);
+                    pl_add_saturate(p->total.copied_bytes[PLANC_ROUTE_STORE], p->total.copied_bytes[PLANC_ROUTE_LOAD]));
+  pl_json_add_known(json, "d2h_bytes", r->feasible, p->total.copied_bytes[PLANC_ROUTE_D2H]);
+  pl_json_add_known(json, "h2d_bytes", r->feasible, p->total.copied_bytes[PLANC_ROUTE_H2D]);
   pl_json_add_known(json, "recompute_ns", r->feasible, p->total.recompute_ns);
   pl_json_add_known(json, "stall_ns", r->feasible, p->total.stall_ns);
   cli_report_metrics(json, r->feasible ? &r->metrics : NULL);
@@ -264,12 +264,12 @@ static planc_status print_json(const table *t) {
   const planc_problem *problem = t->problem;
   cJSON *object = cJSON_CreateObject();
   pl_json_add_string(object, "planc", "compare/1");
-  pl_json_add_string(object, "graph", problem->graph->name);
-  pl_json_add_string(object, "device", planc_profile_device(problem->profile)->name);
-  pl_json_add_int(object, "batch", whole_batch(t, problem->batch));
-  pl_json_add_int(object, "gpus", problem->gpus);
-  pl_json_add_bool(object, "shared_link", problem->shared_link);
-  pl_json_add_int(object, "budget_bytes", problem->budget_bytes);
+  pl_json_add_string(object, "graph", problem->job.graph->name);
+  pl_json_add_string(object, "device", planc_profile_device(problem->job.profile)->name);
+  pl_json_add_int(object, "batch", whole_batch(t, problem->job.batch));
+  pl_json_add_int(object, "gpus", problem->terms.gpus);
+  pl_json_add_bool(object, "shared_link", problem->terms.shared_link);
+  pl_json_add_int(object, "budget_bytes", problem->terms.budgets[PLANC_MEMORY_DEVICE]);
   pl_json_add_known(object, "vanilla_ns", t->has_vanilla, t->vanilla.iteration_ns);
   pl_json_add_known(object, "vanilla_bytes", t->has_vanilla, t->vanilla.peak_bytes[PLANC_MEMORY_DEVICE]);
   const row *best = winner(t);
@@ -314,8 +314,8 @@ static void print_cost(const table *t, const row *r, bool best) {
   printf(" %6lld %16s %8s", (long long)r->sub_batch, pl_time_format(p->iteration_ns, a),
          cli_percent_format(r->metrics.overhead_ppm, d));
   printf(" %12s %12s %12s  %s%s\n", pl_size_format(p->peak_bytes[PLANC_MEMORY_DEVICE], a),
-         pl_size_format(p->total.d2h_bytes, b), pl_size_format(p->total.h2d_bytes, c), r->means,
-         best ? " <- best" : "");
+         pl_size_format(p->total.copied_bytes[PLANC_ROUTE_D2H], b),
+         pl_size_format(p->total.copied_bytes[PLANC_ROUTE_H2D], c), r->means, best ? " <- best" : "");
 }
 
 static void print_metrics(const row *r) {
@@ -330,11 +330,11 @@ static void print_metrics(const row *r) {
 
 static planc_status print_table(const table *t) {
   char a[PL_SIZE_TEXT], b[PL_SIZE_TEXT];
-  printf("%s, batch %lld on ", t->problem->graph->name, (long long)whole_batch(t, t->problem->batch));
-  if (t->problem->gpus > 1) printf("%d ", t->problem->gpus);
-  printf("%s%s, budget %s\n", planc_profile_device(t->problem->profile)->name,
-         t->problem->gpus > 1 && t->problem->shared_link ? " with one link" : "",
-         pl_size_format(t->problem->budget_bytes, a));
+  printf("%s, batch %lld on ", t->problem->job.graph->name, (long long)whole_batch(t, t->problem->job.batch));
+  if (t->problem->terms.gpus > 1) printf("%d ", t->problem->terms.gpus);
+  printf("%s%s, budget %s\n", planc_profile_device(t->problem->job.profile)->name,
+         t->problem->terms.gpus > 1 && t->problem->terms.shared_link ? " with one link" : "",
+         pl_size_format(t->problem->terms.budgets[PLANC_MEMORY_DEVICE], a));
   printf("%-12s %12s", "policy", "least budget");
   if (t->max_batch) printf(" %9s %16s", "max batch", "its iteration");
   printf(" %6s %16s %8s %12s %12s %12s  %s\n", "round", "iteration", "overhead", "peak", "out", "in", "means");

@@ -86,38 +86,34 @@ static planc_status read_number(const char *operand, const char *what, const cha
 
 /* --- Jobs --------------------------------------------------------------------------------------------------------- */
 
-static planc_status read_options(const pl_arguments *arguments, planc_problem *out, int32_t *out_ratio);
+static planc_status read_common(const pl_arguments *arguments, planc_mix *out, planc_workload *out_job);
 static planc_status read_priorities(const pl_arguments *arguments, cli_mix *mix);
 static planc_status read_operands(const pl_arguments *arguments, cli_mix *out);
-static planc_status read_job(const pl_arguments *arguments, const planc_problem *options, cli_mix *mix, int32_t job);
+static planc_status read_job(const pl_arguments *arguments, const planc_workload *common, cli_mix *mix, int32_t job);
 static planc_status read_profile(const pl_arguments *arguments, cli_mix *mix, int32_t job);
 static void note_devices(const cli_mix *mix);
 
 planc_status cli_mix_read(const pl_arguments *arguments, cli_mix *out) {
-  planc_problem options;
-  int32_t ratio;
+  planc_workload common;
   *out = (cli_mix){0};
-  PLANC_TRY(read_options(arguments, &options, &ratio));
+  PLANC_TRY(read_common(arguments, &out->mix, &common));
   PLANC_TRY(read_operands(arguments, out));
-  for (int32_t j = 0; j < out->n; j++) PLANC_TRY(read_job(arguments, &options, out, j));
+  for (int32_t j = 0; j < out->n; j++) PLANC_TRY(read_job(arguments, &common, out, j));
   for (int32_t j = 0; j < out->n; j++) PLANC_TRY(read_profile(arguments, out, j));
   PLANC_TRY(read_priorities(arguments, out));
   note_devices(out);
   PLANC_TRY(cli_mix_read_rounds(arguments, out));
-  out->mix = (planc_mix){.n_jobs = out->n,
-                         .jobs = out->jobs,
-                         .iterations = out->iterations,
-                         .max_ratio = ratio,
-                         .names = out->names,
-                         .deadlines_ns = out->deadlines_ns};
+  out->mix.n_jobs = out->n;
+  out->mix.jobs = out->jobs;
+  out->mix.iterations = out->iterations;
+  out->mix.names = out->names;
+  out->mix.deadlines_ns = out->deadlines_ns;
   return NULL;
 }
 
 planc_status cli_mix_budget(int64_t bytes, cli_mix *mix) {
-  mix->jobs[0].budget_bytes = bytes;
-  PLANC_TRY(cli_setup_budget(&mix->jobs[0]));
-  for (int32_t j = 1; j < mix->n; j++) mix->jobs[j].budget_bytes = mix->jobs[0].budget_bytes;
-  return NULL;
+  mix->mix.terms.budgets[PLANC_MEMORY_DEVICE] = bytes;
+  return cli_setup_budget(planc_mix_device(&mix->mix), &mix->mix.terms);
 }
 
 void cli_mix_free(cli_mix *mix) {
@@ -184,9 +180,12 @@ static const char *profile_of(const pl_arguments *arguments, int32_t job) {
   return of_job(arguments, "profile", job);
 }
 
-static planc_status read_swap_rate(const pl_arguments *arguments, int32_t job, planc_settings *settings) {
-  const char *text = of_job(arguments, "swap-rate", job);
-  return text ? cli_setup_percent("swap-rate", text, &settings->swap_rate) : NULL;
+static planc_status read_own_settings(const pl_arguments *arguments, int32_t job, planc_workload *out) {
+#define X(name, option, kind, least, most, standard, users, help) \
+  PLANC_TRY(cli_setting_##kind(option, of_job(arguments, option, job), CLI_RANGE(name, least, most), &out->name));
+  PLANC_EACH_SETTINGS(X)
+#undef X
+  return NULL;
 }
 
 /* An earlier job with the same graph and profile, or -1. */
@@ -233,23 +232,23 @@ static planc_status read_device(const pl_arguments *arguments, const cli_mix *mi
 
 /* The profile of a job, measured for it or the description of the mix's device. */
 static planc_status read_profile(const pl_arguments *arguments, cli_mix *mix, int32_t job) {
-  planc_problem *problem = &mix->jobs[job];
+  planc_workload *own = &mix->jobs[job];
   const char *measured = profile_of(arguments, job);
   int32_t same = measured ? find_same(arguments, mix, job) : job > 0 ? 0 : -1;
   if (same >= 0) {
-    problem->profile = mix->jobs[same].profile;
+    own->profile = mix->jobs[same].profile;
     return NULL;
   }
-  PLANC_TRY(measured ? cli_setup_measured(measured, problem->graph, &mix->profiles[job])
+  PLANC_TRY(measured ? cli_setup_measured(measured, own->graph, &mix->profiles[job])
                      : read_device(arguments, mix, &mix->profiles[job]));
   PLANC_TRY(cli_setup_launch(arguments, mix->profiles[job]));
-  problem->profile = mix->profiles[job];
+  own->profile = mix->profiles[job];
   return NULL;
 }
 
-static planc_status read_job(const pl_arguments *arguments, const planc_problem *options, cli_mix *mix, int32_t job) {
-  mix->jobs[job] = *options;
-  PLANC_TRY(read_swap_rate(arguments, job, &mix->jobs[job].settings));
+static planc_status read_job(const pl_arguments *arguments, const planc_workload *common, cli_mix *mix, int32_t job) {
+  mix->jobs[job] = *common;
+  PLANC_TRY(read_own_settings(arguments, job, &mix->jobs[job]));
   PLANC_TRY(read_graph(arguments, mix, job));
   mix->iterations[job] = mix->operands[job].iterations;
   mix->names[job] = mix->operands[job].name;
@@ -288,18 +287,23 @@ static planc_status check_profiles(const pl_arguments *arguments) {
   return check_number(arguments, "profile", "profiles");
 }
 
-/* What all jobs have in common. */
-static planc_status read_options(const pl_arguments *arguments, planc_problem *out, int32_t *out_ratio) {
+/* What is asked of all jobs together, and of each. */
+static planc_status read_common(const pl_arguments *arguments, planc_mix *out, planc_workload *out_job) {
   int64_t ratio;
-  *out = (planc_problem){.gpus = 1};
+  planc_terms *terms = &out->terms;
+  *out_job = (planc_workload){.split_batch_norm = pl_option_given(arguments, "split-batch-norm")};
+  *terms = (planc_terms){.gpus = 1, .budgets = {[PLANC_MEMORY_DEVICE] = -1, [PLANC_MEMORY_HOST] = -1}};
   PLANC_TRY(check_profiles(arguments));
-  PLANC_TRY(check_number(arguments, "swap-rate", "swap rates"));
-  PLANC_TRY(pl_option_size(arguments, "budget", -1, &out->budget_bytes));
-  PLANC_TRY(pl_option_size(arguments, "host-budget", -1, &out->host_budget_bytes));
+#define X(name, option, ...) PLANC_TRY(check_number(arguments, option, "values of --" option));
+  PLANC_EACH_SETTINGS(X)
+#undef X
+  PLANC_TRY(cli_setup_budgets(arguments, terms->budgets));
   PLANC_TRY(pl_option_int(arguments, "max-ratio", 1, PLANC_MIX_MOST_ITERATIONS, 0, &ratio));
-  PLANC_TRY(cli_setup_settings(arguments, &out->settings));
-  out->split_batch_norm = pl_option_given(arguments, "split-batch-norm");
-  *out_ratio = (int32_t)ratio;
+  PLANC_TRY(cli_settings_read(arguments, &terms->settings));
+#define X(name, ...) terms->settings.name = 0; /* read for each job */
+  PLANC_EACH_SETTINGS(X)
+#undef X
+  out->max_ratio = (int32_t)ratio;
   return NULL;
 }
 
@@ -347,9 +351,10 @@ static bool same_link(const planc_link *a, const planc_link *b) {
 
 /* But for what is reserved, of which the most counts. */
 static bool same_device(const planc_device *a, const planc_device *b) {
-  return a->launch_ns == b->launch_ns && a->in_flight == b->in_flight && same_link(&a->h2d, &b->h2d) &&
-         same_link(&a->d2h, &b->d2h) && same_link(&a->store, &b->store) && same_link(&a->load, &b->load) &&
-         a->duplex_ppm == b->duplex_ppm && a->slowdown_ppm == b->slowdown_ppm && a->paging_ppm == b->paging_ppm;
+  bool same = true;
+  for (int r = 0; r < PLANC_N_ROUTES; r++) same &= same_link(&a->links[r], &b->links[r]);
+  return same && a->launch_ns == b->launch_ns && a->in_flight == b->in_flight && a->duplex_ppm == b->duplex_ppm &&
+         a->slowdown_ppm == b->slowdown_ppm && a->paging_ppm == b->paging_ppm;
 }
 
 static void note_devices(const cli_mix *mix) {

@@ -5,13 +5,14 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "cost/routes.h"
 #include "util/locate.h"
 #include "util/math.h"
 #include "util/print.h"
 #include "util/real.h"
 #include "util/size.h"
 
-enum { FALLBACK_BATCH = 32, PPM_OF_PERCENT = 10000, ALL_PERCENT = 100 };
+enum { FALLBACK_BATCH = 32 };
 static const char fallback_device[] = "h100";
 
 static void message(const char *kind, const char *format, va_list arguments) {
@@ -116,57 +117,34 @@ static planc_status read_profile(const pl_arguments *arguments, const planc_grap
   return cli_setup_launch(arguments, *out);
 }
 
-/* A size that stays what it is where none is given, and is not 0. */
-static planc_status read_bytes(const pl_arguments *arguments, const char *name, int64_t *out) {
-  PLANC_TRY(pl_option_size(arguments, name, *out, out));
-  if (!pl_option_given(arguments, name) || *out > 0) return NULL;
-  return planc_error(PLANC_USAGE, "--%s: at least one byte", name);
-}
-
 /* How policies allocate that do so as they go. */
 static planc_status read_placement(const pl_arguments *arguments, planc_problem *problem) {
   const char *placement = pl_option_value(arguments, "placement");
   if (placement && strcmp(placement, "vmm") == 0) {
-    problem->placement = PLANC_PLACEMENT_VMM;
+    problem->terms.placement = PLANC_PLACEMENT_VMM;
   } else if (placement && strcmp(placement, "paged") == 0) {
-    problem->placement = PLANC_PLACEMENT_PAGED;
+    problem->terms.placement = PLANC_PLACEMENT_PAGED;
   } else if (placement && strcmp(placement, "best-fit") != 0) {
     return planc_error(PLANC_USAGE, "unknown placement %s: best-fit, paged or vmm", placement);
   }
-  return read_bytes(arguments, "chunk", &problem->chunk_bytes);
+  cli_range any = {.least = 1, .most = PLANC_MOST_BYTES};
+  return cli_setting_bytes("chunk", pl_option_value(arguments, "chunk"), any, &problem->terms.chunk_bytes);
 }
 
-planc_status cli_setup_percent(const char *name, const char *text, int64_t *out) {
-  int64_t percent;
-  PLANC_TRY(pl_option_int_of(name, text, 1, ALL_PERCENT, &percent));
-  *out = percent < ALL_PERCENT ? percent * PPM_OF_PERCENT : 0;
-  return NULL;
-}
-
-static planc_status read_share(const pl_arguments *arguments, const char *name, int64_t *out) {
-  const char *text = pl_option_value(arguments, name);
-  return text ? cli_setup_percent(name, text, out) : NULL;
-}
-
-static planc_status read_count(const pl_arguments *arguments, const char *name, int64_t *out) {
-  return pl_option_int(arguments, name, 1, PLANC_MOST_COUNT, *out, out);
-}
-
-static planc_status read_flag(const pl_arguments *arguments, const char *name, int64_t *out) {
-  if (pl_option_given(arguments, name)) *out = 1;
-  return NULL;
-}
-
-planc_status cli_setup_settings(const pl_arguments *arguments, planc_settings *settings) {
-#define X(name, option, kind, users, fallback, help) PLANC_TRY(read_##kind(arguments, option, &settings->name));
-  PLANC_SETTINGS(X)
-#undef X
+planc_status cli_setup_budgets(const pl_arguments *arguments, int64_t budgets[PLANC_N_BUDGETS]) {
+  static const char *const options[PLANC_N_BUDGETS] = {
+      [PLANC_MEMORY_DEVICE] = "budget", [PLANC_MEMORY_HOST] = "host-budget", [PLANC_MEMORY_STORAGE] = "storage"};
+  for (int32_t m = 0; m < PLANC_N_BUDGETS; m++)
+    PLANC_TRY(pl_option_size(arguments, options[m], budgets[m], &budgets[m]));
   return NULL;
 }
 
 planc_status cli_setup_policy_options(const pl_arguments *arguments, planc_problem *problem) {
   PLANC_TRY(read_placement(arguments, problem));
-  return cli_setup_settings(arguments, &problem->settings);
+  planc_settings settings = planc_settings_asked(problem);
+  PLANC_TRY(cli_settings_read(arguments, &settings));
+  planc_ask_settings(problem, &settings);
+  return NULL;
 }
 
 planc_status cli_setup_useful(const pl_arguments *arguments, const char *policy, uint32_t supports) {
@@ -174,7 +152,7 @@ planc_status cli_setup_useful(const pl_arguments *arguments, const char *policy,
     const char *option;
     uint32_t users;
   } settings[] = {
-#define X(name, option, kind, users, fallback, help) {option, users},
+#define X(name, option, kind, least, most, standard, users, help) {option, users},
       PLANC_SETTINGS(X)
 #undef X
   };
@@ -190,16 +168,16 @@ planc_status cli_setup_useful(const pl_arguments *arguments, const char *policy,
 planc_status cli_setup_own_options(const pl_arguments *arguments, const planc_policy *policy,
                                    const planc_problem *problem) {
   PLANC_TRY(cli_setup_useful(arguments, policy->name, policy->supports));
-  if (!pl_option_given(arguments, "chunk") || problem->placement != PLANC_PLACEMENT_BEST_FIT) return NULL;
+  if (!pl_option_given(arguments, "chunk") || problem->terms.placement != PLANC_PLACEMENT_BEST_FIT) return NULL;
   return planc_error(PLANC_USAGE, "--chunk is for --placement vmm and paged");
 }
 
 planc_status cli_setup_storage(const planc_problem *problem) {
-  const planc_device *device = planc_profile_device(problem->profile);
-  if (problem->storage_budget_bytes == 0) return NULL;
-  if (problem->host_budget_bytes < 0)
+  const planc_device *device = planc_profile_device(problem->job.profile);
+  if (problem->terms.budgets[PLANC_MEMORY_STORAGE] == 0) return NULL;
+  if (problem->terms.budgets[PLANC_MEMORY_HOST] < 0)
     return planc_error(PLANC_USAGE, "--storage takes what --host-budget has no room for: give that, too");
-  if (device->store.bytes_per_second > 0 && device->load.bytes_per_second > 0) return NULL;
+  if (pl_device_reaches(device, PLANC_MEMORY_STORAGE)) return NULL;
   return planc_error(PLANC_USAGE,
                      "the profile of device %s says nothing of storage: planrun profile --storage measures it",
                      device->name);
@@ -209,18 +187,17 @@ static planc_status read_lent_memory(int64_t *out, const char **out_name);
 static planc_status read_options(const pl_arguments *arguments, planc_problem *problem);
 static planc_status set_batch(planc_problem *problem);
 
-planc_status cli_setup_budget(planc_problem *problem) {
-  const planc_device *device = planc_profile_device(problem->profile);
+planc_status cli_setup_budget(const planc_device *device, planc_terms *terms) {
+  int64_t *budget = &terms->budgets[PLANC_MEMORY_DEVICE];
   char text[PL_SIZE_TEXT], memory[PL_SIZE_TEXT];
   const char *lent = NULL;
-  if (problem->budget_bytes < 0) {
-    problem->budget_bytes = device->memory_bytes;
-    PLANC_TRY(read_lent_memory(&problem->budget_bytes, &lent));
-    cli_note("budget %s (%s%s)", pl_size_format(problem->budget_bytes, text), lent ? "" : "device ",
-             lent ? lent : device->name);
+  if (*budget < 0) {
+    *budget = device->memory_bytes;
+    PLANC_TRY(read_lent_memory(budget, &lent));
+    cli_note("budget %s (%s%s)", pl_size_format(*budget, text), lent ? "" : "device ", lent ? lent : device->name);
   }
-  if (problem->budget_bytes > device->memory_bytes) {
-    warn_of("the budget of %s is beyond device %s with %s", pl_size_format(problem->budget_bytes, text), device->name,
+  if (*budget > device->memory_bytes) {
+    warn_of("the budget of %s is beyond device %s with %s", pl_size_format(*budget, text), device->name,
             pl_size_format(device->memory_bytes, memory));
   }
   return NULL;
@@ -233,11 +210,11 @@ planc_status cli_setup_read(const pl_arguments *arguments, const char *graph_pat
   PLANC_TRY(read_options(arguments, problem));
   PLANC_TRY(cli_setup_graph(graph_path, pl_option_value(arguments, "optimizer"), inference, CLI_AS_IT_IS, &out->graph));
   PLANC_TRY(read_profile(arguments, out->graph, &out->profile));
-  problem->graph = out->graph;
-  problem->profile = out->profile;
+  problem->job.graph = out->graph;
+  problem->job.profile = out->profile;
   PLANC_TRY(set_batch(problem));
   PLANC_TRY(cli_setup_storage(problem));
-  return cli_setup_budget(problem);
+  return cli_setup_budget(planc_profile_device(problem->job.profile), &problem->terms);
 }
 
 void cli_setup_free(cli_setup *setup) {
@@ -265,28 +242,28 @@ static planc_status read_options(const pl_arguments *arguments, planc_problem *p
   int64_t gpus;
   if (pl_option_given(arguments, "profile") && pl_option_given(arguments, "device"))
     return planc_error(PLANC_USAGE, "--profile and --device exclude each other");
-  PLANC_TRY(pl_option_int(arguments, "batch", 1, INT32_MAX, 0, &problem->batch));
+  PLANC_TRY(pl_option_int(arguments, "batch", 1, INT32_MAX, 0, &problem->job.batch));
   PLANC_TRY(pl_option_int(arguments, "gpus", 1, PLANC_PLAN_MAX_REPLICAS, 1, &gpus));
-  PLANC_TRY(pl_option_size(arguments, "budget", -1, &problem->budget_bytes));
-  PLANC_TRY(pl_option_size(arguments, "host-budget", -1, &problem->host_budget_bytes));
-  PLANC_TRY(pl_option_size(arguments, "storage", 0, &problem->storage_budget_bytes));
-  PLANC_TRY(pl_option_int(arguments, "sub-batch", 1, INT32_MAX, 0, &problem->sub_batch));
-  problem->gpus = (int32_t)gpus;
-  problem->shared_link = pl_option_given(arguments, "shared-link");
-  if (problem->shared_link && gpus == 1) return planc_error(PLANC_USAGE, "--shared-link is for several --gpus");
-  problem->split_batch_norm = pl_option_given(arguments, "split-batch-norm");
+  problem->terms.budgets[PLANC_MEMORY_DEVICE] = problem->terms.budgets[PLANC_MEMORY_HOST] = -1;
+  PLANC_TRY(cli_setup_budgets(arguments, problem->terms.budgets));
+  PLANC_TRY(pl_option_int(arguments, "sub-batch", 1, INT32_MAX, 0, &problem->job.sub_batch));
+  problem->terms.gpus = (int32_t)gpus;
+  problem->terms.shared_link = pl_option_given(arguments, "shared-link");
+  if (problem->terms.shared_link && gpus == 1) return planc_error(PLANC_USAGE, "--shared-link is for several --gpus");
+  problem->job.split_batch_norm = pl_option_given(arguments, "split-batch-norm");
   return cli_setup_policy_options(arguments, problem);
 }
 
 /* The batch becomes that of each GPU. */
 static planc_status set_batch(planc_problem *problem) {
-  if (!problem->batch) problem->batch = cli_default_batch(problem->graph);
-  if (problem->batch % problem->gpus != 0)
-    return planc_error(PLANC_USAGE, "a batch of %lld has no %d equal parts", (long long)problem->batch, problem->gpus);
-  problem->batch /= problem->gpus;
-  if (problem->sub_batch <= problem->batch) return NULL;
-  return planc_error(PLANC_USAGE, "--sub-batch %lld: not an integer from 1 to %lld", (long long)problem->sub_batch,
-                     (long long)problem->batch);
+  if (!problem->job.batch) problem->job.batch = cli_default_batch(problem->job.graph);
+  if (problem->job.batch % problem->terms.gpus != 0)
+    return planc_error(PLANC_USAGE, "a batch of %lld has no %d equal parts", (long long)problem->job.batch,
+                       problem->terms.gpus);
+  problem->job.batch /= problem->terms.gpus;
+  if (problem->job.sub_batch <= problem->job.batch) return NULL;
+  return planc_error(PLANC_USAGE, "--sub-batch %lld: not an integer from 1 to %lld", (long long)problem->job.sub_batch,
+                     (long long)problem->job.batch);
 }
 
 /* The limit of device 0 in "0=1G,1=512M", as CUDA's MPS has it; malloc'ed, NULL where there is none. */

@@ -25,8 +25,11 @@ static void set_up(void) {
   ok(planc_graph_read("graphs/lenet-digits.yaml", &forward));
   ok(planc_graph_train(forward, PLANC_SGD, &graph));
   planc_graph_free(forward);
-  problem = (planc_problem){
-      .graph = graph, .profile = profile, .batch = BATCH, .budget_bytes = 1 << 30, .host_budget_bytes = -1};
+  problem = (planc_problem){.job.graph = graph,
+                            .job.profile = profile,
+                            .job.batch = BATCH,
+                            .terms.budgets[PLANC_MEMORY_DEVICE] = 1 << 30,
+                            .terms.budgets[PLANC_MEMORY_HOST] = -1};
 }
 
 static void tear_down(void) {
@@ -99,13 +102,41 @@ static void held(planc_status status, bool fits, planc_memory_kind memory, int64
   planc_status_free(status);
 }
 
+/* Of what is too much for the device only that is known. */
+static void check_taken(const planc_taken *taken, bool too_much, const planc_plan *plan, int64_t ns) {
+  ck_assert_int_eq(taken->fits, !too_much);
+  ck_assert_int_eq(taken->iteration_ns, too_much ? 0 : ns);
+  for (int32_t m = 0; m < PLANC_N_BUDGETS; m++)
+    ck_assert_int_eq(taken->peak_bytes[m], too_much && m != PLANC_MEMORY_DEVICE ? 0 : plan->predicted.peak_bytes[m]);
+}
+
+/* Addresses of a body are those of `place`; its arena is the device's. */
+static void check_places(const planc_evaluator *evaluator, const planc_candidate *candidate, const planc_plan *plan) {
+  const planc_schedule *s = candidate->schedule;
+  int64_t residencies[1 << 12], workspaces[1 << 12], arena_bytes;
+  int32_t n = planc_schedule_n_residencies(s), c = 0;
+  ck_assert_int_le(n, 1 << 12);
+  ck_assert_int_le(planc_schedule_n_commands(s), 1 << 12);
+  ok(evaluator->place(evaluator, candidate, residencies, workspaces, &arena_bytes));
+  ck_assert_int_eq(arena_bytes, planc_plan_memory(plan, PLANC_MEMORY_DEVICE)->arena_bytes);
+  for (int32_t r = 0; r < planc_schedule_n_boundary(s); r++)
+    if (r >= planc_schedule_n_parked(s)) ck_assert_int_eq(residencies[r], plan->boundary[r].address);
+  for (int32_t i = 0; i < plan->body.n; i++) {
+    const planc_instr *instr = &plan->body.instrs[i];
+    if (instr->op != PLANC_INSTR_exec) continue;
+    while (planc_schedule_commands(s)[c].kind != PLANC_CMD_EXEC) c++;
+    if (instr->bytes > 0) ck_assert_int_eq(workspaces[c], instr->address);
+    c++;
+  }
+}
+
 static void check_against_plan(planc_problem *of, const planc_candidate *candidate, const char *what) {
   planc_evaluator evaluator = pl_evaluator_of(of);
   planc_simulation simulation;
   planc_plan *plan;
   seen s = {0};
-  int64_t live, peak, ns, followed_ns;
-  bool fits;
+  int64_t live, peak, ns;
+  planc_taken taken;
   ok_in(planc_lower(of, "", candidate, &plan), what);
   s.plan = plan;
   ck_assert_int_le(plan->body.n, 1 << 12);
@@ -114,24 +145,26 @@ static void check_against_plan(planc_problem *of, const planc_candidate *candida
   ok_in(evaluator.live(&evaluator, candidate, &live), what);
   ok_in(evaluator.peak(&evaluator, candidate, &peak), what);
   ok_in(evaluator.time(&evaluator, candidate, &ns), what);
+  check_places(&evaluator, candidate, plan);
   ck_assert_int_le(live, peak);
   ck_assert_int_eq(peak, plan->predicted.peak_bytes[PLANC_MEMORY_DEVICE]);
   ck_assert_int_eq(ns, simulation.iteration_ns);
   for (int64_t short_of = 0; short_of < 2; short_of++) {
-    of->budget_bytes = peak - short_of;
+    of->terms.budgets[PLANC_MEMORY_DEVICE] = peak - short_of;
     s.calls = 0;
-    ok_in(evaluator.follow(&evaluator, candidate, compare, &s, &fits, &followed_ns), what);
-    ck_assert_int_eq(fits, !short_of);
+    ok_in(evaluator.follow(&evaluator, candidate, compare, &s, &taken), what);
     ck_assert_int_eq(s.calls, !short_of);
-    if (fits) ck_assert_int_eq(followed_ns, ns);
+    check_taken(&taken, short_of, plan, ns);
+    ok_in(evaluator.follow(&evaluator, candidate, NULL, NULL, &taken), what);
+    check_taken(&taken, short_of, plan, ns);
     held(evaluator.hold(&evaluator, candidate), !short_of, PLANC_MEMORY_DEVICE, peak, what);
-    if (!short_of) assert_fails(evaluator.follow(&evaluator, candidate, refuse, NULL, &fits, &ns), PLANC_INTERNAL, "");
+    if (!short_of) assert_fails(evaluator.follow(&evaluator, candidate, refuse, NULL, &taken), PLANC_INTERNAL, "");
     if (host == 0) continue;
-    of->budget_bytes = peak;
-    of->host_budget_bytes = host - short_of;
+    of->terms.budgets[PLANC_MEMORY_DEVICE] = peak;
+    of->terms.budgets[PLANC_MEMORY_HOST] = host - short_of;
     held(evaluator.hold(&evaluator, candidate), !short_of, PLANC_MEMORY_HOST, host, what);
     held(evaluator.hold_to_host(&evaluator, candidate), !short_of, PLANC_MEMORY_HOST, host, what);
-    of->host_budget_bytes = -1;
+    of->terms.budgets[PLANC_MEMORY_HOST] = -1;
   }
   planc_plan_free(plan);
 }
@@ -141,12 +174,13 @@ START_TEST(it_says_what_plans_say) {
   int64_t most;
   randgraph_options options = {.max_ops = 20, .max_elements = 2048};
   ok(randgraph_make(7700 + (uint64_t)_i, &options, &random));
-  planc_problem of = {.graph = random, .profile = profile, .batch = 1 + _i % 5, .host_budget_bytes = -1};
+  planc_problem of = {
+      .job.graph = random, .job.profile = profile, .job.batch = 1 + _i % 5, .terms.budgets[PLANC_MEMORY_HOST] = -1};
   ok(planc_least_budget(&of, planc_policy_find("none"), &most));
   for (const planc_policy *policy = planc_policies(); policy->name; policy++) {
     if (policy->supports & PLANC_POLICY_CHOOSES) continue;
     planc_candidate candidate = {0};
-    of.budget_bytes = most / 100 * (60 + 10 * (_i % 5));
+    of.terms.budgets[PLANC_MEMORY_DEVICE] = most / 100 * (60 + 10 * (_i % 5));
     planc_evaluator evaluator = pl_evaluator_of(&of);
     planc_status status = policy->make(&evaluator, &candidate);
     if (status) {
@@ -188,7 +222,7 @@ static planc_status say_live(const planc_evaluator *evaluator, const planc_candi
 }
 
 static planc_status say_peak(const planc_evaluator *evaluator, const planc_candidate *candidate, int64_t *out_bytes) {
-  *out_bytes = evaluator->problem->budget_bytes + !says.fits(candidate);
+  *out_bytes = evaluator->problem->terms.budgets[PLANC_MEMORY_DEVICE] + !says.fits(candidate);
   return NULL;
 }
 
@@ -205,12 +239,12 @@ static planc_status say_time(const planc_evaluator *evaluator, const planc_candi
 }
 
 static planc_status say_followed(const planc_evaluator *evaluator, const planc_candidate *candidate,
-                                 planc_candidate_visitor visitor, void *user, bool *out_fits, int64_t *out_ns) {
+                                 planc_candidate_visitor visitor, void *user, planc_taken *out) {
   (void)visitor;
   (void)user;
   says.n_followed++;
-  *out_fits = says.fits(candidate);
-  return say_time(evaluator, candidate, out_ns);
+  *out = (planc_taken){.fits = says.fits(candidate)};
+  return say_time(evaluator, candidate, &out->iteration_ns);
 }
 
 static const planc_evaluator sayer = {.problem = &problem,
@@ -361,13 +395,12 @@ static planc_status no_hold(const planc_evaluator *evaluator, const planc_candid
   return break_down();
 }
 static planc_status not_followed(const planc_evaluator *evaluator, const planc_candidate *candidate,
-                                 planc_candidate_visitor visitor, void *user, bool *out_fits, int64_t *out_ns) {
+                                 planc_candidate_visitor visitor, void *user, planc_taken *out) {
   (void)evaluator;
   (void)candidate;
   (void)visitor;
   (void)user;
-  (void)out_fits;
-  (void)out_ns;
+  (void)out;
   return break_down();
 }
 
@@ -376,7 +409,7 @@ START_TEST(failures_are_passed_on) {
   int used = 0;
   int64_t all;
   ok(planc_least_budget(&problem, planc_policy_find("none"), &all));
-  problem.budget_bytes = all / 4 * 3;
+  problem.terms.budgets[PLANC_MEMORY_DEVICE] = all / 4 * 3;
   for (int broken = 0; broken < 6; broken++) {
     own = pl_evaluator_of(&problem);
     if (broken == 0) own.live = no_bytes;
@@ -443,7 +476,7 @@ START_TEST(plans_say_why_they_were_chosen) {
     ok(planc_least_budget(&problem, policy, &least));
     for (int tight = 0; tight < 2; tight++) {
       planc_problem of = problem;
-      if (tight) of.budget_bytes = least;
+      if (tight) of.terms.budgets[PLANC_MEMORY_DEVICE] = least;
       ok_in(planc_make_plan(&of, policy, &plan), cases[i].policy);
       ck_assert_ptr_nonnull(plan->explanation);
       ck_assert_msg(strstr(plan->explanation, tight ? cases[i].least : cases[i].all) != NULL, "%s: %s", cases[i].policy,

@@ -41,8 +41,8 @@ START_TEST(measures_of_a_run_by_hand) {
   planc_outcome run = {.iteration_ns = 5000,
                        .total.ideal_ns = 3200,
                        .peak_bytes[PLANC_MEMORY_DEVICE] = 200,
-                       .total.d2h_bytes = 70,
-                       .total.h2d_bytes = 30};
+                       .total.copied_bytes[PLANC_ROUTE_D2H] = 70,
+                       .total.copied_bytes[PLANC_ROUTE_H2D] = 30};
   planc_metrics m = metrics_of(run, 64, &vanilla);
   ck_assert_int_eq(m.overhead_ppm, 562500);
   ck_assert_int_eq(m.throughput_ppm, INT64_C(12800000) * 1000000);
@@ -89,8 +89,8 @@ START_TEST(extremes_saturate) {
   planc_outcome run = {.iteration_ns = INT64_MAX,
                        .total.ideal_ns = 1,
                        .peak_bytes[PLANC_MEMORY_DEVICE] = INT64_MAX,
-                       .total.d2h_bytes = INT64_MAX,
-                       .total.h2d_bytes = INT64_MAX};
+                       .total.copied_bytes[PLANC_ROUTE_D2H] = INT64_MAX,
+                       .total.copied_bytes[PLANC_ROUTE_H2D] = INT64_MAX};
   planc_metrics m = metrics_of(run, INT64_MAX, &vanilla);
   ck_assert_int_eq(m.overhead_ppm, INT64_MAX - 1000000);
   ck_assert_int_eq(m.throughput_ppm, INT64_C(1000000000) * 1000000);
@@ -118,28 +118,32 @@ static void tear_down(void) {
 /* At op last.grad x, a, b and b.grad are live, 6 KiB a sample together, and w with 1 KiB: however small the budget,
  * however the batch would be split or placed. */
 START_TEST(without_scheduling_nothing_leaves) {
-  static const planc_problem asked[] = {{.batch = 4, .budget_bytes = 1},
-                                        {.batch = 4, .budget_bytes = 1 << 30},
-                                        {.batch = 4, .budget_bytes = 7 << 10, .sub_batch = 1},
-                                        {.batch = 4, .budget_bytes = 1, .placement = PLANC_PLACEMENT_VMM}};
+  static const planc_problem asked[] = {
+      {.job.batch = 4, .terms.budgets[PLANC_MEMORY_DEVICE] = 1},
+      {.job.batch = 4, .terms.budgets[PLANC_MEMORY_DEVICE] = 1 << 30},
+      {.job.batch = 4, .terms.budgets[PLANC_MEMORY_DEVICE] = 7 << 10, .job.sub_batch = 1},
+      {.job.batch = 4, .terms.budgets[PLANC_MEMORY_DEVICE] = 1, .terms.placement = PLANC_PLACEMENT_VMM}};
   for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
     planc_problem problem = asked[i];
-    problem.graph = graph;
-    problem.profile = profile;
-    problem.host_budget_bytes = -1;
+    problem.job.graph = graph;
+    problem.job.profile = profile;
+    problem.terms.budgets[PLANC_MEMORY_HOST] = -1;
     planc_outcome vanilla;
     ok(planc_vanilla_of(&problem, &vanilla));
     ck_assert_int_eq(vanilla.peak_bytes[PLANC_MEMORY_DEVICE], (1 + 4 * 6) << 10);
-    ck_assert_int_eq(vanilla.total.h2d_bytes, 4 << 10); /* the input */
-    ck_assert_int_eq(vanilla.total.d2h_bytes, 4);       /* the loss */
+    ck_assert_int_eq(vanilla.total.copied_bytes[PLANC_ROUTE_H2D], 4 << 10); /* the input */
+    ck_assert_int_eq(vanilla.total.copied_bytes[PLANC_ROUTE_D2H], 4);       /* the loss */
     ck_assert_int_eq(vanilla.total.recompute_ns, 0);
   }
 }
 END_TEST
 
 START_TEST(policy_none_with_room_is_without_scheduling) {
-  planc_problem problem = {
-      .graph = graph, .profile = profile, .batch = 4, .budget_bytes = 1 << 30, .host_budget_bytes = -1};
+  planc_problem problem = {.job.graph = graph,
+                           .job.profile = profile,
+                           .job.batch = 4,
+                           .terms.budgets[PLANC_MEMORY_DEVICE] = 1 << 30,
+                           .terms.budgets[PLANC_MEMORY_HOST] = -1};
   planc_outcome vanilla;
   ok(planc_vanilla_of(&problem, &vanilla));
   planc_plan *plan;
@@ -154,8 +158,11 @@ END_TEST
 
 /* vdnn-all has b leave beside op last, so that b.grad finds room: 1 + 4 * 5 KiB remain. */
 START_TEST(a_plan_s_saving_by_hand) {
-  planc_problem problem = {
-      .graph = graph, .profile = profile, .batch = 4, .budget_bytes = 21 << 10, .host_budget_bytes = -1};
+  planc_problem problem = {.job.graph = graph,
+                           .job.profile = profile,
+                           .job.batch = 4,
+                           .terms.budgets[PLANC_MEMORY_DEVICE] = 21 << 10,
+                           .terms.budgets[PLANC_MEMORY_HOST] = -1};
   planc_outcome vanilla;
   ok(planc_vanilla_of(&problem, &vanilla));
   planc_plan *plan;

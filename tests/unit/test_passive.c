@@ -51,11 +51,11 @@ static planc_status simulate_graph(const planc_graph *graph, hand h, planc_passi
                         h.ops ? h.ops : ALL_OPS);
   planc_profile *profile;
   ok(planc_profile_parse(text, (size_t)length, "hand", &profile));
-  planc_problem problem = {.graph = graph,
-                           .profile = profile,
-                           .batch = 4,
-                           .budget_bytes = h.budget,
-                           .host_budget_bytes = h.host_budget ? h.host_budget : -1};
+  planc_problem problem = {.job.graph = graph,
+                           .job.profile = profile,
+                           .job.batch = 4,
+                           .terms.budgets[PLANC_MEMORY_DEVICE] = h.budget,
+                           .terms.budgets[PLANC_MEMORY_HOST] = h.host_budget ? h.host_budget : -1};
   planc_status status = planc_simulate_passive(&problem, out);
   planc_profile_free(profile);
   return status;
@@ -88,8 +88,8 @@ START_TEST(with_room_for_all_nothing_is_swapped) {
   ck_assert_int_eq(p.first.compute_ns, 7000);
   ck_assert_int_eq(p.first.user_ns, 4196 + 104);
   ck_assert_int_eq(p.first.evictions + p.first.swap_ins + p.first.copied_out, 0);
-  ck_assert_int_eq(p.first.h2d_bytes, 4096);
-  ck_assert_int_eq(p.first.d2h_bytes, 4);
+  ck_assert_int_eq(p.first.copied_bytes[PLANC_ROUTE_H2D], 4096);
+  ck_assert_int_eq(p.first.copied_bytes[PLANC_ROUTE_D2H], 4);
   ck_assert(memcmp(&p.first, &p.steady, sizeof p.first) == 0);
   ck_assert_int_eq(p.peak_bytes, 25600);
   ck_assert_int_eq(p.host_peak_bytes, 0);
@@ -112,8 +112,8 @@ START_TEST(what_was_used_least_recently_leaves) {
   ck_assert_int_eq(p.steady.evicted_bytes, 1024);
   ck_assert_int_eq(p.steady.evict_ns, 1124);
   ck_assert_int_eq(p.steady.time_ns, 7000 + 4300 + 5320 + 1124);
-  ck_assert_int_eq(p.steady.h2d_bytes, 4096 + 5120);
-  ck_assert_int_eq(p.steady.d2h_bytes, 4 + 1024);
+  ck_assert_int_eq(p.steady.copied_bytes[PLANC_ROUTE_H2D], 4096 + 5120);
+  ck_assert_int_eq(p.steady.copied_bytes[PLANC_ROUTE_D2H], 4 + 1024);
   ck_assert_int_eq(p.peak_bytes, 20480);
   ck_assert_int_eq(p.host_peak_bytes, 1024);
 }
@@ -313,8 +313,9 @@ static void same_swaps(const planc_passive_iteration *a, const planc_passive_ite
 
 static void same_as_table(const planc_problem *problem, const planc_passive *p) {
   static const int64_t rounds[] = {1, 1, 1};
-  planc_job job = {.graph = problem->graph, .batch = 3, .n_rounds = 1, .rounds = &problem->batch, .iterations = 1};
-  if (problem->sub_batch) {
+  planc_job job = {
+      .graph = problem->job.graph, .batch = 3, .n_rounds = 1, .rounds = &problem->job.batch, .iterations = 1};
+  if (problem->job.sub_batch) {
     job.n_rounds = 3;
     job.rounds = rounds;
   }
@@ -324,8 +325,8 @@ static void same_as_table(const planc_problem *problem, const planc_passive *p) 
   table t = {.trace = trace, .used = malloc(n * sizeof *t.used), .stale = calloc(n, sizeof *t.stale)};
   t.slot = calloc(n, sizeof *t.slot);
   t.position = malloc(n * sizeof *t.position);
-  t.capacity =
-      (problem->budget_bytes - planc_profile_device(profile)->reserved_bytes) / PLANC_ALIGNMENT * PLANC_ALIGNMENT;
+  t.capacity = (problem->terms.budgets[PLANC_MEMORY_DEVICE] - planc_profile_device(profile)->reserved_bytes) /
+               PLANC_ALIGNMENT * PLANC_ALIGNMENT;
   for (size_t b = 0; b < n; b++) t.used[b] = -1;
   load(&t);
   for (int period = 0; period < PERIODS; period++) {
@@ -359,7 +360,7 @@ static void no_worse(const planc_passive_iteration *less, const planc_passive_it
 static void adds_up(const planc_problem *problem, const planc_passive *p) {
   ck_assert_int_eq(p->first.time_ns, sum_of(&p->first));
   ck_assert_int_eq(p->steady.time_ns, sum_of(&p->steady));
-  ck_assert_int_le(p->peak_bytes, problem->budget_bytes);
+  ck_assert_int_le(p->peak_bytes, problem->terms.budgets[PLANC_MEMORY_DEVICE]);
 }
 
 /* With room for all it computes as the simulator does of the plan that keeps everything, and swaps nothing. */
@@ -371,8 +372,8 @@ static void is_resident(const planc_problem *problem, const planc_passive *p) {
   planc_plan_free(plan);
   ck_assert_int_eq(p->first.evictions + p->first.swap_ins + p->host_peak_bytes, 0);
   ck_assert_int_eq(p->steady.compute_ns, s.compute_ns);
-  ck_assert_int_eq(p->steady.h2d_bytes, s.h2d_bytes);
-  ck_assert_int_eq(p->steady.d2h_bytes, s.d2h_bytes);
+  ck_assert_int_eq(p->steady.copied_bytes[PLANC_ROUTE_H2D], s.copied_bytes[PLANC_ROUTE_H2D]);
+  ck_assert_int_eq(p->steady.copied_bytes[PLANC_ROUTE_D2H], s.copied_bytes[PLANC_ROUTE_D2H]);
   ck_assert_int_le(p->steady.time_ns - p->steady.launch_ns - p->steady.user_ns, s.iteration_ns);
 }
 
@@ -380,12 +381,12 @@ static void is_resident(const planc_problem *problem, const planc_passive *p) {
 START_TEST(more_memory_is_no_worse) {
   planc_graph *graph;
   ok(randgraph_make((uint64_t)_i, NULL, &graph));
-  planc_problem problem = {.graph = graph,
-                           .profile = profile,
-                           .batch = 3,
-                           .budget_bytes = INT64_C(1) << 40,
-                           .host_budget_bytes = -1,
-                           .sub_batch = _i % 3 == 0};
+  planc_problem problem = {.job.graph = graph,
+                           .job.profile = profile,
+                           .job.batch = 3,
+                           .terms.budgets[PLANC_MEMORY_DEVICE] = INT64_C(1) << 40,
+                           .terms.budgets[PLANC_MEMORY_HOST] = -1,
+                           .job.sub_batch = _i % 3 == 0};
   planc_passive whole, more;
   ok(planc_simulate_passive(&problem, &whole));
   is_resident(&problem, &whole);
@@ -393,7 +394,7 @@ START_TEST(more_memory_is_no_worse) {
   int32_t feasible = 0;
   for (int k = 0; k < BUDGETS; k++) {
     planc_passive p;
-    problem.budget_bytes = whole.peak_bytes - whole.peak_bytes * k / BUDGETS;
+    problem.terms.budgets[PLANC_MEMORY_DEVICE] = whole.peak_bytes - whole.peak_bytes * k / BUDGETS;
     planc_status status = planc_simulate_passive(&problem, &p);
     if (status) {
       assert_fails(status, PLANC_INFEASIBLE, "alone needs");

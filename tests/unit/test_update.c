@@ -121,10 +121,12 @@ START_TEST(hand_overs_count_with_copies) {
   ok(planc_timeline_read("tests/data/timeline/tiny.json", plan, &timeline));
   planc_update_options options = {.plan = plan, .timeline = timeline, .weight_ppm = PPM};
   ok(planc_update_make(&options, &update));
-  ck_assert_int_le(
-      llabs(update->copies[PLANC_ROUTE_H2D].measured_ns - (2 * plan->predicted.jobs[0].h2d_bytes + 4 * 500)), 100);
-  ck_assert_int_le(
-      llabs(update->copies[PLANC_ROUTE_D2H].measured_ns - (2 * plan->predicted.jobs[0].d2h_bytes + 4 * 500)), 100);
+  ck_assert_int_le(llabs(update->copies[PLANC_ROUTE_H2D].measured_ns -
+                         (2 * plan->predicted.jobs[0].copied_bytes[PLANC_ROUTE_H2D] + 4 * 500)),
+                   100);
+  ck_assert_int_le(llabs(update->copies[PLANC_ROUTE_D2H].measured_ns -
+                         (2 * plan->predicted.jobs[0].copied_bytes[PLANC_ROUTE_D2H] + 4 * 500)),
+                   100);
   planc_update_free(update);
   planc_timeline_free(timeline);
   planc_plan_free(plan);
@@ -139,7 +141,8 @@ static void assert_near(int64_t got, int64_t want, double share, int64_t ns) {
 
 static void assert_links(const planc_plan *want, const planc_update *update) {
   const planc_device *device = planc_profile_device(update->profile);
-  const planc_link *got[PLANC_N_ROUTES] = {&device->h2d, &device->d2h, &device->store, &device->load};
+  const planc_link *got[PLANC_N_ROUTES] = {&device->links[PLANC_ROUTE_H2D], &device->links[PLANC_ROUTE_D2H],
+                                           &device->links[PLANC_ROUTE_STORE], &device->links[PLANC_ROUTE_LOAD]};
   for (int r = 0; r < PLANC_N_ROUTES; r++) {
     if (update->copies[r].count == 0) continue;
     assert_near(got[r]->bytes_per_second, link_of(want, (planc_route)r)->bytes_per_second, 1e-3, 1);
@@ -184,7 +187,7 @@ START_TEST(another_machine_is_found) {
   ok(randgraph_make((uint64_t)_i, &(randgraph_options){.max_ops = 24, .max_elements = 4096}, &graph));
   for (int32_t p = 0; p < N_UPDATED_POLICIES; p++) {
     planc_problem problem = roomy_problem(graph, k40m, 64);
-    problem.sub_batch = _i % 3 == 0 ? 24 : 0;
+    problem.job.sub_batch = _i % 3 == 0 ? 24 : 0;
     planc_plan *plan;
     plan = plan_of(&problem, updated_policies[p]);
     int64_t *percent = draw_percents(&state, graph, 30, 600);
@@ -216,16 +219,16 @@ START_TEST(another_storage_is_found) {
   int32_t n_stores = 0;
   planc_profile *with_storage;
   ok(planc_profile_read("profiles/k40m.json", &with_storage));
-  with_storage->device.store = (planc_link){.bytes_per_second = 1000000000, .latency_ns = 20000};
-  with_storage->device.load = (planc_link){.bytes_per_second = 2000000000, .latency_ns = 10000};
+  with_storage->device.links[PLANC_ROUTE_STORE] = (planc_link){.bytes_per_second = 1000000000, .latency_ns = 20000};
+  with_storage->device.links[PLANC_ROUTE_LOAD] = (planc_link){.bytes_per_second = 2000000000, .latency_ns = 10000};
   for (uint64_t seed = 0; seed < 20; seed++) {
     uint64_t state = seed + 1;
     planc_graph *graph;
     ok(randgraph_make(seed, &(randgraph_options){.max_ops = 24, .max_elements = 4096}, &graph));
     planc_problem problem = roomy_problem(graph, with_storage, 64);
     planc_plan *whole = plan_of(&problem, "naive");
-    problem.host_budget_bytes = host_of(whole)->arena_bytes / 2;
-    problem.storage_budget_bytes = INT64_C(1) << 40;
+    problem.terms.budgets[PLANC_MEMORY_HOST] = host_of(whole)->arena_bytes / 2;
+    problem.terms.budgets[PLANC_MEMORY_STORAGE] = INT64_C(1) << 40;
     planc_plan *plan = NULL;
     planc_status status = planc_make_plan(&problem, planc_policy_find("naive"), &plan);
     if (!status) {

@@ -1,6 +1,6 @@
 /* What runs on a plan's streams: kinds of instructions, and whether streams and events are there. */
-#ifndef PLANC_SIMULATE_PLAN_STREAMS_H
-#define PLANC_SIMULATE_PLAN_STREAMS_H
+#ifndef PLANC_ANALYSIS_PLAN_STREAMS_H
+#define PLANC_ANALYSIS_PLAN_STREAMS_H
 
 #include "plan/copies.h"
 #include "planc/simulate.h"

@@ -1,6 +1,6 @@
 /* Whoever tries several things leaves out what does not fit: that is no failure. */
-#ifndef PLANC_PLANNER_IF_FITS_H
-#define PLANC_PLANNER_IF_FITS_H
+#ifndef PLANC_BASE_IF_FITS_H
+#define PLANC_BASE_IF_FITS_H
 
 #include "planc/status.h"
 

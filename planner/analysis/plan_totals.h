@@ -1,6 +1,6 @@
 /* What can be told of a plan without running it: what its body moves and computes, and what is live. */
-#ifndef PLANC_SIMULATE_PLAN_TOTALS_H
-#define PLANC_SIMULATE_PLAN_TOTALS_H
+#ifndef PLANC_ANALYSIS_PLAN_TOTALS_H
+#define PLANC_ANALYSIS_PLAN_TOTALS_H
 
 #include "plan/copies.h"
 #include "planc/simulate.h"

@@ -1,5 +1,5 @@
 /* Planning with the code of algorithms on the device (code.h). */
-#include "planner/code.h"
+#include "planner/base/code.h"
 
 #include "cost/profile.h"
 #include "plan/derived.h"
@@ -8,11 +8,11 @@
 enum { MOST_ATTEMPTS = 4, UNKNOWN = -1 };
 
 int64_t pl_reserved(const planc_problem *problem) {
-  return pl_add_saturate(planc_profile_device(problem->profile)->reserved_bytes, problem->code_bytes);
+  return pl_add_saturate(planc_profile_device(problem->job.profile)->reserved_bytes, problem->terms.code_bytes);
 }
 
 int64_t pl_arena_room(const planc_problem *problem) {
-  int64_t room = problem->budget_bytes - pl_reserved(problem);
+  int64_t room = problem->terms.budgets[PLANC_MEMORY_DEVICE] - pl_reserved(problem);
   return room > 0 ? room : 0;
 }
 
@@ -46,7 +46,7 @@ static planc_status attempt(attempts *a, const planc_problem *problem, int64_t c
 static planc_status attempt_baselines(attempts *a, const planc_problem *problem);
 
 planc_status pl_with_code(const planc_problem *problem, pl_code_maker make, void *user) {
-  int64_t all = planc_profile_code_of_all(problem->profile), unused;
+  int64_t all = planc_profile_code_of_all(problem->job.profile), unused;
   if (all == 0) return make(user, problem, &unused);
   attempts a = {.make = make, .user = user};
   planc_status status = attempt_upwards(&a, problem);
@@ -61,15 +61,15 @@ planc_status pl_with_code(const planc_problem *problem, pl_code_maker make, void
 
 static planc_status attempt_baselines(attempts *a, const planc_problem *problem) {
   planc_problem plain = *problem;
-  planc_profile profile = *problem->profile;
+  planc_profile profile = *problem->job.profile;
   profile.baselines_only = true;
-  plain.profile = &profile;
+  plain.job.profile = &profile;
   return attempt_upwards(a, &plain);
 }
 
 static planc_status attempt(attempts *a, const planc_problem *problem, int64_t code, int64_t *out_code) {
   planc_problem at = *problem;
-  at.code_bytes = code;
+  at.terms.code_bytes = code;
   a->assumed[a->n++] = code;
   *out_code = UNKNOWN;
   planc_status_free(a->failure);

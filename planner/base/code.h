@@ -1,8 +1,8 @@
 /* Where a profile lists what the code of each algorithm takes on the device, a plan is charged with that of the
  * algorithms it runs. Which they are is known when the plan is made, and the room that they leave decides which they
  * are: so a plan is made as if they took nothing and, where it does not fit with their code, for that size of it. */
-#ifndef PLANC_PLANNER_CODE_H
-#define PLANC_PLANNER_CODE_H
+#ifndef PLANC_BASE_CODE_H
+#define PLANC_BASE_CODE_H
 
 #include "planc/policy.h"
 

@@ -1,6 +1,6 @@
 /* What an allocator without a plan would map and unmap in the step. */
-#ifndef PLANC_SIMULATE_REMAP_H
-#define PLANC_SIMULATE_REMAP_H
+#ifndef PLANC_ANALYSIS_REMAP_H
+#define PLANC_ANALYSIS_REMAP_H
 
 #include "planc/plan.h"
 

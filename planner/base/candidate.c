@@ -7,9 +7,16 @@
 #include "planc/policy.h"
 #include "util/math.h"
 
-int64_t planc_away_budget(const planc_problem *problem) {
-  if (problem->host_budget_bytes < 0) return -1;
-  return pl_add_saturate(problem->host_budget_bytes, problem->storage_budget_bytes);
+int64_t planc_away_budget(const planc_terms *terms) {
+  const int64_t *budgets = terms->budgets;
+  if (budgets[PLANC_MEMORY_HOST] < 0 || budgets[PLANC_MEMORY_STORAGE] < 0) return -1;
+  return pl_add_saturate(budgets[PLANC_MEMORY_HOST], budgets[PLANC_MEMORY_STORAGE]);
+}
+
+bool planc_is_within(const planc_terms *terms, const int64_t peak_bytes[PLANC_N_BUDGETS]) {
+  for (int32_t m = 0; m < PLANC_N_BUDGETS; m++)
+    if (terms->budgets[m] >= 0 && peak_bytes[m] > terms->budgets[m]) return false;
+  return true;
 }
 
 void planc_candidate_free(planc_candidate *candidate) {
@@ -49,7 +56,7 @@ planc_status planc_candidate_schedule(planc_candidate *candidate) {
 enum { MOST_INSTANCES = 16 << 20, MOST_CHOSEN = 1 << 18 };
 
 int32_t planc_most_instances(const planc_problem *problem) {
-  return problem->sub_batch ? MOST_INSTANCES : MOST_CHOSEN;
+  return problem->job.sub_batch ? MOST_INSTANCES : MOST_CHOSEN;
 }
 
 static planc_status check_length(const planc_problem *problem, int64_t sub_batch, int64_t n_rounds);
@@ -57,18 +64,18 @@ static planc_status expand_rounds(const planc_problem *problem, int64_t sub_batc
                                   planc_candidate *out);
 
 planc_status planc_candidate_rounds(const planc_problem *problem, int64_t sub_batch, planc_candidate *out) {
-  if (sub_batch < 1 || sub_batch > problem->batch) {
+  if (sub_batch < 1 || sub_batch > problem->job.batch) {
     return planc_error(PLANC_USAGE, "a sub-batch of %lld does not divide a batch of %lld into rounds",
-                       (long long)sub_batch, (long long)problem->batch);
+                       (long long)sub_batch, (long long)problem->job.batch);
   }
-  bool parted = sub_batch < problem->batch || problem->gpus > 1;
-  if (parted && planc_graph_is_batch_coupled(problem->graph) && !problem->split_batch_norm) {
+  bool parted = sub_batch < problem->job.batch || problem->terms.gpus > 1;
+  if (parted && planc_graph_is_batch_coupled(problem->job.graph) && !problem->job.split_batch_norm) {
     return planc_refusal(PLANC_USAGE, PLANC_REMEDY_SPLIT_BATCH_NORM,
                          "graph %s has ops that couple the samples of a batch (batch normalisation): running it in %s "
                          "changes its results",
-                         problem->graph->name, problem->gpus > 1 ? "parts on several GPUs" : "sub-batches");
+                         problem->job.graph->name, problem->terms.gpus > 1 ? "parts on several GPUs" : "sub-batches");
   }
-  int64_t n_rounds = (problem->batch + sub_batch - 1) / sub_batch;
+  int64_t n_rounds = (problem->job.batch + sub_batch - 1) / sub_batch;
   PLANC_TRY(check_length(problem, sub_batch, n_rounds));
   int64_t *rounds = malloc((size_t)n_rounds * sizeof *rounds);
   if (!rounds) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
@@ -81,10 +88,10 @@ planc_status planc_candidate_rounds(const planc_problem *problem, int64_t sub_ba
 /* Rounds that the user asked for are his mistake; those of a policy come from a budget that allows no larger ones. */
 static planc_status check_length(const planc_problem *problem, int64_t sub_batch, int64_t n_rounds) {
   int32_t most = planc_most_instances(problem);
-  if (n_rounds <= most / problem->graph->n_ops || n_rounds == 1) return NULL;
-  return planc_error(problem->sub_batch ? PLANC_USAGE : PLANC_INFEASIBLE,
+  if (n_rounds <= most / problem->job.graph->n_ops || n_rounds == 1) return NULL;
+  return planc_error(problem->job.sub_batch ? PLANC_USAGE : PLANC_INFEASIBLE,
                      "sub-batches of %lld make %lld rounds of %d ops, which are more than %d op instances",
-                     (long long)sub_batch, (long long)n_rounds, problem->graph->n_ops, most);
+                     (long long)sub_batch, (long long)n_rounds, problem->job.graph->n_ops, most);
 }
 
 static planc_status make_costs(const planc_problem *problem, const planc_job *job, planc_candidate *out) {
@@ -92,7 +99,7 @@ static planc_status make_costs(const planc_problem *problem, const planc_job *jo
   planc_costs *costs;
   out->costs = calloc(1, sizeof *out->costs);
   if (!out->costs) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
-  PLANC_TRY(planc_costs_make(problem->profile, job->graph, 3, batches, &costs));
+  PLANC_TRY(planc_costs_make(problem->job.profile, job->graph, 3, batches, &costs));
   out->costs[0] = costs;
   return NULL;
 }
@@ -100,11 +107,14 @@ static planc_status make_costs(const planc_problem *problem, const planc_job *jo
 static planc_status expand_rounds(const planc_problem *problem, int64_t sub_batch, int64_t *rounds, int32_t n_rounds,
                                   planc_candidate *out) {
   for (int32_t r = 0; r < n_rounds; r++) rounds[r] = sub_batch;
-  rounds[n_rounds - 1] = problem->batch - sub_batch * (n_rounds - 1);
-  planc_job job = {
-      .graph = problem->graph, .batch = problem->batch, .n_rounds = n_rounds, .rounds = rounds, .iterations = 1};
-  job.replicas = problem->gpus;
-  job.priority = problem->priority;
+  rounds[n_rounds - 1] = problem->job.batch - sub_batch * (n_rounds - 1);
+  planc_job job = {.graph = problem->job.graph,
+                   .batch = problem->job.batch,
+                   .n_rounds = n_rounds,
+                   .rounds = rounds,
+                   .iterations = 1};
+  job.replicas = problem->terms.gpus;
+  job.priority = problem->job.priority;
   PLANC_TRY(planc_expand(&job, 1, &out->trace));
   PLANC_TRY(planc_order_of_trace(out->trace, &out->order));
   return make_costs(problem, &job, out);

@@ -4,7 +4,7 @@
 #include "plan/plan_trace.h"
 #include "planc/analysis.h"
 #include "planc/simulate.h"
-#include "planner/simulate/plan_totals.h"
+#include "planner/analysis/plan_totals.h"
 #include "util/arena.h"
 #include "util/math.h"
 

@@ -3,7 +3,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "planner/schedule_state.h"
+#include "planner/base/schedule_state.h"
 
 static planc_status require_persistent(const planc_schedule *s, const char *verb, int32_t buffer);
 static planc_status refuse_buffer(const planc_schedule *s, const char *verb, int32_t buffer, const char *format, ...)

@@ -1,11 +1,11 @@
-#include "planner/simulate/remap.h"
+#include "planner/analysis/remap.h"
 
 #include <stdlib.h>
 
 #include "plan/mapping.h"
 #include "plan/tables.h"
+#include "planner/analysis/plan_totals.h"
 #include "planner/memory/allocator.h"
-#include "planner/simulate/plan_totals.h"
 
 typedef struct remapping {
   const planc_plan *plan;

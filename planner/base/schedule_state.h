@@ -2,8 +2,8 @@
  *
  * A buffer's open residencies form a list, the one opened last in front, and so do its host copies; both are short
  * (rarely more than two), so that every command takes constant time. */
-#ifndef PLANC_PLANNER_SCHEDULE_STATE_H
-#define PLANC_PLANNER_SCHEDULE_STATE_H
+#ifndef PLANC_BASE_SCHEDULE_STATE_H
+#define PLANC_BASE_SCHEDULE_STATE_H
 
 #include "planc/schedule.h"
 #include "util/vec.h"
