@@ -113,23 +113,19 @@ static bool is_region_asked(const zico *z) {
 /* The paper's other granularities (7.4): its small regions, and tensors. Where a region was asked for, they are not
  * taken, but `sought` tells of them. */
 static planc_status try_smaller_regions(zico *z, char sought[SOUGHT_TEXT]) {
-  static const struct {
-    int64_t bytes;
-    const char *text;
-  } smaller[] = {{INT64_C(512) << 10, "512K"}, {PLANC_ALIGNMENT, "256"}};
-  char asked[PL_SIZE_TEXT];
+  static const int64_t smaller[] = {INT64_C(512) << 10, PLANC_ALIGNMENT};
+  char asked[PL_SIZE_TEXT], taken[PL_SIZE_TEXT];
   bool found = false;
   for (size_t k = 0; k < sizeof smaller / sizeof *smaller && !found; k++) {
-    if (smaller[k].bytes >= z->region_bytes) continue;
+    if (smaller[k] >= z->region_bytes) continue;
     zico other = begin(z->evaluator, z->shares);
-    other.region_bytes = smaller[k].bytes;
+    other.region_bytes = smaller[k];
     planc_status status = find_best_of_rounds(&other);
     found = !status && other.any;
     if (found && is_region_asked(z))
       (void)snprintf(sought, SOUGHT_TEXT,
-                     "no shift at which they fit side by side in regions of %s, as there is with "
-                     "--region %s,",
-                     pl_size_format(z->region_bytes, asked), smaller[k].text);
+                     "no shift at which they fit side by side in regions of %s, as there is in regions of %s,",
+                     pl_size_format(z->region_bytes, asked), pl_size_format(smaller[k], taken));
     if (found && !is_region_asked(z)) swap(z, &other);
     end(&other);
     PLANC_TRY(status);

@@ -42,7 +42,7 @@ Small jobs have no use for Zico's large regions: smaller ones are tried where th
   $ for region in "" "--region 1M"; do planc colocate graphs/lenet-digits.yaml:64 graphs/tiny-transformer.yaml:16 --device k40m --budget 2M --policy zico $region -o small.plan 2>/dev/null | grep why | sed 's/: in every.*//'; planrun exec small.plan --iterations 2 --verify 2>/dev/null | grep -o 'verified.*'; done
     why       side by side in regions of 512.00 KiB
   verified: every bit as in the reference
-    why       the jobs take turns, for no shift at which they fit side by side in regions of 1.00 MiB, as there is with --region 512K, was found
+    why       the jobs take turns, for no shift at which they fit side by side in regions of 1.00 MiB, as there is in regions of 512.00 KiB, was found
   verified: every bit as in the reference
   $ planc colocate graphs/lenet-digits.yaml:64 graphs/tiny-transformer.yaml:16 --device k40m --budget 2M --policy zico --region 512K -o small.plan 2>/dev/null | grep -o 'why *side by side'
   why       side by side
