@@ -34,8 +34,7 @@ static planc_status place_job(pl_arena *arena, const planc_schedule *s, int64_t 
   PLANC_TRY(PL_NEW(arena, out_residencies, n_residencies));
   PLANC_TRY(PL_NEW(arena, out_workspaces, n_commands));
   PLANC_TRY(pl_assign_device_addresses(arena, s, &addresses));
-  for (int32_t r = 0; r < n_residencies; r++)
-    (*out_residencies)[r] = r < planc_schedule_n_parked(s) ? PLANC_BLANK : base + addresses.residencies[r];
+  for (int32_t r = 0; r < n_residencies; r++) (*out_residencies)[r] = base + addresses.residencies[r];
   for (int32_t c = 0; c < n_commands; c++) (*out_workspaces)[c] = base + addresses.workspaces[c];
   *out_bytes = pl_align_up(addresses.arena_bytes, PLANC_ALIGNMENT);
   return NULL;

@@ -6,7 +6,7 @@
 #include "util/arena.h"
 
 typedef struct pl_addresses {
-  const int64_t *residencies; /* device address by residency; 0 for what is parked */
+  const int64_t *residencies; /* device address by residency; 0 for what is away */
   const int64_t *workspaces;  /* by command, of execs */
   pl_slots away;              /* what is parked has the slots of its residencies' numbers */
   int64_t arena_bytes;

@@ -1,10 +1,10 @@
-/* What is away from the devices: each version that a period offloads and fetches again, or that waits parked. */
+/* What is away from the devices: each version that a period copies from there and back, or that waits parked. */
 #ifndef PLANC_LOWER_CONTENTS_H
 #define PLANC_LOWER_CONTENTS_H
 
 #include "planner/lower/slots.h"
 
-/* A read of a content by a prefetch. */
+/* A read of a content by a copy to the device. */
 typedef struct pl_read {
   int32_t command;
   bool loaded;  /* of what is stored: it has left the host before, and comes back; else it is there still */
@@ -13,7 +13,7 @@ typedef struct pl_read {
 
 typedef struct pl_content {
   int32_t buffer;
-  int32_t written;             /* by this offload; PL_AT_BOUNDARY */
+  int32_t written;             /* by this copy; PL_AT_BOUNDARY */
   int32_t until;               /* the last command that reads it; PL_AT_BOUNDARY: none does; PL_STAYS */
   int32_t first_read, n_reads; /* slice of reads, in order */
   int32_t twin;                /* of what is parked: its other content, at the other end of the period; else itself */
@@ -25,7 +25,7 @@ typedef struct pl_contents {
   pl_content *all; /* those of what is parked come first, by residency */
   int32_t n;
   pl_read *reads;
-  int32_t *of_offload; /* by command: the content that it writes; -1: nobody reads it, or it is no offload */
+  int32_t *of_command; /* the content that it writes or reads; -1: nobody reads it, or it is no copy of what is away */
 } pl_contents;
 
 /* Everything is allocated in `arena`; fails with OUT_OF_MEMORY alone. */

@@ -130,24 +130,29 @@ static planc_status exec_of(lowering *l, int32_t c, int32_t *uses, planc_instr *
   return index_algorithm(l, variant.algorithm, &out->aux);
 }
 
-/* The copy that an offload or a prefetch makes: between a residency and the user, or a host slot. What other replicas
- * sent is copied from their slots, which are like the one of this replica's own gradient: the plan names that one. */
+/* The number of a copy's side in the plan: what is away is in the command's slot. */
+static int32_t id_of_side(const lowering *l, int32_t c, int32_t side) {
+  if (side == PLANC_USER) return PLANC_USER;
+  return is_on_device(l, side) ? l->id_of[side] : l->id_of_slot[l->addresses.away.of_command[c]];
+}
+
+/* What other replicas sent is copied from their slots, which are like the one of this replica's own gradient: the plan
+ * names that one, and of its bytes. */
 static planc_instr transfer_of(const lowering *l, int32_t c) {
   const planc_command *command = &l->commands[c];
-  int32_t own = l->id_of[command->residency], slot = l->addresses.away.of_command[c];
-  int32_t other = slot == PL_NO_SLOT ? PLANC_USER : l->id_of_slot[slot];
-  bool in = command->kind == PLANC_CMD_PREFETCH;
-  planc_instr copy = copy_of(command->stream, in ? own : other, in ? other : own, bytes_of(l, command->residency));
-  copy.peers = pl_lowering_is_from_peers(l, c);
-  if (copy.peers) copy.bytes = l->trace->buffers[slot_at(l, slot)->buffer].bytes;
+  bool peers = pl_lowering_is_from_peers(l, c);
+  int32_t counted = peers || command->residency == PLANC_USER ? command->source : command->residency;
+  planc_instr copy = copy_of(command->stream, id_of_side(l, c, command->residency), id_of_side(l, c, command->source),
+                             bytes_of(l, counted));
+  copy.peers = peers;
   return copy;
 }
 
 /* The instruction of a command. *out_any is false for a command that has none: what only waits is the waits ahead of
- * its step, and an offload whose copy nobody reads is left out. */
+ * its step, and a copy that nobody reads is left out. */
 static planc_status instr_of(lowering *l, int32_t c, int32_t *uses, planc_instr *out, bool *out_any) {
   const planc_command *command = &l->commands[c];
-  *out_any = true;
+  *out_any = command->kind == PLANC_CMD_ACQUIRE || command->kind == PLANC_CMD_RELEASE || pl_lowering_runs(l, c);
   switch (command->kind) {
     case PLANC_CMD_EXEC:
       return exec_of(l, c, uses, out);
@@ -157,14 +162,8 @@ static planc_status instr_of(lowering *l, int32_t c, int32_t *uses, planc_instr 
     case PLANC_CMD_RELEASE:
       *out = release_of(l->id_of[command->residency]);
       return NULL;
-    case PLANC_CMD_OFFLOAD:
-    case PLANC_CMD_PREFETCH:
-      *out = transfer_of(l, c);
-      *out_any = pl_lowering_runs(l, c);
-      return NULL;
-    case PLANC_CMD_MOVE:
-      *out = copy_of(command->stream, l->id_of[command->residency], l->id_of[command->source],
-                     bytes_of(l, command->residency));
+    case PLANC_CMD_COPY:
+      if (*out_any) *out = transfer_of(l, c);
       return NULL;
     default: /* await, follow */
       *out_any = false;
@@ -210,7 +209,8 @@ static void emit_tier_copies(lowering *l, int32_t command, bool load, emission *
 static planc_status emit_command(lowering *l, int32_t c, emission *e) {
   int32_t step = l->step_of_command[c], slot = l->addresses.away.of_command[c];
   bool any;
-  if (l->commands[c].kind == PLANC_CMD_OFFLOAD && slot != PL_NO_SLOT) e->instrs[e->n++] = open_slot(l, slot);
+  bool leaves = planc_schedule_copies(l->schedule, &l->commands[c], PLANC_MEMORY_DEVICE, PLANC_MEMORY_HOST);
+  if (leaves && slot != PL_NO_SLOT) e->instrs[e->n++] = open_slot(l, slot);
   emit_waits(l, step, e);
   PLANC_TRY(instr_of(l, c, e->uses, &e->instrs[e->n], &any));
   e->n += any;

@@ -73,7 +73,7 @@ static planc_status copy_share(lowering *l, arounds *edge, bool in, int16_t stre
 static planc_status copy_boundary(lowering *l, arounds *edge, bool in, const sharing_around *shares) {
   int32_t n_jobs = l->trace->n_jobs;
   for (int32_t j = 0; j < n_jobs; j++) {
-    int16_t stream = stream_of(j, in ? PLANC_STREAM_H2D : PLANC_STREAM_D2H);
+    int16_t stream = (int16_t)planc_schedule_stream(l->schedule, j, in ? PLANC_ROUTE_H2D : PLANC_ROUTE_D2H);
     PLANC_TRY(copy_share(l, edge, in, stream, shares->first[j], shares->next));
   }
   for (int32_t j = 0; j < n_jobs; j++) {
@@ -136,7 +136,7 @@ static void emit_around(const lowering *l, const arounds *edge, const pl_waits *
 /* The streams that copy the boundary in: of each job the one to its device, then the one to the storage. */
 static int16_t copying_stream(const lowering *l, int32_t e) {
   int32_t n_jobs = l->trace->n_jobs;
-  if (e < n_jobs) return stream_of(e, PLANC_STREAM_H2D);
+  if (e < n_jobs) return (int16_t)planc_schedule_stream(l->schedule, e, PLANC_ROUTE_H2D);
   return storage_stream_of(l, e - n_jobs, false);
 }
 

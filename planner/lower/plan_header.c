@@ -169,11 +169,12 @@ static planc_status make_streams(const filling *f) {
   int32_t n_jobs = f->trace->n_jobs, n = planc_schedule_n_streams(f->schedule);
   PLANC_TRY(PL_NEW(f->arena, &streams, n + (int64_t)n_jobs * PL_N_STORAGE_STREAMS));
   for (int32_t j = 0; j < n_jobs; j++) {
-    planc_stream *own = &streams[(int64_t)j * PLANC_N_STREAMS];
     for (int32_t k = 0; k < planc_schedule_n_compute(f->schedule, j); k++)
       streams[planc_schedule_compute(f->schedule, j, k)] = (planc_stream){PLANC_STREAM_KIND_compute, j, PL_IN_DEVICE};
-    own[PLANC_STREAM_H2D] = (planc_stream){PLANC_STREAM_KIND_copy, j, PLANC_ROUTE_H2D};
-    own[PLANC_STREAM_D2H] = (planc_stream){PLANC_STREAM_KIND_copy, j, PLANC_ROUTE_D2H};
+    for (int32_t route = 0; route < PLANC_N_ROUTES; route++) {
+      int32_t stream = planc_schedule_stream(f->schedule, j, route);
+      if (stream >= 0) streams[stream] = (planc_stream){PLANC_STREAM_KIND_copy, j, route};
+    }
   }
   for (int32_t k = 0; pl_has_storage(f->addresses) && k < n_jobs * PL_N_STORAGE_STREAMS; k++) {
     streams[n++] =

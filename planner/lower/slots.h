@@ -33,7 +33,7 @@ typedef struct pl_tier_copy {
 typedef struct pl_slots {
   const pl_slot *slots; /* those of what is parked come first, by residency */
   int32_t n;
-  /* By command: the host slot of an offload or prefetch, PL_NO_SLOT with the user or where nothing reads it. */
+  /* By command: the host slot that it copies to or from, PL_NO_SLOT where there is none or nothing reads it. */
   const int32_t *of_command;
   const pl_tier_copy *copies; /* by command, at one those ahead of it first */
   int32_t n_copies;

@@ -6,6 +6,7 @@
  * are the same: what is read last leaves first, and each is copied as late as will do. */
 #include "planner/lower/staging.h"
 
+#include "plan/routes.h"
 #include "planc/schedule.h"
 #include "util/math.h"
 
@@ -58,7 +59,6 @@ planc_status pl_staging_make(pl_arena *arena, const planc_schedule *schedule, co
                              pl_contents *contents, pl_staging *out) {
   *out = (pl_staging){
       .schedule = schedule, .device = device, .contents = contents, .n_commands = planc_schedule_n_commands(schedule)};
-  PLANC_TRY(PL_NEW(arena, &out->content_of, out->n_commands));
   PLANC_TRY(PL_NEW(arena, &out->read_of, out->n_commands));
   PLANC_TRY(PL_NEW(arena, &out->now, (int64_t)out->n_commands + 1));
   PLANC_TRY(PL_NEW(arena, &out->ended, out->n_commands));
@@ -66,13 +66,11 @@ planc_status pl_staging_make(pl_arena *arena, const planc_schedule *schedule, co
   PLANC_TRY(PL_NEW(arena, &out->done, contents->n));
   PLANC_TRY(PL_NEW(arena, &out->queue, out->n_commands));
   PLANC_TRY(PL_NEW(arena, &out->due, (int64_t)out->n_commands + 1));
-  for (int32_t c = 0; c < out->n_commands; c++) out->content_of[c] = out->read_of[c] = -1;
+  for (int32_t c = 0; c < out->n_commands; c++) out->read_of[c] = -1;
   for (int32_t k = 0; k < contents->n; k++) {
     const pl_content *content = &contents->all[k];
-    for (int32_t r = content->first_read; r < content->first_read + content->n_reads; r++) {
-      out->content_of[contents->reads[r].command] = k;
+    for (int32_t r = content->first_read; r < content->first_read + content->n_reads; r++)
       out->read_of[contents->reads[r].command] = r;
-    }
   }
   return find_times(out);
 }
@@ -149,15 +147,19 @@ static void time_exec(const timing *t, const planc_command *command) {
   }
 }
 
+/* Copies within the device take no time here. */
 static void time_copy(const timing *t, int32_t c) {
   pl_staging *s = t->staging;
   const planc_command *command = &planc_schedule_commands(s->schedule)[c];
-  bool in = command->kind == PLANC_CMD_PREFETCH;
-  last_uses *last = &t->last[command->residency];
-  int32_t buffer = planc_schedule_residencies(s->schedule)[command->residency].buffer;
+  planc_route route = planc_schedule_route(s->schedule, command->stream);
+  if (route == PLANC_STREAM_COMPUTE) return;
+  bool in = planc_schedule_memory_of(s->schedule, command->residency) == PLANC_MEMORY_DEVICE;
+  last_uses *last = &t->last[in ? command->residency : command->source];
+  int32_t buffer = planc_schedule_buffer(s->schedule, command);
   int64_t bytes = planc_schedule_trace(s->schedule)->buffers[buffer].bytes;
+  planc_device device = *s->device;
   int64_t begin = later(later(t->clocks[command->stream], s->now[c]), in ? last->used : last->filled);
-  int64_t end = pl_add_saturate(begin, planc_link_ns(in ? &s->device->h2d : &s->device->d2h, bytes));
+  int64_t end = pl_add_saturate(begin, planc_link_ns(pl_route_link(&device, route), bytes));
   s->ended[c] = end;
   t->clocks[command->stream] = last->copied = last->used = end;
   if (in) last->filled = end;
@@ -174,14 +176,14 @@ static planc_status find_times(pl_staging *s) {
     const planc_command *command = &planc_schedule_commands(s->schedule)[c];
     if (command->kind == PLANC_CMD_EXEC) {
       time_exec(&t, command);
-    } else if (command->kind == PLANC_CMD_OFFLOAD || command->kind == PLANC_CMD_PREFETCH) {
+    } else if (command->kind == PLANC_CMD_COPY) {
       time_copy(&t, c);
     } else if (command->kind == PLANC_CMD_AWAIT) {
       t.clocks[command->stream] = later(t.clocks[command->stream], t.last[command->residency].copied);
     }
     s->now[c + 1] = s->now[c];
     for (int32_t j = 0; j < trace->n_jobs; j++)
-      s->now[c + 1] = later(s->now[c + 1], t.clocks[j * PLANC_N_STREAMS + PLANC_STREAM_COMPUTE]);
+      s->now[c + 1] = later(s->now[c + 1], t.clocks[planc_schedule_compute(s->schedule, j, -1)]);
   }
   pl_arena_free(&arena);
   return status;
@@ -258,7 +260,7 @@ static void enter(passing *p, int32_t content, int32_t what, int64_t done, int32
 /* What is offloaded is copied, and enters when it would leave the host if it needed no copy. */
 static void enter_store(passing *p, int32_t c) {
   pl_staging *s = p->staging;
-  int32_t k = s->contents->of_offload[c] >= 0 ? s->contents->of_offload[c] : s->content_of[c];
+  int32_t k = s->contents->of_command[c];
   if (k < 0 || !content_at(s, k)->stored || content_at(s, k)->written == PL_AT_BOUNDARY) return;
   const pl_content *content = content_at(s, k);
   if (content->written == c) s->done[k] = copy(p, k, pl_add_saturate(p->clock, s->ended[c] - s->now[c]));
@@ -271,7 +273,7 @@ static void enter_store(passing *p, int32_t c) {
 
 static void enter_load(passing *p, int32_t c) {
   pl_staging *s = p->staging;
-  int32_t r = s->read_of[c], k = s->content_of[c];
+  int32_t r = s->read_of[c], k = s->contents->of_command[c];
   if (r < 0 || !content_at(s, k)->stored || !s->contents->reads[r].loaded) return;
   const pl_content *content = content_at(s, k);
   int32_t limit = content->stored_by;

@@ -10,11 +10,11 @@ typedef struct pl_staging {
   const planc_device *device;
   pl_contents *contents;
   int32_t n_commands;
-  int32_t *content_of, *read_of; /* by command: what it reads, and which of its reads that is; -1: nothing */
-  int64_t *now;                  /* by command: when the ops have come to it if nothing is stored; and one more */
-  int64_t *ended;                /* by command: when a copy between device and host has ended then */
-  int64_t *live;                 /* by position: bytes on the host */
-  int64_t *done;                 /* by content: when its copy to storage has ended */
+  int32_t *read_of; /* by command: which read it is; -1: none */
+  int64_t *now;     /* by command: when the ops have come to it if nothing is stored; and one more */
+  int64_t *ended;   /* by command: when a copy to or from the device has ended then */
+  int64_t *live;    /* by position: bytes on the host */
+  int64_t *done;    /* by content: when its copy to storage has ended */
   struct pl_passage *queue;
   int32_t *due; /* by step: how many of the queue must have left before it */
 } pl_staging;
