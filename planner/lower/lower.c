@@ -1,6 +1,8 @@
 /* Lowering makes a plan of a schedule, in this order:
  *
+ *   tiers.c         lists the memories that the problem has, and the links between them;
  *   addresses.c     gives everything an address that the policy has left open;
+ *   plan_header.c   fills what does not depend on any order;
  *   lower_steps.c   lists what runs on streams, as steps, with the bytes that each step reads and writes;
  *   lower_around.c  adds the steps of prologue and epilogue;
  *   events.c        finds which step has to wait for which;
@@ -54,8 +56,10 @@ planc_status planc_lower(const planc_problem *problem, const char *policy, const
 
 static planc_status lower(lowering *l, const char *policy) {
   PLANC_TRY(pl_assign_addresses(&l->arena, l->schedule, l->problem, &l->addresses));
+  PLANC_TRY(PL_NEW(&l->arena, &l->stream_of_route, (int64_t)l->trace->n_jobs * PLANC_N_ROUTES));
+  PLANC_TRY(pl_fill_header(l->problem, policy, l->schedule, &l->addresses, l->plan, l->stream_of_route));
   PLANC_TRY(pl_lowering_make_ranges(l));
-  int64_t most = (int64_t)l->n_commands + l->addresses.away.n_copies + 4 * (int64_t)l->trace->n_jobs;
+  int64_t most = (int64_t)l->n_commands + l->addresses.away.n_copies + PLANC_N_ROUTES * (int64_t)l->trace->n_jobs;
   if (most > INT32_MAX) return planc_error(PLANC_INTERNAL, "too many commands");
   PLANC_TRY(PL_NEW(&l->arena, &l->steps, most));
   PLANC_TRY(pl_lowering_make_steps(l));
@@ -63,7 +67,6 @@ static planc_status lower(lowering *l, const char *policy) {
   PLANC_TRY(pl_lowering_make_around(l));
   PLANC_TRY(pl_lowering_find_waits(l));
   PLANC_TRY(pl_lowering_number_events(l));
-  PLANC_TRY(pl_fill_header(l->problem, policy, l->schedule, &l->addresses, l->plan));
   PLANC_TRY(make_body(l));
   PLANC_TRY(pl_lowering_make_prologue(l));
   PLANC_TRY(pl_lowering_make_epilogue(l));
@@ -175,7 +178,7 @@ typedef struct emission {
   planc_instr *instrs;
   int32_t n;
   int64_t wait; /* the first that no instruction has been made of */
-  int32_t copy; /* the same of the copies between host and storage */
+  int32_t copy; /* the same of the copies between tiers */
   int32_t *uses;
   int32_t *first_closed; /* by command: the first slot that closes behind it, -1 = none */
   int32_t *next_closed;  /* by slot: the next one at the same command */
@@ -190,8 +193,8 @@ static void emit_record(const lowering *l, int32_t step, emission *e) {
   if (step != NONE && l->event_of_step[step] != NONE) e->instrs[e->n++] = record_of(l, step);
 }
 
-/* The copies between host and storage that stand at a command: loads ahead of it, stores behind it. The slot that one
- * copies to opens right before. */
+/* The copies between tiers that stand at a command: loads ahead of it, stores behind it. The slot that one copies to
+ * opens right before. */
 static void emit_tier_copies(lowering *l, int32_t command, bool load, emission *e) {
   const pl_slots *away = &l->addresses.away;
   for (; e->copy < away->n_copies; e->copy++) {

@@ -9,13 +9,16 @@
 #include "util/math.h"
 
 static planc_status add_ranges(lowering *l, const pl_translation *translation, int64_t address, int64_t bytes);
-static planc_status add_slot_range(lowering *l, int64_t host, int32_t slot);
+static planc_status add_slot_range(lowering *l, const int64_t *begins, int32_t slot);
 
 planc_status pl_lowering_make_ranges(lowering *l) {
   int32_t n_residencies = planc_schedule_n_residencies(l->schedule);
   const pl_slots *away = &l->addresses.away;
-  int64_t host = pl_align_up(l->addresses.arena_bytes, PLANC_ALIGNMENT);
-  int64_t end = pl_add_saturate(pl_add_saturate(host, away->host_bytes), away->storage_bytes);
+  int64_t begins[PL_MOST_TIERS], end = 0;
+  for (int32_t m = 0; m < away->tiers.n; m++) {
+    begins[m] = end;
+    end = pl_add_saturate(end, pl_align_up(pl_arena_of(&l->addresses, m), PLANC_ALIGNMENT));
+  }
   if (end > INT64_MAX - PLANC_ALIGNMENT)
     return planc_error(PLANC_BAD_INPUT, "the addresses of all memories together exceed 64 bits");
   const planc_virtual_memory *memory = planc_schedule_memory(l->schedule);
@@ -35,7 +38,7 @@ planc_status pl_lowering_make_ranges(lowering *l) {
     l->first_range[n_residencies + c + 1] = (int32_t)l->ranges.len;
   }
   for (int32_t k = 0; k < away->n; k++) {
-    PLANC_TRY(add_slot_range(l, host, k));
+    PLANC_TRY(add_slot_range(l, begins, k));
     l->first_range[touched_slot(l, k) + 1] = (int32_t)l->ranges.len;
   }
   if (l->ranges.len > INT32_MAX) return planc_error(PLANC_INTERNAL, "too many address ranges");
@@ -58,11 +61,10 @@ static planc_status add_ranges(lowering *l, const pl_translation *translation, i
   return NULL;
 }
 
-/* `host` is where the host's arena begins, behind the device's; that of the storage stands behind it. */
-static planc_status add_slot_range(lowering *l, int64_t host, int32_t slot) {
+/* `begins` is by tier: where its arena begins. */
+static planc_status add_slot_range(lowering *l, const int64_t *begins, int32_t slot) {
   const pl_slot *of = slot_at(l, slot);
-  int64_t storage = host + pl_align_up(l->addresses.away.host_bytes, PLANC_ALIGNMENT);
-  int64_t first = (of->stored ? storage : host) + of->address;
+  int64_t first = begins[of->memory] + of->address;
   VEC_PUSH(&l->ranges, ((pl_range){first, first + l->trace->buffers[of->buffer].bytes}));
   return NULL;
 }
@@ -155,14 +157,15 @@ planc_status pl_lowering_make_steps(lowering *l) {
   return NULL;
 }
 
-/* The steps of the copies between host and storage at a command: loads, which stand ahead of it, or stores, behind it.
- * `k` is the first copy that has no step yet. */
+/* The steps of the copies between tiers at a command: loads, which stand ahead of it, or stores, behind it. `k` is the
+ * first copy that has no step yet. */
 static planc_status add_tier_steps(lowering *l, int32_t command, bool load, int32_t *k) {
   const pl_slots *away = &l->addresses.away;
   for (; *k < away->n_copies && away->copies[*k].command == command && away->copies[*k].load == load; ++*k) {
     const pl_tier_copy *copy = &away->copies[*k];
     int32_t job = l->trace->buffers[slot_at(l, copy->from)->buffer].job;
-    pl_step step = {.stream = storage_stream_of(l, job, load), .first_touch = (int32_t)l->touches.len, .await = NONE};
+    planc_route route = pl_tiers_route(&away->tiers, slot_at(l, copy->from)->memory, slot_at(l, copy->to)->memory);
+    pl_step step = {.stream = stream_of(l, job, route), .first_touch = (int32_t)l->touches.len, .await = NONE};
     PLANC_TRY(pl_lowering_touch(l, touched_slot(l, copy->from), false));
     PLANC_TRY(pl_lowering_touch(l, touched_slot(l, copy->to), true));
     l->step_of_copy[*k] = l->n_steps;
@@ -216,8 +219,7 @@ planc_status pl_lowering_find_waits(lowering *l) {
   l->work.touches = l->touches.data;
   l->work.n_steps = l->first_before;
   l->work.replicas = planc_trace_replicas(l->trace);
-  l->work.n_streams = planc_schedule_n_streams(l->schedule);
-  if (pl_has_storage(&l->addresses)) l->work.n_streams += l->trace->n_jobs * PL_N_STORAGE_STREAMS;
+  l->work.n_streams = l->plan->n_streams;
   PLANC_TRY(pl_find_waits(&l->work, &l->waits));
   pl_hazards before = l->work;
   before.steps = l->steps + l->first_before;

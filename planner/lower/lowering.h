@@ -33,7 +33,8 @@ typedef struct lowering {
   pl_step *steps;
   int32_t n_steps;                         /* of all three */
   int32_t first_before;                    /* of the prologue */
-  int32_t *step_of_command, *step_of_copy; /* between host and storage */
+  int32_t *step_of_command, *step_of_copy; /* between tiers */
+  int16_t *stream_of_route;                /* by job and route */
   arounds before, after;
   /* first_range[k] is the first range of thing k; first_range[k + 1] ends them. Things: residencies (those away have
    * no range), then each command's workspace, then slots. */
@@ -49,9 +50,9 @@ typedef struct lowering {
   VEC(const char *) algorithms;
 } lowering;
 
-/* Where there is a storage every job has a stream to it and one from it, behind all others. */
-static inline int16_t storage_stream_of(const lowering *l, int32_t job, bool load) {
-  return (int16_t)(planc_schedule_n_streams(l->schedule) + job * PL_N_STORAGE_STREAMS + load);
+/* -1 = none. */
+static inline int16_t stream_of(const lowering *l, int32_t job, planc_route route) {
+  return l->stream_of_route[job * PLANC_N_ROUTES + (int32_t)route];
 }
 
 static inline const pl_slot *slot_at(const lowering *l, int32_t slot) {
@@ -77,7 +78,7 @@ static inline int64_t bytes_of(const lowering *l, int32_t residency) {
 
 static inline planc_instr acquire_of(const lowering *l, int32_t residency) {
   return (planc_instr){.op = PLANC_INSTR_acquire,
-                       .memory = PL_IN_DEVICE,
+                       .memory = PL_TIER_DEVICE,
                        .id = l->id_of[residency],
                        .aux = l->residencies[residency].buffer,
                        .address = l->addresses.residencies[residency],
@@ -87,7 +88,7 @@ static inline planc_instr acquire_of(const lowering *l, int32_t residency) {
 static inline planc_instr acquire_slot(const lowering *l, int32_t slot) {
   const pl_slot *of = slot_at(l, slot);
   return (planc_instr){.op = PLANC_INSTR_acquire,
-                       .memory = (int16_t)pl_memory_of_slot(&l->addresses, slot),
+                       .memory = (int16_t)of->memory,
                        .id = l->id_of_slot[slot],
                        .aux = of->buffer,
                        .address = of->address,

@@ -1,5 +1,5 @@
-/* Slots for what is away (slots.h): on the host each content has one for as long as it lives; a stored one has a slot
- * in storage for that time, and on the host one for each time that it is there. */
+/* Slots for what is away (slots.h): each content has one for as long as it lives, in its tier; where that is beyond the
+ * next one to the device, it has one there for each time that it is there. */
 #include "planner/lower/slots.h"
 
 #include <stdlib.h>
@@ -14,15 +14,16 @@ typedef struct layout {
   pl_slot *slots;
   pl_tier_copy *copies;
   int32_t *of_command;
-  int32_t *item_of;  /* by slot */
-  pl_item *items[2]; /* on the host; in storage */
-  int32_t n_items[2];
+  int32_t *item_of;              /* by slot */
+  pl_item *items[PL_MOST_TIERS]; /* of each tier but the device and the user */
+  int32_t n_items[PL_MOST_TIERS];
   int32_t n, n_copies;
-  int64_t host_bytes; /* that they take; at least, where that is more than they may */
+  int64_t host_bytes; /* that they take of the next tier; at least, where that is more than they may */
 } layout;
 
 typedef struct making_slots {
   const planc_schedule *schedule;
+  pl_tiers tiers;
   pl_contents contents;
   pl_arena *arena;
   int32_t n_commands;
@@ -55,7 +56,7 @@ static planc_status prepare(const making_slots *m, layout *out);
 static void lay_out(making_slots *m, layout *out);
 static planc_status place_host(layout *it, int64_t room);
 static planc_status spill(making_slots *m, const planc_problem *problem, layout layouts[2], layout **out);
-static planc_status finish(const layout *it, pl_slots *out);
+static planc_status finish(const making_slots *m, const layout *it, pl_slots *out);
 static planc_status store(slot_search *s, layout layouts[2], layout **out);
 static planc_status try_with_room(slot_search *s, layout layouts[2]);
 static planc_status try_without_room(slot_search *s, layout *it);
@@ -66,8 +67,12 @@ static planc_status try_ways(slot_search *s, way *ways, int32_t n);
 
 planc_status pl_slots_make(pl_arena *arena, const planc_schedule *schedule, const planc_problem *problem,
                            pl_slots *out) {
-  making_slots m = {.schedule = schedule, .arena = arena, .n_commands = planc_schedule_n_commands(schedule)};
-  bool stores = problem && problem->storage_budget_bytes > 0 && problem->host_budget_bytes >= 0;
+  making_slots m = {.schedule = schedule,
+                    .tiers = pl_tiers_of(problem),
+                    .arena = arena,
+                    .n_commands = planc_schedule_n_commands(schedule)};
+  int64_t budget = m.tiers.memories[PL_TIER_NEXT].budget_bytes;
+  bool stores = pl_tiers_have_more(&m.tiers) && budget >= 0;
   layout layouts[2] = {0}, *made = &layouts[0];
   *out = (pl_slots){0};
   PLANC_TRY(pl_contents_find(arena, schedule, &m.contents));
@@ -77,15 +82,15 @@ planc_status pl_slots_make(pl_arena *arena, const planc_schedule *schedule, cons
   PLANC_TRY(PL_NEW(arena, &m.item_of_content, m.contents.n));
   PLANC_TRY(prepare(&m, made));
   lay_out(&m, made);
-  PLANC_TRY(place_host(made, stores ? planc_share(problem, problem->host_budget_bytes) : INT64_MAX));
+  PLANC_TRY(place_host(made, stores ? planc_share(problem, budget) : INT64_MAX));
   if (stores) PLANC_TRY(spill(&m, problem, layouts, &made));
-  return finish(made, out);
+  return finish(&m, made, out);
 }
 
 static planc_status spill(making_slots *m, const planc_problem *problem, layout layouts[2], layout **out) {
   const planc_device *device = planc_profile_device(problem->profile);
-  slot_search s = {
-      .making = m, .all = layouts[0].host_bytes, .budget = planc_share(problem, problem->host_budget_bytes)};
+  int64_t budget = planc_share(problem, m->tiers.memories[PL_TIER_NEXT].budget_bytes);
+  slot_search s = {.making = m, .all = layouts[0].host_bytes, .budget = budget};
   *out = &layouts[0];
   if (device->store.bytes_per_second < 1 || device->load.bytes_per_second < 1)
     return planc_error(PLANC_USAGE, "the profile of device %s says nothing of storage", device->name);
@@ -128,12 +133,14 @@ static int32_t add_slot(const making_slots *m, int32_t number, pl_slot slot, int
   return number;
 }
 
-static int32_t add_item(const making_slots *m, bool stored, int32_t buffer, pl_lifetime span) {
+/* Placement aligns addresses alike in all memories; where blocks are larger, items are whole blocks. */
+static int32_t add_item(const making_slots *m, int32_t memory, int32_t buffer, pl_lifetime span) {
   int64_t bytes = planc_schedule_trace(m->schedule)->buffers[buffer].bytes;
-  if (stored) bytes = pl_align_up(bytes, PL_STORAGE_ALIGNMENT);
-  m->out->items[stored][m->out->n_items[stored]] =
+  int64_t alignment = m->tiers.memories[memory].alignment;
+  if (alignment > PLANC_ALIGNMENT) bytes = pl_align_up(bytes, alignment);
+  m->out->items[memory][m->out->n_items[memory]] =
       (pl_item){.bytes = bytes, .address = PLANC_BLANK, .spans = {span, {0, 0}}};
-  return m->out->n_items[stored]++;
+  return m->out->n_items[memory]++;
 }
 
 /* The slot in which a content lives: that of what is parked has the number of its residency and the place of its twin.
@@ -143,19 +150,19 @@ static int32_t add_place(const making_slots *m, int32_t k) {
   pl_lifetime span = pl_slot_lifetime(it->written, it->until, m->n_commands);
   int32_t item = it->twin < k ? m->item_of_content[it->twin] : -1;
   if (item >= 0) {
-    m->out->items[it->stored][item].spans[1] = span;
+    m->out->items[it->memory][item].spans[1] = span;
   } else {
-    item = add_item(m, it->stored, it->buffer, span);
+    item = add_item(m, it->memory, it->buffer, span);
   }
   m->item_of_content[k] = item;
   int32_t number = k < planc_schedule_n_parked(m->schedule) ? k : m->out->n++;
-  return add_slot(m, number, (pl_slot){it->buffer, it->stored, 0, it->written, it->until}, item);
+  return add_slot(m, number, (pl_slot){it->buffer, it->memory, 0, it->written, it->until}, item);
 }
 
-/* A slot on the host for a stored content, for one time that it is there. */
+/* A slot in the next tier for a stored content, for one time that it is there. */
 static int32_t add_stop(const making_slots *m, const pl_content *it, int32_t opens, int32_t closes) {
-  int32_t item = add_item(m, false, it->buffer, pl_slot_lifetime(opens, closes, m->n_commands));
-  return add_slot(m, m->out->n++, (pl_slot){it->buffer, false, 0, opens, closes}, item);
+  int32_t item = add_item(m, PL_TIER_NEXT, it->buffer, pl_slot_lifetime(opens, closes, m->n_commands));
+  return add_slot(m, m->out->n++, (pl_slot){it->buffer, PL_TIER_NEXT, 0, opens, closes}, item);
 }
 
 static void add_stored(const making_slots *m, int32_t k) {
@@ -194,20 +201,20 @@ static planc_status prepare(const making_slots *m, layout *out) {
   PLANC_TRY(PL_NEW(m->arena, &out->slots, m->most));
   PLANC_TRY(PL_NEW(m->arena, &out->copies, m->most));
   PLANC_TRY(PL_NEW(m->arena, &out->of_command, m->n_commands));
-  PLANC_TRY(PL_NEW(m->arena, &out->item_of, m->most));
-  PLANC_TRY(PL_NEW(m->arena, &out->items[0], m->most));
-  return PL_NEW(m->arena, &out->items[1], m->most);
+  for (int32_t k = PL_TIER_NEXT; k < m->tiers.n - 1; k++) PLANC_TRY(PL_NEW(m->arena, &out->items[k], m->most));
+  return PL_NEW(m->arena, &out->item_of, m->most);
 }
 
 /* Slots of the contents as they are, not placed. */
 static void lay_out(making_slots *m, layout *out) {
   m->out = out;
-  out->n_items[0] = out->n_items[1] = out->n_copies = 0;
+  out->n_copies = 0;
+  for (int32_t k = 0; k < PL_MOST_TIERS; k++) out->n_items[k] = 0;
   out->n = planc_schedule_n_parked(m->schedule);
   for (int32_t c = 0; c < m->n_commands; c++) out->of_command[c] = PL_NO_SLOT;
   for (int32_t k = 0; k < m->contents.n; k++) m->item_of_content[k] = -1;
   for (int32_t k = 0; k < m->contents.n; k++) {
-    if (m->contents.all[k].stored) {
+    if (pl_is_stored(&m->contents.all[k])) {
       add_stored(m, k);
     } else {
       add_kept(m, k);
@@ -216,20 +223,23 @@ static void lay_out(making_slots *m, layout *out) {
 }
 
 static planc_status place_host(layout *it, int64_t room) {
-  return planc_context(pl_place_within(it->items[0], it->n_items[0], room, &it->host_bytes), "host slots");
+  return planc_context(pl_place_within(it->items[PL_TIER_NEXT], it->n_items[PL_TIER_NEXT], room, &it->host_bytes),
+                       "host slots");
 }
 
 /* Of slots that are placed on the host. */
-static planc_status finish(const layout *it, pl_slots *out) {
-  *out = (pl_slots){.slots = it->slots,
+static planc_status finish(const making_slots *m, const layout *it, pl_slots *out) {
+  *out = (pl_slots){.tiers = m->tiers,
+                    .slots = it->slots,
                     .n = it->n,
                     .of_command = it->of_command,
                     .copies = it->copies,
                     .n_copies = it->n_copies,
-                    .host_bytes = it->host_bytes};
+                    .arena_bytes = {[PL_TIER_NEXT] = it->host_bytes}};
   if (it->n_copies > 0) qsort(it->copies, (size_t)it->n_copies, sizeof *it->copies, compare);
-  PLANC_TRY(planc_context(pl_place(it->items[1], it->n_items[1], &out->storage_bytes, NULL), "storage slots"));
-  for (int32_t s = 0; s < it->n; s++) it->slots[s].address = it->items[it->slots[s].stored][it->item_of[s]].address;
+  for (int32_t k = PL_TIER_NEXT + 1; k < m->tiers.n - 1; k++)
+    PLANC_TRY(planc_context(pl_place(it->items[k], it->n_items[k], &out->arena_bytes[k], NULL), "slots of tier %d", k));
+  for (int32_t s = 0; s < it->n; s++) it->slots[s].address = it->items[it->slots[s].memory][it->item_of[s]].address;
   return NULL;
 }
 

@@ -210,7 +210,7 @@ static void find_live(const pl_staging *s) {
   for (int32_t p = 0; p < s->n_commands + 2; p++) s->live[p] = 0;
   for (int32_t k = 0; k < s->contents->n; k++) {
     const pl_content *content = content_at(s, k);
-    if (content->stored) {
+    if (pl_is_stored(content)) {
       note_stored(s, k);
     } else {
       note(s, content->written, content->until, pl_staging_bytes(s, k));
@@ -261,7 +261,7 @@ static void enter(passing *p, int32_t content, int32_t what, int64_t done, int32
 static void enter_store(passing *p, int32_t c) {
   pl_staging *s = p->staging;
   int32_t k = s->contents->of_command[c];
-  if (k < 0 || !content_at(s, k)->stored || content_at(s, k)->written == PL_AT_BOUNDARY) return;
+  if (k < 0 || !pl_is_stored(content_at(s, k)) || content_at(s, k)->written == PL_AT_BOUNDARY) return;
   const pl_content *content = content_at(s, k);
   if (content->written == c) s->done[k] = copy(p, k, pl_add_saturate(p->clock, s->ended[c] - s->now[c]));
   if (content->stored_by != c) return;
@@ -274,7 +274,7 @@ static void enter_store(passing *p, int32_t c) {
 static void enter_load(passing *p, int32_t c) {
   pl_staging *s = p->staging;
   int32_t r = s->read_of[c], k = s->contents->of_command[c];
-  if (r < 0 || !content_at(s, k)->stored || !s->contents->reads[r].loaded) return;
+  if (r < 0 || !pl_is_stored(content_at(s, k)) || !s->contents->reads[r].loaded) return;
   const pl_content *content = content_at(s, k);
   int32_t limit = content->stored_by;
   if (r > content->first_read) limit = (int32_t)later(limit, s->contents->reads[r - 1].command);

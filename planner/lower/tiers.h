@@ -1,0 +1,33 @@
+/* The memories of a plan and the links between them: one table, made of the problem before anything is placed. All that
+ * lowering knows of a memory is in its row. */
+#ifndef PLANC_LOWER_TIERS_H
+#define PLANC_LOWER_TIERS_H
+
+#include "planc/policy.h"
+#include "util/arena.h"
+
+/* Tiers are numbered from the device outwards, as memories are in the plan. Data is copied from each to the next and
+ * back, and between all of them and the user's memory, which is the last. */
+enum { PL_TIER_DEVICE, PL_TIER_NEXT, PL_MOST_TIERS = PLANC_N_MEMORY_KINDS };
+
+typedef struct pl_tiers {
+  planc_memory memories[PL_MOST_TIERS]; /* with arenas of no bytes: nothing is placed yet */
+  int32_t n;
+} pl_tiers;
+
+/* `problem` may be NULL: a device and a host without limits, and nothing beyond. */
+pl_tiers pl_tiers_of(const planc_problem *problem);
+
+/* Whether there are any between the next one and the user's memory. */
+static inline bool pl_tiers_have_more(const pl_tiers *tiers) {
+  return tiers->n - 1 > PL_TIER_NEXT + 1;
+}
+/* Whether data is copied from one straight to another. */
+bool pl_tiers_meet(const pl_tiers *tiers, int32_t one, int32_t other);
+/* By which route, from one to another. */
+planc_route pl_tiers_route(const pl_tiers *tiers, int32_t from, int32_t to);
+/* The links between those that meet, by route, in `arena`. */
+planc_status pl_tiers_link(const pl_tiers *tiers, const planc_problem *problem, int32_t replicas, pl_arena *arena,
+                           planc_plan_link **out, int32_t *out_n);
+
+#endif
