@@ -21,8 +21,8 @@ PLANC_LIB_SRC = $(SHARED_SRC) $(wildcard planner/*.c planner/*/*.c)
 PLANC_SRC = $(wildcard src/*.c src/cli/*.c)
 CUDA_C = $(wildcard runtime/cuda/*.c)
 CUDA_CU = $(wildcard runtime/cuda/kernels/*.cu)
-PLANRUN_SRC = runtime/planrun.c $(wildcard runtime/cmd_*.c)
-RT_LIB_SRC = $(filter-out $(PLANRUN_SRC),$(wildcard runtime/*.c runtime/host/*.c))
+PLANRUN_SRC = runtime/planrun.c $(wildcard runtime/cli/*.c)
+RT_LIB_SRC = $(filter-out $(PLANRUN_SRC),$(wildcard runtime/*.c runtime/profile/*.c runtime/host/*.c))
 obj = $(patsubst %.c,$(BUILD)/%.o,$(1))
 
 LIBPLANC = $(BUILD)/libplanc.a

@@ -45,10 +45,10 @@ static planc_status ask(best *b, const planc_policy *policy);
 
 planc_status pl_make_best(const planc_problem *problem, planc_plan **out) {
   best b = {.problem = *problem};
-  planc_status status = planc_ideal_time(problem->profile, problem->graph, problem->batch, &b.least_ns);
+  planc_status status = planc_ideal_time(problem->job.profile, problem->job.graph, problem->job.batch, &b.least_ns);
   if (!status) status = ask_all(&b);
   if (!status && !b.plan) status = no_plan(&b);
-  if (!status && !problem->first_will_do) status = explain(&b);
+  if (!status && !problem->terms.first_will_do) status = explain(&b);
   if (status) planc_plan_free(b.plan);
   if (!status) *out = b.plan;
   planc_status_free(b.infeasible);
@@ -60,15 +60,15 @@ static planc_status ask_all(best *b) {
   for (const planc_policy *policy = planc_policies(); policy->name; policy++) {
     if (policy->supports & (PLANC_POLICY_SIMULATED | PLANC_POLICY_CHOOSES)) continue;
     if (!cannot_win(b, policy)) PLANC_TRY(ask(b, policy));
-    if (b->plan && b->problem.first_will_do) break;
+    if (b->plan && b->problem.terms.first_will_do) break;
   }
   return NULL;
 }
 
 /* Every policy's rounds are one where none may be chosen: then no plan is faster than the ops one after the other. */
 static bool cannot_win(const best *b, const planc_policy *policy) {
-  bool splits = (policy->supports & PLANC_POLICY_ROUNDS) || b->problem.sub_batch > 0;
-  return b->problem.beat_ns > 0 && !splits && b->least_ns >= b->problem.beat_ns;
+  bool splits = (policy->supports & PLANC_POLICY_ROUNDS) || b->problem.job.sub_batch > 0;
+  return b->problem.terms.beat_ns > 0 && !splits && b->least_ns >= b->problem.terms.beat_ns;
 }
 
 static void note_refusal(best *b, planc_status reason) {
@@ -94,7 +94,7 @@ static planc_status ask(best *b, const planc_policy *policy) {
   b->slower_ns = b->plan ? b->plan->predicted.iteration_ns : 0;
   planc_plan_free(b->plan);
   b->plan = plan;
-  b->problem.beat_ns = beat_of(policy->name, plan->predicted.iteration_ns);
+  b->problem.terms.beat_ns = beat_of(policy->name, plan->predicted.iteration_ns);
   return NULL;
 }
 

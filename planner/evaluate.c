@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "planc/simulate.h"
-#include "planner/code.h"
+#include "planner/base/code.h"
 #include "planner/lower/occupants.h"
 #include "planner/shortage.h"
 #include "util/map.h"
@@ -50,13 +50,13 @@ static planc_status code_of(const planc_problem *problem, const planc_schedule *
                             int64_t *out_bytes) {
   const planc_command *commands = planc_schedule_commands(schedule);
   *out_bytes = 0;
-  if (planc_profile_code_of_all(problem->profile) == 0) return NULL;
+  if (planc_profile_code_of_all(problem->job.profile) == 0) return NULL;
   for (int32_t c = 0; c < planc_schedule_n_commands(schedule); c++) {
     if (commands[c].kind != PLANC_CMD_EXEC) continue;
     const char *algorithm = planc_schedule_variant(schedule, &commands[c]).algorithm;
     if (pl_map_get(seen, algorithm, strlen(algorithm)) >= 0) continue;
     PLANC_TRY(pl_map_put(seen, algorithm, strlen(algorithm), 0));
-    *out_bytes = pl_add_saturate(*out_bytes, planc_profile_code(problem->profile, algorithm));
+    *out_bytes = pl_add_saturate(*out_bytes, planc_profile_code(problem->job.profile, algorithm));
   }
   return NULL;
 }
@@ -65,7 +65,7 @@ static planc_status reserved_of(const planc_problem *problem, const planc_candid
   pl_map seen = {0};
   planc_status status = code_of(problem, candidate->schedule, &seen, out_bytes);
   pl_map_free(&seen);
-  *out_bytes = pl_add_saturate(*out_bytes, planc_profile_device(problem->profile)->reserved_bytes);
+  *out_bytes = pl_add_saturate(*out_bytes, planc_profile_device(problem->job.profile)->reserved_bytes);
   return status;
 }
 
@@ -86,7 +86,8 @@ static planc_status place_device(const planc_candidate *candidate, places *out) 
 static planc_status place_away(const planc_candidate *candidate, places *out) {
   PLANC_TRY(planc_schedule_finish(candidate->schedule));
   PLANC_TRY(pl_slots_make(&out->arena, candidate->schedule, NULL, &out->addresses.away));
-  out->host_bytes = pl_muldiv_ceil(out->addresses.away.arena_bytes[PL_TIER_NEXT], planc_trace_replicas(candidate->trace), 1);
+  out->host_bytes =
+      pl_muldiv_ceil(out->addresses.away.arena_bytes[PL_TIER_NEXT], planc_trace_replicas(candidate->trace), 1);
   return NULL;
 }
 
@@ -111,13 +112,13 @@ static planc_status too_much(const planc_candidate *candidate, const places *pla
 
 /* What storage may take over is the host's to have room for: not all may leave it. */
 static planc_status hold_host(const planc_problem *problem, const planc_candidate *candidate, places *placed) {
-  int64_t away = planc_away_budget(problem);
+  int64_t away = planc_away_budget(&problem->terms);
   if (away < 0) return NULL;
   PLANC_TRY(place_away(candidate, placed));
   if (placed->host_bytes <= away) return NULL;
   pl_shortage shortage = {.needs = {PLANC_MEMORY_HOST, placed->host_bytes},
                           .budget = away,
-                          .beside = problem->storage_budget_bytes,
+                          .beside = problem->terms.budgets[PLANC_MEMORY_STORAGE],
                           .replicas = planc_trace_replicas(candidate->trace)};
   return too_much(candidate, placed, &shortage);
 }
@@ -136,7 +137,7 @@ static planc_status hold(const planc_evaluator *evaluator, const planc_candidate
   PLANC_TRY(reserved_of(problem, candidate, &reserved));
   planc_status status = place_device(candidate, &placed);
   pl_shortage shortage = {.needs = {PLANC_MEMORY_DEVICE, pl_add_saturate(placed.arena_bytes, reserved)},
-                          .budget = problem->budget_bytes,
+                          .budget = problem->terms.budgets[PLANC_MEMORY_DEVICE],
                           .beside = reserved};
   if (!status && shortage.needs.bytes > shortage.budget) {
     status = too_much(candidate, &placed, &shortage);
@@ -193,7 +194,7 @@ static planc_status follow(const planc_evaluator *evaluator, const planc_candida
                            planc_candidate_visitor visitor, void *user, bool *out_fits, int64_t *out_ns) {
   planc_plan *plan;
   PLANC_TRY(planc_lower(evaluator->problem, "", candidate, &plan));
-  *out_fits = plan->predicted.peak_bytes[PLANC_MEMORY_DEVICE] <= evaluator->problem->budget_bytes;
+  *out_fits = plan->predicted.peak_bytes[PLANC_MEMORY_DEVICE] <= evaluator->problem->terms.budgets[PLANC_MEMORY_DEVICE];
   planc_order *order = NULL;
   planc_status status = *out_fits ? planc_order_of_schedule(candidate->schedule, &order) : NULL;
   if (order) status = show(plan, order, visitor, user, out_ns);

@@ -23,7 +23,7 @@ typedef struct batch_search {
 typedef struct attempt {
   bool fits;
   int32_t rounds; /* 0: it does not fit */
-  int64_t peaks[PLANC_N_MEMORY_KINDS];
+  int64_t peaks[PLANC_N_BUDGETS];
 } attempt;
 
 static planc_status bracket_with_own(batch_search *s, int64_t *out_over);
@@ -37,7 +37,7 @@ planc_status planc_find_largest_batch(const planc_problem *problem, const planc_
                                       planc_batch_visitor visitor, void *user, planc_largest_batch *out) {
   *out = (planc_largest_batch){0};
   batch_search s = {.problem = problem, .policy = policy, .visitor = visitor, .user = user, .found = out};
-  s.least = problem->sub_batch > 0 ? problem->sub_batch : 1;
+  s.least = problem->job.sub_batch > 0 ? problem->job.sub_batch : 1;
   if (policy->supports & PLANC_POLICY_SIMULATED) {
     out->unbounded = true;
     return NULL;
@@ -58,7 +58,7 @@ planc_status planc_find_largest_batch(const planc_problem *problem, const planc_
 /* Brackets the border with the problem's own batch on the right side of it. *out_over is 0 where nothing beyond what
  * fits failed. */
 static planc_status bracket_with_own(batch_search *s, int64_t *out_over) {
-  int64_t own = s->problem->batch;
+  int64_t own = s->problem->job.batch;
   attempt it;
   *out_over = 0;
   PLANC_TRY(bracket(s, s->least, out_over));
@@ -81,18 +81,18 @@ static void note_fit(planc_largest_batch *found, int64_t batch, const planc_plan
 static void read_plan(const planc_plan *plan, attempt *out) {
   out->fits = true;
   out->rounds = plan->jobs[0].n_rounds;
-  for (int32_t m = 0; m < PLANC_N_MEMORY_KINDS; m++) out->peaks[m] = plan->predicted.peak_bytes[m];
+  for (int32_t m = 0; m < PLANC_N_BUDGETS; m++) out->peaks[m] = plan->predicted.peak_bytes[m];
 }
 
 /* A batch that overflows sizes or times has no plan. */
 static planc_status try_batch(batch_search *s, int64_t batch, attempt *out) {
   if (s->visitor) s->visitor(s->user, batch);
   planc_problem at = *s->problem;
-  at.batch = batch;
+  at.job.batch = batch;
   planc_plan *plan = NULL;
   planc_status status = planc_make_plan(&at, s->policy, &plan);
   s->found->tried++;
-  if (batch == s->problem->batch) s->knows_own = true;
+  if (batch == s->problem->job.batch) s->knows_own = true;
   *out = (attempt){.fits = false};
   if (!status) {
     read_plan(plan, out);
@@ -109,10 +109,8 @@ static planc_status try_batch(batch_search *s, int64_t batch, attempt *out) {
 
 /* Whether one needs more than the other of a memory that has a limit. */
 static bool needs_more(const planc_problem *problem, const attempt *one, const attempt *other) {
-  for (int32_t m = 0; m < PLANC_N_MEMORY_KINDS; m++) {
-    bool limited = m != PLANC_MEMORY_HOST || problem->host_budget_bytes >= 0;
-    if (limited && one->peaks[m] > other->peaks[m]) return true;
-  }
+  for (int32_t m = 0; m < PLANC_N_BUDGETS; m++)
+    if (problem->terms.budgets[m] >= 0 && one->peaks[m] > other->peaks[m]) return true;
   return false;
 }
 

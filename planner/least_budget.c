@@ -34,7 +34,6 @@ typedef struct search {
   planc_least *found;
 } search;
 
-static int64_t *budget_of(planc_problem *problem, planc_memory_kind memory);
 static planc_status run(search *s, planc_status failed);
 static int64_t begin(search *s, planc_status failed);
 static bool is_settled(const search *s);
@@ -52,9 +51,9 @@ planc_status pl_find_least(const planc_problem *problem, const pl_least_of *of, 
   *out = (planc_least){0};
   search s = {.problem = *problem, .of = of, .memory = memory, .growth = FIRST_GROWTH};
   s.found = out;
-  s.problem.first_will_do = true;
-  s.floor = device ? planc_profile_device(problem->profile)->reserved_bytes : 0;
-  s.asked = *budget_of(&s.problem, memory);
+  s.problem.terms.first_will_do = true;
+  s.floor = device ? planc_profile_device(problem->job.profile)->reserved_bytes : 0;
+  s.asked = problem->terms.budgets[memory];
   int64_t chunk_bytes = pl_allocator_chunk(problem);
   s.step = device && chunk_bytes > 0 ? chunk_bytes : PLANC_ALIGNMENT;
   if (s.asked > INT64_MAX / 2) s.asked = INT64_MAX / 2;
@@ -84,7 +83,7 @@ static planc_status run(search *s, planc_status failed) {
 static planc_status try_budget(search *s, int64_t budget, int64_t *out_next) {
   planc_plan *plan;
   s->found->tried++;
-  *budget_of(&s->problem, s->memory) = budget;
+  s->problem.terms.budgets[s->memory] = budget;
   planc_status status = s->of->make(s->of->user, &s->problem, &plan);
   if (!status) {
     keep(s, budget, plan);
@@ -110,11 +109,6 @@ static planc_status try_its_peak(search *s) {
 
 static int64_t whole_units(const search *s, int64_t bytes) {
   return bytes <= s->floor ? s->floor : s->floor + pl_align_up(bytes - s->floor, PLANC_ALIGNMENT);
-}
-
-static int64_t *budget_of(planc_problem *problem, planc_memory_kind memory) {
-  if (memory == PLANC_MEMORY_HOST) return &problem->host_budget_bytes;
-  return memory == PLANC_MEMORY_STORAGE ? &problem->storage_budget_bytes : &problem->budget_bytes;
 }
 
 /* What the plan takes of the memory that is searched. */
@@ -211,16 +205,16 @@ planc_status planc_least_budget(const planc_problem *problem, const planc_policy
 /* The device with a host without limit. */
 static planc_problem with_any_host(const planc_problem *problem) {
   planc_problem at = *problem;
-  at.host_budget_bytes = -1;
-  at.storage_budget_bytes = 0;
-  at.first_will_do = true;
+  at.terms.budgets[PLANC_MEMORY_HOST] = -1;
+  at.terms.budgets[PLANC_MEMORY_STORAGE] = 0;
+  at.terms.first_will_do = true;
   return at;
 }
 
 planc_status planc_find_least_device(const planc_problem *problem, const planc_policy *policy, planc_status failed,
                                      planc_least *out) {
   planc_problem at = with_any_host(problem);
-  planc_status same = problem->host_budget_bytes < 0 ? failed : NULL;
+  planc_status same = problem->terms.budgets[PLANC_MEMORY_HOST] < 0 ? failed : NULL;
   return planc_find_least(&at, policy, PLANC_MEMORY_DEVICE, same, out);
 }
 
@@ -244,7 +238,7 @@ planc_status planc_find_lacking(const planc_problem *problem, const planc_policy
   *out = (planc_least){0};
   *out_memory = planc_status_shortage(failed).memory;
   if (*out_memory != PLANC_MEMORY_DEVICE) return planc_find_least(problem, policy, *out_memory, failed, out);
-  if (problem->host_budget_bytes < 0) return planc_find_least_device(problem, policy, failed, out);
+  if (problem->terms.budgets[PLANC_MEMORY_HOST] < 0) return planc_find_least_device(problem, policy, failed, out);
   PLANC_TRY(try_plan(&at, policy, &without));
   if (!without) {
     *out_memory = PLANC_MEMORY_HOST;
@@ -273,17 +267,17 @@ planc_status planc_find_host_beside(const planc_problem *problem, const planc_po
                                     int64_t *out_bytes) {
   planc_problem at = *problem, more;
   planc_status failed, still = NULL;
-  at.first_will_do = true;
+  at.terms.first_will_do = true;
   more = at;
-  more.host_budget_bytes = plan->predicted.peak_bytes[PLANC_MEMORY_HOST];
-  *out_bytes = at.host_budget_bytes;
+  more.terms.budgets[PLANC_MEMORY_HOST] = plan->predicted.peak_bytes[PLANC_MEMORY_HOST];
+  *out_bytes = at.terms.budgets[PLANC_MEMORY_HOST];
   PLANC_TRY(try_plan(&at, policy, &failed));
   if (!failed) return NULL;
-  bool is_more = more.host_budget_bytes > at.host_budget_bytes;
+  bool is_more = more.terms.budgets[PLANC_MEMORY_HOST] > at.terms.budgets[PLANC_MEMORY_HOST];
   planc_status status = is_more ? try_plan(&more, policy, &still) : NULL;
-  int64_t enough = is_more && !still ? more.host_budget_bytes : -1;
-  *out_bytes = more.host_budget_bytes;
-  if (!status && (enough < 0 || problem->storage_budget_bytes > 0))
+  int64_t enough = is_more && !still ? more.terms.budgets[PLANC_MEMORY_HOST] : -1;
+  *out_bytes = more.terms.budgets[PLANC_MEMORY_HOST];
+  if (!status && (enough < 0 || problem->terms.budgets[PLANC_MEMORY_STORAGE] > 0))
     status = find_host(still ? &more : &at, policy, still ? still : failed, enough, out_bytes);
   planc_status_free(failed);
   planc_status_free(still);

@@ -15,7 +15,7 @@ planc_status planc_make_plan(const planc_problem *problem, const planc_policy *p
 
 planc_status planc_vanilla_of(const planc_problem *problem, planc_outcome *out) {
   planc_problem whole = *problem;
-  whole.sub_batch = 0;
+  whole.job.sub_batch = 0;
   planc_plan *plan;
   PLANC_TRY(planc_make_plan(&whole, planc_policy_find("ideal"), &plan));
   *out = planc_outcome_of(plan);
@@ -24,13 +24,14 @@ planc_status planc_vanilla_of(const planc_problem *problem, planc_outcome *out) 
 }
 
 static planc_status check_chunks(const planc_problem *problem) {
-  if (problem->placement == PLANC_PLACEMENT_BEST_FIT) return NULL;
-  if (problem->chunk_bytes >= 0 && problem->chunk_bytes % PLANC_ALIGNMENT == 0) return NULL;
-  return planc_error(PLANC_USAGE, "chunks of %lld bytes: they must be multiples of %d", (long long)problem->chunk_bytes,
-                     PLANC_ALIGNMENT);
+  if (problem->terms.placement == PLANC_PLACEMENT_BEST_FIT) return NULL;
+  if (problem->terms.chunk_bytes >= 0 && problem->terms.chunk_bytes % PLANC_ALIGNMENT == 0) return NULL;
+  return planc_error(PLANC_USAGE, "chunks of %lld bytes: they must be multiples of %d",
+                     (long long)problem->terms.chunk_bytes, PLANC_ALIGNMENT);
 }
 
 static planc_status check_gpus(const planc_problem *problem) {
-  if (problem->gpus <= PLANC_PLAN_MAX_REPLICAS) return NULL;
-  return planc_error(PLANC_USAGE, "%d GPUs: a plan is for at most %d", problem->gpus, (int)PLANC_PLAN_MAX_REPLICAS);
+  if (problem->terms.gpus <= PLANC_PLAN_MAX_REPLICAS) return NULL;
+  return planc_error(PLANC_USAGE, "%d GPUs: a plan is for at most %d", problem->terms.gpus,
+                     (int)PLANC_PLAN_MAX_REPLICAS);
 }

@@ -6,7 +6,7 @@
 #include "plan/owned.h"
 #include "planc/policy.h"
 #include "planc/simulate.h"
-#include "planner/code.h"
+#include "planner/base/code.h"
 #include "planner/evaluate.h"
 #include "planner/lower/occupants.h"
 #include "planner/make_plan.h"
@@ -29,11 +29,10 @@ static planc_status too_much(const planc_plan *plan, planc_memory_kind memory, i
 }
 
 planc_status pl_hold_to_budgets(const planc_problem *problem, const planc_plan *plan) {
-  const int64_t *peaks = plan->predicted.peak_bytes;
-  int64_t device = problem->budget_bytes, host = problem->host_budget_bytes, storage = problem->storage_budget_bytes;
-  if (peaks[PLANC_MEMORY_DEVICE] > device) return too_much(plan, PLANC_MEMORY_DEVICE, device);
-  if (host >= 0 && peaks[PLANC_MEMORY_HOST] > host) return too_much(plan, PLANC_MEMORY_HOST, host);
-  if (peaks[PLANC_MEMORY_STORAGE] > storage) return too_much(plan, PLANC_MEMORY_STORAGE, storage);
+  for (int32_t m = 0; m < PLANC_N_BUDGETS; m++) {
+    int64_t budget = problem->terms.budgets[m];
+    if (budget >= 0 && plan->predicted.peak_bytes[m] > budget) return too_much(plan, (planc_memory_kind)m, budget);
+  }
   return NULL;
 }
 
@@ -47,7 +46,7 @@ static planc_status too_slow(const planc_policy *policy, int64_t ns, int64_t bea
 }
 
 static planc_status check_placement(const planc_problem *problem, const planc_policy *policy) {
-  if (problem->placement == PLANC_PLACEMENT_BEST_FIT || (policy->supports & PLANC_POLICY_SIMULATED)) return NULL;
+  if (problem->terms.placement == PLANC_PLACEMENT_BEST_FIT || (policy->supports & PLANC_POLICY_SIMULATED)) return NULL;
   if (policy->supports & PLANC_POLICY_VMM) return NULL;
   return planc_error(PLANC_USAGE, "policy %s does not place in virtual memory", policy->name);
 }
@@ -55,9 +54,9 @@ static planc_status check_placement(const planc_problem *problem, const planc_po
 /* What the user rules out must leave the policy something to do. */
 static planc_status check_means(const planc_problem *problem, const planc_policy *policy) {
   uint32_t means = policy->supports & (PLANC_POLICY_SWAPS | PLANC_POLICY_RECOMPUTES | PLANC_POLICY_ROUNDS);
-  if (problem->settings.no_swap && means == PLANC_POLICY_SWAPS)
+  if (problem->terms.settings.no_swap && means == PLANC_POLICY_SWAPS)
     return planc_error(PLANC_USAGE, "policy %s swaps and has no other choice, and no swap is allowed", policy->name);
-  if (problem->settings.no_recompute && means == PLANC_POLICY_RECOMPUTES)
+  if (problem->terms.settings.no_recompute && means == PLANC_POLICY_RECOMPUTES)
     return planc_error(PLANC_USAGE, "policy %s recomputes and has no other choice, and no recompute is allowed",
                        policy->name);
   return NULL;
@@ -72,11 +71,11 @@ typedef struct best_attempt {
 /* The candidate of the policy, unless its ops alone take too long. */
 static planc_status make_candidate(const planc_problem *problem, const best_attempt *b, planc_candidate *out) {
   planc_problem asked = *problem;
-  if (!b->stores) asked.storage_budget_bytes = 0;
+  if (!b->stores) asked.terms.budgets[PLANC_MEMORY_STORAGE] = 0;
   planc_evaluator evaluator = pl_evaluator_of(&asked);
   PLANC_TRY(b->policy->make(&evaluator, out));
-  int64_t ns = problem->beat_ns > 0 ? pl_candidate_least_time(out) : -1;
-  return ns >= problem->beat_ns ? too_slow(b->policy, ns, problem->beat_ns) : NULL;
+  int64_t ns = problem->terms.beat_ns > 0 ? pl_candidate_least_time(out) : -1;
+  return ns >= problem->terms.beat_ns ? too_slow(b->policy, ns, problem->terms.beat_ns) : NULL;
 }
 
 static planc_status tell(const planc_candidate *candidate, planc_plan *plan) {
@@ -144,7 +143,8 @@ static planc_status tell_without_storage(planc_plan *plan) {
 static planc_status or_without_storage(const planc_problem *problem, const planc_policy *policy, planc_status status,
                                        planc_plan **plan) {
   bool stores = *plan && (*plan)->predicted.peak_bytes[PLANC_MEMORY_STORAGE] > 0;
-  if (problem->storage_budget_bytes <= 0 || (!stores && planc_status_code(status) != PLANC_INFEASIBLE)) return status;
+  if (problem->terms.budgets[PLANC_MEMORY_STORAGE] == 0 || (!stores && planc_status_code(status) != PLANC_INFEASIBLE))
+    return status;
   planc_plan *other;
   planc_status failed = make_best(problem, policy, false, &other);
   if (planc_status_code(failed) == PLANC_INFEASIBLE) {
@@ -175,14 +175,15 @@ static planc_status judge(const planc_problem *problem, const planc_policy *poli
   if (!(policy->supports & PLANC_POLICY_SIMULATED)) PLANC_TRY(pl_hold_to_budgets(problem, plan));
   PLANC_TRY(planc_simulate_predictions(plan));
   int64_t ns = plan->predicted.iteration_ns;
-  return problem->beat_ns > 0 && ns >= problem->beat_ns ? too_slow(policy, ns, problem->beat_ns) : NULL;
+  return problem->terms.beat_ns > 0 && ns >= problem->terms.beat_ns ? too_slow(policy, ns, problem->terms.beat_ns)
+                                                                    : NULL;
 }
 
 static planc_status make_better(void *user, const planc_problem *problem, int64_t *out_code) {
   best_attempt *b = user;
   planc_plan *plan;
   PLANC_TRY(make(problem, b, &plan));
-  *out_code = pl_code_of_plan(problem->profile, plan);
+  *out_code = pl_code_of_plan(problem->job.profile, plan);
   planc_status status = judge(problem, b->policy, plan);
   if (status) {
     planc_plan_free(plan);

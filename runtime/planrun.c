@@ -1,5 +1,5 @@
-/* planrun: the executor's program. This file lists the subcommands; each has a file of its own (cmd_*.c). */
-#include "runtime/planrun.h"
+/* planrun: the executor's program. This file lists the subcommands; each has a file of its own (cli/cmd_*.c). */
+#include "runtime/cli/planrun.h"
 
 #include <stdio.h>
 

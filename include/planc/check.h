@@ -22,8 +22,8 @@ typedef struct planc_check_report {
 } planc_check_report;
 
 typedef struct planc_check_options {
-  /* Of each device, of the host and of the storage, reserved memory included; -1 = the plan's own. */
-  int64_t budget_bytes, host_budget_bytes, storage_budget_bytes;
+  int64_t budgets[PLANC_N_BUDGETS]; /* bytes by kind of memory, of each device, with what is reserved; -1 = the plan's
+                                       own */
 } planc_check_options;
 
 /* OK when the plan is valid and within its budgets, or those of `options` (NULL: its own); INVALID_PLAN (message: "line

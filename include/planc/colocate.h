@@ -19,17 +19,27 @@ enum {
 
 /* Jobs that are to share a GPU. Everything is borrowed. */
 typedef struct planc_mix {
-  int32_t n_jobs;            /* at least 1 */
-  const planc_problem *jobs; /* of each its graph, profile, batch, sub-batch, side_by_side, split_batch_norm, priority
-                                and the setting swap_rate; all else is that of the first, and so is what its profile
-                                says of the device, but for what is reserved: of that the most of any */
-  const int32_t *iterations; /* by job: in a period; 0 = chosen */
+  planc_terms terms;          /* on which all jobs are planned */
+  int32_t n_jobs;             /* at least 1 */
+  const planc_workload *jobs; /* their device is planc_mix_device, but for what is reserved: of that the most that any
+                                 of their profiles says */
+  const int32_t *iterations;  /* by job: in a period; 0 = chosen */
   int32_t max_ratio;        /* the most iterations that are chosen for a job; 0 = PLANC_MIX_MAX_RATIO, or for a job with
                                a deadline PLANC_MIX_MOST_ITERATIONS */
   const char *const *names; /* by job: as planc_job has it, NULL of those that have none; NULL = none has */
   const int64_t *deadlines_ns; /* by job: the longest that a request may take, see planc_mix_share.response_ns; 0 = it
                                   has no deadline; NULL = none has */
 } planc_mix;
+
+/* What they share, as the first one's profile has it. */
+static inline const planc_device *planc_mix_device(const planc_mix *mix) {
+  return planc_profile_device(mix->jobs[0].profile);
+}
+
+/* A job by itself, on the mix's terms. */
+static inline planc_problem planc_mix_problem(const planc_mix *mix, int32_t job) {
+  return (planc_problem){.terms = mix->terms, .job = mix->jobs[job]};
+}
 
 /* One job of a mix beside what it would do alone. */
 typedef struct planc_mix_share {

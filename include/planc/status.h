@@ -58,6 +58,8 @@ typedef enum planc_memory_kind {
 #undef X
       PLANC_N_MEMORY_KINDS
 } planc_memory_kind;
+/* Kinds that may have a budget: all but the user's, which is the last. */
+enum { PLANC_N_BUDGETS = PLANC_MEMORY_USER };
 
 /* What an INFEASIBLE status knows of what is missing. */
 typedef struct planc_shortage {

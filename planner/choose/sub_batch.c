@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-#include "planner/code.h"
+#include "planner/base/code.h"
 #include "util/math.h"
 
 enum { MOST_STEPS = 64 };
@@ -16,9 +16,9 @@ static int64_t room_of(int64_t bytes) {
 
 planc_status pl_may_split(const planc_problem *problem, bool *out) {
   *out = false;
-  if (problem->sub_batch) return NULL;
-  if (planc_graph_is_batch_coupled(problem->graph) && !problem->split_batch_norm) return NULL;
-  planc_status status = planc_check_rounds(problem->graph);
+  if (problem->job.sub_batch) return NULL;
+  if (planc_graph_is_batch_coupled(problem->job.graph) && !problem->job.split_batch_norm) return NULL;
+  planc_status status = planc_check_rounds(problem->job.graph);
   *out = !status;
   if (planc_status_code(status) != PLANC_BAD_INPUT) return status;
   planc_status_free(status);
@@ -39,16 +39,16 @@ static planc_status largest_that_fits(const planc_problem *problem, int64_t room
 planc_status pl_sub_batch_select(const planc_problem *problem, int64_t *out_sub_batch) {
   int64_t largest = 1;
   PLANC_TRY(largest_sub_batch(problem, &largest));
-  int64_t rounds = (problem->batch + largest - 1) / largest;
-  bool even = !problem->sub_batch && rounds > 1;
-  *out_sub_batch = even ? (problem->batch + rounds - 1) / rounds : largest;
+  int64_t rounds = (problem->job.batch + largest - 1) / largest;
+  bool even = !problem->job.sub_batch && rounds > 1;
+  *out_sub_batch = even ? (problem->job.batch + rounds - 1) / rounds : largest;
   return NULL;
 }
 
 /* Eq. 3's fixed point. */
 static planc_status largest_sub_batch(const planc_problem *problem, int64_t *out_sub_batch) {
   int64_t resident = resident_room(problem);
-  int64_t room = problem->budget_bytes - pl_reserved(problem) - resident;
+  int64_t room = problem->terms.budgets[PLANC_MEMORY_DEVICE] - pl_reserved(problem) - resident;
   demand need;
   bool may_split;
   PLANC_TRY(pl_may_split(problem, &may_split));
@@ -62,11 +62,11 @@ static planc_status largest_sub_batch(const planc_problem *problem, int64_t *out
   PLANC_TRY(demand_at(problem, 1, &need));
   if (need.baseline > room) return infeasible(problem, 1, &need, resident);
 
-  int64_t batch = problem->batch;
+  int64_t batch = problem->job.batch;
   for (int32_t step = 0; step < MOST_STEPS; step++) {
     PLANC_TRY(demand_at(problem, batch, &need));
     int64_t next = pl_muldiv_floor(batch, room, need.fastest > 0 ? need.fastest : 1);
-    if (next > problem->batch) next = problem->batch;
+    if (next > problem->job.batch) next = problem->job.batch;
     if (next < 1) next = 1;
     if (next == batch) {
       if (need.fastest > room && batch > 1) break;
@@ -75,7 +75,7 @@ static planc_status largest_sub_batch(const planc_problem *problem, int64_t *out
     }
     batch = next;
   }
-  return largest_that_fits(problem, room, problem->batch, out_sub_batch);
+  return largest_that_fits(problem, room, problem->job.batch, out_sub_batch);
 }
 
 static bool always_resident(planc_kind kind) {
@@ -85,9 +85,9 @@ static bool always_resident(planc_kind kind) {
 /* S_W: params, state and gradients stay on the device (moDNN, II.2). */
 static int64_t resident_room(const planc_problem *problem) {
   int64_t sum = 0;
-  for (int32_t i = 0; i < problem->graph->n_storages; i++) {
-    const planc_storage *s = &problem->graph->storages[i];
-    int64_t bytes = planc_law_at(s->bytes, problem->batch);
+  for (int32_t i = 0; i < problem->job.graph->n_storages; i++) {
+    const planc_storage *s = &problem->job.graph->storages[i];
+    int64_t bytes = planc_law_at(s->bytes, problem->job.batch);
     if (always_resident(s->kind)) sum = bytes < 0 ? INT64_MAX : pl_add_saturate(sum, room_of(bytes));
   }
   return sum;
@@ -114,12 +114,12 @@ static int64_t operand_room(const planc_graph *graph, const planc_op *op, int64_
 
 static planc_status demand_at(const planc_problem *problem, int64_t batch, demand *out) {
   planc_costs *costs;
-  PLANC_TRY(planc_costs_make(problem->profile, problem->graph, 1, &batch, &costs));
+  PLANC_TRY(planc_costs_make(problem->job.profile, problem->job.graph, 1, &batch, &costs));
   *out = (demand){.baseline_op = -1};
-  for (int32_t o = 0; o < problem->graph->n_ops; o++) {
+  for (int32_t o = 0; o < problem->job.graph->n_ops; o++) {
     int32_t count;
     const planc_variant *variants = planc_costs_variants(costs, o, 0, &count);
-    int64_t operands = operand_room(problem->graph, &problem->graph->ops[o], batch, batch < problem->batch);
+    int64_t operands = operand_room(problem->job.graph, &problem->job.graph->ops[o], batch, batch < problem->job.batch);
     int64_t baseline = pl_add_saturate(operands, pl_align_up(variants[0].workspace_bytes, PLANC_ALIGNMENT));
     int32_t best = planc_variant_fastest(variants, count, INT64_MAX);
     int64_t fastest = pl_add_saturate(operands, pl_align_up(variants[best].workspace_bytes, PLANC_ALIGNMENT));
@@ -134,7 +134,7 @@ static planc_status demand_at(const planc_problem *problem, int64_t batch, deman
 }
 
 static planc_status infeasible(const planc_problem *problem, int64_t batch, const demand *need, int64_t resident) {
-  const planc_op *op = &problem->graph->ops[need->baseline_op];
+  const planc_op *op = &problem->job.graph->ops[need->baseline_op];
   int64_t reserved = pl_reserved(problem);
   int64_t least = pl_add_saturate(pl_add_saturate(resident, need->baseline), reserved);
   char context[64] = "";

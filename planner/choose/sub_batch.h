@@ -11,7 +11,7 @@ planc_status pl_sub_batch_select(const planc_problem *problem, int64_t *out_sub_
 
 /* The sub-batch of a policy that chooses none: the user's, else the whole batch. */
 static inline int64_t pl_sub_batch_asked(const planc_problem *problem) {
-  return problem->sub_batch ? problem->sub_batch : problem->batch;
+  return problem->job.sub_batch ? problem->job.sub_batch : problem->job.batch;
 }
 
 /* Whether the policy may choose to run the problem's graph in rounds: the graph can (planc_check_rounds), the user has

@@ -1,9 +1,9 @@
 #include "planner/choose/walk.h"
 
 #include "graph/optypes.h"
+#include "planner/base/code.h"
+#include "planner/base/if_fits.h"
 #include "planner/choose/room_search.h"
-#include "planner/code.h"
-#include "planner/if_fits.h"
 #include "util/math.h"
 
 int64_t pl_walk_room(const planc_buffer *buffer) {
@@ -18,7 +18,8 @@ planc_status pl_walk_start(pl_walk *walk, const planc_problem *problem, int64_t 
 
 static planc_link own_part(const planc_problem *problem, const planc_link *link) {
   planc_link own = *link;
-  if (problem->link_ppm > 0) own.bytes_per_second = pl_muldiv_ceil(link->bytes_per_second, problem->link_ppm, 1000000);
+  if (problem->job.link_ppm > 0)
+    own.bytes_per_second = pl_muldiv_ceil(link->bytes_per_second, problem->job.link_ppm, 1000000);
   return own;
 }
 
@@ -27,12 +28,14 @@ planc_status pl_walk_begin(pl_walk *walk, const planc_problem *problem, int64_t 
   *walk = (pl_walk){.schedule = candidate->schedule, .trace = candidate->trace, .order = candidate->order};
   walk->costs = candidate->costs;
   walk->room = room;
-  walk->device = planc_profile_device(problem->profile);
+  walk->device = planc_profile_device(problem->job.profile);
   walk->h2d = own_part(problem, &walk->device->h2d);
   walk->d2h = own_part(problem, &walk->device->d2h);
-  walk->swaps = !problem->settings.no_swap;
-  walk->recomputes = !problem->settings.no_recompute;
-  walk->host_room = problem->host_budget_bytes < 0 ? INT64_MAX : planc_share(problem, planc_away_budget(problem));
+  walk->swaps = !problem->terms.settings.no_swap;
+  walk->recomputes = !problem->terms.settings.no_recompute;
+  walk->host_room = problem->terms.budgets[PLANC_MEMORY_HOST] < 0
+                        ? INT64_MAX
+                        : planc_share(&problem->terms, planc_away_budget(&problem->terms));
   return NULL;
 }
 
@@ -191,7 +194,7 @@ int32_t pl_output_gradient(const planc_trace *trace, int32_t instance) {
 planc_status pl_walk_try(const planc_evaluator *evaluator, pl_walk_maker maker, const void *context, int64_t room,
                          planc_candidate *out, bool *out_fits) {
   bool by_room = room != PL_ROOM_UNLIMITED && room != PL_ROOM_NONE;
-  int64_t budget = evaluator->problem->budget_bytes, peak;
+  int64_t budget = evaluator->problem->terms.budgets[PLANC_MEMORY_DEVICE], peak;
   pl_room_search search = pl_room_search_from(room, 0, 1);
   do {
     PLANC_TRY(maker(evaluator->problem, context, search.room, out));
@@ -224,7 +227,7 @@ planc_status pl_walk_first(const planc_evaluator *evaluator, pl_walk_maker maker
     int64_t least = 0;
     bool fits;
     if (attempt->least_without_room) PLANC_TRY(live_without_room(evaluator, maker, attempt->context, &least));
-    if (least > evaluator->problem->budget_bytes) continue;
+    if (least > evaluator->problem->terms.budgets[PLANC_MEMORY_DEVICE]) continue;
     PLANC_TRY(pl_walk_try(evaluator, maker, attempt->context, attempt->room, out, &fits));
     if (fits) return NULL;
   }

@@ -5,7 +5,7 @@
  * Each job's part of the budget is in proportion to what it needs where it neither swaps nor computes again. Where the
  * budget is what `tensile` leaves, that is the budget that the paper gives Capuchin (V-E): all jobs save the same part.
  */
-#include "planner/code.h"
+#include "planner/base/code.h"
 #include "planner/colocate/mix_policies.h"
 #include "planner/colocate/own_memory.h"
 #include "planner/colocate/solo.h"
@@ -64,9 +64,9 @@ static planc_status start(jobs_apart *a, const planc_mix_share *shares) {
   PLANC_TRY(PL_NEW(&a->arena, &a->arenas, n));
   PLANC_TRY(PL_NEW(&a->arena, &a->iterations, n));
   for (int32_t j = 0; j < n; j++) {
-    int64_t host = a->mix->jobs[j].host_budget_bytes;
-    a->problems[j] = a->mix->jobs[j];
-    a->problems[j].host_budget_bytes = host > 0 ? host / n : host;
+    int64_t host = a->mix->terms.budgets[PLANC_MEMORY_HOST];
+    a->problems[j] = planc_mix_problem(a->mix, j);
+    a->problems[j].terms.budgets[PLANC_MEMORY_HOST] = host > 0 ? host / n : host;
     a->alone[j] = pl_evaluator_of(&a->problems[j]);
     a->iterations[j] = shares[j].iterations;
   }
@@ -92,7 +92,7 @@ static planc_status find_need(const planc_problem *problem, int64_t *out_bytes) 
 static planc_status find_needs(jobs_apart *a) {
   for (int32_t j = 0; j < a->mix->n_jobs; j++) {
     int32_t same = 0;
-    while (!pl_solo_same(&a->mix->jobs[same], &a->mix->jobs[j])) same++;
+    while (!pl_is_same_job(&a->mix->jobs[same], &a->mix->jobs[j])) same++;
     if (same < j)
       a->needs[j] = a->needs[same];
     else
@@ -112,7 +112,7 @@ static void part_budgets(jobs_apart *a, const planc_problem *all) {
   for (int32_t j = 0; j < a->mix->n_jobs; j++) {
     int64_t part = room > 0 && sum > 0 ? pl_muldiv_floor(room, a->needs[j], sum) : 0;
     part -= part % PLANC_ALIGNMENT;
-    a->problems[j].budget_bytes = pl_add_saturate(part, pl_reserved(&a->problems[j]));
+    a->problems[j].terms.budgets[PLANC_MEMORY_DEVICE] = pl_add_saturate(part, pl_reserved(&a->problems[j]));
   }
 }
 
@@ -123,13 +123,14 @@ static planc_status refuse(const jobs_apart *a, const planc_problem *all, int32_
   planc_shortage shortage = planc_status_shortage(status);
   if (shortage.memory != PLANC_MEMORY_DEVICE || shortage.bytes == 0) return in_job(a, job, status);
   char part[PL_SIZE_TEXT], least[PL_SIZE_TEXT];
-  int64_t lacking = shortage.bytes - a->problems[job].budget_bytes, need = a->needs[job] > 0 ? a->needs[job] : 1;
+  int64_t lacking = shortage.bytes - a->problems[job].terms.budgets[PLANC_MEMORY_DEVICE],
+          need = a->needs[job] > 0 ? a->needs[job] : 1;
   int64_t more = pl_muldiv_ceil(lacking > 0 ? lacking : 0, sum_of_needs(a), need);
-  planc_status refused =
-      planc_infeasible((planc_shortage){PLANC_MEMORY_DEVICE, pl_add_saturate(all->budget_bytes, more)},
-                       "its part of the budget, in proportion to what it needs without swapping, is "
-                       "%s, and it takes %s",
-                       pl_size_format(a->problems[job].budget_bytes, part), pl_size_format(shortage.bytes, least));
+  planc_status refused = planc_infeasible(
+      (planc_shortage){PLANC_MEMORY_DEVICE, pl_add_saturate(all->terms.budgets[PLANC_MEMORY_DEVICE], more)},
+      "its part of the budget, in proportion to what it needs without swapping, is "
+      "%s, and it takes %s",
+      pl_size_format(a->problems[job].terms.budgets[PLANC_MEMORY_DEVICE], part), pl_size_format(shortage.bytes, least));
   planc_status_free(status);
   return in_job(a, job, refused);
 }

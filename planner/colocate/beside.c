@@ -5,12 +5,18 @@
 
 #include "util/math.h"
 
+/* Parameters and state. */
+static planc_status find_kept(const planc_mix *mix, int32_t job, int64_t *out_bytes) {
+  const planc_problem problem = planc_mix_problem(mix, job);
+  return pl_solo_kept(&problem, out_bytes);
+}
+
 planc_status pl_beside_new(const planc_mix *mix, pl_beside *out) {
   *out = (pl_beside){.mix = mix};
   out->kept = calloc((size_t)mix->n_jobs, sizeof *out->kept);
   out->problems = calloc((size_t)mix->n_jobs, sizeof *out->problems);
   if (!out->kept || !out->problems) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
-  for (int32_t j = 0; j < mix->n_jobs; j++) PLANC_TRY(pl_solo_kept(&mix->jobs[j], &out->kept[j]));
+  for (int32_t j = 0; j < mix->n_jobs; j++) PLANC_TRY(find_kept(mix, j, &out->kept[j]));
   return NULL;
 }
 
@@ -46,10 +52,10 @@ planc_status pl_beside_make_in(pl_beside *b, int64_t room, bool first_will_do) {
   int32_t failed;
   pl_solos_free(&b->solos);
   for (int32_t j = 0; j < b->mix->n_jobs; j++) {
-    int64_t left = room - kept_by_others(b, j), all = b->mix->jobs[j].budget_bytes;
-    b->problems[j] = b->mix->jobs[j];
-    b->problems[j].first_will_do = first_will_do;
-    b->problems[j].budget_bytes = left < 0 ? 0 : left < all ? left : all;
+    int64_t left = room - kept_by_others(b, j), all = b->mix->terms.budgets[PLANC_MEMORY_DEVICE];
+    b->problems[j] = planc_mix_problem(b->mix, j);
+    b->problems[j].terms.first_will_do = first_will_do;
+    b->problems[j].terms.budgets[PLANC_MEMORY_DEVICE] = left < 0 ? 0 : left < all ? left : all;
   }
   planc_status status = pl_solos_make(b->problems, b->mix->n_jobs, NULL, &b->solos, &failed);
   return beside_others(b, failed, status);

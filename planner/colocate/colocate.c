@@ -7,7 +7,7 @@
 #include "plan/job_name.h"
 #include "plan/owned.h"
 #include "planc/simulate.h"
-#include "planner/code.h"
+#include "planner/base/code.h"
 #include "planner/colocate/deadlines.h"
 #include "planner/colocate/mix_plan.h"
 #include "planner/colocate/mix_policies.h"
@@ -103,7 +103,7 @@ static bool has_backward(const planc_graph *graph) {
 }
 
 /* Rounds side by side are those that accumulate gradients. */
-static planc_status check_rounds(const planc_problem *job) {
+static planc_status check_rounds(const planc_workload *job) {
   int32_t n = job->side_by_side;
   if (n == 0 || n == 1) return NULL;
   if (n < 0 || n > PLANC_MIX_MOST_ROUNDS)
@@ -116,12 +116,11 @@ static planc_status check_rounds(const planc_problem *job) {
 }
 
 static planc_status check_job(const planc_mix *mix, int32_t job) {
-  const planc_device *first = planc_profile_device(mix->jobs[0].profile);
+  const planc_device *first = planc_mix_device(mix);
   const planc_device *own = planc_profile_device(mix->jobs[job].profile);
   if (strcmp(own->name, first->name) != 0 || own->memory_bytes != first->memory_bytes)
     return planc_error(PLANC_USAGE, "it is for device %s, and job 0 for %s: jobs that share a GPU have one device",
                        own->name, first->name);
-  if (mix->jobs[job].gpus > 1) return planc_error(PLANC_USAGE, "it is for several GPUs: a mix shares one");
   PLANC_TRY(check_rounds(&mix->jobs[job]));
   if (mix->iterations[job] >= 0 && mix->iterations[job] <= PLANC_MIX_MOST_ITERATIONS) return NULL;
   return planc_error(PLANC_USAGE, "%d iterations in a period: from 1 to %d, or 0 for planc to choose",
@@ -158,11 +157,13 @@ static planc_status check(const planc_mix *mix) {
   if (mix->max_ratio < 0 || mix->max_ratio > PLANC_MIX_MOST_ITERATIONS)
     return planc_error(PLANC_USAGE, "at most %d iterations in a period: from 1 to %d", mix->max_ratio,
                        (int)PLANC_MIX_MOST_ITERATIONS);
-  if (mix->jobs[0].settings.region % PLANC_ALIGNMENT != 0)
+  if (mix->terms.settings.region % PLANC_ALIGNMENT != 0)
     return planc_error(PLANC_USAGE, "regions of %lld bytes: their size must be a multiple of %d",
-                       (long long)mix->jobs[0].settings.region, PLANC_ALIGNMENT);
-  if (mix->jobs[0].settings.split_size > 0 && mix->jobs[0].settings.split_groups > 0)
+                       (long long)mix->terms.settings.region, PLANC_ALIGNMENT);
+  if (mix->terms.settings.split_size > 0 && mix->terms.settings.split_groups > 0)
     return planc_error(PLANC_USAGE, "node groups have a size or a number, not both");
+  if (mix->terms.gpus > 1)
+    return planc_error(PLANC_USAGE, "a mix shares one GPU, and %d are asked for", mix->terms.gpus);
   PLANC_TRY(check_streams(mix));
   for (int32_t j = 0; j < mix->n_jobs; j++) {
     PLANC_TRY(in_job(mix, j, check_job(mix, j)));
@@ -186,12 +187,13 @@ static planc_status time_alone(const planc_problem *problem, planc_mix_share *ou
 
 static planc_status find_alone(const planc_mix *mix, int32_t job, planc_mix_share *shares, pl_deadline_job *jobs) {
   for (int32_t j = 0; j < job; j++) {
-    if (!pl_solo_same(&mix->jobs[j], &mix->jobs[job])) continue;
+    if (!pl_is_same_job(&mix->jobs[j], &mix->jobs[job])) continue;
     shares[job] = shares[j];
     jobs[job] = jobs[j];
     return NULL;
   }
-  return in_job(mix, job, time_alone(&mix->jobs[job], &shares[job], &jobs[job]));
+  const planc_problem problem = planc_mix_problem(mix, job);
+  return in_job(mix, job, time_alone(&problem, &shares[job], &jobs[job]));
 }
 
 /* --- All of them -------------------------------------------------------------------------------------------------- */
@@ -214,10 +216,8 @@ planc_status pl_mix_make(const void *asked, const planc_problem *problem, planc_
 }
 
 static planc_status make_candidate(const colocation *c, const planc_problem *problem, planc_candidate *out) {
-  planc_problem jobs[PLANC_MIX_MOST_JOBS];
   planc_mix mix = c->asked->common->mix;
-  for (int32_t j = 0; j < mix.n_jobs; j++) jobs[j] = pl_common_job(c->asked->common, j, problem);
-  mix.jobs = jobs;
+  mix.terms = problem->terms;
   planc_evaluator evaluator = pl_evaluator_of(problem);
   return c->asked->policy->make(&mix, c->asked->shares, &evaluator, out);
 }
@@ -235,7 +235,7 @@ static planc_status make_better(void *user, const planc_problem *problem, int64_
   colocation *c = user;
   planc_plan *plan;
   PLANC_TRY(make(c, problem, &plan));
-  *out_code = pl_code_of_plan(problem->profile, plan);
+  *out_code = pl_code_of_plan(problem->job.profile, plan);
   planc_status status = pl_hold_to_budgets(problem, plan);
   if (!status) status = planc_simulate_predictions(plan);
   if (status) {
@@ -264,7 +264,7 @@ static planc_status make_until_in_time(const pl_mix_asked *asked, const planc_mi
   enum { TRIES = 4 };
   planc_status late = NULL;
   for (int k = 0;; k++) {
-    planc_status status = pl_mix_make(asked, &asked->common->problem, out);
+    planc_status status = pl_mix_make(asked, &asked->common->all, out);
     bool unfit = late && planc_status_code(status) == PLANC_INFEASIBLE;
     planc_status_free(unfit ? status : late);
     if (unfit) return late;

@@ -1,32 +1,17 @@
-/* The common problem of a mix (common.h). */
+/* The common device of a mix (common.h). */
 #include "planner/colocate/common.h"
 
-planc_problem pl_common_job(const pl_common *common, int32_t job, const planc_problem *problem) {
-  const planc_problem *own = &common->jobs[job];
-  planc_problem out = *problem;
-  out.graph = own->graph;
-  out.profile = own->profile;
-  out.batch = own->batch;
-  out.sub_batch = own->sub_batch;
-  out.side_by_side = own->side_by_side;
-  out.split_batch_norm = own->split_batch_norm;
-  out.priority = own->priority;
-  out.settings.swap_rate = own->settings.swap_rate;
-  return out;
-}
-
 static planc_status set_common_profile(const planc_mix *mix, pl_common *out);
+static int64_t common_swap_rate(const planc_mix *mix);
 static void set_job(const planc_mix *mix, int32_t job, pl_common *out);
 
 planc_status pl_common_make(const planc_mix *mix, pl_common *out) {
-  *out = (pl_common){.mix = *mix, .problem = mix->jobs[0]};
+  *out = (pl_common){.mix = *mix};
   PLANC_TRY(PL_NEW(&out->arena, &out->jobs, mix->n_jobs));
   PLANC_TRY(PL_NEW(&out->arena, &out->profiles, mix->n_jobs));
   PLANC_TRY(set_common_profile(mix, out));
-  out->problem.profile = &out->profile;
-  /* A plan states one rate for all jobs, or none. */
-  for (int32_t j = 1; j < mix->n_jobs; j++)
-    if (mix->jobs[j].settings.swap_rate != mix->jobs[0].settings.swap_rate) out->problem.settings.swap_rate = 0;
+  out->all.terms = mix->terms;
+  out->all.job = (planc_workload){.profile = &out->profile, .swap_rate = common_swap_rate(mix)};
   for (int32_t j = 0; j < mix->n_jobs; j++) set_job(mix, j, out);
   out->mix.jobs = out->jobs;
   return NULL;
@@ -55,6 +40,13 @@ static planc_status set_common_profile(const planc_mix *mix, pl_common *out) {
   return NULL;
 }
 
+/* A plan states one rate for all jobs, or none. */
+static int64_t common_swap_rate(const planc_mix *mix) {
+  for (int32_t j = 1; j < mix->n_jobs; j++)
+    if (mix->jobs[j].swap_rate != mix->jobs[0].swap_rate) return 0;
+  return mix->jobs[0].swap_rate;
+}
+
 static void set_job(const planc_mix *mix, int32_t job, pl_common *out) {
   int32_t first = first_with_profile(mix, job);
   if (first == job) {
@@ -63,5 +55,4 @@ static void set_job(const planc_mix *mix, int32_t job, pl_common *out) {
   }
   out->jobs[job] = mix->jobs[job];
   out->jobs[job].profile = &out->profiles[first];
-  out->jobs[job] = pl_common_job(out, job, &out->problem);
 }

@@ -1,8 +1,8 @@
 /* Turns instead (instead.h). */
 #include "planner/colocate/instead.h"
 
+#include "planner/base/if_fits.h"
 #include "planner/colocate/mix_policies.h"
-#include "planner/if_fits.h"
 
 static planc_status are_better(const planc_evaluator *evaluator, const planc_candidate *turns, int64_t found_ns,
                                bool *out);
@@ -36,6 +36,6 @@ static planc_status are_better(const planc_evaluator *evaluator, const planc_can
   int64_t ns, peak;
   PLANC_TRY(evaluator->peak(evaluator, turns, &peak));
   PLANC_TRY(evaluator->time(evaluator, turns, &ns));
-  *out = peak <= evaluator->problem->budget_bytes && ns < found_ns;
+  *out = peak <= evaluator->problem->terms.budgets[PLANC_MEMORY_DEVICE] && ns < found_ns;
   return NULL;
 }

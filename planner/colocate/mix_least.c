@@ -22,7 +22,7 @@ planc_status planc_mix_find_least_beside(const planc_mix *mix, const planc_mix_p
   *out = (planc_least){.bytes = fall_back->bytes, .is_least = fall_back->is_least};
   planc_status status = pl_common_make(mix, &common);
   pl_mix_asked own = {.common = &common, .policy = policy, .shares = shares};
-  if (!status) status = take_over(&own, &common.problem, out);
+  if (!status) status = take_over(&own, &common.all, out);
   pl_common_free(&common);
   if (!status) return NULL;
   planc_plan_free(out->plan);
@@ -77,10 +77,10 @@ static planc_status find_least_of_any(const pl_common *common, const planc_mix_p
 /* Tries a policy that falls back at the least budget of the other policy, and at one unit less. */
 static planc_status take_over(const pl_mix_asked *asked, const planc_problem *problem, planc_least *least) {
   planc_problem at = *problem;
-  at.first_will_do = true;
+  at.terms.first_will_do = true;
   for (int64_t less = 0; less <= PLANC_ALIGNMENT; less += PLANC_ALIGNMENT) {
     planc_plan *plan;
-    at.budget_bytes = least->bytes - less;
+    at.terms.budgets[PLANC_MEMORY_DEVICE] = least->bytes - less;
     planc_status status = pl_mix_make(asked, &at, &plan);
     least->tried++;
     if (less > 0 && planc_status_code(status) == PLANC_INFEASIBLE) {
@@ -91,7 +91,7 @@ static planc_status take_over(const pl_mix_asked *asked, const planc_problem *pr
     PLANC_TRY(status);
     planc_plan_free(least->plan);
     least->plan = plan;
-    least->bytes = at.budget_bytes;
+    least->bytes = at.terms.budgets[PLANC_MEMORY_DEVICE];
     if (less > 0) least->is_least = false;
   }
   return NULL;
@@ -104,19 +104,14 @@ static planc_status find_least(const pl_common *common, const planc_mix_policy *
   pl_mix_asked asked = {.common = common, .policy = searched, .shares = shares}, own = asked;
   pl_least_of of = {.make = pl_mix_make, .user = &asked, .name = policy->name, .most = most, .first = first};
   if (policy->falls_back) of.most -= OWN;
-  PLANC_TRY(pl_find_least(&common->problem, &of, PLANC_MEMORY_DEVICE, failed, out));
+  PLANC_TRY(pl_find_least(&common->all, &of, PLANC_MEMORY_DEVICE, failed, out));
   own.policy = policy;
-  return policy->falls_back ? take_over(&own, &common->problem, out) : NULL;
+  return policy->falls_back ? take_over(&own, &common->all, out) : NULL;
 }
 
 static planc_status resolve_at(const pl_common *common, int64_t bytes, planc_mix_share *shares) {
-  planc_problem jobs[PLANC_MIX_MOST_JOBS];
   planc_mix at = common->mix;
-  for (int32_t j = 0; j < at.n_jobs; j++) {
-    jobs[j] = at.jobs[j];
-    jobs[j].budget_bytes = bytes;
-  }
-  at.jobs = jobs;
+  at.terms.budgets[PLANC_MEMORY_DEVICE] = bytes;
   return pl_mix_resolve(&at, shares);
 }
 

@@ -53,9 +53,9 @@ static planc_status make_solos(processes *p) {
   PLANC_TRY(PL_NEW(&p->arena, &p->alone, n));
   PLANC_TRY(PL_NEW(&p->arena, &p->iterations, n));
   for (int32_t j = 0; j < n; j++) {
-    p->problems[j] = p->mix->jobs[j];
-    p->problems[j].budget_bytes = NO_BUDGET;
-    p->problems[j].host_budget_bytes = -1;
+    p->problems[j] = planc_mix_problem(p->mix, j);
+    p->problems[j].terms.budgets[PLANC_MEMORY_DEVICE] = NO_BUDGET;
+    p->problems[j].terms.budgets[PLANC_MEMORY_HOST] = -1;
     p->alone[j] = pl_evaluator_of(&p->problems[j]);
     p->iterations[j] = p->shares[j].iterations;
   }
@@ -73,7 +73,7 @@ static int64_t touched_by(const planc_trace *trace) {
 
 /* What is reserved is there once: the service has one context for all. */
 static planc_status add_pools(processes *p) {
-  int64_t reserved = planc_profile_device(p->mix->jobs[0].profile)->reserved_bytes, peak;
+  int64_t reserved = planc_mix_device(p->mix)->reserved_bytes, peak;
   p->pools_bytes = reserved;
   for (int32_t j = 0; j < p->mix->n_jobs; j++) {
     PLANC_TRY(p->alone[j].peak(&p->alone[j], &p->solos.candidates[j], &peak));
@@ -150,11 +150,11 @@ static planc_status refuse(const planc_device *device, int64_t beyond) {
 }
 
 static planc_status migrate(processes *p, planc_mix_estimate *out) {
-  const planc_problem *first = &p->mix->jobs[0];
-  const planc_device *device = planc_profile_device(first->profile);
-  int64_t beyond = p->pools_bytes - first->budget_bytes;
+  const int64_t *budgets = p->mix->terms.budgets;
+  const planc_device *device = planc_mix_device(p->mix);
+  int64_t beyond = p->pools_bytes - budgets[PLANC_MEMORY_DEVICE];
   if (beyond <= 0) return NULL;
-  if (device->paging_ppm == 0 || (first->host_budget_bytes >= 0 && beyond > first->host_budget_bytes))
+  if (device->paging_ppm == 0 || (budgets[PLANC_MEMORY_HOST] >= 0 && beyond > budgets[PLANC_MEMORY_HOST]))
     return refuse(device, beyond);
   out->migrated_bytes = pl_muldiv_floor(p->touched_bytes, beyond, p->pools_bytes);
   int64_t rate = pl_muldiv_floor(device->h2d.bytes_per_second, device->paging_ppm, 1000000);

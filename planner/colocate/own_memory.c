@@ -1,7 +1,7 @@
 /* Memory of each job's own (own_memory.h). */
 #include "planner/colocate/own_memory.h"
 
-#include "planner/code.h"
+#include "planner/base/code.h"
 #include "planner/colocate/share_regions.h"
 #include "planner/lower/addresses.h"
 #include "util/math.h"

@@ -344,7 +344,7 @@ static planc_status try_room(rounds *r, int64_t room, pl_turn *turns, bool *out_
   int64_t apart_ns = r->timing.passes[1].start_ns - r->timing.passes[0].start_ns;
   planc_status status = weave(r, turns, &candidate);
   if (!status) status = r->evaluator->peak(r->evaluator, &candidate, &peak);
-  if (!status) *out_excess = peak - r->evaluator->problem->budget_bytes;
+  if (!status) *out_excess = peak - r->evaluator->problem->terms.budgets[PLANC_MEMORY_DEVICE];
   bool fits = !status && *out_excess <= 0;
   r->any |= fits;
   if (fits) status = time_from(r, &candidate, &ns);

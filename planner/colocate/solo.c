@@ -26,14 +26,22 @@ void pl_solo_free(pl_solo *solo) {
   planc_candidate_free(&solo->candidate);
 }
 
-bool pl_solo_same(const planc_problem *a, const planc_problem *b) {
-  return a->graph == b->graph && a->profile == b->profile && a->batch == b->batch && a->gpus == b->gpus &&
-         a->placement == b->placement && a->budget_bytes == b->budget_bytes && a->code_bytes == b->code_bytes &&
-         a->host_budget_bytes == b->host_budget_bytes && a->storage_budget_bytes == b->storage_budget_bytes &&
-         a->sub_batch == b->sub_batch && a->side_by_side == b->side_by_side && a->chunk_bytes == b->chunk_bytes &&
-         a->beat_ns == b->beat_ns && a->link_ppm == b->link_ppm && a->priority == b->priority &&
-         a->shared_link == b->shared_link && a->split_batch_norm == b->split_batch_norm &&
+bool pl_is_same_job(const planc_workload *a, const planc_workload *b) {
+  return a->graph == b->graph && a->profile == b->profile && a->batch == b->batch && a->sub_batch == b->sub_batch &&
+         a->swap_rate == b->swap_rate && a->link_ppm == b->link_ppm && a->priority == b->priority &&
+         a->side_by_side == b->side_by_side && a->split_batch_norm == b->split_batch_norm;
+}
+
+static bool are_same_terms(const planc_terms *a, const planc_terms *b) {
+  for (int32_t m = 0; m < PLANC_N_BUDGETS; m++)
+    if (a->budgets[m] != b->budgets[m]) return false;
+  return a->gpus == b->gpus && a->placement == b->placement && a->code_bytes == b->code_bytes &&
+         a->chunk_bytes == b->chunk_bytes && a->beat_ns == b->beat_ns && a->shared_link == b->shared_link &&
          a->first_will_do == b->first_will_do && planc_settings_are_same(&a->settings, &b->settings);
+}
+
+bool pl_is_same_problem(const planc_problem *a, const planc_problem *b) {
+  return are_same_terms(&a->terms, &b->terms) && pl_is_same_job(&a->job, &b->job);
 }
 
 static planc_status make_by(const planc_problem *problem, const planc_policy *policy, pl_solo *out) {
@@ -56,7 +64,7 @@ static planc_status find_fastest(const planc_problem *problem, const planc_polic
 
 static int32_t find_same(const planc_problem *problems, int32_t job) {
   int32_t same = 0;
-  while (!pl_solo_same(&problems[same], &problems[job])) same++;
+  while (!pl_is_same_problem(&problems[same], &problems[job])) same++;
   return same;
 }
 
@@ -94,7 +102,7 @@ static planc_status put_side_by_side(const planc_problem *problem, pl_solo *made
 
 planc_status pl_solos_side_by_side(const planc_problem *problems, pl_solos *solos) {
   for (int32_t j = 0; j < solos->n; j++)
-    if (problems[j].side_by_side > 1 && solos->made[j].policy)
+    if (problems[j].job.side_by_side > 1 && solos->made[j].policy)
       PLANC_TRY(put_side_by_side(&problems[j], &solos->made[j]));
   share_candidates(problems, solos);
   return NULL;

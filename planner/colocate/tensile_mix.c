@@ -12,12 +12,12 @@
  * which leaves its copies more time. As with measured latencies (IV-E), the jobs are planned again with what their ops
  * are simulated to take together: once in any case, and again while that changes by more than 0.3, new times counting
  * for 0.9 (papers/NOTES, 1c). The fastest is kept. */
-#include "planner/code.h"
+#include "planner/base/code.h"
+#include "planner/base/if_fits.h"
 #include "planner/colocate/mix_policies.h"
 #include "planner/colocate/own_memory.h"
 #include "planner/colocate/solo.h"
 #include "planner/evaluate.h"
-#include "planner/if_fits.h"
 #include "util/math.h"
 #include "util/size.h"
 
@@ -101,7 +101,8 @@ static bool ask_for_less(tensile_mix *t, int64_t excess) {
   for (int32_t j = 0; j < t->mix->n_jobs; j++) {
     int64_t less = n > 0 ? t->arenas[j] - excess / n - 1 : 0;
     if (t->floor[j]) continue;
-    t->problems[j].budget_bytes = pl_add_saturate(less > 0 ? less : 0, pl_reserved(&t->mix->jobs[j]));
+    t->problems[j].terms.budgets[PLANC_MEMORY_DEVICE] =
+        pl_add_saturate(less > 0 ? less : 0, pl_reserved(&t->problems[j]));
   }
   return n > 0;
 }
@@ -117,7 +118,7 @@ static planc_status plan_all(tensile_mix *t) {
       return planc_context(status, "job %d (%s)", failed, t->mix->jobs[failed].graph->name);
     planc_status_free(status);
     t->floor[failed] = true;
-    t->problems[failed].budget_bytes = t->fits[failed];
+    t->problems[failed].terms.budgets[PLANC_MEMORY_DEVICE] = t->fits[failed];
   }
 }
 
@@ -126,16 +127,17 @@ static planc_status refuse(const tensile_mix *t, int64_t bytes) {
   const planc_problem *problem = t->evaluator->problem;
   planc_shortage shortage = {PLANC_MEMORY_DEVICE, pl_add_saturate(bytes, pl_reserved(problem))};
   return planc_infeasible(shortage, "the peaks of all jobs come to %s, and the budget is %s",
-                          pl_size_format(shortage.bytes, needs), pl_size_format(problem->budget_bytes, budget));
+                          pl_size_format(shortage.bytes, needs),
+                          pl_size_format(problem->terms.budgets[PLANC_MEMORY_DEVICE], budget));
 }
 
 /* Every job has an equal part of the host. */
 static void start_round(tensile_mix *t) {
   for (int32_t j = 0; j < t->mix->n_jobs; j++) {
-    int64_t host = t->mix->jobs[j].host_budget_bytes, link = t->slowdown_ppm[j] / t->mix->n_jobs;
-    t->problems[j].budget_bytes = t->mix->jobs[j].budget_bytes;
-    t->problems[j].host_budget_bytes = host > 0 ? host / t->mix->n_jobs : host;
-    t->problems[j].link_ppm = link > 0 ? link : 1;
+    int64_t host = t->mix->terms.budgets[PLANC_MEMORY_HOST], link = t->slowdown_ppm[j] / t->mix->n_jobs;
+    t->problems[j].terms.budgets[PLANC_MEMORY_DEVICE] = t->mix->terms.budgets[PLANC_MEMORY_DEVICE];
+    t->problems[j].terms.budgets[PLANC_MEMORY_HOST] = host > 0 ? host / t->mix->n_jobs : host;
+    t->problems[j].job.link_ppm = link > 0 ? link : 1;
     t->fits[j] = 0;
     t->floor[j] = false;
   }
@@ -150,7 +152,7 @@ static planc_status plan_jobs(tensile_mix *t, pl_merge *merge) {
     merge->jobs = t->solos.candidates;
     PLANC_TRY(pl_own_memory_place(&t->round, merge, t->arenas, &bytes));
     if (bytes <= room) return NULL;
-    for (int32_t j = 0; j < t->mix->n_jobs; j++) t->fits[j] = t->problems[j].budget_bytes;
+    for (int32_t j = 0; j < t->mix->n_jobs; j++) t->fits[j] = t->problems[j].terms.budgets[PLANC_MEMORY_DEVICE];
     if (!ask_for_less(t, bytes - room)) break;
   }
   return refuse(t, bytes);
@@ -215,7 +217,7 @@ static planc_status start(tensile_mix *t, const planc_mix_share *shares) {
   PLANC_TRY(PL_NEW(&t->arena, &t->slowdown_ppm, n));
   for (int32_t j = 0; j < n; j++) {
     t->iterations[j] = shares[j].iterations;
-    t->problems[j] = t->mix->jobs[j];
+    t->problems[j] = planc_mix_problem(t->mix, j);
     t->alone[j] = pl_evaluator_of(&t->problems[j]);
     t->slowdown_ppm[j] = PL_PPM;
   }

@@ -3,9 +3,9 @@
 
 #include <assert.h>
 
+#include "planner/base/if_fits.h"
 #include "planner/choose/room_search.h"
 #include "planner/colocate/beside.h"
-#include "planner/if_fits.h"
 #include "util/arena.h"
 #include "util/math.h"
 
@@ -67,7 +67,8 @@ static planc_status make_least_late(taking_turns *t, planc_candidate *out) {
   PLANC_TRY(make_fit(t, out, &fits));
   if (fits) PLANC_TRY(find_lateness(t, out, &late_ns));
   for (int64_t k = PARTS - 1; late_ns > 0 && k >= LEAST; k--)
-    PLANC_TRY(make_less_late(t, pl_muldiv_floor(t->evaluator->problem->budget_bytes, k, PARTS), out, &late_ns));
+    PLANC_TRY(make_less_late(t, pl_muldiv_floor(t->evaluator->problem->terms.budgets[PLANC_MEMORY_DEVICE], k, PARTS),
+                             out, &late_ns));
   return NULL;
 }
 
@@ -80,8 +81,8 @@ static planc_status make_fit(taking_turns *t, planc_candidate *out, bool *out_fi
   *out_fits = true;
   bool stretched = false; /* in the last attempt with the whole budget */
   for (int32_t attempt = 0; attempt < 2; attempt++) {
-    t->first_will_do = t->evaluator->problem->first_will_do != (attempt > 0);
-    PLANC_TRY(make(t, t->evaluator->problem->budget_bytes, out, &excess));
+    t->first_will_do = t->evaluator->problem->terms.first_will_do != (attempt > 0);
+    PLANC_TRY(make(t, t->evaluator->problem->terms.budgets[PLANC_MEMORY_DEVICE], out, &excess));
     if (excess <= 0) return NULL;
     stretched = t->beside.stretched;
     planc_status status = stretched ? NULL : make_with_less(t, excess, out, &excess);
@@ -90,8 +91,8 @@ static planc_status make_fit(taking_turns *t, planc_candidate *out, bool *out_fi
     planc_status_free(status);
   }
   *out_fits = false;
-  if (stretched) return tell_excess(t, t->evaluator->problem->budget_bytes, excess);
-  return make(t, t->evaluator->problem->budget_bytes, out, &excess);
+  if (stretched) return tell_excess(t, t->evaluator->problem->terms.budgets[PLANC_MEMORY_DEVICE], excess);
+  return make(t, t->evaluator->problem->terms.budgets[PLANC_MEMORY_DEVICE], out, &excess);
 }
 
 /* *out_excess is by how much it is too large. */
@@ -107,13 +108,13 @@ static planc_status make(taking_turns *t, int64_t budget_bytes, planc_candidate 
   pl_arena_free(&arena);
   PLANC_TRY(status);
   PLANC_TRY(t->evaluator->peak(t->evaluator, out, &peak));
-  *out_excess = peak - t->evaluator->problem->budget_bytes;
+  *out_excess = peak - t->evaluator->problem->terms.budgets[PLANC_MEMORY_DEVICE];
   return NULL;
 }
 
 /* Gives each job less, for placement may leave useless pieces. */
 static planc_status make_with_less(taking_turns *t, int64_t excess, planc_candidate *out, int64_t *out_excess) {
-  pl_room_search search = pl_room_search_from(t->evaluator->problem->budget_bytes, 0, 1);
+  pl_room_search search = pl_room_search_from(t->evaluator->problem->terms.budgets[PLANC_MEMORY_DEVICE], 0, 1);
   *out_excess = excess;
   while (*out_excess > 0 && pl_room_search_down(&search, *out_excess)) PLANC_TRY(make(t, search.room, out, out_excess));
   return NULL;

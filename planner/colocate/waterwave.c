@@ -15,8 +15,9 @@
  * addresses are placed at once. The jobs take turns where nothing fits, or nothing is as fast. */
 #include <stdio.h>
 
+#include "planner/base/code.h"
+#include "planner/base/if_fits.h"
 #include "planner/choose/room_search.h"
-#include "planner/code.h"
 #include "planner/colocate/beside.h"
 #include "planner/colocate/depth_order.h"
 #include "planner/colocate/flow.h"
@@ -24,7 +25,6 @@
 #include "planner/colocate/kept.h"
 #include "planner/colocate/mix_policies.h"
 #include "planner/evaluate.h"
-#include "planner/if_fits.h"
 #include "planner/policies/policies.h"
 #include "util/math.h"
 #include "util/size.h"
@@ -84,7 +84,7 @@ planc_status pl_mix_waterwave(const planc_mix *mix, const planc_mix_share *share
 
 static planc_status make(const planc_mix *mix, const planc_mix_share *shares, const planc_evaluator *evaluator,
                          bool halves, planc_candidate *out) {
-  waterwave w = {.mix = mix, .shares = shares, .evaluator = evaluator, .settings = &mix->jobs[0].settings};
+  waterwave w = {.mix = mix, .shares = shares, .evaluator = evaluator, .settings = &mix->terms.settings};
   planc_status status = choose(&w, halves, out);
   free_all(&w);
   return status;
@@ -124,7 +124,7 @@ static planc_status deepen(const waterwave *w, int32_t job, planc_candidate *out
   if (solo->trace->jobs[0].n_rounds > 1 || solo->order->n != solo->trace->n_instances) return NULL;
   planc_evaluator evaluator = pl_evaluator_of(problem);
   bool fits;
-  planc_status status = pl_make_resident(&evaluator, problem->batch, pl_depth_order, out);
+  planc_status status = pl_make_resident(&evaluator, problem->job.batch, pl_depth_order, out);
   if (!status) status = evaluator.hold(&evaluator, out);
   PLANC_TRY(pl_if_fits(status, &fits));
   if (!fits) planc_candidate_free(out);
@@ -191,7 +191,8 @@ static planc_status start(waterwave *w) {
   }
   PLANC_TRY(PL_NEW(&w->arena, &w->passes, w->n_passes));
   PLANC_TRY(pl_beside_new(w->mix, &w->beside));
-  PLANC_TRY(pl_beside_make(&w->beside, w->mix->jobs[0].budget_bytes, w->evaluator->problem->first_will_do));
+  PLANC_TRY(pl_beside_make(&w->beside, w->mix->terms.budgets[PLANC_MEMORY_DEVICE],
+                           w->evaluator->problem->terms.first_will_do));
   PLANC_TRY(add_view(w, w->beside.solos.candidates));
   return add_deep_view(w);
 }
@@ -268,7 +269,7 @@ static planc_status keep_faster(waterwave *w, const waterwave_way *way, const pl
   int64_t peak, ns;
   bool fits;
   PLANC_TRY(w->evaluator->peak(w->evaluator, candidate, &peak));
-  *out_excess = peak - w->evaluator->problem->budget_bytes;
+  *out_excess = peak - w->evaluator->problem->terms.budgets[PLANC_MEMORY_DEVICE];
   if (*out_excess > 0) return NULL;
   PLANC_TRY(pl_if_fits(w->evaluator->hold_to_host(w->evaluator, candidate), &fits));
   if (!fits) return NULL;

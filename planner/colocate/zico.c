@@ -20,7 +20,8 @@
  * What the paper does not have: where regions that are handed out one by one do not suffice for a shift, tensors are
  * placed at once (place_passes.h); memory that makes it no faster is given up in the end; and the jobs take turns
  * (temporal.c) not only where no shift is found, but also where that is faster. */
-#include "planner/code.h"
+#include "planner/base/code.h"
+#include "planner/base/if_fits.h"
 #include "planner/colocate/instead.h"
 #include "planner/colocate/merge.h"
 #include "planner/colocate/mix_policies.h"
@@ -30,7 +31,6 @@
 #include "planner/colocate/shift.h"
 #include "planner/colocate/solo.h"
 #include "planner/evaluate.h"
-#include "planner/if_fits.h"
 #include "util/math.h"
 #include "util/size.h"
 
@@ -73,7 +73,10 @@ static planc_status tighten(zico *z);
 
 planc_status pl_mix_zico(const planc_mix *mix, const planc_mix_share *shares, const planc_evaluator *evaluator,
                          planc_candidate *out) {
-  if (mix->n_jobs == 1) return pl_only_job_make(mix->jobs, shares->iterations, out);
+  if (mix->n_jobs == 1) {
+    const planc_problem job = planc_mix_problem(mix, 0);
+    return pl_only_job_make(&job, shares->iterations, out);
+  }
   zico z = begin(mix, shares, evaluator);
   planc_status status = choose(&z, out);
   end(&z);
@@ -92,7 +95,7 @@ static planc_status choose(zico *z, planc_candidate *out) {
 }
 
 static zico begin(const planc_mix *mix, const planc_mix_share *shares, const planc_evaluator *evaluator) {
-  int64_t region = mix->jobs[0].settings.region;
+  int64_t region = mix->terms.settings.region;
   return (zico){
       .mix = mix, .shares = shares, .evaluator = evaluator, .region_bytes = region > 0 ? region : PLANC_DEFAULT_REGION};
 }
@@ -164,7 +167,7 @@ static planc_status ask_for_less(zico *z, int64_t excess) {
   for (int32_t j = 0; j < z->mix->n_jobs; j++) {
     int64_t peak;
     PLANC_TRY(z->alone[j].peak(&z->alone[j], &z->solos.candidates[j], &peak));
-    z->problems[j].budget_bytes = peak > part ? peak - part : 0;
+    z->problems[j].terms.budgets[PLANC_MEMORY_DEVICE] = peak > part ? peak - part : 0;
   }
   return NULL;
 }
@@ -299,7 +302,7 @@ static planc_status try_round(zico *z, int64_t bytes, bool all, bool *out_fit) {
 /* The same graph at the same costs, so that the jobs disturb each other alike. */
 static bool are_alike(const planc_mix *mix) {
   for (int32_t j = 1; j < mix->n_jobs; j++)
-    if (!pl_solo_same(&mix->jobs[0], &mix->jobs[j])) return false;
+    if (!pl_is_same_job(&mix->jobs[0], &mix->jobs[j])) return false;
   return true;
 }
 
@@ -379,7 +382,7 @@ static planc_status start(zico *z) {
   PLANC_TRY(PL_NEW(&z->arena, &z->iterations, n));
   for (int32_t j = 0; j < n; j++) {
     z->iterations[j] = z->shares[j].iterations;
-    z->problems[j] = z->mix->jobs[j];
+    z->problems[j] = planc_mix_problem(z->mix, j);
     z->alone[j] = pl_evaluator_of(&z->problems[j]);
   }
   return NULL;

@@ -13,7 +13,7 @@
 
 #include "plan/derived.h"
 #include "plan/owned.h"
-#include "planner/code.h"
+#include "planner/base/code.h"
 #include "planner/lower/lowering.h"
 #include "planner/lower/plan_header.h"
 
@@ -73,7 +73,7 @@ static planc_status lower(lowering *l, const char *policy) {
   l->plan->n_algorithms = (int32_t)l->algorithms.len;
   PLANC_TRY(pl_arena_copy(l->memory, l->algorithms.data, l->algorithms.len, sizeof(const char *),
                           (void *)&l->plan->algorithms));
-  pl_charge_code(l->problem->profile, l->plan);
+  pl_charge_code(l->problem->job.profile, l->plan);
   return pl_plan_derive(l->plan);
 }
 

@@ -40,7 +40,7 @@ planc_status pl_fill_header(const planc_problem *problem, const char *policy, co
 
 static planc_status fill(const filling *f, const char *policy, int16_t *stream_of) {
   const planc_problem *problem = f->problem;
-  const planc_device *device = planc_profile_device(problem->profile);
+  const planc_device *device = planc_profile_device(problem->job.profile);
   planc_plan *plan = f->plan;
   plan->device = (planc_plan_device){.launch_ns = device->launch_ns,
                                      .in_flight = device->in_flight,
@@ -49,7 +49,7 @@ static planc_status fill(const filling *f, const char *policy, int16_t *stream_o
   PLANC_TRY(pl_arena_strndup(f->arena, device->name, strlen(device->name), &plan->device.name));
   PLANC_TRY(name_plan(f));
   PLANC_TRY(pl_arena_strndup(f->arena, policy, strlen(policy), &plan->policy));
-  plan->settings = problem->settings;
+  plan->settings = planc_settings_asked(problem);
   PLANC_TRY(PL_NEW(f->arena, &plan->predicted.jobs, f->trace->n_jobs));
   for (int32_t j = 0; j < f->trace->n_jobs; j++) {
     const planc_job *job = &f->trace->jobs[j];

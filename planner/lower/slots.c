@@ -82,14 +82,14 @@ planc_status pl_slots_make(pl_arena *arena, const planc_schedule *schedule, cons
   PLANC_TRY(PL_NEW(arena, &m.item_of_content, m.contents.n));
   PLANC_TRY(prepare(&m, made));
   lay_out(&m, made);
-  PLANC_TRY(place_host(made, stores ? planc_share(problem, budget) : INT64_MAX));
+  PLANC_TRY(place_host(made, stores ? planc_share(&problem->terms, budget) : INT64_MAX));
   if (stores) PLANC_TRY(spill(&m, problem, layouts, &made));
   return finish(&m, made, out);
 }
 
 static planc_status spill(making_slots *m, const planc_problem *problem, layout layouts[2], layout **out) {
-  const planc_device *device = planc_profile_device(problem->profile);
-  int64_t budget = planc_share(problem, m->tiers.memories[PL_TIER_NEXT].budget_bytes);
+  const planc_device *device = planc_profile_device(problem->job.profile);
+  int64_t budget = planc_share(&problem->terms, m->tiers.memories[PL_TIER_NEXT].budget_bytes);
   slot_search s = {.making = m, .all = layouts[0].host_bytes, .budget = budget};
   *out = &layouts[0];
   if (device->store.bytes_per_second < 1 || device->load.bytes_per_second < 1)

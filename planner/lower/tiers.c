@@ -2,7 +2,7 @@
 
 #include "plan/routes.h"
 
-/* From the device outwards. */
+/* From the device outwards; the user's is the last. */
 static const struct row {
   planc_memory_kind kind;
   int64_t alignment;
@@ -11,29 +11,22 @@ static const struct row {
                          {PLANC_MEMORY_STORAGE, 4096 /* the block of most file systems */},
                          {PLANC_MEMORY_USER, PLANC_PLAN_ALIGNMENT}};
 
-static int64_t budget_of(const planc_problem *problem, planc_memory_kind kind) {
-  const int64_t budgets[PLANC_N_MEMORY_KINDS] = {[PLANC_MEMORY_DEVICE] = problem ? problem->budget_bytes : -1,
-                                                 [PLANC_MEMORY_HOST] = problem ? problem->host_budget_bytes : -1,
-                                                 [PLANC_MEMORY_STORAGE] = problem ? problem->storage_budget_bytes : 0,
-                                                 [PLANC_MEMORY_USER] = -1};
-  return budgets[kind];
-}
-
 /* A memory that the plan may use is in its tables, whether it does or not: who plans anew may use it as well. Beyond
  * the next one to the device those are there that have a budget. */
 pl_tiers pl_tiers_of(const planc_problem *problem) {
   pl_tiers tiers = {.n = 0};
   for (int32_t k = 0; k < PL_MOST_TIERS; k++) {
-    int64_t budget = budget_of(problem, rows[k].kind);
-    if (tiers.n > PL_TIER_NEXT && budget == 0) continue;
+    bool user = k == PL_MOST_TIERS - 1;
+    int64_t budget = problem && !user ? problem->terms.budgets[rows[k].kind] : -1;
+    if (k > PL_TIER_NEXT && !user && (!problem || budget == 0)) continue;
     tiers.memories[tiers.n++] = (planc_memory){
         .kind = rows[k].kind, .gpu = -1, .bytes = -1, .budget_bytes = budget, .alignment = rows[k].alignment};
   }
   planc_memory *own = &tiers.memories[PL_TIER_DEVICE];
   own->gpu = 0;
   if (!problem) return tiers;
-  own->bytes = planc_profile_device(problem->profile)->memory_bytes;
-  own->reserved_bytes = planc_profile_device(problem->profile)->reserved_bytes;
+  own->bytes = planc_profile_device(problem->job.profile)->memory_bytes;
+  own->reserved_bytes = planc_profile_device(problem->job.profile)->reserved_bytes;
   return tiers;
 }
 
@@ -52,10 +45,10 @@ planc_route pl_tiers_route(const pl_tiers *tiers, int32_t from, int32_t to) {
  * the host is there for all replicas, so its engines' are. */
 static planc_plan_link link_between(const pl_tiers *tiers, const planc_problem *problem, int32_t replicas, int32_t from,
                                     int32_t to) {
-  planc_device device = *planc_profile_device(problem->profile);
+  planc_device device = *planc_profile_device(problem->job.profile);
   planc_route route = pl_tiers_route(tiers, from, to);
   bool of_gpu = route == PLANC_ROUTE_H2D || route == PLANC_ROUTE_D2H;
-  bool shared = of_gpu ? problem->shared_link : replicas > 1;
+  bool shared = of_gpu ? problem->terms.shared_link : replicas > 1;
   return (planc_plan_link){.from = from,
                            .to = to,
                            .engine = (int32_t)route,

@@ -6,7 +6,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#include "planner/simulate/plan_streams.h"
+#include "planner/analysis/plan_streams.h"
 #include "planner/simulate/sim_rates.h"
 #include "util/arena.h"
 #include "util/math.h"

@@ -1,8 +1,8 @@
 /* Hand-overs between streams around copies (handovers.h). */
 #include "planner/measured/handovers.h"
 
+#include "planner/analysis/plan_streams.h"
 #include "planner/measured/awaited.h"
-#include "planner/simulate/plan_streams.h"
 #include "util/math.h"
 #include "util/median.h"
 

@@ -7,7 +7,7 @@
 
 #include "plan/plan_trace.h"
 #include "plan/routes.h"
-#include "planner/simulate/plan_streams.h"
+#include "planner/analysis/plan_streams.h"
 #include "util/math.h"
 
 static planc_status take_all(const planc_update_options *options, const planc_trace *trace, const pl_acquired *acquired,

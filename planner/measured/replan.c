@@ -29,13 +29,11 @@ void planc_replanned_free(planc_replanned *replanned) {
 
 /* The plan at hand, as if it had been made for this problem. */
 static planc_status keep(const planc_problem *problem, const planc_plan *old, planc_retimed *out) {
-  PLANC_TRY(planc_retime(old, problem->profile, out));
+  PLANC_TRY(planc_retime(old, problem->job.profile, out));
   planc_plan *plan = &out->plan;
   for (int32_t m = 0; m < plan->n_memories; m++) {
     planc_memory *memory = &plan->memories[m];
-    if (memory->kind == PLANC_MEMORY_DEVICE) memory->budget_bytes = problem->budget_bytes;
-    if (memory->kind == PLANC_MEMORY_HOST) memory->budget_bytes = problem->host_budget_bytes;
-    if (memory->kind == PLANC_MEMORY_STORAGE) memory->budget_bytes = problem->storage_budget_bytes;
+    if (memory->kind != PLANC_MEMORY_USER) memory->budget_bytes = problem->terms.budgets[memory->kind];
   }
   plan->predicted.bound_ns = 0; /* it was one for other times */
   PLANC_TRY(planc_simulate_predictions(plan));

@@ -8,11 +8,11 @@
 
 #include "cost/profile_print.h"
 #include "plan/routes.h"
-#include "planner/code.h"
+#include "planner/analysis/plan_streams.h"
+#include "planner/base/code.h"
 #include "planner/measured/alone.h"
 #include "planner/measured/handovers.h"
 #include "planner/measured/update_tables.h"
-#include "planner/simulate/plan_streams.h"
 #include "util/math.h"
 
 typedef struct made_update {

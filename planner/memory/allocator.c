@@ -1,19 +1,19 @@
 #include "planner/memory/allocator.h"
 
-#include "planner/code.h"
+#include "planner/base/code.h"
 #include "util/math.h"
 
 #define DEFAULT_CHUNK (INT64_C(40) << 20) /* papers: out-of-core, 4 */
 #define DEFAULT_PAGE (INT64_C(2) << 20)   /* there: the least that the driver maps */
 
 int64_t pl_allocator_chunk(const planc_problem *problem) {
-  if (problem->placement == PLANC_PLACEMENT_BEST_FIT) return 0;
-  if (problem->chunk_bytes > 0) return problem->chunk_bytes;
-  return problem->placement == PLANC_PLACEMENT_PAGED ? DEFAULT_PAGE : DEFAULT_CHUNK;
+  if (problem->terms.placement == PLANC_PLACEMENT_BEST_FIT) return 0;
+  if (problem->terms.chunk_bytes > 0) return problem->terms.chunk_bytes;
+  return problem->terms.placement == PLANC_PLACEMENT_PAGED ? DEFAULT_PAGE : DEFAULT_CHUNK;
 }
 
 int64_t pl_allocator_unit(const planc_problem *problem) {
-  return problem->placement == PLANC_PLACEMENT_VMM ? pl_allocator_chunk(problem) : PLANC_ALIGNMENT;
+  return problem->terms.placement == PLANC_PLACEMENT_VMM ? pl_allocator_chunk(problem) : PLANC_ALIGNMENT;
 }
 
 int64_t pl_allocator_room(const planc_problem *problem) {
@@ -40,11 +40,11 @@ planc_status pl_allocator_init_vmm(pl_allocator *allocator, int64_t chunk_bytes,
 
 planc_status pl_allocator_init(pl_allocator *allocator, const planc_problem *problem) {
   int64_t chunk_bytes = pl_allocator_chunk(problem), room = pl_allocator_room(problem);
-  if (problem->placement == PLANC_PLACEMENT_VMM) {
+  if (problem->terms.placement == PLANC_PLACEMENT_VMM) {
     return pl_allocator_init_vmm(allocator, chunk_bytes, room / chunk_bytes);
   }
-  *allocator = (pl_allocator){.placement = problem->placement};
-  if (problem->placement == PLANC_PLACEMENT_BEST_FIT) return pl_caching_init(&allocator->caching, room);
+  *allocator = (pl_allocator){.placement = problem->terms.placement};
+  if (problem->terms.placement == PLANC_PLACEMENT_BEST_FIT) return pl_caching_init(&allocator->caching, room);
   allocator->chunks.chunk_bytes = chunk_bytes;
   allocator->chunks.most = room / chunk_bytes;
   return pl_caching_init_pages(&allocator->caching, &allocator->chunks);

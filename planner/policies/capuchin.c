@@ -12,7 +12,7 @@
 
 #include <stdlib.h>
 
-#include "planner/code.h"
+#include "planner/base/code.h"
 #include "planner/policies/policies.h"
 #include "util/math.h"
 
@@ -76,7 +76,7 @@ static planc_status feed_back(const planc_evaluator *evaluator, const capuchin *
 /* Whether the candidate fits, how long it takes, and what to move ahead. */
 static planc_status judge(const planc_evaluator *evaluator, const planc_candidate *candidate, int64_t *leads,
                           bool *out_fits, int64_t *out_ns) {
-  const planc_device *device = planc_profile_device(evaluator->problem->profile);
+  const planc_device *device = planc_profile_device(evaluator->problem->job.profile);
   correction c = {&device->h2d, leads};
   return evaluator->follow(evaluator, candidate, correct, &c, out_fits, out_ns);
 }

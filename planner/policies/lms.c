@@ -24,9 +24,9 @@
  * does not, TensorFlow's allocator waits, and here the next op does.
  */
 
+#include "planner/base/code.h"
 #include "planner/choose/absences.h"
 #include "planner/choose/room_search.h"
-#include "planner/code.h"
 #include "planner/policies/policies.h"
 #include "util/math.h"
 #include "util/size.h"
@@ -110,7 +110,8 @@ static planc_status try_room(const planc_evaluator *evaluator, int64_t room, pla
     int64_t peak;
     PLANC_TRY(pl_make_absences(problem, &rule, room, out));
     PLANC_TRY(evaluator->peak(evaluator, out, &peak));
-    *out_excess = peak > problem->budget_bytes ? peak - problem->budget_bytes : 0;
+    *out_excess =
+        peak > problem->terms.budgets[PLANC_MEMORY_DEVICE] ? peak - problem->terms.budgets[PLANC_MEMORY_DEVICE] : 0;
     if (*out_excess == 0 || !lag) break;
     planc_candidate_free(out);
     *out = (planc_candidate){0};

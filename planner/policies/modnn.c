@@ -10,8 +10,8 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "planner/base/code.h"
 #include "planner/choose/walk.h"
-#include "planner/code.h"
 #include "util/math.h"
 
 static planc_status set_up(modnn *m, const planc_problem *problem, const planc_candidate *candidate);
@@ -297,9 +297,9 @@ static planc_status set_up(modnn *m, const planc_problem *problem, const planc_c
   const planc_trace *trace = candidate->trace;
   m->trace = trace;
   m->costs = candidate->costs;
-  m->profile = problem->profile;
-  m->device = planc_profile_device(problem->profile);
-  m->budget_bytes = problem->budget_bytes;
+  m->profile = problem->job.profile;
+  m->device = planc_profile_device(problem->job.profile);
+  m->budget_bytes = problem->terms.budgets[PLANC_MEMORY_DEVICE];
   m->last_anchor = -1;
   m->searched = -1;
   m->blocks = calloc((size_t)trace->n_buffers + 1, sizeof *m->blocks);

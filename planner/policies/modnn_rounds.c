@@ -71,7 +71,7 @@ static planc_status consider_all(const planc_evaluator *evaluator, best_rounds *
 
 /* Where the user limits swapping, and rounds swap more, those that swap nothing are asked for. */
 static planc_status consider(const planc_evaluator *evaluator, int64_t sub_batch, best_rounds *b) {
-  if (!evaluator->problem->settings.no_swap) {
+  if (!evaluator->problem->terms.settings.no_swap) {
     planc_status status = consider_scheduled(evaluator, sub_batch, b);
     bool host = planc_status_shortage(status).memory == PLANC_MEMORY_HOST;
     PLANC_TRY(unless_infeasible(status, b));
@@ -83,12 +83,12 @@ static planc_status consider(const planc_evaluator *evaluator, int64_t sub_batch
 static planc_status consider_others(const planc_evaluator *evaluator, int64_t sub_batch, best_rounds *b) {
   const planc_problem *problem = evaluator->problem;
   int64_t instances = 0;
-  for (int64_t size = problem->batch; size >= 1; size = next_smaller(size)) {
+  for (int64_t size = problem->job.batch; size >= 1; size = next_smaller(size)) {
     if (size == sub_batch) continue;
-    int64_t rounds = (problem->batch + size - 1) / size, before_ns = b->ns;
-    instances += rounds * problem->graph->n_ops;
+    int64_t rounds = (problem->job.batch + size - 1) / size, before_ns = b->ns;
+    instances += rounds * problem->job.graph->n_ops;
     if (instances > MOST_INSTANCES && b->candidate.schedule) break;
-    PLANC_TRY(consider(evaluator, (problem->batch + rounds - 1) / rounds, b));
+    PLANC_TRY(consider(evaluator, (problem->job.batch + rounds - 1) / rounds, b));
     if (size < sub_batch && !may_help(b, b->ns != before_ns)) break;
   }
   return NULL;
@@ -103,13 +103,13 @@ static int64_t fastest_ns(const planc_costs *costs, int32_t op, int64_t batch) {
 
 /* What the ops take in rounds of `sub_batch` with the fastest algorithms, launches and transfers left out. */
 static planc_status least_time(const planc_problem *problem, int64_t sub_batch, int64_t *out_ns) {
-  int64_t whole = problem->batch, full = (whole - 1) / sub_batch, last = whole - sub_batch * full;
+  int64_t whole = problem->job.batch, full = (whole - 1) / sub_batch, last = whole - sub_batch * full;
   const int64_t batches[] = {sub_batch, last, whole};
   planc_costs *costs;
-  PLANC_TRY(planc_costs_make(problem->profile, problem->graph, 3, batches, &costs));
+  PLANC_TRY(planc_costs_make(problem->job.profile, problem->job.graph, 3, batches, &costs));
   *out_ns = 0;
-  for (int32_t o = 0; o < problem->graph->n_ops; o++) {
-    bool once = problem->graph->ops[o].phase == PLANC_PHASE_optimizer;
+  for (int32_t o = 0; o < problem->job.graph->n_ops; o++) {
+    bool once = problem->job.graph->ops[o].phase == PLANC_PHASE_optimizer;
     int64_t ns = fastest_ns(costs, o, once ? whole : last);
     if (!once && full > 0) ns = pl_add_saturate(ns, pl_mul_saturate(fastest_ns(costs, o, sub_batch), full));
     *out_ns = pl_add_saturate(*out_ns, ns);
@@ -130,7 +130,7 @@ enum { TOLD_TEXT = 128 };
 
 /* What a candidate has to beat. */
 static int64_t limit_of(const planc_problem *problem, const best_rounds *b) {
-  int64_t asked = problem->beat_ns > 0 ? problem->beat_ns : INT64_MAX;
+  int64_t asked = problem->terms.beat_ns > 0 ? problem->terms.beat_ns : INT64_MAX;
   return b->candidate.schedule && b->ns < asked ? b->ns : asked;
 }
 
@@ -236,7 +236,7 @@ static planc_status tell(const planc_problem *problem, best_rounds *b) {
   b->infeasible = NULL;
   if (!why) return planc_error(PLANC_INFEASIBLE, "modnn: no rounds are as fast as is asked for");
   int32_t most = planc_most_instances(problem);
-  if (problem->sub_batch || problem->batch <= most / problem->graph->n_ops) return why;
+  if (problem->job.sub_batch || problem->job.batch <= most / problem->job.graph->n_ops) return why;
   planc_status told =
       planc_infeasible(planc_status_shortage(why), "%s; rounds of a sample would be more than %d op instances",
                        planc_status_message(why), most);

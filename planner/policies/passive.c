@@ -19,9 +19,9 @@
 #include <string.h>
 
 #include "cost/profile.h"
+#include "planner/base/code.h"
 #include "planner/choose/sub_batch.h"
 #include "planner/choose/walk.h"
-#include "planner/code.h"
 #include "util/arena.h"
 #include "util/map.h"
 #include "util/math.h"
@@ -76,7 +76,7 @@ static planc_status run_iteration(passive *p, const bool *needed);
 planc_status planc_simulate_passive(const planc_problem *problem, planc_passive *out) {
   *out = (planc_passive){0};
   best_passive b = {.out = out};
-  if (problem->gpus > 1) return planc_error(PLANC_USAGE, "passive swapping is simulated on one GPU only");
+  if (problem->terms.gpus > 1) return planc_error(PLANC_USAGE, "passive swapping is simulated on one GPU only");
   return planc_context(pl_with_code(problem, simulate_better, &b), "passive swapping");
 }
 
@@ -105,12 +105,14 @@ static planc_status run(passive *p, const planc_problem *problem) {
   PLANC_TRY(run_iterations(p));
   p->out->peak_bytes = pl_add_saturate(p->out->peak_bytes, p->device->reserved_bytes);
   p->out->peak_bytes = pl_add_saturate(p->out->peak_bytes, p->code_bytes);
-  if (p->out->peak_bytes > problem->budget_bytes)
+  if (p->out->peak_bytes > problem->terms.budgets[PLANC_MEMORY_DEVICE])
     return planc_error(PLANC_INFEASIBLE, "it needs %lld bytes, the code of its algorithms included",
                        (long long)p->out->peak_bytes);
-  if (problem->host_budget_bytes < 0 || p->out->host_peak_bytes <= problem->host_budget_bytes) return NULL;
+  if (problem->terms.budgets[PLANC_MEMORY_HOST] < 0 ||
+      p->out->host_peak_bytes <= problem->terms.budgets[PLANC_MEMORY_HOST])
+    return NULL;
   return planc_error(PLANC_INFEASIBLE, "it needs %lld bytes of host memory, the host budget is %lld",
-                     (long long)p->out->host_peak_bytes, (long long)problem->host_budget_bytes);
+                     (long long)p->out->host_peak_bytes, (long long)problem->terms.budgets[PLANC_MEMORY_HOST]);
 }
 
 /* Until an iteration is as the one before. */
@@ -386,8 +388,8 @@ static planc_status run_iteration(passive *p, const bool *needed) {
 static planc_status set_up(passive *p, const planc_problem *problem) {
   p->trace = p->walk.trace;
   p->device = p->walk.device;
-  p->profile = problem->profile;
-  p->code_assumed = problem->code_bytes;
+  p->profile = problem->job.profile;
+  p->code_assumed = problem->terms.code_bytes;
   p->newest = p->oldest = NONE;
   p->capacity = pl_arena_room(problem) / PLANC_ALIGNMENT * PLANC_ALIGNMENT;
   if (p->capacity > INT64_MAX / 2) p->capacity = INT64_MAX / 2 / PLANC_ALIGNMENT * PLANC_ALIGNMENT;

@@ -13,9 +13,9 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "planner/base/code.h"
 #include "planner/choose/sub_batch.h"
 #include "planner/choose/walk.h"
-#include "planner/code.h"
 #include "planner/policies/policies.h"
 
 typedef enum vdnn_offloads { OFFLOAD_NONE, OFFLOAD_CONV, OFFLOAD_ALL } vdnn_offloads;
@@ -276,7 +276,7 @@ planc_status pl_policy_vdnn_dyn(const planc_evaluator *evaluator, planc_candidat
 }
 
 static bool limits_swaps(const planc_problem *problem) {
-  return problem->settings.no_swap || problem->host_budget_bytes >= 0;
+  return problem->terms.settings.no_swap || problem->terms.budgets[PLANC_MEMORY_HOST] >= 0;
 }
 
 /* Everything stays, if that fits; else *out remains what it is, if it is anything. */
@@ -306,7 +306,7 @@ static planc_status dynamic(const planc_evaluator *evaluator, int64_t sub_batch,
                                           {OFFLOAD_CONV, MEMORY_OPTIMAL},
                                           {OFFLOAD_ALL, MEMORY_OPTIMAL}};
   *out_fits = false;
-  if (!evaluator->problem->settings.no_swap)
+  if (!evaluator->problem->terms.settings.no_swap)
     PLANC_TRY(first_that_fits(evaluator, sub_batch, attempts, MOST_ATTEMPTS, out, out_fits));
   if (*out_fits || !limits_swaps(evaluator->problem)) return NULL;
   return without_swaps(evaluator, sub_batch, out, out_fits);
@@ -340,11 +340,12 @@ static planc_status try_two_rounds(const planc_evaluator *evaluator, int64_t sub
   planc_problem two = *problem;
   planc_candidate candidate = {0};
   int64_t live;
-  vdnn_setting setting = {.offloads = problem->settings.no_swap ? OFFLOAD_NONE : OFFLOAD_ALL, .sub_batch = sub_batch};
-  if (two.batch - sub_batch > sub_batch) two.batch = 2 * sub_batch;
+  vdnn_setting setting = {.offloads = problem->terms.settings.no_swap ? OFFLOAD_NONE : OFFLOAD_ALL,
+                          .sub_batch = sub_batch};
+  if (two.job.batch - sub_batch > sub_batch) two.job.batch = 2 * sub_batch;
   planc_status status = make(&two, &setting, PL_ROOM_NONE, &candidate);
   if (!status) status = evaluator->live(evaluator, &candidate, &live);
-  if (!status && live > problem->budget_bytes) status = evaluator->hold(evaluator, &candidate);
+  if (!status && live > problem->terms.budgets[PLANC_MEMORY_DEVICE]) status = evaluator->hold(evaluator, &candidate);
   planc_candidate_free(&candidate);
   *out_reason = NULL;
   if (planc_status_code(status) != PLANC_INFEASIBLE) return status;

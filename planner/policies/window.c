@@ -21,10 +21,10 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "planner/base/code.h"
 #include "planner/choose/room_search.h"
 #include "planner/choose/sub_batch.h"
 #include "planner/choose/walk.h"
-#include "planner/code.h"
 #include "planner/memory/allocator.h"
 #include "planner/memory/no_place.h"
 #include "planner/policies/adaptive_window.h"
@@ -98,7 +98,7 @@ static planc_status make(policy *p) {
     PLANC_TRY(state(p));
     return explain(p, fits, room, false);
   }
-  if (p->problem->placement != PLANC_PLACEMENT_BEST_FIT) return no_place(p);
+  if (p->problem->terms.placement != PLANC_PLACEMENT_BEST_FIT) return no_place(p);
   PLANC_TRY(find_budget(p, try_planned, room, least, &fits));
   return fits >= 0 ? explain(p, fits, room, true) : NULL; /* if nothing fits, the plan tells what it needs */
 }
@@ -128,7 +128,7 @@ static planc_status size_buffers(policy *p) {
     total = pl_add_saturate(total, p->bytes[b]);
   }
   if (total < INT64_MAX / 4) return NULL;
-  return planc_error(PLANC_BAD_INPUT, "the data of graph %s exceeds 64 bits", p->problem->graph->name);
+  return planc_error(PLANC_BAD_INPUT, "the data of graph %s exceeds 64 bits", p->problem->job.graph->name);
 }
 
 static void append_use(policy *p, int32_t *n, int32_t variable, int32_t access, bool reads, bool keeps) {
@@ -188,7 +188,8 @@ static planc_status make_sequence(policy *p) {
 /* Gives every instance its fastest algorithm up to the user's limit. */
 static void choose_algorithms(policy *p) {
   const planc_costs *const *costs = p->candidate->costs;
-  int64_t limit = p->problem->settings.workspace_limit > 0 ? p->problem->settings.workspace_limit : INT64_MAX;
+  int64_t limit =
+      p->problem->terms.settings.workspace_limit > 0 ? p->problem->terms.settings.workspace_limit : INT64_MAX;
   for (int32_t i = 0; i < p->trace->n_instances; i++) {
     const planc_instance *instance = &p->trace->instances[i];
     int64_t workspace = 0;
@@ -213,7 +214,7 @@ static planc_status check_chunks(const policy *p) {
   int64_t chunks = pl_add_saturate(total, largest) / chunk_bytes;
   if (chunks <= MOST_CHUNKS) return NULL;
   return planc_error(PLANC_USAGE, "chunks of %lld bytes would be %lld for the data of graph %s, at most %d are planned",
-                     (long long)chunk_bytes, (long long)chunks, p->problem->graph->name, MOST_CHUNKS);
+                     (long long)chunk_bytes, (long long)chunks, p->problem->job.graph->name, MOST_CHUNKS);
 }
 
 /* --- Addresses ---------------------------------------------------------------------------------------------------- */
@@ -275,7 +276,7 @@ static planc_status place_steps(policy *p, bool *out_same) {
 }
 
 static planc_status place(policy *p) {
-  bool caches = p->problem->placement != PLANC_PLACEMENT_VMM, same = false;
+  bool caches = p->problem->terms.placement != PLANC_PLACEMENT_VMM, same = false;
   pl_allocator_free(&p->allocator);
   PLANC_TRY(pl_allocator_init(&p->allocator, p->problem));
   p->stuck = -1;
@@ -364,7 +365,7 @@ static planc_status state(const policy *p) {
 /* --- The budget to schedule with ---------------------------------------------------------------------------------- */
 
 static planc_status schedule_within(policy *p, int64_t budget) {
-  const planc_settings *settings = &p->problem->settings;
+  const planc_settings *settings = &p->problem->terms.settings;
   pl_schedule_window window = {.budget_bytes = budget,
                                .window_bytes = pl_muldiv_floor(budget, 3, 2),
                                .per_occurrence = settings->window_per_use};
@@ -395,7 +396,7 @@ static planc_status try_planned(policy *p, int64_t budget, int64_t *out_excess) 
   PLANC_TRY(planc_candidate_schedule(p->candidate));
   PLANC_TRY(state(p));
   PLANC_TRY(p->evaluator->peak(p->evaluator, p->candidate, &peak));
-  *out_excess = excess_of(peak, p->problem->budget_bytes);
+  *out_excess = excess_of(peak, p->problem->terms.budgets[PLANC_MEMORY_DEVICE]);
   return NULL;
 }
 

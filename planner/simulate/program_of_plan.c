@@ -4,7 +4,7 @@
 
 #include "plan/link_index.h"
 #include "plan/tables.h"
-#include "planner/simulate/plan_streams.h"
+#include "planner/analysis/plan_streams.h"
 #include "planner/simulate/sim_program.h"
 #include "util/math.h"
 

@@ -12,8 +12,8 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#include "planner/simulate/plan_totals.h"
-#include "planner/simulate/remap.h"
+#include "planner/analysis/plan_totals.h"
+#include "planner/analysis/remap.h"
 #include "planner/simulate/sim_machine.h"
 #include "util/math.h"
 

@@ -317,13 +317,10 @@ static planc_status check_budget(const planc_plan *plan, const planc_memory *mem
 }
 
 static planc_status check_budgets(const planc_plan *plan, const planc_check_options *options) {
-  int64_t asked[PLANC_N_MEMORY_KINDS] = {-1, -1, -1, -1};
-  if (options) {
-    asked[PLANC_MEMORY_DEVICE] = options->budget_bytes;
-    asked[PLANC_MEMORY_HOST] = options->host_budget_bytes;
-    asked[PLANC_MEMORY_STORAGE] = options->storage_budget_bytes;
+  for (int32_t m = 0; m < plan->n_memories; m++) {
+    planc_memory_kind kind = plan->memories[m].kind;
+    PLANC_TRY(
+        check_budget(plan, &plan->memories[m], options && kind != PLANC_MEMORY_USER ? options->budgets[kind] : -1));
   }
-  for (int32_t m = 0; m < plan->n_memories; m++)
-    PLANC_TRY(check_budget(plan, &plan->memories[m], asked[plan->memories[m].kind]));
   return NULL;
 }

@@ -88,7 +88,9 @@ planc_profile_of cli_note_graph(const char *path, const planc_profile *profile, 
 planc_status cli_setup_measured(const char *path, const planc_graph *graph, planc_profile **out);
 /* The device's memory, or what whoever lends the GPU allows of it, where no budget is given, which it says on standard
  * error; a warning where the budget is beyond the device. USAGE when what the environment says is no size. */
-planc_status cli_setup_budget(planc_problem *problem);
+planc_status cli_setup_budget(const planc_device *device, planc_terms *terms);
+/* The budgets that options give, by kind of memory; those of memories that none is given for stay what they are. */
+planc_status cli_setup_budgets(const pl_arguments *arguments, int64_t budgets[PLANC_N_BUDGETS]);
 /* Storage takes what is beyond the host's budget, so there must be one, and the device must know a storage: else USAGE.
  */
 planc_status cli_setup_storage(const planc_problem *problem);

@@ -23,8 +23,8 @@ typedef struct source {
 typedef struct expectations {
   int32_t n_sources; /* 0: any graph will do */
   source sources[PL_MAX_REPEATS];
-  int64_t host_budget_bytes, storage_budget_bytes; /* -1: the plan's own */
-  cli_budget_list budgets;                         /* one without a name, of -1 bytes: the plan's own */
+  planc_check_options limits; /* but for the device */
+  cli_budget_list budgets;    /* the device's; one without a name, of -1 bytes: the plan's own */
 } expectations;
 
 static const pl_option own_options[] = {
@@ -108,8 +108,8 @@ static void free_sources(const expectations *e) {
 
 static planc_status read_expectations(const pl_arguments *arguments, expectations *e) {
   const char *budgets = pl_option_value(arguments, "budget");
-  PLANC_TRY(pl_option_size(arguments, "host-budget", -1, &e->host_budget_bytes));
-  PLANC_TRY(pl_option_size(arguments, "storage", -1, &e->storage_budget_bytes));
+  PLANC_TRY(pl_option_size(arguments, "host-budget", -1, &e->limits.budgets[PLANC_MEMORY_HOST]));
+  PLANC_TRY(pl_option_size(arguments, "storage", -1, &e->limits.budgets[PLANC_MEMORY_STORAGE]));
   if (budgets) {
     PLANC_TRY(cli_budget_list_parse("budget", budgets, &e->budgets));
   } else {
@@ -177,9 +177,8 @@ static planc_status summarize(const planc_plan *plan, cli_verdict *verdict) {
 }
 
 static planc_status judge(const expectations *e, const planc_plan *plan, int64_t budget, cli_verdict *verdict) {
-  planc_check_options options = {.budget_bytes = budget,
-                                 .host_budget_bytes = e->host_budget_bytes,
-                                 .storage_budget_bytes = e->storage_budget_bytes};
+  planc_check_options options = e->limits;
+  options.budgets[PLANC_MEMORY_DEVICE] = budget;
   verdict->budget_bytes = budget < 0 ? pl_plan_fullest(plan, PLANC_MEMORY_DEVICE)->budget_bytes : budget;
   PLANC_TRY(compare_graphs(e, plan));
   PLANC_TRY(planc_check(plan, &options, &verdict->report));

@@ -136,7 +136,8 @@ static planc_status plan_rung(const planc_mix_policy *policy, const cli_mix *mix
 static planc_status plan_ladder(const planc_mix_policy *policy, const cli_budget_list *budgets, cli_mix *mix,
                                 rung *rungs) {
   for (int32_t b = 0; b < budgets->n; b++) {
-    PLANC_TRY(cli_mix_budget(*budgets->names[b] ? budgets->bytes[b] : mix->jobs[0].budget_bytes, mix));
+    PLANC_TRY(
+        cli_mix_budget(*budgets->names[b] ? budgets->bytes[b] : mix->mix.terms.budgets[PLANC_MEMORY_DEVICE], mix));
     for (int32_t j = 0; b > 0 && j < mix->n; j++) mix->iterations[j] = rungs->shares[j].iterations;
     PLANC_TRY(plan_rung(policy, mix, &rungs[b]));
   }

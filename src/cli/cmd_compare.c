@@ -96,13 +96,13 @@ static planc_status find_vanilla(table *t) {
 
 /* Problems and searches count the batch of each GPU. */
 static int64_t whole_batch(const table *t, int64_t batch) {
-  return batch * t->problem->gpus;
+  return batch * t->problem->terms.gpus;
 }
 
 /* A policy that meets a budget need not meet every larger one. */
 static void keep_least(const planc_problem *problem, const planc_least *least, row *out) {
-  bool less = out->feasible && problem->budget_bytes < least->bytes;
-  out->least_budget = less ? problem->budget_bytes : least->bytes;
+  bool less = out->feasible && problem->terms.budgets[PLANC_MEMORY_DEVICE] < least->bytes;
+  out->least_budget = less ? problem->terms.budgets[PLANC_MEMORY_DEVICE] : least->bytes;
   out->is_least = least->is_least && !less;
 }
 
@@ -131,7 +131,7 @@ static planc_status read_plan(const table *t, const planc_plan *plan, row *out) 
   out->sub_batch = job->rounds[0];
   if (plan->explanation && !(out->explanation = strdup(plan->explanation)))
     return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
-  planc_metrics_of(&out->outcome, whole_batch(t, t->problem->batch), t->has_vanilla ? &t->vanilla : NULL,
+  planc_metrics_of(&out->outcome, whole_batch(t, t->problem->job.batch), t->has_vanilla ? &t->vanilla : NULL,
                    &out->metrics);
   return planc_plan_means(plan, &out->means);
 }
@@ -264,12 +264,12 @@ static planc_status print_json(const table *t) {
   const planc_problem *problem = t->problem;
   cJSON *object = cJSON_CreateObject();
   pl_json_add_string(object, "planc", "compare/1");
-  pl_json_add_string(object, "graph", problem->graph->name);
-  pl_json_add_string(object, "device", planc_profile_device(problem->profile)->name);
-  pl_json_add_int(object, "batch", whole_batch(t, problem->batch));
-  pl_json_add_int(object, "gpus", problem->gpus);
-  pl_json_add_bool(object, "shared_link", problem->shared_link);
-  pl_json_add_int(object, "budget_bytes", problem->budget_bytes);
+  pl_json_add_string(object, "graph", problem->job.graph->name);
+  pl_json_add_string(object, "device", planc_profile_device(problem->job.profile)->name);
+  pl_json_add_int(object, "batch", whole_batch(t, problem->job.batch));
+  pl_json_add_int(object, "gpus", problem->terms.gpus);
+  pl_json_add_bool(object, "shared_link", problem->terms.shared_link);
+  pl_json_add_int(object, "budget_bytes", problem->terms.budgets[PLANC_MEMORY_DEVICE]);
   pl_json_add_known(object, "vanilla_ns", t->has_vanilla, t->vanilla.iteration_ns);
   pl_json_add_known(object, "vanilla_bytes", t->has_vanilla, t->vanilla.peak_bytes[PLANC_MEMORY_DEVICE]);
   const row *best = winner(t);
@@ -330,11 +330,11 @@ static void print_metrics(const row *r) {
 
 static planc_status print_table(const table *t) {
   char a[PL_SIZE_TEXT], b[PL_SIZE_TEXT];
-  printf("%s, batch %lld on ", t->problem->graph->name, (long long)whole_batch(t, t->problem->batch));
-  if (t->problem->gpus > 1) printf("%d ", t->problem->gpus);
-  printf("%s%s, budget %s\n", planc_profile_device(t->problem->profile)->name,
-         t->problem->gpus > 1 && t->problem->shared_link ? " with one link" : "",
-         pl_size_format(t->problem->budget_bytes, a));
+  printf("%s, batch %lld on ", t->problem->job.graph->name, (long long)whole_batch(t, t->problem->job.batch));
+  if (t->problem->terms.gpus > 1) printf("%d ", t->problem->terms.gpus);
+  printf("%s%s, budget %s\n", planc_profile_device(t->problem->job.profile)->name,
+         t->problem->terms.gpus > 1 && t->problem->terms.shared_link ? " with one link" : "",
+         pl_size_format(t->problem->terms.budgets[PLANC_MEMORY_DEVICE], a));
   printf("%-12s %12s", "policy", "least budget");
   if (t->max_batch) printf(" %9s %16s", "max batch", "its iteration");
   printf(" %6s %16s %8s %12s %12s %12s  %s\n", "round", "iteration", "overhead", "peak", "out", "in", "means");

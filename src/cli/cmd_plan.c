@@ -52,7 +52,7 @@ static planc_status default_output(const char *graph_path, char **out) {
 }
 
 static planc_status plan_graph(const pl_arguments *arguments, const cli_setup *setup, const char *output) {
-  const char *name = pl_option_value(arguments, "policy"), *graph_policy = setup->problem.graph->policy;
+  const char *name = pl_option_value(arguments, "policy"), *graph_policy = setup->problem.job.graph->policy;
   if (!name) {
     name = graph_policy ? graph_policy : fallback_policy;
     cli_note("policy %s (%s)", name, graph_policy ? "the graph's header" : "the fall-back");

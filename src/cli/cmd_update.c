@@ -148,14 +148,21 @@ static int64_t storage_of(const planc_plan *plan) {
   return memory->kind == PLANC_MEMORY_STORAGE ? limit_of(memory) : 0;
 }
 
+static void read_budgets(const planc_plan *plan, int64_t budgets[PLANC_N_BUDGETS]) {
+  budgets[PLANC_MEMORY_DEVICE] = device_of(plan);
+  budgets[PLANC_MEMORY_HOST] = planc_plan_memory(plan, PLANC_MEMORY_HOST)->budget_bytes;
+  budgets[PLANC_MEMORY_STORAGE] = storage_of(plan);
+}
+
 /* What was asked for the plan is asked of another policy, too, where that has use for it. */
-static void keep_settings(const planc_plan *plan, const planc_policy *policy, planc_settings *out) {
+static void keep_settings(const planc_plan *plan, const planc_policy *policy, planc_problem *out) {
   bool other = strcmp(policy->name, plan->policy) != 0;
-  *out = plan->settings;
+  planc_settings kept = plan->settings;
 #define X(name, option, kind, users, fallback, help) \
-  if (other && (users) != 0 && !(policy->supports & (users))) out->name = 0;
+  if (other && (users) != 0 && !(policy->supports & (users))) kept.name = 0;
   PLANC_JOB_SETTINGS(X)
 #undef X
+  planc_ask_settings(out, &kept);
 }
 
 /* The plan's problem again, as far as the plan tells, with the options given. */
@@ -163,53 +170,53 @@ static planc_status make_problem(updating *u) {
   const planc_plan *plan = u->plan;
   const planc_job *job = u->job;
   const planc_memory *device = planc_plan_memory(plan, PLANC_MEMORY_DEVICE);
-  int64_t host_budget = planc_plan_memory(plan, PLANC_MEMORY_HOST)->budget_bytes;
   const char *policy = pl_option_value(u->arguments, "policy");
   planc_problem *problem = &u->problem;
-  *problem = (planc_problem){.graph = job->graph, .profile = u->update->profile, .batch = job->batch};
+  *problem = (planc_problem){.job.graph = job->graph, .job.profile = u->update->profile, .job.batch = job->batch};
   PLANC_TRY(cli_setup_policy(policy ? policy : plan->policy, policy ? PLANC_USAGE : PLANC_BAD_INPUT, &u->policy));
-  keep_settings(plan, u->policy, &problem->settings);
+  keep_settings(plan, u->policy, problem);
   PLANC_TRY(cli_setup_plans(u->policy));
-  PLANC_TRY(pl_option_size(u->arguments, "budget", device_of(plan), &problem->budget_bytes));
-  PLANC_TRY(pl_option_size(u->arguments, "host-budget", host_budget, &problem->host_budget_bytes));
-  PLANC_TRY(pl_option_size(u->arguments, "storage", storage_of(plan), &problem->storage_budget_bytes));
+  read_budgets(plan, problem->terms.budgets);
+  PLANC_TRY(cli_setup_budgets(u->arguments, problem->terms.budgets));
   PLANC_TRY(cli_setup_storage(problem));
   /* Other rounds would rest on times that nobody measured. */
   int64_t rounds = u->base ? 0 : sub_batch_of(job);
-  PLANC_TRY(pl_option_int(u->arguments, "sub-batch", 1, job->batch, rounds, &problem->sub_batch));
-  if (!u->base && !has_rounds(job, problem->sub_batch)) {
+  PLANC_TRY(pl_option_int(u->arguments, "sub-batch", 1, job->batch, rounds, &problem->job.sub_batch));
+  if (!u->base && !has_rounds(job, problem->job.sub_batch)) {
     cli_note("workspaces of rounds of %" PRId64 " are taken from those of %" PRId64
              ": planrun refuses a plan with too little; a --profile has those that were measured",
-             problem->sub_batch, rounds);
+             problem->job.sub_batch, rounds);
   }
-  problem->split_batch_norm = job->n_rounds > 1 || pl_option_given(u->arguments, "split-batch-norm");
+  problem->job.split_batch_norm = job->n_rounds > 1 || pl_option_given(u->arguments, "split-batch-norm");
   PLANC_TRY(cli_setup_policy_options(u->arguments, problem));
   if (!pl_option_given(u->arguments, "placement") && (u->policy->supports & PLANC_POLICY_VMM))
-    problem->placement = placement_of(device);
-  if (problem->placement == placement_of(device) && problem->chunk_bytes == 0)
-    problem->chunk_bytes = device->chunk_bytes;
+    problem->terms.placement = placement_of(device);
+  if (problem->terms.placement == placement_of(device) && problem->terms.chunk_bytes == 0)
+    problem->terms.chunk_bytes = device->chunk_bytes;
   return cli_setup_own_options(u->arguments, u->policy, problem);
 }
 
 static bool is_placed_otherwise(const planc_problem *problem, const planc_memory *device) {
-  return problem->placement != placement_of(device) ||
-         (problem->placement != PLANC_PLACEMENT_BEST_FIT && problem->chunk_bytes != device->chunk_bytes);
+  return problem->terms.placement != placement_of(device) ||
+         (problem->terms.placement != PLANC_PLACEMENT_BEST_FIT && problem->terms.chunk_bytes != device->chunk_bytes);
 }
 
 /* The plan's decisions are no answer. */
 static bool asks_for_other_decisions(const updating *u) {
   const planc_problem *problem = &u->problem;
-  return strcmp(u->policy->name, u->plan->policy) != 0 ||
-         !planc_settings_are_same(&problem->settings, &u->plan->settings) ||
+  const planc_settings asked = planc_settings_asked(problem);
+  return strcmp(u->policy->name, u->plan->policy) != 0 || !planc_settings_are_same(&asked, &u->plan->settings) ||
          is_placed_otherwise(problem, planc_plan_memory(u->plan, PLANC_MEMORY_DEVICE)) ||
-         (problem->sub_batch && problem->sub_batch != sub_batch_of(u->job));
+         (problem->job.sub_batch && problem->job.sub_batch != sub_batch_of(u->job));
 }
 
 /* Another budget, policy, setting, placement or split is reason enough for a plan. */
 static bool asks_for_another(const updating *u) {
-  return u->problem.budget_bytes != device_of(u->plan) ||
-         u->problem.host_budget_bytes != planc_plan_memory(u->plan, PLANC_MEMORY_HOST)->budget_bytes ||
-         u->problem.storage_budget_bytes != storage_of(u->plan) || asks_for_other_decisions(u);
+  int64_t budgets[PLANC_N_BUDGETS];
+  read_budgets(u->plan, budgets);
+  for (int32_t m = 0; m < PLANC_N_BUDGETS; m++)
+    if (u->problem.terms.budgets[m] != budgets[m]) return true;
+  return asks_for_other_decisions(u);
 }
 
 /* --- Reports -------------------------------------------------------------------------------------------------- */
@@ -309,13 +316,10 @@ static planc_status write_profile(const updating *u) {
 
 /* The plan's own decisions may need less than a plan made anew. */
 static void note_kept(const planc_problem *problem, const planc_plan *kept, planc_status failed) {
-  const int64_t budgets[PLANC_N_MEMORY_KINDS] = {[PLANC_MEMORY_DEVICE] = problem->budget_bytes,
-                                                 [PLANC_MEMORY_HOST] = problem->host_budget_bytes,
-                                                 [PLANC_MEMORY_STORAGE] = problem->storage_budget_bytes};
   char text[PL_SIZE_TEXT];
-  for (int m = 0; m < PLANC_N_MEMORY_KINDS && planc_status_code(failed) == PLANC_INFEASIBLE; m++) {
-    int64_t bytes = kept->predicted.peak_bytes[m];
-    if (budgets[m] < 0 || bytes <= budgets[m]) continue;
+  for (int32_t m = 0; m < PLANC_N_BUDGETS && planc_status_code(failed) == PLANC_INFEASIBLE; m++) {
+    int64_t bytes = kept->predicted.peak_bytes[m], budget = problem->terms.budgets[m];
+    if (budget < 0 || bytes <= budget) continue;
     cli_note("the decisions of the plan at hand need a %s of %" PRId64 " bytes (%s)",
              cli_budget_name((planc_memory_kind)m), bytes, pl_size_format(bytes, text));
   }

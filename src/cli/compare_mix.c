@@ -41,7 +41,7 @@ planc_status cli_compare_mix(const pl_arguments *arguments) {
   planc_status status = choose_policies(pl_option_value(arguments, "policies"), &t);
   if (!status) status = check_own_options(arguments, &t);
   if (!status) status = cli_mix_read(arguments, &mix);
-  if (!status) status = cli_mix_budget(mix.jobs[0].budget_bytes, &mix);
+  if (!status) status = cli_mix_budget(mix.mix.terms.budgets[PLANC_MEMORY_DEVICE], &mix);
   if (!status) status = compare(arguments, &mix, &t);
   free_table(&t);
   cli_mix_free(&mix);
@@ -110,7 +110,7 @@ static planc_status set_result(const mix_table *t, int64_t period_ns, int64_t pe
 static planc_status read_estimate(const mix_table *t, const planc_mix_estimate *estimate, const planc_mix_share *shares,
                                   mix_row *out) {
   char text[PL_SIZE_TEXT], all[PL_SIZE_TEXT], explanation[160];
-  int64_t budget = t->mix->jobs[0].budget_bytes, pools = estimate->pools_bytes;
+  int64_t budget = t->mix->terms.budgets[PLANC_MEMORY_DEVICE], pools = estimate->pools_bytes;
   pl_size_format(pools, all);
   snprintf(explanation, sizeof explanation, "not planned: the pools of all jobs take %s, %s migrate on demand", all,
            pl_size_format(estimate->migrated_bytes, text));
@@ -154,7 +154,7 @@ static planc_status least_of(mix_table *t, const planc_mix_policy *policy, planc
 
 static planc_status find_least(mix_table *t, planc_status failed, mix_row *out) {
   planc_least least;
-  int64_t budget = t->mix->jobs[0].budget_bytes;
+  int64_t budget = t->mix->terms.budgets[PLANC_MEMORY_DEVICE];
   out->least_budget = -1;
   if (t->no_least) return NULL;
   PLANC_TRY(least_of(t, out->policy, failed, &least));
@@ -241,12 +241,11 @@ static void report_row(const mix_table *t, const mix_row *r, cJSON *json) {
 }
 
 static planc_status print_json(const mix_table *t) {
-  const planc_problem *first = &t->mix->jobs[0];
   const mix_row *best = winner(t);
   cJSON *object = cJSON_CreateObject();
   pl_json_add_string(object, "planc", "compare-colocate/1");
-  pl_json_add_string(object, "device", planc_profile_device(first->profile)->name);
-  pl_json_add_int(object, "budget_bytes", first->budget_bytes);
+  pl_json_add_string(object, "device", planc_mix_device(t->mix)->name);
+  pl_json_add_int(object, "budget_bytes", t->mix->terms.budgets[PLANC_MEMORY_DEVICE]);
   report_jobs(t, object);
   if (best) {
     pl_json_add_string(object, "best", best->policy->name);
@@ -275,11 +274,10 @@ static void print_row(const mix_table *t, const mix_row *r, bool best) {
 }
 
 static planc_status print_table(const mix_table *t) {
-  const planc_problem *first = &t->mix->jobs[0];
   const mix_row *best = winner(t);
   char text[PL_SIZE_TEXT];
-  printf("%d job%s on %s, budget %s\n", t->mix->n_jobs, t->mix->n_jobs == 1 ? "" : "s",
-         planc_profile_device(first->profile)->name, pl_size_format(first->budget_bytes, text));
+  printf("%d job%s on %s, budget %s\n", t->mix->n_jobs, t->mix->n_jobs == 1 ? "" : "s", planc_mix_device(t->mix)->name,
+         pl_size_format(t->mix->terms.budgets[PLANC_MEMORY_DEVICE], text));
   for (int32_t j = 0; j < t->mix->n_jobs; j++) {
     printf("  job %d: ", j);
     pl_print_text(stdout, t->mix->jobs[j].graph->name);

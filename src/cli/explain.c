@@ -43,7 +43,7 @@ static planc_status print_host(const misfit *m, const planc_least *least) {
   planc_problem at = *m->problem;
   int64_t bytes;
   char text[PL_SIZE_TEXT];
-  at.budget_bytes = least->bytes;
+  at.terms.budgets[PLANC_MEMORY_DEVICE] = least->bytes;
   planc_status status = planc_find_host_beside(&at, m->policy, least->plan, &bytes);
   if (planc_status_code(status) == PLANC_INFEASIBLE) {
     planc_status_free(status);
@@ -51,7 +51,7 @@ static planc_status print_host(const misfit *m, const planc_least *least) {
     return NULL;
   }
   PLANC_TRY(status);
-  if (bytes != at.host_budget_bytes)
+  if (bytes != at.terms.budgets[PLANC_MEMORY_HOST])
     cli_note("it needs a host budget of %lld bytes (%s) as well", (long long)bytes, pl_size_format(bytes, text));
   return NULL;
 }
@@ -62,9 +62,9 @@ enum { ROUNDS_TEXT = 48 };
 static planc_status print_least(const misfit *m, const planc_least *least) {
   char text[PL_SIZE_TEXT], rounds[ROUNDS_TEXT] = "";
   bool chosen = strcmp(m->policy->name, least->plan->policy) != 0;
-  bool any_host = m->memory == PLANC_MEMORY_DEVICE && m->problem->host_budget_bytes >= 0;
-  if (m->problem->sub_batch > 0)
-    snprintf(rounds, sizeof rounds, " in rounds of %lld", (long long)m->problem->sub_batch);
+  bool any_host = m->memory == PLANC_MEMORY_DEVICE && m->problem->terms.budgets[PLANC_MEMORY_HOST] >= 0;
+  if (m->problem->job.sub_batch > 0)
+    snprintf(rounds, sizeof rounds, " in rounds of %lld", (long long)m->problem->job.sub_batch);
   cli_note("the least feasible %s of %s is %lld bytes (%s)%s%s%s%s%s; there:", cli_budget_name(m->memory),
            m->policy->name, (long long)least->bytes, pl_size_format(least->bytes, text), rounds,
            chosen ? ", with policy " : "", chosen ? least->plan->policy : "",
@@ -90,24 +90,21 @@ static planc_status find_reason(misfit *m, const planc_least *least) {
 /* What a policy finds no room for on the host it keeps on the device. */
 static planc_status stays(const planc_problem *problem, planc_status status) {
   char budget[PL_SIZE_TEXT], host[PL_SIZE_TEXT], storage[PL_SIZE_TEXT];
-  pl_size_format(problem->budget_bytes, budget);
-  pl_size_format(problem->host_budget_bytes, host);
-  if (problem->storage_budget_bytes == 0)
+  pl_size_format(problem->terms.budgets[PLANC_MEMORY_DEVICE], budget);
+  pl_size_format(problem->terms.budgets[PLANC_MEMORY_HOST], host);
+  if (problem->terms.budgets[PLANC_MEMORY_STORAGE] == 0)
     return planc_context(status, "does not fit %s, as what has no room in a host budget of %s stays on the device",
                          budget, host);
   return planc_context(
       status, "does not fit %s, as what has no room in a host budget of %s and a storage of %s stays on the device",
-      budget, host, pl_size_format(problem->storage_budget_bytes, storage));
+      budget, host, pl_size_format(problem->terms.budgets[PLANC_MEMORY_STORAGE], storage));
 }
 
 static planc_status name_budget(const misfit *m) {
-  const planc_problem *problem = m->problem;
   char text[PL_SIZE_TEXT];
-  if (m->memory == PLANC_MEMORY_STORAGE)
-    return planc_context(m->status, "does not fit a storage of %s",
-                         pl_size_format(problem->storage_budget_bytes, text));
-  if (m->memory == PLANC_MEMORY_DEVICE)
-    return planc_context(m->status, "does not fit %s", pl_size_format(problem->budget_bytes, text));
-  if (planc_status_shortage(m->status).memory == PLANC_MEMORY_DEVICE) return stays(problem, m->status);
-  return planc_context(m->status, "does not fit a host budget of %s", pl_size_format(problem->host_budget_bytes, text));
+  pl_size_format(m->problem->terms.budgets[m->memory], text);
+  if (m->memory == PLANC_MEMORY_DEVICE) return planc_context(m->status, "does not fit %s", text);
+  if (m->memory == PLANC_MEMORY_HOST && planc_status_shortage(m->status).memory == PLANC_MEMORY_DEVICE)
+    return stays(m->problem, m->status);
+  return planc_context(m->status, "does not fit a %s of %s", cli_budget_name(m->memory), text);
 }

@@ -19,14 +19,15 @@ planc_status cli_explain_mix(const planc_mix *mix, const planc_mix_policy *polic
     if (!is_told(mix, j)) planc_status_free(explain_job(&m, j)); /* what cannot be told is left out */
   planc_status_free(explain_all(&m));
   planc_memory_kind memory = planc_status_shortage(status).memory;
-  int64_t budget = memory == PLANC_MEMORY_HOST ? mix->jobs[0].host_budget_bytes : mix->jobs[0].budget_bytes;
+  int64_t budget = mix->terms.budgets[memory];
   return planc_context(status, "does not fit a %s of %s", cli_budget_name(memory), pl_size_format(budget, text));
 }
 
 static planc_status explain_job(const mix_misfit *m, int32_t job) {
   planc_least least;
   char text[PL_SIZE_TEXT];
-  PLANC_TRY(planc_find_least_device(&m->mix->jobs[job], planc_policy_find("best"), NULL, &least));
+  const planc_problem problem = planc_mix_problem(m->mix, job);
+  PLANC_TRY(planc_find_least_device(&problem, planc_policy_find("best"), NULL, &least));
   cli_note("the least feasible budget of job %d (%s) alone is %lld bytes (%s), with policy %s%s", job,
            m->mix->jobs[job].graph->name, (long long)least.bytes, pl_size_format(least.bytes, text), least.plan->policy,
            least.is_least ? "" : ", as far as a few plans can tell");

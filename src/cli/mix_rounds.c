@@ -2,7 +2,7 @@
 #include "cli/mix_setup.h"
 
 static planc_status set_all(int32_t n, cli_mix *mix);
-static void set(planc_problem *job, int32_t n);
+static void set(planc_workload *job, int32_t n);
 
 /* One of its own counts for a job, wherever it stands. */
 planc_status cli_mix_read_rounds(const pl_arguments *arguments, cli_mix *mix) {
@@ -22,7 +22,7 @@ planc_status cli_mix_read_rounds(const pl_arguments *arguments, cli_mix *mix) {
 }
 
 /* A number that does not divide the batch is refused by whoever plans. */
-static void set(planc_problem *job, int32_t n) {
+static void set(planc_workload *job, int32_t n) {
   job->side_by_side = n;
   job->sub_batch = job->batch / n;
 }

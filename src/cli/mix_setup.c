@@ -82,36 +82,32 @@ static planc_status read_number(const char *operand, const char *what, const cha
 
 /* --- Jobs --------------------------------------------------------------------------------------------------------- */
 
-static planc_status read_options(const pl_arguments *arguments, planc_problem *out, int32_t *out_ratio);
+static planc_status read_common(const pl_arguments *arguments, planc_mix *out, planc_workload *out_job);
 static planc_status read_priorities(const pl_arguments *arguments, cli_mix *mix);
 static planc_status read_operands(const pl_arguments *arguments, cli_mix *out);
-static planc_status read_job(const pl_arguments *arguments, const planc_problem *options, cli_mix *mix, int32_t job);
+static planc_status read_job(const pl_arguments *arguments, const planc_workload *common, cli_mix *mix, int32_t job);
 static void note_devices(const cli_mix *mix);
 
 planc_status cli_mix_read(const pl_arguments *arguments, cli_mix *out) {
-  planc_problem options;
-  int32_t ratio;
+  planc_workload common;
   *out = (cli_mix){0};
-  PLANC_TRY(read_options(arguments, &options, &ratio));
+  PLANC_TRY(read_common(arguments, &out->mix, &common));
   PLANC_TRY(read_operands(arguments, out));
-  for (int32_t j = 0; j < out->n; j++) PLANC_TRY(read_job(arguments, &options, out, j));
+  for (int32_t j = 0; j < out->n; j++) PLANC_TRY(read_job(arguments, &common, out, j));
   PLANC_TRY(read_priorities(arguments, out));
   note_devices(out);
   PLANC_TRY(cli_mix_read_rounds(arguments, out));
-  out->mix = (planc_mix){.n_jobs = out->n,
-                         .jobs = out->jobs,
-                         .iterations = out->iterations,
-                         .max_ratio = ratio,
-                         .names = out->names,
-                         .deadlines_ns = out->deadlines_ns};
+  out->mix.n_jobs = out->n;
+  out->mix.jobs = out->jobs;
+  out->mix.iterations = out->iterations;
+  out->mix.names = out->names;
+  out->mix.deadlines_ns = out->deadlines_ns;
   return NULL;
 }
 
 planc_status cli_mix_budget(int64_t bytes, cli_mix *mix) {
-  mix->jobs[0].budget_bytes = bytes;
-  PLANC_TRY(cli_setup_budget(&mix->jobs[0]));
-  for (int32_t j = 1; j < mix->n; j++) mix->jobs[j].budget_bytes = mix->jobs[0].budget_bytes;
-  return NULL;
+  mix->mix.terms.budgets[PLANC_MEMORY_DEVICE] = bytes;
+  return cli_setup_budget(planc_mix_device(&mix->mix), &mix->mix.terms);
 }
 
 void cli_mix_free(cli_mix *mix) {
@@ -178,9 +174,9 @@ static const char *profile_of(const pl_arguments *arguments, int32_t job) {
   return of_job(arguments, "profile", job);
 }
 
-static planc_status read_swap_rate(const pl_arguments *arguments, int32_t job, planc_settings *settings) {
+static planc_status read_swap_rate(const pl_arguments *arguments, int32_t job, int64_t *out) {
   const char *text = of_job(arguments, "swap-rate", job);
-  return text ? cli_setup_percent("swap-rate", text, &settings->swap_rate) : NULL;
+  return text ? cli_setup_percent("swap-rate", text, out) : NULL;
 }
 
 /* An earlier job with the same graph and profile, or -1. */
@@ -198,27 +194,27 @@ static int32_t find_same(const pl_arguments *arguments, const cli_mix *mix, int3
 /* Graph and profile of a job, its own or those of an earlier one. An inference job takes no optimizer. */
 static planc_status read_inputs(const pl_arguments *arguments, cli_mix *mix, int32_t job) {
   const cli_mix_operand *operand = &mix->operands[job];
-  planc_problem *problem = &mix->jobs[job];
+  planc_workload *own = &mix->jobs[job];
   int32_t same = find_same(arguments, mix, job);
   if (same >= 0) {
-    problem->graph = mix->jobs[same].graph;
-    problem->profile = mix->jobs[same].profile;
+    own->graph = mix->jobs[same].graph;
+    own->profile = mix->jobs[same].profile;
     return NULL;
   }
   const char *optimizer = operand->inference ? NULL : pl_option_value(arguments, "optimizer");
   PLANC_TRY(cli_setup_graph(operand->path, optimizer, operand->inference, &mix->graphs[job]));
-  problem->graph = mix->graphs[job];
+  own->graph = mix->graphs[job];
   const char *measured = profile_of(arguments, job);
-  PLANC_TRY(measured ? cli_setup_measured(measured, problem->graph, &mix->profiles[job])
-                     : cli_setup_device_for(arguments, problem->graph, &mix->profiles[job]));
+  PLANC_TRY(measured ? cli_setup_measured(measured, own->graph, &mix->profiles[job])
+                     : cli_setup_device_for(arguments, own->graph, &mix->profiles[job]));
   PLANC_TRY(cli_setup_launch(arguments, mix->profiles[job]));
-  problem->profile = mix->profiles[job];
+  own->profile = mix->profiles[job];
   return NULL;
 }
 
-static planc_status read_job(const pl_arguments *arguments, const planc_problem *options, cli_mix *mix, int32_t job) {
-  mix->jobs[job] = *options;
-  PLANC_TRY(read_swap_rate(arguments, job, &mix->jobs[job].settings));
+static planc_status read_job(const pl_arguments *arguments, const planc_workload *common, cli_mix *mix, int32_t job) {
+  mix->jobs[job] = *common;
+  PLANC_TRY(read_swap_rate(arguments, job, &mix->jobs[job].swap_rate));
   PLANC_TRY(read_inputs(arguments, mix, job));
   mix->iterations[job] = mix->operands[job].iterations;
   mix->names[job] = mix->operands[job].name;
@@ -257,18 +253,19 @@ static planc_status check_profiles(const pl_arguments *arguments) {
   return check_number(arguments, "profile", "profiles");
 }
 
-/* What all jobs have in common. */
-static planc_status read_options(const pl_arguments *arguments, planc_problem *out, int32_t *out_ratio) {
+/* What is asked of all jobs together, and of each. */
+static planc_status read_common(const pl_arguments *arguments, planc_mix *out, planc_workload *out_job) {
   int64_t ratio;
-  *out = (planc_problem){.gpus = 1};
+  planc_terms *terms = &out->terms;
+  *out_job = (planc_workload){.split_batch_norm = pl_option_given(arguments, "split-batch-norm")};
+  *terms = (planc_terms){.gpus = 1, .budgets = {[PLANC_MEMORY_DEVICE] = -1, [PLANC_MEMORY_HOST] = -1}};
   PLANC_TRY(check_profiles(arguments));
   PLANC_TRY(check_number(arguments, "swap-rate", "swap rates"));
-  PLANC_TRY(pl_option_size(arguments, "budget", -1, &out->budget_bytes));
-  PLANC_TRY(pl_option_size(arguments, "host-budget", -1, &out->host_budget_bytes));
+  PLANC_TRY(cli_setup_budgets(arguments, terms->budgets));
   PLANC_TRY(pl_option_int(arguments, "max-ratio", 1, PLANC_MIX_MOST_ITERATIONS, 0, &ratio));
-  PLANC_TRY(cli_setup_settings(arguments, &out->settings));
-  out->split_batch_norm = pl_option_given(arguments, "split-batch-norm");
-  *out_ratio = (int32_t)ratio;
+  PLANC_TRY(cli_setup_settings(arguments, &terms->settings));
+  terms->settings.swap_rate = 0; /* read for each job */
+  out->max_ratio = (int32_t)ratio;
   return NULL;
 }
 

@@ -22,7 +22,7 @@ typedef struct cli_mix {
   cli_mix_operand *operands;
   planc_graph **graphs;
   planc_profile **profiles;
-  planc_problem *jobs;
+  planc_workload *jobs;
   int32_t *iterations;
   const char **names;    /* NULL = none */
   int64_t *deadlines_ns; /* 0 = none */

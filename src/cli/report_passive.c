@@ -35,7 +35,7 @@ static planc_metrics measure(const answer *a, const planc_passive_iteration *ite
       .total = {
           .ideal_ns = a->vanilla.total.ideal_ns, .d2h_bytes = iteration->d2h_bytes, .h2d_bytes = iteration->h2d_bytes}};
   planc_metrics metrics;
-  planc_metrics_of(&run, a->problem->batch, &a->vanilla, &metrics);
+  planc_metrics_of(&run, a->problem->job.batch, &a->vanilla, &metrics);
   return metrics;
 }
 
@@ -79,10 +79,10 @@ static planc_status print_json(const answer *a) {
   const planc_problem *problem = a->problem;
   cJSON *object = cJSON_CreateObject();
   pl_json_add_string(object, "planc", "simulate-passive/1");
-  pl_json_add_string(object, "graph", problem->graph->name);
-  pl_json_add_string(object, "device", planc_profile_device(problem->profile)->name);
-  pl_json_add_int(object, "batch", problem->batch);
-  pl_json_add_int(object, "budget_bytes", problem->budget_bytes);
+  pl_json_add_string(object, "graph", problem->job.graph->name);
+  pl_json_add_string(object, "device", planc_profile_device(problem->job.profile)->name);
+  pl_json_add_int(object, "batch", problem->job.batch);
+  pl_json_add_int(object, "budget_bytes", problem->terms.budgets[PLANC_MEMORY_DEVICE]);
   pl_json_add_int(object, "peak_bytes", a->passive.peak_bytes);
   pl_json_add_int(object, "host_peak_bytes", a->passive.host_peak_bytes);
   pl_json_add_int(object, "prologue_ns", a->passive.prologue_ns);
@@ -124,9 +124,9 @@ static planc_status print_text(const answer *a) {
   const planc_problem *problem = a->problem;
   const planc_passive *p = &a->passive;
   const planc_passive_iteration *first = &p->first, *steady = &p->steady;
-  printf("%s, passive swapping on %s, batch %lld under %s\n", problem->graph->name,
-         planc_profile_device(problem->profile)->name, (long long)problem->batch,
-         pl_size_format(problem->budget_bytes, texts[0]));
+  printf("%s, passive swapping on %s, batch %lld under %s\n", problem->job.graph->name,
+         planc_profile_device(problem->job.profile)->name, (long long)problem->job.batch,
+         pl_size_format(problem->terms.budgets[PLANC_MEMORY_DEVICE], texts[0]));
   printf("%-14s %14s %21s\n", "", "first", "steady");
   print_times(a, "iteration", first->time_ns, steady->time_ns);
   print_times(a, "  compute", first->compute_ns, steady->compute_ns);

@@ -126,13 +126,13 @@ static planc_status read_bytes(const pl_arguments *arguments, const char *name, 
 static planc_status read_placement(const pl_arguments *arguments, planc_problem *problem) {
   const char *placement = pl_option_value(arguments, "placement");
   if (placement && strcmp(placement, "vmm") == 0) {
-    problem->placement = PLANC_PLACEMENT_VMM;
+    problem->terms.placement = PLANC_PLACEMENT_VMM;
   } else if (placement && strcmp(placement, "paged") == 0) {
-    problem->placement = PLANC_PLACEMENT_PAGED;
+    problem->terms.placement = PLANC_PLACEMENT_PAGED;
   } else if (placement && strcmp(placement, "best-fit") != 0) {
     return planc_error(PLANC_USAGE, "unknown placement %s: best-fit, paged or vmm", placement);
   }
-  return read_bytes(arguments, "chunk", &problem->chunk_bytes);
+  return read_bytes(arguments, "chunk", &problem->terms.chunk_bytes);
 }
 
 planc_status cli_setup_percent(const char *name, const char *text, int64_t *out) {
@@ -163,9 +163,20 @@ planc_status cli_setup_settings(const pl_arguments *arguments, planc_settings *s
   return NULL;
 }
 
+planc_status cli_setup_budgets(const pl_arguments *arguments, int64_t budgets[PLANC_N_BUDGETS]) {
+  static const char *const options[PLANC_N_BUDGETS] = {
+      [PLANC_MEMORY_DEVICE] = "budget", [PLANC_MEMORY_HOST] = "host-budget", [PLANC_MEMORY_STORAGE] = "storage"};
+  for (int32_t m = 0; m < PLANC_N_BUDGETS; m++)
+    PLANC_TRY(pl_option_size(arguments, options[m], budgets[m], &budgets[m]));
+  return NULL;
+}
+
 planc_status cli_setup_policy_options(const pl_arguments *arguments, planc_problem *problem) {
   PLANC_TRY(read_placement(arguments, problem));
-  return cli_setup_settings(arguments, &problem->settings);
+  planc_settings settings = planc_settings_asked(problem);
+  PLANC_TRY(cli_setup_settings(arguments, &settings));
+  planc_ask_settings(problem, &settings);
+  return NULL;
 }
 
 planc_status cli_setup_useful(const pl_arguments *arguments, const char *policy, uint32_t supports) {
@@ -189,14 +200,14 @@ planc_status cli_setup_useful(const pl_arguments *arguments, const char *policy,
 planc_status cli_setup_own_options(const pl_arguments *arguments, const planc_policy *policy,
                                    const planc_problem *problem) {
   PLANC_TRY(cli_setup_useful(arguments, policy->name, policy->supports));
-  if (!pl_option_given(arguments, "chunk") || problem->placement != PLANC_PLACEMENT_BEST_FIT) return NULL;
+  if (!pl_option_given(arguments, "chunk") || problem->terms.placement != PLANC_PLACEMENT_BEST_FIT) return NULL;
   return planc_error(PLANC_USAGE, "--chunk is for --placement vmm and paged");
 }
 
 planc_status cli_setup_storage(const planc_problem *problem) {
-  const planc_device *device = planc_profile_device(problem->profile);
-  if (problem->storage_budget_bytes == 0) return NULL;
-  if (problem->host_budget_bytes < 0)
+  const planc_device *device = planc_profile_device(problem->job.profile);
+  if (problem->terms.budgets[PLANC_MEMORY_STORAGE] == 0) return NULL;
+  if (problem->terms.budgets[PLANC_MEMORY_HOST] < 0)
     return planc_error(PLANC_USAGE, "--storage takes what --host-budget has no room for: give that, too");
   if (device->store.bytes_per_second > 0 && device->load.bytes_per_second > 0) return NULL;
   return planc_error(PLANC_USAGE,
@@ -208,18 +219,17 @@ static planc_status read_lent_memory(int64_t *out, const char **out_name);
 static planc_status read_options(const pl_arguments *arguments, planc_problem *problem);
 static planc_status set_batch(planc_problem *problem);
 
-planc_status cli_setup_budget(planc_problem *problem) {
-  const planc_device *device = planc_profile_device(problem->profile);
+planc_status cli_setup_budget(const planc_device *device, planc_terms *terms) {
+  int64_t *budget = &terms->budgets[PLANC_MEMORY_DEVICE];
   char text[PL_SIZE_TEXT], memory[PL_SIZE_TEXT];
   const char *lent = NULL;
-  if (problem->budget_bytes < 0) {
-    problem->budget_bytes = device->memory_bytes;
-    PLANC_TRY(read_lent_memory(&problem->budget_bytes, &lent));
-    cli_note("budget %s (%s%s)", pl_size_format(problem->budget_bytes, text), lent ? "" : "device ",
-             lent ? lent : device->name);
+  if (*budget < 0) {
+    *budget = device->memory_bytes;
+    PLANC_TRY(read_lent_memory(budget, &lent));
+    cli_note("budget %s (%s%s)", pl_size_format(*budget, text), lent ? "" : "device ", lent ? lent : device->name);
   }
-  if (problem->budget_bytes > device->memory_bytes) {
-    warn_of("the budget of %s is beyond device %s with %s", pl_size_format(problem->budget_bytes, text), device->name,
+  if (*budget > device->memory_bytes) {
+    warn_of("the budget of %s is beyond device %s with %s", pl_size_format(*budget, text), device->name,
             pl_size_format(device->memory_bytes, memory));
   }
   return NULL;
@@ -232,11 +242,11 @@ planc_status cli_setup_read(const pl_arguments *arguments, const char *graph_pat
   PLANC_TRY(read_options(arguments, problem));
   PLANC_TRY(cli_setup_graph(graph_path, pl_option_value(arguments, "optimizer"), inference, &out->graph));
   PLANC_TRY(read_profile(arguments, out->graph, &out->profile));
-  problem->graph = out->graph;
-  problem->profile = out->profile;
+  problem->job.graph = out->graph;
+  problem->job.profile = out->profile;
   PLANC_TRY(set_batch(problem));
   PLANC_TRY(cli_setup_storage(problem));
-  return cli_setup_budget(problem);
+  return cli_setup_budget(planc_profile_device(problem->job.profile), &problem->terms);
 }
 
 void cli_setup_free(cli_setup *setup) {
@@ -264,28 +274,28 @@ static planc_status read_options(const pl_arguments *arguments, planc_problem *p
   int64_t gpus;
   if (pl_option_given(arguments, "profile") && pl_option_given(arguments, "device"))
     return planc_error(PLANC_USAGE, "--profile and --device exclude each other");
-  PLANC_TRY(pl_option_int(arguments, "batch", 1, INT32_MAX, 0, &problem->batch));
+  PLANC_TRY(pl_option_int(arguments, "batch", 1, INT32_MAX, 0, &problem->job.batch));
   PLANC_TRY(pl_option_int(arguments, "gpus", 1, PLANC_PLAN_MAX_REPLICAS, 1, &gpus));
-  PLANC_TRY(pl_option_size(arguments, "budget", -1, &problem->budget_bytes));
-  PLANC_TRY(pl_option_size(arguments, "host-budget", -1, &problem->host_budget_bytes));
-  PLANC_TRY(pl_option_size(arguments, "storage", 0, &problem->storage_budget_bytes));
-  PLANC_TRY(pl_option_int(arguments, "sub-batch", 1, INT32_MAX, 0, &problem->sub_batch));
-  problem->gpus = (int32_t)gpus;
-  problem->shared_link = pl_option_given(arguments, "shared-link");
-  if (problem->shared_link && gpus == 1) return planc_error(PLANC_USAGE, "--shared-link is for several --gpus");
-  problem->split_batch_norm = pl_option_given(arguments, "split-batch-norm");
+  problem->terms.budgets[PLANC_MEMORY_DEVICE] = problem->terms.budgets[PLANC_MEMORY_HOST] = -1;
+  PLANC_TRY(cli_setup_budgets(arguments, problem->terms.budgets));
+  PLANC_TRY(pl_option_int(arguments, "sub-batch", 1, INT32_MAX, 0, &problem->job.sub_batch));
+  problem->terms.gpus = (int32_t)gpus;
+  problem->terms.shared_link = pl_option_given(arguments, "shared-link");
+  if (problem->terms.shared_link && gpus == 1) return planc_error(PLANC_USAGE, "--shared-link is for several --gpus");
+  problem->job.split_batch_norm = pl_option_given(arguments, "split-batch-norm");
   return cli_setup_policy_options(arguments, problem);
 }
 
 /* The batch becomes that of each GPU. */
 static planc_status set_batch(planc_problem *problem) {
-  if (!problem->batch) problem->batch = cli_default_batch(problem->graph);
-  if (problem->batch % problem->gpus != 0)
-    return planc_error(PLANC_USAGE, "a batch of %lld has no %d equal parts", (long long)problem->batch, problem->gpus);
-  problem->batch /= problem->gpus;
-  if (problem->sub_batch <= problem->batch) return NULL;
-  return planc_error(PLANC_USAGE, "--sub-batch %lld: not an integer from 1 to %lld", (long long)problem->sub_batch,
-                     (long long)problem->batch);
+  if (!problem->job.batch) problem->job.batch = cli_default_batch(problem->job.graph);
+  if (problem->job.batch % problem->terms.gpus != 0)
+    return planc_error(PLANC_USAGE, "a batch of %lld has no %d equal parts", (long long)problem->job.batch,
+                       problem->terms.gpus);
+  problem->job.batch /= problem->terms.gpus;
+  if (problem->job.sub_batch <= problem->job.batch) return NULL;
+  return planc_error(PLANC_USAGE, "--sub-batch %lld: not an integer from 1 to %lld", (long long)problem->job.sub_batch,
+                     (long long)problem->job.batch);
 }
 
 /* The limit of device 0 in "0=1G,1=512M", as CUDA's MPS has it; malloc'ed, NULL where there is none. */

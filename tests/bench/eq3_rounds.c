@@ -21,14 +21,14 @@ int main(int argc, char **argv) {
   const char *derived;
   ok(planc_graph_prepare(argv[1], NULL, false, &graph, &derived));
   ok(planc_profile_read(argv[2], &profile));
-  planc_problem problem = {.graph = graph,
-                           .profile = profile,
-                           .batch = strtoll(argv[3], NULL, 10),
-                           .host_budget_bytes = -1,
-                           .split_batch_norm = true};
+  planc_problem problem = {.job.graph = graph,
+                           .job.profile = profile,
+                           .job.batch = strtoll(argv[3], NULL, 10),
+                           .terms.budgets[PLANC_MEMORY_HOST] = -1,
+                           .job.split_batch_norm = true};
   for (int i = 4; i < argc; i++) {
     int64_t sub_batch = 0;
-    problem.budget_bytes = strtoll(argv[i], NULL, 10);
+    problem.terms.budgets[PLANC_MEMORY_DEVICE] = strtoll(argv[i], NULL, 10);
     planc_status status = pl_sub_batch_select(&problem, &sub_batch);
     if (planc_status_code(status) != PLANC_INFEASIBLE) ok(status);
     planc_status_free(status);

@@ -37,22 +37,22 @@ static void plan(const planc_problem *problem, const planc_policy *policy) {
 
 /* Under a budget that all fits, and half of what the first plan takes. */
 static void plan_all(const planc_graph *graph) {
-  planc_problem problem = {.graph = graph, .profile = device(), .batch = graph->batch ? graph->batch : 2};
-  problem.host_budget_bytes = -1;
+  planc_problem problem = {.job.graph = graph, .job.profile = device(), .job.batch = graph->batch ? graph->batch : 2};
+  problem.terms.budgets[PLANC_MEMORY_HOST] = -1;
   for (const planc_policy *policy = planc_policies(); policy->name; policy++) {
     bool rounds = policy->supports & PLANC_POLICY_ROUNDS;
-    if ((policy->supports & PLANC_POLICY_SIMULATED) || (rounds && problem.batch > MOST_ROUNDS)) continue;
-    int64_t reserved = planc_profile_device(problem.profile)->reserved_bytes;
+    if ((policy->supports & PLANC_POLICY_SIMULATED) || (rounds && problem.job.batch > MOST_ROUNDS)) continue;
+    int64_t reserved = planc_profile_device(problem.job.profile)->reserved_bytes;
     planc_memory_needs needs;
     planc_candidate whole = {0};
-    planc_status status = planc_candidate_rounds(&problem, problem.batch, &whole);
+    planc_status status = planc_candidate_rounds(&problem, problem.job.batch, &whole);
     if (!status) status = planc_memory_needs_of(whole.order, &needs);
     planc_candidate_free(&whole);
     planc_status_free(status);
     if (status) return;
-    problem.budget_bytes = pl_add_saturate(needs.sum_bytes, reserved);
+    problem.terms.budgets[PLANC_MEMORY_DEVICE] = pl_add_saturate(needs.sum_bytes, reserved);
     plan(&problem, policy);
-    problem.budget_bytes = reserved + needs.liveness_bytes / 2;
+    problem.terms.budgets[PLANC_MEMORY_DEVICE] = reserved + needs.liveness_bytes / 2;
     plan(&problem, policy);
   }
 }

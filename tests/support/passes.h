@@ -2,7 +2,7 @@
 #ifndef TESTS_SUPPORT_PASSES_H
 #define TESTS_SUPPORT_PASSES_H
 
-#include "runtime/measure.h"
+#include "runtime/profile/measure.h"
 
 typedef struct passes {
   rt_op_times times; /* of all */

@@ -35,14 +35,14 @@ static void make_of_policy(int number, const planc_profile *profile, planc_graph
   randgraph_options options = {.max_ops = 10, .max_elements = number % 2 ? 64 : 16};
   if (kinds[which].placement != PLANC_PLACEMENT_BEST_FIT) options.max_elements = 2048;
   ok_in(randgraph_make(UINT64_C(5000) + (uint64_t)number, &options, graph), "graph");
-  planc_problem problem = {.graph = *graph,
-                           .profile = profile,
-                           .batch = 1 + number % 3,
-                           .host_budget_bytes = -1,
-                           .placement = kinds[which].placement,
-                           .chunk_bytes = CHUNK,
-                           .gpus = number >= RANDPLANS_OF_ONE ? 2 + number % 3 / 2 : 1};
-  ok_in(planc_least_budget(&problem, policy, &problem.budget_bytes), "least budget");
+  planc_problem problem = {.job.graph = *graph,
+                           .job.profile = profile,
+                           .job.batch = 1 + number % 3,
+                           .terms.budgets[PLANC_MEMORY_HOST] = -1,
+                           .terms.placement = kinds[which].placement,
+                           .terms.chunk_bytes = CHUNK,
+                           .terms.gpus = number >= RANDPLANS_OF_ONE ? 2 + number % 3 / 2 : 1};
+  ok_in(planc_least_budget(&problem, policy, &problem.terms.budgets[PLANC_MEMORY_DEVICE]), "least budget");
   ok_in(planc_make_plan(&problem, policy, out), "plan");
 }
 

@@ -53,8 +53,11 @@ static planc_status fill_case(uint64_t seed, const planc_graph *graph, const pla
   for (int32_t r = 0; r < n_rounds; r++) batch += rounds[r] = n_rounds > 1 && r == n_rounds - 1 ? 1 : 2;
   planc_job job = {.graph = graph, .batch = batch, .n_rounds = n_rounds, .rounds = rounds, .iterations = 1};
   PLANC_TRY(planc_expand(&job, 1, &out->candidate.trace));
-  out->problem = (planc_problem){
-      .graph = graph, .profile = profile, .batch = batch, .budget_bytes = INT64_C(1) << 40, .host_budget_bytes = -1};
+  out->problem = (planc_problem){.job.graph = graph,
+                                 .job.profile = profile,
+                                 .job.batch = batch,
+                                 .terms.budgets[PLANC_MEMORY_DEVICE] = INT64_C(1) << 40,
+                                 .terms.budgets[PLANC_MEMORY_HOST] = -1};
   out->candidate.sub_batch = rounds[0];
   return make_costs(&seed, profile, graph, out);
 }

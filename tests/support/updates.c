@@ -9,8 +9,11 @@
 const char *const updated_policies[N_UPDATED_POLICIES] = {"vdnn-all", "modnn", "none", "chen", "naive", "tensile"};
 
 planc_problem roomy_problem(const planc_graph *graph, const planc_profile *profile, int64_t batch) {
-  return (planc_problem){
-      .graph = graph, .profile = profile, .batch = batch, .budget_bytes = INT64_C(1) << 40, .host_budget_bytes = -1};
+  return (planc_problem){.job.graph = graph,
+                         .job.profile = profile,
+                         .job.batch = batch,
+                         .terms.budgets[PLANC_MEMORY_DEVICE] = INT64_C(1) << 40,
+                         .terms.budgets[PLANC_MEMORY_HOST] = -1};
 }
 
 planc_plan *plan_of(const planc_problem *problem, const char *policy) {

@@ -88,7 +88,7 @@ static void make(const planc_problem *problem, random_rule *rule, bool shuffled,
   pl_arena arena = {0};
   pl_walk walk;
   uint64_t state = rule->seed;
-  ok(planc_candidate_rounds(problem, problem->batch, out));
+  ok(planc_candidate_rounds(problem, problem->job.batch, out));
   if (shuffled) {
     planc_order_free(out->order);
     ok(randorder_make(out->trace, &state, &out->order));
@@ -152,7 +152,10 @@ START_TEST(held_bytes_are_those_of_the_schedule) {
   int n_recomputes = 0;
   for (int number = 20 * _i; number < 20 * (_i + 1); number++) {
     planc_graph *graph = draw_graph(number);
-    planc_problem problem = {.graph = graph, .profile = profile, .batch = 1 + number % 3, .host_budget_bytes = -1};
+    planc_problem problem = {.job.graph = graph,
+                             .job.profile = profile,
+                             .job.batch = 1 + number % 3,
+                             .terms.budgets[PLANC_MEMORY_HOST] = -1};
     for (int way = 0; way < 4; way++) {
       random_rule rule = {.seed = (uint64_t)number, .recomputes = way % 2};
       planc_candidate candidate = {0};
@@ -190,7 +193,8 @@ static void check_plan(const planc_problem *problem, const planc_candidate *cand
 /* With recompute as well. */
 START_TEST(random_absences_are_right) {
   planc_graph *graph = draw_graph(_i);
-  planc_problem problem = {.graph = graph, .profile = profile, .batch = 1 + _i % 3, .host_budget_bytes = -1};
+  planc_problem problem = {
+      .job.graph = graph, .job.profile = profile, .job.batch = 1 + _i % 3, .terms.budgets[PLANC_MEMORY_HOST] = -1};
   random_rule rule = {.seed = (uint64_t)_i, .recomputes = true};
   planc_candidate candidate = {0};
   make(&problem, &rule, _i % 2 == 1, &candidate);
@@ -239,7 +243,7 @@ static int64_t most_of(const pl_walk *walk) {
 
 /* What is chosen for another order of the instances is right in that one. */
 START_TEST(other_orders_are_chosen_for) {
-  planc_problem problem = {.profile = profile, .host_budget_bytes = -1};
+  planc_problem problem = {.job.profile = profile, .terms.budgets[PLANC_MEMORY_HOST] = -1};
   int64_t room = 0;
   capuchin by = {.room = &room};
   const struct {
@@ -250,14 +254,14 @@ START_TEST(other_orders_are_chosen_for) {
   for (int number = 5 * _i; number < 5 * (_i + 1); number++) {
     planc_graph *graph = draw_graph(number);
     uint64_t state = (uint64_t)number;
-    problem.graph = graph;
-    problem.batch = 1 + number % 3;
+    problem.job.graph = graph;
+    problem.job.batch = 1 + number % 3;
     for (int r = 0; r < 3; r++) {
       planc_candidate candidate = {0};
       pl_absences absences = {0};
       pl_arena arena = {0};
       pl_walk walk;
-      ok(planc_candidate_rounds(&problem, problem.batch, &candidate));
+      ok(planc_candidate_rounds(&problem, problem.job.batch, &candidate));
       planc_order_free(candidate.order);
       ok(randorder_make(candidate.trace, &state, &candidate.order));
       ok(pl_walk_begin(&walk, &problem, PL_ROOM_UNLIMITED, &candidate));
@@ -324,7 +328,8 @@ static planc_status drop_all(const void *context, const pl_walk *walk, pl_arena 
 /* How often instance 0, the writer of b, runs again. */
 static int recomputes_of_b(bool brief) {
   planc_graph *graph = graph_of(chain);
-  planc_problem problem = {.graph = graph, .profile = profile, .batch = 2, .host_budget_bytes = -1};
+  planc_problem problem = {
+      .job.graph = graph, .job.profile = profile, .job.batch = 2, .terms.budgets[PLANC_MEMORY_HOST] = -1};
   pl_absence_rule rule = {.choose = drop_all, .context = &brief};
   planc_candidate candidate = {0};
   ok(pl_make_absences(&problem, &rule, PL_ROOM_NONE, &candidate));

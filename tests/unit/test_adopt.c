@@ -155,11 +155,11 @@ START_TEST(policies_take_turns) {
   planc_plan *plans[N];
   ok(planc_profile_read("profiles/k40m.json", &profile));
   ok(randgraph_make((uint64_t)_i, &(randgraph_options){.max_ops = 24}, &random));
-  planc_problem problem = {.graph = random,
-                           .profile = profile,
-                           .batch = 3,
-                           .budget_bytes = planc_profile_device(profile)->memory_bytes,
-                           .host_budget_bytes = -1};
+  planc_problem problem = {.job.graph = random,
+                           .job.profile = profile,
+                           .job.batch = 3,
+                           .terms.budgets[PLANC_MEMORY_DEVICE] = planc_profile_device(profile)->memory_bytes,
+                           .terms.budgets[PLANC_MEMORY_HOST] = -1};
   for (int p = 0; p < N; p++) ok(planc_make_plan(&problem, planc_policy_find(policies[p]), &plans[p]));
   planrt_options options = {.synthetic = true, .verify = true, .poison = true, .concurrent = _i % 2};
   planrt_session *session;

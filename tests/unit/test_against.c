@@ -366,10 +366,11 @@ START_TEST(a_run_as_predicted_is_as_predicted) {
   ok(planc_profile_read("profiles/k40m.json", &profile));
   ok(randgraph_make((uint64_t)_i, &(randgraph_options){.max_ops = 24, .max_elements = 4096}, &random));
   for (size_t p = 0; p < sizeof policies / sizeof *policies; p++) {
-    planc_problem problem = {.graph = random, .profile = profile, .batch = 64, .host_budget_bytes = -1};
+    planc_problem problem = {
+        .job.graph = random, .job.profile = profile, .job.batch = 64, .terms.budgets[PLANC_MEMORY_HOST] = -1};
     planc_plan *made;
     const planc_policy *policy = planc_policy_find(policies[p]);
-    ok(planc_least_budget(&problem, policy, &problem.budget_bytes));
+    ok(planc_least_budget(&problem, policy, &problem.terms.budgets[PLANC_MEMORY_DEVICE]));
     ok(planc_make_plan(&problem, policy, &made));
     assert_as_predicted(made);
     assert_ops_are_told_apart(made);
@@ -407,8 +408,11 @@ START_TEST(copies_take_no_longer_than_there_was_time) {
   planc_comparison *c;
   ok(planc_profile_read("profiles/k40m.json", &profile));
   ok(randgraph_make((uint64_t)_i, &(randgraph_options){.max_ops = 24, .max_elements = 4096}, &random));
-  planc_problem problem = {
-      .graph = random, .profile = profile, .batch = 64, .budget_bytes = INT64_C(1) << 40, .host_budget_bytes = -1};
+  planc_problem problem = {.job.graph = random,
+                           .job.profile = profile,
+                           .job.batch = 64,
+                           .terms.budgets[PLANC_MEMORY_DEVICE] = INT64_C(1) << 40,
+                           .terms.budgets[PLANC_MEMORY_HOST] = -1};
   ok(planc_make_plan(&problem, planc_policy_find("naive"), &made));
   sheet *s = run_in_part(made, &state, &simulation);
   ok(planc_timeline_compare(made, &s->timeline, &c));

@@ -56,8 +56,11 @@ static void tear_down(void) {
 }
 
 static planc_plan *make_plan(int64_t budget) {
-  planc_problem problem = {
-      .graph = graph, .profile = profile, .batch = 32, .budget_bytes = budget, .host_budget_bytes = -1};
+  planc_problem problem = {.job.graph = graph,
+                           .job.profile = profile,
+                           .job.batch = 32,
+                           .terms.budgets[PLANC_MEMORY_DEVICE] = budget,
+                           .terms.budgets[PLANC_MEMORY_HOST] = -1};
   planc_plan *plan;
   ok(planc_make_plan(&problem, planc_policy_find("modnn"), &plan));
   return plan;

@@ -31,8 +31,11 @@ static void tear_down(void) {
 }
 
 static planc_plan *make(const char *policy) {
-  planc_problem problem = {
-      .graph = graph, .profile = profile, .batch = 2, .budget_bytes = INT64_C(8) << 30, .host_budget_bytes = -1};
+  planc_problem problem = {.job.graph = graph,
+                           .job.profile = profile,
+                           .job.batch = 2,
+                           .terms.budgets[PLANC_MEMORY_DEVICE] = INT64_C(8) << 30,
+                           .terms.budgets[PLANC_MEMORY_HOST] = -1};
   planc_plan *plan;
   ok(planc_make_plan(&problem, planc_policy_find(policy), &plan));
   return plan;
@@ -179,16 +182,19 @@ START_TEST(a_policy_does_with_what_its_plan_takes) {
   planc_graph *recorded;
   ok(planc_graph_read("graphs/recorded/lstm4.yaml", &recorded));
   for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
-    planc_problem problem = {
-        .graph = recorded, .profile = profile, .batch = 16, .budget_bytes = INT64_C(1) << 42, .host_budget_bytes = -1};
+    planc_problem problem = {.job.graph = recorded,
+                             .job.profile = profile,
+                             .job.batch = 16,
+                             .terms.budgets[PLANC_MEMORY_DEVICE] = INT64_C(1) << 42,
+                             .terms.budgets[PLANC_MEMORY_HOST] = -1};
     planc_plan *plan;
     ok(planc_make_plan(&problem, planc_policy_find(names[k]), &plan));
     int64_t peak = plan->predicted.peak_bytes[PLANC_MEMORY_DEVICE];
     planc_plan_free(plan);
     for (int percent = 0; percent < 4; percent++) {
-      problem.budget_bytes = peak + peak / 100 * percent;
+      problem.terms.budgets[PLANC_MEMORY_DEVICE] = peak + peak / 100 * percent;
       ok_in(planc_make_plan(&problem, planc_policy_find(names[k]), &plan), names[k]);
-      ck_assert_int_le(plan->predicted.peak_bytes[PLANC_MEMORY_DEVICE], problem.budget_bytes);
+      ck_assert_int_le(plan->predicted.peak_bytes[PLANC_MEMORY_DEVICE], problem.terms.budgets[PLANC_MEMORY_DEVICE]);
       planc_plan_free(plan);
     }
   }

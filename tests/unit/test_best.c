@@ -31,7 +31,8 @@ static planc_graph *random_graph(int seed) {
 }
 
 static planc_problem problem_of(const planc_graph *graph, int seed) {
-  return (planc_problem){.graph = graph, .profile = profile, .batch = 1 + seed % 7, .host_budget_bytes = -1};
+  return (planc_problem){
+      .job.graph = graph, .job.profile = profile, .job.batch = 1 + seed % 7, .terms.budgets[PLANC_MEMORY_HOST] = -1};
 }
 
 static bool makes_plans(const planc_policy *policy) {
@@ -40,8 +41,8 @@ static bool makes_plans(const planc_policy *policy) {
 
 static planc_plan *plan_at(planc_problem problem, const char *policy, int64_t budget, int64_t host) {
   planc_plan *plan;
-  problem.budget_bytes = budget;
-  problem.host_budget_bytes = host;
+  problem.terms.budgets[PLANC_MEMORY_DEVICE] = budget;
+  problem.terms.budgets[PLANC_MEMORY_HOST] = host;
   planc_status status = planc_make_plan(&problem, planc_policy_find(policy), &plan);
   if (planc_status_code(status) != PLANC_INFEASIBLE) ok_in(status, policy);
   if (status) plan = NULL;
@@ -91,7 +92,7 @@ START_TEST(a_search_goes_on_from_a_failure) {
   planc_least fresh, known;
   planc_plan *plan;
   ok(planc_find_least(&problem, naive, PLANC_MEMORY_DEVICE, NULL, &fresh));
-  problem.budget_bytes = fresh.bytes - PLANC_ALIGNMENT;
+  problem.terms.budgets[PLANC_MEMORY_DEVICE] = fresh.bytes - PLANC_ALIGNMENT;
   planc_status failed = planc_make_plan(&problem, naive, &plan);
   ck_assert_int_eq(planc_status_code(failed), PLANC_INFEASIBLE);
   ck_assert_int_eq(planc_status_shortage(failed).memory, PLANC_MEMORY_DEVICE);
@@ -124,8 +125,8 @@ START_TEST(the_host_has_a_least_budget) {
   planc_plan_free(least.plan);
   if (host > 0) {
     planc_plan *plan;
-    problem.budget_bytes = device;
-    problem.host_budget_bytes = host - 1;
+    problem.terms.budgets[PLANC_MEMORY_DEVICE] = device;
+    problem.terms.budgets[PLANC_MEMORY_HOST] = host - 1;
     planc_status failed = planc_make_plan(&problem, naive, &plan);
     ck_assert_int_eq(planc_status_code(failed), PLANC_INFEASIBLE);
     ck_assert_int_eq(planc_status_shortage(failed).memory, PLANC_MEMORY_HOST);
@@ -150,7 +151,8 @@ START_TEST(a_host_is_found_where_the_device_fails) {
   planc_least least;
   ok(planc_graph_read("graphs/lenet-digits.yaml", &forward));
   ok(planc_graph_train(forward, PLANC_SGD, &graph));
-  planc_problem problem = {.graph = graph, .profile = profile, .batch = 64, .budget_bytes = 690 << 10};
+  planc_problem problem = {
+      .job.graph = graph, .job.profile = profile, .job.batch = 64, .terms.budgets[PLANC_MEMORY_DEVICE] = 690 << 10};
   const planc_policy *tensile = planc_policy_find("tensile");
   planc_status failed = planc_make_plan(&problem, tensile, &plan);
   ck_assert_int_eq(planc_status_code(failed), PLANC_INFEASIBLE);
@@ -160,7 +162,7 @@ START_TEST(a_host_is_found_where_the_device_fails) {
   ck_assert_int_lt(least.bytes, 690 << 10);
   ck_assert_int_le(least.tried, PLANC_LEAST_PLANS);
   ck_assert_int_le(host_of(least.plan)->arena_bytes, least.bytes);
-  ck_assert_int_le(least.plan->predicted.peak_bytes[PLANC_MEMORY_DEVICE], problem.budget_bytes);
+  ck_assert_int_le(least.plan->predicted.peak_bytes[PLANC_MEMORY_DEVICE], problem.terms.budgets[PLANC_MEMORY_DEVICE]);
   planc_least lacking;
   planc_memory_kind memory;
   ok(planc_find_lacking(&problem, tensile, failed, &memory, &lacking));
@@ -178,7 +180,7 @@ END_TEST
 static int64_t fits_from, fits_alone;
 
 static planc_status make_with_gap(const planc_evaluator *evaluator, planc_candidate *out) {
-  int64_t budget = evaluator->problem->budget_bytes;
+  int64_t budget = evaluator->problem->terms.budgets[PLANC_MEMORY_DEVICE];
   planc_shortage shortage = {PLANC_MEMORY_DEVICE, fits_from};
   if (budget < fits_from && budget != fits_alone) return planc_infeasible(shortage, "a budget in the gap");
   return planc_policy_find("none")->make(evaluator, out);
@@ -194,8 +196,8 @@ START_TEST(what_fails_is_kept_beside_the_last_plan) {
   ok(planc_find_least(&problem, &policy, PLANC_MEMORY_DEVICE, NULL, &all));
   planc_plan_free(all.plan);
   policy.make = make_with_gap;
-  problem.budget_bytes = all.bytes + INT64_C(8) * PLANC_ALIGNMENT;
-  fits_from = problem.budget_bytes + INT64_C(2) * PLANC_ALIGNMENT;
+  problem.terms.budgets[PLANC_MEMORY_DEVICE] = all.bytes + INT64_C(8) * PLANC_ALIGNMENT;
+  fits_from = problem.terms.budgets[PLANC_MEMORY_DEVICE] + INT64_C(2) * PLANC_ALIGNMENT;
   for (int fits = 0; fits < 2; fits++) {
     planc_least least;
     planc_plan *plan;
@@ -222,8 +224,8 @@ START_TEST(the_device_is_found_beside_any_host) {
   planc_memory_kind memory;
   planc_plan *plan;
   ok(planc_find_least(&problem, naive, PLANC_MEMORY_DEVICE, NULL, &any));
-  problem.budget_bytes = any.bytes - PLANC_ALIGNMENT;
-  problem.host_budget_bytes = 0;
+  problem.terms.budgets[PLANC_MEMORY_DEVICE] = any.bytes - PLANC_ALIGNMENT;
+  problem.terms.budgets[PLANC_MEMORY_HOST] = 0;
   planc_status failed = planc_make_plan(&problem, naive, &plan);
   ok(planc_find_least_device(&problem, naive, failed, &least));
   ck_assert_int_eq(least.bytes, any.bytes);
@@ -312,9 +314,9 @@ END_TEST
 START_TEST(what_cannot_win_is_not_made) {
   planc_graph *graph = random_graph(_i);
   planc_problem problem = problem_of(graph, _i);
-  problem.budget_bytes = INT64_C(1) << 40;
-  planc_plan *plan = plan_at(problem, "none", problem.budget_bytes, -1);
-  problem.beat_ns = plan->predicted.jobs[0].ideal_ns;
+  problem.terms.budgets[PLANC_MEMORY_DEVICE] = INT64_C(1) << 40;
+  planc_plan *plan = plan_at(problem, "none", problem.terms.budgets[PLANC_MEMORY_DEVICE], -1);
+  problem.terms.beat_ns = plan->predicted.jobs[0].ideal_ns;
   planc_plan_free(plan);
   for (const planc_policy *policy = planc_policies(); policy->name; policy++) {
     if (!makes_plans(policy) || (policy->supports & PLANC_POLICY_ROUNDS)) continue;
@@ -347,7 +349,7 @@ START_TEST(a_host_budget_steers_to_rounds) {
   static const char *const splitting[] = {"modnn", "vdnn+"};
   planc_graph *graph = random_graph(_i);
   planc_problem problem = problem_of(graph, _i), single = problem;
-  single.sub_batch = 1;
+  single.job.sub_batch = 1;
   bool may_split;
   int64_t resident;
   ok(pl_may_split(&problem, &may_split));
@@ -367,8 +369,8 @@ START_TEST(a_host_that_suffices_is_enough) {
   static const char *const choosing[] = {"vdnn-dyn", "vdnn+", "modnn"};
   planc_graph *graph = random_graph(_i);
   planc_problem problem = problem_of(graph, _i);
-  problem.batch *= 2;
-  problem.gpus = 2;
+  problem.job.batch *= 2;
+  problem.terms.gpus = 2;
   bool may_split;
   int64_t none;
   ok(pl_may_split(&problem, &may_split));
@@ -399,7 +401,7 @@ static void swaps_nothing(planc_problem problem, const char *policy) {
   for (int32_t i = 0; i < plan->body.n; i++) {
     const planc_instr *instr = &plan->body.instrs[i];
     ck_assert_msg(!swaps_out(plan, instr) && !swaps_in(plan, instr), "%s at %lld swaps", policy,
-                  (long long)problem.budget_bytes);
+                  (long long)problem.terms.budgets[PLANC_MEMORY_DEVICE]);
   }
   planc_plan_free(plan);
 }
@@ -410,21 +412,21 @@ START_TEST(rounds_are_a_choice) {
   static const char *const splitting[] = {"modnn", "vdnn+", "best"};
   planc_graph *graph = trained("graphs/lenet-digits.yaml");
   planc_problem problem = problem_of(graph, 7);
-  problem.batch = 16;
+  problem.job.batch = 16;
   int64_t single, all;
   ok(planc_least_budget(&problem, planc_policy_find("none"), &all));
-  problem.sub_batch = 1;
+  problem.job.sub_batch = 1;
   ok(planc_least_budget(&problem, planc_policy_find("none"), &single));
-  problem.sub_batch = 0;
+  problem.job.sub_batch = 0;
   ck_assert_int_lt(single, all);
   for (int p = 0; p < 3; p++) {
     for (int quarter = 0; quarter < 4; quarter++) {
-      problem.budget_bytes = single + (all - single) / 4 * quarter;
-      problem.host_budget_bytes = -1;
-      problem.settings.no_swap = true;
+      problem.terms.budgets[PLANC_MEMORY_DEVICE] = single + (all - single) / 4 * quarter;
+      problem.terms.budgets[PLANC_MEMORY_HOST] = -1;
+      problem.terms.settings.no_swap = true;
       swaps_nothing(problem, splitting[p]);
-      problem.settings.no_swap = false;
-      problem.host_budget_bytes = 0;
+      problem.terms.settings.no_swap = false;
+      problem.terms.budgets[PLANC_MEMORY_HOST] = 0;
       swaps_nothing(problem, splitting[p]);
     }
   }

@@ -159,9 +159,11 @@ static point plan_is_right(const oracle *o, int32_t size, const brute_choice *ch
 /* False when a space is too large to be one. */
 static bool oracle_make(int index, oracle *o) {
   *o = (oracle){.index = index};
-  o->problem = (planc_problem){.profile = profile, .budget_bytes = INT64_C(1) << 40, .host_budget_bytes = -1};
-  o->problem.graph = make_graph(index, &o->problem.batch);
-  o->n_sizes = (int32_t)o->problem.batch;
+  o->problem = (planc_problem){.job.profile = profile,
+                               .terms.budgets[PLANC_MEMORY_DEVICE] = INT64_C(1) << 40,
+                               .terms.budgets[PLANC_MEMORY_HOST] = -1};
+  o->problem.job.graph = make_graph(index, &o->problem.job.batch);
+  o->n_sizes = (int32_t)o->problem.job.batch;
   for (int32_t k = 0; k < o->n_sizes; k++) {
     ok(planc_candidate_rounds(&o->problem, k + 1, &o->candidates[k]));
     if (!brute_space_of(o->candidates[k].trace, o->candidates[k].costs[0], &o->spaces[k])) return false;
@@ -174,7 +176,7 @@ static bool oracle_make(int index, oracle *o) {
 
 static void oracle_free(oracle *o) {
   for (int32_t k = 0; k < o->n_sizes; k++) planc_candidate_free(&o->candidates[k]);
-  planc_graph_free((planc_graph *)o->problem.graph);
+  planc_graph_free((planc_graph *)o->problem.job.graph);
 }
 
 static void run_plans(oracle *o) {
@@ -255,7 +257,7 @@ static void is_no_faster(const oracle *o, const planc_policy *policy, const plan
 static void is_possible_at(const oracle *o, const planc_policy *policy, int64_t budget) {
   int64_t least = least_peak(o, policy);
   planc_problem problem = o->problem;
-  problem.budget_bytes = budget;
+  problem.terms.budgets[PLANC_MEMORY_DEVICE] = budget;
   planc_plan *plan;
   planc_status status = planc_make_plan(&problem, policy, &plan);
   if (planc_status_code(status) == PLANC_INFEASIBLE) {

@@ -236,7 +236,7 @@ START_TEST(data_may_pass_through_any_memory) {
   ck_assert_int_eq(report.touched_bytes[PLANC_MEMORY_STORAGE], 768);
   ck_assert_int_eq(report.peak_bytes[PLANC_MEMORY_STORAGE], 768);
   judge_expect(plan, PLANC_OK, "ok", "from text");
-  planc_check_options options = {.budget_bytes = -1, .host_budget_bytes = -1, .storage_budget_bytes = 700};
+  planc_check_options options = {.budgets = {-1, -1, 700}};
   assert_fails(planc_check(plan, &options, NULL), PLANC_INFEASIBLE,
                "needs 768 bytes of storage, the storage budget is 700, 68 too few");
   planc_plan_free(plan);

@@ -241,7 +241,7 @@ START_TEST(budgets_are_for_all_replicas) {
     host->budget_bytes = -1;
     storage->budget_bytes--;
     judge_expect(plan, PLANC_INFEASIBLE, "bytes of storage, the storage budget is", "storage");
-    planc_check_options enough = {.budget_bytes = -1, .host_budget_bytes = -1, .storage_budget_bytes = 4096};
+    planc_check_options enough = {.budgets = {-1, -1, 4096}};
     ok(planc_check(plan, &enough, NULL));
     planc_plan_free(plan);
   }

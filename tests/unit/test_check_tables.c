@@ -248,9 +248,9 @@ START_TEST(budgets_are_checked_last_and_with_numbers) {
   plan->memories[DEVICE].reserved_bytes = 100;
   judge_expect(plan, PLANC_INFEASIBLE,
                "needs 4196 bytes on the device (arena 4096, reserved 100), the budget is 4096, 100 too few", "budget");
-  planc_check_options options = {.budget_bytes = 4196, .host_budget_bytes = -1, .storage_budget_bytes = -1};
+  planc_check_options options = {.budgets = {4196, -1, -1}};
   ok(planc_check(plan, &options, NULL));
-  options.host_budget_bytes = 511;
+  options.budgets[PLANC_MEMORY_HOST] = 511;
   static const char host[] = "needs 512 bytes of pinned host memory, the host budget is 511, 1 too few";
   planc_status status = planc_check(plan, &options, NULL);
   ck_assert_int_eq(planc_status_code(status), PLANC_INFEASIBLE);

@@ -70,8 +70,11 @@ static planc_profile *two_algorithms(int64_t fast_code, int64_t slow_code) {
 }
 
 static planc_problem problem_of(const planc_profile *profile, int64_t budget) {
-  return (planc_problem){
-      .graph = graph, .profile = profile, .batch = BATCH, .budget_bytes = budget, .host_budget_bytes = -1};
+  return (planc_problem){.job.graph = graph,
+                         .job.profile = profile,
+                         .job.batch = BATCH,
+                         .terms.budgets[PLANC_MEMORY_DEVICE] = budget,
+                         .terms.budgets[PLANC_MEMORY_HOST] = -1};
 }
 
 static bool runs(const planc_plan *plan, const char *algorithm) {
@@ -120,7 +123,7 @@ START_TEST(a_plan_is_charged_with_the_code_it_runs) {
   int64_t slow = peak_at(profile, least_of(&problem, planc_policy_find("none")), "slow", "fast");
   ck_assert_int_eq(peak_at(profile, slow, "slow", "fast"), slow);
   planc_plan *plan;
-  problem.budget_bytes = slow - 1;
+  problem.terms.budgets[PLANC_MEMORY_DEVICE] = slow - 1;
   assert_fails(planc_make_plan(&problem, planc_policy_find("none"), &plan), PLANC_INFEASIBLE, "");
   planc_profile_free(profile);
 }
@@ -132,13 +135,13 @@ START_TEST(on_demand_too) {
   planc_problem problem = problem_of(profile, INT64_C(1) << 32);
   planc_passive fast, again, slow;
   ok(planc_simulate_passive(&problem, &fast));
-  problem.budget_bytes = fast.peak_bytes;
+  problem.terms.budgets[PLANC_MEMORY_DEVICE] = fast.peak_bytes;
   ok(planc_simulate_passive(&problem, &again));
   ck_assert_int_eq(again.peak_bytes, fast.peak_bytes);
   ck_assert_int_eq(again.steady.time_ns, fast.steady.time_ns);
-  problem.budget_bytes = fast.peak_bytes - fast_codes[_i] - WORKSPACE + SLOW_CODE;
+  problem.terms.budgets[PLANC_MEMORY_DEVICE] = fast.peak_bytes - fast_codes[_i] - WORKSPACE + SLOW_CODE;
   ok(planc_simulate_passive(&problem, &slow));
-  ck_assert_int_le(slow.peak_bytes, problem.budget_bytes);
+  ck_assert_int_le(slow.peak_bytes, problem.terms.budgets[PLANC_MEMORY_DEVICE]);
   ck_assert_int_gt(slow.steady.time_ns, fast.steady.time_ns);
   planc_profile_free(profile);
 }
@@ -183,7 +186,7 @@ static char *print(const planc_plan *plan) {
 /* False: there is no plan. */
 static bool plan_is_right(planc_problem problem, int64_t budget, const planc_policy *policy) {
   planc_plan *plan, *again;
-  problem.budget_bytes = budget;
+  problem.terms.budgets[PLANC_MEMORY_DEVICE] = budget;
   planc_status status = planc_make_plan(&problem, policy, &plan);
   if (planc_status_code(status) == PLANC_INFEASIBLE) {
     planc_status_free(status);
@@ -191,8 +194,8 @@ static bool plan_is_right(planc_problem problem, int64_t budget, const planc_pol
   }
   ok_in(status, policy->name);
   int64_t code = 0;
-  for (int32_t a = 0; a < plan->n_algorithms; a++) code += planc_profile_code(problem.profile, plan->algorithms[a]);
-  ck_assert_int_eq(device_of(plan)->reserved_bytes, planc_profile_device(problem.profile)->reserved_bytes + code);
+  for (int32_t a = 0; a < plan->n_algorithms; a++) code += planc_profile_code(problem.job.profile, plan->algorithms[a]);
+  ck_assert_int_eq(device_of(plan)->reserved_bytes, planc_profile_device(problem.job.profile)->reserved_bytes + code);
   checks(plan);
   ok_in(planc_make_plan(&problem, policy, &again), policy->name);
   char *a = print(plan), *b = print(again);
@@ -214,14 +217,14 @@ static void policy_is_right(planc_problem problem, const planc_profile *plain, c
   ck_assert_msg(!found.is_least || !plan_is_right(problem, least - PLANC_ALIGNMENT, policy),
                 "%s, graph %d: less than least fits", policy->name, seed);
   for (int64_t eighths = 9; eighths <= 16; eighths += 3) plan_is_right(problem, least / 8 * eighths, policy);
-  planc_profile baselines = *problem.profile;
+  planc_profile baselines = *problem.job.profile;
   baselines.baselines_only = true;
   planc_problem other = problem;
-  other.profile = &baselines;
+  other.job.profile = &baselines;
   ck_assert_msg(plan_is_right(problem, least_of(&other, policy), policy), "%s, graph %d: only baselines fit",
                 policy->name, seed);
-  other.profile = plain;
-  int64_t enough = least_of(&other, policy) + planc_profile_code_of_all(problem.profile);
+  other.job.profile = plain;
+  int64_t enough = least_of(&other, policy) + planc_profile_code_of_all(problem.job.profile);
   ck_assert_msg(plan_is_right(problem, enough, policy), "%s, graph %d: %lld with all code do not fit", policy->name,
                 seed, (long long)enough);
 }
@@ -234,10 +237,11 @@ START_TEST(plans_of_random_graphs_are_right) {
   ok(planc_profile_read("profiles/k40m.json", &plain));
   ok(randgraph_make(7000 + (uint64_t)_i, &options, &random));
   planc_profile *profile = with_code((uint64_t)_i + 1, plain, code);
-  planc_problem problem = {.graph = random, .profile = profile, .batch = 1 + _i % 5, .host_budget_bytes = -1};
+  planc_problem problem = {
+      .job.graph = random, .job.profile = profile, .job.batch = 1 + _i % 5, .terms.budgets[PLANC_MEMORY_HOST] = -1};
   for (const planc_policy *policy = planc_policies(); policy->name; policy++) {
     if (policy->supports & PLANC_POLICY_SIMULATED) continue;
-    problem.gpus = _i % 6 == 5 ? 2 : 0;
+    problem.terms.gpus = _i % 6 == 5 ? 2 : 0;
     policy_is_right(problem, plain, policy, _i);
   }
   free(profile);

@@ -31,7 +31,7 @@ static void free_profile(void) {
 
 typedef struct random_mix {
   planc_graph *graphs[MOST_JOBS]; /* NULL: that of the job before */
-  planc_problem jobs[MOST_JOBS];
+  planc_workload jobs[MOST_JOBS];
   int32_t iterations[MOST_JOBS];
   planc_mix mix;
   char name[32];
@@ -47,21 +47,20 @@ static void make_mix(int number, random_mix *out) {
     randgraph_options options = {.max_ops = 14, .inference = rand_chance(&seed, 15)};
     bool again = j > 0 && rand_chance(&seed, 25);
     if (!again) ok(randgraph_make(rand_next(&seed), &options, &out->graphs[j]));
-    out->jobs[j] = (planc_problem){.graph = again ? out->jobs[j - 1].graph : out->graphs[j],
-                                   .profile = profile,
-                                   .batch = 1 + rand_below(&seed, 5),
-                                   .budget_bytes = planc_profile_device(profile)->memory_bytes,
-                                   .host_budget_bytes = number % 8 == 7 ? 4096 * (number / 8) : -1,
-                                   .settings = {.swap_rate = number % 6 == 5 ? 1 + rand_below(&seed, 999999) : 0,
-                                                .region = regions[number % 4],
-                                                .split_groups = number % 5 == 1 ? 6 : 0,
-                                                .split_size = number % 5 == 2 ? 1024 : 0,
-                                                .release_split = number % 7 == 3 ? 3000 : 0,
-                                                .split_relaxed = number % 4 == 1,
-                                                .split_variable = number % 4 == 2,
-                                                .pair_barriers = number % 3 == 1}};
+    out->jobs[j] = (planc_workload){.graph = again ? out->jobs[j - 1].graph : out->graphs[j], .profile = profile};
+    out->jobs[j].batch = 1 + rand_below(&seed, 5);
+    out->jobs[j].swap_rate = number % 6 == 5 ? 1 + rand_below(&seed, 999999) : 0;
     out->iterations[j] = (int32_t)rand_below(&seed, 4);
   }
+  out->mix.terms = (planc_terms){
+      .budgets = {planc_profile_device(profile)->memory_bytes, number % 8 == 7 ? 4096 * (number / 8) : -1},
+      .settings = {.region = regions[number % 4],
+                   .split_groups = number % 5 == 1 ? 6 : 0,
+                   .split_size = number % 5 == 2 ? 1024 : 0,
+                   .release_split = number % 7 == 3 ? 3000 : 0,
+                   .split_relaxed = number % 4 == 1,
+                   .split_variable = number % 4 == 2,
+                   .pair_barriers = number % 3 == 1}};
   out->mix.jobs = out->jobs;
   out->mix.iterations = out->iterations;
 }
@@ -71,11 +70,11 @@ static void free_mix(random_mix *m) {
 }
 
 static void set_budget(random_mix *m, int64_t bytes) {
-  for (int32_t j = 0; j < m->mix.n_jobs; j++) m->jobs[j].budget_bytes = bytes;
+  m->mix.terms.budgets[PLANC_MEMORY_DEVICE] = bytes;
 }
 
 static void set_host_budget(random_mix *m, int64_t bytes) {
-  for (int32_t j = 0; j < m->mix.n_jobs; j++) m->jobs[j].host_budget_bytes = bytes;
+  m->mix.terms.budgets[PLANC_MEMORY_HOST] = bytes;
 }
 
 /* --- Running ------------------------------------------------------------------------------------------------------ */
@@ -85,12 +84,12 @@ static void set_host_budget(random_mix *m, int64_t bytes) {
 static void first_job_is_as_if_alone(const random_mix *m, const planc_plan *plan, const planrt_session *together) {
   planc_plan *alone;
   planrt_session *session;
-  planc_problem problem = m->jobs[0];
+  planc_problem problem = planc_mix_problem(&m->mix, 0);
   if (plan->jobs[0].n_rounds > 1) return; /* which differ from the whole batch by the number of the round */
-  problem.budget_bytes = planc_profile_device(profile)->memory_bytes;
+  problem.terms.budgets[PLANC_MEMORY_DEVICE] = planc_profile_device(profile)->memory_bytes;
   ok_in(planc_make_plan(&problem, planc_policy_find("none"), &alone), m->name);
   run_periods(alone, IN_ORDER, 0, (int64_t)PERIODS * plan->jobs[0].iterations, &session);
-  assert_first_job_same(together, session, problem.graph, problem.batch, m->name);
+  assert_first_job_same(together, session, problem.job.graph, problem.job.batch, m->name);
   planrt_session_free(session);
   planc_plan_free(alone);
 }
@@ -132,9 +131,9 @@ static void is_right(const random_mix *m, const planc_mix_policy *policy, planc_
   planc_check_report report;
   ok_in(planc_colocate(&m->mix, policy, shares, &plan), m->name);
   ok_in(planc_check(plan, NULL, &report), m->name);
-  ck_assert_int_le(report.peak_bytes[PLANC_MEMORY_DEVICE], m->jobs[0].budget_bytes);
-  if (m->jobs[0].host_budget_bytes >= 0)
-    ck_assert_int_le(report.peak_bytes[PLANC_MEMORY_HOST], m->jobs[0].host_budget_bytes);
+  ck_assert_int_le(report.peak_bytes[PLANC_MEMORY_DEVICE], m->mix.terms.budgets[PLANC_MEMORY_DEVICE]);
+  if (m->mix.terms.budgets[PLANC_MEMORY_HOST] >= 0)
+    ck_assert_int_le(report.peak_bytes[PLANC_MEMORY_HOST], m->mix.terms.budgets[PLANC_MEMORY_HOST]);
   if (policy->falls_back && !turns_are_slower(m, plan, shares)) ck_abort_msg("%s: %s is slower", m->name, policy->name);
   for (int32_t j = 0; j < plan->n_jobs; j++) {
     ck_assert_int_eq(plan->jobs[j].iterations, shares[j].iterations);
@@ -343,7 +342,7 @@ START_TEST(pairs_are_of_two) {
   planc_mix_share shares[MOST_JOBS];
   planc_plan *plan;
   make_mix(_i, &m);
-  for (int32_t j = 0; j < m.mix.n_jobs; j++) m.jobs[j].settings.pair_barriers = 1;
+  m.mix.terms.settings.pair_barriers = 1;
   ok(planc_mix_resolve(&m.mix, shares));
   ok(planc_colocate(&m.mix, planc_mix_policy_find("waterwave"), shares, &plan));
   int64_t period_ns = observe(plan);
@@ -381,7 +380,7 @@ START_TEST(jobs_have_memory_of_their_own) {
   make_mix(_i / N_APART, &m);
   ok_in(planc_mix_resolve(&m.mix, shares), m.name);
   planc_status status = planc_colocate(&m.mix, planc_mix_policy_find(apart[_i % N_APART]), shares, &plan);
-  if (planc_status_code(status) == PLANC_INFEASIBLE && m.jobs[0].host_budget_bytes >= 0) {
+  if (planc_status_code(status) == PLANC_INFEASIBLE && m.mix.terms.budgets[PLANC_MEMORY_HOST] >= 0) {
     planc_status_free(status);
     free_mix(&m);
     return;
@@ -405,7 +404,7 @@ END_TEST
 /* What a job needs where it neither swaps nor computes again. */
 static int64_t need_of(planc_problem problem) {
   planc_plan *plan;
-  problem.budget_bytes = planc_profile_device(profile)->memory_bytes;
+  problem.terms.budgets[PLANC_MEMORY_DEVICE] = planc_profile_device(profile)->memory_bytes;
   ok(planc_make_plan(&problem, planc_policy_find("none"), &plan));
   int64_t need = plan->predicted.peak_bytes[PLANC_MEMORY_DEVICE] - planc_profile_device(profile)->reserved_bytes;
   planc_plan_free(plan);
@@ -423,11 +422,11 @@ START_TEST(baselines_plan_each_job_alone) {
   const char *name = apart[1 + _i % 2];
   make_mix(_i / 2, &m);
   set_host_budget(&m, -1);
-  for (int32_t j = 0; j < m.mix.n_jobs; j++) sum += needs[j] = need_of(m.jobs[j]);
+  for (int32_t j = 0; j < m.mix.n_jobs; j++) sum += needs[j] = need_of(planc_mix_problem(&m.mix, j));
   int64_t room = _i % 4 < 2 ? sum * 9 / 10 : sum * 6 / 5;
   for (int32_t j = 0; j < m.mix.n_jobs && fit; j++) {
-    planc_problem problem = m.jobs[j];
-    problem.budget_bytes = room * needs[j] / sum / PLANC_ALIGNMENT * PLANC_ALIGNMENT + reserved;
+    planc_problem problem = planc_mix_problem(&m.mix, j);
+    problem.terms.budgets[PLANC_MEMORY_DEVICE] = room * needs[j] / sum / PLANC_ALIGNMENT * PLANC_ALIGNMENT + reserved;
     planc_status status = planc_make_plan(&problem, planc_policy_find(name), &alone[j]);
     fit = !status;
     ck_assert(fit || planc_status_code(status) == PLANC_INFEASIBLE);
@@ -458,14 +457,13 @@ START_TEST(rates_are_priorities) {
   planc_mix_share shares[2];
   int32_t iterations[2] = {1, 1};
   ok(planc_graph_prepare("graphs/resnet50.yaml", NULL, false, &graph, &derived));
-  planc_problem jobs[2] = {
-      {.graph = graph, .profile = profile, .batch = 32, .budget_bytes = INT64_C(12) << 30, .host_budget_bytes = -1}};
-  planc_mix mix = {.n_jobs = 2, .jobs = jobs, .iterations = iterations};
+  planc_workload jobs[2] = {{.graph = graph, .profile = profile, .batch = 32}};
+  planc_mix mix = {.terms.budgets = {INT64_C(12) << 30, -1}, .n_jobs = 2, .jobs = jobs, .iterations = iterations};
   const planc_mix_policy *tensile = planc_mix_policy_find("tensile");
   jobs[1] = jobs[0];
   ok(planc_mix_resolve(&mix, shares));
   ok(planc_colocate(&mix, tensile, shares, &even));
-  jobs[1].settings.swap_rate = 2000;
+  jobs[1].swap_rate = 2000;
   ok(planc_colocate(&mix, tensile, shares, &plan));
   ck_assert_int_eq(even->predicted.jobs[0].d2h_bytes, even->predicted.jobs[1].d2h_bytes);
   ck_assert_int_gt(plan->predicted.jobs[1].d2h_bytes, 0);
@@ -601,7 +599,8 @@ static int64_t pools_of(const planc_mix *mix) {
   int64_t reserved = planc_profile_device(profile)->reserved_bytes, sum = reserved;
   for (int32_t j = 0; j < mix->n_jobs; j++) {
     planc_plan *plan;
-    ok(planc_make_plan(&mix->jobs[j], planc_policy_find("none"), &plan));
+    const planc_problem problem = planc_mix_problem(mix, j);
+    ok(planc_make_plan(&problem, planc_policy_find("none"), &plan));
     sum += plan->predicted.peak_bytes[PLANC_MEMORY_DEVICE] - reserved;
     planc_plan_free(plan);
   }
@@ -617,7 +616,7 @@ START_TEST(pools_migrate) {
   planc_plan *turns;
   const planc_mix_policy *mps = planc_mix_policy_find("mps");
   make_mix(_i, &m);
-  for (int32_t j = 0; j < m.mix.n_jobs; j++) m.jobs[j].host_budget_bytes = -1;
+  m.mix.terms.budgets[PLANC_MEMORY_HOST] = -1;
   profile->device.paging_ppm = 500000;
   ok_in(planc_mix_resolve(&m.mix, shares), m.name);
   ok_in(planc_mix_estimate_by(&m.mix, mps, shares, &roomy), m.name);
@@ -636,7 +635,7 @@ START_TEST(pools_migrate) {
   double part = (double)beyond / (double)roomy.pools_bytes, rate = (double)profile->device.h2d.bytes_per_second / 2;
   ck_assert_double_eq_tol((double)tight.migrated_bytes, part * (double)touched_bytes(&m.mix, shares), 1.5);
   ck_assert_double_eq_tol((double)(tight.period_ns - roomy.period_ns), (double)tight.migrated_bytes * 1e9 / rate, 1.5);
-  for (int32_t j = 0; j < m.mix.n_jobs; j++) m.jobs[j].host_budget_bytes = beyond - 1;
+  m.mix.terms.budgets[PLANC_MEMORY_HOST] = beyond - 1;
   assert_fails(planc_mix_estimate_by(&m.mix, mps, shares, &tight), PLANC_INFEASIBLE, "more than the host budget");
   profile->device.paging_ppm = 0;
   assert_fails(planc_mix_estimate_by(&m.mix, mps, shares, &tight), PLANC_INFEASIBLE, "page on demand");
@@ -667,13 +666,13 @@ START_TEST(misuse) {
   m.jobs[1].profile = other;
   assert_fails(planc_mix_resolve(&m.mix, shares), PLANC_USAGE, "jobs that share a GPU have one device");
   m.jobs[1].profile = profile;
-  m.jobs[1].gpus = 2;
-  assert_fails(planc_mix_resolve(&m.mix, shares), PLANC_USAGE, "it is for several GPUs: a mix shares one");
-  m.jobs[1].gpus = 1;
-  m.jobs[0].settings.region = 257;
+  m.mix.terms.gpus = 2;
+  assert_fails(planc_mix_resolve(&m.mix, shares), PLANC_USAGE, "a mix shares one GPU, and 2 are asked for");
+  m.mix.terms.gpus = 1;
+  m.mix.terms.settings.region = 257;
   assert_fails(planc_mix_resolve(&m.mix, shares), PLANC_USAGE,
                "regions of 257 bytes: their size must be a multiple of 256");
-  m.jobs[0].settings.region = 0;
+  m.mix.terms.settings.region = 0;
   set_budget(&m, 1);
   assert_fails(planc_mix_resolve(&m.mix, shares), PLANC_INFEASIBLE, "job 0");
   planc_profile_free(other);

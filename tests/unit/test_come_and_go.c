@@ -60,11 +60,12 @@ static void make_crew(uint64_t *seed, crew *out) {
   for (int32_t j = 0; j < JOBS; j++) {
     bool again = out->named && j > 0 && rand_chance(seed, 40);
     if (!again) make_graph(out, j, seed);
-    out->problems[j] = (planc_problem){.graph = again ? out->problems[j - 1].graph : out->graphs[j],
-                                       .profile = profile,
-                                       .batch = again ? out->problems[j - 1].batch : 2 + rand_below(seed, 5),
-                                       .budget_bytes = planc_profile_device(profile)->memory_bytes,
-                                       .host_budget_bytes = -1};
+    out->problems[j] =
+        (planc_problem){.job.graph = again ? out->problems[j - 1].job.graph : out->graphs[j],
+                        .job.profile = profile,
+                        .job.batch = again ? out->problems[j - 1].job.batch : 2 + rand_below(seed, 5),
+                        .terms.budgets[PLANC_MEMORY_DEVICE] = planc_profile_device(profile)->memory_bytes,
+                        .terms.budgets[PLANC_MEMORY_HOST] = -1};
   }
 }
 
@@ -103,13 +104,14 @@ static bool is_usable(planc_status status, const char *policy, mixed *m) {
 static bool make_mix(const crew *c, uint64_t *seed, mixed *m) {
   static const char *const policies[] = {"temporal", "zico", "waterwave", "tensile"};
   const char *policy = policies[rand_below(seed, 4)], *called[JOBS];
-  planc_problem jobs[JOBS];
+  planc_workload jobs[JOBS];
   planc_mix_share shares[JOBS];
   int32_t iterations[JOBS];
-  planc_mix mix = {.n_jobs = m->n, .jobs = jobs, .iterations = iterations, .max_ratio = 3};
+  planc_mix mix = {
+      .terms = c->problems[0].terms, .n_jobs = m->n, .jobs = jobs, .iterations = iterations, .max_ratio = 3};
   planc_least least = {0};
   for (int32_t k = 0; k < m->n; k++) {
-    jobs[k] = c->problems[m->jobs[k]];
+    jobs[k] = c->problems[m->jobs[k]].job;
     iterations[k] = 1 + (int32_t)rand_below(seed, 3);
     called[k] = names[m->jobs[k]];
   }
@@ -118,7 +120,7 @@ static bool make_mix(const crew *c, uint64_t *seed, mixed *m) {
   if (rand_chance(seed, 60)) {
     ok(planc_mix_find_least(&mix, planc_mix_policy_find("temporal"), shares, NULL, &least));
     int64_t more = least.bytes + least.bytes / (1 + rand_below(seed, 20));
-    for (int32_t k = 0; k < m->n; k++) jobs[k].budget_bytes = more;
+    mix.terms.budgets[PLANC_MEMORY_DEVICE] = more;
     planc_plan_free(least.plan);
   }
   return is_usable(planc_colocate(&mix, planc_mix_policy_find(policy), shares, &m->plan), policy, m);
@@ -133,7 +135,7 @@ static bool make_single(const crew *c, uint64_t *seed, mixed *m) {
 
 static bool is_unlike_others(const crew *c, int32_t job) {
   for (int32_t j = 0; j < JOBS; j++)
-    if (j != job && c->problems[j].graph == c->problems[job].graph) return false;
+    if (j != job && c->problems[j].job.graph == c->problems[job].job.graph) return false;
   return true;
 }
 
@@ -220,7 +222,7 @@ static void number_jobs(training *t) {
     for (int32_t k = 0; k < t->now.n; k++) in_plan |= t->now.jobs[k] == j && job.job == k;
     ck_assert(in_plan == (job.job >= 0));
     ck_assert_int_eq(job.iterations, t->iterations[j]);
-    ck_assert_str_eq(job.graph, t->c->problems[j].graph->name);
+    ck_assert_str_eq(job.graph, t->c->problems[j].job.graph->name);
     ck_assert_ptr_null(job.why);
   }
 }
@@ -368,11 +370,11 @@ static void make_nets(crew *c) {
   *c = (crew){.named = true};
   for (int32_t j = 0; j < 3; j++) {
     make_graph(c, j, &seed);
-    c->problems[j] = (planc_problem){.graph = c->graphs[j],
-                                     .profile = profile,
-                                     .batch = batches[j],
-                                     .budget_bytes = planc_profile_device(profile)->memory_bytes,
-                                     .host_budget_bytes = -1};
+    c->problems[j] = (planc_problem){.job.graph = c->graphs[j],
+                                     .job.profile = profile,
+                                     .job.batch = batches[j],
+                                     .terms.budgets[PLANC_MEMORY_DEVICE] = planc_profile_device(profile)->memory_bytes,
+                                     .terms.budgets[PLANC_MEMORY_HOST] = -1};
   }
 }
 

@@ -164,11 +164,12 @@ static void free_profile(void) {
 
 /* Every policy's tightest plan is valid and computes the same bits. */
 static void is_planned_right(const planc_graph *graph, int64_t batch, uint64_t seed) {
-  planc_problem problem = {.graph = graph, .profile = profile, .batch = batch, .host_budget_bytes = -1};
+  planc_problem problem = {
+      .job.graph = graph, .job.profile = profile, .job.batch = batch, .terms.budgets[PLANC_MEMORY_HOST] = -1};
   for (const planc_policy *policy = planc_policies(); policy->name; policy++) {
     if (policy->supports & PLANC_POLICY_SIMULATED) continue;
     planc_plan *plan;
-    ok_in(planc_least_budget(&problem, policy, &problem.budget_bytes), policy->name);
+    ok_in(planc_least_budget(&problem, policy, &problem.terms.budgets[PLANC_MEMORY_DEVICE]), policy->name);
     ok_in(planc_make_plan(&problem, policy, &plan), policy->name);
     ok_in(planc_check(plan, NULL, NULL), policy->name);
     runs_right(plan, seed);

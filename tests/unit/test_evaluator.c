@@ -25,8 +25,11 @@ static void set_up(void) {
   ok(planc_graph_read("graphs/lenet-digits.yaml", &forward));
   ok(planc_graph_train(forward, PLANC_SGD, &graph));
   planc_graph_free(forward);
-  problem = (planc_problem){
-      .graph = graph, .profile = profile, .batch = BATCH, .budget_bytes = 1 << 30, .host_budget_bytes = -1};
+  problem = (planc_problem){.job.graph = graph,
+                            .job.profile = profile,
+                            .job.batch = BATCH,
+                            .terms.budgets[PLANC_MEMORY_DEVICE] = 1 << 30,
+                            .terms.budgets[PLANC_MEMORY_HOST] = -1};
 }
 
 static void tear_down(void) {
@@ -118,7 +121,7 @@ static void check_against_plan(planc_problem *of, const planc_candidate *candida
   ck_assert_int_eq(peak, plan->predicted.peak_bytes[PLANC_MEMORY_DEVICE]);
   ck_assert_int_eq(ns, simulation.iteration_ns);
   for (int64_t short_of = 0; short_of < 2; short_of++) {
-    of->budget_bytes = peak - short_of;
+    of->terms.budgets[PLANC_MEMORY_DEVICE] = peak - short_of;
     s.calls = 0;
     ok_in(evaluator.follow(&evaluator, candidate, compare, &s, &fits, &followed_ns), what);
     ck_assert_int_eq(fits, !short_of);
@@ -127,11 +130,11 @@ static void check_against_plan(planc_problem *of, const planc_candidate *candida
     held(evaluator.hold(&evaluator, candidate), !short_of, PLANC_MEMORY_DEVICE, peak, what);
     if (!short_of) assert_fails(evaluator.follow(&evaluator, candidate, refuse, NULL, &fits, &ns), PLANC_INTERNAL, "");
     if (host == 0) continue;
-    of->budget_bytes = peak;
-    of->host_budget_bytes = host - short_of;
+    of->terms.budgets[PLANC_MEMORY_DEVICE] = peak;
+    of->terms.budgets[PLANC_MEMORY_HOST] = host - short_of;
     held(evaluator.hold(&evaluator, candidate), !short_of, PLANC_MEMORY_HOST, host, what);
     held(evaluator.hold_to_host(&evaluator, candidate), !short_of, PLANC_MEMORY_HOST, host, what);
-    of->host_budget_bytes = -1;
+    of->terms.budgets[PLANC_MEMORY_HOST] = -1;
   }
   planc_plan_free(plan);
 }
@@ -141,12 +144,13 @@ START_TEST(it_says_what_plans_say) {
   int64_t most;
   randgraph_options options = {.max_ops = 20, .max_elements = 2048};
   ok(randgraph_make(7700 + (uint64_t)_i, &options, &random));
-  planc_problem of = {.graph = random, .profile = profile, .batch = 1 + _i % 5, .host_budget_bytes = -1};
+  planc_problem of = {
+      .job.graph = random, .job.profile = profile, .job.batch = 1 + _i % 5, .terms.budgets[PLANC_MEMORY_HOST] = -1};
   ok(planc_least_budget(&of, planc_policy_find("none"), &most));
   for (const planc_policy *policy = planc_policies(); policy->name; policy++) {
     if (policy->supports & PLANC_POLICY_CHOOSES) continue;
     planc_candidate candidate = {0};
-    of.budget_bytes = most / 100 * (60 + 10 * (_i % 5));
+    of.terms.budgets[PLANC_MEMORY_DEVICE] = most / 100 * (60 + 10 * (_i % 5));
     planc_evaluator evaluator = pl_evaluator_of(&of);
     planc_status status = policy->make(&evaluator, &candidate);
     if (status) {
@@ -188,7 +192,7 @@ static planc_status say_live(const planc_evaluator *evaluator, const planc_candi
 }
 
 static planc_status say_peak(const planc_evaluator *evaluator, const planc_candidate *candidate, int64_t *out_bytes) {
-  *out_bytes = evaluator->problem->budget_bytes + !says.fits(candidate);
+  *out_bytes = evaluator->problem->terms.budgets[PLANC_MEMORY_DEVICE] + !says.fits(candidate);
   return NULL;
 }
 
@@ -376,7 +380,7 @@ START_TEST(failures_are_passed_on) {
   int used = 0;
   int64_t all;
   ok(planc_least_budget(&problem, planc_policy_find("none"), &all));
-  problem.budget_bytes = all / 4 * 3;
+  problem.terms.budgets[PLANC_MEMORY_DEVICE] = all / 4 * 3;
   for (int broken = 0; broken < 6; broken++) {
     own = pl_evaluator_of(&problem);
     if (broken == 0) own.live = no_bytes;
@@ -443,7 +447,7 @@ START_TEST(plans_say_why_they_were_chosen) {
     ok(planc_least_budget(&problem, policy, &least));
     for (int tight = 0; tight < 2; tight++) {
       planc_problem of = problem;
-      if (tight) of.budget_bytes = least;
+      if (tight) of.terms.budgets[PLANC_MEMORY_DEVICE] = least;
       ok_in(planc_make_plan(&of, policy, &plan), cases[i].policy);
       ck_assert_ptr_nonnull(plan->explanation);
       ck_assert_msg(strstr(plan->explanation, tight ? cases[i].least : cases[i].all) != NULL, "%s: %s", cases[i].policy,

@@ -87,11 +87,12 @@ START_TEST(touched_as_planned) {
   bool whole = _i % 3 > 0;
   ok(planc_profile_read("profiles/k40m.json", &profile));
   ok(randgraph_make((uint64_t)_i, &(randgraph_options){.max_ops = 20, .whole = whole}, &graph));
-  planc_problem problem = {.graph = graph, .profile = profile, .batch = 1 + _i % 5, .host_budget_bytes = -1};
+  planc_problem problem = {
+      .job.graph = graph, .job.profile = profile, .job.batch = 1 + _i % 5, .terms.budgets[PLANC_MEMORY_HOST] = -1};
   for (const planc_policy *policy = planc_policies(); policy->name; policy++) {
     if (policy->supports & PLANC_POLICY_SIMULATED) continue;
     planc_plan *plan;
-    ok(planc_least_budget(&problem, policy, &problem.budget_bytes));
+    ok(planc_least_budget(&problem, policy, &problem.terms.budgets[PLANC_MEMORY_DEVICE]));
     ok(planc_make_plan(&problem, policy, &plan));
     assert_touched_as_planned(plan, whole);
     planc_plan_free(plan);

@@ -44,13 +44,13 @@ typedef struct made {
 static void make_job(made *m, int32_t job) {
   randgraph_options options = {.max_ops = 40, .inference = rand_chance(&m->seed, 10)};
   ok(randgraph_make(rand_next(&m->seed), &options, &m->graphs[job]));
-  m->problems[job] = (planc_problem){.graph = m->graphs[job],
-                                     .profile = profile,
-                                     .batch = 1 + rand_below(&m->seed, 20),
-                                     .budget_bytes = planc_profile_device(profile)->memory_bytes,
-                                     .host_budget_bytes = -1};
+  m->problems[job] = (planc_problem){.job.graph = m->graphs[job],
+                                     .job.profile = profile,
+                                     .job.batch = 1 + rand_below(&m->seed, 20),
+                                     .terms.budgets[PLANC_MEMORY_DEVICE] = planc_profile_device(profile)->memory_bytes,
+                                     .terms.budgets[PLANC_MEMORY_HOST] = -1};
   m->evaluators[job] = pl_evaluator_of(&m->problems[job]);
-  ok(pl_make_resident(&m->evaluators[job], m->problems[job].batch, NULL, &m->candidates[job]));
+  ok(pl_make_resident(&m->evaluators[job], m->problems[job].job.batch, NULL, &m->candidates[job]));
   m->iterations[job] = 1 + (int32_t)rand_below(&m->seed, MOST_ITERATIONS);
 }
 

@@ -109,11 +109,11 @@ static void simulate(const planc_plan *plan, const planc_trace *trace, planc_fre
 
 static planc_plan *make_plan(uint64_t *seed, const planc_graph *graph) {
   planc_plan *plan;
-  planc_problem problem = {.graph = graph,
-                           .profile = profile,
-                           .batch = 1 + rand_below(seed, 40),
-                           .budget_bytes = planc_profile_device(profile)->memory_bytes,
-                           .host_budget_bytes = -1};
+  planc_problem problem = {.job.graph = graph,
+                           .job.profile = profile,
+                           .job.batch = 1 + rand_below(seed, 40),
+                           .terms.budgets[PLANC_MEMORY_DEVICE] = planc_profile_device(profile)->memory_bytes,
+                           .terms.budgets[PLANC_MEMORY_HOST] = -1};
   ok(planc_make_plan(&problem, planc_policy_find("none"), &plan));
   plan->device.launch_ns = 1 + rand_below(seed, 40000);
   return plan;

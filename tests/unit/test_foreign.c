@@ -52,8 +52,11 @@ static planc_graph *make_net(const char *of_dear, const char *of_cheap) {
 }
 
 static planc_problem problem_of(const planc_graph *graph) {
-  return (planc_problem){
-      .graph = graph, .profile = profile, .batch = 8, .budget_bytes = INT64_C(1) << 40, .host_budget_bytes = -1};
+  return (planc_problem){.job.graph = graph,
+                         .job.profile = profile,
+                         .job.batch = 8,
+                         .terms.budgets[PLANC_MEMORY_DEVICE] = INT64_C(1) << 40,
+                         .terms.budgets[PLANC_MEMORY_HOST] = -1};
 }
 
 /* The policy's plan, which must be right, in a share of what `none` takes. */
@@ -61,9 +64,10 @@ static planc_plan *plan_in(planc_problem problem, const char *policy, int64_t pe
   planc_plan *plan;
   int64_t all;
   ok(planc_least_budget(&problem, planc_policy_find("none"), &all));
-  problem.budget_bytes = all * percent / 100;
+  problem.terms.budgets[PLANC_MEMORY_DEVICE] = all * percent / 100;
   ok_in(planc_make_plan(&problem, planc_policy_find(policy), &plan), policy);
-  planc_check_options options = {.budget_bytes = problem.budget_bytes, .host_budget_bytes = problem.host_budget_bytes};
+  planc_check_options options = {
+      .budgets = {problem.terms.budgets[PLANC_MEMORY_DEVICE], problem.terms.budgets[PLANC_MEMORY_HOST]}};
   ok_in(planc_check(plan, &options, NULL), policy);
   return plan;
 }
@@ -187,7 +191,7 @@ END_TEST
 START_TEST(recompute_goes_on_among_updates) {
   planc_graph *graph = make_net("", "");
   planc_problem problem = problem_of(graph);
-  problem.settings.no_swap = true;
+  problem.terms.settings.no_swap = true;
   ck_assert_int_gt(count(plan_in(problem, "chen", 100)).recomputed, 2);
   ck_assert_int_gt(count(plan_in(problem, "capuchin", 80)).recomputed, 2);
   planc_graph_free(graph);
@@ -208,23 +212,23 @@ START_TEST(switches_and_the_host_steer) {
   planc_graph *graph = make_net(", class: conv", "");
   for (int p = 0; p < N_CHOOSING; p++) {
     planc_problem problem = problem_of(graph);
-    problem.settings.no_swap = true;
+    problem.terms.settings.no_swap = true;
     counts c = count(plan_in(problem, choosing[p], 80));
     ck_assert_msg(c.swapped == 0 && c.recomputed > 0, "%s: %d swapped", choosing[p], c.swapped);
-    problem.settings = (planc_settings){.no_recompute = true};
-    problem.host_budget_bytes = -1;
+    problem.terms.settings = (planc_settings){.no_recompute = true};
+    problem.terms.budgets[PLANC_MEMORY_HOST] = -1;
     planc_plan *plan;
     int64_t all;
     ok(planc_least_budget(&problem, planc_policy_find("none"), &all));
-    problem.budget_bytes = all * 80 / 100;
+    problem.terms.budgets[PLANC_MEMORY_DEVICE] = all * 80 / 100;
     planc_status status = planc_make_plan(&problem, planc_policy_find(choosing[p]), &plan);
     if (!status) ck_assert_int_eq(count(plan).recomputed, 0);
     planc_status_free(status);
-    problem.settings = (planc_settings){0};
-    problem.host_budget_bytes = 0;
+    problem.terms.settings = (planc_settings){0};
+    problem.terms.budgets[PLANC_MEMORY_HOST] = 0;
     c = count(plan_in(problem, choosing[p], 80));
     ck_assert_msg(c.swapped == 0 && c.recomputed > 0, "%s: %d swapped to no host", choosing[p], c.swapped);
-    problem.host_budget_bytes = 600 << 10; /* one of the buffers of 512 KiB */
+    problem.terms.budgets[PLANC_MEMORY_HOST] = 600 << 10; /* one of the buffers of 512 KiB */
     c = count(plan_in(problem, choosing[p], 80));
     ck_assert_int_le(c.swapped, 2);
   }
@@ -241,10 +245,10 @@ START_TEST(switches_and_the_host_steer_to_rounds) {
     if (!(policy->supports & PLANC_POLICY_ROUNDS)) continue;
     for (int64_t host = -1; host <= 0; host++) {
       planc_problem problem = problem_of(graph);
-      problem.batch = 64;
-      problem.settings.no_swap = host < 0;
-      problem.settings.no_recompute = true;
-      problem.host_budget_bytes = host;
+      problem.job.batch = 64;
+      problem.terms.settings.no_swap = host < 0;
+      problem.terms.settings.no_recompute = true;
+      problem.terms.budgets[PLANC_MEMORY_HOST] = host;
       planc_plan *plan = plan_in(problem, policy->name, 60);
       ck_assert_int_gt(plan->jobs[0].n_rounds, 1);
       ck_assert_int_eq(host_of(plan)->arena_bytes, 0);
@@ -262,7 +266,7 @@ START_TEST(a_policy_without_a_choice_says_so) {
     for (int swap = 0; swap < 2; swap++) {
       planc_problem problem = problem_of(graph);
       planc_plan *plan;
-      problem.settings = swap ? (planc_settings){.no_swap = true} : (planc_settings){.no_recompute = true};
+      problem.terms.settings = swap ? (planc_settings){.no_swap = true} : (planc_settings){.no_recompute = true};
       uint32_t means = policy->supports & (PLANC_POLICY_SWAPS | PLANC_POLICY_RECOMPUTES | PLANC_POLICY_ROUNDS);
       planc_status status = planc_make_plan(&problem, policy, &plan);
       bool rounds = policy->supports & PLANC_POLICY_ROUNDS;
@@ -317,12 +321,12 @@ START_TEST(modnn_makes_room_for_workspaces) {
   planc_graph *graph = make_net("", "");
   planc_profile *measured = profile_with_workspaces();
   planc_problem problem = problem_of(graph);
-  problem.profile = measured;
+  problem.job.profile = measured;
   int64_t operands = 4 * (INT64_C(512) << 10), resident = LAYERS * INT64_C(256);
-  problem.budget_bytes = operands + resident + ((INT64_C(300) * LAYERS) << 10);
+  problem.terms.budgets[PLANC_MEMORY_DEVICE] = operands + resident + ((INT64_C(300) * LAYERS) << 10);
   planc_plan *plan;
   ok(planc_make_plan(&problem, planc_policy_find("modnn"), &plan));
-  ok(planc_check(plan, &(planc_check_options){.budget_bytes = problem.budget_bytes, .host_budget_bytes = -1}, NULL));
+  ok(planc_check(plan, &(planc_check_options){.budgets = {problem.terms.budgets[PLANC_MEMORY_DEVICE], -1}}, NULL));
   planc_plan_free(plan);
   planc_profile_free(measured);
   planc_graph_free(graph);
@@ -342,7 +346,7 @@ START_TEST(modnn_moves_nothing_where_all_fits) {
       "  - {op: back1, type: sim.b, phase: backward, in: [b2, f1, f0], out: [b1]}\n"
       "  - {op: back0, type: sim.b, phase: backward, in: [b1, f0], out: [b0]}\n");
   planc_problem problem = problem_of(graph);
-  problem.sub_batch = problem.batch;
+  problem.job.sub_batch = problem.job.batch;
   counts c = count(plan_in(problem, "modnn", 100));
   ck_assert_int_eq(c.swapped, 0);
   planc_graph_free(graph);

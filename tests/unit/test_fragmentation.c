@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "planc/analysis.h"
-#include "planner/simulate/remap.h"
+#include "planner/analysis/remap.h"
 #include "tests/support/script.h"
 #include "tests/support/tables.h"
 #include "tests/support/unit.h"

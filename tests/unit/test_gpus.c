@@ -315,13 +315,13 @@ static planc_status add_loss(void *user, const planrt_result *result) {
  * reference. */
 static void run_net(const planc_graph *graph, const planc_profile *profile, const char *policy, int32_t gpus,
                     outcome *out) {
-  planc_problem problem = {.graph = graph,
-                           .profile = profile,
-                           .batch = BATCH / gpus,
-                           .gpus = gpus,
-                           .sub_batch = strcmp(policy, "modnn") == 0 ? 2 : 0,
-                           .budget_bytes = 1 << 20,
-                           .host_budget_bytes = -1};
+  planc_problem problem = {.job.graph = graph,
+                           .job.profile = profile,
+                           .job.batch = BATCH / gpus,
+                           .terms.gpus = gpus,
+                           .job.sub_batch = strcmp(policy, "modnn") == 0 ? 2 : 0,
+                           .terms.budgets[PLANC_MEMORY_DEVICE] = 1 << 20,
+                           .terms.budgets[PLANC_MEMORY_HOST] = -1};
   planc_plan *plan;
   ok_in(planc_make_plan(&problem, planc_policy_find(policy), &plan), policy);
   ck_assert_int_eq(planc_plan_gpus(plan), 1);

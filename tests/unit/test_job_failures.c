@@ -58,22 +58,24 @@ enum { N_SHARINGS = sizeof sharings / sizeof *sharings, TEMPORAL = 0, ZICO = 1 }
 static bool make_plan(const sharing *by, int32_t n_jobs, bool tight, planc_plan **out) {
   static const int64_t batches[MOST_JOBS] = {4, 24, 6};
   int32_t iterations[MOST_JOBS] = {3, 1, 2};
-  planc_problem jobs[MOST_JOBS];
+  planc_workload jobs[MOST_JOBS];
   planc_mix_share shares[MOST_JOBS];
-  planc_mix mix = {.n_jobs = n_jobs, .jobs = jobs, .iterations = iterations, .max_ratio = 3};
+  planc_mix mix = {.terms.budgets = {planc_profile_device(profile)->memory_bytes, -1},
+                   .n_jobs = n_jobs,
+                   .jobs = jobs,
+                   .iterations = iterations,
+                   .max_ratio = 3};
   planc_least least = {0};
   for (int32_t j = 0; j < n_jobs; j++)
-    jobs[j] = (planc_problem){.graph = graphs[j % 2],
-                              .profile = profile,
-                              .batch = batches[j],
-                              .sub_batch = by->rounds > 1 ? batches[j] / by->rounds : 0,
-                              .side_by_side = by->rounds,
-                              .budget_bytes = planc_profile_device(profile)->memory_bytes,
-                              .host_budget_bytes = -1};
+    jobs[j] = (planc_workload){.graph = graphs[j % 2],
+                               .profile = profile,
+                               .batch = batches[j],
+                               .sub_batch = by->rounds > 1 ? batches[j] / by->rounds : 0,
+                               .side_by_side = by->rounds};
   ok(planc_mix_resolve(&mix, shares));
   if (tight) {
     ok(planc_mix_find_least(&mix, planc_mix_policy_find("temporal"), shares, NULL, &least));
-    for (int32_t j = 0; j < n_jobs; j++) jobs[j].budget_bytes = least.bytes + least.bytes / 8;
+    mix.terms.budgets[PLANC_MEMORY_DEVICE] = least.bytes + least.bytes / 8;
     planc_plan_free(least.plan);
   }
   planc_status status = planc_colocate(&mix, planc_mix_policy_find(by->policy), shares, out);
@@ -181,12 +183,12 @@ static void read_values(const planrt_session *session, outcome *o) {
 static void run_alone(const planc_plan *mix, outcome *initial, outcome *want) {
   for (int32_t j = 0; j < mix->n_jobs; j++) {
     const planc_job *job = &mix->jobs[j];
-    planc_problem problem = {.graph = job->graph,
-                             .profile = profile,
-                             .batch = job->batch,
-                             .sub_batch = job->rounds[0],
-                             .budget_bytes = planc_profile_device(profile)->memory_bytes,
-                             .host_budget_bytes = -1};
+    planc_problem problem = {.job.graph = job->graph,
+                             .job.profile = profile,
+                             .job.batch = job->batch,
+                             .job.sub_batch = job->rounds[0],
+                             .terms.budgets[PLANC_MEMORY_DEVICE] = planc_profile_device(profile)->memory_bytes,
+                             .terms.budgets[PLANC_MEMORY_HOST] = -1};
     static outcome alone;
     planc_plan *plan;
     ok(planc_make_plan(&problem, planc_policy_find("none"), &plan));
@@ -342,11 +344,11 @@ END_TEST
 
 START_TEST(only_job_fails_with_the_run) {
   planc_plan *plan;
-  planc_problem problem = {.graph = graphs[0],
-                           .profile = profile,
-                           .batch = 4,
-                           .budget_bytes = planc_profile_device(profile)->memory_bytes,
-                           .host_budget_bytes = -1};
+  planc_problem problem = {.job.graph = graphs[0],
+                           .job.profile = profile,
+                           .job.batch = 4,
+                           .terms.budgets[PLANC_MEMORY_DEVICE] = planc_profile_device(profile)->memory_bytes,
+                           .terms.budgets[PLANC_MEMORY_HOST] = -1};
   planrt_failure failure;
   ok(planc_make_plan(&problem, planc_policy_find("none"), &plan));
   got = (outcome){.plan = plan, .iteration = 2, .why = REFUSED};

@@ -21,8 +21,11 @@ static void tear_down(void) {
 }
 
 static planc_problem problem_of(const planc_graph *graph, int64_t budget) {
-  return (planc_problem){
-      .graph = graph, .profile = profile, .batch = 1, .budget_bytes = budget, .host_budget_bytes = -1};
+  return (planc_problem){.job.graph = graph,
+                         .job.profile = profile,
+                         .job.batch = 1,
+                         .terms.budgets[PLANC_MEMORY_DEVICE] = budget,
+                         .terms.budgets[PLANC_MEMORY_HOST] = -1};
 }
 
 static planc_largest_batch search(const planc_problem *problem, const planc_policy *policy) {
@@ -37,7 +40,7 @@ static planc_largest_batch search(const planc_problem *problem, const planc_poli
 static planc_status plan_one(const planc_evaluator *evaluator, planc_candidate *out) {
   planc_problem one = *evaluator->problem;
   planc_evaluator of_one = *evaluator;
-  one.batch = 1;
+  one.job.batch = 1;
   of_one.problem = &one;
   return planc_policy_find("none")->make(&of_one, out);
 }
@@ -47,7 +50,7 @@ static planc_status too_large(void) {
 }
 
 static planc_status make_up_to_1000(const planc_evaluator *evaluator, planc_candidate *out) {
-  return evaluator->problem->batch <= 1000 ? plan_one(evaluator, out) : too_large();
+  return evaluator->problem->job.batch <= 1000 ? plan_one(evaluator, out) : too_large();
 }
 static planc_status make_none(const planc_evaluator *evaluator, planc_candidate *out) {
   (void)evaluator;
@@ -59,26 +62,28 @@ static planc_status make_any(const planc_evaluator *evaluator, planc_candidate *
 }
 /* 25 .. 30 beyond a border of 20. */
 static planc_status make_with_island(const planc_evaluator *evaluator, planc_candidate *out) {
-  bool fits = evaluator->problem->batch <= 20 || (evaluator->problem->batch >= 25 && evaluator->problem->batch <= 30);
+  bool fits = evaluator->problem->job.batch <= 20 ||
+              (evaluator->problem->job.batch >= 25 && evaluator->problem->job.batch <= 30);
   return fits ? plan_one(evaluator, out) : too_large();
 }
 /* None of 10 .. 14. */
 static planc_status make_with_hole(const planc_evaluator *evaluator, planc_candidate *out) {
-  bool fits = evaluator->problem->batch <= 100 && (evaluator->problem->batch < 10 || evaluator->problem->batch > 14);
+  bool fits = evaluator->problem->job.batch <= 100 &&
+              (evaluator->problem->job.batch < 10 || evaluator->problem->job.batch > 14);
   return fits ? plan_one(evaluator, out) : too_large();
 }
 /* Not one or two samples at a time but four. */
 static planc_status make_even(const planc_evaluator *evaluator, planc_candidate *out) {
-  bool fits = evaluator->problem->batch <= 50 && evaluator->problem->batch != 2;
+  bool fits = evaluator->problem->job.batch <= 50 && evaluator->problem->job.batch != 2;
   return fits ? plan_one(evaluator, out) : too_large();
 }
 /* Beyond 5 sizes overflow. */
 static planc_status make_overflowing(const planc_evaluator *evaluator, planc_candidate *out) {
-  return evaluator->problem->batch <= 5 ? plan_one(evaluator, out)
-                                        : planc_error(PLANC_BAD_INPUT, "more bytes than there are");
+  return evaluator->problem->job.batch <= 5 ? plan_one(evaluator, out)
+                                            : planc_error(PLANC_BAD_INPUT, "more bytes than there are");
 }
 static planc_status make_broken(const planc_evaluator *evaluator, planc_candidate *out) {
-  return evaluator->problem->batch < 8 ? plan_one(evaluator, out) : planc_error(PLANC_INTERNAL, "a defect");
+  return evaluator->problem->job.batch < 8 ? plan_one(evaluator, out) : planc_error(PLANC_INTERNAL, "a defect");
 }
 
 START_TEST(borders_that_are_known) {
@@ -116,19 +121,19 @@ END_TEST
 static planc_status plan_in_rounds(const planc_evaluator *evaluator, planc_candidate *out) {
   planc_problem ones = *evaluator->problem;
   planc_evaluator of_ones = *evaluator;
-  ones.sub_batch = 1;
+  ones.job.sub_batch = 1;
   of_ones.problem = &ones;
   return planc_policy_find("none")->make(&of_ones, out);
 }
 
 static planc_status make_rounds_up_to_100(const planc_evaluator *evaluator, planc_candidate *out) {
-  return evaluator->problem->batch <= 100 ? plan_in_rounds(evaluator, out) : too_large();
+  return evaluator->problem->job.batch <= 100 ? plan_in_rounds(evaluator, out) : too_large();
 }
 static planc_status make_rounds_but_of_3(const planc_evaluator *evaluator, planc_candidate *out) {
-  return evaluator->problem->batch != 3 ? plan_in_rounds(evaluator, out) : too_large();
+  return evaluator->problem->job.batch != 3 ? plan_in_rounds(evaluator, out) : too_large();
 }
 static planc_status make_far_island(const planc_evaluator *evaluator, planc_candidate *out) {
-  int64_t batch = evaluator->problem->batch;
+  int64_t batch = evaluator->problem->job.batch;
   return batch <= 4 || (batch >= 100 && batch <= 110) ? plan_one(evaluator, out) : too_large();
 }
 
@@ -147,7 +152,7 @@ START_TEST(the_batch_asked_for_is_tried) {
                {{.name = "far island", .make = make_far_island}, 104, 110, 8, false},
                {{.name = "far island", .make = make_far_island}, 7, 4, 0, false}};
   planc_problem problem = problem_of(tiny, 1 << 20);
-  problem.batch = cases[_i].own;
+  problem.job.batch = cases[_i].own;
   planc_largest_batch found = search(&problem, &cases[_i].policy);
   ck_assert_int_eq(found.batch, cases[_i].batch);
   ck_assert_int_eq(found.fails_at, cases[_i].fails_at);
@@ -182,9 +187,9 @@ START_TEST(a_graph_worked_out_by_hand) {
   planc_problem problem = problem_of(tiny, 1 << 20);
   ck_assert_int_eq(search(&problem, planc_policy_find("none")).batch, 1023 / 6);
   ck_assert_int_eq(search(&problem, planc_policy_find("naive")).batch, 1024 / 4);
-  problem.budget_bytes = 24 << 10;
+  problem.terms.budgets[PLANC_MEMORY_DEVICE] = 24 << 10;
   ck_assert_int_eq(search(&problem, planc_policy_find("none")).batch, 23 / 6);
-  problem.budget_bytes = 6 << 10;
+  problem.terms.budgets[PLANC_MEMORY_DEVICE] = 6 << 10;
   ck_assert_int_eq(search(&problem, planc_policy_find("none")).batch, 0);
 }
 END_TEST
@@ -194,7 +199,7 @@ START_TEST(rounds_have_no_border) {
   planc_problem problem = problem_of(tiny, 24 << 10);
   ck_assert(search(&problem, planc_policy_find("modnn")).unbounded);
   ck_assert(search(&problem, planc_policy_find("ideal")).unbounded);
-  problem.sub_batch = 3;
+  problem.job.sub_batch = 3;
   planc_largest_batch found = search(&problem, planc_policy_find("none"));
   ck_assert(found.unbounded);
   ck_assert_int_eq(found.tried, 3); /* 6 and 12 samples run in rounds, which is enough to know */
@@ -204,7 +209,7 @@ END_TEST
 /* A round of 4 samples does not fit, and fewer than a round has are not asked for. */
 START_TEST(batches_are_a_round_at_least) {
   planc_problem problem = problem_of(tiny, 24 << 10);
-  problem.sub_batch = 4;
+  problem.job.sub_batch = 4;
   planc_largest_batch found = search(&problem, planc_policy_find("none"));
   ck_assert_int_eq(found.batch, 0);
   ck_assert(!found.unbounded);
@@ -217,7 +222,7 @@ END_TEST
 enum { GRAPHS = 40, EVERY = 40 };
 
 static bool has_plan(planc_problem problem, const planc_policy *policy, int64_t batch) {
-  problem.batch = batch;
+  problem.job.batch = batch;
   planc_plan *plan;
   planc_status status = planc_make_plan(&problem, policy, &plan);
   if (!status) {
@@ -238,10 +243,10 @@ START_TEST(rounds_that_need_more_have_a_border) {
   const planc_policy *policy = planc_policy_find("tensile");
   ok(planc_graph_prepare("graphs/tiny-transformer.yaml", NULL, false, &graph, &derived));
   planc_problem problem = problem_of(graph, 497 << 10);
-  problem.host_budget_bytes = 212 << 10;
-  problem.sub_batch = 8;
+  problem.terms.budgets[PLANC_MEMORY_HOST] = 212 << 10;
+  problem.job.sub_batch = 8;
   ck_assert(has_plan(problem, policy, 16) && has_plan(problem, policy, 32) && !has_plan(problem, policy, 64));
-  problem.batch = own[_i];
+  problem.job.batch = own[_i];
   planc_largest_batch found = search(&problem, policy);
   ck_assert(!found.unbounded);
   ck_assert_int_gt(found.batch, 32);
@@ -285,8 +290,8 @@ START_TEST(borders_of_random_graphs) {
   for (const planc_policy *policy = planc_policies(); policy->name; policy++) {
     if (policy->supports & PLANC_POLICY_SIMULATED) continue;
     planc_problem problem = problem_of(graph, 0);
-    problem.batch = 1 + _i % 9;
-    ok(planc_least_budget(&problem, policy, &problem.budget_bytes));
+    problem.job.batch = 1 + _i % 9;
+    ok(planc_least_budget(&problem, policy, &problem.terms.budgets[PLANC_MEMORY_DEVICE]));
     holds_up(&problem, policy);
   }
   planc_graph_free(graph);

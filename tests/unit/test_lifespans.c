@@ -100,11 +100,11 @@ START_TEST(tensors_live_from_use_to_use) {
   planc_simulation simulation;
   randgraph_options options = {.max_ops = 50, .inference = rand_chance(&seed, 10)};
   ok(randgraph_make(rand_next(&seed), &options, &graph));
-  planc_problem problem = {.graph = graph,
-                           .profile = profile,
-                           .batch = 1 + rand_below(&seed, 40),
-                           .budget_bytes = planc_profile_device(profile)->memory_bytes,
-                           .host_budget_bytes = -1};
+  planc_problem problem = {.job.graph = graph,
+                           .job.profile = profile,
+                           .job.batch = 1 + rand_below(&seed, 40),
+                           .terms.budgets[PLANC_MEMORY_DEVICE] = planc_profile_device(profile)->memory_bytes,
+                           .terms.budgets[PLANC_MEMORY_HOST] = -1};
   ok(planc_make_plan(&problem, planc_policy_find("none"), &plan));
   ok(planc_expand(plan->jobs, plan->n_jobs, &trace));
   s = (seen){.plan = plan, .trace = trace};

@@ -135,11 +135,11 @@ static void add_graph(pl_emit *all) {
   ok(planc_graph_print(train, &text, &length));
   add(all, text, length);
   ok(planc_profile_read("profiles/k40m.json", &profile));
-  planc_problem problem = {.graph = train,
-                           .profile = profile,
-                           .batch = 32,
-                           .budget_bytes = planc_profile_device(profile)->memory_bytes,
-                           .host_budget_bytes = -1};
+  planc_problem problem = {.job.graph = train,
+                           .job.profile = profile,
+                           .job.batch = 32,
+                           .terms.budgets[PLANC_MEMORY_DEVICE] = planc_profile_device(profile)->memory_bytes,
+                           .terms.budgets[PLANC_MEMORY_HOST] = -1};
   ok(planc_make_plan(&problem, planc_policy_find("vdnn-all"), &plan));
   ok(planc_plan_print(plan, &text, &length));
   ok(planc_plan_parse(text, length, "p", &again));

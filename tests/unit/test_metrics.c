@@ -118,15 +118,16 @@ static void tear_down(void) {
 /* At op last.grad x, a, b and b.grad are live, 6 KiB a sample together, and w with 1 KiB: however small the budget,
  * however the batch would be split or placed. */
 START_TEST(without_scheduling_nothing_leaves) {
-  static const planc_problem asked[] = {{.batch = 4, .budget_bytes = 1},
-                                        {.batch = 4, .budget_bytes = 1 << 30},
-                                        {.batch = 4, .budget_bytes = 7 << 10, .sub_batch = 1},
-                                        {.batch = 4, .budget_bytes = 1, .placement = PLANC_PLACEMENT_VMM}};
+  static const planc_problem asked[] = {
+      {.job.batch = 4, .terms.budgets[PLANC_MEMORY_DEVICE] = 1},
+      {.job.batch = 4, .terms.budgets[PLANC_MEMORY_DEVICE] = 1 << 30},
+      {.job.batch = 4, .terms.budgets[PLANC_MEMORY_DEVICE] = 7 << 10, .job.sub_batch = 1},
+      {.job.batch = 4, .terms.budgets[PLANC_MEMORY_DEVICE] = 1, .terms.placement = PLANC_PLACEMENT_VMM}};
   for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
     planc_problem problem = asked[i];
-    problem.graph = graph;
-    problem.profile = profile;
-    problem.host_budget_bytes = -1;
+    problem.job.graph = graph;
+    problem.job.profile = profile;
+    problem.terms.budgets[PLANC_MEMORY_HOST] = -1;
     planc_outcome vanilla;
     ok(planc_vanilla_of(&problem, &vanilla));
     ck_assert_int_eq(vanilla.peak_bytes[PLANC_MEMORY_DEVICE], (1 + 4 * 6) << 10);
@@ -138,8 +139,11 @@ START_TEST(without_scheduling_nothing_leaves) {
 END_TEST
 
 START_TEST(policy_none_with_room_is_without_scheduling) {
-  planc_problem problem = {
-      .graph = graph, .profile = profile, .batch = 4, .budget_bytes = 1 << 30, .host_budget_bytes = -1};
+  planc_problem problem = {.job.graph = graph,
+                           .job.profile = profile,
+                           .job.batch = 4,
+                           .terms.budgets[PLANC_MEMORY_DEVICE] = 1 << 30,
+                           .terms.budgets[PLANC_MEMORY_HOST] = -1};
   planc_outcome vanilla;
   ok(planc_vanilla_of(&problem, &vanilla));
   planc_plan *plan;
@@ -154,8 +158,11 @@ END_TEST
 
 /* vdnn-all has b leave beside op last, so that b.grad finds room: 1 + 4 * 5 KiB remain. */
 START_TEST(a_plan_s_saving_by_hand) {
-  planc_problem problem = {
-      .graph = graph, .profile = profile, .batch = 4, .budget_bytes = 21 << 10, .host_budget_bytes = -1};
+  planc_problem problem = {.job.graph = graph,
+                           .job.profile = profile,
+                           .job.batch = 4,
+                           .terms.budgets[PLANC_MEMORY_DEVICE] = 21 << 10,
+                           .terms.budgets[PLANC_MEMORY_HOST] = -1};
   planc_outcome vanilla;
   ok(planc_vanilla_of(&problem, &vanilla));
   planc_plan *plan;

@@ -121,8 +121,11 @@ END_TEST
 /* --- Plans -------------------------------------------------------------------------------------------------------- */
 
 static planc_status plan_with(const char *policy, int64_t budget, int64_t host_budget) {
-  planc_problem problem = {
-      .graph = graph, .profile = profile, .batch = 1, .budget_bytes = budget, .host_budget_bytes = host_budget};
+  planc_problem problem = {.job.graph = graph,
+                           .job.profile = profile,
+                           .job.batch = 1,
+                           .terms.budgets[PLANC_MEMORY_DEVICE] = budget,
+                           .terms.budgets[PLANC_MEMORY_HOST] = host_budget};
   planc_plan *plan = NULL;
   planc_status status = planc_make_plan(&problem, planc_policy_find(policy), &plan);
   planc_plan_free(plan);
@@ -145,12 +148,16 @@ END_TEST
 
 /* Each of both GPUs has what one alone has; the host is there for both, and each has a device of its own. */
 START_TEST(a_plan_of_two_gpus) {
-  planc_problem problem = {
-      .graph = graph, .profile = profile, .batch = 1, .gpus = 2, .budget_bytes = 1 << 20, .host_budget_bytes = 100};
+  planc_problem problem = {.job.graph = graph,
+                           .job.profile = profile,
+                           .job.batch = 1,
+                           .terms.gpus = 2,
+                           .terms.budgets[PLANC_MEMORY_DEVICE] = 1 << 20,
+                           .terms.budgets[PLANC_MEMORY_HOST] = 100};
   planc_plan *plan;
   assert_fails(planc_make_plan(&problem, planc_policy_find("window"), &plan), PLANC_INFEASIBLE,
                "bytes of host memory, the budget is 100: on each of 2 GPUs w of 4096 bytes finds no place at op a");
-  problem.budget_bytes = 9000;
+  problem.terms.budgets[PLANC_MEMORY_DEVICE] = 9000;
   assert_fails(planc_make_plan(&problem, planc_policy_find("none"), &plan), PLANC_INFEASIBLE,
                "policy none needs 10240 bytes of device memory, the budget is 9000: y of 2048 bytes finds no place");
 }

@@ -62,11 +62,11 @@ static void make_job(uint64_t seed, job *out) {
   *out = (job){.seed = seed, .iterations = 1};
   randgraph_options options = {.max_ops = 60, .inference = rand_chance(&out->seed, 10)};
   ok(randgraph_make(rand_next(&out->seed), &options, &out->graph));
-  out->problem = (planc_problem){.graph = out->graph,
-                                 .profile = profile,
-                                 .batch = 1 + rand_below(&out->seed, 40),
-                                 .budget_bytes = planc_profile_device(profile)->memory_bytes,
-                                 .host_budget_bytes = -1};
+  out->problem = (planc_problem){.job.graph = out->graph,
+                                 .job.profile = profile,
+                                 .job.batch = 1 + rand_below(&out->seed, 40),
+                                 .terms.budgets[PLANC_MEMORY_DEVICE] = planc_profile_device(profile)->memory_bytes,
+                                 .terms.budgets[PLANC_MEMORY_HOST] = -1};
   out->evaluator = pl_evaluator_of(&out->problem);
 }
 
@@ -77,7 +77,7 @@ static void make_loop(job *j) {
 }
 
 static void plan_job(pl_orderer orderer, job *j) {
-  ok(pl_make_resident(&j->evaluator, j->problem.batch, orderer, &j->candidate));
+  ok(pl_make_resident(&j->evaluator, j->problem.job.batch, orderer, &j->candidate));
   ok(pl_timing_new(&j->arena, 1, &j->candidate, &j->iterations, &j->timing));
   ok(pl_timing_alone(&j->evaluator, &j->timing));
   count_held(j);
@@ -303,7 +303,7 @@ START_TEST(depths_are_the_longest_ways) {
   planc_order *order;
   make_job((uint64_t)_i, &j);
   planc_candidate rounds = {0};
-  ok(planc_candidate_rounds(&j.problem, j.problem.batch, &rounds));
+  ok(planc_candidate_rounds(&j.problem, j.problem.job.batch, &rounds));
   trace = rounds.trace;
   int32_t *depth = calloc((size_t)trace->n_instances + 1, sizeof *depth);
   for (int32_t b = 0; b < trace->n_instances; b++)

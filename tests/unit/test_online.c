@@ -23,7 +23,8 @@ static void set_up(void) {
   ok(planc_graph_read("graphs/resnet34.yaml", &forward));
   ok(planc_graph_train(forward, PLANC_MOMENTUM, &graph));
   planc_graph_free(forward);
-  planc_problem problem = {.graph = graph, .profile = profile, .batch = BATCH, .host_budget_bytes = -1};
+  planc_problem problem = {
+      .job.graph = graph, .job.profile = profile, .job.batch = BATCH, .terms.budgets[PLANC_MEMORY_HOST] = -1};
   ok(planc_least_budget(&problem, planc_policy_find("none"), &least));
 }
 
@@ -34,12 +35,15 @@ static void tear_down(void) {
 
 /* A plan in `percent` of what it takes with everything resident. */
 static planc_plan *make_in(const char *policy, int64_t percent, planc_placement placement, int64_t chunk_bytes) {
-  planc_problem problem = {
-      .graph = graph, .profile = profile, .batch = BATCH, .host_budget_bytes = -1, .chunk_bytes = chunk_bytes};
+  planc_problem problem = {.job.graph = graph,
+                           .job.profile = profile,
+                           .job.batch = BATCH,
+                           .terms.budgets[PLANC_MEMORY_HOST] = -1,
+                           .terms.chunk_bytes = chunk_bytes};
   planc_plan *plan;
-  problem.budget_bytes = least / 100 * percent;
-  room = problem.budget_bytes - planc_profile_device(profile)->reserved_bytes;
-  problem.placement = placement;
+  problem.terms.budgets[PLANC_MEMORY_DEVICE] = least / 100 * percent;
+  room = problem.terms.budgets[PLANC_MEMORY_DEVICE] - planc_profile_device(profile)->reserved_bytes;
+  problem.terms.placement = placement;
   ok(planc_make_plan(&problem, planc_policy_find(policy), &plan));
   return plan;
 }

@@ -51,11 +51,11 @@ static planc_status simulate_graph(const planc_graph *graph, hand h, planc_passi
                         h.ops ? h.ops : ALL_OPS);
   planc_profile *profile;
   ok(planc_profile_parse(text, (size_t)length, "hand", &profile));
-  planc_problem problem = {.graph = graph,
-                           .profile = profile,
-                           .batch = 4,
-                           .budget_bytes = h.budget,
-                           .host_budget_bytes = h.host_budget ? h.host_budget : -1};
+  planc_problem problem = {.job.graph = graph,
+                           .job.profile = profile,
+                           .job.batch = 4,
+                           .terms.budgets[PLANC_MEMORY_DEVICE] = h.budget,
+                           .terms.budgets[PLANC_MEMORY_HOST] = h.host_budget ? h.host_budget : -1};
   planc_status status = planc_simulate_passive(&problem, out);
   planc_profile_free(profile);
   return status;
@@ -313,8 +313,9 @@ static void same_swaps(const planc_passive_iteration *a, const planc_passive_ite
 
 static void same_as_table(const planc_problem *problem, const planc_passive *p) {
   static const int64_t rounds[] = {1, 1, 1};
-  planc_job job = {.graph = problem->graph, .batch = 3, .n_rounds = 1, .rounds = &problem->batch, .iterations = 1};
-  if (problem->sub_batch) {
+  planc_job job = {
+      .graph = problem->job.graph, .batch = 3, .n_rounds = 1, .rounds = &problem->job.batch, .iterations = 1};
+  if (problem->job.sub_batch) {
     job.n_rounds = 3;
     job.rounds = rounds;
   }
@@ -324,8 +325,8 @@ static void same_as_table(const planc_problem *problem, const planc_passive *p) 
   table t = {.trace = trace, .used = malloc(n * sizeof *t.used), .stale = calloc(n, sizeof *t.stale)};
   t.slot = calloc(n, sizeof *t.slot);
   t.position = malloc(n * sizeof *t.position);
-  t.capacity =
-      (problem->budget_bytes - planc_profile_device(profile)->reserved_bytes) / PLANC_ALIGNMENT * PLANC_ALIGNMENT;
+  t.capacity = (problem->terms.budgets[PLANC_MEMORY_DEVICE] - planc_profile_device(profile)->reserved_bytes) /
+               PLANC_ALIGNMENT * PLANC_ALIGNMENT;
   for (size_t b = 0; b < n; b++) t.used[b] = -1;
   load(&t);
   for (int period = 0; period < PERIODS; period++) {
@@ -359,7 +360,7 @@ static void no_worse(const planc_passive_iteration *less, const planc_passive_it
 static void adds_up(const planc_problem *problem, const planc_passive *p) {
   ck_assert_int_eq(p->first.time_ns, sum_of(&p->first));
   ck_assert_int_eq(p->steady.time_ns, sum_of(&p->steady));
-  ck_assert_int_le(p->peak_bytes, problem->budget_bytes);
+  ck_assert_int_le(p->peak_bytes, problem->terms.budgets[PLANC_MEMORY_DEVICE]);
 }
 
 /* With room for all it computes as the simulator does of the plan that keeps everything, and swaps nothing. */
@@ -380,12 +381,12 @@ static void is_resident(const planc_problem *problem, const planc_passive *p) {
 START_TEST(more_memory_is_no_worse) {
   planc_graph *graph;
   ok(randgraph_make((uint64_t)_i, NULL, &graph));
-  planc_problem problem = {.graph = graph,
-                           .profile = profile,
-                           .batch = 3,
-                           .budget_bytes = INT64_C(1) << 40,
-                           .host_budget_bytes = -1,
-                           .sub_batch = _i % 3 == 0};
+  planc_problem problem = {.job.graph = graph,
+                           .job.profile = profile,
+                           .job.batch = 3,
+                           .terms.budgets[PLANC_MEMORY_DEVICE] = INT64_C(1) << 40,
+                           .terms.budgets[PLANC_MEMORY_HOST] = -1,
+                           .job.sub_batch = _i % 3 == 0};
   planc_passive whole, more;
   ok(planc_simulate_passive(&problem, &whole));
   is_resident(&problem, &whole);
@@ -393,7 +394,7 @@ START_TEST(more_memory_is_no_worse) {
   int32_t feasible = 0;
   for (int k = 0; k < BUDGETS; k++) {
     planc_passive p;
-    problem.budget_bytes = whole.peak_bytes - whole.peak_bytes * k / BUDGETS;
+    problem.terms.budgets[PLANC_MEMORY_DEVICE] = whole.peak_bytes - whole.peak_bytes * k / BUDGETS;
     planc_status status = planc_simulate_passive(&problem, &p);
     if (status) {
       assert_fails(status, PLANC_INFEASIBLE, "alone needs");

@@ -33,7 +33,7 @@ static void make_solos(made *m, bool tight) {
   for (int32_t j = 0; j < JOBS; j++) ok(m->alone[j].peak(&m->alone[j], &m->solos.candidates[j], &peaks[j]));
   for (int64_t tenths = 4; tight && tenths <= 10; tenths++) {
     pl_solos_free(&m->solos);
-    for (int32_t j = 0; j < JOBS; j++) m->problems[j].budget_bytes = peaks[j] * tenths / 10;
+    for (int32_t j = 0; j < JOBS; j++) m->problems[j].terms.budgets[PLANC_MEMORY_DEVICE] = peaks[j] * tenths / 10;
     planc_status status = pl_solos_make(m->problems, JOBS, NULL, &m->solos, &failed);
     tight = status != NULL;
     planc_status_free(status);
@@ -47,11 +47,11 @@ static void make(int number, made *m) {
   for (int32_t j = 0; j < JOBS; j++) {
     ok(randgraph_make(rand_next(&m->seed), &(randgraph_options){.max_ops = 20}, &m->graphs[j]));
     m->iterations[j] = 1 + (int32_t)rand_below(&m->seed, 3);
-    m->problems[j] = (planc_problem){.graph = m->graphs[j],
-                                     .profile = m->profile,
-                                     .batch = 1 + rand_below(&m->seed, 9),
-                                     .budget_bytes = INT64_C(1) << 40,
-                                     .host_budget_bytes = -1};
+    m->problems[j] = (planc_problem){.job.graph = m->graphs[j],
+                                     .job.profile = m->profile,
+                                     .job.batch = 1 + rand_below(&m->seed, 9),
+                                     .terms.budgets[PLANC_MEMORY_DEVICE] = INT64_C(1) << 40,
+                                     .terms.budgets[PLANC_MEMORY_HOST] = -1};
     m->alone[j] = pl_evaluator_of(&m->problems[j]);
   }
   make_solos(m, number % 3 == 0);

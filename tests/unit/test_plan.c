@@ -253,8 +253,11 @@ START_TEST(plans_of_random_graphs_come_back) {
   planc_graph *graph;
   ok(planc_profile_read("profiles/k40m.json", &profile));
   ok(randgraph_make((uint64_t)_i, NULL, &graph));
-  planc_problem problem = {
-      .graph = graph, .profile = profile, .batch = 4, .budget_bytes = INT64_C(1) << 50, .host_budget_bytes = -1};
+  planc_problem problem = {.job.graph = graph,
+                           .job.profile = profile,
+                           .job.batch = 4,
+                           .terms.budgets[PLANC_MEMORY_DEVICE] = INT64_C(1) << 50,
+                           .terms.budgets[PLANC_MEMORY_HOST] = -1};
   static const char *const names[] = {"none", "vdnn-all", "modnn"};
   for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
     planc_plan *plan;
@@ -262,16 +265,16 @@ START_TEST(plans_of_random_graphs_come_back) {
     round_trip(plan);
     planc_plan_free(plan);
   }
-  problem.chunk_bytes = 256;
-  problem.settings = (planc_settings){.window = 4096,
-                                      .workspace_limit = 1,
-                                      .window_per_use = true,
-                                      .swap_rate = 1 + _i % 1000000,
-                                      .no_recompute = _i % 2 == 0,
-                                      .region = 256};
+  problem.terms.chunk_bytes = 256;
+  problem.terms.settings = (planc_settings){.window = 4096,
+                                            .workspace_limit = 1,
+                                            .window_per_use = true,
+                                            .swap_rate = 1 + _i % 1000000,
+                                            .no_recompute = _i % 2 == 0,
+                                            .region = 256};
   for (int paged = 0; paged < 2; paged++) {
     planc_plan *mapped;
-    problem.placement = paged ? PLANC_PLACEMENT_PAGED : PLANC_PLACEMENT_VMM;
+    problem.terms.placement = paged ? PLANC_PLACEMENT_PAGED : PLANC_PLACEMENT_VMM;
     ok(planc_make_plan(&problem, planc_policy_find("window"), &mapped));
     ck_assert_int_gt(mapped->n_mappings, 0);
     ck_assert_int_eq(mapped->memories[0].paged, paged);

@@ -85,7 +85,7 @@ static void loses_less_than_the_bound(const planc_plan *plan, const planc_policy
 
 /* Plans at `budget`; false when that is not feasible. */
 static bool plan_is_right(planc_problem problem, int64_t budget, const planc_policy *policy, int seed) {
-  problem.budget_bytes = budget;
+  problem.terms.budgets[PLANC_MEMORY_DEVICE] = budget;
   planc_plan *plan;
   planc_status status = planc_make_plan(&problem, policy, &plan);
   if (planc_status_code(status) == PLANC_INFEASIBLE) {
@@ -134,14 +134,15 @@ START_TEST(plans_of_random_graphs_are_right) {
                                .allow_batch_coupled = seed % 4 == 0,
                                .unsplittable = seed % 4 == 2};
   ok_for(randgraph_make((uint64_t)seed, &options, &graph), "graph", "", seed);
-  planc_problem problem = {.graph = graph, .profile = profile, .batch = 1 + seed % 7, .host_budget_bytes = -1};
+  planc_problem problem = {
+      .job.graph = graph, .job.profile = profile, .job.batch = 1 + seed % 7, .terms.budgets[PLANC_MEMORY_HOST] = -1};
   for (const planc_policy *policy = planc_policies(); policy->name; policy++) {
     if (policy->supports & PLANC_POLICY_SIMULATED) continue;
     policy_is_right(problem, policy, seed);
     if (!(policy->supports & PLANC_POLICY_VMM)) continue;
     planc_problem mapped = problem;
-    mapped.placement = seed % 3 == 0 ? PLANC_PLACEMENT_PAGED : PLANC_PLACEMENT_VMM;
-    mapped.chunk_bytes = 4096;
+    mapped.terms.placement = seed % 3 == 0 ? PLANC_PLACEMENT_PAGED : PLANC_PLACEMENT_VMM;
+    mapped.terms.chunk_bytes = 4096;
     policy_is_right(mapped, policy, seed);
   }
   planc_graph_free(graph);
@@ -154,14 +155,17 @@ START_TEST(plans_for_several_gpus_are_right) {
   planc_graph *graph;
   randgraph_options options = {.max_ops = 12, .max_elements = seed % 8 == 1 ? 1024 : 0};
   ok_for(randgraph_make((uint64_t)seed, &options, &graph), "graph", "", seed);
-  planc_problem problem = {
-      .graph = graph, .profile = profile, .batch = 1 + seed % 3, .gpus = 2 + _i % 2, .host_budget_bytes = -1};
-  problem.chunk_bytes = 4096;
-  problem.shared_link = _i % 4 < 2;
+  planc_problem problem = {.job.graph = graph,
+                           .job.profile = profile,
+                           .job.batch = 1 + seed % 3,
+                           .terms.gpus = 2 + _i % 2,
+                           .terms.budgets[PLANC_MEMORY_HOST] = -1};
+  problem.terms.chunk_bytes = 4096;
+  problem.terms.shared_link = _i % 4 < 2;
   for (const planc_policy *policy = planc_policies(); policy->name; policy++) {
     if (policy->supports & PLANC_POLICY_SIMULATED) continue;
     bool mapped = (policy->supports & PLANC_POLICY_VMM) && _i % 3 == 0;
-    problem.placement = mapped ? PLANC_PLACEMENT_VMM : PLANC_PLACEMENT_BEST_FIT;
+    problem.terms.placement = mapped ? PLANC_PLACEMENT_VMM : PLANC_PLACEMENT_BEST_FIT;
     int64_t least;
     ok_for(planc_least_budget(&problem, policy, &least), "least budget", policy->name, seed);
     ck_assert_msg(plan_is_right(problem, least, policy, seed), "%s, graph %d: least budget fails", policy->name, seed);
@@ -186,8 +190,9 @@ START_TEST(no_policy_goes_below_the_lower_bound) {
   planc_graph *graph;
   randgraph_options options = {.max_ops = 12};
   ok_for(randgraph_make((uint64_t)seed, &options, &graph), "graph", "", seed);
-  planc_problem problem = {.graph = graph, .profile = profile, .batch = 1, .host_budget_bytes = -1};
-  planc_job job = {.graph = graph, .batch = 1, .n_rounds = 1, .rounds = &problem.batch, .iterations = 1};
+  planc_problem problem = {
+      .job.graph = graph, .job.profile = profile, .job.batch = 1, .terms.budgets[PLANC_MEMORY_HOST] = -1};
+  planc_job job = {.graph = graph, .batch = 1, .n_rounds = 1, .rounds = &problem.job.batch, .iterations = 1};
   planc_trace *trace;
   ok_for(planc_expand(&job, 1, &trace), "expand", "", seed);
   int64_t persistent = 0, largest = 0, largest_of_all = 0;
@@ -226,8 +231,9 @@ START_TEST(modnn_reaches_its_lower_bound) {
   planc_graph *graph;
   randgraph_options options = {.max_ops = 16};
   ok_for(randgraph_make((uint64_t)seed, &options, &graph), "graph", "", seed);
-  planc_problem problem = {.graph = graph, .profile = profile, .batch = 1, .host_budget_bytes = -1};
-  planc_job job = {.graph = graph, .batch = 1, .n_rounds = 1, .rounds = &problem.batch, .iterations = 1};
+  planc_problem problem = {
+      .job.graph = graph, .job.profile = profile, .job.batch = 1, .terms.budgets[PLANC_MEMORY_HOST] = -1};
+  planc_job job = {.graph = graph, .batch = 1, .n_rounds = 1, .rounds = &problem.job.batch, .iterations = 1};
   planc_trace *trace;
   ok_for(planc_expand(&job, 1, &trace), "expand", "", seed);
   int64_t resident = 0, largest = 0, least;
@@ -270,8 +276,11 @@ START_TEST(modnn_does_not_look_ahead_without_end) {
   planc_plan *plan;
   ok(planc_graph_train(forward, PLANC_ADAM, &graph));
   slow.device.h2d = slow.device.d2h = (planc_link){.bytes_per_second = 10000000, .latency_ns = 100};
-  planc_problem problem = {
-      .graph = graph, .profile = &slow, .batch = 10000, .budget_bytes = 2794440, .host_budget_bytes = -1};
+  planc_problem problem = {.job.graph = graph,
+                           .job.profile = &slow,
+                           .job.batch = 10000,
+                           .terms.budgets[PLANC_MEMORY_DEVICE] = 2794440,
+                           .terms.budgets[PLANC_MEMORY_HOST] = -1};
   ok(planc_make_plan(&problem, planc_policy_find("modnn"), &plan));
   ok(planc_check(plan, NULL, NULL));
   planc_plan_free(plan);

@@ -6,8 +6,8 @@
 #include <unistd.h>
 
 #include "planc/cost.h"
-#include "runtime/profile_file.h"
-#include "runtime/profile_part.h"
+#include "runtime/profile/profile_file.h"
+#include "runtime/profile/profile_part.h"
 #include "tests/support/passes.h"
 #include "tests/support/unit.h"
 #include "util/json_tree.h"

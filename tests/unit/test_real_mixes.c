@@ -85,18 +85,14 @@ static void free_profiles(void) {
   for (int g = 0; g < N_GRAPHS; g++) planc_profile_free(profiles[g]);
 }
 
-static void read_job(const real_job *from, planc_graph **out_graph, planc_problem *out) {
+static void read_job(const real_job *from, planc_graph **out_graph, planc_workload *out) {
   char path[64];
   const char *derived;
   int g = 0;
   while (strcmp(names[g], from->graph) != 0) g++;
   snprintf(path, sizeof path, "graphs/%s.yaml", from->graph);
   ok(planc_graph_prepare(path, NULL, false, out_graph, &derived));
-  *out = (planc_problem){.graph = *out_graph,
-                         .profile = profiles[g],
-                         .batch = from->batch,
-                         .budget_bytes = INT64_C(1) << 32,
-                         .host_budget_bytes = -1};
+  *out = (planc_workload){.graph = *out_graph, .profile = profiles[g], .batch = from->batch};
 }
 
 /* --- Running ------------------------------------------------------------------------------------------------------ */
@@ -145,24 +141,23 @@ static void assert_job_same(const planrt_session *together, int32_t job, const p
 START_TEST(real_jobs_come_to_what_they_come_to_alone) {
   const real_mix *of = &mixes[_i];
   int32_t iterations[MOST_JOBS];
-  planc_problem jobs[MOST_JOBS];
+  planc_workload jobs[MOST_JOBS];
   planc_graph *graphs[MOST_JOBS];
   planc_plan *alone[MOST_JOBS], *plan;
   planrt_session *together, *session;
   planc_mix_share shares[MOST_JOBS];
-  planc_mix mix = {.jobs = jobs, .iterations = iterations};
+  planc_mix mix = {.terms.budgets = {INT64_C(1) << 32, -1}, .jobs = jobs, .iterations = iterations};
   int64_t sum = 0;
   for (; mix.n_jobs < MOST_JOBS && of->jobs[mix.n_jobs].graph; mix.n_jobs++) {
     int32_t j = mix.n_jobs;
     read_job(&of->jobs[j], &graphs[j], &jobs[j]);
     iterations[j] = of->jobs[j].iterations;
-    ok(planc_make_plan(&jobs[j], planc_policy_find("none"), &alone[j]));
+    const planc_problem problem = planc_mix_problem(&mix, j);
+    ok(planc_make_plan(&problem, planc_policy_find("none"), &alone[j]));
     sum += alone[j]->predicted.peak_bytes[PLANC_MEMORY_DEVICE];
   }
-  for (int32_t j = 0; j < mix.n_jobs; j++) {
-    jobs[j].budget_bytes = sum * 4 / 5;
-    jobs[j].settings.region = 4096;
-  }
+  mix.terms.budgets[PLANC_MEMORY_DEVICE] = sum * 4 / 5;
+  mix.terms.settings.region = 4096;
   ok(planc_mix_resolve(&mix, shares));
   ok(planc_colocate(&mix, planc_mix_policy_find(of->policy), shares, &plan));
   ok(planc_check(plan, NULL, NULL));

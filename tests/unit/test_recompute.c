@@ -32,7 +32,7 @@ static void runs_right(const planc_plan *plan, const char *policy) {
 /* The plan at `budget`, which has run; NULL where that does not suffice. Nothing else may go wrong. */
 static planc_plan *plan_at(planc_problem problem, const planc_policy *policy, int64_t budget) {
   planc_plan *plan;
-  problem.budget_bytes = budget;
+  problem.terms.budgets[PLANC_MEMORY_DEVICE] = budget;
   planc_status status = planc_make_plan(&problem, policy, &plan);
   if (planc_status_code(status) == PLANC_INFEASIBLE) {
     planc_status_free(status);
@@ -45,13 +45,14 @@ static planc_plan *plan_at(planc_problem problem, const planc_policy *policy, in
 
 /* From where all data fits down to where little does. */
 static void plans_are_right(const planc_graph *graph, int64_t batch) {
-  planc_problem problem = {.graph = graph, .profile = profile, .batch = batch, .host_budget_bytes = -1};
+  planc_problem problem = {
+      .job.graph = graph, .job.profile = profile, .job.batch = batch, .terms.budgets[PLANC_MEMORY_HOST] = -1};
   int64_t all;
   ok(planc_least_budget(&problem, planc_policy_find("none"), &all));
   for (const planc_policy *policy = planc_policies(); policy->name; policy++) {
     if (policy->supports & PLANC_POLICY_SIMULATED) continue;
     for (int64_t percent = 120; percent >= 30; percent -= 15) {
-      problem.host_budget_bytes = percent % 2 == 0 ? -1 : 0;
+      problem.terms.budgets[PLANC_MEMORY_HOST] = percent % 2 == 0 ? -1 : 0;
       planc_plan_free(plan_at(problem, policy, all / 100 * percent));
     }
   }
@@ -62,7 +63,8 @@ static void plans_are_right(const planc_graph *graph, int64_t batch) {
 /* How often op `op` runs again in the policy's plan. */
 static int times_again(const char *text, const char *policy, int32_t op) {
   planc_graph *graph = graph_of(text);
-  planc_problem problem = {.graph = graph, .profile = profile, .batch = 16, .host_budget_bytes = -1};
+  planc_problem problem = {
+      .job.graph = graph, .job.profile = profile, .job.batch = 16, .terms.budgets[PLANC_MEMORY_HOST] = -1};
   planc_plan *plan = plan_at(problem, planc_policy_find(policy), INT64_C(1) << 30);
   ck_assert_ptr_nonnull(plan);
   int times = 0;

@@ -97,13 +97,14 @@ START_TEST(plans_of_policies) {
   planc_graph *graph;
   randgraph_options options = {.max_ops = 24, .allow_batch_coupled = _i % 4 == 0, .unsplittable = _i % 4 == 2};
   ok(randgraph_make(3000 + (uint64_t)_i, &options, &graph));
-  planc_problem problem = {.graph = graph, .profile = profile, .batch = 1 + _i % 7, .host_budget_bytes = -1};
+  planc_problem problem = {
+      .job.graph = graph, .job.profile = profile, .job.batch = 1 + _i % 7, .terms.budgets[PLANC_MEMORY_HOST] = -1};
   for (const planc_policy *policy = planc_policies(); policy->name; policy++) {
     if (policy->supports & PLANC_POLICY_SIMULATED) continue;
     char what[64];
     planc_plan *plan;
     snprintf(what, sizeof what, "%s, graph %d", policy->name, _i);
-    ok_in(planc_least_budget(&problem, policy, &problem.budget_bytes), what);
+    ok_in(planc_least_budget(&problem, policy, &problem.terms.budgets[PLANC_MEMORY_DEVICE]), what);
     ok_in(planc_make_plan(&problem, policy, &plan), what);
     run_every_way(plan, what);
     planc_plan_free(plan);

@@ -49,7 +49,7 @@ static void assert_at_worst_the_old(const planc_plan *plan, const planc_problem 
   assert_valid(chosen);
   ck_assert_int_eq(device_of(chosen)->budget_bytes, device_of(plan)->budget_bytes);
   ck_assert_int_le(chosen->predicted.peak_bytes[PLANC_MEMORY_DEVICE], device_of(plan)->budget_bytes);
-  ok(planc_retime(plan, problem->profile, &retimed));
+  ok(planc_retime(plan, problem->job.profile, &retimed));
   ok(planc_simulate(&retimed.plan, NULL, &old_simulated));
   ok(planc_simulate(chosen, NULL, &next_simulated));
   ck_assert_int_eq(chosen->predicted.iteration_ns, next_simulated.iteration_ns);
@@ -78,15 +78,15 @@ START_TEST(an_update_is_at_worst_the_old_decisions) {
     ok(randgraph_make(seed, &(randgraph_options){.max_ops = 24, .max_elements = 4096}, &graph));
     const planc_policy *policy = planc_policy_find(tight[seed % N_TIGHT]);
     planc_problem problem = roomy_problem(graph, k40m, 64);
-    ok(planc_least_budget(&problem, policy, &problem.budget_bytes));
+    ok(planc_least_budget(&problem, policy, &problem.terms.budgets[PLANC_MEMORY_DEVICE]));
     planc_plan *plan = plan_of(&problem, policy->name);
     for (int with_base = 0; with_base < 2; with_base++) {
       int64_t *percent = draw_percents(&state, graph, 5, 2000);
       planc_plan *other = on_another_machine(plan, percent);
       sheet *run = run_of(other);
       planc_update *update = update_of(plan, run, with_base ? k40m : NULL, PPM);
-      problem.profile = update->profile;
-      problem.sub_batch = with_base ? 0 : plan->jobs[0].rounds[0];
+      problem.job.profile = update->profile;
+      problem.job.sub_batch = with_base ? 0 : plan->jobs[0].rounds[0];
       assert_at_worst_the_old(plan, &problem, policy, &seen);
       planc_update_free(update);
       free(run);
@@ -111,9 +111,9 @@ START_TEST(old_decisions_answer_their_own_budgets) {
   planc_plan *plan = plan_of(&problem, "vdnn-all");
   sheet *run = run_of(plan);
   planc_update *update = update_of(plan, run, NULL, PPM);
-  problem.profile = update->profile;
+  problem.job.profile = update->profile;
   /* Another policy that is slower; the host budget is the new one. */
-  problem.host_budget_bytes = host_of(plan)->arena_bytes;
+  problem.terms.budgets[PLANC_MEMORY_HOST] = host_of(plan)->arena_bytes;
   ok(planc_replan(&problem, planc_policy_find("naive"), plan, &next));
   ck_assert(next.keeps);
   ck_assert_int_eq(host_of(planc_replanned_plan(&next))->budget_bytes, host_of(plan)->arena_bytes);
@@ -123,11 +123,11 @@ START_TEST(old_decisions_answer_their_own_budgets) {
   ck_assert(!next.keeps && next.made);
   planc_replanned_free(&next);
   ck_assert_int_gt(host_of(plan)->arena_bytes, 0);
-  problem.host_budget_bytes = 0;
+  problem.terms.budgets[PLANC_MEMORY_HOST] = 0;
   assert_fails(planc_replan(&problem, policy, plan, &next), PLANC_INFEASIBLE, "host memory");
   ck_assert_ptr_null(planc_replanned_plan(&next));
-  problem.host_budget_bytes = -1;
-  problem.budget_bytes = plan->predicted.peak_bytes[PLANC_MEMORY_DEVICE] - 1;
+  problem.terms.budgets[PLANC_MEMORY_HOST] = -1;
+  problem.terms.budgets[PLANC_MEMORY_DEVICE] = plan->predicted.peak_bytes[PLANC_MEMORY_DEVICE] - 1;
   assert_fails(planc_replan(&problem, policy, plan, &next), PLANC_INFEASIBLE, "vdnn-all");
   planc_update_free(update);
   free(run);

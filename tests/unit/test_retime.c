@@ -56,12 +56,12 @@ static planc_profile *profile_with(const char *ops) {
 #define ALL OP("first", 1000) "," OTHERS "," OP("step", 7000)
 
 static planc_plan *plan_of(const planc_profile *profile, const char *policy, int64_t sub_batch, int64_t budget) {
-  planc_problem problem = {.graph = graph,
-                           .profile = profile,
-                           .batch = 4,
-                           .budget_bytes = budget,
-                           .host_budget_bytes = -1,
-                           .sub_batch = sub_batch};
+  planc_problem problem = {.job.graph = graph,
+                           .job.profile = profile,
+                           .job.batch = 4,
+                           .terms.budgets[PLANC_MEMORY_DEVICE] = budget,
+                           .terms.budgets[PLANC_MEMORY_HOST] = -1,
+                           .job.sub_batch = sub_batch};
   planc_plan *plan;
   ok(planc_make_plan(&problem, planc_policy_find(policy), &plan));
   return plan;

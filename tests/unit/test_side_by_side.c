@@ -33,7 +33,7 @@ static void free_profile(void) {
 
 typedef struct accumulating {
   planc_graph *graphs[JOBS];
-  planc_problem jobs[JOBS];
+  planc_workload jobs[JOBS];
   int32_t iterations[JOBS];
   planc_mix mix;
   char name[32];
@@ -44,7 +44,7 @@ static int64_t whole_device(void) {
 }
 
 static void set_budget(accumulating *a, int64_t bytes) {
-  for (int32_t j = 0; j < JOBS; j++) a->jobs[j].budget_bytes = bytes;
+  a->mix.terms.budgets[PLANC_MEMORY_DEVICE] = bytes;
 }
 
 static void make_job(int number, int32_t n_jobs, accumulating *out) {
@@ -57,14 +57,13 @@ static void make_job(int number, int32_t n_jobs, accumulating *out) {
     int64_t sub_batch = 1 + rand_below(&seed, 4);
     ok(randgraph_make(rand_next(&seed), &options, &out->graphs[j]));
     out->iterations[j] = 1 + (int32_t)rand_below(&seed, 2);
-    out->jobs[j] = (planc_problem){.graph = out->graphs[j],
-                                   .profile = profile,
-                                   .batch = sub_batch * (k > 0 ? k : 1),
-                                   .sub_batch = k > 0 ? sub_batch : 0,
-                                   .side_by_side = k,
-                                   .settings = {.region = 512},
-                                   .host_budget_bytes = -1};
+    out->jobs[j] = (planc_workload){.graph = out->graphs[j],
+                                    .profile = profile,
+                                    .batch = sub_batch * (k > 0 ? k : 1),
+                                    .sub_batch = k > 0 ? sub_batch : 0,
+                                    .side_by_side = k};
   }
+  out->mix.terms = (planc_terms){.budgets[PLANC_MEMORY_HOST] = -1, .settings = {.region = 512}};
   set_budget(out, whole_device());
   out->mix.jobs = out->jobs;
   out->mix.iterations = out->iterations;
@@ -75,8 +74,9 @@ static void free_job(accumulating *a) {
 }
 
 /* By any policy for single jobs: the rounds one after the other. */
-static void plan_one_by_one(const planc_problem *job, planc_plan **out) {
-  ok(planc_make_plan(job, planc_policy_find("none"), out));
+static void plan_one_by_one(const planc_mix *mix, planc_plan **out) {
+  const planc_problem problem = planc_mix_problem(mix, 0);
+  ok(planc_make_plan(&problem, planc_policy_find("none"), out));
 }
 
 static int32_t count_compute(const planc_plan *plan) {
@@ -102,7 +102,7 @@ static void runs_right(const accumulating *a, const planc_plan *plan, const plan
 static void is_right(const accumulating *a, const planc_plan *plan) {
   planc_check_report report;
   ok_in(planc_check(plan, NULL, &report), a->name);
-  ck_assert_int_le(report.peak_bytes[PLANC_MEMORY_DEVICE], a->jobs[0].budget_bytes);
+  ck_assert_int_le(report.peak_bytes[PLANC_MEMORY_DEVICE], a->mix.terms.budgets[PLANC_MEMORY_DEVICE]);
   for (int32_t j = 0; j < plan->n_jobs; j++) {
     ck_assert_int_eq(plan->jobs[j].n_rounds, a->jobs[j].side_by_side > 0 ? a->jobs[j].side_by_side : 1);
     ck_assert_int_eq(plan->jobs[j].iterations, a->iterations[j]);
@@ -211,7 +211,7 @@ START_TEST(rounds_come_to_the_bits_of_one_after_the_other) {
     planc_plan *one_by_one, *plan;
     planrt_session *done;
     make_job(number, 1, &a);
-    plan_one_by_one(&a.jobs[0], &one_by_one);
+    plan_one_by_one(&a.mix, &one_by_one);
     run_periods(one_by_one, IN_ORDER, 0, (int64_t)PERIODS * a.iterations[0], &done);
     make_plan(&a, &plan);
     int64_t most = plan->predicted.peak_bytes[PLANC_MEMORY_DEVICE];
@@ -255,8 +255,8 @@ START_TEST(rounds_share_with_other_jobs) {
 END_TEST
 
 /* Of as many jobs as a mix may have, each has few streams enough. */
-static void many_rounds(const planc_problem *job) {
-  planc_problem jobs[PLANC_MIX_MOST_JOBS];
+static void many_rounds(const planc_workload *job) {
+  planc_workload jobs[PLANC_MIX_MOST_JOBS];
   planc_mix_share shares[PLANC_MIX_MOST_JOBS];
   int32_t iterations[PLANC_MIX_MOST_JOBS] = {0};
   planc_mix mix = {.n_jobs = PLANC_MIX_MOST_JOBS, .jobs = jobs, .iterations = iterations};

@@ -8,7 +8,7 @@
 #include "plan/routes.h"
 #include "planc/metrics.h"
 #include "planc/simulate.h"
-#include "planner/simulate/plan_streams.h"
+#include "planner/analysis/plan_streams.h"
 #include "runtime/random.h"
 #include "tests/support/script.h"
 #include "tests/support/tables.h"

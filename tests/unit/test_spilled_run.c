@@ -68,19 +68,19 @@ START_TEST(spilled_plans_run_as_the_reference_does) {
   const planc_policy *policy = planc_policy_find(cases[_i].policy);
   ok(planc_graph_read("graphs/tiny-transformer.yaml", &forward));
   ok(planc_graph_train(forward, PLANC_MOMENTUM, &graph));
-  planc_problem problem = {.graph = graph,
-                           .profile = profile,
-                           .batch = 6,
-                           .gpus = cases[_i].gpus,
-                           .sub_batch = cases[_i].sub_batch,
-                           .budget_bytes = cases[_i].budget,
-                           .host_budget_bytes = -1};
+  planc_problem problem = {.job.graph = graph,
+                           .job.profile = profile,
+                           .job.batch = 6,
+                           .terms.gpus = cases[_i].gpus,
+                           .job.sub_batch = cases[_i].sub_batch,
+                           .terms.budgets[PLANC_MEMORY_DEVICE] = cases[_i].budget,
+                           .terms.budgets[PLANC_MEMORY_HOST] = -1};
   ok(planc_make_plan(&problem, policy, &plan));
   int64_t needs = pl_plan_peak(plan, PLANC_MEMORY_HOST);
   planc_plan_free(plan);
-  problem.storage_budget_bytes = INT64_C(1) << 30;
+  problem.terms.budgets[PLANC_MEMORY_STORAGE] = INT64_C(1) << 30;
   for (int64_t percent = 90; percent >= 50; percent -= 20) {
-    problem.host_budget_bytes = needs * percent / 100;
+    problem.terms.budgets[PLANC_MEMORY_HOST] = needs * percent / 100;
     ok_in(planc_make_plan(&problem, policy, &plan), policy->name);
     ck_assert_int_gt(arena_of(plan, PLANC_MEMORY_STORAGE), 0);
     run_all_ways(plan, (uint64_t)percent);
@@ -102,10 +102,10 @@ START_TEST(spilled_schedules_run_as_the_reference_does) {
     ok(randgraph_make(seed, &(randgraph_options){.max_ops = 12}, &graph));
     ok(randcase_make(seed, graph, profile, 1 + (int32_t)(seed % 2), &c));
     ok(randschedule_make(seed, NULL, &c));
-    c.problem.storage_budget_bytes = INT64_C(1) << 40;
-    c.problem.host_budget_bytes = -1;
+    c.problem.terms.budgets[PLANC_MEMORY_STORAGE] = INT64_C(1) << 40;
+    c.problem.terms.budgets[PLANC_MEMORY_HOST] = -1;
     ok(planc_lower(&c.problem, "random", &c.candidate, &plan));
-    c.problem.host_budget_bytes = arena_of(plan, PLANC_MEMORY_HOST) * 2 / 3;
+    c.problem.terms.budgets[PLANC_MEMORY_HOST] = arena_of(plan, PLANC_MEMORY_HOST) * 2 / 3;
     planc_plan_free(plan);
     ok(planc_lower(&c.problem, "random", &c.candidate, &plan));
     n_stored += arena_of(plan, PLANC_MEMORY_STORAGE) > 0;

@@ -52,13 +52,13 @@ static int plans_of_policies(uint64_t seed, const planc_graph *graph, const plan
   int made = 0;
   for (size_t p = 0; p < sizeof policies / sizeof *policies; p++) {
     const planc_policy *policy = planc_policy_find(policies[p]);
-    planc_problem problem = {.graph = graph,
-                             .profile = profile,
-                             .batch = 1 + (int64_t)seed % 5,
-                             .host_budget_bytes = stored ? 4096 : -1,
-                             .storage_budget_bytes = stored ? INT64_C(1) << 30 : 0};
+    planc_problem problem = {.job.graph = graph,
+                             .job.profile = profile,
+                             .job.batch = 1 + (int64_t)seed % 5,
+                             .terms.budgets[PLANC_MEMORY_HOST] = stored ? 4096 : -1,
+                             .terms.budgets[PLANC_MEMORY_STORAGE] = stored ? INT64_C(1) << 30 : 0};
     planc_plan *plan = NULL;
-    planc_status status = planc_least_budget(&problem, policy, &problem.budget_bytes);
+    planc_status status = planc_least_budget(&problem, policy, &problem.terms.budgets[PLANC_MEMORY_DEVICE]);
     if (!status) status = planc_make_plan(&problem, policy, &plan);
     ck_assert_msg(!status || planc_status_code(status) == PLANC_INFEASIBLE, "%s: %s", policies[p],
                   planc_status_message(status));

@@ -51,7 +51,7 @@ static void assert_stores_nothing(const planc_plan *plan, const planc_plan *like
 static bool fits_in(randcase *c, int64_t host, int32_t *n_copies, int64_t *out_arena) {
   planc_plan *plan;
   planc_simulation simulation;
-  c->problem.host_budget_bytes = host;
+  c->problem.terms.budgets[PLANC_MEMORY_HOST] = host;
   ok_in(planc_lower(&c->problem, "random", &c->candidate, &plan), "lowering");
   *out_arena = arena_of(plan, PLANC_MEMORY_HOST);
   *n_copies += tier_copies(plan);
@@ -75,10 +75,10 @@ START_TEST(what_the_host_has_no_room_for_is_stored) {
     ok_in(randgraph_make(seed, &options, &graph), "graph");
     ok_in(randcase_make(seed, graph, profile, 1 + (int32_t)(seed % 2), &c), "case");
     ok_in(randschedule_make(seed, NULL, &c), "schedule");
-    c.problem.host_budget_bytes = -1;
+    c.problem.terms.budgets[PLANC_MEMORY_HOST] = -1;
     ok_in(planc_lower(&c.problem, "random", &c.candidate, &whole), "lowering");
     int64_t needs = arena_of(whole, PLANC_MEMORY_HOST);
-    c.problem.storage_budget_bytes = INT64_C(1) << 40;
+    c.problem.terms.budgets[PLANC_MEMORY_STORAGE] = INT64_C(1) << 40;
     ok_in(planc_lower(&c.problem, "random", &c.candidate, &same), "lowering");
     assert_stores_nothing(same, whole);
     if (needs > 0) ck_assert(!fits_in(&c, 0, &n_copies, &least));
@@ -123,12 +123,12 @@ static planc_graph *trained(const char *path) {
 /* The host's budget holds, storage has what it has no room for, and less of the host is never faster. */
 START_TEST(a_smaller_host_stores_more_and_is_not_faster) {
   planc_graph *graph = trained(rows[_i].path);
-  planc_problem problem = {.graph = graph,
-                           .profile = profile,
-                           .batch = rows[_i].batch,
-                           .budget_bytes = rows[_i].budget,
-                           .host_budget_bytes = -1,
-                           .storage_budget_bytes = INT64_C(1) << 40};
+  planc_problem problem = {.job.graph = graph,
+                           .job.profile = profile,
+                           .job.batch = rows[_i].batch,
+                           .terms.budgets[PLANC_MEMORY_DEVICE] = rows[_i].budget,
+                           .terms.budgets[PLANC_MEMORY_HOST] = -1,
+                           .terms.budgets[PLANC_MEMORY_STORAGE] = INT64_C(1) << 40};
   const planc_policy *policy = planc_policy_find(rows[_i].policy);
   planc_plan *plan;
   ok(planc_make_plan(&problem, policy, &plan));
@@ -136,18 +136,18 @@ START_TEST(a_smaller_host_stores_more_and_is_not_faster) {
   ck_assert_int_eq(arena_of(plan, PLANC_MEMORY_STORAGE), 0);
   planc_plan_free(plan);
   for (int64_t percent = 95; percent >= rows[_i].least; percent -= 5) {
-    problem.host_budget_bytes = needs * percent / 100;
+    problem.terms.budgets[PLANC_MEMORY_HOST] = needs * percent / 100;
     ok_in(planc_make_plan(&problem, policy, &plan), "plan");
     ok_in(planc_check(plan, NULL, NULL), "check");
-    ck_assert_int_le(arena_of(plan, PLANC_MEMORY_HOST), problem.host_budget_bytes);
+    ck_assert_int_le(arena_of(plan, PLANC_MEMORY_HOST), problem.terms.budgets[PLANC_MEMORY_HOST]);
     stored = arena_of(plan, PLANC_MEMORY_STORAGE);
-    ck_assert_int_ge(stored, needs - problem.host_budget_bytes);
+    ck_assert_int_ge(stored, needs - problem.terms.budgets[PLANC_MEMORY_HOST]);
     ck_assert_int_ge(plan->predicted.iteration_ns, ns - ns / 1000 * rows[_i].permille);
     ns = plan->predicted.iteration_ns;
     planc_plan_free(plan);
   }
   ck_assert_int_gt(ns, 2 * first_ns);
-  problem.storage_budget_bytes = stored - 1;
+  problem.terms.budgets[PLANC_MEMORY_STORAGE] = stored - 1;
   assert_fails(planc_make_plan(&problem, policy, &plan), PLANC_INFEASIBLE, "bytes of storage");
   planc_graph_free(graph);
 }
@@ -158,12 +158,12 @@ START_TEST(a_device_must_know_a_storage) {
   planc_plan *plan;
   ok(planc_graph_read("graphs/resnet34.yaml", &forward));
   ok(planc_graph_train(forward, PLANC_SGD, &graph));
-  planc_problem problem = {.graph = graph,
-                           .profile = profile,
-                           .batch = 16,
-                           .budget_bytes = INT64_C(1) << 31,
-                           .host_budget_bytes = 1 << 20,
-                           .storage_budget_bytes = INT64_C(1) << 40};
+  planc_problem problem = {.job.graph = graph,
+                           .job.profile = profile,
+                           .job.batch = 16,
+                           .terms.budgets[PLANC_MEMORY_DEVICE] = INT64_C(1) << 31,
+                           .terms.budgets[PLANC_MEMORY_HOST] = 1 << 20,
+                           .terms.budgets[PLANC_MEMORY_STORAGE] = INT64_C(1) << 40};
   profile->device.load.bytes_per_second = 0;
   assert_fails(planc_make_plan(&problem, planc_policy_find("vdnn-all"), &plan), PLANC_USAGE, "nothing of storage");
   planc_graph_free(graph);

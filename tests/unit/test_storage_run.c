@@ -21,7 +21,7 @@
 #include "plan/routes.h"
 #include "planrt/planrt.h"
 #include "runtime/host/host_storage.h"
-#include "runtime/measure.h"
+#include "runtime/profile/measure.h"
 #include "runtime/random.h"
 #include "tests/support/graphtext.h"
 #include "tests/support/judge.h"

@@ -7,9 +7,9 @@
 #include "cost/profile.h"
 #include "graph/optypes.h"
 #include "planc/policy.h"
+#include "planner/base/code.h"
 #include "planner/choose/absences.h"
 #include "planner/choose/restorable.h"
-#include "planner/code.h"
 #include "planner/evaluate.h"
 #include "planner/policies/capuchin.h"
 #include "planner/policies/policies.h"
@@ -43,8 +43,11 @@ static void tear_down(void) {
 }
 
 static planc_problem problem_of(int64_t budget) {
-  return (planc_problem){
-      .graph = graph, .profile = profile, .batch = BATCH, .budget_bytes = budget, .host_budget_bytes = -1};
+  return (planc_problem){.job.graph = graph,
+                         .job.profile = profile,
+                         .job.batch = BATCH,
+                         .terms.budgets[PLANC_MEMORY_DEVICE] = budget,
+                         .terms.budgets[PLANC_MEMORY_HOST] = -1};
 }
 
 /* A plan in `percent` of what it takes with everything resident. */
@@ -52,7 +55,7 @@ static planc_plan *make(const char *policy, int64_t percent) {
   int64_t least;
   planc_problem problem = problem_of(0);
   ok(planc_least_budget(&problem, planc_policy_find("none"), &least));
-  problem.budget_bytes = least / 100 * percent;
+  problem.terms.budgets[PLANC_MEMORY_DEVICE] = least / 100 * percent;
   planc_plan *plan;
   ok(planc_make_plan(&problem, planc_policy_find(policy), &plan));
   return plan;
@@ -217,7 +220,7 @@ static int32_t latest_input(int32_t instance, int32_t except) {
 START_TEST(lms_waits_for_the_other_inputs) {
   planc_problem problem = problem_of(0);
   planc_plan *plan;
-  ok(planc_least_budget(&problem, planc_policy_find("lms"), &problem.budget_bytes));
+  ok(planc_least_budget(&problem, planc_policy_find("lms"), &problem.terms.budgets[PLANC_MEMORY_DEVICE]));
   ok(planc_make_plan(&problem, planc_policy_find("lms"), &plan));
   stays s = read_stays(plan);
   int32_t fetched = 0, early = 0;
@@ -254,7 +257,8 @@ START_TEST(lms_waits_for_the_last_input) {
       "  - {op: big, type: t.d, in: [x], out: [d], traffic: 0}\n  - {op: e, type: t.e, in: [d], out: [e], traffic: 0}\n"
       "  - {op: b, type: t.b, in: [x], out: [b], traffic: 0}\n"
       "  - {op: join, type: t.j, in: [s, c3, b], out: [out], traffic: 0}\noutputs: [out]\n");
-  planc_problem problem = {.graph = late, .profile = profile, .batch = 1, .host_budget_bytes = -1};
+  planc_problem problem = {
+      .job.graph = late, .job.profile = profile, .job.batch = 1, .terms.budgets[PLANC_MEMORY_HOST] = -1};
   int64_t least, reserved = planc_profile_device(profile)->reserved_bytes;
   ok(planc_least_budget(&problem, planc_policy_find("lms"), &least));
   ck_assert_int_lt(least - reserved, 4 * 900000);
@@ -418,13 +422,16 @@ START_TEST(superneurons_restores_large_segments_each_time) {
   static const struct { int length, times; } cases[] = {{2, 1}, {3, 3}, {6, 6}};
   for (int i = 0; i < 3; i++) {
     planc_graph *chain = make_chain(cases[i].length);
-    planc_problem problem = {
-        .graph = chain, .profile = profile, .batch = 4, .budget_bytes = 1, .host_budget_bytes = -1};
+    planc_problem problem = {.job.graph = chain,
+                             .job.profile = profile,
+                             .job.batch = 4,
+                             .terms.budgets[PLANC_MEMORY_DEVICE] = 1,
+                             .terms.budgets[PLANC_MEMORY_HOST] = -1};
     ck_assert_int_eq(times_again(&problem, 0), cases[i].times);
-    problem.settings.no_recompute = true;
+    problem.terms.settings.no_recompute = true;
     ck_assert_int_eq(times_again(&problem, 0), 0);
-    problem.settings.no_recompute = false;
-    problem.budget_bytes = 1 << 20;
+    problem.terms.settings.no_recompute = false;
+    problem.terms.budgets[PLANC_MEMORY_DEVICE] = 1 << 20;
     ck_assert_int_eq(times_again(&problem, 0), 0);
     planc_graph_free(chain);
   }
@@ -483,7 +490,8 @@ static int runs_again(const planc_candidate *candidate) {
  * chain; where one is not enough, the other with its chain. */
 START_TEST(capuchin_counts_chains) {
   planc_graph *g = graph_of(forked);
-  planc_problem problem = {.graph = g, .profile = profile, .batch = 4, .host_budget_bytes = -1};
+  planc_problem problem = {
+      .job.graph = g, .job.profile = profile, .job.batch = 4, .terms.budgets[PLANC_MEMORY_HOST] = -1};
   int64_t tensor = 1024, big = 8 * tensor, peak = big + 2 * tensor + 256;
   planc_candidate candidate = choose(&problem, peak, NULL);
   ck_assert_int_eq(runs_again(&candidate), 0);
@@ -619,7 +627,8 @@ START_TEST(capuchin_counts_the_link) {
     double ns = (2 * n + 1) * (double)copy / MIDDLE - (double)profile->compute.kernel_ns;
     double share = (double)profile->efficiency_ppm[PLANC_CLASS_elementwise] / 1e6;
     planc_graph *g = make_queued((int64_t)(ns * 1e-9 * (double)profile->compute.memory_bytes_per_second * share));
-    planc_problem problem = {.graph = g, .profile = profile, .batch = 4, .host_budget_bytes = -1};
+    planc_problem problem = {
+        .job.graph = g, .job.profile = profile, .job.batch = 4, .terms.budgets[PLANC_MEMORY_HOST] = -1};
     int swaps, again;
     count_choices(&problem, room, true, &swaps, &again);
     ck_assert_int_eq(swaps, 3);

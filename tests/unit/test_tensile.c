@@ -329,10 +329,11 @@ START_TEST(rounds_are_those_of_the_rules) {
     randgraph_options options = {.max_ops = 40, .inference = seed % 10 == 9};
     ok(randgraph_make(UINT64_C(9000) + (uint64_t)seed, &options, &graph));
     set_links(profile, speeds[seed % 4]);
-    planc_problem problem = {.graph = graph, .profile = profile, .batch = 1 + seed % 5, .host_budget_bytes = -1};
+    planc_problem problem = {
+        .job.graph = graph, .job.profile = profile, .job.batch = 1 + seed % 5, .terms.budgets[PLANC_MEMORY_HOST] = -1};
     planc_candidate candidate = {0};
     pl_walk walk;
-    ok(pl_walk_start(&walk, &problem, problem.batch, PL_ROOM_UNLIMITED, &candidate));
+    ok(pl_walk_start(&walk, &problem, problem.job.batch, PL_ROOM_UNLIMITED, &candidate));
     agree(&walk, seed);
     planc_candidate_free(&candidate);
     planc_graph_free(graph);
@@ -444,17 +445,17 @@ static const swapped stays = {.copy = PL_NO_COPY};
  * are away only where both copies are over by the end of an op. */
 START_TEST(the_largest_goes_first) {
   planc_graph *graph = graph_of(hill);
-  planc_problem problem = {.graph = graph, .batch = HILL_BATCH, .host_budget_bytes = -1};
+  planc_problem problem = {.job.graph = graph, .job.batch = HILL_BATCH, .terms.budgets[PLANC_MEMORY_HOST] = -1};
   /* In: b from 20,000 to 22,048 within g1 at the latest, but g1 begins at 16,000; a from 14,976 within m4. */
-  problem.profile = timed((int64_t[]){4000, 4000, 2048, 1024, 1024, 4000, 6000, 1000});
+  problem.job.profile = timed((int64_t[]){4000, 4000, 2048, 1024, 1024, 4000, 6000, 1000});
   expect(&problem, PL_ROOM_UNLIMITED, "b", (swapped){.copy = 1, .leave = 2, .fetch = 6});
   expect(&problem, PL_ROOM_UNLIMITED, "a", (swapped){.copy = 2, .leave = 3, .fetch = 5});
-  planc_profile_free((planc_profile *)problem.profile);
+  planc_profile_free((planc_profile *)problem.job.profile);
   /* One nanosecond less in m1, and b's copy is over within m2, a's within m3: at m4 a has to be on its way back. */
-  problem.profile = timed((int64_t[]){4000, 4000, 2047, 1024, 1024, 4000, 6000, 1000});
+  problem.job.profile = timed((int64_t[]){4000, 4000, 2047, 1024, 1024, 4000, 6000, 1000});
   expect(&problem, PL_ROOM_UNLIMITED, "b", (swapped){.copy = 1, .leave = 3, .fetch = 6});
   expect(&problem, PL_ROOM_UNLIMITED, "a", stays);
-  planc_profile_free((planc_profile *)problem.profile);
+  planc_profile_free((planc_profile *)problem.job.profile);
   planc_graph_free(graph);
 }
 END_TEST
@@ -462,15 +463,15 @@ END_TEST
 /* The rate counts tensors: of ten one may be swapped at 10 %, none below. */
 START_TEST(the_rate_limits_tensors) {
   planc_graph *graph = graph_of(hill);
-  planc_problem problem = {.graph = graph, .batch = HILL_BATCH, .host_budget_bytes = -1};
-  problem.profile = timed((int64_t[]){4000, 4000, 2048, 1024, 1024, 4000, 6000, 1000});
-  problem.settings.swap_rate = 100000;
+  planc_problem problem = {.job.graph = graph, .job.batch = HILL_BATCH, .terms.budgets[PLANC_MEMORY_HOST] = -1};
+  problem.job.profile = timed((int64_t[]){4000, 4000, 2048, 1024, 1024, 4000, 6000, 1000});
+  problem.job.swap_rate = 100000;
   expect(&problem, PL_ROOM_UNLIMITED, "b", (swapped){.copy = 1, .leave = 2, .fetch = 6});
   expect(&problem, PL_ROOM_UNLIMITED, "a", stays);
-  problem.settings.swap_rate = 99999;
+  problem.job.swap_rate = 99999;
   expect(&problem, PL_ROOM_UNLIMITED, "b", stays);
   expect(&problem, PL_ROOM_UNLIMITED, "a", stays);
-  planc_profile_free((planc_profile *)problem.profile);
+  planc_profile_free((planc_profile *)problem.job.profile);
   planc_graph_free(graph);
 }
 END_TEST
@@ -480,19 +481,20 @@ END_TEST
 START_TEST(recompute_is_the_last_resort) {
   char *text = judge_edited(hill, "in: [b, g]", "in: [a, b, g]");
   planc_graph *graph = graph_of(text);
-  planc_problem problem = {.graph = graph, .batch = HILL_BATCH, .host_budget_bytes = -1, .settings.swap_rate = 1};
-  problem.profile = timed((int64_t[]){4000, 4000, 500, 1000, 1024, 4000, 6000, 1000});
+  planc_problem problem = {
+      .job.graph = graph, .job.batch = HILL_BATCH, .terms.budgets[PLANC_MEMORY_HOST] = -1, .job.swap_rate = 1};
+  problem.job.profile = timed((int64_t[]){4000, 4000, 500, 1000, 1024, 4000, 6000, 1000});
   int64_t peak = INT64_C(1024) * (8 + 1 + 1 + 2); /* at m3 */
   expect(&problem, PL_ROOM_UNLIMITED, "b", stays);
   expect(&problem, peak, "b", stays);
   expect(&problem, peak - 1, "b", (swapped){.copy = PL_NO_COPY, .leave = 1, .fetch = 7, .again = true});
   expect(&problem, peak - 1, "a", stays);
-  problem.settings.swap_rate = 0;
+  problem.job.swap_rate = 0;
   swapped a = {.copy = 1, .leave = 3, .fetch = 5};
   expect(&problem, peak, "a", a);
   expect(&problem, peak - 1024 - 1, "a", a);
   expect(&problem, peak - 1024 - 1, "b", stays);
-  planc_profile_free((planc_profile *)problem.profile);
+  planc_profile_free((planc_profile *)problem.job.profile);
   planc_graph_free(graph);
   free(text);
 }
@@ -525,10 +527,11 @@ START_TEST(plans_of_random_graphs_are_right) {
     planc_graph *graph;
     randgraph_options options = {.max_ops = 30, .max_elements = seed % 2 ? 512 : 0, .inference = seed % 10 == 9};
     ok(randgraph_make(UINT64_C(9500) + (uint64_t)seed, &options, &graph));
-    planc_problem problem = {.graph = graph, .profile = profile, .batch = 1 + seed % 5, .host_budget_bytes = -1};
-    problem.budget_bytes = INT64_C(1) << 40;
+    planc_problem problem = {
+        .job.graph = graph, .job.profile = profile, .job.batch = 1 + seed % 5, .terms.budgets[PLANC_MEMORY_HOST] = -1};
+    problem.terms.budgets[PLANC_MEMORY_DEVICE] = INT64_C(1) << 40;
     parking += plan_is_right(&problem, (uint64_t)seed) > 0;
-    ok(planc_least_budget(&problem, planc_policy_find("tensile"), &problem.budget_bytes));
+    ok(planc_least_budget(&problem, planc_policy_find("tensile"), &problem.terms.budgets[PLANC_MEMORY_DEVICE]));
     parking += plan_is_right(&problem, (uint64_t)seed) > 0;
     planc_graph_free(graph);
   }
@@ -559,15 +562,16 @@ START_TEST(parameters_leave_between_iterations) {
   ok(planc_graph_train(forward, PLANC_ADAM, &graph));
   planc_graph_free(forward);
   set_links(profile, INT64_C(20000000000));
-  planc_problem problem = {.graph = graph, .profile = profile, .batch = 32, .host_budget_bytes = -1};
-  problem.budget_bytes = INT64_C(1) << 30;
+  planc_problem problem = {
+      .job.graph = graph, .job.profile = profile, .job.batch = 32, .terms.budgets[PLANC_MEMORY_HOST] = -1};
+  problem.terms.budgets[PLANC_MEMORY_DEVICE] = INT64_C(1) << 30;
   ck_assert_int_gt(plan_is_right(&problem, 1), 6);
   planc_plan *plan, *none, *other;
   ok(planc_make_plan(&problem, planc_policy_find("tensile"), &plan));
   ok(planc_make_plan(&problem, planc_policy_find("none"), &none));
   ck_assert_int_lt(device_of(plan)->arena_bytes, device_of(none)->arena_bytes / 4 * 3);
   ck_assert_int_lt(plan->predicted.iteration_ns, none->predicted.iteration_ns / 100 * 103);
-  problem.budget_bytes = device_of(plan)->arena_bytes;
+  problem.terms.budgets[PLANC_MEMORY_DEVICE] = device_of(plan)->arena_bytes;
   ok(planc_make_plan(&problem, planc_policy_find("tensile"), &other));
   ck_assert_int_eq(plan->body.n, other->body.n);
   ck_assert_int_eq(device_of(plan)->arena_bytes, device_of(other)->arena_bytes);
@@ -603,7 +607,8 @@ static int32_t count_swaps(int elements) {
   for (int i = 0; i < SMALL_TENSORS; i++) at += (size_t)snprintf(&text[at], sizeof text - at, ", t%d", i);
   (void)snprintf(&text[at], sizeof text - at, "]}\n");
   planc_graph *graph = graph_of(text);
-  planc_problem problem = {.graph = graph, .profile = profile, .batch = 1, .host_budget_bytes = -1};
+  planc_problem problem = {
+      .job.graph = graph, .job.profile = profile, .job.batch = 1, .terms.budgets[PLANC_MEMORY_HOST] = -1};
   pl_absence_rule rule = {.choose = tensile_choose, .context = &problem};
   planc_candidate candidate = {0};
   int32_t n = 0;

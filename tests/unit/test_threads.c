@@ -53,9 +53,10 @@ START_TEST(threads_share_what_they_read) {
   randgraph_options options = {.max_ops = 30};
   ok(randgraph_make((uint64_t)_i, &options, &graph));
   ok(planc_profile_read("profiles/k40m.json", &profile));
-  planc_problem problem = {.graph = graph, .profile = profile, .batch = 4, .host_budget_bytes = -1};
-  ok(planc_least_budget(&problem, planc_policy_find("none"), &problem.budget_bytes));
-  problem.budget_bytes = problem.budget_bytes / 10 * 8;
+  planc_problem problem = {
+      .job.graph = graph, .job.profile = profile, .job.batch = 4, .terms.budgets[PLANC_MEMORY_HOST] = -1};
+  ok(planc_least_budget(&problem, planc_policy_find("none"), &problem.terms.budgets[PLANC_MEMORY_DEVICE]));
+  problem.terms.budgets[PLANC_MEMORY_DEVICE] = problem.terms.budgets[PLANC_MEMORY_DEVICE] / 10 * 8;
   work works[THREADS + 1];
   pthread_t threads[THREADS];
   for (int32_t t = 0; t <= THREADS; t++) works[t] = (work){.problem = &problem};

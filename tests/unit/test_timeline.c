@@ -35,11 +35,11 @@ static void tear_down(void) {
 static planc_plan *swapping_plan(uint64_t seed, planc_graph **out_graph) {
   planc_plan *plan;
   ok(randgraph_make(seed, &(randgraph_options){.max_ops = 24}, out_graph));
-  planc_problem problem = {.graph = *out_graph,
-                           .profile = profile,
-                           .batch = 2,
-                           .budget_bytes = planc_profile_device(profile)->memory_bytes,
-                           .host_budget_bytes = -1};
+  planc_problem problem = {.job.graph = *out_graph,
+                           .job.profile = profile,
+                           .job.batch = 2,
+                           .terms.budgets[PLANC_MEMORY_DEVICE] = planc_profile_device(profile)->memory_bytes,
+                           .terms.budgets[PLANC_MEMORY_HOST] = -1};
   ok(planc_make_plan(&problem, planc_policy_find("vdnn-all"), &plan));
   return plan;
 }

@@ -184,7 +184,7 @@ START_TEST(another_machine_is_found) {
   ok(randgraph_make((uint64_t)_i, &(randgraph_options){.max_ops = 24, .max_elements = 4096}, &graph));
   for (int32_t p = 0; p < N_UPDATED_POLICIES; p++) {
     planc_problem problem = roomy_problem(graph, k40m, 64);
-    problem.sub_batch = _i % 3 == 0 ? 24 : 0;
+    problem.job.sub_batch = _i % 3 == 0 ? 24 : 0;
     planc_plan *plan;
     plan = plan_of(&problem, updated_policies[p]);
     int64_t *percent = draw_percents(&state, graph, 30, 600);
@@ -224,8 +224,8 @@ START_TEST(another_storage_is_found) {
     ok(randgraph_make(seed, &(randgraph_options){.max_ops = 24, .max_elements = 4096}, &graph));
     planc_problem problem = roomy_problem(graph, with_storage, 64);
     planc_plan *whole = plan_of(&problem, "naive");
-    problem.host_budget_bytes = host_of(whole)->arena_bytes / 2;
-    problem.storage_budget_bytes = INT64_C(1) << 40;
+    problem.terms.budgets[PLANC_MEMORY_HOST] = host_of(whole)->arena_bytes / 2;
+    problem.terms.budgets[PLANC_MEMORY_STORAGE] = INT64_C(1) << 40;
     planc_plan *plan = NULL;
     planc_status status = planc_make_plan(&problem, planc_policy_find("naive"), &plan);
     if (!status) {

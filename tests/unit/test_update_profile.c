@@ -49,7 +49,7 @@ static void mixed_make(mixed *m) {
   planc_trace *trace;
   ok(planc_graph_read("tests/golden/inputs/tiny.yaml", &m->graph));
   planc_problem problem = roomy_problem(m->graph, k40m, 4);
-  problem.sub_batch = 3;
+  problem.job.sub_batch = 3;
   m->made = plan_of(&problem, "modnn");
   ck_assert_int_eq(m->made->jobs[0].n_rounds, 2);
   m->plan = *m->made;
@@ -175,7 +175,7 @@ START_TEST(ops_with_other_algorithms_are_counted) {
   ok(planc_update_other_algorithms(&renamed, &m.plan, &n));
   ck_assert_int_eq(n, 1);
   planc_problem problem = roomy_problem(m.graph, k40m, 4);
-  problem.sub_batch = 4;
+  problem.job.sub_batch = 4;
   whole = plan_of(&problem, "modnn");
   ok(planc_update_other_algorithms(&m.plan, whole, &n));
   ck_assert_int_eq(n, -1);
@@ -202,7 +202,7 @@ START_TEST(a_plan_holds_what_it_was_made_with) {
   ok(randgraph_make((uint64_t)_i, &(randgraph_options){.max_ops = 24, .max_elements = 4096}, &graph));
   for (int32_t p = 0; p < N_UPDATED_POLICIES; p++) {
     planc_problem problem = roomy_problem(graph, k40m, 64);
-    problem.sub_batch = _i % 3 == 0 ? 24 : 64;
+    problem.job.sub_batch = _i % 3 == 0 ? 24 : 64;
     planc_plan *plan, *again;
     ok(planc_make_plan(&problem, planc_policy_find(updated_policies[p]), &plan));
     bool adds = false;
@@ -210,10 +210,10 @@ START_TEST(a_plan_holds_what_it_was_made_with) {
     sheet *run = run_of(plan);
     planc_update *update = update_of(plan, run, NULL, 0);
     ck_assert_int_eq(update->change_ppm, 0);
-    problem.profile = update->profile;
+    problem.job.profile = update->profile;
     ok(planc_make_plan(&problem, planc_policy_find(updated_policies[p]), &again));
     /* How long sums of gradients take is a line through those of all sizes. */
-    if (!adds) assert_same_plan(again, plan, problem.sub_batch == 64);
+    if (!adds) assert_same_plan(again, plan, problem.job.sub_batch == 64);
     planc_plan_free(again);
     planc_update_free(update);
     free(run);
@@ -270,7 +270,7 @@ START_TEST(code_stays_with_its_algorithms) {
   ok(planc_profile_parse(text, length, "update", &read));
   ck_assert_int_eq(planc_profile_code_of_all(read), planc_profile_code_of_all(&with));
   free(text);
-  problem.profile = read;
+  problem.job.profile = read;
   ok(planc_make_plan(&problem, planc_policy_find("none"), &next));
   ck_assert_int_eq(device_of(next)->reserved_bytes, device_of(plan)->reserved_bytes);
   planc_plan_free(next);
@@ -291,7 +291,7 @@ START_TEST(profiles_survive_their_file) {
   planc_graph *graph;
   ok(randgraph_make((uint64_t)_i, &(randgraph_options){.max_ops = 24, .max_elements = 4096}, &graph));
   planc_problem problem = roomy_problem(graph, k40m, 64);
-  problem.sub_batch = 24;
+  problem.job.sub_batch = 24;
   planc_plan *plan, *direct, *by_file;
   const planc_policy *policy = planc_policy_find(updated_policies[_i % N_UPDATED_POLICIES]);
   ok(planc_make_plan(&problem, policy, &plan));
@@ -306,9 +306,9 @@ START_TEST(profiles_survive_their_file) {
     ok(planc_update_print(update, &text, &length));
     ok(planc_profile_parse(text, length, "update", &read));
     free(text);
-    problem.profile = update->profile;
+    problem.job.profile = update->profile;
     ok(planc_make_plan(&problem, policy, &direct));
-    problem.profile = read;
+    problem.job.profile = read;
     ok(planc_make_plan(&problem, policy, &by_file));
     assert_same_plan(by_file, direct, true);
     planc_plan_free(direct);

@@ -406,22 +406,23 @@ END_TEST
  * scheduled. */
 START_TEST(addresses_are_planned_where_caching_finds_no_room) {
   const planc_policy *window = planc_policy_find("window");
-  planc_problem problem = {.batch = 64, .budget_bytes = 1, .host_budget_bytes = -1};
+  planc_problem problem = {
+      .job.batch = 64, .terms.budgets[PLANC_MEMORY_DEVICE] = 1, .terms.budgets[PLANC_MEMORY_HOST] = -1};
   planc_graph *forward, *graph;
   planc_profile *profile;
   planc_plan *plan;
   ok(planc_graph_read("graphs/vgg16.yaml", &forward));
   ok(planc_graph_train(forward, PLANC_SGD, &graph));
   ok(planc_profile_read("profiles/k40m.json", &profile));
-  problem.graph = graph;
-  problem.profile = profile;
+  problem.job.graph = graph;
+  problem.job.profile = profile;
   planc_status status = planc_make_plan(&problem, window, &plan);
   ck_assert_int_eq(planc_status_code(status), PLANC_INFEASIBLE);
   int64_t largest_op = planc_status_shortage(status).bytes;
   planc_status_free(status);
-  problem.budget_bytes = largest_op + largest_op / 8;
+  problem.terms.budgets[PLANC_MEMORY_DEVICE] = largest_op + largest_op / 8;
   ok(planc_make_plan(&problem, window, &plan));
-  ck_assert_int_le(plan->predicted.peak_bytes[PLANC_MEMORY_DEVICE], problem.budget_bytes);
+  ck_assert_int_le(plan->predicted.peak_bytes[PLANC_MEMORY_DEVICE], problem.terms.budgets[PLANC_MEMORY_DEVICE]);
   planc_plan_free(plan);
   planc_profile_free(profile);
   planc_graph_free(graph);

@@ -1,0 +1,114 @@
+/* Sums over a plan's instructions (plan_totals.h). */
+#include "planner/analysis/plan_totals.h"
+
+#include "plan/derived.h"
+#include "plan/memories.h"
+#include "planner/analysis/plan_streams.h"
+#include "util/math.h"
+
+static bool is_known(const planc_plan *plan, int32_t residency) {
+  return residency >= 0 && residency < plan->n_residencies;
+}
+
+int32_t pl_memory_at(const planc_plan *plan, const pl_acquired *acquired, const planc_instr *instr) {
+  int32_t memory = -1;
+  if (instr->op == PLANC_INSTR_acquire || instr->op == PLANC_INSTR_release) {
+    if (is_known(plan, instr->id)) memory = acquired[instr->id].memory;
+  } else if (instr->op == PLANC_INSTR_exec && instr->stream >= 0 && instr->stream < plan->n_streams) {
+    if (plan->streams[instr->stream].kind == PLANC_STREAM_KIND_compute) memory = plan->streams[instr->stream].on;
+  }
+  return memory < plan->n_memories ? memory : -1;
+}
+
+/* --- The fullest moment ------------------------------------------------------------------------------------------- */
+
+/* The prologue leads to what is live at the boundary. */
+planc_status pl_find_fullest(const planc_plan *plan, planc_memory_kind kind, const pl_acquired *acquired,
+                             pl_arena *arena, pl_fullest *out) {
+  int64_t *bytes, *live; /* by residency; by memory */
+  *out = (pl_fullest){.memory = -1};
+  PLANC_TRY(PL_NEW(arena, &bytes, plan->n_residencies));
+  PLANC_TRY(PL_NEW(arena, &live, plan->n_memories));
+  const planc_section *sections[] = {&plan->prologue, &plan->body};
+  for (int32_t k = 0; k < 2; k++) {
+    for (int32_t i = 0; i < sections[k]->n; i++) {
+      const planc_instr *instr = &sections[k]->instrs[i];
+      int32_t memory = pl_memory_at(plan, acquired, instr);
+      if (memory < 0 || plan->memories[memory].kind != kind) continue;
+      int64_t *here = &live[memory], now = *here;
+      if (instr->op == PLANC_INSTR_exec) {
+        now = pl_add_saturate(now, instr->bytes);
+      } else {
+        if (instr->op == PLANC_INSTR_acquire) bytes[instr->id] = instr->bytes;
+        now = *here = instr->op == PLANC_INSTR_acquire ? pl_add_saturate(now, instr->bytes) : now - bytes[instr->id];
+      }
+      if (k == 1 && now > out->bytes) *out = (pl_fullest){.bytes = now, .instr = i, .memory = memory};
+    }
+    for (int32_t m = 0; m < plan->n_memories && k == 0; m++)
+      if (live[m] > out->bytes) *out = (pl_fullest){.bytes = live[m], .memory = m};
+  }
+  return NULL;
+}
+
+/* --- Sums --------------------------------------------------------------------------------------------------------- */
+
+/* Times are of one GPU, bytes of all. */
+static planc_status count_body(const planc_plan *plan, const pl_acquired *acquired, pl_arena *arena,
+                               planc_simulation *out) {
+  int32_t gpus = planc_plan_gpus(plan);
+  planc_job_predictions *jobs;
+  PLANC_TRY(PL_NEW(arena, &jobs, plan->n_jobs));
+  pl_plan_count_body(plan, acquired, jobs);
+  for (int32_t j = 0; j < plan->n_jobs; j++) {
+    out->d2h_bytes = pl_add_saturate(out->d2h_bytes, jobs[j].d2h_bytes);
+    out->h2d_bytes = pl_add_saturate(out->h2d_bytes, jobs[j].h2d_bytes);
+    out->store_bytes = pl_add_saturate(out->store_bytes, jobs[j].store_bytes);
+    out->load_bytes = pl_add_saturate(out->load_bytes, jobs[j].load_bytes);
+    out->recompute_ns = pl_add_saturate(out->recompute_ns, jobs[j].recompute_ns);
+  }
+  for (int32_t i = 0; i < plan->body.n; i++) {
+    const planc_instr *instr = &plan->body.instrs[i];
+    if (pl_instr_is_kernel(plan, instr)) out->compute_ns = pl_add_saturate(out->compute_ns, instr->time_ns);
+  }
+  if (gpus > 1) out->compute_ns /= gpus;
+  return NULL;
+}
+
+static planc_status find_live_peak(const planc_plan *plan, const pl_acquired *acquired, pl_arena *arena,
+                                   planc_simulation *out) {
+  pl_fullest fullest;
+  PLANC_TRY(pl_find_fullest(plan, PLANC_MEMORY_DEVICE, acquired, arena, &fullest));
+  out->live_peak_bytes = fullest.bytes;
+  out->live_peak_instr = fullest.instr;
+  return NULL;
+}
+
+planc_status pl_plan_totals(const planc_plan *plan, const pl_acquired *acquired, planc_simulation *out) {
+  pl_arena arena = {0};
+  out->peak_bytes = pl_plan_peak(plan, PLANC_MEMORY_DEVICE);
+  planc_status status = count_body(plan, acquired, &arena, out);
+  if (!status) status = find_live_peak(plan, acquired, &arena, out);
+  pl_arena_free(&arena);
+  return status;
+}
+
+/* --- Names -------------------------------------------------------------------------------------------------------- */
+
+static bool names_what_is_there(const planc_plan *plan, const planc_trace *trace, const planc_instr *instr) {
+  bool residency = instr->id >= 0 && instr->id < plan->n_residencies;
+  if (instr->op == PLANC_INSTR_exec) return instr->id >= 0 && instr->id < trace->n_instances;
+  if (instr->op == PLANC_INSTR_acquire) return residency && instr->aux >= 0 && instr->aux < trace->n_buffers;
+  return residency || instr->op != PLANC_INSTR_release;
+}
+
+planc_status pl_plan_check_names(const planc_plan *plan, const planc_trace *trace) {
+  for (int32_t b = 0; b < plan->n_boundary; b++) {
+    if (plan->boundary[b].buffer >= 0 && plan->boundary[b].buffer < trace->n_buffers) continue;
+    return planc_error(PLANC_INVALID_PLAN, "boundary: row %d: there is no buffer %d", b, plan->boundary[b].buffer);
+  }
+  for (int32_t i = 0; i < plan->body.n; i++) {
+    if (names_what_is_there(plan, trace, &plan->body.instrs[i])) continue;
+    return planc_error(PLANC_INVALID_PLAN, "body: instruction %d names what there is not", i);
+  }
+  return NULL;
+}

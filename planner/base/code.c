@@ -1,0 +1,99 @@
+/* Planning with the code of algorithms on the device (code.h). */
+#include "planner/base/code.h"
+
+#include "cost/profile.h"
+#include "plan/derived.h"
+#include "util/math.h"
+
+enum { MOST_ATTEMPTS = 4, UNKNOWN = -1 };
+
+int64_t pl_reserved(const planc_problem *problem) {
+  return pl_add_saturate(planc_profile_device(problem->job.profile)->reserved_bytes, problem->terms.code_bytes);
+}
+
+int64_t pl_arena_room(const planc_problem *problem) {
+  int64_t room = problem->terms.budgets[PLANC_MEMORY_DEVICE] - pl_reserved(problem);
+  return room > 0 ? room : 0;
+}
+
+int64_t pl_code_of_plan(const planc_profile *profile, const planc_plan *plan) {
+  int64_t sum = 0;
+  for (int32_t a = 0; a < plan->n_algorithms; a++)
+    sum = pl_add_saturate(sum, planc_profile_code(profile, plan->algorithms[a]));
+  return sum;
+}
+
+void pl_charge_code(const planc_profile *profile, planc_plan *plan) {
+  int64_t reserved = planc_profile_device(profile)->reserved_bytes;
+  reserved = pl_add_saturate(reserved, pl_code_of_plan(profile, plan));
+  for (int32_t m = 0; m < planc_plan_gpus(plan); m++) plan->memories[m].reserved_bytes = reserved;
+  pl_plan_find_peaks(plan);
+}
+
+/* Attempts so far, and how the last one ended. */
+typedef struct attempts {
+  pl_code_maker make;
+  void *user;
+  int64_t assumed[MOST_ATTEMPTS + 1];
+  int32_t n;
+  bool any_fits;
+  planc_status failure; /* INFEASIBLE, or NULL: it fits */
+} attempts;
+
+static planc_status attempt_upwards(attempts *a, const planc_problem *problem);
+static bool was_assumed(const attempts *a, int64_t code);
+static planc_status attempt(attempts *a, const planc_problem *problem, int64_t code, int64_t *out_code);
+static planc_status attempt_baselines(attempts *a, const planc_problem *problem);
+
+planc_status pl_with_code(const planc_problem *problem, pl_code_maker make, void *user) {
+  int64_t all = planc_profile_code_of_all(problem->job.profile), unused;
+  if (all == 0) return make(user, problem, &unused);
+  attempts a = {.make = make, .user = user};
+  planc_status status = attempt_upwards(&a, problem);
+  if (!status && !a.any_fits && !was_assumed(&a, all)) status = attempt(&a, problem, all, &unused);
+  if (!status && !a.any_fits) status = attempt_baselines(&a, problem);
+  if (status || a.any_fits) {
+    planc_status_free(a.failure);
+    return status;
+  }
+  return a.failure;
+}
+
+static planc_status attempt_baselines(attempts *a, const planc_problem *problem) {
+  planc_problem plain = *problem;
+  planc_profile profile = *problem->job.profile;
+  profile.baselines_only = true;
+  plain.job.profile = &profile;
+  return attempt_upwards(a, &plain);
+}
+
+static planc_status attempt(attempts *a, const planc_problem *problem, int64_t code, int64_t *out_code) {
+  planc_problem at = *problem;
+  at.terms.code_bytes = code;
+  a->assumed[a->n++] = code;
+  *out_code = UNKNOWN;
+  planc_status_free(a->failure);
+  a->failure = NULL;
+  planc_status status = a->make(a->user, &at, out_code);
+  a->any_fits |= !status;
+  if (status && planc_status_code(status) != PLANC_INFEASIBLE) return status;
+  a->failure = status;
+  return NULL;
+}
+
+static bool was_assumed(const attempts *a, int64_t code) {
+  for (int32_t k = 0; k < a->n; k++)
+    if (a->assumed[k] == code) return true;
+  return false;
+}
+
+/* From none on, each with what the one before ran: what fits although no code was thought of had all the room there is,
+ * and what fits with code to spare may do with less. */
+static planc_status attempt_upwards(attempts *a, const planc_problem *problem) {
+  int64_t code = 0, used;
+  for (a->n = 0; a->n < MOST_ATTEMPTS && !was_assumed(a, code); code = used) {
+    PLANC_TRY(attempt(a, problem, code, &used));
+    if (used == UNKNOWN || (!a->failure && used >= code)) break;
+  }
+  return NULL;
+}

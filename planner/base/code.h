@@ -1,0 +1,30 @@
+/* Where a profile lists what the code of each algorithm takes on the device, a plan is charged with that of the
+ * algorithms it runs. Which they are is known when the plan is made, and the room that they leave decides which they
+ * are: so a plan is made as if they took nothing and, where it does not fit with their code, for that size of it. */
+#ifndef PLANC_BASE_CODE_H
+#define PLANC_BASE_CODE_H
+
+#include "planc/policy.h"
+
+/* What the problem is planned with: what the profile reserves, and the code that is assumed. */
+int64_t pl_reserved(const planc_problem *problem);
+/* What the budget leaves for the arena. */
+int64_t pl_arena_room(const planc_problem *problem);
+
+/* Replaces what is reserved of the plan's devices by the profile's and the code of the plan's algorithms, and sets the
+ * predicted peaks. */
+void pl_charge_code(const planc_profile *profile, planc_plan *plan);
+/* The code of the plan's algorithms. */
+int64_t pl_code_of_plan(const planc_profile *profile, const planc_plan *plan);
+
+/* Makes something for the problem with its code_bytes, and keeps it if it is the best that fits so far. INFEASIBLE when
+ * it does not fit; *out_code, where that is known, is what the code of the algorithms that it runs takes. */
+typedef planc_status (*pl_code_maker)(void *user, const planc_problem *problem, int64_t *out_code);
+
+/* Calls `make` with no code, then a few times with the code of the time before, until what fits leaves none of it to
+ * spare. Where nothing fits it goes on with the code of all algorithms, which no plan exceeds; and then as in the
+ * beginning, each op with its baseline as the only algorithm, so that no faster ones are why there is no plan. The last
+ * failure when that does not fit either. Once, as it is, for a profile that lists no code. */
+planc_status pl_with_code(const planc_problem *problem, pl_code_maker make, void *user);
+
+#endif

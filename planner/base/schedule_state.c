@@ -1,0 +1,253 @@
+/* A schedule's state (schedule_state.h): made, freed and looked at. The commands of schedule.c change it. */
+#include "planner/base/schedule_state.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "util/math.h"
+
+planc_status planc_schedule_new(const planc_trace *trace, const planc_costs *const *costs, planc_schedule **out) {
+  *out = NULL;
+  planc_schedule *s = calloc(1, sizeof *s);
+  if (s) {
+    s->trace = trace;
+    s->costs = malloc((size_t)trace->n_jobs * sizeof *s->costs);
+    s->n_compute = malloc((size_t)trace->n_jobs * sizeof *s->n_compute);
+    s->buffers = malloc(((size_t)trace->n_buffers + 1) * sizeof *s->buffers);
+    s->ran = malloc(((size_t)trace->n_instances + 1) * sizeof *s->ran);
+  }
+  if (!s || !s->costs || !s->n_compute || !s->buffers || !s->ran) {
+    planc_schedule_free(s);
+    return planc_error(PLANC_OUT_OF_MEMORY, "schedule of %d instances", trace->n_instances);
+  }
+  for (int32_t j = 0; j < trace->n_jobs; j++) {
+    s->costs[j] = costs[j];
+    s->n_compute[j] = 1;
+  }
+  for (int32_t b = 0; b < trace->n_buffers; b++) {
+    s->buffers[b] = (buffer_state){.newest_open = SCHEDULE_NONE, .newest_away = SCHEDULE_NONE, .parked = SCHEDULE_NONE};
+  }
+  for (int32_t i = 0; i < trace->n_instances; i++) s->ran[i] = SCHEDULE_NONE;
+  *out = s;
+  return NULL;
+}
+
+void planc_schedule_free(planc_schedule *schedule) {
+  if (!schedule) return;
+  free(schedule->costs);
+  free(schedule->n_compute);
+  VEC_FREE(&schedule->commands);
+  VEC_FREE(&schedule->residencies);
+  VEC_FREE(&schedule->states);
+  VEC_FREE(&schedule->uses);
+  VEC_FREE(&schedule->mappings);
+  free(schedule->buffers);
+  free(schedule->ran);
+  free(schedule);
+}
+
+planc_status planc_schedule_map(planc_schedule *s, const planc_virtual_memory *memory) {
+  s->mappings.len = 0;
+  for (int32_t m = 0; m < memory->n; m++) VEC_PUSH(&s->mappings, memory->mappings[m]);
+  s->memory = *memory;
+  s->memory.mappings = s->mappings.data;
+  return NULL;
+}
+
+planc_status planc_schedule_side_by_side(planc_schedule *s, int32_t job, int32_t n) {
+  assert(job >= 0 && job < s->trace->n_jobs && n >= 1 && s->residencies.len == 0);
+  s->n_compute[job] = n;
+  int32_t streams = planc_schedule_n_streams(s);
+  if (streams <= PLANC_PLAN_MAX_STREAMS) return NULL;
+  return planc_error(PLANC_INTERNAL, "%d streams, and a plan has at most %d", streams, PLANC_PLAN_MAX_STREAMS);
+}
+
+/* --- Streams ------------------------------------------------------------------------------------------------------ */
+
+/* What the streams that every job has are for. */
+static const planc_route routes[PLANC_N_STREAMS] = {PLANC_STREAM_COMPUTE, PLANC_ROUTE_H2D, PLANC_ROUTE_D2H};
+
+/* Behind the streams that every job has, those that the jobs before this one have more. */
+static int32_t first_more(const planc_schedule *s, int32_t job) {
+  int32_t first = s->trace->n_jobs * PLANC_N_STREAMS;
+  for (int32_t j = 0; j < job; j++) first += s->n_compute[j] - 1;
+  return first;
+}
+
+int32_t planc_schedule_n_streams(const planc_schedule *s) {
+  return first_more(s, s->trace->n_jobs);
+}
+
+int32_t planc_schedule_n_compute(const planc_schedule *s, int32_t job) {
+  return s->n_compute[job];
+}
+
+int32_t planc_schedule_compute(const planc_schedule *s, int32_t job, int32_t round) {
+  int32_t k = round < 0 ? 0 : round % s->n_compute[job];
+  return k == 0 ? planc_schedule_stream(s, job, PLANC_STREAM_COMPUTE) : first_more(s, job) + k - 1;
+}
+
+int32_t planc_schedule_stream(const planc_schedule *s, int32_t job, planc_route route) {
+  assert(job >= 0 && job < s->trace->n_jobs);
+  for (int32_t k = 0; k < PLANC_N_STREAMS; k++)
+    if (routes[k] == route) return job * PLANC_N_STREAMS + k;
+  return -1;
+}
+
+planc_route planc_schedule_route(const planc_schedule *s, int32_t stream) {
+  return stream < first_more(s, 0) ? routes[stream % PLANC_N_STREAMS] : PLANC_STREAM_COMPUTE;
+}
+
+/* Execs behind a command, by their commands: the next of each stream, the next of each job, and the first of the job
+ * that is behind all of its rounds or of its next iteration. */
+typedef struct execs_behind {
+  int32_t of_stream[PLANC_PLAN_MAX_STREAMS], of_job[PLANC_PLAN_MAX_JOBS], behind_rounds[PLANC_PLAN_MAX_JOBS];
+} execs_behind;
+
+static bool is_behind_rounds(const planc_schedule *s, const planc_instance *it, int32_t next) {
+  if (next == planc_schedule_n_commands(s)) return true;
+  const planc_instance *other = &s->trace->instances[s->commands.data[next].instance];
+  return other->round < 0 || other->iteration != it->iteration;
+}
+
+static int32_t end_of_workspace(const planc_schedule *s, int32_t c, execs_behind *behind) {
+  const planc_command *command = &s->commands.data[c];
+  const planc_instance *it = &s->trace->instances[command->instance];
+  int32_t next = behind->of_job[it->job], own = behind->of_stream[command->stream];
+  if (is_behind_rounds(s, it, next)) behind->behind_rounds[it->job] = next;
+  behind->of_job[it->job] = behind->of_stream[command->stream] = c;
+  if (s->n_compute[it->job] == 1) return c + 1;
+  return own < behind->behind_rounds[it->job] ? own : behind->behind_rounds[it->job];
+}
+
+void planc_schedule_workspace_ends(const planc_schedule *s, int32_t *ends) {
+  execs_behind behind;
+  int32_t n_commands = planc_schedule_n_commands(s);
+  for (int32_t t = 0; t < planc_schedule_n_streams(s); t++) behind.of_stream[t] = n_commands;
+  for (int32_t j = 0; j < s->trace->n_jobs; j++) behind.of_job[j] = behind.behind_rounds[j] = n_commands;
+  for (int32_t c = n_commands - 1; c >= 0; c--)
+    ends[c] = s->commands.data[c].kind == PLANC_CMD_EXEC ? end_of_workspace(s, c, &behind) : c + 1;
+}
+
+/* --- What is away ------------------------------------------------------------------------------------------------- */
+
+int32_t pl_schedule_find_away(const planc_schedule *s, int32_t buffer, int32_t version) {
+  int32_t r = s->buffers[buffer].newest_away;
+  while (r != SCHEDULE_NONE && s->states.data[r].content != version) r = s->states.data[r].older;
+  return r;
+}
+
+/* Whether a residency can still be read: the last version takes over the place of what is parked. */
+static bool is_there(const planc_schedule *s, int32_t buffer, int32_t residency) {
+  if (residency == SCHEDULE_NONE) return false;
+  return residency != s->buffers[buffer].parked || planc_schedule_parking(s, buffer) == residency;
+}
+
+int32_t pl_schedule_find_source(const planc_schedule *s, int32_t buffer, int32_t version) {
+  int32_t away = pl_schedule_find_away(s, buffer, version), peer = s->trace->buffers[buffer].peer;
+  if (is_there(s, buffer, away)) return away;
+  return peer >= 0 && version == 0 ? pl_schedule_find_away(s, peer, s->trace->buffers[peer].sent) : SCHEDULE_NONE;
+}
+
+bool pl_schedule_user_holds(const planc_schedule *s, int32_t buffer, int32_t version) {
+  const planc_buffer *it = &s->trace->buffers[buffer];
+  return version == 0 && (it->flags & PLANC_BUFFER_FED) && it->peer < 0;
+}
+
+/* --- Looking ---------------------------------------------------------------------------------------------------- */
+
+int32_t planc_schedule_resident(const planc_schedule *s, int32_t buffer, int32_t version) {
+  int32_t r = s->buffers[buffer].newest_open;
+  while (r != SCHEDULE_NONE && s->states.data[r].content != version) r = s->states.data[r].older;
+  return r;
+}
+
+int32_t planc_schedule_open(const planc_schedule *s, int32_t buffer) {
+  return s->buffers[buffer].newest_open;
+}
+
+int32_t planc_schedule_content(const planc_schedule *s, int32_t residency) {
+  return s->states.data[residency].content;
+}
+
+bool planc_schedule_on_host(const planc_schedule *s, int32_t buffer, int32_t version) {
+  return pl_schedule_user_holds(s, buffer, version) || pl_schedule_find_source(s, buffer, version) != SCHEDULE_NONE;
+}
+
+planc_memory_kind planc_schedule_memory_of(const planc_schedule *s, int32_t residency) {
+  return residency == PLANC_USER ? PLANC_MEMORY_USER : s->residencies.data[residency].memory;
+}
+
+bool planc_schedule_copies(const planc_schedule *s, const planc_command *command, planc_memory_kind from,
+                           planc_memory_kind to) {
+  return command->kind == PLANC_CMD_COPY && planc_schedule_memory_of(s, command->source) == from &&
+         planc_schedule_memory_of(s, command->residency) == to;
+}
+
+bool planc_schedule_gives(const planc_schedule *s, const planc_command *command) {
+  if (command->kind != PLANC_CMD_COPY) return command->kind == PLANC_CMD_RELEASE;
+  return planc_schedule_memory_of(s, command->residency) != PLANC_MEMORY_DEVICE;
+}
+
+int32_t planc_schedule_buffer(const planc_schedule *s, const planc_command *command) {
+  bool to_user = command->kind == PLANC_CMD_COPY && command->residency == PLANC_USER;
+  return s->residencies.data[to_user ? command->source : command->residency].buffer;
+}
+
+const planc_virtual_memory *planc_schedule_memory(const planc_schedule *s) {
+  return &s->memory;
+}
+const planc_trace *planc_schedule_trace(const planc_schedule *s) {
+  return s->trace;
+}
+int64_t planc_schedule_bytes(const planc_schedule *s, int32_t residency) {
+  return s->trace->buffers[planc_schedule_residencies(s)[residency].buffer].bytes;
+}
+const planc_costs *planc_schedule_costs(const planc_schedule *s, int32_t job) {
+  return s->costs[job];
+}
+int32_t planc_schedule_n_commands(const planc_schedule *s) {
+  return (int32_t)s->commands.len;
+}
+const planc_command *planc_schedule_commands(const planc_schedule *s) {
+  return s->commands.data;
+}
+int32_t planc_schedule_n_residencies(const planc_schedule *s) {
+  return (int32_t)s->residencies.len;
+}
+const planc_residency *planc_schedule_residencies(const planc_schedule *s) {
+  return s->residencies.data;
+}
+int32_t planc_schedule_n_boundary(const planc_schedule *s) {
+  return s->n_boundary;
+}
+int32_t planc_schedule_n_parked(const planc_schedule *s) {
+  return s->n_parked;
+}
+int32_t planc_schedule_parking(const planc_schedule *s, int32_t buffer) {
+  int32_t last = s->trace->buffers[buffer].last_version;
+  int32_t away = last > 0 ? pl_schedule_find_away(s, buffer, last) : SCHEDULE_NONE;
+  return away == SCHEDULE_NONE ? s->buffers[buffer].parked : away;
+}
+const int32_t *planc_schedule_uses(const planc_schedule *s) {
+  return s->uses.data;
+}
+
+int32_t planc_schedule_ran(const planc_schedule *s, int32_t instance) {
+  return s->ran[instance];
+}
+planc_variant planc_adding_variant(const planc_trace *trace, const planc_profile *profile, int32_t instance) {
+  const planc_instance *it = &trace->instances[instance];
+  int64_t add_ns = planc_costs_add_ns(profile, trace->buffers[trace->accesses[it->first_access].buffer].bytes);
+  int32_t n_added = it->role == PLANC_ROLE_EXCHANGE ? planc_trace_replicas(trace) - 1 : 1;
+  return (planc_variant){
+      .algorithm = "add", .time_ns = pl_muldiv_ceil(add_ns, n_added, 1), .busy_ppm = 1000000, .deterministic = true};
+}
+
+planc_variant planc_schedule_variant(const planc_schedule *s, const planc_command *command) {
+  const planc_instance *it = &s->trace->instances[command->instance];
+  const planc_costs *costs = s->costs[it->job];
+  if (it->role != PLANC_ROLE_OP) return planc_adding_variant(s->trace, costs->profile, command->instance);
+  int32_t count;
+  return planc_costs_variants(costs, it->op, planc_costs_batch(costs, it->batch), &count)[command->variant];
+}

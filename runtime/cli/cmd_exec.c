@@ -1,0 +1,153 @@
+/* `planrun exec`: runs a plan. This file has the command line (cmd_exec.h). */
+#include "runtime/cli/cmd_exec.h"
+
+#include "runtime/backend.h"
+#include "runtime/cli/planrun.h"
+#include "util/file.h"
+
+static const pl_option options[] = {
+    {"data", 'd', "[JOB:]FILE ...", "train on labelled images: CSV, gzip'ed or not (default: pseudo-random samples)"},
+    {"backend", 0, "NAME", "what executes: host (default) or cuda"},
+    {"graph", 0, NULL, "capture the body once and replay it as a whole (backend cuda)"},
+    {"bare", 0, NULL, "run calls and copies on one stream without events, to hold a run's time against"},
+    {"deterministic", 0, NULL, "refuse algorithms that do not give the same bits every time"},
+    {"epochs", 'e', "N", "with --data: passes over the data, in all (default 1)"},
+    {"iterations", 'n', "N", "iterations in all, rounded up to whole periods (default without --data: 1)"},
+    {"same-samples", 0, NULL, "take the first iterations' samples in every period: times the device, not the feed"},
+    {"seed", 's', "N", "of initial values, shuffles and dropout (default 0)"},
+    {"save", 0, "FILE", "write a checkpoint after each epoch, at the end and when interrupted"},
+    {"resume", 0, "FILE", "go on from a checkpoint"},
+    {"watch", 0, "FILE", "change to the plan in FILE whenever a new one is put there"},
+    {"trace", 0, "FILE", "write when everything in the last periods ran, for Perfetto and planc simulate --against"},
+    {"link", 0, "RATE", "pace copies between host and device, e.g. 0.2GB/s (default: as fast as they go)"},
+    {"storage", 0, "DIR", "where what a plan keeps in storage goes: a file without a name in this directory"},
+    {"check-nan", 0, NULL, "a job whose loss is no finite number ends there; others go on"},
+    {"verify", 0, NULL, "run the reference beside the plan and compare every bit"},
+    {"synthetic", 0, NULL, "stand-ins for all ops, verified: any graph runs"},
+    {"sequential", 0, NULL, "one thread, in file order (default: a thread for each stream)"},
+    {"interleave", 0, "SEED", "one thread, in an order drawn from SEED, as the plan's events allow"},
+    {"jitter", 0, "SEED", "random delays before the work of every stream"},
+    {"poison", 0, NULL, "fill memory with NaNs when it is acquired, and in file order when released"},
+    {"json", 0, NULL, "end with one line of JSON"},
+    {0},
+};
+
+enum { TRACED_PERIODS = 64 };
+
+static planc_status run(const pl_arguments *arguments);
+static planc_status list_files(const pl_arguments *arguments, pl_used_files *files);
+static planc_status read_arguments(rt_execution *e, const pl_arguments *arguments);
+static planc_status run_to_report(rt_execution *e);
+static planc_status check_combinations(const pl_arguments *arguments, int64_t iterations);
+static planc_status read_options(planrt_options *out, const pl_arguments *arguments);
+
+const pl_subcommand rt_cmd_exec = {{"exec", "PLAN", "run a plan", options, 1, 1}, run, list_files};
+
+static planc_status run(const pl_arguments *arguments) {
+  rt_execution e = {.options.stop = &rt_interrupted};
+  PLANC_TRY(read_arguments(&e, arguments));
+  PLANC_TRY(planc_plan_read(e.path, &e.plan));
+  rt_interrupts_catch("planrun: ending after the periods that are on their way; again to end at once\n", NULL);
+  planc_status status = run_to_report(&e);
+  rt_execution_close(&e);
+  if (!status) rt_interrupts_end();
+  return status;
+}
+
+static planc_status read_arguments(rt_execution *e, const pl_arguments *arguments) {
+  e->path = arguments->operands[0];
+  e->arguments = arguments;
+  e->has_data = pl_option_given(arguments, "data");
+  e->check_nan = pl_option_given(arguments, "check-nan");
+  e->resume = pl_option_value(arguments, "resume");
+  e->save = pl_option_value(arguments, "save");
+  e->trace = pl_option_value(arguments, "trace");
+  e->json = pl_option_given(arguments, "json");
+  PLANC_TRY(pl_option_int(arguments, "epochs", 1, 1000000, 1, &e->epochs));
+  PLANC_TRY(
+      pl_option_int(arguments, "iterations", 0, INT64_C(1) << 40, e->has_data ? RT_WHOLE_EPOCHS : 1, &e->iterations));
+  PLANC_TRY(pl_option_int(arguments, "interleave", 0, INT64_MAX, -1, &e->interleave));
+  PLANC_TRY(check_combinations(arguments, e->iterations));
+  PLANC_TRY(read_options(&e->options, arguments));
+  if (e->trace) PLANC_TRY(pl_file_probe(e->trace));
+  if (e->save) PLANC_TRY(pl_file_probe(e->save));
+  if (pl_option_given(arguments, "watch")) rt_watch_start(&e->watch, pl_option_value(arguments, "watch"));
+  return NULL;
+}
+
+/* --- Command line ----------------------------------------------------------------------------------------------- */
+
+/* Going on from a checkpoint and saving to it again is what checkpoints are for; a plan may be watched that runs. */
+static planc_status list_files(const pl_arguments *arguments, pl_used_files *files) {
+  const char *data;
+  PLANC_TRY(pl_used_files_read(files, arguments->operands[0]));
+  for (int32_t i = 0; (data = pl_option_repeated(arguments, "data", i)) != NULL; i++)
+    PLANC_TRY(pl_used_files_read(files, rt_execution_data_file(data, &(rt_data_key){0})));
+  PLANC_TRY(pl_used_files_read(files, pl_option_value(arguments, "watch")));
+  PLANC_TRY(pl_used_files_renew(files, pl_option_value(arguments, "resume"), pl_option_value(arguments, "save")));
+  return pl_used_files_write(files, pl_option_value(arguments, "trace"));
+}
+
+static planc_status exclude(const pl_arguments *arguments, const char *one, const char *other) {
+  if (!pl_option_given(arguments, one) || !pl_option_given(arguments, other)) return NULL;
+  return planc_error(PLANC_USAGE, "--%s and --%s exclude each other", one, other);
+}
+
+/* No losses come out of a bare run, and nothing is trained. */
+static planc_status exclude_from_bare(const pl_arguments *arguments) {
+  static const char *const others[] = {"data",       "graph",     "save",   "resume",    "watch",
+                                       "trace",      "check-nan", "verify", "synthetic", "sequential",
+                                       "interleave", "jitter",    "poison"};
+  for (size_t i = 0; i < sizeof others / sizeof *others; i++) PLANC_TRY(exclude(arguments, "bare", others[i]));
+  return NULL;
+}
+
+static planc_status check_combinations(const pl_arguments *arguments, int64_t iterations) {
+  static const char *const pairs[][2] = {
+      {"data", "synthetic"},    {"data", "same-samples"}, {"sequential", "interleave"}, {"seed", "resume"},
+      {"interleave", "watch"},  {"graph", "trace"},       {"graph", "sequential"},      {"graph", "interleave"},
+      {"epochs", "iterations"}, {"interleave", "trace"},  {"check-nan", "synthetic"}};
+  for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) PLANC_TRY(exclude(arguments, pairs[i][0], pairs[i][1]));
+  PLANC_TRY(exclude_from_bare(arguments));
+  if (pl_option_given(arguments, "epochs") && !pl_option_given(arguments, "data"))
+    return planc_error(PLANC_USAGE, "--epochs goes with --data");
+  if (pl_option_given(arguments, "trace") && iterations == 0)
+    return planc_error(PLANC_USAGE, "--trace: no iteration runs, so there is nothing to write");
+  return NULL;
+}
+
+static planc_status read_options(planrt_options *out, const pl_arguments *arguments) {
+  int64_t seed, jitter;
+  const char *backend = pl_option_value(arguments, "backend");
+  PLANC_TRY(pl_option_int(arguments, "seed", 0, INT64_MAX, 0, &seed));
+  PLANC_TRY(pl_option_int(arguments, "jitter", 1, INT64_MAX, 0, &jitter));
+  PLANC_TRY(rt_option_rate(arguments, "link", &out->link_bytes_per_s));
+  if (backend) PLANC_TRY(planrt_backend_find(backend, &out->backend));
+  out->seed = (uint64_t)seed;
+  out->jitter = (uint64_t)jitter;
+  out->synthetic = pl_option_given(arguments, "synthetic");
+  out->verify = pl_option_given(arguments, "verify") || out->synthetic;
+  out->same_samples = pl_option_given(arguments, "same-samples");
+  out->bare = pl_option_given(arguments, "bare");
+  out->replay = pl_option_given(arguments, "graph");
+  out->deterministic = pl_option_given(arguments, "deterministic");
+  out->poison = pl_option_given(arguments, "poison");
+  out->concurrent = !pl_option_given(arguments, "interleave") && !pl_option_given(arguments, "sequential");
+  out->timeline = pl_option_given(arguments, "trace") ? TRACED_PERIODS : 0;
+  out->storage_path = pl_option_value(arguments, "storage");
+  return NULL;
+}
+
+/* --- Run and report ----------------------------------------------------------------------------------------------- */
+
+/* A run that differs from the reference has its report all the same, as JSON. */
+static planc_status run_to_report(rt_execution *e) {
+  PLANC_TRY(rt_execution_open(e));
+  planc_status status = planc_context(rt_execution_run(e), "%s", e->path);
+  bool wrong = planc_status_code(status) == PLANC_INVALID_PLAN;
+  if (status && (!wrong || !e->json)) return status;
+  planc_status printed = rt_execution_report(e, !wrong);
+  if (!printed) return status ? status : rt_execution_failures(e);
+  planc_status_free(status);
+  return printed;
+}

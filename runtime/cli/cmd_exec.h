@@ -1,0 +1,132 @@
+/* `planrun exec` between its files: cmd_exec.c has the command line, cmd_exec_data.c whose data there is,
+ * cmd_exec_run.c the run, cmd_exec_change.c its changes of plans, cmd_exec_report.c what it ends with. */
+#ifndef PLANRT_CMD_EXEC_H
+#define PLANRT_CMD_EXEC_H
+
+#include "planrt/data.h"
+#include "planrt/planrt.h"
+#include "runtime/cli/planrun.h"
+#include "runtime/losses.h"
+#include "runtime/watch.h"
+
+enum { RT_WHOLE_EPOCHS = -1 };
+
+/* Whose data a value of --data is: what stands before its file. */
+typedef struct rt_data_key {
+  int32_t row;      /* of the job in the plan that the run begins with; -1: not by number */
+  const char *name; /* of the job, or of its graph where it has none, `length` long; NULL: not by name */
+  size_t length;
+} rt_data_key;
+
+/* Data of the command line. */
+typedef struct rt_execution_data {
+  rt_data_key whose;
+  const char *path;
+  planrt_data *data;
+  int32_t row;  /* of its job in the plan that the run begins with; -1: that has none of the name */
+  bool is_used; /* a job has it */
+} rt_execution_data;
+
+/* What a run has of each job that there is, or was. */
+typedef struct rt_execution_job {
+  planrt_data *data; /* or NULL */
+  rt_losses losses;
+  int64_t epoch_begin; /* the iteration that the run's epoch began with */
+  double accuracy;     /* NaN: not known */
+} rt_execution_job;
+
+typedef struct rt_execution {
+  /* What the command line says; paths that it does not name are NULL. */
+  const char *path; /* of the plan that the run begins with */
+  const char *resume, *save, *trace;
+  const pl_arguments *arguments;
+  rt_watch watch; /* its path NULL: nothing is watched */
+  planrt_options options;
+  int64_t epochs;     /* in all, where iterations are not given */
+  int64_t iterations; /* in all; RT_WHOLE_EPOCHS: those of the epochs */
+  int64_t interleave; /* the seed, -1 = none */
+  bool json, check_nan;
+  bool has_data; /* of a job at least */
+
+  /* The run. */
+  planc_plan *plan; /* that it has now */
+  VEC(rt_execution_data) data;
+  VEC(rt_execution_job) jobs; /* by number in the training */
+  planrt_session *session;
+  planc_plan *next;    /* found by the watch, and to be changed to; or NULL */
+  int64_t begun;       /* iterations done before it, as rt_execution_done counts them: those of the checkpoint */
+  int64_t adopted;     /* plans changed to */
+  int64_t periods;     /* run with the plan */
+  int64_t all_periods; /* run with all plans */
+  int64_t run_ns;      /* in planrt_run: prologues, bodies, epilogues */
+} rt_execution;
+
+/* The signal that came: the period that runs is the last. */
+static inline bool rt_execution_stopped(const rt_execution *e) {
+  return *e->options.stop != 0;
+}
+/* A job of the plan that runs. */
+static inline planrt_job rt_execution_job_at(const rt_execution *e, int32_t row) {
+  return planrt_job_of(e->session, planrt_job_number(e->session, row));
+}
+static inline rt_execution_job *rt_execution_of(const rt_execution *e, int32_t row) {
+  return &e->jobs.data[planrt_job_number(e->session, row)];
+}
+/* Jobs come and go, and may have different numbers of iterations in a period. What the command line counts are those
+ * that every job of the plan has done since its own training began. */
+static inline int64_t rt_execution_done(const rt_execution *e) {
+  int64_t fewest = INT64_MAX;
+  for (int32_t j = 0; j < e->plan->n_jobs; j++) {
+    int64_t done = rt_execution_job_at(e, j).iterations;
+    if (done < fewest) fewest = done;
+  }
+  return fewest;
+}
+/* By what messages call a job. */
+static inline const char *rt_execution_name(const planrt_job *job) {
+  return job->name ? job->name : job->graph;
+}
+
+/* --- cmd_exec_data.c ---------------------------------------------------------------------------------------------- */
+
+/* The file of a value of --data. */
+const char *rt_execution_data_file(const char *value, rt_data_key *out_key);
+/* Reads all data, and binds what jobs of the plan have. */
+planc_status rt_execution_read_data(rt_execution *e);
+/* Gives the jobs of the session's plan their data. */
+planc_status rt_execution_hand_data(rt_execution *e);
+/* Whether data that waits for its job has it in a plan whose jobs would get these numbers. */
+planc_status rt_execution_check_data(const rt_execution *e, const planc_plan *next, const int32_t *numbers);
+
+/* --- cmd_exec_change.c -------------------------------------------------------------------------------------------- */
+
+/* For planrt_options.pause: whether there is a plan to change to. */
+bool rt_execution_look(void *user);
+planc_status rt_execution_adopt(rt_execution *e);
+/* Makes place for jobs that are new, and has all of the plan's counted from where they are. */
+planc_status rt_execution_place_jobs(rt_execution *e);
+/* Tells which of the checkpoint's jobs and the plan's are not in both. */
+void rt_execution_note_resumed(const rt_execution *e);
+
+/* --- cmd_exec_run.c ----------------------------------------------------------------------------------------------- */
+
+/* Reads the data, opens a session for the plan and sets it where the run begins. */
+planc_status rt_execution_open(rt_execution *e);
+/* The losses of the plan's jobs are complete. */
+planc_status rt_execution_end_losses(rt_execution *e);
+/* Runs all epochs, and writes what is to be written. */
+planc_status rt_execution_run(rt_execution *e);
+/* After a failure too. */
+void rt_execution_close(rt_execution *e);
+
+/* --- cmd_exec_report.c -------------------------------------------------------------------------------------------- */
+
+/* A loss as text, whether it is a finite number or not. */
+enum { RT_LOSS_TEXT = 32 };
+const char *rt_execution_loss(double loss, char out[RT_LOSS_TEXT]);
+/* JOB_FAILED, saying which jobs have failed, where and why; NULL where none has. */
+planc_status rt_execution_failures(const rt_execution *e);
+/* Prints how the run went. `verified` is false where it differs from the reference. */
+planc_status rt_execution_report(const rt_execution *e, bool verified);
+
+#endif

@@ -1,0 +1,273 @@
+/* `planrun profile`: measures a graph's ops, the links and the launches on this machine.
+ *
+ * What has been measured is kept piece by piece beside the output (runtime/profile_part.h). An interrupted profile goes
+ * on from there. */
+#include "runtime/cli/cmd_profile.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cost/json.h"
+#include "planc/cost.h"
+#include "planc/version.h"
+#include "runtime/cli/planrun.h"
+#include "runtime/profile/profile_head.h"
+#include "util/file.h"
+#include "util/json_tree.h"
+#include "util/label.h"
+#include "util/locate.h"
+#include "util/print.h"
+#include "util/size.h"
+
+static const pl_option options[] = {
+    {"batches", 'b', "N,N,...", "batches to measure (default: the graph's header, else 32)"},
+    {"output", 'o', "FILE", "the profile, - for standard output (default: profile.json)"},
+    {"name", 0, "NAME", "of the device in the profile (default: the backend's name)"},
+    {"backend", 0, "NAME", "what to measure: host (default) or cuda"},
+    {"deviceless", 0, "DEVICE", "instead of measuring list the algorithms that the CUDA libraries have for DEVICE"},
+    {"deterministic", 0, NULL, "only algorithms that give the same bits every time"},
+    {"optimizer", 0, "NAME", "sgd, momentum or adam, where the graph has no backward ops"},
+    {"inference", 0, NULL, "measure the graph as it stands, without deriving training"},
+    {"most", 0, "N", "algorithms of each op, the best by the library's own ranking; 0: all (default 8, listed 0)"},
+    {"repetitions", 'r', "N", "iterations measured with each algorithm (default 5)"},
+    {"warm-up", 0, "MS", "run iterations for so long before those that are measured (default 1000, host 0)"},
+    {"link", 0, "RATE", "pace copies between host and device, as exec does"},
+    {"storage", 0, "DIR", "measure storage, too, by a file in this directory"},
+    {"loads", 0, "N,N,...", "measure ops also while every processor is kept busy for this many per cent of the time"},
+    {0},
+};
+
+enum { FALLBACK_BATCH = 32, PERCENT = 10000 };
+/* A GPU's clocks rise within some tenths of a second of work, and settle where power and heat allow. */
+enum { MOST_MEASURED = 8, WARM_UP_MS = 1000 };
+
+typedef rt_profiling profiling;
+
+/* What has been measured. Here, where a signal's handler finds it. */
+static rt_kept kept = {.file = -1};
+
+static planc_status run(const pl_arguments *arguments);
+static planc_status list_files(const pl_arguments *arguments, pl_used_files *files);
+static void blame_nothing(void);
+static planc_status tell_other_remedy(planc_status status);
+static planc_status profile(profiling *p, const pl_arguments *arguments);
+static planc_status read_arguments(profiling *p, const pl_arguments *arguments);
+static planc_status read_graph(profiling *p, const pl_arguments *arguments);
+static planc_status profile_measured(profiling *p, bool *out_written);
+static void tell_what_is_kept(bool written);
+
+const pl_subcommand rt_cmd_profile = {
+    {"profile", "GRAPH", "measure ops, links and launches on this machine", options, 1, 1}, run, list_files};
+
+static planc_status run(const pl_arguments *arguments) {
+  profiling p = {.stop = &rt_interrupted, .kept = &kept};
+  rt_interrupts_catch("planrun: ending after the iteration, op or copy that it is at; again to end at once\n",
+                      blame_nothing);
+  planc_status status = tell_other_remedy(profile(&p, arguments));
+  rt_kept_close(&kept);
+  planc_graph_free(p.graph);
+  if (!status) rt_interrupts_end();
+  return status;
+}
+
+static planc_status profile(profiling *p, const pl_arguments *arguments) {
+  bool written = false;
+  PLANC_TRY(read_arguments(p, arguments));
+  PLANC_TRY(read_graph(p, arguments));
+  PLANC_TRY(p->deviceless ? rt_profiling_list(p, &written) : profile_measured(p, &written));
+  tell_what_is_kept(written);
+  return NULL;
+}
+
+/* Who interrupts twice blames nothing of what is being tried. */
+static void blame_nothing(void) {
+  rt_kept_unmark(&kept);
+}
+
+/* --- Command line ----------------------------------------------------------------------------------------------- */
+
+static planc_status read_list(const pl_arguments *arguments, const char *name, int64_t most, int32_t room, int64_t *out,
+                              int32_t *out_count) {
+  const char *text = pl_option_value(arguments, name);
+  *out_count = 0;
+  while (text) {
+    char *end;
+    errno = 0;
+    int64_t value = strtoll(text, &end, 10);
+    if (end == text || (*end && *end != ',') || errno || value < 1 || value > most)
+      return planc_error(PLANC_USAGE, "--%s takes integers from 1 to %lld, with commas between them", name,
+                         (long long)most);
+    for (int32_t i = 0; i < *out_count; i++)
+      if (out[i] == value) return planc_error(PLANC_USAGE, "--%s names %lld twice", name, (long long)value);
+    if (*out_count == room) return planc_error(PLANC_USAGE, "--%s takes %d at most", name, room);
+    out[(*out_count)++] = value;
+    text = *end ? end + 1 : NULL;
+  }
+  return NULL;
+}
+
+/* A link that cannot be paced, or storage that cannot be had, is told before anything is measured. */
+static planc_status try_links(const profiling *p) {
+  rt_device *device;
+  rt_device_options how = {.link_bytes_per_s = p->link_bytes_per_s,
+                           .storage_bytes = p->storage ? rt_least_stored() : 0,
+                           .storage_path = p->storage};
+  if (p->link_bytes_per_s == 0 && !p->storage) return NULL;
+  if (p->storage && !p->backend->storage)
+    return planc_error(PLANC_USAGE, "--storage: backend %s has no storage", p->backend->name);
+  PLANC_TRY(p->backend->open(&how, &device));
+  p->backend->close(device);
+  return NULL;
+}
+
+/* What a profile holds for. */
+static planc_status describe_machine(profiling *p) {
+  PLANC_TRY(p->backend->info(&p->info));
+  snprintf(p->machine, sizeof p->machine, "%s, %d processors, %s, planrun %s", p->info.device, p->info.processors,
+           p->info.versions, PLANC_VERSION);
+  return NULL;
+}
+
+/* A described device is the CUDA libraries'; nothing on it is measured. */
+static planc_status find_backend(profiling *p, const pl_arguments *arguments) {
+  static const char *const measuring[] = {"backend", "name", "repetitions", "warm-up", "link", "storage", "loads"};
+  const char *name = pl_option_value(arguments, "backend");
+  p->deviceless = pl_option_value(arguments, "deviceless");
+  for (size_t i = 0; p->deviceless && i < sizeof measuring / sizeof *measuring; i++)
+    if (pl_option_given(arguments, measuring[i]))
+      return planc_error(PLANC_USAGE, "--deviceless and --%s exclude each other", measuring[i]);
+  PLANC_TRY(planrt_backend_find(p->deviceless ? "cuda" : name ? name : "host", &p->backend));
+  bool host = p->backend == &rt_host_backend;
+  PLANC_TRY(pl_option_int(arguments, "most", 0, INT32_MAX, p->deviceless ? 0 : MOST_MEASURED, &p->most));
+  PLANC_TRY(pl_option_int(arguments, "warm-up", 0, 60000, host ? 0 : WARM_UP_MS, &p->warm_up_ms));
+  if (p->deviceless) return NULL;
+  p->storage = pl_option_value(arguments, "storage");
+  PLANC_TRY(try_links(p));
+  return describe_machine(p);
+}
+
+static const char *output_of(const pl_arguments *arguments) {
+  const char *output = pl_option_value(arguments, "output");
+  return output ? output : "profile.json";
+}
+
+/* A device that is not known is told when it is needed. */
+static planc_status list_described(const char *device, pl_used_files *files) {
+  char description[RT_PATH_ROOM], properties[RT_PATH_ROOM];
+  planc_status unknown = pl_locate_properties(device, description, properties, RT_PATH_ROOM);
+  planc_status_free(unknown);
+  if (unknown) return NULL;
+  PLANC_TRY(pl_used_files_read(files, description));
+  return pl_used_files_read(files, properties);
+}
+
+/* A measured profile is kept in pieces while it is made, and has the device's properties beside it. */
+static planc_status list_files(const pl_arguments *arguments, pl_used_files *files) {
+  const char *output = output_of(arguments), *device = pl_option_value(arguments, "deviceless");
+  char path[RT_PATH_ROOM], properties[RT_PATH_ROOM];
+  PLANC_TRY(pl_used_files_read(files, arguments->operands[0]));
+  PLANC_TRY(pl_used_files_write(files, output));
+  if (device) return list_described(device, files);
+  PLANC_TRY(rt_profiling_properties(output, properties));
+  if (!*properties) return NULL;
+  PLANC_TRY(pl_used_files_write(files, properties));
+  if (snprintf(path, sizeof path, "%s%s", output, RT_PART_SUFFIX) >= RT_PATH_ROOM)
+    return planc_error(PLANC_USAGE, "%s: path too long", output);
+  return pl_used_files_write(files, path);
+}
+
+static planc_status read_arguments(profiling *p, const pl_arguments *arguments) {
+  const char *name = pl_option_value(arguments, "name");
+  p->output = output_of(arguments);
+  p->name = name ? name : pl_option_value(arguments, "backend");
+  if (!p->name) p->name = "host";
+  const char *fault = name ? pl_label_fault(name) : NULL;
+  if (fault) return planc_error(PLANC_USAGE, "--name: %s", fault);
+  PLANC_TRY(pl_file_probe(p->output));
+  PLANC_TRY(read_list(arguments, "batches", INT32_MAX, RT_MOST_BATCHES, p->batches, &p->n_batches));
+  PLANC_TRY(read_list(arguments, "loads", 100, RT_MOST_LOADS, p->loads + 1, &p->n_loads));
+  for (int32_t i = 1; i <= p->n_loads; i++) p->loads[i] *= PERCENT;
+  p->n_loads++;
+  PLANC_TRY(pl_option_int(arguments, "repetitions", 1, 1000, 5, &p->repetitions));
+  PLANC_TRY(rt_option_rate(arguments, "link", &p->link_bytes_per_s));
+  p->deterministic = pl_option_given(arguments, "deterministic");
+  return find_backend(p, arguments);
+}
+
+static planc_status read_graph(profiling *p, const pl_arguments *arguments) {
+  const char *derived;
+  PLANC_TRY(planc_graph_prepare(arguments->operands[0], pl_option_value(arguments, "optimizer"),
+                                pl_option_given(arguments, "inference"), &p->graph, &derived));
+  if (derived)
+    pl_print_line(stderr, "planrun: note: %s has no backward ops: %s for training with %s", arguments->operands[0],
+                  p->deviceless ? "listed" : "measured", derived);
+  if (p->n_batches > 0) return NULL;
+  p->n_batches = 1;
+  p->batches[0] = p->graph->batch > 0 ? p->graph->batch : FALLBACK_BATCH;
+  pl_print_line(stderr, "planrun: note: batch %lld (%s)", (long long)p->batches[0],
+                p->graph->batch > 0 ? "the graph's header" : "the fall-back");
+  return NULL;
+}
+
+/* --- Profiling -------------------------------------------------------------------------------------------------- */
+
+static planc_status open_kept(const profiling *p) {
+  rt_profile_ways ways = {.graph = p->graph,
+                          .machine = p->machine,
+                          .n_batches = p->n_batches,
+                          .batches = p->batches,
+                          .n_loads = p->n_loads,
+                          .loads = p->loads,
+                          .repetitions = p->repetitions,
+                          .most = p->most,
+                          .warm_up_ms = p->warm_up_ms,
+                          .link_bytes_per_s = p->link_bytes_per_s,
+                          .storage = p->storage,
+                          .deterministic = p->deterministic};
+  cJSON *head = rt_profile_head_of(&ways);
+  planc_status status = pl_json_is_whole(head)
+                            ? rt_kept_open(&kept, strcmp(p->output, "-") == 0 ? NULL : p->output, head)
+                            : planc_error(PLANC_OUT_OF_MEMORY, "profile");
+  cJSON_Delete(head);
+  return status;
+}
+
+static void tell_found(void) {
+  int32_t measured = 0;
+  const cJSON *piece;
+  cJSON_ArrayForEach(piece, kept.pieces) {
+    measured += !rt_piece_is_trial(piece);
+  }
+  if (cJSON_GetArraySize(kept.pieces) > 0)
+    pl_print_line(stderr, "planrun: note: going on from %s, which has %d measured parts", kept.path, measured);
+}
+
+static planc_status profile_measured(profiling *p, bool *out_written) {
+  PLANC_TRY(open_kept(p));
+  tell_found();
+  PLANC_TRY(rt_profiling_measure(p));
+  PLANC_TRY(rt_profiling_write(p, out_written));
+  return *out_written ? rt_kept_remove(&kept) : NULL;
+}
+
+/* Without a failure there is a profile, or it was interrupted before there was. */
+static void tell_what_is_kept(bool written) {
+  if (written) return;
+  if (kept.path && access(kept.path, F_OK) == 0)
+    pl_print_line(stderr, "planrun: interrupted; the same command goes on from %s", kept.path);
+  else
+    pl_print_line(stderr, "planrun: interrupted; nothing is kept: the same command begins anew");
+}
+
+/* What is measured are the ops themselves: stand-ins are no remedy here. */
+static planc_status tell_other_remedy(planc_status status) {
+  if (planc_status_remedy(status) != PLANC_REMEDY_SYNTHETIC) return status;
+  planc_status told = planc_error(
+      planc_status_code(status), "%s, so the graph cannot be measured; planc plan --device plans it by predicted times",
+      planc_status_message(status));
+  planc_status_free(status);
+  return told;
+}

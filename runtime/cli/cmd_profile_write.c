@@ -1,0 +1,138 @@
+/* `planrun profile`: the profile, of what has been measured or of a device that is described (cmd_profile.h). */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "planc/cost.h"
+#include "runtime/cli/cmd_profile.h"
+#include "util/file.h"
+#include "util/json_tree.h"
+#include "util/print.h"
+#include "util/progress.h"
+
+planc_status rt_profiling_properties(const char *output, char out[RT_PATH_ROOM]) {
+  size_t length = strlen(output);
+  if (length > 5 && strcmp(output + length - 5, ".json") == 0) length -= 5;
+  *out = 0;
+  if (strcmp(output, "-") == 0) return NULL;
+  if (snprintf(out, RT_PATH_ROOM, "%.*s.properties.json", (int)length, output) < RT_PATH_ROOM) return NULL;
+  return planc_error(PLANC_USAGE, "%s: path too long", output);
+}
+
+/* Only a profile that planc can read leaves. */
+static planc_status write_tree(const rt_profiling *p, cJSON *tree) {
+  char *text;
+  size_t length;
+  PLANC_TRY(pl_json_print(tree, PL_JSON_LINES, &text, &length));
+  planc_profile *read = NULL;
+  planc_status status = planc_profile_parse(text, length, p->output, &read);
+  planc_profile_free(read);
+  if (!status) status = pl_file_write(p->output, text, length);
+  free(text);
+  return status;
+}
+
+/* --- Measured --------------------------------------------------------------------------------------------------- */
+
+static void show_workspaces(void *user, int32_t done, int32_t of) {
+  (void)user;
+  pl_progress(stderr, "workspaces: batch %d of %d", done + 1, of);
+}
+
+static planc_status ask_workspaces(const rt_profiling *p, cJSON *tree, const rt_batches *batches) {
+  rt_device *device;
+  PLANC_TRY(rt_list_open(p->backend, p->deterministic, &device));
+  rt_list_options how = {.backend = p->backend, .device = device, .graph = p->graph, .stop = p->stop};
+  planc_status status = rt_profile_add_workspaces(tree, &how, batches);
+  p->backend->close(device);
+  return status;
+}
+
+static planc_status add_workspaces(const rt_profiling *p, cJSON *tree) {
+  rt_batches batches;
+  planc_status status = rt_round_sizes(p->n_batches, p->batches, &batches);
+  batches.slow = true;
+  batches.progress = show_workspaces;
+  if (!status) status = ask_workspaces(p, tree, &batches);
+  free(batches.sizes);
+  pl_progress_end(stderr);
+  return status;
+}
+
+/* By them a card's algorithms can be listed where it is not. */
+static planc_status write_properties(const rt_profiling *p) {
+  char *text, path[RT_PATH_ROOM];
+  PLANC_TRY(rt_profiling_properties(p->output, path));
+  if (!p->backend->properties || !*path) return NULL;
+  PLANC_TRY(rt_properties_print(p->backend, &text));
+  planc_status status = pl_file_write(path, text, strlen(text));
+  free(text);
+  return status;
+}
+
+static planc_status write_measured(const rt_profiling *p) {
+  rt_profile_head head = {.name = p->name,
+                          .machine = p->machine,
+                          .memory_bytes = p->info.memory_bytes,
+                          .processors = p->backend == &rt_host_backend ? 1 : p->info.processors};
+  cJSON *tree;
+  PLANC_TRY(rt_profile_compose(&head, p->graph, p->kept->pieces, &tree));
+  planc_status status = add_workspaces(p, tree);
+  if (!status && !rt_profiling_stopped(p)) status = write_tree(p, tree);
+  cJSON_Delete(tree);
+  return status;
+}
+
+planc_status rt_profiling_write(const rt_profiling *p, bool *out_written) {
+  *out_written = false;
+  if (!rt_profiling_stopped(p)) PLANC_TRY(write_measured(p));
+  if (rt_profiling_stopped(p)) return NULL;
+  PLANC_TRY(write_properties(p));
+  *out_written = true;
+  return NULL;
+}
+
+/* --- Described -------------------------------------------------------------------------------------------------- */
+
+/* What is told of a device that is not there. */
+typedef struct profile_listing {
+  const rt_profiling *p;
+  cJSON *reasons; /* for which ops have been left out: the keys of an object */
+} profile_listing;
+
+static void show_listing(void *user, int32_t done, int32_t of) {
+  pl_progress(stderr, "%s: batch %d of %d", ((const profile_listing *)user)->p->deviceless, done + 1, of);
+}
+
+/* Once for each reason: what holds for one convolution holds for all. */
+static void show_left_out(void *user, const char *op, planc_status why) {
+  profile_listing *l = user;
+  const char *reason = planc_status_message(why);
+  if (cJSON_HasObjectItem(l->reasons, reason)) return;
+  pl_json_add_bool(l->reasons, reason, true);
+  pl_progress_end(stderr);
+  pl_print_line(stderr, "planrun: note: op %s, and every other of which that holds, is left out: %s", op, reason);
+}
+
+planc_status rt_profiling_list(const rt_profiling *p, bool *out_written) {
+  profile_listing l = {.p = p, .reasons = cJSON_CreateObject()};
+  rt_described_options how = {.backend = p->backend,
+                              .device = p->deviceless,
+                              .graph = p->graph,
+                              .n_batches = p->n_batches,
+                              .batches = p->batches,
+                              .deterministic = p->deterministic,
+                              .most = (int32_t)p->most,
+                              .stop = p->stop,
+                              .progress = show_listing,
+                              .refused = show_left_out,
+                              .user = &l};
+  cJSON *tree;
+  planc_status status = rt_profile_described(&how, &tree);
+  pl_progress_end(stderr);
+  *out_written = !status && tree;
+  if (*out_written) status = write_tree(p, tree);
+  cJSON_Delete(tree);
+  cJSON_Delete(l.reasons);
+  return status;
+}
