@@ -2,7 +2,7 @@
 #ifndef PLANC_LOWER_ADDRESSES_H
 #define PLANC_LOWER_ADDRESSES_H
 
-#include "planner/lower/slots.h"
+#include "planner/away/slots.h"
 #include "util/arena.h"
 
 typedef struct pl_addresses {

@@ -1,7 +1,7 @@
 /* Lowering makes a plan of a schedule, in this order:
  *
- *   tiers.c         lists the memories that the problem has, and the links between them;
- *   addresses.c     gives everything an address that the policy has left open;
+ *   addresses.c     gives everything an address that the policy has left open, with planner/away/ for what is not on
+ *                   the device;
  *   plan_header.c   fills what does not depend on any order;
  *   lower_steps.c   lists what runs on streams, as steps, with the bytes that each step reads and writes;
  *   lower_around.c  adds the steps of prologue and epilogue;

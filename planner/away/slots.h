@@ -1,9 +1,9 @@
 /* Where what is away from the devices lies: slots in the tiers beyond theirs (tiers.h), and the copies between these.
  */
-#ifndef PLANC_LOWER_SLOTS_H
-#define PLANC_LOWER_SLOTS_H
+#ifndef PLANC_AWAY_SLOTS_H
+#define PLANC_AWAY_SLOTS_H
 
-#include "planner/lower/tiers.h"
+#include "planner/away/tiers.h"
 #include "planner/memory/placement.h"
 #include "util/arena.h"
 

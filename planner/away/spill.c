@@ -2,7 +2,7 @@
  *
  * Positions are gone through once. Where more lives on the host than may, those contents leave it there that are not
  * asked for the longest, and of these the largest. */
-#include "planner/lower/spill.h"
+#include "planner/away/spill.h"
 
 #include <stdlib.h>
 #include <string.h>

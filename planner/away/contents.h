@@ -1,8 +1,8 @@
 /* What is away from the devices: each version that a period copies from there and back, or that waits parked. */
-#ifndef PLANC_LOWER_CONTENTS_H
-#define PLANC_LOWER_CONTENTS_H
+#ifndef PLANC_AWAY_CONTENTS_H
+#define PLANC_AWAY_CONTENTS_H
 
-#include "planner/lower/slots.h"
+#include "planner/away/slots.h"
 
 /* A read of a content by a copy to the device. */
 typedef struct pl_read {
@@ -32,6 +32,10 @@ typedef struct pl_contents {
   pl_read *reads;
   int32_t *of_command; /* the content that it writes or reads; -1: nobody reads it, or it is no copy of what is away */
 } pl_contents;
+
+/* The last command for which a stored content is in the next tier from `read` on (-1: from when it is written) without
+ * leaving it. */
+int32_t pl_content_stay(const pl_contents *contents, const pl_content *content, int32_t read);
 
 /* Everything is allocated in `arena`; fails with OUT_OF_MEMORY alone. */
 planc_status pl_contents_find(pl_arena *arena, const planc_schedule *schedule, pl_contents *out);

@@ -1,9 +1,9 @@
 /* How what is stored passes through the host: until when it stays there behind its offload, and from when on it is
  * there ahead of its reads. */
-#ifndef PLANC_LOWER_STAGING_H
-#define PLANC_LOWER_STAGING_H
+#ifndef PLANC_AWAY_STAGING_H
+#define PLANC_AWAY_STAGING_H
 
-#include "planner/lower/contents.h"
+#include "planner/away/contents.h"
 
 typedef struct pl_staging {
   const planc_schedule *schedule;
@@ -22,10 +22,6 @@ typedef struct pl_staging {
 /* Everything is allocated in `arena`. */
 planc_status pl_staging_make(pl_arena *arena, const planc_schedule *schedule, const planc_device *device,
                              pl_contents *contents, pl_staging *out);
-
-/* The last command for which a content is on the host from `read` on (-1: from when it is written) without leaving it.
- */
-int32_t pl_staging_stay(const pl_contents *contents, const pl_content *content, int32_t read);
 
 /* What a content takes of the host. */
 int64_t pl_staging_bytes(const pl_staging *staging, int32_t content);

@@ -4,7 +4,7 @@
  * the host is a queue: what came first leaves first, when its copy has ended and some time has passed or, where
  * something else needs its room, at once: where its copy has not ended, all wait. Seen from the end of the period loads
  * are the same: what is read last leaves first, and each is copied as late as will do. */
-#include "planner/lower/staging.h"
+#include "planner/away/staging.h"
 
 #include "plan/routes.h"
 #include "planc/schedule.h"
@@ -29,13 +29,6 @@ typedef struct passing {
 
 static const pl_content *content_at(const pl_staging *s, int32_t k) {
   return &s->contents->all[k];
-}
-
-int32_t pl_staging_stay(const pl_contents *contents, const pl_content *content, int32_t read) {
-  const pl_read *reads = &contents->reads[content->first_read];
-  int32_t last = read < 0 ? content->written : reads[read].command;
-  for (int32_t r = read + 1; r < content->n_reads && !reads[r].loaded; r++) last = reads[r].command;
-  return last;
 }
 
 int64_t pl_staging_bytes(const pl_staging *s, int32_t content) {
@@ -78,7 +71,7 @@ planc_status pl_staging_make(pl_arena *arena, const planc_schedule *schedule, co
 int64_t pl_staging_pass(pl_staging *s, int64_t room_bytes) {
   for (int32_t k = 0; k < s->contents->n; k++) {
     pl_content *content = &s->contents->all[k];
-    content->stored_by = pl_staging_stay(s->contents, content, -1);
+    content->stored_by = pl_content_stay(s->contents, content, -1);
     for (int32_t r = content->first_read; r < content->first_read + content->n_reads; r++)
       s->contents->reads[r].load = s->contents->reads[r].command;
   }
@@ -203,7 +196,7 @@ static void note_stored(const pl_staging *s, int32_t k) {
   int64_t bytes = pl_staging_bytes(s, k);
   if (content->written != PL_AT_BOUNDARY) note(s, content->written, content->stored_by, bytes);
   for (int32_t r = 0; r < content->n_reads; r++)
-    if (reads[r].loaded) note(s, reads[r].load, pl_staging_stay(s->contents, content, r), bytes);
+    if (reads[r].loaded) note(s, reads[r].load, pl_content_stay(s->contents, content, r), bytes);
 }
 
 static void find_live(const pl_staging *s) {

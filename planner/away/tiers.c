@@ -1,4 +1,4 @@
-#include "planner/lower/tiers.h"
+#include "planner/away/tiers.h"
 
 #include "plan/routes.h"
 

@@ -1,7 +1,7 @@
 /* The memories of a plan and the links between them: one table, made of the problem before anything is placed. All that
  * lowering knows of a memory is in its row. */
-#ifndef PLANC_LOWER_TIERS_H
-#define PLANC_LOWER_TIERS_H
+#ifndef PLANC_AWAY_TIERS_H
+#define PLANC_AWAY_TIERS_H
 
 #include "planc/policy.h"
 #include "util/arena.h"

@@ -1,5 +1,5 @@
 /* Contents of a schedule (contents.h): commands read once, in order. */
-#include "planner/lower/contents.h"
+#include "planner/away/contents.h"
 
 typedef struct finding {
   const planc_schedule *schedule;
@@ -96,4 +96,11 @@ static planc_status list_reads(const finding *f, pl_arena *arena) {
     if (content->until != PL_STAYS) content->until = c;
   }
   return NULL;
+}
+
+int32_t pl_content_stay(const pl_contents *contents, const pl_content *content, int32_t read) {
+  const pl_read *reads_of = &contents->reads[content->first_read];
+  int32_t last = read < 0 ? content->written : reads_of[read].command;
+  for (int32_t r = read + 1; r < content->n_reads && !reads_of[r].loaded; r++) last = reads_of[r].command;
+  return last;
 }
