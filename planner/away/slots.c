@@ -39,7 +39,7 @@ planc_status pl_slots_make(pl_arena *arena, const planc_schedule *schedule, cons
                            pl_slots *out) {
   pl_tiers tiers = pl_tiers_of(problem);
   int64_t budget = tiers.memories[PL_TIER_NEXT].budget_bytes;
-  bool stores = pl_tiers_have_more(&tiers) && budget >= 0;
+  bool stores = budget >= 0 && tiers.n - 1 > PL_TIER_NEXT + 1; /* there is one before the user's */
   pl_slot_maker m;
   pl_slot_layout layouts[2] = {0}, *made = &layouts[0];
   *out = (pl_slots){0};

@@ -30,16 +30,16 @@ pl_tiers pl_tiers_of(const planc_problem *problem) {
   return tiers;
 }
 
-bool pl_tiers_meet(const pl_tiers *tiers, int32_t one, int32_t other) {
-  int32_t user = tiers->n - 1;
-  return one != other && (one == user || other == user || one - other == 1 || other - one == 1);
-}
-
 planc_route pl_tiers_route(const pl_tiers *tiers, int32_t from, int32_t to) {
   return pl_route_between(tiers->memories[from].kind, tiers->memories[to].kind);
 }
 
 /* --- Links -------------------------------------------------------------------------------------------------------- */
+
+static bool meet(const pl_tiers *tiers, int32_t one, int32_t other) {
+  int32_t user = tiers->n - 1;
+  return one != other && (one == user || other == user || one - other == 1 || other - one == 1);
+}
 
 /* An engine for each route: its number. The bus of a GPU's engines is shared where the problem says so. What is beyond
  * the host is there for all replicas, so its engines' are. */
@@ -64,7 +64,7 @@ planc_status pl_tiers_link(const pl_tiers *tiers, const planc_problem *problem, 
   for (int32_t route = 0; route < PLANC_N_ROUTES; route++) {
     for (int32_t pair = 0; pair < n_pairs; pair++) {
       int32_t to = pair / tiers->n, from = pair % tiers->n;
-      if (pl_tiers_meet(tiers, from, to) && (int32_t)pl_tiers_route(tiers, from, to) == route)
+      if (meet(tiers, from, to) && (int32_t)pl_tiers_route(tiers, from, to) == route)
         (*out)[(*out_n)++] = link_between(tiers, problem, replicas, from, to);
     }
   }

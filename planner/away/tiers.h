@@ -18,15 +18,9 @@ typedef struct pl_tiers {
 /* `problem` may be NULL: a device and a host without limits, and nothing beyond. */
 pl_tiers pl_tiers_of(const planc_problem *problem);
 
-/* Whether there are any between the next one and the user's memory. */
-static inline bool pl_tiers_have_more(const pl_tiers *tiers) {
-  return tiers->n - 1 > PL_TIER_NEXT + 1;
-}
-/* Whether data is copied from one straight to another. */
-bool pl_tiers_meet(const pl_tiers *tiers, int32_t one, int32_t other);
-/* By which route, from one to another. */
+/* By which route data is copied from one to another. */
 planc_route pl_tiers_route(const pl_tiers *tiers, int32_t from, int32_t to);
-/* The links between those that meet, by route, in `arena`. */
+/* The links between them, by route, in `arena`. */
 planc_status pl_tiers_link(const pl_tiers *tiers, const planc_problem *problem, int32_t replicas, pl_arena *arena,
                            planc_plan_link **out, int32_t *out_n);
 

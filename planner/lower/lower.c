@@ -92,13 +92,15 @@ static planc_status number_residencies(lowering *l) {
 }
 
 static planc_instr open_residency(lowering *l, int32_t residency) {
+  planc_boundary at = {l->residencies[residency].buffer, PL_TIER_DEVICE, l->addresses.residencies[residency]};
   l->id_of[residency] = l->plan->n_residencies++;
-  return acquire_of(l, residency);
+  return acquire_of(l, l->id_of[residency], at);
 }
 
 static planc_instr open_slot(lowering *l, int32_t slot) {
+  const pl_slot *of = slot_at(l, slot);
   l->id_of_slot[slot] = l->plan->n_residencies++;
-  return acquire_slot(l, slot);
+  return acquire_of(l, l->id_of_slot[slot], (planc_boundary){of->buffer, of->memory, of->address});
 }
 
 /* --- The body ----------------------------------------------------------------------------------------------------- */

@@ -12,12 +12,11 @@ static planc_status copy_boundary(lowering *l, arounds *edge, bool in);
 static planc_status add_around(arounds *edge, planc_instr instr);
 
 planc_status pl_lowering_make_around(lowering *l) {
-  int32_t n_parked = planc_schedule_n_parked(l->schedule), n_boundary = planc_schedule_n_boundary(l->schedule);
+  int32_t n_boundary = l->plan->n_boundary;
   PLANC_TRY(copy_boundary(l, &l->after, false));
   for (int32_t r = 0; r < n_boundary; r++) PLANC_TRY(add_around(&l->after, release_of(r)));
   l->first_before = l->n_steps;
-  for (int32_t r = 0; r < n_boundary; r++)
-    PLANC_TRY(add_around(&l->before, r < n_parked ? acquire_slot(l, r) : acquire_of(l, r)));
+  for (int32_t r = 0; r < n_boundary; r++) PLANC_TRY(add_around(&l->before, acquire_of(l, r, l->plan->boundary[r])));
   return copy_boundary(l, &l->before, true);
 }
 

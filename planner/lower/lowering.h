@@ -76,23 +76,13 @@ static inline int64_t bytes_of(const lowering *l, int32_t residency) {
   return l->trace->buffers[l->residencies[residency].buffer].bytes;
 }
 
-static inline planc_instr acquire_of(const lowering *l, int32_t residency) {
+static inline planc_instr acquire_of(const lowering *l, int32_t id, planc_boundary at) {
   return (planc_instr){.op = PLANC_INSTR_acquire,
-                       .memory = PL_TIER_DEVICE,
-                       .id = l->id_of[residency],
-                       .aux = l->residencies[residency].buffer,
-                       .address = l->addresses.residencies[residency],
-                       .bytes = bytes_of(l, residency)};
-}
-
-static inline planc_instr acquire_slot(const lowering *l, int32_t slot) {
-  const pl_slot *of = slot_at(l, slot);
-  return (planc_instr){.op = PLANC_INSTR_acquire,
-                       .memory = (int16_t)of->memory,
-                       .id = l->id_of_slot[slot],
-                       .aux = of->buffer,
-                       .address = of->address,
-                       .bytes = l->trace->buffers[of->buffer].bytes};
+                       .memory = (int16_t)at.memory,
+                       .id = id,
+                       .aux = at.buffer,
+                       .address = at.address,
+                       .bytes = l->trace->buffers[at.buffer].bytes};
 }
 
 static inline planc_instr release_of(int32_t id) {
