@@ -87,7 +87,7 @@ static planc_status place_away(const planc_candidate *candidate, places *out) {
   PLANC_TRY(planc_schedule_finish(candidate->schedule));
   PLANC_TRY(pl_slots_make(&out->arena, candidate->schedule, NULL, &out->addresses.away));
   out->host_bytes =
-      pl_muldiv_ceil(out->addresses.away.arena_bytes[PL_TIER_NEXT], planc_trace_replicas(candidate->trace), 1);
+      pl_muldiv_ceil(out->addresses.away.arena_bytes[PL_TIER_HOST], planc_trace_replicas(candidate->trace), 1);
   return NULL;
 }
 

@@ -42,7 +42,7 @@ static bool reads(const finding *f, int32_t c) {
 
 static void add(const finding *f, pl_content content) {
   content.twin = f->out->n;
-  content.memory = PL_TIER_NEXT;
+  content.memory = PL_TIER_HOST;
   f->out->all[f->out->n++] = content;
 }
 

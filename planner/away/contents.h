@@ -7,8 +7,8 @@
 /* A read of a content by a copy to the device. */
 typedef struct pl_read {
   int32_t command;
-  bool loaded;  /* of what is stored: it has left the next tier before, and comes back; else it is there still */
-  int32_t load; /* the command ahead of which it is copied there then, behind the read before */
+  bool loaded;  /* of what is stored: it has left the host before, and comes back; else it is there still */
+  int32_t load; /* the command ahead of which it is copied to the host then, behind the read before */
 } pl_read;
 
 typedef struct pl_content {
@@ -17,13 +17,13 @@ typedef struct pl_content {
   int32_t until;               /* the last command that reads it; PL_AT_BOUNDARY: none does; PL_STAYS */
   int32_t first_read, n_reads; /* slice of reads, in order */
   int32_t twin;                /* of what is parked: its other content, at the other end of the period; else itself */
-  int32_t memory;    /* tier, from `written` to `until`; beyond the next one it is there now and then as well */
-  int32_t stored_by; /* when it leaves that first: behind this command; none where it is away already */
+  int32_t memory;              /* tier; where that is beyond the host, it is on the host now and then as well */
+  int32_t stored_by;           /* when it leaves the host first: behind this command; none where it is there already */
 } pl_content;
 
-/* Whether a content lives in a tier beyond the next one. */
+/* Whether a content is kept beyond the host. */
 static inline bool pl_is_stored(const pl_content *content) {
-  return content->memory > PL_TIER_NEXT;
+  return content->memory > PL_TIER_HOST;
 }
 
 typedef struct pl_contents {
@@ -33,7 +33,7 @@ typedef struct pl_contents {
   int32_t *of_command; /* the content that it writes or reads; -1: nobody reads it, or it is no copy of what is away */
 } pl_contents;
 
-/* The last command for which a stored content is in the next tier from `read` on (-1: from when it is written) without
+/* The last command for which a stored content is on the host from `read` on (-1: from when it is written) without
  * leaving it. */
 int32_t pl_content_stay(const pl_contents *contents, const pl_content *content, int32_t read);
 

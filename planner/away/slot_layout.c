@@ -22,7 +22,7 @@ planc_status pl_slot_layout_new(pl_arena *arena, const pl_slot_maker *m, pl_slot
   PLANC_TRY(PL_NEW(arena, &out->slots, m->most));
   PLANC_TRY(PL_NEW(arena, &out->copies, m->most));
   PLANC_TRY(PL_NEW(arena, &out->of_command, m->n_commands));
-  for (int32_t k = PL_TIER_NEXT; k < m->tiers->n - 1; k++) PLANC_TRY(PL_NEW(arena, &out->items[k], m->most));
+  for (int32_t k = PL_TIER_HOST; k < m->tiers->n - 1; k++) PLANC_TRY(PL_NEW(arena, &out->items[k], m->most));
   return PL_NEW(arena, &out->item_of, m->most);
 }
 
@@ -43,7 +43,7 @@ void pl_slot_layout_make(pl_slot_maker *m, pl_slot_layout *out) {
 }
 
 planc_status pl_slot_layout_place(pl_slot_layout *it, int64_t room) {
-  return planc_context(pl_place_within(it->items[PL_TIER_NEXT], it->n_items[PL_TIER_NEXT], room, &it->host_bytes),
+  return planc_context(pl_place_within(it->items[PL_TIER_HOST], it->n_items[PL_TIER_HOST], room, &it->host_bytes),
                        "host slots");
 }
 
@@ -54,9 +54,9 @@ planc_status pl_slot_layout_finish(const pl_slot_maker *m, const pl_slot_layout 
                     .of_command = it->of_command,
                     .copies = it->copies,
                     .n_copies = it->n_copies,
-                    .arena_bytes = {[PL_TIER_NEXT] = it->host_bytes}};
+                    .arena_bytes = {[PL_TIER_HOST] = it->host_bytes}};
   if (it->n_copies > 0) qsort(it->copies, (size_t)it->n_copies, sizeof *it->copies, compare);
-  for (int32_t k = PL_TIER_NEXT + 1; k < m->tiers->n - 1; k++)
+  for (int32_t k = PL_TIER_HOST + 1; k < m->tiers->n - 1; k++)
     PLANC_TRY(planc_context(pl_place(it->items[k], it->n_items[k], &out->arena_bytes[k], NULL), "slots of tier %d", k));
   for (int32_t s = 0; s < it->n; s++) it->slots[s].address = it->items[it->slots[s].memory][it->item_of[s]].address;
   return NULL;
@@ -96,10 +96,10 @@ static int32_t add_place(const pl_slot_maker *m, int32_t k) {
   return add_slot(m, number, (pl_slot){it->buffer, it->memory, 0, it->written, it->until}, item);
 }
 
-/* A slot in the next tier for a stored content, for one time that it is there. */
+/* A slot on the host for a stored content, for one time that it is there. */
 static int32_t add_stop(const pl_slot_maker *m, const pl_content *it, int32_t opens, int32_t closes) {
-  int32_t item = add_item(m, PL_TIER_NEXT, it->buffer, pl_slot_lifetime(opens, closes, m->n_commands));
-  return add_slot(m, m->out->n++, (pl_slot){it->buffer, PL_TIER_NEXT, 0, opens, closes}, item);
+  int32_t item = add_item(m, PL_TIER_HOST, it->buffer, pl_slot_lifetime(opens, closes, m->n_commands));
+  return add_slot(m, m->out->n++, (pl_slot){it->buffer, PL_TIER_HOST, 0, opens, closes}, item);
 }
 
 static void add_stored(const pl_slot_maker *m, int32_t k) {

@@ -1,5 +1,5 @@
 /* Slots for contents as they are, and their places: each content has one for as long as it lives, in its tier; where
- * that is beyond the next one to the device, it has one there for each time that it is there. */
+ * that is beyond the host, it has one on the host for each time that it is there. */
 #ifndef PLANC_AWAY_SLOT_LAYOUT_H
 #define PLANC_AWAY_SLOT_LAYOUT_H
 
@@ -14,7 +14,7 @@ typedef struct pl_slot_layout {
   pl_item *items[PL_MOST_TIERS]; /* of each tier but the device and the user */
   int32_t n_items[PL_MOST_TIERS];
   int32_t n, n_copies;
-  int64_t host_bytes; /* that they take of the next tier; at least, where that is more than they may */
+  int64_t host_bytes; /* that they take; at least, where that is more than they may */
 } pl_slot_layout;
 
 typedef struct pl_slot_maker {
@@ -34,9 +34,9 @@ planc_status pl_slot_maker_make(pl_arena *arena, const planc_schedule *schedule,
 planc_status pl_slot_layout_new(pl_arena *arena, const pl_slot_maker *maker, pl_slot_layout *out);
 /* Slots of the contents as they are, not placed. */
 void pl_slot_layout_make(pl_slot_maker *maker, pl_slot_layout *out);
-/* Places those of the next tier, which are of use only where they take at most `room`. */
+/* Places those on the host, which are of use only where they take at most `room`. */
 planc_status pl_slot_layout_place(pl_slot_layout *layout, int64_t room);
-/* The slots of a layout that is placed in the next tier: places those beyond. */
+/* The slots of a layout that is placed on the host: places those beyond. */
 planc_status pl_slot_layout_finish(const pl_slot_maker *maker, const pl_slot_layout *layout, pl_slots *out);
 
 #endif

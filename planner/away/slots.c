@@ -1,5 +1,5 @@
-/* Slots for what is away (slots.h): all of it in the next tier to the device, where it has room there. Else the search
- * is for what to store beyond it and when, which placement has a say in. */
+/* Slots for what is away (slots.h): all of it on the host, where it has room there. Else the search is for what to
+ * store beyond the host, and when, such that the rest fits there once it is placed. */
 #include "planner/away/slots.h"
 
 #include "planner/away/slot_layout.h"
@@ -38,8 +38,8 @@ static planc_status try_ways(slot_search *s, way *ways, int32_t n);
 planc_status pl_slots_make(pl_arena *arena, const planc_schedule *schedule, const planc_problem *problem,
                            pl_slots *out) {
   pl_tiers tiers = pl_tiers_of(problem);
-  int64_t budget = tiers.memories[PL_TIER_NEXT].budget_bytes;
-  bool stores = budget >= 0 && tiers.n - 1 > PL_TIER_NEXT + 1; /* there is one before the user's */
+  int64_t budget = tiers.memories[PL_TIER_HOST].budget_bytes;
+  bool stores = budget >= 0 && tiers.n - 1 > PL_TIER_HOST + 1; /* there is one before the user's */
   pl_slot_maker m;
   pl_slot_layout layouts[2] = {0}, *made = &layouts[0];
   *out = (pl_slots){0};
@@ -54,7 +54,7 @@ planc_status pl_slots_make(pl_arena *arena, const planc_schedule *schedule, cons
 static planc_status spill(pl_arena *arena, pl_slot_maker *m, const planc_problem *problem, pl_slot_layout layouts[2],
                           pl_slot_layout **out) {
   const planc_device *device = planc_profile_device(problem->job.profile);
-  int64_t budget = planc_share(&problem->terms, m->tiers->memories[PL_TIER_NEXT].budget_bytes);
+  int64_t budget = planc_share(&problem->terms, m->tiers->memories[PL_TIER_HOST].budget_bytes);
   slot_search s = {.maker = m, .all = layouts[0].host_bytes, .budget = budget};
   *out = &layouts[0];
   if (device->store.bytes_per_second < 1 || device->load.bytes_per_second < 1)

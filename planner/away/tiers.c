@@ -12,13 +12,13 @@ static const struct row {
                          {PLANC_MEMORY_USER, PLANC_PLAN_ALIGNMENT}};
 
 /* A memory that the plan may use is in its tables, whether it does or not: who plans anew may use it as well. Beyond
- * the next one to the device those are there that have a budget. */
+ * the host those are there that have a budget. */
 pl_tiers pl_tiers_of(const planc_problem *problem) {
   pl_tiers tiers = {.n = 0};
   for (int32_t k = 0; k < PL_MOST_TIERS; k++) {
     bool user = k == PL_MOST_TIERS - 1;
     int64_t budget = problem && !user ? problem->terms.budgets[rows[k].kind] : -1;
-    if (k > PL_TIER_NEXT && !user && (!problem || budget == 0)) continue;
+    if (k > PL_TIER_HOST && !user && (!problem || budget == 0)) continue;
     tiers.memories[tiers.n++] = (planc_memory){
         .kind = rows[k].kind, .gpu = -1, .bytes = -1, .budget_bytes = budget, .alignment = rows[k].alignment};
   }

@@ -8,7 +8,7 @@
 
 /* Tiers are numbered from the device outwards, as memories are in the plan. Data is copied from each to the next and
  * back, and between all of them and the user's memory, which is the last. */
-enum { PL_TIER_DEVICE, PL_TIER_NEXT, PL_MOST_TIERS = PLANC_N_MEMORY_KINDS };
+enum { PL_TIER_DEVICE, PL_TIER_HOST, PL_MOST_TIERS = PLANC_N_MEMORY_KINDS };
 
 typedef struct pl_tiers {
   planc_memory memories[PL_MOST_TIERS]; /* with arenas of no bytes: nothing is placed yet */

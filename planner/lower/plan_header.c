@@ -105,7 +105,7 @@ static planc_status make_memories(const filling *f) {
  * back. */
 static int32_t list_more_routes(const filling *f, planc_route *routes) {
   int32_t n = 0;
-  for (int32_t m = PL_TIER_NEXT + 1; m < f->tiers->n - 1; m++) {
+  for (int32_t m = PL_TIER_HOST + 1; m < f->tiers->n - 1; m++) {
     if (pl_arena_of(f->addresses, m) == 0) continue;
     routes[n++] = pl_tiers_route(f->tiers, m - 1, m);
     routes[n++] = pl_tiers_route(f->tiers, m, m - 1);
