@@ -42,23 +42,26 @@ void pl_slot_layout_make(pl_slot_maker *m, pl_slot_layout *out) {
   }
 }
 
-planc_status pl_slot_layout_place(pl_slot_layout *it, int64_t room) {
-  return planc_context(pl_place_within(it->items[PL_TIER_HOST], it->n_items[PL_TIER_HOST], room, &it->host_bytes),
-                       "host slots");
+planc_status pl_slot_layout_place(pl_slot_layout *layout, int64_t room) {
+  return planc_context(
+      pl_place_within(layout->items[PL_TIER_HOST], layout->n_items[PL_TIER_HOST], room, &layout->host_bytes),
+      "host slots");
 }
 
-planc_status pl_slot_layout_finish(const pl_slot_maker *m, const pl_slot_layout *it, pl_slots *out) {
+planc_status pl_slot_layout_finish(const pl_slot_maker *m, const pl_slot_layout *layout, pl_slots *out) {
   *out = (pl_slots){.tiers = *m->tiers,
-                    .slots = it->slots,
-                    .n = it->n,
-                    .of_command = it->of_command,
-                    .copies = it->copies,
-                    .n_copies = it->n_copies,
-                    .arena_bytes = {[PL_TIER_HOST] = it->host_bytes}};
-  if (it->n_copies > 0) qsort(it->copies, (size_t)it->n_copies, sizeof *it->copies, compare);
+                    .slots = layout->slots,
+                    .n = layout->n,
+                    .of_command = layout->of_command,
+                    .copies = layout->copies,
+                    .n_copies = layout->n_copies,
+                    .arena_bytes = {[PL_TIER_HOST] = layout->host_bytes}};
+  if (layout->n_copies > 0) qsort(layout->copies, (size_t)layout->n_copies, sizeof *layout->copies, compare);
   for (int32_t k = PL_TIER_HOST + 1; k < m->tiers->n - 1; k++)
-    PLANC_TRY(planc_context(pl_place(it->items[k], it->n_items[k], &out->arena_bytes[k], NULL), "slots of tier %d", k));
-  for (int32_t s = 0; s < it->n; s++) it->slots[s].address = it->items[it->slots[s].memory][it->item_of[s]].address;
+    PLANC_TRY(planc_context(pl_place(layout->items[k], layout->n_items[k], &out->arena_bytes[k], NULL),
+                            "slots of tier %d", k));
+  for (int32_t s = 0; s < layout->n; s++)
+    layout->slots[s].address = layout->items[layout->slots[s].memory][layout->item_of[s]].address;
   return NULL;
 }
 
