@@ -20,8 +20,10 @@ static planc_status peak(const planc_evaluator *evaluator, const planc_candidate
 static planc_status hold(const planc_evaluator *evaluator, const planc_candidate *candidate);
 static planc_status hold_to_host(const planc_evaluator *evaluator, const planc_candidate *candidate);
 static planc_status iteration_time(const planc_evaluator *evaluator, const planc_candidate *candidate, int64_t *out_ns);
+static planc_status place(const planc_evaluator *evaluator, const planc_candidate *candidate, int64_t *residencies,
+                          int64_t *workspaces, int64_t *out_arena_bytes);
 static planc_status follow(const planc_evaluator *evaluator, const planc_candidate *candidate,
-                           planc_candidate_visitor visitor, void *user, bool *out_fits, int64_t *out_ns);
+                           planc_candidate_visitor visitor, void *user, planc_taken *out);
 
 planc_evaluator pl_evaluator_of(const planc_problem *problem) {
   return (planc_evaluator){.problem = problem,
@@ -29,6 +31,7 @@ planc_evaluator pl_evaluator_of(const planc_problem *problem) {
                            .peak = peak,
                            .hold = hold,
                            .hold_to_host = hold_to_host,
+                           .place = place,
                            .time = iteration_time,
                            .follow = follow};
 }
@@ -97,6 +100,20 @@ static planc_status peak(const planc_evaluator *evaluator, const planc_candidate
   PLANC_TRY(reserved_of(evaluator->problem, candidate, &reserved));
   planc_status status = place_device(candidate, &placed);
   *out_bytes = pl_add_saturate(placed.arena_bytes, reserved);
+  pl_arena_free(&placed.arena);
+  return status;
+}
+
+static planc_status place(const planc_evaluator *evaluator, const planc_candidate *candidate, int64_t *residencies,
+                          int64_t *workspaces, int64_t *out_arena_bytes) {
+  (void)evaluator;
+  const planc_schedule *s = candidate->schedule;
+  places placed = {0};
+  planc_status status = place_device(candidate, &placed);
+  for (int32_t r = 0; !status && r < planc_schedule_n_residencies(s); r++)
+    residencies[r] = placed.addresses.residencies[r];
+  for (int32_t c = 0; !status && c < planc_schedule_n_commands(s); c++) workspaces[c] = placed.addresses.workspaces[c];
+  *out_arena_bytes = placed.arena_bytes;
   pl_arena_free(&placed.arena);
   return status;
 }
@@ -187,19 +204,47 @@ static planc_status iteration_time(const planc_evaluator *evaluator, const planc
   return status;
 }
 
-static planc_status show(const planc_plan *plan, const planc_order *order, planc_candidate_visitor visitor, void *user,
-                         int64_t *out_ns);
+static planc_status follow_placed(const planc_evaluator *evaluator, const planc_candidate *candidate,
+                                  const places *placed, planc_candidate_visitor visitor, void *user, planc_taken *out);
+static planc_status show(const planc_plan *plan, const planc_candidate *candidate, planc_candidate_visitor visitor,
+                         void *user, int64_t *out_ns);
+static planc_status show_in_order(const planc_plan *plan, const planc_order *order, planc_candidate_visitor visitor,
+                                  void *user, int64_t *out_ns);
 
 static planc_status follow(const planc_evaluator *evaluator, const planc_candidate *candidate,
-                           planc_candidate_visitor visitor, void *user, bool *out_fits, int64_t *out_ns) {
+                           planc_candidate_visitor visitor, void *user, planc_taken *out) {
+  const planc_problem *problem = evaluator->problem;
+  int64_t reserved;
+  places placed = {0};
+  *out = (planc_taken){0};
+  PLANC_TRY(reserved_of(problem, candidate, &reserved));
+  planc_status status = place_device(candidate, &placed);
+  int64_t peak = out->peak_bytes[PLANC_MEMORY_DEVICE] = pl_add_saturate(placed.arena_bytes, reserved);
+  out->fits = !status && peak <= problem->terms.budgets[PLANC_MEMORY_DEVICE];
+  if (out->fits) status = follow_placed(evaluator, candidate, &placed, visitor, user, out);
+  pl_arena_free(&placed.arena);
+  return status;
+}
+
+static planc_status follow_placed(const planc_evaluator *evaluator, const planc_candidate *candidate,
+                                  const places *placed, planc_candidate_visitor visitor, void *user, planc_taken *out) {
   planc_plan *plan;
-  PLANC_TRY(planc_lower(evaluator->problem, "", candidate, &plan));
-  *out_fits = plan->predicted.peak_bytes[PLANC_MEMORY_DEVICE] <= evaluator->problem->terms.budgets[PLANC_MEMORY_DEVICE];
-  planc_order *order = NULL;
-  planc_status status = *out_fits ? planc_order_of_schedule(candidate->schedule, &order) : NULL;
-  if (order) status = show(plan, order, visitor, user, out_ns);
-  planc_order_free(order);
+  planc_simulation simulation;
+  PLANC_TRY(pl_lower_placed(evaluator->problem, "", candidate, &placed->addresses, &plan));
+  for (int32_t m = 0; m < PLANC_N_BUDGETS; m++) out->peak_bytes[m] = plan->predicted.peak_bytes[m];
+  planc_status status =
+      visitor ? show(plan, candidate, visitor, user, &out->iteration_ns) : planc_simulate(plan, NULL, &simulation);
+  if (!status && !visitor) out->iteration_ns = simulation.iteration_ns;
   planc_plan_free(plan);
+  return status;
+}
+
+static planc_status show(const planc_plan *plan, const planc_candidate *candidate, planc_candidate_visitor visitor,
+                         void *user, int64_t *out_ns) {
+  planc_order *order;
+  PLANC_TRY(planc_order_of_schedule(candidate->schedule, &order));
+  planc_status status = show_in_order(plan, order, visitor, user, out_ns);
+  planc_order_free(order);
   return status;
 }
 
@@ -227,8 +272,8 @@ static void time_runs(const planc_plan *plan, const planc_order *order, const bo
   assert(position == order->n);
 }
 
-static planc_status show(const planc_plan *plan, const planc_order *order, planc_candidate_visitor visitor, void *user,
-                         int64_t *out_ns) {
+static planc_status show_in_order(const planc_plan *plan, const planc_order *order, planc_candidate_visitor visitor,
+                                  void *user, int64_t *out_ns) {
   planc_simulation simulation;
   pl_arena arena = {0};
   body_times of = {0};

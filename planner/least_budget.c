@@ -277,7 +277,7 @@ planc_status planc_find_host_beside(const planc_problem *problem, const planc_po
   planc_status status = is_more ? try_plan(&more, policy, &still) : NULL;
   int64_t enough = is_more && !still ? more.terms.budgets[PLANC_MEMORY_HOST] : -1;
   *out_bytes = more.terms.budgets[PLANC_MEMORY_HOST];
-  if (!status && (enough < 0 || problem->terms.budgets[PLANC_MEMORY_STORAGE] > 0))
+  if (!status && (enough < 0 || problem->terms.budgets[PLANC_MEMORY_STORAGE] != 0))
     status = find_host(still ? &more : &at, policy, still ? still : failed, enough, out_bytes);
   planc_status_free(failed);
   planc_status_free(still);

@@ -69,17 +69,32 @@ typedef struct planc_mix_estimate {
   int64_t migrated_bytes; /* to the device on demand, in a period */
 } planc_mix_estimate;
 
+/* Judges for a policy for mixes, as planc_evaluator for one for a job and by the same rules: candidates of all jobs
+ * together, and those of each job alone. */
+typedef struct planc_mix_evaluator planc_mix_evaluator;
+struct planc_mix_evaluator {
+  const planc_mix *mix; /* borrowed; outlives the evaluator */
+  planc_evaluator all;  /* whose problem has no graph: it is that of all jobs together */
+  /* Of candidates of a job alone: one of the mix's jobs, on the mix's terms or others. The problem is borrowed, and
+   * outlives what is returned. */
+  planc_evaluator (*alone)(const planc_mix_evaluator *evaluator, const planc_problem *problem);
+  /* The policy that makes the fastest plan of such a job. INFEASIBLE where none fits. */
+  planc_status (*fastest)(const planc_mix_evaluator *evaluator, const planc_problem *problem, const planc_policy **out);
+  /* The longest that a request takes, by job, when a candidate of all jobs runs: planc_mix_share.response_ns. */
+  planc_status (*respond)(const planc_mix_evaluator *evaluator, const planc_candidate *all, int64_t *out_ns);
+};
+
 typedef struct planc_mix_policy {
   const char *name, *summary;
   uint32_t supports;
   const char *falls_back; /* the policy whose plan it gives where it finds no other; NULL = none */
-  /* A schedule of the whole mix, or INFEASIBLE with a message that tells who has no room. A schedule that does not fit
-   * is told of by whoever holds it to the budgets. `shares` are by job, speeds not known yet. *out is empty; the caller
-   * frees it, whatever the outcome. NULL: it has no plan. */
-  planc_status (*make)(const planc_mix *mix, const planc_mix_share *shares, const planc_evaluator *evaluator,
-                       planc_candidate *out);
+  /* A schedule of the evaluator's whole mix, or INFEASIBLE with a message that tells who has no room. A schedule that
+   * does not fit is told of by whoever holds it to the budgets. `shares` are by job, speeds not known yet. *out is
+   * empty; the caller frees it, whatever the outcome. NULL: it has no plan. */
+  planc_status (*make)(const planc_mix_evaluator *evaluator, const planc_mix_share *shares, planc_candidate *out);
   /* Of one that has no plan, for comparisons; NULL where there is `make`. *out is empty. */
-  planc_status (*estimate)(const planc_mix *mix, const planc_mix_share *shares, planc_mix_estimate *out);
+  planc_status (*estimate)(const planc_mix_evaluator *evaluator, const planc_mix_share *shares,
+                           planc_mix_estimate *out);
 } planc_mix_policy;
 
 /* All policies for mixes, ended by one without a name. */

@@ -70,6 +70,9 @@ static inline void planc_ask_settings(planc_problem *problem, const planc_settin
 /* How many bytes may be away from the devices, on the host and in storage; -1 = not limited. */
 int64_t planc_away_budget(const planc_terms *terms);
 
+/* Whether peaks, by kind of memory, are within the budgets. */
+bool planc_is_within(const planc_terms *terms, const int64_t peak_bytes[PLANC_N_BUDGETS]);
+
 /* What each GPU has of memory that is there for all of them; -1, not limited, stays so. */
 static inline int64_t planc_share(const planc_terms *terms, int64_t bytes) {
   return terms->gpus > 1 && bytes > 0 ? bytes / terms->gpus : bytes;
@@ -117,6 +120,13 @@ typedef struct planc_followed {
 /* All that is followed is borrowed for the time of the call. */
 typedef planc_status (*planc_candidate_visitor)(void *user, const planc_followed *followed);
 
+/* What the plan of a candidate takes. */
+typedef struct planc_taken {
+  int64_t peak_bytes[PLANC_N_BUDGETS]; /* by kind of memory, as in planc_predictions */
+  int64_t iteration_ns;
+  bool fits; /* on the device; where not, nothing but its peak is known, and all else is 0 */
+} planc_taken;
+
 /* Judges candidates of one problem for the policy that makes them and chooses among them. Bytes are those of one GPU,
  * with what is reserved on it; times are nanoseconds. A candidate must have its whole schedule, and stays the caller's.
  * Calls may run at the same time, but not for the same candidate. Outputs are set on success; only the two that hold a
@@ -132,12 +142,16 @@ struct planc_evaluator {
    * host alone: for policies that can choose another candidate. */
   planc_status (*hold)(const planc_evaluator *evaluator, const planc_candidate *candidate);
   planc_status (*hold_to_host)(const planc_evaluator *evaluator, const planc_candidate *candidate);
+  /* The addresses of the device that its plan would have, with those that it states: residencies[] by residency, 0 for
+   * what is away; workspaces[] by command, of execs. Both are the caller's. */
+  planc_status (*place)(const planc_evaluator *evaluator, const planc_candidate *candidate, int64_t *residencies,
+                        int64_t *workspaces, int64_t *out_arena_bytes);
   /* How long its iteration takes by the simulator, whether it fits or not. */
   planc_status (*time)(const planc_evaluator *evaluator, const planc_candidate *candidate, int64_t *out_ns);
-  /* The same, and calls `visitor` once. Where its peak is more than the device's budget, *out_fits is false and nothing
-   * else is done. */
+  /* Peaks and time at once, placed and lowered once. Where it fits on the device `visitor`, unless that is NULL, is
+   * called once; where it does not, it is not even lowered. */
   planc_status (*follow)(const planc_evaluator *evaluator, const planc_candidate *candidate,
-                         planc_candidate_visitor visitor, void *user, bool *out_fits, int64_t *out_ns);
+                         planc_candidate_visitor visitor, void *user, planc_taken *out);
 };
 
 enum {
@@ -218,7 +232,8 @@ planc_status planc_find_largest_batch(const planc_problem *problem, const planc_
                                       planc_batch_visitor visitor, void *user, planc_largest_batch *out);
 
 /* Fills the blanks of a schedule: addresses (offline placement), host slots, streams, events. `policy` is the name in
- * the plan. */
+ * the plan. Of the problem its terms count, and the job's profile and swap rate: of several jobs those of all together.
+ */
 planc_status planc_lower(const planc_problem *problem, const char *policy, const planc_candidate *candidate,
                          planc_plan **out);
 

@@ -13,6 +13,12 @@ int64_t planc_away_budget(const planc_terms *terms) {
   return pl_add_saturate(budgets[PLANC_MEMORY_HOST], budgets[PLANC_MEMORY_STORAGE]);
 }
 
+bool planc_is_within(const planc_terms *terms, const int64_t peak_bytes[PLANC_N_BUDGETS]) {
+  for (int32_t m = 0; m < PLANC_N_BUDGETS; m++)
+    if (terms->budgets[m] >= 0 && peak_bytes[m] > terms->budgets[m]) return false;
+  return true;
+}
+
 void planc_candidate_free(planc_candidate *candidate) {
   free(candidate->explanation);
   planc_schedule_free(candidate->schedule);

@@ -33,9 +33,8 @@ planc_status pl_walk_begin(pl_walk *walk, const planc_problem *problem, int64_t 
   walk->d2h = own_part(problem, &walk->device->d2h);
   walk->swaps = !problem->terms.settings.no_swap;
   walk->recomputes = !problem->terms.settings.no_recompute;
-  walk->host_room = problem->terms.budgets[PLANC_MEMORY_HOST] < 0
-                        ? INT64_MAX
-                        : planc_share(&problem->terms, planc_away_budget(&problem->terms));
+  int64_t away = planc_share(&problem->terms, planc_away_budget(&problem->terms));
+  walk->host_room = away < 0 ? INT64_MAX : away;
   return NULL;
 }
 

@@ -9,47 +9,46 @@
 #include "planner/colocate/mix_policies.h"
 #include "planner/colocate/own_memory.h"
 #include "planner/colocate/solo.h"
-#include "planner/evaluate.h"
 #include "util/math.h"
 #include "util/size.h"
 
 typedef struct jobs_apart {
+  const planc_mix_evaluator *evaluator;
   const planc_mix *mix;
   const planc_policy *policy; /* of single jobs */
   pl_arena arena;
   planc_problem *problems; /* by job: with its part of the budgets */
-  planc_evaluator *alone;  /* by job */
   int64_t *needs;          /* by job: bytes that it holds at most where everything stays */
   int64_t *arenas;         /* by job: bytes that it has */
   int32_t *iterations;
   pl_solos solos;
 } jobs_apart;
 
-static planc_status make_apart(const char *policy, const planc_mix *mix, const planc_mix_share *shares,
-                               const planc_evaluator *evaluator, planc_candidate *out);
+static planc_status make_apart(const char *policy, const planc_mix_evaluator *evaluator, const planc_mix_share *shares,
+                               planc_candidate *out);
 static planc_status start(jobs_apart *a, const planc_mix_share *shares);
 static planc_status find_needs(jobs_apart *a);
 static void part_budgets(jobs_apart *a, const planc_problem *all);
 static planc_status plan_jobs(jobs_apart *a, const planc_problem *all);
 static planc_status run_side_by_side(jobs_apart *a, planc_candidate *out);
 
-planc_status pl_mix_vdnn_conv(const planc_mix *mix, const planc_mix_share *shares, const planc_evaluator *evaluator,
+planc_status pl_mix_vdnn_conv(const planc_mix_evaluator *evaluator, const planc_mix_share *shares,
                               planc_candidate *out) {
-  return make_apart("vdnn-conv", mix, shares, evaluator, out);
+  return make_apart("vdnn-conv", evaluator, shares, out);
 }
 
-planc_status pl_mix_capuchin(const planc_mix *mix, const planc_mix_share *shares, const planc_evaluator *evaluator,
+planc_status pl_mix_capuchin(const planc_mix_evaluator *evaluator, const planc_mix_share *shares,
                              planc_candidate *out) {
-  return make_apart("capuchin", mix, shares, evaluator, out);
+  return make_apart("capuchin", evaluator, shares, out);
 }
 
-static planc_status make_apart(const char *policy, const planc_mix *mix, const planc_mix_share *shares,
-                               const planc_evaluator *evaluator, planc_candidate *out) {
-  jobs_apart a = {.mix = mix, .policy = planc_policy_find(policy)};
+static planc_status make_apart(const char *policy, const planc_mix_evaluator *evaluator, const planc_mix_share *shares,
+                               planc_candidate *out) {
+  jobs_apart a = {.evaluator = evaluator, .mix = evaluator->mix, .policy = planc_policy_find(policy)};
   planc_status status = start(&a, shares);
   if (!status) status = find_needs(&a);
-  if (!status) part_budgets(&a, evaluator->problem);
-  if (!status) status = plan_jobs(&a, evaluator->problem);
+  if (!status) part_budgets(&a, evaluator->all.problem);
+  if (!status) status = plan_jobs(&a, evaluator->all.problem);
   if (!status) status = run_side_by_side(&a, out);
   pl_solos_free(&a.solos);
   pl_arena_free(&a.arena);
@@ -59,7 +58,6 @@ static planc_status make_apart(const char *policy, const planc_mix *mix, const p
 static planc_status start(jobs_apart *a, const planc_mix_share *shares) {
   int32_t n = a->mix->n_jobs;
   PLANC_TRY(PL_NEW(&a->arena, &a->problems, n));
-  PLANC_TRY(PL_NEW(&a->arena, &a->alone, n));
   PLANC_TRY(PL_NEW(&a->arena, &a->needs, n));
   PLANC_TRY(PL_NEW(&a->arena, &a->arenas, n));
   PLANC_TRY(PL_NEW(&a->arena, &a->iterations, n));
@@ -67,7 +65,6 @@ static planc_status start(jobs_apart *a, const planc_mix_share *shares) {
     int64_t host = a->mix->terms.budgets[PLANC_MEMORY_HOST];
     a->problems[j] = planc_mix_problem(a->mix, j);
     a->problems[j].terms.budgets[PLANC_MEMORY_HOST] = host > 0 ? host / n : host;
-    a->alone[j] = pl_evaluator_of(&a->problems[j]);
     a->iterations[j] = shares[j].iterations;
   }
   return NULL;
@@ -79,13 +76,12 @@ static planc_status in_job(const jobs_apart *a, int32_t job, planc_status status
 
 /* --- Budgets ------------------------------------------------------------------------------------------------------ */
 
-static planc_status find_need(const planc_problem *problem, int64_t *out_bytes) {
-  planc_evaluator evaluator = pl_evaluator_of(problem);
+static planc_status find_need(const planc_evaluator *alone, int64_t *out_bytes) {
   planc_candidate candidate = {0};
-  planc_status status = planc_policy_find("none")->make(&evaluator, &candidate);
-  if (!status) status = evaluator.peak(&evaluator, &candidate, out_bytes);
+  planc_status status = planc_policy_find("none")->make(alone, &candidate);
+  if (!status) status = alone->peak(alone, &candidate, out_bytes);
   planc_candidate_free(&candidate);
-  *out_bytes -= pl_reserved(problem);
+  *out_bytes -= pl_reserved(alone->problem);
   return status;
 }
 
@@ -93,10 +89,11 @@ static planc_status find_needs(jobs_apart *a) {
   for (int32_t j = 0; j < a->mix->n_jobs; j++) {
     int32_t same = 0;
     while (!pl_is_same_job(&a->mix->jobs[same], &a->mix->jobs[j])) same++;
+    const planc_evaluator alone = a->evaluator->alone(a->evaluator, &a->problems[j]);
     if (same < j)
       a->needs[j] = a->needs[same];
     else
-      PLANC_TRY(in_job(a, j, find_need(&a->problems[j], &a->needs[j])));
+      PLANC_TRY(in_job(a, j, find_need(&alone, &a->needs[j])));
   }
   return NULL;
 }
@@ -137,7 +134,7 @@ static planc_status refuse(const jobs_apart *a, const planc_problem *all, int32_
 
 static planc_status plan_jobs(jobs_apart *a, const planc_problem *all) {
   int32_t failed;
-  planc_status status = pl_solos_make(a->problems, a->mix->n_jobs, a->policy, &a->solos, &failed);
+  planc_status status = pl_solos_make(a->evaluator, a->problems, a->policy, &a->solos, &failed);
   if (planc_status_code(status) == PLANC_INFEASIBLE) return refuse(a, all, failed, status);
   return in_job(a, failed, status);
 }
@@ -147,8 +144,8 @@ static planc_status run_side_by_side(jobs_apart *a, planc_candidate *out) {
   pl_timing timing;
   int64_t bytes;
   char sum[PL_SIZE_TEXT];
-  PLANC_TRY(pl_own_memory_place(&a->arena, &merge, a->arenas, &bytes));
-  PLANC_TRY(pl_merge_side_by_side(&a->arena, a->alone, &merge, &timing, out));
+  PLANC_TRY(pl_own_memory_place(&a->arena, a->evaluator, a->problems, &merge, a->arenas, &bytes));
+  PLANC_TRY(pl_merge_side_by_side(&a->arena, a->evaluator, a->problems, &merge, &timing, out));
   return planc_candidate_explain(out, "each planned as if alone, side by side with memory of its own: %s together",
                                  pl_size_format(bytes, sum));
 }

@@ -11,8 +11,9 @@ static planc_status find_kept(const planc_mix *mix, int32_t job, int64_t *out_by
   return pl_solo_kept(&problem, out_bytes);
 }
 
-planc_status pl_beside_new(const planc_mix *mix, pl_beside *out) {
-  *out = (pl_beside){.mix = mix};
+planc_status pl_beside_new(const planc_mix_evaluator *evaluator, pl_beside *out) {
+  const planc_mix *mix = evaluator->mix;
+  *out = (pl_beside){.evaluator = evaluator, .mix = mix};
   out->kept = calloc((size_t)mix->n_jobs, sizeof *out->kept);
   out->problems = calloc((size_t)mix->n_jobs, sizeof *out->problems);
   if (!out->kept || !out->problems) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
@@ -57,7 +58,7 @@ planc_status pl_beside_make_in(pl_beside *b, int64_t room, bool first_will_do) {
     b->problems[j].terms.first_will_do = first_will_do;
     b->problems[j].terms.budgets[PLANC_MEMORY_DEVICE] = left < 0 ? 0 : left < all ? left : all;
   }
-  planc_status status = pl_solos_make(b->problems, b->mix->n_jobs, NULL, &b->solos, &failed);
+  planc_status status = pl_solos_make(b->evaluator, b->problems, NULL, &b->solos, &failed);
   return beside_others(b, failed, status);
 }
 

@@ -10,15 +10,16 @@
 #include "planner/colocate/solo.h"
 
 typedef struct pl_beside {
-  const planc_mix *mix;    /* borrowed */
-  int64_t *kept;           /* by job: parameters and state */
-  planc_problem *problems; /* by job: with what the others leave it */
-  pl_solos solos;          /* of the last that was made */
-  bool stretched;          /* they were planned as if the GPU had more than was asked for */
+  const planc_mix_evaluator *evaluator; /* borrowed */
+  const planc_mix *mix;                 /* its */
+  int64_t *kept;                        /* by job: parameters and state */
+  planc_problem *problems;              /* by job: with what the others leave it */
+  pl_solos solos;                       /* of the last that was made */
+  bool stretched;                       /* they were planned as if the GPU had more than was asked for */
 } pl_beside;
 
 /* No solos are made yet. Freed with pl_beside_free, whatever the outcome. */
-planc_status pl_beside_new(const planc_mix *mix, pl_beside *out);
+planc_status pl_beside_new(const planc_mix_evaluator *evaluator, pl_beside *out);
 void pl_beside_free(pl_beside *beside);
 
 /* Makes all solos as if the GPU had `room`; none gets more than there is. INFEASIBLE names the job that does not fit

@@ -9,11 +9,12 @@
 #include "planc/simulate.h"
 #include "planner/base/code.h"
 #include "planner/colocate/deadlines.h"
+#include "planner/colocate/mix_evaluate.h"
 #include "planner/colocate/mix_plan.h"
 #include "planner/colocate/mix_policies.h"
 #include "planner/colocate/ratio.h"
+#include "planner/colocate/responses.h"
 #include "planner/colocate/solo.h"
-#include "planner/evaluate.h"
 #include "planner/make_plan.h"
 #include "util/math.h"
 
@@ -65,15 +66,24 @@ const planc_mix_policy *planc_mix_policy_find(const char *name) {
   return NULL;
 }
 
-static planc_status find_alone(const planc_mix *mix, int32_t job, planc_mix_share *shares, pl_deadline_job *jobs);
+static planc_status find_alone(const planc_mix_evaluator *evaluator, int32_t job, planc_mix_share *shares,
+                               pl_deadline_job *jobs);
 static planc_status check(const planc_mix *mix);
 
-planc_status pl_mix_resolve(const planc_mix *mix, planc_mix_share *shares) {
+static planc_mix mix_on(const pl_common *common, const planc_problem *all) {
+  planc_mix mix = common->mix;
+  mix.terms = all->terms;
+  return mix;
+}
+
+planc_status pl_mix_resolve(const pl_common *common, const planc_problem *all, planc_mix_share *shares) {
+  const planc_mix at = mix_on(common, all), *mix = &at;
+  const planc_mix_evaluator evaluator = pl_mix_evaluator_of(mix, all);
   pl_ratio_job jobs[PLANC_MIX_MOST_JOBS];
   pl_deadline_job timed[PLANC_MIX_MOST_JOBS];
   int32_t iterations[PLANC_MIX_MOST_JOBS];
   for (int32_t j = 0; j < mix->n_jobs; j++) {
-    PLANC_TRY(find_alone(mix, j, shares, timed));
+    PLANC_TRY(find_alone(&evaluator, j, shares, timed));
     jobs[j] = (pl_ratio_job){.alone_ns = shares[j].alone_ns, .iterations = mix->iterations[j]};
   }
   pl_choose_ratio(jobs, mix->n_jobs, mix->max_ratio > 0 ? mix->max_ratio : PLANC_MIX_MAX_RATIO, iterations);
@@ -89,7 +99,7 @@ planc_status planc_mix_resolve(const planc_mix *mix, planc_mix_share *shares) {
   pl_common common;
   PLANC_TRY(check(mix));
   planc_status status = pl_common_make(mix, &common);
-  if (!status) status = pl_mix_resolve(&common.mix, shares);
+  if (!status) status = pl_mix_resolve(&common, &common.all, shares);
   pl_common_free(&common);
   return status;
 }
@@ -174,18 +184,21 @@ static planc_status check(const planc_mix *mix) {
   return NULL;
 }
 
-static planc_status time_alone(const planc_problem *problem, planc_mix_share *out, pl_deadline_job *out_timed) {
-  planc_evaluator evaluator = pl_evaluator_of(problem);
+static planc_status time_alone(const planc_mix_evaluator *evaluator, const planc_problem *problem, planc_mix_share *out,
+                               pl_deadline_job *out_timed) {
+  const planc_evaluator alone = evaluator->alone(evaluator, problem);
   pl_solo solo;
-  PLANC_TRY(pl_solo_make(problem, &solo));
-  planc_status status = evaluator.time(&evaluator, &solo.candidate, &out->alone_ns);
+  PLANC_TRY(pl_solo_make(evaluator, problem, &solo));
+  planc_status status = alone.time(&alone, &solo.candidate, &out->alone_ns);
   if (!status) *out_timed = (pl_deadline_job){out->alone_ns, pl_longest_op(&solo.candidate)};
   out->alone_policy = solo.policy;
   pl_solo_free(&solo);
   return status;
 }
 
-static planc_status find_alone(const planc_mix *mix, int32_t job, planc_mix_share *shares, pl_deadline_job *jobs) {
+static planc_status find_alone(const planc_mix_evaluator *evaluator, int32_t job, planc_mix_share *shares,
+                               pl_deadline_job *jobs) {
+  const planc_mix *mix = evaluator->mix;
   for (int32_t j = 0; j < job; j++) {
     if (!pl_is_same_job(&mix->jobs[j], &mix->jobs[job])) continue;
     shares[job] = shares[j];
@@ -193,7 +206,7 @@ static planc_status find_alone(const planc_mix *mix, int32_t job, planc_mix_shar
     return NULL;
   }
   const planc_problem problem = planc_mix_problem(mix, job);
-  return in_job(mix, job, time_alone(&problem, &shares[job], &jobs[job]));
+  return in_job(mix, job, time_alone(evaluator, &problem, &shares[job], &jobs[job]));
 }
 
 /* --- All of them -------------------------------------------------------------------------------------------------- */
@@ -216,10 +229,9 @@ planc_status pl_mix_make(const void *asked, const planc_problem *problem, planc_
 }
 
 static planc_status make_candidate(const colocation *c, const planc_problem *problem, planc_candidate *out) {
-  planc_mix mix = c->asked->common->mix;
-  mix.terms = problem->terms;
-  planc_evaluator evaluator = pl_evaluator_of(problem);
-  return c->asked->policy->make(&mix, c->asked->shares, &evaluator, out);
+  const planc_mix mix = mix_on(c->asked->common, problem);
+  const planc_mix_evaluator evaluator = pl_mix_evaluator_of(&mix, problem);
+  return c->asked->policy->make(&evaluator, c->asked->shares, out);
 }
 
 static planc_status make(const colocation *c, const planc_problem *problem, planc_plan **out) {
@@ -254,7 +266,9 @@ static void set_speeds(int64_t period, int32_t n_jobs, planc_mix_share *shares) 
 
 static planc_status judge(const planc_mix *mix, const planc_plan *plan, planc_mix_share *shares) {
   set_speeds(plan->predicted.iteration_ns, mix->n_jobs, shares);
-  PLANC_TRY(pl_responses_find(plan, shares));
+  int64_t responses_ns[PLANC_MIX_MOST_JOBS];
+  PLANC_TRY(pl_responses_find(plan, responses_ns));
+  for (int32_t j = 0; j < mix->n_jobs; j++) shares[j].response_ns = responses_ns[j];
   return pl_deadlines_hold(mix, shares);
 }
 
@@ -312,7 +326,8 @@ planc_status planc_mix_estimate_by(const planc_mix *mix, const planc_mix_policy 
   *out = (planc_mix_estimate){0};
   if (!policy->estimate) return planc_error(PLANC_USAGE, "%s has a plan: it is not estimated", policy->name);
   planc_status status = pl_common_make(mix, &common);
-  if (!status) status = policy->estimate(&common.mix, shares, out);
+  const planc_mix_evaluator evaluator = pl_mix_evaluator_of(&common.mix, &common.all);
+  if (!status) status = policy->estimate(&evaluator, shares, out);
   if (!status) set_speeds(out->period_ns, mix->n_jobs, shares);
   pl_common_free(&common);
   return status;

@@ -1,4 +1,4 @@
-/* Jobs with a deadline for each request: how often they have to run, and how long requests take. */
+/* Jobs with a deadline for each request: how often they have to run, and whether they are in time. */
 #ifndef PLANC_COLOCATE_DEADLINES_H
 #define PLANC_COLOCATE_DEADLINES_H
 
@@ -19,16 +19,6 @@ typedef struct pl_deadline_job {
  * time for a part keeps what it has. `iterations`, by job, are those of a mix without deadlines. */
 void pl_deadlines_choose(const planc_mix *mix, const pl_deadline_job *jobs, int32_t *iterations);
 
-/* An iteration of a job in a steady period, from its first op or copy to its last. */
-typedef struct pl_iteration_span {
-  bool seen;
-  int64_t start_ns, end_ns;
-} pl_iteration_span;
-/* The longest time from an iteration's begin to the end of the next one, of the n iterations of a period. */
-int64_t pl_longest_response(const pl_iteration_span *spans, int32_t n, int64_t period_ns);
-
-/* Sets the responses, by job, to those of the plan's simulated steady period, with what each iteration copies. */
-planc_status pl_responses_find(const planc_plan *plan, planc_mix_share *shares);
 /* Gives jobs that are late more iterations. False where one of them cannot get any: it has as many as the mix allows.
  */
 bool pl_deadlines_raise(const planc_mix *mix, planc_mix_share *shares);

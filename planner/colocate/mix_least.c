@@ -110,9 +110,9 @@ static planc_status find_least(const pl_common *common, const planc_mix_policy *
 }
 
 static planc_status resolve_at(const pl_common *common, int64_t bytes, planc_mix_share *shares) {
-  planc_mix at = common->mix;
+  planc_problem at = common->all;
   at.terms.budgets[PLANC_MEMORY_DEVICE] = bytes;
-  return pl_mix_resolve(&at, shares);
+  return pl_mix_resolve(common, &at, shares);
 }
 
 static bool same_iterations(int32_t n_jobs, const planc_mix_share *a, const planc_mix_share *b) {

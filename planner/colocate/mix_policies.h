@@ -4,22 +4,18 @@
 
 #include "planc/colocate.h"
 
-planc_status pl_mix_temporal(const planc_mix *mix, const planc_mix_share *shares, const planc_evaluator *evaluator,
-                             planc_candidate *out);
-planc_status pl_mix_preemptive(const planc_mix *mix, const planc_mix_share *shares, const planc_evaluator *evaluator,
+planc_status pl_mix_temporal(const planc_mix_evaluator *evaluator, const planc_mix_share *shares, planc_candidate *out);
+planc_status pl_mix_preemptive(const planc_mix_evaluator *evaluator, const planc_mix_share *shares,
                                planc_candidate *out);
-planc_status pl_mix_zico(const planc_mix *mix, const planc_mix_share *shares, const planc_evaluator *evaluator,
-                         planc_candidate *out);
-planc_status pl_mix_waterwave(const planc_mix *mix, const planc_mix_share *shares, const planc_evaluator *evaluator,
+planc_status pl_mix_zico(const planc_mix_evaluator *evaluator, const planc_mix_share *shares, planc_candidate *out);
+planc_status pl_mix_waterwave(const planc_mix_evaluator *evaluator, const planc_mix_share *shares,
                               planc_candidate *out);
-planc_status pl_mix_waterwave_s(const planc_mix *mix, const planc_mix_share *shares, const planc_evaluator *evaluator,
+planc_status pl_mix_waterwave_s(const planc_mix_evaluator *evaluator, const planc_mix_share *shares,
                                 planc_candidate *out);
-planc_status pl_mix_tensile(const planc_mix *mix, const planc_mix_share *shares, const planc_evaluator *evaluator,
-                            planc_candidate *out);
-planc_status pl_mix_vdnn_conv(const planc_mix *mix, const planc_mix_share *shares, const planc_evaluator *evaluator,
+planc_status pl_mix_tensile(const planc_mix_evaluator *evaluator, const planc_mix_share *shares, planc_candidate *out);
+planc_status pl_mix_vdnn_conv(const planc_mix_evaluator *evaluator, const planc_mix_share *shares,
                               planc_candidate *out);
-planc_status pl_mix_capuchin(const planc_mix *mix, const planc_mix_share *shares, const planc_evaluator *evaluator,
-                             planc_candidate *out);
-planc_status pl_mix_mps(const planc_mix *mix, const planc_mix_share *shares, planc_mix_estimate *out);
+planc_status pl_mix_capuchin(const planc_mix_evaluator *evaluator, const planc_mix_share *shares, planc_candidate *out);
+planc_status pl_mix_mps(const planc_mix_evaluator *evaluator, const planc_mix_share *shares, planc_mix_estimate *out);
 
 #endif

@@ -7,17 +7,16 @@
 #include "planner/colocate/mix_policies.h"
 #include "planner/colocate/own_memory.h"
 #include "planner/colocate/solo.h"
-#include "planner/evaluate.h"
 #include "util/math.h"
 #include "util/size.h"
 
 typedef struct processes {
+  const planc_mix_evaluator *evaluator;
   const planc_mix *mix;
   const planc_mix_share *shares;
   pl_arena arena;
   pl_solos solos;
   planc_problem *problems;
-  planc_evaluator *alone;
   int32_t *iterations;
   int64_t pools_bytes, touched_bytes; /* of all jobs, in a period */
 } processes;
@@ -31,8 +30,8 @@ static planc_status add_pools(processes *p);
 static planc_status time_together(processes *p, int64_t *out_ns);
 static planc_status migrate(processes *p, planc_mix_estimate *out);
 
-planc_status pl_mix_mps(const planc_mix *mix, const planc_mix_share *shares, planc_mix_estimate *out) {
-  processes p = {.mix = mix, .shares = shares};
+planc_status pl_mix_mps(const planc_mix_evaluator *evaluator, const planc_mix_share *shares, planc_mix_estimate *out) {
+  processes p = {.evaluator = evaluator, .mix = evaluator->mix, .shares = shares};
   planc_status status = estimate(&p, out);
   pl_solos_free(&p.solos);
   pl_arena_free(&p.arena);
@@ -50,16 +49,14 @@ static planc_status estimate(processes *p, planc_mix_estimate *out) {
 static planc_status make_solos(processes *p) {
   int32_t n = p->mix->n_jobs, failed;
   PLANC_TRY(PL_NEW(&p->arena, &p->problems, n));
-  PLANC_TRY(PL_NEW(&p->arena, &p->alone, n));
   PLANC_TRY(PL_NEW(&p->arena, &p->iterations, n));
   for (int32_t j = 0; j < n; j++) {
     p->problems[j] = planc_mix_problem(p->mix, j);
     p->problems[j].terms.budgets[PLANC_MEMORY_DEVICE] = NO_BUDGET;
     p->problems[j].terms.budgets[PLANC_MEMORY_HOST] = -1;
-    p->alone[j] = pl_evaluator_of(&p->problems[j]);
     p->iterations[j] = p->shares[j].iterations;
   }
-  return pl_solos_make(p->problems, n, NULL, &p->solos, &failed);
+  return pl_solos_make(p->evaluator, p->problems, NULL, &p->solos, &failed);
 }
 
 /* --- Memory ------------------------------------------------------------------------------------------------------- */
@@ -76,7 +73,8 @@ static planc_status add_pools(processes *p) {
   int64_t reserved = planc_mix_device(p->mix)->reserved_bytes, peak;
   p->pools_bytes = reserved;
   for (int32_t j = 0; j < p->mix->n_jobs; j++) {
-    PLANC_TRY(p->alone[j].peak(&p->alone[j], &p->solos.candidates[j], &peak));
+    const planc_evaluator alone = p->evaluator->alone(p->evaluator, &p->problems[j]);
+    PLANC_TRY(alone.peak(&alone, &p->solos.candidates[j], &peak));
     p->pools_bytes = pl_add_saturate(p->pools_bytes, peak - reserved);
     int64_t touched = touched_by(p->solos.candidates[j].trace);
     p->touched_bytes = pl_add_saturate(p->touched_bytes, pl_mul_saturate(touched, p->iterations[j]));
@@ -125,12 +123,12 @@ static planc_status give_all_places(processes *p, pl_merge *merge) {
 /* Side by side, each as fast as the others let it. */
 static planc_status time_together(processes *p, int64_t *out_ns) {
   pl_merge merge = {.n_jobs = p->mix->n_jobs, .jobs = p->solos.candidates, .iterations = p->iterations};
-  planc_evaluator evaluator = pl_evaluator_of(&p->problems[0]);
+  const planc_evaluator *evaluator = &p->evaluator->all;
   planc_candidate all = {0};
   pl_timing timing;
   PLANC_TRY(give_all_places(p, &merge));
-  planc_status status = pl_merge_side_by_side(&p->arena, p->alone, &merge, &timing, &all);
-  if (!status) status = evaluator.time(&evaluator, &all, out_ns);
+  planc_status status = pl_merge_side_by_side(&p->arena, p->evaluator, p->problems, &merge, &timing, &all);
+  if (!status) status = evaluator->time(evaluator, &all, out_ns);
   planc_candidate_free(&all);
   return status;
 }

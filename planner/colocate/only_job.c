@@ -1,52 +1,58 @@
 /* One job (only_job.h). */
 #include "planner/colocate/only_job.h"
 
+#include <assert.h>
+
 #include "planner/colocate/merge.h"
-#include "planner/lower/addresses.h"
 
-static planc_status make(const planc_problem *job, int32_t iterations, pl_solos *solos, planc_candidate *out);
-static planc_status repeat(pl_arena *arena, const planc_candidate *own, int32_t iterations, planc_candidate *out);
+typedef struct only_job {
+  const planc_mix_evaluator *evaluator;
+  planc_problem problem;
+  int32_t iterations;
+  pl_arena arena;
+  pl_solos solos;
+} only_job;
 
-planc_status pl_only_job_make(const planc_problem *job, int32_t iterations, planc_candidate *out) {
-  pl_solos solos = {0};
-  planc_status status = make(job, iterations, &solos, out);
-  pl_solos_free(&solos);
+static planc_status make(only_job *o, planc_candidate *out);
+static planc_status repeat(only_job *o, planc_candidate *out);
+
+planc_status pl_only_job_make(const planc_mix_evaluator *evaluator, int32_t iterations, planc_candidate *out) {
+  assert(evaluator->mix->n_jobs == 1);
+  only_job o = {.evaluator = evaluator, .problem = planc_mix_problem(evaluator->mix, 0), .iterations = iterations};
+  planc_status status = make(&o, out);
+  pl_solos_free(&o.solos);
+  pl_arena_free(&o.arena);
   return status;
 }
 
-static planc_status make(const planc_problem *job, int32_t iterations, pl_solos *solos, planc_candidate *out) {
+static planc_status make(only_job *o, planc_candidate *out) {
   int32_t failed;
-  pl_arena arena = {0};
-  PLANC_TRY(pl_solos_make(job, 1, NULL, solos, &failed));
-  PLANC_TRY(pl_solos_side_by_side(job, solos));
-  if (iterations == 1) {
-    *out = solos->made[0].candidate;
-    solos->made[0].candidate = (planc_candidate){0};
-    return NULL;
-  }
-  planc_status status = repeat(&arena, &solos->candidates[0], iterations, out);
-  pl_arena_free(&arena);
-  return status;
+  PLANC_TRY(pl_solos_make(o->evaluator, &o->problem, NULL, &o->solos, &failed));
+  PLANC_TRY(pl_solos_side_by_side(o->evaluator, &o->problem, &o->solos));
+  if (o->iterations > 1) return repeat(o, out);
+  *out = o->solos.made[0].candidate;
+  o->solos.made[0].candidate = (planc_candidate){0};
+  return NULL;
 }
 
 /* All with the places that one iteration has, so that they take no more memory. */
-static planc_status repeat(pl_arena *arena, const planc_candidate *own, int32_t iterations, planc_candidate *out) {
+static planc_status repeat(only_job *o, planc_candidate *out) {
+  const planc_candidate *own = &o->solos.candidates[0];
+  const planc_evaluator alone = o->evaluator->alone(o->evaluator, &o->problem);
   int32_t n_commands = planc_schedule_n_commands(own->schedule);
-  int64_t *of_residencies, *of_workspaces, **residencies, **workspaces;
-  pl_addresses placed;
+  int64_t *of_residencies, *of_workspaces, **residencies, **workspaces, arena_bytes;
   pl_turn *turns;
-  PLANC_TRY(pl_assign_device_addresses(arena, own->schedule, &placed));
-  PLANC_TRY(pl_arena_copy(arena, placed.residencies, planc_schedule_n_residencies(own->schedule), sizeof(int64_t),
-                          (void *)&of_residencies));
-  PLANC_TRY(pl_arena_copy(arena, placed.workspaces, n_commands, sizeof(int64_t), (void *)&of_workspaces));
-  PLANC_TRY(pl_merge_repeat(arena, 1, &iterations, &of_residencies, &residencies));
-  PLANC_TRY(pl_merge_repeat(arena, 1, &iterations, &of_workspaces, &workspaces));
-  PLANC_TRY(PL_NEW(arena, &turns, iterations));
-  for (int32_t k = 0; k < iterations; k++) turns[k] = (pl_turn){.iteration = k, .end = n_commands, .leader = -1};
+  PLANC_TRY(PL_NEW(&o->arena, &of_residencies, planc_schedule_n_residencies(own->schedule)));
+  PLANC_TRY(PL_NEW(&o->arena, &of_workspaces, n_commands));
+  PLANC_TRY(alone.place(&alone, own, of_residencies, of_workspaces, &arena_bytes));
+  PLANC_TRY(pl_merge_repeat(&o->arena, 1, &o->iterations, &of_residencies, &residencies));
+  PLANC_TRY(pl_merge_repeat(&o->arena, 1, &o->iterations, &of_workspaces, &workspaces));
+  PLANC_TRY(PL_NEW(&o->arena, &turns, o->iterations));
+  for (int32_t k = 0; k < o->iterations; k++) turns[k] = (pl_turn){.iteration = k, .end = n_commands, .leader = -1};
   pl_merge merge = {.n_jobs = 1,
                     .jobs = own,
-                    .iterations = &iterations,
-                    .n_turns = iterations,
+                    .iterations = &o->iterations,
+                    .n_turns = o->iterations,
                     .turns = turns,
                     .residencies = residencies,
                     .workspaces = workspaces};

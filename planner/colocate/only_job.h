@@ -4,7 +4,7 @@
 
 #include "planner/colocate/solo.h"
 
-/* So many iterations of it one after the other. INFEASIBLE where it does not fit its problem's budgets. */
-planc_status pl_only_job_make(const planc_problem *job, int32_t iterations, planc_candidate *out);
+/* So many iterations of the mix's job one after the other. INFEASIBLE where it does not fit the mix's budgets. */
+planc_status pl_only_job_make(const planc_mix_evaluator *evaluator, int32_t iterations, planc_candidate *out);
 
 #endif

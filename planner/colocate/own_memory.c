@@ -1,22 +1,22 @@
 /* Memory of each job's own (own_memory.h). */
 #include "planner/colocate/own_memory.h"
 
-#include "planner/base/code.h"
 #include "planner/colocate/share_regions.h"
-#include "planner/lower/addresses.h"
 #include "util/math.h"
 
-static planc_status place_job(pl_arena *arena, const planc_schedule *s, int64_t base, int64_t *out_bytes,
-                              int64_t **out_residencies, int64_t **out_workspaces);
+static planc_status place_job(pl_arena *arena, const planc_evaluator *evaluator, const planc_candidate *job,
+                              int64_t base, int64_t *out_bytes, int64_t **out_residencies, int64_t **out_workspaces);
 
-planc_status pl_own_memory_place(pl_arena *arena, pl_merge *merge, int64_t *out_arenas, int64_t *out_bytes) {
+planc_status pl_own_memory_place(pl_arena *arena, const planc_mix_evaluator *evaluator, const planc_problem *problems,
+                                 pl_merge *merge, int64_t *out_arenas, int64_t *out_bytes) {
   int64_t **residencies, **workspaces, **all_residencies, **all_workspaces;
   int32_t n = merge->n_jobs;
   *out_bytes = 0;
   PLANC_TRY(PL_NEW(arena, &residencies, n));
   PLANC_TRY(PL_NEW(arena, &workspaces, n));
   for (int32_t j = 0; j < n; j++) {
-    PLANC_TRY(place_job(arena, merge->jobs[j].schedule, *out_bytes, &out_arenas[j], &residencies[j], &workspaces[j]));
+    const planc_evaluator alone = evaluator->alone(evaluator, &problems[j]);
+    PLANC_TRY(place_job(arena, &alone, &merge->jobs[j], *out_bytes, &out_arenas[j], &residencies[j], &workspaces[j]));
     *out_bytes = pl_add_saturate(*out_bytes, out_arenas[j]);
   }
   PLANC_TRY(pl_merge_repeat(arena, n, merge->iterations, residencies, &all_residencies));
@@ -27,23 +27,26 @@ planc_status pl_own_memory_place(pl_arena *arena, pl_merge *merge, int64_t *out_
 }
 
 /* `base` bytes behind the beginning. */
-static planc_status place_job(pl_arena *arena, const planc_schedule *s, int64_t base, int64_t *out_bytes,
-                              int64_t **out_residencies, int64_t **out_workspaces) {
-  pl_addresses addresses = {0};
+static planc_status place_job(pl_arena *arena, const planc_evaluator *evaluator, const planc_candidate *job,
+                              int64_t base, int64_t *out_bytes, int64_t **out_residencies, int64_t **out_workspaces) {
+  const planc_schedule *s = job->schedule;
+  int64_t *residencies, *workspaces;
   int32_t n_residencies = planc_schedule_n_residencies(s), n_commands = planc_schedule_n_commands(s);
-  PLANC_TRY(PL_NEW(arena, out_residencies, n_residencies));
-  PLANC_TRY(PL_NEW(arena, out_workspaces, n_commands));
-  PLANC_TRY(pl_assign_device_addresses(arena, s, &addresses));
-  for (int32_t r = 0; r < n_residencies; r++) (*out_residencies)[r] = base + addresses.residencies[r];
-  for (int32_t c = 0; c < n_commands; c++) (*out_workspaces)[c] = base + addresses.workspaces[c];
-  *out_bytes = pl_align_up(addresses.arena_bytes, PLANC_ALIGNMENT);
+  PLANC_TRY(PL_NEW(arena, &residencies, n_residencies));
+  PLANC_TRY(PL_NEW(arena, &workspaces, n_commands));
+  PLANC_TRY(evaluator->place(evaluator, job, residencies, workspaces, out_bytes));
+  for (int32_t r = 0; r < n_residencies; r++) residencies[r] += base;
+  for (int32_t c = 0; c < n_commands; c++) workspaces[c] += base;
+  *out_residencies = residencies;
+  *out_workspaces = workspaces;
+  *out_bytes = pl_align_up(*out_bytes, PLANC_ALIGNMENT);
   return NULL;
 }
 
-planc_status pl_merge_side_by_side(pl_arena *arena, const planc_evaluator *alone, pl_merge *merge,
-                                   pl_timing *out_timing, planc_candidate *out) {
+planc_status pl_merge_side_by_side(pl_arena *arena, const planc_mix_evaluator *evaluator, const planc_problem *problems,
+                                   pl_merge *merge, pl_timing *out_timing, planc_candidate *out) {
   PLANC_TRY(pl_timing_new(arena, merge->n_jobs, merge->jobs, merge->iterations, out_timing));
-  PLANC_TRY(pl_timing_alone(alone, out_timing));
+  PLANC_TRY(pl_timing_alone(evaluator, problems, out_timing));
   pl_timing_side_by_side(out_timing);
   PLANC_TRY(pl_turns_by_time(arena, out_timing, &merge->turns, &merge->n_turns));
   return pl_merge_candidates(merge, out);

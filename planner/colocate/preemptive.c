@@ -6,7 +6,6 @@
 #include "planner/colocate/mix_policies.h"
 #include "planner/colocate/timing.h"
 #include "planner/colocate/turns.h"
-#include "planner/evaluate.h"
 #include "util/math.h"
 
 typedef struct turn_listing {
@@ -22,13 +21,12 @@ typedef struct turn_listing {
 } turn_listing;
 
 static planc_status list_turns(const pl_turn_takers *of, pl_arena *arena, pl_merge *merge);
-static planc_status find_lateness(const pl_turn_takers *of, const planc_evaluator *evaluator,
-                                  const planc_candidate *all, int64_t *out_ns);
+static planc_status find_lateness(const pl_turn_takers *of, const planc_candidate *all, int64_t *out_ns);
 
-planc_status pl_mix_preemptive(const planc_mix *mix, const planc_mix_share *shares, const planc_evaluator *evaluator,
+planc_status pl_mix_preemptive(const planc_mix_evaluator *evaluator, const planc_mix_share *shares,
                                planc_candidate *out) {
   static const pl_turn_rules rules = {.list = list_turns, .lateness = find_lateness};
-  return pl_turns_make(mix, shares, evaluator, &rules, out);
+  return pl_turns_make(evaluator, shares, &rules, out);
 }
 
 static planc_status time_jobs(turn_listing *l, pl_arena *arena);
@@ -61,11 +59,8 @@ static planc_status list_turns(const pl_turn_takers *of, pl_arena *arena, pl_mer
 
 static planc_status time_jobs(turn_listing *l, pl_arena *arena) {
   const pl_turn_takers *of = l->of;
-  planc_evaluator *evaluators;
-  PLANC_TRY(PL_NEW(arena, &evaluators, of->mix->n_jobs));
-  for (int32_t j = 0; j < of->mix->n_jobs; j++) evaluators[j] = pl_evaluator_of(&of->problems[j]);
   PLANC_TRY(pl_timing_new(arena, of->mix->n_jobs, of->jobs, of->iterations, &l->timing));
-  PLANC_TRY(pl_timing_alone(evaluators, &l->timing));
+  PLANC_TRY(pl_timing_alone(of->evaluator, of->problems, &l->timing));
   for (int32_t j = 0; j < of->mix->n_jobs; j++)
     if (pl_deadline_of(of->mix, j) == 0)
       l->others_ns =
@@ -144,17 +139,13 @@ static void add_turn(turn_listing *l, int32_t job, int32_t iteration, int32_t fi
 
 /* --- In time ------------------------------------------------------------------------------------------------------ */
 
-static planc_status find_lateness(const pl_turn_takers *of, const planc_evaluator *evaluator,
-                                  const planc_candidate *all, int64_t *out_ns) {
-  planc_mix_share shares[PLANC_MIX_MOST_JOBS];
-  planc_plan *plan;
-  PLANC_TRY(planc_lower(evaluator->problem, "", all, &plan));
-  planc_status status = pl_responses_find(plan, shares);
-  planc_plan_free(plan);
+static planc_status find_lateness(const pl_turn_takers *of, const planc_candidate *all, int64_t *out_ns) {
+  int64_t responses_ns[PLANC_MIX_MOST_JOBS];
+  PLANC_TRY(of->evaluator->respond(of->evaluator, all, responses_ns));
   *out_ns = INT64_MIN;
-  for (int32_t j = 0; !status && j < of->mix->n_jobs; j++) {
+  for (int32_t j = 0; j < of->mix->n_jobs; j++) {
     int64_t deadline = pl_deadline_of(of->mix, j);
-    if (deadline > 0 && shares[j].response_ns - deadline > *out_ns) *out_ns = shares[j].response_ns - deadline;
+    if (deadline > 0 && responses_ns[j] - deadline > *out_ns) *out_ns = responses_ns[j] - deadline;
   }
-  return status;
+  return NULL;
 }

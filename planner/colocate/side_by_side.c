@@ -52,7 +52,7 @@ static planc_status run(rounds *r);
 static planc_status split(rounds *r);
 static planc_status index_accesses(rounds *r);
 static planc_status find_demand(rounds *r);
-static planc_status time_from(rounds *r, const planc_candidate *candidate, int64_t *out_ns);
+static planc_status time_from(rounds *r, const planc_candidate *candidate, planc_taken *out);
 static planc_status search(rounds *r);
 static planc_status take_best(rounds *r);
 
@@ -69,7 +69,10 @@ static planc_status run(rounds *r) {
   PLANC_TRY(split(r));
   PLANC_TRY(index_accesses(r));
   PLANC_TRY(find_demand(r));
-  PLANC_TRY(time_from(r, r->from, &r->best_ns));
+  planc_taken taken;
+  PLANC_TRY(time_from(r, r->from, &taken));
+  assert(taken.fits);
+  r->best_ns = taken.iteration_ns;
   PLANC_TRY(search(r));
   if (r->best.trace) return take_best(r);
   return planc_candidate_explain(r->from, "rounds one after the other, side by side they %s",
@@ -216,13 +219,11 @@ static planc_status read_runs(void *user, const planc_followed *followed) {
   return NULL;
 }
 
-/* Sets times of rounds to those of a candidate that fits. */
-static planc_status time_from(rounds *r, const planc_candidate *candidate, int64_t *out_ns) {
-  bool fits;
+/* Sets times of rounds to those of the candidate, where that fits. */
+static planc_status time_from(rounds *r, const planc_candidate *candidate, planc_taken *out) {
   if (!r->runs) PLANC_TRY(new_timing(r));
-  PLANC_TRY(r->evaluator->follow(r->evaluator, candidate, read_runs, r, &fits, out_ns));
-  assert(fits);
-  for (int32_t k = 0; k < r->n; k++)
+  PLANC_TRY(r->evaluator->follow(r->evaluator, candidate, read_runs, r, out));
+  for (int32_t k = 0; out->fits && k < r->n; k++)
     pl_pass_time(r->from->schedule, r->strands[k].commands, r->strands[k].n, &r->runs[k], &r->timing.passes[k]);
   return NULL;
 }
@@ -337,18 +338,16 @@ static void keep(rounds *r, int64_t ns, int64_t apart_ns, planc_candidate *candi
 /* Shifts within `room`. *out_excess is by how much the result exceeds the budget. Where it fits, the rounds' times
  * become those of the result. */
 static planc_status try_room(rounds *r, int64_t room, pl_turn *turns, bool *out_fit, int64_t *out_excess) {
-  int64_t peak, ns;
+  planc_taken taken = {0};
   planc_candidate candidate = {0};
   PLANC_TRY(shift(r, room, out_fit));
   if (!*out_fit) return NULL;
   int64_t apart_ns = r->timing.passes[1].start_ns - r->timing.passes[0].start_ns;
   planc_status status = weave(r, turns, &candidate);
-  if (!status) status = r->evaluator->peak(r->evaluator, &candidate, &peak);
-  if (!status) *out_excess = peak - r->evaluator->problem->terms.budgets[PLANC_MEMORY_DEVICE];
-  bool fits = !status && *out_excess <= 0;
-  r->any |= fits;
-  if (fits) status = time_from(r, &candidate, &ns);
-  if (fits && !status) keep(r, ns, apart_ns, &candidate);
+  if (!status) status = time_from(r, &candidate, &taken);
+  *out_excess = taken.peak_bytes[PLANC_MEMORY_DEVICE] - r->evaluator->problem->terms.budgets[PLANC_MEMORY_DEVICE];
+  r->any |= taken.fits;
+  if (!status && taken.fits) keep(r, taken.iteration_ns, apart_ns, &candidate);
   planc_candidate_free(&candidate);
   return status;
 }

@@ -7,19 +7,18 @@
 #include "planc/analysis.h"
 #include "planner/choose/sub_batch.h"
 #include "planner/colocate/side_by_side.h"
-#include "planner/evaluate.h"
 
-static planc_status make_by(const planc_problem *problem, const planc_policy *policy, pl_solo *out);
-static planc_status find_fastest(const planc_problem *problem, const planc_policy **out);
+static planc_status make_by(const planc_mix_evaluator *evaluator, const planc_problem *problem,
+                            const planc_policy *policy, pl_solo *out);
 
-planc_status pl_solo_make(const planc_problem *problem, pl_solo *out) {
+planc_status pl_solo_make(const planc_mix_evaluator *evaluator, const planc_problem *problem, pl_solo *out) {
   const planc_policy *policy = planc_policy_find("none");
   *out = (pl_solo){0};
-  planc_status status = make_by(problem, policy, out);
+  planc_status status = make_by(evaluator, problem, policy, out);
   if (planc_status_code(status) != PLANC_INFEASIBLE) return status;
   planc_status_free(status);
-  PLANC_TRY(find_fastest(problem, &policy));
-  return make_by(problem, policy, out);
+  PLANC_TRY(evaluator->fastest(evaluator, problem, &policy));
+  return make_by(evaluator, problem, policy, out);
 }
 
 void pl_solo_free(pl_solo *solo) {
@@ -44,22 +43,14 @@ bool pl_is_same_problem(const planc_problem *a, const planc_problem *b) {
   return are_same_terms(&a->terms, &b->terms) && pl_is_same_job(&a->job, &b->job);
 }
 
-static planc_status make_by(const planc_problem *problem, const planc_policy *policy, pl_solo *out) {
-  planc_evaluator evaluator = pl_evaluator_of(problem);
-  planc_status status = policy->make(&evaluator, &out->candidate);
-  if (!status) status = evaluator.hold(&evaluator, &out->candidate);
+static planc_status make_by(const planc_mix_evaluator *evaluator, const planc_problem *problem,
+                            const planc_policy *policy, pl_solo *out) {
+  const planc_evaluator alone = evaluator->alone(evaluator, problem);
+  planc_status status = policy->make(&alone, &out->candidate);
+  if (!status) status = alone.hold(&alone, &out->candidate);
   if (status) pl_solo_free(out);
   out->policy = policy->name;
   return status;
-}
-
-/* The policy that the fastest plan is made by. */
-static planc_status find_fastest(const planc_problem *problem, const planc_policy **out) {
-  planc_plan *plan;
-  PLANC_TRY(planc_make_plan(problem, planc_policy_find("best"), &plan));
-  *out = planc_policy_find(plan->policy);
-  planc_plan_free(plan);
-  return NULL;
 }
 
 static int32_t find_same(const planc_problem *problems, int32_t job) {
@@ -72,38 +63,42 @@ static void share_candidates(const planc_problem *problems, pl_solos *solos) {
   for (int32_t j = 0; j < solos->n; j++) solos->candidates[j] = solos->made[find_same(problems, j)].candidate;
 }
 
-static planc_status make_all(const planc_problem *problems, const planc_policy *policy, pl_solos *out,
-                             int32_t *out_failed) {
+static planc_status make_all(const planc_mix_evaluator *evaluator, const planc_problem *problems,
+                             const planc_policy *policy, pl_solos *out, int32_t *out_failed) {
   for (int32_t j = 0; j < out->n; j++) {
     *out_failed = j;
     if (find_same(problems, j) < j) continue;
-    PLANC_TRY(policy ? make_by(&problems[j], policy, &out->made[j]) : pl_solo_make(&problems[j], &out->made[j]));
+    PLANC_TRY(policy ? make_by(evaluator, &problems[j], policy, &out->made[j])
+                     : pl_solo_make(evaluator, &problems[j], &out->made[j]));
   }
   share_candidates(problems, out);
   return NULL;
 }
 
-planc_status pl_solos_make(const planc_problem *problems, int32_t n, const planc_policy *policy, pl_solos *out,
-                           int32_t *out_failed) {
+planc_status pl_solos_make(const planc_mix_evaluator *evaluator, const planc_problem *problems,
+                           const planc_policy *policy, pl_solos *out, int32_t *out_failed) {
+  int32_t n = evaluator->mix->n_jobs;
   *out = (pl_solos){.n = n};
   *out_failed = 0;
   out->made = calloc((size_t)n, sizeof *out->made);
   out->candidates = calloc((size_t)n, sizeof *out->candidates);
   if (!out->made || !out->candidates) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
-  return make_all(problems, policy, out, out_failed);
+  return make_all(evaluator, problems, policy, out, out_failed);
 }
 
-static planc_status put_side_by_side(const planc_problem *problem, pl_solo *made) {
-  planc_evaluator evaluator = pl_evaluator_of(problem);
-  if (strcmp(made->policy, "none") == 0) return pl_rounds_side_by_side(&evaluator, &made->candidate);
+static planc_status put_side_by_side(const planc_mix_evaluator *evaluator, const planc_problem *problem,
+                                     pl_solo *made) {
+  const planc_evaluator alone = evaluator->alone(evaluator, problem);
+  if (strcmp(made->policy, "none") == 0) return pl_rounds_side_by_side(&alone, &made->candidate);
   return planc_candidate_explain(
       &made->candidate, "rounds one after the other, as policy %s has data away from the device", made->policy);
 }
 
-planc_status pl_solos_side_by_side(const planc_problem *problems, pl_solos *solos) {
+planc_status pl_solos_side_by_side(const planc_mix_evaluator *evaluator, const planc_problem *problems,
+                                   pl_solos *solos) {
   for (int32_t j = 0; j < solos->n; j++)
     if (problems[j].job.side_by_side > 1 && solos->made[j].policy)
-      PLANC_TRY(put_side_by_side(&problems[j], &solos->made[j]));
+      PLANC_TRY(put_side_by_side(evaluator, &problems[j], &solos->made[j]));
   share_candidates(problems, solos);
   return NULL;
 }

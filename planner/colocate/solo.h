@@ -11,7 +11,7 @@ typedef struct pl_solo {
 } pl_solo;
 
 /* By policy none where that fits the problem's budgets, else by the fastest that does. INFEASIBLE where none does. */
-planc_status pl_solo_make(const planc_problem *problem, pl_solo *out);
+planc_status pl_solo_make(const planc_mix_evaluator *evaluator, const planc_problem *problem, pl_solo *out);
 void pl_solo_free(pl_solo *solo);
 
 /* Whether two jobs on the same terms are the same to every policy, and whether two problems are. */
@@ -24,13 +24,14 @@ typedef struct pl_solos {
   pl_solo *made;               /* by job; empty where an earlier job's serves */
   planc_candidate *candidates; /* by job; borrowed from those */
 } pl_solos;
-/* By that policy; NULL: as pl_solo_make. *out_failed is the job that failed. Freed with pl_solos_free, also after a
- * failure. */
-planc_status pl_solos_make(const planc_problem *problems, int32_t n, const planc_policy *policy, pl_solos *out,
-                           int32_t *out_failed);
+/* Of each of the mix's jobs, by that policy; NULL: as pl_solo_make. *out_failed is the job that failed. Freed with
+ * pl_solos_free, also after a failure. */
+planc_status pl_solos_make(const planc_mix_evaluator *evaluator, const planc_problem *problems,
+                           const planc_policy *policy, pl_solos *out, int32_t *out_failed);
 /* Puts the rounds of jobs whose problems ask for that side by side, where that is faster and nothing is away from the
  * device; the candidates' explanations tell it. The problems are those that the solos were made for. */
-planc_status pl_solos_side_by_side(const planc_problem *problems, pl_solos *solos);
+planc_status pl_solos_side_by_side(const planc_mix_evaluator *evaluator, const planc_problem *problems,
+                                   pl_solos *solos);
 void pl_solos_free(pl_solos *solos);
 
 /* What of the job stays on the device while others have their turn: its parameters and the optimizer's state. */

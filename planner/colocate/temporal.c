@@ -6,10 +6,10 @@
 
 static planc_status list_turns(const pl_turn_takers *of, pl_arena *arena, pl_merge *merge);
 
-planc_status pl_mix_temporal(const planc_mix *mix, const planc_mix_share *shares, const planc_evaluator *evaluator,
+planc_status pl_mix_temporal(const planc_mix_evaluator *evaluator, const planc_mix_share *shares,
                              planc_candidate *out) {
   static const pl_turn_rules rules = {.list = list_turns};
-  return pl_turns_make(mix, shares, evaluator, &rules, out);
+  return pl_turns_make(evaluator, shares, &rules, out);
 }
 
 static planc_status list_turns(const pl_turn_takers *of, pl_arena *arena, pl_merge *merge) {

@@ -17,19 +17,18 @@
 #include "planner/colocate/mix_policies.h"
 #include "planner/colocate/own_memory.h"
 #include "planner/colocate/solo.h"
-#include "planner/evaluate.h"
 #include "util/math.h"
 #include "util/size.h"
 
 enum { NEW_PPM = 900000, CHANGED_PPM = 300000, MOST_ROUNDS = 6, MOST_TRIES = 16 };
 
 typedef struct tensile_mix {
+  const planc_mix_evaluator *evaluator;
   const planc_mix *mix;
-  const planc_evaluator *evaluator;
-  pl_arena arena, round; /* what lasts, and what a round needs */
+  const planc_evaluator *all; /* of the evaluator */
+  pl_arena arena, round;      /* what lasts, and what a round needs */
   int32_t *iterations;
   planc_problem *problems; /* by job: with its part of the link, and of the budgets */
-  planc_evaluator *alone;  /* by job */
   pl_solos solos;          /* of this round */
   int64_t *arenas;         /* by job: bytes that it has to itself, when it was last planned */
   int64_t *fits;           /* by job: the budget that it was planned for then; 0 = it was not yet */
@@ -47,9 +46,8 @@ static planc_status plan_jobs(tensile_mix *t, pl_merge *merge);
 static planc_status run_together(tensile_mix *t, pl_merge *merge, pl_timing *alone, pl_timing *together);
 static int64_t follow_times(tensile_mix *t, const pl_timing *alone, const pl_timing *together);
 
-planc_status pl_mix_tensile(const planc_mix *mix, const planc_mix_share *shares, const planc_evaluator *evaluator,
-                            planc_candidate *out) {
-  tensile_mix t = {.mix = mix, .evaluator = evaluator};
+planc_status pl_mix_tensile(const planc_mix_evaluator *evaluator, const planc_mix_share *shares, planc_candidate *out) {
+  tensile_mix t = {.evaluator = evaluator, .mix = evaluator->mix, .all = &evaluator->all};
   planc_status status = start(&t, shares);
   if (!status) status = play_rounds(&t);
   if (!status) status = explain(&t, &t.best);
@@ -112,7 +110,7 @@ static planc_status plan_all(tensile_mix *t) {
   for (;;) {
     int32_t failed;
     pl_solos_free(&t->solos);
-    planc_status status = pl_solos_make(t->problems, t->mix->n_jobs, planc_policy_find("tensile"), &t->solos, &failed);
+    planc_status status = pl_solos_make(t->evaluator, t->problems, planc_policy_find("tensile"), &t->solos, &failed);
     if (!status) return NULL;
     if (planc_status_code(status) != PLANC_INFEASIBLE || t->floor[failed] || t->fits[failed] == 0)
       return planc_context(status, "job %d (%s)", failed, t->mix->jobs[failed].graph->name);
@@ -124,7 +122,7 @@ static planc_status plan_all(tensile_mix *t) {
 
 static planc_status refuse(const tensile_mix *t, int64_t bytes) {
   char needs[PL_SIZE_TEXT], budget[PL_SIZE_TEXT];
-  const planc_problem *problem = t->evaluator->problem;
+  const planc_problem *problem = t->all->problem;
   planc_shortage shortage = {PLANC_MEMORY_DEVICE, pl_add_saturate(bytes, pl_reserved(problem))};
   return planc_infeasible(shortage, "the peaks of all jobs come to %s, and the budget is %s",
                           pl_size_format(shortage.bytes, needs),
@@ -145,12 +143,12 @@ static void start_round(tensile_mix *t) {
 
 /* Plans all jobs so that their peaks together fit. */
 static planc_status plan_jobs(tensile_mix *t, pl_merge *merge) {
-  int64_t bytes = 0, room = pl_arena_room(t->evaluator->problem);
+  int64_t bytes = 0, room = pl_arena_room(t->all->problem);
   start_round(t);
   for (int32_t k = 0; k < MOST_TRIES; k++) {
     PLANC_TRY(plan_all(t));
     merge->jobs = t->solos.candidates;
-    PLANC_TRY(pl_own_memory_place(&t->round, merge, t->arenas, &bytes));
+    PLANC_TRY(pl_own_memory_place(&t->round, t->evaluator, t->problems, merge, t->arenas, &bytes));
     if (bytes <= room) return NULL;
     for (int32_t j = 0; j < t->mix->n_jobs; j++) t->fits[j] = t->problems[j].terms.budgets[PLANC_MEMORY_DEVICE];
     if (!ask_for_less(t, bytes - room)) break;
@@ -196,9 +194,9 @@ static int64_t follow_times(tensile_mix *t, const pl_timing *alone, const pl_tim
 /* How fast the jobs are beside each other is simulated. */
 static planc_status run_together(tensile_mix *t, pl_merge *merge, pl_timing *alone, pl_timing *together) {
   planc_candidate all = {0};
-  planc_status status = pl_merge_side_by_side(&t->round, t->alone, merge, alone, &all);
+  planc_status status = pl_merge_side_by_side(&t->round, t->evaluator, t->problems, merge, alone, &all);
   if (!status) status = pl_timing_copy(&t->round, alone, together);
-  if (!status) status = pl_timing_together(t->evaluator, &all, together);
+  if (!status) status = pl_timing_together(t->all, &all, together);
   if (!status) status = keep_faster(t, together, &all);
   planc_candidate_free(&all);
   return status;
@@ -210,7 +208,6 @@ static planc_status start(tensile_mix *t, const planc_mix_share *shares) {
   int32_t n = t->mix->n_jobs;
   PLANC_TRY(PL_NEW(&t->arena, &t->iterations, n));
   PLANC_TRY(PL_NEW(&t->arena, &t->problems, n));
-  PLANC_TRY(PL_NEW(&t->arena, &t->alone, n));
   PLANC_TRY(PL_NEW(&t->arena, &t->arenas, n));
   PLANC_TRY(PL_NEW(&t->arena, &t->fits, n));
   PLANC_TRY(PL_NEW(&t->arena, &t->floor, n));
@@ -218,7 +215,6 @@ static planc_status start(tensile_mix *t, const planc_mix_share *shares) {
   for (int32_t j = 0; j < n; j++) {
     t->iterations[j] = shares[j].iterations;
     t->problems[j] = planc_mix_problem(t->mix, j);
-    t->alone[j] = pl_evaluator_of(&t->problems[j]);
     t->slowdown_ppm[j] = PL_PPM;
   }
   return NULL;
@@ -227,8 +223,8 @@ static planc_status start(tensile_mix *t, const planc_mix_share *shares) {
 /* The sum of the peaks, which is what the jobs have, beside what they hold at a time if they run as predicted. */
 static planc_status explain(const tensile_mix *t, planc_candidate *out) {
   char sum[PL_SIZE_TEXT], merged[PL_SIZE_TEXT];
-  int64_t live, reserved = pl_reserved(t->evaluator->problem);
-  PLANC_TRY(t->evaluator->live(t->evaluator, out, &live));
+  int64_t live, reserved = pl_reserved(t->all->problem);
+  PLANC_TRY(t->all->live(t->all, out, &live));
   return planc_candidate_explain(out, "side by side, each with memory of its own: %s together, of which %s at a time",
                                  pl_size_format(t->best_bytes, sum), pl_size_format(live - reserved, merged));
 }

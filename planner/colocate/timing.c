@@ -61,8 +61,11 @@ static planc_status time_alone(const planc_evaluator *evaluator, int32_t job, pl
 static planc_status follow(const planc_evaluator *evaluator, const planc_candidate *candidate, reading_times *r,
                            int64_t *out_ns);
 
-planc_status pl_timing_alone(const planc_evaluator *evaluators, pl_timing *timing) {
-  for (int32_t j = 0; j < timing->n_jobs; j++) PLANC_TRY(time_alone(&evaluators[j], j, timing));
+planc_status pl_timing_alone(const planc_mix_evaluator *evaluator, const planc_problem *problems, pl_timing *timing) {
+  for (int32_t j = 0; j < timing->n_jobs; j++) {
+    const planc_evaluator alone = evaluator->alone(evaluator, &problems[j]);
+    PLANC_TRY(time_alone(&alone, j, timing));
+  }
   return NULL;
 }
 
@@ -144,8 +147,9 @@ static planc_status read_runs(void *user, const planc_followed *followed) {
 
 static planc_status follow(const planc_evaluator *evaluator, const planc_candidate *candidate, reading_times *r,
                            int64_t *out_ns) {
-  bool fits;
+  planc_taken taken;
   PLANC_TRY(make_runs(r));
-  PLANC_TRY(evaluator->follow(evaluator, candidate, read_runs, r, &fits, out_ns));
-  return fits ? NULL : planc_error(PLANC_INFEASIBLE, "what is timed does not fit the budget");
+  PLANC_TRY(evaluator->follow(evaluator, candidate, read_runs, r, &taken));
+  *out_ns = taken.iteration_ns;
+  return taken.fits ? NULL : planc_error(PLANC_INFEASIBLE, "what is timed does not fit the budget");
 }

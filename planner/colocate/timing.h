@@ -3,7 +3,7 @@
 #ifndef PLANC_COLOCATE_TIMING_H
 #define PLANC_COLOCATE_TIMING_H
 
-#include "planc/policy.h"
+#include "planc/colocate.h"
 #include "util/arena.h"
 
 typedef struct pl_pass {
@@ -38,9 +38,9 @@ void pl_pass_time(const planc_schedule *schedule, const int32_t *commands, int32
 /* All starts and times are 0. `jobs` and `iterations` are borrowed. */
 planc_status pl_timing_new(pl_arena *arena, int32_t n_jobs, const planc_candidate *jobs, const int32_t *iterations,
                            pl_timing *out);
-/* Every pass takes what its job takes alone; starts stay 0. evaluators[j] judges candidates of job j alone. INFEASIBLE
- * where a candidate does not fit its evaluator's budget. */
-planc_status pl_timing_alone(const planc_evaluator *evaluators, pl_timing *timing);
+/* Every pass takes what its job takes alone, as problems[j] has job j; starts stay 0. INFEASIBLE where a candidate does
+ * not fit its job's budget. */
+planc_status pl_timing_alone(const planc_mix_evaluator *evaluator, const planc_problem *problems, pl_timing *timing);
 /* All jobs begin at once, and the passes of a job, which take what they do alone, behind each other. */
 void pl_timing_side_by_side(pl_timing *timing);
 /* Sets all starts and times to those in the steady period of `all`, a candidate merged from the timing's. INFEASIBLE as

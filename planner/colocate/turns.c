@@ -10,8 +10,8 @@
 #include "util/math.h"
 
 typedef struct taking_turns {
+  const planc_mix_evaluator *evaluator;
   const planc_mix *mix;
-  const planc_evaluator *evaluator;
   const pl_turn_rules *rules;
   int32_t iterations[PLANC_MIX_MOST_JOBS];
   pl_beside beside;
@@ -24,24 +24,25 @@ static planc_status make(taking_turns *t, int64_t budget_bytes, planc_candidate 
 static planc_status make_with_less(taking_turns *t, int64_t excess, planc_candidate *out, int64_t *out_excess);
 static planc_status tell_excess(taking_turns *t, int64_t budget_bytes, int64_t excess);
 
-planc_status pl_turns_make(const planc_mix *mix, const planc_mix_share *shares, const planc_evaluator *evaluator,
+planc_status pl_turns_make(const planc_mix_evaluator *evaluator, const planc_mix_share *shares,
                            const pl_turn_rules *rules, planc_candidate *out) {
-  taking_turns t = {.mix = mix, .evaluator = evaluator, .rules = rules};
+  const planc_mix *mix = evaluator->mix;
+  taking_turns t = {.evaluator = evaluator, .mix = mix, .rules = rules};
   for (int32_t j = 0; j < mix->n_jobs; j++) t.iterations[j] = shares[j].iterations;
-  planc_status status = pl_beside_new(mix, &t.beside);
+  planc_status status = pl_beside_new(evaluator, &t.beside);
   if (!status) status = make_least_late(&t, out);
   pl_beside_free(&t.beside);
   return status;
 }
 
 static pl_turn_takers takers_of(const taking_turns *t) {
-  return (pl_turn_takers){t->mix, t->beside.problems, t->beside.solos.candidates, t->iterations};
+  return (pl_turn_takers){t->evaluator, t->mix, t->beside.problems, t->beside.solos.candidates, t->iterations};
 }
 
 static planc_status find_lateness(const taking_turns *t, const planc_candidate *all, int64_t *out_ns) {
   const pl_turn_takers takers = takers_of(t);
   *out_ns = 0;
-  return t->rules->lateness ? t->rules->lateness(&takers, t->evaluator, all, out_ns) : NULL;
+  return t->rules->lateness ? t->rules->lateness(&takers, all, out_ns) : NULL;
 }
 
 static planc_status make_less_late(taking_turns *t, int64_t room, planc_candidate *best, int64_t *late_ns) {
@@ -67,8 +68,7 @@ static planc_status make_least_late(taking_turns *t, planc_candidate *out) {
   PLANC_TRY(make_fit(t, out, &fits));
   if (fits) PLANC_TRY(find_lateness(t, out, &late_ns));
   for (int64_t k = PARTS - 1; late_ns > 0 && k >= LEAST; k--)
-    PLANC_TRY(make_less_late(t, pl_muldiv_floor(t->evaluator->problem->terms.budgets[PLANC_MEMORY_DEVICE], k, PARTS),
-                             out, &late_ns));
+    PLANC_TRY(make_less_late(t, pl_muldiv_floor(t->mix->terms.budgets[PLANC_MEMORY_DEVICE], k, PARTS), out, &late_ns));
   return NULL;
 }
 
@@ -81,8 +81,8 @@ static planc_status make_fit(taking_turns *t, planc_candidate *out, bool *out_fi
   *out_fits = true;
   bool stretched = false; /* in the last attempt with the whole budget */
   for (int32_t attempt = 0; attempt < 2; attempt++) {
-    t->first_will_do = t->evaluator->problem->terms.first_will_do != (attempt > 0);
-    PLANC_TRY(make(t, t->evaluator->problem->terms.budgets[PLANC_MEMORY_DEVICE], out, &excess));
+    t->first_will_do = t->mix->terms.first_will_do != (attempt > 0);
+    PLANC_TRY(make(t, t->mix->terms.budgets[PLANC_MEMORY_DEVICE], out, &excess));
     if (excess <= 0) return NULL;
     stretched = t->beside.stretched;
     planc_status status = stretched ? NULL : make_with_less(t, excess, out, &excess);
@@ -91,8 +91,8 @@ static planc_status make_fit(taking_turns *t, planc_candidate *out, bool *out_fi
     planc_status_free(status);
   }
   *out_fits = false;
-  if (stretched) return tell_excess(t, t->evaluator->problem->terms.budgets[PLANC_MEMORY_DEVICE], excess);
-  return make(t, t->evaluator->problem->terms.budgets[PLANC_MEMORY_DEVICE], out, &excess);
+  if (stretched) return tell_excess(t, t->mix->terms.budgets[PLANC_MEMORY_DEVICE], excess);
+  return make(t, t->mix->terms.budgets[PLANC_MEMORY_DEVICE], out, &excess);
 }
 
 /* *out_excess is by how much it is too large. */
@@ -107,14 +107,14 @@ static planc_status make(taking_turns *t, int64_t budget_bytes, planc_candidate 
   if (!status) status = pl_merge_candidates(&merge, out);
   pl_arena_free(&arena);
   PLANC_TRY(status);
-  PLANC_TRY(t->evaluator->peak(t->evaluator, out, &peak));
-  *out_excess = peak - t->evaluator->problem->terms.budgets[PLANC_MEMORY_DEVICE];
+  PLANC_TRY(t->evaluator->all.peak(&t->evaluator->all, out, &peak));
+  *out_excess = peak - t->mix->terms.budgets[PLANC_MEMORY_DEVICE];
   return NULL;
 }
 
 /* Gives each job less, for placement may leave useless pieces. */
 static planc_status make_with_less(taking_turns *t, int64_t excess, planc_candidate *out, int64_t *out_excess) {
-  pl_room_search search = pl_room_search_from(t->evaluator->problem->terms.budgets[PLANC_MEMORY_DEVICE], 0, 1);
+  pl_room_search search = pl_room_search_from(t->mix->terms.budgets[PLANC_MEMORY_DEVICE], 0, 1);
   *out_excess = excess;
   while (*out_excess > 0 && pl_room_search_down(&search, *out_excess)) PLANC_TRY(make(t, search.room, out, out_excess));
   return NULL;

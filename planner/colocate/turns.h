@@ -8,7 +8,8 @@
 
 /* What turns are listed of. Everything is borrowed. */
 typedef struct pl_turn_takers {
-  const planc_mix *mix;
+  const planc_mix_evaluator *evaluator;
+  const planc_mix *mix;          /* its */
   const planc_problem *problems; /* by job: with what the others leave it */
   const planc_candidate *jobs;   /* by job: of one iteration, made for that */
   const int32_t *iterations;     /* by job: in a period */
@@ -20,12 +21,11 @@ typedef struct pl_turn_rules {
   /* *out_ns is by how much the merged candidate misses its deadlines, at most 0 where it meets them all. Where it
    * misses some, jobs are planned with less memory each, so that they wait less for each other's copies, and the
    * candidate that misses by least is taken. NULL: there are no deadlines. */
-  planc_status (*lateness)(const pl_turn_takers *of, const planc_evaluator *evaluator, const planc_candidate *all,
-                           int64_t *out_ns);
+  planc_status (*lateness)(const pl_turn_takers *of, const planc_candidate *all, int64_t *out_ns);
 } pl_turn_rules;
 
 /* What comes of it, as planc_mix_policy.make. */
-planc_status pl_turns_make(const planc_mix *mix, const planc_mix_share *shares, const planc_evaluator *evaluator,
+planc_status pl_turns_make(const planc_mix_evaluator *evaluator, const planc_mix_share *shares,
                            const pl_turn_rules *rules, planc_candidate *out);
 
 #endif

@@ -24,7 +24,6 @@
 #include "planner/colocate/instead.h"
 #include "planner/colocate/kept.h"
 #include "planner/colocate/mix_policies.h"
-#include "planner/evaluate.h"
 #include "planner/policies/policies.h"
 #include "util/math.h"
 #include "util/size.h"
@@ -48,9 +47,10 @@ typedef struct waterwave_way {
 } waterwave_way;
 
 typedef struct waterwave {
+  const planc_mix_evaluator *evaluator;
   const planc_mix *mix;
   const planc_mix_share *shares;
-  const planc_evaluator *evaluator;
+  const planc_evaluator *all; /* of the evaluator */
   const planc_settings *settings;
   pl_arena arena, round; /* what lasts, and what a way needs while it is tried */
   pl_beside beside;
@@ -66,8 +66,8 @@ typedef struct waterwave {
   int32_t best_pairs, best_shared;
 } waterwave;
 
-static planc_status make(const planc_mix *mix, const planc_mix_share *shares, const planc_evaluator *evaluator,
-                         bool halves, planc_candidate *out);
+static planc_status make(const planc_mix_evaluator *evaluator, const planc_mix_share *shares, bool halves,
+                         planc_candidate *out);
 static planc_status choose(waterwave *w, bool halves, planc_candidate *out);
 static void free_all(waterwave *w);
 static planc_status find_best(waterwave *w, bool halves);
@@ -77,14 +77,18 @@ static planc_status try_halves(waterwave *w);
 static planc_status try_sizes(waterwave *w);
 static planc_status try_variants(waterwave *w);
 
-planc_status pl_mix_waterwave(const planc_mix *mix, const planc_mix_share *shares, const planc_evaluator *evaluator,
+planc_status pl_mix_waterwave(const planc_mix_evaluator *evaluator, const planc_mix_share *shares,
                               planc_candidate *out) {
-  return make(mix, shares, evaluator, false, out);
+  return make(evaluator, shares, false, out);
 }
 
-static planc_status make(const planc_mix *mix, const planc_mix_share *shares, const planc_evaluator *evaluator,
-                         bool halves, planc_candidate *out) {
-  waterwave w = {.mix = mix, .shares = shares, .evaluator = evaluator, .settings = &mix->terms.settings};
+static planc_status make(const planc_mix_evaluator *evaluator, const planc_mix_share *shares, bool halves,
+                         planc_candidate *out) {
+  waterwave w = {.evaluator = evaluator,
+                 .mix = evaluator->mix,
+                 .shares = shares,
+                 .all = &evaluator->all,
+                 .settings = &evaluator->mix->terms.settings};
   planc_status status = choose(&w, halves, out);
   free_all(&w);
   return status;
@@ -95,8 +99,8 @@ static planc_status choose(waterwave *w, bool halves, planc_candidate *out) {
   PLANC_TRY(find_best(w, halves));
   *out = w->best;
   w->best = (planc_candidate){0};
-  PLANC_TRY(pl_turns_instead(w->mix, w->shares, w->evaluator, "no way in which they fit side by side", w->best_ns, out,
-                             &turns));
+  PLANC_TRY(
+      pl_turns_instead(w->evaluator, w->shares, "no way in which they fit side by side", w->best_ns, out, &turns));
   return turns ? NULL : explain(w, out);
 }
 
@@ -109,9 +113,9 @@ static planc_status find_best(waterwave *w, bool halves) {
   return w->best.trace ? try_variants(w) : NULL;
 }
 
-planc_status pl_mix_waterwave_s(const planc_mix *mix, const planc_mix_share *shares, const planc_evaluator *evaluator,
+planc_status pl_mix_waterwave_s(const planc_mix_evaluator *evaluator, const planc_mix_share *shares,
                                 planc_candidate *out) {
-  return make(mix, shares, evaluator, true, out);
+  return make(evaluator, shares, true, out);
 }
 
 /* --- Jobs --------------------------------------------------------------------------------------------------------- */
@@ -122,10 +126,10 @@ static planc_status deepen(const waterwave *w, int32_t job, planc_candidate *out
   const planc_problem *problem = &w->beside.problems[job];
   const planc_candidate *solo = &w->beside.solos.candidates[job];
   if (solo->trace->jobs[0].n_rounds > 1 || solo->order->n != solo->trace->n_instances) return NULL;
-  planc_evaluator evaluator = pl_evaluator_of(problem);
+  const planc_evaluator alone = w->evaluator->alone(w->evaluator, problem);
   bool fits;
-  planc_status status = pl_make_resident(&evaluator, problem->job.batch, pl_depth_order, out);
-  if (!status) status = evaluator.hold(&evaluator, out);
+  planc_status status = pl_make_resident(&alone, problem->job.batch, pl_depth_order, out);
+  if (!status) status = alone.hold(&alone, out);
   PLANC_TRY(pl_if_fits(status, &fits));
   if (!fits) planc_candidate_free(out);
   return NULL;
@@ -153,12 +157,9 @@ static planc_status find_most(waterwave *w, const view *v, int32_t job, int64_t 
 
 static planc_status add_view(waterwave *w, const planc_candidate *jobs) {
   view *v = &w->views[w->n_views];
-  planc_evaluator *alone;
   *v = (view){.jobs = jobs};
-  PLANC_TRY(PL_NEW(&w->arena, &alone, w->mix->n_jobs));
-  for (int32_t j = 0; j < w->mix->n_jobs; j++) alone[j] = pl_evaluator_of(&w->beside.problems[j]);
   PLANC_TRY(pl_timing_new(&w->arena, w->mix->n_jobs, jobs, w->iterations, &v->timing));
-  PLANC_TRY(pl_timing_alone(alone, &v->timing));
+  PLANC_TRY(pl_timing_alone(w->evaluator, w->beside.problems, &v->timing));
   PLANC_TRY(place_kept(w, v));
   for (int32_t j = 0; j < w->mix->n_jobs; j++) {
     int64_t most;
@@ -190,9 +191,8 @@ static planc_status start(waterwave *w) {
     w->n_passes += w->iterations[j];
   }
   PLANC_TRY(PL_NEW(&w->arena, &w->passes, w->n_passes));
-  PLANC_TRY(pl_beside_new(w->mix, &w->beside));
-  PLANC_TRY(pl_beside_make(&w->beside, w->mix->terms.budgets[PLANC_MEMORY_DEVICE],
-                           w->evaluator->problem->terms.first_will_do));
+  PLANC_TRY(pl_beside_new(w->evaluator, &w->beside));
+  PLANC_TRY(pl_beside_make(&w->beside, w->mix->terms.budgets[PLANC_MEMORY_DEVICE], w->mix->terms.first_will_do));
   PLANC_TRY(add_view(w, w->beside.solos.candidates));
   return add_deep_view(w);
 }
@@ -219,7 +219,7 @@ static planc_status cut_after(waterwave *w, const waterwave_way *way, int32_t jo
 
 /* The bytes that there are for what jobs hold beside what they keep. */
 static int64_t find_limit(const waterwave *w, const view *v) {
-  int64_t limit = pl_arena_room(w->evaluator->problem) - v->kept_bytes;
+  int64_t limit = pl_arena_room(w->all->problem) - v->kept_bytes;
   return limit > 0 ? limit : 0;
 }
 
@@ -266,20 +266,16 @@ static int32_t count_shared(const pl_pairs *pairs) {
 /* Keeps a candidate that is whole if it is the fastest that fits; *out_excess is by how much it is too large. */
 static planc_status keep_faster(waterwave *w, const waterwave_way *way, const pl_pairs *pairs,
                                 planc_candidate *candidate, int64_t *out_excess) {
-  int64_t peak, ns;
-  bool fits;
-  PLANC_TRY(w->evaluator->peak(w->evaluator, candidate, &peak));
-  *out_excess = peak - w->evaluator->problem->terms.budgets[PLANC_MEMORY_DEVICE];
-  if (*out_excess > 0) return NULL;
-  PLANC_TRY(pl_if_fits(w->evaluator->hold_to_host(w->evaluator, candidate), &fits));
-  if (!fits) return NULL;
-  PLANC_TRY(w->evaluator->time(w->evaluator, candidate, &ns));
-  if (w->best.trace && ns >= w->best_ns) return NULL;
+  planc_taken taken;
+  PLANC_TRY(w->all->follow(w->all, candidate, NULL, NULL, &taken));
+  *out_excess = taken.peak_bytes[PLANC_MEMORY_DEVICE] - w->mix->terms.budgets[PLANC_MEMORY_DEVICE];
+  if (!planc_is_within(&w->mix->terms, taken.peak_bytes)) return NULL;
+  if (w->best.trace && taken.iteration_ns >= w->best_ns) return NULL;
   planc_candidate_free(&w->best);
   w->best = *candidate;
   *candidate = (planc_candidate){0};
   w->best_way = *way;
-  w->best_ns = ns;
+  w->best_ns = taken.iteration_ns;
   w->best_pairs = pairs->n;
   w->best_shared = count_shared(pairs);
   return NULL;

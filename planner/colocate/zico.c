@@ -30,21 +30,20 @@
 #include "planner/colocate/share_regions.h"
 #include "planner/colocate/shift.h"
 #include "planner/colocate/solo.h"
-#include "planner/evaluate.h"
 #include "util/math.h"
 #include "util/size.h"
 
 enum { PAIR = 2, MOST_SOLOS = 8, STEPS = 8, ROUNDS_ON_THE_WAY = 2, ROUNDS_AT_LAST = 8, STEADY_PPM = 50000 };
 
 typedef struct zico {
+  const planc_mix_evaluator *evaluator;
   const planc_mix *mix;
   const planc_mix_share *shares;
-  const planc_evaluator *evaluator;
+  const planc_evaluator *all; /* of the evaluator */
   bool one_round_at_a_time;
   pl_arena arena, round; /* what lasts, and what the present round of the search needs */
   pl_solos solos;
   int32_t *iterations;
-  planc_evaluator *alone; /* by job */
   planc_problem *problems;
   pl_areas areas;
   int64_t region_bytes;    /* the unit in which memory goes from job to job */
@@ -56,7 +55,7 @@ typedef struct zico {
   bool any;
 } zico;
 
-static zico begin(const planc_mix *mix, const planc_mix_share *shares, const planc_evaluator *evaluator);
+static zico begin(const planc_mix_evaluator *evaluator, const planc_mix_share *shares);
 static void end(zico *z);
 static planc_status choose(zico *z, planc_candidate *out);
 static bool has_rounds_side_by_side(const zico *z);
@@ -71,13 +70,9 @@ static int64_t find_capacity(const zico *z);
 static planc_status search(zico *z);
 static planc_status tighten(zico *z);
 
-planc_status pl_mix_zico(const planc_mix *mix, const planc_mix_share *shares, const planc_evaluator *evaluator,
-                         planc_candidate *out) {
-  if (mix->n_jobs == 1) {
-    const planc_problem job = planc_mix_problem(mix, 0);
-    return pl_only_job_make(&job, shares->iterations, out);
-  }
-  zico z = begin(mix, shares, evaluator);
+planc_status pl_mix_zico(const planc_mix_evaluator *evaluator, const planc_mix_share *shares, planc_candidate *out) {
+  if (evaluator->mix->n_jobs == 1) return pl_only_job_make(evaluator, shares->iterations, out);
+  zico z = begin(evaluator, shares);
   planc_status status = choose(&z, out);
   end(&z);
   return status;
@@ -89,15 +84,18 @@ static planc_status choose(zico *z, planc_candidate *out) {
   if (has_rounds_side_by_side(z)) PLANC_TRY(compare_one_at_a_time(z));
   *out = z->best;
   z->best = (planc_candidate){0};
-  PLANC_TRY(pl_turns_instead(z->mix, z->shares, z->evaluator, "no shift at which they fit side by side", z->best_ns,
-                             out, &turns));
+  PLANC_TRY(
+      pl_turns_instead(z->evaluator, z->shares, "no shift at which they fit side by side", z->best_ns, out, &turns));
   return turns ? NULL : explain(z, out);
 }
 
-static zico begin(const planc_mix *mix, const planc_mix_share *shares, const planc_evaluator *evaluator) {
-  int64_t region = mix->terms.settings.region;
-  return (zico){
-      .mix = mix, .shares = shares, .evaluator = evaluator, .region_bytes = region > 0 ? region : PLANC_DEFAULT_REGION};
+static zico begin(const planc_mix_evaluator *evaluator, const planc_mix_share *shares) {
+  int64_t region = evaluator->mix->terms.settings.region;
+  return (zico){.evaluator = evaluator,
+                .mix = evaluator->mix,
+                .shares = shares,
+                .all = &evaluator->all,
+                .region_bytes = region > 0 ? region : PLANC_DEFAULT_REGION};
 }
 
 static void end(zico *z) {
@@ -115,7 +113,7 @@ static bool has_rounds_side_by_side(const zico *z) {
 
 /* Tries every job's rounds one after the other, and takes that if it is faster. */
 static planc_status compare_one_at_a_time(zico *z) {
-  zico other = begin(z->mix, z->shares, z->evaluator);
+  zico other = begin(z->evaluator, z->shares);
   other.one_round_at_a_time = true;
   planc_status status = find_best(&other);
   if (!status && other.any && (!z->any || other.best_ns < z->best_ns)) {
@@ -135,7 +133,7 @@ static planc_status find_best(zico *z) {
   z->least = find_least(z);
   z->capacity = find_capacity(z);
   PLANC_TRY(pl_timing_new(&z->arena, z->mix->n_jobs, z->solos.candidates, z->iterations, &z->timing));
-  PLANC_TRY(pl_if_fits(pl_timing_alone(z->alone, &z->timing), &fit));
+  PLANC_TRY(pl_if_fits(pl_timing_alone(z->evaluator, z->problems, &z->timing), &fit));
   if (!fit) return NULL;
   PLANC_TRY(search(z));
   return z->any ? tighten(z) : NULL;
@@ -148,14 +146,14 @@ static int64_t find_excess(const zico *z) {
   int64_t most = 0;
   for (int32_t j = 0; j < z->mix->n_jobs; j++)
     if (z->areas.jobs[j].most_bytes > most) most = z->areas.jobs[j].most_bytes;
-  return pl_add_saturate(most, z->areas.private_bytes) - pl_arena_room(z->evaluator->problem);
+  return pl_add_saturate(most, z->areas.private_bytes) - pl_arena_room(z->all->problem);
 }
 
 static planc_status make_solos(zico *z) {
   int32_t failed;
   pl_solos_free(&z->solos);
-  PLANC_TRY(pl_solos_make(z->problems, z->mix->n_jobs, NULL, &z->solos, &failed));
-  if (!z->one_round_at_a_time) PLANC_TRY(pl_solos_side_by_side(z->problems, &z->solos));
+  PLANC_TRY(pl_solos_make(z->evaluator, z->problems, NULL, &z->solos, &failed));
+  if (!z->one_round_at_a_time) PLANC_TRY(pl_solos_side_by_side(z->evaluator, z->problems, &z->solos));
   /* Regions of the least size are tensors. */
   int64_t region_bytes = z->region_bytes > PLANC_ALIGNMENT ? z->region_bytes : 0;
   return pl_areas_make(&z->arena, z->mix->n_jobs, z->solos.candidates, region_bytes, &z->areas);
@@ -166,7 +164,8 @@ static planc_status ask_for_less(zico *z, int64_t excess) {
   int64_t part = excess / z->mix->n_jobs + 1;
   for (int32_t j = 0; j < z->mix->n_jobs; j++) {
     int64_t peak;
-    PLANC_TRY(z->alone[j].peak(&z->alone[j], &z->solos.candidates[j], &peak));
+    const planc_evaluator alone = z->evaluator->alone(z->evaluator, &z->problems[j]);
+    PLANC_TRY(alone.peak(&alone, &z->solos.candidates[j], &peak));
     z->problems[j].terms.budgets[PLANC_MEMORY_DEVICE] = peak > part ? peak - part : 0;
   }
   return NULL;
@@ -214,7 +213,7 @@ static int64_t find_least(const zico *z) {
  * pieces, and a region for each owner. */
 static int64_t find_capacity(const zico *z) {
   enum { PIECES = 4 };
-  int64_t room = pl_arena_room(z->evaluator->problem) - z->areas.private_bytes, most = most_of(z, 0, z->mix->n_jobs);
+  int64_t room = pl_arena_room(z->all->problem) - z->areas.private_bytes, most = most_of(z, 0, z->mix->n_jobs);
   int64_t useful = pl_add_saturate(pl_add_saturate(most, most / PIECES),
                                    pl_muldiv_ceil(pl_n_owners(z->mix->n_jobs), z->region_bytes, 1));
   return room < useful ? room : useful;
@@ -292,8 +291,8 @@ static planc_status try_round(zico *z, int64_t bytes, bool all, bool *out_fit) {
   if (!*out_fit) return NULL;
   PLANC_TRY(pl_timing_copy(&z->round, &z->timing, &arranged));
   planc_status status = merge(z, &z->timing, addresses, &candidate);
-  if (!status) status = pl_if_fits(pl_timing_together(z->evaluator, &candidate, &z->timing), out_fit);
-  if (!status && *out_fit) status = pl_if_fits(z->evaluator->hold_to_host(z->evaluator, &candidate), out_fit);
+  if (!status) status = pl_if_fits(pl_timing_together(z->all, &candidate, &z->timing), out_fit);
+  if (!status && *out_fit) status = pl_if_fits(z->all->hold_to_host(z->all, &candidate), out_fit);
   if (!status && *out_fit && all) return keep(z, &arranged, &candidate);
   planc_candidate_free(&candidate);
   return status;
@@ -355,7 +354,7 @@ static planc_status try_places(zico *z, int64_t bytes, bool *out_taken) {
   PLANC_TRY(find_places(z, &z->best_timing, bytes, &addresses, out_taken));
   if (!*out_taken) return NULL;
   planc_status status = merge(z, &z->best_timing, addresses, &candidate);
-  if (!status) status = z->evaluator->time(z->evaluator, &candidate, &ns);
+  if (!status) status = z->all->time(z->all, &candidate, &ns);
   *out_taken = !status && ns <= z->best_ns + z->best_ns / WORTH;
   planc_candidate_free(*out_taken ? &z->best : &candidate);
   if (*out_taken) z->best = candidate;
@@ -377,13 +376,11 @@ static planc_status tighten(zico *z) {
 
 static planc_status start(zico *z) {
   int32_t n = z->mix->n_jobs;
-  PLANC_TRY(PL_NEW(&z->arena, &z->alone, n));
   PLANC_TRY(PL_NEW(&z->arena, &z->problems, n));
   PLANC_TRY(PL_NEW(&z->arena, &z->iterations, n));
   for (int32_t j = 0; j < n; j++) {
     z->iterations[j] = z->shares[j].iterations;
     z->problems[j] = planc_mix_problem(z->mix, j);
-    z->alone[j] = pl_evaluator_of(&z->problems[j]);
   }
   return NULL;
 }

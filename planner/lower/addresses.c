@@ -136,11 +136,3 @@ static planc_status place_device(pl_arena *arena, const planc_schedule *s, const
   }
   return planc_context(status, "device addresses");
 }
-
-/* --- All ---------------------------------------------------------------------------------------------------------- */
-
-planc_status pl_assign_addresses(pl_arena *arena, const planc_schedule *schedule, const planc_problem *problem,
-                                 pl_addresses *out) {
-  PLANC_TRY(pl_assign_device_addresses(arena, schedule, out));
-  return pl_slots_make(arena, schedule, problem, &out->away);
-}

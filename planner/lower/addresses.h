@@ -24,9 +24,9 @@ static inline int64_t pl_arena_of(const pl_addresses *addresses, int32_t tier) {
  * not come back to its place. */
 planc_status pl_assign_device_addresses(pl_arena *arena, const planc_schedule *schedule, pl_addresses *out);
 
-/* With what is away, too: what is more than the host's budget is kept beyond it, where `problem` is given and has
- * memory there. */
-planc_status pl_assign_addresses(pl_arena *arena, const planc_schedule *schedule, const planc_problem *problem,
-                                 pl_addresses *out);
+/* planc_lower of a candidate whose schedule has the device addresses `placed`, borrowed; NULL: they are still to be
+ * assigned. */
+planc_status pl_lower_placed(const planc_problem *problem, const char *policy, const planc_candidate *candidate,
+                             const pl_addresses *placed, planc_plan **out);
 
 #endif

@@ -17,12 +17,17 @@
 #include "planner/lower/lowering.h"
 #include "planner/lower/plan_header.h"
 
-static planc_status lower(lowering *l, const char *policy);
+static planc_status lower(lowering *l, const char *policy, const pl_addresses *placed);
 static planc_status number_residencies(lowering *l);
 static planc_status make_body(lowering *l);
 
 planc_status planc_lower(const planc_problem *problem, const char *policy, const planc_candidate *candidate,
                          planc_plan **out) {
+  return pl_lower_placed(problem, policy, candidate, NULL, out);
+}
+
+planc_status pl_lower_placed(const planc_problem *problem, const char *policy, const planc_candidate *candidate,
+                             const pl_addresses *placed, planc_plan **out) {
   *out = NULL;
   PLANC_TRY(planc_context(planc_schedule_finish(candidate->schedule), "lowering"));
   planc_plan *plan;
@@ -36,7 +41,7 @@ planc_status planc_lower(const planc_problem *problem, const char *policy, const
                 .n_commands = planc_schedule_n_commands(schedule),
                 .plan = plan,
                 .memory = &plan->owned->arena};
-  planc_status status = planc_context(lower(&l, policy), "lowering");
+  planc_status status = planc_context(lower(&l, policy, placed), "lowering");
   pl_arena_free(&l.arena);
   pl_map_free(&l.algorithm_index);
   VEC_FREE(&l.ranges);
@@ -54,8 +59,13 @@ planc_status planc_lower(const planc_problem *problem, const char *policy, const
   return NULL;
 }
 
-static planc_status lower(lowering *l, const char *policy) {
-  PLANC_TRY(pl_assign_addresses(&l->arena, l->schedule, l->problem, &l->addresses));
+static planc_status lower(lowering *l, const char *policy, const pl_addresses *placed) {
+  if (placed) {
+    l->addresses = *placed;
+  } else {
+    PLANC_TRY(pl_assign_device_addresses(&l->arena, l->schedule, &l->addresses));
+  }
+  PLANC_TRY(pl_slots_make(&l->arena, l->schedule, l->problem, &l->addresses.away));
   PLANC_TRY(PL_NEW(&l->arena, &l->stream_of_route, (int64_t)l->trace->n_jobs * PLANC_N_ROUTES));
   PLANC_TRY(pl_fill_header(l->problem, policy, l->schedule, &l->addresses, l->plan, l->stream_of_route));
   PLANC_TRY(pl_lowering_make_ranges(l));

@@ -78,7 +78,11 @@ static planc_status judge(const planc_evaluator *evaluator, const planc_candidat
                           bool *out_fits, int64_t *out_ns) {
   const planc_device *device = planc_profile_device(evaluator->problem->job.profile);
   correction c = {&device->h2d, leads};
-  return evaluator->follow(evaluator, candidate, correct, &c, out_fits, out_ns);
+  planc_taken taken;
+  PLANC_TRY(evaluator->follow(evaluator, candidate, correct, &c, &taken));
+  *out_fits = taken.fits;
+  *out_ns = taken.iteration_ns;
+  return NULL;
 }
 
 /* --- One run of the simulator ------------------------------------------------------------------------------------- */

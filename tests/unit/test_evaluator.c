@@ -102,13 +102,41 @@ static void held(planc_status status, bool fits, planc_memory_kind memory, int64
   planc_status_free(status);
 }
 
+/* Of what is too much for the device only that is known. */
+static void check_taken(const planc_taken *taken, bool too_much, const planc_plan *plan, int64_t ns) {
+  ck_assert_int_eq(taken->fits, !too_much);
+  ck_assert_int_eq(taken->iteration_ns, too_much ? 0 : ns);
+  for (int32_t m = 0; m < PLANC_N_BUDGETS; m++)
+    ck_assert_int_eq(taken->peak_bytes[m], too_much && m != PLANC_MEMORY_DEVICE ? 0 : plan->predicted.peak_bytes[m]);
+}
+
+/* Addresses of a body are those of `place`; its arena is the device's. */
+static void check_places(const planc_evaluator *evaluator, const planc_candidate *candidate, const planc_plan *plan) {
+  const planc_schedule *s = candidate->schedule;
+  int64_t residencies[1 << 12], workspaces[1 << 12], arena_bytes;
+  int32_t n = planc_schedule_n_residencies(s), c = 0;
+  ck_assert_int_le(n, 1 << 12);
+  ck_assert_int_le(planc_schedule_n_commands(s), 1 << 12);
+  ok(evaluator->place(evaluator, candidate, residencies, workspaces, &arena_bytes));
+  ck_assert_int_eq(arena_bytes, planc_plan_memory(plan, PLANC_MEMORY_DEVICE)->arena_bytes);
+  for (int32_t r = 0; r < planc_schedule_n_boundary(s); r++)
+    if (r >= planc_schedule_n_parked(s)) ck_assert_int_eq(residencies[r], plan->boundary[r].address);
+  for (int32_t i = 0; i < plan->body.n; i++) {
+    const planc_instr *instr = &plan->body.instrs[i];
+    if (instr->op != PLANC_INSTR_exec) continue;
+    while (planc_schedule_commands(s)[c].kind != PLANC_CMD_EXEC) c++;
+    if (instr->bytes > 0) ck_assert_int_eq(workspaces[c], instr->address);
+    c++;
+  }
+}
+
 static void check_against_plan(planc_problem *of, const planc_candidate *candidate, const char *what) {
   planc_evaluator evaluator = pl_evaluator_of(of);
   planc_simulation simulation;
   planc_plan *plan;
   seen s = {0};
-  int64_t live, peak, ns, followed_ns;
-  bool fits;
+  int64_t live, peak, ns;
+  planc_taken taken;
   ok_in(planc_lower(of, "", candidate, &plan), what);
   s.plan = plan;
   ck_assert_int_le(plan->body.n, 1 << 12);
@@ -117,18 +145,20 @@ static void check_against_plan(planc_problem *of, const planc_candidate *candida
   ok_in(evaluator.live(&evaluator, candidate, &live), what);
   ok_in(evaluator.peak(&evaluator, candidate, &peak), what);
   ok_in(evaluator.time(&evaluator, candidate, &ns), what);
+  check_places(&evaluator, candidate, plan);
   ck_assert_int_le(live, peak);
   ck_assert_int_eq(peak, plan->predicted.peak_bytes[PLANC_MEMORY_DEVICE]);
   ck_assert_int_eq(ns, simulation.iteration_ns);
   for (int64_t short_of = 0; short_of < 2; short_of++) {
     of->terms.budgets[PLANC_MEMORY_DEVICE] = peak - short_of;
     s.calls = 0;
-    ok_in(evaluator.follow(&evaluator, candidate, compare, &s, &fits, &followed_ns), what);
-    ck_assert_int_eq(fits, !short_of);
+    ok_in(evaluator.follow(&evaluator, candidate, compare, &s, &taken), what);
     ck_assert_int_eq(s.calls, !short_of);
-    if (fits) ck_assert_int_eq(followed_ns, ns);
+    check_taken(&taken, short_of, plan, ns);
+    ok_in(evaluator.follow(&evaluator, candidate, NULL, NULL, &taken), what);
+    check_taken(&taken, short_of, plan, ns);
     held(evaluator.hold(&evaluator, candidate), !short_of, PLANC_MEMORY_DEVICE, peak, what);
-    if (!short_of) assert_fails(evaluator.follow(&evaluator, candidate, refuse, NULL, &fits, &ns), PLANC_INTERNAL, "");
+    if (!short_of) assert_fails(evaluator.follow(&evaluator, candidate, refuse, NULL, &taken), PLANC_INTERNAL, "");
     if (host == 0) continue;
     of->terms.budgets[PLANC_MEMORY_DEVICE] = peak;
     of->terms.budgets[PLANC_MEMORY_HOST] = host - short_of;
@@ -209,12 +239,12 @@ static planc_status say_time(const planc_evaluator *evaluator, const planc_candi
 }
 
 static planc_status say_followed(const planc_evaluator *evaluator, const planc_candidate *candidate,
-                                 planc_candidate_visitor visitor, void *user, bool *out_fits, int64_t *out_ns) {
+                                 planc_candidate_visitor visitor, void *user, planc_taken *out) {
   (void)visitor;
   (void)user;
   says.n_followed++;
-  *out_fits = says.fits(candidate);
-  return say_time(evaluator, candidate, out_ns);
+  *out = (planc_taken){.fits = says.fits(candidate)};
+  return say_time(evaluator, candidate, &out->iteration_ns);
 }
 
 static const planc_evaluator sayer = {.problem = &problem,
@@ -365,13 +395,12 @@ static planc_status no_hold(const planc_evaluator *evaluator, const planc_candid
   return break_down();
 }
 static planc_status not_followed(const planc_evaluator *evaluator, const planc_candidate *candidate,
-                                 planc_candidate_visitor visitor, void *user, bool *out_fits, int64_t *out_ns) {
+                                 planc_candidate_visitor visitor, void *user, planc_taken *out) {
   (void)evaluator;
   (void)candidate;
   (void)visitor;
   (void)user;
-  (void)out_fits;
-  (void)out_ns;
+  (void)out;
   return break_down();
 }
 

@@ -8,6 +8,7 @@
 #include "cost/profile.h"
 #include "planner/colocate/flow.h"
 #include "planner/colocate/kept.h"
+#include "planner/colocate/mix_evaluate.h"
 #include "planner/evaluate.h"
 #include "planner/policies/policies.h"
 #include "tests/support/randgraph.h"
@@ -29,7 +30,6 @@ typedef struct made {
   int32_t n_jobs, n_passes;
   planc_graph *graphs[MOST_JOBS];
   planc_problem problems[MOST_JOBS];
-  planc_evaluator evaluators[MOST_JOBS];
   planc_candidate candidates[MOST_JOBS];
   int32_t iterations[MOST_JOBS];
   pl_timing timing;
@@ -49,8 +49,8 @@ static void make_job(made *m, int32_t job) {
                                      .job.batch = 1 + rand_below(&m->seed, 20),
                                      .terms.budgets[PLANC_MEMORY_DEVICE] = planc_profile_device(profile)->memory_bytes,
                                      .terms.budgets[PLANC_MEMORY_HOST] = -1};
-  m->evaluators[job] = pl_evaluator_of(&m->problems[job]);
-  ok(pl_make_resident(&m->evaluators[job], m->problems[job].job.batch, NULL, &m->candidates[job]));
+  const planc_evaluator evaluator = pl_evaluator_of(&m->problems[job]);
+  ok(pl_make_resident(&evaluator, m->problems[job].job.batch, NULL, &m->candidates[job]));
   m->iterations[job] = 1 + (int32_t)rand_below(&m->seed, MOST_ITERATIONS);
 }
 
@@ -76,7 +76,8 @@ static bool make(int number, made *m) {
   m->n_jobs = 2 + (int32_t)rand_below(&m->seed, MOST_JOBS - 1);
   for (int32_t j = 0; j < m->n_jobs; j++) make_job(m, j);
   ok(pl_timing_new(&m->arena, m->n_jobs, m->candidates, m->iterations, &m->timing));
-  ok(pl_timing_alone(m->evaluators, &m->timing));
+  const planc_mix_evaluator evaluator = pl_mix_evaluator_of(&(planc_mix){.n_jobs = m->n_jobs}, m->problems);
+  ok(pl_timing_alone(&evaluator, m->problems, &m->timing));
   cut_jobs(m);
   for (int32_t j = 0; j < m->n_jobs; j++)
     if (m->groups[j].most_bytes > most) most = m->groups[j].most_bytes;

@@ -3,10 +3,10 @@
 #include <check.h>
 #include <stdlib.h>
 
+#include "planner/colocate/mix_evaluate.h"
 #include "planner/colocate/place_passes.h"
 #include "planner/colocate/share_regions.h"
 #include "planner/colocate/solo.h"
-#include "planner/evaluate.h"
 #include "tests/support/randgraph.h"
 #include "tests/support/unit.h"
 
@@ -18,7 +18,8 @@ typedef struct made {
   planc_profile *profile;
   planc_graph *graphs[JOBS];
   planc_problem problems[JOBS];
-  planc_evaluator alone[JOBS];
+  planc_mix mix;
+  planc_mix_evaluator evaluator;
   int32_t iterations[JOBS];
   pl_solos solos;
   pl_areas areas;
@@ -29,12 +30,15 @@ typedef struct made {
 static void make_solos(made *m, bool tight) {
   int32_t failed;
   int64_t peaks[JOBS];
-  ok(pl_solos_make(m->problems, JOBS, NULL, &m->solos, &failed));
-  for (int32_t j = 0; j < JOBS; j++) ok(m->alone[j].peak(&m->alone[j], &m->solos.candidates[j], &peaks[j]));
+  ok(pl_solos_make(&m->evaluator, m->problems, NULL, &m->solos, &failed));
+  for (int32_t j = 0; j < JOBS; j++) {
+    const planc_evaluator alone = m->evaluator.alone(&m->evaluator, &m->problems[j]);
+    ok(alone.peak(&alone, &m->solos.candidates[j], &peaks[j]));
+  }
   for (int64_t tenths = 4; tight && tenths <= 10; tenths++) {
     pl_solos_free(&m->solos);
     for (int32_t j = 0; j < JOBS; j++) m->problems[j].terms.budgets[PLANC_MEMORY_DEVICE] = peaks[j] * tenths / 10;
-    planc_status status = pl_solos_make(m->problems, JOBS, NULL, &m->solos, &failed);
+    planc_status status = pl_solos_make(&m->evaluator, m->problems, NULL, &m->solos, &failed);
     tight = status != NULL;
     planc_status_free(status);
   }
@@ -52,12 +56,13 @@ static void make(int number, made *m) {
                                      .job.batch = 1 + rand_below(&m->seed, 9),
                                      .terms.budgets[PLANC_MEMORY_DEVICE] = INT64_C(1) << 40,
                                      .terms.budgets[PLANC_MEMORY_HOST] = -1};
-    m->alone[j] = pl_evaluator_of(&m->problems[j]);
   }
+  m->mix.n_jobs = JOBS;
+  m->evaluator = pl_mix_evaluator_of(&m->mix, m->problems);
   make_solos(m, number % 3 == 0);
   ok(pl_areas_make(&m->arena, JOBS, m->solos.candidates, number % 2 ? 0 : 512, &m->areas));
   ok(pl_timing_new(&m->arena, JOBS, m->solos.candidates, m->iterations, &m->timing));
-  ok(pl_timing_alone(m->alone, &m->timing));
+  ok(pl_timing_alone(&m->evaluator, m->problems, &m->timing));
   for (int32_t j = 0; j < JOBS; j++) {
     int64_t at = j == 0 ? 0 : rand_below(&m->seed, m->timing.passes[0].ns);
     for (int32_t p = m->timing.first[j]; p < m->timing.first[j] + m->iterations[j]; p++) {

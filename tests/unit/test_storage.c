@@ -120,7 +120,8 @@ static planc_graph *trained(const char *path) {
   return graph;
 }
 
-/* The host's budget holds, storage has what it has no room for, and less of the host is never faster. */
+/* The host's budget holds, storage has what it has no room for, and less of the host is never faster. Storage without
+ * limit is as good as much of it. */
 START_TEST(a_smaller_host_stores_more_and_is_not_faster) {
   planc_graph *graph = trained(rows[_i].path);
   planc_problem problem = {.job.graph = graph,
@@ -147,6 +148,13 @@ START_TEST(a_smaller_host_stores_more_and_is_not_faster) {
     planc_plan_free(plan);
   }
   ck_assert_int_gt(ns, 2 * first_ns);
+  problem.terms.budgets[PLANC_MEMORY_STORAGE] = -1;
+  ok(planc_make_plan(&problem, policy, &plan));
+  ok(planc_check(plan, NULL, NULL));
+  ck_assert_int_eq(planc_plan_memory(plan, PLANC_MEMORY_STORAGE)->budget_bytes, -1);
+  ck_assert_int_eq(arena_of(plan, PLANC_MEMORY_STORAGE), stored);
+  ck_assert_int_eq(plan->predicted.iteration_ns, ns);
+  planc_plan_free(plan);
   problem.terms.budgets[PLANC_MEMORY_STORAGE] = stored - 1;
   assert_fails(planc_make_plan(&problem, policy, &plan), PLANC_INFEASIBLE, "bytes of storage");
   planc_graph_free(graph);
