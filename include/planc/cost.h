@@ -1,4 +1,5 @@
 /* Costs: how long each op takes with each algorithm, what workspace it needs, how long a transfer takes.
+ * By which links data is copied.
  *
  * A profile describes a device (planc-profile(5)): from its constants every op gets a roofline time; measured tables,
  * where the profile has them, override. Times are int64 nanoseconds, sizes int64 bytes; both are piecewise linear in
@@ -21,17 +22,35 @@ typedef struct planc_link {
   int64_t bytes_per_second, latency_ns;
 } planc_link;
 
+/* The links that a profile tells of, to a memory from the rest of the machine or from it. By which a copy goes follows
+ * from its memories: by that of the farther one, from the GPU on.
+ *
+ * X(id, name, memory, arrives, sums, waits, verb, where): the link leads to a memory of that kind, or from one. Files
+ * and reports name it so, and by `sums` and `waits` all its copies and the waits for them. For people a copy by it is a
+ * `verb`, and one of the copies `where`. */
+#define PLANC_ROUTES(X)                                                                           \
+  X(H2D, "h2d", DEVICE, true, "copies_in", "wait_in_ns", "copy in", "in")                         \
+  X(D2H, "d2h", DEVICE, false, "copies_out", "wait_out_ns", "copy out", "out") /* not to a GPU */ \
+  X(STORE, "store", STORAGE, true, "stores", "wait_store_ns", "store", "to storage")              \
+  X(LOAD, "load", STORAGE, false, "loads", "wait_load_ns", "load", "from storage")
+typedef enum planc_route {
+#define X(id, ...) PLANC_ROUTE_##id,
+  PLANC_ROUTES(X)
+#undef X
+      PLANC_N_ROUTES /* also: none */
+} planc_route;
+
 typedef struct planc_device {
   const char *name;
   int64_t memory_bytes;   /* of the card */
   int64_t reserved_bytes; /* charged to every plan's peak: context and libraries; of a plan its algorithms' code too */
   int64_t launch_ns;      /* host time to launch one op */
   int32_t in_flight;      /* launched ops that may wait on the device */
-  planc_link h2d, d2h;
-  planc_link store, load; /* from host memory to storage and back; a rate of 0: there is no storage */
-  int64_t duplex_ppm;     /* a copy's speed while the other direction copies too */
-  int64_t slowdown_ppm;   /* how much longer compute takes while copies run, in one direction or both */
-  int64_t paging_ppm; /* the part of h2d's rate at which pages migrate on demand; 0: it does not page, or not known */
+  planc_link links[PLANC_N_ROUTES]; /* a rate of 0: there is no such memory, or it is not known */
+  int64_t duplex_ppm;               /* a copy's speed while the other direction copies too */
+  int64_t slowdown_ppm;             /* how much longer compute takes while copies run, in one direction or both */
+  int64_t paging_ppm; /* the part of the rate to the device at which pages migrate on demand; 0: it does not page, or
+                         not known */
 } planc_device;
 
 /* One way to run an op at one batch. */

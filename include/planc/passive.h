@@ -19,7 +19,7 @@ typedef struct planc_passive_iteration {
   int64_t evictions, swap_ins;  /* tensors */
   int64_t copied_out; /* evictions that were copied; of the others the host has the content, or nothing reads it */
   int64_t evicted_bytes, swapped_in_bytes; /* copied */
-  int64_t h2d_bytes, d2h_bytes;            /* copied in all, what the user gives and gets included */
+  int64_t copied_bytes[PLANC_N_ROUTES];    /* in all, what the user gives and gets included */
 } planc_passive_iteration;
 
 typedef struct planc_passive {

@@ -76,15 +76,6 @@ typedef struct planc_plan_link {
   planc_link cost;
 } planc_plan_link;
 
-/* By which of the links that a profile tells of a copy goes (planc_device). It follows from the copy's memories. */
-typedef enum planc_route {
-  PLANC_ROUTE_H2D,   /* to a GPU, and from the user's memory to the host's */
-  PLANC_ROUTE_D2H,   /* from a GPU to no other, and to the user's memory */
-  PLANC_ROUTE_STORE, /* to storage */
-  PLANC_ROUTE_LOAD,  /* from storage */
-  PLANC_N_ROUTES     /* also: none */
-} planc_route;
-
 /* What the GPUs have in common. */
 typedef struct planc_plan_device {
   const char *name;
@@ -160,8 +151,7 @@ typedef struct planc_job_predictions {
   int64_t busy_ns;  /* some compute stream of it computes; 0 until it is simulated */
   int64_t stall_ns; /* none does; 0 until it is simulated */
   /* These follow from the body and are not in the file. */
-  int64_t d2h_bytes, h2d_bytes;    /* copied from GPUs, to GPUs */
-  int64_t store_bytes, load_bytes; /* copied to storage, from it */
+  int64_t copied_bytes[PLANC_N_ROUTES]; /* to memories of the route's kind, or from them */
   int64_t recompute_ns;
 } planc_job_predictions;
 

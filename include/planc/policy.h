@@ -29,7 +29,7 @@ typedef struct planc_terms {
   int64_t chunk_bytes;              /* of virtual memory, a multiple of PLANC_ALIGNMENT; 0 = 40 MiB, pages 2 MiB */
   int64_t beat_ns; /* a plan whose iteration takes as long or longer is not wanted, as if it did not fit; 0 = any
                       is */
-  planc_settings settings; /* but for swap_rate, which is a job's own: 0 here */
+  planc_settings settings; /* but for PLANC_EACH_SETTINGS, which are a job's own: 0 here */
   bool shared_link;        /* to the host */
   bool first_will_do;      /* of a policy that CHOOSES: the first of the others that fits, not the fastest */
 } planc_terms;
@@ -38,9 +38,11 @@ typedef struct planc_terms {
 typedef struct planc_workload {
   const planc_graph *graph; /* with backward ops, unless planned for inference */
   const planc_profile *profile;
-  int64_t batch;     /* of each GPU */
-  int64_t sub_batch; /* fixed by the user; 0 = the policy chooses */
-  int64_t swap_rate; /* the setting of that name */
+  int64_t batch;                   /* of each GPU */
+  int64_t sub_batch;               /* fixed by the user; 0 = the policy chooses */
+#define X(name, ...) int64_t name; /* the setting of that name */
+  PLANC_EACH_SETTINGS(X)
+#undef X
   int64_t link_ppm; /* the part of the links' rates that policies with a SWAP_RATE count on, in parts per million, where
                        other jobs have the rest or ops take longer than they do alone; 0 = all of them */
   int32_t priority; /* of the job beside others, see planc_job */
@@ -58,13 +60,18 @@ typedef struct planc_problem {
 /* What is asked of policies, as a plan keeps it. */
 static inline planc_settings planc_settings_asked(const planc_problem *problem) {
   planc_settings settings = problem->terms.settings;
-  settings.swap_rate = problem->job.swap_rate;
+#define X(name, ...) settings.name = problem->job.name;
+  PLANC_EACH_SETTINGS(X)
+#undef X
   return settings;
 }
 static inline void planc_ask_settings(planc_problem *problem, const planc_settings *settings) {
   problem->terms.settings = *settings;
-  problem->terms.settings.swap_rate = 0;
-  problem->job.swap_rate = settings->swap_rate;
+#define X(name, ...)                \
+  problem->terms.settings.name = 0; \
+  problem->job.name = settings->name;
+  PLANC_EACH_SETTINGS(X)
+#undef X
 }
 
 /* How many bytes may be away from the devices, on the host and in storage; -1 = not limited. */

@@ -12,11 +12,10 @@ extern "C" {
 
 /* What a GPU waits for: a copy by a route, or else its host. */
 typedef enum planc_stall {
-  PLANC_STALL_H2D = PLANC_ROUTE_H2D,
-  PLANC_STALL_D2H = PLANC_ROUTE_D2H,
-  PLANC_STALL_STORE = PLANC_ROUTE_STORE,
-  PLANC_STALL_LOAD = PLANC_ROUTE_LOAD,
-  PLANC_STALL_LAUNCH = PLANC_N_ROUTES,
+#define X(id, ...) PLANC_STALL_##id = PLANC_ROUTE_##id,
+  PLANC_ROUTES(X)
+#undef X
+      PLANC_STALL_LAUNCH = PLANC_N_ROUTES,
   PLANC_N_STALLS
 } planc_stall;
 
@@ -29,13 +28,12 @@ typedef struct planc_simulation {
   int64_t slowdown_ns;              /* compute lost to copies beside it */
   int64_t stall_ns[PLANC_N_STALLS]; /* compute idle, by what it waited for */
   int64_t misses; /* ops for which a copy in came late: when all else was ready nothing computed until it ended */
-  /* Per period: moved to GPUs and from them, to storage and from it; an engine busy with that. */
-  int64_t h2d_bytes, d2h_bytes, store_bytes, load_bytes;
-  int64_t h2d_ns, d2h_ns, store_ns, load_ns;
-  int64_t peak_bytes;      /* arena plus reserved */
-  int64_t live_peak_bytes; /* most bytes of open residencies and workspace at one time, on a GPU */
-  int32_t live_peak_instr; /* the body's instruction at which that is reached */
-  int64_t mapped_chunks;   /* in one period, where maps_in_step: chunks mapped and unmapped */
+  int64_t copied_bytes[PLANC_N_ROUTES]; /* per period, as of a job's predictions */
+  int64_t copy_ns[PLANC_N_ROUTES];      /* per period: an engine is busy with that */
+  int64_t peak_bytes;                   /* arena plus reserved */
+  int64_t live_peak_bytes;              /* most bytes of open residencies and workspace at one time, on a GPU */
+  int32_t live_peak_instr;              /* the body's instruction at which that is reached */
+  int64_t mapped_chunks;                /* in one period, where maps_in_step: chunks mapped and unmapped */
 } planc_simulation;
 
 /* Called for every exec and copy of the steady-state period with its start and end, or when its host was at launching

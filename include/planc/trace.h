@@ -65,6 +65,11 @@ typedef struct planc_buffer {
   int32_t first_access, n_accesses; /* slice of trace->by_buffer */
 } planc_buffer;
 
+/* Whether a version is in the user's memory, so that it need not be copied out to come back. */
+static inline bool planc_user_holds(const planc_buffer *buffer, int32_t version) {
+  return version == 0 && (buffer->flags & PLANC_BUFFER_FED) && buffer->peer < 0;
+}
+
 /* Where the gradients of other replicas lie behind each other. */
 enum { PLANC_OTHER_ALIGNMENT = 256 };
 static inline int64_t planc_other_stride(int64_t gradient_bytes) {

@@ -22,7 +22,8 @@ planc_outcome planc_outcome_of(const planc_plan *plan) {
 void planc_metrics_of(const planc_outcome *run, int64_t samples, const planc_outcome *vanilla, planc_metrics *out) {
   *out = (planc_metrics){.overhead_ppm = less_one(ratio(run->iteration_ns, run->total.ideal_ns)),
                          .throughput_ppm = samples_per_second(samples, run->iteration_ns),
-                         .moved_bytes = pl_add_saturate(run->total.d2h_bytes, run->total.h2d_bytes),
+                         .moved_bytes = pl_add_saturate(run->total.copied_bytes[PLANC_ROUTE_D2H],
+                                                        run->total.copied_bytes[PLANC_ROUTE_H2D]),
                          .msr_ppm = PLANC_NO_METRIC,
                          .eor_ppm = PLANC_NO_METRIC};
   if (vanilla) {

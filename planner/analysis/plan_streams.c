@@ -1,7 +1,7 @@
 /* Whether what instructions say of a plan's streams can be gone by (plan_streams.h). */
 #include "planner/analysis/plan_streams.h"
 
-#include "plan/routes.h"
+#include "cost/routes.h"
 #include "plan/tables.h"
 
 static bool is_memory(const planc_plan *plan, int32_t memory) {

@@ -60,10 +60,8 @@ static planc_status count_body(const planc_plan *plan, const pl_acquired *acquir
   PLANC_TRY(PL_NEW(arena, &jobs, plan->n_jobs));
   pl_plan_count_body(plan, acquired, jobs);
   for (int32_t j = 0; j < plan->n_jobs; j++) {
-    out->d2h_bytes = pl_add_saturate(out->d2h_bytes, jobs[j].d2h_bytes);
-    out->h2d_bytes = pl_add_saturate(out->h2d_bytes, jobs[j].h2d_bytes);
-    out->store_bytes = pl_add_saturate(out->store_bytes, jobs[j].store_bytes);
-    out->load_bytes = pl_add_saturate(out->load_bytes, jobs[j].load_bytes);
+    for (int r = 0; r < PLANC_N_ROUTES; r++)
+      out->copied_bytes[r] = pl_add_saturate(out->copied_bytes[r], jobs[j].copied_bytes[r]);
     out->recompute_ns = pl_add_saturate(out->recompute_ns, jobs[j].recompute_ns);
   }
   for (int32_t i = 0; i < plan->body.n; i++) {

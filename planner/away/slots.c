@@ -2,6 +2,7 @@
  * store beyond the host, and when, such that the rest fits there once it is placed. */
 #include "planner/away/slots.h"
 
+#include "cost/routes.h"
 #include "planner/away/slot_layout.h"
 #include "planner/away/spill.h"
 
@@ -57,7 +58,7 @@ static planc_status spill(pl_arena *arena, pl_slot_maker *m, const planc_problem
   int64_t budget = planc_share(&problem->terms, m->tiers->memories[PL_TIER_HOST].budget_bytes);
   slot_search s = {.maker = m, .all = layouts[0].host_bytes, .budget = budget};
   *out = &layouts[0];
-  if (device->store.bytes_per_second < 1 || device->load.bytes_per_second < 1)
+  if (!pl_device_reaches(device, PLANC_MEMORY_STORAGE))
     return planc_error(PLANC_USAGE, "the profile of device %s says nothing of storage", device->name);
   if (s.all <= s.budget) return NULL;
   PLANC_TRY(pl_slot_layout_new(arena, m, &layouts[1]));

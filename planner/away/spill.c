@@ -198,12 +198,12 @@ static pl_spill_cost least_cost(const spilling *s) {
     int64_t bytes = pl_staging_bytes(&s->staging, k);
     if (content->written != PL_AT_BOUNDARY) {
       sum = pl_add_saturate(sum, bytes);
-      stores = pl_add_saturate(stores, pl_staging_copy_ns(&s->staging, &device->store, k));
+      stores = pl_add_saturate(stores, pl_staging_copy_ns(&s->staging, &device->links[PLANC_ROUTE_STORE], k));
     }
     for (int32_t r = 0; r < content->n_reads; r++) {
       if (!contents->reads[content->first_read + r].loaded) continue;
       sum = pl_add_saturate(sum, bytes);
-      loads = pl_add_saturate(loads, pl_staging_copy_ns(&s->staging, &device->load, k));
+      loads = pl_add_saturate(loads, pl_staging_copy_ns(&s->staging, &device->links[PLANC_ROUTE_LOAD], k));
     }
   }
   int64_t waits = stores > all ? stores - all : 0;

@@ -6,7 +6,6 @@
  * are the same: what is read last leaves first, and each is copied as late as will do. */
 #include "planner/away/staging.h"
 
-#include "plan/routes.h"
 #include "planc/schedule.h"
 #include "util/math.h"
 
@@ -150,9 +149,8 @@ static void time_copy(const timing *t, int32_t c) {
   last_uses *last = &t->last[in ? command->residency : command->source];
   int32_t buffer = planc_schedule_buffer(s->schedule, command);
   int64_t bytes = planc_schedule_trace(s->schedule)->buffers[buffer].bytes;
-  planc_device device = *s->device;
   int64_t begin = later(later(t->clocks[command->stream], s->now[c]), in ? last->used : last->filled);
-  int64_t end = pl_add_saturate(begin, planc_link_ns(pl_route_link(&device, route), bytes));
+  int64_t end = pl_add_saturate(begin, planc_link_ns(&s->device->links[route], bytes));
   s->ended[c] = end;
   t->clocks[command->stream] = last->copied = last->used = end;
   if (in) last->filled = end;
@@ -231,8 +229,8 @@ static void leave(passing *p) {
 }
 
 static int64_t copy_ns(const passing *p, int32_t content) {
-  const planc_device *device = p->staging->device;
-  return pl_staging_copy_ns(p->staging, p->loads ? &device->load : &device->store, content);
+  const planc_link *link = &p->staging->device->links[p->loads ? PLANC_ROUTE_LOAD : PLANC_ROUTE_STORE];
+  return pl_staging_copy_ns(p->staging, link, content);
 }
 
 /* Copies one after the other; returns when this one has ended. */

@@ -1,6 +1,6 @@
 #include "planner/away/tiers.h"
 
-#include "plan/routes.h"
+#include "cost/routes.h"
 
 /* From the device outwards; the user's is the last. */
 static const struct row {
@@ -45,15 +45,14 @@ static bool meet(const pl_tiers *tiers, int32_t one, int32_t other) {
  * the host is there for all replicas, so its engines' are. */
 static planc_plan_link link_between(const pl_tiers *tiers, const planc_problem *problem, int32_t replicas, int32_t from,
                                     int32_t to) {
-  planc_device device = *planc_profile_device(problem->job.profile);
   planc_route route = pl_tiers_route(tiers, from, to);
-  bool of_gpu = route == PLANC_ROUTE_H2D || route == PLANC_ROUTE_D2H;
+  bool of_gpu = pl_routes[route].memory == PLANC_MEMORY_DEVICE;
   bool shared = of_gpu ? problem->terms.shared_link : replicas > 1;
   return (planc_plan_link){.from = from,
                            .to = to,
                            .engine = (int32_t)route,
                            .bus = shared ? (int32_t)route : -1,
-                           .cost = *pl_route_link(&device, route)};
+                           .cost = planc_profile_device(problem->job.profile)->links[route]};
 }
 
 planc_status pl_tiers_link(const pl_tiers *tiers, const planc_problem *problem, int32_t replicas, pl_arena *arena,

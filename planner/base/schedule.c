@@ -3,7 +3,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "plan/routes.h"
+#include "cost/routes.h"
 #include "planner/base/schedule_state.h"
 
 static planc_status require_persistent(const planc_schedule *s, const char *verb, int32_t buffer);

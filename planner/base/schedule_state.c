@@ -150,8 +150,7 @@ int32_t pl_schedule_find_source(const planc_schedule *s, int32_t buffer, int32_t
 }
 
 bool pl_schedule_user_holds(const planc_schedule *s, int32_t buffer, int32_t version) {
-  const planc_buffer *it = &s->trace->buffers[buffer];
-  return version == 0 && (it->flags & PLANC_BUFFER_FED) && it->peer < 0;
+  return planc_user_holds(&s->trace->buffers[buffer], version);
 }
 
 /* --- Looking ---------------------------------------------------------------------------------------------------- */

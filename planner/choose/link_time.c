@@ -1,8 +1,6 @@
 /* The time of a link (link_time.h). */
 #include "planner/choose/link_time.h"
 
-#include "util/math.h"
-
 planc_status pl_link_time_reset(pl_link_time *link) {
   return pl_free_list_reset(&link->open);
 }
@@ -34,10 +32,4 @@ planc_status pl_link_time_take(pl_link_time *link, int64_t start, int64_t ns) {
   if (ns == 0) return NULL;
   PLANC_TRY(pl_free_list_take(&link->open, (pl_range){start, start + ns}, &taken));
   return taken ? NULL : planc_error(PLANC_INTERNAL, "two copies at a time on one link");
-}
-
-int64_t pl_fetch_ns(const planc_link *h2d, const planc_trace *trace, int32_t buffer) {
-  const planc_buffer *it = &trace->buffers[buffer];
-  if (it->peer < 0) return planc_link_ns(h2d, it->bytes);
-  return pl_muldiv_ceil(planc_link_ns(h2d, trace->buffers[it->peer].bytes), trace->jobs[it->job].replicas - 1, 1);
 }

@@ -3,8 +3,6 @@
 #ifndef PLANC_CHOOSE_LINK_TIME_H
 #define PLANC_CHOOSE_LINK_TIME_H
 
-#include "planc/cost.h"
-#include "planc/trace.h"
 #include "planner/memory/free_list.h"
 
 typedef struct pl_link_time {
@@ -21,8 +19,5 @@ bool pl_link_time_earliest(const pl_link_time *link, int64_t from, int64_t to, i
 bool pl_link_time_latest(const pl_link_time *link, int64_t from, int64_t to, int64_t ns, int64_t *out_start);
 /* Takes a stretch that was found so. */
 planc_status pl_link_time_take(pl_link_time *link, int64_t start, int64_t ns);
-
-/* How long it takes to bring in what a buffer holds, one copy for each other replica's part of it. */
-int64_t pl_fetch_ns(const planc_link *h2d, const planc_trace *trace, int32_t buffer);
 
 #endif

@@ -29,8 +29,7 @@ planc_status pl_walk_begin(pl_walk *walk, const planc_problem *problem, int64_t 
   walk->costs = candidate->costs;
   walk->room = room;
   walk->device = planc_profile_device(problem->job.profile);
-  walk->h2d = own_part(problem, &walk->device->h2d);
-  walk->d2h = own_part(problem, &walk->device->d2h);
+  for (int r = 0; r < PLANC_N_ROUTES; r++) walk->links[r] = own_part(problem, &walk->device->links[r]);
   walk->swaps = !problem->terms.settings.no_swap;
   walk->recomputes = !problem->terms.settings.no_recompute;
   int64_t away = planc_share(&problem->terms, planc_away_budget(&problem->terms));

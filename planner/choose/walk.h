@@ -25,8 +25,8 @@ typedef struct pl_walk {
   const planc_order *order;        /* of its instances, without recomputes */
   const planc_costs *const *costs; /* by job */
   const planc_device *device;
-  planc_link h2d, d2h; /* the device's, as far as they are the job's */
-  int64_t room;        /* bytes that live data and a workspace may fill together: PL_ROOM_..., or the arena */
+  planc_link links[PLANC_N_ROUTES]; /* the device's, as far as they are the job's */
+  int64_t room; /* bytes that live data and a workspace may fill together: PL_ROOM_..., or the arena */
   int64_t live;
   bool swaps, recomputes; /* what the user allows */
   int64_t host_room;      /* bytes that may be parked on the host or swapped out; INT64_MAX = not limited */

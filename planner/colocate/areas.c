@@ -63,7 +63,7 @@ static int64_t bytes_of(const making_areas *m, int32_t residency) {
 /* Temporaries have an area of the job's own because they are small and come and go often. One that fills a region by
  * itself is not small: it shares as feature maps do, or the area would be what no other job can use. */
 static int64_t least_shared(const making_areas *m) {
-  return m->areas->region_bytes > 0 ? m->areas->region_bytes : PLANC_DEFAULT_REGION;
+  return m->areas->region_bytes > 0 ? m->areas->region_bytes : PLANC_STANDARD_region;
 }
 
 /* What is away takes nothing of the device, as if it were kept there. */

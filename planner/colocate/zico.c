@@ -95,7 +95,7 @@ static zico begin(const planc_mix_evaluator *evaluator, const planc_mix_share *s
                 .mix = evaluator->mix,
                 .shares = shares,
                 .all = &evaluator->all,
-                .region_bytes = region > 0 ? region : PLANC_DEFAULT_REGION};
+                .region_bytes = region > 0 ? region : PLANC_STANDARD_region};
 }
 
 static void end(zico *z) {

@@ -227,12 +227,7 @@ static awaited_node last_awaited(const work *w, const period *p, awaited_node of
 }
 
 static planc_gap_cause cause_of(const work *w, awaited_node at) {
-  static const planc_gap_cause causes[PLANC_N_ROUTES + 1] = {[PLANC_ROUTE_H2D] = PLANC_GAP_IN,
-                                                             [PLANC_ROUTE_D2H] = PLANC_GAP_OUT,
-                                                             [PLANC_ROUTE_STORE] = PLANC_GAP_STORE,
-                                                             [PLANC_ROUTE_LOAD] = PLANC_GAP_LOAD,
-                                                             [PLANC_N_ROUTES] = PLANC_GAP_COMPUTE};
-  return causes[pl_instr_route(w->plan, w->acquired, instr_at(w, at.timed))];
+  return (planc_gap_cause)pl_instr_route(w->plan, w->acquired, instr_at(w, at.timed));
 }
 
 /* Adds the time from `start` on until `timed` begins to what it was spent on. */

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plan/describe.h"
 #include "plan/plan_trace.h"
-#include "plan/routes.h"
 #include "planner/analysis/plan_streams.h"
 #include "util/math.h"
 
@@ -37,7 +37,7 @@ static planc_status take_all(const planc_update_options *options, const planc_tr
     const planc_instr *instr = &plan->body.instrs[options->timeline->instrs[k]];
     planc_route route = pl_instr_route(plan, acquired, instr);
     if (route < PLANC_N_ROUTES) {
-      int64_t old_ns = planc_link_ns(pl_route_link(&device, route), instr->bytes);
+      int64_t old_ns = planc_link_ns(&device.links[route], instr->bytes);
       planc_latency_sum sum = sum_of(old_ns, times_ns[k], options->weight_ppm);
       add(&out->copies[route], &sum);
     } else if (instr->op == PLANC_INSTR_exec) {

@@ -4,9 +4,9 @@
 
 #include "cost/ideal.h"
 #include "cost/profile.h"
+#include "cost/routes.h"
 #include "plan/derived.h"
 #include "plan/plan_trace.h"
-#include "plan/routes.h"
 #include "plan/tables.h"
 #include "planc/schedule.h"
 #include "planc/simulate.h"
@@ -122,7 +122,7 @@ static void retime_links(planc_device device, planc_retimed *out) {
   for (int32_t l = 0; l < out->plan.n_links; l++) {
     planc_plan_link *link = &out->links[l];
     planc_memory_kind from = out->plan.memories[link->from].kind, to = out->plan.memories[link->to].kind;
-    const planc_link *cost = pl_route_link(&device, pl_route_between(from, to));
+    const planc_link *cost = &device.links[pl_route_between(from, to)];
     if (cost->bytes_per_second > 0) link->cost = *cost;
   }
 }

@@ -7,7 +7,8 @@
 #include <string.h>
 
 #include "cost/profile_print.h"
-#include "plan/routes.h"
+#include "cost/routes.h"
+#include "plan/describe.h"
 #include "planner/analysis/plan_streams.h"
 #include "planner/base/code.h"
 #include "planner/measured/alone.h"
@@ -46,9 +47,10 @@ static bool is_describable(const planc_plan *plan, const pl_acquired *acquired) 
   planc_device described = pl_plan_describe(plan), *device = &described;
   for (int32_t i = 0; i < plan->body.n; i++) {
     planc_route route = pl_instr_route(plan, acquired, &plan->body.instrs[i]);
-    if (route < PLANC_N_ROUTES && !is_describable_link(pl_route_link(device, route))) return false;
+    if (route < PLANC_N_ROUTES && !is_describable_link(&device->links[route])) return false;
   }
-  if (!is_describable_link(&device->h2d) || !is_describable_link(&device->d2h)) return false;
+  for (int r = 0; r < PLANC_N_ROUTES; r++)
+    if (pl_routes[r].memory == PLANC_MEMORY_DEVICE && !is_describable_link(&device->links[r])) return false;
   return device->memory_bytes >= 1 && device->reserved_bytes >= 0 && device->reserved_bytes <= device->memory_bytes &&
          device->launch_ns >= 0 && device->in_flight >= 1 && device->duplex_ppm >= 1 && device->duplex_ppm <= PL_PPM &&
          device->slowdown_ppm >= 0 && device->slowdown_ppm <= INT64_C(1000) * PL_PPM;
@@ -119,8 +121,7 @@ static planc_status fill(const planc_update_options *options, const planc_job *j
   out->device = base ? pl_device_for(&base->device, &made_for) : made_for;
   PLANC_TRY(pl_arena_strndup(&out->arena, out->device.name, strlen(out->device.name), &out->device.name));
   for (int r = 0; r < PLANC_N_ROUTES; r++)
-    scale_link(options->plan, acquired, (planc_route)r, &latencies->copies[r],
-               pl_route_link(&out->device, (planc_route)r));
+    scale_link(options->plan, acquired, (planc_route)r, &latencies->copies[r], &out->device.links[r]);
   if (base) {
     PLANC_TRY(keep_code(base, options->plan, out));
     PLANC_TRY(pl_profile_take_rates(out, base));

@@ -77,7 +77,7 @@ static planc_status feed_back(const planc_evaluator *evaluator, const capuchin *
 static planc_status judge(const planc_evaluator *evaluator, const planc_candidate *candidate, int64_t *leads,
                           bool *out_fits, int64_t *out_ns) {
   const planc_device *device = planc_profile_device(evaluator->problem->job.profile);
-  correction c = {&device->h2d, leads};
+  correction c = {&device->links[PLANC_ROUTE_H2D], leads};
   planc_taken taken;
   PLANC_TRY(evaluator->follow(evaluator, candidate, correct, &c, &taken));
   *out_fits = taken.fits;

@@ -18,24 +18,20 @@
 #include <stdlib.h>
 
 #include "planner/choose/link_time.h"
-#include "planner/choose/restorable.h"
 #include "planner/choose/unswapped.h"
+#include "planner/choose/ways_back.h"
 #include "planner/policies/capuchin.h"
 #include "util/heap.h"
 #include "util/math.h"
-#include "util/vec.h"
-
-enum { SECOND = 1000000000 };
-
-typedef enum choice { CHOICE_NONE, CHOICE_SWAP, CHOICE_RECOMPUTE } choice;
 
 typedef struct capuchin_gap {
   int32_t buffer, version;
   int32_t use;      /* the second access, of the order */
   int32_t from, to; /* positions */
-  int64_t bytes, in_ns, out_ns, free_ns;
+  int64_t bytes, free_ns;
+  pl_price swap;
   int64_t saving; /* bytes per second of recompute, -1 = cannot be computed again */
-  choice chosen;
+  pl_way chosen;
   int32_t leave, fetch;
 } capuchin_gap;
 
@@ -51,10 +47,8 @@ typedef struct chooser {
   int32_t *by_free;   /* gaps by descending free time */
   int32_t *by_saving; /* a heap of gaps, the greatest saving on top */
   int32_t n_by_saving;
-  int32_t *of_use;  /* per use of the order: the gap that ends there, -1 = none */
-  int32_t *visited; /* per instance: the last chain that it was in */
-  int32_t chain;
-  VEC(int32_t) stack;
+  int32_t *of_use; /* per use of the order: the gap that ends there, -1 = none */
+  pl_ways_back ways;
   int32_t *in_slot;   /* per buffer: the version that takes room on the host and one, 0 = none does */
   int64_t host_bytes; /* that all of them take, were they there at the same time */
 } chooser;
@@ -68,13 +62,13 @@ static planc_status find_gaps(chooser *c, pl_arena *arena);
 static planc_status choose(chooser *c);
 static planc_status state(const chooser *c, pl_arena *arena, pl_absences *out);
 static bool may_swap(const chooser *c, const capuchin_gap *k);
-static void take(chooser *c, capuchin_gap *k, choice chosen, int32_t leave, int32_t fetch);
+static void take(chooser *c, capuchin_gap *k, pl_way chosen, int32_t leave, int32_t fetch);
 static planc_status swap_hidden(chooser *c);
 static planc_status swap_or_recompute(chooser *c);
 static void stop_hiding(chooser *c);
 static bool is_short(const chooser *c);
 static int32_t last_short(const chooser *c, const capuchin_gap *k);
-static planc_status best_recompute(chooser *c, capuchin_gap **out, int64_t *out_ns);
+static capuchin_gap *best_recompute(chooser *c, int64_t *out_ns);
 static int64_t waiting_copies(const chooser *c, const capuchin_gap *k, copies *out);
 static planc_status reserve(chooser *c, const capuchin_gap *k, const copies *at);
 static int32_t waiting_trigger(const chooser *c, const capuchin_gap *k);
@@ -87,7 +81,6 @@ planc_status pl_capuchin_choose(const void *context, const pl_walk *walk, pl_are
   if (!status) status = find_gaps(&c, arena);
   if (!status) status = choose(&c);
   if (!status) status = state(&c, arena, out);
-  VEC_FREE(&c.stack);
   pl_link_time_free(&c.in);
   pl_link_time_free(&c.out);
   return status;
@@ -98,7 +91,7 @@ static planc_status choose(chooser *c) {
     /* Memory alone counts: nothing takes less than swaps on demand and, where those may not be, recompute. */
     for (int32_t i = 0; i < c->n; i++) {
       capuchin_gap *k = &c->gaps[i];
-      if (may_swap(c, k) || k->saving >= 0) take(c, k, may_swap(c, k) ? CHOICE_SWAP : CHOICE_RECOMPUTE, k->from, k->to);
+      if (may_swap(c, k) || k->saving >= 0) take(c, k, may_swap(c, k) ? PL_WAY_LINK : PL_WAY_RECOMPUTE, k->from, k->to);
     }
     return NULL;
   }
@@ -113,21 +106,20 @@ static planc_status choose(chooser *c) {
 static planc_status swap_or_recompute(chooser *c) {
   int32_t next = 0;
   while (is_short(c)) {
-    capuchin_gap *recompute;
-    int64_t recompute_ns;
-    while (next < c->n && (c->gaps[c->by_free[next]].chosen != CHOICE_NONE ||
+    while (next < c->n && (c->gaps[c->by_free[next]].chosen != PL_WAY_NONE ||
                            last_short(c, &c->gaps[c->by_free[next]]) < 0 || !may_swap(c, &c->gaps[c->by_free[next]])))
       next++;
     capuchin_gap *away = next < c->n ? &c->gaps[c->by_free[next]] : NULL;
-    PLANC_TRY(best_recompute(c, &recompute, &recompute_ns));
+    int64_t recompute_ns = 0;
+    capuchin_gap *recompute = best_recompute(c, &recompute_ns);
     if (!away && !recompute) return NULL;
     copies at;
     int64_t wait_ns = away ? waiting_copies(c, away, &at) : INT64_MAX;
     if (recompute && wait_ns >= recompute_ns) {
-      take(c, recompute, CHOICE_RECOMPUTE, recompute->from, recompute->to);
+      take(c, recompute, PL_WAY_RECOMPUTE, recompute->from, recompute->to);
     } else {
       if (wait_ns < INT64_MAX) PLANC_TRY(reserve(c, away, &at));
-      take(c, away, CHOICE_SWAP, away->from, waiting_trigger(c, away));
+      take(c, away, PL_WAY_LINK, away->from, waiting_trigger(c, away));
     }
   }
   return NULL;
@@ -144,29 +136,35 @@ static bool is_short(const chooser *c) {
   return pl_peaks_last_above(&c->unswapped.peaks, 0, c->order->n - 1, c->walk->room) >= 0;
 }
 
-static bool fed(const chooser *c, const capuchin_gap *k) {
-  return k->version == 0 && (c->trace->buffers[k->buffer].flags & PLANC_BUFFER_FED);
+static int64_t out_ns(const capuchin_gap *k) {
+  return k->swap.link_ns[PLANC_ROUTE_D2H];
 }
 
-/* Whether the user and the room on the host allow a swap. What was fed is on the host anyway. */
+static int64_t in_ns(const capuchin_gap *k) {
+  return k->swap.link_ns[PLANC_ROUTE_H2D];
+}
+
+/* Whether the host gets nothing by the gap's swap that it has not anyway, or by a swap chosen before. */
+static bool has_slot(const chooser *c, const capuchin_gap *k) {
+  return k->swap.host_bytes == 0 || c->in_slot[k->buffer] == k->version + 1;
+}
+
+/* Whether the user and the room on the host allow a swap. */
 static bool may_swap(const chooser *c, const capuchin_gap *k) {
-  if (!c->walk->swaps) return false;
-  if (fed(c, k) || c->in_slot[k->buffer] == k->version + 1) return true;
-  return k->bytes <= c->walk->host_room - c->host_bytes;
+  if (!pl_way_is_open(&c->ways, PL_WAY_LINK, k->buffer)) return false;
+  return has_slot(c, k) || pl_host_has_room(c->walk, c->host_bytes, &k->swap);
 }
 
 static void add_gap(chooser *c, int32_t b, int32_t use) {
   const planc_trace *trace = c->trace;
   int32_t version = planc_order_access(c->order, use)->read;
-  const planc_device *device = c->walk->device;
   capuchin_gap k = {.buffer = b, .version = version, .use = use};
   k.from = c->order->uses[use - 1].position;
   k.to = c->order->uses[use].position;
   if (version < 0 || last_short(c, &k) < 0) return;
   k.bytes = pl_walk_room(&trace->buffers[b]);
-  k.in_ns = planc_link_ns(&device->h2d, trace->buffers[b].bytes);
-  k.out_ns = fed(c, &k) ? 0 : planc_link_ns(&device->d2h, trace->buffers[b].bytes);
-  k.free_ns = c->unswapped.start[k.to] - c->unswapped.start[k.from + 1] - pl_add_saturate(k.in_ns, k.out_ns);
+  k.swap = pl_price_of_link(c->walk, b, version);
+  k.free_ns = c->unswapped.start[k.to] - c->unswapped.start[k.from + 1] - pl_price_ns(&k.swap);
   c->of_use[use] = c->n;
   c->gaps[c->n++] = k;
 }
@@ -197,15 +195,14 @@ static planc_status rank_gaps(const chooser *c, bool savings, rank *ranks, int32
 
 /* --- What a recompute costs --------------------------------------------------------------------------------------- */
 
-/* Adds what it takes to have, at position `to`, the version that an instance of the chain reads. */
-static planc_status add_source(chooser *c, const planc_access *access, int32_t to, int64_t *ns) {
-  const planc_trace *trace = c->trace;
-  const planc_buffer *buffer = &trace->buffers[access->buffer];
-  if (access->read < 0 || access->effect || (buffer->flags & (PLANC_BUFFER_PERSISTENT | PLANC_BUFFER_FED))) return NULL;
+/* A pl_source_rule: where a recompute finds a version if all that is chosen so far comes true. */
+static pl_source source_of(const void *context, const pl_wanted *wanted, const planc_access *access) {
+  const chooser *c = context;
+  if (c->trace->buffers[access->buffer].flags & (PLANC_BUFFER_PERSISTENT | PLANC_BUFFER_FED)) return PL_SOURCE_DEVICE;
   int32_t low = c->order->first_use[access->buffer], end = c->order->first_use[access->buffer + 1], high = end;
   while (low < high) {
     int32_t middle = low + (high - low) / 2;
-    if (c->order->uses[middle].position < to) {
+    if (c->order->uses[middle].position < wanted->to) {
       low = middle + 1;
     } else {
       high = middle;
@@ -213,37 +210,15 @@ static planc_status add_source(chooser *c, const planc_access *access, int32_t t
   }
   bool alive = low < end && planc_order_access(c->order, low)->read == access->read;
   int32_t away = alive ? c->of_use[low] : -1;
-  choice chosen = away < 0 ? CHOICE_NONE : c->gaps[away].chosen;
-  if (!alive || chosen == CHOICE_RECOMPUTE) {
-    VEC_PUSH(&c->stack, pl_writer_of(trace, access->buffer, access->read));
-  } else if (chosen == CHOICE_SWAP && c->gaps[away].to > to) {
-    *ns = pl_add_saturate(*ns, c->gaps[away].in_ns);
-  }
-  return NULL;
+  pl_way chosen = away < 0 ? PL_WAY_NONE : c->gaps[away].chosen;
+  if (!alive || chosen == PL_WAY_RECOMPUTE) return PL_SOURCE_AGAIN;
+  return chosen == PL_WAY_LINK && c->gaps[away].to > wanted->to ? PL_SOURCE_HOST : PL_SOURCE_DEVICE;
 }
 
-/* The time of the ops that restore the gap; less than that, but more than `limit`, once it is beyond. */
-static planc_status recompute_time(chooser *c, const capuchin_gap *k, int64_t limit, int64_t *out_ns) {
-  *out_ns = 0;
-  c->chain++;
-  c->stack.len = 0;
-  VEC_PUSH(&c->stack, pl_writer_of(c->trace, k->buffer, k->version));
-  while (c->stack.len && *out_ns <= limit) {
-    int32_t i = c->stack.data[--c->stack.len];
-    if (i < 0 || c->visited[i] == c->chain) continue;
-    c->visited[i] = c->chain;
-    int32_t at = c->order->first[i];
-    *out_ns = pl_add_saturate(*out_ns, c->unswapped.start[at + 1] - c->unswapped.start[at]);
-    const planc_instance *in = &c->trace->instances[i];
-    for (int32_t a = in->first_access; a < in->first_access + in->n_accesses; a++) {
-      PLANC_TRY(add_source(c, &c->trace->accesses[a], k->to, out_ns));
-    }
-  }
-  return NULL;
-}
-
-static int64_t saving_of(const capuchin_gap *k, int64_t recompute_ns) {
-  return pl_muldiv_floor(k->bytes, SECOND, recompute_ns > 0 ? recompute_ns : 1);
+/* What it takes to restore the gap; less than that, but more than `limit_ns`, once it is beyond. */
+static pl_price recompute_price(chooser *c, const capuchin_gap *k, int64_t limit_ns) {
+  pl_wanted wanted = {k->buffer, k->version, k->to};
+  return pl_price_of_recompute(&c->ways, &wanted, limit_ns, source_of, c);
 }
 
 /* What a recompute of the top may take if the top is to stay there. */
@@ -254,7 +229,7 @@ static int64_t longest_at_top(const chooser *c) {
     if (saving > second) second = saving;
   }
   if (second <= 0) return INT64_MAX;
-  return pl_muldiv_floor(c->gaps[c->by_saving[0]].bytes, SECOND, second);
+  return pl_muldiv_floor(c->gaps[c->by_saving[0]].bytes, PL_NS, second);
 }
 
 static bool ranks_before(const chooser *c, int32_t left, int32_t right) {
@@ -267,21 +242,20 @@ PL_HEAP(gaps, int32_t, chooser, ranks_before)
 /* The gap with the greatest saving of those within which memory is short, and its cost; NULL if there is none.
  * What is known of savings is what they are at most, and they only get smaller: the one on top is the greatest as soon
  * as it is up to date. */
-static planc_status best_recompute(chooser *c, capuchin_gap **out, int64_t *out_ns) {
-  *out = NULL;
+static capuchin_gap *best_recompute(chooser *c, int64_t *out_ns) {
   while (c->n_by_saving > 0) {
     capuchin_gap *top = &c->gaps[c->by_saving[0]];
-    if (top->chosen != CHOICE_NONE || last_short(c, top) < 0) {
+    if (top->chosen != PL_WAY_NONE || last_short(c, top) < 0) {
       c->by_saving[0] = c->by_saving[--c->n_by_saving];
       gaps_sink(c, c->by_saving, c->n_by_saving);
       continue;
     }
-    PLANC_TRY(recompute_time(c, top, longest_at_top(c), out_ns));
-    int64_t saving = saving_of(top, *out_ns);
+    pl_price price = recompute_price(c, top, longest_at_top(c));
+    int64_t saving = pl_saving_per_second(top->bytes, &price);
     assert(saving <= top->saving);
     if (saving == top->saving) {
-      *out = top;
-      return NULL;
+      *out_ns = pl_price_ns(&price);
+      return top;
     }
     top->saving = saving;
     gaps_sink(c, c->by_saving, c->n_by_saving);
@@ -291,13 +265,13 @@ static planc_status best_recompute(chooser *c, capuchin_gap **out, int64_t *out_
 
 /* --- Swaps -------------------------------------------------------------------------------------------------------- */
 
-static void take(chooser *c, capuchin_gap *k, choice chosen, int32_t leave, int32_t fetch) {
+static void take(chooser *c, capuchin_gap *k, pl_way chosen, int32_t leave, int32_t fetch) {
   k->chosen = chosen;
   k->leave = leave;
   k->fetch = fetch;
-  if (chosen == CHOICE_SWAP && !fed(c, k) && c->in_slot[k->buffer] != k->version + 1) {
+  if (chosen == PL_WAY_LINK && !has_slot(c, k)) {
     c->in_slot[k->buffer] = k->version + 1;
-    c->host_bytes = pl_add_saturate(c->host_bytes, k->bytes);
+    c->host_bytes = pl_add_saturate(c->host_bytes, k->swap.host_bytes);
   }
   pl_peaks_add(&c->unswapped.peaks, leave + 1, fetch - 1, -k->bytes);
 }
@@ -311,27 +285,27 @@ static int64_t due_ns(const chooser *c, const capuchin_gap *k) {
 /* The copies of a swap that nothing waits for; false where the links have no time for them. */
 static bool hidden_copies(const chooser *c, const capuchin_gap *k, copies *out) {
   int64_t from = c->unswapped.start[k->from + 1], to = due_ns(c, k);
-  return pl_link_time_earliest(&c->out, from, to, k->out_ns, &out->out_start) &&
-         pl_link_time_latest(&c->in, out->out_start + k->out_ns, to, k->in_ns, &out->in_start);
+  return pl_link_time_earliest(&c->out, from, to, out_ns(k), &out->out_start) &&
+         pl_link_time_latest(&c->in, out->out_start + out_ns(k), to, in_ns(k), &out->in_start);
 }
 
 /* For how long what is behind a swap waits, with its copies as soon as the links have time for them; INT64_MAX where
  * they never have. */
 static int64_t waiting_copies(const chooser *c, const capuchin_gap *k, copies *out) {
   int64_t from = c->unswapped.start[k->from + 1], to = c->unswapped.start[k->to];
-  if (!pl_link_time_earliest(&c->out, from, INT64_MAX, k->out_ns, &out->out_start)) return INT64_MAX;
-  from = out->out_start + k->out_ns;
-  if (!pl_link_time_latest(&c->in, from, to, k->in_ns, &out->in_start) &&
-      !pl_link_time_earliest(&c->in, from, INT64_MAX, k->in_ns, &out->in_start))
+  if (!pl_link_time_earliest(&c->out, from, INT64_MAX, out_ns(k), &out->out_start)) return INT64_MAX;
+  from = out->out_start + out_ns(k);
+  if (!pl_link_time_latest(&c->in, from, to, in_ns(k), &out->in_start) &&
+      !pl_link_time_earliest(&c->in, from, INT64_MAX, in_ns(k), &out->in_start))
     return INT64_MAX;
-  int64_t late = out->in_start + k->in_ns - to;
-  return late > k->in_ns ? late : k->in_ns;
+  int64_t late = out->in_start + in_ns(k) - to;
+  return late > in_ns(k) ? late : in_ns(k);
 }
 
 static planc_status reserve(chooser *c, const capuchin_gap *k, const copies *at) {
   if (c->of->alone) return NULL;
-  PLANC_TRY(pl_link_time_take(&c->out, at->out_start, k->out_ns));
-  return pl_link_time_take(&c->in, at->in_start, k->in_ns);
+  PLANC_TRY(pl_link_time_take(&c->out, at->out_start, out_ns(k)));
+  return pl_link_time_take(&c->in, at->in_start, in_ns(k));
 }
 
 static planc_status swap_hidden(chooser *c) {
@@ -340,11 +314,11 @@ static planc_status swap_hidden(chooser *c) {
     copies at;
     if (k->free_ns < 0) break;
     if (!hidden_copies(c, k, &at)) continue;
-    int32_t leave = pl_unswapped_last(&c->unswapped, k->from, k->to, at.out_start + k->out_ns - 1);
+    int32_t leave = pl_unswapped_last(&c->unswapped, k->from, k->to, at.out_start + out_ns(k) - 1);
     int32_t trigger = pl_unswapped_last(&c->unswapped, k->from, k->to, at.in_start);
     if (leave + 1 >= trigger || last_short(c, k) < 0 || !may_swap(c, k)) continue;
     PLANC_TRY(reserve(c, k, &at));
-    take(c, k, CHOICE_SWAP, leave, trigger);
+    take(c, k, PL_WAY_LINK, leave, trigger);
   }
   return NULL;
 }
@@ -352,7 +326,7 @@ static planc_status swap_hidden(chooser *c) {
 /* The in-trigger of a swap that has to be waited for. */
 static int32_t waiting_trigger(const chooser *c, const capuchin_gap *k) {
   int32_t behind = last_short(c, k) + 1;
-  int32_t trigger = pl_unswapped_last(&c->unswapped, k->from, k->to, due_ns(c, k) - k->in_ns);
+  int32_t trigger = pl_unswapped_last(&c->unswapped, k->from, k->to, due_ns(c, k) - in_ns(k));
   return behind > trigger ? behind : trigger;
 }
 
@@ -361,9 +335,9 @@ static int32_t waiting_trigger(const chooser *c, const capuchin_gap *k) {
 static void stop_hiding(chooser *c) {
   for (int32_t i = 0; i < c->n && is_short(c); i++) {
     capuchin_gap *k = &c->gaps[c->by_free[i]];
-    if (k->chosen != CHOICE_SWAP || last_short(c, k) < 0) continue;
+    if (k->chosen != PL_WAY_LINK || last_short(c, k) < 0) continue;
     pl_peaks_add(&c->unswapped.peaks, k->leave + 1, k->fetch - 1, k->bytes);
-    take(c, k, CHOICE_SWAP, k->from, waiting_trigger(c, k));
+    take(c, k, PL_WAY_LINK, k->from, waiting_trigger(c, k));
   }
 }
 
@@ -373,9 +347,9 @@ static planc_status state(const chooser *c, pl_arena *arena, pl_absences *out) {
   PLANC_TRY(PL_NEW(arena, &items, c->n));
   for (int32_t i = 0; i < c->n; i++) {
     const capuchin_gap *k = &c->gaps[i];
-    if (k->chosen == CHOICE_NONE || k->leave >= k->fetch) continue;
-    bool copied = k->chosen == CHOICE_SWAP && !fed(c, k);
-    n_swapped += k->chosen == CHOICE_SWAP;
+    if (k->chosen == PL_WAY_NONE || k->leave >= k->fetch) continue;
+    bool copied = k->chosen == PL_WAY_LINK && k->swap.host_bytes > 0;
+    n_swapped += k->chosen == PL_WAY_LINK;
     items[out->n++] = (pl_absence){.buffer = k->buffer,
                                    .version = k->version,
                                    .copy = copied ? k->from : PL_NO_COPY,
@@ -391,7 +365,6 @@ static planc_status state(const chooser *c, pl_arena *arena, pl_absences *out) {
 
 static planc_status find_gaps(chooser *c, pl_arena *arena) {
   const planc_trace *trace = c->trace;
-  int32_t *latest;
   rank *ranks;
   PLANC_TRY(PL_NEW(arena, &c->gaps, trace->n_accesses));
   PLANC_TRY(PL_NEW(arena, &c->of_use, trace->n_accesses));
@@ -399,21 +372,18 @@ static planc_status find_gaps(chooser *c, pl_arena *arena) {
   PLANC_TRY(PL_NEW(arena, &c->by_saving, trace->n_accesses));
   PLANC_TRY(PL_NEW(arena, &ranks, trace->n_accesses));
   PLANC_TRY(PL_NEW(arena, &c->in_slot, trace->n_buffers));
-  PLANC_TRY(PL_NEW(arena, &c->visited, trace->n_instances));
-  PLANC_TRY(PL_NEW(arena, &latest, trace->n_instances));
   for (int32_t a = 0; a < trace->n_accesses; a++) c->of_use[a] = -1;
-  PLANC_TRY(pl_mark_restorable(c->order, false, arena, latest));
+  PLANC_TRY(pl_ways_back_make(c->walk, c->unswapped.start, arena, &c->ways));
   for (int32_t b = 0; b < trace->n_buffers; b++) {
     int32_t first = c->n;
     if (trace->buffers[b].flags & PLANC_BUFFER_PERSISTENT) continue;
     for (int32_t u = c->order->first_use[b] + 1; u < c->order->first_use[b + 1]; u++) add_gap(c, b, u);
-    bool can_drop = c->walk->recomputes && c->n > first && pl_can_drop(c->order, latest, b);
+    bool restores = c->n > first && pl_way_is_open(&c->ways, PL_WAY_RECOMPUTE, b);
     for (int32_t i = first; i < c->n; i++) {
-      int64_t ns = 0;
       c->gaps[i].saving = -1;
-      if (!can_drop) continue;
-      PLANC_TRY(recompute_time(c, &c->gaps[i], INT64_MAX, &ns));
-      c->gaps[i].saving = saving_of(&c->gaps[i], ns);
+      if (!restores) continue;
+      pl_price price = recompute_price(c, &c->gaps[i], INT64_MAX);
+      c->gaps[i].saving = pl_saving_per_second(c->gaps[i].bytes, &price);
     }
   }
   int32_t n;

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 
 #include "planner/base/code.h"
-#include "planner/choose/walk.h"
+#include "planner/choose/ways_back.h"
 #include "util/math.h"
 
 static planc_status set_up(modnn *m, const planc_problem *problem, const planc_candidate *candidate);
@@ -225,7 +225,7 @@ static planc_status select_algorithm(modnn *m, int32_t task, int32_t *out_varian
 /* A gradient is sent to the other replicas as soon as it is made, and theirs are then on the host as well. */
 static planc_status send(modnn *m, int32_t gradient) {
   int64_t start = m->now > m->out_free ? m->now : m->out_free;
-  m->out_free = pl_add_saturate(start, planc_link_ns(&m->device->d2h, m->trace->buffers[gradient].bytes));
+  m->out_free = pl_add_saturate(start, pl_offload_ns(m->device->links, m->trace, gradient));
   int32_t others = m->blocks[gradient].others;
   m->blocks[others].on_host = true;
   m->blocks[others].ready = m->out_free;
@@ -278,7 +278,7 @@ static planc_status place_resident(modnn *m) {
     modnn_block *block = &m->blocks[b];
     block->pinned = planc_kind_persists(buffer->kind) || buffer->kind == PLANC_KIND_grad;
     block->filled = (buffer->flags & PLANC_BUFFER_PERSISTENT) != 0;
-    block->on_host = (buffer->flags & PLANC_BUFFER_FED) && buffer->peer < 0;
+    block->on_host = planc_user_holds(buffer, 0);
     if (block->on_host) PLANC_TRY(modnn_want(m, b, modnn_next_use(m, b)));
     if (!block->pinned) continue;
     int32_t segment = pl_memory_list_best_fit(&m->memory, modnn_room(m, b));

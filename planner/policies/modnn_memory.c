@@ -1,5 +1,6 @@
 /* moDNN's offloading (IV-B1): finding contiguous segments to clear, and clearing them. */
 #include "planc/schedule.h"
+#include "planner/choose/ways_back.h"
 #include "planner/policies/modnn.h"
 #include "util/math.h"
 
@@ -103,7 +104,7 @@ static bool must_transfer(const modnn *m, int32_t block) {
 /* When a transfer to the host that is next in line ends. */
 static int64_t offload_end(const modnn *m, int32_t block, int64_t engine_free) {
   int64_t start = engine_free > m->blocks[block].ready ? engine_free : m->blocks[block].ready;
-  return pl_add_saturate(start, planc_link_ns(&m->device->d2h, m->trace->buffers[block].bytes));
+  return pl_add_saturate(start, pl_offload_ns(m->device->links, m->trace, block));
 }
 
 /* How late the block would be for its next use if it left now: a delay to a future task (IV-B1), also where the host
@@ -111,7 +112,7 @@ static int64_t offload_end(const modnn *m, int32_t block, int64_t engine_free) {
 static int64_t reload_delay(const modnn *m, int32_t block) {
   if (!m->blocks[block].filled || !modnn_needed(m, block)) return 0;
   int64_t start = m->now > m->in_free ? m->now : m->in_free;
-  int64_t back = pl_add_saturate(start, planc_link_ns(&m->device->h2d, m->trace->buffers[block].bytes));
+  int64_t back = pl_add_saturate(start, pl_fetch_ns(m->device->links, m->trace, block));
   int64_t use = pl_add_saturate(m->now, m->earliest[modnn_next_use(m, block)] - m->earliest[m->task]);
   return back > use ? back - use : 0;
 }

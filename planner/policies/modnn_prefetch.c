@@ -1,6 +1,6 @@
 /* moDNN's prefetching (IV-B2): when to start (Eq. 4, with the backlog of the copy engine) and whether it is of use. */
 #include "planc/schedule.h"
-#include "planner/choose/link_time.h"
+#include "planner/choose/ways_back.h"
 #include "planner/policies/modnn.h"
 #include "util/math.h"
 
@@ -24,7 +24,7 @@ int32_t modnn_next_wanting(modnn *m, int64_t *out_transfer_ns) {
   for (int32_t a = instance->first_access; a < instance->first_access + instance->n_accesses; a++) {
     const planc_access *access = &m->trace->accesses[a];
     if (!missing(m, access)) continue;
-    int64_t ns = pl_fetch_ns(&m->device->h2d, m->trace, access->buffer);
+    int64_t ns = pl_fetch_ns(m->device->links, m->trace, access->buffer);
     *out_transfer_ns = pl_add_saturate(*out_transfer_ns, ns);
   }
   return m->wanted.data[0].use;
@@ -34,7 +34,7 @@ planc_status modnn_load(modnn *m, int32_t block, int64_t when) {
   modnn_block *b = &m->blocks[block];
   int64_t start = when > m->in_free ? when : m->in_free;
   if (b->ready > start) start = b->ready;
-  m->in_free = pl_add_saturate(start, pl_fetch_ns(&m->device->h2d, m->trace, block));
+  m->in_free = pl_add_saturate(start, pl_fetch_ns(m->device->links, m->trace, block));
   b->ready = m->in_free;
   b->filled = true;
   b->used = false;
@@ -65,7 +65,7 @@ planc_status modnn_fitting_ns(modnn *m, int32_t wanting, int64_t *out_ns) {
     int32_t *taken = &m->blocks[access->buffer].segment;
     PLANC_TRY(pl_memory_list_take(&m->memory, segment, address, bytes, access->buffer, taken));
     VEC_PUSH(&m->journal, ((modnn_step){.block = access->buffer, .took = true}));
-    *out_ns = pl_add_saturate(*out_ns, pl_fetch_ns(&m->device->h2d, m->trace, access->buffer));
+    *out_ns = pl_add_saturate(*out_ns, pl_fetch_ns(m->device->links, m->trace, access->buffer));
   }
   return undo(m);
 }

@@ -155,8 +155,9 @@ static planc_status run_op(passive *p, int64_t time_ns) {
 }
 
 static planc_status run_copy(passive *p, bool out, int32_t buffer, int64_t *waited_ns) {
-  int64_t bytes = p->trace->buffers[buffer].bytes, *moved = out ? &p->now.d2h_bytes : &p->now.h2d_bytes;
-  int64_t time_ns = planc_link_ns(out ? &p->device->d2h : &p->device->h2d, bytes);
+  planc_route route = out ? PLANC_ROUTE_D2H : PLANC_ROUTE_H2D;
+  int64_t bytes = p->trace->buffers[buffer].bytes, *moved = &p->now.copied_bytes[route];
+  int64_t time_ns = planc_link_ns(&p->device->links[route], bytes);
   PLANC_TRY(run_on_device(p, p->host_ns, time_ns));
   p->host_ns = p->device_ns;
   *waited_ns += time_ns;

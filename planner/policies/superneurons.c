@@ -25,6 +25,7 @@
 #include "planc/analysis.h"
 #include "planner/choose/absences.h"
 #include "planner/choose/recompute.h"
+#include "planner/choose/ways_back.h"
 #include "planner/policies/policies.h"
 #include "util/math.h"
 
@@ -289,11 +290,11 @@ static planc_status fits(const pl_walk *walk, const pl_absences *absences, int64
 /* The fewest of the outputs, taken in their order, with which the live data fits; as many as the host has room for
  * where it never does. */
 static planc_status take_outputs(const pl_walk *walk, int64_t n_all, int64_t *live, pl_absences *out) {
-  int64_t low = out->n, high = out->n, host = walk->swaps ? walk->host_room : -1;
-  for (; high < n_all; high++) {
-    int64_t bytes = pl_walk_room(&walk->trace->buffers[out->items[high].buffer]);
-    if (bytes > host) break;
-    host -= bytes;
+  int64_t low = out->n, high = out->n, taken = 0;
+  for (; walk->swaps && high < n_all; high++) {
+    pl_price price = pl_price_of_link(walk, out->items[high].buffer, out->items[high].version);
+    if (!pl_host_has_room(walk, taken, &price)) break;
+    taken += price.host_bytes;
   }
   while (low < high) {
     bool fit;

@@ -53,7 +53,7 @@ void tensile_free(tensile *t) {
 planc_status tensile_choose(const void *context, const pl_walk *walk, pl_arena *arena, pl_absences *out) {
   const planc_problem *problem = context;
   tensile t = {.walk = walk, .trace = walk->trace, .order = walk->order};
-  t.rate_ppm = problem->job.swap_rate ? problem->job.swap_rate : PL_PPM;
+  t.rate_ppm = problem->job.swap_rate ? problem->job.swap_rate : PLANC_STANDARD_swap_rate;
   planc_status status = tensile_predict(&t, arena);
   if (!status) status = tensile_set_up_swaps(&t, arena);
   if (!status && walk->swaps) status = swap_all(&t);

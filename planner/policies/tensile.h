@@ -6,13 +6,14 @@
 #include "planner/choose/covers.h"
 #include "planner/choose/link_time.h"
 #include "planner/choose/unswapped.h"
+#include "planner/choose/ways_back.h"
 
 /* A tensor is one version of a buffer: the paper counts an updated parameter as a new one. */
 typedef struct tensile_tensor {
   int32_t buffer, version;
   int32_t first, last;       /* its accesses, uses of the order; the first generates it, unless it is there before */
   int32_t first_gap, across; /* of version 0: the gap that wraps, -1 = none */
-  int64_t out_ns;            /* of its swap-out */
+  pl_price swap;             /* one copy out, and one in for each gap */
   bool on_host;              /* its swap-out is scheduled, or it needs none */
   int64_t host_ns;           /* from when the host has it then */
   int32_t copy;              /* the position behind which it begins, PL_NO_COPY = nothing does */
@@ -20,6 +21,14 @@ typedef struct tensile_tensor {
   bool released;             /* it is away at some time, and to be computed again or swapped in */
   bool needed;               /* a recompute reads it */
 } tensile_tensor;
+
+/* How long its copies take. */
+static inline int64_t tensile_out_ns(const tensile_tensor *tensor) {
+  return tensor->swap.link_ns[PLANC_ROUTE_D2H];
+}
+static inline int64_t tensile_in_ns(const tensile_tensor *tensor) {
+  return tensor->swap.link_ns[PLANC_ROUTE_H2D];
+}
 
 typedef enum tensile_state { TENSILE_OPEN, TENSILE_TAKEN, TENSILE_HOPELESS } tensile_state;
 
@@ -29,7 +38,7 @@ typedef struct tensile_gap {
   int32_t use;      /* its first access, of the order */
   int32_t from, to; /* positions */
   bool wraps;
-  int64_t bytes, in_ns;
+  int64_t bytes;
   pl_cover relieves; /* peaks that it may still relieve */
   int32_t place;     /* in the list that it is in */
   tensile_state state;
@@ -49,6 +58,7 @@ typedef struct tensile {
   const planc_trace *trace;
   const planc_order *order;
   pl_unswapped unswapped;
+  pl_ways_back ways;
   pl_link_time link;
   int32_t *first_tensor; /* per buffer: its version 0 */
   tensile_tensor *tensors;

@@ -3,11 +3,7 @@
  * what was never released and lives until then, so that no recompute waits for another, or for a swap. A tensor that is
  * swapped anywhere is not computed again. As in the authors' program the time of a recompute does not move what was
  * planned before. */
-#include "planner/choose/restorable.h"
 #include "planner/policies/tensile.h"
-#include "util/math.h"
-
-enum { SECOND = 1000000000 };
 
 static planc_status take_recompute(tensile *t, tensile_gap *gap, int32_t peak, bool *out_taken);
 
@@ -19,12 +15,13 @@ static tensile_tensor *tensor_read(const tensile *t, const planc_access *access)
   return &t->tensors[t->first_tensor[access->buffer] + access->read];
 }
 
-/* Whether an input of a recompute ahead of position `to` is there. */
-static bool stays(const tensile *t, const planc_access *access, int32_t buffer, int32_t to) {
-  if (access->effect || access->read < 0) return true;
-  if (access->buffer == buffer || tensor_read(t, access)->released) return false;
+/* A pl_source_rule: an input of a recompute stays until then, or is lost. */
+static pl_source source_of(const void *context, const pl_wanted *wanted, const planc_access *access) {
+  const tensile *t = context;
+  if (access->buffer == wanted->buffer || tensor_read(t, access)->released) return PL_SOURCE_LOST;
   bool persists = t->trace->buffers[access->buffer].flags & PLANC_BUFFER_PERSISTENT;
-  return persists || t->order->uses[tensor_read(t, access)->last].position >= to;
+  bool stays = persists || t->order->uses[tensor_read(t, access)->last].position >= wanted->to;
+  return stays ? PL_SOURCE_DEVICE : PL_SOURCE_LOST;
 }
 
 static planc_status take_recompute(tensile *t, tensile_gap *gap, int32_t peak, bool *out_taken) {
@@ -32,11 +29,10 @@ static planc_status take_recompute(tensile *t, tensile_gap *gap, int32_t peak, b
   tensile_tensor *tensor = &t->tensors[gap->tensor];
   const planc_instance *writer = planc_order_instance(t->order, t->order->uses[tensor->first].position);
   const planc_access *accesses = &t->trace->accesses[writer->first_access];
-  bool possible = !tensor->needed;
-  for (int32_t a = 0; possible && a < writer->n_accesses; a++)
-    possible = stays(t, &accesses[a], tensor->buffer, gap->to);
-  *out_taken = possible;
-  if (!possible) {
+  pl_wanted wanted = {tensor->buffer, tensor->version, gap->to};
+  pl_price price = pl_price_of_recompute(&t->ways, &wanted, INT64_MAX, source_of, t);
+  *out_taken = !tensor->needed && price.compute_ns != PL_NO_WAY;
+  if (!*out_taken) {
     gap->state = TENSILE_HOPELESS;
     return NULL;
   }
@@ -54,29 +50,28 @@ static planc_status take_recompute(tensile *t, tensile_gap *gap, int32_t peak, b
 }
 
 /* A gap that no swap found time for may be computed again all the same. */
-static bool is_candidate(const tensile *t, const int32_t *latest, const tensile_gap *gap) {
+static bool is_candidate(const tensile *t, const tensile_gap *gap) {
   const tensile_tensor *tensor = &t->tensors[gap->tensor];
   if (gap->wraps || tensor->released || planc_order_access(t->order, tensor->first)->write != tensor->version)
     return false;
-  return pl_can_drop(t->order, latest, tensor->buffer);
+  return pl_way_is_open(&t->ways, PL_WAY_RECOMPUTE, tensor->buffer);
 }
 
 planc_status tensile_set_up_recomputes(tensile *t, pl_arena *arena) {
-  int32_t *latest;
   tensile_rank *ranks;
   int32_t n = 0;
-  PLANC_TRY(PL_NEW(arena, &latest, t->trace->n_instances));
   PLANC_TRY(PL_NEW(arena, &ranks, t->n));
-  PLANC_TRY(pl_mark_restorable(t->order, false, arena, latest));
+  PLANC_TRY(pl_ways_back_make(t->walk, t->unswapped.start, arena, &t->ways));
   for (int32_t k = 0; k < t->n; k++) {
     tensile_gap *gap = &t->gaps[k];
-    if (gap->state == TENSILE_TAKEN || !is_candidate(t, latest, gap)) continue;
-    int32_t writer = t->order->uses[t->tensors[gap->tensor].first].position;
-    int64_t ns = t->unswapped.start[writer + 1] - t->unswapped.start[writer];
+    if (gap->state == TENSILE_TAKEN || !is_candidate(t, gap)) continue;
+    const tensile_tensor *tensor = &t->tensors[gap->tensor];
+    pl_wanted wanted = {tensor->buffer, tensor->version, gap->to};
+    pl_price price = pl_price_of_recompute(&t->ways, &wanted, INT64_MAX, NULL, NULL);
     gap->state = TENSILE_OPEN;
     gap->waits = false;
     gap->relieves = (pl_cover){gap->from, gap->to};
-    ranks[n++] = (tensile_rank){pl_muldiv_floor(gap->bytes, SECOND, ns > 0 ? ns : 1), k};
+    ranks[n++] = (tensile_rank){pl_saving_per_second(gap->bytes, &price), k};
   }
   return tensile_make_list(t, arena, ranks, n, &t->by_saving);
 }

@@ -31,7 +31,6 @@ static planc_status take_swap(tensile *t, tensile_gap *gap, int32_t peak, bool *
 static bool plan_parking(const tensile *t, tensile_gap *gap, swap *park, swap *in);
 static bool note(tensile_gap *gap, const swap *s, int32_t peak);
 static bool plan(const tensile *t, tensile_gap *gap, int32_t peak, swap *s);
-static int64_t host_bytes_of(const tensile *t, const tensile_tensor *tensor);
 static planc_status take(tensile *t, tensile_gap *gap, const swap *s);
 static planc_status take_rest(tensile *t, const tensile_tensor *tensor);
 static bool plan_across(const tensile *t, const tensile_gap *gap, swap *s);
@@ -50,7 +49,7 @@ static planc_status take_swap(tensile *t, tensile_gap *gap, int32_t peak, bool *
   bool parks = plan_parking(t, gap, &s, &in);
   *out_taken = parks ? note(gap, &in, peak) : plan(t, gap, peak, &s);
   if (!*out_taken) return NULL;
-  if (host_bytes_of(t, s.tensor) > t->walk->host_room - t->host_bytes) {
+  if (!s.tensor->released && !pl_host_has_room(t->walk, t->host_bytes, &s.tensor->swap)) {
     gap->state = TENSILE_HOPELESS;
     *out_taken = false;
     return NULL;
@@ -97,7 +96,8 @@ static bool find_out(const tensile *t, tensile_tensor *tensor, int32_t use, int6
   for (; tensor->search <= use; tensor->search++) {
     int32_t behind = tensor->search < tensor->first ? 0 : position_of(t, tensor->search);
     int32_t ahead = tensor->search + 1 < end ? position_of(t, tensor->search + 1) : t->order->n;
-    if (pl_link_time_earliest(&t->link, t->unswapped.start[behind + 1], t->unswapped.start[ahead], tensor->out_ns, out))
+    if (pl_link_time_earliest(&t->link, t->unswapped.start[behind + 1], t->unswapped.start[ahead],
+                              tensile_out_ns(tensor), out))
       return true;
   }
   return false;
@@ -109,7 +109,7 @@ static bool plan_out(const tensile *t, int32_t use, int32_t from, int32_t to, sw
   int64_t end = s->tensor->host_ns;
   if (s->copies) {
     if (!find_out(t, s->tensor, use, &s->out_start)) return false;
-    end = s->out_start + s->tensor->out_ns;
+    end = s->out_start + tensile_out_ns(s->tensor);
     s->copy = pl_unswapped_last(&t->unswapped, 1, to, s->out_start) - 1;
   }
   s->leave = pl_unswapped_last(&t->unswapped, from, to, end - 1);
@@ -117,7 +117,8 @@ static bool plan_out(const tensile *t, int32_t use, int32_t from, int32_t to, sw
 }
 
 static bool plan_in(const tensile *t, const tensile_gap *gap, int64_t behind_ns, swap *s) {
-  if (!pl_link_time_latest(&t->link, behind_ns, t->unswapped.start[gap->to], gap->in_ns, &s->in_start)) return false;
+  int64_t in_ns = tensile_in_ns(&t->tensors[gap->tensor]);
+  if (!pl_link_time_latest(&t->link, behind_ns, t->unswapped.start[gap->to], in_ns, &s->in_start)) return false;
   s->fetch = pl_unswapped_last(&t->unswapped, 0, gap->to, s->in_start);
   return true;
 }
@@ -170,23 +171,18 @@ static planc_status wrap(tensile *t, const swap *s, int64_t bytes) {
   return release(t, next);
 }
 
-/* What the host has to hold once the tensor is swapped: nothing more where it does already, or was fed. */
-static int64_t host_bytes_of(const tensile *t, const tensile_tensor *tensor) {
-  const planc_buffer *buffer = &t->trace->buffers[tensor->buffer];
-  bool was_fed = tensor->version == 0 && (buffer->flags & PLANC_BUFFER_FED);
-  return tensor->released || was_fed ? 0 : pl_walk_room(buffer);
-}
-
 static planc_status take(tensile *t, tensile_gap *gap, const swap *s) {
   tensile_tensor *tensor = s->tensor;
-  PLANC_TRY(pl_link_time_take(&t->link, s->in_start, gap->in_ns));
-  t->n_swapped += !tensor->released;
-  t->host_bytes = pl_add_saturate(t->host_bytes, host_bytes_of(t, tensor));
+  PLANC_TRY(pl_link_time_take(&t->link, s->in_start, tensile_in_ns(tensor)));
+  if (!tensor->released) {
+    t->n_swapped++;
+    t->host_bytes = pl_add_saturate(t->host_bytes, tensor->swap.host_bytes);
+  }
   PLANC_TRY(release(t, tensor));
   if (s->copies) {
-    PLANC_TRY(pl_link_time_take(&t->link, s->out_start, tensor->out_ns));
+    PLANC_TRY(pl_link_time_take(&t->link, s->out_start, tensile_out_ns(tensor)));
     tensor->on_host = true;
-    tensor->host_ns = s->out_start + tensor->out_ns;
+    tensor->host_ns = s->out_start + tensile_out_ns(tensor);
     tensor->copy = s->copy;
   }
   if (s->fetch <= s->leave) {
@@ -239,11 +235,6 @@ planc_status tensile_set_up_swaps(tensile *t, pl_arena *arena) {
   return tensile_make_list(t, arena, ranks, t->n, &t->by_size);
 }
 
-static int64_t copy_ns(const planc_link *link, int64_t bytes) {
-  int64_t ns = planc_link_ns(link, bytes);
-  return ns > 0 ? ns : 1;
-}
-
 /* When a gradient that other replicas get has been made. */
 static int64_t made_ns(const tensile *t, int32_t gradient) {
   int32_t writer = pl_writer_of(t->trace, gradient, t->trace->buffers[gradient].sent);
@@ -259,18 +250,18 @@ static planc_status reserve_users(tensile *t) {
     const planc_buffer *buffer = &t->trace->buffers[b];
     if (buffer->n_accesses == 0) continue;
     if (buffer->flags & PLANC_BUFFER_FED) {
-      int64_t ns = pl_fetch_ns(&walk->h2d, t->trace, b), to = t->unswapped.start[planc_order_first(t->order, b)];
+      int64_t ns = pl_fetch_ns(walk->links, t->trace, b), to = t->unswapped.start[planc_order_first(t->order, b)];
       int64_t from = buffer->peer < 0 ? 0 : made_ns(t, buffer->peer);
       if (pl_link_time_latest(&t->link, from, to > 0 ? to : end, ns, &start))
         PLANC_TRY(pl_link_time_take(&t->link, start, ns));
     }
     if (buffer->sent >= 0) {
-      int64_t ns = copy_ns(&walk->d2h, buffer->bytes);
+      int64_t ns = pl_offload_ns(walk->links, t->trace, b);
       if (pl_link_time_earliest(&t->link, made_ns(t, b), end, ns, &start))
         PLANC_TRY(pl_link_time_take(&t->link, start, ns));
     }
     if (buffer->flags & PLANC_BUFFER_RESULT) {
-      int64_t ns = copy_ns(&walk->d2h, buffer->bytes);
+      int64_t ns = pl_offload_ns(walk->links, t->trace, b);
       if (pl_link_time_earliest(&t->link, t->unswapped.start[planc_order_last(t->order, b) + 1], end, ns, &start))
         PLANC_TRY(pl_link_time_take(&t->link, start, ns));
     }
@@ -304,10 +295,10 @@ static planc_status find_tensors(tensile *t, pl_arena *arena) {
                                     .first = t->order->first_use[b],
                                     .first_gap = INT32_MAX,
                                     .across = -1,
-                                    .out_ns = copy_ns(&walk->d2h, buffer->bytes),
+                                    .swap = pl_price_of_link(walk, b, v),
                                     .copy = PL_NO_COPY};
     }
-    tensors[0].on_host = buffer->flags & PLANC_BUFFER_FED;
+    tensors[0].on_host = planc_user_holds(buffer, 0);
     for (int32_t u = t->order->first_use[b]; u < t->order->first_use[b + 1]; u++) {
       const planc_access *access = planc_order_access(t->order, u);
       if (access->write >= 0) tensors[access->write].first = u;
@@ -329,8 +320,7 @@ static void add_gap(tensile *t, int32_t tensor, int32_t use, int32_t to, bool wr
                                   .to = to,
                                   .wraps = wraps,
                                   .relieves = {position_of(t, use), to},
-                                  .bytes = pl_walk_room(buffer),
-                                  .in_ns = copy_ns(&t->walk->h2d, buffer->bytes)};
+                                  .bytes = pl_walk_room(buffer)};
 }
 
 /* Those of which the second access reads, and of what persists the one that wraps. */

@@ -12,6 +12,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "cost/routes.h"
 #include "planner/analysis/plan_totals.h"
 #include "planner/analysis/remap.h"
 #include "planner/simulate/sim_machine.h"
@@ -247,10 +248,8 @@ static void report(const simulation *s, planc_simulation *out) {
   out->slowdown_ns = mean.lost_ns / n_gpus;
   out->misses = mean.misses;
   report_stalls(s, n_gpus, out);
-  out->h2d_ns = mean.copy_ns[PLANC_ROUTE_H2D] / n_gpus;
-  out->d2h_ns = mean.copy_ns[PLANC_ROUTE_D2H] / n_gpus;
-  out->store_ns = mean.copy_ns[PLANC_ROUTE_STORE];
-  out->load_ns = mean.copy_ns[PLANC_ROUTE_LOAD];
+  for (int r = 0; r < PLANC_N_ROUTES; r++)
+    out->copy_ns[r] = mean.copy_ns[r] / (pl_routes[r].memory == PLANC_MEMORY_DEVICE ? n_gpus : 1);
 }
 
 /* On how many GPUs a job has compute streams. */

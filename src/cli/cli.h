@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "cli/setting_options.h"
 #include "planc/colocate.h"
 #include "planc/metrics.h"
 #include "util/json_tree.h"
@@ -34,17 +35,6 @@ extern const pl_subcommand cli_cmd_plan, cli_cmd_colocate, cli_cmd_check, cli_cm
     "split-batch-norm", 0, NULL, "allow rounds although batch normalisation couples the batch"            \
   }
 #define CLI_WORK_OPTIONS CLI_BUDGET_OPTIONS, CLI_TRAINING_OPTIONS
-/* The option of a setting, with a comma behind it. */
-#define CLI_SETTING(option, kind, help, fallback) {option, 0, CLI_ARGUMENT_##kind, CLI_HELP_##kind(help, fallback)},
-#define CLI_OWN_SETTING(name, option, kind, users, fallback, help) CLI_SETTING(option, kind, help, fallback)
-#define CLI_ARGUMENT_bytes "SIZE"
-#define CLI_ARGUMENT_count "N"
-#define CLI_ARGUMENT_share "PERCENT"
-#define CLI_ARGUMENT_flag NULL
-#define CLI_HELP_bytes(help, fallback) help " (default: " fallback ")"
-#define CLI_HELP_count(help, fallback) help " (default: " fallback ")"
-#define CLI_HELP_share(help, fallback) help " (default: " fallback ")"
-#define CLI_HELP_flag(help, fallback) help
 /* Options of every command that plans. */
 #define CLI_PROBLEM_OPTIONS CLI_PROBLEM_OPTIONS_WITH("FILE")
 #define CLI_PROBLEM_OPTIONS_WITH(profiles)                                                                           \
@@ -94,10 +84,6 @@ planc_status cli_setup_budgets(const pl_arguments *arguments, int64_t budgets[PL
 /* Storage takes what is beyond the host's budget, so there must be one, and the device must know a storage: else USAGE.
  */
 planc_status cli_setup_storage(const planc_problem *problem);
-/* What is asked of policies; settings that are not given, or are no options of the command, stay what they are. */
-planc_status cli_setup_settings(const pl_arguments *arguments, planc_settings *settings);
-/* A setting that is a share, from its percentage; all of it is the default, 0. */
-planc_status cli_setup_percent(const char *name, const char *text, int64_t *out);
 /* How policies allocate that do so as they go, the window of policy window, the rate of policy tensile. */
 planc_status cli_setup_policy_options(const pl_arguments *arguments, planc_problem *problem);
 /* USAGE when an option is given that is for other policies than this one, for a job or for mixes. `policy` is its name;

@@ -38,8 +38,8 @@ static const pl_option own_options[] = {
     {"no-least", 0, NULL, "look for no least budgets, which takes most of the time"},
     {"max-batch", 0, NULL, "search the largest batch that each policy can plan for"},
     {"colocate", 0, NULL, "several graphs that share a GPU, with policies for that"},
-    PLANC_MIX_SETTINGS(CLI_MIX_OWN_SETTING){
-        "max-ratio", 0, "N", "with it: most iterations per period that are chosen for a job (default: 8)"},
+    PLANC_MIX_SETTINGS(CLI_OWN_SETTING){"max-ratio", 0, "N",
+                                        "with it: most iterations per period that are chosen for a job (default: 8)"},
     {"priority", 0, "JOB:N ...", "with it: of a job's ops on the GPU, from 0 to 5, the most first (default: 0)"},
     {"accumulate", 0, "[JOB:]K ...", "with it: split a job's batch into K rounds, side by side where a policy can"},
     {"json", 0, NULL, "the table as one line of JSON"},
@@ -249,9 +249,9 @@ static cJSON *row_json(const table *t, const row *r) {
   pl_json_add_known(json, "host_peak_bytes", r->feasible, p->peak_bytes[PLANC_MEMORY_HOST]);
   pl_json_add_known(json, "storage_peak_bytes", r->feasible, p->peak_bytes[PLANC_MEMORY_STORAGE]);
   pl_json_add_known(json, "storage_moved_bytes", r->feasible,
-                    pl_add_saturate(p->total.store_bytes, p->total.load_bytes));
-  pl_json_add_known(json, "d2h_bytes", r->feasible, p->total.d2h_bytes);
-  pl_json_add_known(json, "h2d_bytes", r->feasible, p->total.h2d_bytes);
+                    pl_add_saturate(p->total.copied_bytes[PLANC_ROUTE_STORE], p->total.copied_bytes[PLANC_ROUTE_LOAD]));
+  pl_json_add_known(json, "d2h_bytes", r->feasible, p->total.copied_bytes[PLANC_ROUTE_D2H]);
+  pl_json_add_known(json, "h2d_bytes", r->feasible, p->total.copied_bytes[PLANC_ROUTE_H2D]);
   pl_json_add_known(json, "recompute_ns", r->feasible, p->total.recompute_ns);
   pl_json_add_known(json, "stall_ns", r->feasible, p->total.stall_ns);
   cli_report_metrics(json, r->feasible ? &r->metrics : NULL);
@@ -314,8 +314,8 @@ static void print_cost(const table *t, const row *r, bool best) {
   printf(" %6lld %16s %8s", (long long)r->sub_batch, pl_time_format(p->iteration_ns, a),
          cli_percent_format(r->metrics.overhead_ppm, d));
   printf(" %12s %12s %12s  %s%s\n", pl_size_format(p->peak_bytes[PLANC_MEMORY_DEVICE], a),
-         pl_size_format(p->total.d2h_bytes, b), pl_size_format(p->total.h2d_bytes, c), r->means,
-         best ? " <- best" : "");
+         pl_size_format(p->total.copied_bytes[PLANC_ROUTE_D2H], b),
+         pl_size_format(p->total.copied_bytes[PLANC_ROUTE_H2D], c), r->means, best ? " <- best" : "");
 }
 
 static void print_metrics(const row *r) {

@@ -7,6 +7,7 @@
 #include "cli/report_against.h"
 #include "cli/report_footprint.h"
 #include "cli/report_passive.h"
+#include "cost/routes.h"
 #include "planc/check.h"
 #include "planc/simulate.h"
 #include "util/math.h"
@@ -78,6 +79,15 @@ static void free_plan(timed_plan *plan);
 static planc_status simulate(const pl_arguments *arguments, const planc_plan *plan, simulated_plan *out);
 static planc_status read_vanilla(const pl_arguments *arguments, const planc_plan *plan, const costs *at, vanilla *out);
 static planc_status read_measurement(const char *path, const timed_plan *plan, measurement *out);
+/* A figure by route, with its name in the key. */
+static void report_routes(cJSON *object, const char *before, const char *behind, const int64_t *values) {
+  char key[32];
+  for (int r = 0; r < PLANC_N_ROUTES; r++) {
+    snprintf(key, sizeof key, "%s%s%s", before, pl_routes[r].name, behind);
+    pl_json_add_int(object, key, values[r]);
+  }
+}
+
 static planc_status print_json(const timed_plan *timed, const simulated_plan *simulated, const vanilla *v,
                                const measurement *m);
 static planc_status print_text(const timed_plan *timed, const simulated_plan *simulated, const vanilla *v,
@@ -202,20 +212,11 @@ static planc_status print_json(const timed_plan *timed, const simulated_plan *si
   pl_json_add_int(object, "compute_ns", s->compute_ns);
   pl_json_add_int(object, "recompute_ns", s->recompute_ns);
   pl_json_add_int(object, "slowdown_ns", s->slowdown_ns);
-  pl_json_add_int(object, "stall_h2d_ns", s->stall_ns[PLANC_STALL_H2D]);
-  pl_json_add_int(object, "stall_d2h_ns", s->stall_ns[PLANC_STALL_D2H]);
-  pl_json_add_int(object, "stall_store_ns", s->stall_ns[PLANC_STALL_STORE]);
-  pl_json_add_int(object, "stall_load_ns", s->stall_ns[PLANC_STALL_LOAD]);
+  report_routes(object, "stall_", "_ns", s->stall_ns);
   pl_json_add_int(object, "stall_launch_ns", s->stall_ns[PLANC_STALL_LAUNCH]);
   pl_json_add_int(object, "misses", s->misses);
-  pl_json_add_int(object, "h2d_bytes", s->h2d_bytes);
-  pl_json_add_int(object, "d2h_bytes", s->d2h_bytes);
-  pl_json_add_int(object, "store_bytes", s->store_bytes);
-  pl_json_add_int(object, "load_bytes", s->load_bytes);
-  pl_json_add_int(object, "h2d_ns", s->h2d_ns);
-  pl_json_add_int(object, "d2h_ns", s->d2h_ns);
-  pl_json_add_int(object, "store_ns", s->store_ns);
-  pl_json_add_int(object, "load_ns", s->load_ns);
+  report_routes(object, "", "_bytes", s->copied_bytes);
+  report_routes(object, "", "_ns", s->copy_ns);
   pl_json_add_int(object, "peak_bytes", s->peak_bytes);
   pl_json_add_int(object, "live_peak_bytes", s->live_peak_bytes);
   if (planc_plan_memory(plan, PLANC_MEMORY_DEVICE)->chunk_bytes > 0)
@@ -245,12 +246,17 @@ static void print_metrics(const planc_plan *plan, const planc_simulation *s, con
          cli_metric_format(metrics.cbr_ppm, 4, c));
 }
 
-static void print_storage_waits(const planc_simulation *s) {
+/* Of a memory that the plan makes no use of there is nothing to say. */
+static void print_waits(const planc_plan *plan, const planc_simulation *s) {
   char a[PL_SIZE_TEXT], b[PL_SIZE_TEXT];
-  printf("  waits store  %14s   %s moved\n", pl_time_format(s->stall_ns[PLANC_STALL_STORE], a),
-         pl_size_format(s->store_bytes, b));
-  printf("  waits load   %14s   %s moved\n", pl_time_format(s->stall_ns[PLANC_STALL_LOAD], a),
-         pl_size_format(s->load_bytes, b));
+  for (int r = 0; r < PLANC_N_ROUTES; r++) {
+    planc_memory_kind memory = pl_routes[r].memory;
+    if (memory != PLANC_MEMORY_DEVICE && planc_plan_memory(plan, memory)->arena_bytes == 0) continue;
+    printf("  waits %-6s %14s   %s moved", pl_routes[r].name, pl_time_format(s->stall_ns[r], a),
+           pl_size_format(s->copied_bytes[r], b));
+    if (r == PLANC_ROUTE_H2D) printf(", too late for %lld op%s", (long long)s->misses, s->misses == 1 ? "" : "s");
+    printf("\n");
+  }
 }
 
 static planc_status print_text(const timed_plan *timed, const simulated_plan *simulated, const vanilla *v,
@@ -270,11 +276,7 @@ static planc_status print_text(const timed_plan *timed, const simulated_plan *si
   printf("  compute      %14s   of it recompute %s\n", pl_time_format(s->compute_ns, a),
          pl_time_format(s->recompute_ns, b));
   printf("  slowed       %14s   by copies beside it\n", pl_time_format(s->slowdown_ns, a));
-  printf("  waits h2d    %14s   %s moved, too late for %lld op%s\n", pl_time_format(s->stall_ns[PLANC_STALL_H2D], a),
-         pl_size_format(s->h2d_bytes, b), (long long)s->misses, s->misses == 1 ? "" : "s");
-  printf("  waits d2h    %14s   %s moved\n", pl_time_format(s->stall_ns[PLANC_STALL_D2H], a),
-         pl_size_format(s->d2h_bytes, b));
-  if (planc_plan_memory(plan, PLANC_MEMORY_STORAGE)->arena_bytes > 0) print_storage_waits(s);
+  print_waits(plan, s);
   printf("  waits launch %14s\n", pl_time_format(s->stall_ns[PLANC_STALL_LAUNCH], a));
   if (s->mapped_chunks > 0) printf("  maps         %14lld   chunks\n", (long long)s->mapped_chunks);
   printf("first iteration %s, prologue", pl_time_format(s->first_iteration_ns, a));

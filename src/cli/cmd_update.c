@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "cost/routes.h"
 #include "planc/check.h"
 #include "planc/update.h"
 #include "util/file.h"
@@ -43,7 +44,7 @@ static const pl_option own_options[] = {
     {"split-batch-norm", 0, NULL, "allow rounds although batch normalisation couples the batch"},
     {"placement", 0, "NAME", "best-fit, paged or vmm, for policies that allocate as they go (default: the plan's)"},
     {"chunk", 0, "SIZE", "chunk of --placement vmm or page of paged (default: the plan's, else 40M or 2M)"},
-#define X(name, option, kind, users, fallback, help) CLI_SETTING(option, kind, help, "the plan's")
+#define X(name, option, kind, least, most, standard, users, help) CLI_SETTING(option, kind, help, "the plan's")
     PLANC_JOB_SETTINGS(X) PLANC_ANY_SETTINGS(X)
 #undef X
         {"json", 0, NULL, "what was done as one line of JSON"},
@@ -158,7 +159,7 @@ static void read_budgets(const planc_plan *plan, int64_t budgets[PLANC_N_BUDGETS
 static void keep_settings(const planc_plan *plan, const planc_policy *policy, planc_problem *out) {
   bool other = strcmp(policy->name, plan->policy) != 0;
   planc_settings kept = plan->settings;
-#define X(name, option, kind, users, fallback, help) \
+#define X(name, option, kind, least, most, standard, users, help) \
   if (other && (users) != 0 && !(policy->supports & (users))) kept.name = 0;
   PLANC_JOB_SETTINGS(X)
 #undef X
@@ -221,13 +222,6 @@ static bool asks_for_another(const updating *u) {
 
 /* --- Reports -------------------------------------------------------------------------------------------------- */
 
-static const struct {
-  const char *key, *text;
-} routes[PLANC_N_ROUTES] = {[PLANC_ROUTE_H2D] = {"copies_in", "copy in"},
-                            [PLANC_ROUTE_D2H] = {"copies_out", "copy out"},
-                            [PLANC_ROUTE_STORE] = {"stores", "store"},
-                            [PLANC_ROUTE_LOAD] = {"loads", "load"}};
-
 static void report_sum(cJSON *object, const char *key, const planc_latency_sum *sum) {
   cJSON *json = pl_json_add_object(object, key);
   pl_json_add_int(json, "count", sum->count);
@@ -244,7 +238,7 @@ static planc_status report_json(const updating *u, bool updated) {
   pl_json_add_int(object, "weight_ppm", u->weight_ppm);
   pl_json_add_int(object, "threshold_ppm", u->threshold_ppm);
   report_sum(object, "ops", &u->update->ops);
-  for (int r = 0; r < PLANC_N_ROUTES; r++) report_sum(object, routes[r].key, &u->update->copies[r]);
+  for (int r = 0; r < PLANC_N_ROUTES; r++) report_sum(object, pl_routes[r].sums, &u->update->copies[r]);
   pl_json_add_int(object, "change_ppm", u->update->change_ppm);
   pl_json_add_bool(object, "updated", updated);
   const planc_plan *next = planc_replanned_plan(&u->next);
@@ -283,7 +277,7 @@ static void print_text(const updating *u) {
          u->timeline->n_periods == 1 ? "" : "s");
   printf("  %-17s %14s %16s %16s\n", "", "planned with", "measured", "from now on");
   print_sum("op", &update->ops);
-  for (int r = 0; r < PLANC_N_ROUTES; r++) print_sum(routes[r].text, &update->copies[r]);
+  for (int r = 0; r < PLANC_N_ROUTES; r++) print_sum(pl_routes[r].verb, &update->copies[r]);
   char change[CLI_METRIC_TEXT], threshold[CLI_METRIC_TEXT];
   printf("  changed by %s, threshold %s\n", cli_metric_format(update->change_ppm, 3, change),
          cli_metric_format(u->threshold_ppm, 3, threshold));

@@ -27,8 +27,8 @@ planc_status cli_summarize(const planc_plan *plan, const planc_mix_share *shares
     pl_json_add_int(object, "storage_peak_bytes", plan->predicted.peak_bytes[PLANC_MEMORY_STORAGE]);
     pl_json_add_int(object, "iteration_ns", p->iteration_ns);
     pl_json_add_int(object, "ideal_ns", total.ideal_ns);
-    pl_json_add_int(object, "d2h_bytes", total.d2h_bytes);
-    pl_json_add_int(object, "h2d_bytes", total.h2d_bytes);
+    pl_json_add_int(object, "d2h_bytes", total.copied_bytes[PLANC_ROUTE_D2H]);
+    pl_json_add_int(object, "h2d_bytes", total.copied_bytes[PLANC_ROUTE_H2D]);
     pl_json_add_int(object, "recompute_ns", total.recompute_ns);
     pl_json_add_int(object, "stall_ns", total.stall_ns);
     cli_report_jobs(plan, p->jobs, object);
@@ -48,8 +48,8 @@ planc_status cli_summarize(const planc_plan *plan, const planc_mix_share *shares
   printf("  iteration %s, %s %s (%+.1f %%)\n", pl_time_format(p->iteration_ns, a),
          plan->n_jobs > 1 ? "ideal one after the other" : "ideal", pl_time_format(total.ideal_ns, b),
          total.ideal_ns ? 100.0 * (double)(p->iteration_ns - total.ideal_ns) / (double)total.ideal_ns : 0.0);
-  printf("  moved     %s out, %s in; recomputed %s\n", pl_size_format(total.d2h_bytes, a),
-         pl_size_format(total.h2d_bytes, b), pl_time_format(total.recompute_ns, c));
+  printf("  moved     %s out, %s in; recomputed %s\n", pl_size_format(total.copied_bytes[PLANC_ROUTE_D2H], a),
+         pl_size_format(total.copied_bytes[PLANC_ROUTE_H2D], b), pl_time_format(total.recompute_ns, c));
   cli_print_jobs(plan, p->jobs);
   if (shares) cli_print_shares(plan, shares);
   cli_print_explanation("  why       ", plan->explanation);

@@ -174,9 +174,12 @@ static const char *profile_of(const pl_arguments *arguments, int32_t job) {
   return of_job(arguments, "profile", job);
 }
 
-static planc_status read_swap_rate(const pl_arguments *arguments, int32_t job, int64_t *out) {
-  const char *text = of_job(arguments, "swap-rate", job);
-  return text ? cli_setup_percent("swap-rate", text, out) : NULL;
+static planc_status read_own_settings(const pl_arguments *arguments, int32_t job, planc_workload *out) {
+#define X(name, option, kind, least, most, standard, users, help) \
+  PLANC_TRY(cli_setting_##kind(option, of_job(arguments, option, job), CLI_RANGE(name, least, most), &out->name));
+  PLANC_EACH_SETTINGS(X)
+#undef X
+  return NULL;
 }
 
 /* An earlier job with the same graph and profile, or -1. */
@@ -214,7 +217,7 @@ static planc_status read_inputs(const pl_arguments *arguments, cli_mix *mix, int
 
 static planc_status read_job(const pl_arguments *arguments, const planc_workload *common, cli_mix *mix, int32_t job) {
   mix->jobs[job] = *common;
-  PLANC_TRY(read_swap_rate(arguments, job, &mix->jobs[job].swap_rate));
+  PLANC_TRY(read_own_settings(arguments, job, &mix->jobs[job]));
   PLANC_TRY(read_inputs(arguments, mix, job));
   mix->iterations[job] = mix->operands[job].iterations;
   mix->names[job] = mix->operands[job].name;
@@ -260,11 +263,15 @@ static planc_status read_common(const pl_arguments *arguments, planc_mix *out, p
   *out_job = (planc_workload){.split_batch_norm = pl_option_given(arguments, "split-batch-norm")};
   *terms = (planc_terms){.gpus = 1, .budgets = {[PLANC_MEMORY_DEVICE] = -1, [PLANC_MEMORY_HOST] = -1}};
   PLANC_TRY(check_profiles(arguments));
-  PLANC_TRY(check_number(arguments, "swap-rate", "swap rates"));
+#define X(name, option, ...) PLANC_TRY(check_number(arguments, option, "values of --" option));
+  PLANC_EACH_SETTINGS(X)
+#undef X
   PLANC_TRY(cli_setup_budgets(arguments, terms->budgets));
   PLANC_TRY(pl_option_int(arguments, "max-ratio", 1, PLANC_MIX_MOST_ITERATIONS, 0, &ratio));
-  PLANC_TRY(cli_setup_settings(arguments, &terms->settings));
-  terms->settings.swap_rate = 0; /* read for each job */
+  PLANC_TRY(cli_settings_read(arguments, &terms->settings));
+#define X(name, ...) terms->settings.name = 0; /* read for each job */
+  PLANC_EACH_SETTINGS(X)
+#undef X
   out->max_ratio = (int32_t)ratio;
   return NULL;
 }
@@ -299,9 +306,10 @@ static bool same_link(const planc_link *a, const planc_link *b) {
 
 /* But for what is reserved, of which the most counts. */
 static bool same_device(const planc_device *a, const planc_device *b) {
-  return a->launch_ns == b->launch_ns && a->in_flight == b->in_flight && same_link(&a->h2d, &b->h2d) &&
-         same_link(&a->d2h, &b->d2h) && same_link(&a->store, &b->store) && same_link(&a->load, &b->load) &&
-         a->duplex_ppm == b->duplex_ppm && a->slowdown_ppm == b->slowdown_ppm && a->paging_ppm == b->paging_ppm;
+  bool same = true;
+  for (int r = 0; r < PLANC_N_ROUTES; r++) same &= same_link(&a->links[r], &b->links[r]);
+  return same && a->launch_ns == b->launch_ns && a->in_flight == b->in_flight && a->duplex_ppm == b->duplex_ppm &&
+         a->slowdown_ppm == b->slowdown_ppm && a->paging_ppm == b->paging_ppm;
 }
 
 static void note_devices(const cli_mix *mix) {

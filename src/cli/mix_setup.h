@@ -31,26 +31,26 @@ typedef struct cli_mix {
 
 #define CLI_MIX_OPERANDS "[NAME=]GRAPH[:BATCH[:ITERATIONS]][:inference] ..."
 /* Options of every command that plans a mix; those of policies' own settings. */
-#define CLI_MIX_OWN_SETTING(name, option, kind, users, fallback, help) CLI_SETTING(option, kind, help, fallback)
-#define CLI_MIX_OPTIONS                                                                                           \
-  {"device", 'd', "NAME|FILE", "device description (default: the graphs' headers, else h100)"},                   \
-      {"profile", 'p', "FILE ...", "measured profiles to plan with, one of all jobs or one of each, in order"},   \
-      {"launch", 0, "TIME", "host time to launch an op (default: the profile's)"},                                \
-      {"budget", 'm', "SIZE", "device memory of all jobs, reserved bytes included (default: the device's)"},      \
-      {"host-budget", 0, "SIZE", "host memory for offloaded data of all jobs (default: not limited)"},            \
-      {"optimizer", 0, "NAME",                                                                                    \
-       "sgd, momentum or adam, where a graph has no backward ops (default: its header, else sgd)"},               \
-      {"max-ratio", 0, "N",                                                                                       \
-       "most iterations per period that are chosen for a job (default: 8; 1024 for a job with a deadline)"},      \
-      {"priority", 0, "JOB:N ...",                                                                                \
-       "of a job's ops on the GPU beside those of other jobs, from 0 to 5, the most first (default: 0)"},         \
-      {"swap-rate", 0, "PERCENT ...",                                                                             \
-       "how many of a job's tensors policy tensile may swap, one of all jobs or one of each, in order (default: " \
-       "100)"},                                                                                                   \
-      {"accumulate", 0, "[JOB:]K ...",                                                                            \
-       "split a job's batch into K rounds that run side by side, without JOB that of every job that trains"},     \
-      {"split-batch-norm", 0, NULL, "allow rounds although batch normalisation couples the batch"},               \
-      PLANC_MIX_SETTINGS(CLI_MIX_OWN_SETTING) PLANC_ANY_SETTINGS(CLI_MIX_OWN_SETTING)
+#define CLI_MIX_EACH_SETTING(name, option, kind, least, most, standard, users, help) \
+  {option, 0, CLI_ARGUMENT_##kind " ...",                                            \
+   CLI_HELP_##kind(help ", one of all jobs or one of each, in order", PLANC_SETTING_TEXT(standard))},
+#define CLI_MIX_OPTIONS                                                                                          \
+  {"device", 'd', "NAME|FILE", "device description (default: the graphs' headers, else h100)"},                  \
+      {"profile", 'p', "FILE ...", "measured profiles to plan with, one of all jobs or one of each, in order"},  \
+      {"launch", 0, "TIME", "host time to launch an op (default: the profile's)"},                               \
+      {"budget", 'm', "SIZE", "device memory of all jobs, reserved bytes included (default: the device's)"},     \
+      {"host-budget", 0, "SIZE", "host memory for offloaded data of all jobs (default: not limited)"},           \
+      {"optimizer", 0, "NAME",                                                                                   \
+       "sgd, momentum or adam, where a graph has no backward ops (default: its header, else sgd)"},              \
+      {"max-ratio", 0, "N",                                                                                      \
+       "most iterations per period that are chosen for a job (default: 8; 1024 for a job with a deadline)"},     \
+      {"priority", 0, "JOB:N ...",                                                                               \
+       "of a job's ops on the GPU beside those of other jobs, from 0 to 5, the most first (default: 0)"},        \
+      PLANC_EACH_SETTINGS(CLI_MIX_EACH_SETTING){                                                                 \
+          "accumulate", 0, "[JOB:]K ...",                                                                        \
+          "split a job's batch into K rounds that run side by side, without JOB that of every job that trains"}, \
+      {"split-batch-norm", 0, NULL, "allow rounds although batch normalisation couples the batch"},              \
+      PLANC_MIX_SETTINGS(CLI_OWN_SETTING) PLANC_ANY_SETTINGS(CLI_OWN_SETTING)
 
 /* Reads everything; says on standard error which defaults it took, but for the budget, which cli_mix_budget takes. Free
  * with cli_mix_free, also after a failure. */

@@ -2,6 +2,7 @@
 #include "cli/report_against.h"
 
 #include "cli/cli.h"
+#include "cost/routes.h"
 #include "util/math.h"
 #include "util/print.h"
 #include "util/size.h"
@@ -9,15 +10,15 @@
 /* Keys of what a compute stream does when nothing runs on it, and what that is called. */
 static const struct {
   const char *key, *text;
-} gaps[] = {[PLANC_GAP_IN] = {"wait_in_ns", "waits for copies in"},
-            [PLANC_GAP_OUT] = {"wait_out_ns", "waits for copies out"},
-            [PLANC_GAP_STORE] = {"wait_store_ns", "waits for copies to storage"},
-            [PLANC_GAP_LOAD] = {"wait_load_ns", "waits for copies from storage"},
-            [PLANC_GAP_COMPUTE] = {"wait_compute_ns", "waits for other streams"},
-            [PLANC_GAP_OTHER] = {"other_ns", "launches and hand-overs"}};
+} gaps[PLANC_N_GAPS] = {[PLANC_GAP_COMPUTE] = {"wait_compute_ns", "waits for other streams"},
+                        [PLANC_GAP_OTHER] = {"other_ns", "launches and hand-overs"},
+#define X(id, name, memory, arrives, sums, waits, verb, where) [PLANC_GAP_##id] = {waits, "waits for copies " where},
+                        PLANC_ROUTES(X)
+#undef X
+};
 
 static void print_row(const char *what, int64_t predicted, int64_t measured);
-static bool is_of_storage(int gap);
+static bool is_of_tier(int gap);
 
 void cli_print_against(const planc_comparison *comparison, const planc_timeline *timeline, const char *path) {
   char a[PL_SIZE_TEXT], b[PL_SIZE_TEXT], name[64];
@@ -39,7 +40,7 @@ void cli_print_against(const planc_comparison *comparison, const planc_timeline 
     print_row("busy", times->predicted_busy_ns, times->measured_busy_ns);
     for (int g = 0; g < PLANC_N_GAPS; g++) {
       int64_t predicted = times->predicted_gap_ns[g], measured = times->measured_gap_ns[g];
-      if (!is_of_storage(g) || predicted > 0 || measured > 0) print_row(gaps[g].text, predicted, measured);
+      if (!is_of_tier(g) || predicted > 0 || measured > 0) print_row(gaps[g].text, predicted, measured);
     }
   }
 }
@@ -57,8 +58,8 @@ static void print_row(const char *what, int64_t predicted, int64_t measured) {
 }
 
 /* Most plans have none, and no rows for what waits there. */
-static bool is_of_storage(int gap) {
-  return gap == PLANC_GAP_STORE || gap == PLANC_GAP_LOAD;
+static bool is_of_tier(int gap) {
+  return gap < PLANC_N_ROUTES && pl_routes[gap].memory != PLANC_MEMORY_DEVICE;
 }
 
 /* --- JSON --------------------------------------------------------------------------------------------------------- */

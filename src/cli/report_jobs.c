@@ -58,8 +58,8 @@ static void print_job(const planc_plan *plan, int32_t j, const planc_job_predict
   printf(", %d iteration%s\n", job->iterations, job->iterations == 1 ? "" : "s");
   printf("    ideal %s, computes %s, waits %s\n", pl_time_format(predicted->ideal_ns, a),
          pl_time_format(predicted->busy_ns, b), pl_time_format(predicted->stall_ns, c));
-  printf("    moved %s out, %s in; recomputed %s\n", pl_size_format(predicted->d2h_bytes, a),
-         pl_size_format(predicted->h2d_bytes, b), pl_time_format(predicted->recompute_ns, c));
+  printf("    moved %s out, %s in; recomputed %s\n", pl_size_format(predicted->copied_bytes[PLANC_ROUTE_D2H], a),
+         pl_size_format(predicted->copied_bytes[PLANC_ROUTE_H2D], b), pl_time_format(predicted->recompute_ns, c));
 }
 
 void cli_print_jobs(const planc_plan *plan, const planc_job_predictions *predicted) {
@@ -114,8 +114,8 @@ static cJSON *job_json(const planc_job *job, const planc_job_predictions *predic
   pl_json_add_int(object, "ideal_ns", predicted->ideal_ns);
   pl_json_add_int(object, "busy_ns", predicted->busy_ns);
   pl_json_add_int(object, "stall_ns", predicted->stall_ns);
-  pl_json_add_int(object, "d2h_bytes", predicted->d2h_bytes);
-  pl_json_add_int(object, "h2d_bytes", predicted->h2d_bytes);
+  pl_json_add_int(object, "d2h_bytes", predicted->copied_bytes[PLANC_ROUTE_D2H]);
+  pl_json_add_int(object, "h2d_bytes", predicted->copied_bytes[PLANC_ROUTE_H2D]);
   pl_json_add_int(object, "recompute_ns", predicted->recompute_ns);
   return object;
 }

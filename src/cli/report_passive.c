@@ -29,11 +29,11 @@ planc_status cli_report_passive(const pl_arguments *arguments) {
 }
 
 static planc_metrics measure(const answer *a, const planc_passive_iteration *iteration) {
-  planc_outcome run = {
-      .iteration_ns = iteration->time_ns,
-      .peak_bytes[PLANC_MEMORY_DEVICE] = a->passive.peak_bytes,
-      .total = {
-          .ideal_ns = a->vanilla.total.ideal_ns, .d2h_bytes = iteration->d2h_bytes, .h2d_bytes = iteration->h2d_bytes}};
+  planc_outcome run = {.iteration_ns = iteration->time_ns,
+                       .peak_bytes[PLANC_MEMORY_DEVICE] = a->passive.peak_bytes,
+                       .total = {.ideal_ns = a->vanilla.total.ideal_ns,
+                                 .copied_bytes[PLANC_ROUTE_D2H] = iteration->copied_bytes[PLANC_ROUTE_D2H],
+                                 .copied_bytes[PLANC_ROUTE_H2D] = iteration->copied_bytes[PLANC_ROUTE_H2D]}};
   planc_metrics metrics;
   planc_metrics_of(&run, a->problem->job.batch, &a->vanilla, &metrics);
   return metrics;
@@ -68,8 +68,8 @@ static void report_iteration(cJSON *object, const char *key, const planc_passive
   pl_json_add_int(json, "swap_ins", i->swap_ins);
   pl_json_add_int(json, "evicted_bytes", i->evicted_bytes);
   pl_json_add_int(json, "swapped_in_bytes", i->swapped_in_bytes);
-  pl_json_add_int(json, "d2h_bytes", i->d2h_bytes);
-  pl_json_add_int(json, "h2d_bytes", i->h2d_bytes);
+  pl_json_add_int(json, "d2h_bytes", i->copied_bytes[PLANC_ROUTE_D2H]);
+  pl_json_add_int(json, "h2d_bytes", i->copied_bytes[PLANC_ROUTE_H2D]);
   pl_json_add_known(json, "evict_ppm", i->time_ns > 0, share_ppm(i->evict_ns, i));
   pl_json_add_known(json, "swap_in_ppm", i->time_ns > 0, share_ppm(i->swap_in_ns, i));
   cli_report_metrics(json, metrics);

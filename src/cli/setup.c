@@ -5,13 +5,14 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "cost/routes.h"
 #include "util/locate.h"
 #include "util/math.h"
 #include "util/print.h"
 #include "util/real.h"
 #include "util/size.h"
 
-enum { FALLBACK_BATCH = 32, PPM_OF_PERCENT = 10000, ALL_PERCENT = 100 };
+enum { FALLBACK_BATCH = 32 };
 static const char fallback_device[] = "h100";
 
 static void message(const char *kind, const char *format, va_list arguments) {
@@ -115,13 +116,6 @@ static planc_status read_profile(const pl_arguments *arguments, const planc_grap
   return cli_setup_launch(arguments, *out);
 }
 
-/* A size that stays what it is where none is given, and is not 0. */
-static planc_status read_bytes(const pl_arguments *arguments, const char *name, int64_t *out) {
-  PLANC_TRY(pl_option_size(arguments, name, *out, out));
-  if (!pl_option_given(arguments, name) || *out > 0) return NULL;
-  return planc_error(PLANC_USAGE, "--%s: at least one byte", name);
-}
-
 /* How policies allocate that do so as they go. */
 static planc_status read_placement(const pl_arguments *arguments, planc_problem *problem) {
   const char *placement = pl_option_value(arguments, "placement");
@@ -132,35 +126,8 @@ static planc_status read_placement(const pl_arguments *arguments, planc_problem 
   } else if (placement && strcmp(placement, "best-fit") != 0) {
     return planc_error(PLANC_USAGE, "unknown placement %s: best-fit, paged or vmm", placement);
   }
-  return read_bytes(arguments, "chunk", &problem->terms.chunk_bytes);
-}
-
-planc_status cli_setup_percent(const char *name, const char *text, int64_t *out) {
-  int64_t percent;
-  PLANC_TRY(pl_option_int_of(name, text, 1, ALL_PERCENT, &percent));
-  *out = percent < ALL_PERCENT ? percent * PPM_OF_PERCENT : 0;
-  return NULL;
-}
-
-static planc_status read_share(const pl_arguments *arguments, const char *name, int64_t *out) {
-  const char *text = pl_option_value(arguments, name);
-  return text ? cli_setup_percent(name, text, out) : NULL;
-}
-
-static planc_status read_count(const pl_arguments *arguments, const char *name, int64_t *out) {
-  return pl_option_int(arguments, name, 1, PLANC_MOST_COUNT, *out, out);
-}
-
-static planc_status read_flag(const pl_arguments *arguments, const char *name, int64_t *out) {
-  if (pl_option_given(arguments, name)) *out = 1;
-  return NULL;
-}
-
-planc_status cli_setup_settings(const pl_arguments *arguments, planc_settings *settings) {
-#define X(name, option, kind, users, fallback, help) PLANC_TRY(read_##kind(arguments, option, &settings->name));
-  PLANC_SETTINGS(X)
-#undef X
-  return NULL;
+  cli_range any = {.least = 1, .most = PLANC_MOST_BYTES};
+  return cli_setting_bytes("chunk", pl_option_value(arguments, "chunk"), any, &problem->terms.chunk_bytes);
 }
 
 planc_status cli_setup_budgets(const pl_arguments *arguments, int64_t budgets[PLANC_N_BUDGETS]) {
@@ -174,7 +141,7 @@ planc_status cli_setup_budgets(const pl_arguments *arguments, int64_t budgets[PL
 planc_status cli_setup_policy_options(const pl_arguments *arguments, planc_problem *problem) {
   PLANC_TRY(read_placement(arguments, problem));
   planc_settings settings = planc_settings_asked(problem);
-  PLANC_TRY(cli_setup_settings(arguments, &settings));
+  PLANC_TRY(cli_settings_read(arguments, &settings));
   planc_ask_settings(problem, &settings);
   return NULL;
 }
@@ -184,7 +151,7 @@ planc_status cli_setup_useful(const pl_arguments *arguments, const char *policy,
     const char *option;
     uint32_t users;
   } settings[] = {
-#define X(name, option, kind, users, fallback, help) {option, users},
+#define X(name, option, kind, least, most, standard, users, help) {option, users},
       PLANC_SETTINGS(X)
 #undef X
   };
@@ -209,7 +176,7 @@ planc_status cli_setup_storage(const planc_problem *problem) {
   if (problem->terms.budgets[PLANC_MEMORY_STORAGE] == 0) return NULL;
   if (problem->terms.budgets[PLANC_MEMORY_HOST] < 0)
     return planc_error(PLANC_USAGE, "--storage takes what --host-budget has no room for: give that, too");
-  if (device->store.bytes_per_second > 0 && device->load.bytes_per_second > 0) return NULL;
+  if (pl_device_reaches(device, PLANC_MEMORY_STORAGE)) return NULL;
   return planc_error(PLANC_USAGE,
                      "the profile of device %s says nothing of storage: planrun profile --storage measures it",
                      device->name);

@@ -100,17 +100,15 @@ struct planc_profile {
 /* Gives `out` the constants of `base`, which times follow from that nobody measured. */
 planc_status pl_profile_take_rates(planc_profile *out, const planc_profile *base);
 
-/* A device's rates with the name and the memory of another, which a plan was made for; with that one's storage where
+/* A device's rates with the name and the memory of another, which a plan was made for; with that one's links where
  * the rates tell of none. */
 static inline planc_device pl_device_for(const planc_device *rates, const planc_device *made_for) {
   planc_device device = *rates;
   device.name = made_for->name;
   device.memory_bytes = made_for->memory_bytes;
   device.reserved_bytes = made_for->reserved_bytes;
-  if (device.store.bytes_per_second == 0) {
-    device.store = made_for->store;
-    device.load = made_for->load;
-  }
+  for (int r = 0; r < PLANC_N_ROUTES; r++)
+    if (device.links[r].bytes_per_second == 0) device.links[r] = made_for->links[r];
   return device;
 }
 

@@ -19,8 +19,8 @@ static planc_status read_storage(const pl_json *at, planc_device *out) {
   static const pl_json_key keys[] = {{"write", false}, {"read", false}};
   pl_json members[COUNT(keys)];
   PLANC_TRY(pl_json_members(at, keys, COUNT(keys), members));
-  PLANC_TRY(read_link(&members[0], &out->store));
-  return read_link(&members[1], &out->load);
+  PLANC_TRY(read_link(&members[0], &out->links[PLANC_ROUTE_STORE]));
+  return read_link(&members[1], &out->links[PLANC_ROUTE_LOAD]);
 }
 
 planc_status pl_read_device(const pl_json *at, pl_arena *arena, planc_device *out) {
@@ -49,8 +49,8 @@ planc_status pl_read_device(const pl_json *at, pl_arena *arena, planc_device *ou
   int64_t in_flight;
   PLANC_TRY(pl_json_int(&members[IN_FLIGHT], 1, INT32_MAX, &in_flight));
   out->in_flight = (int32_t)in_flight;
-  PLANC_TRY(read_link(&members[H2D], &out->h2d));
-  PLANC_TRY(read_link(&members[D2H], &out->d2h));
+  PLANC_TRY(read_link(&members[H2D], &out->links[PLANC_ROUTE_H2D]));
+  PLANC_TRY(read_link(&members[D2H], &out->links[PLANC_ROUTE_D2H]));
   if (members[STORAGE].value) PLANC_TRY(read_storage(&members[STORAGE], out));
   PLANC_TRY(pl_json_int(&members[DUPLEX], 1, PL_PPM, &out->duplex_ppm));
   PLANC_TRY(pl_json_int(&members[SLOWDOWN], 0, (int64_t)1000 * PL_PPM, &out->slowdown_ppm));

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cost/routes.h"
+
 static void emit_device(pl_emit *emit, const planc_device *device, const char *name);
 static void emit_compute(pl_emit *emit, const pl_compute *compute);
 static void emit_rates(pl_emit *emit, const planc_profile *profile);
@@ -59,14 +61,14 @@ static void emit_device(pl_emit *emit, const planc_device *device, const char *n
   EMIT_INT(emit, ",\"launch_ns\":", device->launch_ns);
   EMIT_INT(emit, ",\"in_flight\":", device->in_flight);
   EMIT(emit, ",\"h2d\":");
-  emit_link(emit, &device->h2d);
+  emit_link(emit, &device->links[PLANC_ROUTE_H2D]);
   EMIT(emit, ",\"d2h\":");
-  emit_link(emit, &device->d2h);
-  if (device->store.bytes_per_second > 0) {
+  emit_link(emit, &device->links[PLANC_ROUTE_D2H]);
+  if (pl_device_reaches(device, PLANC_MEMORY_STORAGE)) {
     EMIT(emit, ",\"storage\":{\"write\":");
-    emit_link(emit, &device->store);
+    emit_link(emit, &device->links[PLANC_ROUTE_STORE]);
     EMIT(emit, ",\"read\":");
-    emit_link(emit, &device->load);
+    emit_link(emit, &device->links[PLANC_ROUTE_LOAD]);
     EMIT(emit, "}");
   }
   EMIT_INT(emit, ",\"duplex_ppm\":", device->duplex_ppm);

@@ -1,5 +1,6 @@
 #include "plan/derived.h"
 
+#include "cost/routes.h"
 #include "plan/memories.h"
 #include "util/math.h"
 
@@ -55,24 +56,21 @@ static void count_copy(const planc_plan *plan, const pl_acquired *acquired, cons
                        planc_job_predictions *job) {
   if (pl_memory_of_side(plan, acquired, copy->aux) == pl_memory_of_side(plan, acquired, copy->id)) return;
   int64_t bytes = pl_muldiv_ceil(copy->bytes, copy->peers ? planc_plan_replicas(plan) - 1 : 1, 1);
-  if (pl_side_is_in(plan, acquired, copy->aux, PLANC_MEMORY_DEVICE))
-    job->d2h_bytes = pl_add_saturate(job->d2h_bytes, bytes);
-  if (pl_side_is_in(plan, acquired, copy->id, PLANC_MEMORY_DEVICE))
-    job->h2d_bytes = pl_add_saturate(job->h2d_bytes, bytes);
-  if (pl_side_is_in(plan, acquired, copy->id, PLANC_MEMORY_STORAGE))
-    job->store_bytes = pl_add_saturate(job->store_bytes, bytes);
-  if (pl_side_is_in(plan, acquired, copy->aux, PLANC_MEMORY_STORAGE))
-    job->load_bytes = pl_add_saturate(job->load_bytes, bytes);
+  for (int r = 0; r < PLANC_N_ROUTES; r++) {
+    int32_t end = pl_routes[r].arrives ? copy->id : copy->aux;
+    if (!pl_side_is_in(plan, acquired, end, pl_routes[r].memory)) continue;
+    job->copied_bytes[r] = pl_add_saturate(job->copied_bytes[r], bytes);
+  }
 }
 
 static void clear(planc_job_predictions *job) {
-  job->d2h_bytes = job->h2d_bytes = job->store_bytes = job->load_bytes = job->recompute_ns = 0;
+  for (int r = 0; r < PLANC_N_ROUTES; r++) job->copied_bytes[r] = 0;
+  job->recompute_ns = 0;
 }
 
 /* What all replicas copy, and one GPU recomputes. */
 static void scale(planc_job_predictions *job, int32_t replicas, int32_t gpus) {
-  int64_t *bytes[] = {&job->d2h_bytes, &job->h2d_bytes, &job->store_bytes, &job->load_bytes};
-  for (size_t k = 0; k < sizeof bytes / sizeof *bytes; k++) *bytes[k] = pl_muldiv_ceil(*bytes[k], replicas, 1);
+  for (int r = 0; r < PLANC_N_ROUTES; r++) job->copied_bytes[r] = pl_muldiv_ceil(job->copied_bytes[r], replicas, 1);
   if (gpus > 1) job->recompute_ns /= gpus;
 }
 
@@ -91,10 +89,8 @@ planc_job_predictions planc_plan_predicted_total(const planc_plan *plan) {
     total.ideal_ns = add_exact(total.ideal_ns, job->ideal_ns);
     total.busy_ns = add_exact(total.busy_ns, job->busy_ns);
     total.stall_ns = add_exact(total.stall_ns, job->stall_ns);
-    total.d2h_bytes = add_exact(total.d2h_bytes, job->d2h_bytes);
-    total.h2d_bytes = add_exact(total.h2d_bytes, job->h2d_bytes);
-    total.store_bytes = add_exact(total.store_bytes, job->store_bytes);
-    total.load_bytes = add_exact(total.load_bytes, job->load_bytes);
+    for (int r = 0; r < PLANC_N_ROUTES; r++)
+      total.copied_bytes[r] = add_exact(total.copied_bytes[r], job->copied_bytes[r]);
     total.recompute_ns = add_exact(total.recompute_ns, job->recompute_ns);
   }
   return total;

@@ -92,9 +92,9 @@ static planc_status read_version(pl_row *row) {
 }
 
 static planc_status read_settings(pl_row *row, planc_settings *out) {
-  static const int64_t most_bytes = PL_ROW_MAX, most_count = PLANC_MOST_COUNT, most_share = 1000000, most_flag = 1;
-#define X(name, option, kind, users, fallback, help) \
-  if (ROW_ACCEPTS(row, ",\"" #name "\":")) PLANC_TRY(pl_row_int(row, 1, most_##kind, &out->name));
+  _Static_assert(PLANC_MOST_BYTES == PL_ROW_MAX, "the plan holds every size that may be asked for");
+#define X(name, option, kind, least, most, standard, users, help) \
+  if (ROW_ACCEPTS(row, ",\"" #name "\":")) PLANC_TRY(pl_row_int(row, least, most, &out->name));
   PLANC_SETTINGS(X)
 #undef X
   return NULL;

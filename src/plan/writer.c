@@ -53,7 +53,7 @@ planc_status planc_plan_hash(const planc_plan *plan, uint64_t *out) {
 }
 
 static void emit_settings(pl_emit *emit, const planc_settings *settings) {
-#define X(name, option, kind, users, fallback, help) \
+#define X(name, option, kind, least, most, standard, users, help) \
   if (settings->name > 0) EMIT_INT(emit, ",\"" #name "\":", settings->name);
   PLANC_SETTINGS(X)
 #undef X

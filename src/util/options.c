@@ -134,7 +134,10 @@ planc_status pl_option_int_of(const char *name, const char *text, int64_t low, i
 planc_status pl_option_size(const pl_arguments *arguments, const char *name, int64_t fallback, int64_t *out) {
   const char *text = pl_option_value(arguments, name);
   *out = fallback;
-  if (!text) return NULL;
+  return text ? pl_option_size_of(name, text, out) : NULL;
+}
+
+planc_status pl_option_size_of(const char *name, const char *text, int64_t *out) {
   PLANC_TRY(planc_context(pl_size_parse(text, out), "--%s", name));
   if (*out <= PL_EXACT_MAX) return NULL;
   return planc_error(PLANC_USAGE, "--%s: %s is more than a plan can hold, 2^53 bytes", name, text);

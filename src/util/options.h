@@ -54,6 +54,8 @@ planc_status pl_option_int(const pl_arguments *arguments, const char *name, int6
 planc_status pl_option_int_of(const char *name, const char *text, int64_t low, int64_t high, int64_t *out);
 /* A size option (pl_size_parse), or `fallback` when absent. */
 planc_status pl_option_size(const pl_arguments *arguments, const char *name, int64_t fallback, int64_t *out);
+/* The same of a value of an option that repeats. */
+planc_status pl_option_size_of(const char *name, const char *text, int64_t *out);
 /* A time option (pl_time_parse), or `fallback` when absent. */
 planc_status pl_option_time(const pl_arguments *arguments, const char *name, int64_t fallback, int64_t *out_ns);
 /* Writes the command's help. */

@@ -60,7 +60,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (!status != (profile != NULL)) abort();
   if (profile) {
     const planc_device *device = planc_profile_device(profile);
-    if (device->reserved_bytes > device->memory_bytes || planc_link_ns(&device->h2d, INT64_MAX) < 0) abort();
+    if (device->reserved_bytes > device->memory_bytes || planc_link_ns(&device->links[PLANC_ROUTE_H2D], INT64_MAX) < 0)
+      abort();
     if (planc_costs_add_ns(profile, 1 << 20) <= 0) abort();
     use(profile);
     predict(profile);

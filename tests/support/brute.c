@@ -228,10 +228,10 @@ static int64_t done_ns(const copy *copies, int32_t n, uint32_t which) {
 }
 
 static int64_t copy_out_ns(const brute_space *space, int32_t buffer) {
-  return planc_link_ns(&space->costs->device.d2h, space->trace->buffers[buffer].bytes);
+  return planc_link_ns(&space->costs->device.links[PLANC_ROUTE_D2H], space->trace->buffers[buffer].bytes);
 }
 static int64_t copy_in_ns(const brute_space *space, int32_t buffer) {
-  return planc_link_ns(&space->costs->device.h2d, space->trace->buffers[buffer].bytes);
+  return planc_link_ns(&space->costs->device.links[PLANC_ROUTE_H2D], space->trace->buffers[buffer].bytes);
 }
 
 static bool goes_out(const brute_gap *gap) {

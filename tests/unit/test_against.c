@@ -57,8 +57,8 @@ static void put(sheet *s, int32_t period, const planc_span spans[5]) {
 }
 
 static void assert_gaps(const int64_t *gaps, int64_t in, int64_t out, int64_t compute, int64_t other) {
-  ck_assert_int_eq(gaps[PLANC_GAP_IN], in);
-  ck_assert_int_eq(gaps[PLANC_GAP_OUT], out);
+  ck_assert_int_eq(gaps[PLANC_GAP_H2D], in);
+  ck_assert_int_eq(gaps[PLANC_GAP_D2H], out);
   ck_assert_int_eq(gaps[PLANC_GAP_COMPUTE], compute);
   ck_assert_int_eq(gaps[PLANC_GAP_OTHER], other);
 }

@@ -27,7 +27,7 @@ static void read_profile(void) {
   profile->device.launch_ns = 0;
   profile->device.slowdown_ppm = 0;
   profile->device.duplex_ppm = 1000000;
-  profile->device.h2d = profile->device.d2h = (planc_link){500000000, 0};
+  profile->device.links[PLANC_ROUTE_H2D] = profile->device.links[PLANC_ROUTE_D2H] = (planc_link){500000000, 0};
 }
 static void free_profile(void) {
   planc_profile_free(profile);

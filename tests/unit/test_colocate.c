@@ -439,8 +439,8 @@ START_TEST(baselines_plan_each_job_alone) {
   planc_status_free(status);
   for (int32_t j = 0; j < m.mix.n_jobs && fit; j++) {
     const planc_job_predictions *got = &plan->predicted.jobs[j], *want = &alone[j]->predicted.jobs[0];
-    ck_assert_int_eq(got->d2h_bytes, want->d2h_bytes * shares[j].iterations);
-    ck_assert_int_eq(got->h2d_bytes, want->h2d_bytes * shares[j].iterations);
+    ck_assert_int_eq(got->copied_bytes[PLANC_ROUTE_D2H], want->copied_bytes[PLANC_ROUTE_D2H] * shares[j].iterations);
+    ck_assert_int_eq(got->copied_bytes[PLANC_ROUTE_H2D], want->copied_bytes[PLANC_ROUTE_H2D] * shares[j].iterations);
   }
   for (int32_t j = 0; j < m.mix.n_jobs; j++) planc_plan_free(alone[j]);
   planc_plan_free(plan);
@@ -465,9 +465,11 @@ START_TEST(rates_are_priorities) {
   ok(planc_colocate(&mix, tensile, shares, &even));
   jobs[1].swap_rate = 2000;
   ok(planc_colocate(&mix, tensile, shares, &plan));
-  ck_assert_int_eq(even->predicted.jobs[0].d2h_bytes, even->predicted.jobs[1].d2h_bytes);
-  ck_assert_int_gt(plan->predicted.jobs[1].d2h_bytes, 0);
-  ck_assert_int_lt(plan->predicted.jobs[1].d2h_bytes, plan->predicted.jobs[0].d2h_bytes / 2);
+  ck_assert_int_eq(even->predicted.jobs[0].copied_bytes[PLANC_ROUTE_D2H],
+                   even->predicted.jobs[1].copied_bytes[PLANC_ROUTE_D2H]);
+  ck_assert_int_gt(plan->predicted.jobs[1].copied_bytes[PLANC_ROUTE_D2H], 0);
+  ck_assert_int_lt(plan->predicted.jobs[1].copied_bytes[PLANC_ROUTE_D2H],
+                   plan->predicted.jobs[0].copied_bytes[PLANC_ROUTE_D2H] / 2);
   ck_assert_int_lt(even->predicted.peak_bytes[PLANC_MEMORY_DEVICE], plan->predicted.peak_bytes[PLANC_MEMORY_DEVICE]);
   planc_plan_free(plan);
   planc_plan_free(even);
@@ -556,7 +558,7 @@ START_TEST(one_device_serves_all) {
   make_mix(_i, &m);
   ok(planc_profile_read("profiles/k40m.json", &other));
   other->device.launch_ns *= 1000;
-  other->device.h2d.bytes_per_second /= 7;
+  other->device.links[PLANC_ROUTE_H2D].bytes_per_second /= 7;
   ok_in(planc_mix_resolve(&m.mix, shares), m.name);
   ok_in(planc_colocate(&m.mix, planc_mix_policy_find("temporal"), shares, &plan), m.name);
   for (int32_t j = 1; j < m.mix.n_jobs; j++) m.jobs[j].profile = other;
@@ -632,7 +634,8 @@ START_TEST(pools_migrate) {
   set_budget(&m, budget);
   ok_in(planc_mix_estimate_by(&m.mix, mps, shares, &tight), m.name);
   ck_assert_int_eq(tight.pools_bytes, roomy.pools_bytes);
-  double part = (double)beyond / (double)roomy.pools_bytes, rate = (double)profile->device.h2d.bytes_per_second / 2;
+  double part = (double)beyond / (double)roomy.pools_bytes,
+         rate = (double)profile->device.links[PLANC_ROUTE_H2D].bytes_per_second / 2;
   ck_assert_double_eq_tol((double)tight.migrated_bytes, part * (double)touched_bytes(&m.mix, shares), 1.5);
   ck_assert_double_eq_tol((double)(tight.period_ns - roomy.period_ns), (double)tight.migrated_bytes * 1e9 / rate, 1.5);
   m.mix.terms.budgets[PLANC_MEMORY_HOST] = beyond - 1;

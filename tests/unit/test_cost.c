@@ -101,10 +101,10 @@ START_TEST(streams_by_hand) {
   ck_assert_int_eq(planc_costs_add_ns(profile, 0), 1000);
   ck_assert_int_eq(planc_costs_add_ns(profile, INT64_MAX), INT64_MAX);
   const planc_device *device = planc_profile_device(profile);
-  ck_assert_int_eq(planc_link_ns(&device->h2d, 12345), 100 + 12345);
-  ck_assert_int_eq(planc_link_ns(&device->d2h, 12345), 200 + 6173);
-  ck_assert_int_eq(planc_link_ns(&device->d2h, 0), 200);
-  ck_assert_int_eq(planc_link_ns(&device->h2d, INT64_MAX), INT64_MAX);
+  ck_assert_int_eq(planc_link_ns(&device->links[PLANC_ROUTE_H2D], 12345), 100 + 12345);
+  ck_assert_int_eq(planc_link_ns(&device->links[PLANC_ROUTE_D2H], 12345), 200 + 6173);
+  ck_assert_int_eq(planc_link_ns(&device->links[PLANC_ROUTE_D2H], 0), 200);
+  ck_assert_int_eq(planc_link_ns(&device->links[PLANC_ROUTE_H2D], INT64_MAX), INT64_MAX);
   planc_graph_free(graph);
   planc_profile_free(profile);
 }

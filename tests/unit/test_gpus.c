@@ -407,11 +407,11 @@ START_TEST(gpus_share_a_link_or_do_not) {
   for (int32_t n = 2; n <= 4; n += 2) { /* rates are rounded down, and these are whole */
     planc_simulation s = simulate_copies(graph, in, n, false, 1000000);
     ck_assert_int_eq(s.iteration_ns, 356);
-    ck_assert_int_eq(s.h2d_bytes, n * 256);
-    ck_assert_int_eq(s.h2d_ns, 356); /* of each engine */
+    ck_assert_int_eq(s.copied_bytes[PLANC_ROUTE_H2D], n * 256);
+    ck_assert_int_eq(s.copy_ns[PLANC_ROUTE_H2D], 356); /* of each engine */
     s = simulate_copies(graph, in, n, true, 1000000);
     ck_assert_int_eq(s.iteration_ns, n * 356);
-    ck_assert_int_eq(s.h2d_ns, n * 356);
+    ck_assert_int_eq(s.copy_ns[PLANC_ROUTE_H2D], n * 356);
     ck_assert_int_eq(simulate_copies(graph, both, n, false, 500000).iteration_ns, 2 * 356);
     ck_assert_int_eq(simulate_copies(graph, both, n, true, 500000).iteration_ns, n * 2 * 356);
   }
@@ -451,7 +451,7 @@ START_TEST(peers_are_copied_from_in_turn) {
   for (int32_t n = 2; n <= 4; n += 2) { /* rates are rounded down, and these are whole */
     planc_simulation s = simulate_copies(graph, fetch, n, false, 1000000);
     ck_assert_int_eq(s.iteration_ns, (n - 1) * 356);
-    ck_assert_int_eq(s.h2d_bytes, n * (n - 1) * 256);
+    ck_assert_int_eq(s.copied_bytes[PLANC_ROUTE_H2D], n * (n - 1) * 256);
     ck_assert_int_eq(simulate_copies(graph, fetch, n, true, 1000000).iteration_ns, n * (n - 1) * 356);
   }
   planc_graph_free(graph);

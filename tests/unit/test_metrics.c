@@ -41,8 +41,8 @@ START_TEST(measures_of_a_run_by_hand) {
   planc_outcome run = {.iteration_ns = 5000,
                        .total.ideal_ns = 3200,
                        .peak_bytes[PLANC_MEMORY_DEVICE] = 200,
-                       .total.d2h_bytes = 70,
-                       .total.h2d_bytes = 30};
+                       .total.copied_bytes[PLANC_ROUTE_D2H] = 70,
+                       .total.copied_bytes[PLANC_ROUTE_H2D] = 30};
   planc_metrics m = metrics_of(run, 64, &vanilla);
   ck_assert_int_eq(m.overhead_ppm, 562500);
   ck_assert_int_eq(m.throughput_ppm, INT64_C(12800000) * 1000000);
@@ -89,8 +89,8 @@ START_TEST(extremes_saturate) {
   planc_outcome run = {.iteration_ns = INT64_MAX,
                        .total.ideal_ns = 1,
                        .peak_bytes[PLANC_MEMORY_DEVICE] = INT64_MAX,
-                       .total.d2h_bytes = INT64_MAX,
-                       .total.h2d_bytes = INT64_MAX};
+                       .total.copied_bytes[PLANC_ROUTE_D2H] = INT64_MAX,
+                       .total.copied_bytes[PLANC_ROUTE_H2D] = INT64_MAX};
   planc_metrics m = metrics_of(run, INT64_MAX, &vanilla);
   ck_assert_int_eq(m.overhead_ppm, INT64_MAX - 1000000);
   ck_assert_int_eq(m.throughput_ppm, INT64_C(1000000000) * 1000000);
@@ -131,8 +131,8 @@ START_TEST(without_scheduling_nothing_leaves) {
     planc_outcome vanilla;
     ok(planc_vanilla_of(&problem, &vanilla));
     ck_assert_int_eq(vanilla.peak_bytes[PLANC_MEMORY_DEVICE], (1 + 4 * 6) << 10);
-    ck_assert_int_eq(vanilla.total.h2d_bytes, 4 << 10); /* the input */
-    ck_assert_int_eq(vanilla.total.d2h_bytes, 4);       /* the loss */
+    ck_assert_int_eq(vanilla.total.copied_bytes[PLANC_ROUTE_H2D], 4 << 10); /* the input */
+    ck_assert_int_eq(vanilla.total.copied_bytes[PLANC_ROUTE_D2H], 4);       /* the loss */
     ck_assert_int_eq(vanilla.total.recompute_ns, 0);
   }
 }

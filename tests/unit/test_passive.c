@@ -88,8 +88,8 @@ START_TEST(with_room_for_all_nothing_is_swapped) {
   ck_assert_int_eq(p.first.compute_ns, 7000);
   ck_assert_int_eq(p.first.user_ns, 4196 + 104);
   ck_assert_int_eq(p.first.evictions + p.first.swap_ins + p.first.copied_out, 0);
-  ck_assert_int_eq(p.first.h2d_bytes, 4096);
-  ck_assert_int_eq(p.first.d2h_bytes, 4);
+  ck_assert_int_eq(p.first.copied_bytes[PLANC_ROUTE_H2D], 4096);
+  ck_assert_int_eq(p.first.copied_bytes[PLANC_ROUTE_D2H], 4);
   ck_assert(memcmp(&p.first, &p.steady, sizeof p.first) == 0);
   ck_assert_int_eq(p.peak_bytes, 25600);
   ck_assert_int_eq(p.host_peak_bytes, 0);
@@ -112,8 +112,8 @@ START_TEST(what_was_used_least_recently_leaves) {
   ck_assert_int_eq(p.steady.evicted_bytes, 1024);
   ck_assert_int_eq(p.steady.evict_ns, 1124);
   ck_assert_int_eq(p.steady.time_ns, 7000 + 4300 + 5320 + 1124);
-  ck_assert_int_eq(p.steady.h2d_bytes, 4096 + 5120);
-  ck_assert_int_eq(p.steady.d2h_bytes, 4 + 1024);
+  ck_assert_int_eq(p.steady.copied_bytes[PLANC_ROUTE_H2D], 4096 + 5120);
+  ck_assert_int_eq(p.steady.copied_bytes[PLANC_ROUTE_D2H], 4 + 1024);
   ck_assert_int_eq(p.peak_bytes, 20480);
   ck_assert_int_eq(p.host_peak_bytes, 1024);
 }
@@ -372,8 +372,8 @@ static void is_resident(const planc_problem *problem, const planc_passive *p) {
   planc_plan_free(plan);
   ck_assert_int_eq(p->first.evictions + p->first.swap_ins + p->host_peak_bytes, 0);
   ck_assert_int_eq(p->steady.compute_ns, s.compute_ns);
-  ck_assert_int_eq(p->steady.h2d_bytes, s.h2d_bytes);
-  ck_assert_int_eq(p->steady.d2h_bytes, s.d2h_bytes);
+  ck_assert_int_eq(p->steady.copied_bytes[PLANC_ROUTE_H2D], s.copied_bytes[PLANC_ROUTE_H2D]);
+  ck_assert_int_eq(p->steady.copied_bytes[PLANC_ROUTE_D2H], s.copied_bytes[PLANC_ROUTE_D2H]);
   ck_assert_int_le(p->steady.time_ns - p->steady.launch_ns - p->steady.user_ns, s.iteration_ns);
 }
 

@@ -275,7 +275,8 @@ START_TEST(modnn_does_not_look_ahead_without_end) {
   planc_profile slow = *profile;
   planc_plan *plan;
   ok(planc_graph_train(forward, PLANC_ADAM, &graph));
-  slow.device.h2d = slow.device.d2h = (planc_link){.bytes_per_second = 10000000, .latency_ns = 100};
+  slow.device.links[PLANC_ROUTE_H2D] = slow.device.links[PLANC_ROUTE_D2H] =
+      (planc_link){.bytes_per_second = 10000000, .latency_ns = 100};
   planc_problem problem = {.job.graph = graph,
                            .job.profile = &slow,
                            .job.batch = 10000,

@@ -245,12 +245,12 @@ START_TEST(sections_are_read_where_they_belong) {
   ck_assert_int_eq(device->reserved_bytes, 1000);
   ck_assert_int_eq(device->launch_ns, 500);
   ck_assert_int_eq(device->in_flight, 8);
-  ck_assert_int_eq(device->h2d.bytes_per_second, 1000000000);
-  ck_assert_int_eq(device->h2d.latency_ns, 100);
-  ck_assert_int_eq(device->d2h.bytes_per_second, 2000000000);
-  ck_assert_int_eq(device->d2h.latency_ns, 200);
-  ck_assert_int_eq(device->store.bytes_per_second, 0);
-  ck_assert_int_eq(device->load.bytes_per_second, 0);
+  ck_assert_int_eq(device->links[PLANC_ROUTE_H2D].bytes_per_second, 1000000000);
+  ck_assert_int_eq(device->links[PLANC_ROUTE_H2D].latency_ns, 100);
+  ck_assert_int_eq(device->links[PLANC_ROUTE_D2H].bytes_per_second, 2000000000);
+  ck_assert_int_eq(device->links[PLANC_ROUTE_D2H].latency_ns, 200);
+  ck_assert_int_eq(device->links[PLANC_ROUTE_STORE].bytes_per_second, 0);
+  ck_assert_int_eq(device->links[PLANC_ROUTE_LOAD].bytes_per_second, 0);
   ck_assert_int_eq(device->duplex_ppm, 900000);
   ck_assert_int_eq(device->slowdown_ppm, 50000);
   ck_assert_int_eq(profile->efficiency_ppm[PLANC_CLASS_elementwise], 500000);
@@ -282,10 +282,10 @@ START_TEST(storage_is_part_of_a_device) {
   planc_profile *again = parse(printed, length);
   for (int k = 0; k < 2; k++) {
     const planc_device *device = planc_profile_device(k ? again : profile);
-    ck_assert_int_eq(device->store.bytes_per_second, 7);
-    ck_assert_int_eq(device->store.latency_ns, 3);
-    ck_assert_int_eq(device->load.bytes_per_second, 11);
-    ck_assert_int_eq(device->load.latency_ns, 5);
+    ck_assert_int_eq(device->links[PLANC_ROUTE_STORE].bytes_per_second, 7);
+    ck_assert_int_eq(device->links[PLANC_ROUTE_STORE].latency_ns, 3);
+    ck_assert_int_eq(device->links[PLANC_ROUTE_LOAD].bytes_per_second, 11);
+    ck_assert_int_eq(device->links[PLANC_ROUTE_LOAD].latency_ns, 5);
   }
   planc_profile_free(profile);
   planc_profile_free(again);

@@ -129,8 +129,8 @@ START_TEST(storage_is_told_where_it_was_measured) {
   rt_profile_head head = {.name = "host", .machine = "a machine", .memory_bytes = INT64_C(1) << 34};
   ok(rt_profile_compose(&head, graph, pieces, &tree));
   planc_profile *profile = parse(tree);
-  const planc_link *got[2] = {
-      [RT_STORE] = &planc_profile_device(profile)->store, [RT_LOAD] = &planc_profile_device(profile)->load};
+  const planc_link *got[2] = {[RT_STORE] = &planc_profile_device(profile)->links[PLANC_ROUTE_STORE],
+                              [RT_LOAD] = &planc_profile_device(profile)->links[PLANC_ROUTE_LOAD]};
   for (int d = 0; d < 2; d++) {
     int64_t rate = _i ? want[d].bytes_per_second : 0, latency = _i ? want[d].latency_ns : 0, off = _i ? 10 : 0;
     ck_assert_int_le(llabs(got[d]->bytes_per_second - rate), rate / 1000);

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cost/routes.h"
 #include "plan/derived.h"
-#include "plan/routes.h"
 #include "planc/metrics.h"
 #include "planc/simulate.h"
 #include "planner/analysis/plan_streams.h"
@@ -97,8 +97,8 @@ START_TEST(copies_overlap_and_back_up) {
   planc_simulation s = simulate(script, (device){0}, 1000, 2000);
   ck_assert_int_eq(s.iteration_ns, 5000);
   ck_assert_int_eq(s.stall_ns[PLANC_STALL_H2D], 2000);
-  ck_assert_int_eq(s.h2d_bytes, 4900);
-  ck_assert_int_eq(s.h2d_ns, 5000);
+  ck_assert_int_eq(s.copied_bytes[PLANC_ROUTE_H2D], 4900);
+  ck_assert_int_eq(s.copy_ns[PLANC_ROUTE_H2D], 5000);
   ck_assert_int_eq(s.misses, 1);
   s = simulate(script, (device){0}, 6000, 2000);
   ck_assert_int_eq(s.iteration_ns, 8000);
@@ -387,8 +387,8 @@ START_TEST(an_engine_may_copy_both_ways) {
     ok(planc_simulate(plan, NULL, &s));
     ck_assert_int_eq(s.stall_ns[PLANC_STALL_D2H], 5000);
     ck_assert_int_eq(s.stall_ns[PLANC_STALL_H2D], 0);
-    ck_assert_int_eq(s.d2h_ns, 5000);
-    ck_assert_int_eq(s.h2d_ns, 0);
+    ck_assert_int_eq(s.copy_ns[PLANC_ROUTE_D2H], 5000);
+    ck_assert_int_eq(s.copy_ns[PLANC_ROUTE_H2D], 0);
     ck_assert_int_eq(s.misses, 0);
     planc_plan_free(plan);
   }
@@ -410,8 +410,10 @@ START_TEST(storage_is_waited_for_under_its_own_name) {
   ck_assert_int_eq(s.stall_ns[PLANC_STALL_H2D], 5000);
   ck_assert_int_eq(s.stall_ns[PLANC_STALL_LAUNCH], 0);
   ck_assert_int_eq(s.iteration_ns, 2000 + 2 * 5000 + 2 * 4900);
-  ck_assert(s.d2h_ns == 5000 && s.h2d_ns == 5000 && s.store_ns == 4900 && s.load_ns == 4900);
-  ck_assert(s.d2h_bytes == 4900 && s.h2d_bytes == 4900 && s.store_bytes == 4900 && s.load_bytes == 4900);
+  ck_assert(s.copy_ns[PLANC_ROUTE_D2H] == 5000 && s.copy_ns[PLANC_ROUTE_H2D] == 5000 &&
+            s.copy_ns[PLANC_ROUTE_STORE] == 4900 && s.copy_ns[PLANC_ROUTE_LOAD] == 4900);
+  ck_assert(s.copied_bytes[PLANC_ROUTE_D2H] == 4900 && s.copied_bytes[PLANC_ROUTE_H2D] == 4900 &&
+            s.copied_bytes[PLANC_ROUTE_STORE] == 4900 && s.copied_bytes[PLANC_ROUTE_LOAD] == 4900);
   ck_assert_int_eq(s.misses, 1);
 }
 END_TEST
@@ -431,9 +433,9 @@ START_TEST(storage_is_counted_with_peers) {
   }
   ok(pl_plan_derive(plan));
   planc_job_predictions total = planc_outcome_of(plan).total;
-  ck_assert_int_eq(total.d2h_bytes, 3 * 4900);
-  ck_assert_int_eq(total.store_bytes, 3 * 4900);
-  ck_assert_int_eq(total.load_bytes, 3 * 2 * 4900);
+  ck_assert_int_eq(total.copied_bytes[PLANC_ROUTE_D2H], 3 * 4900);
+  ck_assert_int_eq(total.copied_bytes[PLANC_ROUTE_STORE], 3 * 4900);
+  ck_assert_int_eq(total.copied_bytes[PLANC_ROUTE_LOAD], 3 * 2 * 4900);
   planc_plan_free(plan);
 }
 END_TEST

@@ -20,8 +20,8 @@ static void set_up(void) {
   memset(strchr(folder, 0) - 6, 'X', 6);
   ck_assert_ptr_nonnull(mkdtemp(folder));
   ok(planc_profile_read("profiles/k40m.json", &profile));
-  profile->device.store = (planc_link){.bytes_per_second = 1000000000, .latency_ns = 20000};
-  profile->device.load = (planc_link){.bytes_per_second = 2000000000, .latency_ns = 10000};
+  profile->device.links[PLANC_ROUTE_STORE] = (planc_link){.bytes_per_second = 1000000000, .latency_ns = 20000};
+  profile->device.links[PLANC_ROUTE_LOAD] = (planc_link){.bytes_per_second = 2000000000, .latency_ns = 10000};
 }
 
 static void tear_down(void) {

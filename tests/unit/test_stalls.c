@@ -91,7 +91,7 @@ START_TEST(stalls_by_cause_are_all_that_a_job_waits) {
     planc_profile *profile;
     planc_graph *graph;
     ok(planc_profile_read(profiles[seed % 2], &profile));
-    profile->device.store = profile->device.load = disk;
+    profile->device.links[PLANC_ROUTE_STORE] = profile->device.links[PLANC_ROUTE_LOAD] = disk;
     ok(randgraph_make(UINT64_C(7000) + seed, &options, &graph));
     made += plans_of_policies(seed, graph, profile);
     plan_of_random_schedule(seed, graph, profile);

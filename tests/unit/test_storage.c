@@ -15,8 +15,8 @@ static planc_profile *profile;
 
 static void set_up(void) {
   ok(planc_profile_read("profiles/k40m.json", &profile));
-  profile->device.store = (planc_link){.bytes_per_second = 1000000000, .latency_ns = 20000};
-  profile->device.load = (planc_link){.bytes_per_second = 2000000000, .latency_ns = 10000};
+  profile->device.links[PLANC_ROUTE_STORE] = (planc_link){.bytes_per_second = 1000000000, .latency_ns = 20000};
+  profile->device.links[PLANC_ROUTE_LOAD] = (planc_link){.bytes_per_second = 2000000000, .latency_ns = 10000};
 }
 
 static void tear_down(void) {
@@ -172,7 +172,7 @@ START_TEST(a_device_must_know_a_storage) {
                            .terms.budgets[PLANC_MEMORY_DEVICE] = INT64_C(1) << 31,
                            .terms.budgets[PLANC_MEMORY_HOST] = 1 << 20,
                            .terms.budgets[PLANC_MEMORY_STORAGE] = INT64_C(1) << 40};
-  profile->device.load.bytes_per_second = 0;
+  profile->device.links[PLANC_ROUTE_LOAD].bytes_per_second = 0;
   assert_fails(planc_make_plan(&problem, planc_policy_find("vdnn-all"), &plan), PLANC_USAGE, "nothing of storage");
   planc_graph_free(graph);
   planc_graph_free(forward);

@@ -18,7 +18,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-#include "plan/routes.h"
+#include "plan/describe.h"
 #include "planrt/planrt.h"
 #include "runtime/host/host_storage.h"
 #include "runtime/profile/measure.h"
@@ -220,12 +220,12 @@ START_TEST(a_plan_tells_of_its_device_s_storage) {
   plan->links[store].cost = (planc_link){7, 3};
   plan->links[load].cost = (planc_link){11, 5};
   planc_device device = pl_plan_describe(plan);
-  ck_assert_int_eq(device.store.bytes_per_second, 7);
-  ck_assert_int_eq(device.store.latency_ns, 3);
-  ck_assert_int_eq(device.load.bytes_per_second, 11);
-  ck_assert_int_eq(device.load.latency_ns, 5);
+  ck_assert_int_eq(device.links[PLANC_ROUTE_STORE].bytes_per_second, 7);
+  ck_assert_int_eq(device.links[PLANC_ROUTE_STORE].latency_ns, 3);
+  ck_assert_int_eq(device.links[PLANC_ROUTE_LOAD].bytes_per_second, 11);
+  ck_assert_int_eq(device.links[PLANC_ROUTE_LOAD].latency_ns, 5);
   plan->links[load].to = tables_memory(plan, PLANC_MEMORY_USER);
-  ck_assert_int_eq(pl_plan_describe(plan).store.bytes_per_second, 0);
+  ck_assert_int_eq(pl_plan_describe(plan).links[PLANC_ROUTE_STORE].bytes_per_second, 0);
   planc_plan_free(plan);
 }
 END_TEST

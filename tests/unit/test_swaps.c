@@ -622,7 +622,7 @@ static void count_choices(const planc_problem *problem, int64_t room, bool alone
  * what else has to leave is computed again, which takes less than a swap that waits. */
 START_TEST(capuchin_counts_the_link) {
   int64_t tensor = INT64_C(4) * 65536, room = 4 * tensor + tensor + 1024;
-  int64_t copy = planc_link_ns(&profile->device.h2d, tensor);
+  int64_t copy = planc_link_ns(&profile->device.links[PLANC_ROUTE_H2D], tensor);
   for (int n = 1; n <= 3; n++) {
     double ns = (2 * n + 1) * (double)copy / MIDDLE - (double)profile->compute.kernel_ns;
     double share = (double)profile->efficiency_ppm[PLANC_CLASS_elementwise] / 1e6;

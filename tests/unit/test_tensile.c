@@ -23,7 +23,7 @@ static planc_profile *profile;
 
 /* A byte takes a nanosecond on the link, and nothing else takes time there. */
 static void set_links(planc_profile *of, int64_t bytes_per_second) {
-  of->device.h2d = of->device.d2h = (planc_link){bytes_per_second, 0};
+  of->device.links[PLANC_ROUTE_H2D] = of->device.links[PLANC_ROUTE_D2H] = (planc_link){bytes_per_second, 0};
   of->device.launch_ns = 0;
   of->device.slowdown_ppm = 0;
   of->device.duplex_ppm = 1000000;
@@ -119,7 +119,8 @@ static bool plan(const naive *n, const planc_gap *gap, int32_t version, bool acr
   const planc_buffer *buffer = &n->trace->buffers[gap->buffer];
   int32_t last = n->trace->n_instances - 1;
   bool next = gap->wraps && !across, home = across && version == 0;
-  int64_t in_ns = link_time(&device->h2d, buffer->bytes), out_ns = link_time(&device->d2h, buffer->bytes);
+  int64_t in_ns = link_time(&device->links[PLANC_ROUTE_H2D], buffer->bytes),
+          out_ns = link_time(&device->links[PLANC_ROUTE_D2H], buffer->bytes);
   int64_t host_ns = home ? 0 : n->host_ns[gap->buffer][version];
   *c = (choice){.version = version, .copy = PL_NO_COPY, .out_start = -1};
   c->in_start = last_time(n, n->start[gap->wraps ? 1 : gap->from + 1], n->start[gap->to], in_ns);
@@ -145,9 +146,9 @@ static void take(naive *n, int32_t k, const choice *c, bool across) {
   const planc_gap *gap = &n->gaps->gaps[k];
   const planc_device *device = n->walk->device;
   const planc_buffer *buffer = &n->trace->buffers[gap->buffer];
-  int64_t bytes = pl_walk_room(buffer), out_ns = link_time(&device->d2h, buffer->bytes);
+  int64_t bytes = pl_walk_room(buffer), out_ns = link_time(&device->links[PLANC_ROUTE_D2H], buffer->bytes);
   n->taken[k] = true;
-  occupy(n, c->in_start, link_time(&device->h2d, buffer->bytes));
+  occupy(n, c->in_start, link_time(&device->links[PLANC_ROUTE_H2D], buffer->bytes));
   if (c->out_start >= 0) {
     occupy(n, c->out_start, out_ns);
     n->host_ns[gap->buffer][c->version] = c->out_start + out_ns;
@@ -187,7 +188,7 @@ static bool may_go_home(const naive *n, int32_t k, int32_t peak, choice *c) {
   if (gap->wraps || gap->version > 0 || n->host_ns[gap->buffer][0] >= 0) return false;
   while (w < n->gaps->n && n->gaps->gaps[w].buffer == gap->buffer && !n->gaps->gaps[w].wraps) w++;
   if (w == n->gaps->n || n->gaps->gaps[w].buffer != gap->buffer || n->taken[w]) return false;
-  int64_t in_ns = link_time(&n->walk->device->h2d, n->trace->buffers[gap->buffer].bytes);
+  int64_t in_ns = link_time(&n->walk->device->links[PLANC_ROUTE_H2D], n->trace->buffers[gap->buffer].bytes);
   int64_t at = last_time(n, n->start[gap->from + 1], n->start[gap->to], in_ns);
   if (at < n->start[peak + 1] || !plan(n, &n->gaps->gaps[w], n->gaps->gaps[w].version, true, c)) return false;
   c->gap = w;
@@ -252,7 +253,8 @@ static void naive_make(const pl_walk *walk, naive *n) {
     for (int32_t v = 0; v <= buffer->last_version; v++) n->host_ns[b][v] = -1;
     if (buffer->flags & PLANC_BUFFER_FED) n->host_ns[b][0] = 0;
     if (buffer->n_accesses == 0) continue;
-    int64_t in_ns = link_time(&device->h2d, buffer->bytes), out_ns = link_time(&device->d2h, buffer->bytes);
+    int64_t in_ns = link_time(&device->links[PLANC_ROUTE_H2D], buffer->bytes),
+            out_ns = link_time(&device->links[PLANC_ROUTE_D2H], buffer->bytes);
     int64_t end = n->start[trace->n_instances], at = -1;
     int64_t first = n->start[trace->accesses[trace->by_buffer[buffer->first_access]].instance];
     if (buffer->flags & PLANC_BUFFER_FED) at = last_time(n, 0, first > 0 ? first : end, in_ns);

@@ -121,10 +121,12 @@ START_TEST(hand_overs_count_with_copies) {
   ok(planc_timeline_read("tests/data/timeline/tiny.json", plan, &timeline));
   planc_update_options options = {.plan = plan, .timeline = timeline, .weight_ppm = PPM};
   ok(planc_update_make(&options, &update));
-  ck_assert_int_le(
-      llabs(update->copies[PLANC_ROUTE_H2D].measured_ns - (2 * plan->predicted.jobs[0].h2d_bytes + 4 * 500)), 100);
-  ck_assert_int_le(
-      llabs(update->copies[PLANC_ROUTE_D2H].measured_ns - (2 * plan->predicted.jobs[0].d2h_bytes + 4 * 500)), 100);
+  ck_assert_int_le(llabs(update->copies[PLANC_ROUTE_H2D].measured_ns -
+                         (2 * plan->predicted.jobs[0].copied_bytes[PLANC_ROUTE_H2D] + 4 * 500)),
+                   100);
+  ck_assert_int_le(llabs(update->copies[PLANC_ROUTE_D2H].measured_ns -
+                         (2 * plan->predicted.jobs[0].copied_bytes[PLANC_ROUTE_D2H] + 4 * 500)),
+                   100);
   planc_update_free(update);
   planc_timeline_free(timeline);
   planc_plan_free(plan);
@@ -139,7 +141,8 @@ static void assert_near(int64_t got, int64_t want, double share, int64_t ns) {
 
 static void assert_links(const planc_plan *want, const planc_update *update) {
   const planc_device *device = planc_profile_device(update->profile);
-  const planc_link *got[PLANC_N_ROUTES] = {&device->h2d, &device->d2h, &device->store, &device->load};
+  const planc_link *got[PLANC_N_ROUTES] = {&device->links[PLANC_ROUTE_H2D], &device->links[PLANC_ROUTE_D2H],
+                                           &device->links[PLANC_ROUTE_STORE], &device->links[PLANC_ROUTE_LOAD]};
   for (int r = 0; r < PLANC_N_ROUTES; r++) {
     if (update->copies[r].count == 0) continue;
     assert_near(got[r]->bytes_per_second, link_of(want, (planc_route)r)->bytes_per_second, 1e-3, 1);
@@ -216,8 +219,8 @@ START_TEST(another_storage_is_found) {
   int32_t n_stores = 0;
   planc_profile *with_storage;
   ok(planc_profile_read("profiles/k40m.json", &with_storage));
-  with_storage->device.store = (planc_link){.bytes_per_second = 1000000000, .latency_ns = 20000};
-  with_storage->device.load = (planc_link){.bytes_per_second = 2000000000, .latency_ns = 10000};
+  with_storage->device.links[PLANC_ROUTE_STORE] = (planc_link){.bytes_per_second = 1000000000, .latency_ns = 20000};
+  with_storage->device.links[PLANC_ROUTE_LOAD] = (planc_link){.bytes_per_second = 2000000000, .latency_ns = 10000};
   for (uint64_t seed = 0; seed < 20; seed++) {
     uint64_t state = seed + 1;
     planc_graph *graph;

@@ -166,7 +166,7 @@ With TENSILE each job has memory of its own, and swaps as many of its tensors as
   $ planrun exec apart.plan --iterations 2 --verify 2>/dev/null | grep -o 'verified.*'
   verified: every bit as in the reference
   $ planc colocate inputs/tiny.yaml:4 inputs/tiny.yaml:4 inputs/tiny.yaml:4 --device k40m --policy tensile --swap-rate 5 --swap-rate 6 -o x.plan
-  ! planc: 2 swap rates for 3 jobs: one of all, or one of each
+  ! planc: 2 values of --swap-rate for 3 jobs: one of all, or one of each
   [2]
   $ planc colocate inputs/tiny.yaml:4 inputs/tiny.yaml:4 --device k40m --policy tensile --swap-rate 5 --swap-rate 0 -o x.plan
   ! planc: --swap-rate 0: not an integer from 1 to 100

@@ -65,9 +65,9 @@ The window in bytes, its two ways to count, and what cannot be.
   $ planc plan graphs/lenet-digits.yaml --policy window --window-per-use --budget 2M -o x.plan 2>/dev/null | head -n 1
   x.plan: window, batch 64 in 1 round of 64
   $ planc plan inputs/tiny.yaml --policy window --window 0 2>&1 | tail -n 1
-  planc: --window: at least one byte
+  planc: --window: at least 1 byte
   $ planc plan inputs/tiny.yaml --policy window --workspace-limit 0 2>&1 | tail -n 1
-  planc: --workspace-limit: at least one byte
+  planc: --workspace-limit: at least 1 byte
   $ planc plan inputs/tiny.yaml --policy window --placement heap 2>&1 | tail -n 1
   planc: unknown placement heap: best-fit, paged or vmm
   $ planc plan inputs/tiny.yaml --policy window --placement vmm --chunk 100 2>&1 | tail -n 1
