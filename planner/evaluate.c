@@ -89,7 +89,8 @@ static planc_status place_device(const planc_candidate *candidate, places *out) 
 static planc_status place_away(const planc_candidate *candidate, places *out) {
   PLANC_TRY(planc_schedule_finish(candidate->schedule));
   PLANC_TRY(pl_slots_make(&out->arena, candidate->schedule, NULL, &out->addresses.away));
-  out->host_bytes = pl_muldiv_ceil(out->addresses.away.host_bytes, planc_trace_replicas(candidate->trace), 1);
+  out->host_bytes =
+      pl_muldiv_ceil(out->addresses.away.arena_bytes[PL_TIER_HOST], planc_trace_replicas(candidate->trace), 1);
   return NULL;
 }
 

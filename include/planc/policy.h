@@ -150,7 +150,7 @@ struct planc_evaluator {
   planc_status (*hold)(const planc_evaluator *evaluator, const planc_candidate *candidate);
   planc_status (*hold_to_host)(const planc_evaluator *evaluator, const planc_candidate *candidate);
   /* The addresses of the device that its plan would have, with those that it states: residencies[] by residency, 0 for
-   * what is parked; workspaces[] by command, of execs. Both are the caller's. */
+   * what is away; workspaces[] by command, of execs. Both are the caller's. */
   planc_status (*place)(const planc_evaluator *evaluator, const planc_candidate *candidate, int64_t *residencies,
                         int64_t *workspaces, int64_t *out_arena_bytes);
   /* How long its iteration takes by the simulator, whether it fits or not. */

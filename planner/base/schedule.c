@@ -1,8 +1,9 @@
-/* The schedule's builder: every command is held against what residencies and host copies hold when it is stated, so
- * that one that would read a wrong version is refused, and then changes it. */
+/* The schedule's builder: every command is held against what residencies hold when it is stated, so that one that would
+ * read a wrong version is refused, and then changes it. */
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "cost/routes.h"
 #include "planner/base/schedule_state.h"
 
 static planc_status require_persistent(const planc_schedule *s, const char *verb, int32_t buffer);
@@ -10,6 +11,7 @@ static planc_status refuse_buffer(const planc_schedule *s, const char *verb, int
     __attribute__((format(printf, 4, 5)));
 static planc_status require_address(const planc_schedule *s, const char *verb, int32_t buffer, int64_t address);
 static planc_status open_residency(planc_schedule *s, int32_t buffer, int64_t address, int32_t content, int32_t *out);
+static planc_status open_away(planc_schedule *s, int32_t buffer, int32_t content, int32_t *out);
 static planc_status require_buffer(const planc_schedule *s, const char *verb, int32_t buffer);
 static planc_status state_command(planc_schedule *s, planc_command command);
 static planc_status require_open(const planc_schedule *s, const char *verb, int32_t residency);
@@ -18,12 +20,9 @@ planc_status planc_schedule_park(planc_schedule *s, int32_t buffer, int32_t *out
   PLANC_TRY(require_persistent(s, "park", buffer));
   if (s->n_parked < s->n_boundary) return refuse_buffer(s, "park", buffer, "stated after what is resident");
   if (s->trace->buffers[buffer].n_accesses == 0) return refuse_buffer(s, "park", buffer, "nothing asks for it");
-  *out_residency = (int32_t)s->residencies.len;
-  VEC_PUSH(&s->residencies, ((planc_residency){.buffer = buffer, .address = PLANC_BLANK}));
-  VEC_PUSH(&s->states, ((residency_state){.content = SCHEDULE_EMPTY, .older = SCHEDULE_NONE, .newer = SCHEDULE_NONE}));
-  VEC_PUSH(&s->copies, ((host_copy){0, PLANC_PARKED, SCHEDULE_NONE}));
-  s->buffers[buffer].newest_copy = (int32_t)s->copies.len - 1;
-  s->buffers[buffer].boundary = s->buffers[buffer].parked = true;
+  PLANC_TRY(open_away(s, buffer, 0, out_residency));
+  s->buffers[buffer].boundary = true;
+  s->buffers[buffer].parked = *out_residency;
   s->n_boundary++;
   s->n_parked++;
   return NULL;
@@ -122,15 +121,29 @@ static planc_status state_command(planc_schedule *s, planc_command command) {
   return NULL;
 }
 
+static planc_status add_residency(planc_schedule *s, planc_residency residency, residency_state state, int32_t *out) {
+  *out = (int32_t)s->residencies.len;
+  if (*out == INT32_MAX) return planc_error(PLANC_INTERNAL, "more than %d residencies", INT32_MAX);
+  VEC_PUSH(&s->residencies, residency);
+  VEC_PUSH(&s->states, state);
+  return NULL;
+}
+
 static planc_status open_residency(planc_schedule *s, int32_t buffer, int64_t address, int32_t content, int32_t *out) {
-  int32_t id = (int32_t)s->residencies.len;
-  if (id == INT32_MAX) return planc_error(PLANC_INTERNAL, "more than %d residencies", INT32_MAX);
   int32_t older = s->buffers[buffer].newest_open;
-  VEC_PUSH(&s->residencies, ((planc_residency){.buffer = buffer, .address = address}));
-  VEC_PUSH(&s->states, ((residency_state){.content = content, .older = older, .newer = SCHEDULE_NONE, .open = true}));
-  if (older != SCHEDULE_NONE) s->states.data[older].newer = id;
-  s->buffers[buffer].newest_open = id;
-  *out = id;
+  planc_residency residency = {buffer, PLANC_MEMORY_DEVICE, address};
+  residency_state state = {.content = content, .older = older, .newer = SCHEDULE_NONE, .open = true};
+  PLANC_TRY(add_residency(s, residency, state, out));
+  if (older != SCHEDULE_NONE) s->states.data[older].newer = *out;
+  s->buffers[buffer].newest_open = *out;
+  return NULL;
+}
+
+static planc_status open_away(planc_schedule *s, int32_t buffer, int32_t content, int32_t *out) {
+  planc_residency residency = {buffer, PLANC_MEMORY_HOST, PLANC_BLANK};
+  residency_state state = {.content = content, .older = s->buffers[buffer].newest_away, .newer = SCHEDULE_NONE};
+  PLANC_TRY(add_residency(s, residency, state, out));
+  s->buffers[buffer].newest_away = *out;
   return NULL;
 }
 
@@ -231,29 +244,31 @@ static planc_status send(planc_schedule *s, const planc_access *access, int32_t 
 
 /* --- Copies ----------------------------------------------------------------------------------------------------- */
 
-static int16_t stream_of(const planc_schedule *s, int32_t buffer, int32_t stream) {
+/* A job's stream for a route; of several compute streams that of the buffer's round. -1 = none. */
+static int32_t stream_of(const planc_schedule *s, int32_t buffer, planc_route route) {
   const planc_buffer *of = &s->trace->buffers[buffer];
-  if (stream == PLANC_STREAM_COMPUTE) return (int16_t)planc_schedule_compute(s, of->job, of->round);
-  return (int16_t)(of->job * PLANC_N_STREAMS + stream);
+  if (route == PLANC_STREAM_COMPUTE) return planc_schedule_compute(s, of->job, of->round);
+  return planc_schedule_stream(s, of->job, route);
+}
+
+/* The one way to copy. The sides hold, and may hold, what they must. */
+static planc_status state_copy(planc_schedule *s, int32_t to, int32_t from, int32_t version) {
+  planc_command copy = {.kind = PLANC_CMD_COPY, .residency = to, .source = from, .version = version};
+  planc_memory_kind target = planc_schedule_memory_of(s, to), source = planc_schedule_memory_of(s, from);
+  planc_route route = target == source ? PLANC_STREAM_COMPUTE : pl_route_between(source, target);
+  copy.stream = (int16_t)stream_of(s, planc_schedule_buffer(s, &copy), route);
+  if (to != PLANC_USER) s->states.data[to].content = version;
+  if (target == PLANC_MEMORY_DEVICE) s->states.data[to].copied = true;
+  if (source == PLANC_MEMORY_DEVICE) s->states.data[from].copied = true;
+  return state_command(s, copy);
 }
 
 planc_status planc_schedule_offload(planc_schedule *s, int32_t residency) {
+  int32_t away;
   PLANC_TRY(require_content(s, "offload", residency));
-  int32_t buffer = s->residencies.data[residency].buffer;
   int32_t version = s->states.data[residency].content;
-  int32_t command = (int32_t)s->commands.len;
-  int32_t copy = pl_schedule_find_host_copy(s, buffer, version);
-  if (copy != SCHEDULE_NONE) {
-    s->copies.data[copy].command = command;
-  } else {
-    VEC_PUSH(&s->copies, ((host_copy){version, command, s->buffers[buffer].newest_copy}));
-    s->buffers[buffer].newest_copy = (int32_t)s->copies.len - 1;
-  }
-  s->states.data[residency].copied = true;
-  return state_command(s, (planc_command){.kind = PLANC_CMD_OFFLOAD,
-                                          .stream = stream_of(s, buffer, PLANC_STREAM_D2H),
-                                          .residency = residency,
-                                          .version = version});
+  PLANC_TRY(open_away(s, s->residencies.data[residency].buffer, version, &away));
+  return state_copy(s, away, residency, version);
 }
 
 planc_status planc_schedule_deliver(planc_schedule *s, int32_t residency) {
@@ -268,40 +283,17 @@ planc_status planc_schedule_deliver(planc_schedule *s, int32_t residency) {
   }
   if (s->buffers[buffer].delivered) return refuse_buffer(s, "deliver", buffer, "delivered twice");
   s->buffers[buffer].delivered = true;
-  s->states.data[residency].copied = true;
-  return state_command(s, (planc_command){.kind = PLANC_CMD_OFFLOAD,
-                                          .stream = stream_of(s, buffer, PLANC_STREAM_D2H),
-                                          .user = true,
-                                          .residency = residency,
-                                          .version = version});
+  return state_copy(s, PLANC_USER, residency, version);
 }
 
 planc_status planc_schedule_prefetch(planc_schedule *s, int32_t residency, int32_t version) {
   PLANC_TRY(require_empty(s, "prefetch", residency));
   int32_t buffer = s->residencies.data[residency].buffer;
   bool user = pl_schedule_user_holds(s, buffer, version);
-  int32_t copy = user ? SCHEDULE_NONE : pl_schedule_find_source(s, buffer, version);
-  if (!user && copy == SCHEDULE_NONE)
+  int32_t source = user ? PLANC_USER : pl_schedule_find_source(s, buffer, version);
+  if (!user && source == SCHEDULE_NONE)
     return refuse_buffer(s, "prefetch", buffer, "version %d is not on the host", version);
-  s->states.data[residency].content = version;
-  s->states.data[residency].copied = true;
-  return state_command(s, (planc_command){.kind = PLANC_CMD_PREFETCH,
-                                          .stream = stream_of(s, buffer, PLANC_STREAM_H2D),
-                                          .user = user,
-                                          .residency = residency,
-                                          .source = user ? SCHEDULE_NONE : s->copies.data[copy].command,
-                                          .version = version});
-}
-
-planc_status planc_schedule_await(planc_schedule *s, int32_t stream, int32_t residency) {
-  PLANC_TRY(require_residency(s, "await", residency));
-  int32_t buffer = s->residencies.data[residency].buffer;
-  if (stream < 0 || stream >= PLANC_N_STREAMS) return refuse_buffer(s, "await", buffer, "no stream %d", stream);
-  if (!s->states.data[residency].copied) {
-    return refuse_buffer(s, "await", buffer, "no copy was started on residency %d", residency);
-  }
-  return state_command(
-      s, (planc_command){.kind = PLANC_CMD_AWAIT, .stream = stream_of(s, buffer, stream), .residency = residency});
+  return state_copy(s, residency, source, version);
 }
 
 planc_status planc_schedule_move(planc_schedule *s, int32_t destination, int32_t source) {
@@ -311,28 +303,34 @@ planc_status planc_schedule_move(planc_schedule *s, int32_t destination, int32_t
   if (s->residencies.data[source].buffer != buffer) {
     return refuse_buffer(s, "move", buffer, "residency %d is of another buffer", source);
   }
-  s->states.data[destination].content = s->states.data[source].content;
-  s->states.data[destination].copied = true;
-  return state_command(s, (planc_command){.kind = PLANC_CMD_MOVE,
-                                          .stream = stream_of(s, buffer, PLANC_STREAM_COMPUTE),
-                                          .residency = destination,
-                                          .source = source});
+  return state_copy(s, destination, source, s->states.data[source].content);
 }
 
-planc_status planc_schedule_follow(planc_schedule *s, int32_t stream, int32_t job, int32_t leader) {
+planc_status planc_schedule_await(planc_schedule *s, planc_route route, int32_t residency) {
+  PLANC_TRY(require_residency(s, "await", residency));
+  int32_t buffer = s->residencies.data[residency].buffer, stream = stream_of(s, buffer, route);
+  if (stream < 0) return refuse_buffer(s, "await", buffer, "no stream for route %d", (int)route);
+  if (!s->states.data[residency].copied) {
+    return refuse_buffer(s, "await", buffer, "no copy was started on residency %d", residency);
+  }
+  return state_command(s, (planc_command){.kind = PLANC_CMD_AWAIT, .stream = (int16_t)stream, .residency = residency});
+}
+
+planc_status planc_schedule_follow(planc_schedule *s, planc_route route, int32_t job, int32_t leader) {
   bool known = job >= 0 && job < s->trace->n_jobs && leader >= 0 && leader < s->trace->n_jobs;
   if (!known || job == leader)
     return planc_error(PLANC_INTERNAL, "command %lld: follow: no job %d that follows job %d",
                        (long long)s->commands.len, job, leader);
-  if (stream < 0 || stream >= PLANC_N_STREAMS)
-    return planc_error(PLANC_INTERNAL, "command %lld: follow: no stream %d", (long long)s->commands.len, stream);
+  int32_t stream = planc_schedule_stream(s, job, route);
+  if (stream < 0)
+    return planc_error(PLANC_INTERNAL, "command %lld: follow: no stream for route %d", (long long)s->commands.len,
+                       (int)route);
   if (s->n_compute[job] > 1 || s->n_compute[leader] > 1)
     return planc_error(PLANC_INTERNAL, "command %lld: follow: rounds of job %d or %d run side by side",
                        (long long)s->commands.len, job, leader);
-  return state_command(s, (planc_command){.kind = PLANC_CMD_FOLLOW,
-                                          .stream = (int16_t)(job * PLANC_N_STREAMS + stream),
-                                          .residency = SCHEDULE_NONE,
-                                          .source = leader});
+  return state_command(
+      s, (planc_command){
+             .kind = PLANC_CMD_FOLLOW, .stream = (int16_t)stream, .residency = SCHEDULE_NONE, .source = leader});
 }
 
 /* --- The whole -------------------------------------------------------------------------------------------------- */
@@ -347,10 +345,11 @@ static planc_status finish_buffer(const planc_schedule *s, int32_t buffer) {
     return refuse_buffer(s, "finish", buffer, "it persists and is not in the boundary");
   }
   int32_t open = state->newest_open;
-  if (state->parked && pl_schedule_find_host_copy(s, buffer, it->last_version) == SCHEDULE_NONE) {
+  bool parked = state->parked != SCHEDULE_NONE;
+  if (parked && pl_schedule_find_away(s, buffer, it->last_version) == SCHEDULE_NONE) {
     return refuse_buffer(s, "finish", buffer, "its last version, %d, is not parked", it->last_version);
   }
-  if (!state->boundary || state->parked) {
+  if (!state->boundary || parked) {
     return open == SCHEDULE_NONE ? NULL : refuse_buffer(s, "finish", buffer, "residency %d is not released", open);
   }
   if (open == SCHEDULE_NONE || s->states.data[open].content != it->last_version) {

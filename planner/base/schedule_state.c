@@ -25,7 +25,7 @@ planc_status planc_schedule_new(const planc_trace *trace, const planc_costs *con
     s->n_compute[j] = 1;
   }
   for (int32_t b = 0; b < trace->n_buffers; b++) {
-    s->buffers[b] = (buffer_state){.newest_open = SCHEDULE_NONE, .newest_copy = SCHEDULE_NONE};
+    s->buffers[b] = (buffer_state){.newest_open = SCHEDULE_NONE, .newest_away = SCHEDULE_NONE, .parked = SCHEDULE_NONE};
   }
   for (int32_t i = 0; i < trace->n_instances; i++) s->ran[i] = SCHEDULE_NONE;
   *out = s;
@@ -39,7 +39,6 @@ void planc_schedule_free(planc_schedule *schedule) {
   VEC_FREE(&schedule->commands);
   VEC_FREE(&schedule->residencies);
   VEC_FREE(&schedule->states);
-  VEC_FREE(&schedule->copies);
   VEC_FREE(&schedule->uses);
   VEC_FREE(&schedule->mappings);
   free(schedule->buffers);
@@ -65,6 +64,9 @@ planc_status planc_schedule_side_by_side(planc_schedule *s, int32_t job, int32_t
 
 /* --- Streams ------------------------------------------------------------------------------------------------------ */
 
+/* What the streams that every job has are for. */
+static const planc_route routes[PLANC_N_STREAMS] = {PLANC_STREAM_COMPUTE, PLANC_ROUTE_H2D, PLANC_ROUTE_D2H};
+
 /* Behind the streams that every job has, those that the jobs before this one have more. */
 static int32_t first_more(const planc_schedule *s, int32_t job) {
   int32_t first = s->trace->n_jobs * PLANC_N_STREAMS;
@@ -82,11 +84,18 @@ int32_t planc_schedule_n_compute(const planc_schedule *s, int32_t job) {
 
 int32_t planc_schedule_compute(const planc_schedule *s, int32_t job, int32_t round) {
   int32_t k = round < 0 ? 0 : round % s->n_compute[job];
-  return k == 0 ? job * PLANC_N_STREAMS + PLANC_STREAM_COMPUTE : first_more(s, job) + k - 1;
+  return k == 0 ? planc_schedule_stream(s, job, PLANC_STREAM_COMPUTE) : first_more(s, job) + k - 1;
 }
 
-int32_t planc_schedule_stream_kind(const planc_schedule *s, int32_t stream) {
-  return stream < s->trace->n_jobs * PLANC_N_STREAMS ? stream % PLANC_N_STREAMS : PLANC_STREAM_COMPUTE;
+int32_t planc_schedule_stream(const planc_schedule *s, int32_t job, planc_route route) {
+  assert(job >= 0 && job < s->trace->n_jobs);
+  for (int32_t k = 0; k < PLANC_N_STREAMS; k++)
+    if (routes[k] == route) return job * PLANC_N_STREAMS + k;
+  return -1;
+}
+
+planc_route planc_schedule_route(const planc_schedule *s, int32_t stream) {
+  return stream < first_more(s, 0) ? routes[stream % PLANC_N_STREAMS] : PLANC_STREAM_COMPUTE;
 }
 
 /* Execs behind a command, by their commands: the next of each stream, the next of each job, and the first of the job
@@ -120,24 +129,24 @@ void planc_schedule_workspace_ends(const planc_schedule *s, int32_t *ends) {
     ends[c] = s->commands.data[c].kind == PLANC_CMD_EXEC ? end_of_workspace(s, c, &behind) : c + 1;
 }
 
-/* --- Host copies -------------------------------------------------------------------------------------------------- */
+/* --- What is away ------------------------------------------------------------------------------------------------- */
 
-int32_t pl_schedule_find_host_copy(const planc_schedule *s, int32_t buffer, int32_t version) {
-  int32_t copy = s->buffers[buffer].newest_copy;
-  while (copy != SCHEDULE_NONE && s->copies.data[copy].version != version) copy = s->copies.data[copy].older;
-  return copy;
+int32_t pl_schedule_find_away(const planc_schedule *s, int32_t buffer, int32_t version) {
+  int32_t r = s->buffers[buffer].newest_away;
+  while (r != SCHEDULE_NONE && s->states.data[r].content != version) r = s->states.data[r].older;
+  return r;
 }
 
-/* Whether a host copy can still be read: version 0 has its slot only until the last version takes it over. */
-static bool is_there(const planc_schedule *s, int32_t buffer, int32_t copy) {
-  if (copy == SCHEDULE_NONE) return false;
-  return s->copies.data[copy].command != PLANC_PARKED || planc_schedule_parking(s, buffer) == PLANC_PARKED;
+/* Whether a residency can still be read: the last version takes over the place of what is parked. */
+static bool is_there(const planc_schedule *s, int32_t buffer, int32_t residency) {
+  if (residency == SCHEDULE_NONE) return false;
+  return residency != s->buffers[buffer].parked || planc_schedule_parking(s, buffer) == residency;
 }
 
 int32_t pl_schedule_find_source(const planc_schedule *s, int32_t buffer, int32_t version) {
-  int32_t copy = pl_schedule_find_host_copy(s, buffer, version), peer = s->trace->buffers[buffer].peer;
-  if (is_there(s, buffer, copy)) return copy;
-  return peer >= 0 && version == 0 ? pl_schedule_find_host_copy(s, peer, s->trace->buffers[peer].sent) : SCHEDULE_NONE;
+  int32_t away = pl_schedule_find_away(s, buffer, version), peer = s->trace->buffers[buffer].peer;
+  if (is_there(s, buffer, away)) return away;
+  return peer >= 0 && version == 0 ? pl_schedule_find_away(s, peer, s->trace->buffers[peer].sent) : SCHEDULE_NONE;
 }
 
 bool pl_schedule_user_holds(const planc_schedule *s, int32_t buffer, int32_t version) {
@@ -162,6 +171,26 @@ int32_t planc_schedule_content(const planc_schedule *s, int32_t residency) {
 
 bool planc_schedule_on_host(const planc_schedule *s, int32_t buffer, int32_t version) {
   return pl_schedule_user_holds(s, buffer, version) || pl_schedule_find_source(s, buffer, version) != SCHEDULE_NONE;
+}
+
+planc_memory_kind planc_schedule_memory_of(const planc_schedule *s, int32_t residency) {
+  return residency == PLANC_USER ? PLANC_MEMORY_USER : s->residencies.data[residency].memory;
+}
+
+bool planc_schedule_copies(const planc_schedule *s, const planc_command *command, planc_memory_kind from,
+                           planc_memory_kind to) {
+  return command->kind == PLANC_CMD_COPY && planc_schedule_memory_of(s, command->source) == from &&
+         planc_schedule_memory_of(s, command->residency) == to;
+}
+
+bool planc_schedule_gives(const planc_schedule *s, const planc_command *command) {
+  if (command->kind != PLANC_CMD_COPY) return command->kind == PLANC_CMD_RELEASE;
+  return planc_schedule_memory_of(s, command->residency) != PLANC_MEMORY_DEVICE;
+}
+
+int32_t planc_schedule_buffer(const planc_schedule *s, const planc_command *command) {
+  bool to_user = command->kind == PLANC_CMD_COPY && command->residency == PLANC_USER;
+  return s->residencies.data[to_user ? command->source : command->residency].buffer;
 }
 
 const planc_virtual_memory *planc_schedule_memory(const planc_schedule *s) {
@@ -196,8 +225,8 @@ int32_t planc_schedule_n_parked(const planc_schedule *s) {
 }
 int32_t planc_schedule_parking(const planc_schedule *s, int32_t buffer) {
   int32_t last = s->trace->buffers[buffer].last_version;
-  int32_t copy = last > 0 ? pl_schedule_find_host_copy(s, buffer, last) : SCHEDULE_NONE;
-  return copy == SCHEDULE_NONE ? PLANC_PARKED : s->copies.data[copy].command;
+  int32_t away = last > 0 ? pl_schedule_find_away(s, buffer, last) : SCHEDULE_NONE;
+  return away == SCHEDULE_NONE ? s->buffers[buffer].parked : away;
 }
 const int32_t *planc_schedule_uses(const planc_schedule *s) {
   return s->uses.data;

@@ -273,7 +273,7 @@ static planc_status copy_out(run *r, int32_t position) {
     PLANC_TRY(planc_schedule_offload(r->schedule, residency));
     if (!absence->wait) continue;
     PLANC_TRY(planc_schedule_await(r->schedule, PLANC_STREAM_COMPUTE, residency));
-    PLANC_TRY(planc_schedule_await(r->schedule, PLANC_STREAM_H2D, residency));
+    PLANC_TRY(planc_schedule_await(r->schedule, PLANC_ROUTE_H2D, residency));
   }
   return NULL;
 }

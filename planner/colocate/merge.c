@@ -186,10 +186,18 @@ static planc_status state_acquire(const merging *m, part *p, const planc_command
                                 &p->residencies[command->residency]);
 }
 
-static planc_status state_prefetch(const merging *m, const part *p, const planc_command *command) {
-  int32_t buffer = planc_schedule_residencies(p->of->schedule)[command->residency].buffer;
-  return planc_schedule_prefetch(m->out->schedule, p->residencies[command->residency],
-                                 p->versions[buffer] + command->version);
+/* What an exec sends it has stated itself. */
+static planc_status state_copy(const merging *m, const part *p, const planc_command *command) {
+  const planc_schedule *own = p->of->schedule;
+  planc_schedule *all = m->out->schedule;
+  if (command->sends) return NULL;
+  if (command->residency == PLANC_USER) return planc_schedule_deliver(all, p->residencies[command->source]);
+  if (planc_schedule_memory_of(own, command->residency) != PLANC_MEMORY_DEVICE)
+    return planc_schedule_offload(all, p->residencies[command->source]);
+  int32_t to = p->residencies[command->residency];
+  if (planc_schedule_memory_of(own, command->source) == PLANC_MEMORY_DEVICE)
+    return planc_schedule_move(all, to, p->residencies[command->source]);
+  return planc_schedule_prefetch(all, to, p->versions[planc_schedule_buffer(own, command)] + command->version);
 }
 
 static planc_status state_command(const merging *m, part *p, int32_t c) {
@@ -203,24 +211,18 @@ static planc_status state_command(const merging *m, part *p, int32_t c) {
       return state_acquire(m, p, command);
     case PLANC_CMD_RELEASE:
       return planc_schedule_release(all, p->residencies[command->residency]);
-    case PLANC_CMD_OFFLOAD:
-      if (command->sends) return NULL; /* the exec has stated it */
-      return command->user ? planc_schedule_deliver(all, p->residencies[command->residency])
-                           : planc_schedule_offload(all, p->residencies[command->residency]);
-    case PLANC_CMD_PREFETCH:
-      return state_prefetch(m, p, command);
-    case PLANC_CMD_AWAIT:
-      return planc_schedule_await(all, planc_schedule_stream_kind(p->of->schedule, command->stream),
-                                  p->residencies[command->residency]);
+    case PLANC_CMD_COPY:
+      return state_copy(m, p, command);
     default:
-      assert(command->kind == PLANC_CMD_MOVE);
-      return planc_schedule_move(all, p->residencies[command->residency], p->residencies[command->source]);
+      assert(command->kind == PLANC_CMD_AWAIT);
+      return planc_schedule_await(all, planc_schedule_route(p->of->schedule, command->stream),
+                                  p->residencies[command->residency]);
   }
 }
 
 static bool feeds(const part *p, int32_t c) {
-  const planc_command *command = &planc_schedule_commands(p->of->schedule)[c];
-  return command->kind == PLANC_CMD_PREFETCH && command->user;
+  return planc_schedule_copies(p->of->schedule, &planc_schedule_commands(p->of->schedule)[c], PLANC_MEMORY_USER,
+                               PLANC_MEMORY_DEVICE);
 }
 
 static planc_status take_turn(const merging *m, const pl_turn *turn) {
@@ -230,7 +232,7 @@ static planc_status take_turn(const merging *m, const pl_turn *turn) {
     PLANC_TRY(planc_schedule_follow(m->out->schedule, PLANC_STREAM_COMPUTE, turn->job, turn->leader));
   for (int32_t c = turn->first; c < turn->end; c++) {
     if (turn->feeds_late && turn->leader >= 0 && feeds(p, c))
-      PLANC_TRY(planc_schedule_follow(m->out->schedule, PLANC_STREAM_H2D, turn->job, turn->leader));
+      PLANC_TRY(planc_schedule_follow(m->out->schedule, PLANC_ROUTE_H2D, turn->job, turn->leader));
     PLANC_TRY(state_command(m, p, c));
   }
   return NULL;

@@ -72,10 +72,6 @@ int64_t pl_node_group_size(const pl_node_groups *groups, int32_t group) {
 
 /* --- Nodes -------------------------------------------------------------------------------------------------------- */
 
-static bool gives(const planc_command *command) {
-  return command->kind == PLANC_CMD_RELEASE || command->kind == PLANC_CMD_OFFLOAD;
-}
-
 /* The bytes that a command brings or takes away; those of what persists are the job's for all time. */
 static int64_t change_by(const cutting *c, const planc_command *command) {
   const planc_schedule *s = c->of->schedule;
@@ -100,7 +96,7 @@ static planc_status list_nodes(cutting *c) {
   PLANC_TRY(PL_NEW(c->arena, &c->nodes, (int64_t)n_commands + 1));
   c->nodes[0].exec = -1;
   for (int32_t k = 0; k < n_commands; k++) {
-    if (ran && !gives(&commands[k])) {
+    if (ran && !planc_schedule_gives(s, &commands[k])) {
       c->nodes[++c->n].exec = -1;
       ran = false;
     }

@@ -35,8 +35,7 @@ static planc_status place_job(pl_arena *arena, const planc_evaluator *evaluator,
   PLANC_TRY(PL_NEW(arena, &residencies, n_residencies));
   PLANC_TRY(PL_NEW(arena, &workspaces, n_commands));
   PLANC_TRY(evaluator->place(evaluator, job, residencies, workspaces, out_bytes));
-  for (int32_t r = 0; r < n_residencies; r++)
-    residencies[r] = r < planc_schedule_n_parked(s) ? PLANC_BLANK : base + residencies[r];
+  for (int32_t r = 0; r < n_residencies; r++) residencies[r] += base;
   for (int32_t c = 0; c < n_commands; c++) workspaces[c] += base;
   *out_residencies = residencies;
   *out_workspaces = workspaces;

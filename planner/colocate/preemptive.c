@@ -106,8 +106,7 @@ static int32_t find_cut(const turn_listing *l, int64_t ns) {
   int32_t cut = l->command, n = planc_schedule_n_commands(s);
   bool ran = false;
   for (int32_t c = l->command; c < n; c++) {
-    bool gives = commands[c].kind == PLANC_CMD_RELEASE || commands[c].kind == PLANC_CMD_OFFLOAD;
-    if (ran && !gives) {
+    if (ran && !planc_schedule_gives(s, &commands[c])) {
       if (pass_of(l)->at_ns[c] > ns) return cut;
       cut = c;
       ran = false;

@@ -102,12 +102,11 @@ static int32_t round_of_exec(const rounds *r, int32_t c) {
 }
 
 static int32_t round_of_buffer(const rounds *r, int32_t c) {
-  int32_t buffer = planc_schedule_residencies(r->from->schedule)[command_at(r, c)->residency].buffer;
-  return r->from->trace->buffers[buffer].round;
+  return r->from->trace->buffers[planc_schedule_buffer(r->from->schedule, command_at(r, c))].round;
 }
 
 /* Sets each command's round; n: behind all rounds. A command of a buffer that rounds share is of the round of the exec
- * it serves: a release or offload of the exec before it, any other command of the next one. */
+ * it serves: one that gives of the exec before it, any other command of the next one. */
 static void find_rounds(const rounds *r, int32_t *round_of) {
   int32_t n_commands = planc_schedule_n_commands(r->from->schedule), round = r->n;
   for (int32_t c = n_commands - 1; c >= 0; c--) {
@@ -116,12 +115,11 @@ static void find_rounds(const rounds *r, int32_t *round_of) {
   }
   round = 0;
   for (int32_t c = 0; c < n_commands; c++) {
-    planc_command_kind kind = command_at(r, c)->kind;
-    if (kind == PLANC_CMD_EXEC) {
+    if (command_at(r, c)->kind == PLANC_CMD_EXEC) {
       round = round_of[c];
     } else if (round_of_buffer(r, c) >= 0) {
       round_of[c] = round_of_buffer(r, c);
-    } else if (kind == PLANC_CMD_RELEASE || kind == PLANC_CMD_OFFLOAD) {
+    } else if (planc_schedule_gives(r->from->schedule, command_at(r, c))) {
       round_of[c] = round;
     }
   }

@@ -100,8 +100,7 @@ planc_status pl_timing_together(const planc_evaluator *evaluator, const planc_ca
 
 /* --- From what ran ------------------------------------------------------------------------------------------------ */
 
-static int64_t when(const planc_command *command, const pl_pass_runs *execs, int32_t next) {
-  bool gives = command->kind == PLANC_CMD_RELEASE || command->kind == PLANC_CMD_OFFLOAD;
+static int64_t when(bool gives, const pl_pass_runs *execs, int32_t next) {
   if ((gives || next == execs->n) && next > 0) return execs->of[next - 1].end_ns;
   return next < execs->n ? execs->of[next].start_ns : 0;
 }
@@ -112,7 +111,7 @@ void pl_pass_time(const planc_schedule *schedule, const int32_t *commands, int32
   int64_t latest = 0, base = execs->n > 0 ? execs->of[0].start_ns : 0;
   for (int32_t c = 0; c < n; c++) {
     const planc_command *command = &planc_schedule_commands(schedule)[commands ? commands[c] : c];
-    int64_t at = when(command, execs, next) - base;
+    int64_t at = when(planc_schedule_gives(schedule, command), execs, next) - base;
     if (at > latest) latest = at;
     pass->at_ns[c] = latest;
     next += command->kind == PLANC_CMD_EXEC;

@@ -6,7 +6,7 @@
 #include "planner/lower/occupants.h"
 
 typedef struct device_items {
-  pl_item *items; /* those of residencies first; that of one that is parked has no bytes */
+  pl_item *items; /* those of residencies first; that of one away has no bytes */
   int32_t *what;  /* by item */
   int32_t n;
   int32_t *of_residency;
@@ -34,8 +34,7 @@ planc_status pl_assign_device_addresses(pl_arena *arena, const planc_schedule *s
   if (memory->chunk_bytes > 0) PLANC_TRY(require_stated(&device));
   PLANC_TRY(place_device(arena, s, &device, &out->arena_bytes));
   if (memory->chunk_bytes > 0) out->arena_bytes = memory->arena_bytes;
-  for (int32_t r = planc_schedule_n_parked(s); r < n_residencies; r++)
-    of_residency[r] = device.items[device.of_residency[r]].address;
+  for (int32_t r = 0; r < n_residencies; r++) of_residency[r] = device.items[device.of_residency[r]].address;
   for (int32_t c = 0; c < n_commands; c++)
     if (device.of_command[c] >= 0) of_command[c] = device.items[device.of_command[c]].address;
   out->residencies = of_residency;
@@ -83,7 +82,7 @@ static planc_status collect_device_items(const planc_schedule *s, const int32_t 
   const planc_residency *residencies = planc_schedule_residencies(s);
   int32_t n_residencies = planc_schedule_n_residencies(s), n_commands = planc_schedule_n_commands(s);
   for (int32_t r = 0; r < n_residencies; r++) {
-    bool here = r >= planc_schedule_n_parked(s);
+    bool here = residencies[r].memory == PLANC_MEMORY_DEVICE;
     device->of_residency[r] = r;
     device->what[r] = residencies[r].buffer;
     device->items[r] = (pl_item){.bytes = here ? trace->buffers[residencies[r].buffer].bytes : 0,

@@ -2,30 +2,23 @@
 #ifndef PLANC_LOWER_ADDRESSES_H
 #define PLANC_LOWER_ADDRESSES_H
 
-#include "planner/lower/slots.h"
+#include "planner/away/slots.h"
 #include "util/arena.h"
 
 typedef struct pl_addresses {
-  const int64_t *residencies; /* device address by residency; 0 for what is parked */
+  const int64_t *residencies; /* device address by residency; 0 for what is away */
   const int64_t *workspaces;  /* by command, of execs */
   pl_slots away;              /* what is parked has the slots of its residencies' numbers */
-  int64_t arena_bytes;
+  int64_t arena_bytes;        /* of the device */
   const pl_item *on_device; /* placed: residencies, and workspaces behind them; no bytes where another has its place */
   const int32_t *what;      /* by item, as in pl_occupants */
   int32_t n_on_device;
 } pl_addresses;
 
-static inline bool pl_has_storage(const pl_addresses *addresses) {
-  return addresses->away.storage_bytes > 0;
+/* What is placed in a tier. */
+static inline int64_t pl_arena_of(const pl_addresses *addresses, int32_t tier) {
+  return tier == PL_TIER_DEVICE ? addresses->arena_bytes : addresses->away.arena_bytes[tier];
 }
-
-/* Memories in the order of the plan's table; behind them the user's. */
-enum { PL_IN_DEVICE, PL_IN_HOST, PL_IN_STORAGE };
-static inline int32_t pl_memory_of_slot(const pl_addresses *addresses, int32_t slot) {
-  return addresses->away.slots[slot].stored ? PL_IN_STORAGE : PL_IN_HOST;
-}
-
-enum { PL_N_STORAGE_STREAMS = 2 }; /* of a job: to the storage, and from it */
 
 /* Everything is allocated in `arena`. INTERNAL when addresses that the policy stated overlap or a boundary buffer does
  * not come back to its place. */

@@ -1,6 +1,8 @@
 /* Lowering makes a plan of a schedule, in this order:
  *
- *   addresses.c     gives everything an address that the policy has left open;
+ *   addresses.c     gives everything an address that the policy has left open, with planner/away/ for what is not on
+ *                   the device;
+ *   plan_header.c   fills what does not depend on any order;
  *   lower_steps.c   lists what runs on streams, as steps, with the bytes that each step reads and writes;
  *   lower_around.c  adds the steps of prologue and epilogue;
  *   events.c        finds which step has to wait for which;
@@ -64,8 +66,10 @@ static planc_status lower(lowering *l, const char *policy, const pl_addresses *p
     PLANC_TRY(pl_assign_device_addresses(&l->arena, l->schedule, &l->addresses));
   }
   PLANC_TRY(pl_slots_make(&l->arena, l->schedule, l->problem, &l->addresses.away));
+  PLANC_TRY(PL_NEW(&l->arena, &l->stream_of_route, (int64_t)l->trace->n_jobs * PLANC_N_ROUTES));
+  PLANC_TRY(pl_fill_header(l->problem, policy, l->schedule, &l->addresses, l->plan, l->stream_of_route));
   PLANC_TRY(pl_lowering_make_ranges(l));
-  int64_t most = (int64_t)l->n_commands + l->addresses.away.n_copies + 4 * (int64_t)l->trace->n_jobs;
+  int64_t most = (int64_t)l->n_commands + l->addresses.away.n_copies + PLANC_N_ROUTES * (int64_t)l->trace->n_jobs;
   if (most > INT32_MAX) return planc_error(PLANC_INTERNAL, "too many commands");
   PLANC_TRY(PL_NEW(&l->arena, &l->steps, most));
   PLANC_TRY(pl_lowering_make_steps(l));
@@ -73,7 +77,6 @@ static planc_status lower(lowering *l, const char *policy, const pl_addresses *p
   PLANC_TRY(pl_lowering_make_around(l));
   PLANC_TRY(pl_lowering_find_waits(l));
   PLANC_TRY(pl_lowering_number_events(l));
-  PLANC_TRY(pl_fill_header(l->problem, policy, l->schedule, &l->addresses, l->plan));
   PLANC_TRY(make_body(l));
   PLANC_TRY(pl_lowering_make_prologue(l));
   PLANC_TRY(pl_lowering_make_epilogue(l));
@@ -99,13 +102,15 @@ static planc_status number_residencies(lowering *l) {
 }
 
 static planc_instr open_residency(lowering *l, int32_t residency) {
+  planc_boundary at = {l->residencies[residency].buffer, PL_TIER_DEVICE, l->addresses.residencies[residency]};
   l->id_of[residency] = l->plan->n_residencies++;
-  return acquire_of(l, residency);
+  return acquire_of(l, l->id_of[residency], at);
 }
 
 static planc_instr open_slot(lowering *l, int32_t slot) {
+  const pl_slot *of = slot_at(l, slot);
   l->id_of_slot[slot] = l->plan->n_residencies++;
-  return acquire_slot(l, slot);
+  return acquire_of(l, l->id_of_slot[slot], (planc_boundary){of->buffer, of->memory, of->address});
 }
 
 /* --- The body ----------------------------------------------------------------------------------------------------- */
@@ -140,24 +145,29 @@ static planc_status exec_of(lowering *l, int32_t c, int32_t *uses, planc_instr *
   return index_algorithm(l, variant.algorithm, &out->aux);
 }
 
-/* The copy that an offload or a prefetch makes: between a residency and the user, or a host slot. What other replicas
- * sent is copied from their slots, which are like the one of this replica's own gradient: the plan names that one. */
+/* The number of a copy's side in the plan: what is away is in the command's slot. */
+static int32_t id_of_side(const lowering *l, int32_t c, int32_t side) {
+  if (side == PLANC_USER) return PLANC_USER;
+  return is_on_device(l, side) ? l->id_of[side] : l->id_of_slot[l->addresses.away.of_command[c]];
+}
+
+/* What other replicas sent is copied from their slots, which are like the one of this replica's own gradient: the plan
+ * names that one, and of its bytes. */
 static planc_instr transfer_of(const lowering *l, int32_t c) {
   const planc_command *command = &l->commands[c];
-  int32_t own = l->id_of[command->residency], slot = l->addresses.away.of_command[c];
-  int32_t other = slot == PL_NO_SLOT ? PLANC_USER : l->id_of_slot[slot];
-  bool in = command->kind == PLANC_CMD_PREFETCH;
-  planc_instr copy = copy_of(command->stream, in ? own : other, in ? other : own, bytes_of(l, command->residency));
-  copy.peers = pl_lowering_is_from_peers(l, c);
-  if (copy.peers) copy.bytes = l->trace->buffers[slot_at(l, slot)->buffer].bytes;
+  bool peers = pl_lowering_is_from_peers(l, c);
+  int32_t counted = peers || command->residency == PLANC_USER ? command->source : command->residency;
+  planc_instr copy = copy_of(command->stream, id_of_side(l, c, command->residency), id_of_side(l, c, command->source),
+                             bytes_of(l, counted));
+  copy.peers = peers;
   return copy;
 }
 
 /* The instruction of a command. *out_any is false for a command that has none: what only waits is the waits ahead of
- * its step, and an offload whose copy nobody reads is left out. */
+ * its step, and a copy that nobody reads is left out. */
 static planc_status instr_of(lowering *l, int32_t c, int32_t *uses, planc_instr *out, bool *out_any) {
   const planc_command *command = &l->commands[c];
-  *out_any = true;
+  *out_any = command->kind == PLANC_CMD_ACQUIRE || command->kind == PLANC_CMD_RELEASE || pl_lowering_runs(l, c);
   switch (command->kind) {
     case PLANC_CMD_EXEC:
       return exec_of(l, c, uses, out);
@@ -167,14 +177,8 @@ static planc_status instr_of(lowering *l, int32_t c, int32_t *uses, planc_instr 
     case PLANC_CMD_RELEASE:
       *out = release_of(l->id_of[command->residency]);
       return NULL;
-    case PLANC_CMD_OFFLOAD:
-    case PLANC_CMD_PREFETCH:
-      *out = transfer_of(l, c);
-      *out_any = pl_lowering_runs(l, c);
-      return NULL;
-    case PLANC_CMD_MOVE:
-      *out = copy_of(command->stream, l->id_of[command->residency], l->id_of[command->source],
-                     bytes_of(l, command->residency));
+    case PLANC_CMD_COPY:
+      if (*out_any) *out = transfer_of(l, c);
       return NULL;
     default: /* await, follow */
       *out_any = false;
@@ -186,7 +190,7 @@ typedef struct emission {
   planc_instr *instrs;
   int32_t n;
   int64_t wait; /* the first that no instruction has been made of */
-  int32_t copy; /* the same of the copies between host and storage */
+  int32_t copy; /* the same of the copies between tiers */
   int32_t *uses;
   int32_t *first_closed; /* by command: the first slot that closes behind it, -1 = none */
   int32_t *next_closed;  /* by slot: the next one at the same command */
@@ -201,8 +205,8 @@ static void emit_record(const lowering *l, int32_t step, emission *e) {
   if (step != NONE && l->event_of_step[step] != NONE) e->instrs[e->n++] = record_of(l, step);
 }
 
-/* The copies between host and storage that stand at a command: loads ahead of it, stores behind it. The slot that one
- * copies to opens right before. */
+/* The copies between tiers that stand at a command: loads ahead of it, stores behind it. The slot that one copies to
+ * opens right before. */
 static void emit_tier_copies(lowering *l, int32_t command, bool load, emission *e) {
   const pl_slots *away = &l->addresses.away;
   for (; e->copy < away->n_copies; e->copy++) {
@@ -220,7 +224,8 @@ static void emit_tier_copies(lowering *l, int32_t command, bool load, emission *
 static planc_status emit_command(lowering *l, int32_t c, emission *e) {
   int32_t step = l->step_of_command[c], slot = l->addresses.away.of_command[c];
   bool any;
-  if (l->commands[c].kind == PLANC_CMD_OFFLOAD && slot != PL_NO_SLOT) e->instrs[e->n++] = open_slot(l, slot);
+  bool leaves = planc_schedule_copies(l->schedule, &l->commands[c], PLANC_MEMORY_DEVICE, PLANC_MEMORY_HOST);
+  if (leaves && slot != PL_NO_SLOT) e->instrs[e->n++] = open_slot(l, slot);
   emit_waits(l, step, e);
   PLANC_TRY(instr_of(l, c, e->uses, &e->instrs[e->n], &any));
   e->n += any;

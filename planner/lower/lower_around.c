@@ -8,27 +8,16 @@
 
 #include "planner/lower/lowering.h"
 
-/* The boundary's residencies by who copies them: for each job those of device and host, then for each job those of the
- * storage. */
-typedef struct sharing_around {
-  int32_t *first; /* by job, and by the number of jobs and job; NONE */
-  int32_t *next;  /* by residency; NONE */
-} sharing_around;
-
-static planc_status share_boundary(lowering *l, sharing_around *out);
-static planc_status copy_boundary(lowering *l, arounds *edge, bool in, const sharing_around *shares);
+static planc_status copy_boundary(lowering *l, arounds *edge, bool in);
 static planc_status add_around(arounds *edge, planc_instr instr);
 
 planc_status pl_lowering_make_around(lowering *l) {
-  int32_t n_parked = planc_schedule_n_parked(l->schedule), n_boundary = planc_schedule_n_boundary(l->schedule);
-  sharing_around shares;
-  PLANC_TRY(share_boundary(l, &shares));
-  PLANC_TRY(copy_boundary(l, &l->after, false, &shares));
+  int32_t n_boundary = l->plan->n_boundary;
+  PLANC_TRY(copy_boundary(l, &l->after, false));
   for (int32_t r = 0; r < n_boundary; r++) PLANC_TRY(add_around(&l->after, release_of(r)));
   l->first_before = l->n_steps;
-  for (int32_t r = 0; r < n_boundary; r++)
-    PLANC_TRY(add_around(&l->before, r < n_parked ? acquire_slot(l, r) : acquire_of(l, r)));
-  return copy_boundary(l, &l->before, true, &shares);
+  for (int32_t r = 0; r < n_boundary; r++) PLANC_TRY(add_around(&l->before, acquire_of(l, r, l->plan->boundary[r])));
+  return copy_boundary(l, &l->before, true);
 }
 
 /* --- Steps -------------------------------------------------------------------------------------------------------- */
@@ -38,21 +27,11 @@ static planc_status add_around(arounds *edge, planc_instr instr) {
   return NULL;
 }
 
-static bool is_stored(const lowering *l, int32_t residency) {
-  return residency < planc_schedule_n_parked(l->schedule) && slot_at(l, residency)->stored;
-}
-
-static planc_status share_boundary(lowering *l, sharing_around *out) {
-  int32_t n_jobs = l->trace->n_jobs, n_boundary = planc_schedule_n_boundary(l->schedule);
-  PLANC_TRY(PL_NEW(&l->arena, &out->first, 2 * (int64_t)n_jobs));
-  PLANC_TRY(PL_NEW(&l->arena, &out->next, n_boundary));
-  for (int32_t e = 0; e < 2 * n_jobs; e++) out->first[e] = NONE;
-  for (int32_t r = n_boundary - 1; r >= 0; r--) {
-    int32_t *first = &out->first[is_stored(l, r) ? n_jobs + job_of(l, r) : job_of(l, r)];
-    out->next[r] = *first;
-    *first = r;
-  }
-  return NULL;
+/* By which route what is in a memory comes from the user or goes back. */
+static planc_route route_around(const lowering *l, int32_t memory, bool in) {
+  int32_t user = l->plan->n_memories - 1;
+  return in ? pl_tiers_route(&l->addresses.away.tiers, user, memory)
+            : pl_tiers_route(&l->addresses.away.tiers, memory, user);
 }
 
 /* What one stream copies in, or back, is one step: it is waited for as a whole. */
@@ -70,37 +49,43 @@ static planc_status copy_share(lowering *l, arounds *edge, bool in, int16_t stre
   return pl_lowering_end_step(l, step);
 }
 
-static planc_status copy_boundary(lowering *l, arounds *edge, bool in, const sharing_around *shares) {
-  int32_t n_jobs = l->trace->n_jobs;
-  for (int32_t j = 0; j < n_jobs; j++) {
-    int16_t stream = stream_of(j, in ? PLANC_STREAM_H2D : PLANC_STREAM_D2H);
-    PLANC_TRY(copy_share(l, edge, in, stream, shares->first[j], shares->next));
+/* Lists residencies by route and job. */
+static planc_status copy_boundary(lowering *l, arounds *edge, bool in) {
+  int32_t n_jobs = l->trace->n_jobs, n_shares = n_jobs * PLANC_N_ROUTES, *first, *next;
+  PLANC_TRY(PL_NEW(&l->arena, &first, n_shares));
+  PLANC_TRY(PL_NEW(&l->arena, &next, l->plan->n_boundary));
+  for (int32_t e = 0; e < n_shares; e++) first[e] = NONE;
+  for (int32_t r = l->plan->n_boundary - 1; r >= 0; r--) {
+    int32_t *share = &first[(int32_t)route_around(l, l->plan->boundary[r].memory, in) * n_jobs + job_of(l, r)];
+    next[r] = *share;
+    *share = r;
   }
-  for (int32_t j = 0; j < n_jobs; j++) {
-    int16_t stream = storage_stream_of(l, j, !in);
-    PLANC_TRY(copy_share(l, edge, in, stream, shares->first[n_jobs + j], shares->next));
-  }
+  for (int32_t e = 0; e < n_shares; e++)
+    PLANC_TRY(copy_share(l, edge, in, stream_of(l, e % n_jobs, e / n_jobs), first[e], next));
   return NULL;
 }
 
 /* --- Instructions ------------------------------------------------------------------------------------------------- */
 
-static int32_t count_copying(const lowering *l);
+static int32_t list_copying(const lowering *l, int16_t *streams);
 static void emit_around(const lowering *l, const arounds *edge, const pl_waits *waits, int64_t w, int32_t first_step,
                         planc_instr *instrs, int32_t *n);
-static void join_streams(lowering *l, planc_instr *instrs, int32_t *n);
+static void join_streams(lowering *l, const int16_t *copying, int32_t n_copying, planc_instr *instrs, int32_t *n);
 
 planc_status pl_lowering_make_prologue(lowering *l) {
   bool *awaited; /* with lag 1, by step */
   planc_instr *instrs;
+  int16_t *copying;
   int32_t n = 0;
   PLANC_TRY(PL_NEW(&l->arena, &awaited, l->n_steps));
+  PLANC_TRY(PL_NEW(&l->arena, &copying, l->plan->n_streams));
   for (int64_t w = 0; w < l->waits.len; w++) awaited[l->waits.data[w].producer] |= l->waits.data[w].lag > 0;
-  int64_t joins = 2 * (int64_t)count_copying(l) + l->plan->n_streams;
+  int32_t n_copying = list_copying(l, copying);
+  int64_t joins = 2 * (int64_t)n_copying + l->plan->n_streams;
   int64_t most = l->before.len + l->waits_before.len + joins + l->plan->n_events;
   PLANC_TRY(PL_NEW(l->memory, &instrs, most));
   emit_around(l, &l->before, &l->waits_before, 0, l->first_before, instrs, &n);
-  join_streams(l, instrs, &n);
+  join_streams(l, copying, n_copying, instrs, &n);
   for (int32_t i = 0; i < l->work.n_body; i++) {
     if (awaited[i]) instrs[n++] = record_of(l, i);
   }
@@ -133,27 +118,28 @@ static void emit_around(const lowering *l, const arounds *edge, const pl_waits *
   }
 }
 
-/* The streams that copy the boundary in: of each job the one to its device, then the one to the storage. */
-static int16_t copying_stream(const lowering *l, int32_t e) {
-  int32_t n_jobs = l->trace->n_jobs;
-  if (e < n_jobs) return stream_of(e, PLANC_STREAM_H2D);
-  return storage_stream_of(l, e - n_jobs, false);
-}
-
-static int32_t count_copying(const lowering *l) {
-  return pl_has_storage(&l->addresses) ? 2 * l->trace->n_jobs : l->trace->n_jobs;
+/* The streams that copy in what persists: of each job those of the routes from the user to where anything is. */
+static int32_t list_copying(const lowering *l, int16_t *streams) {
+  int32_t n = 0;
+  for (int32_t e = 0; e < PLANC_N_ROUTES * l->trace->n_jobs; e++) {
+    int32_t job = e % l->trace->n_jobs, route = e / l->trace->n_jobs;
+    bool leads_in = false;
+    for (int32_t m = 0; m < l->plan->n_memories - 1; m++) leads_in |= (int32_t)route_around(l, m, true) == route;
+    if (leads_in && stream_of(l, job, route) >= 0) streams[n++] = stream_of(l, job, route);
+  }
+  return n;
 }
 
 /* Every stream waits for the streams that copied the boundary in, also those of other jobs: what it learns of the body
  * before may have come by way of them. The first of them waits for the others and all wait for the first, so that there
  * are no more waits than twice the streams. */
-static void join_streams(lowering *l, planc_instr *instrs, int32_t *n) {
-  int32_t n_copying = count_copying(l), joined = l->plan->n_events + n_copying - 1;
-  int16_t first = copying_stream(l, 0);
-  if (planc_schedule_n_boundary(l->schedule) == 0) return;
+static void join_streams(lowering *l, const int16_t *copying, int32_t n_copying, planc_instr *instrs, int32_t *n) {
+  int32_t joined = l->plan->n_events + n_copying - 1;
+  int16_t first = copying[0];
+  if (l->plan->n_boundary == 0) return;
   for (int32_t e = 1; e < n_copying; e++) {
     int32_t event = l->plan->n_events + e - 1;
-    instrs[(*n)++] = (planc_instr){.op = PLANC_INSTR_record, .stream = copying_stream(l, e), .id = event};
+    instrs[(*n)++] = (planc_instr){.op = PLANC_INSTR_record, .stream = copying[e], .id = event};
     instrs[(*n)++] = (planc_instr){.op = PLANC_INSTR_wait, .stream = first, .id = event};
   }
   instrs[(*n)++] = (planc_instr){.op = PLANC_INSTR_record, .stream = first, .id = joined};

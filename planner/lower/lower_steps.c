@@ -9,13 +9,16 @@
 #include "util/math.h"
 
 static planc_status add_ranges(lowering *l, const pl_translation *translation, int64_t address, int64_t bytes);
-static planc_status add_slot_range(lowering *l, int64_t host, int32_t slot);
+static planc_status add_slot_range(lowering *l, const int64_t *begins, int32_t slot);
 
 planc_status pl_lowering_make_ranges(lowering *l) {
-  int32_t n_residencies = planc_schedule_n_residencies(l->schedule), n_parked = planc_schedule_n_parked(l->schedule);
+  int32_t n_residencies = planc_schedule_n_residencies(l->schedule);
   const pl_slots *away = &l->addresses.away;
-  int64_t host = pl_align_up(l->addresses.arena_bytes, PLANC_ALIGNMENT);
-  int64_t end = pl_add_saturate(pl_add_saturate(host, away->host_bytes), away->storage_bytes);
+  int64_t begins[PL_MOST_TIERS], end = 0;
+  for (int32_t m = 0; m < away->tiers.n; m++) {
+    begins[m] = end;
+    end = pl_add_saturate(end, pl_align_up(pl_arena_of(&l->addresses, m), PLANC_ALIGNMENT));
+  }
   if (end > INT64_MAX - PLANC_ALIGNMENT)
     return planc_error(PLANC_BAD_INPUT, "the addresses of all memories together exceed 64 bits");
   const planc_virtual_memory *memory = planc_schedule_memory(l->schedule);
@@ -23,7 +26,7 @@ planc_status pl_lowering_make_ranges(lowering *l) {
   PLANC_TRY(pl_translation_make(memory->chunk_bytes, memory->mappings, memory->n, &l->arena, &translation));
   PLANC_TRY(PL_NEW(&l->arena, &l->first_range, (int64_t)n_residencies + l->n_commands + away->n + 1));
   for (int32_t r = 0; r < n_residencies; r++) {
-    if (r >= n_parked) PLANC_TRY(add_ranges(l, &translation, l->addresses.residencies[r], bytes_of(l, r)));
+    if (is_on_device(l, r)) PLANC_TRY(add_ranges(l, &translation, l->addresses.residencies[r], bytes_of(l, r)));
     l->first_range[r + 1] = (int32_t)l->ranges.len;
   }
   for (int32_t c = 0; c < l->n_commands; c++) {
@@ -35,7 +38,7 @@ planc_status pl_lowering_make_ranges(lowering *l) {
     l->first_range[n_residencies + c + 1] = (int32_t)l->ranges.len;
   }
   for (int32_t k = 0; k < away->n; k++) {
-    PLANC_TRY(add_slot_range(l, host, k));
+    PLANC_TRY(add_slot_range(l, begins, k));
     l->first_range[touched_slot(l, k) + 1] = (int32_t)l->ranges.len;
   }
   if (l->ranges.len > INT32_MAX) return planc_error(PLANC_INTERNAL, "too many address ranges");
@@ -58,11 +61,10 @@ static planc_status add_ranges(lowering *l, const pl_translation *translation, i
   return NULL;
 }
 
-/* `host` is where the host's arena begins, behind the device's; that of the storage stands behind it. */
-static planc_status add_slot_range(lowering *l, int64_t host, int32_t slot) {
+/* `begins` is by tier: where its arena begins. */
+static planc_status add_slot_range(lowering *l, const int64_t *begins, int32_t slot) {
   const pl_slot *of = slot_at(l, slot);
-  int64_t storage = host + pl_align_up(l->addresses.away.host_bytes, PLANC_ALIGNMENT);
-  int64_t first = (of->stored ? storage : host) + of->address;
+  int64_t first = begins[of->memory] + of->address;
   VEC_PUSH(&l->ranges, ((pl_range){first, first + l->trace->buffers[of->buffer].bytes}));
   return NULL;
 }
@@ -79,8 +81,16 @@ planc_status pl_lowering_touch(lowering *l, int32_t what, bool writes) {
 
 bool pl_lowering_is_from_peers(const lowering *l, int32_t c) {
   const planc_command *command = &l->commands[c];
-  return command->kind == PLANC_CMD_PREFETCH && !command->user &&
+  return planc_schedule_copies(l->schedule, command, PLANC_MEMORY_HOST, PLANC_MEMORY_DEVICE) &&
          l->trace->buffers[l->residencies[command->residency].buffer].peer >= 0;
+}
+
+/* A side of a copy; the user's memory is no address. */
+static planc_status touch_side(lowering *l, int32_t c, int32_t side, bool writes) {
+  if (side == PLANC_USER) return NULL;
+  if (is_on_device(l, side)) return pl_lowering_touch(l, side, writes);
+  return touch(l, touched_slot(l, l->addresses.away.of_command[c]),
+               (pl_range_touch){.write = writes, .peers = pl_lowering_is_from_peers(l, c)});
 }
 
 /* Appends what command c touches: an exec its operands and its workspace, a copy both sides. */
@@ -97,17 +107,9 @@ static planc_status touch_all(lowering *l, int32_t c) {
       }
       return pl_lowering_touch(l, own, true);
     }
-    case PLANC_CMD_OFFLOAD:
-    case PLANC_CMD_PREFETCH: {
-      int32_t slot = l->addresses.away.of_command[c];
-      bool in = command->kind == PLANC_CMD_PREFETCH;
-      PLANC_TRY(pl_lowering_touch(l, command->residency, in));
-      if (slot == PL_NO_SLOT) return NULL;
-      return touch(l, touched_slot(l, slot), (pl_range_touch){.write = !in, .peers = pl_lowering_is_from_peers(l, c)});
-    }
-    case PLANC_CMD_MOVE:
-      PLANC_TRY(pl_lowering_touch(l, command->source, false));
-      return pl_lowering_touch(l, command->residency, true);
+    case PLANC_CMD_COPY:
+      PLANC_TRY(touch_side(l, c, command->source, false));
+      return touch_side(l, c, command->residency, true);
     default:
       return NULL;
   }
@@ -116,7 +118,8 @@ static planc_status touch_all(lowering *l, int32_t c) {
 bool pl_lowering_runs(const lowering *l, int32_t c) {
   const planc_command *command = &l->commands[c];
   if (command->kind == PLANC_CMD_ACQUIRE || command->kind == PLANC_CMD_RELEASE) return false;
-  return command->kind != PLANC_CMD_OFFLOAD || command->user || l->addresses.away.of_command[c] != PL_NO_SLOT;
+  return !planc_schedule_copies(l->schedule, command, PLANC_MEMORY_DEVICE, PLANC_MEMORY_HOST) ||
+         l->addresses.away.of_command[c] != PL_NO_SLOT;
 }
 
 planc_status pl_lowering_end_step(lowering *l, pl_step step) {
@@ -154,14 +157,15 @@ planc_status pl_lowering_make_steps(lowering *l) {
   return NULL;
 }
 
-/* The steps of the copies between host and storage at a command: loads, which stand ahead of it, or stores, behind it.
- * `k` is the first copy that has no step yet. */
+/* The steps of the copies between tiers at a command: loads, which stand ahead of it, or stores, behind it. `k` is the
+ * first copy that has no step yet. */
 static planc_status add_tier_steps(lowering *l, int32_t command, bool load, int32_t *k) {
   const pl_slots *away = &l->addresses.away;
   for (; *k < away->n_copies && away->copies[*k].command == command && away->copies[*k].load == load; ++*k) {
     const pl_tier_copy *copy = &away->copies[*k];
     int32_t job = l->trace->buffers[slot_at(l, copy->from)->buffer].job;
-    pl_step step = {.stream = storage_stream_of(l, job, load), .first_touch = (int32_t)l->touches.len, .await = NONE};
+    planc_route route = pl_tiers_route(&away->tiers, slot_at(l, copy->from)->memory, slot_at(l, copy->to)->memory);
+    pl_step step = {.stream = stream_of(l, job, route), .first_touch = (int32_t)l->touches.len, .await = NONE};
     PLANC_TRY(pl_lowering_touch(l, touched_slot(l, copy->from), false));
     PLANC_TRY(pl_lowering_touch(l, touched_slot(l, copy->to), true));
     l->step_of_copy[*k] = l->n_steps;
@@ -180,26 +184,30 @@ static void await_last(lowering *l, const latest *last) {
     if (l->steps[i].await < NONE) l->steps[i].await = last->run[NONE - 1 - l->steps[i].await];
 }
 
+static void note_copy(const planc_command *command, int32_t step, int32_t *last_copy) {
+  if (command->residency != PLANC_USER) last_copy[command->residency] = step;
+  if (command->source != PLANC_USER) last_copy[command->source] = step;
+}
+
 /* An await whose copy is left out, for nobody reads it, has nothing to wait for. */
 static planc_status add_command_step(lowering *l, int32_t c, latest *last) {
   const planc_command *command = &l->commands[c];
-  int32_t *last_copy = last->copy;
+  bool runs = pl_lowering_runs(l, c), copies = command->kind == PLANC_CMD_COPY;
   l->step_of_command[c] = NONE;
-  if (command->kind == PLANC_CMD_ACQUIRE || command->kind == PLANC_CMD_OFFLOAD) last_copy[command->residency] = NONE;
-  if (!pl_lowering_runs(l, c) || (command->kind == PLANC_CMD_AWAIT && last_copy[command->residency] == NONE))
-    return NULL;
+  if (command->kind == PLANC_CMD_ACQUIRE) last->copy[command->residency] = NONE;
+  if (copies) note_copy(command, runs ? l->n_steps : NONE, last->copy);
+  if (!runs || (command->kind == PLANC_CMD_AWAIT && last->copy[command->residency] == NONE)) return NULL;
   pl_step step = {.stream = command->stream, .first_touch = (int32_t)l->touches.len, .await = NONE};
   PLANC_TRY(touch_all(l, c));
   if (command->kind == PLANC_CMD_AWAIT) {
-    step.await = last_copy[command->residency];
+    step.await = last->copy[command->residency];
   } else if (command->kind == PLANC_CMD_FOLLOW) {
     int32_t leader = command->source;
     step.await = last->run[leader] == NONE ? last_of(leader) : last->run[leader];
-  } else if (command->kind != PLANC_CMD_EXEC) {
-    last_copy[command->residency] = l->n_steps;
   }
   if (command->kind == PLANC_CMD_EXEC) last->run[l->trace->instances[command->instance].job] = l->n_steps;
-  if (command->kind == PLANC_CMD_MOVE) last->run[job_of(l, command->residency)] = l->n_steps;
+  if (copies && planc_schedule_route(l->schedule, command->stream) == PLANC_STREAM_COMPUTE)
+    last->run[job_of(l, command->residency)] = l->n_steps;
   l->step_of_command[c] = l->n_steps;
   return pl_lowering_end_step(l, step);
 }
@@ -211,8 +219,7 @@ planc_status pl_lowering_find_waits(lowering *l) {
   l->work.touches = l->touches.data;
   l->work.n_steps = l->first_before;
   l->work.replicas = planc_trace_replicas(l->trace);
-  l->work.n_streams = planc_schedule_n_streams(l->schedule);
-  if (pl_has_storage(&l->addresses)) l->work.n_streams += l->trace->n_jobs * PL_N_STORAGE_STREAMS;
+  l->work.n_streams = l->plan->n_streams;
   PLANC_TRY(pl_find_waits(&l->work, &l->waits));
   pl_hazards before = l->work;
   before.steps = l->steps + l->first_before;

@@ -28,14 +28,15 @@ typedef struct lowering {
   pl_arena *memory;       /* the plan's */
   pl_arena arena;         /* lowering's own */
   pl_addresses addresses; /* residencies that are parked have slots of the same number */
-  /* A step is what runs on a stream and can be waited for. Acquires and releases are none, nor are offloads that nobody
+  /* A step is what runs on a stream and can be waited for. Acquires and releases are none, nor are copies that nobody
    * reads. Behind the steps of the body stand those of the epilogue, then those of the prologue. */
   pl_step *steps;
   int32_t n_steps;                         /* of all three */
   int32_t first_before;                    /* of the prologue */
-  int32_t *step_of_command, *step_of_copy; /* between host and storage */
+  int32_t *step_of_command, *step_of_copy; /* between tiers */
+  int16_t *stream_of_route;                /* by job and route */
   arounds before, after;
-  /* first_range[k] is the first range of thing k; first_range[k + 1] ends them. Things: residencies (parked ones have
+  /* first_range[k] is the first range of thing k; first_range[k + 1] ends them. Things: residencies (those away have
    * no range), then each command's workspace, then slots. */
   int32_t *first_range;
   int32_t *id_of; /* by residency: its number in the plan */
@@ -49,13 +50,9 @@ typedef struct lowering {
   VEC(const char *) algorithms;
 } lowering;
 
-static inline int16_t stream_of(int32_t job, int32_t stream) {
-  return (int16_t)(job * PLANC_N_STREAMS + stream);
-}
-
-/* Where there is a storage every job has a stream to it and one from it, behind all others. */
-static inline int16_t storage_stream_of(const lowering *l, int32_t job, bool load) {
-  return (int16_t)(planc_schedule_n_streams(l->schedule) + job * PL_N_STORAGE_STREAMS + load);
+/* -1 = none. */
+static inline int16_t stream_of(const lowering *l, int32_t job, planc_route route) {
+  return l->stream_of_route[job * PLANC_N_ROUTES + (int32_t)route];
 }
 
 static inline const pl_slot *slot_at(const lowering *l, int32_t slot) {
@@ -67,6 +64,10 @@ static inline int32_t touched_slot(const lowering *l, int32_t slot) {
   return planc_schedule_n_residencies(l->schedule) + l->n_commands + slot;
 }
 
+static inline bool is_on_device(const lowering *l, int32_t residency) {
+  return l->residencies[residency].memory == PLANC_MEMORY_DEVICE;
+}
+
 static inline int32_t job_of(const lowering *l, int32_t residency) {
   return l->trace->buffers[l->residencies[residency].buffer].job;
 }
@@ -75,23 +76,13 @@ static inline int64_t bytes_of(const lowering *l, int32_t residency) {
   return l->trace->buffers[l->residencies[residency].buffer].bytes;
 }
 
-static inline planc_instr acquire_of(const lowering *l, int32_t residency) {
+static inline planc_instr acquire_of(const lowering *l, int32_t id, planc_boundary at) {
   return (planc_instr){.op = PLANC_INSTR_acquire,
-                       .memory = PL_IN_DEVICE,
-                       .id = l->id_of[residency],
-                       .aux = l->residencies[residency].buffer,
-                       .address = l->addresses.residencies[residency],
-                       .bytes = bytes_of(l, residency)};
-}
-
-static inline planc_instr acquire_slot(const lowering *l, int32_t slot) {
-  const pl_slot *of = slot_at(l, slot);
-  return (planc_instr){.op = PLANC_INSTR_acquire,
-                       .memory = (int16_t)pl_memory_of_slot(&l->addresses, slot),
-                       .id = l->id_of_slot[slot],
-                       .aux = of->buffer,
-                       .address = of->address,
-                       .bytes = l->trace->buffers[of->buffer].bytes};
+                       .memory = (int16_t)at.memory,
+                       .id = id,
+                       .aux = at.buffer,
+                       .address = at.address,
+                       .bytes = l->trace->buffers[at.buffer].bytes};
 }
 
 static inline planc_instr release_of(int32_t id) {
@@ -125,7 +116,7 @@ planc_status pl_lowering_make_ranges(lowering *l);
 bool pl_lowering_runs(const lowering *l, int32_t command);
 /* Appends the touches of a residency, of the workspace of a command (counted on from there), or of a slot. */
 planc_status pl_lowering_touch(lowering *l, int32_t what, bool writes);
-/* Whether a command fetches what the other replicas sent. */
+/* Whether a command copies what the other replicas sent. */
 bool pl_lowering_is_from_peers(const lowering *l, int32_t command);
 /* Appends a step that makes the touches from its first one on. */
 planc_status pl_lowering_end_step(lowering *l, pl_step step);

@@ -73,11 +73,12 @@ static void collect_device(collection *c, const pl_addresses *addresses) {
   }
 }
 
-static void collect_host(collection *c, const pl_addresses *addresses) {
-  for (int32_t k = 0; k < addresses->away.n; k++) {
-    const pl_slot *slot = &addresses->away.slots[k];
+static void collect_away(collection *c, const pl_slots *away, planc_memory_kind memory) {
+  for (int32_t k = 0; k < away->n; k++) {
+    const pl_slot *slot = &away->slots[k];
     pl_lifetime span = pl_slot_lifetime(slot->opens, slot->closes, c->n_positions - 2);
-    if (!slot->stored) add(c, slot->buffer, c->trace->buffers[slot->buffer].bytes, slot->address, span.start, span.end);
+    if (away->tiers.memories[slot->memory].kind == memory)
+      add(c, slot->buffer, c->trace->buffers[slot->buffer].bytes, slot->address, span.start, span.end);
   }
 }
 
@@ -86,8 +87,8 @@ static planc_status collect_schedule(collection *c, const planc_schedule *s, con
   int32_t n_commands = planc_schedule_n_commands(s);
   PLANC_TRY(begin(c, (int64_t)addresses->n_on_device + addresses->away.n, n_commands));
   find_instances(s, c->instance_at, c->n_positions);
-  if (memory == PLANC_MEMORY_HOST) {
-    collect_host(c, addresses);
+  if (memory != PLANC_MEMORY_DEVICE) {
+    collect_away(c, &addresses->away, memory);
   } else if (planc_schedule_memory(s)->chunk_bytes == 0) {
     collect_device(c, addresses);
   }

@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cost/routes.h"
 #include "graph/spec.h"
 #include "plan/owned.h"
 #include "plan/tables.h"
@@ -15,30 +14,31 @@ typedef struct filling {
   const planc_schedule *schedule;
   const planc_trace *trace;
   const pl_addresses *addresses;
+  const pl_tiers *tiers;
   planc_plan *plan;
   pl_arena *arena; /* the plan's */
 } filling;
 
-static planc_status fill(const filling *f, const char *policy);
+static planc_status fill(const filling *f, const char *policy, int16_t *stream_of);
 static planc_status name_plan(const filling *f);
 static planc_status make_memories(const filling *f);
-static planc_status make_links(const filling *f);
 static planc_status copy_jobs(const filling *f);
-static planc_status make_streams(const filling *f);
+static planc_status make_streams(const filling *f, int16_t *stream_of);
 static planc_status fill_boundary(const filling *f);
 
 planc_status pl_fill_header(const planc_problem *problem, const char *policy, const planc_schedule *schedule,
-                            const pl_addresses *addresses, planc_plan *plan) {
+                            const pl_addresses *addresses, planc_plan *plan, int16_t *stream_of) {
   filling f = {.problem = problem,
                .schedule = schedule,
                .trace = planc_schedule_trace(schedule),
                .addresses = addresses,
+               .tiers = &addresses->away.tiers,
                .plan = plan,
                .arena = &plan->owned->arena};
-  return fill(&f, policy);
+  return fill(&f, policy, stream_of);
 }
 
-static planc_status fill(const filling *f, const char *policy) {
+static planc_status fill(const filling *f, const char *policy, int16_t *stream_of) {
   const planc_problem *problem = f->problem;
   const planc_device *device = planc_profile_device(problem->job.profile);
   planc_plan *plan = f->plan;
@@ -58,9 +58,9 @@ static planc_status fill(const filling *f, const char *policy) {
     PLANC_TRY(pl_tables_check_predicted(plan->predicted.jobs[j].ideal_ns));
   }
   PLANC_TRY(make_memories(f));
-  PLANC_TRY(make_links(f));
+  PLANC_TRY(pl_tiers_link(f->tiers, problem, planc_trace_replicas(f->trace), f->arena, &plan->links, &plan->n_links));
   PLANC_TRY(copy_jobs(f));
-  PLANC_TRY(make_streams(f));
+  PLANC_TRY(make_streams(f, stream_of));
   return fill_boundary(f);
 }
 
@@ -81,102 +81,54 @@ static planc_status copy_jobs(const filling *f) {
 
 /* --- Memories and links ------------------------------------------------------------------------------------------- */
 
-/* Storage that the plan may use is in its tables, whether it does or not: who plans anew may use it as well. */
-static bool may_store(const filling *f) {
-  return f->problem->terms.budgets[PLANC_MEMORY_STORAGE] != 0;
-}
-
-/* In the order of PL_IN_DEVICE and the others; the user's is the last. */
+/* Virtual memory is the device's. */
 static planc_status make_memories(const filling *f) {
-  enum { MOST = 4 };
-  const planc_device *device = planc_profile_device(f->problem->job.profile);
   const planc_virtual_memory *virtual = planc_schedule_memory(f->schedule);
-  int32_t n = 0;
+  int32_t n = f->tiers->n;
   planc_memory *memories;
-  PLANC_TRY(PL_NEW(f->arena, &memories, MOST));
-  memories[n++] = (planc_memory){.kind = PLANC_MEMORY_DEVICE,
-                                 .gpu = 0,
-                                 .bytes = device->memory_bytes,
-                                 .budget_bytes = f->problem->terms.budgets[PLANC_MEMORY_DEVICE],
-                                 .reserved_bytes = device->reserved_bytes,
-                                 .arena_bytes = f->addresses->arena_bytes,
-                                 .alignment = PLANC_PLAN_ALIGNMENT,
-                                 .chunk_bytes = virtual->chunk_bytes,
-                                 .paged = virtual->paged,
-                                 .n_mappings = virtual->n};
-  memories[n++] = (planc_memory){.kind = PLANC_MEMORY_HOST,
-                                 .gpu = -1,
-                                 .bytes = -1,
-                                 .budget_bytes = f->problem->terms.budgets[PLANC_MEMORY_HOST],
-                                 .arena_bytes = f->addresses->away.host_bytes,
-                                 .alignment = PLANC_PLAN_ALIGNMENT,
-                                 .first_mapping = virtual->n};
-  if (may_store(f)) {
-    memories[n++] = (planc_memory){.kind = PLANC_MEMORY_STORAGE,
-                                   .gpu = -1,
-                                   .bytes = -1,
-                                   .budget_bytes = f->problem->terms.budgets[PLANC_MEMORY_STORAGE],
-                                   .arena_bytes = f->addresses->away.storage_bytes,
-                                   .alignment = PL_STORAGE_ALIGNMENT,
-                                   .first_mapping = virtual->n};
+  PLANC_TRY(pl_arena_copy(f->arena, f->tiers->memories, n, sizeof *memories, (void *)&memories));
+  for (int32_t m = 0; m < n; m++) {
+    memories[m].arena_bytes = pl_arena_of(f->addresses, m);
+    memories[m].first_mapping = m == PL_TIER_DEVICE ? 0 : virtual->n;
   }
-  memories[n++] = (planc_memory){.kind = PLANC_MEMORY_USER,
-                                 .gpu = -1,
-                                 .bytes = -1,
-                                 .budget_bytes = -1,
-                                 .alignment = PLANC_PLAN_ALIGNMENT,
-                                 .first_mapping = virtual->n};
+  memories[PL_TIER_DEVICE].chunk_bytes = virtual->chunk_bytes;
+  memories[PL_TIER_DEVICE].paged = virtual->paged;
+  memories[PL_TIER_DEVICE].n_mappings = f->plan->n_mappings = virtual->n;
   f->plan->memories = memories;
   f->plan->n_memories = n;
-  f->plan->n_mappings = virtual->n;
   return pl_arena_copy(f->arena, virtual->mappings, virtual->n, sizeof *virtual->mappings, (void *)&f->plan->mappings);
-}
-
-/* An engine for each route: its number. The bus of a GPU's engines is shared where the problem says so. Storage is
- * there for all replicas, so its engines' are. */
-static planc_plan_link link_between(const filling *f, int32_t from, int32_t to) {
-  planc_route route = pl_route_between(f->plan->memories[from].kind, f->plan->memories[to].kind);
-  bool of_gpu = pl_routes[route].memory == PLANC_MEMORY_DEVICE;
-  bool shared = of_gpu ? f->problem->terms.shared_link : planc_trace_replicas(f->trace) > 1;
-  return (planc_plan_link){.from = from,
-                           .to = to,
-                           .engine = (int32_t)route,
-                           .bus = shared ? (int32_t)route : -1,
-                           .cost = planc_profile_device(f->problem->job.profile)->links[route]};
-}
-
-static planc_status make_links(const filling *f) {
-  enum { WITHOUT_STORAGE = 6, MOST = 10 };
-  const int32_t user = f->plan->n_memories - 1;
-  const int32_t ends[MOST][2] = {{PL_IN_HOST, PL_IN_DEVICE},  {user, PL_IN_DEVICE},  {user, PL_IN_HOST},
-                                 {PL_IN_DEVICE, PL_IN_HOST},  {PL_IN_DEVICE, user},  {PL_IN_HOST, user},
-                                 {PL_IN_HOST, PL_IN_STORAGE}, {user, PL_IN_STORAGE}, {PL_IN_STORAGE, PL_IN_HOST},
-                                 {PL_IN_STORAGE, user}};
-  int32_t n = may_store(f) ? MOST : WITHOUT_STORAGE;
-  planc_plan_link *links;
-  PLANC_TRY(PL_NEW(f->arena, &links, n));
-  for (int32_t l = 0; l < n; l++) links[l] = link_between(f, ends[l][0], ends[l][1]);
-  f->plan->links = links;
-  f->plan->n_links = n;
-  return NULL;
 }
 
 /* --- Streams and boundary ----------------------------------------------------------------------------------------- */
 
-static planc_status make_streams(const filling *f) {
-  planc_stream *streams;
-  int32_t n_jobs = f->trace->n_jobs, n = planc_schedule_n_streams(f->schedule);
-  PLANC_TRY(PL_NEW(f->arena, &streams, n + (int64_t)n_jobs * PL_N_STORAGE_STREAMS));
-  for (int32_t j = 0; j < n_jobs; j++) {
-    planc_stream *own = &streams[(int64_t)j * PLANC_N_STREAMS];
-    for (int32_t k = 0; k < planc_schedule_n_compute(f->schedule, j); k++)
-      streams[planc_schedule_compute(f->schedule, j, k)] = (planc_stream){PLANC_STREAM_KIND_compute, j, PL_IN_DEVICE};
-    own[PLANC_STREAM_H2D] = (planc_stream){PLANC_STREAM_KIND_copy, j, PLANC_ROUTE_H2D};
-    own[PLANC_STREAM_D2H] = (planc_stream){PLANC_STREAM_KIND_copy, j, PLANC_ROUTE_D2H};
+/* The routes by which a schedule does not copy: from each tier that holds something to the next one outwards, and
+ * back. */
+static int32_t list_more_routes(const filling *f, planc_route *routes) {
+  int32_t n = 0;
+  for (int32_t m = PL_TIER_HOST + 1; m < f->tiers->n - 1; m++) {
+    if (pl_arena_of(f->addresses, m) == 0) continue;
+    routes[n++] = pl_tiers_route(f->tiers, m - 1, m);
+    routes[n++] = pl_tiers_route(f->tiers, m, m - 1);
   }
-  for (int32_t k = 0; pl_has_storage(f->addresses) && k < n_jobs * PL_N_STORAGE_STREAMS; k++) {
-    streams[n++] =
-        (planc_stream){PLANC_STREAM_KIND_copy, k / PL_N_STORAGE_STREAMS, PLANC_ROUTE_STORE + k % PL_N_STORAGE_STREAMS};
+  return n;
+}
+
+/* The schedule's, and behind them for each job those of the other routes. */
+static planc_status make_streams(const filling *f, int16_t *stream_of) {
+  planc_route more[PLANC_N_ROUTES];
+  planc_stream *streams;
+  int32_t n_jobs = f->trace->n_jobs, n = planc_schedule_n_streams(f->schedule), n_more = list_more_routes(f, more);
+  PLANC_TRY(PL_NEW(f->arena, &streams, n + (int64_t)n_jobs * n_more));
+  for (int32_t j = 0; j < n_jobs; j++) {
+    for (int32_t k = 0; k < planc_schedule_n_compute(f->schedule, j); k++)
+      streams[planc_schedule_compute(f->schedule, j, k)] = (planc_stream){PLANC_STREAM_KIND_compute, j, PL_TIER_DEVICE};
+    for (int32_t route = 0; route < PLANC_N_ROUTES; route++)
+      stream_of[j * PLANC_N_ROUTES + route] = (int16_t)planc_schedule_stream(f->schedule, j, route);
+    for (int32_t k = 0; k < n_more; k++) stream_of[j * PLANC_N_ROUTES + more[k]] = (int16_t)n++;
+    for (int32_t route = 0; route < PLANC_N_ROUTES; route++) {
+      int32_t stream = stream_of[j * PLANC_N_ROUTES + route];
+      if (stream >= 0) streams[stream] = (planc_stream){PLANC_STREAM_KIND_copy, j, route};
+    }
   }
   f->plan->n_streams = n;
   f->plan->streams = streams;
@@ -189,11 +141,10 @@ static planc_status fill_boundary(const filling *f) {
   PLANC_TRY(PL_NEW(f->arena, &boundary, n));
   for (int32_t r = 0; r < n; r++) {
     int32_t buffer = planc_schedule_residencies(f->schedule)[r].buffer;
-    bool parked = r < planc_schedule_n_parked(f->schedule);
-    boundary[r] =
-        (planc_boundary){.buffer = buffer,
-                         .memory = parked ? pl_memory_of_slot(f->addresses, r) : PL_IN_DEVICE,
-                         .address = parked ? f->addresses->away.slots[r].address : f->addresses->residencies[r]};
+    boundary[r] = (planc_boundary){buffer, PL_TIER_DEVICE, f->addresses->residencies[r]};
+    if (r >= planc_schedule_n_parked(f->schedule)) continue;
+    const pl_slot *slot = &f->addresses->away.slots[r];
+    boundary[r] = (planc_boundary){buffer, slot->memory, slot->address};
   }
   f->plan->n_boundary = n;
   f->plan->boundary = boundary;

@@ -1,4 +1,4 @@
-/* Lowering's part that only copies: header, memories, links, jobs, streams and boundary of a plan. */
+/* What of a plan its schedule and addresses say: header, memories, links, jobs, streams and boundary. */
 #ifndef PLANC_LOWER_PLAN_HEADER_H
 #define PLANC_LOWER_PLAN_HEADER_H
 
@@ -6,8 +6,8 @@
 #include "planner/lower/addresses.h"
 
 /* Fills all of `plan` but its events, algorithms, residencies, uses and sections. Of the predictions only what follows
- * from sizes and costs. */
+ * from sizes and costs. stream_of[job * PLANC_N_ROUTES + route] becomes the job's stream for a route, -1 = none. */
 planc_status pl_fill_header(const planc_problem *problem, const char *policy, const planc_schedule *schedule,
-                            const pl_addresses *addresses, planc_plan *plan);
+                            const pl_addresses *addresses, planc_plan *plan, int16_t *stream_of);
 
 #endif

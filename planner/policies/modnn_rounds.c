@@ -121,7 +121,7 @@ static planc_status least_time(const planc_problem *problem, int64_t sub_batch, 
 static bool offloads(const planc_candidate *candidate) {
   const planc_command *commands = planc_schedule_commands(candidate->schedule);
   for (int32_t i = 0; i < planc_schedule_n_commands(candidate->schedule); i++) {
-    if (commands[i].kind == PLANC_CMD_OFFLOAD && !commands[i].user) return true;
+    if (planc_schedule_copies(candidate->schedule, &commands[i], PLANC_MEMORY_DEVICE, PLANC_MEMORY_HOST)) return true;
   }
   return false;
 }

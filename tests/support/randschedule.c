@@ -113,9 +113,10 @@ static planc_status release(maker *m, int64_t index) {
 
 static planc_status maybe_await(maker *m, int32_t residency) {
   bool wanted = rand_chance(&m->seed, 20);
-  int32_t stream = (int32_t)rand_below(&m->seed, PLANC_N_STREAMS);
+  static const planc_route routes[] = {PLANC_STREAM_COMPUTE, PLANC_ROUTE_H2D, PLANC_ROUTE_D2H};
+  planc_route route = routes[rand_below(&m->seed, PLANC_N_STREAMS)];
   if (!wanted || (m->options && m->options->no_awaits)) return NULL;
-  return planc_schedule_await(m->s, stream, residency);
+  return planc_schedule_await(m->s, route, residency);
 }
 
 /* The access that makes `version` (at least 1) of `buffer`. */

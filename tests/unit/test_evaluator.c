@@ -291,7 +291,7 @@ static int offloads_of(const planc_candidate *candidate) {
   const planc_command *commands = planc_schedule_commands(candidate->schedule);
   int n = 0;
   for (int32_t i = 0; i < planc_schedule_n_commands(candidate->schedule); i++)
-    n += commands[i].kind == PLANC_CMD_OFFLOAD && !commands[i].user;
+    n += planc_schedule_copies(candidate->schedule, &commands[i], PLANC_MEMORY_DEVICE, PLANC_MEMORY_HOST);
   return n;
 }
 

@@ -241,14 +241,17 @@ static void make_case(int32_t seed, const randgraph_options *options, planc_grap
   ck_ok(randcase_make((uint64_t)seed, *graph, profile, 1 + seed % 3, c));
 }
 
-/* The schedule's number of what is acquired on the device: it knows of no others but those parked on the host, which
- * come first. -1 for others. */
-static void number_as_scheduled(const planc_plan *plan, int32_t *out) {
+/* The schedule's number of what is acquired on the device, which it acquires in the same order. -1 for others. */
+static void number_as_scheduled(const planc_plan *plan, const planc_schedule *schedule, int32_t *out) {
   int32_t n = plan->n_boundary;
   for (int32_t r = 0; r < plan->n_boundary; r++) out[r] = is_parked(plan, &plan->boundary[r]) ? -1 : r;
   for (int32_t i = 0; i < plan->body.n; i++) {
     const planc_instr *it = &plan->body.instrs[i];
-    if (it->op == PLANC_INSTR_acquire) out[it->id] = acquires_on_device(plan, it) ? n++ : -1;
+    if (it->op != PLANC_INSTR_acquire) continue;
+    out[it->id] = -1;
+    if (!acquires_on_device(plan, it)) continue;
+    while (planc_schedule_memory_of(schedule, n) != PLANC_MEMORY_DEVICE) n++;
+    out[it->id] = n++;
   }
 }
 
@@ -278,12 +281,13 @@ START_TEST(random_schedules_are_safe) {
     count_kinds(plan, &t);
 
     /* Half of the addresses stated: they stay, and the rest is placed around them. */
-    int64_t *addresses = malloc((size_t)plan->n_residencies * sizeof *addresses);
+    int32_t n_scheduled = planc_schedule_n_residencies(c.candidate.schedule);
+    int64_t *addresses = malloc((size_t)n_scheduled * sizeof *addresses);
     int32_t *number = malloc((size_t)plan->n_residencies * sizeof *number);
     ck_assert(addresses && number);
     uint64_t state = (uint64_t)seed;
-    number_as_scheduled(plan, number);
-    for (int32_t k = 0; k < plan->n_residencies; k++) addresses[k] = PLANC_BLANK;
+    number_as_scheduled(plan, c.candidate.schedule, number);
+    for (int32_t k = 0; k < n_scheduled; k++) addresses[k] = PLANC_BLANK;
     for (int32_t s = 0; s < 2; s++) {
       planc_section section = s == 0 ? plan->prologue : plan->body;
       for (int32_t i = 0; i < section.n; i++) {

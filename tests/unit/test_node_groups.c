@@ -127,16 +127,24 @@ static bool cuts_loop(const job *j, int32_t end) {
   return false;
 }
 
+static bool gives(const job *j, int32_t c) {
+  const planc_schedule *s = j->candidate.schedule;
+  const planc_command *command = &planc_schedule_commands(s)[c];
+  return command->kind == PLANC_CMD_RELEASE ||
+         planc_schedule_copies(s, command, PLANC_MEMORY_DEVICE, PLANC_MEMORY_HOST) ||
+         planc_schedule_copies(s, command, PLANC_MEMORY_DEVICE, PLANC_MEMORY_USER);
+}
+
 /* Whether a group may end there: behind an op and what it gives back. */
 static bool may_cut(const job *j, int32_t end) {
   const planc_command *commands = planc_schedule_commands(j->candidate.schedule);
   bool ran = false;
   if (end == j->n_commands) return true;
-  if (commands[end].kind == PLANC_CMD_RELEASE || commands[end].kind == PLANC_CMD_OFFLOAD) return false;
+  if (gives(j, end)) return false;
   for (int32_t c = end - 1; c >= 0 && !ran; c--) {
     if (commands[c].kind == PLANC_CMD_EXEC)
       ran = true;
-    else if (commands[c].kind != PLANC_CMD_RELEASE && commands[c].kind != PLANC_CMD_OFFLOAD)
+    else if (!gives(j, c))
       return false;
   }
   return ran && !cuts_loop(j, end);
@@ -164,9 +172,7 @@ static bool is_large(const job *j, int32_t first, bool allocates, int64_t bytes)
   const planc_command *commands = planc_schedule_commands(j->candidate.schedule);
   int32_t end = first;
   while (end < j->n_commands && commands[end].kind != PLANC_CMD_EXEC) end++;
-  for (end++;
-       end < j->n_commands && (commands[end].kind == PLANC_CMD_RELEASE || commands[end].kind == PLANC_CMD_OFFLOAD);)
-    end++;
+  for (end++; end < j->n_commands && gives(j, end);) end++;
   int64_t change = held_at(j, end < j->n_commands ? end : j->n_commands) - held_at(j, first);
   return (allocates ? change : -change) > bytes;
 }

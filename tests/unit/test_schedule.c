@@ -93,7 +93,7 @@ START_TEST(what_is_at_home_comes_from_there) {
   ck_assert_int_eq(planc_schedule_n_parked(s), 1);
   ck_assert_int_eq(planc_schedule_resident(s, W, 0), -1);
   ck_assert(planc_schedule_on_host(s, W, 0));
-  ck_assert_int_eq(planc_schedule_parking(s, W), PLANC_PARKED);
+  ck_assert_int_eq(planc_schedule_parking(s, W), r[W]);
   ok(planc_schedule_acquire(s, X, PLANC_BLANK, &r[X]));
   ok(planc_schedule_prefetch(s, r[X], 0));
   ok(planc_schedule_acquire(s, Y, PLANC_BLANK, &r[Y]));
@@ -141,6 +141,54 @@ START_TEST(copies_need_content) {
   refused(planc_schedule_deliver(s, r[Y]), "y");      /* no result */
   ok(planc_schedule_move(s, other, r[Y]));
   ck_assert_int_eq(planc_schedule_content(s, other), 1);
+}
+END_TEST
+
+/* The last command is a copy between memories, from one side to another. */
+static const planc_command *copied(planc_memory_kind from, planc_memory_kind to) {
+  const planc_command *last = &planc_schedule_commands(s)[planc_schedule_n_commands(s) - 1];
+  for (int32_t k = 0; k < PLANC_N_MEMORY_KINDS * PLANC_N_MEMORY_KINDS; k++) {
+    int32_t one = k / PLANC_N_MEMORY_KINDS, other = k % PLANC_N_MEMORY_KINDS;
+    bool are = one == (int32_t)from && other == (int32_t)to;
+    ck_assert_int_eq(planc_schedule_copies(s, last, (planc_memory_kind)one, (planc_memory_kind)other), are);
+  }
+  ck_assert_int_eq(planc_schedule_gives(s, last), to != PLANC_MEMORY_DEVICE);
+  ck_assert_int_eq(planc_schedule_memory_of(s, last->residency), to);
+  ck_assert_int_eq(planc_schedule_memory_of(s, last->source), from);
+  return last;
+}
+
+START_TEST(copies_lead_from_memory_to_memory) {
+  run_a();
+  ok(planc_schedule_offload(s, r[Y]));
+  const planc_command out = *copied(PLANC_MEMORY_DEVICE, PLANC_MEMORY_HOST);
+  ck_assert_int_eq(out.source, r[Y]);
+  ck_assert_int_eq(planc_schedule_route(s, out.stream), PLANC_ROUTE_D2H);
+  ck_assert_int_eq(planc_schedule_buffer(s, &out), Y);
+  refused(planc_schedule_release(s, out.residency), "y"); /* is not the policy's to close */
+  refused(planc_schedule_await(s, PLANC_STREAM_COMPUTE, out.residency), "y");
+  ok(planc_schedule_await(s, PLANC_STREAM_COMPUTE, r[Y]));
+  refused(planc_schedule_await(s, PLANC_ROUTE_STORE, r[Y]), "y");
+  ok(planc_schedule_release(s, r[Y]));
+  ck_assert(planc_schedule_gives(s, &planc_schedule_commands(s)[planc_schedule_n_commands(s) - 1]));
+  ok(planc_schedule_acquire(s, Y, PLANC_BLANK, &r[Y]));
+  ok(planc_schedule_prefetch(s, r[Y], 1));
+  const planc_command *in = copied(PLANC_MEMORY_HOST, PLANC_MEMORY_DEVICE);
+  ck_assert_int_eq(in->source, out.residency);
+  ck_assert_int_eq(in->residency, r[Y]);
+  ck_assert_int_eq(planc_schedule_route(s, in->stream), PLANC_ROUTE_H2D);
+  int32_t other;
+  ok(planc_schedule_acquire(s, Y, PLANC_BLANK, &other));
+  ok(planc_schedule_move(s, other, r[Y]));
+  ck_assert_int_eq(copied(PLANC_MEMORY_DEVICE, PLANC_MEMORY_DEVICE)->stream, planc_schedule_compute(s, 0, 0));
+  ok(planc_schedule_acquire(s, X, PLANC_BLANK, &other));
+  ok(planc_schedule_prefetch(s, other, 0));
+  ck_assert_int_eq(copied(PLANC_MEMORY_USER, PLANC_MEMORY_DEVICE)->source, PLANC_USER);
+  run_b();
+  ok(planc_schedule_deliver(s, r[Z]));
+  const planc_command *delivers = copied(PLANC_MEMORY_DEVICE, PLANC_MEMORY_USER);
+  ck_assert_int_eq(delivers->residency, PLANC_USER);
+  ck_assert_int_eq(planc_schedule_buffer(s, delivers), Z);
 }
 END_TEST
 
@@ -210,10 +258,10 @@ START_TEST(rounds_have_compute_streams) {
   for (int32_t k = 0; k < ROUNDS; k++) {
     ck_assert_int_eq(planc_schedule_compute(s, 0, k), first[k]);
     ck_assert_int_eq(planc_schedule_compute(s, 1, k), second[k]);
-    ck_assert_int_eq(planc_schedule_stream_kind(s, second[k]), PLANC_STREAM_COMPUTE);
+    ck_assert_int_eq(planc_schedule_route(s, second[k]), PLANC_STREAM_COMPUTE);
   }
   ck_assert_int_eq(planc_schedule_compute(s, 1, -1), 3);
-  ck_assert_int_eq(planc_schedule_stream_kind(s, 4), PLANC_STREAM_H2D);
+  ck_assert_int_eq(planc_schedule_route(s, 4), PLANC_ROUTE_H2D);
   ok(planc_schedule_boundary(s, W, PLANC_BLANK, &residency));
   ck_assert_int_eq(stream_of(run_op(0, 0)), 0);
   ck_assert_int_eq(stream_of(run_op(1, 0)), 6);
@@ -258,6 +306,7 @@ int main(void) {
   tcase_add_test(tests, ops_need_their_operands);
   tcase_add_test(tests, ops_run_once);
   tcase_add_test(tests, copies_need_content);
+  tcase_add_test(tests, copies_lead_from_memory_to_memory);
   tcase_add_test(tests, residencies_close_once);
   tcase_add_test(tests, the_end_must_be_whole);
   TCase *rounds = tcase_create("rounds");

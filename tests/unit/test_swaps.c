@@ -542,8 +542,9 @@ static int32_t fetch_time(const planc_candidate *candidate, const planc_access *
   for (int32_t c = 0; c < planc_schedule_n_commands(candidate->schedule); c++) {
     const planc_command *command = &planc_schedule_commands(candidate->schedule)[c];
     if (command->kind == PLANC_CMD_EXEC) now = command->instance + 1;
-    if (command->kind != PLANC_CMD_PREFETCH || now > of->instance) continue;
-    if (planc_schedule_residencies(candidate->schedule)[command->residency].buffer == of->buffer) fetched = now;
+    bool fetches = command->kind == PLANC_CMD_COPY && !planc_schedule_gives(candidate->schedule, command);
+    if (!fetches || now > of->instance) continue;
+    if (planc_schedule_buffer(candidate->schedule, command) == of->buffer) fetched = now;
   }
   return fetched;
 }
@@ -607,8 +608,8 @@ static void count_choices(const planc_problem *problem, int64_t room, bool alone
   *out_swaps = *out_again = 0;
   for (int32_t c = 0; c < planc_schedule_n_commands(candidate.schedule); c++) {
     const planc_command *command = &planc_schedule_commands(candidate.schedule)[c];
-    if (command->kind == PLANC_CMD_OFFLOAD) {
-      int32_t buffer = planc_schedule_residencies(candidate.schedule)[command->residency].buffer;
+    if (planc_schedule_copies(candidate.schedule, command, PLANC_MEMORY_DEVICE, PLANC_MEMORY_HOST)) {
+      int32_t buffer = planc_schedule_buffer(candidate.schedule, command);
       *out_swaps += candidate.trace->buffers[buffer].kind == PLANC_KIND_activation &&
                     !(candidate.trace->buffers[buffer].flags & PLANC_BUFFER_RESULT);
     }

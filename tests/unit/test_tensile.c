@@ -412,7 +412,7 @@ static swapped swap_of(const planc_problem *problem, int64_t room, const char *t
   pl_absence_rule rule = {.choose = tensile_choose, .context = problem};
   swapped s = {.copy = PL_NO_COPY};
   ok(pl_make_absences(problem, &rule, room, &candidate));
-  const planc_residency *residencies = planc_schedule_residencies(candidate.schedule);
+  const planc_schedule *schedule = candidate.schedule;
   int32_t now = -1, opened = 0;
   for (int32_t c = 0; c < planc_schedule_n_commands(candidate.schedule); c++) {
     const planc_command *command = &planc_schedule_commands(candidate.schedule)[c];
@@ -420,12 +420,14 @@ static swapped swap_of(const planc_problem *problem, int64_t room, const char *t
       if (!command->recompute) now = command->instance;
       continue;
     }
-    if (strcmp(planc_trace_buffer_name(candidate.trace, residencies[command->residency].buffer), tensor) != 0) continue;
-    if (command->kind == PLANC_CMD_OFFLOAD) s.copy = now;
+    const char *name = planc_trace_buffer_name(candidate.trace, planc_schedule_buffer(schedule, command));
+    if (strcmp(name, tensor) != 0) continue;
+    bool copies = command->kind == PLANC_CMD_COPY, gives = planc_schedule_gives(schedule, command);
+    if (copies && gives) s.copy = now;
     if (command->kind == PLANC_CMD_RELEASE && opened == 1) s.leave = now;
     if (command->kind == PLANC_CMD_ACQUIRE && ++opened == 2) s.fetch = now + 1;
     s.again |= opened == 2 && command->kind == PLANC_CMD_ACQUIRE;
-    if (command->kind == PLANC_CMD_PREFETCH) s.again = false;
+    if (copies && !gives) s.again = false;
   }
   if (opened < 2) s.leave = 0;
   planc_candidate_free(&candidate);
@@ -616,7 +618,7 @@ static int32_t count_swaps(int elements) {
   ok(pl_make_absences(&problem, &rule, PL_ROOM_UNLIMITED, &candidate));
   for (int32_t c = 0; c < planc_schedule_n_commands(candidate.schedule); c++) {
     const planc_command *command = &planc_schedule_commands(candidate.schedule)[c];
-    n += command->kind == PLANC_CMD_OFFLOAD && !command->user;
+    n += planc_schedule_copies(candidate.schedule, command, PLANC_MEMORY_DEVICE, PLANC_MEMORY_HOST);
   }
   set_links(profile, 1000000000);
   planc_candidate_free(&candidate);

@@ -2,7 +2,7 @@
  *
  * Positions are gone through once. Where more lives on the host than may, those contents leave it there that are not
  * asked for the longest, and of these the largest. */
-#include "planner/lower/spill.h"
+#include "planner/away/spill.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -137,8 +137,8 @@ static void drop_before(spilling *s, int32_t k, int32_t r) {
 /* What is stored when the period begins or ends is not on the host then. */
 static void store(spilling *s, int32_t k) {
   pl_content *content = &s->staging.contents->all[k];
-  if (content->stored) return;
-  content->stored = true;
+  if (pl_is_stored(content)) return;
+  content->memory = PL_TIER_HOST + 1;
   if (content->written == PL_AT_BOUNDARY && content->n_reads > 0) drop_before(s, k, content->first_read);
   if (content->until == PL_STAYS) drop(s, k, last_asked(s, content), -1);
   if (content->until == PL_AT_BOUNDARY) drop(s, k, PL_AT_BOUNDARY, 0);
@@ -161,7 +161,7 @@ static void choose(spilling *s, int64_t aim) {
   for (int32_t k = 0; k < s->staging.contents->n; k++) {
     pl_content *content = &s->staging.contents->all[k];
     int64_t bytes = pl_staging_bytes(&s->staging, k);
-    content->stored = false;
+    content->memory = PL_TIER_HOST;
     change(s, content->written == PL_AT_BOUNDARY ? 0 : content->written + 1, bytes);
     if (content->until != PL_STAYS) change(s, content->until == PL_AT_BOUNDARY ? 1 : content->until + 2, -bytes);
     for (int32_t r = 0; r < content->n_reads; r++) s->staging.contents->reads[content->first_read + r].loaded = false;
@@ -194,7 +194,7 @@ static pl_spill_cost least_cost(const spilling *s) {
   int64_t stores = 0, loads = 0, sum = 0, all = s->staging.now[s->staging.n_commands];
   for (int32_t k = 0; k < contents->n; k++) {
     const pl_content *content = &contents->all[k];
-    if (!content->stored) continue;
+    if (!pl_is_stored(content)) continue;
     int64_t bytes = pl_staging_bytes(&s->staging, k);
     if (content->written != PL_AT_BOUNDARY) {
       sum = pl_add_saturate(sum, bytes);

@@ -1,15 +1,16 @@
-/* Where what is away from the devices lies: slots on the host and in storage, and the copies between these two. */
-#ifndef PLANC_LOWER_SLOTS_H
-#define PLANC_LOWER_SLOTS_H
+/* Where what is away from the devices lies: slots in the tiers beyond theirs (tiers.h), and the copies between these.
+ */
+#ifndef PLANC_AWAY_SLOTS_H
+#define PLANC_AWAY_SLOTS_H
 
-#include "planc/policy.h"
+#include "planner/away/tiers.h"
 #include "planner/memory/placement.h"
 #include "util/arena.h"
 
 /* A place for a copy. It opens with what is written to it and closes behind a command. */
 typedef struct pl_slot {
   int32_t buffer;
-  bool stored; /* in storage; else on the host */
+  int32_t memory; /* tier */
   int64_t address;
   int32_t opens;  /* the command at which it is written; PL_AT_BOUNDARY: it is there when the period starts */
   int32_t closes; /* PL_AT_BOUNDARY: at once, PL_STAYS: it is there when the period ends */
@@ -23,29 +24,28 @@ static inline pl_lifetime pl_slot_lifetime(int32_t opens, int32_t closes, int32_
   return (pl_lifetime){opens == PL_AT_BOUNDARY ? 0 : opens + 1, end};
 }
 
-/* A copy between host and storage: to storage behind its command, an offload; to the host ahead of it. */
+/* A copy between two tiers: outwards behind its command, which copies from the device; towards it ahead of it. */
 typedef struct pl_tier_copy {
   int32_t from, to; /* slots */
   int32_t command;
-  bool load; /* to the host */
+  bool load; /* towards the device */
 } pl_tier_copy;
 
 typedef struct pl_slots {
+  pl_tiers tiers;
   const pl_slot *slots; /* those of what is parked come first, by residency */
   int32_t n;
-  /* By command: the host slot of an offload or prefetch, PL_NO_SLOT with the user or where nothing reads it. */
+  /* By command: the slot that it copies to or from, PL_NO_SLOT where there is none or nothing reads it. */
   const int32_t *of_command;
   const pl_tier_copy *copies; /* by command, at one those ahead of it first */
   int32_t n_copies;
-  int64_t host_bytes, storage_bytes; /* of the arenas */
+  int64_t arena_bytes[PL_MOST_TIERS]; /* 0 of the device */
 } pl_slots;
 
-enum { PL_STORAGE_ALIGNMENT = 4096 }; /* the block of most file systems */
-
 /* Everything is allocated in `arena`. `problem` may be NULL: then no budget limits the host, and nothing is stored.
- * Where storage may be used and the host has too little, spill.h chooses what is stored; where not enough can be
- * stored, `host_bytes` is more than the budget: the caller holds plans to their budgets. Fails with USAGE if storage
- * may be used and the profile does not tell what it costs. */
+ * Where there is a tier beyond the host and the host has too little, spill.h chooses what is stored there; where not
+ * enough can be, the host's bytes are more than its budget: the caller holds plans to their budgets. Fails with USAGE
+ * if there is one and the profile does not tell what it costs. */
 planc_status pl_slots_make(pl_arena *arena, const planc_schedule *schedule, const planc_problem *problem,
                            pl_slots *out);
 

@@ -1,20 +1,20 @@
 /* How what is stored passes through the host: until when it stays there behind its offload, and from when on it is
  * there ahead of its reads. */
-#ifndef PLANC_LOWER_STAGING_H
-#define PLANC_LOWER_STAGING_H
+#ifndef PLANC_AWAY_STAGING_H
+#define PLANC_AWAY_STAGING_H
 
-#include "planner/lower/contents.h"
+#include "planner/away/contents.h"
 
 typedef struct pl_staging {
   const planc_schedule *schedule;
   const planc_device *device;
   pl_contents *contents;
   int32_t n_commands;
-  int32_t *content_of, *read_of; /* by command: what it reads, and which of its reads that is; -1: nothing */
-  int64_t *now;                  /* by command: when the ops have come to it if nothing is stored; and one more */
-  int64_t *ended;                /* by command: when a copy between device and host has ended then */
-  int64_t *live;                 /* by position: bytes on the host */
-  int64_t *done;                 /* by content: when its copy to storage has ended */
+  int32_t *read_of; /* by command: which read it is; -1: none */
+  int64_t *now;     /* by command: when the ops have come to it if nothing is stored; and one more */
+  int64_t *ended;   /* by command: when a copy to or from the device has ended then */
+  int64_t *live;    /* by position: bytes on the host */
+  int64_t *done;    /* by content: when its copy to storage has ended */
   struct pl_passage *queue;
   int32_t *due; /* by step: how many of the queue must have left before it */
 } pl_staging;
@@ -22,10 +22,6 @@ typedef struct pl_staging {
 /* Everything is allocated in `arena`. */
 planc_status pl_staging_make(pl_arena *arena, const planc_schedule *schedule, const planc_device *device,
                              pl_contents *contents, pl_staging *out);
-
-/* The last command for which a content is on the host from `read` on (-1: from when it is written) without leaving it.
- */
-int32_t pl_staging_stay(const pl_contents *contents, const pl_content *content, int32_t read);
 
 /* What a content takes of the host. */
 int64_t pl_staging_bytes(const pl_staging *staging, int32_t content);

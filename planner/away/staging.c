@@ -4,7 +4,7 @@
  * the host is a queue: what came first leaves first, when its copy has ended and some time has passed or, where
  * something else needs its room, at once: where its copy has not ended, all wait. Seen from the end of the period loads
  * are the same: what is read last leaves first, and each is copied as late as will do. */
-#include "planner/lower/staging.h"
+#include "planner/away/staging.h"
 
 #include "planc/schedule.h"
 #include "util/math.h"
@@ -30,13 +30,6 @@ static const pl_content *content_at(const pl_staging *s, int32_t k) {
   return &s->contents->all[k];
 }
 
-int32_t pl_staging_stay(const pl_contents *contents, const pl_content *content, int32_t read) {
-  const pl_read *reads = &contents->reads[content->first_read];
-  int32_t last = read < 0 ? content->written : reads[read].command;
-  for (int32_t r = read + 1; r < content->n_reads && !reads[r].loaded; r++) last = reads[r].command;
-  return last;
-}
-
 int64_t pl_staging_bytes(const pl_staging *s, int32_t content) {
   int32_t buffer = content_at(s, content)->buffer;
   return pl_align_up(planc_schedule_trace(s->schedule)->buffers[buffer].bytes, PLANC_ALIGNMENT);
@@ -58,7 +51,6 @@ planc_status pl_staging_make(pl_arena *arena, const planc_schedule *schedule, co
                              pl_contents *contents, pl_staging *out) {
   *out = (pl_staging){
       .schedule = schedule, .device = device, .contents = contents, .n_commands = planc_schedule_n_commands(schedule)};
-  PLANC_TRY(PL_NEW(arena, &out->content_of, out->n_commands));
   PLANC_TRY(PL_NEW(arena, &out->read_of, out->n_commands));
   PLANC_TRY(PL_NEW(arena, &out->now, (int64_t)out->n_commands + 1));
   PLANC_TRY(PL_NEW(arena, &out->ended, out->n_commands));
@@ -66,13 +58,11 @@ planc_status pl_staging_make(pl_arena *arena, const planc_schedule *schedule, co
   PLANC_TRY(PL_NEW(arena, &out->done, contents->n));
   PLANC_TRY(PL_NEW(arena, &out->queue, out->n_commands));
   PLANC_TRY(PL_NEW(arena, &out->due, (int64_t)out->n_commands + 1));
-  for (int32_t c = 0; c < out->n_commands; c++) out->content_of[c] = out->read_of[c] = -1;
+  for (int32_t c = 0; c < out->n_commands; c++) out->read_of[c] = -1;
   for (int32_t k = 0; k < contents->n; k++) {
     const pl_content *content = &contents->all[k];
-    for (int32_t r = content->first_read; r < content->first_read + content->n_reads; r++) {
-      out->content_of[contents->reads[r].command] = k;
+    for (int32_t r = content->first_read; r < content->first_read + content->n_reads; r++)
       out->read_of[contents->reads[r].command] = r;
-    }
   }
   return find_times(out);
 }
@@ -80,7 +70,7 @@ planc_status pl_staging_make(pl_arena *arena, const planc_schedule *schedule, co
 int64_t pl_staging_pass(pl_staging *s, int64_t room_bytes) {
   for (int32_t k = 0; k < s->contents->n; k++) {
     pl_content *content = &s->contents->all[k];
-    content->stored_by = pl_staging_stay(s->contents, content, -1);
+    content->stored_by = pl_content_stay(s->contents, content, -1);
     for (int32_t r = content->first_read; r < content->first_read + content->n_reads; r++)
       s->contents->reads[r].load = s->contents->reads[r].command;
   }
@@ -149,16 +139,18 @@ static void time_exec(const timing *t, const planc_command *command) {
   }
 }
 
+/* Copies within the device take no time here. */
 static void time_copy(const timing *t, int32_t c) {
   pl_staging *s = t->staging;
   const planc_command *command = &planc_schedule_commands(s->schedule)[c];
-  bool in = command->kind == PLANC_CMD_PREFETCH;
-  last_uses *last = &t->last[command->residency];
-  int32_t buffer = planc_schedule_residencies(s->schedule)[command->residency].buffer;
+  planc_route route = planc_schedule_route(s->schedule, command->stream);
+  if (route == PLANC_STREAM_COMPUTE) return;
+  bool in = planc_schedule_memory_of(s->schedule, command->residency) == PLANC_MEMORY_DEVICE;
+  last_uses *last = &t->last[in ? command->residency : command->source];
+  int32_t buffer = planc_schedule_buffer(s->schedule, command);
   int64_t bytes = planc_schedule_trace(s->schedule)->buffers[buffer].bytes;
   int64_t begin = later(later(t->clocks[command->stream], s->now[c]), in ? last->used : last->filled);
-  const planc_link *link = &s->device->links[in ? PLANC_ROUTE_H2D : PLANC_ROUTE_D2H];
-  int64_t end = pl_add_saturate(begin, planc_link_ns(link, bytes));
+  int64_t end = pl_add_saturate(begin, planc_link_ns(&s->device->links[route], bytes));
   s->ended[c] = end;
   t->clocks[command->stream] = last->copied = last->used = end;
   if (in) last->filled = end;
@@ -175,14 +167,14 @@ static planc_status find_times(pl_staging *s) {
     const planc_command *command = &planc_schedule_commands(s->schedule)[c];
     if (command->kind == PLANC_CMD_EXEC) {
       time_exec(&t, command);
-    } else if (command->kind == PLANC_CMD_OFFLOAD || command->kind == PLANC_CMD_PREFETCH) {
+    } else if (command->kind == PLANC_CMD_COPY) {
       time_copy(&t, c);
     } else if (command->kind == PLANC_CMD_AWAIT) {
       t.clocks[command->stream] = later(t.clocks[command->stream], t.last[command->residency].copied);
     }
     s->now[c + 1] = s->now[c];
     for (int32_t j = 0; j < trace->n_jobs; j++)
-      s->now[c + 1] = later(s->now[c + 1], t.clocks[j * PLANC_N_STREAMS + PLANC_STREAM_COMPUTE]);
+      s->now[c + 1] = later(s->now[c + 1], t.clocks[planc_schedule_compute(s->schedule, j, -1)]);
   }
   pl_arena_free(&arena);
   return status;
@@ -202,14 +194,14 @@ static void note_stored(const pl_staging *s, int32_t k) {
   int64_t bytes = pl_staging_bytes(s, k);
   if (content->written != PL_AT_BOUNDARY) note(s, content->written, content->stored_by, bytes);
   for (int32_t r = 0; r < content->n_reads; r++)
-    if (reads[r].loaded) note(s, reads[r].load, pl_staging_stay(s->contents, content, r), bytes);
+    if (reads[r].loaded) note(s, reads[r].load, pl_content_stay(s->contents, content, r), bytes);
 }
 
 static void find_live(const pl_staging *s) {
   for (int32_t p = 0; p < s->n_commands + 2; p++) s->live[p] = 0;
   for (int32_t k = 0; k < s->contents->n; k++) {
     const pl_content *content = content_at(s, k);
-    if (content->stored) {
+    if (pl_is_stored(content)) {
       note_stored(s, k);
     } else {
       note(s, content->written, content->until, pl_staging_bytes(s, k));
@@ -259,8 +251,8 @@ static void enter(passing *p, int32_t content, int32_t what, int64_t done, int32
 /* What is offloaded is copied, and enters when it would leave the host if it needed no copy. */
 static void enter_store(passing *p, int32_t c) {
   pl_staging *s = p->staging;
-  int32_t k = s->contents->of_offload[c] >= 0 ? s->contents->of_offload[c] : s->content_of[c];
-  if (k < 0 || !content_at(s, k)->stored || content_at(s, k)->written == PL_AT_BOUNDARY) return;
+  int32_t k = s->contents->of_command[c];
+  if (k < 0 || !pl_is_stored(content_at(s, k)) || content_at(s, k)->written == PL_AT_BOUNDARY) return;
   const pl_content *content = content_at(s, k);
   if (content->written == c) s->done[k] = copy(p, k, pl_add_saturate(p->clock, s->ended[c] - s->now[c]));
   if (content->stored_by != c) return;
@@ -272,8 +264,8 @@ static void enter_store(passing *p, int32_t c) {
 
 static void enter_load(passing *p, int32_t c) {
   pl_staging *s = p->staging;
-  int32_t r = s->read_of[c], k = s->content_of[c];
-  if (r < 0 || !content_at(s, k)->stored || !s->contents->reads[r].loaded) return;
+  int32_t r = s->read_of[c], k = s->contents->of_command[c];
+  if (r < 0 || !pl_is_stored(content_at(s, k)) || !s->contents->reads[r].loaded) return;
   const pl_content *content = content_at(s, k);
   int32_t limit = content->stored_by;
   if (r > content->first_read) limit = (int32_t)later(limit, s->contents->reads[r - 1].command);

@@ -1,10 +1,10 @@
 /* What of the host's contents is kept in storage. */
-#ifndef PLANC_LOWER_SPILL_H
-#define PLANC_LOWER_SPILL_H
+#ifndef PLANC_AWAY_SPILL_H
+#define PLANC_AWAY_SPILL_H
 
 #include <stdbool.h>
 
-#include "planner/lower/staging.h"
+#include "planner/away/staging.h"
 
 typedef struct pl_spilling {
   pl_staging staging;

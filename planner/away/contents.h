@@ -1,10 +1,10 @@
-/* What is away from the devices: each version that a period offloads and fetches again, or that waits parked. */
-#ifndef PLANC_LOWER_CONTENTS_H
-#define PLANC_LOWER_CONTENTS_H
+/* What is away from the devices: each version that a period copies from there and back, or that waits parked. */
+#ifndef PLANC_AWAY_CONTENTS_H
+#define PLANC_AWAY_CONTENTS_H
 
-#include "planner/lower/slots.h"
+#include "planner/away/slots.h"
 
-/* A read of a content by a prefetch. */
+/* A read of a content by a copy to the device. */
 typedef struct pl_read {
   int32_t command;
   bool loaded;  /* of what is stored: it has left the host before, and comes back; else it is there still */
@@ -13,20 +13,29 @@ typedef struct pl_read {
 
 typedef struct pl_content {
   int32_t buffer;
-  int32_t written;             /* by this offload; PL_AT_BOUNDARY */
+  int32_t written;             /* by this copy; PL_AT_BOUNDARY */
   int32_t until;               /* the last command that reads it; PL_AT_BOUNDARY: none does; PL_STAYS */
   int32_t first_read, n_reads; /* slice of reads, in order */
   int32_t twin;                /* of what is parked: its other content, at the other end of the period; else itself */
-  bool stored;                 /* in storage, from `written` to `until`; now and then on the host as well */
+  int32_t memory;              /* tier; where that is beyond the host, it is on the host now and then as well */
   int32_t stored_by;           /* when it leaves the host first: behind this command; none where it is there already */
 } pl_content;
+
+/* Whether a content is kept beyond the host. */
+static inline bool pl_is_stored(const pl_content *content) {
+  return content->memory > PL_TIER_HOST;
+}
 
 typedef struct pl_contents {
   pl_content *all; /* those of what is parked come first, by residency */
   int32_t n;
   pl_read *reads;
-  int32_t *of_offload; /* by command: the content that it writes; -1: nobody reads it, or it is no offload */
+  int32_t *of_command; /* the content that it writes or reads; -1: nobody reads it, or it is no copy of what is away */
 } pl_contents;
+
+/* The last command for which a stored content is on the host from `read` on (-1: from when it is written) without
+ * leaving it. */
+int32_t pl_content_stay(const pl_contents *contents, const pl_content *content, int32_t read);
 
 /* Everything is allocated in `arena`; fails with OUT_OF_MEMORY alone. */
 planc_status pl_contents_find(pl_arena *arena, const planc_schedule *schedule, pl_contents *out);
