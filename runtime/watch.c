@@ -17,9 +17,9 @@ static bool is_same_file(const struct stat *a, const struct stat *b) {
          a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
 }
 
-/* What there is under the path now; only files can be read without waiting. */
+/* What there is under the path now; all zero where there is nothing. */
 static void look_at(const char *path, struct stat *out) {
-  if (stat(path, out) != 0 || !S_ISREG(out->st_mode)) memset(out, 0, sizeof *out);
+  if (stat(path, out) != 0) memset(out, 0, sizeof *out);
 }
 
 static planc_status is_adoptable(const planrt_session *session, const planc_plan *plan, bool *out) {
@@ -38,7 +38,9 @@ planc_status rt_watch_look(rt_watch *watch, const planrt_session *session, planc
   look_at(watch->path, &now);
   if (is_same_file(&now, &watch->seen)) return NULL;
   watch->seen = now;
-  if (!S_ISREG(now.st_mode)) return NULL;
+  if (now.st_mode == 0) return NULL;
+  /* Only files can be read without waiting. */
+  if (!S_ISREG(now.st_mode)) return planc_error(PLANC_BAD_INPUT, "%s: not a file", watch->path);
   PLANC_TRY(planc_plan_read(watch->path, &plan));
   planc_status status = planc_context(is_adoptable(session, plan, &adoptable), "%s", watch->path);
   if (!status && adoptable) {

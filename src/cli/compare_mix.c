@@ -231,6 +231,7 @@ static void report_jobs(const mix_table *t, cJSON *object) {
   cJSON *array = pl_json_add_array(object, "jobs");
   for (int32_t j = 0; j < t->mix->n_jobs; j++) {
     cJSON *job = pl_json_add_object(array, NULL);
+    if (t->mix->names && t->mix->names[j]) pl_json_add_string(job, "name", t->mix->names[j]);
     pl_json_add_string(job, "graph", t->mix->jobs[j].graph->name);
     pl_json_add_int(job, "batch", t->mix->jobs[j].batch);
     pl_json_add_known(job, "alone_ns", !t->misfit, t->shares[j].alone_ns);

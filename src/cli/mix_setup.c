@@ -257,20 +257,25 @@ static planc_status read_job(const pl_arguments *arguments, const planc_workload
   return NULL;
 }
 
-static planc_status read_priority(const char *text, cli_mix *mix) {
+/* told[j] says that job j has one already. */
+static planc_status read_priority(const char *text, cli_mix *mix, bool *told) {
   const char *value;
   int32_t job;
   int64_t priority;
   PLANC_TRY(planc_context(cli_mix_read_job(text, mix, &job, &value), "--priority %s", text));
   if (job < 0) return planc_error(PLANC_USAGE, "--priority %s: say whose it is, as in 1:5", text);
   PLANC_TRY(pl_option_int_of("priority", value, 0, PLANC_MOST_PRIORITY, &priority));
+  if (told[job]) return planc_error(PLANC_USAGE, "--priority %s: job %d has a priority already", text, job);
+  told[job] = true;
   mix->jobs[job].priority = (int32_t)priority;
   return NULL;
 }
 
 static planc_status read_priorities(const pl_arguments *arguments, cli_mix *mix) {
   const char *text;
-  for (int32_t k = 0; (text = pl_option_repeated(arguments, "priority", k)); k++) PLANC_TRY(read_priority(text, mix));
+  bool told[PLANC_MIX_MOST_JOBS] = {false};
+  for (int32_t k = 0; (text = pl_option_repeated(arguments, "priority", k)); k++)
+    PLANC_TRY(read_priority(text, mix, told));
   return NULL;
 }
 

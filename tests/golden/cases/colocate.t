@@ -84,6 +84,10 @@ Of two jobs that are alike the one with a priority computes as if the other were
   $ planc colocate inputs/tiny.yaml:64 inputs/tiny.yaml:64 --device k40m --policy temporal --priority 2:1 -o x.plan
   ! planc: --priority 2:1: the jobs are numbered from 0 to 1
   [2]
+  $ planc colocate inputs/tiny.yaml:64 inputs/tiny.yaml:64 --device k40m --policy temporal --priority 1:2 --priority 1:3 -o x.plan
+  ! planc: --priority 1:3: job 1 has a priority already
+  [2]
+
   $ planc colocate inputs/tiny.yaml:64 inputs/tiny.yaml:64 --device k40m --policy temporal --priority 1:6 -o x.plan
   ! planc: --priority 6: not an integer from 0 to 5
   [2]
