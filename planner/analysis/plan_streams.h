@@ -3,7 +3,6 @@
 #define PLANC_ANALYSIS_PLAN_STREAMS_H
 
 #include "plan/copies.h"
-#include "planc/simulate.h"
 
 static inline bool pl_instr_has_stream(const planc_instr *instr) {
   return instr->op != PLANC_INSTR_acquire && instr->op != PLANC_INSTR_release;

@@ -4,7 +4,7 @@
 #ifndef PLANC_BASE_CODE_H
 #define PLANC_BASE_CODE_H
 
-#include "planc/policy.h"
+#include "planc/problem.h"
 
 /* What the problem is planned with: what the profile reserves, and the code that is assumed. */
 int64_t pl_reserved(const planc_problem *problem);

@@ -10,6 +10,7 @@
 #include "planner/choose/walk.h"
 #include "planner/evaluate.h"
 #include "planner/policies/policies.h"
+#include "tests/support/least.h"
 #include "tests/support/randgraph.h"
 #include "tests/support/unit.h"
 
@@ -176,7 +177,7 @@ START_TEST(it_says_what_plans_say) {
   ok(randgraph_make(7700 + (uint64_t)_i, &options, &random));
   planc_problem of = {
       .job.graph = random, .job.profile = profile, .job.batch = 1 + _i % 5, .terms.budgets[PLANC_MEMORY_HOST] = -1};
-  ok(planc_least_budget(&of, planc_policy_find("none"), &most));
+  ok(find_least_bytes(&of, planc_policy_find("none"), &most));
   for (const planc_policy *policy = planc_policies(); policy->name; policy++) {
     if (policy->supports & PLANC_POLICY_CHOOSES) continue;
     planc_candidate candidate = {0};
@@ -408,7 +409,7 @@ static planc_status not_followed(const planc_evaluator *evaluator, const planc_c
 START_TEST(failures_are_passed_on) {
   int used = 0;
   int64_t all;
-  ok(planc_least_budget(&problem, planc_policy_find("none"), &all));
+  ok(find_least_bytes(&problem, planc_policy_find("none"), &all));
   problem.terms.budgets[PLANC_MEMORY_DEVICE] = all / 4 * 3;
   for (int broken = 0; broken < 6; broken++) {
     own = pl_evaluator_of(&problem);
@@ -473,7 +474,7 @@ START_TEST(plans_say_why_they_were_chosen) {
     const planc_policy *policy = planc_policy_find(cases[i].policy);
     int64_t least;
     planc_plan *plan;
-    ok(planc_least_budget(&problem, policy, &least));
+    ok(find_least_bytes(&problem, policy, &least));
     for (int tight = 0; tight < 2; tight++) {
       planc_problem of = problem;
       if (tight) of.terms.budgets[PLANC_MEMORY_DEVICE] = least;
