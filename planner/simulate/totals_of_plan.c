@@ -2,6 +2,7 @@
 #include "planner/simulate/totals_of_plan.h"
 
 #include "plan/derived.h"
+#include "plan/memories.h"
 #include "planner/analysis/plan_live.h"
 #include "planner/analysis/plan_streams.h"
 #include "util/math.h"

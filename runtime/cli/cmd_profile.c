@@ -1,7 +1,7 @@
 /* `planrun profile`: measures a graph's ops, the links and the launches on this machine.
  *
- * What has been measured is kept piece by piece beside the output (runtime/profile_part.h). An interrupted profile goes
- * on from there. */
+ * What has been measured is kept piece by piece beside the output (runtime/profile/profile_part.h). An interrupted
+ * profile goes on from there. */
 #include "runtime/cli/cmd_profile.h"
 
 #include <errno.h>
@@ -40,7 +40,7 @@ static const pl_option options[] = {
     {0},
 };
 
-enum { FALLBACK_BATCH = 32, PERCENT = 10000 };
+enum { FALLBACK_BATCH = 32 };
 /* A GPU's clocks rise within some tenths of a second of work, and settle where power and heat allow. */
 enum { MOST_MEASURED = 8, WARM_UP_MS = 1000 };
 
@@ -189,7 +189,7 @@ static planc_status read_arguments(profiling *p, const pl_arguments *arguments) 
   PLANC_TRY(pl_file_probe(p->output));
   PLANC_TRY(read_list(arguments, "batches", INT32_MAX, RT_MOST_BATCHES, p->batches, &p->n_batches));
   PLANC_TRY(read_list(arguments, "loads", 100, RT_MOST_LOADS, p->loads + 1, &p->n_loads));
-  for (int32_t i = 1; i <= p->n_loads; i++) p->loads[i] *= PERCENT;
+  for (int32_t i = 1; i <= p->n_loads; i++) p->loads[i] *= PLANC_UNIT_PERCENT;
   p->n_loads++;
   PLANC_TRY(pl_option_int(arguments, "repetitions", 1, 1000, 5, &p->repetitions));
   PLANC_TRY(rt_option_rate(arguments, "link", &p->link_bytes_per_s));

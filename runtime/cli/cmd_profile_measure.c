@@ -9,7 +9,7 @@
 #include "util/print.h"
 #include "util/progress.h"
 
-enum { PERCENT = 10000, MS = 1000000 };
+enum { MS = 1000000 };
 
 typedef struct measuring {
   rt_profiling *p;
@@ -195,7 +195,7 @@ static planc_status measure_passes(measuring *m, int32_t first) {
   how.trying = leave_word;
   how.careful = rt_pieces_ended_in(p->kept->pieces, m->load_ppm, m->batch, first);
   snprintf(m->doing, sizeof m->doing, "batch %lld, load %lld %%", (long long)m->batch,
-           (long long)(m->load_ppm / PERCENT));
+           (long long)(m->load_ppm / PLANC_UNIT_PERCENT));
   m->taken.beside_bytes = 0;
   PLANC_TRY(rt_background_load(p->backend, m->load_ppm, &background));
   planc_status status = rt_measure_ops(&how);
