@@ -26,7 +26,6 @@
 #include "planner/colocate/kept.h"
 #include "planner/colocate/mix_policies.h"
 #include "planner/policies/policies.h"
-#include "util/math.h"
 #include "util/size.h"
 
 enum { HALVES = 2 };

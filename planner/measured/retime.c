@@ -11,7 +11,6 @@
 #include "planc/schedule.h"
 #include "planc/simulate.h"
 #include "planner/analysis/plan_live.h"
-#include "planner/analysis/plan_streams.h"
 #include "util/arena.h"
 #include "util/math.h"
 

@@ -14,7 +14,6 @@
 
 #include "planner/base/code.h"
 #include "planner/policies/policies.h"
-#include "util/math.h"
 
 enum { STEPS = 20, MOST_ROUNDS = 4 };
 
