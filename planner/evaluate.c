@@ -20,8 +20,8 @@ static planc_status hold_to_host(const planc_evaluator *evaluator, const planc_c
 static planc_status iteration_time(const planc_evaluator *evaluator, const planc_candidate *candidate, int64_t *out_ns);
 static planc_status place(const planc_evaluator *evaluator, const planc_candidate *candidate, int64_t *residencies,
                           int64_t *workspaces, int64_t *out_arena_bytes);
-static planc_status follow(const planc_evaluator *evaluator, const planc_candidate *candidate,
-                           planc_candidate_visitor visitor, void *user, planc_taken *out);
+static planc_status simulate(const planc_evaluator *evaluator, const planc_candidate *candidate,
+                             planc_candidate_visitor visitor, void *user, planc_taken *out);
 
 planc_evaluator pl_evaluator_of(const planc_problem *problem) {
   return (planc_evaluator){.problem = problem,
@@ -31,7 +31,7 @@ planc_evaluator pl_evaluator_of(const planc_problem *problem) {
                            .hold_to_host = hold_to_host,
                            .place = place,
                            .time = iteration_time,
-                           .follow = follow};
+                           .simulate = simulate};
 }
 
 int64_t pl_candidate_least_time(const planc_candidate *candidate) {
@@ -181,15 +181,16 @@ static planc_status iteration_time(const planc_evaluator *evaluator, const planc
   return status;
 }
 
-static planc_status follow_placed(const planc_evaluator *evaluator, const planc_candidate *candidate,
-                                  const places *placed, planc_candidate_visitor visitor, void *user, planc_taken *out);
+static planc_status simulate_placed(const planc_evaluator *evaluator, const planc_candidate *candidate,
+                                    const places *placed, planc_candidate_visitor visitor, void *user,
+                                    planc_taken *out);
 static planc_status show(const planc_plan *plan, const planc_candidate *candidate, planc_candidate_visitor visitor,
                          void *user, int64_t *out_ns);
 static planc_status show_in_order(const planc_plan *plan, const planc_order *order, planc_candidate_visitor visitor,
                                   void *user, int64_t *out_ns);
 
-static planc_status follow(const planc_evaluator *evaluator, const planc_candidate *candidate,
-                           planc_candidate_visitor visitor, void *user, planc_taken *out) {
+static planc_status simulate(const planc_evaluator *evaluator, const planc_candidate *candidate,
+                             planc_candidate_visitor visitor, void *user, planc_taken *out) {
   const planc_problem *problem = evaluator->problem;
   int64_t reserved;
   places placed = {0};
@@ -198,13 +199,14 @@ static planc_status follow(const planc_evaluator *evaluator, const planc_candida
   planc_status status = place_device(candidate, &placed);
   int64_t peak = out->peak_bytes[PLANC_MEMORY_DEVICE] = pl_add_saturate(placed.arena_bytes, reserved);
   out->fits = !status && peak <= problem->terms.budgets[PLANC_MEMORY_DEVICE];
-  if (out->fits) status = follow_placed(evaluator, candidate, &placed, visitor, user, out);
+  if (out->fits) status = simulate_placed(evaluator, candidate, &placed, visitor, user, out);
   pl_arena_free(&placed.arena);
   return status;
 }
 
-static planc_status follow_placed(const planc_evaluator *evaluator, const planc_candidate *candidate,
-                                  const places *placed, planc_candidate_visitor visitor, void *user, planc_taken *out) {
+static planc_status simulate_placed(const planc_evaluator *evaluator, const planc_candidate *candidate,
+                                    const places *placed, planc_candidate_visitor visitor, void *user,
+                                    planc_taken *out) {
   planc_plan *plan;
   planc_simulation simulation;
   PLANC_TRY(pl_lower_placed(evaluator->problem, "", candidate, &placed->addresses, &plan));
@@ -263,7 +265,7 @@ static planc_status show_in_order(const planc_plan *plan, const planc_order *ord
   if (!status) {
     *out_ns = simulation.iteration_ns;
     time_runs(plan, order, &of, times);
-    status = visitor(user, &(planc_followed){.plan = plan, .end_ns = of.end_ns, .order = order, .times = times});
+    status = visitor(user, &(planc_simulated){.plan = plan, .end_ns = of.end_ns, .order = order, .times = times});
   }
   pl_arena_free(&arena);
   return status;

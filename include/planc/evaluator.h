@@ -15,14 +15,14 @@ typedef struct planc_run_time {
 } planc_run_time;
 
 /* What a candidate does in time. */
-typedef struct planc_followed {
+typedef struct planc_simulated {
   const planc_plan *plan;
   const int64_t *end_ns;       /* by instruction of its body: of execs and copies, others have 0 */
   const planc_order *order;    /* what it runs, recomputes included */
   const planc_run_time *times; /* by position */
-} planc_followed;
-/* All that is followed is borrowed for the time of the call. */
-typedef planc_status (*planc_candidate_visitor)(void *user, const planc_followed *followed);
+} planc_simulated;
+/* All of it is borrowed for the time of the call. */
+typedef planc_status (*planc_candidate_visitor)(void *user, const planc_simulated *simulated);
 
 /* What the plan of a candidate takes. */
 typedef struct planc_taken {
@@ -55,8 +55,8 @@ struct planc_evaluator {
   planc_status (*time)(const planc_evaluator *evaluator, const planc_candidate *candidate, int64_t *out_ns);
   /* Peaks and time at once, placed and lowered once. Where it fits on the device `visitor`, unless that is NULL, is
    * called once; where it does not, it is not even lowered. */
-  planc_status (*follow)(const planc_evaluator *evaluator, const planc_candidate *candidate,
-                         planc_candidate_visitor visitor, void *user, planc_taken *out);
+  planc_status (*simulate)(const planc_evaluator *evaluator, const planc_candidate *candidate,
+                           planc_candidate_visitor visitor, void *user, planc_taken *out);
 };
 
 #ifdef __cplusplus
