@@ -278,8 +278,8 @@ def figure10(_):
             tell(*rows[-1])
     table(f"Figure 10: two NASNet jobs of batch {job.rsplit(':', 1)[1]}, by the budget as a part of 11 GiB",
           ["budget", "period, ms", "throughput", "shift, ms", "first waits, ms", "second waits, ms", "paper's gap, ms"], rows,
-          ["the paper's gap is between iterations of a job, its batch is not stated: here two iterations fit at 70 % with hardly a",
-           f"shift, as there ({BUDGETED:.0%} of the largest batch); waits: what a job's stream is without an op in a period"])
+          ["the paper's gap is between iterations of a job, its batch is not stated: here it is one at which neither job waits",
+           f"at 70 %, as there ({BUDGETED:.0%} of the largest); waits: what a job's stream is without an op in a period"])
 
 
 def paging(_):
