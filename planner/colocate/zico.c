@@ -19,7 +19,7 @@
  *
  * What the paper does not have: where regions that are handed out one by one do not suffice for a shift, tensors are
  * placed at once (place_passes.h); where no shift is found with its regions of 64 MB, its smaller ones and tensors are
- * tried, that small jobs have something to share; memory that makes it no faster is given up in the end; and the jobs
+ * tried, that small jobs have something to share; memory that makes it faster by no more than a thousandth is given up in the end; and the jobs
  * take turns (temporal.c) not only where no shift is found, but also where that is faster. */
 #include <stdio.h>
 
@@ -308,18 +308,23 @@ static planc_status arrange(zico *z, int64_t bytes, int64_t ***out_addresses, bo
   }
 }
 
+/* The timing is that of the candidate's simulation. */
+static void make_best(zico *z, planc_candidate *candidate) {
+  planc_candidate_free(&z->best);
+  z->best = *candidate;
+  *candidate = (planc_candidate){0};
+  z->best_ns = z->timing.period_ns;
+  z->offset_ns = z->timing.passes[z->timing.first[1]].start_ns - z->timing.passes[z->timing.first[0]].start_ns;
+  z->any = true;
+}
+
 /* Keeps what is the fastest so far; the timing is that of its simulation. */
 static planc_status keep(zico *z, const pl_timing *arranged, planc_candidate *candidate) {
   if (z->any && z->timing.period_ns >= z->best_ns) {
     planc_candidate_free(candidate);
     return NULL;
   }
-  planc_candidate_free(&z->best);
-  z->best = *candidate;
-  z->best_ns = z->timing.period_ns;
-  z->any = true;
-  if (z->mix->n_jobs > 1)
-    z->offset_ns = z->timing.passes[z->timing.first[1]].start_ns - z->timing.passes[z->timing.first[0]].start_ns;
+  make_best(z, candidate);
   return pl_timing_copy(&z->arena, arranged, &z->best_timing);
 }
 
@@ -387,22 +392,22 @@ static planc_status find_fewest(zico *z, int64_t *out_bytes) {
   return NULL;
 }
 
-/* Takes over places in `bytes` if they make it no slower. */
+/* Takes over places in `bytes` if they make it slower by a thousandth at the most. */
 static planc_status try_places(zico *z, int64_t bytes, bool *out_taken) {
   enum { WORTH = 1000 };
-  int64_t **addresses, ns;
+  int64_t **addresses;
   planc_candidate candidate = {0};
   PLANC_TRY(find_places(z, &z->best_timing, bytes, &addresses, out_taken));
   if (!*out_taken) return NULL;
   planc_status status = merge(z, &z->best_timing, addresses, &candidate);
-  if (!status) status = z->all->time(z->all, &candidate, &ns);
-  *out_taken = !status && ns <= z->best_ns + z->best_ns / WORTH;
-  planc_candidate_free(*out_taken ? &z->best : &candidate);
-  if (*out_taken) z->best = candidate;
+  if (!status) status = pl_if_fits(pl_timing_together(z->all, &candidate, &z->timing), out_taken);
+  *out_taken = !status && *out_taken && z->timing.period_ns <= z->best_ns + z->best_ns / WORTH;
+  if (*out_taken) make_best(z, &candidate);
+  planc_candidate_free(&candidate);
   return status;
 }
 
-/* The fewest that make it no slower, of a few. */
+/* The fewest, of a few, that make it hardly slower. */
 static planc_status tighten(zico *z) {
   enum { TRIES = 4 };
   int64_t fewest;

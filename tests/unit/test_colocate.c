@@ -15,6 +15,7 @@
 #include "tests/support/randgraph.h"
 #include "tests/support/runs.h"
 #include "tests/support/unit.h"
+#include "util/size.h"
 
 enum { MIXES = 40, MOST_JOBS = 3, PERIODS = 2, INTERLEAVINGS = 6 };
 
@@ -347,6 +348,29 @@ START_TEST(pairs_are_of_two) {
   ok(planc_colocate(&m.mix, planc_mix_policy_find("waterwave"), shares, &plan));
   int64_t period_ns = observe(plan);
   for (int32_t a = 0; a < seen.n; a++) ck_assert_int_le(count_beside(&seen.of[a], period_ns), 1);
+  planc_plan_free(plan);
+  free_mix(&m);
+}
+END_TEST
+
+/* What Zico says of the shift of two jobs is so in its plan, and not in one that it gave up for less memory. */
+START_TEST(shifts_are_those_of_the_plan) {
+  random_mix m;
+  planc_mix_share shares[MOST_JOBS];
+  planc_plan *plan;
+  make_mix(_i, &m);
+  ok(planc_mix_resolve(&m.mix, shares));
+  ok(planc_colocate(&m.mix, planc_mix_policy_find("zico"), shares, &plan));
+  const char *told = strstr(plan->explanation, ": in every period");
+  int64_t period_ns = observe(plan), starts[MOST_JOBS], end;
+  for (int32_t j = 0; j < m.mix.n_jobs; j++) find_iteration(j, 0, &starts[j], &end);
+  int64_t later = (starts[1] - starts[0]) % period_ns;
+  if (later < 0) later += period_ns;
+  bool ahead = later > period_ns - later;
+  char expected[96], text[PL_SIZE_TEXT];
+  snprintf(expected, sizeof expected, ": in every period job %d begins %s after job %d", ahead ? 0 : 1,
+           pl_time_format(ahead ? period_ns - later : later, text), ahead ? 1 : 0);
+  if (told) ck_assert_str_eq(told, expected);
   planc_plan_free(plan);
   free_mix(&m);
 }
@@ -696,6 +720,7 @@ int main(void) {
   tcase_add_loop_test(mixes, baselines_plan_each_job_alone, 0, 2 * MIXES);
   tcase_add_test(mixes, rates_are_priorities);
   tcase_add_loop_test(mixes, pairs_are_of_two, 0, MIXES);
+  tcase_add_loop_test(mixes, shifts_are_those_of_the_plan, 0, 4 * MIXES);
   tcase_add_test(mixes, least_budgets_are_known);
   tcase_add_loop_test(mixes, one_device_serves_all, 0, 10);
   tcase_add_loop_test(mixes, pools_migrate, 0, MIXES);
