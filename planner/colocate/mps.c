@@ -155,8 +155,8 @@ static planc_status migrate(processes *p, planc_mix_estimate *out) {
   if (device->paging_ppm == 0 || (budgets[PLANC_MEMORY_HOST] >= 0 && beyond > budgets[PLANC_MEMORY_HOST]))
     return refuse(device, beyond);
   out->migrated_bytes = pl_muldiv_floor(p->touched_bytes, beyond, p->pools_bytes);
-  int64_t rate = pl_muldiv_floor(device->links[PLANC_ROUTE_H2D].bytes_per_second, device->paging_ppm, 1000000);
+  int64_t rate = pl_muldiv_floor(device->links[PLANC_ROUTE_H2D].bytes_per_second, device->paging_ppm, PL_PPM);
   out->period_ns =
-      pl_add_saturate(out->period_ns, pl_muldiv_ceil(out->migrated_bytes, 1000000000, rate > 0 ? rate : 1));
+      pl_add_saturate(out->period_ns, pl_muldiv_ceil(out->migrated_bytes, PL_NS, rate > 0 ? rate : 1));
   return NULL;
 }

@@ -347,7 +347,7 @@ static planc_status try_round(zico *z, int64_t bytes, bool all, bool *out_fit) {
 /* The same graph at the same costs, so that the jobs disturb each other alike. */
 static bool are_alike(const planc_mix *mix) {
   for (int32_t j = 1; j < mix->n_jobs; j++)
-    if (!pl_is_same_job(&mix->jobs[0], &mix->jobs[j])) return false;
+    if (planc_mix_first_same(mix, j) > 0) return false;
   return true;
 }
 
