@@ -156,7 +156,6 @@ static planc_status migrate(processes *p, planc_mix_estimate *out) {
     return refuse(device, beyond);
   out->migrated_bytes = pl_muldiv_floor(p->touched_bytes, beyond, p->pools_bytes);
   int64_t rate = pl_muldiv_floor(device->links[PLANC_ROUTE_H2D].bytes_per_second, device->paging_ppm, PL_PPM);
-  out->period_ns =
-      pl_add_saturate(out->period_ns, pl_muldiv_ceil(out->migrated_bytes, PL_NS, rate > 0 ? rate : 1));
+  out->period_ns = pl_add_saturate(out->period_ns, pl_muldiv_ceil(out->migrated_bytes, PL_NS, rate > 0 ? rate : 1));
   return NULL;
 }

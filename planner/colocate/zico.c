@@ -19,8 +19,8 @@
  *
  * What the paper does not have: where regions that are handed out one by one do not suffice for a shift, tensors are
  * placed at once (place_passes.h); where no shift is found with its regions of 64 MB, its smaller ones and tensors are
- * tried, that small jobs have something to share; memory that makes it faster by no more than a thousandth is given up in the end; and the jobs
- * take turns (temporal.c) not only where no shift is found, but also where that is faster. */
+ * tried, that small jobs have something to share; memory that makes it faster by no more than a thousandth is given up
+ * in the end; and the jobs take turns (temporal.c) not only where no shift is found, but also where that is faster. */
 #include <stdio.h>
 
 #include "planner/base/code.h"
