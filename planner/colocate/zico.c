@@ -36,7 +36,6 @@
 #include "util/math.h"
 #include "util/size.h"
 
-enum { SOUGHT_TEXT = 160 };
 enum { PAIR = 2, MOST_SOLOS = 8, STEPS = 8, ROUNDS_ON_THE_WAY = 2, ROUNDS_AT_LAST = 8, STEADY_PPM = 50000 };
 
 typedef struct zico {
@@ -63,7 +62,9 @@ static zico begin(const planc_mix_evaluator *evaluator, const planc_mix_share *s
 static void end(zico *z);
 static planc_status choose(zico *z, planc_candidate *out);
 static planc_status find_best_of_rounds(zico *z);
-static planc_status try_smaller_regions(zico *z, char sought[SOUGHT_TEXT]);
+static bool is_region_asked(const zico *z);
+static planc_status try_smaller_regions(zico *z);
+static planc_status suggest_smaller_regions(const zico *z, planc_candidate *out);
 static bool has_rounds_side_by_side(const zico *z);
 static planc_status compare_one_at_a_time(zico *z);
 static planc_status find_best(zico *z);
@@ -85,14 +86,15 @@ planc_status pl_mix_zico(const planc_mix_evaluator *evaluator, const planc_mix_s
 }
 
 static planc_status choose(zico *z, planc_candidate *out) {
-  char sought[SOUGHT_TEXT] = "no shift at which they fit side by side";
   bool turns;
   PLANC_TRY(find_best_of_rounds(z));
-  if (!z->any) PLANC_TRY(try_smaller_regions(z, sought));
+  if (!z->any && !is_region_asked(z)) PLANC_TRY(try_smaller_regions(z));
   *out = z->best;
   z->best = (planc_candidate){0};
-  PLANC_TRY(pl_turns_instead(z->evaluator, z->shares, sought, z->best_ns, out, &turns));
-  return turns ? NULL : explain(z, out);
+  PLANC_TRY(
+      pl_turns_instead(z->evaluator, z->shares, "no shift at which they fit side by side", z->best_ns, out, &turns));
+  if (!turns) return explain(z, out);
+  return !z->any && is_region_asked(z) ? suggest_smaller_regions(z, out) : NULL;
 }
 
 static planc_status find_best_of_rounds(zico *z) {
@@ -110,11 +112,9 @@ static bool is_region_asked(const zico *z) {
   return z->mix->terms.settings.region > 0;
 }
 
-/* The paper's other granularities (7.4): its small regions, and tensors. Where a region was asked for, they are not
- * taken, but `sought` tells of them. */
-static planc_status try_smaller_regions(zico *z, char sought[SOUGHT_TEXT]) {
+/* The paper's other granularities (7.4): its small regions, and tensors. */
+static planc_status try_smaller_regions(zico *z) {
   static const int64_t smaller[] = {INT64_C(512) << 10, PLANC_ALIGNMENT};
-  char asked[PL_SIZE_TEXT], taken[PL_SIZE_TEXT];
   bool found = false;
   for (size_t k = 0; k < sizeof smaller / sizeof *smaller && !found; k++) {
     if (smaller[k] >= z->region_bytes) continue;
@@ -122,15 +122,18 @@ static planc_status try_smaller_regions(zico *z, char sought[SOUGHT_TEXT]) {
     other.region_bytes = smaller[k];
     planc_status status = find_best_of_rounds(&other);
     found = !status && other.any;
-    if (found && is_region_asked(z))
-      (void)snprintf(sought, SOUGHT_TEXT,
-                     "no shift at which they fit side by side in regions of %s, as there is in regions of %s,",
-                     pl_size_format(z->region_bytes, asked), pl_size_format(smaller[k], taken));
-    if (found && !is_region_asked(z)) swap(z, &other);
+    if (found) swap(z, &other);
     end(&other);
     PLANC_TRY(status);
   }
   return NULL;
+}
+
+/* Whether they would do takes a search to know, which nobody has asked for. */
+static planc_status suggest_smaller_regions(const zico *z, planc_candidate *out) {
+  char asked[PL_SIZE_TEXT];
+  if (z->region_bytes <= PLANC_ALIGNMENT) return NULL;
+  return planc_candidate_explain(out, "regions smaller than %s may do", pl_size_format(z->region_bytes, asked));
 }
 
 static zico begin(const planc_mix_evaluator *evaluator, const planc_mix_share *shares) {

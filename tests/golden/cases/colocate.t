@@ -37,12 +37,12 @@ A job that is there twice is two jobs. One may be for inference.
   verified: every bit as in the reference
   ! planrun: note: backend host does not have the plan's algorithms gemm, default, winograd: plain ones stand in, which may take far longer; a profile of planrun profile has its own to plan with
 
-Small jobs have no use for Zico's large regions: smaller ones are tried where these leave no shift, and are named where others were asked for.
+Small jobs have no use for Zico's large regions: smaller ones are tried where these leave no shift, and are thought of where others were asked for.
 
   $ for region in "" "--region 1M"; do planc colocate graphs/lenet-digits.yaml:64 graphs/tiny-transformer.yaml:16 --device k40m --budget 2M --policy zico $region -o small.plan 2>/dev/null | grep why | sed 's/: in every.*//'; planrun exec small.plan --iterations 2 --verify 2>/dev/null | grep -o 'verified.*'; done
     why       side by side in regions of 512.00 KiB
   verified: every bit as in the reference
-    why       the jobs take turns, for no shift at which they fit side by side in regions of 1.00 MiB, as there is in regions of 512.00 KiB, was found
+    why       the jobs take turns, for no shift at which they fit side by side was found; regions smaller than 1.00 MiB may do
   verified: every bit as in the reference
   $ planc colocate graphs/lenet-digits.yaml:64 graphs/tiny-transformer.yaml:16 --device k40m --budget 2M --policy zico --region 512K -o small.plan 2>/dev/null | grep -o 'why *side by side'
   why       side by side
