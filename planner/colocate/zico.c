@@ -3,9 +3,10 @@
  * Each job is first looked at alone: its tensors have classes, and of those that are shared it is known how many
  * regions it holds when (areas.h). Then, in the informed phase (5.3), the shifts are searched (shift.h), regions are
  * handed out as time goes on (share_regions.h), and what comes of it is simulated: iterations side by side take longer,
- * so the search goes on with their new times until they no longer change. It begins with less than the budget, so that
- * the first times are of jobs that hardly disturb each other, and comes to all of it in eight steps; for jobs that are
- * alike it begins with all. What is tried at the whole budget is kept where it is the fastest so far.
+ * so the search goes on with their new times until these change by less than a twentieth, in a few rounds. It begins
+ * with less than the budget, so that the first times are of jobs that hardly disturb each other, and comes to all of it
+ * in eight steps of at most two rounds each; for jobs that are alike it begins with all. What is tried at the whole
+ * budget is kept where it is the fastest so far.
  *
  * More than two jobs are paired in their order, and each pair has its own budget in the search: its part of the bytes
  * by what its jobs hold at the most.
@@ -16,6 +17,14 @@
  * Rounds of a job that are to run side by side (2.2) do so in the job's own iteration (side_by_side.h), which is then
  * shifted as a whole; where all goes faster with every job's rounds one after the other, they run so. A job that is the
  * only one has nobody to share regions with (only_job.h).
+ *
+ * What the paper has and a plan does not: there jobs take turns once one has overrun its predicted memory twice. A plan
+ * waits for memory and cannot overrun it.
+ *
+ * What the paper does differently: there a job alone holds all that it needs, and here it may swap, compute again or
+ * split the batch where it would not fit else (solo.h). There the backward pass begins where a job holds most, and here
+ * the graph says which ops it has (planc_tensor_class). So all tensors of a job for inference are temporaries, which
+ * share nothing unless they fill a region (areas.h).
  *
  * What the paper does not have: where regions that are handed out one by one do not suffice for a shift, tensors are
  * placed at once (place_passes.h); where no shift is found with its regions of 64 MB, its smaller ones and tensors are
@@ -50,7 +59,8 @@ typedef struct zico {
   planc_problem *problems;
   pl_areas areas;
   int64_t region_bytes;    /* the unit in which memory goes from job to job */
-  int64_t capacity, least; /* bytes for regions: that may be used, and that some job needs alone, or pairs of jobs */
+  int64_t capacity; /* bytes for regions that may be used */
+  int64_t least;    /* and the fewest that are tried: each pair's part of them holds either of its jobs alone */
   pl_timing timing;
   planc_candidate best;
   pl_timing best_timing;      /* as it was arranged */

@@ -101,6 +101,19 @@ A job that may not run often enough to get its part is told, with what would do.
   ~ planc compare --colocate graphs/lenet-digits.yaml:640 inputs/tiny.yaml:1 --device k40m --max-ratio 1 --policies temporal --no-least 2>&1 | grep 'note: job'
   planc: note: job <N> (tiny) has the most iterations in a period that may be chosen, <N>, and they take <N> ms alone where those of job <N> take <N> ms: with --max-ratio <N> it has more of the GPU
 
+A trainer and a sampler of one model take turns, or the sampler interrupts the trainer when requests come. Each hands its memory over and back.
+
+  ~ for deadline in "" "--deadline 2ms"; do planc colocate graphs/tiny-transformer.yaml:16 graphs/tiny-transformer.yaml:16:inference --device k40m $deadline -o turns.plan 2>/dev/null | grep 'turns\|requests\|iteration[s]*$'; planrun exec turns.plan --iterations 2 --verify 2>/dev/null | grep -o 'verified.*'; done
+  turns.plan: temporal, <N> jobs
+    job <N>: tiny-transformer, batch <N> in <N> round of <N>, <N> iterations
+    job <N>: tiny-transformer, batch <N> in <N> round of <N>, <N> iterations
+  verified: every bit as in the reference
+  turns.plan: preemptive, <N> jobs
+    job <N>: tiny-transformer, batch <N> in <N> round of <N>, <N> iterations
+    job <N>: tiny-transformer, batch <N> in <N> round of <N>, <N> iterations
+    requests of job <N> take up to <N> ms of <N> ms
+  verified: every bit as in the reference
+
 Requests of a job for inference have a deadline, beside a job that trains.
 
   ~ planc colocate graphs/lenet-digits.yaml:64 graphs/tiny-transformer.yaml:16:inference --device k40m --deadline 1.5ms -o late.plan 2>/dev/null | grep 'late\|requests\|iterations'
