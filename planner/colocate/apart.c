@@ -6,6 +6,7 @@
  * budget is what `tensile` leaves, that is the budget that the paper gives Capuchin (V-E): all jobs save the same part.
  */
 #include "planner/base/code.h"
+#include "planner/colocate/by_time.h"
 #include "planner/colocate/in_job.h"
 #include "planner/colocate/mix_policies.h"
 #include "planner/colocate/own_memory.h"

@@ -4,8 +4,8 @@
  * all bytes that ops touch, the part that is not on the device is the part of the pools that has no room there, and ops
  * wait while those bytes come over the link, at the part of its rate that paging reaches (planc_device.paging_ppm).
  * No paper gives a model; this one is ours. */
+#include "planner/colocate/by_time.h"
 #include "planner/colocate/mix_policies.h"
-#include "planner/colocate/own_memory.h"
 #include "planner/colocate/solo.h"
 #include "util/math.h"
 #include "util/size.h"

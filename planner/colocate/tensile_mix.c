@@ -14,6 +14,7 @@
  * for 0.9 (papers/NOTES, 1c). The fastest is kept. */
 #include "planner/base/code.h"
 #include "planner/base/if_fits.h"
+#include "planner/colocate/by_time.h"
 #include "planner/colocate/in_job.h"
 #include "planner/colocate/mix_policies.h"
 #include "planner/colocate/own_memory.h"

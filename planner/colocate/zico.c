@@ -34,6 +34,7 @@
 
 #include "planner/base/code.h"
 #include "planner/base/if_fits.h"
+#include "planner/colocate/by_time.h"
 #include "planner/colocate/instead.h"
 #include "planner/colocate/merge.h"
 #include "planner/colocate/mix_policies.h"

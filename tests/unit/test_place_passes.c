@@ -5,6 +5,7 @@
 
 #include "planner/colocate/mix_evaluate.h"
 #include "planner/colocate/place_passes.h"
+#include "planner/colocate/by_time.h"
 #include "planner/colocate/share_regions.h"
 #include "planner/colocate/solo.h"
 #include "tests/support/randgraph.h"
