@@ -99,7 +99,8 @@ static int64_t address_of(const maker *m, int32_t residency) {
 }
 
 static planc_status acquire(maker *m, int32_t buffer, int32_t *out) {
-  PLANC_TRY(planc_schedule_acquire(m->s, buffer, address_of(m, planc_schedule_n_residencies(m->s)), out));
+  PLANC_TRY(planc_schedule_acquire(m->s, buffer, planc_schedule_device(m->s),
+                                   address_of(m, planc_schedule_n_residencies(m->s)), out));
   VEC_PUSH(&m->open, *out);
   return NULL;
 }
@@ -211,7 +212,7 @@ static planc_status disturb(maker *m, int64_t index, int32_t instance) {
   /* Parked the last version takes the place of what a recompute may still need. */
   bool replaces = m->parked[buffer] && content == b->last_version && content > 0;
   if (content >= 0 && rand_chance(&m->seed, 30) && !replaces) {
-    PLANC_TRY(planc_schedule_offload(m->s, residency));
+    PLANC_TRY(planc_schedule_offload(m->s, residency, planc_schedule_host(m->s)));
     PLANC_TRY(maybe_await(m, residency));
   }
   bool needed = content == m->current[buffer] && !is_dead(m, buffer, instance);
@@ -242,7 +243,8 @@ static planc_status run_instance(maker *m, int32_t instance) {
 
 static planc_status park_again(maker *m, int32_t buffer) {
   int32_t last = m->trace->buffers[buffer].last_version;
-  return last > 0 ? planc_schedule_offload(m->s, planc_schedule_resident(m->s, buffer, last)) : NULL;
+  return last > 0 ? planc_schedule_offload(m->s, planc_schedule_resident(m->s, buffer, last), planc_schedule_host(m->s))
+                  : NULL;
 }
 
 /* Delivers what is left, brings the boundary back and closes everything else. */
@@ -272,7 +274,7 @@ static planc_status choose_homes(maker *m) {
     bool may = (buffer->flags & PLANC_BUFFER_PERSISTENT) && buffer->n_accesses > 0;
     m->parked[b] = may && rand_chance(&m->seed, 33);
     int32_t residency;
-    if (m->parked[b]) PLANC_TRY(planc_schedule_park(m->s, b, &residency));
+    if (m->parked[b]) PLANC_TRY(planc_schedule_park(m->s, b, planc_schedule_host(m->s), &residency));
   }
   return NULL;
 }
@@ -289,7 +291,8 @@ static planc_status make_schedule(maker *m) {
   for (int32_t b = 0; b < m->trace->n_buffers; b++) {
     if (!(m->trace->buffers[b].flags & PLANC_BUFFER_PERSISTENT) || m->parked[b]) continue;
     int32_t residency;
-    PLANC_TRY(planc_schedule_boundary(m->s, b, address_of(m, planc_schedule_n_residencies(m->s)), &residency));
+    PLANC_TRY(planc_schedule_boundary(m->s, b, planc_schedule_device(m->s),
+                                      address_of(m, planc_schedule_n_residencies(m->s)), &residency));
     VEC_PUSH(&m->open, residency);
   }
   for (int64_t k = m->open.len - 1; k >= 0; k--) {
@@ -301,7 +304,7 @@ static planc_status make_schedule(maker *m) {
 
 planc_status randschedule_make(uint64_t seed, const randschedule_options *options, randcase *c) {
   maker m = {.seed = seed, .options = options, .trace = c->candidate.trace};
-  PLANC_TRY(planc_candidate_schedule(&c->candidate));
+  PLANC_TRY(planc_candidate_schedule(&c->problem, &c->candidate));
   m.s = c->candidate.schedule;
   m.current = calloc((size_t)m.trace->n_buffers + 1, sizeof *m.current);
   m.delivered = calloc((size_t)m.trace->n_buffers + 1, sizeof *m.delivered);
