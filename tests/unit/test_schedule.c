@@ -192,6 +192,115 @@ START_TEST(copies_lead_from_memory_to_memory) {
 }
 END_TEST
 
+/* --- Memories ----------------------------------------------------------------------------------------------------- */
+
+static const planc_memory table[] = {{.kind = PLANC_MEMORY_DEVICE},
+                                     {.kind = PLANC_MEMORY_HOST},
+                                     {.kind = PLANC_MEMORY_STORAGE},
+                                     {.kind = PLANC_MEMORY_USER}};
+
+enum { DEVICE, HOST, STORAGE, USER, N_MEMORIES };
+
+static planc_status over(const planc_memory *memories, int32_t n) {
+  planc_schedule_free(s);
+  return planc_schedule_new(trace, (const planc_costs *const[]){costs}, memories, n, &s);
+}
+
+START_TEST(memories_are_named_by_number) {
+  int32_t n, away;
+  ok(over(table, N_MEMORIES));
+  ck_assert_int_eq(planc_schedule_device(s), DEVICE);
+  ck_assert_int_eq(planc_schedule_host(s), HOST);
+  ck_assert_int_eq(planc_schedule_first_of(s, PLANC_MEMORY_STORAGE), STORAGE);
+  ck_assert_int_eq(planc_schedule_memories(s, &n)[STORAGE].kind, PLANC_MEMORY_STORAGE);
+  ck_assert_int_eq(n, N_MEMORIES);
+  refused(planc_schedule_park(s, W, DEVICE, &away), "w");
+  refused(planc_schedule_boundary(s, W, HOST, PLANC_BLANK, &away), "w");
+  refused(planc_schedule_acquire(s, Y, USER, PLANC_BLANK, &away), "y");
+  refused(planc_schedule_acquire(s, Y, N_MEMORIES, PLANC_BLANK, &away), "y");
+  refused(planc_schedule_acquire(s, Y, -1, PLANC_BLANK, &away), "y");
+  refused(planc_schedule_acquire(s, Y, HOST, 0, &away), "y"); /* lowering places it */
+  ok(planc_schedule_acquire(s, Y, STORAGE, PLANC_BLANK, &away));
+  ck_assert_int_eq(planc_schedule_residencies(s)[away].memory, STORAGE);
+  ck_assert_int_eq(planc_schedule_n_commands(s), 0);
+  refused(planc_schedule_release(s, away), "y");
+}
+END_TEST
+
+START_TEST(copies_need_links) {
+  int32_t stored, other;
+  ok(over(table, N_MEMORIES));
+  run_a();
+  refused(planc_schedule_offload(s, r[Y], STORAGE), "y"); /* only the host is linked to it */
+  refused(planc_schedule_offload(s, r[Y], DEVICE), "y");
+  refused(planc_schedule_offload(s, r[Y], USER), "y");
+  ok(planc_schedule_offload(s, r[Y], HOST));
+  int32_t on_host = planc_schedule_away(s, Y, HOST, 1);
+  ck_assert_int_ge(on_host, 0);
+  ck_assert_int_eq(planc_schedule_away(s, Y, STORAGE, 1), -1);
+  refused(planc_schedule_offload(s, on_host, HOST), "y");
+  ok(planc_schedule_acquire(s, Y, STORAGE, PLANC_BLANK, &stored));
+  refused(planc_schedule_offload(s, stored, HOST), "y"); /* empty */
+  refused(planc_schedule_prefetch(s, stored, 1), "y");   /* not on the device */
+  ok(planc_schedule_move(s, stored, on_host));
+  refused(planc_schedule_move(s, stored, on_host), "y"); /* full */
+  const planc_command *last = &planc_schedule_commands(s)[planc_schedule_n_commands(s) - 1];
+  ck_assert(planc_schedule_copies(s, last, PLANC_MEMORY_HOST, PLANC_MEMORY_STORAGE));
+  ck_assert(planc_schedule_gives(s, last));
+  ck_assert_int_eq(planc_schedule_route(s, last->stream), PLANC_ROUTE_STORE);
+  ck_assert_int_eq(planc_schedule_away(s, Y, STORAGE, 1), stored);
+  ok(planc_schedule_acquire(s, Y, DEVICE, PLANC_BLANK, &other));
+  refused(planc_schedule_move(s, other, stored), "y");
+  refused(planc_schedule_deliver(s, stored), "y");
+  ok(planc_schedule_offload(s, stored, HOST));
+  last = &planc_schedule_commands(s)[planc_schedule_n_commands(s) - 1];
+  ck_assert(!planc_schedule_gives(s, last));
+  ck_assert_int_eq(planc_schedule_route(s, last->stream), PLANC_ROUTE_LOAD);
+  ok(planc_schedule_prefetch(s, other, 1));
+}
+END_TEST
+
+/* What is parked in storage alone is not on the host. */
+START_TEST(what_is_parked_in_storage_comes_by_the_host) {
+  int32_t parked;
+  ok(over(table, N_MEMORIES));
+  ok(planc_schedule_park(s, W, STORAGE, &parked));
+  ck_assert(!planc_schedule_on_host(s, W, 0));
+  ck_assert_int_eq(planc_schedule_parking(s, W), parked);
+  ok(planc_schedule_acquire(s, W, DEVICE, PLANC_BLANK, &r[W]));
+  refused(planc_schedule_prefetch(s, r[W], 0), "w");
+  ok(planc_schedule_offload(s, parked, HOST));
+  ok(planc_schedule_prefetch(s, r[W], 0));
+}
+END_TEST
+
+START_TEST(tables_have_one_device_and_one_host) {
+  assert_fails(over(&table[HOST], 2), PLANC_INTERNAL, "one device and one host");
+  assert_fails(over(table, 1), PLANC_INTERNAL, "one device and one host");
+  const planc_memory two[] = {table[DEVICE], table[DEVICE], table[HOST], table[USER]};
+  assert_fails(over(two, 4), PLANC_INTERNAL, "one device and one host");
+  assert_fails(over(two, 1000), PLANC_INTERNAL, "one device and one host");
+  ok(over(NULL, 0));
+  ck_assert_int_eq(planc_schedule_first_of(s, PLANC_MEMORY_STORAGE), -1);
+}
+END_TEST
+
+START_TEST(jobs_and_streams_are_limited) {
+  int32_t residency;
+  assert_fails(planc_schedule_side_by_side(s, 1, 2), PLANC_INTERNAL, "no job 1");
+  assert_fails(planc_schedule_side_by_side(s, 0, 0), PLANC_INTERNAL, "0 compute streams");
+  assert_fails(planc_schedule_side_by_side(s, 0, PLANC_PLAN_MAX_STREAMS), PLANC_INTERNAL, "a plan has at most");
+  ck_assert_int_eq(planc_schedule_stream(s, -1, PLANC_STREAM_COMPUTE), -1);
+  ck_assert_int_eq(planc_schedule_stream(s, 1, PLANC_STREAM_COMPUTE), -1);
+  ok(planc_schedule_acquire(s, X, planc_schedule_device(s), PLANC_BLANK, &residency));
+  assert_fails(planc_schedule_side_by_side(s, 0, 2), PLANC_INTERNAL, "stated behind residencies");
+  planc_trace many = *trace;
+  planc_schedule *none;
+  many.n_jobs = PLANC_PLAN_MAX_JOBS + 1;
+  assert_fails(planc_schedule_new(&many, NULL, NULL, 0, &none), PLANC_INTERNAL, "a plan has at most 256");
+}
+END_TEST
+
 START_TEST(residencies_close_once) {
   run_a();
   ok(planc_schedule_release(s, r[X]));
@@ -307,6 +416,11 @@ int main(void) {
   tcase_add_test(tests, ops_run_once);
   tcase_add_test(tests, copies_need_content);
   tcase_add_test(tests, copies_lead_from_memory_to_memory);
+  tcase_add_test(tests, memories_are_named_by_number);
+  tcase_add_test(tests, copies_need_links);
+  tcase_add_test(tests, what_is_parked_in_storage_comes_by_the_host);
+  tcase_add_test(tests, tables_have_one_device_and_one_host);
+  tcase_add_test(tests, jobs_and_streams_are_limited);
   tcase_add_test(tests, residencies_close_once);
   tcase_add_test(tests, the_end_must_be_whole);
   TCase *rounds = tcase_create("rounds");
