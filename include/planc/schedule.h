@@ -172,10 +172,11 @@ int32_t planc_schedule_n_compute(const planc_schedule *s, int32_t job);
 int32_t planc_schedule_compute(const planc_schedule *s, int32_t job, int32_t round);
 /* The job's stream for a route or PLANC_STREAM_COMPUTE, of several its first; -1 where it has none. */
 int32_t planc_schedule_stream(const planc_schedule *s, int32_t job, planc_route route);
-/* The other way round. */
+/* The route that a stream is for, or PLANC_STREAM_COMPUTE. */
 planc_route planc_schedule_route(const planc_schedule *s, int32_t stream);
-/* ends[c], by command: of an exec up to which command, not included, its workspace is taken: its own alone; where
- * another compute stream of its job may run beside it, up to the next exec of its own, or what is behind the rounds. */
+/* Tells when workspaces are free again. ends[c] is the command ahead of which that of exec c is. Of a job with one
+ * compute stream that is the next command, for its next op waits for this one. Of a job with several, ops of other
+ * streams may run beside it: then it is the next exec on its own stream, or the first that is behind all rounds. */
 void planc_schedule_workspace_ends(const planc_schedule *s, int32_t *ends);
 const planc_virtual_memory *planc_schedule_memory(const planc_schedule *s);
 const planc_trace *planc_schedule_trace(const planc_schedule *s);

@@ -63,6 +63,14 @@ int32_t pl_memories_behind_host(const pl_memories *memories) {
   return -1;
 }
 
+int32_t pl_memories_routes_behind_host(const pl_memories *memories, planc_route routes[PL_ROUTES_BEHIND_HOST]) {
+  int32_t host = pl_memories_first(memories, PLANC_MEMORY_HOST), behind = pl_memories_behind_host(memories);
+  if (behind < 0) return 0;
+  routes[0] = pl_memories_route(memories, host, behind);
+  routes[1] = pl_memories_route(memories, behind, host);
+  return PL_ROUTES_BEHIND_HOST;
+}
+
 bool pl_memories_linked(planc_memory_kind from, planc_memory_kind to) {
   static const planc_memory_kind pairs[][2] = {{PLANC_MEMORY_DEVICE, PLANC_MEMORY_HOST},
                                                {PLANC_MEMORY_HOST, PLANC_MEMORY_STORAGE}};

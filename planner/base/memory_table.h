@@ -27,6 +27,11 @@ bool pl_memories_is_away(const pl_memories *memories, int32_t memory);
 /* The memory away from the devices that a link leads to from the host, -1 = none. */
 int32_t pl_memories_behind_host(const pl_memories *memories);
 
+/* The routes from the host to that memory and back, in this order. */
+enum { PL_ROUTES_BEHIND_HOST = 2 };
+/* How many there are: none where there is no such memory. */
+int32_t pl_memories_routes_behind_host(const pl_memories *memories, planc_route routes[PL_ROUTES_BEHIND_HOST]);
+
 /* Whether a link leads from a memory of one kind to one of another: between devices and host, between host and storage,
  * and between all of them and the user's memory. */
 bool pl_memories_linked(planc_memory_kind from, planc_memory_kind to);

@@ -97,10 +97,8 @@ planc_status planc_schedule_side_by_side(planc_schedule *s, int32_t job, int32_t
 
 /* --- Streams ------------------------------------------------------------------------------------------------------ */
 
-/* What the streams that every job has are for, and those that it has where there is storage. */
+/* What the streams that every job has are for. */
 static const planc_route routes[PLANC_N_STREAMS] = {PLANC_STREAM_COMPUTE, PLANC_ROUTE_H2D, PLANC_ROUTE_D2H};
-enum { N_STORAGE_STREAMS = 2 };
-static const planc_route storage_routes[N_STORAGE_STREAMS] = {PLANC_ROUTE_STORE, PLANC_ROUTE_LOAD};
 
 /* Behind the streams that every job has, those that the jobs before this one have more. */
 static int32_t first_more(const planc_schedule *s, int32_t job) {
@@ -109,12 +107,10 @@ static int32_t first_more(const planc_schedule *s, int32_t job) {
   return first;
 }
 
-static bool has_storage(const planc_schedule *s) {
-  return planc_schedule_first_of(s, PLANC_MEMORY_STORAGE) >= 0;
-}
-
 int32_t planc_schedule_n_streams(const planc_schedule *s) {
-  return planc_schedule_first_storage_stream(s) + (has_storage(s) ? N_STORAGE_STREAMS * s->trace->n_jobs : 0);
+  planc_route more[PL_ROUTES_BEHIND_HOST];
+  int32_t n_more = pl_memories_routes_behind_host(&s->memories, more);
+  return planc_schedule_first_storage_stream(s) + s->trace->n_jobs * n_more;
 }
 
 int32_t planc_schedule_first_storage_stream(const planc_schedule *s) {
@@ -134,14 +130,17 @@ int32_t planc_schedule_stream(const planc_schedule *s, int32_t job, planc_route 
   if (job < 0 || job >= s->trace->n_jobs) return -1;
   for (int32_t k = 0; k < PLANC_N_STREAMS; k++)
     if (routes[k] == route) return job * PLANC_N_STREAMS + k;
-  for (int32_t k = 0; has_storage(s) && k < N_STORAGE_STREAMS; k++)
-    if (storage_routes[k] == route) return planc_schedule_first_storage_stream(s) + job * N_STORAGE_STREAMS + k;
+  planc_route more[PL_ROUTES_BEHIND_HOST];
+  int32_t n_more = pl_memories_routes_behind_host(&s->memories, more);
+  for (int32_t k = 0; k < n_more; k++)
+    if (more[k] == route) return planc_schedule_first_storage_stream(s) + job * n_more + k;
   return -1;
 }
 
 planc_route planc_schedule_route(const planc_schedule *s, int32_t stream) {
-  int32_t first = planc_schedule_first_storage_stream(s);
-  if (stream >= first) return storage_routes[(stream - first) % N_STORAGE_STREAMS];
+  planc_route more[PL_ROUTES_BEHIND_HOST];
+  int32_t n_more = pl_memories_routes_behind_host(&s->memories, more), first = planc_schedule_first_storage_stream(s);
+  if (n_more > 0 && stream >= first) return more[(stream - first) % n_more];
   return stream < first_more(s, 0) ? routes[stream % PLANC_N_STREAMS] : PLANC_STREAM_COMPUTE;
 }
 

@@ -103,19 +103,17 @@ static planc_status make_memories(const filling *f) {
 /* --- Streams and boundary ----------------------------------------------------------------------------------------- */
 
 /* The routes between the host and storage, if anything is stored. */
-static int32_t list_storage_routes(const filling *f, planc_route *routes) {
-  int32_t host = planc_schedule_host(f->schedule), storage = pl_memories_behind_host(f->memories);
-  if (storage < 0 || pl_arena_of(f->addresses, storage) == 0) return 0;
-  routes[0] = pl_memories_route(f->memories, host, storage);
-  routes[1] = pl_memories_route(f->memories, storage, host);
-  return 2;
+static int32_t list_storage_routes(const filling *f, planc_route routes[PL_ROUTES_BEHIND_HOST]) {
+  int32_t storage = pl_memories_behind_host(f->memories);
+  bool stores = storage >= 0 && pl_arena_of(f->addresses, storage) > 0;
+  return stores ? pl_memories_routes_behind_host(f->memories, routes) : 0;
 }
 
 /* Behind the schedule's others are those of each job between host and storage, where anything is stored. Lowering may
  * store although the schedule has no storage: then they have the numbers that they would have. */
 static planc_status make_streams(const filling *f, int16_t *stream_of) {
   planc_stream *streams;
-  planc_route more[2];
+  planc_route more[PL_ROUTES_BEHIND_HOST];
   int32_t n_jobs = f->trace->n_jobs, n_more = list_storage_routes(f, more), device = planc_schedule_device(f->schedule);
   int32_t first = planc_schedule_first_storage_stream(f->schedule), n = first + n_jobs * n_more;
   PLANC_TRY(PL_NEW(f->arena, &streams, n));
