@@ -13,7 +13,7 @@ static planc_status find_kept(const planc_mix *mix, int32_t job, int64_t *out_by
 
 planc_status pl_beside_new(const planc_mix_evaluator *evaluator, pl_beside *out) {
   const planc_mix *mix = evaluator->mix;
-  *out = (pl_beside){.evaluator = evaluator, .mix = mix};
+  *out = (pl_beside){.evaluator = evaluator, .mix = mix, .most = mix->terms.budgets[PLANC_MEMORY_DEVICE]};
   out->kept = calloc((size_t)mix->n_jobs, sizeof *out->kept);
   out->problems = calloc((size_t)mix->n_jobs, sizeof *out->problems);
   if (!out->kept || !out->problems) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
@@ -53,10 +53,10 @@ planc_status pl_beside_make_in(pl_beside *b, int64_t room, bool first_will_do) {
   int32_t failed;
   pl_solos_free(&b->solos);
   for (int32_t j = 0; j < b->mix->n_jobs; j++) {
-    int64_t left = room - kept_by_others(b, j), all = b->mix->terms.budgets[PLANC_MEMORY_DEVICE];
+    int64_t left = room - kept_by_others(b, j);
     b->problems[j] = planc_mix_problem(b->mix, j);
     b->problems[j].terms.first_will_do = first_will_do;
-    b->problems[j].terms.budgets[PLANC_MEMORY_DEVICE] = left < 0 ? 0 : left < all ? left : all;
+    b->problems[j].terms.budgets[PLANC_MEMORY_DEVICE] = left < 0 ? 0 : left < b->most ? left : b->most;
   }
   planc_status status = pl_solos_make(b->evaluator, b->problems, NULL, &b->solos, &failed);
   return beside_others(b, failed, status);

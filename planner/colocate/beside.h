@@ -15,6 +15,7 @@ typedef struct pl_beside {
   int64_t *kept;                        /* by job: parameters and state */
   planc_problem *problems;              /* by job: with what the others leave it */
   pl_solos solos;                       /* of the last that was made */
+  int64_t most;                         /* what a job is planned with at most; to begin with, all that there is */
   bool stretched;                       /* they were planned as if the GPU had more than was asked for */
 } pl_beside;
 
@@ -22,7 +23,7 @@ typedef struct pl_beside {
 planc_status pl_beside_new(const planc_mix_evaluator *evaluator, pl_beside *out);
 void pl_beside_free(pl_beside *beside);
 
-/* Makes all solos as if the GPU had `room`; none gets more than there is. INFEASIBLE names the job that does not fit
+/* Makes all solos as if the GPU had `room`; none gets more than `most`. INFEASIBLE names the job that does not fit
  * beside the others. With `first_will_do` they need not be the fastest. */
 planc_status pl_beside_make_in(pl_beside *beside, int64_t room, bool first_will_do);
 /* In that room, or in as much more as those lack that do not fit; where that does not help either, the first failure.

@@ -5,6 +5,7 @@
 #include "planner/base/if_fits.h"
 #include "planner/colocate/mix_plan.h"
 #include "planner/least_budget.h"
+#include "util/math.h"
 
 enum { FEWEST = 2, OWN = 2 };    /* plans that a search takes, and that a policy makes which falls back */
 #define ROOMY (INT64_C(1) << 52) /* a budget that is no matter, and that a plan can state */
@@ -17,6 +18,7 @@ static planc_status find_least(const pl_common *common, const planc_mix_policy *
                                planc_status failed, int64_t first, int32_t most, planc_least *out);
 static planc_status find_least_of_any(const pl_common *common, const planc_mix_policy *policy, planc_status failed,
                                       planc_least *out);
+static planc_status make_sure(const pl_common *common, const planc_mix_policy *policy, planc_least *least);
 static planc_status resolve_at(const pl_common *common, int64_t bytes, planc_mix_share *shares);
 static bool same_iterations(int32_t n_jobs, const planc_mix_share *a, const planc_mix_share *b);
 
@@ -63,7 +65,8 @@ planc_status planc_mix_find_least(const planc_mix *mix, const planc_mix_policy *
 
 /* A job's iterations follow from its time alone, which follows from the budget. So the least budget is sought for some
  * iterations until the mix has just these at the budget found. Where the plans left do not suffice for that, the last
- * budget found stands, and is not called the least. */
+ * budget found stands if the mix fits it with the iterations that it has there, or else a larger one that it fits so;
+ * it is not called the least. */
 static planc_status find_least_of_any(const pl_common *common, const planc_mix_policy *policy, planc_status failed,
                                       planc_least *out) {
   planc_mix_share shares[PLANC_MIX_MOST_JOBS] = {{0}}, there[PLANC_MIX_MOST_JOBS] = {{0}};
@@ -76,7 +79,7 @@ static planc_status find_least_of_any(const pl_common *common, const planc_mix_p
     if (out->plan && planc_status_code(status) == PLANC_INFEASIBLE) {
       planc_plan_free(next.plan);
       planc_status_free(status);
-      return NULL;
+      break;
     }
     next.tried += out->tried;
     planc_plan_free(out->plan);
@@ -88,7 +91,26 @@ static planc_status find_least_of_any(const pl_common *common, const planc_mix_p
     for (int32_t j = 0; j < common->mix.n_jobs; j++) shares[j] = there[j];
     failed = NULL;
   }
-  return NULL;
+  return settled ? NULL : make_sure(common, policy, out);
+}
+
+/* Makes a plan with the iterations that the mix has at the budget, or at the first of some larger ones that it fits. */
+static planc_status make_sure(const pl_common *common, const planc_mix_policy *policy, planc_least *least) {
+  enum { MOST = 8, PART = 4 };
+  planc_mix_share there[PLANC_MIX_MOST_JOBS] = {{0}};
+  pl_mix_asked asked = {.common = common, .policy = policy, .shares = there};
+  planc_status status = NULL;
+  for (int32_t k = 0; k < MOST; k++) {
+    planc_status_free(status);
+    planc_plan_free(least->plan);
+    least->plan = NULL;
+    PLANC_TRY(resolve_at(common, least->bytes, there));
+    status = take_over(&asked, &common->all, 0, least);
+    if (planc_status_code(status) != PLANC_INFEASIBLE) return status;
+    int64_t more = pl_add_saturate(least->bytes, least->bytes / PART), needed = planc_status_shortage(status).bytes;
+    least->bytes = pl_align_up(needed > more ? needed : more, PLANC_ALIGNMENT);
+  }
+  return status;
 }
 
 /* Tries a policy that falls back at the least budget of the other policy, and at a unit less if that is in question. */

@@ -20,6 +20,7 @@ typedef struct taking_turns {
 
 static planc_status make_least_late(taking_turns *t, planc_candidate *out);
 static planc_status make_fit(taking_turns *t, planc_candidate *out, bool *out_fits);
+static planc_status make_smaller(taking_turns *t, planc_candidate *out, bool *out_fits);
 static planc_status make(taking_turns *t, int64_t budget_bytes, planc_candidate *out, int64_t *out_excess);
 static planc_status make_with_less(taking_turns *t, int64_t excess, planc_candidate *out, int64_t *out_excess);
 static planc_status tell_excess(taking_turns *t, int64_t budget_bytes, int64_t excess);
@@ -74,8 +75,9 @@ static planc_status make_least_late(taking_turns *t, planc_candidate *out) {
 
 /* Jobs that fit one by one, each in what the others leave it, may not fit together: then less is tried for each. If
  * that fails too, all is tried again with the other kind of plans: the first that will do instead of the fastest, or
- * the fastest instead of the first that will do. The last that was made tells who has no place, or which job did not
- * even fit beside what the others leave. */
+ * the fastest instead of the first that will do. What fails then as well is tried with plans for less and less memory,
+ * which park more. The last that was made with the whole budget tells who has no place, or which job did not even fit
+ * beside what the others leave. */
 static planc_status make_fit(taking_turns *t, planc_candidate *out, bool *out_fits) {
   int64_t excess;
   *out_fits = true;
@@ -90,9 +92,26 @@ static planc_status make_fit(taking_turns *t, planc_candidate *out, bool *out_fi
     if (!status && excess <= 0) return NULL;
     planc_status_free(status);
   }
-  *out_fits = false;
+  PLANC_TRY(make_smaller(t, out, out_fits));
+  if (*out_fits) return NULL;
   if (stretched) return tell_excess(t, t->mix->terms.budgets[PLANC_MEMORY_DEVICE], excess);
   return make(t, t->mix->terms.budgets[PLANC_MEMORY_DEVICE], out, &excess);
+}
+
+/* No job gets more than a part of the budget, be the rest free: one that is planned with all of it may keep so much
+ * that the others have no room. So more memory is no reason to refuse what fits in less. A job that does not fit in one
+ * part does not fit in a smaller one either. */
+static planc_status make_smaller(taking_turns *t, planc_candidate *out, bool *out_fits) {
+  enum { PARTS = 8 };
+  int64_t budget = t->mix->terms.budgets[PLANC_MEMORY_DEVICE], excess = 1;
+  bool made = true;
+  for (int64_t k = PARTS - 1; k > 0 && made && excess > 0; k--) {
+    t->beside.most = pl_muldiv_floor(budget, k, PARTS);
+    PLANC_TRY(pl_if_fits(make(t, budget, out, &excess), &made));
+  }
+  t->beside.most = budget;
+  *out_fits = made && excess <= 0;
+  return NULL;
 }
 
 /* *out_excess is by how much it is too large. */

@@ -165,9 +165,7 @@ static planc_status make_machine(replay *r, int64_t n_spans) {
   const planc_plan *plan = r->plan;
   PLANC_TRY(pl_section_check(plan, &plan->body));
   PLANC_TRY(sim_sites_of_plan(plan, &r->arena, &r->program));
-  PLANC_TRY(PL_NEW(&r->arena, &r->activity.gpus, r->program.n_gpus));
-  PLANC_TRY(PL_NEW(&r->arena, &r->activity.kernels, plan->n_streams));
-  PLANC_TRY(PL_NEW(&r->arena, &r->activity.copiers, r->program.n_engines));
+  PLANC_TRY(sim_activity_make(&r->program, &r->arena, &r->activity));
   PLANC_TRY(PL_NEW(&r->arena, &r->copying, r->program.n_engines));
   PLANC_TRY(PL_NEW(&r->arena, &r->computing, plan->n_streams));
   PLANC_TRY(PL_NEW(&r->arena, &r->running, n_spans));

@@ -15,10 +15,9 @@ typedef struct machine {
   const sim_program *program;
   sim_state *state;
   const sim_observer *observer; /* or NULL */
-  bool again;                   /* streams are looked at again: an event was recorded */
 } machine;
 
-static void begin_all(machine *m);
+static void begin_all(const machine *m);
 static planc_status set_rates(const machine *m);
 static void close_phases(const machine *m);
 static planc_status run_hosts(const machine *m);
@@ -26,6 +25,15 @@ static bool find_next_end(const machine *m, int64_t *out);
 static void count_stalls(const machine *m, int64_t until);
 static void end_lane(const machine *m, int32_t stream);
 static planc_status check_ended(const machine *m);
+static void end_launches(const machine *m);
+
+/* Members of a set, from the least up. */
+static int32_t first_of(const pl_number_set *set) {
+  return pl_number_set_above(set, 0);
+}
+static int32_t next_of(const pl_number_set *set, int32_t member) {
+  return pl_number_set_above(set, member + 1);
+}
 
 planc_status sim_advance(const sim_program *program, sim_state *state, const sim_observer *observer, bool *out_over) {
   machine m = {.program = program, .state = state, .observer = observer};
@@ -37,8 +45,9 @@ planc_status sim_advance(const sim_program *program, sim_state *state, const sim
   if (*out_over) return check_ended(&m);
   count_stalls(&m, next);
   state->now = next;
-  for (int32_t s = 0; s < program->n_streams; s++)
-    if (state->lanes[s].running >= 0 && state->lanes[s].end == next) end_lane(&m, s);
+  end_launches(&m);
+  for (int32_t s = first_of(&state->running); s >= 0; s = next_of(&state->running, s))
+    if (state->lanes[s].end == next) end_lane(&m, s);
   close_phases(&m);
   return NULL;
 }
@@ -64,6 +73,21 @@ static bool is_captured(const machine *m, int32_t phase) {
   return m->program->captured && phase > 0 && phase != m->state->epilogue_phase;
 }
 
+static void look_at_all(const machine *m) {
+  for (int32_t k = 0; k < m->program->n_launchers; k++) pl_number_set_add(&m->state->may_launch, k);
+  for (int32_t s = 0; m->program->captured && s < m->program->n_streams; s++)
+    pl_number_set_add(&m->state->may_begin, s);
+}
+
+static void look_at_host(const machine *m, int32_t host) {
+  pl_number_set_add(&m->state->may_launch, m->program->launcher_of[host]);
+}
+
+static void look_at(const machine *m, const sim_streams *streams, int32_t key) {
+  for (int32_t k = streams->first[key]; k < streams->first[key + 1]; k++)
+    pl_number_set_add(&m->state->may_begin, streams->streams[k]);
+}
+
 /* Closes the phases that have ended, in order. One without kernels or copies ends with the one before. */
 static void close_phases(const machine *m) {
   sim_state *s = m->state;
@@ -72,6 +96,7 @@ static void close_phases(const machine *m) {
     if (p->n_ended < m->program->sections[section_at(m, s->n_closed)].n_timed) return;
     if (s->n_closed > 0 && p->end < p[-1].end) p->end = p[-1].end;
     memcpy(p->stall_ns, s->stall_ns, sizeof p->stall_ns);
+    look_at_all(m);
   }
 }
 
@@ -89,11 +114,13 @@ static int32_t most_ahead(const sim_program *program, int32_t phase) {
 }
 
 /* The host goes on to the next phase, if it may. The first one there decides whether it is another body. */
-static bool enter_next_phase(const machine *m, sim_host *h) {
+static bool enter_next_phase(const machine *m, int32_t host) {
   sim_state *s = m->state;
+  sim_host *h = &s->hosts[host];
   int32_t phase = h->phase + 1;
   if (h->phase == s->epilogue_phase) {
     h->done = true;
+    look_at(m, &m->program->of_hosts, host);
     return true;
   }
   if (phase > s->n_closed + most_ahead(m->program, phase)) return false;
@@ -105,6 +132,7 @@ static bool enter_next_phase(const machine *m, sim_host *h) {
   h->phase = phase;
   h->section = section_at(m, phase);
   h->launched = -1;
+  look_at(m, &m->program->of_hosts, host);
   return true;
 }
 
@@ -138,25 +166,41 @@ static planc_status run_host(const machine *m, int32_t job) {
         h->in_flight += section->steps[step].kind == SIM_KERNEL;
         if (pl_add_overflow(m->state->now, launch_ns(m, h, step), &h->free_at)) return too_long();
         h->launching = h->free_at > m->state->now;
+        if (h->launching) pl_number_set_add(&m->state->launching, m->program->launcher_of[job]);
         if (h->launching) return NULL;
       }
       h->launching = false;
+      look_at(m, &m->program->of_hosts, job);
       tell_launched(m, h, step);
     }
-    if (!enter_next_phase(m, h)) return NULL;
+    if (!enter_next_phase(m, job)) return NULL;
   }
   return NULL;
 }
 
 /* What ends without having begun may let hosts go on. */
 static planc_status run_hosts(const machine *m) {
+  pl_number_set *may_launch = &m->state->may_launch;
   int32_t closed;
   do {
     closed = m->state->n_closed;
-    for (int32_t i = 0; i < m->program->n_launchers; i++) PLANC_TRY(run_host(m, m->program->launchers[i]));
+    for (int32_t k = first_of(may_launch); k >= 0; k = next_of(may_launch, k)) {
+      pl_number_set_remove(may_launch, k);
+      PLANC_TRY(run_host(m, m->program->launchers[k]));
+    }
     close_phases(m);
   } while (m->state->n_closed > closed);
   return NULL;
+}
+
+/* Of those that are over by now the hosts go on. */
+static void end_launches(const machine *m) {
+  pl_number_set *launching = &m->state->launching;
+  for (int32_t k = first_of(launching); k >= 0; k = next_of(launching, k)) {
+    if (m->state->hosts[m->program->launchers[k]].free_at > m->state->now) continue;
+    pl_number_set_remove(launching, k);
+    pl_number_set_add(&m->state->may_launch, k);
+  }
 }
 
 /* --- Streams ------------------------------------------------------------------------------------------------------ */
@@ -191,6 +235,7 @@ static void begin(const machine *m, int32_t stream, int32_t index, const sim_ste
   }
   if (s->phases[l->phase].start < 0) s->phases[l->phase].start = s->now;
   l->running = index;
+  pl_number_set_add(&s->running, stream);
   l->start = l->since = s->now;
   l->work = step->time_ns * unit;
   l->rate = 0;
@@ -200,7 +245,7 @@ static void begin(const machine *m, int32_t stream, int32_t index, const sim_ste
 }
 
 /* Lets the stream do what it can at this time. */
-static void begin_lane(machine *m, int32_t stream) {
+static void begin_lane(const machine *m, int32_t stream) {
   sim_state *s = m->state;
   sim_lane *l = &s->lanes[stream];
   while (l->running < 0) {
@@ -211,7 +256,7 @@ static void begin_lane(machine *m, int32_t stream) {
       if (s->recorded[step->event] < l->phase - step->lag) return;
     } else if (step->kind == SIM_RECORD) {
       s->recorded[step->event] = l->phase;
-      m->again = true;
+      look_at(m, &m->program->waits_events, step->event);
     } else {
       if (sim_is_copy(step) && s->activity.copiers[m->program->streams[stream].on].copies) return;
       begin(m, stream, index, step);
@@ -221,11 +266,15 @@ static void begin_lane(machine *m, int32_t stream) {
   }
 }
 
-static void begin_all(machine *m) {
-  do {
-    m->again = false;
-    for (int32_t i = 0; i < m->program->n_streams; i++) begin_lane(m, i);
-  } while (m->again);
+/* The lowest stream comes first, so that of several for one engine it gets that. */
+static void begin_all(const machine *m) {
+  pl_number_set *may_begin = &m->state->may_begin;
+  while (first_of(may_begin) >= 0) {
+    for (int32_t s = first_of(may_begin); s >= 0; s = next_of(may_begin, s)) {
+      pl_number_set_remove(may_begin, s);
+      begin_lane(m, s);
+    }
+  }
 }
 
 static const sim_step *running_of(const machine *m, const sim_lane *l) {
@@ -249,17 +298,21 @@ static void end_lane(const machine *m, int32_t stream) {
   p->end = s->now;
   if (sim_is_copy(step)) {
     sim_turn(m->program, &s->activity, of->on, false);
+    look_at(m, &m->program->of_engines, of->on);
     int64_t *copy_ns = &p->copy_ns[step->route];
     *copy_ns = pl_add_saturate(*copy_ns, s->now - l->start);
   } else {
     if (l->beside) l->beside_ns += s->now - l->since;
     sim_occupy(m->program, &s->activity, stream, NULL);
     s->hosts[of->host].in_flight--;
+    look_at_host(m, of->host);
     p->lost_ns = pl_add_saturate(p->lost_ns, lost_ns(m, l));
   }
   if (m->observer && m->observer->ended) m->observer->ended(m->observer->user, l->phase, l->running, l->start, s->now);
   l->ended = l->running;
   l->running = -1;
+  pl_number_set_remove(&s->running, stream);
+  pl_number_set_add(&s->may_begin, stream);
   s->changed = true;
 }
 
@@ -278,9 +331,9 @@ static planc_status check_ended(const machine *m) {
 static planc_status set_rates(const machine *m) {
   int64_t now = m->state->now;
   const sim_activity *activity = &m->state->activity;
-  for (int32_t i = 0; i < m->program->n_streams; i++) {
+  const pl_number_set *running = &m->state->running;
+  for (int32_t i = first_of(running); i >= 0; i = next_of(running, i)) {
     sim_lane *l = &m->state->lanes[i];
-    if (l->running < 0) continue;
     const sim_stream *of = &m->program->streams[i];
     const sim_gpu *g = of->computes ? &activity->gpus[of->on] : NULL;
     bool beside = g && g->n_copying > 0;
@@ -300,21 +353,15 @@ static planc_status set_rates(const machine *m) {
 
 /* Whether anything will end, and when the first of it does. */
 static bool find_next_end(const machine *m, int64_t *out) {
-  bool found = false;
+  const pl_number_set *launching = &m->state->launching, *running = &m->state->running;
   *out = INT64_MAX;
-  for (int32_t i = 0; i < m->program->n_launchers; i++) {
-    const sim_host *h = &m->state->hosts[m->program->launchers[i]];
-    if (!h->launching) continue;
-    found = true;
-    if (h->free_at < *out) *out = h->free_at;
+  for (int32_t k = first_of(launching); k >= 0; k = next_of(launching, k)) {
+    int64_t free_at = m->state->hosts[m->program->launchers[k]].free_at;
+    if (free_at < *out) *out = free_at;
   }
-  for (int32_t i = 0; i < m->program->n_streams; i++) {
-    const sim_lane *l = &m->state->lanes[i];
-    if (l->running < 0) continue;
-    found = true;
-    if (l->end < *out) *out = l->end;
-  }
-  return found;
+  for (int32_t s = first_of(running); s >= 0; s = next_of(running, s))
+    if (m->state->lanes[s].end < *out) *out = m->state->lanes[s].end;
+  return first_of(launching) >= 0 || first_of(running) >= 0;
 }
 
 /* --- Stalls ------------------------------------------------------------------------------------------------------- */

@@ -69,8 +69,13 @@ typedef struct sim_state {
   sim_host *hosts; /* by job */
   sim_lane *lanes; /* by stream */
   sim_activity activity;
-  int64_t *awaited_until; /* by GPU: the end of the last wait for a copy in */
-  int32_t *recorded;      /* by event: the last phase that recorded it, -1 if none */
+  /* What may go on at this time, so that nobody looks at all the others: places of hosts among the launchers, and
+   * streams. */
+  pl_number_set may_launch, may_begin;
+  pl_number_set launching; /* hosts, by place among the launchers */
+  pl_number_set running;   /* streams */
+  int64_t *awaited_until;  /* by GPU: the end of the last wait for a copy in */
+  int32_t *recorded;       /* by event: the last phase that recorded it, -1 if none */
 } sim_state;
 
 /* Told of a timed step: from when to when it ran, or its host was at launching it. */

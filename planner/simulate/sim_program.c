@@ -28,6 +28,65 @@ planc_status sim_link(const sim_program *program, pl_arena *arena, sim_section *
   return NULL;
 }
 
+/* --- Streams by what they have to do with ------------------------------------------------------------------------- */
+
+/* `keys` are by pair, `of` the pair's stream; a key below 0 is none. */
+typedef struct stream_pairs {
+  int64_t n;
+  int32_t *keys, *of;
+} stream_pairs;
+
+static planc_status sort_streams(const stream_pairs *pairs, int32_t n_keys, pl_arena *arena, sim_streams *out) {
+  PLANC_TRY(PL_NEW(arena, &out->first, (int64_t)n_keys + 2));
+  PLANC_TRY(PL_NEW(arena, &out->streams, pairs->n));
+  for (int64_t i = 0; i < pairs->n; i++) out->first[pairs->keys[i] + 2]++;
+  for (int32_t k = 1; k < n_keys + 2; k++) out->first[k] += out->first[k - 1];
+  for (int64_t i = 0; i < pairs->n; i++) out->streams[out->first[pairs->keys[i] + 1]++] = pairs->of[i];
+  return NULL;
+}
+
+static planc_status new_pairs(pl_arena *arena, int64_t most, stream_pairs *out) {
+  out->n = 0;
+  PLANC_TRY(PL_NEW(arena, &out->keys, most));
+  return PL_NEW(arena, &out->of, most);
+}
+
+static void add_pair(stream_pairs *pairs, int32_t key, int32_t stream) {
+  pairs->keys[pairs->n] = key;
+  pairs->of[pairs->n++] = stream;
+}
+
+static planc_status sort_by_host(sim_program *program, pl_arena *arena) {
+  stream_pairs pairs;
+  PLANC_TRY(new_pairs(arena, program->n_streams, &pairs));
+  for (int32_t s = 0; s < program->n_streams; s++) add_pair(&pairs, program->streams[s].host, s);
+  return sort_streams(&pairs, program->n_jobs, arena, &program->of_hosts);
+}
+
+static planc_status sort_by_engine(sim_program *program, pl_arena *arena) {
+  stream_pairs pairs;
+  PLANC_TRY(new_pairs(arena, program->n_streams, &pairs));
+  for (int32_t s = 0; s < program->n_streams; s++)
+    if (!program->streams[s].computes) add_pair(&pairs, program->streams[s].on, s);
+  return sort_streams(&pairs, program->n_engines, arena, &program->of_engines);
+}
+
+static planc_status sort_by_event(sim_program *program, pl_arena *arena) {
+  stream_pairs pairs;
+  int64_t n = 0;
+  for (int k = 0; k < SIM_N_SECTIONS; k++) n += program->sections[k].n;
+  PLANC_TRY(new_pairs(arena, n, &pairs));
+  for (int k = 0; k < SIM_N_SECTIONS; k++) {
+    const sim_section *section = &program->sections[k];
+    for (int32_t i = 0; i < section->n; i++)
+      if (section->steps[i].stream >= 0 && section->steps[i].kind == SIM_WAIT)
+        add_pair(&pairs, section->steps[i].event, section->steps[i].stream);
+  }
+  return sort_streams(&pairs, program->n_events, arena, &program->waits_events);
+}
+
+/* --- Hosts -------------------------------------------------------------------------------------------------------- */
+
 /* Any host will do to go through a program without streams. */
 static planc_status find_launchers(sim_program *program, pl_arena *arena) {
   bool *has_streams;
@@ -40,6 +99,8 @@ static planc_status find_launchers(sim_program *program, pl_arena *arena) {
     has_streams[host] = true;
   }
   if (program->n_launchers == 0) program->launchers[program->n_launchers++] = 0;
+  PLANC_TRY(PL_NEW(arena, &program->launcher_of, (int64_t)program->n_jobs + 1));
+  for (int32_t k = 0; k < program->n_launchers; k++) program->launcher_of[program->launchers[k]] = k;
   return NULL;
 }
 
@@ -47,6 +108,9 @@ planc_status sim_prepare(sim_program *program, pl_arena *arena) {
   const sim_section *body = &program->sections[SIM_BODY];
   for (int k = 0; k < SIM_N_SECTIONS; k++) PLANC_TRY(sim_link(program, arena, &program->sections[k]));
   PLANC_TRY(find_launchers(program, arena));
+  PLANC_TRY(sort_by_host(program, arena));
+  PLANC_TRY(sort_by_engine(program, arena));
+  PLANC_TRY(sort_by_event(program, arena));
   PLANC_TRY(PL_NEW(arena, &program->recorder, program->n_events));
   for (int32_t e = 0; e < program->n_events; e++) program->recorder[e] = -1;
   for (int32_t i = 0; i < body->n; i++)

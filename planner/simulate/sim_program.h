@@ -49,6 +49,12 @@ typedef struct sim_engine {
   const int32_t *against;
 } sim_engine;
 
+/* Streams by what they have to do with: those of k are streams[first[k]] up to, not including, streams[first[k + 1]].
+ */
+typedef struct sim_streams {
+  int32_t *first, *streams;
+} sim_streams;
+
 enum { SIM_PROLOGUE, SIM_BODY, SIM_EPILOGUE, SIM_N_SECTIONS };
 
 typedef struct sim_program {
@@ -66,6 +72,8 @@ typedef struct sim_program {
   int32_t *recorder;  /* by event: the stream that records it in the body, -1 if none */
   int32_t *launchers; /* the hosts that have streams */
   int32_t n_launchers;
+  int32_t *launcher_of;                           /* by host: its place among them */
+  sim_streams of_hosts, of_engines, waits_events; /* by host, by engine; by event those that wait for it anywhere */
 } sim_program;
 
 static inline bool sim_is_copy(const sim_step *step) {

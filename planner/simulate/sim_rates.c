@@ -1,6 +1,35 @@
 /* Rates (sim_rates.h). */
 #include "planner/simulate/sim_rates.h"
 
+#include <string.h>
+
+planc_status sim_activity_make(const sim_program *program, pl_arena *arena, sim_activity *out) {
+  PLANC_TRY(PL_NEW(arena, &out->gpus, program->n_gpus));
+  PLANC_TRY(PL_NEW(arena, &out->kernels, program->n_streams));
+  PLANC_TRY(PL_NEW(arena, &out->copiers, program->n_engines));
+  return pl_number_set_make(arena, program->n_streams, &out->computing);
+}
+
+void sim_activity_begin(const sim_program *program, sim_activity *activity) {
+  for (int32_t g = 0; g < program->n_gpus; g++) activity->gpus[g] = (sim_gpu){0};
+  for (int32_t s = 0; s < program->n_streams; s++) activity->kernels[s] = (sim_kernel){0};
+  for (int32_t s = 0; s < program->n_streams; s++) pl_number_set_remove(&activity->computing, s);
+  for (int32_t e = 0; e < program->n_engines; e++) activity->copiers[e] = (sim_copier){0};
+}
+
+void sim_activity_copy(const sim_program *program, sim_activity *to, const sim_activity *from) {
+  memcpy(to->gpus, from->gpus, (size_t)program->n_gpus * sizeof *to->gpus);
+  memcpy(to->kernels, from->kernels, (size_t)program->n_streams * sizeof *to->kernels);
+  memcpy(to->copiers, from->copiers, (size_t)program->n_engines * sizeof *to->copiers);
+  for (int32_t s = 0; s < program->n_streams; s++) {
+    if (to->kernels[s].runs) {
+      pl_number_set_add(&to->computing, s);
+    } else {
+      pl_number_set_remove(&to->computing, s);
+    }
+  }
+}
+
 void sim_turn(const sim_program *program, sim_activity *activity, int32_t engine, bool copies) {
   const sim_engine *e = &program->engines[engine];
   int32_t more = copies ? 1 : -1;
@@ -23,8 +52,20 @@ void sim_occupy(const sim_program *program, sim_activity *activity, int32_t stre
   g->n_computing += kernel ? 1 : -1;
   *own = kernel ? *kernel : (sim_kernel){0};
   own->runs = kernel != NULL;
+  if (kernel) {
+    pl_number_set_add(&activity->computing, stream);
+  } else {
+    pl_number_set_remove(&activity->computing, stream);
+  }
   if (own->time_ns < 1) own->time_ns = 1;
   if (g->busy_ppm > PL_PPM) share_out(program, activity, gpu);
+}
+
+static int32_t first_computing(const sim_activity *activity) {
+  return pl_number_set_above(&activity->computing, 0);
+}
+static int32_t next_computing(const sim_activity *activity, int32_t stream) {
+  return pl_number_set_above(&activity->computing, stream + 1);
 }
 
 /* From the highest priority down, as long as all kernels of one have enough. */
@@ -32,7 +73,7 @@ static void share_out(const sim_program *program, sim_activity *activity, int32_
   sim_gpu *g = &activity->gpus[gpu];
   g->left_ppm = PL_PPM;
   g->wanted = 0;
-  for (int32_t s = 0; s < program->n_streams; s++)
+  for (int32_t s = first_computing(activity); s >= 0; s = next_computing(activity, s))
     if (program->streams[s].on == gpu) activity->kernels[s].is_whole = false;
   for (g->priority = program->most_priority;; g->priority--) {
     share_among(program, activity, gpu);
@@ -43,12 +84,12 @@ static void share_out(const sim_program *program, sim_activity *activity, int32_
 /* Kernels that have enough leave more to the others of their priority, who may then have enough as well. */
 static void share_among(const sim_program *program, sim_activity *activity, int32_t gpu) {
   sim_gpu *g = &activity->gpus[gpu];
-  for (int32_t s = 0; s < program->n_streams; s++)
+  for (int32_t s = first_computing(activity); s >= 0; s = next_computing(activity, s))
     if (shares(program, activity, s, gpu)) g->wanted += wanted(&activity->kernels[s]);
   bool changed = true;
   while (changed) {
     changed = false;
-    for (int32_t s = 0; s < program->n_streams; s++) {
+    for (int32_t s = first_computing(activity); s >= 0; s = next_computing(activity, s)) {
       sim_kernel *kernel = &activity->kernels[s];
       if (!shares(program, activity, s, gpu) || kernel->is_whole || !has_enough(g, kernel)) continue;
       kernel->is_whole = changed = true;
@@ -77,11 +118,10 @@ int64_t sim_kernel_rate(const sim_program *program, const sim_activity *activity
   return rate > 0 ? rate : 1;
 }
 
-/* Whether a kernel runs there that has the priority which is looked at. */
+/* Whether the kernel that runs on a stream is one of the GPU's, of the priority that is looked at. */
 static bool shares(const sim_program *program, const sim_activity *activity, int32_t stream, int32_t gpu) {
   const sim_stream *of = &program->streams[stream];
-  return of->computes && of->on == gpu && activity->kernels[stream].runs &&
-         of->priority == activity->gpus[gpu].priority;
+  return of->on == gpu && of->priority == activity->gpus[gpu].priority;
 }
 
 static sim_wide wanted(const sim_kernel *kernel) {

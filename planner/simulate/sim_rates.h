@@ -5,6 +5,7 @@
 
 #include "planner/simulate/sim_program.h"
 #include "util/math.h"
+#include "util/number_set.h"
 
 __extension__ typedef unsigned __int128 sim_wide;
 
@@ -34,9 +35,16 @@ typedef struct sim_copier {
 /* What runs on a program's GPUs and engines. */
 typedef struct sim_activity {
   sim_gpu *gpus;
-  sim_kernel *kernels; /* by stream */
-  sim_copier *copiers; /* by engine */
+  sim_kernel *kernels;     /* by stream */
+  sim_copier *copiers;     /* by engine */
+  pl_number_set computing; /* streams on which kernels run */
 } sim_activity;
+
+/* Nothing runs. It must not outlive `arena`. */
+planc_status sim_activity_make(const sim_program *program, pl_arena *arena, sim_activity *out);
+/* Both were made for programs with as many streams, GPUs and engines. */
+void sim_activity_copy(const sim_program *program, sim_activity *to, const sim_activity *from);
+void sim_activity_begin(const sim_program *program, sim_activity *activity);
 
 /* An engine begins to copy, or ends. */
 void sim_turn(const sim_program *program, sim_activity *activity, int32_t engine, bool copies);

@@ -7,48 +7,73 @@ planc_status sim_state_make(const sim_program *program, pl_arena *arena, sim_sta
   *out = (sim_state){0};
   PLANC_TRY(PL_NEW(arena, &out->hosts, program->n_jobs));
   PLANC_TRY(PL_NEW(arena, &out->lanes, program->n_streams));
-  PLANC_TRY(PL_NEW(arena, &out->activity.gpus, program->n_gpus));
-  PLANC_TRY(PL_NEW(arena, &out->activity.kernels, program->n_streams));
-  PLANC_TRY(PL_NEW(arena, &out->activity.copiers, program->n_engines));
+  PLANC_TRY(sim_activity_make(program, arena, &out->activity));
+  PLANC_TRY(pl_number_set_make(arena, program->n_launchers, &out->may_launch));
+  PLANC_TRY(pl_number_set_make(arena, program->n_streams, &out->may_begin));
+  PLANC_TRY(pl_number_set_make(arena, program->n_launchers, &out->launching));
+  PLANC_TRY(pl_number_set_make(arena, program->n_streams, &out->running));
   PLANC_TRY(PL_NEW(arena, &out->awaited_until, program->n_gpus));
   PLANC_TRY(PL_NEW(arena, &out->recorded, program->n_events));
   sim_state_begin(program, out);
   return NULL;
 }
 
+static void put(pl_number_set *set, int32_t number, bool is_member) {
+  if (is_member) {
+    pl_number_set_add(set, number);
+  } else {
+    pl_number_set_remove(set, number);
+  }
+}
+
+/* Everything is looked at once: a program may have been edited since. */
+static void find_who_goes_on(const sim_program *program, sim_state *state) {
+  for (int32_t k = 0; k < program->n_launchers; k++) {
+    put(&state->launching, k, state->hosts[program->launchers[k]].launching);
+    pl_number_set_add(&state->may_launch, k);
+  }
+  for (int32_t s = 0; s < program->n_streams; s++) {
+    put(&state->running, s, state->lanes[s].running >= 0);
+    pl_number_set_add(&state->may_begin, s);
+  }
+}
+
+/* A state keeps its own memory whatever it becomes. */
+static void keep_memory(sim_state *state, const sim_state *own) {
+  state->hosts = own->hosts;
+  state->lanes = own->lanes;
+  state->activity = own->activity;
+  state->awaited_until = own->awaited_until;
+  state->recorded = own->recorded;
+  state->may_launch = own->may_launch;
+  state->may_begin = own->may_begin;
+  state->launching = own->launching;
+  state->running = own->running;
+}
+
 void sim_state_begin(const sim_program *program, sim_state *state) {
   sim_state begun = {.last_body = SIM_MAX_BODIES, .epilogue_phase = SIM_MAX_PHASES, .n_entered = 1};
-  begun.hosts = state->hosts;
-  begun.lanes = state->lanes;
-  begun.activity = state->activity;
-  begun.awaited_until = state->awaited_until;
-  begun.recorded = state->recorded;
+  keep_memory(&begun, state);
   begun.phases[0].start = -1;
   *state = begun;
   for (int32_t j = 0; j < program->n_jobs; j++) state->hosts[j] = (sim_host){.launched = -1};
   for (int32_t i = 0; i < program->n_streams; i++) state->lanes[i] = (sim_lane){.ended = -1, .running = -1};
-  for (int32_t i = 0; i < program->n_streams; i++) state->activity.kernels[i] = (sim_kernel){0};
-  for (int32_t g = 0; g < program->n_gpus; g++) state->activity.gpus[g] = (sim_gpu){0};
+  sim_activity_begin(program, &state->activity);
   for (int32_t g = 0; g < program->n_gpus; g++) state->awaited_until[g] = -1;
-  for (int32_t e = 0; e < program->n_engines; e++) state->activity.copiers[e] = (sim_copier){0};
   for (int32_t e = 0; e < program->n_events; e++) state->recorded[e] = -1;
+  find_who_goes_on(program, state);
 }
 
 void sim_state_copy(const sim_program *program, sim_state *to, const sim_state *from) {
   sim_state copied = *from;
-  copied.hosts = to->hosts;
-  copied.lanes = to->lanes;
-  copied.activity = to->activity;
-  copied.awaited_until = to->awaited_until;
-  copied.recorded = to->recorded;
+  keep_memory(&copied, to);
   *to = copied;
   memcpy(to->hosts, from->hosts, (size_t)program->n_jobs * sizeof *to->hosts);
   memcpy(to->lanes, from->lanes, (size_t)program->n_streams * sizeof *to->lanes);
-  memcpy(to->activity.gpus, from->activity.gpus, (size_t)program->n_gpus * sizeof *to->activity.gpus);
-  memcpy(to->activity.kernels, from->activity.kernels, (size_t)program->n_streams * sizeof *to->activity.kernels);
-  memcpy(to->activity.copiers, from->activity.copiers, (size_t)program->n_engines * sizeof *to->activity.copiers);
+  sim_activity_copy(program, &to->activity, &from->activity);
   memcpy(to->awaited_until, from->awaited_until, (size_t)program->n_gpus * sizeof *to->awaited_until);
   memcpy(to->recorded, from->recorded, (size_t)program->n_events * sizeof *to->recorded);
+  find_who_goes_on(program, to);
 }
 
 static bool is_same_lane(const sim_state *a, const sim_lane *x, const sim_state *b, const sim_lane *y, int32_t apart);

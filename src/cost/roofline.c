@@ -7,9 +7,11 @@ enum { ACCESSES_BYTES = 8, BUSY_BYTES = 2048 * ACCESSES_BYTES };
 
 static int64_t time_at(int64_t amount, int64_t peak_per_second, int64_t share_ppm);
 static int64_t peak_of(const pl_compute *compute, bool half);
-static void add_kernel(pl_work *work, const planc_profile *profile, int64_t time_ns, int64_t busy_ppm);
+static void add_kernel(pl_work *work, const planc_profile *profile, int64_t time_ns, int64_t busy_ppm,
+                       int64_t least_ns);
 static int64_t max(int64_t a, int64_t b);
 static int64_t traffic_ns(const planc_profile *profile, pl_traffic traffic);
+static int64_t least_traffic_ns(const planc_profile *profile, pl_traffic traffic);
 static int64_t share_ppm(int64_t part, int64_t whole);
 
 pl_traffic pl_traffic_of(const planc_profile *profile, planc_class class_, int64_t bytes) {
@@ -26,8 +28,9 @@ void pl_work_stream(pl_work *work, const planc_profile *profile, bool half, int6
                     pl_spread spread) {
   const pl_compute *compute = &profile->compute;
   int64_t flops_ns = time_at(flops, peak_of(compute, half), profile->multiply[PL_MULTIPLY_LINEAR].flops_ppm);
+  int64_t least_ns = max(time_at(flops, peak_of(compute, half), PL_PPM), least_traffic_ns(profile, traffic));
   add_kernel(work, profile, max(flops_ns, traffic_ns(profile, traffic)),
-             share_ppm(spread.items, pl_mul_saturate(compute->processors, spread.per_processor)));
+             share_ppm(spread.items, pl_mul_saturate(compute->processors, spread.per_processor)), least_ns);
 }
 
 static int64_t min(int64_t a, int64_t b) {
@@ -47,8 +50,12 @@ static int64_t share_ppm(int64_t part, int64_t whole) {
   return part >= whole ? PL_PPM : max(1, pl_muldiv_ceil(part, PL_PPM, whole));
 }
 
-static void add_kernel(pl_work *work, const planc_profile *profile, int64_t time_ns, int64_t busy_ppm) {
+/* `least_ns` is what the device takes for the kernel's arithmetic and traffic at its peak rates. Whatever processors it
+ * occupies, that part of the device's time is gone: kernels beside each other are together no faster than the peak. */
+static void add_kernel(pl_work *work, const planc_profile *profile, int64_t time_ns, int64_t busy_ppm,
+                       int64_t least_ns) {
   int64_t kernel_ns = pl_add_saturate(profile->compute.kernel_ns, time_ns);
+  busy_ppm = max(busy_ppm, share_ppm(least_ns, kernel_ns));
   work->time_ns = pl_add_saturate(work->time_ns, kernel_ns);
   work->busy_ns = pl_add_saturate(work->busy_ns, pl_muldiv_ceil(kernel_ns, busy_ppm, PL_PPM));
 }
@@ -65,6 +72,13 @@ static int64_t traffic_ns(const planc_profile *profile, pl_traffic traffic) {
     memory_ns =
         pl_add_saturate(memory_ns, time_at(traffic.cached, profile->cache.bytes_per_second, traffic.efficiency_ppm));
   return max(memory_ns, asked_ns);
+}
+
+/* What it takes of the device's memory at the full bandwidth, or of its cache. */
+static int64_t least_traffic_ns(const planc_profile *profile, pl_traffic traffic) {
+  traffic.efficiency_ppm = PL_PPM;
+  traffic.most_per_second = 0;
+  return traffic_ns(profile, traffic);
 }
 
 typedef struct arithmetic {
@@ -112,7 +126,10 @@ void pl_work_multiply(pl_work *work, const planc_profile *profile, pl_multiply_k
     arithmetic small = multiply_by(profile, product, by->small_tile, by->small_flops_ppm, by->depth_overhead, peak);
     if (small.time_ns < flops.time_ns) flops = small;
   }
-  add_kernel(work, profile, max(flops.time_ns, traffic_ns(profile, traffic)), flops.busy_ppm);
+  int64_t done = pl_mul_saturate(pl_mul_saturate(product->rows, product->columns), product->depth);
+  done = pl_mul_saturate(pl_mul_saturate(done, product->count), product->flops_per_step);
+  int64_t least_ns = max(time_at(done, peak, PL_PPM), least_traffic_ns(profile, traffic));
+  add_kernel(work, profile, max(flops.time_ns, traffic_ns(profile, traffic)), flops.busy_ppm, least_ns);
 }
 
 planc_variant pl_work_variant(const pl_work *work, const char *algorithm, int64_t workspace_bytes) {

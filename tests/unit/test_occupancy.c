@@ -1,6 +1,8 @@
 /* Busy shares by occupancy: by hand on the toy device, and that no time follows from it. */
 #include <check.h>
+#include <string.h>
 
+#include "cost/profile.h"
 #include "tests/support/randgraph.h"
 #include "tests/support/toy.h"
 #include "tests/support/unit.h"
@@ -119,11 +121,50 @@ START_TEST(occupancy_makes_no_time) {
 }
 END_TEST
 
+/* Of an algorithm that does the arithmetic that the op's FLOPs count. */
+static bool is_direct(const planc_variant *of) {
+  return strcmp(of->algorithm, "default") == 0 || strcmp(of->algorithm, "gemm") == 0 ||
+         strcmp(of->algorithm, "implicit-gemm") == 0;
+}
+
+/* By these every op occupies next to nothing. */
+#define SPARSE                                                                                                    \
+  "\"occupancy\": {\"threads\": 1000000, \"thread_elements\": 1000, \"norm_threads\": 1, \"result_threads\": 1, " \
+  "\"outputs\": 1000000000},"
+
+/* Whatever processors an op occupies: the part of the device that it keeps busy does its FLOPs no faster than at the
+ * peak, and so do ops beside each other. */
+START_TEST(no_share_computes_beyond_the_peak) {
+  static const char *const texts[] = {spread_graph, toy_graph};
+  static const int64_t batches[] = {1, 40, 4000};
+  planc_profile *told = toy_with("", SPARSE);
+  planc_graph *graph = graph_of(texts[_i]);
+  planc_costs *costs = costs_of(told, graph, COUNT(batches), batches);
+  for (int32_t op = 0; op < graph->n_ops; op++) {
+    for (int32_t k = 0; k < COUNT(batches); k++) {
+      int32_t n;
+      const planc_variant *of = planc_costs_variants(costs, op, k, &n);
+      double flops = (double)planc_law_at(graph->ops[op].flops, batches[k]);
+      double least_ns = flops / (double)told->compute.flops_per_second * 1e9;
+      for (int32_t v = 0; v < n; v++)
+        if (is_direct(&of[v]))
+          ck_assert_msg((double)of[v].time_ns * (double)of[v].busy_ppm / 1e6 >= least_ns * 0.999, "%s by %s: %g of %g",
+                        graph->ops[op].name, of[v].algorithm, (double)of[v].time_ns * (double)of[v].busy_ppm / 1e6,
+                        least_ns);
+    }
+  }
+  planc_costs_free(costs);
+  planc_graph_free(graph);
+  planc_profile_free(told);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("occupancy");
   TCase *cases = tcase_create("all");
   tcase_add_test(cases, shares_by_hand);
   tcase_add_loop_test(cases, occupancy_makes_no_time, 0, 40);
+  tcase_add_loop_test(cases, no_share_computes_beyond_the_peak, 0, 2);
   suite_add_tcase(suite, cases);
   return run_suite(suite);
 }

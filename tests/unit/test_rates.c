@@ -116,10 +116,10 @@ START_TEST(nothing_is_left_where_more_is_wanted) {
   fixture f;
   int32_t n = 2 + (int32_t)(rt_random(seed, n_draws++) % (MOST - 1));
   make(&f, n);
-  sim_gpu gpu = {0};
-  sim_kernel kernels[MOST] = {0}, drawn[MOST];
-  sim_activity activity = {.gpus = &gpu, .kernels = kernels};
+  sim_kernel drawn[MOST];
+  sim_activity activity;
   int64_t wanted = 0;
+  ok(sim_activity_make(&f.program, &f.arena, &activity));
   for (int32_t k = 0; k < n; k++) {
     drawn[k] = (sim_kernel){.time_ns = 1 + (int64_t)(rt_random(seed, n_draws++) % 1000000),
                             .busy_ppm = 1 + (int32_t)(rt_random(seed, n_draws++) % PL_PPM)};
@@ -145,8 +145,9 @@ START_TEST(nothing_is_left_where_more_is_wanted) {
   double least = wanted < PL_PPM ? (double)wanted : PL_PPM;
   ck_assert_msg(fabs(used - least) <= 2 * n + 1, "%g of %g", used, least);
   for (int32_t k = 0; k < n; k++) sim_occupy(&f.program, &activity, k, NULL);
-  ck_assert_int_eq(gpu.busy_ppm, 0);
-  ck_assert_int_eq(gpu.n_computing, 0);
+  ck_assert_int_eq(activity.gpus->busy_ppm, 0);
+  ck_assert_int_eq(activity.gpus->n_computing, 0);
+  pl_arena_free(&f.arena);
 }
 END_TEST
 
@@ -154,14 +155,15 @@ END_TEST
 START_TEST(priorities_go_first) {
   uint64_t n_draws = 0, seed = (uint64_t)_i;
   fixture all, above;
-  sim_gpu gpus[2] = {{0}, {0}};
-  sim_kernel kernels[2][MOST] = {{{0}}, {{0}}}, drawn[MOST];
-  sim_activity with = {.gpus = &gpus[0], .kernels = kernels[0]}, without = {.gpus = &gpus[1], .kernels = kernels[1]};
+  sim_kernel drawn[MOST];
+  sim_activity with, without;
   int32_t n = 2 + (int32_t)(rt_random(seed, n_draws++) % (MOST - 1));
   int32_t least = (int32_t)(rt_random(seed, n_draws++) % (PLANC_MOST_PRIORITY + 1));
   double used = 0, wanted = 0;
   make(&all, n);
   make(&above, n);
+  ok(sim_activity_make(&all.program, &all.arena, &with));
+  ok(sim_activity_make(&above.program, &above.arena, &without));
   for (int32_t k = 0; k < n; k++) {
     int32_t priority = (int32_t)(rt_random(seed, n_draws++) % (PLANC_MOST_PRIORITY + 1));
     drawn[k] = (sim_kernel){.time_ns = 1 + (int64_t)(rt_random(seed, n_draws++) % 1000000),
@@ -180,6 +182,8 @@ START_TEST(priorities_go_first) {
     if (all.streams[k].priority >= least) ck_assert_int_eq(rate, sim_kernel_rate(&above.program, &without, k));
   }
   ck_assert_msg(fabs(used - (wanted < PL_PPM ? wanted : PL_PPM)) <= 2 * n + 1, "%g of %g", used, wanted);
+  pl_arena_free(&all.arena);
+  pl_arena_free(&above.arena);
 }
 END_TEST
 

@@ -89,7 +89,7 @@ One round is the whole batch; other numbers have to divide it.
   $ planc colocate graphs/lenet-digits.yaml:64 --accumulate two --device k40m -o no.plan 2>&1 | tail -1
   planc: --accumulate two: not an integer from 1 to 64
   $ planc colocate graphs/lenet-digits.yaml:64 --accumulate 1:2 --device k40m -o no.plan 2>&1 | tail -1
-  planc: --accumulate 1:2: the jobs are numbered from 0 to 0
+  planc: --accumulate 1:2: the jobs are numbered from 0 to 0, or go by the names that they were given as NAME=GRAPH
   $ planc colocate graphs/lenet-digits.yaml:64 --accumulate 2 --accumulate 4 --device k40m -o no.plan 2>&1 | tail -1
   planc: --accumulate 4: given already
   $ planc colocate graphs/lenet-digits.yaml:64:inference --accumulate 2 --device k40m -o no.plan 2>&1 | tail -1

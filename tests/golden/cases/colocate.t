@@ -82,8 +82,11 @@ Of two jobs that are alike the one with a priority computes as if the other were
   $ planrun exec first.plan --iterations 2 --verify 2>/dev/null | grep -o 'verified.*'
   verified: every bit as in the reference
   $ planc colocate inputs/tiny.yaml:64 inputs/tiny.yaml:64 --device k40m --policy temporal --priority 2:1 -o x.plan
-  ! planc: --priority 2:1: the jobs are numbered from 0 to 1
+  ! planc: --priority 2:1: the jobs are numbered from 0 to 1, or go by the names that they were given as NAME=GRAPH
   [2]
+  $ planc colocate inputs/tiny.yaml:64 b=inputs/tiny.yaml:64 --device k40m --policy temporal --priority b:3 -o x.plan >/dev/null 2>&1
+  $ grep -c '"priority":3' x.plan
+  1
   $ planc colocate inputs/tiny.yaml:64 inputs/tiny.yaml:64 --device k40m --policy temporal --priority 1:2 --priority 1:3 -o x.plan
   ! planc: --priority 1:3: job 1 has a priority already
   [2]
@@ -145,7 +148,7 @@ Where a deadline is not met it is told what would do: a larger ratio, other iter
   ! planc: note: policy preemptive (the fall-back)
   ! planc: note: graphs/lenet-digits.yaml has no backward ops: planned for training with sgd (graphs/lenet-digits.yaml:inference plans it as it is)
   ! planc: note: graphs/tiny-transformer.yaml has no backward ops: planned for training with adam (graphs/tiny-transformer.yaml:inference plans it as it is)
-  ! planc: --deadline 2:1.5ms: the jobs are numbered from 0 to 1
+  ! planc: --deadline 2:1.5ms: the jobs are numbered from 0 to 1, or go by the names that they were given as NAME=GRAPH
   [2]
   $ planc colocate graphs/lenet-digits.yaml:64 graphs/tiny-transformer.yaml:16 --device k40m --deadline 1:1.5 -o no.plan
   ! planc: note: policy preemptive (the fall-back)
