@@ -4,6 +4,7 @@
 #ifndef PLANC_AWAY_SLOTS_H
 #define PLANC_AWAY_SLOTS_H
 
+#include "planc/schedule.h"
 #include "planner/base/memory_table.h"
 #include "planner/memory/placement.h"
 #include "util/arena.h"

@@ -3,7 +3,8 @@
 #ifndef PLANC_BASE_MEMORY_TABLE_H
 #define PLANC_BASE_MEMORY_TABLE_H
 
-#include "planc/policy.h"
+#include "planc/problem.h"
+#include "planc/schedule.h"
 #include "util/arena.h"
 
 enum { PL_MOST_MEMORIES = PLANC_N_MEMORY_KINDS };

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "planc/analysis.h"
+#include "planc/needs.h"
 #include "planner/choose/sub_batch.h"
 #include "planner/colocate/side_by_side.h"
 
@@ -39,7 +39,7 @@ static bool are_same_terms(const planc_terms *a, const planc_terms *b) {
          a->first_will_do == b->first_will_do && planc_settings_are_same(&a->settings, &b->settings);
 }
 
-bool pl_is_same_problem(const planc_problem *a, const planc_problem *b) {
+static bool is_same_problem(const planc_problem *a, const planc_problem *b) {
   return are_same_terms(&a->terms, &b->terms) && pl_is_same_job(&a->job, &b->job);
 }
 
@@ -55,7 +55,7 @@ static planc_status make_by(const planc_mix_evaluator *evaluator, const planc_pr
 
 static int32_t find_same(const planc_problem *problems, int32_t job) {
   int32_t same = 0;
-  while (!pl_is_same_problem(&problems[same], &problems[job])) same++;
+  while (!is_same_problem(&problems[same], &problems[job])) same++;
   return same;
 }
 

@@ -2,6 +2,7 @@
 #ifndef PLANC_LOWER_LOWER_H
 #define PLANC_LOWER_LOWER_H
 
+#include "planc/candidate.h"
 #include "planner/lower/addresses.h"
 
 /* planc_lower of a candidate whose schedule has the device addresses `placed`, borrowed; NULL: they are still to be
