@@ -7,6 +7,7 @@
 
 #include "planc/simulate.h"
 #include "planner/base/code.h"
+#include "planner/lower/lower.h"
 #include "planner/lower/occupants.h"
 #include "planner/shortage.h"
 #include "util/math.h"
@@ -70,8 +71,8 @@ static planc_status place_device(const planc_candidate *candidate, places *out) 
 static planc_status place_away(const planc_candidate *candidate, places *out) {
   PLANC_TRY(planc_schedule_finish(candidate->schedule));
   PLANC_TRY(pl_slots_make(&out->arena, candidate->schedule, NULL, &out->addresses.away));
-  out->host_bytes =
-      pl_muldiv_ceil(out->addresses.away.arena_bytes[PL_TIER_HOST], planc_trace_replicas(candidate->trace), 1);
+  int64_t host_bytes = out->addresses.away.arena_bytes[planc_schedule_host(candidate->schedule)];
+  out->host_bytes = pl_muldiv_ceil(host_bytes, planc_trace_replicas(candidate->trace), 1);
   return NULL;
 }
 

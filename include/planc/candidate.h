@@ -33,8 +33,8 @@ int32_t planc_most_instances(const planc_problem *problem);
 /* Makes trace, order and costs of one job, for rounds of `sub_batch` samples, the last one smaller. INFEASIBLE, or
  * USAGE where the user chose them, for more than planc_most_instances. */
 planc_status planc_candidate_rounds(const planc_problem *problem, int64_t sub_batch, planc_candidate *out);
-/* Begins the schedule of a candidate that has trace and costs, anew if it has one. */
-planc_status planc_candidate_schedule(planc_candidate *candidate);
+/* Begins the schedule of a candidate that has trace and costs, anew if it has one, over the memories of `problem`. */
+planc_status planc_candidate_schedule(const planc_problem *problem, planc_candidate *candidate);
 
 /* Fills the blanks of a schedule: addresses (offline placement), host slots, streams, events. `policy` is the name in
  * the plan. Of the problem its terms count, and the job's profile and swap rate: of several jobs those of all together.

@@ -8,12 +8,13 @@ typedef struct finding {
   pl_contents *out;
   int32_t *of_residency; /* the content that is in it; -1 = none */
   int32_t *takes_over;   /* by residency: that which is parked in its place when the period starts; -1 = none */
+  bool *needed;          /* by residency away: it parks, or something is copied from it */
 } finding;
 
 static void add_parked(const finding *f);
-static void add_written(const finding *f, const bool *read);
+static void find_needed(const finding *f);
+static void add_written(const finding *f);
 static planc_status list_reads(const finding *f, pl_arena *arena);
-static bool reads(const finding *f, int32_t c);
 
 planc_status pl_contents_find(pl_arena *arena, const planc_schedule *schedule, pl_contents *out) {
   finding f = {.schedule = schedule,
@@ -21,28 +22,24 @@ planc_status pl_contents_find(pl_arena *arena, const planc_schedule *schedule, p
                .n_commands = planc_schedule_n_commands(schedule),
                .out = out};
   int32_t n_residencies = planc_schedule_n_residencies(schedule);
-  bool *read; /* by residency */
   *out = (pl_contents){0};
   PLANC_TRY(PL_NEW(arena, &f.of_residency, n_residencies));
   PLANC_TRY(PL_NEW(arena, &f.takes_over, n_residencies));
-  PLANC_TRY(PL_NEW(arena, &read, n_residencies));
+  PLANC_TRY(PL_NEW(arena, &f.needed, n_residencies));
   PLANC_TRY(PL_NEW(arena, &out->of_command, f.n_commands));
   PLANC_TRY(PL_NEW(arena, &out->all, (int64_t)f.n_commands + planc_schedule_n_parked(schedule)));
   for (int32_t r = 0; r < n_residencies; r++) f.of_residency[r] = f.takes_over[r] = -1;
-  for (int32_t c = 0; c < f.n_commands; c++)
-    if (reads(&f, c)) read[f.commands[c].source] = true;
   add_parked(&f);
-  add_written(&f, read);
+  find_needed(&f);
+  add_written(&f);
   return list_reads(&f, arena);
 }
 
-static bool reads(const finding *f, int32_t c) {
-  return planc_schedule_copies(f->schedule, &f->commands[c], PLANC_MEMORY_HOST, PLANC_MEMORY_DEVICE);
-}
-
-static void add(const finding *f, pl_content content) {
+static void add(const finding *f, int32_t residency, pl_content content) {
   content.twin = f->out->n;
-  content.memory = PL_TIER_HOST;
+  content.buffer = planc_schedule_residencies(f->schedule)[residency].buffer;
+  content.memory = content.kept_in = planc_schedule_residencies(f->schedule)[residency].memory;
+  f->of_residency[residency] = f->out->n;
   f->out->all[f->out->n++] = content;
 }
 
@@ -51,24 +48,38 @@ static void add_parked(const finding *f) {
     int32_t buffer = planc_schedule_residencies(f->schedule)[h].buffer;
     int32_t last = planc_schedule_parking(f->schedule, buffer);
     bool stays = last == h;
-    f->of_residency[h] = f->out->n;
     if (!stays) f->takes_over[last] = h;
-    add(f, (pl_content){.buffer = buffer, .written = PL_AT_BOUNDARY, .until = stays ? PL_STAYS : PL_AT_BOUNDARY});
+    add(f, h, (pl_content){.written = PL_AT_BOUNDARY, .until = stays ? PL_STAYS : PL_AT_BOUNDARY});
   }
 }
 
-/* What nothing reads is no content. */
-static void add_written(const finding *f, const bool *read) {
+static bool writes_away(const finding *f, int32_t c) {
+  return f->commands[c].kind == PLANC_CMD_COPY && planc_schedule_is_away(f->schedule, f->commands[c].residency);
+}
+
+static bool reads_away(const finding *f, int32_t c) {
+  return f->commands[c].kind == PLANC_CMD_COPY && planc_schedule_is_away(f->schedule, f->commands[c].source);
+}
+
+/* From the last command to the first: a copy that is not needed needs nothing. */
+static void find_needed(const finding *f) {
+  for (int32_t c = f->n_commands - 1; c >= 0; c--) {
+    const planc_command *command = &f->commands[c];
+    if (writes_away(f, c) && f->takes_over[command->residency] >= 0) f->needed[command->residency] = true;
+    if (reads_away(f, c) && (!writes_away(f, c) || f->needed[command->residency])) f->needed[command->source] = true;
+  }
+}
+
+/* What is not needed is no content. */
+static void add_written(const finding *f) {
   for (int32_t c = 0; c < f->n_commands; c++) {
     const planc_command *command = &f->commands[c];
-    f->out->of_command[c] = -1;
-    if (!planc_schedule_copies(f->schedule, command, PLANC_MEMORY_DEVICE, PLANC_MEMORY_HOST)) continue;
+    f->out->of_command[c] = (pl_sides){PL_NO_SIDE, PL_NO_SIDE};
+    if (!writes_away(f, c) || !f->needed[command->residency]) continue;
     int32_t parked = f->takes_over[command->residency];
     bool parks = parked >= 0;
-    if (!parks && !read[command->residency]) continue;
-    f->out->of_command[c] = f->of_residency[command->residency] = f->out->n;
-    add(f, (pl_content){
-               .buffer = planc_schedule_buffer(f->schedule, command), .written = c, .until = parks ? PL_STAYS : c});
+    f->out->of_command[c].target = f->out->n;
+    add(f, command->residency, (pl_content){.written = c, .until = parks ? PL_STAYS : c});
     if (!parks) continue;
     f->out->all[parked].twin = f->out->n - 1;
     f->out->all[f->out->n - 1].twin = parked;
@@ -80,9 +91,10 @@ static planc_status list_reads(const finding *f, pl_arena *arena) {
   int32_t n = 0;
   PLANC_TRY(PL_NEW(arena, &out->reads, f->n_commands));
   for (int32_t c = 0; c < f->n_commands; c++) {
-    if (!reads(f, c)) continue;
-    out->of_command[c] = f->of_residency[f->commands[c].source];
-    out->all[out->of_command[c]].n_reads++;
+    bool is_left_out = writes_away(f, c) && !f->needed[f->commands[c].residency];
+    if (!reads_away(f, c) || is_left_out) continue;
+    out->of_command[c].source = f->of_residency[f->commands[c].source];
+    out->all[out->of_command[c].source].n_reads++;
   }
   for (int32_t k = 0; k < out->n; k++) {
     out->all[k].first_read = n;
@@ -90,8 +102,8 @@ static planc_status list_reads(const finding *f, pl_arena *arena) {
     out->all[k].n_reads = 0;
   }
   for (int32_t c = 0; c < f->n_commands; c++) {
-    if (!reads(f, c)) continue;
-    pl_content *content = &out->all[out->of_command[c]];
+    if (out->of_command[c].source == PL_NO_SIDE) continue;
+    pl_content *content = &out->all[out->of_command[c].source];
     out->reads[content->first_read + content->n_reads++] = (pl_read){.command = c, .load = c};
     if (content->until != PL_STAYS) content->until = c;
   }

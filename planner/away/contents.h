@@ -1,11 +1,11 @@
-/* What is away from the devices: each version that a period copies from there and back, or that waits parked. */
+/* What is away from the devices: each version that a period copies there and from there, or that waits parked. */
 #ifndef PLANC_AWAY_CONTENTS_H
 #define PLANC_AWAY_CONTENTS_H
 
 #include "planc/schedule.h"
 #include "planner/away/slots.h"
 
-/* A read of a content by a copy to the device. */
+/* A read of a content by a copy to another memory. */
 typedef struct pl_read {
   int32_t command;
   bool loaded;  /* of what is stored: it has left the host before, and comes back; else it is there still */
@@ -18,20 +18,22 @@ typedef struct pl_content {
   int32_t until;               /* the last command that reads it; PL_AT_BOUNDARY: none does; PL_STAYS */
   int32_t first_read, n_reads; /* slice of reads, in order */
   int32_t twin;                /* of what is parked: its other content, at the other end of the period; else itself */
-  int32_t memory;              /* tier; where that is beyond the host, it is on the host now and then as well */
-  int32_t stored_by;           /* when it leaves the host first: behind this command; none where it is there already */
+  int32_t memory;              /* in which the schedule states it */
+  int32_t kept_in;   /* the same, or, of what is stated on the host, the storage in which spill.h keeps it: then it
+                        is on the host only when it is written and read */
+  int32_t stored_by; /* when it leaves the host first: behind this command; none where it is there already */
 } pl_content;
 
-/* Whether a content is kept beyond the host. */
+/* Whether a content of the host is kept in storage. */
 static inline bool pl_is_stored(const pl_content *content) {
-  return content->memory > PL_TIER_HOST;
+  return content->kept_in != content->memory;
 }
 
 typedef struct pl_contents {
   pl_content *all; /* those of what is parked come first, by residency */
   int32_t n;
   pl_read *reads;
-  int32_t *of_command; /* the content that it writes or reads; -1: nobody reads it, or it is no copy of what is away */
+  pl_sides *of_command; /* target: none where nobody reads what would be written */
 } pl_contents;
 
 /* The last command for which a stored content is on the host from `read` on (-1: from when it is written) without

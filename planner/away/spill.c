@@ -23,17 +23,18 @@ static planc_status keep(pl_arena *arena, const pl_contents *contents, spilling 
 static void add_stretches(spilling *s, int32_t k);
 static int compare_first(const void *a, const void *b);
 
-planc_status pl_spilling_make(pl_arena *arena, const planc_schedule *schedule, const planc_device *device,
-                              pl_contents *contents, pl_spilling *out) {
+planc_status pl_spilling_make(pl_arena *arena, const planc_schedule *schedule, const pl_memories *memories,
+                              const planc_device *device, pl_contents *contents, pl_spilling *out) {
   int64_t most = contents->n;
   for (int32_t k = 0; k < contents->n; k++) most += contents->all[k].n_reads;
   *out = (pl_spilling){0};
-  PLANC_TRY(pl_staging_make(arena, schedule, device, contents, &out->staging));
+  PLANC_TRY(pl_staging_make(arena, schedule, memories, device, contents, &out->staging));
   PLANC_TRY(PL_NEW(arena, &out->stretches, most));
   PLANC_TRY(PL_NEW(arena, &out->heap, most));
   PLANC_TRY(PL_NEW(arena, &out->change, (int64_t)out->staging.n_commands + 2));
   PLANC_TRY(keep(arena, contents, out));
-  for (int32_t k = 0; k < contents->n; k++) add_stretches(out, k);
+  for (int32_t k = 0; k < contents->n; k++)
+    if (pl_staging_is_of_host(&out->staging, k)) add_stretches(out, k);
   if (out->n_stretches > 0) qsort(out->stretches, (size_t)out->n_stretches, sizeof *out->stretches, compare_first);
   return NULL;
 }
@@ -138,7 +139,7 @@ static void drop_before(spilling *s, int32_t k, int32_t r) {
 static void store(spilling *s, int32_t k) {
   pl_content *content = &s->staging.contents->all[k];
   if (pl_is_stored(content)) return;
-  content->memory = PL_TIER_HOST + 1;
+  content->kept_in = s->staging.storage;
   if (content->written == PL_AT_BOUNDARY && content->n_reads > 0) drop_before(s, k, content->first_read);
   if (content->until == PL_STAYS) drop(s, k, last_asked(s, content), -1);
   if (content->until == PL_AT_BOUNDARY) drop(s, k, PL_AT_BOUNDARY, 0);
@@ -161,7 +162,8 @@ static void choose(spilling *s, int64_t aim) {
   for (int32_t k = 0; k < s->staging.contents->n; k++) {
     pl_content *content = &s->staging.contents->all[k];
     int64_t bytes = pl_staging_bytes(&s->staging, k);
-    content->memory = PL_TIER_HOST;
+    if (!pl_staging_is_of_host(&s->staging, k)) continue;
+    content->kept_in = content->memory;
     change(s, content->written == PL_AT_BOUNDARY ? 0 : content->written + 1, bytes);
     if (content->until != PL_STAYS) change(s, content->until == PL_AT_BOUNDARY ? 1 : content->until + 2, -bytes);
     for (int32_t r = 0; r < content->n_reads; r++) s->staging.contents->reads[content->first_read + r].loaded = false;
@@ -190,7 +192,6 @@ static planc_status keep(pl_arena *arena, const pl_contents *contents, spilling 
 /* What the choice costs at least: what it copies, and the time of that, a direction at a time. */
 static pl_spill_cost least_cost(const spilling *s) {
   const pl_contents *contents = s->staging.contents;
-  const planc_device *device = s->staging.device;
   int64_t stores = 0, loads = 0, sum = 0, all = s->staging.now[s->staging.n_commands];
   for (int32_t k = 0; k < contents->n; k++) {
     const pl_content *content = &contents->all[k];
@@ -198,12 +199,12 @@ static pl_spill_cost least_cost(const spilling *s) {
     int64_t bytes = pl_staging_bytes(&s->staging, k);
     if (content->written != PL_AT_BOUNDARY) {
       sum = pl_add_saturate(sum, bytes);
-      stores = pl_add_saturate(stores, pl_staging_copy_ns(&s->staging, &device->links[PLANC_ROUTE_STORE], k));
+      stores = pl_add_saturate(stores, pl_staging_copy_ns(&s->staging, &s->staging.stores, k));
     }
     for (int32_t r = 0; r < content->n_reads; r++) {
       if (!contents->reads[content->first_read + r].loaded) continue;
       sum = pl_add_saturate(sum, bytes);
-      loads = pl_add_saturate(loads, pl_staging_copy_ns(&s->staging, &device->links[PLANC_ROUTE_LOAD], k));
+      loads = pl_add_saturate(loads, pl_staging_copy_ns(&s->staging, &s->staging.loads, k));
     }
   }
   int64_t waits = stores > all ? stores - all : 0;

@@ -1,4 +1,4 @@
-/* What of the host's contents is kept in storage. */
+/* What of the contents that are stated on the host is kept in storage. */
 #ifndef PLANC_AWAY_SPILL_H
 #define PLANC_AWAY_SPILL_H
 
@@ -20,8 +20,8 @@ typedef struct pl_spilling {
 } pl_spilling;
 
 /* Everything is allocated in `arena`. */
-planc_status pl_spilling_make(pl_arena *arena, const planc_schedule *schedule, const planc_device *device,
-                              pl_contents *contents, pl_spilling *out);
+planc_status pl_spilling_make(pl_arena *arena, const planc_schedule *schedule, const pl_memories *memories,
+                              const planc_device *device, pl_contents *contents, pl_spilling *out);
 
 /* What a choice costs: how long a period takes, about, and what it copies to storage and back. */
 typedef struct pl_spill_cost {

@@ -47,10 +47,17 @@ static void leave(passing *p);
 static void enter_load(passing *p, int32_t c);
 static void enter_store(passing *p, int32_t c);
 
-planc_status pl_staging_make(pl_arena *arena, const planc_schedule *schedule, const planc_device *device,
-                             pl_contents *contents, pl_staging *out) {
-  *out = (pl_staging){
-      .schedule = schedule, .device = device, .contents = contents, .n_commands = planc_schedule_n_commands(schedule)};
+planc_status pl_staging_make(pl_arena *arena, const planc_schedule *schedule, const pl_memories *memories,
+                             const planc_device *device, pl_contents *contents, pl_staging *out) {
+  int32_t host = planc_schedule_host(schedule), storage = pl_memories_behind_host(memories);
+  *out = (pl_staging){.schedule = schedule,
+                      .device = device,
+                      .contents = contents,
+                      .host = host,
+                      .storage = storage,
+                      .stores = device->links[pl_memories_route(memories, host, storage)],
+                      .loads = device->links[pl_memories_route(memories, storage, host)],
+                      .n_commands = planc_schedule_n_commands(schedule)};
   PLANC_TRY(PL_NEW(arena, &out->read_of, out->n_commands));
   PLANC_TRY(PL_NEW(arena, &out->now, (int64_t)out->n_commands + 1));
   PLANC_TRY(PL_NEW(arena, &out->ended, out->n_commands));
@@ -61,6 +68,7 @@ planc_status pl_staging_make(pl_arena *arena, const planc_schedule *schedule, co
   for (int32_t c = 0; c < out->n_commands; c++) out->read_of[c] = -1;
   for (int32_t k = 0; k < contents->n; k++) {
     const pl_content *content = &contents->all[k];
+    if (!pl_staging_is_of_host(out, k)) continue;
     for (int32_t r = content->first_read; r < content->first_read + content->n_reads; r++)
       out->read_of[contents->reads[r].command] = r;
   }
@@ -139,13 +147,19 @@ static void time_exec(const timing *t, const planc_command *command) {
   }
 }
 
-/* Copies within the device take no time here. */
+/* Copies within the device take no time here. Those between host and storage only order each other. */
 static void time_copy(const timing *t, int32_t c) {
   pl_staging *s = t->staging;
   const planc_command *command = &planc_schedule_commands(s->schedule)[c];
   planc_route route = planc_schedule_route(s->schedule, command->stream);
   if (route == PLANC_STREAM_COMPUTE) return;
-  bool in = planc_schedule_memory_of(s->schedule, command->residency) == PLANC_MEMORY_DEVICE;
+  if (planc_schedule_is_away(s->schedule, command->residency) && planc_schedule_is_away(s->schedule, command->source)) {
+    int64_t start = later(later(t->clocks[command->stream], s->now[c]), t->last[command->source].filled);
+    t->last[command->residency].filled = t->clocks[command->stream] = s->ended[c] = pl_add_saturate(
+        start, planc_link_ns(&s->device->links[route], planc_schedule_bytes(s->schedule, command->residency)));
+    return;
+  }
+  bool in = planc_schedule_kind_of(s->schedule, command->residency) == PLANC_MEMORY_DEVICE;
   last_uses *last = &t->last[in ? command->residency : command->source];
   int32_t buffer = planc_schedule_buffer(s->schedule, command);
   int64_t bytes = planc_schedule_trace(s->schedule)->buffers[buffer].bytes;
@@ -154,6 +168,7 @@ static void time_copy(const timing *t, int32_t c) {
   s->ended[c] = end;
   t->clocks[command->stream] = last->copied = last->used = end;
   if (in) last->filled = end;
+  if (!in && command->residency != PLANC_USER) t->last[command->residency].filled = end;
 }
 
 /* When the ops come to each command, with copies between device and host but without storage. */
@@ -187,7 +202,7 @@ static void note(const pl_staging *s, int32_t opens, int32_t closes, int64_t byt
   if (closes != PL_STAYS) s->live[closes == PL_AT_BOUNDARY ? 1 : closes + 2] -= bytes;
 }
 
-/* As slots.c makes them. */
+/* As slot_layout.c makes their slots. */
 static void note_stored(const pl_staging *s, int32_t k) {
   const pl_content *content = content_at(s, k);
   const pl_read *reads = &s->contents->reads[content->first_read];
@@ -201,6 +216,7 @@ static void find_live(const pl_staging *s) {
   for (int32_t p = 0; p < s->n_commands + 2; p++) s->live[p] = 0;
   for (int32_t k = 0; k < s->contents->n; k++) {
     const pl_content *content = content_at(s, k);
+    if (!pl_staging_is_of_host(s, k)) continue;
     if (pl_is_stored(content)) {
       note_stored(s, k);
     } else {
@@ -229,8 +245,7 @@ static void leave(passing *p) {
 }
 
 static int64_t copy_ns(const passing *p, int32_t content) {
-  const planc_link *link = &p->staging->device->links[p->loads ? PLANC_ROUTE_LOAD : PLANC_ROUTE_STORE];
-  return pl_staging_copy_ns(p->staging, link, content);
+  return pl_staging_copy_ns(p->staging, p->loads ? &p->staging->loads : &p->staging->stores, content);
 }
 
 /* Copies one after the other; returns when this one has ended. */
@@ -248,11 +263,18 @@ static void enter(passing *p, int32_t content, int32_t what, int64_t done, int32
   s->due[p->loads ? s->n_commands - 1 - limit : limit] = p->tail;
 }
 
+/* The content of the host that a command writes or reads, PL_NO_SIDE = none. */
+static int32_t host_content_at(const pl_staging *s, int32_t c) {
+  pl_sides sides = s->contents->of_command[c];
+  if (sides.target != PL_NO_SIDE && pl_staging_is_of_host(s, sides.target)) return sides.target;
+  return sides.source != PL_NO_SIDE && pl_staging_is_of_host(s, sides.source) ? sides.source : PL_NO_SIDE;
+}
+
 /* What is offloaded is copied, and enters when it would leave the host if it needed no copy. */
 static void enter_store(passing *p, int32_t c) {
   pl_staging *s = p->staging;
-  int32_t k = s->contents->of_command[c];
-  if (k < 0 || !pl_is_stored(content_at(s, k)) || content_at(s, k)->written == PL_AT_BOUNDARY) return;
+  int32_t k = host_content_at(s, c);
+  if (k == PL_NO_SIDE || !pl_is_stored(content_at(s, k)) || content_at(s, k)->written == PL_AT_BOUNDARY) return;
   const pl_content *content = content_at(s, k);
   if (content->written == c) s->done[k] = copy(p, k, pl_add_saturate(p->clock, s->ended[c] - s->now[c]));
   if (content->stored_by != c) return;
@@ -264,7 +286,7 @@ static void enter_store(passing *p, int32_t c) {
 
 static void enter_load(passing *p, int32_t c) {
   pl_staging *s = p->staging;
-  int32_t r = s->read_of[c], k = s->contents->of_command[c];
+  int32_t r = s->read_of[c], k = host_content_at(s, c);
   if (r < 0 || !pl_is_stored(content_at(s, k)) || !s->contents->reads[r].loaded) return;
   const pl_content *content = content_at(s, k);
   int32_t limit = content->stored_by;

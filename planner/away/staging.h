@@ -9,8 +9,10 @@ typedef struct pl_staging {
   const planc_schedule *schedule;
   const planc_device *device;
   pl_contents *contents;
+  int32_t host, storage;    /* their memories */
+  planc_link stores, loads; /* that lead from the one to the other, and back */
   int32_t n_commands;
-  int32_t *read_of; /* by command: which read it is; -1: none */
+  int32_t *read_of; /* by command: which read of the host's contents it is; -1: none */
   int64_t *now;     /* by command: when the ops have come to it if nothing is stored; and one more */
   int64_t *ended;   /* by command: when a copy to or from the device has ended then */
   int64_t *live;    /* by position: bytes on the host */
@@ -20,14 +22,19 @@ typedef struct pl_staging {
 } pl_staging;
 
 /* Everything is allocated in `arena`. */
-planc_status pl_staging_make(pl_arena *arena, const planc_schedule *schedule, const planc_device *device,
-                             pl_contents *contents, pl_staging *out);
+planc_status pl_staging_make(pl_arena *arena, const planc_schedule *schedule, const pl_memories *memories,
+                             const planc_device *device, pl_contents *contents, pl_staging *out);
 
 /* What a content takes of the host. */
 int64_t pl_staging_bytes(const pl_staging *staging, int32_t content);
 
 /* How long a copy of a content over a link between host and storage takes. */
 int64_t pl_staging_copy_ns(const pl_staging *staging, const planc_link *link, int32_t content);
+
+/* Whether a content is stated on the host: only such pass through it to be kept in storage. */
+static inline bool pl_staging_is_of_host(const pl_staging *staging, int32_t content) {
+  return staging->contents->all[content].memory == staging->host;
+}
 
 /* Sets when the contents that are stored leave the host and come back, so that up to `room_bytes` live there, where
  * those that have to be there leave any. Returns how long a period takes then, about. */

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "planner/base/memory_table.h"
 #include "util/math.h"
 
 int64_t planc_away_budget(const planc_terms *terms) {
@@ -47,9 +48,10 @@ planc_status planc_candidate_explain(planc_candidate *candidate, const char *for
   return NULL;
 }
 
-planc_status planc_candidate_schedule(planc_candidate *candidate) {
+planc_status planc_candidate_schedule(const planc_problem *problem, planc_candidate *candidate) {
+  pl_memories memories = pl_memories_of(problem);
   planc_schedule_free(candidate->schedule);
-  return planc_schedule_new(candidate->trace, candidate->costs, &candidate->schedule);
+  return planc_schedule_new(candidate->trace, candidate->costs, memories.rows, memories.n, &candidate->schedule);
 }
 
 /* MOST_INSTANCES: more than any plan file holds. MOST_CHOSEN: the limit where a policy chooses rounds, since it makes

@@ -11,16 +11,19 @@ static planc_status refuse_buffer(const planc_schedule *s, const char *verb, int
     __attribute__((format(printf, 4, 5)));
 static planc_status require_address(const planc_schedule *s, const char *verb, int32_t buffer, int64_t address);
 static planc_status open_residency(planc_schedule *s, int32_t buffer, int64_t address, int32_t content, int32_t *out);
-static planc_status open_away(planc_schedule *s, int32_t buffer, int32_t content, int32_t *out);
+static planc_status require_memory(const planc_schedule *s, const char *verb, int32_t buffer, int32_t memory,
+                                   bool away);
+static planc_status open_away(planc_schedule *s, int32_t buffer, int32_t memory, int32_t content, int32_t *out);
 static planc_status require_buffer(const planc_schedule *s, const char *verb, int32_t buffer);
 static planc_status state_command(planc_schedule *s, planc_command command);
-static planc_status require_open(const planc_schedule *s, const char *verb, int32_t residency);
+static planc_status require_on_device(const planc_schedule *s, const char *verb, int32_t residency);
 
-planc_status planc_schedule_park(planc_schedule *s, int32_t buffer, int32_t *out_residency) {
+planc_status planc_schedule_park(planc_schedule *s, int32_t buffer, int32_t memory, int32_t *out_residency) {
   PLANC_TRY(require_persistent(s, "park", buffer));
+  PLANC_TRY(require_memory(s, "park", buffer, memory, true));
   if (s->n_parked < s->n_boundary) return refuse_buffer(s, "park", buffer, "stated after what is resident");
   if (s->trace->buffers[buffer].n_accesses == 0) return refuse_buffer(s, "park", buffer, "nothing asks for it");
-  PLANC_TRY(open_away(s, buffer, 0, out_residency));
+  PLANC_TRY(open_away(s, buffer, memory, 0, out_residency));
   s->buffers[buffer].boundary = true;
   s->buffers[buffer].parked = *out_residency;
   s->n_boundary++;
@@ -28,8 +31,10 @@ planc_status planc_schedule_park(planc_schedule *s, int32_t buffer, int32_t *out
   return NULL;
 }
 
-planc_status planc_schedule_boundary(planc_schedule *s, int32_t buffer, int64_t address, int32_t *out_residency) {
+planc_status planc_schedule_boundary(planc_schedule *s, int32_t buffer, int32_t memory, int64_t address,
+                                     int32_t *out_residency) {
   PLANC_TRY(require_persistent(s, "boundary", buffer));
+  PLANC_TRY(require_memory(s, "boundary", buffer, memory, false));
   PLANC_TRY(require_address(s, "boundary", buffer, address));
   PLANC_TRY(open_residency(s, buffer, address, 0, out_residency));
   s->buffers[buffer].boundary = true;
@@ -37,15 +42,21 @@ planc_status planc_schedule_boundary(planc_schedule *s, int32_t buffer, int64_t 
   return NULL;
 }
 
-planc_status planc_schedule_acquire(planc_schedule *s, int32_t buffer, int64_t address, int32_t *out_residency) {
+planc_status planc_schedule_acquire(planc_schedule *s, int32_t buffer, int32_t memory, int64_t address,
+                                    int32_t *out_residency) {
   PLANC_TRY(require_buffer(s, "acquire", buffer));
+  if (memory != planc_schedule_device(s)) {
+    PLANC_TRY(require_memory(s, "acquire", buffer, memory, true));
+    if (address != PLANC_BLANK) return refuse_buffer(s, "acquire", buffer, "an address away from the device");
+    return open_away(s, buffer, memory, SCHEDULE_EMPTY, out_residency);
+  }
   PLANC_TRY(require_address(s, "acquire", buffer, address));
   PLANC_TRY(open_residency(s, buffer, address, SCHEDULE_EMPTY, out_residency));
   return state_command(s, (planc_command){.kind = PLANC_CMD_ACQUIRE, .residency = *out_residency, .address = address});
 }
 
 planc_status planc_schedule_release(planc_schedule *s, int32_t residency) {
-  PLANC_TRY(require_open(s, "release", residency));
+  PLANC_TRY(require_on_device(s, "release", residency));
   residency_state *state = &s->states.data[residency];
   if (state->newer == SCHEDULE_NONE) {
     s->buffers[s->residencies.data[residency].buffer].newest_open = state->older;
@@ -93,10 +104,26 @@ static planc_status require_open(const planc_schedule *s, const char *verb, int3
   return refuse_buffer(s, verb, s->residencies.data[residency].buffer, "residency %d is released", residency);
 }
 
+static planc_status require_on_device(const planc_schedule *s, const char *verb, int32_t residency) {
+  PLANC_TRY(require_open(s, verb, residency));
+  if (!planc_schedule_is_away(s, residency)) return NULL;
+  return refuse_buffer(s, verb, s->residencies.data[residency].buffer, "residency %d is not on the device", residency);
+}
+
+static planc_status require_memory(const planc_schedule *s, const char *verb, int32_t buffer, int32_t memory,
+                                   bool away) {
+  bool known = memory >= 0 && memory < s->memories.n;
+  if (known && (away ? pl_memories_is_away(&s->memories, memory) : memory == planc_schedule_device(s))) return NULL;
+  return refuse_buffer(s, verb, buffer, "memory %d is no %s", memory, away ? "memory away from the device" : "device");
+}
+
 static planc_status require_content(const planc_schedule *s, const char *verb, int32_t residency) {
   PLANC_TRY(require_open(s, verb, residency));
-  if (s->states.data[residency].content != SCHEDULE_EMPTY) return NULL;
-  return refuse_buffer(s, verb, s->residencies.data[residency].buffer, "residency %d is empty", residency);
+  int32_t buffer = s->residencies.data[residency].buffer;
+  if (s->states.data[residency].content == SCHEDULE_EMPTY)
+    return refuse_buffer(s, verb, buffer, "residency %d is empty", residency);
+  if (pl_schedule_is_there(s, residency)) return NULL;
+  return refuse_buffer(s, verb, buffer, "the last version has taken the place of residency %d", residency);
 }
 
 static planc_status require_empty(const planc_schedule *s, const char *verb, int32_t residency) {
@@ -131,7 +158,7 @@ static planc_status add_residency(planc_schedule *s, planc_residency residency, 
 
 static planc_status open_residency(planc_schedule *s, int32_t buffer, int64_t address, int32_t content, int32_t *out) {
   int32_t older = s->buffers[buffer].newest_open;
-  planc_residency residency = {buffer, PLANC_MEMORY_DEVICE, address};
+  planc_residency residency = {buffer, planc_schedule_device(s), address};
   residency_state state = {.content = content, .older = older, .newer = SCHEDULE_NONE, .open = true};
   PLANC_TRY(add_residency(s, residency, state, out));
   if (older != SCHEDULE_NONE) s->states.data[older].newer = *out;
@@ -139,9 +166,10 @@ static planc_status open_residency(planc_schedule *s, int32_t buffer, int64_t ad
   return NULL;
 }
 
-static planc_status open_away(planc_schedule *s, int32_t buffer, int32_t content, int32_t *out) {
-  planc_residency residency = {buffer, PLANC_MEMORY_HOST, PLANC_BLANK};
-  residency_state state = {.content = content, .older = s->buffers[buffer].newest_away, .newer = SCHEDULE_NONE};
+static planc_status open_away(planc_schedule *s, int32_t buffer, int32_t memory, int32_t content, int32_t *out) {
+  int32_t older = s->buffers[buffer].newest_away;
+  planc_residency residency = {buffer, memory, PLANC_BLANK};
+  residency_state state = {.content = content, .older = older, .newer = SCHEDULE_NONE, .open = true};
   PLANC_TRY(add_residency(s, residency, state, out));
   s->buffers[buffer].newest_away = *out;
   return NULL;
@@ -237,7 +265,7 @@ static planc_status require_variant(const planc_schedule *s, int32_t instance, i
 /* Offloads what an instance wrote that other replicas get. */
 static planc_status send(planc_schedule *s, const planc_access *access, int32_t residency) {
   if (access->write < 0 || access->write != s->trace->buffers[access->buffer].sent) return NULL;
-  PLANC_TRY(planc_schedule_offload(s, residency));
+  PLANC_TRY(planc_schedule_offload(s, residency, planc_schedule_host(s)));
   s->commands.data[s->commands.len - 1].sends = true;
   return NULL;
 }
@@ -251,10 +279,16 @@ static int32_t stream_of(const planc_schedule *s, int32_t buffer, planc_route ro
   return planc_schedule_stream(s, of->job, route);
 }
 
-/* The one way to copy. The sides hold, and may hold, what they must. */
+static planc_status require_link(const planc_schedule *s, const char *verb, planc_memory_kind from,
+                                 planc_memory_kind to, int32_t buffer) {
+  if (pl_memories_linked(from, to) || (from == PLANC_MEMORY_DEVICE && to == PLANC_MEMORY_DEVICE)) return NULL;
+  return refuse_buffer(s, verb, buffer, "no link leads from the one memory to the other");
+}
+
+/* The one way to copy. The sides hold, and may hold, what they must, and a link leads from the one to the other. */
 static planc_status state_copy(planc_schedule *s, int32_t to, int32_t from, int32_t version) {
   planc_command copy = {.kind = PLANC_CMD_COPY, .residency = to, .source = from, .version = version};
-  planc_memory_kind target = planc_schedule_memory_of(s, to), source = planc_schedule_memory_of(s, from);
+  planc_memory_kind target = planc_schedule_kind_of(s, to), source = planc_schedule_kind_of(s, from);
   planc_route route = target == source ? PLANC_STREAM_COMPUTE : pl_route_between(source, target);
   copy.stream = (int16_t)stream_of(s, planc_schedule_buffer(s, &copy), route);
   if (to != PLANC_USER) s->states.data[to].content = version;
@@ -263,15 +297,18 @@ static planc_status state_copy(planc_schedule *s, int32_t to, int32_t from, int3
   return state_command(s, copy);
 }
 
-planc_status planc_schedule_offload(planc_schedule *s, int32_t residency) {
+planc_status planc_schedule_offload(planc_schedule *s, int32_t residency, int32_t memory) {
   int32_t away;
   PLANC_TRY(require_content(s, "offload", residency));
-  int32_t version = s->states.data[residency].content;
-  PLANC_TRY(open_away(s, s->residencies.data[residency].buffer, version, &away));
+  int32_t version = s->states.data[residency].content, buffer = s->residencies.data[residency].buffer;
+  PLANC_TRY(require_memory(s, "offload", buffer, memory, true));
+  PLANC_TRY(require_link(s, "offload", planc_schedule_kind_of(s, residency), s->memories.rows[memory].kind, buffer));
+  PLANC_TRY(open_away(s, buffer, memory, version, &away));
   return state_copy(s, away, residency, version);
 }
 
 planc_status planc_schedule_deliver(planc_schedule *s, int32_t residency) {
+  PLANC_TRY(require_on_device(s, "deliver", residency));
   PLANC_TRY(require_content(s, "deliver", residency));
   int32_t buffer = s->residencies.data[residency].buffer;
   int32_t version = s->states.data[residency].content;
@@ -287,6 +324,7 @@ planc_status planc_schedule_deliver(planc_schedule *s, int32_t residency) {
 }
 
 planc_status planc_schedule_prefetch(planc_schedule *s, int32_t residency, int32_t version) {
+  PLANC_TRY(require_on_device(s, "prefetch", residency));
   PLANC_TRY(require_empty(s, "prefetch", residency));
   int32_t buffer = s->residencies.data[residency].buffer;
   bool user = pl_schedule_user_holds(s, buffer, version);
@@ -303,6 +341,7 @@ planc_status planc_schedule_move(planc_schedule *s, int32_t destination, int32_t
   if (s->residencies.data[source].buffer != buffer) {
     return refuse_buffer(s, "move", buffer, "residency %d is of another buffer", source);
   }
+  PLANC_TRY(require_link(s, "move", planc_schedule_kind_of(s, source), planc_schedule_kind_of(s, destination), buffer));
   return state_copy(s, destination, source, s->states.data[source].content);
 }
 
@@ -346,7 +385,7 @@ static planc_status finish_buffer(const planc_schedule *s, int32_t buffer) {
   }
   int32_t open = state->newest_open;
   bool parked = state->parked != SCHEDULE_NONE;
-  if (parked && pl_schedule_find_away(s, buffer, it->last_version) == SCHEDULE_NONE) {
+  if (parked && s->states.data[planc_schedule_parking(s, buffer)].content != it->last_version) {
     return refuse_buffer(s, "finish", buffer, "its last version, %d, is not parked", it->last_version);
   }
   if (!state->boundary || parked) {

@@ -1,16 +1,24 @@
 /* A schedule's state (schedule_state.h): made, freed and looked at. The commands of schedule.c change it. */
 #include "planner/base/schedule_state.h"
 
-#include <assert.h>
 #include <stdlib.h>
 
 #include "util/math.h"
 
-planc_status planc_schedule_new(const planc_trace *trace, const planc_costs *const *costs, planc_schedule **out) {
+static planc_status take_memories(const planc_memory *memories, int32_t n_memories, pl_memories *out);
+static planc_status require_streams(const planc_schedule *s);
+
+planc_status planc_schedule_new(const planc_trace *trace, const planc_costs *const *costs, const planc_memory *memories,
+                                int32_t n_memories, planc_schedule **out) {
+  pl_memories own;
   *out = NULL;
+  PLANC_TRY(take_memories(memories, n_memories, &own));
+  if (trace->n_jobs > PLANC_PLAN_MAX_JOBS)
+    return planc_error(PLANC_INTERNAL, "%d jobs, and a plan has at most %d", trace->n_jobs, PLANC_PLAN_MAX_JOBS);
   planc_schedule *s = calloc(1, sizeof *s);
   if (s) {
     s->trace = trace;
+    s->memories = own;
     s->costs = malloc((size_t)trace->n_jobs * sizeof *s->costs);
     s->n_compute = malloc((size_t)trace->n_jobs * sizeof *s->n_compute);
     s->buffers = malloc(((size_t)trace->n_buffers + 1) * sizeof *s->buffers);
@@ -28,8 +36,33 @@ planc_status planc_schedule_new(const planc_trace *trace, const planc_costs *con
     s->buffers[b] = (buffer_state){.newest_open = SCHEDULE_NONE, .newest_away = SCHEDULE_NONE, .parked = SCHEDULE_NONE};
   }
   for (int32_t i = 0; i < trace->n_instances; i++) s->ran[i] = SCHEDULE_NONE;
+  planc_status status = require_streams(s);
+  if (status) {
+    planc_schedule_free(s);
+    return status;
+  }
   *out = s;
   return NULL;
+}
+
+static planc_status take_memories(const planc_memory *memories, int32_t n_memories, pl_memories *out) {
+  int32_t n_of[PLANC_N_MEMORY_KINDS] = {0};
+  *out = pl_memories_of(NULL);
+  if (!memories) return NULL;
+  *out = (pl_memories){.n = n_memories};
+  bool known = n_memories >= 0 && n_memories <= PL_MOST_MEMORIES;
+  for (int32_t m = 0; known && m < n_memories; m++) {
+    out->rows[m] = memories[m];
+    n_of[memories[m].kind]++;
+  }
+  if (known && n_of[PLANC_MEMORY_DEVICE] == 1 && n_of[PLANC_MEMORY_HOST] == 1) return NULL;
+  return planc_error(PLANC_INTERNAL, "a schedule of %d memories, and not of one device and one host", n_memories);
+}
+
+static planc_status require_streams(const planc_schedule *s) {
+  int32_t streams = planc_schedule_n_streams(s);
+  if (streams <= PLANC_PLAN_MAX_STREAMS) return NULL;
+  return planc_error(PLANC_INTERNAL, "%d streams, and a plan has at most %d", streams, PLANC_PLAN_MAX_STREAMS);
 }
 
 void planc_schedule_free(planc_schedule *schedule) {
@@ -55,11 +88,11 @@ planc_status planc_schedule_map(planc_schedule *s, const planc_virtual_memory *m
 }
 
 planc_status planc_schedule_side_by_side(planc_schedule *s, int32_t job, int32_t n) {
-  assert(job >= 0 && job < s->trace->n_jobs && n >= 1 && s->residencies.len == 0);
+  if (job < 0 || job >= s->trace->n_jobs || n < 1 || n > PLANC_PLAN_MAX_STREAMS)
+    return planc_error(PLANC_INTERNAL, "no job %d with %d compute streams", job, n);
+  if (s->residencies.len > 0) return planc_error(PLANC_INTERNAL, "rounds side by side stated behind residencies");
   s->n_compute[job] = n;
-  int32_t streams = planc_schedule_n_streams(s);
-  if (streams <= PLANC_PLAN_MAX_STREAMS) return NULL;
-  return planc_error(PLANC_INTERNAL, "%d streams, and a plan has at most %d", streams, PLANC_PLAN_MAX_STREAMS);
+  return require_streams(s);
 }
 
 /* --- Streams ------------------------------------------------------------------------------------------------------ */
@@ -75,6 +108,12 @@ static int32_t first_more(const planc_schedule *s, int32_t job) {
 }
 
 int32_t planc_schedule_n_streams(const planc_schedule *s) {
+  planc_route more[PL_ROUTES_BEHIND_HOST];
+  int32_t n_more = pl_memories_routes_behind_host(&s->memories, more);
+  return planc_schedule_first_storage_stream(s) + s->trace->n_jobs * n_more;
+}
+
+int32_t planc_schedule_first_storage_stream(const planc_schedule *s) {
   return first_more(s, s->trace->n_jobs);
 }
 
@@ -88,13 +127,20 @@ int32_t planc_schedule_compute(const planc_schedule *s, int32_t job, int32_t rou
 }
 
 int32_t planc_schedule_stream(const planc_schedule *s, int32_t job, planc_route route) {
-  assert(job >= 0 && job < s->trace->n_jobs);
+  if (job < 0 || job >= s->trace->n_jobs) return -1;
   for (int32_t k = 0; k < PLANC_N_STREAMS; k++)
     if (routes[k] == route) return job * PLANC_N_STREAMS + k;
+  planc_route more[PL_ROUTES_BEHIND_HOST];
+  int32_t n_more = pl_memories_routes_behind_host(&s->memories, more);
+  for (int32_t k = 0; k < n_more; k++)
+    if (more[k] == route) return planc_schedule_first_storage_stream(s) + job * n_more + k;
   return -1;
 }
 
 planc_route planc_schedule_route(const planc_schedule *s, int32_t stream) {
+  planc_route more[PL_ROUTES_BEHIND_HOST];
+  int32_t n_more = pl_memories_routes_behind_host(&s->memories, more), first = planc_schedule_first_storage_stream(s);
+  if (n_more > 0 && stream >= first) return more[(stream - first) % n_more];
   return stream < first_more(s, 0) ? routes[stream % PLANC_N_STREAMS] : PLANC_STREAM_COMPUTE;
 }
 
@@ -131,22 +177,23 @@ void planc_schedule_workspace_ends(const planc_schedule *s, int32_t *ends) {
 
 /* --- What is away ------------------------------------------------------------------------------------------------- */
 
-int32_t pl_schedule_find_away(const planc_schedule *s, int32_t buffer, int32_t version) {
+int32_t planc_schedule_away(const planc_schedule *s, int32_t buffer, int32_t memory, int32_t version) {
   int32_t r = s->buffers[buffer].newest_away;
-  while (r != SCHEDULE_NONE && s->states.data[r].content != version) r = s->states.data[r].older;
+  while (r != SCHEDULE_NONE && (s->states.data[r].content != version || s->residencies.data[r].memory != memory))
+    r = s->states.data[r].older;
   return r;
 }
 
-/* Whether a residency can still be read: the last version takes over the place of what is parked. */
-static bool is_there(const planc_schedule *s, int32_t buffer, int32_t residency) {
-  if (residency == SCHEDULE_NONE) return false;
+bool pl_schedule_is_there(const planc_schedule *s, int32_t residency) {
+  int32_t buffer = s->residencies.data[residency].buffer;
   return residency != s->buffers[buffer].parked || planc_schedule_parking(s, buffer) == residency;
 }
 
 int32_t pl_schedule_find_source(const planc_schedule *s, int32_t buffer, int32_t version) {
-  int32_t away = pl_schedule_find_away(s, buffer, version), peer = s->trace->buffers[buffer].peer;
-  if (is_there(s, buffer, away)) return away;
-  return peer >= 0 && version == 0 ? pl_schedule_find_away(s, peer, s->trace->buffers[peer].sent) : SCHEDULE_NONE;
+  int32_t host = planc_schedule_host(s), peer = s->trace->buffers[buffer].peer;
+  int32_t away = planc_schedule_away(s, buffer, host, version);
+  if (away != SCHEDULE_NONE && pl_schedule_is_there(s, away)) return away;
+  return peer >= 0 && version == 0 ? planc_schedule_away(s, peer, host, s->trace->buffers[peer].sent) : SCHEDULE_NONE;
 }
 
 bool pl_schedule_user_holds(const planc_schedule *s, int32_t buffer, int32_t version) {
@@ -154,6 +201,23 @@ bool pl_schedule_user_holds(const planc_schedule *s, int32_t buffer, int32_t ver
 }
 
 /* --- Looking ---------------------------------------------------------------------------------------------------- */
+
+const planc_memory *planc_schedule_memories(const planc_schedule *s, int32_t *out_n) {
+  *out_n = s->memories.n;
+  return s->memories.rows;
+}
+
+int32_t planc_schedule_first_of(const planc_schedule *s, planc_memory_kind kind) {
+  return pl_memories_first(&s->memories, kind);
+}
+
+int32_t planc_schedule_device(const planc_schedule *s) {
+  return planc_schedule_first_of(s, PLANC_MEMORY_DEVICE);
+}
+
+int32_t planc_schedule_host(const planc_schedule *s) {
+  return planc_schedule_first_of(s, PLANC_MEMORY_HOST);
+}
 
 int32_t planc_schedule_resident(const planc_schedule *s, int32_t buffer, int32_t version) {
   int32_t r = s->buffers[buffer].newest_open;
@@ -173,19 +237,24 @@ bool planc_schedule_on_host(const planc_schedule *s, int32_t buffer, int32_t ver
   return pl_schedule_user_holds(s, buffer, version) || pl_schedule_find_source(s, buffer, version) != SCHEDULE_NONE;
 }
 
-planc_memory_kind planc_schedule_memory_of(const planc_schedule *s, int32_t residency) {
-  return residency == PLANC_USER ? PLANC_MEMORY_USER : s->residencies.data[residency].memory;
+planc_memory_kind planc_schedule_kind_of(const planc_schedule *s, int32_t residency) {
+  if (residency == PLANC_USER) return PLANC_MEMORY_USER;
+  return s->memories.rows[s->residencies.data[residency].memory].kind;
+}
+
+bool planc_schedule_is_away(const planc_schedule *s, int32_t residency) {
+  return residency != PLANC_USER && pl_memories_is_away(&s->memories, s->residencies.data[residency].memory);
 }
 
 bool planc_schedule_copies(const planc_schedule *s, const planc_command *command, planc_memory_kind from,
                            planc_memory_kind to) {
-  return command->kind == PLANC_CMD_COPY && planc_schedule_memory_of(s, command->source) == from &&
-         planc_schedule_memory_of(s, command->residency) == to;
+  return command->kind == PLANC_CMD_COPY && planc_schedule_kind_of(s, command->source) == from &&
+         planc_schedule_kind_of(s, command->residency) == to;
 }
 
 bool planc_schedule_gives(const planc_schedule *s, const planc_command *command) {
   if (command->kind != PLANC_CMD_COPY) return command->kind == PLANC_CMD_RELEASE;
-  return planc_schedule_memory_of(s, command->residency) != PLANC_MEMORY_DEVICE;
+  return planc_schedule_kind_of(s, command->residency) > planc_schedule_kind_of(s, command->source);
 }
 
 int32_t planc_schedule_buffer(const planc_schedule *s, const planc_command *command) {
@@ -224,9 +293,10 @@ int32_t planc_schedule_n_parked(const planc_schedule *s) {
   return s->n_parked;
 }
 int32_t planc_schedule_parking(const planc_schedule *s, int32_t buffer) {
-  int32_t last = s->trace->buffers[buffer].last_version;
-  int32_t away = last > 0 ? pl_schedule_find_away(s, buffer, last) : SCHEDULE_NONE;
-  return away == SCHEDULE_NONE ? s->buffers[buffer].parked : away;
+  int32_t last = s->trace->buffers[buffer].last_version, parked = s->buffers[buffer].parked;
+  if (last == 0 || parked == SCHEDULE_NONE) return parked;
+  int32_t away = planc_schedule_away(s, buffer, s->residencies.data[parked].memory, last);
+  return away == SCHEDULE_NONE ? parked : away;
 }
 const int32_t *planc_schedule_uses(const planc_schedule *s) {
   return s->uses.data;

@@ -1,11 +1,12 @@
 /* What a schedule's builder knows: the commands so far, and what every residency holds after them.
  *
- * A buffer's open residencies on the device form a list, the one opened last in front, and so do those on the host;
+ * A buffer's open residencies on the device form a list, the one opened last in front, and so do those away from it;
  * both are short (rarely more than two), so that every command takes constant time. */
 #ifndef PLANC_BASE_SCHEDULE_STATE_H
 #define PLANC_BASE_SCHEDULE_STATE_H
 
 #include "planc/schedule.h"
+#include "planner/base/memory_table.h"
 #include "util/vec.h"
 
 enum { SCHEDULE_NONE = -1, SCHEDULE_EMPTY = -1 };
@@ -14,7 +15,8 @@ enum { SCHEDULE_NONE = -1, SCHEDULE_EMPTY = -1 };
 typedef struct residency_state {
   int32_t content;      /* version, or SCHEDULE_EMPTY */
   int32_t older, newer; /* neighbours in the buffer's list; newer: only on the device */
-  bool open, copied;    /* on the device; copied: a copy was started on it */
+  bool open;            /* those away always are */
+  bool copied;          /* on the device: a copy was started on it */
 } residency_state;
 
 typedef struct buffer_state {
@@ -25,6 +27,7 @@ typedef struct buffer_state {
 
 struct planc_schedule {
   const planc_trace *trace;
+  pl_memories memories;
   const planc_costs **costs; /* by job */
   int32_t *n_compute;        /* by job: its compute streams */
   VEC(planc_command) commands;
@@ -39,12 +42,12 @@ struct planc_schedule {
   int32_t *ran;          /* by instance: the variant of its first run, SCHEDULE_NONE = it has not run */
 };
 
-/* The newest residency on the host that holds `version`, or SCHEDULE_NONE. */
-int32_t pl_schedule_find_away(const planc_schedule *s, int32_t buffer, int32_t version);
-/* The one that `version` can be copied from, or SCHEDULE_NONE: for the gradients of other replicas, that of the own
- * one. */
+/* The residency that `version` can be copied to the device from, or SCHEDULE_NONE: for the gradients of other replicas,
+ * that of the own one. */
 int32_t pl_schedule_find_source(const planc_schedule *s, int32_t buffer, int32_t version);
 /* Whether `version` comes from the user. */
 bool pl_schedule_user_holds(const planc_schedule *s, int32_t buffer, int32_t version);
+/* Whether a residency can still be read: the last version takes over the place of what is parked. */
+bool pl_schedule_is_there(const planc_schedule *s, int32_t residency);
 
 #endif

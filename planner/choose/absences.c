@@ -270,7 +270,7 @@ static planc_status copy_out(run *r, int32_t position) {
     const pl_absence *absence = &r->absences->items[k];
     if (planc_schedule_on_host(r->schedule, absence->buffer, absence->version)) continue;
     int32_t residency = r->held[absence->buffer];
-    PLANC_TRY(planc_schedule_offload(r->schedule, residency));
+    PLANC_TRY(planc_schedule_offload(r->schedule, residency, planc_schedule_host(r->schedule)));
     if (!absence->wait) continue;
     PLANC_TRY(planc_schedule_await(r->schedule, PLANC_STREAM_COMPUTE, residency));
     PLANC_TRY(planc_schedule_await(r->schedule, PLANC_ROUTE_H2D, residency));

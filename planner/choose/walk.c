@@ -24,7 +24,7 @@ static planc_link own_part(const planc_problem *problem, const planc_link *link)
 }
 
 planc_status pl_walk_begin(pl_walk *walk, const planc_problem *problem, int64_t room, planc_candidate *candidate) {
-  PLANC_TRY(planc_candidate_schedule(candidate));
+  PLANC_TRY(planc_candidate_schedule(problem, candidate));
   *walk = (pl_walk){.schedule = candidate->schedule, .trace = candidate->trace, .order = candidate->order};
   walk->costs = candidate->costs;
   walk->room = room;
@@ -55,16 +55,16 @@ void pl_online_free(pl_online *online) {
 static planc_status find_address(const pl_walk *walk, int32_t buffer, int64_t *out_address);
 
 planc_status pl_walk_boundary(pl_walk *walk, const bool *parked) {
-  int32_t residency;
+  int32_t device = planc_schedule_device(walk->schedule), host = planc_schedule_host(walk->schedule), residency;
   int64_t address;
   for (int32_t b = 0; parked && b < walk->trace->n_buffers; b++) {
-    if (parked[b]) PLANC_TRY(planc_schedule_park(walk->schedule, b, &residency));
+    if (parked[b]) PLANC_TRY(planc_schedule_park(walk->schedule, b, host, &residency));
   }
   for (int32_t b = 0; b < walk->trace->n_buffers; b++) {
     const planc_buffer *buffer = &walk->trace->buffers[b];
     if (!(buffer->flags & PLANC_BUFFER_PERSISTENT) || (parked && parked[b])) continue;
     PLANC_TRY(find_address(walk, b, &address));
-    PLANC_TRY(planc_schedule_boundary(walk->schedule, b, address, &residency));
+    PLANC_TRY(planc_schedule_boundary(walk->schedule, b, device, address, &residency));
     walk->live = pl_add_saturate(walk->live, pl_walk_room(buffer));
   }
   return NULL;
@@ -100,7 +100,7 @@ planc_status pl_walk_open(pl_walk *walk, int32_t buffer, int32_t *out_residency)
   int64_t address;
   walk->live = pl_add_saturate(walk->live, pl_walk_room(&walk->trace->buffers[buffer]));
   PLANC_TRY(find_address(walk, buffer, &address));
-  return planc_schedule_acquire(walk->schedule, buffer, address, out_residency);
+  return planc_schedule_acquire(walk->schedule, buffer, planc_schedule_device(walk->schedule), address, out_residency);
 }
 
 planc_status pl_walk_close(pl_walk *walk, int32_t residency) {

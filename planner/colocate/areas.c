@@ -72,7 +72,7 @@ static planc_status find_classes(making_areas *m) {
   int32_t n = planc_schedule_n_residencies(s);
   PLANC_TRY(PL_NEW(m->arena, &m->classes, n));
   for (int32_t r = 0; r < n; r++) {
-    if (planc_schedule_memory_of(s, r) != PLANC_MEMORY_DEVICE) continue;
+    if (planc_schedule_kind_of(s, r) != PLANC_MEMORY_DEVICE) continue;
     m->classes[r] = planc_tensor_class_of(m->candidate->trace, planc_schedule_residencies(s)[r].buffer);
     if (m->classes[r] == PLANC_TENSOR_TEMPORARY && bytes_of(m, r) >= least_shared(m))
       m->classes[r] = PLANC_TENSOR_FEATURE;

@@ -11,8 +11,7 @@ planc_status pl_place_kept(pl_arena *arena, const planc_candidate *candidate, in
   for (int32_t r = 0; r < planc_schedule_n_residencies(s); r++) {
     const planc_residency *of = &planc_schedule_residencies(s)[r];
     int32_t buffer = of->buffer;
-    if (of->memory != PLANC_MEMORY_DEVICE || !(candidate->trace->buffers[buffer].flags & PLANC_BUFFER_PERSISTENT))
-      continue;
+    if (planc_schedule_is_away(s, r) || !(candidate->trace->buffers[buffer].flags & PLANC_BUFFER_PERSISTENT)) continue;
     if (of_buffer[buffer] == PLANC_BLANK) {
       of_buffer[buffer] = *top;
       *top = pl_align_up(pl_add_saturate(*top, planc_schedule_bytes(s, r)), PLANC_ALIGNMENT);

@@ -30,6 +30,7 @@ static planc_status merge_all(merging *m);
 static planc_status make_trace(merging *m);
 static planc_status make_costs(merging *m);
 static planc_status make_parts(merging *m);
+static planc_status begin_schedule(const merging *m);
 static planc_status set_compute_streams(const merging *m);
 static planc_status state_boundary(merging *m, bool parked);
 static planc_status take_turn(const merging *m, const pl_turn *turn);
@@ -55,13 +56,21 @@ static planc_status merge_all(merging *m) {
   PLANC_TRY(make_trace(m));
   PLANC_TRY(make_costs(m));
   PLANC_TRY(make_parts(m));
-  PLANC_TRY(planc_candidate_schedule(m->out));
+  PLANC_TRY(begin_schedule(m));
   PLANC_TRY(set_compute_streams(m));
   PLANC_TRY(state_boundary(m, true));
   PLANC_TRY(state_boundary(m, false));
   for (int64_t t = 0; t < m->merge->n_turns; t++) PLANC_TRY(take_turn(m, &m->merge->turns[t]));
   PLANC_TRY(planc_schedule_finish(m->out->schedule));
   return planc_order_of_schedule(m->out->schedule, &m->out->order);
+}
+
+/* Jobs' own schedules are over the same memories. */
+static planc_status begin_schedule(const merging *m) {
+  int32_t n;
+  const planc_memory *memories = planc_schedule_memories(m->merge->jobs[0].schedule, &n);
+  planc_schedule_free(m->out->schedule);
+  return planc_schedule_new(m->out->trace, m->out->costs, memories, n, &m->out->schedule);
 }
 
 /* --- Trace and costs ---------------------------------------------------------------------------------------------- */
@@ -160,9 +169,10 @@ static planc_status state_boundary(merging *m, bool parked) {
     int32_t n_parked = planc_schedule_n_parked(own);
     int32_t first = parked ? 0 : n_parked, end = parked ? n_parked : planc_schedule_n_boundary(own);
     for (int32_t r = first; r < end; r++) {
-      int32_t buffer = p->buffers[planc_schedule_residencies(own)[r].buffer];
-      if (parked) PLANC_TRY(planc_schedule_park(m->out->schedule, buffer, &p->residencies[r]));
-      if (!parked) PLANC_TRY(planc_schedule_boundary(m->out->schedule, buffer, address_of(p, r), &p->residencies[r]));
+      const planc_residency *it = &planc_schedule_residencies(own)[r];
+      int32_t buffer = p->buffers[it->buffer], *out = &p->residencies[r];
+      if (parked) PLANC_TRY(planc_schedule_park(m->out->schedule, buffer, it->memory, out));
+      if (!parked) PLANC_TRY(planc_schedule_boundary(m->out->schedule, buffer, it->memory, address_of(p, r), out));
     }
   }
   return NULL;
@@ -179,9 +189,16 @@ static void begin(const merging *m, part *p) {
 }
 
 static planc_status state_acquire(const merging *m, part *p, const planc_command *command) {
-  int32_t buffer = p->buffers[planc_schedule_residencies(p->of->schedule)[command->residency].buffer];
-  return planc_schedule_acquire(m->out->schedule, buffer, address_of(p, command->residency),
+  const planc_residency *it = &planc_schedule_residencies(p->of->schedule)[command->residency];
+  return planc_schedule_acquire(m->out->schedule, p->buffers[it->buffer], it->memory, address_of(p, command->residency),
                                 &p->residencies[command->residency]);
+}
+
+/* The residency of a copy's source in the mix: what is away was opened by a copy of its own. */
+static int32_t source_of(const merging *m, const part *p, const planc_command *command, int32_t version) {
+  const planc_residency *it = &planc_schedule_residencies(p->of->schedule)[command->source];
+  if (!planc_schedule_is_away(p->of->schedule, command->source)) return p->residencies[command->source];
+  return planc_schedule_away(m->out->schedule, p->buffers[it->buffer], it->memory, version);
 }
 
 /* What an exec sends it has stated itself. */
@@ -190,12 +207,14 @@ static planc_status state_copy(const merging *m, const part *p, const planc_comm
   planc_schedule *all = m->out->schedule;
   if (command->sends) return NULL;
   if (command->residency == PLANC_USER) return planc_schedule_deliver(all, p->residencies[command->source]);
-  if (planc_schedule_memory_of(own, command->residency) != PLANC_MEMORY_DEVICE)
-    return planc_schedule_offload(all, p->residencies[command->source]);
+  int32_t version = p->versions[planc_schedule_buffer(own, command)] + command->version;
+  if (planc_schedule_is_away(own, command->residency))
+    return planc_schedule_offload(all, source_of(m, p, command, version),
+                                  planc_schedule_residencies(own)[command->residency].memory);
   int32_t to = p->residencies[command->residency];
-  if (planc_schedule_memory_of(own, command->source) == PLANC_MEMORY_DEVICE)
+  if (planc_schedule_kind_of(own, command->source) == PLANC_MEMORY_DEVICE)
     return planc_schedule_move(all, to, p->residencies[command->source]);
-  return planc_schedule_prefetch(all, to, p->versions[planc_schedule_buffer(own, command)] + command->version);
+  return planc_schedule_prefetch(all, to, version);
 }
 
 static planc_status state_command(const merging *m, part *p, int32_t c) {

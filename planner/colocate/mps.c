@@ -94,7 +94,7 @@ static planc_status give_places(processes *p, int32_t job, int64_t *next, int64_
   PLANC_TRY(PL_NEW(&p->arena, out_residencies, planc_schedule_n_residencies(s)));
   PLANC_TRY(PL_NEW(&p->arena, out_workspaces, planc_schedule_n_commands(s)));
   for (int32_t r = 0; r < planc_schedule_n_residencies(s); r++) {
-    if (planc_schedule_memory_of(s, r) != PLANC_MEMORY_DEVICE) continue;
+    if (planc_schedule_kind_of(s, r) != PLANC_MEMORY_DEVICE) continue;
     (*out_residencies)[r] = *next;
     *next = pl_align_up(pl_add_saturate(*next, planc_schedule_bytes(s, r)), PLANC_ALIGNMENT);
   }

@@ -82,7 +82,7 @@ static planc_status collect_device_items(const planc_schedule *s, const int32_t 
   const planc_residency *residencies = planc_schedule_residencies(s);
   int32_t n_residencies = planc_schedule_n_residencies(s), n_commands = planc_schedule_n_commands(s);
   for (int32_t r = 0; r < n_residencies; r++) {
-    bool here = residencies[r].memory == PLANC_MEMORY_DEVICE;
+    bool here = !planc_schedule_is_away(s, r);
     device->of_residency[r] = r;
     device->what[r] = residencies[r].buffer;
     device->items[r] = (pl_item){.bytes = here ? trace->buffers[residencies[r].buffer].bytes : 0,

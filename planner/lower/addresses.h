@@ -16,18 +16,14 @@ typedef struct pl_addresses {
   int32_t n_on_device;
 } pl_addresses;
 
-/* What is placed in a tier. */
-static inline int64_t pl_arena_of(const pl_addresses *addresses, int32_t tier) {
-  return tier == PL_TIER_DEVICE ? addresses->arena_bytes : addresses->away.arena_bytes[tier];
+/* What is placed in a memory. */
+static inline int64_t pl_arena_of(const pl_addresses *addresses, int32_t memory) {
+  bool device = addresses->away.memories.rows[memory].kind == PLANC_MEMORY_DEVICE;
+  return device ? addresses->arena_bytes : addresses->away.arena_bytes[memory];
 }
 
-/* Everything is allocated in `arena`. INTERNAL when addresses that the policy stated overlap or a boundary buffer does
- * not come back to its place. */
+/* Fills all but `away`, which pl_slots_make does. Everything is allocated in `arena`. INTERNAL when addresses that the
+ * policy stated overlap or a boundary buffer does not come back to its place. */
 planc_status pl_assign_device_addresses(pl_arena *arena, const planc_schedule *schedule, pl_addresses *out);
-
-/* planc_lower of a candidate whose schedule has the device addresses `placed`, borrowed; NULL: they are still to be
- * assigned. */
-planc_status pl_lower_placed(const planc_problem *problem, const char *policy, const planc_candidate *candidate,
-                             const pl_addresses *placed, planc_plan **out);
 
 #endif

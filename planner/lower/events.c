@@ -118,9 +118,10 @@ static planc_status wait_for(hazards *h, int32_t step, pl_waits *out) {
   return NULL;
 }
 
-/* Of the body before, the others' stream is awaited up to where this replica's own is known to have come: the others do
- * the same and are no further behind than that, and later needs of the body before follow from it. (It cannot lock up:
- * what the others' step needs of this replica, its own step, which has ended, needed of them.) */
+/* Up to which step the others' stream is awaited. A need of the body before may be met by a later step of it, up to the
+ * one that this replica's own stream is known to have ended: then this step knows more of the others, and fewer waits
+ * follow. (Replicas cannot wait for each other for ever: what the others need of this replica for that step, this
+ * replica needed of them for its own, which has ended.) */
 static int32_t as_far_as_own(const hazards *h, const knowledge *own, pl_need need, int32_t step) {
   int32_t body = body_of(h, step), stream = need.stream - h->work->n_streams;
   int32_t known = pl_clock_at(&h->clocks, own->own, stream), last = (body - 1) * h->work->n_body + h->last[stream];

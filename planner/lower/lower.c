@@ -8,6 +8,8 @@
  *   events.c        finds which step has to wait for which;
  *   here            commands, waits and the records of what is waited for become the body's instructions;
  *   lower_around.c  the same for prologue and epilogue. */
+#include "planner/lower/lower.h"
+
 #include <assert.h>
 #include <string.h>
 
@@ -102,7 +104,8 @@ static planc_status number_residencies(lowering *l) {
 }
 
 static planc_instr open_residency(lowering *l, int32_t residency) {
-  planc_boundary at = {l->residencies[residency].buffer, PL_TIER_DEVICE, l->addresses.residencies[residency]};
+  const planc_residency *of = &l->residencies[residency];
+  planc_boundary at = {of->buffer, of->memory, l->addresses.residencies[residency]};
   l->id_of[residency] = l->plan->n_residencies++;
   return acquire_of(l, l->id_of[residency], at);
 }
@@ -148,7 +151,9 @@ static planc_status exec_of(lowering *l, int32_t c, int32_t *uses, planc_instr *
 /* The number of a copy's side in the plan: what is away is in the command's slot. */
 static int32_t id_of_side(const lowering *l, int32_t c, int32_t side) {
   if (side == PLANC_USER) return PLANC_USER;
-  return is_on_device(l, side) ? l->id_of[side] : l->id_of_slot[l->addresses.away.of_command[c]];
+  pl_sides slots = l->addresses.away.of_command[c];
+  if (is_on_device(l, side)) return l->id_of[side];
+  return l->id_of_slot[side == l->commands[c].residency ? slots.target : slots.source];
 }
 
 /* What other replicas sent is copied from their slots, which are like the one of this replica's own gradient: the plan
@@ -190,7 +195,7 @@ typedef struct emission {
   planc_instr *instrs;
   int32_t n;
   int64_t wait; /* the first that no instruction has been made of */
-  int32_t copy; /* the same of the copies between tiers */
+  int32_t copy; /* the same of the copies between memories */
   int32_t *uses;
   int32_t *first_closed; /* by command: the first slot that closes behind it, -1 = none */
   int32_t *next_closed;  /* by slot: the next one at the same command */
@@ -205,12 +210,12 @@ static void emit_record(const lowering *l, int32_t step, emission *e) {
   if (step != NONE && l->event_of_step[step] != NONE) e->instrs[e->n++] = record_of(l, step);
 }
 
-/* The copies between tiers that stand at a command: loads ahead of it, stores behind it. The slot that one copies to
+/* The copies between memories that stand at a command: loads ahead of it, stores behind it. The slot that one copies to
  * opens right before. */
-static void emit_tier_copies(lowering *l, int32_t command, bool load, emission *e) {
+static void emit_slot_copies(lowering *l, int32_t command, bool load, emission *e) {
   const pl_slots *away = &l->addresses.away;
   for (; e->copy < away->n_copies; e->copy++) {
-    const pl_tier_copy *copy = &away->copies[e->copy];
+    const pl_slot_copy *copy = &away->copies[e->copy];
     if (copy->command != command || copy->load != load) return;
     int32_t step = l->step_of_copy[e->copy];
     e->instrs[e->n++] = open_slot(l, copy->to);
@@ -222,10 +227,9 @@ static void emit_tier_copies(lowering *l, int32_t command, bool load, emission *
 }
 
 static planc_status emit_command(lowering *l, int32_t c, emission *e) {
-  int32_t step = l->step_of_command[c], slot = l->addresses.away.of_command[c];
+  int32_t step = l->step_of_command[c], target = l->addresses.away.of_command[c].target;
   bool any;
-  bool leaves = planc_schedule_copies(l->schedule, &l->commands[c], PLANC_MEMORY_DEVICE, PLANC_MEMORY_HOST);
-  if (leaves && slot != PL_NO_SLOT) e->instrs[e->n++] = open_slot(l, slot);
+  if (target != PL_NO_SIDE) e->instrs[e->n++] = open_slot(l, target);
   emit_waits(l, step, e);
   PLANC_TRY(instr_of(l, c, e->uses, &e->instrs[e->n], &any));
   e->n += any;
@@ -253,9 +257,9 @@ static planc_status make_instrs(lowering *l, emission *e) {
   for (int32_t h = 0; h < planc_schedule_n_parked(l->schedule); h++)
     if (slot_at(l, h)->closes == PL_AT_BOUNDARY) e->instrs[e->n++] = release_of(h);
   for (int32_t c = 0; c < l->n_commands; c++) {
-    emit_tier_copies(l, c, true, e);
+    emit_slot_copies(l, c, true, e);
     PLANC_TRY(emit_command(l, c, e));
-    emit_tier_copies(l, c, false, e);
+    emit_slot_copies(l, c, false, e);
     for (int32_t s = e->first_closed[c]; s != NONE; s = e->next_closed[s])
       e->instrs[e->n++] = release_of(l->id_of_slot[s]);
   }

@@ -30,8 +30,8 @@ static planc_status add_around(arounds *edge, planc_instr instr) {
 /* By which route what is in a memory comes from the user or goes back. */
 static planc_route route_around(const lowering *l, int32_t memory, bool in) {
   int32_t user = l->plan->n_memories - 1;
-  return in ? pl_tiers_route(&l->addresses.away.tiers, user, memory)
-            : pl_tiers_route(&l->addresses.away.tiers, memory, user);
+  return in ? pl_memories_route(&l->addresses.away.memories, user, memory)
+            : pl_memories_route(&l->addresses.away.memories, memory, user);
 }
 
 /* What one stream copies in, or back, is one step: it is waited for as a whole. */

@@ -14,8 +14,8 @@ static planc_status add_slot_range(lowering *l, const int64_t *begins, int32_t s
 planc_status pl_lowering_make_ranges(lowering *l) {
   int32_t n_residencies = planc_schedule_n_residencies(l->schedule);
   const pl_slots *away = &l->addresses.away;
-  int64_t begins[PL_MOST_TIERS], end = 0;
-  for (int32_t m = 0; m < away->tiers.n; m++) {
+  int64_t begins[PL_MOST_MEMORIES], end = 0;
+  for (int32_t m = 0; m < away->memories.n; m++) {
     begins[m] = end;
     end = pl_add_saturate(end, pl_align_up(pl_arena_of(&l->addresses, m), PLANC_ALIGNMENT));
   }
@@ -61,7 +61,7 @@ static planc_status add_ranges(lowering *l, const pl_translation *translation, i
   return NULL;
 }
 
-/* `begins` is by tier: where its arena begins. */
+/* `begins` is by memory: where its arena begins. */
 static planc_status add_slot_range(lowering *l, const int64_t *begins, int32_t slot) {
   const pl_slot *of = slot_at(l, slot);
   int64_t first = begins[of->memory] + of->address;
@@ -89,7 +89,8 @@ bool pl_lowering_is_from_peers(const lowering *l, int32_t c) {
 static planc_status touch_side(lowering *l, int32_t c, int32_t side, bool writes) {
   if (side == PLANC_USER) return NULL;
   if (is_on_device(l, side)) return pl_lowering_touch(l, side, writes);
-  return touch(l, touched_slot(l, l->addresses.away.of_command[c]),
+  pl_sides slots = l->addresses.away.of_command[c];
+  return touch(l, touched_slot(l, writes ? slots.target : slots.source),
                (pl_range_touch){.write = writes, .peers = pl_lowering_is_from_peers(l, c)});
 }
 
@@ -118,8 +119,8 @@ static planc_status touch_all(lowering *l, int32_t c) {
 bool pl_lowering_runs(const lowering *l, int32_t c) {
   const planc_command *command = &l->commands[c];
   if (command->kind == PLANC_CMD_ACQUIRE || command->kind == PLANC_CMD_RELEASE) return false;
-  return !planc_schedule_copies(l->schedule, command, PLANC_MEMORY_DEVICE, PLANC_MEMORY_HOST) ||
-         l->addresses.away.of_command[c] != PL_NO_SLOT;
+  bool to_away = command->kind == PLANC_CMD_COPY && planc_schedule_is_away(l->schedule, command->residency);
+  return !to_away || l->addresses.away.of_command[c].target != PL_NO_SIDE;
 }
 
 planc_status pl_lowering_end_step(lowering *l, pl_step step) {
@@ -135,7 +136,7 @@ typedef struct latest {
   int32_t *run;  /* by job: of what its compute streams were given last, NONE = nothing yet */
 } latest;
 
-static planc_status add_tier_steps(lowering *l, int32_t command, bool load, int32_t *k);
+static planc_status add_slot_steps(lowering *l, int32_t command, bool load, int32_t *k);
 static planc_status add_command_step(lowering *l, int32_t c, latest *last);
 static void await_last(lowering *l, const latest *last);
 
@@ -148,23 +149,24 @@ planc_status pl_lowering_make_steps(lowering *l) {
   PLANC_TRY(PL_NEW(&l->arena, &l->step_of_command, l->n_commands));
   PLANC_TRY(PL_NEW(&l->arena, &l->step_of_copy, l->addresses.away.n_copies));
   for (int32_t c = 0; c < l->n_commands; c++) {
-    PLANC_TRY(add_tier_steps(l, c, true, &k));
+    PLANC_TRY(add_slot_steps(l, c, true, &k));
     PLANC_TRY(add_command_step(l, c, &last));
-    PLANC_TRY(add_tier_steps(l, c, false, &k));
+    PLANC_TRY(add_slot_steps(l, c, false, &k));
   }
   await_last(l, &last);
   l->work.n_body = l->n_steps;
   return NULL;
 }
 
-/* The steps of the copies between tiers at a command: loads, which stand ahead of it, or stores, behind it. `k` is the
- * first copy that has no step yet. */
-static planc_status add_tier_steps(lowering *l, int32_t command, bool load, int32_t *k) {
+/* The steps of the copies between memories at a command: loads, which stand ahead of it, or stores, behind it. `k` is
+ * the first copy that has no step yet. */
+static planc_status add_slot_steps(lowering *l, int32_t command, bool load, int32_t *k) {
   const pl_slots *away = &l->addresses.away;
   for (; *k < away->n_copies && away->copies[*k].command == command && away->copies[*k].load == load; ++*k) {
-    const pl_tier_copy *copy = &away->copies[*k];
+    const pl_slot_copy *copy = &away->copies[*k];
     int32_t job = l->trace->buffers[slot_at(l, copy->from)->buffer].job;
-    planc_route route = pl_tiers_route(&away->tiers, slot_at(l, copy->from)->memory, slot_at(l, copy->to)->memory);
+    planc_route route =
+        pl_memories_route(&away->memories, slot_at(l, copy->from)->memory, slot_at(l, copy->to)->memory);
     pl_step step = {.stream = stream_of(l, job, route), .first_touch = (int32_t)l->touches.len, .await = NONE};
     PLANC_TRY(pl_lowering_touch(l, touched_slot(l, copy->from), false));
     PLANC_TRY(pl_lowering_touch(l, touched_slot(l, copy->to), true));

@@ -33,7 +33,7 @@ typedef struct lowering {
   pl_step *steps;
   int32_t n_steps;                         /* of all three */
   int32_t first_before;                    /* of the prologue */
-  int32_t *step_of_command, *step_of_copy; /* between tiers */
+  int32_t *step_of_command, *step_of_copy; /* between memories */
   int16_t *stream_of_route;                /* by job and route */
   arounds before, after;
   /* first_range[k] is the first range of thing k; first_range[k + 1] ends them. Things: residencies (those away have
@@ -65,7 +65,7 @@ static inline int32_t touched_slot(const lowering *l, int32_t slot) {
 }
 
 static inline bool is_on_device(const lowering *l, int32_t residency) {
-  return l->residencies[residency].memory == PLANC_MEMORY_DEVICE;
+  return !planc_schedule_is_away(l->schedule, residency);
 }
 
 static inline int32_t job_of(const lowering *l, int32_t residency) {

@@ -77,7 +77,7 @@ static void collect_away(collection *c, const pl_slots *away, planc_memory_kind 
   for (int32_t k = 0; k < away->n; k++) {
     const pl_slot *slot = &away->slots[k];
     pl_lifetime span = pl_slot_lifetime(slot->opens, slot->closes, c->n_positions - 2);
-    if (away->tiers.memories[slot->memory].kind == memory)
+    if (away->memories.rows[slot->memory].kind == memory)
       add(c, slot->buffer, c->trace->buffers[slot->buffer].bytes, slot->address, span.start, span.end);
   }
 }

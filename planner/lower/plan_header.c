@@ -14,7 +14,7 @@ typedef struct filling {
   const planc_schedule *schedule;
   const planc_trace *trace;
   const pl_addresses *addresses;
-  const pl_tiers *tiers;
+  const pl_memories *memories;
   planc_plan *plan;
   pl_arena *arena; /* the plan's */
 } filling;
@@ -32,7 +32,7 @@ planc_status pl_fill_header(const planc_problem *problem, const char *policy, co
                .schedule = schedule,
                .trace = planc_schedule_trace(schedule),
                .addresses = addresses,
-               .tiers = &addresses->away.tiers,
+               .memories = &addresses->away.memories,
                .plan = plan,
                .arena = &plan->owned->arena};
   return fill(&f, policy, stream_of);
@@ -58,7 +58,8 @@ static planc_status fill(const filling *f, const char *policy, int16_t *stream_o
     PLANC_TRY(pl_tables_check_predicted(plan->predicted.jobs[j].ideal_ns));
   }
   PLANC_TRY(make_memories(f));
-  PLANC_TRY(pl_tiers_link(f->tiers, problem, planc_trace_replicas(f->trace), f->arena, &plan->links, &plan->n_links));
+  PLANC_TRY(
+      pl_memories_link(f->memories, problem, planc_trace_replicas(f->trace), f->arena, &plan->links, &plan->n_links));
   PLANC_TRY(copy_jobs(f));
   PLANC_TRY(make_streams(f, stream_of));
   return fill_boundary(f);
@@ -84,16 +85,16 @@ static planc_status copy_jobs(const filling *f) {
 /* Virtual memory is the device's. */
 static planc_status make_memories(const filling *f) {
   const planc_virtual_memory *virtual = planc_schedule_memory(f->schedule);
-  int32_t n = f->tiers->n;
+  int32_t n = f->memories->n, device = planc_schedule_device(f->schedule);
   planc_memory *memories;
-  PLANC_TRY(pl_arena_copy(f->arena, f->tiers->memories, n, sizeof *memories, (void *)&memories));
+  PLANC_TRY(pl_arena_copy(f->arena, f->memories->rows, n, sizeof *memories, (void *)&memories));
   for (int32_t m = 0; m < n; m++) {
     memories[m].arena_bytes = pl_arena_of(f->addresses, m);
-    memories[m].first_mapping = m == PL_TIER_DEVICE ? 0 : virtual->n;
+    memories[m].first_mapping = m <= device ? 0 : virtual->n;
   }
-  memories[PL_TIER_DEVICE].chunk_bytes = virtual->chunk_bytes;
-  memories[PL_TIER_DEVICE].paged = virtual->paged;
-  memories[PL_TIER_DEVICE].n_mappings = f->plan->n_mappings = virtual->n;
+  memories[device].chunk_bytes = virtual->chunk_bytes;
+  memories[device].paged = virtual->paged;
+  memories[device].n_mappings = f->plan->n_mappings = virtual->n;
   f->plan->memories = memories;
   f->plan->n_memories = n;
   return pl_arena_copy(f->arena, virtual->mappings, virtual->n, sizeof *virtual->mappings, (void *)&f->plan->mappings);
@@ -101,30 +102,29 @@ static planc_status make_memories(const filling *f) {
 
 /* --- Streams and boundary ----------------------------------------------------------------------------------------- */
 
-/* The routes by which a schedule does not copy: from each tier that holds something to the next one outwards, and
- * back. */
-static int32_t list_more_routes(const filling *f, planc_route *routes) {
-  int32_t n = 0;
-  for (int32_t m = PL_TIER_HOST + 1; m < f->tiers->n - 1; m++) {
-    if (pl_arena_of(f->addresses, m) == 0) continue;
-    routes[n++] = pl_tiers_route(f->tiers, m - 1, m);
-    routes[n++] = pl_tiers_route(f->tiers, m, m - 1);
-  }
-  return n;
+/* The routes between the host and storage, if anything is stored. */
+static int32_t list_storage_routes(const filling *f, planc_route routes[PL_ROUTES_BEHIND_HOST]) {
+  int32_t storage = pl_memories_behind_host(f->memories);
+  bool stores = storage >= 0 && pl_arena_of(f->addresses, storage) > 0;
+  return stores ? pl_memories_routes_behind_host(f->memories, routes) : 0;
 }
 
-/* The schedule's, and behind them for each job those of the other routes. */
+/* Behind the schedule's others are those of each job between host and storage, where anything is stored. Lowering may
+ * store although the schedule has no storage: then they have the numbers that they would have. */
 static planc_status make_streams(const filling *f, int16_t *stream_of) {
-  planc_route more[PLANC_N_ROUTES];
   planc_stream *streams;
-  int32_t n_jobs = f->trace->n_jobs, n = planc_schedule_n_streams(f->schedule), n_more = list_more_routes(f, more);
-  PLANC_TRY(PL_NEW(f->arena, &streams, n + (int64_t)n_jobs * n_more));
+  planc_route more[PL_ROUTES_BEHIND_HOST];
+  int32_t n_jobs = f->trace->n_jobs, n_more = list_storage_routes(f, more), device = planc_schedule_device(f->schedule);
+  int32_t first = planc_schedule_first_storage_stream(f->schedule), n = first + n_jobs * n_more;
+  PLANC_TRY(PL_NEW(f->arena, &streams, n));
   for (int32_t j = 0; j < n_jobs; j++) {
     for (int32_t k = 0; k < planc_schedule_n_compute(f->schedule, j); k++)
-      streams[planc_schedule_compute(f->schedule, j, k)] = (planc_stream){PLANC_STREAM_KIND_compute, j, PL_TIER_DEVICE};
-    for (int32_t route = 0; route < PLANC_N_ROUTES; route++)
-      stream_of[j * PLANC_N_ROUTES + route] = (int16_t)planc_schedule_stream(f->schedule, j, route);
-    for (int32_t k = 0; k < n_more; k++) stream_of[j * PLANC_N_ROUTES + more[k]] = (int16_t)n++;
+      streams[planc_schedule_compute(f->schedule, j, k)] = (planc_stream){PLANC_STREAM_KIND_compute, j, device};
+    for (int32_t route = 0; route < PLANC_N_ROUTES; route++) {
+      int32_t stream = planc_schedule_stream(f->schedule, j, route);
+      stream_of[j * PLANC_N_ROUTES + route] = (int16_t)(stream < first ? stream : -1);
+    }
+    for (int32_t k = 0; k < n_more; k++) stream_of[j * PLANC_N_ROUTES + more[k]] = (int16_t)(first + j * n_more + k);
     for (int32_t route = 0; route < PLANC_N_ROUTES; route++) {
       int32_t stream = stream_of[j * PLANC_N_ROUTES + route];
       if (stream >= 0) streams[stream] = (planc_stream){PLANC_STREAM_KIND_copy, j, route};
@@ -140,11 +140,11 @@ static planc_status fill_boundary(const filling *f) {
   planc_boundary *boundary;
   PLANC_TRY(PL_NEW(f->arena, &boundary, n));
   for (int32_t r = 0; r < n; r++) {
-    int32_t buffer = planc_schedule_residencies(f->schedule)[r].buffer;
-    boundary[r] = (planc_boundary){buffer, PL_TIER_DEVICE, f->addresses->residencies[r]};
+    const planc_residency *it = &planc_schedule_residencies(f->schedule)[r];
+    boundary[r] = (planc_boundary){it->buffer, it->memory, f->addresses->residencies[r]};
     if (r >= planc_schedule_n_parked(f->schedule)) continue;
     const pl_slot *slot = &f->addresses->away.slots[r];
-    boundary[r] = (planc_boundary){buffer, slot->memory, slot->address};
+    boundary[r] = (planc_boundary){it->buffer, slot->memory, slot->address};
   }
   f->plan->n_boundary = n;
   f->plan->boundary = boundary;

@@ -27,7 +27,7 @@ static planc_status finish_task(modnn *m, int32_t task);
 planc_status modnn_schedule(const planc_problem *problem, int64_t sub_batch, planc_candidate *out) {
   PLANC_TRY(planc_candidate_rounds(problem, sub_batch, out));
   assert(planc_order_is_of_trace(out->order)); /* a task is an instance and its position */
-  PLANC_TRY(planc_candidate_schedule(out));
+  PLANC_TRY(planc_candidate_schedule(problem, out));
   modnn m = {0};
   planc_status status = set_up(&m, problem, out);
   for (int32_t task = 0; !status && task < out->trace->n_instances; task++) status = schedule_task(&m, task);
@@ -332,13 +332,13 @@ static planc_status set_up(modnn *m, const planc_problem *problem, const planc_c
 /* States one decision; `*offload` is the next offload to state. */
 static planc_status state_decision(const modnn *m, const modnn_decision *decision, int64_t *offload,
                                    planc_schedule *schedule) {
-  int32_t subject = decision->subject, residency;
+  int32_t subject = decision->subject, device = planc_schedule_device(schedule), residency;
   switch (decision->kind) {
     case MODNN_ACQUIRE:
       if (m->trace->buffers[subject].flags & PLANC_BUFFER_PERSISTENT) {
-        return planc_schedule_boundary(schedule, subject, decision->address, &residency);
+        return planc_schedule_boundary(schedule, subject, device, decision->address, &residency);
       }
-      return planc_schedule_acquire(schedule, subject, decision->address, &residency);
+      return planc_schedule_acquire(schedule, subject, device, decision->address, &residency);
     case MODNN_RELEASE:
       return planc_schedule_release(schedule, planc_schedule_open(schedule, subject));
     case MODNN_PREFETCH:
@@ -353,7 +353,7 @@ static planc_status state_decision(const modnn *m, const modnn_decision *decisio
   PLANC_TRY(planc_schedule_exec(schedule, subject, decision->choice, decision->address, false));
   for (; *offload < m->offloads.len && m->offloads.data[*offload].after <= subject; ++*offload) {
     int32_t open = planc_schedule_open(schedule, m->offloads.data[*offload].block);
-    PLANC_TRY(planc_schedule_offload(schedule, open));
+    PLANC_TRY(planc_schedule_offload(schedule, open, planc_schedule_host(schedule)));
   }
   return NULL;
 }

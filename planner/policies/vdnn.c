@@ -150,7 +150,8 @@ static planc_status start_offloads(vdnn *v, int32_t task) {
   for (int32_t a = instance->first_access; a < instance->first_access + instance->n_accesses; a++) {
     int32_t buffer = v->walk.trace->accesses[a].buffer;
     if (!leaves_now(v, task, buffer) || (v->walk.trace->buffers[buffer].flags & PLANC_BUFFER_FED)) continue;
-    PLANC_TRY(planc_schedule_offload(v->walk.schedule, planc_schedule_open(v->walk.schedule, buffer)));
+    planc_schedule *schedule = v->walk.schedule;
+    PLANC_TRY(planc_schedule_offload(schedule, planc_schedule_open(schedule, buffer), planc_schedule_host(schedule)));
   }
   return NULL;
 }

@@ -74,7 +74,7 @@ planc_status pl_policy_window(const planc_evaluator *evaluator, planc_candidate 
   const planc_problem *problem = evaluator->problem;
   PLANC_TRY(planc_candidate_rounds(problem, pl_sub_batch_asked(problem), out));
   assert(planc_order_is_of_trace(out->order)); /* a function is an instance and its position */
-  PLANC_TRY(planc_candidate_schedule(out));
+  PLANC_TRY(planc_candidate_schedule(problem, out));
   policy p = {.evaluator = evaluator, .problem = problem, .trace = out->trace, .candidate = out};
   p.unit = pl_allocator_unit(problem);
   planc_status status = make(&p);
@@ -294,8 +294,8 @@ static planc_status place(policy *p) {
 
 static planc_status state_take(const policy *p, int64_t step) {
   const planc_access *access = &p->trace->accesses[p->access_of_use[p->steps.data[step].use]];
-  int32_t residency;
-  PLANC_TRY(planc_schedule_acquire(p->candidate->schedule, access->buffer, p->addresses[step], &residency));
+  int32_t device = planc_schedule_device(p->candidate->schedule), residency;
+  PLANC_TRY(planc_schedule_acquire(p->candidate->schedule, access->buffer, device, p->addresses[step], &residency));
   if (p->steps.data[step].kind != PL_WINDOW_SWAP_IN && !is_sent(p, access->buffer)) return NULL;
   return planc_schedule_prefetch(p->candidate->schedule, residency, access->read);
 }
@@ -313,7 +313,7 @@ static planc_status state_swap_out(const policy *p, int32_t access) {
   PLANC_TRY(state_result(p, access, residency));
   if (planc_schedule_on_host(p->candidate->schedule, buffer, planc_schedule_content(p->candidate->schedule, residency)))
     return NULL;
-  return planc_schedule_offload(p->candidate->schedule, residency);
+  return planc_schedule_offload(p->candidate->schedule, residency, planc_schedule_host(p->candidate->schedule));
 }
 
 static planc_status state_clear(const policy *p, int32_t access) {
@@ -351,10 +351,10 @@ static planc_status state_step(const policy *p, int64_t index, int64_t *workspac
 
 static planc_status state(const policy *p) {
   int64_t workspace = 0;
-  int32_t residency;
+  int32_t host = planc_schedule_host(p->candidate->schedule), residency;
   for (int32_t b = 0; b < p->trace->n_buffers; b++) {
     if (persists(p, b) && p->trace->buffers[b].n_accesses > 0) {
-      PLANC_TRY(planc_schedule_park(p->candidate->schedule, b, &residency));
+      PLANC_TRY(planc_schedule_park(p->candidate->schedule, b, host, &residency));
     }
   }
   for (int64_t i = 0; i < p->steps.len; i++) PLANC_TRY(state_step(p, i, &workspace));
@@ -393,7 +393,7 @@ static planc_status try_planned(policy *p, int64_t budget, int64_t *out_excess) 
   int64_t peak;
   PLANC_TRY(schedule_within(p, budget));
   for (int64_t i = 0; i < p->steps.len; i++) p->addresses[i] = PLANC_BLANK;
-  PLANC_TRY(planc_candidate_schedule(p->candidate));
+  PLANC_TRY(planc_candidate_schedule(p->problem, p->candidate));
   PLANC_TRY(state(p));
   PLANC_TRY(p->evaluator->peak(p->evaluator, p->candidate, &peak));
   *out_excess = excess_of(peak, p->problem->terms.budgets[PLANC_MEMORY_DEVICE]);

@@ -358,7 +358,7 @@ static int64_t next_address(stater *st, int32_t buffer) {
 }
 
 static planc_status acquire(stater *st, int32_t buffer, int32_t *out) {
-  return planc_schedule_acquire(st->s, buffer, next_address(st, buffer), out);
+  return planc_schedule_acquire(st->s, buffer, planc_schedule_device(st->s), next_address(st, buffer), out);
 }
 
 static planc_status bring_back(stater *st, int32_t i) {
@@ -378,7 +378,7 @@ static planc_status send_out(const stater *st, int32_t i) {
     const brute_gap *gap = &st->space->gaps[g];
     if (!is_away(st->space, st->choice, g) || !goes_out(gap) || gap->written != i) continue;
     if (planc_schedule_on_host(st->s, gap->buffer, gap->version)) continue;
-    PLANC_TRY(planc_schedule_offload(st->s, planc_schedule_open(st->s, gap->buffer)));
+    PLANC_TRY(planc_schedule_offload(st->s, planc_schedule_open(st->s, gap->buffer), planc_schedule_host(st->s)));
   }
   return NULL;
 }
@@ -407,7 +407,7 @@ static planc_status state(stater *st) {
   int32_t residency;
   for (int32_t b = 0; b < trace->n_buffers; b++)
     if (trace->buffers[b].flags & PLANC_BUFFER_PERSISTENT)
-      PLANC_TRY(planc_schedule_boundary(st->s, b, next_address(st, b), &residency));
+      PLANC_TRY(planc_schedule_boundary(st->s, b, planc_schedule_device(st->s), next_address(st, b), &residency));
   for (int32_t i = 0; i < trace->n_instances; i++) {
     const planc_instance *instance = &trace->instances[i];
     PLANC_TRY(bring_back(st, i));
@@ -422,7 +422,7 @@ static planc_status state(stater *st) {
 }
 
 planc_status brute_schedule(const brute_space *space, const brute_choice *choice, bool apart, planc_schedule **out) {
-  PLANC_TRY(planc_schedule_new(space->trace, (const planc_costs *const[]){space->costs}, out));
+  PLANC_TRY(planc_schedule_new(space->trace, (const planc_costs *const[]){space->costs}, NULL, 0, out));
   stater st = {.space = space, .choice = choice, .s = *out, .apart = apart};
   planc_status status = state(&st);
   if (!status) return NULL;

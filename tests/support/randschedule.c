@@ -99,7 +99,8 @@ static int64_t address_of(const maker *m, int32_t residency) {
 }
 
 static planc_status acquire(maker *m, int32_t buffer, int32_t *out) {
-  PLANC_TRY(planc_schedule_acquire(m->s, buffer, address_of(m, planc_schedule_n_residencies(m->s)), out));
+  PLANC_TRY(planc_schedule_acquire(m->s, buffer, planc_schedule_device(m->s),
+                                   address_of(m, planc_schedule_n_residencies(m->s)), out));
   VEC_PUSH(&m->open, *out);
   return NULL;
 }
@@ -119,6 +120,43 @@ static planc_status maybe_await(maker *m, int32_t residency) {
   return planc_schedule_await(m->s, route, residency);
 }
 
+/* --- Storage ------------------------------------------------------------------------------------------------------ */
+
+/* Where the schedule may copy to storage, -1 = nowhere. */
+static int32_t storage_of(const maker *m) {
+  return m->options && m->options->stores ? planc_schedule_first_of(m->s, PLANC_MEMORY_STORAGE) : -1;
+}
+
+static bool is_stored(const maker *m, int32_t buffer, int32_t version) {
+  return storage_of(m) >= 0 && planc_schedule_away(m->s, buffer, storage_of(m), version) >= 0;
+}
+
+/* Copies a version from one memory away from the device to another, in one of the two ways that there are. */
+static planc_status pass_on(maker *m, int32_t buffer, int32_t version, int32_t from, int32_t to) {
+  int32_t source = planc_schedule_away(m->s, buffer, from, version), residency;
+  if (rand_chance(&m->seed, 50)) return planc_schedule_offload(m->s, source, to);
+  PLANC_TRY(planc_schedule_acquire(m->s, buffer, to, PLANC_BLANK, &residency));
+  return planc_schedule_move(m->s, residency, source);
+}
+
+static planc_status maybe_store(maker *m, int32_t buffer, int32_t version) {
+  if (storage_of(m) < 0 || !rand_chance(&m->seed, 50)) return NULL;
+  return pass_on(m, buffer, version, planc_schedule_host(m->s), storage_of(m));
+}
+
+/* What is only in storage has to come to the host; else it may. */
+static planc_status load(maker *m, int32_t buffer, int32_t version) {
+  if (!is_stored(m, buffer, version)) return NULL;
+  if (planc_schedule_on_host(m->s, buffer, version) && rand_chance(&m->seed, 50)) return NULL;
+  return pass_on(m, buffer, version, storage_of(m), planc_schedule_host(m->s));
+}
+
+static bool is_away(const maker *m, int32_t buffer, int32_t version) {
+  return planc_schedule_on_host(m->s, buffer, version) || is_stored(m, buffer, version);
+}
+
+/* --- The device --------------------------------------------------------------------------------------------------- */
+
 /* The access that makes `version` (at least 1) of `buffer`. */
 static const planc_access *producer_of(const maker *m, int32_t buffer, int32_t version) {
   const planc_buffer *b = &m->trace->buffers[buffer];
@@ -129,10 +167,10 @@ static const planc_access *producer_of(const maker *m, int32_t buffer, int32_t v
   return NULL;
 }
 
-/* True when a version that exists can always be had again: it is on the host, or can be recomputed from such versions.
+/* True when a version that exists can always be had again: it is away, or can be recomputed from such versions.
  */
 static bool recoverable(const maker *m, int32_t buffer, int32_t version, int32_t depth) {
-  if (planc_schedule_on_host(m->s, buffer, version)) return true;
+  if (is_away(m, buffer, version)) return true;
   if (depth == 0 || version == 0) return false;
   const planc_access *made = producer_of(m, buffer, version);
   int32_t instance = made->instance;
@@ -159,7 +197,8 @@ static int32_t random_variant(maker *m, int32_t instance) {
 static planc_status ensure(maker *m, int32_t buffer, int32_t version) {
   int32_t residency;
   if (planc_schedule_resident(m->s, buffer, version) >= 0) return NULL;
-  if (planc_schedule_on_host(m->s, buffer, version)) {
+  if (is_away(m, buffer, version)) {
+    PLANC_TRY(load(m, buffer, version));
     PLANC_TRY(acquire(m, buffer, &residency));
     PLANC_TRY(planc_schedule_prefetch(m->s, residency, version));
     return maybe_await(m, residency);
@@ -211,8 +250,9 @@ static planc_status disturb(maker *m, int64_t index, int32_t instance) {
   /* Parked the last version takes the place of what a recompute may still need. */
   bool replaces = m->parked[buffer] && content == b->last_version && content > 0;
   if (content >= 0 && rand_chance(&m->seed, 30) && !replaces) {
-    PLANC_TRY(planc_schedule_offload(m->s, residency));
+    PLANC_TRY(planc_schedule_offload(m->s, residency, planc_schedule_host(m->s)));
     PLANC_TRY(maybe_await(m, residency));
+    PLANC_TRY(maybe_store(m, buffer, content));
   }
   bool needed = content == m->current[buffer] && !is_dead(m, buffer, instance);
   if (needed && !recoverable(m, buffer, content, DEPTH)) return NULL;
@@ -241,8 +281,11 @@ static planc_status run_instance(maker *m, int32_t instance) {
 }
 
 static planc_status park_again(maker *m, int32_t buffer) {
-  int32_t last = m->trace->buffers[buffer].last_version;
-  return last > 0 ? planc_schedule_offload(m->s, planc_schedule_resident(m->s, buffer, last)) : NULL;
+  int32_t last = m->trace->buffers[buffer].last_version, host = planc_schedule_host(m->s);
+  int32_t home = planc_schedule_residencies(m->s)[planc_schedule_parking(m->s, buffer)].memory;
+  if (last == 0) return NULL;
+  PLANC_TRY(planc_schedule_offload(m->s, planc_schedule_resident(m->s, buffer, last), host));
+  return home == host ? NULL : pass_on(m, buffer, last, host, home);
 }
 
 /* Delivers what is left, brings the boundary back and closes everything else. */
@@ -265,14 +308,16 @@ static planc_status tidy(maker *m) {
   return planc_schedule_finish(m->s);
 }
 
-/* A third of what persists is parked on the host. */
+/* A third of what persists is parked on the host, or half of that in storage. */
 static planc_status choose_homes(maker *m) {
   for (int32_t b = 0; b < m->trace->n_buffers; b++) {
     const planc_buffer *buffer = &m->trace->buffers[b];
     bool may = (buffer->flags & PLANC_BUFFER_PERSISTENT) && buffer->n_accesses > 0;
     m->parked[b] = may && rand_chance(&m->seed, 33);
     int32_t residency;
-    if (m->parked[b]) PLANC_TRY(planc_schedule_park(m->s, b, &residency));
+    if (!m->parked[b]) continue;
+    bool stored = storage_of(m) >= 0 && rand_chance(&m->seed, 50);
+    PLANC_TRY(planc_schedule_park(m->s, b, stored ? storage_of(m) : planc_schedule_host(m->s), &residency));
   }
   return NULL;
 }
@@ -289,7 +334,8 @@ static planc_status make_schedule(maker *m) {
   for (int32_t b = 0; b < m->trace->n_buffers; b++) {
     if (!(m->trace->buffers[b].flags & PLANC_BUFFER_PERSISTENT) || m->parked[b]) continue;
     int32_t residency;
-    PLANC_TRY(planc_schedule_boundary(m->s, b, address_of(m, planc_schedule_n_residencies(m->s)), &residency));
+    PLANC_TRY(planc_schedule_boundary(m->s, b, planc_schedule_device(m->s),
+                                      address_of(m, planc_schedule_n_residencies(m->s)), &residency));
     VEC_PUSH(&m->open, residency);
   }
   for (int64_t k = m->open.len - 1; k >= 0; k--) {
@@ -301,7 +347,7 @@ static planc_status make_schedule(maker *m) {
 
 planc_status randschedule_make(uint64_t seed, const randschedule_options *options, randcase *c) {
   maker m = {.seed = seed, .options = options, .trace = c->candidate.trace};
-  PLANC_TRY(planc_candidate_schedule(&c->candidate));
+  PLANC_TRY(planc_candidate_schedule(&c->problem, &c->candidate));
   m.s = c->candidate.schedule;
   m.current = calloc((size_t)m.trace->n_buffers + 1, sizeof *m.current);
   m.delivered = calloc((size_t)m.trace->n_buffers + 1, sizeof *m.delivered);

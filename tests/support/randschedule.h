@@ -9,6 +9,8 @@
 typedef struct randschedule_options {
   const int64_t *addresses; /* stated by residency, PLANC_BLANK where not; NULL = all blank */
   bool no_awaits;
+  bool stores; /* some of what is offloaded is copied on to storage, which the case's problem must have, and comes back
+                  by way of the host; some of what persists is parked there */
 } randschedule_options;
 
 /* Everything that a plan of `graph` is made from. Every op has one to three variants with random workspaces. */

@@ -517,7 +517,7 @@ START_TEST(instances_have_the_costs_of_their_job) {
     candidate.costs[j] = costs;
   }
   ok(planc_expand(jobs, 2, &candidate.trace));
-  ok(planc_candidate_schedule(&candidate));
+  ok(planc_candidate_schedule(NULL, &candidate));
   int32_t n_of[2] = {0};
   for (int32_t i = 0; i < candidate.trace->n_instances; i++) {
     const planc_instance *instance = &candidate.trace->instances[i];

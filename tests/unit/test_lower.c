@@ -250,7 +250,7 @@ static void number_as_scheduled(const planc_plan *plan, const planc_schedule *sc
     if (it->op != PLANC_INSTR_acquire) continue;
     out[it->id] = -1;
     if (!acquires_on_device(plan, it)) continue;
-    while (planc_schedule_memory_of(schedule, n) != PLANC_MEMORY_DEVICE) n++;
+    while (planc_schedule_kind_of(schedule, n) != PLANC_MEMORY_DEVICE) n++;
     out[it->id] = n++;
   }
 }

@@ -187,14 +187,14 @@ END_TEST
 static planc_schedule *schedule_with(planc_costs *costs, int64_t y_address, int64_t z_address) {
   planc_schedule *s;
   int32_t w, x, y, z;
-  ok(planc_schedule_new(trace, (const planc_costs *const[]){costs}, &s));
-  ok(planc_schedule_boundary(s, buffer_named("w"), 0, &w));
-  ok(planc_schedule_acquire(s, buffer_named("x"), 4096, &x));
+  ok(planc_schedule_new(trace, (const planc_costs *const[]){costs}, NULL, 0, &s));
+  ok(planc_schedule_boundary(s, buffer_named("w"), planc_schedule_device(s), 0, &w));
+  ok(planc_schedule_acquire(s, buffer_named("x"), planc_schedule_device(s), 4096, &x));
   ok(planc_schedule_prefetch(s, x, 0));
-  ok(planc_schedule_acquire(s, buffer_named("y"), y_address, &y));
+  ok(planc_schedule_acquire(s, buffer_named("y"), planc_schedule_device(s), y_address, &y));
   ok(planc_schedule_exec(s, 0, 0, PLANC_BLANK, false));
   ok(planc_schedule_release(s, x));
-  ok(planc_schedule_acquire(s, buffer_named("z"), z_address, &z));
+  ok(planc_schedule_acquire(s, buffer_named("z"), planc_schedule_device(s), z_address, &z));
   ok(planc_schedule_exec(s, 1, 0, PLANC_BLANK, false));
   ok(planc_schedule_deliver(s, z));
   ok(planc_schedule_release(s, y));

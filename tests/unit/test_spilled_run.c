@@ -1,5 +1,5 @@
-/* Plans that the planner spills to storage run as the reference does, in any order and with their memory poisoned, on
- * one GPU and on several. */
+/* Plans with data in storage, because the planner spills it there or because the schedule says so, run as the reference
+ * does, in any order and with their memory poisoned, on one GPU and on several. */
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>
@@ -119,6 +119,39 @@ START_TEST(spilled_schedules_run_as_the_reference_does) {
 }
 END_TEST
 
+/* Storage is stated, without a limit of the host and with one: then lowering keeps there what is stated on the host,
+ * too.
+ */
+START_TEST(schedules_that_state_storage_run_as_the_reference_does) {
+  int64_t stated = 0, more = 0;
+  for (uint64_t seed = (uint64_t)_i * 8; seed < (uint64_t)_i * 8 + 8; seed++) {
+    planc_graph *graph;
+    planc_plan *plan;
+    randcase c;
+    ok(randgraph_make(seed, &(randgraph_options){.max_ops = 12}, &graph));
+    ok(randcase_make(seed, graph, profile, 1 + (int32_t)(seed % 2), &c));
+    c.problem.terms.budgets[PLANC_MEMORY_STORAGE] = INT64_C(1) << 40;
+    c.problem.terms.budgets[PLANC_MEMORY_HOST] = -1;
+    ok(randschedule_make(seed, &(randschedule_options){.stores = true}, &c));
+    ok(planc_lower(&c.problem, "random", &c.candidate, &plan));
+    int64_t first = arena_of(plan, PLANC_MEMORY_STORAGE);
+    c.problem.terms.budgets[PLANC_MEMORY_HOST] = arena_of(plan, PLANC_MEMORY_HOST) * 2 / 3;
+    run_all_ways(plan, seed);
+    planc_plan_free(plan);
+    ok(planc_lower(&c.problem, "random", &c.candidate, &plan));
+    stated += first > 0;
+    more += first > 0 && arena_of(plan, PLANC_MEMORY_STORAGE) > first;
+    for (int32_t m = 0; m < plan->n_memories; m++) plan->memories[m].budget_bytes = -1;
+    run_all_ways(plan, seed);
+    planc_plan_free(plan);
+    randcase_free(&c);
+    planc_graph_free(graph);
+  }
+  ck_assert_int_gt(stated, 1);
+  ck_assert_int_gt(more, 0);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("spilled_run");
   TCase *tests = tcase_create("spilled_run");
@@ -126,6 +159,7 @@ int main(void) {
   tcase_set_timeout(tests, 300);
   tcase_add_loop_test(tests, spilled_plans_run_as_the_reference_does, 0, (int)(sizeof cases / sizeof *cases));
   tcase_add_loop_test(tests, spilled_schedules_run_as_the_reference_does, 0, 4);
+  tcase_add_loop_test(tests, schedules_that_state_storage_run_as_the_reference_does, 0, 6);
   suite_add_tcase(suite, tests);
   return run_suite(suite);
 }

@@ -1,11 +1,15 @@
-/* A storage below the host: what the host's budget has no room for is kept there, in plans that the checker accepts. */
+/* A storage below the host: what the host's budget has no room for is kept there, in plans that the checker accepts;
+ * and so is what a schedule itself states there. */
 #include <check.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cost/profile.h"
 #include "planc/check.h"
 #include "planc/policy.h"
 #include "planc/simulate.h"
+#include "planrt/planrt.h"
 #include "tests/support/plan_view.h"
 #include "tests/support/randgraph.h"
 #include "tests/support/randschedule.h"
@@ -28,7 +32,7 @@ static int64_t arena_of(const planc_plan *plan, planc_memory_kind kind) {
 }
 
 /* How many copies of the body pass the devices by. */
-static int32_t tier_copies(const planc_plan *plan) {
+static int32_t storage_copies(const planc_plan *plan) {
   int32_t n = 0;
   for (int32_t i = 0; i < plan->body.n; i++) n += copies_on(plan, &plan->body.instrs[i], "copy");
   return n;
@@ -38,7 +42,7 @@ static int32_t tier_copies(const planc_plan *plan) {
 static void assert_stores_nothing(const planc_plan *plan, const planc_plan *like) {
   ck_assert_int_eq(arena_of(plan, PLANC_MEMORY_STORAGE), 0);
   ck_assert_int_eq(arena_of(plan, PLANC_MEMORY_HOST), arena_of(like, PLANC_MEMORY_HOST));
-  ck_assert_int_eq(tier_copies(plan), 0);
+  ck_assert_int_eq(storage_copies(plan), 0);
   ck_assert_int_eq(plan->n_streams, like->n_streams);
   ck_assert_int_eq(plan->body.n, like->body.n);
   for (int32_t i = 0; i < plan->body.n; i++) {
@@ -54,7 +58,7 @@ static bool fits_in(randcase *c, int64_t host, int32_t *n_copies, int64_t *out_a
   c->problem.terms.budgets[PLANC_MEMORY_HOST] = host;
   ok_in(planc_lower(&c->problem, "random", &c->candidate, &plan), "lowering");
   *out_arena = arena_of(plan, PLANC_MEMORY_HOST);
-  *n_copies += tier_copies(plan);
+  *n_copies += storage_copies(plan);
   ck_assert_int_gt(arena_of(plan, PLANC_MEMORY_STORAGE), 0);
   for (int32_t m = 0; m < plan->n_memories; m++) plan->memories[m].budget_bytes = -1;
   ok_in(planc_check(plan, NULL, NULL), "check");
@@ -179,6 +183,129 @@ START_TEST(a_device_must_know_a_storage) {
 }
 END_TEST
 
+/* --- A schedule that states storage ------------------------------------------------------------------------------- */
+
+static const char chain_text[] =
+    "planc-graph: 1\n"
+    "name: chain\n"
+    "loss: z\n"
+    "tensors:\n"
+    "  x: input f32[N,64]\n"
+    "  w: param f32[64]\n"
+    "  y: f32[N,64]\n"
+    "  z: f32[]\n"
+    "ops:\n"
+    "  - {op: a, type: t.a, in: [x, w], out: [y]}\n"
+    "  - {op: b, type: t.b, in: [y], out: [z]}\n";
+
+enum { X, W, Y, Z, N_BUFFERS }; /* in the order of first access */
+
+/* w is parked in storage, and comes by way of the host; y goes to storage between the ops, and comes back. Then
+ * it goes the same way again, and nobody reads it: lowering leaves that out. */
+static void state_by_hand(planc_schedule *s) {
+  int32_t r[N_BUFFERS], device = planc_schedule_device(s), host = planc_schedule_host(s), away;
+  int32_t storage = planc_schedule_first_of(s, PLANC_MEMORY_STORAGE);
+  ok(planc_schedule_park(s, W, storage, &away));
+  ok(planc_schedule_offload(s, away, host));
+  ok(planc_schedule_acquire(s, W, device, PLANC_BLANK, &r[W]));
+  ok(planc_schedule_prefetch(s, r[W], 0));
+  ok(planc_schedule_acquire(s, X, device, PLANC_BLANK, &r[X]));
+  ok(planc_schedule_prefetch(s, r[X], 0));
+  ok(planc_schedule_acquire(s, Y, device, PLANC_BLANK, &r[Y]));
+  ok(planc_schedule_exec(s, 0, 0, PLANC_BLANK, false));
+  ok(planc_schedule_release(s, r[X]));
+  ok(planc_schedule_release(s, r[W]));
+  ok(planc_schedule_offload(s, r[Y], host));
+  ok(planc_schedule_release(s, r[Y]));
+  ok(planc_schedule_acquire(s, Y, storage, PLANC_BLANK, &away));
+  ok(planc_schedule_move(s, away, planc_schedule_away(s, Y, host, 1)));
+  ok(planc_schedule_offload(s, away, host));
+  ok(planc_schedule_acquire(s, Y, device, PLANC_BLANK, &r[Y]));
+  ok(planc_schedule_prefetch(s, r[Y], 1));
+  ok(planc_schedule_offload(s, planc_schedule_away(s, Y, host, 1), storage));
+  ok(planc_schedule_offload(s, planc_schedule_away(s, Y, storage, 1), host));
+  ok(planc_schedule_acquire(s, Z, device, PLANC_BLANK, &r[Z]));
+  ok(planc_schedule_exec(s, 1, 0, PLANC_BLANK, false));
+  ok(planc_schedule_deliver(s, r[Z]));
+  ok(planc_schedule_release(s, r[Y]));
+  ok(planc_schedule_release(s, r[Z]));
+  ok(planc_schedule_finish(s));
+}
+
+/* The memories that the body copies from and to, in its order, as letters: of the device, host, storage and user. */
+static void list_copies(const planc_plan *plan, char *out) {
+  planc_memory_kind *kinds = calloc((size_t)plan->n_residencies, sizeof *kinds);
+  ck_assert_ptr_nonnull(kinds);
+  for (int32_t r = 0; r < plan->n_boundary; r++) kinds[r] = plan->memories[plan->boundary[r].memory].kind;
+  for (int32_t i = 0; i < plan->body.n; i++) {
+    const planc_instr *it = &plan->body.instrs[i];
+    if (it->op == PLANC_INSTR_acquire) kinds[it->id] = plan->memories[it->memory].kind;
+    if (it->op != PLANC_INSTR_copy) continue;
+    *out++ = "dhsu"[it->aux == PLANC_USER ? PLANC_MEMORY_USER : kinds[it->aux]];
+    *out++ = "dhsu"[it->id == PLANC_USER ? PLANC_MEMORY_USER : kinds[it->id]];
+    *out++ = ' ';
+  }
+  *out = 0;
+  free(kinds);
+}
+
+static void run_verified(const planc_plan *plan) {
+  char folder[] = "/var/tmp/planrt-stated-XXXXXX";
+  ck_assert_ptr_nonnull(mkdtemp(folder));
+  for (int k = 0; k < 2; k++) {
+    planrt_options options = {.synthetic = true, .verify = true, .poison = true, .concurrent = k > 0};
+    planrt_session *session;
+    options.storage_path = folder;
+    ok(planrt_session_new(plan, &options, &session));
+    ok(planrt_init(session));
+    ok(planrt_run(session, 3));
+    planrt_session_free(session);
+  }
+  ck_assert_int_eq(rmdir(folder), 0);
+}
+
+/* Without a limit of the host nothing is stored but what the schedule states, through two hops each way. */
+START_TEST(a_schedule_states_what_is_stored) {
+  static const int64_t rounds[] = {4};
+  planc_graph *graph;
+  planc_trace *trace;
+  planc_costs *costs;
+  planc_plan *plan;
+  char copies[256];
+  ok(planc_graph_parse(chain_text, sizeof chain_text - 1, "chain", &graph));
+  planc_job job = {.graph = graph, .batch = 4, .n_rounds = 1, .rounds = rounds, .iterations = 1};
+  ok(planc_expand(&job, 1, &trace));
+  ok(planc_costs_make(profile, graph, 1, rounds, &costs));
+  planc_problem problem = {.job.graph = graph,
+                           .job.profile = profile,
+                           .job.batch = 4,
+                           .terms.budgets[PLANC_MEMORY_DEVICE] = INT64_C(1) << 40,
+                           .terms.budgets[PLANC_MEMORY_HOST] = -1,
+                           .terms.budgets[PLANC_MEMORY_STORAGE] = INT64_C(1) << 40};
+  const planc_costs *of_jobs[] = {costs};
+  planc_candidate candidate = {.trace = trace, .costs = of_jobs, .sub_batch = 4};
+  ok(planc_candidate_schedule(&problem, &candidate));
+  state_by_hand(candidate.schedule);
+  ok(planc_lower(&problem, "hand", &candidate, &plan));
+  ok(planc_check(plan, NULL, NULL));
+  list_copies(plan, copies);
+  ck_assert_str_eq(copies, "sh hd ud dh hs sh hd du ");
+  ck_assert_int_eq(plan->memories[plan->boundary[0].memory].kind, PLANC_MEMORY_STORAGE);
+  ck_assert_int_eq(arena_of(plan, PLANC_MEMORY_STORAGE), 2 * 4096); /* w and y, a block each */
+  run_verified(plan);
+  planc_plan_free(plan);
+  problem.terms.budgets[PLANC_MEMORY_STORAGE] = 0;
+  assert_fails(planc_lower(&problem, "hand", &candidate, &plan), PLANC_INTERNAL, "memories that the problem lacks");
+  problem.terms.budgets[PLANC_MEMORY_STORAGE] = INT64_C(1) << 40;
+  profile->device.links[PLANC_ROUTE_STORE].bytes_per_second = 0;
+  assert_fails(planc_lower(&problem, "hand", &candidate, &plan), PLANC_USAGE, "nothing of storage");
+  planc_schedule_free(candidate.schedule);
+  planc_costs_free(costs);
+  planc_trace_free(trace);
+  planc_graph_free(graph);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("storage");
   TCase *tests = tcase_create("storage");
@@ -187,6 +314,7 @@ int main(void) {
   tcase_add_test(tests, what_the_host_has_no_room_for_is_stored);
   tcase_add_loop_test(tests, a_smaller_host_stores_more_and_is_not_faster, 0, (int)(sizeof rows / sizeof *rows));
   tcase_add_test(tests, a_device_must_know_a_storage);
+  tcase_add_test(tests, a_schedule_states_what_is_stored);
   suite_add_tcase(suite, tests);
   return run_suite(suite);
 }
