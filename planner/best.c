@@ -12,7 +12,6 @@
 #include "planner/choose/reasons.h"
 #include "planner/make_plan.h"
 #include "util/emit.h"
-#include "util/math.h"
 #include "util/size.h"
 
 enum { WORTH = 1000 };

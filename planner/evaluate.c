@@ -4,13 +4,11 @@
 
 #include <assert.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "planc/simulate.h"
 #include "planner/base/code.h"
 #include "planner/lower/occupants.h"
 #include "planner/shortage.h"
-#include "util/map.h"
 #include "util/math.h"
 
 enum { ROUNDS_TEXT = 48 };
@@ -22,8 +20,8 @@ static planc_status hold_to_host(const planc_evaluator *evaluator, const planc_c
 static planc_status iteration_time(const planc_evaluator *evaluator, const planc_candidate *candidate, int64_t *out_ns);
 static planc_status place(const planc_evaluator *evaluator, const planc_candidate *candidate, int64_t *residencies,
                           int64_t *workspaces, int64_t *out_arena_bytes);
-static planc_status follow(const planc_evaluator *evaluator, const planc_candidate *candidate,
-                           planc_candidate_visitor visitor, void *user, planc_taken *out);
+static planc_status simulate(const planc_evaluator *evaluator, const planc_candidate *candidate,
+                             planc_candidate_visitor visitor, void *user, planc_taken *out);
 
 planc_evaluator pl_evaluator_of(const planc_problem *problem) {
   return (planc_evaluator){.problem = problem,
@@ -33,7 +31,7 @@ planc_evaluator pl_evaluator_of(const planc_problem *problem) {
                            .hold_to_host = hold_to_host,
                            .place = place,
                            .time = iteration_time,
-                           .follow = follow};
+                           .simulate = simulate};
 }
 
 int64_t pl_candidate_least_time(const planc_candidate *candidate) {
@@ -48,28 +46,11 @@ int64_t pl_candidate_least_time(const planc_candidate *candidate) {
 
 /* --- Peak --------------------------------------------------------------------------------------------------------- */
 
-/* What lowering charges the candidate's plan for: the code of each algorithm that it runs, once. */
-static planc_status code_of(const planc_problem *problem, const planc_schedule *schedule, pl_map *seen,
-                            int64_t *out_bytes) {
-  const planc_command *commands = planc_schedule_commands(schedule);
-  *out_bytes = 0;
-  if (planc_profile_code_of_all(problem->job.profile) == 0) return NULL;
-  for (int32_t c = 0; c < planc_schedule_n_commands(schedule); c++) {
-    if (commands[c].kind != PLANC_CMD_EXEC) continue;
-    const char *algorithm = planc_schedule_variant(schedule, &commands[c]).algorithm;
-    if (pl_map_get(seen, algorithm, strlen(algorithm)) >= 0) continue;
-    PLANC_TRY(pl_map_put(seen, algorithm, strlen(algorithm), 0));
-    *out_bytes = pl_add_saturate(*out_bytes, planc_profile_code(problem->job.profile, algorithm));
-  }
-  return NULL;
-}
-
+/* What lowering charges the candidate's plan for. */
 static planc_status reserved_of(const planc_problem *problem, const planc_candidate *candidate, int64_t *out_bytes) {
-  pl_map seen = {0};
-  planc_status status = code_of(problem, candidate->schedule, &seen, out_bytes);
-  pl_map_free(&seen);
+  PLANC_TRY(pl_code_of_schedule(problem->job.profile, candidate->schedule, out_bytes));
   *out_bytes = pl_add_saturate(*out_bytes, planc_profile_device(problem->job.profile)->reserved_bytes);
-  return status;
+  return NULL;
 }
 
 /* What placing the candidate takes, of the device and, with what storage would take over, of the host. */
@@ -167,23 +148,19 @@ static planc_status hold(const planc_evaluator *evaluator, const planc_candidate
 
 /* --- Bounds ------------------------------------------------------------------------------------------------------- */
 
-static int64_t size_of(const planc_schedule *schedule, int32_t residency) {
-  int32_t buffer = planc_schedule_residencies(schedule)[residency].buffer;
-  return planc_schedule_trace(schedule)->buffers[buffer].bytes;
-}
-
 static planc_status live(const planc_evaluator *evaluator, const planc_candidate *candidate, int64_t *out_bytes) {
   const planc_schedule *s = candidate->schedule;
   const planc_command *commands = planc_schedule_commands(s);
   int64_t open = 0, most, reserved;
   PLANC_TRY(reserved_of(evaluator->problem, candidate, &reserved));
   for (int32_t r = planc_schedule_n_parked(s); r < planc_schedule_n_boundary(s); r++)
-    open = pl_add_saturate(open, size_of(s, r));
+    open = pl_add_saturate(open, planc_schedule_bytes(s, r));
   most = open;
   for (int32_t c = 0; c < planc_schedule_n_commands(s); c++) {
     int64_t workspace = 0;
-    if (commands[c].kind == PLANC_CMD_ACQUIRE) open = pl_add_saturate(open, size_of(s, commands[c].residency));
-    if (commands[c].kind == PLANC_CMD_RELEASE) open -= size_of(s, commands[c].residency);
+    if (commands[c].kind == PLANC_CMD_ACQUIRE)
+      open = pl_add_saturate(open, planc_schedule_bytes(s, commands[c].residency));
+    if (commands[c].kind == PLANC_CMD_RELEASE) open -= planc_schedule_bytes(s, commands[c].residency);
     if (commands[c].kind == PLANC_CMD_EXEC) workspace = planc_schedule_variant(s, &commands[c]).workspace_bytes;
     if (pl_add_saturate(open, workspace) > most) most = pl_add_saturate(open, workspace);
   }
@@ -204,15 +181,16 @@ static planc_status iteration_time(const planc_evaluator *evaluator, const planc
   return status;
 }
 
-static planc_status follow_placed(const planc_evaluator *evaluator, const planc_candidate *candidate,
-                                  const places *placed, planc_candidate_visitor visitor, void *user, planc_taken *out);
+static planc_status simulate_placed(const planc_evaluator *evaluator, const planc_candidate *candidate,
+                                    const places *placed, planc_candidate_visitor visitor, void *user,
+                                    planc_taken *out);
 static planc_status show(const planc_plan *plan, const planc_candidate *candidate, planc_candidate_visitor visitor,
                          void *user, int64_t *out_ns);
 static planc_status show_in_order(const planc_plan *plan, const planc_order *order, planc_candidate_visitor visitor,
                                   void *user, int64_t *out_ns);
 
-static planc_status follow(const planc_evaluator *evaluator, const planc_candidate *candidate,
-                           planc_candidate_visitor visitor, void *user, planc_taken *out) {
+static planc_status simulate(const planc_evaluator *evaluator, const planc_candidate *candidate,
+                             planc_candidate_visitor visitor, void *user, planc_taken *out) {
   const planc_problem *problem = evaluator->problem;
   int64_t reserved;
   places placed = {0};
@@ -221,13 +199,14 @@ static planc_status follow(const planc_evaluator *evaluator, const planc_candida
   planc_status status = place_device(candidate, &placed);
   int64_t peak = out->peak_bytes[PLANC_MEMORY_DEVICE] = pl_add_saturate(placed.arena_bytes, reserved);
   out->fits = !status && peak <= problem->terms.budgets[PLANC_MEMORY_DEVICE];
-  if (out->fits) status = follow_placed(evaluator, candidate, &placed, visitor, user, out);
+  if (out->fits) status = simulate_placed(evaluator, candidate, &placed, visitor, user, out);
   pl_arena_free(&placed.arena);
   return status;
 }
 
-static planc_status follow_placed(const planc_evaluator *evaluator, const planc_candidate *candidate,
-                                  const places *placed, planc_candidate_visitor visitor, void *user, planc_taken *out) {
+static planc_status simulate_placed(const planc_evaluator *evaluator, const planc_candidate *candidate,
+                                    const places *placed, planc_candidate_visitor visitor, void *user,
+                                    planc_taken *out) {
   planc_plan *plan;
   planc_simulation simulation;
   PLANC_TRY(pl_lower_placed(evaluator->problem, "", candidate, &placed->addresses, &plan));
@@ -286,7 +265,7 @@ static planc_status show_in_order(const planc_plan *plan, const planc_order *ord
   if (!status) {
     *out_ns = simulation.iteration_ns;
     time_runs(plan, order, &of, times);
-    status = visitor(user, &(planc_followed){.plan = plan, .end_ns = of.end_ns, .order = order, .times = times});
+    status = visitor(user, &(planc_simulated){.plan = plan, .end_ns = of.end_ns, .order = order, .times = times});
   }
   pl_arena_free(&arena);
   return status;

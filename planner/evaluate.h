@@ -2,7 +2,7 @@
 #ifndef PLANC_PLANNER_EVALUATE_H
 #define PLANC_PLANNER_EVALUATE_H
 
-#include "planc/policy.h"
+#include "planc/evaluator.h"
 
 /* There is nothing to free. */
 planc_evaluator pl_evaluator_of(const planc_problem *problem);

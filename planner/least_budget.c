@@ -192,14 +192,6 @@ planc_status planc_find_least(const planc_problem *problem, const planc_policy *
   return pl_find_least(problem, &of, memory, failed, out);
 }
 
-planc_status planc_least_budget(const planc_problem *problem, const planc_policy *policy, int64_t *out_bytes) {
-  planc_least least;
-  PLANC_TRY(planc_find_least(problem, policy, PLANC_MEMORY_DEVICE, NULL, &least));
-  planc_plan_free(least.plan);
-  *out_bytes = least.bytes;
-  return NULL;
-}
-
 /* --- One memory beside the others --------------------------------------------------------------------------------- */
 
 /* The device with a host without limit. */

@@ -12,7 +12,6 @@
 #include "planner/make_plan.h"
 #include "planner/shortage.h"
 #include "util/emit.h"
-#include "util/math.h"
 
 enum { POLICY_TEXT = 64 };
 

@@ -99,10 +99,10 @@ planc_status rt_interleave(planrt_session *session, int64_t periods, uint64_t se
 
 /* A captured body leaves results and digests in a row of its own: copies them to the period's. */
 static void keep_row(planrt_session *session, int64_t period) {
-  int64_t row = period % session->window, digests = session->parts[RT_BODY].n;
-  memcpy(session->results + row * session->result_bytes, session->results + session->window * session->result_bytes,
-         (size_t)session->result_bytes);
-  memcpy(session->digests + row * digests, session->digests + session->window * digests,
+  int64_t row = period % session->kept_periods, digests = session->parts[RT_BODY].n;
+  memcpy(session->results + row * session->result_bytes,
+         session->results + session->kept_periods * session->result_bytes, (size_t)session->result_bytes);
+  memcpy(session->digests + row * digests, session->digests + session->kept_periods * digests,
          (size_t)digests * sizeof *session->digests);
 }
 
@@ -296,7 +296,7 @@ static planc_status feed(void *user, const void *what, int64_t period) {
 
 /* The row of a period's results and digests: a captured body has one of its own. */
 static int64_t row_of(const planrt_session *session, int64_t period) {
-  return session->replays ? session->window : period % session->window;
+  return session->replays ? session->kept_periods : period % session->kept_periods;
 }
 
 static char *result_slot(const planrt_session *session, const rt_action *action, int64_t period) {

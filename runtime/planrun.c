@@ -5,7 +5,7 @@
 
 #include "util/print.h"
 
-static const pl_subcommand *const subcommands[] = {&rt_cmd_exec, &rt_cmd_profile, &rt_cmd_info};
+static const pl_subcommand *const subcommands[] = {&run_cmd_exec, &run_cmd_profile, &run_cmd_info};
 static const pl_program program = {
     .name = "planrun",
     .subcommands = subcommands,

@@ -9,7 +9,7 @@
 
 planc_status rt_digests_new(planrt_session *session) {
   int64_t count;
-  if (pl_mul_overflow(session->window + 1, session->parts[RT_BODY].n, &count))
+  if (pl_mul_overflow(session->kept_periods + 1, session->parts[RT_BODY].n, &count))
     return planc_error(PLANC_OUT_OF_MEMORY, "digests");
   PLANC_TRY(PL_NEW(&session->memory, &session->digests, count));
   return PL_NEW(&session->memory, &session->wanted_digests,
@@ -63,7 +63,7 @@ planc_status rt_reference_compare(planrt_session *session, int64_t periods) {
 static planc_status compare_results(const planrt_session *session, int32_t replica, int64_t period) {
   for (int32_t b = 0; b < session->trace->n_buffers; b++) {
     if (session->result_at[b] < 0 || has_failed(session, b)) continue;
-    const char *result = rt_result_slot(session, period % session->window, replica, b);
+    const char *result = rt_result_slot(session, period % session->kept_periods, replica, b);
     PLANC_TRY(compare(session, replica, b, result, period));
   }
   return NULL;
@@ -122,7 +122,7 @@ static planc_status compare(const planrt_session *session, int32_t replica, int3
 /* Compares what every op of a period has put out, recomputes included. */
 static planc_status compare_digests(const planrt_session *session, int64_t period) {
   const rt_part *body = &session->parts[RT_BODY];
-  const uint64_t *digests = session->digests + period % session->window * body->n;
+  const uint64_t *digests = session->digests + period % session->kept_periods * body->n;
   for (int32_t a = 0; a < body->n; a++) {
     const rt_call *call = body->actions[a].call;
     if (!call) continue;

@@ -337,7 +337,7 @@ static planc_status run(planrt_session *session, int64_t periods, const uint64_t
   if (!planrt_can_run(session)) return planc_error(PLANC_DEVICE, "the session has no device left");
   if (!session->device) PLANC_TRY(take_device_again(session));
   session->period_ns = 0;
-  int64_t most = session->reference ? session->window : periods;
+  int64_t most = session->reference ? session->kept_periods : periods;
   int64_t left = periods, now, done;
   do {
     now = done = left < most ? left : most;

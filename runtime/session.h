@@ -96,10 +96,10 @@ struct planrt_session {
   int64_t *result_at;           /* by buffer: offset in a period's results of a replica, -1 for others */
   int64_t replica_result_bytes; /* of one period and replica */
   int64_t result_bytes;         /* of one period */
-  /* Of the last `window` periods, period p at (p % window) * result_bytes, and behind them of the one that a captured
-   * body runs, whichever that is. */
+  /* Of the last `kept_periods` periods, period p at (p % kept_periods) * result_bytes, and behind them of the one that
+   * a captured body runs, whichever that is. */
   char *results;
-  int64_t window;
+  int64_t kept_periods;
   uint64_t *digests;        /* verify: as results, each row as many as the body has actions; or NULL */
   uint64_t *wanted_digests; /* of the reference, by replica and instance */
   int32_t n_spans;          /* of a period */

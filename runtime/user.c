@@ -123,7 +123,7 @@ static planc_status measure(planrt_session *session) {
   }
   if (pl_mul_overflow(session->replica_result_bytes, planc_trace_replicas(trace), &session->result_bytes))
     return planc_error(PLANC_DEVICE, "results need more than 2^63 bytes");
-  session->window = session->options.verify ? PLANRT_VERIFY_PERIODS : RT_ROWS;
+  session->kept_periods = session->options.verify ? PLANRT_VERIFY_PERIODS : RT_ROWS;
   return NULL;
 }
 
@@ -192,7 +192,7 @@ static void carve_all(planrt_session *session, carving *c) {
   if (!session->options.same_samples) carve_samples(session, c);
   for (int32_t r = 0; r < replicas && session->options.same_samples; r++) carve_same_samples(session, r, c);
   session->results = carve(c, 0);
-  for (int64_t row = 0; row <= session->window; row++) carve(c, session->result_bytes);
+  for (int64_t row = 0; row <= session->kept_periods; row++) carve(c, session->result_bytes);
 }
 
 static planc_status ask_for_same_samples(planrt_session *session, int32_t replica) {

@@ -22,22 +22,27 @@ typedef struct planc_link {
   int64_t bytes_per_second, latency_ns;
 } planc_link;
 
-/* The links that a profile tells of, to a memory from the rest of the machine or from it. By which a copy goes follows
- * from its memories: by that of the farther one, from the GPU on.
+/* The links of a machine by which data is copied from memory to memory. The two ends of a copy say which it takes: a
+ * copy to storage takes STORE and one from storage LOAD, whatever its other end is; any other copy to a GPU takes H2D,
+ * and any other from a GPU D2H. So a copy from GPU to GPU takes H2D, and none by D2H ends on a GPU. A copy between the
+ * user's memory and the host's takes H2D from the user and D2H to the user.
  *
- * X(id, name, memory, arrives, sums, waits, verb, where): the link leads to a memory of that kind, or from one. Files
- * and reports name it so, and by `sums` and `waits` all its copies and the waits for them. For people a copy by it is a
- * `verb`, and one of the copies `where`. */
-#define PLANC_ROUTES(X)                                                                           \
-  X(H2D, "h2d", DEVICE, true, "copies_in", "wait_in_ns", "copy in", "in")                         \
-  X(D2H, "d2h", DEVICE, false, "copies_out", "wait_out_ns", "copy out", "out") /* not to a GPU */ \
-  X(STORE, "store", STORAGE, true, "stores", "wait_store_ns", "store", "to storage")              \
+ * X(id, name, memory, arrives, sums, waits, verb, where): with `arrives` the link leads to memories of the kind
+ * `memory`, else away from them. In files and reports it is `name`, its copies are summed up as `sums`, and `waits` is
+ * for how long compute waits for them. To people one of its copies is a `verb`, and all of them are copies `where`:
+ * H2D leads to a GPU, its bytes are "copies_in", waits are "wait_in_ns", and people read "copy in" and "waits for
+ * copies in". */
+#define PLANC_ROUTES(X)                                                              \
+  X(H2D, "h2d", DEVICE, true, "copies_in", "wait_in_ns", "copy in", "in")            \
+  X(D2H, "d2h", DEVICE, false, "copies_out", "wait_out_ns", "copy out", "out")       \
+  X(STORE, "store", STORAGE, true, "stores", "wait_store_ns", "store", "to storage") \
   X(LOAD, "load", STORAGE, false, "loads", "wait_load_ns", "load", "from storage")
 typedef enum planc_route {
 #define X(id, ...) PLANC_ROUTE_##id,
   PLANC_ROUTES(X)
 #undef X
-      PLANC_N_ROUTES /* also: none */
+      PLANC_N_ROUTES,
+  PLANC_NO_ROUTE = PLANC_N_ROUTES /* of a copy inside a memory, and of what is no copy */
 } planc_route;
 
 typedef struct planc_device {

@@ -3,7 +3,7 @@
 #ifndef PLANC_METRICS_H
 #define PLANC_METRICS_H
 
-#include "planc/policy.h"
+#include "planc/problem.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -6,14 +6,24 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* X(name, option, kind, least, most, standard, users, help)
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* X(name, option, kind, least, most, standard, users, help), a setting each:
  *
- * A setting is from `least` to `most`, or 0, the default. That is `standard`: AMOUNT(n, unit), or WORDS(text) for what
- * a policy chooses by itself. Kinds: bytes; count; share, in parts per million; flag. `users` is what of
- * planc_policy.supports has use for it, 0: every policy. */
+ * - `name` is its field in planc_settings and its word in a plan; `--option` sets it, and `help` says what it does.
+ * - `kind` is bytes, count, share (in parts per million) or flag. Its value is from `least` to `most`, or 0 where the
+ *   user has not set it.
+ * - `standard` is what holds then: AMOUNT(n, unit), a value; or WORDS(text), which tells what the policy chooses.
+ * - `users` are bits of planc_policy.supports, or of planc_mix_policy.supports in PLANC_MIX_SETTINGS: a policy with one
+ *   of them has use for the setting. 0: every policy has.
+ *
+ * So swap_rate is a share that `--swap-rate 50` sets to 500000; unset it is 100 percent, and only policies that support
+ * PLANC_POLICY_SWAP_RATE look at it. */
 #define PLANC_SETTINGS(X) PLANC_JOB_SETTINGS(X) PLANC_MIX_SETTINGS(X) PLANC_ANY_SETTINGS(X)
-/* Of policies for a job; those of them that each job of a mix may have for itself; of policies for mixes
- * (planc_mix_policy.supports); of all. */
+/* JOB: of policies for one job. EACH: those of them that each job of a mix may have for itself. MIX: of policies for
+ * mixes. ANY: of both. */
 #define PLANC_JOB_SETTINGS(X)                                                                                   \
   X(window, "window", bytes, 1, PLANC_MOST_BYTES, WORDS("1.5 times the data it may hold"), PLANC_POLICY_WINDOW, \
     "schedule-window of policy window")                                                                         \
@@ -77,5 +87,9 @@ static inline bool planc_settings_are_same(const planc_settings *a, const planc_
 #undef X
   return same;
 }
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

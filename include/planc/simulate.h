@@ -10,12 +10,12 @@
 extern "C" {
 #endif
 
-/* What a GPU waits for: a copy by a route, or else its host. */
+/* What a GPU waits for: a copy, by its route and with that route's number, or its host. */
 typedef enum planc_stall {
 #define X(id, ...) PLANC_STALL_##id = PLANC_ROUTE_##id,
   PLANC_ROUTES(X)
 #undef X
-      PLANC_STALL_LAUNCH = PLANC_N_ROUTES,
+      PLANC_STALL_LAUNCH = PLANC_N_ROUTES, /* the host; its number is the one behind the routes' */
   PLANC_N_STALLS
 } planc_stall;
 
@@ -64,8 +64,10 @@ typedef struct planc_simulate_options {
    * of its time behind each op, or behind the first for which track_bytes have been allocated since, counted anew in
    * each body. */
   int64_t track_ns, track_bytes;
-  /* The period that is told of is one that begins when periods repeat already; else the last one behind which they do,
-   * of which a job may have begun its part before. */
+  /* Which period the visitors are told of. False: the first that ends in the state in which an earlier one ended, from
+   * where on all periods are alike. With several jobs it may itself be unlike them at its beginning: where job B starts
+   * on its part of period 5 while period 4 still runs, and periods are alike from the end of 5 on, B has its first ops
+   * of period 5 at times of the run-in. True: the period behind that one, all of which is as it will always be. */
   bool settled;
   planc_simulation_visitor visitor, launch_visitor; /* told in order of the ends; or NULL */
   void *user;

@@ -57,13 +57,13 @@ typedef struct planc_class_times {
   int64_t predicted_ns, measured_ns;
 } planc_class_times;
 
-/* What a compute stream did while nothing ran on it: it waited for a copy, by its route, or for another compute stream;
- * the rest is launches, other hand-overs between streams, and what cannot be known. */
+/* What a compute stream did while nothing ran on it: it waited for a copy, by its route and with that route's number,
+ * or for another compute stream; the rest is launches, other hand-overs between streams, and what cannot be known. */
 typedef enum planc_gap_cause {
 #define X(id, ...) PLANC_GAP_##id = PLANC_ROUTE_##id,
   PLANC_ROUTES(X)
 #undef X
-      PLANC_GAP_COMPUTE = PLANC_N_ROUTES,
+      PLANC_GAP_COMPUTE = PLANC_N_ROUTES, /* another compute stream; the number behind the routes' */
   PLANC_GAP_OTHER,
   PLANC_N_GAPS
 } planc_gap_cause;

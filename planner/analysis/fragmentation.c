@@ -5,7 +5,7 @@
 
 #include "plan/plan_trace.h"
 #include "planc/analysis.h"
-#include "planner/analysis/plan_totals.h"
+#include "planner/analysis/plan_live.h"
 #include "util/math.h"
 
 typedef struct free_piece {

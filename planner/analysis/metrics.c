@@ -2,8 +2,8 @@
 #include "planc/metrics.h"
 
 #include "plan/plan_trace.h"
+#include "planner/analysis/plan_live.h"
 #include "planner/analysis/plan_streams.h"
-#include "planner/analysis/plan_totals.h"
 #include "util/math.h"
 
 static int64_t less_one(int64_t ppm);

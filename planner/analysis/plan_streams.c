@@ -9,10 +9,10 @@ static bool is_memory(const planc_plan *plan, int32_t memory) {
 }
 
 planc_route pl_instr_route(const planc_plan *plan, const pl_acquired *acquired, const planc_instr *instr) {
-  if (instr->op != PLANC_INSTR_copy) return PLANC_N_ROUTES;
+  if (instr->op != PLANC_INSTR_copy) return PLANC_NO_ROUTE;
   int32_t from = pl_memory_of_side(plan, acquired, instr->aux);
   int32_t to = pl_memory_of_side(plan, acquired, instr->id);
-  if (from == to || !is_memory(plan, from) || !is_memory(plan, to)) return PLANC_N_ROUTES;
+  if (from == to || !is_memory(plan, from) || !is_memory(plan, to)) return PLANC_NO_ROUTE;
   return pl_route_between(plan->memories[from].kind, plan->memories[to].kind);
 }
 

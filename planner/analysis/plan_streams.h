@@ -3,7 +3,6 @@
 #define PLANC_ANALYSIS_PLAN_STREAMS_H
 
 #include "plan/copies.h"
-#include "planc/simulate.h"
 
 static inline bool pl_instr_has_stream(const planc_instr *instr) {
   return instr->op != PLANC_INSTR_acquire && instr->op != PLANC_INSTR_release;
@@ -15,7 +14,7 @@ static inline bool pl_instr_is_copy(const planc_plan *plan, const planc_instr *i
 static inline bool pl_instr_is_kernel(const planc_plan *plan, const planc_instr *instr) {
   return instr->op == PLANC_INSTR_exec || (instr->op == PLANC_INSTR_copy && !pl_instr_is_copy(plan, instr));
 }
-/* The route of a copy from a memory to another; PLANC_N_ROUTES of all else, and where a memory is not known. */
+/* The route of a copy from a memory to another; PLANC_NO_ROUTE of all else, and where a memory is not known. */
 planc_route pl_instr_route(const planc_plan *plan, const pl_acquired *acquired, const planc_instr *instr);
 
 /* INVALID_PLAN when an instruction with a stream names a stream, an event or a residency that there is not, runs an op

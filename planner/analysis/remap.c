@@ -4,7 +4,7 @@
 
 #include "plan/mapping.h"
 #include "plan/tables.h"
-#include "planner/analysis/plan_totals.h"
+#include "planner/analysis/plan_live.h"
 #include "planner/memory/allocator.h"
 
 typedef struct remapping {

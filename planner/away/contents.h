@@ -2,6 +2,7 @@
 #ifndef PLANC_AWAY_CONTENTS_H
 #define PLANC_AWAY_CONTENTS_H
 
+#include "planc/schedule.h"
 #include "planner/away/slots.h"
 
 /* A read of a content by a copy to the device. */

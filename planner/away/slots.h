@@ -3,6 +3,7 @@
 #ifndef PLANC_AWAY_SLOTS_H
 #define PLANC_AWAY_SLOTS_H
 
+#include "planc/schedule.h"
 #include "planner/away/tiers.h"
 #include "planner/memory/placement.h"
 #include "util/arena.h"

@@ -3,7 +3,7 @@
 #ifndef PLANC_AWAY_TIERS_H
 #define PLANC_AWAY_TIERS_H
 
-#include "planc/policy.h"
+#include "planc/problem.h"
 #include "util/arena.h"
 
 /* Tiers are numbered from the device outwards, as memories are in the plan. Data is copied from each to the next and

@@ -1,10 +1,11 @@
 /* What every policy starts from: the trace and the costs of rounds, and what memory there is beside the device's. */
+#include "planc/candidate.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "planc/policy.h"
 #include "util/math.h"
 
 int64_t planc_away_budget(const planc_terms *terms) {

@@ -1,8 +1,11 @@
 /* Planning with the code of algorithms on the device (code.h). */
 #include "planner/base/code.h"
 
+#include <string.h>
+
 #include "cost/profile.h"
 #include "plan/derived.h"
+#include "util/map.h"
 #include "util/math.h"
 
 enum { MOST_ATTEMPTS = 4, UNKNOWN = -1 };
@@ -21,6 +24,27 @@ int64_t pl_code_of_plan(const planc_profile *profile, const planc_plan *plan) {
   for (int32_t a = 0; a < plan->n_algorithms; a++)
     sum = pl_add_saturate(sum, planc_profile_code(profile, plan->algorithms[a]));
   return sum;
+}
+
+static planc_status add_code(const planc_profile *profile, const planc_schedule *schedule, pl_map *seen, int64_t *sum) {
+  const planc_command *commands = planc_schedule_commands(schedule);
+  for (int32_t c = 0; c < planc_schedule_n_commands(schedule); c++) {
+    if (commands[c].kind != PLANC_CMD_EXEC) continue;
+    const char *algorithm = planc_schedule_variant(schedule, &commands[c]).algorithm;
+    if (pl_map_get(seen, algorithm, strlen(algorithm)) >= 0) continue;
+    PLANC_TRY(pl_map_put(seen, algorithm, strlen(algorithm), 0));
+    *sum = pl_add_saturate(*sum, planc_profile_code(profile, algorithm));
+  }
+  return NULL;
+}
+
+planc_status pl_code_of_schedule(const planc_profile *profile, const planc_schedule *schedule, int64_t *out_bytes) {
+  pl_map seen = {0};
+  *out_bytes = 0;
+  if (planc_profile_code_of_all(profile) == 0) return NULL;
+  planc_status status = add_code(profile, schedule, &seen, out_bytes);
+  pl_map_free(&seen);
+  return status;
 }
 
 void pl_charge_code(const planc_profile *profile, planc_plan *plan) {

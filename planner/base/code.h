@@ -4,7 +4,8 @@
 #ifndef PLANC_BASE_CODE_H
 #define PLANC_BASE_CODE_H
 
-#include "planc/policy.h"
+#include "planc/problem.h"
+#include "planc/schedule.h"
 
 /* What the problem is planned with: what the profile reserves, and the code that is assumed. */
 int64_t pl_reserved(const planc_problem *problem);
@@ -16,6 +17,8 @@ int64_t pl_arena_room(const planc_problem *problem);
 void pl_charge_code(const planc_profile *profile, planc_plan *plan);
 /* The code of the plan's algorithms. */
 int64_t pl_code_of_plan(const planc_profile *profile, const planc_plan *plan);
+/* The same of the plan that the schedule will become: each algorithm that it runs counts once. */
+planc_status pl_code_of_schedule(const planc_profile *profile, const planc_schedule *schedule, int64_t *out_bytes);
 
 /* Makes something for the problem with its code_bytes, and keeps it if it is the best that fits so far. INFEASIBLE when
  * it does not fit; *out_code, where that is known, is what the code of the algorithms that it runs takes. */

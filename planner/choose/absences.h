@@ -5,7 +5,7 @@
 #ifndef PLANC_CHOOSE_ABSENCES_H
 #define PLANC_CHOOSE_ABSENCES_H
 
-#include "planc/analysis.h"
+#include "planc/needs.h"
 #include "planner/choose/walk.h"
 #include "util/arena.h"
 

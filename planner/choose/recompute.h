@@ -3,7 +3,7 @@
 #ifndef PLANC_CHOOSE_RECOMPUTE_H
 #define PLANC_CHOOSE_RECOMPUTE_H
 
-#include "planc/policy.h"
+#include "planc/evaluator.h"
 #include "util/arena.h"
 
 /* Sets keep[b] for the buffers that stay; others are dropped after their last forward use. Buffers that cannot be

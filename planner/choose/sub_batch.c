@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 
+#include "planc/schedule.h"
 #include "planner/base/code.h"
 #include "util/math.h"
 

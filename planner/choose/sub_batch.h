@@ -2,7 +2,7 @@
 #ifndef PLANC_CHOOSE_SUB_BATCH_H
 #define PLANC_CHOOSE_SUB_BATCH_H
 
-#include "planc/policy.h"
+#include "planc/problem.h"
 
 /* The sub-batch for the problem's budget: the user's, the whole batch where the graph may not be split, else the fixed
  * point of Eq. 3. INFEASIBLE names the op that does not fit even with one sample (or the whole batch) and no workspace.

@@ -6,7 +6,7 @@
 #ifndef PLANC_CHOOSE_WALK_H
 #define PLANC_CHOOSE_WALK_H
 
-#include "planc/policy.h"
+#include "planc/evaluator.h"
 #include "planner/memory/bfc.h"
 
 /* Gives out addresses as data comes and goes, instead of lowering. A persistent buffer keeps its address. */

@@ -7,7 +7,7 @@
 #ifndef PLANC_COLOCATE_AREAS_H
 #define PLANC_COLOCATE_AREAS_H
 
-#include "planc/analysis.h"
+#include "planc/needs.h"
 #include "planner/colocate/timing.h"
 
 /* Whether tensors of a class go into what all jobs share. */

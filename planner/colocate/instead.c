@@ -34,7 +34,7 @@ static planc_status take(planc_candidate *turns, planc_candidate *out) {
 static planc_status are_better(const planc_evaluator *evaluator, const planc_candidate *turns, int64_t found_ns,
                                bool *out) {
   planc_taken taken;
-  PLANC_TRY(evaluator->follow(evaluator, turns, NULL, NULL, &taken));
+  PLANC_TRY(evaluator->simulate(evaluator, turns, NULL, NULL, &taken));
   *out = planc_is_within(&evaluator->problem->terms, taken.peak_bytes) && taken.iteration_ns < found_ns;
   return NULL;
 }

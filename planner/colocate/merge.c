@@ -5,8 +5,6 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#include "util/math.h"
-
 /* An iteration of a job in the trace of all jobs. Iterations of a job share the buffers of which a period has only
  * one. */
 typedef struct part {

@@ -1,4 +1,5 @@
-/* What a policy for mixes may ask (mix_evaluate.h): all but the time of requests is the evaluator's of the planner. */
+/* What a policy for mixes may ask (mix_evaluate.h): the planner's evaluator, of all jobs and of each alone; which
+ * policy is the fastest for a job alone, for which that is planned with each; and the time of requests. */
 #include "planner/colocate/mix_evaluate.h"
 
 #include "planner/colocate/responses.h"

@@ -209,13 +209,13 @@ static planc_status new_timing(rounds *r) {
 }
 
 /* Sorts what ran by rounds. */
-static planc_status read_runs(void *user, const planc_followed *followed) {
+static planc_status read_runs(void *user, const planc_simulated *simulated) {
   rounds *r = user;
-  const planc_trace *trace = followed->order->trace;
+  const planc_trace *trace = simulated->order->trace;
   for (int32_t k = 0; k < r->n; k++) r->runs[k].n = 0;
-  for (int32_t p = 0; p < followed->order->n; p++) {
-    int32_t round = trace->instances[followed->order->runs[p].instance].round;
-    if (round >= 0) r->runs[round].of[r->runs[round].n++] = followed->times[p];
+  for (int32_t p = 0; p < simulated->order->n; p++) {
+    int32_t round = trace->instances[simulated->order->runs[p].instance].round;
+    if (round >= 0) r->runs[round].of[r->runs[round].n++] = simulated->times[p];
   }
   return NULL;
 }
@@ -223,7 +223,7 @@ static planc_status read_runs(void *user, const planc_followed *followed) {
 /* Sets times of rounds to those of the candidate, where that fits. */
 static planc_status time_from(rounds *r, const planc_candidate *candidate, planc_taken *out) {
   if (!r->runs) PLANC_TRY(new_timing(r));
-  PLANC_TRY(r->evaluator->follow(r->evaluator, candidate, read_runs, r, out));
+  PLANC_TRY(r->evaluator->simulate(r->evaluator, candidate, read_runs, r, out));
   for (int32_t k = 0; out->fits && k < r->n; k++)
     pl_pass_time(r->from->schedule, r->strands[k].commands, r->strands[k].n, &r->runs[k], &r->timing.passes[k]);
   return NULL;

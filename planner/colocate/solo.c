@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "planc/analysis.h"
+#include "planc/needs.h"
 #include "planner/choose/sub_batch.h"
 #include "planner/colocate/side_by_side.h"
 

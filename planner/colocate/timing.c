@@ -58,8 +58,8 @@ typedef struct reading_times {
 } reading_times;
 
 static planc_status time_alone(const planc_evaluator *evaluator, int32_t job, pl_timing *timing);
-static planc_status follow(const planc_evaluator *evaluator, const planc_candidate *candidate, reading_times *r,
-                           int64_t *out_ns);
+static planc_status simulate(const planc_evaluator *evaluator, const planc_candidate *candidate, reading_times *r,
+                             int64_t *out_ns);
 
 planc_status pl_timing_alone(const planc_mix_evaluator *evaluator, const planc_problem *problems, pl_timing *timing) {
   for (int32_t j = 0; j < timing->n_jobs; j++) {
@@ -72,7 +72,7 @@ planc_status pl_timing_alone(const planc_mix_evaluator *evaluator, const planc_p
 static planc_status time_alone(const planc_evaluator *evaluator, int32_t job, pl_timing *timing) {
   reading_times r = {.timing = timing, .job = job};
   int64_t ns;
-  planc_status status = follow(evaluator, &timing->jobs[job], &r, &ns);
+  planc_status status = simulate(evaluator, &timing->jobs[job], &r, &ns);
   for (int32_t k = 0; !status && k < timing->iterations[job]; k++) {
     pl_pass *pass = &timing->passes[timing->first[job] + k];
     pl_pass_time(timing->jobs[job].schedule, NULL, n_commands(timing, job), &r.passes[timing->first[job]], pass);
@@ -90,7 +90,7 @@ void pl_timing_side_by_side(pl_timing *timing) {
 
 planc_status pl_timing_together(const planc_evaluator *evaluator, const planc_candidate *all, pl_timing *timing) {
   reading_times r = {.timing = timing, .job = -1};
-  planc_status status = follow(evaluator, all, &r, &timing->period_ns);
+  planc_status status = simulate(evaluator, all, &r, &timing->period_ns);
   for (int32_t j = 0; !status && j < timing->n_jobs; j++)
     for (int32_t p = timing->first[j]; p < timing->first[j] + timing->iterations[j]; p++)
       pl_pass_time(timing->jobs[j].schedule, NULL, n_commands(timing, j), &r.passes[p], &timing->passes[p]);
@@ -133,23 +133,23 @@ static planc_status make_runs(reading_times *r) {
 }
 
 /* Sorts what ran into passes: that of one iteration of a job alone into its first. */
-static planc_status read_runs(void *user, const planc_followed *followed) {
+static planc_status read_runs(void *user, const planc_simulated *simulated) {
   reading_times *r = user;
-  const planc_trace *trace = followed->order->trace;
-  for (int32_t p = 0; p < followed->order->n; p++) {
-    const planc_instance *instance = &trace->instances[followed->order->runs[p].instance];
+  const planc_trace *trace = simulated->order->trace;
+  for (int32_t p = 0; p < simulated->order->n; p++) {
+    const planc_instance *instance = &trace->instances[simulated->order->runs[p].instance];
     int32_t job = r->job < 0 ? instance->job : r->job;
     pl_pass_runs *into = &r->passes[r->timing->first[job] + instance->iteration];
-    into->of[into->n++] = followed->times[p];
+    into->of[into->n++] = simulated->times[p];
   }
   return NULL;
 }
 
-static planc_status follow(const planc_evaluator *evaluator, const planc_candidate *candidate, reading_times *r,
-                           int64_t *out_ns) {
+static planc_status simulate(const planc_evaluator *evaluator, const planc_candidate *candidate, reading_times *r,
+                             int64_t *out_ns) {
   planc_taken taken;
   PLANC_TRY(make_runs(r));
-  PLANC_TRY(evaluator->follow(evaluator, candidate, read_runs, r, &taken));
+  PLANC_TRY(evaluator->simulate(evaluator, candidate, read_runs, r, &taken));
   *out_ns = taken.iteration_ns;
   return taken.fits ? NULL : planc_error(PLANC_INFEASIBLE, "what is timed does not fit the budget");
 }

@@ -26,7 +26,6 @@
 #include "planner/colocate/kept.h"
 #include "planner/colocate/mix_policies.h"
 #include "planner/policies/policies.h"
-#include "util/math.h"
 #include "util/size.h"
 
 enum { HALVES = 2 };
@@ -295,7 +294,7 @@ static int32_t count_shared(const pl_pairs *pairs) {
 static planc_status keep_faster(waterwave *w, const waterwave_way *way, const pl_pairs *pairs,
                                 planc_candidate *candidate, int64_t *out_excess) {
   planc_taken taken;
-  PLANC_TRY(w->all->follow(w->all, candidate, NULL, NULL, &taken));
+  PLANC_TRY(w->all->simulate(w->all, candidate, NULL, NULL, &taken));
   *out_excess = taken.peak_bytes[PLANC_MEMORY_DEVICE] - w->mix->terms.budgets[PLANC_MEMORY_DEVICE];
   if (!planc_is_within(&w->mix->terms, taken.peak_bytes)) return NULL;
   if (w->best.candidate.trace && taken.iteration_ns >= w->best.ns) return NULL;

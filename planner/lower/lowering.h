@@ -2,7 +2,7 @@
 #ifndef PLANC_LOWER_LOWERING_H
 #define PLANC_LOWER_LOWERING_H
 
-#include "planc/policy.h"
+#include "planc/candidate.h"
 #include "planner/lower/addresses.h"
 #include "planner/lower/events.h"
 #include "util/map.h"

@@ -2,7 +2,7 @@
 #ifndef PLANC_LOWER_PLAN_HEADER_H
 #define PLANC_LOWER_PLAN_HEADER_H
 
-#include "planc/policy.h"
+#include "planc/candidate.h"
 #include "planner/lower/addresses.h"
 
 /* Fills all of `plan` but its events, algorithms, residencies, uses and sections. Of the predictions only what follows

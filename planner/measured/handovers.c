@@ -14,7 +14,7 @@ typedef struct handover_search {
   const planc_plan *plan;
   const planc_timeline *timeline;
   pl_awaited awaited;
-  planc_route *route_of;   /* by timed instruction; PLANC_N_ROUTES of all but copies from a memory to another */
+  planc_route *route_of;   /* by timed instruction; PLANC_NO_ROUTE of all but copies from a memory to another */
   int64_t *predicted_gaps; /* by timed instruction */
   pl_arena scratch;
   time_list times[PLANC_N_ROUTES]; /* for medians */
@@ -61,7 +61,7 @@ static planc_status lengthen_ends(handover_search *s, planc_span *spans) {
   for (int32_t p = 0; p < timeline->n_periods; p++) {
     for (int32_t k = 0; k < timeline->n_timed; k++) {
       int64_t i = number(s, p, k);
-      if (s->route_of[k] == PLANC_N_ROUTES) continue;
+      if (s->route_of[k] == PLANC_NO_ROUTE) continue;
       spans[i].end_ns = pl_add_saturate(spans[i].end_ns, after[i] >= 0 ? after[i] : medians[s->route_of[k]]);
     }
   }
@@ -86,7 +86,7 @@ static planc_status lengthen_begins(handover_search *s, planc_span *spans) {
   PLANC_TRY(find_medians(s, unfed, medians));
   for (int64_t i = 0; i < n_spans; i++) {
     int32_t k = (int32_t)(i % timeline->n_timed);
-    if (s->route_of[k] == PLANC_N_ROUTES) continue;
+    if (s->route_of[k] == PLANC_NO_ROUTE) continue;
     int64_t median_ns = medians[s->route_of[k]];
     spans[i].begin_ns -= unfed[i] >= 0 ? unfed[i] : before[i] >= 0 && before[i] < median_ns ? before[i] : median_ns;
   }

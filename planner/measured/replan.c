@@ -2,6 +2,7 @@
  * budgets that they were made for: what measured times suggest instead, other algorithms with their workspaces or other
  * swaps, may have no room, or cost more than it saves. */
 #include "planc/update.h"
+#include "planner/base/if_fits.h"
 #include "planner/make_plan.h"
 
 static planc_status choose(const planc_problem *problem, const planc_policy *policy, const planc_plan *old,
@@ -40,20 +41,12 @@ static planc_status keep(const planc_problem *problem, const planc_plan *old, pl
   return pl_hold_to_budgets(problem, plan);
 }
 
-/* Unlike other failures, that something does not fit leaves the other plan. */
-static planc_status if_it_fits(planc_status status, bool *out_fits, planc_status *infeasible) {
-  *out_fits = !status;
-  if (planc_status_code(status) != PLANC_INFEASIBLE) return status;
-  planc_status_free(*infeasible);
-  *infeasible = status;
-  return NULL;
-}
-
+/* That one of the two does not fit leaves the other. */
 static planc_status choose(const planc_problem *problem, const planc_policy *policy, const planc_plan *old,
                            planc_replanned *out, planc_status *infeasible) {
   bool has_kept = false, has_made;
-  if (old) PLANC_TRY(if_it_fits(keep(problem, old, &out->kept), &has_kept, infeasible));
-  PLANC_TRY(if_it_fits(planc_make_plan(problem, policy, &out->made), &has_made, infeasible));
+  if (old) PLANC_TRY(pl_fits_or_why(keep(problem, old, &out->kept), &has_kept, infeasible));
+  PLANC_TRY(pl_fits_or_why(planc_make_plan(problem, policy, &out->made), &has_made, infeasible));
   out->keeps = has_kept && (!has_made || planc_predictions_better(&out->kept.plan.predicted, &out->made->predicted));
   if (has_kept || has_made) return NULL;
   planc_status status = *infeasible;

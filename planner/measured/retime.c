@@ -10,8 +10,7 @@
 #include "plan/tables.h"
 #include "planc/schedule.h"
 #include "planc/simulate.h"
-#include "planner/analysis/plan_streams.h"
-#include "planner/analysis/plan_totals.h"
+#include "planner/analysis/plan_live.h"
 #include "util/arena.h"
 #include "util/math.h"
 

@@ -11,7 +11,7 @@
 #ifndef PLANC_MEMORY_ALLOCATOR_H
 #define PLANC_MEMORY_ALLOCATOR_H
 
-#include "planc/policy.h"
+#include "planc/problem.h"
 #include "planner/memory/caching.h"
 #include "planner/memory/chunks.h"
 

@@ -14,7 +14,6 @@
 
 #include "planner/base/code.h"
 #include "planner/policies/policies.h"
-#include "util/math.h"
 
 enum { STEPS = 20, MOST_ROUNDS = 4 };
 
@@ -28,7 +27,7 @@ static planc_status feed_back(const planc_evaluator *evaluator, const capuchin *
 static planc_status explain(bool alone, int32_t helped, planc_candidate *out);
 static planc_status judge(const planc_evaluator *evaluator, const planc_candidate *candidate, int64_t *leads,
                           bool *out_fits, int64_t *out_ns);
-static planc_status correct(void *user, const planc_followed *followed);
+static planc_status correct(void *user, const planc_simulated *simulated);
 
 /* Recompute takes memory as well, and where links are judged to be full there is more of it: what finds no room so may
  * find it by swaps that wait for each other. */
@@ -79,7 +78,7 @@ static planc_status judge(const planc_evaluator *evaluator, const planc_candidat
   const planc_device *device = planc_profile_device(evaluator->problem->job.profile);
   correction c = {&device->links[PLANC_ROUTE_H2D], leads};
   planc_taken taken;
-  PLANC_TRY(evaluator->follow(evaluator, candidate, correct, &c, &taken));
+  PLANC_TRY(evaluator->simulate(evaluator, candidate, correct, &c, &taken));
   *out_fits = taken.fits;
   *out_ns = taken.iteration_ns;
   return NULL;
@@ -89,19 +88,19 @@ static planc_status judge(const planc_evaluator *evaluator, const planc_candidat
 
 /* Moves ahead what the run at `position` had to wait for when compute was free before; `pending` is by residency the
  * copy to it that nothing has read yet, -1 = none. */
-static void move_ahead(const correction *c, const planc_followed *followed, int32_t *pending, int32_t position) {
-  const planc_plan *plan = followed->plan;
-  const planc_instance *instance = planc_order_instance(followed->order, position);
-  const planc_instr *at = &plan->body.instrs[followed->times[position].instr];
-  int64_t free_ns = position > 0 ? followed->times[position - 1].end_ns : 0;
+static void move_ahead(const correction *c, const planc_simulated *simulated, int32_t *pending, int32_t position) {
+  const planc_plan *plan = simulated->plan;
+  const planc_instance *instance = planc_order_instance(simulated->order, position);
+  const planc_instr *at = &plan->body.instrs[simulated->times[position].instr];
+  int64_t free_ns = position > 0 ? simulated->times[position - 1].end_ns : 0;
   for (int32_t k = 0; k < instance->n_accesses; k++) {
     int32_t residency = plan->uses[at->first_use + k];
     int32_t prefetch = residency < 0 ? -1 : pending[residency];
     if (prefetch < 0) continue;
     pending[residency] = -1;
     int64_t step = planc_link_ns(c->h2d, plan->body.instrs[prefetch].bytes) / STEPS + 1;
-    int64_t late = followed->end_ns[prefetch] - free_ns;
-    if (late <= 0 || followed->order->runs[position].recompute) continue;
+    int64_t late = simulated->end_ns[prefetch] - free_ns;
+    if (late <= 0 || simulated->order->runs[position].recompute) continue;
     int64_t steps = late / step + 1;
     c->leads[instance->first_access + k] += (steps > STEPS ? STEPS : steps) * step;
   }
@@ -113,18 +112,18 @@ static bool comes_in(const planc_plan *plan, const planc_instr *instr) {
          plan->streams[instr->stream].kind == PLANC_STREAM_KIND_copy;
 }
 
-static planc_status correct(void *user, const planc_followed *followed) {
+static planc_status correct(void *user, const planc_simulated *simulated) {
   const correction *c = user;
-  const planc_plan *plan = followed->plan;
+  const planc_plan *plan = simulated->plan;
   int32_t *pending = malloc(((size_t)plan->n_residencies + 1) * sizeof *pending);
   if (!pending) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
   for (int32_t r = 0; r < plan->n_residencies; r++) pending[r] = -1;
   int32_t i = 0;
-  for (int32_t p = 0; p < followed->order->n; p++) {
-    for (; i < followed->times[p].instr; i++) {
+  for (int32_t p = 0; p < simulated->order->n; p++) {
+    for (; i < simulated->times[p].instr; i++) {
       if (comes_in(plan, &plan->body.instrs[i])) pending[plan->body.instrs[i].id] = i;
     }
-    move_ahead(c, followed, pending, p);
+    move_ahead(c, simulated, pending, p);
   }
   free(pending);
   return NULL;

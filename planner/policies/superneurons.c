@@ -22,7 +22,7 @@
  * so that a restore never goes beyond its segment. */
 #include <stdlib.h>
 
-#include "planc/analysis.h"
+#include "planc/needs.h"
 #include "planner/choose/absences.h"
 #include "planner/choose/recompute.h"
 #include "planner/choose/ways_back.h"

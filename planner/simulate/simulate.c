@@ -13,9 +13,9 @@
 #include <stdlib.h>
 
 #include "cost/routes.h"
-#include "planner/analysis/plan_totals.h"
 #include "planner/analysis/remap.h"
 #include "planner/simulate/sim_machine.h"
+#include "planner/simulate/totals_of_plan.h"
 #include "util/math.h"
 
 /* Jobs that share a GPU may take long to fall into step. The last bodies are not like others: nothing comes behind

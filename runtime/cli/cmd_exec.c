@@ -1,7 +1,6 @@
 /* `planrun exec`: runs a plan. This file has the command line (cmd_exec.h). */
 #include "runtime/cli/cmd_exec.h"
 
-#include "runtime/backend.h"
 #include "runtime/cli/planrun.h"
 #include "util/file.h"
 
@@ -36,25 +35,25 @@ enum { TRACED_PERIODS = 64 };
 
 static planc_status run(const pl_arguments *arguments);
 static planc_status list_files(const pl_arguments *arguments, pl_used_files *files);
-static planc_status read_arguments(rt_execution *e, const pl_arguments *arguments);
-static planc_status run_to_report(rt_execution *e);
+static planc_status read_arguments(run_execution *e, const pl_arguments *arguments);
+static planc_status run_to_report(run_execution *e);
 static planc_status check_combinations(const pl_arguments *arguments, int64_t iterations);
 static planc_status read_options(planrt_options *out, const pl_arguments *arguments);
 
-const pl_subcommand rt_cmd_exec = {{"exec", "PLAN", "run a plan", options, 1, 1}, run, list_files};
+const pl_subcommand run_cmd_exec = {{"exec", "PLAN", "run a plan", options, 1, 1}, run, list_files};
 
 static planc_status run(const pl_arguments *arguments) {
-  rt_execution e = {.options.stop = &rt_interrupted};
+  run_execution e = {.options.stop = &run_interrupted};
   PLANC_TRY(read_arguments(&e, arguments));
   PLANC_TRY(planc_plan_read(e.path, &e.plan));
-  rt_interrupts_catch("planrun: ending after the periods that are on their way; again to end at once\n", NULL);
+  run_interrupts_catch("planrun: ending after the periods that are on their way; again to end at once\n", NULL);
   planc_status status = run_to_report(&e);
-  rt_execution_close(&e);
-  if (!status) rt_interrupts_end();
+  run_execution_close(&e);
+  if (!status) run_interrupts_end();
   return status;
 }
 
-static planc_status read_arguments(rt_execution *e, const pl_arguments *arguments) {
+static planc_status read_arguments(run_execution *e, const pl_arguments *arguments) {
   e->path = arguments->operands[0];
   e->arguments = arguments;
   e->has_data = pl_option_given(arguments, "data");
@@ -65,7 +64,7 @@ static planc_status read_arguments(rt_execution *e, const pl_arguments *argument
   e->json = pl_option_given(arguments, "json");
   PLANC_TRY(pl_option_int(arguments, "epochs", 1, 1000000, 1, &e->epochs));
   PLANC_TRY(
-      pl_option_int(arguments, "iterations", 0, INT64_C(1) << 40, e->has_data ? RT_WHOLE_EPOCHS : 1, &e->iterations));
+      pl_option_int(arguments, "iterations", 0, INT64_C(1) << 40, e->has_data ? RUN_WHOLE_EPOCHS : 1, &e->iterations));
   PLANC_TRY(pl_option_int(arguments, "interleave", 0, INT64_MAX, -1, &e->interleave));
   PLANC_TRY(check_combinations(arguments, e->iterations));
   PLANC_TRY(read_options(&e->options, arguments));
@@ -82,7 +81,7 @@ static planc_status list_files(const pl_arguments *arguments, pl_used_files *fil
   const char *data;
   PLANC_TRY(pl_used_files_read(files, arguments->operands[0]));
   for (int32_t i = 0; (data = pl_option_repeated(arguments, "data", i)) != NULL; i++)
-    PLANC_TRY(pl_used_files_read(files, rt_execution_data_file(data, &(rt_data_key){0})));
+    PLANC_TRY(pl_used_files_read(files, run_execution_data_file(data, &(run_data_key){0})));
   PLANC_TRY(pl_used_files_read(files, pl_option_value(arguments, "watch")));
   PLANC_TRY(pl_used_files_renew(files, pl_option_value(arguments, "resume"), pl_option_value(arguments, "save")));
   return pl_used_files_write(files, pl_option_value(arguments, "trace"));
@@ -121,7 +120,7 @@ static planc_status read_options(planrt_options *out, const pl_arguments *argume
   const char *backend = pl_option_value(arguments, "backend");
   PLANC_TRY(pl_option_int(arguments, "seed", 0, INT64_MAX, 0, &seed));
   PLANC_TRY(pl_option_int(arguments, "jitter", 1, INT64_MAX, 0, &jitter));
-  PLANC_TRY(rt_option_rate(arguments, "link", &out->link_bytes_per_s));
+  PLANC_TRY(run_option_rate(arguments, "link", &out->link_bytes_per_s));
   if (backend) PLANC_TRY(planrt_backend_find(backend, &out->backend));
   out->seed = (uint64_t)seed;
   out->jitter = (uint64_t)jitter;
@@ -141,13 +140,13 @@ static planc_status read_options(planrt_options *out, const pl_arguments *argume
 /* --- Run and report ----------------------------------------------------------------------------------------------- */
 
 /* A run that differs from the reference has its report all the same, as JSON. */
-static planc_status run_to_report(rt_execution *e) {
-  PLANC_TRY(rt_execution_open(e));
-  planc_status status = planc_context(rt_execution_run(e), "%s", e->path);
+static planc_status run_to_report(run_execution *e) {
+  PLANC_TRY(run_execution_open(e));
+  planc_status status = planc_context(run_execution_run(e), "%s", e->path);
   bool wrong = planc_status_code(status) == PLANC_INVALID_PLAN;
   if (status && (!wrong || !e->json)) return status;
-  planc_status printed = rt_execution_report(e, !wrong);
-  if (!printed) return status ? status : rt_execution_failures(e);
+  planc_status printed = run_execution_report(e, !wrong);
+  if (!printed) return status ? status : run_execution_failures(e);
   planc_status_free(status);
   return printed;
 }

@@ -6,11 +6,11 @@
 #include "util/print.h"
 #include "util/size.h"
 
-static planc_status look(rt_execution *e);
+static planc_status look(run_execution *e);
 static void go_on(planc_status status);
 
-bool rt_execution_look(void *user) {
-  rt_execution *e = user;
+bool run_execution_look(void *user) {
+  run_execution *e = user;
   go_on(look(e));
   return e->next != NULL;
 }
@@ -22,16 +22,16 @@ static void go_on(planc_status status) {
 
 /* --- Looking ---------------------------------------------------------------------------------------------------- */
 
-static planc_status check_data(const rt_execution *e) {
+static planc_status check_data(const run_execution *e) {
   int32_t *numbers = calloc((size_t)e->next->n_jobs, sizeof *numbers);
   if (!numbers) return planc_error(PLANC_OUT_OF_MEMORY, "jobs");
   planc_status status = planrt_can_adopt(e->session, e->next, numbers);
-  if (!status) status = rt_execution_check_data(e, e->next, numbers);
+  if (!status) status = run_execution_check_data(e, e->next, numbers);
   free(numbers);
   return planc_context(status, "%s", e->watch.path);
 }
 
-static planc_status look(rt_execution *e) {
+static planc_status look(run_execution *e) {
   PLANC_TRY(rt_watch_look(&e->watch, e->session, &e->next));
   if (!e->next || !e->has_data) return NULL;
   planc_status status = check_data(e);
@@ -43,11 +43,11 @@ static planc_status look(rt_execution *e) {
 
 /* --- Changing --------------------------------------------------------------------------------------------------- */
 
-static planc_status go_on_with(rt_execution *e, planc_plan *next, int64_t iteration);
-static planc_status note_jobs(const rt_execution *e, const bool *were_away);
+static planc_status go_on_with(run_execution *e, planc_plan *next, int64_t iteration);
+static planc_status note_jobs(const run_execution *e, const bool *were_away);
 
 /* Which jobs are away, by number. */
-static planc_status find_away(const rt_execution *e, bool **out) {
+static planc_status find_away(const run_execution *e, bool **out) {
   int32_t n = planrt_jobs(e->session);
   *out = calloc((size_t)n, sizeof **out);
   if (!*out) return planc_error(PLANC_OUT_OF_MEMORY, "jobs");
@@ -56,12 +56,12 @@ static planc_status find_away(const rt_execution *e, bool **out) {
 }
 
 /* A plan that cannot be opened is left, and the run goes on; without any plan it cannot. */
-planc_status rt_execution_adopt(rt_execution *e) {
+planc_status run_execution_adopt(run_execution *e) {
   planc_plan *next = e->next;
-  int64_t iteration = rt_execution_done(e);
+  int64_t iteration = run_execution_done(e);
   bool *were_away;
   e->next = NULL;
-  planc_status status = rt_execution_end_losses(e);
+  planc_status status = run_execution_end_losses(e);
   if (!status) status = find_away(e, &were_away);
   if (status) {
     planc_plan_free(next);
@@ -83,13 +83,13 @@ planc_status rt_execution_adopt(rt_execution *e) {
 }
 
 /* The iteration is that of the jobs that ran: one that joins would have it at 0. */
-static planc_status go_on_with(rt_execution *e, planc_plan *next, int64_t iteration) {
+static planc_status go_on_with(run_execution *e, planc_plan *next, int64_t iteration) {
   planc_plan_free(e->plan);
   e->plan = next;
   e->periods = 0;
   e->adopted++;
-  PLANC_TRY(rt_execution_place_jobs(e));
-  PLANC_TRY(rt_execution_hand_data(e));
+  PLANC_TRY(run_execution_place_jobs(e));
+  PLANC_TRY(run_execution_hand_data(e));
   char text[PL_SIZE_TEXT];
   pl_print_line(stderr, "planrun: note: iteration %lld: changed to %s, policy %s in %s", (long long)iteration,
                 e->watch.path, next->policy,
@@ -97,12 +97,12 @@ static planc_status go_on_with(rt_execution *e, planc_plan *next, int64_t iterat
   return NULL;
 }
 
-planc_status rt_execution_place_jobs(rt_execution *e) {
-  rt_execution_job fresh = {.accuracy = NAN};
+planc_status run_execution_place_jobs(run_execution *e) {
+  run_execution_job fresh = {.accuracy = NAN};
   rt_losses_start(&fresh.losses, e->json);
   while (e->jobs.len < planrt_jobs(e->session)) VEC_PUSH(&e->jobs, fresh);
   for (int32_t j = 0; j < e->plan->n_jobs; j++)
-    PLANC_TRY(rt_losses_plan(&rt_execution_of(e, j)->losses, rt_execution_job_at(e, j).iterations,
+    PLANC_TRY(rt_losses_plan(&run_execution_of(e, j)->losses, run_execution_job_at(e, j).iterations,
                              e->plan->jobs[j].iterations));
   return NULL;
 }
@@ -117,7 +117,7 @@ static const char *move_of(const planrt_job *now, const bool *were_away, int32_t
 }
 
 /* The first job that has run before the change and goes on; -1 = none. */
-static int32_t find_staying(const rt_execution *e, const bool *were_away) {
+static int32_t find_staying(const run_execution *e, const bool *were_away) {
   for (int32_t n = 0; n < planrt_jobs(e->session); n++) {
     planrt_job job = planrt_job_of(e->session, n);
     if (job.job >= 0 && !job.is_new && !were_away[n]) return n;
@@ -126,22 +126,22 @@ static int32_t find_staying(const rt_execution *e, const bool *were_away) {
 }
 
 /* Of one that comes it is told where another is, as the run has no iterations but its jobs'. */
-static void note_job(const rt_execution *e, int32_t number, const char *move, int32_t beside) {
+static void note_job(const run_execution *e, int32_t number, const char *move, int32_t beside) {
   planrt_job job = planrt_job_of(e->session, number);
   long long at = (long long)job.iterations;
   if (beside < 0) {
-    pl_print_line(stderr, "planrun: note: job %d (%s) %s at its iteration %lld", number, rt_execution_name(&job), move,
+    pl_print_line(stderr, "planrun: note: job %d (%s) %s at its iteration %lld", number, run_execution_name(&job), move,
                   at);
     return;
   }
   planrt_job other = planrt_job_of(e->session, beside);
   pl_print_line(stderr, "planrun: note: job %d (%s) %s at its iteration %lld, and at iteration %lld of job %d (%s)",
-                number, rt_execution_name(&job), move, at, (long long)other.iterations, beside,
-                rt_execution_name(&other));
+                number, run_execution_name(&job), move, at, (long long)other.iterations, beside,
+                run_execution_name(&other));
 }
 
 /* Tells who comes and goes. What a job leaves behind is on disk when it has left. */
-static planc_status note_jobs(const rt_execution *e, const bool *were_away) {
+static planc_status note_jobs(const run_execution *e, const bool *were_away) {
   bool any = false;
   for (int32_t n = 0; n < planrt_jobs(e->session); n++) {
     planrt_job now = planrt_job_of(e->session, n);
@@ -153,16 +153,16 @@ static planc_status note_jobs(const rt_execution *e, const bool *were_away) {
   return any && e->save ? planrt_save(e->session, e->save) : NULL;
 }
 
-void rt_execution_note_resumed(const rt_execution *e) {
+void run_execution_note_resumed(const run_execution *e) {
   for (int32_t n = 0; n < planrt_jobs(e->session); n++) {
     planrt_job job = planrt_job_of(e->session, n);
     if (job.job < 0)
       pl_print_line(stderr,
                     "planrun: note: job %d (%s) of %s is not in the plan: it is kept as it is, at its iteration "
                     "%lld",
-                    n, rt_execution_name(&job), e->resume, (long long)job.iterations);
+                    n, run_execution_name(&job), e->resume, (long long)job.iterations);
     if (job.is_new)
-      pl_print_line(stderr, "planrun: note: job %d (%s) is not in %s: it starts anew", n, rt_execution_name(&job),
+      pl_print_line(stderr, "planrun: note: job %d (%s) is not in %s: it starts anew", n, run_execution_name(&job),
                     e->resume);
   }
 }

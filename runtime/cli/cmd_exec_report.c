@@ -7,9 +7,9 @@
 #include "util/print.h"
 #include "util/size.h"
 
-const char *rt_execution_loss(double loss, char out[RT_LOSS_TEXT]) {
+const char *run_execution_loss(double loss, char out[RUN_LOSS_TEXT]) {
   if (isnan(loss)) return "nan"; /* of either sign */
-  snprintf(out, RT_LOSS_TEXT, "%.9g", loss);
+  snprintf(out, RUN_LOSS_TEXT, "%.9g", loss);
   return out;
 }
 
@@ -26,7 +26,7 @@ static void add_losses(cJSON *to, double mean, const double *losses, int64_t n) 
   for (int64_t i = 0; i < n; i++) pl_json_add_finite(list, NULL, losses[i]);
 }
 
-static bool has_failures(const rt_execution *e) {
+static bool has_failures(const run_execution *e) {
   for (int32_t n = 0; n < planrt_jobs(e->session); n++)
     if (planrt_job_of(e->session, n).why) return true;
   return false;
@@ -41,11 +41,11 @@ static void add_failure(cJSON *to, const planrt_job *job) {
 }
 
 /* Of several jobs, those that have left included, each has an object of its own. */
-static void add_jobs(cJSON *to, const rt_execution *e) {
+static void add_jobs(cJSON *to, const run_execution *e) {
   if (e->jobs.len == 1) return;
   cJSON *jobs = pl_json_add_array(to, "jobs");
   for (int32_t n = 0; n < e->jobs.len; n++) {
-    const rt_execution_job *of = &e->jobs.data[n];
+    const run_execution_job *of = &e->jobs.data[n];
     planrt_job is = planrt_job_of(e->session, n);
     cJSON *job = pl_json_add_object(jobs, NULL);
     if (is.name) pl_json_add_string(job, "name", is.name);
@@ -59,14 +59,14 @@ static void add_jobs(cJSON *to, const rt_execution *e) {
 }
 
 /* A difference ends the run, so what has run without one is verified: nothing, where nothing has run. */
-static void add_verified(cJSON *to, const rt_execution *e, bool verified) {
+static void add_verified(cJSON *to, const run_execution *e, bool verified) {
   if (e->options.verify && (!verified || e->all_periods > 0))
     pl_json_add_bool(to, "verified", verified);
   else
     pl_json_add_null(to, "verified");
 }
 
-static cJSON *make_json(const rt_execution *e, bool verified) {
+static cJSON *make_json(const run_execution *e, bool verified) {
   const planc_check_report *report = planrt_report(e->session);
   const rt_losses *only = e->jobs.len == 1 ? &e->jobs.data->losses : NULL;
   cJSON *root = cJSON_CreateObject();
@@ -74,8 +74,8 @@ static cJSON *make_json(const rt_execution *e, bool verified) {
   add_losses(root, only ? only->mean : NAN, only ? only->kept.data : NULL, only ? only->kept.len : 0);
   pl_json_add_finite(root, "accuracy", only ? e->jobs.data->accuracy : NAN);
   add_verified(root, e, verified);
-  pl_json_add_int(root, "iterations", rt_execution_done(e));
-  pl_json_add_bool(root, "interrupted", rt_execution_stopped(e));
+  pl_json_add_int(root, "iterations", run_execution_done(e));
+  pl_json_add_bool(root, "interrupted", run_execution_stopped(e));
   pl_json_add_int(root, "peak_bytes", report->peak_bytes[PLANC_MEMORY_DEVICE]);
   pl_json_add_int(root, "host_peak_bytes", report->peak_bytes[PLANC_MEMORY_HOST]);
   pl_json_add_int(root, "storage_peak_bytes", report->peak_bytes[PLANC_MEMORY_STORAGE]);
@@ -89,13 +89,13 @@ static cJSON *make_json(const rt_execution *e, bool verified) {
 
 /* --- Text ------------------------------------------------------------------------------------------------------- */
 
-static void print_text(const rt_execution *e);
-static void print_only_job(const rt_execution *e);
-static void print_job(const rt_execution *e, int32_t number);
+static void print_text(const run_execution *e);
+static void print_only_job(const run_execution *e);
+static void print_job(const run_execution *e, int32_t number);
 static void print_peaks(const planc_check_report *report);
-static void print_verified(const rt_execution *e);
+static void print_verified(const run_execution *e);
 
-planc_status rt_execution_failures(const rt_execution *e) {
+planc_status run_execution_failures(const run_execution *e) {
   planc_status status = NULL;
   for (int32_t n = 0; n < planrt_jobs(e->session); n++) {
     planrt_job job = planrt_job_of(e->session, n);
@@ -108,13 +108,13 @@ planc_status rt_execution_failures(const rt_execution *e) {
   return planc_context(status, "%s", e->path);
 }
 
-planc_status rt_execution_report(const rt_execution *e, bool verified) {
+planc_status run_execution_report(const run_execution *e, bool verified) {
   if (e->json) return pl_print_json(stdout, make_json(e, verified));
   print_text(e);
   return NULL;
 }
 
-static void print_text(const rt_execution *e) {
+static void print_text(const run_execution *e) {
   int64_t period_ns = planrt_period(e->session);
   if (e->jobs.len == 1) print_only_job(e);
   for (int32_t n = 0; e->jobs.len > 1 && n < e->jobs.len; n++) print_job(e, n);
@@ -123,31 +123,31 @@ static void print_text(const rt_execution *e) {
   if (e->options.verify) print_verified(e);
 }
 
-static void print_only_job(const rt_execution *e) {
-  char loss[RT_LOSS_TEXT];
-  const rt_execution_job *of = e->jobs.data;
+static void print_only_job(const run_execution *e) {
+  char loss[RUN_LOSS_TEXT];
+  const run_execution_job *of = e->jobs.data;
   planrt_job is = planrt_job_of(e->session, 0);
-  printf("iterations %lld%s\n", (long long)iterations_of(&is), rt_execution_stopped(e) ? " (interrupted)" : "");
-  if (of->losses.n > 0) printf("loss %s\n", rt_execution_loss(of->losses.mean, loss));
+  printf("iterations %lld%s\n", (long long)iterations_of(&is), run_execution_stopped(e) ? " (interrupted)" : "");
+  if (of->losses.n > 0) printf("loss %s\n", run_execution_loss(of->losses.mean, loss));
   if (isfinite(of->accuracy)) printf("accuracy %.4f\n", of->accuracy);
 }
 
 /* How it has ended, where it has not done what was asked for. */
-static const char *ending_of(const rt_execution *e, const planrt_job *job) {
+static const char *ending_of(const run_execution *e, const planrt_job *job) {
   if (job->why) return " (failed)";
   if (job->job < 0) return " (left)";
-  return rt_execution_stopped(e) ? " (interrupted)" : "";
+  return run_execution_stopped(e) ? " (interrupted)" : "";
 }
 
-static void print_job(const rt_execution *e, int32_t number) {
-  const rt_execution_job *of = &e->jobs.data[number];
+static void print_job(const run_execution *e, int32_t number) {
+  const run_execution_job *of = &e->jobs.data[number];
   planrt_job is = planrt_job_of(e->session, number);
-  char loss[RT_LOSS_TEXT], accuracy[32] = "";
+  char loss[RUN_LOSS_TEXT], accuracy[32] = "";
   bool known = of->losses.n > 0;
   if (isfinite(of->accuracy)) snprintf(accuracy, sizeof accuracy, ", accuracy %.4f", of->accuracy);
   pl_print_line(stdout, "job %d: %s%s%s, iterations %lld%s%s%s%s", number, is.name ? is.name : "", is.name ? ", " : "",
                 is.graph, (long long)iterations_of(&is), ending_of(e, &is), known ? ", loss " : "",
-                known ? rt_execution_loss(of->losses.mean, loss) : "", accuracy);
+                known ? run_execution_loss(of->losses.mean, loss) : "", accuracy);
 }
 
 static void print_peaks(const planc_check_report *report) {
@@ -159,7 +159,7 @@ static void print_peaks(const planc_check_report *report) {
   printf("\n");
 }
 
-static void print_verified(const rt_execution *e) {
+static void print_verified(const run_execution *e) {
   if (e->all_periods == 0) {
     printf("verified: nothing, for no iteration ran\n");
     return;

@@ -37,7 +37,7 @@ static planc_status take_want_of_memory(info_entry *e);
 static planc_status print_json(const info_entry *entries);
 static void print_text(const info_entry *e);
 
-const pl_subcommand rt_cmd_info = {{"info", "", "backends, devices and versions", options, 0, 0}, run, NULL};
+const pl_subcommand run_cmd_info = {{"info", "", "backends, devices and versions", options, 0, 0}, run, NULL};
 
 static planc_status run(const pl_arguments *arguments) {
   if (pl_option_given(arguments, "links") && pl_option_given(arguments, "properties"))

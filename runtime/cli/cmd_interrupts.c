@@ -8,7 +8,7 @@
 
 #include "runtime/cli/planrun.h"
 
-volatile sig_atomic_t rt_interrupted;
+volatile sig_atomic_t run_interrupted;
 
 static const char *answer;
 static void (*before_the_end)(void);
@@ -16,15 +16,15 @@ static void (*before_the_end)(void);
 static void hear(int number);
 static void end_by(int number);
 
-void rt_interrupts_catch(const char *told, void (*at_once)(void)) {
+void run_interrupts_catch(const char *told, void (*at_once)(void)) {
   answer = told;
   before_the_end = at_once;
   hear(SIGINT);
   hear(SIGTERM);
 }
 
-void rt_interrupts_end(void) {
-  if (rt_interrupted && fflush(stdout) == 0) end_by(rt_interrupted);
+void run_interrupts_end(void) {
+  if (run_interrupted && fflush(stdout) == 0) end_by(run_interrupted);
 }
 
 static void end_by(int number) {
@@ -34,12 +34,12 @@ static void end_by(int number) {
 
 static void interrupt(int number) {
   int error = errno;
-  if (rt_interrupted) {
+  if (run_interrupted) {
     if (before_the_end) before_the_end();
     end_by(number); /* as soon as this returns */
     return;
   }
-  rt_interrupted = number;
+  run_interrupted = number;
   if (write(STDERR_FILENO, answer, strlen(answer)) < 0) errno = 0; /* who cannot be told is ended all the same */
   errno = error;
 }

@@ -4,7 +4,7 @@
 #include "runtime/cli/planrun.h"
 #include "util/size.h"
 
-planc_status rt_option_rate(const pl_arguments *arguments, const char *name, int64_t *out) {
+planc_status run_option_rate(const pl_arguments *arguments, const char *name, int64_t *out) {
   const char *text = pl_option_value(arguments, name);
   size_t length = text ? strlen(text) : 0;
   char size[PL_SIZE_TEXT];

@@ -1,7 +1,7 @@
 /* `planrun profile`: measures a graph's ops, the links and the launches on this machine.
  *
- * What has been measured is kept piece by piece beside the output (runtime/profile_part.h). An interrupted profile goes
- * on from there. */
+ * What has been measured is kept piece by piece beside the output (runtime/profile/profile_part.h). An interrupted
+ * profile goes on from there. */
 #include "runtime/cli/cmd_profile.h"
 
 #include <errno.h>
@@ -10,7 +10,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cost/json.h"
 #include "planc/cost.h"
 #include "planc/version.h"
 #include "runtime/cli/planrun.h"
@@ -20,7 +19,6 @@
 #include "util/label.h"
 #include "util/locate.h"
 #include "util/print.h"
-#include "util/size.h"
 
 static const pl_option options[] = {
     {"batches", 'b', "N,N,...", "batches to measure (default: the graph's header, else 32)"},
@@ -40,11 +38,11 @@ static const pl_option options[] = {
     {0},
 };
 
-enum { FALLBACK_BATCH = 32, PERCENT = 10000 };
+enum { FALLBACK_BATCH = 32 };
 /* A GPU's clocks rise within some tenths of a second of work, and settle where power and heat allow. */
 enum { MOST_MEASURED = 8, WARM_UP_MS = 1000 };
 
-typedef rt_profiling profiling;
+typedef run_profiling profiling;
 
 /* What has been measured. Here, where a signal's handler finds it. */
 static rt_kept kept = {.file = -1};
@@ -59,17 +57,17 @@ static planc_status read_graph(profiling *p, const pl_arguments *arguments);
 static planc_status profile_measured(profiling *p, bool *out_written);
 static void tell_what_is_kept(bool written);
 
-const pl_subcommand rt_cmd_profile = {
+const pl_subcommand run_cmd_profile = {
     {"profile", "GRAPH", "measure ops, links and launches on this machine", options, 1, 1}, run, list_files};
 
 static planc_status run(const pl_arguments *arguments) {
-  profiling p = {.stop = &rt_interrupted, .kept = &kept};
-  rt_interrupts_catch("planrun: ending after the iteration, op or copy that it is at; again to end at once\n",
-                      blame_nothing);
+  profiling p = {.stop = &run_interrupted, .kept = &kept};
+  run_interrupts_catch("planrun: ending after the iteration, op or copy that it is at; again to end at once\n",
+                       blame_nothing);
   planc_status status = tell_other_remedy(profile(&p, arguments));
   rt_kept_close(&kept);
   planc_graph_free(p.graph);
-  if (!status) rt_interrupts_end();
+  if (!status) run_interrupts_end();
   return status;
 }
 
@@ -77,7 +75,7 @@ static planc_status profile(profiling *p, const pl_arguments *arguments) {
   bool written = false;
   PLANC_TRY(read_arguments(p, arguments));
   PLANC_TRY(read_graph(p, arguments));
-  PLANC_TRY(p->deviceless ? rt_profiling_list(p, &written) : profile_measured(p, &written));
+  PLANC_TRY(p->deviceless ? run_profiling_list(p, &written) : profile_measured(p, &written));
   tell_what_is_kept(written);
   return NULL;
 }
@@ -156,8 +154,8 @@ static const char *output_of(const pl_arguments *arguments) {
 
 /* A device that is not known is told when it is needed. */
 static planc_status list_described(const char *device, pl_used_files *files) {
-  char description[RT_PATH_ROOM], properties[RT_PATH_ROOM];
-  planc_status unknown = pl_locate_properties(device, description, properties, RT_PATH_ROOM);
+  char description[RUN_PATH_ROOM], properties[RUN_PATH_ROOM];
+  planc_status unknown = pl_locate_properties(device, description, properties, RUN_PATH_ROOM);
   planc_status_free(unknown);
   if (unknown) return NULL;
   PLANC_TRY(pl_used_files_read(files, description));
@@ -167,14 +165,14 @@ static planc_status list_described(const char *device, pl_used_files *files) {
 /* A measured profile is kept in pieces while it is made, and has the device's properties beside it. */
 static planc_status list_files(const pl_arguments *arguments, pl_used_files *files) {
   const char *output = output_of(arguments), *device = pl_option_value(arguments, "deviceless");
-  char path[RT_PATH_ROOM], properties[RT_PATH_ROOM];
+  char path[RUN_PATH_ROOM], properties[RUN_PATH_ROOM];
   PLANC_TRY(pl_used_files_read(files, arguments->operands[0]));
   PLANC_TRY(pl_used_files_write(files, output));
   if (device) return list_described(device, files);
-  PLANC_TRY(rt_profiling_properties(output, properties));
+  PLANC_TRY(run_profiling_properties(output, properties));
   if (!*properties) return NULL;
   PLANC_TRY(pl_used_files_write(files, properties));
-  if (snprintf(path, sizeof path, "%s%s", output, RT_PART_SUFFIX) >= RT_PATH_ROOM)
+  if (snprintf(path, sizeof path, "%s%s", output, RT_PART_SUFFIX) >= RUN_PATH_ROOM)
     return planc_error(PLANC_USAGE, "%s: path too long", output);
   return pl_used_files_write(files, path);
 }
@@ -187,12 +185,12 @@ static planc_status read_arguments(profiling *p, const pl_arguments *arguments) 
   const char *fault = name ? pl_label_fault(name) : NULL;
   if (fault) return planc_error(PLANC_USAGE, "--name: %s", fault);
   PLANC_TRY(pl_file_probe(p->output));
-  PLANC_TRY(read_list(arguments, "batches", INT32_MAX, RT_MOST_BATCHES, p->batches, &p->n_batches));
-  PLANC_TRY(read_list(arguments, "loads", 100, RT_MOST_LOADS, p->loads + 1, &p->n_loads));
-  for (int32_t i = 1; i <= p->n_loads; i++) p->loads[i] *= PERCENT;
+  PLANC_TRY(read_list(arguments, "batches", INT32_MAX, RUN_MOST_BATCHES, p->batches, &p->n_batches));
+  PLANC_TRY(read_list(arguments, "loads", 100, RUN_MOST_LOADS, p->loads + 1, &p->n_loads));
+  for (int32_t i = 1; i <= p->n_loads; i++) p->loads[i] *= PLANC_UNIT_PERCENT;
   p->n_loads++;
   PLANC_TRY(pl_option_int(arguments, "repetitions", 1, 1000, 5, &p->repetitions));
-  PLANC_TRY(rt_option_rate(arguments, "link", &p->link_bytes_per_s));
+  PLANC_TRY(run_option_rate(arguments, "link", &p->link_bytes_per_s));
   p->deterministic = pl_option_given(arguments, "deterministic");
   return find_backend(p, arguments);
 }
@@ -248,8 +246,8 @@ static void tell_found(void) {
 static planc_status profile_measured(profiling *p, bool *out_written) {
   PLANC_TRY(open_kept(p));
   tell_found();
-  PLANC_TRY(rt_profiling_measure(p));
-  PLANC_TRY(rt_profiling_write(p, out_written));
+  PLANC_TRY(run_profiling_measure(p));
+  PLANC_TRY(run_profiling_write(p, out_written));
   return *out_written ? rt_kept_remove(&kept) : NULL;
 }
 

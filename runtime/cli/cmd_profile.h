@@ -7,13 +7,13 @@
 #include "runtime/profile/profile_file.h"
 #include "runtime/profile/profile_part.h"
 
-enum { RT_MOST_BATCHES = 64, RT_MOST_LOADS = 16, RT_PATH_ROOM = 4096 };
+enum { RUN_MOST_BATCHES = 64, RUN_MOST_LOADS = 16, RUN_PATH_ROOM = 4096 };
 
-typedef struct rt_profiling {
+typedef struct run_profiling {
   const char *output;
   planc_graph *graph;
   int32_t n_batches, n_loads;
-  int64_t batches[RT_MOST_BATCHES], loads[RT_MOST_LOADS + 1]; /* ppm; the first is 0 */
+  int64_t batches[RUN_MOST_BATCHES], loads[RUN_MOST_LOADS + 1]; /* ppm; the first is 0 */
   int64_t repetitions, most, warm_up_ms, link_bytes_per_s;
   const planrt_backend *backend;
   const char *deviceless; /* the device that is described, or NULL */
@@ -24,20 +24,20 @@ typedef struct rt_profiling {
   const char *name;
   const volatile sig_atomic_t *stop; /* when it is not 0 all ends early, without a failure */
   rt_kept *kept;                     /* what has been measured */
-} rt_profiling;
+} run_profiling;
 
-static inline bool rt_profiling_stopped(const rt_profiling *p) {
+static inline bool run_profiling_stopped(const run_profiling *p) {
   return *p->stop != 0;
 }
 
 /* Measures what the pieces that are kept lack, and keeps it. */
-planc_status rt_profiling_measure(rt_profiling *p);
+planc_status run_profiling_measure(run_profiling *p);
 /* Writes the profile of the pieces, and the device's properties beside it. *out_written is false where it was stopped
  * before both were there. */
-planc_status rt_profiling_write(const rt_profiling *p, bool *out_written);
+planc_status run_profiling_write(const run_profiling *p, bool *out_written);
 /* Where the properties lie beside the profile that goes to `output`; empty where that is standard output. */
-planc_status rt_profiling_properties(const char *output, char out[RT_PATH_ROOM]);
+planc_status run_profiling_properties(const char *output, char out[RUN_PATH_ROOM]);
 /* Writes the profile of a device that is not there. *out_written is false where it was stopped before. */
-planc_status rt_profiling_list(const rt_profiling *p, bool *out_written);
+planc_status run_profiling_list(const run_profiling *p, bool *out_written);
 
 #endif

@@ -9,10 +9,10 @@
 #include "util/print.h"
 #include "util/progress.h"
 
-enum { PERCENT = 10000, MS = 1000000 };
+enum { MS = 1000000 };
 
 typedef struct measuring {
-  rt_profiling *p;
+  run_profiling *p;
   int64_t load_ppm, batch; /* that are measured now */
   rt_memory_taken taken;   /* its code is the pass's, its `loaded_bytes` the process's */
   cJSON *refused;          /* algorithms in the pass that runs: an array */
@@ -24,13 +24,13 @@ static void tell_trials(const cJSON *pieces);
 static planc_status measure_all(measuring *m);
 static planc_status end_with(const measuring *m, planc_status failure);
 static planc_status measure_load(measuring *m, int64_t load_ppm);
-static bool lacks(const rt_profiling *p, bool (*is_of)(const cJSON *piece));
-static planc_status measure_links(const rt_profiling *p);
-static planc_status measure_storage(const rt_profiling *p);
+static bool lacks(const run_profiling *p, bool (*is_of)(const cJSON *piece));
+static planc_status measure_links(const run_profiling *p);
+static planc_status measure_storage(const run_profiling *p);
 static planc_status load_again(measuring *m, int32_t until);
 static planc_status measure_passes(measuring *m, int32_t first);
 
-planc_status rt_profiling_measure(rt_profiling *p) {
+planc_status run_profiling_measure(run_profiling *p) {
   measuring m = {.p = p, .refused = cJSON_CreateArray()};
   tell_trials(p->kept->pieces);
   planc_status status = measure_all(&m);
@@ -43,23 +43,23 @@ planc_status rt_profiling_measure(rt_profiling *p) {
 }
 
 static planc_status measure_all(measuring *m) {
-  const rt_profiling *p = m->p;
-  for (int32_t l = 0; l < p->n_loads && !rt_profiling_stopped(p); l++) PLANC_TRY(measure_load(m, p->loads[l]));
+  const run_profiling *p = m->p;
+  for (int32_t l = 0; l < p->n_loads && !run_profiling_stopped(p); l++) PLANC_TRY(measure_load(m, p->loads[l]));
   if (lacks(p, rt_piece_is_of_links)) PLANC_TRY(measure_links(p));
   return p->storage && lacks(p, rt_piece_is_of_storage) ? measure_storage(p) : NULL;
 }
 
 static planc_status measure_load(measuring *m, int64_t load_ppm) {
-  const rt_profiling *p = m->p;
+  const run_profiling *p = m->p;
   bool first = true;
-  for (int32_t b = 0; b < p->n_batches && !rt_profiling_stopped(p); b++) {
+  for (int32_t b = 0; b < p->n_batches && !run_profiling_stopped(p); b++) {
     int32_t next = rt_pieces_next_pass(p->kept->pieces, load_ppm, p->batches[b]);
     if (next < 0) continue;
     if (first && load_ppm == 0) PLANC_TRY(load_again(m, b));
     first = false;
     m->load_ppm = load_ppm;
     m->batch = p->batches[b];
-    if (!rt_profiling_stopped(p)) PLANC_TRY(measure_passes(m, next));
+    if (!run_profiling_stopped(p)) PLANC_TRY(measure_passes(m, next));
   }
   return NULL;
 }
@@ -82,7 +82,7 @@ static void end_trial(measuring *m) {
 
 /* A failure leaves word only where it is the device's, at an algorithm that is tried or with the device lost. */
 static planc_status end_with(const measuring *m, planc_status failure) {
-  const rt_profiling *p = m->p;
+  const run_profiling *p = m->p;
   bool device = planc_status_code(failure) == PLANC_DEVICE && m->trial;
   if (!device || (!rt_trial_has_algorithm(m->trial) && !rt_backend_is_lost(p->backend))) {
     rt_kept_unmark(p->kept);
@@ -149,7 +149,7 @@ static bool is_left_out(void *user, const char *op, const char *algorithm) {
 
 static planc_status keep_pass(void *user, const rt_pass *pass) {
   measuring *m = user;
-  const rt_profiling *p = m->p;
+  const run_profiling *p = m->p;
   cJSON *piece = rt_piece_of_ops(p->graph, m->load_ppm, m->batch, pass->times, m->load_ppm > 0 ? NULL : &m->taken);
   m->taken.code.len = 0;
   rt_piece_of_pass(piece, pass->number, pass->of, m->refused);
@@ -164,7 +164,7 @@ static void show_pass(void *user, int32_t done, int32_t of) {
   pl_progress(stderr, "%s: pass %d of %d", ((const measuring *)user)->doing, done + 1, of);
 }
 
-static rt_op_options options_of(const rt_profiling *p, int64_t batch) {
+static rt_op_options options_of(const run_profiling *p, int64_t batch) {
   return (rt_op_options){.backend = p->backend,
                          .graph = p->graph,
                          .batch = batch,
@@ -187,7 +187,7 @@ static rt_op_options passes_of(measuring *m, int32_t first) {
 }
 
 static planc_status measure_passes(measuring *m, int32_t first) {
-  const rt_profiling *p = m->p;
+  const run_profiling *p = m->p;
   rt_background *background;
   rt_op_options how = passes_of(m, first);
   how.passed = keep_pass;
@@ -195,7 +195,7 @@ static planc_status measure_passes(measuring *m, int32_t first) {
   how.trying = leave_word;
   how.careful = rt_pieces_ended_in(p->kept->pieces, m->load_ppm, m->batch, first);
   snprintf(m->doing, sizeof m->doing, "batch %lld, load %lld %%", (long long)m->batch,
-           (long long)(m->load_ppm / PERCENT));
+           (long long)(m->load_ppm / PLANC_UNIT_PERCENT));
   m->taken.beside_bytes = 0;
   PLANC_TRY(rt_background_load(p->backend, m->load_ppm, &background));
   planc_status status = rt_measure_ops(&how);
@@ -210,10 +210,10 @@ static planc_status measure_passes(measuring *m, int32_t first) {
 /* What a sitting before has measured loads its code in this one as well: before anything is measured that might be
  * charged with it. `until`: the first batch that is not whole. */
 static planc_status load_again(measuring *m, int32_t until) {
-  const rt_profiling *p = m->p;
+  const run_profiling *p = m->p;
   if (!rt_pieces_have_code(p->kept->pieces)) return NULL;
   m->load_ppm = 0;
-  for (int32_t b = 0; b <= until && !rt_profiling_stopped(p); b++) {
+  for (int32_t b = 0; b <= until && !run_profiling_stopped(p); b++) {
     m->batch = p->batches[b];
     rt_op_options how = passes_of(m, rt_pieces_next_pass(p->kept->pieces, 0, m->batch));
     snprintf(m->doing, sizeof m->doing, "code of what was measured: batch %lld", (long long)m->batch);
@@ -226,7 +226,7 @@ static planc_status load_again(measuring *m, int32_t until) {
 
 /* What a run of the smallest batch costs beside its ops, each by its fastest algorithm, as plans without want of memory
  * have them. */
-static planc_status measure_run(const rt_profiling *p, rt_run_costs *out) {
+static planc_status measure_run(const run_profiling *p, rt_run_costs *out) {
   int64_t smallest = p->batches[0];
   for (int32_t i = 1; i < p->n_batches; i++)
     if (p->batches[i] < smallest) smallest = p->batches[i];
@@ -239,27 +239,27 @@ static planc_status measure_run(const rt_profiling *p, rt_run_costs *out) {
   return status;
 }
 
-static planc_status measure_links(const rt_profiling *p) {
+static planc_status measure_links(const run_profiling *p) {
   rt_run_costs run;
   rt_link_times times;
   pl_progress(stderr, "links");
   PLANC_TRY(rt_measure_links(p->backend, p->link_bytes_per_s, p->stop, &times));
-  if (rt_profiling_stopped(p)) return NULL;
+  if (run_profiling_stopped(p)) return NULL;
   PLANC_TRY(measure_run(p, &run));
-  return rt_profiling_stopped(p) ? NULL : rt_kept_add(p->kept, rt_piece_of_links(&times, &run));
+  return run_profiling_stopped(p) ? NULL : rt_kept_add(p->kept, rt_piece_of_links(&times, &run));
 }
 
-static planc_status measure_storage(const rt_profiling *p) {
+static planc_status measure_storage(const run_profiling *p) {
   rt_storage_times times;
   pl_progress(stderr, "storage");
   PLANC_TRY(rt_measure_storage(p->backend, p->storage, p->stop, &times));
-  return rt_profiling_stopped(p) ? NULL : rt_kept_add(p->kept, rt_piece_of_storage(&times));
+  return run_profiling_stopped(p) ? NULL : rt_kept_add(p->kept, rt_piece_of_storage(&times));
 }
 
-static bool lacks(const rt_profiling *p, bool (*is_of)(const cJSON *piece)) {
+static bool lacks(const run_profiling *p, bool (*is_of)(const cJSON *piece)) {
   const cJSON *piece;
   cJSON_ArrayForEach(piece, p->kept->pieces) {
     if (is_of(piece)) return false;
   }
-  return !rt_profiling_stopped(p);
+  return !run_profiling_stopped(p);
 }

@@ -10,17 +10,17 @@
 #include "util/print.h"
 #include "util/progress.h"
 
-planc_status rt_profiling_properties(const char *output, char out[RT_PATH_ROOM]) {
+planc_status run_profiling_properties(const char *output, char out[RUN_PATH_ROOM]) {
   size_t length = strlen(output);
   if (length > 5 && strcmp(output + length - 5, ".json") == 0) length -= 5;
   *out = 0;
   if (strcmp(output, "-") == 0) return NULL;
-  if (snprintf(out, RT_PATH_ROOM, "%.*s.properties.json", (int)length, output) < RT_PATH_ROOM) return NULL;
+  if (snprintf(out, RUN_PATH_ROOM, "%.*s.properties.json", (int)length, output) < RUN_PATH_ROOM) return NULL;
   return planc_error(PLANC_USAGE, "%s: path too long", output);
 }
 
 /* Only a profile that planc can read leaves. */
-static planc_status write_tree(const rt_profiling *p, cJSON *tree) {
+static planc_status write_tree(const run_profiling *p, cJSON *tree) {
   char *text;
   size_t length;
   PLANC_TRY(pl_json_print(tree, PL_JSON_LINES, &text, &length));
@@ -39,7 +39,7 @@ static void show_workspaces(void *user, int32_t done, int32_t of) {
   pl_progress(stderr, "workspaces: batch %d of %d", done + 1, of);
 }
 
-static planc_status ask_workspaces(const rt_profiling *p, cJSON *tree, const rt_batches *batches) {
+static planc_status ask_workspaces(const run_profiling *p, cJSON *tree, const rt_batches *batches) {
   rt_device *device;
   PLANC_TRY(rt_list_open(p->backend, p->deterministic, &device));
   rt_list_options how = {.backend = p->backend, .device = device, .graph = p->graph, .stop = p->stop};
@@ -48,7 +48,7 @@ static planc_status ask_workspaces(const rt_profiling *p, cJSON *tree, const rt_
   return status;
 }
 
-static planc_status add_workspaces(const rt_profiling *p, cJSON *tree) {
+static planc_status add_workspaces(const run_profiling *p, cJSON *tree) {
   rt_batches batches;
   planc_status status = rt_round_sizes(p->n_batches, p->batches, &batches);
   batches.slow = true;
@@ -60,9 +60,9 @@ static planc_status add_workspaces(const rt_profiling *p, cJSON *tree) {
 }
 
 /* By them a card's algorithms can be listed where it is not. */
-static planc_status write_properties(const rt_profiling *p) {
-  char *text, path[RT_PATH_ROOM];
-  PLANC_TRY(rt_profiling_properties(p->output, path));
+static planc_status write_properties(const run_profiling *p) {
+  char *text, path[RUN_PATH_ROOM];
+  PLANC_TRY(run_profiling_properties(p->output, path));
   if (!p->backend->properties || !*path) return NULL;
   PLANC_TRY(rt_properties_print(p->backend, &text));
   planc_status status = pl_file_write(path, text, strlen(text));
@@ -70,7 +70,7 @@ static planc_status write_properties(const rt_profiling *p) {
   return status;
 }
 
-static planc_status write_measured(const rt_profiling *p) {
+static planc_status write_measured(const run_profiling *p) {
   rt_profile_head head = {.name = p->name,
                           .machine = p->machine,
                           .memory_bytes = p->info.memory_bytes,
@@ -78,15 +78,15 @@ static planc_status write_measured(const rt_profiling *p) {
   cJSON *tree;
   PLANC_TRY(rt_profile_compose(&head, p->graph, p->kept->pieces, &tree));
   planc_status status = add_workspaces(p, tree);
-  if (!status && !rt_profiling_stopped(p)) status = write_tree(p, tree);
+  if (!status && !run_profiling_stopped(p)) status = write_tree(p, tree);
   cJSON_Delete(tree);
   return status;
 }
 
-planc_status rt_profiling_write(const rt_profiling *p, bool *out_written) {
+planc_status run_profiling_write(const run_profiling *p, bool *out_written) {
   *out_written = false;
-  if (!rt_profiling_stopped(p)) PLANC_TRY(write_measured(p));
-  if (rt_profiling_stopped(p)) return NULL;
+  if (!run_profiling_stopped(p)) PLANC_TRY(write_measured(p));
+  if (run_profiling_stopped(p)) return NULL;
   PLANC_TRY(write_properties(p));
   *out_written = true;
   return NULL;
@@ -96,7 +96,7 @@ planc_status rt_profiling_write(const rt_profiling *p, bool *out_written) {
 
 /* What is told of a device that is not there. */
 typedef struct profile_listing {
-  const rt_profiling *p;
+  const run_profiling *p;
   cJSON *reasons; /* for which ops have been left out: the keys of an object */
 } profile_listing;
 
@@ -114,7 +114,7 @@ static void show_left_out(void *user, const char *op, planc_status why) {
   pl_print_line(stderr, "planrun: note: op %s, and every other of which that holds, is left out: %s", op, reason);
 }
 
-planc_status rt_profiling_list(const rt_profiling *p, bool *out_written) {
+planc_status run_profiling_list(const run_profiling *p, bool *out_written) {
   profile_listing l = {.p = p, .reasons = cJSON_CreateObject()};
   rt_described_options how = {.backend = p->backend,
                               .device = p->deviceless,

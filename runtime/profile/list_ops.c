@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "runtime/profile/measure.h"
-#include "runtime/session.h"
 #include "runtime/stop.h"
 
 /* Every op of a graph at one batch, as a call whose operands lie nowhere. */

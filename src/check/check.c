@@ -12,7 +12,6 @@
 #include "plan/memories.h"
 #include "plan/plan_trace.h"
 #include "plan/tables.h"
-#include "util/math.h"
 
 static planc_status check_shape(const planc_plan *plan);
 static planc_status start(pl_machine *m);

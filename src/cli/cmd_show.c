@@ -4,6 +4,8 @@
 
 #include "cli/cli.h"
 #include "planc/analysis.h"
+#include "planc/lifespans.h"
+#include "planc/needs.h"
 #include "util/file.h"
 #include "util/math.h"
 #include "util/print.h"

@@ -72,7 +72,8 @@ planc_status cli_mix_check_rounds(const pl_arguments *arguments, uint32_t suppor
 /* Says on standard error of which jobs the most iterations that may be chosen are far too few to take their part of the
  * period. `shares` are those of planc_mix_resolve. */
 void cli_mix_note_ratio(const planc_mix *mix, const planc_mix_share *shares);
-/* The JOB of [JOB:]VALUE, a number or a name that it was given, -1 = none, and where the value begins. USAGE where there is no such job. */
+/* The JOB of [JOB:]VALUE, a number or a name that it was given, -1 = none, and where the value begins. USAGE where
+ * there is no such job. */
 planc_status cli_mix_read_job(const char *text, const cli_mix *mix, int32_t *out_job, const char **out_value);
 /* The policy for mixes called `name`; USAGE where there is none, or none that has plans, which `for_plan` asks for. */
 planc_status cli_mix_policy(const char *name, bool for_plan, const planc_mix_policy **out);

@@ -1,4 +1,4 @@
-/* A comparison of predicted and measured times, for people and as JSON (against.h). */
+/* A comparison of predicted and measured times, for people and as JSON (planc_comparison, planc/timeline.h). */
 #include "cli/report_against.h"
 
 #include "cli/cli.h"

@@ -4,7 +4,7 @@
 
 #include <cjson/cJSON.h>
 
-#include "planc/analysis.h"
+#include "planc/lifespans.h"
 
 /* "schedule" or "completion"; USAGE for anything else. */
 planc_status cli_free_at_parse(const char *word, planc_free_at *out);

@@ -72,7 +72,8 @@ static planc_status wrong_count(const match *m, const char *pattern, int32_t cou
 static planc_status match_dtype(match *m, const operand *want, const planc_tensor *tensor);
 static planc_status match_shape(match *m, const operand *want, const planc_tensor *tensor);
 
-planc_status pl_operands_match(const planc_optype *type, const planc_graph *graph, const planc_op *op, pl_dims *out) {
+static planc_status match_operands(const planc_optype *type, const planc_graph *graph, const planc_op *op,
+                                   pl_dims *out) {
   out->bound = 0;
   out->rank = -1;
   match m = {.graph = graph, .type = type->name, .dims = out};
@@ -192,7 +193,7 @@ planc_status pl_op_check(const planc_graph *graph, const planc_op *op) {
   const planc_optype *type = op->known;
   if (!type) return check_foreign(op->type);
   pl_dims dims;
-  PLANC_TRY(pl_operands_match(type, graph, op, &dims));
+  PLANC_TRY(match_operands(type, graph, op, &dims));
   PLANC_TRY(check_attrs(type, op));
   PLANC_TRY(check_in_place(type, graph, op));
   return type->check ? type->check(graph, op, &dims) : NULL;
@@ -275,7 +276,8 @@ static planc_status check_foreign(const char *type) {
 
 /* --- Costs ------------------------------------------------------------------------------------------------------- */
 
-planc_status pl_dims_product(const pl_dims *dims, const char *letters, planc_law *out) {
+/* The product of the dimensions in `letters`; `*` is the product of its list. */
+static planc_status multiply_dims(const pl_dims *dims, const char *letters, planc_law *out) {
   *out = pl_law_constant(1);
   bool overflow = false;
   for (; *letters; letters++) {
@@ -290,8 +292,8 @@ planc_status pl_op_flops(const planc_graph *graph, const planc_op *op, planc_law
   const planc_optype *type = op->known;
   if (!type || !type->flops) return NULL;
   pl_dims dims;
-  PLANC_TRY(pl_operands_match(type, graph, op, &dims));
-  PLANC_TRY(pl_dims_product(&dims, type->flops, out));
+  PLANC_TRY(match_operands(type, graph, op, &dims));
+  PLANC_TRY(multiply_dims(&dims, type->flops, out));
   if (pl_law_scale_overflow(*out, 2, out)) return planc_error(PLANC_BAD_INPUT, "FLOPs do not fit 64 bits");
   return NULL;
 }

@@ -21,13 +21,10 @@ static inline int64_t pl_dims_of(const pl_dims *dims, char letter) {
   return dims->letter[pl_dims_slot(letter)].fixed;
 }
 
-planc_status pl_operands_match(const planc_optype *type, const planc_graph *graph, const planc_op *op, pl_dims *out);
 /* How the type's pattern marks input (or output) number `index`: '!', '#', or 0 where it is of the one type that such
  * operands share. */
 char pl_input_mark(const planc_optype *type, int32_t index);
 char pl_output_mark(const planc_optype *type, int32_t index);
-/* The product of the dimensions in `letters`; `*` is the product of its list. */
-planc_status pl_dims_product(const pl_dims *dims, const char *letters, planc_law *out);
 
 /* The types' further conditions (optypes.h, check). */
 planc_status pl_check_conv(const planc_graph *graph, const planc_op *op, const pl_dims *dims);

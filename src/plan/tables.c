@@ -37,20 +37,20 @@ static planc_status check_device(const planc_plan_device *device) {
   return planc_error(PLANC_INVALID_PLAN, "device: a slowdown of %lld", (long long)device->slowdown_ppm);
 }
 
-static planc_status check_predicted(int64_t number) {
+static planc_status check_prediction_range(int64_t number) {
   if (is_within(number, 0, PL_ROW_MAX)) return NULL;
   return planc_error(PLANC_INVALID_PLAN, "predictions: %lld is out of range", (long long)number);
 }
 
 static planc_status check_predictions(const planc_plan *plan) {
   const planc_predictions *predicted = &plan->predicted;
-  PLANC_TRY(check_predicted(predicted->iteration_ns));
-  PLANC_TRY(check_predicted(predicted->bound_ns));
+  PLANC_TRY(check_prediction_range(predicted->iteration_ns));
+  PLANC_TRY(check_prediction_range(predicted->bound_ns));
   if (!predicted->jobs) return planc_error(PLANC_INVALID_PLAN, "predictions: there are none of the jobs");
   for (int32_t j = 0; j < plan->n_jobs; j++) {
-    PLANC_TRY(check_predicted(predicted->jobs[j].ideal_ns));
-    PLANC_TRY(check_predicted(predicted->jobs[j].busy_ns));
-    PLANC_TRY(check_predicted(predicted->jobs[j].stall_ns));
+    PLANC_TRY(check_prediction_range(predicted->jobs[j].ideal_ns));
+    PLANC_TRY(check_prediction_range(predicted->jobs[j].busy_ns));
+    PLANC_TRY(check_prediction_range(predicted->jobs[j].stall_ns));
   }
   return NULL;
 }

@@ -12,7 +12,6 @@
 #include "plan/copies.h"
 #include "plan/memories.h"
 #include "util/file.h"
-#include "util/math.h"
 
 typedef struct owned {
   planc_timeline timeline; /* first: what is given out */

@@ -1,4 +1,4 @@
-/* What a command reads and writes (files.h). Files are few, so each new one is held against all others. */
+/* What a command reads and writes (used_files.h). Files are few, so each new one is held against all others. */
 #include "util/used_files.h"
 
 #include <string.h>

@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "planc/analysis.h"
 #include "planc/check.h"
+#include "planc/needs.h"
 #include "planc/policy.h"
 #include "util/math.h"
 

@@ -2,6 +2,7 @@
 #include "tests/support/randplan.h"
 
 #include "planc/policy.h"
+#include "tests/support/least.h"
 #include "tests/support/randgraph.h"
 #include "tests/support/randschedule.h"
 #include "tests/support/unit.h"
@@ -42,7 +43,7 @@ static void make_of_policy(int number, const planc_profile *profile, planc_graph
                            .terms.placement = kinds[which].placement,
                            .terms.chunk_bytes = CHUNK,
                            .terms.gpus = number >= RANDPLANS_OF_ONE ? 2 + number % 3 / 2 : 1};
-  ok_in(planc_least_budget(&problem, policy, &problem.terms.budgets[PLANC_MEMORY_DEVICE]), "least budget");
+  ok_in(find_least_bytes(&problem, policy, &problem.terms.budgets[PLANC_MEMORY_DEVICE]), "least budget");
   ok_in(planc_make_plan(&problem, policy, out), "plan");
 }
 

@@ -4,8 +4,8 @@
 #include <check.h>
 #include <stdlib.h>
 
-#include "planc/analysis.h"
 #include "planc/check.h"
+#include "planc/needs.h"
 #include "planc/policy.h"
 #include "planner/choose/absences.h"
 #include "planner/choose/peaks.h"

@@ -6,6 +6,7 @@
 
 #include "planc/policy.h"
 #include "tests/support/graphtext.h"
+#include "tests/support/least.h"
 #include "tests/support/randgraph.h"
 #include "tests/support/script.h"
 #include "tests/support/sheet.h"
@@ -370,7 +371,7 @@ START_TEST(a_run_as_predicted_is_as_predicted) {
         .job.graph = random, .job.profile = profile, .job.batch = 64, .terms.budgets[PLANC_MEMORY_HOST] = -1};
     planc_plan *made;
     const planc_policy *policy = planc_policy_find(policies[p]);
-    ok(planc_least_budget(&problem, policy, &problem.terms.budgets[PLANC_MEMORY_DEVICE]));
+    ok(find_least_bytes(&problem, policy, &problem.terms.budgets[PLANC_MEMORY_DEVICE]));
     ok(planc_make_plan(&problem, policy, &made));
     assert_as_predicted(made);
     assert_ops_are_told_apart(made);

@@ -8,6 +8,7 @@
 #include "planc/policy.h"
 #include "planner/choose/reasons.h"
 #include "planner/choose/sub_batch.h"
+#include "tests/support/least.h"
 #include "tests/support/plan_view.h"
 #include "tests/support/randgraph.h"
 #include "tests/support/unit.h"
@@ -301,8 +302,8 @@ START_TEST(no_policy_beats_best) {
   planc_graph *graph = random_graph(_i);
   planc_problem problem = problem_of(graph, _i);
   int64_t least, all;
-  ok(planc_least_budget(&problem, planc_policy_find("best"), &least));
-  ok(planc_least_budget(&problem, planc_policy_find("none"), &all));
+  ok(find_least_bytes(&problem, planc_policy_find("best"), &least));
+  ok(find_least_bytes(&problem, planc_policy_find("none"), &all));
   const int64_t budgets[] = {least - PLANC_ALIGNMENT, least, (least + all) / 2, all, 2 * all};
   for (size_t k = 0; k < sizeof budgets / sizeof *budgets; k++) is_best(problem, budgets[k], -1, _i);
   is_best(problem, (least + all) / 2, 0, _i);
@@ -331,7 +332,7 @@ START_TEST(a_host_budget_steers_best) {
   planc_graph *graph = random_graph(_i);
   planc_problem problem = problem_of(graph, _i);
   int64_t chen;
-  ok(planc_least_budget(&problem, planc_policy_find("chen"), &chen));
+  ok(find_least_bytes(&problem, planc_policy_find("chen"), &chen));
   planc_plan *plan = plan_at(problem, "best", chen, 0);
   ck_assert_ptr_nonnull(plan);
   ck_assert_int_eq(host_of(plan)->arena_bytes, 0);
@@ -353,7 +354,7 @@ START_TEST(a_host_budget_steers_to_rounds) {
   bool may_split;
   int64_t resident;
   ok(pl_may_split(&problem, &may_split));
-  if (may_split) ok(planc_least_budget(&single, planc_policy_find("none"), &resident));
+  if (may_split) ok(find_least_bytes(&single, planc_policy_find("none"), &resident));
   for (int i = 0; may_split && i < 2; i++) {
     planc_plan *plan = plan_at(problem, splitting[i], resident, 0);
     ck_assert_msg(plan != NULL, "%s", splitting[i]);
@@ -374,7 +375,7 @@ START_TEST(a_host_that_suffices_is_enough) {
   bool may_split;
   int64_t none;
   ok(pl_may_split(&problem, &may_split));
-  if (may_split) ok(planc_least_budget(&problem, planc_policy_find("none"), &none));
+  if (may_split) ok(find_least_bytes(&problem, planc_policy_find("none"), &none));
   for (int i = 0; may_split && i < 3; i++) {
     planc_plan *plan = plan_at(problem, choosing[i], none * 3 / 4, -1);
     if (!plan) continue;
@@ -414,9 +415,9 @@ START_TEST(rounds_are_a_choice) {
   planc_problem problem = problem_of(graph, 7);
   problem.job.batch = 16;
   int64_t single, all;
-  ok(planc_least_budget(&problem, planc_policy_find("none"), &all));
+  ok(find_least_bytes(&problem, planc_policy_find("none"), &all));
   problem.job.sub_batch = 1;
-  ok(planc_least_budget(&problem, planc_policy_find("none"), &single));
+  ok(find_least_bytes(&problem, planc_policy_find("none"), &single));
   problem.job.sub_batch = 0;
   ck_assert_int_lt(single, all);
   for (int p = 0; p < 3; p++) {

@@ -12,6 +12,7 @@
 #include "planrt/planrt.h"
 #include "tests/support/brute.h"
 #include "tests/support/forward.h"
+#include "tests/support/least.h"
 #include "tests/support/plan_view.h"
 #include "tests/support/randgraph.h"
 #include "tests/support/unit.h"
@@ -274,11 +275,11 @@ static void is_possible_at(const oracle *o, const planc_policy *policy, int64_t 
 
 static void policies_are_possible(const oracle *o) {
   int64_t modnn;
-  ok(planc_least_budget(&o->problem, planc_policy_find("modnn"), &modnn));
+  ok(find_least_bytes(&o->problem, planc_policy_find("modnn"), &modnn));
   for (const planc_policy *policy = planc_policies(); policy->name; policy++) {
     if (policy->supports & (PLANC_POLICY_SIMULATED | PLANC_POLICY_CHOOSES)) continue;
     int64_t least, floor = least_peak(o, policy);
-    ok(planc_least_budget(&o->problem, policy, &least));
+    ok(find_least_bytes(&o->problem, policy, &least));
     ck_assert_msg(least >= floor, "%s, graph %d: least budget %lld below %lld", policy->name, o->index,
                   (long long)least, (long long)floor);
     int64_t budgets[BUDGETS] = {modnn, modnn + modnn / 8, 2 * modnn, least, INT64_C(1) << 40};

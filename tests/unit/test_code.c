@@ -10,6 +10,7 @@
 #include "planc/passive.h"
 #include "planc/policy.h"
 #include "tests/support/forward.h"
+#include "tests/support/least.h"
 #include "tests/support/plan_view.h"
 #include "tests/support/randgraph.h"
 #include "tests/support/unit.h"
@@ -107,7 +108,7 @@ static int64_t peak_at(const planc_profile *profile, int64_t budget, const char 
 
 static int64_t least_of(const planc_problem *problem, const planc_policy *policy) {
   int64_t least;
-  ok_in(planc_least_budget(problem, policy, &least), policy->name);
+  ok_in(find_least_bytes(problem, policy, &least), policy->name);
   return least;
 }
 

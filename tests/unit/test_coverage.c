@@ -11,6 +11,7 @@
 #include "planrt/planrt.h"
 #include "tests/support/accesses.h"
 #include "tests/support/graphtext.h"
+#include "tests/support/least.h"
 #include "tests/support/plan_view.h"
 #include "tests/support/randgraph.h"
 #include "tests/support/unit.h"
@@ -169,7 +170,7 @@ static void is_planned_right(const planc_graph *graph, int64_t batch, uint64_t s
   for (const planc_policy *policy = planc_policies(); policy->name; policy++) {
     if (policy->supports & PLANC_POLICY_SIMULATED) continue;
     planc_plan *plan;
-    ok_in(planc_least_budget(&problem, policy, &problem.terms.budgets[PLANC_MEMORY_DEVICE]), policy->name);
+    ok_in(find_least_bytes(&problem, policy, &problem.terms.budgets[PLANC_MEMORY_DEVICE]), policy->name);
     ok_in(planc_make_plan(&problem, policy, &plan), policy->name);
     ok_in(planc_check(plan, NULL, NULL), policy->name);
     runs_right(plan, seed);

@@ -10,6 +10,7 @@
 #include "planner/choose/walk.h"
 #include "planner/evaluate.h"
 #include "planner/policies/policies.h"
+#include "tests/support/least.h"
 #include "tests/support/randgraph.h"
 #include "tests/support/unit.h"
 
@@ -55,36 +56,36 @@ static void note(void *user, const planc_plan *plan, const planc_instr *instr, i
 static int n_timed_recomputes;
 
 /* Positions are the execs of the body, recomputes as well, and run when those do. */
-static void compare_runs(const planc_followed *followed, const seen *s) {
+static void compare_runs(const planc_simulated *simulated, const seen *s) {
   int32_t position = 0;
   for (int32_t i = 0; i < s->plan->body.n; i++) {
     const planc_instr *instr = &s->plan->body.instrs[i];
     if (instr->op != PLANC_INSTR_exec) continue;
-    ck_assert_int_lt(position, followed->order->n);
-    const planc_run_time *at = &followed->times[position];
+    ck_assert_int_lt(position, simulated->order->n);
+    const planc_run_time *at = &simulated->times[position];
     ck_assert_int_eq(at->instr, i);
     ck_assert_int_eq(at->start_ns, s->starts[i]);
     ck_assert_int_eq(at->end_ns, s->ends[i]);
-    ck_assert_int_eq(followed->order->runs[position].instance, instr->id);
-    ck_assert_int_eq(followed->order->runs[position].recompute, instr->recompute);
+    ck_assert_int_eq(simulated->order->runs[position].instance, instr->id);
+    ck_assert_int_eq(simulated->order->runs[position].recompute, instr->recompute);
     n_timed_recomputes += instr->recompute;
     if (position++ > 0) ck_assert_int_ge(at->start_ns, at[-1].end_ns);
   }
-  ck_assert_int_eq(position, followed->order->n);
+  ck_assert_int_eq(position, simulated->order->n);
 }
 
-static planc_status compare(void *user, const planc_followed *followed) {
+static planc_status compare(void *user, const planc_simulated *simulated) {
   seen *s = user;
   s->calls++;
-  ck_assert_int_eq(followed->plan->body.n, s->plan->body.n);
-  ck_assert(memcmp(followed->end_ns, s->ends, (size_t)s->plan->body.n * sizeof *s->ends) == 0);
-  compare_runs(followed, s);
+  ck_assert_int_eq(simulated->plan->body.n, s->plan->body.n);
+  ck_assert(memcmp(simulated->end_ns, s->ends, (size_t)s->plan->body.n * sizeof *s->ends) == 0);
+  compare_runs(simulated, s);
   return NULL;
 }
 
-static planc_status refuse(void *user, const planc_followed *followed) {
+static planc_status refuse(void *user, const planc_simulated *simulated) {
   (void)user;
-  (void)followed;
+  (void)simulated;
   return planc_error(PLANC_INTERNAL, "refused");
 }
 
@@ -152,13 +153,13 @@ static void check_against_plan(planc_problem *of, const planc_candidate *candida
   for (int64_t short_of = 0; short_of < 2; short_of++) {
     of->terms.budgets[PLANC_MEMORY_DEVICE] = peak - short_of;
     s.calls = 0;
-    ok_in(evaluator.follow(&evaluator, candidate, compare, &s, &taken), what);
+    ok_in(evaluator.simulate(&evaluator, candidate, compare, &s, &taken), what);
     ck_assert_int_eq(s.calls, !short_of);
     check_taken(&taken, short_of, plan, ns);
-    ok_in(evaluator.follow(&evaluator, candidate, NULL, NULL, &taken), what);
+    ok_in(evaluator.simulate(&evaluator, candidate, NULL, NULL, &taken), what);
     check_taken(&taken, short_of, plan, ns);
     held(evaluator.hold(&evaluator, candidate), !short_of, PLANC_MEMORY_DEVICE, peak, what);
-    if (!short_of) assert_fails(evaluator.follow(&evaluator, candidate, refuse, NULL, &taken), PLANC_INTERNAL, "");
+    if (!short_of) assert_fails(evaluator.simulate(&evaluator, candidate, refuse, NULL, &taken), PLANC_INTERNAL, "");
     if (host == 0) continue;
     of->terms.budgets[PLANC_MEMORY_DEVICE] = peak;
     of->terms.budgets[PLANC_MEMORY_HOST] = host - short_of;
@@ -176,7 +177,7 @@ START_TEST(it_says_what_plans_say) {
   ok(randgraph_make(7700 + (uint64_t)_i, &options, &random));
   planc_problem of = {
       .job.graph = random, .job.profile = profile, .job.batch = 1 + _i % 5, .terms.budgets[PLANC_MEMORY_HOST] = -1};
-  ok(planc_least_budget(&of, planc_policy_find("none"), &most));
+  ok(find_least_bytes(&of, planc_policy_find("none"), &most));
   for (const planc_policy *policy = planc_policies(); policy->name; policy++) {
     if (policy->supports & PLANC_POLICY_CHOOSES) continue;
     planc_candidate candidate = {0};
@@ -211,7 +212,7 @@ END_TEST
 static struct {
   bool (*fits)(const planc_candidate *candidate);
   int64_t (*ns)(const planc_candidate *candidate);
-  int n_followed;
+  int n_simulated;
 } says;
 
 static planc_status say_live(const planc_evaluator *evaluator, const planc_candidate *candidate, int64_t *out_bytes) {
@@ -238,11 +239,11 @@ static planc_status say_time(const planc_evaluator *evaluator, const planc_candi
   return NULL;
 }
 
-static planc_status say_followed(const planc_evaluator *evaluator, const planc_candidate *candidate,
-                                 planc_candidate_visitor visitor, void *user, planc_taken *out) {
+static planc_status say_simulated(const planc_evaluator *evaluator, const planc_candidate *candidate,
+                                  planc_candidate_visitor visitor, void *user, planc_taken *out) {
   (void)visitor;
   (void)user;
-  says.n_followed++;
+  says.n_simulated++;
   *out = (planc_taken){.fits = says.fits(candidate)};
   return say_time(evaluator, candidate, &out->iteration_ns);
 }
@@ -253,7 +254,7 @@ static const planc_evaluator sayer = {.problem = &problem,
                                       .hold = say_held,
                                       .hold_to_host = say_held,
                                       .time = say_time,
-                                      .follow = say_followed};
+                                      .simulate = say_simulated};
 
 static bool any_fits(const planc_candidate *candidate) {
   (void)candidate;
@@ -348,23 +349,23 @@ END_TEST
 static const int64_t *turns;
 static int64_t by_turns(const planc_candidate *candidate) {
   (void)candidate;
-  return turns[says.n_followed - 1];
+  return turns[says.n_simulated - 1];
 }
 
 /* Feedback goes on while the iteration is said to get shorter, and no more than four times. */
 START_TEST(capuchin_learns_while_it_is_said_to_help) {
   static const struct {
     int64_t ns[8];
-    int followed, helped;
+    int simulated, helped;
   } cases[] = {{{5, 5}, 2, 0}, {{5, 4, 4}, 3, 1}, {{5, 4, 3, 6}, 4, 2}, {{8, 7, 6, 5, 4, 3, 2}, 5, 4}};
   for (int i = 0; i < 4; i++) {
     planc_candidate candidate = {0};
     says.fits = any_fits;
     says.ns = by_turns;
-    says.n_followed = 0;
+    says.n_simulated = 0;
     turns = cases[i].ns;
     ok(pl_policy_capuchin(&sayer, &candidate));
-    ck_assert_int_eq(says.n_followed, cases[i].followed);
+    ck_assert_int_eq(says.n_simulated, cases[i].simulated);
     char text[64];
     snprintf(text, sizeof text, "feedback has made the iteration shorter %d time", cases[i].helped);
     bool told = candidate.explanation && strstr(candidate.explanation, text) != NULL;
@@ -394,8 +395,8 @@ static planc_status no_hold(const planc_evaluator *evaluator, const planc_candid
   (void)candidate;
   return break_down();
 }
-static planc_status not_followed(const planc_evaluator *evaluator, const planc_candidate *candidate,
-                                 planc_candidate_visitor visitor, void *user, planc_taken *out) {
+static planc_status not_simulated(const planc_evaluator *evaluator, const planc_candidate *candidate,
+                                  planc_candidate_visitor visitor, void *user, planc_taken *out) {
   (void)evaluator;
   (void)candidate;
   (void)visitor;
@@ -408,7 +409,7 @@ static planc_status not_followed(const planc_evaluator *evaluator, const planc_c
 START_TEST(failures_are_passed_on) {
   int used = 0;
   int64_t all;
-  ok(planc_least_budget(&problem, planc_policy_find("none"), &all));
+  ok(find_least_bytes(&problem, planc_policy_find("none"), &all));
   problem.terms.budgets[PLANC_MEMORY_DEVICE] = all / 4 * 3;
   for (int broken = 0; broken < 6; broken++) {
     own = pl_evaluator_of(&problem);
@@ -417,7 +418,7 @@ START_TEST(failures_are_passed_on) {
     if (broken == 2) own.hold = no_hold;
     if (broken == 3) own.hold_to_host = no_hold;
     if (broken == 4) own.time = no_bytes;
-    if (broken == 5) own.follow = not_followed;
+    if (broken == 5) own.simulate = not_simulated;
     int before = used;
     for (const planc_policy *policy = planc_policies(); policy->name; policy++) {
       if (policy->supports & PLANC_POLICY_CHOOSES) continue;
@@ -473,7 +474,7 @@ START_TEST(plans_say_why_they_were_chosen) {
     const planc_policy *policy = planc_policy_find(cases[i].policy);
     int64_t least;
     planc_plan *plan;
-    ok(planc_least_budget(&problem, policy, &least));
+    ok(find_least_bytes(&problem, policy, &least));
     for (int tight = 0; tight < 2; tight++) {
       planc_problem of = problem;
       if (tight) of.terms.budgets[PLANC_MEMORY_DEVICE] = least;

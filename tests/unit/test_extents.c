@@ -8,6 +8,7 @@
 
 #include "planc/policy.h"
 #include "runtime/session.h"
+#include "tests/support/least.h"
 #include "tests/support/plan_view.h"
 #include "tests/support/randgraph.h"
 #include "tests/support/unit.h"
@@ -92,7 +93,7 @@ START_TEST(touched_as_planned) {
   for (const planc_policy *policy = planc_policies(); policy->name; policy++) {
     if (policy->supports & PLANC_POLICY_SIMULATED) continue;
     planc_plan *plan;
-    ok(planc_least_budget(&problem, policy, &problem.terms.budgets[PLANC_MEMORY_DEVICE]));
+    ok(find_least_bytes(&problem, policy, &problem.terms.budgets[PLANC_MEMORY_DEVICE]));
     ok(planc_make_plan(&problem, policy, &plan));
     assert_touched_as_planned(plan, whole);
     planc_plan_free(plan);

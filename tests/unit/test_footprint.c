@@ -3,7 +3,7 @@
 #include <check.h>
 #include <stdlib.h>
 
-#include "planc/analysis.h"
+#include "planc/lifespans.h"
 #include "planc/policy.h"
 #include "tests/support/randgraph.h"
 #include "tests/support/unit.h"

@@ -9,6 +9,7 @@
 #include "planc/check.h"
 #include "planc/policy.h"
 #include "tests/support/graphtext.h"
+#include "tests/support/least.h"
 #include "tests/support/plan_view.h"
 #include "tests/support/unit.h"
 #include "util/file.h"
@@ -63,7 +64,7 @@ static planc_problem problem_of(const planc_graph *graph) {
 static planc_plan *plan_in(planc_problem problem, const char *policy, int64_t percent) {
   planc_plan *plan;
   int64_t all;
-  ok(planc_least_budget(&problem, planc_policy_find("none"), &all));
+  ok(find_least_bytes(&problem, planc_policy_find("none"), &all));
   problem.terms.budgets[PLANC_MEMORY_DEVICE] = all * percent / 100;
   ok_in(planc_make_plan(&problem, planc_policy_find(policy), &plan), policy);
   planc_check_options options = {
@@ -219,7 +220,7 @@ START_TEST(switches_and_the_host_steer) {
     problem.terms.budgets[PLANC_MEMORY_HOST] = -1;
     planc_plan *plan;
     int64_t all;
-    ok(planc_least_budget(&problem, planc_policy_find("none"), &all));
+    ok(find_least_bytes(&problem, planc_policy_find("none"), &all));
     problem.terms.budgets[PLANC_MEMORY_DEVICE] = all * 80 / 100;
     planc_status status = planc_make_plan(&problem, planc_policy_find(choosing[p]), &plan);
     if (!status) ck_assert_int_eq(count(plan).recomputed, 0);

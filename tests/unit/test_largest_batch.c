@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "planc/policy.h"
+#include "tests/support/least.h"
 #include "tests/support/randgraph.h"
 #include "tests/support/unit.h"
 
@@ -291,7 +292,7 @@ START_TEST(borders_of_random_graphs) {
     if (policy->supports & PLANC_POLICY_SIMULATED) continue;
     planc_problem problem = problem_of(graph, 0);
     problem.job.batch = 1 + _i % 9;
-    ok(planc_least_budget(&problem, policy, &problem.terms.budgets[PLANC_MEMORY_DEVICE]));
+    ok(find_least_bytes(&problem, policy, &problem.terms.budgets[PLANC_MEMORY_DEVICE]));
     holds_up(&problem, policy);
   }
   planc_graph_free(graph);

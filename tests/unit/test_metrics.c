@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "planc/metrics.h"
+#include "planc/policy.h"
 #include "tests/support/unit.h"
 
 /* --- Measures ----------------------------------------------------------------------------------------------------- */

@@ -103,7 +103,7 @@ END_TEST
 
 /* --- What goes wrong ---------------------------------------------------------------------------------------------- */
 
-enum { PEAK, HOLD, HOLD_TO_HOST, PLACE, TIME, FOLLOW, LIVE, N_FUNCTIONS };
+enum { PEAK, HOLD, HOLD_TO_HOST, PLACE, TIME, SIMULATE, LIVE, N_FUNCTIONS };
 
 static int failures;
 
@@ -131,8 +131,8 @@ static planc_status no_place(const planc_evaluator *evaluator, const planc_candi
   (void)out_arena_bytes;
   return break_down();
 }
-static planc_status not_followed(const planc_evaluator *evaluator, const planc_candidate *candidate,
-                                 planc_candidate_visitor visitor, void *user, planc_taken *out) {
+static planc_status not_simulated(const planc_evaluator *evaluator, const planc_candidate *candidate,
+                                  planc_candidate_visitor visitor, void *user, planc_taken *out) {
   (void)evaluator;
   (void)candidate;
   (void)visitor;
@@ -148,7 +148,7 @@ static void break_one(int function, planc_evaluator *of) {
   if (function == HOLD_TO_HOST) of->hold_to_host = no_hold;
   if (function == PLACE) of->place = no_place;
   if (function == TIME) of->time = no_bytes;
-  if (function == FOLLOW) of->follow = not_followed;
+  if (function == SIMULATE) of->simulate = not_simulated;
 }
 
 static int broken_alone;
@@ -203,7 +203,7 @@ static int count_in_both(const planc_mix_evaluator *evaluator, const char *what)
 }
 
 START_TEST(failures_are_passed_on) {
-  static const char *const names[N_FUNCTIONS] = {"peak", "hold", "hold_to_host", "place", "time", "follow", "live"};
+  static const char *const names[N_FUNCTIONS] = {"peak", "hold", "hold_to_host", "place", "time", "simulate", "live"};
   for (int function = 0; function < N_FUNCTIONS; function++) {
     planc_mix_evaluator together = pl_mix_evaluator_of(&mix, &all), apart = together;
     break_one(function, &together.all);

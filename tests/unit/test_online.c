@@ -7,6 +7,7 @@
 #include "planc/policy.h"
 #include "planner/memory/allocator.h"
 #include "planner/memory/bfc.h"
+#include "tests/support/least.h"
 #include "tests/support/plan_view.h"
 #include "tests/support/unit.h"
 
@@ -25,7 +26,7 @@ static void set_up(void) {
   planc_graph_free(forward);
   planc_problem problem = {
       .job.graph = graph, .job.profile = profile, .job.batch = BATCH, .terms.budgets[PLANC_MEMORY_HOST] = -1};
-  ok(planc_least_budget(&problem, planc_policy_find("none"), &least));
+  ok(find_least_bytes(&problem, planc_policy_find("none"), &least));
 }
 
 static void tear_down(void) {

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "planc/analysis.h"
+#include "planc/needs.h"
 #include "planc/order.h"
 #include "tests/support/graphtext.h"
 #include "tests/support/randgraph.h"

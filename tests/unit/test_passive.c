@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "planc/passive.h"
+#include "planc/policy.h"
 #include "planc/simulate.h"
 #include "tests/support/graphtext.h"
 #include "tests/support/randgraph.h"

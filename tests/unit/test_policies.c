@@ -10,9 +10,11 @@
 #include "cost/profile.h"
 #include "planc/analysis.h"
 #include "planc/check.h"
+#include "planc/needs.h"
 #include "planc/policy.h"
 #include "planrt/planrt.h"
 #include "tests/support/graphtext.h"
+#include "tests/support/least.h"
 #include "tests/support/plan_view.h"
 #include "tests/support/randgraph.h"
 #include "tests/support/unit.h"
@@ -167,7 +169,7 @@ START_TEST(plans_for_several_gpus_are_right) {
     bool mapped = (policy->supports & PLANC_POLICY_VMM) && _i % 3 == 0;
     problem.terms.placement = mapped ? PLANC_PLACEMENT_VMM : PLANC_PLACEMENT_BEST_FIT;
     int64_t least;
-    ok_for(planc_least_budget(&problem, policy, &least), "least budget", policy->name, seed);
+    ok_for(find_least_bytes(&problem, policy, &least), "least budget", policy->name, seed);
     ck_assert_msg(plan_is_right(problem, least, policy, seed), "%s, graph %d: least budget fails", policy->name, seed);
     plan_is_right(problem, 2 * least, policy, seed);
   }
@@ -211,7 +213,7 @@ START_TEST(no_policy_goes_below_the_lower_bound) {
   for (const planc_policy *policy = planc_policies(); policy->name; policy++) {
     if (policy->supports & PLANC_POLICY_SIMULATED) continue;
     int64_t least, bound = parks(policy) ? largest_of_all : persistent + largest;
-    ok_for(planc_least_budget(&problem, policy, &least), "least budget", policy->name, seed);
+    ok_for(find_least_bytes(&problem, policy, &least), "least budget", policy->name, seed);
     ck_assert_msg(least >= bound, "%s, graph %d: %lld below %lld", policy->name, seed, (long long)least,
                   (long long)bound);
   }
@@ -253,7 +255,7 @@ START_TEST(modnn_reaches_its_lower_bound) {
     if (bytes > largest) largest = bytes;
   }
   planc_trace_free(trace);
-  ok_for(planc_least_budget(&problem, planc_policy_find("modnn"), &least), "least budget", "modnn", seed);
+  ok_for(find_least_bytes(&problem, planc_policy_find("modnn"), &least), "least budget", "modnn", seed);
   ck_assert_msg(least <= resident + largest, "graph %d: least budget %lld, Eq. 2 says %lld", seed, (long long)least,
                 (long long)(resident + largest));
   planc_graph_free(graph);

@@ -7,6 +7,7 @@
 #include "planc/policy.h"
 #include "planrt/planrt.h"
 #include "tests/support/graphtext.h"
+#include "tests/support/least.h"
 #include "tests/support/randgraph.h"
 #include "tests/support/unit.h"
 
@@ -48,7 +49,7 @@ static void plans_are_right(const planc_graph *graph, int64_t batch) {
   planc_problem problem = {
       .job.graph = graph, .job.profile = profile, .job.batch = batch, .terms.budgets[PLANC_MEMORY_HOST] = -1};
   int64_t all;
-  ok(planc_least_budget(&problem, planc_policy_find("none"), &all));
+  ok(find_least_bytes(&problem, planc_policy_find("none"), &all));
   for (const planc_policy *policy = planc_policies(); policy->name; policy++) {
     if (policy->supports & PLANC_POLICY_SIMULATED) continue;
     for (int64_t percent = 120; percent >= 30; percent -= 15) {

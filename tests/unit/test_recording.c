@@ -8,6 +8,7 @@
 #include "planc/policy.h"
 #include "tests/support/expected_calls.h"
 #include "tests/support/graphtext.h"
+#include "tests/support/least.h"
 #include "tests/support/plan_view.h"
 #include "tests/support/randgraph.h"
 #include "tests/support/randschedule.h"
@@ -104,7 +105,7 @@ START_TEST(plans_of_policies) {
     char what[64];
     planc_plan *plan;
     snprintf(what, sizeof what, "%s, graph %d", policy->name, _i);
-    ok_in(planc_least_budget(&problem, policy, &problem.terms.budgets[PLANC_MEMORY_DEVICE]), what);
+    ok_in(find_least_bytes(&problem, policy, &problem.terms.budgets[PLANC_MEMORY_DEVICE]), what);
     ok_in(planc_make_plan(&problem, policy, &plan), what);
     run_every_way(plan, what);
     planc_plan_free(plan);

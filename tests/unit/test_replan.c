@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "planc/check.h"
+#include "tests/support/least.h"
 #include "tests/support/plan_view.h"
 #include "tests/support/randgraph.h"
 #include "tests/support/unit.h"
@@ -78,7 +79,7 @@ START_TEST(an_update_is_at_worst_the_old_decisions) {
     ok(randgraph_make(seed, &(randgraph_options){.max_ops = 24, .max_elements = 4096}, &graph));
     const planc_policy *policy = planc_policy_find(tight[seed % N_TIGHT]);
     planc_problem problem = roomy_problem(graph, k40m, 64);
-    ok(planc_least_budget(&problem, policy, &problem.terms.budgets[PLANC_MEMORY_DEVICE]));
+    ok(find_least_bytes(&problem, policy, &problem.terms.budgets[PLANC_MEMORY_DEVICE]));
     planc_plan *plan = plan_of(&problem, policy->name);
     for (int with_base = 0; with_base < 2; with_base++) {
       int64_t *percent = draw_percents(&state, graph, 5, 2000);

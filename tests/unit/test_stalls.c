@@ -6,6 +6,7 @@
 #include "cost/profile.h"
 #include "planc/policy.h"
 #include "planc/simulate.h"
+#include "tests/support/least.h"
 #include "tests/support/randgraph.h"
 #include "tests/support/randschedule.h"
 #include "tests/support/unit.h"
@@ -58,7 +59,7 @@ static int plans_of_policies(uint64_t seed, const planc_graph *graph, const plan
                              .terms.budgets[PLANC_MEMORY_HOST] = stored ? 4096 : -1,
                              .terms.budgets[PLANC_MEMORY_STORAGE] = stored ? INT64_C(1) << 30 : 0};
     planc_plan *plan = NULL;
-    planc_status status = planc_least_budget(&problem, policy, &problem.terms.budgets[PLANC_MEMORY_DEVICE]);
+    planc_status status = find_least_bytes(&problem, policy, &problem.terms.budgets[PLANC_MEMORY_DEVICE]);
     if (!status) status = planc_make_plan(&problem, policy, &plan);
     ck_assert_msg(!status || planc_status_code(status) == PLANC_INFEASIBLE, "%s: %s", policies[p],
                   planc_status_message(status));

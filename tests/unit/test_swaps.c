@@ -15,6 +15,7 @@
 #include "planner/policies/policies.h"
 #include "tests/support/graphtext.h"
 #include "tests/support/judge.h"
+#include "tests/support/least.h"
 #include "tests/support/plan_view.h"
 #include "tests/support/unit.h"
 #include "util/file.h"
@@ -54,7 +55,7 @@ static planc_problem problem_of(int64_t budget) {
 static planc_plan *make(const char *policy, int64_t percent) {
   int64_t least;
   planc_problem problem = problem_of(0);
-  ok(planc_least_budget(&problem, planc_policy_find("none"), &least));
+  ok(find_least_bytes(&problem, planc_policy_find("none"), &least));
   problem.terms.budgets[PLANC_MEMORY_DEVICE] = least / 100 * percent;
   planc_plan *plan;
   ok(planc_make_plan(&problem, planc_policy_find(policy), &plan));
@@ -220,7 +221,7 @@ static int32_t latest_input(int32_t instance, int32_t except) {
 START_TEST(lms_waits_for_the_other_inputs) {
   planc_problem problem = problem_of(0);
   planc_plan *plan;
-  ok(planc_least_budget(&problem, planc_policy_find("lms"), &problem.terms.budgets[PLANC_MEMORY_DEVICE]));
+  ok(find_least_bytes(&problem, planc_policy_find("lms"), &problem.terms.budgets[PLANC_MEMORY_DEVICE]));
   ok(planc_make_plan(&problem, planc_policy_find("lms"), &plan));
   stays s = read_stays(plan);
   int32_t fetched = 0, early = 0;
@@ -260,7 +261,7 @@ START_TEST(lms_waits_for_the_last_input) {
   planc_problem problem = {
       .job.graph = late, .job.profile = profile, .job.batch = 1, .terms.budgets[PLANC_MEMORY_HOST] = -1};
   int64_t least, reserved = planc_profile_device(profile)->reserved_bytes;
-  ok(planc_least_budget(&problem, planc_policy_find("lms"), &least));
+  ok(find_least_bytes(&problem, planc_policy_find("lms"), &least));
   ck_assert_int_lt(least - reserved, 4 * 900000);
   planc_graph_free(late);
 }

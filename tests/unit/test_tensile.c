@@ -6,13 +6,14 @@
 #include <string.h>
 
 #include "cost/profile.h"
-#include "planc/analysis.h"
 #include "planc/check.h"
+#include "planc/needs.h"
 #include "planc/policy.h"
 #include "planner/policies/tensile.h"
 #include "planrt/planrt.h"
 #include "tests/support/graphtext.h"
 #include "tests/support/judge.h"
+#include "tests/support/least.h"
 #include "tests/support/plan_view.h"
 #include "tests/support/randgraph.h"
 #include "tests/support/unit.h"
@@ -533,7 +534,7 @@ START_TEST(plans_of_random_graphs_are_right) {
         .job.graph = graph, .job.profile = profile, .job.batch = 1 + seed % 5, .terms.budgets[PLANC_MEMORY_HOST] = -1};
     problem.terms.budgets[PLANC_MEMORY_DEVICE] = INT64_C(1) << 40;
     parking += plan_is_right(&problem, (uint64_t)seed) > 0;
-    ok(planc_least_budget(&problem, planc_policy_find("tensile"), &problem.terms.budgets[PLANC_MEMORY_DEVICE]));
+    ok(find_least_bytes(&problem, planc_policy_find("tensile"), &problem.terms.budgets[PLANC_MEMORY_DEVICE]));
     parking += plan_is_right(&problem, (uint64_t)seed) > 0;
     planc_graph_free(graph);
   }

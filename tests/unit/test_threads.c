@@ -7,6 +7,7 @@
 #include "planc/check.h"
 #include "planc/policy.h"
 #include "planc/simulate.h"
+#include "tests/support/least.h"
 #include "tests/support/randgraph.h"
 #include "tests/support/unit.h"
 
@@ -55,7 +56,7 @@ START_TEST(threads_share_what_they_read) {
   ok(planc_profile_read("profiles/k40m.json", &profile));
   planc_problem problem = {
       .job.graph = graph, .job.profile = profile, .job.batch = 4, .terms.budgets[PLANC_MEMORY_HOST] = -1};
-  ok(planc_least_budget(&problem, planc_policy_find("none"), &problem.terms.budgets[PLANC_MEMORY_DEVICE]));
+  ok(find_least_bytes(&problem, planc_policy_find("none"), &problem.terms.budgets[PLANC_MEMORY_DEVICE]));
   problem.terms.budgets[PLANC_MEMORY_DEVICE] = problem.terms.budgets[PLANC_MEMORY_DEVICE] / 10 * 8;
   work works[THREADS + 1];
   pthread_t threads[THREADS];

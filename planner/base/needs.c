@@ -1,5 +1,5 @@
-/* Analysis of an order: gaps, what is live; moDNN's lower bound (analysis.h). */
-#include "planc/analysis.h"
+/* Gaps of an order and what is live; moDNN's lower bound; classes of tensors (planc/needs.h). */
+#include "planc/needs.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -132,13 +132,11 @@ int64_t planc_instance_bytes(const planc_trace *trace, int32_t instance) {
   return bytes;
 }
 
-int64_t planc_resident_bytes(const planc_trace *trace) {
+/* S_W of a trace of one iteration. */
+static int64_t always_resident_bytes(const planc_trace *trace) {
   int64_t bytes = 0;
-  for (int32_t b = 0; b < trace->n_buffers; b++) {
-    const planc_buffer *buffer = &trace->buffers[b];
-    /* The gradients of one iteration take the place of those of the one before. */
-    if (always_resident(buffer) && buffer->iteration <= 0) bytes = pl_add_saturate(bytes, buffer->bytes);
-  }
+  for (int32_t b = 0; b < trace->n_buffers; b++)
+    if (always_resident(&trace->buffers[b])) bytes = pl_add_saturate(bytes, trace->buffers[b].bytes);
   return bytes;
 }
 
@@ -156,7 +154,7 @@ planc_status planc_lower_bound(const planc_graph *graph, int64_t *out_bytes, int
     most = bytes;
     *out_op = trace->instances[i].op;
   }
-  bool overflow = pl_add_overflow(planc_resident_bytes(trace), most, out_bytes);
+  bool overflow = pl_add_overflow(always_resident_bytes(trace), most, out_bytes);
   planc_trace_free(trace);
   return overflow || *out_bytes == INT64_MAX
              ? planc_error(PLANC_BAD_INPUT, "the least memory to run the graph overflows")

@@ -1,11 +1,10 @@
-/* Live bytes of a plan as a framework's allocator has them, which knows no plan (analysis.h). */
+/* Live bytes of a plan as a framework's allocator has them, which knows no plan (planc/lifespans.h). */
 #include <assert.h>
 #include <stdlib.h>
 
 #include "plan/plan_trace.h"
-#include "planc/analysis.h"
-#include "planc/simulate.h"
-#include "planner/analysis/plan_totals.h"
+#include "planc/lifespans.h"
+#include "planner/analysis/plan_live.h"
 #include "util/arena.h"
 #include "util/math.h"
 

@@ -1,9 +1,8 @@
-/* What can be told of a plan without running it: what its body moves and computes, and what is live. */
-#ifndef PLANC_ANALYSIS_PLAN_TOTALS_H
-#define PLANC_ANALYSIS_PLAN_TOTALS_H
+/* What is live in a plan, told without running it. */
+#ifndef PLANC_ANALYSIS_PLAN_LIVE_H
+#define PLANC_ANALYSIS_PLAN_LIVE_H
 
 #include "plan/copies.h"
-#include "planc/simulate.h"
 
 /* The fullest moment of the body: most bytes of open residencies and workspace at one time, in one memory of a kind. */
 typedef struct pl_fullest {
@@ -15,9 +14,6 @@ planc_status pl_find_fullest(const planc_plan *plan, planc_memory_kind kind, con
                              pl_arena *arena, pl_fullest *out);
 /* The memory that an acquire, a release or an exec takes up or gives back; -1 = none, as of all other instructions. */
 int32_t pl_memory_at(const planc_plan *plan, const pl_acquired *acquired, const planc_instr *instr);
-
-/* Sets peaks, bytes copied, compute and recompute time of *out, of a plan whose streams are right. */
-planc_status pl_plan_totals(const planc_plan *plan, const pl_acquired *acquired, planc_simulation *out);
 
 /* INVALID_PLAN when the boundary or the body names a buffer, residency or instance that there is not. Whoever follows a
  * plan that may not have been checked asks first. */

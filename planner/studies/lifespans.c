@@ -1,10 +1,10 @@
-/* How long tensors live in a plan (analysis.h). */
+/* How long tensors live in a plan (planc/lifespans.h). */
+#include "planc/lifespans.h"
+
 #include <stdlib.h>
 
 #include "plan/plan_trace.h"
-#include "planc/analysis.h"
-#include "planc/simulate.h"
-#include "planner/analysis/plan_totals.h"
+#include "planner/analysis/plan_live.h"
 #include "util/arena.h"
 #include "util/math.h"
 

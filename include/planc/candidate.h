@@ -1,0 +1,49 @@
+/* A candidate: a trace with costs, an order and a schedule, which is all that lowering makes a plan of. */
+#ifndef PLANC_CANDIDATE_H
+#define PLANC_CANDIDATE_H
+
+#include "planc/order.h"
+#include "planc/problem.h"
+#include "planc/schedule.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* What a policy gives out; freed with planc_candidate_free. Of several GPUs it plans one, and whatever it does the
+ * others do as well. */
+typedef struct planc_candidate {
+  planc_trace *trace;
+  planc_order *order;        /* in which its instances run, once each: the trace's, or the policy's own */
+  const planc_costs **costs; /* by job of the trace; its own, as all of this */
+  planc_schedule *schedule;
+  int64_t sub_batch; /* samples of a full round */
+  int64_t bound_ns;  /* certified lower bound on its iteration, 0 = none */
+  char *explanation; /* for people: planc_candidate_explain; its own, NULL = none */
+} planc_candidate;
+void planc_candidate_free(planc_candidate *candidate);
+
+/* Says in a sentence for people why the candidate was chosen, without a full stop; format is printf's. What is said
+ * later follows behind a semicolon. */
+planc_status planc_candidate_explain(planc_candidate *candidate, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* Ops times rounds: no more are planned, and fewer where the policy chooses the rounds than where the user does. */
+int32_t planc_most_instances(const planc_problem *problem);
+/* Makes trace, order and costs of one job, for rounds of `sub_batch` samples, the last one smaller. INFEASIBLE, or
+ * USAGE where the user chose them, for more than planc_most_instances. */
+planc_status planc_candidate_rounds(const planc_problem *problem, int64_t sub_batch, planc_candidate *out);
+/* Begins the schedule of a candidate that has trace and costs, anew if it has one. */
+planc_status planc_candidate_schedule(planc_candidate *candidate);
+
+/* Fills the blanks of a schedule: addresses (offline placement), host slots, streams, events. `policy` is the name in
+ * the plan. Of the problem its terms count, and the job's profile and swap rate: of several jobs those of all together.
+ */
+planc_status planc_lower(const planc_problem *problem, const char *policy, const planc_candidate *candidate,
+                         planc_plan **out);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
