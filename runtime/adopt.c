@@ -11,7 +11,8 @@ typedef struct handover {
   const planrt_session *from;
   const planc_plan *plan;
   int32_t n_known;
-  int32_t *known; /* by job of the plan: its number, RT_JOINS where it is new */
+  int32_t *known;            /* by job of the plan: its number, RT_JOINS where it is new */
+  planc_check_report report; /* the checker's on the plan */
   pl_arena memory;
 } handover;
 
@@ -106,13 +107,14 @@ static planc_status plan_handover(const planrt_session *from, const planc_plan *
   PLANC_TRY(PL_NEW(&out->memory, &out->known, plan->n_jobs));
   PLANC_TRY(match_jobs(out));
   PLANC_TRY(check_jobs(out));
-  return from->options.unchecked ? NULL : planc_check(plan, NULL, NULL);
+  return from->options.unchecked ? NULL : planc_check(plan, NULL, &out->report);
 }
 
 /* The old plan's session again. */
 static void stay(handover *h) {
   h->plan = h->from->plan;
   h->known = h->from->numbers;
+  h->report = h->from->report;
 }
 
 /* --- Doing it --------------------------------------------------------------------------------------------------- */
@@ -187,7 +189,7 @@ static planc_status settle(const handover *h, planrt_session *from, planrt_sessi
 
 /* A session for the plan that goes on where a parked one stood. */
 static planc_status take_over(const handover *h, planrt_session *parked, planrt_session **out) {
-  PLANC_TRY(planrt_session_new(h->plan, &parked->options, out));
+  PLANC_TRY(rt_session_new_checked(h->plan, &parked->options, &h->report, out));
   planc_status status = settle(h, parked, *out);
   if (!status) return NULL;
   planrt_session_free(*out);

@@ -1,4 +1,5 @@
 /* The jobs of a training: their numbers, how far each has come, and those that the plan which runs does not have. */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -53,7 +54,9 @@ int32_t planrt_job_number(const planrt_session *session, int32_t job) {
 planrt_job planrt_job_of(const planrt_session *session, int32_t number) {
   int32_t job = rt_job_with(session, number);
   if (job < 0) {
-    const rt_record *of = rt_job_away(session, number)->record;
+    const rt_away *away = rt_job_away(session, number);
+    assert(away);
+    const rt_record *of = away->record;
     return (planrt_job){.job = -1,
                         .name = of->who.name,
                         .graph = of->who.graph,

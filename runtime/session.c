@@ -13,7 +13,7 @@
 #include "util/math.h"
 #include "util/size.h"
 
-static planc_status build(planrt_session *session);
+static planc_status build(planrt_session *session, const planc_check_report *checked);
 static planc_status check_bare(const planrt_options *options);
 static planc_status check_memories(const planrt_session *session);
 static planc_status take_device(planrt_session *session);
@@ -26,6 +26,11 @@ static planc_status open_device(planrt_session *session, const rt_device_options
 static planc_status explain(planrt_session *session, planc_status failure);
 
 planc_status planrt_session_new(const planc_plan *plan, const planrt_options *options, planrt_session **out) {
+  return rt_session_new_checked(plan, options, NULL, out);
+}
+
+planc_status rt_session_new_checked(const planc_plan *plan, const planrt_options *options,
+                                    const planc_check_report *checked, planrt_session **out) {
   planrt_session *session = calloc(1, sizeof *session);
   if (!session) return planc_error(PLANC_OUT_OF_MEMORY, "session");
   session->plan = plan;
@@ -40,7 +45,7 @@ planc_status planrt_session_new(const planc_plan *plan, const planrt_options *op
   }
   session->step.learning_rate = NAN;
   session->others_bytes = -1;
-  planc_status status = build(session);
+  planc_status status = build(session, checked);
   if (status)
     planrt_session_free(session);
   else
@@ -48,11 +53,13 @@ planc_status planrt_session_new(const planc_plan *plan, const planrt_options *op
   return status;
 }
 
-static planc_status build(planrt_session *session) {
+static planc_status build(planrt_session *session, const planc_check_report *checked) {
   const planc_plan *plan = session->plan;
   const planrt_options *options = &session->options;
   PLANC_TRY(check_bare(options));
-  if (!session->options.unchecked) {
+  if (checked) {
+    session->report = *checked;
+  } else if (!session->options.unchecked) {
     PLANC_TRY(planc_check(plan, NULL, &session->report));
   }
   PLANC_TRY(planc_expand(plan->jobs, plan->n_jobs, &session->trace));

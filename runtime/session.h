@@ -145,6 +145,9 @@ static inline int64_t rt_buffer_iteration(const planrt_session *session, const p
 
 /* --- session.c ------------------------------------------------------------------------------------------------ */
 
+/* planrt_session_new of a plan that has been checked: `checked` is the report; NULL: it is still to be checked. */
+planc_status rt_session_new_checked(const planc_plan *plan, const planrt_options *options,
+                                    const planc_check_report *checked, planrt_session **out);
 /* Closes the device and gives back all of it: what persists is still there, and nothing can be run. */
 void rt_session_close_device(planrt_session *session);
 /* Gives the device back until the next run, which begins from what is at home as every run does. */

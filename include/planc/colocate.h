@@ -41,6 +41,9 @@ static inline planc_problem planc_mix_problem(const planc_mix *mix, int32_t job)
   return (planc_problem){.terms = mix->terms, .job = mix->jobs[job]};
 }
 
+/* The first job of the mix that is the same to every policy: the job itself where none before it is. */
+int32_t planc_mix_first_same(const planc_mix *mix, int32_t job);
+
 /* One job of a mix beside what it would do alone. */
 typedef struct planc_mix_share {
   int32_t iterations;       /* in a period */
@@ -106,7 +109,7 @@ bool planc_mix_has_deadlines(const planc_mix *mix);
 /* How fast each job is alone, and how many iterations of it a period has: where the mix leaves that open, such that all
  * take about as long alone, in the shortest such period within max_ratio; of a job with a deadline as many as it takes
  * for the others' work between two of them to leave time enough. `shares` are by job. USAGE for what is no
- * mix: jobs of different devices, rates out of range. INFEASIBLE where a job does not even fit alone. */
+ * mix: jobs of different devices, iterations out of range. INFEASIBLE where a job does not even fit alone. */
 planc_status planc_mix_resolve(const planc_mix *mix, planc_mix_share *shares);
 
 /* The whole way from a mix to a plan, as planc_make_plan for one job: *out is held to the budgets and simulated, and

@@ -6,6 +6,8 @@
  * budget is what `tensile` leaves, that is the budget that the paper gives Capuchin (V-E): all jobs save the same part.
  */
 #include "planner/base/code.h"
+#include "planner/colocate/by_time.h"
+#include "planner/colocate/in_job.h"
 #include "planner/colocate/mix_policies.h"
 #include "planner/colocate/own_memory.h"
 #include "planner/colocate/solo.h"
@@ -70,10 +72,6 @@ static planc_status start(jobs_apart *a, const planc_mix_share *shares) {
   return NULL;
 }
 
-static planc_status in_job(const jobs_apart *a, int32_t job, planc_status status) {
-  return planc_context(status, "job %d (%s)", job, a->mix->jobs[job].graph->name);
-}
-
 /* --- Budgets ------------------------------------------------------------------------------------------------------ */
 
 static planc_status find_need(const planc_evaluator *alone, int64_t *out_bytes) {
@@ -87,13 +85,12 @@ static planc_status find_need(const planc_evaluator *alone, int64_t *out_bytes) 
 
 static planc_status find_needs(jobs_apart *a) {
   for (int32_t j = 0; j < a->mix->n_jobs; j++) {
-    int32_t same = 0;
-    while (!pl_is_same_job(&a->mix->jobs[same], &a->mix->jobs[j])) same++;
+    int32_t same = planc_mix_first_same(a->mix, j);
     const planc_evaluator alone = a->evaluator->alone(a->evaluator, &a->problems[j]);
     if (same < j)
       a->needs[j] = a->needs[same];
     else
-      PLANC_TRY(in_job(a, j, find_need(&alone, &a->needs[j])));
+      PLANC_TRY(pl_in_job(a->mix, j, find_need(&alone, &a->needs[j])));
   }
   return NULL;
 }
@@ -118,7 +115,7 @@ static void part_budgets(jobs_apart *a, const planc_problem *all) {
 /* Says by how much the budget of all must grow so that this job's part suffices: the other parts grow with it. */
 static planc_status refuse(const jobs_apart *a, const planc_problem *all, int32_t job, planc_status status) {
   planc_shortage shortage = planc_status_shortage(status);
-  if (shortage.memory != PLANC_MEMORY_DEVICE || shortage.bytes == 0) return in_job(a, job, status);
+  if (shortage.memory != PLANC_MEMORY_DEVICE || shortage.bytes == 0) return pl_in_job(a->mix, job, status);
   char part[PL_SIZE_TEXT], least[PL_SIZE_TEXT];
   int64_t lacking = shortage.bytes - a->problems[job].terms.budgets[PLANC_MEMORY_DEVICE],
           need = a->needs[job] > 0 ? a->needs[job] : 1;
@@ -129,14 +126,14 @@ static planc_status refuse(const jobs_apart *a, const planc_problem *all, int32_
       "%s, and it takes %s",
       pl_size_format(a->problems[job].terms.budgets[PLANC_MEMORY_DEVICE], part), pl_size_format(shortage.bytes, least));
   planc_status_free(status);
-  return in_job(a, job, refused);
+  return pl_in_job(a->mix, job, refused);
 }
 
 static planc_status plan_jobs(jobs_apart *a, const planc_problem *all) {
   int32_t failed;
   planc_status status = pl_solos_make(a->evaluator, a->problems, a->policy, &a->solos, &failed);
   if (planc_status_code(status) == PLANC_INFEASIBLE) return refuse(a, all, failed, status);
-  return in_job(a, failed, status);
+  return pl_in_job(a->mix, failed, status);
 }
 
 static planc_status run_side_by_side(jobs_apart *a, planc_candidate *out) {

@@ -9,6 +9,7 @@
 #include "planc/simulate.h"
 #include "planner/base/code.h"
 #include "planner/colocate/deadlines.h"
+#include "planner/colocate/in_job.h"
 #include "planner/colocate/mix_evaluate.h"
 #include "planner/colocate/mix_plan.h"
 #include "planner/colocate/mix_policies.h"
@@ -137,10 +138,6 @@ static planc_status check_job(const planc_mix *mix, int32_t job) {
                      mix->iterations[job], (int)PLANC_MIX_MOST_ITERATIONS);
 }
 
-static planc_status in_job(const planc_mix *mix, int32_t job, planc_status status) {
-  return planc_context(status, "job %d (%s)", job, mix->jobs[job].graph->name);
-}
-
 static planc_status check_streams(const planc_mix *mix) {
   int64_t n = 0;
   for (int32_t j = 0; j < mix->n_jobs; j++) {
@@ -176,10 +173,10 @@ static planc_status check(const planc_mix *mix) {
     return planc_error(PLANC_USAGE, "a mix shares one GPU, and %d are asked for", mix->terms.gpus);
   PLANC_TRY(check_streams(mix));
   for (int32_t j = 0; j < mix->n_jobs; j++) {
-    PLANC_TRY(in_job(mix, j, check_job(mix, j)));
-    if (mix->names) PLANC_TRY(in_job(mix, j, check_name(mix, j)));
+    PLANC_TRY(pl_in_job(mix, j, check_job(mix, j)));
+    if (mix->names) PLANC_TRY(pl_in_job(mix, j, check_name(mix, j)));
     if (pl_deadline_of(mix, j) < 0)
-      return in_job(mix, j, planc_error(PLANC_USAGE, "a deadline of %lld ns", (long long)pl_deadline_of(mix, j)));
+      return pl_in_job(mix, j, planc_error(PLANC_USAGE, "a deadline of %lld ns", (long long)pl_deadline_of(mix, j)));
   }
   return NULL;
 }
@@ -199,14 +196,14 @@ static planc_status time_alone(const planc_mix_evaluator *evaluator, const planc
 static planc_status find_alone(const planc_mix_evaluator *evaluator, int32_t job, planc_mix_share *shares,
                                pl_deadline_job *jobs) {
   const planc_mix *mix = evaluator->mix;
-  for (int32_t j = 0; j < job; j++) {
-    if (!pl_is_same_job(&mix->jobs[j], &mix->jobs[job])) continue;
-    shares[job] = shares[j];
-    jobs[job] = jobs[j];
+  int32_t same = planc_mix_first_same(mix, job);
+  if (same < job) {
+    shares[job] = shares[same];
+    jobs[job] = jobs[same];
     return NULL;
   }
   const planc_problem problem = planc_mix_problem(mix, job);
-  return in_job(mix, job, time_alone(evaluator, &problem, &shares[job], &jobs[job]));
+  return pl_in_job(mix, job, time_alone(evaluator, &problem, &shares[job], &jobs[job]));
 }
 
 /* --- All of them -------------------------------------------------------------------------------------------------- */
@@ -261,7 +258,7 @@ static planc_status make_better(void *user, const planc_problem *problem, int64_
 static void set_speeds(int64_t period, int32_t n_jobs, planc_mix_share *shares) {
   for (int32_t j = 0; j < n_jobs; j++)
     shares[j].speed_ppm =
-        period > 0 ? pl_muldiv_floor(pl_mul_saturate(shares[j].alone_ns, shares[j].iterations), 1000000, period) : 0;
+        period > 0 ? pl_muldiv_floor(pl_mul_saturate(shares[j].alone_ns, shares[j].iterations), PL_PPM, period) : 0;
 }
 
 static planc_status judge(const planc_mix *mix, const planc_plan *plan, planc_mix_share *shares) {
@@ -272,17 +269,24 @@ static planc_status judge(const planc_mix *mix, const planc_plan *plan, planc_mi
   return pl_deadlines_hold(mix, shares);
 }
 
-/* What is late beside the others may be in time if it runs more often. Where it does not fit so often, it is late. */
+/* What is late beside the others may be in time if it runs more often. Where it does not fit so often, it is late with
+ * the iterations that do fit, which `shares` then have. */
 static planc_status make_until_in_time(const pl_mix_asked *asked, const planc_mix *mix, planc_mix_share *shares,
                                        planc_plan **out) {
   enum { TRIES = 4 };
+  planc_mix_share before[PLANC_MIX_MOST_JOBS];
+  size_t size = (size_t)mix->n_jobs * sizeof *before;
   planc_status late = NULL;
   for (int k = 0;; k++) {
     planc_status status = pl_mix_make(asked, &asked->common->all, out);
     bool unfit = late && planc_status_code(status) == PLANC_INFEASIBLE;
     planc_status_free(unfit ? status : late);
-    if (unfit) return late;
+    if (unfit) {
+      memcpy(shares, before, size);
+      return late;
+    }
     if (!status) status = judge(mix, *out, shares);
+    memcpy(before, shares, size);
     if (planc_status_code(status) != PLANC_LATE || k + 1 == TRIES || !pl_deadlines_raise(mix, shares)) return status;
     late = status;
     planc_plan_free(*out);

@@ -14,6 +14,10 @@ bool planc_mix_has_deadlines(const planc_mix *mix) {
   return false;
 }
 
+static bool is_late(const planc_mix *mix, const planc_mix_share *shares, int32_t job) {
+  return pl_deadline_of(mix, job) > 0 && shares[job].response_ns > pl_deadline_of(mix, job);
+}
+
 /* --- How often ---------------------------------------------------------------------------------------------------- */
 
 int64_t pl_longest_op(const planc_candidate *candidate) {
@@ -63,19 +67,21 @@ void pl_deadlines_choose(const planc_mix *mix, const pl_deadline_job *jobs, int3
   }
 }
 
+/* More iterations where the job is late and may have more, else those that it has. */
+static int32_t raised(const planc_mix *mix, const planc_mix_share *shares, int32_t job) {
+  int64_t deadline = pl_deadline_of(mix, job), most = most_iterations(mix);
+  int32_t own = shares[job].iterations;
+  if (!is_late(mix, shares, job) || mix->iterations[job] > 0) return own;
+  int64_t n = pl_muldiv_ceil(own, shares[job].response_ns, deadline) + 1;
+  if (n > most) n = most;
+  return n > own ? (int32_t)n : own;
+}
+
 bool pl_deadlines_raise(const planc_mix *mix, planc_mix_share *shares) {
-  bool all = true;
-  for (int32_t j = 0; j < mix->n_jobs; j++) {
-    int64_t deadline = pl_deadline_of(mix, j), most = most_iterations(mix);
-    if (deadline == 0 || shares[j].response_ns <= deadline) continue;
-    int64_t n = pl_muldiv_ceil(shares[j].iterations, shares[j].response_ns, deadline) + 1;
-    if (n > most) n = most;
-    if (mix->iterations[j] > 0 || n <= shares[j].iterations)
-      all = false;
-    else
-      shares[j].iterations = (int32_t)n;
-  }
-  return all;
+  for (int32_t j = 0; j < mix->n_jobs; j++)
+    if (is_late(mix, shares, j) && raised(mix, shares, j) == shares[j].iterations) return false;
+  for (int32_t j = 0; j < mix->n_jobs; j++) shares[j].iterations = raised(mix, shares, j);
+  return true;
 }
 
 /* --- In time ------------------------------------------------------------------------------------------------------ */
@@ -86,7 +92,7 @@ planc_status pl_deadlines_hold(const planc_mix *mix, const planc_mix_share *shar
   char taken[PL_SIZE_TEXT], asked[PL_SIZE_TEXT], alone[PL_SIZE_TEXT];
   for (int32_t j = 0; j < mix->n_jobs; j++) {
     int64_t deadline = pl_deadline_of(mix, j);
-    if (deadline == 0 || shares[j].response_ns <= deadline) continue;
+    if (!is_late(mix, shares, j)) continue;
     return planc_error(
         PLANC_LATE,
         "job %d (%s): requests take up to %s, with %d iteration%s in a period; the deadline is %s, and two "

@@ -4,8 +4,8 @@
  * all bytes that ops touch, the part that is not on the device is the part of the pools that has no room there, and ops
  * wait while those bytes come over the link, at the part of its rate that paging reaches (planc_device.paging_ppm).
  * No paper gives a model; this one is ours. */
+#include "planner/colocate/by_time.h"
 #include "planner/colocate/mix_policies.h"
-#include "planner/colocate/own_memory.h"
 #include "planner/colocate/solo.h"
 #include "util/math.h"
 #include "util/size.h"
@@ -155,8 +155,7 @@ static planc_status migrate(processes *p, planc_mix_estimate *out) {
   if (device->paging_ppm == 0 || (budgets[PLANC_MEMORY_HOST] >= 0 && beyond > budgets[PLANC_MEMORY_HOST]))
     return refuse(device, beyond);
   out->migrated_bytes = pl_muldiv_floor(p->touched_bytes, beyond, p->pools_bytes);
-  int64_t rate = pl_muldiv_floor(device->links[PLANC_ROUTE_H2D].bytes_per_second, device->paging_ppm, 1000000);
-  out->period_ns =
-      pl_add_saturate(out->period_ns, pl_muldiv_ceil(out->migrated_bytes, 1000000000, rate > 0 ? rate : 1));
+  int64_t rate = pl_muldiv_floor(device->links[PLANC_ROUTE_H2D].bytes_per_second, device->paging_ppm, PL_PPM);
+  out->period_ns = pl_add_saturate(out->period_ns, pl_muldiv_ceil(out->migrated_bytes, PL_NS, rate > 0 ? rate : 1));
   return NULL;
 }

@@ -1,7 +1,6 @@
 /* Memory of each job's own (own_memory.h). */
 #include "planner/colocate/own_memory.h"
 
-#include "planner/colocate/share_regions.h"
 #include "util/math.h"
 
 static planc_status place_job(pl_arena *arena, const planc_evaluator *evaluator, const planc_candidate *job,
@@ -41,13 +40,4 @@ static planc_status place_job(pl_arena *arena, const planc_evaluator *evaluator,
   *out_workspaces = workspaces;
   *out_bytes = pl_align_up(*out_bytes, PLANC_ALIGNMENT);
   return NULL;
-}
-
-planc_status pl_merge_side_by_side(pl_arena *arena, const planc_mix_evaluator *evaluator, const planc_problem *problems,
-                                   pl_merge *merge, pl_timing *out_timing, planc_candidate *out) {
-  PLANC_TRY(pl_timing_new(arena, merge->n_jobs, merge->jobs, merge->iterations, out_timing));
-  PLANC_TRY(pl_timing_alone(evaluator, problems, out_timing));
-  pl_timing_side_by_side(out_timing);
-  PLANC_TRY(pl_turns_by_time(arena, out_timing, &merge->turns, &merge->n_turns));
-  return pl_merge_candidates(merge, out);
 }

@@ -2,19 +2,13 @@
 #ifndef PLANC_COLOCATE_OWN_MEMORY_H
 #define PLANC_COLOCATE_OWN_MEMORY_H
 
+#include "planc/colocate.h"
 #include "planner/colocate/merge.h"
-#include "planner/colocate/timing.h"
 
 /* Places what each of the merge's jobs holds by itself, one job's memory behind the other's: the merge's addresses are
  * set. problems[j] is that of job j. out_arenas[j] is how many bytes job j has, *out_bytes how many all have.
  * Everything is allocated in `arena`. */
 planc_status pl_own_memory_place(pl_arena *arena, const planc_mix_evaluator *evaluator, const planc_problem *problems,
                                  pl_merge *merge, int64_t *out_arenas, int64_t *out_bytes);
-
-/* Begins all jobs at once, each as fast as it is alone: the merge's turns are set, and *out is of all jobs. *out_timing
- * is when they do what so. INFEASIBLE where a job does not fit the budget of its problem, problems[j] of job j. *out is
- * empty; the caller frees it, whatever the outcome. */
-planc_status pl_merge_side_by_side(pl_arena *arena, const planc_mix_evaluator *evaluator, const planc_problem *problems,
-                                   pl_merge *merge, pl_timing *out_timing, planc_candidate *out);
 
 #endif

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "planner/colocate/share_regions.h"
+#include "planner/colocate/by_time.h"
 #include "planner/memory/placement.h"
 
 /* A command in the period: when it happens, and its number in the order of time. */

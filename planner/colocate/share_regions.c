@@ -1,85 +1,19 @@
 /* Regions over time (share_regions.h). */
 #include "planner/colocate/share_regions.h"
 
-#include <string.h>
-
+#include "planner/colocate/by_time.h"
 #include "planner/colocate/regions.h"
 
 /* Periods that are followed at most until two in a row have the same addresses. What is not the same then is still
  * right: an address that is not free in time is waited for. */
 enum { MOST_PERIODS = 8 };
 
-/* Where a job is: its next command. */
-typedef struct cursor {
-  int32_t iteration, command;
-  int64_t period;
-} cursor;
-
-static int32_t find_next(const pl_timing *t, const cursor *cursors, int64_t end);
-static void advance(const pl_timing *t, int32_t job, cursor *c);
-
-planc_status pl_turns_by_time(pl_arena *arena, const pl_timing *timing, const pl_turn **out, int64_t *out_n) {
-  cursor *cursors;
-  pl_turn *turns;
-  int64_t n = 0;
-  for (int32_t j = 0; j < timing->n_jobs; j++)
-    n += (int64_t)timing->iterations[j] * planc_schedule_n_commands(timing->jobs[j].schedule);
-  PLANC_TRY(PL_NEW(arena, &cursors, timing->n_jobs));
-  PLANC_TRY(PL_NEW(arena, &turns, n));
-  *out = turns;
-  *out_n = n;
-  for (int64_t k = 0; k < n; k++) {
-    int32_t j = find_next(timing, cursors, 1);
-    turns[k] = (pl_turn){j, cursors[j].iteration, cursors[j].command, cursors[j].command + 1, -1, false};
-    advance(timing, j, &cursors[j]);
-  }
-  return NULL;
-}
-
-/* --- All jobs' commands in order ---------------------------------------------------------------------------------- */
-
-static const planc_command *command_at(const pl_timing *t, int32_t job, const cursor *c) {
-  return &planc_schedule_commands(t->jobs[job].schedule)[c->command];
-}
-
-static int64_t time_at(const pl_timing *t, int32_t job, const cursor *c) {
-  const pl_pass *pass = &t->passes[t->first[job] + c->iteration];
-  return c->period * t->period_ns + pass->start_ns + pass->at_ns[c->command];
-}
-
-static void advance(const pl_timing *t, int32_t job, cursor *c) {
-  if (++c->command < planc_schedule_n_commands(t->jobs[job].schedule)) return;
-  c->command = 0;
-  if (++c->iteration < t->iterations[job]) return;
-  c->iteration = 0;
-  c->period++;
-}
-
-/* The job whose next command comes first, before period `end`; -1 when there is none. */
-static int32_t find_next(const pl_timing *t, const cursor *cursors, int64_t end) {
-  int32_t best = -1;
-  int64_t earliest = 0;
-  bool gives = false;
-  for (int32_t j = 0; j < t->n_jobs; j++) {
-    if (cursors[j].period >= end) continue;
-    int64_t at = time_at(t, j, &cursors[j]);
-    bool releases = command_at(t, j, &cursors[j])->kind == PLANC_CMD_RELEASE;
-    if (best >= 0 && (at > earliest || (at == earliest && (gives || !releases)))) continue;
-    best = j;
-    earliest = at;
-    gives = releases;
-  }
-  return best;
-}
-
-/* --- Regions ------------------------------------------------------------------------------------------------------ */
-
 typedef struct sharing {
   const pl_timing *timing;
   const pl_areas *areas;
   pl_regions regions;
   int64_t **addresses; /* by pass, by residency: as it was there last */
-  cursor *cursors;
+  pl_cursor *cursors;
   int64_t n_same; /* how many in a row were taken where they were in the period before */
   bool fits;
 } sharing;
@@ -105,9 +39,9 @@ planc_status pl_share_regions(pl_arena *arena, const pl_timing *timing, const pl
 static planc_status follow(sharing *s) {
   int64_t n = count_takes(s);
   int32_t j;
-  while (s->fits && s->n_same < n && (j = find_next(s->timing, s->cursors, MOST_PERIODS)) >= 0) {
+  while (s->fits && s->n_same < n && (j = pl_cursors_next(s->timing, s->cursors, MOST_PERIODS)) >= 0) {
     PLANC_TRY(follow_command(s, j));
-    advance(s->timing, j, &s->cursors[j]);
+    pl_cursor_advance(s->timing, j, &s->cursors[j]);
   }
   return NULL;
 }
@@ -130,7 +64,7 @@ static planc_status take(sharing *s, int32_t job, planc_tensor_class class, int6
 static planc_status follow_command(sharing *s, int32_t job) {
   const pl_timing *t = s->timing;
   const planc_candidate *of = &t->jobs[job];
-  const planc_command *command = command_at(t, job, &s->cursors[job]);
+  const planc_command *command = pl_cursor_command(t, job, &s->cursors[job]);
   if (command->kind != PLANC_CMD_ACQUIRE && command->kind != PLANC_CMD_RELEASE) return NULL;
   planc_tensor_class class = s->areas->jobs[job].classes[command->residency];
   if (!pl_is_shared(class)) return NULL;

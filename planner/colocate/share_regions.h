@@ -4,16 +4,11 @@
 #define PLANC_COLOCATE_SHARE_REGIONS_H
 
 #include "planner/colocate/areas.h"
-#include "planner/colocate/merge.h"
 #include "planner/colocate/timing.h"
 
 /* Where every residency of every pass is: (*out)[pass][residency of the job's candidate]. Regions lie behind what is
  * private, in `capacity_bytes`. *out_fits is false where they do not suffice. Everything is allocated in `arena`. */
 planc_status pl_share_regions(pl_arena *arena, const pl_timing *timing, const pl_areas *areas, int64_t capacity_bytes,
                               int64_t ***out, bool *out_fits);
-
-/* All commands of a period in the order of their times, of those at one time releases first and then by job: as turns
- * of one command each. */
-planc_status pl_turns_by_time(pl_arena *arena, const pl_timing *timing, const pl_turn **out, int64_t *out_n);
 
 #endif

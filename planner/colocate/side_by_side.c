@@ -12,6 +12,7 @@
 
 #include "planc/colocate.h"
 #include "planner/choose/room_search.h"
+#include "planner/colocate/by_time.h"
 #include "planner/colocate/merge.h"
 #include "planner/colocate/shift.h"
 #include "util/math.h"
@@ -273,20 +274,17 @@ static void stand(rounds *r, const planc_command *command) {
  * always come. */
 static int32_t find_next(const rounds *r) {
   int32_t best = -1;
-  int64_t earliest = 0;
-  bool gives = false;
+  pl_due first = {0};
   for (int32_t k = 0; k < r->n; k++) {
     const strand *of = &r->strands[k];
     if (of->next == of->n) continue;
     const planc_command *command = command_at(r, of->commands[of->next]);
     const pl_pass *pass = &r->timing.passes[k];
-    int64_t at = pass->start_ns + pass->at_ns[of->next];
-    bool releases = command->kind == PLANC_CMD_RELEASE;
-    if (best >= 0 && (at > earliest || (at == earliest && (gives || !releases)))) continue;
+    pl_due due = {pass->start_ns + pass->at_ns[of->next], command->kind == PLANC_CMD_RELEASE};
+    if (best >= 0 && !pl_is_due_before(due, first)) continue;
     if (!may_stand(r, command)) continue;
     best = k;
-    earliest = at;
-    gives = releases;
+    first = due;
   }
   return best;
 }

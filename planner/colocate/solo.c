@@ -25,10 +25,16 @@ void pl_solo_free(pl_solo *solo) {
   planc_candidate_free(&solo->candidate);
 }
 
-bool pl_is_same_job(const planc_workload *a, const planc_workload *b) {
+static bool is_same_job(const planc_workload *a, const planc_workload *b) {
   return a->graph == b->graph && a->profile == b->profile && a->batch == b->batch && a->sub_batch == b->sub_batch &&
          a->swap_rate == b->swap_rate && a->link_ppm == b->link_ppm && a->priority == b->priority &&
          a->side_by_side == b->side_by_side && a->split_batch_norm == b->split_batch_norm;
+}
+
+int32_t planc_mix_first_same(const planc_mix *mix, int32_t job) {
+  int32_t same = 0;
+  while (!is_same_job(&mix->jobs[same], &mix->jobs[job])) same++;
+  return same;
 }
 
 static bool are_same_terms(const planc_terms *a, const planc_terms *b) {
@@ -40,7 +46,7 @@ static bool are_same_terms(const planc_terms *a, const planc_terms *b) {
 }
 
 static bool is_same_problem(const planc_problem *a, const planc_problem *b) {
-  return are_same_terms(&a->terms, &b->terms) && pl_is_same_job(&a->job, &b->job);
+  return are_same_terms(&a->terms, &b->terms) && is_same_job(&a->job, &b->job);
 }
 
 static planc_status make_by(const planc_mix_evaluator *evaluator, const planc_problem *problem,

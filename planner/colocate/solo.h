@@ -14,9 +14,6 @@ typedef struct pl_solo {
 planc_status pl_solo_make(const planc_mix_evaluator *evaluator, const planc_problem *problem, pl_solo *out);
 void pl_solo_free(pl_solo *solo);
 
-/* Whether two jobs on the same terms are the same to every policy. */
-bool pl_is_same_job(const planc_workload *a, const planc_workload *b);
-
 /* The jobs of a mix. Those whose problems are the same have one candidate. */
 typedef struct pl_solos {
   int32_t n;

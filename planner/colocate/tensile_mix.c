@@ -14,6 +14,8 @@
  * for 0.9 (papers/NOTES, 1c). The fastest is kept. */
 #include "planner/base/code.h"
 #include "planner/base/if_fits.h"
+#include "planner/colocate/by_time.h"
+#include "planner/colocate/in_job.h"
 #include "planner/colocate/mix_policies.h"
 #include "planner/colocate/own_memory.h"
 #include "planner/colocate/solo.h"
@@ -113,7 +115,7 @@ static planc_status plan_all(tensile_mix *t) {
     planc_status status = pl_solos_make(t->evaluator, t->problems, planc_policy_find("tensile"), &t->solos, &failed);
     if (!status) return NULL;
     if (planc_status_code(status) != PLANC_INFEASIBLE || t->floor[failed] || t->fits[failed] == 0)
-      return planc_context(status, "job %d (%s)", failed, t->mix->jobs[failed].graph->name);
+      return pl_in_job(t->mix, failed, status);
     planc_status_free(status);
     t->floor[failed] = true;
     t->problems[failed].terms.budgets[PLANC_MEMORY_DEVICE] = t->fits[failed];

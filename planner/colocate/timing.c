@@ -44,7 +44,7 @@ int64_t pl_timing_change(const pl_timing *timing, const pl_timing *before) {
   int64_t most = 0;
   for (int32_t p = 0; p < timing->n_passes; p++) {
     int64_t now = timing->passes[p].ns, then = before->passes[p].ns;
-    int64_t change = pl_muldiv_floor(now > then ? now - then : then - now, 1000000, then > 0 ? then : 1);
+    int64_t change = pl_muldiv_floor(now > then ? now - then : then - now, PL_PPM, then > 0 ? then : 1);
     if (change > most) most = change;
   }
   return most;

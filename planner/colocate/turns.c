@@ -20,10 +20,11 @@ typedef struct taking_turns {
 
 static planc_status make_least_late(taking_turns *t, planc_candidate *out);
 static planc_status make_fit(taking_turns *t, planc_candidate *out, bool *out_fits);
+static planc_status make_kind(taking_turns *t, planc_candidate *out, bool *out_made, bool *out_fits);
 static planc_status make_smaller(taking_turns *t, planc_candidate *out, bool *out_fits);
 static planc_status make(taking_turns *t, int64_t budget_bytes, planc_candidate *out, int64_t *out_excess);
 static planc_status make_with_less(taking_turns *t, int64_t excess, planc_candidate *out, int64_t *out_excess);
-static planc_status tell_excess(taking_turns *t, int64_t budget_bytes, int64_t excess);
+static planc_status tell_excess(taking_turns *t, planc_candidate *out);
 
 planc_status pl_turns_make(const planc_mix_evaluator *evaluator, const planc_mix_share *shares,
                            const pl_turn_rules *rules, planc_candidate *out) {
@@ -79,23 +80,27 @@ static planc_status make_least_late(taking_turns *t, planc_candidate *out) {
  * which park more. The last that was made with the whole budget tells who has no place, or which job did not even fit
  * beside what the others leave. */
 static planc_status make_fit(taking_turns *t, planc_candidate *out, bool *out_fits) {
-  int64_t excess;
-  *out_fits = true;
-  bool stretched = false; /* in the last attempt with the whole budget */
+  bool made_any = false, made;
   for (int32_t attempt = 0; attempt < 2; attempt++) {
     t->first_will_do = t->mix->terms.first_will_do != (attempt > 0);
-    PLANC_TRY(make(t, t->mix->terms.budgets[PLANC_MEMORY_DEVICE], out, &excess));
-    if (excess <= 0) return NULL;
-    stretched = t->beside.stretched;
-    planc_status status = stretched ? NULL : make_with_less(t, excess, out, &excess);
-    if (status && planc_status_code(status) != PLANC_INFEASIBLE) return status;
-    if (!status && excess <= 0) return NULL;
-    planc_status_free(status);
+    PLANC_TRY(make_kind(t, out, &made, out_fits));
+    if (*out_fits) return NULL;
+    made_any = made_any || made;
   }
-  PLANC_TRY(make_smaller(t, out, out_fits));
-  if (*out_fits) return NULL;
-  if (stretched) return tell_excess(t, t->mix->terms.budgets[PLANC_MEMORY_DEVICE], excess);
-  return make(t, t->mix->terms.budgets[PLANC_MEMORY_DEVICE], out, &excess);
+  if (made_any) PLANC_TRY(make_smaller(t, out, out_fits));
+  return *out_fits ? NULL : tell_excess(t, out);
+}
+
+/* With plans of one kind. *out_made says that each job fits beside the others, *out_fits that all do together. */
+static planc_status make_kind(taking_turns *t, planc_candidate *out, bool *out_made, bool *out_fits) {
+  int64_t excess = 0;
+  *out_fits = false;
+  PLANC_TRY(pl_if_fits(make(t, t->mix->terms.budgets[PLANC_MEMORY_DEVICE], out, &excess), out_made));
+  if (!*out_made) return NULL;
+  bool with_less = excess > 0 && !t->beside.stretched, made = true;
+  if (with_less) PLANC_TRY(pl_if_fits(make_with_less(t, excess, out, &excess), &made));
+  *out_fits = made && excess <= 0;
+  return NULL;
 }
 
 /* No job gets more than a part of the budget, be the rest free: one that is planned with all of it may keep so much
@@ -105,6 +110,7 @@ static planc_status make_smaller(taking_turns *t, planc_candidate *out, bool *ou
   enum { PARTS = 8 };
   int64_t budget = t->mix->terms.budgets[PLANC_MEMORY_DEVICE], excess = 1;
   bool made = true;
+  t->first_will_do = true;
   for (int64_t k = PARTS - 1; k > 0 && made && excess > 0; k--) {
     t->beside.most = pl_muldiv_floor(budget, k, PARTS);
     PLANC_TRY(pl_if_fits(make(t, budget, out, &excess), &made));
@@ -139,10 +145,14 @@ static planc_status make_with_less(taking_turns *t, int64_t excess, planc_candid
   return NULL;
 }
 
-/* Tells which job does not fit beside what the others leave. What is needed is what the smallest plan known takes. */
-static planc_status tell_excess(taking_turns *t, int64_t budget_bytes, int64_t excess) {
-  planc_shortage shortage = {PLANC_MEMORY_DEVICE, pl_add_saturate(budget_bytes, excess)};
-  planc_status failed = pl_beside_make_in(&t->beside, budget_bytes, t->first_will_do);
+/* Tells which job does not fit beside what the others leave, or leaves what fits only one by one to whoever holds it to
+ * the budget. What is needed is what the smallest plan known takes. */
+static planc_status tell_excess(taking_turns *t, planc_candidate *out) {
+  int64_t budget = t->mix->terms.budgets[PLANC_MEMORY_DEVICE], excess;
+  PLANC_TRY(make(t, budget, out, &excess));
+  if (!t->beside.stretched) return NULL;
+  planc_shortage shortage = {PLANC_MEMORY_DEVICE, pl_add_saturate(budget, excess)};
+  planc_status failed = pl_beside_make_in(&t->beside, budget, t->first_will_do);
   assert(failed);
   if (planc_status_code(failed) != PLANC_INFEASIBLE) return failed;
   planc_status told = planc_infeasible(shortage, "%s", planc_status_message(failed));

@@ -2,13 +2,13 @@
  *
  * Each job is first looked at alone: its tensors have classes, and of those that are shared it is known how many
  * regions it holds when (areas.h). Then, in the informed phase (5.3), the shifts are searched (shift.h), regions are
- * handed out as time goes on (share_regions.h), and what comes of it is simulated: iterations side by side take longer,
- * so the search goes on with their new times until they no longer change. It begins with less than the budget, so that
- * the first times are of jobs that hardly disturb each other, and comes to all of it in eight steps; for jobs that are
- * alike it begins with all. What is tried at the whole budget is kept where it is the fastest so far.
+ * handed out as time goes on (shared_places.h), and what comes of it is simulated: iterations side by side take longer,
+ * so the search goes on with their new times until these change by less than a twentieth, in a few rounds. It begins
+ * with less than the budget, so that the first times are of jobs that hardly disturb each other, and comes to all of it
+ * in eight steps of at most two rounds each; for jobs that are alike it begins with all. What is tried at the whole
+ * budget is kept where it is the fastest so far.
  *
- * More than two jobs are paired in their order, and each pair has its own budget in the search: its part of the bytes
- * by what its jobs hold at the most.
+ * More than two jobs are paired, and each pair has its own budget in the search (shift_pairs.h).
  *
  * A plan does not state a shift as a delay: where a region goes from one job to another, the second waits for the
  * first's last op that uses it, however long that takes.
@@ -17,27 +17,32 @@
  * shifted as a whole; where all goes faster with every job's rounds one after the other, they run so. A job that is the
  * only one has nobody to share regions with (only_job.h).
  *
+ * What the paper has and a plan does not: there jobs take turns once one has overrun its predicted memory twice. A plan
+ * waits for memory and cannot overrun it.
+ *
+ * What the paper does differently: there a job alone holds all that it needs, and here it may swap, compute again or
+ * split the batch where it would not fit else (solo.h). There the backward pass begins where a job holds most, and here
+ * the graph says which ops it has (planc_tensor_class). So all tensors of a job for inference are temporaries, which
+ * share nothing unless they fill a region (areas.h).
+ *
  * What the paper does not have: where regions that are handed out one by one do not suffice for a shift, tensors are
  * placed at once (place_passes.h); where no shift is found with its regions of 64 MB, its smaller ones and tensors are
- * tried, that small jobs have something to share; memory that makes it no faster is given up in the end; and the jobs
- * take turns (temporal.c) not only where no shift is found, but also where that is faster. */
+ * tried, that small jobs have something to share; memory that makes it faster by no more than a thousandth is given up
+ * in the end; and the jobs take turns (temporal.c) not only where no shift is found, but also where that is faster. */
 #include <stdio.h>
 
 #include "planner/base/code.h"
 #include "planner/base/if_fits.h"
 #include "planner/colocate/instead.h"
-#include "planner/colocate/merge.h"
 #include "planner/colocate/mix_policies.h"
 #include "planner/colocate/only_job.h"
-#include "planner/colocate/place_passes.h"
-#include "planner/colocate/share_regions.h"
-#include "planner/colocate/shift.h"
+#include "planner/colocate/shared_places.h"
+#include "planner/colocate/shift_pairs.h"
 #include "planner/colocate/solo.h"
 #include "util/math.h"
 #include "util/size.h"
 
-enum { SOUGHT_TEXT = 160 };
-enum { PAIR = 2, MOST_SOLOS = 8, STEPS = 8, ROUNDS_ON_THE_WAY = 2, ROUNDS_AT_LAST = 8, STEADY_PPM = 50000 };
+enum { MOST_SOLOS = 8, STEPS = 8, ROUNDS_ON_THE_WAY = 2, ROUNDS_AT_LAST = 8, STEADY_PPM = 50000 };
 
 typedef struct zico {
   const planc_mix_evaluator *evaluator;
@@ -50,8 +55,9 @@ typedef struct zico {
   int32_t *iterations;
   planc_problem *problems;
   pl_areas areas;
-  int64_t region_bytes;    /* the unit in which memory goes from job to job */
-  int64_t capacity, least; /* bytes for regions: that may be used, and that some job needs alone, or pairs of jobs */
+  int64_t region_bytes; /* the unit in which memory goes from job to job */
+  int64_t capacity;     /* bytes for regions that may be used */
+  int64_t least;        /* and the fewest that are tried: each pair's part of them holds either of its jobs alone */
   pl_timing timing;
   planc_candidate best;
   pl_timing best_timing;      /* as it was arranged */
@@ -63,7 +69,9 @@ static zico begin(const planc_mix_evaluator *evaluator, const planc_mix_share *s
 static void end(zico *z);
 static planc_status choose(zico *z, planc_candidate *out);
 static planc_status find_best_of_rounds(zico *z);
-static planc_status try_smaller_regions(zico *z, char sought[SOUGHT_TEXT]);
+static bool is_region_asked(const zico *z);
+static planc_status try_smaller_regions(zico *z);
+static planc_status suggest_smaller_regions(const zico *z, planc_candidate *out);
 static bool has_rounds_side_by_side(const zico *z);
 static planc_status compare_one_at_a_time(zico *z);
 static planc_status find_best(zico *z);
@@ -71,8 +79,6 @@ static planc_status explain(const zico *z, planc_candidate *out);
 static planc_status explain_shifts(const zico *z, planc_candidate *out);
 static planc_status start(zico *z);
 static planc_status look_at_jobs(zico *z, bool *out_fit);
-static int64_t find_least(const zico *z);
-static int64_t find_capacity(const zico *z);
 static planc_status search(zico *z);
 static planc_status tighten(zico *z);
 
@@ -85,14 +91,15 @@ planc_status pl_mix_zico(const planc_mix_evaluator *evaluator, const planc_mix_s
 }
 
 static planc_status choose(zico *z, planc_candidate *out) {
-  char sought[SOUGHT_TEXT] = "no shift at which they fit side by side";
   bool turns;
   PLANC_TRY(find_best_of_rounds(z));
-  if (!z->any) PLANC_TRY(try_smaller_regions(z, sought));
+  if (!z->any && !is_region_asked(z)) PLANC_TRY(try_smaller_regions(z));
   *out = z->best;
   z->best = (planc_candidate){0};
-  PLANC_TRY(pl_turns_instead(z->evaluator, z->shares, sought, z->best_ns, out, &turns));
-  return turns ? NULL : explain(z, out);
+  PLANC_TRY(
+      pl_turns_instead(z->evaluator, z->shares, "no shift at which they fit side by side", z->best_ns, out, &turns));
+  if (!turns) return explain(z, out);
+  return !z->any && is_region_asked(z) ? suggest_smaller_regions(z, out) : NULL;
 }
 
 static planc_status find_best_of_rounds(zico *z) {
@@ -110,11 +117,9 @@ static bool is_region_asked(const zico *z) {
   return z->mix->terms.settings.region > 0;
 }
 
-/* The paper's other granularities (7.4): its small regions, and tensors. Where a region was asked for, they are not
- * taken, but `sought` tells of them. */
-static planc_status try_smaller_regions(zico *z, char sought[SOUGHT_TEXT]) {
+/* The paper's other granularities (7.4): its small regions, and tensors. */
+static planc_status try_smaller_regions(zico *z) {
   static const int64_t smaller[] = {INT64_C(512) << 10, PLANC_ALIGNMENT};
-  char asked[PL_SIZE_TEXT], taken[PL_SIZE_TEXT];
   bool found = false;
   for (size_t k = 0; k < sizeof smaller / sizeof *smaller && !found; k++) {
     if (smaller[k] >= z->region_bytes) continue;
@@ -122,15 +127,18 @@ static planc_status try_smaller_regions(zico *z, char sought[SOUGHT_TEXT]) {
     other.region_bytes = smaller[k];
     planc_status status = find_best_of_rounds(&other);
     found = !status && other.any;
-    if (found && is_region_asked(z))
-      (void)snprintf(sought, SOUGHT_TEXT,
-                     "no shift at which they fit side by side in regions of %s, as there is in regions of %s,",
-                     pl_size_format(z->region_bytes, asked), pl_size_format(smaller[k], taken));
-    if (found && !is_region_asked(z)) swap(z, &other);
+    if (found) swap(z, &other);
     end(&other);
     PLANC_TRY(status);
   }
   return NULL;
+}
+
+/* Whether they would do takes a search to know, which nobody has asked for. */
+static planc_status suggest_smaller_regions(const zico *z, planc_candidate *out) {
+  char asked[PL_SIZE_TEXT];
+  if (z->region_bytes <= PLANC_ALIGNMENT) return NULL;
+  return planc_candidate_explain(out, "regions smaller than %s may do", pl_size_format(z->region_bytes, asked));
 }
 
 static zico begin(const planc_mix_evaluator *evaluator, const planc_mix_share *shares) {
@@ -171,8 +179,10 @@ static planc_status find_best(zico *z) {
   PLANC_TRY(start(z));
   PLANC_TRY(look_at_jobs(z, &fit));
   if (!fit) return NULL;
-  z->least = find_least(z);
-  z->capacity = find_capacity(z);
+  int64_t room = pl_arena_room(z->all->problem) - z->areas.private_bytes;
+  int64_t most = pl_pairs_most(&z->areas, z->mix->n_jobs, z->region_bytes);
+  z->least = pl_pairs_least(&z->areas, z->mix->n_jobs);
+  z->capacity = room < most ? room : most;
   PLANC_TRY(pl_timing_new(&z->arena, z->mix->n_jobs, z->solos.candidates, z->iterations, &z->timing));
   PLANC_TRY(pl_if_fits(pl_timing_alone(z->evaluator, z->problems, &z->timing), &fit));
   if (!fit) return NULL;
@@ -225,87 +235,29 @@ static planc_status look_at_jobs(zico *z, bool *out_fit) {
   return NULL;
 }
 
-/* --- Pairs -------------------------------------------------------------------------------------------------------- */
-
-static int64_t most_of(const zico *z, int32_t first, int32_t end) {
-  int64_t sum = 0;
-  for (int32_t j = first; j < end && j < z->mix->n_jobs; j++) sum = pl_add_saturate(sum, z->areas.jobs[j].most_bytes);
-  return sum;
-}
-
-/* A pair's part of the bytes for regions. */
-static int64_t part_of(const zico *z, int32_t pair, int64_t bytes) {
-  int64_t all = most_of(z, 0, z->mix->n_jobs);
-  return all > 0 ? pl_muldiv_floor(bytes, most_of(z, pair * PAIR, (pair + 1) * PAIR), all) : bytes;
-}
-
-/* The least bytes of which each pair's part is enough for each of its jobs alone. */
-static int64_t find_least(const zico *z) {
-  int64_t all = most_of(z, 0, z->mix->n_jobs), least = 0;
-  for (int32_t j = 0; j < z->mix->n_jobs; j++) {
-    int64_t pair = most_of(z, j / PAIR * PAIR, (j / PAIR + 1) * PAIR), own = z->areas.jobs[j].most_bytes;
-    int64_t bytes = pair > 0 ? pl_muldiv_ceil(own, all, pair) : 0;
-    if (bytes > least) least = bytes;
-  }
-  return least;
-}
-
-/* As much as there is and can be of use, which is what all jobs hold at their fullest, a quarter on top for useless
- * pieces, and a region for each owner. */
-static int64_t find_capacity(const zico *z) {
-  enum { PIECES = 4 };
-  int64_t room = pl_arena_room(z->all->problem) - z->areas.private_bytes, most = most_of(z, 0, z->mix->n_jobs);
-  int64_t useful = pl_add_saturate(pl_add_saturate(most, most / PIECES),
-                                   pl_muldiv_ceil(pl_n_owners(z->mix->n_jobs), z->region_bytes, 1));
-  return room < useful ? room : useful;
-}
-
-/* The pairs' periods become one, the longest. */
-static planc_status shift_pairs(zico *z, int64_t bytes, bool *out_fit) {
-  int64_t longest = 0;
-  *out_fit = true;
-  for (int32_t pair = 0; *out_fit && pair * PAIR < z->mix->n_jobs; pair++) {
-    int32_t jobs[PAIR] = {pair * PAIR, pair * PAIR + 1};
-    int32_t n = jobs[1] < z->mix->n_jobs ? PAIR : 1;
-    PLANC_TRY(pl_shift(&z->timing, &z->areas, jobs, n, part_of(z, pair, bytes), out_fit));
-    if (z->timing.period_ns > longest) longest = z->timing.period_ns;
-  }
-  z->timing.period_ns = longest;
-  return NULL;
-}
-
 /* --- The informed phase ------------------------------------------------------------------------------------------- */
-
-static planc_status merge(zico *z, const pl_timing *timing, int64_t *const *addresses, planc_candidate *out) {
-  int64_t **own, **workspaces;
-  pl_merge merge = {
-      .n_jobs = z->mix->n_jobs, .jobs = z->solos.candidates, .iterations = z->iterations, .residencies = addresses};
-  PLANC_TRY(PL_NEW(&z->round, &own, z->mix->n_jobs));
-  for (int32_t j = 0; j < z->mix->n_jobs; j++) own[j] = z->areas.jobs[j].workspaces;
-  PLANC_TRY(pl_merge_repeat(&z->round, z->mix->n_jobs, z->iterations, own, &workspaces));
-  merge.workspaces = workspaces;
-  PLANC_TRY(pl_turns_by_time(&z->round, timing, &merge.turns, &merge.n_turns));
-  return pl_merge_candidates(&merge, out);
-}
-
-/* In regions as time goes on, or else all at once. */
-static planc_status find_places(zico *z, const pl_timing *timing, int64_t capacity, int64_t ***out_addresses,
-                                bool *out_fit) {
-  PLANC_TRY(pl_share_regions(&z->round, timing, &z->areas, capacity, out_addresses, out_fit));
-  return *out_fit ? NULL : pl_place_passes(&z->round, timing, &z->areas, capacity, out_addresses, out_fit);
-}
 
 /* Shifts within `bytes`, and in less and less while there are no places for them. */
 static planc_status arrange(zico *z, int64_t bytes, int64_t ***out_addresses, bool *out_fit) {
   enum { PARTS = 32 };
   int64_t within = bytes, less = bytes > z->least ? (bytes - z->least) / PARTS : 0;
   for (less = less > z->region_bytes ? less : z->region_bytes;; less *= 2) {
-    PLANC_TRY(shift_pairs(z, within, out_fit));
+    PLANC_TRY(pl_shift_pairs(&z->timing, &z->areas, within, out_fit));
     if (!*out_fit) return NULL;
-    PLANC_TRY(find_places(z, &z->timing, z->capacity, out_addresses, out_fit));
+    PLANC_TRY(pl_shared_places_find(&z->round, &z->timing, &z->areas, z->capacity, out_addresses, out_fit));
     if (*out_fit || within <= z->least) return NULL;
     within = bytes - less > z->least ? bytes - less : z->least;
   }
+}
+
+/* The timing is that of the candidate's simulation. */
+static void make_best(zico *z, planc_candidate *candidate) {
+  planc_candidate_free(&z->best);
+  z->best = *candidate;
+  *candidate = (planc_candidate){0};
+  z->best_ns = z->timing.period_ns;
+  z->offset_ns = z->timing.passes[z->timing.first[1]].start_ns - z->timing.passes[z->timing.first[0]].start_ns;
+  z->any = true;
 }
 
 /* Keeps what is the fastest so far; the timing is that of its simulation. */
@@ -314,12 +266,7 @@ static planc_status keep(zico *z, const pl_timing *arranged, planc_candidate *ca
     planc_candidate_free(candidate);
     return NULL;
   }
-  planc_candidate_free(&z->best);
-  z->best = *candidate;
-  z->best_ns = z->timing.period_ns;
-  z->any = true;
-  if (z->mix->n_jobs > 1)
-    z->offset_ns = z->timing.passes[z->timing.first[1]].start_ns - z->timing.passes[z->timing.first[0]].start_ns;
+  make_best(z, candidate);
   return pl_timing_copy(&z->arena, arranged, &z->best_timing);
 }
 
@@ -331,7 +278,7 @@ static planc_status try_round(zico *z, int64_t bytes, bool all, bool *out_fit) {
   PLANC_TRY(arrange(z, bytes, &addresses, out_fit));
   if (!*out_fit) return NULL;
   PLANC_TRY(pl_timing_copy(&z->round, &z->timing, &arranged));
-  planc_status status = merge(z, &z->timing, addresses, &candidate);
+  planc_status status = pl_shared_places_merge(&z->round, &z->timing, &z->areas, addresses, &candidate);
   if (!status) status = pl_if_fits(pl_timing_together(z->all, &candidate, &z->timing), out_fit);
   if (!status && *out_fit) status = pl_if_fits(z->all->hold_to_host(z->all, &candidate), out_fit);
   if (!status && *out_fit && all) return keep(z, &arranged, &candidate);
@@ -342,7 +289,7 @@ static planc_status try_round(zico *z, int64_t bytes, bool all, bool *out_fit) {
 /* The same graph at the same costs, so that the jobs disturb each other alike. */
 static bool are_alike(const planc_mix *mix) {
   for (int32_t j = 1; j < mix->n_jobs; j++)
-    if (!pl_is_same_job(&mix->jobs[0], &mix->jobs[j])) return false;
+    if (planc_mix_first_same(mix, j) > 0) return false;
   return true;
 }
 
@@ -374,40 +321,27 @@ static planc_status search(zico *z) {
 
 /* --- No more memory than it takes --------------------------------------------------------------------------------- */
 
-/* The fewest bytes in which the best shifts still find places, by bisection to a region. */
-static planc_status find_fewest(zico *z, int64_t *out_bytes) {
-  int64_t fails = 0, fits = (z->capacity + z->region_bytes - 1) / z->region_bytes;
-  while (fits - fails > 1) {
-    int64_t middle = fails + (fits - fails) / 2, **addresses;
-    bool fit;
-    PLANC_TRY(find_places(z, &z->best_timing, middle * z->region_bytes, &addresses, &fit));
-    *(fit ? &fits : &fails) = middle;
-  }
-  *out_bytes = fits * z->region_bytes;
-  return NULL;
-}
-
-/* Takes over places in `bytes` if they make it no slower. */
+/* Takes over places in `bytes` if they make it slower by a thousandth at the most. */
 static planc_status try_places(zico *z, int64_t bytes, bool *out_taken) {
   enum { WORTH = 1000 };
-  int64_t **addresses, ns;
+  int64_t **addresses;
   planc_candidate candidate = {0};
-  PLANC_TRY(find_places(z, &z->best_timing, bytes, &addresses, out_taken));
+  PLANC_TRY(pl_shared_places_find(&z->round, &z->best_timing, &z->areas, bytes, &addresses, out_taken));
   if (!*out_taken) return NULL;
-  planc_status status = merge(z, &z->best_timing, addresses, &candidate);
-  if (!status) status = z->all->time(z->all, &candidate, &ns);
-  *out_taken = !status && ns <= z->best_ns + z->best_ns / WORTH;
-  planc_candidate_free(*out_taken ? &z->best : &candidate);
-  if (*out_taken) z->best = candidate;
+  planc_status status = pl_shared_places_merge(&z->round, &z->best_timing, &z->areas, addresses, &candidate);
+  if (!status) status = pl_if_fits(pl_timing_together(z->all, &candidate, &z->timing), out_taken);
+  *out_taken = !status && *out_taken && z->timing.period_ns <= z->best_ns + z->best_ns / WORTH;
+  if (*out_taken) make_best(z, &candidate);
+  planc_candidate_free(&candidate);
   return status;
 }
 
-/* The fewest that make it no slower, of a few. */
+/* The fewest, of a few, that make it hardly slower. */
 static planc_status tighten(zico *z) {
   enum { TRIES = 4 };
   int64_t fewest;
   bool taken = false;
-  PLANC_TRY(find_fewest(z, &fewest));
+  PLANC_TRY(pl_shared_places_fewest(&z->round, &z->best_timing, &z->areas, z->region_bytes, z->capacity, &fewest));
   for (int64_t k = 0; !taken && k < TRIES && fewest < z->capacity; k++)
     PLANC_TRY(try_places(z, fewest + (z->capacity - fewest) / TRIES * k, &taken));
   return NULL;
@@ -450,7 +384,7 @@ static planc_status explain_shifts(const zico *z, planc_candidate *out) {
   if (small && z->region_bytes > PLANC_ALIGNMENT)
     (void)snprintf(regions, sizeof regions, " in regions of %s", pl_size_format(z->region_bytes, size));
   if (small && z->region_bytes == PLANC_ALIGNMENT) (void)snprintf(regions, sizeof regions, " tensor by tensor");
-  if (z->mix->n_jobs != PAIR) return planc_candidate_explain(out, "side by side%s, in pairs", regions);
+  if (z->mix->n_jobs != PL_PAIR) return planc_candidate_explain(out, "side by side%s, in pairs", regions);
   int64_t later = z->best_ns > 0 ? z->offset_ns % z->best_ns : 0;
   if (later < 0) later += z->best_ns;
   bool ahead = later > z->best_ns - later;

@@ -244,6 +244,7 @@ static void report(const simulation *s, planc_simulation *out) {
   int32_t n_gpus = s->program.n_gpus > 0 ? s->program.n_gpus : 1, epilogue = s->state.epilogue_phase;
   sim_phase mean = mean_of_bodies(s);
   out->iteration_ns = (last->end - first->end) / (s->until - s->from);
+  out->averaged = s->repeats ? 0 : s->until - s->from;
   out->epilogue_ns = phases[epilogue].end - phases[epilogue - 1].end;
   out->slowdown_ns = mean.lost_ns / n_gpus;
   out->misses = mean.misses;

@@ -205,6 +205,7 @@ static planc_status print_json(const timed_plan *timed, const simulated_plan *si
   pl_json_add_string(object, "planc", "simulate/1");
   pl_json_add_string(object, "policy", plan->policy);
   pl_json_add_int(object, "iteration_ns", s->iteration_ns);
+  pl_json_add_known(object, "averaged", s->averaged > 0, s->averaged);
   pl_json_add_int(object, "ideal_ns", planc_plan_predicted_total(plan).ideal_ns);
   pl_json_add_int(object, "first_iteration_ns", s->first_iteration_ns);
   pl_json_add_int(object, "prologue_ns", s->prologue_ns);
@@ -273,6 +274,7 @@ static planc_status print_text(const timed_plan *timed, const simulated_plan *si
   }
   printf("iteration      %14s   ideal %s\n", pl_time_format(s->iteration_ns, a),
          pl_time_format(planc_plan_predicted_total(plan).ideal_ns, b));
+  if (s->averaged > 0) printf("  mean of      %14d   periods, none of which repeats\n", s->averaged);
   printf("  compute      %14s   of it recompute %s\n", pl_time_format(s->compute_ns, a),
          pl_time_format(s->recompute_ns, b));
   printf("  slowed       %14s   by copies beside it\n", pl_time_format(s->slowdown_ns, a));

@@ -44,22 +44,43 @@ static void copy_mix(const planc_mix *mix, other_mix *out) {
   out->mix.deadlines_ns = out->deadlines_ns;
 }
 
-static planc_status is_in_time(other_mix *o, const planc_mix_policy *policy, bool *out) {
-  planc_plan *plan = NULL;
-  planc_status status = planc_mix_resolve(&o->mix, o->shares);
-  if (!status) status = planc_colocate(&o->mix, policy, o->shares, &plan);
-  planc_plan_free(plan);
-  *out = !status;
+/* Takes being late, or not fitting, for an answer. */
+static planc_status answer(planc_status status, bool *out) {
   planc_code code = planc_status_code(status);
+  *out = !status;
   if (code != PLANC_LATE && code != PLANC_INFEASIBLE) return status;
   planc_status_free(status);
   return NULL;
 }
 
+static planc_status is_in_time(other_mix *o, const planc_mix_policy *policy, bool *out) {
+  planc_plan *plan = NULL;
+  planc_status status = planc_mix_resolve(&o->mix, o->shares);
+  if (!status) status = planc_colocate(&o->mix, policy, o->shares, &plan);
+  planc_plan_free(plan);
+  return answer(status, out);
+}
+
+/* Whether it is with the iterations that it has at first: without more of them being tried, there is one plan to make.
+ */
+static planc_status is_in_time_at_once(const other_mix *o, const planc_mix_policy *policy, bool *out) {
+  other_mix fixed;
+  planc_plan *plan = NULL;
+  copy_mix(&o->mix, &fixed);
+  planc_status status = planc_mix_resolve(&fixed.mix, fixed.shares);
+  for (int32_t j = 0; j < o->mix.n_jobs && !status; j++) fixed.iterations[j] = fixed.shares[j].iterations;
+  if (!status) status = planc_colocate(&fixed.mix, policy, fixed.shares, &plan);
+  planc_plan_free(plan);
+  return answer(status, out);
+}
+
 /* --- More iterations ---------------------------------------------------------------------------------------------- */
 
-/* Whether a late job has no more iterations for no other reason than that they were asked for. */
+/* Whether a late job has no more iterations for no other reason than that they were asked for. More of them are of no
+ * use where two alone take too long. */
 static bool is_limited(const planc_mix *mix, const planc_mix_share *shares) {
+  for (int32_t j = 0; j < mix->n_jobs; j++)
+    if (is_late(&shares[j]) && shares[j].deadline_ns / 2 < shares[j].alone_ns) return false;
   for (int32_t j = 0; j < mix->n_jobs; j++)
     if (is_late(&shares[j]) && (mix->iterations[j] > 0 || mix->max_ratio > 0)) return true;
   return false;
@@ -111,7 +132,8 @@ static planc_status explain_iterations(const planc_mix *mix, const planc_mix_pol
 
 /* --- Longer deadlines --------------------------------------------------------------------------------------------- */
 
-enum { PARTS = 16, MOST_PARTS = 64, NS_OF_US = 1000 };
+/* MOST_TRIED: mixes, of each of which one plan is made. */
+enum { PARTS = 16, MOST_TRIED = 4, NS_OF_US = 1000 };
 
 /* Sets the deadlines of late jobs so many parts of the way to what their requests took, in whole microseconds. */
 static void set_deadlines(const planc_mix *mix, const planc_mix_share *shares, int64_t parts, other_mix *out) {
@@ -132,27 +154,21 @@ static void note_deadlines(const planc_mix_share *shares, const other_mix *o) {
   cli_note("all requests are in time with%s, the least as far as a few plans can tell", text);
 }
 
-/* By bisection between what fails and what the plan that is late would meet, or more where it would not. */
+/* Begins with what the plan that is late would meet, and goes on with twice that until it suffices, and then by
+ * bisection between that and what fails. */
 static planc_status explain_deadlines(const planc_mix *mix, const planc_mix_policy *policy,
                                       const planc_mix_share *shares) {
   other_mix longer;
-  int64_t fails = 0, meets = PARTS;
-  bool in_time = false;
+  int64_t fails = 0, meets = 0;
   copy_mix(mix, &longer);
-  while (!in_time && meets <= MOST_PARTS) {
-    set_deadlines(mix, shares, meets, &longer);
-    PLANC_TRY(is_in_time(&longer, policy, &in_time));
-    if (in_time) break;
-    fails = meets;
-    meets *= 2;
+  for (int32_t tried = 0; tried < MOST_TRIED && (meets == 0 || meets - fails > 1); tried++) {
+    bool in_time;
+    int64_t parts = meets > 0 ? fails + (meets - fails) / 2 : fails > 0 ? 2 * fails : PARTS;
+    set_deadlines(mix, shares, parts, &longer);
+    PLANC_TRY(is_in_time_at_once(&longer, policy, &in_time));
+    *(in_time ? &meets : &fails) = parts;
   }
-  if (!in_time) return NULL;
-  while (meets - fails > 1) {
-    int64_t middle = fails + (meets - fails) / 2;
-    set_deadlines(mix, shares, middle, &longer);
-    PLANC_TRY(is_in_time(&longer, policy, &in_time));
-    *(in_time ? &meets : &fails) = middle;
-  }
+  if (meets == 0) return NULL;
   set_deadlines(mix, shares, meets, &longer);
   note_deadlines(shares, &longer);
   return NULL;

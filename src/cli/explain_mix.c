@@ -7,7 +7,6 @@ typedef struct mix_misfit {
   planc_status status; /* borrowed */
 } mix_misfit;
 
-static bool is_told(const planc_mix *mix, int32_t job);
 static planc_status explain_job(const mix_misfit *m, int32_t job);
 static planc_status explain_all(const mix_misfit *m);
 
@@ -16,7 +15,7 @@ planc_status cli_explain_mix(const planc_mix *mix, const planc_mix_policy *polic
   if (planc_status_code(status) != PLANC_INFEASIBLE) return status;
   mix_misfit m = {.mix = mix, .policy = policy, .status = status};
   for (int32_t j = 0; j < mix->n_jobs; j++)
-    if (!is_told(mix, j)) planc_status_free(explain_job(&m, j)); /* what cannot be told is left out */
+    if (planc_mix_first_same(mix, j) == j) planc_status_free(explain_job(&m, j)); /* what cannot be told is left out */
   planc_status_free(explain_all(&m));
   planc_memory_kind memory = planc_status_shortage(status).memory;
   int64_t budget = mix->terms.budgets[memory];
@@ -48,11 +47,4 @@ static planc_status explain_all(const mix_misfit *m) {
   }
   planc_plan_free(least.plan);
   return status;
-}
-
-/* Whether an earlier job is the same. */
-static bool is_told(const planc_mix *mix, int32_t job) {
-  for (int32_t j = 0; j < job; j++)
-    if (mix->jobs[j].graph == mix->jobs[job].graph && mix->jobs[j].batch == mix->jobs[job].batch) return true;
-  return false;
 }

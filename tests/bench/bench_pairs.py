@@ -181,17 +181,33 @@ COLUMNS = ["pairs of", "fitted to", "judged", "model", "median error %", "90 % b
 NOTE = ["errors are those of each job's speed, relative to it; a sum is that of a pair's two speeds"]
 
 
+def sums(name, pairs, jobs):
+    """Why a pair's speeds sum to what they do: quartiles of the sums, measured and simulated, and of the jobs' shares."""
+    def quartiles(found):
+        return ", ".join(f"{value:.2f}" for value in statistics.quantiles(found, n=4))
+    if len(pairs) < 2:
+        return []
+    shares = [jobs[a][0] + jobs[b][0] for a, b, _, _ in pairs]
+    return [f"{name}: quartiles of the sums: {quartiles([x + y for _, _, x, y in pairs])} measured, "
+            f"{quartiles([x + y for x, y in simulated(pairs, jobs)])} simulated;",
+            f"the median share of a job is {statistics.median(share for share, _ in jobs.values()):.2f}, of a pair "
+            f"{statistics.median(shares):.2f}: {sum(share <= 1 for share in shares) / len(pairs):.0%} of the pairs fit beside each other"]
+
+
 def gavels(options):
     if not os.path.exists(options.gavel):
         print(f"bench_pairs: gavel left out: {os.path.relpath(options.gavel, ROOT)} is absent")
         return
-    found = []
+    found, notes = [], []
     for device, pairs in gavel(options.gavel):
         fitted, judged = halves(pairs)
         jobs = fit_jobs(fitted)
-        found += rows(device, fitted, [pair for pair in judged if pair[0] in jobs and pair[1] in jobs], jobs)
+        judged = [pair for pair in judged if pair[0] in jobs and pair[1] in jobs]
+        found += rows(device, fitted, judged, jobs)
+        notes += sums(device, judged, jobs)
     if found:
-        table("Gavel: each job's share and length fitted", COLUMNS, found, NOTE)
+        table("Gavel: each job's share and length fitted", COLUMNS, found,
+              [*NOTE, *notes, "jobs that each want all of the GPU get together what one alone has, and sums below 1 are what sharing it costs"])
 
 
 def lucids(options):
@@ -208,9 +224,13 @@ def lucids(options):
             file.write("{" + f'"origin": {json.dumps(constants["origin"])},\n "share": '
                        f'{json.dumps([round(v, 3) for v in constants["share"]])}, "length": '
                        f'{json.dumps([round(v, 3) for v in constants["length"]])}' + "}\n")
-    found = list(rows("lucid", fitted, judged, by_use(constants, used)))
+    jobs = by_use(constants, used)
+    found = list(rows("lucid", fitted, judged, jobs))
     if found:
-        table("Lucid: shares and lengths by utilisation", COLUMNS, found, NOTE)
+        table("Lucid: shares and lengths by utilisation", COLUMNS, found,
+              [*NOTE, *sums("lucid", judged, jobs),
+               f"alone a job has the GPU in use for {statistics.median(u for u, _ in used.values()):.0%} of the time in the median: two "
+               "take turns where their kernels meet, and go nearly as fast as alone"])
 
 
 def tallies(options):

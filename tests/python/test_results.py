@@ -18,6 +18,7 @@ BENCH = os.path.join(ROOT, "tests", "bench")
 sys.path.insert(0, BENCH)
 import bench_cpu  # noqa: E402
 import bench_growth  # noqa: E402
+import bench_mixes  # noqa: E402
 import benchlib  # noqa: E402
 
 # Benchmark, its results, and the parts that are computed again.
@@ -121,6 +122,21 @@ class Results(unittest.TestCase):
                         self.assertIn("two", parts)
             with open(path, encoding="utf-8") as file:
                 self.assertEqual(file.read(), "# tests/python/test_results.py: on paper\n\na table\n")
+
+
+class Mixes(unittest.TestCase):
+    """Of the results of mixes a part: all of them take hours. Those of host-mixes are measured."""
+
+    def test_work_grows_as_the_file_says(self):
+        """What is counted differs between compilers, how it grows hardly does."""
+        written = {tuple(row.split()[:3]): row.split()[-1] for block in results("mixes") if "counted" in block.splitlines()[0]
+                   for row in block.splitlines()[2:]}
+        with tempfile.TemporaryDirectory() as folder:
+            for policy in ("temporal", "zico"):
+                with self.subTest(policy=policy):
+                    done = {n: benchlib.counted_work(*bench_mixes.command(folder, policy, "alike", 2, n))
+                            for n in bench_mixes.SIZES}
+                    self.assertAlmostEqual(bench_mixes.beyond(done), float(written[policy, "alike", "2"]), delta=0.1)
 
 
 class Growth(unittest.TestCase):

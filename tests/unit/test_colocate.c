@@ -15,6 +15,8 @@
 #include "tests/support/randgraph.h"
 #include "tests/support/runs.h"
 #include "tests/support/unit.h"
+#include "util/math.h"
+#include "util/size.h"
 
 enum { MIXES = 40, MOST_JOBS = 3, PERIODS = 2, INTERLEAVINGS = 6 };
 
@@ -323,6 +325,38 @@ START_TEST(late_requests_are_refused) {
 }
 END_TEST
 
+/* Turns in which no job has more iterations than its mix had at first. */
+static planc_status make_seldom(const planc_mix_evaluator *evaluator, const planc_mix_share *shares,
+                                planc_candidate *out) {
+  for (int32_t j = 0; j < evaluator->mix->n_jobs; j++)
+    if (shares[j].iterations > 2) return planc_error(PLANC_INFEASIBLE, "too often");
+  return planc_mix_policy_find("temporal")->make(evaluator, shares, out);
+}
+
+/* Where more iterations than are late do not fit, the mix is late with those that do. */
+START_TEST(a_late_mix_has_the_shares_of_its_plan) {
+  static const planc_mix_policy seldom = {.name = "seldom", .make = make_seldom};
+  random_mix m;
+  planc_mix_share shares[MOST_JOBS];
+  int64_t deadlines[MOST_JOBS] = {1};
+  planc_plan *plan;
+  char told[96], taken[PL_SIZE_TEXT];
+  make_mix(_i, &m);
+  m.mix.max_ratio = 0;
+  m.mix.deadlines_ns = deadlines;
+  for (int32_t j = 0; j < m.mix.n_jobs; j++) m.iterations[j] = j == 0 ? 0 : 2;
+  ok(planc_mix_resolve(&m.mix, shares));
+  shares[0].iterations = 2;
+  planc_status status = planc_colocate(&m.mix, &seldom, shares, &plan);
+  ck_assert_ptr_null(plan);
+  ck_assert_int_eq(shares[0].iterations, 2);
+  snprintf(told, sizeof told, "requests take up to %s, with 2 iterations in a period",
+           pl_time_format(pl_align_up(shares[0].response_ns, 1000), taken));
+  assert_fails(status, PLANC_LATE, told);
+  free_mix(&m);
+}
+END_TEST
+
 /* How many other jobs compute when an op begins, what reaches over from the period before included. */
 static int32_t count_beside(const seen_op *op, int64_t period_ns) {
   bool beside[MOST_JOBS] = {false};
@@ -347,6 +381,29 @@ START_TEST(pairs_are_of_two) {
   ok(planc_colocate(&m.mix, planc_mix_policy_find("waterwave"), shares, &plan));
   int64_t period_ns = observe(plan);
   for (int32_t a = 0; a < seen.n; a++) ck_assert_int_le(count_beside(&seen.of[a], period_ns), 1);
+  planc_plan_free(plan);
+  free_mix(&m);
+}
+END_TEST
+
+/* What Zico says of the shift of two jobs is so in its plan, and not in one that it gave up for less memory. */
+START_TEST(shifts_are_those_of_the_plan) {
+  random_mix m;
+  planc_mix_share shares[MOST_JOBS];
+  planc_plan *plan;
+  make_mix(_i, &m);
+  ok(planc_mix_resolve(&m.mix, shares));
+  ok(planc_colocate(&m.mix, planc_mix_policy_find("zico"), shares, &plan));
+  const char *told = strstr(plan->explanation, ": in every period");
+  int64_t period_ns = observe(plan), starts[MOST_JOBS], end;
+  for (int32_t j = 0; j < m.mix.n_jobs; j++) find_iteration(j, 0, &starts[j], &end);
+  int64_t later = (starts[1] - starts[0]) % period_ns;
+  if (later < 0) later += period_ns;
+  bool ahead = later > period_ns - later;
+  char expected[96], text[PL_SIZE_TEXT];
+  snprintf(expected, sizeof expected, ": in every period job %d begins %s after job %d", ahead ? 0 : 1,
+           pl_time_format(ahead ? period_ns - later : later, text), ahead ? 1 : 0);
+  if (told) ck_assert_str_eq(told, expected);
   planc_plan_free(plan);
   free_mix(&m);
 }
@@ -692,10 +749,12 @@ int main(void) {
   tcase_add_loop_test(mixes, turns_do_not_overlap, 0, MIXES);
   tcase_add_loop_test(mixes, requests_are_in_time, 0, 2 * MIXES);
   tcase_add_loop_test(mixes, late_requests_are_refused, 0, 10);
+  tcase_add_loop_test(mixes, a_late_mix_has_the_shares_of_its_plan, 0, 10);
   tcase_add_loop_test(mixes, jobs_have_memory_of_their_own, 0, N_APART * MIXES);
   tcase_add_loop_test(mixes, baselines_plan_each_job_alone, 0, 2 * MIXES);
   tcase_add_test(mixes, rates_are_priorities);
   tcase_add_loop_test(mixes, pairs_are_of_two, 0, MIXES);
+  tcase_add_loop_test(mixes, shifts_are_those_of_the_plan, 0, 4 * MIXES);
   tcase_add_test(mixes, least_budgets_are_known);
   tcase_add_loop_test(mixes, one_device_serves_all, 0, 10);
   tcase_add_loop_test(mixes, pools_migrate, 0, MIXES);

@@ -3,6 +3,7 @@
 #include <check.h>
 #include <stdlib.h>
 
+#include "planner/colocate/by_time.h"
 #include "planner/colocate/mix_evaluate.h"
 #include "planner/colocate/place_passes.h"
 #include "planner/colocate/share_regions.h"
@@ -93,6 +94,7 @@ static int32_t list_tensors(const made *m, int64_t *const *addresses, tensor *ou
     for (int32_t p = m->timing.first[j]; p < m->timing.first[j] + m->iterations[j]; p++) {
       const pl_pass *pass = &m->timing.passes[p];
       for (int32_t r = planc_schedule_n_boundary(s); r < planc_schedule_n_residencies(s); r++) {
+        if (planc_schedule_memory_of(s, r) != PLANC_MEMORY_DEVICE) continue;
         tensor t = {.address = addresses[p][r]};
         t.bytes = m->solos.candidates[j].trace->buffers[planc_schedule_residencies(s)[r].buffer].bytes;
         for (int32_t c = 0; c < planc_schedule_n_commands(s); c++) {

@@ -330,6 +330,35 @@ START_TEST(unequal_jobs_stay_together) {
 }
 END_TEST
 
+/* Two jobs that each have a GPU as if to themselves, and of which one is a little slower: the other falls ahead of it
+ * in every period, for longer than is simulated. Where both are as fast, periods repeat at once. */
+START_TEST(what_never_repeats_is_a_mean) {
+  static const char script[] =
+      "body\nacquire 0 x#0 0\nacquire 1 y#0 8192\nacquire 2 z#0 9216\nacquire 3 x#1 16384\nacquire 4 y#1 24576\n"
+      "acquire 5 z#1 25600\nexec a#0 use 0 1\nexec b#0 use 1 2\nexec a#1 on 3 use 3 4\nexec b#1 on 3 use 4 5\n" CLOSE
+      "release 3\nrelease 4\nrelease 5\n";
+  planc_job job = {.graph = graph, .batch = 1, .n_rounds = 1, .rounds = one, .iterations = 1};
+  const planc_job jobs[] = {job, job};
+  for (int64_t slower_ns = 0; slower_ns <= 10; slower_ns += 10) {
+    planc_plan *plan;
+    planc_simulation s;
+    ok(script_make(script, jobs, 2, 1 << 20, 1 << 20, &plan));
+    plan->device.duplex_ppm = 1000000;
+    plan->device.in_flight = 1000;
+    for (int32_t i = 0, n = 0; i < plan->body.n; i++) {
+      planc_instr *instr = (planc_instr *)&plan->body.instrs[i];
+      if (instr->op != PLANC_INSTR_exec) continue;
+      instr->time_ns = 100000 + (n++ == 0 ? slower_ns : 0);
+      instr->busy_ppm = 400000;
+    }
+    ok(planc_simulate(plan, NULL, &s));
+    ck_assert_int_eq(s.averaged > 0, slower_ns > 0);
+    ck_assert_int_eq(s.iteration_ns, 200000 + slower_ns);
+    planc_plan_free(plan);
+  }
+}
+END_TEST
+
 /* In a period x gets two of the three chunks of the last workspace (3 unmapped, 2 mapped), and the workspace gets them
  * back with the third (1 mapped). y and z share a chunk, which is mapped in the first period only. The host waits for
  * the execs before each of these. */
@@ -695,6 +724,7 @@ int main(void) {
   tcase_add_test(tests, captured_bodies_have_nothing_to_track);
   tcase_add_test(tests, every_job_has_its_own_host);
   tcase_add_test(tests, unequal_jobs_stay_together);
+  tcase_add_test(tests, what_never_repeats_is_a_mean);
   tcase_add_test(tests, chunks_are_mapped_in_the_step);
   tcase_add_test(tests, an_engine_may_copy_both_ways);
   tcase_add_test(tests, storage_is_waited_for_under_its_own_name);

@@ -74,6 +74,13 @@ Policies that do not run rounds side by side run them one after the other where 
   rounds of 32 side by side
   requests of job 1
 
+A job in rounds is not the same job as one without, and has a least budget of its own; the same job twice is told once.
+
+  $ mix() { planc colocate graphs/lenet-digits.yaml:64 graphs/lenet-digits.yaml:64 graphs/lenet-digits.yaml:64 --device k40m --budget 60K -o no.plan "$@" 2>&1 | grep -o 'budget of job . (lenet-digits) alone'; }; mix --accumulate 1:2; mix --accumulate 2
+  budget of job 0 (lenet-digits) alone
+  budget of job 1 (lenet-digits) alone
+  budget of job 0 (lenet-digits) alone
+
 One round is the whole batch; other numbers have to divide it.
 
   $ planc colocate graphs/lenet-digits.yaml:64 --accumulate 1 --device k40m -o one.plan 2>/dev/null | grep -o 'zico.*'

@@ -37,12 +37,12 @@ A job that is there twice is two jobs. One may be for inference.
   verified: every bit as in the reference
   ! planrun: note: backend host does not have the plan's algorithms gemm, default, winograd: plain ones stand in, which may take far longer; a profile of planrun profile has its own to plan with
 
-Small jobs have no use for Zico's large regions: smaller ones are tried where these leave no shift, and are named where others were asked for.
+Small jobs have no use for Zico's large regions: smaller ones are tried where these leave no shift, and are thought of where others were asked for.
 
   $ for region in "" "--region 1M"; do planc colocate graphs/lenet-digits.yaml:64 graphs/tiny-transformer.yaml:16 --device k40m --budget 2M --policy zico $region -o small.plan 2>/dev/null | grep why | sed 's/: in every.*//'; planrun exec small.plan --iterations 2 --verify 2>/dev/null | grep -o 'verified.*'; done
     why       side by side in regions of 512.00 KiB
   verified: every bit as in the reference
-    why       the jobs take turns, for no shift at which they fit side by side in regions of 1.00 MiB, as there is in regions of 512.00 KiB, was found
+    why       the jobs take turns, for no shift at which they fit side by side was found; regions smaller than 1.00 MiB may do
   verified: every bit as in the reference
   $ planc colocate graphs/lenet-digits.yaml:64 graphs/tiny-transformer.yaml:16 --device k40m --budget 2M --policy zico --region 512K -o small.plan 2>/dev/null | grep -o 'why *side by side'
   why       side by side
@@ -103,6 +103,19 @@ A job that may not run often enough to get its part is told, with what would do.
   [1]
   ~ planc compare --colocate graphs/lenet-digits.yaml:640 inputs/tiny.yaml:1 --device k40m --max-ratio 1 --policies temporal --no-least 2>&1 | grep 'note: job'
   planc: note: job <N> (tiny) has the most iterations in a period that may be chosen, <N>, and they take <N> ms alone where those of job <N> take <N> ms: with --max-ratio <N> it has more of the GPU
+
+A trainer and a sampler of one model take turns, or the sampler interrupts the trainer when requests come. Each hands its memory over and back.
+
+  ~ for deadline in "" "--deadline 2ms"; do planc colocate graphs/tiny-transformer.yaml:16 graphs/tiny-transformer.yaml:16:inference --device k40m $deadline -o turns.plan 2>/dev/null | grep 'turns\|requests\|iteration[s]*$'; planrun exec turns.plan --iterations 2 --verify 2>/dev/null | grep -o 'verified.*'; done
+  turns.plan: temporal, <N> jobs
+    job <N>: tiny-transformer, batch <N> in <N> round of <N>, <N> iterations
+    job <N>: tiny-transformer, batch <N> in <N> round of <N>, <N> iterations
+  verified: every bit as in the reference
+  turns.plan: preemptive, <N> jobs
+    job <N>: tiny-transformer, batch <N> in <N> round of <N>, <N> iterations
+    job <N>: tiny-transformer, batch <N> in <N> round of <N>, <N> iterations
+    requests of job <N> take up to <N> ms of <N> ms
+  verified: every bit as in the reference
 
 Requests of a job for inference have a deadline, beside a job that trains.
 

@@ -12,6 +12,15 @@ What a plan takes is predicted from the plan alone.
   first iteration <N> ms, prologue <N> ms, epilogue <N> ms
   throughput <N>   samples/s, overhead +<N>%, <size> moved
 
+Of two jobs that run at their own pace and disturb each other little, one may fall behind for very long. What is told is then a mean.
+
+  $ planc colocate inputs/tiny.yaml:8:1 inputs/tiny.yaml:8:1 --device k40m --launch 1ns --policy tensile -o even.plan >/dev/null 2>&1
+  > awk '/"exec"/ { sub(/"t":[0-9]*/, "&00"); if (++n == 4) sub(/:317000/, ":337000") } 1' even.plan >uneven.plan
+  > for plan in even uneven; do planc simulate $plan.plan | grep mean; planc simulate $plan.plan --json | grep -o '"averaged":[^,]*'; done
+  "averaged":null
+    mean of                  30   periods, none of which repeats
+  "averaged":30
+
 Against the same without scheduling, which `none` plans when it has the room.
 
   $ planc plan inputs/tiny.yaml --policy none --budget 1G -o none.plan >/dev/null 2>&1
