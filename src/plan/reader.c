@@ -92,7 +92,6 @@ static planc_status read_version(pl_row *row) {
 }
 
 static planc_status read_settings(pl_row *row, planc_settings *out) {
-  _Static_assert(PLANC_MOST_BYTES == PL_ROW_MAX, "the plan holds every size that may be asked for");
 #define X(name, option, kind, least, most, standard, users, help) \
   if (ROW_ACCEPTS(row, ",\"" #name "\":")) PLANC_TRY(pl_row_int(row, least, most, &out->name));
   PLANC_SETTINGS(X)
