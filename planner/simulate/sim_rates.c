@@ -21,13 +21,7 @@ void sim_activity_copy(const sim_program *program, sim_activity *to, const sim_a
   memcpy(to->gpus, from->gpus, (size_t)program->n_gpus * sizeof *to->gpus);
   memcpy(to->kernels, from->kernels, (size_t)program->n_streams * sizeof *to->kernels);
   memcpy(to->copiers, from->copiers, (size_t)program->n_engines * sizeof *to->copiers);
-  for (int32_t s = 0; s < program->n_streams; s++) {
-    if (to->kernels[s].runs) {
-      pl_number_set_add(&to->computing, s);
-    } else {
-      pl_number_set_remove(&to->computing, s);
-    }
-  }
+  for (int32_t s = 0; s < program->n_streams; s++) pl_number_set_put(&to->computing, s, to->kernels[s].runs);
 }
 
 void sim_turn(const sim_program *program, sim_activity *activity, int32_t engine, bool copies) {
@@ -52,11 +46,7 @@ void sim_occupy(const sim_program *program, sim_activity *activity, int32_t stre
   g->n_computing += kernel ? 1 : -1;
   *own = kernel ? *kernel : (sim_kernel){0};
   own->runs = kernel != NULL;
-  if (kernel) {
-    pl_number_set_add(&activity->computing, stream);
-  } else {
-    pl_number_set_remove(&activity->computing, stream);
-  }
+  pl_number_set_put(&activity->computing, stream, own->runs);
   if (own->time_ns < 1) own->time_ns = 1;
   if (g->busy_ppm > PL_PPM) share_out(program, activity, gpu);
 }

@@ -18,22 +18,14 @@ planc_status sim_state_make(const sim_program *program, pl_arena *arena, sim_sta
   return NULL;
 }
 
-static void put(pl_number_set *set, int32_t number, bool is_member) {
-  if (is_member) {
-    pl_number_set_add(set, number);
-  } else {
-    pl_number_set_remove(set, number);
-  }
-}
-
 /* Everything is looked at once: a program may have been edited since. */
 static void find_who_goes_on(const sim_program *program, sim_state *state) {
   for (int32_t k = 0; k < program->n_launchers; k++) {
-    put(&state->launching, k, state->hosts[program->launchers[k]].launching);
+    pl_number_set_put(&state->launching, k, state->hosts[program->launchers[k]].launching);
     pl_number_set_add(&state->may_launch, k);
   }
   for (int32_t s = 0; s < program->n_streams; s++) {
-    put(&state->running, s, state->lanes[s].running >= 0);
+    pl_number_set_put(&state->running, s, state->lanes[s].running >= 0);
     pl_number_set_add(&state->may_begin, s);
   }
 }

@@ -1,8 +1,6 @@
 /* A set of numbers (number_set.h). */
 #include "util/number_set.h"
 
-#include <stdbool.h>
-
 planc_status pl_number_set_make(pl_arena *arena, int32_t bound, pl_number_set *out) {
   *out = (pl_number_set){0};
   int64_t bits = bound;
@@ -30,6 +28,14 @@ void pl_number_set_remove(pl_number_set *set, int32_t number) {
     uint64_t *word = &set->words[level][number >> 6];
     *word &= ~(UINT64_C(1) << (number & 63));
     if (*word) return;
+  }
+}
+
+void pl_number_set_put(pl_number_set *set, int32_t number, bool is_member) {
+  if (is_member) {
+    pl_number_set_add(set, number);
+  } else {
+    pl_number_set_remove(set, number);
   }
 }
 

@@ -3,6 +3,8 @@
 #ifndef PLANC_UTIL_NUMBER_SET_H
 #define PLANC_UTIL_NUMBER_SET_H
 
+#include <stdbool.h>
+
 #include "planc/status.h"
 #include "util/arena.h"
 
@@ -17,6 +19,8 @@ typedef struct pl_number_set {
 planc_status pl_number_set_make(pl_arena *arena, int32_t bound, pl_number_set *out);
 void pl_number_set_add(pl_number_set *set, int32_t number);
 void pl_number_set_remove(pl_number_set *set, int32_t number);
+/* Adds it or removes it. */
+void pl_number_set_put(pl_number_set *set, int32_t number, bool is_member);
 /* The greatest member that is at most `number`; -1 if there is none. */
 int32_t pl_number_set_below(const pl_number_set *set, int32_t number);
 /* The least member that is at least `number`, which may be the bound; -1 if there is none. */

@@ -10,6 +10,7 @@
 #include "planner/choose/walk.h"
 #include "planner/evaluate.h"
 #include "planner/policies/policies.h"
+#include "tests/support/broken.h"
 #include "tests/support/least.h"
 #include "tests/support/randgraph.h"
 #include "tests/support/unit.h"
@@ -378,32 +379,6 @@ END_TEST
 /* --- What goes wrong, and what plans are told --------------------------------------------------------------------- */
 
 static planc_evaluator own;
-static int failures;
-
-static planc_status break_down(void) {
-  failures++;
-  return planc_error(PLANC_INTERNAL, "broken");
-}
-static planc_status no_bytes(const planc_evaluator *evaluator, const planc_candidate *candidate, int64_t *out_bytes) {
-  (void)evaluator;
-  (void)candidate;
-  (void)out_bytes;
-  return break_down();
-}
-static planc_status no_hold(const planc_evaluator *evaluator, const planc_candidate *candidate) {
-  (void)evaluator;
-  (void)candidate;
-  return break_down();
-}
-static planc_status not_simulated(const planc_evaluator *evaluator, const planc_candidate *candidate,
-                                  planc_candidate_visitor visitor, void *user, planc_taken *out) {
-  (void)evaluator;
-  (void)candidate;
-  (void)visitor;
-  (void)user;
-  (void)out;
-  return break_down();
-}
 
 /* Whichever of an evaluator's functions fails: a policy that calls it fails with that, and calls it once. */
 START_TEST(failures_are_passed_on) {
@@ -411,23 +386,19 @@ START_TEST(failures_are_passed_on) {
   int64_t all;
   ok(find_least_bytes(&problem, planc_policy_find("none"), &all));
   problem.terms.budgets[PLANC_MEMORY_DEVICE] = all / 4 * 3;
-  for (int broken = 0; broken < 6; broken++) {
+  for (int broken = 0; broken < BROKEN_N_FUNCTIONS; broken++) {
+    if (broken == BROKEN_PLACE) continue; /* policies for a job never ask for that */
     own = pl_evaluator_of(&problem);
-    if (broken == 0) own.live = no_bytes;
-    if (broken == 1) own.peak = no_bytes;
-    if (broken == 2) own.hold = no_hold;
-    if (broken == 3) own.hold_to_host = no_hold;
-    if (broken == 4) own.time = no_bytes;
-    if (broken == 5) own.simulate = not_simulated;
+    broken_make((broken_function)broken, &own);
     int before = used;
     for (const planc_policy *policy = planc_policies(); policy->name; policy++) {
       if (policy->supports & PLANC_POLICY_CHOOSES) continue;
       planc_candidate candidate = {0};
-      failures = 0;
+      broken_failures = 0;
       planc_status status = policy->make(&own, &candidate);
-      ck_assert_msg((planc_status_code(status) == PLANC_INTERNAL) == (failures > 0), "%s", policy->name);
-      ck_assert_int_le(failures, 1);
-      used += failures;
+      ck_assert_msg((planc_status_code(status) == PLANC_INTERNAL) == (broken_failures > 0), "%s", policy->name);
+      ck_assert_int_le(broken_failures, 1);
+      used += broken_failures;
       planc_status_free(status);
       planc_candidate_free(&candidate);
     }

@@ -6,6 +6,7 @@
 
 #include "planner/colocate/mix_evaluate.h"
 #include "planner/colocate/responses.h"
+#include "tests/support/broken.h"
 #include "tests/support/graphtext.h"
 #include "tests/support/nets.h"
 #include "tests/support/unit.h"
@@ -103,60 +104,12 @@ END_TEST
 
 /* --- What goes wrong ---------------------------------------------------------------------------------------------- */
 
-enum { PEAK, HOLD, HOLD_TO_HOST, PLACE, TIME, SIMULATE, LIVE, N_FUNCTIONS };
-
-static int failures;
-
-static planc_status break_down(void) {
-  failures++;
-  return planc_error(PLANC_INTERNAL, "broken");
-}
-static planc_status no_bytes(const planc_evaluator *evaluator, const planc_candidate *candidate, int64_t *out_bytes) {
-  (void)evaluator;
-  (void)candidate;
-  (void)out_bytes;
-  return break_down();
-}
-static planc_status no_hold(const planc_evaluator *evaluator, const planc_candidate *candidate) {
-  (void)evaluator;
-  (void)candidate;
-  return break_down();
-}
-static planc_status no_place(const planc_evaluator *evaluator, const planc_candidate *candidate, int64_t *residencies,
-                             int64_t *workspaces, int64_t *out_arena_bytes) {
-  (void)evaluator;
-  (void)candidate;
-  (void)residencies;
-  (void)workspaces;
-  (void)out_arena_bytes;
-  return break_down();
-}
-static planc_status not_simulated(const planc_evaluator *evaluator, const planc_candidate *candidate,
-                                  planc_candidate_visitor visitor, void *user, planc_taken *out) {
-  (void)evaluator;
-  (void)candidate;
-  (void)visitor;
-  (void)user;
-  (void)out;
-  return break_down();
-}
-
-static void break_one(int function, planc_evaluator *of) {
-  if (function == LIVE) of->live = no_bytes;
-  if (function == PEAK) of->peak = no_bytes;
-  if (function == HOLD) of->hold = no_hold;
-  if (function == HOLD_TO_HOST) of->hold_to_host = no_hold;
-  if (function == PLACE) of->place = no_place;
-  if (function == TIME) of->time = no_bytes;
-  if (function == SIMULATE) of->simulate = not_simulated;
-}
-
 static int broken_alone;
 static planc_evaluator alone_with_one_broken(const planc_mix_evaluator *evaluator, const planc_problem *problem) {
   (void)evaluator;
   const planc_mix_evaluator whole = pl_mix_evaluator_of(&mix, &all);
   planc_evaluator alone = whole.alone(&whole, problem);
-  break_one(broken_alone, &alone);
+  broken_make(broken_alone, &alone);
   return alone;
 }
 static planc_status no_fastest(const planc_mix_evaluator *evaluator, const planc_problem *problem,
@@ -164,14 +117,14 @@ static planc_status no_fastest(const planc_mix_evaluator *evaluator, const planc
   (void)evaluator;
   (void)problem;
   (void)out;
-  return break_down();
+  return broken_down();
 }
 static planc_status no_response(const planc_mix_evaluator *evaluator, const planc_candidate *candidate,
                                 int64_t *out_ns) {
   (void)evaluator;
   (void)candidate;
   (void)out_ns;
-  return break_down();
+  return broken_down();
 }
 
 /* Whatever of an evaluator fails: a policy that asks it fails with that, and asks it once. How many of them ask. */
@@ -180,12 +133,12 @@ static int count_failing(const planc_mix_evaluator *evaluator, const char *what)
   for (const planc_mix_policy *policy = planc_mix_policies(); policy->name; policy++) {
     planc_candidate candidate = {0};
     planc_mix_estimate estimate = {0};
-    failures = 0;
+    broken_failures = 0;
     planc_status status =
         policy->make ? policy->make(evaluator, shares, &candidate) : policy->estimate(evaluator, shares, &estimate);
-    ck_assert_msg((planc_status_code(status) == PLANC_INTERNAL) == (failures > 0), "%s, %s", policy->name, what);
-    ck_assert_msg(failures <= 1, "%s asks for %s again", policy->name, what);
-    used += failures;
+    ck_assert_msg((planc_status_code(status) == PLANC_INTERNAL) == (broken_failures > 0), "%s, %s", policy->name, what);
+    ck_assert_msg(broken_failures <= 1, "%s asks for %s again", policy->name, what);
+    used += broken_failures;
     planc_status_free(status);
     planc_candidate_free(&candidate);
   }
@@ -203,10 +156,11 @@ static int count_in_both(const planc_mix_evaluator *evaluator, const char *what)
 }
 
 START_TEST(failures_are_passed_on) {
-  static const char *const names[N_FUNCTIONS] = {"peak", "hold", "hold_to_host", "place", "time", "simulate", "live"};
-  for (int function = 0; function < N_FUNCTIONS; function++) {
+  static const char *const names[BROKEN_N_FUNCTIONS] = {"peak", "hold",     "hold_to_host", "place",
+                                                        "time", "simulate", "live"};
+  for (int function = 0; function < BROKEN_N_FUNCTIONS; function++) {
     planc_mix_evaluator together = pl_mix_evaluator_of(&mix, &all), apart = together;
-    break_one(function, &together.all);
+    broken_make(function, &together.all);
     broken_alone = function;
     apart.alone = alone_with_one_broken;
     int used = count_in_both(&together, names[function]) + count_in_both(&apart, names[function]);
