@@ -28,9 +28,9 @@ void pl_work_stream(pl_work *work, const planc_profile *profile, bool half, int6
                     pl_spread spread) {
   const pl_compute *compute = &profile->compute;
   int64_t flops_ns = time_at(flops, peak_of(compute, half), profile->multiply[PL_MULTIPLY_LINEAR].flops_ppm);
-  int64_t least_ns = max(time_at(flops, peak_of(compute, half), PL_PPM), least_traffic_ns(profile, traffic));
   add_kernel(work, profile, max(flops_ns, traffic_ns(profile, traffic)),
-             share_ppm(spread.items, pl_mul_saturate(compute->processors, spread.per_processor)), least_ns);
+             share_ppm(spread.items, pl_mul_saturate(compute->processors, spread.per_processor)),
+             max(flops_ns, least_traffic_ns(profile, traffic)));
 }
 
 static int64_t min(int64_t a, int64_t b) {
@@ -50,8 +50,9 @@ static int64_t share_ppm(int64_t part, int64_t whole) {
   return part >= whole ? PL_PPM : max(1, pl_muldiv_ceil(part, PL_PPM, whole));
 }
 
-/* `least_ns` is what the device takes for the kernel's arithmetic and traffic at its peak rates. Whatever processors it
- * occupies, that part of the device's time is gone: kernels beside each other are together no faster than the peak. */
+/* `least_ns` is what the kernel's arithmetic takes at the rate that it reaches when it fills the device, since a
+ * multiprocessor does not compute a kernel faster beside others, and its traffic at the full bandwidth, of which others
+ * take what it leaves. Whatever processors it occupies, that part of the device's time is gone. */
 static void add_kernel(pl_work *work, const planc_profile *profile, int64_t time_ns, int64_t busy_ppm,
                        int64_t least_ns) {
   int64_t kernel_ns = pl_add_saturate(profile->compute.kernel_ns, time_ns);
@@ -83,6 +84,7 @@ static int64_t least_traffic_ns(const planc_profile *profile, pl_traffic traffic
 
 typedef struct arithmetic {
   int64_t time_ns, busy_ppm;
+  int64_t least_ns; /* of time_ns: without what last waves and tiles over the edge leave idle */
 } arithmetic;
 
 /* What the results of so many tiles keep busy, each of them in as many slices as the least depth allows: kernels that
@@ -91,6 +93,11 @@ static int64_t busy_with(const planc_profile *profile, const pl_product *product
   int64_t results = pl_mul_saturate(tiles, tile * tile), slices = product->depth / profile->compute.split_depth;
   if (product->may_split && slices > 1) results = pl_mul_saturate(results, slices);
   return share_ppm(results, pl_mul_saturate(profile->compute.processors, profile->occupancy.outputs));
+}
+
+static int64_t flops_of(const pl_product *product) {
+  int64_t steps = pl_mul_saturate(pl_mul_saturate(product->rows, product->columns), product->depth);
+  return pl_mul_saturate(pl_mul_saturate(steps, product->count), product->flops_per_step);
 }
 
 /* A product's arithmetic by kernels with square tiles of one size. */
@@ -112,7 +119,7 @@ static arithmetic multiply_by(const planc_profile *profile, const pl_product *pr
   if (profile->occupancy.threads) busy_ppm = busy_with(profile, product, tiles, tile);
   int64_t tile_flops = tile * tile * product->flops_per_step;
   int64_t flops = pl_mul_saturate(steps, compute->processors * tile_flops);
-  return (arithmetic){time_at(flops, peak, flops_ppm), busy_ppm};
+  return (arithmetic){time_at(flops, peak, flops_ppm), busy_ppm, time_at(flops_of(product), peak, flops_ppm)};
 }
 
 void pl_work_multiply(pl_work *work, const planc_profile *profile, pl_multiply_kind kind, bool half,
@@ -126,10 +133,8 @@ void pl_work_multiply(pl_work *work, const planc_profile *profile, pl_multiply_k
     arithmetic small = multiply_by(profile, product, by->small_tile, by->small_flops_ppm, by->depth_overhead, peak);
     if (small.time_ns < flops.time_ns) flops = small;
   }
-  int64_t done = pl_mul_saturate(pl_mul_saturate(product->rows, product->columns), product->depth);
-  done = pl_mul_saturate(pl_mul_saturate(done, product->count), product->flops_per_step);
-  int64_t least_ns = max(time_at(done, peak, PL_PPM), least_traffic_ns(profile, traffic));
-  add_kernel(work, profile, max(flops.time_ns, traffic_ns(profile, traffic)), flops.busy_ppm, least_ns);
+  add_kernel(work, profile, max(flops.time_ns, traffic_ns(profile, traffic)), flops.busy_ppm,
+             max(flops.least_ns, least_traffic_ns(profile, traffic)));
 }
 
 planc_variant pl_work_variant(const pl_work *work, const char *algorithm, int64_t workspace_bytes) {

@@ -5,7 +5,7 @@ A job is on the GPU for a share of its time alone, with kernels of a length: ker
 with the longer ones gets more (planner/simulate/sim_machine.h). Of gavel's jobs both are fitted to every other of the pairs
 of a device, in the order of a drawing, since nothing else is known of them; of lucid's they follow from the utilisation that was
 measured of each job alone, by the four constants in pairs.json; and with these so do those of Tally's trainers, beside a
-service. Errors are those of each job's speed in the other pairs, by
+service. A model whose graph is here goes by the graph. Errors are those of each job's speed in the other pairs, by
 the simulator; beside them those of equal halves, and of the GPU's time shared out in proportion where the shares sum to more
 than all of it.
 """
@@ -16,6 +16,7 @@ import json
 import math
 import os
 import random
+import re
 import statistics
 import subprocess
 import sys
@@ -210,6 +211,28 @@ def gavels(options):
               [*NOTE, *notes, "jobs that each want all of the GPU get together what one alone has, and sums below 1 are what sharing it costs"])
 
 
+def models(options):
+    """Graphs that both have: ResNet-50 beside itself on a P100, by the costs and shares of the device's description."""
+    if not os.path.exists(options.gavel):
+        print(f"bench_pairs: models left out: {os.path.relpath(options.gavel, ROOT)} is absent")
+        return
+    found = []
+    for a, b, x, y in dict(gavel(options.gavel)).get("p100", []):
+        batch = re.fullmatch(r"\('ResNet-50 \(batch size (\d+)\)', 1\)", a)
+        if a != b or not batch:
+            continue
+        job = f"{ROOT}/graphs/resnet50.yaml:{batch[1]}"
+        done = subprocess.run([os.path.join(BUILD, "planc"), "compare", "--colocate", job, job, "--device", "p100", "--policies",
+                               "temporal,mps", "--no-least", "--json"], capture_output=True, text=True, check=True)
+        ours = {row["policy"]: row["throughput"] for row in json.loads(done.stdout)["rows"]}
+        found.append([int(batch[1]), ours["mps"] / ours["temporal"], x + y])
+    found.sort()
+    if found:
+        table("Gavel: ResNet-50 beside itself, P100", ["batch", "ours", "measured"], [[b, f"{x:.3f}", f"{y:.3f}"] for b, x, y in found],
+              ["sums of the two jobs' speeds relative to alone (ours: compare's mps over temporal); nothing is fitted to these pairs;",
+               f"median error {100 * statistics.median(abs(x / y - 1) for _, x, y in found):.1f} %"])
+
+
 def lucids(options):
     if not os.path.isdir(options.lucid):
         print(f"bench_pairs: lucid left out: {os.path.relpath(options.lucid, ROOT)} is absent")
@@ -263,4 +286,4 @@ if __name__ == "__main__":
     arguments.add_argument("--tally", metavar="FOLDER", default=os.path.join(SHARED, "tally"))
     arguments.add_argument("--held-out", action="store_true", help="nothing of lucid's pairs was fitted to: judge by all of them")
     arguments.add_argument("--fit", action="store_true", help="fit the constants to lucid's pairs anew, and write them")
-    bench("simulated.", {"gavel": gavels, "lucid": lucids, "tally": tallies}, arguments)
+    bench("simulated.", {"gavel": gavels, "models": models, "lucid": lucids, "tally": tallies}, arguments)
