@@ -17,7 +17,7 @@ $(BUILD)/runtime/%.o $(BUILD)/src/cost/%.o $(BUILD)/counted/src/cost/%.o: ALL_CF
 $(BUILD)/runtime/host/%.o: ALL_CFLAGS += -O3
 
 SHARED_SRC = $(wildcard src/util/*.c src/graph/*.c src/cost/*.c src/plan/*.c src/check/*.c)
-PLANC_LIB_SRC = $(SHARED_SRC) $(wildcard planner/*.c planner/*/*.c)
+PLANC_LIB_SRC = $(SHARED_SRC) $(wildcard planner/*.c planner/*/*.c planner/*/*/*.c)
 PLANC_SRC = $(wildcard src/*.c src/cli/*.c)
 CUDA_C = $(wildcard runtime/cuda/*.c)
 CUDA_CU = $(wildcard runtime/cuda/kernels/*.cu)

@@ -4,72 +4,22 @@
 
 #include <string.h>
 
-#include "plan/job_name.h"
 #include "plan/owned.h"
 #include "planc/simulate.h"
 #include "planner/base/code.h"
-#include "planner/colocate/deadlines.h"
-#include "planner/colocate/in_job.h"
+#include "planner/colocate/jobs/deadlines.h"
+#include "planner/colocate/jobs/in_job.h"
+#include "planner/colocate/jobs/solo.h"
+#include "planner/colocate/mix_check.h"
 #include "planner/colocate/mix_evaluate.h"
 #include "planner/colocate/mix_plan.h"
-#include "planner/colocate/mix_policies.h"
 #include "planner/colocate/ratio.h"
 #include "planner/colocate/responses.h"
-#include "planner/colocate/solo.h"
 #include "planner/make_plan.h"
 #include "util/math.h"
 
-const planc_mix_policy *planc_mix_policies(void) {
-  static const planc_mix_policy policies[] = {
-      {.name = "temporal", .summary = "the jobs take turns, each alone on the GPU", .make = pl_mix_temporal},
-      {.name = "preemptive",
-       .summary = "the same, interrupted between ops by jobs with a deadline",
-       .supports = PLANC_MIX_DEADLINES,
-       .make = pl_mix_preemptive},
-      {.name = "mps",
-       .summary = "MPS with unified memory: pools of their own, pages migrate on demand; compared only",
-       .estimate = pl_mix_mps},
-      {.name = "zico",
-       .summary = "Zico: side by side, iterations shifted until what they hold in regions fits",
-       .supports = PLANC_MIX_REGIONS | PLANC_MIX_ROUNDS,
-       .falls_back = "temporal",
-       .make = pl_mix_zico},
-      {.name = "waterwave",
-       .summary = "Waterwave: side by side in node groups, one takes what another lets go",
-       .supports = PLANC_MIX_GROUPS | PLANC_MIX_BARRIERS,
-       .falls_back = "temporal",
-       .make = pl_mix_waterwave},
-      {.name = "waterwave-s",
-       .summary = "the same with iterations cut in two",
-       .supports = PLANC_MIX_BARRIERS,
-       .falls_back = "temporal",
-       .make = pl_mix_waterwave_s},
-      {.name = "tensile",
-       .summary = "TENSILE: side by side, each job with memory of its own, swapping what the link has time for",
-       .supports = PLANC_POLICY_SWAP_RATE | PLANC_POLICY_SWAPS | PLANC_POLICY_RECOMPUTES,
-       .make = pl_mix_tensile},
-      {.name = "vdnn-conv",
-       .summary = "vDNN, for convolutions: side by side, each job planned as if alone, with memory of its own",
-       .supports = PLANC_POLICY_SWAPS,
-       .make = pl_mix_vdnn_conv},
-      {.name = "capuchin",
-       .summary = "Capuchin: the same",
-       .supports = PLANC_POLICY_SWAPS | PLANC_POLICY_RECOMPUTES,
-       .make = pl_mix_capuchin},
-      {0},
-  };
-  return policies;
-}
-
-const planc_mix_policy *planc_mix_policy_find(const char *name) {
-  for (const planc_mix_policy *policy = planc_mix_policies(); policy->name; policy++)
-    if (strcmp(policy->name, name) == 0) return policy;
-  return NULL;
-}
-
 static planc_status find_alone(const planc_mix_evaluator *evaluator, int32_t job, planc_mix_share *shares,
                                pl_deadline_job *jobs);
-static planc_status check(const planc_mix *mix);
 
 static planc_mix mix_on(const pl_common *common, const planc_problem *all) {
   planc_mix mix = common->mix;
@@ -98,7 +48,7 @@ planc_status pl_mix_resolve(const pl_common *common, const planc_problem *all, p
 
 planc_status planc_mix_resolve(const planc_mix *mix, planc_mix_share *shares) {
   pl_common common;
-  PLANC_TRY(check(mix));
+  PLANC_TRY(pl_mix_check(mix));
   planc_status status = pl_common_make(mix, &common);
   if (!status) status = pl_mix_resolve(&common, &common.all, shares);
   pl_common_free(&common);
@@ -106,80 +56,6 @@ planc_status planc_mix_resolve(const planc_mix *mix, planc_mix_share *shares) {
 }
 
 /* --- Each job alone ----------------------------------------------------------------------------------------------- */
-
-static bool has_backward(const planc_graph *graph) {
-  for (int32_t o = 0; o < graph->n_ops; o++)
-    if (graph->ops[o].phase != PLANC_PHASE_forward) return true;
-  return false;
-}
-
-/* Rounds side by side are those that accumulate gradients. */
-static planc_status check_rounds(const planc_workload *job) {
-  int32_t n = job->side_by_side;
-  if (n == 0 || n == 1) return NULL;
-  if (n < 0 || n > PLANC_MIX_MOST_ROUNDS)
-    return planc_error(PLANC_USAGE, "%d rounds side by side: from 1 to %d", n, (int)PLANC_MIX_MOST_ROUNDS);
-  if (!has_backward(job->graph))
-    return planc_error(PLANC_USAGE, "it is for inference: there are no gradients for rounds to accumulate");
-  if (job->batch % n == 0 && job->sub_batch == job->batch / n) return NULL;
-  return planc_error(PLANC_USAGE, "a batch of %lld is not %d rounds of equal size: choose a number that divides it",
-                     (long long)job->batch, n);
-}
-
-static planc_status check_job(const planc_mix *mix, int32_t job) {
-  const planc_device *first = planc_mix_device(mix);
-  const planc_device *own = planc_profile_device(mix->jobs[job].profile);
-  if (strcmp(own->name, first->name) != 0 || own->memory_bytes != first->memory_bytes)
-    return planc_error(PLANC_USAGE, "it is for device %s, and job 0 for %s: jobs that share a GPU have one device",
-                       own->name, first->name);
-  PLANC_TRY(check_rounds(&mix->jobs[job]));
-  if (mix->iterations[job] >= 0 && mix->iterations[job] <= PLANC_MIX_MOST_ITERATIONS) return NULL;
-  return planc_error(PLANC_USAGE, "%d iterations in a period: from 1 to %d, or 0 for planc to choose",
-                     mix->iterations[job], (int)PLANC_MIX_MOST_ITERATIONS);
-}
-
-static planc_status check_streams(const planc_mix *mix) {
-  int64_t n = 0;
-  for (int32_t j = 0; j < mix->n_jobs; j++) {
-    int32_t rounds = mix->jobs[j].side_by_side;
-    n += PLANC_N_STREAMS + (rounds > 1 ? rounds - 1 : 0);
-  }
-  if (n <= PLANC_PLAN_MAX_STREAMS) return NULL;
-  return planc_error(PLANC_USAGE, "with so many rounds side by side the jobs have %lld streams, and a plan at most %d",
-                     (long long)n, PLANC_PLAN_MAX_STREAMS);
-}
-
-static planc_status check_name(const planc_mix *mix, int32_t job) {
-  const char *name = mix->names[job], *fault = name ? pl_job_name_fault(name) : NULL;
-  if (fault) return planc_error(PLANC_USAGE, "its name %s", fault);
-  for (int32_t j = 0; j < job && name; j++)
-    if (mix->names[j] && strcmp(mix->names[j], name) == 0)
-      return planc_error(PLANC_USAGE, "job %d is called %s already", j, name);
-  return NULL;
-}
-
-static planc_status check(const planc_mix *mix) {
-  if (mix->n_jobs < 1 || mix->n_jobs > PLANC_MIX_MOST_JOBS)
-    return planc_error(PLANC_USAGE, "%d jobs: a mix has from 1 to %d", mix->n_jobs, (int)PLANC_MIX_MOST_JOBS);
-  if (mix->max_ratio < 0 || mix->max_ratio > PLANC_MIX_MOST_ITERATIONS)
-    return planc_error(PLANC_USAGE, "at most %d iterations in a period: from 1 to %d", mix->max_ratio,
-                       (int)PLANC_MIX_MOST_ITERATIONS);
-  if (mix->terms.settings.region % PLANC_ALIGNMENT != 0)
-    return planc_error(PLANC_USAGE, "regions of %lld bytes: their size must be a multiple of %d",
-                       (long long)mix->terms.settings.region, PLANC_ALIGNMENT);
-  if (mix->terms.settings.split_size > 0 && mix->terms.settings.split_groups > 0)
-    return planc_error(PLANC_USAGE, "node groups have a size or a number, not both");
-  if (mix->terms.gpus > 1)
-    return planc_error(PLANC_USAGE, "a mix shares one GPU, and %d are asked for", mix->terms.gpus);
-  PLANC_TRY(check_streams(mix));
-  for (int32_t j = 0; j < mix->n_jobs; j++) {
-    PLANC_TRY(pl_in_job(mix, j, check_job(mix, j)));
-    if (mix->names) PLANC_TRY(pl_in_job(mix, j, check_name(mix, j)));
-    if (pl_deadline_of(mix, j) < 0)
-      return pl_in_job(mix, j, planc_error(PLANC_USAGE, "a deadline of %lld ns", (long long)pl_deadline_of(mix, j)));
-  }
-  return NULL;
-}
 
 static planc_status time_alone(const planc_mix_evaluator *evaluator, const planc_problem *problem, planc_mix_share *out,
                                pl_deadline_job *out_timed) {

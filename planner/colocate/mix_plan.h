@@ -2,7 +2,7 @@
 #ifndef PLANC_COLOCATE_MIX_PLAN_H
 #define PLANC_COLOCATE_MIX_PLAN_H
 
-#include "planner/colocate/common.h"
+#include "planner/colocate/jobs/common.h"
 
 /* Everything is borrowed. */
 typedef struct pl_mix_asked {

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 
 #include "cost/profile.h"
-#include "planner/colocate/flow.h"
-#include "planner/colocate/kept.h"
+#include "planner/colocate/interleave/flow.h"
+#include "planner/colocate/memory/kept.h"
 #include "planner/colocate/mix_evaluate.h"
 #include "planner/evaluate.h"
 #include "planner/policies/policies.h"

@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "cost/profile.h"
-#include "planner/colocate/depth_order.h"
+#include "planner/colocate/interleave/depth_order.h"
+#include "planner/colocate/interleave/node_groups.h"
 #include "planner/colocate/mix_evaluate.h"
-#include "planner/colocate/node_groups.h"
 #include "planner/evaluate.h"
 #include "planner/policies/policies.h"
 #include "tests/support/randgraph.h"

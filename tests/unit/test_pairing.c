@@ -3,7 +3,7 @@
 #include <check.h>
 #include <string.h>
 
-#include "planner/colocate/pairing.h"
+#include "planner/colocate/interleave/pairing.h"
 #include "tests/support/randgraph.h"
 #include "tests/support/unit.h"
 

@@ -3,11 +3,11 @@
 #include <check.h>
 #include <stdlib.h>
 
-#include "planner/colocate/by_time.h"
+#include "planner/colocate/jobs/by_time.h"
+#include "planner/colocate/jobs/solo.h"
+#include "planner/colocate/memory/place_passes.h"
+#include "planner/colocate/memory/share_regions.h"
 #include "planner/colocate/mix_evaluate.h"
-#include "planner/colocate/place_passes.h"
-#include "planner/colocate/share_regions.h"
-#include "planner/colocate/solo.h"
 #include "tests/support/randgraph.h"
 #include "tests/support/unit.h"
 

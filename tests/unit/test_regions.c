@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "planc/schedule.h"
-#include "planner/colocate/regions.h"
+#include "planner/colocate/memory/regions.h"
 #include "tests/support/randgraph.h"
 #include "tests/support/unit.h"
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "planc/schedule.h"
-#include "planner/colocate/shift.h"
+#include "planner/colocate/interleave/shift.h"
 #include "tests/support/randgraph.h"
 #include "tests/support/unit.h"
 

@@ -3,7 +3,7 @@
 #include <check.h>
 
 #include "planc/schedule.h"
-#include "planner/colocate/stream_chunks.h"
+#include "planner/colocate/memory/stream_chunks.h"
 #include "tests/support/randgraph.h"
 #include "tests/support/unit.h"
 

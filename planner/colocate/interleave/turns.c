@@ -1,0 +1,161 @@
+/* Taking turns (turns.h). */
+#include "planner/colocate/interleave/turns.h"
+
+#include <assert.h>
+
+#include "planner/base/if_fits.h"
+#include "planner/choose/room_search.h"
+#include "planner/colocate/interleave/beside.h"
+#include "util/arena.h"
+#include "util/math.h"
+
+typedef struct taking_turns {
+  const planc_mix_evaluator *evaluator;
+  const planc_mix *mix;
+  const pl_turn_rules *rules;
+  int32_t iterations[PLANC_MIX_MOST_JOBS];
+  pl_beside beside;
+  bool first_will_do; /* the jobs' plans need not be the fastest */
+} taking_turns;
+
+static planc_status make_least_late(taking_turns *t, planc_candidate *out);
+static planc_status make_fit(taking_turns *t, planc_candidate *out, bool *out_fits);
+static planc_status make_kind(taking_turns *t, planc_candidate *out, bool *out_made, bool *out_fits);
+static planc_status make_smaller(taking_turns *t, planc_candidate *out, bool *out_fits);
+static planc_status make(taking_turns *t, int64_t budget_bytes, planc_candidate *out, int64_t *out_excess);
+static planc_status make_with_less(taking_turns *t, int64_t excess, planc_candidate *out, int64_t *out_excess);
+static planc_status tell_excess(taking_turns *t, planc_candidate *out);
+
+planc_status pl_turns_make(const planc_mix_evaluator *evaluator, const planc_mix_share *shares,
+                           const pl_turn_rules *rules, planc_candidate *out) {
+  const planc_mix *mix = evaluator->mix;
+  taking_turns t = {.evaluator = evaluator, .mix = mix, .rules = rules};
+  for (int32_t j = 0; j < mix->n_jobs; j++) t.iterations[j] = shares[j].iterations;
+  planc_status status = pl_beside_new(evaluator, &t.beside);
+  if (!status) status = make_least_late(&t, out);
+  pl_beside_free(&t.beside);
+  return status;
+}
+
+static pl_turn_takers takers_of(const taking_turns *t) {
+  return (pl_turn_takers){t->evaluator, t->mix, t->beside.problems, t->beside.solos.candidates, t->iterations};
+}
+
+static planc_status find_lateness(const taking_turns *t, const planc_candidate *all, int64_t *out_ns) {
+  const pl_turn_takers takers = takers_of(t);
+  *out_ns = 0;
+  return t->rules->lateness ? t->rules->lateness(&takers, all, out_ns) : NULL;
+}
+
+static planc_status make_less_late(taking_turns *t, int64_t room, planc_candidate *best, int64_t *late_ns) {
+  planc_candidate next = {0};
+  int64_t excess, next_ns;
+  bool made;
+  PLANC_TRY(pl_if_fits(make(t, room, &next, &excess), &made));
+  planc_status status = made && excess <= 0 ? find_lateness(t, &next, &next_ns) : NULL;
+  if (!status && made && excess <= 0 && next_ns < *late_ns) {
+    planc_candidate_free(best);
+    *best = next;
+    next = (planc_candidate){0};
+    *late_ns = next_ns;
+  }
+  planc_candidate_free(&next);
+  return status;
+}
+
+static planc_status make_least_late(taking_turns *t, planc_candidate *out) {
+  enum { PARTS = 8, LEAST = 2 };
+  int64_t late_ns = 0;
+  bool fits;
+  PLANC_TRY(make_fit(t, out, &fits));
+  if (fits) PLANC_TRY(find_lateness(t, out, &late_ns));
+  for (int64_t k = PARTS - 1; late_ns > 0 && k >= LEAST; k--)
+    PLANC_TRY(make_less_late(t, pl_muldiv_floor(t->mix->terms.budgets[PLANC_MEMORY_DEVICE], k, PARTS), out, &late_ns));
+  return NULL;
+}
+
+/* Jobs that fit one by one, each in what the others leave it, may not fit together: then less is tried for each. If
+ * that fails too, all is tried again with the other kind of plans: the first that will do instead of the fastest, or
+ * the fastest instead of the first that will do. What fails then as well is tried with plans for less and less memory,
+ * which park more. The last that was made with the whole budget tells who has no place, or which job did not even fit
+ * beside what the others leave. */
+static planc_status make_fit(taking_turns *t, planc_candidate *out, bool *out_fits) {
+  bool made_any = false, made;
+  for (int32_t attempt = 0; attempt < 2; attempt++) {
+    t->first_will_do = t->mix->terms.first_will_do != (attempt > 0);
+    PLANC_TRY(make_kind(t, out, &made, out_fits));
+    if (*out_fits) return NULL;
+    made_any = made_any || made;
+  }
+  if (made_any) PLANC_TRY(make_smaller(t, out, out_fits));
+  return *out_fits ? NULL : tell_excess(t, out);
+}
+
+/* With plans of one kind. *out_made says that each job fits beside the others, *out_fits that all do together. */
+static planc_status make_kind(taking_turns *t, planc_candidate *out, bool *out_made, bool *out_fits) {
+  int64_t excess = 0;
+  *out_fits = false;
+  PLANC_TRY(pl_if_fits(make(t, t->mix->terms.budgets[PLANC_MEMORY_DEVICE], out, &excess), out_made));
+  if (!*out_made) return NULL;
+  bool with_less = excess > 0 && !t->beside.stretched, made = true;
+  if (with_less) PLANC_TRY(pl_if_fits(make_with_less(t, excess, out, &excess), &made));
+  *out_fits = made && excess <= 0;
+  return NULL;
+}
+
+/* No job gets more than a part of the budget, be the rest free: one that is planned with all of it may keep so much
+ * that the others have no room. So more memory is no reason to refuse what fits in less. A job that does not fit in one
+ * part does not fit in a smaller one either. */
+static planc_status make_smaller(taking_turns *t, planc_candidate *out, bool *out_fits) {
+  enum { PARTS = 8 };
+  int64_t budget = t->mix->terms.budgets[PLANC_MEMORY_DEVICE], excess = 1;
+  bool made = true;
+  t->first_will_do = true;
+  for (int64_t k = PARTS - 1; k > 0 && made && excess > 0; k--) {
+    t->beside.most = pl_muldiv_floor(budget, k, PARTS);
+    PLANC_TRY(pl_if_fits(make(t, budget, out, &excess), &made));
+  }
+  t->beside.most = budget;
+  *out_fits = made && excess <= 0;
+  return NULL;
+}
+
+/* *out_excess is by how much it is too large. */
+static planc_status make(taking_turns *t, int64_t budget_bytes, planc_candidate *out, int64_t *out_excess) {
+  int64_t peak;
+  pl_arena arena = {0};
+  planc_candidate_free(out);
+  PLANC_TRY(pl_beside_make(&t->beside, budget_bytes, t->first_will_do));
+  const pl_turn_takers takers = takers_of(t);
+  pl_merge merge = {.n_jobs = t->mix->n_jobs, .jobs = takers.jobs, .iterations = t->iterations};
+  planc_status status = t->rules->list(&takers, &arena, &merge);
+  if (!status) status = pl_merge_candidates(&merge, out);
+  pl_arena_free(&arena);
+  PLANC_TRY(status);
+  PLANC_TRY(t->evaluator->all.peak(&t->evaluator->all, out, &peak));
+  *out_excess = peak - t->mix->terms.budgets[PLANC_MEMORY_DEVICE];
+  return NULL;
+}
+
+/* Gives each job less, for placement may leave useless pieces. */
+static planc_status make_with_less(taking_turns *t, int64_t excess, planc_candidate *out, int64_t *out_excess) {
+  pl_room_search search = pl_room_search_from(t->mix->terms.budgets[PLANC_MEMORY_DEVICE], 0, 1);
+  *out_excess = excess;
+  while (*out_excess > 0 && pl_room_search_down(&search, *out_excess)) PLANC_TRY(make(t, search.room, out, out_excess));
+  return NULL;
+}
+
+/* Tells which job does not fit beside what the others leave, or leaves what fits only one by one to whoever holds it to
+ * the budget. What is needed is what the smallest plan known takes. */
+static planc_status tell_excess(taking_turns *t, planc_candidate *out) {
+  int64_t budget = t->mix->terms.budgets[PLANC_MEMORY_DEVICE], excess;
+  PLANC_TRY(make(t, budget, out, &excess));
+  if (!t->beside.stretched) return NULL;
+  planc_shortage shortage = {PLANC_MEMORY_DEVICE, pl_add_saturate(budget, excess)};
+  planc_status failed = pl_beside_make_in(&t->beside, budget, t->first_will_do);
+  assert(failed);
+  if (planc_status_code(failed) != PLANC_INFEASIBLE) return failed;
+  planc_status told = planc_infeasible(shortage, "%s", planc_status_message(failed));
+  planc_status_free(failed);
+  return told;
+}

@@ -1,0 +1,58 @@
+/* The common device of a mix (common.h). */
+#include "planner/colocate/jobs/common.h"
+
+static planc_status set_common_profile(const planc_mix *mix, pl_common *out);
+static int64_t common_swap_rate(const planc_mix *mix);
+static void set_job(const planc_mix *mix, int32_t job, pl_common *out);
+
+planc_status pl_common_make(const planc_mix *mix, pl_common *out) {
+  *out = (pl_common){.mix = *mix};
+  PLANC_TRY(PL_NEW(&out->arena, &out->jobs, mix->n_jobs));
+  PLANC_TRY(PL_NEW(&out->arena, &out->profiles, mix->n_jobs));
+  PLANC_TRY(set_common_profile(mix, out));
+  out->all.terms = mix->terms;
+  out->all.job = (planc_workload){.profile = &out->profile, .swap_rate = common_swap_rate(mix)};
+  for (int32_t j = 0; j < mix->n_jobs; j++) set_job(mix, j, out);
+  out->mix.jobs = out->jobs;
+  return NULL;
+}
+
+void pl_common_free(pl_common *common) {
+  pl_arena_free(&common->arena);
+}
+
+/* The first job whose profile is that of this one. */
+static int32_t first_with_profile(const planc_mix *mix, int32_t job) {
+  int32_t first = 0;
+  while (mix->jobs[first].profile != mix->jobs[job].profile) first++;
+  return first;
+}
+
+static planc_status set_common_profile(const planc_mix *mix, pl_common *out) {
+  out->profile = *mix->jobs[0].profile;
+  for (int32_t j = 1; j < mix->n_jobs; j++) {
+    const planc_profile *own = mix->jobs[j].profile;
+    if (first_with_profile(mix, j) < j) continue;
+    if (own->device.reserved_bytes > out->profile.device.reserved_bytes)
+      out->profile.device.reserved_bytes = own->device.reserved_bytes;
+    PLANC_TRY(pl_labels_union(&out->arena, &out->profile.code, &own->code, &out->profile.code));
+  }
+  return NULL;
+}
+
+/* A plan states one rate for all jobs, or none. */
+static int64_t common_swap_rate(const planc_mix *mix) {
+  for (int32_t j = 1; j < mix->n_jobs; j++)
+    if (mix->jobs[j].swap_rate != mix->jobs[0].swap_rate) return 0;
+  return mix->jobs[0].swap_rate;
+}
+
+static void set_job(const planc_mix *mix, int32_t job, pl_common *out) {
+  int32_t first = first_with_profile(mix, job);
+  if (first == job) {
+    out->profiles[job] = *mix->jobs[job].profile;
+    out->profiles[job].device = out->profile.device;
+  }
+  out->jobs[job] = mix->jobs[job];
+  out->jobs[job].profile = &out->profiles[first];
+}

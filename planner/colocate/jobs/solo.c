@@ -1,0 +1,109 @@
+/* Jobs alone (solo.h). */
+#include "planner/colocate/jobs/solo.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "planc/needs.h"
+#include "planner/choose/sub_batch.h"
+
+static planc_status make_by(const planc_mix_evaluator *evaluator, const planc_problem *problem,
+                            const planc_policy *policy, pl_solo *out);
+
+planc_status pl_solo_make(const planc_mix_evaluator *evaluator, const planc_problem *problem, pl_solo *out) {
+  const planc_policy *policy = planc_policy_find("none");
+  *out = (pl_solo){0};
+  planc_status status = make_by(evaluator, problem, policy, out);
+  if (planc_status_code(status) != PLANC_INFEASIBLE) return status;
+  planc_status_free(status);
+  PLANC_TRY(evaluator->fastest(evaluator, problem, &policy));
+  return make_by(evaluator, problem, policy, out);
+}
+
+void pl_solo_free(pl_solo *solo) {
+  planc_candidate_free(&solo->candidate);
+}
+
+static bool is_same_job(const planc_workload *a, const planc_workload *b) {
+  return a->graph == b->graph && a->profile == b->profile && a->batch == b->batch && a->sub_batch == b->sub_batch &&
+         a->swap_rate == b->swap_rate && a->link_ppm == b->link_ppm && a->priority == b->priority &&
+         a->side_by_side == b->side_by_side && a->split_batch_norm == b->split_batch_norm;
+}
+
+int32_t planc_mix_first_same(const planc_mix *mix, int32_t job) {
+  int32_t same = 0;
+  while (!is_same_job(&mix->jobs[same], &mix->jobs[job])) same++;
+  return same;
+}
+
+static bool are_same_terms(const planc_terms *a, const planc_terms *b) {
+  for (int32_t m = 0; m < PLANC_N_BUDGETS; m++)
+    if (a->budgets[m] != b->budgets[m]) return false;
+  return a->gpus == b->gpus && a->placement == b->placement && a->code_bytes == b->code_bytes &&
+         a->chunk_bytes == b->chunk_bytes && a->beat_ns == b->beat_ns && a->shared_link == b->shared_link &&
+         a->first_will_do == b->first_will_do && planc_settings_are_same(&a->settings, &b->settings);
+}
+
+static bool is_same_problem(const planc_problem *a, const planc_problem *b) {
+  return are_same_terms(&a->terms, &b->terms) && is_same_job(&a->job, &b->job);
+}
+
+static planc_status make_by(const planc_mix_evaluator *evaluator, const planc_problem *problem,
+                            const planc_policy *policy, pl_solo *out) {
+  const planc_evaluator alone = evaluator->alone(evaluator, problem);
+  planc_status status = policy->make(&alone, &out->candidate);
+  if (!status) status = alone.hold(&alone, &out->candidate);
+  if (status) pl_solo_free(out);
+  out->policy = policy->name;
+  return status;
+}
+
+static int32_t find_same(const planc_problem *problems, int32_t job) {
+  int32_t same = 0;
+  while (!is_same_problem(&problems[same], &problems[job])) same++;
+  return same;
+}
+
+void pl_solos_share(const planc_problem *problems, pl_solos *solos) {
+  for (int32_t j = 0; j < solos->n; j++) solos->candidates[j] = solos->made[find_same(problems, j)].candidate;
+}
+
+static planc_status make_all(const planc_mix_evaluator *evaluator, const planc_problem *problems,
+                             const planc_policy *policy, pl_solos *out, int32_t *out_failed) {
+  for (int32_t j = 0; j < out->n; j++) {
+    *out_failed = j;
+    if (find_same(problems, j) < j) continue;
+    PLANC_TRY(policy ? make_by(evaluator, &problems[j], policy, &out->made[j])
+                     : pl_solo_make(evaluator, &problems[j], &out->made[j]));
+  }
+  pl_solos_share(problems, out);
+  return NULL;
+}
+
+planc_status pl_solos_make(const planc_mix_evaluator *evaluator, const planc_problem *problems,
+                           const planc_policy *policy, pl_solos *out, int32_t *out_failed) {
+  int32_t n = evaluator->mix->n_jobs;
+  *out = (pl_solos){.n = n};
+  *out_failed = 0;
+  out->made = calloc((size_t)n, sizeof *out->made);
+  out->candidates = calloc((size_t)n, sizeof *out->candidates);
+  if (!out->made || !out->candidates) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
+  return make_all(evaluator, problems, policy, out, out_failed);
+}
+
+void pl_solos_free(pl_solos *solos) {
+  for (int32_t j = 0; solos->made && j < solos->n; j++) pl_solo_free(&solos->made[j]);
+  free(solos->made);
+  free(solos->candidates);
+  *solos = (pl_solos){0};
+}
+
+planc_status pl_solo_kept(const planc_problem *problem, int64_t *out_bytes) {
+  planc_candidate candidate = {0};
+  planc_memory_needs needs = {0};
+  planc_status status = planc_candidate_rounds(problem, pl_sub_batch_asked(problem), &candidate);
+  if (!status) status = planc_memory_needs_of(candidate.order, &needs);
+  planc_candidate_free(&candidate);
+  *out_bytes = needs.persistent_bytes;
+  return status;
+}

@@ -1,0 +1,148 @@
+/* `vdnn-conv` and `capuchin` for several jobs: the baselines of TENSILE (papers/002, V-A). Each job is planned as if it
+ * were alone on the GPU and on the link, by that policy of single jobs, and they run side by side, each with memory of
+ * its own.
+ *
+ * Each job's part of the budget is in proportion to what it needs where it neither swaps nor computes again. Where the
+ * budget is what `tensile` leaves, that is the budget that the paper gives Capuchin (V-E): all jobs save the same part.
+ */
+#include "planner/base/code.h"
+#include "planner/colocate/jobs/by_time.h"
+#include "planner/colocate/jobs/in_job.h"
+#include "planner/colocate/jobs/solo.h"
+#include "planner/colocate/memory/own_memory.h"
+#include "planner/colocate/policies/mix_policies.h"
+#include "util/math.h"
+#include "util/size.h"
+
+typedef struct jobs_apart {
+  const planc_mix_evaluator *evaluator;
+  const planc_mix *mix;
+  const planc_policy *policy; /* of single jobs */
+  pl_arena arena;
+  planc_problem *problems; /* by job: with its part of the budgets */
+  int64_t *needs;          /* by job: bytes that it holds at most where everything stays */
+  int64_t *arenas;         /* by job: bytes that it has */
+  int32_t *iterations;
+  pl_solos solos;
+} jobs_apart;
+
+static planc_status make_apart(const char *policy, const planc_mix_evaluator *evaluator, const planc_mix_share *shares,
+                               planc_candidate *out);
+static planc_status start(jobs_apart *a, const planc_mix_share *shares);
+static planc_status find_needs(jobs_apart *a);
+static void part_budgets(jobs_apart *a, const planc_problem *all);
+static planc_status plan_jobs(jobs_apart *a, const planc_problem *all);
+static planc_status run_side_by_side(jobs_apart *a, planc_candidate *out);
+
+planc_status pl_mix_vdnn_conv(const planc_mix_evaluator *evaluator, const planc_mix_share *shares,
+                              planc_candidate *out) {
+  return make_apart("vdnn-conv", evaluator, shares, out);
+}
+
+planc_status pl_mix_capuchin(const planc_mix_evaluator *evaluator, const planc_mix_share *shares,
+                             planc_candidate *out) {
+  return make_apart("capuchin", evaluator, shares, out);
+}
+
+static planc_status make_apart(const char *policy, const planc_mix_evaluator *evaluator, const planc_mix_share *shares,
+                               planc_candidate *out) {
+  jobs_apart a = {.evaluator = evaluator, .mix = evaluator->mix, .policy = planc_policy_find(policy)};
+  planc_status status = start(&a, shares);
+  if (!status) status = find_needs(&a);
+  if (!status) part_budgets(&a, evaluator->all.problem);
+  if (!status) status = plan_jobs(&a, evaluator->all.problem);
+  if (!status) status = run_side_by_side(&a, out);
+  pl_solos_free(&a.solos);
+  pl_arena_free(&a.arena);
+  return status;
+}
+
+static planc_status start(jobs_apart *a, const planc_mix_share *shares) {
+  int32_t n = a->mix->n_jobs;
+  PLANC_TRY(PL_NEW(&a->arena, &a->problems, n));
+  PLANC_TRY(PL_NEW(&a->arena, &a->needs, n));
+  PLANC_TRY(PL_NEW(&a->arena, &a->arenas, n));
+  PLANC_TRY(PL_NEW(&a->arena, &a->iterations, n));
+  for (int32_t j = 0; j < n; j++) {
+    int64_t host = a->mix->terms.budgets[PLANC_MEMORY_HOST];
+    a->problems[j] = planc_mix_problem(a->mix, j);
+    a->problems[j].terms.budgets[PLANC_MEMORY_HOST] = host > 0 ? host / n : host;
+    a->iterations[j] = shares[j].iterations;
+  }
+  return NULL;
+}
+
+/* --- Budgets ------------------------------------------------------------------------------------------------------ */
+
+static planc_status find_need(const planc_evaluator *alone, int64_t *out_bytes) {
+  planc_candidate candidate = {0};
+  planc_status status = planc_policy_find("none")->make(alone, &candidate);
+  if (!status) status = alone->peak(alone, &candidate, out_bytes);
+  planc_candidate_free(&candidate);
+  *out_bytes -= pl_reserved(alone->problem);
+  return status;
+}
+
+static planc_status find_needs(jobs_apart *a) {
+  for (int32_t j = 0; j < a->mix->n_jobs; j++) {
+    int32_t same = planc_mix_first_same(a->mix, j);
+    const planc_evaluator alone = a->evaluator->alone(a->evaluator, &a->problems[j]);
+    if (same < j)
+      a->needs[j] = a->needs[same];
+    else
+      PLANC_TRY(pl_in_job(a->mix, j, find_need(&alone, &a->needs[j])));
+  }
+  return NULL;
+}
+
+static int64_t sum_of_needs(const jobs_apart *a) {
+  int64_t sum = 0;
+  for (int32_t j = 0; j < a->mix->n_jobs; j++) sum = pl_add_saturate(sum, a->needs[j]);
+  return sum;
+}
+
+static void part_budgets(jobs_apart *a, const planc_problem *all) {
+  int64_t room = pl_arena_room(all), sum = sum_of_needs(a);
+  for (int32_t j = 0; j < a->mix->n_jobs; j++) {
+    int64_t part = room > 0 && sum > 0 ? pl_muldiv_floor(room, a->needs[j], sum) : 0;
+    part -= part % PLANC_ALIGNMENT;
+    a->problems[j].terms.budgets[PLANC_MEMORY_DEVICE] = pl_add_saturate(part, pl_reserved(&a->problems[j]));
+  }
+}
+
+/* --- Plans -------------------------------------------------------------------------------------------------------- */
+
+/* Says by how much the budget of all must grow so that this job's part suffices: the other parts grow with it. */
+static planc_status refuse(const jobs_apart *a, const planc_problem *all, int32_t job, planc_status status) {
+  planc_shortage shortage = planc_status_shortage(status);
+  if (shortage.memory != PLANC_MEMORY_DEVICE || shortage.bytes == 0) return pl_in_job(a->mix, job, status);
+  char part[PL_SIZE_TEXT], least[PL_SIZE_TEXT];
+  int64_t lacking = shortage.bytes - a->problems[job].terms.budgets[PLANC_MEMORY_DEVICE],
+          need = a->needs[job] > 0 ? a->needs[job] : 1;
+  int64_t more = pl_muldiv_ceil(lacking > 0 ? lacking : 0, sum_of_needs(a), need);
+  planc_status refused = planc_infeasible(
+      (planc_shortage){PLANC_MEMORY_DEVICE, pl_add_saturate(all->terms.budgets[PLANC_MEMORY_DEVICE], more)},
+      "its part of the budget, in proportion to what it needs without swapping, is "
+      "%s, and it takes %s",
+      pl_size_format(a->problems[job].terms.budgets[PLANC_MEMORY_DEVICE], part), pl_size_format(shortage.bytes, least));
+  planc_status_free(status);
+  return pl_in_job(a->mix, job, refused);
+}
+
+static planc_status plan_jobs(jobs_apart *a, const planc_problem *all) {
+  int32_t failed;
+  planc_status status = pl_solos_make(a->evaluator, a->problems, a->policy, &a->solos, &failed);
+  if (planc_status_code(status) == PLANC_INFEASIBLE) return refuse(a, all, failed, status);
+  return pl_in_job(a->mix, failed, status);
+}
+
+static planc_status run_side_by_side(jobs_apart *a, planc_candidate *out) {
+  pl_merge merge = {.n_jobs = a->mix->n_jobs, .jobs = a->solos.candidates, .iterations = a->iterations};
+  pl_timing timing;
+  int64_t bytes;
+  char sum[PL_SIZE_TEXT];
+  PLANC_TRY(pl_own_memory_place(&a->arena, a->evaluator, a->problems, &merge, a->arenas, &bytes));
+  PLANC_TRY(pl_merge_side_by_side(&a->arena, a->evaluator, a->problems, &merge, &timing, out));
+  return planc_candidate_explain(out, "each planned as if alone, side by side with memory of its own: %s together",
+                                 pl_size_format(bytes, sum));
+}

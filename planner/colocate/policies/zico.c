@@ -1,0 +1,395 @@
+/* `zico`: jobs run side by side, each iteration shifted until what it holds fits beside the others (papers/000).
+ *
+ * Each job is first looked at alone: its tensors have classes, and of those that are shared it is known how many
+ * regions it holds when (areas.h). Then, in the informed phase (5.3), the shifts are searched (shift.h), regions are
+ * handed out as time goes on (shared_places.h), and what comes of it is simulated: iterations side by side take longer,
+ * so the search goes on with their new times until these change by less than a twentieth, in a few rounds. It begins
+ * with less than the budget, so that the first times are of jobs that hardly disturb each other, and comes to all of it
+ * in eight steps of at most two rounds each; for jobs that are alike it begins with all. What is tried at the whole
+ * budget is kept where it is the fastest so far.
+ *
+ * More than two jobs are paired, and each pair has its own budget in the search (shift_pairs.h).
+ *
+ * A plan does not state a shift as a delay: where a region goes from one job to another, the second waits for the
+ * first's last op that uses it, however long that takes.
+ *
+ * Rounds of a job that are to run side by side (2.2) do so in the job's own iteration (side_by_side.h), which is then
+ * shifted as a whole; where all goes faster with every job's rounds one after the other, they run so. A job that is the
+ * only one has nobody to share regions with (only_job.h).
+ *
+ * What the paper has and a plan does not: there jobs take turns once one has overrun its predicted memory twice. A plan
+ * waits for memory and cannot overrun it.
+ *
+ * What the paper does differently: there a job alone holds all that it needs, and here it may swap, compute again or
+ * split the batch where it would not fit else (solo.h). There the backward pass begins where a job holds most, and here
+ * the graph says which ops it has (planc_tensor_class). So all tensors of a job for inference are temporaries, which
+ * share nothing unless they fill a region (areas.h).
+ *
+ * What the paper does not have: where regions that are handed out one by one do not suffice for a shift, tensors are
+ * placed at once (place_passes.h); where no shift is found with its regions of 64 MB, its smaller ones and tensors are
+ * tried, that small jobs have something to share; memory that makes it faster by no more than a thousandth is given up
+ * in the end; and the jobs take turns (temporal.c) not only where no shift is found, but also where that is faster. */
+#include <stdio.h>
+
+#include "planner/base/code.h"
+#include "planner/base/if_fits.h"
+#include "planner/colocate/interleave/shift_pairs.h"
+#include "planner/colocate/interleave/side_by_side.h"
+#include "planner/colocate/jobs/solo.h"
+#include "planner/colocate/memory/shared_places.h"
+#include "planner/colocate/policies/instead.h"
+#include "planner/colocate/policies/mix_policies.h"
+#include "planner/colocate/policies/only_job.h"
+#include "util/math.h"
+#include "util/size.h"
+
+enum { MOST_SOLOS = 8, STEPS = 8, ROUNDS_ON_THE_WAY = 2, ROUNDS_AT_LAST = 8, STEADY_PPM = 50000 };
+
+typedef struct zico {
+  const planc_mix_evaluator *evaluator;
+  const planc_mix *mix;
+  const planc_mix_share *shares;
+  const planc_evaluator *all; /* of the evaluator */
+  bool one_round_at_a_time;
+  pl_arena arena, round; /* what lasts, and what the present round of the search needs */
+  pl_solos solos;
+  int32_t *iterations;
+  planc_problem *problems;
+  pl_areas areas;
+  int64_t region_bytes; /* the unit in which memory goes from job to job */
+  int64_t capacity;     /* bytes for regions that may be used */
+  int64_t least;        /* and the fewest that are tried: each pair's part of them holds either of its jobs alone */
+  pl_timing timing;
+  planc_candidate best;
+  pl_timing best_timing;      /* as it was arranged */
+  int64_t best_ns, offset_ns; /* the period, and by how much the second job begins later than the first */
+  bool any;
+} zico;
+
+static zico begin(const planc_mix_evaluator *evaluator, const planc_mix_share *shares);
+static void end(zico *z);
+static planc_status choose(zico *z, planc_candidate *out);
+static planc_status find_best_of_rounds(zico *z);
+static bool is_region_asked(const zico *z);
+static planc_status try_smaller_regions(zico *z);
+static planc_status suggest_smaller_regions(const zico *z, planc_candidate *out);
+static bool has_rounds_side_by_side(const zico *z);
+static planc_status compare_one_at_a_time(zico *z);
+static planc_status find_best(zico *z);
+static planc_status explain(const zico *z, planc_candidate *out);
+static planc_status explain_shifts(const zico *z, planc_candidate *out);
+static planc_status start(zico *z);
+static planc_status look_at_jobs(zico *z, bool *out_fit);
+static planc_status search(zico *z);
+static planc_status tighten(zico *z);
+
+planc_status pl_mix_zico(const planc_mix_evaluator *evaluator, const planc_mix_share *shares, planc_candidate *out) {
+  if (evaluator->mix->n_jobs == 1) return pl_only_job_make(evaluator, shares->iterations, out);
+  zico z = begin(evaluator, shares);
+  planc_status status = choose(&z, out);
+  end(&z);
+  return status;
+}
+
+static planc_status choose(zico *z, planc_candidate *out) {
+  bool turns;
+  PLANC_TRY(find_best_of_rounds(z));
+  if (!z->any && !is_region_asked(z)) PLANC_TRY(try_smaller_regions(z));
+  *out = z->best;
+  z->best = (planc_candidate){0};
+  PLANC_TRY(
+      pl_turns_instead(z->evaluator, z->shares, "no shift at which they fit side by side", z->best_ns, out, &turns));
+  if (!turns) return explain(z, out);
+  return !z->any && is_region_asked(z) ? suggest_smaller_regions(z, out) : NULL;
+}
+
+static planc_status find_best_of_rounds(zico *z) {
+  PLANC_TRY(find_best(z));
+  return has_rounds_side_by_side(z) ? compare_one_at_a_time(z) : NULL;
+}
+
+static void swap(zico *a, zico *b) {
+  zico taken = *a;
+  *a = *b;
+  *b = taken;
+}
+
+static bool is_region_asked(const zico *z) {
+  return z->mix->terms.settings.region > 0;
+}
+
+/* The paper's other granularities (7.4): its small regions, and tensors. */
+static planc_status try_smaller_regions(zico *z) {
+  static const int64_t smaller[] = {INT64_C(512) << 10, PLANC_ALIGNMENT};
+  bool found = false;
+  for (size_t k = 0; k < sizeof smaller / sizeof *smaller && !found; k++) {
+    if (smaller[k] >= z->region_bytes) continue;
+    zico other = begin(z->evaluator, z->shares);
+    other.region_bytes = smaller[k];
+    planc_status status = find_best_of_rounds(&other);
+    found = !status && other.any;
+    if (found) swap(z, &other);
+    end(&other);
+    PLANC_TRY(status);
+  }
+  return NULL;
+}
+
+/* Whether they would do takes a search to know, which nobody has asked for. */
+static planc_status suggest_smaller_regions(const zico *z, planc_candidate *out) {
+  char asked[PL_SIZE_TEXT];
+  if (z->region_bytes <= PLANC_ALIGNMENT) return NULL;
+  return planc_candidate_explain(out, "regions smaller than %s may do", pl_size_format(z->region_bytes, asked));
+}
+
+static zico begin(const planc_mix_evaluator *evaluator, const planc_mix_share *shares) {
+  int64_t region = evaluator->mix->terms.settings.region;
+  return (zico){.evaluator = evaluator,
+                .mix = evaluator->mix,
+                .shares = shares,
+                .all = &evaluator->all,
+                .region_bytes = region > 0 ? region : PLANC_STANDARD_region};
+}
+
+static void end(zico *z) {
+  planc_candidate_free(&z->best);
+  pl_solos_free(&z->solos);
+  pl_arena_free(&z->round);
+  pl_arena_free(&z->arena);
+}
+
+static bool has_rounds_side_by_side(const zico *z) {
+  for (int32_t j = 0; j < z->solos.n; j++)
+    if (z->solos.candidates[j].trace && planc_schedule_n_compute(z->solos.candidates[j].schedule, 0) > 1) return true;
+  return false;
+}
+
+/* Tries every job's rounds one after the other, and takes that if it is faster. */
+static planc_status compare_one_at_a_time(zico *z) {
+  zico other = begin(z->evaluator, z->shares);
+  other.region_bytes = z->region_bytes;
+  other.one_round_at_a_time = true;
+  planc_status status = find_best(&other);
+  if (!status && other.any && (!z->any || other.best_ns < z->best_ns)) swap(z, &other);
+  end(&other);
+  return status;
+}
+
+static planc_status find_best(zico *z) {
+  bool fit;
+  PLANC_TRY(start(z));
+  PLANC_TRY(look_at_jobs(z, &fit));
+  if (!fit) return NULL;
+  int64_t room = pl_arena_room(z->all->problem) - z->areas.private_bytes;
+  int64_t most = pl_pairs_most(&z->areas, z->mix->n_jobs, z->region_bytes);
+  z->least = pl_pairs_least(&z->areas, z->mix->n_jobs);
+  z->capacity = room < most ? room : most;
+  PLANC_TRY(pl_timing_new(&z->arena, z->mix->n_jobs, z->solos.candidates, z->iterations, &z->timing));
+  PLANC_TRY(pl_if_fits(pl_timing_alone(z->evaluator, z->problems, &z->timing), &fit));
+  if (!fit) return NULL;
+  PLANC_TRY(search(z));
+  return z->any ? tighten(z) : NULL;
+}
+
+/* --- Each job alone ----------------------------------------------------------------------------------------------- */
+
+/* By how much the bytes that there are are too few for some job alone; not positive where they suffice. */
+static int64_t find_excess(const zico *z) {
+  int64_t most = 0;
+  for (int32_t j = 0; j < z->mix->n_jobs; j++)
+    if (z->areas.jobs[j].most_bytes > most) most = z->areas.jobs[j].most_bytes;
+  return pl_add_saturate(most, z->areas.private_bytes) - pl_arena_room(z->all->problem);
+}
+
+static planc_status make_solos(zico *z) {
+  int32_t failed;
+  pl_solos_free(&z->solos);
+  PLANC_TRY(pl_solos_make(z->evaluator, z->problems, NULL, &z->solos, &failed));
+  if (!z->one_round_at_a_time) PLANC_TRY(pl_solos_side_by_side(z->evaluator, z->problems, &z->solos));
+  /* Regions of the least size are tensors. */
+  int64_t region_bytes = z->region_bytes > PLANC_ALIGNMENT ? z->region_bytes : 0;
+  return pl_areas_make(&z->arena, z->mix->n_jobs, z->solos.candidates, region_bytes, &z->areas);
+}
+
+/* Asks each job to take its part less than it takes now. */
+static planc_status ask_for_less(zico *z, int64_t excess) {
+  int64_t part = excess / z->mix->n_jobs + 1;
+  for (int32_t j = 0; j < z->mix->n_jobs; j++) {
+    int64_t peak;
+    const planc_evaluator alone = z->evaluator->alone(z->evaluator, &z->problems[j]);
+    PLANC_TRY(alone.peak(&alone, &z->solos.candidates[j], &peak));
+    z->problems[j].terms.budgets[PLANC_MEMORY_DEVICE] = peak > part ? peak - part : 0;
+  }
+  return NULL;
+}
+
+/* *out_fit is false where the jobs cannot be planned so that each fits beside what the others have to themselves. */
+static planc_status look_at_jobs(zico *z, bool *out_fit) {
+  *out_fit = false;
+  for (int32_t k = 0; !*out_fit && k < MOST_SOLOS; k++) {
+    PLANC_TRY(pl_if_fits(make_solos(z), out_fit));
+    if (!*out_fit) return NULL;
+    int64_t excess = find_excess(z);
+    *out_fit = excess <= 0;
+    if (!*out_fit) PLANC_TRY(ask_for_less(z, excess));
+  }
+  return NULL;
+}
+
+/* --- The informed phase ------------------------------------------------------------------------------------------- */
+
+/* Shifts within `bytes`, and in less and less while there are no places for them. */
+static planc_status arrange(zico *z, int64_t bytes, int64_t ***out_addresses, bool *out_fit) {
+  enum { PARTS = 32 };
+  int64_t within = bytes, less = bytes > z->least ? (bytes - z->least) / PARTS : 0;
+  for (less = less > z->region_bytes ? less : z->region_bytes;; less *= 2) {
+    PLANC_TRY(pl_shift_pairs(&z->timing, &z->areas, within, out_fit));
+    if (!*out_fit) return NULL;
+    PLANC_TRY(pl_shared_places_find(&z->round, &z->timing, &z->areas, z->capacity, out_addresses, out_fit));
+    if (*out_fit || within <= z->least) return NULL;
+    within = bytes - less > z->least ? bytes - less : z->least;
+  }
+}
+
+/* The timing is that of the candidate's simulation. */
+static void make_best(zico *z, planc_candidate *candidate) {
+  planc_candidate_free(&z->best);
+  z->best = *candidate;
+  *candidate = (planc_candidate){0};
+  z->best_ns = z->timing.period_ns;
+  z->offset_ns = z->timing.passes[z->timing.first[1]].start_ns - z->timing.passes[z->timing.first[0]].start_ns;
+  z->any = true;
+}
+
+/* Keeps what is the fastest so far; the timing is that of its simulation. */
+static planc_status keep(zico *z, const pl_timing *arranged, planc_candidate *candidate) {
+  if (z->any && z->timing.period_ns >= z->best_ns) {
+    planc_candidate_free(candidate);
+    return NULL;
+  }
+  make_best(z, candidate);
+  return pl_timing_copy(&z->arena, arranged, &z->best_timing);
+}
+
+/* One round: shifts, places, simulation. The timing is then that of the simulation. */
+static planc_status try_round(zico *z, int64_t bytes, bool all, bool *out_fit) {
+  int64_t **addresses;
+  planc_candidate candidate = {0};
+  pl_timing arranged;
+  PLANC_TRY(arrange(z, bytes, &addresses, out_fit));
+  if (!*out_fit) return NULL;
+  PLANC_TRY(pl_timing_copy(&z->round, &z->timing, &arranged));
+  planc_status status = pl_shared_places_merge(&z->round, &z->timing, &z->areas, addresses, &candidate);
+  if (!status) status = pl_if_fits(pl_timing_together(z->all, &candidate, &z->timing), out_fit);
+  if (!status && *out_fit) status = pl_if_fits(z->all->hold_to_host(z->all, &candidate), out_fit);
+  if (!status && *out_fit && all) return keep(z, &arranged, &candidate);
+  planc_candidate_free(&candidate);
+  return status;
+}
+
+/* The same graph at the same costs, so that the jobs disturb each other alike. */
+static bool are_alike(const planc_mix *mix) {
+  for (int32_t j = 1; j < mix->n_jobs; j++)
+    if (planc_mix_first_same(mix, j) > 0) return false;
+  return true;
+}
+
+/* Tries a round and tells whether times are steady. */
+static planc_status step(zico *z, int64_t bytes, bool *out_fit, bool *out_steady) {
+  pl_timing before;
+  pl_arena_free(&z->round);
+  z->round = (pl_arena){0};
+  PLANC_TRY(pl_timing_copy(&z->round, &z->timing, &before));
+  PLANC_TRY(try_round(z, bytes, bytes >= z->capacity, out_fit));
+  *out_steady = !*out_fit || pl_timing_change(&z->timing, &before) < STEADY_PPM;
+  return NULL;
+}
+
+/* Rounds within a budget, until times are steady. */
+static planc_status settle(zico *z, int64_t bytes, int32_t most_rounds) {
+  bool fit = true, steady = false;
+  for (int32_t round = 0; round < most_rounds && fit && !steady; round++) PLANC_TRY(step(z, bytes, &fit, &steady));
+  return NULL;
+}
+
+static planc_status search(zico *z) {
+  int64_t more = (z->capacity - z->least) / STEPS + 1;
+  if (more < z->region_bytes) more = z->region_bytes;
+  for (int64_t bytes = z->least; !are_alike(z->mix) && bytes < z->capacity; bytes += more)
+    PLANC_TRY(settle(z, bytes, ROUNDS_ON_THE_WAY));
+  return settle(z, z->capacity, ROUNDS_AT_LAST);
+}
+
+/* --- No more memory than it takes --------------------------------------------------------------------------------- */
+
+/* Takes over places in `bytes` if they make it slower by a thousandth at the most. */
+static planc_status try_places(zico *z, int64_t bytes, bool *out_taken) {
+  enum { WORTH = 1000 };
+  int64_t **addresses;
+  planc_candidate candidate = {0};
+  PLANC_TRY(pl_shared_places_find(&z->round, &z->best_timing, &z->areas, bytes, &addresses, out_taken));
+  if (!*out_taken) return NULL;
+  planc_status status = pl_shared_places_merge(&z->round, &z->best_timing, &z->areas, addresses, &candidate);
+  if (!status) status = pl_if_fits(pl_timing_together(z->all, &candidate, &z->timing), out_taken);
+  *out_taken = !status && *out_taken && z->timing.period_ns <= z->best_ns + z->best_ns / WORTH;
+  if (*out_taken) make_best(z, &candidate);
+  planc_candidate_free(&candidate);
+  return status;
+}
+
+/* The fewest, of a few, that make it hardly slower. */
+static planc_status tighten(zico *z) {
+  enum { TRIES = 4 };
+  int64_t fewest;
+  bool taken = false;
+  PLANC_TRY(pl_shared_places_fewest(&z->round, &z->best_timing, &z->areas, z->region_bytes, z->capacity, &fewest));
+  for (int64_t k = 0; !taken && k < TRIES && fewest < z->capacity; k++)
+    PLANC_TRY(try_places(z, fewest + (z->capacity - fewest) / TRIES * k, &taken));
+  return NULL;
+}
+
+/* --- All ---------------------------------------------------------------------------------------------------------- */
+
+static planc_status start(zico *z) {
+  int32_t n = z->mix->n_jobs;
+  PLANC_TRY(PL_NEW(&z->arena, &z->problems, n));
+  PLANC_TRY(PL_NEW(&z->arena, &z->iterations, n));
+  for (int32_t j = 0; j < n; j++) {
+    z->iterations[j] = z->shares[j].iterations;
+    z->problems[j] = planc_mix_problem(z->mix, j);
+  }
+  return NULL;
+}
+
+/* Of each job that was asked to run rounds side by side, whether they do. */
+static planc_status explain_rounds(const zico *z, planc_candidate *out) {
+  for (int32_t j = 0; j < z->mix->n_jobs; j++) {
+    const char *why = z->one_round_at_a_time ? "rounds one after the other, which is faster beside other jobs"
+                                             : z->solos.candidates[j].explanation;
+    if (z->mix->jobs[j].side_by_side > 1) PLANC_TRY(planc_candidate_explain(out, "job %d: %s", j, why));
+  }
+  return NULL;
+}
+
+static planc_status explain(const zico *z, planc_candidate *out) {
+  PLANC_TRY(explain_shifts(z, out));
+  return explain_rounds(z, out);
+}
+
+/* By how much one of two jobs begins later in every period; of more jobs there is no such figure. As periods repeat, a
+ * job that begins late behind the other begins shortly ahead of its next period. */
+static planc_status explain_shifts(const zico *z, planc_candidate *out) {
+  char text[PL_SIZE_TEXT];
+  char size[PL_SIZE_TEXT], regions[64] = "";
+  bool small = !is_region_asked(z) && z->region_bytes < PLANC_STANDARD_region;
+  if (small && z->region_bytes > PLANC_ALIGNMENT)
+    (void)snprintf(regions, sizeof regions, " in regions of %s", pl_size_format(z->region_bytes, size));
+  if (small && z->region_bytes == PLANC_ALIGNMENT) (void)snprintf(regions, sizeof regions, " tensor by tensor");
+  if (z->mix->n_jobs != PL_PAIR) return planc_candidate_explain(out, "side by side%s, in pairs", regions);
+  int64_t later = z->best_ns > 0 ? z->offset_ns % z->best_ns : 0;
+  if (later < 0) later += z->best_ns;
+  bool ahead = later > z->best_ns - later;
+  return planc_candidate_explain(out, "side by side%s: in every period job %d begins %s after job %d", regions,
+                                 ahead ? 0 : 1, pl_time_format(ahead ? z->best_ns - later : later, text),
+                                 ahead ? 1 : 0);
+}
