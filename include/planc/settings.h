@@ -1,5 +1,6 @@
 /* What the user may ask of policies. One table: a plan keeps each by its name, the command line takes it as an option.
- */
+ * How device memory is addressed (planc_terms.placement and its chunks) is none of them: it holds for whatever policy
+ * plans, and a plan keeps it where its memory stands. */
 #ifndef PLANC_SETTINGS_H
 #define PLANC_SETTINGS_H
 

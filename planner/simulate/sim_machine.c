@@ -383,13 +383,11 @@ static planc_stall cause(const machine *m, int32_t stream) {
 /* Nothing computes on a GPU until `until`: its first compute stream that waits for an event says why, else it is the
  * host. */
 static void count_stall(const machine *m, int32_t g, int64_t until) {
+  const sim_streams *of = &m->program->of_gpus;
   planc_stall why = PLANC_STALL_LAUNCH;
-  for (int32_t i = 0; i < m->program->n_streams; i++) {
-    const sim_stream *stream = &m->program->streams[i];
-    if (!stream->computes || stream->on != g || head(m, i) < 0) continue;
-    why = cause(m, i);
-    break;
-  }
+  int32_t k = of->first[g];
+  while (k < of->first[g + 1] && head(m, of->streams[k]) < 0) k++;
+  if (k < of->first[g + 1]) why = cause(m, of->streams[k]);
   m->state->stall_ns[why] = pl_add_saturate(m->state->stall_ns[why], until - m->state->now);
   if (why == PLANC_STALL_H2D) m->state->awaited_until[g] = until;
 }

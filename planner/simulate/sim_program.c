@@ -71,6 +71,14 @@ static planc_status sort_by_engine(sim_program *program, pl_arena *arena) {
   return sort_streams(&pairs, program->n_engines, arena, &program->of_engines);
 }
 
+static planc_status sort_by_gpu(sim_program *program, pl_arena *arena) {
+  stream_pairs pairs;
+  PLANC_TRY(new_pairs(arena, program->n_streams, &pairs));
+  for (int32_t s = 0; s < program->n_streams; s++)
+    if (program->streams[s].computes) add_pair(&pairs, program->streams[s].on, s);
+  return sort_streams(&pairs, program->n_gpus, arena, &program->of_gpus);
+}
+
 static planc_status sort_by_event(sim_program *program, pl_arena *arena) {
   stream_pairs pairs;
   int64_t n = 0;
@@ -110,6 +118,7 @@ planc_status sim_prepare(sim_program *program, pl_arena *arena) {
   PLANC_TRY(find_launchers(program, arena));
   PLANC_TRY(sort_by_host(program, arena));
   PLANC_TRY(sort_by_engine(program, arena));
+  PLANC_TRY(sort_by_gpu(program, arena));
   PLANC_TRY(sort_by_event(program, arena));
   PLANC_TRY(PL_NEW(arena, &program->recorder, program->n_events));
   for (int32_t e = 0; e < program->n_events; e++) program->recorder[e] = -1;

@@ -72,8 +72,10 @@ typedef struct sim_program {
   int32_t *recorder;  /* by event: the stream that records it in the body, -1 if none */
   int32_t *launchers; /* the hosts that have streams */
   int32_t n_launchers;
-  int32_t *launcher_of;                           /* by host: its place among them */
-  sim_streams of_hosts, of_engines, waits_events; /* by host, by engine; by event those that wait for it anywhere */
+  int32_t *launcher_of; /* by host: its place among them */
+  sim_streams of_hosts, of_engines;
+  sim_streams of_gpus;      /* those that compute */
+  sim_streams waits_events; /* by event those that wait for it anywhere */
 } sim_program;
 
 static inline bool sim_is_copy(const sim_step *step) {

@@ -14,7 +14,7 @@
 
 #include "cost/routes.h"
 #include "planner/analysis/remap.h"
-#include "planner/simulate/sim_machine.h"
+#include "planner/simulate/sim_busy.h"
 #include "planner/simulate/totals_of_plan.h"
 #include "util/math.h"
 
@@ -30,13 +30,11 @@ typedef struct simulation {
   sim_state state;
   pl_arena arena;
   planc_simulate_options options;
-  int64_t *computed_ns; /* by job: so long it has computed on any GPU, the sum over these */
-  bool *computes;       /* by job and GPU: whether it did in the last step */
-  int64_t **busy_ns;    /* by body, by job: that at its end. NULL: nobody asks */
-  sim_state *ends;      /* by body: the state at its end */
-  bool repeats;         /* bodies do, the one after `from` as the one after `until` */
-  int32_t from, until;  /* what lies between the ends of these is averaged */
-  int32_t shown;        /* the body that visitors see */
+  sim_busy busy;       /* where jobs' predictions are asked for */
+  sim_state *ends;     /* by body: the state at its end */
+  bool repeats;        /* bodies do, the one after `from` as the one after `until` */
+  int32_t from, until; /* what lies between the ends of these is averaged */
+  int32_t shown;       /* the body that visitors see */
   int64_t origin;
 } simulation;
 
@@ -96,56 +94,19 @@ static planc_status note_end(simulation *s, int32_t body) {
   return NULL;
 }
 
-static planc_status make_busy(simulation *s) {
-  PLANC_TRY(PL_NEW(&s->arena, &s->computed_ns, s->program.n_jobs));
-  PLANC_TRY(PL_NEW(&s->arena, &s->computes, (int64_t)s->program.n_jobs * s->program.n_gpus));
-  PLANC_TRY(PL_NEW(&s->arena, &s->busy_ns, (int64_t)MOST_BODIES + 1));
-  for (int32_t b = 0; b <= MOST_BODIES; b++) PLANC_TRY(PL_NEW(&s->arena, &s->busy_ns[b], s->program.n_jobs));
-  return NULL;
-}
-
-static bool *computes_at(const simulation *s, const sim_stream *stream) {
-  return &s->computes[stream->job * s->program.n_gpus + stream->on];
-}
-
-static void note_kernel(void *user, int32_t phase, int32_t step, int64_t start, int64_t end) {
-  simulation *s = user;
-  int32_t section = phase == 0 ? SIM_PROLOGUE : phase == s->state.epilogue_phase ? SIM_EPILOGUE : SIM_BODY;
-  const sim_step *of = &s->program.sections[section].steps[step];
-  if (of->kind == SIM_KERNEL && end > start) *computes_at(s, &s->program.streams[of->stream]) = true;
-}
-
-/* Kernels begin and end at the ends of steps: those that ran in a step of `ns` end with it, or run on. */
-static void note_step(simulation *s, int64_t ns) {
-  for (int32_t k = 0; k < s->program.n_streams; k++) {
-    const sim_stream *stream = &s->program.streams[k];
-    if (stream->computes && s->state.lanes[k].running >= 0) *computes_at(s, stream) = true;
-  }
-  for (int32_t k = 0; k < s->program.n_jobs * s->program.n_gpus; k++) {
-    int64_t *sum = &s->computed_ns[k / s->program.n_gpus];
-    if (s->computes[k]) *sum = pl_add_saturate(*sum, ns);
-    s->computes[k] = false;
-  }
-}
-
-static void note_busy(const simulation *s, int32_t body) {
-  for (int32_t j = 0; j < s->program.n_jobs; j++) s->busy_ns[body][j] = s->computed_ns[j];
-}
-
 static planc_status run_until_repeated(simulation *s) {
-  const sim_observer busy = {.ended = note_kernel, .user = s};
+  const sim_observer busy = {.ended = sim_busy_note_end, .user = &s->busy};
   bool over = false;
   sim_state_begin(&s->program, &s->state);
   s->state.last_body = MOST_BODIES;
   PLANC_TRY(PL_NEW(&s->arena, &s->ends, (int64_t)MOST_BODIES + 1));
-  if (s->options.jobs) PLANC_TRY(make_busy(s));
+  if (s->options.jobs) PLANC_TRY(sim_busy_make(&s->program, &s->state, &s->arena, &s->busy));
   while (!over) {
     int32_t closed = s->state.n_closed;
     int64_t now = s->state.now;
     PLANC_TRY(sim_advance(&s->program, &s->state, s->options.jobs ? &busy : NULL, &over));
     int32_t body = s->state.n_closed - 1;
-    if (s->options.jobs) note_step(s, s->state.now - now);
-    for (int32_t b = closed; s->options.jobs && b <= body && b <= MOST_BODIES; b++) note_busy(s, b);
+    if (s->options.jobs) sim_busy_note_step(&s->busy, s->state.now - now, closed);
     bool ended = s->state.n_closed > closed && body > 0 && body < s->state.epilogue_phase;
     if (ended && !s->repeats) PLANC_TRY(note_end(s, body));
   }
@@ -253,26 +214,12 @@ static void report(const simulation *s, planc_simulation *out) {
     out->copy_ns[r] = mean.copy_ns[r] / (pl_routes[r].memory == PLANC_MEMORY_DEVICE ? n_gpus : 1);
 }
 
-/* On how many GPUs a job has compute streams. */
-static int32_t count_gpus(const simulation *s, int32_t job) {
-  int32_t n = 0;
-  for (int32_t k = 0; k < s->program.n_streams; k++) {
-    const sim_stream *stream = &s->program.streams[k];
-    if (stream->job != job || !stream->computes || *computes_at(s, stream)) continue;
-    *computes_at(s, stream) = true;
-    n++;
-  }
-  return n;
-}
-
 /* Over the bodies that are averaged. Of several GPUs a job has the mean. */
 static void report_jobs(const simulation *s, int64_t iteration_ns) {
   for (int32_t j = 0; j < s->program.n_jobs; j++) {
     planc_job_predictions *job = &s->options.jobs[j];
-    int64_t busy_ns = s->busy_ns[s->until][j] - s->busy_ns[s->from][j];
-    int32_t n_gpus = count_gpus(s, j);
-    job->busy_ns = n_gpus > 0 ? busy_ns / (s->until - s->from) / n_gpus : 0;
-    job->stall_ns = n_gpus > 0 ? iteration_ns - job->busy_ns : 0;
+    job->busy_ns = sim_busy_of_job(&s->busy, j, s->from, s->until);
+    job->stall_ns = s->busy.n_gpus[j] > 0 ? iteration_ns - job->busy_ns : 0;
   }
 }
 
