@@ -61,9 +61,10 @@ typedef struct places {
   int64_t arena_bytes, host_bytes;
 } places;
 
-static planc_status place_device(const planc_candidate *candidate, places *out) {
+static planc_status place_device(const planc_evaluator *evaluator, const planc_candidate *candidate, places *out) {
   PLANC_TRY(planc_schedule_finish(candidate->schedule));
-  PLANC_TRY(pl_assign_device_addresses(&out->arena, candidate->schedule, &out->addresses));
+  PLANC_TRY(pl_assign_device_addresses(&out->arena, candidate->schedule, evaluator->problem->terms.placements,
+                                       &out->addresses));
   out->arena_bytes = out->addresses.arena_bytes;
   return NULL;
 }
@@ -80,7 +81,7 @@ static planc_status peak(const planc_evaluator *evaluator, const planc_candidate
   int64_t reserved;
   places placed = {0};
   PLANC_TRY(reserved_of(evaluator->problem, candidate, &reserved));
-  planc_status status = place_device(candidate, &placed);
+  planc_status status = place_device(evaluator, candidate, &placed);
   *out_bytes = pl_add_saturate(placed.arena_bytes, reserved);
   pl_arena_free(&placed.arena);
   return status;
@@ -88,10 +89,9 @@ static planc_status peak(const planc_evaluator *evaluator, const planc_candidate
 
 static planc_status place(const planc_evaluator *evaluator, const planc_candidate *candidate, int64_t *residencies,
                           int64_t *workspaces, int64_t *out_arena_bytes) {
-  (void)evaluator;
   const planc_schedule *s = candidate->schedule;
   places placed = {0};
-  planc_status status = place_device(candidate, &placed);
+  planc_status status = place_device(evaluator, candidate, &placed);
   for (int32_t r = 0; !status && r < planc_schedule_n_residencies(s); r++)
     residencies[r] = placed.addresses.residencies[r];
   for (int32_t c = 0; !status && c < planc_schedule_n_commands(s); c++) workspaces[c] = placed.addresses.workspaces[c];
@@ -134,7 +134,7 @@ static planc_status hold(const planc_evaluator *evaluator, const planc_candidate
   int64_t reserved;
   places placed = {0};
   PLANC_TRY(reserved_of(problem, candidate, &reserved));
-  planc_status status = place_device(candidate, &placed);
+  planc_status status = place_device(evaluator, candidate, &placed);
   pl_shortage shortage = {.needs = {PLANC_MEMORY_DEVICE, pl_add_saturate(placed.arena_bytes, reserved)},
                           .budget = problem->terms.budgets[PLANC_MEMORY_DEVICE],
                           .beside = reserved};
@@ -197,7 +197,7 @@ static planc_status simulate(const planc_evaluator *evaluator, const planc_candi
   places placed = {0};
   *out = (planc_taken){0};
   PLANC_TRY(reserved_of(problem, candidate, &reserved));
-  planc_status status = place_device(candidate, &placed);
+  planc_status status = place_device(evaluator, candidate, &placed);
   int64_t peak = out->peak_bytes[PLANC_MEMORY_DEVICE] = pl_add_saturate(placed.arena_bytes, reserved);
   out->fits = !status && peak <= problem->terms.budgets[PLANC_MEMORY_DEVICE];
   if (out->fits) status = simulate_placed(evaluator, candidate, &placed, visitor, user, out);

@@ -16,6 +16,7 @@
 
 #include "plan/memories.h"
 #include "planner/memory/allocator.h"
+#include "planner/memory/placements.h"
 #include "util/math.h"
 
 enum { FIRST_GROWTH = 16, WORTH_IT = 16 }; /* parts of a budget; of an interval */
@@ -58,7 +59,11 @@ planc_status pl_find_least(const planc_problem *problem, const pl_least_of *of, 
   s.step = device && chunk_bytes > 0 ? chunk_bytes : PLANC_ALIGNMENT;
   if (s.asked > INT64_MAX / 2) s.asked = INT64_MAX / 2;
   s.fails = s.floor - PLANC_ALIGNMENT;
-  planc_status status = run(&s, failed);
+  planc_placements *own = NULL;
+  planc_status status = problem->terms.placements ? NULL : pl_placements_make(&own);
+  if (own) s.problem.terms.placements = own;
+  if (!status) status = run(&s, failed);
+  pl_placements_free(own);
   if (status) {
     planc_plan_free(out->plan);
     out->plan = NULL;

@@ -2,13 +2,25 @@
 #include "planner/make_plan.h"
 
 #include "planc/metrics.h"
+#include "planner/memory/placements.h"
 
 static planc_status check_gpus(const planc_problem *problem);
 static planc_status check_chunks(const planc_problem *problem);
 
+static planc_status make(const planc_problem *problem, const planc_policy *policy, planc_plan **out);
+
 planc_status planc_make_plan(const planc_problem *problem, const planc_policy *policy, planc_plan **out) {
   PLANC_TRY(check_gpus(problem));
   PLANC_TRY(check_chunks(problem));
+  if (problem->terms.placements) return make(problem, policy, out);
+  planc_problem own = *problem;
+  PLANC_TRY(pl_placements_make(&own.terms.placements));
+  planc_status status = make(&own, policy, out);
+  pl_placements_free(own.terms.placements);
+  return status;
+}
+
+static planc_status make(const planc_problem *problem, const planc_policy *policy, planc_plan **out) {
   bool chooses = policy->supports & PLANC_POLICY_CHOOSES;
   return chooses ? pl_make_best(problem, out) : pl_make_one(problem, policy, out);
 }

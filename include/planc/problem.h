@@ -17,6 +17,9 @@ typedef enum planc_placement {
   PLANC_PLACEMENT_VMM       /* virtual memory in chunks; data of at most one chunk shares them, with caching */
 } planc_placement;
 
+/* Placements that a planning has found already (planner/memory/placements.h). */
+typedef struct planc_placements planc_placements;
+
 /* What is asked of a plan, be it of one job or of several. */
 typedef struct planc_terms {
   int32_t gpus; /* which train together, each on a batch of its own; 0 = 1 */
@@ -31,6 +34,8 @@ typedef struct planc_terms {
   planc_settings settings; /* but for PLANC_EACH_SETTINGS, which are a job's own: 0 here */
   bool shared_link;        /* to the host */
   bool first_will_do;      /* of a policy that CHOOSES: the first of the others that fits, not the fastest */
+  planc_placements
+      *placements; /* borrowed; shared by all that is planned on these terms. NULL: planning makes its own */
 } planc_terms;
 
 /* A job that is to be planned, whatever is asked of its plan. */

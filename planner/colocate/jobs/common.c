@@ -1,6 +1,8 @@
 /* The common device of a mix (common.h). */
 #include "planner/colocate/jobs/common.h"
 
+#include "planner/memory/placements.h"
+
 static planc_status set_common_profile(const planc_mix *mix, pl_common *out);
 static int64_t common_swap_rate(const planc_mix *mix);
 static void set_job(const planc_mix *mix, int32_t job, pl_common *out);
@@ -10,7 +12,8 @@ planc_status pl_common_make(const planc_mix *mix, pl_common *out) {
   PLANC_TRY(PL_NEW(&out->arena, &out->jobs, mix->n_jobs));
   PLANC_TRY(PL_NEW(&out->arena, &out->profiles, mix->n_jobs));
   PLANC_TRY(set_common_profile(mix, out));
-  out->all.terms = mix->terms;
+  PLANC_TRY(pl_placements_make(&out->mix.terms.placements));
+  out->all.terms = out->mix.terms;
   out->all.job = (planc_workload){.profile = &out->profile, .swap_rate = common_swap_rate(mix)};
   for (int32_t j = 0; j < mix->n_jobs; j++) set_job(mix, j, out);
   out->mix.jobs = out->jobs;
@@ -18,6 +21,7 @@ planc_status pl_common_make(const planc_mix *mix, pl_common *out) {
 }
 
 void pl_common_free(pl_common *common) {
+  pl_placements_free(common->mix.terms.placements);
   pl_arena_free(&common->arena);
 }
 
