@@ -39,7 +39,7 @@ typedef struct planc_taken {
 typedef struct planc_evaluator planc_evaluator;
 struct planc_evaluator {
   const planc_problem *problem; /* borrowed; outlives the evaluator */
-  /* A lower bound of its peak, in linear time: what is open at a time, without gaps between. */
+  /* A lower bound of its peak, in linear time: what is open at a time, with nothing free between. */
   planc_status (*live)(const planc_evaluator *evaluator, const planc_candidate *candidate, int64_t *out_bytes);
   /* The physical peak that its plan would have, which takes a placement. */
   planc_status (*peak)(const planc_evaluator *evaluator, const planc_candidate *candidate, int64_t *out_bytes);

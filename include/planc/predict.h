@@ -52,7 +52,7 @@ int32_t planc_model_n_groups(const planc_model *model);
 
 /* Costs of every op at every batch, as planc_costs, and whether the model knew the op's type; the other ops have the
  * roofline's. */
-typedef struct planc_prediction {
+typedef struct planc_predicted_costs {
   const planc_graph *graph;
   const planc_profile *profile, *listed;
   int64_t load_ppm;
@@ -61,7 +61,7 @@ typedef struct planc_prediction {
   const int32_t *first;   /* variants of op o at batch index k: from first[o * n_batches + k] to the next first */
   const planc_variant *variants; /* by algorithm */
   int32_t n_modelled;            /* ops with times from the model */
-} planc_prediction;
+} planc_predicted_costs;
 
 typedef struct planc_predict_options {
   const planc_profile *profile; /* of the device; where it has a model, that is used */
@@ -73,12 +73,12 @@ typedef struct planc_predict_options {
 } planc_predict_options;
 
 /* Borrows all that the options name. */
-planc_status planc_predict(const planc_predict_options *options, planc_prediction **out);
-void planc_prediction_free(planc_prediction *prediction);
+planc_status planc_predict(const planc_predict_options *options, planc_predicted_costs **out);
+void planc_predicted_costs_free(planc_predicted_costs *costs);
 
-/* The text of a planc-profile(5): the constants of the prediction's device, and all ops with "predicted": true. It is
+/* The text of a planc-profile(5): the constants of their device, and all ops with "predicted": true. It is
  * malloc'ed and NUL-terminated. */
-planc_status planc_prediction_print(const planc_prediction *prediction, char **out_text, size_t *out_length);
+planc_status planc_predicted_costs_print(const planc_predicted_costs *costs, char **out_text, size_t *out_length);
 /* The same with a model instead of ops, its device called `name` (NULL: as it is). */
 planc_status planc_model_print(const planc_profile *base, const planc_model *model, const char *name, char **out_text,
                                size_t *out_length);

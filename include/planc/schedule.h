@@ -178,7 +178,7 @@ planc_route planc_schedule_route(const planc_schedule *s, int32_t stream);
  * compute stream that is the next command, for its next op waits for this one. Of a job with several, ops of other
  * streams may run beside it: then it is the next exec on its own stream, or the first that is behind all rounds. */
 void planc_schedule_workspace_ends(const planc_schedule *s, int32_t *ends);
-const planc_virtual_memory *planc_schedule_memory(const planc_schedule *s);
+const planc_virtual_memory *planc_schedule_virtual_memory(const planc_schedule *s);
 const planc_trace *planc_schedule_trace(const planc_schedule *s);
 /* Of the residency's buffer. */
 int64_t planc_schedule_bytes(const planc_schedule *s, int32_t residency);

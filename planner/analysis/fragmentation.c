@@ -1,5 +1,5 @@
-/* What of an arena is lost: best fit leaves gaps, in its pages too; virtual memory loses the ends of last chunks, and
- * what is free in the chunks that data of at most one chunk shares. */
+/* What of an arena is lost: best fit leaves free ranges, in its pages too; virtual memory loses the ends of last
+ * chunks, and what is free in the chunks that data of at most one chunk shares. */
 #include <assert.h>
 #include <stdlib.h>
 

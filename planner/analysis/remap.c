@@ -65,8 +65,8 @@ static planc_status follow(remapping *r, int64_t *out) {
   return follow_body(r, out);
 }
 
-/* The plan's addresses fit its arena, but those that the allocator gives in later periods may leave other gaps where
- * data shares chunks: then it gets as many chunks more as it needs. */
+/* The plan's addresses fit its arena, but those that the allocator gives in later periods may leave other ranges free
+ * where data shares chunks: then it gets as many chunks more as it needs. */
 static planc_status take(remapping *r, int64_t bytes, int32_t *out_handle) {
   pl_chunks *chunks = &r->allocator.chunks;
   int64_t address;

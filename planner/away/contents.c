@@ -38,7 +38,7 @@ planc_status pl_contents_find(pl_arena *arena, const planc_schedule *schedule, p
 static void add(const finding *f, int32_t residency, pl_content content) {
   content.twin = f->out->n;
   content.buffer = planc_schedule_residencies(f->schedule)[residency].buffer;
-  content.memory = content.kept_in = planc_schedule_residencies(f->schedule)[residency].memory;
+  content.memory = content.lies_in = planc_schedule_residencies(f->schedule)[residency].memory;
   f->of_residency[residency] = f->out->n;
   f->out->all[f->out->n++] = content;
 }

@@ -19,14 +19,14 @@ typedef struct pl_content {
   int32_t first_read, n_reads; /* slice of reads, in order */
   int32_t twin;                /* of what is parked: its other content, at the other end of the period; else itself */
   int32_t memory;              /* in which the schedule states it */
-  int32_t kept_in;   /* the same, or, of what is stated on the host, the storage in which spill.h keeps it: then it
+  int32_t lies_in;   /* the same, or, of what is stated on the host, the storage in which spill.h puts it: then it
                         is on the host only when it is written and read */
   int32_t stored_by; /* when it leaves the host first: behind this command; none where it is there already */
 } pl_content;
 
 /* Whether a content of the host is kept in storage. */
 static inline bool pl_is_stored(const pl_content *content) {
-  return content->kept_in != content->memory;
+  return content->lies_in != content->memory;
 }
 
 typedef struct pl_contents {

@@ -95,13 +95,13 @@ static int32_t add_place(const pl_slot_maker *m, int32_t k) {
   pl_lifetime span = pl_slot_lifetime(it->written, it->until, m->n_commands);
   int32_t item = it->twin < k ? m->item_of_content[it->twin] : -1;
   if (item >= 0) {
-    m->out->items[it->kept_in][item].spans[1] = span;
+    m->out->items[it->lies_in][item].spans[1] = span;
   } else {
-    item = add_item(m, it->kept_in, it->buffer, span);
+    item = add_item(m, it->lies_in, it->buffer, span);
   }
   m->item_of_content[k] = item;
   int32_t number = k < planc_schedule_n_parked(m->schedule) ? k : m->out->n++;
-  return add_slot(m, number, (pl_slot){it->buffer, it->kept_in, 0, it->written, it->until}, item);
+  return add_slot(m, number, (pl_slot){it->buffer, it->lies_in, 0, it->written, it->until}, item);
 }
 
 /* A slot on the host for a stored content, for one time that it is there. */

@@ -6,7 +6,7 @@
 #include "planner/away/slot_layout.h"
 #include "planner/away/spill.h"
 
-/* Placement may leave gaps: then more is stored than would have to be, or less room is used to be in time. */
+/* Placement may leave free ranges: then more is stored than would have to be, or less room is used to be in time. */
 typedef struct slot_search {
   pl_slot_maker *maker;
   pl_spilling spilling;
@@ -18,7 +18,7 @@ typedef struct slot_search {
  * have to live on the host, and up to where copies may take room there. Choices `for_all` lower the first, others leave
  * it at the budget; choices `with_room` lower the second, others leave copies no room. Sizes are parts of what would be
  * on the host without storage, each smaller by a 32nd, or by an 8th where only the second is lowered: so a larger
- * budget tries what a smaller one does, and is not the slower one because it was unlucky with gaps. */
+ * budget tries what a smaller one does, and is not the slower one because it was unlucky with free ranges. */
 typedef struct retreat {
   bool for_all, with_room;
   int64_t part; /* that is tried next */

@@ -139,7 +139,7 @@ static void drop_before(spilling *s, int32_t k, int32_t r) {
 static void store(spilling *s, int32_t k) {
   pl_content *content = &s->staging.contents->all[k];
   if (pl_is_stored(content)) return;
-  content->kept_in = s->staging.storage;
+  content->lies_in = s->staging.storage;
   if (content->written == PL_AT_BOUNDARY && content->n_reads > 0) drop_before(s, k, content->first_read);
   if (content->until == PL_STAYS) drop(s, k, last_asked(s, content), -1);
   if (content->until == PL_AT_BOUNDARY) drop(s, k, PL_AT_BOUNDARY, 0);
@@ -163,7 +163,7 @@ static void choose(spilling *s, int64_t aim) {
     pl_content *content = &s->staging.contents->all[k];
     int64_t bytes = pl_staging_bytes(&s->staging, k);
     if (!pl_staging_is_of_host(&s->staging, k)) continue;
-    content->kept_in = content->memory;
+    content->lies_in = content->memory;
     change(s, content->written == PL_AT_BOUNDARY ? 0 : content->written + 1, bytes);
     if (content->until != PL_STAYS) change(s, content->until == PL_AT_BOUNDARY ? 1 : content->until + 2, -bytes);
     for (int32_t r = 0; r < content->n_reads; r++) s->staging.contents->reads[content->first_read + r].loaded = false;

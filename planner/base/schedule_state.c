@@ -262,7 +262,7 @@ int32_t planc_schedule_buffer(const planc_schedule *s, const planc_command *comm
   return s->residencies.data[to_user ? command->source : command->residency].buffer;
 }
 
-const planc_virtual_memory *planc_schedule_memory(const planc_schedule *s) {
+const planc_virtual_memory *planc_schedule_virtual_memory(const planc_schedule *s) {
   return &s->memory;
 }
 const planc_trace *planc_schedule_trace(const planc_schedule *s) {

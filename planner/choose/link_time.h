@@ -6,10 +6,10 @@
 #include "planner/memory/free_list.h"
 
 typedef struct pl_link_time {
-  pl_free_list open; /* times at which nothing is copied */
+  pl_free_list idle; /* times at which nothing is copied */
 } pl_link_time;
 
-/* Makes all of it free; `link` is zeroed or in use. */
+/* Makes it idle all the time; `link` is zeroed or in use. */
 planc_status pl_link_time_reset(pl_link_time *link);
 void pl_link_time_free(pl_link_time *link);
 

@@ -22,7 +22,7 @@ static planc_status place_device(pl_arena *arena, const planc_schedule *s, planc
 
 planc_status pl_assign_device_addresses(pl_arena *arena, const planc_schedule *s, planc_placements *placements,
                                         pl_addresses *out) {
-  const planc_virtual_memory *memory = planc_schedule_memory(s);
+  const planc_virtual_memory *memory = planc_schedule_virtual_memory(s);
   int32_t n_residencies = planc_schedule_n_residencies(s), n_commands = planc_schedule_n_commands(s);
   device_items device = {0};
   int64_t *of_residency, *of_command;

@@ -21,7 +21,7 @@ planc_status pl_lowering_make_ranges(lowering *l) {
   }
   if (end > INT64_MAX - PLANC_ALIGNMENT)
     return planc_error(PLANC_BAD_INPUT, "the addresses of all memories together exceed 64 bits");
-  const planc_virtual_memory *memory = planc_schedule_memory(l->schedule);
+  const planc_virtual_memory *memory = planc_schedule_virtual_memory(l->schedule);
   pl_translation translation;
   PLANC_TRY(pl_translation_make(memory->chunk_bytes, memory->mappings, memory->n, &l->arena, &translation));
   PLANC_TRY(PL_NEW(&l->arena, &l->first_range, (int64_t)n_residencies + l->n_commands + away->n + 1));

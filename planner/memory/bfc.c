@@ -28,17 +28,17 @@ bool pl_bfc_fits(const pl_bfc *bfc, int64_t bytes) {
 /* Handles are segments of the region at even numbers, and beyond it at odd ones. */
 planc_status pl_bfc_take(pl_bfc *bfc, int64_t bytes, int32_t *out_handle, int64_t *out_address) {
   bytes = rounded(bytes);
-  int32_t chunk = pl_memory_list_best_fit(&bfc->region, bytes);
-  bool over = chunk < 0;
+  int32_t segment = pl_memory_list_best_fit(&bfc->region, bytes);
+  bool over = segment < 0;
   pl_memory_list *list = over ? &bfc->beyond : &bfc->region;
-  if (over) chunk = pl_memory_list_best_fit(list, bytes);
-  if (chunk < 0) return planc_error(PLANC_BAD_INPUT, "the sizes of all tensors together overflow");
-  const pl_segment *free = &list->segments.data[chunk];
+  if (over) segment = pl_memory_list_best_fit(list, bytes);
+  if (segment < 0) return planc_error(PLANC_BAD_INPUT, "the sizes of all tensors together overflow");
+  const pl_segment *free = &list->segments.data[segment];
   int64_t address = free->address, spare = free->bytes - bytes;
   if (spare < bytes && spare < MOST_SPARE) bytes = free->bytes;
-  PLANC_TRY(pl_memory_list_take(list, chunk, address, bytes, 0, &chunk));
-  if (chunk > INT32_MAX / 2) return planc_error(PLANC_INTERNAL, "too many chunks");
-  *out_handle = 2 * chunk + over;
+  PLANC_TRY(pl_memory_list_take(list, segment, address, bytes, 0, &segment));
+  if (segment > INT32_MAX / 2) return planc_error(PLANC_INTERNAL, "too many segments");
+  *out_handle = 2 * segment + over;
   *out_address = address + (over ? bfc->region.capacity : 0);
   return NULL;
 }

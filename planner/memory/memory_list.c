@@ -11,7 +11,7 @@ planc_status pl_memory_list_init(pl_memory_list *list, int64_t capacity) {
   *list = (pl_memory_list){.by_size = -1, .seed = 0x9e3779b9};
   for (int32_t i = 0; i < PL_MEMORY_BINS; i++) list->bins[i] = -1;
   list->capacity = list->free_bytes = capacity / PLANC_ALIGNMENT * PLANC_ALIGNMENT;
-  pl_segment whole = {.bytes = list->capacity, .block = PL_FREE_BLOCK, .prev = -1, .next = -1};
+  pl_segment whole = {.bytes = list->capacity, .owner = PL_NO_OWNER, .prev = -1, .next = -1};
   VEC_PUSH(&list->segments, whole);
   free_insert(list, 0);
   return NULL;
@@ -127,7 +127,7 @@ static void free_remove(pl_memory_list *list, int32_t segment) {
 static planc_status insert_free(pl_memory_list *list, int64_t address, int64_t bytes, int32_t prev, int32_t next,
                                 int32_t *out_segment) {
   int32_t segment;
-  pl_segment fresh = {.address = address, .bytes = bytes, .block = PL_FREE_BLOCK, .prev = prev, .next = next};
+  pl_segment fresh = {.address = address, .bytes = bytes, .owner = PL_NO_OWNER, .prev = prev, .next = next};
   if (list->spare.len) {
     segment = list->spare.data[--list->spare.len];
     list->segments.data[segment] = fresh;
@@ -146,18 +146,18 @@ static planc_status insert_free(pl_memory_list *list, int64_t address, int64_t b
   return NULL;
 }
 
-planc_status pl_memory_list_take(pl_memory_list *list, int32_t segment, int64_t address, int64_t bytes, int32_t block,
+planc_status pl_memory_list_take(pl_memory_list *list, int32_t segment, int64_t address, int64_t bytes, int32_t owner,
                                  int32_t *out_segment) {
   bytes = pl_align_up(bytes, PLANC_ALIGNMENT);
   pl_segment was = list->segments.data[segment];
-  if (was.block != PL_FREE_BLOCK || address < was.address || bytes > was.address + was.bytes - address) {
-    return planc_error(PLANC_INTERNAL, "memory list: block %d does not fit segment %d", block, segment);
+  if (was.owner != PL_NO_OWNER || address < was.address || bytes > was.address + was.bytes - address) {
+    return planc_error(PLANC_INTERNAL, "memory list: owner %d does not fit segment %d", owner, segment);
   }
   free_remove(list, segment);
   pl_segment *taken = &list->segments.data[segment];
   taken->address = address;
   taken->bytes = bytes;
-  taken->block = block;
+  taken->owner = owner;
   list->free_bytes -= bytes;
   int64_t before = address - was.address, after = was.bytes - before - bytes;
   int32_t rest;
@@ -181,15 +181,15 @@ static planc_status swallow_next(pl_memory_list *list, int32_t segment) {
 
 planc_status pl_memory_list_release(pl_memory_list *list, int32_t segment, int32_t *out_segment) {
   pl_segment *s = &list->segments.data[segment];
-  if (s->block == PL_FREE_BLOCK) return planc_error(PLANC_INTERNAL, "memory list: segment %d is free", segment);
-  s->block = PL_FREE_BLOCK;
+  if (s->owner == PL_NO_OWNER) return planc_error(PLANC_INTERNAL, "memory list: segment %d is free", segment);
+  s->owner = PL_NO_OWNER;
   list->free_bytes += s->bytes;
-  if (s->next >= 0 && list->segments.data[s->next].block == PL_FREE_BLOCK) {
+  if (s->next >= 0 && list->segments.data[s->next].owner == PL_NO_OWNER) {
     free_remove(list, s->next);
     PLANC_TRY(swallow_next(list, segment));
   }
   int32_t prev = list->segments.data[segment].prev;
-  if (prev >= 0 && list->segments.data[prev].block == PL_FREE_BLOCK) {
+  if (prev >= 0 && list->segments.data[prev].owner == PL_NO_OWNER) {
     free_remove(list, prev);
     PLANC_TRY(swallow_next(list, prev));
     segment = prev;
@@ -207,7 +207,7 @@ planc_status pl_memory_list_add(pl_memory_list *list, int64_t address, int64_t b
 
 planc_status pl_memory_list_drop(pl_memory_list *list, int32_t segment) {
   const pl_segment *s = &list->segments.data[segment];
-  if (s->block != PL_FREE_BLOCK || s->prev >= 0 || s->next >= 0) {
+  if (s->owner != PL_NO_OWNER || s->prev >= 0 || s->next >= 0) {
     return planc_error(PLANC_INTERNAL, "memory list: segment %d is no free region", segment);
   }
   list->capacity -= s->bytes;

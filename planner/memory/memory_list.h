@@ -1,4 +1,4 @@
-/* The device memory as a list of segments in address order (moDNN, IV-B1): each is free or holds one block. Policies
+/* The device memory as a list of segments in address order (moDNN, IV-B1): each is free or has one owner. Policies
  * that decide by address plan on it and state the addresses it gives. Sizes are rounded up to PLANC_ALIGNMENT. No two
  * free segments touch. Free segments are also in a treap by size and then address, in which the best fit takes
  * logarithmic time, and in bins by size, in which those of a bin stand with the newest first. */
@@ -9,11 +9,11 @@
 
 #include "util/vec.h"
 
-enum { PL_FREE_BLOCK = -1, PL_MEMORY_BINS = 256 };
+enum { PL_NO_OWNER = -1, PL_MEMORY_BINS = 256 };
 
 typedef struct pl_segment {
   int64_t address, bytes;
-  int32_t block;              /* PL_FREE_BLOCK or the caller's number */
+  int32_t owner;              /* PL_NO_OWNER: it is free; else the caller's number */
   int32_t prev, next;         /* in address order, -1 at the ends */
   int32_t bin_prev, bin_next; /* free segments of one bin */
   int32_t smaller, larger;    /* children in the treap, -1 = none; no child's rank is higher */
@@ -36,8 +36,8 @@ void pl_memory_list_free(pl_memory_list *list);
 
 /* The smallest free segment of at least `bytes` (ties: lowest address), or -1. */
 int32_t pl_memory_list_best_fit(const pl_memory_list *list, int64_t bytes);
-/* Gives [address, address + bytes), which must lie in free segment `segment`, to `block`; *out_segment holds it. */
-planc_status pl_memory_list_take(pl_memory_list *list, int32_t segment, int64_t address, int64_t bytes, int32_t block,
+/* Gives [address, address + bytes), which must lie in free segment `segment`, to `owner`; *out_segment holds it. */
+planc_status pl_memory_list_take(pl_memory_list *list, int32_t segment, int64_t address, int64_t bytes, int32_t owner,
                                  int32_t *out_segment);
 /* Frees an occupied segment and merges it with its free neighbours; *out_segment (may be NULL) is the result. */
 planc_status pl_memory_list_release(pl_memory_list *list, int32_t segment, int32_t *out_segment);

@@ -1,10 +1,10 @@
 /* Placement by several greedy orders, the best result kept.
  *
  * Two sweeps over time (placement_sweep.h) take n log n and always run. Packing items one by one into the lowest or the
- * tightest gap between those already placed, in orders such as by size, looks at up to n^2 / 2 pairs: it is tried for
- * up to MAX_PACKED items and ends for good once VISITS_PER_ITEM * n pairs have been looked at. What is left of those
- * visits goes to repairing the best order: items that ended above the lower bound (most bytes live at a time) are
- * packed first the next time. All of it ends early when the lower bound is met. */
+ * tightest free range between those already placed, in orders such as by size, looks at up to n^2 / 2 pairs: it is
+ * tried for up to MAX_PACKED items and ends for good once VISITS_PER_ITEM * n pairs have been looked at. What is left
+ * of those visits goes to repairing the best order: items that ended above the lower bound (most bytes live at a time)
+ * are packed first the next time. All of it ends early when the lower bound is met. */
 #include "planner/memory/placement.h"
 
 #include <stdbool.h>
@@ -179,19 +179,19 @@ static bool live_together(const pl_item *a, const pl_item *b) {
 }
 
 /* The lowest address that is clear of all placed items beside which `item` lives; with `tightest`, the one in the
- * smallest gap that holds it. */
-static int64_t find_gap(placement *p, const pl_item *item, bool tightest) {
-  int64_t address = 0, found = PLANC_BLANK, found_gap = INT64_MAX;
+ * smallest free range that holds it. */
+static int64_t find_range(placement *p, const pl_item *item, bool tightest) {
+  int64_t address = 0, found = PLANC_BLANK, found_bytes = INT64_MAX;
   placed it = placed_at(item, 0, 0);
   int32_t k = 0;
   for (; k < p->n_placed; k++) {
     const placed *other = &p->placed[k];
     if (!spans_meet(other->hull, it.hull)) continue;
     if ((other->is_parted || it.is_parted) && !live_together(&p->items[other->item], item)) continue;
-    int64_t gap = other->start - address;
-    if (gap >= item->bytes && gap < found_gap) {
+    int64_t bytes = other->start - address;
+    if (bytes >= item->bytes && bytes < found_bytes) {
       found = address;
-      found_gap = gap;
+      found_bytes = bytes;
       if (!tightest) break;
     }
     if (other->end > address) address = other->end;
@@ -222,7 +222,7 @@ static bool try_packing(placement *p, bool tightest) {
   for (int32_t k = 0; k < p->n_order; k++) {
     if (p->visits >= (int64_t)VISITS_PER_ITEM * p->n) return false;
     int32_t i = p->order[k];
-    p->addresses[i] = find_gap(p, &p->items[i], tightest);
+    p->addresses[i] = find_range(p, &p->items[i], tightest);
     insert_placed(p, i, p->addresses[i]);
   }
   keep_if_best(p);

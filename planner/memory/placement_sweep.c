@@ -22,7 +22,7 @@ typedef struct known {
 
 /* Known items that follow each other. */
 typedef struct stretch {
-  int64_t hole; /* the most bytes between the end of one, or of the one before them, and the start of the next */
+  int64_t free; /* the most bytes between the end of one, or of the one before them, and the start of the next */
   int64_t end;  /* the highest */
   int32_t due;  /* the last time at which the next span of one begins; all that begins now and ends behind is in the
                    way of all of them */
@@ -173,13 +173,13 @@ static bool conflicts(const sweep *s, const piece *p, const known *other) {
   return false;
 }
 
-/* The first known item from `c` on that is not in the way of `p`, or behind which a hole may be large enough; *address,
- * which is not below the end of the one before, gets behind those in between. */
+/* The first known item from `c` on that is not in the way of `p`, or behind which a free range may be large enough;
+ * *address, which is not below the end of the one before, gets behind those in between. */
 static int64_t pass(const sweep *s, const piece *p, int64_t c, int64_t *address) {
   if (c >= s->known.len) return c;
   for (int64_t node = c + s->leaves;;) {
     const stretch *it = &s->stretches[node];
-    if (it->due < p->end && it->hole < p->bytes) {
+    if (it->due < p->end && it->free < p->bytes) {
       if (it->end > *address) *address = it->end;
       node++;
       while (node % 2 == 0) node /= 2;
@@ -210,8 +210,8 @@ static int64_t first_above(const sweep *s, int64_t address) {
 static int64_t lowest_fit(const sweep *s, const piece *p) {
   int64_t address = 0, c = 0;
   for (;;) {
-    pl_range gap = pl_free_list_first(&s->free, address, p->bytes);
-    if (gap.start > address) address = gap.start;
+    pl_range range = pl_free_list_first(&s->free, address, p->bytes);
+    if (range.start > address) address = range.start;
     int64_t above = first_above(s, address);
     if (above > c) c = above;
     /* Items passed once end at or below `address` for good, or are in nobody's way. */
@@ -221,7 +221,7 @@ static int64_t lowest_fit(const sweep *s, const piece *p) {
       address = other->end;
       c = pass(s, p, c + 1, &address) - 1;
     }
-    if (address + p->bytes <= gap.end) return address;
+    if (address + p->bytes <= range.end) return address;
   }
 }
 
@@ -248,13 +248,13 @@ static int32_t due_at(const sweep *s, int32_t item, int32_t time) {
 static void join_stretches(sweep *s, int64_t node) {
   for (node /= 2; node > 0; node /= 2) {
     const stretch *a = &s->stretches[2 * node], *b = &s->stretches[2 * node + 1];
-    s->stretches[node] = (stretch){.hole = a->hole > b->hole ? a->hole : b->hole,
+    s->stretches[node] = (stretch){.free = a->free > b->free ? a->free : b->free,
                                    .end = a->end > b->end ? a->end : b->end,
                                    .due = a->due > b->due ? a->due : b->due};
   }
 }
 
-/* Notes where the known item at `at` is, and the one behind it, in whose hole it may be. */
+/* Notes where the known item at `at` is, and the one behind it, in whose free range it may be. */
 static void note_known(sweep *s, int64_t at, int32_t time) {
   const known *it = &s->known.data[at];
   int64_t before = at > 0 ? it[-1].end : 0;

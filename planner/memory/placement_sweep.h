@@ -1,4 +1,4 @@
-/* One pass over time for placement: every item takes the lowest gap that is free when its life begins (or, backwards,
+/* One pass over time for placement: every item takes the lowest range that is free when its life begins (or, backwards,
  * when it ends). */
 #ifndef PLANC_MEMORY_PLACEMENT_SWEEP_H
 #define PLANC_MEMORY_PLACEMENT_SWEEP_H

@@ -1,10 +1,10 @@
 /* `capuchin`: Capuchin (Peng et al., ASPLOS 2020) as TENSILE compares with it and reproduces it: swap and recompute of
- * single tensors, chosen by what the accesses of one measured iteration leave room for (capuchin_choose.c), then
+ * single buffers, chosen by what the accesses of one measured iteration leave room for (capuchin_choose.c), then
  * corrected by feedback.
  *
  * The measured iteration has the profile's times of the fastest algorithms; how the first iteration itself gets by, by
  * swapping when memory runs out, is no plan and simulated apart (passive.c). No more is chosen than the budget asks
- * for. Feedback: when an op finds that a tensor it reads is still being swapped in, the in-trigger moves ahead by a
+ * for. Feedback: when an op finds that a buffer it reads is still being swapped in, the in-trigger moves ahead by a
  * twentieth of the time of the swap-in. What takes an iteration each there is done here between runs of the simulator,
  * as many twentieths at once as the op had to wait for, for as long as the iteration gets shorter and the budget holds.
  */

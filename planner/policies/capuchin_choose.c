@@ -1,6 +1,6 @@
 /* How `capuchin` chooses (capuchin.c).
  *
- * Chosen from are the gaps between two accesses of a tensor, of which the second reads, within which more than the room
+ * Chosen from are the gaps between two accesses of a buffer, of which the second reads, within which more than the room
  * is live. Its free time is what it leaves between the end of a swap-out, begun at its start, and the beginning of a
  * swap-in over at its end. First those are swapped that cost nothing, the longest free time first. In either direction
  * the link is one copy's at a time: a swap costs nothing if its copies find time between those of the swaps chosen
@@ -13,7 +13,7 @@
  * Last, swaps that were to be hidden are treated so, while memory is still short in their course.
  *
  * Parameters and state do not take part; outputs that the user asked for, and what cannot be computed again, are only
- * swapped. Branches need no rule: a tensor's accesses are taken in the order in which they run, whoever makes them. */
+ * swapped. Branches need no rule: a buffer's accesses are taken in the order in which they run, whoever makes them. */
 #include <assert.h>
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
 /* `lms`: Large Model Support for TensorFlow (Le et al., ISMM 2019, as Out-of-core training, 2, describes it), its
  * second version, whose code settles what the descriptions leave open.
  *
- * Distances are between levels: an op is one level above the highest writer of what it reads. A tensor is swapped out
+ * Distances are between levels: an op is one level above the highest writer of what it reads. A buffer is swapped out
  * as soon as it is made when a reader is more than `threshold` levels away; readers up to there use what is on the
  * device. A reader farther away has it swapped back in, sharing that with the one before when the two are at most
  * `groupby` levels apart. The swap-in begins when an op has run that leads to the reader and is more than `ahead`
@@ -14,7 +14,7 @@
  * on the way of a bisection.
  *
  * Where the code takes any op of a level, the one on the longest path to the reader is taken here; there always is one,
- * which branches do not change. A swap-in that would begin before the swap-out has left the device makes the tensor
+ * which branches do not change. A swap-in that would begin before the swap-out has left the device makes the buffer
  * stay. Where no parameters fit in nine tenths, the least ones are taken (threshold and `ahead` 1, all synchronised).
  *
  * Addresses are those of TensorFlow's allocator as data comes and goes (bfc.h); what persists comes first. A

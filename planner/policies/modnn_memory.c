@@ -4,26 +4,26 @@
 #include "planner/policies/modnn.h"
 #include "util/math.h"
 
-int64_t modnn_room(const modnn *m, int32_t block) {
-  int64_t bytes = m->trace->buffers[block].bytes;
+int64_t modnn_room(const modnn *m, int32_t buffer) {
+  int64_t bytes = m->trace->buffers[buffer].bytes;
   return pl_align_up(bytes > 0 ? bytes : 1, PLANC_ALIGNMENT);
 }
 
 /* The next access, or NULL when there is none. */
-static const planc_access *next_access(const modnn *m, int32_t block) {
-  const planc_buffer *buffer = &m->trace->buffers[block];
-  int32_t next = m->blocks[block].next;
-  if (next >= buffer->first_access + buffer->n_accesses) return NULL;
+static const planc_access *next_access(const modnn *m, int32_t buffer) {
+  const planc_buffer *of_trace = &m->trace->buffers[buffer];
+  int32_t next = m->buffers[buffer].next;
+  if (next >= of_trace->first_access + of_trace->n_accesses) return NULL;
   return &m->trace->accesses[m->trace->by_buffer[next]];
 }
 
-int32_t modnn_next_use(const modnn *m, int32_t block) {
-  const planc_access *access = next_access(m, block);
+int32_t modnn_next_use(const modnn *m, int32_t buffer) {
+  const planc_access *access = next_access(m, buffer);
   return access ? access->instance : INT32_MAX;
 }
 
-bool modnn_needed(const modnn *m, int32_t block) {
-  const planc_access *access = next_access(m, block);
+bool modnn_needed(const modnn *m, int32_t buffer) {
+  const planc_access *access = next_access(m, buffer);
   return access && access->read >= 0;
 }
 
@@ -31,24 +31,24 @@ bool modnn_needed(const modnn *m, int32_t block) {
  * Networks of hundreds of layers have fewer segments than this and are searched whole. */
 enum { MOST_SCHEMES = 128 };
 
-static bool may_leave(const modnn *m, int32_t block, int32_t horizon);
+static bool may_leave(const modnn *m, int32_t buffer, int32_t horizon);
 static modnn_scheme scheme_from(const modnn *m, int32_t first, int64_t bytes, int32_t horizon,
                                 const modnn_scheme *best);
 static bool better(const modnn *m, const modnn_scheme *a, const modnn_scheme *b);
-static bool must_transfer(const modnn *m, int32_t block);
-static int64_t offload_end(const modnn *m, int32_t block, int64_t engine_free);
-static int64_t reload_delay(const modnn *m, int32_t block);
+static bool must_transfer(const modnn *m, int32_t buffer);
+static int64_t offload_end(const modnn *m, int32_t buffer, int64_t engine_free);
+static int64_t reload_delay(const modnn *m, int32_t buffer);
 
 modnn_scheme modnn_find_scheme(const modnn *m, int64_t bytes, int32_t horizon) {
   const pl_segment *segments = m->memory.segments.data;
   modnn_scheme best = {.first = -1};
   /* Once around the memory, from where the last search has left off. */
-  int32_t start = m->searched < 0 ? -1 : m->blocks[m->searched].segment;
+  int32_t start = m->searched < 0 ? -1 : m->buffers[m->searched].segment;
   if (start < 0) start = m->memory.first;
   int32_t looked_at = 0, i = start;
   do {
-    int32_t block = segments[i].block;
-    if (block == PL_FREE_BLOCK || may_leave(m, block, horizon)) {
+    int32_t buffer = segments[i].owner;
+    if (buffer == PL_NO_OWNER || may_leave(m, buffer, horizon)) {
       modnn_scheme scheme = scheme_from(m, i, bytes, horizon, &best);
       if (scheme.first >= 0 && better(m, &scheme, &best)) best = scheme;
       if (best.first >= 0 && ((best.moved == 0 && best.end == m->now) || ++looked_at >= MOST_SCHEMES)) break;
@@ -58,22 +58,22 @@ modnn_scheme modnn_find_scheme(const modnn *m, int64_t bytes, int32_t horizon) {
   return best;
 }
 
-/* The scheme that starts at `first`; none when it runs into a block that must stay or is worse than `best`. */
+/* The scheme that starts at `first`; none when it runs into a buffer that must stay or is worse than `best`. */
 static modnn_scheme scheme_from(const modnn *m, int32_t first, int64_t bytes, int32_t horizon,
                                 const modnn_scheme *best) {
   const pl_segment *segments = m->memory.segments.data;
   modnn_scheme scheme = {.first = first, .last = -1, .end = m->now};
   int64_t engine_free = m->out_free, found = 0, late = 0, done = m->now;
   for (int32_t i = first; i >= 0; i = segments[i].next) {
-    int32_t block = segments[i].block;
-    if (block != PL_FREE_BLOCK) {
-      if (!may_leave(m, block, horizon)) break;
-      if (must_transfer(m, block)) {
-        engine_free = offload_end(m, block, engine_free);
+    int32_t buffer = segments[i].owner;
+    if (buffer != PL_NO_OWNER) {
+      if (!may_leave(m, buffer, horizon)) break;
+      if (must_transfer(m, buffer)) {
+        engine_free = offload_end(m, buffer, engine_free);
         if (engine_free > done) done = engine_free;
-        scheme.moved += m->trace->buffers[block].bytes;
+        scheme.moved += m->trace->buffers[buffer].bytes;
       }
-      late = pl_add_saturate(late, reload_delay(m, block));
+      late = pl_add_saturate(late, reload_delay(m, buffer));
       scheme.end = pl_add_saturate(done, late);
       if (best->first >= 0 && (scheme.end > best->end || (scheme.end == best->end && scheme.moved > best->moved)))
         break;
@@ -88,38 +88,38 @@ static modnn_scheme scheme_from(const modnn *m, int32_t first, int64_t bytes, in
   return scheme;
 }
 
-planc_status modnn_drop(modnn *m, int32_t block) {
-  modnn_block *b = &m->blocks[block];
+planc_status modnn_drop(modnn *m, int32_t buffer) {
+  modnn_buffer *b = &m->buffers[buffer];
   PLANC_TRY(pl_memory_list_release(&m->memory, b->segment, NULL));
   b->segment = -1;
   b->filled = false;
-  VEC_PUSH(&m->decisions, ((modnn_decision){.kind = MODNN_RELEASE, .subject = block}));
+  VEC_PUSH(&m->decisions, ((modnn_decision){.kind = MODNN_RELEASE, .subject = buffer}));
   return NULL;
 }
 
-static bool must_transfer(const modnn *m, int32_t block) {
-  return m->blocks[block].filled && !m->blocks[block].on_host && modnn_needed(m, block);
+static bool must_transfer(const modnn *m, int32_t buffer) {
+  return m->buffers[buffer].filled && !m->buffers[buffer].on_host && modnn_needed(m, buffer);
 }
 
 /* When a transfer to the host that is next in line ends. */
-static int64_t offload_end(const modnn *m, int32_t block, int64_t engine_free) {
-  int64_t start = engine_free > m->blocks[block].ready ? engine_free : m->blocks[block].ready;
-  return pl_add_saturate(start, pl_offload_ns(m->device->links, m->trace, block));
+static int64_t offload_end(const modnn *m, int32_t buffer, int64_t engine_free) {
+  int64_t start = engine_free > m->buffers[buffer].ready ? engine_free : m->buffers[buffer].ready;
+  return pl_add_saturate(start, pl_offload_ns(m->device->links, m->trace, buffer));
 }
 
-/* How late the block would be for its next use if it left now: a delay to a future task (IV-B1), also where the host
- * has a copy and leaving itself is free. */
-static int64_t reload_delay(const modnn *m, int32_t block) {
-  if (!m->blocks[block].filled || !modnn_needed(m, block)) return 0;
+/* How late the buffer would be for its next use if it left now: a delay to a future instance (IV-B1), also where the
+ * host has a copy and leaving itself is free. */
+static int64_t reload_delay(const modnn *m, int32_t buffer) {
+  if (!m->buffers[buffer].filled || !modnn_needed(m, buffer)) return 0;
   int64_t start = m->now > m->in_free ? m->now : m->in_free;
-  int64_t back = pl_add_saturate(start, pl_fetch_ns(m->device->links, m->trace, block));
-  int64_t use = pl_add_saturate(m->now, m->earliest[modnn_next_use(m, block)] - m->earliest[m->task]);
+  int64_t back = pl_add_saturate(start, pl_fetch_ns(m->device->links, m->trace, buffer));
+  int64_t use = pl_add_saturate(m->now, m->earliest[modnn_next_use(m, buffer)] - m->earliest[m->instance]);
   return back > use ? back - use : 0;
 }
 
 /* Criteria (a) and (b). */
-static bool may_leave(const modnn *m, int32_t block, int32_t horizon) {
-  return block >= 0 && !m->blocks[block].pinned && m->blocks[block].used && modnn_next_use(m, block) > horizon;
+static bool may_leave(const modnn *m, int32_t buffer, int32_t horizon) {
+  return buffer >= 0 && !m->buffers[buffer].pinned && m->buffers[buffer].used && modnn_next_use(m, buffer) > horizon;
 }
 
 /* Less delay, then fewer bytes moved, then the lower address. */
@@ -131,26 +131,26 @@ static bool better(const modnn *m, const modnn_scheme *a, const modnn_scheme *b)
   return segments[a->first].address < segments[b->first].address;
 }
 
-/* Offloads a block if the host lacks its content and takes it off the device; raises *end to the transfer's end. */
-static planc_status evict(modnn *m, int32_t block, int64_t *end) {
-  modnn_block *b = &m->blocks[block];
-  if (must_transfer(m, block)) {
-    m->out_free = offload_end(m, block, m->out_free);
+/* Offloads a buffer if the host lacks its content and takes it off the device; raises *end to the transfer's end. */
+static planc_status evict(modnn *m, int32_t buffer, int64_t *end) {
+  modnn_buffer *b = &m->buffers[buffer];
+  if (must_transfer(m, buffer)) {
+    m->out_free = offload_end(m, buffer, m->out_free);
     if (m->out_free > *end) *end = m->out_free;
     if (b->made > m->last_anchor) m->last_anchor = b->made;
-    VEC_PUSH(&m->offloads, ((modnn_offload){.block = block, .after = m->last_anchor}));
+    VEC_PUSH(&m->offloads, ((modnn_offload){.buffer = buffer, .after = m->last_anchor}));
     b->on_host = true;
   }
-  bool needed = b->filled && modnn_needed(m, block);
-  PLANC_TRY(modnn_drop(m, block));
-  return needed ? modnn_want(m, block, modnn_next_use(m, block)) : NULL;
+  bool needed = b->filled && modnn_needed(m, buffer);
+  PLANC_TRY(modnn_drop(m, buffer));
+  return needed ? modnn_want(m, buffer, modnn_next_use(m, buffer)) : NULL;
 }
 
 planc_status modnn_note_scheme(modnn *m, const modnn_scheme *scheme) {
   m->leaving.len = 0;
   for (int32_t i = scheme->first;; i = m->memory.segments.data[i].next) {
-    int32_t block = m->memory.segments.data[i].block;
-    if (block != PL_FREE_BLOCK) VEC_PUSH(&m->leaving, block);
+    int32_t buffer = m->memory.segments.data[i].owner;
+    if (buffer != PL_NO_OWNER) VEC_PUSH(&m->leaving, buffer);
     if (i == scheme->last) return NULL;
   }
 }
@@ -159,17 +159,17 @@ static planc_status vacate(modnn *m, int64_t bytes, int32_t horizon, int32_t *ou
 static void reach(modnn *m, int64_t address, int64_t bytes);
 static int64_t workspace_address(const modnn *m, const pl_segment *at, int64_t bytes);
 
-planc_status modnn_allocate(modnn *m, int32_t block, int32_t horizon, int64_t *out_when, bool *out_found) {
+planc_status modnn_allocate(modnn *m, int32_t buffer, int32_t horizon, int64_t *out_when, bool *out_found) {
   int32_t segment;
-  PLANC_TRY(vacate(m, modnn_room(m, block), horizon, &segment, out_when));
+  PLANC_TRY(vacate(m, modnn_room(m, buffer), horizon, &segment, out_when));
   *out_found = segment >= 0;
   if (segment < 0) return NULL;
   int64_t address = m->memory.segments.data[segment].address;
-  modnn_block *b = &m->blocks[block];
-  m->searched = block;
-  reach(m, address, modnn_room(m, block));
-  PLANC_TRY(pl_memory_list_take(&m->memory, segment, address, modnn_room(m, block), block, &b->segment));
-  VEC_PUSH(&m->decisions, ((modnn_decision){.kind = MODNN_ACQUIRE, .subject = block, .address = address}));
+  modnn_buffer *b = &m->buffers[buffer];
+  m->searched = buffer;
+  reach(m, address, modnn_room(m, buffer));
+  PLANC_TRY(pl_memory_list_take(&m->memory, segment, address, modnn_room(m, buffer), buffer, &b->segment));
+  VEC_PUSH(&m->decisions, ((modnn_decision){.kind = MODNN_ACQUIRE, .subject = buffer, .address = address}));
   return NULL;
 }
 
@@ -181,11 +181,11 @@ planc_status modnn_allocate_workspace(modnn *m, int64_t bytes, int32_t horizon, 
   if (segment < 0) return NULL;
   *out_address = workspace_address(m, &m->memory.segments.data[segment], pl_align_up(bytes, PLANC_ALIGNMENT));
   reach(m, *out_address, bytes);
-  return pl_memory_list_take(&m->memory, segment, *out_address, bytes, workspace, &m->blocks[workspace].segment);
+  return pl_memory_list_take(&m->memory, segment, *out_address, bytes, workspace, &m->buffers[workspace].segment);
 }
 
 planc_status modnn_free_workspace(modnn *m) {
-  modnn_block *workspace = &m->blocks[m->trace->n_buffers];
+  modnn_buffer *workspace = &m->buffers[m->trace->n_buffers];
   PLANC_TRY(pl_memory_list_release(&m->memory, workspace->segment, NULL));
   workspace->segment = -1;
   return NULL;
@@ -195,8 +195,8 @@ planc_status modnn_defragment(modnn *m, int64_t *out_when) {
   *out_when = m->now;
   m->leaving.len = 0;
   for (int32_t i = m->memory.first; i >= 0; i = m->memory.segments.data[i].next) {
-    int32_t block = m->memory.segments.data[i].block;
-    if (block != PL_FREE_BLOCK && !m->blocks[block].pinned) VEC_PUSH(&m->leaving, block);
+    int32_t buffer = m->memory.segments.data[i].owner;
+    if (buffer != PL_NO_OWNER && !m->buffers[buffer].pinned) VEC_PUSH(&m->leaving, buffer);
   }
   for (int64_t i = 0; i < m->leaving.len; i++) PLANC_TRY(evict(m, m->leaving.data[i], out_when));
   return NULL;
@@ -207,7 +207,7 @@ static planc_status vacate(modnn *m, int64_t bytes, int32_t horizon, int32_t *ou
   *out_when = m->now;
   *out_segment = pl_memory_list_best_fit(&m->memory, bytes);
   if (*out_segment >= 0) return NULL;
-  /* What the very next task uses would have to come straight back: it leaves only if nothing else can. */
+  /* What the very next instance uses would have to come straight back: it leaves only if nothing else can. */
   modnn_scheme scheme = modnn_find_scheme(m, bytes, horizon < INT32_MAX ? horizon + 1 : horizon);
   if (scheme.first < 0) scheme = modnn_find_scheme(m, bytes, horizon);
   if (scheme.first < 0) return NULL;
@@ -221,8 +221,8 @@ static void reach(modnn *m, int64_t address, int64_t bytes) {
   if (address + bytes > m->reached) m->reached = address + bytes;
 }
 
-/* At the segment's end: what is prefetched beside it goes to the beginning, and no hole stays between the two. But no
- * higher than anything has been: a workspace is no reason to use more memory. */
+/* At the segment's end: what is prefetched beside it goes to the beginning, and nothing free stays between the two. But
+ * no higher than anything has been: a workspace is no reason to use more memory. */
 static int64_t workspace_address(const modnn *m, const pl_segment *at, int64_t bytes) {
   int64_t end = at->address + at->bytes;
   if (m->reached < end) end = m->reached;

@@ -6,8 +6,8 @@
  * filled tiles, and the simulator decides. Below Eq. 3 that goes on while it helps or there are transfers left to save;
  * it ends when MOST_INSTANCES have been scheduled.
  *
- * Algorithm 1 gives out addresses as it walks and may leave gaps that make data leave which has room when all addresses
- * are chosen together. So the batch with all data resident, as `none` places it, is one of the candidates. */
+ * Algorithm 1 gives out addresses as it walks and may leave free ranges that make data leave which has room when all
+ * addresses are chosen together. So the batch with all data resident, as `none` places it, is one of the candidates. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

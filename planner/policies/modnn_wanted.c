@@ -4,13 +4,13 @@
 
 static bool goes_before(const modnn *m, modnn_wanted a, modnn_wanted b) {
   (void)m;
-  return a.use != b.use ? a.use < b.use : a.block < b.block;
+  return a.use != b.use ? a.use < b.use : a.buffer < b.buffer;
 }
 
 PL_HEAP(wanted, modnn_wanted, modnn, goes_before)
 
-planc_status modnn_want(modnn *m, int32_t block, int32_t use) {
-  modnn_wanted wanted = {.use = use, .block = block};
+planc_status modnn_want(modnn *m, int32_t buffer, int32_t use) {
+  modnn_wanted wanted = {.use = use, .buffer = buffer};
   VEC_PUSH(&m->wanted, wanted);
   wanted_rise(m, m->wanted.data, m->wanted.len);
   return NULL;

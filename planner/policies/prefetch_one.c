@@ -4,7 +4,7 @@
  * The copy out begins when the last forward reader, or the writer where nothing reads, has ended. It runs beside the op
  * that follows and is over, and the place free, when that has ended. The copy in runs beside the op ahead of the first
  * backward reader; from then on the data stays until its last use. All that is made in the forward pass takes part, and
- * what is fed, which needs no copy out; parameters, state and gradients stay. Branches: a tensor that several forward
+ * what is fed, which needs no copy out; parameters, state and gradients stay. Branches: a buffer that several forward
  * ops read, as the input of a residual block, stays until the last of them has run. */
 #include "planner/choose/absences.h"
 #include "planner/policies/policies.h"

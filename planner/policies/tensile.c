@@ -1,10 +1,10 @@
-/* `tensile`: TENSILE (papers/002), Algorithm 3: swaps of single tensors that cost no time, across iterations too, and
- * recompute where they do not suffice.
+/* `tensile`: TENSILE (papers/002), Algorithm 3: swaps of single tensors, versions of buffers here, that cost no time,
+ * across iterations too, and recompute where they do not suffice.
  *
  * All is decided on the predicted iteration: instances one after the other, with the profile's times. Rounds follow, in
- * each of which the instance with the most bytes is found (Algorithm 1) and one tensor that lives there is swapped
+ * each of which the instance with the most bytes is found (Algorithm 1) and one version that lives there is swapped
  * (tensile_swap.c). As much is saved as the link leaves time for, whatever the budget: only when no swap is left and
- * the peak is still beyond the room there is, tensors are computed again (tensile_recompute.c). What nothing reads
+ * the peak is still beyond the room there is, versions are computed again (tensile_recompute.c). What nothing reads
  * again is released (absences.h).
  *
  * The paper states an event as an access and a delay behind it; here that is the boundary between ops at which the
@@ -20,41 +20,21 @@
 #include "planner/policies/policies.h"
 #include "util/math.h"
 
-enum { PATIENCE = 100, LEAST_DROP_PPM = 500 };
-
-/* --- The predicted iteration and its peak (IV-A, IV-B) ------------------------------------------------------------ */
-
-planc_status tensile_predict(tensile *t, pl_arena *arena) {
-  int64_t room = t->walk->room;
-  int64_t timed = room == PL_ROOM_NONE ? 0 : INT64_MAX, live = room == PL_ROOM_UNLIMITED ? INT64_MAX : 0;
-  return pl_unswapped_make(t->walk, timed, live, arena, &t->unswapped);
-}
-
-static int64_t peak_bytes(const tensile *t) {
-  return t->unswapped.peaks.most[1];
-}
-
-int32_t tensile_peak(const tensile *t) {
-  return pl_peaks_last_above(&t->unswapped.peaks, 0, t->order->n - 1, peak_bytes(t) - 1);
-}
-
-/* --- The policy --------------------------------------------------------------------------------------------------- */
-
 static planc_status swap_all(tensile *t);
 static planc_status recompute_what_is_needed(tensile *t, pl_arena *arena);
 static planc_status state(const tensile *t, pl_arena *arena, pl_absences *out);
+static int64_t peak_bytes(const tensile *t);
 
-void tensile_free(tensile *t) {
-  pl_covers_free(&t->by_size.covers);
-  pl_covers_free(&t->by_saving.covers);
-  pl_link_time_free(&t->link);
+planc_status pl_policy_tensile(const planc_evaluator *evaluator, planc_candidate *out) {
+  pl_absence_rule rule = {.choose = tensile_choose, .context = evaluator->problem};
+  return pl_walk_fit(evaluator, pl_make_absences, &rule, out);
 }
 
 planc_status tensile_choose(const void *context, const pl_walk *walk, pl_arena *arena, pl_absences *out) {
   const planc_problem *problem = context;
   tensile t = {.walk = walk, .trace = walk->trace, .order = walk->order};
   t.rate_ppm = problem->job.swap_rate ? problem->job.swap_rate : PLANC_STANDARD_swap_rate;
-  planc_status status = tensile_predict(&t, arena);
+  planc_status status = tensile_make_unswapped(&t, arena);
   if (!status) status = tensile_set_up_swaps(&t, arena);
   if (!status && walk->swaps) status = swap_all(&t);
   if (!status && walk->recomputes) status = recompute_what_is_needed(&t, arena);
@@ -67,12 +47,15 @@ planc_status tensile_choose(const void *context, const pl_walk *walk, pl_arena *
   return status;
 }
 
-planc_status pl_policy_tensile(const planc_evaluator *evaluator, planc_candidate *out) {
-  pl_absence_rule rule = {.choose = tensile_choose, .context = evaluator->problem};
-  return pl_walk_fit(evaluator, pl_make_absences, &rule, out);
+void tensile_free(tensile *t) {
+  pl_covers_free(&t->by_size.covers);
+  pl_covers_free(&t->by_saving.covers);
+  pl_link_time_free(&t->link);
 }
 
 /* --- Rounds (IV-F) ------------------------------------------------------------------------------------------------ */
+
+enum { PATIENCE = 100, LEAST_DROP_PPM = 500 };
 
 static planc_status swap_all(tensile *t) {
   int64_t before = peak_bytes(t);
@@ -107,4 +90,20 @@ static planc_status state(const tensile *t, pl_arena *arena, pl_absences *out) {
   for (int32_t k = 0; k < n; k++) items[k] = t->gaps[ranks[k].gap].absence;
   *out = (pl_absences){.n = n, .items = items};
   return NULL;
+}
+
+/* --- The predicted iteration and its peak (IV-A, IV-B) ------------------------------------------------------------ */
+
+planc_status tensile_make_unswapped(tensile *t, pl_arena *arena) {
+  int64_t room = t->walk->room;
+  int64_t timed = room == PL_ROOM_NONE ? 0 : INT64_MAX, live = room == PL_ROOM_UNLIMITED ? INT64_MAX : 0;
+  return pl_unswapped_make(t->walk, timed, live, arena, &t->unswapped);
+}
+
+int32_t tensile_peak(const tensile *t) {
+  return pl_peaks_last_above(&t->unswapped.peaks, 0, t->order->n - 1, peak_bytes(t) - 1);
+}
+
+static int64_t peak_bytes(const tensile *t) {
+  return t->unswapped.peaks.most[1];
 }

@@ -8,9 +8,9 @@
 #include "planner/choose/unswapped.h"
 #include "planner/choose/ways_back.h"
 
-/* A tensor is one version of a buffer: the paper counts an updated parameter as a new one. */
-typedef struct tensile_tensor {
-  int32_t buffer, version;
+/* A version of a buffer, the paper's tensor: it counts an updated parameter as a new one. */
+typedef struct tensile_version {
+  int32_t buffer, number;
   int32_t first, last;       /* its accesses, uses of the order; the first generates it, unless it is there before */
   int32_t first_gap, across; /* of version 0: the gap that wraps, -1 = none */
   pl_price swap;             /* one copy out, and one in for each gap */
@@ -20,21 +20,21 @@ typedef struct tensile_tensor {
   int32_t search;            /* an access ahead of which no swap-out finds time any more, use of the order */
   bool released;             /* it is away at some time, and to be computed again or swapped in */
   bool needed;               /* a recompute reads it */
-} tensile_tensor;
+} tensile_version;
 
 /* How long its copies take. */
-static inline int64_t tensile_out_ns(const tensile_tensor *tensor) {
-  return tensor->swap.link_ns[PLANC_ROUTE_D2H];
+static inline int64_t tensile_out_ns(const tensile_version *version) {
+  return version->swap.link_ns[PLANC_ROUTE_D2H];
 }
-static inline int64_t tensile_in_ns(const tensile_tensor *tensor) {
-  return tensor->swap.link_ns[PLANC_ROUTE_H2D];
+static inline int64_t tensile_in_ns(const tensile_version *version) {
+  return version->swap.link_ns[PLANC_ROUTE_H2D];
 }
 
 typedef enum tensile_state { TENSILE_OPEN, TENSILE_TAKEN, TENSILE_HOPELESS } tensile_state;
 
-/* The gap between two consecutive accesses, which its tensor can be away for. */
+/* The gap between two consecutive accesses, which its version can be away for. */
 typedef struct tensile_gap {
-  int32_t tensor;   /* of a gap that wraps, the last version */
+  int32_t version;  /* of a gap that wraps, the last version */
   int32_t use;      /* its first access, of the order */
   int32_t from, to; /* positions */
   bool wraps;
@@ -42,7 +42,7 @@ typedef struct tensile_gap {
   pl_cover relieves; /* peaks that it may still relieve */
   int32_t place;     /* in the list that it is in */
   tensile_state state;
-  bool waits;         /* as many tensors as may be are swapped, and its own is not among them */
+  bool waits;         /* as many versions as may be are swapped, and its own is not among them */
   pl_absence absence; /* once it is taken */
   int64_t in_start;   /* of its swap-in; of a recompute, when it is needed */
 } tensile_gap;
@@ -60,11 +60,11 @@ typedef struct tensile {
   pl_unswapped unswapped;
   pl_ways_back ways;
   pl_link_time link;
-  int32_t *first_tensor; /* per buffer: its version 0 */
-  tensile_tensor *tensors;
+  int32_t *first_version; /* per buffer: its version 0 */
+  tensile_version *versions;
   tensile_gap *gaps; /* by buffer, in time order */
   int32_t n;
-  int64_t rate_ppm; /* of the tensors that may be swapped */
+  int64_t rate_ppm; /* of the versions that may be swapped */
   int64_t n_swapped, most_swapped, n_recomputed;
   int64_t host_bytes;     /* of what was swapped, were it on the host at the same time */
   tensile_list by_size;   /* of those that may be swapped */
@@ -89,11 +89,12 @@ planc_status tensile_choose(const void *context, const pl_walk *walk, pl_arena *
 /* Frees what does not lie in the arena. */
 void tensile_free(tensile *t);
 
-/* The predicted iteration without any swap, and its peak (IV-A, IV-B): of several positions the last. */
-planc_status tensile_predict(tensile *t, pl_arena *arena);
+/* Makes t->unswapped, the predicted iteration without any swap, and tells its peak (IV-A, IV-B): of several positions
+ * the last. */
+planc_status tensile_make_unswapped(tensile *t, pl_arena *arena);
 int32_t tensile_peak(const tensile *t);
 
-/* Swaps (IV-C, Algorithm 2). Set-up makes tensors, gaps and link; a round schedules the largest tensor of the peak
+/* Swaps (IV-C, Algorithm 2). Set-up makes versions, gaps and link; a round schedules the largest version of the peak
  * that finds room on the link. */
 planc_status tensile_set_up_swaps(tensile *t, pl_arena *arena);
 planc_status tensile_swap(tensile *t, int32_t peak, bool *out_taken);

@@ -1,11 +1,11 @@
 /* How `tensile` swaps (papers/002, IV-C, Algorithm 2; tensile.c).
  *
  * A swap is of the gap between two accesses around the peak. The swap-out is as early as possible behind the access
- * that generates the tensor, the swap-in as late as possible ahead of the access that ends the gap; neither runs
- * beside an access of the tensor. There is one link, which one copy has at a time in either direction, and on which the
- * copies of inputs and results are from the beginning. A swap whose copies find no time of which the peak is in between
- * is not scheduled; other tensors are then tried by descending size. The host keeps what was copied out: later
- * gaps of the same tensor need a swap-in alone, and those that find time are scheduled along with the first (line
+ * that generates the version, the swap-in as late as possible ahead of the access that ends the gap; neither runs
+ * beside an access of the version. There is one link, which one copy has at a time in either direction, and on which
+ * the copies of inputs and results are from the beginning. A swap whose copies find no time of which the peak is in
+ * between is not scheduled; other versions are then tried by descending size. The host keeps what was copied out: later
+ * gaps of the same version need a swap-in alone, and those that find time are scheduled along with the first (line
  * 34 of the algorithm).
  *
  * Across iterations: a parameter, or what else persists, is swapped out behind its update and swapped in ahead of the
@@ -14,15 +14,15 @@
  * the next one, behind its first op: the paper does not say so, but state of an optimizer would hardly ever leave
  * otherwise. What the period never writes has its copy on the host for good.
  *
- * The rate: the paper's is a job's share of all tensors that are swapped, which limits nothing where there is one job;
- * here it is, as in the authors' program, the share of the job's tensors that may be swapped. */
+ * The rate: the paper's is a job's share of all versions that are swapped, which limits nothing where there is one job;
+ * here it is, as in the authors' program, the share of the job's versions that may be swapped. */
 #include "planner/choose/restorable.h"
 #include "planner/policies/tensile.h"
 #include "util/math.h"
 
 typedef struct swap {
-  tensile_tensor *tensor; /* the version that is away */
-  bool copies;            /* there is a swap-out, at out_start */
+  tensile_version *version; /* that is away */
+  bool copies;              /* there is a swap-out, at out_start */
   int64_t out_start, in_start;
   int32_t copy, leave, fetch;
 } swap;
@@ -32,7 +32,7 @@ static bool plan_parking(const tensile *t, tensile_gap *gap, swap *park, swap *i
 static bool note(tensile_gap *gap, const swap *s, int32_t peak);
 static bool plan(const tensile *t, tensile_gap *gap, int32_t peak, swap *s);
 static planc_status take(tensile *t, tensile_gap *gap, const swap *s);
-static planc_status take_rest(tensile *t, const tensile_tensor *tensor);
+static planc_status take_rest(tensile *t, const tensile_version *version);
 static bool plan_across(const tensile *t, const tensile_gap *gap, swap *s);
 static bool plan_within(const tensile *t, const tensile_gap *gap, swap *s);
 static bool plan_next(const tensile *t, const tensile_gap *gap, swap *s);
@@ -44,20 +44,20 @@ planc_status tensile_swap(tensile *t, int32_t peak, bool *out_taken) {
 
 static planc_status take_swap(tensile *t, tensile_gap *gap, int32_t peak, bool *out_taken) {
   swap s, in;
-  gap->waits = !t->tensors[gap->tensor].released && t->n_swapped >= t->most_swapped;
+  gap->waits = !t->versions[gap->version].released && t->n_swapped >= t->most_swapped;
   if (gap->waits) return NULL;
   bool parks = plan_parking(t, gap, &s, &in);
   *out_taken = parks ? note(gap, &in, peak) : plan(t, gap, peak, &s);
   if (!*out_taken) return NULL;
-  if (!s.tensor->released && !pl_host_has_room(t->walk, t->host_bytes, &s.tensor->swap)) {
+  if (!s.version->released && !pl_host_has_room(t->walk, t->host_bytes, &s.version->swap)) {
     gap->state = TENSILE_HOPELESS;
     *out_taken = false;
     return NULL;
   }
-  if (parks) gap = &t->gaps[t->tensors[gap->tensor].across];
+  if (parks) gap = &t->gaps[t->versions[gap->version].across];
   PLANC_TRY(take(t, gap, &s));
-  PLANC_TRY(take_rest(t, s.tensor));
-  return gap->wraps ? take_rest(t, &t->tensors[t->first_tensor[s.tensor->buffer]]) : NULL;
+  PLANC_TRY(take_rest(t, s.version));
+  return gap->wraps ? take_rest(t, &t->versions[t->first_version[s.version->buffer]]) : NULL;
 }
 
 /* Plans the swap of a gap that relieves the peak. */
@@ -69,12 +69,12 @@ static bool plan(const tensile *t, tensile_gap *gap, int32_t peak, swap *s) {
   return false;
 }
 
-/* Takes all other gaps of a tensor that need a swap-in alone. */
-static planc_status take_rest(tensile *t, const tensile_tensor *tensor) {
-  for (int32_t k = tensor->first_gap; k < t->n && t->gaps[k].tensor == tensor - t->tensors; k++) {
+/* Takes all other gaps of a version that need a swap-in alone. */
+static planc_status take_rest(tensile *t, const tensile_version *version) {
+  for (int32_t k = version->first_gap; k < t->n && t->gaps[k].version == version - t->versions; k++) {
     swap s;
     tensile_gap *gap = &t->gaps[k];
-    if (!tensor->on_host || gap->wraps || gap->state == TENSILE_TAKEN) continue;
+    if (!version->on_host || gap->wraps || gap->state == TENSILE_TAKEN) continue;
     if (plan_within(t, gap, &s)) PLANC_TRY(take(t, gap, &s));
   }
   return NULL;
@@ -89,27 +89,27 @@ static int32_t position_of(const tensile *t, int32_t use) {
 /* --- Planning a swap ---------------------------------------------------------------------------------------------- */
 
 /* Finds a swap-out ahead of the access behind `use`: between two accesses, the first of which is no later than
- * that. A tensor that is there before the period can also be copied ahead of its first access. The link only fills, so
+ * that. A version that is there before the period can also be copied ahead of its first access. The link only fills, so
  * that where nothing was found nothing is sought again. */
-static bool find_out(const tensile *t, tensile_tensor *tensor, int32_t use, int64_t *out) {
-  int32_t end = t->order->first_use[tensor->buffer + 1];
-  for (; tensor->search <= use; tensor->search++) {
-    int32_t behind = tensor->search < tensor->first ? 0 : position_of(t, tensor->search);
-    int32_t ahead = tensor->search + 1 < end ? position_of(t, tensor->search + 1) : t->order->n;
+static bool find_out(const tensile *t, tensile_version *version, int32_t use, int64_t *out) {
+  int32_t end = t->order->first_use[version->buffer + 1];
+  for (; version->search <= use; version->search++) {
+    int32_t behind = version->search < version->first ? 0 : position_of(t, version->search);
+    int32_t ahead = version->search + 1 < end ? position_of(t, version->search + 1) : t->order->n;
     if (pl_link_time_earliest(&t->link, t->unswapped.start[behind + 1], t->unswapped.start[ahead],
-                              tensile_out_ns(tensor), out))
+                              tensile_out_ns(version), out))
       return true;
   }
   return false;
 }
 
-/* Plans to have the tensor on the host ahead of the access behind `use`, and gone between `from` and `to`. */
+/* Plans to have the version on the host ahead of the access behind `use`, and gone between `from` and `to`. */
 static bool plan_out(const tensile *t, int32_t use, int32_t from, int32_t to, swap *s) {
-  s->copies = !s->tensor->on_host;
-  int64_t end = s->tensor->host_ns;
+  s->copies = !s->version->on_host;
+  int64_t end = s->version->host_ns;
   if (s->copies) {
-    if (!find_out(t, s->tensor, use, &s->out_start)) return false;
-    end = s->out_start + tensile_out_ns(s->tensor);
+    if (!find_out(t, s->version, use, &s->out_start)) return false;
+    end = s->out_start + tensile_out_ns(s->version);
     s->copy = pl_unswapped_last(&t->unswapped, 1, to, s->out_start) - 1;
   }
   s->leave = pl_unswapped_last(&t->unswapped, from, to, end - 1);
@@ -117,7 +117,7 @@ static bool plan_out(const tensile *t, int32_t use, int32_t from, int32_t to, sw
 }
 
 static bool plan_in(const tensile *t, const tensile_gap *gap, int64_t behind_ns, swap *s) {
-  int64_t in_ns = tensile_in_ns(&t->tensors[gap->tensor]);
+  int64_t in_ns = tensile_in_ns(&t->versions[gap->version]);
   if (!pl_link_time_latest(&t->link, behind_ns, t->unswapped.start[gap->to], in_ns, &s->in_start)) return false;
   s->fetch = pl_unswapped_last(&t->unswapped, 0, gap->to, s->in_start);
   return true;
@@ -125,7 +125,7 @@ static bool plan_in(const tensile *t, const tensile_gap *gap, int64_t behind_ns,
 
 /* Plans the swap of a gap within the period; false when there is none and never will be. */
 static bool plan_within(const tensile *t, const tensile_gap *gap, swap *s) {
-  *s = (swap){.tensor = &t->tensors[gap->tensor], .copy = PL_NO_COPY};
+  *s = (swap){.version = &t->versions[gap->version], .copy = PL_NO_COPY};
   return plan_in(t, gap, t->unswapped.start[gap->from + 1], s) && plan_out(t, gap->use, gap->from, gap->to - 1, s) &&
          s->fetch > s->leave + 1;
 }
@@ -133,27 +133,27 @@ static bool plan_within(const tensile *t, const tensile_gap *gap, swap *s) {
 /* The same for a gap that wraps, with a swap-out that ends within the iteration. The swap-in is behind the first
  * op, whose own inputs come first. */
 static bool plan_across(const tensile *t, const tensile_gap *gap, swap *s) {
-  *s = (swap){.tensor = &t->tensors[gap->tensor], .copy = PL_NO_COPY, .leave = gap->from};
+  *s = (swap){.version = &t->versions[gap->version], .copy = PL_NO_COPY, .leave = gap->from};
   if (!plan_in(t, gap, t->unswapped.start[1], s)) return false;
-  if (s->tensor->version == 0) return true;
-  s->copy = s->tensor->copy;
+  if (s->version->number == 0) return true;
+  s->copy = s->version->copy;
   return plan_out(t, gap->use, gap->from, t->order->n - 1, s);
 }
 
-/* The same with a swap-out in the next iteration, where the tensor is version 0. */
+/* The same with a swap-out in the next iteration, of version 0. */
 static bool plan_next(const tensile *t, const tensile_gap *gap, swap *s) {
-  tensile_tensor *tensor = &t->tensors[t->first_tensor[t->tensors[gap->tensor].buffer]];
-  *s = (swap){.tensor = tensor, .copy = PL_NO_COPY};
-  return plan_in(t, gap, t->unswapped.start[1], s) && plan_out(t, tensor->first - 1, 0, gap->to - 1, s) &&
+  tensile_version *version = &t->versions[t->first_version[t->versions[gap->version].buffer]];
+  *s = (swap){.version = version, .copy = PL_NO_COPY};
+  return plan_in(t, gap, t->unswapped.start[1], s) && plan_out(t, version->first - 1, 0, gap->to - 1, s) &&
          s->fetch > s->leave + 1;
 }
 
 /* --- Taking it ---------------------------------------------------------------------------------------------------- */
 
-/* Marks a tensor as away at some time; its gaps need not wait for that any more. */
-static planc_status release(tensile *t, tensile_tensor *tensor) {
-  tensor->released = true;
-  for (int32_t k = tensor->first_gap; k < t->n && t->gaps[k].tensor == tensor - t->tensors; k++) {
+/* Marks a version as away at some time; its gaps need not wait for that any more. */
+static planc_status release(tensile *t, tensile_version *version) {
+  version->released = true;
+  for (int32_t k = version->first_gap; k < t->n && t->gaps[k].version == version - t->versions; k++) {
     tensile_gap *gap = &t->gaps[k];
     if (!gap->waits) continue;
     gap->waits = false;
@@ -164,7 +164,7 @@ static planc_status release(tensile *t, tensile_tensor *tensor) {
 
 /* What is away when the iteration ends is away when the next one begins, as version 0, which the host then has. */
 static planc_status wrap(tensile *t, const swap *s, int64_t bytes) {
-  tensile_tensor *next = &t->tensors[t->first_tensor[s->tensor->buffer]];
+  tensile_version *next = &t->versions[t->first_version[s->version->buffer]];
   next->on_host = true;
   pl_peaks_add(&t->unswapped.peaks, s->leave + 1, t->order->n - 1, -bytes);
   pl_peaks_add(&t->unswapped.peaks, 0, s->fetch - 1, -bytes);
@@ -172,18 +172,18 @@ static planc_status wrap(tensile *t, const swap *s, int64_t bytes) {
 }
 
 static planc_status take(tensile *t, tensile_gap *gap, const swap *s) {
-  tensile_tensor *tensor = s->tensor;
-  PLANC_TRY(pl_link_time_take(&t->link, s->in_start, tensile_in_ns(tensor)));
-  if (!tensor->released) {
+  tensile_version *version = s->version;
+  PLANC_TRY(pl_link_time_take(&t->link, s->in_start, tensile_in_ns(version)));
+  if (!version->released) {
     t->n_swapped++;
-    t->host_bytes = pl_add_saturate(t->host_bytes, tensor->swap.host_bytes);
+    t->host_bytes = pl_add_saturate(t->host_bytes, version->swap.host_bytes);
   }
-  PLANC_TRY(release(t, tensor));
+  PLANC_TRY(release(t, version));
   if (s->copies) {
-    PLANC_TRY(pl_link_time_take(&t->link, s->out_start, tensile_out_ns(tensor)));
-    tensor->on_host = true;
-    tensor->host_ns = s->out_start + tensile_out_ns(tensor);
-    tensor->copy = s->copy;
+    PLANC_TRY(pl_link_time_take(&t->link, s->out_start, tensile_out_ns(version)));
+    version->on_host = true;
+    version->host_ns = s->out_start + tensile_out_ns(version);
+    version->copy = s->copy;
   }
   if (s->fetch <= s->leave) {
     PLANC_TRY(wrap(t, s, gap->bytes));
@@ -193,7 +193,7 @@ static planc_status take(tensile *t, tensile_gap *gap, const swap *s) {
   gap->state = TENSILE_TAKEN;
   gap->in_start = s->in_start;
   gap->absence = (pl_absence){
-      .buffer = tensor->buffer, .version = tensor->version, .copy = s->copy, .leave = s->leave, .fetch = s->fetch};
+      .buffer = version->buffer, .version = version->number, .copy = s->copy, .leave = s->leave, .fetch = s->fetch};
   return NULL;
 }
 
@@ -210,9 +210,9 @@ static bool note(tensile_gap *gap, const swap *s, int32_t peak) {
 /* Where a swap across iterations makes the gap need a swap-in alone: plans that one. False when there is none and
  * never will be. */
 static bool plan_parking(const tensile *t, tensile_gap *gap, swap *park, swap *in) {
-  const tensile_tensor *tensor = &t->tensors[gap->tensor];
-  if (gap->wraps || tensor->on_host || tensor->across < 0) return false;
-  const tensile_gap *across = &t->gaps[tensor->across];
+  const tensile_version *version = &t->versions[gap->version];
+  if (gap->wraps || version->on_host || version->across < 0) return false;
+  const tensile_gap *across = &t->gaps[version->across];
   *in = (swap){.leave = gap->from};
   return across->state == TENSILE_OPEN && plan_across(t, across, park) &&
          plan_in(t, gap, t->unswapped.start[gap->from + 1], in) && in->fetch > in->leave + 1;
@@ -221,14 +221,14 @@ static bool plan_parking(const tensile *t, tensile_gap *gap, swap *park, swap *i
 /* --- Set-up ------------------------------------------------------------------------------------------------------- */
 
 static planc_status reserve_users(tensile *t);
-static planc_status find_tensors(tensile *t, pl_arena *arena);
+static planc_status find_versions(tensile *t, pl_arena *arena);
 static planc_status find_gaps(tensile *t, pl_arena *arena);
 
 planc_status tensile_set_up_swaps(tensile *t, pl_arena *arena) {
   tensile_rank *ranks;
   PLANC_TRY(pl_link_time_reset(&t->link));
   PLANC_TRY(reserve_users(t));
-  PLANC_TRY(find_tensors(t, arena));
+  PLANC_TRY(find_versions(t, arena));
   PLANC_TRY(find_gaps(t, arena));
   PLANC_TRY(PL_NEW(arena, &ranks, t->n));
   for (int32_t k = 0; k < t->n; k++) ranks[k] = (tensile_rank){t->gaps[k].bytes, k};
@@ -273,48 +273,48 @@ static bool is_there_before(const planc_buffer *buffer) {
   return buffer->flags & (PLANC_BUFFER_PERSISTENT | PLANC_BUFFER_FED);
 }
 
-static planc_status find_tensors(tensile *t, pl_arena *arena) {
+static planc_status find_versions(tensile *t, pl_arena *arena) {
   const planc_trace *trace = t->trace;
   const pl_walk *walk = t->walk;
   int32_t n = 0;
   int64_t n_with_content = 0;
-  PLANC_TRY(PL_NEW(arena, &t->first_tensor, trace->n_buffers));
+  PLANC_TRY(PL_NEW(arena, &t->first_version, trace->n_buffers));
   for (int32_t b = 0; b < trace->n_buffers; b++) {
-    t->first_tensor[b] = n;
+    t->first_version[b] = n;
     n += trace->buffers[b].last_version + 1;
     n_with_content += trace->buffers[b].last_version + is_there_before(&trace->buffers[b]);
   }
   t->most_swapped = pl_muldiv_floor(n_with_content, t->rate_ppm, PL_PPM);
-  PLANC_TRY(PL_NEW(arena, &t->tensors, n));
+  PLANC_TRY(PL_NEW(arena, &t->versions, n));
   for (int32_t b = 0; b < trace->n_buffers; b++) {
     const planc_buffer *buffer = &trace->buffers[b];
-    tensile_tensor *tensors = &t->tensors[t->first_tensor[b]];
+    tensile_version *versions = &t->versions[t->first_version[b]];
     for (int32_t v = 0; v <= buffer->last_version; v++) {
-      tensors[v] = (tensile_tensor){.buffer = b,
-                                    .version = v,
-                                    .first = t->order->first_use[b],
-                                    .first_gap = INT32_MAX,
-                                    .across = -1,
-                                    .swap = pl_price_of_link(walk, b, v),
-                                    .copy = PL_NO_COPY};
+      versions[v] = (tensile_version){.buffer = b,
+                                      .number = v,
+                                      .first = t->order->first_use[b],
+                                      .first_gap = INT32_MAX,
+                                      .across = -1,
+                                      .swap = pl_price_of_link(walk, b, v),
+                                      .copy = PL_NO_COPY};
     }
-    tensors[0].on_host = planc_user_holds(buffer, 0);
+    versions[0].on_host = planc_user_holds(buffer, 0);
     for (int32_t u = t->order->first_use[b]; u < t->order->first_use[b + 1]; u++) {
       const planc_access *access = planc_order_access(t->order, u);
-      if (access->write >= 0) tensors[access->write].first = u;
-      if (access->write >= 0) tensors[access->write].last = u;
-      if (access->read >= 0) tensors[access->read].last = u;
+      if (access->write >= 0) versions[access->write].first = u;
+      if (access->write >= 0) versions[access->write].last = u;
+      if (access->read >= 0) versions[access->read].last = u;
     }
-    for (int32_t v = 0; v <= buffer->last_version; v++) tensors[v].search = tensors[v].first - (v == 0);
+    for (int32_t v = 0; v <= buffer->last_version; v++) versions[v].search = versions[v].first - (v == 0);
   }
   return NULL;
 }
 
-static void add_gap(tensile *t, int32_t tensor, int32_t use, int32_t to, bool wraps) {
-  const planc_buffer *buffer = &t->trace->buffers[t->tensors[tensor].buffer];
-  if (t->tensors[tensor].first_gap == INT32_MAX) t->tensors[tensor].first_gap = t->n;
-  if (wraps) t->tensors[t->first_tensor[t->tensors[tensor].buffer]].across = t->n;
-  t->gaps[t->n++] = (tensile_gap){.tensor = tensor,
+static void add_gap(tensile *t, int32_t version, int32_t use, int32_t to, bool wraps) {
+  const planc_buffer *buffer = &t->trace->buffers[t->versions[version].buffer];
+  if (t->versions[version].first_gap == INT32_MAX) t->versions[version].first_gap = t->n;
+  if (wraps) t->versions[t->first_version[t->versions[version].buffer]].across = t->n;
+  t->gaps[t->n++] = (tensile_gap){.version = version,
                                   .use = use,
                                   .from = position_of(t, use),
                                   .to = to,
@@ -333,10 +333,10 @@ static planc_status find_gaps(tensile *t, pl_arena *arena) {
     for (int32_t u = t->order->first_use[b]; u + 1 < end; u++) {
       int32_t read = planc_order_access(t->order, u + 1)->read;
       if (read > 0 || (read == 0 && is_there_before(buffer)))
-        add_gap(t, t->first_tensor[b] + read, u, position_of(t, u + 1), false);
+        add_gap(t, t->first_version[b] + read, u, position_of(t, u + 1), false);
     }
     if (buffer->flags & PLANC_BUFFER_PERSISTENT && buffer->n_accesses > 0)
-      add_gap(t, t->first_tensor[b] + buffer->last_version, end - 1, planc_order_first(t->order, b), true);
+      add_gap(t, t->first_version[b] + buffer->last_version, end - 1, planc_order_first(t->order, b), true);
   }
   return NULL;
 }

@@ -5,7 +5,7 @@
  * when both streams have been waited for. In the backward pass, while an op runs, the nearest offloaded input still to
  * come is prefetched, but not beyond the next convolution that misses none; both streams are waited for again.
  *
- * vDNN is stated for linear networks. Rules for graphs with branches: a tensor that several forward ops read is
+ * vDNN is stated for linear networks. Rules for graphs with branches: a buffer that several forward ops read is
  * offloaded while the last of them runs; under `vdnn-conv` it is offloaded when any of them is a convolution. Ops that
  * work in place (activations) offload nothing: their storage is offloaded by its last forward reader. What the last
  * convolution or matrix product of the forward pass reads stays, since the backward pass begins with it. What is fed
@@ -26,7 +26,7 @@ typedef struct vdnn {
   int32_t *leaves; /* per buffer: the forward instance that offloads it, -1 = none */
   bool *away;      /* per buffer: offloaded, to be brought back */
   int32_t *sights; /* per instance: how far a search that begins there sees, itself included */
-  int32_t missing; /* no instance behind the task and ahead of this one misses anything, to the end of the pass */
+  int32_t missing; /* nothing between the present instance and this one misses anything, to the end of the pass */
 } vdnn;
 
 typedef enum vdnn_algorithms { PERFORMANCE_OPTIMAL, GREEDY, MEMORY_OPTIMAL } vdnn_algorithms;
@@ -140,27 +140,27 @@ static planc_status open_operands(vdnn *v, const planc_instance *instance) {
   return NULL;
 }
 
-static bool leaves_now(const vdnn *v, int32_t task, int32_t buffer) {
-  return v->leaves[buffer] == task;
+static bool leaves_now(const vdnn *v, int32_t instance, int32_t buffer) {
+  return v->leaves[buffer] == instance;
 }
 
 /* Starts the offloads of the layer's inputs; they run beside it. */
-static planc_status start_offloads(vdnn *v, int32_t task) {
-  const planc_instance *instance = &v->walk.trace->instances[task];
-  for (int32_t a = instance->first_access; a < instance->first_access + instance->n_accesses; a++) {
+static planc_status start_offloads(vdnn *v, int32_t instance) {
+  const planc_instance *in = &v->walk.trace->instances[instance];
+  for (int32_t a = in->first_access; a < in->first_access + in->n_accesses; a++) {
     int32_t buffer = v->walk.trace->accesses[a].buffer;
-    if (!leaves_now(v, task, buffer) || (v->walk.trace->buffers[buffer].flags & PLANC_BUFFER_FED)) continue;
+    if (!leaves_now(v, instance, buffer) || (v->walk.trace->buffers[buffer].flags & PLANC_BUFFER_FED)) continue;
     planc_schedule *schedule = v->walk.schedule;
     PLANC_TRY(planc_schedule_offload(schedule, planc_schedule_open(schedule, buffer), planc_schedule_host(schedule)));
   }
   return NULL;
 }
 
-static planc_status end_offloads(vdnn *v, int32_t task) {
-  const planc_instance *instance = &v->walk.trace->instances[task];
-  for (int32_t a = instance->first_access; a < instance->first_access + instance->n_accesses; a++) {
+static planc_status end_offloads(vdnn *v, int32_t instance) {
+  const planc_instance *in = &v->walk.trace->instances[instance];
+  for (int32_t a = in->first_access; a < in->first_access + in->n_accesses; a++) {
     int32_t buffer = v->walk.trace->accesses[a].buffer;
-    if (!leaves_now(v, task, buffer)) continue;
+    if (!leaves_now(v, instance, buffer)) continue;
     int32_t residency = planc_schedule_open(v->walk.schedule, buffer);
     if (!(v->walk.trace->buffers[buffer].flags & PLANC_BUFFER_FED)) {
       PLANC_TRY(planc_schedule_await(v->walk.schedule, PLANC_STREAM_COMPUTE, residency));
@@ -185,38 +185,38 @@ static bool is_backward(const planc_trace *trace, int32_t instance) {
   return instance < trace->n_instances && planc_trace_phase(trace, instance) == PLANC_PHASE_backward;
 }
 
-/* The access of the nearest instance after `task` that misses a buffer which is away, looking no further than the next
+/* The access of the nearest later instance that misses a buffer which is away, looking no further than the next
  * convolution layer that misses none; NULL if there is none. A backward pass only brings back, so that who misses
  * nothing is not asked again. */
-static const planc_access *find_prefetch(vdnn *v, int32_t task) {
-  if (v->missing <= task) v->missing = task + 1;
+static const planc_access *find_prefetch(vdnn *v, int32_t instance) {
+  if (v->missing <= instance) v->missing = instance + 1;
   const planc_access *missed = NULL;
   while (is_backward(v->walk.trace, v->missing) && !(missed = missed_by(v, v->missing))) v->missing++;
-  return missed && v->missing <= v->sights[task + 1] ? missed : NULL;
+  return missed && v->missing <= v->sights[instance + 1] ? missed : NULL;
 }
 
-static planc_status run_task(vdnn *v, int32_t task) {
-  const planc_instance *instance = &v->walk.trace->instances[task];
-  bool backward = planc_trace_phase(v->walk.trace, task) == PLANC_PHASE_backward;
-  PLANC_TRY(open_operands(v, instance));
-  PLANC_TRY(start_offloads(v, task));
+static planc_status run_instance(vdnn *v, int32_t instance) {
+  const planc_instance *in = &v->walk.trace->instances[instance];
+  bool backward = planc_trace_phase(v->walk.trace, instance) == PLANC_PHASE_backward;
+  PLANC_TRY(open_operands(v, in));
+  PLANC_TRY(start_offloads(v, instance));
   int32_t prefetched = -1;
-  const planc_access *wanted = backward ? find_prefetch(v, task) : NULL;
+  const planc_access *wanted = backward ? find_prefetch(v, instance) : NULL;
   if (wanted) {
     PLANC_TRY(fetch(v, wanted));
     prefetched = planc_schedule_open(v->walk.schedule, wanted->buffer);
   }
-  PLANC_TRY(pl_walk_exec(&v->walk, task, false));
+  PLANC_TRY(pl_walk_exec(&v->walk, instance, false));
   if (prefetched >= 0) PLANC_TRY(planc_schedule_await(v->walk.schedule, PLANC_STREAM_COMPUTE, prefetched));
-  PLANC_TRY(end_offloads(v, task));
-  return pl_walk_close_dead(&v->walk, task);
+  PLANC_TRY(end_offloads(v, instance));
+  return pl_walk_close_dead(&v->walk, instance);
 }
 
 static planc_status run_trace(vdnn *v) {
   if (!v->leaves || !v->away || !v->sights) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
   PLANC_TRY(choose_leaves(v));
   find_sights(v);
-  for (int32_t i = 0; i < v->walk.trace->n_instances; i++) PLANC_TRY(run_task(v, i));
+  for (int32_t i = 0; i < v->walk.trace->n_instances; i++) PLANC_TRY(run_instance(v, i));
   return planc_schedule_finish(v->walk.schedule);
 }
 
@@ -232,7 +232,7 @@ static planc_status make(const planc_problem *problem, const void *context, int6
   const vdnn_setting *setting = context;
   vdnn v = {.offloads = setting->offloads};
   PLANC_TRY(pl_walk_start(&v.walk, problem, setting->sub_batch, room, out));
-  assert(planc_order_is_of_trace(out->order)); /* a task is an instance and its position */
+  assert(planc_order_is_of_trace(out->order)); /* an instance's number is its position */
   PLANC_TRY(pl_walk_boundary(&v.walk, NULL));
   v.leaves = malloc(((size_t)out->trace->n_buffers + 1) * sizeof *v.leaves);
   v.away = calloc((size_t)out->trace->n_buffers + 1, sizeof *v.away);

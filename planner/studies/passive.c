@@ -2,7 +2,7 @@
  * Capuchin's passive mode).
  *
  * Ops run in the trace's order. Before each its missing operands are allocated; while that makes more than the budget
- * allows, the tensor goes whose last access is longest ago. Its content is copied out first, unless the host has it
+ * allows, the buffer goes whose last access is longest ago. Its content is copied out first, unless the host has it
  * or nothing reads it any more. Then the operands that are read and are not there are copied in. The op takes its
  * fastest variant whose workspace finds room beside all that, else the baseline, for whose workspace more is evicted.
  * Data is freed behind its last access. Operands are most recent, so that none is evicted for another of the same op.
@@ -28,13 +28,13 @@
 
 enum { MOST_ITERATIONS = 8, NONE = -1 };
 
-typedef struct tensor { /* a buffer */
-  int64_t bytes;        /* aligned */
+typedef struct passive_buffer {
+  int64_t bytes; /* aligned */
   bool resident, on_host;
   bool needed;          /* something will read its content */
   bool slot;            /* has host memory of its own */
   int32_t newer, older; /* among the resident ones, by last access */
-} tensor;
+} passive_buffer;
 
 typedef struct passive {
   pl_walk walk; /* trace, costs, device */
@@ -45,7 +45,7 @@ typedef struct passive {
   int64_t code_bytes;   /* of these */
   int64_t code_assumed; /* what the code is given of the budget */
   pl_arena arena;
-  tensor *tensors;
+  passive_buffer *buffers;
   int32_t newest, oldest;
   int32_t *missing; /* of the current op: accesses to copy in */
   int32_t n_missing;
@@ -167,38 +167,38 @@ static planc_status run_copy(passive *p, bool out, int32_t buffer, int64_t *wait
 
 /* --- What is resident --------------------------------------------------------------------------------------------- */
 
-static void unlink_tensor(passive *p, int32_t buffer) {
-  const tensor *t = &p->tensors[buffer];
-  *(t->newer == NONE ? &p->newest : &p->tensors[t->newer].older) = t->older;
-  *(t->older == NONE ? &p->oldest : &p->tensors[t->older].newer) = t->newer;
+static void unlink_buffer(passive *p, int32_t buffer) {
+  const passive_buffer *own = &p->buffers[buffer];
+  *(own->newer == NONE ? &p->newest : &p->buffers[own->newer].older) = own->older;
+  *(own->older == NONE ? &p->oldest : &p->buffers[own->older].newer) = own->newer;
 }
 
 static void link_newest(passive *p, int32_t buffer) {
-  tensor *t = &p->tensors[buffer];
-  t->newer = NONE;
-  t->older = p->newest;
-  *(p->newest == NONE ? &p->oldest : &p->tensors[p->newest].newer) = buffer;
+  passive_buffer *own = &p->buffers[buffer];
+  own->newer = NONE;
+  own->older = p->newest;
+  *(p->newest == NONE ? &p->oldest : &p->buffers[p->newest].newer) = buffer;
   p->newest = buffer;
 }
 
 static void link_oldest(passive *p, int32_t buffer) {
-  tensor *t = &p->tensors[buffer];
-  t->older = NONE;
-  t->newer = p->oldest;
-  *(p->oldest == NONE ? &p->newest : &p->tensors[p->oldest].older) = buffer;
+  passive_buffer *own = &p->buffers[buffer];
+  own->older = NONE;
+  own->newer = p->oldest;
+  *(p->oldest == NONE ? &p->newest : &p->buffers[p->oldest].older) = buffer;
   p->oldest = buffer;
 }
 
 static void leave(passive *p, int32_t buffer) {
-  p->tensors[buffer].resident = false;
-  p->live -= p->tensors[buffer].bytes;
-  unlink_tensor(p, buffer);
+  p->buffers[buffer].resident = false;
+  p->live -= p->buffers[buffer].bytes;
+  unlink_buffer(p, buffer);
 }
 
-static planc_status take_slot(passive *p, tensor *t) {
-  if (t->slot) return NULL;
-  t->slot = true;
-  if (pl_add_overflow(p->host_bytes, t->bytes, &p->host_bytes))
+static planc_status take_slot(passive *p, passive_buffer *own) {
+  if (own->slot) return NULL;
+  own->slot = true;
+  if (pl_add_overflow(p->host_bytes, own->bytes, &p->host_bytes))
     return planc_error(PLANC_BAD_INPUT, "the sizes of all tensors together overflow");
   if (p->host_bytes > p->out->host_peak_bytes) p->out->host_peak_bytes = p->host_bytes;
   return NULL;
@@ -206,14 +206,14 @@ static planc_status take_slot(passive *p, tensor *t) {
 
 static planc_status evict_oldest(passive *p) {
   int32_t buffer = p->oldest;
-  tensor *t = &p->tensors[buffer];
+  passive_buffer *own = &p->buffers[buffer];
   p->now.evictions++;
-  if (t->needed && !t->on_host) {
-    PLANC_TRY(take_slot(p, t));
+  if (own->needed && !own->on_host) {
+    PLANC_TRY(take_slot(p, own));
     PLANC_TRY(run_copy(p, true, buffer, &p->now.evict_ns));
     p->now.copied_out++;
     p->now.evicted_bytes = pl_add_saturate(p->now.evicted_bytes, p->trace->buffers[buffer].bytes);
-    t->on_host = true;
+    own->on_host = true;
   }
   leave(p, buffer);
   return NULL;
@@ -238,16 +238,16 @@ static bool is_last(const passive *p, int32_t access) {
   return p->trace->by_buffer[buffer->first_access + buffer->n_accesses - 1] == access;
 }
 
-/* Makes the operand the newest tensor; one that was not there awaits its content, if it is read: what an op reads was
+/* Makes the operand the newest buffer; one that was not there awaits its content, if it is read: what an op reads was
  * made before, or came from the user. */
 static void allocate(passive *p, int32_t access) {
   const planc_access *a = &p->trace->accesses[access];
-  tensor *t = &p->tensors[a->buffer];
-  if (t->resident) {
-    unlink_tensor(p, a->buffer);
+  passive_buffer *own = &p->buffers[a->buffer];
+  if (own->resident) {
+    unlink_buffer(p, a->buffer);
   } else {
-    t->resident = true;
-    p->live += t->bytes;
+    own->resident = true;
+    p->live += own->bytes;
     if (a->read >= 0) p->missing[p->n_missing++] = access;
   }
   link_newest(p, a->buffer);
@@ -266,14 +266,14 @@ static planc_status swap_in(passive *p, int32_t access) {
 static planc_status end_access(passive *p, int32_t access) {
   const planc_access *a = &p->trace->accesses[access];
   const planc_buffer *b = &p->trace->buffers[a->buffer];
-  tensor *t = &p->tensors[a->buffer];
-  if (a->write >= 0) t->on_host = false;
+  passive_buffer *own = &p->buffers[a->buffer];
+  if (a->write >= 0) own->on_host = false;
   bool persists = b->flags & PLANC_BUFFER_PERSISTENT;
   if (!is_last(p, access) || persists) return NULL;
   if (b->flags & PLANC_BUFFER_RESULT) PLANC_TRY(run_copy(p, true, a->buffer, &p->now.user_ns));
   leave(p, a->buffer);
-  if (t->slot) p->host_bytes -= t->bytes;
-  t->slot = false;
+  if (own->slot) p->host_bytes -= own->bytes;
+  own->slot = false;
   return NULL;
 }
 
@@ -308,7 +308,7 @@ static planc_status run_instance(passive *p, int32_t instance, const bool *neede
   PLANC_TRY(note_algorithm(p, variant.algorithm));
   PLANC_TRY(run_op(p, variant.time_ns));
   for (int32_t a = first; a < end; a++) {
-    p->tensors[p->trace->accesses[a].buffer].needed = needed[a];
+    p->buffers[p->trace->accesses[a].buffer].needed = needed[a];
     PLANC_TRY(end_access(p, a));
   }
   return NULL;
@@ -321,7 +321,7 @@ static int32_t largest_of(const passive *p, const planc_instance *in) {
   int32_t largest = NONE;
   for (int32_t a = in->first_access; a < in->first_access + in->n_accesses; a++) {
     int32_t buffer = p->trace->accesses[a].buffer;
-    if (largest == NONE || p->tensors[buffer].bytes > p->tensors[largest].bytes) largest = buffer;
+    if (largest == NONE || p->buffers[buffer].bytes > p->buffers[largest].bytes) largest = buffer;
   }
   return largest;
 }
@@ -335,7 +335,7 @@ static planc_status refuse(const passive *p, int32_t instance, int64_t operands,
                      "op %s alone needs %lld bytes of operands, %lld of them for %s, and %lld of workspace: no budget "
                      "below %lld bytes will do, %lld reserved by the device included",
                      planc_trace_op(p->trace, instance)->name, (long long)operands,
-                     (long long)(largest == NONE ? 0 : p->tensors[largest].bytes), name, (long long)workspace,
+                     (long long)(largest == NONE ? 0 : p->buffers[largest].bytes), name, (long long)workspace,
                      (long long)least, (long long)reserved);
 }
 
@@ -348,7 +348,7 @@ static planc_status check_ops(const passive *p) {
     int64_t workspace = pl_align_up(pl_walk_variant(&p->walk, i, 0).workspace_bytes, PLANC_ALIGNMENT);
     int64_t bytes = workspace;
     for (int32_t a = in->first_access; a < in->first_access + in->n_accesses; a++)
-      bytes = pl_add_saturate(bytes, p->tensors[p->trace->accesses[a].buffer].bytes);
+      bytes = pl_add_saturate(bytes, p->buffers[p->trace->accesses[a].buffer].bytes);
     if (bytes <= most) continue;
     most = bytes;
     most_workspace = workspace;
@@ -360,12 +360,12 @@ static planc_status check_ops(const passive *p) {
 
 /* Before the first iteration persistent data is loaded in the order of its first accesses, while there is room. */
 static planc_status load(passive *p, int32_t buffer, bool *full) {
-  tensor *t = &p->tensors[buffer];
-  if (*full || t->resident || !(p->trace->buffers[buffer].flags & PLANC_BUFFER_PERSISTENT)) return NULL;
-  *full = t->bytes > p->capacity - p->live;
+  passive_buffer *own = &p->buffers[buffer];
+  if (*full || own->resident || !(p->trace->buffers[buffer].flags & PLANC_BUFFER_PERSISTENT)) return NULL;
+  *full = own->bytes > p->capacity - p->live;
   if (*full) return NULL;
-  t->resident = true;
-  p->live += t->bytes;
+  own->resident = true;
+  p->live += own->bytes;
   link_oldest(p, buffer);
   return run_copy(p, false, buffer, &p->now.user_ns);
 }
@@ -396,13 +396,13 @@ static planc_status set_up(passive *p, const planc_problem *problem) {
   if (p->capacity > INT64_MAX / 2) p->capacity = INT64_MAX / 2 / PLANC_ALIGNMENT * PLANC_ALIGNMENT;
   p->in_flight = p->device->in_flight < p->trace->n_instances ? p->device->in_flight : p->trace->n_instances;
   if (p->in_flight < 1) p->in_flight = 1;
-  PLANC_TRY(PL_NEW(&p->arena, &p->tensors, p->trace->n_buffers));
+  PLANC_TRY(PL_NEW(&p->arena, &p->buffers, p->trace->n_buffers));
   PLANC_TRY(PL_NEW(&p->arena, &p->missing, p->trace->n_accesses));
   PLANC_TRY(PL_NEW(&p->arena, &p->ends, p->in_flight));
   for (int32_t b = 0; b < p->trace->n_buffers; b++) {
     const planc_buffer *buffer = &p->trace->buffers[b];
     bool at_users = buffer->flags & (PLANC_BUFFER_PERSISTENT | PLANC_BUFFER_FED);
-    p->tensors[b] = (tensor){.bytes = pl_walk_room(buffer), .on_host = at_users, .needed = true};
+    p->buffers[b] = (passive_buffer){.bytes = pl_walk_room(buffer), .on_host = at_users, .needed = true};
   }
   return NULL;
 }

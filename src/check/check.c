@@ -150,13 +150,13 @@ static planc_status start_run(pl_machine *m) {
   PLANC_TRY(pl_number_set_make(arena, m->extents.n_ranks, &m->open));
   PLANC_TRY(PL_NEW(arena, &m->open_at, m->extents.n_ranks));
   PLANC_TRY(PL_NEW(arena, &m->open_to, m->extents.n_ranks));
-  PLANC_TRY(PL_NEW(arena, &m->residents, plan->n_residencies));
+  PLANC_TRY(PL_NEW(arena, &m->residencies, plan->n_residencies));
   PLANC_TRY(pl_seen_make(arena, plan, &m->seen));
   PLANC_TRY(PL_NEW(arena, &m->epochs_before, plan->n_streams));
   PLANC_TRY(PL_NEW(arena, &m->executed, m->trace->n_instances));
   PLANC_TRY(PL_NEW(arena, &m->algorithm, m->trace->n_instances));
   PLANC_TRY(PL_NEW(arena, &m->delivered, m->trace->n_buffers));
-  for (int32_t r = 0; r < plan->n_residencies; r++) m->residents[r].buffer = -1;
+  for (int32_t r = 0; r < plan->n_residencies; r++) m->residencies[r].buffer = -1;
   fill_int32(m->executed, m->trace->n_instances, PL_NO_BODY);
   fill_int32(m->delivered, m->trace->n_buffers, PL_NO_BODY);
   return NULL;
@@ -231,27 +231,27 @@ static planc_status restore_boundary(pl_machine *m) {
   int32_t n_found = 0;
   for (int32_t at = pl_number_set_above(&m->open, 0); at >= 0; at = pl_number_set_above(&m->open, at + 1)) {
     int32_t r = m->open_at[at];
-    pl_resident *resident = &m->residents[r];
-    if (at != pl_place_extent(&resident->place, 0).lo) continue; /* only a residency's first extent counts */
-    const planc_buffer *buffer = &m->trace->buffers[resident->buffer];
-    int32_t i = m->boundary_of[resident->buffer];
-    if (i < 0 || resident->memory != plan->boundary[i].memory || resident->address != plan->boundary[i].address) {
+    pl_residency_state *state = &m->residencies[r];
+    if (at != pl_place_extent(&state->place, 0).lo) continue; /* only a residency's first extent counts */
+    const planc_buffer *buffer = &m->trace->buffers[state->buffer];
+    int32_t i = m->boundary_of[state->buffer];
+    if (i < 0 || state->memory != plan->boundary[i].memory || state->address != plan->boundary[i].address) {
       return planc_error(PLANC_INVALID_PLAN,
                          "%s: at its end residency %d of %s is open at %lld of memory %d, which the boundary "
                          "does not say",
-                         section, r, pl_buffer_label(m, resident->buffer, label), (long long)resident->address,
-                         resident->memory);
+                         section, r, pl_buffer_label(m, state->buffer, label), (long long)state->address,
+                         state->memory);
     }
     int32_t last = m->section == PL_PROLOGUE ? 0 : buffer->last_version;
-    if (resident->version != last) {
+    if (state->version != last) {
       return planc_error(PLANC_INVALID_PLAN, "%s: at its end %s is resident in version %d instead of %d", section,
-                         pl_buffer_label(m, resident->buffer, label), resident->version, last);
+                         pl_buffer_label(m, state->buffer, label), state->version, last);
     }
-    resident->version = 0;
+    state->version = 0;
     if (r != i) {
-      m->residents[i] = *resident;
-      resident->open = false;
-      for (int64_t k = 0; k < resident->place.n; k++) m->open_at[pl_place_extent(&resident->place, k).lo] = i;
+      m->residencies[i] = *state;
+      state->open = false;
+      for (int64_t k = 0; k < state->place.n; k++) m->open_at[pl_place_extent(&state->place, k).lo] = i;
     }
     n_found++;
   }
@@ -259,7 +259,7 @@ static planc_status restore_boundary(pl_machine *m) {
    * same buffer. */
   assert(n_found <= plan->n_boundary);
   for (int32_t i = 0; n_found < plan->n_boundary && i < plan->n_boundary; i++) {
-    if (m->residents[i].open) continue;
+    if (m->residencies[i].open) continue;
     return planc_error(PLANC_INVALID_PLAN, "%s: at its end %s is not resident", section,
                        pl_buffer_label(m, plan->boundary[i].buffer, label));
   }
@@ -270,7 +270,7 @@ static planc_status end_epilogue(const pl_machine *m) {
   char label[PL_LABEL];
   for (int32_t i = 0; i < m->plan->n_boundary; i++) {
     int32_t buffer = m->plan->boundary[i].buffer;
-    if (m->residents[i].open) {
+    if (m->residencies[i].open) {
       return planc_error(PLANC_INVALID_PLAN, "epilogue: it does not release residency %d of %s", i,
                          pl_buffer_label(m, buffer, label));
     }

@@ -12,7 +12,7 @@
 
 typedef enum pl_section_kind { PL_PROLOGUE, PL_BODY, PL_EPILOGUE } pl_section_kind;
 
-typedef struct pl_resident {
+typedef struct pl_residency_state {
   int32_t buffer;
   int32_t version; /* -1: nothing defined */
   int32_t memory;
@@ -20,7 +20,7 @@ typedef struct pl_resident {
   pl_interval_place place;
   int64_t address;
   bool open;
-} pl_resident;
+} pl_residency_state;
 
 typedef struct pl_machine {
   const planc_plan *plan;
@@ -34,10 +34,10 @@ typedef struct pl_machine {
 
   /* The present run's, made anew for each. */
   pl_histories histories;
-  pl_resident *residents; /* by residency */
-  pl_number_set open;     /* lower ends of open residencies' extents */
-  int32_t *open_at;       /* by lower end: the residency, -1 = a workspace */
-  int32_t *open_to;       /* by lower end: the extent's upper end */
+  pl_residency_state *residencies; /* by number */
+  pl_number_set open;              /* lower ends of open residencies' extents */
+  int32_t *open_at;                /* by lower end: the residency, -1 = a workspace */
+  int32_t *open_to;                /* by lower end: the extent's upper end */
 
   pl_seen seen;
   int32_t *epochs_before; /* by stream: its epoch when the present section started */

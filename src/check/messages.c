@@ -105,8 +105,8 @@ static const char *instr_name(const pl_machine *machine, const planc_instr *inst
 
 /* The buffer of a residency, as far as it is known. */
 static void append_residency(const pl_machine *machine, int32_t id, char what[PL_LABEL]) {
-  if (id >= 0 && id < machine->plan->n_residencies && machine->residents[id].buffer >= 0) {
-    pl_buffer_label(machine, machine->residents[id].buffer, what);
+  if (id >= 0 && id < machine->plan->n_residencies && machine->residencies[id].buffer >= 0) {
+    pl_buffer_label(machine, machine->residencies[id].buffer, what);
   } else {
     append(what, "residency %d", id);
   }

@@ -48,14 +48,14 @@ planc_status pl_machine_step(pl_machine *m) {
 
 /* --- What the rules have in common ------------------------------------------------------------------------------ */
 
-static const planc_buffer *buffer_of(const pl_machine *m, const pl_resident *resident) {
-  return &m->trace->buffers[resident->buffer];
+static const planc_buffer *buffer_of(const pl_machine *m, const pl_residency_state *state) {
+  return &m->trace->buffers[state->buffer];
 }
 
 /* Returns the residency if it is open, else NULL. */
-static pl_resident *open_residency(const pl_machine *m, int32_t id) {
-  bool open = id >= 0 && id < m->plan->n_residencies && m->residents[id].open;
-  return open ? &m->residents[id] : NULL;
+static pl_residency_state *open_residency(const pl_machine *m, int32_t id) {
+  bool open = id >= 0 && id < m->plan->n_residencies && m->residencies[id].open;
+  return open ? &m->residencies[id] : NULL;
 }
 
 static planc_status not_open(const pl_machine *m, int32_t id) {
@@ -100,7 +100,7 @@ static planc_status open_place(pl_machine *m, const pl_interval_place *place, in
     if (start >= 0 && m->open_to[start] > extent.lo) {
       int32_t id = m->open_at[start];
       if (id == residency) return pl_machine_fault(m, "lies twice on the same bytes of the arena");
-      const pl_resident *there = &m->residents[id];
+      const pl_residency_state *there = &m->residencies[id];
       return pl_machine_fault(m, "overlaps %s in residency %d, which is open at %lld",
                               pl_buffer_label(m, there->buffer, label), id, (long long)there->address);
     }
@@ -129,24 +129,25 @@ static void touch(pl_machine *m, int32_t memory, const pl_interval_place *place)
 
 /* Records an access to the bytes of a residency and fails if no event orders it behind an earlier access that it
  * conflicts with. The message calls the bytes `name`, or by their buffer. */
-static planc_status access_named(pl_machine *m, pl_mark mark, pl_resident *resident, bool writes, const char *name) {
+static planc_status access_named(pl_machine *m, pl_mark mark, pl_residency_state *state, bool writes,
+                                 const char *name) {
   pl_conflict conflict = {0};
-  touch(m, resident->memory, &resident->place);
-  if (resident->history < 0) {
+  touch(m, state->memory, &state->place);
+  if (state->history < 0) {
     assert(writes); /* there is no version to read */
-    PLANC_TRY(pl_histories_write_first(&m->histories, &resident->place, mark, &m->seen, &resident->history, &conflict));
+    PLANC_TRY(pl_histories_write_first(&m->histories, &state->place, mark, &m->seen, &state->history, &conflict));
   } else if (writes) {
-    pl_histories_write(&m->histories, resident->history, mark, &m->seen, &conflict);
+    pl_histories_write(&m->histories, state->history, mark, &m->seen, &conflict);
   } else {
-    PLANC_TRY(pl_histories_read(&m->histories, resident->history, mark, &m->seen, &conflict));
+    PLANC_TRY(pl_histories_read(&m->histories, state->history, mark, &m->seen, &conflict));
   }
   if (!conflict.found) return NULL;
   char label[PL_LABEL];
-  return pl_machine_race(m, &conflict, writes, name ? name : pl_buffer_label(m, resident->buffer, label));
+  return pl_machine_race(m, &conflict, writes, name ? name : pl_buffer_label(m, state->buffer, label));
 }
 
-static planc_status access_resident(pl_machine *m, pl_mark mark, pl_resident *resident, bool writes) {
-  return access_named(m, mark, resident, writes, NULL);
+static planc_status access_residency(pl_machine *m, pl_mark mark, pl_residency_state *state, bool writes) {
+  return access_named(m, mark, state, writes, NULL);
 }
 
 /* An instruction with `peers` needs other replicas. */
@@ -199,27 +200,27 @@ static planc_status run_access(pl_machine *m, pl_mark mark, const planc_access *
   if (residency == -1) {
     return pl_machine_fault(m, "has no residency for %s", pl_buffer_label(m, access->buffer, label));
   }
-  pl_resident *resident = open_residency(m, residency);
-  if (!resident) return not_open(m, residency);
-  if (resident->buffer != access->buffer) {
+  pl_residency_state *state = open_residency(m, residency);
+  if (!state) return not_open(m, residency);
+  if (state->buffer != access->buffer) {
     char other[PL_LABEL];
     return pl_machine_fault(m, "wants %s, but residency %d is of %s", pl_buffer_label(m, access->buffer, label),
-                            residency, pl_buffer_label(m, resident->buffer, other));
+                            residency, pl_buffer_label(m, state->buffer, other));
   }
-  if (resident->memory != m->plan->streams[m->instr->stream].on) {
+  if (state->memory != m->plan->streams[m->instr->stream].on) {
     return pl_machine_fault(m, "wants %s, but residency %d is in memory %d", pl_buffer_label(m, access->buffer, label),
-                            residency, resident->memory);
+                            residency, state->memory);
   }
-  if (access->read >= 0 && resident->version != access->read) {
+  if (access->read >= 0 && state->version != access->read) {
     pl_buffer_label(m, access->buffer, label);
-    if (resident->version < 0) {
+    if (state->version < 0) {
       return pl_machine_fault(m, "reads %s in residency %d, which holds nothing yet", label, residency);
     }
     return pl_machine_fault(m, "reads version %d of %s, but residency %d holds version %d", access->read, label,
-                            residency, resident->version);
+                            residency, state->version);
   }
-  PLANC_TRY(access_resident(m, mark, resident, access->write >= 0));
-  if (access->write >= 0) resident->version = access->write;
+  PLANC_TRY(access_residency(m, mark, state, access->write >= 0));
+  if (access->write >= 0) state->version = access->write;
   return NULL;
 }
 
@@ -284,22 +285,22 @@ static planc_status step_acquire(pl_machine *m) {
   const pl_interval_place *place = &m->extents.of[m->index];
   PLANC_TRY(open_place(m, place, instr->id));
   if (m->section == PL_PROLOGUE) PLANC_TRY(check_boundary_row(m));
-  m->residents[instr->id] = (pl_resident){.buffer = instr->aux,
-                                          .version = -1,
-                                          .history = -1,
-                                          .memory = instr->memory,
-                                          .place = *place,
-                                          .address = instr->address,
-                                          .open = true};
+  m->residencies[instr->id] = (pl_residency_state){.buffer = instr->aux,
+                                                   .version = -1,
+                                                   .history = -1,
+                                                   .memory = instr->memory,
+                                                   .place = *place,
+                                                   .address = instr->address,
+                                                   .open = true};
   m->next_residency++;
   return NULL;
 }
 
 static planc_status step_release(pl_machine *m) {
-  pl_resident *resident = open_residency(m, m->instr->id);
-  if (!resident) return not_open(m, m->instr->id);
-  resident->open = false;
-  close_place(m, &resident->place);
+  pl_residency_state *state = open_residency(m, m->instr->id);
+  if (!state) return not_open(m, m->instr->id);
+  state->open = false;
+  close_place(m, &state->place);
   return NULL;
 }
 
@@ -318,7 +319,7 @@ static planc_status check_way(const pl_machine *m, int32_t from, int32_t to) {
 }
 
 /* The body sends results to the user, each in its last version. The epilogue sends what persists. */
-static planc_status give_to_user(pl_machine *m, const pl_resident *from) {
+static planc_status give_to_user(pl_machine *m, const pl_residency_state *from) {
   const planc_buffer *buffer = buffer_of(m, from);
   if (m->section == PL_PROLOGUE) return pl_machine_fault(m, "nothing leaves for the user in the prologue");
   bool persists = m->section == PL_EPILOGUE;
@@ -335,7 +336,7 @@ static planc_status give_to_user(pl_machine *m, const pl_resident *from) {
 }
 
 /* The prologue gets persistent buffers from the user, the body gets its inputs. Both arrive as version 0. */
-static planc_status get_from_user(const pl_machine *m, const pl_resident *to) {
+static planc_status get_from_user(const pl_machine *m, const pl_residency_state *to) {
   if (m->section == PL_EPILOGUE) return pl_machine_fault(m, "nothing comes from the user in the epilogue");
   bool persists = m->section == PL_PROLOGUE;
   const planc_buffer *buffer = buffer_of(m, to);
@@ -345,7 +346,7 @@ static planc_status get_from_user(const pl_machine *m, const pl_resident *to) {
 }
 
 /* A copy inside a replica: both residencies are of one buffer, whose version goes along. */
-static planc_status check_content(const pl_machine *m, const pl_resident *from, const pl_resident *to,
+static planc_status check_content(const pl_machine *m, const pl_residency_state *from, const pl_residency_state *to,
                                   int32_t *out_version) {
   char label[PL_LABEL];
   *out_version = from->version;
@@ -356,7 +357,7 @@ static planc_status check_content(const pl_machine *m, const pl_resident *from, 
 
 /* A copy from the other replicas gets their gradients for the exchange, which adds them up. A gradient is sent when all
  * rounds have added to it; and only out of memory that all replicas can reach, which no device's is. */
-static planc_status check_sent(const pl_machine *m, const pl_resident *from, const pl_resident *to) {
+static planc_status check_sent(const pl_machine *m, const pl_residency_state *from, const pl_residency_state *to) {
   char label[PL_LABEL];
   pl_buffer_label(m, from->buffer, label);
   if (buffer_of(m, to)->peer != from->buffer) {
@@ -371,7 +372,8 @@ static planc_status check_sent(const pl_machine *m, const pl_resident *from, con
 }
 
 /* Whether this may be copied, and which version that makes there. */
-static planc_status check_copied(pl_machine *m, const pl_resident *from, const pl_resident *to, int32_t *out_version) {
+static planc_status check_copied(pl_machine *m, const pl_residency_state *from, const pl_residency_state *to,
+                                 int32_t *out_version) {
   *out_version = 0;
   if (from && from->version < 0) return pl_machine_fault(m, "residency %d holds nothing yet", m->instr->aux);
   if (m->instr->peers) return check_sent(m, from, to);
@@ -381,7 +383,7 @@ static planc_status check_copied(pl_machine *m, const pl_resident *from, const p
 
 /* All replicas make this copy at once. While this one reads the others' bytes, each other one reads the same bytes
  * here, by the same stream of its own. The read of our bytes is what must be in order. */
-static planc_status read_peers(pl_machine *m, pl_mark mark, pl_resident *from) {
+static planc_status read_peers(pl_machine *m, pl_mark mark, pl_residency_state *from) {
   char label[PL_LABEL], name[PL_LABEL + sizeof " of another replica"];
   mark.stream += m->plan->n_streams;
   snprintf(name, sizeof name, "%s of another replica", pl_buffer_label(m, from->buffer, label));
@@ -390,7 +392,7 @@ static planc_status read_peers(pl_machine *m, pl_mark mark, pl_resident *from) {
 
 static planc_status step_copy(pl_machine *m) {
   const planc_instr *instr = m->instr;
-  pl_resident *to = open_residency(m, instr->id), *from = open_residency(m, instr->aux);
+  pl_residency_state *to = open_residency(m, instr->id), *from = open_residency(m, instr->aux);
   int32_t user = m->plan->n_memories - 1, version;
   if (instr->peers) PLANC_TRY(check_peers(m, "copies from"));
   if (instr->peers && (instr->id == PLANC_USER || instr->aux == PLANC_USER))
@@ -405,9 +407,9 @@ static planc_status step_copy(pl_machine *m) {
   PLANC_TRY(check_bytes(m, (to && !instr->peers ? to : from)->buffer));
   PLANC_TRY(check_copied(m, from, to, &version));
   pl_mark mark = new_mark(m);
-  if (from) PLANC_TRY(instr->peers ? read_peers(m, mark, from) : access_resident(m, mark, from, false));
+  if (from) PLANC_TRY(instr->peers ? read_peers(m, mark, from) : access_residency(m, mark, from, false));
   if (!to) return NULL;
-  PLANC_TRY(access_resident(m, mark, to, true));
+  PLANC_TRY(access_residency(m, mark, to, true));
   to->version = version;
   return NULL;
 }

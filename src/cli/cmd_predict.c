@@ -206,7 +206,7 @@ typedef struct predicting {
   planc_profile *device, *listed;
   int64_t batches[MOST_BATCHES];
   planc_predict_options options;
-  planc_prediction *prediction;
+  planc_predicted_costs *costs;
   int64_t took_ns;
 } predicting;
 
@@ -239,7 +239,7 @@ static planc_status read_problem(predicting *p) {
 }
 
 /* The time of an iteration of the largest batch with the fastest algorithm of every op. */
-static int64_t total_ns(const planc_prediction *of) {
+static int64_t total_ns(const planc_predicted_costs *of) {
   int64_t sum = 0;
   for (int32_t o = 0; o < of->graph->n_ops; o++) {
     const int32_t *first = &of->first[(int64_t)o * of->n_batches + of->n_batches - 1];
@@ -252,7 +252,7 @@ static int64_t total_ns(const planc_prediction *of) {
 }
 
 static planc_status report_prediction(const predicting *p, const char *output) {
-  const planc_prediction *of = p->prediction;
+  const planc_predicted_costs *of = p->costs;
   int64_t batch = of->batches[of->n_batches - 1];
   char a[PL_SIZE_TEXT], b[PL_SIZE_TEXT];
   if (strcmp(output, "-") == 0) return NULL;
@@ -280,9 +280,9 @@ static planc_status predict_and_write(predicting *p) {
   char *text;
   size_t length;
   int64_t began_ns = pl_now_ns();
-  PLANC_TRY(planc_predict(&p->options, &p->prediction));
+  PLANC_TRY(planc_predict(&p->options, &p->costs));
   p->took_ns = pl_now_ns() - began_ns;
-  PLANC_TRY(planc_prediction_print(p->prediction, &text, &length));
+  PLANC_TRY(planc_predicted_costs_print(p->costs, &text, &length));
   planc_status status = pl_file_write(output, text, length);
   free(text);
   return status ? status : report_prediction(p, output);
@@ -297,7 +297,7 @@ static planc_status predict(const pl_arguments *arguments) {
   predicting p = {.arguments = arguments};
   planc_status status = read_problem(&p);
   if (!status) status = predict_and_write(&p);
-  planc_prediction_free(p.prediction);
+  planc_predicted_costs_free(p.costs);
   planc_profile_free(p.device);
   planc_profile_free(p.listed);
   planc_graph_free(p.graph);

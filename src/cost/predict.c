@@ -32,7 +32,7 @@ typedef struct key {
 
 typedef struct predicting_ops {
   const planc_predict_options *options;
-  planc_prediction *out;
+  planc_predicted_costs *out;
   planc_profile bare; /* without measured ops */
   const planc_model *model;
   planc_costs *roofline; /* of all ops and batches */
@@ -60,25 +60,24 @@ static planc_status add_listed(predicting_ops *p, int32_t op, int32_t batch_inde
 static planc_status add_roofline(predicting_ops *p, int32_t op, int32_t batch_index);
 static planc_status add_by_shape(predicting_ops *p, int32_t op, int64_t batch, op_groups groups, pl_features *features);
 
-planc_status planc_predict(const planc_predict_options *options, planc_prediction **out) {
+planc_status planc_predict(const planc_predict_options *options, planc_predicted_costs **out) {
   *out = NULL;
-  planc_prediction *prediction = calloc(1, sizeof *prediction);
-  if (!prediction) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
-  *prediction = (planc_prediction){
+  planc_predicted_costs *costs = calloc(1, sizeof *costs);
+  if (!costs) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
+  *costs = (planc_predicted_costs){
       .graph = options->graph, .profile = options->profile, .listed = options->listed, .load_ppm = options->load_ppm};
-  predicting_ops p = {
-      .options = options, .out = prediction, .bare = *options->profile, .model = options->profile->model};
+  predicting_ops p = {.options = options, .out = costs, .bare = *options->profile, .model = options->profile->model};
   p.bare.measured = (pl_measured){0};
   planc_status status = set_up(&p);
   if (!status) status = fill(&p);
-  prediction->first = p.first.data;
-  prediction->variants = p.variants.data;
+  costs->first = p.first.data;
+  costs->variants = p.variants.data;
   tear_down(&p);
   if (status) {
-    planc_prediction_free(prediction);
+    planc_predicted_costs_free(costs);
     return status;
   }
-  *out = prediction;
+  *out = costs;
   return NULL;
 }
 
@@ -116,12 +115,12 @@ static planc_status add_op(predicting_ops *p, int32_t op, int32_t batch_index, o
   return add_by_shape(p, op, batch, groups, &features);
 }
 
-void planc_prediction_free(planc_prediction *prediction) {
-  if (!prediction) return;
-  free((void *)prediction->batches);
-  free((void *)prediction->first);
-  free((void *)prediction->variants);
-  free(prediction);
+void planc_predicted_costs_free(planc_predicted_costs *costs) {
+  if (!costs) return;
+  free((void *)costs->batches);
+  free((void *)costs->first);
+  free((void *)costs->variants);
+  free(costs);
 }
 
 static op_groups groups_of(const predicting_ops *p, int32_t op) {
@@ -292,7 +291,7 @@ static planc_status set_up(predicting_ops *p) {
 }
 
 static void tear_down(predicting_ops *p) {
-  if (p->roofline) p->roofline->batches = NULL; /* the prediction's */
+  if (p->roofline) p->roofline->batches = NULL; /* the costs' */
   planc_costs_free(p->roofline);
   planc_costs_free(p->listed);
   pl_arena_free(&p->memory.keys);

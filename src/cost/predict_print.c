@@ -9,7 +9,7 @@
 
 /* The variants of an op, a batch behind the other. */
 typedef struct op_variants {
-  const planc_prediction *of;
+  const planc_predicted_costs *of;
   const planc_op *op;
   const pl_measured_op *listed; /* or NULL */
   const int32_t *first;         /* of each batch, and behind the last */
@@ -23,25 +23,24 @@ static int32_t collect(const op_variants *o, int32_t from, const char *algorithm
 static void emit_point(pl_emit *emit, const pl_point *at);
 static void emit_workspaces(pl_emit *emit, const op_variants *o, const pl_measured_variant *points);
 
-planc_status planc_prediction_print(const planc_prediction *prediction, char **out_text, size_t *out_length) {
-  const planc_profile *listed = prediction->listed;
+planc_status planc_predicted_costs_print(const planc_predicted_costs *costs, char **out_text, size_t *out_length) {
+  const planc_profile *listed = costs->listed;
   pl_emit emit = {0};
-  pl_point *points = calloc((size_t)prediction->n_batches + 1, sizeof *points);
+  pl_point *points = calloc((size_t)costs->n_batches + 1, sizeof *points);
   if (!points) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
   char origin[128];
   snprintf(origin, sizeof origin,
            "predicted by planc %s, for a device that others keep busy for %" PRId64 " ppm of the time",
-           prediction->profile->model ? "from a model" : "from the constants", prediction->load_ppm);
-  pl_profile_emit_head(&emit, prediction->profile, NULL, "ops", origin);
-  pl_profile_emit_graph(&emit, planc_graph_hash(prediction->graph));
+           costs->profile->model ? "from a model" : "from the constants", costs->load_ppm);
+  pl_profile_emit_head(&emit, costs->profile, NULL, "ops", origin);
+  pl_profile_emit_graph(&emit, planc_graph_hash(costs->graph));
   EMIT(&emit, "\"ops\":[");
-  for (int32_t o = 0; o < prediction->graph->n_ops; o++) {
-    op_variants variants = {
-        .of = prediction,
-        .op = &prediction->graph->ops[o],
-        .listed = listed ? pl_measured_find(&listed->measured, prediction->graph->ops[o].name) : NULL,
-        .first = &prediction->first[(int64_t)o * prediction->n_batches],
-        .points = points};
+  for (int32_t o = 0; o < costs->graph->n_ops; o++) {
+    op_variants variants = {.of = costs,
+                            .op = &costs->graph->ops[o],
+                            .listed = listed ? pl_measured_find(&listed->measured, costs->graph->ops[o].name) : NULL,
+                            .first = &costs->first[(int64_t)o * costs->n_batches],
+                            .points = points};
     if (o > 0) EMIT(&emit, ",");
     EMIT(&emit, "\n ");
     emit_op(&emit, &variants);

@@ -37,20 +37,20 @@ static void use(const planc_profile *profile) {
 static void predict(const planc_profile *profile) {
   static const int64_t batches[] = {1, 1000};
   planc_graph *graph = NULL;
-  planc_prediction *prediction = NULL;
+  planc_predicted_costs *costs = NULL;
   planc_profile *again = NULL;
   char *text = NULL;
   size_t length = 0;
   if (planc_graph_parse(graph_text, strlen(graph_text), "graph", &graph)) abort();
   planc_predict_options options = {
       .profile = profile, .graph = graph, .n_batches = 2, .batches = batches, .load_ppm = 300000};
-  planc_status status = planc_predict(&options, &prediction);
-  if (!status && planc_prediction_print(prediction, &text, &length)) abort();
+  planc_status status = planc_predict(&options, &costs);
+  if (!status && planc_predicted_costs_print(costs, &text, &length)) abort();
   if (!status && planc_profile_parse(text, length, "printed", &again)) abort();
   planc_status_free(status);
   free(text);
   planc_profile_free(again);
-  planc_prediction_free(prediction);
+  planc_predicted_costs_free(costs);
   planc_graph_free(graph);
 }
 

@@ -334,10 +334,10 @@ START_TEST(modnn_makes_room_for_workspaces) {
 }
 END_TEST
 
-/* Data whose addresses are given out as the ops come leaves gaps in what is exactly enough for all of it. */
+/* Data whose addresses are given out as the ops come leaves free ranges in what is exactly enough for all of it. */
 START_TEST(modnn_moves_nothing_where_all_fits) {
   planc_graph *graph = graph_of(
-      "planc-graph: 1\nname: gaps\ntensors:\n"
+      "planc-graph: 1\nname: ranges\ntensors:\n"
       "  f0: f32[N,49152]\n  f1: f32[N,8192]\n  f2: f32[N,24576]\n"
       "  b0: f32[N,49152]\n  b1: f32[N,8192]\n  b2: f32[N,24576]\nops:\n"
       "  - {op: make0, type: sim.f, out: [f0]}\n"

@@ -15,7 +15,7 @@ static int32_t smallest_of_all(const pl_memory_list *list, int64_t bytes) {
   int32_t best = -1;
   for (int32_t i = list->first; i >= 0; i = list->segments.data[i].next) {
     const pl_segment *s = &list->segments.data[i];
-    bool fits = s->block == PL_FREE_BLOCK && s->bytes >= bytes;
+    bool fits = s->owner == PL_NO_OWNER && s->bytes >= bytes;
     if (fits && (best < 0 || s->bytes < list->segments.data[best].bytes)) best = i;
   }
   return best;

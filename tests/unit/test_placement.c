@@ -196,7 +196,7 @@ static int64_t lowest_of_all(pl_item *items, int32_t n, pl_item *item) {
 }
 
 /* Many that are away for a while, so that they are in each other's way before they are back. */
-START_TEST(sweeps_take_the_lowest_gap) {
+START_TEST(sweeps_take_the_lowest_range) {
   enum { N = 120 };
   seed = 100 + (uint64_t)_i;
   bool backwards = _i % 2;
@@ -370,7 +370,7 @@ int main(void) {
   tcase_add_test(tests, tiny_cases_are_optimal);
   tcase_add_test(tests, random_cases_are_valid);
   tcase_add_test(tests, stated_addresses_stay);
-  tcase_add_loop_test(tests, sweeps_take_the_lowest_gap, 0, 200);
+  tcase_add_loop_test(tests, sweeps_take_the_lowest_range, 0, 200);
   tcase_add_test(tests, nested_lifetimes_meet_the_bound);
   tcase_add_test(tests, absence_leaves_room);
   tcase_add_test(tests, many_items);

@@ -80,10 +80,10 @@ static void remove_all(char *text, const char *part) {
   *to = '\0';
 }
 
-static planc_prediction *predict(const planc_predict_options *options) {
-  planc_prediction *prediction;
-  ok(planc_predict(options, &prediction));
-  return prediction;
+static planc_predicted_costs *predict(const planc_predict_options *options) {
+  planc_predicted_costs *costs;
+  ok(planc_predict(options, &costs));
+  return costs;
 }
 
 static const int64_t batches[] = {2, 8, 32};
@@ -92,15 +92,15 @@ enum { N_BATCHES = 3 };
 /* The profile that measuring a graph on the device of `path` would give: the times of its constants. */
 static planc_profile *measure(const planc_graph *graph, const char *path) {
   planc_profile *device = read_profile(path);
-  planc_prediction *prediction =
+  planc_predicted_costs *costs =
       predict(&(planc_predict_options){.profile = device, .graph = graph, .n_batches = N_BATCHES, .batches = batches});
   char *text;
   size_t length;
-  ok(planc_prediction_print(prediction, &text, &length));
+  ok(planc_predicted_costs_print(costs, &text, &length));
   remove_all(text, "\"predicted\":true,");
   planc_profile *measured = parse(text, strlen(text));
   free(text);
-  planc_prediction_free(prediction);
+  planc_predicted_costs_free(costs);
   planc_profile_free(device);
   return measured;
 }
@@ -179,7 +179,7 @@ static planc_costs *costs_of(const planc_profile *profile, const planc_graph *gr
 START_TEST(what_was_seen_is_remembered) {
   planc_profile *device = with_model(fitted.model);
   const planc_graph *graph = fitted.graphs[0];
-  planc_prediction *of =
+  planc_predicted_costs *of =
       predict(&(planc_predict_options){.profile = device, .graph = graph, .n_batches = N_BATCHES, .batches = batches});
   planc_costs *measured = costs_of(fitted.profiles[0], graph);
   ck_assert_int_eq(of->n_modelled, graph->n_ops);
@@ -201,7 +201,7 @@ START_TEST(what_was_seen_is_remembered) {
     }
   }
   planc_costs_free(measured);
-  planc_prediction_free(of);
+  planc_predicted_costs_free(of);
   planc_profile_free(device);
 }
 END_TEST
@@ -242,11 +242,11 @@ END_TEST
 START_TEST(prediction_survives_its_file) {
   planc_profile *device = with_model(fitted.model);
   planc_graph *graph = train("graphs/vgg16.yaml");
-  planc_prediction *of =
+  planc_predicted_costs *of =
       predict(&(planc_predict_options){.profile = device, .graph = graph, .n_batches = N_BATCHES, .batches = batches});
   char *text;
   size_t length;
-  ok(planc_prediction_print(of, &text, &length));
+  ok(planc_predicted_costs_print(of, &text, &length));
   planc_profile *printed = parse(text, length);
   planc_costs *costs = costs_of(printed, graph);
   for (int32_t o = 0; o < graph->n_ops; o++) {
@@ -267,7 +267,7 @@ START_TEST(prediction_survives_its_file) {
   planc_costs_free(costs);
   planc_profile_free(printed);
   free(text);
-  planc_prediction_free(of);
+  planc_predicted_costs_free(of);
   planc_graph_free(graph);
   planc_profile_free(device);
 }
@@ -278,9 +278,9 @@ END_TEST
 static void assert_orderly(const planc_profile *device, const planc_graph *graph) {
   static const int64_t many[] = {64, 1, 2, 16, 4, 8, 32, 64};
   planc_predict_options options = {.profile = device, .graph = graph, .n_batches = 8, .batches = many};
-  planc_prediction *alone = predict(&options);
+  planc_predicted_costs *alone = predict(&options);
   options.load_ppm = 1000000;
-  planc_prediction *beside = predict(&options);
+  planc_predicted_costs *beside = predict(&options);
   ck_assert_int_eq(alone->n_batches, 7);
   for (int32_t c = 0; c < graph->n_ops * 7; c++) {
     ck_assert_int_eq(alone->first[c], beside->first[c]);
@@ -294,8 +294,8 @@ static void assert_orderly(const planc_profile *device, const planc_graph *graph
           ck_assert_int_le(alone->variants[w].time_ns, one->time_ns);
     }
   }
-  planc_prediction_free(alone);
-  planc_prediction_free(beside);
+  planc_predicted_costs_free(alone);
+  planc_predicted_costs_free(beside);
 }
 
 START_TEST(times_rise_with_batch_and_load) {
@@ -313,11 +313,11 @@ START_TEST(shares_fall_as_times_rise) {
   static const int64_t two[] = {1, 32}, loads[] = {1, 250000, 1000000};
   planc_graph *graph = train("graphs/vgg16.yaml");
   planc_predict_options options = {.profile = fitted.base, .graph = graph, .n_batches = 2, .batches = two};
-  planc_prediction *alone = predict(&options);
+  planc_predicted_costs *alone = predict(&options);
   int32_t shared = 0;
   for (int l = 0; l < 3; l++) {
     options.load_ppm = loads[l];
-    planc_prediction *beside = predict(&options);
+    planc_predicted_costs *beside = predict(&options);
     for (int32_t v = 0; v < alone->first[graph->n_ops * 2]; v++) {
       const planc_variant *a = &alone->variants[v], *b = &beside->variants[v];
       ck_assert_double_le(fabs((double)b->time_ns * (double)b->busy_ppm - (double)a->time_ns * (double)a->busy_ppm),
@@ -325,10 +325,10 @@ START_TEST(shares_fall_as_times_rise) {
       shared += b->busy_ppm < a->busy_ppm;
       if (a->busy_ppm + loads[l] > 1000000) ck_assert_int_le(b->busy_ppm, 1000000 - loads[l] / 2 + 1);
     }
-    planc_prediction_free(beside);
+    planc_predicted_costs_free(beside);
   }
   ck_assert_int_gt(shared, 100);
-  planc_prediction_free(alone);
+  planc_predicted_costs_free(alone);
   planc_graph_free(graph);
 }
 END_TEST
@@ -338,11 +338,11 @@ START_TEST(listed_workspaces_are_kept) {
   planc_profile *device = with_model(fitted.model);
   planc_profile *listed = fitted.profiles[1];
   const planc_graph *graph = fitted.graphs[1];
-  planc_prediction *of = predict(&(planc_predict_options){
+  planc_predicted_costs *of = predict(&(planc_predict_options){
       .profile = device, .listed = listed, .graph = graph, .n_batches = N_BATCHES, .batches = batches});
   char *text;
   size_t length;
-  ok(planc_prediction_print(of, &text, &length));
+  ok(planc_predicted_costs_print(of, &text, &length));
   planc_profile *printed = parse(text, length);
   static const int64_t between[] = {3, 17, 32};
   planc_costs *expected, *found;
@@ -358,7 +358,7 @@ START_TEST(listed_workspaces_are_kept) {
   planc_costs_free(found);
   planc_profile_free(printed);
   free(text);
-  planc_prediction_free(of);
+  planc_predicted_costs_free(of);
   planc_profile_free(device);
 }
 END_TEST
@@ -371,16 +371,16 @@ START_TEST(listed_times_are_not_kept) {
   for (int64_t load_ppm = 0; load_ppm <= 500000; load_ppm += 500000) {
     options.load_ppm = load_ppm;
     options.listed = NULL;
-    planc_prediction *expected = predict(&options);
+    planc_predicted_costs *expected = predict(&options);
     options.load_ppm = 900000;
-    planc_prediction *slow = predict(&options);
+    planc_predicted_costs *slow = predict(&options);
     char *text;
     size_t length;
-    ok(planc_prediction_print(slow, &text, &length));
+    ok(planc_predicted_costs_print(slow, &text, &length));
     planc_profile *listed = parse(text, length);
     options.load_ppm = load_ppm;
     options.listed = listed;
-    planc_prediction *found = predict(&options);
+    planc_predicted_costs *found = predict(&options);
     int32_t n = expected->first[graph->n_ops * N_BATCHES];
     ck_assert_int_eq(found->first[graph->n_ops * N_BATCHES], n);
     ck_assert_int_eq(found->n_modelled, 0);
@@ -389,11 +389,11 @@ START_TEST(listed_times_are_not_kept) {
       ck_assert_int_eq(found->variants[v].time_ns, expected->variants[v].time_ns);
       ck_assert_int_eq(found->variants[v].busy_ppm, expected->variants[v].busy_ppm);
     }
-    planc_prediction_free(found);
+    planc_predicted_costs_free(found);
     planc_profile_free(listed);
     free(text);
-    planc_prediction_free(slow);
-    planc_prediction_free(expected);
+    planc_predicted_costs_free(slow);
+    planc_predicted_costs_free(expected);
   }
   planc_profile_free(device);
 }
@@ -420,11 +420,11 @@ static planc_profile *toy_with(const char *sections) {
   planc_profile *toy = read_profile(toy_path);
   planc_graph *graph;
   ok(planc_graph_parse(load_graph, strlen(load_graph), "graph", &graph));
-  planc_prediction *of =
+  planc_predicted_costs *of =
       predict(&(planc_predict_options){.profile = toy, .graph = graph, .n_batches = 1, .batches = batches});
   char *text;
   size_t length;
-  ok(planc_prediction_print(of, &text, &length));
+  ok(planc_predicted_costs_print(of, &text, &length));
   char *at = strstr(text, "\"ops\":[");
   ck_assert_ptr_nonnull(at);
   size_t room = (size_t)(at - text) + strlen(sections) + sizeof ops;
@@ -433,7 +433,7 @@ static planc_profile *toy_with(const char *sections) {
   planc_profile *out = parse(whole, strlen(whole));
   free(whole);
   free(text);
-  planc_prediction_free(of);
+  planc_predicted_costs_free(of);
   planc_graph_free(graph);
   planc_profile_free(toy);
   return out;
@@ -441,10 +441,10 @@ static planc_profile *toy_with(const char *sections) {
 
 static int64_t relu_ns(const planc_profile *device, const planc_graph *graph, int64_t load_ppm) {
   static const int64_t four = 4;
-  planc_prediction *of = predict(&(planc_predict_options){
+  planc_predicted_costs *of = predict(&(planc_predict_options){
       .profile = device, .graph = graph, .n_batches = 1, .batches = &four, .load_ppm = load_ppm});
   int64_t time_ns = of->variants[0].time_ns;
-  planc_prediction_free(of);
+  planc_predicted_costs_free(of);
   return time_ns;
 }
 

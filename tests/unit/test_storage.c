@@ -109,7 +109,7 @@ static const struct {
   const char *path, *policy;
   int64_t batch, budget;
   int64_t least;    /* percent of what the policy needs on the host for which there is a plan */
-  int64_t permille; /* by which less of the host may be faster, where placement leaves gaps between what is large */
+  int64_t permille; /* by which less of the host may be faster, where free ranges stay between what is large */
 } rows[] = {{"graphs/resnet34.yaml", "vdnn-all", 16, INT64_C(2) << 30, 15, 0},
             {"graphs/recorded/resnet50.yaml", "lms", 16, INT64_C(1200) << 20, 10, 0},
             {"graphs/recorded/vgg16.yaml", "vdnn-all", 16, INT64_C(4) << 30, 25, 0},

@@ -276,12 +276,12 @@ static void naive_free(naive *n) {
   planc_gaps_free(n->gaps);
 }
 
-/* The stretch of gap k; both are by buffer, in time order. */
-static const tensile_gap *stretch_of(const tensile *t, const planc_gap *gap) {
+/* The same gap of `tensile`; both are by buffer, in time order. */
+static const tensile_gap *tensile_gap_of(const tensile *t, const planc_gap *gap) {
   for (int32_t i = 0; i < t->n; i++) {
     const tensile_gap *s = &t->gaps[i];
-    const tensile_tensor *tensor = &t->tensors[s->tensor];
-    if (tensor->buffer == gap->buffer && s->from == gap->from && s->wraps == gap->wraps) return s;
+    const tensile_version *version = &t->versions[s->version];
+    if (version->buffer == gap->buffer && s->from == gap->from && s->wraps == gap->wraps) return s;
   }
   return NULL;
 }
@@ -294,7 +294,7 @@ static void agree(const pl_walk *walk, int seed) {
   pl_arena arena = {0};
   tensile t = {.walk = walk, .trace = walk->trace, .order = walk->order, .rate_ppm = 1000000};
   naive_make(walk, &n);
-  ok(tensile_predict(&t, &arena));
+  ok(tensile_make_unswapped(&t, &arena));
   ok(tensile_set_up_swaps(&t, &arena));
   for (bool taken = true; taken;) {
     choice c;
@@ -304,11 +304,11 @@ static void agree(const pl_walk *walk, int seed) {
     ok(tensile_swap(&t, tensile_peak(&t), &taken));
     ck_assert_msg(taken == expected, "graph %d: %s is swapped", seed, expected ? "nothing" : "something");
     for (int32_t g = 0; g < n.gaps->n; g++) {
-      const tensile_gap *s = stretch_of(&t, &n.gaps->gaps[g]);
+      const tensile_gap *s = tensile_gap_of(&t, &n.gaps->gaps[g]);
       ck_assert_msg(s ? (s->state == TENSILE_TAKEN) == n.taken[g] : !n.taken[g], "graph %d: gap %d", seed, g);
     }
     if (!taken) break;
-    const tensile_gap *s = stretch_of(&t, &n.gaps->gaps[c.gap]);
+    const tensile_gap *s = tensile_gap_of(&t, &n.gaps->gaps[c.gap]);
     const pl_absence *a = &s->absence;
     bool same = a->version == c.version && a->leave == c.leave && a->fetch == c.fetch && s->in_start == c.in_start;
     ck_assert_msg(same && (c.out_start < 0 || a->copy == c.copy),
