@@ -80,15 +80,49 @@ static planc_status make_all(const planc_mix_evaluator *evaluator, const planc_p
   return NULL;
 }
 
-planc_status pl_solos_make(const planc_mix_evaluator *evaluator, const planc_problem *problems,
-                           const planc_policy *policy, pl_solos *out, int32_t *out_failed) {
-  int32_t n = evaluator->mix->n_jobs;
+static planc_status new_solos(int32_t n, pl_solos *out) {
   *out = (pl_solos){.n = n};
-  *out_failed = 0;
   out->made = calloc((size_t)n, sizeof *out->made);
   out->candidates = calloc((size_t)n, sizeof *out->candidates);
-  if (!out->made || !out->candidates) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
+  return out->made && out->candidates ? NULL : planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
+}
+
+planc_status pl_solos_make(const planc_mix_evaluator *evaluator, const planc_problem *problems,
+                           const planc_policy *policy, pl_solos *out, int32_t *out_failed) {
+  *out_failed = 0;
+  PLANC_TRY(new_solos(evaluator->mix->n_jobs, out));
   return make_all(evaluator, problems, policy, out, out_failed);
+}
+
+static planc_status make_again(const planc_mix_evaluator *evaluator, const planc_problem *problem,
+                               const planc_policy *policy, pl_solo *out) {
+  planc_status status = policy ? make_by(evaluator, problem, policy, out) : pl_solo_make(evaluator, problem, out);
+  if (!policy || planc_status_code(status) != PLANC_INFEASIBLE) return status;
+  planc_status_free(status);
+  return pl_solo_make(evaluator, problem, out);
+}
+
+/* The policy of a job's candidate, which may be an earlier job's; NULL where it keeps everything on the device, which
+ * is tried first anyway. */
+static const planc_policy *policy_of(const pl_solos *solos, int32_t job) {
+  int32_t made = 0;
+  while (solos->made[made].candidate.schedule != solos->candidates[job].schedule) made++;
+  const char *name = solos->made[made].policy;
+  return strcmp(name, "none") == 0 ? NULL : planc_policy_find(name);
+}
+
+planc_status pl_solos_remake(const planc_mix_evaluator *evaluator, const planc_problem *problems, pl_solos *solos,
+                             int32_t *out_failed) {
+  pl_solos before = *solos;
+  planc_status status = new_solos(before.n, solos);
+  for (int32_t j = 0; !status && j < before.n; j++) {
+    *out_failed = j;
+    if (find_same(problems, j) == j)
+      status = make_again(evaluator, &problems[j], policy_of(&before, j), &solos->made[j]);
+  }
+  if (!status) pl_solos_share(problems, solos);
+  pl_solos_free(&before);
+  return status;
 }
 
 void pl_solos_free(pl_solos *solos) {

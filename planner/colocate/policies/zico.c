@@ -203,8 +203,8 @@ static int64_t find_excess(const zico *z) {
 
 static planc_status make_solos(zico *z) {
   int32_t failed;
-  pl_solos_free(&z->solos);
-  PLANC_TRY(pl_solos_make(z->evaluator, z->problems, NULL, &z->solos, &failed));
+  PLANC_TRY(z->solos.n > 0 ? pl_solos_remake(z->evaluator, z->problems, &z->solos, &failed)
+                           : pl_solos_make(z->evaluator, z->problems, NULL, &z->solos, &failed));
   if (!z->one_round_at_a_time) PLANC_TRY(pl_solos_side_by_side(z->evaluator, z->problems, &z->solos));
   /* Regions of the least size are tensors. */
   int64_t region_bytes = z->region_bytes > PLANC_ALIGNMENT ? z->region_bytes : 0;
