@@ -31,21 +31,6 @@ pl_memories pl_memories_of(const planc_problem *problem) {
   return memories;
 }
 
-planc_status pl_memories_of_schedule(const planc_schedule *schedule, const planc_problem *problem, pl_memories *out) {
-  int32_t n;
-  const planc_memory *rows = planc_schedule_memories(schedule, &n);
-  pl_memories own = {.n = n};
-  for (int32_t m = 0; m < n; m++) {
-    own.rows[m] = rows[m];
-    own.rows[m].budget_bytes = -1;
-  }
-  *out = problem ? pl_memories_of(problem) : own;
-  bool has = true;
-  for (int32_t m = 0; m < n; m++)
-    has &= rows[m].kind == PLANC_MEMORY_USER || (m < out->n && out->rows[m].kind == rows[m].kind);
-  return has ? NULL : planc_error(PLANC_INTERNAL, "the schedule was stated for memories that the problem lacks");
-}
-
 int32_t pl_memories_first(const pl_memories *memories, planc_memory_kind kind) {
   for (int32_t m = 0; m < memories->n; m++)
     if (memories->rows[m].kind == kind) return m;

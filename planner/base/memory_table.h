@@ -4,7 +4,6 @@
 #define PLANC_BASE_MEMORY_TABLE_H
 
 #include "planc/problem.h"
-#include "planc/schedule.h"
 #include "util/arena.h"
 
 enum { PL_MOST_MEMORIES = PLANC_N_MEMORY_KINDS };
@@ -16,10 +15,6 @@ typedef struct pl_memories {
 
 /* `problem` may be NULL: a device, the host and the user, without limits. */
 pl_memories pl_memories_of(const planc_problem *problem);
-/* Those that a schedule is lowered to: those of `problem`, or of the schedule itself, without limits, where that is
- * NULL. A memory of the schedule has the same number there; a policy may have been asked not to count on storage, which
- * lowering may use nevertheless. INTERNAL where the problem lacks one of the schedule's. */
-planc_status pl_memories_of_schedule(const planc_schedule *schedule, const planc_problem *problem, pl_memories *out);
 
 /* The first memory of a kind, -1 = none. */
 int32_t pl_memories_first(const pl_memories *memories, planc_memory_kind kind);
