@@ -11,6 +11,7 @@
 
 #include "planner/choose/reasons.h"
 #include "planner/make_plan.h"
+#include "planner/plan_steps.h"
 #include "util/emit.h"
 #include "util/size.h"
 

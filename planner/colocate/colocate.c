@@ -15,7 +15,7 @@
 #include "planner/colocate/mix_plan.h"
 #include "planner/colocate/ratio.h"
 #include "planner/colocate/responses.h"
-#include "planner/make_plan.h"
+#include "planner/plan_steps.h"
 #include "util/math.h"
 
 static planc_status find_alone(const planc_mix_evaluator *evaluator, int32_t job, planc_mix_share *shares,

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "planner/measured/alone.h"
+#include "planner/simulate/program_of_plan.h"
 #include "planner/simulate/sim_machine.h"
 #include "tests/support/graphtext.h"
 #include "tests/support/randgraph.h"
