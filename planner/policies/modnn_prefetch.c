@@ -77,6 +77,23 @@ planc_status modnn_fitting_ns(modnn *m, int32_t wanting, int64_t *out_ns) {
  * as that. On recorded graphs with the links of real devices a schedule plays a fifth of this at most. */
 enum { MOST_PLAYED = 1000000, NEAR = 64 };
 
+static bool is_too_far(const modnn *m, int32_t task, int32_t wanting);
+static planc_status is_useful(modnn *m, int32_t task, int32_t wanting, bool *out_useful);
+static planc_status prefetch_for(modnn *m, int32_t wanting, bool *out_done);
+
+planc_status modnn_prefetch(modnn *m, int32_t task, int64_t task_ns) {
+  bool go_on = true;
+  while (go_on) {
+    int64_t transfer_ns;
+    int32_t wanting = modnn_next_wanting(m, &transfer_ns);
+    if (wanting < 0 || !modnn_must_start(m, task, task_ns, wanting, transfer_ns)) return NULL;
+    if (is_too_far(m, task, wanting)) return NULL;
+    PLANC_TRY(is_useful(m, task, wanting, &go_on));
+    if (go_on) PLANC_TRY(prefetch_for(m, wanting, &go_on));
+  }
+  return NULL;
+}
+
 static bool is_too_far(const modnn *m, int32_t task, int32_t wanting) {
   return m->n_played > MOST_PLAYED && wanting - task > NEAR;
 }
@@ -167,19 +184,6 @@ static planc_status prefetch_for(modnn *m, int32_t wanting, bool *out_done) {
     PLANC_TRY(modnn_allocate(m, access->buffer, wanting, &when, out_done));
     if (!*out_done) return NULL;
     PLANC_TRY(modnn_load(m, access->buffer, when));
-  }
-  return NULL;
-}
-
-planc_status modnn_prefetch(modnn *m, int32_t task, int64_t task_ns) {
-  bool go_on = true;
-  while (go_on) {
-    int64_t transfer_ns;
-    int32_t wanting = modnn_next_wanting(m, &transfer_ns);
-    if (wanting < 0 || !modnn_must_start(m, task, task_ns, wanting, transfer_ns)) return NULL;
-    if (is_too_far(m, task, wanting)) return NULL;
-    PLANC_TRY(is_useful(m, task, wanting, &go_on));
-    if (go_on) PLANC_TRY(prefetch_for(m, wanting, &go_on));
   }
   return NULL;
 }
