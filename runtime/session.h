@@ -1,5 +1,4 @@
-/* The session's parts, shared by the files of libplanrt that make it (session.c, load.c), run it (interpreter.c) and
- * compare it (reference.c). */
+/* The session's parts, which most files of libplanrt share. Each section below names the file of its functions. */
 #ifndef PLANRT_SESSION_H
 #define PLANRT_SESSION_H
 

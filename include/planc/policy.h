@@ -51,8 +51,9 @@ typedef struct planc_least {
   int32_t tried;    /* budgets, a whole plan each: at most PLANC_LEAST_PLANS */
   planc_plan *plan; /* for that budget; the caller's */
 } planc_least;
-/* The least budget of a memory for which the policy has a plan, the device's with what is reserved, the problem's other
- * budget as it is. The search begins with what the smallest plans need, as far as the policy makes or knows them.
+/* The least budget of a memory for which the policy has a plan, the device's with what is reserved. The other memories
+ * keep the problem's budgets. The search begins with what the smallest plans need, as far as the policy makes or knows
+ * them.
  * `failed` is an INFEASIBLE status of the problem, borrowed; NULL: none is known. INFEASIBLE when nothing fits. */
 planc_status planc_find_least(const planc_problem *problem, const planc_policy *policy, planc_memory_kind memory,
                               planc_status failed, planc_least *out);
