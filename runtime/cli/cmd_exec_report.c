@@ -77,7 +77,7 @@ static void add_verified(cJSON *to, const run_execution *e, bool verified) {
 
 static cJSON *make_json(const run_execution *e, bool verified) {
   const planc_check_report *report = planrt_report(e->session);
-  const rt_losses *only = e->jobs.len == 1 ? &e->jobs.data->losses : NULL;
+  const run_losses *only = e->jobs.len == 1 ? &e->jobs.data->losses : NULL;
   cJSON *root = cJSON_CreateObject();
   pl_json_add_string(root, "planrun", "exec/1");
   add_losses(root, only ? only->mean : NAN, only ? only->kept.data : NULL, only ? only->kept.len : 0);
