@@ -71,8 +71,8 @@ planc_route pl_memories_route(const pl_memories *memories, int32_t from, int32_t
 
 /* --- Links -------------------------------------------------------------------------------------------------------- */
 
-/* An engine for each route: its number. The bus of a GPU's engines is shared where the problem says so. What is beyond
- * the host is there for all replicas, so its engines' are. */
+/* The bus of a GPU's engines is shared where the problem says so. What is beyond the host is there for all replicas, so
+ * its engines' are. */
 static planc_plan_link link_between(const pl_memories *memories, const planc_problem *problem, int32_t replicas,
                                     int32_t from, int32_t to) {
   planc_route route = pl_memories_route(memories, from, to);
@@ -80,8 +80,8 @@ static planc_plan_link link_between(const pl_memories *memories, const planc_pro
   bool shared = of_gpu ? problem->terms.shared_link : replicas > 1;
   return (planc_plan_link){.from = from,
                            .to = to,
-                           .engine = (int32_t)route,
-                           .bus = shared ? (int32_t)route : -1,
+                           .engine = pl_memories_engine(route),
+                           .bus = shared ? pl_memories_engine(route) : -1,
                            .cost = planc_profile_device(problem->job.profile)->links[route]};
 }
 

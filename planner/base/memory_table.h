@@ -1,5 +1,6 @@
 /* The memories of a plan and the links between them: one table, made of the problem before anything is stated. A
- * memory's number is its row. What is known of one, and between which there are links, follows from the rows' kinds. */
+ * memory's number is its row. What is known of one, and between which there are links, follows from the rows' kinds.
+ * For now the planner has at most one memory of each kind: of several GPUs it plans one. */
 #ifndef PLANC_BASE_MEMORY_TABLE_H
 #define PLANC_BASE_MEMORY_TABLE_H
 
@@ -33,6 +34,10 @@ int32_t pl_memories_routes_behind_host(const pl_memories *memories, planc_route 
 bool pl_memories_linked(planc_memory_kind from, planc_memory_kind to);
 /* By which route data is copied from one memory to another. */
 planc_route pl_memories_route(const pl_memories *memories, int32_t from, int32_t to);
+/* The engine that copies by a route: each route has one, with the route's number. */
+static inline int32_t pl_memories_engine(planc_route route) {
+  return (int32_t)route;
+}
 /* The links between them, by route, in `arena`. */
 planc_status pl_memories_link(const pl_memories *memories, const planc_problem *problem, int32_t replicas,
                               pl_arena *arena, planc_plan_link **out, int32_t *out_n);
