@@ -126,7 +126,8 @@ $(BUILD)/%.o: %.c
 
 $(BUILD)/tests/%: $(BUILD)/tests/unit/test_%.o $(call obj,$(TEST_SUPPORT)) $(LIBPLANRT) $(LIBPLANC)
 	@mkdir -p $(@D)
-	$(CC) $(LDFLAGS) $(EXTRA_CFLAGS) -o $@ $^ $(shell pkg-config --libs check) $(LIBS)
+	$(CC) $(LDFLAGS) $(EXTRA_CFLAGS) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(shell pkg-config --libs check) $(LIBS)
+$(BUILD)/tests/adopt: $(call obj,runtime/cli/watch.c)
 test-%: $(BUILD)/tests/%
 	$(BUILD)/tests/$*
 

@@ -7,10 +7,10 @@
  * it needs no copy to be in time. What is only simulated is never taken. */
 #include <assert.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "planner/choose/reasons.h"
 #include "planner/make_plan.h"
+#include "planner/plan_steps.h"
 #include "util/emit.h"
 #include "util/size.h"
 
@@ -18,8 +18,7 @@ enum { WORTH = 1000 };
 
 /* The longest iteration that is preferred to the incumbent's, and one more. */
 static int64_t beat_of(const char *incumbent, int64_t incumbent_ns) {
-  bool all_stays = strcmp(incumbent, "none") == 0;
-  return all_stays ? incumbent_ns - incumbent_ns / WORTH : incumbent_ns;
+  return planc_policy_is_resident(incumbent) ? incumbent_ns - incumbent_ns / WORTH : incumbent_ns;
 }
 
 bool planc_is_preferred(int64_t ns, const char *incumbent, int64_t incumbent_ns) {
@@ -101,7 +100,7 @@ static planc_status ask(best *b, const planc_policy *policy) {
 static planc_status explain(const best *b) {
   planc_plan *plan = b->plan;
   assert(plan);
-  bool all_stays = strcmp(plan->policy, "none") == 0;
+  bool all_stays = planc_policy_is_resident(plan->policy);
   char time[PL_SIZE_TEXT], *text;
   size_t length;
   pl_emit emit = {0};

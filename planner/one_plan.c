@@ -1,47 +1,26 @@
 /* A plan by one policy: its candidate, lowering, simulation, budgets. */
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "plan/owned.h"
 #include "planc/policy.h"
 #include "planc/simulate.h"
 #include "planner/base/code.h"
 #include "planner/evaluate.h"
-#include "planner/lower/occupants.h"
 #include "planner/make_plan.h"
-#include "planner/shortage.h"
+#include "planner/plan_steps.h"
 #include "util/emit.h"
 
-enum { POLICY_TEXT = 64 };
+static planc_status check_placement(const planc_problem *problem, const planc_policy *policy);
+static planc_status check_means(const planc_problem *problem, const planc_policy *policy);
+static planc_status make_best(const planc_problem *problem, const planc_policy *policy, bool stores, planc_plan **out);
+static planc_status or_without_storage(const planc_problem *problem, const planc_policy *policy, planc_status status,
+                                       planc_plan **plan);
 
-/* Says of a memory with a budget too small for the plan who has no place there. */
-static planc_status too_much(const planc_plan *plan, planc_memory_kind memory, int64_t budget) {
-  pl_shortage shortage = {.needs = {memory, plan->predicted.peak_bytes[memory]},
-                          .budget = budget,
-                          .beside = planc_plan_memory(plan, memory)->reserved_bytes,
-                          .replicas = planc_plan_replicas(plan)};
-  char *why, who[POLICY_TEXT];
-  snprintf(who, sizeof who, "policy %s needs", plan->policy);
-  PLANC_TRY(pl_plan_no_place(plan, memory, pl_shortage_room(&shortage), &why));
-  return pl_shortage_status(&shortage, who, why);
-}
-
-planc_status pl_hold_to_budgets(const planc_problem *problem, const planc_plan *plan) {
-  for (int32_t m = 0; m < PLANC_N_BUDGETS; m++) {
-    int64_t budget = problem->terms.budgets[m];
-    if (budget >= 0 && plan->predicted.peak_bytes[m] > budget) return too_much(plan, (planc_memory_kind)m, budget);
-  }
-  return NULL;
-}
-
-planc_status pl_explain_plan(planc_plan *plan, const char *text) {
-  return pl_arena_strndup(&plan->owned->arena, text, strlen(text), &plan->explanation);
-}
-
-static planc_status too_slow(const planc_policy *policy, int64_t ns, int64_t beat_ns) {
-  return planc_error(PLANC_INFEASIBLE, "policy %s takes %lld ns, asked is for less than %lld", policy->name,
-                     (long long)ns, (long long)beat_ns);
+planc_status pl_make_one(const planc_problem *problem, const planc_policy *policy, planc_plan **out) {
+  *out = NULL;
+  PLANC_TRY(check_placement(problem, policy));
+  PLANC_TRY(check_means(problem, policy));
+  planc_status status = make_best(problem, policy, true, out);
+  return or_without_storage(problem, policy, status, out);
 }
 
 static planc_status check_placement(const planc_problem *problem, const planc_policy *policy) {
@@ -61,68 +40,7 @@ static planc_status check_means(const planc_problem *problem, const planc_policy
   return NULL;
 }
 
-typedef struct best_attempt {
-  const planc_policy *policy;
-  bool stores;      /* the policy may count on storage */
-  planc_plan *plan; /* NULL: none fits yet */
-} best_attempt;
-
-/* The candidate of the policy, unless its ops alone take too long. */
-static planc_status make_candidate(const planc_problem *problem, const best_attempt *b, planc_candidate *out) {
-  planc_problem asked = *problem;
-  if (!b->stores) asked.terms.budgets[PLANC_MEMORY_STORAGE] = 0;
-  planc_evaluator evaluator = pl_evaluator_of(&asked);
-  PLANC_TRY(b->policy->make(&evaluator, out));
-  int64_t ns = problem->terms.beat_ns > 0 ? pl_candidate_least_time(out) : -1;
-  return ns >= problem->terms.beat_ns ? too_slow(b->policy, ns, problem->terms.beat_ns) : NULL;
-}
-
-static planc_status tell(const planc_candidate *candidate, planc_plan *plan) {
-  plan->predicted.bound_ns = candidate->bound_ns;
-  return candidate->explanation ? pl_explain_plan(plan, candidate->explanation) : NULL;
-}
-
-planc_status pl_plan_of(const planc_problem *problem, const char *policy, const planc_candidate *candidate,
-                        planc_plan **out) {
-  *out = NULL;
-  planc_status status = planc_lower(problem, policy, candidate, out);
-  if (!status) status = tell(candidate, *out);
-  if (!status) return NULL;
-  planc_plan_free(*out);
-  *out = NULL;
-  return status;
-}
-
-void pl_keep_better(planc_plan *plan, planc_plan **kept) {
-  bool better = !*kept || planc_predictions_better(&plan->predicted, &(*kept)->predicted);
-  planc_plan_free(better ? *kept : plan);
-  if (better) *kept = plan;
-}
-
-static planc_status make_best(const planc_problem *problem, const planc_policy *policy, bool stores, planc_plan **out);
-static planc_status or_without_storage(const planc_problem *problem, const planc_policy *policy, planc_status status,
-                                       planc_plan **plan);
-static planc_status tell_without_storage(planc_plan *plan);
-static planc_status make_better(void *user, const planc_problem *problem, int64_t *out_code);
-
-planc_status pl_make_one(const planc_problem *problem, const planc_policy *policy, planc_plan **out) {
-  *out = NULL;
-  PLANC_TRY(check_placement(problem, policy));
-  PLANC_TRY(check_means(problem, policy));
-  planc_status status = make_best(problem, policy, true, out);
-  return or_without_storage(problem, policy, status, out);
-}
-
-static planc_status make_best(const planc_problem *problem, const planc_policy *policy, bool stores, planc_plan **out) {
-  best_attempt b = {.policy = policy, .stores = stores};
-  planc_status status = pl_with_code(problem, make_better, &b);
-  if (status) {
-    planc_plan_free(b.plan);
-    return status;
-  }
-  *out = b.plan;
-  return NULL;
-}
+/* --- Beside storage ----------------------------------------------------------------------------------------------- */
 
 /* What the policy says of what fits does not count what has room in storage. */
 static planc_status tell_without_storage(planc_plan *plan) {
@@ -160,6 +78,29 @@ static planc_status or_without_storage(const planc_problem *problem, const planc
   return failed ? failed : tell_without_storage(*plan);
 }
 
+/* --- With code ---------------------------------------------------------------------------------------------------- */
+
+typedef struct best_attempt {
+  const planc_policy *policy;
+  bool stores;      /* the policy may count on storage */
+  planc_plan *plan; /* NULL: none fits yet */
+} best_attempt;
+
+static planc_status too_slow(const planc_policy *policy, int64_t ns, int64_t beat_ns) {
+  return planc_error(PLANC_INFEASIBLE, "policy %s takes %lld ns, asked is for less than %lld", policy->name,
+                     (long long)ns, (long long)beat_ns);
+}
+
+/* The candidate of the policy, unless its ops alone take too long. */
+static planc_status make_candidate(const planc_problem *problem, const best_attempt *b, planc_candidate *out) {
+  planc_problem asked = *problem;
+  if (!b->stores) asked.terms.budgets[PLANC_MEMORY_STORAGE] = 0;
+  planc_evaluator evaluator = pl_evaluator_of(&asked);
+  PLANC_TRY(b->policy->make(&evaluator, out));
+  int64_t ns = problem->terms.beat_ns > 0 ? pl_candidate_least_time(out) : -1;
+  return ns >= problem->terms.beat_ns ? too_slow(b->policy, ns, problem->terms.beat_ns) : NULL;
+}
+
 static planc_status make(const planc_problem *problem, const best_attempt *b, planc_plan **out) {
   planc_candidate candidate = {0};
   *out = NULL;
@@ -189,5 +130,16 @@ static planc_status make_better(void *user, const planc_problem *problem, int64_
     return status;
   }
   pl_keep_better(plan, &b->plan);
+  return NULL;
+}
+
+static planc_status make_best(const planc_problem *problem, const planc_policy *policy, bool stores, planc_plan **out) {
+  best_attempt b = {.policy = policy, .stores = stores};
+  planc_status status = pl_with_code(problem, make_better, &b);
+  if (status) {
+    planc_plan_free(b.plan);
+    return status;
+  }
+  *out = b.plan;
   return NULL;
 }

@@ -12,7 +12,7 @@ const planc_policy *planc_policies(void) {
        PLANC_POLICY_CHOOSES | PLANC_POLICY_ROUNDS | PLANC_POLICY_SWAPS | PLANC_POLICY_RECOMPUTES | PLANC_POLICY_VMM |
            PLANC_POLICY_WINDOW | PLANC_POLICY_SWAP_RATE,
        NULL},
-      {"none", "everything resident, no swapping", 0, pl_policy_none},
+      {"none", "everything resident, no swapping", PLANC_POLICY_RESIDENT, pl_policy_none},
       {"vdnn-all", "vDNN, offloads the inputs of all layers", PLANC_POLICY_SWAPS, pl_policy_vdnn_all},
       {"vdnn-conv", "vDNN, offloads the inputs of convolutions", PLANC_POLICY_SWAPS, pl_policy_vdnn_conv},
       {"vdnn-dyn", "vDNN, tries offloading and algorithms in the order of its paper", PLANC_POLICY_SWAPS,
@@ -47,4 +47,9 @@ const planc_policy *planc_policy_find(const char *name) {
     if (strcmp(policy->name, name) == 0) return policy;
   }
   return NULL;
+}
+
+bool planc_policy_is_resident(const char *name) {
+  const planc_policy *policy = planc_policy_find(name);
+  return policy && (policy->supports & PLANC_POLICY_RESIDENT);
 }

@@ -5,7 +5,7 @@
  * synchronised. A device opened without `concurrent` performs work as it is enqueued.
  *
  * Work that fails while it runs aborts the device: no host work is begun any more, nothing that is enqueued from then
- * on is run, and `synchronize` gives the first failure, once; after that, and `forget`, the device is as new. Of what
+ * on is run, and `synchronize` gives the first failure, once. After that, and `forget`, the device is as new. Of what
  * had been enqueued before, other work than host work may still run (a GPU's queues cannot be emptied), none of it
  * before what it waits for: whatever it has put out by then is not to be read.
  *

@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "runtime/session.h"
+
 planc_status rt_failures_open(int32_t n_jobs, rt_failures *out) {
   *out = (rt_failures){.by_job = calloc((size_t)n_jobs, sizeof *out->by_job)};
   if (!out->by_job) return planc_error(PLANC_OUT_OF_MEMORY, "%d jobs", n_jobs);
@@ -78,6 +80,13 @@ bool rt_failures_has_by(const rt_failures *failures, int32_t job, int64_t iterat
 bool rt_failures_has_all(const rt_failures *failures) {
   for (int32_t j = 0; j < failures->n_jobs; j++)
     if (!rt_failures_has(failures, j)) return false;
+  return true;
+}
+
+bool planrt_failed(const planrt_session *session, int32_t job, planrt_failure *out) {
+  if (job < 0 || job >= session->failures.n_jobs || !rt_failures_has(&session->failures, job)) return false;
+  const rt_job_failure *of = &session->failures.by_job[job];
+  *out = (planrt_failure){atomic_load(&of->iteration), planc_status_message(of->why)};
   return true;
 }
 

@@ -120,6 +120,23 @@ void rt_record_print(const rt_record *record, cJSON *out) {
   }
 }
 
+static bool read_count(const cJSON *from, const char *key, int64_t *out);
+static planc_status read_text(const cJSON *from, const char *key, rt_record *record, const char **out, bool *out_whole);
+static planc_status read_values(const cJSON *from, rt_record *out, bool *out_whole);
+static planc_status read_failure(const cJSON *from, rt_record *out, bool *out_whole);
+static bool read_split(const cJSON *from, rt_split *out);
+
+planc_status rt_record_read(const cJSON *from, rt_record *out, bool *out_whole) {
+  *out = (rt_record){0};
+  *out_whole = read_split(from, &out->who.split) && read_count(from, "iterations", &out->iterations);
+  if (cJSON_GetObjectItemCaseSensitive(from, "name"))
+    PLANC_TRY(read_text(from, "name", out, &out->who.name, out_whole));
+  PLANC_TRY(read_text(from, "graph", out, &out->who.graph, out_whole));
+  PLANC_TRY(read_text(from, "content", out, &out->who.content, out_whole));
+  PLANC_TRY(read_failure(from, out, out_whole));
+  return *out_whole ? read_values(from, out, out_whole) : NULL;
+}
+
 static const char *text_of(const cJSON *from, const char *key) {
   return cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(from, key));
 }
@@ -169,15 +186,4 @@ static bool read_split(const cJSON *from, rt_split *out) {
   if (cJSON_GetObjectItemCaseSensitive(from, "replicas") && !rt_json_u64(from, "replicas", &out->replicas))
     return false;
   return rt_json_u64(from, "batch", &out->batch) && out->replicas > 0 && out->replicas <= PLANC_PLAN_MAX_REPLICAS;
-}
-
-planc_status rt_record_read(const cJSON *from, rt_record *out, bool *out_whole) {
-  *out = (rt_record){0};
-  *out_whole = read_split(from, &out->who.split) && read_count(from, "iterations", &out->iterations);
-  if (cJSON_GetObjectItemCaseSensitive(from, "name"))
-    PLANC_TRY(read_text(from, "name", out, &out->who.name, out_whole));
-  PLANC_TRY(read_text(from, "graph", out, &out->who.graph, out_whole));
-  PLANC_TRY(read_text(from, "content", out, &out->who.content, out_whole));
-  PLANC_TRY(read_failure(from, out, out_whole));
-  return *out_whole ? read_values(from, out, out_whole) : NULL;
 }

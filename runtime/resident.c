@@ -39,6 +39,23 @@ planc_status rt_resident_bytes(const rt_resident_options *options, int64_t *out_
   return status;
 }
 
+static planc_status build(rt_resident *resident, const rt_resident_options *options);
+
+planc_status rt_resident_new(const rt_resident_options *options, rt_resident **out) {
+  rt_resident *resident = calloc(1, sizeof *resident);
+  if (!resident) return planc_error(PLANC_OUT_OF_MEMORY, "resident executor");
+  resident->backend = options->backend;
+  resident->trace = options->trace;
+  resident->first_job = options->first_job;
+  resident->n_replicas = planc_trace_replicas(options->trace);
+  planc_status status = build(resident, options);
+  if (status)
+    rt_resident_free(resident);
+  else
+    *out = resident;
+  return status;
+}
+
 static char *at(const rt_resident *resident, int32_t replica, int32_t buffer) {
   return resident->at[(int64_t)replica * resident->trace->n_buffers + buffer];
 }
@@ -122,23 +139,6 @@ static planc_status make_calls(rt_resident *resident, const rt_resident_options 
     for (int32_t r = 0; r < resident->n_replicas && options->choices[i].algorithm; r++)
       PLANC_TRY(make_call(resident, options, r, i, memory));
   return NULL;
-}
-
-static planc_status build(rt_resident *resident, const rt_resident_options *options);
-
-planc_status rt_resident_new(const rt_resident_options *options, rt_resident **out) {
-  rt_resident *resident = calloc(1, sizeof *resident);
-  if (!resident) return planc_error(PLANC_OUT_OF_MEMORY, "resident executor");
-  resident->backend = options->backend;
-  resident->trace = options->trace;
-  resident->first_job = options->first_job;
-  resident->n_replicas = planc_trace_replicas(options->trace);
-  planc_status status = build(resident, options);
-  if (status)
-    rt_resident_free(resident);
-  else
-    *out = resident;
-  return status;
 }
 
 void rt_resident_free(rt_resident *resident) {

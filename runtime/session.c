@@ -65,6 +65,7 @@ static planc_status build(planrt_session *session, const planc_check_report *che
   PLANC_TRY(planc_expand(plan->jobs, plan->n_jobs, &session->trace));
   PLANC_TRY(rt_failures_open(plan->n_jobs, &session->failures));
   PLANC_TRY(rt_room_check(session));
+  PLANC_TRY(rt_jobs_open(session));
   PLANC_TRY(rt_user_open(session));
   PLANC_TRY(pl_mappings_check(plan));
   PLANC_TRY(check_memories(session));
@@ -379,12 +380,6 @@ void planrt_streams_of(const planrt_session *session, int32_t *out_streams, int3
   int32_t lanes = has_lanes(session) ? RT_N_LANES : 0;
   *out_streams = options->concurrent && !options->bare ? session->n_streams + lanes : 1;
   *out_told_apart = backend->queues ? backend->queues() : *out_streams;
-}
-bool planrt_failed(const planrt_session *session, int32_t job, planrt_failure *out) {
-  if (job < 0 || job >= session->failures.n_jobs || !rt_failures_has(&session->failures, job)) return false;
-  const rt_job_failure *of = &session->failures.by_job[job];
-  *out = (planrt_failure){atomic_load(&of->iteration), planc_status_message(of->why)};
-  return true;
 }
 uint64_t planrt_seed(const planrt_session *session) {
   return session->options.seed;

@@ -1,5 +1,4 @@
-/* The session's parts, shared by the files of libplanrt that make it (session.c, load.c), run it (interpreter.c) and
- * compare it (reference.c). */
+/* The session's parts, which most files of libplanrt share. Each section below names the file of its functions. */
 #ifndef PLANRT_SESSION_H
 #define PLANRT_SESSION_H
 
@@ -181,7 +180,7 @@ planc_status rt_init_job(planrt_session *session, int32_t job);
 
 /* --- user.c --------------------------------------------------------------------------------------------------- */
 
-/* Makes homes, staging, samples and results for the session's trace. */
+/* Makes homes, staging, samples and results for the session's trace, whose jobs have been numbered (rt_jobs_open). */
 planc_status rt_user_open(planrt_session *session);
 /* Brings the samples that are taken again and again, as the session's seed has them. */
 planc_status rt_user_ask_same(planrt_session *session);

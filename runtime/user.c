@@ -30,7 +30,6 @@ planc_status rt_user_ask_same(planrt_session *session) {
 planc_status rt_user_open(planrt_session *session) {
   int32_t replicas = planc_trace_replicas(session->trace);
   bool same = session->options.same_samples;
-  PLANC_TRY(rt_jobs_open(session));
   PLANC_TRY(number_homes(session));
   PLANC_TRY(measure(session));
   PLANC_TRY(count_handovers(session));

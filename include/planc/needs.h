@@ -34,11 +34,14 @@ typedef struct planc_memory_needs {
 } planc_memory_needs;
 planc_status planc_memory_needs_of(const planc_order *order, planc_memory_needs *out);
 
-/* moDNN, Eq. 1 without workspace: bytes of instance's inputs and outputs other than always-resident ones (params,
- * state, gradients). */
+/* What moDNN keeps on the device all the time (papers/004, II.2), its S_W: params, state, gradients. */
+static inline bool planc_is_always_resident(planc_kind kind) {
+  return planc_kind_persists(kind) || kind == PLANC_KIND_grad;
+}
+/* moDNN, Eq. 1 without workspace: bytes of instance's inputs and outputs other than always-resident ones. */
 int64_t planc_instance_bytes(const planc_trace *trace, int32_t instance);
-/* moDNN's lower bound on memory, Eq. 2: S_W, which is params, state and gradients, and the most of any op at batch 1
- * with the baseline algorithm; *out_op is that op. */
+/* moDNN's lower bound on memory, Eq. 2: S_W and the most of any op at batch 1 with the baseline algorithm; *out_op is
+ * that op. */
 planc_status planc_lower_bound(const planc_graph *graph, int64_t *out_bytes, int32_t *out_op);
 
 /* --- Classes of tensors ------------------------------------------------------------------------------------------- */

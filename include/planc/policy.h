@@ -18,7 +18,8 @@ enum {
   PLANC_POLICY_WINDOW = 16,    /* has a window and limits workspaces */
   PLANC_POLICY_SWAP_RATE = 32, /* may be told how many tensors to swap */
   PLANC_POLICY_SWAPS = 128,    /* swaps; one that has this alone, or only recomputes, has no choice */
-  PLANC_POLICY_CHOOSES = 64    /* makes no schedule: is the fastest of the others, `best` */
+  PLANC_POLICY_CHOOSES = 64,   /* makes no schedule: is the fastest of the others, `best` */
+  PLANC_POLICY_RESIDENT = 256  /* keeps everything on the device, within its budget: `none` */
 };
 
 typedef struct planc_policy {
@@ -32,6 +33,8 @@ typedef struct planc_policy {
 /* All policies, ended by one without a name. */
 const planc_policy *planc_policies(void);
 const planc_policy *planc_policy_find(const char *name);
+/* Whether the policy of a name is RESIDENT; the name may be one of no policy of these. */
+bool planc_policy_is_resident(const char *name);
 
 /* The whole way from a problem to a plan: policy, lowering, budgets, simulation. INFEASIBLE when it does not fit one of
  * the budgets, with what it needs (planc_status_shortage); a SIMULATED policy's plan is not held to them. Where the
@@ -41,7 +44,7 @@ const planc_policy *planc_policy_find(const char *name);
 planc_status planc_make_plan(const planc_problem *problem, const planc_policy *policy, planc_plan **out);
 
 /* Whether a plan of `ns` is preferred to one of `incumbent_ns` of a policy that stands before it in the table: it must
- * be faster, and where the other keeps everything on the device (`none`) by more than a thousandth. */
+ * be faster, and where the other is RESIDENT by more than a thousandth. */
 bool planc_is_preferred(int64_t ns, const char *incumbent, int64_t incumbent_ns);
 
 enum { PLANC_LEAST_PLANS = 8 };
@@ -51,8 +54,9 @@ typedef struct planc_least {
   int32_t tried;    /* budgets, a whole plan each: at most PLANC_LEAST_PLANS */
   planc_plan *plan; /* for that budget; the caller's */
 } planc_least;
-/* The least budget of a memory for which the policy has a plan, the device's with what is reserved, the problem's other
- * budget as it is. The search begins with what the smallest plans need, as far as the policy makes or knows them.
+/* The least budget of a memory for which the policy has a plan, the device's with what is reserved. The other memories
+ * keep the problem's budgets. The search begins with what the smallest plans need, as far as the policy makes or knows
+ * them.
  * `failed` is an INFEASIBLE status of the problem, borrowed; NULL: none is known. INFEASIBLE when nothing fits. */
 planc_status planc_find_least(const planc_problem *problem, const planc_policy *policy, planc_memory_kind memory,
                               planc_status failed, planc_least *out);

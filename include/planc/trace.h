@@ -121,13 +121,17 @@ static inline int32_t planc_trace_replicas(const planc_trace *trace) {
  *    type can and nothing else in the round touches the gradient; else the round works on a temporary buffer (kind
  *    temp), and an ACCUMULATE instance adds that after the round's last access;
  *  - input buffers are per round and fed; loss and outputs are per round and leave;
- *  - with replicas an EXCHANGE instance for every gradient that the rounds made stands behind them, in the order in
- * which they were done with them, before the optimizer ops. What the other replicas' gradients arrive in is one fed
- * buffer (kind temp): that of the k-th other one, counted in the order of all, is k * planc_other_stride of the
- * gradient's bytes from its beginning. Fails with BAD_INPUT on overflow, on rounds that do not sum to the batch, on an
- * order that is no permutation or lets an op see another version than the graph's order does, and, while there are
- * several rounds, where an optimizer op touches a buffer of a round or rounds share a buffer whose size depends on the
- * batch. What several rounds may not do, replicas may not either. */
+ *  - with replicas there is an EXCHANGE instance for every gradient that the rounds made. They stand behind the rounds
+ *    and before the optimizer ops, in the order in which the rounds were done with the gradients. The other replicas'
+ *    gradients arrive in one fed buffer (kind temp): that of the k-th other one, counted in the order of all, begins
+ *    k * planc_other_stride of the gradient's bytes behind its beginning.
+ *
+ * Fails with BAD_INPUT
+ *  - on overflow,
+ *  - on rounds that do not sum to the batch,
+ *  - on an order that is no permutation, or lets an op see another version than the graph's order does,
+ *  - with several rounds or replicas, where an optimizer op touches a buffer of a round, or rounds share a buffer whose
+ *    size depends on the batch. */
 planc_status planc_expand(const planc_job *jobs, int32_t n_jobs, planc_trace **out);
 /* Fails with BAD_INPUT, as planc_expand would, when the graph cannot run in several rounds. */
 planc_status planc_check_rounds(const planc_graph *graph);

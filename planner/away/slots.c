@@ -28,6 +28,7 @@ typedef struct retreat {
   pl_spill_cost cost;
 } retreat;
 
+static planc_status memories_of(const planc_schedule *schedule, const planc_problem *problem, pl_memories *out);
 static planc_status require_links(const pl_memories *memories, int32_t storage, const planc_problem *problem);
 static planc_status spill(pl_arena *arena, pl_slot_maker *m, const planc_problem *problem, pl_slot_layout layouts[2],
                           pl_slot_layout **out);
@@ -45,7 +46,7 @@ planc_status pl_slots_make(pl_arena *arena, const planc_schedule *schedule, cons
   pl_slot_maker m;
   pl_slot_layout layouts[2] = {0}, *made = &layouts[0];
   *out = (pl_slots){0};
-  PLANC_TRY(pl_memories_of_schedule(schedule, problem, &memories));
+  PLANC_TRY(memories_of(schedule, problem, &memories));
   int64_t budget = memories.rows[planc_schedule_host(schedule)].budget_bytes;
   int32_t storage = pl_memories_behind_host(&memories);
   bool stores = budget >= 0 && storage >= 0;
@@ -57,6 +58,24 @@ planc_status pl_slots_make(pl_arena *arena, const planc_schedule *schedule, cons
   if (problem && (stores || states)) PLANC_TRY(require_links(&memories, storage, problem));
   if (stores) PLANC_TRY(spill(arena, &m, problem, layouts, &made));
   return pl_slot_layout_finish(&m, made, out);
+}
+
+/* Those that a schedule is lowered to: those of `problem`, or of the schedule itself, without limits, where that is
+ * NULL. A memory of the schedule has the same number there; a policy may have been asked not to count on storage, which
+ * lowering may use nevertheless. INTERNAL where the problem lacks one of the schedule's. */
+static planc_status memories_of(const planc_schedule *schedule, const planc_problem *problem, pl_memories *out) {
+  int32_t n;
+  const planc_memory *rows = planc_schedule_memories(schedule, &n);
+  pl_memories own = {.n = n};
+  for (int32_t m = 0; m < n; m++) {
+    own.rows[m] = rows[m];
+    own.rows[m].budget_bytes = -1;
+  }
+  *out = problem ? pl_memories_of(problem) : own;
+  bool has = true;
+  for (int32_t m = 0; m < n; m++)
+    has &= rows[m].kind == PLANC_MEMORY_USER || (m < out->n && out->rows[m].kind == rows[m].kind);
+  return has ? NULL : planc_error(PLANC_INTERNAL, "the schedule was stated for memories that the problem lacks");
 }
 
 static planc_status require_links(const pl_memories *memories, int32_t storage, const planc_problem *problem) {

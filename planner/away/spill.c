@@ -22,6 +22,9 @@ typedef pl_spilling spilling;
 static planc_status keep(pl_arena *arena, const pl_contents *contents, spilling *s);
 static void add_stretches(spilling *s, int32_t k);
 static int compare_first(const void *a, const void *b);
+static void choose(spilling *s, int64_t aim);
+static pl_spill_cost least_cost(const spilling *s);
+static void swap_kept(spilling *s);
 
 planc_status pl_spilling_make(pl_arena *arena, const planc_schedule *schedule, const pl_memories *memories,
                               const planc_device *device, pl_contents *contents, pl_spilling *out) {
@@ -36,6 +39,30 @@ planc_status pl_spilling_make(pl_arena *arena, const planc_schedule *schedule, c
   for (int32_t k = 0; k < contents->n; k++)
     if (pl_staging_is_of_host(&out->staging, k)) add_stretches(out, k);
   if (out->n_stretches > 0) qsort(out->stretches, (size_t)out->n_stretches, sizeof *out->stretches, compare_first);
+  return NULL;
+}
+
+pl_spill_cost pl_spill(pl_spilling *s, int64_t host_bytes, int64_t room_bytes) {
+  enum { PARTS = 4 };
+  pl_spill_cost least = {0};
+  for (int64_t part = 0; part < PARTS; part++) {
+    choose(s, host_bytes - host_bytes / PARTS * part);
+    pl_spill_cost cost = least_cost(s);
+    if (part > 0 && !pl_spill_is_cheaper(cost, least)) continue;
+    cost.ns = pl_staging_pass(&s->staging, room_bytes);
+    if (part > 0 && !pl_spill_is_cheaper(cost, least)) continue;
+    least = cost;
+    swap_kept(s);
+  }
+  swap_kept(s);
+  return least;
+}
+
+static planc_status keep(pl_arena *arena, const pl_contents *contents, spilling *s) {
+  PLANC_TRY(PL_NEW(arena, &s->kept_all, contents->n));
+  PLANC_TRY(PL_NEW(arena, &s->kept_reads, s->staging.n_commands));
+  memcpy(s->kept_all, contents->all, (size_t)contents->n * sizeof *contents->all);
+  memcpy(s->kept_reads, contents->reads, (size_t)s->staging.n_commands * sizeof *contents->reads);
   return NULL;
 }
 
@@ -179,15 +206,7 @@ static void choose(spilling *s, int64_t aim) {
   }
 }
 
-/* --- All ---------------------------------------------------------------------------------------------------------- */
-
-static planc_status keep(pl_arena *arena, const pl_contents *contents, spilling *s) {
-  PLANC_TRY(PL_NEW(arena, &s->kept_all, contents->n));
-  PLANC_TRY(PL_NEW(arena, &s->kept_reads, s->staging.n_commands));
-  memcpy(s->kept_all, contents->all, (size_t)contents->n * sizeof *contents->all);
-  memcpy(s->kept_reads, contents->reads, (size_t)s->staging.n_commands * sizeof *contents->reads);
-  return NULL;
-}
+/* --- Comparing choices -------------------------------------------------------------------------------------------- */
 
 /* What the choice costs at least: what it copies, and the time of that, a direction at a time. */
 static pl_spill_cost least_cost(const spilling *s) {
@@ -220,20 +239,4 @@ static void swap_kept(spilling *s) {
   contents->reads = s->kept_reads;
   s->kept_all = all;
   s->kept_reads = reads;
-}
-
-pl_spill_cost pl_spill(pl_spilling *s, int64_t host_bytes, int64_t room_bytes) {
-  enum { PARTS = 4 };
-  pl_spill_cost least = {0};
-  for (int64_t part = 0; part < PARTS; part++) {
-    choose(s, host_bytes - host_bytes / PARTS * part);
-    pl_spill_cost cost = least_cost(s);
-    if (part > 0 && !pl_spill_is_cheaper(cost, least)) continue;
-    cost.ns = pl_staging_pass(&s->staging, room_bytes);
-    if (part > 0 && !pl_spill_is_cheaper(cost, least)) continue;
-    least = cost;
-    swap_kept(s);
-  }
-  swap_kept(s);
-  return least;
 }

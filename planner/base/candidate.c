@@ -1,4 +1,4 @@
-/* What every policy starts from: the trace and the costs of rounds, and what memory there is beside the device's. */
+/* What every policy starts from: the trace and the costs of rounds, and a schedule over the problem's memories. */
 #include "planc/candidate.h"
 
 #include <stdarg.h>
@@ -7,60 +7,6 @@
 #include <string.h>
 
 #include "planner/base/memory_table.h"
-#include "util/math.h"
-
-int64_t planc_away_budget(const planc_terms *terms) {
-  const int64_t *budgets = terms->budgets;
-  if (budgets[PLANC_MEMORY_HOST] < 0 || budgets[PLANC_MEMORY_STORAGE] < 0) return -1;
-  return pl_add_saturate(budgets[PLANC_MEMORY_HOST], budgets[PLANC_MEMORY_STORAGE]);
-}
-
-bool planc_is_within(const planc_terms *terms, const int64_t peak_bytes[PLANC_N_BUDGETS]) {
-  for (int32_t m = 0; m < PLANC_N_BUDGETS; m++)
-    if (terms->budgets[m] >= 0 && peak_bytes[m] > terms->budgets[m]) return false;
-  return true;
-}
-
-void planc_candidate_free(planc_candidate *candidate) {
-  free(candidate->explanation);
-  planc_schedule_free(candidate->schedule);
-  for (int32_t j = 0; candidate->costs && j < candidate->trace->n_jobs; j++)
-    planc_costs_free((planc_costs *)candidate->costs[j]);
-  free(candidate->costs);
-  planc_order_free(candidate->order);
-  planc_trace_free(candidate->trace);
-  *candidate = (planc_candidate){0};
-}
-
-planc_status planc_candidate_explain(planc_candidate *candidate, const char *format, ...) {
-  va_list args;
-  va_start(args, format);
-  int length = vsnprintf(NULL, 0, format, args);
-  va_end(args);
-  size_t said = candidate->explanation ? strlen(candidate->explanation) : 0;
-  char *text = length < 0 ? NULL : realloc(candidate->explanation, said + sizeof "; " + (size_t)length);
-  if (!text) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
-  candidate->explanation = text;
-  if (said > 0) said += (size_t)sprintf(text + said, "; ");
-  va_start(args, format);
-  (void)vsnprintf(text + said, (size_t)length + 1, format, args);
-  va_end(args);
-  return NULL;
-}
-
-planc_status planc_candidate_schedule(const planc_problem *problem, planc_candidate *candidate) {
-  pl_memories memories = pl_memories_of(problem);
-  planc_schedule_free(candidate->schedule);
-  return planc_schedule_new(candidate->trace, candidate->costs, memories.rows, memories.n, &candidate->schedule);
-}
-
-/* MOST_INSTANCES: more than any plan file holds. MOST_CHOSEN: the limit where a policy chooses rounds, since it makes
- * many traces. */
-enum { MOST_INSTANCES = 16 << 20, MOST_CHOSEN = 1 << 18 };
-
-int32_t planc_most_instances(const planc_problem *problem) {
-  return problem->job.sub_batch ? MOST_INSTANCES : MOST_CHOSEN;
-}
 
 static planc_status check_length(const planc_problem *problem, int64_t sub_batch, int64_t n_rounds);
 static planc_status expand_rounds(const planc_problem *problem, int64_t sub_batch, int64_t *rounds, int32_t n_rounds,
@@ -86,6 +32,14 @@ planc_status planc_candidate_rounds(const planc_problem *problem, int64_t sub_ba
   planc_status status = expand_rounds(problem, sub_batch, rounds, (int32_t)n_rounds, out);
   free(rounds);
   return status;
+}
+
+/* MOST_INSTANCES: more than any plan file holds. MOST_CHOSEN: the limit where a policy chooses rounds, since it makes
+ * many traces. */
+enum { MOST_INSTANCES = 16 << 20, MOST_CHOSEN = 1 << 18 };
+
+int32_t planc_most_instances(const planc_problem *problem) {
+  return problem->job.sub_batch ? MOST_INSTANCES : MOST_CHOSEN;
 }
 
 /* Rounds that the user asked for are his mistake; those of a policy come from a budget that allows no larger ones. */
@@ -121,4 +75,39 @@ static planc_status expand_rounds(const planc_problem *problem, int64_t sub_batc
   PLANC_TRY(planc_expand(&job, 1, &out->trace));
   PLANC_TRY(planc_order_of_trace(out->trace, &out->order));
   return make_costs(problem, &job, out);
+}
+
+/* --- Beside the rounds -------------------------------------------------------------------------------------------- */
+
+void planc_candidate_free(planc_candidate *candidate) {
+  free(candidate->explanation);
+  planc_schedule_free(candidate->schedule);
+  for (int32_t j = 0; candidate->costs && j < candidate->trace->n_jobs; j++)
+    planc_costs_free((planc_costs *)candidate->costs[j]);
+  free(candidate->costs);
+  planc_order_free(candidate->order);
+  planc_trace_free(candidate->trace);
+  *candidate = (planc_candidate){0};
+}
+
+planc_status planc_candidate_explain(planc_candidate *candidate, const char *format, ...) {
+  va_list args;
+  va_start(args, format);
+  int length = vsnprintf(NULL, 0, format, args);
+  va_end(args);
+  size_t said = candidate->explanation ? strlen(candidate->explanation) : 0;
+  char *text = length < 0 ? NULL : realloc(candidate->explanation, said + sizeof "; " + (size_t)length);
+  if (!text) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
+  candidate->explanation = text;
+  if (said > 0) said += (size_t)sprintf(text + said, "; ");
+  va_start(args, format);
+  (void)vsnprintf(text + said, (size_t)length + 1, format, args);
+  va_end(args);
+  return NULL;
+}
+
+planc_status planc_candidate_schedule(const planc_problem *problem, planc_candidate *candidate) {
+  pl_memories memories = pl_memories_of(problem);
+  planc_schedule_free(candidate->schedule);
+  return planc_schedule_new(candidate->trace, candidate->costs, memories.rows, memories.n, &candidate->schedule);
 }

@@ -1,6 +1,7 @@
 /* Where a profile lists what the code of each algorithm takes on the device, a plan is charged with that of the
- * algorithms it runs. Which they are is known when the plan is made, and the room that they leave decides which they
- * are: so a plan is made as if they took nothing and, where it does not fit with their code, for that size of it. */
+ * algorithms it runs. Which these are is known when the plan is made, but the room that their code leaves decides which
+ * they are. So a plan is made as if their code took nothing. Where it then does not fit, it is made again for code of
+ * that size. */
 #ifndef PLANC_BASE_CODE_H
 #define PLANC_BASE_CODE_H
 

@@ -31,21 +31,6 @@ pl_memories pl_memories_of(const planc_problem *problem) {
   return memories;
 }
 
-planc_status pl_memories_of_schedule(const planc_schedule *schedule, const planc_problem *problem, pl_memories *out) {
-  int32_t n;
-  const planc_memory *rows = planc_schedule_memories(schedule, &n);
-  pl_memories own = {.n = n};
-  for (int32_t m = 0; m < n; m++) {
-    own.rows[m] = rows[m];
-    own.rows[m].budget_bytes = -1;
-  }
-  *out = problem ? pl_memories_of(problem) : own;
-  bool has = true;
-  for (int32_t m = 0; m < n; m++)
-    has &= rows[m].kind == PLANC_MEMORY_USER || (m < out->n && out->rows[m].kind == rows[m].kind);
-  return has ? NULL : planc_error(PLANC_INTERNAL, "the schedule was stated for memories that the problem lacks");
-}
-
 int32_t pl_memories_first(const pl_memories *memories, planc_memory_kind kind) {
   for (int32_t m = 0; m < memories->n; m++)
     if (memories->rows[m].kind == kind) return m;
@@ -86,8 +71,8 @@ planc_route pl_memories_route(const pl_memories *memories, int32_t from, int32_t
 
 /* --- Links -------------------------------------------------------------------------------------------------------- */
 
-/* An engine for each route: its number. The bus of a GPU's engines is shared where the problem says so. What is beyond
- * the host is there for all replicas, so its engines' are. */
+/* The bus of a GPU's engines is shared where the problem says so. What is beyond the host is there for all replicas, so
+ * its engines' are. */
 static planc_plan_link link_between(const pl_memories *memories, const planc_problem *problem, int32_t replicas,
                                     int32_t from, int32_t to) {
   planc_route route = pl_memories_route(memories, from, to);
@@ -95,8 +80,8 @@ static planc_plan_link link_between(const pl_memories *memories, const planc_pro
   bool shared = of_gpu ? problem->terms.shared_link : replicas > 1;
   return (planc_plan_link){.from = from,
                            .to = to,
-                           .engine = (int32_t)route,
-                           .bus = shared ? (int32_t)route : -1,
+                           .engine = pl_memories_engine(route),
+                           .bus = shared ? pl_memories_engine(route) : -1,
                            .cost = planc_profile_device(problem->job.profile)->links[route]};
 }
 

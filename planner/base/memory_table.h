@@ -1,10 +1,10 @@
 /* The memories of a plan and the links between them: one table, made of the problem before anything is stated. A
- * memory's number is its row. What is known of one, and between which there are links, follows from the rows' kinds. */
+ * memory's number is its row. What is known of one, and between which there are links, follows from the rows' kinds.
+ * For now the planner has at most one memory of each kind: of several GPUs it plans one. */
 #ifndef PLANC_BASE_MEMORY_TABLE_H
 #define PLANC_BASE_MEMORY_TABLE_H
 
 #include "planc/problem.h"
-#include "planc/schedule.h"
 #include "util/arena.h"
 
 enum { PL_MOST_MEMORIES = PLANC_N_MEMORY_KINDS };
@@ -16,10 +16,6 @@ typedef struct pl_memories {
 
 /* `problem` may be NULL: a device, the host and the user, without limits. */
 pl_memories pl_memories_of(const planc_problem *problem);
-/* Those that a schedule is lowered to: those of `problem`, or of the schedule itself, without limits, where that is
- * NULL. A memory of the schedule has the same number there; a policy may have been asked not to count on storage, which
- * lowering may use nevertheless. INTERNAL where the problem lacks one of the schedule's. */
-planc_status pl_memories_of_schedule(const planc_schedule *schedule, const planc_problem *problem, pl_memories *out);
 
 /* The first memory of a kind, -1 = none. */
 int32_t pl_memories_first(const pl_memories *memories, planc_memory_kind kind);
@@ -38,6 +34,10 @@ int32_t pl_memories_routes_behind_host(const pl_memories *memories, planc_route 
 bool pl_memories_linked(planc_memory_kind from, planc_memory_kind to);
 /* By which route data is copied from one memory to another. */
 planc_route pl_memories_route(const pl_memories *memories, int32_t from, int32_t to);
+/* The engine that copies by a route: each route has one, with the route's number. */
+static inline int32_t pl_memories_engine(planc_route route) {
+  return (int32_t)route;
+}
 /* The links between them, by route, in `arena`. */
 planc_status pl_memories_link(const pl_memories *memories, const planc_problem *problem, int32_t replicas,
                               pl_arena *arena, planc_plan_link **out, int32_t *out_n);

@@ -118,16 +118,12 @@ static planc_status measure(const planc_order *order, pl_arena *scratch, planc_m
 
 /* --- moDNN's lower bound (papers/004, IV-A) ----------------------------------------------------------------------- */
 
-static bool always_resident(const planc_buffer *buffer) {
-  return planc_kind_persists(buffer->kind) || buffer->kind == PLANC_KIND_grad;
-}
-
 int64_t planc_instance_bytes(const planc_trace *trace, int32_t instance) {
   const planc_instance *of = &trace->instances[instance];
   int64_t bytes = 0;
   for (int32_t a = of->first_access; a < of->first_access + of->n_accesses; a++) {
     const planc_buffer *buffer = &trace->buffers[trace->accesses[a].buffer];
-    if (!always_resident(buffer)) bytes = pl_add_saturate(bytes, buffer->bytes);
+    if (!planc_is_always_resident(buffer->kind)) bytes = pl_add_saturate(bytes, buffer->bytes);
   }
   return bytes;
 }
@@ -136,7 +132,7 @@ int64_t planc_instance_bytes(const planc_trace *trace, int32_t instance) {
 static int64_t always_resident_bytes(const planc_trace *trace) {
   int64_t bytes = 0;
   for (int32_t b = 0; b < trace->n_buffers; b++)
-    if (always_resident(&trace->buffers[b])) bytes = pl_add_saturate(bytes, trace->buffers[b].bytes);
+    if (planc_is_always_resident(trace->buffers[b].kind)) bytes = pl_add_saturate(bytes, trace->buffers[b].bytes);
   return bytes;
 }
 

@@ -13,6 +13,42 @@ typedef struct present {
 
 static void keep_whole_ops(const planc_trace *trace, bool *keep);
 static void mark_ends(const planc_order *order, present *versions, pl_drops *drops);
+static planc_status choose(const void *context, const pl_walk *walk, pl_arena *arena, pl_absences *out);
+
+planc_status pl_recompute_plan(const planc_evaluator *evaluator, pl_keep_rule rule, planc_candidate *out) {
+  pl_absence_rule absence_rule = {.choose = choose, .context = &rule};
+  return pl_walk_fit(evaluator, pl_make_absences, &absence_rule, out);
+}
+
+/* What is not kept is away from its last forward use to the next that reads. */
+static planc_status drop(const planc_order *order, const bool *keep, pl_arena *arena, pl_absences *out) {
+  pl_absence *items;
+  PLANC_TRY(PL_NEW(arena, &items, order->trace->n_accesses));
+  for (int32_t b = 0; b < order->trace->n_buffers; b++) {
+    for (int32_t u = order->first_use[b] + 1; !keep[b] && u < order->first_use[b + 1]; u++) {
+      int32_t from = order->uses[u - 1].position, to = order->uses[u].position,
+              version = planc_order_access(order, u)->read;
+      if (planc_order_phase(order, from) != PLANC_PHASE_forward ||
+          planc_order_phase(order, to) == PLANC_PHASE_forward || version < 0)
+        continue;
+      items[out->n++] = (pl_absence){.buffer = b, .version = version, .copy = PL_NO_COPY, .leave = from, .fetch = to};
+    }
+  }
+  out->items = items;
+  return NULL;
+}
+
+static planc_status choose(const void *context, const pl_walk *walk, pl_arena *arena, pl_absences *out) {
+  const pl_keep_rule *rule = context;
+  pl_drops drops;
+  PLANC_TRY(pl_drops_new(walk->trace, arena, &drops));
+  PLANC_TRY((*rule)(walk->order, drops.keep));
+  PLANC_TRY(pl_mark_drops(walk->order, arena, &drops));
+  out->until = drops.until;
+  return drop(walk->order, drops.keep, arena, out);
+}
+
+/* --- What is dropped ---------------------------------------------------------------------------------------------- */
 
 planc_status pl_drops_new(const planc_trace *trace, pl_arena *arena, pl_drops *out) {
   PLANC_TRY(PL_NEW(arena, &out->keep, trace->n_buffers));
@@ -103,37 +139,4 @@ static void mark_ends(const planc_order *order, present *versions, pl_drops *dro
       if (kept && last && *until < again.last) *until = again.last;
     }
   }
-}
-
-/* What is not kept is away from its last forward use to the next that reads. */
-static planc_status drop(const planc_order *order, const bool *keep, pl_arena *arena, pl_absences *out) {
-  pl_absence *items;
-  PLANC_TRY(PL_NEW(arena, &items, order->trace->n_accesses));
-  for (int32_t b = 0; b < order->trace->n_buffers; b++) {
-    for (int32_t u = order->first_use[b] + 1; !keep[b] && u < order->first_use[b + 1]; u++) {
-      int32_t from = order->uses[u - 1].position, to = order->uses[u].position,
-              version = planc_order_access(order, u)->read;
-      if (planc_order_phase(order, from) != PLANC_PHASE_forward ||
-          planc_order_phase(order, to) == PLANC_PHASE_forward || version < 0)
-        continue;
-      items[out->n++] = (pl_absence){.buffer = b, .version = version, .copy = PL_NO_COPY, .leave = from, .fetch = to};
-    }
-  }
-  out->items = items;
-  return NULL;
-}
-
-static planc_status choose(const void *context, const pl_walk *walk, pl_arena *arena, pl_absences *out) {
-  const pl_keep_rule *rule = context;
-  pl_drops drops;
-  PLANC_TRY(pl_drops_new(walk->trace, arena, &drops));
-  PLANC_TRY((*rule)(walk->order, drops.keep));
-  PLANC_TRY(pl_mark_drops(walk->order, arena, &drops));
-  out->until = drops.until;
-  return drop(walk->order, drops.keep, arena, out);
-}
-
-planc_status pl_recompute_plan(const planc_evaluator *evaluator, pl_keep_rule rule, planc_candidate *out) {
-  pl_absence_rule absence_rule = {.choose = choose, .context = &rule};
-  return pl_walk_fit(evaluator, pl_make_absences, &absence_rule, out);
 }

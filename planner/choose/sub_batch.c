@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 
+#include "planc/needs.h"
 #include "planc/schedule.h"
 #include "planner/base/code.h"
 #include "util/math.h"
@@ -79,22 +80,20 @@ static planc_status largest_sub_batch(const planc_problem *problem, int64_t *out
   return largest_that_fits(problem, room, problem->job.batch, out_sub_batch);
 }
 
-static bool always_resident(planc_kind kind) {
-  return planc_kind_persists(kind) || kind == PLANC_KIND_grad;
-}
-
-/* S_W: params, state and gradients stay on the device (moDNN, II.2). */
+/* S_W in the room that it takes. */
 static int64_t resident_room(const planc_problem *problem) {
   int64_t sum = 0;
   for (int32_t i = 0; i < problem->job.graph->n_storages; i++) {
     const planc_storage *s = &problem->job.graph->storages[i];
     int64_t bytes = planc_law_at(s->bytes, problem->job.batch);
-    if (always_resident(s->kind)) sum = bytes < 0 ? INT64_MAX : pl_add_saturate(sum, room_of(bytes));
+    if (planc_is_always_resident(s->kind)) sum = bytes < 0 ? INT64_MAX : pl_add_saturate(sum, room_of(bytes));
   }
   return sum;
 }
 
-/* Eq. 1 without workspace. From the second round on a gradient whose op cannot add in place needs a temporary. */
+/* Eq. 1 of a graph's op without workspace, where planc_instance_bytes has that of a trace's instance: in the room
+ * that its operands take, before there is a trace. From the second round on a gradient whose op cannot add in place
+ * needs a temporary. */
 static int64_t operand_room(const planc_graph *graph, const planc_op *op, int64_t batch, bool several_rounds) {
   int64_t sum = 0;
   for (int32_t i = 0; i < op->n_in + op->n_out; i++) {
@@ -106,7 +105,7 @@ static int64_t operand_room(const planc_graph *graph, const planc_op *op, int64_
     }
     bool temporary = several_rounds && s->kind == PLANC_KIND_grad && op->phase == PLANC_PHASE_backward &&
                      !(op->flags & PLANC_OP_ACCUMULATES);
-    if (seen || (always_resident(s->kind) && !temporary)) continue;
+    if (seen || (planc_is_always_resident(s->kind) && !temporary)) continue;
     int64_t bytes = planc_law_at(s->bytes, batch);
     sum = bytes < 0 ? INT64_MAX : pl_add_saturate(sum, room_of(bytes));
   }

@@ -73,7 +73,7 @@ planc_variant pl_walk_variant(const pl_walk *walk, int32_t instance, int64_t lim
 /* Makes a whole candidate by walking with the given room; `context` is the policy's own. */
 typedef planc_status (*pl_walk_maker)(const planc_problem *problem, const void *context, int64_t room,
                                       planc_candidate *out);
-/* Makes a candidate and says whether it fits both budgets; if not, *out is empty. With PL_ROOM_UNLIMITED and
+/* Makes a candidate and says whether it fits the budgets; if not, *out is empty. With PL_ROOM_UNLIMITED and
  * PL_ROOM_NONE it tries once. With any other room it tries again with less where fragmentation breaks the budget
  * (pl_room_search_down). */
 planc_status pl_walk_try(const planc_evaluator *evaluator, pl_walk_maker maker, const void *context, int64_t room,

@@ -15,7 +15,7 @@
 #include "planner/colocate/mix_plan.h"
 #include "planner/colocate/ratio.h"
 #include "planner/colocate/responses.h"
-#include "planner/make_plan.h"
+#include "planner/plan_steps.h"
 #include "util/math.h"
 
 static planc_status find_alone(const planc_mix_evaluator *evaluator, int32_t job, planc_mix_share *shares,
@@ -131,6 +131,28 @@ static planc_status make_better(void *user, const planc_problem *problem, int64_
   return NULL;
 }
 
+static planc_status make_until_in_time(const pl_mix_asked *asked, const planc_mix *mix, planc_mix_share *shares,
+                                       planc_plan **out);
+static planc_status name_jobs(const planc_mix *mix, planc_plan *plan);
+
+planc_status planc_colocate(const planc_mix *mix, const planc_mix_policy *policy, planc_mix_share *shares,
+                            planc_plan **out) {
+  pl_common common;
+  pl_mix_asked asked = {.common = &common, .policy = policy, .shares = shares};
+  *out = NULL;
+  if (!policy->make) return planc_error(PLANC_USAGE, "%s has no plan: it is for comparisons", policy->name);
+  if ((policy->supports & PLANC_MIX_DEADLINES) && !planc_mix_has_deadlines(mix))
+    return planc_error(PLANC_USAGE, "%s is for mixes in which jobs have deadlines", policy->name);
+  planc_status status = pl_common_make(mix, &common);
+  if (!status) status = make_until_in_time(&asked, mix, shares, out);
+  pl_common_free(&common);
+  if (!status) status = name_jobs(mix, *out);
+  if (!status) return NULL;
+  planc_plan_free(*out);
+  *out = NULL;
+  return status;
+}
+
 static void set_speeds(int64_t period, int32_t n_jobs, planc_mix_share *shares) {
   for (int32_t j = 0; j < n_jobs; j++)
     shares[j].speed_ppm =
@@ -180,24 +202,6 @@ static planc_status name_jobs(const planc_mix *mix, planc_plan *plan) {
       PLANC_TRY(pl_arena_strndup(&plan->owned->arena, mix->names[j], strlen(mix->names[j]), &jobs[j].name));
   plan->jobs = jobs;
   return NULL;
-}
-
-planc_status planc_colocate(const planc_mix *mix, const planc_mix_policy *policy, planc_mix_share *shares,
-                            planc_plan **out) {
-  pl_common common;
-  pl_mix_asked asked = {.common = &common, .policy = policy, .shares = shares};
-  *out = NULL;
-  if (!policy->make) return planc_error(PLANC_USAGE, "%s has no plan: it is for comparisons", policy->name);
-  if ((policy->supports & PLANC_MIX_DEADLINES) && !planc_mix_has_deadlines(mix))
-    return planc_error(PLANC_USAGE, "%s is for mixes in which jobs have deadlines", policy->name);
-  planc_status status = pl_common_make(mix, &common);
-  if (!status) status = make_until_in_time(&asked, mix, shares, out);
-  pl_common_free(&common);
-  if (!status) status = name_jobs(mix, *out);
-  if (!status) return NULL;
-  planc_plan_free(*out);
-  *out = NULL;
-  return status;
 }
 
 planc_status planc_mix_estimate_by(const planc_mix *mix, const planc_mix_policy *policy, planc_mix_share *shares,

@@ -134,9 +134,10 @@ static int32_t list_copying(const lowering *l, int16_t *streams) {
  * before may have come by way of them. The first of them waits for the others and all wait for the first, so that there
  * are no more waits than twice the streams. */
 static void join_streams(lowering *l, const int16_t *copying, int32_t n_copying, planc_instr *instrs, int32_t *n) {
+  if (l->plan->n_boundary == 0) return;
+  assert(n_copying > 0); /* what persists came by one of these */
   int32_t joined = l->plan->n_events + n_copying - 1;
   int16_t first = copying[0];
-  if (l->plan->n_boundary == 0) return;
   for (int32_t e = 1; e < n_copying; e++) {
     int32_t event = l->plan->n_events + e - 1;
     instrs[(*n)++] = (planc_instr){.op = PLANC_INSTR_record, .stream = copying[e], .id = event};

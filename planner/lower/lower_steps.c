@@ -4,6 +4,8 @@
  * All memories are laid out one behind the other, so that two steps touch the same bytes where their ranges of numbers
  * meet, whatever memory that is. With virtual memory those are ranges of the arena, to which addresses are
  * translated. */
+#include <assert.h>
+
 #include "plan/mapping.h"
 #include "planner/lower/lowering.h"
 #include "util/math.h"
@@ -19,6 +21,7 @@ planc_status pl_lowering_make_ranges(lowering *l) {
     begins[m] = end;
     end = pl_add_saturate(end, pl_align_up(pl_arena_of(&l->addresses, m), PLANC_ALIGNMENT));
   }
+  assert(pl_memories_first(&away->memories, PLANC_MEMORY_DEVICE) == 0); /* its addresses are the numbers */
   if (end > INT64_MAX - PLANC_ALIGNMENT)
     return planc_error(PLANC_BAD_INPUT, "the addresses of all memories together exceed 64 bits");
   const planc_virtual_memory *memory = planc_schedule_virtual_memory(l->schedule);

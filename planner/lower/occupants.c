@@ -22,6 +22,17 @@ planc_status pl_instances_at(pl_arena *arena, const planc_schedule *schedule, co
   return NULL;
 }
 
+static planc_status tell(collection *c, planc_status collected, planc_memory_kind memory, int64_t room,
+                         char **out_text);
+static planc_status collect_schedule(collection *c, const planc_schedule *s, const pl_addresses *addresses,
+                                     planc_memory_kind memory);
+
+planc_status pl_schedule_no_place(const planc_schedule *schedule, const pl_addresses *addresses,
+                                  planc_memory_kind memory, int64_t room, char **out_text) {
+  collection c = {.trace = planc_schedule_trace(schedule)};
+  return tell(&c, collect_schedule(&c, schedule, addresses, memory), memory, room, out_text);
+}
+
 /* As in addresses.c, the first command stands at position 1, and one position follows the last. */
 static planc_status begin(collection *c, int64_t most, int32_t n_commands) {
   c->n_positions = n_commands + 2;
@@ -55,15 +66,6 @@ static void find_instances(const planc_schedule *schedule, int32_t *instance_at,
     if (runs) next = commands[p - 1].instance;
     instance_at[p] = next;
   }
-}
-
-static planc_status collect_schedule(collection *c, const planc_schedule *s, const pl_addresses *addresses,
-                                     planc_memory_kind memory);
-
-planc_status pl_schedule_no_place(const planc_schedule *schedule, const pl_addresses *addresses,
-                                  planc_memory_kind memory, int64_t room, char **out_text) {
-  collection c = {.trace = planc_schedule_trace(schedule)};
-  return tell(&c, collect_schedule(&c, schedule, addresses, memory), memory, room, out_text);
 }
 
 static void collect_device(collection *c, const pl_addresses *addresses) {

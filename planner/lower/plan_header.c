@@ -127,7 +127,7 @@ static planc_status make_streams(const filling *f, int16_t *stream_of) {
     for (int32_t k = 0; k < n_more; k++) stream_of[j * PLANC_N_ROUTES + more[k]] = (int16_t)(first + j * n_more + k);
     for (int32_t route = 0; route < PLANC_N_ROUTES; route++) {
       int32_t stream = stream_of[j * PLANC_N_ROUTES + route];
-      if (stream >= 0) streams[stream] = (planc_stream){PLANC_STREAM_KIND_copy, j, route};
+      if (stream >= 0) streams[stream] = (planc_stream){PLANC_STREAM_KIND_copy, j, pl_memories_engine(route)};
     }
   }
   f->plan->n_streams = n;

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "planner/analysis/plan_streams.h"
+#include "planner/simulate/program_of_plan.h"
 #include "planner/simulate/sim_rates.h"
 #include "util/arena.h"
 #include "util/math.h"

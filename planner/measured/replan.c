@@ -3,7 +3,7 @@
  * swaps, may have no room, or cost more than it saves. */
 #include "planc/update.h"
 #include "planner/base/if_fits.h"
-#include "planner/make_plan.h"
+#include "planner/plan_steps.h"
 
 static planc_status choose(const planc_problem *problem, const planc_policy *policy, const planc_plan *old,
                            planc_replanned *out, planc_status *infeasible);

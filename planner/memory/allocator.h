@@ -6,8 +6,8 @@
  * (nnabla-ext-cuda, CudaCachedVirtualArray::select_allocator: arrays of at most one chunk go to the caching allocator),
  * but does not call it in the published version. That the paper's figures are of runs with it is an inference:
  * ResNet-50 has 161 parameters, each with a gradient and momentum, most of a few KiB. At a chunk of 40 MiB each these
- * alone take 18.9 GiB, so that a batch of 64 on 16 GiB swaps them in the optimizer's part and runs at 208 images/s
- * instead of Table 1's 304, and up to 15.1 GiB are lost inside chunks, where Fig. 3 shows little. */
+ * alone take 18.9 GiB. So a batch of 64 on 16 GiB swaps them in the optimizer's part, and runs at 208 images/s instead
+ * of Table 1's 304. Up to 15.1 GiB are lost inside chunks, where Fig. 3 has a small gap. */
 #ifndef PLANC_MEMORY_ALLOCATOR_H
 #define PLANC_MEMORY_ALLOCATOR_H
 

@@ -1,9 +1,9 @@
 /* Best fit with coalescing, TensorFlow's allocator: one region, which is the whole memory, and requests met one by one
- * as they come. Sizes are rounded up to 256 bytes; the smallest free segment that is large enough is taken (ties:
- * lowest address), and is split only where it is at least twice the request or 128 MiB would be left of it; what is
- * given back merges with its free neighbours (tensorflow/core/common_runtime/bfc_allocator.cc, 1.15: RoundedBytes,
- * FindChunkPtr, TryToCoalesce: its chunks are segments here; its bins by powers of two hold them in order of size, so
- * that they do not change which is taken). */
+ * as they come. Sizes are rounded up to 256 bytes. The smallest free segment that is large enough is taken (ties:
+ * lowest address). It is split only where it is at least twice the request or 128 MiB would be left of it. What is
+ * given back merges with its free neighbours. So does tensorflow/core/common_runtime/bfc_allocator.cc of 1.15
+ * (RoundedBytes, FindChunkPtr, TryToCoalesce), whose chunks are segments here. Its bins by powers of two hold them in
+ * order of size, so that they do not change which is taken. */
 #ifndef PLANC_MEMORY_BFC_H
 #define PLANC_MEMORY_BFC_H
 

@@ -1,15 +1,15 @@
 /* Best fit with caching, as frameworks allocate (papers: out-of-core, 4 and 5), by the rules of the paper's own
- * (nnabla, CachingAllocatorWithBuckets): memory comes from the device in blocks; what is given back stays with the
- * allocator, which splits blocks for smaller requests and merges what is free within a block, but not across blocks.
+ * (nnabla, CachingAllocatorWithBuckets). Memory comes from the device in blocks, and what is given back stays with the
+ * allocator. It splits blocks for smaller requests, and merges what is free within a block, but not across blocks.
  * Blocks that are free as a whole go back to the device when it has no room for a new one.
  *
  * Requests up to 1 MiB are rounded up to 512 bytes and share blocks of 1 MiB. Larger ones are rounded up to 128 KiB and
  * get blocks of their size, of which no piece of up to 1 MiB is split off. Where the device has no room for a shared
  * block, a small request gets one of its own size, without which nothing would fit a small device.
  *
- * The device is one piece of memory, or chunks of virtual memory: either single ones, as many as blocks need, so that
- * no block is larger than a chunk, nor lies in two; or pages, of which a block has whole ones that need not touch, as a
- * GPU's driver gives memory. */
+ * The device is one piece of memory, single chunks of virtual memory, or pages. Of single chunks there are as many as
+ * blocks need: no block is larger than a chunk, nor lies in two. Of pages a block has whole ones that need not touch,
+ * as a GPU's driver gives memory. */
 #ifndef PLANC_MEMORY_CACHING_H
 #define PLANC_MEMORY_CACHING_H
 

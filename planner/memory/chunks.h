@@ -25,7 +25,7 @@ typedef struct pl_chunks {
   VEC(pl_chunk_range) ranges;
   VEC(int64_t) of;              /* by chunk of the addresses: the chunk of the arena */
   VEC(pl_free_ranges) sizes;    /* by number of chunks */
-  VEC(uint64_t) present;        /* bit n: there are free ranges of n chunks */
+  VEC(uint64_t) present;        /* bit n: there are free ranges of n chunks; for a pl_number_set they have no bound */
   VEC(int64_t) loose;           /* chunks that no range has, oldest first */
   int64_t n_taken;              /* of them that are in use again */
   int64_t n_chunks;             /* of the arena */

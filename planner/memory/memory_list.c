@@ -118,6 +118,31 @@ static void free_insert(pl_memory_list *list, int32_t segment) {
   tree_insert(list, segment);
 }
 
+static void free_remove(pl_memory_list *list, int32_t segment);
+static planc_status insert_free(pl_memory_list *list, int64_t address, int64_t bytes, int32_t prev, int32_t next,
+                                int32_t *out_segment);
+
+planc_status pl_memory_list_take(pl_memory_list *list, int32_t segment, int64_t address, int64_t bytes, int32_t owner,
+                                 int32_t *out_segment) {
+  bytes = pl_align_up(bytes, PLANC_ALIGNMENT);
+  pl_segment was = list->segments.data[segment];
+  if (was.owner != PL_NO_OWNER || address < was.address || bytes > was.address + was.bytes - address) {
+    return planc_error(PLANC_INTERNAL, "memory list: owner %d does not fit segment %d", owner, segment);
+  }
+  free_remove(list, segment);
+  pl_segment *taken = &list->segments.data[segment];
+  taken->address = address;
+  taken->bytes = bytes;
+  taken->owner = owner;
+  list->free_bytes -= bytes;
+  int64_t before = address - was.address, after = was.bytes - before - bytes;
+  int32_t rest;
+  if (before) PLANC_TRY(insert_free(list, was.address, before, was.prev, segment, &rest));
+  if (after) PLANC_TRY(insert_free(list, address + bytes, after, segment, was.next, &rest));
+  *out_segment = segment;
+  return NULL;
+}
+
 static void free_remove(pl_memory_list *list, int32_t segment) {
   bin_remove(list, segment);
   tree_remove(list, segment);
@@ -142,27 +167,6 @@ static planc_status insert_free(pl_memory_list *list, int64_t address, int64_t b
   }
   if (next >= 0) list->segments.data[next].prev = segment;
   free_insert(list, segment);
-  *out_segment = segment;
-  return NULL;
-}
-
-planc_status pl_memory_list_take(pl_memory_list *list, int32_t segment, int64_t address, int64_t bytes, int32_t owner,
-                                 int32_t *out_segment) {
-  bytes = pl_align_up(bytes, PLANC_ALIGNMENT);
-  pl_segment was = list->segments.data[segment];
-  if (was.owner != PL_NO_OWNER || address < was.address || bytes > was.address + was.bytes - address) {
-    return planc_error(PLANC_INTERNAL, "memory list: owner %d does not fit segment %d", owner, segment);
-  }
-  free_remove(list, segment);
-  pl_segment *taken = &list->segments.data[segment];
-  taken->address = address;
-  taken->bytes = bytes;
-  taken->owner = owner;
-  list->free_bytes -= bytes;
-  int64_t before = address - was.address, after = was.bytes - before - bytes;
-  int32_t rest;
-  if (before) PLANC_TRY(insert_free(list, was.address, before, was.prev, segment, &rest));
-  if (after) PLANC_TRY(insert_free(list, address + bytes, after, segment, was.next, &rest));
   *out_segment = segment;
   return NULL;
 }

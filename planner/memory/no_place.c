@@ -71,13 +71,13 @@ static void emit_largest(pl_emit *emit, const pl_no_place *it) {
 
 /* --- The moment --------------------------------------------------------------------------------------------------- */
 
-static planc_status find_fullest(const pl_occupants *o, int64_t room, pl_arena *arena, int32_t *out);
+static planc_status find_fullest_position(const pl_occupants *o, int64_t room, pl_arena *arena, int32_t *out);
 static planc_status tell_at(const pl_occupants *o, int64_t room, int32_t position, char **out_text);
 
 planc_status pl_occupants_tell(const pl_occupants *occupants, int64_t room, char **out_text) {
   pl_arena arena = {0};
   int32_t position;
-  planc_status status = find_fullest(occupants, room, &arena, &position);
+  planc_status status = find_fullest_position(occupants, room, &arena, &position);
   pl_arena_free(&arena);
   if (status) return status;
   if (position >= 0) return tell_at(occupants, room, position, out_text);
@@ -107,7 +107,7 @@ static bool lives_at(const pl_item *item, int32_t position) {
 }
 
 /* The position with most bytes of those at which something lives that ends above; -1 = there is none. */
-static planc_status find_fullest(const pl_occupants *o, int64_t room, pl_arena *arena, int32_t *out) {
+static planc_status find_fullest_position(const pl_occupants *o, int64_t room, pl_arena *arena, int32_t *out) {
   int64_t *change, live = 0, most = -1;
   int32_t *above, n_above = 0;
   PLANC_TRY(PL_NEW(arena, &change, (int64_t)o->n_positions + 1));

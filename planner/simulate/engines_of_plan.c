@@ -1,7 +1,7 @@
-/* What a plan's links say of its engines (sim_program.h): whose GPUs' each is, what it shares its
+/* What a plan's links say of its engines (program_of_plan.h): whose GPUs' each is, what it shares its
  * bandwidth with, and which copy the other way. Replicas do the same at the same time, so the opposites of another
  * replica copy when an engine's own do. */
-#include "planner/simulate/sim_program.h"
+#include "planner/simulate/program_of_plan.h"
 
 enum { NONE = -1 };
 

@@ -1,12 +1,37 @@
-/* A plan's instructions as steps of the machine (sim_program.h). Replicas do the same at the same time, so one of them
- * is run: the others' records happen when its own do. */
+/* A plan's instructions as steps of the machine (program_of_plan.h). Replicas do the same at the same time, so one of
+ * them is run: the others' records happen when its own do. */
+#include "planner/simulate/program_of_plan.h"
+
 #include <assert.h>
+#include <string.h>
 
 #include "plan/link_index.h"
 #include "plan/tables.h"
 #include "planner/analysis/plan_streams.h"
-#include "planner/simulate/sim_program.h"
 #include "util/math.h"
+
+typedef struct making {
+  const planc_plan *plan;
+  const pl_acquired *acquired;
+  pl_link_index links;
+  pl_arena *arena;
+} making;
+
+static planc_status make_steps(const making *m, const planc_section *from, const int64_t *mapped, sim_section *out);
+
+planc_status sim_program_of_plan(const planc_plan *plan, const pl_acquired *acquired, const int64_t *mapped,
+                                 pl_arena *arena, sim_program *out) {
+  const planc_section *from[] = {&plan->prologue, &plan->body, &plan->epilogue};
+  making m = {.plan = plan, .acquired = acquired, .arena = arena};
+  PLANC_TRY(pl_tables_check(plan));
+  PLANC_TRY(pl_link_index_make(plan, arena, &m.links));
+  PLANC_TRY(sim_sites_of_plan(plan, arena, out));
+  out->n_jobs = plan->n_jobs;
+  out->n_events = plan->n_events;
+  for (int k = 0; k < SIM_N_SECTIONS; k++)
+    PLANC_TRY(make_steps(&m, from[k], k == SIM_BODY ? mapped : NULL, &out->sections[k]));
+  return sim_prepare(out, arena);
+}
 
 /* A GPU goes by the number of its memory. */
 planc_status sim_sites_of_plan(const planc_plan *plan, pl_arena *arena, sim_program *out) {
@@ -26,21 +51,14 @@ planc_status sim_sites_of_plan(const planc_plan *plan, pl_arena *arena, sim_prog
   return sim_engines_of_plan(plan, arena, out);
 }
 
+/* --- Steps -------------------------------------------------------------------------------------------------------- */
+
 /* Work is time in parts per million, faster alone than beside a copy (sim_machine.h). */
 static planc_status check_time(const planc_plan_device *device, const sim_step *step) {
   int64_t work;
   if (!pl_mul_overflow(step->time_ns, PL_PPM + device->slowdown_ppm, &work)) return NULL;
   return planc_error(PLANC_BAD_INPUT, "a time of %lld ns is too long to simulate", (long long)step->time_ns);
 }
-
-/* --- Steps -------------------------------------------------------------------------------------------------------- */
-
-typedef struct making {
-  const planc_plan *plan;
-  const pl_acquired *acquired;
-  pl_link_index links;
-  pl_arena *arena;
-} making;
 
 static planc_status copy_of(const making *m, const planc_instr *instr, int64_t *out_ns) {
   int32_t from = pl_memory_of_side(m->plan, m->acquired, instr->aux);
@@ -89,18 +107,35 @@ static planc_status make_steps(const making *m, const planc_section *from, const
   return NULL;
 }
 
-/* --- All ---------------------------------------------------------------------------------------------------------- */
+/* --- Tracking ----------------------------------------------------------------------------------------------------- */
 
-planc_status sim_program_of_plan(const planc_plan *plan, const pl_acquired *acquired, const int64_t *mapped,
-                                 pl_arena *arena, sim_program *out) {
-  const planc_section *from[] = {&plan->prologue, &plan->body, &plan->epilogue};
-  making m = {.plan = plan, .acquired = acquired, .arena = arena};
-  PLANC_TRY(pl_tables_check(plan));
-  PLANC_TRY(pl_link_index_make(plan, arena, &m.links));
-  PLANC_TRY(sim_sites_of_plan(plan, arena, out));
-  out->n_jobs = plan->n_jobs;
-  out->n_events = plan->n_events;
-  for (int k = 0; k < SIM_N_SECTIONS; k++)
-    PLANC_TRY(make_steps(&m, from[k], k == SIM_BODY ? mapped : NULL, &out->sections[k]));
-  return sim_prepare(out, arena);
+/* What is acquired is for the next kernel in the plan's order, and its job. */
+static void mark(const planc_plan *plan, int64_t every_bytes, int64_t *acquired, sim_step *steps,
+                 const sim_program *program) {
+  int64_t next = 0;
+  for (int32_t i = 0; i < plan->body.n; i++) {
+    const planc_instr *instr = &plan->body.instrs[i];
+    if (instr->op == PLANC_INSTR_acquire && plan->memories[instr->memory].kind == PLANC_MEMORY_DEVICE)
+      next = pl_add_saturate(next, instr->bytes);
+    if (steps[i].stream < 0 || steps[i].kind != SIM_KERNEL) continue;
+    int64_t *sum = &acquired[program->streams[steps[i].stream].job];
+    *sum = pl_add_saturate(*sum, next);
+    next = 0;
+    steps[i].tracked = *sum >= every_bytes;
+    if (steps[i].tracked) *sum = 0;
+  }
+}
+
+planc_status sim_track(const planc_plan *plan, int64_t track_ns, int64_t every_bytes, pl_arena *arena,
+                       sim_program *program) {
+  sim_section *body = &program->sections[SIM_BODY];
+  sim_step *steps;
+  int64_t *acquired;
+  PLANC_TRY(PL_NEW(arena, &steps, body->n));
+  PLANC_TRY(PL_NEW(arena, &acquired, plan->n_jobs));
+  if (body->n > 0) memcpy(steps, body->steps, (size_t)body->n * sizeof *steps);
+  mark(plan, every_bytes, acquired, steps, program);
+  body->steps = steps;
+  program->track_ns = track_ns;
+  return NULL;
 }

@@ -8,14 +8,14 @@
  *
  * Rates are exact. A kernel of time t is t * (1,000,000 + slowdown_ppm) of work, done at 1,000,000 + slowdown_ppm per
  * ns alone and at 1,000,000 while an engine of its GPU copies. Where the busy shares of the GPU's kernels sum to more
- * than 1,000,000 they take turns, as kernels do whose blocks wait for those of others to end: each gets a part of the
- * GPU in proportion to its busy share and its time alone, as far as it can use it, and goes at that rate, rounded up.
+ * than 1,000,000 they take turns, as kernels do whose blocks wait for those of others to end. Each gets a part of the
+ * GPU in proportion to its busy share and its time alone, as far as it can use it. It goes at that rate, rounded up.
  * Where jobs have priorities, those of the highest take their turns first, and what they leave is for the others. A
  * copy is its time alone * 1,000,000 of work, done at 1,000,000 per ns, and at duplex_ppm while an engine copies the
  * other way. Copies on one bus run at equal parts of that, rounded down. Ends are rounded up to whole ns.
  *
- * Where bodies are apart, nothing of one is launched before the one before it has ended, as by a framework that
- * returns from each step. From rest, that holds for the first one only: hosts come to it without a lead.
+ * Where bodies are apart, nothing of one is launched before the one before it has ended, as by a framework that returns
+ * from each step. From rest, that holds for the first one only: hosts come to it without a lead.
  *
  * A captured body is launched as a whole: one launch_ns, nothing of it waits in a queue, and what follows it begins
  * when all of it has ended. Where chunks of virtual memory are mapped in the step, the host waits for the kernels that

@@ -1,6 +1,41 @@
 /* Sorting a program's steps by stream and by host (sim_program.h). */
 #include "planner/simulate/sim_program.h"
 
+static planc_status find_launchers(sim_program *program, pl_arena *arena);
+static planc_status sort_by_host(sim_program *program, pl_arena *arena);
+static planc_status sort_by_engine(sim_program *program, pl_arena *arena);
+static planc_status sort_by_gpu(sim_program *program, pl_arena *arena);
+static planc_status sort_by_event(sim_program *program, pl_arena *arena);
+static void link_steps(const sim_program *program, sim_section *section);
+
+planc_status sim_prepare(sim_program *program, pl_arena *arena) {
+  const sim_section *body = &program->sections[SIM_BODY];
+  for (int k = 0; k < SIM_N_SECTIONS; k++) PLANC_TRY(sim_link(program, arena, &program->sections[k]));
+  PLANC_TRY(find_launchers(program, arena));
+  PLANC_TRY(sort_by_host(program, arena));
+  PLANC_TRY(sort_by_engine(program, arena));
+  PLANC_TRY(sort_by_gpu(program, arena));
+  PLANC_TRY(sort_by_event(program, arena));
+  PLANC_TRY(PL_NEW(arena, &program->recorder, program->n_events));
+  for (int32_t e = 0; e < program->n_events; e++) program->recorder[e] = -1;
+  for (int32_t i = 0; i < body->n; i++)
+    if (body->steps[i].stream >= 0 && body->steps[i].kind == SIM_RECORD)
+      program->recorder[body->steps[i].event] = body->steps[i].stream;
+  return NULL;
+}
+
+planc_status sim_link(const sim_program *program, pl_arena *arena, sim_section *section) {
+  section->n_timed = 0;
+  PLANC_TRY(PL_NEW(arena, &section->first, program->n_streams));
+  PLANC_TRY(PL_NEW(arena, &section->next, section->n));
+  PLANC_TRY(PL_NEW(arena, &section->first_launch, program->n_jobs));
+  PLANC_TRY(PL_NEW(arena, &section->next_launch, section->n));
+  for (int32_t s = 0; s < program->n_streams; s++) section->first[s] = section->n;
+  for (int32_t j = 0; j < program->n_jobs; j++) section->first_launch[j] = section->n;
+  link_steps(program, section);
+  return NULL;
+}
+
 /* Backwards: the last one seen comes next. */
 static void link_steps(const sim_program *program, sim_section *section) {
   for (int32_t i = section->n - 1; i >= 0; i--) {
@@ -14,18 +49,6 @@ static void link_steps(const sim_program *program, sim_section *section) {
     section->first_launch[host] = i;
     section->n_timed++;
   }
-}
-
-planc_status sim_link(const sim_program *program, pl_arena *arena, sim_section *section) {
-  section->n_timed = 0;
-  PLANC_TRY(PL_NEW(arena, &section->first, program->n_streams));
-  PLANC_TRY(PL_NEW(arena, &section->next, section->n));
-  PLANC_TRY(PL_NEW(arena, &section->first_launch, program->n_jobs));
-  PLANC_TRY(PL_NEW(arena, &section->next_launch, section->n));
-  for (int32_t s = 0; s < program->n_streams; s++) section->first[s] = section->n;
-  for (int32_t j = 0; j < program->n_jobs; j++) section->first_launch[j] = section->n;
-  link_steps(program, section);
-  return NULL;
 }
 
 /* --- Streams by what they have to do with ------------------------------------------------------------------------- */
@@ -109,21 +132,5 @@ static planc_status find_launchers(sim_program *program, pl_arena *arena) {
   if (program->n_launchers == 0) program->launchers[program->n_launchers++] = 0;
   PLANC_TRY(PL_NEW(arena, &program->launcher_of, (int64_t)program->n_jobs + 1));
   for (int32_t k = 0; k < program->n_launchers; k++) program->launcher_of[program->launchers[k]] = k;
-  return NULL;
-}
-
-planc_status sim_prepare(sim_program *program, pl_arena *arena) {
-  const sim_section *body = &program->sections[SIM_BODY];
-  for (int k = 0; k < SIM_N_SECTIONS; k++) PLANC_TRY(sim_link(program, arena, &program->sections[k]));
-  PLANC_TRY(find_launchers(program, arena));
-  PLANC_TRY(sort_by_host(program, arena));
-  PLANC_TRY(sort_by_engine(program, arena));
-  PLANC_TRY(sort_by_gpu(program, arena));
-  PLANC_TRY(sort_by_event(program, arena));
-  PLANC_TRY(PL_NEW(arena, &program->recorder, program->n_events));
-  for (int32_t e = 0; e < program->n_events; e++) program->recorder[e] = -1;
-  for (int32_t i = 0; i < body->n; i++)
-    if (body->steps[i].stream >= 0 && body->steps[i].kind == SIM_RECORD)
-      program->recorder[body->steps[i].event] = body->steps[i].stream;
   return NULL;
 }

@@ -3,8 +3,8 @@
 #ifndef PLANC_SIMULATE_SIM_PROGRAM_H
 #define PLANC_SIMULATE_SIM_PROGRAM_H
 
-#include "plan/copies.h"
 #include "planc/simulate.h"
+#include "util/arena.h"
 #include "util/math.h"
 
 typedef enum sim_step_kind { SIM_WAIT, SIM_RECORD, SIM_KERNEL, SIM_COPY } sim_step_kind;
@@ -94,33 +94,12 @@ static inline int64_t sim_launch_ns(const sim_program *program, const sim_step *
 /* The least time that a host needs to launch all that it has to in a body. */
 int64_t sim_host_ns(const sim_program *program, int32_t host);
 
-/* The share of a GPU that a kernel keeps busy, of a plan that nobody has checked. */
-static inline int32_t sim_busy_ppm(const planc_instr *kernel) {
-  enum { ALL = 1000000 };
-  return kernel->busy_ppm < 0 ? 0 : kernel->busy_ppm > ALL ? ALL : (int32_t)kernel->busy_ppm;
-}
-
 /* Makes what follows from the steps of a section, all in `arena`: again, where they were edited. */
 planc_status sim_link(const sim_program *program, pl_arena *arena, sim_section *section);
 /* The rest of a program whose device, streams, engines and sections' steps are set. */
 planc_status sim_prepare(sim_program *program, pl_arena *arena);
 
-/* The program of a plan, whose residencies were acquired as `acquired` says; `mapped`, where it is given, has by
- * instruction of the body the chunks that are mapped for it. Step i of a section is its instruction i. INVALID_PLAN
- * when a stream is not of a job of the plan or not on a device or an engine of it, an instruction names a stream or an
- * event that there is not or does what its stream does not, a copy has no link, or a number is out of range; BAD_INPUT
- * when a time is too long to simulate. */
-planc_status sim_program_of_plan(const planc_plan *plan, const pl_acquired *acquired, const int64_t *mapped,
-                                 pl_arena *arena, sim_program *out);
-/* Has the body's hosts note behind kernels which memory is in use: behind each, or behind the one for which at least
- * `every_bytes` of device memory have been acquired for the job since the last. */
-planc_status sim_track(const planc_plan *plan, int64_t track_ns, int64_t every_bytes, pl_arena *arena,
-                       sim_program *program);
 /* Has one host launch the work of all jobs, in the plan's order. */
 planc_status sim_share_host(sim_program *program, pl_arena *arena);
-/* Makes a program without steps: device, streams, GPUs and engines of a plan. The plan's tables must be right. */
-planc_status sim_sites_of_plan(const planc_plan *plan, pl_arena *arena, sim_program *out);
-/* The engines of a plan (engines_of_plan.c), whose streams and links are right. */
-planc_status sim_engines_of_plan(const planc_plan *plan, pl_arena *arena, sim_program *out);
 
 #endif

@@ -14,6 +14,7 @@
 
 #include "cost/routes.h"
 #include "planner/analysis/remap.h"
+#include "planner/simulate/program_of_plan.h"
 #include "planner/simulate/sim_busy.h"
 #include "planner/simulate/totals_of_plan.h"
 #include "util/math.h"

@@ -70,7 +70,7 @@ static planc_status read_arguments(run_execution *e, const pl_arguments *argumen
   PLANC_TRY(read_options(&e->options, arguments));
   if (e->trace) PLANC_TRY(pl_file_probe(e->trace));
   if (e->save) PLANC_TRY(pl_file_probe(e->save));
-  if (pl_option_given(arguments, "watch")) rt_watch_start(&e->watch, pl_option_value(arguments, "watch"));
+  if (pl_option_given(arguments, "watch")) run_watch_start(&e->watch, pl_option_value(arguments, "watch"));
   return NULL;
 }
 

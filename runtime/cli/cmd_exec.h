@@ -6,9 +6,9 @@
 
 #include "planrt/data.h"
 #include "planrt/planrt.h"
+#include "runtime/cli/losses.h"
 #include "runtime/cli/planrun.h"
-#include "runtime/losses.h"
-#include "runtime/watch.h"
+#include "runtime/cli/watch.h"
 
 enum { RUN_WHOLE_EPOCHS = -1 };
 
@@ -31,7 +31,7 @@ typedef struct run_execution_data {
 /* What a run has of each job that there is, or was. */
 typedef struct run_execution_job {
   planrt_data *data; /* or NULL */
-  rt_losses losses;
+  run_losses losses;
   int64_t epoch_begin; /* the iteration that the run's epoch began with */
   double accuracy;     /* NaN: not known */
 } run_execution_job;
@@ -41,7 +41,7 @@ typedef struct run_execution {
   const char *path; /* of the plan that the run begins with */
   const char *resume, *save, *trace;
   const pl_arguments *arguments;
-  rt_watch watch; /* its path NULL: nothing is watched */
+  run_watch watch; /* its path NULL: nothing is watched */
   planrt_options options;
   int64_t epochs;     /* in all, where iterations are not given */
   int64_t iterations; /* in all; RUN_WHOLE_EPOCHS: those of the epochs */

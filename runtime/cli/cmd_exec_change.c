@@ -32,7 +32,7 @@ static planc_status check_data(const run_execution *e) {
 }
 
 static planc_status look(run_execution *e) {
-  PLANC_TRY(rt_watch_look(&e->watch, e->session, &e->next));
+  PLANC_TRY(run_watch_look(&e->watch, e->session, &e->next));
   if (!e->next || !e->has_data) return NULL;
   planc_status status = check_data(e);
   if (!status) return NULL;
@@ -99,11 +99,11 @@ static planc_status go_on_with(run_execution *e, planc_plan *next, int64_t itera
 
 planc_status run_execution_place_jobs(run_execution *e) {
   run_execution_job fresh = {.accuracy = NAN};
-  rt_losses_start(&fresh.losses, e->json);
+  run_losses_start(&fresh.losses, e->json);
   while (e->jobs.len < planrt_jobs(e->session)) VEC_PUSH(&e->jobs, fresh);
   for (int32_t j = 0; j < e->plan->n_jobs; j++)
-    PLANC_TRY(rt_losses_plan(&run_execution_of(e, j)->losses, run_execution_job_at(e, j).iterations,
-                             e->plan->jobs[j].iterations));
+    PLANC_TRY(run_losses_plan(&run_execution_of(e, j)->losses, run_execution_job_at(e, j).iterations,
+                              e->plan->jobs[j].iterations));
   return NULL;
 }
 

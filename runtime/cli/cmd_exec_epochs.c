@@ -71,7 +71,7 @@ void run_execution_begin_epoch(run_execution *e) {
   for (int64_t n = 0; n < e->jobs.len; n++) {
     planrt_job job = planrt_job_of(e->session, (int32_t)n);
     e->jobs.data[n].epoch_begin = job.iterations;
-    if (job.job >= 0) rt_losses_begin(&e->jobs.data[n].losses);
+    if (job.job >= 0) run_losses_begin(&e->jobs.data[n].losses);
   }
 }
 
@@ -80,7 +80,7 @@ planc_status run_execution_end_losses(run_execution *e) {
   for (int32_t j = 0; j < e->plan->n_jobs; j++) {
     planrt_failure failure;
     bool failed = planrt_failed(e->session, j, &failure);
-    PLANC_TRY(rt_losses_end(&run_execution_of(e, j)->losses, failed ? failure.iteration : INT64_MAX));
+    PLANC_TRY(run_losses_end(&run_execution_of(e, j)->losses, failed ? failure.iteration : INT64_MAX));
   }
   return NULL;
 }
@@ -93,7 +93,7 @@ void run_execution_tell_epoch(const run_execution *e, int64_t epoch) {
 /* Told once, at the end of the epoch. */
 static void note_not_finite(const run_execution *e) {
   for (int64_t n = 0; n < e->jobs.len; n++) {
-    const rt_losses *losses = &e->jobs.data[n].losses;
+    const run_losses *losses = &e->jobs.data[n].losses;
     planrt_job job = planrt_job_of(e->session, (int32_t)n);
     if (losses->not_finite < e->jobs.data[n].epoch_begin) continue;
     char number[32] = "";
@@ -108,7 +108,7 @@ static void note_not_finite(const run_execution *e) {
 /* Data has epochs, which of several jobs none has to itself. What a run ends with may be a part of one. */
 static void print_epoch(const run_execution *e, int64_t epoch) {
   char text[RUN_LOSS_TEXT];
-  const rt_losses *losses = &e->jobs.data->losses;
+  const run_losses *losses = &e->jobs.data->losses;
   bool told = e->has_data && e->jobs.len == 1;
   if (told && run_execution_epochs_done(e) >= epoch && losses->n > 0)
     printf("epoch %lld: loss %s\n", (long long)epoch, run_execution_loss(losses->mean, text));

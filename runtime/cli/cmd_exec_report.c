@@ -13,6 +13,15 @@ const char *run_execution_loss(double loss, char out[RUN_LOSS_TEXT]) {
   return out;
 }
 
+static cJSON *make_json(const run_execution *e, bool verified);
+static void print_text(const run_execution *e);
+
+planc_status run_execution_report(const run_execution *e, bool verified) {
+  if (e->json) return pl_print_json(stdout, make_json(e, verified));
+  print_text(e);
+  return NULL;
+}
+
 /* Those of a job that has failed are the ones before. */
 static int64_t iterations_of(const planrt_job *job) {
   return job->why ? job->failed_at : job->iterations;
@@ -68,7 +77,7 @@ static void add_verified(cJSON *to, const run_execution *e, bool verified) {
 
 static cJSON *make_json(const run_execution *e, bool verified) {
   const planc_check_report *report = planrt_report(e->session);
-  const rt_losses *only = e->jobs.len == 1 ? &e->jobs.data->losses : NULL;
+  const run_losses *only = e->jobs.len == 1 ? &e->jobs.data->losses : NULL;
   cJSON *root = cJSON_CreateObject();
   pl_json_add_string(root, "planrun", "exec/1");
   add_losses(root, only ? only->mean : NAN, only ? only->kept.data : NULL, only ? only->kept.len : 0);
@@ -89,7 +98,6 @@ static cJSON *make_json(const run_execution *e, bool verified) {
 
 /* --- Text ------------------------------------------------------------------------------------------------------- */
 
-static void print_text(const run_execution *e);
 static void print_only_job(const run_execution *e);
 static void print_job(const run_execution *e, int32_t number);
 static void print_peaks(const planc_check_report *report);
@@ -106,12 +114,6 @@ planc_status run_execution_failures(const run_execution *e) {
     status = all;
   }
   return planc_context(status, "%s", e->path);
-}
-
-planc_status run_execution_report(const run_execution *e, bool verified) {
-  if (e->json) return pl_print_json(stdout, make_json(e, verified));
-  print_text(e);
-  return NULL;
 }
 
 static void print_text(const run_execution *e) {

@@ -6,7 +6,7 @@
 
 #include "graph/optypes.h"
 #include "runtime/cli/cmd_exec.h"
-#include "runtime/foreign.h"
+#include "runtime/cli/foreign.h"
 #include "runtime/room.h"
 #include "util/clock.h"
 #include "util/print.h"
@@ -50,10 +50,10 @@ static void note_streams(const run_execution *e) {
 /* A plan made from a description, say, names algorithms that no library has. */
 static planc_status note_foreign(const run_execution *e) {
   enum { MOST = 4 };
-  rt_names names = {0};
+  run_names names = {0};
   char text[256] = "";
   size_t length = 0;
-  planc_status status = rt_foreign_find(e->session, &names);
+  planc_status status = run_foreign_find(e->session, &names);
   for (int64_t i = 0; i < names.len && i < MOST && length < sizeof text; i++)
     length += (size_t)snprintf(text + length, sizeof text - length, "%s%s", i == 0 ? "" : ", ", names.data[i]);
   if (!status && names.len > 0)
@@ -86,7 +86,7 @@ static planc_status take_result(void *user, const planrt_result *result) {
     return NULL;
   memcpy(&value, (const char *)result->data + loss->offset.fixed, sizeof value);
   PLANC_TRY(check_loss(e, (double)value));
-  return rt_losses_add(&run_execution_of(e, result->job)->losses, result->iteration, (double)value);
+  return run_losses_add(&run_execution_of(e, result->job)->losses, result->iteration, (double)value);
 }
 
 /* --- Going on from a checkpoint --------------------------------------------------------------------------------- */
@@ -267,7 +267,7 @@ static planc_status judge(run_execution *e) {
 void run_execution_close(run_execution *e) {
   planrt_session_free(e->session);
   for (int64_t d = 0; d < e->data.len; d++) planrt_data_free(e->data.data[d].data);
-  for (int64_t n = 0; n < e->jobs.len; n++) rt_losses_free(&e->jobs.data[n].losses);
+  for (int64_t n = 0; n < e->jobs.len; n++) run_losses_free(&e->jobs.data[n].losses);
   VEC_FREE(&e->data);
   VEC_FREE(&e->jobs);
   planc_plan_free(e->next);

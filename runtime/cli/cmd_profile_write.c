@@ -34,6 +34,18 @@ static planc_status write_tree(const run_profiling *p, cJSON *tree) {
 
 /* --- Measured --------------------------------------------------------------------------------------------------- */
 
+static planc_status write_properties(const run_profiling *p);
+static planc_status write_measured(const run_profiling *p);
+
+planc_status run_profiling_write(const run_profiling *p, bool *out_written) {
+  *out_written = false;
+  if (!run_profiling_stopped(p)) PLANC_TRY(write_measured(p));
+  if (run_profiling_stopped(p)) return NULL;
+  PLANC_TRY(write_properties(p));
+  *out_written = true;
+  return NULL;
+}
+
 static void show_workspaces(void *user, int32_t done, int32_t of) {
   (void)user;
   pl_progress(stderr, "workspaces: batch %d of %d", done + 1, of);
@@ -81,15 +93,6 @@ static planc_status write_measured(const run_profiling *p) {
   if (!status && !run_profiling_stopped(p)) status = write_tree(p, tree);
   cJSON_Delete(tree);
   return status;
-}
-
-planc_status run_profiling_write(const run_profiling *p, bool *out_written) {
-  *out_written = false;
-  if (!run_profiling_stopped(p)) PLANC_TRY(write_measured(p));
-  if (run_profiling_stopped(p)) return NULL;
-  PLANC_TRY(write_properties(p));
-  *out_written = true;
-  return NULL;
 }
 
 /* --- Described -------------------------------------------------------------------------------------------------- */

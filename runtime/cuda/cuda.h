@@ -1,7 +1,14 @@
-/* The CUDA backend between its files, each of which calls those after it alone: plugin.c is the door, replay.c captures
- * bodies and replays them, device.c opens, work.c enqueues, captured.c is what a captured body has of its own,
- * completions.c brings times and digests back, pinned.c registers host memory, cuda_prepare.c chooses how a call runs,
- * cudnn*.c and cublaslt.c are the libraries, vmm.c maps chunks. */
+/* The CUDA backend between its files. Each of them calls only those after it:
+ *  - plugin.c is the door,
+ *  - replay.c captures bodies and replays them,
+ *  - device.c opens and closes the device,
+ *  - work.c enqueues,
+ *  - captured.c is what a captured body has of its own,
+ *  - completions.c brings times and digests back,
+ *  - pinned.c registers host memory,
+ *  - cuda_prepare.c chooses how a call runs,
+ *  - cudnn*.c and cublaslt.c are the libraries,
+ *  - vmm.c maps chunks. */
 #ifndef PLANRT_CUDA_CUDA_H
 #define PLANRT_CUDA_CUDA_H
 

@@ -68,6 +68,28 @@ static planc_status check_cudnn(void) {
                      made_for % 1000 / 10, runtime / 1000, runtime % 1000 / 10);
 }
 
+static void init_condition(pthread_cond_t *condition);
+static planc_status open_described(rt_device *device);
+static planc_status open_present(rt_device *device);
+
+planc_status rt_cuda_open(const rt_device_options *options, rt_device **out) {
+  *out = NULL;
+  if (options->link_bytes_per_s > 0)
+    return planc_error(PLANC_USAGE, "backend cuda: the link of a real device cannot be paced");
+  rt_device *device = calloc(1, sizeof *device);
+  if (!device) return planc_error(PLANC_OUT_OF_MEMORY, "CUDA device");
+  device->options = *options;
+  pthread_mutex_init(&device->user, NULL);
+  pthread_mutex_init(&device->lock, NULL);
+  init_condition(&device->returned);
+  planc_status status = options->properties ? open_described(device) : open_present(device);
+  if (status)
+    rt_cuda_close(device);
+  else
+    *out = device;
+  return planc_context(status, "backend cuda");
+}
+
 static planc_status read_arch(int32_t *out) {
   int major = 0, minor = 0;
   CUDA_TRY(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0));
@@ -176,30 +198,9 @@ static planc_status open_arena(rt_device *device) {
 
 /* --- Opening ---------------------------------------------------------------------------------------------------- */
 
-static void init_condition(pthread_cond_t *condition);
-static planc_status open_described(rt_device *device);
-static planc_status open_present(rt_device *device);
 static planc_status open_streams(rt_device *device);
 static planc_status open_host_works(rt_device *device);
 static planc_status warm(rt_device *device);
-
-planc_status rt_cuda_open(const rt_device_options *options, rt_device **out) {
-  *out = NULL;
-  if (options->link_bytes_per_s > 0)
-    return planc_error(PLANC_USAGE, "backend cuda: the link of a real device cannot be paced");
-  rt_device *device = calloc(1, sizeof *device);
-  if (!device) return planc_error(PLANC_OUT_OF_MEMORY, "CUDA device");
-  device->options = *options;
-  pthread_mutex_init(&device->user, NULL);
-  pthread_mutex_init(&device->lock, NULL);
-  init_condition(&device->returned);
-  planc_status status = options->properties ? open_described(device) : open_present(device);
-  if (status)
-    rt_cuda_close(device);
-  else
-    *out = device;
-  return planc_context(status, "backend cuda");
-}
 
 static planc_status open_present(rt_device *device) {
   PLANC_TRY(find_device());

@@ -56,6 +56,21 @@ planc_status rt_cuda_capture_end(rt_device *device) {
 
 /* --- Replaying -------------------------------------------------------------------------------------------------- */
 
+static planc_status begin_at(rt_device *device, int64_t period);
+static planc_status set_steps(rt_device *device, const rt_launch *launch);
+
+planc_status rt_cuda_replay(rt_device *device, const rt_launch *launch, int64_t period) {
+  rt_cuda_capture *capture = &device->capture;
+  assert(capture->graph && !capture->recording);
+  if (rt_cuda_drops(device)) return NULL;
+  if (capture->outside) PLANC_TRY(rt_captured_join(device));
+  PLANC_TRY(begin_at(device, period));
+  PLANC_TRY(set_steps(device, launch));
+  CUDA_TRY(cudaGraphLaunch(capture->graph, device->streams[0]));
+  capture->outside = false;
+  return NULL;
+}
+
 /* Captured host work counts its own runs: it is told where to begin, in stream order, and only where the periods do not
  * go on from the last replay's. */
 static planc_status set_period(void *user, const void *what, int64_t period) {
@@ -82,17 +97,5 @@ static planc_status set_steps(rt_device *device, const rt_launch *launch) {
     step.ahead = launch->ahead ? launch->ahead[j] : 0;
     CUDA_TRY(rt_cuda_set_step(device->streams[0], &device->capture.steps[j], &step));
   }
-  return NULL;
-}
-
-planc_status rt_cuda_replay(rt_device *device, const rt_launch *launch, int64_t period) {
-  rt_cuda_capture *capture = &device->capture;
-  assert(capture->graph && !capture->recording);
-  if (rt_cuda_drops(device)) return NULL;
-  if (capture->outside) PLANC_TRY(rt_captured_join(device));
-  PLANC_TRY(begin_at(device, period));
-  PLANC_TRY(set_steps(device, launch));
-  CUDA_TRY(cudaGraphLaunch(capture->graph, device->streams[0]));
-  capture->outside = false;
   return NULL;
 }

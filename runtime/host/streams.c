@@ -76,6 +76,23 @@ void rt_streams_forget(rt_streams *streams) {
   }
 }
 
+static planc_status fill_streams(rt_streams *streams, int32_t n_streams);
+
+planc_status rt_streams_new(int32_t n_streams, int32_t n_events, rt_performer performer, void *user, rt_streams **out) {
+  rt_streams *streams = calloc(1, sizeof *streams);
+  if (!streams) return planc_error(PLANC_OUT_OF_MEMORY, "streams");
+  pthread_mutex_init(&streams->lock, NULL);
+  streams->perform = performer;
+  streams->user = user;
+  streams->n_events = n_events;
+  planc_status status = fill_streams(streams, n_streams);
+  if (status)
+    rt_streams_free(streams);
+  else
+    *out = streams;
+  return status;
+}
+
 /* Only those that sleep on it: many streams wait most of the time, and would take processors from those that work. */
 static void wake_sleepers(rt_streams *streams, int32_t event) {
   if (atomic_load(&streams->sleepers[event]) == 0) return;
@@ -184,23 +201,6 @@ planc_status rt_streams_synchronize(rt_streams *streams) {
 }
 
 /* --- Making --------------------------------------------------------------------------------------------------- */
-
-static planc_status fill_streams(rt_streams *streams, int32_t n_streams);
-
-planc_status rt_streams_new(int32_t n_streams, int32_t n_events, rt_performer performer, void *user, rt_streams **out) {
-  rt_streams *streams = calloc(1, sizeof *streams);
-  if (!streams) return planc_error(PLANC_OUT_OF_MEMORY, "streams");
-  pthread_mutex_init(&streams->lock, NULL);
-  streams->perform = performer;
-  streams->user = user;
-  streams->n_events = n_events;
-  planc_status status = fill_streams(streams, n_streams);
-  if (status)
-    rt_streams_free(streams);
-  else
-    *out = streams;
-  return status;
-}
 
 static planc_status start(rt_streams *streams, int32_t index) {
   stream *s = &streams->streams[index];

@@ -20,6 +20,7 @@ planc_status rt_iterations_open(const rt_op_options *options, rt_iterations *out
   session->feed = rt_random_feed;
   session->feed_user = session;
   PLANC_TRY(expand(out));
+  PLANC_TRY(rt_jobs_open(session));
   PLANC_TRY(rt_user_open(session));
   PLANC_TRY(planrt_init(session));
   int64_t count = (int64_t)session->trace->n_instances * options->repetitions;

@@ -12,6 +12,14 @@ typedef struct calls {
   void **nowhere;
 } calls;
 
+/* One batch that is asked about. */
+typedef struct op_listing {
+  const rt_list_options *options;
+  int64_t batch;
+  calls calls;
+  rt_variant *found; /* room for RT_MAX_VARIANTS */
+} op_listing;
+
 planc_status rt_list_open(const planrt_backend *backend, bool deterministic, rt_device **out) {
   rt_device_options nothing = {.deterministic = deterministic};
   char *properties = NULL;
@@ -20,6 +28,21 @@ planc_status rt_list_open(const planrt_backend *backend, bool deterministic, rt_
   planc_status status = backend->open(&nothing, out);
   free(properties);
   return status;
+}
+
+static planc_status open_calls(calls *c, const planc_graph *graph, const int64_t *batch);
+static void close_calls(calls *c);
+static planc_status list_all(const op_listing *l, rt_op_times *out);
+
+planc_status rt_list_ops(const rt_list_options *options, int64_t batch, rt_op_times *out) {
+  op_listing l = {.options = options, .batch = batch};
+  l.found = calloc(RT_MAX_VARIANTS, sizeof *l.found);
+  if (!l.found) return planc_error(PLANC_OUT_OF_MEMORY, "variants");
+  planc_status status = open_calls(&l.calls, options->graph, &batch);
+  if (!status) status = list_all(&l, out);
+  close_calls(&l.calls);
+  free(l.found);
+  return planc_context(status, "batch %lld", (long long)batch);
 }
 
 static planc_status open_calls(calls *c, const planc_graph *graph, const int64_t *batch) {
@@ -65,28 +88,8 @@ static void rank_deterministic_first(rt_op_time *of, int64_t n) {
   }
 }
 
-/* One batch that is asked about. */
-typedef struct op_listing {
-  const rt_list_options *options;
-  int64_t batch;
-  calls calls;
-  rt_variant *found; /* room for RT_MAX_VARIANTS */
-} op_listing;
-
-static planc_status list_all(const op_listing *l, rt_op_times *out);
 static bool stopped(const rt_list_options *options);
 static planc_status list_op(const op_listing *l, pl_arena *memory, int32_t instance, rt_op_times *out);
-
-planc_status rt_list_ops(const rt_list_options *options, int64_t batch, rt_op_times *out) {
-  op_listing l = {.options = options, .batch = batch};
-  l.found = calloc(RT_MAX_VARIANTS, sizeof *l.found);
-  if (!l.found) return planc_error(PLANC_OUT_OF_MEMORY, "variants");
-  planc_status status = open_calls(&l.calls, options->graph, &batch);
-  if (!status) status = list_all(&l, out);
-  close_calls(&l.calls);
-  free(l.found);
-  return planc_context(status, "batch %lld", (long long)batch);
-}
 
 static planc_status list_all(const op_listing *l, rt_op_times *out) {
   planc_status status = NULL;

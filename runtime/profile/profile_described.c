@@ -44,6 +44,25 @@ planc_status rt_properties_print(const planrt_backend *backend, char **out) {
   return status;
 }
 
+static planc_status make(described *d, cJSON **out);
+static bool stopped(const described *d);
+
+planc_status rt_profile_described(const rt_described_options *options, cJSON **out) {
+  described d = {.options = options};
+  *out = NULL;
+  planc_status status = make(&d, out);
+  if (status || stopped(&d)) {
+    cJSON_Delete(*out);
+    *out = NULL;
+  }
+  if (d.device) options->backend->close(d.device);
+  free(d.rounds.sizes);
+  cJSON_free(d.properties);
+  planc_profile_free(d.profile);
+  cJSON_Delete(d.description);
+  return status;
+}
+
 /* --- Descriptions ----------------------------------------------------------------------------------------------- */
 
 static planc_status read_json(const char *path, char **out_text, cJSON **out) {
@@ -106,29 +125,11 @@ static planc_status read_properties(described *d, const char *path) {
 
 /* --- Listing ---------------------------------------------------------------------------------------------------- */
 
-static planc_status make(described *d, cJSON **out);
-static bool stopped(const described *d);
 static planc_status compose(described *d, cJSON **out);
 static planc_status add_pieces(described *d, cJSON *pieces);
 static void choose_sizes(const described *d, bool *out);
 static planc_status list_batches(described *d, rt_op_times *out);
 static planc_status add_chosen(described *d, const rt_op_times *listed, const bool *chosen, cJSON *pieces);
-
-planc_status rt_profile_described(const rt_described_options *options, cJSON **out) {
-  described d = {.options = options};
-  *out = NULL;
-  planc_status status = make(&d, out);
-  if (status || stopped(&d)) {
-    cJSON_Delete(*out);
-    *out = NULL;
-  }
-  if (d.device) options->backend->close(d.device);
-  free(d.rounds.sizes);
-  cJSON_free(d.properties);
-  planc_profile_free(d.profile);
-  cJSON_Delete(d.description);
-  return status;
-}
 
 static planc_status make(described *d, cJSON **out) {
   const rt_described_options *options = d->options;

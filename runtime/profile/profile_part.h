@@ -1,6 +1,6 @@
-/* Pieces of a profile (profile_file.h) that outlive an interrupted run, in a file beside the output, OUTPUT.part: a
- * line that says what they belong to, then a line for each, then one for what the process is at, as long as it is at
- * it. A process that came to its end there has left that line, and it counts as a piece from then on. */
+/* Pieces of a profile (profile_file.h) that outlive an interrupted run, in a file beside the output, OUTPUT.part. It
+ * has a line that says what they belong to, then a line for each, then one for what the process is at, as long as it is
+ * at it. A process that came to its end there has left that line, and it counts as a piece from then on. */
 #ifndef PLANRT_PROFILE_PART_H
 #define PLANRT_PROFILE_PART_H
 

@@ -5,6 +5,26 @@
 
 #include "cost/roofline.h"
 
+static planc_variant implicit_gemm(const planc_profile *profile, const pl_conv_case *of);
+static planc_variant gemm(const planc_profile *profile, const pl_conv_case *of);
+static planc_variant depthwise(const planc_profile *profile, const pl_conv_case *of);
+static bool takes_winograd(const pl_conv *conv);
+static planc_variant winograd(const planc_profile *profile, const pl_conv_case *of);
+static bool takes_fft(const pl_conv *conv);
+static planc_variant fft(const planc_profile *profile, const pl_conv_case *of);
+
+int32_t pl_conv_variants(const planc_profile *profile, const pl_conv_case *of,
+                         planc_variant out[PL_MAX_CONV_VARIANTS]) {
+  int32_t count = 0;
+  out[count++] = implicit_gemm(profile, of);
+  out[count++] = gemm(profile, of);
+  if (pl_conv_is_depthwise(of->conv)) out[count++] = depthwise(profile, of);
+  if (takes_winograd(of->conv)) out[count++] = winograd(profile, of);
+  if (takes_fft(of->conv)) out[count++] = fft(profile, of);
+  assert(count <= PL_MAX_CONV_VARIANTS);
+  return count;
+}
+
 bool pl_conv_is_depthwise(const pl_conv *conv) {
   return conv->groups > 1 && conv->c == conv->groups;
 }
@@ -131,24 +151,6 @@ planc_variant pl_conv_tensor_core(const planc_profile *profile, const pl_conv_ca
 }
 
 /* --- Transforms ----------------------------------------------------------------------------------------------- */
-
-static planc_variant gemm(const planc_profile *profile, const pl_conv_case *of);
-static bool takes_winograd(const pl_conv *conv);
-static planc_variant winograd(const planc_profile *profile, const pl_conv_case *of);
-static bool takes_fft(const pl_conv *conv);
-static planc_variant fft(const planc_profile *profile, const pl_conv_case *of);
-
-int32_t pl_conv_variants(const planc_profile *profile, const pl_conv_case *of,
-                         planc_variant out[PL_MAX_CONV_VARIANTS]) {
-  int32_t count = 0;
-  out[count++] = implicit_gemm(profile, of);
-  out[count++] = gemm(profile, of);
-  if (pl_conv_is_depthwise(of->conv)) out[count++] = depthwise(profile, of);
-  if (takes_winograd(of->conv)) out[count++] = winograd(profile, of);
-  if (takes_fft(of->conv)) out[count++] = fft(profile, of);
-  assert(count <= PL_MAX_CONV_VARIANTS);
-  return count;
-}
 
 static planc_variant gemm(const planc_profile *profile, const pl_conv_case *of) {
   const pl_conv *conv = of->conv;

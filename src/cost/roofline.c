@@ -5,6 +5,11 @@
  */
 enum { ACCESSES_BYTES = 8, BUSY_BYTES = 2048 * ACCESSES_BYTES };
 
+typedef struct arithmetic {
+  int64_t time_ns, busy_ppm;
+  int64_t least_ns; /* of time_ns: without what last waves and tiles over the edge leave idle */
+} arithmetic;
+
 static int64_t time_at(int64_t amount, int64_t peak_per_second, int64_t share_ppm);
 static int64_t peak_of(const pl_compute *compute, bool half);
 static void add_kernel(pl_work *work, const planc_profile *profile, int64_t time_ns, int64_t busy_ppm,
@@ -31,6 +36,24 @@ void pl_work_stream(pl_work *work, const planc_profile *profile, bool half, int6
   add_kernel(work, profile, max(flops_ns, traffic_ns(profile, traffic)),
              share_ppm(spread.items, pl_mul_saturate(compute->processors, spread.per_processor)),
              max(flops_ns, least_traffic_ns(profile, traffic)));
+}
+
+static arithmetic multiply_by(const planc_profile *profile, const pl_product *product, int64_t tile, int64_t flops_ppm,
+                              int64_t depth_overhead, int64_t peak);
+
+void pl_work_multiply(pl_work *work, const planc_profile *profile, pl_multiply_kind kind, bool half,
+                      const pl_product *product, pl_traffic traffic) {
+  const pl_compute *compute = &profile->compute;
+  const pl_multiply *by = &profile->multiply[kind];
+  int64_t peak = peak_of(compute, half);
+  if (compute->sustained_ppm) peak = pl_muldiv_ceil(peak, compute->sustained_ppm, PL_PPM);
+  arithmetic flops = multiply_by(profile, product, by->tile, by->flops_ppm, by->depth_overhead, peak);
+  if (by->small_tile) {
+    arithmetic small = multiply_by(profile, product, by->small_tile, by->small_flops_ppm, by->depth_overhead, peak);
+    if (small.time_ns < flops.time_ns) flops = small;
+  }
+  add_kernel(work, profile, max(flops.time_ns, traffic_ns(profile, traffic)), flops.busy_ppm,
+             max(flops.least_ns, least_traffic_ns(profile, traffic)));
 }
 
 static int64_t min(int64_t a, int64_t b) {
@@ -82,11 +105,6 @@ static int64_t least_traffic_ns(const planc_profile *profile, pl_traffic traffic
   return traffic_ns(profile, traffic);
 }
 
-typedef struct arithmetic {
-  int64_t time_ns, busy_ppm;
-  int64_t least_ns; /* of time_ns: without what last waves and tiles over the edge leave idle */
-} arithmetic;
-
 /* What the results of so many tiles keep busy, each of them in as many slices as the least depth allows: kernels that
  * cut a product do so to fill the device. */
 static int64_t busy_with(const planc_profile *profile, const pl_product *product, int64_t tiles, int64_t tile) {
@@ -120,21 +138,6 @@ static arithmetic multiply_by(const planc_profile *profile, const pl_product *pr
   int64_t tile_flops = tile * tile * product->flops_per_step;
   int64_t flops = pl_mul_saturate(steps, compute->processors * tile_flops);
   return (arithmetic){time_at(flops, peak, flops_ppm), busy_ppm, time_at(flops_of(product), peak, flops_ppm)};
-}
-
-void pl_work_multiply(pl_work *work, const planc_profile *profile, pl_multiply_kind kind, bool half,
-                      const pl_product *product, pl_traffic traffic) {
-  const pl_compute *compute = &profile->compute;
-  const pl_multiply *by = &profile->multiply[kind];
-  int64_t peak = peak_of(compute, half);
-  if (compute->sustained_ppm) peak = pl_muldiv_ceil(peak, compute->sustained_ppm, PL_PPM);
-  arithmetic flops = multiply_by(profile, product, by->tile, by->flops_ppm, by->depth_overhead, peak);
-  if (by->small_tile) {
-    arithmetic small = multiply_by(profile, product, by->small_tile, by->small_flops_ppm, by->depth_overhead, peak);
-    if (small.time_ns < flops.time_ns) flops = small;
-  }
-  add_kernel(work, profile, max(flops.time_ns, traffic_ns(profile, traffic)), flops.busy_ppm,
-             max(flops.least_ns, least_traffic_ns(profile, traffic)));
 }
 
 planc_variant pl_work_variant(const pl_work *work, const char *algorithm, int64_t workspace_bytes) {

@@ -73,6 +73,22 @@ static planc_status match_dtype(match *m, const operand *want, const planc_tenso
 static planc_status match_shape(match *m, const operand *want, const planc_tensor *tensor);
 
 static planc_status match_operands(const planc_optype *type, const planc_graph *graph, const planc_op *op,
+                                   pl_dims *out);
+static planc_status check_foreign(const char *type);
+static planc_status check_in_place(const planc_optype *type, const planc_graph *graph, const planc_op *op);
+static planc_status check_attrs(const planc_optype *type, const planc_op *op);
+
+planc_status pl_op_check(const planc_graph *graph, const planc_op *op) {
+  const planc_optype *type = op->known;
+  if (!type) return check_foreign(op->type);
+  pl_dims dims;
+  PLANC_TRY(match_operands(type, graph, op, &dims));
+  PLANC_TRY(check_attrs(type, op));
+  PLANC_TRY(check_in_place(type, graph, op));
+  return type->check ? type->check(graph, op, &dims) : NULL;
+}
+
+static planc_status match_operands(const planc_optype *type, const planc_graph *graph, const planc_op *op,
                                    pl_dims *out) {
   out->bound = 0;
   out->rank = -1;
@@ -181,22 +197,6 @@ static planc_status match_shape(match *m, const operand *want, const planc_tenso
 static planc_status wrong_count(const match *m, const char *pattern, int32_t count) {
   if (!*pattern) return planc_error(PLANC_BAD_INPUT, "%s has no %ss, %d given", m->type, m->side, count);
   return planc_error(PLANC_BAD_INPUT, "%s has %ss %s, %d given", m->type, m->side, pattern, count);
-}
-
-/* --- Attributes -------------------------------------------------------------------------------------------------- */
-
-static planc_status check_foreign(const char *type);
-static planc_status check_attrs(const planc_optype *type, const planc_op *op);
-static planc_status check_in_place(const planc_optype *type, const planc_graph *graph, const planc_op *op);
-
-planc_status pl_op_check(const planc_graph *graph, const planc_op *op) {
-  const planc_optype *type = op->known;
-  if (!type) return check_foreign(op->type);
-  pl_dims dims;
-  PLANC_TRY(match_operands(type, graph, op, &dims));
-  PLANC_TRY(check_attrs(type, op));
-  PLANC_TRY(check_in_place(type, graph, op));
-  return type->check ? type->check(graph, op, &dims) : NULL;
 }
 
 /* --- In-place results -------------------------------------------------------------------------------------------- */

@@ -2,9 +2,9 @@
  *
  * A plan has one form only: fixed keys in fixed order, no blanks, no exponents in numbers. So reading is pulling: the
  * caller says which literal comes next and which value follows it, and the file is right or an error. A general JSON
- * library would build a tree of every row, take about ten times as long and then leave the same questions (which keys,
- * in which order, what range) to be asked; a file that such a library accepts may still not be the bytes that the
- * writer would write, which `planc check` must be able to rely on. */
+ * library would build a tree of every row and take about ten times as long. It would then leave the same questions to
+ * be asked: which keys, in which order, what range. And a file that it accepts need not be the bytes that the writer
+ * would write, which `planc check` relies on. */
 #ifndef PLANC_PLAN_ROW_H
 #define PLANC_PLAN_ROW_H
 

@@ -159,6 +159,27 @@ void pl_job_emit(pl_emit *emit, const planc_job *job, int32_t graph, const planc
   EMIT(emit, "}\n");
 }
 
+static planc_status read_rounds(pl_row *row, planc_job *job);
+static planc_status read_order(pl_row *row, planc_job *job);
+static planc_status read_priority(pl_row *row, planc_job *job);
+
+planc_status pl_job_read(pl_row *row, planc_graph *const *graphs, int32_t n_graphs, int32_t *out_graph, planc_job *out,
+                         planc_job_predictions *out_predicted) {
+  *out = (planc_job){0};
+  PLANC_TRY(ROW_INT32(row, "{\"job\":", 0, n_graphs - 1, out_graph));
+  out->graph = graphs[*out_graph];
+  PLANC_TRY(ROW_INT64(row, ",\"batch\":", 1, PL_ROW_MAX, &out->batch));
+  PLANC_TRY(read_rounds(row, out));
+  PLANC_TRY(ROW_INT32(row, ",\"iterations\":", 1, INT32_MAX, &out->iterations));
+  PLANC_TRY(ROW_INT64(row, ",\"ideal\":", 0, PL_ROW_MAX, &out_predicted->ideal_ns));
+  PLANC_TRY(ROW_INT64(row, ",\"busy\":", 0, PL_ROW_MAX, &out_predicted->busy_ns));
+  PLANC_TRY(ROW_INT64(row, ",\"stall\":", 0, PL_ROW_MAX, &out_predicted->stall_ns));
+  if (ROW_ACCEPTS(row, ",\"priority\":")) PLANC_TRY(read_priority(row, out));
+  if (ROW_ACCEPTS(row, ",\"name\":")) PLANC_TRY(pl_row_name(row, pl_job_name_fault, &out->name));
+  if (ROW_ACCEPTS(row, ",\"order\":[")) PLANC_TRY(read_order(row, out));
+  return ROW_END(row, "}");
+}
+
 static planc_status read_rounds(pl_row *row, planc_job *job) {
   VEC(int64_t) rounds = {0};
   planc_status status = ROW_LITERAL(row, ",\"rounds\":[");
@@ -212,23 +233,6 @@ static planc_status read_priority(pl_row *row, planc_job *job) {
   PLANC_TRY(pl_row_int(row, 1, PLANC_MOST_PRIORITY, &priority));
   job->priority = (int32_t)priority;
   return NULL;
-}
-
-planc_status pl_job_read(pl_row *row, planc_graph *const *graphs, int32_t n_graphs, int32_t *out_graph, planc_job *out,
-                         planc_job_predictions *out_predicted) {
-  *out = (planc_job){0};
-  PLANC_TRY(ROW_INT32(row, "{\"job\":", 0, n_graphs - 1, out_graph));
-  out->graph = graphs[*out_graph];
-  PLANC_TRY(ROW_INT64(row, ",\"batch\":", 1, PL_ROW_MAX, &out->batch));
-  PLANC_TRY(read_rounds(row, out));
-  PLANC_TRY(ROW_INT32(row, ",\"iterations\":", 1, INT32_MAX, &out->iterations));
-  PLANC_TRY(ROW_INT64(row, ",\"ideal\":", 0, PL_ROW_MAX, &out_predicted->ideal_ns));
-  PLANC_TRY(ROW_INT64(row, ",\"busy\":", 0, PL_ROW_MAX, &out_predicted->busy_ns));
-  PLANC_TRY(ROW_INT64(row, ",\"stall\":", 0, PL_ROW_MAX, &out_predicted->stall_ns));
-  if (ROW_ACCEPTS(row, ",\"priority\":")) PLANC_TRY(read_priority(row, out));
-  if (ROW_ACCEPTS(row, ",\"name\":")) PLANC_TRY(pl_row_name(row, pl_job_name_fault, &out->name));
-  if (ROW_ACCEPTS(row, ",\"order\":[")) PLANC_TRY(read_order(row, out));
-  return ROW_END(row, "}");
 }
 
 /* --- Streams ------------------------------------------------------------------------------------------------------ */

@@ -7,11 +7,32 @@
 #include "plan/memories.h"
 #include "plan/row.h"
 
+static planc_status check(const planc_plan *plan, pl_arena *arena);
+static planc_status check_engines(const planc_plan *plan, pl_arena *arena, int32_t *out_n);
+static planc_status check_stream(const planc_plan *plan, int32_t s, int32_t n_engines);
 static bool is_within(int64_t value, int64_t least, int64_t most);
 static planc_status check_device(const planc_plan_device *device);
 static planc_status check_memories(const planc_plan *plan);
 static planc_status check_link(const planc_plan *plan, int32_t l);
 static planc_status check_predictions(const planc_plan *plan);
+
+planc_status pl_tables_check(const planc_plan *plan) {
+  pl_arena arena = {0};
+  planc_status status = check(plan, &arena);
+  pl_arena_free(&arena);
+  return status;
+}
+
+static planc_status check(const planc_plan *plan, pl_arena *arena) {
+  int32_t n_engines = 0;
+  pl_link_index links;
+  PLANC_TRY(pl_tables_check_ranges(plan));
+  PLANC_TRY(pl_mappings_check(plan));
+  PLANC_TRY(check_engines(plan, arena, &n_engines));
+  PLANC_TRY(pl_link_index_make(plan, arena, &links));
+  for (int32_t s = 0; s < plan->n_streams; s++) PLANC_TRY(check_stream(plan, s, n_engines));
+  return NULL;
+}
 
 planc_status pl_tables_check_ranges(const planc_plan *plan) {
   if (!is_within(plan->n_links, 0, PLANC_PLAN_MAX_LINKS))
@@ -146,24 +167,4 @@ static planc_status check_stream(const planc_plan *plan, int32_t s, int32_t n_en
   }
   if (stream->kind == PLANC_STREAM_KIND_copy && stream->on >= 0 && stream->on < n_engines) return NULL;
   return planc_error(PLANC_INVALID_PLAN, "stream %d: there is no engine %d", s, stream->on);
-}
-
-/* --- Tables and streams together ---------------------------------------------------------------------------------- */
-
-static planc_status check(const planc_plan *plan, pl_arena *arena) {
-  int32_t n_engines = 0;
-  pl_link_index links;
-  PLANC_TRY(pl_tables_check_ranges(plan));
-  PLANC_TRY(pl_mappings_check(plan));
-  PLANC_TRY(check_engines(plan, arena, &n_engines));
-  PLANC_TRY(pl_link_index_make(plan, arena, &links));
-  for (int32_t s = 0; s < plan->n_streams; s++) PLANC_TRY(check_stream(plan, s, n_engines));
-  return NULL;
-}
-
-planc_status pl_tables_check(const planc_plan *plan) {
-  pl_arena arena = {0};
-  planc_status status = check(plan, &arena);
-  pl_arena_free(&arena);
-  return status;
 }

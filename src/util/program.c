@@ -19,6 +19,13 @@ planc_status pl_program_remedy(planc_status status) {
   return named;
 }
 
+static planc_status dispatch(const pl_program *program, int argc, char **argv, FILE *out);
+
+planc_status pl_program_run(const pl_program *program, int argc, char **argv, FILE *out) {
+  PLANC_TRY(pl_program_remedy(dispatch(program, argc, argv, out)));
+  return fflush(out) || ferror(out) ? planc_error(PLANC_IO, "standard output cannot be written") : NULL;
+}
+
 static void print_usage(const pl_program *program, FILE *out) {
   fprintf(out, "usage: %s COMMAND [operand ...] [option ...]\n\ncommands:\n", program->name);
   for (int32_t i = 0; i < program->n_subcommands; i++)
@@ -59,9 +66,4 @@ static planc_status dispatch(const pl_program *program, int argc, char **argv, F
     if (strcmp(argv[0], program->subcommands[i]->line.name) == 0)
       return run_subcommand(program, program->subcommands[i], argc - 1, argv + 1, out);
   return planc_error(PLANC_USAGE, "unknown command %s; '%s --help' lists them", argv[0], program->name);
-}
-
-planc_status pl_program_run(const pl_program *program, int argc, char **argv, FILE *out) {
-  PLANC_TRY(pl_program_remedy(dispatch(program, argc, argv, out)));
-  return fflush(out) || ferror(out) ? planc_error(PLANC_IO, "standard output cannot be written") : NULL;
 }

@@ -8,7 +8,7 @@ from unittest import mock
 
 from graphtest import Graph, GraphTest, read
 
-import numerics
+import graph_numerics
 import pix2pixhd
 
 SMALL = {"HEIGHT": 8, "WIDTH": 12, "LABELS": 2, "GENERATOR_WIDTH": 2, "DOWNS": 1, "BLOCKS": 2,
@@ -84,7 +84,7 @@ class NumericsTest(GraphTest):
         rng = random.Random(3)
         params = {name: [rng.uniform(-0.4, 0.4) for _ in range(t.bytes(0) // 4)]
                   for name, t in graph.tensors.items() if t.root is t and t.kind == "param"}
-        values = numerics.run(graph, params)
+        values = graph_numerics.run(graph, params)
         forward = Graph("")
         forward.tensors, forward.ops = graph.tensors, [op for op in graph.ops if op["phase"] == "forward"]
         for prefix, loss in (("G_", "G_loss"), ("D", "D_loss")):
@@ -94,7 +94,7 @@ class NumericsTest(GraphTest):
             def loss_at(step, along=along, loss=loss):
                 moved = {name: [v + step * d for v, d in zip(numbers, along.get(name, [0.0] * len(numbers)))]
                          for name, numbers in params.items()}
-                return numerics.run(forward, moved)[graph.of(loss)][0]
+                return graph_numerics.run(forward, moved)[graph.of(loss)][0]
 
             slope = (loss_at(1e-6) - loss_at(-1e-6)) / 2e-6
             predicted = sum(g * d for name in along for g, d in zip(values[graph.of(f"{name}.grad")], along[name]))

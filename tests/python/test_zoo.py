@@ -187,7 +187,7 @@ class Zoo(unittest.TestCase):
 
     def test_the_files_are_what_the_generator_writes(self):
         with tempfile.TemporaryDirectory() as folder:
-            subprocess.run([sys.executable, "-B", os.path.join(ZOO, "generate.py"), "-d", folder], check=True)
+            subprocess.run([sys.executable, "-B", os.path.join(ZOO, "generate_zoo.py"), "-d", folder], check=True)
             for pattern in (MODELS, OPS, LARGE):
                 written = sorted(glob.glob(os.path.join(folder, pattern)))
                 self.assertEqual([os.path.relpath(path, folder) for path in written],

@@ -8,7 +8,7 @@
 #include "plan/memories.h"
 #include "plan/owned.h"
 #include "planc/schedule.h"
-#include "tests/support/tables.h"
+#include "tests/support/plan_tables.h"
 #include "util/vec.h"
 
 typedef VEC(planc_instr) instr_list;

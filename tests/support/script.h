@@ -13,7 +13,7 @@
  *
  * BUFFER is a storage's name and OP an op's; NAME#2 is the third of that name in the trace, a number is an index.
  * MEMORY is host, storage, user or in NUMBER; without it it is the device of the buffer's job. Streams are those of
- * tables.h. What is said of jobs and storage comes first. */
+ * plan_tables.h. What is said of jobs and storage comes first. */
 #ifndef PLANC_TESTS_SCRIPT_H
 #define PLANC_TESTS_SCRIPT_H
 

@@ -1,6 +1,6 @@
 #include "tests/support/weave.h"
 
-#include "tests/support/tables.h"
+#include "tests/support/plan_tables.h"
 #include "util/math.h"
 
 enum { PROLOGUE, BODY, EPILOGUE };

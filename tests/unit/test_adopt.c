@@ -9,7 +9,7 @@
 
 #include "planc/policy.h"
 #include "planrt/planrt.h"
-#include "runtime/watch.h"
+#include "runtime/cli/watch.h"
 #include "tests/support/forge.h"
 #include "tests/support/graphtext.h"
 #include "tests/support/nets.h"
@@ -327,16 +327,16 @@ static void put_plan(const planc_plan *plan) {
   free(printed);
 }
 
-static void assert_nothing(rt_watch *watch, const planrt_session *session) {
+static void assert_nothing(run_watch *watch, const planrt_session *session) {
   planc_plan *plan;
-  ok(rt_watch_look(watch, session, &plan));
+  ok(run_watch_look(watch, session, &plan));
   ck_assert_ptr_null(plan);
 }
 
-static void assert_found(rt_watch *watch, const planrt_session *session, const planc_plan *want) {
+static void assert_found(run_watch *watch, const planrt_session *session, const planc_plan *want) {
   planc_plan *plan;
   uint64_t ours, theirs;
-  ok(rt_watch_look(watch, session, &plan));
+  ok(run_watch_look(watch, session, &plan));
   ck_assert_ptr_nonnull(plan);
   ok(planc_plan_hash(plan, &ours));
   ok(planc_plan_hash(want, &theirs));
@@ -345,9 +345,9 @@ static void assert_found(rt_watch *watch, const planrt_session *session, const p
   assert_nothing(watch, session);
 }
 
-static void assert_told_once(rt_watch *watch, const planrt_session *session, planc_code code) {
+static void assert_told_once(run_watch *watch, const planrt_session *session, planc_code code) {
   planc_plan *plan;
-  assert_fails(rt_watch_look(watch, session, &plan), code, file);
+  assert_fails(run_watch_look(watch, session, &plan), code, file);
   ck_assert_ptr_null(plan);
   assert_nothing(watch, session);
 }
@@ -355,11 +355,11 @@ static void assert_told_once(rt_watch *watch, const planrt_session *session, pla
 START_TEST(what_appears_or_changes_is_found_once) {
   run r = {0};
   woven own, other;
-  rt_watch watch;
+  run_watch watch;
   weave_plan(WEAVE_SWAP, 4, &own);
   weave_plan(WEAVE_RESIDENT, 4, &other);
   planrt_session *session = open_session(&own.plan, &r, false);
-  rt_watch_start(&watch, file);
+  run_watch_start(&watch, file);
   assert_nothing(&watch, session);
   put_plan(&other.plan);
   assert_found(&watch, session, &other.plan);
@@ -371,7 +371,7 @@ START_TEST(what_appears_or_changes_is_found_once) {
   assert_nothing(&watch, session);
   put_plan(&other.plan);
   assert_found(&watch, session, &other.plan);
-  rt_watch_start(&watch, file); /* what is there already is not new */
+  run_watch_start(&watch, file); /* what is there already is not new */
   assert_nothing(&watch, session);
   unlink(file);
   ck_assert_int_eq(mkfifo(file, 0600), 0); /* nobody writes: opening it would never end */
@@ -389,13 +389,13 @@ END_TEST
 START_TEST(bad_files_are_told_once) {
   run r = {0};
   woven own, other;
-  rt_watch watch;
+  run_watch watch;
   char *printed;
   size_t length;
   weave_plan(WEAVE_SWAP, 4, &own);
   weave_plan(WEAVE_RESIDENT, 4, &other);
   planrt_session *session = open_session(&own.plan, &r, false);
-  rt_watch_start(&watch, file);
+  run_watch_start(&watch, file);
   ok(planc_plan_print(&other.plan, &printed, &length));
   for (size_t end = 0; end + 1 < length; end += 31) {
     ok(pl_file_write(file, printed, end));

@@ -7,10 +7,10 @@
 #include "planc/policy.h"
 #include "tests/support/graphtext.h"
 #include "tests/support/least.h"
+#include "tests/support/plan_tables.h"
 #include "tests/support/randgraph.h"
 #include "tests/support/script.h"
 #include "tests/support/sheet.h"
-#include "tests/support/tables.h"
 #include "tests/support/unit.h"
 
 /* --- By hand ------------------------------------------------------------------------------------------------------ */

@@ -4,11 +4,12 @@
 #include <string.h>
 
 #include "planner/measured/alone.h"
+#include "planner/simulate/program_of_plan.h"
 #include "planner/simulate/sim_machine.h"
 #include "tests/support/graphtext.h"
+#include "tests/support/plan_tables.h"
 #include "tests/support/randgraph.h"
 #include "tests/support/script.h"
-#include "tests/support/tables.h"
 #include "tests/support/unit.h"
 #include "tests/support/weave.h"
 

@@ -7,8 +7,8 @@
 
 #include "planc/check.h"
 #include "tests/support/judge.h"
+#include "tests/support/plan_tables.h"
 #include "tests/support/script.h"
-#include "tests/support/tables.h"
 #include "tests/support/unit.h"
 #include "tests/support/unroll.h"
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/support/tables.h"
+#include "tests/support/plan_tables.h"
 #include "tests/support/tiny_plan.h"
 #include "tests/support/unit.h"
 

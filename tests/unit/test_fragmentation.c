@@ -5,8 +5,8 @@
 
 #include "planc/analysis.h"
 #include "planner/analysis/remap.h"
+#include "tests/support/plan_tables.h"
 #include "tests/support/script.h"
-#include "tests/support/tables.h"
 #include "tests/support/unit.h"
 
 static const char graph_text[] =

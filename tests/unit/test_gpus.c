@@ -13,9 +13,9 @@
 #include "runtime/backend.h"
 #include "tests/support/graphtext.h"
 #include "tests/support/judge.h"
+#include "tests/support/plan_tables.h"
 #include "tests/support/randgraph.h"
 #include "tests/support/script.h"
-#include "tests/support/tables.h"
 #include "tests/support/unit.h"
 
 static const int64_t two[] = {2}, one_and_one[] = {1, 1};

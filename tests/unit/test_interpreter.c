@@ -6,8 +6,8 @@
 
 #include "planrt/planrt.h"
 #include "tests/support/graphtext.h"
+#include "tests/support/plan_tables.h"
 #include "tests/support/randgraph.h"
-#include "tests/support/tables.h"
 #include "tests/support/unit.h"
 #include "tests/support/weave.h"
 

@@ -11,9 +11,9 @@
 #include "runtime/session.h"
 #include "tests/support/graphtext.h"
 #include "tests/support/judge.h"
+#include "tests/support/plan_tables.h"
 #include "tests/support/randgraph.h"
 #include "tests/support/script.h"
-#include "tests/support/tables.h"
 #include "tests/support/unit.h"
 #include "tests/support/weave.h"
 

@@ -10,8 +10,8 @@
 #include "planc/simulate.h"
 #include "planner/analysis/plan_streams.h"
 #include "runtime/random.h"
+#include "tests/support/plan_tables.h"
 #include "tests/support/script.h"
-#include "tests/support/tables.h"
 #include "tests/support/unit.h"
 
 static const char graph_text[] =

@@ -25,8 +25,8 @@
 #include "runtime/random.h"
 #include "tests/support/graphtext.h"
 #include "tests/support/judge.h"
+#include "tests/support/plan_tables.h"
 #include "tests/support/randgraph.h"
-#include "tests/support/tables.h"
 #include "tests/support/unit.h"
 #include "tests/support/weave.h"
 

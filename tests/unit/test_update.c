@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "cost/profile.h"
+#include "tests/support/plan_tables.h"
 #include "tests/support/plan_view.h"
 #include "tests/support/randgraph.h"
-#include "tests/support/tables.h"
 #include "tests/support/unit.h"
 #include "tests/support/updates.h"
 

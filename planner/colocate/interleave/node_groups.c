@@ -38,7 +38,7 @@ static planc_status list_nodes(cutting *c);
 static planc_status forbid_cuts(cutting *c);
 static planc_status cut_nodes(cutting *c);
 static int32_t find_last_forward(const cutting *c);
-static int32_t find_fullest(const cutting *c);
+static int32_t find_fullest_node(const cutting *c);
 static int32_t nearest_cut(const cutting *c, int32_t node);
 static void make_part(cutting *c, int32_t first, int32_t last, bool allocates);
 
@@ -53,11 +53,11 @@ planc_status pl_node_groups_make(pl_arena *arena, const planc_candidate *candida
 }
 
 static planc_status cut_nodes(cutting *c) {
-  int32_t fullest = c->cut->where == PL_CUT_AT_PHASES ? find_last_forward(c) : find_fullest(c);
+  int32_t fullest = c->cut->where == PL_CUT_AT_PHASES ? find_last_forward(c) : find_fullest_node(c);
   int32_t top = nearest_cut(c, fullest);
   PLANC_TRY(PL_NEW(c->arena, &c->groups, c->n));
   c->out->groups = c->groups;
-  c->out->most_bytes = c->nodes[find_fullest(c)].most;
+  c->out->most_bytes = c->nodes[find_fullest_node(c)].most;
   make_part(c, 0, top, true);
   c->out->n_allocating = c->out->n;
   make_part(c, top + 1, c->n - 1, false);
@@ -168,7 +168,7 @@ static planc_status forbid_cuts(cutting *c) {
 
 /* --- Where allocation ends ---------------------------------------------------------------------------------------- */
 
-static int32_t find_fullest(const cutting *c) {
+static int32_t find_fullest_node(const cutting *c) {
   int32_t fullest = 0;
   for (int32_t k = 1; k < c->n; k++)
     if (c->nodes[k].most > c->nodes[fullest].most) fullest = k;

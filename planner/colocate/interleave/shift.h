@@ -1,5 +1,5 @@
-/* Zico's search for time shifts (papers/000, 5): each iteration of a job starts as soon as what it and the iterations
- * of the other jobs that are under way hold in regions stays within the budget, at any time until they end. An
+/* Zico's search for time shifts (papers/000, 5): each iteration of a job starts as soon as memory allows. What it
+ * and the other jobs' iterations under way hold in regions stays within the budget at any time until they end. An
  * iteration is shifted as a whole. Where too much is held at some time, what it has taken by then meets what the others
  * hold until their next release; so it is shifted by as much as brings that taking to that release. A smaller shift
  * leaves both to meet. The paper leaves open how long to wait (papers/NOTES, 21). Where it tells whether an iteration

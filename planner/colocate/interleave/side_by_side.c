@@ -9,7 +9,6 @@
 #include "planner/colocate/interleave/side_by_side.h"
 
 #include <assert.h>
-#include <string.h>
 
 #include "planc/colocate.h"
 #include "planner/choose/room_search.h"
@@ -72,7 +71,7 @@ planc_status pl_solos_side_by_side(const planc_mix_evaluator *evaluator, const p
 static planc_status put_side_by_side(const planc_mix_evaluator *evaluator, const planc_problem *problem,
                                      pl_solo *made) {
   const planc_evaluator alone = evaluator->alone(evaluator, problem);
-  if (strcmp(made->policy, "none") == 0) return replace(&alone, &made->candidate);
+  if (planc_policy_is_resident(made->policy)) return replace(&alone, &made->candidate);
   return planc_candidate_explain(
       &made->candidate, "rounds one after the other, as policy %s has data away from the device", made->policy);
 }

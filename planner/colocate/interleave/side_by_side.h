@@ -1,5 +1,5 @@
 /* Rounds of one job side by side (Zico, 2.2): a round that leaves part of the GPU idle shares it with the others, as
- * jobs do, while their gradients are summed in the order of the rounds and the optimizer comes once, after all. */
+ * jobs do. Their gradients are summed in the order of the rounds, and the optimizer comes once, after all. */
 #ifndef PLANC_COLOCATE_SIDE_BY_SIDE_H
 #define PLANC_COLOCATE_SIDE_BY_SIDE_H
 

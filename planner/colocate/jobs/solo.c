@@ -36,6 +36,12 @@ int32_t planc_mix_first_same(const planc_mix *mix, int32_t job) {
   return same;
 }
 
+static int32_t find_same(const planc_problem *problems, int32_t job);
+
+void pl_solos_share(const planc_problem *problems, pl_solos *solos) {
+  for (int32_t j = 0; j < solos->n; j++) solos->candidates[j] = solos->made[find_same(problems, j)].candidate;
+}
+
 static bool are_same_terms(const planc_terms *a, const planc_terms *b) {
   for (int32_t m = 0; m < PLANC_N_BUDGETS; m++)
     if (a->budgets[m] != b->budgets[m]) return false;
@@ -62,10 +68,6 @@ static int32_t find_same(const planc_problem *problems, int32_t job) {
   int32_t same = 0;
   while (!is_same_problem(&problems[same], &problems[job])) same++;
   return same;
-}
-
-void pl_solos_share(const planc_problem *problems, pl_solos *solos) {
-  for (int32_t j = 0; j < solos->n; j++) solos->candidates[j] = solos->made[find_same(problems, j)].candidate;
 }
 
 static planc_status make_all(const planc_mix_evaluator *evaluator, const planc_problem *problems,

@@ -1,5 +1,5 @@
-/* Memory in regions (Zico, 6.3): an owner, which is a job's tensors of one class, takes whole regions out of the free
- * list of all owners, puts its tensors into them, and gives a region back when the last tensor in it is gone. What is
+/* Memory in regions (Zico, 6.3): an owner is a job's tensors of one class. It takes whole regions out of the free list
+ * of all owners and puts its tensors into them. It gives a region back when the last tensor in it is gone. What is
  * larger than a region takes several that lie behind each other. */
 #ifndef PLANC_COLOCATE_REGIONS_H
 #define PLANC_COLOCATE_REGIONS_H

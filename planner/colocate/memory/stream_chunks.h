@@ -1,8 +1,8 @@
 /* Waterwave's allocator (papers/003, 4.2): memory that work in several streams takes and gives back in the order in
- * which it is scheduled. What is free is of three kinds for who takes: given back in the same stream, which is used
- * first; synchronised, so that any stream may have it; and given back in other streams since the last synchronisation,
- * for which the streams are synchronised. Free chunks of one kind that lie behind each other become one; those of
- * different kinds only when the streams are synchronised.
+ * which it is scheduled. For who takes, what is free is of three kinds. What was given back in the same stream is used
+ * first. What is synchronised any stream may have. For what was given back in other streams since the last
+ * synchronisation, the streams are synchronised. Free chunks of one kind that lie behind each other become one; those
+ * of different kinds only when the streams are synchronised.
  *
  * A chunk is filed under the stream that used it last. The paper files it under the one that took it, where a job whose
  * groups change streams would find it too early (papers/NOTES, 31). */

@@ -1,7 +1,7 @@
 /* A kernel for ops that treat every element by itself. An op is a struct with
  *   static constexpr int WIDTH;                          elements at a time where all its pointers are aligned
  *   template <int W> void apply(int64_t i, bool vector)  does elements i .. i + W - 1
- * which reads its elements before it writes them: any of its outputs may lie over an input. */
+ * `apply` reads its elements before it writes them: any of its outputs may lie over an input. */
 #ifndef RT_CUDA_ELEMENTWISE_CUH
 #define RT_CUDA_ELEMENTWISE_CUH
 

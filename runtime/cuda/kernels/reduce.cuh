@@ -4,8 +4,8 @@
  * What is summed up is a Source:
  *   using Gather = TotalsOf<N> or MomentsOf
  *   template <int W> void terms(int64_t i, int64_t row, int64_t channel, float (&to)[Gather::TERMS][W])
- * of elements i .. i + W - 1: of one channel where the channels' runs are longer than 1, of channels `channel` and on,
- * in row `row`, where they are not.
+ * `terms` is asked of elements i .. i + W - 1. They are of one channel where the channels' runs are longer than 1,
+ * else of channels `channel` and on, in row `row`.
  * What becomes of the sums is a Finish: void operator()(int64_t channel, const Gather::Part &). */
 #ifndef RT_CUDA_REDUCE_CUH
 #define RT_CUDA_REDUCE_CUH

@@ -3,8 +3,8 @@
  * to the GPU, engine 2g+1 the same ways back. Of job j stream 3j computes, stream 3j+1 is a queue of the one engine,
  * 3j+2 of the other. Of storage, behind all others, an engine copies there from user and host, the next one the same
  * ways back; of J jobs streams 3J+2j and 3J+2j+1 are queues of them. */
-#ifndef PLANC_TESTS_TABLES_H
-#define PLANC_TESTS_TABLES_H
+#ifndef PLANC_TESTS_PLAN_TABLES_H
+#define PLANC_TESTS_PLAN_TABLES_H
 
 #include "planc/plan.h"
 #include "util/arena.h"

@@ -1,5 +1,5 @@
 /* Watching a file for plans (watch.h): a writer puts a new one in place by renaming it. */
-#include "runtime/watch.h"
+#include "runtime/cli/watch.h"
 
 #include <string.h>
 
@@ -7,7 +7,7 @@
 
 static void look_at(const char *path, struct stat *out);
 
-void rt_watch_start(rt_watch *watch, const char *path) {
+void run_watch_start(run_watch *watch, const char *path) {
   watch->path = path;
   look_at(path, &watch->seen);
 }
@@ -30,7 +30,7 @@ static planc_status is_adoptable(const planrt_session *session, const planc_plan
   return *out ? planrt_can_adopt(session, plan, NULL) : NULL;
 }
 
-planc_status rt_watch_look(rt_watch *watch, const planrt_session *session, planc_plan **out) {
+planc_status run_watch_look(run_watch *watch, const planrt_session *session, planc_plan **out) {
   struct stat now;
   planc_plan *plan;
   bool adoptable = false;

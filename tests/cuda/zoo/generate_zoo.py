@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes the op zoo: graphs that together have every op, dtype and layout of the CUDA backend, for compare_backends.
 
-usage: generate.py [-d DIR]
+usage: generate_zoo.py [-d DIR]
 
   image-model, token-model   to train, through `planc train --precision`
   ops/                       single ops on inputs, in every dtype, at sizes with and without tails; to run as they are
@@ -19,7 +19,7 @@ sys.path.insert(0, os.path.join(HERE, "..", "..", "..", "graphs"))
 from graphfile import GraphFile  # noqa: E402
 from layers import Net, pair, slid  # noqa: E402
 
-WRITTEN = "Written by generate.py: change that, not this file."
+WRITTEN = "Written by generate_zoo.py: change that, not this file."
 REALS = ("f32", "bf16")
 # Of activations, and of what goes with them, which is like them or f32.
 PAIRS = (("f32", "f32"), ("bf16", "f32"), ("bf16", "bf16"))

@@ -1,5 +1,5 @@
-/* Tables of plans that tests make (tables.h). */
-#include "tests/support/tables.h"
+/* Tables of plans that tests make (plan_tables.h). */
+#include "tests/support/plan_tables.h"
 
 #include "plan/derived.h"
 

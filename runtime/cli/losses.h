@@ -9,7 +9,7 @@
 #include "planc/status.h"
 #include "util/vec.h"
 
-typedef struct rt_losses {
+typedef struct run_losses {
   bool keeps;                 /* every one is to be told */
   int64_t first;              /* iteration of the plan that runs */
   int64_t period, per_period; /* that of `open`, counted from there; how many iterations it has */
@@ -22,18 +22,18 @@ typedef struct rt_losses {
   double mean;           /* of the last epoch that is over and had losses; where `n` is 0 there is none */
   int64_t not_finite;    /* the first iteration whose loss is no finite number; -1: none */
   double not_finite_was; /* that loss */
-} rt_losses;
+} run_losses;
 
 /* Of a job that no plan has yet. */
-void rt_losses_start(rt_losses *losses, bool keeps);
-/* From iteration `first` on the job has so many iterations in a period. Behind rt_losses_end. */
-planc_status rt_losses_plan(rt_losses *losses, int64_t first, int64_t per_period);
+void run_losses_start(run_losses *losses, bool keeps);
+/* From iteration `first` on the job has so many iterations in a period. Behind run_losses_end. */
+planc_status run_losses_plan(run_losses *losses, int64_t first, int64_t per_period);
 /* An epoch begins: its first loss drops those of the epoch before. */
-void rt_losses_begin(rt_losses *losses);
+void run_losses_begin(run_losses *losses);
 /* Adds a part of an iteration's loss. */
-planc_status rt_losses_add(rt_losses *losses, int64_t iteration, double part);
+planc_status run_losses_add(run_losses *losses, int64_t iteration, double part);
 /* The epoch is over, for the job with the last iteration before `end`: those from there on do not count. */
-planc_status rt_losses_end(rt_losses *losses, int64_t end);
-void rt_losses_free(rt_losses *losses);
+planc_status run_losses_end(run_losses *losses, int64_t end);
+void run_losses_free(run_losses *losses);
 
 #endif

@@ -1,0 +1,17 @@
+/* Steps of making a plan, of one job or of several. */
+#ifndef PLANC_PLANNER_PLAN_STEPS_H
+#define PLANC_PLANNER_PLAN_STEPS_H
+
+#include "planc/policy.h"
+
+/* A candidate's plan with what the candidate knows of itself, but for predictions of time. `policy` is its name. */
+planc_status pl_plan_of(const planc_problem *problem, const char *policy, const planc_candidate *candidate,
+                        planc_plan **out);
+/* Gives a plan a copy of `text` for its explanation. */
+planc_status pl_explain_plan(planc_plan *plan, const char *text);
+/* Takes over a plan in place of *kept if that is NULL or not as good; frees the other one. */
+void pl_keep_better(planc_plan *plan, planc_plan **kept);
+/* INFEASIBLE where the plan's predicted peaks are more than the problem's budgets. */
+planc_status pl_hold_to_budgets(const planc_problem *problem, const planc_plan *plan);
+
+#endif
