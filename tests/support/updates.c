@@ -30,8 +30,10 @@ sheet *run_of(const planc_plan *plan) {
 
 planc_update *update_of(const planc_plan *plan, const sheet *run, const planc_profile *profile, int64_t weight_ppm) {
   planc_update *update;
+  const planc_profile *profiles[PLANC_PLAN_MAX_JOBS];
+  for (int32_t j = 0; j < plan->n_jobs; j++) profiles[j] = profile;
   planc_update_options options = {
-      .plan = plan, .timeline = &run->timeline, .profile = profile, .weight_ppm = weight_ppm};
+      .plan = plan, .timeline = &run->timeline, .profiles = profile ? profiles : NULL, .weight_ppm = weight_ppm};
   ok(planc_update_make(&options, &update));
   return update;
 }

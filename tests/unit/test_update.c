@@ -93,7 +93,7 @@ START_TEST(weights_are_what_they_say) {
   for (size_t w = 0; w < sizeof weights / sizeof *weights; w++) {
     planc_update *update = update_of(plan, s, NULL, weights[w]);
     planc_costs *costs;
-    ok(planc_costs_make(update->profile, plan->jobs[0].graph, 1, &plan->jobs[0].batch, &costs));
+    ok(planc_costs_make(update->profiles[0], plan->jobs[0].graph, 1, &plan->jobs[0].batch, &costs));
     for (int32_t k = 0; k < s->timeline.n_timed; k++) {
       const planc_instr *instr = &plan->body.instrs[s->instrs[k]];
       if (instr->op != PLANC_INSTR_exec) continue;
@@ -140,7 +140,7 @@ static void assert_near(int64_t got, int64_t want, double share, int64_t ns) {
 }
 
 static void assert_links(const planc_plan *want, const planc_update *update) {
-  const planc_device *device = planc_profile_device(update->profile);
+  const planc_device *device = planc_profile_device(update->profiles[0]);
   const planc_link *got[PLANC_N_ROUTES] = {&device->links[PLANC_ROUTE_H2D], &device->links[PLANC_ROUTE_D2H],
                                            &device->links[PLANC_ROUTE_STORE], &device->links[PLANC_ROUTE_LOAD]};
   for (int r = 0; r < PLANC_N_ROUTES; r++) {
@@ -157,7 +157,7 @@ static void assert_found(const planc_plan *other, const planc_update *update) {
   planc_trace *trace;
   planc_costs *costs;
   int64_t batches[] = {job->batch, job->rounds[0], job->rounds[job->n_rounds - 1]};
-  ok(planc_costs_make(update->profile, job->graph, 3, batches, &costs));
+  ok(planc_costs_make(update->profiles[0], job->graph, 3, batches, &costs));
   ok(planc_expand(other->jobs, 1, &trace));
   for (int32_t i = 0; i < other->body.n; i++) {
     const planc_instr *instr = &other->body.instrs[i];
@@ -165,7 +165,7 @@ static void assert_found(const planc_plan *other, const planc_update *update) {
     const planc_instance *instance = &trace->instances[instr->id];
     if (instance->role == PLANC_ROLE_ACCUMULATE) {
       int64_t bytes = trace->buffers[trace->accesses[instance->first_access].buffer].bytes;
-      adds_ns += planc_costs_add_ns(update->profile, bytes);
+      adds_ns += planc_costs_add_ns(update->profiles[0], bytes);
       wanted_ns += instr->time_ns;
       adds++;
     } else {
@@ -240,7 +240,7 @@ START_TEST(another_storage_is_found) {
         planc_update *update = update_of(plan, run, with_base ? with_storage : NULL, PPM);
         assert_found(other, update);
         n_stores += update->copies[PLANC_ROUTE_STORE].count;
-        ck_assert_int_eq(has_origin(update->profile, "device.storage"),
+        ck_assert_int_eq(has_origin(update->profiles[0], "device.storage"),
                          update->copies[PLANC_ROUTE_STORE].count + update->copies[PLANC_ROUTE_LOAD].count > 0);
         planc_update_free(update);
       }
@@ -321,7 +321,7 @@ static void assert_settles(const planc_plan *plan, const planc_plan *machine, co
   planc_simulation predicted, ran;
   planc_update *update = update_of(plan, run, NULL, PPM);
   assert_links(machine, update);
-  ok(planc_retime(plan, update->profile, &retimed));
+  ok(planc_retime(plan, update->profiles[0], &retimed));
   ok(planc_simulate(&retimed.plan, NULL, &predicted));
   ok(planc_simulate(machine, NULL, &ran));
   assert_near(predicted.iteration_ns, ran.iteration_ns, 2e-3, 100);
@@ -374,7 +374,7 @@ START_TEST(what_did_not_run_goes_along) {
   sheet *run = run_of(other);
   planc_update *update = update_of(plan, run, base, PPM);
   ok(planc_costs_make(base, graph, 4, batches, &before));
-  ok(planc_costs_make(update->profile, graph, 4, batches, &after));
+  ok(planc_costs_make(update->profiles[0], graph, 4, batches, &after));
   for (int32_t o = 0; o < graph->n_ops; o++) {
     for (int32_t b = 0; b < 4; b++) {
       int32_t n, m;
@@ -424,7 +424,7 @@ START_TEST(other_plans_are_refused) {
   two.links = links;
   ck_assert_int_eq(planc_plan_gpus(&two), 2);
   options.plan = &two;
-  assert_fails(planc_update_make(&options, &update), PLANC_USAGE, "one job");
+  assert_fails(planc_update_make(&options, &update), PLANC_USAGE, "GPUs that do different things");
   options.plan = plan;
   tables_links(plan, (planc_link){0}, *link_of(plan, PLANC_ROUTE_D2H));
   assert_fails(planc_update_make(&options, &update), PLANC_INVALID_PLAN, "k40m");
@@ -459,7 +459,7 @@ START_TEST(extremes_stay_within_the_format) {
     planc_update *update = update_of(plan, s, with_base ? k40m : NULL, rand_below(&state, PPM + 1));
     char *text;
     size_t length;
-    ok(planc_update_print(update, &text, &length));
+    ok(planc_update_print(update, 0, &text, &length));
     ok(planc_profile_parse(text, length, "update", &read));
     planc_profile_free(read);
     free(text);
