@@ -78,6 +78,10 @@ static planc_latency_sum sum_of(int64_t old_ns, int64_t measured_ns, int64_t wei
 
 /* --- Instructions --------------------------------------------------------------------------------------------- */
 
+static void note_least(int64_t ns, pl_latencies *out) {
+  if (ns < out->least_ns) out->least_ns = ns;
+}
+
 static void take_add(const planc_trace *trace, const planc_instance *instance, const planc_latency_sum *sum,
                      pl_latencies *out) {
   int64_t n = instance->role == PLANC_ROLE_EXCHANGE ? planc_trace_replicas(trace) - 1 : 1;
@@ -85,6 +89,7 @@ static void take_add(const planc_trace *trace, const planc_instance *instance, c
   out->n_adds += n;
   out->add_bytes = pl_add_saturate(out->add_bytes, pl_mul_saturate(trace->buffers[access->buffer].bytes, n));
   pl_latency_sum_add(&out->adds, sum);
+  note_least(sum->new_ns / n, out);
 }
 
 static planc_status take_exec(const planc_plan *plan, const planc_trace *trace, const planc_instr *instr,
@@ -96,11 +101,11 @@ static planc_status take_exec(const planc_plan *plan, const planc_trace *trace, 
   pl_latencies *table = &out->tables[out->table_of[instance->job]];
   pl_latency_sum_add(&out->jobs[instance->job], sum);
   pl_latency_sum_add(&table->all, sum);
-  if (sum->new_ns < table->least_ns) table->least_ns = sum->new_ns;
   if (instance->role != PLANC_ROLE_OP) {
     take_add(trace, instance, sum, table);
     return NULL;
   }
+  note_least(sum->new_ns, table);
   pl_latency latency = {.op = instance->op,
                         .algorithm = plan->algorithms[instr->aux],
                         .batch = instance->batch,

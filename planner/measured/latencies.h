@@ -22,7 +22,7 @@ typedef struct pl_latencies {
   planc_latency_sum all, adds; /* of all instructions that compute; of those that add up gradients */
   int64_t n_adds;              /* that these do: one that adds those of other replicas does one for each */
   int64_t add_bytes;           /* that all of them add */
-  int64_t least_ns;            /* the shortest new one of all */
+  int64_t least_ns;            /* the shortest new one of all ops and adds */
 } pl_latencies;
 
 /* What is found: tables of latencies, and sums over the jobs. */

@@ -82,7 +82,7 @@ START_TEST(an_update_is_at_worst_the_old_decisions) {
     ok(find_least_bytes(&problem, policy, &problem.terms.budgets[PLANC_MEMORY_DEVICE]));
     planc_plan *plan = plan_of(&problem, policy->name);
     for (int with_base = 0; with_base < 2; with_base++) {
-      int64_t *percent = draw_percents(&state, graph, 5, 2000);
+      int64_t *percent = draw_percents(&state, plan, 5, 2000);
       planc_plan *other = on_another_machine(plan, percent);
       sheet *run = run_of(other);
       planc_update *update = update_of(plan, run, with_base ? k40m : NULL, PPM);

@@ -295,7 +295,7 @@ START_TEST(profiles_survive_their_file) {
   planc_plan *plan, *direct, *by_file;
   const planc_policy *policy = planc_policy_find(updated_policies[_i % N_UPDATED_POLICIES]);
   ok(planc_make_plan(&problem, policy, &plan));
-  int64_t *percent = draw_percents(&state, graph, 30, 600);
+  int64_t *percent = draw_percents(&state, plan, 30, 600);
   planc_plan *other = on_another_machine(plan, percent);
   sheet *run = run_of(other);
   for (int with_base = 0; with_base < 2; with_base++) {
