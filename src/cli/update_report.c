@@ -9,7 +9,7 @@
 static bool to_standard_output(const cli_update *u);
 static planc_status report_json(const cli_update *u, bool updated);
 static void print_text(const cli_update *u);
-static void print_decisions(const planc_replanned *next);
+static void print_decisions(const cli_update *u);
 static const planc_mix_share *known_shares(const cli_update *u);
 
 planc_status cli_update_report(const cli_update *u, bool updated) {
@@ -18,7 +18,7 @@ planc_status cli_update_report(const cli_update *u, bool updated) {
   print_text(u);
   const planc_plan *next = planc_replanned_plan(&u->next);
   if (!next) return NULL;
-  print_decisions(&u->next);
+  print_decisions(u);
   return cli_summarize(next, known_shares(u), u->output, false);
 }
 
@@ -91,12 +91,14 @@ static void print_sum(const char *what, const planc_latency_sum *sum) {
          pl_time_format(sum->measured_ns, b), pl_time_format(sum->new_ns, c));
 }
 
-static void print_decisions(const planc_replanned *next) {
+static void print_decisions(const cli_update *u) {
+  const planc_replanned *next = &u->next;
   char would[PL_SIZE_TEXT];
   if (!next->keeps) {
     printf("  planned anew\n");
   } else if (!next->made) {
-    printf("  decisions kept: planned anew it does not fit\n");
+    bool may_be_late = u->is_mix && planc_mix_has_deadlines(&u->mix.mix);
+    printf("  decisions kept: planned anew it does not fit%s\n", may_be_late ? ", or is late" : "");
   } else {
     printf("  decisions kept: planned anew an iteration takes %s\n",
            pl_time_format(next->made->predicted.iteration_ns, would));

@@ -114,6 +114,26 @@ START_TEST(another_machine_is_found) {
 }
 END_TEST
 
+/* Two rounds of one job, or of the first of three, run at once, each with half of what the GPU has. */
+START_TEST(rounds_side_by_side_are_found) {
+  uint64_t state = (uint64_t)_i + 1;
+  mixed m;
+  mixed_make((uint64_t)_i, _i % 2 == 0 ? 1 : 3, &m);
+  m.jobs[0].side_by_side = 2;
+  m.jobs[0].sub_batch = m.jobs[0].batch / 2;
+  planc_plan *plan = mixed_plan(&m, "zico");
+  int32_t n = 0;
+  for (int32_t k = 0; k < plan->n_streams; k++) n += plan->streams[k].kind == PLANC_STREAM_KIND_compute;
+  ck_assert_int_eq(n, m.mix.n_jobs + 1);
+  set_busy(plan, PPM / (m.mix.n_jobs + 1));
+  int64_t *percent = draw_percents(&state, plan, 30, 600);
+  assert_machine_found(plan, percent);
+  free(percent);
+  planc_plan_free(plan);
+  mixed_free(&m);
+}
+END_TEST
+
 /* Where ops of several jobs take more than the whole GPU, how they share it follows the times that the plan knows: ops
  * that have all become slower alike are found as they are. */
 START_TEST(ops_that_crowd_each_other_are_taken_apart) {
@@ -326,6 +346,7 @@ int main(void) {
   tcase_add_unchecked_fixture(all, set_up, tear_down);
   tcase_set_timeout(all, 60);
   tcase_add_loop_test(all, another_machine_is_found, 0, 12);
+  tcase_add_loop_test(all, rounds_side_by_side_are_found, 0, 8);
   tcase_add_loop_test(all, ops_that_crowd_each_other_are_taken_apart, 0, 6);
   tcase_add_test(all, jobs_that_are_alike_share_a_table);
   tcase_add_test(all, change_is_of_all_jobs_together);
