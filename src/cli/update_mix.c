@@ -76,12 +76,6 @@ static planc_settings settings_of(const cli_update *u) {
   return kept;
 }
 
-static bool has_backward(const planc_graph *graph) {
-  bool any = false;
-  for (int32_t o = 0; o < graph->n_ops; o++) any |= graph->ops[o].phase != PLANC_PHASE_forward;
-  return any;
-}
-
 /* How many rounds of a job the plan runs side by side, each on a compute stream; 1: one after the other. */
 static int32_t side_by_side(const planc_plan *plan, int32_t job) {
   int32_t n = 0;
@@ -105,7 +99,7 @@ static void set_job(cli_update *u, int32_t job, const planc_settings *settings) 
 #define X(name, ...) u->mix.jobs[job].name = settings->name;
   PLANC_EACH_SETTINGS(X)
 #undef X
-  u->mix.operands[job].inference = !has_backward(from->graph);
+  u->mix.operands[job].inference = !planc_graph_has_backward(from->graph);
   u->mix.iterations[job] = from->iterations;
   u->mix.names[job] = from->name;
 }

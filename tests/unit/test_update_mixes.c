@@ -72,6 +72,14 @@ static planc_plan *mixed_plan(const mixed *m, const char *policy) {
   return plan;
 }
 
+/* The mix again, with what an update tells of its jobs. */
+static void take_profiles(const planc_update *update, const planc_plan *plan, bool with_base, mixed *m) {
+  for (int32_t j = 0; j < m->mix.n_jobs; j++) {
+    m->jobs[j].profile = update->profiles[j];
+    m->jobs[j].sub_batch = with_base ? 0 : plan->jobs[j].rounds[0];
+  }
+}
+
 /* --- Machines that are known ---------------------------------------------------------------------------------- */
 
 /* Every op takes so much of the GPU. */
@@ -222,15 +230,42 @@ START_TEST(change_is_of_all_jobs_together) {
 }
 END_TEST
 
-/* --- The plan to go on with ----------------------------------------------------------------------------------- */
-
-/* The mix again, with what an update tells of its jobs. */
-static void take_profiles(const planc_update *update, const planc_plan *plan, bool with_base, mixed *m) {
-  for (int32_t j = 0; j < m->mix.n_jobs; j++) {
-    m->jobs[j].profile = update->profiles[j];
-    m->jobs[j].sub_batch = with_base ? 0 : plan->jobs[j].rounds[0];
+/* Profiles that tell of code, each otherwise, or of none: what is reserved beside it is the same for all, and what is
+ * planned with the update's profiles reserves what the plan did. */
+START_TEST(code_stays_apart_from_what_is_reserved) {
+  static const pl_labelled little[] = {{"default", 4096}, {"gemm", 70000}}, much[] = {{"default", 8192}};
+  planc_profile with[] = {*k40m, *k40m, *k40m};
+  const planc_profile *bases[] = {&with[0], &with[1], &with[2]};
+  mixed m;
+  mixed_make(1, 3, &m);
+  with[0].code = (pl_labels){2, little};
+  with[1].code = (pl_labels){1, much};
+  for (int32_t j = 0; j < 3; j++) {
+    with[j].device.reserved_bytes = 12345;
+    m.jobs[j].profile = bases[j];
   }
+  planc_plan *plan = mixed_plan(&m, "temporal");
+  ck_assert_int_ge(device_of(plan)->reserved_bytes, 12345 + 8192);
+  sheet *run = run_of(plan);
+  planc_update *update;
+  planc_update_options options = {.plan = plan, .timeline = &run->timeline, .profiles = bases, .weight_ppm = PPM};
+  ok(planc_update_make(&options, &update));
+  for (int32_t j = 0; j < 3; j++) {
+    ck_assert_int_eq(planc_profile_device(update->profiles[j])->reserved_bytes, 12345);
+    ck_assert_int_eq(planc_profile_code_of_all(update->profiles[j]), planc_profile_code_of_all(bases[j]));
+  }
+  take_profiles(update, plan, true, &m);
+  planc_plan *next = mixed_plan(&m, "temporal");
+  ck_assert_int_eq(device_of(next)->reserved_bytes, device_of(plan)->reserved_bytes);
+  planc_plan_free(next);
+  planc_update_free(update);
+  free(run);
+  planc_plan_free(plan);
+  mixed_free(&m);
 }
+END_TEST
+
+/* --- The plan to go on with ----------------------------------------------------------------------------------- */
 
 static void assert_same_jobs(const planc_plan *a, const planc_plan *b) {
   ck_assert_int_eq(a->n_jobs, b->n_jobs);
@@ -350,6 +385,7 @@ int main(void) {
   tcase_add_loop_test(all, ops_that_crowd_each_other_are_taken_apart, 0, 6);
   tcase_add_test(all, jobs_that_are_alike_share_a_table);
   tcase_add_test(all, change_is_of_all_jobs_together);
+  tcase_add_test(all, code_stays_apart_from_what_is_reserved);
   tcase_add_test(all, an_update_is_at_worst_the_old_decisions);
   tcase_add_test(all, deadlines_and_budgets_hold);
   suite_add_tcase(suite, all);
