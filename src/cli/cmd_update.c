@@ -10,12 +10,11 @@
 static const pl_option own_options[] = {
     {"trace", 't', "FILE", "what `planrun exec --trace` measured of the plan"},
     {"output", 'o', "FILE", "the new plan, - for standard output"},
-    {"profile-out", 0, "FILE ...", "the profile that it is made with, of several jobs one of each, in order"},
+    {"profile-out", 0, "FILE ...", "the profile that it is made with; of several jobs one of each, in order"},
     {"weight", 0, "SHARE", "of what was measured against what the plan was made with, 0 to 1 (default: 0.9)"},
     {"threshold", 0, "SHARE", "change of the sum of latencies up to which nothing is written (default: 0.3)"},
     {"profile", 'p', "FILE ...",
-     "other algorithms and batches, in proportion to what was measured, of several jobs one of all or one of each, in "
-     "order (default: the plan's only)"},
+     "other algorithms and batches, in proportion; of several jobs one of all or of each (default: the plan's only)"},
     {"device", 'd', "NAME|FILE", "the same, from a device description"},
     {"policy", 0, "NAME", "how to plan (default: the plan's)"},
     {"budget", 'm', "SIZE", "device memory, reserved bytes included (default: the plan's)"},

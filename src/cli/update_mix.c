@@ -73,6 +73,9 @@ static planc_settings settings_of(const cli_update *u) {
   if (other && (users) != 0 && !(u->mix_policy->supports & (users))) kept.name = 0;
   PLANC_SETTINGS(X)
 #undef X
+  /* Node groups have a size or a number. */
+  if (pl_option_given(u->arguments, "split-groups")) kept.split_size = 0;
+  if (pl_option_given(u->arguments, "split-size")) kept.split_groups = 0;
   return kept;
 }
 
