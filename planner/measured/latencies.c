@@ -84,7 +84,8 @@ static void note_least(int64_t ns, pl_latencies *out) {
 
 static void take_add(const planc_trace *trace, const planc_instance *instance, const planc_latency_sum *sum,
                      pl_latencies *out) {
-  int64_t n = instance->role == PLANC_ROLE_EXCHANGE ? planc_trace_replicas(trace) - 1 : 1;
+  int32_t others = planc_trace_replicas(trace) - 1;
+  int64_t n = instance->role == PLANC_ROLE_EXCHANGE && others > 1 ? others : 1;
   const planc_access *access = &trace->accesses[instance->first_access];
   out->n_adds += n;
   out->add_bytes = pl_add_saturate(out->add_bytes, pl_mul_saturate(trace->buffers[access->buffer].bytes, n));
