@@ -5,6 +5,7 @@
 #define PLANC_COLOCATE_H
 
 #include "planc/policy.h"
+#include "planc/update.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -119,7 +120,14 @@ planc_status planc_mix_resolve(const planc_mix *mix, planc_mix_share *shares);
 planc_status planc_colocate(const planc_mix *mix, const planc_mix_policy *policy, planc_mix_share *shares,
                             planc_plan **out);
 
-/* The same for a policy without a plan. INFEASIBLE where the budgets do not even suffice for that. */
+/* The plan to go on with after an update (planc_replan), of jobs whose iterations the mix gives as the plan at hand has
+ * them: made anew, in the mix's deadlines, or the decisions of `old` where these are faster, or nothing else fits or is
+ * in time. `shares` become those of the one to go on with; alone_ns 0: a job does not fit alone any more. INFEASIBLE or
+ * LATE when neither will do. */
+planc_status planc_mix_replan(const planc_mix *mix, const planc_mix_policy *policy, const planc_plan *old,
+                              planc_mix_share *shares, planc_replanned *out);
+
+/* What the jobs do by a policy without a plan. INFEASIBLE where the budgets do not even suffice for that. */
 planc_status planc_mix_estimate_by(const planc_mix *mix, const planc_mix_policy *policy, planc_mix_share *shares,
                                    planc_mix_estimate *out);
 

@@ -97,6 +97,8 @@ typedef struct planc_retimed {
  * too, and so is the ideal time but for ops of which a run keeps the plan's time: those count with what the plan's
  * rounds take. STALE when it lists none of what the plan runs. */
 planc_status planc_retime(const planc_plan *plan, const planc_profile *profile, planc_retimed *out);
+/* The same with a profile for each job; what the first one says of links and launches counts for all. */
+planc_status planc_retime_jobs(const planc_plan *plan, const planc_profile *const *profiles, planc_retimed *out);
 void planc_retimed_free(planc_retimed *retimed);
 
 #ifdef __cplusplus

@@ -2,10 +2,14 @@
  *
  * The latency of each op, algorithm and batch that the plan runs is a moving average, weighted exponentially: what was
  * measured counts `weight`, what the plan was made with the rest. Measured is the median over the periods of a
- * timeline, less what the instruction lost to copies beside it, which the simulator adds again; the instructions that
- * run the same count alike. Links, the storage's too, follow the copies in the same way, hand-overs between streams
- * included, which a link's latency has in profiles and the simulator slows with it. All integers: the same inputs, the
- * same profile.
+ * timeline, less what the instruction lost to copies and to other ops beside it, which the simulator adds again; the
+ * instructions that run the same count alike, those of several iterations too. Links, the storage's too, follow the
+ * copies in the same way, hand-overs between streams included, which a link's latency has in profiles and the simulator
+ * slows with it. All integers: the same inputs, the same profiles.
+ *
+ * Each job of a plan has a profile of its own, jobs that are alike (graph, rounds, profile that they were planned with)
+ * one for all of them. The device is common to all: links follow the copies of all jobs. Of replicas, which all do the
+ * same, the timeline has the first.
  */
 #ifndef PLANC_UPDATE_H
 #define PLANC_UPDATE_H
@@ -25,13 +29,13 @@ enum {
 };
 
 typedef struct planc_update_options {
-  const planc_plan *plan;         /* that planc_update_job accepts */
+  const planc_plan *plan;         /* that planc_update_check accepts */
   const planc_timeline *timeline; /* measured with it */
-  /* NULL: ops have the algorithms of the plan at the batches at which it ran them, and guesses at batches that are not
-   * the plan's. Otherwise they have all that the profile, or the constants of a description, give them, in proportion
-   * to what was measured: an algorithm's other batches as its measured ones, an op's other algorithms as its measured
-   * ones, an op that the plan does not run as its class. */
-  const planc_profile *profile;
+  /* By job. NULL: ops have the algorithms of the plan at the batches at which it ran them, and guesses at batches that
+   * are not the plan's. Otherwise they have all that the job's profile, or the constants of a description, give them,
+   * in proportion to what was measured: an algorithm's other batches as its measured ones, an op's other algorithms as
+   * its measured ones, an op that the plan does not run as its class. */
+  const planc_profile *const *profiles;
   int64_t weight_ppm; /* 0 to 1,000,000 */
 } planc_update_options;
 
@@ -42,18 +46,20 @@ typedef struct planc_latency_sum {
 } planc_latency_sum;
 
 typedef struct planc_update {
-  planc_latency_sum ops, copies[PLANC_N_ROUTES];
-  int64_t change_ppm;           /* the greatest |new - old| of ops and routes, by the ops' old */
-  const planc_profile *profile; /* what to plan with next; lives as long as the update */
+  planc_latency_sum ops, copies[PLANC_N_ROUTES]; /* of all jobs */
+  int64_t change_ppm;                            /* the greatest |new - old| of ops and routes, by the ops' old */
+  const planc_latency_sum *jobs;                 /* by job: of its ops */
+  /* By job: what to plan with next, the same one for jobs that share it; all live as long as the update. */
+  const planc_profile *const *profiles;
 } planc_update;
 
-/* The job of a plan that can be updated: of one job on one GPU, with one iteration a period. USAGE for other plans. */
-planc_status planc_update_job(const planc_plan *plan, const planc_job **out);
-/* USAGE when the plan is of another form; INVALID_PLAN when it names what its graph does not have. */
+/* USAGE for plans that are not updated: those with several GPUs that do different things. */
+planc_status planc_update_check(const planc_plan *plan);
+/* USAGE when the plan is of such a form; INVALID_PLAN when it names what its graph does not have. */
 planc_status planc_update_make(const planc_update_options *options, planc_update **out);
 void planc_update_free(planc_update *update);
-/* The text of the profile, planc-profile(5); malloc'ed and NUL-terminated. */
-planc_status planc_update_print(const planc_update *update, char **out_text, size_t *out_length);
+/* The text of a job's profile, planc-profile(5); malloc'ed and NUL-terminated. */
+planc_status planc_update_print(const planc_update *update, int32_t job, char **out_text, size_t *out_length);
 
 /* The plan to go on with: made anew or, where there is none in the budgets or only a worse one, the decisions of the
  * plan at hand, its times and predictions those of the problem's profile. */
@@ -72,7 +78,7 @@ const planc_plan *planc_replanned_plan(const planc_replanned *replanned);
 void planc_replanned_free(planc_replanned *replanned);
 
 /* How many ops `after` runs with other algorithms than `before`; -1 where rounds are others. Only at 0 results are the
- * same to the bit. Both pass the checker and are of one job, the same but for its rounds and order. */
+ * same to the bit. Both pass the checker and are of the same jobs but for their rounds and order. */
 planc_status planc_update_other_algorithms(const planc_plan *before, const planc_plan *after, int32_t *out);
 
 #ifdef __cplusplus

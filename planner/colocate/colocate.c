@@ -159,7 +159,7 @@ static void set_speeds(int64_t period, int32_t n_jobs, planc_mix_share *shares) 
         period > 0 ? pl_muldiv_floor(pl_mul_saturate(shares[j].alone_ns, shares[j].iterations), PL_PPM, period) : 0;
 }
 
-static planc_status judge(const planc_mix *mix, const planc_plan *plan, planc_mix_share *shares) {
+planc_status pl_mix_judge(const planc_mix *mix, const planc_plan *plan, planc_mix_share *shares) {
   set_speeds(plan->predicted.iteration_ns, mix->n_jobs, shares);
   int64_t responses_ns[PLANC_MIX_MOST_JOBS];
   PLANC_TRY(pl_responses_find(plan, responses_ns));
@@ -183,7 +183,7 @@ static planc_status make_until_in_time(const pl_mix_asked *asked, const planc_mi
       memcpy(shares, before, size);
       return late;
     }
-    if (!status) status = judge(mix, *out, shares);
+    if (!status) status = pl_mix_judge(mix, *out, shares);
     memcpy(before, shares, size);
     if (planc_status_code(status) != PLANC_LATE || k + 1 == TRIES || !pl_deadlines_raise(mix, shares)) return status;
     late = status;

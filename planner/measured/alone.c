@@ -126,11 +126,13 @@ static void end(replay *r, int64_t span) {
   set_running(r, instr, false);
 }
 
+/* An engine makes one copy at a time: where spans of several streams overlap on it, they had equal parts of its time.
+ */
 static void work(replay *r, int64_t ns) {
   for (int64_t i = 0; i < r->n_running && ns > 0; i++) {
     const planc_instr *instr = instr_of(r, r->running[i].span);
     int32_t on = site_of(r, instr);
-    int64_t rate = pl_instr_is_copy(r->plan, instr) ? sim_copy_rate(&r->program, &r->activity, on)
+    int64_t rate = pl_instr_is_copy(r->plan, instr) ? sim_copy_rate(&r->program, &r->activity, on) / r->copying[on]
                                                     : sim_kernel_rate(&r->program, &r->activity, instr->stream);
     r->running[i].work += (pl_wide)rate * (pl_wide)ns;
   }

@@ -1,6 +1,8 @@
 /* Hand-overs between streams around copies (handovers.h). */
 #include "planner/measured/handovers.h"
 
+#include <stdlib.h>
+
 #include "planner/analysis/plan_streams.h"
 #include "planner/measured/awaited.h"
 #include "util/math.h"
@@ -16,6 +18,7 @@ typedef struct handover_search {
   pl_awaited awaited;
   planc_route *route_of;   /* by timed instruction; PLANC_NO_ROUTE of all but copies from a memory to another */
   int64_t *predicted_gaps; /* by timed instruction */
+  int64_t *behind;         /* by span: of a copy, the copy of another stream that its engine made before; else NONE */
   pl_arena scratch;
   time_list times[PLANC_N_ROUTES]; /* for medians */
 } handover_search;
@@ -23,14 +26,15 @@ typedef struct handover_search {
 static planc_status add(handover_search *s, const pl_predicted *predicted, pl_arena *arena, planc_span **out);
 static planc_status prepare(handover_search *s);
 static planc_status predict_gaps(handover_search *s, const pl_predicted *predicted);
+static planc_status find_behind(handover_search *s, const planc_span *spans, int32_t n_periods, int64_t **out);
 static int64_t number(const handover_search *s, int32_t period, int32_t timed);
 static planc_status lengthen_ends(handover_search *s, planc_span *spans);
 static planc_status lengthen_begins(handover_search *s, planc_span *spans);
 static planc_status find_after(handover_search *s, int64_t **out);
 static planc_status find_medians(handover_search *s, const int64_t *known, int64_t out[PLANC_N_ROUTES]);
 static void end_awaited(const handover_search *s, int32_t period, int32_t timed, planc_span *spans);
-static int64_t last_awaited(const handover_search *s, const planc_span *spans, int32_t period, int32_t timed,
-                            int64_t *out_gap_ns);
+static int64_t last_awaited(const handover_search *s, const planc_span *spans, const int64_t *behind, int32_t period,
+                            int32_t timed, int64_t *out_gap_ns);
 static int64_t beyond(const handover_search *s, int64_t gap_ns, int32_t timed);
 static bool is_fed(const handover_search *s, int32_t timed);
 
@@ -48,6 +52,7 @@ static planc_status add(handover_search *s, const pl_predicted *predicted, pl_ar
   const planc_timeline *timeline = s->timeline;
   PLANC_TRY(prepare(s));
   if (predicted) PLANC_TRY(predict_gaps(s, predicted));
+  PLANC_TRY(find_behind(s, timeline->spans, timeline->n_periods, &s->behind));
   PLANC_TRY(pl_arena_copy(arena, timeline->spans, number(s, timeline->n_periods, 0), sizeof **out, (void *)out));
   PLANC_TRY(lengthen_ends(s, *out));
   return lengthen_begins(s, *out);
@@ -78,7 +83,7 @@ static planc_status lengthen_begins(handover_search *s, planc_span *spans) {
   PLANC_TRY(PL_NEW(&s->scratch, &unfed, n_spans));
   for (int32_t p = 0; p < timeline->n_periods; p++) {
     for (int32_t k = 0; k < timeline->n_timed; k++) {
-      int64_t gap_ns, i = number(s, p, k), last = last_awaited(s, spans, p, k, &gap_ns);
+      int64_t gap_ns, i = number(s, p, k), last = last_awaited(s, spans, s->behind, p, k, &gap_ns);
       before[i] = last < 0 ? NONE : beyond(s, gap_ns, k);
       unfed[i] = is_fed(s, k) ? NONE : before[i];
     }
@@ -115,9 +120,9 @@ static int64_t number(const handover_search *s, int32_t period, int32_t timed) {
 
 /* The span that is the last to end of what an instruction of a period awaits, and the gap behind it; NONE where that is
  * not known. */
-static int64_t last_awaited(const handover_search *s, const planc_span *spans, int32_t period, int32_t timed,
-                            int64_t *out_gap_ns) {
-  int64_t last = NONE;
+static int64_t last_awaited(const handover_search *s, const planc_span *spans, const int64_t *behind, int32_t period,
+                            int32_t timed, int64_t *out_gap_ns) {
+  int64_t last = behind[number(s, period, timed)];
   *out_gap_ns = 0;
   for (int64_t i = s->awaited.first[timed]; i < s->awaited.first[timed + 1]; i++) {
     pl_awaited_node node = s->awaited.nodes.data[i];
@@ -131,9 +136,41 @@ static int64_t last_awaited(const handover_search *s, const planc_span *spans, i
   return last;
 }
 
+typedef struct engine_copy {
+  int32_t engine, stream;
+  int64_t begin_ns, span;
+} engine_copy;
+
+static int by_engine(const void *left, const void *right) {
+  const engine_copy *a = left, *b = right;
+  if (a->engine != b->engine) return a->engine < b->engine ? -1 : 1;
+  if (a->begin_ns != b->begin_ns) return a->begin_ns < b->begin_ns ? -1 : 1;
+  return (a->span > b->span) - (a->span < b->span);
+}
+
+/* Streams of several jobs share an engine without an event between them: what it copies first the others await. */
+static planc_status find_behind(handover_search *s, const planc_span *spans, int32_t n_periods, int64_t **out) {
+  int64_t n_spans = number(s, n_periods, 0), n = 0;
+  engine_copy *copies;
+  PLANC_TRY(PL_NEW(&s->scratch, out, n_spans));
+  PLANC_TRY(PL_NEW(&s->scratch, &copies, n_spans));
+  for (int64_t i = 0; i < n_spans; i++) {
+    const planc_instr *instr = &s->plan->body.instrs[s->timeline->instrs[i % s->timeline->n_timed]];
+    (*out)[i] = NONE;
+    if (!pl_instr_is_copy(s->plan, instr)) continue;
+    copies[n++] = (engine_copy){s->plan->streams[instr->stream].on, instr->stream, spans[i].begin_ns, i};
+  }
+  if (n > 0) qsort(copies, (size_t)n, sizeof *copies, by_engine);
+  for (int64_t c = 1; c < n; c++)
+    if (copies[c].engine == copies[c - 1].engine && copies[c].stream != copies[c - 1].stream)
+      (*out)[copies[c].span] = copies[c - 1].span;
+  return NULL;
+}
+
 /* In the prediction's period, the same before it. */
 static planc_status predict_gaps(handover_search *s, const pl_predicted *predicted) {
   int32_t n = s->timeline->n_timed;
+  int64_t *behind;
   planc_span *spans;
   PLANC_TRY(PL_NEW(&s->scratch, &spans, 2 * (int64_t)n));
   for (int32_t k = 0; k < n; k++) {
@@ -141,7 +178,8 @@ static planc_status predict_gaps(handover_search *s, const pl_predicted *predict
     spans[k] = span;
     spans[n + k] = (planc_span){span.begin_ns + predicted->period_ns, span.end_ns + predicted->period_ns};
   }
-  for (int32_t k = 0; k < n; k++) (void)last_awaited(s, spans, 1, k, &s->predicted_gaps[k]);
+  PLANC_TRY(find_behind(s, spans, 2, &behind));
+  for (int32_t k = 0; k < n; k++) (void)last_awaited(s, spans, behind, 1, k, &s->predicted_gaps[k]);
   return NULL;
 }
 
@@ -187,7 +225,7 @@ static planc_status find_after(handover_search *s, int64_t **out) {
   for (int64_t i = 0; i < n_spans; i++) after[i] = NONE;
   for (int32_t p = 0; p < timeline->n_periods; p++) {
     for (int32_t k = 0; k < timeline->n_timed; k++) {
-      int64_t gap_ns, last = last_awaited(s, timeline->spans, p, k, &gap_ns);
+      int64_t gap_ns, last = last_awaited(s, timeline->spans, s->behind, p, k, &gap_ns);
       if (last < 0 || s->route_of[k] < PLANC_N_ROUTES) continue;
       gap_ns = beyond(s, gap_ns, k);
       if (after[last] < 0 || gap_ns < after[last]) after[last] = gap_ns;
@@ -197,16 +235,20 @@ static planc_status find_after(handover_search *s, int64_t **out) {
   return NULL;
 }
 
+static void end_before(const handover_search *s, int64_t span, int64_t begin_ns, planc_span *spans) {
+  int64_t end_ns = s->timeline->spans[span].end_ns;
+  if (end_ns < begin_ns) end_ns = begin_ns;
+  if (spans[span].end_ns > end_ns) spans[span].end_ns = end_ns;
+}
+
 /* What an instruction of a period awaits has ended when it begins. */
 static void end_awaited(const handover_search *s, int32_t period, int32_t timed, planc_span *spans) {
-  const planc_span *measured = s->timeline->spans;
-  int64_t begin_ns = measured[number(s, period, timed)].begin_ns;
+  int64_t own = number(s, period, timed), begin_ns = s->timeline->spans[own].begin_ns;
+  if (s->behind[own] >= 0) end_before(s, s->behind[own], begin_ns, spans);
   for (int64_t i = s->awaited.first[timed]; i < s->awaited.first[timed + 1]; i++) {
     pl_awaited_node node = s->awaited.nodes.data[i];
     if (node.timed < 0 || node.back > period) continue;
-    int64_t span = number(s, period - node.back, node.timed), end_ns = measured[span].end_ns;
-    if (end_ns < begin_ns) end_ns = begin_ns;
-    if (spans[span].end_ns > end_ns) spans[span].end_ns = end_ns;
+    end_before(s, number(s, period - node.back, node.timed), begin_ns, spans);
   }
 }
 

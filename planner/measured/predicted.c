@@ -20,7 +20,8 @@ planc_status pl_predict_spans(const planc_plan *plan, const planc_timeline *time
   planc_simulation simulation;
   PLANC_TRY(pl_timed_of(plan, timeline, arena, &t.timed_of));
   PLANC_TRY(PL_NEW(arena, &t.spans, timeline->n_timed));
-  PLANC_TRY(planc_simulate(plan, &(planc_simulate_options){.visitor = take, .user = &t}, &simulation));
+  planc_simulate_options options = {.settled = plan->n_jobs > 1, .visitor = take, .user = &t};
+  PLANC_TRY(planc_simulate(plan, &options, &simulation));
   *out = (pl_predicted){simulation.iteration_ns, t.spans};
   return NULL;
 }

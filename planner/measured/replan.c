@@ -1,7 +1,8 @@
 /* The plan after an update (planc/update.h). Decisions that fitted once fit at any times, so there is always one in the
  * budgets that they were made for: what measured times suggest instead, other algorithms with their workspaces or other
  * swaps, may have no room, or cost more than it saves. */
-#include "planc/update.h"
+#include "planner/measured/replan.h"
+
 #include "planner/base/if_fits.h"
 #include "planner/plan_steps.h"
 
@@ -28,24 +29,26 @@ void planc_replanned_free(planc_replanned *replanned) {
   *replanned = (planc_replanned){0};
 }
 
-/* The plan at hand, as if it had been made for this problem. */
-static planc_status keep(const planc_problem *problem, const planc_plan *old, planc_retimed *out) {
-  PLANC_TRY(planc_retime(old, problem->job.profile, out));
+planc_status pl_keep_decisions(const planc_terms *terms, const planc_plan *old, const planc_profile *const *profiles,
+                               planc_retimed *out) {
+  PLANC_TRY(planc_retime_jobs(old, profiles, out));
   planc_plan *plan = &out->plan;
   for (int32_t m = 0; m < plan->n_memories; m++) {
     planc_memory *memory = &plan->memories[m];
-    if (memory->kind != PLANC_MEMORY_USER) memory->budget_bytes = problem->terms.budgets[memory->kind];
+    if (memory->kind != PLANC_MEMORY_USER) memory->budget_bytes = terms->budgets[memory->kind];
   }
   plan->predicted.bound_ns = 0; /* it was one for other times */
   PLANC_TRY(planc_simulate_predictions(plan));
-  return pl_hold_to_budgets(problem, plan);
+  return pl_hold_to_budgets(&(planc_problem){.terms = *terms}, plan);
 }
 
 /* That one of the two does not fit leaves the other. */
 static planc_status choose(const planc_problem *problem, const planc_policy *policy, const planc_plan *old,
                            planc_replanned *out, planc_status *infeasible) {
+  const planc_profile *profiles[] = {problem->job.profile};
   bool has_kept = false, has_made;
-  if (old) PLANC_TRY(pl_fits_or_why(keep(problem, old, &out->kept), &has_kept, infeasible));
+  if (old)
+    PLANC_TRY(pl_fits_or_why(pl_keep_decisions(&problem->terms, old, profiles, &out->kept), &has_kept, infeasible));
   PLANC_TRY(pl_fits_or_why(planc_make_plan(problem, policy, &out->made), &has_made, infeasible));
   out->keeps = has_kept && (!has_made || planc_predictions_better(&out->kept.plan.predicted, &out->made->predicted));
   if (has_kept || has_made) return NULL;

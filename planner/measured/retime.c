@@ -15,7 +15,7 @@
 #include "util/math.h"
 
 typedef struct retiming {
-  const planc_profile *profile;
+  const planc_profile *const *profiles; /* by job */
   const planc_trace *trace;
   planc_costs **costs; /* by job */
   bool **kept;         /* by job and op: a run of it has the plan's time */
@@ -31,10 +31,16 @@ static void retime_device(retiming *r);
 static planc_status retime_ideal(retiming *r, const planc_plan *plan);
 
 planc_status planc_retime(const planc_plan *plan, const planc_profile *profile, planc_retimed *out) {
+  const planc_profile *profiles[PLANC_PLAN_MAX_JOBS];
+  for (int32_t j = 0; j < plan->n_jobs; j++) profiles[j] = profile;
+  return planc_retime_jobs(plan, profiles, out);
+}
+
+planc_status planc_retime_jobs(const planc_plan *plan, const planc_profile *const *profiles, planc_retimed *out) {
   planc_trace *trace;
   *out = (planc_retimed){.plan = *plan};
   PLANC_TRY(pl_plan_expand(plan, &trace));
-  retiming r = {.profile = profile, .trace = trace, .out = out};
+  retiming r = {.profiles = profiles, .trace = trace, .out = out};
   planc_status status = retime(&r, plan);
   for (int32_t j = 0; r.costs && j < plan->n_jobs; j++) planc_costs_free(r.costs[j]);
   pl_arena_free(&r.arena);
@@ -48,7 +54,7 @@ static planc_status retime(retiming *r, const planc_plan *plan) {
   PLANC_TRY(PL_NEW(&r->arena, &r->costs, plan->n_jobs));
   PLANC_TRY(PL_NEW(&r->arena, &r->kept, plan->n_jobs));
   for (int32_t j = 0; j < plan->n_jobs; j++) {
-    PLANC_TRY(make_costs(r->profile, &plan->jobs[j], &r->costs[j]));
+    PLANC_TRY(make_costs(r->profiles[j], &plan->jobs[j], &r->costs[j]));
     PLANC_TRY(PL_NEW(&r->arena, &r->kept[j], plan->jobs[j].graph->n_ops));
   }
   PLANC_TRY(copy_tables(plan, r->out));
@@ -70,7 +76,7 @@ void planc_retimed_free(planc_retimed *retimed) {
 
 /* Whether the profile knows the op of a job at all; constants give figures to any. */
 static bool is_listed(const retiming *r, int32_t job, int32_t op) {
-  return pl_measured_find(&r->profile->measured, r->costs[job]->graph->ops[op].name) != NULL;
+  return pl_measured_find(&r->profiles[job]->measured, r->costs[job]->graph->ops[op].name) != NULL;
 }
 
 /* The profile's figures for the op that an exec runs, or NULL. */
@@ -100,8 +106,9 @@ static void retime_body(retiming *r) {
   for (int32_t i = 0; i < out->plan.body.n; i++) {
     planc_instr *instr = &out->instrs[i];
     if (instr->op != PLANC_INSTR_exec) continue;
-    if (r->trace->instances[instr->id].role != PLANC_ROLE_OP) {
-      planc_variant adding = planc_adding_variant(r->trace, r->profile, instr->id);
+    const planc_instance *instance = &r->trace->instances[instr->id];
+    if (instance->role != PLANC_ROLE_OP) {
+      planc_variant adding = planc_adding_variant(r->trace, r->profiles[instance->job], instr->id);
       take(&adding, instr);
       continue;
     }
@@ -160,7 +167,7 @@ static planc_status retime_ideal(retiming *r, const planc_plan *plan) {
 
 static void retime_device(retiming *r) {
   planc_plan *plan = &r->out->plan;
-  const planc_device *device = planc_profile_device(r->profile);
+  const planc_device *device = planc_profile_device(r->profiles[0]);
   plan->device.launch_ns = device->launch_ns;
   plan->device.in_flight = device->in_flight;
   plan->device.duplex_ppm = device->duplex_ppm;

@@ -1,4 +1,4 @@
-/* Updating (planc/update.h): sums and change, links and constants, and from them the profile to plan with next. */
+/* Updating (planc/update.h): sums and change, links and constants, and from them the profiles to plan with next. */
 #include "planc/update.h"
 
 #include <inttypes.h>
@@ -10,7 +10,6 @@
 #include "cost/routes.h"
 #include "plan/describe.h"
 #include "planner/analysis/plan_streams.h"
-#include "planner/base/code.h"
 #include "planner/measured/alone.h"
 #include "planner/measured/handovers.h"
 #include "planner/measured/update_tables.h"
@@ -18,24 +17,19 @@
 
 typedef struct made_update {
   planc_update update; /* first: what is given out */
-  planc_profile *profile;
+  pl_arena arena;
+  planc_profile **made; /* by table */
+  const planc_profile **profiles;
+  pl_latency_tables found;
+  int32_t *table_of;
+  int32_t n_tables;
   int64_t weight_ppm;
 } made_update;
 
-/* Whether rounds of a job run side by side. */
-static bool has_rounds_at_once(const planc_plan *plan) {
-  int32_t n = 0;
-  for (int32_t s = 0; s < plan->n_streams; s++) n += plan->streams[s].kind == PLANC_STREAM_KIND_compute;
-  return n > plan->n_jobs;
-}
-
-planc_status planc_update_job(const planc_plan *plan, const planc_job **out) {
-  *out = plan->jobs;
-  bool is_one = plan->n_jobs == 1 && planc_plan_gpus(plan) == 1 && planc_plan_replicas(plan) == 1;
-  if (!is_one || (*out)->iterations != 1)
-    return planc_error(PLANC_USAGE, "only plans of one job on one GPU, with one iteration a period, are updated");
-  if (!has_rounds_at_once(plan)) return NULL;
-  return planc_error(PLANC_USAGE, "its rounds run side by side: only plans of one round at a time are updated");
+planc_status planc_update_check(const planc_plan *plan) {
+  if (planc_plan_gpus(plan) == 1) return NULL;
+  return planc_error(PLANC_USAGE, "it has %" PRId32 " GPUs that do different things: such plans are not updated",
+                     planc_plan_gpus(plan));
 }
 
 static bool is_describable_link(const planc_link *link) {
@@ -56,35 +50,28 @@ static bool is_describable(const planc_plan *plan, const pl_acquired *acquired) 
          device->slowdown_ppm >= 0 && device->slowdown_ppm <= INT64_C(1000) * PL_PPM;
 }
 
-static planc_status make(const planc_update_options *options, const planc_job *job, made_update *m);
+static planc_status make(const planc_update_options *options, made_update *m);
 static planc_status check_plan(const planc_update_options *options, const pl_acquired *acquired);
+static planc_status share_tables(const planc_update_options *options, made_update *m);
 static planc_status find_times(const planc_update_options *options, const pl_acquired *acquired, pl_arena *scratch,
                                int64_t *out_ns);
-static planc_status fill(const planc_update_options *options, const planc_job *job, const pl_acquired *acquired,
-                         const pl_latencies *latencies, made_update *m);
-static void take_sums(const pl_latencies *latencies, planc_update *out);
+static planc_status make_profile(const planc_update_options *options, int32_t job, const pl_acquired *acquired,
+                                 made_update *m);
+static void take_sums(const planc_plan *plan, made_update *m);
 static void scale_link(const planc_plan *plan, const pl_acquired *acquired, planc_route route,
                        const planc_latency_sum *copies, planc_link *link);
-static planc_status keep_code(const planc_profile *base, const planc_plan *plan, planc_profile *out);
+static planc_status keep_code(const planc_update_options *options, const planc_profile *base, planc_profile *out);
 static void assume_constants(const pl_latencies *latencies, planc_profile *out);
 static void scale_constants(const pl_latencies *latencies, pl_update_ratio elementwise, planc_profile *out);
-static planc_status make_origins(const planc_profile *base, const pl_latencies *latencies, planc_profile *out);
+static planc_status make_origins(const planc_profile *base, const planc_latency_sum *copies, planc_profile *out);
 
 planc_status planc_update_make(const planc_update_options *options, planc_update **out) {
   *out = NULL;
-  const planc_job *job;
-  PLANC_TRY(planc_update_job(options->plan, &job));
+  PLANC_TRY(planc_update_check(options->plan));
   made_update *m = calloc(1, sizeof *m);
-  planc_profile *profile = calloc(1, sizeof *profile);
-  if (!m || !profile) {
-    free(m);
-    free(profile);
-    return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
-  }
-  m->profile = profile;
-  m->update.profile = profile;
+  if (!m) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
   m->weight_ppm = options->weight_ppm;
-  planc_status status = make(options, job, m);
+  planc_status status = make(options, m);
   if (status) {
     planc_update_free(&m->update);
   } else {
@@ -93,59 +80,83 @@ planc_status planc_update_make(const planc_update_options *options, planc_update
   return status;
 }
 
-static planc_status make(const planc_update_options *options, const planc_job *job, made_update *m) {
-  pl_arena scratch = {0};
-  pl_latencies latencies = {0};
-  pl_acquired *acquired;
+static planc_status measure(const planc_update_options *options, pl_arena *scratch, made_update *m,
+                            pl_acquired **out_acquired) {
   int64_t *times_ns;
-  planc_status status = PL_NEW(&scratch, &times_ns, options->timeline->n_timed);
-  if (!status) status = pl_plan_acquired(options->plan, &scratch, &acquired);
-  if (!status) status = check_plan(options, acquired);
-  if (!status) status = find_times(options, acquired, &scratch, times_ns);
-  if (!status) status = pl_latencies_find(options, acquired, times_ns, &latencies);
-  if (!status) status = fill(options, job, acquired, &latencies, m);
-  pl_latencies_free(&latencies);
+  PLANC_TRY(PL_NEW(scratch, &times_ns, options->timeline->n_timed));
+  PLANC_TRY(pl_plan_acquired(options->plan, scratch, out_acquired));
+  PLANC_TRY(check_plan(options, *out_acquired));
+  PLANC_TRY(share_tables(options, m));
+  PLANC_TRY(find_times(options, *out_acquired, scratch, times_ns));
+  return pl_latencies_find(options, *out_acquired, times_ns, &m->found);
+}
+
+static planc_status make(const planc_update_options *options, made_update *m) {
+  pl_arena scratch = {0};
+  pl_acquired *acquired;
+  planc_status status = measure(options, &scratch, m, &acquired);
+  if (!status) take_sums(options->plan, m);
+  for (int32_t j = 0; j < options->plan->n_jobs && !status; j++) status = make_profile(options, j, acquired, m);
   pl_arena_free(&scratch);
   return status;
 }
 
-static planc_status fill(const planc_update_options *options, const planc_job *job, const pl_acquired *acquired,
-                         const pl_latencies *latencies, made_update *m) {
-  const planc_profile *base = options->profile;
-  planc_profile *out = m->profile;
+static const planc_profile *base_of(const planc_update_options *options, int32_t job) {
+  return options->profiles ? options->profiles[job] : NULL;
+}
+
+static planc_status fill(const planc_update_options *options, int32_t job, const pl_acquired *acquired,
+                         const made_update *m, planc_profile *out) {
+  const planc_plan *plan = options->plan;
+  const planc_profile *base = base_of(options, job);
+  const pl_latencies *latencies = &m->found.tables[m->table_of[job]];
   pl_update_ratio elementwise = {0};
-  const planc_device made_for = pl_plan_describe(options->plan);
-  take_sums(latencies, &m->update);
+  const planc_device made_for = pl_plan_describe(plan);
   out->has_graph_hash = true;
-  out->graph_hash = planc_graph_hash(job->graph);
+  out->graph_hash = planc_graph_hash(plan->jobs[job].graph);
   out->device = base ? pl_device_for(&base->device, &made_for) : made_for;
   PLANC_TRY(pl_arena_strndup(&out->arena, out->device.name, strlen(out->device.name), &out->device.name));
   for (int r = 0; r < PLANC_N_ROUTES; r++)
-    scale_link(options->plan, acquired, (planc_route)r, &latencies->copies[r], &out->device.links[r]);
+    scale_link(plan, acquired, (planc_route)r, &m->found.copies[r], &out->device.links[r]);
   if (base) {
-    PLANC_TRY(keep_code(base, options->plan, out));
+    PLANC_TRY(keep_code(options, base, out));
     PLANC_TRY(pl_profile_take_rates(out, base));
   } else {
     assume_constants(latencies, out);
   }
-  PLANC_TRY(pl_update_tables(options, job, latencies, out, &elementwise));
+  PLANC_TRY(pl_update_tables(base, &plan->jobs[job], latencies, out, &elementwise));
   if (base) scale_constants(latencies, elementwise, out);
-  return make_origins(base, latencies, out);
+  return make_origins(base, m->found.copies, out);
+}
+
+/* Jobs of a table have the profile of the first of them. */
+static planc_status make_profile(const planc_update_options *options, int32_t job, const pl_acquired *acquired,
+                                 made_update *m) {
+  planc_profile **made = &m->made[m->table_of[job]];
+  bool is_first = !*made;
+  if (is_first) *made = calloc(1, sizeof **made);
+  if (!*made) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
+  m->profiles[job] = *made;
+  return is_first ? fill(options, job, acquired, m, *made) : NULL;
 }
 
 void planc_update_free(planc_update *update) {
   if (!update) return;
   made_update *m = (made_update *)update;
-  planc_profile_free(m->profile);
+  for (int32_t t = 0; t < m->n_tables; t++) {
+    planc_profile_free(m->made[t]);
+    pl_latencies_free(&m->found.tables[t]);
+  }
+  pl_arena_free(&m->arena);
   free(m);
 }
 
-planc_status planc_update_print(const planc_update *update, char **out_text, size_t *out_length) {
+planc_status planc_update_print(const planc_update *update, int32_t job, char **out_text, size_t *out_length) {
   const made_update *m = (const made_update *)update;
   char origin[128];
   snprintf(origin, sizeof origin, "what a run measured counts %" PRId64 " ppm, what its plan was made with the rest",
            m->weight_ppm);
-  return pl_profile_print_ops(m->profile, origin, out_text, out_length);
+  return pl_profile_print_ops(m->profiles[job], origin, out_text, out_length);
 }
 
 static planc_status check_plan(const planc_update_options *options, const pl_acquired *acquired) {
@@ -156,23 +167,52 @@ static planc_status check_plan(const planc_update_options *options, const pl_acq
   return planc_error(PLANC_INVALID_PLAN, "device %s: no profile can describe it", plan->device.name);
 }
 
+/* --- Jobs that are alike ---------------------------------------------------------------------------------------- */
+
+static bool are_alike(const planc_update_options *options, int32_t a, int32_t b) {
+  const planc_job *one = &options->plan->jobs[a], *other = &options->plan->jobs[b];
+  return one->graph == other->graph && base_of(options, a) == base_of(options, b) && one->batch == other->batch &&
+         one->n_rounds == other->n_rounds &&
+         memcmp(one->rounds, other->rounds, (size_t)one->n_rounds * sizeof *one->rounds) == 0;
+}
+
+/* Ops of different jobs are apart, those of the same graph at different batches too. */
+static planc_status share_tables(const planc_update_options *options, made_update *m) {
+  int32_t n = options->plan->n_jobs;
+  PLANC_TRY(PL_NEW(&m->arena, &m->table_of, n));
+  PLANC_TRY(PL_NEW(&m->arena, &m->found.tables, n));
+  PLANC_TRY(PL_NEW(&m->arena, &m->found.jobs, n));
+  PLANC_TRY(PL_NEW(&m->arena, &m->made, n));
+  PLANC_TRY(PL_NEW(&m->arena, &m->profiles, n));
+  for (int32_t j = 0; j < n; j++) {
+    int32_t same = 0;
+    while (same < j && !are_alike(options, same, j)) same++;
+    m->table_of[j] = same < j ? m->table_of[same] : m->n_tables++;
+  }
+  m->found.table_of = m->table_of;
+  m->update.jobs = m->found.jobs;
+  m->update.profiles = m->profiles;
+  return NULL;
+}
+
 /* --- Change --------------------------------------------------------------------------------------------------- */
 
 /* TENSILE, IV-E: |sum of the new latencies - sum of the old| / sum of the old. The paper's sums are the ops'; a plan
  * that swaps depends on the links as well, by as much as the copies of a route have changed beside what the ops
- * take. */
+ * take. Of several jobs the sums are those of all, as their plan is one. */
 static int64_t change_of(const planc_latency_sum *sum, int64_t ops_ns) {
   int64_t apart_ns = sum->new_ns > sum->old_ns ? sum->new_ns - sum->old_ns : sum->old_ns - sum->new_ns;
   int64_t change = pl_muldiv_floor(apart_ns, PL_PPM, ops_ns > 0 ? ops_ns : 1);
   return change < PL_JSON_MAX ? change : PL_JSON_MAX;
 }
 
-static void take_sums(const pl_latencies *latencies, planc_update *out) {
-  int64_t ops_ns = latencies->all.old_ns;
-  out->ops = latencies->all;
+static void take_sums(const planc_plan *plan, made_update *m) {
+  planc_update *out = &m->update;
+  for (int32_t j = 0; j < plan->n_jobs; j++) pl_latency_sum_add(&out->ops, &m->found.jobs[j]);
+  int64_t ops_ns = out->ops.old_ns;
   out->change_ppm = change_of(&out->ops, ops_ns);
   for (int r = 0; r < PLANC_N_ROUTES; r++) {
-    out->copies[r] = latencies->copies[r];
+    out->copies[r] = m->found.copies[r];
     int64_t change = change_of(&out->copies[r], ops_ns);
     if (change > out->change_ppm) out->change_ppm = change;
   }
@@ -185,7 +225,7 @@ static int64_t copies_take(const planc_plan *plan, const pl_acquired *acquired, 
   int64_t sum = 0;
   for (int32_t i = 0; i < plan->body.n; i++) {
     const planc_instr *instr = &plan->body.instrs[i];
-    if (pl_instr_route(plan, acquired, instr) == route) sum = pl_add_saturate(sum, planc_link_ns(link, instr->bytes));
+    if (pl_instr_route(plan, acquired, instr) == route) sum = pl_add_saturate(sum, pl_copy_ns(plan, link, instr));
   }
   return sum;
 }
@@ -214,9 +254,9 @@ static int64_t within(int64_t value, int64_t least, int64_t most) {
 static void assume_constants(const pl_latencies *latencies, planc_profile *out) {
   const planc_latency_sum *adds = &latencies->adds;
   int64_t kernel_ns = within(latencies->least_ns, 1, PL_NS), rate = PL_NS;
-  int64_t moving_ns = adds->new_ns - pl_mul_saturate(kernel_ns, adds->count);
+  int64_t moving_ns = adds->new_ns - pl_mul_saturate(kernel_ns, latencies->n_adds);
   int64_t moved = pl_mul_saturate(latencies->add_bytes, 3);
-  if (adds->count > 0) rate = pl_muldiv_ceil(moved, PL_NS, moving_ns > 0 ? moving_ns : 1);
+  if (latencies->n_adds > 0) rate = pl_muldiv_ceil(moved, PL_NS, moving_ns > 0 ? moving_ns : 1);
   out->compute = (pl_compute){.flops_per_second = PL_NS,
                               .half_flops_per_second = PL_NS,
                               .memory_bytes_per_second = within(rate, 1, PL_JSON_MAX),
@@ -231,9 +271,9 @@ static void assume_constants(const pl_latencies *latencies, planc_profile *out) 
 /* In proportion to what sums took, else to the other elementwise ops. */
 static void scale_constants(const pl_latencies *latencies, pl_update_ratio elementwise, planc_profile *out) {
   const planc_latency_sum *adds = &latencies->adds;
-  if (adds->count > 0) {
-    int64_t one_ns = planc_costs_add_ns(out, latencies->add_bytes / adds->count);
-    elementwise = (pl_update_ratio){adds->new_ns, pl_mul_saturate(one_ns, adds->count)};
+  if (latencies->n_adds > 0) {
+    int64_t one_ns = planc_costs_add_ns(out, latencies->add_bytes / latencies->n_adds);
+    elementwise = (pl_update_ratio){adds->new_ns, pl_mul_saturate(one_ns, latencies->n_adds)};
   }
   if (elementwise.new_ns <= 0 || elementwise.base_ns <= 0) return;
   pl_update_ratio faster = {elementwise.base_ns, elementwise.new_ns};
@@ -250,17 +290,12 @@ static planc_status add_origin(planc_profile *profile, pl_origin *origins, const
   return pl_arena_strndup(&profile->arena, text, strlen(text), &origin->text);
 }
 
-static bool has_copied(const pl_latencies *latencies, planc_route route) {
-  return latencies->copies[route].count > 0;
-}
-
-static planc_status make_origins(const planc_profile *base, const pl_latencies *latencies, planc_profile *out) {
+static planc_status make_origins(const planc_profile *base, const planc_latency_sum *copies, planc_profile *out) {
   enum { OWN = 4 };
   static const char links[] = "as it was, and in proportion to what a run's copies took (planc update)";
   static const char *const replaced[OWN] = {"device.h2d", "device.d2h", "device.storage", "compute"};
-  const bool measured[OWN] = {has_copied(latencies, PLANC_ROUTE_H2D), has_copied(latencies, PLANC_ROUTE_D2H),
-                              has_copied(latencies, PLANC_ROUTE_STORE) || has_copied(latencies, PLANC_ROUTE_LOAD),
-                              true};
+  const bool measured[OWN] = {copies[PLANC_ROUTE_H2D].count > 0, copies[PLANC_ROUTE_D2H].count > 0,
+                              copies[PLANC_ROUTE_STORE].count > 0 || copies[PLANC_ROUTE_LOAD].count > 0, true};
   pl_origin *origins;
   PLANC_TRY(PL_NEW(&out->arena, &origins, (base ? base->n_origins : 0) + OWN + 1));
   out->origins = origins;
@@ -278,12 +313,26 @@ static planc_status make_origins(const planc_profile *base, const pl_latencies *
 
 /* --- All ------------------------------------------------------------------------------------------------------ */
 
+/* Of all algorithms that the plan runs, each as the profile has it that says the most, as mixes are planned. */
+static int64_t code_of_plan(const planc_update_options *options) {
+  int64_t sum = 0;
+  for (int32_t a = 0; a < options->plan->n_algorithms; a++) {
+    int64_t most = 0;
+    for (int32_t j = 0; j < options->plan->n_jobs; j++) {
+      int64_t bytes = planc_profile_code(base_of(options, j), options->plan->algorithms[a]);
+      if (bytes > most) most = bytes;
+    }
+    sum = pl_add_saturate(sum, most);
+  }
+  return sum;
+}
+
 /* The plan's reserved memory is that of the device and the code of the algorithms that it runs. */
-static planc_status keep_code(const planc_profile *base, const planc_plan *plan, planc_profile *out) {
-  int64_t ran = pl_code_of_plan(base, plan);
-  int64_t reserved = planc_plan_memory(plan, PLANC_MEMORY_DEVICE)->reserved_bytes;
-  if (base->code.n == 0) return NULL;
+static planc_status keep_code(const planc_update_options *options, const planc_profile *base, planc_profile *out) {
+  int64_t ran = code_of_plan(options);
+  int64_t reserved = planc_plan_memory(options->plan, PLANC_MEMORY_DEVICE)->reserved_bytes;
   out->device.reserved_bytes = reserved > ran ? reserved - ran : 0;
+  if (base->code.n == 0) return NULL;
   return pl_labels_copy(&out->arena, &base->code, &out->code);
 }
 
@@ -297,9 +346,9 @@ static planc_status predict(const planc_update_options *options, pl_arena *scrat
   return NULL;
 }
 
-/* Medians over the steady periods, by timed instruction, without what ran beside it. A copy's hand-overs are part of a
- * link's latency, which planning slows by opposite copies as well: what that adds comes off again. Ops lose to copies
- * only while these move data. */
+/* Medians over the steady periods, by timed instruction, without what ran beside it, other jobs' ops too. A copy's
+ * hand-overs are part of a link's latency, which planning slows by opposite copies as well: what that adds comes off
+ * again. Ops lose to copies only while these move data. */
 static planc_status find_times(const planc_update_options *options, const pl_acquired *acquired, pl_arena *scratch,
                                int64_t *out_ns) {
   const planc_plan *plan = options->plan;

@@ -15,7 +15,7 @@ typedef struct latency_slice {
 } latency_slice;
 
 typedef struct tables {
-  const planc_update_options *options;
+  const planc_profile *base; /* or NULL */
   const planc_job *job;
   const planc_graph *graph; /* its */
   const pl_latencies *latencies;
@@ -54,10 +54,10 @@ static planc_status make_points(tables *t, int32_t op, const pl_measured_variant
 static planc_status make_workspaces(tables *t, int32_t op, const pl_measured_variant *known, latency_slice measured,
                                     pl_measured_variant *out);
 
-planc_status pl_update_tables(const planc_update_options *options, const planc_job *job, const pl_latencies *latencies,
+planc_status pl_update_tables(const planc_profile *base, const planc_job *job, const pl_latencies *latencies,
                               planc_profile *made, pl_update_ratio *out_elementwise) {
   planc_costs *costs = NULL;
-  tables t = {.options = options, .job = job, .graph = job->graph, .latencies = latencies, .made = made};
+  tables t = {.base = base, .job = job, .graph = job->graph, .latencies = latencies, .made = made};
   planc_status status = find_measured(&t);
   if (!status) status = find_known(&t, &costs);
   if (!status) {
@@ -192,7 +192,7 @@ static planc_status describe_op(tables *t, const planc_costs *costs, int32_t op,
 }
 
 /* Constants tell of an op at the powers of two and the plan's own batches. */
-static planc_status make_costs(const tables *t, const planc_profile *base, planc_costs **out) {
+static planc_status make_costs(const tables *t, planc_costs **out) {
   enum { MOST = 64 + 3 };
   const planc_job *job = t->job;
   int64_t batches[MOST];
@@ -201,16 +201,16 @@ static planc_status make_costs(const tables *t, const planc_profile *base, planc
   batches[n++] = job->batch;
   batches[n++] = job->rounds[0];
   batches[n++] = job->rounds[job->n_rounds - 1];
-  planc_profile bare = *base;
+  planc_profile bare = *t->base;
   bare.measured = (pl_measured){0};
   return planc_costs_make(&bare, t->graph, n, batches, out);
 }
 
 static planc_status find_known(tables *t, planc_costs **costs) {
-  const planc_profile *base = t->options->profile;
+  const planc_profile *base = t->base;
   for (int32_t o = 0; base && o < t->graph->n_ops; o++) {
     const pl_measured_op *measured = pl_measured_find(&base->measured, t->graph->ops[o].name);
-    if (!measured && !*costs) PLANC_TRY(make_costs(t, base, costs));
+    if (!measured && !*costs) PLANC_TRY(make_costs(t, costs));
     if (measured)
       t->known[o] = *measured;
     else

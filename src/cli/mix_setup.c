@@ -102,8 +102,23 @@ planc_status cli_mix_read(const pl_arguments *arguments, cli_mix *out) {
   for (int32_t j = 0; j < out->n; j++) PLANC_TRY(read_profile(arguments, out, j));
   PLANC_TRY(read_priorities(arguments, out));
   note_devices(out);
-  PLANC_TRY(cli_mix_read_rounds(arguments, out));
-  out->mix.n_jobs = out->n;
+  return cli_mix_read_rounds(arguments, out);
+}
+
+planc_status cli_mix_allocate(int32_t n, cli_mix *out) {
+  size_t count = (size_t)n;
+  out->operands = calloc(count, sizeof *out->operands);
+  out->graphs = calloc(count, sizeof(planc_graph *));
+  out->profiles = calloc(count, sizeof(planc_profile *));
+  out->jobs = calloc(count, sizeof *out->jobs);
+  out->iterations = calloc(count, sizeof *out->iterations);
+  out->names = calloc(count, sizeof *out->names);
+  out->deadlines_ns = calloc(count, sizeof *out->deadlines_ns);
+  if (!out->operands || !out->graphs || !out->profiles || !out->jobs || !out->iterations || !out->names ||
+      !out->deadlines_ns)
+    return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
+  out->n = n;
+  out->mix.n_jobs = n;
   out->mix.jobs = out->jobs;
   out->mix.iterations = out->iterations;
   out->mix.names = out->names;
@@ -299,22 +314,6 @@ static planc_status read_common(const pl_arguments *arguments, planc_mix *out, p
   return NULL;
 }
 
-static planc_status allocate(cli_mix *out, int32_t n) {
-  size_t count = (size_t)n;
-  out->operands = calloc(count, sizeof *out->operands);
-  out->graphs = calloc(count, sizeof(planc_graph *));
-  out->profiles = calloc(count, sizeof(planc_profile *));
-  out->jobs = calloc(count, sizeof *out->jobs);
-  out->iterations = calloc(count, sizeof *out->iterations);
-  out->names = calloc(count, sizeof *out->names);
-  out->deadlines_ns = calloc(count, sizeof *out->deadlines_ns);
-  if (!out->operands || !out->graphs || !out->profiles || !out->jobs || !out->iterations || !out->names ||
-      !out->deadlines_ns)
-    return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
-  out->n = n;
-  return NULL;
-}
-
 /* A path that still has a colon is a file, unless what stands before the colon is one: then the rest are no fields. */
 static planc_status check_fields(const char *operand, const char *path) {
   char before[PATH_MAX];
@@ -329,7 +328,7 @@ static planc_status check_fields(const char *operand, const char *path) {
 static planc_status read_operands(const pl_arguments *arguments, cli_mix *out) {
   if (arguments->n_operands > PLANC_MIX_MOST_JOBS)
     return planc_error(PLANC_USAGE, "%d jobs: a mix has at most %d", arguments->n_operands, (int)PLANC_MIX_MOST_JOBS);
-  PLANC_TRY(allocate(out, arguments->n_operands));
+  PLANC_TRY(cli_mix_allocate(arguments->n_operands, out));
   for (int32_t j = 0; j < out->n; j++) {
     PLANC_TRY(cli_mix_operand_parse(arguments->operands[j], &out->operands[j]));
     PLANC_TRY(check_fields(arguments->operands[j], out->operands[j].path));

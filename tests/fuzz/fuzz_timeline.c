@@ -19,7 +19,7 @@ static void update(const planc_plan *plan, const planc_timeline *timeline) {
   planc_profile *read;
   char *text;
   size_t length;
-  if (planc_update_make(&options, &made) || planc_update_print(made, &text, &length)) abort();
+  if (planc_update_make(&options, &made) || planc_update_print(made, 0, &text, &length)) abort();
   if (planc_profile_parse(text, length, "update", &read)) abort();
   planc_profile_free(read);
   free(text);

@@ -37,7 +37,8 @@ sheet *sheet_replay(const planc_plan *plan, planc_simulation *simulation) {
   ck_assert(r.timed_of != NULL);
   int32_t n = s->timeline.n_timed;
   for (int32_t k = 0; k < n; k++) r.timed_of[s->instrs[k]] = k;
-  ok(planc_simulate(plan, &(planc_simulate_options){.visitor = record, .user = &r}, simulation));
+  planc_simulate_options options = {.settled = plan->n_jobs > 1, .visitor = record, .user = &r};
+  ok(planc_simulate(plan, &options, simulation));
   for (int32_t p = 1; p < SHEET_REPLAYED; p++) {
     int64_t later_ns = p * simulation->iteration_ns;
     for (int32_t k = 0; k < n; k++)

@@ -84,6 +84,12 @@ static const struct {
     {OPERANDS "acquire 3 x 0 host\ncopy 0 user on 1\ncopy 3 0 on 2\n", 1, 2, {{0, 500}, {300, 700}}, {300 + 100, 300}},
     /* To the host from the user is the way to the GPU: against one from there. */
     {OPERANDS "acquire 3 x 0 host\ncopy 3 user on 1\ncopy user 0 on 2\n", 1, 2, {{0, 500}, {300, 700}}, {400, 300}},
+    /* Two jobs' copies on one engine, which makes one at a time. */
+    {"body\nacquire 0 x 0\nacquire 1 x#1 8192\ncopy 0 user on 1\ncopy 1 user on 4\n",
+     2,
+     2,
+     {{0, 1000}, {200, 1200}},
+     {200 + 400, 400 + 200}},
     /* Two jobs' kernels of 80 % each, together 160 % of the GPU, for 800 of their time. */
     {"body\nacquire 0 x 0\nacquire 1 y 8192\nacquire 2 x#1 16384\nacquire 3 y#1 24576\n"
      "exec a use 0 1\nexec a#1 on 3 use 2 3\n",

@@ -82,11 +82,11 @@ START_TEST(an_update_is_at_worst_the_old_decisions) {
     ok(find_least_bytes(&problem, policy, &problem.terms.budgets[PLANC_MEMORY_DEVICE]));
     planc_plan *plan = plan_of(&problem, policy->name);
     for (int with_base = 0; with_base < 2; with_base++) {
-      int64_t *percent = draw_percents(&state, graph, 5, 2000);
+      int64_t *percent = draw_percents(&state, plan, 5, 2000);
       planc_plan *other = on_another_machine(plan, percent);
       sheet *run = run_of(other);
       planc_update *update = update_of(plan, run, with_base ? k40m : NULL, PPM);
-      problem.job.profile = update->profile;
+      problem.job.profile = update->profiles[0];
       problem.job.sub_batch = with_base ? 0 : plan->jobs[0].rounds[0];
       assert_at_worst_the_old(plan, &problem, policy, &seen);
       planc_update_free(update);
@@ -112,7 +112,7 @@ START_TEST(old_decisions_answer_their_own_budgets) {
   planc_plan *plan = plan_of(&problem, "vdnn-all");
   sheet *run = run_of(plan);
   planc_update *update = update_of(plan, run, NULL, PPM);
-  problem.job.profile = update->profile;
+  problem.job.profile = update->profiles[0];
   /* Another policy that is slower; the host budget is the new one. */
   problem.terms.budgets[PLANC_MEMORY_HOST] = host_of(plan)->arena_bytes;
   ok(planc_replan(&problem, planc_policy_find("naive"), plan, &next));

@@ -85,9 +85,9 @@ START_TEST(algorithms_are_offered_where_they_ran) {
   mixed_make(&m);
   sheet *run = run_of(&m.plan);
   planc_update *update = update_of(&m.plan, run, NULL, PPM);
-  ok(planc_update_print(update, &text, &length));
+  ok(planc_update_print(update, 0, &text, &length));
   ok(planc_profile_parse(text, length, "update", &read));
-  const planc_profile *both[] = {update->profile, read};
+  const planc_profile *both[] = {update->profiles[0], read};
   for (int p = 0; p < 2; p++) {
     ck_assert_int_eq(workspace_of(both[p], m.graph, SECOND, 3, "default"), NARROW_BYTES);
     ck_assert_int_eq(workspace_of(both[p], m.graph, SECOND, 3, "wide"), -1);
@@ -134,8 +134,8 @@ START_TEST(workspaces_of_other_batches_stay) {
   ok(planc_graph_read("tests/golden/inputs/tiny.yaml", &graph));
   planc_update *update = update_with_table(&variant);
   for (int64_t batch = 1; batch <= 8; batch++) {
-    ck_assert_int_eq(workspace_of(update->profile, graph, SECOND, batch, "default"), want[batch - 1]);
-    ck_assert(planc_profile_lists_workspace(update->profile, "second", "default", batch));
+    ck_assert_int_eq(workspace_of(update->profiles[0], graph, SECOND, batch, "default"), want[batch - 1]);
+    ck_assert(planc_profile_lists_workspace(update->profiles[0], "second", "default", batch));
   }
   planc_update_free(update);
   planc_graph_free(graph);
@@ -152,7 +152,7 @@ START_TEST(nothing_is_known_below_a_run_beyond_the_table) {
   planc_update *update = update_with_table(&variant);
   static const bool known[] = {true, true, false, true};
   for (int64_t batch = 1; batch <= 4; batch++)
-    ck_assert_int_eq(planc_profile_lists_workspace(update->profile, "second", "default", batch), known[batch - 1]);
+    ck_assert_int_eq(planc_profile_lists_workspace(update->profiles[0], "second", "default", batch), known[batch - 1]);
   planc_update_free(update);
 }
 END_TEST
@@ -210,7 +210,7 @@ START_TEST(a_plan_holds_what_it_was_made_with) {
     sheet *run = run_of(plan);
     planc_update *update = update_of(plan, run, NULL, 0);
     ck_assert_int_eq(update->change_ppm, 0);
-    problem.job.profile = update->profile;
+    problem.job.profile = update->profiles[0];
     ok(planc_make_plan(&problem, planc_policy_find(updated_policies[p]), &again));
     /* How long sums of gradients take is a line through those of all sizes. */
     if (!adds) assert_same_plan(again, plan, problem.job.sub_batch == 64);
@@ -233,7 +233,7 @@ START_TEST(the_memory_is_that_of_the_plan) {
   planc_plan *plan = plan_of(&problem, "none");
   sheet *run = run_of(plan);
   planc_update *update = update_of(plan, run, k40m, PLANC_UPDATE_WEIGHT_PPM);
-  const planc_device *device = planc_profile_device(update->profile);
+  const planc_device *device = planc_profile_device(update->profiles[0]);
   ck_assert_str_eq(device->name, plan->device.name);
   ck_assert_int_gt(device_of(plan)->reserved_bytes, 0);
   ck_assert_int_ne(device_of(plan)->reserved_bytes, planc_profile_device(k40m)->reserved_bytes);
@@ -261,12 +261,12 @@ START_TEST(code_stays_with_its_algorithms) {
   ck_assert_int_ge(device_of(plan)->reserved_bytes, 12345 + 4096);
   sheet *run = run_of(plan);
   planc_update *update = update_of(plan, run, &with, PLANC_UPDATE_WEIGHT_PPM);
-  ck_assert_int_eq(planc_profile_device(update->profile)->reserved_bytes, 12345);
-  ck_assert_int_eq(planc_profile_code(update->profile, "gemm"), 70000);
+  ck_assert_int_eq(planc_profile_device(update->profiles[0])->reserved_bytes, 12345);
+  ck_assert_int_eq(planc_profile_code(update->profiles[0], "gemm"), 70000);
   planc_profile *read;
   char *text;
   size_t length;
-  ok(planc_update_print(update, &text, &length));
+  ok(planc_update_print(update, 0, &text, &length));
   ok(planc_profile_parse(text, length, "update", &read));
   ck_assert_int_eq(planc_profile_code_of_all(read), planc_profile_code_of_all(&with));
   free(text);
@@ -277,8 +277,8 @@ START_TEST(code_stays_with_its_algorithms) {
   planc_profile_free(read);
   planc_update_free(update);
   update = update_of(plan, run, NULL, PLANC_UPDATE_WEIGHT_PPM);
-  ck_assert_int_eq(planc_profile_device(update->profile)->reserved_bytes, device_of(plan)->reserved_bytes);
-  ck_assert_int_eq(planc_profile_code_of_all(update->profile), 0);
+  ck_assert_int_eq(planc_profile_device(update->profiles[0])->reserved_bytes, device_of(plan)->reserved_bytes);
+  ck_assert_int_eq(planc_profile_code_of_all(update->profiles[0]), 0);
   planc_update_free(update);
   free(run);
   planc_plan_free(plan);
@@ -295,7 +295,7 @@ START_TEST(profiles_survive_their_file) {
   planc_plan *plan, *direct, *by_file;
   const planc_policy *policy = planc_policy_find(updated_policies[_i % N_UPDATED_POLICIES]);
   ok(planc_make_plan(&problem, policy, &plan));
-  int64_t *percent = draw_percents(&state, graph, 30, 600);
+  int64_t *percent = draw_percents(&state, plan, 30, 600);
   planc_plan *other = on_another_machine(plan, percent);
   sheet *run = run_of(other);
   for (int with_base = 0; with_base < 2; with_base++) {
@@ -303,10 +303,10 @@ START_TEST(profiles_survive_their_file) {
     planc_profile *read;
     char *text;
     size_t length;
-    ok(planc_update_print(update, &text, &length));
+    ok(planc_update_print(update, 0, &text, &length));
     ok(planc_profile_parse(text, length, "update", &read));
     free(text);
-    problem.job.profile = update->profile;
+    problem.job.profile = update->profiles[0];
     ok(planc_make_plan(&problem, policy, &direct));
     problem.job.profile = read;
     ok(planc_make_plan(&problem, policy, &by_file));

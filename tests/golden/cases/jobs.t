@@ -42,7 +42,7 @@ A plan of two jobs, made by hand: reports show each, and what has one name in bo
   $ planc check data/plan/jobs.plan --json | grep -o '"jobs":.*\]'
   "jobs":[{"graph":"narrow","batch":4,"rounds":1,"sub_batch":4,"iterations":2,"ideal_ns":20000,"busy_ns":34241,"stall_ns":7166,"d2h_bytes":2568,"h2d_bytes":3584,"recompute_ns":0},{"graph":"wide","batch":6,"rounds":2,"sub_batch":4,"iterations":1,"ideal_ns":8000,"busy_ns":14090,"stall_ns":27317,"d2h_bytes":3080,"h2d_bytes":6144,"recompute_ns":0}]
 
-In its run too, which simulate holds against what it predicts. An update is for plans of one job.
+In its run too, which simulate holds against what it predicts. An update needs a device that a profile can describe.
 
   $ planrun exec data/plan/jobs.plan --synthetic --iterations 3 --trace run.json >/dev/null
   $ planc simulate data/plan/jobs.plan --against run.json | grep -o 'compute stream [0-9]*\|job [0-9]: [a-z]*'
@@ -51,5 +51,5 @@ In its run too, which simulate holds against what it predicts. An update is for 
   compute stream 0
   compute stream 3
   $ planc update data/plan/jobs.plan --trace run.json -o x.plan
-  ! planc: data/plan/jobs.plan: only plans of one job on one GPU, with one iteration a period, are updated
-  [2]
+  ! planc: data/plan/jobs.plan: device toy: no profile can describe it
+  [1]

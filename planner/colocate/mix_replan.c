@@ -1,0 +1,71 @@
+/* The plan of a mix after an update (planc/colocate.h), as that of one job is found (planc_replan). */
+#include <string.h>
+
+#include "planc/simulate.h"
+#include "planner/colocate/mix_check.h"
+#include "planner/colocate/mix_plan.h"
+#include "planner/measured/replan.h"
+
+typedef struct replanning {
+  const planc_mix *mix;
+  const planc_mix_policy *policy;
+  const planc_plan *old;
+  planc_replanned *out;
+  planc_mix_share kept[PLANC_MIX_MOST_JOBS], made[PLANC_MIX_MOST_JOBS];
+  planc_status why; /* the last one did not fit, or was late */
+} replanning;
+
+static planc_status choose(replanning *r);
+static planc_status keep(replanning *r);
+static planc_status make(replanning *r);
+
+planc_status planc_mix_replan(const planc_mix *mix, const planc_mix_policy *policy, const planc_plan *old,
+                              planc_mix_share *shares, planc_replanned *out) {
+  *out = (planc_replanned){0};
+  PLANC_TRY(pl_mix_check(mix));
+  replanning r = {.mix = mix, .policy = policy, .old = old, .out = out};
+  planc_status status = choose(&r);
+  planc_status_free(r.why);
+  if (status) planc_replanned_free(out);
+  memcpy(shares, out->keeps ? r.kept : r.made, (size_t)mix->n_jobs * sizeof *shares);
+  return status;
+}
+
+/* What does not fit, or is late, leaves the other. */
+static planc_status will_do(replanning *r, planc_status status, bool *out) {
+  planc_code code = planc_status_code(status);
+  *out = !status;
+  if (code != PLANC_INFEASIBLE && code != PLANC_LATE) return status;
+  planc_status_free(r->why);
+  r->why = status;
+  return NULL;
+}
+
+static planc_status choose(replanning *r) {
+  bool resolves, has_kept = false, has_made = false;
+  planc_status why;
+  for (int32_t j = 0; j < r->mix->n_jobs; j++) r->made[j].iterations = r->mix->iterations[j];
+  PLANC_TRY(will_do(r, planc_mix_resolve(r->mix, r->made), &resolves));
+  for (int32_t j = 0; j < r->mix->n_jobs && !resolves; j++)
+    r->made[j] = (planc_mix_share){.iterations = r->mix->iterations[j]};
+  memcpy(r->kept, r->made, sizeof r->kept);
+  if (r->old) PLANC_TRY(will_do(r, keep(r), &has_kept));
+  if (resolves) PLANC_TRY(will_do(r, make(r), &has_made));
+  planc_replanned *out = r->out;
+  out->keeps = has_kept && (!has_made || planc_predictions_better(&out->kept.plan.predicted, &out->made->predicted));
+  if (has_kept || has_made) return NULL;
+  why = r->why;
+  r->why = NULL;
+  return why;
+}
+
+static planc_status keep(replanning *r) {
+  const planc_profile *profiles[PLANC_MIX_MOST_JOBS];
+  for (int32_t j = 0; j < r->mix->n_jobs; j++) profiles[j] = r->mix->jobs[j].profile;
+  PLANC_TRY(pl_keep_decisions(&r->mix->terms, r->old, profiles, &r->out->kept));
+  return pl_mix_judge(r->mix, &r->out->kept.plan, r->kept);
+}
+
+static planc_status make(replanning *r) {
+  return planc_colocate(r->mix, r->policy, r->made, &r->out->made);
+}

@@ -1,0 +1,162 @@
+/* The plan of one job after an update (update_setup.h). */
+#include <inttypes.h>
+#include <string.h>
+
+#include "cli/update_setup.h"
+#include "util/math.h"
+
+static planc_status check_options(const pl_arguments *arguments);
+static planc_status make_problem(cli_update *u);
+static bool asks_for_other_decisions(const cli_update *u);
+
+planc_status cli_update_ask_job(cli_update *u) {
+  PLANC_TRY(check_options(u->arguments));
+  PLANC_TRY(make_problem(u));
+  u->asks_for_other_decisions = asks_for_other_decisions(u);
+  u->asks_for_another = u->asks_for_other_decisions || cli_update_has_other_budgets(u->plan, &u->problem.terms);
+  return NULL;
+}
+
+planc_status cli_update_replan_job(cli_update *u) {
+  const planc_plan *keepable = u->asks_for_other_decisions ? NULL : u->plan;
+  planc_status status = planc_replan(&u->problem, u->policy, keepable, &u->next);
+  /* What the plan rules out may leave another policy nothing to do. */
+  bool rules_out = u->plan->settings.no_swap || u->plan->settings.no_recompute;
+  if (rules_out && planc_status_code(status) == PLANC_USAGE)
+    status = planc_context(status, "%s", u->arguments->operands[0]);
+  if (keepable) cli_update_note_kept(&u->problem.terms, keepable, status);
+  return cli_explain(&u->problem, u->policy, status);
+}
+
+static planc_status check_options(const pl_arguments *arguments) {
+  if (!pl_option_given(arguments, "deadline")) return NULL;
+  return planc_error(PLANC_USAGE, "--deadline is for plans of several jobs");
+}
+
+/* --- The next problem ----------------------------------------------------------------------------------------- */
+
+/* Samples of a full round. */
+static int64_t sub_batch_of(const planc_job *job) {
+  return job->rounds[0];
+}
+
+/* Whether the plan has rounds of as many samples, so that its workspaces there are known. */
+static bool has_round(const planc_job *job, int64_t samples) {
+  return samples == job->rounds[0] || samples == job->rounds[job->n_rounds - 1];
+}
+
+static bool has_rounds(const planc_job *job, int64_t sub_batch) {
+  return has_round(job, sub_batch) && (job->batch % sub_batch == 0 || has_round(job, job->batch % sub_batch));
+}
+
+static planc_placement placement_of(const planc_memory *device) {
+  if (device->chunk_bytes == 0) return PLANC_PLACEMENT_BEST_FIT;
+  return device->paged ? PLANC_PLACEMENT_PAGED : PLANC_PLACEMENT_VMM;
+}
+
+/* A budget that the plan does not limit is all that the machine has. */
+static int64_t limit_of(const planc_memory *memory) {
+  if (memory->budget_bytes >= 0) return memory->budget_bytes;
+  return memory->bytes >= 0 ? memory->bytes : PL_EXACT_MAX;
+}
+
+static int64_t device_of(const planc_plan *plan) {
+  return limit_of(planc_plan_memory(plan, PLANC_MEMORY_DEVICE));
+}
+
+/* How much storage the plan was made for. */
+static int64_t storage_of(const planc_plan *plan) {
+  const planc_memory *memory = planc_plan_memory(plan, PLANC_MEMORY_STORAGE);
+  return memory->kind == PLANC_MEMORY_STORAGE ? limit_of(memory) : 0;
+}
+
+void cli_update_read_budgets(const planc_plan *plan, int64_t budgets[PLANC_N_BUDGETS]) {
+  budgets[PLANC_MEMORY_DEVICE] = device_of(plan);
+  budgets[PLANC_MEMORY_HOST] = planc_plan_memory(plan, PLANC_MEMORY_HOST)->budget_bytes;
+  budgets[PLANC_MEMORY_STORAGE] = storage_of(plan);
+}
+
+/* What was asked for the plan is asked of another policy, too, where that has use for it. */
+static void keep_settings(const planc_plan *plan, const planc_policy *policy, planc_problem *out) {
+  bool other = strcmp(policy->name, plan->policy) != 0;
+  planc_settings kept = plan->settings;
+#define X(name, option, kind, least, most, standard, users, help) \
+  if (other && (users) != 0 && !(policy->supports & (users))) kept.name = 0;
+  PLANC_JOB_SETTINGS(X)
+#undef X
+  planc_ask_settings(out, &kept);
+}
+
+static bool shares_link(const planc_plan *plan) {
+  bool shared = false;
+  for (int32_t l = 0; l < plan->n_links; l++) shared |= plan->links[l].bus >= 0;
+  return shared;
+}
+
+/* The plan's problem again, as far as the plan tells, with the options given. */
+static planc_status make_problem(cli_update *u) {
+  const planc_plan *plan = u->plan;
+  const planc_job *job = &plan->jobs[0];
+  const planc_memory *device = planc_plan_memory(plan, PLANC_MEMORY_DEVICE);
+  const char *policy = pl_option_value(u->arguments, "policy");
+  planc_problem *problem = &u->problem;
+  *problem = (planc_problem){.job.graph = job->graph, .job.profile = u->update->profiles[0], .job.batch = job->batch};
+  problem->terms.gpus = planc_plan_replicas(plan);
+  problem->terms.shared_link = shares_link(plan);
+  PLANC_TRY(cli_setup_policy(policy ? policy : plan->policy, policy ? PLANC_USAGE : PLANC_BAD_INPUT, &u->policy));
+  keep_settings(plan, u->policy, problem);
+  PLANC_TRY(cli_setup_plans(u->policy));
+  cli_update_read_budgets(plan, problem->terms.budgets);
+  PLANC_TRY(cli_setup_budgets(u->arguments, problem->terms.budgets));
+  PLANC_TRY(cli_setup_storage(problem));
+  /* Other rounds would rest on times that nobody measured. */
+  int64_t rounds = u->bases ? 0 : sub_batch_of(job);
+  PLANC_TRY(pl_option_int(u->arguments, "sub-batch", 1, job->batch, rounds, &problem->job.sub_batch));
+  if (!u->bases && !has_rounds(job, problem->job.sub_batch)) {
+    cli_note("workspaces of rounds of %" PRId64 " are taken from those of %" PRId64
+             ": planrun refuses a plan with too little; a --profile has those that were measured",
+             problem->job.sub_batch, rounds);
+  }
+  problem->job.split_batch_norm = job->n_rounds > 1 || pl_option_given(u->arguments, "split-batch-norm");
+  PLANC_TRY(cli_setup_policy_options(u->arguments, problem));
+  if (!pl_option_given(u->arguments, "placement") && (u->policy->supports & PLANC_POLICY_VMM))
+    problem->terms.placement = placement_of(device);
+  if (problem->terms.placement == placement_of(device) && problem->terms.chunk_bytes == 0)
+    problem->terms.chunk_bytes = device->chunk_bytes;
+  return cli_setup_own_options(u->arguments, u->policy, problem);
+}
+
+static bool is_placed_otherwise(const planc_problem *problem, const planc_memory *device) {
+  return problem->terms.placement != placement_of(device) ||
+         (problem->terms.placement != PLANC_PLACEMENT_BEST_FIT && problem->terms.chunk_bytes != device->chunk_bytes);
+}
+
+/* The plan's decisions are no answer. */
+static bool asks_for_other_decisions(const cli_update *u) {
+  const planc_problem *problem = &u->problem;
+  const planc_settings asked = planc_settings_asked(problem);
+  return strcmp(u->policy->name, u->plan->policy) != 0 || !planc_settings_are_same(&asked, &u->plan->settings) ||
+         is_placed_otherwise(problem, planc_plan_memory(u->plan, PLANC_MEMORY_DEVICE)) ||
+         (problem->job.sub_batch && problem->job.sub_batch != sub_batch_of(&u->plan->jobs[0]));
+}
+
+/* --- Budgets ------------------------------------------------------------------------------------------------------ */
+
+bool cli_update_has_other_budgets(const planc_plan *plan, const planc_terms *terms) {
+  int64_t budgets[PLANC_N_BUDGETS];
+  bool others = false;
+  cli_update_read_budgets(plan, budgets);
+  for (int32_t m = 0; m < PLANC_N_BUDGETS; m++) others |= terms->budgets[m] != budgets[m];
+  return others;
+}
+
+/* The plan's own decisions may need less than a plan made anew. */
+void cli_update_note_kept(const planc_terms *terms, const planc_plan *kept, planc_status failed) {
+  char text[PL_SIZE_TEXT];
+  for (int32_t m = 0; m < PLANC_N_BUDGETS && planc_status_code(failed) == PLANC_INFEASIBLE; m++) {
+    int64_t bytes = kept->predicted.peak_bytes[m], budget = terms->budgets[m];
+    if (budget < 0 || bytes <= budget) continue;
+    cli_note("the decisions of the plan at hand need a %s of %" PRId64 " bytes (%s)",
+             cli_budget_name((planc_memory_kind)m), bytes, pl_size_format(bytes, text));
+  }
+}

@@ -1,0 +1,113 @@
+/* The plan of a mix after an update (update_setup.h). */
+#include <string.h>
+
+#include "cli/update_setup.h"
+
+static planc_status check_options(const pl_arguments *arguments);
+static planc_status find_policy(cli_update *u);
+static planc_settings settings_of(const cli_update *u);
+static void set_job(cli_update *u, int32_t job, const planc_settings *settings);
+static bool asks_for_other_decisions(const cli_update *u, const planc_settings *settings);
+
+planc_status cli_update_ask_mix(cli_update *u) {
+  const planc_plan *plan = u->plan;
+  planc_mix *mix = &u->mix.mix;
+  if (plan->n_jobs > PLANC_MIX_MOST_JOBS)
+    return planc_error(PLANC_USAGE, "%s: %d jobs: a mix has at most %d", u->arguments->operands[0], plan->n_jobs,
+                       (int)PLANC_MIX_MOST_JOBS);
+  PLANC_TRY(check_options(u->arguments));
+  PLANC_TRY(find_policy(u));
+  PLANC_TRY(cli_setup_useful(u->arguments, u->mix_policy->name, u->mix_policy->supports));
+  PLANC_TRY(cli_mix_allocate(plan->n_jobs, &u->mix));
+  planc_settings settings = settings_of(u);
+  PLANC_TRY(cli_settings_read(u->arguments, &settings));
+  mix->terms = (planc_terms){.gpus = planc_plan_replicas(plan), .settings = settings};
+#define X(name, ...) mix->terms.settings.name = 0; /* each job's own */
+  PLANC_EACH_SETTINGS(X)
+#undef X
+  cli_update_read_budgets(plan, mix->terms.budgets);
+  PLANC_TRY(cli_setup_budgets(u->arguments, mix->terms.budgets));
+  for (int32_t j = 0; j < plan->n_jobs; j++) set_job(u, j, &settings);
+  PLANC_TRY(cli_mix_read_deadlines(u->arguments, &u->mix));
+  u->asks_for_other_decisions = asks_for_other_decisions(u, &settings);
+  u->asks_for_another = u->asks_for_other_decisions || cli_update_has_other_budgets(plan, &mix->terms);
+  return NULL;
+}
+
+planc_status cli_update_replan_mix(cli_update *u) {
+  const planc_plan *keepable = u->asks_for_other_decisions ? NULL : u->plan;
+  const planc_mix *mix = &u->mix.mix;
+  if ((u->mix_policy->supports & PLANC_MIX_DEADLINES) && !planc_mix_has_deadlines(mix))
+    return planc_error(PLANC_USAGE,
+                       "%s: a plan does not keep the deadlines that policy %s plans for: say them with "
+                       "--deadline",
+                       u->arguments->operands[0], u->mix_policy->name);
+  planc_status status = planc_mix_replan(mix, u->mix_policy, keepable, u->shares, &u->next);
+  if (keepable) cli_update_note_kept(&mix->terms, keepable, status);
+  status = cli_explain_mix(mix, u->mix_policy, status);
+  return cli_explain_late(mix, u->mix_policy, u->shares, status);
+}
+
+static planc_status check_options(const pl_arguments *arguments) {
+  static const char *const of_one_job[] = {"storage", "sub-batch", "placement", "chunk"};
+  for (size_t i = 0; i < sizeof of_one_job / sizeof *of_one_job; i++)
+    if (pl_option_given(arguments, of_one_job[i]))
+      return planc_error(PLANC_USAGE, "--%s is for plans of one job with one iteration a period", of_one_job[i]);
+  return NULL;
+}
+
+static planc_status find_policy(cli_update *u) {
+  const char *name = pl_option_value(u->arguments, "policy"), *own = u->plan->policy;
+  if (name) return cli_mix_policy(name, true, &u->mix_policy);
+  u->mix_policy = planc_mix_policy_find(own);
+  if (u->mix_policy && u->mix_policy->make) return NULL;
+  return planc_error(PLANC_BAD_INPUT, "%s: %s is no policy that plans several jobs: say another with --policy",
+                     u->arguments->operands[0], own);
+}
+
+/* What was asked for the plan is asked of another policy, too, where that has use for it. */
+static planc_settings settings_of(const cli_update *u) {
+  bool other = strcmp(u->mix_policy->name, u->plan->policy) != 0;
+  planc_settings kept = u->plan->settings;
+#define X(name, option, kind, least, most, standard, users, help) \
+  if (other && (users) != 0 && !(u->mix_policy->supports & (users))) kept.name = 0;
+  PLANC_SETTINGS(X)
+#undef X
+  /* Node groups have a size or a number. */
+  if (pl_option_given(u->arguments, "split-groups")) kept.split_size = 0;
+  if (pl_option_given(u->arguments, "split-size")) kept.split_groups = 0;
+  return kept;
+}
+
+/* How many rounds of a job the plan runs side by side, each on a compute stream; 1: one after the other. */
+static int32_t side_by_side(const planc_plan *plan, int32_t job) {
+  int32_t n = 0;
+  for (int32_t s = 0; s < plan->n_streams; s++)
+    n += plan->streams[s].kind == PLANC_STREAM_KIND_compute && plan->streams[s].job == job;
+  return n > 1 ? plan->jobs[job].n_rounds : 1;
+}
+
+/* Other rounds than the plan's would rest on times that nobody measured, unless a profile has them. */
+static void set_job(cli_update *u, int32_t job, const planc_settings *settings) {
+  const planc_job *from = &u->plan->jobs[job];
+  int32_t n = u->mix_policy->supports & PLANC_MIX_ROUNDS ? side_by_side(u->plan, job) : 1;
+  u->mix.jobs[job] =
+      (planc_workload){.graph = from->graph,
+                       .profile = u->update->profiles[job],
+                       .batch = from->batch,
+                       .sub_batch = u->bases && n == 1 ? 0 : from->rounds[0],
+                       .side_by_side = n,
+                       .priority = from->priority,
+                       .split_batch_norm = from->n_rounds > 1 || pl_option_given(u->arguments, "split-batch-norm")};
+#define X(name, ...) u->mix.jobs[job].name = settings->name;
+  PLANC_EACH_SETTINGS(X)
+#undef X
+  u->mix.operands[job].inference = !planc_graph_has_backward(from->graph);
+  u->mix.iterations[job] = from->iterations;
+  u->mix.names[job] = from->name;
+}
+
+/* The plan's decisions are no answer. */
+static bool asks_for_other_decisions(const cli_update *u, const planc_settings *settings) {
+  return strcmp(u->mix_policy->name, u->plan->policy) != 0 || !planc_settings_are_same(settings, &u->plan->settings);
+}

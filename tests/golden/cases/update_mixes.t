@@ -1,0 +1,158 @@
+What a run of several jobs measured goes to a profile for each job, and the plan made of these has the same jobs, as often
+as before. In this run an op takes 10 us, and a copy 20.
+
+  $ cat > invent.awk <<'END'
+  > /"instr":/ { took = /"cat":"exec"/ ? 10 : 20
+  >   sub(/"ts":[0-9.]+,"dur":[0-9.]+/, sprintf("\"ts\":%d,\"dur\":%d", at, took)); at += took }
+  > { print }
+  > END
+  $ planc colocate a=graphs/lenet-digits.yaml:64:2 b=graphs/tiny-transformer.yaml:16:1 --policy temporal --device k40m --budget 1G -o mix.plan >/dev/null 2>&1
+  > planrun exec mix.plan --iterations 6 --trace run.json >/dev/null 2>&1; awk -f invent.awk run.json > mix.json
+  $ planc update mix.plan --trace mix.json -o next.plan --profile-out a.json --profile-out b.json > said; sed '/next.plan/,$d' said
+  lenet-digits+tiny-transformer, 6 periods measured
+                        planned with         measured      from now on
+      232x op               1.577 ms         2.320 ms         2.245 ms
+       70x of job 0         0.638 ms         0.700 ms         0.693 ms
+      162x of job 1         0.939 ms         1.620 ms         1.551 ms
+        6x copy in          0.064 ms         0.120 ms         0.114 ms
+        6x copy out         0.060 ms         0.150 ms         0.141 ms
+    changed by 0.423, threshold 0.300
+    planned anew
+  ~ sed '1,/planned anew/d' said
+  next.plan: temporal, <N> jobs
+    peak <size> of <size>, host <size>
+    iteration <N> ms, ideal one after the other <N> ms (+<N> %)
+    moved <size> out, <size> in; recomputed <N> ms
+    job <N>: a, lenet-digits, batch <N> in <N> round of <N>, <N> iterations
+      ideal <N> ms, computes <N> ms, waits <N> ms
+      moved <size> out, <size> in; recomputed <N> ms
+    job <N>: b, tiny-transformer, batch <N> in <N> round of <N>, <N> iteration
+      ideal <N> ms, computes <N> ms, waits <N> ms
+      moved <size> out, <size> in; recomputed <N> ms
+    job <N> runs at <N> % of what it does alone, <N> ms an iteration by none
+    job <N> runs at <N> % of what it does alone, <N> ms an iteration by none
+    together <N> times the throughput of one job alone
+  $ planc check next.plan --budget 1G | sed 's/, peak.*//'
+  valid: lenet-digits+tiny-transformer, temporal, 2 jobs (lenet-digits, tiny-transformer)
+  $ planrun exec next.plan --iterations 6 --verify 2>/dev/null | grep -o 'verified.*'
+  verified: every bit as in the reference
+  $ planc colocate a=graphs/lenet-digits.yaml:64:2 b=graphs/tiny-transformer.yaml:16:1 --policy temporal --profile a.json --profile b.json --budget 1G -o again.plan >/dev/null 2>&1; cmp next.plan again.plan && echo same
+  same
+  $ planc update mix.plan --trace mix.json -o next.plan --json | grep -o '"policy":"[a-z]*"\|"jobs":.*\]\|"decisions":"[a-z]*"'
+  "policy":"temporal"
+  "jobs":[{"name":"a","graph":"lenet-digits","ops":{"count":70,"old_ns":638112,"measured_ns":700000,"new_ns":693814}},{"name":"b","graph":"tiny-transformer","ops":{"count":162,"old_ns":939777,"measured_ns":1620000,"new_ns":1551998}}]
+  "decisions":"new"
+
+A run of the plan at hand is gone on with by the new one.
+
+  $ planrun exec mix.plan --iterations 4 --save state >/dev/null 2>&1; planrun exec next.plan --iterations 8 --resume state --verify 2>/dev/null | grep -o 'verified.*'
+  verified: every bit as in the reference, from iteration 4 on
+
+Jobs that are alike have one profile, which one file has for all; others are told apart by their batch.
+
+  $ planc colocate graphs/lenet-digits.yaml:64:1 graphs/lenet-digits.yaml:64:1 --device k40m --budget 1G --policy zico -o twins.plan >/dev/null 2>&1
+  > planrun exec twins.plan --iterations 3 --trace run.json >/dev/null 2>&1; awk -f invent.awk run.json > twins.json
+  $ planc update twins.plan --trace twins.json --threshold 0 --profile-out twin.json >/dev/null && planc update twins.plan --trace twins.json --threshold 0 --profile-out one.json --profile-out other.json >/dev/null
+  > cmp twin.json one.json && cmp one.json other.json && echo alike
+  alike
+  $ planc update mix.plan --trace mix.json --profile-out one.json
+  ! planc: 1 file for the profiles of 2 jobs: give --profile-out for each, in their order
+  [2]
+  $ planc update mix.plan --trace mix.json --profile-out one.json --profile-out two.json --profile-out three.json
+  ! planc: 3 files for the profiles of 2 jobs: give --profile-out for each, in their order
+  [2]
+
+Other profiles are told as colocate is told them, and other budgets, policies and what these are told.
+
+  $ planc update mix.plan --trace mix.json --device k40m -o n.plan --json | grep -o '"change_ppm":[0-9]*\|"updated":[a-z]*\|"decisions":"[a-z]*"'
+  "change_ppm":423301
+  "updated":true
+  "decisions":"new"
+  $ planc update mix.plan --trace mix.json --profile a.json --profile b.json -o n.plan --json | grep -o '"updated":[a-z]*\|"decisions":"[a-z]*"'
+  "updated":true
+  "decisions":"new"
+  $ planc update mix.plan --trace mix.json --profile a.json --profile b.json --profile b.json -o n.plan
+  ! planc: 3 profiles for 2 jobs: one of all, or one of each
+  [2]
+  $ planc update mix.plan --trace mix.json --threshold 10 -o n.plan >/dev/null
+  ! planc: mix.plan: latencies have not changed by more than the threshold: nothing is written
+  [7]
+  $ planc update mix.plan --trace mix.json --threshold 10 --policy zico --region 512K --budget 4M -o n.plan | grep 'plan:\|why'
+  n.plan: zico, 2 jobs
+    why       side by side: in every period job 0 begins 0.025 ms after job 1
+  $ planc check n.plan | sed 's/, peak.*//'; grep -o '"region":[0-9]*' n.plan
+  valid: lenet-digits+tiny-transformer, zico, 2 jobs (lenet-digits, tiny-transformer)
+  "region":524288
+  $ planc update mix.plan --trace mix.json --budget 1M -o n.plan
+  ! planc: note: the decisions of the plan at hand need a budget of 1455104 bytes (1.39 MiB)
+  ! planc: note: the least feasible budget of job 0 (lenet-digits) alone is 804864 bytes (786.00 KiB), with policy naive
+  ! planc: note: the least feasible budget of job 1 (tiny-transformer) alone is 86272 bytes (84.25 KiB), with policy window
+  ! planc: note: the least feasible budget of all jobs with policy temporal is 1053696 bytes (1.00 MiB); there:
+  ! peak: 1019.84 KiB live at op job 0: conv2.dgrad; largest:
+  !     576.00 KiB  workspace
+  !     128.00 KiB  job 0: d.conv2.y
+  !      64.00 KiB  job 0: d.pool1.y
+  !      18.00 KiB  job 0: conv2.w
+  !       8.00 KiB  job 1: layer1.fc1.w
+  !       8.00 KiB  job 1: layer1.fc1.w.m
+  !       8.00 KiB  job 1: layer1.fc1.w.v
+  !       8.00 KiB  job 1: layer1.fc2.w
+  !     201.84 KiB  116 more
+  ! planc: does not fit a budget of 1.00 MiB: policy temporal needs 1053480 bytes of device memory, the budget is 1048576: layer2.fc1.b.m of 256 bytes finds no place at op conv2.dgrad beside 1044056 bytes, the largest the workspace of op conv2.dgrad of 589824 and d.conv2.y of 131072; 4520 are free then, in pieces that do not fit
+  [1]
+  $ planc update mix.plan --trace mix.json --policy modnn -o n.plan
+  ! planc: unknown policy modnn for several jobs: temporal, preemptive, zico, waterwave, waterwave-s, tensile, vdnn-conv, capuchin
+  [2]
+  $ planc update mix.plan --trace mix.json --region 1M -o n.plan
+  ! planc: policy temporal has no use for --region
+  [2]
+  $ planc update mix.plan --trace mix.json --sub-batch 16 -o n.plan
+  ! planc: --sub-batch is for plans of one job with one iteration a period
+  [2]
+  $ planc update data/timeline/tiny.plan --trace data/timeline/tiny.json --deadline 5ms -o n.plan
+  ! planc: --deadline is for plans of several jobs
+  [2]
+  $ planc update data/timeline/tiny.plan --trace data/timeline/tiny.json --region 1M -o n.plan
+  ! planc: policy vdnn-all has no use for --region
+  [2]
+
+Deadlines are not in a plan, and are given again.
+
+  $ planc colocate graphs/lenet-digits.yaml:64 s=graphs/lenet-digits.yaml:8:inference --deadline 5ms --device k40m -o late.plan >/dev/null 2>&1
+  > planrun exec late.plan --iterations 6 --trace run.json >/dev/null 2>&1; awk -f invent.awk run.json > late.json
+  $ planc update late.plan --trace late.json --threshold 0 -o n.plan
+  ! planc: late.plan: a plan does not keep the deadlines that policy preemptive plans for: say them with --deadline
+  [2]
+  $ planc update late.plan --trace late.json --threshold 0 --deadline 5ms -o n.plan | grep -o 'requests of job 1.* of 5.000 ms'
+  requests of job 1 take up to 0.714 ms of 5.000 ms
+  ~ planc update late.plan --trace late.json --threshold 0 --deadline s:100us -o n.plan
+  ! planc: note: all requests are in time with --deadline <N>:715us, the least as far as a few plans can tell
+  ! planc: job <N> (lenet-digits): requests take up to <N> ms, with <N> iteration in a period; the deadline is <N> ms, and two iterations take <N> ms alone
+  [1]
+
+Several iterations of one job, and GPUs that train together: what one of them did stands for all.
+
+  $ planc colocate graphs/lenet-digits.yaml:64:3 --accumulate 1 --device k40m -o three.plan >/dev/null 2>&1
+  > planrun exec three.plan --iterations 9 --trace run.json >/dev/null 2>&1; awk -f invent.awk run.json > three.json
+  $ planc update three.plan --trace three.json --threshold 0 -o n.plan > said; sed -n '3,5p; /n.plan/p' said
+      105x op               0.957 ms         1.050 ms         1.040 ms
+        6x copy in          0.065 ms         0.120 ms         0.114 ms
+        6x copy out         0.060 ms         0.150 ms         0.141 ms
+  n.plan: zico, batch 64 in 1 round of 64, 3 iterations a period
+  $ planrun exec n.plan --iterations 6 --verify 2>/dev/null | grep -o 'verified.*'
+  verified: every bit as in the reference
+  $ for link in '' --shared-link; do
+  >   planc plan graphs/lenet-digits.yaml --batch 64 --gpus 2 $link --policy vdnn-all --device k40m -o two.plan >/dev/null 2>&1
+  >   planrun exec two.plan --iterations 6 --trace run.json >/dev/null 2>&1; awk -f invent.awk run.json > two.json
+  >   planc update two.plan --trace two.json --threshold 0 -o n.plan > said; sed -n '3,5p; /n.plan/p' said
+  >   planrun exec n.plan --iterations 3 --verify 2>/dev/null | grep -o 'verified.*'; done
+       43x op               0.286 ms         0.430 ms         0.415 ms
+       16x copy in          0.189 ms         0.417 ms         0.394 ms
+       14x copy out         0.168 ms         0.317 ms         0.302 ms
+  n.plan: vdnn-all, batch 64 on 2 GPUs, 32 each in 1 round of 32
+  verified: every bit as in the reference
+       43x op               0.286 ms         0.430 ms         0.415 ms
+       16x copy in          0.189 ms         0.208 ms         0.206 ms
+       14x copy out         0.168 ms         0.158 ms         0.159 ms
+  n.plan: vdnn-all, batch 64 on 2 GPUs with one link, 32 each in 1 round of 32
+  verified: every bit as in the reference
