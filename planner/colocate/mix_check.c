@@ -34,19 +34,13 @@ planc_status pl_mix_check(const planc_mix *mix) {
   return NULL;
 }
 
-static bool has_backward(const planc_graph *graph) {
-  for (int32_t o = 0; o < graph->n_ops; o++)
-    if (graph->ops[o].phase != PLANC_PHASE_forward) return true;
-  return false;
-}
-
 /* Rounds side by side are those that accumulate gradients. */
 static planc_status check_rounds(const planc_workload *job) {
   int32_t n = job->side_by_side;
   if (n == 0 || n == 1) return NULL;
   if (n < 0 || n > PLANC_MIX_MOST_ROUNDS)
     return planc_error(PLANC_USAGE, "%d rounds side by side: from 1 to %d", n, (int)PLANC_MIX_MOST_ROUNDS);
-  if (!has_backward(job->graph))
+  if (!planc_graph_has_backward(job->graph))
     return planc_error(PLANC_USAGE, "it is for inference: there are no gradients for rounds to accumulate");
   if (job->batch % n == 0 && job->sub_batch == job->batch / n) return NULL;
   return planc_error(PLANC_USAGE, "a batch of %lld is not %d rounds of equal size: choose a number that divides it",
