@@ -38,11 +38,6 @@ planc_status planrt_save(const planrt_session *session, const char *path) {
 
 /* --- What a session's checkpoint begins with -------------------------------------------------------------------- */
 
-/* Whether samples are the user's. */
-static bool has_feed(const planrt_session *session) {
-  return session->options.feed != NULL;
-}
-
 /* Of a job that has failed there is what it had when the run began in which it did. */
 static planc_status describe_job(const planrt_session *session, int32_t number, cJSON *out) {
   int32_t job = rt_job_with(session, number);
@@ -61,7 +56,6 @@ static planc_status describe_job(const planrt_session *session, int32_t number, 
 static planc_status describe(const planrt_session *session, char **out) {
   cJSON *object = cJSON_CreateObject();
   pl_json_add_string(object, "planrun", FORMAT);
-  pl_json_add_bool(object, "feed", has_feed(session));
   if (session->options.synthetic) pl_json_add_bool(object, "synthetic", true);
   rt_json_add_u64(object, "seed", session->options.seed);
   rt_json_add_u64(object, "period", (uint64_t)session->step.period);
@@ -111,7 +105,6 @@ typedef struct checkpoint {
   FILE *file;
   char *line; /* malloc'ed */
   uint64_t seed, period;
-  bool other_feed; /* planrt_resumed_other_feed */
   int32_t n;
   rt_away *jobs;    /* by number: records, and values of those that the plan does not have */
   int32_t *number;  /* by job of the plan: which it is, RT_JOINS where the file does not have it */
@@ -136,7 +129,6 @@ static planc_status read_object(const planrt_session *session, checkpoint *c, co
 static planc_status read_jobs(checkpoint *c, const cJSON *jobs);
 static planc_status match_jobs(const planrt_session *session, checkpoint *c);
 static planc_status compare_ops(const planrt_session *session, const checkpoint *c, const cJSON *object);
-static bool is_of_other_feed(const planrt_session *session, const cJSON *object);
 
 planc_status planrt_resume(planrt_session *session, const char *path) {
   checkpoint *c = calloc(1, sizeof *c);
@@ -166,7 +158,6 @@ static planc_status resume(planrt_session *session, checkpoint *c) {
   if (!read_values(session, c)) return damaged(c, "changed while it was read");
   session->options.seed = c->seed;
   session->step.period = (int64_t)c->period;
-  session->other_feed = c->other_feed;
   PLANC_TRY(settle(session, c));
   return rt_user_ask_same(session);
 }
@@ -196,12 +187,11 @@ static planc_status read_object(const planrt_session *session, checkpoint *c, co
   PLANC_TRY(read_jobs(c, cJSON_GetObjectItemCaseSensitive(object, "jobs")));
   PLANC_TRY(planc_context(match_jobs(session, c), "%s", c->path));
   PLANC_TRY(compare_ops(session, c, object));
-  c->other_feed = is_of_other_feed(session, object);
   return NULL;
 }
 
-bool planrt_resumed_other_feed(const planrt_session *session) {
-  return session->other_feed;
+planrt_samples planrt_resumed_samples(const planrt_session *session, int32_t job) {
+  return session->resumed_samples[job];
 }
 
 static planc_status damaged(const checkpoint *c, const char *what) {
@@ -235,12 +225,6 @@ static planc_status verify(checkpoint *c) {
   snprintf(trailer, sizeof trailer, "%08lx", sum);
   if (memcmp(trailer, c->chunk, TRAILER) != 0) return damaged(c, "wrong checksum");
   return NULL;
-}
-
-/* Not every checkpoint says whose its samples were. */
-static bool is_of_other_feed(const planrt_session *session, const cJSON *object) {
-  const cJSON *feed = cJSON_GetObjectItemCaseSensitive(object, "feed");
-  return cJSON_IsBool(feed) && (bool)cJSON_IsTrue(feed) != has_feed(session);
 }
 
 /* What stand-ins have left behind are hashes, and what others have trained is no work of theirs. */
@@ -354,8 +338,10 @@ static planc_status settle_job(planrt_session *session, const checkpoint *c, int
   bool joins = c->number[job] == RT_JOINS;
   session->ahead[job] = c->ahead[job];
   session->numbers[job] = joins ? c->n + (*joined)++ : c->number[job];
+  session->resumed_samples[job] = PLANRT_SAMPLES_UNKNOWN;
   if (joins) return rt_init_job(session, job);
   const rt_record *record = c->jobs[c->number[job]].record;
+  session->resumed_samples[job] = record->samples;
   if (record->why) rt_failures_set(&session->failures, job, record->failed_at, record->why);
   if (session->names[job] || !record->who.name) return NULL;
   return rt_keep_text(&session->memory, record->who.name, &session->names[job]);

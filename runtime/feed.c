@@ -27,6 +27,7 @@ planc_status rt_ask(planrt_feed feed, void *user, const planc_trace *trace, int3
 /* f32 and bf16 are uniform in [0, 1), labels are below their number of classes, all else is random bytes. */
 planc_status planrt_feed_random(const planrt_session *session, const planrt_feed_request *request) {
   const planc_job *job = &session->trace->jobs[request->job];
+  session->has_random[request->job] = true;
   const planc_tensor *tensor = &job->graph->tensors[job->graph->storages[request->storage].tensor];
   int64_t classes = session->classes[session->home_of[request->job] + request->storage];
   int64_t size = planc_dtype_bytes(tensor->dtype), elements = request->bytes / size;

@@ -11,6 +11,8 @@ planc_status rt_jobs_open(planrt_session *session) {
   PLANC_TRY(PL_NEW(&session->memory, &session->ahead, n));
   PLANC_TRY(PL_NEW(&session->memory, &session->numbers, n));
   PLANC_TRY(PL_NEW(&session->memory, &session->names, n));
+  PLANC_TRY(PL_NEW(&session->memory, &session->resumed_samples, n));
+  PLANC_TRY(PL_NEW(&session->memory, &session->has_random, n));
   for (int32_t j = 0; j < n; j++) {
     session->numbers[j] = j;
     session->names[j] = session->trace->jobs[j].name;

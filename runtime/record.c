@@ -9,11 +9,13 @@
 
 #include "util/math.h"
 
+static planrt_samples samples_of(const planrt_session *session, int32_t job);
 static planc_status add_values(const planrt_session *session, int32_t job, rt_record *out);
 static planc_status add_failure(const planrt_session *session, int32_t job, rt_record *out);
 
 planc_status rt_record_make(const planrt_session *session, int32_t job, rt_record *out) {
   *out = (rt_record){.iterations = rt_first_iteration(session, job, session->step.period)};
+  out->samples = samples_of(session, job);
   PLANC_TRY(rt_identify(&out->memory, &session->trace->jobs[job], &out->who));
   if (session->names[job]) PLANC_TRY(rt_keep_text(&out->memory, session->names[job], &out->who.name));
   PLANC_TRY(add_failure(session, job, out));
@@ -62,6 +64,10 @@ static planc_status add_failure(const planrt_session *session, int32_t job, rt_r
   return rt_keep_text(&out->memory, failure.why, &out->why);
 }
 
+static planrt_samples samples_of(const planrt_session *session, int32_t job) {
+  return session->options.feed && !session->has_random[job] ? PLANRT_SAMPLES_USER : PLANRT_SAMPLES_RANDOM;
+}
+
 static planc_status add_values(const planrt_session *session, int32_t job, rt_record *out) {
   const planc_job *of = &session->trace->jobs[job];
   const planc_graph *graph = of->graph;
@@ -107,6 +113,7 @@ void rt_record_print(const rt_record *record, cJSON *out) {
   rt_json_add_u64(out, "batch", record->who.split.batch);
   if (record->who.split.replicas > 1) rt_json_add_u64(out, "replicas", record->who.split.replicas);
   rt_json_add_u64(out, "iterations", (uint64_t)record->iterations);
+  if (record->samples) pl_json_add_bool(out, "feed", record->samples == PLANRT_SAMPLES_USER);
   if (record->why) {
     cJSON *failed = pl_json_add_object(out, "failed");
     rt_json_add_u64(failed, "iteration", (uint64_t)record->failed_at);
@@ -123,18 +130,27 @@ void rt_record_print(const rt_record *record, cJSON *out) {
 static bool read_count(const cJSON *from, const char *key, int64_t *out);
 static planc_status read_text(const cJSON *from, const char *key, rt_record *record, const char **out, bool *out_whole);
 static planc_status read_values(const cJSON *from, rt_record *out, bool *out_whole);
+static planrt_samples read_samples(const cJSON *from);
 static planc_status read_failure(const cJSON *from, rt_record *out, bool *out_whole);
 static bool read_split(const cJSON *from, rt_split *out);
 
 planc_status rt_record_read(const cJSON *from, rt_record *out, bool *out_whole) {
   *out = (rt_record){0};
   *out_whole = read_split(from, &out->who.split) && read_count(from, "iterations", &out->iterations);
+  out->samples = read_samples(from);
   if (cJSON_GetObjectItemCaseSensitive(from, "name"))
     PLANC_TRY(read_text(from, "name", out, &out->who.name, out_whole));
   PLANC_TRY(read_text(from, "graph", out, &out->who.graph, out_whole));
   PLANC_TRY(read_text(from, "content", out, &out->who.content, out_whole));
   PLANC_TRY(read_failure(from, out, out_whole));
   return *out_whole ? read_values(from, out, out_whole) : NULL;
+}
+
+/* Not every checkpoint says whose they were. */
+static planrt_samples read_samples(const cJSON *from) {
+  const cJSON *feed = cJSON_GetObjectItemCaseSensitive(from, "feed");
+  if (!cJSON_IsBool(feed)) return PLANRT_SAMPLES_UNKNOWN;
+  return cJSON_IsTrue(feed) ? PLANRT_SAMPLES_USER : PLANRT_SAMPLES_RANDOM;
 }
 
 static const char *text_of(const cJSON *from, const char *key) {

@@ -16,8 +16,9 @@ typedef struct rt_record_value {
 struct rt_record {
   rt_identity who;
   int64_t iterations; /* that it has done */
-  const char *why;    /* it has failed; NULL: it has not */
-  int64_t failed_at;  /* the first iteration that does not count */
+  planrt_samples samples;
+  const char *why;   /* it has failed; NULL: it has not */
+  int64_t failed_at; /* the first iteration that does not count */
   int32_t n_values;
   rt_record_value *values; /* of each replica, one behind the other */
   int64_t bytes;           /* of all replicas' values */

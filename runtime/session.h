@@ -117,11 +117,12 @@ struct planrt_session {
   int32_t n_before; /* how many jobs the training had before this plan: those with these numbers */
   int32_t n_away;
   rt_away *away;
-  rt_failures failures;   /* of jobs */
-  bool replays;           /* bodies are replayed as the backend keeps them; else enqueued, work by work */
-  bool other_feed;        /* planrt_resumed_other_feed */
-  int64_t period_ns;      /* of the last run; 0: not known */
-  rt_resident *reference; /* or NULL */
+  rt_failures failures;            /* of jobs */
+  bool replays;                    /* bodies are replayed as the backend keeps them; else enqueued, work by work */
+  planrt_samples *resumed_samples; /* by job of the plan: planrt_resumed_samples */
+  bool *has_random;                /* by job of the plan: samples were pseudo-random */
+  int64_t period_ns;               /* of the last run; 0: not known */
+  rt_resident *reference;          /* or NULL */
 };
 
 /* The home of a replica's value of a storage; NULL unless that persists. */

@@ -47,7 +47,7 @@ typedef struct planrt_feed_request {
 typedef planc_status (*planrt_feed)(void *user, const planrt_feed_request *request);
 
 /* What a session without a feed takes: pseudo-random samples, in functions of its seed, the job's number in the
- * training (planrt_job) and the input's name. */
+ * training (planrt_job) and the input's name. A feed may call it for jobs that it has nothing for. */
 planc_status planrt_feed_random(const planrt_session *session, const planrt_feed_request *request);
 
 /* A round's result: the loss or another output. `data` is valid during the call. */
@@ -199,9 +199,10 @@ planc_status planrt_save(const planrt_session *session, const char *path);
  * would say so or a session of stand-ins saved it and this one is none, or the other way round; the session is then as
  * it was. */
 planc_status planrt_resume(planrt_session *session, const char *path);
-/* Whether the session that was resumed had a feed of its user's and this one has the default, or the other way round:
- * the samples then are others than before. False where the checkpoint does not say, and without one. */
-bool planrt_resumed_other_feed(const planrt_session *session);
+/* Whose samples a job of the plan trained on when the checkpoint was saved that the session was resumed from. UNKNOWN
+ * where it does not say, and of a job that it does not have. */
+typedef enum planrt_samples { PLANRT_SAMPLES_UNKNOWN, PLANRT_SAMPLES_RANDOM, PLANRT_SAMPLES_USER } planrt_samples;
+planrt_samples planrt_resumed_samples(const planrt_session *session, int32_t job);
 
 /* Runs the forward ops of a job, with its first replica's values, as inference (running statistics, no dropout) on
  * `samples` samples from `feed` (batch i is its iteration i; of the last batch only what is needed counts) and gives

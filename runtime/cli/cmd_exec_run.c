@@ -92,15 +92,21 @@ static planc_status take_result(void *user, const planrt_result *result) {
 /* --- Going on from a checkpoint --------------------------------------------------------------------------------- */
 
 /* Whoever forgets --data goes on with noise, where samples have been taken, or will be. */
-static void note_other_samples(const run_execution *e) {
-  bool taken = e->has_data ? e->begun > 0 : run_execution_periods_left(e) > 0;
-  if (!taken || !planrt_resumed_other_feed(e->session)) return;
+static void note_other_samples(const run_execution *e, int32_t j) {
+  bool has_data = run_execution_of(e, j)->data != NULL;
+  planrt_job job = run_execution_job_at(e, j);
+  bool taken = has_data ? job.iterations > 0 : run_execution_periods_left(e) > 0;
+  planrt_samples before = planrt_resumed_samples(e->session, j);
+  if (!taken || before != (has_data ? PLANRT_SAMPLES_RANDOM : PLANRT_SAMPLES_USER)) return;
+  char whose[96] = "it";
+  if (e->plan->n_jobs > 1)
+    (void)snprintf(whose, sizeof whose, "job %d (%s)", planrt_job_number(e->session, j), run_execution_name(&job));
   pl_print_line(stderr,
-                e->has_data ? "planrun: note: %s is of a run without --data: up to iteration %lld it has trained on "
-                              "pseudo-random samples"
-                            : "planrun: note: %s is of a run with --data: from iteration %lld on it trains on "
-                              "pseudo-random samples",
-                e->resume, (long long)e->begun);
+                has_data ? "planrun: note: %s is of a run without --data%s: up to iteration %lld %s has trained on "
+                           "pseudo-random samples"
+                         : "planrun: note: %s is of a run with --data%s: from iteration %lld on %s trains on "
+                           "pseudo-random samples",
+                e->resume, e->plan->n_jobs > 1 ? " of that job" : "", (long long)job.iterations, whose);
 }
 
 /* Whose epochs are counted, where not all jobs have them. */
@@ -121,7 +127,7 @@ static void begin_resumed(run_execution *e) {
   for (int64_t d = 0; d < e->data.len; d++) planrt_data_reseed(e->data.data[d].data, planrt_seed(e->session));
   e->begun = run_execution_done(e);
   run_execution_note_resumed(e);
-  note_other_samples(e);
+  for (int32_t j = 0; j < e->plan->n_jobs; j++) note_other_samples(e, j);
   note_epochs(e);
 }
 

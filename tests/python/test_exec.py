@@ -304,6 +304,23 @@ class Exec(unittest.TestCase):
                 want = told.get((before, now))
                 self.assertEqual(notes, [f"planrun: note: {checkpoint} {want}"] if want else [])
 
+    def test_other_samples_of_one_of_two_jobs_are_told(self):
+        path, checkpoint = (os.path.join(self.folder.name, name) for name in ("x.plan", "x.ckpt"))
+        job = os.path.join(ROOT, "graphs", "lenet-digits.yaml")
+        run("planc", "colocate", f"a={job}:16", f"b={job}:16", "--device", "k40m", "--policy", "temporal", "-o", path)
+        both = ["--data", f"a:{DIGITS}", "--data", f"b:{DIGITS}"]
+        of_b = f"{checkpoint} is of a run with --data of that job: from iteration 2 on job 1 (b) trains on pseudo-random samples"
+        of_a = f"{checkpoint} is of a run without --data of that job: up to iteration 2 job 0 (a) has trained on pseudo-random samples"
+        for before, now, notes in ((both, both[:2], [of_b]), (both[2:], both, [of_a]), (both[:2], both[2:], [
+                of_a.replace("without", "with").replace("up to iteration 2 job 0 (a) has trained", "from iteration 2 on job 0 (a) trains"),
+                of_b.replace("with ", "without ").replace("from iteration 2 on job 1 (b) trains", "up to iteration 2 job 1 (b) has trained")])):
+            run("planrun", "exec", path, *before, "-n", 2, "--save", checkpoint)
+            done = subprocess.run([os.path.join(BUILD, "planrun"), "exec", path, *now, "-n", "3", "--resume", checkpoint],
+                                  capture_output=True, text=True, env=ENVIRONMENT)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            told = [line for line in done.stderr.splitlines() if "samples" in line]
+            self.assertEqual(told, [f"planrun: note: {note}" for note in notes])
+
     def test_samples_that_nobody_takes_are_not_told(self):
         path, _ = plan(self.folder.name, "x.plan", "--budget", "400K")
         checkpoint = os.path.join(self.folder.name, "x.ckpt")

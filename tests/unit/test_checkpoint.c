@@ -351,13 +351,13 @@ START_TEST(whose_samples_they_were_is_kept) {
   open_fed(&g, feeds[_i / 2]);
   ok(planrt_run(f.session, 1));
   ok(planrt_save(f.session, path));
-  ck_assert(!planrt_resumed_other_feed(g.session));
+  ck_assert_int_eq(planrt_resumed_samples(g.session, 0), PLANRT_SAMPLES_UNKNOWN);
   ok(planrt_resume(g.session, path));
-  ck_assert(planrt_resumed_other_feed(g.session) == (_i % 2 != _i / 2));
+  ck_assert_int_eq(planrt_resumed_samples(g.session, 0), _i % 2 ? PLANRT_SAMPLES_USER : PLANRT_SAMPLES_RANDOM);
   edit_file(_i % 2 ? ",\"feed\":true" : ",\"feed\":false", "");
   ok(planrt_resume(g.session, path));
   ck_assert_int_eq(planrt_get_step(g.session).period, 1);
-  ck_assert(!planrt_resumed_other_feed(g.session));
+  ck_assert_int_eq(planrt_resumed_samples(g.session, 0), PLANRT_SAMPLES_UNKNOWN);
   close_fixture(&g);
   close_fixture(&f);
 }

@@ -327,7 +327,8 @@ START_TEST(runs_go_on) {
     w.plan = &second.plan;
     session = open_session(&w, CONCURRENT);
     ok(planrt_resume(session, path));
-    ck_assert(!planrt_resumed_other_feed(session));
+    for (int32_t j = 0; j < second.plan.n_jobs; j++)
+      ck_assert_int_ne(planrt_resumed_samples(session, j), PLANRT_SAMPLES_UNKNOWN);
   }
   run(session, CONCURRENT, PERIODS - PERIODS / 2);
   finish(session, &w);
