@@ -147,6 +147,7 @@ static planc_status open_session(run_execution *e) {
 static void note_what_is_left(const run_execution *e);
 static bool is_none_left(const run_execution *e);
 static void note_unused_data(const run_execution *e);
+static void note_what_never_came(const run_execution *e);
 static planc_status run_epoch(run_execution *e);
 static bool is_any_whole(const run_execution *e);
 static planc_status write_trace(const run_execution *e);
@@ -161,6 +162,7 @@ planc_status run_execution_run(run_execution *e) {
     while (run_execution_periods_left(e) > 0 && is_any_whole(e) && !run_execution_stopped(e));
   }
   note_unused_data(e);
+  note_what_never_came(e);
   PLANC_TRY(write_trace(e));
   return judge(e);
 }
@@ -228,6 +230,12 @@ static void note_what_is_left(const run_execution *e) {
       stderr, "planrun: note: the checkpoint is of iteration %lld, and %lld in all are asked for: none is left",
       (long long)e->begun,
       (long long)(e->iterations == RUN_WHOLE_EPOCHS ? e->epochs * run_execution_per_epoch(e, 0) : e->iterations));
+}
+
+/* A path that is misspelt looks like one to which nothing has come. */
+static void note_what_never_came(const run_execution *e) {
+  if (e->watch.path && !e->watch.was_there)
+    pl_print_line(stderr, "planrun: note: %s: there was no such file at any time", e->watch.path);
 }
 
 /* Where nothing has run with the plan there is nothing to write: a file that is there already is of another run. */

@@ -5,11 +5,12 @@
 
 #include "runtime/session.h"
 
-static void look_at(const char *path, struct stat *out);
+static void look_at(run_watch *watch, struct stat *out);
 
 void run_watch_start(run_watch *watch, const char *path) {
   watch->path = path;
-  look_at(path, &watch->seen);
+  watch->was_there = false;
+  look_at(watch, &watch->seen);
 }
 
 static bool is_same_file(const struct stat *a, const struct stat *b) {
@@ -18,8 +19,9 @@ static bool is_same_file(const struct stat *a, const struct stat *b) {
 }
 
 /* What there is under the path now; all zero where there is nothing. */
-static void look_at(const char *path, struct stat *out) {
-  if (stat(path, out) != 0) memset(out, 0, sizeof *out);
+static void look_at(run_watch *watch, struct stat *out) {
+  if (stat(watch->path, out) != 0) memset(out, 0, sizeof *out);
+  watch->was_there |= out->st_mode != 0;
 }
 
 static planc_status is_adoptable(const planrt_session *session, const planc_plan *plan, bool *out) {
@@ -35,7 +37,7 @@ planc_status run_watch_look(run_watch *watch, const planrt_session *session, pla
   planc_plan *plan;
   bool adoptable = false;
   *out = NULL;
-  look_at(watch->path, &now);
+  look_at(watch, &now);
   if (is_same_file(&now, &watch->seen)) return NULL;
   watch->seen = now;
   if (now.st_mode == 0) return NULL;

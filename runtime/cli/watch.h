@@ -9,6 +9,7 @@
 typedef struct run_watch {
   const char *path;
   struct stat seen; /* all zero: there was no file */
+  bool was_there;   /* at some time there was one */
 } run_watch;
 
 /* From now on: what `path` holds already is not looked at. */

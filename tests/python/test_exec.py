@@ -321,6 +321,14 @@ class Exec(unittest.TestCase):
             told = [line for line in done.stderr.splitlines() if "samples" in line]
             self.assertEqual(told, [f"planrun: note: {note}" for note in notes])
 
+    def test_a_watched_file_that_never_comes_is_told(self):
+        path, _ = plan(self.folder.name, "x.plan", "--budget", "400K")
+        absent = os.path.join(self.folder.name, "absent.plan")
+        for watched, note in ((absent, [f"planrun: note: {absent}: there was no such file at any time"]), (path, [])):
+            done = subprocess.run([os.path.join(BUILD, "planrun"), "exec", path, "-n", "2", "--watch", watched],
+                                  capture_output=True, text=True, env=ENVIRONMENT)
+            self.assertEqual((done.returncode, done.stderr.splitlines()), (0, note))
+
     def test_samples_that_nobody_takes_are_not_told(self):
         path, _ = plan(self.folder.name, "x.plan", "--budget", "400K")
         checkpoint = os.path.join(self.folder.name, "x.ckpt")
