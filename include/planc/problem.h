@@ -34,8 +34,9 @@ typedef struct planc_terms {
   planc_settings settings; /* but for PLANC_EACH_SETTINGS, which are a job's own: 0 here */
   bool shared_link;        /* to the host */
   bool first_will_do;      /* of a policy that CHOOSES: the first of the others that fits, not the fastest */
-  planc_placements
-      *placements; /* borrowed; shared by all that is planned on these terms. NULL: planning makes its own */
+  /* Borrowed, and filled as plans are made, by several threads if need be. NULL, as for all outside the planner: each
+   * planning has its own. */
+  planc_placements *placements;
 } planc_terms;
 
 /* A job that is to be planned, whatever is asked of its plan. */

@@ -36,7 +36,7 @@ typedef struct planc_update_options {
    * in proportion to what was measured: an algorithm's other batches as its measured ones, an op's other algorithms as
    * its measured ones, an op that the plan does not run as its class. */
   const planc_profile *const *profiles;
-  int64_t weight_ppm; /* 0 to 1,000,000 */
+  int64_t weight_ppm; /* 0 to 1,000,000: of what was measured; PLANC_UPDATE_WEIGHT_PPM as a rule */
 } planc_update_options;
 
 /* Sums over a period. */

@@ -2,9 +2,11 @@
 #include <string.h>
 
 #include "planc/simulate.h"
+#include "planner/colocate/jobs/deadlines.h"
 #include "planner/colocate/mix_check.h"
 #include "planner/colocate/mix_plan.h"
 #include "planner/measured/replan.h"
+#include "planner/memory/placements.h"
 
 typedef struct replanning {
   const planc_mix *mix;
@@ -23,8 +25,13 @@ planc_status planc_mix_replan(const planc_mix *mix, const planc_mix_policy *poli
                               planc_mix_share *shares, planc_replanned *out) {
   *out = (planc_replanned){0};
   PLANC_TRY(pl_mix_check(mix));
-  replanning r = {.mix = mix, .policy = policy, .old = old, .out = out};
-  planc_status status = choose(&r);
+  planc_mix at = *mix;
+  replanning r = {.mix = &at, .policy = policy, .old = old, .out = out};
+  planc_placements *own = NULL;
+  planc_status status = mix->terms.placements ? NULL : pl_placements_make(&own);
+  if (own) at.terms.placements = own;
+  if (!status) status = choose(&r);
+  pl_placements_free(own);
   planc_status_free(r.why);
   if (status) planc_replanned_free(out);
   memcpy(shares, out->keeps ? r.kept : r.made, (size_t)mix->n_jobs * sizeof *shares);
@@ -47,7 +54,7 @@ static planc_status choose(replanning *r) {
   for (int32_t j = 0; j < r->mix->n_jobs; j++) r->made[j].iterations = r->mix->iterations[j];
   PLANC_TRY(will_do(r, planc_mix_resolve(r->mix, r->made), &resolves));
   for (int32_t j = 0; j < r->mix->n_jobs && !resolves; j++)
-    r->made[j] = (planc_mix_share){.iterations = r->mix->iterations[j]};
+    r->made[j] = (planc_mix_share){.iterations = r->mix->iterations[j], .deadline_ns = pl_deadline_of(r->mix, j)};
   memcpy(r->kept, r->made, sizeof r->kept);
   if (r->old) PLANC_TRY(will_do(r, keep(r), &has_kept));
   if (resolves) PLANC_TRY(will_do(r, make(r), &has_made));

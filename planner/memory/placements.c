@@ -110,10 +110,14 @@ static int64_t bytes_of(const found *it) {
 
 /* Takes it over. Another thread may have found the same meanwhile. */
 static void remember(planc_placements *placements, found *it) {
+  if (bytes_of(it) > MOST_BYTES) {
+    forget(it);
+    return;
+  }
   pthread_mutex_lock(&placements->lock);
   if (placements->n == MOST_FOUND || placements->bytes + bytes_of(it) > MOST_BYTES) forget_all(placements);
   found *slot = slot_of(placements, it->hash, it->items, it->n);
-  if (slot->items || bytes_of(it) > MOST_BYTES) {
+  if (slot->items) {
     forget(it);
   } else {
     *slot = *it;

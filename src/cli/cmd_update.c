@@ -88,12 +88,13 @@ static planc_status read_arguments(cli_update *u) {
 /* The profile of a job, or that of an earlier job with the same graph and profile. */
 static planc_status read_measured(cli_update *u, int32_t job, int32_t n) {
   const planc_plan *plan = u->plan;
+  const char *path = pl_option_repeated(u->arguments, "profile", n > 1 ? job : 0);
   for (int32_t j = 0; j < job; j++) {
-    if (n > 1 || plan->jobs[j].graph != plan->jobs[job].graph) continue;
+    const char *other = pl_option_repeated(u->arguments, "profile", n > 1 ? j : 0);
+    if (strcmp(other, path) != 0 || plan->jobs[j].graph != plan->jobs[job].graph) continue;
     u->bases[job] = u->bases[j];
     return NULL;
   }
-  const char *path = pl_option_repeated(u->arguments, "profile", n > 1 ? job : 0);
   PLANC_TRY(cli_setup_measured(path, plan->jobs[job].graph, &u->read[job]));
   u->bases[job] = u->read[job];
   return NULL;

@@ -7,8 +7,7 @@ const planc_job *cli_only_job(const planc_plan *plan) {
   return plan->n_jobs == 1 ? plan->jobs : NULL;
 }
 
-/* Whether GPUs share the bandwidth of one link. */
-static bool shares_link(const planc_plan *plan) {
+bool cli_shares_link(const planc_plan *plan) {
   for (int32_t l = 0; l < plan->n_links; l++) {
     const planc_plan_link *link = &plan->links[l];
     if (link->bus >= 0 && (link->from < planc_plan_gpus(plan) || link->to < planc_plan_gpus(plan))) return true;
@@ -29,7 +28,7 @@ void cli_print_work(const planc_plan *plan, bool sizes) {
   } else {
     printf("%d jobs", plan->n_jobs);
   }
-  if (gpus > 1) printf(" on %lld GPUs%s", (long long)gpus, shares_link(plan) ? " with one link" : "");
+  if (gpus > 1) printf(" on %lld GPUs%s", (long long)gpus, cli_shares_link(plan) ? " with one link" : "");
   if (replicas > 1 && job) printf(", %lld each", (long long)job->batch);
   if (job) print_rounds(plan, 0, sizes);
   if (job && job->iterations > 1) printf(", %d iterations a period", job->iterations);
@@ -99,7 +98,7 @@ void cli_report_work(const planc_plan *plan, cJSON *object) {
   const planc_job *job = cli_only_job(plan);
   pl_json_add_known(object, "batch", job, job ? planc_job_whole_batch(job) : 0);
   pl_json_add_int(object, "gpus", (int64_t)planc_plan_gpus(plan) * planc_plan_replicas(plan));
-  pl_json_add_bool(object, "shared_link", shares_link(plan));
+  pl_json_add_bool(object, "shared_link", cli_shares_link(plan));
   pl_json_add_known(object, "rounds", job, job ? job->n_rounds : 0);
   pl_json_add_known(object, "sub_batch", job, job ? job->rounds[0] : 0);
   pl_json_add_known(object, "iterations", job, job ? job->iterations : 0);

@@ -30,7 +30,7 @@ planc_status cli_update_replan_job(cli_update *u) {
 
 static planc_status check_options(const pl_arguments *arguments) {
   if (!pl_option_given(arguments, "deadline")) return NULL;
-  return planc_error(PLANC_USAGE, "--deadline is for plans of several jobs");
+  return planc_error(PLANC_USAGE, "--deadline is for plans of planc colocate");
 }
 
 /* --- The next problem ----------------------------------------------------------------------------------------- */
@@ -87,12 +87,6 @@ static void keep_settings(const planc_plan *plan, const planc_policy *policy, pl
   planc_ask_settings(out, &kept);
 }
 
-static bool shares_link(const planc_plan *plan) {
-  bool shared = false;
-  for (int32_t l = 0; l < plan->n_links; l++) shared |= plan->links[l].bus >= 0;
-  return shared;
-}
-
 /* The plan's problem again, as far as the plan tells, with the options given. */
 static planc_status make_problem(cli_update *u) {
   const planc_plan *plan = u->plan;
@@ -102,7 +96,7 @@ static planc_status make_problem(cli_update *u) {
   planc_problem *problem = &u->problem;
   *problem = (planc_problem){.job.graph = job->graph, .job.profile = u->update->profiles[0], .job.batch = job->batch};
   problem->terms.gpus = planc_plan_replicas(plan);
-  problem->terms.shared_link = shares_link(plan);
+  problem->terms.shared_link = cli_shares_link(plan);
   PLANC_TRY(cli_setup_policy(policy ? policy : plan->policy, policy ? PLANC_USAGE : PLANC_BAD_INPUT, &u->policy));
   keep_settings(plan, u->policy, problem);
   PLANC_TRY(cli_setup_plans(u->policy));

@@ -23,7 +23,7 @@ typedef struct pl_command_line {
   int32_t min_operands, max_operands;
 } pl_command_line;
 
-enum { PL_MAX_OPTIONS = 48, PL_MAX_OPERANDS = 1024, PL_MAX_REPEATS = 64 };
+enum { PL_MAX_OPTIONS = 48, PL_MAX_OPERANDS = 1024, PL_MAX_REPEATS = 256 };
 
 typedef struct pl_arguments {
   const pl_command_line *line;

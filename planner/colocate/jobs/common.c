@@ -12,7 +12,8 @@ planc_status pl_common_make(const planc_mix *mix, pl_common *out) {
   PLANC_TRY(PL_NEW(&out->arena, &out->jobs, mix->n_jobs));
   PLANC_TRY(PL_NEW(&out->arena, &out->profiles, mix->n_jobs));
   PLANC_TRY(set_common_profile(mix, out));
-  PLANC_TRY(pl_placements_make(&out->mix.terms.placements));
+  if (!mix->terms.placements) PLANC_TRY(pl_placements_make(&out->own));
+  if (out->own) out->mix.terms.placements = out->own;
   out->all.terms = out->mix.terms;
   out->all.job = (planc_workload){.profile = &out->profile, .swap_rate = common_swap_rate(mix)};
   for (int32_t j = 0; j < mix->n_jobs; j++) set_job(mix, j, out);
@@ -21,7 +22,7 @@ planc_status pl_common_make(const planc_mix *mix, pl_common *out) {
 }
 
 void pl_common_free(pl_common *common) {
-  pl_placements_free(common->mix.terms.placements);
+  pl_placements_free(common->own);
   pl_arena_free(&common->arena);
 }
 

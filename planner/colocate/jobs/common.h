@@ -13,6 +13,7 @@ typedef struct pl_common {
   planc_profile profile; /* of that */
   planc_workload *jobs;
   planc_profile *profiles; /* by job; empty where an earlier job's serves */
+  planc_placements *own;   /* of the mix's terms; NULL where the caller's are taken */
   pl_arena arena;
 } pl_common;
 

@@ -1,6 +1,7 @@
 /* Jobs alone (solo.h). */
 #include "planner/colocate/jobs/solo.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,8 +26,12 @@ void pl_solo_free(pl_solo *solo) {
 }
 
 static bool is_same_job(const planc_workload *a, const planc_workload *b) {
-  return a->graph == b->graph && a->profile == b->profile && a->batch == b->batch && a->sub_batch == b->sub_batch &&
-         a->swap_rate == b->swap_rate && a->link_ppm == b->link_ppm && a->priority == b->priority &&
+  bool same = true;
+#define X(name, ...) same = same && a->name == b->name;
+  PLANC_EACH_SETTINGS(X)
+#undef X
+  return same && a->graph == b->graph && a->profile == b->profile && a->batch == b->batch &&
+         a->sub_batch == b->sub_batch && a->link_ppm == b->link_ppm && a->priority == b->priority &&
          a->side_by_side == b->side_by_side && a->split_batch_norm == b->split_batch_norm;
 }
 
@@ -108,14 +113,16 @@ static planc_status make_again(const planc_mix_evaluator *evaluator, const planc
  * is tried first anyway. */
 static const planc_policy *policy_of(const pl_solos *solos, int32_t job) {
   int32_t made = 0;
-  while (solos->made[made].candidate.schedule != solos->candidates[job].schedule) made++;
+  while (made < job && solos->made[made].candidate.schedule != solos->candidates[job].schedule) made++;
+  assert(solos->made[made].candidate.schedule == solos->candidates[job].schedule);
   const char *name = solos->made[made].policy;
-  return strcmp(name, "none") == 0 ? NULL : planc_policy_find(name);
+  return planc_policy_is_resident(name) ? NULL : planc_policy_find(name);
 }
 
 planc_status pl_solos_remake(const planc_mix_evaluator *evaluator, const planc_problem *problems, pl_solos *solos,
                              int32_t *out_failed) {
   pl_solos before = *solos;
+  *out_failed = 0;
   planc_status status = new_solos(before.n, solos);
   for (int32_t j = 0; !status && j < before.n; j++) {
     *out_failed = j;

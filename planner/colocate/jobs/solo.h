@@ -24,9 +24,9 @@ typedef struct pl_solos {
  * pl_solos_free, also after a failure. */
 planc_status pl_solos_make(const planc_mix_evaluator *evaluator, const planc_problem *problems,
                            const planc_policy *policy, pl_solos *out, int32_t *out_failed);
-/* Makes what was made for other problems anew, for these: of each job by the policy it has, or as pl_solo_make where
- * that finds nothing. Which policy is the fastest hardly changes from a budget to the next, and to ask all takes long.
- */
+/* Makes what was made for other problems anew, for these, which have no more memory: of each job by the policy it has,
+ * or as pl_solo_make where that finds nothing. Which policy is the fastest hardly changes from a budget to a smaller
+ * one, and to ask all takes long. */
 planc_status pl_solos_remake(const planc_mix_evaluator *evaluator, const planc_problem *problems, pl_solos *solos,
                              int32_t *out_failed);
 /* Has the candidates follow what was made, after that has changed. */

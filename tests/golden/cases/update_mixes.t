@@ -110,7 +110,7 @@ Other profiles are told as colocate is told them, and other budgets, policies an
   ! planc: --sub-batch is for plans of one job with one iteration a period
   [2]
   $ planc update data/timeline/tiny.plan --trace data/timeline/tiny.json --deadline 5ms -o n.plan
-  ! planc: --deadline is for plans of several jobs
+  ! planc: --deadline is for plans of planc colocate
   [2]
   $ planc update data/timeline/tiny.plan --trace data/timeline/tiny.json --region 1M -o n.plan
   ! planc: policy vdnn-all has no use for --region
