@@ -67,11 +67,17 @@ void pl_deadlines_choose(const planc_mix *mix, const pl_deadline_job *jobs, int3
   }
 }
 
+/* Iterations of a job come one after the other: a request that has just missed one waits for two, however many there
+ * are. */
+static bool is_hopeless(const planc_mix *mix, const planc_mix_share *shares, int32_t job) {
+  return pl_mul_saturate(shares[job].alone_ns, 2) > pl_deadline_of(mix, job);
+}
+
 /* More iterations where the job is late and may have more, else those that it has. */
 static int32_t raised(const planc_mix *mix, const planc_mix_share *shares, int32_t job) {
   int64_t deadline = pl_deadline_of(mix, job), most = most_iterations(mix);
   int32_t own = shares[job].iterations;
-  if (!is_late(mix, shares, job) || mix->iterations[job] > 0) return own;
+  if (!is_late(mix, shares, job) || is_hopeless(mix, shares, job) || mix->iterations[job] > 0) return own;
   int64_t n = pl_muldiv_ceil(own, shares[job].response_ns, deadline) + 1;
   if (n > most) n = most;
   return n > own ? (int32_t)n : own;

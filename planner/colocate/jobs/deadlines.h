@@ -20,7 +20,7 @@ typedef struct pl_deadline_job {
 void pl_deadlines_choose(const planc_mix *mix, const pl_deadline_job *jobs, int32_t *iterations);
 
 /* Gives jobs that are late more iterations. False where one of them cannot get any, for it has as many as the mix
- * allows; then all keep theirs. */
+ * allows, or more would not help; then all keep theirs. */
 bool pl_deadlines_raise(const planc_mix *mix, planc_mix_share *shares);
 /* LATE where a response is longer than the job's deadline. */
 planc_status pl_deadlines_hold(const planc_mix *mix, const planc_mix_share *shares);
