@@ -65,14 +65,8 @@ static planc_status find_policy(cli_update *u) {
                      u->arguments->operands[0], own);
 }
 
-/* What was asked for the plan is asked of another policy, too, where that has use for it. */
 static planc_settings settings_of(const cli_update *u) {
-  bool other = strcmp(u->mix_policy->name, u->plan->policy) != 0;
-  planc_settings kept = u->plan->settings;
-#define X(name, option, kind, least, most, standard, users, help) \
-  if (other && (users) != 0 && !(u->mix_policy->supports & (users))) kept.name = 0;
-  PLANC_SETTINGS(X)
-#undef X
+  planc_settings kept = cli_update_kept_settings(u->plan, u->mix_policy->name, u->mix_policy->supports);
   /* Node groups have a size or a number. */
   if (pl_option_given(u->arguments, "split-groups")) kept.split_size = 0;
   if (pl_option_given(u->arguments, "split-size")) kept.split_groups = 0;
