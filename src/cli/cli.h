@@ -139,6 +139,8 @@ const char *cli_budget_format(int64_t bytes, char buffer[PL_SIZE_TEXT]);
 
 /* The job of a plan that has one, NULL of a plan with several. */
 const planc_job *cli_only_job(const planc_plan *plan);
+/* Whether the rounds of a job run side by side. */
+bool cli_runs_side_by_side(const planc_plan *plan, int32_t job);
 /* The work and how GPUs part it, for people: "batch 64 in 2 rounds", "batch 64 on 2 GPUs, 32 each in 1 round", "2
  * jobs"; with the sizes of rounds, "in 2 rounds of 32". */
 void cli_print_work(const planc_plan *plan, bool sizes);

@@ -7,6 +7,14 @@ const planc_job *cli_only_job(const planc_plan *plan) {
   return plan->n_jobs == 1 ? plan->jobs : NULL;
 }
 
+/* They have several compute streams on a GPU then. */
+bool cli_runs_side_by_side(const planc_plan *plan, int32_t job) {
+  int32_t n = 0;
+  for (int32_t s = 0; s < plan->n_streams; s++)
+    n += plan->streams[s].job == job && plan->streams[s].kind == PLANC_STREAM_KIND_compute;
+  return n > planc_plan_gpus(plan);
+}
+
 /* Whether GPUs share the bandwidth of one link. */
 static bool shares_link(const planc_plan *plan) {
   for (int32_t l = 0; l < plan->n_links; l++) {
@@ -35,19 +43,11 @@ void cli_print_work(const planc_plan *plan, bool sizes) {
   if (job && job->iterations > 1) printf(", %d iterations a period", job->iterations);
 }
 
-/* Rounds have several compute streams on a GPU where they run side by side. */
-static bool runs_side_by_side(const planc_plan *plan, int32_t job) {
-  int32_t n = 0;
-  for (int32_t s = 0; s < plan->n_streams; s++)
-    n += plan->streams[s].job == job && plan->streams[s].kind == PLANC_STREAM_KIND_compute;
-  return n > planc_plan_gpus(plan);
-}
-
 static void print_rounds(const planc_plan *plan, int32_t j, bool sizes) {
   const planc_job *job = &plan->jobs[j];
   printf(" in %d round%s", job->n_rounds, job->n_rounds == 1 ? "" : "s");
   if (sizes) printf(" of %lld", (long long)job->rounds[0]);
-  if (runs_side_by_side(plan, j)) printf(" side by side");
+  if (cli_runs_side_by_side(plan, j)) printf(" side by side");
 }
 
 static void print_job(const planc_plan *plan, int32_t j, const planc_job_predictions *predicted) {
