@@ -83,7 +83,7 @@ static planc_status compare(work *w) {
   int32_t *timed_of; /* by instruction of the body, -1 where it is not timed */
   int64_t *predicted, *measured;
   PLANC_TRY(pl_plan_acquired(w->plan, &w->arena, &w->acquired));
-  PLANC_TRY(pl_predict_spans(w->plan, w->timeline, &w->arena, &w->predicted)); /* which checks streams and events */
+  PLANC_TRY(pl_simulated_spans(w->plan, w->timeline, &w->arena, &w->predicted)); /* which checks streams and events */
   w->made->comparison.predicted_ns = w->predicted.period_ns;
   PLANC_TRY(predict_as_measured(w));
   PLANC_TRY(pl_timed_of(w->plan, w->timeline, &w->arena, &timed_of));
