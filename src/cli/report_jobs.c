@@ -50,7 +50,7 @@ static void print_rounds(const planc_plan *plan, int32_t j, bool sizes) {
   if (cli_runs_side_by_side(plan, j)) printf(" side by side");
 }
 
-static void print_job(const planc_plan *plan, int32_t j, const planc_job_predictions *predicted) {
+static void print_job(const planc_plan *plan, int32_t j, const planc_job_predictions *predicted, bool has_ideal) {
   const planc_job *job = &plan->jobs[j];
   char a[PL_SIZE_TEXT], b[PL_SIZE_TEXT], c[PL_SIZE_TEXT];
   if (job->name) printf("%s, ", job->name);
@@ -58,17 +58,18 @@ static void print_job(const planc_plan *plan, int32_t j, const planc_job_predict
   printf(", batch %lld", (long long)planc_job_whole_batch(job));
   print_rounds(plan, j, true);
   printf(", %d iteration%s\n", job->iterations, job->iterations == 1 ? "" : "s");
-  printf("    ideal %s, computes %s, waits %s\n", pl_time_format(predicted->ideal_ns, a),
-         pl_time_format(predicted->busy_ns, b), pl_time_format(predicted->stall_ns, c));
+  printf("    ");
+  if (has_ideal) printf("ideal %s, ", pl_time_format(predicted->ideal_ns, a));
+  printf("computes %s, waits %s\n", pl_time_format(predicted->busy_ns, b), pl_time_format(predicted->stall_ns, c));
   printf("    moved %s out, %s in; recomputed %s\n", pl_size_format(predicted->copied_bytes[PLANC_ROUTE_D2H], a),
          pl_size_format(predicted->copied_bytes[PLANC_ROUTE_H2D], b), pl_time_format(predicted->recompute_ns, c));
 }
 
-void cli_print_jobs(const planc_plan *plan, const planc_job_predictions *predicted) {
+void cli_print_jobs(const planc_plan *plan, const planc_job_predictions *predicted, bool has_ideal) {
   if (plan->n_jobs == 1) return;
   for (int32_t j = 0; j < plan->n_jobs; j++) {
     printf("  job %d: ", j);
-    print_job(plan, j, &predicted[j]);
+    print_job(plan, j, &predicted[j], has_ideal);
   }
 }
 
