@@ -4,7 +4,8 @@
 
 #include "planc/policy.h"
 
-/* A candidate's plan with what the candidate knows of itself, but for predictions of time. `policy` is its name. */
+/* Lowers a candidate of policy `policy` to a plan, with the candidate's bound and explanation. Of its predictions those
+ * of time are still missing. */
 planc_status pl_plan_of(const planc_problem *problem, const char *policy, const planc_candidate *candidate,
                         planc_plan **out);
 /* Gives a plan a copy of `text` for its explanation. */

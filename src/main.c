@@ -21,6 +21,24 @@ static const pl_program program = {
         "unchanged\n",
 };
 
+static planc_status take_color(int *argc, char **argv, bool *out_color);
+
+int main(int argc, char **argv) {
+  bool color = false;
+  argc--;
+  argv++;
+  planc_status status = take_color(&argc, argv, &color);
+  if (!status) status = pl_program_run(&program, argc, argv, stdout);
+  if (!status) return 0;
+  if (color) fputs("\033[31m", stderr);
+  fputs("planc: ", stderr);
+  pl_print_text(stderr, planc_status_message(status));
+  fputs(color ? "\033[0m\n" : "\n", stderr);
+  int code = planc_exit_code(planc_status_code(status));
+  planc_status_free(status);
+  return code;
+}
+
 /* Takes --color out of the arguments; true when messages are to be coloured. */
 static planc_status take_color(int *argc, char **argv, bool *out_color) {
   const char *no_color = getenv("NO_COLOR"); /* an empty one says nothing (no-color.org) */
@@ -42,20 +60,4 @@ static planc_status take_color(int *argc, char **argv, bool *out_color) {
   }
   *argc = kept;
   return NULL;
-}
-
-int main(int argc, char **argv) {
-  bool color = false;
-  argc--;
-  argv++;
-  planc_status status = take_color(&argc, argv, &color);
-  if (!status) status = pl_program_run(&program, argc, argv, stdout);
-  if (!status) return 0;
-  if (color) fputs("\033[31m", stderr);
-  fputs("planc: ", stderr);
-  pl_print_text(stderr, planc_status_message(status));
-  fputs(color ? "\033[0m\n" : "\n", stderr);
-  int code = planc_exit_code(planc_status_code(status));
-  planc_status_free(status);
-  return code;
 }

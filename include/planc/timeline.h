@@ -59,25 +59,25 @@ typedef struct planc_class_times {
 
 /* What a compute stream did while nothing ran on it: it waited for a copy, by its route and with that route's number,
  * or for another compute stream; the rest is launches, other hand-overs between streams, and what cannot be known. */
-typedef enum planc_gap_cause {
-#define X(id, ...) PLANC_GAP_##id = PLANC_ROUTE_##id,
+typedef enum planc_idle_cause {
+#define X(id, ...) PLANC_IDLE_##id = PLANC_ROUTE_##id,
   PLANC_ROUTES(X)
 #undef X
-      PLANC_GAP_COMPUTE = PLANC_N_ROUTES, /* another compute stream; the number behind the routes' */
-  PLANC_GAP_OTHER,
-  PLANC_N_GAPS
-} planc_gap_cause;
+      PLANC_IDLE_COMPUTE = PLANC_N_ROUTES, /* another compute stream; the number behind the routes' */
+  PLANC_IDLE_OTHER,
+  PLANC_N_IDLE_CAUSES
+} planc_idle_cause;
 
 typedef struct planc_stream_times {
   int32_t stream; /* a compute stream of the plan */
   int64_t predicted_busy_ns, measured_busy_ns;
-  int64_t predicted_gap_ns[PLANC_N_GAPS], measured_gap_ns[PLANC_N_GAPS];
+  int64_t predicted_idle_ns[PLANC_N_IDLE_CAUSES], measured_idle_ns[PLANC_N_IDLE_CAUSES];
 } planc_stream_times;
 
 /* Measured times are medians over the periods from the first steady one on. A period starts with its first work on a
  * compute stream (where there is none, on any) and lasts until the next one starts, which of the last is not known: it
- * counts only where no other steady one is there, and lasts until its last work ends. Gaps before a single period's
- * first work on a stream are not known and count nothing. */
+ * counts only where no other steady one is there, and lasts until its last work ends. Idle times before a single
+ * period's first work on a stream are not known and count nothing. */
 typedef struct planc_comparison {
   int64_t predicted_ns, measured_ns, least_ns, most_ns; /* of a period; measured: median, least, most */
   int64_t predicted_as_measured_ns;                     /* a period as simulated with the ops' measured times */

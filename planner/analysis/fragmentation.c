@@ -6,6 +6,7 @@
 #include "plan/plan_trace.h"
 #include "planc/analysis.h"
 #include "planner/analysis/plan_live.h"
+#include "util/ascending.h"
 #include "util/math.h"
 
 typedef struct free_piece {
@@ -124,11 +125,6 @@ static bool is_on_gpu(const following *f, int32_t memory) {
   return memory >= 0 && f->plan->memories[memory].kind == PLANC_MEMORY_DEVICE;
 }
 
-static int compare(const void *a, const void *b) {
-  int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-  return (x > y) - (x < y);
-}
-
 /* The chunk of the piece's last byte. Caching never places a small piece across two chunks; other plans may. */
 static int64_t last_chunk(const following *f, free_piece it) {
   return pl_add_saturate(it.address, it.bytes - 1) / f->device->chunk_bytes;
@@ -146,7 +142,7 @@ static planc_status list_chunks(following *f) {
     f->chunks[n++] = instr->address / f->device->chunk_bytes;
     f->chunks[n++] = last_chunk(f, (free_piece){instr->address, instr->bytes, false});
   }
-  if (n > 0) qsort(f->chunks, (size_t)n, sizeof *f->chunks, compare);
+  if (n > 0) qsort(f->chunks, (size_t)n, sizeof *f->chunks, pl_ascending);
   for (int64_t i = 0; i < n; i++) {
     if (i == 0 || f->chunks[i] != f->chunks[i - 1]) f->chunks[f->n_chunks++] = f->chunks[i];
   }
@@ -155,7 +151,7 @@ static planc_status list_chunks(following *f) {
 
 /* `sign` more pieces in a chunk. */
 static void use_chunk(following *f, int64_t chunk, int sign) {
-  const int64_t *found = bsearch(&chunk, f->chunks, (size_t)f->n_chunks, sizeof chunk, compare);
+  const int64_t *found = bsearch(&chunk, f->chunks, (size_t)f->n_chunks, sizeof chunk, pl_ascending);
   assert(found); /* all pieces of the body are listed */
   int64_t *users = &f->users[found - f->chunks];
   f->now.n_shared -= *users > 0;

@@ -66,7 +66,7 @@ static planc_status keep(pl_arena *arena, const pl_contents *contents, spilling 
   return NULL;
 }
 
-/* --- Gaps --------------------------------------------------------------------------------------------------------- */
+/* --- Idle times --------------------------------------------------------------------------------------------------- */
 
 static int32_t last_asked(const spilling *s, const pl_content *content) {
   return content->n_reads > 0 ? s->staging.contents->reads[content->first_read + content->n_reads - 1].command

@@ -4,21 +4,12 @@
 
 #include "planc/status.h"
 
-/* Takes over `status`: an INFEASIBLE one is no failure, but takes the place of *why, which is freed. */
-static inline planc_status pl_fits_or_why(planc_status status, bool *out_fit, planc_status *why) {
+/* Takes over `status`: an INFEASIBLE one is freed. */
+static inline planc_status pl_if_fits(planc_status status, bool *out_fit) {
   *out_fit = !status;
   if (planc_status_code(status) != PLANC_INFEASIBLE) return status;
-  planc_status_free(*why);
-  *why = status;
+  planc_status_free(status);
   return NULL;
-}
-
-/* The same where nobody asks why. */
-static inline planc_status pl_if_fits(planc_status status, bool *out_fit) {
-  planc_status why = NULL;
-  status = pl_fits_or_why(status, out_fit, &why);
-  planc_status_free(why);
-  return status;
 }
 
 #endif

@@ -1,6 +1,7 @@
 /* Sub-batch size selection (moDNN, IV-A). Eq. 3 as printed divides bytes by bytes; it is read as
- * b' = floor(b (M - S_W) / max_t M_min(t, b)), clamped to [1, B]. Where the iteration runs in circles, the largest b
- * that passes Eq. 1 is taken. */
+ * b' = floor(b (M - S_W) / max_t M_min(t, b)), clamped to [1, B]. M is the budget; S_W is the memory of parameters,
+ * state and gradients, which stay on the device; M_min(t, b), Eq. 1, is what op t needs beside them at b samples. Where
+ * the iteration runs in circles, the largest b that passes Eq. 1 is taken. */
 #include "planner/choose/sub_batch.h"
 
 #include <stdio.h>
@@ -80,7 +81,7 @@ static planc_status largest_sub_batch(const planc_problem *problem, int64_t *out
   return largest_that_fits(problem, room, problem->job.batch, out_sub_batch);
 }
 
-/* S_W in the room that it takes. */
+/* What S_W takes in memory: each storage is aligned. */
 static int64_t resident_room(const planc_problem *problem) {
   int64_t sum = 0;
   for (int32_t i = 0; i < problem->job.graph->n_storages; i++) {

@@ -38,32 +38,16 @@ planc_status planc_mix_replan(const planc_mix *mix, const planc_mix_policy *poli
   return status;
 }
 
-/* What does not fit, or is late, leaves the other. */
-static planc_status will_do(replanning *r, planc_status status, bool *out) {
-  planc_code code = planc_status_code(status);
-  *out = !status;
-  if (code != PLANC_INFEASIBLE && code != PLANC_LATE) return status;
-  planc_status_free(r->why);
-  r->why = status;
-  return NULL;
-}
-
 static planc_status choose(replanning *r) {
   bool resolves, has_kept = false, has_made = false;
-  planc_status why;
   for (int32_t j = 0; j < r->mix->n_jobs; j++) r->made[j].iterations = r->mix->iterations[j];
-  PLANC_TRY(will_do(r, planc_mix_resolve(r->mix, r->made), &resolves));
+  PLANC_TRY(pl_will_do(planc_mix_resolve(r->mix, r->made), &resolves, &r->why));
   for (int32_t j = 0; j < r->mix->n_jobs && !resolves; j++)
     r->made[j] = (planc_mix_share){.iterations = r->mix->iterations[j], .deadline_ns = pl_deadline_of(r->mix, j)};
   memcpy(r->kept, r->made, sizeof r->kept);
-  if (r->old) PLANC_TRY(will_do(r, keep(r), &has_kept));
-  if (resolves) PLANC_TRY(will_do(r, make(r), &has_made));
-  planc_replanned *out = r->out;
-  out->keeps = has_kept && (!has_made || planc_predictions_better(&out->kept.plan.predicted, &out->made->predicted));
-  if (has_kept || has_made) return NULL;
-  why = r->why;
-  r->why = NULL;
-  return why;
+  if (r->old) PLANC_TRY(pl_will_do(keep(r), &has_kept, &r->why));
+  if (resolves) PLANC_TRY(pl_will_do(make(r), &has_made, &r->why));
+  return pl_kept_or_made(has_kept, has_made, &r->why, r->out);
 }
 
 static planc_status keep(replanning *r) {

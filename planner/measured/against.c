@@ -2,10 +2,10 @@
  *
  * Both sides are spans of the same instructions and are summed up by the same code: the simulator's steady period is
  * one before which the same has run. A predicted copy takes its link's latency, in which profiles count the hand-overs
- * around it: the measured ones are given theirs (handovers.h). A gap on a compute stream is put down to what it waited
- * for by walking back from the instruction after it: to the last to end of what that one awaits (its stream's
+ * around it: the measured ones are given theirs (handovers.h). An idle time of a compute stream is put down to what it
+ * waited for by walking back from the instruction after it: to the last to end of what that one awaits (its stream's
  * instruction before it, and those before the records of the events that it waits for), from there to what that one
- * awaited, up to the gap's start. Streams do one thing at a time, so the walks of one stream's gaps meet each
+ * awaited, up to its start. Streams do one thing at a time, so the walks of one stream's idle times meet each
  * instruction about once. */
 #include <stdlib.h>
 #include <string.h>
@@ -31,8 +31,8 @@ typedef struct made {
 } made;
 
 /* What is summed up of a period is a row of numbers: a column for each class, then for each compute stream the time
- * that it was busy and its gaps by cause. */
-enum { STREAM_COLUMNS = 1 + PLANC_N_GAPS };
+ * that it was busy and its idle times by cause. */
+enum { STREAM_COLUMNS = 1 + PLANC_N_IDLE_CAUSES };
 
 typedef struct work {
   const planc_plan *plan;
@@ -83,7 +83,7 @@ static planc_status compare(work *w) {
   int32_t *timed_of; /* by instruction of the body, -1 where it is not timed */
   int64_t *predicted, *measured;
   PLANC_TRY(pl_plan_acquired(w->plan, &w->arena, &w->acquired));
-  PLANC_TRY(pl_predict_spans(w->plan, w->timeline, &w->arena, &w->predicted)); /* which checks streams and events */
+  PLANC_TRY(pl_simulated_spans(w->plan, w->timeline, &w->arena, &w->predicted)); /* which checks streams and events */
   w->made->comparison.predicted_ns = w->predicted.period_ns;
   PLANC_TRY(predict_as_measured(w));
   PLANC_TRY(pl_timed_of(w->plan, w->timeline, &w->arena, &timed_of));
@@ -226,12 +226,12 @@ static awaited_node last_awaited(const work *w, const period *p, awaited_node of
   return last;
 }
 
-static planc_gap_cause cause_of(const work *w, awaited_node at) {
-  return (planc_gap_cause)pl_instr_route(w->plan, w->acquired, instr_at(w, at.timed));
+static planc_idle_cause cause_of(const work *w, awaited_node at) {
+  return (planc_idle_cause)pl_instr_route(w->plan, w->acquired, instr_at(w, at.timed));
 }
 
 /* Adds the time from `start` on until `timed` begins to what it was spent on. */
-static void explain_gap(const work *w, const period *p, int64_t start, int32_t timed, int64_t *gaps) {
+static void explain_idle(const work *w, const period *p, int64_t start, int32_t timed, int64_t *idle_ns) {
   awaited_node at = {timed, 0};
   int64_t until = p->spans[timed].begin_ns;
   while (until > start) {
@@ -240,11 +240,11 @@ static void explain_gap(const work *w, const period *p, int64_t start, int32_t t
     if (at.timed < 0 || span.end_ns <= start) break;
     int64_t end = span.end_ns < until ? span.end_ns : until;
     int64_t begin = span.begin_ns > end ? end : span.begin_ns > start ? span.begin_ns : start;
-    gaps[PLANC_GAP_OTHER] += until - end;
-    gaps[cause_of(w, at)] += end - begin;
+    idle_ns[PLANC_IDLE_OTHER] += until - end;
+    idle_ns[cause_of(w, at)] += end - begin;
     until = begin;
   }
-  gaps[PLANC_GAP_OTHER] += until > start ? until - start : 0;
+  idle_ns[PLANC_IDLE_OTHER] += until > start ? until - start : 0;
 }
 
 static void sum_up(const work *w, const period *p, int64_t *row) {
@@ -257,7 +257,7 @@ static void sum_up(const work *w, const period *p, int64_t *row) {
     of_stream[0] = pl_add_saturate(of_stream[0], busy);
     planc_span before;
     if (span_of(p, w->awaited.nodes.data[w->awaited.first[k]], &before))
-      explain_gap(w, p, before.end_ns, k, &of_stream[1]);
+      explain_idle(w, p, before.end_ns, k, &of_stream[1]);
   }
 }
 
@@ -337,8 +337,8 @@ static void fill(const work *w, const int64_t *predicted, const int64_t *measure
     int32_t column = w->column_of[stream->stream];
     stream->predicted_busy_ns = predicted[column];
     stream->measured_busy_ns = measured[column];
-    memcpy(stream->predicted_gap_ns, &predicted[column + 1], sizeof stream->predicted_gap_ns);
-    memcpy(stream->measured_gap_ns, &measured[column + 1], sizeof stream->measured_gap_ns);
+    memcpy(stream->predicted_idle_ns, &predicted[column + 1], sizeof stream->predicted_idle_ns);
+    memcpy(stream->measured_idle_ns, &measured[column + 1], sizeof stream->measured_idle_ns);
   }
   qsort(m->classes, (size_t)c->n_classes, sizeof *m->classes, compare_classes);
   c->classes = m->classes;

@@ -89,12 +89,13 @@ static const planc_instr *instr_of(const replay *r, int64_t span) {
   return &r->plan->body.instrs[r->timeline->instrs[span % r->timeline->n_timed]];
 }
 
-static int32_t site_of(const replay *r, const planc_instr *instr) {
+/* The GPU or engine. */
+static int32_t on_of(const replay *r, const planc_instr *instr) {
   return r->plan->streams[instr->stream].on;
 }
 
 static void set_running(replay *r, const planc_instr *instr, bool runs) {
-  int32_t on = site_of(r, instr);
+  int32_t on = on_of(r, instr);
   if (!pl_instr_is_copy(r->plan, instr)) {
     sim_kernel kernel = {.time_ns = instr->time_ns, .busy_ppm = sim_busy_ppm(instr)};
     int32_t before = r->computing[instr->stream];
@@ -131,7 +132,7 @@ static void end(replay *r, int64_t span) {
 static void work(replay *r, int64_t ns) {
   for (int64_t i = 0; i < r->n_running && ns > 0; i++) {
     const planc_instr *instr = instr_of(r, r->running[i].span);
-    int32_t on = site_of(r, instr);
+    int32_t on = on_of(r, instr);
     int64_t rate = pl_instr_is_copy(r->plan, instr) ? sim_copy_rate(&r->program, &r->activity, on) / r->copying[on]
                                                     : sim_kernel_rate(&r->program, &r->activity, instr->stream);
     r->running[i].work += (pl_wide)rate * (pl_wide)ns;
@@ -167,7 +168,7 @@ static planc_status make_turns(replay *r, int64_t n_spans, turn **out, int64_t *
 static planc_status make_machine(replay *r, int64_t n_spans) {
   const planc_plan *plan = r->plan;
   PLANC_TRY(pl_section_check(plan, &plan->body));
-  PLANC_TRY(sim_sites_of_plan(plan, &r->arena, &r->program));
+  PLANC_TRY(sim_machine_of_plan(plan, &r->arena, &r->program));
   PLANC_TRY(sim_activity_make(&r->program, &r->arena, &r->activity));
   PLANC_TRY(PL_NEW(&r->arena, &r->copying, r->program.n_engines));
   PLANC_TRY(PL_NEW(&r->arena, &r->computing, plan->n_streams));

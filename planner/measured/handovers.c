@@ -16,16 +16,16 @@ typedef struct handover_search {
   const planc_plan *plan;
   const planc_timeline *timeline;
   pl_awaited awaited;
-  planc_route *route_of;   /* by timed instruction; PLANC_NO_ROUTE of all but copies from a memory to another */
-  int64_t *predicted_gaps; /* by timed instruction */
-  int64_t *behind;         /* by span: of a copy, the copy of another stream that its engine made before; else NONE */
+  planc_route *route_of;      /* by timed instruction; PLANC_NO_ROUTE of all but copies from a memory to another */
+  int64_t *predicted_idle_ns; /* by timed instruction */
+  int64_t *behind; /* by span: of a copy, the copy of another stream that its engine made before; else NONE */
   pl_arena scratch;
   time_list times[PLANC_N_ROUTES]; /* for medians */
 } handover_search;
 
 static planc_status add(handover_search *s, const pl_predicted *predicted, pl_arena *arena, planc_span **out);
 static planc_status prepare(handover_search *s);
-static planc_status predict_gaps(handover_search *s, const pl_predicted *predicted);
+static planc_status predict_idle(handover_search *s, const pl_predicted *predicted);
 static planc_status find_behind(handover_search *s, const planc_span *spans, int32_t n_periods, int64_t **out);
 static int64_t number(const handover_search *s, int32_t period, int32_t timed);
 static planc_status lengthen_ends(handover_search *s, planc_span *spans);
@@ -34,8 +34,8 @@ static planc_status find_after(handover_search *s, int64_t **out);
 static planc_status find_medians(handover_search *s, const int64_t *known, int64_t out[PLANC_N_ROUTES]);
 static void end_awaited(const handover_search *s, int32_t period, int32_t timed, planc_span *spans);
 static int64_t last_awaited(const handover_search *s, const planc_span *spans, const int64_t *behind, int32_t period,
-                            int32_t timed, int64_t *out_gap_ns);
-static int64_t beyond(const handover_search *s, int64_t gap_ns, int32_t timed);
+                            int32_t timed, int64_t *out_idle_ns);
+static int64_t beyond(const handover_search *s, int64_t idle_ns, int32_t timed);
 static bool is_fed(const handover_search *s, int32_t timed);
 
 planc_status pl_handovers_add(const planc_timeline *timeline, const planc_plan *plan, const pl_predicted *predicted,
@@ -51,7 +51,7 @@ planc_status pl_handovers_add(const planc_timeline *timeline, const planc_plan *
 static planc_status add(handover_search *s, const pl_predicted *predicted, pl_arena *arena, planc_span **out) {
   const planc_timeline *timeline = s->timeline;
   PLANC_TRY(prepare(s));
-  if (predicted) PLANC_TRY(predict_gaps(s, predicted));
+  if (predicted) PLANC_TRY(predict_idle(s, predicted));
   PLANC_TRY(find_behind(s, timeline->spans, timeline->n_periods, &s->behind));
   PLANC_TRY(pl_arena_copy(arena, timeline->spans, number(s, timeline->n_periods, 0), sizeof **out, (void *)out));
   PLANC_TRY(lengthen_ends(s, *out));
@@ -83,8 +83,8 @@ static planc_status lengthen_begins(handover_search *s, planc_span *spans) {
   PLANC_TRY(PL_NEW(&s->scratch, &unfed, n_spans));
   for (int32_t p = 0; p < timeline->n_periods; p++) {
     for (int32_t k = 0; k < timeline->n_timed; k++) {
-      int64_t gap_ns, i = number(s, p, k), last = last_awaited(s, spans, s->behind, p, k, &gap_ns);
-      before[i] = last < 0 ? NONE : beyond(s, gap_ns, k);
+      int64_t idle_ns, i = number(s, p, k), last = last_awaited(s, spans, s->behind, p, k, &idle_ns);
+      before[i] = last < 0 ? NONE : beyond(s, idle_ns, k);
       unfed[i] = is_fed(s, k) ? NONE : before[i];
     }
   }
@@ -104,26 +104,26 @@ static planc_status prepare(handover_search *s) {
   pl_acquired *acquired;
   PLANC_TRY(pl_plan_acquired(s->plan, &s->scratch, &acquired));
   PLANC_TRY(pl_timed_of(s->plan, timeline, &s->scratch, &timed_of));
-  PLANC_TRY(PL_NEW(&s->scratch, &s->predicted_gaps, timeline->n_timed));
+  PLANC_TRY(PL_NEW(&s->scratch, &s->predicted_idle_ns, timeline->n_timed));
   PLANC_TRY(PL_NEW(&s->scratch, &s->route_of, timeline->n_timed));
   for (int32_t k = 0; k < timeline->n_timed; k++)
     s->route_of[k] = pl_instr_route(s->plan, acquired, &s->plan->body.instrs[timeline->instrs[k]]);
   return pl_awaited_find(s->plan, timeline, timed_of, &s->awaited);
 }
 
-/* --- Gaps --------------------------------------------------------------------------------------------------------- */
+/* --- Idle times --------------------------------------------------------------------------------------------------- */
 
 /* Spans go by their number: those of a period by timed instruction, period after period. */
 static int64_t number(const handover_search *s, int32_t period, int32_t timed) {
   return (int64_t)period * s->timeline->n_timed + timed;
 }
 
-/* The span that is the last to end of what an instruction of a period awaits, and the gap behind it; NONE where that is
- * not known. */
+/* The span that is the last to end of what an instruction of a period awaits, and the idle time behind it; NONE where
+ * that is not known. */
 static int64_t last_awaited(const handover_search *s, const planc_span *spans, const int64_t *behind, int32_t period,
-                            int32_t timed, int64_t *out_gap_ns) {
+                            int32_t timed, int64_t *out_idle_ns) {
   int64_t last = behind[number(s, period, timed)];
-  *out_gap_ns = 0;
+  *out_idle_ns = 0;
   for (int64_t i = s->awaited.first[timed]; i < s->awaited.first[timed + 1]; i++) {
     pl_awaited_node node = s->awaited.nodes.data[i];
     if (node.timed < 0 || node.back > period) continue;
@@ -131,8 +131,8 @@ static int64_t last_awaited(const handover_search *s, const planc_span *spans, c
     if (last < 0 || spans[span].end_ns > spans[last].end_ns) last = span;
   }
   if (last < 0) return NONE;
-  int64_t gap_ns = spans[number(s, period, timed)].begin_ns - spans[last].end_ns;
-  if (gap_ns > 0) *out_gap_ns = gap_ns;
+  int64_t idle_ns = spans[number(s, period, timed)].begin_ns - spans[last].end_ns;
+  if (idle_ns > 0) *out_idle_ns = idle_ns;
   return last;
 }
 
@@ -168,7 +168,7 @@ static planc_status find_behind(handover_search *s, const planc_span *spans, int
 }
 
 /* In the prediction's period, the same before it. */
-static planc_status predict_gaps(handover_search *s, const pl_predicted *predicted) {
+static planc_status predict_idle(handover_search *s, const pl_predicted *predicted) {
   int32_t n = s->timeline->n_timed;
   int64_t *behind;
   planc_span *spans;
@@ -179,14 +179,14 @@ static planc_status predict_gaps(handover_search *s, const pl_predicted *predict
     spans[n + k] = (planc_span){span.begin_ns + predicted->period_ns, span.end_ns + predicted->period_ns};
   }
   PLANC_TRY(find_behind(s, spans, 2, &behind));
-  for (int32_t k = 0; k < n; k++) (void)last_awaited(s, spans, behind, 1, k, &s->predicted_gaps[k]);
+  for (int32_t k = 0; k < n; k++) (void)last_awaited(s, spans, behind, 1, k, &s->predicted_idle_ns[k]);
   return NULL;
 }
 
-/* What of a gap is not predicted. */
-static int64_t beyond(const handover_search *s, int64_t gap_ns, int32_t timed) {
-  int64_t predicted_ns = s->predicted_gaps[timed];
-  return gap_ns > predicted_ns ? gap_ns - predicted_ns : 0;
+/* What of an idle time is not predicted. */
+static int64_t beyond(const handover_search *s, int64_t idle_ns, int32_t timed) {
+  int64_t predicted_ns = s->predicted_idle_ns[timed];
+  return idle_ns > predicted_ns ? idle_ns - predicted_ns : 0;
 }
 
 static int64_t median_of(const time_list *times) {
@@ -225,10 +225,10 @@ static planc_status find_after(handover_search *s, int64_t **out) {
   for (int64_t i = 0; i < n_spans; i++) after[i] = NONE;
   for (int32_t p = 0; p < timeline->n_periods; p++) {
     for (int32_t k = 0; k < timeline->n_timed; k++) {
-      int64_t gap_ns, last = last_awaited(s, timeline->spans, s->behind, p, k, &gap_ns);
+      int64_t idle_ns, last = last_awaited(s, timeline->spans, s->behind, p, k, &idle_ns);
       if (last < 0 || s->route_of[k] < PLANC_N_ROUTES) continue;
-      gap_ns = beyond(s, gap_ns, k);
-      if (after[last] < 0 || gap_ns < after[last]) after[last] = gap_ns;
+      idle_ns = beyond(s, idle_ns, k);
+      if (after[last] < 0 || idle_ns < after[last]) after[last] = idle_ns;
     }
   }
   *out = after;

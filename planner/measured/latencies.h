@@ -20,14 +20,14 @@ typedef struct pl_latency {
 typedef struct pl_latencies {
   VEC(pl_latency) ops;         /* by op, algorithm and batch */
   planc_latency_sum all, adds; /* of all instructions that compute; of those that add up gradients */
-  int64_t n_adds;              /* that these do: one that adds those of other replicas does one for each */
-  int64_t add_bytes;           /* that all of them add */
+  int64_t n_adds;              /* sums that the latter make: an exchange makes one for each other replica */
+  int64_t add_bytes;           /* of all these sums */
   int64_t least_ns;            /* the shortest new one of all ops and adds */
 } pl_latencies;
 
 /* What is found: tables of latencies, and sums over the jobs. */
 typedef struct pl_latency_tables {
-  const int32_t *table_of; /* by job: its table; jobs of the same table are given alike */
+  const int32_t *table_of; /* by job: its table; tables are numbered in the order of their first jobs */
   pl_latencies *tables;
   planc_latency_sum *jobs; /* by job: of all that computes */
   planc_latency_sum copies[PLANC_N_ROUTES];

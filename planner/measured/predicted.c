@@ -14,8 +14,8 @@ static void take(void *user, const planc_plan *plan, const planc_instr *instr, i
   t->spans[t->timed_of[instr - plan->body.instrs]] = (planc_span){start_ns, end_ns};
 }
 
-planc_status pl_predict_spans(const planc_plan *plan, const planc_timeline *timeline, pl_arena *arena,
-                              pl_predicted *out) {
+planc_status pl_simulated_spans(const planc_plan *plan, const planc_timeline *timeline, pl_arena *arena,
+                                pl_predicted *out) {
   taking t;
   planc_simulation simulation;
   PLANC_TRY(pl_timed_of(plan, timeline, arena, &t.timed_of));

@@ -12,7 +12,7 @@ typedef struct pl_predicted {
 } pl_predicted;
 
 /* Of the timed instructions that a timeline of the plan has. */
-planc_status pl_predict_spans(const planc_plan *plan, const planc_timeline *timeline, pl_arena *arena,
-                              pl_predicted *out);
+planc_status pl_simulated_spans(const planc_plan *plan, const planc_timeline *timeline, pl_arena *arena,
+                                pl_predicted *out);
 
 #endif

@@ -3,18 +3,17 @@
  * swaps, may have no room, or cost more than it saves. */
 #include "planner/measured/replan.h"
 
-#include "planner/base/if_fits.h"
 #include "planner/plan_steps.h"
 
 static planc_status choose(const planc_problem *problem, const planc_policy *policy, const planc_plan *old,
-                           planc_replanned *out, planc_status *infeasible);
+                           planc_replanned *out, planc_status *why);
 
 planc_status planc_replan(const planc_problem *problem, const planc_policy *policy, const planc_plan *old,
                           planc_replanned *out) {
-  planc_status infeasible = NULL;
+  planc_status why = NULL;
   *out = (planc_replanned){0};
-  planc_status status = choose(problem, policy, old, out, &infeasible);
-  planc_status_free(infeasible);
+  planc_status status = choose(problem, policy, old, out, &why);
+  planc_status_free(why);
   if (status) planc_replanned_free(out);
   return status;
 }
@@ -42,17 +41,29 @@ planc_status pl_keep_decisions(const planc_terms *terms, const planc_plan *old, 
   return pl_hold_to_budgets(&(planc_problem){.terms = *terms}, plan);
 }
 
-/* That one of the two does not fit leaves the other. */
 static planc_status choose(const planc_problem *problem, const planc_policy *policy, const planc_plan *old,
-                           planc_replanned *out, planc_status *infeasible) {
+                           planc_replanned *out, planc_status *why) {
   const planc_profile *profiles[] = {problem->job.profile};
   bool has_kept = false, has_made;
-  if (old)
-    PLANC_TRY(pl_fits_or_why(pl_keep_decisions(&problem->terms, old, profiles, &out->kept), &has_kept, infeasible));
-  PLANC_TRY(pl_fits_or_why(planc_make_plan(problem, policy, &out->made), &has_made, infeasible));
-  out->keeps = has_kept && (!has_made || planc_predictions_better(&out->kept.plan.predicted, &out->made->predicted));
+  if (old) PLANC_TRY(pl_will_do(pl_keep_decisions(&problem->terms, old, profiles, &out->kept), &has_kept, why));
+  PLANC_TRY(pl_will_do(planc_make_plan(problem, policy, &out->made), &has_made, why));
+  return pl_kept_or_made(has_kept, has_made, why, out);
+}
+
+planc_status pl_will_do(planc_status status, bool *out_does, planc_status *why) {
+  planc_code code = planc_status_code(status);
+  *out_does = !status;
+  if (code != PLANC_INFEASIBLE && code != PLANC_LATE) return status;
+  planc_status_free(*why);
+  *why = status;
+  return NULL;
+}
+
+planc_status pl_kept_or_made(bool has_kept, bool has_made, planc_status *why, planc_replanned *replanned) {
+  const planc_predictions *kept = &replanned->kept.plan.predicted;
+  replanned->keeps = has_kept && (!has_made || planc_predictions_better(kept, &replanned->made->predicted));
   if (has_kept || has_made) return NULL;
-  planc_status status = *infeasible;
-  *infeasible = NULL;
+  planc_status status = *why;
+  *why = NULL;
   return status;
 }

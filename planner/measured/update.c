@@ -339,7 +339,7 @@ static planc_status keep_code(const planc_update_options *options, const planc_p
 /* False where the plan has times that are too long to simulate. */
 static planc_status predict(const planc_update_options *options, pl_arena *scratch, pl_predicted *out,
                             bool *out_predicts) {
-  planc_status status = pl_predict_spans(options->plan, options->timeline, scratch, out);
+  planc_status status = pl_simulated_spans(options->plan, options->timeline, scratch, out);
   *out_predicts = !status;
   if (planc_status_code(status) != PLANC_BAD_INPUT) return status;
   planc_status_free(status);

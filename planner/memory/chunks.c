@@ -112,9 +112,9 @@ static int64_t size_from(const pl_chunks *c, int64_t least) {
 
 static planc_status put_free(pl_chunks *c, int32_t range) {
   int64_t n = c->ranges.data[range].n;
-  while (c->sizes.len <= n) VEC_PUSH(&c->sizes, ((pl_free_ranges){NONE, NONE}));
+  while (c->sizes.len <= n) VEC_PUSH(&c->sizes, ((pl_chunk_queue){NONE, NONE}));
   while (c->present.len <= n / WORD) VEC_PUSH(&c->present, 0);
-  pl_free_ranges *size = &c->sizes.data[n];
+  pl_chunk_queue *size = &c->sizes.data[n];
   c->ranges.data[range].next = NONE;
   if (size->newest == NONE) {
     size->oldest = range;
@@ -127,7 +127,7 @@ static planc_status put_free(pl_chunks *c, int32_t range) {
 }
 
 static int32_t take_free(pl_chunks *c, int64_t n) {
-  pl_free_ranges *size = &c->sizes.data[n];
+  pl_chunk_queue *size = &c->sizes.data[n];
   int32_t range = size->oldest;
   size->oldest = c->ranges.data[range].next;
   if (size->oldest == NONE) {

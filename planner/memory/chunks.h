@@ -15,16 +15,17 @@ typedef struct pl_chunk_range {
   int32_t next;     /* among the free ranges of its size, oldest first; -1 = none */
 } pl_chunk_range;
 
-typedef struct pl_free_ranges {
+/* The free ranges of one size. */
+typedef struct pl_chunk_queue {
   int32_t oldest, newest; /* -1 = none */
-} pl_free_ranges;
+} pl_chunk_queue;
 
 typedef struct pl_chunks {
   int64_t chunk_bytes;
   int64_t most; /* chunks that the arena can have; 0 = no limit */
   VEC(pl_chunk_range) ranges;
   VEC(int64_t) of;              /* by chunk of the addresses: the chunk of the arena */
-  VEC(pl_free_ranges) sizes;    /* by number of chunks */
+  VEC(pl_chunk_queue) sizes;    /* by number of chunks */
   VEC(uint64_t) present;        /* bit n: there are free ranges of n chunks; for a pl_number_set they have no bound */
   VEC(int64_t) loose;           /* chunks that no range has, oldest first */
   int64_t n_taken;              /* of them that are in use again */

@@ -1,6 +1,6 @@
 #include "planner/memory/free_list.h"
 
-#include "util/math.h"
+#include "planner/memory/treap_rank.h"
 
 enum { NONE = -1 };
 
@@ -12,7 +12,7 @@ planc_status pl_free_list_reset(pl_free_list *list) {
   list->nodes.len = 0;
   list->spare.len = 0;
   list->root = NONE;
-  list->seed = 0x9e3779b9;
+  list->seed = PL_RANK_SEED;
   return insert_range(list, (pl_range){0, INT64_MAX});
 }
 
@@ -73,14 +73,6 @@ static int32_t join(pl_free_list *list, int32_t below, int32_t above) {
   return top;
 }
 
-/* Ranks are pseudo-random (xorshift) from a fixed seed: the tree's shape, and nothing else, depends on them. */
-static uint32_t next_rank(pl_free_list *list) {
-  list->seed ^= list->seed << 13;
-  list->seed ^= list->seed >> 17;
-  list->seed ^= list->seed << 5;
-  return list->seed;
-}
-
 static int32_t insert_node(pl_free_list *list, int32_t n, int32_t fresh) {
   free_range *it = &list->nodes.data[fresh];
   if (n == NONE || list->nodes.data[n].rank < it->rank) {
@@ -104,7 +96,8 @@ static planc_status insert_range(pl_free_list *list, pl_range range) {
     /* Room for every node, so that removing one needs no memory. */
     PLANC_TRY(VEC_RESERVE(&list->spare, list->nodes.len));
   }
-  list->nodes.data[fresh] = (free_range){.range = range, .left = NONE, .right = NONE, .rank = next_rank(list)};
+  list->nodes.data[fresh] =
+      (free_range){.range = range, .left = NONE, .right = NONE, .rank = pl_next_rank(&list->seed)};
   list->root = insert_node(list, list->root, fresh);
   return NULL;
 }

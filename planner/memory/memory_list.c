@@ -3,12 +3,13 @@
 #include <stdbool.h>
 
 #include "planc/schedule.h"
+#include "planner/memory/treap_rank.h"
 #include "util/math.h"
 
 static void free_insert(pl_memory_list *list, int32_t segment);
 
 planc_status pl_memory_list_init(pl_memory_list *list, int64_t capacity) {
-  *list = (pl_memory_list){.by_size = -1, .seed = 0x9e3779b9};
+  *list = (pl_memory_list){.by_size = -1, .seed = PL_RANK_SEED};
   for (int32_t i = 0; i < PL_MEMORY_BINS; i++) list->bins[i] = -1;
   list->capacity = list->free_bytes = capacity / PLANC_ALIGNMENT * PLANC_ALIGNMENT;
   pl_segment whole = {.bytes = list->capacity, .owner = PL_NO_OWNER, .prev = -1, .next = -1};
@@ -68,14 +69,6 @@ static bool comes_before(const pl_segment *s, int64_t bytes, int64_t address) {
   return s->bytes != bytes ? s->bytes < bytes : s->address < address;
 }
 
-/* Ranks are pseudo-random (xorshift) from a fixed seed: the tree's shape, and nothing else, depends on them. */
-static uint32_t next_rank(pl_memory_list *list) {
-  list->seed ^= list->seed << 13;
-  list->seed ^= list->seed >> 17;
-  list->seed ^= list->seed << 5;
-  return list->seed;
-}
-
 static int32_t *child_towards(pl_segment *s, const pl_segment *key) {
   return comes_before(s, key->bytes, key->address) ? &s->larger : &s->smaller;
 }
@@ -83,7 +76,7 @@ static int32_t *child_towards(pl_segment *s, const pl_segment *key) {
 static void tree_insert(pl_memory_list *list, int32_t segment) {
   pl_segment *segments = list->segments.data, *key = &segments[segment];
   int32_t *at = &list->by_size;
-  key->rank = next_rank(list);
+  key->rank = pl_next_rank(&list->seed);
   while (*at >= 0 && segments[*at].rank >= key->rank) at = child_towards(&segments[*at], key);
   int32_t n = *at, *below = &key->smaller, *above = &key->larger;
   *at = segment;

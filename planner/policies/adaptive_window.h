@@ -9,7 +9,8 @@
 #include "util/arena.h"
 #include "util/vec.h"
 
-/* One entry of the paper's variable-sequence. An instance has at most one per buffer. */
+/* That an instance uses a buffer. The list of all uses, instance by instance in the order in which they run, is the
+ * paper's variable-sequence; an instance has at most one per buffer. */
 typedef struct pl_window_use {
   int32_t buffer;
   bool reads; /* needs what the buffer held before; else its instance only makes it */

@@ -5,6 +5,12 @@
 #include "planner/choose/recompute.h"
 #include "planner/policies/policies.h"
 
+static planc_status keep_dear(const planc_order *order, bool *keep);
+
+planc_status pl_policy_cheap(const planc_evaluator *evaluator, planc_candidate *out) {
+  return pl_recompute_plan(evaluator, keep_dear, out);
+}
+
 static planc_status keep_dear(const planc_order *order, bool *keep) {
   const planc_trace *trace = order->trace;
   for (int32_t i = 0; i < trace->n_instances; i++) {
@@ -16,8 +22,4 @@ static planc_status keep_dear(const planc_order *order, bool *keep) {
     }
   }
   return NULL;
-}
-
-planc_status pl_policy_cheap(const planc_evaluator *evaluator, planc_candidate *out) {
-  return pl_recompute_plan(evaluator, keep_dear, out);
 }

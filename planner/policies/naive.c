@@ -8,12 +8,12 @@
 #include "planner/choose/absences.h"
 #include "planner/policies/policies.h"
 
-static bool leave_at_once(const planc_order *order, const planc_gap *gap, pl_absence *absence) {
-  (void)order;
-  absence->copy = absence->leave = gap->from;
-  absence->fetch = gap->to;
-  absence->wait = true;
-  return !gap->wraps;
+static planc_status choose(const void *context, const pl_walk *walk, pl_arena *arena, pl_absences *out);
+static bool leave_at_once(const planc_order *order, const planc_gap *gap, pl_absence *absence);
+
+planc_status pl_policy_naive(const planc_evaluator *evaluator, planc_candidate *out) {
+  pl_absence_rule rule = {.choose = choose};
+  return pl_walk_fit(evaluator, pl_make_absences, &rule, out);
 }
 
 static planc_status choose(const void *context, const pl_walk *walk, pl_arena *arena, pl_absences *out) {
@@ -24,7 +24,10 @@ static planc_status choose(const void *context, const pl_walk *walk, pl_arena *a
                              (long long)out->n, out->n == 1 ? "" : "s");
 }
 
-planc_status pl_policy_naive(const planc_evaluator *evaluator, planc_candidate *out) {
-  pl_absence_rule rule = {.choose = choose};
-  return pl_walk_fit(evaluator, pl_make_absences, &rule, out);
+static bool leave_at_once(const planc_order *order, const planc_gap *gap, pl_absence *absence) {
+  (void)order;
+  absence->copy = absence->leave = gap->from;
+  absence->fetch = gap->to;
+  absence->wait = true;
+  return !gap->wraps;
 }

@@ -25,7 +25,7 @@ planc_status sim_program_of_plan(const planc_plan *plan, const pl_acquired *acqu
   making m = {.plan = plan, .acquired = acquired, .arena = arena};
   PLANC_TRY(pl_tables_check(plan));
   PLANC_TRY(pl_link_index_make(plan, arena, &m.links));
-  PLANC_TRY(sim_sites_of_plan(plan, arena, out));
+  PLANC_TRY(sim_machine_of_plan(plan, arena, out));
   out->n_jobs = plan->n_jobs;
   out->n_events = plan->n_events;
   for (int k = 0; k < SIM_N_SECTIONS; k++)
@@ -34,7 +34,7 @@ planc_status sim_program_of_plan(const planc_plan *plan, const pl_acquired *acqu
 }
 
 /* A GPU goes by the number of its memory. */
-planc_status sim_sites_of_plan(const planc_plan *plan, pl_arena *arena, sim_program *out) {
+planc_status sim_machine_of_plan(const planc_plan *plan, pl_arena *arena, sim_program *out) {
   sim_stream *streams;
   *out = (sim_program){.device = plan->device, .n_streams = plan->n_streams, .n_gpus = planc_plan_gpus(plan)};
   PLANC_TRY(PL_NEW(arena, &streams, plan->n_streams));

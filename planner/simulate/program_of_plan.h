@@ -20,7 +20,7 @@ planc_status sim_program_of_plan(const planc_plan *plan, const pl_acquired *acqu
 planc_status sim_track(const planc_plan *plan, int64_t track_ns, int64_t every_bytes, pl_arena *arena,
                        sim_program *program);
 /* Makes a program without steps: device, streams, GPUs and engines of a plan. The plan's tables must be right. */
-planc_status sim_sites_of_plan(const planc_plan *plan, pl_arena *arena, sim_program *out);
+planc_status sim_machine_of_plan(const planc_plan *plan, pl_arena *arena, sim_program *out);
 /* The engines of a plan (engines_of_plan.c), whose streams and links are right. */
 planc_status sim_engines_of_plan(const planc_plan *plan, pl_arena *arena, sim_program *out);
 

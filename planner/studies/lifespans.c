@@ -6,6 +6,7 @@
 #include "plan/plan_trace.h"
 #include "planner/analysis/plan_live.h"
 #include "util/arena.h"
+#include "util/ascending.h"
 #include "util/math.h"
 
 /* A residency on a device, as far as anything uses it. */
@@ -118,11 +119,6 @@ static planc_status list_lives(measuring_lives *m) {
 
 /* --- Figures ------------------------------------------------------------------------------------------------------ */
 
-static int compare_spans(const void *left, const void *right) {
-  const int64_t *a = left, *b = right;
-  return (*a > *b) - (*a < *b);
-}
-
 static void sum_up(measuring_lives *m, int32_t job, planc_tensor_class class, planc_lifespan *out) {
   int64_t sum = 0;
   for (int32_t r = 0; r < m->plan->n_residencies; r++) {
@@ -133,7 +129,7 @@ static void sum_up(measuring_lives *m, int32_t job, planc_tensor_class class, pl
     out->bytes = pl_add_saturate(out->bytes, m->trace->buffers[life->buffer].bytes);
   }
   if (out->n == 0) return;
-  qsort(m->spans, (size_t)out->n, sizeof *m->spans, compare_spans);
+  qsort(m->spans, (size_t)out->n, sizeof *m->spans, pl_ascending);
   out->mean_ns = sum / out->n;
   out->median_ns = m->spans[out->n / 2];
   out->longest_ns = m->spans[out->n - 1];

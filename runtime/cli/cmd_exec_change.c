@@ -32,7 +32,7 @@ static planc_status check_data(const run_execution *e) {
 }
 
 static planc_status look(run_execution *e) {
-  PLANC_TRY(run_watch_look(&e->watch, e->session, &e->next));
+  PLANC_TRY(run_watch_look(&e->watch, e->session, e->plan, &e->next));
   if (!e->next || !e->has_data) return NULL;
   planc_status status = check_data(e);
   if (!status) return NULL;

@@ -6,7 +6,7 @@
 
 #include "graph/optypes.h"
 #include "runtime/cli/cmd_exec.h"
-#include "runtime/cli/foreign.h"
+#include "runtime/foreign.h"
 #include "runtime/room.h"
 #include "util/clock.h"
 #include "util/print.h"
@@ -50,10 +50,10 @@ static void note_streams(const run_execution *e) {
 /* A plan made from a description, say, names algorithms that no library has. */
 static planc_status note_foreign(const run_execution *e) {
   enum { MOST = 4 };
-  run_names names = {0};
+  rt_names names = {0};
   char text[256] = "";
   size_t length = 0;
-  planc_status status = run_foreign_find(e->session, &names);
+  planc_status status = rt_foreign_find(e->session, &names);
   for (int64_t i = 0; i < names.len && i < MOST && length < sizeof text; i++)
     length += (size_t)snprintf(text + length, sizeof text - length, "%s%s", i == 0 ? "" : ", ", names.data[i]);
   if (!status && names.len > 0)

@@ -3,8 +3,6 @@
 
 #include <string.h>
 
-#include "runtime/session.h"
-
 static void look_at(run_watch *watch, struct stat *out);
 
 void run_watch_start(run_watch *watch, const char *path) {
@@ -24,15 +22,16 @@ static void look_at(run_watch *watch, struct stat *out) {
   watch->was_there |= out->st_mode != 0;
 }
 
-static planc_status is_adoptable(const planrt_session *session, const planc_plan *plan, bool *out) {
+static planc_status is_adoptable(const planrt_session *session, const planc_plan *runs, const planc_plan *plan,
+                                 bool *out) {
   uint64_t own, other;
-  PLANC_TRY(planc_plan_hash(session->plan, &own));
+  PLANC_TRY(planc_plan_hash(runs, &own));
   PLANC_TRY(planc_plan_hash(plan, &other));
   *out = own != other;
   return *out ? planrt_can_adopt(session, plan, NULL) : NULL;
 }
 
-planc_status run_watch_look(run_watch *watch, const planrt_session *session, planc_plan **out) {
+planc_status run_watch_look(run_watch *watch, const planrt_session *session, const planc_plan *runs, planc_plan **out) {
   struct stat now;
   planc_plan *plan;
   bool adoptable = false;
@@ -44,7 +43,7 @@ planc_status run_watch_look(run_watch *watch, const planrt_session *session, pla
   /* Only files can be read without waiting. */
   if (!S_ISREG(now.st_mode)) return planc_error(PLANC_BAD_INPUT, "%s: not a file", watch->path);
   PLANC_TRY(planc_plan_read(watch->path, &plan));
-  planc_status status = planc_context(is_adoptable(session, plan, &adoptable), "%s", watch->path);
+  planc_status status = planc_context(is_adoptable(session, runs, plan, &adoptable), "%s", watch->path);
   if (!status && adoptable) {
     *out = plan;
   } else {

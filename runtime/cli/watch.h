@@ -15,7 +15,9 @@ typedef struct run_watch {
 /* From now on: what `path` holds already is not looked at. */
 void run_watch_start(run_watch *watch, const char *path);
 /* Costs one call of stat while nothing has changed. A file that has appeared or changed since is looked at once: *out
- * is its plan, if the session can adopt it and does not run it already, else NULL and the status says why. */
-planc_status run_watch_look(run_watch *watch, const planrt_session *session, planc_plan **out);
+ * is its plan, if the session, which runs `runs`, can adopt it and it is another one, else NULL and the status says
+ * why.
+ */
+planc_status run_watch_look(run_watch *watch, const planrt_session *session, const planc_plan *runs, planc_plan **out);
 
 #endif

@@ -7,6 +7,7 @@
 #include "runtime/profile/profile_file.h"
 #include "runtime/profile/profile_json.h"
 #include "runtime/stop.h"
+#include "util/ascending.h"
 #include "util/json_tree.h"
 #include "util/vec.h"
 
@@ -160,11 +161,6 @@ static void write_answers(const asking *of) {
 
 /* --- Batches ---------------------------------------------------------------------------------------------------- */
 
-static int compare_sizes(const void *a, const void *b) {
-  int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-  return (x > y) - (x < y);
-}
-
 typedef VEC(int64_t) size_list;
 
 /* Each number of rounds up to the square root has sizes of its own, and those beyond have sizes up to it. */
@@ -186,7 +182,7 @@ planc_status rt_round_sizes(int32_t n, const int64_t *batches, rt_batches *out) 
   for (int32_t b = 0; !status && b < n; b++) status = add_sizes(batches[b], &sizes);
   out->sizes = sizes.data;
   PLANC_TRY(status);
-  if (sizes.len > 0) qsort(sizes.data, (size_t)sizes.len, sizeof *sizes.data, compare_sizes);
+  if (sizes.len > 0) qsort(sizes.data, (size_t)sizes.len, sizeof *sizes.data, pl_ascending);
   for (int64_t i = 0; i < sizes.len; i++)
     if (i == 0 || sizes.data[i] != out->sizes[out->n - 1]) out->sizes[out->n++] = sizes.data[i];
   return NULL;

@@ -120,6 +120,8 @@ planc_status cli_note_workspaces(const planc_plan *plan, int32_t job, const plan
 planc_status cli_write_plan(const planc_plan *plan, const char *output);
 /* What is in a plan that was written, on standard output. Of a mix, `shares` are by job; else NULL. */
 planc_status cli_summarize(const planc_plan *plan, const planc_mix_share *shares, const char *output, bool json);
+/* The text of that; where `has_ideal` is false, ideal times are left out. */
+void cli_print_summary(const planc_plan *plan, const planc_mix_share *shares, const char *output, bool has_ideal);
 /* The same as a JSON object. */
 cJSON *cli_summary_json(const planc_plan *plan, const planc_mix_share *shares, const char *output);
 
@@ -141,14 +143,17 @@ const char *cli_budget_format(int64_t bytes, char buffer[PL_SIZE_TEXT]);
 const planc_job *cli_only_job(const planc_plan *plan);
 /* Whether GPUs share the bandwidth of one link. */
 bool cli_shares_link(const planc_plan *plan);
+/* Whether the rounds of a job run side by side. */
+bool cli_runs_side_by_side(const planc_plan *plan, int32_t job);
 /* The work and how GPUs part it, for people: "batch 64 in 2 rounds", "batch 64 on 2 GPUs, 32 each in 1 round", "2
  * jobs"; with the sizes of rounds, "in 2 rounds of 32". */
 void cli_print_work(const planc_plan *plan, bool sizes);
 /* The same; null what is each job's own. */
 void cli_report_work(const planc_plan *plan, cJSON *object);
 /* Of a plan with several jobs a few lines, or an element of the array "jobs", for each; of others nothing, and NULL.
- * What is predicted of them may be the plan's own or newly simulated. */
-void cli_print_jobs(const planc_plan *plan, const planc_job_predictions *predicted);
+ * What is predicted of them may be the plan's own or newly simulated; ideal times are left out where `has_ideal` is
+ * false. */
+void cli_print_jobs(const planc_plan *plan, const planc_job_predictions *predicted, bool has_ideal);
 void cli_report_jobs(const planc_plan *plan, const planc_job_predictions *predicted, cJSON *object);
 cJSON *cli_jobs_json(const planc_plan *plan, const planc_job_predictions *predicted);
 /* How fast the jobs of a mix are beside each alone: a line, or members of the objects. */

@@ -268,7 +268,7 @@ static planc_status show_plan(const planc_plan *plan, bool json) {
   cli_print_storage(plan, "; ");
   printf("\n");
   printf("predicted iteration %s, ideal %s\n", pl_time_format(iteration_ns, a), pl_time_format(ideal_ns, b));
-  cli_print_jobs(plan, plan->predicted.jobs);
+  cli_print_jobs(plan, plan->predicted.jobs, true);
   print_fragmentation(plan, &lost);
   return cli_print_peak(plan, PLANC_MEMORY_DEVICE, stdout);
 }

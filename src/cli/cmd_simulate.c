@@ -285,7 +285,7 @@ static planc_status print_text(const timed_plan *timed, const simulated_plan *si
   printf(" %s, epilogue %s\n", pl_time_format(s->prologue_ns, a), pl_time_format(s->epilogue_ns, b));
   print_metrics(plan, s, v);
   if (simulated->has_footprint) cli_print_footprint(&simulated->footprint, simulated->free_at);
-  cli_print_jobs(plan, simulated->jobs);
+  cli_print_jobs(plan, simulated->jobs, true);
   if (m->path) cli_print_against(m->comparison, m->timeline, m->path);
   return NULL;
 }

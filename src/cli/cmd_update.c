@@ -55,19 +55,13 @@ static planc_status run(const pl_arguments *arguments) {
 
 /* --- Files ---------------------------------------------------------------------------------------------------- */
 
-static int32_t count(const pl_arguments *arguments, const char *option) {
-  int32_t n = 0;
-  while (pl_option_repeated(arguments, option, n)) n++;
-  return n;
-}
-
 static planc_status list_files(const pl_arguments *arguments, pl_used_files *files) {
   PLANC_TRY(pl_used_files_read(files, arguments->operands[0]));
   PLANC_TRY(pl_used_files_read(files, pl_option_value(arguments, "trace")));
-  for (int32_t k = 0; k < count(arguments, "profile"); k++)
+  for (int32_t k = 0; k < pl_option_count(arguments, "profile"); k++)
     PLANC_TRY(pl_used_files_read(files, pl_option_repeated(arguments, "profile", k)));
   PLANC_TRY(pl_used_files_write(files, pl_option_value(arguments, "output")));
-  for (int32_t k = 0; k < count(arguments, "profile-out"); k++)
+  for (int32_t k = 0; k < pl_option_count(arguments, "profile-out"); k++)
     PLANC_TRY(pl_used_files_write(files, pl_option_repeated(arguments, "profile-out", k)));
   return NULL;
 }
@@ -77,7 +71,7 @@ static planc_status list_files(const pl_arguments *arguments, pl_used_files *fil
 static planc_status read_arguments(cli_update *u) {
   enum { MOST_THRESHOLD = 1000 };
   u->output = pl_option_value(u->arguments, "output");
-  u->n_profile_outputs = count(u->arguments, "profile-out");
+  u->n_profile_outputs = pl_option_count(u->arguments, "profile-out");
   if (!pl_option_given(u->arguments, "trace")) return planc_error(PLANC_USAGE, "update needs --trace");
   if (!u->output && u->n_profile_outputs == 0)
     return planc_error(PLANC_USAGE, "update needs --output or --profile-out");
@@ -108,7 +102,7 @@ static planc_status read_described(cli_update *u, int32_t job, const char *devic
 
 static planc_status read_bases(cli_update *u) {
   const char *device = pl_option_value(u->arguments, "device");
-  int32_t n = count(u->arguments, "profile"), n_jobs = u->plan->n_jobs;
+  int32_t n = pl_option_count(u->arguments, "profile"), n_jobs = u->plan->n_jobs;
   if (n == 0 && !device) return NULL;
   if (n > 0 && device) return planc_error(PLANC_USAGE, "--profile and --device exclude each other");
   if (n > 1 && n != n_jobs)

@@ -10,11 +10,18 @@
 
 typedef VEC(int64_t) int64_list;
 
+static void print_ideal(const planc_plan *plan);
+
 planc_status cli_summarize(const planc_plan *plan, const planc_mix_share *shares, const char *output, bool json) {
+  if (json) return pl_print_json(stdout, cli_summary_json(plan, shares, output));
+  cli_print_summary(plan, shares, output, true);
+  return NULL;
+}
+
+void cli_print_summary(const planc_plan *plan, const planc_mix_share *shares, const char *output, bool has_ideal) {
   const planc_predictions *p = &plan->predicted;
   const planc_job_predictions total = planc_plan_predicted_total(plan);
   int64_t budget = planc_plan_memory(plan, PLANC_MEMORY_DEVICE)->budget_bytes;
-  if (json) return pl_print_json(stdout, cli_summary_json(plan, shares, output));
   char a[PL_SIZE_TEXT], b[PL_SIZE_TEXT], c[PL_SIZE_TEXT];
   pl_print_text(stdout, output);
   printf(": %s, ", plan->policy);
@@ -24,15 +31,22 @@ planc_status cli_summarize(const planc_plan *plan, const planc_mix_share *shares
          pl_size_format(budget, b), pl_size_format(p->peak_bytes[PLANC_MEMORY_HOST], c));
   cli_print_storage(plan, ", ");
   printf("\n");
-  printf("  iteration %s, %s %s (%+.1f %%)\n", pl_time_format(p->iteration_ns, a),
-         plan->n_jobs > 1 ? "ideal one after the other" : "ideal", pl_time_format(total.ideal_ns, b),
-         total.ideal_ns ? 100.0 * (double)(p->iteration_ns - total.ideal_ns) / (double)total.ideal_ns : 0.0);
+  printf("  iteration %s", pl_time_format(p->iteration_ns, a));
+  if (has_ideal) print_ideal(plan);
+  printf("\n");
   printf("  moved     %s out, %s in; recomputed %s\n", pl_size_format(total.copied_bytes[PLANC_ROUTE_D2H], a),
          pl_size_format(total.copied_bytes[PLANC_ROUTE_H2D], b), pl_time_format(total.recompute_ns, c));
-  cli_print_jobs(plan, p->jobs);
+  cli_print_jobs(plan, p->jobs, has_ideal);
   if (shares) cli_print_shares(plan, shares);
   cli_print_explanation("  why       ", plan->explanation);
-  return NULL;
+}
+
+static void print_ideal(const planc_plan *plan) {
+  int64_t ideal_ns = planc_plan_predicted_total(plan).ideal_ns;
+  double over = ideal_ns ? 100.0 * (double)(plan->predicted.iteration_ns - ideal_ns) / (double)ideal_ns : 0.0;
+  char text[PL_SIZE_TEXT];
+  printf(", %s %s (%+.1f %%)", plan->n_jobs > 1 ? "ideal one after the other" : "ideal", pl_time_format(ideal_ns, text),
+         over);
 }
 
 cJSON *cli_summary_json(const planc_plan *plan, const planc_mix_share *shares, const char *output) {

@@ -282,8 +282,7 @@ static planc_status read_priorities(const pl_arguments *arguments, cli_mix *mix)
 }
 
 static planc_status check_number(const pl_arguments *arguments, const char *option, const char *what) {
-  int32_t n = 0;
-  while (pl_option_repeated(arguments, option, n)) n++;
+  int32_t n = pl_option_count(arguments, option);
   if (n <= 1 || n == arguments->n_operands) return NULL;
   return planc_error(PLANC_USAGE, "%d %s for %d jobs: one of all, or one of each", n, what, arguments->n_operands);
 }

@@ -10,15 +10,15 @@
 /* Keys of what a compute stream does when nothing runs on it, and what that is called. */
 static const struct {
   const char *key, *text;
-} gaps[PLANC_N_GAPS] = {[PLANC_GAP_COMPUTE] = {"wait_compute_ns", "waits for other streams"},
-                        [PLANC_GAP_OTHER] = {"other_ns", "launches and hand-overs"},
-#define X(id, name, memory, arrives, sums, waits, verb, where) [PLANC_GAP_##id] = {waits, "waits for copies " where},
-                        PLANC_ROUTES(X)
+} idle_causes[PLANC_N_IDLE_CAUSES] = {[PLANC_IDLE_COMPUTE] = {"wait_compute_ns", "waits for other streams"},
+                                      [PLANC_IDLE_OTHER] = {"other_ns", "launches and hand-overs"},
+#define X(id, name, memory, arrives, sums, waits, verb, where) [PLANC_IDLE_##id] = {waits, "waits for copies " where},
+                                      PLANC_ROUTES(X)
 #undef X
 };
 
 static void print_row(const char *what, int64_t predicted, int64_t measured);
-static bool is_of_tier(int gap);
+static bool is_of_tier(int cause);
 
 void cli_print_against(const planc_comparison *comparison, const planc_timeline *timeline, const char *path) {
   char a[PL_SIZE_TEXT], b[PL_SIZE_TEXT], name[64];
@@ -38,9 +38,9 @@ void cli_print_against(const planc_comparison *comparison, const planc_timeline 
     const planc_stream_times *times = &comparison->streams[s];
     printf("compute stream %d\n", times->stream);
     print_row("busy", times->predicted_busy_ns, times->measured_busy_ns);
-    for (int g = 0; g < PLANC_N_GAPS; g++) {
-      int64_t predicted = times->predicted_gap_ns[g], measured = times->measured_gap_ns[g];
-      if (!is_of_tier(g) || predicted > 0 || measured > 0) print_row(gaps[g].text, predicted, measured);
+    for (int g = 0; g < PLANC_N_IDLE_CAUSES; g++) {
+      int64_t predicted = times->predicted_idle_ns[g], measured = times->measured_idle_ns[g];
+      if (!is_of_tier(g) || predicted > 0 || measured > 0) print_row(idle_causes[g].text, predicted, measured);
     }
   }
 }
@@ -58,8 +58,8 @@ static void print_row(const char *what, int64_t predicted, int64_t measured) {
 }
 
 /* Most plans have none, and no rows for what waits there. */
-static bool is_of_tier(int gap) {
-  return gap < PLANC_N_ROUTES && pl_routes[gap].memory != PLANC_MEMORY_DEVICE;
+static bool is_of_tier(int cause) {
+  return cause < PLANC_N_ROUTES && pl_routes[cause].memory != PLANC_MEMORY_DEVICE;
 }
 
 /* --- JSON --------------------------------------------------------------------------------------------------------- */
@@ -77,7 +77,7 @@ static void report_times(cJSON *object, int64_t predicted, int64_t measured) {
 static void report_stream(cJSON *object, const char *key, int64_t busy, const int64_t *times) {
   cJSON *side = pl_json_add_object(object, key);
   pl_json_add_int(side, "busy_ns", busy);
-  for (int g = 0; g < PLANC_N_GAPS; g++) pl_json_add_int(side, gaps[g].key, times[g]);
+  for (int g = 0; g < PLANC_N_IDLE_CAUSES; g++) pl_json_add_int(side, idle_causes[g].key, times[g]);
 }
 
 void cli_report_against(const planc_comparison *comparison, const planc_timeline *timeline, const char *path,
@@ -102,8 +102,8 @@ void cli_report_against(const planc_comparison *comparison, const planc_timeline
     const planc_stream_times *times = &comparison->streams[s];
     cJSON *entry = cJSON_CreateObject();
     pl_json_add_int(entry, "stream", times->stream);
-    report_stream(entry, "predicted", times->predicted_busy_ns, times->predicted_gap_ns);
-    report_stream(entry, "measured", times->measured_busy_ns, times->measured_gap_ns);
+    report_stream(entry, "predicted", times->predicted_busy_ns, times->predicted_idle_ns);
+    report_stream(entry, "measured", times->measured_busy_ns, times->measured_idle_ns);
     pl_json_add(streams, NULL, entry);
   }
 }

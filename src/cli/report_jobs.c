@@ -7,6 +7,14 @@ const planc_job *cli_only_job(const planc_plan *plan) {
   return plan->n_jobs == 1 ? plan->jobs : NULL;
 }
 
+/* They have several compute streams on a GPU then. */
+bool cli_runs_side_by_side(const planc_plan *plan, int32_t job) {
+  int32_t n = 0;
+  for (int32_t s = 0; s < plan->n_streams; s++)
+    n += plan->streams[s].job == job && plan->streams[s].kind == PLANC_STREAM_KIND_compute;
+  return n > planc_plan_gpus(plan);
+}
+
 bool cli_shares_link(const planc_plan *plan) {
   for (int32_t l = 0; l < plan->n_links; l++) {
     const planc_plan_link *link = &plan->links[l];
@@ -34,22 +42,14 @@ void cli_print_work(const planc_plan *plan, bool sizes) {
   if (job && job->iterations > 1) printf(", %d iterations a period", job->iterations);
 }
 
-/* Rounds have several compute streams on a GPU where they run side by side. */
-static bool runs_side_by_side(const planc_plan *plan, int32_t job) {
-  int32_t n = 0;
-  for (int32_t s = 0; s < plan->n_streams; s++)
-    n += plan->streams[s].job == job && plan->streams[s].kind == PLANC_STREAM_KIND_compute;
-  return n > planc_plan_gpus(plan);
-}
-
 static void print_rounds(const planc_plan *plan, int32_t j, bool sizes) {
   const planc_job *job = &plan->jobs[j];
   printf(" in %d round%s", job->n_rounds, job->n_rounds == 1 ? "" : "s");
   if (sizes) printf(" of %lld", (long long)job->rounds[0]);
-  if (runs_side_by_side(plan, j)) printf(" side by side");
+  if (cli_runs_side_by_side(plan, j)) printf(" side by side");
 }
 
-static void print_job(const planc_plan *plan, int32_t j, const planc_job_predictions *predicted) {
+static void print_job(const planc_plan *plan, int32_t j, const planc_job_predictions *predicted, bool has_ideal) {
   const planc_job *job = &plan->jobs[j];
   char a[PL_SIZE_TEXT], b[PL_SIZE_TEXT], c[PL_SIZE_TEXT];
   if (job->name) printf("%s, ", job->name);
@@ -57,17 +57,18 @@ static void print_job(const planc_plan *plan, int32_t j, const planc_job_predict
   printf(", batch %lld", (long long)planc_job_whole_batch(job));
   print_rounds(plan, j, true);
   printf(", %d iteration%s\n", job->iterations, job->iterations == 1 ? "" : "s");
-  printf("    ideal %s, computes %s, waits %s\n", pl_time_format(predicted->ideal_ns, a),
-         pl_time_format(predicted->busy_ns, b), pl_time_format(predicted->stall_ns, c));
+  printf("    ");
+  if (has_ideal) printf("ideal %s, ", pl_time_format(predicted->ideal_ns, a));
+  printf("computes %s, waits %s\n", pl_time_format(predicted->busy_ns, b), pl_time_format(predicted->stall_ns, c));
   printf("    moved %s out, %s in; recomputed %s\n", pl_size_format(predicted->copied_bytes[PLANC_ROUTE_D2H], a),
          pl_size_format(predicted->copied_bytes[PLANC_ROUTE_H2D], b), pl_time_format(predicted->recompute_ns, c));
 }
 
-void cli_print_jobs(const planc_plan *plan, const planc_job_predictions *predicted) {
+void cli_print_jobs(const planc_plan *plan, const planc_job_predictions *predicted, bool has_ideal) {
   if (plan->n_jobs == 1) return;
   for (int32_t j = 0; j < plan->n_jobs; j++) {
     printf("  job %d: ", j);
-    print_job(plan, j, &predicted[j]);
+    print_job(plan, j, &predicted[j], has_ideal);
   }
 }
 

@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "cli/update_setup.h"
-#include "util/math.h"
 
 static planc_status check_options(const pl_arguments *arguments);
 static planc_status make_problem(cli_update *u);
@@ -54,39 +53,6 @@ static planc_placement placement_of(const planc_memory *device) {
   return device->paged ? PLANC_PLACEMENT_PAGED : PLANC_PLACEMENT_VMM;
 }
 
-/* A budget that the plan does not limit is all that the machine has. */
-static int64_t limit_of(const planc_memory *memory) {
-  if (memory->budget_bytes >= 0) return memory->budget_bytes;
-  return memory->bytes >= 0 ? memory->bytes : PL_EXACT_MAX;
-}
-
-static int64_t device_of(const planc_plan *plan) {
-  return limit_of(planc_plan_memory(plan, PLANC_MEMORY_DEVICE));
-}
-
-/* How much storage the plan was made for. */
-static int64_t storage_of(const planc_plan *plan) {
-  const planc_memory *memory = planc_plan_memory(plan, PLANC_MEMORY_STORAGE);
-  return memory->kind == PLANC_MEMORY_STORAGE ? limit_of(memory) : 0;
-}
-
-void cli_update_read_budgets(const planc_plan *plan, int64_t budgets[PLANC_N_BUDGETS]) {
-  budgets[PLANC_MEMORY_DEVICE] = device_of(plan);
-  budgets[PLANC_MEMORY_HOST] = planc_plan_memory(plan, PLANC_MEMORY_HOST)->budget_bytes;
-  budgets[PLANC_MEMORY_STORAGE] = storage_of(plan);
-}
-
-/* What was asked for the plan is asked of another policy, too, where that has use for it. */
-static void keep_settings(const planc_plan *plan, const planc_policy *policy, planc_problem *out) {
-  bool other = strcmp(policy->name, plan->policy) != 0;
-  planc_settings kept = plan->settings;
-#define X(name, option, kind, least, most, standard, users, help) \
-  if (other && (users) != 0 && !(policy->supports & (users))) kept.name = 0;
-  PLANC_JOB_SETTINGS(X)
-#undef X
-  planc_ask_settings(out, &kept);
-}
-
 /* The plan's problem again, as far as the plan tells, with the options given. */
 static planc_status make_problem(cli_update *u) {
   const planc_plan *plan = u->plan;
@@ -94,11 +60,13 @@ static planc_status make_problem(cli_update *u) {
   const planc_memory *device = planc_plan_memory(plan, PLANC_MEMORY_DEVICE);
   const char *policy = pl_option_value(u->arguments, "policy");
   planc_problem *problem = &u->problem;
+  planc_settings kept;
   *problem = (planc_problem){.job.graph = job->graph, .job.profile = u->update->profiles[0], .job.batch = job->batch};
   problem->terms.gpus = planc_plan_replicas(plan);
   problem->terms.shared_link = cli_shares_link(plan);
   PLANC_TRY(cli_setup_policy(policy ? policy : plan->policy, policy ? PLANC_USAGE : PLANC_BAD_INPUT, &u->policy));
-  keep_settings(plan, u->policy, problem);
+  kept = cli_update_kept_settings(plan, u->policy->name, u->policy->supports);
+  planc_ask_settings(problem, &kept);
   PLANC_TRY(cli_setup_plans(u->policy));
   cli_update_read_budgets(plan, problem->terms.budgets);
   PLANC_TRY(cli_setup_budgets(u->arguments, problem->terms.budgets));
@@ -132,25 +100,4 @@ static bool asks_for_other_decisions(const cli_update *u) {
   return strcmp(u->policy->name, u->plan->policy) != 0 || !planc_settings_are_same(&asked, &u->plan->settings) ||
          is_placed_otherwise(problem, planc_plan_memory(u->plan, PLANC_MEMORY_DEVICE)) ||
          (problem->job.sub_batch && problem->job.sub_batch != sub_batch_of(&u->plan->jobs[0]));
-}
-
-/* --- Budgets ------------------------------------------------------------------------------------------------------ */
-
-bool cli_update_has_other_budgets(const planc_plan *plan, const planc_terms *terms) {
-  int64_t budgets[PLANC_N_BUDGETS];
-  bool others = false;
-  cli_update_read_budgets(plan, budgets);
-  for (int32_t m = 0; m < PLANC_N_BUDGETS; m++) others |= terms->budgets[m] != budgets[m];
-  return others;
-}
-
-/* The plan's own decisions may need less than a plan made anew. */
-void cli_update_note_kept(const planc_terms *terms, const planc_plan *kept, planc_status failed) {
-  char text[PL_SIZE_TEXT];
-  for (int32_t m = 0; m < PLANC_N_BUDGETS && planc_status_code(failed) == PLANC_INFEASIBLE; m++) {
-    int64_t bytes = kept->predicted.peak_bytes[m], budget = terms->budgets[m];
-    if (budget < 0 || bytes <= budget) continue;
-    cli_note("the decisions of the plan at hand need a %s of %" PRId64 " bytes (%s)",
-             cli_budget_name((planc_memory_kind)m), bytes, pl_size_format(bytes, text));
-  }
 }

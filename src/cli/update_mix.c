@@ -65,38 +65,24 @@ static planc_status find_policy(cli_update *u) {
                      u->arguments->operands[0], own);
 }
 
-/* What was asked for the plan is asked of another policy, too, where that has use for it. */
 static planc_settings settings_of(const cli_update *u) {
-  bool other = strcmp(u->mix_policy->name, u->plan->policy) != 0;
-  planc_settings kept = u->plan->settings;
-#define X(name, option, kind, least, most, standard, users, help) \
-  if (other && (users) != 0 && !(u->mix_policy->supports & (users))) kept.name = 0;
-  PLANC_SETTINGS(X)
-#undef X
+  planc_settings kept = cli_update_kept_settings(u->plan, u->mix_policy->name, u->mix_policy->supports);
   /* Node groups have a size or a number. */
   if (pl_option_given(u->arguments, "split-groups")) kept.split_size = 0;
   if (pl_option_given(u->arguments, "split-size")) kept.split_groups = 0;
   return kept;
 }
 
-/* How many rounds of a job the plan runs side by side, each on a compute stream; 1: one after the other. */
-static int32_t side_by_side(const planc_plan *plan, int32_t job) {
-  int32_t n = 0;
-  for (int32_t s = 0; s < plan->n_streams; s++)
-    n += plan->streams[s].kind == PLANC_STREAM_KIND_compute && plan->streams[s].job == job;
-  return n > 1 ? plan->jobs[job].n_rounds : 1;
-}
-
 /* Other rounds than the plan's would rest on times that nobody measured, unless a profile has them. */
 static void set_job(cli_update *u, int32_t job, const planc_settings *settings) {
   const planc_job *from = &u->plan->jobs[job];
-  int32_t n = u->mix_policy->supports & PLANC_MIX_ROUNDS ? side_by_side(u->plan, job) : 1;
+  bool side_by_side = (u->mix_policy->supports & PLANC_MIX_ROUNDS) && cli_runs_side_by_side(u->plan, job);
   u->mix.jobs[job] =
       (planc_workload){.graph = from->graph,
                        .profile = u->update->profiles[job],
                        .batch = from->batch,
-                       .sub_batch = u->bases && n == 1 ? 0 : from->rounds[0],
-                       .side_by_side = n,
+                       .sub_batch = u->bases && !side_by_side ? 0 : from->rounds[0],
+                       .side_by_side = side_by_side ? from->n_rounds : 1,
                        .priority = from->priority,
                        .split_batch_norm = from->n_rounds > 1 || pl_option_given(u->arguments, "split-batch-norm")};
 #define X(name, ...) u->mix.jobs[job].name = settings->name;

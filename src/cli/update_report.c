@@ -11,6 +11,7 @@ static planc_status report_json(const cli_update *u, bool updated);
 static void print_text(const cli_update *u);
 static void print_decisions(const cli_update *u);
 static const planc_mix_share *known_shares(const cli_update *u);
+static bool has_ideal(const cli_update *u, const planc_plan *next);
 
 planc_status cli_update_report(const cli_update *u, bool updated) {
   if (to_standard_output(u)) return NULL;
@@ -19,7 +20,8 @@ planc_status cli_update_report(const cli_update *u, bool updated) {
   const planc_plan *next = planc_replanned_plan(&u->next);
   if (!next) return NULL;
   print_decisions(u);
-  return cli_summarize(next, known_shares(u), u->output, false);
+  cli_print_summary(next, known_shares(u), u->output, has_ideal(u, next));
+  return NULL;
 }
 
 static bool to_standard_output(const cli_update *u) {
@@ -34,6 +36,14 @@ static const planc_mix_share *known_shares(const cli_update *u) {
   bool known = u->is_mix;
   for (int32_t j = 0; j < u->plan->n_jobs && known; j++) known = u->shares[j].alone_ns > 0;
   return known ? u->shares : NULL;
+}
+
+/* Only a profile tells of a whole batch: without one it is taken to be rounds one after the other, which those side by
+ * side are faster than. */
+static bool has_ideal(const cli_update *u, const planc_plan *next) {
+  bool any = false;
+  for (int32_t j = 0; j < next->n_jobs; j++) any |= cli_runs_side_by_side(next, j);
+  return u->bases || !any;
 }
 
 /* --- As JSON ------------------------------------------------------------------------------------------------------ */

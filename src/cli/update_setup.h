@@ -35,6 +35,8 @@ planc_status cli_update_ask_mix(cli_update *u);
 planc_status cli_update_replan_job(cli_update *u);
 planc_status cli_update_replan_mix(cli_update *u);
 
+/* What was asked for the plan, as far as a policy that supports this has use for it; of the plan's own policy all. */
+planc_settings cli_update_kept_settings(const planc_plan *plan, const char *policy, uint32_t supports);
 /* The plan's budgets, by kind of memory. */
 void cli_update_read_budgets(const planc_plan *plan, int64_t budgets[PLANC_N_BUDGETS]);
 /* Whether the terms have others. */

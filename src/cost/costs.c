@@ -10,6 +10,7 @@
 #include "cost/profile.h"
 #include "cost/reuse.h"
 #include "cost/roofline.h"
+#include "util/ascending.h"
 #include "util/vec.h"
 
 typedef VEC(planc_variant) variant_list;
@@ -309,12 +310,6 @@ int64_t planc_link_ns(const planc_link *link, int64_t bytes) {
   return pl_add_saturate(link->latency_ns, pl_muldiv_ceil(bytes, PL_NS, link->bytes_per_second));
 }
 
-static int by_value(const void *a, const void *b) {
-  int64_t x = *(const int64_t *)a;
-  int64_t y = *(const int64_t *)b;
-  return (x > y) - (x < y);
-}
-
 /* Sorted, without doubles. */
 static planc_status sort_batches(int32_t n_batches, const int64_t *batches, int64_t *out, int32_t *out_count) {
   int32_t count = 0;
@@ -322,7 +317,7 @@ static planc_status sort_batches(int32_t n_batches, const int64_t *batches, int6
     if (batches[b] <= 0) return planc_error(PLANC_BAD_INPUT, "batch %" PRId64 ": must be positive", batches[b]);
     out[b] = batches[b];
   }
-  qsort(out, (size_t)n_batches, sizeof *out, by_value);
+  qsort(out, (size_t)n_batches, sizeof *out, pl_ascending);
   for (int32_t b = 0; b < n_batches; b++) {
     if (b == 0 || out[b] != out[b - 1]) out[count++] = out[b];
   }

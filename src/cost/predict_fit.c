@@ -10,6 +10,7 @@
 #include "cost/predict_model.h"
 #include "cost/predict_samples.h"
 #include "cost/profile.h"
+#include "util/ascending.h"
 #include "util/math.h"
 
 /* What a fit leaves out: the samples of one fold, of one graph, or nothing. */
@@ -276,15 +277,10 @@ static int64_t relative_ppm(int64_t predicted, int64_t measured) {
   return pl_muldiv_floor(llabs(predicted - measured), PL_PPM, measured);
 }
 
-static int by_value(const void *a, const void *b) {
-  int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-  return (x > y) - (x < y);
-}
-
 /* The value below which `percent` of the numbers lie. */
 static int64_t quantile(numbers *of, int percent) {
   if (of->len == 0) return 0;
-  qsort(of->data, (size_t)of->len, sizeof *of->data, by_value);
+  qsort(of->data, (size_t)of->len, sizeof *of->data, pl_ascending);
   return of->data[(of->len - 1) * percent / 100];
 }
 

@@ -2,13 +2,10 @@
 
 #include <stdlib.h>
 
-static int compare(const void *a, const void *b) {
-  int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-  return (x > y) - (x < y);
-}
+#include "util/ascending.h"
 
 int64_t pl_median(int64_t *values, int32_t n) {
-  qsort(values, (size_t)n, sizeof *values, compare);
+  qsort(values, (size_t)n, sizeof *values, pl_ascending);
   int64_t lower = values[(n - 1) / 2], upper = values[n / 2];
   return lower + (int64_t)(((uint64_t)upper - (uint64_t)lower) / 2);
 }

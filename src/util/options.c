@@ -108,6 +108,12 @@ const char *pl_option_repeated(const pl_arguments *arguments, const char *name, 
   return NULL;
 }
 
+int32_t pl_option_count(const pl_arguments *arguments, const char *name) {
+  int32_t n = 0;
+  while (pl_option_repeated(arguments, name, n)) n++;
+  return n;
+}
+
 bool pl_option_given(const pl_arguments *arguments, const char *name) {
   return pl_option_value(arguments, name) != NULL;
 }

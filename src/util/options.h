@@ -46,6 +46,8 @@ planc_status pl_options_parse(const pl_command_line *line, int argc, char **argv
 const char *pl_option_value(const pl_arguments *arguments, const char *name);
 /* The value given `index`-th, from 0, of an option that repeats; NULL when there are no more. */
 const char *pl_option_repeated(const pl_arguments *arguments, const char *name, int32_t index);
+/* How often an option that repeats is given. */
+int32_t pl_option_count(const pl_arguments *arguments, const char *name);
 bool pl_option_given(const pl_arguments *arguments, const char *name);
 /* An integer option in [low, high], or `fallback` when absent. */
 planc_status pl_option_int(const pl_arguments *arguments, const char *name, int64_t low, int64_t high, int64_t fallback,

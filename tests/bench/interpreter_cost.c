@@ -8,6 +8,7 @@
 
 #include "planc/plan.h"
 #include "runtime/session.h"
+#include "util/ascending.h"
 
 static int64_t cpu_ns(void) {
   struct timespec now;
@@ -45,11 +46,6 @@ static int64_t time_loop(planrt_session *session, int64_t iterations) {
   return cpu_ns() - begin;
 }
 
-static int compare_ns(const void *a, const void *b) {
-  int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-  return (x > y) - (x < y);
-}
-
 int main(int argc, char **argv) {
   enum { MOST = 99 };
   if (argc != 4) return 2;
@@ -68,9 +64,9 @@ int main(int argc, char **argv) {
     sequential_ns[at] = time_plan(sequential, iterations);
     concurrent_ns[at] = time_plan(concurrent, iterations);
   }
-  qsort(loop_ns, (size_t)repetitions, sizeof *loop_ns, compare_ns);
-  qsort(sequential_ns, (size_t)repetitions, sizeof *sequential_ns, compare_ns);
-  qsort(concurrent_ns, (size_t)repetitions, sizeof *concurrent_ns, compare_ns);
+  qsort(loop_ns, (size_t)repetitions, sizeof *loop_ns, pl_ascending);
+  qsort(sequential_ns, (size_t)repetitions, sizeof *sequential_ns, pl_ascending);
+  qsort(concurrent_ns, (size_t)repetitions, sizeof *concurrent_ns, pl_ascending);
   printf("{\"loop_ns\":%lld,\"sequential_ns\":%lld,\"concurrent_ns\":%lld}\n",
          (long long)loop_ns[repetitions / 2] / iterations, (long long)sequential_ns[repetitions / 2] / iterations,
          (long long)concurrent_ns[repetitions / 2] / iterations);

@@ -393,11 +393,12 @@ class Examples(unittest.TestCase):
         lenet = "graphs/lenet-digits.yaml"
         files = {"plan": f"{lenet} -o x.plan", "train": f"{lenet} -o x.yaml", "check": "x.plan", "exec": "x.plan",
                  "colocate": f"{lenet} graphs/tiny-transformer.yaml -o mix.plan",
+                 "update": "x.plan --trace run.json --threshold 0 -o next.plan",
                  "predict --fit": f"lenet.json --graphs {lenet} -o model.json"}
         self.assertTrue([command for command in commands if "--passive" in command])
         with linked_folder() as folder:
-            made = run(f"planc plan {lenet} -o x.plan && planrun profile {lenet} --batches 2,4 --repetitions 1 -o lenet.json",
-                       cwd=folder)
+            made = run(f"planc plan {lenet} -o x.plan && planrun profile {lenet} --batches 2,4 --repetitions 1 -o lenet.json && "
+                       "planrun exec x.plan --iterations 3 --trace run.json", cwd=folder)
             self.assertEqual(made.returncode, 0, made.stderr)
             for command in commands:
                 named = command.replace("GRAPH", lenet).replace("MODEL", "model.json")

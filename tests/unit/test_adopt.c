@@ -327,29 +327,30 @@ static void put_plan(const planc_plan *plan) {
   free(printed);
 }
 
-static void assert_nothing(run_watch *watch, const planrt_session *session) {
+static void assert_nothing(run_watch *watch, const planrt_session *session, const planc_plan *runs) {
   planc_plan *plan;
-  ok(run_watch_look(watch, session, &plan));
+  ok(run_watch_look(watch, session, runs, &plan));
   ck_assert_ptr_null(plan);
 }
 
-static void assert_found(run_watch *watch, const planrt_session *session, const planc_plan *want) {
+static void assert_found(run_watch *watch, const planrt_session *session, const planc_plan *runs,
+                         const planc_plan *want) {
   planc_plan *plan;
   uint64_t ours, theirs;
-  ok(run_watch_look(watch, session, &plan));
+  ok(run_watch_look(watch, session, runs, &plan));
   ck_assert_ptr_nonnull(plan);
   ok(planc_plan_hash(plan, &ours));
   ok(planc_plan_hash(want, &theirs));
   ck_assert_uint_eq(ours, theirs);
   planc_plan_free(plan);
-  assert_nothing(watch, session);
+  assert_nothing(watch, session, runs);
 }
 
-static void assert_told_once(run_watch *watch, const planrt_session *session, planc_code code) {
+static void assert_told_once(run_watch *watch, const planrt_session *session, const planc_plan *runs, planc_code code) {
   planc_plan *plan;
-  assert_fails(run_watch_look(watch, session, &plan), code, file);
+  assert_fails(run_watch_look(watch, session, runs, &plan), code, file);
   ck_assert_ptr_null(plan);
-  assert_nothing(watch, session);
+  assert_nothing(watch, session, runs);
 }
 
 START_TEST(what_appears_or_changes_is_found_once) {
@@ -360,25 +361,25 @@ START_TEST(what_appears_or_changes_is_found_once) {
   weave_plan(WEAVE_RESIDENT, 4, &other);
   planrt_session *session = open_session(&own.plan, &r, false);
   run_watch_start(&watch, file);
-  assert_nothing(&watch, session);
+  assert_nothing(&watch, session, &own.plan);
   put_plan(&other.plan);
-  assert_found(&watch, session, &other.plan);
+  assert_found(&watch, session, &own.plan, &other.plan);
   put_plan(&other.plan); /* another file, if of the same content */
-  assert_found(&watch, session, &other.plan);
+  assert_found(&watch, session, &own.plan, &other.plan);
   put_plan(&own.plan); /* which runs already */
-  assert_nothing(&watch, session);
+  assert_nothing(&watch, session, &own.plan);
   unlink(file);
-  assert_nothing(&watch, session);
+  assert_nothing(&watch, session, &own.plan);
   put_plan(&other.plan);
-  assert_found(&watch, session, &other.plan);
+  assert_found(&watch, session, &own.plan, &other.plan);
   run_watch_start(&watch, file); /* what is there already is not new */
-  assert_nothing(&watch, session);
+  assert_nothing(&watch, session, &own.plan);
   unlink(file);
   ck_assert_int_eq(mkfifo(file, 0600), 0); /* nobody writes: opening it would never end */
-  assert_told_once(&watch, session, PLANC_BAD_INPUT);
+  assert_told_once(&watch, session, &own.plan, PLANC_BAD_INPUT);
   unlink(file);
   ck_assert_int_eq(mkdir(file, 0700), 0);
-  assert_told_once(&watch, session, PLANC_BAD_INPUT);
+  assert_told_once(&watch, session, &own.plan, PLANC_BAD_INPUT);
   rmdir(file);
   planrt_session_free(session);
   woven_free(&own);
@@ -399,16 +400,16 @@ START_TEST(bad_files_are_told_once) {
   ok(planc_plan_print(&other.plan, &printed, &length));
   for (size_t end = 0; end + 1 < length; end += 31) {
     ok(pl_file_write(file, printed, end));
-    assert_told_once(&watch, session, PLANC_BAD_INPUT);
+    assert_told_once(&watch, session, &own.plan, PLANC_BAD_INPUT);
   }
   free(printed);
   device_of(&other.plan)->budget_bytes = 16;
   put_plan(&other.plan);
-  assert_told_once(&watch, session, PLANC_INFEASIBLE);
+  assert_told_once(&watch, session, &own.plan, PLANC_INFEASIBLE);
   woven_free(&other);
   weave_plan(WEAVE_RESIDENT, 8, &other);
   put_plan(&other.plan);
-  assert_told_once(&watch, session, PLANC_STALE);
+  assert_told_once(&watch, session, &own.plan, PLANC_STALE);
   planrt_session_free(session);
   woven_free(&own);
   woven_free(&other);

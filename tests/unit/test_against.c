@@ -57,11 +57,11 @@ static void put(sheet *s, int32_t period, const planc_span spans[5]) {
   for (int k = 0; k < 5; k++) s->spans[period * 5 + k] = spans[k];
 }
 
-static void assert_gaps(const int64_t *gaps, int64_t in, int64_t out, int64_t compute, int64_t other) {
-  ck_assert_int_eq(gaps[PLANC_GAP_H2D], in);
-  ck_assert_int_eq(gaps[PLANC_GAP_D2H], out);
-  ck_assert_int_eq(gaps[PLANC_GAP_COMPUTE], compute);
-  ck_assert_int_eq(gaps[PLANC_GAP_OTHER], other);
+static void assert_idle(const int64_t *idle_ns, int64_t in, int64_t out, int64_t compute, int64_t other) {
+  ck_assert_int_eq(idle_ns[PLANC_IDLE_H2D], in);
+  ck_assert_int_eq(idle_ns[PLANC_IDLE_D2H], out);
+  ck_assert_int_eq(idle_ns[PLANC_IDLE_COMPUTE], compute);
+  ck_assert_int_eq(idle_ns[PLANC_IDLE_OTHER], other);
 }
 
 static const planc_class_times *find(const planc_comparison *c, const char *name) {
@@ -75,7 +75,7 @@ static const planc_class_times *find(const planc_comparison *c, const char *name
  * 100 ahead of the copy out, 50 ahead of that in and 30 behind it, are the copies', as they are in a link's latency;
  * x, which comes in by the same link, has that behind it as well: nothing waits for it alone, for a starts 20 after b.
  * It comes right behind what it awaits. */
-START_TEST(gaps_are_put_down_to_what_was_awaited) {
+START_TEST(idle_times_are_put_down_to_what_was_awaited) {
   sheet *s = sheet_of(plan, 2);
   planc_comparison *c;
   put(s, 0, (planc_span[]){{0, 5000}, {5000, 7000}, {7100, 8000}, {8050, 9000}, {9030, 9500}});
@@ -84,7 +84,7 @@ START_TEST(gaps_are_put_down_to_what_was_awaited) {
   ck_assert_int_eq(c->n_streams, 1);
   ck_assert_int_eq(c->streams[0].stream, 0);
   ck_assert_int_eq(c->streams[0].measured_busy_ns, 1450);
-  assert_gaps(c->streams[0].measured_gap_ns, 50 + 950 + 30, 100 + 900, 0, 20);
+  assert_idle(c->streams[0].measured_idle_ns, 50 + 950 + 30, 100 + 900, 0, 20);
   ck_assert_int_eq(c->measured_ns, 13000 - 9520); /* the first one does not count */
   ck_assert_int_eq(find(c, "copy in")->measured_ns, (400 + 30) + (50 + 950 + 30));
   ck_assert_int_eq(find(c, "copy in")->count, 2);
@@ -112,8 +112,8 @@ START_TEST(copies_have_their_hand_overs_on_both_sides) {
   ck_assert_int_eq(find(c, "copy in")->predicted_ns, 5000 + 104);
   ck_assert_int_eq(find(c, "copy in")->measured_ns, 5000 + 104);
   ck_assert_int_eq(find(c, "copy out")->measured_ns, 104);
-  for (int g = 0; g < PLANC_N_GAPS; g++)
-    ck_assert_int_eq(c->streams[0].measured_gap_ns[g], c->streams[0].predicted_gap_ns[g]);
+  for (int g = 0; g < PLANC_N_IDLE_CAUSES; g++)
+    ck_assert_int_eq(c->streams[0].measured_idle_ns[g], c->streams[0].predicted_idle_ns[g]);
   planc_comparison_free(c);
   free(s);
 }
@@ -127,9 +127,9 @@ START_TEST(late_launches_are_no_hand_overs) {
   plan->device.launch_ns = 2000;
   sheet *s = sheet_replay(plan, &simulation);
   ok(planc_timeline_compare(plan, &s->timeline, &c));
-  ck_assert_int_gt(c->streams[0].predicted_gap_ns[PLANC_GAP_OTHER], 0);
-  for (int g = 0; g < PLANC_N_GAPS; g++)
-    ck_assert_int_eq(c->streams[0].measured_gap_ns[g], c->streams[0].predicted_gap_ns[g]);
+  ck_assert_int_gt(c->streams[0].predicted_idle_ns[PLANC_IDLE_OTHER], 0);
+  for (int g = 0; g < PLANC_N_IDLE_CAUSES; g++)
+    ck_assert_int_eq(c->streams[0].measured_idle_ns[g], c->streams[0].predicted_idle_ns[g]);
   ck_assert_int_eq(find(c, "copy in")->measured_ns, 5000 + 104);
   ck_assert_int_eq(find(c, "copy out")->measured_ns, 104);
   planc_comparison_free(c);
@@ -143,7 +143,7 @@ START_TEST(a_single_period) {
   planc_comparison *c;
   put(s, 0, (planc_span[]){{0, 5000}, {6000, 7000}, {7000, 8000}, {8000, 9000}, {9000, 9500}});
   ok(planc_timeline_compare(plan, &s->timeline, &c));
-  assert_gaps(c->streams[0].measured_gap_ns, 1000, 1000, 0, 0);
+  assert_idle(c->streams[0].measured_idle_ns, 1000, 1000, 0, 0);
   ck_assert_int_eq(c->measured_ns, 3500);
   ck_assert_int_eq(c->least_ns, 3500);
   ck_assert_int_eq(c->most_ns, 3500);
@@ -163,7 +163,7 @@ START_TEST(the_prediction_is_summed_up_the_same_way) {
   ck_assert_int_eq(c->predicted_ns, simulation.iteration_ns);
   ck_assert_int_eq(c->predicted_ns, 5000 + 1000 + 104 + 104);
   ck_assert_int_eq(c->streams[0].predicted_busy_ns, 2000);
-  assert_gaps(c->streams[0].predicted_gap_ns, 4000 + 104, 104, 0, 0);
+  assert_idle(c->streams[0].predicted_idle_ns, 4000 + 104, 104, 0, 0);
   ck_assert_int_eq(simulation.stall_ns[PLANC_STALL_H2D], 4000 + 104);
   ck_assert_int_eq(simulation.stall_ns[PLANC_STALL_D2H], 104);
   ck_assert_int_eq(find(c, "copy in")->predicted_ns, 5000 + 104);
@@ -239,9 +239,9 @@ START_TEST(a_stream_waits_for_another) {
   s->spans[3] = (planc_span){940, 1000}; /* b#1 on 3 */
   ok(planc_timeline_compare(of, &s->timeline, &c));
   ck_assert_int_eq(c->n_streams, 2);
-  assert_gaps(c->streams[0].measured_gap_ns, 0, 0, 0, 0);
+  assert_idle(c->streams[0].measured_idle_ns, 0, 0, 0, 0);
   ck_assert_int_eq(c->streams[1].stream, 3);
-  assert_gaps(c->streams[1].measured_gap_ns, 0, 0, 800, 40);
+  assert_idle(c->streams[1].measured_idle_ns, 0, 0, 800, 40);
   ck_assert_int_eq(c->streams[1].measured_busy_ns, 160);
   planc_comparison_free(c);
   planc_plan_free(of);
@@ -249,8 +249,8 @@ START_TEST(a_stream_waits_for_another) {
 }
 END_TEST
 
-/* y goes on to storage and comes back before b: a gap of 400 while it leaves, 300 to storage, 200 back, 100 in. */
-START_TEST(storage_has_gaps_of_its_own) {
+/* y goes on to storage and comes back before b: idle for 400 while it leaves, 300 to storage, 200 back, 100 in. */
+START_TEST(storage_has_idle_causes_of_its_own) {
   static const char stored[] =
       "storage 65536\nbody\nacquire 0 x 0\nacquire 1 y 8192\nacquire 2 z 9216\nacquire 3 y 12288\n"
       "acquire 4 y 0 host\nacquire 5 y 0 storage\nacquire 6 y 1024 host\n"
@@ -268,10 +268,10 @@ START_TEST(storage_has_gaps_of_its_own) {
   ck_assert_int_eq(s->timeline.n_timed, 6);
   memcpy(s->spans, spans, sizeof spans);
   ok(planc_timeline_compare(of, &s->timeline, &c));
-  const int64_t *gaps = c->streams[0].measured_gap_ns;
-  assert_gaps(gaps, 100, 400, 0, 0);
-  ck_assert_int_eq(gaps[PLANC_GAP_STORE], 300);
-  ck_assert_int_eq(gaps[PLANC_GAP_LOAD], 200);
+  const int64_t *idle_ns = c->streams[0].measured_idle_ns;
+  assert_idle(idle_ns, 100, 400, 0, 0);
+  ck_assert_int_eq(idle_ns[PLANC_IDLE_STORE], 300);
+  ck_assert_int_eq(idle_ns[PLANC_IDLE_LOAD], 200);
   ck_assert_int_eq(find(c, "copy to storage")->measured_ns, 300);
   ck_assert_int_eq(find(c, "copy from storage")->measured_ns, 200);
   planc_comparison_free(c);
@@ -328,12 +328,12 @@ static void assert_as_predicted(const planc_plan *of) {
   ck_assert_int_eq(count, s->timeline.n_timed);
   ck_assert_int_eq(c->n_streams, 1);
   int64_t all = c->streams[0].predicted_busy_ns;
-  for (int g = 0; g < PLANC_N_GAPS; g++) {
-    ck_assert_int_eq(c->streams[0].measured_gap_ns[g], c->streams[0].predicted_gap_ns[g]);
-    all += c->streams[0].predicted_gap_ns[g];
+  for (int g = 0; g < PLANC_N_IDLE_CAUSES; g++) {
+    ck_assert_int_eq(c->streams[0].measured_idle_ns[g], c->streams[0].predicted_idle_ns[g]);
+    all += c->streams[0].predicted_idle_ns[g];
   }
-  ck_assert_int_eq(all, c->predicted_ns); /* a period of the stream is its work and its gaps */
-  ck_assert_int_eq(c->streams[0].predicted_gap_ns[PLANC_GAP_COMPUTE], 0); /* there is no other stream to wait for */
+  ck_assert_int_eq(all, c->predicted_ns); /* a period of the stream is its work and its idle times */
+  ck_assert_int_eq(c->streams[0].predicted_idle_ns[PLANC_IDLE_COMPUTE], 0); /* there is no other stream to wait for */
   planc_comparison_free(c);
   free(s);
 }
@@ -432,13 +432,13 @@ int main(void) {
   Suite *suite = suite_create("against");
   TCase *by_hand = tcase_create("by hand");
   tcase_add_checked_fixture(by_hand, set_up, tear_down);
-  tcase_add_test(by_hand, gaps_are_put_down_to_what_was_awaited);
+  tcase_add_test(by_hand, idle_times_are_put_down_to_what_was_awaited);
   tcase_add_test(by_hand, copies_have_their_hand_overs_on_both_sides);
   tcase_add_test(by_hand, late_launches_are_no_hand_overs);
   tcase_add_test(by_hand, a_single_period);
   tcase_add_test(by_hand, the_prediction_is_summed_up_the_same_way);
   tcase_add_test(by_hand, a_stream_waits_for_another);
-  tcase_add_test(by_hand, storage_has_gaps_of_its_own);
+  tcase_add_test(by_hand, storage_has_idle_causes_of_its_own);
   tcase_add_test(by_hand, what_is_seldom_awaited_tells_nothing_of_others);
   tcase_add_test(by_hand, medians_leave_outliers_out);
   tcase_add_test(by_hand, a_first_period_does_not_count);

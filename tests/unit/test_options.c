@@ -98,6 +98,8 @@ START_TEST(some_options_repeat) {
   ck_assert_str_eq(pl_option_repeated(&seen, "with", 1), "c");
   ck_assert_str_eq(pl_option_repeated(&seen, "with", 2), "");
   ck_assert_ptr_null(pl_option_repeated(&seen, "with", 3));
+  ck_assert_int_eq(pl_option_count(&seen, "with"), 3);
+  ck_assert_int_eq(pl_option_count(&seen, "count"), 0);
   ck_assert_ptr_null(pl_option_repeated(&seen, "count", 0));
 
   char *many[PL_MAX_REPEATS + 2];

@@ -141,6 +141,14 @@ Several iterations of one job, and GPUs that train together: what one of them di
   n.plan: zico, batch 64 in 1 round of 64, 3 iterations a period
   $ planrun exec n.plan --iterations 6 --verify 2>/dev/null | grep -o 'verified.*'
   verified: every bit as in the reference
+  $ planc colocate graphs/lenet-digits.yaml:64:3 --accumulate 2 --device k40m -o rounds.plan >/dev/null 2>&1
+  > planrun exec rounds.plan --iterations 9 --trace run.json >/dev/null 2>&1; awk -f invent.awk run.json > rounds.json
+  $ planc update rounds.plan --trace rounds.json --threshold 0 -o n.plan > said; grep 'n.plan\|iteration [0-9]' said
+  n.plan: zico, batch 64 in 2 rounds of 32 side by side, 3 iterations a period
+    iteration 1.248 ms
+  $ planc update rounds.plan --trace rounds.json --threshold 0 --device k40m -o n.plan > said; grep -o 'n.plan.*\|, ideal' said
+  n.plan: zico, batch 64 in 2 rounds of 32 side by side, 3 iterations a period
+  , ideal
   $ for link in '' --shared-link; do
   >   planc plan graphs/lenet-digits.yaml --batch 64 --gpus 2 $link --policy vdnn-all --device k40m -o two.plan >/dev/null 2>&1
   >   planrun exec two.plan --iterations 6 --trace run.json >/dev/null 2>&1; awk -f invent.awk run.json > two.json

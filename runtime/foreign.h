@@ -6,10 +6,10 @@
 #include "planrt/planrt.h"
 #include "util/vec.h"
 
-typedef VEC(const char *) run_names;
+typedef VEC(const char *) rt_names;
 
 /* Adds each of them that an op of the body runs, once, borrowed from the session's plan. One that a library would have
  * to build first is taken to be the backend's. */
-planc_status run_foreign_find(const planrt_session *session, run_names *out);
+planc_status rt_foreign_find(const planrt_session *session, rt_names *out);
 
 #endif

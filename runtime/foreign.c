@@ -1,11 +1,11 @@
 /* Algorithms that a backend does not have (foreign.h). */
-#include "runtime/cli/foreign.h"
+#include "runtime/foreign.h"
 
 #include "runtime/session.h"
 
-static planc_status find(const planrt_session *session, bool *asked, run_names *out);
+static planc_status find(const planrt_session *session, bool *asked, rt_names *out);
 
-planc_status run_foreign_find(const planrt_session *session, run_names *out) {
+planc_status rt_foreign_find(const planrt_session *session, rt_names *out) {
   if (!session->device || session->options.synthetic) return NULL;
   pl_arena scratch = {0};
   bool *asked;
@@ -25,7 +25,7 @@ static planc_status is_foreign(const planrt_session *session, const rt_call *cal
 }
 
 /* Every algorithm is asked about at its first call alone: that may take as long as preparing it. */
-static planc_status find(const planrt_session *session, bool *asked, run_names *out) {
+static planc_status find(const planrt_session *session, bool *asked, rt_names *out) {
   const rt_part *body = &session->parts[RT_BODY];
   for (int32_t i = 0; i < body->n; i++) {
     const rt_action *action = &body->actions[i];
