@@ -65,12 +65,16 @@ static planc_status find_policy(cli_update *u) {
                      u->arguments->operands[0], own);
 }
 
+static bool has_use_for(const cli_update *u, uint32_t users) {
+  bool other = strcmp(u->mix_policy->name, u->plan->policy) != 0;
+  return !other || users == 0 || (u->mix_policy->supports & users);
+}
+
 /* What was asked for the plan is asked of another policy, too, where that has use for it. */
 static planc_settings settings_of(const cli_update *u) {
-  bool other = strcmp(u->mix_policy->name, u->plan->policy) != 0;
   planc_settings kept = u->plan->settings;
 #define X(name, option, kind, least, most, standard, users, help) \
-  if (other && (users) != 0 && !(u->mix_policy->supports & (users))) kept.name = 0;
+  if (!has_use_for(u, users)) kept.name = 0;
   PLANC_SETTINGS(X)
 #undef X
   /* Node groups have a size or a number. */
@@ -99,7 +103,10 @@ static void set_job(cli_update *u, int32_t job, const planc_settings *settings) 
                        .side_by_side = n,
                        .priority = from->priority,
                        .split_batch_norm = from->n_rounds > 1 || pl_option_given(u->arguments, "split-batch-norm")};
-#define X(name, ...) u->mix.jobs[job].name = settings->name;
+#define X(name, option, kind, least, most, standard, users, help)                        \
+  u->mix.jobs[job].name = settings->name;                                                \
+  if (!pl_option_given(u->arguments, option) && has_use_for(u, users) && from->name > 0) \
+    u->mix.jobs[job].name = from->name;
   PLANC_EACH_SETTINGS(X)
 #undef X
   u->mix.operands[job].inference = !planc_graph_has_backward(from->graph);
@@ -109,5 +116,15 @@ static void set_job(cli_update *u, int32_t job, const planc_settings *settings) 
 
 /* The plan's decisions are no answer. */
 static bool asks_for_other_decisions(const cli_update *u, const planc_settings *settings) {
-  return strcmp(u->mix_policy->name, u->plan->policy) != 0 || !planc_settings_are_same(settings, &u->plan->settings);
+  bool others = strcmp(u->mix_policy->name, u->plan->policy) != 0;
+  for (int32_t j = 0; j < u->plan->n_jobs; j++) {
+    planc_settings kept = u->plan->settings, asked = *settings;
+#define X(name, ...)                                                \
+  if (u->plan->jobs[j].name > 0) kept.name = u->plan->jobs[j].name; \
+  asked.name = u->mix.jobs[j].name;
+    PLANC_EACH_SETTINGS(X)
+#undef X
+    others |= !planc_settings_are_same(&asked, &kept);
+  }
+  return others;
 }

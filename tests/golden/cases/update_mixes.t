@@ -130,6 +130,22 @@ Deadlines are not in a plan, and are given again.
   ! planc: job <N> (lenet-digits): requests take up to <N> ms, with <N> iteration in a period; the deadline is <N> ms, and two iterations take <N> ms alone
   [1]
 
+Swap rates that differ from job to job stand with the jobs, and hold for the next plan unless another is given.
+
+  $ cat > rates.awk <<'END'
+  > /^{"planc-plan"|^{"job"/ { rate = "none"; if (match($0, /"swap_rate":[0-9]*/)) rate = substr($0, RSTART + 12, RLENGTH - 12); printf "%s ", rate }
+  > END
+  $ planc colocate graphs/lenet-digits.yaml:640:1 graphs/lenet-digits.yaml:640:1 --device k40m --budget 1G --policy tensile --swap-rate 100 --swap-rate 1 -o rates.plan >/dev/null 2>&1
+  > planrun exec rates.plan --iterations 3 --trace run.json >/dev/null 2>&1; awk -f invent.awk run.json > rates.json
+  > planc check rates.plan | sed 's/, peak.*//'
+  valid: lenet-digits+lenet-digits, tensile, 2 jobs (lenet-digits, lenet-digits)
+  $ for asked in '' '--swap-rate 5' '--swap-rate 100' '--policy zico'; do
+  >   planc update rates.plan --trace rates.json --threshold 0 $asked -o n.plan >/dev/null && awk -f rates.awk n.plan; echo "of all and each: $asked"; done
+  none none 10000 of all and each:
+  50000 none none of all and each: --swap-rate 5
+  none none none of all and each: --swap-rate 100
+  none none none of all and each: --policy zico
+
 Several iterations of one job, and GPUs that train together: what one of them did stands for all.
 
   $ planc colocate graphs/lenet-digits.yaml:64:3 --accumulate 1 --device k40m -o three.plan >/dev/null 2>&1
