@@ -57,7 +57,9 @@ static void print_job(const planc_plan *plan, int32_t j, const planc_job_predict
   pl_print_text(stdout, job->graph->name);
   printf(", batch %lld", (long long)planc_job_whole_batch(job));
   print_rounds(plan, j, true);
-  printf(", %d iteration%s\n", job->iterations, job->iterations == 1 ? "" : "s");
+  printf(", %d iteration%s", job->iterations, job->iterations == 1 ? "" : "s");
+  if (job->priority > 0) printf(", priority %d", job->priority);
+  printf("\n");
   printf("    ideal %s, computes %s, waits %s\n", pl_time_format(predicted->ideal_ns, a),
          pl_time_format(predicted->busy_ns, b), pl_time_format(predicted->stall_ns, c));
   printf("    moved %s out, %s in; recomputed %s\n", pl_size_format(predicted->copied_bytes[PLANC_ROUTE_D2H], a),
@@ -113,6 +115,7 @@ static cJSON *job_json(const planc_job *job, const planc_job_predictions *predic
   pl_json_add_int(object, "rounds", job->n_rounds);
   pl_json_add_int(object, "sub_batch", job->rounds[0]);
   pl_json_add_int(object, "iterations", job->iterations);
+  if (job->priority > 0) pl_json_add_int(object, "priority", job->priority);
   pl_json_add_int(object, "ideal_ns", predicted->ideal_ns);
   pl_json_add_int(object, "busy_ns", predicted->busy_ns);
   pl_json_add_int(object, "stall_ns", predicted->stall_ns);

@@ -84,7 +84,11 @@ Of two jobs that are alike the one with a priority computes as if the other were
   $ planc colocate inputs/tiny.yaml:64 inputs/tiny.yaml:64 --device k40m --policy temporal --priority 2:1 -o x.plan
   ! planc: --priority 2:1: the jobs are numbered from 0 to 1, or go by the names that they were given as NAME=GRAPH
   [2]
-  $ planc colocate inputs/tiny.yaml:64 b=inputs/tiny.yaml:64 --device k40m --policy temporal --priority b:3 -o x.plan >/dev/null 2>&1
+  $ planc colocate inputs/tiny.yaml:64 b=inputs/tiny.yaml:64 --device k40m --policy temporal --priority b:3 -o x.plan | grep 'job .: '
+    job 0: tiny, batch 64 in 1 round of 64, 1 iteration
+    job 1: b, tiny, batch 64 in 1 round of 64, 1 iteration, priority 3
+  ! planc: note: jobs that take turns, as by policy temporal, have no use for priorities
+  ! planc: note: budget 12.00 GiB (device k40m)
   $ grep -c '"priority":3' x.plan
   1
   $ planc colocate inputs/tiny.yaml:64 inputs/tiny.yaml:64 --device k40m --policy temporal --priority 1:2 --priority 1:3 -o x.plan
