@@ -46,6 +46,11 @@ static inline int32_t planc_job_replicas(const planc_job *job) {
   return job->replicas > 1 ? job->replicas : 1;
 }
 
+/* What lists of jobs call it: the name that it was given, else its graph's. */
+static inline const char *planc_job_called(const planc_job *job) {
+  return job->name ? job->name : job->graph->name;
+}
+
 /* The samples of an iteration of the whole training, which means are taken over. */
 static inline int64_t planc_job_whole_batch(const planc_job *job) {
   return job->batch * planc_job_replicas(job);

@@ -74,17 +74,28 @@ void cli_print_jobs(const planc_plan *plan, const planc_job_predictions *predict
   }
 }
 
+static void print_job_number(const planc_plan *plan, int32_t j) {
+  printf("job %d", j);
+  if (plan->jobs[j].name) printf(" (%s)", plan->jobs[j].name);
+}
+
 void cli_print_shares(const planc_plan *plan, const planc_mix_share *shares) {
   char text[PL_SIZE_TEXT], deadline[PL_SIZE_TEXT];
   enum { OF_ONE = 1000000 };
-  for (int32_t j = 0; j < plan->n_jobs; j++)
-    printf("  job %d runs at %.1f %% of what it does alone, %s an iteration by %s\n", j,
+  for (int32_t j = 0; j < plan->n_jobs; j++) {
+    printf("  ");
+    print_job_number(plan, j);
+    printf(" runs at %.1f %% of what it does alone, %s an iteration by %s\n",
            100.0 * (double)shares[j].speed_ppm / OF_ONE, pl_time_format(shares[j].alone_ns, text),
            shares[j].alone_policy);
-  for (int32_t j = 0; j < plan->n_jobs; j++)
-    if (shares[j].deadline_ns > 0)
-      printf("  requests of job %d take up to %s of %s\n", j, pl_time_format(shares[j].response_ns, text),
-             pl_time_format(shares[j].deadline_ns, deadline));
+  }
+  for (int32_t j = 0; j < plan->n_jobs; j++) {
+    if (shares[j].deadline_ns == 0) continue;
+    printf("  requests of ");
+    print_job_number(plan, j);
+    printf(" take up to %s of %s\n", pl_time_format(shares[j].response_ns, text),
+           pl_time_format(shares[j].deadline_ns, deadline));
+  }
   printf("  together  %.3f times the throughput of one job alone\n",
          (double)planc_mix_throughput(shares, plan->n_jobs) / OF_ONE);
 }

@@ -97,7 +97,7 @@ planc_status pl_deadlines_hold(const planc_mix *mix, const planc_mix_share *shar
         PLANC_LATE,
         "job %d (%s): requests take up to %s, with %d iteration%s in a period; the deadline is %s, and two "
         "iterations take %s alone",
-        j, mix->jobs[j].graph->name, pl_time_format(pl_align_up(shares[j].response_ns, NS_OF_US), taken),
+        j, planc_mix_job_name(mix, j), pl_time_format(pl_align_up(shares[j].response_ns, NS_OF_US), taken),
         shares[j].iterations, shares[j].iterations == 1 ? "" : "s", pl_time_format(deadline, asked),
         pl_time_format(pl_mul_saturate(shares[j].alone_ns, 2), alone));
   }
