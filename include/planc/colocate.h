@@ -37,6 +37,11 @@ static inline const planc_device *planc_mix_device(const planc_mix *mix) {
   return planc_profile_device(mix->jobs[0].profile);
 }
 
+/* What messages call a job beside its number: the name that it was given, else its graph's. */
+static inline const char *planc_mix_job_name(const planc_mix *mix, int32_t job) {
+  return mix->names && mix->names[job] ? mix->names[job] : mix->jobs[job].graph->name;
+}
+
 /* A job by itself, on the mix's terms. */
 static inline planc_problem planc_mix_problem(const planc_mix *mix, int32_t job) {
   return (planc_problem){.terms = mix->terms, .job = mix->jobs[job]};
@@ -63,7 +68,8 @@ enum {
   PLANC_MIX_GROUPS = 1 << 17,    /* cuts iterations into node groups */
   PLANC_MIX_BARRIERS = 1 << 18,  /* pairs these, and may be asked to have barriers between the pairs */
   PLANC_MIX_DEADLINES = 1 << 19, /* is for mixes in which jobs have deadlines, and for no others */
-  PLANC_MIX_ROUNDS = 1 << 20     /* may run rounds of a job side by side; others run them one after the other */
+  PLANC_MIX_ROUNDS = 1 << 20,    /* may run rounds of a job side by side; others run them one after the other */
+  PLANC_MIX_TURNS = 1 << 21      /* ops of two jobs never run at a time, so that priorities bear on nothing */
 };
 
 /* What jobs do that share a GPU without a plan. */
@@ -131,14 +137,14 @@ planc_status planc_mix_replan(const planc_mix *mix, const planc_mix_policy *poli
 planc_status planc_mix_estimate_by(const planc_mix *mix, const planc_mix_policy *policy, planc_mix_share *shares,
                                    planc_mix_estimate *out);
 
-/* The least device budget for which the policy has a plan for the mix, as planc_find_least, in as many plans. `shares`:
- * the iterations are those; NULL: those that planc_mix_resolve chooses at that budget. `failed` is an INFEASIBLE status
- * of planc_colocate, borrowed, or NULL. */
+/* The least budget of a memory for which the policy has a plan for the mix, as planc_find_least, in as many plans.
+ * `shares`: the iterations are those; NULL: those that planc_mix_resolve chooses at that budget. `failed` is an
+ * INFEASIBLE status of planc_colocate, borrowed, or NULL. */
 planc_status planc_mix_find_least(const planc_mix *mix, const planc_mix_policy *policy, const planc_mix_share *shares,
-                                  planc_status failed, planc_least *out);
+                                  planc_memory_kind memory, planc_status failed, planc_least *out);
 
-/* The same of a policy that falls back to one whose least budget is known, with the same shares, or none for both: in
- * two plans more. */
+/* The same, of the device's budget, of a policy that falls back to one whose least budget is known, with the same
+ * shares, or none for both: in two plans more. */
 planc_status planc_mix_find_least_beside(const planc_mix *mix, const planc_mix_policy *policy,
                                          const planc_mix_share *shares, const planc_least *fall_back, planc_least *out);
 

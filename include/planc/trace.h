@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "planc/graph.h"
+#include "planc/settings.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -32,6 +33,9 @@ typedef struct planc_job {
   int32_t replicas;      /* how many train together; 0 and 1: the job trains alone */
   int32_t priority; /* of its ops on the GPU beside those of other jobs, 0 to PLANC_MOST_PRIORITY: the most first */
   const char *name; /* by which it is the same job in another plan; NULL: none is given */
+#define X(name, ...) int64_t name; /* what was asked for it alone; 0: what the plan's settings say */
+  PLANC_EACH_SETTINGS(X)
+#undef X
 } planc_job;
 
 /* As many as CUDA's streams have beside the least. */
@@ -40,6 +44,11 @@ enum { PLANC_MOST_PRIORITY = 5 };
 /* How many replicas train together, at least 1. */
 static inline int32_t planc_job_replicas(const planc_job *job) {
   return job->replicas > 1 ? job->replicas : 1;
+}
+
+/* What lists of jobs call it: the name that it was given, else its graph's. */
+static inline const char *planc_job_called(const planc_job *job) {
+  return job->name ? job->name : job->graph->name;
 }
 
 /* The samples of an iteration of the whole training, which means are taken over. */

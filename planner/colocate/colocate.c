@@ -133,7 +133,7 @@ static planc_status make_better(void *user, const planc_problem *problem, int64_
 
 static planc_status make_until_in_time(const pl_mix_asked *asked, const planc_mix *mix, planc_mix_share *shares,
                                        planc_plan **out);
-static planc_status name_jobs(const planc_mix *mix, planc_plan *plan);
+static planc_status keep_asked(const planc_mix *mix, planc_plan *plan);
 
 planc_status planc_colocate(const planc_mix *mix, const planc_mix_policy *policy, planc_mix_share *shares,
                             planc_plan **out) {
@@ -146,7 +146,7 @@ planc_status planc_colocate(const planc_mix *mix, const planc_mix_policy *policy
   planc_status status = pl_common_make(mix, &common);
   if (!status) status = make_until_in_time(&asked, mix, shares, out);
   pl_common_free(&common);
-  if (!status) status = name_jobs(mix, *out);
+  if (!status) status = keep_asked(mix, *out);
   if (!status) return NULL;
   planc_plan_free(*out);
   *out = NULL;
@@ -192,14 +192,18 @@ static planc_status make_until_in_time(const pl_mix_asked *asked, const planc_mi
   }
 }
 
-/* Policies know nothing of names. */
-static planc_status name_jobs(const planc_mix *mix, planc_plan *plan) {
+/* Of each job its name, of which policies know nothing, and the settings that are not the same of all. */
+static planc_status keep_asked(const planc_mix *mix, planc_plan *plan) {
   planc_job *jobs;
-  if (!mix->names) return NULL;
   PLANC_TRY(pl_arena_copy(&plan->owned->arena, plan->jobs, plan->n_jobs, sizeof *jobs, (void *)&jobs));
-  for (int32_t j = 0; j < plan->n_jobs; j++)
-    if (mix->names[j])
+  for (int32_t j = 0; j < plan->n_jobs; j++) {
+#define X(name, ...) \
+  if (plan->settings.name == 0) jobs[j].name = mix->jobs[j].name;
+    PLANC_EACH_SETTINGS(X)
+#undef X
+    if (mix->names && mix->names[j])
       PLANC_TRY(pl_arena_strndup(&plan->owned->arena, mix->names[j], strlen(mix->names[j]), &jobs[j].name));
+  }
   plan->jobs = jobs;
   return NULL;
 }

@@ -5,10 +5,13 @@
 
 const planc_mix_policy *planc_mix_policies(void) {
   static const planc_mix_policy policies[] = {
-      {.name = "temporal", .summary = "the jobs take turns, each alone on the GPU", .make = pl_mix_temporal},
+      {.name = "temporal",
+       .summary = "the jobs take turns, each alone on the GPU",
+       .supports = PLANC_MIX_TURNS,
+       .make = pl_mix_temporal},
       {.name = "preemptive",
        .summary = "the same, interrupted between ops by jobs with a deadline",
-       .supports = PLANC_MIX_DEADLINES,
+       .supports = PLANC_MIX_DEADLINES | PLANC_MIX_TURNS,
        .make = pl_mix_preemptive},
       {.name = "mps",
        .summary = "MPS with unified memory: pools of their own, pages migrate on demand; compared only",

@@ -44,6 +44,15 @@ const char *pl_instance_label(const pl_machine *machine, int32_t instance, char 
   return label;
 }
 
+const char *pl_memory_label(const pl_machine *machine, int32_t memory, char label[PL_LABEL]) {
+  static const char *const names[PLANC_N_MEMORY_KINDS] = {"device", "the host", "storage", "the user"};
+  planc_memory_kind kind = machine->plan->memories[memory].kind;
+  label[0] = '\0';
+  append(label, "%s", names[kind]);
+  if (kind == PLANC_MEMORY_DEVICE) append(label, " %d", memory);
+  return label;
+}
+
 static void append(char label[PL_LABEL], const char *format, ...) {
   size_t used = strlen(label);
   va_list arguments;

@@ -315,7 +315,9 @@ static planc_status check_way(const pl_machine *m, int32_t from, int32_t to) {
   }
   bool linked = stream->kind == PLANC_STREAM_KIND_copy && pl_link_find(&m->links, stream->on, from, to) >= 0;
   if (linked) return NULL;
-  return pl_machine_fault(m, "stream %d does not copy from memory %d to memory %d", m->instr->stream, from, to);
+  char a[PL_LABEL], b[PL_LABEL];
+  return pl_machine_fault(m, "stream %d does not copy from %s to %s", m->instr->stream, pl_memory_label(m, from, a),
+                          pl_memory_label(m, to, b));
 }
 
 /* The body sends results to the user, each in its last version. The epilogue sends what persists. */

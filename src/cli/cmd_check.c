@@ -159,7 +159,7 @@ static void emit_jobs(pl_emit *emit, const planc_plan *plan) {
   if (cli_only_job(plan)) return;
   pl_emit_format(emit, ", %d jobs (", plan->n_jobs);
   for (int32_t j = 0; j < plan->n_jobs; j++)
-    pl_emit_format(emit, "%s%s", j == 0 ? "" : ", ", plan->jobs[j].graph->name);
+    pl_emit_format(emit, "%s%s", j == 0 ? "" : ", ", planc_job_called(&plan->jobs[j]));
   pl_emit_format(emit, ")");
 }
 

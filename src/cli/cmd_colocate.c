@@ -55,6 +55,14 @@ static planc_status check_number(const pl_arguments *arguments) {
   return planc_error(PLANC_USAGE, "one job has the GPU alone: name others, or --accumulate, or use plan");
 }
 
+/* The plan keeps them all the same: one that it changes to may have a use for them. */
+static void note_priorities(const planc_mix_policy *policy, const cli_mix *mix) {
+  bool any = false;
+  for (int32_t j = 0; j < mix->n; j++) any |= mix->jobs[j].priority > 0;
+  if (any && (policy->supports & PLANC_MIX_TURNS))
+    cli_note("jobs that take turns, as by policy %s, have no use for priorities", policy->name);
+}
+
 static planc_status run(const pl_arguments *arguments) {
   const planc_mix_policy *policy;
   cli_budget_list budgets;
@@ -68,6 +76,7 @@ static planc_status run(const pl_arguments *arguments) {
   if (!name) cli_note("policy %s (the fall-back)", policy->name);
   planc_status status = cli_mix_read(arguments, &mix);
   if (!status) status = cli_mix_read_deadlines(arguments, &mix);
+  if (!status) note_priorities(policy, &mix);
   if (!status) status = make_plans(arguments, policy, &budgets, &mix);
   cli_mix_free(&mix);
   return status;

@@ -148,7 +148,8 @@ static bool is_fall_back(const planc_mix_policy *policy) {
 /* Once for all rows, and the same whatever their order. */
 static planc_status least_of_fall_back(mix_table *t, const planc_mix_policy *policy, planc_least *out) {
   if (t->fall_back != policy)
-    PLANC_TRY(if_any(planc_mix_find_least(t->mix, policy, NULL, NULL, &t->least_of_fall_back), &t->least_of_fall_back));
+    PLANC_TRY(if_any(planc_mix_find_least(t->mix, policy, NULL, PLANC_MEMORY_DEVICE, NULL, &t->least_of_fall_back),
+                     &t->least_of_fall_back));
   t->fall_back = policy;
   *out = t->least_of_fall_back;
   return NULL;
@@ -158,7 +159,8 @@ static planc_status least_of_fall_back(mix_table *t, const planc_mix_policy *pol
  * found, as they are where `planc colocate` is given it. */
 static planc_status least_of(mix_table *t, const planc_mix_policy *policy, planc_status failed, planc_least *out) {
   if (is_fall_back(policy)) return least_of_fall_back(t, policy, out);
-  if (!policy->falls_back) return if_any(planc_mix_find_least(t->mix, policy, NULL, failed, out), out);
+  if (!policy->falls_back)
+    return if_any(planc_mix_find_least(t->mix, policy, NULL, PLANC_MEMORY_DEVICE, failed, out), out);
   PLANC_TRY(least_of_fall_back(t, planc_mix_policy_find(policy->falls_back), out));
   if (out->bytes == 0) return NULL;
   return if_any(planc_mix_find_least_beside(t->mix, policy, NULL, &t->least_of_fall_back, out), out);
@@ -300,6 +302,7 @@ static void print_job(const mix_table *t, int32_t j) {
   const planc_mix_share *share = &t->shares[j];
   char text[PL_SIZE_TEXT];
   printf("  job %d: ", j);
+  if (t->mix->names && t->mix->names[j]) printf("%s, ", t->mix->names[j]);
   pl_print_text(stdout, t->mix->jobs[j].graph->name);
   printf(", batch %lld", (long long)t->mix->jobs[j].batch);
   if (!t->misfit)

@@ -13,7 +13,7 @@ typedef struct other_mix {
   planc_mix_share shares[PLANC_MIX_MOST_JOBS];
 } other_mix;
 
-enum { LIST_TEXT = 2048 };
+enum { LIST_TEXT = 2048, NUMBER_TEXT = 16 };
 
 static planc_status explain_iterations(const planc_mix *mix, const planc_mix_policy *policy,
                                        const planc_mix_share *shares, bool *out_told);
@@ -90,8 +90,8 @@ static void note_iterations(const other_mix *o) {
   char text[LIST_TEXT] = "";
   size_t length = 0;
   for (int32_t j = 0; j < o->mix.n_jobs && length < sizeof text; j++)
-    length += (size_t)snprintf(text + length, sizeof text - length, "%s%d of job %d", j == 0 ? "" : ", ",
-                               o->shares[j].iterations, j);
+    length += (size_t)snprintf(text + length, sizeof text - length, "%s%d of job %d (%s)", j == 0 ? "" : ", ",
+                               o->shares[j].iterations, j, planc_mix_job_name(&o->mix, j));
   cli_note("all requests are in time with these iterations in a period, GRAPH:BATCH:ITERATIONS: %s", text);
 }
 
@@ -144,13 +144,20 @@ static void set_deadlines(const planc_mix *mix, const planc_mix_share *shares, i
   }
 }
 
+/* A job as options name it. */
+static const char *option_job(const planc_mix *mix, int32_t job, char number[NUMBER_TEXT]) {
+  if (mix->names && mix->names[job]) return mix->names[job];
+  snprintf(number, NUMBER_TEXT, "%d", job);
+  return number;
+}
+
 static void note_deadlines(const planc_mix_share *shares, const other_mix *o) {
-  char text[LIST_TEXT] = "";
+  char text[LIST_TEXT] = "", job[NUMBER_TEXT];
   size_t length = 0;
   for (int32_t j = 0; j < o->mix.n_jobs && length < sizeof text; j++)
     if (is_late(&shares[j]))
-      length += (size_t)snprintf(text + length, sizeof text - length, " --deadline %d:%lldus", j,
-                                 (long long)(o->deadlines_ns[j] / NS_OF_US));
+      length += (size_t)snprintf(text + length, sizeof text - length, " --deadline %s:%lldus",
+                                 option_job(&o->mix, j, job), (long long)(o->deadlines_ns[j] / NS_OF_US));
   cli_note("all requests are in time with%s, the least as far as a few plans can tell", text);
 }
 

@@ -4,7 +4,8 @@
 typedef struct mix_misfit {
   const planc_mix *mix;
   const planc_mix_policy *policy;
-  planc_status status; /* borrowed */
+  planc_status status;      /* borrowed */
+  planc_memory_kind memory; /* whose budget is too small */
 } mix_misfit;
 
 static planc_status explain_job(const mix_misfit *m, int32_t job);
@@ -13,11 +14,11 @@ static planc_status explain_all(const mix_misfit *m);
 planc_status cli_explain_mix(const planc_mix *mix, const planc_mix_policy *policy, planc_status status) {
   char text[PL_SIZE_TEXT];
   if (planc_status_code(status) != PLANC_INFEASIBLE) return status;
-  mix_misfit m = {.mix = mix, .policy = policy, .status = status};
+  planc_memory_kind memory = planc_status_shortage(status).memory;
+  mix_misfit m = {.mix = mix, .policy = policy, .status = status, .memory = memory};
   for (int32_t j = 0; j < mix->n_jobs; j++)
     if (planc_mix_first_same(mix, j) == j) planc_status_free(explain_job(&m, j)); /* what cannot be told is left out */
   planc_status_free(explain_all(&m));
-  planc_memory_kind memory = planc_status_shortage(status).memory;
   int64_t budget = mix->terms.budgets[memory];
   return planc_context(status, "does not fit a %s of %s", cli_budget_name(memory), pl_size_format(budget, text));
 }
@@ -26,9 +27,12 @@ static planc_status explain_job(const mix_misfit *m, int32_t job) {
   planc_least least;
   char text[PL_SIZE_TEXT];
   const planc_problem problem = planc_mix_problem(m->mix, job);
-  PLANC_TRY(planc_find_least_device(&problem, planc_policy_find("best"), NULL, &least));
-  cli_note("the least feasible budget of job %d (%s) alone is %lld bytes (%s), with policy %s%s", job,
-           m->mix->jobs[job].graph->name, (long long)least.bytes, pl_size_format(least.bytes, text), least.plan->policy,
+  const planc_policy *best = planc_policy_find("best");
+  PLANC_TRY(m->memory == PLANC_MEMORY_DEVICE ? planc_find_least_device(&problem, best, NULL, &least)
+                                             : planc_find_least(&problem, best, m->memory, NULL, &least));
+  cli_note("the least feasible %s of job %d (%s) alone is %lld bytes (%s), with policy %s%s",
+           cli_budget_name(m->memory), job, planc_mix_job_name(m->mix, job), (long long)least.bytes,
+           pl_size_format(least.bytes, text), least.plan->policy,
            least.is_least ? "" : ", as far as a few plans can tell");
   planc_plan_free(least.plan);
   return NULL;
@@ -37,13 +41,13 @@ static planc_status explain_job(const mix_misfit *m, int32_t job) {
 static planc_status explain_all(const mix_misfit *m) {
   planc_least least;
   char text[PL_SIZE_TEXT];
-  planc_status status = planc_mix_find_least(m->mix, m->policy, NULL, m->status, &least);
+  planc_status status = planc_mix_find_least(m->mix, m->policy, NULL, m->memory, m->status, &least);
   if (!status) {
-    cli_note("the least feasible budget of all jobs with policy %s is %lld bytes (%s)%s%s; there:", m->policy->name,
-             (long long)least.bytes, pl_size_format(least.bytes, text),
+    cli_note("the least feasible %s of all jobs with policy %s is %lld bytes (%s)%s%s; there:",
+             cli_budget_name(m->memory), m->policy->name, (long long)least.bytes, pl_size_format(least.bytes, text),
              least.is_least ? "" : ", as far as a few plans can tell",
              planc_mix_has_deadlines(m->mix) ? ", whether or not requests are in time" : "");
-    status = cli_print_peak(least.plan, PLANC_MEMORY_DEVICE, stderr);
+    status = cli_print_peak(least.plan, m->memory, stderr);
   }
   planc_plan_free(least.plan);
   return status;

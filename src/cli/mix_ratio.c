@@ -38,7 +38,7 @@ static void note_job(const planc_mix *mix, const planc_mix_share *shares, int32_
   if (enough > PLANC_MIX_MOST_ITERATIONS) enough = PLANC_MIX_MOST_ITERATIONS;
   cli_note(
       "job %d (%s) has the most iterations in a period that may be chosen, %d, and they take %s alone where those of "
-      "job %d take %s: with --max-ratio %lld it has more of the GPU",
-      job, mix->jobs[job].graph->name, most, pl_time_format(total_of(&shares[job]), own), longest,
-      pl_time_format(total_of(&shares[longest]), other), (long long)enough);
+      "job %d (%s) take %s: with --max-ratio %lld it has more of the GPU",
+      job, planc_mix_job_name(mix, job), most, pl_time_format(total_of(&shares[job]), own), longest,
+      planc_mix_job_name(mix, longest), pl_time_format(total_of(&shares[longest]), other), (long long)enough);
 }

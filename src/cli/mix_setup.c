@@ -227,7 +227,8 @@ static planc_status read_device(const pl_arguments *arguments, const cli_mix *mi
       return planc_error(PLANC_USAGE,
                          "the header of job %d (%s) names device %s, and that of job %d (%s) %s: jobs that share a GPU "
                          "have one device, say which with --device",
-                         j, other->name, other->device, named, graph->name, graph->device);
+                         j, planc_mix_job_name(&mix->mix, j), other->device, named,
+                         planc_mix_job_name(&mix->mix, named), graph->device);
   }
   return cli_setup_device_for(arguments, graph, out);
 }

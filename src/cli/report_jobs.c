@@ -56,10 +56,13 @@ static void print_job(const planc_plan *plan, int32_t j, const planc_job_predict
   pl_print_text(stdout, job->graph->name);
   printf(", batch %lld", (long long)planc_job_whole_batch(job));
   print_rounds(plan, j, true);
-  printf(", %d iteration%s\n", job->iterations, job->iterations == 1 ? "" : "s");
-  printf("    ");
+  printf(", %d iteration%s", job->iterations, job->iterations == 1 ? "" : "s");
+  if (job->priority > 0) printf(", priority %d", job->priority);
+  printf("
+    ");
   if (has_ideal) printf("ideal %s, ", pl_time_format(predicted->ideal_ns, a));
-  printf("computes %s, waits %s\n", pl_time_format(predicted->busy_ns, b), pl_time_format(predicted->stall_ns, c));
+  printf("computes %s, waits %s
+", pl_time_format(predicted->busy_ns, b), pl_time_format(predicted->stall_ns, c));
   printf("    moved %s out, %s in; recomputed %s\n", pl_size_format(predicted->copied_bytes[PLANC_ROUTE_D2H], a),
          pl_size_format(predicted->copied_bytes[PLANC_ROUTE_H2D], b), pl_time_format(predicted->recompute_ns, c));
 }
@@ -72,17 +75,28 @@ void cli_print_jobs(const planc_plan *plan, const planc_job_predictions *predict
   }
 }
 
+static void print_job_number(const planc_plan *plan, int32_t j) {
+  printf("job %d", j);
+  if (plan->jobs[j].name) printf(" (%s)", plan->jobs[j].name);
+}
+
 void cli_print_shares(const planc_plan *plan, const planc_mix_share *shares) {
   char text[PL_SIZE_TEXT], deadline[PL_SIZE_TEXT];
   enum { OF_ONE = 1000000 };
-  for (int32_t j = 0; j < plan->n_jobs; j++)
-    printf("  job %d runs at %.1f %% of what it does alone, %s an iteration by %s\n", j,
+  for (int32_t j = 0; j < plan->n_jobs; j++) {
+    printf("  ");
+    print_job_number(plan, j);
+    printf(" runs at %.1f %% of what it does alone, %s an iteration by %s\n",
            100.0 * (double)shares[j].speed_ppm / OF_ONE, pl_time_format(shares[j].alone_ns, text),
            shares[j].alone_policy);
-  for (int32_t j = 0; j < plan->n_jobs; j++)
-    if (shares[j].deadline_ns > 0)
-      printf("  requests of job %d take up to %s of %s\n", j, pl_time_format(shares[j].response_ns, text),
-             pl_time_format(shares[j].deadline_ns, deadline));
+  }
+  for (int32_t j = 0; j < plan->n_jobs; j++) {
+    if (shares[j].deadline_ns == 0) continue;
+    printf("  requests of ");
+    print_job_number(plan, j);
+    printf(" take up to %s of %s\n", pl_time_format(shares[j].response_ns, text),
+           pl_time_format(shares[j].deadline_ns, deadline));
+  }
   printf("  together  %.3f times the throughput of one job alone\n",
          (double)planc_mix_throughput(shares, plan->n_jobs) / OF_ONE);
 }
@@ -113,6 +127,7 @@ static cJSON *job_json(const planc_job *job, const planc_job_predictions *predic
   pl_json_add_int(object, "rounds", job->n_rounds);
   pl_json_add_int(object, "sub_batch", job->rounds[0]);
   pl_json_add_int(object, "iterations", job->iterations);
+  if (job->priority > 0) pl_json_add_int(object, "priority", job->priority);
   pl_json_add_int(object, "ideal_ns", predicted->ideal_ns);
   pl_json_add_int(object, "busy_ns", predicted->busy_ns);
   pl_json_add_int(object, "stall_ns", predicted->stall_ns);

@@ -9,11 +9,14 @@ static int64_t device_of(const planc_plan *plan);
 static int64_t storage_of(const planc_plan *plan);
 
 /* A setting that every policy has use for is asked of every other one. */
+bool cli_update_has_use(const planc_plan *plan, const char *policy, uint32_t supports, uint32_t users) {
+  return strcmp(policy, plan->policy) == 0 || users == 0 || (supports & users);
+}
+
 planc_settings cli_update_kept_settings(const planc_plan *plan, const char *policy, uint32_t supports) {
-  bool other = strcmp(policy, plan->policy) != 0;
   planc_settings kept = plan->settings;
 #define X(name, option, kind, least, most, standard, users, help) \
-  if (other && (users) != 0 && !(supports & (users))) kept.name = 0;
+  if (!cli_update_has_use(plan, policy, supports, users)) kept.name = 0;
   PLANC_SETTINGS(X)
 #undef X
   return kept;

@@ -85,7 +85,11 @@ static void set_job(cli_update *u, int32_t job, const planc_settings *settings) 
                        .side_by_side = side_by_side ? from->n_rounds : 1,
                        .priority = from->priority,
                        .split_batch_norm = from->n_rounds > 1 || pl_option_given(u->arguments, "split-batch-norm")};
-#define X(name, ...) u->mix.jobs[job].name = settings->name;
+#define X(name, option, kind, least, most, standard, users, help)                                         \
+  u->mix.jobs[job].name = settings->name;                                                                 \
+  if (!pl_option_given(u->arguments, option) &&                                                           \
+      cli_update_has_use(u->plan, u->mix_policy->name, u->mix_policy->supports, users) && from->name > 0) \
+    u->mix.jobs[job].name = from->name;
   PLANC_EACH_SETTINGS(X)
 #undef X
   u->mix.operands[job].inference = !planc_graph_has_backward(from->graph);
@@ -95,5 +99,15 @@ static void set_job(cli_update *u, int32_t job, const planc_settings *settings) 
 
 /* The plan's decisions are no answer. */
 static bool asks_for_other_decisions(const cli_update *u, const planc_settings *settings) {
-  return strcmp(u->mix_policy->name, u->plan->policy) != 0 || !planc_settings_are_same(settings, &u->plan->settings);
+  bool others = strcmp(u->mix_policy->name, u->plan->policy) != 0;
+  for (int32_t j = 0; j < u->plan->n_jobs; j++) {
+    planc_settings kept = u->plan->settings, asked = *settings;
+#define X(name, ...)                                                \
+  if (u->plan->jobs[j].name > 0) kept.name = u->plan->jobs[j].name; \
+  asked.name = u->mix.jobs[j].name;
+    PLANC_EACH_SETTINGS(X)
+#undef X
+    others |= !planc_settings_are_same(&asked, &kept);
+  }
+  return others;
 }

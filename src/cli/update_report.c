@@ -4,6 +4,7 @@
 
 #include "cli/update_setup.h"
 #include "cost/routes.h"
+#include "plan/job_name.h"
 #include "util/print.h"
 
 static bool to_standard_output(const cli_update *u);
@@ -122,8 +123,10 @@ static void print_text(const cli_update *u) {
   printf("  %-17s %14s %16s %16s\n", "", "planned with", "measured", "from now on");
   print_sum("op", &update->ops);
   for (int32_t j = 0; j < u->plan->n_jobs && u->plan->n_jobs > 1; j++) {
-    char of_job[CLI_METRIC_TEXT];
-    snprintf(of_job, sizeof of_job, "of job %" PRId32, j);
+    char of_job[sizeof "of " + PL_JOB_NAME_MAX];
+    const char *name = u->plan->jobs[j].name;
+    if (name) snprintf(of_job, sizeof of_job, "of %s", name);
+    if (!name) snprintf(of_job, sizeof of_job, "of job %" PRId32, j);
     print_sum(of_job, &update->jobs[j]);
   }
   for (int r = 0; r < PLANC_N_ROUTES; r++) print_sum(pl_routes[r].verb, &update->copies[r]);

@@ -35,6 +35,8 @@ planc_status cli_update_ask_mix(cli_update *u);
 planc_status cli_update_replan_job(cli_update *u);
 planc_status cli_update_replan_mix(cli_update *u);
 
+/* Whether a policy has use for a setting of the plan, whose `users` settings.h tells: the plan's own had. */
+bool cli_update_has_use(const planc_plan *plan, const char *policy, uint32_t supports, uint32_t users);
 /* What was asked for the plan, as far as a policy that supports this has use for it; of the plan's own policy all. */
 planc_settings cli_update_kept_settings(const planc_plan *plan, const char *policy, uint32_t supports);
 /* The plan's budgets, by kind of memory. */

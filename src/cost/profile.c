@@ -19,7 +19,10 @@ static planc_status read_code(const pl_json *at, planc_profile *profile);
 static planc_status read_loads(const pl_json *at, planc_profile *profile);
 
 planc_status planc_profile_parse(const char *text, size_t length, const char *path, planc_profile **out) {
+  static const char plan[] = "{\"planc-plan\":";
   *out = NULL;
+  if (length >= sizeof plan - 1 && memcmp(text, plan, sizeof plan - 1) == 0)
+    return planc_error(PLANC_BAD_INPUT, "%s: a profile is asked for, and this is a plan", path);
   planc_profile *profile = calloc(1, sizeof *profile);
   if (!profile) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
   cJSON *tree = NULL;

@@ -207,7 +207,8 @@ static planc_status read_jobs(reading *r) {
   plan->jobs = jobs;
   for (int32_t j = 0; j < plan->n_jobs; j++) {
     int32_t graph, n_known = n_named < r->n_graphs ? n_named + 1 : r->n_graphs;
-    PLANC_TRY(pl_job_read(&r->row, plan->owned->graphs, n_known, &graph, &jobs[j], &plan->predicted.jobs[j]));
+    PLANC_TRY(pl_job_read(&r->row, plan->owned->graphs, n_known, &plan->settings, &graph, &jobs[j],
+                          &plan->predicted.jobs[j]));
     if (graph == n_named) n_named++;
     jobs[j].replicas = r->n_replicas;
   }

@@ -122,6 +122,20 @@ planc_status pl_row_string(pl_row *row, const char **out) {
   return NULL;
 }
 
+static planc_status not_one_of(const pl_row *row, const char *const *words, int32_t n) {
+  enum { FEW = 8 };
+  char list[FEW * PL_NUMBER_TEXT] = "";
+  size_t length = 0;
+  if (n > FEW) return pl_row_error(row, row->at, "not one of the words that may stand here, such as \"%s\"", words[0]);
+  for (int32_t i = 0; i < n && length < sizeof list; i++)
+    length += (size_t)snprintf(list + length, sizeof list - length, "%s\"%s\"",
+                               i == 0      ? ""
+                               : i < n - 1 ? ", "
+                                           : " or ",
+                               words[i]);
+  return pl_row_error(row, row->at, "not %s", list);
+}
+
 planc_status pl_row_word(pl_row *row, const char *const *words, int32_t n, int32_t *out) {
   PLANC_TRY(ROW_LITERAL(row, "\""));
   const char *stop = row->at;
@@ -133,7 +147,7 @@ planc_status pl_row_word(pl_row *row, const char *const *words, int32_t n, int32
     *out = i;
     return ROW_LITERAL(row, "\"");
   }
-  return pl_row_error(row, row->at, "not one of the words that may stand here, such as \"%s\"", words[0]);
+  return not_one_of(row, words, n);
 }
 
 planc_status pl_row_name(pl_row *row, const char *(*fault_of)(const char *), const char **out) {

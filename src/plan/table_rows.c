@@ -148,6 +148,10 @@ void pl_job_emit(pl_emit *emit, const planc_job *job, int32_t graph, const planc
   EMIT_INT(emit, ",\"busy\":", predicted->busy_ns);
   EMIT_INT(emit, ",\"stall\":", predicted->stall_ns);
   if (job->priority > 0) EMIT_INT(emit, ",\"priority\":", job->priority);
+#define X(name, ...) \
+  if (job->name > 0) EMIT_INT(emit, ",\"" #name "\":", job->name);
+  PLANC_EACH_SETTINGS(X)
+#undef X
   if (job->name) {
     EMIT(emit, ",\"name\":");
     pl_emit_string(emit, job->name);
@@ -163,8 +167,8 @@ static planc_status read_rounds(pl_row *row, planc_job *job);
 static planc_status read_order(pl_row *row, planc_job *job);
 static planc_status read_priority(pl_row *row, planc_job *job);
 
-planc_status pl_job_read(pl_row *row, planc_graph *const *graphs, int32_t n_graphs, int32_t *out_graph, planc_job *out,
-                         planc_job_predictions *out_predicted) {
+planc_status pl_job_read(pl_row *row, planc_graph *const *graphs, int32_t n_graphs, const planc_settings *of_all,
+                         int32_t *out_graph, planc_job *out, planc_job_predictions *out_predicted) {
   *out = (planc_job){0};
   PLANC_TRY(ROW_INT32(row, "{\"job\":", 0, n_graphs - 1, out_graph));
   out->graph = graphs[*out_graph];
@@ -175,6 +179,10 @@ planc_status pl_job_read(pl_row *row, planc_graph *const *graphs, int32_t n_grap
   PLANC_TRY(ROW_INT64(row, ",\"busy\":", 0, PL_ROW_MAX, &out_predicted->busy_ns));
   PLANC_TRY(ROW_INT64(row, ",\"stall\":", 0, PL_ROW_MAX, &out_predicted->stall_ns));
   if (ROW_ACCEPTS(row, ",\"priority\":")) PLANC_TRY(read_priority(row, out));
+#define X(name, option, kind, least, most, standard, users, help) \
+  if (of_all->name == 0 && ROW_ACCEPTS(row, ",\"" #name "\":")) PLANC_TRY(pl_row_int(row, least, most, &out->name));
+  PLANC_EACH_SETTINGS(X)
+#undef X
   if (ROW_ACCEPTS(row, ",\"name\":")) PLANC_TRY(pl_row_name(row, pl_job_name_fault, &out->name));
   if (ROW_ACCEPTS(row, ",\"order\":[")) PLANC_TRY(read_order(row, out));
   return ROW_END(row, "}");

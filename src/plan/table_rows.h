@@ -22,10 +22,11 @@ planc_status pl_link_read(pl_row *row, const planc_plan *plan, planc_plan_link *
 void pl_predictions_emit(pl_emit *emit, const planc_predictions *predicted);
 planc_status pl_predictions_read(pl_row *row, planc_predictions *out);
 
-/* `graph` is the number of the job's graph, of which reading takes one of the first n_graphs. */
+/* `graph` is the number of the job's graph, of which reading takes one of the first n_graphs. What `of_all` says no job
+ * has of its own. */
 void pl_job_emit(pl_emit *emit, const planc_job *job, int32_t graph, const planc_job_predictions *predicted);
-planc_status pl_job_read(pl_row *row, planc_graph *const *graphs, int32_t n_graphs, int32_t *out_graph, planc_job *out,
-                         planc_job_predictions *out_predicted);
+planc_status pl_job_read(pl_row *row, planc_graph *const *graphs, int32_t n_graphs, const planc_settings *of_all,
+                         int32_t *out_graph, planc_job *out, planc_job_predictions *out_predicted);
 
 void pl_stream_emit(pl_emit *emit, const planc_stream *stream);
 planc_status pl_stream_read(pl_row *row, const planc_plan *plan, planc_stream *out);

@@ -10,16 +10,19 @@
 static const char description[] = ".json", properties[] = ".properties.json";
 
 /* Where devices are looked for: $PLANC_PROFILES, beside the program in the build tree, and where it is installed. */
-enum { PLACES = 3, PLACE_ROOM = 4096 };
+enum { PLACES = 3, PLACE_ROOM = 4096, LIST_ROOM = 512 };
 
 static bool is_path(const char *name);
 static planc_status copy(const char *stem, size_t length, const char *suffix, char *out, size_t room);
 static bool find_file(const char *name, const char *suffix, char *out, size_t room);
+static void list_known(const char *suffix, char out[LIST_ROOM]);
 
 planc_status pl_locate_device(const char *name, char *out, size_t room) {
   if (is_path(name)) return copy(name, strlen(name), "", out, room);
   if (find_file(name, description, out, room)) return NULL;
-  return planc_error(PLANC_BAD_INPUT, "no description of device %s; known ones are listed in planc(1)", name);
+  char known[LIST_ROOM];
+  list_known(description, known);
+  return planc_error(PLANC_BAD_INPUT, "no description of device %s; known ones: %s", name, known);
 }
 
 /* Empty: there is no such place. */
@@ -74,35 +77,46 @@ planc_status pl_locate_properties(const char *name, char *out_description, char 
   return copy(name, stem, properties, out_properties, room);
 }
 
-/* --- Properties ------------------------------------------------------------------------------------------------- */
+/* --- Lists ------------------------------------------------------------------------------------------------------ */
 
 static int compare_names(const void *a, const void *b) {
   return strcmp(a, b);
 }
 
-/* The devices in a place that have properties, with commas between them; empty: none has. */
-static void list_devices(const char *place, char *out, size_t room) {
+/* The devices in a place that have such a file, with commas between them; empty: none has. */
+static void list_devices(const char *place, const char *suffix, char out[LIST_ROOM]) {
   enum { MOST = 64, NAME = 64 };
   char names[MOST][NAME];
   int n = 0, length = 0;
   DIR *folder = opendir(place);
   *out = 0;
   if (!folder) return;
-  for (const struct dirent *entry; n < MOST && (entry = readdir(folder));)
-    if (ends(entry->d_name, properties) && strlen(entry->d_name) < NAME)
-      snprintf(names[n++], NAME, "%.*s", (int)(strlen(entry->d_name) - strlen(properties)), entry->d_name);
+  for (const struct dirent *entry; n < MOST && (entry = readdir(folder));) {
+    const char *name = entry->d_name;
+    bool other = suffix == description && ends(name, properties);
+    if (ends(name, suffix) && !other && strlen(name) < NAME)
+      snprintf(names[n++], NAME, "%.*s", (int)(strlen(name) - strlen(suffix)), name);
+  }
   closedir(folder);
   qsort(names, (size_t)n, sizeof *names, compare_names);
-  for (int i = 0; i < n && length < (int)room; i++)
-    length += snprintf(out + length, room - (size_t)length, "%s%s", i > 0 ? ", " : "", names[i]);
+  for (int i = 0; i < n && length < LIST_ROOM; i++)
+    length += snprintf(out + length, LIST_ROOM - (size_t)length, "%s%s", i > 0 ? ", " : "", names[i]);
+}
+
+/* Those of the first place that has any, or "none". */
+static void list_known(const char *suffix, char out[LIST_ROOM]) {
+  char place[PLACE_ROOM];
+  *out = 0;
+  for (int i = 0; i < PLACES && !*out; i++) {
+    find_place(i, place);
+    if (*place) list_devices(place, suffix, out);
+  }
+  if (!*out) snprintf(out, LIST_ROOM, "none");
 }
 
 static planc_status no_properties(const char *name) {
-  char place[PLACE_ROOM], others[512] = "";
-  for (int i = 0; i < PLACES && !*others; i++) {
-    find_place(i, place);
-    if (*place) list_devices(place, others, sizeof others);
-  }
+  char others[LIST_ROOM];
+  list_known(properties, others);
   return planc_error(PLANC_BAD_INPUT, "device %s has no device properties (%s%s); these have: %s", name, name,
-                     properties, *others ? others : "none");
+                     properties, others);
 }

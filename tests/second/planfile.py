@@ -109,8 +109,8 @@ OP = [("op", is_name), ("type", is_name), ("phase", one_of(*PHASES)), ("in", TEN
       ("effects", TENSORS), ("attrs", lambda value: type(value) is dict), ("flops", is_law), ("traffic", is_law),
       ("flags", at_least(0, 31)), [("class", one_of(*CLASSES))], [("loop", is_name), ("step", is_size)]]
 JOB = [("job", is_size), ("batch", at_least(1)), ("rounds", is_list_of(at_least(1))), ("iterations", at_least(1, MOST_COUNT)),
-       *((key, is_size) for key in ("ideal", "busy", "stall")), [("priority", at_least(1, 5))], [("name", is_job_name)],
-       [("order", TENSORS)]]
+       *((key, is_size) for key in ("ideal", "busy", "stall")), [("priority", at_least(1, 5))],
+       [("swap_rate", at_least(1, 1000000))], [("name", is_job_name)], [("order", TENSORS)]]
 STREAMS = {"compute": [("stream", is_name), ("job", is_size), ("memory", is_size)],
            "copy": [("stream", is_name), ("job", is_size), ("engine", is_size)]}
 ALGORITHM = [("algorithm", is_name)]
@@ -254,6 +254,7 @@ class Plan:
         self.graphs = read_graphs(self.graph_lines, header["graphs"])
         demand(sum(len(graph.tensors) for graph in self.graphs) == header["tensors"], "another number of tensors")
         self.jobs = self.rows(parts[6], "job")
+        demand("swap_rate" not in header or not any("swap_rate" in job for job in self.jobs), "a swap rate of its own")
         self.streams = self.rows(parts[7], "stream")
         self.rows(parts[8], "algorithm")
         self.boundary = self.rows(parts[9], "boundary")

@@ -167,7 +167,7 @@ START_TEST(mixes_run_as_alone) {
     set_budget(&m, planc_profile_device(profile)->memory_bytes);
     ok_in(planc_mix_resolve(&m.mix, shares), m.name);
     is_right(&m, policy, shares);
-    ok_in(planc_mix_find_least(&m.mix, policy, shares, NULL, &least), m.name);
+    ok_in(planc_mix_find_least(&m.mix, policy, shares, PLANC_MEMORY_DEVICE, NULL, &least), m.name);
     planc_plan_free(least.plan);
     set_budget(&m, least.bytes);
     is_right(&m, policy, shares);
@@ -595,7 +595,8 @@ START_TEST(least_budgets_are_known) {
     planc_least least;
     make_mix(number, &m);
     ok_in(planc_mix_resolve(&m.mix, shares), m.name);
-    ok_in(planc_mix_find_least(&m.mix, planc_mix_policy_find("temporal"), shares, NULL, &least), m.name);
+    ok_in(planc_mix_find_least(&m.mix, planc_mix_policy_find("temporal"), shares, PLANC_MEMORY_DEVICE, NULL, &least),
+          m.name);
     ck_assert_int_le(least.tried, PLANC_LEAST_PLANS);
     n_least += least.is_least;
     planc_plan_free(least.plan);

@@ -118,7 +118,7 @@ static bool make_mix(const crew *c, uint64_t *seed, mixed *m) {
   if (c->named) mix.names = called;
   ok(planc_mix_resolve(&mix, shares));
   if (rand_chance(seed, 60)) {
-    ok(planc_mix_find_least(&mix, planc_mix_policy_find("temporal"), shares, NULL, &least));
+    ok(planc_mix_find_least(&mix, planc_mix_policy_find("temporal"), shares, PLANC_MEMORY_DEVICE, NULL, &least));
     int64_t more = least.bytes + least.bytes / (1 + rand_below(seed, 20));
     mix.terms.budgets[PLANC_MEMORY_DEVICE] = more;
     planc_plan_free(least.plan);

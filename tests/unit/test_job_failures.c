@@ -74,7 +74,7 @@ static bool make_plan(const sharing *by, int32_t n_jobs, bool tight, planc_plan 
                                .side_by_side = by->rounds};
   ok(planc_mix_resolve(&mix, shares));
   if (tight) {
-    ok(planc_mix_find_least(&mix, planc_mix_policy_find("temporal"), shares, NULL, &least));
+    ok(planc_mix_find_least(&mix, planc_mix_policy_find("temporal"), shares, PLANC_MEMORY_DEVICE, NULL, &least));
     mix.terms.budgets[PLANC_MEMORY_DEVICE] = least.bytes + least.bytes / 8;
     planc_plan_free(least.plan);
   }

@@ -41,7 +41,7 @@ static void set_up(void) {
                     .iterations = iterations,
                     .deadlines_ns = deadlines};
   ok(planc_mix_resolve(&mix, shares));
-  ok(planc_mix_find_least(&mix, planc_mix_policy_find("temporal"), shares, NULL, &least));
+  ok(planc_mix_find_least(&mix, planc_mix_policy_find("temporal"), shares, PLANC_MEMORY_DEVICE, NULL, &least));
   planc_plan_free(least.plan);
   mix.terms.budgets[PLANC_MEMORY_DEVICE] = least.bytes + least.bytes / 4;
   mix.terms.budgets[PLANC_MEMORY_HOST] = INT64_C(1) << 40;

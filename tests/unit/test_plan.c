@@ -298,7 +298,7 @@ START_TEST(jobs_and_names_come_back) {
   const planc_job jobs[] = {
       {.graph = graphs[0], .batch = 6, .n_rounds = 2, .rounds = uneven, .iterations = 2},
       {.graph = graphs[1], .batch = 6, .n_rounds = 1, .rounds = whole, .iterations = 1, .order = order},
-      {.graph = graphs[0], .batch = 6, .n_rounds = 1, .rounds = whole, .iterations = 1},
+      {.graph = graphs[0], .batch = 6, .n_rounds = 1, .rounds = whole, .iterations = 1, .swap_rate = 10000},
   };
   planc_plan *plan;
   ok(script_make("prologue\nbody\nepilogue\n", jobs, 3, 1000, 0, &plan));

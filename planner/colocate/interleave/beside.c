@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "planner/colocate/jobs/in_job.h"
 #include "util/math.h"
 
 /* Parameters and state. */
@@ -40,11 +41,11 @@ static planc_status beside_others(const pl_beside *b, int32_t job, planc_status 
   int64_t kept = kept_by_others(b, job);
   planc_shortage shortage = planc_status_shortage(status);
   if (planc_status_code(status) != PLANC_INFEASIBLE || b->mix->n_jobs == 1) return status;
-  if (shortage.memory == PLANC_MEMORY_DEVICE && shortage.bytes > 0)
-    shortage.bytes = pl_add_saturate(shortage.bytes, kept);
-  planc_status told =
-      planc_infeasible(shortage, "job %d (%s), beside %lld bytes of the other jobs' parameters and state: %s", job,
-                       b->mix->jobs[job].graph->name, (long long)kept, planc_status_message(status));
+  if (shortage.memory != PLANC_MEMORY_DEVICE) return pl_in_job(b->mix, job, status);
+  if (shortage.bytes > 0) shortage.bytes = pl_add_saturate(shortage.bytes, kept);
+  planc_status told = planc_infeasible(
+      shortage, "job %d (%s), beside the other jobs' parameters and state, %lld bytes if all stay on the device: %s",
+      job, planc_mix_job_name(b->mix, job), (long long)kept, planc_status_message(status));
   planc_status_free(status);
   return told;
 }

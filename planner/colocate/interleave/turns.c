@@ -155,7 +155,8 @@ static planc_status tell_excess(taking_turns *t, planc_candidate *out) {
   planc_status failed = pl_beside_make_in(&t->beside, budget, t->first_will_do);
   assert(failed);
   if (planc_status_code(failed) != PLANC_INFEASIBLE) return failed;
-  planc_status told = planc_infeasible(shortage, "%s", planc_status_message(failed));
+  planc_status told = planc_infeasible(shortage, "%s; with some of these on the host all jobs take %lld bytes",
+                                       planc_status_message(failed), (long long)shortage.bytes);
   planc_status_free(failed);
   return told;
 }

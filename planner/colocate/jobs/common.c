@@ -45,7 +45,7 @@ static planc_status set_common_profile(const planc_mix *mix, pl_common *out) {
   return NULL;
 }
 
-/* A plan states one rate for all jobs, or none. */
+/* What a plan says of all jobs: 0 where each has its own. */
 static int64_t common_swap_rate(const planc_mix *mix) {
   for (int32_t j = 1; j < mix->n_jobs; j++)
     if (mix->jobs[j].swap_rate != mix->jobs[0].swap_rate) return 0;

@@ -67,6 +67,15 @@ void pl_deadlines_choose(const planc_mix *mix, const pl_deadline_job *jobs, int3
   }
 }
 
+static int32_t raised(const planc_mix *mix, const planc_mix_share *shares, int32_t job);
+
+bool pl_deadlines_raise(const planc_mix *mix, planc_mix_share *shares) {
+  for (int32_t j = 0; j < mix->n_jobs; j++)
+    if (is_late(mix, shares, j) && raised(mix, shares, j) == shares[j].iterations) return false;
+  for (int32_t j = 0; j < mix->n_jobs; j++) shares[j].iterations = raised(mix, shares, j);
+  return true;
+}
+
 /* Iterations of a job come one after the other: a request that has just missed one waits for two, however many there
  * are. */
 static bool is_hopeless(const planc_mix *mix, const planc_mix_share *shares, int32_t job) {
@@ -83,13 +92,6 @@ static int32_t raised(const planc_mix *mix, const planc_mix_share *shares, int32
   return n > own ? (int32_t)n : own;
 }
 
-bool pl_deadlines_raise(const planc_mix *mix, planc_mix_share *shares) {
-  for (int32_t j = 0; j < mix->n_jobs; j++)
-    if (is_late(mix, shares, j) && raised(mix, shares, j) == shares[j].iterations) return false;
-  for (int32_t j = 0; j < mix->n_jobs; j++) shares[j].iterations = raised(mix, shares, j);
-  return true;
-}
-
 /* --- In time ------------------------------------------------------------------------------------------------------ */
 
 /* Whatever is late is told to the microsecond above, as which it is late. */
@@ -103,7 +105,7 @@ planc_status pl_deadlines_hold(const planc_mix *mix, const planc_mix_share *shar
         PLANC_LATE,
         "job %d (%s): requests take up to %s, with %d iteration%s in a period; the deadline is %s, and two "
         "iterations take %s alone",
-        j, mix->jobs[j].graph->name, pl_time_format(pl_align_up(shares[j].response_ns, NS_OF_US), taken),
+        j, planc_mix_job_name(mix, j), pl_time_format(pl_align_up(shares[j].response_ns, NS_OF_US), taken),
         shares[j].iterations, shares[j].iterations == 1 ? "" : "s", pl_time_format(deadline, asked),
         pl_time_format(pl_mul_saturate(shares[j].alone_ns, 2), alone));
   }

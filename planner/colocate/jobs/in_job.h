@@ -5,7 +5,7 @@
 #include "planc/colocate.h"
 
 static inline planc_status pl_in_job(const planc_mix *mix, int32_t job, planc_status status) {
-  return planc_context(status, "job %d (%s)", job, mix->jobs[job].graph->name);
+  return planc_context(status, "job %d (%s)", job, planc_mix_job_name(mix, job));
 }
 
 #endif

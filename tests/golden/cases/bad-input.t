@@ -59,7 +59,7 @@ Graphs: a key twice, a cycle, a number beyond 63 bits, text that ends early.
   [3]
   $ sed 's/^device: k40m/device: abacus/' inputs/tiny.yaml > abacus.yaml; planc plan abacus.yaml
   ! planc: note: device abacus (the graph's header)
-  ! planc: no description of device abacus; known ones are listed in planc(1)
+  ! planc: no description of device abacus; known ones: a100-40g, a100-80g, a6000, h100, h200, k40m, l4, p100, rtx2080ti, v100-16g-nvlink, v100-32g
   [3]
   $ sed 's/^batch: 4/policy: fastest/' inputs/tiny.yaml > fastest.yaml; planc plan fastest.yaml
   ! planc: note: device k40m (the graph's header)
@@ -82,6 +82,12 @@ Profiles.
   ! planc: data/profile/op-twice.json: ops[1]: op conv1 is measured twice, also in ops[0]
   ! planc: data/profile/empty.json:1: not valid JSON
   ! planc: data/profile/duplicate-key.json: device.launch_ns: the key stands twice
+  [3]
+  $ planc plan inputs/tiny.yaml --profile data/timeline/tiny.plan
+  ! planc: data/timeline/tiny.plan: a profile is asked for, and this is a plan
+  [3]
+  $ sed 's/"memory":"host"/"memory":"hots"/' data/timeline/tiny.plan | planc check /dev/stdin
+  ! planc: /dev/stdin:4:12: not "device", "host", "storage" or "user"
   [3]
   $ planc plan inputs/tiny.yaml --profile nowhere.json
   ! planc: nowhere.json: No such file or directory

@@ -32,7 +32,7 @@ comes too late, memory is used twice, an op's input is not there, the stated pea
   ! planc: wrong.plan: line 58: acquire b.grad: 8192 bytes from address 17408 on are not inside the arena of 25599 bytes
   [1]
   $ sed '7s/"engine":0/"engine":1/' tiny.plan > wrong.plan; planc check wrong.plan
-  ! planc: wrong.plan: line 36: prefetch w: stream 1 does not copy from memory 2 to memory 0
+  ! planc: wrong.plan: line 36: prefetch w: stream 1 does not copy from the user to device 0
   [1]
   $ sed '3s/"budget":[0-9]*/"budget":1024/' tiny.plan > wrong.plan; planc check wrong.plan
   ! planc: wrong.plan: needs 25600 bytes on the device (arena 25600, reserved 0), the budget is 1024, 24576 too few

@@ -84,7 +84,11 @@ Of two jobs that are alike the one with a priority computes as if the other were
   $ planc colocate inputs/tiny.yaml:64 inputs/tiny.yaml:64 --device k40m --policy temporal --priority 2:1 -o x.plan
   ! planc: --priority 2:1: the jobs are numbered from 0 to 1, or go by the names that they were given as NAME=GRAPH
   [2]
-  $ planc colocate inputs/tiny.yaml:64 b=inputs/tiny.yaml:64 --device k40m --policy temporal --priority b:3 -o x.plan >/dev/null 2>&1
+  $ planc colocate inputs/tiny.yaml:64 b=inputs/tiny.yaml:64 --device k40m --policy temporal --priority b:3 -o x.plan | grep 'job .: '
+    job 0: tiny, batch 64 in 1 round of 64, 1 iteration
+    job 1: b, tiny, batch 64 in 1 round of 64, 1 iteration, priority 3
+  ! planc: note: jobs that take turns, as by policy temporal, have no use for priorities
+  ! planc: note: budget 12.00 GiB (device k40m)
   $ grep -c '"priority":3' x.plan
   1
   $ planc colocate inputs/tiny.yaml:64 inputs/tiny.yaml:64 --device k40m --policy temporal --priority 1:2 --priority 1:3 -o x.plan
@@ -98,11 +102,11 @@ Of two jobs that are alike the one with a priority computes as if the other were
 A job that may not run often enough to get its part is told, with what would do.
 
   ~ planc colocate graphs/resnet50.yaml:32 inputs/tiny.yaml:4 --device k40m -o x.plan 2>&1 | grep 'note: job'
-  planc: note: job <N> (tiny) has the most iterations in a period that may be chosen, <N>, and they take <N> ms alone where those of job <N> take <N> ms: with --max-ratio <N> it has more of the GPU
+  planc: note: job <N> (tiny) has the most iterations in a period that may be chosen, <N>, and they take <N> ms alone where those of job <N> (resnet50) take <N> ms: with --max-ratio <N> it has more of the GPU
   $ planc colocate inputs/tiny.yaml:64:1 inputs/tiny.yaml:1 --device k40m -o x.plan 2>&1 | grep 'note: job'
   [1]
   ~ planc compare --colocate graphs/lenet-digits.yaml:640 inputs/tiny.yaml:1 --device k40m --max-ratio 1 --policies temporal --no-least 2>&1 | grep 'note: job'
-  planc: note: job <N> (tiny) has the most iterations in a period that may be chosen, <N>, and they take <N> ms alone where those of job <N> take <N> ms: with --max-ratio <N> it has more of the GPU
+  planc: note: job <N> (tiny) has the most iterations in a period that may be chosen, <N>, and they take <N> ms alone where those of job <N> (lenet-digits) take <N> ms: with --max-ratio <N> it has more of the GPU
 
 A trainer and a sampler of one model take turns, or the sampler interrupts the trainer when requests come. Each hands its memory over and back.
 
@@ -138,14 +142,14 @@ Where a deadline is not met it is told what would do: a larger ratio, other iter
   > mix 4 "" --deadline 1.2ms --max-ratio 1
   > mix 4 "" --deadline 1.2ms $(mix 4 "" --deadline 1.2ms --max-ratio 1 | sed -n 's/.*in time with//p')
   > mix 4 :1 --deadline 1.2ms
-  > ratio=$(mix 4 :1 --deadline 1.2ms | sed -n 's/.*ITERATIONS: \([0-9]*\) of job 0, \([0-9]*\) of job 1/\1 :\2/p')
+  > ratio=$(mix 4 :1 --deadline 1.2ms | sed -n 's/.*ITERATIONS: \([0-9]*\) of job 0[^,]*, \([0-9]*\) of job 1.*/\1 :\2/p')
   > mix $ratio --deadline 1.2ms
   > mix 4 "" --deadline 500us | sed 's/with [0-9]* it/with <N> it/; s/1:[0-9]*us/1:<N>us/'
   > mix 4 "" $(mix 4 "" --deadline 500us | sed -n 's/.*in time with\(.*\), the least.*/\1/p')
   planc: note: all requests are in time with --max-ratio 3
   planc: job 1 (tiny-transformer): requests take up to <N> ms, with 1 iteration in a period; the deadline is <N> ms, and two iterations take <N> ms alone
     requests of job 1 take up to <N> ms of <N> ms
-  planc: note: all requests are in time with these iterations in a period, GRAPH:BATCH:ITERATIONS: 4 of job 0, 3 of job 1
+  planc: note: all requests are in time with these iterations in a period, GRAPH:BATCH:ITERATIONS: 4 of job 0 (lenet-digits), 3 of job 1 (tiny-transformer)
   planc: job 1 (tiny-transformer): requests take up to <N> ms, with 1 iteration in a period; the deadline is <N> ms, and two iterations take <N> ms alone
     requests of job 1 take up to <N> ms of <N> ms
   planc: note: all requests are in time with --deadline 1:<N>us, the least as far as a few plans can tell
@@ -284,7 +288,7 @@ A mix that does not fit is told with what each job needs alone, and all together
   !  <size>  job <N>: conv1.w
   !  <size>  job <N>: fc2.w
   !  <size> <N> more
-  ! planc: does not fit a budget of <size>: job <N> (lenet-digits), beside <N> bytes of the other jobs' parameters and state: op pool1.grad alone needs <N> bytes at <N> sample, beside <N> bytes of parameters, state and gradients that stay: <N> bytes at the least
+  ! planc: does not fit a budget of <size>: job <N> (lenet-digits), beside the other jobs' parameters and state, <N> bytes if all stay on the device: op pool1.grad alone needs <N> bytes at <N> sample, beside <N> bytes of parameters, state and gradients that stay: <N> bytes at the least; with some of these on the host all jobs take <N> bytes
   [1]
   ~ planc colocate graphs/lenet-digits.yaml:64 inputs/tiny.yaml:8 --device k40m --budget 1 -o mix2.plan
   ! planc: note: policy temporal (the fall-back)
@@ -400,6 +404,16 @@ A host budget is one of all jobs, too.
 
   $ planc colocate graphs/lenet-digits.yaml:64 graphs/tiny-transformer.yaml:16 --device k40m --host-budget 20K --budget 300K -o x.plan 2>&1 | grep -o 'does not fit.*budget.[^:]*'
   does not fit a host budget of 20.00 KiB: job 1 (tiny-transformer): policy naive needs 580904 bytes of host memory, the budget is 20480
+  ~ planc colocate a=graphs/lenet-digits.yaml:64 b=graphs/tiny-transformer.yaml:16 --device k40m --host-budget 100K --budget 200K -o x.plan 2>&1 | grep 'least feasible\|host peak\|does not fit'
+  planc: note: the least feasible host budget of job <N> (a) alone is <N> bytes (<size>), with policy vdnn+
+  planc: note: the least feasible host budget of job <N> (b) alone is <N> bytes (<size>), with policy window
+  planc: note: the least feasible host budget of all jobs with policy temporal is <N> bytes (<size>); there:
+  host peak: <size> live at op job <N>: layer2.fc2.bgrad; largest:
+  planc: does not fit a host budget of <size>: job <N> (b): policy window needs <N> bytes of host memory, the budget is <N>: brightness.y of <N> bytes finds no place at op layer2.fc2.bgrad beside <N> bytes, the largest layer1.fc1.y of <N> and layer1.gelu.y of <N>
+  $ least=$(planc colocate graphs/lenet-digits.yaml:64 graphs/tiny-transformer.yaml:16 --device k40m --host-budget 100K --budget 200K -o x.plan 2>&1 | sed -n 's/.*all jobs with policy temporal is \([0-9]*\) bytes.*/\1/p')
+  > for host in $least $((least - 256)); do planc colocate graphs/lenet-digits.yaml:64 graphs/tiny-transformer.yaml:16 --device k40m --host-budget $host --budget 200K -o x.plan >/dev/null 2>&1; echo $?; done
+  0
+  1
 
 Policies side by side.
 

@@ -95,7 +95,7 @@ What could be meant in two ways, or is no job of the run, is refused, and the ru
 Names are unlike each other.
 
   $ planc colocate a=lenet.yaml a=tt.yaml --device k40m -o x.plan 2>&1 | tail -1
-  planc: job 1 (tiny-transformer): job 0 is called a already
+  planc: job 1 (a): job 0 is called a already
   $ planc colocate $(printf 'a%.0s' $(seq 64))=lenet.yaml tt.yaml --device k40m -o x.plan 2>&1 | tail -1 | sed 's/a*=/NAME=/'
   planc: NAME=lenet.yaml: the job's name is longer than 63 characters
   $ sed '/"job":0,/s/"name":"l"/"name":"t"/' both.plan > same.plan; planc check same.plan

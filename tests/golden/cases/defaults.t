@@ -125,8 +125,8 @@ A device is a name or a file.
   ! planc: note: batch <N> (the graph's header)
   ! planc: note: budget <size> (device p100)
   $ planc plan inputs/tiny.yaml --device abacus
-  ! planc: no description of device abacus; known ones are listed in planc(1)
+  ! planc: no description of device abacus; known ones: a100-40g, a100-80g, a6000, h100, h200, k40m, l4, p100, rtx2080ti, v100-16g-nvlink, v100-32g
   [3]
   $ PLANC_PROFILES=/nowhere planc plan inputs/tiny.yaml --device abacus
-  ! planc: no description of device abacus; known ones are listed in planc(1)
+  ! planc: no description of device abacus; known ones: a100-40g, a100-80g, a6000, h100, h200, k40m, l4, p100, rtx2080ti, v100-16g-nvlink, v100-32g
   [3]

@@ -12,8 +12,8 @@ as before. In this run an op takes 10 us, and a copy 20.
   lenet-digits+tiny-transformer, 6 periods measured
                         planned with         measured      from now on
       232x op               1.577 ms         2.320 ms         2.245 ms
-       70x of job 0         0.638 ms         0.700 ms         0.693 ms
-      162x of job 1         0.939 ms         1.620 ms         1.551 ms
+       70x of a             0.638 ms         0.700 ms         0.693 ms
+      162x of b             0.939 ms         1.620 ms         1.551 ms
         6x copy in          0.064 ms         0.120 ms         0.114 ms
         6x copy out         0.060 ms         0.150 ms         0.141 ms
     changed by 0.423, threshold 0.300
@@ -29,11 +29,11 @@ as before. In this run an op takes 10 us, and a copy 20.
     job <N>: b, tiny-transformer, batch <N> in <N> round of <N>, <N> iteration
       ideal <N> ms, computes <N> ms, waits <N> ms
       moved <size> out, <size> in; recomputed <N> ms
-    job <N> runs at <N> % of what it does alone, <N> ms an iteration by none
-    job <N> runs at <N> % of what it does alone, <N> ms an iteration by none
+    job <N> (a) runs at <N> % of what it does alone, <N> ms an iteration by none
+    job <N> (b) runs at <N> % of what it does alone, <N> ms an iteration by none
     together <N> times the throughput of one job alone
   $ planc check next.plan --budget 1G | sed 's/, peak.*//'
-  valid: lenet-digits+tiny-transformer, temporal, 2 jobs (lenet-digits, tiny-transformer)
+  valid: lenet-digits+tiny-transformer, temporal, 2 jobs (a, b)
   $ planrun exec next.plan --iterations 6 --verify 2>/dev/null | grep -o 'verified.*'
   verified: every bit as in the reference
   $ planc colocate a=graphs/lenet-digits.yaml:64:2 b=graphs/tiny-transformer.yaml:16:1 --policy temporal --profile a.json --profile b.json --budget 1G -o again.plan >/dev/null 2>&1; cmp next.plan again.plan && echo same
@@ -81,12 +81,12 @@ Other profiles are told as colocate is told them, and other budgets, policies an
   n.plan: zico, 2 jobs
     why       side by side: in every period job 0 begins 0.025 ms after job 1
   $ planc check n.plan | sed 's/, peak.*//'; grep -o '"region":[0-9]*' n.plan
-  valid: lenet-digits+tiny-transformer, zico, 2 jobs (lenet-digits, tiny-transformer)
+  valid: lenet-digits+tiny-transformer, zico, 2 jobs (a, b)
   "region":524288
   $ planc update mix.plan --trace mix.json --budget 1M -o n.plan
   ! planc: note: the decisions of the plan at hand need a budget of 1455104 bytes (1.39 MiB)
-  ! planc: note: the least feasible budget of job 0 (lenet-digits) alone is 804864 bytes (786.00 KiB), with policy naive
-  ! planc: note: the least feasible budget of job 1 (tiny-transformer) alone is 86272 bytes (84.25 KiB), with policy window
+  ! planc: note: the least feasible budget of job 0 (a) alone is 804864 bytes (786.00 KiB), with policy naive
+  ! planc: note: the least feasible budget of job 1 (b) alone is 86272 bytes (84.25 KiB), with policy window
   ! planc: note: the least feasible budget of all jobs with policy temporal is 1053696 bytes (1.00 MiB); there:
   ! peak: 1019.84 KiB live at op job 0: conv2.dgrad; largest:
   !     576.00 KiB  workspace
@@ -124,11 +124,27 @@ Deadlines are not in a plan, and are given again.
   ! planc: late.plan: a plan does not keep the deadlines that policy preemptive plans for: say them with --deadline
   [2]
   $ planc update late.plan --trace late.json --threshold 0 --deadline 5ms -o n.plan | grep -o 'requests of job 1.* of 5.000 ms'
-  requests of job 1 take up to 0.714 ms of 5.000 ms
+  requests of job 1 (s) take up to 0.714 ms of 5.000 ms
   ~ planc update late.plan --trace late.json --threshold 0 --deadline s:100us -o n.plan
-  ! planc: note: all requests are in time with --deadline <N>:715us, the least as far as a few plans can tell
-  ! planc: job <N> (lenet-digits): requests take up to <N> ms, with <N> iteration in a period; the deadline is <N> ms, and two iterations take <N> ms alone
+  ! planc: note: all requests are in time with --deadline s:715us, the least as far as a few plans can tell
+  ! planc: job <N> (s): requests take up to <N> ms, with <N> iteration in a period; the deadline is <N> ms, and two iterations take <N> ms alone
   [1]
+
+Swap rates that differ from job to job stand with the jobs, and hold for the next plan unless another is given.
+
+  $ cat > rates.awk <<'END'
+  > /^{"planc-plan"|^{"job"/ { rate = "none"; if (match($0, /"swap_rate":[0-9]*/)) rate = substr($0, RSTART + 12, RLENGTH - 12); printf "%s ", rate }
+  > END
+  $ planc colocate graphs/lenet-digits.yaml:640:1 graphs/lenet-digits.yaml:640:1 --device k40m --budget 1G --policy tensile --swap-rate 100 --swap-rate 1 -o rates.plan >/dev/null 2>&1
+  > planrun exec rates.plan --iterations 3 --trace run.json >/dev/null 2>&1; awk -f invent.awk run.json > rates.json
+  > planc check rates.plan | sed 's/, peak.*//'
+  valid: lenet-digits+lenet-digits, tensile, 2 jobs (lenet-digits, lenet-digits)
+  $ for asked in '' '--swap-rate 5' '--swap-rate 100' '--policy zico'; do
+  >   planc update rates.plan --trace rates.json --threshold 0 $asked -o n.plan >/dev/null && awk -f rates.awk n.plan; echo "of all and each: $asked"; done
+  none none 10000 of all and each:
+  50000 none none of all and each: --swap-rate 5
+  none none none of all and each: --swap-rate 100
+  none none none of all and each: --policy zico
 
 Several iterations of one job, and GPUs that train together: what one of them did stands for all.
 
