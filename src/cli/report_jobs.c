@@ -58,11 +58,9 @@ static void print_job(const planc_plan *plan, int32_t j, const planc_job_predict
   print_rounds(plan, j, true);
   printf(", %d iteration%s", job->iterations, job->iterations == 1 ? "" : "s");
   if (job->priority > 0) printf(", priority %d", job->priority);
-  printf("
-    ");
+  printf("\n    ");
   if (has_ideal) printf("ideal %s, ", pl_time_format(predicted->ideal_ns, a));
-  printf("computes %s, waits %s
-", pl_time_format(predicted->busy_ns, b), pl_time_format(predicted->stall_ns, c));
+  printf("computes %s, waits %s\n", pl_time_format(predicted->busy_ns, b), pl_time_format(predicted->stall_ns, c));
   printf("    moved %s out, %s in; recomputed %s\n", pl_size_format(predicted->copied_bytes[PLANC_ROUTE_D2H], a),
          pl_size_format(predicted->copied_bytes[PLANC_ROUTE_H2D], b), pl_time_format(predicted->recompute_ns, c));
 }

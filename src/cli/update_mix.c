@@ -65,6 +65,10 @@ static planc_status find_policy(cli_update *u) {
                      u->arguments->operands[0], own);
 }
 
+static bool has_use_for(const cli_update *u, uint32_t users) {
+  return cli_update_has_use(u->plan, u->mix_policy->name, u->mix_policy->supports, users);
+}
+
 static planc_settings settings_of(const cli_update *u) {
   planc_settings kept = cli_update_kept_settings(u->plan, u->mix_policy->name, u->mix_policy->supports);
   /* Node groups have a size or a number. */
@@ -85,10 +89,9 @@ static void set_job(cli_update *u, int32_t job, const planc_settings *settings) 
                        .side_by_side = side_by_side ? from->n_rounds : 1,
                        .priority = from->priority,
                        .split_batch_norm = from->n_rounds > 1 || pl_option_given(u->arguments, "split-batch-norm")};
-#define X(name, option, kind, least, most, standard, users, help)                                         \
-  u->mix.jobs[job].name = settings->name;                                                                 \
-  if (!pl_option_given(u->arguments, option) &&                                                           \
-      cli_update_has_use(u->plan, u->mix_policy->name, u->mix_policy->supports, users) && from->name > 0) \
+#define X(name, option, kind, least, most, standard, users, help)                        \
+  u->mix.jobs[job].name = settings->name;                                                \
+  if (!pl_option_given(u->arguments, option) && has_use_for(u, users) && from->name > 0) \
     u->mix.jobs[job].name = from->name;
   PLANC_EACH_SETTINGS(X)
 #undef X

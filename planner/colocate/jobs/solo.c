@@ -18,7 +18,9 @@ planc_status pl_solo_make(const planc_mix_evaluator *evaluator, const planc_prob
   if (planc_status_code(status) != PLANC_INFEASIBLE) return status;
   planc_status_free(status);
   PLANC_TRY(evaluator->fastest(evaluator, problem, &policy));
-  return make_by(evaluator, problem, policy, out);
+  status = make_by(evaluator, problem, policy, out);
+  out->asked_bytes = problem->terms.budgets[PLANC_MEMORY_DEVICE];
+  return status;
 }
 
 void pl_solo_free(pl_solo *solo) {
@@ -101,22 +103,24 @@ planc_status pl_solos_make(const planc_mix_evaluator *evaluator, const planc_pro
   return make_all(evaluator, problems, policy, out, out_failed);
 }
 
-static planc_status make_again(const planc_mix_evaluator *evaluator, const planc_problem *problem,
-                               const planc_policy *policy, pl_solo *out) {
-  planc_status status = policy ? make_by(evaluator, problem, policy, out) : pl_solo_make(evaluator, problem, out);
-  if (!policy || planc_status_code(status) != PLANC_INFEASIBLE) return status;
-  planc_status_free(status);
-  return pl_solo_make(evaluator, problem, out);
-}
-
-/* The policy of a job's candidate, which may be an earlier job's; NULL where it keeps everything on the device, which
- * is tried first anyway. */
-static const planc_policy *policy_of(const pl_solos *solos, int32_t job) {
+/* What a job's candidate was made as, which may be an earlier job's. */
+static const pl_solo *made_as(const pl_solos *solos, int32_t job) {
   int32_t made = 0;
   while (made < job && solos->made[made].candidate.schedule != solos->candidates[job].schedule) made++;
   assert(solos->made[made].candidate.schedule == solos->candidates[job].schedule);
-  const char *name = solos->made[made].policy;
-  return planc_policy_is_resident(name) ? NULL : planc_policy_find(name);
+  return &solos->made[made];
+}
+
+static planc_status make_again(const planc_mix_evaluator *evaluator, const planc_problem *problem,
+                               const pl_solo *before, pl_solo *out) {
+  enum { LITTLE = 64 };
+  int64_t asked = before->asked_bytes, budget = problem->terms.budgets[PLANC_MEMORY_DEVICE];
+  if (asked == 0 || budget < asked - asked / LITTLE) return pl_solo_make(evaluator, problem, out);
+  planc_status status = make_by(evaluator, problem, planc_policy_find(before->policy), out);
+  out->asked_bytes = asked;
+  if (planc_status_code(status) != PLANC_INFEASIBLE) return status;
+  planc_status_free(status);
+  return pl_solo_make(evaluator, problem, out);
 }
 
 planc_status pl_solos_remake(const planc_mix_evaluator *evaluator, const planc_problem *problems, pl_solos *solos,
@@ -126,8 +130,7 @@ planc_status pl_solos_remake(const planc_mix_evaluator *evaluator, const planc_p
   planc_status status = new_solos(before.n, solos);
   for (int32_t j = 0; !status && j < before.n; j++) {
     *out_failed = j;
-    if (find_same(problems, j) == j)
-      status = make_again(evaluator, &problems[j], policy_of(&before, j), &solos->made[j]);
+    if (find_same(problems, j) == j) status = make_again(evaluator, &problems[j], made_as(&before, j), &solos->made[j]);
   }
   if (!status) pl_solos_share(problems, solos);
   pl_solos_free(&before);

@@ -8,6 +8,7 @@
 typedef struct pl_solo {
   planc_candidate candidate; /* of one iteration; its own */
   const char *policy;        /* static */
+  int64_t asked_bytes;       /* the device budget at which all policies were asked; 0: none were */
 } pl_solo;
 
 /* By policy none where that fits the problem's budgets, else by the fastest that does. INFEASIBLE where none does. */
@@ -24,9 +25,8 @@ typedef struct pl_solos {
  * pl_solos_free, also after a failure. */
 planc_status pl_solos_make(const planc_mix_evaluator *evaluator, const planc_problem *problems,
                            const planc_policy *policy, pl_solos *out, int32_t *out_failed);
-/* Makes what was made for other problems anew, for these, which have no more memory: of each job by the policy it has,
- * or as pl_solo_make where that finds nothing. Which policy is the fastest hardly changes from a budget to a smaller
- * one, and to ask all takes long. */
+/* Makes what was made for other problems anew, for these, which have no more memory: of each job by the policy it has
+ * where all were asked at a budget that was little larger, else as pl_solo_make. To ask all takes long. */
 planc_status pl_solos_remake(const planc_mix_evaluator *evaluator, const planc_problem *problems, pl_solos *solos,
                              int32_t *out_failed);
 /* Has the candidates follow what was made, after that has changed. */
