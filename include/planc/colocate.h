@@ -37,9 +37,11 @@ static inline const planc_device *planc_mix_device(const planc_mix *mix) {
   return planc_profile_device(mix->jobs[0].profile);
 }
 
-/* A job by itself, on the mix's terms. */
+/* A job by itself, on the mix's terms, in rounds that jobs of mixes can have. */
 static inline planc_problem planc_mix_problem(const planc_mix *mix, int32_t job) {
-  return (planc_problem){.terms = mix->terms, .job = mix->jobs[job]};
+  planc_problem problem = {.terms = mix->terms, .job = mix->jobs[job]};
+  problem.terms.own_rounds = true;
+  return problem;
 }
 
 /* The first job of the mix that is the same to every policy: the job itself where none before it is. */

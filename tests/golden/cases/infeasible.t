@@ -87,24 +87,26 @@ Host memory can be what is missing.
   ! planc: does not fit a host budget of 1.00 KiB: policy vdnn-all needs 12288 bytes of host memory, the budget is 1024: b of 8192 bytes finds no place at op last beside 4096 bytes, the largest a of 4096
   [1]
 
-Of the fastest policy the least budget is that of whichever needs least. What binds on the host is told as well.
+Of the fastest policy the least budget is that of whichever needs least, in smaller rounds than it takes by itself where it
+then needs less. What binds on the host is told as well.
 
   $ planc plan inputs/tiny.yaml --budget 1K
   ! planc: note: device k40m (the graph's header)
   ! planc: note: batch 4 (the graph's header)
   ! planc: note: policy best (the fall-back)
-  ! planc: note: the least feasible budget of best is 6144 bytes (6.00 KiB), with policy modnn; there:
-  ! peak: 6.00 KiB live at op second; largest:
+  ! planc: note: the least feasible budget of best is 4096 bytes (4.00 KiB), with policy naive in rounds of 1; there:
+  ! peak: 4.00 KiB live at op last.grad; largest:
   !       2.00 KiB  b
-  !       1.00 KiB  a
-  !       1.00 KiB  w
-  !       1.00 KiB  w.grad
-  !       1.00 KiB  x
-  ! planc: does not fit 1.00 KiB: op last.grad alone needs 4096 bytes at 1 sample, beside 2048 bytes of parameters, state and gradients that stay: 6144 bytes at the least
+  !       2.00 KiB  b.grad
+  ! planc: does not fit 1.00 KiB: policy naive needs 4096 bytes of device memory, the budget is 1024: b of 2048 bytes finds no place at op last.grad beside 2048 bytes, the largest b.grad of 2048
   [1]
   $ planc plan inputs/tiny.yaml --budget 6400 -o least.plan 2>/dev/null | sed -n 1,2p
   least.plan: modnn, batch 4 in 4 rounds of 1
     peak      6.00 KiB of 6.25 KiB, host 3.00 KiB
+  $ planc plan inputs/tiny.yaml --budget 4K -o least.plan 2>/dev/null | sed -n '1,2p; /why/p'
+  least.plan: window, batch 4 in 4 rounds of 1
+    peak      4.00 KiB of 4.00 KiB, host 3.00 KiB
+    why       no policy fits in rounds of its own choice; in smaller ones no other policy that fits is faster, before it naive was with 0.758 ms in rounds of 1; window: scheduled within 4.00 KiB of 4.00 KiB, the most found that fits, at addresses that are chosen together
   $ planc plan inputs/tiny.yaml --budget 17K --host-budget 0 --policy naive
   ! planc: note: device k40m (the graph's header)
   ! planc: note: batch 4 (the graph's header)
