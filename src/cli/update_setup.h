@@ -16,6 +16,7 @@ typedef struct cli_update {
   planc_profile **read;        /* by job: its own; NULL where an earlier one's serves */
   const planc_profile **bases; /* by job; NULL: none was given */
   planc_update *update;
+  int64_t predicted_ns, measured_ns; /* a period of the plan */
   bool is_mix;
   const planc_policy *policy;         /* of a plan of one job, */
   planc_problem problem;              /* as it is to be planned next */

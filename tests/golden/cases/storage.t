@@ -83,12 +83,13 @@ A run's copies there and back are rows of their own, and an update with another 
   1x copy to storage
   ~ planc update x.plan --trace x.json --threshold 0 --profile-out y.json
   tiny, <N> periods measured
-                        planned with         measured      from now on
+    alone               planned with         measured      from now on
         7x op <N> ms <N> ms <N> ms
         4x copy in <N> ms <N> ms <N> ms
         3x copy out <N> ms <N> ms <N> ms
         1x store <N> ms <N> ms <N> ms
         1x load <N> ms <N> ms <N> ms
+    an iteration was predicted <N> ms, measured <N> ms
     changed by <N>, threshold <N>
   ~ planc update x.plan --trace x.json --threshold 0 --profile-out y.json --json | grep -o '"\(stores\|loads\)":{[^}]*}'
   "stores":{"count":<N>,"old_ns":<N>,"measured_ns":<N>,"new_ns":<N>}

@@ -10,12 +10,13 @@ as before. In this run an op takes 10 us, and a copy 20.
   > planrun exec mix.plan --iterations 6 --trace run.json >/dev/null 2>&1; awk -f invent.awk run.json > mix.json
   $ planc update mix.plan --trace mix.json -o next.plan --profile-out a.json --profile-out b.json > said; sed '/next.plan/,$d' said
   lenet-digits+tiny-transformer, 6 periods measured
-                        planned with         measured      from now on
+    alone               planned with         measured      from now on
       232x op               1.577 ms         2.320 ms         2.245 ms
        70x of job 0         0.638 ms         0.700 ms         0.693 ms
       162x of job 1         0.939 ms         1.620 ms         1.551 ms
         6x copy in          0.064 ms         0.120 ms         0.114 ms
         6x copy out         0.060 ms         0.150 ms         0.141 ms
+    a period was predicted 1.602 ms, measured 2.560 ms, now predicted 2.314 ms
     changed by 0.423, threshold 0.300
     planned anew
   ~ sed '1,/planned anew/d' said
