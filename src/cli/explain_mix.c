@@ -7,6 +7,8 @@ typedef struct mix_misfit {
   planc_status status; /* borrowed */
 } mix_misfit;
 
+enum { ROUNDS_TEXT = 48 };
+
 static planc_status explain_job(const mix_misfit *m, int32_t job);
 static planc_status explain_all(const mix_misfit *m);
 
@@ -24,12 +26,14 @@ planc_status cli_explain_mix(const planc_mix *mix, const planc_mix_policy *polic
 
 static planc_status explain_job(const mix_misfit *m, int32_t job) {
   planc_least least;
-  char text[PL_SIZE_TEXT];
+  char text[PL_SIZE_TEXT], rounds[ROUNDS_TEXT] = "";
   const planc_problem problem = planc_mix_problem(m->mix, job);
   PLANC_TRY(planc_find_least_device(&problem, planc_policy_find("best"), NULL, &least));
-  cli_note("the least feasible budget of job %d (%s) alone is %lld bytes (%s), with policy %s%s", job,
+  if (problem.job.sub_batch > 0)
+    snprintf(rounds, sizeof rounds, " in rounds of %lld", (long long)problem.job.sub_batch);
+  cli_note("the least feasible budget of job %d (%s) alone is %lld bytes (%s), with policy %s%s%s", job,
            m->mix->jobs[job].graph->name, (long long)least.bytes, pl_size_format(least.bytes, text), least.plan->policy,
-           least.is_least ? "" : ", as far as a few plans can tell");
+           rounds, least.is_least ? "" : ", as far as a few plans can tell");
   planc_plan_free(least.plan);
   return NULL;
 }

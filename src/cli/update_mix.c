@@ -47,6 +47,7 @@ planc_status cli_update_replan_mix(cli_update *u) {
                        u->arguments->operands[0], u->mix_policy->name);
   planc_status status = planc_mix_replan(mix, u->mix_policy, keepable, u->shares, &u->next);
   if (keepable) cli_update_note_kept(&mix->terms, keepable, status);
+  cli_update_note_rounds(u, status);
   status = cli_explain_mix(mix, u->mix_policy, status);
   status = cli_explain_late(mix, u->mix_policy, u->shares, status);
   if (!status) note_other_ratio(u);
