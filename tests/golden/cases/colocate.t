@@ -399,7 +399,7 @@ Workspaces that are a guess are told for each job by its own profile, and what p
 A host budget is one of all jobs, too.
 
   $ planc colocate graphs/lenet-digits.yaml:64 graphs/tiny-transformer.yaml:16 --device k40m --host-budget 20K --budget 300K -o x.plan 2>&1 | grep -o 'does not fit.*budget.[^:]*'
-  does not fit a host budget of 20.00 KiB: job 1 (tiny-transformer): policy naive needs 580904 bytes of host memory, the budget is 20480
+  does not fit a host budget of 20.00 KiB: job 1 (tiny-transformer): policy naive, in its last attempt, took 580904 bytes of host memory, the budget is 20480
 
 Policies side by side.
 

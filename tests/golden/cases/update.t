@@ -85,7 +85,7 @@ Another budget or policy is reason enough. What is not given is the plan's.
   !       8.00 KiB  b.grad
   !       4.00 KiB  a
   !       1.00 KiB  w
-  ! planc: does not fit 2.00 KiB: policy vdnn-all needs 21504 bytes of device memory, the budget is 2048: b of 8192 bytes finds no place at op last.grad beside 13312 bytes, the largest b.grad of 8192 and a of 4096
+  ! planc: does not fit 2.00 KiB: policy vdnn-all, in its last attempt, took 21504 bytes of device memory, the budget is 2048: b of 8192 bytes finds no place at op last.grad beside 13312 bytes, the largest b.grad of 8192 and a of 4096
   [1]
   $ planc update data/timeline/tiny.plan --trace data/timeline/tiny.json -o small.plan --policy ideal
   ! planc: policy ideal is only simulated and has no plan; see planc compare
