@@ -4,17 +4,22 @@
  *
  * Of two that take equally long the one that stands first in the table is taken. `none`, which keeps everything on the
  * device, is taken where nothing is faster by more than a thousandth: less than that no prediction can tell apart, and
- * it needs no copy to be in time. What is only simulated is never taken. */
+ * it needs no copy to be in time. What is only simulated is never taken.
+ *
+ * Most policies take the batch at once. Where none fits, not in rounds that a policy chooses either, they are asked in
+ * rounds of half the batch, of a quarter and so on, as long as that helps: they ask for less or, where there is a plan,
+ * have a faster one. */
 #include <assert.h>
 #include <stdlib.h>
 
 #include "planner/choose/reasons.h"
+#include "planner/choose/sub_batch.h"
 #include "planner/make_plan.h"
 #include "planner/plan_steps.h"
 #include "util/emit.h"
 #include "util/size.h"
 
-enum { WORTH = 1000 };
+enum { WORTH = 1000, MOST_INSTANCES = 20000 };
 
 /* The longest iteration that is preferred to the incumbent's, and one more. */
 static int64_t beat_of(const char *incumbent, int64_t incumbent_ns) {
@@ -26,18 +31,23 @@ bool planc_is_preferred(int64_t ns, const char *incumbent, int64_t incumbent_ns)
 }
 
 typedef struct best {
-  planc_problem problem; /* with what is to be beaten */
-  int64_t least_ns;      /* of any plan in one round */
+  planc_problem problem;  /* with what is to be beaten */
+  int64_t least_ns;       /* of any plan in one round */
+  bool in_smaller_rounds; /* than any policy has chosen */
   planc_plan *plan;
   const char *slower;       /* the policy that was the fastest before, NULL = none fitted */
   int64_t slower_ns;        /* its plan's iteration */
+  int64_t slower_rounds;    /* samples of one of its rounds */
   planc_status infeasible;  /* of the policy that asks for least; owned */
   planc_status unsupported; /* the first reason why a policy cannot plan this; owned */
 } best;
 
 static planc_status ask_all(best *b);
+static planc_status ask_in_smaller_rounds(best *b);
 static planc_status no_plan(best *b);
 static planc_status explain(const best *b);
+static planc_status ask_in_rounds(best *b, int64_t size, planc_shortage *least, bool *out_helps);
+static bool is_asked(const best *b, const planc_policy *policy);
 static bool cannot_win(const best *b, const planc_policy *policy);
 static planc_status ask(best *b, const planc_policy *policy);
 
@@ -45,6 +55,7 @@ planc_status pl_make_best(const planc_problem *problem, planc_plan **out) {
   best b = {.problem = *problem};
   planc_status status = planc_ideal_time(problem->job.profile, problem->job.graph, problem->job.batch, &b.least_ns);
   if (!status) status = ask_all(&b);
+  if (!status && !b.plan && !problem->terms.own_rounds) status = ask_in_smaller_rounds(&b);
   if (!status && !b.plan) status = no_plan(&b);
   if (!status && !problem->terms.first_will_do) status = explain(&b);
   if (status) planc_plan_free(b.plan);
@@ -56,11 +67,46 @@ planc_status pl_make_best(const planc_problem *problem, planc_plan **out) {
 
 static planc_status ask_all(best *b) {
   for (const planc_policy *policy = planc_policies(); policy->name; policy++) {
-    if (policy->supports & (PLANC_POLICY_SIMULATED | PLANC_POLICY_CHOOSES)) continue;
-    if (!cannot_win(b, policy)) PLANC_TRY(ask(b, policy));
+    if (is_asked(b, policy) && !cannot_win(b, policy)) PLANC_TRY(ask(b, policy));
     if (b->plan && b->problem.terms.first_will_do) break;
   }
   return NULL;
+}
+
+static planc_status ask_in_smaller_rounds(best *b) {
+  int64_t size = b->problem.job.batch;
+  planc_shortage least = {0};
+  bool helps;
+  PLANC_TRY(pl_may_split(&b->problem, &helps));
+  b->in_smaller_rounds = helps;
+  while (helps && size > 1) {
+    size = (size + 1) / 2;
+    if ((b->problem.job.batch + size - 1) / size > MOST_INSTANCES / b->problem.job.graph->n_ops) break;
+    PLANC_TRY(ask_in_rounds(b, size, &least, &helps));
+    if (b->plan && b->problem.terms.first_will_do) break;
+  }
+  return NULL;
+}
+
+/* Whether there is something new, a plan or less that is asked for, in the rounds just asked. */
+static planc_status ask_in_rounds(best *b, int64_t size, planc_shortage *least, bool *out_helps) {
+  planc_status others = b->infeasible;
+  planc_shortage before = *least;
+  int64_t before_ns = b->problem.terms.beat_ns;
+  b->infeasible = NULL;
+  b->problem.job.sub_batch = size;
+  planc_status status = ask_all(b);
+  *least = planc_status_shortage(b->infeasible);
+  bool less = before.bytes == 0 || least->memory != before.memory || least->bytes < before.bytes;
+  *out_helps = b->plan ? b->problem.terms.beat_ns != before_ns : less;
+  if (others) pl_keep_lesser(&b->infeasible, others);
+  return status;
+}
+
+/* Who chooses rounds has had smaller ones in question. */
+static bool is_asked(const best *b, const planc_policy *policy) {
+  uint32_t left_out = PLANC_POLICY_SIMULATED | PLANC_POLICY_CHOOSES | (b->in_smaller_rounds ? PLANC_POLICY_ROUNDS : 0);
+  return !(policy->supports & left_out);
 }
 
 /* Every policy's rounds are one where none may be chosen: then no plan is faster than the ops one after the other. */
@@ -90,6 +136,7 @@ static planc_status ask(best *b, const planc_policy *policy) {
   PLANC_TRY(status);
   b->slower = b->plan ? planc_policy_find(b->plan->policy)->name : NULL;
   b->slower_ns = b->plan ? b->plan->predicted.iteration_ns : 0;
+  b->slower_rounds = b->plan ? b->plan->jobs[0].rounds[0] : 0;
   planc_plan_free(b->plan);
   b->plan = plan;
   b->problem.terms.beat_ns = beat_of(policy->name, plan->predicted.iteration_ns);
@@ -104,8 +151,10 @@ static planc_status explain(const best *b) {
   char time[PL_SIZE_TEXT], *text;
   size_t length;
   pl_emit emit = {0};
+  if (b->in_smaller_rounds) pl_emit_format(&emit, "no policy fits in rounds of its own choice; in smaller ones ");
   pl_emit_format(&emit, "no other policy that fits is faster%s", all_stays ? " by more than a thousandth" : "");
   if (b->slower) pl_emit_format(&emit, ", before it %s was with %s", b->slower, pl_time_format(b->slower_ns, time));
+  if (b->slower && b->in_smaller_rounds) pl_emit_format(&emit, " in rounds of %lld", (long long)b->slower_rounds);
   if (plan->explanation) pl_emit_format(&emit, "; %s: %s", plan->policy, plan->explanation);
   PLANC_TRY(pl_emit_take(&emit, &text, &length));
   planc_status status = pl_explain_plan(plan, text);

@@ -103,7 +103,7 @@ static planc_status place(const planc_evaluator *evaluator, const planc_candidat
 /* Says who has no place within the budget. */
 static planc_status too_much(const planc_candidate *candidate, const places *placed, const pl_shortage *shortage) {
   char *why, who[ROUNDS_TEXT];
-  snprintf(who, sizeof who, "rounds of %lld need", (long long)candidate->sub_batch);
+  snprintf(who, sizeof who, "an attempt in rounds of %lld took", (long long)candidate->sub_batch);
   PLANC_TRY(pl_schedule_no_place(candidate->schedule, &placed->addresses, shortage->needs.memory,
                                  pl_shortage_room(shortage), &why));
   return pl_shortage_status(shortage, who, why);

@@ -57,7 +57,7 @@ static planc_status too_much(const planc_plan *plan, planc_memory_kind memory, i
                           .beside = planc_plan_memory(plan, memory)->reserved_bytes,
                           .replicas = planc_plan_replicas(plan)};
   char *why, who[POLICY_TEXT];
-  snprintf(who, sizeof who, "policy %s needs", plan->policy);
+  snprintf(who, sizeof who, "policy %s, in its last attempt, took", plan->policy);
   PLANC_TRY(pl_plan_no_place(plan, memory, pl_shortage_room(&shortage), &why));
   return pl_shortage_status(&shortage, who, why);
 }

@@ -18,7 +18,7 @@ int64_t pl_shortage_room(const pl_shortage *shortage);
 enum { PL_SHORTAGE_TEXT = 128 };
 const char *pl_shortage_format(const pl_shortage *shortage, char text[PL_SHORTAGE_TEXT]);
 
-/* INFEASIBLE, of "policy none needs", say, in `who`. `why`, malloc'ed, goes on with who finds no place (no_place.h),
+/* INFEASIBLE, of "policy none took", say, in `who`. `why`, malloc'ed, goes on with who finds no place (no_place.h),
  * unless more than the budget is reserved, and is freed. */
 planc_status pl_shortage_status(const pl_shortage *shortage, const char *who, char *why);
 

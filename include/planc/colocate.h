@@ -42,9 +42,11 @@ static inline const char *planc_mix_job_name(const planc_mix *mix, int32_t job) 
   return mix->names && mix->names[job] ? mix->names[job] : mix->jobs[job].graph->name;
 }
 
-/* A job by itself, on the mix's terms. */
+/* A job by itself, on the mix's terms, in rounds that jobs of mixes can have. */
 static inline planc_problem planc_mix_problem(const planc_mix *mix, int32_t job) {
-  return (planc_problem){.terms = mix->terms, .job = mix->jobs[job]};
+  planc_problem problem = {.terms = mix->terms, .job = mix->jobs[job]};
+  problem.terms.own_rounds = true;
+  return problem;
 }
 
 /* The first job of the mix that is the same to every policy: the job itself where none before it is. */
@@ -118,6 +120,9 @@ bool planc_mix_has_deadlines(const planc_mix *mix);
  * for the others' work between two of them to leave time enough. `shares` are by job. USAGE for what is no
  * mix: jobs of different devices, iterations out of range. INFEASIBLE where a job does not even fit alone. */
 planc_status planc_mix_resolve(const planc_mix *mix, planc_mix_share *shares);
+/* How many iterations of each job would make a period at the times that `shares` have of each alone, none of which is
+ * 0, where the mix gives none and no job has a deadline. */
+void planc_mix_choose_ratio(const planc_mix *mix, const planc_mix_share *shares, int32_t *out_iterations);
 
 /* The whole way from a mix to a plan, as planc_make_plan for one job: *out is held to the budgets and simulated, and
  * to the deadlines: LATE tells of the job whose requests take longer. `shares` are those of planc_mix_resolve; their

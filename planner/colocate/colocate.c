@@ -27,6 +27,10 @@ static planc_mix mix_on(const pl_common *common, const planc_problem *all) {
   return mix;
 }
 
+static int32_t most_chosen(const planc_mix *mix) {
+  return mix->max_ratio > 0 ? mix->max_ratio : PLANC_MIX_MAX_RATIO;
+}
+
 planc_status pl_mix_resolve(const pl_common *common, const planc_problem *all, planc_mix_share *shares) {
   const planc_mix at = mix_on(common, all), *mix = &at;
   const planc_mix_evaluator evaluator = pl_mix_evaluator_of(mix, all);
@@ -37,13 +41,19 @@ planc_status pl_mix_resolve(const pl_common *common, const planc_problem *all, p
     PLANC_TRY(find_alone(&evaluator, j, shares, timed));
     jobs[j] = (pl_ratio_job){.alone_ns = shares[j].alone_ns, .iterations = mix->iterations[j]};
   }
-  pl_choose_ratio(jobs, mix->n_jobs, mix->max_ratio > 0 ? mix->max_ratio : PLANC_MIX_MAX_RATIO, iterations);
+  pl_choose_ratio(jobs, mix->n_jobs, most_chosen(mix), iterations);
   pl_deadlines_choose(mix, timed, iterations);
   for (int32_t j = 0; j < mix->n_jobs; j++) {
     shares[j].iterations = iterations[j];
     shares[j].deadline_ns = pl_deadline_of(mix, j);
   }
   return NULL;
+}
+
+void planc_mix_choose_ratio(const planc_mix *mix, const planc_mix_share *shares, int32_t *out_iterations) {
+  pl_ratio_job jobs[PLANC_MIX_MOST_JOBS];
+  for (int32_t j = 0; j < mix->n_jobs; j++) jobs[j] = (pl_ratio_job){.alone_ns = shares[j].alone_ns};
+  pl_choose_ratio(jobs, mix->n_jobs, most_chosen(mix), out_iterations);
 }
 
 planc_status planc_mix_resolve(const planc_mix *mix, planc_mix_share *shares) {

@@ -124,6 +124,15 @@ static planc_status check_outputs(const cli_update *u) {
                      n, n == 1 ? "" : "s", n_jobs, n_jobs == 1 ? "" : "s");
 }
 
+static planc_status read_period(cli_update *u) {
+  planc_comparison *comparison;
+  PLANC_TRY(planc_timeline_compare(u->plan, u->timeline, &comparison));
+  u->predicted_ns = comparison->predicted_ns;
+  u->measured_ns = comparison->measured_ns;
+  planc_comparison_free(comparison);
+  return NULL;
+}
+
 static planc_status read_inputs(cli_update *u) {
   const char *path = u->arguments->operands[0];
   PLANC_TRY(read_arguments(u));
@@ -135,6 +144,7 @@ static planc_status read_inputs(cli_update *u) {
   planc_update_options options = {
       .plan = u->plan, .timeline = u->timeline, .profiles = u->bases, .weight_ppm = u->weight_ppm};
   PLANC_TRY(planc_context(planc_update_make(&options, &u->update), "%s", path));
+  PLANC_TRY(planc_context(read_period(u), "%s", path));
   return check_outputs(u);
 }
 

@@ -56,19 +56,27 @@ static planc_status print_host(const misfit *m, const planc_least *least) {
   return NULL;
 }
 
+/* Samples of the rounds that the plan's policy was asked for; 0 = it had the choice. A policy that chooses among others
+ * asks those that take the batch at once for smaller rounds where none fits. */
+static int64_t asked_rounds(const misfit *m, const planc_plan *plan) {
+  bool splits = planc_policy_find(plan->policy)->supports & PLANC_POLICY_ROUNDS;
+  if (m->problem->job.sub_batch > 0) return m->problem->job.sub_batch;
+  return splits || plan->jobs[0].n_rounds == 1 ? 0 : plan->jobs[0].rounds[0];
+}
+
 enum { ROUNDS_TEXT = 48 };
 
 /* Says what the least budget is, what binds there and what is live. */
 static planc_status print_least(const misfit *m, const planc_least *least) {
   char text[PL_SIZE_TEXT], rounds[ROUNDS_TEXT] = "";
+  int64_t sub_batch = asked_rounds(m, least->plan);
   bool chosen = strcmp(m->policy->name, least->plan->policy) != 0;
   bool any_host = m->memory == PLANC_MEMORY_DEVICE && m->problem->terms.budgets[PLANC_MEMORY_HOST] >= 0;
-  if (m->problem->job.sub_batch > 0)
-    snprintf(rounds, sizeof rounds, " in rounds of %lld", (long long)m->problem->job.sub_batch);
+  if (sub_batch > 0) snprintf(rounds, sizeof rounds, " in rounds of %lld", (long long)sub_batch);
   cli_note("the least feasible %s of %s is %lld bytes (%s)%s%s%s%s%s; there:", cli_budget_name(m->memory),
-           m->policy->name, (long long)least->bytes, pl_size_format(least->bytes, text), rounds,
-           chosen ? ", with policy " : "", chosen ? least->plan->policy : "",
-           any_host ? ", with a host without limit" : "", least->is_least ? "" : ", as far as a few plans can tell");
+           m->policy->name, (long long)least->bytes, pl_size_format(least->bytes, text), chosen ? ", with policy " : "",
+           chosen ? least->plan->policy : "", rounds, any_host ? ", with a host without limit" : "",
+           least->is_least ? "" : ", as far as a few plans can tell");
   PLANC_TRY(cli_print_peak(least->plan, m->memory, stderr));
   return any_host ? print_host(m, least) : NULL;
 }
@@ -77,7 +85,9 @@ static planc_status print_least(const misfit *m, const planc_least *least) {
 static planc_status find_reason(misfit *m, const planc_least *least) {
   planc_plan *plan;
   if (!(m->policy->supports & PLANC_POLICY_CHOOSES)) return NULL;
-  planc_status status = planc_make_plan(m->problem, planc_policy_find(least->plan->policy), &plan);
+  planc_problem at = *m->problem;
+  at.job.sub_batch = asked_rounds(m, least->plan);
+  planc_status status = planc_make_plan(&at, planc_policy_find(least->plan->policy), &plan);
   if (planc_status_code(status) != PLANC_INFEASIBLE) {
     if (!status) planc_plan_free(plan);
     return status;

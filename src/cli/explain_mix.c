@@ -8,6 +8,8 @@ typedef struct mix_misfit {
   planc_memory_kind memory; /* whose budget is too small */
 } mix_misfit;
 
+enum { ROUNDS_TEXT = 48 };
+
 static planc_status explain_job(const mix_misfit *m, int32_t job);
 static planc_status explain_all(const mix_misfit *m);
 
@@ -25,14 +27,16 @@ planc_status cli_explain_mix(const planc_mix *mix, const planc_mix_policy *polic
 
 static planc_status explain_job(const mix_misfit *m, int32_t job) {
   planc_least least;
-  char text[PL_SIZE_TEXT];
+  char text[PL_SIZE_TEXT], rounds[ROUNDS_TEXT] = "";
   const planc_problem problem = planc_mix_problem(m->mix, job);
   const planc_policy *best = planc_policy_find("best");
   PLANC_TRY(m->memory == PLANC_MEMORY_DEVICE ? planc_find_least_device(&problem, best, NULL, &least)
                                              : planc_find_least(&problem, best, m->memory, NULL, &least));
-  cli_note("the least feasible %s of job %d (%s) alone is %lld bytes (%s), with policy %s%s",
+  if (problem.job.sub_batch > 0)
+    snprintf(rounds, sizeof rounds, " in rounds of %lld", (long long)problem.job.sub_batch);
+  cli_note("the least feasible %s of job %d (%s) alone is %lld bytes (%s), with policy %s%s%s",
            cli_budget_name(m->memory), job, planc_mix_job_name(m->mix, job), (long long)least.bytes,
-           pl_size_format(least.bytes, text), least.plan->policy,
+           pl_size_format(least.bytes, text), least.plan->policy, rounds,
            least.is_least ? "" : ", as far as a few plans can tell");
   planc_plan_free(least.plan);
   return NULL;

@@ -24,6 +24,7 @@ planc_status cli_update_replan_job(cli_update *u) {
   if (rules_out && planc_status_code(status) == PLANC_USAGE)
     status = planc_context(status, "%s", u->arguments->operands[0]);
   if (keepable) cli_update_note_kept(&u->problem.terms, keepable, status);
+  if (!pl_option_given(u->arguments, "sub-batch")) cli_update_note_rounds(u, status);
   return cli_explain(&u->problem, u->policy, status);
 }
 
@@ -100,4 +101,21 @@ static bool asks_for_other_decisions(const cli_update *u) {
   return strcmp(u->policy->name, u->plan->policy) != 0 || !planc_settings_are_same(&asked, &u->plan->settings) ||
          is_placed_otherwise(problem, planc_plan_memory(u->plan, PLANC_MEMORY_DEVICE)) ||
          (problem->job.sub_batch && problem->job.sub_batch != sub_batch_of(&u->plan->jobs[0]));
+}
+
+/* --- Rounds ------------------------------------------------------------------------------------------------------- */
+
+/* Those that run side by side stay so. */
+static bool may_have_smaller_rounds(const cli_update *u, int32_t j) {
+  const planc_job *job = &u->plan->jobs[j];
+  bool coupled = planc_graph_is_batch_coupled(job->graph) && job->n_rounds == 1;
+  bool stays = u->is_mix && u->mix.jobs[j].side_by_side > 1;
+  return !stays && job->rounds[0] > 1 && (!coupled || pl_option_given(u->arguments, "split-batch-norm"));
+}
+
+void cli_update_note_rounds(const cli_update *u, planc_status failed) {
+  bool may = false;
+  for (int32_t j = 0; j < u->plan->n_jobs; j++) may |= may_have_smaller_rounds(u, j);
+  if (planc_status_code(failed) == PLANC_INFEASIBLE && !u->bases && may)
+    cli_note("rounds stay those of the plan: with --profile or --device, which tell of other batches, less may do");
 }

@@ -3,11 +3,14 @@
 
 #include "cli/update_setup.h"
 
+enum { RATIO_TEXT = 12 * PLANC_MIX_MOST_JOBS };
+
 static planc_status check_options(const pl_arguments *arguments);
 static planc_status find_policy(cli_update *u);
 static planc_settings settings_of(const cli_update *u);
 static void set_job(cli_update *u, int32_t job, const planc_settings *settings);
 static bool asks_for_other_decisions(const cli_update *u, const planc_settings *settings);
+static void note_other_ratio(const cli_update *u);
 
 planc_status cli_update_ask_mix(cli_update *u) {
   const planc_plan *plan = u->plan;
@@ -44,8 +47,11 @@ planc_status cli_update_replan_mix(cli_update *u) {
                        u->arguments->operands[0], u->mix_policy->name);
   planc_status status = planc_mix_replan(mix, u->mix_policy, keepable, u->shares, &u->next);
   if (keepable) cli_update_note_kept(&mix->terms, keepable, status);
+  cli_update_note_rounds(u, status);
   status = cli_explain_mix(mix, u->mix_policy, status);
-  return cli_explain_late(mix, u->mix_policy, u->shares, status);
+  status = cli_explain_late(mix, u->mix_policy, u->shares, status);
+  if (!status) note_other_ratio(u);
+  return status;
 }
 
 static planc_status check_options(const pl_arguments *arguments) {
@@ -113,4 +119,44 @@ static bool asks_for_other_decisions(const cli_update *u, const planc_settings *
     others |= !planc_settings_are_same(&asked, &kept);
   }
   return others;
+}
+
+/* --- The ratio ---------------------------------------------------------------------------------------------------- */
+
+/* What the ops of a job take in a period, as planned with or from now on. */
+static int64_t ops_of(const cli_update *u, int32_t job, bool before) {
+  return before ? u->update->jobs[job].old_ns : u->update->jobs[job].new_ns;
+}
+
+/* Whether one job has less than half of the time of another. */
+static bool is_unfair(const cli_update *u, bool before) {
+  enum { FAR_BELOW = 2 };
+  int64_t least = ops_of(u, 0, before), most = least;
+  for (int32_t j = 1; j < u->plan->n_jobs; j++) {
+    int64_t ns = ops_of(u, j, before);
+    if (ns < least) least = ns;
+    if (ns > most) most = ns;
+  }
+  return least < most / FAR_BELOW;
+}
+
+/* Iterations in a period stay what they are: with what was measured they may leave a job much less of the GPU than they
+ * were to. */
+static void note_other_ratio(const cli_update *u) {
+  int32_t chosen[PLANC_MIX_MOST_JOBS], n = u->plan->n_jobs;
+  char ratio[RATIO_TEXT] = "";
+  bool known = !planc_mix_has_deadlines(&u->mix.mix), other = false;
+  for (int32_t j = 0; j < n; j++) known &= u->shares[j].alone_ns > 0;
+  if (!known || is_unfair(u, true) || !is_unfair(u, false)) return;
+  planc_mix_choose_ratio(&u->mix.mix, u->shares, chosen);
+  for (int32_t j = 0; j < n; j++) {
+    size_t length = strlen(ratio);
+    (void)snprintf(ratio + length, sizeof ratio - length, "%s%d", j > 0 ? ":" : "", chosen[j]);
+    other |= chosen[j] != u->plan->jobs[j].iterations;
+  }
+  if (other)
+    cli_note(
+        "iterations in a period stay what they are; with the measured times planc would choose %s: colocate with "
+        "the profiles of --profile-out does",
+        ratio);
 }

@@ -9,7 +9,7 @@
 
 static bool to_standard_output(const cli_update *u);
 static planc_status report_json(const cli_update *u, bool updated);
-static void print_text(const cli_update *u);
+static void print_text(const cli_update *u, const planc_plan *next);
 static void print_decisions(const cli_update *u);
 static const planc_mix_share *known_shares(const cli_update *u);
 static bool has_ideal(const cli_update *u, const planc_plan *next);
@@ -17,8 +17,8 @@ static bool has_ideal(const cli_update *u, const planc_plan *next);
 planc_status cli_update_report(const cli_update *u, bool updated) {
   if (to_standard_output(u)) return NULL;
   if (pl_option_given(u->arguments, "json")) return report_json(u, updated);
-  print_text(u);
   const planc_plan *next = planc_replanned_plan(&u->next);
+  print_text(u, next);
   if (!next) return NULL;
   print_decisions(u);
   cli_print_summary(next, known_shares(u), u->output, has_ideal(u, next));
@@ -70,6 +70,13 @@ static void report_jobs(const cli_update *u, cJSON *object) {
   }
 }
 
+static void report_period(const cli_update *u, const planc_plan *next, cJSON *object) {
+  cJSON *period = pl_json_add_object(object, "period");
+  pl_json_add_int(period, "old_ns", u->predicted_ns);
+  pl_json_add_int(period, "measured_ns", u->measured_ns);
+  pl_json_add_known(period, "new_ns", next, next ? next->predicted.iteration_ns : 0);
+}
+
 static planc_status report_json(const cli_update *u, bool updated) {
   cJSON *object = cJSON_CreateObject();
   pl_json_add_string(object, "planc", "update/1");
@@ -80,9 +87,10 @@ static planc_status report_json(const cli_update *u, bool updated) {
   report_sum(object, "ops", &u->update->ops);
   for (int r = 0; r < PLANC_N_ROUTES; r++) report_sum(object, pl_routes[r].sums, &u->update->copies[r]);
   report_jobs(u, object);
+  const planc_plan *next = planc_replanned_plan(&u->next);
+  report_period(u, next, object);
   pl_json_add_int(object, "change_ppm", u->update->change_ppm);
   pl_json_add_bool(object, "updated", updated);
-  const planc_plan *next = planc_replanned_plan(&u->next);
   if (next) {
     pl_json_add_string(object, "decisions", u->next.keeps ? "kept" : "new");
   } else {
@@ -116,11 +124,20 @@ static void print_decisions(const cli_update *u) {
   }
 }
 
-static void print_text(const cli_update *u) {
+/* What the ops take alone does not tell whether a period is predicted well. */
+static void print_period(const cli_update *u, const planc_plan *next) {
+  char predicted[PL_SIZE_TEXT], measured[PL_SIZE_TEXT], now[PL_SIZE_TEXT];
+  printf("  %s was predicted %s, measured %s", u->is_mix ? "a period" : "an iteration",
+         pl_time_format(u->predicted_ns, predicted), pl_time_format(u->measured_ns, measured));
+  if (next) printf(", now predicted %s", pl_time_format(next->predicted.iteration_ns, now));
+  printf("\n");
+}
+
+static void print_text(const cli_update *u, const planc_plan *next) {
   const planc_update *update = u->update;
   printf("%s, %" PRId32 " period%s measured\n", u->plan->name, u->timeline->n_periods,
          u->timeline->n_periods == 1 ? "" : "s");
-  printf("  %-17s %14s %16s %16s\n", "", "planned with", "measured", "from now on");
+  printf("  %-17s %14s %16s %16s\n", "alone", "planned with", "measured", "from now on");
   print_sum("op", &update->ops);
   for (int32_t j = 0; j < u->plan->n_jobs && u->plan->n_jobs > 1; j++) {
     char of_job[sizeof "of " + PL_JOB_NAME_MAX];
@@ -130,6 +147,7 @@ static void print_text(const cli_update *u) {
     print_sum(of_job, &update->jobs[j]);
   }
   for (int r = 0; r < PLANC_N_ROUTES; r++) print_sum(pl_routes[r].verb, &update->copies[r]);
+  print_period(u, next);
   char change[CLI_METRIC_TEXT], threshold[CLI_METRIC_TEXT];
   printf("  changed by %s, threshold %s\n", cli_metric_format(update->change_ppm, 3, change),
          cli_metric_format(u->threshold_ppm, 3, threshold));

@@ -16,6 +16,7 @@ typedef struct cli_update {
   planc_profile **read;        /* by job: its own; NULL where an earlier one's serves */
   const planc_profile **bases; /* by job; NULL: none was given */
   planc_update *update;
+  int64_t predicted_ns, measured_ns; /* a period of the plan */
   bool is_mix;
   const planc_policy *policy;         /* of a plan of one job, */
   planc_problem problem;              /* as it is to be planned next */
@@ -45,6 +46,8 @@ void cli_update_read_budgets(const planc_plan *plan, int64_t budgets[PLANC_N_BUD
 bool cli_update_has_other_budgets(const planc_plan *plan, const planc_terms *terms);
 /* Says on standard error what the plan's own decisions need, where planning failed on terms that they do not fit. */
 void cli_update_note_kept(const planc_terms *terms, const planc_plan *kept, planc_status failed);
+/* Says on standard error, where planning failed in the plan's rounds, how smaller ones are had. */
+void cli_update_note_rounds(const cli_update *u, planc_status failed);
 
 /* On standard output, what was done. */
 planc_status cli_update_report(const cli_update *u, bool updated);

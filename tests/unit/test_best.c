@@ -435,6 +435,32 @@ START_TEST(rounds_are_a_choice) {
 }
 END_TEST
 
+/* Where no policy fits in the rounds that it takes by itself, best finds what the user would by asking for smaller
+ * ones; jobs of mixes, which could not have those, are told that nothing fits. */
+START_TEST(smaller_rounds_are_asked_for_where_nothing_fits) {
+  planc_graph *graph = trained("graphs/lenet-digits.yaml");
+  planc_problem problem = problem_of(graph, 7);
+  problem.job.batch = 64;
+  for (int64_t budget = 60 << 10; budget <= 80 << 10; budget += 10 << 10) {
+    for (const planc_policy *policy = planc_policies(); policy->name; policy++)
+      if (makes_plans(policy)) ck_assert_ptr_null(plan_at(problem, policy->name, budget, -1));
+    planc_plan *best = plan_at(problem, "best", budget, -1);
+    ck_assert_ptr_nonnull(best);
+    planc_problem at = problem;
+    for (at.job.sub_batch = 32; at.job.sub_batch > 0; at.job.sub_batch /= 2) {
+      planc_plan *asked = plan_at(at, "best", budget, -1);
+      if (asked) ck_assert_int_le(best->predicted.iteration_ns, asked->predicted.iteration_ns);
+      planc_plan_free(asked);
+    }
+    planc_plan_free(best);
+    problem.terms.own_rounds = true;
+    ck_assert_ptr_null(plan_at(problem, "best", budget, -1));
+    problem.terms.own_rounds = false;
+  }
+  planc_graph_free(graph);
+}
+END_TEST
+
 START_TEST(ties_go_to_what_keeps_everything) {
   ck_assert(!planc_is_preferred(MILLION, "none", MILLION));
   ck_assert(!planc_is_preferred(MILLION - 1000, "none", MILLION));
@@ -464,6 +490,7 @@ int main(void) {
   tcase_add_loop_test(best, a_host_budget_steers_to_rounds, 0, GRAPHS);
   tcase_add_loop_test(best, a_host_that_suffices_is_enough, 0, GRAPHS);
   tcase_add_test(best, rounds_are_a_choice);
+  tcase_add_test(best, smaller_rounds_are_asked_for_where_nothing_fits);
   tcase_add_test(best, ties_go_to_what_keeps_everything);
   suite_add_tcase(suite, least);
   suite_add_tcase(suite, best);

@@ -134,7 +134,7 @@ static planc_status plan_with(const char *policy, int64_t budget, int64_t host_b
 
 START_TEST(a_plan_beyond_the_budget) {
   assert_fails(plan_with("none", 9000, -1), PLANC_INFEASIBLE,
-               "policy none needs 10240 bytes of device memory, the budget is 9000: ");
+               "policy none, in its last attempt, took 10240 bytes of device memory, the budget is 9000: ");
   assert_fails(plan_with("none", 9000, -1), PLANC_INFEASIBLE, " bytes finds no place at op a beside ");
   assert_fails(plan_with("none", 5000, -1), PLANC_INFEASIBLE, "of 4096");
 }
@@ -159,7 +159,8 @@ START_TEST(a_plan_of_two_gpus) {
                "bytes of host memory, the budget is 100: on each of 2 GPUs w of 4096 bytes finds no place at op a");
   problem.terms.budgets[PLANC_MEMORY_DEVICE] = 9000;
   assert_fails(planc_make_plan(&problem, planc_policy_find("none"), &plan), PLANC_INFEASIBLE,
-               "policy none needs 10240 bytes of device memory, the budget is 9000: y of 2048 bytes finds no place");
+               "policy none, in its last attempt, took 10240 bytes of device memory, the budget is 9000: y of 2048 "
+               "bytes finds no place");
 }
 END_TEST
 
@@ -168,7 +169,8 @@ START_TEST(parts_of_the_budget) {
   char text[PL_SHORTAGE_TEXT];
   profile->device.reserved_bytes = 1000;
   assert_fails(plan_with("none", 10000, -1), PLANC_INFEASIBLE,
-               "policy none needs 11240 bytes of device memory, the budget is 10000, 1000 of it reserved: ");
+               "policy none, in its last attempt, took 11240 bytes of device memory, the budget is 10000, 1000 of it "
+               "reserved: ");
   assert_fails(plan_with("none", 500, -1), PLANC_INFEASIBLE, "the budget is 500, less than the 1000 reserved");
   pl_shortage shortage = {.needs = {PLANC_MEMORY_HOST, 9}, .budget = 8, .beside = 3, .replicas = 2};
   ck_assert_str_eq(pl_shortage_format(&shortage, text), "9 bytes of host memory, the budget is 8, 3 of it storage");

@@ -139,7 +139,7 @@ static void names_what_fails(const told *t, const char *text) {
   if (!with || !reason) return;
   with += strlen(", with policy ");
   reason += strlen(": policy ");
-  ck_assert_msg(strncmp(with, reason, strcspn(with, ",;")) == 0, "%s", text);
+  ck_assert_msg(strncmp(with, reason, strcspn(with, " ,;")) == 0, "%s", text);
 }
 
 static int64_t up_to_unit(const request *r, planc_memory_kind memory, int64_t bytes) {

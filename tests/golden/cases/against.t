@@ -12,7 +12,7 @@ half a microsecond before everything.
   first iteration 0.082 ms, prologue 0.015 ms, epilogue 0.010 ms
   throughput          50382.276   samples/s, overhead +269.0%, 32.00 KiB moved
   against data/timeline/tiny.json, 3 periods, 0.078 ms to 0.078 ms
-                                          predicted         measured    ratio
+    with waits                            predicted         measured    ratio
     iteration                              0.079 ms         0.078 ms    0.984
       with its ops as measured             0.081 ms         0.078 ms    0.961
     4x copy in                             0.042 ms         0.043 ms    1.023

@@ -59,4 +59,4 @@ Anything else is refused.
 No budget is too small to be answered.
 
   $ planc plan inputs/tiny.yaml --budget 0 --policy none 2>&1 | tail -n 1
-  planc: does not fit 0 B: policy none needs 25600 bytes of device memory, the budget is 0: b of 8192 bytes finds no place at op last.grad beside 17408 bytes, the largest b.grad of 8192 and x of 4096
+  planc: does not fit 0 B: policy none, in its last attempt, took 25600 bytes of device memory, the budget is 0: b of 8192 bytes finds no place at op last.grad beside 17408 bytes, the largest b.grad of 8192 and x of 4096

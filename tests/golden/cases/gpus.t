@@ -71,7 +71,7 @@ Host memory is there for all of them; what is in one GPU's part of it is told as
   ! host peak on each of 2 GPUs: 12.00 KiB live at op last; largest:
   !       8.00 KiB  b
   !       4.00 KiB  a
-  ! planc: does not fit a host budget of 8.00 KiB: policy vdnn-all needs 24576 bytes of host memory, the budget is 8192: on each of 2 GPUs b of 8192 bytes finds no place at op last beside 4096 bytes, the largest a of 4096
+  ! planc: does not fit a host budget of 8.00 KiB: policy vdnn-all, in its last attempt, took 24576 bytes of host memory, the budget is 8192: on each of 2 GPUs b of 8192 bytes finds no place at op last beside 4096 bytes, the largest a of 4096
   [1]
 
 The link to the host may be one for all of them.

@@ -17,7 +17,7 @@ What the host budget has no room for goes on to storage, where the device's prof
   ! host peak: 12.00 KiB live at op last; largest:
   !       8.00 KiB  b
   !       4.00 KiB  a
-  ! planc: does not fit a host budget of 8.00 KiB: policy vdnn-all needs 12288 bytes of host memory, the budget is 8192: b of 8192 bytes finds no place at op last beside 4096 bytes, the largest a of 4096
+  ! planc: does not fit a host budget of 8.00 KiB: policy vdnn-all, in its last attempt, took 12288 bytes of host memory, the budget is 8192: b of 8192 bytes finds no place at op last beside 4096 bytes, the largest a of 4096
   [1]
   $ sed 's/"duplex_ppm"/"storage": {"write": {"bytes_per_second": 1000000000, "latency_ns": 1000}, "read": {"bytes_per_second": 1000000000, "latency_ns": 1000}}, &/' data/profile/toy.json > p.json
   ~ planc plan inputs/tiny.yaml --policy vdnn-all --budget 1M --host-budget 8K --storage 1G --profile p.json -o x.plan
@@ -47,7 +47,7 @@ What the host budget has no room for goes on to storage, where the device's prof
   ! planc: note: the least feasible storage of vdnn-all is 4096 bytes (4.00 KiB); there:
   ! storage peak: 4.00 KiB live at op second; largest:
   !       4.00 KiB  a
-  ! planc: does not fit a storage of 1.00 KiB: policy vdnn-all needs 4096 bytes of storage, the budget is 1024: a of 4096 bytes finds no place at op second
+  ! planc: does not fit a storage of 1.00 KiB: policy vdnn-all, in its last attempt, took 4096 bytes of storage, the budget is 1024: a of 4096 bytes finds no place at op second
   [1]
 
 It is a budget of check like the others, and compare tells what goes there.
@@ -83,12 +83,13 @@ A run's copies there and back are rows of their own, and an update with another 
   1x copy to storage
   ~ planc update x.plan --trace x.json --threshold 0 --profile-out y.json
   tiny, <N> periods measured
-                        planned with         measured      from now on
+    alone               planned with         measured      from now on
         7x op <N> ms <N> ms <N> ms
         4x copy in <N> ms <N> ms <N> ms
         3x copy out <N> ms <N> ms <N> ms
         1x store <N> ms <N> ms <N> ms
         1x load <N> ms <N> ms <N> ms
+    an iteration was predicted <N> ms, measured <N> ms
     changed by <N>, threshold <N>
   ~ planc update x.plan --trace x.json --threshold 0 --profile-out y.json --json | grep -o '"\(stores\|loads\)":{[^}]*}'
   "stores":{"count":<N>,"old_ns":<N>,"measured_ns":<N>,"new_ns":<N>}

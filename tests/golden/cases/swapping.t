@@ -40,7 +40,7 @@ A budget that cannot be met is an answer as with other policies: the least one, 
   !  <size>  layer1.fc1.w
   !  <size>  layer1.fc1.w.grad
   !  <size> <N> more
-  ! planc: does not fit <size>: policy lms needs <N> bytes of device memory, the budget is <N>: d.layer1.attention.v.heads.y of <N> bytes finds no place at op layer1.attention.scores.bgrad beside <N> bytes, the largest d.layer1.attention.scores.y of <N> and layer1.attention.q.heads.y of <N>
+  ! planc: does not fit <size>: policy lms, in its last attempt, took <N> bytes of device memory, the budget is <N>: d.layer1.attention.v.heads.y of <N> bytes finds no place at op layer1.attention.scores.bgrad beside <N> bytes, the largest d.layer1.attention.scores.y of <N> and layer1.attention.q.heads.y of <N>
   [1]
 
 Of the tensors `tensile` may swap a share: all, unless told otherwise, and not none.

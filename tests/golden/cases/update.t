@@ -2,10 +2,11 @@ A run tells how long everything took. Where that differs by enough from what the
 
   $ planc update data/timeline/tiny.plan --trace data/timeline/tiny.json -o new.plan --threshold 0.2
   tiny, 3 periods measured
-                        planned with         measured      from now on
+    alone               planned with         measured      from now on
         7x op               0.021 ms         0.027 ms         0.026 ms
         4x copy in          0.042 ms         0.043 ms         0.042 ms
         3x copy out         0.031 ms         0.026 ms         0.027 ms
+    an iteration was predicted 0.079 ms, measured 0.078 ms, now predicted 0.077 ms
     changed by 0.250, threshold 0.200
     planned anew
   new.plan: vdnn-all, batch 4 in 1 round of 4
@@ -16,21 +17,22 @@ A run tells how long everything took. Where that differs by enough from what the
   $ planc check new.plan
   valid: tiny, vdnn-all, peak 21.00 KiB of 1.00 MiB, 73 instructions
   $ planc update data/timeline/tiny.plan --trace data/timeline/tiny.json -o new.plan --threshold 0.2 --json
-  {"planc":"update/1","policy":"vdnn-all","periods":3,"weight_ppm":900000,"threshold_ppm":200000,"ops":{"count":7,"old_ns":21518,"measured_ns":27493,"new_ns":26896},"copies_in":{"count":4,"old_ns":42040,"measured_ns":43024,"new_ns":42926},"copies_out":{"count":3,"old_ns":31225,"measured_ns":26632,"new_ns":27092},"stores":{"count":0,"old_ns":0,"measured_ns":0,"new_ns":0},"loads":{"count":0,"old_ns":0,"measured_ns":0,"new_ns":0},"change_ppm":249930,"updated":true,"decisions":"new","other_algorithms":0,"iteration_ns":77856}
+  {"planc":"update/1","policy":"vdnn-all","periods":3,"weight_ppm":900000,"threshold_ppm":200000,"ops":{"count":7,"old_ns":21518,"measured_ns":27493,"new_ns":26896},"copies_in":{"count":4,"old_ns":42040,"measured_ns":43024,"new_ns":42926},"copies_out":{"count":3,"old_ns":31225,"measured_ns":26632,"new_ns":27092},"stores":{"count":0,"old_ns":0,"measured_ns":0,"new_ns":0},"loads":{"count":0,"old_ns":0,"measured_ns":0,"new_ns":0},"period":{"old_ns":79393,"measured_ns":78151,"new_ns":77856},"change_ppm":249930,"updated":true,"decisions":"new","other_algorithms":0,"iteration_ns":77856}
 
 Otherwise nothing is written, and the exit code says so.
 
   $ planc update data/timeline/tiny.plan --trace data/timeline/tiny.json -o other.plan
   tiny, 3 periods measured
-                        planned with         measured      from now on
+    alone               planned with         measured      from now on
         7x op               0.021 ms         0.027 ms         0.026 ms
         4x copy in          0.042 ms         0.043 ms         0.042 ms
         3x copy out         0.031 ms         0.026 ms         0.027 ms
+    an iteration was predicted 0.079 ms, measured 0.078 ms
     changed by 0.250, threshold 0.300
   ! planc: data/timeline/tiny.plan: latencies have not changed by more than the threshold: nothing is written
   [7]
   $ planc update data/timeline/tiny.plan --trace data/timeline/tiny.json -o other.plan --json 2>/dev/null
-  {"planc":"update/1","policy":"vdnn-all","periods":3,"weight_ppm":900000,"threshold_ppm":300000,"ops":{"count":7,"old_ns":21518,"measured_ns":27493,"new_ns":26896},"copies_in":{"count":4,"old_ns":42040,"measured_ns":43024,"new_ns":42926},"copies_out":{"count":3,"old_ns":31225,"measured_ns":26632,"new_ns":27092},"stores":{"count":0,"old_ns":0,"measured_ns":0,"new_ns":0},"loads":{"count":0,"old_ns":0,"measured_ns":0,"new_ns":0},"change_ppm":249930,"updated":false,"decisions":null,"other_algorithms":null,"iteration_ns":null}
+  {"planc":"update/1","policy":"vdnn-all","periods":3,"weight_ppm":900000,"threshold_ppm":300000,"ops":{"count":7,"old_ns":21518,"measured_ns":27493,"new_ns":26896},"copies_in":{"count":4,"old_ns":42040,"measured_ns":43024,"new_ns":42926},"copies_out":{"count":3,"old_ns":31225,"measured_ns":26632,"new_ns":27092},"stores":{"count":0,"old_ns":0,"measured_ns":0,"new_ns":0},"loads":{"count":0,"old_ns":0,"measured_ns":0,"new_ns":0},"period":{"old_ns":79393,"measured_ns":78151,"new_ns":null},"change_ppm":249930,"updated":false,"decisions":null,"other_algorithms":null,"iteration_ns":null}
   [7]
   $ ls
   data
@@ -48,10 +50,11 @@ Another budget or policy is reason enough. What is not given is the plan's.
 
   ~ planc update data/timeline/tiny.plan --trace data/timeline/tiny.json -o small.plan --budget 22K
   tiny, <N> periods measured
-                        planned with         measured      from now on
+    alone               planned with         measured      from now on
         7x op <N> ms <N> ms <N> ms
         4x copy in <N> ms <N> ms <N> ms
         3x copy out <N> ms <N> ms <N> ms
+    an iteration was predicted <N> ms, measured <N> ms, now predicted <N> ms
     changed by <N>, threshold <N>
     planned anew
   small.plan: vdnn-all, batch <N> in <N> round of <N>
@@ -61,10 +64,11 @@ Another budget or policy is reason enough. What is not given is the plan's.
     why       attempt <N> of <N> is the first that fits: it offloads all inputs and takes the fastest algorithms
   ~ planc update data/timeline/tiny.plan --trace data/timeline/tiny.json -o small.plan --policy naive
   tiny, <N> periods measured
-                        planned with         measured      from now on
+    alone               planned with         measured      from now on
         7x op <N> ms <N> ms <N> ms
         4x copy in <N> ms <N> ms <N> ms
         3x copy out <N> ms <N> ms <N> ms
+    an iteration was predicted <N> ms, measured <N> ms, now predicted <N> ms
     changed by <N>, threshold <N>
     planned anew
   small.plan: naive, batch <N> in <N> round of <N>
@@ -74,13 +78,14 @@ Another budget or policy is reason enough. What is not given is the plan's.
     why       all data leaves behind each op that uses it and is back for the next, <N> times; every op has its fastest algorithm
   $ planc update data/timeline/tiny.plan --trace data/timeline/tiny.json -o small.plan --budget 2K
   ! planc: note: the decisions of the plan at hand need a budget of 21504 bytes (21.00 KiB)
+  ! planc: note: rounds stay those of the plan: with --profile or --device, which tell of other batches, less may do
   ! planc: note: the least feasible budget of vdnn-all is 21504 bytes (21.00 KiB) in rounds of 4; there:
   ! peak: 21.00 KiB live at op last.grad; largest:
   !       8.00 KiB  b
   !       8.00 KiB  b.grad
   !       4.00 KiB  a
   !       1.00 KiB  w
-  ! planc: does not fit 2.00 KiB: policy vdnn-all needs 21504 bytes of device memory, the budget is 2048: b of 8192 bytes finds no place at op last.grad beside 13312 bytes, the largest b.grad of 8192 and a of 4096
+  ! planc: does not fit 2.00 KiB: policy vdnn-all, in its last attempt, took 21504 bytes of device memory, the budget is 2048: b of 8192 bytes finds no place at op last.grad beside 13312 bytes, the largest b.grad of 8192 and a of 4096
   [1]
   $ planc update data/timeline/tiny.plan --trace data/timeline/tiny.json -o small.plan --policy ideal
   ! planc: policy ideal is only simulated and has no plan; see planc compare
@@ -103,7 +108,7 @@ Measured times of ops that ran stand beside those that are known of others, in p
 
   $ planc update data/timeline/tiny.plan --trace data/timeline/tiny.json --device k40m --profile-out k40m.json --threshold 0.2 | head -2
   tiny, 3 periods measured
-                        planned with         measured      from now on
+    alone               planned with         measured      from now on
   $ grep -o '"op":"second".*' k40m.json
   "op":"second","variants":[{"algorithm":"default","deterministic":true,"points":[{"batch":1,"time_ns":3722,"workspace_bytes":0,"busy_ppm":12575},{"batch":2,"time_ns":3748,"workspace_bytes":0,"busy_ppm":25304},{"batch":4,"time_ns":3800,"workspace_bytes":0,"busy_ppm":50244}]}]},
 
@@ -193,5 +198,5 @@ A plan may state times that add up to more than a plan can state of an iteration
   $ sed 's/"t":[0-9]*/"t":9007199254740992/' data/timeline/tiny.plan > ages.plan
   > planrun exec ages.plan --synthetic --iterations 3 --trace ages.json >/dev/null
   > planc update ages.plan --trace ages.json -o other.plan --threshold 0 --weight 0.3
-  ! planc: the ops of an iteration take too long: together more than 2^53 ns
+  ! planc: ages.plan: simulation: a time of 9007199254740992 ns is too long to simulate
   [3]

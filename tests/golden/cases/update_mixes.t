@@ -10,14 +10,16 @@ as before. In this run an op takes 10 us, and a copy 20.
   > planrun exec mix.plan --iterations 6 --trace run.json >/dev/null 2>&1; awk -f invent.awk run.json > mix.json
   $ planc update mix.plan --trace mix.json -o next.plan --profile-out a.json --profile-out b.json > said; sed '/next.plan/,$d' said
   lenet-digits+tiny-transformer, 6 periods measured
-                        planned with         measured      from now on
+    alone               planned with         measured      from now on
       232x op               1.577 ms         2.320 ms         2.245 ms
        70x of a             0.638 ms         0.700 ms         0.693 ms
       162x of b             0.939 ms         1.620 ms         1.551 ms
         6x copy in          0.064 ms         0.120 ms         0.114 ms
         6x copy out         0.060 ms         0.150 ms         0.141 ms
+    a period was predicted 1.602 ms, measured 2.560 ms, now predicted 2.314 ms
     changed by 0.423, threshold 0.300
     planned anew
+  ! planc: note: iterations in a period stay what they are; with the measured times planc would choose 4:1: colocate with the profiles of --profile-out does
   ~ sed '1,/planned anew/d' said
   next.plan: temporal, <N> jobs
     peak <size> of <size>, host <size>
@@ -42,6 +44,13 @@ as before. In this run an op takes 10 us, and a copy 20.
   "policy":"temporal"
   "jobs":[{"name":"a","graph":"lenet-digits","ops":{"count":70,"old_ns":638112,"measured_ns":700000,"new_ns":693814}},{"name":"b","graph":"tiny-transformer","ops":{"count":162,"old_ns":939777,"measured_ns":1620000,"new_ns":1551998}}]
   "decisions":"new"
+  ! planc: note: iterations in a period stay what they are; with the measured times planc would choose 4:1: colocate with the profiles of --profile-out does
+
+Where one job would now have less than half of the other's time, unlike before, it is noted how often planc would have them.
+
+  $ planc colocate a=graphs/lenet-digits.yaml:64 b=graphs/tiny-transformer.yaml:16 --policy temporal --profile a.json --profile b.json --budget 1G -o chosen.plan 2>/dev/null | grep -o 'job .*iterations*$'
+  job 0: a, lenet-digits, batch 64 in 1 round of 64, 4 iterations
+  job 1: b, tiny-transformer, batch 16 in 1 round of 16, 1 iteration
 
 A run of the plan at hand is gone on with by the new one.
 
@@ -68,9 +77,11 @@ Other profiles are told as colocate is told them, and other budgets, policies an
   "change_ppm":423301
   "updated":true
   "decisions":"new"
+  ! planc: note: iterations in a period stay what they are; with the measured times planc would choose 4:1: colocate with the profiles of --profile-out does
   $ planc update mix.plan --trace mix.json --profile a.json --profile b.json -o n.plan --json | grep -o '"updated":[a-z]*\|"decisions":"[a-z]*"'
   "updated":true
   "decisions":"new"
+  ! planc: note: iterations in a period stay what they are; with the measured times planc would choose 4:1: colocate with the profiles of --profile-out does
   $ planc update mix.plan --trace mix.json --profile a.json --profile b.json --profile b.json -o n.plan
   ! planc: 3 profiles for 2 jobs: one of all, or one of each
   [2]
@@ -80,6 +91,7 @@ Other profiles are told as colocate is told them, and other budgets, policies an
   $ planc update mix.plan --trace mix.json --threshold 10 --policy zico --region 512K --budget 4M -o n.plan | grep 'plan:\|why'
   n.plan: zico, 2 jobs
     why       side by side: in every period job 0 begins 0.025 ms after job 1
+  ! planc: note: iterations in a period stay what they are; with the measured times planc would choose 4:1: colocate with the profiles of --profile-out does
   $ planc check n.plan | sed 's/, peak.*//'; grep -o '"region":[0-9]*' n.plan
   valid: lenet-digits+tiny-transformer, zico, 2 jobs (a, b)
   "region":524288
@@ -98,7 +110,7 @@ Other profiles are told as colocate is told them, and other budgets, policies an
   !       8.00 KiB  job 1: layer1.fc1.w.v
   !       8.00 KiB  job 1: layer1.fc2.w
   !     201.84 KiB  116 more
-  ! planc: does not fit a budget of 1.00 MiB: policy temporal needs 1053480 bytes of device memory, the budget is 1048576: layer2.fc1.b.m of 256 bytes finds no place at op conv2.dgrad beside 1044056 bytes, the largest the workspace of op conv2.dgrad of 589824 and d.conv2.y of 131072; 4520 are free then, in pieces that do not fit
+  ! planc: does not fit a budget of 1.00 MiB: policy temporal, in its last attempt, took 1053480 bytes of device memory, the budget is 1048576: layer2.fc1.b.m of 256 bytes finds no place at op conv2.dgrad beside 1044056 bytes, the largest the workspace of op conv2.dgrad of 589824 and d.conv2.y of 131072; 4520 are free then, in pieces that do not fit
   [1]
   $ planc update mix.plan --trace mix.json --policy modnn -o n.plan
   ! planc: unknown policy modnn for several jobs: temporal, preemptive, zico, waterwave, waterwave-s, tensile, vdnn-conv, capuchin
