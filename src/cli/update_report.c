@@ -17,6 +17,8 @@ planc_status cli_update_report(const cli_update *u, bool updated) {
   if (to_standard_output(u)) return NULL;
   if (pl_option_given(u->arguments, "json")) return report_json(u, updated);
   print_text(u);
+  for (int32_t k = 0; k < u->n_profile_outputs; k++)
+    pl_print_line(stdout, "  profile %s", pl_option_repeated(u->arguments, "profile-out", k));
   const planc_plan *next = planc_replanned_plan(&u->next);
   if (!next) return NULL;
   print_decisions(u);

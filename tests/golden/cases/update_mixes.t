@@ -17,6 +17,8 @@ as before. In this run an op takes 10 us, and a copy 20.
         6x copy in          0.064 ms         0.120 ms         0.114 ms
         6x copy out         0.060 ms         0.150 ms         0.141 ms
     changed by 0.423, threshold 0.300
+    profile a.json
+    profile b.json
     planned anew
   ~ sed '1,/planned anew/d' said
   next.plan: temporal, <N> jobs
