@@ -27,8 +27,8 @@ planc_status cli_summarize(const planc_plan *plan, const planc_mix_share *shares
   printf("  iteration %s, %s %s (%+.1f %%)\n", pl_time_format(p->iteration_ns, a),
          plan->n_jobs > 1 ? "ideal one after the other" : "ideal", pl_time_format(total.ideal_ns, b),
          total.ideal_ns ? 100.0 * (double)(p->iteration_ns - total.ideal_ns) / (double)total.ideal_ns : 0.0);
-  printf("  moved     %s out, %s in; recomputed %s\n", pl_size_format(total.copied_bytes[PLANC_ROUTE_D2H], a),
-         pl_size_format(total.copied_bytes[PLANC_ROUTE_H2D], b), pl_time_format(total.recompute_ns, c));
+  printf("  moved     ");
+  cli_print_moved(&total);
   cli_print_jobs(plan, p->jobs);
   if (shares) cli_print_shares(plan, shares);
   cli_print_explanation("  why       ", plan->explanation);
