@@ -26,7 +26,8 @@ static const pl_option own_options[] = {
     CLI_MIX_DEADLINE_OPTION,
     {"placement", 0, "NAME", "best-fit, paged or vmm, for policies that allocate as they go (default: the plan's)"},
     {"chunk", 0, "SIZE", "chunk of --placement vmm or page of paged (default: the plan's, else 40M or 2M)"},
-#define X(name, option, kind, least, most, standard, users, help) CLI_SETTING(option, kind, help, "the plan's")
+#define X(name, option, kind, least, most, standard, users, help) \
+  CLI_SETTING(option, kind, least, most, help, "the plan's")
     PLANC_SETTINGS(X)
 #undef X
         {"json", 0, NULL, "what was done as one line of JSON"},
