@@ -89,7 +89,7 @@ Profiles and graphs belong together.
   ! planc: an optimizer and inference exclude each other
   [2]
   $ planc predict inputs/tiny.yaml --device missing
-  ! planc: no description of device missing; known ones are listed in planc(1)
+  ! planc: no description of device missing; known ones: a100-40g, a100-80g, a6000, h100, h200, k40m, l4, p100, rtx2080ti, v100-16g-nvlink, v100-32g
   [3]
   $ sed 's/"roofline"/"other"/' m.json > bad.json
   $ planc predict inputs/tiny.yaml --device bad.json
