@@ -47,7 +47,7 @@ Ops match by name: that the profile was made for another graph is told, and once
   ! planc: nowhere.json: No such file or directory
   [3]
   $ planc simulate tiny.plan --costs tiny.plan
-  ! planc: tiny.plan:2: text after the end of the JSON value
+  ! planc: tiny.plan: a profile is asked for, and this is a plan
   [3]
 
 Times may be so long that no plan can state what an iteration takes, or that it cannot be simulated. Every policy says so.
