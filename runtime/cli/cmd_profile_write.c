@@ -29,6 +29,9 @@ static planc_status write_tree(const run_profiling *p, cJSON *tree) {
   planc_profile_free(read);
   if (!status) status = pl_file_write(p->output, text, length);
   free(text);
+  if (!status && strcmp(p->output, "-") != 0)
+    pl_print_line(stdout, "%s: profile of %s at %d batch%s", p->output, p->graph->name, (int)p->n_batches,
+                  p->n_batches == 1 ? "" : "es");
   return status;
 }
 

@@ -167,6 +167,14 @@ void cli_report_explanation(const char *explanation, cJSON *object);
 void cli_print_storage(const planc_plan *plan, const char *separator);
 /* What binds the peak of a plan in a memory, for people: the op there and the largest live buffers. */
 planc_status cli_print_peak(const planc_plan *plan, planc_memory_kind memory, FILE *out);
-planc_status cli_report_peak(const planc_plan *plan, cJSON *object);
+planc_status cli_report_peak(const planc_plan *plan, planc_memory_kind memory, const char *key, cJSON *object);
+/* What a plan was made for, beside the device's budget: those of host and storage with what is there, its links, and
+ * what was asked of its policy for all jobs, or for one. */
+void cli_print_moved(const planc_job_predictions *predicted); /* ends the line */
+void cli_print_away(const planc_plan *plan);
+void cli_print_links(const planc_plan *plan);
+void cli_print_settings(const planc_plan *plan);
+void cli_print_own_settings(const planc_job *job);
+void cli_report_terms(const planc_plan *plan, cJSON *object);
 
 #endif

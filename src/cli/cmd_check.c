@@ -163,15 +163,28 @@ static void emit_jobs(pl_emit *emit, const planc_plan *plan) {
   pl_emit_format(emit, ")");
 }
 
-static planc_status summarize(const planc_plan *plan, cli_verdict *verdict) {
+/* ", host 9 B of 10 B", by the budget that was given, or else the plan's. */
+static void emit_away(pl_emit *emit, const expectations *e, const planc_plan *plan, const cli_verdict *verdict,
+                      planc_memory_kind kind) {
+  char a[PL_SIZE_TEXT], b[PL_SIZE_TEXT];
+  int64_t given = e->limits.budgets[kind], budget = given >= 0 ? given : planc_plan_memory(plan, kind)->budget_bytes;
+  pl_emit_format(emit, ", %s %s of %s", kind == PLANC_MEMORY_HOST ? "host" : "storage",
+                 pl_size_format(verdict->report.peak_bytes[kind], a), cli_budget_format(budget, b));
+}
+
+static planc_status summarize(const expectations *e, const planc_plan *plan, cli_verdict *verdict) {
   char a[PL_SIZE_TEXT], b[PL_SIZE_TEXT];
   pl_emit emit = {0};
   size_t length;
   pl_emit_format(&emit, "valid: %s, %s", plan->name, plan->policy);
   emit_jobs(&emit, plan);
-  pl_emit_format(&emit, ", peak %s of %s, %d instructions",
-                 pl_size_format(verdict->report.peak_bytes[PLANC_MEMORY_DEVICE], a),
-                 cli_budget_format(verdict->budget_bytes, b), verdict->report.instructions);
+  pl_emit_format(&emit, ", peak %s of %s", pl_size_format(verdict->report.peak_bytes[PLANC_MEMORY_DEVICE], a),
+                 cli_budget_format(verdict->budget_bytes, b));
+  if (planc_plan_memory(plan, PLANC_MEMORY_STORAGE)->kind == PLANC_MEMORY_STORAGE) {
+    emit_away(&emit, e, plan, verdict, PLANC_MEMORY_HOST);
+    emit_away(&emit, e, plan, verdict, PLANC_MEMORY_STORAGE);
+  }
+  pl_emit_format(&emit, ", %d instructions", verdict->report.instructions);
   verdict->jobs = cli_jobs_json(plan, plan->predicted.jobs);
   return pl_emit_take(&emit, &verdict->summary, &length);
 }
@@ -182,7 +195,7 @@ static planc_status judge(const expectations *e, const planc_plan *plan, int64_t
   verdict->budget_bytes = budget < 0 ? pl_plan_fullest(plan, PLANC_MEMORY_DEVICE)->budget_bytes : budget;
   PLANC_TRY(compare_graphs(e, plan));
   PLANC_TRY(planc_check(plan, &options, &verdict->report));
-  return summarize(plan, verdict);
+  return summarize(e, plan, verdict);
 }
 
 static void check_plan(const expectations *e, const char *path, cli_verdict *verdicts) {

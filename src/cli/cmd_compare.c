@@ -297,6 +297,10 @@ static void print_largest(const table *t, const row *r) {
   printf(" %9s %16s", largest_text(t, r, batch), has_largest(r) ? pl_time_format(r->largest.iteration_ns, time) : "-");
 }
 
+static bool has_storage(const table *t) {
+  return t->problem->terms.budgets[PLANC_MEMORY_STORAGE] != 0;
+}
+
 static void print_cost(const table *t, const row *r, bool best) {
   char a[PL_SIZE_TEXT], b[PL_SIZE_TEXT], c[PL_SIZE_TEXT], d[CLI_METRIC_TEXT];
   const planc_outcome *p = &r->outcome;
@@ -313,9 +317,13 @@ static void print_cost(const table *t, const row *r, bool best) {
   }
   printf(" %6lld %16s %8s", (long long)r->sub_batch, pl_time_format(p->iteration_ns, a),
          cli_percent_format(r->metrics.overhead_ppm, d));
-  printf(" %12s %12s %12s  %s%s\n", pl_size_format(p->peak_bytes[PLANC_MEMORY_DEVICE], a),
+  printf(" %12s %12s %12s", pl_size_format(p->peak_bytes[PLANC_MEMORY_DEVICE], a),
          pl_size_format(p->total.copied_bytes[PLANC_ROUTE_D2H], b),
-         pl_size_format(p->total.copied_bytes[PLANC_ROUTE_H2D], c), r->means, best ? " <- best" : "");
+         pl_size_format(p->total.copied_bytes[PLANC_ROUTE_H2D], c));
+  if (has_storage(t))
+    printf(" %12s %12s", pl_size_format(p->total.copied_bytes[PLANC_ROUTE_STORE], a),
+           pl_size_format(p->total.copied_bytes[PLANC_ROUTE_LOAD], b));
+  printf("  %s%s\n", r->means, best ? " <- best" : "");
 }
 
 static void print_metrics(const row *r) {
@@ -331,13 +339,15 @@ static void print_metrics(const row *r) {
 static planc_status print_table(const table *t) {
   char a[PL_SIZE_TEXT], b[PL_SIZE_TEXT];
   printf("%s, batch %lld on ", t->problem->job.graph->name, (long long)whole_batch(t, t->problem->job.batch));
-  if (t->problem->terms.gpus > 1) printf("%d ", t->problem->terms.gpus);
+  if (t->problem->terms.gpus > 1) printf("%d GPUs of ", t->problem->terms.gpus);
   printf("%s%s, budget %s\n", planc_profile_device(t->problem->job.profile)->name,
          t->problem->terms.gpus > 1 && t->problem->terms.shared_link ? " with one link" : "",
          pl_size_format(t->problem->terms.budgets[PLANC_MEMORY_DEVICE], a));
   printf("%-12s %12s", "policy", "least budget");
   if (t->max_batch) printf(" %9s %16s", "max batch", "its iteration");
-  printf(" %6s %16s %8s %12s %12s %12s  %s\n", "round", "iteration", "overhead", "peak", "out", "in", "means");
+  printf(" %6s %16s %8s %12s %12s %12s", "round", "iteration", "overhead", "peak", "out", "in");
+  if (has_storage(t)) printf(" %12s %12s", "to storage", "back");
+  printf("  means\n");
   int32_t feasible = 0;
   const row *best = winner(t);
   for (int32_t i = 0; i < t->n; i++) {

@@ -233,6 +233,7 @@ static planc_status show_plan(const planc_plan *plan, bool json) {
   const planc_job *job = cli_only_job(plan);
   int64_t iteration_ns = plan->predicted.iteration_ns, ideal_ns = planc_plan_predicted_total(plan).ideal_ns;
   const planc_memory *device = planc_plan_memory(plan, PLANC_MEMORY_DEVICE);
+  bool stores = plan->predicted.peak_bytes[PLANC_MEMORY_STORAGE] > 0;
   planc_fragmentation lost;
   PLANC_TRY(planc_fragmentation_of(plan, &lost));
   if (json) {
@@ -252,7 +253,9 @@ static planc_status show_plan(const planc_plan *plan, bool json) {
     pl_json_add_int(object, "instructions", plan->body.n);
     report_fragmentation(plan, &lost, object);
     cli_report_jobs(plan, plan->predicted.jobs, object);
-    planc_status status = cli_report_peak(plan, object);
+    cli_report_terms(plan, object);
+    planc_status status = cli_report_peak(plan, PLANC_MEMORY_DEVICE, "peak", object);
+    if (!status && stores) status = cli_report_peak(plan, PLANC_MEMORY_STORAGE, "storage_peak", object);
     if (!status) return pl_print_json(stdout, object);
     cJSON_Delete(object);
     return status;
@@ -264,13 +267,15 @@ static planc_status show_plan(const planc_plan *plan, bool json) {
   printf("%s%d instructions in the body\n", job ? "" : "; ", plan->body.n);
   printf("budget %s: arena %s, reserved %s", cli_budget_format(device->budget_bytes, a),
          pl_size_format(device->arena_bytes, b), pl_size_format(device->reserved_bytes, c));
-  printf("; host %s", pl_size_format(plan->predicted.peak_bytes[PLANC_MEMORY_HOST], a));
-  cli_print_storage(plan, "; ");
+  cli_print_away(plan);
   printf("\n");
+  cli_print_links(plan);
+  cli_print_settings(plan);
   printf("predicted iteration %s, ideal %s\n", pl_time_format(iteration_ns, a), pl_time_format(ideal_ns, b));
   cli_print_jobs(plan, plan->predicted.jobs, true);
   print_fragmentation(plan, &lost);
-  return cli_print_peak(plan, PLANC_MEMORY_DEVICE, stdout);
+  PLANC_TRY(cli_print_peak(plan, PLANC_MEMORY_DEVICE, stdout));
+  return stores ? cli_print_peak(plan, PLANC_MEMORY_STORAGE, stdout) : NULL;
 }
 
 static planc_status show_plan_text(const pl_arguments *arguments, const char *text, size_t length) {

@@ -4,6 +4,7 @@
 
 #include "cli/cli.h"
 #include "util/file.h"
+#include "util/print.h"
 
 static const pl_option options[] = {
     {"optimizer", 0, "NAME", "sgd, momentum or adam (default: the graph's header, else sgd)"},
@@ -41,6 +42,17 @@ static planc_status list_files(const pl_arguments *arguments, pl_used_files *fil
   return pl_used_files_write(files, output_of(arguments));
 }
 
+static planc_status write_graph(const planc_graph *train, const char *output) {
+  char *text;
+  size_t length;
+  PLANC_TRY(planc_graph_print(train, &text, &length));
+  planc_status status = pl_file_write(output, text, length);
+  free(text);
+  if (!status && strcmp(output, "-") != 0)
+    pl_print_line(stdout, "%s: %s, %d ops", output, train->name, (int)train->n_ops);
+  return status;
+}
+
 static planc_status run(const pl_arguments *arguments) {
   const char *path = arguments->operands[0], *name;
   planc_graph *graph, *train = NULL;
@@ -50,11 +62,7 @@ static planc_status run(const pl_arguments *arguments) {
   if (!status) status = convert(arguments, &graph);
   if (!status) status = planc_context(planc_graph_train(graph, optimizer, &train), "%s", path);
   planc_graph_free(graph);
-  char *text = NULL;
-  size_t length = 0;
-  if (!status) status = planc_graph_print(train, &text, &length);
+  if (!status) status = write_graph(train, output_of(arguments));
   planc_graph_free(train);
-  if (!status) status = pl_file_write(output_of(arguments), text, length);
-  free(text);
   return status;
 }

@@ -26,7 +26,8 @@ static const pl_option own_options[] = {
     CLI_MIX_DEADLINE_OPTION,
     {"placement", 0, "NAME", "best-fit, paged or vmm, for policies that allocate as they go (default: the plan's)"},
     {"chunk", 0, "SIZE", "chunk of --placement vmm or page of paged (default: the plan's, else 40M or 2M)"},
-#define X(name, option, kind, least, most, standard, users, help) CLI_SETTING(option, kind, help, "the plan's")
+#define X(name, option, kind, least, most, standard, users, help) \
+  CLI_SETTING(option, kind, least, most, help, "the plan's")
     PLANC_SETTINGS(X)
 #undef X
         {"json", 0, NULL, "what was done as one line of JSON"},
@@ -151,9 +152,12 @@ static planc_status read_inputs(cli_update *u) {
 /* --- Updating ------------------------------------------------------------------------------------------------- */
 
 /* What only plans for mixes can be: of several jobs, or of one in whose period there are several iterations. */
+/* A policy may be of both kinds: what only jobs of mixes have tells then. */
 static bool is_mix(const planc_plan *plan) {
-  return plan->n_jobs > 1 || plan->jobs[0].iterations > 1 ||
-         (!planc_policy_find(plan->policy) && planc_mix_policy_find(plan->policy));
+  const planc_job *job = &plan->jobs[0];
+  if (plan->n_jobs > 1 || job->iterations > 1) return true;
+  bool is_of_mixes = planc_mix_policy_find(plan->policy) != NULL;
+  return is_of_mixes && (!planc_policy_find(plan->policy) || job->name || job->priority != 0);
 }
 
 static planc_status write_profile(const cli_update *u, int32_t job) {

@@ -34,8 +34,8 @@ void cli_print_summary(const planc_plan *plan, const planc_mix_share *shares, co
   printf("  iteration %s", pl_time_format(p->iteration_ns, a));
   if (has_ideal) print_ideal(plan);
   printf("\n");
-  printf("  moved     %s out, %s in; recomputed %s\n", pl_size_format(total.copied_bytes[PLANC_ROUTE_D2H], a),
-         pl_size_format(total.copied_bytes[PLANC_ROUTE_H2D], b), pl_time_format(total.recompute_ns, c));
+  printf("  moved     ");
+  cli_print_moved(&total);
   cli_print_jobs(plan, p->jobs, has_ideal);
   if (shares) cli_print_shares(plan, shares);
   cli_print_explanation("  why       ", plan->explanation);

@@ -33,7 +33,7 @@ typedef struct cli_mix {
 /* Options of every command that plans a mix; those of policies' own settings. */
 #define CLI_MIX_EACH_SETTING(name, option, kind, least, most, standard, users, help) \
   {option, 0, CLI_ARGUMENT_##kind " ...",                                            \
-   CLI_HELP_##kind(help ", one of all jobs or one of each, in order", PLANC_SETTING_TEXT(standard))},
+   CLI_HELP_##kind(help ", one of all jobs or one of each, in order", least, most, PLANC_SETTING_TEXT(standard))},
 #define CLI_MIX_OPTIONS                                                                                          \
   {"device", 'd', "NAME|FILE", "device description (default: the graphs' headers, else h100)"},                  \
       {"profile", 'p', "FILE ...", "measured profiles to plan with, one of all jobs or one of each, in order"},  \

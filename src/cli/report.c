@@ -81,10 +81,10 @@ planc_status cli_print_peak(const planc_plan *plan, planc_memory_kind memory, FI
   return NULL;
 }
 
-planc_status cli_report_peak(const planc_plan *plan, cJSON *object) {
+planc_status cli_report_peak(const planc_plan *plan, planc_memory_kind memory, const char *key, cJSON *object) {
   planc_peak *peak;
-  PLANC_TRY(planc_peak_of(plan, PLANC_MEMORY_DEVICE, &peak));
-  cJSON *json = pl_json_add_object(object, "peak");
+  PLANC_TRY(planc_peak_of(plan, memory, &peak));
+  cJSON *json = pl_json_add_object(object, key);
   pl_json_add_int(json, "live_bytes", peak->bytes);
   if (peak->op) pl_json_add_string(json, "op", peak->op);
   cJSON *live = pl_json_add_array(json, "live");

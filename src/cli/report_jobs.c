@@ -58,11 +58,22 @@ static void print_job(const planc_plan *plan, int32_t j, const planc_job_predict
   print_rounds(plan, j, true);
   printf(", %d iteration%s", job->iterations, job->iterations == 1 ? "" : "s");
   if (job->priority > 0) printf(", priority %d", job->priority);
+  cli_print_own_settings(job);
   printf("\n    ");
   if (has_ideal) printf("ideal %s, ", pl_time_format(predicted->ideal_ns, a));
   printf("computes %s, waits %s\n", pl_time_format(predicted->busy_ns, b), pl_time_format(predicted->stall_ns, c));
-  printf("    moved %s out, %s in; recomputed %s\n", pl_size_format(predicted->copied_bytes[PLANC_ROUTE_D2H], a),
-         pl_size_format(predicted->copied_bytes[PLANC_ROUTE_H2D], b), pl_time_format(predicted->recompute_ns, c));
+  printf("    moved ");
+  cli_print_moved(predicted);
+}
+
+void cli_print_moved(const planc_job_predictions *predicted) {
+  const int64_t *moved = predicted->copied_bytes;
+  char a[PL_SIZE_TEXT], b[PL_SIZE_TEXT];
+  printf("%s out, %s in", pl_size_format(moved[PLANC_ROUTE_D2H], a), pl_size_format(moved[PLANC_ROUTE_H2D], b));
+  if (moved[PLANC_ROUTE_STORE] > 0 || moved[PLANC_ROUTE_LOAD] > 0)
+    printf(", %s to storage, %s back", pl_size_format(moved[PLANC_ROUTE_STORE], a),
+           pl_size_format(moved[PLANC_ROUTE_LOAD], b));
+  printf("; recomputed %s\n", pl_time_format(predicted->recompute_ns, a));
 }
 
 void cli_print_jobs(const planc_plan *plan, const planc_job_predictions *predicted, bool has_ideal) {
@@ -126,6 +137,10 @@ static cJSON *job_json(const planc_job *job, const planc_job_predictions *predic
   pl_json_add_int(object, "sub_batch", job->rounds[0]);
   pl_json_add_int(object, "iterations", job->iterations);
   if (job->priority > 0) pl_json_add_int(object, "priority", job->priority);
+#define X(name, ...) \
+  if (job->name > 0) pl_json_add_int(object, #name, job->name);
+  PLANC_EACH_SETTINGS(X)
+#undef X
   pl_json_add_int(object, "ideal_ns", predicted->ideal_ns);
   pl_json_add_int(object, "busy_ns", predicted->busy_ns);
   pl_json_add_int(object, "stall_ns", predicted->stall_ns);

@@ -6,17 +6,19 @@
 #include "util/options.h"
 
 /* The option of a setting, with a comma behind it. */
-#define CLI_SETTING(option, kind, help, text) {option, 0, CLI_ARGUMENT_##kind, CLI_HELP_##kind(help, text)},
+#define CLI_SETTING(option, kind, least, most, help, text) \
+  {option, 0, CLI_ARGUMENT_##kind, CLI_HELP_##kind(help, least, most, text)},
 #define CLI_OWN_SETTING(name, option, kind, least, most, standard, users, help) \
-  CLI_SETTING(option, kind, help, PLANC_SETTING_TEXT(standard))
+  CLI_SETTING(option, kind, least, most, help, PLANC_SETTING_TEXT(standard))
 #define CLI_ARGUMENT_bytes "SIZE"
 #define CLI_ARGUMENT_count "N"
 #define CLI_ARGUMENT_share "PERCENT"
 #define CLI_ARGUMENT_flag NULL
-#define CLI_HELP_bytes(help, text) help " (default: " text ")"
-#define CLI_HELP_count(help, text) help " (default: " text ")"
-#define CLI_HELP_share(help, text) help " (default: " text ")"
-#define CLI_HELP_flag(help, text) help
+#define CLI_HELP_bytes(help, least, most, text) help " (default: " text ")"
+#define CLI_HELP_count(help, least, most, text) help ", " #least " to " #most " (default: " text ")"
+/* Shares are from a part per million to all, and options in per cent. */
+#define CLI_HELP_share(help, least, most, text) help ", 1 to 100 (default: " text ")"
+#define CLI_HELP_flag(help, least, most, text) help
 
 /* What a row of the table says of values. */
 typedef struct cli_range {

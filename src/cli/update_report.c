@@ -19,6 +19,8 @@ planc_status cli_update_report(const cli_update *u, bool updated) {
   if (pl_option_given(u->arguments, "json")) return report_json(u, updated);
   const planc_plan *next = planc_replanned_plan(&u->next);
   print_text(u, next);
+  for (int32_t k = 0; k < u->n_profile_outputs; k++)
+    pl_print_line(stdout, "  profile %s", pl_option_repeated(u->arguments, "profile-out", k));
   if (!next) return NULL;
   print_decisions(u);
   cli_print_summary(next, known_shares(u), u->output, has_ideal(u, next));

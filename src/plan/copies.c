@@ -44,12 +44,16 @@ const char *pl_copy_word(pl_copy_way way) {
 
 const char *pl_stream_word(const planc_plan *plan, int32_t stream) {
   const planc_stream *of = &plan->streams[stream];
-  bool in = false, out = false;
+  bool in = false, out = false, store = false, load = false;
   if (of->kind == PLANC_STREAM_KIND_compute) return "compute";
   for (int32_t l = 0; l < plan->n_links; l++) {
     if (plan->links[l].engine != of->on) continue;
     in |= is_of_kind(plan, plan->links[l].to, PLANC_MEMORY_DEVICE);
     out |= is_of_kind(plan, plan->links[l].from, PLANC_MEMORY_DEVICE);
+    store |= is_of_kind(plan, plan->links[l].to, PLANC_MEMORY_STORAGE);
+    load |= is_of_kind(plan, plan->links[l].from, PLANC_MEMORY_STORAGE);
   }
-  return in == out ? "copy" : in ? "h2d" : "d2h";
+  if (in != out) return in ? "h2d" : "d2h";
+  if (in || store == load) return "copy";
+  return store ? "store" : "load";
 }

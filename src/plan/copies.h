@@ -30,7 +30,8 @@ bool pl_side_is_in(const planc_plan *plan, const pl_acquired *acquired, int32_t 
 /* The words for a copy: "prefetch", "offload", "move", "copy". */
 const char *pl_copy_word(pl_copy_way way);
 /* The words for a stream: "compute"; of an engine with links only to GPUs, or only from GPUs, beside those that lead
- * past them, "h2d", "d2h"; of others "copy". */
+ * past them, "h2d", "d2h"; of one past all GPUs with links only to storage, or only from there, "store", "load"; of
+ * others "copy". */
 const char *pl_stream_word(const planc_plan *plan, int32_t stream);
 
 #endif

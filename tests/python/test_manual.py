@@ -118,7 +118,7 @@ class Options(unittest.TestCase):
                              set(re.findall(r"--[a-z]+", offered)), program)
 
 
-NAMES = '["name",] '  # of jobs that were given one
+OF_SOME_JOBS = r'\["(?:name|priority|swap_rate)",\] '  # what they were given
 
 
 class Json(unittest.TestCase):
@@ -152,7 +152,8 @@ class Json(unittest.TestCase):
 
     def test_planc(self):
         forms = code_blocks(sections(page("planc.1"), "SH")["JSON OUTPUT"])[0]
-        forms = forms.replace('[, "jobs"]', "").replace('[, "explanation"]', ', "explanation"').replace(NAMES, "")
+        forms = forms.replace('[, "jobs"]', "").replace('[, "explanation"]', ', "explanation"')
+        forms = re.sub(OF_SOME_JOBS, "", forms.replace('[, "storage_peak"]', ""))
         optional = r"\[[^][{}]*\]"  # of plans with virtual memory
         self.check_planc(re.sub(optional, "", forms), "--budget 400K")
         self.check_planc(forms, "--budget 4M --policy window --placement vmm --chunk 4K")
@@ -160,7 +161,7 @@ class Json(unittest.TestCase):
     def test_jobs(self):
         """Of a plan with several, commands print each; their own keys stay the same."""
         forms, job, _ = code_blocks(sections(page("planc.1"), "SH")["JSON OUTPUT"])
-        job = job.replace(NAMES, "")
+        job = re.sub(OF_SOME_JOBS, "", job)
         with linked_folder() as folder:
             for command in ("show", "check", "simulate"):
                 answer = json.loads(run(f"planc {command} tests/data/plan/jobs.plan --json", cwd=folder).stdout)
@@ -228,7 +229,7 @@ class PlanFormat(unittest.TestCase):
             with open(os.path.join(folder, "classes.yaml"), "w", encoding="utf-8") as file:
                 file.write(graph)
             rows += run("planc plan classes.yaml -o -", cwd=folder).stdout.splitlines()
-            for options in ("--policy zico --region 4K --priority 1:2",
+            for options in ("--policy zico --region 4K --priority 1:2", "--policy tensile --swap-rate 5 --swap-rate 6",
                             "--policy waterwave --split-size 4K --release-split 8K --split-relaxed --split-variable",
                             "--policy waterwave --split-groups 4 --pair-barriers"):
                 rows += run(f"planc colocate x=classes.yaml classes.yaml {options} --device k40m -o -",

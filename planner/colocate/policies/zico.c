@@ -381,10 +381,10 @@ static planc_status explain(const zico *z, planc_candidate *out) {
 static planc_status explain_shifts(const zico *z, planc_candidate *out) {
   char text[PL_SIZE_TEXT];
   char size[PL_SIZE_TEXT], regions[64] = "";
-  bool small = !is_region_asked(z) && z->region_bytes < PLANC_STANDARD_region;
-  if (small && z->region_bytes > PLANC_ALIGNMENT)
+  if (z->region_bytes > PLANC_ALIGNMENT)
     (void)snprintf(regions, sizeof regions, " in regions of %s", pl_size_format(z->region_bytes, size));
-  if (small && z->region_bytes == PLANC_ALIGNMENT) (void)snprintf(regions, sizeof regions, " tensor by tensor");
+  else
+    (void)snprintf(regions, sizeof regions, " tensor by tensor");
   if (z->mix->n_jobs != PL_PAIR) return planc_candidate_explain(out, "side by side%s, in pairs", regions);
   int64_t later = z->best_ns > 0 ? z->offset_ns % z->best_ns : 0;
   if (later < 0) later += z->best_ns;

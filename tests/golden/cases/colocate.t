@@ -47,7 +47,7 @@ Small jobs have no use for Zico's large regions: smaller ones are tried where th
   $ planc colocate graphs/lenet-digits.yaml:64 graphs/tiny-transformer.yaml:16 --device k40m --budget 2M --policy zico --region 512K -o small.plan 2>/dev/null | grep -o 'why *side by side'
   why       side by side
   $ planc colocate graphs/lenet-digits.yaml:64 graphs/tiny-transformer.yaml:16 --device k40m --budget 1G --policy zico -o small.plan 2>/dev/null | grep why | sed 's/: in every.*//'
-    why       side by side
+    why       side by side in regions of 64.00 MiB
 
 Node groups side by side take over what the pair before has let go, as the paper has it or as soon as there is room.
 
@@ -430,7 +430,7 @@ Policies side by side.
   tensile <size> <N> ms <size> <N> <N> <N>
   vdnn-conv < <size> <N> ms <size> <N> <N> <N>
   capuchin < <size> <N> ms <size> <N> <N> <N>
-  why zico: side by side: in every period job <N> begins <N> ms after job <N>
+  why zico: side by side in regions of <size>: in every period job <N> begins <N> ms after job <N>
   mps: not planned: the pools of all jobs take <size>, <size> migrate on demand
   ! planc: note: graphs/lenet-digits.yaml has no backward ops: planned for training with sgd (graphs/lenet-digits.yaml:inference plans it as it is)
   $ planc compare --colocate inputs/tiny.yaml:8 inputs/tiny.yaml:8:2 --device k40m --policies temporal --json 2>/dev/null | grep -o '"policy":.*' | sed 's/[0-9.]*[0-9]\([],]\)/<N>\1/g'

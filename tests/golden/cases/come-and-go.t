@@ -2,6 +2,8 @@ Jobs that have names can leave a run and join it. A plan of one job, which planc
 same; what has no name goes by the graph's.
 
   $ planc train graphs/lenet-digits.yaml --optimizer momentum -o lenet.yaml 2>/dev/null; planc train graphs/tiny-transformer.yaml --optimizer adam -o tt.yaml 2>/dev/null
+  lenet.yaml: lenet-digits, 35 ops
+  tt.yaml: tiny-transformer, 162 ops
   $ planc colocate l=lenet.yaml:16:2 t=tt.yaml:8:1 --device k40m --policy zico -o both.plan 2>/dev/null | grep -o 'job [01]: .*,'
   job 0: l, lenet-digits, batch 16 in 1 round of 16,
   job 1: t, tiny-transformer, batch 8 in 1 round of 8,
@@ -82,6 +84,7 @@ What could be meant in two ways, or is no job of the run, is refused, and the ru
   $ planc colocate lenet.yaml:16 lenet.yaml:16 --device k40m --policy temporal -o twice.plan >/dev/null 2>&1
   $ planc colocate l=lenet.yaml:8 t=tt.yaml:8 --device k40m --policy temporal -o eight.plan >/dev/null 2>&1
   $ planc train graphs/lenet-digits.yaml --optimizer sgd -o sgd.yaml 2>/dev/null; planc plan sgd.yaml --batch 16 --device k40m --policy none -o sgd.plan >/dev/null 2>&1
+  sgd.yaml: lenet-digits, 35 ops
   $ sed -i 's/^planrun exec lenet.plan/planrun exec both.plan/; s/--data [^ ]* --data [^ ]*//; s/in both.*lenet;/in eight sgd twice;/' watched; sh watched 2>/dev/null; grep before error
   planrun: note: next.plan: job l: made for 8 samples in a batch, the run has 16: the run goes on as before
   planrun: note: next.plan: job lenet-digits: made from another graph than the run's: the run goes on as before

@@ -207,6 +207,7 @@ What was not scheduled saves nothing and costs nothing; a policy's measures comp
 A policy need not meet every larger budget: what it meets is no less than the least that is told.
 
   $ planc train graphs/tiny-transformer.yaml -o tt.yaml 2>/dev/null
+  tt.yaml: tiny-transformer, 162 ops
   $ planc compare tt.yaml --batch 32 --device k40m --budget 700K --host-budget 0 --no-swap --policies capuchin --json | grep -o '"feasible":true\|"least_budget":[0-9]*,"is_least":[a-z]*'
   "feasible":true
   "least_budget":716800,"is_least":false

@@ -13,6 +13,7 @@ On several GPUs each trains on an equal part of the batch; gradients are exchang
   plan of tiny, policy none, device k40m
   batch <N> on <N> GPUs, <N> each in <N> round of <N>; <N> ops in the graph, <N> instructions in the body
   budget <size>: arena <size>, reserved <size>; host <size>
+  links host to device <N> GB/s + <N> ms, device to host <N> GB/s + <N> ms
   predicted iteration <N> ms, ideal <N> ms
   peak: <size> live at op last.grad; largest:
    <size>  b
@@ -48,7 +49,7 @@ On several GPUs each trains on an equal part of the batch; gradients are exchang
   {"stream":"compute","job":0,"memory":0}
   {"stream":"copy","job":0,"engine":0}
   {"stream":"copy","job":0,"engine":1}
-  $ planc show two.plan --json | tr ',' '\n' | grep 'batch\|gpus\|link'
+  $ planc show two.plan --json | tr ',' '\n' | grep 'batch\|gpus\|shared_link'
   "batch":8
   "gpus":2
   "shared_link":false
@@ -92,7 +93,7 @@ The link to the host may be one for all of them.
 Policies side by side on them.
 
   ~ planc compare inputs/tiny.yaml --budget 1G --batch 8 --gpus 2 --shared-link --policies ideal,none,modnn 2>/dev/null | head -n 3
-  tiny, batch <N> on <N> k40m with one link, budget <size>
+  tiny, batch <N> on <N> GPUs of k40m with one link, budget <size>
   policy       least budget  round        iteration overhead         peak          out           in  means
   ideal                   - <N> <N> ms  +<N>% <size> <size> <size>  everything stays
   $ planc compare inputs/tiny.yaml --budget 1G --batch 8 --gpus 2 --policies none --json 2>/dev/null | tr ',' '\n' | grep '"batch\|gpus\|link'

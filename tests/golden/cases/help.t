@@ -39,7 +39,7 @@ Help goes to standard output and is a success.
         --window SIZE              schedule-window of policy window (default: 1.5 times the data it may hold)
         --workspace-limit SIZE     largest workspace of an algorithm that policy window takes (default: any)
         --window-per-use           let data count in the window at each use, not once
-        --swap-rate PERCENT        how many of the tensors policy tensile may swap (default: 100)
+        --swap-rate PERCENT        how many of the tensors policy tensile may swap, 1 to 100 (default: 100)
         --no-swap                  nothing is swapped to the host
         --no-recompute             nothing is computed again
         --policy NAME              how to plan (default: the graph's header, else best)
@@ -106,7 +106,7 @@ Help goes to standard output and is a success.
         --window SIZE              schedule-window of policy window (default: 1.5 times the data it may hold)
         --workspace-limit SIZE     largest workspace of an algorithm that policy window takes (default: any)
         --window-per-use           let data count in the window at each use, not once
-        --swap-rate PERCENT        how many of the tensors policy tensile may swap (default: 100)
+        --swap-rate PERCENT        how many of the tensors policy tensile may swap, 1 to 100 (default: 100)
         --no-swap                  nothing is swapped to the host
         --no-recompute             nothing is computed again
         --policies A,B,...         which policies (default: all but best)
@@ -115,7 +115,7 @@ Help goes to standard output and is a success.
         --colocate                 several graphs that share a GPU, with policies for that
         --region SIZE              memory that policy zico hands from job to job at a time; 256 bytes is tensor by tensor (default: 64M)
         --split-size SIZE          what a node group of policy waterwave allocates (default: the fastest of several)
-        --split-groups N           node groups that policy waterwave cuts the largest job into, instead of their size (default: the fastest of several)
+        --split-groups N           node groups that policy waterwave cuts the largest job into, instead of their size, 1 to 4096 (default: the fastest of several)
         --release-split SIZE       what a node group of policy waterwave deallocates (default: as they allocate, or half as much again)
         --split-relaxed            let sizes of node groups differ, so that they take about as long
         --split-variable           let node groups allocate as much as those of the job before deallocate

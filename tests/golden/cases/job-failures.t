@@ -1,6 +1,7 @@
 A job of several whose loss is no number ends alone: the other ends with the losses that it has alone.
 
   $ planc train graphs/lenet-digits.yaml --optimizer momentum -o good.yaml 2>/dev/null; sed 's/lr: 0.01/lr: 1e9/' good.yaml > hot.yaml
+  good.yaml: lenet-digits, 35 ops
   $ for policy in temporal zico waterwave tensile; do
   >   planc colocate good.yaml:16 hot.yaml:16 --device k40m --policy $policy -o $policy.plan >/dev/null 2>&1
   > done

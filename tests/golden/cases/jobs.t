@@ -4,6 +4,7 @@ A plan of two jobs, made by hand: reports show each, and what has one name in bo
   plan of narrow+wide, policy hand, device toy
   2 jobs; 170 instructions in the body
   budget 5.75 KiB: arena 5.75 KiB, reserved 0 B; host 4.50 KiB
+  links host to device 1.000 GB/s + 0.000 ms, device to host 1.000 GB/s + 0.000 ms
   predicted iteration 0.041 ms, ideal 0.028 ms
     job 0: narrow, batch 4 in 1 round of 4, 2 iterations
       ideal 0.020 ms, computes 0.034 ms, waits 0.007 ms
@@ -38,7 +39,7 @@ A plan of two jobs, made by hand: reports show each, and what has one name in bo
   valid: narrow+wide, hand, 2 jobs (narrow, wide), peak 5.75 KiB of 5.75 KiB, 186 instructions
   $ planc show data/plan/jobs.plan --json | grep -o '"batch":null.*"sub_batch":null\|"jobs":.*\]'
   "batch":null,"gpus":1,"shared_link":false,"rounds":null,"sub_batch":null
-  "jobs":[{"graph":"narrow","batch":4,"rounds":1,"sub_batch":4,"iterations":2,"ideal_ns":20000,"busy_ns":34241,"stall_ns":7166,"d2h_bytes":2568,"h2d_bytes":3584,"recompute_ns":0},{"graph":"wide","batch":6,"rounds":2,"sub_batch":4,"iterations":1,"ideal_ns":8000,"busy_ns":14090,"stall_ns":27317,"d2h_bytes":3080,"h2d_bytes":6144,"recompute_ns":0}],"peak":{"live_bytes":5632,"op":"job 1: f","live":[{"storage":"job 1: a","bytes":2048},{"storage":"job 1: x","bytes":2048},{"storage":"job 0: a","bytes":512},{"storage":"job 0: x","bytes":512},{"storage":"job 0: w","bytes":256},{"storage":"workspace","bytes":256}]
+  "jobs":[{"graph":"narrow","batch":4,"rounds":1,"sub_batch":4,"iterations":2,"ideal_ns":20000,"busy_ns":34241,"stall_ns":7166,"d2h_bytes":2568,"h2d_bytes":3584,"recompute_ns":0},{"graph":"wide","batch":6,"rounds":2,"sub_batch":4,"iterations":1,"ideal_ns":8000,"busy_ns":14090,"stall_ns":27317,"d2h_bytes":3080,"h2d_bytes":6144,"recompute_ns":0}],"host_budget_bytes":null,"storage_budget_bytes":null,"links":[{"from":"user","to":"device","engine":0,"bytes_per_second":1000000000,"latency_ns":0},{"from":"user","to":"host","engine":0,"bytes_per_second":1000000000,"latency_ns":0},{"from":"host","to":"device","engine":0,"bytes_per_second":1000000000,"latency_ns":0},{"from":"device","to":"user","engine":1,"bytes_per_second":1000000000,"latency_ns":0},{"from":"host","to":"user","engine":1,"bytes_per_second":1000000000,"latency_ns":0},{"from":"device","to":"host","engine":1,"bytes_per_second":1000000000,"latency_ns":0}],"settings":{},"peak":{"live_bytes":5632,"op":"job 1: f","live":[{"storage":"job 1: a","bytes":2048},{"storage":"job 1: x","bytes":2048},{"storage":"job 0: a","bytes":512},{"storage":"job 0: x","bytes":512},{"storage":"job 0: w","bytes":256},{"storage":"workspace","bytes":256}]
   $ planc check data/plan/jobs.plan --json | grep -o '"jobs":.*\]'
   "jobs":[{"graph":"narrow","batch":4,"rounds":1,"sub_batch":4,"iterations":2,"ideal_ns":20000,"busy_ns":34241,"stall_ns":7166,"d2h_bytes":2568,"h2d_bytes":3584,"recompute_ns":0},{"graph":"wide","batch":6,"rounds":2,"sub_batch":4,"iterations":1,"ideal_ns":8000,"busy_ns":14090,"stall_ns":27317,"d2h_bytes":3080,"h2d_bytes":6144,"recompute_ns":0}]
 

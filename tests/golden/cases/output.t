@@ -70,6 +70,7 @@ A device is written to, and stays one.
   $ planc plan inputs/tiny.yaml --policy none -o /dev/stdout 2>/dev/null | sed '/^{/!d' | cmp - a.b.plan && echo same
   same
   $ planc train graphs/lenet-digits.yaml -o /dev/null; test -c /dev/null && echo still there
+  /dev/null: lenet-digits, 35 ops
   still there
 
 An output that cannot be written is exit code 5.

@@ -1,6 +1,7 @@
 Training in mixed precision: bf16 activations, f32 weights, and casts between them.
 
   $ planc train graphs/lenet-digits.yaml --precision bf16 -o bf16.yaml
+  bf16.yaml: lenet-digits, 44 ops
   $ grep conv1.w bf16.yaml
     conv1.w: param f32[16,1,5,5]
     conv1.w.bf16: bf16[16,1,5,5]
@@ -20,6 +21,7 @@ Training in mixed precision: bf16 activations, f32 weights, and casts between th
   46 tensors in 41 storages, 9514 parameters
   memory: all data 628.64 KiB, most live at once 400.70 KiB at op pool1.grad; with parameters, state and gradients kept, in rounds of one sample at least 84.83 KiB at op conv2
   $ planc train graphs/lenet-digits.yaml -o f32.yaml
+  f32.yaml: lenet-digits, 35 ops
   $ planc train graphs/lenet-digits.yaml --precision f32 | cmp - f32.yaml && echo same
   same
   $ planc train graphs/lenet-digits.yaml --precision tf32 | sed 's/, tf32: 1//; s/, attrs: {tf32: 1}//' | cmp - f32.yaml && echo same

@@ -26,6 +26,7 @@ What is in a graph, and in a plan with what binds its peak. Sizes of inputs/tiny
   plan of tiny, policy none, device k40m
   batch <N> in <N> round of <N>; <N> ops in the graph, <N> instructions in the body
   budget <size>: arena <size>, reserved <size>; host <size>
+  links host to device <N> GB/s + <N> ms, device to host <N> GB/s + <N> ms
   predicted iteration <N> ms, ideal <N> ms
   peak: <size> live at op last.grad; largest:
    <size>  b
@@ -43,6 +44,18 @@ What is in a graph, and in a plan with what binds its peak. Sizes of inputs/tiny
         4.00 KiB  a
         4.00 KiB  x
         1.00 KiB  w
+
+What was asked of its policy is told, and of a job what was asked of it alone.
+
+  $ planc plan inputs/tiny.yaml --policy window --window 6K --no-recompute -o w.plan >/dev/null 2>&1; planc show w.plan | grep asked; planc show w.plan --json | grep -o '"settings":{[^}]*}'
+  asked for window 6.00 KiB, no-recompute
+  "settings":{"window":6144,"no_recompute":1}
+  $ planc colocate inputs/tiny.yaml:4:1 inputs/tiny.yaml:4:1 --policy tensile --swap-rate 50 --swap-rate 7 --priority 1:2 -o t.plan 2>/dev/null | grep 'job .: '
+    job 0: tiny, batch 4 in 1 round of 4, 1 iteration, swap-rate 50 %
+    job 1: tiny, batch 4 in 1 round of 4, 1 iteration, priority 2, swap-rate 7 %
+  $ planc show t.plan | grep '^  job .: '
+    job 0: tiny, batch 4 in 1 round of 4, 1 iteration, swap-rate 50 %
+    job 1: tiny, batch 4 in 1 round of 4, 1 iteration, priority 2, swap-rate 7 %
 
 A plan has its own batch.
 

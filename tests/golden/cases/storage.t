@@ -24,13 +24,15 @@ What the host budget has no room for goes on to storage, where the device's prof
   x.plan: vdnn-all, batch <N> in <N> round of <N>
     peak <size> of <size>, host <size>, storage <size>
     iteration <N> ms, ideal <N> ms (+<N> %)
-    moved <size> out, <size> in; recomputed <N> ms
+    moved <size> out, <size> in, <size> to storage, <size> back; recomputed <N> ms
     why       attempt <N> of <N> is the first that fits: it offloads all inputs and takes the fastest algorithms
   ! planc: note: p.json lists none of the graph's <N> ops: their costs are predicted
   ! planc: note: batch <N> (the graph's header)
   ~ planc check x.plan && planc show x.plan | grep storage
-  valid: tiny, vdnn-all, peak <size> of <size>, <N> instructions
-  budget <size>: arena <size>, reserved <size>; host <size>; storage <size>
+  valid: tiny, vdnn-all, peak <size> of <size>, host <size> of <size>, storage <size> of <size>, <N> instructions
+  budget <size>: arena <size>, reserved <size>; host <size> of <size>; storage <size> of <size>
+  links host to device <N> GB/s + <N> ms, device to host <N> GB/s + <N> ms, host to storage <N> GB/s + <N> ms, storage to host <N> GB/s + <N> ms
+  storage peak: <size> live at op second; largest:
   $ grep '^{"memory"\|^{"stream"' x.plan
   {"memory":"device","gpu":0,"bytes":1000000000,"budget":1048576,"reserved":1000,"arena":21504,"align":256}
   {"memory":"host","bytes":-1,"budget":8192,"reserved":0,"arena":8192,"align":256}
@@ -58,6 +60,9 @@ It is a budget of check like the others, and compare tells what goes there.
   $ planc compare inputs/tiny.yaml --policies vdnn-all --budget 1M --host-budget 8K --storage 1G --profile p.json --json 2>/dev/null | grep -o '"storage_[a-z_]*":[0-9]*'
   "storage_peak_bytes":4096
   "storage_moved_bytes":8192
+  ~ planc compare inputs/tiny.yaml --policies vdnn-all --budget 1M --host-budget 8K --storage 1G --profile p.json 2>/dev/null | sed -n 2,3p
+  policy       least budget  round        iteration overhead         peak          out           in   to storage         back  means
+  vdnn-all <size> <N> <N> ms  +<N>% <size> <size> <size> <size> <size>  swaps <- best
 
 Waits for it are told apart from those for the links of the GPU.
 
@@ -78,6 +83,12 @@ Waits for it are told apart from those for the links of the GPU.
 A run's copies there and back are rows of their own, and an update with another device keeps the storage.
 
   $ planrun exec x.plan --synthetic --iterations 3 --storage . --trace x.json >/dev/null
+  $ grep -o 'stream [0-9]*: [a-z0-9]*' x.json
+  stream 0: compute
+  stream 1: h2d
+  stream 2: d2h
+  stream 3: store
+  stream 4: load
   $ planc simulate x.plan --against x.json | grep -o '[0-9]*x copy.*storage'
   1x copy from storage
   1x copy to storage
@@ -91,6 +102,7 @@ A run's copies there and back are rows of their own, and an update with another 
         1x load <N> ms <N> ms <N> ms
     an iteration was predicted <N> ms, measured <N> ms
     changed by <N>, threshold <N>
+    profile y.json
   ~ planc update x.plan --trace x.json --threshold 0 --profile-out y.json --json | grep -o '"\(stores\|loads\)":{[^}]*}'
   "stores":{"count":<N>,"old_ns":<N>,"measured_ns":<N>,"new_ns":<N>}
   "loads":{"count":<N>,"old_ns":<N>,"measured_ns":<N>,"new_ns":<N>}

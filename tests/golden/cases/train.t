@@ -13,8 +13,11 @@ Derives backward and optimizer ops; the result is a graph like any other, and pl
   >   planc plan graphs/lenet-digits.yaml --optimizer $optimizer --budget 400K -o two.plan >/dev/null 2>&1
   >   cmp one.plan two.plan && echo same
   > done
+  train.yaml: lenet-digits, 35 ops
   same
+  train.yaml: lenet-digits, 35 ops
   same
+  train.yaml: lenet-digits, 35 ops
   same
 
 A graph that cannot be trained says why.

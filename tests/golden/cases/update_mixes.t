@@ -18,6 +18,8 @@ as before. In this run an op takes 10 us, and a copy 20.
         6x copy out         0.060 ms         0.150 ms         0.141 ms
     a period was predicted 1.602 ms, measured 2.560 ms, now predicted 2.314 ms
     changed by 0.423, threshold 0.300
+    profile a.json
+    profile b.json
     planned anew
   ! planc: note: iterations in a period stay what they are; with the measured times planc would choose 4:1: colocate with the profiles of --profile-out does
   ~ sed '1,/planned anew/d' said

@@ -66,6 +66,7 @@ Wrong use of the command line ends in one line that says what is wrong, and exit
   ! planc: no optimizer is called "lion": sgd, momentum and adam are
   [2]
   $ planc train graphs/lenet-digits.yaml -o train.yaml; planc plan train.yaml --optimizer adam
+  train.yaml: lenet-digits, 35 ops
   ! planc: train.yaml has backward ops already, an optimizer is for graphs without
   [2]
   $ planc plan inputs/tiny.yaml --policy none --window 1M 2>&1 | tail -n 1
