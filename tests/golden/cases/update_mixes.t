@@ -92,7 +92,7 @@ Other profiles are told as colocate is told them, and other budgets, policies an
   [7]
   $ planc update mix.plan --trace mix.json --threshold 10 --policy zico --region 512K --budget 4M -o n.plan | grep 'plan:\|why'
   n.plan: zico, 2 jobs
-    why       side by side: in every period job 0 begins 0.025 ms after job 1
+    why       side by side in regions of 512.00 KiB: in every period job 0 begins 0.025 ms after job 1
   ! planc: note: iterations in a period stay what they are; with the measured times planc would choose 4:1: colocate with the profiles of --profile-out does
   $ planc check n.plan | sed 's/, peak.*//'; grep -o '"region":[0-9]*' n.plan
   valid: lenet-digits+tiny-transformer, zico, 2 jobs (a, b)
