@@ -26,9 +26,10 @@
  * share nothing unless they fill a region (areas.h).
  *
  * What the paper does not have: where regions that are handed out one by one do not suffice for a shift, tensors are
- * placed at once (place_passes.h); where no shift is found with its regions of 64 MB, its smaller ones and tensors are
- * tried, that small jobs have something to share; memory that makes it faster by no more than a thousandth is given up
- * in the end; and the jobs take turns (temporal.c) not only where no shift is found, but also where that is faster. */
+ * placed at once (place_passes.h); where no shift is found with its regions of 64 MB, or only one of jobs that swap or
+ * compute again, its smaller ones and tensors are tried; memory that makes it faster by no more than a thousandth is
+ * given up in the end; and the jobs take turns (temporal.c) not only where no shift is found, but also where that is
+ * faster. */
 #include <stdio.h>
 
 #include "planner/base/code.h"
@@ -94,7 +95,7 @@ planc_status pl_mix_zico(const planc_mix_evaluator *evaluator, const planc_mix_s
 static planc_status choose(zico *z, planc_candidate *out) {
   bool turns;
   PLANC_TRY(find_best_of_rounds(z));
-  if (!z->any && !is_region_asked(z)) PLANC_TRY(try_smaller_regions(z));
+  if (!is_region_asked(z)) PLANC_TRY(try_smaller_regions(z));
   *out = z->best;
   z->best = (planc_candidate){0};
   PLANC_TRY(
@@ -118,17 +119,24 @@ static bool is_region_asked(const zico *z) {
   return z->mix->terms.settings.region > 0;
 }
 
-/* The paper's other granularities (7.4): its small regions, and tensors. */
+/* Whether something was found for which every job keeps all on the device. */
+static bool is_all_resident(const zico *z) {
+  bool resident = z->any;
+  for (int32_t j = 0; j < z->solos.n; j++)
+    resident = resident && (!z->solos.made[j].policy || planc_policy_is_resident(z->solos.made[j].policy));
+  return resident;
+}
+
+/* The paper's other granularities (7.4), its small regions and tensors: where nothing was found, or only for jobs that
+ * do without some of their memory, of which smaller regions lose less. */
 static planc_status try_smaller_regions(zico *z) {
   static const int64_t smaller[] = {INT64_C(512) << 10, PLANC_ALIGNMENT};
-  bool found = false;
-  for (size_t k = 0; k < sizeof smaller / sizeof *smaller && !found; k++) {
+  for (size_t k = 0; k < sizeof smaller / sizeof *smaller && !is_all_resident(z); k++) {
     if (smaller[k] >= z->region_bytes) continue;
     zico other = begin(z->evaluator, z->shares);
     other.region_bytes = smaller[k];
     planc_status status = find_best_of_rounds(&other);
-    found = !status && other.any;
-    if (found) swap(z, &other);
+    if (!status && other.any && (!z->any || other.best_ns < z->best_ns)) swap(z, &other);
     end(&other);
     PLANC_TRY(status);
   }
