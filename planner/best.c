@@ -7,8 +7,8 @@
  * it needs no copy to be in time. What is only simulated is never taken.
  *
  * Most policies take the batch at once. Where none fits, not in rounds that a policy chooses either, they are asked in
- * rounds of half the batch, of a quarter and so on, as long as that helps: they ask for less or, where there is a plan,
- * have a faster one. */
+ * rounds of half the batch, of a quarter and so on down to one sample, until one fits, and on while smaller ones are
+ * faster. */
 #include <assert.h>
 #include <stdlib.h>
 
@@ -46,7 +46,7 @@ static planc_status ask_all(best *b);
 static planc_status ask_in_smaller_rounds(best *b);
 static planc_status no_plan(best *b);
 static planc_status explain(const best *b);
-static planc_status ask_in_rounds(best *b, int64_t size, planc_shortage *least, bool *out_helps);
+static planc_status ask_in_rounds(best *b, int64_t size, bool *out_helps);
 static bool is_asked(const best *b, const planc_policy *policy);
 static bool cannot_win(const best *b, const planc_policy *policy);
 static planc_status ask(best *b, const planc_policy *policy);
@@ -75,30 +75,26 @@ static planc_status ask_all(best *b) {
 
 static planc_status ask_in_smaller_rounds(best *b) {
   int64_t size = b->problem.job.batch;
-  planc_shortage least = {0};
   bool helps;
   PLANC_TRY(pl_may_split(&b->problem, &helps));
   b->in_smaller_rounds = helps;
   while (helps && size > 1) {
     size = (size + 1) / 2;
     if ((b->problem.job.batch + size - 1) / size > MOST_INSTANCES / b->problem.job.graph->n_ops) break;
-    PLANC_TRY(ask_in_rounds(b, size, &least, &helps));
+    PLANC_TRY(ask_in_rounds(b, size, &helps));
     if (b->plan && b->problem.terms.first_will_do) break;
   }
   return NULL;
 }
 
-/* Whether there is something new, a plan or less that is asked for, in the rounds just asked. */
-static planc_status ask_in_rounds(best *b, int64_t size, planc_shortage *least, bool *out_helps) {
+/* Whether smaller ones may be better still: where nothing fits yet, or these were faster than those before. */
+static planc_status ask_in_rounds(best *b, int64_t size, bool *out_helps) {
   planc_status others = b->infeasible;
-  planc_shortage before = *least;
   int64_t before_ns = b->problem.terms.beat_ns;
   b->infeasible = NULL;
   b->problem.job.sub_batch = size;
   planc_status status = ask_all(b);
-  *least = planc_status_shortage(b->infeasible);
-  bool less = before.bytes == 0 || least->memory != before.memory || least->bytes < before.bytes;
-  *out_helps = b->plan ? b->problem.terms.beat_ns != before_ns : less;
+  *out_helps = !b->plan || b->problem.terms.beat_ns != before_ns;
   if (others) pl_keep_lesser(&b->infeasible, others);
   return status;
 }

@@ -182,12 +182,12 @@ static const struct {
     {"wait 5 lag 1 on 4\n", "", "prefetch x of job 1: writes x of job 1, whose bytes exec at line"},
     {"wait 2 lag 1 on 1\n", "", "prefetch x of job 0: writes x of job 0, whose bytes exec at line"},
     {"acquire 2 x#1 0\n", "acquire 2 x#1 256 in 0\n",
-     "prefetch x of job 1: stream 4 does not copy from memory 3 to memory 0"},
+     "prefetch x of job 1: stream 4 does not copy from the user to device 0"},
     {"acquire 3 l#1 256\n", "acquire 3 l#1 256 in 0\n",
      "exec f of job 1: wants l of job 1, but residency 3 is in memory 0"},
     {"acquire 3 l#1 256\n", "acquire 3 l#1 0\n", "acquire l of job 1: overlaps x of job 1 in residency 2"},
-    {"copy 2 user on 4\n", "copy 2 user on 1\n", "stream 1 does not copy from memory 3 to memory 1"},
-    {"copy user 3 on 5\n", "copy user 3 on 2\n", "stream 2 does not copy from memory 1 to memory 3"},
+    {"copy 2 user on 4\n", "copy 2 user on 1\n", "stream 1 does not copy from the user to device 1"},
+    {"copy user 3 on 5\n", "copy user 3 on 2\n", "stream 2 does not copy from device 1 to the user"},
     {"exec f#1 on 3", "exec f#1 on 0", "exec f of job 1: stream 0 belongs to job 0, the data to job 1"},
 };
 

@@ -119,7 +119,7 @@ static const struct {
     /* The way there. */
     {"copy 0 user on 1\n", "", "prologue: at its end w is resident in version -1 instead of 0"},
     {"copy 0 user on 1\n", "copy user 0 on 2\n", "copy w: residency 0 holds nothing yet"},
-    {"copy 0 user on 1\n", "copy 0 user on 2\n", "copy w: stream 2 does not copy from memory 2 to memory 1"},
+    {"copy 0 user on 1\n", "copy 0 user on 2\n", "copy w: stream 2 does not copy from the user to the host"},
     {"copy 1 user on 1\n", "copy 1 0 on 1\n", "move c: stream 1 does not compute in memory 1"},
     {"copy 1 user on 1\n", "copy 1 user on 1\ncopy user 1 on 2\n",
      "copy c: nothing leaves for the user in the prologue"},
@@ -154,7 +154,7 @@ static const struct {
     /* The way back. */
     {"copy user 0 on 2\n", "", "epilogue: w is never offloaded to the user"},
     {"copy user 0 on 2\n", "copy 0 user on 1\n", "copy w: nothing comes from the user in the epilogue"},
-    {"copy user 0 on 2\n", "copy user 0 on 1\n", "copy w: stream 1 does not copy from memory 1 to memory 2"},
+    {"copy user 0 on 2\n", "copy user 0 on 1\n", "copy w: stream 1 does not copy from the host to the user"},
     {"copy user 1 on 2\n", "", "epilogue: c is never offloaded to the user"},
     {"copy user 1 on 2\n", "copy user 1 on 2\ncopy user 1 on 2\n", "copy c: leaves twice"},
     {"copy user 1 on 2\n", "acquire 7 c 512\ncopy 7 1 on 1\n", "acquire c: must not stand in the epilogue"},
@@ -247,7 +247,7 @@ static const struct {
   const char *find, *replace, *message;
 } broken_deep[] = {
     {"acquire 3 c 256\ncopy 3 2 on 1\n", "acquire 3 c 256\ncopy 3 1 on 2\n",
-     "prefetch c: stream 2 does not copy from memory 2 to memory 0"},
+     "prefetch c: stream 2 does not copy from storage to device 0"},
     {"acquire 2 c 0 host\n", "acquire 2 c 512 storage\n", "acquire c: overlaps c in residency 1, which is open at 512"},
     {"acquire 2 c 0 host\n", "acquire 2 c 0 storage\n", "move c: stream 4 does not compute in memory 2"},
     {"acquire 2 c 0 host\n", "acquire 2 c 768 storage\n", "are not inside the arena of 768 bytes"},

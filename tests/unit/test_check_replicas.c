@@ -188,7 +188,7 @@ static const struct {
     {{{"copy 4 3 peers on 1\n", "copy 4 user on 1\n"}}, "the other replicas' dw: is not a buffer that the user feeds"},
     {{{"copy 4 3 peers on 1\n", "copy user 3 peers on 2\n"}}, "copy dw: copies between peers and the user"},
     {{{"copy 4 3 peers on 1\n", "copy 4 user peers on 1\n"}}, "copies between peers and the user"},
-    {{{"copy 4 3 peers on 1\n", "copy 4 3 peers on 2\n"}}, "stream 2 does not copy from memory 1 to memory 0"},
+    {{{"copy 4 3 peers on 1\n", "copy 4 3 peers on 2\n"}}, "stream 2 does not copy from the host to device 0"},
     {{{"copy 4 3 peers on 1\n", "copy 4 4 peers on 1\n"}}, "copies residency 4 to itself"},
     {{{"copy 4 3 peers on 1\n", "copy 4 3 peers on 1 bytes 512\n"}}, "says 512 bytes, but dw has 256"},
     {{{"copy 4 3 peers on 1\n", "copy 1 3 peers on 1\n"}}, "prefetch x: is not what dw of other replicas goes to"},

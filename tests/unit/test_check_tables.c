@@ -102,15 +102,15 @@ static const wrong_number broken[] = {
     {OF_LINK(0, cost.bytes_per_second), BEYOND, "link 0: its rate or latency is out of range"},
     {OF_LINK(0, cost.latency_ns), BEYOND, "link 0: its rate or latency is out of range"},
     {OF_LINK(1, to), DEVICE, "it stands twice, as link"},
-    {OF_LINK(0, engine), 1, "prefetch w: stream 1 does not copy from memory 2 to memory 0"},
-    {OF_LINK(5, from), USER, "offload y: stream 2 does not copy from memory 0 to memory 1"},
+    {OF_LINK(0, engine), 1, "prefetch w: stream 1 does not copy from the user to device 0"},
+    {OF_LINK(5, from), USER, "offload y: stream 2 does not copy from device 0 to the host"},
 
     {OF_STREAM(1, job), 3, "stream 1: there is no job 3"},
     {OF_STREAM(1, job), -1, "stream 1: there is no job -1"},
     {OF_STREAM(0, on), HOST, "stream 0: memory 1 is not a device's"},
     {OF_STREAM(0, on), -1, "stream 0: memory -1 is not a device's"},
     {OF_STREAM(2, on), 2, "stream 2: there is no engine 2"},
-    {OF_STREAM(2, on), 0, "offload y: stream 2 does not copy from memory 0 to memory 1"},
+    {OF_STREAM(2, on), 0, "offload y: stream 2 does not copy from device 0 to the host"},
     {OF_STREAM(0, kind), PLANC_STREAM_KIND_copy, "exec f1: stream 0 is not a compute stream"},
 };
 

@@ -98,7 +98,7 @@ static void held(planc_status status, bool fits, planc_memory_kind memory, int64
     ck_assert_int_eq(planc_status_shortage(status).memory, memory);
     ck_assert_int_eq(planc_status_shortage(status).bytes, bytes);
     char said[64];
-    snprintf(said, sizeof said, " need %lld bytes of ", (long long)bytes);
+    snprintf(said, sizeof said, " took %lld bytes of ", (long long)bytes);
     ck_assert_msg(strstr(planc_status_message(status), said) != NULL, "%s", planc_status_message(status));
   }
   planc_status_free(status);

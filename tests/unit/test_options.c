@@ -105,7 +105,7 @@ START_TEST(some_options_repeat) {
   char *many[PL_MAX_REPEATS + 2];
   for (int i = 0; i <= PL_MAX_REPEATS; i++) many[i] = (char *)(uintptr_t) "-wx";
   many[PL_MAX_REPEATS + 1] = (char *)(uintptr_t) "a";
-  assert_fails(pl_options_parse(&line, PL_MAX_REPEATS + 2, many, &seen), PLANC_USAGE, "--with: more than 64");
+  assert_fails(pl_options_parse(&line, PL_MAX_REPEATS + 2, many, &seen), PLANC_USAGE, "--with: more than 256");
   ok(pl_options_parse(&line, PL_MAX_REPEATS + 1, many + 1, &seen));
   ck_assert_str_eq(pl_option_repeated(&seen, "with", PL_MAX_REPEATS - 1), "x");
 }
