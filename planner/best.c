@@ -12,6 +12,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "planner/base/code.h"
 #include "planner/choose/reasons.h"
 #include "planner/choose/sub_batch.h"
 #include "planner/make_plan.h"
@@ -77,6 +78,7 @@ static planc_status ask_in_smaller_rounds(best *b) {
   int64_t size = b->problem.job.batch;
   bool helps;
   PLANC_TRY(pl_may_split(&b->problem, &helps));
+  helps = helps && b->problem.terms.budgets[PLANC_MEMORY_DEVICE] > pl_reserved(&b->problem);
   b->in_smaller_rounds = helps;
   while (helps && size > 1) {
     size = (size + 1) / 2;
