@@ -110,6 +110,7 @@ static planc_status set_up(comparison *c, int64_t batch, int64_t n_rounds, int64
   for (int64_t r = 0; r < n_rounds; r++) rounds[r] = batch * (r + 1) / n_rounds - batch * r / n_rounds;
   planc_job job = {.graph = c->graph, .batch = batch, .n_rounds = (int32_t)n_rounds, .rounds = rounds, .iterations = 1};
   PLANC_TRY(planc_expand(&job, 1, &c->session.trace));
+  PLANC_TRY(rt_jobs_open(&c->session));
   PLANC_TRY(rt_user_open(&c->session));
   PLANC_TRY(planrt_init(&c->session));
   PLANC_TRY(lay_out(c));

@@ -34,7 +34,8 @@ static int64_t arena_of(const planc_plan *plan, planc_memory_kind kind) {
 /* How many copies of the body pass the devices by. */
 static int32_t storage_copies(const planc_plan *plan) {
   int32_t n = 0;
-  for (int32_t i = 0; i < plan->body.n; i++) n += copies_on(plan, &plan->body.instrs[i], "copy");
+  for (int32_t i = 0; i < plan->body.n; i++)
+    n += copies_on(plan, &plan->body.instrs[i], "store") + copies_on(plan, &plan->body.instrs[i], "load");
   return n;
 }
 
