@@ -71,7 +71,9 @@ static int64_t budget_of(const planc_plan *plan, planc_memory_kind kind) {
 }
 
 static const char *name_memory(const planc_plan *plan, int32_t memory, char text[PL_SIZE_TEXT]) {
-  static const char *const names[PLANC_N_MEMORY_KINDS] = {"device", "host", "storage", "user"};
+#define X(id, name) name,
+  static const char *const names[] = {PLANC_MEMORY_KINDS(X)};
+#undef X
   planc_memory_kind kind = plan->memories[memory].kind;
   if (kind != PLANC_MEMORY_DEVICE || planc_plan_gpus(plan) == 1) return names[kind];
   snprintf(text, PL_SIZE_TEXT, "device %d", memory);

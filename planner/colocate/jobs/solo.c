@@ -54,7 +54,8 @@ static bool are_same_terms(const planc_terms *a, const planc_terms *b) {
     if (a->budgets[m] != b->budgets[m]) return false;
   return a->gpus == b->gpus && a->placement == b->placement && a->code_bytes == b->code_bytes &&
          a->chunk_bytes == b->chunk_bytes && a->beat_ns == b->beat_ns && a->shared_link == b->shared_link &&
-         a->first_will_do == b->first_will_do && planc_settings_are_same(&a->settings, &b->settings);
+         a->first_will_do == b->first_will_do && a->own_rounds == b->own_rounds &&
+         planc_settings_are_same(&a->settings, &b->settings);
 }
 
 static bool is_same_problem(const planc_problem *a, const planc_problem *b) {
