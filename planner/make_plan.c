@@ -6,12 +6,13 @@
 
 static planc_status check_gpus(const planc_problem *problem);
 static planc_status check_chunks(const planc_problem *problem);
-
+static planc_status check_settings(const planc_problem *problem);
 static planc_status make(const planc_problem *problem, const planc_policy *policy, planc_plan **out);
 
 planc_status planc_make_plan(const planc_problem *problem, const planc_policy *policy, planc_plan **out) {
   PLANC_TRY(check_gpus(problem));
   PLANC_TRY(check_chunks(problem));
+  PLANC_TRY(check_settings(problem));
   if (problem->terms.placements) return make(problem, policy, out);
   planc_problem own = *problem;
   PLANC_TRY(pl_placements_make(&own.terms.placements));
@@ -46,4 +47,9 @@ static planc_status check_gpus(const planc_problem *problem) {
   if (problem->terms.gpus <= PLANC_PLAN_MAX_REPLICAS) return NULL;
   return planc_error(PLANC_USAGE, "%d GPUs: a plan is for at most %d", problem->terms.gpus,
                      (int)PLANC_PLAN_MAX_REPLICAS);
+}
+
+static planc_status check_settings(const planc_problem *problem) {
+  planc_settings asked = planc_settings_asked(problem);
+  return planc_settings_check(&asked);
 }

@@ -7,6 +7,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "planc/status.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -37,7 +39,7 @@ extern "C" {
   X(swap_rate, "swap-rate", share, 1, 1000000, AMOUNT(100, PERCENT), PLANC_POLICY_SWAP_RATE, \
     "how many of the tensors policy tensile may swap")
 #define PLANC_MIX_SETTINGS(X)                                                                                     \
-  X(region, "region", bytes, 1, PLANC_MOST_BYTES, AMOUNT(64, MIB), PLANC_MIX_REGIONS, /* Zico, 6.3 */             \
+  X(region, "region", bytes, 256, PLANC_MOST_BYTES, AMOUNT(64, MIB), PLANC_MIX_REGIONS, /* Zico, 6.3 */           \
     "memory that policy zico hands from job to job at a time; 256 bytes is tensor by tensor")                     \
   X(split_size, "split-size", bytes, 1, PLANC_MOST_BYTES, WORDS("the fastest of several"), PLANC_MIX_GROUPS,      \
     "what a node group of policy waterwave allocates")                                                            \
@@ -80,6 +82,10 @@ typedef struct planc_settings {
   PLANC_SETTINGS(X)
 #undef X
 } planc_settings;
+
+/* USAGE where one is out of its range, or has no meaning there, or two exclude each other. Planning and the reader of
+ * plans both ask. */
+planc_status planc_settings_check(const planc_settings *settings);
 
 static inline bool planc_settings_are_same(const planc_settings *a, const planc_settings *b) {
   bool same = true;

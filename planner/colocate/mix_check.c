@@ -17,11 +17,7 @@ planc_status pl_mix_check(const planc_mix *mix) {
   if (mix->max_ratio < 0 || mix->max_ratio > PLANC_MIX_MOST_ITERATIONS)
     return planc_error(PLANC_USAGE, "at most %d iterations in a period: from 1 to %d", mix->max_ratio,
                        (int)PLANC_MIX_MOST_ITERATIONS);
-  if (mix->terms.settings.region % PLANC_ALIGNMENT != 0)
-    return planc_error(PLANC_USAGE, "regions of %lld bytes: their size must be a multiple of %d",
-                       (long long)mix->terms.settings.region, PLANC_ALIGNMENT);
-  if (mix->terms.settings.split_size > 0 && mix->terms.settings.split_groups > 0)
-    return planc_error(PLANC_USAGE, "node groups have a size or a number, not both");
+  PLANC_TRY(planc_settings_check(&mix->terms.settings));
   if (mix->terms.gpus > 1)
     return planc_error(PLANC_USAGE, "a mix shares one GPU, and %d are asked for", mix->terms.gpus);
   PLANC_TRY(check_streams(mix));
@@ -47,6 +43,14 @@ static planc_status check_rounds(const planc_workload *job) {
                      (long long)job->batch, n);
 }
 
+static planc_status check_settings(const planc_workload *job) {
+  planc_settings own = {0};
+#define X(name, ...) own.name = job->name;
+  PLANC_EACH_SETTINGS(X)
+#undef X
+  return planc_settings_check(&own);
+}
+
 static planc_status check_job(const planc_mix *mix, int32_t job) {
   const planc_device *first = planc_mix_device(mix);
   const planc_device *own = planc_profile_device(mix->jobs[job].profile);
@@ -54,6 +58,7 @@ static planc_status check_job(const planc_mix *mix, int32_t job) {
     return planc_error(PLANC_USAGE, "it is for device %s, and job 0 for %s: jobs that share a GPU have one device",
                        own->name, first->name);
   PLANC_TRY(check_rounds(&mix->jobs[job]));
+  PLANC_TRY(check_settings(&mix->jobs[job]));
   if (mix->iterations[job] >= 0 && mix->iterations[job] <= PLANC_MIX_MOST_ITERATIONS) return NULL;
   return planc_error(PLANC_USAGE, "%d iterations in a period: from 1 to %d, or 0 for planc to choose",
                      mix->iterations[job], (int)PLANC_MIX_MOST_ITERATIONS);

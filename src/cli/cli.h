@@ -109,15 +109,18 @@ planc_status cli_setup_plans(const planc_policy *policy);
 planc_status cli_explain(const planc_problem *problem, const planc_policy *policy, planc_status status);
 /* The same of a mix: says what the least budget of each job alone is, and of all of them. */
 planc_status cli_explain_mix(const planc_mix *mix, const planc_mix_policy *policy, planc_status status);
-/* The same where a mix is late by those shares: says with which iterations it would be in time, or which deadlines. */
+/* The same where a mix is late by those shares: says with which iterations it would be in time, or which deadlines.
+ * `how` is said behind iterations where the command at hand does not take them; else it is empty. */
 planc_status cli_explain_late(const planc_mix *mix, const planc_mix_policy *policy, const planc_mix_share *shares,
-                              planc_status status);
+                              const char *how, planc_status status);
 /* "budget", "host budget" or "storage". */
 const char *cli_budget_name(planc_memory_kind memory);
 /* Says on standard error for which sizes of rounds workspaces of a job are guesses, as its profile lists none. */
 planc_status cli_note_workspaces(const planc_plan *plan, int32_t job, const planc_profile *profile);
 /* Writes a plan that was made here, once it has passed its own check. */
 planc_status cli_write_plan(const planc_plan *plan, const char *output);
+/* The text of one, for files that are written together; malloc'ed. */
+planc_status cli_print_plan(const planc_plan *plan, char **text, size_t *length);
 /* What is in a plan that was written, on standard output. Of a mix, `shares` are by job; else NULL. */
 planc_status cli_summarize(const planc_plan *plan, const planc_mix_share *shares, const char *output, bool json);
 /* The text of that; where `has_ideal` is false, ideal times are left out. */

@@ -6,6 +6,7 @@
 
 #include "cli/budget_list.h"
 #include "cli/mix_setup.h"
+#include "util/file.h"
 #include "util/print.h"
 
 static const char fallback_policy[] = "temporal", fallback_for_deadlines[] = "preemptive";
@@ -82,7 +83,7 @@ static planc_status run(const pl_arguments *arguments) {
   return status;
 }
 
-/* Writes none where one of them cannot be made. */
+/* Writes none where one of them cannot be made or written. */
 static planc_status make_plans(const pl_arguments *arguments, const planc_mix_policy *policy,
                                const cli_budget_list *budgets, cli_mix *mix) {
   planc_status status = NULL;
@@ -151,7 +152,7 @@ static planc_status plan_ladder(const planc_mix_policy *policy, const cli_budget
         cli_mix_budget(*budgets->names[b] ? budgets->bytes[b] : mix->mix.terms.budgets[PLANC_MEMORY_DEVICE], mix));
     for (int32_t j = 0; b > 0 && j < mix->n; j++) mix->iterations[j] = rungs->shares[j].iterations;
     planc_status status = plan_rung(policy, mix, &rungs[b]);
-    PLANC_TRY(b == 0 ? cli_explain_late(&mix->mix, policy, rungs->shares, status) : status);
+    PLANC_TRY(b == 0 ? cli_explain_late(&mix->mix, policy, rungs->shares, "", status) : status);
   }
   return NULL;
 }
@@ -160,17 +161,36 @@ static bool prints_ladder(const pl_arguments *arguments) {
   return pl_option_given(arguments, "json") && pl_option_given(arguments, "budgets");
 }
 
-static planc_status write_rung(const pl_arguments *arguments, const cli_mix *mix, const rung *of) {
+static planc_status write_plans(const rung *rungs, int32_t n) {
+  planc_status status = NULL;
+  pl_file_text *files = calloc((size_t)n, sizeof *files);
+  if (!files) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
+  for (int32_t b = 0; b < n && !status; b++) {
+    files[b].path = rungs[b].output;
+    status = cli_print_plan(rungs[b].plan, &files[b].text, &files[b].length);
+  }
+  if (!status) status = pl_files_write(files, (size_t)n);
+  for (int32_t b = 0; b < n; b++) free(files[b].text);
+  free(files);
+  return status;
+}
+
+static planc_status note_rung(const pl_arguments *arguments, const cli_mix *mix, const rung *of) {
   if (!pl_option_given(arguments, "output")) cli_note("output %s", of->output);
   for (int32_t j = 0; j < mix->n; j++) PLANC_TRY(cli_note_workspaces(of->plan, j, mix->jobs[j].profile));
-  PLANC_TRY(cli_write_plan(of->plan, of->output));
+  return NULL;
+}
+
+static planc_status summarize_rung(const pl_arguments *arguments, const rung *of) {
   if (strcmp(of->output, "-") == 0 || prints_ladder(arguments)) return NULL;
   return cli_summarize(of->plan, of->shares, of->output, pl_option_given(arguments, "json"));
 }
 
 /* Several summaries as JSON are one document. */
 static planc_status write_rungs(const pl_arguments *arguments, const cli_mix *mix, const rung *rungs, int32_t n) {
-  for (int32_t b = 0; b < n; b++) PLANC_TRY(write_rung(arguments, mix, &rungs[b]));
+  for (int32_t b = 0; b < n; b++) PLANC_TRY(note_rung(arguments, mix, &rungs[b]));
+  PLANC_TRY(write_plans(rungs, n));
+  for (int32_t b = 0; b < n; b++) PLANC_TRY(summarize_rung(arguments, &rungs[b]));
   if (!prints_ladder(arguments)) return NULL;
   cJSON *object = cJSON_CreateObject();
   pl_json_add_string(object, "planc", "colocate-budgets/1");

@@ -151,22 +151,13 @@ static planc_status read_inputs(cli_update *u) {
 
 /* --- Updating ------------------------------------------------------------------------------------------------- */
 
-/* What only plans for mixes can be: of several jobs, or of one in whose period there are several iterations. */
-/* A policy may be of both kinds: what only jobs of mixes have tells then. */
+/* What only plans for mixes can be: of several jobs, or of one in whose period there are several iterations. A policy
+ * may be of both kinds: what only jobs of mixes have tells then. */
 static bool is_mix(const planc_plan *plan) {
   const planc_job *job = &plan->jobs[0];
   if (plan->n_jobs > 1 || job->iterations > 1) return true;
   bool is_of_mixes = planc_mix_policy_find(plan->policy) != NULL;
   return is_of_mixes && (!planc_policy_find(plan->policy) || job->name || job->priority != 0);
-}
-
-static planc_status write_profile(const cli_update *u, int32_t job) {
-  char *text;
-  size_t length;
-  PLANC_TRY(planc_update_print(u->update, job, &text, &length));
-  planc_status status = pl_file_write(pl_option_repeated(u->arguments, "profile-out", job), text, length);
-  free(text);
-  return status;
 }
 
 /* Other algorithms and other rounds add up in another order, which is rounded otherwise. */
@@ -189,6 +180,27 @@ static planc_status replan(cli_update *u) {
   return NULL;
 }
 
+/* The plan names its profiles' costs: it and they are written together. */
+static planc_status write_files(const cli_update *u) {
+  int32_t n = 0, most = u->n_profile_outputs + 1;
+  planc_status status = NULL;
+  pl_file_text *files = calloc((size_t)most, sizeof *files);
+  if (!files) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
+  for (; n < u->n_profile_outputs && !status; n++) {
+    files[n].path = pl_option_repeated(u->arguments, "profile-out", n);
+    status = planc_update_print(u->update, n, &files[n].text, &files[n].length);
+  }
+  if (u->output && !status) {
+    files[n].path = u->output;
+    status = cli_print_plan(planc_replanned_plan(&u->next), &files[n].text, &files[n].length);
+    n++;
+  }
+  if (!status) status = pl_files_write(files, (size_t)n);
+  for (int32_t k = 0; k < most; k++) free(files[k].text);
+  free(files);
+  return status;
+}
+
 static planc_status update(cli_update *u) {
   PLANC_TRY(read_inputs(u));
   u->is_mix = is_mix(u->plan);
@@ -199,7 +211,6 @@ static planc_status update(cli_update *u) {
                        u->arguments->operands[0]);
   }
   if (u->output) PLANC_TRY(replan(u));
-  for (int32_t k = 0; k < u->n_profile_outputs; k++) PLANC_TRY(write_profile(u, k));
-  if (u->output) PLANC_TRY(cli_write_plan(planc_replanned_plan(&u->next), u->output));
+  PLANC_TRY(write_files(u));
   return cli_update_report(u, true);
 }

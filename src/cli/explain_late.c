@@ -16,15 +16,15 @@ typedef struct other_mix {
 enum { LIST_TEXT = 2048, NUMBER_TEXT = 16 };
 
 static planc_status explain_iterations(const planc_mix *mix, const planc_mix_policy *policy,
-                                       const planc_mix_share *shares, bool *out_told);
+                                       const planc_mix_share *shares, const char *how, bool *out_told);
 static planc_status explain_deadlines(const planc_mix *mix, const planc_mix_policy *policy,
                                       const planc_mix_share *shares);
 
 planc_status cli_explain_late(const planc_mix *mix, const planc_mix_policy *policy, const planc_mix_share *shares,
-                              planc_status status) {
+                              const char *how, planc_status status) {
   bool told = false;
   if (planc_status_code(status) != PLANC_LATE) return status;
-  planc_status failed = explain_iterations(mix, policy, shares, &told);
+  planc_status failed = explain_iterations(mix, policy, shares, how, &told);
   if (!failed && !told) failed = explain_deadlines(mix, policy, shares);
   planc_status_free(failed); /* what cannot be told is left out */
   return status;
@@ -86,13 +86,13 @@ static bool is_limited(const planc_mix *mix, const planc_mix_share *shares) {
   return false;
 }
 
-static void note_iterations(const other_mix *o) {
+static void note_iterations(const other_mix *o, const char *how) {
   char text[LIST_TEXT] = "";
   size_t length = 0;
   for (int32_t j = 0; j < o->mix.n_jobs && length < sizeof text; j++)
     length += (size_t)snprintf(text + length, sizeof text - length, "%s%d of job %d (%s)", j == 0 ? "" : ", ",
                                o->shares[j].iterations, j, planc_mix_job_name(&o->mix, j));
-  cli_note("all requests are in time with these iterations in a period, GRAPH:BATCH:ITERATIONS: %s", text);
+  cli_note("all requests are in time with these iterations in a period, GRAPH:BATCH:ITERATIONS: %s%s", text, how);
 }
 
 /* Where that alone is asked for, a larger limit; *out_told says whether it will do. */
@@ -114,7 +114,7 @@ static planc_status try_limit(const planc_mix *mix, const planc_mix_policy *poli
 
 /* The others keep their iterations, the late ones have as many as they take. */
 static planc_status explain_iterations(const planc_mix *mix, const planc_mix_policy *policy,
-                                       const planc_mix_share *shares, bool *out_told) {
+                                       const planc_mix_share *shares, const char *how, bool *out_told) {
   other_mix free_of_limits;
   bool in_time, limit_told;
   if (!is_limited(mix, shares)) return NULL;
@@ -126,7 +126,7 @@ static planc_status explain_iterations(const planc_mix *mix, const planc_mix_pol
   if (!in_time) return NULL;
   *out_told = true;
   PLANC_TRY(try_limit(mix, policy, &free_of_limits, &limit_told));
-  if (!limit_told) note_iterations(&free_of_limits);
+  if (!limit_told) note_iterations(&free_of_limits, how);
   return NULL;
 }
 

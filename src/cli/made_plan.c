@@ -130,9 +130,13 @@ static planc_status check_own(const planc_plan *plan) {
 planc_status cli_write_plan(const planc_plan *plan, const char *output) {
   char *text;
   size_t length;
-  PLANC_TRY(check_own(plan));
-  PLANC_TRY(planc_plan_print(plan, &text, &length));
+  PLANC_TRY(cli_print_plan(plan, &text, &length));
   planc_status status = pl_file_write(output, text, length);
   free(text);
   return status;
+}
+
+planc_status cli_print_plan(const planc_plan *plan, char **text, size_t *length) {
+  PLANC_TRY(check_own(plan));
+  return planc_plan_print(plan, text, length);
 }

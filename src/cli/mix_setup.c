@@ -91,7 +91,6 @@ static planc_status read_priorities(const pl_arguments *arguments, cli_mix *mix)
 static planc_status read_operands(const pl_arguments *arguments, cli_mix *out);
 static planc_status read_job(const pl_arguments *arguments, const planc_workload *common, cli_mix *mix, int32_t job);
 static planc_status read_profile(const pl_arguments *arguments, cli_mix *mix, int32_t job);
-static void note_devices(const cli_mix *mix);
 
 planc_status cli_mix_read(const pl_arguments *arguments, cli_mix *out) {
   planc_workload common;
@@ -101,7 +100,7 @@ planc_status cli_mix_read(const pl_arguments *arguments, cli_mix *out) {
   for (int32_t j = 0; j < out->n; j++) PLANC_TRY(read_job(arguments, &common, out, j));
   for (int32_t j = 0; j < out->n; j++) PLANC_TRY(read_profile(arguments, out, j));
   PLANC_TRY(read_priorities(arguments, out));
-  note_devices(out);
+  cli_mix_note_devices(out);
   return cli_mix_read_rounds(arguments, out);
 }
 
@@ -348,7 +347,7 @@ static bool same_device(const planc_device *a, const planc_device *b) {
          a->slowdown_ppm == b->slowdown_ppm && a->paging_ppm == b->paging_ppm;
 }
 
-static void note_devices(const cli_mix *mix) {
+void cli_mix_note_devices(const cli_mix *mix) {
   for (int32_t j = 1; j < mix->n; j++) {
     if (same_device(planc_profile_device(mix->jobs[0].profile), planc_profile_device(mix->jobs[j].profile))) continue;
     cli_note("the profile of job %d has other figures of the device (launch, links): those of job 0 count for all", j);

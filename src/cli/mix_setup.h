@@ -59,6 +59,8 @@ void cli_mix_free(cli_mix *mix);
 /* Room for so many jobs, of which nothing is known yet, in a mix that has them. Freed as above, also after a failure.
  */
 planc_status cli_mix_allocate(int32_t n, cli_mix *out);
+/* Says on standard error which profiles have other figures of the device than the first, whose count for all. */
+void cli_mix_note_devices(const cli_mix *mix);
 /* Plans the mix under another budget than is read; negative: the device's, as a note says. */
 planc_status cli_mix_budget(int64_t bytes, cli_mix *mix);
 /* The deadlines of the jobs, by option `deadline`: [JOB:]TIME, without JOB of every job for inference. */

@@ -3,6 +3,8 @@
 
 #include "cli/update_setup.h"
 
+static const char by_colocating[] = "; colocate with the profiles of --profile-out takes them";
+
 enum { RATIO_TEXT = 12 * PLANC_MIX_MOST_JOBS };
 
 static planc_status check_options(const pl_arguments *arguments);
@@ -31,6 +33,7 @@ planc_status cli_update_ask_mix(cli_update *u) {
   cli_update_read_budgets(plan, mix->terms.budgets);
   PLANC_TRY(cli_setup_budgets(u->arguments, mix->terms.budgets));
   for (int32_t j = 0; j < plan->n_jobs; j++) set_job(u, j, &settings);
+  cli_mix_note_devices(&u->mix);
   PLANC_TRY(cli_mix_read_deadlines(u->arguments, &u->mix));
   u->asks_for_other_decisions = asks_for_other_decisions(u, &settings);
   u->asks_for_another = u->asks_for_other_decisions || cli_update_has_other_budgets(plan, &mix->terms);
@@ -49,7 +52,7 @@ planc_status cli_update_replan_mix(cli_update *u) {
   if (keepable) cli_update_note_kept(&mix->terms, keepable, status);
   cli_update_note_rounds(u, status);
   status = cli_explain_mix(mix, u->mix_policy, status);
-  status = cli_explain_late(mix, u->mix_policy, u->shares, status);
+  status = cli_explain_late(mix, u->mix_policy, u->shares, by_colocating, status);
   if (!status) note_other_ratio(u);
   return status;
 }

@@ -96,7 +96,10 @@ static planc_status read_settings(pl_row *row, planc_settings *out) {
   if (ROW_ACCEPTS(row, ",\"" #name "\":")) PLANC_TRY(pl_row_int(row, least, most, &out->name));
   PLANC_SETTINGS(X)
 #undef X
-  return NULL;
+  planc_status wrong = planc_settings_check(out), status = NULL;
+  if (wrong) status = pl_row_error(row, row->at, "%s", planc_status_message(wrong));
+  planc_status_free(wrong);
+  return status;
 }
 
 static planc_status read_replicas(pl_row *row, int32_t *out) {

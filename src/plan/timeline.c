@@ -201,6 +201,14 @@ static planc_status check_place(const reading_timeline *r, int32_t instr, const 
   return NULL;
 }
 
+static planc_status check_job(const reading_timeline *r, int32_t instr, const pl_json *at) {
+  int64_t job;
+  int32_t of_stream = r->plan->streams[r->plan->body.instrs[instr].stream].job;
+  PLANC_TRY(pl_json_int(at, 0, (int64_t)r->plan->n_jobs - 1, &job));
+  if (job == of_stream) return NULL;
+  return pl_json_error(at, "instruction %" PRId32 " is of job %" PRId32, instr, of_stream);
+}
+
 static planc_status read_arguments(const reading_timeline *r, const pl_json *at, int32_t *out_instr,
                                    int64_t *out_period) {
   enum { INSTR, PERIOD, JOB, TYPE, BYTES, N_KEYS };
@@ -210,16 +218,16 @@ static planc_status read_arguments(const reading_timeline *r, const pl_json *at,
                                            {.name = "type", .optional = true},
                                            {.name = "bytes", .optional = true}};
   pl_json members[N_KEYS];
-  int64_t instr, period, first = r->timeline->first_period, job, bytes;
+  int64_t instr, period, first = r->timeline->first_period, bytes;
   const char *type;
   PLANC_TRY(pl_json_members(at, keys, N_KEYS, members));
-  if (members[JOB].value) PLANC_TRY(pl_json_int(&members[JOB], 0, (int64_t)r->plan->n_jobs - 1, &job));
   if (members[TYPE].value) PLANC_TRY(pl_json_string(&members[TYPE], &type));
   if (members[BYTES].value) PLANC_TRY(pl_json_int(&members[BYTES], 0, PL_JSON_MAX, &bytes));
   PLANC_TRY(pl_json_int(&members[INSTR], 0, (int64_t)r->plan->body.n - 1, &instr));
   PLANC_TRY(pl_json_int(&members[PERIOD], first, first + r->timeline->n_periods - 1, &period));
   if (r->timed_of[instr] < 0)
     return pl_json_error(&members[INSTR], "instruction %" PRId64 " takes no time in the plan", instr);
+  if (members[JOB].value) PLANC_TRY(check_job(r, (int32_t)instr, &members[JOB]));
   *out_instr = (int32_t)instr;
   *out_period = period - first;
   return NULL;

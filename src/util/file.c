@@ -62,15 +62,16 @@ static planc_status read_file(const char *path, size_t limit, bool text_only, ch
 
 /* A new file beside the one that is to be written. */
 typedef struct aside {
-  char *target, *path; /* malloc'ed */
+  char *target, *path; /* malloc'ed; without a path there is none */
   int file;
 } aside;
 
 static bool is_written_aside(const char *path);
 static planc_status open_aside(const char *path, aside *out);
 static void free_aside(aside *a);
-static planc_status write_all(int file, const char *path, const pl_file_part *parts, size_t n_parts);
-static planc_status write_device(const char *path, const pl_file_part *parts, size_t n_parts);
+static planc_status write_aside(const char *path, const pl_file_part *parts, size_t n_parts, aside *out);
+static planc_status publish(const char *path, aside *made);
+static planc_status write_stream(const char *path, const pl_file_part *parts, size_t n_parts);
 
 planc_status pl_file_probe(const char *path) {
   struct stat info;
@@ -79,27 +80,37 @@ planc_status pl_file_probe(const char *path) {
   aside tried;
   PLANC_TRY(open_aside(path, &tried));
   close(tried.file);
-  unlink(tried.path);
   free_aside(&tried);
   return NULL;
 }
 
 planc_status pl_file_write_parts(const char *path, const pl_file_part *parts, size_t n_parts) {
-  if (strcmp(path, "-") == 0) return write_all(STDOUT_FILENO, "standard output", parts, n_parts);
-  if (!is_written_aside(path)) return write_device(path, parts, n_parts);
+  if (!is_written_aside(path)) return write_stream(path, parts, n_parts);
   aside made;
-  PLANC_TRY(open_aside(path, &made));
-  planc_status status = write_all(made.file, path, parts, n_parts);
-  if (!status && fsync(made.file)) status = planc_error(PLANC_IO, "%s: %s", path, strerror(errno));
-  if (close(made.file) && !status) status = planc_error(PLANC_IO, "%s: %s", path, strerror(errno));
-  if (!status && rename(made.path, made.target)) status = planc_error(PLANC_IO, "%s: %s", path, strerror(errno));
-  if (status) unlink(made.path);
+  PLANC_TRY(write_aside(path, parts, n_parts, &made));
+  planc_status status = publish(path, &made);
   free_aside(&made);
   return status;
 }
 
 planc_status pl_file_write(const char *path, const char *text, size_t length) {
   return pl_file_write_parts(path, &(pl_file_part){text, length}, 1);
+}
+
+planc_status pl_files_write(const pl_file_text *files, size_t n) {
+  planc_status status = NULL;
+  aside *made = calloc(n, sizeof *made);
+  if (!made) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
+  for (size_t k = 0; k < n && !status; k++)
+    if (is_written_aside(files[k].path))
+      status = write_aside(files[k].path, &(pl_file_part){files[k].text, files[k].length}, 1, &made[k]);
+  for (size_t k = 0; k < n && !status; k++)
+    if (!made[k].path) status = write_stream(files[k].path, &(pl_file_part){files[k].text, files[k].length}, 1);
+  for (size_t k = 0; k < n && !status; k++)
+    if (made[k].path) status = publish(files[k].path, &made[k]);
+  for (size_t k = 0; k < n; k++) free_aside(&made[k]);
+  free(made);
+  return status;
 }
 
 static planc_status write_part(int file, const char *path, pl_file_part part) {
@@ -120,8 +131,25 @@ static planc_status write_all(int file, const char *path, const pl_file_part *pa
   return NULL;
 }
 
+static planc_status write_aside(const char *path, const pl_file_part *parts, size_t n_parts, aside *out) {
+  PLANC_TRY(open_aside(path, out));
+  planc_status status = write_all(out->file, path, parts, n_parts);
+  if (!status && fsync(out->file)) status = planc_error(PLANC_IO, "%s: %s", path, strerror(errno));
+  if (close(out->file) && !status) status = planc_error(PLANC_IO, "%s: %s", path, strerror(errno));
+  if (status) free_aside(out);
+  return status;
+}
+
+static planc_status publish(const char *path, aside *made) {
+  if (rename(made->path, made->target)) return planc_error(PLANC_IO, "%s: %s", path, strerror(errno));
+  free(made->path);
+  made->path = NULL;
+  return NULL;
+}
+
 /* A pipe or /dev/null is written to: there is nothing to preserve, and a rename would replace it. */
-static planc_status write_device(const char *path, const pl_file_part *parts, size_t n_parts) {
+static planc_status write_stream(const char *path, const pl_file_part *parts, size_t n_parts) {
+  if (strcmp(path, "-") == 0) return write_all(STDOUT_FILENO, "standard output", parts, n_parts);
   int file = open(path, O_WRONLY | O_CLOEXEC);
   if (file < 0) return planc_error(PLANC_IO, "%s: %s", path, strerror(errno));
   planc_status status = write_all(file, path, parts, n_parts);
@@ -129,9 +157,12 @@ static planc_status write_device(const char *path, const pl_file_part *parts, si
   return status;
 }
 
+/* What was not renamed goes. */
 static void free_aside(aside *a) {
+  if (a->path) unlink(a->path);
   free(a->target);
   free(a->path);
+  *a = (aside){0};
 }
 
 /* The kernel applies the umask: a process cannot read its own without setting it for all of its threads. */
@@ -154,6 +185,8 @@ static planc_status open_aside(const char *path, aside *out) {
   if (out->path && (out->file = create(out->path, room, out->target)) >= 0) return NULL;
   planc_status status = out->path ? planc_error(PLANC_IO, "%s: %s", path, strerror(errno))
                                   : planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
+  free(out->path); /* nothing was created there */
+  out->path = NULL;
   free_aside(out);
   return status;
 }

@@ -25,4 +25,14 @@ planc_status pl_file_write_parts(const char *path, const pl_file_part *parts, si
 /* The same for one part. */
 planc_status pl_file_write(const char *path, const char *text, size_t length);
 
+/* Files that belong together. */
+typedef struct pl_file_text {
+  const char *path;
+  char *text;
+  size_t length;
+} pl_file_text;
+/* Writes all of them. All stand aside before the first is renamed, so that none changes where one cannot be created or
+ * has no room. Standard output, pipes and devices are written in between, in order. IO names the path. */
+planc_status pl_files_write(const pl_file_text *files, size_t n);
+
 #endif

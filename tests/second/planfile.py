@@ -74,13 +74,17 @@ def one_of(*words):
     return lambda value: type(value) is type(words[0]) and value in words
 
 
+def is_region(value):
+    return at_least(256)(value) and value % 256 == 0
+
+
 TENSORS = is_list_of(is_size)
 OR_NONE = at_least(-1)
 # What a row has, in order: (key, test), and lists of these for what is optional together.
 HEADER = [
     ("planc-plan", one_of(2)), ("name", is_name), ("policy", is_name), [("window", at_least(1))],
     [("workspace_limit", at_least(1))], [("window_per_use", one)], [("swap_rate", at_least(1, 1000000))],
-    [("region", at_least(1))], [("split_size", at_least(1))], [("split_groups", at_least(1, 4096))],
+    [("region", is_region)], [("split_size", at_least(1))], [("split_groups", at_least(1, 4096))],
     [("release_split", at_least(1))], [("split_relaxed", one)], [("split_variable", one)], [("pair_barriers", one)],
     [("no_swap", one)], [("no_recompute", one)], [("replicas", at_least(2, 4096))],
     ("memories", at_least(3, 256)), ("links", at_least(0, 4096)), ("graphs", is_count), ("tensors", is_count),
@@ -254,6 +258,7 @@ class Plan:
         self.graphs = read_graphs(self.graph_lines, header["graphs"])
         demand(sum(len(graph.tensors) for graph in self.graphs) == header["tensors"], "another number of tensors")
         self.jobs = self.rows(parts[6], "job")
+        demand("split_size" not in header or "split_groups" not in header, "line 1: a size of node groups and a number")
         demand("swap_rate" not in header or not any("swap_rate" in job for job in self.jobs), "a swap rate of its own")
         self.streams = self.rows(parts[7], "stream")
         self.rows(parts[8], "algorithm")

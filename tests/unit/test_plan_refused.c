@@ -71,6 +71,11 @@ static const struct {
     {1, "\"script\"", "\"scr\xc0\x80ipt\"", "neither text nor an escape"},
     {1, "\"script\"", "\"scr\xed\xa0\x80ipt\"", "neither text nor an escape"},
     {1, "\"script\"", "\"scr\tipt\"", "neither text nor an escape"},
+    {1, ",\"memories\"", ",\"swap_rate\":1000001,\"memories\"", "1000001 is not between 1 and 1000000"},
+    {1, ",\"memories\"", ",\"region\":2,\"memories\"", "2 is not between 256 and"},
+    {1, ",\"memories\"", ",\"region\":257,\"memories\"", "regions of 257 bytes: their size must be a multiple of 256"},
+    {1, ",\"memories\"", ",\"split_size\":512,\"split_groups\":3,\"memories\"", "a size or a number, not both"},
+    {22, "\"stall\":9", "\"stall\":9,\"swap_rate\":0", "0 is not between 1 and 1000000"},
     /* Device. */
     {2, "\"in_flight\":2", "\"in_flight\":2147483648", "x.plan:2:"},
     {2, "\"launch\":5", "\"memory\":4096,\"launch\":5", "expected ...launch\":"},

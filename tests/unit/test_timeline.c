@@ -263,6 +263,7 @@ START_TEST(what_is_wrong_is_named_with_its_place) {
       {"\"ph\":\"X\"", "\"instr\":", "\"instr\":99999", "args.instr: is"},
       {"\"ph\":\"X\"", "\"tid\":", "\"tid\":9", ".tid: instruction"},
       {"\"ph\":\"X\"", "\"pid\":", "\"pid\":9", ".tid: instruction"},
+      {"\"ph\":\"X\"", "\"period\":0", "\"period\":0,\"job\":1", "args.job: is 1, must be at most 0"},
       {"\"cat\":\"exec\"", "\"cat\":\"exec\"", "\"cat\":\"move\"", "is of another kind: exec"},
       {"\"cat\":\"exec\"", "\"dur\":", "\"tid\":1,\"dur\":", "the key stands twice"},
       {"\"ph\":\"X\"", "\"ph\":\"X\"", "\"ph\":\"M\"", "spans, but 2 periods of"},

@@ -402,6 +402,27 @@ START_TEST(a_failed_write_names_the_path_and_leaves_nothing) {
 }
 END_TEST
 
+START_TEST(files_that_belong_together_change_together) {
+  char second[80], inside[80];
+  snprintf(second, sizeof second, "%s/second", folder);
+  snprintf(inside, sizeof inside, "%s/none/file", folder);
+  pl_file_text files[] = {{path, "one", 3}, {"/dev/null", "two", 3}, {second, "three", 5}};
+  ck_assert_ptr_null(pl_file_write(path, "old", 3));
+  files[2].path = inside;
+  assert_fails(pl_files_write(files, 3), PLANC_IO, inside);
+  assert_holds("old", 3);
+  files[2].path = second;
+  files[1].path = "/dev/full";
+  assert_fails(pl_files_write(files, 3), PLANC_IO, "/dev/full");
+  assert_holds("old", 3);
+  ck_assert_int_ne(access(second, F_OK), 0);
+  files[1].path = "/dev/null";
+  ck_assert_ptr_null(pl_files_write(files, 3));
+  assert_holds("one", 3);
+  ck_assert_int_eq(unlink(second), 0);
+}
+END_TEST
+
 START_TEST(what_cannot_be_read_is_bad_input) {
   char *text;
   size_t length;
@@ -451,6 +472,7 @@ int main(void) {
   tcase_add_test(files, a_file_has_the_mode_that_the_umask_leaves);
   tcase_add_test(files, the_umask_of_other_threads_is_left_alone);
   tcase_add_test(files, a_failed_write_names_the_path_and_leaves_nothing);
+  tcase_add_test(files, files_that_belong_together_change_together);
   tcase_add_test(files, what_cannot_be_read_is_bad_input);
   tcase_add_test(files, a_file_may_be_as_large_as_the_limit_and_no_larger);
   Suite *suite = suite_create("util");
