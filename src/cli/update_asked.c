@@ -24,10 +24,10 @@ planc_settings cli_update_kept_settings(const planc_plan *plan, const char *poli
 
 /* --- Budgets ------------------------------------------------------------------------------------------------------ */
 
-void cli_update_read_budgets(const planc_plan *plan, int64_t budgets[PLANC_N_BUDGETS]) {
-  budgets[PLANC_MEMORY_DEVICE] = device_of(plan);
-  budgets[PLANC_MEMORY_HOST] = planc_plan_memory(plan, PLANC_MEMORY_HOST)->budget_bytes;
-  budgets[PLANC_MEMORY_STORAGE] = storage_of(plan);
+void cli_update_read_budgets(const cli_update *u, int64_t budgets[PLANC_N_BUDGETS]) {
+  budgets[PLANC_MEMORY_DEVICE] = device_of(u->plan);
+  budgets[PLANC_MEMORY_HOST] = planc_plan_memory(u->plan, PLANC_MEMORY_HOST)->budget_bytes;
+  budgets[PLANC_MEMORY_STORAGE] = u->is_mix ? 0 : storage_of(u->plan);
 }
 
 /* A budget that the plan does not limit is all that the machine has. */
@@ -46,10 +46,10 @@ static int64_t storage_of(const planc_plan *plan) {
   return memory->kind == PLANC_MEMORY_STORAGE ? limit_of(memory) : 0;
 }
 
-bool cli_update_has_other_budgets(const planc_plan *plan, const planc_terms *terms) {
+bool cli_update_has_other_budgets(const cli_update *u, const planc_terms *terms) {
   int64_t budgets[PLANC_N_BUDGETS];
   bool others = false;
-  cli_update_read_budgets(plan, budgets);
+  cli_update_read_budgets(u, budgets);
   for (int32_t m = 0; m < PLANC_N_BUDGETS; m++) others |= terms->budgets[m] != budgets[m];
   return others;
 }

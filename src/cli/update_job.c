@@ -12,7 +12,7 @@ planc_status cli_update_ask_job(cli_update *u) {
   PLANC_TRY(check_options(u->arguments));
   PLANC_TRY(make_problem(u));
   u->asks_for_other_decisions = asks_for_other_decisions(u);
-  u->asks_for_another = u->asks_for_other_decisions || cli_update_has_other_budgets(u->plan, &u->problem.terms);
+  u->asks_for_another = u->asks_for_other_decisions || cli_update_has_other_budgets(u, &u->problem.terms);
   return NULL;
 }
 
@@ -69,8 +69,12 @@ static planc_status make_problem(cli_update *u) {
   kept = cli_update_kept_settings(plan, u->policy->name, u->policy->supports);
   planc_ask_settings(problem, &kept);
   PLANC_TRY(cli_setup_plans(u->policy));
-  cli_update_read_budgets(plan, problem->terms.budgets);
+  cli_update_read_budgets(u, problem->terms.budgets);
   PLANC_TRY(cli_setup_budgets(u->arguments, problem->terms.budgets));
+  if (!pl_option_given(u->arguments, "storage") && problem->terms.budgets[PLANC_MEMORY_HOST] < 0 &&
+      problem->terms.budgets[PLANC_MEMORY_STORAGE] > 0)
+    return planc_error(PLANC_USAGE, "%s: it has storage and no host budget: say --host-budget, or --storage 0",
+                       u->arguments->operands[0]);
   PLANC_TRY(cli_setup_storage(problem));
   /* Other rounds would rest on times that nobody measured. */
   int64_t rounds = u->bases ? 0 : sub_batch_of(job);

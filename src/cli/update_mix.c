@@ -30,13 +30,13 @@ planc_status cli_update_ask_mix(cli_update *u) {
 #define X(name, ...) mix->terms.settings.name = 0; /* each job's own */
   PLANC_EACH_SETTINGS(X)
 #undef X
-  cli_update_read_budgets(plan, mix->terms.budgets);
+  cli_update_read_budgets(u, mix->terms.budgets);
   PLANC_TRY(cli_setup_budgets(u->arguments, mix->terms.budgets));
   for (int32_t j = 0; j < plan->n_jobs; j++) set_job(u, j, &settings);
   cli_mix_note_devices(&u->mix);
   PLANC_TRY(cli_mix_read_deadlines(u->arguments, &u->mix));
   u->asks_for_other_decisions = asks_for_other_decisions(u, &settings);
-  u->asks_for_another = u->asks_for_other_decisions || cli_update_has_other_budgets(plan, &mix->terms);
+  u->asks_for_another = u->asks_for_other_decisions || cli_update_has_other_budgets(u, &mix->terms);
   return NULL;
 }
 

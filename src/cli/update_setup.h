@@ -40,10 +40,10 @@ planc_status cli_update_replan_mix(cli_update *u);
 bool cli_update_has_use(const planc_plan *plan, const char *policy, uint32_t supports, uint32_t users);
 /* What was asked for the plan, as far as a policy that supports this has use for it; of the plan's own policy all. */
 planc_settings cli_update_kept_settings(const planc_plan *plan, const char *policy, uint32_t supports);
-/* The plan's budgets, by kind of memory. */
-void cli_update_read_budgets(const planc_plan *plan, int64_t budgets[PLANC_N_BUDGETS]);
+/* The plan's budgets, by kind of memory; a mix is planned without storage. */
+void cli_update_read_budgets(const cli_update *u, int64_t budgets[PLANC_N_BUDGETS]);
 /* Whether the terms have others. */
-bool cli_update_has_other_budgets(const planc_plan *plan, const planc_terms *terms);
+bool cli_update_has_other_budgets(const cli_update *u, const planc_terms *terms);
 /* Says on standard error what the plan's own decisions need, where planning failed on terms that they do not fit. */
 void cli_update_note_kept(const planc_terms *terms, const planc_plan *kept, planc_status failed);
 /* Says on standard error, where planning failed in the plan's rounds, how smaller ones are had. */

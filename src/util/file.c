@@ -165,13 +165,16 @@ static void free_aside(aside *a) {
   *a = (aside){0};
 }
 
-/* The kernel applies the umask: a process cannot read its own without setting it for all of its threads. */
+/* What replaces a file lets nobody in whom that did not. The kernel applies the umask: a process cannot read its own
+ * without setting it for all of its threads. */
 static int create(char *path, size_t room, const char *beside) {
-  enum { TRIES = 100 };
+  enum { TRIES = 100, ANYBODY = 0666, PERMISSIONS = 0777 };
+  struct stat replaced;
+  mode_t mode = stat(beside, &replaced) == 0 ? replaced.st_mode & PERMISSIONS : ANYBODY;
   for (int i = 0; i < TRIES; i++) {
     uint64_t drawn = ((uint64_t)pl_now_ns() + (uint64_t)i) * UINT64_C(0x9e3779b97f4a7c15);
     snprintf(path, room, "%s.%06x", beside, (unsigned)(drawn >> 40));
-    int file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    int file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
     if (file >= 0 || errno != EEXIST) return file;
   }
   return -1;

@@ -369,6 +369,11 @@ START_TEST(a_file_has_the_mode_that_the_umask_leaves) {
   struct stat info;
   ck_assert_int_eq(stat(path, &info), 0);
   ck_assert_uint_eq(info.st_mode & 0777, 0640);
+  ck_assert_int_eq(chmod(path, 0600), 0);
+  ck_assert_ptr_null(pl_file_write(path, "y", 1));
+  ck_assert_int_eq(stat(path, &info), 0);
+  ck_assert_uint_eq(info.st_mode & 0777, 0600);
+  ck_assert_int_eq(unlink(path), 0);
   ck_assert_uint_eq(umask(before), 027);
 }
 END_TEST
