@@ -18,10 +18,12 @@ $(BUILD)/runtime/host/%.o: ALL_CFLAGS += -O3
 
 SHARED_SRC = $(wildcard src/util/*.c src/graph/*.c src/cost/*.c src/plan/*.c src/check/*.c)
 PLANC_LIB_SRC = $(SHARED_SRC) $(wildcard planner/*.c planner/*/*.c planner/*/*/*.c)
-PLANC_SRC = $(wildcard src/*.c src/cli/*.c)
+# What both programs are made of, and no library.
+PROGRAM_SRC = $(wildcard src/program/*.c)
+PLANC_SRC = $(wildcard src/*.c src/cli/*.c) $(PROGRAM_SRC)
 CUDA_C = $(wildcard runtime/cuda/*.c)
 CUDA_CU = $(wildcard runtime/cuda/kernels/*.cu)
-PLANRUN_SRC = runtime/planrun.c $(wildcard runtime/cli/*.c)
+PLANRUN_SRC = runtime/planrun.c $(wildcard runtime/cli/*.c) $(PROGRAM_SRC)
 RT_LIB_SRC = $(filter-out $(PLANRUN_SRC),$(wildcard runtime/*.c runtime/profile/*.c runtime/host/*.c))
 obj = $(patsubst %.c,$(BUILD)/%.o,$(1))
 
@@ -128,6 +130,7 @@ $(BUILD)/tests/%: $(BUILD)/tests/unit/test_%.o $(call obj,$(TEST_SUPPORT)) $(LIB
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) $(EXTRA_CFLAGS) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(shell pkg-config --libs check) $(LIBS)
 $(BUILD)/tests/adopt: $(call obj,runtime/cli/watch.c)
+$(BUILD)/tests/options: $(call obj,src/program/options.c)
 test-%: $(BUILD)/tests/%
 	$(BUILD)/tests/$*
 
