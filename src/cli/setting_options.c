@@ -1,3 +1,4 @@
+/* Reading the options of settings (setting_options.h): one reader for each kind of value. */
 #include "cli/setting_options.h"
 
 planc_status cli_settings_read(const prog_arguments *arguments, planc_settings *settings) {

@@ -1,3 +1,4 @@
+/* Parsing command lines by their tables (options.h). */
 #include "program/options.h"
 
 #include <assert.h>

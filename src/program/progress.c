@@ -1,3 +1,4 @@
+/* The line of progress (progress.h). */
 #include "program/progress.h"
 
 #include <stdarg.h>
