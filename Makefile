@@ -207,7 +207,7 @@ bench: build $(BUILD)/bench/interpreter_cost $(BUILD)/bench/mutants $(BUILD)/ben
 	@failed=0; for bench in tests/bench/bench_*; do BUILD=$(BUILD) $$bench || failed=1; done; exit $$failed
 
 lint:
-	@tests/lint
+	@BUILD=$(BUILD) tests/lint
 
 asan:
 	+@$(MAKE_ALL) BUILD=$(BUILD)-asan EXTRA_CFLAGS="-fsanitize=address,undefined -fno-sanitize-recover=all" build unit
