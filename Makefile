@@ -1,6 +1,7 @@
-# planc: see README.md. Targets: deps build cuda emulated gpu-bundle check-gpu demo check bench fuzz faults lint asan tsan memcheck install
-# uninstall clean.
-# `build` installs nothing; `demo`, `check` and `fuzz` install what is missing.
+# planc: see README.md. Targets: deps build release cuda emulated gpu-bundle check-gpu demo check bench fuzz faults lint asan tsan memcheck
+# install uninstall clean.
+# `build` installs nothing; `demo`, `check` and `fuzz` install what is missing. `build` has assertions, for tests and for who works on
+# planc; `release`, what is installed, has none.
 BUILD ?= build
 PREFIX ?= /usr/local
 ifeq ($(origin CC),default)
@@ -18,10 +19,12 @@ $(BUILD)/runtime/host/%.o: ALL_CFLAGS += -O3
 
 SHARED_SRC = $(wildcard src/util/*.c src/graph/*.c src/cost/*.c src/plan/*.c src/check/*.c)
 PLANC_LIB_SRC = $(SHARED_SRC) $(wildcard planner/*.c planner/*/*.c planner/*/*/*.c)
-PLANC_SRC = $(wildcard src/*.c src/cli/*.c)
+# What both programs are made of, and no library.
+PROGRAM_SRC = $(wildcard src/program/*.c)
+PLANC_SRC = $(wildcard src/*.c src/cli/*.c) $(PROGRAM_SRC)
 CUDA_C = $(wildcard runtime/cuda/*.c)
 CUDA_CU = $(wildcard runtime/cuda/kernels/*.cu)
-PLANRUN_SRC = runtime/planrun.c $(wildcard runtime/cli/*.c)
+PLANRUN_SRC = runtime/planrun.c $(wildcard runtime/cli/*.c) $(PROGRAM_SRC)
 RT_LIB_SRC = $(filter-out $(PLANRUN_SRC),$(wildcard runtime/*.c runtime/profile/*.c runtime/host/*.c))
 obj = $(patsubst %.c,$(BUILD)/%.o,$(1))
 
@@ -32,7 +35,7 @@ LIBS = -lyaml -lcjson -lz -ldnnl -lgomp -lpthread -ldl -lm
 UNIT = $(patsubst tests/unit/test_%.c,%,$(wildcard tests/unit/test_*.c))
 TEST_SUPPORT = $(wildcard tests/support/*.c)
 
-.PHONY: build cuda emulated cuda-tests gpu-bundle check-gpu lib deps test-deps check demo unit fuzzers bench fuzz faults lint asan tsan memcheck install uninstall clean
+.PHONY: build release cuda emulated cuda-tests gpu-bundle check-gpu lib deps test-deps check demo unit fuzzers bench fuzz faults lint asan tsan memcheck install uninstall clean
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -76,7 +79,7 @@ EMULATOR_SRC = $(wildcard tests/cuda/emulator/*.cpp)
 CXX_EMULATED = $(CXX) -std=c++17 -Wall -Wextra $(CFLAGS) $(EXTRA_CFLAGS) -DPLANRT_CUDA_SMALL_LIMITS -fPIC -I. -Iinclude -Isrc -isystem $(CUDA_HOME)/include \
 	-isystem $(CUDNN_HOME)/include -MMD -MP -c
 emulated: build $(EMULATED_PLUGIN)
-# For a machine with a GPU: all that check-gpu needs in a folder, and check-gpu itself.
+# For a machine with a GPU: all that check-gpu needs in a folder, and check-gpu itself. As a test it has assertions.
 gpu-bundle: build $(CUDA_PLUGIN) $(BUILD)/cuda/compare_backends
 	tests/cuda/bundle $(BUILD) $(BUILD)/gpu-bundle
 check-gpu: build $(CUDA_PLUGIN) $(BUILD)/cuda/compare_backends
@@ -128,6 +131,7 @@ $(BUILD)/tests/%: $(BUILD)/tests/unit/test_%.o $(call obj,$(TEST_SUPPORT)) $(LIB
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) $(EXTRA_CFLAGS) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(shell pkg-config --libs check) $(LIBS)
 $(BUILD)/tests/adopt: $(call obj,runtime/cli/watch.c)
+$(BUILD)/tests/options: $(call obj,src/program/options.c)
 test-%: $(BUILD)/tests/%
 	$(BUILD)/tests/$*
 
@@ -151,7 +155,7 @@ demo: deps
 # The CUDA backend is tested where there is a toolkit: on the emulated device, and by what needs no device.
 HAS_CUDA = $(and $(wildcard $(NVCC)),$(wildcard $(CUDNN_HOME)/include/cudnn.h))
 check: test-deps
-	+@$(MAKE_ALL) build unit fuzzers $(if $(HAS_CUDA),cuda-tests)
+	+@$(MAKE_ALL) build release unit fuzzers $(if $(HAS_CUDA),cuda-tests)
 	@BUILD=$(BUILD) $(PYTHON) tests/run
 
 # With what tests/python/test_results.py has benchmarks compute again.
@@ -203,7 +207,7 @@ bench: build $(BUILD)/bench/interpreter_cost $(BUILD)/bench/mutants $(BUILD)/ben
 	@failed=0; for bench in tests/bench/bench_*; do BUILD=$(BUILD) $$bench || failed=1; done; exit $$failed
 
 lint:
-	@tests/lint
+	@BUILD=$(BUILD) tests/lint
 
 asan:
 	+@$(MAKE_ALL) BUILD=$(BUILD)-asan EXTRA_CFLAGS="-fsanitize=address,undefined -fno-sanitize-recover=all" build unit
@@ -224,11 +228,16 @@ memcheck: build
 TO = $(DESTDIR)$(PREFIX)
 VERSION = $(shell sed -n 's/^\#define PLANC_VERSION "\(.*\)"/\1/p' include/planc/version.h)
 
-install: build
+# Programs and libraries without assertions: library code never aborts whom it works for.
+RELEASE = $(BUILD)/release
+release:
+	+@$(MAKE_ALL) BUILD=$(RELEASE) EXTRA_CFLAGS="$(EXTRA_CFLAGS) -DNDEBUG" build
+
+install: release
 	install -d $(TO)/bin $(TO)/lib/pkgconfig $(TO)/include/planc $(TO)/include/planrt $(TO)/share/planc/profiles \
 		$(TO)/share/man/man1 $(TO)/share/man/man5
-	install $(BUILD)/planc $(BUILD)/planrun $(TO)/bin
-	install -m 644 $(LIBPLANC) $(LIBPLANRT) $(TO)/lib
+	install $(RELEASE)/planc $(RELEASE)/planrun $(TO)/bin
+	install -m 644 $(RELEASE)/libplanc.a $(RELEASE)/libplanrt.a $(TO)/lib
 	install -m 644 include/planc/*.h $(TO)/include/planc
 	install -m 644 include/planrt/*.h $(TO)/include/planrt
 	install -m 644 profiles/*.json $(TO)/share/planc/profiles

@@ -1,3 +1,4 @@
+/* Sentences about budgets that are too small (shortage.h). */
 #include "planner/shortage.h"
 
 #include <stdbool.h>

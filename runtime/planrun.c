@@ -3,10 +3,10 @@
 
 #include <stdio.h>
 
-#include "util/print.h"
+#include "program/print.h"
 
-static const pl_subcommand *const subcommands[] = {&run_cmd_exec, &run_cmd_profile, &run_cmd_info};
-static const pl_program program = {
+static const prog_subcommand *const subcommands[] = {&run_cmd_exec, &run_cmd_profile, &run_cmd_info};
+static const prog_program program = {
     .name = "planrun",
     .subcommands = subcommands,
     .n_subcommands = sizeof subcommands / sizeof *subcommands,
@@ -17,9 +17,9 @@ static const pl_program program = {
 };
 
 int main(int argc, char **argv) {
-  planc_status status = pl_program_run(&program, argc - 1, argv + 1, stdout);
+  planc_status status = prog_run(&program, argc - 1, argv + 1, stdout);
   if (!status) return 0;
-  pl_print_line(stderr, "planrun: %s", planc_status_message(status));
+  prog_print_line(stderr, "planrun: %s", planc_status_message(status));
   int code = planc_exit_code(planc_status_code(status));
   planc_status_free(status);
   return code;

@@ -4,14 +4,14 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
-#include "util/print.h"
+#include "program/print.h"
 
-static const pl_subcommand *const subcommands[] = {
+static const prog_subcommand *const subcommands[] = {
     &cli_cmd_plan, &cli_cmd_colocate, &cli_cmd_check,   &cli_cmd_simulate, &cli_cmd_compare,
     &cli_cmd_show, &cli_cmd_train,    &cli_cmd_predict, &cli_cmd_update,
 };
 
-static const pl_program program = {
+static const prog_program program = {
     .name = "planc",
     .subcommands = subcommands,
     .n_subcommands = sizeof subcommands / sizeof *subcommands,
@@ -28,11 +28,11 @@ int main(int argc, char **argv) {
   argc--;
   argv++;
   planc_status status = take_color(&argc, argv, &color);
-  if (!status) status = pl_program_run(&program, argc, argv, stdout);
+  if (!status) status = prog_run(&program, argc, argv, stdout);
   if (!status) return 0;
   if (color) fputs("\033[31m", stderr);
   fputs("planc: ", stderr);
-  pl_print_text(stderr, planc_status_message(status));
+  prog_print_text(stderr, planc_status_message(status));
   fputs(color ? "\033[0m\n" : "\n", stderr);
   int code = planc_exit_code(planc_status_code(status));
   planc_status_free(status);

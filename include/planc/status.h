@@ -1,9 +1,9 @@
 /* Statuses: how every planc function reports failure.
  *
  * A status is NULL when all is well; otherwise it owns a code and a message that grows by context on its way up
- * ("graphs/x.yaml:41:7: op conv3: tensor t7 is never produced"). The library never prints, exits or aborts: whoever
- * receives a status either returns it (with more context) or frees it. Nor does it look at the program's locale: what
- * it reads and writes is the same under any.
+ * ("graphs/x.yaml:41:7: op conv3: tensor t7 is never produced"). The library never prints, exits or aborts
+ * (builds for tests have assertions, what is installed has none): whoever receives a status either returns it (with
+ * more context) or frees it. Nor does it look at the program's locale: what it reads and writes is the same under any.
  *
  * Threads: there is no state but in objects. What is only read, any number of threads may use at once; what one changes
  * or frees, no other uses meanwhile.

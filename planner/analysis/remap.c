@@ -1,3 +1,4 @@
+/* Counting what would be mapped anew (remap.h): the allocator of virtual memory is led through two periods. */
 #include "planner/analysis/remap.h"
 
 #include <stdlib.h>

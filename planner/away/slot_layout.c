@@ -1,3 +1,4 @@
+/* Slots for contents, wherever each is kept (slot_layout.h). */
 #include "planner/away/slot_layout.h"
 
 #include <stdlib.h>

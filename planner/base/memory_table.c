@@ -1,3 +1,4 @@
+/* The memories of a problem as rows, and which of them links join (memory_table.h). */
 #include "planner/base/memory_table.h"
 
 #include "cost/routes.h"

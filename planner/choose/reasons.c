@@ -1,3 +1,4 @@
+/* The lesser of two reasons why nothing fits (reasons.h). */
 #include "planner/choose/reasons.h"
 
 #include <stdbool.h>

@@ -1,3 +1,4 @@
+/* How long each instance can run again (restorable.h): as long as what it reads is there or can be restored. */
 #include "planner/choose/restorable.h"
 
 enum { NONE = -1 };

@@ -1,3 +1,4 @@
+/* The next room to try (room_search.h): falls by what was too much, then bisection or a little less each time. */
 #include "planner/choose/room_search.h"
 
 enum { MOST_FALLS = 8, MOST_RISES = 7 };               /* to the largest */

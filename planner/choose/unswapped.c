@@ -1,3 +1,4 @@
+/* Times and peaks of an iteration that swaps nothing (unswapped.h). */
 #include "planner/choose/unswapped.h"
 
 #include "planner/choose/absences.h"

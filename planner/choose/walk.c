@@ -1,3 +1,4 @@
+/* Walks that state a schedule (walk.h): residencies come and go, ops run with the fastest algorithm that has room. */
 #include "planner/choose/walk.h"
 
 #include "graph/optypes.h"

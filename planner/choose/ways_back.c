@@ -1,3 +1,4 @@
+/* Prices of bringing a version back (ways_back.h): a recompute's is that of the chain of writers that it runs. */
 #include "planner/choose/ways_back.h"
 
 #include "planner/choose/restorable.h"

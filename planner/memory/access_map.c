@@ -1,3 +1,4 @@
+/* Who touched which bytes last (access_map.h): cells between the ends of ranges, in runs of one history. */
 #include "planner/memory/access_map.h"
 
 #include <assert.h>

@@ -1,3 +1,4 @@
+/* The allocator that a problem asks for (allocator.h). */
 #include "planner/memory/allocator.h"
 
 #include "planner/base/code.h"

@@ -1,3 +1,4 @@
+/* Best fit with coalescing (bfc.h); what has no room in the region is placed beyond it. */
 #include "planner/memory/bfc.h"
 
 #include "planc/schedule.h"

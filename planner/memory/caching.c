@@ -1,3 +1,4 @@
+/* Best fit with caching (caching.h): blocks, the pieces of each, and what goes back to the device. */
 #include "planner/memory/caching.h"
 
 #include <stdbool.h>

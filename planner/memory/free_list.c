@@ -1,3 +1,4 @@
+/* Free address ranges in a treap (free_list.h). */
 #include "planner/memory/free_list.h"
 
 #include "planner/memory/treap_rank.h"

@@ -1,3 +1,4 @@
+/* Segments in address order (memory_list.h), with a treap and bins of those that are free. */
 #include "planner/memory/memory_list.h"
 
 #include <stdbool.h>

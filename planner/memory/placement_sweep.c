@@ -1,3 +1,4 @@
+/* The pass over time (placement_sweep.h): pieces by start, each in the lowest range that is free until it ends. */
 #include "planner/memory/placement_sweep.h"
 
 #include <assert.h>

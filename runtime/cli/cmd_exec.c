@@ -4,7 +4,7 @@
 #include "runtime/cli/planrun.h"
 #include "util/file.h"
 
-static const pl_option options[] = {
+static const prog_option options[] = {
     {"data", 'd', "[JOB:]FILE ...", "train on labelled images: CSV, gzip'ed or not (default: pseudo-random samples)"},
     {"backend", 0, "NAME", "what executes: host (default) or cuda"},
     {"graph", 0, NULL, "capture the body once and replay it as a whole (backend cuda)"},
@@ -33,16 +33,16 @@ static const pl_option options[] = {
 
 enum { TRACED_PERIODS = 64 };
 
-static planc_status run(const pl_arguments *arguments);
-static planc_status list_files(const pl_arguments *arguments, pl_used_files *files);
-static planc_status read_arguments(run_execution *e, const pl_arguments *arguments);
+static planc_status run(const prog_arguments *arguments);
+static planc_status list_files(const prog_arguments *arguments, prog_used_files *files);
+static planc_status read_arguments(run_execution *e, const prog_arguments *arguments);
 static planc_status run_to_report(run_execution *e);
-static planc_status check_combinations(const pl_arguments *arguments, int64_t iterations);
-static planc_status read_options(planrt_options *out, const pl_arguments *arguments);
+static planc_status check_combinations(const prog_arguments *arguments, int64_t iterations);
+static planc_status read_options(planrt_options *out, const prog_arguments *arguments);
 
-const pl_subcommand run_cmd_exec = {{"exec", "PLAN", "run a plan", options, 1, 1}, run, list_files};
+const prog_subcommand run_cmd_exec = {{"exec", "PLAN", "run a plan", options, 1, 1}, run, list_files};
 
-static planc_status run(const pl_arguments *arguments) {
+static planc_status run(const prog_arguments *arguments) {
   run_execution e = {.options.stop = &run_interrupted};
   PLANC_TRY(read_arguments(&e, arguments));
   PLANC_TRY(planc_plan_read(e.path, &e.plan));
@@ -53,47 +53,47 @@ static planc_status run(const pl_arguments *arguments) {
   return status;
 }
 
-static planc_status read_arguments(run_execution *e, const pl_arguments *arguments) {
+static planc_status read_arguments(run_execution *e, const prog_arguments *arguments) {
   e->path = arguments->operands[0];
   e->arguments = arguments;
-  e->has_data = pl_option_given(arguments, "data");
-  e->check_nan = pl_option_given(arguments, "check-nan");
-  e->resume = pl_option_value(arguments, "resume");
-  e->save = pl_option_value(arguments, "save");
-  e->trace = pl_option_value(arguments, "trace");
-  e->json = pl_option_given(arguments, "json");
-  PLANC_TRY(pl_option_int(arguments, "epochs", 1, 1000000, 1, &e->epochs));
-  PLANC_TRY(
-      pl_option_int(arguments, "iterations", 0, INT64_C(1) << 40, e->has_data ? RUN_WHOLE_EPOCHS : 1, &e->iterations));
-  PLANC_TRY(pl_option_int(arguments, "interleave", 0, INT64_MAX, -1, &e->interleave));
+  e->has_data = prog_option_given(arguments, "data");
+  e->check_nan = prog_option_given(arguments, "check-nan");
+  e->resume = prog_option_value(arguments, "resume");
+  e->save = prog_option_value(arguments, "save");
+  e->trace = prog_option_value(arguments, "trace");
+  e->json = prog_option_given(arguments, "json");
+  PLANC_TRY(prog_option_int(arguments, "epochs", 1, 1000000, 1, &e->epochs));
+  PLANC_TRY(prog_option_int(arguments, "iterations", 0, INT64_C(1) << 40, e->has_data ? RUN_WHOLE_EPOCHS : 1,
+                            &e->iterations));
+  PLANC_TRY(prog_option_int(arguments, "interleave", 0, INT64_MAX, -1, &e->interleave));
   PLANC_TRY(check_combinations(arguments, e->iterations));
   PLANC_TRY(read_options(&e->options, arguments));
   if (e->trace) PLANC_TRY(pl_file_probe(e->trace));
   if (e->save) PLANC_TRY(pl_file_probe(e->save));
-  if (pl_option_given(arguments, "watch")) run_watch_start(&e->watch, pl_option_value(arguments, "watch"));
+  if (prog_option_given(arguments, "watch")) run_watch_start(&e->watch, prog_option_value(arguments, "watch"));
   return NULL;
 }
 
 /* --- Command line ----------------------------------------------------------------------------------------------- */
 
 /* Going on from a checkpoint and saving to it again is what checkpoints are for; a plan may be watched that runs. */
-static planc_status list_files(const pl_arguments *arguments, pl_used_files *files) {
+static planc_status list_files(const prog_arguments *arguments, prog_used_files *files) {
   const char *data;
-  PLANC_TRY(pl_used_files_read(files, arguments->operands[0]));
-  for (int32_t i = 0; (data = pl_option_repeated(arguments, "data", i)) != NULL; i++)
-    PLANC_TRY(pl_used_files_read(files, run_execution_data_file(data, &(run_data_key){0})));
-  PLANC_TRY(pl_used_files_read(files, pl_option_value(arguments, "watch")));
-  PLANC_TRY(pl_used_files_renew(files, pl_option_value(arguments, "resume"), pl_option_value(arguments, "save")));
-  return pl_used_files_write(files, pl_option_value(arguments, "trace"));
+  PLANC_TRY(prog_used_files_read(files, arguments->operands[0]));
+  for (int32_t i = 0; (data = prog_option_repeated(arguments, "data", i)) != NULL; i++)
+    PLANC_TRY(prog_used_files_read(files, run_execution_data_file(data, &(run_data_key){0})));
+  PLANC_TRY(prog_used_files_read(files, prog_option_value(arguments, "watch")));
+  PLANC_TRY(prog_used_files_renew(files, prog_option_value(arguments, "resume"), prog_option_value(arguments, "save")));
+  return prog_used_files_write(files, prog_option_value(arguments, "trace"));
 }
 
-static planc_status exclude(const pl_arguments *arguments, const char *one, const char *other) {
-  if (!pl_option_given(arguments, one) || !pl_option_given(arguments, other)) return NULL;
+static planc_status exclude(const prog_arguments *arguments, const char *one, const char *other) {
+  if (!prog_option_given(arguments, one) || !prog_option_given(arguments, other)) return NULL;
   return planc_error(PLANC_USAGE, "--%s and --%s exclude each other", one, other);
 }
 
 /* No losses come out of a bare run, and nothing is trained. */
-static planc_status exclude_from_bare(const pl_arguments *arguments) {
+static planc_status exclude_from_bare(const prog_arguments *arguments) {
   static const char *const others[] = {"data",       "graph",     "save",   "resume",    "watch",
                                        "trace",      "check-nan", "verify", "synthetic", "sequential",
                                        "interleave", "jitter",    "poison"};
@@ -101,39 +101,39 @@ static planc_status exclude_from_bare(const pl_arguments *arguments) {
   return NULL;
 }
 
-static planc_status check_combinations(const pl_arguments *arguments, int64_t iterations) {
+static planc_status check_combinations(const prog_arguments *arguments, int64_t iterations) {
   static const char *const pairs[][2] = {
       {"data", "synthetic"},    {"data", "same-samples"}, {"sequential", "interleave"}, {"seed", "resume"},
       {"interleave", "watch"},  {"graph", "trace"},       {"graph", "sequential"},      {"graph", "interleave"},
       {"epochs", "iterations"}, {"interleave", "trace"},  {"check-nan", "synthetic"}};
   for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) PLANC_TRY(exclude(arguments, pairs[i][0], pairs[i][1]));
   PLANC_TRY(exclude_from_bare(arguments));
-  if (pl_option_given(arguments, "epochs") && !pl_option_given(arguments, "data"))
+  if (prog_option_given(arguments, "epochs") && !prog_option_given(arguments, "data"))
     return planc_error(PLANC_USAGE, "--epochs goes with --data");
-  if (pl_option_given(arguments, "trace") && iterations == 0)
+  if (prog_option_given(arguments, "trace") && iterations == 0)
     return planc_error(PLANC_USAGE, "--trace: no iteration runs, so there is nothing to write");
   return NULL;
 }
 
-static planc_status read_options(planrt_options *out, const pl_arguments *arguments) {
+static planc_status read_options(planrt_options *out, const prog_arguments *arguments) {
   int64_t seed, jitter;
-  const char *backend = pl_option_value(arguments, "backend");
-  PLANC_TRY(pl_option_int(arguments, "seed", 0, INT64_MAX, 0, &seed));
-  PLANC_TRY(pl_option_int(arguments, "jitter", 1, INT64_MAX, 0, &jitter));
+  const char *backend = prog_option_value(arguments, "backend");
+  PLANC_TRY(prog_option_int(arguments, "seed", 0, INT64_MAX, 0, &seed));
+  PLANC_TRY(prog_option_int(arguments, "jitter", 1, INT64_MAX, 0, &jitter));
   PLANC_TRY(run_option_rate(arguments, "link", &out->link_bytes_per_s));
   if (backend) PLANC_TRY(planrt_backend_find(backend, &out->backend));
   out->seed = (uint64_t)seed;
   out->jitter = (uint64_t)jitter;
-  out->synthetic = pl_option_given(arguments, "synthetic");
-  out->verify = pl_option_given(arguments, "verify") || out->synthetic;
-  out->same_samples = pl_option_given(arguments, "same-samples");
-  out->bare = pl_option_given(arguments, "bare");
-  out->replay = pl_option_given(arguments, "graph");
-  out->deterministic = pl_option_given(arguments, "deterministic");
-  out->poison = pl_option_given(arguments, "poison");
-  out->concurrent = !pl_option_given(arguments, "interleave") && !pl_option_given(arguments, "sequential");
-  out->timeline = pl_option_given(arguments, "trace") ? TRACED_PERIODS : 0;
-  out->storage_path = pl_option_value(arguments, "storage");
+  out->synthetic = prog_option_given(arguments, "synthetic");
+  out->verify = prog_option_given(arguments, "verify") || out->synthetic;
+  out->same_samples = prog_option_given(arguments, "same-samples");
+  out->bare = prog_option_given(arguments, "bare");
+  out->replay = prog_option_given(arguments, "graph");
+  out->deterministic = prog_option_given(arguments, "deterministic");
+  out->poison = prog_option_given(arguments, "poison");
+  out->concurrent = !prog_option_given(arguments, "interleave") && !prog_option_given(arguments, "sequential");
+  out->timeline = prog_option_given(arguments, "trace") ? TRACED_PERIODS : 0;
+  out->storage_path = prog_option_value(arguments, "storage");
   return NULL;
 }
 

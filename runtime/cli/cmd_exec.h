@@ -40,7 +40,7 @@ typedef struct run_execution {
   /* What the command line says; paths that it does not name are NULL. */
   const char *path; /* of the plan that the run begins with */
   const char *resume, *save, *trace;
-  const pl_arguments *arguments;
+  const prog_arguments *arguments;
   run_watch watch; /* its path NULL: nothing is watched */
   planrt_options options;
   int64_t epochs;     /* in all, where iterations are not given */

@@ -2,8 +2,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "program/print.h"
 #include "runtime/cli/cmd_exec.h"
-#include "util/print.h"
 #include "util/size.h"
 
 static planc_status look(run_execution *e);
@@ -16,7 +16,7 @@ bool run_execution_look(void *user) {
 }
 
 static void go_on(planc_status status) {
-  if (status) pl_print_line(stderr, "planrun: note: %s: the run goes on as before", planc_status_message(status));
+  if (status) prog_print_line(stderr, "planrun: note: %s: the run goes on as before", planc_status_message(status));
   planc_status_free(status);
 }
 
@@ -91,9 +91,9 @@ static planc_status go_on_with(run_execution *e, planc_plan *next, int64_t itera
   PLANC_TRY(run_execution_place_jobs(e));
   PLANC_TRY(run_execution_hand_data(e));
   char text[PL_SIZE_TEXT];
-  pl_print_line(stderr, "planrun: note: iteration %lld: changed to %s, policy %s in %s", (long long)iteration,
-                e->watch.path, next->policy,
-                pl_size_format(planrt_report(e->session)->peak_bytes[PLANC_MEMORY_DEVICE], text));
+  prog_print_line(stderr, "planrun: note: iteration %lld: changed to %s, policy %s in %s", (long long)iteration,
+                  e->watch.path, next->policy,
+                  pl_size_format(planrt_report(e->session)->peak_bytes[PLANC_MEMORY_DEVICE], text));
   return NULL;
 }
 
@@ -130,14 +130,14 @@ static void note_job(const run_execution *e, int32_t number, const char *move, i
   planrt_job job = planrt_job_of(e->session, number);
   long long at = (long long)job.iterations;
   if (beside < 0) {
-    pl_print_line(stderr, "planrun: note: job %d (%s) %s at its iteration %lld", number, run_execution_name(&job), move,
-                  at);
+    prog_print_line(stderr, "planrun: note: job %d (%s) %s at its iteration %lld", number, run_execution_name(&job),
+                    move, at);
     return;
   }
   planrt_job other = planrt_job_of(e->session, beside);
-  pl_print_line(stderr, "planrun: note: job %d (%s) %s at its iteration %lld, and at iteration %lld of job %d (%s)",
-                number, run_execution_name(&job), move, at, (long long)other.iterations, beside,
-                run_execution_name(&other));
+  prog_print_line(stderr, "planrun: note: job %d (%s) %s at its iteration %lld, and at iteration %lld of job %d (%s)",
+                  number, run_execution_name(&job), move, at, (long long)other.iterations, beside,
+                  run_execution_name(&other));
 }
 
 /* Tells who comes and goes. What a job leaves behind is on disk when it has left. */
@@ -157,12 +157,12 @@ void run_execution_note_resumed(const run_execution *e) {
   for (int32_t n = 0; n < planrt_jobs(e->session); n++) {
     planrt_job job = planrt_job_of(e->session, n);
     if (job.job < 0)
-      pl_print_line(stderr,
-                    "planrun: note: job %d (%s) of %s is not in the plan: it is kept as it is, at its iteration "
-                    "%lld",
-                    n, run_execution_name(&job), e->resume, (long long)job.iterations);
+      prog_print_line(stderr,
+                      "planrun: note: job %d (%s) of %s is not in the plan: it is kept as it is, at its iteration "
+                      "%lld",
+                      n, run_execution_name(&job), e->resume, (long long)job.iterations);
     if (job.is_new)
-      pl_print_line(stderr, "planrun: note: job %d (%s) is not in %s: it starts anew", n, run_execution_name(&job),
-                    e->resume);
+      prog_print_line(stderr, "planrun: note: job %d (%s) is not in %s: it starts anew", n, run_execution_name(&job),
+                      e->resume);
   }
 }

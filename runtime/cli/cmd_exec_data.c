@@ -27,7 +27,8 @@ static planc_status feed_data(void *user, const planrt_feed_request *request);
 planc_status run_execution_read_data(run_execution *e) {
   const char *value;
   if (!e->has_data) return NULL;
-  for (int32_t i = 0; (value = pl_option_repeated(e->arguments, "data", i)) != NULL; i++) PLANC_TRY(add_data(e, value));
+  for (int32_t i = 0; (value = prog_option_repeated(e->arguments, "data", i)) != NULL; i++)
+    PLANC_TRY(add_data(e, value));
   e->options.feed = feed_data;
   return NULL;
 }

@@ -2,8 +2,8 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "program/print.h"
 #include "runtime/cli/cmd_exec.h"
-#include "util/print.h"
 
 /* --- How far it is ---------------------------------------------------------------------------------------------- */
 
@@ -98,10 +98,10 @@ static void note_not_finite(const run_execution *e) {
     if (losses->not_finite < e->jobs.data[n].epoch_begin) continue;
     char number[32] = "";
     if (e->jobs.len > 1) snprintf(number, sizeof number, "job %lld ", (long long)n);
-    pl_print_line(stderr,
-                  "planrun: note: %s%s%s%s: the loss of iteration %lld is %s, the first that is no finite number",
-                  number, *number ? "(" : "", run_execution_name(&job), *number ? ")" : "",
-                  (long long)losses->not_finite, isnan(losses->not_finite_was) ? "nan" : "infinite");
+    prog_print_line(stderr,
+                    "planrun: note: %s%s%s%s: the loss of iteration %lld is %s, the first that is no finite number",
+                    number, *number ? "(" : "", run_execution_name(&job), *number ? ")" : "",
+                    (long long)losses->not_finite, isnan(losses->not_finite_was) ? "nan" : "infinite");
   }
 }
 

@@ -2,9 +2,9 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "program/print.h"
 #include "runtime/cli/cmd_exec.h"
 #include "util/json_tree.h"
-#include "util/print.h"
 #include "util/size.h"
 
 const char *run_execution_loss(double loss, char out[RUN_LOSS_TEXT]) {
@@ -17,7 +17,7 @@ static cJSON *make_json(const run_execution *e, bool verified);
 static void print_text(const run_execution *e);
 
 planc_status run_execution_report(const run_execution *e, bool verified) {
-  if (e->json) return pl_print_json(stdout, make_json(e, verified));
+  if (e->json) return prog_print_json(stdout, make_json(e, verified));
   print_text(e);
   return NULL;
 }
@@ -147,9 +147,9 @@ static void print_job(const run_execution *e, int32_t number) {
   char loss[RUN_LOSS_TEXT], accuracy[32] = "";
   bool known = of->losses.n > 0;
   if (isfinite(of->accuracy)) snprintf(accuracy, sizeof accuracy, ", accuracy %.4f", of->accuracy);
-  pl_print_line(stdout, "job %d: %s%s%s, iterations %lld%s%s%s%s", number, is.name ? is.name : "", is.name ? ", " : "",
-                is.graph, (long long)iterations_of(&is), ending_of(e, &is), known ? ", loss " : "",
-                known ? run_execution_loss(of->losses.mean, loss) : "", accuracy);
+  prog_print_line(stdout, "job %d: %s%s%s, iterations %lld%s%s%s%s", number, is.name ? is.name : "",
+                  is.name ? ", " : "", is.graph, (long long)iterations_of(&is), ending_of(e, &is),
+                  known ? ", loss " : "", known ? run_execution_loss(of->losses.mean, loss) : "", accuracy);
 }
 
 static void print_peaks(const planc_check_report *report) {

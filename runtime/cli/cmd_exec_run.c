@@ -5,12 +5,12 @@
 #include <string.h>
 
 #include "graph/optypes.h"
+#include "program/print.h"
+#include "program/progress.h"
 #include "runtime/cli/cmd_exec.h"
 #include "runtime/foreign.h"
 #include "runtime/room.h"
 #include "util/clock.h"
-#include "util/print.h"
-#include "util/progress.h"
 #include "util/size.h"
 
 /* --- Opening ---------------------------------------------------------------------------------------------------- */
@@ -41,10 +41,10 @@ static void note_streams(const run_execution *e) {
   int32_t streams, queues;
   planrt_streams_of(e->session, &streams, &queues);
   if (streams <= queues) return;
-  pl_print_line(stderr,
-                "planrun: note: the run has %d streams, and the device %d hardware queues: some wait for each other; "
-                "CUDA_DEVICE_MAX_CONNECTIONS gives it up to 32",
-                streams, queues);
+  prog_print_line(stderr,
+                  "planrun: note: the run has %d streams, and the device %d hardware queues: some wait for each other; "
+                  "CUDA_DEVICE_MAX_CONNECTIONS gives it up to 32",
+                  streams, queues);
 }
 
 /* A plan made from a description, say, names algorithms that no library has. */
@@ -57,10 +57,11 @@ static planc_status note_foreign(const run_execution *e) {
   for (int64_t i = 0; i < names.len && i < MOST && length < sizeof text; i++)
     length += (size_t)snprintf(text + length, sizeof text - length, "%s%s", i == 0 ? "" : ", ", names.data[i]);
   if (!status && names.len > 0)
-    pl_print_line(stderr,
-                  "planrun: note: backend %s does not have the plan's algorithms %s%s: plain ones stand in, which may "
-                  "take far longer; a profile of planrun profile has its own to plan with",
-                  e->options.backend ? e->options.backend->name : "host", text, names.len > MOST ? ", ..." : "");
+    prog_print_line(
+        stderr,
+        "planrun: note: backend %s does not have the plan's algorithms %s%s: plain ones stand in, which may "
+        "take far longer; a profile of planrun profile has its own to plan with",
+        e->options.backend ? e->options.backend->name : "host", text, names.len > MOST ? ", ..." : "");
   VEC_FREE(&names);
   return status;
 }
@@ -101,12 +102,12 @@ static void note_other_samples(const run_execution *e, int32_t j) {
   char whose[96] = "it";
   if (e->plan->n_jobs > 1)
     (void)snprintf(whose, sizeof whose, "job %d (%s)", planrt_job_number(e->session, j), run_execution_name(&job));
-  pl_print_line(stderr,
-                has_data ? "planrun: note: %s is of a run without --data%s: up to iteration %lld %s has trained on "
-                           "pseudo-random samples"
-                         : "planrun: note: %s is of a run with --data%s: from iteration %lld on %s trains on "
-                           "pseudo-random samples",
-                e->resume, e->plan->n_jobs > 1 ? " of that job" : "", (long long)job.iterations, whose);
+  prog_print_line(stderr,
+                  has_data ? "planrun: note: %s is of a run without --data%s: up to iteration %lld %s has trained on "
+                             "pseudo-random samples"
+                           : "planrun: note: %s is of a run with --data%s: from iteration %lld on %s trains on "
+                             "pseudo-random samples",
+                  e->resume, e->plan->n_jobs > 1 ? " of that job" : "", (long long)job.iterations, whose);
 }
 
 /* Whose epochs are counted, where not all jobs have them. */
@@ -115,11 +116,12 @@ static void note_epochs(const run_execution *e) {
     int64_t end = e->epochs * run_execution_per_epoch(e, j);
     planrt_job job = run_execution_job_at(e, j);
     if (end == 0) continue;
-    pl_print_line(stderr,
-                  "planrun: note: the epochs of job %d (%s) count: it is at iteration %lld, and %lld of them end with "
-                  "iteration %lld",
-                  planrt_job_number(e->session, j), run_execution_name(&job), (long long)job.iterations,
-                  (long long)e->epochs, (long long)end);
+    prog_print_line(
+        stderr,
+        "planrun: note: the epochs of job %d (%s) count: it is at iteration %lld, and %lld of them end with "
+        "iteration %lld",
+        planrt_job_number(e->session, j), run_execution_name(&job), (long long)job.iterations, (long long)e->epochs,
+        (long long)end);
   }
 }
 
@@ -134,11 +136,11 @@ static void begin_resumed(run_execution *e) {
 /* Filling memory takes a while where a plan stands for thousands of GPUs: who waits is told how much it is. */
 static planc_status open_session(run_execution *e) {
   char device[PL_SIZE_TEXT], host[PL_SIZE_TEXT];
-  pl_progress(stderr, "%s: taking %s of device memory and %s of the host's", e->path,
-              pl_size_format(rt_arenas(e->plan, PLANC_MEMORY_DEVICE), device),
-              pl_size_format(rt_arenas(e->plan, PLANC_MEMORY_HOST), host));
+  prog_progress(stderr, "%s: taking %s of device memory and %s of the host's", e->path,
+                pl_size_format(rt_arenas(e->plan, PLANC_MEMORY_DEVICE), device),
+                pl_size_format(rt_arenas(e->plan, PLANC_MEMORY_HOST), host));
   planc_status status = planrt_session_new(e->plan, &e->options, &e->session);
-  pl_progress_end(stderr);
+  prog_progress_end(stderr);
   return planc_context(status, "%s", e->path);
 }
 
@@ -172,8 +174,8 @@ static void note_unused_data(const run_execution *e) {
   for (int64_t d = 0; d < e->data.len; d++) {
     const run_execution_data *of = &e->data.data[d];
     if (!of->is_used)
-      pl_print_line(stderr, "planrun: note: --data: no job called %.*s has come: %s was not used",
-                    (int)of->whose.length, of->whose.name, of->path);
+      prog_print_line(stderr, "planrun: note: --data: no job called %.*s has come: %s was not used",
+                      (int)of->whose.length, of->whose.name, of->path);
   }
 }
 
@@ -223,10 +225,10 @@ static bool is_none_left(const run_execution *e) {
 static void note_what_is_left(const run_execution *e) {
   if (!is_none_left(e)) return;
   if (e->iterations == RUN_WHOLE_EPOCHS && e->jobs.len > 1) {
-    pl_print_line(stderr, "planrun: note: none of the iterations that are asked for is left");
+    prog_print_line(stderr, "planrun: note: none of the iterations that are asked for is left");
     return;
   }
-  pl_print_line(
+  prog_print_line(
       stderr, "planrun: note: the checkpoint is of iteration %lld, and %lld in all are asked for: none is left",
       (long long)e->begun,
       (long long)(e->iterations == RUN_WHOLE_EPOCHS ? e->epochs * run_execution_per_epoch(e, 0) : e->iterations));
@@ -235,14 +237,14 @@ static void note_what_is_left(const run_execution *e) {
 /* A path that is misspelt looks like one to which nothing has come. */
 static void note_what_never_came(const run_execution *e) {
   if (e->watch.path && !e->watch.was_there)
-    pl_print_line(stderr, "planrun: note: %s: there was no such file at any time", e->watch.path);
+    prog_print_line(stderr, "planrun: note: %s: there was no such file at any time", e->watch.path);
 }
 
 /* Where nothing has run with the plan there is nothing to write: a file that is there already is of another run. */
 static planc_status write_trace(const run_execution *e) {
   if (!e->trace) return NULL;
   if (e->periods > 0) return planrt_timeline_write(e->session, e->trace);
-  pl_print_line(stderr, "planrun: note: no period has run with the plan: %s is not written", e->trace);
+  prog_print_line(stderr, "planrun: note: no period has run with the plan: %s is not written", e->trace);
   return NULL;
 }
 
@@ -266,7 +268,7 @@ static planc_status judge_job(run_execution *e, int32_t job) {
   planc_status status = planrt_evaluate(e->session, job, planrt_data_feed_held_out, of->data,
                                         planrt_data_held_out(of->data), &of->accuracy);
   if (planc_status_code(status) != PLANC_INFEASIBLE) return status;
-  pl_print_line(stderr, "planrun: note: %s: the accuracy is not known", planc_status_message(status));
+  prog_print_line(stderr, "planrun: note: %s: the accuracy is not known", planc_status_message(status));
   planc_status_free(status);
   return NULL;
 }

@@ -4,13 +4,13 @@
 
 #include "planc/plan.h"
 #include "planc/version.h"
+#include "program/print.h"
 #include "runtime/backend.h"
 #include "runtime/cli/planrun.h"
 #include "runtime/profile/profile_file.h"
 #include "util/json_tree.h"
-#include "util/print.h"
 
-static const pl_option options[] = {
+static const prog_option options[] = {
     {"json", 0, NULL, "one line of JSON"},
     {"properties", 0, NULL, "the GPU's properties, for --deviceless elsewhere"},
     {"links", 0, "SIZE", "copy so much each way between host and device, and tell the rates in one line of JSON"},
@@ -29,29 +29,29 @@ typedef struct info_entry {
   planc_status missing;
 } info_entry;
 
-static planc_status run(const pl_arguments *arguments);
-static planc_status print_links(const pl_arguments *arguments);
+static planc_status run(const prog_arguments *arguments);
+static planc_status print_links(const prog_arguments *arguments);
 static planc_status print_properties(void);
 static info_entry look_up(const char *name);
 static planc_status take_want_of_memory(info_entry *e);
 static planc_status print_json(const info_entry *entries);
 static void print_text(const info_entry *e);
 
-const pl_subcommand run_cmd_info = {{"info", "", "backends, devices and versions", options, 0, 0}, run, NULL};
+const prog_subcommand run_cmd_info = {{"info", "", "backends, devices and versions", options, 0, 0}, run, NULL};
 
-static planc_status run(const pl_arguments *arguments) {
-  if (pl_option_given(arguments, "links") && pl_option_given(arguments, "properties"))
+static planc_status run(const prog_arguments *arguments) {
+  if (prog_option_given(arguments, "links") && prog_option_given(arguments, "properties"))
     return planc_error(PLANC_USAGE, "--links and --properties exclude each other");
-  if (pl_option_given(arguments, "links")) return print_links(arguments);
-  if (pl_option_given(arguments, "backend")) return planc_error(PLANC_USAGE, "--backend goes with --links");
-  if (pl_option_given(arguments, "properties")) return print_properties();
+  if (prog_option_given(arguments, "links")) return print_links(arguments);
+  if (prog_option_given(arguments, "backend")) return planc_error(PLANC_USAGE, "--backend goes with --links");
+  if (prog_option_given(arguments, "properties")) return print_properties();
   info_entry entries[N_BACKENDS];
   planc_status status = NULL;
   for (int i = 0; i < N_BACKENDS; i++) entries[i] = look_up(names[i]);
   for (int i = 0; i < N_BACKENDS && !status; i++) status = take_want_of_memory(&entries[i]);
   if (status) {
     /* nothing is known of the backends */
-  } else if (pl_option_given(arguments, "json")) {
+  } else if (prog_option_given(arguments, "json")) {
     status = print_json(entries);
   } else {
     printf("planrun %s, plan format %d\n", PLANC_VERSION, PLANC_PLAN_VERSION);
@@ -81,9 +81,9 @@ static planc_status take_want_of_memory(info_entry *e) {
 
 static void print_text(const info_entry *e) {
   if (e->missing)
-    pl_print_line(stdout, "backend %s: not available: %s", e->name, planc_status_message(e->missing));
+    prog_print_line(stdout, "backend %s: not available: %s", e->name, planc_status_message(e->missing));
   else
-    pl_print_line(stdout, "backend %s: %s, %s; %s", e->name, e->info.device, e->info.versions, e->info.dtypes);
+    prog_print_line(stdout, "backend %s: %s, %s; %s", e->name, e->info.device, e->info.versions, e->info.dtypes);
 }
 
 static void add_json(cJSON *array, const info_entry *e) {
@@ -110,7 +110,7 @@ static planc_status print_json(const info_entry *entries) {
   pl_json_add_int(root, "plan_format", PLANC_PLAN_VERSION);
   cJSON *array = pl_json_add_array(root, "backends");
   for (int i = 0; i < N_BACKENDS; i++) add_json(array, &entries[i]);
-  return planc_context(pl_print_json(stdout, root), "info");
+  return planc_context(prog_print_json(stdout, root), "info");
 }
 
 static planc_status print_properties(void) {
@@ -123,13 +123,13 @@ static planc_status print_properties(void) {
   return NULL;
 }
 
-static planc_status print_links(const pl_arguments *arguments) {
-  const char *name = pl_option_value(arguments, "backend");
+static planc_status print_links(const prog_arguments *arguments) {
+  const char *name = prog_option_value(arguments, "backend");
   const planrt_backend *backend;
   rt_device_info info;
   rt_link_rates rates;
   int64_t bytes;
-  PLANC_TRY(pl_option_size(arguments, "links", 1, &bytes));
+  PLANC_TRY(prog_option_size(arguments, "links", 1, &bytes));
   PLANC_TRY(planrt_backend_find(name ? name : rt_host_backend.name, &backend));
   PLANC_TRY(backend->info(&info));
   PLANC_TRY(rt_measure_rates(backend, 0, bytes, &rates));
@@ -142,5 +142,5 @@ static planc_status print_links(const pl_arguments *arguments) {
   pl_json_add_int(root, "both_bytes_per_second", rates.both_bytes_per_s);
   pl_json_add_int(root, "memory_bytes", rates.memory_bytes);
   pl_json_add_int(root, "memory_bytes_per_second", rates.memory_bytes_per_s);
-  return planc_context(pl_print_json(stdout, root), "links");
+  return planc_context(prog_print_json(stdout, root), "links");
 }

@@ -4,8 +4,8 @@
 #include "runtime/cli/planrun.h"
 #include "util/size.h"
 
-planc_status run_option_rate(const pl_arguments *arguments, const char *name, int64_t *out) {
-  const char *text = pl_option_value(arguments, name);
+planc_status run_option_rate(const prog_arguments *arguments, const char *name, int64_t *out) {
+  const char *text = prog_option_value(arguments, name);
   size_t length = text ? strlen(text) : 0;
   char size[PL_SIZE_TEXT];
   bool is_rate = length >= 3 && length - 2 < sizeof size && strcmp(text + length - 2, "/s") == 0;

@@ -12,15 +12,15 @@
 
 #include "planc/cost.h"
 #include "planc/version.h"
+#include "program/print.h"
 #include "runtime/cli/planrun.h"
 #include "runtime/profile/profile_head.h"
 #include "util/file.h"
 #include "util/json_tree.h"
 #include "util/label.h"
 #include "util/locate.h"
-#include "util/print.h"
 
-static const pl_option options[] = {
+static const prog_option options[] = {
     {"batches", 'b', "N,N,...", "batches to measure (default: the graph's header, else 32)"},
     {"output", 'o', "FILE", "the profile, - for standard output (default: profile.json)"},
     {"name", 0, "NAME", "of the device in the profile (default: the backend's name)"},
@@ -47,20 +47,20 @@ typedef run_profiling profiling;
 /* What has been measured. Here, where a signal's handler finds it. */
 static rt_kept kept = {.file = -1};
 
-static planc_status run(const pl_arguments *arguments);
-static planc_status list_files(const pl_arguments *arguments, pl_used_files *files);
+static planc_status run(const prog_arguments *arguments);
+static planc_status list_files(const prog_arguments *arguments, prog_used_files *files);
 static void blame_nothing(void);
 static planc_status tell_other_remedy(planc_status status);
-static planc_status profile(profiling *p, const pl_arguments *arguments);
-static planc_status read_arguments(profiling *p, const pl_arguments *arguments);
-static planc_status read_graph(profiling *p, const pl_arguments *arguments);
+static planc_status profile(profiling *p, const prog_arguments *arguments);
+static planc_status read_arguments(profiling *p, const prog_arguments *arguments);
+static planc_status read_graph(profiling *p, const prog_arguments *arguments);
 static planc_status profile_measured(profiling *p, bool *out_written);
 static void tell_what_is_kept(bool written);
 
-const pl_subcommand run_cmd_profile = {
+const prog_subcommand run_cmd_profile = {
     {"profile", "GRAPH", "measure ops, links and launches on this machine", options, 1, 1}, run, list_files};
 
-static planc_status run(const pl_arguments *arguments) {
+static planc_status run(const prog_arguments *arguments) {
   profiling p = {.stop = &run_interrupted, .kept = &kept};
   run_interrupts_catch("planrun: ending after the iteration, op or copy that it is at; again to end at once\n",
                        blame_nothing);
@@ -71,7 +71,7 @@ static planc_status run(const pl_arguments *arguments) {
   return status;
 }
 
-static planc_status profile(profiling *p, const pl_arguments *arguments) {
+static planc_status profile(profiling *p, const prog_arguments *arguments) {
   bool written = false;
   PLANC_TRY(read_arguments(p, arguments));
   PLANC_TRY(read_graph(p, arguments));
@@ -87,9 +87,9 @@ static void blame_nothing(void) {
 
 /* --- Command line ----------------------------------------------------------------------------------------------- */
 
-static planc_status read_list(const pl_arguments *arguments, const char *name, int64_t most, int32_t room, int64_t *out,
-                              int32_t *out_count) {
-  const char *text = pl_option_value(arguments, name);
+static planc_status read_list(const prog_arguments *arguments, const char *name, int64_t most, int32_t room,
+                              int64_t *out, int32_t *out_count) {
+  const char *text = prog_option_value(arguments, name);
   *out_count = 0;
   while (text) {
     char *end;
@@ -130,57 +130,57 @@ static planc_status describe_machine(profiling *p) {
 }
 
 /* A described device is the CUDA libraries'; nothing on it is measured. */
-static planc_status find_backend(profiling *p, const pl_arguments *arguments) {
+static planc_status find_backend(profiling *p, const prog_arguments *arguments) {
   static const char *const measuring[] = {"backend", "name", "repetitions", "warm-up", "link", "storage", "loads"};
-  const char *name = pl_option_value(arguments, "backend");
-  p->deviceless = pl_option_value(arguments, "deviceless");
+  const char *name = prog_option_value(arguments, "backend");
+  p->deviceless = prog_option_value(arguments, "deviceless");
   for (size_t i = 0; p->deviceless && i < sizeof measuring / sizeof *measuring; i++)
-    if (pl_option_given(arguments, measuring[i]))
+    if (prog_option_given(arguments, measuring[i]))
       return planc_error(PLANC_USAGE, "--deviceless and --%s exclude each other", measuring[i]);
   PLANC_TRY(planrt_backend_find(p->deviceless ? "cuda" : name ? name : "host", &p->backend));
   bool host = p->backend == &rt_host_backend;
-  PLANC_TRY(pl_option_int(arguments, "most", 0, INT32_MAX, p->deviceless ? 0 : MOST_MEASURED, &p->most));
-  PLANC_TRY(pl_option_int(arguments, "warm-up", 0, 60000, host ? 0 : WARM_UP_MS, &p->warm_up_ms));
+  PLANC_TRY(prog_option_int(arguments, "most", 0, INT32_MAX, p->deviceless ? 0 : MOST_MEASURED, &p->most));
+  PLANC_TRY(prog_option_int(arguments, "warm-up", 0, 60000, host ? 0 : WARM_UP_MS, &p->warm_up_ms));
   if (p->deviceless) return NULL;
-  p->storage = pl_option_value(arguments, "storage");
+  p->storage = prog_option_value(arguments, "storage");
   PLANC_TRY(try_links(p));
   return describe_machine(p);
 }
 
-static const char *output_of(const pl_arguments *arguments) {
-  const char *output = pl_option_value(arguments, "output");
+static const char *output_of(const prog_arguments *arguments) {
+  const char *output = prog_option_value(arguments, "output");
   return output ? output : "profile.json";
 }
 
 /* A device that is not known is told when it is needed. */
-static planc_status list_described(const char *device, pl_used_files *files) {
+static planc_status list_described(const char *device, prog_used_files *files) {
   char description[RUN_PATH_ROOM], properties[RUN_PATH_ROOM];
   planc_status unknown = pl_locate_properties(device, description, properties, RUN_PATH_ROOM);
   planc_status_free(unknown);
   if (unknown) return NULL;
-  PLANC_TRY(pl_used_files_read(files, description));
-  return pl_used_files_read(files, properties);
+  PLANC_TRY(prog_used_files_read(files, description));
+  return prog_used_files_read(files, properties);
 }
 
 /* A measured profile is kept in pieces while it is made, and has the device's properties beside it. */
-static planc_status list_files(const pl_arguments *arguments, pl_used_files *files) {
-  const char *output = output_of(arguments), *device = pl_option_value(arguments, "deviceless");
+static planc_status list_files(const prog_arguments *arguments, prog_used_files *files) {
+  const char *output = output_of(arguments), *device = prog_option_value(arguments, "deviceless");
   char path[RUN_PATH_ROOM], properties[RUN_PATH_ROOM];
-  PLANC_TRY(pl_used_files_read(files, arguments->operands[0]));
-  PLANC_TRY(pl_used_files_write(files, output));
+  PLANC_TRY(prog_used_files_read(files, arguments->operands[0]));
+  PLANC_TRY(prog_used_files_write(files, output));
   if (device) return list_described(device, files);
   PLANC_TRY(run_profiling_properties(output, properties));
   if (!*properties) return NULL;
-  PLANC_TRY(pl_used_files_write(files, properties));
+  PLANC_TRY(prog_used_files_write(files, properties));
   if (snprintf(path, sizeof path, "%s%s", output, RT_PART_SUFFIX) >= RUN_PATH_ROOM)
     return planc_error(PLANC_USAGE, "%s: path too long", output);
-  return pl_used_files_write(files, path);
+  return prog_used_files_write(files, path);
 }
 
-static planc_status read_arguments(profiling *p, const pl_arguments *arguments) {
-  const char *name = pl_option_value(arguments, "name");
+static planc_status read_arguments(profiling *p, const prog_arguments *arguments) {
+  const char *name = prog_option_value(arguments, "name");
   p->output = output_of(arguments);
-  p->name = name ? name : pl_option_value(arguments, "backend");
+  p->name = name ? name : prog_option_value(arguments, "backend");
   if (!p->name) p->name = "host";
   const char *fault = name ? pl_label_fault(name) : NULL;
   if (fault) return planc_error(PLANC_USAGE, "--name: %s", fault);
@@ -189,24 +189,24 @@ static planc_status read_arguments(profiling *p, const pl_arguments *arguments) 
   PLANC_TRY(read_list(arguments, "loads", 100, RUN_MOST_LOADS, p->loads + 1, &p->n_loads));
   for (int32_t i = 1; i <= p->n_loads; i++) p->loads[i] *= PLANC_UNIT_PERCENT;
   p->n_loads++;
-  PLANC_TRY(pl_option_int(arguments, "repetitions", 1, 1000, 5, &p->repetitions));
+  PLANC_TRY(prog_option_int(arguments, "repetitions", 1, 1000, 5, &p->repetitions));
   PLANC_TRY(run_option_rate(arguments, "link", &p->link_bytes_per_s));
-  p->deterministic = pl_option_given(arguments, "deterministic");
+  p->deterministic = prog_option_given(arguments, "deterministic");
   return find_backend(p, arguments);
 }
 
-static planc_status read_graph(profiling *p, const pl_arguments *arguments) {
+static planc_status read_graph(profiling *p, const prog_arguments *arguments) {
   const char *derived;
-  PLANC_TRY(planc_graph_prepare(arguments->operands[0], pl_option_value(arguments, "optimizer"),
-                                pl_option_given(arguments, "inference"), &p->graph, &derived));
+  PLANC_TRY(planc_graph_prepare(arguments->operands[0], prog_option_value(arguments, "optimizer"),
+                                prog_option_given(arguments, "inference"), &p->graph, &derived));
   if (derived)
-    pl_print_line(stderr, "planrun: note: %s has no backward ops: %s for training with %s", arguments->operands[0],
-                  p->deviceless ? "listed" : "measured", derived);
+    prog_print_line(stderr, "planrun: note: %s has no backward ops: %s for training with %s", arguments->operands[0],
+                    p->deviceless ? "listed" : "measured", derived);
   if (p->n_batches > 0) return NULL;
   p->n_batches = 1;
   p->batches[0] = p->graph->batch > 0 ? p->graph->batch : FALLBACK_BATCH;
-  pl_print_line(stderr, "planrun: note: batch %lld (%s)", (long long)p->batches[0],
-                p->graph->batch > 0 ? "the graph's header" : "the fall-back");
+  prog_print_line(stderr, "planrun: note: batch %lld (%s)", (long long)p->batches[0],
+                  p->graph->batch > 0 ? "the graph's header" : "the fall-back");
   return NULL;
 }
 
@@ -240,7 +240,7 @@ static void tell_found(void) {
     measured += !rt_piece_is_trial(piece);
   }
   if (cJSON_GetArraySize(kept.pieces) > 0)
-    pl_print_line(stderr, "planrun: note: going on from %s, which has %d measured parts", kept.path, measured);
+    prog_print_line(stderr, "planrun: note: going on from %s, which has %d measured parts", kept.path, measured);
 }
 
 static planc_status profile_measured(profiling *p, bool *out_written) {
@@ -255,9 +255,9 @@ static planc_status profile_measured(profiling *p, bool *out_written) {
 static void tell_what_is_kept(bool written) {
   if (written) return;
   if (kept.path && access(kept.path, F_OK) == 0)
-    pl_print_line(stderr, "planrun: interrupted; the same command goes on from %s", kept.path);
+    prog_print_line(stderr, "planrun: interrupted; the same command goes on from %s", kept.path);
   else
-    pl_print_line(stderr, "planrun: interrupted; nothing is kept: the same command begins anew");
+    prog_print_line(stderr, "planrun: interrupted; nothing is kept: the same command begins anew");
 }
 
 /* What is measured are the ops themselves: stand-ins are no remedy here. */

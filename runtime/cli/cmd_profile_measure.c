@@ -2,12 +2,12 @@
  * leaves word of it, for the case that the process does not survive that. */
 #include <stdio.h>
 
+#include "program/print.h"
+#include "program/progress.h"
 #include "runtime/cli/cmd_profile.h"
 #include "runtime/profile/profile_json.h"
 #include "runtime/profile/profile_taken.h"
 #include "util/json_tree.h"
-#include "util/print.h"
-#include "util/progress.h"
 
 enum { MS = 1000000 };
 
@@ -34,7 +34,7 @@ planc_status run_profiling_measure(run_profiling *p) {
   measuring m = {.p = p, .refused = cJSON_CreateArray()};
   tell_trials(p->kept->pieces);
   planc_status status = measure_all(&m);
-  pl_progress_end(stderr);
+  prog_progress_end(stderr);
   status = end_with(&m, status);
   VEC_FREE(&m.taken.code);
   cJSON_Delete(m.refused);
@@ -92,9 +92,9 @@ static planc_status end_with(const measuring *m, planc_status failure) {
   planc_status unkept = rt_kept_mark(p->kept, m->trial, true);
   if (!unkept && p->kept->path) {
     bool named = rt_trial_has_algorithm(m->trial);
-    pl_print_line(stderr, "planrun: note: failed in pass %lld; the same command goes on %s%s",
-                  (long long)get_int(m->trial, "pass") + 1, named ? "without " : "with its ops one by one",
-                  named ? get_string(m->trial, "algorithm") : "");
+    prog_print_line(stderr, "planrun: note: failed in pass %lld; the same command goes on %s%s",
+                    (long long)get_int(m->trial, "pass") + 1, named ? "without " : "with its ops one by one",
+                    named ? get_string(m->trial, "algorithm") : "");
   }
   planc_status_free(unkept);
   return failure;
@@ -108,13 +108,14 @@ static void tell_trials(const cJSON *pieces) {
     const char *op = get_string(piece, "op"), *algorithm = get_string(piece, "algorithm");
     const char *reason = get_string(piece, "reason"), *colon = *reason ? ": " : "";
     if (!*algorithm)
-      pl_print_line(stderr,
-                    "planrun: note: a run before came to its end in pass %lld of batch %lld: the ops of that pass run "
-                    "one by one%s%s",
-                    (long long)get_int(piece, "pass") + 1, (long long)get_int(piece, "batch"), colon, reason);
+      prog_print_line(
+          stderr,
+          "planrun: note: a run before came to its end in pass %lld of batch %lld: the ops of that pass run "
+          "one by one%s%s",
+          (long long)get_int(piece, "pass") + 1, (long long)get_int(piece, "batch"), colon, reason);
     else
-      pl_print_line(stderr, "planrun: note: op %s: a run before came to its end at %s, %s%s%s", op, algorithm,
-                    rt_trial_has_algorithm(piece) ? "which is left out" : "and there is no other", colon, reason);
+      prog_print_line(stderr, "planrun: note: op %s: a run before came to its end at %s, %s%s%s", op, algorithm,
+                      rt_trial_has_algorithm(piece) ? "which is left out" : "and there is no other", colon, reason);
   }
 }
 
@@ -137,9 +138,9 @@ static void note_refused(void *user, const char *op, const char *algorithm, plan
       add_refusal(m, op, algorithm, "planrun came to its end while other ops ran by it");
     return;
   }
-  pl_progress_end(stderr);
-  pl_print_line(stderr, "planrun: note: op %s: %s cannot be run and is left out: %s", op, algorithm,
-                planc_status_message(why));
+  prog_progress_end(stderr);
+  prog_print_line(stderr, "planrun: note: op %s: %s cannot be run and is left out: %s", op, algorithm,
+                  planc_status_message(why));
   add_refusal(m, op, algorithm, planc_status_message(why));
 }
 
@@ -161,7 +162,7 @@ static planc_status keep_pass(void *user, const rt_pass *pass) {
 }
 
 static void show_pass(void *user, int32_t done, int32_t of) {
-  pl_progress(stderr, "%s: pass %d of %d", ((const measuring *)user)->doing, done + 1, of);
+  prog_progress(stderr, "%s: pass %d of %d", ((const measuring *)user)->doing, done + 1, of);
 }
 
 static rt_op_options options_of(const run_profiling *p, int64_t batch) {
@@ -232,7 +233,7 @@ static planc_status measure_run(const run_profiling *p, rt_run_costs *out) {
     if (p->batches[i] < smallest) smallest = p->batches[i];
   rt_op_options how = options_of(p, smallest);
   rt_op_times chosen = {0};
-  pl_progress(stderr, "launches, and ops beside copies");
+  prog_progress(stderr, "launches, and ops beside copies");
   planc_status status = rt_pieces_fastest(p->kept->pieces, p->graph, smallest, &chosen);
   if (!status) status = rt_measure_run(&how, &chosen, p->link_bytes_per_s, out);
   VEC_FREE(&chosen);
@@ -242,7 +243,7 @@ static planc_status measure_run(const run_profiling *p, rt_run_costs *out) {
 static planc_status measure_links(const run_profiling *p) {
   rt_run_costs run;
   rt_link_times times;
-  pl_progress(stderr, "links");
+  prog_progress(stderr, "links");
   PLANC_TRY(rt_measure_links(p->backend, p->link_bytes_per_s, p->stop, &times));
   if (run_profiling_stopped(p)) return NULL;
   PLANC_TRY(measure_run(p, &run));
@@ -251,7 +252,7 @@ static planc_status measure_links(const run_profiling *p) {
 
 static planc_status measure_storage(const run_profiling *p) {
   rt_storage_times times;
-  pl_progress(stderr, "storage");
+  prog_progress(stderr, "storage");
   PLANC_TRY(rt_measure_storage(p->backend, p->storage, p->stop, &times));
   return run_profiling_stopped(p) ? NULL : rt_kept_add(p->kept, rt_piece_of_storage(&times));
 }

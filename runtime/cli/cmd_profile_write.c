@@ -4,11 +4,11 @@
 #include <string.h>
 
 #include "planc/cost.h"
+#include "program/print.h"
+#include "program/progress.h"
 #include "runtime/cli/cmd_profile.h"
 #include "util/file.h"
 #include "util/json_tree.h"
-#include "util/print.h"
-#include "util/progress.h"
 
 planc_status run_profiling_properties(const char *output, char out[RUN_PATH_ROOM]) {
   size_t length = strlen(output);
@@ -30,8 +30,8 @@ static planc_status write_tree(const run_profiling *p, cJSON *tree) {
   if (!status) status = pl_file_write(p->output, text, length);
   free(text);
   if (!status && strcmp(p->output, "-") != 0)
-    pl_print_line(stdout, "%s: profile of %s at %d batch%s", p->output, p->graph->name, (int)p->n_batches,
-                  p->n_batches == 1 ? "" : "es");
+    prog_print_line(stdout, "%s: profile of %s at %d batch%s", p->output, p->graph->name, (int)p->n_batches,
+                    p->n_batches == 1 ? "" : "es");
   return status;
 }
 
@@ -51,7 +51,7 @@ planc_status run_profiling_write(const run_profiling *p, bool *out_written) {
 
 static void show_workspaces(void *user, int32_t done, int32_t of) {
   (void)user;
-  pl_progress(stderr, "workspaces: batch %d of %d", done + 1, of);
+  prog_progress(stderr, "workspaces: batch %d of %d", done + 1, of);
 }
 
 static planc_status ask_workspaces(const run_profiling *p, cJSON *tree, const rt_batches *batches) {
@@ -70,7 +70,7 @@ static planc_status add_workspaces(const run_profiling *p, cJSON *tree) {
   batches.progress = show_workspaces;
   if (!status) status = ask_workspaces(p, tree, &batches);
   free(batches.sizes);
-  pl_progress_end(stderr);
+  prog_progress_end(stderr);
   return status;
 }
 
@@ -107,7 +107,7 @@ typedef struct profile_listing {
 } profile_listing;
 
 static void show_listing(void *user, int32_t done, int32_t of) {
-  pl_progress(stderr, "%s: batch %d of %d", ((const profile_listing *)user)->p->deviceless, done + 1, of);
+  prog_progress(stderr, "%s: batch %d of %d", ((const profile_listing *)user)->p->deviceless, done + 1, of);
 }
 
 /* Once for each reason: what holds for one convolution holds for all. */
@@ -116,8 +116,8 @@ static void show_left_out(void *user, const char *op, planc_status why) {
   const char *reason = planc_status_message(why);
   if (cJSON_HasObjectItem(l->reasons, reason)) return;
   pl_json_add_bool(l->reasons, reason, true);
-  pl_progress_end(stderr);
-  pl_print_line(stderr, "planrun: note: op %s, and every other of which that holds, is left out: %s", op, reason);
+  prog_progress_end(stderr);
+  prog_print_line(stderr, "planrun: note: op %s, and every other of which that holds, is left out: %s", op, reason);
 }
 
 planc_status run_profiling_list(const run_profiling *p, bool *out_written) {
@@ -135,7 +135,7 @@ planc_status run_profiling_list(const run_profiling *p, bool *out_written) {
                               .user = &l};
   cJSON *tree;
   planc_status status = rt_profile_described(&how, &tree);
-  pl_progress_end(stderr);
+  prog_progress_end(stderr);
   *out_written = !status && tree;
   if (*out_written) status = write_tree(p, tree);
   cJSON_Delete(tree);

@@ -5,12 +5,12 @@
 #include <signal.h>
 
 #include "planc/status.h"
-#include "util/program.h"
+#include "program/program.h"
 
-extern const pl_subcommand run_cmd_exec, run_cmd_profile, run_cmd_info;
+extern const prog_subcommand run_cmd_exec, run_cmd_profile, run_cmd_info;
 
 /* An option that is a rate, "0.2GB/s", in bytes per second; 0 where it is not given. */
-planc_status run_option_rate(const pl_arguments *arguments, const char *name, int64_t *out);
+planc_status run_option_rate(const prog_arguments *arguments, const char *name, int64_t *out);
 
 /* The signal that came; 0: none. */
 extern volatile sig_atomic_t run_interrupted;

@@ -1,3 +1,4 @@
+/* Hashes of memory (digest.h). */
 #include "runtime/host/digest.h"
 
 #include <string.h>

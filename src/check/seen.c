@@ -1,3 +1,4 @@
+/* What streams have seen end (seen.h): clocks are kept by records and joined by waits. */
 #include "check/seen.h"
 
 #include <assert.h>

@@ -8,11 +8,11 @@
 #include "cli/setting_options.h"
 #include "planc/colocate.h"
 #include "planc/metrics.h"
+#include "program/program.h"
 #include "util/json_tree.h"
-#include "util/program.h"
 #include "util/size.h"
 
-extern const pl_subcommand cli_cmd_plan, cli_cmd_colocate, cli_cmd_check, cli_cmd_simulate, cli_cmd_compare,
+extern const prog_subcommand cli_cmd_plan, cli_cmd_colocate, cli_cmd_check, cli_cmd_simulate, cli_cmd_compare,
     cli_cmd_show, cli_cmd_train, cli_cmd_predict, cli_cmd_update;
 
 /* Options of every command that is to run a graph under a budget. Storage is there for plans only, and stands in their
@@ -56,7 +56,7 @@ typedef struct cli_setup {
 
 /* Reads graph and profile and fills the problem from options and defaults; says on standard error which defaults it
  * took. Free with cli_setup_free, also after a failure. */
-planc_status cli_setup_read(const pl_arguments *arguments, const char *graph_path, cli_setup *out);
+planc_status cli_setup_read(const prog_arguments *arguments, const char *graph_path, cli_setup *out);
 void cli_setup_free(cli_setup *setup);
 /* Reads a graph and, unless it has backward ops or `inference`, derives training with `optimizer` (NULL: default); says
  * so on standard error, and that `as_it_is` on the command line leaves it as it is. */
@@ -65,11 +65,11 @@ planc_status cli_setup_graph(const char *path, const char *optimizer, bool infer
 /* How a command with one graph says that. */
 #define CLI_AS_IT_IS "--inference"
 /* Finds the description of a device, or the model, and reads it: a file more that the command uses. */
-planc_status cli_setup_device(const pl_arguments *arguments, const char *name, planc_profile **out);
+planc_status cli_setup_device(const prog_arguments *arguments, const char *name, planc_profile **out);
 /* That of --device, else the one that the graph's header names, else the fall-back, which it says on standard error. */
-planc_status cli_setup_device_for(const pl_arguments *arguments, const planc_graph *graph, planc_profile **out);
+planc_status cli_setup_device_for(const prog_arguments *arguments, const planc_graph *graph, planc_profile **out);
 /* What launching an op costs the host by option `launch`, in place of what the profile says. */
-planc_status cli_setup_launch(const pl_arguments *arguments, planc_profile *profile);
+planc_status cli_setup_launch(const prog_arguments *arguments, planc_profile *profile);
 /* Hands each of the names "A,B,..." that an option lists to `take`. */
 planc_status cli_each_name(const char *names, planc_status (*take)(void *user, const char *name), void *user);
 /* The batch where none is given: the header's, else the fall-back, which it says on standard error. */
@@ -84,20 +84,20 @@ planc_status cli_setup_measured(const char *path, const planc_graph *graph, plan
  * error; a warning where the budget is beyond the device. USAGE when what the environment says is no size. */
 planc_status cli_setup_budget(const planc_device *device, planc_terms *terms);
 /* The budgets that options give, by kind of memory; those of memories that none is given for stay what they are. */
-planc_status cli_setup_budgets(const pl_arguments *arguments, int64_t budgets[PLANC_N_BUDGETS]);
+planc_status cli_setup_budgets(const prog_arguments *arguments, int64_t budgets[PLANC_N_BUDGETS]);
 /* Storage takes what is beyond the host's budget, so there must be one, and the device must know a storage: else USAGE.
  */
 planc_status cli_setup_storage(const planc_problem *problem);
 /* How policies allocate that do so as they go, the window of policy window, the rate of policy tensile. */
-planc_status cli_setup_policy_options(const pl_arguments *arguments, planc_problem *problem);
+planc_status cli_setup_policy_options(const prog_arguments *arguments, planc_problem *problem);
 /* USAGE when an option is given that is for other policies than this one, for a job or for mixes. `policy` is its name;
  * NULL: `supports` are those of several. */
-planc_status cli_setup_useful(const pl_arguments *arguments, const char *policy, uint32_t supports);
+planc_status cli_setup_useful(const prog_arguments *arguments, const char *policy, uint32_t supports);
 /* The same, or when a chunk is given where there are none. */
-planc_status cli_setup_own_options(const pl_arguments *arguments, const planc_policy *policy,
+planc_status cli_setup_own_options(const prog_arguments *arguments, const planc_policy *policy,
                                    const planc_problem *problem);
 /* An option that is a decimal fraction from 0 to `most`, in ppm. */
-planc_status cli_setup_share(const pl_arguments *arguments, const char *name, int32_t most, int64_t fallback_ppm,
+planc_status cli_setup_share(const prog_arguments *arguments, const char *name, int32_t most, int64_t fallback_ppm,
                              int64_t *out_ppm);
 /* The policy called `name`; one that there is not fails with `code`. */
 planc_status cli_setup_policy(const char *name, planc_code code, const planc_policy **out);

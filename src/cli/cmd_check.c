@@ -6,8 +6,8 @@
 #include "cli/cli.h"
 #include "cli/verdict.h"
 #include "plan/memories.h"
+#include "program/print.h"
 #include "util/emit.h"
-#include "util/print.h"
 #include "util/size.h"
 
 enum { MOST_FORMS = 1 + PLANC_ADAM + 1 };
@@ -22,12 +22,12 @@ typedef struct source {
 /* What plans are held against. */
 typedef struct expectations {
   int32_t n_sources; /* 0: any graph will do */
-  source sources[PL_MAX_REPEATS];
+  source sources[PROG_MAX_REPEATS];
   planc_check_options limits; /* but for the device */
   cli_budget_list budgets;    /* the device's; one without a name, of -1 bytes: the plan's own */
 } expectations;
 
-static const pl_option own_options[] = {
+static const prog_option own_options[] = {
     {"budget", 'm', "SIZE,...", "device memory they must fit (default: each plan's own budget)"},
     {"host-budget", 0, "SIZE", "host memory they must fit (default: each plan's own)"},
     {"storage", 0, "SIZE", "storage they must fit (default: each plan's own)"},
@@ -37,18 +37,18 @@ static const pl_option own_options[] = {
     {0},
 };
 
-static planc_status run(const pl_arguments *arguments);
-static planc_status choose_form(const pl_arguments *arguments, cli_verdict_form *out);
-static planc_status read_expectations(const pl_arguments *arguments, expectations *e);
-static planc_status check_plans(const pl_arguments *arguments, const expectations *e, cli_verdict_form form);
+static planc_status run(const prog_arguments *arguments);
+static planc_status choose_form(const prog_arguments *arguments, cli_verdict_form *out);
+static planc_status read_expectations(const prog_arguments *arguments, expectations *e);
+static planc_status check_plans(const prog_arguments *arguments, const expectations *e, cli_verdict_form form);
 static void free_sources(const expectations *e);
 static void check_plan(const expectations *e, const char *path, cli_verdict *verdicts);
 static planc_status conclude(cli_verdict *verdicts, int32_t n);
 
-const pl_subcommand cli_cmd_check = {
-    {"check", "PLAN...", "check plans and their budgets", own_options, 1, PL_MAX_OPERANDS}, run, NULL};
+const prog_subcommand cli_cmd_check = {
+    {"check", "PLAN...", "check plans and their budgets", own_options, 1, PROG_MAX_OPERANDS}, run, NULL};
 
-static planc_status run(const pl_arguments *arguments) {
+static planc_status run(const prog_arguments *arguments) {
   expectations e = {0};
   cli_verdict_form form = CLI_VERDICT_text;
   PLANC_TRY(choose_form(arguments, &form));
@@ -58,7 +58,7 @@ static planc_status run(const pl_arguments *arguments) {
   return status;
 }
 
-static planc_status check_plans(const pl_arguments *arguments, const expectations *e, cli_verdict_form form) {
+static planc_status check_plans(const prog_arguments *arguments, const expectations *e, cli_verdict_form form) {
   int32_t n = arguments->n_operands * e->budgets.n;
   cli_verdict *verdicts = calloc((size_t)n, sizeof *verdicts);
   if (!verdicts) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
@@ -94,9 +94,9 @@ static planc_status read_source(const char *path, source *out) {
   return NULL;
 }
 
-static planc_status read_sources(expectations *e, const pl_arguments *arguments) {
+static planc_status read_sources(expectations *e, const prog_arguments *arguments) {
   const char *path;
-  while ((path = pl_option_repeated(arguments, "graph", e->n_sources)))
+  while ((path = prog_option_repeated(arguments, "graph", e->n_sources)))
     PLANC_TRY(read_source(path, &e->sources[e->n_sources++]));
   return NULL;
 }
@@ -106,10 +106,10 @@ static void free_sources(const expectations *e) {
     for (int32_t f = 0; f < e->sources[s].n_forms; f++) planc_graph_free(e->sources[s].forms[f]);
 }
 
-static planc_status read_expectations(const pl_arguments *arguments, expectations *e) {
-  const char *budgets = pl_option_value(arguments, "budget");
-  PLANC_TRY(pl_option_size(arguments, "host-budget", -1, &e->limits.budgets[PLANC_MEMORY_HOST]));
-  PLANC_TRY(pl_option_size(arguments, "storage", -1, &e->limits.budgets[PLANC_MEMORY_STORAGE]));
+static planc_status read_expectations(const prog_arguments *arguments, expectations *e) {
+  const char *budgets = prog_option_value(arguments, "budget");
+  PLANC_TRY(prog_option_size(arguments, "host-budget", -1, &e->limits.budgets[PLANC_MEMORY_HOST]));
+  PLANC_TRY(prog_option_size(arguments, "storage", -1, &e->limits.budgets[PLANC_MEMORY_STORAGE]));
   if (budgets) {
     PLANC_TRY(cli_budget_list_parse("budget", budgets, &e->budgets));
   } else {
@@ -118,9 +118,9 @@ static planc_status read_expectations(const pl_arguments *arguments, expectation
   return read_sources(e, arguments);
 }
 
-static planc_status choose_form(const pl_arguments *arguments, cli_verdict_form *out) {
-  const char *format = pl_option_value(arguments, "format");
-  bool json = pl_option_given(arguments, "json");
+static planc_status choose_form(const prog_arguments *arguments, cli_verdict_form *out) {
+  const char *format = prog_option_value(arguments, "format");
+  bool json = prog_option_given(arguments, "json");
   if (json && format) return planc_error(PLANC_USAGE, "--json and --format exclude each other");
   return cli_verdict_form_parse(json ? "json" : format ? format : "text", out);
 }
@@ -135,7 +135,7 @@ static bool is_made_from(const planc_graph *graph, const source *from) {
 
 /* Every job must have been made from one of the files, and every file must be of some job. */
 static planc_status compare_graphs(const expectations *e, const planc_plan *plan) {
-  bool used[PL_MAX_REPEATS] = {false};
+  bool used[PROG_MAX_REPEATS] = {false};
   for (int32_t j = 0; j < plan->n_jobs && e->n_sources > 0; j++) {
     const planc_graph *graph = plan->jobs[j].graph;
     if (j > 0 && graph == plan->jobs[j - 1].graph) continue;
@@ -232,6 +232,6 @@ static planc_status conclude(cli_verdict *verdicts, int32_t n) {
     return refusal;
   }
   for (int32_t v = 0; v < n; v++)
-    if (verdicts[v].refusal) pl_print_line(stderr, "planc: %s", planc_status_message(verdicts[v].refusal));
+    if (verdicts[v].refusal) prog_print_line(stderr, "planc: %s", planc_status_message(verdicts[v].refusal));
   return refused ? planc_error(worst, "%d of %d checks did not pass", refused, n) : NULL;
 }

@@ -6,8 +6,8 @@
 
 #include "cli/budget_list.h"
 #include "cli/mix_setup.h"
+#include "program/print.h"
 #include "util/file.h"
-#include "util/print.h"
 
 static const char fallback_policy[] = "temporal", fallback_for_deadlines[] = "preemptive";
 static const char fallback_for_rounds[] = "zico";
@@ -20,7 +20,7 @@ typedef struct rung {
   planc_plan *plan;
 } rung;
 
-static const pl_option options[] = {
+static const prog_option options[] = {
     CLI_MIX_OPTIONS{"budgets", 0, "SIZE,...",
                     "a plan for each of these budgets, mix.SIZE.plan, between which planrun --watch can change"},
     CLI_MIX_DEADLINE_OPTION,
@@ -31,28 +31,28 @@ static const pl_option options[] = {
     {0},
 };
 
-static planc_status run(const pl_arguments *arguments);
-static planc_status list_files(const pl_arguments *arguments, pl_used_files *files);
-static planc_status read_budgets(const pl_arguments *arguments, cli_budget_list *out);
-static planc_status make_plans(const pl_arguments *arguments, const planc_mix_policy *policy,
+static planc_status run(const prog_arguments *arguments);
+static planc_status list_files(const prog_arguments *arguments, prog_used_files *files);
+static planc_status read_budgets(const prog_arguments *arguments, cli_budget_list *out);
+static planc_status make_plans(const prog_arguments *arguments, const planc_mix_policy *policy,
                                const cli_budget_list *budgets, cli_mix *mix);
-static planc_status name_output(const pl_arguments *arguments, const char *budget, char out[PATH_MAX]);
+static planc_status name_output(const prog_arguments *arguments, const char *budget, char out[PATH_MAX]);
 static planc_status plan_ladder(const planc_mix_policy *policy, const cli_budget_list *budgets, cli_mix *mix,
                                 rung *rungs);
-static planc_status write_rungs(const pl_arguments *arguments, const cli_mix *mix, const rung *rungs, int32_t n);
+static planc_status write_rungs(const prog_arguments *arguments, const cli_mix *mix, const rung *rungs, int32_t n);
 
-const pl_subcommand cli_cmd_colocate = {
-    {"colocate", CLI_MIX_OPERANDS, "make one plan for several jobs on one GPU", options, 1, PL_MAX_OPERANDS},
+const prog_subcommand cli_cmd_colocate = {
+    {"colocate", CLI_MIX_OPERANDS, "make one plan for several jobs on one GPU", options, 1, PROG_MAX_OPERANDS},
     run,
     list_files};
 
-static const char *fallback(const pl_arguments *arguments) {
-  if (pl_option_given(arguments, "deadline")) return fallback_for_deadlines;
-  return pl_option_given(arguments, "accumulate") ? fallback_for_rounds : fallback_policy;
+static const char *fallback(const prog_arguments *arguments) {
+  if (prog_option_given(arguments, "deadline")) return fallback_for_deadlines;
+  return prog_option_given(arguments, "accumulate") ? fallback_for_rounds : fallback_policy;
 }
 
-static planc_status check_number(const pl_arguments *arguments) {
-  if (arguments->n_operands > 1 || pl_option_given(arguments, "accumulate")) return NULL;
+static planc_status check_number(const prog_arguments *arguments) {
+  if (arguments->n_operands > 1 || prog_option_given(arguments, "accumulate")) return NULL;
   return planc_error(PLANC_USAGE, "one job has the GPU alone: name others, or --accumulate, or use plan");
 }
 
@@ -64,11 +64,11 @@ static void note_priorities(const planc_mix_policy *policy, const cli_mix *mix) 
     cli_note("jobs that take turns, as by policy %s, have no use for priorities", policy->name);
 }
 
-static planc_status run(const pl_arguments *arguments) {
+static planc_status run(const prog_arguments *arguments) {
   const planc_mix_policy *policy;
   cli_budget_list budgets;
   cli_mix mix;
-  const char *name = pl_option_value(arguments, "policy");
+  const char *name = prog_option_value(arguments, "policy");
   PLANC_TRY(check_number(arguments));
   PLANC_TRY(cli_mix_policy(name ? name : fallback(arguments), true, &policy));
   PLANC_TRY(cli_setup_useful(arguments, policy->name, policy->supports));
@@ -84,7 +84,7 @@ static planc_status run(const pl_arguments *arguments) {
 }
 
 /* Writes none where one of them cannot be made or written. */
-static planc_status make_plans(const pl_arguments *arguments, const planc_mix_policy *policy,
+static planc_status make_plans(const prog_arguments *arguments, const planc_mix_policy *policy,
                                const cli_budget_list *budgets, cli_mix *mix) {
   planc_status status = NULL;
   rung *rungs = calloc((size_t)budgets->n, sizeof *rungs);
@@ -101,18 +101,18 @@ static planc_status make_plans(const pl_arguments *arguments, const planc_mix_po
 /* --- Which plans -------------------------------------------------------------------------------------------------- */
 
 /* One of an empty name where there is one plan only. */
-static planc_status read_budgets(const pl_arguments *arguments, cli_budget_list *out) {
-  const char *budgets = pl_option_value(arguments, "budgets");
+static planc_status read_budgets(const prog_arguments *arguments, cli_budget_list *out) {
+  const char *budgets = prog_option_value(arguments, "budgets");
   *out = (cli_budget_list){.n = 1};
   if (!budgets) return NULL;
-  if (pl_option_given(arguments, "budget"))
+  if (prog_option_given(arguments, "budget"))
     return planc_error(PLANC_USAGE, "--budget and --budgets exclude each other");
   return cli_budget_list_parse("budgets", budgets, out);
 }
 
 /* Of mix.plan for 16G: mix.16G.plan. */
-static planc_status name_output(const pl_arguments *arguments, const char *budget, char out[PATH_MAX]) {
-  const char *output = pl_option_value(arguments, "output");
+static planc_status name_output(const prog_arguments *arguments, const char *budget, char out[PATH_MAX]) {
+  const char *output = prog_option_value(arguments, "output");
   if (!output) output = fallback_output;
   if (*budget && strcmp(output, "-") == 0)
     return planc_error(PLANC_USAGE, "--budgets writes a plan for each, which standard output cannot take");
@@ -122,7 +122,7 @@ static planc_status name_output(const pl_arguments *arguments, const char *budge
   return length < PATH_MAX ? NULL : planc_error(PLANC_USAGE, "--output: too long a name");
 }
 
-static planc_status list_files(const pl_arguments *arguments, pl_used_files *files) {
+static planc_status list_files(const prog_arguments *arguments, prog_used_files *files) {
   cli_budget_list budgets;
   PLANC_TRY(cli_mix_list_files(arguments, files));
   PLANC_TRY(read_budgets(arguments, &budgets));
@@ -130,7 +130,7 @@ static planc_status list_files(const pl_arguments *arguments, pl_used_files *fil
     char *path;
     PLANC_TRY(PL_NEW(&files->memory, &path, PATH_MAX));
     PLANC_TRY(name_output(arguments, budgets.names[b], path));
-    PLANC_TRY(pl_used_files_write(files, path));
+    PLANC_TRY(prog_used_files_write(files, path));
   }
   return NULL;
 }
@@ -157,8 +157,8 @@ static planc_status plan_ladder(const planc_mix_policy *policy, const cli_budget
   return NULL;
 }
 
-static bool prints_ladder(const pl_arguments *arguments) {
-  return pl_option_given(arguments, "json") && pl_option_given(arguments, "budgets");
+static bool prints_ladder(const prog_arguments *arguments) {
+  return prog_option_given(arguments, "json") && prog_option_given(arguments, "budgets");
 }
 
 static planc_status write_plans(const rung *rungs, int32_t n) {
@@ -175,19 +175,19 @@ static planc_status write_plans(const rung *rungs, int32_t n) {
   return status;
 }
 
-static planc_status note_rung(const pl_arguments *arguments, const cli_mix *mix, const rung *of) {
-  if (!pl_option_given(arguments, "output")) cli_note("output %s", of->output);
+static planc_status note_rung(const prog_arguments *arguments, const cli_mix *mix, const rung *of) {
+  if (!prog_option_given(arguments, "output")) cli_note("output %s", of->output);
   for (int32_t j = 0; j < mix->n; j++) PLANC_TRY(cli_note_workspaces(of->plan, j, mix->jobs[j].profile));
   return NULL;
 }
 
-static planc_status summarize_rung(const pl_arguments *arguments, const rung *of) {
+static planc_status summarize_rung(const prog_arguments *arguments, const rung *of) {
   if (strcmp(of->output, "-") == 0 || prints_ladder(arguments)) return NULL;
-  return cli_summarize(of->plan, of->shares, of->output, pl_option_given(arguments, "json"));
+  return cli_summarize(of->plan, of->shares, of->output, prog_option_given(arguments, "json"));
 }
 
 /* Several summaries as JSON are one document. */
-static planc_status write_rungs(const pl_arguments *arguments, const cli_mix *mix, const rung *rungs, int32_t n) {
+static planc_status write_rungs(const prog_arguments *arguments, const cli_mix *mix, const rung *rungs, int32_t n) {
   for (int32_t b = 0; b < n; b++) PLANC_TRY(note_rung(arguments, mix, &rungs[b]));
   PLANC_TRY(write_plans(rungs, n));
   for (int32_t b = 0; b < n; b++) PLANC_TRY(summarize_rung(arguments, &rungs[b]));
@@ -197,5 +197,5 @@ static planc_status write_rungs(const pl_arguments *arguments, const cli_mix *mi
   cJSON *plans = pl_json_add_array(object, "plans");
   for (int32_t b = 0; b < n; b++)
     pl_json_add(plans, NULL, cli_summary_json(rungs[b].plan, rungs[b].shares, rungs[b].output));
-  return pl_print_json(stdout, object);
+  return prog_print_json(stdout, object);
 }

@@ -6,9 +6,9 @@
 #include "cli/cli.h"
 #include "cli/compare_mix.h"
 #include "cli/mix_setup.h"
+#include "program/print.h"
+#include "program/progress.h"
 #include "util/math.h"
-#include "util/print.h"
-#include "util/progress.h"
 #include "util/size.h"
 
 typedef struct row {
@@ -33,7 +33,7 @@ typedef struct table {
   row *rows; /* owned */
 } table;
 
-static const pl_option own_options[] = {
+static const prog_option own_options[] = {
     CLI_PROBLEM_OPTIONS_WITH("FILE ..."){"policies", 0, "A,B,...", "which policies (default: all but best)"},
     {"no-least", 0, NULL, "look for no least budgets, which takes most of the time"},
     {"max-batch", 0, NULL, "search the largest batch that each policy can plan for"},
@@ -46,11 +46,11 @@ static const pl_option own_options[] = {
     {0},
 };
 
-static planc_status run(const pl_arguments *arguments);
-static planc_status check_options(const pl_arguments *arguments);
-static planc_status run_graph(const pl_arguments *arguments);
+static planc_status run(const prog_arguments *arguments);
+static planc_status check_options(const prog_arguments *arguments);
+static planc_status run_graph(const prog_arguments *arguments);
 static planc_status choose_policies(const char *names, table *t);
-static planc_status check_own_options(const pl_arguments *arguments, const table *t);
+static planc_status check_own_options(const prog_arguments *arguments, const table *t);
 static planc_status find_vanilla(table *t);
 static planc_status fill_row(table *t, int32_t i);
 static planc_status require_supported(table *t);
@@ -58,27 +58,27 @@ static planc_status print_json(const table *t);
 static planc_status print_table(const table *t);
 static void free_rows(table *t);
 
-const pl_subcommand cli_cmd_compare = {
-    {"compare", "GRAPH ...", "plan with several policies and compare", own_options, 1, PL_MAX_OPERANDS}, run, NULL};
+const prog_subcommand cli_cmd_compare = {
+    {"compare", "GRAPH ...", "plan with several policies and compare", own_options, 1, PROG_MAX_OPERANDS}, run, NULL};
 
-static planc_status run(const pl_arguments *arguments) {
+static planc_status run(const prog_arguments *arguments) {
   PLANC_TRY(check_options(arguments));
-  return pl_option_given(arguments, "colocate") ? cli_compare_mix(arguments) : run_graph(arguments);
+  return prog_option_given(arguments, "colocate") ? cli_compare_mix(arguments) : run_graph(arguments);
 }
 
-static planc_status run_graph(const pl_arguments *arguments) {
+static planc_status run_graph(const prog_arguments *arguments) {
   cli_setup setup = {0};
   table t = {.problem = &setup.problem,
-             .max_batch = pl_option_given(arguments, "max-batch"),
-             .no_least = pl_option_given(arguments, "no-least")};
-  planc_status status = choose_policies(pl_option_value(arguments, "policies"), &t);
+             .max_batch = prog_option_given(arguments, "max-batch"),
+             .no_least = prog_option_given(arguments, "no-least")};
+  planc_status status = choose_policies(prog_option_value(arguments, "policies"), &t);
   if (!status) status = check_own_options(arguments, &t);
   if (!status) status = cli_setup_read(arguments, arguments->operands[0], &setup);
   if (!status) status = find_vanilla(&t);
   for (int32_t i = 0; !status && i < t.n; i++) status = fill_row(&t, i);
-  pl_progress_end(stderr);
+  prog_progress_end(stderr);
   if (!status) status = require_supported(&t);
-  if (!status) status = pl_option_given(arguments, "json") ? print_json(&t) : print_table(&t);
+  if (!status) status = prog_option_given(arguments, "json") ? print_json(&t) : print_table(&t);
   free_rows(&t);
   cli_setup_free(&setup);
   return status;
@@ -153,7 +153,7 @@ static planc_status measure_or_explain(const table *t, row *out) {
   planc_status status = measure(t, out);
   planc_code code = planc_status_code(status);
   if (code != PLANC_USAGE && code != PLANC_BAD_INPUT) return planc_context(status, "%s", out->policy->name);
-  out->unsupported = pl_program_remedy(status);
+  out->unsupported = prog_remedy(status);
   out->feasible = false;
   out->least_budget = -1;
   return NULL;
@@ -166,13 +166,13 @@ typedef struct progress {
 
 static void show_batch(void *user, int64_t batch) {
   const progress *p = user;
-  pl_progress(stderr, "%s (%d of %d): batch %lld", p->table->rows[p->at].policy->name, p->at + 1, p->table->n,
-              (long long)whole_batch(p->table, batch));
+  prog_progress(stderr, "%s (%d of %d): batch %lld", p->table->rows[p->at].policy->name, p->at + 1, p->table->n,
+                (long long)whole_batch(p->table, batch));
 }
 
 static planc_status fill_row(table *t, int32_t i) {
   row *r = &t->rows[i];
-  pl_progress(stderr, "%s (%d of %d)", r->policy->name, i + 1, t->n);
+  prog_progress(stderr, "%s (%d of %d)", r->policy->name, i + 1, t->n);
   PLANC_TRY(measure_or_explain(t, r));
   if (!t->max_batch || r->unsupported) return NULL;
   progress user = {t, i};
@@ -280,7 +280,7 @@ static planc_status print_json(const table *t) {
   }
   cJSON *array = pl_json_add_array(object, "rows");
   for (int32_t i = 0; i < t->n; i++) pl_json_add(array, NULL, row_json(t, &t->rows[i]));
-  return pl_print_json(stdout, object);
+  return prog_print_json(stdout, object);
 }
 
 /* --- Text -------------------------------------------------------------------------------------------------------- */
@@ -408,7 +408,7 @@ static planc_status choose_policies(const char *names, table *t) {
   return NULL;
 }
 
-static planc_status check_own_options(const pl_arguments *arguments, const table *t) {
+static planc_status check_own_options(const prog_arguments *arguments, const table *t) {
   uint32_t supports = 0;
   for (int32_t i = 0; i < t->n; i++) supports |= t->rows[i].policy->supports;
   return cli_setup_useful(arguments, t->n == 1 ? t->rows[0].policy->name : NULL, supports);
@@ -424,32 +424,32 @@ static void free_rows(table *t) {
 
 /* --- A graph or a mix --------------------------------------------------------------------------------------------- */
 
-static const pl_option of_graphs[] = {
+static const prog_option of_graphs[] = {
     CLI_PROBLEM_OPTIONS{"max-batch", 0, NULL, ""},
     {0},
 };
-static const pl_option of_mixes[] = {
+static const prog_option of_mixes[] = {
     CLI_MIX_OPTIONS{0},
 };
 
-static bool is_in(const pl_option *options, const char *name) {
+static bool is_in(const prog_option *options, const char *name) {
   while (options->name && strcmp(options->name, name) != 0) options++;
   return options->name;
 }
 
 /* Options that are for the one alone. */
-static planc_status check_options(const pl_arguments *arguments) {
-  bool mix = pl_option_given(arguments, "colocate");
-  const pl_option *own = mix ? of_mixes : of_graphs;
-  for (const pl_option *other = mix ? of_graphs : of_mixes; other->name; other++) {
-    if (!pl_option_given(arguments, other->name) || is_in(own, other->name)) continue;
+static planc_status check_options(const prog_arguments *arguments) {
+  bool mix = prog_option_given(arguments, "colocate");
+  const prog_option *own = mix ? of_mixes : of_graphs;
+  for (const prog_option *other = mix ? of_graphs : of_mixes; other->name; other++) {
+    if (!prog_option_given(arguments, other->name) || is_in(own, other->name)) continue;
     return mix ? planc_error(PLANC_USAGE, "--colocate and --%s exclude each other", other->name)
                : planc_error(PLANC_USAGE, "--%s is for --colocate", other->name);
   }
-  if (mix && arguments->n_operands < 2 && !pl_option_given(arguments, "accumulate"))
+  if (mix && arguments->n_operands < 2 && !prog_option_given(arguments, "accumulate"))
     return planc_error(PLANC_USAGE, "--colocate compares for several graphs, or for one with --accumulate");
   if (mix) return NULL;
   if (arguments->n_operands > 1)
     return planc_error(PLANC_USAGE, "unexpected operand %s: only --colocate takes several", arguments->operands[1]);
-  return pl_option_repeated(arguments, "profile", 1) ? planc_error(PLANC_USAGE, "--profile is given twice") : NULL;
+  return prog_option_repeated(arguments, "profile", 1) ? planc_error(PLANC_USAGE, "--profile is given twice") : NULL;
 }

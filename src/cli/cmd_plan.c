@@ -6,23 +6,23 @@
 
 static const char fallback_policy[] = "best";
 
-static const pl_option options[] = {
+static const prog_option options[] = {
     CLI_PROBLEM_OPTIONS{"policy", 0, "NAME", "how to plan (default: the graph's header, else best)"},
     {"output", 'o', "FILE", "the plan, - for standard output (default: GRAPH's name with .plan, here)"},
     {"json", 0, NULL, "the summary as one line of JSON"},
     {0},
 };
 
-static planc_status run(const pl_arguments *arguments);
-static planc_status list_files(const pl_arguments *arguments, pl_used_files *files);
-static planc_status check_policy(const pl_arguments *arguments);
-static planc_status find_output(const pl_arguments *arguments, char **out);
-static planc_status plan_graph(const pl_arguments *arguments, const cli_setup *setup, const char *output);
+static planc_status run(const prog_arguments *arguments);
+static planc_status list_files(const prog_arguments *arguments, prog_used_files *files);
+static planc_status check_policy(const prog_arguments *arguments);
+static planc_status find_output(const prog_arguments *arguments, char **out);
+static planc_status plan_graph(const prog_arguments *arguments, const cli_setup *setup, const char *output);
 
-const pl_subcommand cli_cmd_plan = {
+const prog_subcommand cli_cmd_plan = {
     {"plan", "GRAPH", "make a plan for a graph under a memory budget", options, 1, 1}, run, list_files};
 
-static planc_status run(const pl_arguments *arguments) {
+static planc_status run(const prog_arguments *arguments) {
   cli_setup setup;
   char *output;
   PLANC_TRY(check_policy(arguments));
@@ -51,8 +51,8 @@ static planc_status default_output(const char *graph_path, char **out) {
   return NULL;
 }
 
-static planc_status plan_graph(const pl_arguments *arguments, const cli_setup *setup, const char *output) {
-  const char *name = pl_option_value(arguments, "policy"), *graph_policy = setup->problem.job.graph->policy;
+static planc_status plan_graph(const prog_arguments *arguments, const cli_setup *setup, const char *output) {
+  const char *name = prog_option_value(arguments, "policy"), *graph_policy = setup->problem.job.graph->policy;
   if (!name) {
     name = graph_policy ? graph_policy : fallback_policy;
     cli_note("policy %s (%s)", name, graph_policy ? "the graph's header" : "the fall-back");
@@ -63,31 +63,31 @@ static planc_status plan_graph(const pl_arguments *arguments, const cli_setup *s
   PLANC_TRY(cli_setup_own_options(arguments, policy, &setup->problem));
   planc_plan *plan;
   PLANC_TRY(cli_explain(&setup->problem, policy, planc_make_plan(&setup->problem, policy, &plan)));
-  if (!pl_option_given(arguments, "output")) cli_note("output %s", output);
+  if (!prog_option_given(arguments, "output")) cli_note("output %s", output);
   planc_status status = cli_note_workspaces(plan, 0, setup->profile);
   if (!status) status = cli_write_plan(plan, output);
   if (!status && strcmp(output, "-") != 0)
-    status = cli_summarize(plan, NULL, output, pl_option_given(arguments, "json"));
+    status = cli_summarize(plan, NULL, output, prog_option_given(arguments, "json"));
   planc_plan_free(plan);
   return status;
 }
 
 /* Malloc'ed. */
-static planc_status find_output(const pl_arguments *arguments, char **out) {
-  const char *given = pl_option_value(arguments, "output");
+static planc_status find_output(const prog_arguments *arguments, char **out) {
+  const char *given = prog_option_value(arguments, "output");
   if (!given) return default_output(arguments->operands[0], out);
   *out = strdup(given);
   return *out ? NULL : planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
 }
 
-static planc_status list_files(const pl_arguments *arguments, pl_used_files *files) {
+static planc_status list_files(const prog_arguments *arguments, prog_used_files *files) {
   char *output;
-  PLANC_TRY(pl_used_files_read(files, arguments->operands[0]));
-  PLANC_TRY(pl_used_files_read(files, pl_option_value(arguments, "profile")));
+  PLANC_TRY(prog_used_files_read(files, arguments->operands[0]));
+  PLANC_TRY(prog_used_files_read(files, prog_option_value(arguments, "profile")));
   PLANC_TRY(find_output(arguments, &output));
-  planc_status status = pl_used_files_write(files, output);
+  planc_status status = prog_used_files_write(files, output);
   const char *path = arguments->operands[0];
-  bool named_so = status && !pl_option_given(arguments, "output") && strcmp(output, without_folder(path)) == 0;
+  bool named_so = status && !prog_option_given(arguments, "output") && strcmp(output, without_folder(path)) == 0;
   free(output);
   if (!named_so) return status;
   planc_status_free(status);
@@ -98,8 +98,8 @@ static planc_status list_files(const pl_arguments *arguments, pl_used_files *fil
 }
 
 /* A policy that cannot be meant is told before anything is read. */
-static planc_status check_policy(const pl_arguments *arguments) {
-  const char *name = pl_option_value(arguments, "policy");
+static planc_status check_policy(const prog_arguments *arguments) {
+  const char *name = prog_option_value(arguments, "policy");
   const planc_policy *policy;
   if (!name) return NULL;
   PLANC_TRY(cli_setup_policy(name, PLANC_USAGE, &policy));

@@ -5,16 +5,16 @@
 
 #include "cli/cli.h"
 #include "planc/predict.h"
+#include "program/print.h"
 #include "util/arena.h"
 #include "util/clock.h"
 #include "util/file.h"
 #include "util/label.h"
-#include "util/print.h"
 #include "util/size.h"
 
 enum { MOST_BATCHES = 64 };
 
-static const pl_option options[] = {
+static const prog_option options[] = {
     {"device", 'd', "NAME|FILE", "device description, or model of a device (default: the graph's header, else h100)"},
     {"batch", 'b', "N", "largest batch to predict (default: the graph's header, else 32)"},
     {"load", 0, "SHARE", "share of the time that others keep the device busy, 0 to 1 (default: 0)"},
@@ -31,18 +31,19 @@ static const pl_option options[] = {
     {0},
 };
 
-static planc_status run(const pl_arguments *arguments);
-static planc_status list_files(const pl_arguments *arguments, pl_used_files *files);
-static planc_status fit(const pl_arguments *arguments);
-static planc_status predict(const pl_arguments *arguments);
+static planc_status run(const prog_arguments *arguments);
+static planc_status list_files(const prog_arguments *arguments, prog_used_files *files);
+static planc_status fit(const prog_arguments *arguments);
+static planc_status predict(const prog_arguments *arguments);
 
-const pl_subcommand cli_cmd_predict = {{"predict", "GRAPH | --fit PROFILE...",
-                                        "predict how long ops take that were never run", options, 1, PL_MAX_OPERANDS},
-                                       run,
-                                       list_files};
+const prog_subcommand cli_cmd_predict = {
+    {"predict", "GRAPH | --fit PROFILE...", "predict how long ops take that were never run", options, 1,
+     PROG_MAX_OPERANDS},
+    run,
+    list_files};
 
-static planc_status run(const pl_arguments *arguments) {
-  return pl_option_given(arguments, "fit") ? fit(arguments) : predict(arguments);
+static planc_status run(const prog_arguments *arguments) {
+  return prog_option_given(arguments, "fit") ? fit(arguments) : predict(arguments);
 }
 
 /* --- Files ---------------------------------------------------------------------------------------------------- */
@@ -59,27 +60,27 @@ static planc_status next_path(const char **at, char out[PATH_ROOM]) {
   return NULL;
 }
 
-static const char *output_of(const pl_arguments *arguments) {
-  const char *output = pl_option_value(arguments, "output");
-  return output ? output : pl_option_given(arguments, "fit") ? "model.json" : "predicted.json";
+static const char *output_of(const prog_arguments *arguments) {
+  const char *output = prog_option_value(arguments, "output");
+  return output ? output : prog_option_given(arguments, "fit") ? "model.json" : "predicted.json";
 }
 
-static planc_status list_files(const pl_arguments *arguments, pl_used_files *files) {
-  for (int32_t i = 0; i < arguments->n_operands; i++) PLANC_TRY(pl_used_files_read(files, arguments->operands[i]));
-  PLANC_TRY(pl_used_files_read(files, pl_option_value(arguments, "profile")));
-  for (const char *at = pl_option_value(arguments, "graphs"); at;) {
+static planc_status list_files(const prog_arguments *arguments, prog_used_files *files) {
+  for (int32_t i = 0; i < arguments->n_operands; i++) PLANC_TRY(prog_used_files_read(files, arguments->operands[i]));
+  PLANC_TRY(prog_used_files_read(files, prog_option_value(arguments, "profile")));
+  for (const char *at = prog_option_value(arguments, "graphs"); at;) {
     char path[PATH_ROOM];
     PLANC_TRY(next_path(&at, path));
-    PLANC_TRY(pl_used_files_read(files, path));
+    PLANC_TRY(prog_used_files_read(files, path));
   }
-  return pl_used_files_write(files, output_of(arguments));
+  return prog_used_files_write(files, output_of(arguments));
 }
 
 /* --- Fitting -------------------------------------------------------------------------------------------------- */
 
 typedef struct fitting {
   pl_arena memory;
-  const pl_arguments *arguments;
+  const prog_arguments *arguments;
   int32_t n;
   planc_fit_case *cases;
   planc_graph **graphs;
@@ -92,9 +93,9 @@ typedef struct fitting {
 
 /* The graphs of --graphs, as many as there are profiles. */
 static planc_status read_graphs(fitting *f) {
-  const pl_arguments *arguments = f->arguments;
-  const char *list = pl_option_value(arguments, "graphs"), *optimizer = pl_option_value(arguments, "optimizer");
-  bool inference = pl_option_given(arguments, "inference");
+  const prog_arguments *arguments = f->arguments;
+  const char *list = prog_option_value(arguments, "graphs"), *optimizer = prog_option_value(arguments, "optimizer");
+  bool inference = prog_option_given(arguments, "inference");
   int32_t n = 0;
   for (const char *at = list; at; n++) {
     char path[PATH_ROOM];
@@ -107,8 +108,8 @@ static planc_status read_graphs(fitting *f) {
 }
 
 static planc_status read_cases(fitting *f) {
-  const pl_arguments *arguments = f->arguments;
-  const char *device = pl_option_value(arguments, "device");
+  const prog_arguments *arguments = f->arguments;
+  const char *device = prog_option_value(arguments, "device");
   f->n = arguments->n_operands;
   PLANC_TRY(PL_NEW(&f->memory, &f->cases, f->n));
   PLANC_TRY(PL_NEW(&f->memory, &f->graphs, f->n));
@@ -142,7 +143,7 @@ static planc_status report_fit(const fitting *f, const char *output) {
   const planc_fit_report *r = &f->report;
   char text[PL_SIZE_TEXT];
   if (strcmp(output, "-") == 0) return NULL;
-  if (pl_option_given(f->arguments, "json")) {
+  if (prog_option_given(f->arguments, "json")) {
     cJSON *object = cJSON_CreateObject();
     pl_json_add_string(object, "planc", "predict-fit/1");
     pl_json_add_int(object, "groups", r->n_groups);
@@ -152,9 +153,9 @@ static planc_status report_fit(const fitting *f, const char *output) {
     pl_json_add_int(object, "repeated", r->n_repeated);
     pl_json_add_int(object, "repeat_median_ppm", r->repeat_median_ppm);
     pl_json_add_int(object, "fit_ns", f->took_ns);
-    return pl_print_json(stdout, object);
+    return prog_print_json(stdout, object);
   }
-  pl_print_text(stdout, output);
+  prog_print_text(stdout, output);
   printf(": %d types and algorithms from %" PRId64 " times, fitted and judged in %s\n", r->n_groups, r->n_times,
          pl_time_format(f->took_ns, text));
   print_error("ops held out", &r->ops);
@@ -172,18 +173,18 @@ static planc_status fit_and_write(fitting *f) {
   int64_t began_ns = pl_now_ns();
   PLANC_TRY(planc_model_fit(base, f->cases, f->n, &f->model, &f->report));
   f->took_ns = pl_now_ns() - began_ns;
-  PLANC_TRY(planc_model_print(base, f->model, pl_option_value(f->arguments, "name"), &text, &length));
+  PLANC_TRY(planc_model_print(base, f->model, prog_option_value(f->arguments, "name"), &text, &length));
   planc_status status = pl_file_write(output, text, length);
   free(text);
   return status ? status : report_fit(f, output);
 }
 
-static planc_status fit(const pl_arguments *arguments) {
+static planc_status fit(const prog_arguments *arguments) {
   static const char *const predicting_only[] = {"batch", "load", "profile"};
   for (size_t i = 0; i < sizeof predicting_only / sizeof *predicting_only; i++)
-    if (pl_option_given(arguments, predicting_only[i]))
+    if (prog_option_given(arguments, predicting_only[i]))
       return planc_error(PLANC_USAGE, "--fit and --%s exclude each other", predicting_only[i]);
-  const char *name = pl_option_value(arguments, "name"), *fault = name ? pl_label_fault(name) : NULL;
+  const char *name = prog_option_value(arguments, "name"), *fault = name ? pl_label_fault(name) : NULL;
   if (fault) return planc_error(PLANC_USAGE, "--name: %s", fault);
   fitting f = {.arguments = arguments};
   planc_status status = read_cases(&f);
@@ -201,7 +202,7 @@ static planc_status fit(const pl_arguments *arguments) {
 /* --- Predicting ----------------------------------------------------------------------------------------------- */
 
 typedef struct predicting {
-  const pl_arguments *arguments;
+  const prog_arguments *arguments;
   planc_graph *graph;
   planc_profile *device, *listed;
   int64_t batches[MOST_BATCHES];
@@ -213,7 +214,7 @@ typedef struct predicting {
 /* Between powers of two times are linear in the batch to what a prediction can tell. */
 static planc_status choose_batches(predicting *p) {
   int64_t batch;
-  PLANC_TRY(pl_option_int(p->arguments, "batch", 1, INT32_MAX, 0, &batch));
+  PLANC_TRY(prog_option_int(p->arguments, "batch", 1, INT32_MAX, 0, &batch));
   if (!batch) batch = cli_default_batch(p->graph);
   p->options.batches = p->batches;
   for (int64_t b = 1; b < batch; b *= 2) p->batches[p->options.n_batches++] = b;
@@ -222,11 +223,11 @@ static planc_status choose_batches(predicting *p) {
 }
 
 static planc_status read_problem(predicting *p) {
-  const pl_arguments *arguments = p->arguments;
-  const char *listed = pl_option_value(arguments, "profile");
-  bool inference = pl_option_given(arguments, "inference");
+  const prog_arguments *arguments = p->arguments;
+  const char *listed = prog_option_value(arguments, "profile");
+  bool inference = prog_option_given(arguments, "inference");
   PLANC_TRY(cli_setup_share(arguments, "load", 1, 0, &p->options.load_ppm));
-  PLANC_TRY(cli_setup_graph(arguments->operands[0], pl_option_value(arguments, "optimizer"), inference, CLI_AS_IT_IS,
+  PLANC_TRY(cli_setup_graph(arguments->operands[0], prog_option_value(arguments, "optimizer"), inference, CLI_AS_IT_IS,
                             &p->graph));
   PLANC_TRY(cli_setup_device_for(arguments, p->graph, &p->device));
   if (!planc_profile_model(p->device))
@@ -256,7 +257,7 @@ static planc_status report_prediction(const predicting *p, const char *output) {
   int64_t batch = of->batches[of->n_batches - 1];
   char a[PL_SIZE_TEXT], b[PL_SIZE_TEXT];
   if (strcmp(output, "-") == 0) return NULL;
-  if (pl_option_given(p->arguments, "json")) {
+  if (prog_option_given(p->arguments, "json")) {
     cJSON *object = cJSON_CreateObject();
     pl_json_add_string(object, "planc", "predict/1");
     pl_json_add_string(object, "device", planc_profile_device(p->device)->name);
@@ -266,9 +267,9 @@ static planc_status report_prediction(const predicting *p, const char *output) {
     pl_json_add_int(object, "batch", batch);
     pl_json_add_int(object, "compute_ns", total_ns(of));
     pl_json_add_int(object, "predict_ns", p->took_ns);
-    return pl_print_json(stdout, object);
+    return prog_print_json(stdout, object);
   }
-  pl_print_text(stdout, output);
+  prog_print_text(stdout, output);
   printf(": %d ops on %s, %d of them by its model, predicted in %s\n", p->graph->n_ops,
          planc_profile_device(p->device)->name, of->n_modelled, pl_time_format(p->took_ns, a));
   printf("  compute   %s at batch %" PRId64 ", with the fastest algorithms\n", pl_time_format(total_ns(of), b), batch);
@@ -288,10 +289,10 @@ static planc_status predict_and_write(predicting *p) {
   return status ? status : report_prediction(p, output);
 }
 
-static planc_status predict(const pl_arguments *arguments) {
+static planc_status predict(const prog_arguments *arguments) {
   static const char *const fitting_only[] = {"graphs", "name"};
   for (size_t i = 0; i < sizeof fitting_only / sizeof *fitting_only; i++)
-    if (pl_option_given(arguments, fitting_only[i]))
+    if (prog_option_given(arguments, fitting_only[i]))
       return planc_error(PLANC_USAGE, "--%s needs --fit", fitting_only[i]);
   if (arguments->n_operands > 1) return planc_error(PLANC_USAGE, "predict takes one graph");
   predicting p = {.arguments = arguments};

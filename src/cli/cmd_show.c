@@ -6,9 +6,9 @@
 #include "planc/analysis.h"
 #include "planc/lifespans.h"
 #include "planc/needs.h"
+#include "program/print.h"
 #include "util/file.h"
 #include "util/math.h"
-#include "util/print.h"
 #include "util/size.h"
 
 /* What a graph needs when one iteration runs in one round. */
@@ -19,21 +19,21 @@ typedef struct needs {
   int32_t bound_op;
 } needs;
 
-static const pl_option options[] = {
+static const prog_option options[] = {
     {"batch", 'b', "N", "batch for sizes of a graph (default: its header's, else 1)"},
     {"lifespans", 0, NULL, "of a plan, how long tensors live, by job and class"},
     {"json", 0, NULL, "the same as one line of JSON"},
     {0},
 };
 
-static planc_status run(const pl_arguments *arguments);
-static planc_status show_plan_text(const pl_arguments *arguments, const char *text, size_t length);
-static planc_status show_graph_text(const pl_arguments *arguments, const char *text, size_t length);
+static planc_status run(const prog_arguments *arguments);
+static planc_status show_plan_text(const prog_arguments *arguments, const char *text, size_t length);
+static planc_status show_graph_text(const prog_arguments *arguments, const char *text, size_t length);
 
-const pl_subcommand cli_cmd_show = {
+const prog_subcommand cli_cmd_show = {
     {"show", "GRAPH|PLAN", "show what is in a graph or a plan", options, 1, 1}, run, NULL};
 
-static planc_status run(const pl_arguments *arguments) {
+static planc_status run(const prog_arguments *arguments) {
   const char *path = arguments->operands[0];
   char *text;
   size_t length;
@@ -121,10 +121,10 @@ static planc_status show_graph_as(const planc_graph *graph, const planc_graph *t
     pl_json_add_bool(object, "batch_coupled", planc_graph_is_batch_coupled(graph));
     report_needs(object, "memory", &own);
     if (train) report_needs(object, "training", &training);
-    return pl_print_json(stdout, object);
+    return prog_print_json(stdout, object);
   }
   printf("graph %s, %s\n", graph->name, graph->layout == PLANC_LAYOUT_NCHW ? "NCHW" : "NHWC");
-  if (graph->origin) pl_print_line(stdout, "origin: %s", graph->origin);
+  if (graph->origin) prog_print_line(stdout, "origin: %s", graph->origin);
   for (int32_t phase = 0; phase < 3; phase++) {
     if (!t.ops[phase]) continue;
     printf("%-9s %6lld ops, %.3f GFLOP at batch %lld\n", planc_phase_name((planc_phase)phase), (long long)t.ops[phase],
@@ -138,15 +138,15 @@ static planc_status show_graph_as(const planc_graph *graph, const planc_graph *t
 }
 
 /* A forward graph with a loss is also shown as it would be trained. */
-static planc_status show_graph(const pl_arguments *arguments, const planc_graph *graph) {
+static planc_status show_graph(const prog_arguments *arguments, const planc_graph *graph) {
   int64_t batch;
-  PLANC_TRY(pl_option_int(arguments, "batch", 1, INT32_MAX, graph->batch ? graph->batch : 1, &batch));
+  PLANC_TRY(prog_option_int(arguments, "batch", 1, INT32_MAX, graph->batch ? graph->batch : 1, &batch));
   planc_graph *train = NULL;
   planc_status status = NULL;
   if (!planc_graph_has_backward(graph) && graph->loss >= 0) status = planc_graph_train(graph, PLANC_SGD, &train);
   if (planc_status_code(status) == PLANC_OUT_OF_MEMORY) return status;
   planc_status_free(status); /* what cannot be trained is shown without */
-  status = show_graph_as(graph, train, batch, pl_option_given(arguments, "json"));
+  status = show_graph_as(graph, train, batch, prog_option_given(arguments, "json"));
   planc_graph_free(train);
   return status;
 }
@@ -219,7 +219,7 @@ static planc_status show_lifespans(const planc_plan *plan, bool json) {
     pl_json_add_string(object, "planc", "show/1");
     pl_json_add_string(object, "plan", plan->name);
     report_lifespans(lifespans, object);
-    status = pl_print_json(stdout, object);
+    status = prog_print_json(stdout, object);
   } else {
     print_lifespans(lifespans);
   }
@@ -256,7 +256,7 @@ static planc_status show_plan(const planc_plan *plan, bool json) {
     cli_report_terms(plan, object);
     planc_status status = cli_report_peak(plan, PLANC_MEMORY_DEVICE, "peak", object);
     if (!status && stores) status = cli_report_peak(plan, PLANC_MEMORY_STORAGE, "storage_peak", object);
-    if (!status) return pl_print_json(stdout, object);
+    if (!status) return prog_print_json(stdout, object);
     cJSON_Delete(object);
     return status;
   }
@@ -278,20 +278,20 @@ static planc_status show_plan(const planc_plan *plan, bool json) {
   return stores ? cli_print_peak(plan, PLANC_MEMORY_STORAGE, stdout) : NULL;
 }
 
-static planc_status show_plan_text(const pl_arguments *arguments, const char *text, size_t length) {
+static planc_status show_plan_text(const prog_arguments *arguments, const char *text, size_t length) {
   planc_plan *plan;
-  if (pl_option_given(arguments, "batch")) return planc_error(PLANC_USAGE, "--batch: a plan has its own");
+  if (prog_option_given(arguments, "batch")) return planc_error(PLANC_USAGE, "--batch: a plan has its own");
   PLANC_TRY(planc_plan_parse(text, length, arguments->operands[0], &plan));
-  bool json = pl_option_given(arguments, "json");
-  planc_status status = pl_option_given(arguments, "lifespans") ? show_lifespans(plan, json) : show_plan(plan, json);
+  bool json = prog_option_given(arguments, "json");
+  planc_status status = prog_option_given(arguments, "lifespans") ? show_lifespans(plan, json) : show_plan(plan, json);
   status = planc_context(status, "%s", arguments->operands[0]);
   planc_plan_free(plan);
   return status;
 }
 
-static planc_status show_graph_text(const pl_arguments *arguments, const char *text, size_t length) {
+static planc_status show_graph_text(const prog_arguments *arguments, const char *text, size_t length) {
   planc_graph *graph;
-  if (pl_option_given(arguments, "lifespans"))
+  if (prog_option_given(arguments, "lifespans"))
     return planc_error(PLANC_USAGE, "--lifespans is for plans, and this is a graph: plan it first");
   PLANC_TRY(planc_graph_parse(text, length, arguments->operands[0], &graph));
   planc_status status = show_graph(arguments, graph);

@@ -10,8 +10,8 @@
 #include "cost/routes.h"
 #include "planc/check.h"
 #include "planc/simulate.h"
+#include "program/print.h"
 #include "util/math.h"
-#include "util/print.h"
 #include "util/size.h"
 
 /* A plan as its file has it, and as it is simulated: at its own times or, with --costs, those of a profile. */
@@ -49,7 +49,7 @@ typedef struct simulated_plan {
   planc_footprint footprint;
 } simulated_plan;
 
-static const pl_option options[] = {
+static const prog_option options[] = {
     {"graph-replay", 0, NULL, "the body captured and replayed as a whole, as by `planrun exec --graph`"},
     {"map-in-step", 0, "TIME", "virtual memory mapped as data comes and goes, each chunk in TIME of the host"},
     {"track", 0, "TIME", "memory in use tracked by events, as without a plan: TIME of the host behind each op, or"},
@@ -67,17 +67,18 @@ static const pl_option options[] = {
     {0},
 };
 
-static planc_status run(const pl_arguments *arguments);
-static planc_status check_options(const pl_arguments *arguments);
-static planc_status run_plan(const pl_arguments *arguments);
+static planc_status run(const prog_arguments *arguments);
+static planc_status check_options(const prog_arguments *arguments);
+static planc_status run_plan(const prog_arguments *arguments);
 static planc_status read_plan(const char *path, timed_plan *out);
 static planc_status read_costs(const char *path, const planc_plan *plan, costs *out);
 static planc_status retime(const costs *at, timed_plan *plan);
-static planc_status report(const pl_arguments *arguments, const timed_plan *plan, const costs *at, simulated_plan *out,
-                           measurement *measured);
+static planc_status report(const prog_arguments *arguments, const timed_plan *plan, const costs *at,
+                           simulated_plan *out, measurement *measured);
 static void free_plan(timed_plan *plan);
-static planc_status simulate(const pl_arguments *arguments, const planc_plan *plan, simulated_plan *out);
-static planc_status read_vanilla(const pl_arguments *arguments, const planc_plan *plan, const costs *at, vanilla *out);
+static planc_status simulate(const prog_arguments *arguments, const planc_plan *plan, simulated_plan *out);
+static planc_status read_vanilla(const prog_arguments *arguments, const planc_plan *plan, const costs *at,
+                                 vanilla *out);
 static planc_status read_measurement(const char *path, const timed_plan *plan, measurement *out);
 /* A figure by route, with its name in the key. */
 static void report_routes(cJSON *object, const char *before, const char *behind, const int64_t *values) {
@@ -93,23 +94,23 @@ static planc_status print_json(const timed_plan *timed, const simulated_plan *si
 static planc_status print_text(const timed_plan *timed, const simulated_plan *simulated, const vanilla *v,
                                const measurement *m);
 
-const pl_subcommand cli_cmd_simulate = {
+const prog_subcommand cli_cmd_simulate = {
     {"simulate", "PLAN|GRAPH", "predict a plan's time and stalls, or those of passive swapping", options, 1, 1},
     run,
     NULL};
 
-static planc_status run(const pl_arguments *arguments) {
+static planc_status run(const prog_arguments *arguments) {
   PLANC_TRY(check_options(arguments));
-  return pl_option_given(arguments, "passive") ? cli_report_passive(arguments) : run_plan(arguments);
+  return prog_option_given(arguments, "passive") ? cli_report_passive(arguments) : run_plan(arguments);
 }
 
-static planc_status run_plan(const pl_arguments *arguments) {
+static planc_status run_plan(const prog_arguments *arguments) {
   timed_plan plan = {0};
   simulated_plan simulated = {0};
   measurement measured = {0};
   costs at = {0};
   planc_status status = read_plan(arguments->operands[0], &plan);
-  if (!status) status = read_costs(pl_option_value(arguments, "costs"), plan.file, &at);
+  if (!status) status = read_costs(prog_option_value(arguments, "costs"), plan.file, &at);
   if (!status) status = retime(&at, &plan);
   if (!status) status = report(arguments, &plan, &at, &simulated, &measured);
   free(simulated.jobs);
@@ -120,14 +121,14 @@ static planc_status run_plan(const pl_arguments *arguments) {
   return status;
 }
 
-static planc_status report(const pl_arguments *arguments, const timed_plan *plan, const costs *at, simulated_plan *out,
-                           measurement *measured) {
+static planc_status report(const prog_arguments *arguments, const timed_plan *plan, const costs *at,
+                           simulated_plan *out, measurement *measured) {
   vanilla unscheduled = {0};
   PLANC_TRY(simulate(arguments, plan->plan, out));
   PLANC_TRY(read_vanilla(arguments, plan->plan, at, &unscheduled));
-  PLANC_TRY(read_measurement(pl_option_value(arguments, "against"), plan, measured));
-  return pl_option_given(arguments, "json") ? print_json(plan, out, &unscheduled, measured)
-                                            : print_text(plan, out, &unscheduled, measured);
+  PLANC_TRY(read_measurement(prog_option_value(arguments, "against"), plan, measured));
+  return prog_option_given(arguments, "json") ? print_json(plan, out, &unscheduled, measured)
+                                              : print_text(plan, out, &unscheduled, measured);
 }
 
 static bool is_first_of_its_graph(const planc_plan *plan, int32_t job) {
@@ -231,7 +232,7 @@ static planc_status print_json(const timed_plan *timed, const simulated_plan *si
   cli_report_jobs(plan, simulated->jobs, object);
   if (simulated->has_footprint) cli_report_footprint(&simulated->footprint, simulated->free_at, object);
   if (m->path) cli_report_against(m->comparison, m->timeline, m->path, object);
-  return pl_print_json(stdout, object);
+  return prog_print_json(stdout, object);
 }
 
 static void print_metrics(const planc_plan *plan, const planc_simulation *s, const vanilla *v) {
@@ -241,7 +242,7 @@ static void print_metrics(const planc_plan *plan, const planc_simulation *s, con
          cli_percent_format(metrics.overhead_ppm, b), pl_size_format(metrics.moved_bytes, moved));
   if (!v->path) return;
   fputs("against ", stdout);
-  pl_print_text(stdout, v->path);
+  prog_print_text(stdout, v->path);
   printf(": MSR %s, EOR %s", cli_metric_format(metrics.msr_ppm, 4, a), cli_metric_format(metrics.eor_ppm, 4, b));
   printf(" (excess %s), CBR %s\n", cli_percent_format(metrics.eor_excess_ppm, b),
          cli_metric_format(metrics.cbr_ppm, 4, c));
@@ -291,41 +292,41 @@ static planc_status print_text(const timed_plan *timed, const simulated_plan *si
 }
 
 /* Of a host, which does nothing for longer than a second. */
-static planc_status read_time(const pl_arguments *arguments, const char *option, int64_t fallback, int64_t *out_ns) {
+static planc_status read_time(const prog_arguments *arguments, const char *option, int64_t fallback, int64_t *out_ns) {
   enum { MOST_NS = 1000000000 };
-  PLANC_TRY(pl_option_time(arguments, option, fallback, out_ns));
+  PLANC_TRY(prog_option_time(arguments, option, fallback, out_ns));
   if (*out_ns <= MOST_NS) return NULL;
-  return planc_error(PLANC_USAGE, "--%s %s: more than 1s", option, pl_option_value(arguments, option));
+  return planc_error(PLANC_USAGE, "--%s %s: more than 1s", option, prog_option_value(arguments, option));
 }
 
 /* As the executor runs the plan; captured and replayed; or mapping in the step. */
-static planc_status read_way(const pl_arguments *arguments, planc_simulate_options *out) {
+static planc_status read_way(const prog_arguments *arguments, planc_simulate_options *out) {
   int64_t chunk_ns, in_flight, track_ns, track_bytes;
   PLANC_TRY(read_time(arguments, "map-in-step", -1, &chunk_ns));
-  PLANC_TRY(pl_option_int(arguments, "in-flight", 1, INT32_MAX, 0, &in_flight));
+  PLANC_TRY(prog_option_int(arguments, "in-flight", 1, INT32_MAX, 0, &in_flight));
   PLANC_TRY(read_time(arguments, "track", 0, &track_ns));
-  PLANC_TRY(pl_option_size(arguments, "track-every", 0, &track_bytes));
-  *out = (planc_simulate_options){.captured = pl_option_given(arguments, "graph-replay"),
+  PLANC_TRY(prog_option_size(arguments, "track-every", 0, &track_bytes));
+  *out = (planc_simulate_options){.captured = prog_option_given(arguments, "graph-replay"),
                                   .maps_in_step = chunk_ns >= 0,
                                   .chunk_ns = chunk_ns >= 0 ? chunk_ns : 0,
-                                  .one_host = pl_option_given(arguments, "one-dispatcher"),
+                                  .one_host = prog_option_given(arguments, "one-dispatcher"),
                                   .in_flight = (int32_t)in_flight,
-                                  .apart = pl_option_given(arguments, "free-at"),
+                                  .apart = prog_option_given(arguments, "free-at"),
                                   .track_ns = track_ns,
                                   .track_bytes = track_bytes};
   return NULL;
 }
 
-static planc_status find_footprint(const pl_arguments *arguments, const planc_plan *plan,
+static planc_status find_footprint(const prog_arguments *arguments, const planc_plan *plan,
                                    const planc_simulate_options *way, simulated_plan *out) {
-  const char *word = pl_option_value(arguments, "free-at");
+  const char *word = prog_option_value(arguments, "free-at");
   out->has_footprint = word;
   if (!word) return NULL;
   PLANC_TRY(cli_free_at_parse(word, &out->free_at));
   return planc_context(planc_footprint_of(plan, way, out->free_at, &out->footprint), "%s", arguments->operands[0]);
 }
 
-static planc_status simulate(const pl_arguments *arguments, const planc_plan *plan, simulated_plan *out) {
+static planc_status simulate(const prog_arguments *arguments, const planc_plan *plan, simulated_plan *out) {
   planc_simulate_options way;
   PLANC_TRY(read_way(arguments, &way));
   PLANC_TRY(find_footprint(arguments, plan, &way, out));
@@ -352,8 +353,9 @@ static planc_status check_same_work(const planc_plan *plan, const planc_plan *ot
 }
 
 /* The launches of a body captured cost as little without scheduling; mappings there are none. */
-static planc_status read_vanilla(const pl_arguments *arguments, const planc_plan *plan, const costs *at, vanilla *out) {
-  out->path = pl_option_value(arguments, "vanilla");
+static planc_status read_vanilla(const prog_arguments *arguments, const planc_plan *plan, const costs *at,
+                                 vanilla *out) {
+  out->path = prog_option_value(arguments, "vanilla");
   if (!out->path) return NULL;
   timed_plan other = {0};
   planc_simulation simulation;
@@ -361,7 +363,7 @@ static planc_status read_vanilla(const pl_arguments *arguments, const planc_plan
   if (!status) status = check_same_work(plan, other.plan, out->path);
   if (!status) status = retime(at, &other);
   if (!status) {
-    planc_simulate_options way = {.captured = pl_option_given(arguments, "graph-replay")};
+    planc_simulate_options way = {.captured = prog_option_given(arguments, "graph-replay")};
     status = planc_context(planc_simulate(other.plan, &way, &simulation), "%s", out->path);
   }
   if (!status) out->outcome = outcome_of(other.plan, &simulation);
@@ -369,36 +371,36 @@ static planc_status read_vanilla(const pl_arguments *arguments, const planc_plan
   return status;
 }
 
-static const pl_option work_options[] = {CLI_WORK_OPTIONS, {0}};
+static const prog_option work_options[] = {CLI_WORK_OPTIONS, {0}};
 
-static planc_status exclude(const pl_arguments *arguments, const char *a, const char *b) {
-  if (!pl_option_given(arguments, a) || !pl_option_given(arguments, b)) return NULL;
+static planc_status exclude(const prog_arguments *arguments, const char *a, const char *b) {
+  if (!prog_option_given(arguments, a) || !prog_option_given(arguments, b)) return NULL;
   return planc_error(PLANC_USAGE, "--%s and --%s exclude each other", a, b);
 }
 
 /* What one can ask of a plan and what of a graph; of the former, ways to run it exclude each other. */
-static planc_status check_options(const pl_arguments *arguments) {
+static planc_status check_options(const prog_arguments *arguments) {
   static const char *const ways[] = {"graph-replay", "map-in-step", "against"};
   static const char *const of_hosts[] = {"track", "track-every", "in-flight", "one-dispatcher", "free-at"};
   static const char *const of_plans[] = {"graph-replay", "map-in-step", "against",   "vanilla",        "costs",
                                          "track",        "track-every", "in-flight", "one-dispatcher", "free-at"};
   enum { WAYS = sizeof ways / sizeof *ways, OF_HOSTS = sizeof of_hosts / sizeof *of_hosts };
   enum { OF_PLANS = sizeof of_plans / sizeof *of_plans };
-  bool passive = pl_option_given(arguments, "passive");
+  bool passive = prog_option_given(arguments, "passive");
   for (int32_t a = 0; a < WAYS; a++) {
     for (int32_t b = a + 1; b < WAYS; b++) PLANC_TRY(exclude(arguments, ways[a], ways[b]));
     for (int32_t b = 0; b < OF_HOSTS; b++)
       if (strcmp(ways[a], "map-in-step") != 0) PLANC_TRY(exclude(arguments, ways[a], of_hosts[b]));
   }
   PLANC_TRY(exclude(arguments, "map-in-step", "free-at"));
-  if (pl_option_given(arguments, "track-every") && !pl_option_given(arguments, "track"))
+  if (prog_option_given(arguments, "track-every") && !prog_option_given(arguments, "track"))
     return planc_error(PLANC_USAGE, "--track-every goes with --track");
   for (int32_t a = 0; passive && a < OF_PLANS; a++) {
-    if (!pl_option_given(arguments, of_plans[a])) continue;
+    if (!prog_option_given(arguments, of_plans[a])) continue;
     return planc_error(PLANC_USAGE, "--passive and --%s exclude each other", of_plans[a]);
   }
-  for (const pl_option *option = work_options; !passive && option->name; option++) {
-    if (!pl_option_given(arguments, option->name)) continue;
+  for (const prog_option *option = work_options; !passive && option->name; option++) {
+    if (!prog_option_given(arguments, option->name)) continue;
     return planc_error(PLANC_USAGE, "--%s: a plan has its own; only --passive takes it", option->name);
   }
   return NULL;

@@ -7,7 +7,7 @@
 #include "planc/check.h"
 #include "util/file.h"
 
-static const pl_option own_options[] = {
+static const prog_option own_options[] = {
     {"trace", 't', "FILE", "what `planrun exec --trace` measured of the plan"},
     {"output", 'o', "FILE", "the new plan, - for standard output"},
     {"profile-out", 0, "FILE ...", "the profile that it is made with; of several jobs one of each, in order"},
@@ -34,14 +34,14 @@ static const pl_option own_options[] = {
     {0},
 };
 
-static planc_status run(const pl_arguments *arguments);
-static planc_status list_files(const pl_arguments *arguments, pl_used_files *files);
+static planc_status run(const prog_arguments *arguments);
+static planc_status list_files(const prog_arguments *arguments, prog_used_files *files);
 static planc_status update(cli_update *u);
 
-const pl_subcommand cli_cmd_update = {
+const prog_subcommand cli_cmd_update = {
     {"update", "PLAN", "make a plan anew from what a run of it measured", own_options, 1, 1}, run, list_files};
 
-static planc_status run(const pl_arguments *arguments) {
+static planc_status run(const prog_arguments *arguments) {
   cli_update u = {.arguments = arguments, .n_others = -1};
   planc_status status = update(&u);
   planc_replanned_free(&u.next);
@@ -56,14 +56,14 @@ static planc_status run(const pl_arguments *arguments) {
 
 /* --- Files ---------------------------------------------------------------------------------------------------- */
 
-static planc_status list_files(const pl_arguments *arguments, pl_used_files *files) {
-  PLANC_TRY(pl_used_files_read(files, arguments->operands[0]));
-  PLANC_TRY(pl_used_files_read(files, pl_option_value(arguments, "trace")));
-  for (int32_t k = 0; k < pl_option_count(arguments, "profile"); k++)
-    PLANC_TRY(pl_used_files_read(files, pl_option_repeated(arguments, "profile", k)));
-  PLANC_TRY(pl_used_files_write(files, pl_option_value(arguments, "output")));
-  for (int32_t k = 0; k < pl_option_count(arguments, "profile-out"); k++)
-    PLANC_TRY(pl_used_files_write(files, pl_option_repeated(arguments, "profile-out", k)));
+static planc_status list_files(const prog_arguments *arguments, prog_used_files *files) {
+  PLANC_TRY(prog_used_files_read(files, arguments->operands[0]));
+  PLANC_TRY(prog_used_files_read(files, prog_option_value(arguments, "trace")));
+  for (int32_t k = 0; k < prog_option_count(arguments, "profile"); k++)
+    PLANC_TRY(prog_used_files_read(files, prog_option_repeated(arguments, "profile", k)));
+  PLANC_TRY(prog_used_files_write(files, prog_option_value(arguments, "output")));
+  for (int32_t k = 0; k < prog_option_count(arguments, "profile-out"); k++)
+    PLANC_TRY(prog_used_files_write(files, prog_option_repeated(arguments, "profile-out", k)));
   return NULL;
 }
 
@@ -71,9 +71,9 @@ static planc_status list_files(const pl_arguments *arguments, pl_used_files *fil
 
 static planc_status read_arguments(cli_update *u) {
   enum { MOST_THRESHOLD = 1000 };
-  u->output = pl_option_value(u->arguments, "output");
-  u->n_profile_outputs = pl_option_count(u->arguments, "profile-out");
-  if (!pl_option_given(u->arguments, "trace")) return planc_error(PLANC_USAGE, "update needs --trace");
+  u->output = prog_option_value(u->arguments, "output");
+  u->n_profile_outputs = prog_option_count(u->arguments, "profile-out");
+  if (!prog_option_given(u->arguments, "trace")) return planc_error(PLANC_USAGE, "update needs --trace");
   if (!u->output && u->n_profile_outputs == 0)
     return planc_error(PLANC_USAGE, "update needs --output or --profile-out");
   PLANC_TRY(cli_setup_share(u->arguments, "weight", 1, PLANC_UPDATE_WEIGHT_PPM, &u->weight_ppm));
@@ -83,9 +83,9 @@ static planc_status read_arguments(cli_update *u) {
 /* The profile of a job, or that of an earlier job with the same graph and profile. */
 static planc_status read_measured(cli_update *u, int32_t job, int32_t n) {
   const planc_plan *plan = u->plan;
-  const char *path = pl_option_repeated(u->arguments, "profile", n > 1 ? job : 0);
+  const char *path = prog_option_repeated(u->arguments, "profile", n > 1 ? job : 0);
   for (int32_t j = 0; j < job; j++) {
-    const char *other = pl_option_repeated(u->arguments, "profile", n > 1 ? j : 0);
+    const char *other = prog_option_repeated(u->arguments, "profile", n > 1 ? j : 0);
     if (strcmp(other, path) != 0 || plan->jobs[j].graph != plan->jobs[job].graph) continue;
     u->bases[job] = u->bases[j];
     return NULL;
@@ -102,8 +102,8 @@ static planc_status read_described(cli_update *u, int32_t job, const char *devic
 }
 
 static planc_status read_bases(cli_update *u) {
-  const char *device = pl_option_value(u->arguments, "device");
-  int32_t n = pl_option_count(u->arguments, "profile"), n_jobs = u->plan->n_jobs;
+  const char *device = prog_option_value(u->arguments, "device");
+  int32_t n = prog_option_count(u->arguments, "profile"), n_jobs = u->plan->n_jobs;
   if (n == 0 && !device) return NULL;
   if (n > 0 && device) return planc_error(PLANC_USAGE, "--profile and --device exclude each other");
   if (n > 1 && n != n_jobs)
@@ -140,7 +140,7 @@ static planc_status read_inputs(cli_update *u) {
   PLANC_TRY(planc_plan_read(path, &u->plan));
   PLANC_TRY(planc_context(planc_check(u->plan, NULL, NULL), "%s", path));
   PLANC_TRY(planc_context(planc_update_check(u->plan), "%s", path));
-  PLANC_TRY(planc_timeline_read(pl_option_value(u->arguments, "trace"), u->plan, &u->timeline));
+  PLANC_TRY(planc_timeline_read(prog_option_value(u->arguments, "trace"), u->plan, &u->timeline));
   PLANC_TRY(read_bases(u));
   planc_update_options options = {
       .plan = u->plan, .timeline = u->timeline, .profiles = u->bases, .weight_ppm = u->weight_ppm};
@@ -187,7 +187,7 @@ static planc_status write_files(const cli_update *u) {
   pl_file_text *files = calloc((size_t)most, sizeof *files);
   if (!files) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
   for (; n < u->n_profile_outputs && !status; n++) {
-    files[n].path = pl_option_repeated(u->arguments, "profile-out", n);
+    files[n].path = prog_option_repeated(u->arguments, "profile-out", n);
     status = planc_update_print(u->update, n, &files[n].text, &files[n].length);
   }
   if (u->output && !status) {

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "cli/mix_setup.h"
-#include "util/print.h"
-#include "util/progress.h"
+#include "program/print.h"
+#include "program/progress.h"
 
 typedef struct mix_row {
   const planc_mix_policy *policy;
@@ -29,17 +29,17 @@ typedef struct mix_table {
 } mix_table;
 
 static planc_status choose_policies(const char *names, mix_table *t);
-static planc_status check_own_options(const pl_arguments *arguments, const mix_table *t);
-static planc_status compare(const pl_arguments *arguments, const cli_mix *mix, mix_table *t);
+static planc_status check_own_options(const prog_arguments *arguments, const mix_table *t);
+static planc_status compare(const prog_arguments *arguments, const cli_mix *mix, mix_table *t);
 static void free_table(mix_table *t);
 static planc_status fill_row(mix_table *t, mix_row *out);
 static planc_status print_json(const mix_table *t);
 static planc_status print_table(const mix_table *t);
 
-planc_status cli_compare_mix(const pl_arguments *arguments) {
+planc_status cli_compare_mix(const prog_arguments *arguments) {
   cli_mix mix = {0};
-  mix_table t = {.no_least = pl_option_given(arguments, "no-least")};
-  planc_status status = choose_policies(pl_option_value(arguments, "policies"), &t);
+  mix_table t = {.no_least = prog_option_given(arguments, "no-least")};
+  planc_status status = choose_policies(prog_option_value(arguments, "policies"), &t);
   if (!status) status = check_own_options(arguments, &t);
   if (!status) status = cli_mix_read(arguments, &mix);
   if (!status) status = cli_mix_budget(mix.mix.terms.budgets[PLANC_MEMORY_DEVICE], &mix);
@@ -51,15 +51,15 @@ planc_status cli_compare_mix(const pl_arguments *arguments) {
 
 static planc_status resolve(mix_table *t);
 
-static planc_status compare(const pl_arguments *arguments, const cli_mix *mix, mix_table *t) {
+static planc_status compare(const prog_arguments *arguments, const cli_mix *mix, mix_table *t) {
   t->mix = &mix->mix;
   t->shares = calloc((size_t)mix->n, sizeof *t->shares);
   if (!t->shares) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
   planc_status status = resolve(t);
   for (int32_t i = 0; !status && i < t->n; i++) status = fill_row(t, &t->rows[i]);
-  pl_progress_end(stderr);
+  prog_progress_end(stderr);
   PLANC_TRY(status);
-  return pl_option_given(arguments, "json") ? print_json(t) : print_table(t);
+  return prog_option_given(arguments, "json") ? print_json(t) : print_table(t);
 }
 
 /* Where a job does not fit alone no policy has a plan, and all have a least budget still. */
@@ -213,7 +213,7 @@ static planc_status fill_estimated(const mix_table *t, planc_mix_share *shares, 
 
 static planc_status fill_row(mix_table *t, mix_row *out) {
   planc_mix_share shares[PLANC_MIX_MOST_JOBS];
-  pl_progress(stderr, "planc: %s", out->policy->name);
+  prog_progress(stderr, "planc: %s", out->policy->name);
   for (int32_t j = 0; j < t->mix->n_jobs; j++) shares[j] = t->shares[j];
   return out->policy->make ? fill_planned(t, shares, out) : fill_estimated(t, shares, out);
 }
@@ -279,7 +279,7 @@ static planc_status print_json(const mix_table *t) {
   }
   cJSON *rows = pl_json_add_array(object, "rows");
   for (int32_t i = 0; i < t->n; i++) report_row(t, &t->rows[i], pl_json_add_object(rows, NULL));
-  return pl_print_json(stdout, object);
+  return prog_print_json(stdout, object);
 }
 
 /* --- Text --------------------------------------------------------------------------------------------------------- */
@@ -303,7 +303,7 @@ static void print_job(const mix_table *t, int32_t j) {
   char text[PL_SIZE_TEXT];
   printf("  job %d: ", j);
   if (t->mix->names && t->mix->names[j]) printf("%s, ", t->mix->names[j]);
-  pl_print_text(stdout, t->mix->jobs[j].graph->name);
+  prog_print_text(stdout, t->mix->jobs[j].graph->name);
   printf(", batch %lld", (long long)t->mix->jobs[j].batch);
   if (!t->misfit)
     printf(", %d iteration%s in a period, alone %s each by %s", share->iterations, share->iterations == 1 ? "" : "s",
@@ -317,7 +317,7 @@ static planc_status print_table(const mix_table *t) {
   printf("%d job%s on %s, budget %s\n", t->mix->n_jobs, t->mix->n_jobs == 1 ? "" : "s", planc_mix_device(t->mix)->name,
          pl_size_format(t->mix->terms.budgets[PLANC_MEMORY_DEVICE], text));
   for (int32_t j = 0; j < t->mix->n_jobs; j++) print_job(t, j);
-  if (t->misfit) pl_print_line(stdout, "  no period: %s", planc_status_message(t->misfit));
+  if (t->misfit) prog_print_line(stdout, "  no period: %s", planc_status_message(t->misfit));
   printf("%-12s %12s %16s %12s %10s  %s\n", "policy", "least budget", "period", "peak", "throughput", "speed of each");
   for (int32_t i = 0; i < t->n; i++) print_row(t, &t->rows[i], &t->rows[i] == best);
   if (best && best->explanation) printf("why %s: ", best->policy->name);
@@ -342,7 +342,7 @@ static void free_table(mix_table *t) {
   free(t->shares);
 }
 
-static planc_status check_own_options(const pl_arguments *arguments, const mix_table *t) {
+static planc_status check_own_options(const prog_arguments *arguments, const mix_table *t) {
   uint32_t supports = 0;
   for (int32_t i = 0; i < t->n; i++) supports |= t->rows[i].policy->supports;
   PLANC_TRY(cli_setup_useful(arguments, t->n == 1 ? t->rows[0].policy->name : NULL, supports));

@@ -4,8 +4,8 @@
 
 #include "cli/cli.h"
 #include "planc/check.h"
+#include "program/print.h"
 #include "util/file.h"
-#include "util/print.h"
 #include "util/vec.h"
 
 typedef VEC(int64_t) int64_list;
@@ -13,7 +13,7 @@ typedef VEC(int64_t) int64_list;
 static void print_ideal(const planc_plan *plan);
 
 planc_status cli_summarize(const planc_plan *plan, const planc_mix_share *shares, const char *output, bool json) {
-  if (json) return pl_print_json(stdout, cli_summary_json(plan, shares, output));
+  if (json) return prog_print_json(stdout, cli_summary_json(plan, shares, output));
   cli_print_summary(plan, shares, output, true);
   return NULL;
 }
@@ -23,7 +23,7 @@ void cli_print_summary(const planc_plan *plan, const planc_mix_share *shares, co
   const planc_job_predictions total = planc_plan_predicted_total(plan);
   int64_t budget = planc_plan_memory(plan, PLANC_MEMORY_DEVICE)->budget_bytes;
   char a[PL_SIZE_TEXT], b[PL_SIZE_TEXT], c[PL_SIZE_TEXT];
-  pl_print_text(stdout, output);
+  prog_print_text(stdout, output);
   printf(": %s, ", plan->policy);
   cli_print_work(plan, true);
   printf("\n");

@@ -4,9 +4,9 @@
 static planc_status read_own(int32_t job, const char *text, cli_mix *mix);
 static planc_status read_of_inference(const char *text, cli_mix *mix);
 
-planc_status cli_mix_read_deadlines(const pl_arguments *arguments, cli_mix *mix) {
+planc_status cli_mix_read_deadlines(const prog_arguments *arguments, cli_mix *mix) {
   const char *text, *of_inference = NULL;
-  for (int32_t k = 0; (text = pl_option_repeated(arguments, "deadline", k)); k++) {
+  for (int32_t k = 0; (text = prog_option_repeated(arguments, "deadline", k)); k++) {
     int32_t job;
     const char *time;
     PLANC_TRY(planc_context(cli_mix_read_job(text, mix, &job, &time), "--deadline %s", text));

@@ -86,13 +86,13 @@ static planc_status read_number(const char *operand, const char *what, const cha
 
 /* --- Jobs --------------------------------------------------------------------------------------------------------- */
 
-static planc_status read_common(const pl_arguments *arguments, planc_mix *out, planc_workload *out_job);
-static planc_status read_priorities(const pl_arguments *arguments, cli_mix *mix);
-static planc_status read_operands(const pl_arguments *arguments, cli_mix *out);
-static planc_status read_job(const pl_arguments *arguments, const planc_workload *common, cli_mix *mix, int32_t job);
-static planc_status read_profile(const pl_arguments *arguments, cli_mix *mix, int32_t job);
+static planc_status read_common(const prog_arguments *arguments, planc_mix *out, planc_workload *out_job);
+static planc_status read_priorities(const prog_arguments *arguments, cli_mix *mix);
+static planc_status read_operands(const prog_arguments *arguments, cli_mix *out);
+static planc_status read_job(const prog_arguments *arguments, const planc_workload *common, cli_mix *mix, int32_t job);
+static planc_status read_profile(const prog_arguments *arguments, cli_mix *mix, int32_t job);
 
-planc_status cli_mix_read(const pl_arguments *arguments, cli_mix *out) {
+planc_status cli_mix_read(const prog_arguments *arguments, cli_mix *out) {
   planc_workload common;
   *out = (cli_mix){0};
   PLANC_TRY(read_common(arguments, &out->mix, &common));
@@ -157,31 +157,31 @@ planc_status cli_mix_policy(const char *name, bool for_plan, const planc_mix_pol
   return *out ? NULL : planc_error(PLANC_USAGE, "unknown policy %s for several jobs: %s", name, known);
 }
 
-planc_status cli_mix_list_files(const pl_arguments *arguments, pl_used_files *files) {
+planc_status cli_mix_list_files(const prog_arguments *arguments, prog_used_files *files) {
   for (int32_t j = 0; j < arguments->n_operands; j++) {
     cli_mix_operand operand;
     planc_status status = cli_mix_operand_parse(arguments->operands[j], &operand);
-    if (!status) status = pl_used_files_read(files, operand.path);
+    if (!status) status = prog_used_files_read(files, operand.path);
     cli_mix_operand_free(&operand);
     PLANC_TRY(status);
   }
   const char *profile;
-  for (int32_t k = 0; (profile = pl_option_repeated(arguments, "profile", k)); k++)
-    PLANC_TRY(pl_used_files_read(files, profile));
+  for (int32_t k = 0; (profile = prog_option_repeated(arguments, "profile", k)); k++)
+    PLANC_TRY(prog_used_files_read(files, profile));
   return NULL;
 }
 
 /* What a job has of an option that is given once for all jobs, or once for each. */
-static const char *of_job(const pl_arguments *arguments, const char *option, int32_t job) {
-  bool several = pl_option_repeated(arguments, option, 1) != NULL;
-  return pl_option_repeated(arguments, option, several ? job : 0);
+static const char *of_job(const prog_arguments *arguments, const char *option, int32_t job) {
+  bool several = prog_option_repeated(arguments, option, 1) != NULL;
+  return prog_option_repeated(arguments, option, several ? job : 0);
 }
 
-static const char *profile_of(const pl_arguments *arguments, int32_t job) {
+static const char *profile_of(const prog_arguments *arguments, int32_t job) {
   return of_job(arguments, "profile", job);
 }
 
-static planc_status read_own_settings(const pl_arguments *arguments, int32_t job, planc_workload *out) {
+static planc_status read_own_settings(const prog_arguments *arguments, int32_t job, planc_workload *out) {
 #define X(name, option, kind, least, most, standard, users, help) \
   PLANC_TRY(cli_setting_##kind(option, of_job(arguments, option, job), CLI_RANGE(name, least, most), &out->name));
   PLANC_EACH_SETTINGS(X)
@@ -190,7 +190,7 @@ static planc_status read_own_settings(const pl_arguments *arguments, int32_t job
 }
 
 /* An earlier job with the same graph and profile, or -1. */
-static int32_t find_same(const pl_arguments *arguments, const cli_mix *mix, int32_t job) {
+static int32_t find_same(const prog_arguments *arguments, const cli_mix *mix, int32_t job) {
   const cli_mix_operand *own = &mix->operands[job];
   for (int32_t j = 0; j < job; j++) {
     const char *a = profile_of(arguments, j), *b = profile_of(arguments, job);
@@ -202,13 +202,13 @@ static int32_t find_same(const pl_arguments *arguments, const cli_mix *mix, int3
 }
 
 /* A job's own graph, or that of an earlier one. An inference job takes no optimizer. */
-static planc_status read_graph(const pl_arguments *arguments, cli_mix *mix, int32_t job) {
+static planc_status read_graph(const prog_arguments *arguments, cli_mix *mix, int32_t job) {
   const cli_mix_operand *operand = &mix->operands[job];
   int32_t same = find_same(arguments, mix, job);
   mix->jobs[job].graph = same >= 0 ? mix->jobs[same].graph : NULL;
   if (same >= 0) return NULL;
   char as_it_is[PATH_MAX];
-  const char *optimizer = operand->inference ? NULL : pl_option_value(arguments, "optimizer");
+  const char *optimizer = operand->inference ? NULL : prog_option_value(arguments, "optimizer");
   (void)snprintf(as_it_is, sizeof as_it_is, "%s:%s", operand->path, inference);
   PLANC_TRY(cli_setup_graph(operand->path, optimizer, operand->inference, as_it_is, &mix->graphs[job]));
   mix->jobs[job].graph = mix->graphs[job];
@@ -216,11 +216,11 @@ static planc_status read_graph(const pl_arguments *arguments, cli_mix *mix, int3
 }
 
 /* The one device of all jobs: that of --device, else the one that headers name, else the fall-back. */
-static planc_status read_device(const pl_arguments *arguments, const cli_mix *mix, planc_profile **out) {
+static planc_status read_device(const prog_arguments *arguments, const cli_mix *mix, planc_profile **out) {
   int32_t named = 0; /* the first job whose header names one */
   while (named < mix->n - 1 && !mix->jobs[named].graph->device) named++;
   const planc_graph *graph = mix->jobs[named].graph;
-  for (int32_t j = named + 1; j < mix->n && !pl_option_given(arguments, "device"); j++) {
+  for (int32_t j = named + 1; j < mix->n && !prog_option_given(arguments, "device"); j++) {
     const planc_graph *other = mix->jobs[j].graph;
     if (other->device && strcmp(other->device, graph->device) != 0)
       return planc_error(PLANC_USAGE,
@@ -233,7 +233,7 @@ static planc_status read_device(const pl_arguments *arguments, const cli_mix *mi
 }
 
 /* The profile of a job, measured for it or the description of the mix's device. */
-static planc_status read_profile(const pl_arguments *arguments, cli_mix *mix, int32_t job) {
+static planc_status read_profile(const prog_arguments *arguments, cli_mix *mix, int32_t job) {
   planc_workload *own = &mix->jobs[job];
   const char *measured = profile_of(arguments, job);
   int32_t same = measured ? find_same(arguments, mix, job) : job > 0 ? 0 : -1;
@@ -248,7 +248,7 @@ static planc_status read_profile(const pl_arguments *arguments, cli_mix *mix, in
   return NULL;
 }
 
-static planc_status read_job(const pl_arguments *arguments, const planc_workload *common, cli_mix *mix, int32_t job) {
+static planc_status read_job(const prog_arguments *arguments, const planc_workload *common, cli_mix *mix, int32_t job) {
   mix->jobs[job] = *common;
   PLANC_TRY(read_own_settings(arguments, job, &mix->jobs[job]));
   PLANC_TRY(read_graph(arguments, mix, job));
@@ -266,45 +266,45 @@ static planc_status read_priority(const char *text, cli_mix *mix, bool *told) {
   int64_t priority;
   PLANC_TRY(planc_context(cli_mix_read_job(text, mix, &job, &value), "--priority %s", text));
   if (job < 0) return planc_error(PLANC_USAGE, "--priority %s: say whose it is, as in 1:5", text);
-  PLANC_TRY(pl_option_int_of("priority", value, 0, PLANC_MOST_PRIORITY, &priority));
+  PLANC_TRY(prog_option_int_of("priority", value, 0, PLANC_MOST_PRIORITY, &priority));
   if (told[job]) return planc_error(PLANC_USAGE, "--priority %s: job %d has a priority already", text, job);
   told[job] = true;
   mix->jobs[job].priority = (int32_t)priority;
   return NULL;
 }
 
-static planc_status read_priorities(const pl_arguments *arguments, cli_mix *mix) {
+static planc_status read_priorities(const prog_arguments *arguments, cli_mix *mix) {
   const char *text;
   bool told[PLANC_MIX_MOST_JOBS] = {false};
-  for (int32_t k = 0; (text = pl_option_repeated(arguments, "priority", k)); k++)
+  for (int32_t k = 0; (text = prog_option_repeated(arguments, "priority", k)); k++)
     PLANC_TRY(read_priority(text, mix, told));
   return NULL;
 }
 
-static planc_status check_number(const pl_arguments *arguments, const char *option, const char *what) {
-  int32_t n = pl_option_count(arguments, option);
+static planc_status check_number(const prog_arguments *arguments, const char *option, const char *what) {
+  int32_t n = prog_option_count(arguments, option);
   if (n <= 1 || n == arguments->n_operands) return NULL;
   return planc_error(PLANC_USAGE, "%d %s for %d jobs: one of all, or one of each", n, what, arguments->n_operands);
 }
 
-static planc_status check_profiles(const pl_arguments *arguments) {
-  if (pl_option_given(arguments, "profile") && pl_option_given(arguments, "device"))
+static planc_status check_profiles(const prog_arguments *arguments) {
+  if (prog_option_given(arguments, "profile") && prog_option_given(arguments, "device"))
     return planc_error(PLANC_USAGE, "--profile and --device exclude each other");
   return check_number(arguments, "profile", "profiles");
 }
 
 /* What is asked of all jobs together, and of each. */
-static planc_status read_common(const pl_arguments *arguments, planc_mix *out, planc_workload *out_job) {
+static planc_status read_common(const prog_arguments *arguments, planc_mix *out, planc_workload *out_job) {
   int64_t ratio;
   planc_terms *terms = &out->terms;
-  *out_job = (planc_workload){.split_batch_norm = pl_option_given(arguments, "split-batch-norm")};
+  *out_job = (planc_workload){.split_batch_norm = prog_option_given(arguments, "split-batch-norm")};
   *terms = (planc_terms){.gpus = 1, .budgets = {[PLANC_MEMORY_DEVICE] = -1, [PLANC_MEMORY_HOST] = -1}};
   PLANC_TRY(check_profiles(arguments));
 #define X(name, option, ...) PLANC_TRY(check_number(arguments, option, "values of --" option));
   PLANC_EACH_SETTINGS(X)
 #undef X
   PLANC_TRY(cli_setup_budgets(arguments, terms->budgets));
-  PLANC_TRY(pl_option_int(arguments, "max-ratio", 1, PLANC_MIX_MOST_ITERATIONS, 0, &ratio));
+  PLANC_TRY(prog_option_int(arguments, "max-ratio", 1, PLANC_MIX_MOST_ITERATIONS, 0, &ratio));
   PLANC_TRY(cli_settings_read(arguments, &terms->settings));
 #define X(name, ...) terms->settings.name = 0; /* read for each job */
   PLANC_EACH_SETTINGS(X)
@@ -324,7 +324,7 @@ static planc_status check_fields(const char *operand, const char *path) {
                      operand, before, inference);
 }
 
-static planc_status read_operands(const pl_arguments *arguments, cli_mix *out) {
+static planc_status read_operands(const prog_arguments *arguments, cli_mix *out) {
   if (arguments->n_operands > PLANC_MIX_MOST_JOBS)
     return planc_error(PLANC_USAGE, "%d jobs: a mix has at most %d", arguments->n_operands, (int)PLANC_MIX_MOST_JOBS);
   PLANC_TRY(cli_mix_allocate(arguments->n_operands, out));

@@ -54,7 +54,7 @@ typedef struct cli_mix {
 
 /* Reads everything; says on standard error which defaults it took, but for the budget, which cli_mix_budget takes. Free
  * with cli_mix_free, also after a failure. */
-planc_status cli_mix_read(const pl_arguments *arguments, cli_mix *out);
+planc_status cli_mix_read(const prog_arguments *arguments, cli_mix *out);
 void cli_mix_free(cli_mix *mix);
 /* Room for so many jobs, of which nothing is known yet, in a mix that has them. Freed as above, also after a failure.
  */
@@ -69,11 +69,11 @@ planc_status cli_mix_budget(int64_t bytes, cli_mix *mix);
     "deadline", 0, "[JOB:]TIME ...",                                                       \
         "the longest that a request of a job may take, without JOB of those for inference" \
   }
-planc_status cli_mix_read_deadlines(const pl_arguments *arguments, cli_mix *mix);
+planc_status cli_mix_read_deadlines(const prog_arguments *arguments, cli_mix *mix);
 /* Which of the jobs run rounds side by side, by option `accumulate`: [JOB:]K, without JOB of every job that trains. */
-planc_status cli_mix_read_rounds(const pl_arguments *arguments, cli_mix *mix);
+planc_status cli_mix_read_rounds(const prog_arguments *arguments, cli_mix *mix);
 /* USAGE where that is asked for and policies that support this (planc_mix_policy) have no use for it. */
-planc_status cli_mix_check_rounds(const pl_arguments *arguments, uint32_t supports);
+planc_status cli_mix_check_rounds(const prog_arguments *arguments, uint32_t supports);
 /* Says on standard error of which jobs the most iterations that may be chosen are far too few to take their part of the
  * period. `shares` are those of planc_mix_resolve. */
 void cli_mix_note_ratio(const planc_mix *mix, const planc_mix_share *shares);
@@ -83,6 +83,6 @@ planc_status cli_mix_read_job(const char *text, const cli_mix *mix, int32_t *out
 /* The policy for mixes called `name`; USAGE where there is none, or none that has plans, which `for_plan` asks for. */
 planc_status cli_mix_policy(const char *name, bool for_plan, const planc_mix_policy **out);
 /* The files of the operands and profiles, as list_files of a command tells them. */
-planc_status cli_mix_list_files(const pl_arguments *arguments, pl_used_files *files);
+planc_status cli_mix_list_files(const prog_arguments *arguments, prog_used_files *files);
 
 #endif

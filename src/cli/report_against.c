@@ -3,8 +3,8 @@
 
 #include "cli/cli.h"
 #include "cost/routes.h"
+#include "program/print.h"
 #include "util/math.h"
-#include "util/print.h"
 #include "util/size.h"
 
 /* Keys of what a compute stream does when nothing runs on it, and what that is called. */
@@ -23,7 +23,7 @@ static bool is_of_tier(int cause);
 void cli_print_against(const planc_comparison *comparison, const planc_timeline *timeline, const char *path) {
   char a[PL_SIZE_TEXT], b[PL_SIZE_TEXT], name[64];
   fputs("against ", stdout);
-  pl_print_text(stdout, path);
+  prog_print_text(stdout, path);
   printf(", %d period%s, %s to %s\n", timeline->n_periods, timeline->n_periods == 1 ? "" : "s",
          pl_time_format(comparison->least_ns, a), pl_time_format(comparison->most_ns, b));
   printf("  %-30s %16s %16s %8s\n", "with waits", "predicted", "measured", "ratio");

@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "program/print.h"
 #include "util/json_tree.h"
-#include "util/print.h"
 #include "util/size.h"
 
 static const char *const words[] = {[PLANC_FREE_AT_SCHEDULE] = "schedule", [PLANC_FREE_AT_COMPLETION] = "completion"};

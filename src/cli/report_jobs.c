@@ -1,6 +1,6 @@
 /* Reports of a plan's jobs: what the work is, and what of a period is each job's where there are several. */
 #include "cli/cli.h"
-#include "util/print.h"
+#include "program/print.h"
 #include "util/size.h"
 
 const planc_job *cli_only_job(const planc_plan *plan) {
@@ -53,7 +53,7 @@ static void print_job(const planc_plan *plan, int32_t j, const planc_job_predict
   const planc_job *job = &plan->jobs[j];
   char a[PL_SIZE_TEXT], b[PL_SIZE_TEXT], c[PL_SIZE_TEXT];
   if (job->name) printf("%s, ", job->name);
-  pl_print_text(stdout, job->graph->name);
+  prog_print_text(stdout, job->graph->name);
   printf(", batch %lld", (long long)planc_job_whole_batch(job));
   print_rounds(plan, j, true);
   printf(", %d iteration%s", job->iterations, job->iterations == 1 ? "" : "s");
@@ -113,7 +113,7 @@ void cli_print_shares(const planc_plan *plan, const planc_mix_share *shares) {
 void cli_print_explanation(const char *before, const char *explanation) {
   if (!explanation) return;
   fputs(before, stdout);
-  pl_print_line(stdout, "%s", explanation);
+  prog_print_line(stdout, "%s", explanation);
 }
 
 /* --- As JSON ------------------------------------------------------------------------------------------------------ */

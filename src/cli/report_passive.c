@@ -2,8 +2,8 @@
 #include "cli/report_passive.h"
 
 #include "planc/passive.h"
+#include "program/print.h"
 #include "util/math.h"
-#include "util/print.h"
 #include "util/size.h"
 
 /* Both iterations, and each against the same without scheduling. */
@@ -18,12 +18,12 @@ static planc_status find_answer(const planc_problem *problem, answer *out);
 static planc_status print_json(const answer *a);
 static planc_status print_text(const answer *a);
 
-planc_status cli_report_passive(const pl_arguments *arguments) {
+planc_status cli_report_passive(const prog_arguments *arguments) {
   cli_setup setup;
   answer found;
   planc_status status = cli_setup_read(arguments, arguments->operands[0], &setup);
   if (!status) status = find_answer(&setup.problem, &found);
-  if (!status) status = pl_option_given(arguments, "json") ? print_json(&found) : print_text(&found);
+  if (!status) status = prog_option_given(arguments, "json") ? print_json(&found) : print_text(&found);
   cli_setup_free(&setup);
   return status;
 }
@@ -91,7 +91,7 @@ static planc_status print_json(const answer *a) {
   pl_json_add_int(object, "vanilla_bytes", a->vanilla.peak_bytes[PLANC_MEMORY_DEVICE]);
   report_iteration(object, "first", &a->passive.first, &a->first);
   report_iteration(object, "steady", &a->passive.steady, &a->steady);
-  return pl_print_json(stdout, object);
+  return prog_print_json(stdout, object);
 }
 
 /* --- For people --------------------------------------------------------------------------------------------------- */

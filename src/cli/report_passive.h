@@ -5,6 +5,6 @@
 #include "cli/cli.h"
 
 /* Simulates passive swapping of the graph that is the operand, and prints what it takes. */
-planc_status cli_report_passive(const pl_arguments *arguments);
+planc_status cli_report_passive(const prog_arguments *arguments);
 
 #endif

@@ -1,9 +1,10 @@
+/* Reading the options of settings (setting_options.h): one reader for each kind of value. */
 #include "cli/setting_options.h"
 
-planc_status cli_settings_read(const pl_arguments *arguments, planc_settings *settings) {
-#define X(name, option, kind, least, most, standard, users, help) \
-  PLANC_TRY(                                                      \
-      cli_setting_##kind(option, pl_option_value(arguments, option), CLI_RANGE(name, least, most), &settings->name));
+planc_status cli_settings_read(const prog_arguments *arguments, planc_settings *settings) {
+#define X(name, option, kind, least, most, standard, users, help)                                          \
+  PLANC_TRY(cli_setting_##kind(option, prog_option_value(arguments, option), CLI_RANGE(name, least, most), \
+                               &settings->name));
   PLANC_SETTINGS(X)
 #undef X
   return NULL;
@@ -11,7 +12,7 @@ planc_status cli_settings_read(const pl_arguments *arguments, planc_settings *se
 
 planc_status cli_setting_bytes(const char *option, const char *text, cli_range range, int64_t *out) {
   if (!text) return NULL;
-  PLANC_TRY(pl_option_size_of(option, text, out));
+  PLANC_TRY(prog_option_size_of(option, text, out));
   if (*out < range.least)
     return planc_error(PLANC_USAGE, "--%s: at least %lld byte%s", option, (long long)range.least,
                        range.least == 1 ? "" : "s");
@@ -20,13 +21,13 @@ planc_status cli_setting_bytes(const char *option, const char *text, cli_range r
 }
 
 planc_status cli_setting_count(const char *option, const char *text, cli_range range, int64_t *out) {
-  return text ? pl_option_int_of(option, text, range.least, range.most, out) : NULL;
+  return text ? prog_option_int_of(option, text, range.least, range.most, out) : NULL;
 }
 
 planc_status cli_setting_share(const char *option, const char *text, cli_range range, int64_t *out) {
   int64_t percent, least = (range.least + PLANC_UNIT_PERCENT - 1) / PLANC_UNIT_PERCENT;
   if (!text) return NULL;
-  PLANC_TRY(pl_option_int_of(option, text, least, range.most / PLANC_UNIT_PERCENT, &percent));
+  PLANC_TRY(prog_option_int_of(option, text, least, range.most / PLANC_UNIT_PERCENT, &percent));
   *out = percent * PLANC_UNIT_PERCENT;
   if (*out == range.standard) *out = 0;
   return NULL;

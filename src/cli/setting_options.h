@@ -3,7 +3,7 @@
 #define PLANC_CLI_SETTING_OPTIONS_H
 
 #include "planc/settings.h"
-#include "util/options.h"
+#include "program/options.h"
 
 /* The option of a setting, with a comma behind it. */
 #define CLI_SETTING(option, kind, least, most, help, text) \
@@ -38,6 +38,6 @@ planc_status cli_setting_share(const char *option, const char *text, cli_range r
 planc_status cli_setting_flag(const char *option, const char *text, cli_range range, int64_t *out);
 
 /* All; settings that are not given, or are no options of the command, stay what they are. */
-planc_status cli_settings_read(const pl_arguments *arguments, planc_settings *settings);
+planc_status cli_settings_read(const prog_arguments *arguments, planc_settings *settings);
 
 #endif

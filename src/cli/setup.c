@@ -6,9 +6,9 @@
 
 #include "cli/cli.h"
 #include "cost/routes.h"
+#include "program/print.h"
 #include "util/locate.h"
 #include "util/math.h"
-#include "util/print.h"
 #include "util/real.h"
 #include "util/size.h"
 
@@ -17,7 +17,7 @@ static const char fallback_device[] = "h100";
 
 static void message(const char *kind, const char *format, va_list arguments) {
   fprintf(stderr, "planc: %s: ", kind);
-  pl_vprint_line(stderr, format, arguments);
+  prog_vprint_line(stderr, format, arguments);
 }
 
 void cli_note(const char *format, ...) {
@@ -34,9 +34,9 @@ static void warn_of(const char *format, ...) {
   va_end(arguments);
 }
 
-planc_status cli_setup_share(const pl_arguments *arguments, const char *name, int32_t most, int64_t fallback_ppm,
+planc_status cli_setup_share(const prog_arguments *arguments, const char *name, int32_t most, int64_t fallback_ppm,
                              int64_t *out_ppm) {
-  const char *text = pl_option_value(arguments, name);
+  const char *text = prog_option_value(arguments, name);
   *out_ppm = fallback_ppm;
   if (!text) return NULL;
   double share;
@@ -72,15 +72,15 @@ planc_status cli_setup_measured(const char *path, const planc_graph *graph, plan
   return NULL;
 }
 
-planc_status cli_setup_device(const pl_arguments *arguments, const char *name, planc_profile **out) {
+planc_status cli_setup_device(const prog_arguments *arguments, const char *name, planc_profile **out) {
   char path[4096];
   PLANC_TRY(pl_locate_device(name, path, sizeof path));
-  PLANC_TRY(pl_used_files_read(arguments->files, path));
+  PLANC_TRY(prog_used_files_read(arguments->files, path));
   return planc_profile_read(path, out);
 }
 
-planc_status cli_setup_device_for(const pl_arguments *arguments, const planc_graph *graph, planc_profile **out) {
-  const char *device = pl_option_value(arguments, "device");
+planc_status cli_setup_device_for(const prog_arguments *arguments, const planc_graph *graph, planc_profile **out) {
+  const char *device = prog_option_value(arguments, "device");
   if (!device) {
     device = graph->device ? graph->device : fallback_device;
     cli_note("device %s (%s)", device, graph->device ? "the graph's header" : "the fall-back");
@@ -88,11 +88,11 @@ planc_status cli_setup_device_for(const pl_arguments *arguments, const planc_gra
   return cli_setup_device(arguments, device, out);
 }
 
-planc_status cli_setup_launch(const pl_arguments *arguments, planc_profile *profile) {
+planc_status cli_setup_launch(const prog_arguments *arguments, planc_profile *profile) {
   int64_t ns;
-  PLANC_TRY(pl_option_time(arguments, "launch", -1, &ns));
+  PLANC_TRY(prog_option_time(arguments, "launch", -1, &ns));
   if (ns < 0) return NULL;
-  return planc_context(planc_profile_set_launch(profile, ns), "--launch %s", pl_option_value(arguments, "launch"));
+  return planc_context(planc_profile_set_launch(profile, ns), "--launch %s", prog_option_value(arguments, "launch"));
 }
 
 planc_status cli_each_name(const char *names, planc_status (*take)(void *user, const char *name), void *user) {
@@ -111,15 +111,15 @@ int64_t cli_default_batch(const planc_graph *graph) {
   return batch;
 }
 
-static planc_status read_profile(const pl_arguments *arguments, const planc_graph *graph, planc_profile **out) {
-  const char *measured = pl_option_value(arguments, "profile");
+static planc_status read_profile(const prog_arguments *arguments, const planc_graph *graph, planc_profile **out) {
+  const char *measured = prog_option_value(arguments, "profile");
   PLANC_TRY(measured ? cli_setup_measured(measured, graph, out) : cli_setup_device_for(arguments, graph, out));
   return cli_setup_launch(arguments, *out);
 }
 
 /* How policies allocate that do so as they go. */
-static planc_status read_placement(const pl_arguments *arguments, planc_problem *problem) {
-  const char *placement = pl_option_value(arguments, "placement");
+static planc_status read_placement(const prog_arguments *arguments, planc_problem *problem) {
+  const char *placement = prog_option_value(arguments, "placement");
   if (placement && strcmp(placement, "vmm") == 0) {
     problem->terms.placement = PLANC_PLACEMENT_VMM;
   } else if (placement && strcmp(placement, "paged") == 0) {
@@ -128,18 +128,18 @@ static planc_status read_placement(const pl_arguments *arguments, planc_problem 
     return planc_error(PLANC_USAGE, "unknown placement %s: best-fit, paged or vmm", placement);
   }
   cli_range any = {.least = 1, .most = PLANC_MOST_BYTES};
-  return cli_setting_bytes("chunk", pl_option_value(arguments, "chunk"), any, &problem->terms.chunk_bytes);
+  return cli_setting_bytes("chunk", prog_option_value(arguments, "chunk"), any, &problem->terms.chunk_bytes);
 }
 
-planc_status cli_setup_budgets(const pl_arguments *arguments, int64_t budgets[PLANC_N_BUDGETS]) {
+planc_status cli_setup_budgets(const prog_arguments *arguments, int64_t budgets[PLANC_N_BUDGETS]) {
   static const char *const options[PLANC_N_BUDGETS] = {
       [PLANC_MEMORY_DEVICE] = "budget", [PLANC_MEMORY_HOST] = "host-budget", [PLANC_MEMORY_STORAGE] = "storage"};
   for (int32_t m = 0; m < PLANC_N_BUDGETS; m++)
-    PLANC_TRY(pl_option_size(arguments, options[m], budgets[m], &budgets[m]));
+    PLANC_TRY(prog_option_size(arguments, options[m], budgets[m], &budgets[m]));
   return NULL;
 }
 
-planc_status cli_setup_policy_options(const pl_arguments *arguments, planc_problem *problem) {
+planc_status cli_setup_policy_options(const prog_arguments *arguments, planc_problem *problem) {
   PLANC_TRY(read_placement(arguments, problem));
   planc_settings settings = planc_settings_asked(problem);
   PLANC_TRY(cli_settings_read(arguments, &settings));
@@ -147,7 +147,7 @@ planc_status cli_setup_policy_options(const pl_arguments *arguments, planc_probl
   return NULL;
 }
 
-planc_status cli_setup_useful(const pl_arguments *arguments, const char *policy, uint32_t supports) {
+planc_status cli_setup_useful(const prog_arguments *arguments, const char *policy, uint32_t supports) {
   static const struct {
     const char *option;
     uint32_t users;
@@ -158,17 +158,17 @@ planc_status cli_setup_useful(const pl_arguments *arguments, const char *policy,
   };
   for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
     bool used = settings[i].users == 0 || (supports & settings[i].users);
-    if (used || !pl_option_given(arguments, settings[i].option)) continue;
+    if (used || !prog_option_given(arguments, settings[i].option)) continue;
     if (!policy) return planc_error(PLANC_USAGE, "none of the policies has a use for --%s", settings[i].option);
     return planc_error(PLANC_USAGE, "policy %s has no use for --%s", policy, settings[i].option);
   }
   return NULL;
 }
 
-planc_status cli_setup_own_options(const pl_arguments *arguments, const planc_policy *policy,
+planc_status cli_setup_own_options(const prog_arguments *arguments, const planc_policy *policy,
                                    const planc_problem *problem) {
   PLANC_TRY(cli_setup_useful(arguments, policy->name, policy->supports));
-  if (!pl_option_given(arguments, "chunk") || problem->terms.placement != PLANC_PLACEMENT_BEST_FIT) return NULL;
+  if (!prog_option_given(arguments, "chunk") || problem->terms.placement != PLANC_PLACEMENT_BEST_FIT) return NULL;
   return planc_error(PLANC_USAGE, "--chunk is for --placement vmm and paged");
 }
 
@@ -184,7 +184,7 @@ planc_status cli_setup_storage(const planc_problem *problem) {
 }
 
 static planc_status read_lent_memory(int64_t *out, const char **out_name);
-static planc_status read_options(const pl_arguments *arguments, planc_problem *problem);
+static planc_status read_options(const prog_arguments *arguments, planc_problem *problem);
 static planc_status set_batch(planc_problem *problem);
 
 planc_status cli_setup_budget(const planc_device *device, planc_terms *terms) {
@@ -203,12 +203,13 @@ planc_status cli_setup_budget(const planc_device *device, planc_terms *terms) {
   return NULL;
 }
 
-planc_status cli_setup_read(const pl_arguments *arguments, const char *graph_path, cli_setup *out) {
+planc_status cli_setup_read(const prog_arguments *arguments, const char *graph_path, cli_setup *out) {
   *out = (cli_setup){0};
   planc_problem *problem = &out->problem;
-  bool inference = pl_option_given(arguments, "inference");
+  bool inference = prog_option_given(arguments, "inference");
   PLANC_TRY(read_options(arguments, problem));
-  PLANC_TRY(cli_setup_graph(graph_path, pl_option_value(arguments, "optimizer"), inference, CLI_AS_IT_IS, &out->graph));
+  PLANC_TRY(
+      cli_setup_graph(graph_path, prog_option_value(arguments, "optimizer"), inference, CLI_AS_IT_IS, &out->graph));
   PLANC_TRY(read_profile(arguments, out->graph, &out->profile));
   problem->job.graph = out->graph;
   problem->job.profile = out->profile;
@@ -238,19 +239,19 @@ planc_status cli_setup_plans(const planc_policy *policy) {
 
 /* What the command line alone says, of a batch or budget that it leaves open 0 or -1: what is wrong there is told
  * before the defaults are. */
-static planc_status read_options(const pl_arguments *arguments, planc_problem *problem) {
+static planc_status read_options(const prog_arguments *arguments, planc_problem *problem) {
   int64_t gpus;
-  if (pl_option_given(arguments, "profile") && pl_option_given(arguments, "device"))
+  if (prog_option_given(arguments, "profile") && prog_option_given(arguments, "device"))
     return planc_error(PLANC_USAGE, "--profile and --device exclude each other");
-  PLANC_TRY(pl_option_int(arguments, "batch", 1, INT32_MAX, 0, &problem->job.batch));
-  PLANC_TRY(pl_option_int(arguments, "gpus", 1, PLANC_PLAN_MAX_REPLICAS, 1, &gpus));
+  PLANC_TRY(prog_option_int(arguments, "batch", 1, INT32_MAX, 0, &problem->job.batch));
+  PLANC_TRY(prog_option_int(arguments, "gpus", 1, PLANC_PLAN_MAX_REPLICAS, 1, &gpus));
   problem->terms.budgets[PLANC_MEMORY_DEVICE] = problem->terms.budgets[PLANC_MEMORY_HOST] = -1;
   PLANC_TRY(cli_setup_budgets(arguments, problem->terms.budgets));
-  PLANC_TRY(pl_option_int(arguments, "sub-batch", 1, INT32_MAX, 0, &problem->job.sub_batch));
+  PLANC_TRY(prog_option_int(arguments, "sub-batch", 1, INT32_MAX, 0, &problem->job.sub_batch));
   problem->terms.gpus = (int32_t)gpus;
-  problem->terms.shared_link = pl_option_given(arguments, "shared-link");
+  problem->terms.shared_link = prog_option_given(arguments, "shared-link");
   if (problem->terms.shared_link && gpus == 1) return planc_error(PLANC_USAGE, "--shared-link is for several --gpus");
-  problem->job.split_batch_norm = pl_option_given(arguments, "split-batch-norm");
+  problem->job.split_batch_norm = prog_option_given(arguments, "split-batch-norm");
   return cli_setup_policy_options(arguments, problem);
 }
 

@@ -4,7 +4,7 @@
 
 #include "cli/update_setup.h"
 
-static planc_status check_options(const pl_arguments *arguments);
+static planc_status check_options(const prog_arguments *arguments);
 static planc_status make_problem(cli_update *u);
 static bool asks_for_other_decisions(const cli_update *u);
 
@@ -24,12 +24,12 @@ planc_status cli_update_replan_job(cli_update *u) {
   if (rules_out && planc_status_code(status) == PLANC_USAGE)
     status = planc_context(status, "%s", u->arguments->operands[0]);
   if (keepable) cli_update_note_kept(&u->problem.terms, keepable, status);
-  if (!pl_option_given(u->arguments, "sub-batch")) cli_update_note_rounds(u, status);
+  if (!prog_option_given(u->arguments, "sub-batch")) cli_update_note_rounds(u, status);
   return cli_explain(&u->problem, u->policy, status);
 }
 
-static planc_status check_options(const pl_arguments *arguments) {
-  if (!pl_option_given(arguments, "deadline")) return NULL;
+static planc_status check_options(const prog_arguments *arguments) {
+  if (!prog_option_given(arguments, "deadline")) return NULL;
   return planc_error(PLANC_USAGE, "--deadline is for plans of planc colocate");
 }
 
@@ -59,7 +59,7 @@ static planc_status make_problem(cli_update *u) {
   const planc_plan *plan = u->plan;
   const planc_job *job = &plan->jobs[0];
   const planc_memory *device = planc_plan_memory(plan, PLANC_MEMORY_DEVICE);
-  const char *policy = pl_option_value(u->arguments, "policy");
+  const char *policy = prog_option_value(u->arguments, "policy");
   planc_problem *problem = &u->problem;
   planc_settings kept;
   *problem = (planc_problem){.job.graph = job->graph, .job.profile = u->update->profiles[0], .job.batch = job->batch};
@@ -78,15 +78,15 @@ static planc_status make_problem(cli_update *u) {
   PLANC_TRY(cli_setup_storage(problem));
   /* Other rounds would rest on times that nobody measured. */
   int64_t rounds = u->bases ? 0 : sub_batch_of(job);
-  PLANC_TRY(pl_option_int(u->arguments, "sub-batch", 1, job->batch, rounds, &problem->job.sub_batch));
+  PLANC_TRY(prog_option_int(u->arguments, "sub-batch", 1, job->batch, rounds, &problem->job.sub_batch));
   if (!u->bases && !has_rounds(job, problem->job.sub_batch)) {
     cli_note("workspaces of rounds of %" PRId64 " are taken from those of %" PRId64
              ": planrun refuses a plan with too little; a --profile has those that were measured",
              problem->job.sub_batch, rounds);
   }
-  problem->job.split_batch_norm = job->n_rounds > 1 || pl_option_given(u->arguments, "split-batch-norm");
+  problem->job.split_batch_norm = job->n_rounds > 1 || prog_option_given(u->arguments, "split-batch-norm");
   PLANC_TRY(cli_setup_policy_options(u->arguments, problem));
-  if (!pl_option_given(u->arguments, "placement") && (u->policy->supports & PLANC_POLICY_VMM))
+  if (!prog_option_given(u->arguments, "placement") && (u->policy->supports & PLANC_POLICY_VMM))
     problem->terms.placement = placement_of(device);
   if (problem->terms.placement == placement_of(device) && problem->terms.chunk_bytes == 0)
     problem->terms.chunk_bytes = device->chunk_bytes;
@@ -114,7 +114,7 @@ static bool may_have_smaller_rounds(const cli_update *u, int32_t j) {
   const planc_job *job = &u->plan->jobs[j];
   bool coupled = planc_graph_is_batch_coupled(job->graph) && job->n_rounds == 1;
   bool stays = u->is_mix && u->mix.jobs[j].side_by_side > 1;
-  return !stays && job->rounds[0] > 1 && (!coupled || pl_option_given(u->arguments, "split-batch-norm"));
+  return !stays && job->rounds[0] > 1 && (!coupled || prog_option_given(u->arguments, "split-batch-norm"));
 }
 
 void cli_update_note_rounds(const cli_update *u, planc_status failed) {

@@ -7,7 +7,7 @@ static const char by_colocating[] = "; colocate with the profiles of --profile-o
 
 enum { RATIO_TEXT = 12 * PLANC_MIX_MOST_JOBS };
 
-static planc_status check_options(const pl_arguments *arguments);
+static planc_status check_options(const prog_arguments *arguments);
 static planc_status find_policy(cli_update *u);
 static planc_settings settings_of(const cli_update *u);
 static void set_job(cli_update *u, int32_t job, const planc_settings *settings);
@@ -57,16 +57,16 @@ planc_status cli_update_replan_mix(cli_update *u) {
   return status;
 }
 
-static planc_status check_options(const pl_arguments *arguments) {
+static planc_status check_options(const prog_arguments *arguments) {
   static const char *const of_one_job[] = {"storage", "sub-batch", "placement", "chunk"};
   for (size_t i = 0; i < sizeof of_one_job / sizeof *of_one_job; i++)
-    if (pl_option_given(arguments, of_one_job[i]))
+    if (prog_option_given(arguments, of_one_job[i]))
       return planc_error(PLANC_USAGE, "--%s is for plans of one job with one iteration a period", of_one_job[i]);
   return NULL;
 }
 
 static planc_status find_policy(cli_update *u) {
-  const char *name = pl_option_value(u->arguments, "policy"), *own = u->plan->policy;
+  const char *name = prog_option_value(u->arguments, "policy"), *own = u->plan->policy;
   if (name) return cli_mix_policy(name, true, &u->mix_policy);
   u->mix_policy = planc_mix_policy_find(own);
   if (u->mix_policy && u->mix_policy->make) return NULL;
@@ -81,8 +81,8 @@ static bool has_use_for(const cli_update *u, uint32_t users) {
 static planc_settings settings_of(const cli_update *u) {
   planc_settings kept = cli_update_kept_settings(u->plan, u->mix_policy->name, u->mix_policy->supports);
   /* Node groups have a size or a number. */
-  if (pl_option_given(u->arguments, "split-groups")) kept.split_size = 0;
-  if (pl_option_given(u->arguments, "split-size")) kept.split_groups = 0;
+  if (prog_option_given(u->arguments, "split-groups")) kept.split_size = 0;
+  if (prog_option_given(u->arguments, "split-size")) kept.split_groups = 0;
   return kept;
 }
 
@@ -97,10 +97,10 @@ static void set_job(cli_update *u, int32_t job, const planc_settings *settings) 
                        .sub_batch = u->bases && !side_by_side ? 0 : from->rounds[0],
                        .side_by_side = side_by_side ? from->n_rounds : 1,
                        .priority = from->priority,
-                       .split_batch_norm = from->n_rounds > 1 || pl_option_given(u->arguments, "split-batch-norm")};
-#define X(name, option, kind, least, most, standard, users, help)                        \
-  u->mix.jobs[job].name = settings->name;                                                \
-  if (!pl_option_given(u->arguments, option) && has_use_for(u, users) && from->name > 0) \
+                       .split_batch_norm = from->n_rounds > 1 || prog_option_given(u->arguments, "split-batch-norm")};
+#define X(name, option, kind, least, most, standard, users, help)                          \
+  u->mix.jobs[job].name = settings->name;                                                  \
+  if (!prog_option_given(u->arguments, option) && has_use_for(u, users) && from->name > 0) \
     u->mix.jobs[job].name = from->name;
   PLANC_EACH_SETTINGS(X)
 #undef X

@@ -5,7 +5,7 @@
 #include "cli/update_setup.h"
 #include "cost/routes.h"
 #include "plan/job_name.h"
-#include "util/print.h"
+#include "program/print.h"
 
 static bool to_standard_output(const cli_update *u);
 static planc_status report_json(const cli_update *u, bool updated);
@@ -16,11 +16,11 @@ static bool has_ideal(const cli_update *u, const planc_plan *next);
 
 planc_status cli_update_report(const cli_update *u, bool updated) {
   if (to_standard_output(u)) return NULL;
-  if (pl_option_given(u->arguments, "json")) return report_json(u, updated);
+  if (prog_option_given(u->arguments, "json")) return report_json(u, updated);
   const planc_plan *next = planc_replanned_plan(&u->next);
   print_text(u, next);
   for (int32_t k = 0; k < u->n_profile_outputs; k++)
-    pl_print_line(stdout, "  profile %s", pl_option_repeated(u->arguments, "profile-out", k));
+    prog_print_line(stdout, "  profile %s", prog_option_repeated(u->arguments, "profile-out", k));
   if (!next) return NULL;
   print_decisions(u);
   cli_print_summary(next, known_shares(u), u->output, has_ideal(u, next));
@@ -30,7 +30,7 @@ planc_status cli_update_report(const cli_update *u, bool updated) {
 static bool to_standard_output(const cli_update *u) {
   bool any = u->output && strcmp(u->output, "-") == 0;
   for (int32_t k = 0; k < u->n_profile_outputs; k++)
-    any |= strcmp(pl_option_repeated(u->arguments, "profile-out", k), "-") == 0;
+    any |= strcmp(prog_option_repeated(u->arguments, "profile-out", k), "-") == 0;
   return any;
 }
 
@@ -100,7 +100,7 @@ static planc_status report_json(const cli_update *u, bool updated) {
   }
   pl_json_add_known(object, "other_algorithms", u->n_others >= 0, u->n_others);
   pl_json_add_known(object, "iteration_ns", next, next ? next->predicted.iteration_ns : 0);
-  return pl_print_json(stdout, object);
+  return prog_print_json(stdout, object);
 }
 
 /* --- For people --------------------------------------------------------------------------------------------------- */

@@ -6,7 +6,7 @@
 #include "util/arena.h"
 
 typedef struct cli_update {
-  const pl_arguments *arguments;
+  const prog_arguments *arguments;
   pl_arena arena;
   const char *output;        /* or NULL */
   int32_t n_profile_outputs; /* of jobs in their order */

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
-#include "util/print.h"
+#include "program/print.h"
 
 #define X(form) static planc_status print_##form(const cli_verdict *verdicts, int32_t n);
 CLI_VERDICT_FORMS(X)
@@ -56,10 +56,10 @@ static planc_status print_text(const cli_verdict *verdicts, int32_t n) {
   for (int32_t v = 0; v < n; v++) {
     if (verdicts[v].refusal) continue;
     if (n > 1) {
-      pl_print_text(stdout, verdicts[v].path);
+      prog_print_text(stdout, verdicts[v].path);
       fputs(": ", stdout);
     }
-    pl_print_line(stdout, "%s", verdicts[v].summary);
+    prog_print_line(stdout, "%s", verdicts[v].summary);
   }
   return NULL;
 }
@@ -96,7 +96,7 @@ static planc_status print_json(const cli_verdict *verdicts, int32_t n) {
     } else {
       report_passed(object, verdict);
     }
-    PLANC_TRY(pl_print_json(stdout, object));
+    PLANC_TRY(prog_print_json(stdout, object));
   }
   return NULL;
 }
@@ -106,9 +106,9 @@ static planc_status print_json(const cli_verdict *verdicts, int32_t n) {
 /* A workflow command's property or message: "Workflow commands for GitHub Actions", and toolkit's command.ts. What of
  * it ends up in the log must not be obeyed there. */
 static void put_escaped(const char *text, bool property) {
-  pl_character c;
+  prog_character c;
   for (const char *at = text; *at; at += c.length) {
-    c = pl_character_at(text, at);
+    c = prog_character_at(text, at);
     bool special = *at == '%' || *at == '\r' || *at == '\n' || (property && (*at == ':' || *at == ','));
     if (special) {
       printf("%%%02X", (unsigned)*at);
@@ -168,9 +168,9 @@ static planc_status print_github(const cli_verdict *verdicts, int32_t n) {
  * all. Each becomes U+FFFD. Blanks other than spaces are written by number, for attributes are normalised, and so is
  * what a terminal or a log obeys. */
 static void put_xml(const char *text) {
-  pl_character c;
+  prog_character c;
   for (const char *at = text; *at; at += c.length) {
-    c = pl_character_at(text, at);
+    c = prog_character_at(text, at);
     bool blank = c.code == '\t' || c.code == '\n' || c.code == '\r';
     if ((c.code < 0x20 && !blank) || c.code == 0xfffe || c.code == 0xffff) {
       fputs("\xef\xbf\xbd", stdout);

@@ -1,3 +1,4 @@
+/* The table of routes (routes.h), and what follows from it. */
 #include "cost/routes.h"
 
 const pl_route_row pl_routes[PLANC_N_ROUTES] = {

@@ -1,3 +1,4 @@
+/* Which way copies go (copies.h): told from the memory of what each leaves and of where it arrives. */
 #include "plan/copies.h"
 
 planc_status pl_plan_acquired(const planc_plan *plan, pl_arena *arena, pl_acquired **out) {

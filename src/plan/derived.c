@@ -1,3 +1,4 @@
+/* Peaks, and sums of a plan's body (derived.h). */
 #include "plan/derived.h"
 
 #include "cost/routes.h"

@@ -1,3 +1,4 @@
+/* The device of a plan (describe.h), from its rows. */
 #include "plan/describe.h"
 
 #include "cost/routes.h"

@@ -1,3 +1,4 @@
+/* Looking up links (link_index.h): sorted by their keys. */
 #include "plan/link_index.h"
 
 #include <stdlib.h>

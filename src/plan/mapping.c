@@ -1,3 +1,4 @@
+/* Mappings of virtual memory (mapping.h): whether they are right, and which bytes an address stands for. */
 #include "plan/mapping.h"
 
 #include <assert.h>

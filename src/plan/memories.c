@@ -1,3 +1,4 @@
+/* Memories, GPUs and replicas of a plan (memories.h). */
 #include "plan/memories.h"
 
 #include "util/math.h"

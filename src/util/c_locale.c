@@ -1,3 +1,4 @@
+/* Entering the C locale, and leaving it (c_locale.h). */
 #include "util/c_locale.h"
 
 /* The C locale as a whole is an object that C libraries have ready: this takes no memory, and does not fail. */

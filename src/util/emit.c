@@ -1,3 +1,4 @@
+/* Text that grows (emit.h). */
 #include "util/emit.h"
 
 #include <math.h>

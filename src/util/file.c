@@ -1,3 +1,4 @@
+/* Reading files whole, and writing them aside (file.h). */
 #include "util/file.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* Trees of JSON (json_tree.h): building, printing, reading. */
 #include "util/json_tree.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* What a label may be (label.h). */
 #include "util/label.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* Finding devices' files (locate.h): in the user's place, then beside the program. */
 #include "util/locate.h"
 
 #include <dirent.h>

@@ -1,3 +1,4 @@
+/* Medians (median.h). */
 #include "util/median.h"
 
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* Reals as text (real.h): as few digits as read back the same. */
 #include "util/real.h"
 
 #include <stdio.h>

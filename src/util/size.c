@@ -1,3 +1,4 @@
+/* Reading and writing sizes and times (size.h). */
 #include "util/size.h"
 
 #include <stdio.h>

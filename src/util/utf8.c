@@ -1,3 +1,4 @@
+/* Telling UTF-8 from other bytes (utf8.h). */
 #include "util/utf8.h"
 
 #include <stdbool.h>

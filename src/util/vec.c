@@ -1,3 +1,4 @@
+/* Growing arrays (vec.h). */
 #include "util/vec.h"
 
 planc_status pl_vec_grow(void **data, int64_t *cap, int64_t need, size_t element) {

@@ -65,6 +65,15 @@ class Install(unittest.TestCase):
         self.assertEqual(run(program, os.path.join(ROOT, "graphs/vgg16.yaml")).returncode, 0)
         self.assertEqual(run(program, source).returncode, 3)
 
+    def test_the_libraries_neither_abort_nor_exit(self):
+        for name in ("libplanc.a", "libplanrt.a"):
+            with self.subTest(name):
+                taken = run("nm", "--undefined-only", os.path.join(self.to, "lib", name))
+                self.assertEqual(taken.returncode, 0, taken.stderr)
+                names = {line.split()[-1] for line in taken.stdout.splitlines() if line}
+                self.assertIn("malloc", names)
+                self.assertEqual(names & {"__assert_fail", "abort", "exit", "_exit"}, set())
+
     def test_nothing_is_left_after_uninstall(self):
         self.make("uninstall")
         left = [path for path in glob.glob(self.to + "/**", recursive=True) if not os.path.isdir(path)]

@@ -4,10 +4,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "program/options.h"
 #include "tests/support/unit.h"
-#include "util/options.h"
 
-static const pl_option options[] = {
+static const prog_option options[] = {
     {"count", 'c', "N", "how many"},
     {"size", 's', "SIZE", "how large"},
     {"counts", 0, "N", "a name that another one starts"},
@@ -16,19 +16,19 @@ static const pl_option options[] = {
     {"with", 'w', "WHAT ...", "one more"},
     {0},
 };
-static const pl_command_line line = {"work", "FROM [TO]", "does the work", options, 1, 2};
+static const prog_command_line line = {"work", "FROM [TO]", "does the work", options, 1, 2};
 
 enum { MAX_ARGUMENTS = 12 };
 
 /* Parses up to MAX_ARGUMENTS arguments, ended by NULL. */
-static planc_status parse(const char *const *arguments, pl_arguments *out) {
+static planc_status parse(const char *const *arguments, prog_arguments *out) {
   char *argv[MAX_ARGUMENTS];
   int argc = 0;
   while (arguments[argc]) {
     argv[argc] = (char *)(uintptr_t)arguments[argc];
     argc++;
   }
-  return pl_options_parse(&line, argc, argv, out);
+  return prog_options_parse(&line, argc, argv, out);
 }
 
 /* --- What is understood --------------------------------------------------------------------------------------- */
@@ -73,14 +73,14 @@ static void same_text(const char *seen, const char *wanted) {
 
 START_TEST(arguments_are_understood) {
   const understood *u = &right[_i];
-  pl_arguments seen;
+  prog_arguments seen;
   planc_status status = parse(u->arguments, &seen);
   ck_assert_msg(!status, "%s", planc_status_message(status));
-  same_text(pl_option_value(&seen, "count"), u->count);
-  same_text(pl_option_value(&seen, "size"), u->size);
-  same_text(pl_option_value(&seen, "counts"), u->counts);
-  ck_assert_int_eq(pl_option_given(&seen, "quiet"), u->quiet);
-  ck_assert_int_eq(pl_option_given(&seen, "dry-run"), u->dry_run);
+  same_text(prog_option_value(&seen, "count"), u->count);
+  same_text(prog_option_value(&seen, "size"), u->size);
+  same_text(prog_option_value(&seen, "counts"), u->counts);
+  ck_assert_int_eq(prog_option_given(&seen, "quiet"), u->quiet);
+  ck_assert_int_eq(prog_option_given(&seen, "dry-run"), u->dry_run);
   ck_assert_int_eq(seen.help, u->help);
   int32_t n = 0;
   while (u->operands[n]) n++;
@@ -90,24 +90,24 @@ START_TEST(arguments_are_understood) {
 END_TEST
 
 START_TEST(some_options_repeat) {
-  pl_arguments seen;
+  prog_arguments seen;
   const char *const arguments[] = {"--with", "b", "-q", "a", "-wc", "--with=", NULL};
   ok(parse(arguments, &seen));
-  ck_assert_str_eq(pl_option_value(&seen, "with"), "b");
-  ck_assert_str_eq(pl_option_repeated(&seen, "with", 0), "b");
-  ck_assert_str_eq(pl_option_repeated(&seen, "with", 1), "c");
-  ck_assert_str_eq(pl_option_repeated(&seen, "with", 2), "");
-  ck_assert_ptr_null(pl_option_repeated(&seen, "with", 3));
-  ck_assert_int_eq(pl_option_count(&seen, "with"), 3);
-  ck_assert_int_eq(pl_option_count(&seen, "count"), 0);
-  ck_assert_ptr_null(pl_option_repeated(&seen, "count", 0));
+  ck_assert_str_eq(prog_option_value(&seen, "with"), "b");
+  ck_assert_str_eq(prog_option_repeated(&seen, "with", 0), "b");
+  ck_assert_str_eq(prog_option_repeated(&seen, "with", 1), "c");
+  ck_assert_str_eq(prog_option_repeated(&seen, "with", 2), "");
+  ck_assert_ptr_null(prog_option_repeated(&seen, "with", 3));
+  ck_assert_int_eq(prog_option_count(&seen, "with"), 3);
+  ck_assert_int_eq(prog_option_count(&seen, "count"), 0);
+  ck_assert_ptr_null(prog_option_repeated(&seen, "count", 0));
 
-  char *many[PL_MAX_REPEATS + 2];
-  for (int i = 0; i <= PL_MAX_REPEATS; i++) many[i] = (char *)(uintptr_t) "-wx";
-  many[PL_MAX_REPEATS + 1] = (char *)(uintptr_t) "a";
-  assert_fails(pl_options_parse(&line, PL_MAX_REPEATS + 2, many, &seen), PLANC_USAGE, "--with: more than 256");
-  ok(pl_options_parse(&line, PL_MAX_REPEATS + 1, many + 1, &seen));
-  ck_assert_str_eq(pl_option_repeated(&seen, "with", PL_MAX_REPEATS - 1), "x");
+  char *many[PROG_MAX_REPEATS + 2];
+  for (int i = 0; i <= PROG_MAX_REPEATS; i++) many[i] = (char *)(uintptr_t) "-wx";
+  many[PROG_MAX_REPEATS + 1] = (char *)(uintptr_t) "a";
+  assert_fails(prog_options_parse(&line, PROG_MAX_REPEATS + 2, many, &seen), PLANC_USAGE, "--with: more than 256");
+  ok(prog_options_parse(&line, PROG_MAX_REPEATS + 1, many + 1, &seen));
+  ck_assert_str_eq(prog_option_repeated(&seen, "with", PROG_MAX_REPEATS - 1), "x");
 }
 END_TEST
 
@@ -137,7 +137,7 @@ static const struct refused {
 };
 
 START_TEST(anything_else_is_wrong_use) {
-  pl_arguments seen;
+  prog_arguments seen;
   planc_status status = parse(wrong[_i].arguments, &seen);
   ck_assert_int_eq(planc_status_code(status), PLANC_USAGE);
   ck_assert_str_eq(planc_status_message(status), wrong[_i].message);
@@ -173,10 +173,10 @@ static const struct number {
 START_TEST(an_integer_is_held_to_its_range) {
   const struct number *number = &numbers[_i];
   const char *arguments[] = {"a", "--count", number->text, NULL};
-  pl_arguments seen;
+  prog_arguments seen;
   ck_assert_ptr_null(parse(arguments, &seen));
   int64_t value;
-  planc_status status = pl_option_int(&seen, "count", number->low, number->high, -77, &value);
+  planc_status status = prog_option_int(&seen, "count", number->low, number->high, -77, &value);
   if (number->right) {
     ck_assert_ptr_null(status);
     ck_assert_int_eq(value, number->value);
@@ -193,25 +193,25 @@ END_TEST
 
 START_TEST(an_absent_option_has_its_fallback) {
   static const char *const arguments[] = {"a", NULL};
-  pl_arguments seen;
+  prog_arguments seen;
   ck_assert_ptr_null(parse(arguments, &seen));
   int64_t value;
-  ck_assert_ptr_null(pl_option_int(&seen, "count", 1, 5, 77, &value));
+  ck_assert_ptr_null(prog_option_int(&seen, "count", 1, 5, 77, &value));
   ck_assert_int_eq(value, 77); /* need not be in the range: it can stand for "not given" */
-  ck_assert_ptr_null(pl_option_size(&seen, "size", -1, &value));
+  ck_assert_ptr_null(prog_option_size(&seen, "size", -1, &value));
   ck_assert_int_eq(value, -1);
 }
 END_TEST
 
 START_TEST(a_size_is_read_or_named_with_its_option) {
   static const char *const good[] = {"a", "--size", "1.5K", NULL}, *const bad[] = {"a", "--size", "lots", NULL};
-  pl_arguments seen;
+  prog_arguments seen;
   int64_t value;
   ck_assert_ptr_null(parse(good, &seen));
-  ck_assert_ptr_null(pl_option_size(&seen, "size", -1, &value));
+  ck_assert_ptr_null(prog_option_size(&seen, "size", -1, &value));
   ck_assert_int_eq(value, 1536);
   ck_assert_ptr_null(parse(bad, &seen));
-  planc_status status = pl_option_size(&seen, "size", -1, &value);
+  planc_status status = prog_option_size(&seen, "size", -1, &value);
   ck_assert_int_eq(planc_status_code(status), PLANC_USAGE);
   ck_assert_int_eq(strncmp(planc_status_message(status), "--size: lots ", 13), 0);
   planc_status_free(status);
@@ -224,7 +224,7 @@ START_TEST(help_shows_the_table) {
   char text[1024];
   FILE *out = fmemopen(text, sizeof text, "w");
   ck_assert_ptr_nonnull(out);
-  pl_options_help("program", &line, out);
+  prog_options_help("program", &line, out);
   ck_assert_int_eq(fclose(out), 0);
   ck_assert_str_eq(text,
                    "usage: program work FROM [TO] [option ...]\n"

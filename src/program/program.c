@@ -1,12 +1,12 @@
 /* Dispatch to subcommands (program.h). */
-#include "util/program.h"
+#include "program/program.h"
 
 #include <string.h>
 
 #include "planc/plan.h"
 #include "planc/version.h"
 
-planc_status pl_program_remedy(planc_status status) {
+planc_status prog_remedy(planc_status status) {
   static const char *const remedies[] = {
       [PLANC_REMEDY_INFERENCE] = "--inference takes it as it stands",
       [PLANC_REMEDY_SPLIT_BATCH_NORM] = "--split-batch-norm allows it",
@@ -19,14 +19,14 @@ planc_status pl_program_remedy(planc_status status) {
   return named;
 }
 
-static planc_status dispatch(const pl_program *program, int argc, char **argv, FILE *out);
+static planc_status dispatch(const prog_program *program, int argc, char **argv, FILE *out);
 
-planc_status pl_program_run(const pl_program *program, int argc, char **argv, FILE *out) {
-  PLANC_TRY(pl_program_remedy(dispatch(program, argc, argv, out)));
+planc_status prog_run(const prog_program *program, int argc, char **argv, FILE *out) {
+  PLANC_TRY(prog_remedy(dispatch(program, argc, argv, out)));
   return fflush(out) || ferror(out) ? planc_error(PLANC_IO, "standard output cannot be written") : NULL;
 }
 
-static void print_usage(const pl_program *program, FILE *out) {
+static void print_usage(const prog_program *program, FILE *out) {
   fprintf(out, "usage: %s COMMAND [operand ...] [option ...]\n\ncommands:\n", program->name);
   for (int32_t i = 0; i < program->n_subcommands; i++)
     fprintf(out, "  %-10s %s\n", program->subcommands[i]->line.name, program->subcommands[i]->line.summary);
@@ -34,25 +34,25 @@ static void print_usage(const pl_program *program, FILE *out) {
 }
 
 /* What a command would overwrite is told before it reads anything. */
-static planc_status run_on_files(const pl_subcommand *subcommand, pl_arguments *arguments) {
-  pl_used_files files = {0};
+static planc_status run_on_files(const prog_subcommand *subcommand, prog_arguments *arguments) {
+  prog_used_files files = {0};
   arguments->files = &files;
   planc_status status = subcommand->list_files ? subcommand->list_files(arguments, &files) : NULL;
   if (!status) status = subcommand->run(arguments);
-  pl_used_files_free(&files);
+  prog_used_files_free(&files);
   return status;
 }
 
-static planc_status run_subcommand(const pl_program *program, const pl_subcommand *subcommand, int argc, char **argv,
-                                   FILE *out) {
-  pl_arguments arguments;
-  PLANC_TRY(planc_context(pl_options_parse(&subcommand->line, argc, argv, &arguments), "%s", subcommand->line.name));
+static planc_status run_subcommand(const prog_program *program, const prog_subcommand *subcommand, int argc,
+                                   char **argv, FILE *out) {
+  prog_arguments arguments;
+  PLANC_TRY(planc_context(prog_options_parse(&subcommand->line, argc, argv, &arguments), "%s", subcommand->line.name));
   if (!arguments.help) return run_on_files(subcommand, &arguments);
-  pl_options_help(program->name, &subcommand->line, out);
+  prog_options_help(program->name, &subcommand->line, out);
   return NULL;
 }
 
-static planc_status dispatch(const pl_program *program, int argc, char **argv, FILE *out) {
+static planc_status dispatch(const prog_program *program, int argc, char **argv, FILE *out) {
   if (argc < 1) return planc_error(PLANC_USAGE, "no command given; '%s --help' lists them", program->name);
   if (strcmp(argv[0], "--help") == 0 || strcmp(argv[0], "-h") == 0) {
     print_usage(program, out);

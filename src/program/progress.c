@@ -1,22 +1,23 @@
-#include "util/progress.h"
+/* The line of progress (progress.h). */
+#include "program/progress.h"
 
 #include <stdarg.h>
 #include <unistd.h>
 
-#include "util/print.h"
+#include "program/print.h"
 
 #define ERASE_LINE "\r\033[K"
 
-void pl_progress(FILE *stream, const char *format, ...) {
+void prog_progress(FILE *stream, const char *format, ...) {
   if (!isatty(fileno(stream))) return;
   va_list arguments;
   va_start(arguments, format);
   fputs(ERASE_LINE, stream);
-  pl_vprint(stream, format, arguments);
+  prog_vprint(stream, format, arguments);
   va_end(arguments);
   fflush(stream);
 }
 
-void pl_progress_end(FILE *stream) {
+void prog_progress_end(FILE *stream) {
   if (isatty(fileno(stream))) fputs(ERASE_LINE, stream);
 }

@@ -1,5 +1,5 @@
 /* Text for terminals and logs (print.h). */
-#include "util/print.h"
+#include "program/print.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -10,11 +10,11 @@ static int32_t code_point(const unsigned char *at, int length);
 static bool is_control(int32_t c);
 static bool is_command(const char *text, const char *at);
 
-pl_character pl_character_at(const char *text, const char *at) {
+prog_character prog_character_at(const char *text, const char *at) {
   int length = pl_utf8_length(at, at + strnlen(at, 4));
-  if (length == 0) return (pl_character){.length = 1, .code = -1};
+  if (length == 0) return (prog_character){.length = 1, .code = -1};
   int32_t code = code_point((const unsigned char *)at, length);
-  return (pl_character){.length = length, .code = code, .obeyed = is_control(code) || is_command(text, at)};
+  return (prog_character){.length = length, .code = code, .obeyed = is_control(code) || is_command(text, at)};
 }
 
 /* --- What is obeyed ----------------------------------------------------------------------------------------------- */
@@ -40,10 +40,10 @@ static bool is_command(const char *text, const char *at) {
 
 /* --- Terminals and logs ------------------------------------------------------------------------------------------- */
 
-void pl_print_text(FILE *out, const char *text) {
-  pl_character c;
+void prog_print_text(FILE *out, const char *text) {
+  prog_character c;
   for (const char *at = text; *at; at += c.length) {
-    c = pl_character_at(text, at);
+    c = prog_character_at(text, at);
     if (c.code >= 0 && !c.obeyed) {
       fwrite(at, 1, (size_t)c.length, out);
     } else {
@@ -52,7 +52,7 @@ void pl_print_text(FILE *out, const char *text) {
   }
 }
 
-void pl_vprint(FILE *out, const char *format, va_list arguments) {
+void prog_vprint(FILE *out, const char *format, va_list arguments) {
   char brief[512]; /* what there is room for without memory */
   va_list again;
   va_copy(again, arguments);
@@ -60,19 +60,19 @@ void pl_vprint(FILE *out, const char *format, va_list arguments) {
   char *whole = length >= (int)sizeof brief ? malloc((size_t)length + 1) : NULL;
   if (whole) vsnprintf(whole, (size_t)length + 1, format, again);
   va_end(again);
-  pl_print_text(out, whole ? whole : brief);
+  prog_print_text(out, whole ? whole : brief);
   free(whole);
 }
 
-void pl_vprint_line(FILE *out, const char *format, va_list arguments) {
-  pl_vprint(out, format, arguments);
+void prog_vprint_line(FILE *out, const char *format, va_list arguments) {
+  prog_vprint(out, format, arguments);
   fputc('\n', out);
 }
 
-void pl_print_line(FILE *out, const char *format, ...) {
+void prog_print_line(FILE *out, const char *format, ...) {
   va_list arguments;
   va_start(arguments, format);
-  pl_vprint_line(out, format, arguments);
+  prog_vprint_line(out, format, arguments);
   va_end(arguments);
 }
 
@@ -80,9 +80,9 @@ void pl_print_line(FILE *out, const char *format, ...) {
 
 /* What is obeyed stands in strings only, where a number can stand for it. */
 static void print_json_text(FILE *out, const char *text) {
-  pl_character c;
+  prog_character c;
   for (const char *at = text; *at; at += c.length) {
-    c = pl_character_at(text, at);
+    c = prog_character_at(text, at);
     if (c.code < 0) {
       fputc('?', out);
     } else if (c.obeyed) {
@@ -93,7 +93,7 @@ static void print_json_text(FILE *out, const char *text) {
   }
 }
 
-planc_status pl_print_json(FILE *out, cJSON *tree) {
+planc_status prog_print_json(FILE *out, cJSON *tree) {
   char *text;
   size_t length;
   planc_status status = pl_json_print(tree, PL_JSON_LINE, &text, &length);

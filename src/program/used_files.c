@@ -1,19 +1,19 @@
 /* What a command reads and writes (used_files.h). Files are few, so each new one is held against all others. */
-#include "util/used_files.h"
+#include "program/used_files.h"
 
 #include <string.h>
 #include <unistd.h>
 
-static planc_status add(pl_used_files *files, const char *path, bool written);
+static planc_status add(prog_used_files *files, const char *path, bool written);
 static void find(const char *path, bool written, pl_file_id *out);
-static planc_status compare(const pl_used_file *a, const pl_used_file *b);
+static planc_status compare(const prog_used_file *a, const prog_used_file *b);
 
-planc_status pl_used_files_read(pl_used_files *files, const char *path) {
+planc_status prog_used_files_read(prog_used_files *files, const char *path) {
   return add(files, path, false);
 }
 
-static planc_status add(pl_used_files *files, const char *path, bool written) {
-  pl_used_file file = {.written = written};
+static planc_status add(prog_used_files *files, const char *path, bool written) {
+  prog_used_file file = {.written = written};
   if (!path) return NULL;
   PLANC_TRY(pl_arena_strndup(&files->memory, path, strlen(path), &file.path));
   find(path, written, &file.id);
@@ -22,22 +22,22 @@ static planc_status add(pl_used_files *files, const char *path, bool written) {
   return NULL;
 }
 
-planc_status pl_used_files_write(pl_used_files *files, const char *path) {
+planc_status prog_used_files_write(prog_used_files *files, const char *path) {
   return add(files, path, true);
 }
 
-planc_status pl_used_files_renew(pl_used_files *files, const char *from, const char *to) {
+planc_status prog_used_files_renew(prog_used_files *files, const char *from, const char *to) {
   pl_file_id read, written;
   if (from && to) {
     find(from, false, &read);
     find(to, true, &written);
-    if (pl_file_id_is_same(&read, &written)) return pl_used_files_write(files, to);
+    if (pl_file_id_is_same(&read, &written)) return prog_used_files_write(files, to);
   }
-  PLANC_TRY(pl_used_files_read(files, from));
-  return pl_used_files_write(files, to);
+  PLANC_TRY(prog_used_files_read(files, from));
+  return prog_used_files_write(files, to);
 }
 
-void pl_used_files_free(pl_used_files *files) {
+void prog_used_files_free(prog_used_files *files) {
   VEC_FREE(&files->used);
   pl_arena_free(&files->memory);
 }
@@ -55,7 +55,7 @@ static void find(const char *path, bool written, pl_file_id *out) {
   out->known = out->exists = fstat(STDOUT_FILENO, &out->file) == 0;
 }
 
-static planc_status compare(const pl_used_file *a, const pl_used_file *b) {
+static planc_status compare(const prog_used_file *a, const prog_used_file *b) {
   if (!a->written && !b->written) return NULL;
   if (a->written && b->written && is_standard_output(a->path) && is_standard_output(b->path))
     return planc_error(PLANC_USAGE, "two outputs go to standard output");

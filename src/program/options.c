@@ -1,4 +1,5 @@
-#include "util/options.h"
+/* Parsing command lines by their tables (options.h). */
+#include "program/options.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -8,15 +9,15 @@
 #include "util/math.h"
 #include "util/size.h"
 
-static planc_status parse_option(pl_arguments *out, int argc, char **argv, int *position);
-static int32_t find_long(const pl_option *options, const char *text, size_t length);
-static int32_t find_short(const pl_option *options, char letter);
-static planc_status set_option(pl_arguments *out, int32_t index, const char *attached, int argc, char **argv,
+static planc_status parse_option(prog_arguments *out, int argc, char **argv, int *position);
+static int32_t find_long(const prog_option *options, const char *text, size_t length);
+static int32_t find_short(const prog_option *options, char letter);
+static planc_status set_option(prog_arguments *out, int32_t index, const char *attached, int argc, char **argv,
                                int *position);
 
-planc_status pl_options_parse(const pl_command_line *line, int argc, char **argv, pl_arguments *out) {
-  *out = (pl_arguments){.line = line};
-  for (int32_t n = 0; line->options[n].name; n++) assert(n < PL_MAX_OPTIONS);
+planc_status prog_options_parse(const prog_command_line *line, int argc, char **argv, prog_arguments *out) {
+  *out = (prog_arguments){.line = line};
+  for (int32_t n = 0; line->options[n].name; n++) assert(n < PROG_MAX_OPTIONS);
   bool only_operands = false;
   for (int i = 0; i < argc; i++) {
     const char *argument = argv[i];
@@ -36,7 +37,7 @@ planc_status pl_options_parse(const pl_command_line *line, int argc, char **argv
   return NULL;
 }
 
-static planc_status parse_option(pl_arguments *out, int argc, char **argv, int *position) {
+static planc_status parse_option(prog_arguments *out, int argc, char **argv, int *position) {
   const char *argument = argv[*position];
   int32_t index;
   const char *attached = NULL;
@@ -54,14 +55,14 @@ static planc_status parse_option(pl_arguments *out, int argc, char **argv, int *
 }
 
 /* Index of the option that `text` of `length` names, -1 if none. */
-static int32_t find_long(const pl_option *options, const char *text, size_t length) {
+static int32_t find_long(const prog_option *options, const char *text, size_t length) {
   for (int32_t i = 0; options[i].name; i++) {
     if (strlen(options[i].name) == length && strncmp(options[i].name, text, length) == 0) return i;
   }
   return -1;
 }
 
-static int32_t find_short(const pl_option *options, char letter) {
+static int32_t find_short(const prog_option *options, char letter) {
   for (int32_t i = 0; options[i].name; i++) {
     if (options[i].letter && options[i].letter == letter) return i;
   }
@@ -69,14 +70,14 @@ static int32_t find_short(const pl_option *options, char letter) {
 }
 
 /* Whether it may be given several times. */
-static bool repeats(const pl_option *option) {
+static bool repeats(const prog_option *option) {
   const char *dots = option->value ? strstr(option->value, " ...") : NULL;
   return dots && strcmp(dots, " ...") == 0;
 }
 
-static planc_status set_option(pl_arguments *out, int32_t index, const char *attached, int argc, char **argv,
+static planc_status set_option(prog_arguments *out, int32_t index, const char *attached, int argc, char **argv,
                                int *position) {
-  const pl_option *option = &out->line->options[index];
+  const prog_option *option = &out->line->options[index];
   if (out->values[index] && !repeats(option)) return planc_error(PLANC_USAGE, "--%s is given twice", option->name);
   if (!option->value) {
     if (attached) return planc_error(PLANC_USAGE, "--%s takes no value", option->name);
@@ -89,43 +90,43 @@ static planc_status set_option(pl_arguments *out, int32_t index, const char *att
   }
   if (!out->values[index]) out->values[index] = attached;
   if (!repeats(option)) return NULL;
-  if (out->n_repeated == PL_MAX_REPEATS)
-    return planc_error(PLANC_USAGE, "--%s: more than %d values", option->name, PL_MAX_REPEATS);
+  if (out->n_repeated == PROG_MAX_REPEATS)
+    return planc_error(PLANC_USAGE, "--%s: more than %d values", option->name, PROG_MAX_REPEATS);
   out->repeated[out->n_repeated].option = index;
   out->repeated[out->n_repeated++].value = attached;
   return NULL;
 }
 
-const char *pl_option_value(const pl_arguments *arguments, const char *name) {
+const char *prog_option_value(const prog_arguments *arguments, const char *name) {
   int32_t index = find_long(arguments->line->options, name, strlen(name));
   return index < 0 ? NULL : arguments->values[index];
 }
 
-const char *pl_option_repeated(const pl_arguments *arguments, const char *name, int32_t index) {
+const char *prog_option_repeated(const prog_arguments *arguments, const char *name, int32_t index) {
   int32_t option = find_long(arguments->line->options, name, strlen(name));
   for (int32_t i = 0; i < arguments->n_repeated; i++)
     if (arguments->repeated[i].option == option && index-- == 0) return arguments->repeated[i].value;
   return NULL;
 }
 
-int32_t pl_option_count(const pl_arguments *arguments, const char *name) {
+int32_t prog_option_count(const prog_arguments *arguments, const char *name) {
   int32_t n = 0;
-  while (pl_option_repeated(arguments, name, n)) n++;
+  while (prog_option_repeated(arguments, name, n)) n++;
   return n;
 }
 
-bool pl_option_given(const pl_arguments *arguments, const char *name) {
-  return pl_option_value(arguments, name) != NULL;
+bool prog_option_given(const prog_arguments *arguments, const char *name) {
+  return prog_option_value(arguments, name) != NULL;
 }
 
-planc_status pl_option_int(const pl_arguments *arguments, const char *name, int64_t low, int64_t high, int64_t fallback,
-                           int64_t *out) {
-  const char *text = pl_option_value(arguments, name);
+planc_status prog_option_int(const prog_arguments *arguments, const char *name, int64_t low, int64_t high,
+                             int64_t fallback, int64_t *out) {
+  const char *text = prog_option_value(arguments, name);
   *out = fallback;
-  return text ? pl_option_int_of(name, text, low, high, out) : NULL;
+  return text ? prog_option_int_of(name, text, low, high, out) : NULL;
 }
 
-planc_status pl_option_int_of(const char *name, const char *text, int64_t low, int64_t high, int64_t *out) {
+planc_status prog_option_int_of(const char *name, const char *text, int64_t low, int64_t high, int64_t *out) {
   char *end;
   errno = 0;
   long long value = strtoll(text, &end, 10);
@@ -137,28 +138,28 @@ planc_status pl_option_int_of(const char *name, const char *text, int64_t low, i
   return NULL;
 }
 
-planc_status pl_option_size(const pl_arguments *arguments, const char *name, int64_t fallback, int64_t *out) {
-  const char *text = pl_option_value(arguments, name);
+planc_status prog_option_size(const prog_arguments *arguments, const char *name, int64_t fallback, int64_t *out) {
+  const char *text = prog_option_value(arguments, name);
   *out = fallback;
-  return text ? pl_option_size_of(name, text, out) : NULL;
+  return text ? prog_option_size_of(name, text, out) : NULL;
 }
 
-planc_status pl_option_size_of(const char *name, const char *text, int64_t *out) {
+planc_status prog_option_size_of(const char *name, const char *text, int64_t *out) {
   PLANC_TRY(planc_context(pl_size_parse(text, out), "--%s", name));
   if (*out <= PL_EXACT_MAX) return NULL;
   return planc_error(PLANC_USAGE, "--%s: %s is more than a plan can hold, 2^53 bytes", name, text);
 }
 
-planc_status pl_option_time(const pl_arguments *arguments, const char *name, int64_t fallback, int64_t *out_ns) {
-  const char *text = pl_option_value(arguments, name);
+planc_status prog_option_time(const prog_arguments *arguments, const char *name, int64_t fallback, int64_t *out_ns) {
+  const char *text = prog_option_value(arguments, name);
   *out_ns = fallback;
   return text ? planc_context(pl_time_parse(text, out_ns), "--%s %s", name, text) : NULL;
 }
 
-void pl_options_help(const char *program, const pl_command_line *line, FILE *out) {
+void prog_options_help(const char *program, const prog_command_line *line, FILE *out) {
   fprintf(out, "usage: %s %s%s%s [option ...]\n\n%s\n\noptions:\n", program, line->name, *line->operands ? " " : "",
           line->operands, line->summary);
-  for (const pl_option *option = line->options; option->name; option++) {
+  for (const prog_option *option = line->options; option->name; option++) {
     char left[64];
     char letter[] = "   ";
     if (option->letter) {
