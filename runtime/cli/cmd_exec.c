@@ -2,7 +2,6 @@
 #include "runtime/cli/cmd_exec.h"
 
 #include "runtime/cli/planrun.h"
-#include "util/file.h"
 
 static const prog_option options[] = {
     {"data", 'd', "[JOB:]FILE ...", "train on labelled images: CSV, gzip'ed or not (default: pseudo-random samples)"},
@@ -68,8 +67,6 @@ static planc_status read_arguments(run_execution *e, const prog_arguments *argum
   PLANC_TRY(prog_option_int(arguments, "interleave", 0, INT64_MAX, -1, &e->interleave));
   PLANC_TRY(check_combinations(arguments, e->iterations));
   PLANC_TRY(read_options(&e->options, arguments));
-  if (e->trace) PLANC_TRY(pl_file_probe(e->trace));
-  if (e->save) PLANC_TRY(pl_file_probe(e->save));
   if (prog_option_given(arguments, "watch")) run_watch_start(&e->watch, prog_option_value(arguments, "watch"));
   return NULL;
 }

@@ -71,7 +71,7 @@ static planc_status make_problem(cli_update *u) {
   PLANC_TRY(cli_setup_plans(u->policy));
   cli_update_read_budgets(u, problem->terms.budgets);
   PLANC_TRY(cli_setup_budgets(u->arguments, problem->terms.budgets));
-  if (!pl_option_given(u->arguments, "storage") && problem->terms.budgets[PLANC_MEMORY_HOST] < 0 &&
+  if (!prog_option_given(u->arguments, "storage") && problem->terms.budgets[PLANC_MEMORY_HOST] < 0 &&
       problem->terms.budgets[PLANC_MEMORY_STORAGE] > 0)
     return planc_error(PLANC_USAGE, "%s: it has storage and no host budget: say --host-budget, or --storage 0",
                        u->arguments->operands[0]);

@@ -1,6 +1,7 @@
 /* Dispatch to subcommands (program.h). */
 #include "program/program.h"
 
+#include <signal.h>
 #include <string.h>
 
 #include "planc/plan.h"
@@ -22,6 +23,7 @@ planc_status prog_remedy(planc_status status) {
 static planc_status dispatch(const prog_program *program, int argc, char **argv, FILE *out);
 
 planc_status prog_run(const prog_program *program, int argc, char **argv, FILE *out) {
+  (void)signal(SIGXFSZ, SIG_IGN); /* a file that grows beyond the limit for files is an error of write */
   PLANC_TRY(prog_remedy(dispatch(program, argc, argv, out)));
   return fflush(out) || ferror(out) ? planc_error(PLANC_IO, "standard output cannot be written") : NULL;
 }
@@ -33,11 +35,12 @@ static void print_usage(const prog_program *program, FILE *out) {
   fprintf(out, "\n'%s COMMAND --help' tells a command's options.\n%s", program->name, program->notes);
 }
 
-/* What a command would overwrite is told before it reads anything. */
+/* What a command would overwrite, or cannot write, is told before it reads anything. */
 static planc_status run_on_files(const prog_subcommand *subcommand, prog_arguments *arguments) {
   prog_used_files files = {0};
   arguments->files = &files;
   planc_status status = subcommand->list_files ? subcommand->list_files(arguments, &files) : NULL;
+  if (!status) status = prog_used_files_probe(&files);
   if (!status) status = subcommand->run(arguments);
   prog_used_files_free(&files);
   return status;

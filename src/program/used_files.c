@@ -4,6 +4,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "util/file.h"
+
 static planc_status add(prog_used_files *files, const char *path, bool written);
 static void find(const char *path, bool written, pl_file_id *out);
 static planc_status compare(const prog_used_file *a, const prog_used_file *b);
@@ -35,6 +37,12 @@ planc_status prog_used_files_renew(prog_used_files *files, const char *from, con
   }
   PLANC_TRY(prog_used_files_read(files, from));
   return prog_used_files_write(files, to);
+}
+
+planc_status prog_used_files_probe(const prog_used_files *files) {
+  for (int64_t i = 0; i < files->used.len; i++)
+    if (files->used.data[i].written) PLANC_TRY(pl_file_probe(files->used.data[i].path));
+  return NULL;
 }
 
 void prog_used_files_free(prog_used_files *files) {

@@ -24,6 +24,8 @@ planc_status prog_used_files_read(prog_used_files *files, const char *path);
 planc_status prog_used_files_write(prog_used_files *files, const char *path);
 /* The two may be one file: it is read to its end before it is written. */
 planc_status prog_used_files_renew(prog_used_files *files, const char *from, const char *to);
+/* IO when one that is to be written cannot be: told before the work that it is for. */
+planc_status prog_used_files_probe(const prog_used_files *files);
 void prog_used_files_free(prog_used_files *files);
 
 #endif

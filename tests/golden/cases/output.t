@@ -37,19 +37,24 @@ An existing output survives a run that fails, whatever it fails of.
   precious
   old.plan
 
-So it does a run that is killed while it writes, and one whose disk is full, which cleans up.
+So it does one whose disk is full, or whose file grows beyond the limit, which cleans up.
 
-  $ { (ulimit -f 1; planc plan graphs/lenet-digits.yaml --policy none -o old.plan); } >/dev/null 2>&1
-  > cat old.plan; rm old.plan.*
-  precious
-  ! File size limit exceeded
-  $ (trap '' XFSZ; ulimit -f 1; planc plan graphs/lenet-digits.yaml --policy none -o old.plan 2>/dev/null); echo $?
+  $ (ulimit -f 1; planc plan graphs/lenet-digits.yaml --policy none -o old.plan 2>/dev/null); echo $?
   > cat old.plan; ls old*
   5
   precious
   old.plan
   $ planc plan graphs/lenet-digits.yaml --policy none -o - 2>/dev/null > /dev/full
   [5]
+
+An output that cannot be written is told before there is any work, and none of several changes then.
+
+  $ planc plan inputs/tiny.yaml --policy none -o none/x.plan
+  ! planc: none/x.plan: No such file or directory
+  [5]
+  $ mkdir ladder.1M.plan; planc colocate inputs/tiny.yaml inputs/tiny.yaml --device k40m --budgets 2M,1M -o ladder.plan; ls -d ladder*
+  ladder.1M.plan
+  ! planc: ladder.1M.plan: Is a directory
 
 No output is what is read.
 
