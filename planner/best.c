@@ -133,11 +133,11 @@ static planc_status ask(best *b, const planc_policy *policy) {
   }
   PLANC_TRY(status);
   b->slower = b->plan ? planc_policy_find(b->plan->policy)->name : NULL;
-  b->slower_ns = b->plan ? b->plan->predicted.iteration_ns : 0;
+  b->slower_ns = b->plan ? b->plan->predicted.period_ns : 0;
   b->slower_rounds = b->plan ? b->plan->jobs[0].rounds[0] : 0;
   planc_plan_free(b->plan);
   b->plan = plan;
-  b->problem.terms.beat_ns = beat_of(policy->name, plan->predicted.iteration_ns);
+  b->problem.terms.beat_ns = beat_of(policy->name, plan->predicted.period_ns);
   return NULL;
 }
 

@@ -18,7 +18,7 @@ static planc_status live(const planc_evaluator *evaluator, const planc_candidate
 static planc_status peak(const planc_evaluator *evaluator, const planc_candidate *candidate, int64_t *out_bytes);
 static planc_status hold(const planc_evaluator *evaluator, const planc_candidate *candidate);
 static planc_status hold_to_host(const planc_evaluator *evaluator, const planc_candidate *candidate);
-static planc_status iteration_time(const planc_evaluator *evaluator, const planc_candidate *candidate, int64_t *out_ns);
+static planc_status period_time(const planc_evaluator *evaluator, const planc_candidate *candidate, int64_t *out_ns);
 static planc_status place(const planc_evaluator *evaluator, const planc_candidate *candidate, int64_t *residencies,
                           int64_t *workspaces, int64_t *out_arena_bytes);
 static planc_status simulate(const planc_evaluator *evaluator, const planc_candidate *candidate,
@@ -31,7 +31,7 @@ planc_evaluator pl_evaluator_of(const planc_problem *problem) {
                            .hold = hold,
                            .hold_to_host = hold_to_host,
                            .place = place,
-                           .time = iteration_time,
+                           .time = period_time,
                            .simulate = simulate};
 }
 
@@ -171,14 +171,13 @@ static planc_status live(const planc_evaluator *evaluator, const planc_candidate
 
 /* --- Time --------------------------------------------------------------------------------------------------------- */
 
-static planc_status iteration_time(const planc_evaluator *evaluator, const planc_candidate *candidate,
-                                   int64_t *out_ns) {
+static planc_status period_time(const planc_evaluator *evaluator, const planc_candidate *candidate, int64_t *out_ns) {
   planc_plan *plan;
   planc_simulation simulation = {0};
   PLANC_TRY(planc_lower(evaluator->problem, "", candidate, &plan));
   planc_status status = planc_simulate(plan, NULL, &simulation);
   planc_plan_free(plan);
-  *out_ns = simulation.iteration_ns;
+  *out_ns = simulation.period_ns;
   return status;
 }
 
@@ -213,8 +212,8 @@ static planc_status simulate_placed(const planc_evaluator *evaluator, const plan
   PLANC_TRY(pl_lower_placed(evaluator->problem, "", candidate, &placed->addresses, &plan));
   for (int32_t m = 0; m < PLANC_N_BUDGETS; m++) out->peak_bytes[m] = plan->predicted.peak_bytes[m];
   planc_status status =
-      visitor ? show(plan, candidate, visitor, user, &out->iteration_ns) : planc_simulate(plan, NULL, &simulation);
-  if (!status && !visitor) out->iteration_ns = simulation.iteration_ns;
+      visitor ? show(plan, candidate, visitor, user, &out->period_ns) : planc_simulate(plan, NULL, &simulation);
+  if (!status && !visitor) out->period_ns = simulation.period_ns;
   planc_plan_free(plan);
   return status;
 }
@@ -264,7 +263,7 @@ static planc_status show_in_order(const planc_plan *plan, const planc_order *ord
   if (!status)
     status = planc_simulate(plan, &(planc_simulate_options){.visitor = note_times, .user = &of}, &simulation);
   if (!status) {
-    *out_ns = simulation.iteration_ns;
+    *out_ns = simulation.period_ns;
     time_runs(plan, order, &of, times);
     status = visitor(user, &(planc_simulated){.plan = plan, .end_ns = of.end_ns, .order = order, .times = times});
   }

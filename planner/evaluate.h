@@ -7,7 +7,7 @@
 /* There is nothing to free. */
 planc_evaluator pl_evaluator_of(const planc_problem *problem);
 
-/* A lower bound of the candidate's iteration, of one replica: its ops one after the other, recomputes included. */
+/* A lower bound of the candidate's period, of one replica: its ops one after the other, recomputes included. */
 int64_t pl_candidate_least_time(const planc_candidate *candidate);
 
 #endif

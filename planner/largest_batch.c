@@ -75,7 +75,7 @@ static planc_status bracket_with_own(batch_search *s, int64_t *out_over) {
 static void note_fit(planc_largest_batch *found, int64_t batch, const planc_plan *plan) {
   if (batch <= found->batch) return;
   found->batch = batch;
-  found->iteration_ns = plan->predicted.iteration_ns;
+  found->iteration_ns = plan->predicted.period_ns;
 }
 
 static void read_plan(const planc_plan *plan, attempt *out) {

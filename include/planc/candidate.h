@@ -18,7 +18,7 @@ typedef struct planc_candidate {
   const planc_costs **costs; /* by job of the trace; its own, as all of this */
   planc_schedule *schedule;
   int64_t sub_batch; /* samples of a full round */
-  int64_t bound_ns;  /* certified lower bound on its iteration, 0 = none */
+  int64_t bound_ns;  /* certified lower bound on its period, 0 = none */
   char *explanation; /* for people: planc_candidate_explain; its own, NULL = none */
 } planc_candidate;
 void planc_candidate_free(planc_candidate *candidate);

@@ -27,7 +27,7 @@ typedef planc_status (*planc_candidate_visitor)(void *user, const planc_simulate
 /* What the plan of a candidate takes. */
 typedef struct planc_taken {
   int64_t peak_bytes[PLANC_N_BUDGETS]; /* by kind of memory, as in planc_predictions */
-  int64_t iteration_ns;
+  int64_t period_ns;
   bool fits; /* on the device; where not, nothing but its peak is known, and all else is 0 */
 } planc_taken;
 
@@ -51,7 +51,7 @@ struct planc_evaluator {
    * what is away; workspaces[] by command, of execs. Both are the caller's. */
   planc_status (*place)(const planc_evaluator *evaluator, const planc_candidate *candidate, int64_t *residencies,
                         int64_t *workspaces, int64_t *out_arena_bytes);
-  /* How long its iteration takes by the simulator, whether it fits or not. */
+  /* How long its period takes by the simulator, whether it fits or not. */
   planc_status (*time)(const planc_evaluator *evaluator, const planc_candidate *candidate, int64_t *out_ns);
   /* Peaks and time at once, placed and lowered once. Where it fits on the device `visitor`, unless that is NULL, is
    * called once; where it does not, it is not even lowered. */

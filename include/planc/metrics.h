@@ -12,7 +12,7 @@ extern "C" {
 #define PLANC_NO_METRIC INT64_MIN /* of a measure that is not defined: what it divides by is 0, or is not there */
 
 typedef struct planc_metrics {
-  int64_t overhead_ppm;   /* iteration over ideal, less one (moDNN, V-A) */
+  int64_t overhead_ppm;   /* period over ideal, less one (moDNN, V-A) */
   int64_t throughput_ppm; /* samples per second, in millionths of a sample */
   int64_t moved_bytes;    /* in both directions */
   /* TENSILE, V-A. Its text has lost the formulas; all complete rows of its tables obey these. */
@@ -24,14 +24,14 @@ typedef struct planc_metrics {
 
 /* What a period of a run comes to, whether predicted or simulated. It stands alone, without the plan. */
 typedef struct planc_outcome {
-  int64_t iteration_ns;
+  int64_t period_ns;
   int64_t peak_bytes[PLANC_N_MEMORY_KINDS];
   planc_job_predictions total; /* of all jobs */
 } planc_outcome;
 /* As the plan predicts it. */
 planc_outcome planc_outcome_of(const planc_plan *plan);
 
-/* The measures of a run of `samples` samples, against the one without scheduling (M_v, T_v: peak and iteration of
+/* The measures of a run of `samples` samples, against the one without scheduling (M_v, T_v: peak and period of
  * `vanilla`); NULL leaves what needs that undefined. */
 void planc_metrics_of(const planc_outcome *run, int64_t samples, const planc_outcome *vanilla, planc_metrics *out);
 

@@ -156,8 +156,8 @@ typedef struct planc_job_predictions {
 } planc_job_predictions;
 
 typedef struct planc_predictions {
-  int64_t iteration_ns; /* steady state, per period */
-  int64_t bound_ns;     /* certified lower bound on the iteration, 0 = none */
+  int64_t period_ns; /* steady state */
+  int64_t bound_ns;  /* certified lower bound on the period, 0 = none */
   planc_job_predictions *jobs;
   /* Arena plus reserved, the most of any memory of the kind. They follow from the memories and are not in the file. */
   int64_t peak_bytes[PLANC_N_MEMORY_KINDS];
@@ -199,7 +199,7 @@ int32_t planc_plan_gpus(const planc_plan *plan);
 /* How many replicas the plan stands for, at least 1. */
 int32_t planc_plan_replicas(const planc_plan *plan);
 /* The sums over the jobs, each of which has its predictions. Jobs share the GPU, so the sum of their stalls may be more
- * than the iteration. */
+ * than the period. */
 planc_job_predictions planc_plan_predicted_total(const planc_plan *plan);
 
 /* Reads planc-plan(5). Checks the form only (rows, keys, ranges that make memory unsafe to use); whether the plan is

@@ -29,8 +29,7 @@ typedef struct planc_terms {
                                        for what the host's budget has no room for: 0 = there is none */
   int64_t code_bytes;               /* beside what the profile reserves; planc_make_plan finds it */
   int64_t chunk_bytes;              /* of virtual memory, a multiple of PLANC_ALIGNMENT; 0 = 40 MiB, pages 2 MiB */
-  int64_t beat_ns; /* a plan whose iteration takes as long or longer is not wanted, as if it did not fit; 0 = any
-                      is */
+  int64_t beat_ns; /* a plan whose period takes at least as long is not wanted, as if it did not fit; 0 = any is */
   planc_settings settings; /* but for PLANC_EACH_SETTINGS, which are a job's own: 0 here */
   bool shared_link;        /* to the host */
   bool first_will_do;      /* of a policy that CHOOSES: the first of the others that fits, not the fastest */

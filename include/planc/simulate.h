@@ -21,9 +21,9 @@ typedef enum planc_stall {
 
 /* Of several GPUs, bytes are those of all, but for peaks, and times that are spent on each GPU are means. */
 typedef struct planc_simulation {
-  int64_t prologue_ns, iteration_ns, epilogue_ns; /* iteration: steady state, one period */
-  int64_t first_iteration_ns;
-  int32_t averaged;   /* periods of which an iteration is the mean because none of them repeats; 0: they do repeat */
+  int64_t prologue_ns, period_ns, epilogue_ns; /* period: steady state */
+  int64_t first_period_ns;
+  int32_t averaged;   /* periods whose mean the time is because none of them repeats; 0: they do repeat */
   int64_t compute_ns; /* of ops in one period, alone, recompute included */
   int64_t recompute_ns;
   int64_t slowdown_ns;              /* compute lost to copies beside it */

@@ -8,27 +8,27 @@
 
 static int64_t less_one(int64_t ppm);
 static int64_t ratio(int64_t a, int64_t b);
-static int64_t samples_per_second(int64_t samples, int64_t iteration_ns);
+static int64_t samples_per_second(int64_t samples, int64_t period_ns);
 static int64_t saving(int64_t bytes, int64_t vanilla_bytes);
 static int64_t benefit(int64_t saving_ppm, int64_t cost_ppm);
 
 planc_outcome planc_outcome_of(const planc_plan *plan) {
-  planc_outcome outcome = {.iteration_ns = plan->predicted.iteration_ns, .total = planc_plan_predicted_total(plan)};
+  planc_outcome outcome = {.period_ns = plan->predicted.period_ns, .total = planc_plan_predicted_total(plan)};
   for (int32_t kind = 0; kind < PLANC_N_MEMORY_KINDS; kind++)
     outcome.peak_bytes[kind] = plan->predicted.peak_bytes[kind];
   return outcome;
 }
 
 void planc_metrics_of(const planc_outcome *run, int64_t samples, const planc_outcome *vanilla, planc_metrics *out) {
-  *out = (planc_metrics){.overhead_ppm = less_one(ratio(run->iteration_ns, run->total.ideal_ns)),
-                         .throughput_ppm = samples_per_second(samples, run->iteration_ns),
+  *out = (planc_metrics){.overhead_ppm = less_one(ratio(run->period_ns, run->total.ideal_ns)),
+                         .throughput_ppm = samples_per_second(samples, run->period_ns),
                          .moved_bytes = pl_add_saturate(run->total.copied_bytes[PLANC_ROUTE_D2H],
                                                         run->total.copied_bytes[PLANC_ROUTE_H2D]),
                          .msr_ppm = PLANC_NO_METRIC,
                          .eor_ppm = PLANC_NO_METRIC};
   if (vanilla) {
     out->msr_ppm = saving(run->peak_bytes[PLANC_MEMORY_DEVICE], vanilla->peak_bytes[PLANC_MEMORY_DEVICE]);
-    out->eor_ppm = ratio(run->iteration_ns, vanilla->iteration_ns);
+    out->eor_ppm = ratio(run->period_ns, vanilla->period_ns);
   }
   out->eor_excess_ppm = less_one(out->eor_ppm);
   out->cbr_ppm = benefit(out->msr_ppm, out->eor_ppm);
@@ -43,9 +43,8 @@ static int64_t less_one(int64_t ppm) {
   return ppm == PLANC_NO_METRIC ? ppm : ppm - PL_PPM;
 }
 
-static int64_t samples_per_second(int64_t samples, int64_t iteration_ns) {
-  return samples >= 0 && iteration_ns > 0 ? pl_muldiv_floor(samples, (int64_t)PL_NS * PL_PPM, iteration_ns)
-                                          : PLANC_NO_METRIC;
+static int64_t samples_per_second(int64_t samples, int64_t period_ns) {
+  return samples >= 0 && period_ns > 0 ? pl_muldiv_floor(samples, (int64_t)PL_NS * PL_PPM, period_ns) : PLANC_NO_METRIC;
 }
 
 /* A schedule that needs more than none saves a negative share. */

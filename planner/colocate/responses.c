@@ -52,7 +52,7 @@ static planc_status find(finding_responses *f, int64_t *out_ns) {
   PLANC_TRY(
       planc_simulate(f->plan, &(planc_simulate_options){.settled = true, .visitor = see, .user = f}, &simulation));
   for (int32_t j = 0; j < f->plan->n_jobs; j++)
-    out_ns[j] = longest_response(f->spans[j], f->plan->jobs[j].iterations, simulation.iteration_ns);
+    out_ns[j] = longest_response(f->spans[j], f->plan->jobs[j].iterations, simulation.period_ns);
   return NULL;
 }
 

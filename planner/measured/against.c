@@ -276,7 +276,7 @@ static planc_status predict_as_measured(work *w) {
   for (int32_t k = 0; k < w->timeline->n_timed; k++) instrs[w->timeline->instrs[k]].time_ns = times_ns[k];
   plan.body.instrs = instrs;
   PLANC_TRY(planc_simulate(&plan, NULL, &simulation));
-  w->made->comparison.predicted_as_measured_ns = simulation.iteration_ns;
+  w->made->comparison.predicted_as_measured_ns = simulation.period_ns;
   return NULL;
 }
 

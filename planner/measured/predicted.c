@@ -22,6 +22,6 @@ planc_status pl_simulated_spans(const planc_plan *plan, const planc_timeline *ti
   PLANC_TRY(PL_NEW(arena, &t.spans, timeline->n_timed));
   planc_simulate_options options = {.settled = plan->n_jobs > 1, .visitor = take, .user = &t};
   PLANC_TRY(planc_simulate(plan, &options, &simulation));
-  *out = (pl_predicted){simulation.iteration_ns, t.spans};
+  *out = (pl_predicted){simulation.period_ns, t.spans};
   return NULL;
 }

@@ -80,7 +80,7 @@ static planc_status judge(const planc_evaluator *evaluator, const planc_candidat
   planc_taken taken;
   PLANC_TRY(evaluator->simulate(evaluator, candidate, correct, &c, &taken));
   *out_fits = taken.fits;
-  *out_ns = taken.iteration_ns;
+  *out_ns = taken.period_ns;
   return NULL;
 }
 

@@ -46,7 +46,7 @@ static planc_status run_until_repeated(simulation *s);
 static bool lives_on_lead(const simulation *s);
 static void report_beginning(const simulation *s, planc_simulation *out);
 static void report(const simulation *s, planc_simulation *out);
-static void report_jobs(const simulation *s, int64_t iteration_ns);
+static void report_jobs(const simulation *s, int64_t period_ns);
 static planc_status show(simulation *s);
 
 planc_status planc_simulate(const planc_plan *plan, const planc_simulate_options *options, planc_simulation *out) {
@@ -71,7 +71,7 @@ static planc_status simulate(simulation *s, planc_simulation *out) {
     PLANC_TRY(run_until_repeated(s));
   }
   report(s, out);
-  if (s->options.jobs) report_jobs(s, out->iteration_ns);
+  if (s->options.jobs) report_jobs(s, out->period_ns);
   return s->options.visitor || s->options.launch_visitor ? show(s) : NULL;
 }
 
@@ -165,7 +165,7 @@ static planc_status show(simulation *s) {
 }
 
 /* Of each cause a GPU's mean. What a division leaves over goes on to the next cause, and to the first what is left of
- * the time computed: so the causes add up to the iteration less the time computed, to the ns. */
+ * the time computed: so the causes add up to the period less the time computed, to the ns. */
 static void report_stalls(const simulation *s, int64_t n_gpus, planc_simulation *out) {
   const sim_phase *last = &s->state.phases[s->until], *first = &s->state.phases[s->from];
   int64_t n = s->until - s->from, parts = n * n_gpus, rest = (last->end - first->end) % n * n_gpus;
@@ -198,14 +198,14 @@ static sim_phase mean_of_bodies(const simulation *s) {
 static void report_beginning(const simulation *s, planc_simulation *out) {
   const sim_phase *phases = s->state.phases;
   out->prologue_ns = phases[0].end;
-  out->first_iteration_ns = phases[1].end - phases[0].end;
+  out->first_period_ns = phases[1].end - phases[0].end;
 }
 
 static void report(const simulation *s, planc_simulation *out) {
   const sim_phase *phases = s->state.phases, *last = &phases[s->until], *first = &phases[s->from];
   int32_t n_gpus = s->program.n_gpus > 0 ? s->program.n_gpus : 1, epilogue = s->state.epilogue_phase;
   sim_phase mean = mean_of_bodies(s);
-  out->iteration_ns = (last->end - first->end) / (s->until - s->from);
+  out->period_ns = (last->end - first->end) / (s->until - s->from);
   out->averaged = s->repeats ? 0 : s->until - s->from;
   out->epilogue_ns = phases[epilogue].end - phases[epilogue - 1].end;
   out->slowdown_ns = mean.lost_ns / n_gpus;
@@ -216,11 +216,11 @@ static void report(const simulation *s, planc_simulation *out) {
 }
 
 /* Over the bodies that are averaged. Of several GPUs a job has the mean. */
-static void report_jobs(const simulation *s, int64_t iteration_ns) {
+static void report_jobs(const simulation *s, int64_t period_ns) {
   for (int32_t j = 0; j < s->program.n_jobs; j++) {
     planc_job_predictions *job = &s->options.jobs[j];
     job->busy_ns = sim_busy_of_job(&s->busy, j, s->from, s->until);
-    job->stall_ns = s->busy.n_gpus[j] > 0 ? iteration_ns - job->busy_ns : 0;
+    job->stall_ns = s->busy.n_gpus[j] > 0 ? period_ns - job->busy_ns : 0;
   }
 }
 

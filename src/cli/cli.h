@@ -144,6 +144,8 @@ const char *cli_budget_format(int64_t bytes, char buffer[PL_SIZE_TEXT]);
 
 /* The job of a plan that has one, NULL of a plan with several. */
 const planc_job *cli_only_job(const planc_plan *plan);
+/* What the plan repeats, for people: "period", or "iteration" where that is one iteration of one job. */
+const char *cli_period_word(const planc_plan *plan);
 /* Whether GPUs share the bandwidth of one link. */
 bool cli_shares_link(const planc_plan *plan);
 /* Whether the rounds of a job run side by side. */

@@ -187,8 +187,8 @@ static const row *winner(const table *t) {
     for (int32_t i = 0; i < t->n; i++) {
       const row *r = &t->rows[i];
       if (r->policy != policy || !r->feasible || (policy->supports & PLANC_POLICY_SIMULATED)) continue;
-      int64_t ns = r->outcome.iteration_ns;
-      if (!best || planc_is_preferred(ns, best->policy->name, best->outcome.iteration_ns)) best = r;
+      int64_t ns = r->outcome.period_ns;
+      if (!best || planc_is_preferred(ns, best->policy->name, best->outcome.period_ns)) best = r;
     }
   }
   return best;
@@ -243,7 +243,7 @@ static cJSON *row_json(const table *t, const row *r) {
     pl_json_add_null(json, "means");
   }
   pl_json_add_known(json, "sub_batch", r->feasible, r->sub_batch);
-  pl_json_add_known(json, "iteration_ns", r->feasible, p->iteration_ns);
+  pl_json_add_known(json, "iteration_ns", r->feasible, p->period_ns);
   pl_json_add_known(json, "ideal_ns", r->feasible, p->total.ideal_ns);
   pl_json_add_known(json, "peak_bytes", r->feasible, p->peak_bytes[PLANC_MEMORY_DEVICE]);
   pl_json_add_known(json, "host_peak_bytes", r->feasible, p->peak_bytes[PLANC_MEMORY_HOST]);
@@ -270,7 +270,7 @@ static planc_status print_json(const table *t) {
   pl_json_add_int(object, "gpus", problem->terms.gpus);
   pl_json_add_bool(object, "shared_link", problem->terms.shared_link);
   pl_json_add_int(object, "budget_bytes", problem->terms.budgets[PLANC_MEMORY_DEVICE]);
-  pl_json_add_known(object, "vanilla_ns", t->has_vanilla, t->vanilla.iteration_ns);
+  pl_json_add_known(object, "vanilla_ns", t->has_vanilla, t->vanilla.period_ns);
   pl_json_add_known(object, "vanilla_bytes", t->has_vanilla, t->vanilla.peak_bytes[PLANC_MEMORY_DEVICE]);
   const row *best = winner(t);
   if (best) {
@@ -315,7 +315,7 @@ static void print_cost(const table *t, const row *r, bool best) {
     puts("   does not fit");
     return;
   }
-  printf(" %6lld %16s %8s", (long long)r->sub_batch, pl_time_format(p->iteration_ns, a),
+  printf(" %6lld %16s %8s", (long long)r->sub_batch, pl_time_format(p->period_ns, a),
          cli_percent_format(r->metrics.overhead_ppm, d));
   printf(" %12s %12s %12s", pl_size_format(p->peak_bytes[PLANC_MEMORY_DEVICE], a),
          pl_size_format(p->total.copied_bytes[PLANC_ROUTE_D2H], b),
@@ -364,7 +364,7 @@ static planc_status print_table(const table *t) {
   if (best && best->explanation) printf("why %s: ", best->policy->name);
   cli_print_explanation("", best ? best->explanation : NULL);
   if (t->has_vanilla) {
-    printf("against no scheduling, which takes %s and %s\n", pl_time_format(t->vanilla.iteration_ns, a),
+    printf("against no scheduling, which takes %s and %s\n", pl_time_format(t->vanilla.period_ns, a),
            pl_size_format(t->vanilla.peak_bytes[PLANC_MEMORY_DEVICE], b));
   }
   printf("%-12s %14s %12s %8s %8s %8s %8s\n", "policy", "samples/s", "moved", "MSR", "EOR", "excess", "CBR");

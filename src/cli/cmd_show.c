@@ -231,7 +231,7 @@ static planc_status show_lifespans(const planc_plan *plan, bool json) {
 
 static planc_status show_plan(const planc_plan *plan, bool json) {
   const planc_job *job = cli_only_job(plan);
-  int64_t iteration_ns = plan->predicted.iteration_ns, ideal_ns = planc_plan_predicted_total(plan).ideal_ns;
+  int64_t period_ns = plan->predicted.period_ns, ideal_ns = planc_plan_predicted_total(plan).ideal_ns;
   const planc_memory *device = planc_plan_memory(plan, PLANC_MEMORY_DEVICE);
   bool stores = plan->predicted.peak_bytes[PLANC_MEMORY_STORAGE] > 0;
   planc_fragmentation lost;
@@ -248,7 +248,7 @@ static planc_status show_plan(const planc_plan *plan, bool json) {
     pl_json_add_int(object, "reserved_bytes", device->reserved_bytes);
     pl_json_add_int(object, "host_arena_bytes", plan->predicted.peak_bytes[PLANC_MEMORY_HOST]);
     pl_json_add_int(object, "storage_arena_bytes", plan->predicted.peak_bytes[PLANC_MEMORY_STORAGE]);
-    pl_json_add_int(object, "iteration_ns", iteration_ns);
+    pl_json_add_int(object, "period_ns", period_ns);
     pl_json_add_int(object, "ideal_ns", ideal_ns);
     pl_json_add_int(object, "instructions", plan->body.n);
     report_fragmentation(plan, &lost, object);
@@ -271,7 +271,8 @@ static planc_status show_plan(const planc_plan *plan, bool json) {
   printf("\n");
   cli_print_links(plan);
   cli_print_settings(plan);
-  printf("predicted iteration %s, ideal %s\n", pl_time_format(iteration_ns, a), pl_time_format(ideal_ns, b));
+  printf("predicted %s %s, ideal %s\n", cli_period_word(plan), pl_time_format(period_ns, a),
+         pl_time_format(ideal_ns, b));
   cli_print_jobs(plan, plan->predicted.jobs, true);
   print_fragmentation(plan, &lost);
   PLANC_TRY(cli_print_peak(plan, PLANC_MEMORY_DEVICE, stdout));

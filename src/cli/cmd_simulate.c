@@ -1,4 +1,4 @@
-/* `planc simulate`: what one iteration of a plan takes, and where the time goes; beside it what a run measured. With
+/* `planc simulate`: what a period of a plan takes, and where the time goes; beside it what a run measured. With
  * --passive of a graph without a plan (passive.c). */
 #include <stdlib.h>
 #include <string.h>
@@ -187,7 +187,7 @@ static int64_t samples_of(const planc_plan *plan) {
 /* As the plan predicts it, but for its time, which is simulated. */
 static planc_outcome outcome_of(const planc_plan *plan, const planc_simulation *s) {
   planc_outcome outcome = planc_outcome_of(plan);
-  outcome.iteration_ns = s->iteration_ns;
+  outcome.period_ns = s->period_ns;
   return outcome;
 }
 
@@ -205,10 +205,10 @@ static planc_status print_json(const timed_plan *timed, const simulated_plan *si
   cJSON *object = cJSON_CreateObject();
   pl_json_add_string(object, "planc", "simulate/1");
   pl_json_add_string(object, "policy", plan->policy);
-  pl_json_add_int(object, "iteration_ns", s->iteration_ns);
+  pl_json_add_int(object, "period_ns", s->period_ns);
   pl_json_add_known(object, "averaged", s->averaged > 0, s->averaged);
   pl_json_add_int(object, "ideal_ns", planc_plan_predicted_total(plan).ideal_ns);
-  pl_json_add_int(object, "first_iteration_ns", s->first_iteration_ns);
+  pl_json_add_int(object, "first_period_ns", s->first_period_ns);
   pl_json_add_int(object, "prologue_ns", s->prologue_ns);
   pl_json_add_int(object, "epilogue_ns", s->epilogue_ns);
   pl_json_add_int(object, "compute_ns", s->compute_ns);
@@ -225,7 +225,7 @@ static planc_status print_json(const timed_plan *timed, const simulated_plan *si
     pl_json_add_int(object, "mapped_chunks", s->mapped_chunks);
   planc_metrics metrics = metrics_of(plan, s, v);
   cli_report_metrics(object, &metrics);
-  pl_json_add_known(object, "vanilla_ns", v->path, v->outcome.iteration_ns);
+  pl_json_add_known(object, "vanilla_ns", v->path, v->outcome.period_ns);
   pl_json_add_known(object, "vanilla_bytes", v->path, v->outcome.peak_bytes[PLANC_MEMORY_DEVICE]);
   pl_json_add_known(object, "retimed_ops", plan != timed->file, timed->retimed.n_ops - timed->retimed.n_kept);
   pl_json_add_known(object, "kept_ops", plan != timed->file, timed->retimed.n_kept);
@@ -273,7 +273,7 @@ static planc_status print_text(const timed_plan *timed, const simulated_plan *si
     printf("at other times than it was planned with: %d of %d ops\n", timed->retimed.n_ops - timed->retimed.n_kept,
            timed->retimed.n_ops);
   }
-  printf("iteration      %14s   ideal %s\n", pl_time_format(s->iteration_ns, a),
+  printf("%-9s      %14s   ideal %s\n", cli_period_word(plan), pl_time_format(s->period_ns, a),
          pl_time_format(planc_plan_predicted_total(plan).ideal_ns, b));
   if (s->averaged > 0) printf("  mean of      %14d   periods, none of which repeats\n", s->averaged);
   printf("  compute      %14s   of it recompute %s\n", pl_time_format(s->compute_ns, a),
@@ -282,12 +282,12 @@ static planc_status print_text(const timed_plan *timed, const simulated_plan *si
   print_waits(plan, s);
   printf("  waits launch %14s\n", pl_time_format(s->stall_ns[PLANC_STALL_LAUNCH], a));
   if (s->mapped_chunks > 0) printf("  maps         %14lld   chunks\n", (long long)s->mapped_chunks);
-  printf("first iteration %s, prologue", pl_time_format(s->first_iteration_ns, a));
+  printf("first %s %s, prologue", cli_period_word(plan), pl_time_format(s->first_period_ns, a));
   printf(" %s, epilogue %s\n", pl_time_format(s->prologue_ns, a), pl_time_format(s->epilogue_ns, b));
   print_metrics(plan, s, v);
   if (simulated->has_footprint) cli_print_footprint(&simulated->footprint, simulated->free_at);
   cli_print_jobs(plan, simulated->jobs, true);
-  if (m->path) cli_print_against(m->comparison, m->timeline, m->path);
+  if (m->path) cli_print_against(plan, m->comparison, m->timeline, m->path);
   return NULL;
 }
 

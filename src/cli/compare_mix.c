@@ -186,7 +186,7 @@ static planc_status fill_planned(mix_table *t, planc_mix_share *shares, mix_row 
   if (failed && planc_status_code(failed) != PLANC_INFEASIBLE) return failed;
   planc_status status = NULL;
   if (!failed)
-    status = set_result(t, plan->predicted.iteration_ns, plan->predicted.peak_bytes[PLANC_MEMORY_DEVICE],
+    status = set_result(t, plan->predicted.period_ns, plan->predicted.peak_bytes[PLANC_MEMORY_DEVICE],
                         plan->explanation, shares, out);
   if (!status) status = find_least(t, failed, out);
   planc_status_free(failed);
@@ -250,7 +250,7 @@ static void report_row(const mix_table *t, const mix_row *r, cJSON *json) {
   pl_json_add_bool(json, "feasible", r->feasible);
   pl_json_add_known(json, "least_budget", r->least_budget >= 0, r->least_budget);
   pl_json_add_bool(json, "is_least", r->is_least);
-  pl_json_add_known(json, "iteration_ns", r->feasible, r->period_ns);
+  pl_json_add_known(json, "period_ns", r->feasible, r->period_ns);
   pl_json_add_known(json, "peak_bytes", r->feasible, r->peak_bytes);
   if (r->feasible) {
     pl_json_add_real(json, "throughput", (double)r->throughput_ppm / 1e6);

@@ -31,7 +31,7 @@ void cli_print_summary(const planc_plan *plan, const planc_mix_share *shares, co
          pl_size_format(budget, b), pl_size_format(p->peak_bytes[PLANC_MEMORY_HOST], c));
   cli_print_storage(plan, ", ");
   printf("\n");
-  printf("  iteration %s", pl_time_format(p->iteration_ns, a));
+  printf("  %-9s %s", cli_period_word(plan), pl_time_format(p->period_ns, a));
   if (has_ideal) print_ideal(plan);
   printf("\n");
   printf("  moved     ");
@@ -43,7 +43,7 @@ void cli_print_summary(const planc_plan *plan, const planc_mix_share *shares, co
 
 static void print_ideal(const planc_plan *plan) {
   int64_t ideal_ns = planc_plan_predicted_total(plan).ideal_ns;
-  double over = ideal_ns ? 100.0 * (double)(plan->predicted.iteration_ns - ideal_ns) / (double)ideal_ns : 0.0;
+  double over = ideal_ns ? 100.0 * (double)(plan->predicted.period_ns - ideal_ns) / (double)ideal_ns : 0.0;
   char text[PL_SIZE_TEXT];
   printf(", %s %s (%+.1f %%)", plan->n_jobs > 1 ? "ideal one after the other" : "ideal", pl_time_format(ideal_ns, text),
          over);
@@ -62,7 +62,7 @@ cJSON *cli_summary_json(const planc_plan *plan, const planc_mix_share *shares, c
   pl_json_add_int(object, "peak_bytes", p->peak_bytes[PLANC_MEMORY_DEVICE]);
   pl_json_add_int(object, "host_peak_bytes", p->peak_bytes[PLANC_MEMORY_HOST]);
   pl_json_add_int(object, "storage_peak_bytes", plan->predicted.peak_bytes[PLANC_MEMORY_STORAGE]);
-  pl_json_add_int(object, "iteration_ns", p->iteration_ns);
+  pl_json_add_int(object, shares ? "period_ns" : "iteration_ns", p->period_ns);
   pl_json_add_int(object, "ideal_ns", total.ideal_ns);
   pl_json_add_int(object, "d2h_bytes", total.copied_bytes[PLANC_ROUTE_D2H]);
   pl_json_add_int(object, "h2d_bytes", total.copied_bytes[PLANC_ROUTE_H2D]);

@@ -20,14 +20,15 @@ static const struct {
 static void print_row(const char *what, int64_t predicted, int64_t measured);
 static bool is_of_tier(int cause);
 
-void cli_print_against(const planc_comparison *comparison, const planc_timeline *timeline, const char *path) {
+void cli_print_against(const planc_plan *plan, const planc_comparison *comparison, const planc_timeline *timeline,
+                       const char *path) {
   char a[PL_SIZE_TEXT], b[PL_SIZE_TEXT], name[64];
   fputs("against ", stdout);
   prog_print_text(stdout, path);
   printf(", %d period%s, %s to %s\n", timeline->n_periods, timeline->n_periods == 1 ? "" : "s",
          pl_time_format(comparison->least_ns, a), pl_time_format(comparison->most_ns, b));
   printf("  %-30s %16s %16s %8s\n", "with waits", "predicted", "measured", "ratio");
-  print_row("iteration", comparison->predicted_ns, comparison->measured_ns);
+  print_row(cli_period_word(plan), comparison->predicted_ns, comparison->measured_ns);
   print_row("  with its ops as measured", comparison->predicted_as_measured_ns, comparison->measured_ns);
   for (int32_t c = 0; c < comparison->n_classes; c++) {
     const planc_class_times *times = &comparison->classes[c];

@@ -7,6 +7,11 @@ const planc_job *cli_only_job(const planc_plan *plan) {
   return plan->n_jobs == 1 ? plan->jobs : NULL;
 }
 
+const char *cli_period_word(const planc_plan *plan) {
+  const planc_job *job = cli_only_job(plan);
+  return job && job->iterations == 1 ? "iteration" : "period";
+}
+
 /* They have several compute streams on a GPU then. */
 bool cli_runs_side_by_side(const planc_plan *plan, int32_t job) {
   int32_t n = 0;

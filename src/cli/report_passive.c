@@ -29,7 +29,7 @@ planc_status cli_report_passive(const prog_arguments *arguments) {
 }
 
 static planc_metrics measure(const answer *a, const planc_passive_iteration *iteration) {
-  planc_outcome run = {.iteration_ns = iteration->time_ns,
+  planc_outcome run = {.period_ns = iteration->time_ns,
                        .peak_bytes[PLANC_MEMORY_DEVICE] = a->passive.peak_bytes,
                        .total = {.ideal_ns = a->vanilla.total.ideal_ns,
                                  .copied_bytes[PLANC_ROUTE_D2H] = iteration->copied_bytes[PLANC_ROUTE_D2H],
@@ -87,7 +87,7 @@ static planc_status print_json(const answer *a) {
   pl_json_add_int(object, "host_peak_bytes", a->passive.host_peak_bytes);
   pl_json_add_int(object, "prologue_ns", a->passive.prologue_ns);
   pl_json_add_int(object, "ideal_ns", a->vanilla.total.ideal_ns);
-  pl_json_add_int(object, "vanilla_ns", a->vanilla.iteration_ns);
+  pl_json_add_int(object, "vanilla_ns", a->vanilla.period_ns);
   pl_json_add_int(object, "vanilla_bytes", a->vanilla.peak_bytes[PLANC_MEMORY_DEVICE]);
   report_iteration(object, "first", &a->passive.first, &a->first);
   report_iteration(object, "steady", &a->passive.steady, &a->steady);
@@ -138,7 +138,7 @@ static planc_status print_text(const answer *a) {
   print_moves("steady", steady);
   printf("peak %s, host %s; prologue %s\n", pl_size_format(p->peak_bytes, texts[0]),
          pl_size_format(p->host_peak_bytes, texts[1]), pl_time_format(p->prologue_ns, texts[2]));
-  printf("against no swapping (%s, %s): EOR first %s", pl_time_format(a->vanilla.iteration_ns, texts[0]),
+  printf("against no swapping (%s, %s): EOR first %s", pl_time_format(a->vanilla.period_ns, texts[0]),
          pl_size_format(a->vanilla.peak_bytes[PLANC_MEMORY_DEVICE], texts[1]),
          cli_metric_format(a->first.eor_ppm, 4, texts[2]));
   printf(", steady %s; MSR %s\n", cli_metric_format(a->steady.eor_ppm, 4, texts[0]),

@@ -76,7 +76,7 @@ static void report_period(const cli_update *u, const planc_plan *next, cJSON *ob
   cJSON *period = pl_json_add_object(object, "period");
   pl_json_add_int(period, "old_ns", u->predicted_ns);
   pl_json_add_int(period, "measured_ns", u->measured_ns);
-  pl_json_add_known(period, "new_ns", next, next ? next->predicted.iteration_ns : 0);
+  pl_json_add_known(period, "new_ns", next, next ? next->predicted.period_ns : 0);
 }
 
 static planc_status report_json(const cli_update *u, bool updated) {
@@ -99,7 +99,6 @@ static planc_status report_json(const cli_update *u, bool updated) {
     pl_json_add_null(object, "decisions");
   }
   pl_json_add_known(object, "other_algorithms", u->n_others >= 0, u->n_others);
-  pl_json_add_known(object, "iteration_ns", next, next ? next->predicted.iteration_ns : 0);
   return prog_print_json(stdout, object);
 }
 
@@ -121,17 +120,17 @@ static void print_decisions(const cli_update *u) {
     bool may_be_late = u->is_mix && planc_mix_has_deadlines(&u->mix.mix);
     printf("  decisions kept: planned anew it does not fit%s\n", may_be_late ? ", or is late" : "");
   } else {
-    printf("  decisions kept: planned anew an iteration takes %s\n",
-           pl_time_format(next->made->predicted.iteration_ns, would));
+    printf("  decisions kept: planned anew the %s takes %s\n", cli_period_word(u->plan),
+           pl_time_format(next->made->predicted.period_ns, would));
   }
 }
 
 /* What the ops take alone does not tell whether a period is predicted well. */
 static void print_period(const cli_update *u, const planc_plan *next) {
   char predicted[PL_SIZE_TEXT], measured[PL_SIZE_TEXT], now[PL_SIZE_TEXT];
-  printf("  %s was predicted %s, measured %s", u->is_mix ? "a period" : "an iteration",
-         pl_time_format(u->predicted_ns, predicted), pl_time_format(u->measured_ns, measured));
-  if (next) printf(", now predicted %s", pl_time_format(next->predicted.iteration_ns, now));
+  printf("  the %s was predicted %s, measured %s", cli_period_word(u->plan), pl_time_format(u->predicted_ns, predicted),
+         pl_time_format(u->measured_ns, measured));
+  if (next) printf(", now predicted %s", pl_time_format(next->predicted.period_ns, now));
   printf("\n");
 }
 

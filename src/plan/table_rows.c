@@ -125,13 +125,13 @@ planc_status pl_link_read(pl_row *row, const planc_plan *plan, planc_plan_link *
 /* --- Predictions -------------------------------------------------------------------------------------------------- */
 
 void pl_predictions_emit(pl_emit *emit, const planc_predictions *predicted) {
-  EMIT_INT(emit, "{\"iteration\":", predicted->iteration_ns);
+  EMIT_INT(emit, "{\"period\":", predicted->period_ns);
   EMIT_INT(emit, ",\"bound\":", predicted->bound_ns);
   EMIT(emit, "}\n");
 }
 
 planc_status pl_predictions_read(pl_row *row, planc_predictions *out) {
-  PLANC_TRY(ROW_INT64(row, "{\"iteration\":", 0, PL_ROW_MAX, &out->iteration_ns));
+  PLANC_TRY(ROW_INT64(row, "{\"period\":", 0, PL_ROW_MAX, &out->period_ns));
   PLANC_TRY(ROW_INT64(row, ",\"bound\":", 0, PL_ROW_MAX, &out->bound_ns));
   return ROW_END(row, "}");
 }

@@ -65,7 +65,7 @@ static planc_status check_prediction_range(int64_t number) {
 
 static planc_status check_predictions(const planc_plan *plan) {
   const planc_predictions *predicted = &plan->predicted;
-  PLANC_TRY(check_prediction_range(predicted->iteration_ns));
+  PLANC_TRY(check_prediction_range(predicted->period_ns));
   PLANC_TRY(check_prediction_range(predicted->bound_ns));
   if (!predicted->jobs) return planc_error(PLANC_INVALID_PLAN, "predictions: there are none of the jobs");
   for (int32_t j = 0; j < plan->n_jobs; j++) {
@@ -78,7 +78,7 @@ static planc_status check_predictions(const planc_plan *plan) {
 
 planc_status pl_tables_check_predicted(int64_t ns) {
   if (is_within(ns, 0, PL_ROW_MAX)) return NULL;
-  return planc_error(PLANC_BAD_INPUT, "the ops of an iteration take too long: together more than 2^53 ns");
+  return planc_error(PLANC_BAD_INPUT, "the ops of a period take too long: together more than 2^53 ns");
 }
 
 /* --- Memories ----------------------------------------------------------------------------------------------------- */

@@ -12,7 +12,7 @@ import json
 import sys
 import tempfile
 
-from benchlib import GIB, bench, graph_in, planc, simulated, table
+from benchlib import GIB, bench, graph_in, period_ns, planc, simulated, table
 
 RTX, V100 = "rtx2080ti", "v100-32g"
 MODELS = [("GNMT", "gnmt", RTX, 64), ("RHN", "rhn", RTX, 64), ("Tacotron 2", "tacotron2", RTX, 32), ("BERT", "bert-base", V100, 32)]
@@ -32,11 +32,11 @@ def side_by_side(path, device, batch, k, budget=None):
 
 
 def told(plan):
-    return f"{plan['iteration_ns'] / 1e6:.1f}", f"{plan['peak_bytes'] / GIB:.2f}"
+    return f"{period_ns(plan) / 1e6:.1f}", f"{plan['peak_bytes'] / GIB:.2f}"
 
 
 def gain(turns, beside):
-    return f"{turns['iteration_ns'] / beside['iteration_ns'] - 1:+.1%}"
+    return f"{period_ns(turns) / period_ns(beside) - 1:+.1%}"
 
 
 def rounds(_):

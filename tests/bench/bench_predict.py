@@ -96,7 +96,7 @@ def make_plan(name, costs, options, output):
 
 def at_times_of(measured, path):
     """The plan's iteration with its ops as long as they were measured."""
-    return json.loads(planc("simulate", path, "--costs", measured, "--json"))["iteration_ns"]
+    return json.loads(planc("simulate", path, "--costs", measured, "--json"))["period_ns"]
 
 
 def measure(path, options):

@@ -205,10 +205,10 @@ def tables_1_and_2(networks):
         msr_whole, _, eor_cold, msr_updated, eor_updated = PAPER[n.name][2]
         first = PAPER[n.name][3]
         phases.append([n.name, *(f"{x:.3f}" for x in (
-            n.saved(run["peak_bytes"])[1], n.slower(run["iteration_ns"]), n.saved(updated["peak_bytes"])[1],
+            n.saved(run["peak_bytes"])[1], n.slower(run["period_ns"]), n.saved(updated["peak_bytes"])[1],
             n.slower(updated["iteration_ns"]), n.saved(n.vanilla["peak_bytes"])[1], msr_whole, eor_cold, msr_updated,
             eor_updated))])
-        firsts.append([n.name, f"{n.slower(run['first_iteration_ns']):.3f}", run["misses"],
+        firsts.append([n.name, f"{n.slower(run['first_period_ns']):.3f}", run["misses"],
                        f"{n.slower(n.passive(updated['peak_bytes'])['iteration_ns']):.3f}", *(f"{x:.3f}" for x in first)])
         predictions.append([n.name, f"{n.prediction_ms:.1f}",
                             f"{n.prediction_ms * 1e6 / n.vanilla['iteration_ns'] / ITERATIONS:.4f}"])

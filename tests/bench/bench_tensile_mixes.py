@@ -19,7 +19,7 @@ import os
 import tempfile
 
 from bench_tensile import BATCH, METHODS, PAPER, WHOLE, Network, read
-from benchlib import bench, planc, table
+from benchlib import bench, period_ns, planc, table
 
 MIX_BATCH = 2  # of Table IV (papers: TENSILE, its public code)
 MIX = {"vdnn-conv": (.0580, 1.6297), "capuchin": (.1150, 7.6545), "tensile": (.1565, 1.1589)}
@@ -34,7 +34,7 @@ class Mix:
         self.networks = networks
         self.reserved = read(networks[0].device)["device"]["reserved_bytes"]
         without = self.without()
-        self.none_bytes, self.none_ns = without["peak_bytes"], without["iteration_ns"]
+        self.none_bytes, self.none_ns = without["peak_bytes"], period_ns(without)
         self.contexts = (len(networks) - 1) * self.reserved
         self.all_data = sum(n.all_data for n in networks) - self.contexts
         self.results = {"tensile": self.plan("tensile")}
@@ -60,7 +60,7 @@ class Mix:
         return json.loads(planc("colocate", *self.command(budget), "--policy", policy, "-o", os.devnull))
 
     def eor(self, method):
-        return self.results[method]["iteration_ns"] / self.none_ns
+        return period_ns(self.results[method]) / self.none_ns
 
     def first(self):
         """EOR of capuchin's first iteration, at least and at most."""
@@ -84,7 +84,7 @@ class Mix:
         """The part of a period in which capuchin's jobs do not compute, on average."""
         result = self.results["capuchin"]
         stalls = [job["stall_ns"] for job in result["jobs"]] if "jobs" in result else [result["stall_ns"]]
-        return sum(stalls) / len(stalls) / result["iteration_ns"]
+        return sum(stalls) / len(stalls) / period_ns(result)
 
 
 def table_4(mix):

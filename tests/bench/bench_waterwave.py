@@ -166,7 +166,7 @@ def figure3(_):
 def sequential(folder, model, batch, kernels):
     """Ops of an iteration, its time, and sequentially; what is then lost, with events as well, on the paper's host."""
     def takes(*options):
-        return json.loads(planc("simulate", path, *options, "--json"))["iteration_ns"]
+        return json.loads(planc("simulate", path, *options, "--json"))["period_ns"]
     event = ["--in-flight", "1", "--track", f"{HOST['event_ns']}ns"]
     path = planned(folder, model, batch, HOST["launch_ns"])
     with open(path, encoding="utf-8") as file:
@@ -225,7 +225,7 @@ def several(_):
         for n_jobs in (2, 3, 4):
             found = together(folder, ["ResNet50"] * n_jobs, "V100", OURS, alone * 8 // 10, 2)
             told = SEVERAL.get(n_jobs, (370, None))
-            speed = f"{1e9 * n_jobs * found.batch / found.made['iteration_ns']:.1f}" if found.made else "-"
+            speed = f"{1e9 * n_jobs * found.batch / found.made['period_ns']:.1f}" if found.made else "-"
             rows.append([n_jobs, *found.told(alone), told[0], share(told[0], 406), speed, told[1] or "-"])
             tell("V100", rows)
     table("Section 5.5: ResNet-50, V100", ["jobs", *FOUND, "paper", "of its sole", "images/s", "paper"], rows,
@@ -261,7 +261,7 @@ def throughput(_):
                 jobs = [f"{path_of(folder, model)}:{batch}"] * 2
                 found = json.loads(planc("compare", "--colocate", "--no-least", *jobs, "--max-ratio", "1", "--device",
                                          DEVICES["V100"], "--policies", "temporal,mps,waterwave", *WHOLE, "--json"))["rows"]
-                speed = {row["policy"]: 1e9 * 2 * batch / row["iteration_ns"] if row["iteration_ns"] else None for row in found}
+                speed = {row["policy"]: 1e9 * 2 * batch / row["period_ns"] if row["period_ns"] else None for row in found}
                 waterwave, temporal, mps = (speed.get(name) for name in ("waterwave", "temporal", "mps"))
                 rows.append([model, batch, *(f"{s:.1f}" if s else "-" for s in (temporal, mps, waterwave)),
                              f"{waterwave / temporal - 1:+.1%}" if waterwave and temporal else "-",

@@ -150,7 +150,7 @@ class Runs:
             return None
         runs = {row: simulated(path, *options) for row, options in MAPPING.items()}
         run = runs["window + VA"]
-        return ({row: self.devices[link].ips(batch, one["iteration_ns"]) for row, one in runs.items()},
+        return ({row: self.devices[link].ips(batch, one["period_ns"]) for row, one in runs.items()},
                 run["d2h_bytes"] + run["h2d_bytes"], json.loads(planc("show", path, "--json")))
 
     def window(self, link, batch, row):

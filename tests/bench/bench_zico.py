@@ -230,12 +230,12 @@ def speeds(found):
 def shift_ms(made):
     """By how much one job begins after the other, the shorter way around the period."""
     found = made and re.search(r"begins ([\d.]+) ms after", made["explanation"])
-    return min(float(found[1]), made["iteration_ns"] / 1e6 - float(found[1])) if found else None
+    return min(float(found[1]), made["period_ns"] / 1e6 - float(found[1])) if found else None
 
 
 def told_shift(made):
     shift = shift_ms(made)
-    return ["turns" if made else "-", "-"] if shift is None else [f"{shift:.1f}", f"{shift * 1e6 / made['iteration_ns']:.1%}"]
+    return ["turns" if made else "-", "-"] if shift is None else [f"{shift:.1f}", f"{shift * 1e6 / made['period_ns']:.1%}"]
 
 
 def figure7(_):
@@ -273,7 +273,7 @@ def figure10(_):
         for percent, gap in ((70, 0), (50, 140), (70, 0), (100, 0)):
             made = planned([job] * 2, RTX, "--max-ratio", "1", *ALONE, "--budget", str(11 * 2**30 * percent // 100))
             waits = [f"{work['stall_ns'] / 1e6:.1f}" for work in made["jobs"]] if made else ["-"] * 2
-            rows.append([f"{percent}%", *([f"{made['iteration_ns'] / 1e6:.1f}", f"{made['throughput']:.3f}"] if made
+            rows.append([f"{percent}%", *([f"{made['period_ns'] / 1e6:.1f}", f"{made['throughput']:.3f}"] if made
                                           else ["-"] * 2), told_shift(made)[0], *waits, gap])
             tell(*rows[-1])
     table(f"Figure 10: two NASNet jobs of batch {job.rsplit(':', 1)[1]}, by the budget as a part of 11 GiB",
@@ -286,7 +286,7 @@ def paging(_):
     with tempfile.TemporaryDirectory() as folder:
         job = f"{Models(folder).path('ResNet-50')}:{PAGED[0]}"
         times = [json.loads(planc("compare", "--colocate", "--no-least", job, job, "--device", V100, "--max-ratio", "1",
-                                  "--policies", "mps", *budget, "--json"))["rows"][0]["iteration_ns"]
+                                  "--policies", "mps", *budget, "--json"))["rows"][0]["period_ns"]
                  for budget in ([], ["--budget", ENOUGH])]
     table("Section 2.3: two ResNet-50 under MPS where memory is short, V100", ["batch", "times as slow", "paper"],
           [[PAGED[0], f"{times[0] / times[1]:.2f}", PAGED[1]]],
@@ -301,7 +301,7 @@ def table1(_):
             for part in TRACKED_PARTS:
                 path, batch = models.job(model, part, device).rsplit(":", 1)
                 planc("plan", path, "--batch", batch, "--device", device, *LAUNCH, "--policy", "none", "-o", made)
-                free, *tracked = (json.loads(planc("simulate", made, "--json", *options))["iteration_ns"] for options in
+                free, *tracked = (json.loads(planc("simulate", made, "--json", *options))["period_ns"] for options in
                                   ([], *(["--track", f"{HOST['event_ns']}ns", *every] for every in EVERY)))
                 rows.append([model, device, batch, *(f"{free / ns:.0%}" for ns in tracked),
                              *(f"{percent}%" for percent in TRACKED[model])])

@@ -200,6 +200,11 @@ def hold(figures, unit="s"):
         sys.exit("; ".join(missed))
 
 
+def period_ns(told):
+    """What a period takes by what planc tells of a plan, be it of one job, where that is an iteration, or of a mix."""
+    return told["period_ns" if "period_ns" in told else "iteration_ns"]
+
+
 def overhead(row, ideal_ns):
     return row["iteration_ns"] / ideal_ns - 1
 

@@ -162,7 +162,7 @@ class MixesOracle(unittest.TestCase):
         plan = Planned([f"{TRANSFORMER}:8:1", f"{LENET}:4:2", "--device", "k40m", "--launch", "5us"], "waterwave")
         mix = mixes.Mix(plan.lines)
         launched = sum(row["i"] in ("exec", "copy") and mix.job_of_stream(row["s"]) == 0 for _, row in mix.plan.body)
-        self.assertGreaterEqual(plan.summary["iteration_ns"], launched * mix.device["launch"])
+        self.assertGreaterEqual(plan.summary["period_ns"], launched * mix.device["launch"])
 
     def test_response_is_that_of_a_steady_period(self):
         plan = Planned([f"{LENET}:64:1", f"{LENET}:32:1", "--device", "k40m", "--launch", "1us"], "capuchin", 1500 << 10)
@@ -177,7 +177,7 @@ class MixesOracle(unittest.TestCase):
         for policy, row in rows.items():
             with self.subTest(policy=policy):
                 summary = Planned(mix, policy, "1M").summary
-                for key in ("iteration_ns", "peak_bytes", "throughput"):
+                for key in ("period_ns", "peak_bytes", "throughput"):
                     self.assertEqual(row[key], summary[key], key)
                 self.assertEqual(row["speeds"], [share["speed"] for share in summary["shares"]])
                 self.assertEqual([job["alone_ns"] for job in table["jobs"]], [share["alone_ns"] for share in summary["shares"]])
@@ -200,7 +200,7 @@ class MixesOracle(unittest.TestCase):
                 turns = Planned(options, "temporal", budget and budget[1])
                 if turns.lines:
                     with self.subTest(plan=plan.name):
-                        self.assertLessEqual(plan.summary["iteration_ns"], turns.summary["iteration_ns"])
+                        self.assertLessEqual(plan.summary["period_ns"], turns.summary["period_ns"])
 
     def test_least_budgets(self):
         for plan in self.all[::6]:

@@ -440,8 +440,8 @@ def wrong_times(mix, simulation, predicted):
     """What `simulate --json` says otherwise than the simulation here. Each exec and copy may be rounded up to a nanosecond, and so
     may each change of what runs beside it, of which a body has as many begins and ends as execs and copies."""
     slack = 1 + sum(row["i"] in ("exec", "copy") for _, row in mix.plan.body)
-    figures = [("iteration_ns", predicted["iteration_ns"], simulation.period()),
-               ("first_iteration_ns", predicted["first_iteration_ns"], simulation.first_body()),
+    figures = [("period_ns", predicted["period_ns"], simulation.period()),
+               ("first_period_ns", predicted["first_period_ns"], simulation.first_body()),
                ("prologue_ns", predicted["prologue_ns"], simulation.ends()[0])]
     for number, job in enumerate(predicted.get("jobs", ())):
         busy = simulation.busy(number)
@@ -452,7 +452,7 @@ def wrong_times(mix, simulation, predicted):
 
 def wrong_figures(mix, summary, simulation):
     """What `colocate --json` says otherwise than follows from the plan and from its other figures."""
-    period, shares, wrong = summary["iteration_ns"], summary["shares"], []
+    period, shares, wrong = summary["period_ns"], summary["shares"], []
 
     def compare(name, theirs, ours, slack=0.0):
         if abs(theirs - ours) > slack:
@@ -461,7 +461,7 @@ def wrong_figures(mix, summary, simulation):
     memory = mix.plan.memories
     compare("peak_bytes", summary["peak_bytes"], memory[0]["arena"] + memory[0]["reserved"])
     compare("host_peak_bytes", summary["host_peak_bytes"], memory[1]["arena"] + memory[1]["reserved"])
-    compare("iteration of the file", mix.plan.predictions["iteration"], period)
+    compare("period of the file", mix.plan.predictions["period"], period)
     if mix.plan.predictions["bound"] > simulation.period() + 1:
         wrong.append("a lower bound above the period")
     for number, (job, row) in enumerate(zip(summary.get("jobs", ()), mix.plan.jobs)):

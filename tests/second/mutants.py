@@ -650,7 +650,7 @@ def change_prediction(random, rows):
     """What is predicted of all jobs or of one, or what predictions are made of."""
     where = random.choice(("all", "job", "device", "device"))
     if where == "all":
-        rows.predictions = [other_number(random, rows.predictions[0], ("iteration", "bound"))]
+        rows.predictions = [other_number(random, rows.predictions[0], ("period", "bound"))]
     elif where == "job":
         at = random.randrange(len(rows.jobs))
         rows.jobs[at] = other_number(random, rows.jobs[at], ("ideal", "busy", "stall"))

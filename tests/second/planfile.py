@@ -102,7 +102,7 @@ MEMORIES = {
     "user": [("memory", is_name)]}
 LINK = [("link", lambda value: is_list_of(is_size)(value) and len(value) == 2), ("engine", is_count), ("rate", at_least(1)),
         ("latency", is_size), [("bus", is_count)]]
-PREDICTIONS = [(key, is_size) for key in ("iteration", "bound")]
+PREDICTIONS = [(key, is_size) for key in ("period", "bound")]
 HASH = ("hash", lambda value: type(value) is str and re.fullmatch("[0-9a-f]{16}", value))
 GRAPH = [("graph", is_name), HASH, ("layout", one_of("NCHW", "NHWC")), ("tensors", is_size), ("ops", is_size),
          ("loss", OR_NONE), ("outputs", TENSORS)]

@@ -40,7 +40,7 @@ sheet *sheet_replay(const planc_plan *plan, planc_simulation *simulation) {
   planc_simulate_options options = {.settled = plan->n_jobs > 1, .visitor = record, .user = &r};
   ok(planc_simulate(plan, &options, simulation));
   for (int32_t p = 1; p < SHEET_REPLAYED; p++) {
-    int64_t later_ns = p * simulation->iteration_ns;
+    int64_t later_ns = p * simulation->period_ns;
     for (int32_t k = 0; k < n; k++)
       s->spans[p * n + k] = (planc_span){s->spans[k].begin_ns + later_ns, s->spans[k].end_ns + later_ns};
   }

@@ -160,7 +160,7 @@ START_TEST(the_prediction_is_summed_up_the_same_way) {
   planc_simulation simulation;
   ok(planc_simulate(plan, NULL, &simulation));
   ok(planc_timeline_compare(plan, &s->timeline, &c));
-  ck_assert_int_eq(c->predicted_ns, simulation.iteration_ns);
+  ck_assert_int_eq(c->predicted_ns, simulation.period_ns);
   ck_assert_int_eq(c->predicted_ns, 5000 + 1000 + 104 + 104);
   ck_assert_int_eq(c->streams[0].predicted_busy_ns, 2000);
   assert_idle(c->streams[0].predicted_idle_ns, 4000 + 104, 104, 0, 0);
@@ -353,7 +353,7 @@ static void assert_ops_are_told_apart(const planc_plan *of) {
   sheet *s = sheet_replay(&slow, &simulation);
   ok(planc_timeline_compare(of, &s->timeline, &c));
   /* Slow-downs are taken off and put on again, each rounded. */
-  ck_assert_int_le(llabs(c->predicted_as_measured_ns - simulation.iteration_ns), s->timeline.n_timed);
+  ck_assert_int_le(llabs(c->predicted_as_measured_ns - simulation.period_ns), s->timeline.n_timed);
   ck_assert_int_gt(c->predicted_as_measured_ns, c->predicted_ns);
   planc_comparison_free(c);
   free(s);
@@ -418,8 +418,8 @@ START_TEST(copies_take_no_longer_than_there_was_time) {
   sheet *s = run_in_part(made, &state, &simulation);
   ok(planc_timeline_compare(made, &s->timeline, &c));
   ck_assert_int_gt(find(c, "copy in")->count, 1);
-  ck_assert_int_le(find(c, "copy in")->measured_ns, simulation.iteration_ns);
-  ck_assert_int_le(find(c, "copy out")->measured_ns, simulation.iteration_ns);
+  ck_assert_int_le(find(c, "copy in")->measured_ns, simulation.period_ns);
+  ck_assert_int_le(find(c, "copy out")->measured_ns, simulation.period_ns);
   planc_comparison_free(c);
   free(s);
   planc_plan_free(made);

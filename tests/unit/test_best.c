@@ -273,7 +273,7 @@ static void is_best(planc_problem problem, int64_t budget, int64_t host, int see
     planc_plan *plan = plan_at(problem, policy->name, budget, host);
     ck_assert_msg(!plan || best, "graph %d: %s fits, best does not", seed, policy->name);
     if (!plan) continue;
-    int64_t ns = plan->predicted.iteration_ns, best_ns = best->predicted.iteration_ns;
+    int64_t ns = plan->predicted.period_ns, best_ns = best->predicted.period_ns;
     bool none_wins = strcmp(best->policy, "none") == 0;
     ck_assert_msg(best_ns - (none_wins ? best_ns / 1000 : 0) <= ns, "graph %d: %s takes %lld, best, %s, %lld", seed,
                   policy->name, (long long)ns, best->policy, (long long)best_ns);
@@ -291,8 +291,7 @@ static void is_best(planc_problem problem, int64_t budget, int64_t host, int see
   }
   if (best) {
     ck_assert(makes_plans(planc_policy_find(best->policy)));
-    ck_assert(!none || strcmp(best->policy, "none") == 0 ||
-              best->predicted.iteration_ns < none->predicted.iteration_ns);
+    ck_assert(!none || strcmp(best->policy, "none") == 0 || best->predicted.period_ns < none->predicted.period_ns);
   }
   planc_plan_free(best);
   planc_plan_free(none);
@@ -449,7 +448,7 @@ START_TEST(smaller_rounds_are_asked_for_where_nothing_fits) {
     planc_problem at = problem;
     for (at.job.sub_batch = 32; at.job.sub_batch > 0; at.job.sub_batch /= 2) {
       planc_plan *asked = plan_at(at, "best", budget, -1);
-      if (asked) ck_assert_int_le(best->predicted.iteration_ns, asked->predicted.iteration_ns);
+      if (asked) ck_assert_int_le(best->predicted.period_ns, asked->predicted.period_ns);
       planc_plan_free(asked);
     }
     planc_plan_free(best);

@@ -144,17 +144,17 @@ static point plan_is_right(const oracle *o, int32_t size, const brute_choice *ch
   ck_assert_int_eq(report.peak_bytes[PLANC_MEMORY_DEVICE], simulation.peak_bytes);
   ck_assert_msg(arena >= live, "graph %d: %lld live bytes in an arena of %lld", o->index, (long long)live,
                 (long long)arena);
-  ck_assert_msg(simulation.iteration_ns >= bound, "graph %d: %lld ns, not possible below %lld", o->index,
-                (long long)simulation.iteration_ns, (long long)bound);
+  ck_assert_msg(simulation.period_ns >= bound, "graph %d: %lld ns, not possible below %lld", o->index,
+                (long long)simulation.period_ns, (long long)bound);
   if (!apart) {
     n_blank++;
     n_tight += arena == live;
   }
-  n_attained += simulation.iteration_ns == bound;
+  n_attained += simulation.period_ns == bound;
   if (n_plans++ % RUN_EVERY == 0) runs_right(plan, o->index);
   planc_plan_free(plan);
   planc_schedule_free(candidate.schedule);
-  return (point){report.peak_bytes[PLANC_MEMORY_DEVICE], simulation.iteration_ns};
+  return (point){report.peak_bytes[PLANC_MEMORY_DEVICE], simulation.period_ns};
 }
 
 /* False when a space is too large to be one. */
@@ -245,7 +245,7 @@ static int64_t best_ns(const oracle *o, int32_t from, int64_t budget) {
 /* `none` in a plan is a point of the space, so it is held to the points that were run out as well. */
 static void is_no_faster(const oracle *o, const planc_policy *policy, const planc_plan *plan, int64_t budget) {
   int32_t from = first_size(o, policy);
-  int64_t ns = plan->predicted.iteration_ns, bound = least_ns(o, from, budget), best = best_ns(o, from, budget);
+  int64_t ns = plan->predicted.period_ns, bound = least_ns(o, from, budget), best = best_ns(o, from, budget);
   ck_assert_msg(ns >= bound, "%s, graph %d, %lld bytes: %lld ns, not possible below %lld", policy->name, o->index,
                 (long long)budget, (long long)ns, (long long)bound);
   if (strcmp(policy->name, "none") == 0)

@@ -58,7 +58,7 @@ static const wrong_number broken[] = {
     {OF_PLAN(device.duplex_ppm), 1000001, "device: a duplex of 1000001"},
     {OF_PLAN(device.slowdown_ppm), -1, "device: a slowdown of -1"},
     {OF_PLAN(device.slowdown_ppm), INT64_C(1) << 31, "device: a slowdown of 2147483648"},
-    {OF_PLAN(predicted.iteration_ns), -1, "predictions: -1 is out of range"},
+    {OF_PLAN(predicted.period_ns), -1, "predictions: -1 is out of range"},
     {OF_PLAN(predicted.bound_ns), BEYOND, "predictions: 9007199254740993 is out of range"},
     {OF_PREDICTED(0, ideal_ns), -1, "predictions: -1 is out of range"},
     {OF_PREDICTED(0, busy_ns), BEYOND, "predictions: 9007199254740993 is out of range"},

@@ -122,7 +122,7 @@ static bool turns_are_slower(const random_mix *m, const planc_plan *plan, planc_
   planc_plan *turns;
   memcpy(own, shares, sizeof own);
   planc_status status = planc_colocate(&m->mix, planc_mix_policy_find("temporal"), own, &turns);
-  bool slower = status || turns->predicted.iteration_ns >= plan->predicted.iteration_ns;
+  bool slower = status || turns->predicted.period_ns >= plan->predicted.period_ns;
   planc_status_free(status);
   planc_plan_free(turns);
   return slower;
@@ -210,7 +210,7 @@ static int64_t observe(const planc_plan *plan) {
   ok(planc_simulate(plan, &(planc_simulate_options){.visitor = see, .user = &seen}, &simulation));
   ck_assert_int_eq(seen.n, trace->n_instances);
   planc_trace_free(trace);
-  return simulation.iteration_ns;
+  return simulation.period_ns;
 }
 
 /* No two jobs compute at a time, not even beyond the end of a period. */
@@ -685,7 +685,7 @@ START_TEST(pools_migrate) {
   for (int32_t j = 0; j < m.mix.n_jobs; j++)
     ck_assert_int_eq(shares[j].speed_ppm, shares[j].alone_ns * shares[j].iterations * 1000000 / roomy.period_ns);
   ok_in(planc_colocate(&m.mix, planc_mix_policy_find("temporal"), shares, &turns), m.name);
-  ck_assert_int_le(roomy.period_ns, turns->predicted.iteration_ns);
+  ck_assert_int_le(roomy.period_ns, turns->predicted.period_ns);
   planc_plan_free(turns);
   int64_t budget = roomy.pools_bytes - 1 - (roomy.pools_bytes - planc_profile_device(profile)->reserved_bytes) / 3;
   int64_t beyond = roomy.pools_bytes - budget;

@@ -107,7 +107,7 @@ static void held(planc_status status, bool fits, planc_memory_kind memory, int64
 /* Of what is too much for the device only that is known. */
 static void check_taken(const planc_taken *taken, bool too_much, const planc_plan *plan, int64_t ns) {
   ck_assert_int_eq(taken->fits, !too_much);
-  ck_assert_int_eq(taken->iteration_ns, too_much ? 0 : ns);
+  ck_assert_int_eq(taken->period_ns, too_much ? 0 : ns);
   for (int32_t m = 0; m < PLANC_N_BUDGETS; m++)
     ck_assert_int_eq(taken->peak_bytes[m], too_much && m != PLANC_MEMORY_DEVICE ? 0 : plan->predicted.peak_bytes[m]);
 }
@@ -150,7 +150,7 @@ static void check_against_plan(planc_problem *of, const planc_candidate *candida
   check_places(&evaluator, candidate, plan);
   ck_assert_int_le(live, peak);
   ck_assert_int_eq(peak, plan->predicted.peak_bytes[PLANC_MEMORY_DEVICE]);
-  ck_assert_int_eq(ns, simulation.iteration_ns);
+  ck_assert_int_eq(ns, simulation.period_ns);
   for (int64_t short_of = 0; short_of < 2; short_of++) {
     of->terms.budgets[PLANC_MEMORY_DEVICE] = peak - short_of;
     s.calls = 0;
@@ -246,7 +246,7 @@ static planc_status say_simulated(const planc_evaluator *evaluator, const planc_
   (void)user;
   says.n_simulated++;
   *out = (planc_taken){.fits = says.fits(candidate)};
-  return say_time(evaluator, candidate, &out->iteration_ns);
+  return say_time(evaluator, candidate, &out->period_ns);
 }
 
 static const planc_evaluator sayer = {.problem = &problem,

@@ -406,14 +406,14 @@ START_TEST(gpus_share_a_link_or_do_not) {
       "body\nacquire 0 x#0 0\nacquire 1 x#0 256\nacquire 2 x#0 0 host\ncopy 0 user on 1\ncopy 2 1 on 2\n";
   for (int32_t n = 2; n <= 4; n += 2) { /* rates are rounded down, and these are whole */
     planc_simulation s = simulate_copies(graph, in, n, false, 1000000);
-    ck_assert_int_eq(s.iteration_ns, 356);
+    ck_assert_int_eq(s.period_ns, 356);
     ck_assert_int_eq(s.copied_bytes[PLANC_ROUTE_H2D], n * 256);
     ck_assert_int_eq(s.copy_ns[PLANC_ROUTE_H2D], 356); /* of each engine */
     s = simulate_copies(graph, in, n, true, 1000000);
-    ck_assert_int_eq(s.iteration_ns, n * 356);
+    ck_assert_int_eq(s.period_ns, n * 356);
     ck_assert_int_eq(s.copy_ns[PLANC_ROUTE_H2D], n * 356);
-    ck_assert_int_eq(simulate_copies(graph, both, n, false, 500000).iteration_ns, 2 * 356);
-    ck_assert_int_eq(simulate_copies(graph, both, n, true, 500000).iteration_ns, n * 2 * 356);
+    ck_assert_int_eq(simulate_copies(graph, both, n, false, 500000).period_ns, 2 * 356);
+    ck_assert_int_eq(simulate_copies(graph, both, n, true, 500000).period_ns, n * 2 * 356);
   }
   planc_graph_free(graph);
 }
@@ -437,7 +437,7 @@ START_TEST(a_bus_both_ways_is_not_against_itself) {
     tables_links(plan, link, link);
     for (int32_t l = 0; l < plan->n_links; l++) plan->links[l].bus = 0;
     ok(planc_simulate(plan, NULL, &s));
-    ck_assert_int_eq(s.iteration_ns, ns[k]);
+    ck_assert_int_eq(s.period_ns, ns[k]);
     planc_plan_free(plan);
   }
   planc_graph_free(graph);
@@ -450,9 +450,9 @@ START_TEST(peers_are_copied_from_in_turn) {
   static const char fetch[] = "body\nacquire 0 dw#0 0 host\nacquire 1 dw#1 0\ncopy 1 0 peers on 1\n";
   for (int32_t n = 2; n <= 4; n += 2) { /* rates are rounded down, and these are whole */
     planc_simulation s = simulate_copies(graph, fetch, n, false, 1000000);
-    ck_assert_int_eq(s.iteration_ns, (n - 1) * 356);
+    ck_assert_int_eq(s.period_ns, (n - 1) * 356);
     ck_assert_int_eq(s.copied_bytes[PLANC_ROUTE_H2D], n * (n - 1) * 256);
-    ck_assert_int_eq(simulate_copies(graph, fetch, n, true, 1000000).iteration_ns, n * (n - 1) * 356);
+    ck_assert_int_eq(simulate_copies(graph, fetch, n, true, 1000000).period_ns, n * (n - 1) * 356);
   }
   planc_graph_free(graph);
 }
@@ -475,7 +475,7 @@ START_TEST(times_are_means_over_gpus) {
   instrs[5].time_ns = 1000;
   planc_simulation s;
   ok(planc_simulate(plan, NULL, &s));
-  ck_assert_int_eq(s.iteration_ns, 3000);
+  ck_assert_int_eq(s.period_ns, 3000);
   ck_assert_int_eq(s.compute_ns, 2000);
   ck_assert_int_eq(s.live_peak_bytes, 512);
   planc_plan_free(plan);

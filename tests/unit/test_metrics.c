@@ -24,9 +24,9 @@ START_TEST(printed_rows_obey_the_definitions) {
               {1109, 17835, 622},  {2558, 18304, 1398}, {1633, 25184, 648},  {4331, 27745, 1561}, {1903, 25028, 760},
               {5129, 32362, 1585}, {1733, 22981, 754},  {3859, 22320, 1729}, {1381, 26148, 528},  {4860, 34400, 1413},
               {580, 16297, 356},   {1150, 76545, 150},  {1565, 11589, 1350}};
-  const planc_outcome vanilla = {.iteration_ns = 10000, .peak_bytes[PLANC_MEMORY_DEVICE] = 10000};
+  const planc_outcome vanilla = {.period_ns = 10000, .peak_bytes[PLANC_MEMORY_DEVICE] = 10000};
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-    planc_outcome run = {.iteration_ns = rows[i].eor, .peak_bytes[PLANC_MEMORY_DEVICE] = 10000 - rows[i].msr};
+    planc_outcome run = {.period_ns = rows[i].eor, .peak_bytes[PLANC_MEMORY_DEVICE] = 10000 - rows[i].msr};
     planc_metrics m = metrics_of(run, 1, &vanilla);
     ck_assert_int_eq(m.msr_ppm, 100 * rows[i].msr);
     ck_assert_int_eq(m.eor_ppm, 100 * rows[i].eor);
@@ -38,8 +38,8 @@ START_TEST(printed_rows_obey_the_definitions) {
 END_TEST
 
 START_TEST(measures_of_a_run_by_hand) {
-  const planc_outcome vanilla = {.iteration_ns = 4000, .peak_bytes[PLANC_MEMORY_DEVICE] = 800};
-  planc_outcome run = {.iteration_ns = 5000,
+  const planc_outcome vanilla = {.period_ns = 4000, .peak_bytes[PLANC_MEMORY_DEVICE] = 800};
+  planc_outcome run = {.period_ns = 5000,
                        .total.ideal_ns = 3200,
                        .peak_bytes[PLANC_MEMORY_DEVICE] = 200,
                        .total.copied_bytes[PLANC_ROUTE_D2H] = 70,
@@ -56,9 +56,8 @@ START_TEST(measures_of_a_run_by_hand) {
 END_TEST
 
 START_TEST(more_memory_than_without_scheduling_is_a_negative_saving) {
-  const planc_outcome vanilla = {.iteration_ns = 100, .peak_bytes[PLANC_MEMORY_DEVICE] = 100};
-  planc_metrics m =
-      metrics_of((planc_outcome){.iteration_ns = 80, .peak_bytes[PLANC_MEMORY_DEVICE] = 120}, 1, &vanilla);
+  const planc_outcome vanilla = {.period_ns = 100, .peak_bytes[PLANC_MEMORY_DEVICE] = 100};
+  planc_metrics m = metrics_of((planc_outcome){.period_ns = 80, .peak_bytes[PLANC_MEMORY_DEVICE] = 120}, 1, &vanilla);
   ck_assert_int_eq(m.msr_ppm, -200000);
   ck_assert_int_eq(m.eor_excess_ppm, -200000);
   ck_assert_int_eq(m.cbr_ppm, -250000);
@@ -67,7 +66,7 @@ END_TEST
 
 START_TEST(what_cannot_be_told_is_undefined) {
   planc_metrics m = metrics_of(
-      (planc_outcome){.iteration_ns = 100, .total.ideal_ns = 100, .peak_bytes[PLANC_MEMORY_DEVICE] = 100}, 8, NULL);
+      (planc_outcome){.period_ns = 100, .total.ideal_ns = 100, .peak_bytes[PLANC_MEMORY_DEVICE] = 100}, 8, NULL);
   ck_assert_int_eq(m.overhead_ppm, 0);
   ck_assert_int_eq(m.msr_ppm, PLANC_NO_METRIC);
   ck_assert_int_eq(m.eor_ppm, PLANC_NO_METRIC);
@@ -86,8 +85,8 @@ END_TEST
 
 /* No quotient of what a plan file may hold leaves int64. */
 START_TEST(extremes_saturate) {
-  const planc_outcome vanilla = {.iteration_ns = 1, .peak_bytes[PLANC_MEMORY_DEVICE] = 1};
-  planc_outcome run = {.iteration_ns = INT64_MAX,
+  const planc_outcome vanilla = {.period_ns = 1, .peak_bytes[PLANC_MEMORY_DEVICE] = 1};
+  planc_outcome run = {.period_ns = INT64_MAX,
                        .total.ideal_ns = 1,
                        .peak_bytes[PLANC_MEMORY_DEVICE] = INT64_MAX,
                        .total.copied_bytes[PLANC_ROUTE_D2H] = INT64_MAX,
@@ -172,7 +171,7 @@ START_TEST(a_plan_s_saving_by_hand) {
   ck_assert_int_eq(m.msr_ppm, 1000000 - 1000000 * 21 / 25);
   ck_assert_int_eq(m.moved_bytes, (12 << 10) + (20 << 10) + 4);
   ck_assert_int_gt(m.eor_ppm, 1000000);
-  ck_assert_int_eq(m.eor_ppm, plan->predicted.iteration_ns * 1000000 / vanilla.iteration_ns);
+  ck_assert_int_eq(m.eor_ppm, plan->predicted.period_ns * 1000000 / vanilla.period_ns);
   planc_plan_free(plan);
 }
 END_TEST

@@ -94,7 +94,7 @@ static void same_header(const planc_plan *a, const planc_plan *b) {
   ck_assert_int_eq(a->device.in_flight, b->device.in_flight);
   ck_assert_int_eq(a->device.duplex_ppm, b->device.duplex_ppm);
   ck_assert_int_eq(a->device.slowdown_ppm, b->device.slowdown_ppm);
-  ck_assert_int_eq(a->predicted.iteration_ns, b->predicted.iteration_ns);
+  ck_assert_int_eq(a->predicted.period_ns, b->predicted.period_ns);
   ck_assert_int_eq(a->predicted.bound_ns, b->predicted.bound_ns);
   ck_assert_mem_eq(a->predicted.peak_bytes, b->predicted.peak_bytes, sizeof a->predicted.peak_bytes);
   ck_assert_int_eq(a->n_events, b->n_events);
@@ -197,7 +197,7 @@ START_TEST(a_file_is_read_as_what_it_says) {
   ck_assert_int_eq(plan->links[3].cost.bytes_per_second, 2000);
   ck_assert_int_eq(plan->links[3].cost.latency_ns, 20);
   ck_assert_int_eq(plan->links[2].bus, 0);
-  ck_assert_int_eq(plan->predicted.iteration_ns, 1);
+  ck_assert_int_eq(plan->predicted.period_ns, 1);
   ck_assert_int_eq(plan->predicted.jobs[0].stall_ns, 9);
   ck_assert_int_eq(plan->predicted.peak_bytes[PLANC_MEMORY_DEVICE], 2560);
   ck_assert_int_eq(plan->predicted.peak_bytes[PLANC_MEMORY_HOST], 256);

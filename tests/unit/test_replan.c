@@ -53,12 +53,12 @@ static void assert_at_worst_the_old(const planc_plan *plan, const planc_problem 
   ok(planc_retime(plan, problem->job.profile, &retimed));
   ok(planc_simulate(&retimed.plan, NULL, &old_simulated));
   ok(planc_simulate(chosen, NULL, &next_simulated));
-  ck_assert_int_eq(chosen->predicted.iteration_ns, next_simulated.iteration_ns);
-  ck_assert_int_le(chosen->predicted.iteration_ns, old_simulated.iteration_ns);
+  ck_assert_int_eq(chosen->predicted.period_ns, next_simulated.period_ns);
+  ck_assert_int_le(chosen->predicted.period_ns, old_simulated.period_ns);
   if (next.keeps) {
     assert_same_decisions(chosen, plan);
-    ck_assert_int_eq(chosen->predicted.iteration_ns, old_simulated.iteration_ns);
-    if (next.made) ck_assert_int_gt(next.made->predicted.iteration_ns, chosen->predicted.iteration_ns);
+    ck_assert_int_eq(chosen->predicted.period_ns, old_simulated.period_ns);
+    if (next.made) ck_assert_int_gt(next.made->predicted.period_ns, chosen->predicted.period_ns);
   }
   seen->anew += !next.keeps;
   seen->for_room += next.keeps && !next.made;

@@ -83,8 +83,8 @@ START_TEST(as_if_planned_with_those_times) {
     ck_assert_int_eq(retimed.n_kept, 0);
     ck_assert_int_eq(s.compute_ns, 28000);
     ck_assert_int_ne(before.compute_ns, 28000);
-    ck_assert_int_eq(s.iteration_ns, expected.iteration_ns);
-    ck_assert_int_eq(s.first_iteration_ns, expected.first_iteration_ns);
+    ck_assert_int_eq(s.period_ns, expected.period_ns);
+    ck_assert_int_eq(s.first_period_ns, expected.first_period_ns);
     ck_assert_int_eq(s.prologue_ns, expected.prologue_ns);
     ck_assert_int_eq(s.slowdown_ns, expected.slowdown_ns);
     ck_assert_int_eq(s.stall_ns[PLANC_STALL_H2D], expected.stall_ns[PLANC_STALL_H2D]);
@@ -200,7 +200,7 @@ START_TEST(an_iteration_is_never_below_its_ideal) {
   ok(planc_retime(plan, measured, &retimed));
   ok(planc_simulate(&retimed.plan, NULL, &s));
   ck_assert_int_le(retimed.plan.predicted.jobs[0].ideal_ns, s.compute_ns);
-  ck_assert_int_le(s.compute_ns, s.iteration_ns);
+  ck_assert_int_le(s.compute_ns, s.period_ns);
   planc_retimed_free(&retimed);
   planc_profile_free(measured);
   planc_plan_free(plan);

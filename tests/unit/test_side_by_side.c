@@ -192,9 +192,9 @@ static bool keeps_budget(accumulating *a, int64_t budget, const planc_plan *one_
   set_budget(a, budget);
   make_plan(a, &plan);
   is_right(a, plan);
-  int64_t ns = one_by_one->predicted.iteration_ns * a->iterations[0];
-  ck_assert_msg(plan->predicted.iteration_ns <= ns + ns / 1000, "%s: %lld ns, one by one %lld", a->name,
-                (long long)plan->predicted.iteration_ns, (long long)ns);
+  int64_t ns = one_by_one->predicted.period_ns * a->iterations[0];
+  ck_assert_msg(plan->predicted.period_ns <= ns + ns / 1000, "%s: %lld ns, one by one %lld", a->name,
+                (long long)plan->predicted.period_ns, (long long)ns);
   bool are = count_compute(plan) > 1;
   if (are) ck_assert_int_eq(count_compute(plan), a->jobs[0].side_by_side);
   bool overlap = are && overlaps_in_order(plan);

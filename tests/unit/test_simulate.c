@@ -84,7 +84,7 @@ static planc_simulation simulate_captured(const char *script, device d, int64_t 
 
 START_TEST(ops_add_up) {
   planc_simulation s = simulate(OPERANDS "exec a use 0 1\nexec b use 1 2\n" CLOSE, (device){0}, 1000, 2000);
-  ck_assert_int_eq(s.iteration_ns, 3000);
+  ck_assert_int_eq(s.period_ns, 3000);
   ck_assert_int_eq(s.compute_ns, 3000);
   ck_assert_int_eq(s.stall_ns[PLANC_STALL_H2D] + s.stall_ns[PLANC_STALL_D2H] + s.stall_ns[PLANC_STALL_LAUNCH], 0);
 }
@@ -95,13 +95,13 @@ START_TEST(copies_overlap_and_back_up) {
   static const char script[] =
       OPERANDS "copy 0 user on 1\nrecord 0 on 1\nexec a use 0 1\nwait 0 on 0\nexec b use 1 2\n" CLOSE;
   planc_simulation s = simulate(script, (device){0}, 1000, 2000);
-  ck_assert_int_eq(s.iteration_ns, 5000);
+  ck_assert_int_eq(s.period_ns, 5000);
   ck_assert_int_eq(s.stall_ns[PLANC_STALL_H2D], 2000);
   ck_assert_int_eq(s.copied_bytes[PLANC_ROUTE_H2D], 4900);
   ck_assert_int_eq(s.copy_ns[PLANC_ROUTE_H2D], 5000);
   ck_assert_int_eq(s.misses, 1);
   s = simulate(script, (device){0}, 6000, 2000);
-  ck_assert_int_eq(s.iteration_ns, 8000);
+  ck_assert_int_eq(s.period_ns, 8000);
   ck_assert_int_eq(s.misses, 0);
 }
 END_TEST
@@ -113,7 +113,7 @@ START_TEST(lag_one_holds_a_copy_back) {
                "wait 1 lag 1 on 1\ncopy 0 user on 1\nrecord 0 on 1\nexec a use 0 1\nwait 0 on 0\nexec b use 1 2\n"
                "record 1 on 0\n" CLOSE,
                (device){0}, 1000, 2000);
-  ck_assert_int_eq(s.iteration_ns, 5000 + 2000);
+  ck_assert_int_eq(s.period_ns, 5000 + 2000);
   ck_assert_int_eq(s.stall_ns[PLANC_STALL_H2D], 4000);
 }
 END_TEST
@@ -127,7 +127,7 @@ START_TEST(copies_slow_ops) {
   device d = {.slowdown_ppm = 100000};
   /* 5,000 ns beside the copy do the work of 5,000 / 1.1 ns; the rest runs at full speed. */
   planc_simulation s = simulate(script, d, 10000, 2000);
-  ck_assert_int_eq(s.iteration_ns, 5000 + (10000 - 4545) + 2000);
+  ck_assert_int_eq(s.period_ns, 5000 + (10000 - 4545) + 2000);
   ck_assert_int_le(llabs(s.slowdown_ns - 455), 1);
 }
 END_TEST
@@ -148,7 +148,7 @@ START_TEST(what_takes_too_long_is_refused) {
   assert_fails(planc_simulate(plan, NULL, &s), PLANC_BAD_INPUT, "it takes too long to simulate");
   plan->device.launch_ns = 1000;
   ok(planc_simulate(plan, NULL, &s));
-  ck_assert_int_eq(s.iteration_ns, OPS * (1000 + 1000)); /* each op is awaited */
+  ck_assert_int_eq(s.period_ns, OPS * (1000 + 1000)); /* each op is awaited */
   planc_plan_free(plan);
 }
 END_TEST
@@ -160,8 +160,8 @@ START_TEST(duplex_slows_copies) {
       "wait 2 lag 1 on 1\nwait 2 lag 1 on 2\ncopy 0 user on 1\nrecord 0 on 1\nacquire 3 x 0 host\ncopy 3 0 on "
       "2\nrecord 1 on 2\n"
       "wait 0 on 0\nwait 1 on 0\nexec a use 0 1\nexec b use 1 2\nrecord 2 on 0\nrelease 3\n" CLOSE;
-  ck_assert_int_eq(simulate(script, (device){.duplex_ppm = 500000}, 1000, 2000).iteration_ns, 10000 + 3000);
-  ck_assert_int_eq(simulate(script, (device){0}, 1000, 2000).iteration_ns, 5000 + 3000);
+  ck_assert_int_eq(simulate(script, (device){.duplex_ppm = 500000}, 1000, 2000).period_ns, 10000 + 3000);
+  ck_assert_int_eq(simulate(script, (device){0}, 1000, 2000).period_ns, 5000 + 3000);
 }
 END_TEST
 
@@ -189,10 +189,10 @@ END_TEST
 START_TEST(launches_bind) {
   static const char script[] = OPERANDS "exec a use 0 1\nexec b use 1 2\n" CLOSE;
   planc_simulation s = simulate(script, (device){.launch_ns = 500}, 100, 200);
-  ck_assert_int_eq(s.iteration_ns, 1000);
+  ck_assert_int_eq(s.period_ns, 1000);
   ck_assert_int_eq(s.stall_ns[PLANC_STALL_LAUNCH], 700);
   /* With one op in flight nothing is launched ahead: each op costs its launch and its time. */
-  ck_assert_int_eq(simulate(script, (device){.launch_ns = 500, .in_flight = 1}, 1000, 2000).iteration_ns, 4000);
+  ck_assert_int_eq(simulate(script, (device){.launch_ns = 500, .in_flight = 1}, 1000, 2000).period_ns, 4000);
 }
 END_TEST
 
@@ -204,20 +204,19 @@ START_TEST(captured_bodies_do_not_overlap) {
       "prologue\nrecord 1 on 0\n" OPERANDS
       "wait 1 lag 1 on 1\ncopy 0 user on 1\nrecord 0 on 1\nexec a use 0 1\nwait 0 on 0\nexec b use 1 2\n"
       "record 1 on 0\n" CLOSE;
-  ck_assert_int_eq(simulate(ahead, (device){0}, 1000, 2000).iteration_ns, 5000);
-  ck_assert_int_eq(simulate_captured(ahead, (device){0}, 1000, 2000).iteration_ns, 5000 + 2000);
-  ck_assert_int_eq(simulate_captured(behind, (device){0}, 1000, 2000).iteration_ns, 5000 + 2000);
-  ck_assert_int_eq(simulate_captured(ahead, (device){.launch_ns = 500}, 1000, 2000).iteration_ns, 5000 + 2000);
+  ck_assert_int_eq(simulate(ahead, (device){0}, 1000, 2000).period_ns, 5000);
+  ck_assert_int_eq(simulate_captured(ahead, (device){0}, 1000, 2000).period_ns, 5000 + 2000);
+  ck_assert_int_eq(simulate_captured(behind, (device){0}, 1000, 2000).period_ns, 5000 + 2000);
+  ck_assert_int_eq(simulate_captured(ahead, (device){.launch_ns = 500}, 1000, 2000).period_ns, 5000 + 2000);
 }
 END_TEST
 
 /* It costs one launch, whatever is in it, and nothing of it waits for room in a queue. */
 START_TEST(a_captured_body_is_launched_once) {
   static const char script[] = OPERANDS "exec a use 0 1\nexec b use 1 2\n" CLOSE;
-  ck_assert_int_eq(simulate(script, (device){.launch_ns = 500}, 100, 200).iteration_ns, 1000);
-  ck_assert_int_eq(simulate_captured(script, (device){.launch_ns = 500}, 100, 200).iteration_ns, 500);
-  ck_assert_int_eq(simulate_captured(script, (device){.launch_ns = 500, .in_flight = 1}, 1000, 2000).iteration_ns,
-                   3000);
+  ck_assert_int_eq(simulate(script, (device){.launch_ns = 500}, 100, 200).period_ns, 1000);
+  ck_assert_int_eq(simulate_captured(script, (device){.launch_ns = 500}, 100, 200).period_ns, 500);
+  ck_assert_int_eq(simulate_captured(script, (device){.launch_ns = 500, .in_flight = 1}, 1000, 2000).period_ns, 3000);
 }
 END_TEST
 
@@ -228,7 +227,7 @@ START_TEST(every_job_has_its_own_host) {
       "acquire 5 z#1 25600\nexec a#0 use 0 1\nexec b#0 use 1 2\nexec a#1 on 3 use 3 4\nexec b#1 on 3 use 4 5\n" CLOSE
       "release 3\nrelease 4\nrelease 5\n";
   planc_simulation s = simulate_jobs(2, script, (device){.launch_ns = 500}, 100, 200);
-  ck_assert_int_eq(s.iteration_ns, 1000);
+  ck_assert_int_eq(s.period_ns, 1000);
   ck_assert_int_eq(s.stall_ns[PLANC_STALL_LAUNCH], 1000 - 2 * (100 + 200));
   ck_assert_int_eq(s.compute_ns, 600);
 }
@@ -241,11 +240,11 @@ START_TEST(one_host_may_serve_all_jobs) {
       "acquire 5 z#1 25600\nexec a#0 use 0 1\nexec b#0 use 1 2\nexec a#1 on 3 use 3 4\nexec b#1 on 3 use 4 5\n" CLOSE
       "release 3\nrelease 4\nrelease 5\n";
   static const planc_simulate_options shared = {.one_host = true}, few = {.one_host = true, .in_flight = 1};
-  ck_assert_int_eq(simulate_as(shared, 2, script, (device){.launch_ns = 500}, 100, 200).iteration_ns, 2000);
-  ck_assert_int_eq(simulate_as(shared, 2, script, (device){.launch_ns = 10}, 100, 200).iteration_ns, 600);
-  ck_assert_int_eq(simulate_as(few, 2, script, (device){.launch_ns = 500}, 100, 200).iteration_ns, 2600);
+  ck_assert_int_eq(simulate_as(shared, 2, script, (device){.launch_ns = 500}, 100, 200).period_ns, 2000);
+  ck_assert_int_eq(simulate_as(shared, 2, script, (device){.launch_ns = 10}, 100, 200).period_ns, 600);
+  ck_assert_int_eq(simulate_as(few, 2, script, (device){.launch_ns = 500}, 100, 200).period_ns, 2600);
   static const char alone[] = OPERANDS "exec a use 0 1\nexec b use 1 2\n" CLOSE;
-  ck_assert_int_eq(simulate_as(shared, 1, alone, (device){.launch_ns = 500}, 100, 200).iteration_ns, 1000);
+  ck_assert_int_eq(simulate_as(shared, 1, alone, (device){.launch_ns = 500}, 100, 200).period_ns, 1000);
 }
 END_TEST
 
@@ -255,8 +254,8 @@ START_TEST(launches_and_ops_may_take_turns) {
   static const char script[] = OPERANDS "exec a use 0 1\nexec b use 1 2\n" CLOSE;
   for (int64_t launch_ns = 10; launch_ns < 1000; launch_ns *= 3) {
     device d = {.launch_ns = launch_ns};
-    ck_assert_int_eq(simulate_as(sequential, 1, script, d, 100, 200).iteration_ns, 300 + 2 * launch_ns);
-    ck_assert_int_eq(simulate_as(tracked, 1, script, d, 100, 200).iteration_ns, 300 + 2 * (launch_ns + 70));
+    ck_assert_int_eq(simulate_as(sequential, 1, script, d, 100, 200).period_ns, 300 + 2 * launch_ns);
+    ck_assert_int_eq(simulate_as(tracked, 1, script, d, 100, 200).period_ns, 300 + 2 * (launch_ns + 70));
   }
 }
 END_TEST
@@ -265,8 +264,8 @@ END_TEST
 START_TEST(bodies_may_be_apart) {
   static const planc_simulate_options apart = {.apart = true};
   static const char script[] = OPERANDS "exec a use 0 1\nexec b use 1 2\n" CLOSE;
-  ck_assert_int_eq(simulate_as(apart, 1, script, (device){.launch_ns = 500}, 100, 200).iteration_ns, 2 * 500 + 200);
-  ck_assert_int_eq(simulate_as(apart, 1, script, (device){.launch_ns = 10}, 100, 200).iteration_ns, 10 + 300);
+  ck_assert_int_eq(simulate_as(apart, 1, script, (device){.launch_ns = 500}, 100, 200).period_ns, 2 * 500 + 200);
+  ck_assert_int_eq(simulate_as(apart, 1, script, (device){.launch_ns = 10}, 100, 200).period_ns, 10 + 300);
 }
 END_TEST
 
@@ -274,12 +273,12 @@ END_TEST
 START_TEST(hosts_may_track_memory) {
   static const char script[] = OPERANDS "exec a use 0 1\nexec b use 1 2\n" CLOSE;
   static const struct {
-    int64_t every, iteration_ns;
+    int64_t every, period_ns;
   } cases[] = {{0, 2 * 800}, {1, 2 * 500 + 300}, {4908, 2 * 500 + 300}, {4909, 2 * 500}};
   for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
     planc_simulate_options options = {.track_ns = 300, .track_bytes = cases[k].every};
-    ck_assert_int_eq(simulate_as(options, 1, script, (device){.launch_ns = 500}, 100, 200).iteration_ns,
-                     cases[k].iteration_ns);
+    ck_assert_int_eq(simulate_as(options, 1, script, (device){.launch_ns = 500}, 100, 200).period_ns,
+                     cases[k].period_ns);
   }
 }
 END_TEST
@@ -324,7 +323,7 @@ START_TEST(unequal_jobs_stay_together) {
       instr->busy_ppm = 1000000;
     }
     ok(planc_simulate(plan, NULL, &s));
-    ck_assert_int_eq(s.iteration_ns, 2 * (pairs[k][0] + pairs[k][1]));
+    ck_assert_int_eq(s.period_ns, 2 * (pairs[k][0] + pairs[k][1]));
     planc_plan_free(plan);
   }
 }
@@ -353,7 +352,7 @@ START_TEST(what_never_repeats_is_a_mean) {
     }
     ok(planc_simulate(plan, NULL, &s));
     ck_assert_int_eq(s.averaged > 0, slower_ns > 0);
-    ck_assert_int_eq(s.iteration_ns, 200000 + slower_ns);
+    ck_assert_int_eq(s.period_ns, 200000 + slower_ns);
     planc_plan_free(plan);
   }
 }
@@ -379,10 +378,10 @@ START_TEST(chunks_are_mapped_in_the_step) {
   tables_map(plan, 4096, mappings, 1);
   ok(planc_simulate(plan, &(planc_simulate_options){.maps_in_step = true, .chunk_ns = 0}, &s));
   int64_t chunks = s.mapped_chunks;
-  ck_assert_int_eq(s.iteration_ns, 1000);
+  ck_assert_int_eq(s.period_ns, 1000);
   ok(planc_simulate(plan, &(planc_simulate_options){.maps_in_step = true, .chunk_ns = 1000}, &s));
   ck_assert_int_eq(s.mapped_chunks, chunks);
-  ck_assert_int_eq(s.iteration_ns, 1000 + chunks * 1000);
+  ck_assert_int_eq(s.period_ns, 1000 + chunks * 1000);
   ck_assert_int_eq(chunks, 6);
   plan->memories[0].alignment = 0;
   assert_fails(planc_simulate(plan, &(planc_simulate_options){.maps_in_step = true, .chunk_ns = 1000}, &s),
@@ -438,7 +437,7 @@ START_TEST(storage_is_waited_for_under_its_own_name) {
   ck_assert_int_eq(s.stall_ns[PLANC_STALL_LOAD], 4900);
   ck_assert_int_eq(s.stall_ns[PLANC_STALL_H2D], 5000);
   ck_assert_int_eq(s.stall_ns[PLANC_STALL_LAUNCH], 0);
-  ck_assert_int_eq(s.iteration_ns, 2000 + 2 * 5000 + 2 * 4900);
+  ck_assert_int_eq(s.period_ns, 2000 + 2 * 5000 + 2 * 4900);
   ck_assert(s.copy_ns[PLANC_ROUTE_D2H] == 5000 && s.copy_ns[PLANC_ROUTE_H2D] == 5000 &&
             s.copy_ns[PLANC_ROUTE_STORE] == 4900 && s.copy_ns[PLANC_ROUTE_LOAD] == 4900);
   ck_assert(s.copied_bytes[PLANC_ROUTE_D2H] == 4900 && s.copied_bytes[PLANC_ROUTE_H2D] == 4900 &&
@@ -558,7 +557,7 @@ static int64_t simulate_queue(const queue *q) {
   ck_assert_int_eq(v.n_ended, OPS);
   ck_assert_int_eq(v.n_launched, OPS);
   planc_plan_free(plan);
-  return s.iteration_ns;
+  return s.period_ns;
 }
 
 static int64_t draw(uint64_t seed, uint64_t *n, int64_t below) {
@@ -619,7 +618,7 @@ START_TEST(a_lead_may_last_as_long_as_bodies_do) {
     visits v = {0};
     planc_simulate_options options = {.visitor = count_ended, .launch_visitor = count_launched, .user = &v};
     ok(planc_simulate(plan, &options, &s));
-    ck_assert_int_eq(s.iteration_ns, LAUNCHES * plan->device.launch_ns);
+    ck_assert_int_eq(s.period_ns, LAUNCHES * plan->device.launch_ns);
     ck_assert_int_eq(v.n_ended, LAUNCHES);
     ck_assert_int_eq(v.n_launched, LAUNCHES);
   }
@@ -648,7 +647,7 @@ START_TEST(each_job_has_its_own_times) {
     if (instr->op == PLANC_INSTR_exec) instr->time_ns = instr->stream == 0 ? 4000 : 350;
   }
   ok(planc_simulate(plan, &(planc_simulate_options){.jobs = jobs}, &s));
-  ck_assert_int_eq(s.iteration_ns, 8000);
+  ck_assert_int_eq(s.period_ns, 8000);
   ck_assert_int_eq(jobs[0].busy_ns, 8000);
   ck_assert_int_eq(jobs[0].stall_ns, 0);
   ck_assert_int_eq(jobs[1].busy_ns, 700);
@@ -657,7 +656,7 @@ START_TEST(each_job_has_its_own_times) {
   plan->predicted.bound_ns = 5;
   plan->predicted.jobs[1].ideal_ns = 6;
   ok(planc_simulate_predictions(plan));
-  ck_assert_int_eq(plan->predicted.iteration_ns, 8000);
+  ck_assert_int_eq(plan->predicted.period_ns, 8000);
   ck_assert_int_eq(plan->predicted.bound_ns, 5);
   ck_assert_int_eq(plan->predicted.jobs[1].ideal_ns, 6);
   ck_assert_int_eq(plan->predicted.jobs[1].stall_ns, 7300);
@@ -687,7 +686,7 @@ START_TEST(a_single_job_s_times_are_the_gpu_s) {
     ck_assert_int_gt(captured ? 1 : s.slowdown_ns, 0);
     ck_assert_int_eq(times.busy_ns, s.compute_ns + s.slowdown_ns);
     ck_assert_int_eq(times.stall_ns, stalls);
-    ck_assert_int_eq(times.busy_ns + times.stall_ns, s.iteration_ns);
+    ck_assert_int_eq(times.busy_ns + times.stall_ns, s.period_ns);
   }
   planc_plan_free(plan);
 }

@@ -30,12 +30,12 @@ static void assert_adds_up(const planc_plan *plan, bool captured, const char *wh
     ck_assert_int_ge(s.stall_ns[k], 0);
     stalls += s.stall_ns[k];
   }
-  ck_assert_msg(job.busy_ns + job.stall_ns == s.iteration_ns, "%s, graph %d: %lld + %lld ns of %lld", what, (int)seed,
-                (long long)job.busy_ns, (long long)job.stall_ns, (long long)s.iteration_ns);
+  ck_assert_msg(job.busy_ns + job.stall_ns == s.period_ns, "%s, graph %d: %lld + %lld ns of %lld", what, (int)seed,
+                (long long)job.busy_ns, (long long)job.stall_ns, (long long)s.period_ns);
   ck_assert_msg(job.stall_ns == stalls, "%s, graph %d: stalls of %lld ns, by cause of %lld ns", what, (int)seed,
                 (long long)job.stall_ns, (long long)stalls);
-  ck_assert_msg(captured || s.iteration_ns >= launching_ns(plan), "%s, graph %d: %lld ns, launched in %lld ns", what,
-                (int)seed, (long long)s.iteration_ns, (long long)launching_ns(plan));
+  ck_assert_msg(captured || s.period_ns >= launching_ns(plan), "%s, graph %d: %lld ns, launched in %lld ns", what,
+                (int)seed, (long long)s.period_ns, (long long)launching_ns(plan));
 }
 
 static void assert_adds_up_both_ways(planc_plan *plan, const char *what, uint64_t seed) {

@@ -138,7 +138,7 @@ START_TEST(a_smaller_host_stores_more_and_is_not_faster) {
   const planc_policy *policy = planc_policy_find(rows[_i].policy);
   planc_plan *plan;
   ok(planc_make_plan(&problem, policy, &plan));
-  int64_t needs = arena_of(plan, PLANC_MEMORY_HOST), first_ns = plan->predicted.iteration_ns, ns = first_ns, stored = 0;
+  int64_t needs = arena_of(plan, PLANC_MEMORY_HOST), first_ns = plan->predicted.period_ns, ns = first_ns, stored = 0;
   ck_assert_int_eq(arena_of(plan, PLANC_MEMORY_STORAGE), 0);
   planc_plan_free(plan);
   for (int64_t percent = 95; percent >= rows[_i].least; percent -= 5) {
@@ -148,8 +148,8 @@ START_TEST(a_smaller_host_stores_more_and_is_not_faster) {
     ck_assert_int_le(arena_of(plan, PLANC_MEMORY_HOST), problem.terms.budgets[PLANC_MEMORY_HOST]);
     stored = arena_of(plan, PLANC_MEMORY_STORAGE);
     ck_assert_int_ge(stored, needs - problem.terms.budgets[PLANC_MEMORY_HOST]);
-    ck_assert_int_ge(plan->predicted.iteration_ns, ns - ns / 1000 * rows[_i].permille);
-    ns = plan->predicted.iteration_ns;
+    ck_assert_int_ge(plan->predicted.period_ns, ns - ns / 1000 * rows[_i].permille);
+    ns = plan->predicted.period_ns;
     planc_plan_free(plan);
   }
   ck_assert_int_gt(ns, 2 * first_ns);
@@ -158,7 +158,7 @@ START_TEST(a_smaller_host_stores_more_and_is_not_faster) {
   ok(planc_check(plan, NULL, NULL));
   ck_assert_int_eq(planc_plan_memory(plan, PLANC_MEMORY_STORAGE)->budget_bytes, -1);
   ck_assert_int_eq(arena_of(plan, PLANC_MEMORY_STORAGE), stored);
-  ck_assert_int_eq(plan->predicted.iteration_ns, ns);
+  ck_assert_int_eq(plan->predicted.period_ns, ns);
   planc_plan_free(plan);
   problem.terms.budgets[PLANC_MEMORY_STORAGE] = stored - 1;
   assert_fails(planc_make_plan(&problem, policy, &plan), PLANC_INFEASIBLE, "bytes of storage");

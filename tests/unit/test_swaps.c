@@ -658,8 +658,8 @@ START_TEST(capuchin_learns_from_waiting) {
     ok(pl_walk_try(&evaluator, pl_make_absences, &rule, pl_arena_room(&problem), &candidate, &fits));
     ck_assert(fits);
     ok(evaluator.time(&evaluator, &candidate, &ns));
-    ck_assert_int_le(plan->predicted.iteration_ns, ns);
-    shorter += plan->predicted.iteration_ns < ns;
+    ck_assert_int_le(plan->predicted.period_ns, ns);
+    shorter += plan->predicted.period_ns < ns;
     planc_candidate_free(&candidate);
     planc_plan_free(plan);
   }

@@ -573,7 +573,7 @@ START_TEST(parameters_leave_between_iterations) {
   ok(planc_make_plan(&problem, planc_policy_find("tensile"), &plan));
   ok(planc_make_plan(&problem, planc_policy_find("none"), &none));
   ck_assert_int_lt(device_of(plan)->arena_bytes, device_of(none)->arena_bytes / 4 * 3);
-  ck_assert_int_lt(plan->predicted.iteration_ns, none->predicted.iteration_ns / 100 * 103);
+  ck_assert_int_lt(plan->predicted.period_ns, none->predicted.period_ns / 100 * 103);
   problem.terms.budgets[PLANC_MEMORY_DEVICE] = device_of(plan)->arena_bytes;
   ok(planc_make_plan(&problem, planc_policy_find("tensile"), &other));
   ck_assert_int_eq(plan->body.n, other->body.n);

@@ -17,7 +17,7 @@ typedef struct work {
   const planc_problem *problem;
   planc_status status;
   char *plans[MOST_POLICIES]; /* as text, by policy; NULL where there is none */
-  int64_t iteration_ns[MOST_POLICIES];
+  int64_t period_ns[MOST_POLICIES];
 } work;
 
 static planc_status plan(work *w, int32_t k, const planc_policy *policy) {
@@ -33,7 +33,7 @@ static planc_status plan(work *w, int32_t k, const planc_policy *policy) {
   status = planc_plan_print(plan, &w->plans[k], &length);
   if (!status && !(policy->supports & PLANC_POLICY_SIMULATED)) status = planc_check(plan, NULL, NULL);
   if (!status) status = planc_simulate(plan, NULL, &simulation);
-  if (!status) w->iteration_ns[k] = simulation.iteration_ns;
+  if (!status) w->period_ns[k] = simulation.period_ns;
   planc_plan_free(plan);
   return status;
 }
@@ -69,7 +69,7 @@ START_TEST(threads_share_what_they_read) {
     ok(works[t].status);
     for (int32_t k = 0; k < MOST_POLICIES; k++) {
       ck_assert(is_same_text(works[t].plans[k], works[THREADS].plans[k]));
-      ck_assert_int_eq(works[t].iteration_ns[k], works[THREADS].iteration_ns[k]);
+      ck_assert_int_eq(works[t].period_ns[k], works[THREADS].period_ns[k]);
       n_plans += works[t].plans[k] != NULL;
     }
   }

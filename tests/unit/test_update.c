@@ -270,7 +270,7 @@ static void assert_settles(const planc_plan *plan, const planc_plan *machine, co
   ok(planc_retime(plan, update->profiles[0], &retimed));
   ok(planc_simulate(&retimed.plan, NULL, &predicted));
   ok(planc_simulate(machine, NULL, &ran));
-  assert_near_ns(predicted.iteration_ns, ran.iteration_ns, 2e-3, 100);
+  assert_near_ns(predicted.period_ns, ran.period_ns, 2e-3, 100);
   planc_update_free(update);
   update = update_of(&retimed.plan, run, NULL, PPM);
   assert_links(&retimed.plan, update);

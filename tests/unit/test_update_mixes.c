@@ -298,11 +298,11 @@ static void assert_at_worst_the_old(const mixed *m, const planc_plan *plan, cons
   for (int32_t j = 0; j < m->mix.n_jobs; j++) profiles[j] = m->jobs[j].profile;
   ok(planc_retime_jobs(plan, profiles, &retimed));
   ok(planc_simulate(&retimed.plan, NULL, &simulated));
-  ck_assert_int_le(chosen->predicted.iteration_ns, simulated.iteration_ns);
-  if (next.keeps) ck_assert_int_eq(chosen->predicted.iteration_ns, simulated.iteration_ns);
+  ck_assert_int_le(chosen->predicted.period_ns, simulated.period_ns);
+  if (next.keeps) ck_assert_int_eq(chosen->predicted.period_ns, simulated.period_ns);
   for (int32_t j = 0; j < m->mix.n_jobs; j++) {
     ck_assert_int_eq(shares[j].iterations, m->iterations[j]);
-    double speed = (double)shares[j].alone_ns * m->iterations[j] / (double)chosen->predicted.iteration_ns;
+    double speed = (double)shares[j].alone_ns * m->iterations[j] / (double)chosen->predicted.period_ns;
     ck_assert_int_le(llabs(shares[j].speed_ppm - (int64_t)(speed * PPM)), 1);
   }
   seen->anew += !next.keeps;

@@ -92,7 +92,7 @@ static planc_status run(rounds *r) {
   planc_taken taken;
   PLANC_TRY(time_from(r, r->from, &taken));
   assert(taken.fits);
-  r->best_ns = taken.iteration_ns;
+  r->best_ns = taken.period_ns;
   PLANC_TRY(search(r));
   if (r->best.trace) return take_best(r);
   return planc_candidate_explain(r->from, "rounds one after the other, side by side they %s",
@@ -364,7 +364,7 @@ static planc_status try_room(rounds *r, int64_t room, pl_turn *turns, bool *out_
   if (!status) status = time_from(r, &candidate, &taken);
   *out_excess = taken.peak_bytes[PLANC_MEMORY_DEVICE] - r->evaluator->problem->terms.budgets[PLANC_MEMORY_DEVICE];
   r->any |= taken.fits;
-  if (!status && taken.fits) keep(r, taken.iteration_ns, apart_ns, &candidate);
+  if (!status && taken.fits) keep(r, taken.period_ns, apart_ns, &candidate);
   planc_candidate_free(&candidate);
   return status;
 }

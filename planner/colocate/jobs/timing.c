@@ -150,6 +150,6 @@ static planc_status simulate(const planc_evaluator *evaluator, const planc_candi
   planc_taken taken;
   PLANC_TRY(make_runs(r));
   PLANC_TRY(evaluator->simulate(evaluator, candidate, read_runs, r, &taken));
-  *out_ns = taken.iteration_ns;
+  *out_ns = taken.period_ns;
   return taken.fits ? NULL : planc_error(PLANC_INFEASIBLE, "what is timed does not fit the budget");
 }

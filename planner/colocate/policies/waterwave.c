@@ -297,9 +297,9 @@ static planc_status keep_faster(waterwave *w, const waterwave_way *way, const pl
   PLANC_TRY(w->all->simulate(w->all, candidate, NULL, NULL, &taken));
   *out_excess = taken.peak_bytes[PLANC_MEMORY_DEVICE] - w->mix->terms.budgets[PLANC_MEMORY_DEVICE];
   if (!planc_is_within(&w->mix->terms, taken.peak_bytes)) return NULL;
-  if (w->best.candidate.trace && taken.iteration_ns >= w->best.ns) return NULL;
+  if (w->best.candidate.trace && taken.period_ns >= w->best.ns) return NULL;
   planc_candidate_free(&w->best.candidate);
-  w->best = (way_found){*candidate, *way, w->barriers, taken.iteration_ns, pairs->n, count_shared(pairs)};
+  w->best = (way_found){*candidate, *way, w->barriers, taken.period_ns, pairs->n, count_shared(pairs)};
   *candidate = (planc_candidate){0};
   return NULL;
 }

@@ -108,12 +108,12 @@ def run_plan(context, job, whole=False):
     ran = verify(context, path, made)
     simulated, measured = eager(context, path, made, job.name)
     against = simulated["against"]
-    context.row("time within 3 %", context.timed(abs(simulated["iteration_ns"] / measured - 1) <= WITHIN),
-                off=share(simulated["iteration_ns"], measured),
+    context.row("time within 3 %", context.timed(abs(simulated["period_ns"] / measured - 1) <= WITHIN),
+                off=share(simulated["period_ns"], measured),
                 as_measured=share(against["predicted_as_measured_ns"], measured))
     line = {"plan": job.name, "resident": f"{job.model.label} resident", "budget_bytes": made["budget_bytes"], "share": made["share"],
-            "rounds": made["told"]["rounds"], "peak_bytes": ran["peak_bytes"], "predicted_ms": ms(simulated["iteration_ns"]),
-            "measured_ms": ms(measured), "off": share(simulated["iteration_ns"], measured),
+            "rounds": made["told"]["rounds"], "peak_bytes": ran["peak_bytes"], "predicted_ms": ms(simulated["period_ns"]),
+            "measured_ms": ms(measured), "off": share(simulated["period_ns"], measured),
             "moved_bytes": simulated["d2h_bytes"] + simulated["h2d_bytes"],
             "recompute_ms": ms(simulated["recompute_ns"])}
     if whole:
@@ -126,9 +126,9 @@ def graph_and_bare(context, path, made, resident):
     out = {}
     untraced, replayed = period(context, path, made), period(context, path, made, "--graph")
     captured = json.loads(context.commands.must(context.tools.planc, "simulate", path, "--graph-replay", "--json"))
-    out.update(eager_ms=ms(untraced), graph_ms=ms(replayed), graph_predicted_ms=ms(captured["iteration_ns"]))
-    context.row("time with --graph within 3 %", context.timed(abs(captured["iteration_ns"] / replayed - 1) <= WITHIN),
-                off=share(captured["iteration_ns"], replayed))
+    out.update(eager_ms=ms(untraced), graph_ms=ms(replayed), graph_predicted_ms=ms(captured["period_ns"]))
+    context.row("time with --graph within 3 %", context.timed(abs(captured["period_ns"] / replayed - 1) <= WITHIN),
+                off=share(captured["period_ns"], replayed))
     if resident:
         bare = period(context, path, made, "--bare")
         out.update(bare_ms=ms(bare), overhead=share(untraced, bare), graph_overhead=share(replayed, bare))

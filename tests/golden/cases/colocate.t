@@ -3,7 +3,7 @@ Two jobs under one budget, as often as fills a period, and what each is beside a
   ~ planc colocate graphs/lenet-digits.yaml:64 inputs/tiny.yaml:8:3 --device k40m --budget 1G -o mix.plan
   mix.plan: temporal, <N> jobs
     peak <size> of <size>, host <size>
-    iteration <N> ms, ideal one after the other <N> ms (+<N> %)
+    period <N> ms, ideal one after the other <N> ms (+<N> %)
     moved <size> out, <size> in; recomputed <N> ms
     job <N>: lenet-digits, batch <N> in <N> round of <N>, <N> iteration
       ideal <N> ms, computes <N> ms, waits <N> ms
@@ -67,7 +67,7 @@ Node groups side by side take over what the pair before has let go, as the paper
 
 With barriers it may be faster, and then they are there unasked.
 
-  $ for barriers in "" --pair-barriers; do planc colocate graphs/lenet-digits.yaml:64 graphs/tiny-transformer.yaml:16 --device k40m --policy waterwave-s $barriers --json -o flow$barriers.plan 2>/dev/null; done | python3 -c 'import json, sys; a, b = map(json.loads, sys.stdin); print(a["iteration_ns"] <= b["iteration_ns"], a["explanation"])'
+  $ for barriers in "" --pair-barriers; do planc colocate graphs/lenet-digits.yaml:64 graphs/tiny-transformer.yaml:16 --device k40m --policy waterwave-s $barriers --json -o flow$barriers.plan 2>/dev/null; done | python3 -c 'import json, sys; a, b = map(json.loads, sys.stdin); print(a["period_ns"] <= b["period_ns"], a["explanation"])'
   True side by side in 2 of 6 pairs of node groups cut at the fullest, with barriers between pairs
   $ planrun exec flow.plan --iterations 2 --verify 2>/dev/null | grep -o 'verified.*'
   verified: every bit as in the reference
@@ -434,9 +434,9 @@ Policies side by side.
   mps: not planned: the pools of all jobs take <size>, <size> migrate on demand
   ! planc: note: graphs/lenet-digits.yaml has no backward ops: planned for training with sgd (graphs/lenet-digits.yaml:inference plans it as it is)
   $ planc compare --colocate inputs/tiny.yaml:8 inputs/tiny.yaml:8:2 --device k40m --policies temporal --json 2>/dev/null | grep -o '"policy":.*' | sed 's/[0-9.]*[0-9]\([],]\)/<N>\1/g'
-  "policy":"temporal","planned":true,"feasible":true,"least_budget":<N>,"is_least":true,"iteration_ns":<N>,"peak_bytes":<N>,"throughput":<N>,"speeds":[<N>,<N>],"ratio":[<N>,<N>]}]}
+  "policy":"temporal","planned":true,"feasible":true,"least_budget":<N>,"is_least":true,"period_ns":<N>,"peak_bytes":<N>,"throughput":<N>,"speeds":[<N>,<N>],"ratio":[<N>,<N>]}]}
   ~ planc compare --colocate inputs/tiny.yaml:8 inputs/tiny.yaml:8 --device v100-32g --budget 800.5M --policies mps,temporal --json 2>/dev/null | grep -o '"best".*'
-  "best":"temporal","rows":[{"policy":"mps","planned":false,"feasible":true,"least_budget":null,"is_least":false,"iteration_ns":<N>,"peak_bytes":<N>,"throughput":<N>,"speeds":[<N>,<N>],"ratio":[<N>,<N>],"explanation":"not planned: the pools of all jobs take <size>, <size> migrate on demand"},{"policy":"temporal","planned":true,"feasible":true,"least_budget":<N>,"is_least":true,"iteration_ns":<N>,"peak_bytes":<N>,"throughput":<N>,"speeds":[<N>,<N>],"ratio":[<N>,<N>]}]}
+  "best":"temporal","rows":[{"policy":"mps","planned":false,"feasible":true,"least_budget":null,"is_least":false,"period_ns":<N>,"peak_bytes":<N>,"throughput":<N>,"speeds":[<N>,<N>],"ratio":[<N>,<N>],"explanation":"not planned: the pools of all jobs take <size>, <size> migrate on demand"},{"policy":"temporal","planned":true,"feasible":true,"least_budget":<N>,"is_least":true,"period_ns":<N>,"peak_bytes":<N>,"throughput":<N>,"speeds":[<N>,<N>],"ratio":[<N>,<N>]}]}
   ~ planc compare --colocate inputs/tiny.yaml:8 inputs/tiny.yaml:8 --device v100-32g --budget 800.5M --policies mps
   <N> jobs on v100-32g, budget <size>
     job <N>: tiny, batch <N>, <N> iteration in a period, alone <N> ms each by none

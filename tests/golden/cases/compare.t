@@ -257,7 +257,7 @@ ops, the iteration is the launches'.
   $ planc colocate inputs/tiny.yaml:4:1 inputs/tiny.yaml:4:1 --device k40m --launch 1ms -o slow.plan
   slow.plan: temporal, 2 jobs
     peak      26.00 KiB of 12.00 GiB, host 0 B
-    iteration 9.000 ms, ideal one after the other 0.043 ms (+20812.7 %)
+    period    9.000 ms, ideal one after the other 0.043 ms (+20812.7 %)
     moved     8 B out, 8.00 KiB in; recomputed 0.000 ms
     job 0: tiny, batch 4 in 1 round of 4, 1 iteration
       ideal 0.021 ms, computes 0.021 ms, waits 8.978 ms

@@ -50,14 +50,14 @@ Ops match by name: that the profile was made for another graph is told, and once
   ! planc: tiny.plan: a profile is asked for, and this is a plan
   [3]
 
-Times may be so long that no plan can state what an iteration takes, or that it cannot be simulated. Every policy says so.
+Times may be so long that no plan can state what a period takes, or that it cannot be simulated. Every policy says so.
 
   $ planc predict inputs/tiny.yaml --device k40m --batch 4 -o p.json >/dev/null 2>&1
   > sed 's/"time_ns":[0-9]*/"time_ns":8900000000000000/g' p.json > ages.json
   > sed 's/"time_ns":[0-9]*/"time_ns":890000000000000/g' p.json > years.json
   > for policy in none modnn naive window best; do planc plan inputs/tiny.yaml --profile ages.json --policy $policy -o x.plan; echo $?; done 2>&1 | grep -v note | sort | uniq -c
         5 3
-        5 planc: lowering: the ops of an iteration take too long: together more than 2^53 ns
+        5 planc: lowering: the ops of a period take too long: together more than 2^53 ns
   $ planc plan inputs/tiny.yaml --profile years.json --policy modnn -o x.plan
   ! planc: note: batch 4 (the graph's header)
   ! planc: note: budget 12.00 GiB (device k40m)

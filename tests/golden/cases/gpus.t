@@ -42,7 +42,7 @@ On several GPUs each trains on an equal part of the batch; gradients are exchang
   {"link":[1,2],"engine":1
   $ grep -o '"replicas":.' two.plan
   "replicas":2
-  $ planc simulate two.plan --json | python3 -c 'import json, sys; d = json.load(sys.stdin); print(round(d["samples_per_s"] * d["iteration_ns"] / 1e9, 3))'
+  $ planc simulate two.plan --json | python3 -c 'import json, sys; d = json.load(sys.stdin); print(round(d["samples_per_s"] * d["period_ns"] / 1e9, 3))'
   8.0
   $ grep '^{"job"\|^{"stream"' two.plan
   {"job":0,"batch":4,"rounds":[4],"iterations":1,"ideal":21518,"busy":24752,"stall":35248}
@@ -86,7 +86,7 @@ The link to the host may be one for all of them.
   {"link":[0,1]	"bus":1
   {"link":[0,2]	"bus":1
   {"link":[1,2]	"bus":1
-  $ ns() { planc simulate "$1" --json | tr ',' '\n' | sed -n 's/"iteration_ns"://p'; }
+  $ ns() { planc simulate "$1" --json | tr ',' '\n' | sed -n 's/"period_ns"://p'; }
   > test "$(ns one.plan)" -gt "$(ns two.plan)" && echo slower
   slower
 

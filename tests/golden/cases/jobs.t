@@ -5,7 +5,7 @@ A plan of two jobs, made by hand: reports show each, and what has one name in bo
   2 jobs; 170 instructions in the body
   budget 5.75 KiB: arena 5.75 KiB, reserved 0 B; host 4.50 KiB
   links host to device 1.000 GB/s + 0.000 ms, device to host 1.000 GB/s + 0.000 ms
-  predicted iteration 0.041 ms, ideal 0.028 ms
+  predicted period 0.041 ms, ideal 0.028 ms
     job 0: narrow, batch 4 in 1 round of 4, 2 iterations
       ideal 0.020 ms, computes 0.034 ms, waits 0.007 ms
       moved 2.51 KiB out, 3.50 KiB in; recomputed 0.000 ms
@@ -21,13 +21,13 @@ A plan of two jobs, made by hand: reports show each, and what has one name in bo
            256 B  workspace
   $ planc simulate data/plan/jobs.plan
   narrow+wide, hand on toy, 2 jobs
-  iteration            0.041 ms   ideal 0.028 ms
+  period               0.041 ms   ideal 0.028 ms
     compute            0.048 ms   of it recompute 0.000 ms
     slowed             0.000 ms   by copies beside it
     waits h2d          0.002 ms   9.50 KiB moved, too late for 7 ops
     waits d2h          0.001 ms   5.52 KiB moved
     waits launch       0.000 ms
-  first iteration 0.049 ms, prologue 0.000 ms, epilogue 0.000 ms
+  first period 0.049 ms, prologue 0.000 ms, epilogue 0.000 ms
   throughput         338107.083   samples/s, overhead +47.9%, 15.02 KiB moved
     job 0: narrow, batch 4 in 1 round of 4, 2 iterations
       ideal 0.020 ms, computes 0.034 ms, waits 0.007 ms

@@ -47,17 +47,17 @@ Against the same without scheduling, which `none` plans when it has the room.
 
 Hosts that do otherwise than the executor's.
 
-  $ planc simulate none.plan --track 1ms --json | grep -o '"iteration_ns":[0-9]*'
-  "iteration_ns":7045000
-  $ planc simulate none.plan --track 1ms --track-every 1G --json | grep -o '"iteration_ns":[0-9]*'
-  "iteration_ns":45000
-  $ planc simulate none.plan --one-dispatcher --in-flight 1 --json | grep -o '"iteration_ns":[0-9]*'
-  "iteration_ns":70848
+  $ planc simulate none.plan --track 1ms --json | grep -o '"period_ns":[0-9]*'
+  "period_ns":7045000
+  $ planc simulate none.plan --track 1ms --track-every 1G --json | grep -o '"period_ns":[0-9]*'
+  "period_ns":45000
+  $ planc simulate none.plan --one-dispatcher --in-flight 1 --json | grep -o '"period_ns":[0-9]*'
+  "period_ns":70848
 
 Sequential scheduling: each launch begins when the op before it has ended.
 
-  $ planc simulate none.plan --in-flight 1 --json | grep -o '"iteration_ns":[0-9]*'
-  "iteration_ns":70848
+  $ planc simulate none.plan --in-flight 1 --json | grep -o '"period_ns":[0-9]*'
+  "period_ns":70848
 
 Memory without a plan, given back once its last op is launched, or has ended.
 

@@ -100,7 +100,7 @@ A run's copies there and back are rows of their own, and an update with another 
         3x copy out <N> ms <N> ms <N> ms
         1x store <N> ms <N> ms <N> ms
         1x load <N> ms <N> ms <N> ms
-    an iteration was predicted <N> ms, measured <N> ms
+    the iteration was predicted <N> ms, measured <N> ms
     changed by <N>, threshold <N>
     profile y.json
   ~ planc update x.plan --trace x.json --threshold 0 --profile-out y.json --json | grep -o '"\(stores\|loads\)":{[^}]*}'

@@ -6,7 +6,7 @@ A run tells how long everything took. Where that differs by enough from what the
         7x op               0.021 ms         0.027 ms         0.026 ms
         4x copy in          0.042 ms         0.043 ms         0.042 ms
         3x copy out         0.031 ms         0.026 ms         0.027 ms
-    an iteration was predicted 0.079 ms, measured 0.078 ms, now predicted 0.077 ms
+    the iteration was predicted 0.079 ms, measured 0.078 ms, now predicted 0.077 ms
     changed by 0.250, threshold 0.200
     planned anew
   new.plan: vdnn-all, batch 4 in 1 round of 4
@@ -17,7 +17,7 @@ A run tells how long everything took. Where that differs by enough from what the
   $ planc check new.plan
   valid: tiny, vdnn-all, peak 21.00 KiB of 1.00 MiB, 73 instructions
   $ planc update data/timeline/tiny.plan --trace data/timeline/tiny.json -o new.plan --threshold 0.2 --json
-  {"planc":"update/1","policy":"vdnn-all","periods":3,"weight_ppm":900000,"threshold_ppm":200000,"ops":{"count":7,"old_ns":21518,"measured_ns":27493,"new_ns":26896},"copies_in":{"count":4,"old_ns":42040,"measured_ns":43024,"new_ns":42926},"copies_out":{"count":3,"old_ns":31225,"measured_ns":26632,"new_ns":27092},"stores":{"count":0,"old_ns":0,"measured_ns":0,"new_ns":0},"loads":{"count":0,"old_ns":0,"measured_ns":0,"new_ns":0},"period":{"old_ns":79393,"measured_ns":78151,"new_ns":77856},"change_ppm":249930,"updated":true,"decisions":"new","other_algorithms":0,"iteration_ns":77856}
+  {"planc":"update/1","policy":"vdnn-all","periods":3,"weight_ppm":900000,"threshold_ppm":200000,"ops":{"count":7,"old_ns":21518,"measured_ns":27493,"new_ns":26896},"copies_in":{"count":4,"old_ns":42040,"measured_ns":43024,"new_ns":42926},"copies_out":{"count":3,"old_ns":31225,"measured_ns":26632,"new_ns":27092},"stores":{"count":0,"old_ns":0,"measured_ns":0,"new_ns":0},"loads":{"count":0,"old_ns":0,"measured_ns":0,"new_ns":0},"period":{"old_ns":79393,"measured_ns":78151,"new_ns":77856},"change_ppm":249930,"updated":true,"decisions":"new","other_algorithms":0}
 
 Otherwise nothing is written, and the exit code says so.
 
@@ -27,12 +27,12 @@ Otherwise nothing is written, and the exit code says so.
         7x op               0.021 ms         0.027 ms         0.026 ms
         4x copy in          0.042 ms         0.043 ms         0.042 ms
         3x copy out         0.031 ms         0.026 ms         0.027 ms
-    an iteration was predicted 0.079 ms, measured 0.078 ms
+    the iteration was predicted 0.079 ms, measured 0.078 ms
     changed by 0.250, threshold 0.300
   ! planc: data/timeline/tiny.plan: latencies have not changed by more than the threshold: nothing is written
   [7]
   $ planc update data/timeline/tiny.plan --trace data/timeline/tiny.json -o other.plan --json 2>/dev/null
-  {"planc":"update/1","policy":"vdnn-all","periods":3,"weight_ppm":900000,"threshold_ppm":300000,"ops":{"count":7,"old_ns":21518,"measured_ns":27493,"new_ns":26896},"copies_in":{"count":4,"old_ns":42040,"measured_ns":43024,"new_ns":42926},"copies_out":{"count":3,"old_ns":31225,"measured_ns":26632,"new_ns":27092},"stores":{"count":0,"old_ns":0,"measured_ns":0,"new_ns":0},"loads":{"count":0,"old_ns":0,"measured_ns":0,"new_ns":0},"period":{"old_ns":79393,"measured_ns":78151,"new_ns":null},"change_ppm":249930,"updated":false,"decisions":null,"other_algorithms":null,"iteration_ns":null}
+  {"planc":"update/1","policy":"vdnn-all","periods":3,"weight_ppm":900000,"threshold_ppm":300000,"ops":{"count":7,"old_ns":21518,"measured_ns":27493,"new_ns":26896},"copies_in":{"count":4,"old_ns":42040,"measured_ns":43024,"new_ns":42926},"copies_out":{"count":3,"old_ns":31225,"measured_ns":26632,"new_ns":27092},"stores":{"count":0,"old_ns":0,"measured_ns":0,"new_ns":0},"loads":{"count":0,"old_ns":0,"measured_ns":0,"new_ns":0},"period":{"old_ns":79393,"measured_ns":78151,"new_ns":null},"change_ppm":249930,"updated":false,"decisions":null,"other_algorithms":null}
   [7]
   $ ls
   data
@@ -54,7 +54,7 @@ Another budget or policy is reason enough. What is not given is the plan's.
         7x op <N> ms <N> ms <N> ms
         4x copy in <N> ms <N> ms <N> ms
         3x copy out <N> ms <N> ms <N> ms
-    an iteration was predicted <N> ms, measured <N> ms, now predicted <N> ms
+    the iteration was predicted <N> ms, measured <N> ms, now predicted <N> ms
     changed by <N>, threshold <N>
     planned anew
   small.plan: vdnn-all, batch <N> in <N> round of <N>
@@ -68,7 +68,7 @@ Another budget or policy is reason enough. What is not given is the plan's.
         7x op <N> ms <N> ms <N> ms
         4x copy in <N> ms <N> ms <N> ms
         3x copy out <N> ms <N> ms <N> ms
-    an iteration was predicted <N> ms, measured <N> ms, now predicted <N> ms
+    the iteration was predicted <N> ms, measured <N> ms, now predicted <N> ms
     changed by <N>, threshold <N>
     planned anew
   small.plan: naive, batch <N> in <N> round of <N>
@@ -125,7 +125,7 @@ unless they are not what is asked for. Here every third copy takes 9 ms.
   > planrun exec tight.plan --trace fast.json >/dev/null; awk -f invent.awk fast.json > slow.json
   ! planrun: note: backend host does not have the plan's algorithms gemm, default, implicit-gemm: plain ones stand in, which may take far longer; a profile of planrun profile has its own to plan with
   ~ planc update tight.plan --trace slow.json -o kept.plan | sed '1,/changed/d'
-    decisions kept: planned anew an iteration takes <N> ms
+    decisions kept: planned anew the iteration takes <N> ms
   kept.plan: modnn, batch <N> in <N> rounds of <N>
     peak <size> of <size>, host <size>
     iteration <N> ms, ideal <N> ms (+<N> %)
@@ -193,7 +193,7 @@ That holds for another policy as well, which may be left with nothing to do.
   0
   [1]
 
-A plan may state times that add up to more than a plan can state of an iteration.
+A plan may state times that add up to more than a plan can state of a period.
 
   $ sed 's/"t":[0-9]*/"t":9007199254740992/' data/timeline/tiny.plan > ages.plan
   > planrun exec ages.plan --synthetic --iterations 3 --trace ages.json >/dev/null

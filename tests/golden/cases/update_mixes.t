@@ -16,7 +16,7 @@ as before. In this run an op takes 10 us, and a copy 20.
       162x of b             0.939 ms         1.620 ms         1.551 ms
         6x copy in          0.064 ms         0.120 ms         0.114 ms
         6x copy out         0.060 ms         0.150 ms         0.141 ms
-    a period was predicted 1.602 ms, measured 2.560 ms, now predicted 2.314 ms
+    the period was predicted 1.602 ms, measured 2.560 ms, now predicted 2.314 ms
     changed by 0.423, threshold 0.300
     profile a.json
     profile b.json
@@ -25,7 +25,7 @@ as before. In this run an op takes 10 us, and a copy 20.
   ~ sed '1,/planned anew/d' said
   next.plan: temporal, <N> jobs
     peak <size> of <size>, host <size>
-    iteration <N> ms, ideal one after the other <N> ms (+<N> %)
+    period <N> ms, ideal one after the other <N> ms (+<N> %)
     moved <size> out, <size> in; recomputed <N> ms
     job <N>: a, lenet-digits, batch <N> in <N> round of <N>, <N> iterations
       ideal <N> ms, computes <N> ms, waits <N> ms
@@ -174,9 +174,9 @@ Several iterations of one job, and GPUs that train together: what one of them di
   verified: every bit as in the reference
   $ planc colocate graphs/lenet-digits.yaml:64:3 --accumulate 2 --device k40m -o rounds.plan >/dev/null 2>&1
   > planrun exec rounds.plan --iterations 9 --trace run.json >/dev/null 2>&1; awk -f invent.awk run.json > rounds.json
-  $ planc update rounds.plan --trace rounds.json --threshold 0 -o n.plan > said; grep 'n.plan\|iteration [0-9]' said
+  $ planc update rounds.plan --trace rounds.json --threshold 0 -o n.plan > said; grep 'n.plan\|period *[0-9]' said
   n.plan: zico, batch 64 in 2 rounds of 32 side by side, 3 iterations a period
-    iteration 1.248 ms
+    period    1.248 ms
   $ planc update rounds.plan --trace rounds.json --threshold 0 --device k40m -o n.plan > said; grep -o 'n.plan.*\|, ideal' said
   n.plan: zico, batch 64 in 2 rounds of 32 side by side, 3 iterations a period
   , ideal

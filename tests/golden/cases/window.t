@@ -52,7 +52,7 @@ Window scheduling, with best fit and in virtual memory. Both plans run, bit for 
   $ planc simulate paged.plan --map-in-step 100us
   ! planc: paged.plan: simulation: the plan has no virtual memory but its blocks' pages
   [2]
-  $ a=$(planc simulate vmm.plan --json | sed 's/.*"iteration_ns":\([0-9]*\).*/\1/'); b=$(planc simulate vmm.plan --map-in-step 0ns --json | sed 's/.*"iteration_ns":\([0-9]*\).*/\1/'); test $b -gt $a && echo the host waits, however fast it maps
+  $ a=$(planc simulate vmm.plan --json | sed 's/.*"period_ns":\([0-9]*\).*/\1/'); b=$(planc simulate vmm.plan --map-in-step 0ns --json | sed 's/.*"period_ns":\([0-9]*\).*/\1/'); test $b -gt $a && echo the host waits, however fast it maps
   the host waits, however fast it maps
   $ planc simulate vmm.plan --map-in-step 0ns --graph-replay
   ! planc: --graph-replay and --map-in-step exclude each other
