@@ -11,34 +11,36 @@ static planc_status refuse_buffer(const planc_schedule *s, const char *verb, int
     __attribute__((format(printf, 4, 5)));
 static planc_status require_address(const planc_schedule *s, const char *verb, int32_t buffer, int64_t address);
 static planc_status open_residency(planc_schedule *s, int32_t buffer, int64_t address, int32_t content, int32_t *out);
-static planc_status require_memory(const planc_schedule *s, const char *verb, int32_t buffer, int32_t memory,
-                                   bool away);
+static planc_status start_away(planc_schedule *s, int32_t buffer, int32_t memory, int64_t address, int32_t *out);
+static planc_status require_away(const planc_schedule *s, const char *verb, int32_t buffer, int32_t memory);
+static planc_status require_blank(const planc_schedule *s, const char *verb, int32_t buffer, int64_t address);
 static planc_status open_away(planc_schedule *s, int32_t buffer, int32_t memory, int32_t content, int32_t *out);
 static planc_status require_buffer(const planc_schedule *s, const char *verb, int32_t buffer);
 static planc_status state_command(planc_schedule *s, planc_command command);
 static planc_status require_on_device(const planc_schedule *s, const char *verb, int32_t residency);
 
-planc_status planc_schedule_park(planc_schedule *s, int32_t buffer, int32_t memory, int32_t *out_residency) {
-  PLANC_TRY(require_persistent(s, "park", buffer));
-  PLANC_TRY(require_memory(s, "park", buffer, memory, true));
-  if (s->n_parked < s->n_boundary) return refuse_buffer(s, "park", buffer, "stated after what is resident");
-  if (s->trace->buffers[buffer].n_accesses == 0) return refuse_buffer(s, "park", buffer, "nothing asks for it");
-  PLANC_TRY(open_away(s, buffer, memory, 0, out_residency));
-  s->buffers[buffer].boundary = true;
-  s->buffers[buffer].parked = *out_residency;
-  s->n_boundary++;
-  s->n_parked++;
-  return NULL;
-}
-
 planc_status planc_schedule_boundary(planc_schedule *s, int32_t buffer, int32_t memory, int64_t address,
                                      int32_t *out_residency) {
   PLANC_TRY(require_persistent(s, "boundary", buffer));
-  PLANC_TRY(require_memory(s, "boundary", buffer, memory, false));
-  PLANC_TRY(require_address(s, "boundary", buffer, address));
-  PLANC_TRY(open_residency(s, buffer, address, 0, out_residency));
+  if (memory != planc_schedule_device(s)) {
+    PLANC_TRY(start_away(s, buffer, memory, address, out_residency));
+  } else {
+    PLANC_TRY(require_address(s, "boundary", buffer, address));
+    PLANC_TRY(open_residency(s, buffer, address, 0, out_residency));
+  }
   s->buffers[buffer].boundary = true;
   s->n_boundary++;
+  return NULL;
+}
+
+static planc_status start_away(planc_schedule *s, int32_t buffer, int32_t memory, int64_t address, int32_t *out) {
+  PLANC_TRY(require_away(s, "boundary", buffer, memory));
+  PLANC_TRY(require_blank(s, "boundary", buffer, address));
+  if (s->n_away < s->n_boundary) return refuse_buffer(s, "boundary", buffer, "stated after what is resident");
+  if (s->trace->buffers[buffer].n_accesses == 0) return refuse_buffer(s, "boundary", buffer, "nothing asks for it");
+  PLANC_TRY(open_away(s, buffer, memory, 0, out));
+  s->buffers[buffer].starts_away = *out;
+  s->n_away++;
   return NULL;
 }
 
@@ -46,8 +48,8 @@ planc_status planc_schedule_acquire(planc_schedule *s, int32_t buffer, int32_t m
                                     int32_t *out_residency) {
   PLANC_TRY(require_buffer(s, "acquire", buffer));
   if (memory != planc_schedule_device(s)) {
-    PLANC_TRY(require_memory(s, "acquire", buffer, memory, true));
-    if (address != PLANC_BLANK) return refuse_buffer(s, "acquire", buffer, "an address away from the device");
+    PLANC_TRY(require_away(s, "acquire", buffer, memory));
+    PLANC_TRY(require_blank(s, "acquire", buffer, address));
     return open_away(s, buffer, memory, SCHEDULE_EMPTY, out_residency);
   }
   PLANC_TRY(require_address(s, "acquire", buffer, address));
@@ -110,11 +112,15 @@ static planc_status require_on_device(const planc_schedule *s, const char *verb,
   return refuse_buffer(s, verb, s->residencies.data[residency].buffer, "residency %d is not on the device", residency);
 }
 
-static planc_status require_memory(const planc_schedule *s, const char *verb, int32_t buffer, int32_t memory,
-                                   bool away) {
+static planc_status require_away(const planc_schedule *s, const char *verb, int32_t buffer, int32_t memory) {
   bool known = memory >= 0 && memory < s->memories.n;
-  if (known && (away ? pl_memories_is_away(&s->memories, memory) : memory == planc_schedule_device(s))) return NULL;
-  return refuse_buffer(s, verb, buffer, "memory %d is no %s", memory, away ? "memory away from the device" : "device");
+  if (known && pl_memories_is_away(&s->memories, memory)) return NULL;
+  return refuse_buffer(s, verb, buffer, "memory %d is no memory away from the device", memory);
+}
+
+static planc_status require_blank(const planc_schedule *s, const char *verb, int32_t buffer, int64_t address) {
+  if (address == PLANC_BLANK) return NULL;
+  return refuse_buffer(s, verb, buffer, "an address away from the device");
 }
 
 static planc_status require_content(const planc_schedule *s, const char *verb, int32_t residency) {
@@ -301,7 +307,7 @@ planc_status planc_schedule_offload(planc_schedule *s, int32_t residency, int32_
   int32_t away;
   PLANC_TRY(require_content(s, "offload", residency));
   int32_t version = s->states.data[residency].content, buffer = s->residencies.data[residency].buffer;
-  PLANC_TRY(require_memory(s, "offload", buffer, memory, true));
+  PLANC_TRY(require_away(s, "offload", buffer, memory));
   PLANC_TRY(require_link(s, "offload", planc_schedule_kind_of(s, residency), s->memories.rows[memory].kind, buffer));
   PLANC_TRY(open_away(s, buffer, memory, version, &away));
   return state_copy(s, away, residency, version);
@@ -384,11 +390,12 @@ static planc_status finish_buffer(const planc_schedule *s, int32_t buffer) {
     return refuse_buffer(s, "finish", buffer, "it persists and is not in the boundary");
   }
   int32_t open = state->newest_open;
-  bool parked = state->parked != SCHEDULE_NONE;
-  if (parked && s->states.data[planc_schedule_parking(s, buffer)].content != it->last_version) {
-    return refuse_buffer(s, "finish", buffer, "its last version, %d, is not parked", it->last_version);
+  bool away = state->starts_away != SCHEDULE_NONE;
+  if (away && s->states.data[planc_schedule_away_at_end(s, buffer)].content != it->last_version) {
+    return refuse_buffer(s, "finish", buffer, "its last version, %d, is not where the boundary has it",
+                         it->last_version);
   }
-  if (!state->boundary || parked) {
+  if (!state->boundary || away) {
     return open == SCHEDULE_NONE ? NULL : refuse_buffer(s, "finish", buffer, "residency %d is not released", open);
   }
   if (open == SCHEDULE_NONE || s->states.data[open].content != it->last_version) {

@@ -21,7 +21,7 @@ typedef struct residency_state {
 
 typedef struct buffer_state {
   int32_t newest_open, newest_away;
-  int32_t parked; /* its residency when the period starts, SCHEDULE_NONE = it is not parked */
+  int32_t starts_away; /* its residency when the period starts, SCHEDULE_NONE = it is not away from the device then */
   bool boundary, delivered;
 } buffer_state;
 
@@ -36,7 +36,7 @@ struct planc_schedule {
   VEC(int32_t) uses;
   planc_virtual_memory memory;
   VEC(planc_mapping) mappings;
-  int32_t n_boundary, n_parked;
+  int32_t n_boundary, n_away;
   int32_t n_executed;
   buffer_state *buffers; /* by buffer */
   int32_t *ran;          /* by instance: the variant of its first run, SCHEDULE_NONE = it has not run */
@@ -47,7 +47,8 @@ struct planc_schedule {
 int32_t pl_schedule_find_source(const planc_schedule *s, int32_t buffer, int32_t version);
 /* Whether `version` comes from the user. */
 bool pl_schedule_user_holds(const planc_schedule *s, int32_t buffer, int32_t version);
-/* Whether a residency can still be read: the last version takes over the place of what is parked. */
+/* Whether a residency can still be read: the last version of a buffer that starts the period away takes over its place.
+ */
 bool pl_schedule_is_there(const planc_schedule *s, int32_t residency);
 
 #endif

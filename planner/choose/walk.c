@@ -54,15 +54,15 @@ void pl_online_free(pl_online *online) {
 
 static planc_status find_address(const pl_walk *walk, int32_t buffer, int64_t *out_address);
 
-planc_status pl_walk_boundary(pl_walk *walk, const bool *parked) {
+planc_status pl_walk_boundary(pl_walk *walk, const bool *away) {
   int32_t device = planc_schedule_device(walk->schedule), host = planc_schedule_host(walk->schedule), residency;
   int64_t address;
-  for (int32_t b = 0; parked && b < walk->trace->n_buffers; b++) {
-    if (parked[b]) PLANC_TRY(planc_schedule_park(walk->schedule, b, host, &residency));
+  for (int32_t b = 0; away && b < walk->trace->n_buffers; b++) {
+    if (away[b]) PLANC_TRY(planc_schedule_boundary(walk->schedule, b, host, PLANC_BLANK, &residency));
   }
   for (int32_t b = 0; b < walk->trace->n_buffers; b++) {
     const planc_buffer *buffer = &walk->trace->buffers[b];
-    if (!(buffer->flags & PLANC_BUFFER_PERSISTENT) || (parked && parked[b])) continue;
+    if (!(buffer->flags & PLANC_BUFFER_PERSISTENT) || (away && away[b])) continue;
     PLANC_TRY(find_address(walk, b, &address));
     PLANC_TRY(planc_schedule_boundary(walk->schedule, b, device, address, &residency));
     walk->live = pl_add_saturate(walk->live, pl_walk_room(buffer));

@@ -41,9 +41,9 @@ planc_status pl_walk_begin(pl_walk *walk, const planc_problem *problem, int64_t 
 /* The same over rounds of `sub_batch` samples in the trace's order: all of `out` is made. */
 planc_status pl_walk_start(pl_walk *walk, const planc_problem *problem, int64_t sub_batch, int64_t room,
                            planc_candidate *out);
-/* Call this next. It opens the persistent buffers, but not those that are parked on the host between periods: buffer b
- * is if parked[b]; `parked` may be NULL. */
-planc_status pl_walk_boundary(pl_walk *walk, const bool *parked);
+/* Call this next. It states the boundary: buffer b starts the period on the host if away[b], else on the device. `away`
+ * may be NULL. */
+planc_status pl_walk_boundary(pl_walk *walk, const bool *away);
 /* The bytes that a residency of the buffer takes, its alignment included. */
 int64_t pl_walk_room(const planc_buffer *buffer);
 planc_status pl_walk_open(pl_walk *walk, int32_t buffer, int32_t *out_residency);

@@ -92,13 +92,15 @@ static planc_status lower(lowering *l, const char *policy, const pl_addresses *p
 /* --- Residencies -------------------------------------------------------------------------------------------------- */
 
 /* A plan numbers its residencies in the order in which they are acquired: those of the boundary come first, those of
- * the body get theirs when their acquires are made. What is parked has the residency of its slot. */
+ * the body get theirs when their acquires are made. The slots of what starts the period away have the numbers of its
+ * residencies.
+ */
 static planc_status number_residencies(lowering *l) {
   int32_t n = planc_schedule_n_boundary(l->schedule);
   PLANC_TRY(PL_NEW(&l->arena, &l->id_of, planc_schedule_n_residencies(l->schedule)));
   PLANC_TRY(PL_NEW(&l->arena, &l->id_of_slot, l->addresses.away.n));
   for (int32_t r = 0; r < n; r++) l->id_of[r] = r;
-  for (int32_t h = 0; h < planc_schedule_n_parked(l->schedule); h++) l->id_of_slot[h] = h;
+  for (int32_t h = 0; h < planc_schedule_n_away(l->schedule); h++) l->id_of_slot[h] = h;
   l->plan->n_residencies = n;
   return NULL;
 }
@@ -254,7 +256,7 @@ static planc_status list_closed(lowering *l, emission *e) {
 
 static planc_status make_instrs(lowering *l, emission *e) {
   PLANC_TRY(list_closed(l, e));
-  for (int32_t h = 0; h < planc_schedule_n_parked(l->schedule); h++)
+  for (int32_t h = 0; h < planc_schedule_n_away(l->schedule); h++)
     if (slot_at(l, h)->closes == PL_AT_BOUNDARY) e->instrs[e->n++] = release_of(h);
   for (int32_t c = 0; c < l->n_commands; c++) {
     emit_slot_copies(l, c, true, e);

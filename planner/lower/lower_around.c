@@ -38,11 +38,11 @@ static planc_route route_around(const lowering *l, int32_t memory, bool in) {
 static planc_status copy_share(lowering *l, arounds *edge, bool in, int16_t stream, int32_t first,
                                const int32_t *next) {
   if (first == NONE) return NULL;
-  int32_t n_parked = planc_schedule_n_parked(l->schedule);
+  int32_t n_away = planc_schedule_n_away(l->schedule);
   int64_t begins = edge->len;
   pl_step step = {.stream = stream, .first_touch = (int32_t)l->touches.len, .await = NONE};
   for (int32_t r = first; r != NONE; r = next[r]) {
-    PLANC_TRY(pl_lowering_touch(l, r < n_parked ? touched_slot(l, r) : r, in));
+    PLANC_TRY(pl_lowering_touch(l, r < n_away ? touched_slot(l, r) : r, in));
     PLANC_TRY(add_around(edge, copy_of(stream, in ? r : PLANC_USER, in ? PLANC_USER : r, bytes_of(l, r))));
   }
   edge->data[begins].begins = edge->data[edge->len - 1].ends = l->n_steps;

@@ -27,7 +27,7 @@ typedef struct lowering {
   planc_plan *plan;
   pl_arena *memory;       /* the plan's */
   pl_arena arena;         /* lowering's own */
-  pl_addresses addresses; /* residencies that are parked have slots of the same number */
+  pl_addresses addresses; /* residencies of the boundary that are away have slots of the same number */
   /* A step is what runs on a stream and can be waited for. Acquires and releases are none, nor are copies that nobody
    * reads. Behind the steps of the body stand those of the epilogue, then those of the prologue. */
   pl_step *steps;

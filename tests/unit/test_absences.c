@@ -131,7 +131,7 @@ static void check_held(const planc_candidate *candidate, const random_rule *rule
   const planc_schedule *s = candidate->schedule;
   const planc_command *commands = planc_schedule_commands(s);
   int64_t live = 0;
-  for (int32_t r = planc_schedule_n_parked(s); r < planc_schedule_n_boundary(s); r++) {
+  for (int32_t r = planc_schedule_n_away(s); r < planc_schedule_n_boundary(s); r++) {
     live += pl_walk_room(&candidate->trace->buffers[planc_schedule_residencies(s)[r].buffer]);
   }
   for (int32_t c = 0; c < planc_schedule_n_commands(s); c++) {
