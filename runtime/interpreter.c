@@ -162,7 +162,8 @@ static planc_status enqueue_body(planrt_session *session, int64_t body, int64_t 
   return replay_captured(session, body);
 }
 
-/* A job that fails in its last iteration takes nothing home either: of several jobs, it is awaited who does. */
+/* A job that fails in its last iteration takes nothing home either. With several jobs the epilogue starts when all work
+ * is done, so that it is known which of them have failed. */
 static planc_status enqueue_epilogue(planrt_session *session, int64_t done) {
   if (!session->failures.alone) {
     PLANC_TRY(session->backend->synchronize(session->device));

@@ -1,5 +1,5 @@
 /* Costs: how long each op takes with each algorithm, what workspace it needs, how long a transfer takes.
- * By which links data is copied.
+ * They also say over which links data is copied.
  *
  * A profile describes a device (planc-profile(5)): from its constants every op gets a roofline time; measured tables,
  * where the profile has them, override. Times are int64 nanoseconds, sizes int64 bytes; both are piecewise linear in
@@ -17,7 +17,7 @@
 extern "C" {
 #endif
 
-/* A copy engine: time = latency + bytes / bandwidth. */
+/* What a copy over a link takes: latency + bytes / bandwidth. */
 typedef struct planc_link {
   int64_t bytes_per_second, latency_ns;
 } planc_link;
@@ -144,7 +144,7 @@ planc_status planc_cost_roofline(const planc_profile *profile, const planc_graph
 /* Time of one add of two buffers of `bytes` on the device: what accumulating a gradient through a temporary costs. */
 int64_t planc_costs_add_ns(const planc_profile *profile, int64_t bytes);
 
-/* Time of a copy of `bytes` alone on its engine. */
+/* Time of a copy of `bytes` over the link while its engine and its bus do nothing else. */
 int64_t planc_link_ns(const planc_link *link, int64_t bytes);
 
 #ifdef __cplusplus

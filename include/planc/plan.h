@@ -155,6 +155,8 @@ typedef struct planc_job_predictions {
   int64_t recompute_ns;
 } planc_job_predictions;
 
+/* What the simulator predicts of a plan. It takes the times of ops as they are, measured, from a roofline or predicted
+ * by a model (planc/predict.h). */
 typedef struct planc_predictions {
   int64_t iteration_ns; /* steady state, per period */
   int64_t bound_ns;     /* certified lower bound on the iteration, 0 = none */

@@ -126,7 +126,7 @@ planc_status planc_schedule_await(planc_schedule *s, planc_route route, int32_t 
 
 /* Makes the stream of job `job` for `route` (or PLANC_STREAM_COMPUTE) wait until the compute stream of job `leader`,
  * another one, has done all that it has been given so far: in this period, or, where that is nothing, in the one
- * before. Of neither job run rounds side by side. */
+ * before. Neither job's rounds may run side by side. */
 planc_status planc_schedule_follow(planc_schedule *s, planc_route route, int32_t job, int32_t leader);
 
 /* --- Looking ---------------------------------------------------------------------------------------------------- */

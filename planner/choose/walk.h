@@ -82,8 +82,9 @@ planc_status pl_walk_try(const planc_evaluator *evaluator, pl_walk_maker maker, 
 typedef struct pl_walk_attempt {
   const void *context;
   int64_t room;
-  bool
-      least_without_room; /* no room leaves less live than none, with which it is seen beforehand whether all is lost */
+  /* The maker's candidate has the fewest live bytes when it is made without room (PL_ROOM_NONE). It is made so first,
+   * and if even that is above the budget, the attempt is left out. */
+  bool least_without_room;
 } pl_walk_attempt;
 /* Gives out the first attempt that fits, and its number. Where none does, that is `n`, and the candidate is that of the
  * last attempt's context without room: its plan tells what it needs and what binds. */

@@ -158,8 +158,8 @@ static int32_t id_of_side(const lowering *l, int32_t c, int32_t side) {
   return l->id_of_slot[side == l->commands[c].residency ? slots.target : slots.source];
 }
 
-/* What other replicas sent is copied from their slots, which are like the one of this replica's own gradient: the plan
- * names that one, and of its bytes. */
+/* A copy of what the other replicas sent reads their slots, which lie where this replica has its own gradient. So the
+ * instruction names the slot of the own gradient, and says that slot's bytes. */
 static planc_instr transfer_of(const lowering *l, int32_t c) {
   const planc_command *command = &l->commands[c];
   bool peers = pl_lowering_is_from_peers(l, c);
@@ -170,8 +170,8 @@ static planc_instr transfer_of(const lowering *l, int32_t c) {
   return copy;
 }
 
-/* The instruction of a command. *out_any is false for a command that has none: what only waits is the waits ahead of
- * its step, and a copy that nobody reads is left out. */
+/* The instruction of a command. *out_any is false for a command that has none: an await or a follow has only the waits
+ * that stand ahead of its step, and a copy that nobody reads is left out. */
 static planc_status instr_of(lowering *l, int32_t c, int32_t *uses, planc_instr *out, bool *out_any) {
   const planc_command *command = &l->commands[c];
   *out_any = command->kind == PLANC_CMD_ACQUIRE || command->kind == PLANC_CMD_RELEASE || pl_lowering_runs(l, c);
