@@ -59,7 +59,7 @@ planc_status planc_schedule_acquire(planc_schedule *s, int32_t buffer, int32_t m
 
 planc_status planc_schedule_release(planc_schedule *s, int32_t residency) {
   PLANC_TRY(require_on_device(s, "release", residency));
-  residency_state *state = &s->states.data[residency];
+  schedule_residency *state = &s->states.data[residency];
   if (state->newer == SCHEDULE_NONE) {
     s->buffers[s->residencies.data[residency].buffer].newest_open = state->older;
   } else {
@@ -154,7 +154,8 @@ static planc_status state_command(planc_schedule *s, planc_command command) {
   return NULL;
 }
 
-static planc_status add_residency(planc_schedule *s, planc_residency residency, residency_state state, int32_t *out) {
+static planc_status add_residency(planc_schedule *s, planc_residency residency, schedule_residency state,
+                                  int32_t *out) {
   *out = (int32_t)s->residencies.len;
   if (*out == INT32_MAX) return planc_error(PLANC_INTERNAL, "more than %d residencies", INT32_MAX);
   VEC_PUSH(&s->residencies, residency);
@@ -165,7 +166,7 @@ static planc_status add_residency(planc_schedule *s, planc_residency residency, 
 static planc_status open_residency(planc_schedule *s, int32_t buffer, int64_t address, int32_t content, int32_t *out) {
   int32_t older = s->buffers[buffer].newest_open;
   planc_residency residency = {buffer, planc_schedule_device(s), address};
-  residency_state state = {.content = content, .older = older, .newer = SCHEDULE_NONE, .open = true};
+  schedule_residency state = {.content = content, .older = older, .newer = SCHEDULE_NONE, .open = true};
   PLANC_TRY(add_residency(s, residency, state, out));
   if (older != SCHEDULE_NONE) s->states.data[older].newer = *out;
   s->buffers[buffer].newest_open = *out;
@@ -175,7 +176,7 @@ static planc_status open_residency(planc_schedule *s, int32_t buffer, int64_t ad
 static planc_status open_away(planc_schedule *s, int32_t buffer, int32_t memory, int32_t content, int32_t *out) {
   int32_t older = s->buffers[buffer].newest_away;
   planc_residency residency = {buffer, memory, PLANC_BLANK};
-  residency_state state = {.content = content, .older = older, .newer = SCHEDULE_NONE, .open = true};
+  schedule_residency state = {.content = content, .older = older, .newer = SCHEDULE_NONE, .open = true};
   PLANC_TRY(add_residency(s, residency, state, out));
   s->buffers[buffer].newest_away = *out;
   return NULL;
@@ -382,7 +383,7 @@ planc_status planc_schedule_follow(planc_schedule *s, planc_route route, int32_t
 
 static planc_status finish_buffer(const planc_schedule *s, int32_t buffer) {
   const planc_buffer *it = &s->trace->buffers[buffer];
-  const buffer_state *state = &s->buffers[buffer];
+  const schedule_buffer *state = &s->buffers[buffer];
   if ((it->flags & PLANC_BUFFER_RESULT) && !state->delivered) {
     return refuse_buffer(s, "finish", buffer, "the result was not delivered");
   }

@@ -34,7 +34,7 @@ planc_status planc_schedule_new(const planc_trace *trace, const planc_costs *con
   }
   for (int32_t b = 0; b < trace->n_buffers; b++) {
     s->buffers[b] =
-        (buffer_state){.newest_open = SCHEDULE_NONE, .newest_away = SCHEDULE_NONE, .starts_away = SCHEDULE_NONE};
+        (schedule_buffer){.newest_open = SCHEDULE_NONE, .newest_away = SCHEDULE_NONE, .starts_away = SCHEDULE_NONE};
   }
   for (int32_t i = 0; i < trace->n_instances; i++) s->ran[i] = SCHEDULE_NONE;
   planc_status status = require_streams(s);
