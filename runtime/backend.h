@@ -28,7 +28,7 @@ typedef struct rt_device_options {
   int32_t n_mappings;
   const planc_mapping *mappings;
   int32_t n_streams, n_events;
-  const int32_t *priorities; /* by stream, 0 to PLANC_MOST_PRIORITY, which `open` alone reads: what kernels of several
+  const int32_t *priorities; /* by stream, 0 to PLANC_MAX_PRIORITY, which `open` alone reads: what kernels of several
                                 streams are on the device at once, those of the most are to go first, as far as it
                                 knows priorities; NULL: all have 0 */
   bool concurrent;           /* streams of their own; else one stream, work done in the order it is enqueued */

@@ -42,13 +42,13 @@ static planc_status print_last(const planrt_session *session, periods kept, char
   for (;;) {
     PLANC_TRY(print_text(session, kept, out, out_length));
     int64_t length = (int64_t)*out_length, n = kept.end - kept.first;
-    if (length <= PLANC_TIMELINE_LARGEST_FILE) return NULL;
+    if (length <= PLANC_TIMELINE_MAX_BYTES) return NULL;
     free(*out);
     *out = NULL;
     if (n == 1)
       return planc_error(PLANC_USAGE, "the trace of a single period has %lld bytes, the most are %lld",
-                         (long long)length, (long long)PLANC_TIMELINE_LARGEST_FILE);
-    int64_t fewer = (int64_t)((double)n * (double)PLANC_TIMELINE_LARGEST_FILE / (double)length);
+                         (long long)length, (long long)PLANC_TIMELINE_MAX_BYTES);
+    int64_t fewer = (int64_t)((double)n * (double)PLANC_TIMELINE_MAX_BYTES / (double)length);
     if (fewer >= n) fewer = n - 1;
     kept.first = kept.end - (fewer > 0 ? fewer : 1);
   }
@@ -122,7 +122,7 @@ static planc_span extent_of(const planrt_session *session, int64_t period) {
 
 /* Whether the periods from `first` to before `end` are over soon enough. */
 static bool fits(const planrt_session *session, int64_t first, int64_t end) {
-  return extent_of(session, end - 1).end_ns - extent_of(session, first).begin_ns <= PLANC_TIMELINE_LONGEST_NS;
+  return extent_of(session, end - 1).end_ns - extent_of(session, first).begin_ns <= PLANC_TIMELINE_MAX_NS;
 }
 
 static periods find_periods(const planrt_session *session) {

@@ -75,8 +75,8 @@ planc_status planc_profile_parse(const char *text, size_t length, const char *pa
 void planc_profile_free(planc_profile *profile);
 const planc_device *planc_profile_device(const planc_profile *profile);
 /* The host's time to launch an op, in place of what the profile says: for a host that launches slower or faster than
- * the one where it was made. USAGE below 0 or beyond PLANC_LAUNCH_MOST_NS. */
-enum { PLANC_LAUNCH_MOST_NS = 1000000000 };
+ * the one where it was made. USAGE below 0 or beyond PLANC_LAUNCH_MAX_NS. */
+enum { PLANC_LAUNCH_MAX_NS = 1000000000 };
 planc_status planc_profile_set_launch(planc_profile *profile, int64_t launch_ns);
 /* What the device takes for an algorithm's code beside reserved_bytes once it has run; 0 where none is listed. */
 int64_t planc_profile_code(const planc_profile *profile, const char *algorithm);

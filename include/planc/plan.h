@@ -206,7 +206,7 @@ planc_job_predictions planc_plan_predicted_total(const planc_plan *plan);
 
 /* Reads planc-plan(5). Checks the form only (rows, keys, ranges that make memory unsafe to use); whether the plan is
  * right is planc_check's. Errors are BAD_INPUT: "path:line:column: what". */
-#define PLANC_PLAN_MOST_BYTES (INT64_C(4) << 30) /* of a file */
+#define PLANC_PLAN_MAX_BYTES (INT64_C(4) << 30) /* of a file */
 planc_status planc_plan_read(const char *path, planc_plan **out);
 planc_status planc_plan_parse(const char *text, size_t length, const char *path, planc_plan **out);
 /* The plan's bytes: the same plan gives the same bytes. *out_text is malloc'ed, NUL-terminated. */

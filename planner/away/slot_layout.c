@@ -33,7 +33,7 @@ planc_status pl_slot_layout_new(pl_arena *arena, const pl_slot_maker *m, pl_slot
 void pl_slot_layout_make(pl_slot_maker *m, pl_slot_layout *out) {
   m->out = out;
   out->n_copies = 0;
-  for (int32_t k = 0; k < PL_MOST_MEMORIES; k++) out->n_items[k] = 0;
+  for (int32_t k = 0; k < PL_MAX_MEMORIES; k++) out->n_items[k] = 0;
   out->n = planc_schedule_n_away(m->schedule);
   for (int32_t c = 0; c < m->n_commands; c++) out->of_command[c] = (pl_sides){PL_NO_SIDE, PL_NO_SIDE};
   for (int32_t k = 0; k < m->contents.n; k++) m->item_of_content[k] = -1;

@@ -46,7 +46,7 @@ typedef struct pl_slots {
   const pl_sides *of_command; /* by command: slots; no target where nobody reads what would be written */
   const pl_slot_copy *copies; /* by command, at one those ahead of it first */
   int32_t n_copies;
-  int64_t arena_bytes[PL_MOST_MEMORIES]; /* 0 of the device */
+  int64_t arena_bytes[PL_MAX_MEMORIES]; /* 0 of the device */
 } pl_slots;
 
 /* Everything is allocated in `arena`. `problem` may be NULL: then no budget limits the host, and nothing is stored.

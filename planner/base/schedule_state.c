@@ -51,7 +51,7 @@ static planc_status take_memories(const planc_memory *memories, int32_t n_memori
   *out = pl_memories_of(NULL);
   if (!memories) return NULL;
   *out = (pl_memories){.n = n_memories};
-  bool known = n_memories >= 0 && n_memories <= PL_MOST_MEMORIES;
+  bool known = n_memories >= 0 && n_memories <= PL_MAX_MEMORIES;
   for (int32_t m = 0; known && m < n_memories; m++) {
     out->rows[m] = memories[m];
     n_of[memories[m].kind]++;

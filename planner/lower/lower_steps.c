@@ -16,7 +16,7 @@ static planc_status add_slot_range(lowering *l, const int64_t *begins, int32_t s
 planc_status lower_make_ranges(lowering *l) {
   int32_t n_residencies = planc_schedule_n_residencies(l->schedule);
   const pl_slots *away = &l->addresses.away;
-  int64_t begins[PL_MOST_MEMORIES], end = 0;
+  int64_t begins[PL_MAX_MEMORIES], end = 0;
   for (int32_t m = 0; m < away->memories.n; m++) {
     begins[m] = end;
     end = pl_add_saturate(end, pl_align_up(pl_arena_of(&l->addresses, m), PLANC_ALIGNMENT));

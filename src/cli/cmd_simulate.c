@@ -308,7 +308,7 @@ static planc_status read_way(const pl_arguments *arguments, planc_simulate_optio
   *out = (planc_simulate_options){.captured = pl_option_given(arguments, "graph-replay"),
                                   .maps_in_step = chunk_ns >= 0,
                                   .chunk_ns = chunk_ns >= 0 ? chunk_ns : 0,
-                                  .one_host = pl_option_given(arguments, "one-dispatcher"),
+                                  .one_dispatcher = pl_option_given(arguments, "one-dispatcher"),
                                   .in_flight = (int32_t)in_flight,
                                   .apart = pl_option_given(arguments, "free-at"),
                                   .track_ns = track_ns,

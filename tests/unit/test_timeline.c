@@ -124,7 +124,7 @@ static void invent_spans(const planrt_session *session, uint64_t seed, int64_t l
 static int32_t first_that_fits(const planrt_session *session, int32_t n) {
   int32_t first = 0;
   int64_t end_ns = session->spans[(int64_t)n * session->n_spans - 1].end_ns;
-  while (first < n && end_ns - session->spans[(int64_t)first * session->n_spans].begin_ns > PLANC_TIMELINE_LONGEST_NS)
+  while (first < n && end_ns - session->spans[(int64_t)first * session->n_spans].begin_ns > PLANC_TIMELINE_MAX_NS)
     first++;
   return first;
 }

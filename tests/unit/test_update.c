@@ -385,7 +385,7 @@ END_TEST
 
 /* Whatever a trace may say, and a plan as well, gives a profile that can be read again. */
 START_TEST(extremes_stay_within_the_format) {
-  static const int64_t extremes[] = {0, 1, 2, PLANC_TIMELINE_LONGEST_NS / 7, PLANC_TIMELINE_LONGEST_NS};
+  static const int64_t extremes[] = {0, 1, 2, PLANC_TIMELINE_MAX_NS / 7, PLANC_TIMELINE_MAX_NS};
   enum { N = sizeof extremes / sizeof *extremes };
   uint64_t state = (uint64_t)_i;
   planc_plan *plan;
