@@ -78,7 +78,7 @@ typedef struct rt_device_info {
 
 /* When a piece of work ran, on the device's clock. */
 typedef struct rt_span {
-  int64_t begin_ns, end_ns;
+  int64_t start_ns, end_ns;
 } rt_span;
 
 /* Host memory that a copy goes to or comes from is the host arena or has been pinned. A copy within it may wait for

@@ -18,7 +18,7 @@ static planc_status settle_all(planrt_session *session, planc_status status);
 
 planc_status rt_interpret(planrt_session *session, int64_t periods, int64_t *out_done) {
   bool timed = is_timed(session, periods);
-  int64_t begin_ns = 0, done = 0, warm = warming(periods);
+  int64_t start_ns = 0, done = 0, warm = warming(periods);
   session->backend->forget(session->device);
   planc_status status = enqueue_prologue(session, periods);
   for (; !status && done < periods; done++) {
@@ -27,11 +27,11 @@ planc_status rt_interpret(planrt_session *session, int64_t periods, int64_t *out
     status = enqueue_body(session, done, periods);
     if (!timed || done + 1 != warm) continue;
     if (!status) status = settle_all(session, NULL);
-    begin_ns = pl_now_ns();
+    start_ns = pl_now_ns();
   }
   timed &= done > warm;
   if (!status && timed) status = settle_all(session, NULL);
-  if (!status && timed) session->period_ns = (pl_now_ns() - begin_ns) / (done - warm);
+  if (!status && timed) session->period_ns = (pl_now_ns() - start_ns) / (done - warm);
   if (!status) status = enqueue_epilogue(session, done);
   *out_done = done;
   return settle_all(session, status);

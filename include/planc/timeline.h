@@ -14,7 +14,7 @@ static inline bool planc_instr_is_timed(const planc_instr *instr) {
 }
 
 typedef struct planc_span {
-  int64_t begin_ns, end_ns;
+  int64_t start_ns, end_ns;
 } planc_span;
 
 /* The form of the file, which its header names: only this one is read. */

@@ -45,7 +45,7 @@ planc_status pl_walk_start(pl_walk *walk, const planc_problem *problem, int64_t 
  * may be NULL. */
 planc_status pl_walk_boundary(pl_walk *walk, const bool *away);
 /* The bytes that a residency of the buffer takes, its alignment included. */
-int64_t pl_walk_room(const planc_buffer *buffer);
+int64_t pl_walk_bytes(const planc_buffer *buffer);
 planc_status pl_walk_open(pl_walk *walk, int32_t buffer, int32_t *out_residency);
 planc_status pl_walk_close(pl_walk *walk, int32_t residency);
 /* Runs an instance with the fastest variant whose workspace finds room, else the baseline. */

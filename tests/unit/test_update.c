@@ -208,7 +208,7 @@ END_TEST
 static bool is_slowed(const planc_plan *plan, const planc_instr *instr, planc_span span) {
   if (instr->op != PLANC_INSTR_copy) return false;
   planc_route route = copies_on(plan, instr, "h2d") ? PLANC_ROUTE_H2D : PLANC_ROUTE_D2H;
-  return span.end_ns - span.begin_ns > planc_link_ns(link_of(plan, route), instr->bytes) + 1;
+  return span.end_ns - span.start_ns > planc_link_ns(link_of(plan, route), instr->bytes) + 1;
 }
 
 /* A plan of copies that often run against each other, each to less than half as fast. */
@@ -257,7 +257,7 @@ static void show_handovers(const planc_plan *plan, sheet *run) {
     if (copies_on(plan, instr, "h2d"))
       run->spans[i].end_ns -= link_of(plan, PLANC_ROUTE_H2D)->latency_ns;
     else
-      run->spans[i].begin_ns += link_of(plan, PLANC_ROUTE_D2H)->latency_ns;
+      run->spans[i].start_ns += link_of(plan, PLANC_ROUTE_D2H)->latency_ns;
   }
 }
 
