@@ -21,7 +21,7 @@ planc_status lower_make_ranges(lowering *l) {
     begins[m] = end;
     end = pl_add_saturate(end, pl_align_up(pl_arena_of(&l->addresses, m), PLANC_ALIGNMENT));
   }
-  assert(pl_memories_first(&away->memories, PLANC_MEMORY_DEVICE) == 0); /* its addresses are the numbers */
+  assert(pl_memories_first(&away->memories, PLANC_MEMORY_DEVICE) == 0); /* so ranges on the device are its addresses */
   if (end > INT64_MAX - PLANC_ALIGNMENT)
     return planc_error(PLANC_BAD_INPUT, "the addresses of all memories together exceed 64 bits");
   const planc_virtual_memory *memory = planc_schedule_virtual_memory(l->schedule);
@@ -65,7 +65,7 @@ static planc_status add_ranges(lowering *l, const pl_translation *translation, i
   return NULL;
 }
 
-/* `begins` is by memory: where its arena begins. */
+/* begins[m] is where the arena of memory m begins in the space of ranges. */
 static planc_status add_slot_range(lowering *l, const int64_t *begins, int32_t slot) {
   const pl_slot *of = lower_slot_at(l, slot);
   int64_t first = begins[of->memory] + of->address;
@@ -89,7 +89,7 @@ bool lower_is_from_peers(const lowering *l, int32_t c) {
          l->trace->buffers[l->residencies[command->residency].buffer].peer >= 0;
 }
 
-/* A side of a copy; the user's memory is no address. */
+/* Appends what a copy touches at one of its sides: nothing in the user's memory, whose bytes have no ranges. */
 static planc_status touch_side(lowering *l, int32_t c, int32_t side, bool writes) {
   if (side == PLANC_USER) return NULL;
   if (lower_is_on_device(l, side)) return lower_touch(l, side, writes);
@@ -134,7 +134,7 @@ planc_status lower_end_step(lowering *l, pl_step step) {
   return NULL;
 }
 
-/* The steps that those which only wait may wait for. */
+/* The steps that an await or a follow may wait for, as far as they are known. */
 typedef struct latest {
   int32_t *copy; /* by residency: of the copy last started */
   int32_t *run;  /* by job: of what its compute streams were given last, LOWER_NONE = nothing yet */
@@ -196,7 +196,7 @@ static void note_copy(const planc_command *command, int32_t step, int32_t *last_
   if (command->source != PLANC_USER) last_copy[command->source] = step;
 }
 
-/* An await whose copy is left out, for nobody reads it, has nothing to wait for. */
+/* An await has no step where its copy has none, since nobody reads what that would copy. */
 static planc_status add_command_step(lowering *l, int32_t c, latest *last) {
   const planc_command *command = &l->commands[c];
   bool runs = lower_runs(l, c), copies = command->kind == PLANC_CMD_COPY;
