@@ -101,13 +101,14 @@ static planc_status ask_in_rounds(best *b, int64_t size, bool *out_helps) {
   return status;
 }
 
-/* Who chooses rounds has had smaller ones in question. */
+/* A policy that chooses rounds has already tried smaller ones, so in smaller rounds it is not asked again. */
 static bool is_asked(const best *b, const planc_policy *policy) {
   uint32_t left_out = PLANC_POLICY_SIMULATED | PLANC_POLICY_CHOOSES | (b->in_smaller_rounds ? PLANC_POLICY_ROUNDS : 0);
   return !(policy->supports & left_out);
 }
 
-/* Every policy's rounds are one where none may be chosen: then no plan is faster than the ops one after the other. */
+/* Whether no plan of the policy can be fast enough. Where the batch is not split, its one round takes at least the ops'
+ * least times, one after the other. */
 static bool cannot_win(const best *b, const planc_policy *policy) {
   bool splits = (policy->supports & PLANC_POLICY_ROUNDS) || b->problem.job.sub_batch > 0;
   return b->problem.terms.beat_ns > 0 && !splits && b->least_ns >= b->problem.terms.beat_ns;

@@ -154,7 +154,7 @@ static planc_status live(const planc_evaluator *evaluator, const planc_candidate
   const planc_command *commands = planc_schedule_commands(s);
   int64_t open = 0, most, reserved;
   PLANC_TRY(reserved_of(evaluator->problem, candidate, &reserved));
-  for (int32_t r = planc_schedule_n_parked(s); r < planc_schedule_n_boundary(s); r++)
+  for (int32_t r = planc_schedule_n_away(s); r < planc_schedule_n_boundary(s); r++)
     open = pl_add_saturate(open, planc_schedule_bytes(s, r));
   most = open;
   for (int32_t c = 0; c < planc_schedule_n_commands(s); c++) {

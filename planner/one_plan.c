@@ -87,7 +87,7 @@ typedef struct best_attempt {
 } best_attempt;
 
 static planc_status too_slow(const planc_policy *policy, int64_t ns, int64_t beat_ns) {
-  return planc_error(PLANC_INFEASIBLE, "policy %s takes %lld ns, asked is for less than %lld", policy->name,
+  return planc_error(PLANC_INFEASIBLE, "policy %s takes %lld ns, but less than %lld is asked for", policy->name,
                      (long long)ns, (long long)beat_ns);
 }
 

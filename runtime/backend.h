@@ -28,7 +28,7 @@ typedef struct rt_device_options {
   int32_t n_mappings;
   const planc_mapping *mappings;
   int32_t n_streams, n_events;
-  const int32_t *priorities; /* by stream, 0 to PLANC_MOST_PRIORITY, which `open` alone reads: what kernels of several
+  const int32_t *priorities; /* by stream, 0 to PLANC_MAX_PRIORITY, which `open` alone reads: what kernels of several
                                 streams are on the device at once, those of the most are to go first, as far as it
                                 knows priorities; NULL: all have 0 */
   bool concurrent;           /* streams of their own; else one stream, work done in the order it is enqueued */
@@ -78,7 +78,7 @@ typedef struct rt_device_info {
 
 /* When a piece of work ran, on the device's clock. */
 typedef struct rt_span {
-  int64_t begin_ns, end_ns;
+  int64_t start_ns, end_ns;
 } rt_span;
 
 /* Host memory that a copy goes to or comes from is the host arena or has been pinned. A copy within it may wait for

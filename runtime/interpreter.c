@@ -18,7 +18,7 @@ static planc_status settle_all(planrt_session *session, planc_status status);
 
 planc_status rt_interpret(planrt_session *session, int64_t periods, int64_t *out_done) {
   bool timed = is_timed(session, periods);
-  int64_t begin_ns = 0, done = 0, warm = warming(periods);
+  int64_t start_ns = 0, done = 0, warm = warming(periods);
   session->backend->forget(session->device);
   planc_status status = enqueue_prologue(session, periods);
   for (; !status && done < periods; done++) {
@@ -27,11 +27,11 @@ planc_status rt_interpret(planrt_session *session, int64_t periods, int64_t *out
     status = enqueue_body(session, done, periods);
     if (!timed || done + 1 != warm) continue;
     if (!status) status = settle_all(session, NULL);
-    begin_ns = pl_now_ns();
+    start_ns = pl_now_ns();
   }
   timed &= done > warm;
   if (!status && timed) status = settle_all(session, NULL);
-  if (!status && timed) session->period_ns = (pl_now_ns() - begin_ns) / (done - warm);
+  if (!status && timed) session->period_ns = (pl_now_ns() - start_ns) / (done - warm);
   if (!status) status = enqueue_epilogue(session, done);
   *out_done = done;
   return settle_all(session, status);
@@ -162,7 +162,8 @@ static planc_status enqueue_body(planrt_session *session, int64_t body, int64_t 
   return replay_captured(session, body);
 }
 
-/* A job that fails in its last iteration takes nothing home either: of several jobs, it is awaited who does. */
+/* A job that fails in its last iteration takes nothing home either. With several jobs the epilogue starts when all work
+ * is done, so that it is known which of them have failed. */
 static planc_status enqueue_epilogue(planrt_session *session, int64_t done) {
   if (!session->failures.alone) {
     PLANC_TRY(session->backend->synchronize(session->device));

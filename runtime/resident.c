@@ -195,7 +195,7 @@ static planc_status build(rt_resident *resident, const rt_resident_options *opti
   PLANC_TRY(PL_NEW(&resident->memory, &offsets, options->trace->n_buffers));
   PLANC_TRY(lay_out(options, offsets, &of));
   int64_t bytes = of.bytes, workspace = of.bytes - of.workspace;
-  resident->workspace_bytes = workspace < RT_MOST_TOGETHER ? workspace : RT_MOST_TOGETHER;
+  resident->workspace_bytes = workspace < RT_MAX_TOGETHER_BYTES ? workspace : RT_MAX_TOGETHER_BYTES;
   if (options->streams > 1)
     bytes = pl_align_up(bytes, RT_ALIGNMENT) +
             (options->streams - 1) * pl_align_up(resident->workspace_bytes, RT_ALIGNMENT);

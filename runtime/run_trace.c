@@ -42,13 +42,13 @@ static planc_status print_last(const planrt_session *session, periods kept, char
   for (;;) {
     PLANC_TRY(print_text(session, kept, out, out_length));
     int64_t length = (int64_t)*out_length, n = kept.end - kept.first;
-    if (length <= PLANC_TIMELINE_LARGEST_FILE) return NULL;
+    if (length <= PLANC_TIMELINE_MAX_BYTES) return NULL;
     free(*out);
     *out = NULL;
     if (n == 1)
       return planc_error(PLANC_USAGE, "the trace of a single period has %lld bytes, the most are %lld",
-                         (long long)length, (long long)PLANC_TIMELINE_LARGEST_FILE);
-    int64_t fewer = (int64_t)((double)n * (double)PLANC_TIMELINE_LARGEST_FILE / (double)length);
+                         (long long)length, (long long)PLANC_TIMELINE_MAX_BYTES);
+    int64_t fewer = (int64_t)((double)n * (double)PLANC_TIMELINE_MAX_BYTES / (double)length);
     if (fewer >= n) fewer = n - 1;
     kept.first = kept.end - (fewer > 0 ? fewer : 1);
   }
@@ -101,7 +101,7 @@ static bool was_kept(const planrt_session *session, int64_t period, bool last) {
     if (!was_timed(session, period, action)) continue;
     const rt_span *span = span_of(session, period, action);
     bool next = !last && was_timed(session, period + 1, action);
-    if (span->end_ns == 0 || (next && span->end_ns > span_of(session, period + 1, action)->begin_ns)) return false;
+    if (span->end_ns == 0 || (next && span->end_ns > span_of(session, period + 1, action)->start_ns)) return false;
     any = true;
   }
   return any;
@@ -110,11 +110,11 @@ static bool was_kept(const planrt_session *session, int64_t period, bool last) {
 /* From when to when the period's work ran. */
 static planc_span extent_of(const planrt_session *session, int64_t period) {
   const rt_part *body = &session->parts[RT_BODY];
-  planc_span extent = {.begin_ns = INT64_MAX, .end_ns = INT64_MIN};
+  planc_span extent = {.start_ns = INT64_MAX, .end_ns = INT64_MIN};
   for (int32_t i = 0; i < body->n; i++) {
     if (!was_timed(session, period, &body->actions[i])) continue;
     const rt_span *span = span_of(session, period, &body->actions[i]);
-    if (span->begin_ns < extent.begin_ns) extent.begin_ns = span->begin_ns;
+    if (span->start_ns < extent.start_ns) extent.start_ns = span->start_ns;
     if (span->end_ns > extent.end_ns) extent.end_ns = span->end_ns;
   }
   return extent;
@@ -122,7 +122,7 @@ static planc_span extent_of(const planrt_session *session, int64_t period) {
 
 /* Whether the periods from `first` to before `end` are over soon enough. */
 static bool fits(const planrt_session *session, int64_t first, int64_t end) {
-  return extent_of(session, end - 1).end_ns - extent_of(session, first).begin_ns <= PLANC_TIMELINE_LONGEST_NS;
+  return extent_of(session, end - 1).end_ns - extent_of(session, first).start_ns <= PLANC_TIMELINE_MAX_NS;
 }
 
 static periods find_periods(const planrt_session *session) {
@@ -194,9 +194,9 @@ static void emit_event(pl_emit *emit, const planrt_session *session, const rt_ac
   EMIT(emit, ",\"cat\":");
   pl_emit_string(emit, category_of(session, instr, acquired));
   EMIT(emit, ",\"ph\":\"X\",\"ts\":");
-  emit_us(emit, span->begin_ns - origin);
+  emit_us(emit, span->start_ns - origin);
   EMIT(emit, ",\"dur\":");
-  emit_us(emit, span->end_ns - span->begin_ns);
+  emit_us(emit, span->end_ns - span->start_ns);
   emit_place(emit, session, action->stream);
   emit_arguments(emit, session, action, period);
   EMIT(emit, "}");
@@ -213,7 +213,7 @@ static int32_t last_of(const rt_part *body, int32_t first) {
 
 static void emit_events(pl_emit *emit, const planrt_session *session, periods kept, const pl_acquired *acquired) {
   const rt_part *body = &session->parts[RT_BODY];
-  int64_t origin = extent_of(session, kept.first).begin_ns;
+  int64_t origin = extent_of(session, kept.first).start_ns;
   const char *separator = "";
   for (int64_t period = kept.first; period < kept.end; period++) {
     for (int32_t i = 0; i < body->n; i++) {

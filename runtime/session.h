@@ -272,9 +272,9 @@ planc_status rt_resident_enqueue(rt_resident *resident, int32_t first, int32_t n
 planc_status rt_resident_synchronize(rt_resident *resident);
 /* Runs one instance and waits for its end: a failure is its own. */
 planc_status rt_resident_run_one(rt_resident *resident, int32_t i, const rt_launch *launch, rt_span *spans);
-enum { RT_MAX_TOGETHER = 8, RT_MOST_TOGETHER = 64 << 20 };
+enum { RT_MAX_TOGETHER = 8, RT_MAX_TOGETHER_BYTES = 64 << 20 };
 /* Runs an instance of the first replica `times` times on each of the first `n` streams at once; *out_ns is how long all
- * of it takes, 0 where it was not run since its workspace is beyond RT_MOST_TOGETHER. What it puts out is then
+ * of it takes, 0 where it was not run since its workspace is beyond RT_MAX_TOGETHER_BYTES. What it puts out is then
  * undefined. */
 planc_status rt_resident_together(rt_resident *resident, int32_t instance, int32_t n, int32_t times, int64_t *out_ns);
 /* Copies the content of a replica's buffer to `out`. */

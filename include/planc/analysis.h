@@ -16,7 +16,8 @@ typedef struct planc_peak_entry {
 } planc_peak_entry;
 
 /* The moment of the body at which open residencies and workspace are largest, in a memory of a kind. Names are borrowed
- * from the plan; of one with several jobs they have the job before them, "job 1: conv". */
+ * from the plan; of one with several jobs they have the job before them, "job 1: conv". Fails with INVALID_PLAN where
+ * the plan names what there is not. */
 typedef struct planc_peak {
   int64_t bytes;
   int32_t instr;  /* index into the body */
@@ -38,6 +39,7 @@ typedef struct planc_fragmentation {
   int64_t bound_bytes;  /* that many chunks: no more can be lost in them (Eqs. 1 and 2) */
   int64_t shared_bytes; /* the most that is lost at a time in chunks that hold something smaller */
 } planc_fragmentation;
+/* Fails with INVALID_PLAN where the plan names what there is not, or its sizes exceed 64 bits. */
 planc_status planc_fragmentation_of(const planc_plan *plan, planc_fragmentation *out);
 
 #ifdef __cplusplus

@@ -12,10 +12,10 @@ extern "C" {
 #endif
 
 enum {
-  PLANC_MIX_MOST_JOBS = 64,
-  PLANC_MIX_MOST_ITERATIONS = 1024, /* of a job in a period */
-  PLANC_MIX_MOST_ROUNDS = 64,       /* of a job side by side */
-  PLANC_MIX_MAX_RATIO = 8           /* where the mix does not say how many may be chosen */
+  PLANC_MIX_MAX_JOBS = 64,
+  PLANC_MIX_MAX_ITERATIONS = 1024, /* of a job in a period */
+  PLANC_MIX_MAX_ROUNDS = 64,       /* of a job side by side */
+  PLANC_MIX_MAX_RATIO = 8          /* where the mix does not say how many may be chosen */
 };
 
 /* Jobs that are to share a GPU. Everything is borrowed. */
@@ -26,7 +26,7 @@ typedef struct planc_mix {
                                  of their profiles says */
   const int32_t *iterations;  /* by job: in a period; 0 = chosen */
   int32_t max_ratio;        /* the most iterations that are chosen for a job; 0 = PLANC_MIX_MAX_RATIO, or for a job with
-                               a deadline PLANC_MIX_MOST_ITERATIONS */
+                               a deadline PLANC_MIX_MAX_ITERATIONS */
   const char *const *names; /* by job: as planc_job has it, NULL of those that have none; NULL = none has */
   const int64_t *deadlines_ns; /* by job: the longest that a request may take, see planc_mix_share.response_ns; 0 = it
                                   has no deadline; NULL = none has */

@@ -1,5 +1,5 @@
 /* Costs: how long each op takes with each algorithm, what workspace it needs, how long a transfer takes.
- * By which links data is copied.
+ * They also say over which links data is copied.
  *
  * A profile describes a device (planc-profile(5)): from its constants every op gets a roofline time; measured tables,
  * where the profile has them, override. Times are int64 nanoseconds, sizes int64 bytes; both are piecewise linear in
@@ -17,7 +17,7 @@
 extern "C" {
 #endif
 
-/* A copy engine: time = latency + bytes / bandwidth. */
+/* What a copy over a link takes: latency + bytes / bandwidth. */
 typedef struct planc_link {
   int64_t bytes_per_second, latency_ns;
 } planc_link;
@@ -75,8 +75,8 @@ planc_status planc_profile_parse(const char *text, size_t length, const char *pa
 void planc_profile_free(planc_profile *profile);
 const planc_device *planc_profile_device(const planc_profile *profile);
 /* The host's time to launch an op, in place of what the profile says: for a host that launches slower or faster than
- * the one where it was made. USAGE below 0 or beyond PLANC_LAUNCH_MOST_NS. */
-enum { PLANC_LAUNCH_MOST_NS = 1000000000 };
+ * the one where it was made. USAGE below 0 or beyond PLANC_LAUNCH_MAX_NS. */
+enum { PLANC_LAUNCH_MAX_NS = 1000000000 };
 planc_status planc_profile_set_launch(planc_profile *profile, int64_t launch_ns);
 /* What the device takes for an algorithm's code beside reserved_bytes once it has run; 0 where none is listed. */
 int64_t planc_profile_code(const planc_profile *profile, const char *algorithm);
@@ -144,7 +144,7 @@ planc_status planc_cost_roofline(const planc_profile *profile, const planc_graph
 /* Time of one add of two buffers of `bytes` on the device: what accumulating a gradient through a temporary costs. */
 int64_t planc_costs_add_ns(const planc_profile *profile, int64_t bytes);
 
-/* Time of a copy of `bytes` alone on its engine. */
+/* Time of a copy of `bytes` over the link while its engine and its bus do nothing else. */
 int64_t planc_link_ns(const planc_link *link, int64_t bytes);
 
 #ifdef __cplusplus

@@ -14,7 +14,7 @@ extern "C" {
 typedef struct planc_metrics {
   int64_t overhead_ppm;   /* period over ideal, less one (moDNN, V-A) */
   int64_t throughput_ppm; /* samples per second, in millionths of a sample */
-  int64_t moved_bytes;    /* in both directions */
+  int64_t moved_bytes;    /* copied to GPUs and from them, together */
   /* TENSILE, V-A. Its text has lost the formulas; all complete rows of its tables obey these. */
   int64_t msr_ppm;        /* memory saving rate, 1 - M_e / M_v */
   int64_t eor_ppm;        /* extra overhead rate, T_e / T_v */

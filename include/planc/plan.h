@@ -155,6 +155,8 @@ typedef struct planc_job_predictions {
   int64_t recompute_ns;
 } planc_job_predictions;
 
+/* What the simulator predicts of a plan. It takes the times of ops as they are, measured, from a roofline or predicted
+ * by a model (planc/predict.h). */
 typedef struct planc_predictions {
   int64_t period_ns; /* steady state */
   int64_t bound_ns;  /* certified lower bound on the period, 0 = none */
@@ -204,7 +206,7 @@ planc_job_predictions planc_plan_predicted_total(const planc_plan *plan);
 
 /* Reads planc-plan(5). Checks the form only (rows, keys, ranges that make memory unsafe to use); whether the plan is
  * right is planc_check's. Errors are BAD_INPUT: "path:line:column: what". */
-#define PLANC_PLAN_MOST_BYTES (INT64_C(4) << 30) /* of a file */
+#define PLANC_PLAN_MAX_BYTES (INT64_C(4) << 30) /* of a file */
 planc_status planc_plan_read(const char *path, planc_plan **out);
 planc_status planc_plan_parse(const char *text, size_t length, const char *path, planc_plan **out);
 /* The plan's bytes: the same plan gives the same bytes. *out_text is malloc'ed, NUL-terminated. */

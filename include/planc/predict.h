@@ -2,7 +2,9 @@
  *
  * A model belongs to a device and is a part of its profile (planc-profile(5), section model). It is fitted in floating
  * point, and what it holds then are integers: a prediction is integer arithmetic alone and the same on every machine.
- */
+ *
+ * Only times of ops are predicted here, as costs that plans are made of. What a whole plan takes is predicted by the
+ * simulator (planc_predictions in planc/plan.h), wherever the times of its ops come from. */
 #ifndef PLANC_PREDICT_H
 #define PLANC_PREDICT_H
 

@@ -94,12 +94,10 @@ planc_status planc_schedule_side_by_side(planc_schedule *s, int32_t job, int32_t
 
 /* --- Stating commands; every one appends to the list ----------------------------------------------------------- */
 
-/* Opens the residency in `memory`, away from the device, in which persistent `buffer` is parked, as version 0, when the
- * period starts. At the end of the schedule its last version must be in the same memory, where lowering gives it the
- * same place, and the buffer must not be resident. Only before the first planc_schedule_boundary. */
-planc_status planc_schedule_park(planc_schedule *s, int32_t buffer, int32_t memory, int32_t *out_residency);
-/* Opens the residency in `memory`, the device's, that holds persistent `buffer` when the period starts. Only before the
- * first command. At the end of the schedule the same buffers must be resident, holding their last version. */
+/* Opens the residency in `memory` that holds persistent `buffer`, as version 0, when the period starts. Only before the
+ * first command. At the end of the schedule its last version must be in the same memory, where lowering gives it the
+ * same place. What is away from the device is stated before what is resident, its address is PLANC_BLANK, and it must
+ * not be resident at the end. */
 planc_status planc_schedule_boundary(planc_schedule *s, int32_t buffer, int32_t memory, int64_t address,
                                      int32_t *out_residency);
 /* Opens an empty residency. Away from the device the address is PLANC_BLANK, and no command is stated: the copy that
@@ -128,7 +126,7 @@ planc_status planc_schedule_await(planc_schedule *s, planc_route route, int32_t 
 
 /* Makes the stream of job `job` for `route` (or PLANC_STREAM_COMPUTE) wait until the compute stream of job `leader`,
  * another one, has done all that it has been given so far: in this period, or, where that is nothing, in the one
- * before. Of neither job run rounds side by side. */
+ * before. Neither job's rounds may run side by side. */
 planc_status planc_schedule_follow(planc_schedule *s, planc_route route, int32_t job, int32_t leader);
 
 /* --- Looking ---------------------------------------------------------------------------------------------------- */
@@ -188,9 +186,10 @@ const planc_command *planc_schedule_commands(const planc_schedule *s);
 int32_t planc_schedule_n_residencies(const planc_schedule *s);
 const planc_residency *planc_schedule_residencies(const planc_schedule *s);
 int32_t planc_schedule_n_boundary(const planc_schedule *s); /* residencies 0 .. n-1 are the boundary's */
-int32_t planc_schedule_n_parked(const planc_schedule *s);   /* the first of these are away from the device */
-/* In which residency a parked buffer is when the period ends: the boundary's, where no period changes the buffer. */
-int32_t planc_schedule_parking(const planc_schedule *s, int32_t buffer);
+int32_t planc_schedule_n_away(const planc_schedule *s);     /* the first of these are away from the device */
+/* In which residency a buffer that starts the period away from the device ends it: the boundary's, where no period
+ * changes the buffer; -1 for other buffers. */
+int32_t planc_schedule_away_at_end(const planc_schedule *s, int32_t buffer);
 const int32_t *planc_schedule_uses(const planc_schedule *s);
 /* Checks that the schedule is whole: every instance ran, every result was delivered, the boundary is restored. */
 planc_status planc_schedule_finish(planc_schedule *s);

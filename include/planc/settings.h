@@ -27,37 +27,37 @@ extern "C" {
 #define PLANC_SETTINGS(X) PLANC_JOB_SETTINGS(X) PLANC_MIX_SETTINGS(X) PLANC_ANY_SETTINGS(X)
 /* JOB: of policies for one job. EACH: those of them that each job of a mix may have for itself. MIX: of policies for
  * mixes. ANY: of both. */
-#define PLANC_JOB_SETTINGS(X)                                                                                   \
-  X(window, "window", bytes, 1, PLANC_MOST_BYTES, WORDS("1.5 times the data it may hold"), PLANC_POLICY_WINDOW, \
-    "schedule-window of policy window")                                                                         \
-  X(workspace_limit, "workspace-limit", bytes, 1, PLANC_MOST_BYTES, WORDS("any"), PLANC_POLICY_WINDOW,          \
-    "largest workspace of an algorithm that policy window takes")                                               \
-  X(window_per_use, "window-per-use", flag, 1, 1, WORDS(""), PLANC_POLICY_WINDOW,                               \
-    "let data count in the window at each use, not once")                                                       \
+#define PLANC_JOB_SETTINGS(X)                                                                                  \
+  X(window, "window", bytes, 1, PLANC_MAX_BYTES, WORDS("1.5 times the data it may hold"), PLANC_POLICY_WINDOW, \
+    "schedule-window of policy window")                                                                        \
+  X(workspace_limit, "workspace-limit", bytes, 1, PLANC_MAX_BYTES, WORDS("any"), PLANC_POLICY_WINDOW,          \
+    "largest workspace of an algorithm that policy window takes")                                              \
+  X(window_per_use, "window-per-use", flag, 1, 1, WORDS(""), PLANC_POLICY_WINDOW,                              \
+    "let data count in the window at each use, not once")                                                      \
   PLANC_EACH_SETTINGS(X)
 #define PLANC_EACH_SETTINGS(X)                                                               \
   X(swap_rate, "swap-rate", share, 1, 1000000, AMOUNT(100, PERCENT), PLANC_POLICY_SWAP_RATE, \
     "how many of the tensors policy tensile may swap")
-#define PLANC_MIX_SETTINGS(X)                                                                                     \
-  X(region, "region", bytes, 256, PLANC_MOST_BYTES, AMOUNT(64, MIB), PLANC_MIX_REGIONS, /* Zico, 6.3 */           \
-    "memory that policy zico hands from job to job at a time; 256 bytes is tensor by tensor")                     \
-  X(split_size, "split-size", bytes, 1, PLANC_MOST_BYTES, WORDS("the fastest of several"), PLANC_MIX_GROUPS,      \
-    "what a node group of policy waterwave allocates")                                                            \
-  X(split_groups, "split-groups", count, 1, 4096, WORDS("the fastest of several"), PLANC_MIX_GROUPS,              \
-    "node groups that policy waterwave cuts the largest job into, instead of their size")                         \
-  X(release_split, "release-split", bytes, 1, PLANC_MOST_BYTES, WORDS("as they allocate, or half as much again"), \
-    PLANC_MIX_GROUPS, "what a node group of policy waterwave deallocates")                                        \
-  X(split_relaxed, "split-relaxed", flag, 1, 1, WORDS(""), PLANC_MIX_GROUPS,                                      \
-    "let sizes of node groups differ, so that they take about as long")                                           \
-  X(split_variable, "split-variable", flag, 1, 1, WORDS(""), PLANC_MIX_GROUPS,                                    \
-    "let node groups allocate as much as those of the job before deallocate")                                     \
-  X(pair_barriers, "pair-barriers", flag, 1, 1, WORDS(""), PLANC_MIX_BARRIERS,                                    \
+#define PLANC_MIX_SETTINGS(X)                                                                                    \
+  X(region, "region", bytes, 256, PLANC_MAX_BYTES, AMOUNT(64, MIB), PLANC_MIX_REGIONS, /* Zico, 6.3 */           \
+    "memory that policy zico hands from job to job at a time; 256 bytes is tensor by tensor")                    \
+  X(split_size, "split-size", bytes, 1, PLANC_MAX_BYTES, WORDS("the fastest of several"), PLANC_MIX_GROUPS,      \
+    "what a node group of policy waterwave allocates")                                                           \
+  X(split_groups, "split-groups", count, 1, 4096, WORDS("the fastest of several"), PLANC_MIX_GROUPS,             \
+    "node groups that policy waterwave cuts the largest job into, instead of their size")                        \
+  X(release_split, "release-split", bytes, 1, PLANC_MAX_BYTES, WORDS("as they allocate, or half as much again"), \
+    PLANC_MIX_GROUPS, "what a node group of policy waterwave deallocates")                                       \
+  X(split_relaxed, "split-relaxed", flag, 1, 1, WORDS(""), PLANC_MIX_GROUPS,                                     \
+    "let sizes of node groups differ, so that they take about as long")                                          \
+  X(split_variable, "split-variable", flag, 1, 1, WORDS(""), PLANC_MIX_GROUPS,                                   \
+    "let node groups allocate as much as those of the job before deallocate")                                    \
+  X(pair_barriers, "pair-barriers", flag, 1, 1, WORDS(""), PLANC_MIX_BARRIERS,                                   \
     "pair node groups by Waterwave's Algorithm 1, and let streams wait for each other before each pair")
 #define PLANC_ANY_SETTINGS(X)                                                       \
   X(no_swap, "no-swap", flag, 1, 1, WORDS(""), 0, "nothing is swapped to the host") \
   X(no_recompute, "no-recompute", flag, 1, 1, WORDS(""), 0, "nothing is computed again")
 
-#define PLANC_MOST_BYTES (INT64_C(1) << 53)
+#define PLANC_MAX_BYTES (INT64_C(1) << 53)
 
 /* A default as a number, 0 where a policy chooses, and as text. */
 #define PLANC_SETTING_VALUE(standard) PLANC_VALUE_##standard

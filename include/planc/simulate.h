@@ -10,12 +10,12 @@
 extern "C" {
 #endif
 
-/* What a GPU waits for: a copy, by its route and with that route's number, or its host. */
+/* What a GPU waits for: a copy, by its route and with that route's number, or its dispatcher. */
 typedef enum planc_stall {
 #define X(id, ...) PLANC_STALL_##id = PLANC_ROUTE_##id,
   PLANC_ROUTES(X)
 #undef X
-      PLANC_STALL_LAUNCH = PLANC_N_ROUTES, /* the host; its number is the one behind the routes' */
+      PLANC_STALL_LAUNCH = PLANC_N_ROUTES, /* the dispatcher; its number is the one behind the routes' */
   PLANC_N_STALLS
 } planc_stall;
 
@@ -37,8 +37,8 @@ typedef struct planc_simulation {
   int64_t mapped_chunks;                /* in one period, where maps_in_step: chunks mapped and unmapped */
 } planc_simulation;
 
-/* Called for every exec and copy of the steady-state period with its start and end, or when its host was at launching
- * it: from the start of the period's first exec or copy, before which the first launches are. */
+/* Called for every exec and copy of the steady-state period with its start and end, or when its dispatcher was at
+ * launching it: from the start of the period's first exec or copy, before which the first launches are. */
 typedef void (*planc_simulation_visitor)(void *user, const planc_plan *plan, const planc_instr *instr, int64_t start_ns,
                                          int64_t end_ns);
 
@@ -47,22 +47,22 @@ typedef struct planc_simulate_options {
   /* The body is captured once and replayed as a whole (CUDA Graphs): bodies do not overlap each other, prologue or
    * epilogue, and a body costs one launch. */
   bool captured;
-  /* Of a plan with virtual memory: nothing is mapped beforehand. The host maps and unmaps chunks as data comes and
-   * goes, each in chunk_ns, before it launches what needs them and when all ops launched before have ended. */
+  /* Of a plan with virtual memory: nothing is mapped beforehand. The dispatcher maps and unmaps chunks as data comes
+   * and goes, each in chunk_ns, before it launches what needs them and when all ops launched before have ended. */
   bool maps_in_step;
   int64_t chunk_ns;
-  /* One host launches the work of all jobs, in the plan's order, as a framework's with one executor for several jobs;
-   * else each job has a host of its own. */
-  bool one_host;
-  /* Launched ops that may wait on the device, of each host; 0: as the plan's device has it. With 1 the host begins to
+  /* Work is launched by dispatchers on the host. One launches that of all jobs, in the plan's order, as a framework's
+   * with one executor for several jobs; else each job has one of its own. */
+  bool one_dispatcher;
+  /* Launched ops that may wait on the device, of each dispatcher; 0: as the plan's device has it. With 1 it begins to
    * launch an op when the one before it has ended: Waterwave's sequential scheduling (3.2). */
   int32_t in_flight;
   /* Nothing of a period is launched before the one before it has ended, as by a framework that returns from each step
    * (Waterwave, 3.1). */
   bool apart;
-  /* As an allocator without a plan has to, the host learns from CUDA events what memory is in use (Zico, 6.1): track_ns
-   * of its time behind each op, or behind the first for which track_bytes have been allocated since, counted anew in
-   * each body. */
+  /* As an allocator without a plan has to, the dispatcher learns from CUDA events what memory is in use (Zico, 6.1):
+   * track_ns of its time behind each op, or behind the first for which track_bytes have been allocated since, counted
+   * anew in each body. */
   int64_t track_ns, track_bytes;
   /* Which period the visitors are told of. False: the first that ends in the state in which an earlier one ended, from
    * where on all periods are alike. With several jobs it may itself be unlike them at its beginning: where job B starts

@@ -50,7 +50,8 @@ planc_status planc_error(planc_code code, const char *format, ...)
 /* Puts "context: " before the message of `status` and returns it; NULL stays NULL. Takes ownership of `status`. */
 planc_status planc_context(planc_status status, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Kinds of memory, by their names in plans. */
+/* Kinds of memory, ascending by their distance from the GPU, with their names in plans. Code relies on the order: the
+ * larger of two kinds is the farther one. */
 #define PLANC_MEMORY_KINDS(X) X(DEVICE, "device") X(HOST, "host") X(STORAGE, "storage") X(USER, "user")
 typedef enum planc_memory_kind {
 #define X(id, name) PLANC_MEMORY_##id,

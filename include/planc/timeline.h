@@ -14,7 +14,7 @@ static inline bool planc_instr_is_timed(const planc_instr *instr) {
 }
 
 typedef struct planc_span {
-  int64_t begin_ns, end_ns;
+  int64_t start_ns, end_ns;
 } planc_span;
 
 /* The form of the file, which its header names: only this one is read. */
@@ -22,9 +22,9 @@ typedef struct planc_span {
 
 /* A timeline spans at most 2^42 microseconds, 51 days: up to there doubles of microseconds, which is what readers of
  * JSON make of them, tell nanoseconds apart. */
-#define PLANC_TIMELINE_LONGEST_NS (INT64_C(1000) << 42)
+#define PLANC_TIMELINE_MAX_NS (INT64_C(1000) << 42)
 /* The most bytes of a file. */
-#define PLANC_TIMELINE_LARGEST_FILE (INT64_C(1) << 28)
+#define PLANC_TIMELINE_MAX_BYTES (INT64_C(1) << 28)
 
 typedef struct planc_timeline {
   int64_t first_period;

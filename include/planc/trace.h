@@ -31,15 +31,15 @@ typedef struct planc_job {
   int32_t iterations;    /* per period, at least 1 */
   const int32_t *order;  /* op order of a round, a legal permutation; NULL = the graph's */
   int32_t replicas;      /* how many train together; 0 and 1: the job trains alone */
-  int32_t priority; /* of its ops on the GPU beside those of other jobs, 0 to PLANC_MOST_PRIORITY: the most first */
-  const char *name; /* by which it is the same job in another plan; NULL: none is given */
+  int32_t priority;      /* of its ops on the GPU beside those of other jobs, 0 to PLANC_MAX_PRIORITY: the most first */
+  const char *name;      /* by which it is the same job in another plan; NULL: none is given */
 #define X(name, ...) int64_t name; /* what was asked for it alone; 0: what the plan's settings say */
   PLANC_EACH_SETTINGS(X)
 #undef X
 } planc_job;
 
 /* As many as CUDA's streams have beside the least. */
-enum { PLANC_MOST_PRIORITY = 5 };
+enum { PLANC_MAX_PRIORITY = 5 };
 
 /* How many replicas train together, at least 1. */
 static inline int32_t planc_job_replicas(const planc_job *job) {

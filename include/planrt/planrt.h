@@ -179,7 +179,7 @@ planc_status planrt_run_interleaved(planrt_session *session, int64_t periods, ui
 /* Writes when each instruction of the body, of replicas of the first one's, ran in the last periods (the option
  * `timeline` says how many at most) to `path`, written aside and renamed: Chrome's trace-event JSON, for Perfetto and
  * `planc simulate --against`, in the form of planrun(1). USAGE without that option, and when planrt_run has run no
- * period or the last took longer than PLANC_TIMELINE_LONGEST_NS. */
+ * period or the last took longer than PLANC_TIMELINE_MAX_NS. */
 planc_status planrt_timeline_write(const planrt_session *session, const char *path);
 
 /* Copies a param's or state's value out of, or into, the session's home memory; `bytes` must be its size. Every replica

@@ -7,11 +7,11 @@ typedef struct finding {
   int32_t n_commands;
   pl_contents *out;
   int32_t *of_residency; /* the content that is in it; -1 = none */
-  int32_t *takes_over;   /* by residency: that which is parked in its place when the period starts; -1 = none */
-  bool *needed;          /* by residency away: it parks, or something is copied from it */
+  int32_t *takes_over;   /* by residency: that of the boundary whose place it takes; -1 = none */
+  bool *needed;          /* by residency away: it ends the period there, or something is copied from it */
 } finding;
 
-static void add_parked(const finding *f);
+static void add_boundary(const finding *f);
 static void find_needed(const finding *f);
 static void add_written(const finding *f);
 static planc_status list_reads(const finding *f, pl_arena *arena);
@@ -27,9 +27,9 @@ planc_status pl_contents_find(pl_arena *arena, const planc_schedule *schedule, p
   PLANC_TRY(PL_NEW(arena, &f.takes_over, n_residencies));
   PLANC_TRY(PL_NEW(arena, &f.needed, n_residencies));
   PLANC_TRY(PL_NEW(arena, &out->of_command, f.n_commands));
-  PLANC_TRY(PL_NEW(arena, &out->all, (int64_t)f.n_commands + planc_schedule_n_parked(schedule)));
+  PLANC_TRY(PL_NEW(arena, &out->all, (int64_t)f.n_commands + planc_schedule_n_away(schedule)));
   for (int32_t r = 0; r < n_residencies; r++) f.of_residency[r] = f.takes_over[r] = -1;
-  add_parked(&f);
+  add_boundary(&f);
   find_needed(&f);
   add_written(&f);
   return list_reads(&f, arena);
@@ -43,10 +43,10 @@ static void add(const finding *f, int32_t residency, pl_content content) {
   f->out->all[f->out->n++] = content;
 }
 
-static void add_parked(const finding *f) {
-  for (int32_t h = 0; h < planc_schedule_n_parked(f->schedule); h++) {
+static void add_boundary(const finding *f) {
+  for (int32_t h = 0; h < planc_schedule_n_away(f->schedule); h++) {
     int32_t buffer = planc_schedule_residencies(f->schedule)[h].buffer;
-    int32_t last = planc_schedule_parking(f->schedule, buffer);
+    int32_t last = planc_schedule_away_at_end(f->schedule, buffer);
     bool stays = last == h;
     if (!stays) f->takes_over[last] = h;
     add(f, h, (pl_content){.written = PL_AT_BOUNDARY, .until = stays ? PL_STAYS : PL_AT_BOUNDARY});
@@ -76,13 +76,13 @@ static void add_written(const finding *f) {
     const planc_command *command = &f->commands[c];
     f->out->of_command[c] = (pl_sides){PL_NO_SIDE, PL_NO_SIDE};
     if (!writes_away(f, c) || !f->needed[command->residency]) continue;
-    int32_t parked = f->takes_over[command->residency];
-    bool parks = parked >= 0;
+    int32_t first = f->takes_over[command->residency];
+    bool stays = first >= 0;
     f->out->of_command[c].target = f->out->n;
-    add(f, command->residency, (pl_content){.written = c, .until = parks ? PL_STAYS : c});
-    if (!parks) continue;
-    f->out->all[parked].twin = f->out->n - 1;
-    f->out->all[f->out->n - 1].twin = parked;
+    add(f, command->residency, (pl_content){.written = c, .until = stays ? PL_STAYS : c});
+    if (!stays) continue;
+    f->out->all[first].twin = f->out->n - 1;
+    f->out->all[f->out->n - 1].twin = first;
   }
 }
 

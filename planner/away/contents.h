@@ -1,4 +1,5 @@
-/* What is away from the devices: each version that a period copies there and from there, or that waits parked. */
+/* What is away from the devices: each version that a period copies there and from there, or that the boundary has
+ * there. */
 #ifndef PLANC_AWAY_CONTENTS_H
 #define PLANC_AWAY_CONTENTS_H
 
@@ -17,7 +18,7 @@ typedef struct pl_content {
   int32_t written;             /* by this copy; PL_AT_BOUNDARY */
   int32_t until;               /* the last command that reads it; PL_AT_BOUNDARY: none does; PL_STAYS */
   int32_t first_read, n_reads; /* slice of reads, in order */
-  int32_t twin;                /* of what is parked: its other content, at the other end of the period; else itself */
+  int32_t twin;                /* of what starts the period away: its content at the other end; else itself */
   int32_t memory;              /* in which the schedule states it */
   int32_t lies_in;   /* the same, or, of what is stated on the host, the storage in which spill.h puts it: then it
                         is on the host only when it is written and read */
@@ -30,7 +31,7 @@ static inline bool pl_is_stored(const pl_content *content) {
 }
 
 typedef struct pl_contents {
-  pl_content *all; /* those of what is parked come first, by residency */
+  pl_content *all; /* those of what starts the period away come first, by residency */
   int32_t n;
   pl_read *reads;
   pl_sides *of_command; /* target: none where nobody reads what would be written */

@@ -34,8 +34,8 @@ planc_status pl_slot_layout_new(pl_arena *arena, const pl_slot_maker *m, pl_slot
 void pl_slot_layout_make(pl_slot_maker *m, pl_slot_layout *out) {
   m->out = out;
   out->n_copies = 0;
-  for (int32_t k = 0; k < PL_MOST_MEMORIES; k++) out->n_items[k] = 0;
-  out->n = planc_schedule_n_parked(m->schedule);
+  for (int32_t k = 0; k < PL_MAX_MEMORIES; k++) out->n_items[k] = 0;
+  out->n = planc_schedule_n_away(m->schedule);
   for (int32_t c = 0; c < m->n_commands; c++) out->of_command[c] = (pl_sides){PL_NO_SIDE, PL_NO_SIDE};
   for (int32_t k = 0; k < m->contents.n; k++) m->item_of_content[k] = -1;
   for (int32_t k = 0; k < m->contents.n; k++) {
@@ -89,8 +89,8 @@ static int32_t add_item(const pl_slot_maker *m, int32_t memory, int32_t buffer, 
   return m->out->n_items[memory]++;
 }
 
-/* The slot in which a content lives: that of what is parked has the number of its residency and the place of its twin.
- */
+/* The slot in which a content lives: that of what starts the period away has the number of its
+ * residency and the place of its twin. */
 static int32_t add_place(const pl_slot_maker *m, int32_t k) {
   const pl_content *it = &m->contents.all[k];
   pl_lifetime span = pl_slot_lifetime(it->written, it->until, m->n_commands);
@@ -101,7 +101,7 @@ static int32_t add_place(const pl_slot_maker *m, int32_t k) {
     item = add_item(m, it->lies_in, it->buffer, span);
   }
   m->item_of_content[k] = item;
-  int32_t number = k < planc_schedule_n_parked(m->schedule) ? k : m->out->n++;
+  int32_t number = k < planc_schedule_n_away(m->schedule) ? k : m->out->n++;
   return add_slot(m, number, (pl_slot){it->buffer, it->lies_in, 0, it->written, it->until}, item);
 }
 

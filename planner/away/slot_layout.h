@@ -10,9 +10,9 @@ typedef struct pl_slot_layout {
   pl_slot *slots;
   pl_slot_copy *copies;
   pl_sides *of_command;
-  int32_t *item_of;                 /* by slot */
-  pl_item *items[PL_MOST_MEMORIES]; /* of each memory but the device's and the user's */
-  int32_t n_items[PL_MOST_MEMORIES];
+  int32_t *item_of;                /* by slot */
+  pl_item *items[PL_MAX_MEMORIES]; /* of each memory but the device's and the user's */
+  int32_t n_items[PL_MAX_MEMORIES];
   int32_t n, n_copies;
   int64_t host_bytes; /* that they take; at least, where that is more than they may */
 } pl_slot_layout;

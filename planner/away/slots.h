@@ -41,12 +41,12 @@ typedef struct pl_slot_copy {
 
 typedef struct pl_slots {
   pl_memories memories;
-  const pl_slot *slots; /* those of what is parked come first, by residency */
+  const pl_slot *slots; /* those of what starts the period away come first, by residency */
   int32_t n;
   const pl_sides *of_command; /* by command: slots; no target where nobody reads what would be written */
   const pl_slot_copy *copies; /* by command, at one those ahead of it first */
   int32_t n_copies;
-  int64_t arena_bytes[PL_MOST_MEMORIES]; /* 0 of the device */
+  int64_t arena_bytes[PL_MAX_MEMORIES]; /* 0 of the device */
 } pl_slots;
 
 /* Everything is allocated in `arena`. `problem` may be NULL: then no budget limits the host, and nothing is stored.

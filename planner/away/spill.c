@@ -172,7 +172,7 @@ static void store(spilling *s, int32_t k) {
   if (content->until == PL_AT_BOUNDARY) drop(s, k, PL_AT_BOUNDARY, 0);
 }
 
-/* A parked buffer is stored at both ends of the period. */
+/* A buffer of the boundary is stored at both ends of the period. */
 static void drop_stretch(spilling *s, const host_stretch *it) {
   store(s, it->content);
   store(s, s->staging.contents->all[it->content].twin);

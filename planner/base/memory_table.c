@@ -7,16 +7,16 @@
 static const struct row {
   planc_memory_kind kind;
   int64_t alignment;
-} kinds[PL_MOST_MEMORIES] = {{PLANC_MEMORY_DEVICE, PLANC_PLAN_ALIGNMENT},
-                             {PLANC_MEMORY_HOST, PLANC_PLAN_ALIGNMENT},
-                             {PLANC_MEMORY_STORAGE, 4096 /* the block of most file systems */},
-                             {PLANC_MEMORY_USER, PLANC_PLAN_ALIGNMENT}};
+} kinds[PL_MAX_MEMORIES] = {{PLANC_MEMORY_DEVICE, PLANC_PLAN_ALIGNMENT},
+                            {PLANC_MEMORY_HOST, PLANC_PLAN_ALIGNMENT},
+                            {PLANC_MEMORY_STORAGE, 4096 /* the block of most file systems */},
+                            {PLANC_MEMORY_USER, PLANC_PLAN_ALIGNMENT}};
 
 /* A memory that the plan may use is in its tables, whether it does or not: who plans anew may use it as well. A storage
  * is there where it has a budget. */
 pl_memories pl_memories_of(const planc_problem *problem) {
   pl_memories memories = {.n = 0};
-  for (int32_t k = 0; k < PL_MOST_MEMORIES; k++) {
+  for (int32_t k = 0; k < PL_MAX_MEMORIES; k++) {
     planc_memory_kind kind = kinds[k].kind;
     int64_t budget = problem && kind != PLANC_MEMORY_USER ? problem->terms.budgets[kind] : -1;
     if (kind == PLANC_MEMORY_STORAGE && (!problem || budget == 0)) continue;

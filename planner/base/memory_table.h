@@ -7,10 +7,10 @@
 #include "planc/problem.h"
 #include "util/arena.h"
 
-enum { PL_MOST_MEMORIES = PLANC_N_MEMORY_KINDS };
+enum { PL_MAX_MEMORIES = PLANC_N_MEMORY_KINDS };
 
 typedef struct pl_memories {
-  planc_memory rows[PL_MOST_MEMORIES]; /* as in the plan, with arenas of no bytes: nothing is placed yet */
+  planc_memory rows[PL_MAX_MEMORIES]; /* as in the plan, with arenas of no bytes: nothing is placed yet */
   int32_t n;
 } pl_memories;
 

@@ -11,34 +11,36 @@ static planc_status refuse_buffer(const planc_schedule *s, const char *verb, int
     __attribute__((format(printf, 4, 5)));
 static planc_status require_address(const planc_schedule *s, const char *verb, int32_t buffer, int64_t address);
 static planc_status open_residency(planc_schedule *s, int32_t buffer, int64_t address, int32_t content, int32_t *out);
-static planc_status require_memory(const planc_schedule *s, const char *verb, int32_t buffer, int32_t memory,
-                                   bool away);
+static planc_status start_away(planc_schedule *s, int32_t buffer, int32_t memory, int64_t address, int32_t *out);
+static planc_status require_away(const planc_schedule *s, const char *verb, int32_t buffer, int32_t memory);
+static planc_status require_blank(const planc_schedule *s, const char *verb, int32_t buffer, int64_t address);
 static planc_status open_away(planc_schedule *s, int32_t buffer, int32_t memory, int32_t content, int32_t *out);
 static planc_status require_buffer(const planc_schedule *s, const char *verb, int32_t buffer);
 static planc_status state_command(planc_schedule *s, planc_command command);
 static planc_status require_on_device(const planc_schedule *s, const char *verb, int32_t residency);
 
-planc_status planc_schedule_park(planc_schedule *s, int32_t buffer, int32_t memory, int32_t *out_residency) {
-  PLANC_TRY(require_persistent(s, "park", buffer));
-  PLANC_TRY(require_memory(s, "park", buffer, memory, true));
-  if (s->n_parked < s->n_boundary) return refuse_buffer(s, "park", buffer, "stated after what is resident");
-  if (s->trace->buffers[buffer].n_accesses == 0) return refuse_buffer(s, "park", buffer, "nothing asks for it");
-  PLANC_TRY(open_away(s, buffer, memory, 0, out_residency));
-  s->buffers[buffer].boundary = true;
-  s->buffers[buffer].parked = *out_residency;
-  s->n_boundary++;
-  s->n_parked++;
-  return NULL;
-}
-
 planc_status planc_schedule_boundary(planc_schedule *s, int32_t buffer, int32_t memory, int64_t address,
                                      int32_t *out_residency) {
   PLANC_TRY(require_persistent(s, "boundary", buffer));
-  PLANC_TRY(require_memory(s, "boundary", buffer, memory, false));
-  PLANC_TRY(require_address(s, "boundary", buffer, address));
-  PLANC_TRY(open_residency(s, buffer, address, 0, out_residency));
+  if (memory != planc_schedule_device(s)) {
+    PLANC_TRY(start_away(s, buffer, memory, address, out_residency));
+  } else {
+    PLANC_TRY(require_address(s, "boundary", buffer, address));
+    PLANC_TRY(open_residency(s, buffer, address, 0, out_residency));
+  }
   s->buffers[buffer].boundary = true;
   s->n_boundary++;
+  return NULL;
+}
+
+static planc_status start_away(planc_schedule *s, int32_t buffer, int32_t memory, int64_t address, int32_t *out) {
+  PLANC_TRY(require_away(s, "boundary", buffer, memory));
+  PLANC_TRY(require_blank(s, "boundary", buffer, address));
+  if (s->n_away < s->n_boundary) return refuse_buffer(s, "boundary", buffer, "stated after what is resident");
+  if (s->trace->buffers[buffer].n_accesses == 0) return refuse_buffer(s, "boundary", buffer, "nothing asks for it");
+  PLANC_TRY(open_away(s, buffer, memory, 0, out));
+  s->buffers[buffer].starts_away = *out;
+  s->n_away++;
   return NULL;
 }
 
@@ -46,8 +48,8 @@ planc_status planc_schedule_acquire(planc_schedule *s, int32_t buffer, int32_t m
                                     int32_t *out_residency) {
   PLANC_TRY(require_buffer(s, "acquire", buffer));
   if (memory != planc_schedule_device(s)) {
-    PLANC_TRY(require_memory(s, "acquire", buffer, memory, true));
-    if (address != PLANC_BLANK) return refuse_buffer(s, "acquire", buffer, "an address away from the device");
+    PLANC_TRY(require_away(s, "acquire", buffer, memory));
+    PLANC_TRY(require_blank(s, "acquire", buffer, address));
     return open_away(s, buffer, memory, SCHEDULE_EMPTY, out_residency);
   }
   PLANC_TRY(require_address(s, "acquire", buffer, address));
@@ -57,7 +59,7 @@ planc_status planc_schedule_acquire(planc_schedule *s, int32_t buffer, int32_t m
 
 planc_status planc_schedule_release(planc_schedule *s, int32_t residency) {
   PLANC_TRY(require_on_device(s, "release", residency));
-  residency_state *state = &s->states.data[residency];
+  schedule_residency *state = &s->states.data[residency];
   if (state->newer == SCHEDULE_NONE) {
     s->buffers[s->residencies.data[residency].buffer].newest_open = state->older;
   } else {
@@ -110,11 +112,15 @@ static planc_status require_on_device(const planc_schedule *s, const char *verb,
   return refuse_buffer(s, verb, s->residencies.data[residency].buffer, "residency %d is not on the device", residency);
 }
 
-static planc_status require_memory(const planc_schedule *s, const char *verb, int32_t buffer, int32_t memory,
-                                   bool away) {
+static planc_status require_away(const planc_schedule *s, const char *verb, int32_t buffer, int32_t memory) {
   bool known = memory >= 0 && memory < s->memories.n;
-  if (known && (away ? pl_memories_is_away(&s->memories, memory) : memory == planc_schedule_device(s))) return NULL;
-  return refuse_buffer(s, verb, buffer, "memory %d is no %s", memory, away ? "memory away from the device" : "device");
+  if (known && pl_memories_is_away(&s->memories, memory)) return NULL;
+  return refuse_buffer(s, verb, buffer, "memory %d is no memory away from the device", memory);
+}
+
+static planc_status require_blank(const planc_schedule *s, const char *verb, int32_t buffer, int64_t address) {
+  if (address == PLANC_BLANK) return NULL;
+  return refuse_buffer(s, verb, buffer, "an address away from the device");
 }
 
 static planc_status require_content(const planc_schedule *s, const char *verb, int32_t residency) {
@@ -148,7 +154,8 @@ static planc_status state_command(planc_schedule *s, planc_command command) {
   return NULL;
 }
 
-static planc_status add_residency(planc_schedule *s, planc_residency residency, residency_state state, int32_t *out) {
+static planc_status add_residency(planc_schedule *s, planc_residency residency, schedule_residency state,
+                                  int32_t *out) {
   *out = (int32_t)s->residencies.len;
   if (*out == INT32_MAX) return planc_error(PLANC_INTERNAL, "more than %d residencies", INT32_MAX);
   VEC_PUSH(&s->residencies, residency);
@@ -159,7 +166,7 @@ static planc_status add_residency(planc_schedule *s, planc_residency residency, 
 static planc_status open_residency(planc_schedule *s, int32_t buffer, int64_t address, int32_t content, int32_t *out) {
   int32_t older = s->buffers[buffer].newest_open;
   planc_residency residency = {buffer, planc_schedule_device(s), address};
-  residency_state state = {.content = content, .older = older, .newer = SCHEDULE_NONE, .open = true};
+  schedule_residency state = {.content = content, .older = older, .newer = SCHEDULE_NONE, .open = true};
   PLANC_TRY(add_residency(s, residency, state, out));
   if (older != SCHEDULE_NONE) s->states.data[older].newer = *out;
   s->buffers[buffer].newest_open = *out;
@@ -169,7 +176,7 @@ static planc_status open_residency(planc_schedule *s, int32_t buffer, int64_t ad
 static planc_status open_away(planc_schedule *s, int32_t buffer, int32_t memory, int32_t content, int32_t *out) {
   int32_t older = s->buffers[buffer].newest_away;
   planc_residency residency = {buffer, memory, PLANC_BLANK};
-  residency_state state = {.content = content, .older = older, .newer = SCHEDULE_NONE, .open = true};
+  schedule_residency state = {.content = content, .older = older, .newer = SCHEDULE_NONE, .open = true};
   PLANC_TRY(add_residency(s, residency, state, out));
   s->buffers[buffer].newest_away = *out;
   return NULL;
@@ -301,7 +308,7 @@ planc_status planc_schedule_offload(planc_schedule *s, int32_t residency, int32_
   int32_t away;
   PLANC_TRY(require_content(s, "offload", residency));
   int32_t version = s->states.data[residency].content, buffer = s->residencies.data[residency].buffer;
-  PLANC_TRY(require_memory(s, "offload", buffer, memory, true));
+  PLANC_TRY(require_away(s, "offload", buffer, memory));
   PLANC_TRY(require_link(s, "offload", planc_schedule_kind_of(s, residency), s->memories.rows[memory].kind, buffer));
   PLANC_TRY(open_away(s, buffer, memory, version, &away));
   return state_copy(s, away, residency, version);
@@ -376,7 +383,7 @@ planc_status planc_schedule_follow(planc_schedule *s, planc_route route, int32_t
 
 static planc_status finish_buffer(const planc_schedule *s, int32_t buffer) {
   const planc_buffer *it = &s->trace->buffers[buffer];
-  const buffer_state *state = &s->buffers[buffer];
+  const schedule_buffer *state = &s->buffers[buffer];
   if ((it->flags & PLANC_BUFFER_RESULT) && !state->delivered) {
     return refuse_buffer(s, "finish", buffer, "the result was not delivered");
   }
@@ -384,11 +391,12 @@ static planc_status finish_buffer(const planc_schedule *s, int32_t buffer) {
     return refuse_buffer(s, "finish", buffer, "it persists and is not in the boundary");
   }
   int32_t open = state->newest_open;
-  bool parked = state->parked != SCHEDULE_NONE;
-  if (parked && s->states.data[planc_schedule_parking(s, buffer)].content != it->last_version) {
-    return refuse_buffer(s, "finish", buffer, "its last version, %d, is not parked", it->last_version);
+  bool away = state->starts_away != SCHEDULE_NONE;
+  if (away && s->states.data[planc_schedule_away_at_end(s, buffer)].content != it->last_version) {
+    return refuse_buffer(s, "finish", buffer, "its last version, %d, is not where the boundary has it",
+                         it->last_version);
   }
-  if (!state->boundary || parked) {
+  if (!state->boundary || away) {
     return open == SCHEDULE_NONE ? NULL : refuse_buffer(s, "finish", buffer, "residency %d is not released", open);
   }
   if (open == SCHEDULE_NONE || s->states.data[open].content != it->last_version) {

@@ -33,7 +33,8 @@ planc_status planc_schedule_new(const planc_trace *trace, const planc_costs *con
     s->n_compute[j] = 1;
   }
   for (int32_t b = 0; b < trace->n_buffers; b++) {
-    s->buffers[b] = (buffer_state){.newest_open = SCHEDULE_NONE, .newest_away = SCHEDULE_NONE, .parked = SCHEDULE_NONE};
+    s->buffers[b] =
+        (schedule_buffer){.newest_open = SCHEDULE_NONE, .newest_away = SCHEDULE_NONE, .starts_away = SCHEDULE_NONE};
   }
   for (int32_t i = 0; i < trace->n_instances; i++) s->ran[i] = SCHEDULE_NONE;
   planc_status status = require_streams(s);
@@ -50,7 +51,7 @@ static planc_status take_memories(const planc_memory *memories, int32_t n_memori
   *out = pl_memories_of(NULL);
   if (!memories) return NULL;
   *out = (pl_memories){.n = n_memories};
-  bool known = n_memories >= 0 && n_memories <= PL_MOST_MEMORIES;
+  bool known = n_memories >= 0 && n_memories <= PL_MAX_MEMORIES;
   for (int32_t m = 0; known && m < n_memories; m++) {
     out->rows[m] = memories[m];
     n_of[memories[m].kind]++;
@@ -186,7 +187,7 @@ int32_t planc_schedule_away(const planc_schedule *s, int32_t buffer, int32_t mem
 
 bool pl_schedule_is_there(const planc_schedule *s, int32_t residency) {
   int32_t buffer = s->residencies.data[residency].buffer;
-  return residency != s->buffers[buffer].parked || planc_schedule_parking(s, buffer) == residency;
+  return residency != s->buffers[buffer].starts_away || planc_schedule_away_at_end(s, buffer) == residency;
 }
 
 int32_t pl_schedule_find_source(const planc_schedule *s, int32_t buffer, int32_t version) {
@@ -289,14 +290,14 @@ const planc_residency *planc_schedule_residencies(const planc_schedule *s) {
 int32_t planc_schedule_n_boundary(const planc_schedule *s) {
   return s->n_boundary;
 }
-int32_t planc_schedule_n_parked(const planc_schedule *s) {
-  return s->n_parked;
+int32_t planc_schedule_n_away(const planc_schedule *s) {
+  return s->n_away;
 }
-int32_t planc_schedule_parking(const planc_schedule *s, int32_t buffer) {
-  int32_t last = s->trace->buffers[buffer].last_version, parked = s->buffers[buffer].parked;
-  if (last == 0 || parked == SCHEDULE_NONE) return parked;
-  int32_t away = planc_schedule_away(s, buffer, s->residencies.data[parked].memory, last);
-  return away == SCHEDULE_NONE ? parked : away;
+int32_t planc_schedule_away_at_end(const planc_schedule *s, int32_t buffer) {
+  int32_t last = s->trace->buffers[buffer].last_version, first = s->buffers[buffer].starts_away;
+  if (last == 0 || first == SCHEDULE_NONE) return first;
+  int32_t away = planc_schedule_away(s, buffer, s->residencies.data[first].memory, last);
+  return away == SCHEDULE_NONE ? first : away;
 }
 const int32_t *planc_schedule_uses(const planc_schedule *s) {
   return s->uses.data;

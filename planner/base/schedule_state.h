@@ -12,18 +12,18 @@
 enum { SCHEDULE_NONE = -1, SCHEDULE_EMPTY = -1 };
 
 /* What a residency holds, beside planc_residency. */
-typedef struct residency_state {
+typedef struct schedule_residency {
   int32_t content;      /* version, or SCHEDULE_EMPTY */
   int32_t older, newer; /* neighbours in the buffer's list; newer: only on the device */
   bool open;            /* those away always are */
   bool copied;          /* on the device: a copy was started on it */
-} residency_state;
+} schedule_residency;
 
-typedef struct buffer_state {
+typedef struct schedule_buffer {
   int32_t newest_open, newest_away;
-  int32_t parked; /* its residency when the period starts, SCHEDULE_NONE = it is not parked */
+  int32_t starts_away; /* its residency when the period starts, SCHEDULE_NONE = it is not away from the device then */
   bool boundary, delivered;
-} buffer_state;
+} schedule_buffer;
 
 struct planc_schedule {
   const planc_trace *trace;
@@ -32,14 +32,14 @@ struct planc_schedule {
   int32_t *n_compute;        /* by job: its compute streams */
   VEC(planc_command) commands;
   VEC(planc_residency) residencies;
-  VEC(residency_state) states; /* by residency */
+  VEC(schedule_residency) states; /* by residency */
   VEC(int32_t) uses;
   planc_virtual_memory memory;
   VEC(planc_mapping) mappings;
-  int32_t n_boundary, n_parked;
+  int32_t n_boundary, n_away;
   int32_t n_executed;
-  buffer_state *buffers; /* by buffer */
-  int32_t *ran;          /* by instance: the variant of its first run, SCHEDULE_NONE = it has not run */
+  schedule_buffer *buffers; /* by buffer */
+  int32_t *ran;             /* by instance: the variant of its first run, SCHEDULE_NONE = it has not run */
 };
 
 /* The residency that `version` can be copied to the device from, or SCHEDULE_NONE: for the gradients of other replicas,
@@ -47,7 +47,8 @@ struct planc_schedule {
 int32_t pl_schedule_find_source(const planc_schedule *s, int32_t buffer, int32_t version);
 /* Whether `version` comes from the user. */
 bool pl_schedule_user_holds(const planc_schedule *s, int32_t buffer, int32_t version);
-/* Whether a residency can still be read: the last version takes over the place of what is parked. */
+/* Whether a residency can still be read: the last version of a buffer that starts the period away takes over its place.
+ */
 bool pl_schedule_is_there(const planc_schedule *s, int32_t residency);
 
 #endif

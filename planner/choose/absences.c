@@ -345,10 +345,10 @@ static planc_status make_agendas(run *r, pl_arena *arena) {
 }
 
 static planc_status open_boundary(run *r, pl_arena *arena) {
-  bool *parked;
-  PLANC_TRY(PL_NEW(arena, &parked, r->trace->n_buffers));
+  bool *away;
+  PLANC_TRY(PL_NEW(arena, &away, r->trace->n_buffers));
   for (int64_t k = 0; k < r->absences->n; k++) {
-    if (pl_absence_wraps(&r->absences->items[k])) parked[r->absences->items[k].buffer] = true;
+    if (pl_absence_wraps(&r->absences->items[k])) away[r->absences->items[k].buffer] = true;
   }
-  return pl_walk_boundary(r->walk, parked);
+  return pl_walk_boundary(r->walk, away);
 }

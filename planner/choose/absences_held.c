@@ -30,7 +30,7 @@ static void add_span(int64_t *held, int32_t n_positions, int64_t from, int64_t t
 static void add_buffer(const planc_order *order, int32_t b, const int32_t *until, bool restores, int64_t *held) {
   const planc_buffer *buffer = &order->trace->buffers[b];
   int32_t first = order->first_use[b], end = order->first_use[b + 1];
-  int64_t bytes = pl_walk_room(buffer);
+  int64_t bytes = pl_walk_bytes(buffer);
   if (buffer->flags & PLANC_BUFFER_PERSISTENT) {
     add_span(held, order->n, 0, order->n - 1, bytes);
   } else if (first < end) {
@@ -46,7 +46,7 @@ planc_status pl_absences_held(const planc_order *order, const pl_absences *absen
   const planc_trace *trace = order->trace;
   int64_t sum = 0;
   for (int32_t b = 0; b < trace->n_buffers; b++) {
-    sum = pl_add_saturate(sum, pl_walk_room(&trace->buffers[b]));
+    sum = pl_add_saturate(sum, pl_walk_bytes(&trace->buffers[b]));
   }
   if (sum > INT64_MAX / 4) return planc_error(PLANC_BAD_INPUT, "the sizes of all tensors together overflow");
   for (int32_t p = 0; p < order->n; p++) held[p] = 0;
@@ -54,7 +54,7 @@ planc_status pl_absences_held(const planc_order *order, const pl_absences *absen
   for (int32_t b = 0; b < trace->n_buffers; b++) add_buffer(order, b, absences->until, restores, held);
   for (int64_t k = 0; k < absences->n; k++) {
     const pl_absence *a = &absences->items[k];
-    int64_t bytes = pl_walk_room(&trace->buffers[a->buffer]);
+    int64_t bytes = pl_walk_bytes(&trace->buffers[a->buffer]);
     int64_t end = a->fetch < order->n && !pl_absence_wraps(a) ? a->fetch : order->n;
     add_span(held, order->n, (int64_t)a->leave + 1, end - 1, -bytes);
     if (pl_absence_wraps(a)) add_span(held, order->n, 0, (int64_t)a->fetch - 1, -bytes);

@@ -7,7 +7,7 @@
 #include "planner/choose/room_search.h"
 #include "util/math.h"
 
-int64_t pl_walk_room(const planc_buffer *buffer) {
+int64_t pl_walk_bytes(const planc_buffer *buffer) {
   return pl_align_up(buffer->bytes, PLANC_ALIGNMENT);
 }
 
@@ -55,18 +55,18 @@ void pl_online_free(pl_online *online) {
 
 static planc_status find_address(const pl_walk *walk, int32_t buffer, int64_t *out_address);
 
-planc_status pl_walk_boundary(pl_walk *walk, const bool *parked) {
+planc_status pl_walk_boundary(pl_walk *walk, const bool *away) {
   int32_t device = planc_schedule_device(walk->schedule), host = planc_schedule_host(walk->schedule), residency;
   int64_t address;
-  for (int32_t b = 0; parked && b < walk->trace->n_buffers; b++) {
-    if (parked[b]) PLANC_TRY(planc_schedule_park(walk->schedule, b, host, &residency));
+  for (int32_t b = 0; away && b < walk->trace->n_buffers; b++) {
+    if (away[b]) PLANC_TRY(planc_schedule_boundary(walk->schedule, b, host, PLANC_BLANK, &residency));
   }
   for (int32_t b = 0; b < walk->trace->n_buffers; b++) {
     const planc_buffer *buffer = &walk->trace->buffers[b];
-    if (!(buffer->flags & PLANC_BUFFER_PERSISTENT) || (parked && parked[b])) continue;
+    if (!(buffer->flags & PLANC_BUFFER_PERSISTENT) || (away && away[b])) continue;
     PLANC_TRY(find_address(walk, b, &address));
     PLANC_TRY(planc_schedule_boundary(walk->schedule, b, device, address, &residency));
-    walk->live = pl_add_saturate(walk->live, pl_walk_room(buffer));
+    walk->live = pl_add_saturate(walk->live, pl_walk_bytes(buffer));
   }
   return NULL;
 }
@@ -99,14 +99,14 @@ static planc_status give_back(const pl_walk *walk, int32_t residency, int32_t bu
 
 planc_status pl_walk_open(pl_walk *walk, int32_t buffer, int32_t *out_residency) {
   int64_t address;
-  walk->live = pl_add_saturate(walk->live, pl_walk_room(&walk->trace->buffers[buffer]));
+  walk->live = pl_add_saturate(walk->live, pl_walk_bytes(&walk->trace->buffers[buffer]));
   PLANC_TRY(find_address(walk, buffer, &address));
   return planc_schedule_acquire(walk->schedule, buffer, planc_schedule_device(walk->schedule), address, out_residency);
 }
 
 planc_status pl_walk_close(pl_walk *walk, int32_t residency) {
   int32_t buffer = planc_schedule_residencies(walk->schedule)[residency].buffer;
-  walk->live -= pl_walk_room(&walk->trace->buffers[buffer]);
+  walk->live -= pl_walk_bytes(&walk->trace->buffers[buffer]);
   PLANC_TRY(give_back(walk, residency, buffer));
   return planc_schedule_release(walk->schedule, residency);
 }

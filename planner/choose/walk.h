@@ -41,11 +41,11 @@ planc_status pl_walk_begin(pl_walk *walk, const planc_problem *problem, int64_t 
 /* The same over rounds of `sub_batch` samples in the trace's order: all of `out` is made. */
 planc_status pl_walk_start(pl_walk *walk, const planc_problem *problem, int64_t sub_batch, int64_t room,
                            planc_candidate *out);
-/* Call this next. It opens the persistent buffers, but not those that are parked on the host between periods: buffer b
- * is if parked[b]; `parked` may be NULL. */
-planc_status pl_walk_boundary(pl_walk *walk, const bool *parked);
+/* Call this next. It states the boundary: buffer b starts the period on the host if away[b], else on the device. `away`
+ * may be NULL. */
+planc_status pl_walk_boundary(pl_walk *walk, const bool *away);
 /* The bytes that a residency of the buffer takes, its alignment included. */
-int64_t pl_walk_room(const planc_buffer *buffer);
+int64_t pl_walk_bytes(const planc_buffer *buffer);
 planc_status pl_walk_open(pl_walk *walk, int32_t buffer, int32_t *out_residency);
 planc_status pl_walk_close(pl_walk *walk, int32_t residency);
 /* Runs an instance with the fastest variant whose workspace finds room, else the baseline. */
@@ -82,8 +82,9 @@ planc_status pl_walk_try(const planc_evaluator *evaluator, pl_walk_maker maker, 
 typedef struct pl_walk_attempt {
   const void *context;
   int64_t room;
-  bool
-      least_without_room; /* no room leaves less live than none, with which it is seen beforehand whether all is lost */
+  /* The maker's candidate has the fewest live bytes when it is made without room (PL_ROOM_NONE). It is made so first,
+   * and if even that is above the budget, the attempt is left out. */
+  bool least_without_room;
 } pl_walk_attempt;
 /* Gives out the first attempt that fits, and its number. Where none does, that is `n`, and the candidate is that of the
  * last attempt's context without room: its plan tells what it needs and what binds. */

@@ -20,7 +20,7 @@ pl_price pl_price_of_link(const pl_walk *walk, int32_t buffer, int32_t version) 
   pl_price price = {.link_ns[PLANC_ROUTE_H2D] = pl_fetch_ns(walk->links, walk->trace, buffer)};
   if (planc_user_holds(it, version)) return price;
   price.link_ns[PLANC_ROUTE_D2H] = pl_offload_ns(walk->links, walk->trace, buffer);
-  price.host_bytes = pl_walk_room(it);
+  price.host_bytes = pl_walk_bytes(it);
   return price;
 }
 

@@ -34,9 +34,9 @@ static int32_t most_chosen(const planc_mix *mix) {
 planc_status pl_mix_resolve(const pl_common *common, const planc_problem *all, planc_mix_share *shares) {
   const planc_mix at = mix_on(common, all), *mix = &at;
   const planc_mix_evaluator evaluator = pl_mix_evaluator_of(mix, all);
-  pl_ratio_job jobs[PLANC_MIX_MOST_JOBS];
-  pl_deadline_job timed[PLANC_MIX_MOST_JOBS];
-  int32_t iterations[PLANC_MIX_MOST_JOBS];
+  pl_ratio_job jobs[PLANC_MIX_MAX_JOBS];
+  pl_deadline_job timed[PLANC_MIX_MAX_JOBS];
+  int32_t iterations[PLANC_MIX_MAX_JOBS];
   for (int32_t j = 0; j < mix->n_jobs; j++) {
     PLANC_TRY(find_alone(&evaluator, j, shares, timed));
     jobs[j] = (pl_ratio_job){.alone_ns = shares[j].alone_ns, .iterations = mix->iterations[j]};
@@ -51,7 +51,7 @@ planc_status pl_mix_resolve(const pl_common *common, const planc_problem *all, p
 }
 
 void planc_mix_choose_ratio(const planc_mix *mix, const planc_mix_share *shares, int32_t *out_iterations) {
-  pl_ratio_job jobs[PLANC_MIX_MOST_JOBS];
+  pl_ratio_job jobs[PLANC_MIX_MAX_JOBS];
   for (int32_t j = 0; j < mix->n_jobs; j++) jobs[j] = (pl_ratio_job){.alone_ns = shares[j].alone_ns};
   pl_choose_ratio(jobs, mix->n_jobs, most_chosen(mix), out_iterations);
 }
@@ -182,7 +182,7 @@ planc_status pl_mix_judge(const planc_mix *mix, const planc_plan *plan, planc_mi
 static planc_status make_until_in_time(const pl_mix_asked *asked, const planc_mix *mix, planc_mix_share *shares,
                                        planc_plan **out) {
   enum { TRIES = 4 };
-  planc_mix_share before[PLANC_MIX_MOST_JOBS];
+  planc_mix_share before[PLANC_MIX_MAX_JOBS];
   size_t size = (size_t)mix->n_jobs * sizeof *before;
   planc_status late = NULL;
   for (int k = 0;; k++) {

@@ -12,11 +12,11 @@ static planc_status check_job(const planc_mix *mix, int32_t job);
 static planc_status check_name(const planc_mix *mix, int32_t job);
 
 planc_status pl_mix_check(const planc_mix *mix) {
-  if (mix->n_jobs < 1 || mix->n_jobs > PLANC_MIX_MOST_JOBS)
-    return planc_error(PLANC_USAGE, "%d jobs: a mix has from 1 to %d", mix->n_jobs, (int)PLANC_MIX_MOST_JOBS);
-  if (mix->max_ratio < 0 || mix->max_ratio > PLANC_MIX_MOST_ITERATIONS)
+  if (mix->n_jobs < 1 || mix->n_jobs > PLANC_MIX_MAX_JOBS)
+    return planc_error(PLANC_USAGE, "%d jobs: a mix has from 1 to %d", mix->n_jobs, (int)PLANC_MIX_MAX_JOBS);
+  if (mix->max_ratio < 0 || mix->max_ratio > PLANC_MIX_MAX_ITERATIONS)
     return planc_error(PLANC_USAGE, "at most %d iterations in a period: from 1 to %d", mix->max_ratio,
-                       (int)PLANC_MIX_MOST_ITERATIONS);
+                       (int)PLANC_MIX_MAX_ITERATIONS);
   PLANC_TRY(planc_settings_check(&mix->terms.settings));
   if (mix->terms.gpus > 1)
     return planc_error(PLANC_USAGE, "a mix shares one GPU, and %d are asked for", mix->terms.gpus);
@@ -34,8 +34,8 @@ planc_status pl_mix_check(const planc_mix *mix) {
 static planc_status check_rounds(const planc_workload *job) {
   int32_t n = job->side_by_side;
   if (n == 0 || n == 1) return NULL;
-  if (n < 0 || n > PLANC_MIX_MOST_ROUNDS)
-    return planc_error(PLANC_USAGE, "%d rounds side by side: from 1 to %d", n, (int)PLANC_MIX_MOST_ROUNDS);
+  if (n < 0 || n > PLANC_MIX_MAX_ROUNDS)
+    return planc_error(PLANC_USAGE, "%d rounds side by side: from 1 to %d", n, (int)PLANC_MIX_MAX_ROUNDS);
   if (!planc_graph_has_backward(job->graph))
     return planc_error(PLANC_USAGE, "it is for inference: there are no gradients for rounds to accumulate");
   if (job->batch % n == 0 && job->sub_batch == job->batch / n) return NULL;
@@ -59,9 +59,9 @@ static planc_status check_job(const planc_mix *mix, int32_t job) {
                        own->name, first->name);
   PLANC_TRY(check_rounds(&mix->jobs[job]));
   PLANC_TRY(check_settings(&mix->jobs[job]));
-  if (mix->iterations[job] >= 0 && mix->iterations[job] <= PLANC_MIX_MOST_ITERATIONS) return NULL;
+  if (mix->iterations[job] >= 0 && mix->iterations[job] <= PLANC_MIX_MAX_ITERATIONS) return NULL;
   return planc_error(PLANC_USAGE, "%d iterations in a period: from 1 to %d, or 0 for planc to choose",
-                     mix->iterations[job], (int)PLANC_MIX_MOST_ITERATIONS);
+                     mix->iterations[job], (int)PLANC_MIX_MAX_ITERATIONS);
 }
 
 static planc_status check_streams(const planc_mix *mix) {

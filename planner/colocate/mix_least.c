@@ -44,7 +44,7 @@ planc_status planc_mix_find_least_beside(const planc_mix *mix, const planc_mix_p
 
 /* Where the iterations are open, those at the budget known. If a unit less has others, nothing is said of it. */
 static planc_status find_beside(const mix_search *s, const planc_mix_share *shares, planc_least *least) {
-  planc_mix_share there[PLANC_MIX_MOST_JOBS] = {{0}}, less[PLANC_MIX_MOST_JOBS] = {{0}};
+  planc_mix_share there[PLANC_MIX_MAX_JOBS] = {{0}}, less[PLANC_MIX_MAX_JOBS] = {{0}};
   if (shares) return take_over(s, shares, PLANC_ALIGNMENT, least);
   bool any;
   PLANC_TRY(resolve_at(s, least->bytes, there));
@@ -73,7 +73,7 @@ planc_status planc_mix_find_least(const planc_mix *mix, const planc_mix_policy *
  * budget found stands if the mix fits it with the iterations that it has there, or else a larger one that it fits so;
  * it is not called the least. */
 static planc_status find_least_of_any(const mix_search *s, planc_status failed, planc_least *out) {
-  planc_mix_share shares[PLANC_MIX_MOST_JOBS] = {{0}}, there[PLANC_MIX_MOST_JOBS] = {{0}};
+  planc_mix_share shares[PLANC_MIX_MAX_JOBS] = {{0}}, there[PLANC_MIX_MAX_JOBS] = {{0}};
   int32_t needed = s->policy->falls_back ? FEWEST + OWN : FEWEST;
   bool settled = false;
   PLANC_TRY(resolve_at(s, ROOMY, shares));
@@ -101,7 +101,7 @@ static planc_status find_least_of_any(const mix_search *s, planc_status failed, 
 /* Makes a plan with the iterations that the mix has at the budget, or at the first of some larger ones that it fits. */
 static planc_status make_sure(const mix_search *s, planc_least *least) {
   enum { MOST = 8, PART = 4 };
-  planc_mix_share there[PLANC_MIX_MOST_JOBS] = {{0}};
+  planc_mix_share there[PLANC_MIX_MAX_JOBS] = {{0}};
   planc_status status = NULL;
   for (int32_t k = 0; k < MOST; k++) {
     planc_status_free(status);

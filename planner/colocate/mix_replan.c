@@ -13,7 +13,7 @@ typedef struct replanning {
   const planc_mix_policy *policy;
   const planc_plan *old;
   planc_replanned *out;
-  planc_mix_share kept[PLANC_MIX_MOST_JOBS], made[PLANC_MIX_MOST_JOBS];
+  planc_mix_share kept[PLANC_MIX_MAX_JOBS], made[PLANC_MIX_MAX_JOBS];
   planc_status why; /* the last one did not fit, or was late */
 } replanning;
 
@@ -51,7 +51,7 @@ static planc_status choose(replanning *r) {
 }
 
 static planc_status keep(replanning *r) {
-  const planc_profile *profiles[PLANC_MIX_MOST_JOBS];
+  const planc_profile *profiles[PLANC_MIX_MAX_JOBS];
   for (int32_t j = 0; j < r->mix->n_jobs; j++) profiles[j] = r->mix->jobs[j].profile;
   PLANC_TRY(pl_keep_decisions(&r->mix->terms, r->old, profiles, &r->out->kept));
   return pl_mix_judge(r->mix, &r->out->kept.plan, r->kept);

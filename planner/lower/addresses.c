@@ -52,7 +52,7 @@ planc_status pl_assign_device_addresses(pl_arena *arena, const planc_schedule *s
 /* A boundary buffer that was away holds its place twice: up to its first release and from its last acquire. */
 static planc_status tie_boundary(const planc_schedule *s, device_items *device) {
   const planc_residency *residencies = planc_schedule_residencies(s);
-  for (int32_t first = planc_schedule_n_parked(s); first < planc_schedule_n_boundary(s); first++) {
+  for (int32_t first = planc_schedule_n_away(s); first < planc_schedule_n_boundary(s); first++) {
     int32_t buffer = residencies[first].buffer, last = planc_schedule_open(s, buffer);
     if (last == first) continue;
     pl_item *item = &device->items[device->of_residency[first]];

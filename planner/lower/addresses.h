@@ -8,7 +8,7 @@
 typedef struct pl_addresses {
   const int64_t *residencies; /* device address by residency; 0 for what is away */
   const int64_t *workspaces;  /* by command, of execs */
-  pl_slots away;              /* what is parked has the slots of its residencies' numbers */
+  pl_slots away;              /* what starts the period away has the slots of its residencies' numbers */
   int64_t arena_bytes;        /* of the device */
   const pl_item *on_device; /* placed: residencies, and workspaces behind them; no bytes where another has its place */
   const int32_t *what;      /* by item, as in pl_occupants */

@@ -4,12 +4,12 @@
 
 #include "planner/memory/access_map.h"
 
-/* Something that runs on a stream. Device and host bytes are one space of ranges. */
+/* Something that runs on a stream. The bytes of all memories are in one space of ranges. */
 typedef struct pl_step {
   int32_t stream;
   int32_t first_touch, n_touches; /* slice of the touches */
-  /* Only waits, for the end of this step: an earlier one of the body, or a later one, of the body before. -1 = an
-   * ordinary step. */
+  /* Of a step that does nothing but wait: the step for whose end it waits, one before it in the same body, or one
+   * behind it, in the body before. -1 = the step does something. */
   int32_t await;
 } pl_step;
 
@@ -24,7 +24,7 @@ typedef struct pl_hazards {
 
 typedef struct pl_wait {
   int32_t step, producer; /* before `step`, its stream waits for the end of `producer` */
-  bool peers;             /* it is the end of the other replicas' producers */
+  bool peers;             /* it waits for the producer of each other replica, not for its own */
   int32_t lag;            /* 0: in this body, or after all bodies; 1: in the body before (the last one, after all) */
 } pl_wait;
 

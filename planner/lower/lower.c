@@ -70,18 +70,18 @@ static planc_status lower(lowering *l, const char *policy, const pl_addresses *p
   PLANC_TRY(pl_slots_make(&l->arena, l->schedule, l->problem, &l->addresses.away));
   PLANC_TRY(PL_NEW(&l->arena, &l->stream_of_route, (int64_t)l->trace->n_jobs * PLANC_N_ROUTES));
   PLANC_TRY(pl_fill_header(l->problem, policy, l->schedule, &l->addresses, l->plan, l->stream_of_route));
-  PLANC_TRY(pl_lowering_make_ranges(l));
+  PLANC_TRY(lower_make_ranges(l));
   int64_t most = (int64_t)l->n_commands + l->addresses.away.n_copies + PLANC_N_ROUTES * (int64_t)l->trace->n_jobs;
   if (most > INT32_MAX) return planc_error(PLANC_INTERNAL, "too many commands");
   PLANC_TRY(PL_NEW(&l->arena, &l->steps, most));
-  PLANC_TRY(pl_lowering_make_steps(l));
+  PLANC_TRY(lower_make_steps(l));
   PLANC_TRY(number_residencies(l));
-  PLANC_TRY(pl_lowering_make_around(l));
-  PLANC_TRY(pl_lowering_find_waits(l));
-  PLANC_TRY(pl_lowering_number_events(l));
+  PLANC_TRY(lower_make_around(l));
+  PLANC_TRY(lower_find_waits(l));
+  PLANC_TRY(lower_number_events(l));
   PLANC_TRY(make_body(l));
-  PLANC_TRY(pl_lowering_make_prologue(l));
-  PLANC_TRY(pl_lowering_make_epilogue(l));
+  PLANC_TRY(lower_make_prologue(l));
+  PLANC_TRY(lower_make_epilogue(l));
   l->plan->n_algorithms = (int32_t)l->algorithms.len;
   PLANC_TRY(pl_arena_copy(l->memory, l->algorithms.data, l->algorithms.len, sizeof(const char *),
                           (void *)&l->plan->algorithms));
@@ -92,13 +92,15 @@ static planc_status lower(lowering *l, const char *policy, const pl_addresses *p
 /* --- Residencies -------------------------------------------------------------------------------------------------- */
 
 /* A plan numbers its residencies in the order in which they are acquired: those of the boundary come first, those of
- * the body get theirs when their acquires are made. What is parked has the residency of its slot. */
+ * the body get theirs when their acquires are made. The slots of what starts the period away have the numbers of its
+ * residencies.
+ */
 static planc_status number_residencies(lowering *l) {
   int32_t n = planc_schedule_n_boundary(l->schedule);
   PLANC_TRY(PL_NEW(&l->arena, &l->id_of, planc_schedule_n_residencies(l->schedule)));
   PLANC_TRY(PL_NEW(&l->arena, &l->id_of_slot, l->addresses.away.n));
   for (int32_t r = 0; r < n; r++) l->id_of[r] = r;
-  for (int32_t h = 0; h < planc_schedule_n_parked(l->schedule); h++) l->id_of_slot[h] = h;
+  for (int32_t h = 0; h < planc_schedule_n_away(l->schedule); h++) l->id_of_slot[h] = h;
   l->plan->n_residencies = n;
   return NULL;
 }
@@ -107,13 +109,13 @@ static planc_instr open_residency(lowering *l, int32_t residency) {
   const planc_residency *of = &l->residencies[residency];
   planc_boundary at = {of->buffer, of->memory, l->addresses.residencies[residency]};
   l->id_of[residency] = l->plan->n_residencies++;
-  return acquire_of(l, l->id_of[residency], at);
+  return lower_acquire_of(l, l->id_of[residency], at);
 }
 
 static planc_instr open_slot(lowering *l, int32_t slot) {
-  const pl_slot *of = slot_at(l, slot);
+  const pl_slot *of = lower_slot_at(l, slot);
   l->id_of_slot[slot] = l->plan->n_residencies++;
-  return acquire_of(l, l->id_of_slot[slot], (planc_boundary){of->buffer, of->memory, of->address});
+  return lower_acquire_of(l, l->id_of_slot[slot], (planc_boundary){of->buffer, of->memory, of->address});
 }
 
 /* --- The body ----------------------------------------------------------------------------------------------------- */
@@ -143,7 +145,7 @@ static planc_status exec_of(lowering *l, int32_t c, int32_t *uses, planc_instr *
   int32_t end = command->first_use + l->trace->instances[command->instance].n_accesses;
   for (int32_t k = command->first_use; k < end; k++) {
     int32_t residency = planc_schedule_uses(l->schedule)[k];
-    uses[k] = residency == NONE ? NONE : l->id_of[residency];
+    uses[k] = residency == LOWER_NONE ? LOWER_NONE : l->id_of[residency];
   }
   return index_algorithm(l, variant.algorithm, &out->aux);
 }
@@ -152,27 +154,27 @@ static planc_status exec_of(lowering *l, int32_t c, int32_t *uses, planc_instr *
 static int32_t id_of_side(const lowering *l, int32_t c, int32_t side) {
   if (side == PLANC_USER) return PLANC_USER;
   pl_sides slots = l->addresses.away.of_command[c];
-  if (is_on_device(l, side)) return l->id_of[side];
+  if (lower_is_on_device(l, side)) return l->id_of[side];
   return l->id_of_slot[side == l->commands[c].residency ? slots.target : slots.source];
 }
 
-/* What other replicas sent is copied from their slots, which are like the one of this replica's own gradient: the plan
- * names that one, and of its bytes. */
+/* A copy of what the other replicas sent reads their slots, which lie where this replica has its own gradient. So the
+ * instruction names the slot of the own gradient, and says that slot's bytes. */
 static planc_instr transfer_of(const lowering *l, int32_t c) {
   const planc_command *command = &l->commands[c];
-  bool peers = pl_lowering_is_from_peers(l, c);
+  bool peers = lower_is_from_peers(l, c);
   int32_t counted = peers || command->residency == PLANC_USER ? command->source : command->residency;
-  planc_instr copy = copy_of(command->stream, id_of_side(l, c, command->residency), id_of_side(l, c, command->source),
-                             bytes_of(l, counted));
+  planc_instr copy = lower_copy_of(command->stream, id_of_side(l, c, command->residency),
+                                   id_of_side(l, c, command->source), lower_bytes_of(l, counted));
   copy.peers = peers;
   return copy;
 }
 
-/* The instruction of a command. *out_any is false for a command that has none: what only waits is the waits ahead of
- * its step, and a copy that nobody reads is left out. */
+/* The instruction of a command. *out_any is false for a command that has none: an await or a follow has only the waits
+ * that stand ahead of its step, and a copy that nobody reads is left out. */
 static planc_status instr_of(lowering *l, int32_t c, int32_t *uses, planc_instr *out, bool *out_any) {
   const planc_command *command = &l->commands[c];
-  *out_any = command->kind == PLANC_CMD_ACQUIRE || command->kind == PLANC_CMD_RELEASE || pl_lowering_runs(l, c);
+  *out_any = command->kind == PLANC_CMD_ACQUIRE || command->kind == PLANC_CMD_RELEASE || lower_runs(l, c);
   switch (command->kind) {
     case PLANC_CMD_EXEC:
       return exec_of(l, c, uses, out);
@@ -180,7 +182,7 @@ static planc_status instr_of(lowering *l, int32_t c, int32_t *uses, planc_instr 
       *out = open_residency(l, command->residency);
       return NULL;
     case PLANC_CMD_RELEASE:
-      *out = release_of(l->id_of[command->residency]);
+      *out = lower_release_of(l->id_of[command->residency]);
       return NULL;
     case PLANC_CMD_COPY:
       if (*out_any) *out = transfer_of(l, c);
@@ -202,12 +204,12 @@ typedef struct emission {
 } emission;
 
 static void emit_waits(const lowering *l, int32_t step, emission *e) {
-  for (; step != NONE && e->wait < l->waits.len && l->waits.data[e->wait].step == step; e->wait++)
-    e->instrs[e->n++] = wait_of(l, &l->waits.data[e->wait], 0);
+  for (; step != LOWER_NONE && e->wait < l->waits.len && l->waits.data[e->wait].step == step; e->wait++)
+    e->instrs[e->n++] = lower_wait_of(l, &l->waits.data[e->wait], 0);
 }
 
 static void emit_record(const lowering *l, int32_t step, emission *e) {
-  if (step != NONE && l->event_of_step[step] != NONE) e->instrs[e->n++] = record_of(l, step);
+  if (step != LOWER_NONE && l->event_of_step[step] != LOWER_NONE) e->instrs[e->n++] = lower_record_of(l, step);
 }
 
 /* The copies between memories that stand at a command: loads ahead of it, stores behind it. The slot that one copies to
@@ -220,8 +222,9 @@ static void emit_slot_copies(lowering *l, int32_t command, bool load, emission *
     int32_t step = l->step_of_copy[e->copy];
     e->instrs[e->n++] = open_slot(l, copy->to);
     emit_waits(l, step, e);
-    e->instrs[e->n++] = copy_of((int16_t)l->steps[step].stream, l->id_of_slot[copy->to], l->id_of_slot[copy->from],
-                                l->trace->buffers[slot_at(l, copy->from)->buffer].bytes);
+    e->instrs[e->n++] =
+        lower_copy_of((int16_t)l->steps[step].stream, l->id_of_slot[copy->to], l->id_of_slot[copy->from],
+                      l->trace->buffers[lower_slot_at(l, copy->from)->buffer].bytes);
     emit_record(l, step, e);
   }
 }
@@ -242,7 +245,7 @@ static planc_status list_closed(lowering *l, emission *e) {
   const pl_slots *away = &l->addresses.away;
   PLANC_TRY(PL_NEW(&l->arena, &e->first_closed, l->n_commands));
   PLANC_TRY(PL_NEW(&l->arena, &e->next_closed, away->n));
-  for (int32_t c = 0; c < l->n_commands; c++) e->first_closed[c] = NONE;
+  for (int32_t c = 0; c < l->n_commands; c++) e->first_closed[c] = LOWER_NONE;
   for (int32_t s = away->n - 1; s >= 0; s--) {
     int32_t closes = away->slots[s].closes;
     if (closes == PL_AT_BOUNDARY || closes == PL_STAYS) continue;
@@ -254,14 +257,14 @@ static planc_status list_closed(lowering *l, emission *e) {
 
 static planc_status make_instrs(lowering *l, emission *e) {
   PLANC_TRY(list_closed(l, e));
-  for (int32_t h = 0; h < planc_schedule_n_parked(l->schedule); h++)
-    if (slot_at(l, h)->closes == PL_AT_BOUNDARY) e->instrs[e->n++] = release_of(h);
+  for (int32_t h = 0; h < planc_schedule_n_away(l->schedule); h++)
+    if (lower_slot_at(l, h)->closes == PL_AT_BOUNDARY) e->instrs[e->n++] = lower_release_of(h);
   for (int32_t c = 0; c < l->n_commands; c++) {
     emit_slot_copies(l, c, true, e);
     PLANC_TRY(emit_command(l, c, e));
     emit_slot_copies(l, c, false, e);
-    for (int32_t s = e->first_closed[c]; s != NONE; s = e->next_closed[s])
-      e->instrs[e->n++] = release_of(l->id_of_slot[s]);
+    for (int32_t s = e->first_closed[c]; s != LOWER_NONE; s = e->next_closed[s])
+      e->instrs[e->n++] = lower_release_of(l->id_of_slot[s]);
   }
   return NULL;
 }

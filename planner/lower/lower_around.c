@@ -8,22 +8,23 @@
 
 #include "planner/lower/lowering.h"
 
-static planc_status copy_boundary(lowering *l, arounds *edge, bool in);
-static planc_status add_around(arounds *edge, planc_instr instr);
+static planc_status copy_boundary(lowering *l, lower_arounds *edge, bool in);
+static planc_status add_around(lower_arounds *edge, planc_instr instr);
 
-planc_status pl_lowering_make_around(lowering *l) {
+planc_status lower_make_around(lowering *l) {
   int32_t n_boundary = l->plan->n_boundary;
   PLANC_TRY(copy_boundary(l, &l->after, false));
-  for (int32_t r = 0; r < n_boundary; r++) PLANC_TRY(add_around(&l->after, release_of(r)));
+  for (int32_t r = 0; r < n_boundary; r++) PLANC_TRY(add_around(&l->after, lower_release_of(r)));
   l->first_before = l->n_steps;
-  for (int32_t r = 0; r < n_boundary; r++) PLANC_TRY(add_around(&l->before, acquire_of(l, r, l->plan->boundary[r])));
+  for (int32_t r = 0; r < n_boundary; r++)
+    PLANC_TRY(add_around(&l->before, lower_acquire_of(l, r, l->plan->boundary[r])));
   return copy_boundary(l, &l->before, true);
 }
 
 /* --- Steps -------------------------------------------------------------------------------------------------------- */
 
-static planc_status add_around(arounds *edge, planc_instr instr) {
-  VEC_PUSH(edge, ((around){instr, NONE, NONE}));
+static planc_status add_around(lower_arounds *edge, planc_instr instr) {
+  VEC_PUSH(edge, ((lower_around){instr, LOWER_NONE, LOWER_NONE}));
   return NULL;
 }
 
@@ -35,44 +36,44 @@ static planc_route route_around(const lowering *l, int32_t memory, bool in) {
 }
 
 /* What one stream copies in, or back, is one step: it is waited for as a whole. */
-static planc_status copy_share(lowering *l, arounds *edge, bool in, int16_t stream, int32_t first,
+static planc_status copy_share(lowering *l, lower_arounds *edge, bool in, int16_t stream, int32_t first,
                                const int32_t *next) {
-  if (first == NONE) return NULL;
-  int32_t n_parked = planc_schedule_n_parked(l->schedule);
+  if (first == LOWER_NONE) return NULL;
+  int32_t n_away = planc_schedule_n_away(l->schedule);
   int64_t begins = edge->len;
-  pl_step step = {.stream = stream, .first_touch = (int32_t)l->touches.len, .await = NONE};
-  for (int32_t r = first; r != NONE; r = next[r]) {
-    PLANC_TRY(pl_lowering_touch(l, r < n_parked ? touched_slot(l, r) : r, in));
-    PLANC_TRY(add_around(edge, copy_of(stream, in ? r : PLANC_USER, in ? PLANC_USER : r, bytes_of(l, r))));
+  pl_step step = {.stream = stream, .first_touch = (int32_t)l->touches.len, .await = LOWER_NONE};
+  for (int32_t r = first; r != LOWER_NONE; r = next[r]) {
+    PLANC_TRY(lower_touch(l, r < n_away ? lower_touched_slot(l, r) : r, in));
+    PLANC_TRY(add_around(edge, lower_copy_of(stream, in ? r : PLANC_USER, in ? PLANC_USER : r, lower_bytes_of(l, r))));
   }
   edge->data[begins].begins = edge->data[edge->len - 1].ends = l->n_steps;
-  return pl_lowering_end_step(l, step);
+  return lower_end_step(l, step);
 }
 
 /* Lists residencies by route and job. */
-static planc_status copy_boundary(lowering *l, arounds *edge, bool in) {
+static planc_status copy_boundary(lowering *l, lower_arounds *edge, bool in) {
   int32_t n_jobs = l->trace->n_jobs, n_shares = n_jobs * PLANC_N_ROUTES, *first, *next;
   PLANC_TRY(PL_NEW(&l->arena, &first, n_shares));
   PLANC_TRY(PL_NEW(&l->arena, &next, l->plan->n_boundary));
-  for (int32_t e = 0; e < n_shares; e++) first[e] = NONE;
+  for (int32_t e = 0; e < n_shares; e++) first[e] = LOWER_NONE;
   for (int32_t r = l->plan->n_boundary - 1; r >= 0; r--) {
-    int32_t *share = &first[(int32_t)route_around(l, l->plan->boundary[r].memory, in) * n_jobs + job_of(l, r)];
+    int32_t *share = &first[(int32_t)route_around(l, l->plan->boundary[r].memory, in) * n_jobs + lower_job_of(l, r)];
     next[r] = *share;
     *share = r;
   }
   for (int32_t e = 0; e < n_shares; e++)
-    PLANC_TRY(copy_share(l, edge, in, stream_of(l, e % n_jobs, e / n_jobs), first[e], next));
+    PLANC_TRY(copy_share(l, edge, in, lower_stream_of(l, e % n_jobs, e / n_jobs), first[e], next));
   return NULL;
 }
 
 /* --- Instructions ------------------------------------------------------------------------------------------------- */
 
 static int32_t list_copying(const lowering *l, int16_t *streams);
-static void emit_around(const lowering *l, const arounds *edge, const pl_waits *waits, int64_t w, int32_t first_step,
-                        planc_instr *instrs, int32_t *n);
+static void emit_around(const lowering *l, const lower_arounds *edge, const pl_waits *waits, int64_t w,
+                        int32_t first_step, planc_instr *instrs, int32_t *n);
 static void join_streams(lowering *l, const int16_t *copying, int32_t n_copying, planc_instr *instrs, int32_t *n);
 
-planc_status pl_lowering_make_prologue(lowering *l) {
+planc_status lower_make_prologue(lowering *l) {
   bool *awaited; /* with lag 1, by step */
   planc_instr *instrs;
   int16_t *copying;
@@ -87,14 +88,14 @@ planc_status pl_lowering_make_prologue(lowering *l) {
   emit_around(l, &l->before, &l->waits_before, 0, l->first_before, instrs, &n);
   join_streams(l, copying, n_copying, instrs, &n);
   for (int32_t i = 0; i < l->work.n_body; i++) {
-    if (awaited[i]) instrs[n++] = record_of(l, i);
+    if (awaited[i]) instrs[n++] = lower_record_of(l, i);
   }
   assert(n <= most);
   l->plan->prologue = (planc_section){n, instrs};
   return NULL;
 }
 
-planc_status pl_lowering_make_epilogue(lowering *l) {
+planc_status lower_make_epilogue(lowering *l) {
   planc_instr *instrs;
   int32_t n = 0;
   int64_t w = 0;
@@ -106,15 +107,16 @@ planc_status pl_lowering_make_epilogue(lowering *l) {
 }
 
 /* Appends the instructions of an edge with the waits and records that their steps need; `w` is the first such wait. */
-static void emit_around(const lowering *l, const arounds *edge, const pl_waits *waits, int64_t w, int32_t first_step,
-                        planc_instr *instrs, int32_t *n) {
+static void emit_around(const lowering *l, const lower_arounds *edge, const pl_waits *waits, int64_t w,
+                        int32_t first_step, planc_instr *instrs, int32_t *n) {
   for (int64_t i = 0; i < edge->len; i++) {
-    const around *it = &edge->data[i];
-    for (; it->begins != NONE && w < waits->len && waits->data[w].step + first_step == it->begins; w++) {
-      instrs[(*n)++] = wait_of(l, &waits->data[w], first_step);
+    const lower_around *it = &edge->data[i];
+    for (; it->begins != LOWER_NONE && w < waits->len && waits->data[w].step + first_step == it->begins; w++) {
+      instrs[(*n)++] = lower_wait_of(l, &waits->data[w], first_step);
     }
     instrs[(*n)++] = it->instr;
-    if (it->ends != NONE && l->event_of_step[it->ends] != NONE) instrs[(*n)++] = record_of(l, it->ends);
+    if (it->ends != LOWER_NONE && l->event_of_step[it->ends] != LOWER_NONE)
+      instrs[(*n)++] = lower_record_of(l, it->ends);
   }
 }
 
@@ -125,7 +127,7 @@ static int32_t list_copying(const lowering *l, int16_t *streams) {
     int32_t job = e % l->trace->n_jobs, route = e / l->trace->n_jobs;
     bool leads_in = false;
     for (int32_t m = 0; m < l->plan->n_memories - 1; m++) leads_in |= (int32_t)route_around(l, m, true) == route;
-    if (leads_in && stream_of(l, job, route) >= 0) streams[n++] = stream_of(l, job, route);
+    if (leads_in && lower_stream_of(l, job, route) >= 0) streams[n++] = lower_stream_of(l, job, route);
   }
   return n;
 }

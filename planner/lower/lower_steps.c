@@ -13,15 +13,15 @@
 static planc_status add_ranges(lowering *l, const pl_translation *translation, int64_t address, int64_t bytes);
 static planc_status add_slot_range(lowering *l, const int64_t *begins, int32_t slot);
 
-planc_status pl_lowering_make_ranges(lowering *l) {
+planc_status lower_make_ranges(lowering *l) {
   int32_t n_residencies = planc_schedule_n_residencies(l->schedule);
   const pl_slots *away = &l->addresses.away;
-  int64_t begins[PL_MOST_MEMORIES], end = 0;
+  int64_t begins[PL_MAX_MEMORIES], end = 0;
   for (int32_t m = 0; m < away->memories.n; m++) {
     begins[m] = end;
     end = pl_add_saturate(end, pl_align_up(pl_arena_of(&l->addresses, m), PLANC_ALIGNMENT));
   }
-  assert(pl_memories_first(&away->memories, PLANC_MEMORY_DEVICE) == 0); /* its addresses are the numbers */
+  assert(pl_memories_first(&away->memories, PLANC_MEMORY_DEVICE) == 0); /* so ranges on the device are its addresses */
   if (end > INT64_MAX - PLANC_ALIGNMENT)
     return planc_error(PLANC_BAD_INPUT, "the addresses of all memories together exceed 64 bits");
   const planc_virtual_memory *memory = planc_schedule_virtual_memory(l->schedule);
@@ -29,7 +29,8 @@ planc_status pl_lowering_make_ranges(lowering *l) {
   PLANC_TRY(pl_translation_make(memory->chunk_bytes, memory->mappings, memory->n, &l->arena, &translation));
   PLANC_TRY(PL_NEW(&l->arena, &l->first_range, (int64_t)n_residencies + l->n_commands + away->n + 1));
   for (int32_t r = 0; r < n_residencies; r++) {
-    if (is_on_device(l, r)) PLANC_TRY(add_ranges(l, &translation, l->addresses.residencies[r], bytes_of(l, r)));
+    if (lower_is_on_device(l, r))
+      PLANC_TRY(add_ranges(l, &translation, l->addresses.residencies[r], lower_bytes_of(l, r)));
     l->first_range[r + 1] = (int32_t)l->ranges.len;
   }
   for (int32_t c = 0; c < l->n_commands; c++) {
@@ -42,7 +43,7 @@ planc_status pl_lowering_make_ranges(lowering *l) {
   }
   for (int32_t k = 0; k < away->n; k++) {
     PLANC_TRY(add_slot_range(l, begins, k));
-    l->first_range[touched_slot(l, k) + 1] = (int32_t)l->ranges.len;
+    l->first_range[lower_touched_slot(l, k) + 1] = (int32_t)l->ranges.len;
   }
   if (l->ranges.len > INT32_MAX) return planc_error(PLANC_INTERNAL, "too many address ranges");
   l->work.ranges = l->ranges.data;
@@ -64,37 +65,37 @@ static planc_status add_ranges(lowering *l, const pl_translation *translation, i
   return NULL;
 }
 
-/* `begins` is by memory: where its arena begins. */
+/* begins[m] is where the arena of memory m begins in the space of ranges. */
 static planc_status add_slot_range(lowering *l, const int64_t *begins, int32_t slot) {
-  const pl_slot *of = slot_at(l, slot);
+  const pl_slot *of = lower_slot_at(l, slot);
   int64_t first = begins[of->memory] + of->address;
   VEC_PUSH(&l->ranges, ((pl_range){first, first + l->trace->buffers[of->buffer].bytes}));
   return NULL;
 }
 
-/* Appends a touch of each range of `what`, for which pl_lowering_touch has numbers. */
+/* Appends a touch of each range of `what`, for which lower_touch has numbers. */
 static planc_status touch(lowering *l, int32_t what, pl_range_touch how) {
   for (how.range = l->first_range[what]; how.range < l->first_range[what + 1]; how.range++) VEC_PUSH(&l->touches, how);
   return NULL;
 }
 
-planc_status pl_lowering_touch(lowering *l, int32_t what, bool writes) {
+planc_status lower_touch(lowering *l, int32_t what, bool writes) {
   return touch(l, what, (pl_range_touch){.write = writes});
 }
 
-bool pl_lowering_is_from_peers(const lowering *l, int32_t c) {
+bool lower_is_from_peers(const lowering *l, int32_t c) {
   const planc_command *command = &l->commands[c];
   return planc_schedule_copies(l->schedule, command, PLANC_MEMORY_HOST, PLANC_MEMORY_DEVICE) &&
          l->trace->buffers[l->residencies[command->residency].buffer].peer >= 0;
 }
 
-/* A side of a copy; the user's memory is no address. */
+/* Appends what a copy touches at one of its sides: nothing in the user's memory, whose bytes have no ranges. */
 static planc_status touch_side(lowering *l, int32_t c, int32_t side, bool writes) {
   if (side == PLANC_USER) return NULL;
-  if (is_on_device(l, side)) return pl_lowering_touch(l, side, writes);
+  if (lower_is_on_device(l, side)) return lower_touch(l, side, writes);
   pl_sides slots = l->addresses.away.of_command[c];
-  return touch(l, touched_slot(l, writes ? slots.target : slots.source),
-               (pl_range_touch){.write = writes, .peers = pl_lowering_is_from_peers(l, c)});
+  return touch(l, lower_touched_slot(l, writes ? slots.target : slots.source),
+               (pl_range_touch){.write = writes, .peers = lower_is_from_peers(l, c)});
 }
 
 /* Appends what command c touches: an exec its operands and its workspace, a copy both sides. */
@@ -107,9 +108,9 @@ static planc_status touch_all(lowering *l, int32_t c) {
       const int32_t *uses = &planc_schedule_uses(l->schedule)[command->first_use];
       for (int32_t k = 0; k < instance->n_accesses; k++) {
         bool writes = l->trace->accesses[instance->first_access + k].write >= 0;
-        if (uses[k] != NONE) PLANC_TRY(pl_lowering_touch(l, uses[k], writes));
+        if (uses[k] != LOWER_NONE) PLANC_TRY(lower_touch(l, uses[k], writes));
       }
-      return pl_lowering_touch(l, own, true);
+      return lower_touch(l, own, true);
     }
     case PLANC_CMD_COPY:
       PLANC_TRY(touch_side(l, c, command->source, false));
@@ -119,36 +120,36 @@ static planc_status touch_all(lowering *l, int32_t c) {
   }
 }
 
-bool pl_lowering_runs(const lowering *l, int32_t c) {
+bool lower_runs(const lowering *l, int32_t c) {
   const planc_command *command = &l->commands[c];
   if (command->kind == PLANC_CMD_ACQUIRE || command->kind == PLANC_CMD_RELEASE) return false;
   bool to_away = command->kind == PLANC_CMD_COPY && planc_schedule_is_away(l->schedule, command->residency);
   return !to_away || l->addresses.away.of_command[c].target != PL_NO_SIDE;
 }
 
-planc_status pl_lowering_end_step(lowering *l, pl_step step) {
+planc_status lower_end_step(lowering *l, pl_step step) {
   if (l->touches.len > INT32_MAX) return planc_error(PLANC_INTERNAL, "too many accesses");
   step.n_touches = (int32_t)l->touches.len - step.first_touch;
   l->steps[l->n_steps++] = step;
   return NULL;
 }
 
-/* The steps that those which only wait may wait for. */
+/* The steps that an await or a follow may wait for, as far as they are known. */
 typedef struct latest {
   int32_t *copy; /* by residency: of the copy last started */
-  int32_t *run;  /* by job: of what its compute streams were given last, NONE = nothing yet */
+  int32_t *run;  /* by job: of what its compute streams were given last, LOWER_NONE = nothing yet */
 } latest;
 
 static planc_status add_slot_steps(lowering *l, int32_t command, bool load, int32_t *k);
 static planc_status add_command_step(lowering *l, int32_t c, latest *last);
 static void await_last(lowering *l, const latest *last);
 
-planc_status pl_lowering_make_steps(lowering *l) {
+planc_status lower_make_steps(lowering *l) {
   latest last;
   int32_t k = 0;
   PLANC_TRY(PL_NEW(&l->arena, &last.copy, planc_schedule_n_residencies(l->schedule)));
   PLANC_TRY(PL_NEW(&l->arena, &last.run, l->trace->n_jobs));
-  for (int32_t j = 0; j < l->trace->n_jobs; j++) last.run[j] = NONE;
+  for (int32_t j = 0; j < l->trace->n_jobs; j++) last.run[j] = LOWER_NONE;
   PLANC_TRY(PL_NEW(&l->arena, &l->step_of_command, l->n_commands));
   PLANC_TRY(PL_NEW(&l->arena, &l->step_of_copy, l->addresses.away.n_copies));
   for (int32_t c = 0; c < l->n_commands; c++) {
@@ -167,26 +168,27 @@ static planc_status add_slot_steps(lowering *l, int32_t command, bool load, int3
   const pl_slots *away = &l->addresses.away;
   for (; *k < away->n_copies && away->copies[*k].command == command && away->copies[*k].load == load; ++*k) {
     const pl_slot_copy *copy = &away->copies[*k];
-    int32_t job = l->trace->buffers[slot_at(l, copy->from)->buffer].job;
+    int32_t job = l->trace->buffers[lower_slot_at(l, copy->from)->buffer].job;
     planc_route route =
-        pl_memories_route(&away->memories, slot_at(l, copy->from)->memory, slot_at(l, copy->to)->memory);
-    pl_step step = {.stream = stream_of(l, job, route), .first_touch = (int32_t)l->touches.len, .await = NONE};
-    PLANC_TRY(pl_lowering_touch(l, touched_slot(l, copy->from), false));
-    PLANC_TRY(pl_lowering_touch(l, touched_slot(l, copy->to), true));
+        pl_memories_route(&away->memories, lower_slot_at(l, copy->from)->memory, lower_slot_at(l, copy->to)->memory);
+    pl_step step = {
+        .stream = lower_stream_of(l, job, route), .first_touch = (int32_t)l->touches.len, .await = LOWER_NONE};
+    PLANC_TRY(lower_touch(l, lower_touched_slot(l, copy->from), false));
+    PLANC_TRY(lower_touch(l, lower_touched_slot(l, copy->to), true));
     l->step_of_copy[*k] = l->n_steps;
-    PLANC_TRY(pl_lowering_end_step(l, step));
+    PLANC_TRY(lower_end_step(l, step));
   }
   return NULL;
 }
 
 /* Stands for a job's last step in the body before, while that step is not yet known. */
 static int32_t last_of(int32_t job) {
-  return NONE - 1 - job;
+  return LOWER_NONE - 1 - job;
 }
 
 static void await_last(lowering *l, const latest *last) {
   for (int32_t i = 0; i < l->n_steps; i++)
-    if (l->steps[i].await < NONE) l->steps[i].await = last->run[NONE - 1 - l->steps[i].await];
+    if (l->steps[i].await < LOWER_NONE) l->steps[i].await = last->run[LOWER_NONE - 1 - l->steps[i].await];
 }
 
 static void note_copy(const planc_command *command, int32_t step, int32_t *last_copy) {
@@ -194,32 +196,32 @@ static void note_copy(const planc_command *command, int32_t step, int32_t *last_
   if (command->source != PLANC_USER) last_copy[command->source] = step;
 }
 
-/* An await whose copy is left out, for nobody reads it, has nothing to wait for. */
+/* An await has no step where its copy has none, since nobody reads what that would copy. */
 static planc_status add_command_step(lowering *l, int32_t c, latest *last) {
   const planc_command *command = &l->commands[c];
-  bool runs = pl_lowering_runs(l, c), copies = command->kind == PLANC_CMD_COPY;
-  l->step_of_command[c] = NONE;
-  if (command->kind == PLANC_CMD_ACQUIRE) last->copy[command->residency] = NONE;
-  if (copies) note_copy(command, runs ? l->n_steps : NONE, last->copy);
-  if (!runs || (command->kind == PLANC_CMD_AWAIT && last->copy[command->residency] == NONE)) return NULL;
-  pl_step step = {.stream = command->stream, .first_touch = (int32_t)l->touches.len, .await = NONE};
+  bool runs = lower_runs(l, c), copies = command->kind == PLANC_CMD_COPY;
+  l->step_of_command[c] = LOWER_NONE;
+  if (command->kind == PLANC_CMD_ACQUIRE) last->copy[command->residency] = LOWER_NONE;
+  if (copies) note_copy(command, runs ? l->n_steps : LOWER_NONE, last->copy);
+  if (!runs || (command->kind == PLANC_CMD_AWAIT && last->copy[command->residency] == LOWER_NONE)) return NULL;
+  pl_step step = {.stream = command->stream, .first_touch = (int32_t)l->touches.len, .await = LOWER_NONE};
   PLANC_TRY(touch_all(l, c));
   if (command->kind == PLANC_CMD_AWAIT) {
     step.await = last->copy[command->residency];
   } else if (command->kind == PLANC_CMD_FOLLOW) {
     int32_t leader = command->source;
-    step.await = last->run[leader] == NONE ? last_of(leader) : last->run[leader];
+    step.await = last->run[leader] == LOWER_NONE ? last_of(leader) : last->run[leader];
   }
   if (command->kind == PLANC_CMD_EXEC) last->run[l->trace->instances[command->instance].job] = l->n_steps;
   if (copies && planc_schedule_route(l->schedule, command->stream) == PLANC_STREAM_COMPUTE)
-    last->run[job_of(l, command->residency)] = l->n_steps;
+    last->run[lower_job_of(l, command->residency)] = l->n_steps;
   l->step_of_command[c] = l->n_steps;
-  return pl_lowering_end_step(l, step);
+  return lower_end_step(l, step);
 }
 
 /* --- Events ------------------------------------------------------------------------------------------------------- */
 
-planc_status pl_lowering_find_waits(lowering *l) {
+planc_status lower_find_waits(lowering *l) {
   l->work.steps = l->steps;
   l->work.touches = l->touches.data;
   l->work.n_steps = l->first_before;
@@ -234,15 +236,15 @@ planc_status pl_lowering_find_waits(lowering *l) {
 }
 
 /* Gives each step that is waited for an event: in the order of the body, then of the epilogue and the prologue. */
-planc_status pl_lowering_number_events(lowering *l) {
+planc_status lower_number_events(lowering *l) {
   PLANC_TRY(PL_NEW(&l->arena, &l->event_of_step, l->n_steps));
-  for (int32_t i = 0; i < l->n_steps; i++) l->event_of_step[i] = NONE;
+  for (int32_t i = 0; i < l->n_steps; i++) l->event_of_step[i] = LOWER_NONE;
   for (int64_t w = 0; w < l->waits.len; w++) l->event_of_step[l->waits.data[w].producer] = 0;
   for (int64_t w = 0; w < l->waits_before.len; w++) {
     l->event_of_step[l->first_before + l->waits_before.data[w].producer] = 0;
   }
   for (int32_t i = 0; i < l->n_steps; i++) {
-    if (l->event_of_step[i] != NONE) l->event_of_step[i] = l->plan->n_events++;
+    if (l->event_of_step[i] != LOWER_NONE) l->event_of_step[i] = l->plan->n_events++;
   }
   return NULL;
 }

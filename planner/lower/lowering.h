@@ -7,15 +7,15 @@
 #include "planner/lower/events.h"
 #include "util/map.h"
 
-enum { NONE = -1 };
+enum { LOWER_NONE = -1 };
 
 /* An instruction of the prologue or epilogue. Several in a row on one stream can be one step: the first of them begins
  * it, the last one ends it. */
-typedef struct around {
+typedef struct lower_around {
   planc_instr instr;
-  int32_t begins, ends; /* steps, or NONE */
-} around;
-typedef VEC(around) arounds;
+  int32_t begins, ends; /* steps, or LOWER_NONE */
+} lower_around;
+typedef VEC(lower_around) lower_arounds;
 
 typedef struct lowering {
   const planc_problem *problem;
@@ -27,7 +27,7 @@ typedef struct lowering {
   planc_plan *plan;
   pl_arena *memory;       /* the plan's */
   pl_arena arena;         /* lowering's own */
-  pl_addresses addresses; /* residencies that are parked have slots of the same number */
+  pl_addresses addresses; /* residencies of the boundary that are away have slots of the same number */
   /* A step is what runs on a stream and can be waited for. Acquires and releases are none, nor are copies that nobody
    * reads. Behind the steps of the body stand those of the epilogue, then those of the prologue. */
   pl_step *steps;
@@ -35,7 +35,7 @@ typedef struct lowering {
   int32_t first_before;                    /* of the prologue */
   int32_t *step_of_command, *step_of_copy; /* between memories */
   int16_t *stream_of_route;                /* by job and route */
-  arounds before, after;
+  lower_arounds before, after;
   /* first_range[k] is the first range of thing k; first_range[k + 1] ends them. Things: residencies (those away have
    * no range), then each command's workspace, then slots. */
   int32_t *first_range;
@@ -45,38 +45,38 @@ typedef struct lowering {
   VEC(pl_range_touch) touches;
   pl_hazards work;
   pl_waits waits, waits_before; /* the prologue's */
-  int32_t *event_of_step;       /* NONE where nobody waits */
+  int32_t *event_of_step;       /* LOWER_NONE where nobody waits */
   pl_map algorithm_index;
   VEC(const char *) algorithms;
 } lowering;
 
 /* -1 = none. */
-static inline int16_t stream_of(const lowering *l, int32_t job, planc_route route) {
+static inline int16_t lower_stream_of(const lowering *l, int32_t job, planc_route route) {
   return l->stream_of_route[job * PLANC_N_ROUTES + (int32_t)route];
 }
 
-static inline const pl_slot *slot_at(const lowering *l, int32_t slot) {
+static inline const pl_slot *lower_slot_at(const lowering *l, int32_t slot) {
   return &l->addresses.away.slots[slot];
 }
 
-/* What pl_lowering_touch calls a slot. */
-static inline int32_t touched_slot(const lowering *l, int32_t slot) {
+/* What lower_touch calls a slot. */
+static inline int32_t lower_touched_slot(const lowering *l, int32_t slot) {
   return planc_schedule_n_residencies(l->schedule) + l->n_commands + slot;
 }
 
-static inline bool is_on_device(const lowering *l, int32_t residency) {
+static inline bool lower_is_on_device(const lowering *l, int32_t residency) {
   return !planc_schedule_is_away(l->schedule, residency);
 }
 
-static inline int32_t job_of(const lowering *l, int32_t residency) {
+static inline int32_t lower_job_of(const lowering *l, int32_t residency) {
   return l->trace->buffers[l->residencies[residency].buffer].job;
 }
 
-static inline int64_t bytes_of(const lowering *l, int32_t residency) {
+static inline int64_t lower_bytes_of(const lowering *l, int32_t residency) {
   return l->trace->buffers[l->residencies[residency].buffer].bytes;
 }
 
-static inline planc_instr acquire_of(const lowering *l, int32_t id, planc_boundary at) {
+static inline planc_instr lower_acquire_of(const lowering *l, int32_t id, planc_boundary at) {
   return (planc_instr){.op = PLANC_INSTR_acquire,
                        .memory = (int16_t)at.memory,
                        .id = id,
@@ -85,22 +85,22 @@ static inline planc_instr acquire_of(const lowering *l, int32_t id, planc_bounda
                        .bytes = l->trace->buffers[at.buffer].bytes};
 }
 
-static inline planc_instr release_of(int32_t id) {
+static inline planc_instr lower_release_of(int32_t id) {
   return (planc_instr){.op = PLANC_INSTR_release, .id = id};
 }
 
 /* `to` and `from` are numbers in the plan. */
-static inline planc_instr copy_of(int16_t stream, int32_t to, int32_t from, int64_t bytes) {
+static inline planc_instr lower_copy_of(int16_t stream, int32_t to, int32_t from, int64_t bytes) {
   return (planc_instr){.op = PLANC_INSTR_copy, .stream = stream, .id = to, .aux = from, .bytes = bytes};
 }
 
-static inline planc_instr record_of(const lowering *l, int32_t step) {
+static inline planc_instr lower_record_of(const lowering *l, int32_t step) {
   return (planc_instr){
       .op = PLANC_INSTR_record, .stream = (int16_t)l->steps[step].stream, .id = l->event_of_step[step]};
 }
 
 /* A wait numbers steps within its section: `first_step` is the first of these. */
-static inline planc_instr wait_of(const lowering *l, const pl_wait *wait, int32_t first_step) {
+static inline planc_instr lower_wait_of(const lowering *l, const pl_wait *wait, int32_t first_step) {
   return (planc_instr){.op = PLANC_INSTR_wait,
                        .lag = (uint8_t)wait->lag,
                        .peers = wait->peers,
@@ -111,26 +111,26 @@ static inline planc_instr wait_of(const lowering *l, const pl_wait *wait, int32_
 /* --- lower_steps.c: what runs, what it touches, what it has to wait for ------------------------------------------- */
 
 /* The bytes that each residency and command touches. */
-planc_status pl_lowering_make_ranges(lowering *l);
+planc_status lower_make_ranges(lowering *l);
 /* Whether a command runs on a stream. */
-bool pl_lowering_runs(const lowering *l, int32_t command);
+bool lower_runs(const lowering *l, int32_t command);
 /* Appends the touches of a residency, of the workspace of a command (counted on from there), or of a slot. */
-planc_status pl_lowering_touch(lowering *l, int32_t what, bool writes);
+planc_status lower_touch(lowering *l, int32_t what, bool writes);
 /* Whether a command copies what the other replicas sent. */
-bool pl_lowering_is_from_peers(const lowering *l, int32_t command);
+bool lower_is_from_peers(const lowering *l, int32_t command);
 /* Appends a step that makes the touches from its first one on. */
-planc_status pl_lowering_end_step(lowering *l, pl_step step);
+planc_status lower_end_step(lowering *l, pl_step step);
 /* The steps of the body. */
-planc_status pl_lowering_make_steps(lowering *l);
+planc_status lower_make_steps(lowering *l);
 /* Which steps wait for which, and the events of those that are waited for. */
-planc_status pl_lowering_find_waits(lowering *l);
-planc_status pl_lowering_number_events(lowering *l);
+planc_status lower_find_waits(lowering *l);
+planc_status lower_number_events(lowering *l);
 
 /* --- lower_around.c: prologue and epilogue ------------------------------------------------------------------------ */
 
 /* Their steps, behind those of the body, and then their instructions. */
-planc_status pl_lowering_make_around(lowering *l);
-planc_status pl_lowering_make_prologue(lowering *l);
-planc_status pl_lowering_make_epilogue(lowering *l);
+planc_status lower_make_around(lowering *l);
+planc_status lower_make_prologue(lowering *l);
+planc_status lower_make_epilogue(lowering *l);
 
 #endif

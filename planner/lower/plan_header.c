@@ -142,7 +142,7 @@ static planc_status fill_boundary(const filling *f) {
   for (int32_t r = 0; r < n; r++) {
     const planc_residency *it = &planc_schedule_residencies(f->schedule)[r];
     boundary[r] = (planc_boundary){it->buffer, it->memory, f->addresses->residencies[r]};
-    if (r >= planc_schedule_n_parked(f->schedule)) continue;
+    if (r >= planc_schedule_n_away(f->schedule)) continue;
     const pl_slot *slot = &f->addresses->away.slots[r];
     boundary[r] = (planc_boundary){it->buffer, slot->memory, slot->address};
   }

@@ -205,7 +205,7 @@ static bool span_of(const period *p, awaited_node of, planc_span *out) {
   if (of.timed < 0 || !spans) return false;
   *out = spans[of.timed];
   if (!of.back) return true;
-  out->begin_ns -= p->shift;
+  out->start_ns -= p->shift;
   out->end_ns -= p->shift;
   return true;
 }
@@ -233,13 +233,13 @@ static planc_idle_cause cause_of(const work *w, awaited_node at) {
 /* Adds the time from `start` on until `timed` begins to what it was spent on. */
 static void explain_idle(const work *w, const period *p, int64_t start, int32_t timed, int64_t *idle_ns) {
   awaited_node at = {timed, 0};
-  int64_t until = p->spans[timed].begin_ns;
+  int64_t until = p->spans[timed].start_ns;
   while (until > start) {
     planc_span span;
     at = last_awaited(w, p, at, &span);
     if (at.timed < 0 || span.end_ns <= start) break;
     int64_t end = span.end_ns < until ? span.end_ns : until;
-    int64_t begin = span.begin_ns > end ? end : span.begin_ns > start ? span.begin_ns : start;
+    int64_t begin = span.start_ns > end ? end : span.start_ns > start ? span.start_ns : start;
     idle_ns[PLANC_IDLE_OTHER] += until - end;
     idle_ns[cause_of(w, at)] += end - begin;
     until = begin;
@@ -250,7 +250,7 @@ static void explain_idle(const work *w, const period *p, int64_t start, int32_t 
 static void sum_up(const work *w, const period *p, int64_t *row) {
   for (int32_t k = 0; k < w->timeline->n_timed; k++) {
     const planc_instr *instr = instr_at(w, k);
-    int64_t busy = p->spans[k].end_ns - p->spans[k].begin_ns, *of_class = &row[w->class_of[k]];
+    int64_t busy = p->spans[k].end_ns - p->spans[k].start_ns, *of_class = &row[w->class_of[k]];
     *of_class = pl_add_saturate(*of_class, busy);
     if (w->column_of[instr->stream] < 0) continue;
     int64_t *of_stream = &row[w->column_of[instr->stream]];
@@ -290,7 +290,7 @@ static const planc_span *spans_of(const work *w, int32_t p) {
 static int64_t start_of(const work *w, int32_t p) {
   int64_t compute = INT64_MAX, any = INT64_MAX;
   for (int32_t k = 0; k < w->timeline->n_timed; k++) {
-    int64_t begin = spans_of(w, p)[k].begin_ns;
+    int64_t begin = spans_of(w, p)[k].start_ns;
     if (begin < any) any = begin;
     if (begin < compute && w->column_of[instr_at(w, k)->stream] >= 0) compute = begin;
   }

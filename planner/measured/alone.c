@@ -155,8 +155,8 @@ static planc_status make_turns(replay *r, int64_t n_spans, turn **out, int64_t *
   *out_n = 0;
   for (int64_t s = 0; s < n_spans; s++) {
     planc_span span = r->timeline->spans[s];
-    if (span.end_ns <= span.begin_ns) continue;
-    (*out)[(*out_n)++] = (turn){span.begin_ns, s, true};
+    if (span.end_ns <= span.start_ns) continue;
+    (*out)[(*out_n)++] = (turn){span.start_ns, s, true};
     (*out)[(*out_n)++] = (turn){span.end_ns, s, false};
   }
   if (*out_n > 0) qsort(*out, (size_t)*out_n, sizeof **out, by_time);

@@ -93,7 +93,7 @@ static planc_status lengthen_begins(handover_search *s, planc_span *spans) {
     int32_t k = (int32_t)(i % timeline->n_timed);
     if (s->route_of[k] == PLANC_NO_ROUTE) continue;
     int64_t median_ns = medians[s->route_of[k]];
-    spans[i].begin_ns -= unfed[i] >= 0 ? unfed[i] : before[i] >= 0 && before[i] < median_ns ? before[i] : median_ns;
+    spans[i].start_ns -= unfed[i] >= 0 ? unfed[i] : before[i] >= 0 && before[i] < median_ns ? before[i] : median_ns;
   }
   return NULL;
 }
@@ -131,20 +131,20 @@ static int64_t last_awaited(const handover_search *s, const planc_span *spans, c
     if (last < 0 || spans[span].end_ns > spans[last].end_ns) last = span;
   }
   if (last < 0) return NONE;
-  int64_t idle_ns = spans[number(s, period, timed)].begin_ns - spans[last].end_ns;
+  int64_t idle_ns = spans[number(s, period, timed)].start_ns - spans[last].end_ns;
   if (idle_ns > 0) *out_idle_ns = idle_ns;
   return last;
 }
 
 typedef struct engine_copy {
   int32_t engine, stream;
-  int64_t begin_ns, span;
+  int64_t start_ns, span;
 } engine_copy;
 
 static int by_engine(const void *left, const void *right) {
   const engine_copy *a = left, *b = right;
   if (a->engine != b->engine) return a->engine < b->engine ? -1 : 1;
-  if (a->begin_ns != b->begin_ns) return a->begin_ns < b->begin_ns ? -1 : 1;
+  if (a->start_ns != b->start_ns) return a->start_ns < b->start_ns ? -1 : 1;
   return (a->span > b->span) - (a->span < b->span);
 }
 
@@ -158,7 +158,7 @@ static planc_status find_behind(handover_search *s, const planc_span *spans, int
     const planc_instr *instr = &s->plan->body.instrs[s->timeline->instrs[i % s->timeline->n_timed]];
     (*out)[i] = NONE;
     if (!pl_instr_is_copy(s->plan, instr)) continue;
-    copies[n++] = (engine_copy){s->plan->streams[instr->stream].on, instr->stream, spans[i].begin_ns, i};
+    copies[n++] = (engine_copy){s->plan->streams[instr->stream].on, instr->stream, spans[i].start_ns, i};
   }
   if (n > 0) qsort(copies, (size_t)n, sizeof *copies, by_engine);
   for (int64_t c = 1; c < n; c++)
@@ -176,7 +176,7 @@ static planc_status predict_idle(handover_search *s, const pl_predicted *predict
   for (int32_t k = 0; k < n; k++) {
     planc_span span = predicted->spans[k];
     spans[k] = span;
-    spans[n + k] = (planc_span){span.begin_ns + predicted->period_ns, span.end_ns + predicted->period_ns};
+    spans[n + k] = (planc_span){span.start_ns + predicted->period_ns, span.end_ns + predicted->period_ns};
   }
   PLANC_TRY(find_behind(s, spans, 2, &behind));
   for (int32_t k = 0; k < n; k++) (void)last_awaited(s, spans, behind, 1, k, &s->predicted_idle_ns[k]);
@@ -235,20 +235,20 @@ static planc_status find_after(handover_search *s, int64_t **out) {
   return NULL;
 }
 
-static void end_before(const handover_search *s, int64_t span, int64_t begin_ns, planc_span *spans) {
+static void end_before(const handover_search *s, int64_t span, int64_t start_ns, planc_span *spans) {
   int64_t end_ns = s->timeline->spans[span].end_ns;
-  if (end_ns < begin_ns) end_ns = begin_ns;
+  if (end_ns < start_ns) end_ns = start_ns;
   if (spans[span].end_ns > end_ns) spans[span].end_ns = end_ns;
 }
 
 /* What an instruction of a period awaits has ended when it begins. */
 static void end_awaited(const handover_search *s, int32_t period, int32_t timed, planc_span *spans) {
-  int64_t own = number(s, period, timed), begin_ns = s->timeline->spans[own].begin_ns;
-  if (s->behind[own] >= 0) end_before(s, s->behind[own], begin_ns, spans);
+  int64_t own = number(s, period, timed), start_ns = s->timeline->spans[own].start_ns;
+  if (s->behind[own] >= 0) end_before(s, s->behind[own], start_ns, spans);
   for (int64_t i = s->awaited.first[timed]; i < s->awaited.first[timed + 1]; i++) {
     pl_awaited_node node = s->awaited.nodes.data[i];
     if (node.timed < 0 || node.back > period) continue;
-    end_before(s, number(s, period - node.back, node.timed), begin_ns, spans);
+    end_before(s, number(s, period - node.back, node.timed), start_ns, spans);
   }
 }
 

@@ -106,7 +106,7 @@ static bool lives_at(const pl_item *item, int32_t position) {
   return false;
 }
 
-/* The position with most bytes of those at which something lives that ends above; -1 = there is none. */
+/* Of the positions at which something lives that ends above `room`, the one with the most bytes; -1 = there is none. */
 static planc_status find_fullest_position(const pl_occupants *o, int64_t room, pl_arena *arena, int32_t *out) {
   int64_t *change, live = 0, most = -1;
   int32_t *above, n_above = 0;

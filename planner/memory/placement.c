@@ -119,7 +119,8 @@ static void try_repairs(placement *p) {
   }
 }
 
-/* The bound counts whole units, of which the highest item may not take all. */
+/* The bound is a multiple of the unit, and the highest item may end less than a unit below it. Where even that is above
+ * `room`, nothing fits, and nothing is placed. */
 planc_status pl_place_within(pl_item *items, int32_t n, int64_t room, int64_t *out_top) {
   placement p = {0};
   planc_status status = prepare(&p, items, n);

@@ -162,7 +162,7 @@ static void add_gap(chooser *c, int32_t b, int32_t use) {
   k.from = c->order->uses[use - 1].position;
   k.to = c->order->uses[use].position;
   if (version < 0 || last_short(c, &k) < 0) return;
-  k.bytes = pl_walk_room(&trace->buffers[b]);
+  k.bytes = pl_walk_bytes(&trace->buffers[b]);
   k.swap = pl_price_of_link(c->walk, b, version);
   k.free_ns = c->unswapped.start[k.to] - c->unswapped.start[k.from + 1] - pl_price_ns(&k.swap);
   c->of_use[use] = c->n;

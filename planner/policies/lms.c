@@ -300,7 +300,7 @@ static int64_t room_to_play(const pl_walk *walk) {
   int64_t parameters = 0;
   for (int32_t b = 0; b < walk->trace->n_buffers; b++) {
     const planc_buffer *buffer = &walk->trace->buffers[b];
-    if (buffer->kind == PLANC_KIND_param) parameters = pl_add_saturate(parameters, pl_walk_room(buffer));
+    if (buffer->kind == PLANC_KIND_param) parameters = pl_add_saturate(parameters, pl_walk_bytes(buffer));
   }
   return walk->room <= parameters ? walk->room : parameters + (walk->room - parameters) / 10 * 9;
 }

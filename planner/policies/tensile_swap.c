@@ -320,7 +320,7 @@ static void add_gap(tensile *t, int32_t version, int32_t use, int32_t to, bool w
                                   .to = to,
                                   .wraps = wraps,
                                   .relieves = {position_of(t, use), to},
-                                  .bytes = pl_walk_room(buffer)};
+                                  .bytes = pl_walk_bytes(buffer)};
 }
 
 /* Those of which the second access reads, and of what persists the one that wraps. */

@@ -53,7 +53,7 @@ planc_status pl_policy_vdnn_conv(const planc_evaluator *evaluator, planc_candida
 
 /* --- What is offloaded, and by whom ------------------------------------------------------------------------------- */
 
-/* The last convolution or matrix product of the forward pass in the round of `instance`. */
+/* Marks the buffers that the last convolution or matrix product of each round's forward pass accesses. */
 static void mark_last_layers(const planc_trace *trace, bool *stays) {
   int32_t last = -1;
   for (int32_t i = 0; i <= trace->n_instances; i++) {

@@ -355,7 +355,7 @@ static planc_status state(const windowing *w) {
   int32_t host = planc_schedule_host(w->candidate->schedule), residency;
   for (int32_t b = 0; b < w->trace->n_buffers; b++) {
     if (persists(w, b) && w->trace->buffers[b].n_accesses > 0) {
-      PLANC_TRY(planc_schedule_park(w->candidate->schedule, b, host, &residency));
+      PLANC_TRY(planc_schedule_boundary(w->candidate->schedule, b, host, PLANC_BLANK, &residency));
     }
   }
   for (int64_t i = 0; i < w->steps.len; i++) PLANC_TRY(state_step(w, i, &workspace));

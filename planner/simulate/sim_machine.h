@@ -29,7 +29,8 @@
 
 #include "planner/simulate/sim_rates.h"
 
-/* Phase 0 is the prologue, phase k body k, the epilogue comes after the last body. */
+/* Phase 0 is the prologue, phase k body k, the epilogue comes after the last body. There may be many bodies, since jobs
+ * that share a GPU may take long to fall into step. A phase of a graph is another thing (planc_phase). */
 enum { SIM_MAX_BODIES = 64, SIM_MAX_PHASES = SIM_MAX_BODIES + 2 };
 
 typedef struct sim_phase {

@@ -10,7 +10,7 @@ static void link_steps(const sim_program *program, sim_section *section);
 
 planc_status sim_prepare(sim_program *program, pl_arena *arena) {
   const sim_section *body = &program->sections[SIM_BODY];
-  for (int k = 0; k < SIM_N_SECTIONS; k++) PLANC_TRY(sim_link(program, arena, &program->sections[k]));
+  for (int k = 0; k < SIM_N_SECTIONS; k++) PLANC_TRY(sim_list_steps(program, arena, &program->sections[k]));
   PLANC_TRY(find_launchers(program, arena));
   PLANC_TRY(sort_by_host(program, arena));
   PLANC_TRY(sort_by_engine(program, arena));
@@ -24,7 +24,7 @@ planc_status sim_prepare(sim_program *program, pl_arena *arena) {
   return NULL;
 }
 
-planc_status sim_link(const sim_program *program, pl_arena *arena, sim_section *section) {
+planc_status sim_list_steps(const sim_program *program, pl_arena *arena, sim_section *section) {
   section->n_timed = 0;
   PLANC_TRY(PL_NEW(arena, &section->first, program->n_streams));
   PLANC_TRY(PL_NEW(arena, &section->next, section->n));

@@ -1,5 +1,6 @@
-/* What the machine runs (sim_machine.h): steps on streams, launched by the hosts of jobs, ordered by events. A plan is
- * one producer of it (program_of_plan.c). */
+/* What the machine runs (sim_machine.h): steps on streams, launched by the hosts of jobs, ordered by events. A host
+ * here is who launches work, a dispatcher; the memory of that name does not come up. A plan is one producer of a
+ * program (program_of_plan.c). */
 #ifndef PLANC_SIMULATE_SIM_PROGRAM_H
 #define PLANC_SIMULATE_SIM_PROGRAM_H
 
@@ -94,8 +95,9 @@ static inline int64_t sim_launch_ns(const sim_program *program, const sim_step *
 /* The least time that a host needs to launch all that it has to in a body. */
 int64_t sim_host_ns(const sim_program *program, int32_t host);
 
-/* Makes what follows from the steps of a section, all in `arena`: again, where they were edited. */
-planc_status sim_link(const sim_program *program, pl_arena *arena, sim_section *section);
+/* Lists the steps of a section by stream and by host, and counts them, all in `arena`; again, where they were edited.
+ */
+planc_status sim_list_steps(const sim_program *program, pl_arena *arena, sim_section *section);
 /* The rest of a program whose device, streams, engines and sections' steps are set. */
 planc_status sim_prepare(sim_program *program, pl_arena *arena);
 

@@ -19,9 +19,9 @@
 #include "planner/simulate/totals_of_plan.h"
 #include "util/math.h"
 
-/* Jobs that share a GPU may take long to fall into step. The last bodies are not like others: nothing comes behind
- * them, and one of several jobs may have the GPU for itself. */
-enum { MOST_BODIES = SIM_MAX_BODIES, LAST_BODIES = 2 };
+/* The last bodies are not like others: nothing comes behind them, and one of several jobs may have the GPU for itself.
+ */
+enum { LAST_BODIES = 2 };
 /* Bodies behind those that repeat, where one of them is shown: so many that the end disturbs it nowhere. */
 enum { BODIES_BEHIND = 6 };
 
@@ -87,11 +87,11 @@ static planc_status note_end(simulation *s, int32_t body) {
   if (!s->repeats) return NULL;
   s->until = s->shown = body;
   s->state.last_body = s->state.n_entered - 1; /* no further ones: in a state that repeats no host is past bodies */
-  if (s->options.settled && body + BODIES_BEHIND <= MOST_BODIES) {
+  if (s->options.settled && body + BODIES_BEHIND <= SIM_MAX_BODIES) {
     s->shown = body + 1;
     s->state.last_body = body + BODIES_BEHIND;
   }
-  assert(s->state.last_body <= MOST_BODIES);
+  assert(s->state.last_body <= SIM_MAX_BODIES);
   return NULL;
 }
 
@@ -99,8 +99,8 @@ static planc_status run_until_repeated(simulation *s) {
   const sim_observer busy = {.ended = sim_busy_note_end, .user = &s->busy};
   bool over = false;
   sim_state_begin(&s->program, &s->state);
-  s->state.last_body = MOST_BODIES;
-  PLANC_TRY(PL_NEW(&s->arena, &s->ends, (int64_t)MOST_BODIES + 1));
+  s->state.last_body = SIM_MAX_BODIES;
+  PLANC_TRY(PL_NEW(&s->arena, &s->ends, (int64_t)SIM_MAX_BODIES + 1));
   if (s->options.jobs) PLANC_TRY(sim_busy_make(&s->program, &s->state, &s->arena, &s->busy));
   while (!over) {
     int32_t closed = s->state.n_closed;
@@ -112,8 +112,8 @@ static planc_status run_until_repeated(simulation *s) {
     if (ended && !s->repeats) PLANC_TRY(note_end(s, body));
   }
   if (s->repeats) return NULL;
-  s->from = MOST_BODIES / 2;
-  s->until = s->shown = MOST_BODIES - LAST_BODIES;
+  s->from = SIM_MAX_BODIES / 2;
+  s->until = s->shown = SIM_MAX_BODIES - LAST_BODIES;
   return NULL;
 }
 
@@ -233,14 +233,14 @@ static planc_status make_program(simulation *s, const pl_acquired *acquired, pla
   s->program.apart = s->options.apart;
   s->program.chunk_ns = s->options.chunk_ns;
   if (s->options.in_flight > 0) s->program.device.in_flight = s->options.in_flight;
-  if (!status && s->options.one_host) status = sim_share_host(&s->program, &s->arena);
+  if (!status && s->options.one_dispatcher) status = sim_share_host(&s->program, &s->arena);
   if (!status && s->options.track_ns > 0)
     status = sim_track(s->plan, s->options.track_ns, s->options.track_bytes, &s->arena, &s->program);
   return status;
 }
 
 static planc_status check_options(const planc_plan *plan, const planc_simulate_options *options) {
-  bool of_hosts = options->one_host || options->track_ns > 0 || options->in_flight > 0 || options->apart;
+  bool of_hosts = options->one_dispatcher || options->track_ns > 0 || options->in_flight > 0 || options->apart;
   if (options->captured && of_hosts)
     return planc_error(PLANC_USAGE, "a body that is replayed as a whole is launched at once, and nothing is tracked");
   if (!options->maps_in_step || planc_plan_gpus(plan) <= 1) return NULL;

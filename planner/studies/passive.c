@@ -402,7 +402,7 @@ static planc_status set_up(passive *p, const planc_problem *problem) {
   for (int32_t b = 0; b < p->trace->n_buffers; b++) {
     const planc_buffer *buffer = &p->trace->buffers[b];
     bool at_users = buffer->flags & (PLANC_BUFFER_PERSISTENT | PLANC_BUFFER_FED);
-    p->buffers[b] = (passive_buffer){.bytes = pl_walk_room(buffer), .on_host = at_users, .needed = true};
+    p->buffers[b] = (passive_buffer){.bytes = pl_walk_bytes(buffer), .on_host = at_users, .needed = true};
   }
   return NULL;
 }

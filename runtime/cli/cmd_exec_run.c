@@ -191,11 +191,11 @@ static planc_status run_periods(run_execution *e, int64_t epoch) {
   int64_t left;
   do {
     if (e->next) PLANC_TRY(run_execution_adopt(e));
-    int64_t before = planrt_get_step(e->session).period, begin_ns = pl_now_ns();
+    int64_t before = planrt_get_step(e->session).period, start_ns = pl_now_ns();
     left = run_execution_periods_of_epoch(e);
     PLANC_TRY(e->interleave >= 0 ? planrt_run_interleaved(e->session, left, (uint64_t)(e->interleave + epoch))
                                  : planrt_run(e->session, left));
-    e->run_ns += pl_now_ns() - begin_ns;
+    e->run_ns += pl_now_ns() - start_ns;
     int64_t done = planrt_get_step(e->session).period - before;
     e->periods += done;
     e->all_periods += done;

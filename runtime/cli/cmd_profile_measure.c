@@ -105,8 +105,8 @@ static void tell_trials(const cJSON *pieces) {
   const cJSON *piece;
   cJSON_ArrayForEach(piece, pieces) {
     if (!rt_piece_is_trial(piece)) continue;
-    const char *op = get_string(piece, "op"), *algorithm = get_string(piece, "algorithm");
-    const char *reason = get_string(piece, "reason"), *colon = *reason ? ": " : "";
+    const char *op = rt_get_string(piece, "op"), *algorithm = rt_get_string(piece, "algorithm");
+    const char *reason = rt_get_string(piece, "reason"), *colon = *reason ? ": " : "";
     if (!*algorithm)
       prog_print_line(
           stderr,

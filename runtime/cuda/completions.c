@@ -66,8 +66,8 @@ static planc_status fill_span(rt_device *device, rt_completion *of) {
   PLANC_TRY(nanoseconds(device->base, of->begin, &begin));
   PLANC_TRY(nanoseconds(device->base, of->end, &end));
   /* Rounding must not let a stream's spans overlap. */
-  of->span->begin_ns = device->base_ns + begin > *ended ? device->base_ns + begin : *ended;
-  of->span->end_ns = device->base_ns + end > of->span->begin_ns ? device->base_ns + end : of->span->begin_ns;
+  of->span->start_ns = device->base_ns + begin > *ended ? device->base_ns + begin : *ended;
+  of->span->end_ns = device->base_ns + end > of->span->start_ns ? device->base_ns + end : of->span->start_ns;
   *ended = of->span->end_ns;
   if (begin < FAR_NS) return NULL;
   cudaEvent_t next = of->begin;

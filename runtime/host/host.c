@@ -46,13 +46,13 @@ static void jitter(rt_device *device, int32_t stream) {
 /* --- Work ----------------------------------------------------------------------------------------------------- */
 
 /* Storage has a pace of its own. */
-static planc_status copy_now(const rt_device *device, const rt_work *work, int64_t begin_ns) {
+static planc_status copy_now(const rt_device *device, const rt_work *work, int64_t start_ns) {
   if (work->direction == RT_H2S) return rt_storage_write(&device->storage, work->to, work->from, work->bytes);
   if (work->direction == RT_S2H) return rt_storage_read(&device->storage, work->to, work->from, work->bytes);
   if (work->bytes > 0) memmove(work->to, work->from, (size_t)work->bytes);
   int64_t rate = device->options.link_bytes_per_s;
   if (rate > 0 && (work->direction == RT_H2D || work->direction == RT_D2H))
-    sleep_until(begin_ns + (int64_t)((double)work->bytes * 1e9 / (double)rate));
+    sleep_until(start_ns + (int64_t)((double)work->bytes * 1e9 / (double)rate));
   return NULL;
 }
 

@@ -56,7 +56,7 @@ planc_status rt_iterations_time(rt_iterations *it, rt_resident *resident, bool *
   for (int32_t i = 0; *out_whole && i < n; i++)
     for (r = 0; r < repetitions; r++) {
       const rt_span *span = &it->spans[(int64_t)r * n + i];
-      it->times[(int64_t)i * repetitions + r] = span->end_ns - span->begin_ns;
+      it->times[(int64_t)i * repetitions + r] = span->end_ns - span->start_ns;
     }
   return NULL;
 }

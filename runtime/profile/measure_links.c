@@ -120,7 +120,7 @@ static planc_status hand_over(link_bench *b, rt_direction direction, int64_t byt
   PLANC_TRY(on->copy(b->device, COMPUTE, RT_D2D, arena, arena, 0, &after));
   PLANC_TRY(on->synchronize(b->device));
   b->generation++;
-  *out_ns = after.begin_ns - before.end_ns;
+  *out_ns = after.start_ns - before.end_ns;
   return NULL;
 }
 
@@ -170,7 +170,7 @@ static planc_status time_memory(link_bench *b, int64_t *out_bytes_per_s) {
     rt_span span;
     PLANC_TRY(b->backend->copy(b->device, COMPUTE, RT_D2D, arena, arena + b->largest, b->largest, &span));
     PLANC_TRY(b->backend->synchronize(b->device));
-    times[i] = span.end_ns - span.begin_ns;
+    times[i] = span.end_ns - span.start_ns;
   }
   int64_t median = rt_statistic_of(times, REPETITIONS).median_ns;
   *out_bytes_per_s = (int64_t)(2e9 * (double)b->largest / (double)(median > 0 ? median : 1));
@@ -283,12 +283,12 @@ static planc_status copy_blocks(link_bench *b, const bool which[2], int64_t bloc
           b->backend->copy(b->device, d, (rt_direction)d, in ? device : host, in ? host : device, b->largest, span));
     }
   PLANC_TRY(b->backend->synchronize(b->device));
-  for (int d = 0; d < 2; d++) out[d] = (rt_span){first[d].begin_ns, (blocks > 1 ? last[d] : first[d]).end_ns};
+  for (int d = 0; d < 2; d++) out[d] = (rt_span){first[d].start_ns, (blocks > 1 ? last[d] : first[d]).end_ns};
   return NULL;
 }
 
-static int64_t rate_of(int64_t bytes, int64_t begin_ns, int64_t end_ns) {
-  return (int64_t)(1e9 * (double)bytes / (double)(end_ns > begin_ns ? end_ns - begin_ns : 1));
+static int64_t rate_of(int64_t bytes, int64_t start_ns, int64_t end_ns) {
+  return (int64_t)(1e9 * (double)bytes / (double)(end_ns > start_ns ? end_ns - start_ns : 1));
 }
 
 /* A copy of all that there is tells what any more would. */
@@ -308,11 +308,11 @@ static planc_status measure_rates(link_bench *b, int64_t bytes, rt_link_rates *o
   out->memory_bytes = b->largest;
   for (int d = 0; d < 2; d++) {
     PLANC_TRY(copy_blocks(b, (bool[]){d == 0, d == 1}, blocks, spans));
-    out->alone_bytes_per_s[d] = rate_of(out->bytes, spans[d].begin_ns, spans[d].end_ns);
+    out->alone_bytes_per_s[d] = rate_of(out->bytes, spans[d].start_ns, spans[d].end_ns);
   }
   PLANC_TRY(copy_blocks(b, (bool[]){true, true}, blocks, spans));
-  bool later = spans[1].begin_ns > spans[0].begin_ns, longer = spans[1].end_ns > spans[0].end_ns;
-  out->both_bytes_per_s = rate_of(2 * out->bytes, spans[!later].begin_ns, spans[longer].end_ns);
+  bool later = spans[1].start_ns > spans[0].start_ns, longer = spans[1].end_ns > spans[0].end_ns;
+  out->both_bytes_per_s = rate_of(2 * out->bytes, spans[!later].start_ns, spans[longer].end_ns);
   return time_memory(b, &out->memory_bytes_per_s);
 }
 

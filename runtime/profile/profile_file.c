@@ -140,7 +140,7 @@ static void add_device(cJSON *root, const rt_profile_head *head, int64_t reserve
   pl_json_add_string(device, "name", head->name);
   pl_json_add_int(device, "memory_bytes", head->memory_bytes);
   pl_json_add_int(device, "reserved_bytes", reserved);
-  pl_json_add_int(device, "launch_ns", get_int(piece, "launch_ns"));
+  pl_json_add_int(device, "launch_ns", rt_get_int(piece, "launch_ns"));
   pl_json_add_int(device, "in_flight", IN_FLIGHT);
   int64_t duplex = PPM;
   for (int d = 0; d < 2; d++) {
@@ -151,7 +151,7 @@ static void add_device(cJSON *root, const rt_profile_head *head, int64_t reserve
   cJSON *tier = s->n_sizes > 0 ? pl_json_add_object(device, "storage") : NULL;
   for (int d = 0; tier && d < 2; d++) add_link(tier, accesses[d], &s->fitted[d]);
   pl_json_add_int(device, "duplex_ppm", duplex);
-  pl_json_add_int(device, "slowdown_ppm", get_int(piece, "slowdown_ppm"));
+  pl_json_add_int(device, "slowdown_ppm", rt_get_int(piece, "slowdown_ppm"));
 }
 
 /* The most FLOPs a second that any op reached, and the shortest time of any. */
@@ -160,15 +160,15 @@ static void find_extremes(const planc_graph *graph, const cJSON *pieces, double 
   *out_kernel_ns = INT64_MAX;
   const cJSON *piece;
   cJSON_ArrayForEach(piece, pieces) {
-    if (rt_piece_is_of_links(piece) || get_int(piece, "load_ppm") != 0) continue;
+    if (rt_piece_is_of_links(piece) || rt_get_int(piece, "load_ppm") != 0) continue;
     const cJSON *time;
     int32_t o = 0;
     cJSON_ArrayForEach(time, cJSON_GetObjectItemCaseSensitive(piece, "times")) {
-      while (o < graph->n_ops && strcmp(graph->ops[o].name, get_string(time, "op")) != 0) o++;
-      int64_t ns = get_int(time, "time_ns");
+      while (o < graph->n_ops && strcmp(graph->ops[o].name, rt_get_string(time, "op")) != 0) o++;
+      int64_t ns = rt_get_int(time, "time_ns");
       if (o == graph->n_ops) break;
       if (ns <= 0) continue;
-      double rate = 1e9 * (double)planc_law_at(graph->ops[o].flops, get_int(piece, "batch")) / (double)ns;
+      double rate = 1e9 * (double)planc_law_at(graph->ops[o].flops, rt_get_int(piece, "batch")) / (double)ns;
       if (rate > *out_flops) *out_flops = rate;
       if (ns < *out_kernel_ns) *out_kernel_ns = ns;
     }
@@ -188,7 +188,7 @@ static void add_compute(cJSON *root, const rt_profile_head *head, const planc_gr
   cJSON *compute = pl_json_add_object(root, "compute");
   pl_json_add_int(compute, "flops_per_second", (int64_t)flops);
   pl_json_add_int(compute, "half_flops_per_second", (int64_t)flops);
-  int64_t memory = get_int(piece, "memory_bytes_per_second");
+  int64_t memory = rt_get_int(piece, "memory_bytes_per_second");
   pl_json_add_int(compute, "memory_bytes_per_second", memory > 0 ? memory : 1);
   pl_json_add_int(compute, "processors", head->processors > 0 ? head->processors : 1);
   pl_json_add_int(compute, "kernel_ns", kernel_ns);
@@ -269,7 +269,7 @@ static void add_links(cJSON *root, const links *l, const storage *s) {
 static bool has_load(const cJSON *loads, int64_t load_ppm) {
   const cJSON *entry;
   cJSON_ArrayForEach(entry, loads) {
-    if (get_int(entry, "load_ppm") == load_ppm) return true;
+    if (rt_get_int(entry, "load_ppm") == load_ppm) return true;
   }
   return false;
 }
@@ -279,7 +279,7 @@ static void add_loads(cJSON *root, const planc_graph *graph, const cJSON *pieces
   cJSON *loads = NULL;
   const cJSON *piece;
   cJSON_ArrayForEach(piece, pieces) {
-    int64_t load = get_int(piece, "load_ppm");
+    int64_t load = rt_get_int(piece, "load_ppm");
     if (rt_piece_is_of_links(piece) || rt_piece_is_trial(piece) || load == 0 || has_load(loads, load)) continue;
     if (!loads) loads = pl_json_add_array(root, "loads");
     cJSON *entry = cJSON_CreateObject();

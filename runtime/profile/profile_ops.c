@@ -35,18 +35,18 @@ cJSON *rt_profile_ops(const planc_graph *graph, const cJSON *pieces, int64_t loa
 static bool add_pieces(const planc_graph *graph, const cJSON *pieces, int64_t load_ppm, cJSON **ops) {
   const cJSON *piece, *time;
   cJSON_ArrayForEach(piece, pieces) {
-    if (rt_piece_is_of_links(piece) || get_int(piece, "load_ppm") != load_ppm) continue;
+    if (rt_piece_is_of_links(piece) || rt_get_int(piece, "load_ppm") != load_ppm) continue;
     int32_t o = 0;
     cJSON_ArrayForEach(time, cJSON_GetObjectItemCaseSensitive(piece, "times")) {
-      while (o < graph->n_ops && strcmp(graph->ops[o].name, get_string(time, "op")) != 0) o++;
+      while (o < graph->n_ops && strcmp(graph->ops[o].name, rt_get_string(time, "op")) != 0) o++;
       if (o == graph->n_ops) break;
-      if (rt_pieces_ended_at(pieces, graph->ops[o].name, get_string(time, "algorithm"))) continue;
+      if (rt_pieces_ended_at(pieces, graph->ops[o].name, rt_get_string(time, "algorithm"))) continue;
       if (!ops[o]) {
         ops[o] = cJSON_CreateObject();
         pl_json_add_string(ops[o], "op", graph->ops[o].name);
       }
       if (!ops[o]) return false;
-      add_point(ops[o], get_int(piece, "batch"), time);
+      add_point(ops[o], rt_get_int(piece, "batch"), time);
     }
   }
   return true;
@@ -55,21 +55,21 @@ static bool add_pieces(const planc_graph *graph, const cJSON *pieces, int64_t lo
 static void add_point(cJSON *op, int64_t batch, const cJSON *time) {
   cJSON *variants = cJSON_GetObjectItemCaseSensitive(op, "variants");
   if (!variants) variants = pl_json_add_array(op, "variants");
-  cJSON *variant = find_or_add(variants, get_string(time, "algorithm"));
+  cJSON *variant = find_or_add(variants, rt_get_string(time, "algorithm"));
   cJSON *points = cJSON_GetObjectItemCaseSensitive(variant, "points");
   if (!points) points = add_variant(variant, time);
   if (cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(time, "absent"))) {
     add_absence(variant, batch);
     return;
   }
-  raise_workspace(variant, get_int(time, "workspace_bytes"));
+  raise_workspace(variant, rt_get_int(time, "workspace_bytes"));
   cJSON *point = cJSON_CreateObject();
   pl_json_add_int(point, "batch", batch);
-  pl_json_add_int(point, "time_ns", get_int(time, "time_ns"));
-  pl_json_add_int(point, "workspace_bytes", get_int(time, "workspace_bytes"));
-  pl_json_add_int(point, "busy_ppm", clamp_ppm(get_int(time, "busy_ppm")));
+  pl_json_add_int(point, "time_ns", rt_get_int(time, "time_ns"));
+  pl_json_add_int(point, "workspace_bytes", rt_get_int(time, "workspace_bytes"));
+  pl_json_add_int(point, "busy_ppm", clamp_ppm(rt_get_int(time, "busy_ppm")));
   if (!cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(time, "predicted")))
-    pl_json_add_int(point, "spread_ns", get_int(time, "spread_ns"));
+    pl_json_add_int(point, "spread_ns", rt_get_int(time, "spread_ns"));
   insert_point(points, point);
 }
 
@@ -87,7 +87,7 @@ static cJSON *find_or_add(cJSON *variants, const char *algorithm) {
   cJSON *entry;
   int position = 0;
   cJSON_ArrayForEach(entry, variants) {
-    int order = strcmp(get_string(entry, "algorithm"), algorithm);
+    int order = strcmp(rt_get_string(entry, "algorithm"), algorithm);
     if (order == 0) return entry;
     position += order < 0;
   }
@@ -105,7 +105,7 @@ static int64_t clamp_ppm(int64_t busy_ppm) {
 static void insert_point(cJSON *points, cJSON *point) {
   int position = 0;
   const cJSON *other;
-  cJSON_ArrayForEach(other, points) position += get_int(other, "batch") < get_int(point, "batch");
+  cJSON_ArrayForEach(other, points) position += rt_get_int(other, "batch") < rt_get_int(point, "batch");
   insert_at(points, position, point);
 }
 
@@ -124,13 +124,13 @@ static void add_notes(cJSON *variant, uint32_t notes) {
 static cJSON *add_variant(cJSON *variant, const cJSON *time) {
   pl_json_add_bool(variant, "deterministic", cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(time, "deterministic")));
   if (cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(time, "predicted"))) pl_json_add_bool(variant, "predicted", true);
-  add_notes(variant, (uint32_t)get_int(time, "notes"));
+  add_notes(variant, (uint32_t)rt_get_int(time, "notes"));
   pl_json_add_int(variant, "workspace_bytes", 0);
   return pl_json_add_array(variant, "points");
 }
 
 static void raise_workspace(cJSON *variant, int64_t bytes) {
-  if (bytes > get_int(variant, "workspace_bytes"))
+  if (bytes > rt_get_int(variant, "workspace_bytes"))
     cJSON_SetNumberValue(cJSON_GetObjectItemCaseSensitive(variant, "workspace_bytes"), (double)bytes);
 }
 

@@ -18,8 +18,8 @@ int32_t rt_pieces_next_pass(const cJSON *pieces, int64_t load_ppm, int64_t batch
   int64_t next = 0, of = -1;
   cJSON_ArrayForEach(piece, pieces) {
     if (!rt_piece_is_of_ops(piece, load_ppm, batch)) continue;
-    next = get_int(piece, "pass") + 1;
-    of = get_int(piece, "passes");
+    next = rt_get_int(piece, "pass") + 1;
+    of = rt_get_int(piece, "passes");
   }
   return next == of || next > INT32_MAX ? -1 : (int32_t)next;
 }
@@ -48,9 +48,9 @@ static bool is_better(const rt_op_time *a, const rt_op_time *b) {
 }
 
 static rt_op_time read_time(const cJSON *entry, int32_t op) {
-  rt_op_time time = {.op = op, .time.median_ns = get_int(entry, "time_ns")};
-  snprintf(time.variant.algorithm, sizeof time.variant.algorithm, "%s", get_string(entry, "algorithm"));
-  time.variant.workspace_bytes = get_int(entry, "workspace_bytes");
+  rt_op_time time = {.op = op, .time.median_ns = rt_get_int(entry, "time_ns")};
+  snprintf(time.variant.algorithm, sizeof time.variant.algorithm, "%s", rt_get_string(entry, "algorithm"));
+  time.variant.workspace_bytes = rt_get_int(entry, "workspace_bytes");
   time.variant.deterministic = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(entry, "deterministic"));
   return time;
 }
@@ -60,9 +60,9 @@ static void take_fastest(const planc_graph *graph, const cJSON *pieces, const cJ
   const cJSON *entry;
   int32_t o = 0;
   cJSON_ArrayForEach(entry, cJSON_GetObjectItemCaseSensitive(piece, "times")) {
-    while (o < graph->n_ops && strcmp(graph->ops[o].name, get_string(entry, "op")) != 0) o++;
+    while (o < graph->n_ops && strcmp(graph->ops[o].name, rt_get_string(entry, "op")) != 0) o++;
     if (o == graph->n_ops) return;
-    if (rt_pieces_ended_at(pieces, graph->ops[o].name, get_string(entry, "algorithm"))) continue;
+    if (rt_pieces_ended_at(pieces, graph->ops[o].name, rt_get_string(entry, "algorithm"))) continue;
     rt_op_time time = read_time(entry, o);
     if (!*best[o].variant.algorithm || is_better(&time, &best[o])) best[o] = time;
   }

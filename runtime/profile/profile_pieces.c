@@ -61,12 +61,12 @@ cJSON *rt_piece_of_storage(const rt_storage_times *times) {
 }
 
 bool rt_piece_is_of_ops(const cJSON *piece, int64_t load_ppm, int64_t batch) {
-  return strcmp(get_string(piece, "piece"), "ops") == 0 && get_int(piece, "load_ppm") == load_ppm &&
-         get_int(piece, "batch") == batch;
+  return strcmp(rt_get_string(piece, "piece"), "ops") == 0 && rt_get_int(piece, "load_ppm") == load_ppm &&
+         rt_get_int(piece, "batch") == batch;
 }
 bool rt_piece_is_of_links(const cJSON *piece) {
-  return strcmp(get_string(piece, "piece"), "links") == 0;
+  return strcmp(rt_get_string(piece, "piece"), "links") == 0;
 }
 bool rt_piece_is_of_storage(const cJSON *piece) {
-  return strcmp(get_string(piece, "piece"), "storage") == 0;
+  return strcmp(rt_get_string(piece, "piece"), "storage") == 0;
 }

@@ -73,7 +73,7 @@ static planc_status find_variants(workspaces *w, const cJSON *root) {
   for (int32_t o = 0; o < graph->n_ops; o++) {
     cJSON *variant;
     w->first[o] = n;
-    if (!op || strcmp(get_string(op, "op"), graph->ops[o].name) != 0) continue;
+    if (!op || strcmp(rt_get_string(op, "op"), graph->ops[o].name) != 0) continue;
     cJSON_ArrayForEach(variant, cJSON_GetObjectItemCaseSensitive(op, "variants")) w->variants[n++].variant = variant;
     op = op->next;
   }
@@ -92,7 +92,7 @@ static void free_variants(workspaces *w) {
 
 static asking *find(const workspaces *w, int32_t op, const char *algorithm) {
   for (int32_t v = w->first[op]; v < w->first[op + 1]; v++)
-    if (strcmp(get_string(w->variants[v].variant, "algorithm"), algorithm) == 0) return &w->variants[v];
+    if (strcmp(rt_get_string(w->variants[v].variant, "algorithm"), algorithm) == 0) return &w->variants[v];
   return NULL;
 }
 

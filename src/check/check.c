@@ -244,7 +244,7 @@ static planc_status restore_boundary(pl_machine *m) {
     }
     int32_t last = m->section == PL_PROLOGUE ? 0 : buffer->last_version;
     if (state->version != last) {
-      return planc_error(PLANC_INVALID_PLAN, "%s: at its end %s is resident in version %d instead of %d", section,
+      return planc_error(PLANC_INVALID_PLAN, "%s: at its end %s is there in version %d instead of %d", section,
                          pl_buffer_label(m, state->buffer, label), state->version, last);
     }
     state->version = 0;
@@ -260,7 +260,7 @@ static planc_status restore_boundary(pl_machine *m) {
   assert(n_found <= plan->n_boundary);
   for (int32_t i = 0; n_found < plan->n_boundary && i < plan->n_boundary; i++) {
     if (m->residencies[i].open) continue;
-    return planc_error(PLANC_INVALID_PLAN, "%s: at its end %s is not resident", section,
+    return planc_error(PLANC_INVALID_PLAN, "%s: at its end %s is not there", section,
                        pl_buffer_label(m, plan->boundary[i].buffer, label));
   }
   return NULL;

@@ -70,9 +70,9 @@ planc_status pl_machine_fault(const pl_machine *machine, const char *format, ...
 planc_status pl_machine_race(const pl_machine *machine, const pl_conflict *conflict, bool writes, const char *what);
 
 enum { PL_LABEL = 640 };
-/* "relu2.y", with round, iteration and job where there are several. */
 /* "the host", "device 0". */
 const char *pl_memory_label(const pl_machine *machine, int32_t memory, char label[PL_LABEL]);
+/* "relu2.y", with round, iteration and job where there are several. */
 const char *pl_buffer_label(const pl_machine *machine, int32_t buffer, char label[PL_LABEL]);
 const char *pl_instance_label(const pl_machine *machine, int32_t instance, char label[PL_LABEL]);
 

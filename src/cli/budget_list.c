@@ -5,7 +5,7 @@
 #include <string.h>
 
 static planc_status add_budget(const char *option, const char *text, int length, cli_budget_list *out) {
-  if (out->n == CLI_MOST_BUDGETS) return planc_error(PLANC_USAGE, "--%s: more than %d", option, CLI_MOST_BUDGETS);
+  if (out->n == CLI_MAX_BUDGETS) return planc_error(PLANC_USAGE, "--%s: more than %d", option, CLI_MAX_BUDGETS);
   if (length >= PL_SIZE_TEXT) return planc_error(PLANC_USAGE, "--%s: %.*s is not a size", option, length, text);
   char *name = out->names[out->n];
   (void)snprintf(name, PL_SIZE_TEXT, "%.*s", length, text);

@@ -4,12 +4,12 @@
 
 #include "cli/cli.h"
 
-enum { CLI_MOST_BUDGETS = 64 };
+enum { CLI_MAX_BUDGETS = 64 };
 
 typedef struct cli_budget_list {
   int32_t n;
-  char names[CLI_MOST_BUDGETS][PL_SIZE_TEXT]; /* as the user wrote them */
-  int64_t bytes[CLI_MOST_BUDGETS];
+  char names[CLI_MAX_BUDGETS][PL_SIZE_TEXT]; /* as the user wrote them */
+  int64_t bytes[CLI_MAX_BUDGETS];
 } cli_budget_list;
 
 /* USAGE, with the option's name, where the text is no list of sizes. */

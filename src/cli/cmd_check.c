@@ -192,7 +192,7 @@ static planc_status summarize(const expectations *e, const planc_plan *plan, cli
 static planc_status judge(const expectations *e, const planc_plan *plan, int64_t budget, cli_verdict *verdict) {
   planc_check_options options = e->limits;
   options.budgets[PLANC_MEMORY_DEVICE] = budget;
-  verdict->budget_bytes = budget < 0 ? pl_plan_fullest(plan, PLANC_MEMORY_DEVICE)->budget_bytes : budget;
+  verdict->budget_bytes = budget < 0 ? pl_plan_peak_memory(plan, PLANC_MEMORY_DEVICE)->budget_bytes : budget;
   PLANC_TRY(compare_graphs(e, plan));
   PLANC_TRY(planc_check(plan, &options, &verdict->report));
   return summarize(e, plan, verdict);

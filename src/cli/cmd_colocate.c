@@ -16,7 +16,7 @@ static const char fallback_output[] = "mix.plan";
 /* A plan of the mix, for one of the budgets. */
 typedef struct rung {
   char output[PATH_MAX];
-  planc_mix_share shares[PLANC_MIX_MOST_JOBS];
+  planc_mix_share shares[PLANC_MIX_MAX_JOBS];
   planc_plan *plan;
 } rung;
 

@@ -37,7 +37,7 @@ static planc_status run(const prog_arguments *arguments) {
   const char *path = arguments->operands[0];
   char *text;
   size_t length;
-  PLANC_TRY(pl_file_read_text(path, PLANC_PLAN_MOST_BYTES, &text, &length));
+  PLANC_TRY(pl_file_read_text(path, PLANC_PLAN_MAX_BYTES, &text, &length));
   /* A plan's first byte is its header's brace; a graph is YAML with a key there. */
   planc_status status =
       *text == '{' ? show_plan_text(arguments, text, length) : show_graph_text(arguments, text, length);

@@ -8,9 +8,9 @@
 /* A mix like the one that is late, but for some of what was asked. */
 typedef struct other_mix {
   planc_mix mix;
-  int32_t iterations[PLANC_MIX_MOST_JOBS];
-  int64_t deadlines_ns[PLANC_MIX_MOST_JOBS];
-  planc_mix_share shares[PLANC_MIX_MOST_JOBS];
+  int32_t iterations[PLANC_MIX_MAX_JOBS];
+  int64_t deadlines_ns[PLANC_MIX_MAX_JOBS];
+  planc_mix_share shares[PLANC_MIX_MAX_JOBS];
 } other_mix;
 
 enum { LIST_TEXT = 2048, NUMBER_TEXT = 16 };
@@ -119,7 +119,7 @@ static planc_status explain_iterations(const planc_mix *mix, const planc_mix_pol
   bool in_time, limit_told;
   if (!is_limited(mix, shares)) return NULL;
   copy_mix(mix, &free_of_limits);
-  free_of_limits.mix.max_ratio = PLANC_MIX_MOST_ITERATIONS;
+  free_of_limits.mix.max_ratio = PLANC_MIX_MAX_ITERATIONS;
   for (int32_t j = 0; j < mix->n_jobs; j++)
     free_of_limits.iterations[j] = is_late(&shares[j]) ? 0 : shares[j].iterations;
   PLANC_TRY(is_in_time(&free_of_limits, policy, &in_time));

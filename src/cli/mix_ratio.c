@@ -34,8 +34,8 @@ static void note_job(const planc_mix *mix, const planc_mix_share *shares, int32_
   char own[PL_SIZE_TEXT], other[PL_SIZE_TEXT];
   int32_t most = shares[job].iterations;
   int64_t enough =
-      shares[job].alone_ns > 0 ? total_of(&shares[longest]) / shares[job].alone_ns : PLANC_MIX_MOST_ITERATIONS;
-  if (enough > PLANC_MIX_MOST_ITERATIONS) enough = PLANC_MIX_MOST_ITERATIONS;
+      shares[job].alone_ns > 0 ? total_of(&shares[longest]) / shares[job].alone_ns : PLANC_MIX_MAX_ITERATIONS;
+  if (enough > PLANC_MIX_MAX_ITERATIONS) enough = PLANC_MIX_MAX_ITERATIONS;
   cli_note(
       "job %d (%s) has the most iterations in a period that may be chosen, %d, and they take %s alone where those of "
       "job %d (%s) take %s: with --max-ratio %lld it has more of the GPU",

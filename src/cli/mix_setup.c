@@ -58,7 +58,7 @@ static planc_status read_numbers(const char *operand, cli_mix_operand *out) {
   if (!before || !is_number(before)) return read_number(operand, "batch", last, INT32_MAX, &out->batch);
   before[-1] = '\0';
   PLANC_TRY(read_number(operand, "batch", before, INT32_MAX, &out->batch));
-  PLANC_TRY(read_number(operand, "iterations", last, PLANC_MIX_MOST_ITERATIONS, &iterations));
+  PLANC_TRY(read_number(operand, "iterations", last, PLANC_MIX_MAX_ITERATIONS, &iterations));
   out->iterations = (int32_t)iterations;
   return NULL;
 }

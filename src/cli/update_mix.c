@@ -5,7 +5,7 @@
 
 static const char by_colocating[] = "; colocate with the profiles of --profile-out takes them";
 
-enum { RATIO_TEXT = 12 * PLANC_MIX_MOST_JOBS };
+enum { RATIO_TEXT = 12 * PLANC_MIX_MAX_JOBS };
 
 static planc_status check_options(const prog_arguments *arguments);
 static planc_status find_policy(cli_update *u);
@@ -17,9 +17,9 @@ static void note_other_ratio(const cli_update *u);
 planc_status cli_update_ask_mix(cli_update *u) {
   const planc_plan *plan = u->plan;
   planc_mix *mix = &u->mix.mix;
-  if (plan->n_jobs > PLANC_MIX_MOST_JOBS)
+  if (plan->n_jobs > PLANC_MIX_MAX_JOBS)
     return planc_error(PLANC_USAGE, "%s: %d jobs: a mix has at most %d", u->arguments->operands[0], plan->n_jobs,
-                       (int)PLANC_MIX_MOST_JOBS);
+                       (int)PLANC_MIX_MAX_JOBS);
   PLANC_TRY(check_options(u->arguments));
   PLANC_TRY(find_policy(u));
   PLANC_TRY(cli_setup_useful(u->arguments, u->mix_policy->name, u->mix_policy->supports));
@@ -146,7 +146,7 @@ static bool is_unfair(const cli_update *u, bool before) {
 /* Iterations in a period stay what they are: with what was measured they may leave a job much less of the GPU than they
  * were to. */
 static void note_other_ratio(const cli_update *u) {
-  int32_t chosen[PLANC_MIX_MOST_JOBS], n = u->plan->n_jobs;
+  int32_t chosen[PLANC_MIX_MAX_JOBS], n = u->plan->n_jobs;
   char ratio[RATIO_TEXT] = "";
   bool known = !planc_mix_has_deadlines(&u->mix.mix), other = false;
   for (int32_t j = 0; j < n; j++) known &= u->shares[j].alone_ns > 0;

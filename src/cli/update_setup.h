@@ -22,7 +22,7 @@ typedef struct cli_update {
   planc_problem problem;              /* as it is to be planned next */
   const planc_mix_policy *mix_policy; /* of a mix */
   cli_mix mix;
-  planc_mix_share shares[PLANC_MIX_MOST_JOBS];
+  planc_mix_share shares[PLANC_MIX_MAX_JOBS];
   bool asks_for_other_decisions; /* the plan's own are no answer */
   bool asks_for_another;         /* that, or other budgets: reason enough for a plan */
   planc_replanned next;          /* all zero: none was wanted */

@@ -229,8 +229,8 @@ const planc_device *planc_profile_device(const planc_profile *profile) {
 }
 
 planc_status planc_profile_set_launch(planc_profile *profile, int64_t launch_ns) {
-  if (launch_ns < 0 || launch_ns > PLANC_LAUNCH_MOST_NS)
-    return planc_error(PLANC_USAGE, "launching an op takes from 0ns to %dms", (int)(PLANC_LAUNCH_MOST_NS / 1000000));
+  if (launch_ns < 0 || launch_ns > PLANC_LAUNCH_MAX_NS)
+    return planc_error(PLANC_USAGE, "launching an op takes from 0ns to %dms", (int)(PLANC_LAUNCH_MAX_NS / 1000000));
   profile->device.launch_ns = launch_ns;
   return NULL;
 }

@@ -41,15 +41,15 @@ int64_t pl_memory_peak(const planc_plan *plan, const planc_memory *memory) {
   return pl_add_saturate(pl_muldiv_ceil(memory->arena_bytes, arenas, 1), memory->reserved_bytes);
 }
 
-const planc_memory *pl_plan_fullest(const planc_plan *plan, planc_memory_kind kind) {
-  const planc_memory *fullest = planc_plan_memory(plan, kind);
+const planc_memory *pl_plan_peak_memory(const planc_plan *plan, planc_memory_kind kind) {
+  const planc_memory *largest = planc_plan_memory(plan, kind);
   for (int32_t m = 0; m < plan->n_memories; m++) {
     const planc_memory *memory = &plan->memories[m];
-    if (memory->kind == kind && pl_memory_peak(plan, memory) > pl_memory_peak(plan, fullest)) fullest = memory;
+    if (memory->kind == kind && pl_memory_peak(plan, memory) > pl_memory_peak(plan, largest)) largest = memory;
   }
-  return fullest;
+  return largest;
 }
 
 int64_t pl_plan_peak(const planc_plan *plan, planc_memory_kind kind) {
-  return pl_memory_peak(plan, pl_plan_fullest(plan, kind));
+  return pl_memory_peak(plan, pl_plan_peak_memory(plan, kind));
 }

@@ -7,7 +7,7 @@
 /* Arena and reserved memory; of host and storage with the arenas of all replicas. */
 int64_t pl_memory_peak(const planc_plan *plan, const planc_memory *memory);
 /* The memory of the kind with the largest peak, as planc_plan_memory where the plan has none of the kind. */
-const planc_memory *pl_plan_fullest(const planc_plan *plan, planc_memory_kind kind);
+const planc_memory *pl_plan_peak_memory(const planc_plan *plan, planc_memory_kind kind);
 /* Its peak. */
 int64_t pl_plan_peak(const planc_plan *plan, planc_memory_kind kind);
 /* The GPU that a stream works for: of a copy stream the one that its engine's links lead to or from. -1 = none. */

@@ -70,7 +70,7 @@ planc_status planc_plan_read(const char *path, planc_plan **out) {
   char *text;
   size_t length;
   *out = NULL;
-  PLANC_TRY(pl_file_read_text(path, PLANC_PLAN_MOST_BYTES, &text, &length));
+  PLANC_TRY(pl_file_read_text(path, PLANC_PLAN_MAX_BYTES, &text, &length));
   planc_status status = planc_plan_parse(text, length, path, out);
   free(text);
   return status;

@@ -238,7 +238,7 @@ static planc_status read_order(pl_row *row, planc_job *job) {
 /* 0 is left out. */
 static planc_status read_priority(pl_row *row, planc_job *job) {
   int64_t priority;
-  PLANC_TRY(pl_row_int(row, 1, PLANC_MOST_PRIORITY, &priority));
+  PLANC_TRY(pl_row_int(row, 1, PLANC_MAX_PRIORITY, &priority));
   job->priority = (int32_t)priority;
   return NULL;
 }

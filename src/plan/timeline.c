@@ -73,7 +73,7 @@ planc_status planc_timeline_read(const char *path, const planc_plan *plan, planc
   char *text;
   size_t length;
   *out = NULL;
-  PLANC_TRY(pl_file_read_text(path, PLANC_TIMELINE_LARGEST_FILE, &text, &length));
+  PLANC_TRY(pl_file_read_text(path, PLANC_TIMELINE_MAX_BYTES, &text, &length));
   planc_status status = planc_timeline_parse(text, length, path, plan, out);
   free(text);
   return status;
@@ -176,7 +176,7 @@ static planc_status read_header(reading_timeline *r, const pl_json *at, const ch
 static planc_status read_time(const pl_json *at, int64_t *out) {
   if (!cJSON_IsNumber(at->value)) return pl_json_error(at, "must be a number");
   double us = at->value->valuedouble, whole_us;
-  if (!(us >= 0 && us <= (double)PLANC_TIMELINE_LONGEST_NS / 1000))
+  if (!(us >= 0 && us <= (double)PLANC_TIMELINE_MAX_NS / 1000))
     return pl_json_error(at, "must be from 0 to 2^42 microseconds");
   double rest_ns = 1000 * modf(us, &whole_us);
   *out = 1000 * (int64_t)whole_us + llround(rest_ns);
@@ -249,7 +249,7 @@ static planc_status read_event(reading_timeline *r, const pl_json *at) {
   PLANC_TRY(read_time(&members[DURATION], &duration));
   planc_span *span = &r->spans[period * r->timeline->n_timed + r->timed_of[instr]];
   if (span->end_ns >= 0) return pl_json_error(at, "instruction %" PRId32 " of that period stands twice", instr);
-  *span = (planc_span){.begin_ns = start, .end_ns = start + duration};
+  *span = (planc_span){.start_ns = start, .end_ns = start + duration};
   return NULL;
 }
 
@@ -282,7 +282,7 @@ static planc_status check_order(const reading_timeline *r, const pl_json *at, pl
     for (int32_t k = 0; k < r->timeline->n_timed; k++) {
       const planc_instr *instr = &r->plan->body.instrs[r->timeline->instrs[k]];
       const planc_span *span = &r->spans[(int64_t)p * r->timeline->n_timed + k];
-      if (span->begin_ns < free_at[instr->stream])
+      if (span->start_ns < free_at[instr->stream])
         return pl_json_error(at, "period %" PRId64 ": instruction %" PRId32 " begins before stream %d is free",
                              r->timeline->first_period + p, r->timeline->instrs[k], instr->stream);
       free_at[instr->stream] = span->end_ns;

@@ -95,7 +95,7 @@ static planc_status check_copying(const planrt_backend *backend, rt_device *devi
   if (!in_order) return wrong("a copy within host memory is not left to its stream");
   PLANC_TRY(backend->synchronize(device));
   if (memcmp(to, poison, BYTES) != 0) return wrong("host memory is not poisoned");
-  if (span.begin_ns <= 0 || span.end_ns < span.begin_ns) return wrong("a copy within host memory is not timed");
+  if (span.start_ns <= 0 || span.end_ns < span.start_ns) return wrong("a copy within host memory is not timed");
   PLANC_TRY(read_first(backend, device, &value));
   return value == 1 ? NULL : wrong("a copy within host memory is not waited for");
 }

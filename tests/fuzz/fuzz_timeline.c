@@ -38,7 +38,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   for (int64_t i = 0; i < (int64_t)timeline->n_periods * timeline->n_timed; i++) {
     const planc_span *span = &timeline->spans[i];
     int64_t *end = &free_at[plan->body.instrs[timeline->instrs[i % timeline->n_timed]].stream];
-    if (span->begin_ns < *end || span->end_ns < span->begin_ns) abort();
+    if (span->start_ns < *end || span->end_ns < span->start_ns) abort();
     *end = span->end_ns;
   }
   update(plan, timeline);

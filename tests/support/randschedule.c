@@ -282,7 +282,7 @@ static planc_status run_instance(maker *m, int32_t instance) {
 
 static planc_status park_again(maker *m, int32_t buffer) {
   int32_t last = m->trace->buffers[buffer].last_version, host = planc_schedule_host(m->s);
-  int32_t home = planc_schedule_residencies(m->s)[planc_schedule_parking(m->s, buffer)].memory;
+  int32_t home = planc_schedule_residencies(m->s)[planc_schedule_away_at_end(m->s, buffer)].memory;
   if (last == 0) return NULL;
   PLANC_TRY(planc_schedule_offload(m->s, planc_schedule_resident(m->s, buffer, last), host));
   return home == host ? NULL : pass_on(m, buffer, last, host, home);
@@ -317,7 +317,8 @@ static planc_status choose_homes(maker *m) {
     int32_t residency;
     if (!m->parked[b]) continue;
     bool stored = storage_of(m) >= 0 && rand_chance(&m->seed, 50);
-    PLANC_TRY(planc_schedule_park(m->s, b, stored ? storage_of(m) : planc_schedule_host(m->s), &residency));
+    int32_t memory = stored ? storage_of(m) : planc_schedule_host(m->s);
+    PLANC_TRY(planc_schedule_boundary(m->s, b, memory, PLANC_BLANK, &residency));
   }
   return NULL;
 }

@@ -42,7 +42,7 @@ sheet *sheet_replay(const planc_plan *plan, planc_simulation *simulation) {
   for (int32_t p = 1; p < SHEET_REPLAYED; p++) {
     int64_t later_ns = p * simulation->period_ns;
     for (int32_t k = 0; k < n; k++)
-      s->spans[p * n + k] = (planc_span){s->spans[k].begin_ns + later_ns, s->spans[k].end_ns + later_ns};
+      s->spans[p * n + k] = (planc_span){s->spans[k].start_ns + later_ns, s->spans[k].end_ns + later_ns};
   }
   free(r.timed_of);
   return s;

@@ -131,8 +131,8 @@ static void check_held(const planc_candidate *candidate, const random_rule *rule
   const planc_schedule *s = candidate->schedule;
   const planc_command *commands = planc_schedule_commands(s);
   int64_t live = 0;
-  for (int32_t r = planc_schedule_n_parked(s); r < planc_schedule_n_boundary(s); r++) {
-    live += pl_walk_room(&candidate->trace->buffers[planc_schedule_residencies(s)[r].buffer]);
+  for (int32_t r = planc_schedule_n_away(s); r < planc_schedule_n_boundary(s); r++) {
+    live += pl_walk_bytes(&candidate->trace->buffers[planc_schedule_residencies(s)[r].buffer]);
   }
   for (int32_t c = 0; c < planc_schedule_n_commands(s); c++) {
     if (commands[c].kind == PLANC_CMD_EXEC) {
@@ -143,7 +143,7 @@ static void check_held(const planc_candidate *candidate, const random_rule *rule
     }
     if (commands[c].kind != PLANC_CMD_ACQUIRE && commands[c].kind != PLANC_CMD_RELEASE) continue;
     int32_t buffer = planc_schedule_residencies(s)[commands[c].residency].buffer;
-    int64_t bytes = pl_walk_room(&candidate->trace->buffers[buffer]);
+    int64_t bytes = pl_walk_bytes(&candidate->trace->buffers[buffer]);
     live += commands[c].kind == PLANC_CMD_ACQUIRE ? bytes : -bytes;
   }
 }

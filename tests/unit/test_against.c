@@ -105,7 +105,7 @@ START_TEST(copies_have_their_hand_overs_on_both_sides) {
   for (int32_t k = 0; k < 4 * s->timeline.n_timed; k++) {
     const planc_instr *instr = &plan->body.instrs[s->instrs[k % s->timeline.n_timed]];
     if (instr->op == PLANC_INSTR_exec) continue;
-    s->spans[k].begin_ns += 70;
+    s->spans[k].start_ns += 70;
     if (instr->stream == 1) s->spans[k].end_ns -= 30; /* in */
   }
   ok(planc_timeline_compare(plan, &s->timeline, &c));
@@ -388,11 +388,11 @@ static sheet *run_in_part(const planc_plan *of, uint64_t *state, planc_simulatio
   sheet *s = sheet_replay(of, simulation);
   int32_t n = s->timeline.n_timed;
   for (int32_t k = 0; k < n; k++) {
-    int64_t length_ns = s->spans[k].end_ns - s->spans[k].begin_ns;
+    int64_t length_ns = s->spans[k].end_ns - s->spans[k].start_ns;
     int64_t least_ns = rand_chance(state, 70) ? length_ns * 9 / 10 : 0;
     int64_t off_ns = least_ns + rand_below(state, length_ns - least_ns + 1), front_ns = rand_below(state, off_ns + 1);
     for (int32_t p = 0; p < s->timeline.n_periods; p++) {
-      s->spans[p * n + k].begin_ns += front_ns;
+      s->spans[p * n + k].start_ns += front_ns;
       s->spans[p * n + k].end_ns -= off_ns - front_ns;
     }
   }

@@ -185,7 +185,7 @@ START_TEST(what_the_simulator_slows_is_found_again) {
       const planc_instr *instr = &plan->body.instrs[s.instrs[k]];
       int64_t want = instr->op == PLANC_INSTR_exec ? instr->time_ns : instr->bytes; /* a byte takes a ns */
       planc_span middle = s.spans[MOST_PERIODS / 2 * s.timeline.n_timed + k];
-      slowed += middle.end_ns - middle.begin_ns > want;
+      slowed += middle.end_ns - middle.start_ns > want;
       ck_assert_msg(llabs(alone_ns[k] - want) <= 1, "seed %d, body[%d]: %lld instead of %lld", (int)seed, s.instrs[k],
                     (long long)alone_ns[k], (long long)want);
     }

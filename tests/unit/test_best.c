@@ -320,7 +320,7 @@ START_TEST(what_cannot_win_is_not_made) {
   planc_plan_free(plan);
   for (const planc_policy *policy = planc_policies(); policy->name; policy++) {
     if (!makes_plans(policy) || (policy->supports & PLANC_POLICY_ROUNDS)) continue;
-    assert_fails(planc_make_plan(&problem, policy, &plan), PLANC_INFEASIBLE, "asked is for less");
+    assert_fails(planc_make_plan(&problem, policy, &plan), PLANC_INFEASIBLE, "is asked for");
   }
   planc_graph_free(graph);
 }

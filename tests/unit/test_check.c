@@ -78,7 +78,7 @@ static const struct {
     {"release 5\n", "release 5\nrelease 5\n", "release z: residency 5 is not open"},
     {"release 10\n", "",
      "body: at its end residency 10 of y is open at 2048 of memory 0, which the boundary does not say"},
-    {"release 2\n", "release 2\nrelease 0\n", "body: at its end w is not resident"},
+    {"release 2\n", "release 2\nrelease 0\n", "body: at its end w is not there"},
     {"exec f2 use 3 5\nrelease 3\n", "release 3\nexec f2 use 3 5\n", "exec f2: residency 3 is not open"},
 
     /* Residencies in other memories: each has its own arena, and the same address is other bytes. */
@@ -180,11 +180,11 @@ static const struct {
     {"boundary s 256\n", "boundary s 512\n", "acquire s: is not what row 1 of the boundary says"},
     {"boundary s 256\n", "boundary s 256 host\n", "acquire s: is not what row 1 of the boundary says"},
     {"acquire 1 s 256\n", "acquire 1 s 256\nacquire 2 x 512\n", "residency 2 comes where 2 is due, of 2"},
-    {"copy 1 user on 1\n", "", "prologue: at its end s is resident in version -1 instead of 0"},
+    {"copy 1 user on 1\n", "", "prologue: at its end s is there in version -1 instead of 0"},
     {"copy 1 user on 1\n", "copy 1 0 on 0\n", "move s: prologue and epilogue copy from and to the user only"},
     {"copy 1 user on 1\n", "copy user 0 on 2\n", "offload w: nothing leaves for the user in the prologue"},
     {"record 0 on 1\n", "record 0 on 1\nexec f1 use 0\n", "exec f1: must not stand in the prologue"},
-    {"record 0 on 1\n", "record 0 on 1\nrelease 0\n", "prologue: at its end w is not resident"},
+    {"record 0 on 1\n", "record 0 on 1\nrelease 0\n", "prologue: at its end w is not there"},
     {"copy user 1 on 2\n", "", "epilogue: s is never offloaded to the user"},
     {"copy user 1 on 2\n", "copy 1 0 on 0\n", "move s: prologue and epilogue copy from and to the user only"},
     {"copy user 1 on 2\n", "copy user 1 on 2\ncopy user 1 on 2\n", "offload s: leaves twice"},

@@ -227,7 +227,7 @@ START_TEST(every_gpu_has_its_own_budget) {
   memories[1].budget_bytes = 2048;
   ok(planc_check(plan, NULL, NULL));
   ck_assert_int_eq(pl_plan_peak(plan, PLANC_MEMORY_DEVICE), 1024);
-  ck_assert_int_eq(pl_plan_fullest(plan, PLANC_MEMORY_DEVICE)->budget_bytes, 2048);
+  ck_assert_int_eq(pl_plan_peak_memory(plan, PLANC_MEMORY_DEVICE)->budget_bytes, 2048);
   memories[1].budget_bytes = 1023;
   assert_fails(planc_check(plan, NULL, NULL), PLANC_INFEASIBLE, "needs 1024 bytes on GPU 1 (arena 1024, reserved 0)");
   planc_plan_free(plan);

@@ -117,7 +117,7 @@ static const struct {
      "acquire c: 256 bytes from address 512 on are not inside the arena of 512 bytes"},
     {"acquire 1 c 256 host\n", "acquire 1 c 0 host\n", "acquire c: overlaps w in residency 0, which is open at 0"},
     /* The way there. */
-    {"copy 0 user on 1\n", "", "prologue: at its end w is resident in version -1 instead of 0"},
+    {"copy 0 user on 1\n", "", "prologue: at its end w is there in version -1 instead of 0"},
     {"copy 0 user on 1\n", "copy user 0 on 2\n", "copy w: residency 0 holds nothing yet"},
     {"copy 0 user on 1\n", "copy 0 user on 2\n", "copy w: stream 2 does not copy from the user to the host"},
     {"copy 1 user on 1\n", "copy 1 0 on 1\n", "move c: stream 1 does not compute in memory 1"},
@@ -125,7 +125,7 @@ static const struct {
      "copy c: nothing leaves for the user in the prologue"},
     {"wait 0 on 2\n", "",
      "copy w: reads w, which copy at line 31 on stream h2d may still be writing, in a run without bodies"},
-    {"record 0 on 1\n", "release 1\nrecord 0 on 1\n", "prologue: at its end c is not resident"},
+    {"record 0 on 1\n", "release 1\nrecord 0 on 1\n", "prologue: at its end c is not there"},
     /* In the body. */
     {"copy 3 0 on 1\n", "copy 3 1 on 1\n", "prefetch w: residency 1 is of c"},
     {"copy 3 0 on 1\n", "", "exec f: reads w in residency 3, which holds nothing yet"},
@@ -134,11 +134,11 @@ static const struct {
     {"exec f use 2 3 4 5\n", "exec f use 2 3 1 5\n", "exec f: wants c, but residency 1 is in memory 1"},
     {"wait 6 lag 1 on 1\n", "",
      "prefetch w: reads w, which offload at line 61 of the body before on stream d2h may still be writing"},
-    {"copy 7 3 on 2\n", "", "body: at its end w is resident in version -1 instead of 1"},
+    {"copy 7 3 on 2\n", "", "body: at its end w is there in version -1 instead of 1"},
     {"copy 7 3 on 2\n", "copy 7 1 on 0\n", "move w: stream 0 does not compute in memory 1"},
     {"exec up use 3 6\nrecord 3 on 0\nwait 3 on 2\nacquire 7 w 0 host\ncopy 7 3 on 2\n",
      "record 3 on 0\nwait 3 on 2\nacquire 7 w 0 host\ncopy 7 3 on 2\nrecord 9 on 2\nwait 9 on 0\nexec up use 3 6\n",
-     "body: at its end w is resident in version 0 instead of 1"},
+     "body: at its end w is there in version 0 instead of 1"},
     {"wait 3 on 2\nacquire 7", "acquire 7", "offload w: reads w, which exec at line"},
     {"wait 4 on 0\n", "", "exec f: reads x, which prefetch at line"},
     {"release 0\n", "", "acquire w: overlaps w in residency 0, which is open at 0"},
@@ -147,7 +147,7 @@ static const struct {
      "body: at its end residency 3 of w is open at 512 of memory 0, which the boundary does not say"},
     {"release 4\n", "",
      "body: at its end residency 4 of c is open at 256 of memory 0, which the boundary does not say"},
-    {"release 5\n", "release 5\nrelease 1\n", "body: at its end c is not resident"},
+    {"release 5\n", "release 5\nrelease 1\n", "body: at its end c is not there"},
     /* At the right address, but of another memory. */
     {"release 4\n", "release 1\n",
      "body: at its end residency 4 of c is open at 256 of memory 0, which the boundary does not say"},
@@ -254,7 +254,7 @@ static const struct {
     {"copy 4 user on 1\n", "", "prefetch x: residency 4 holds nothing yet"},
     {"copy 8 6 on 2\n", "", "copy loss: residency 8 holds nothing yet"},
     {"copy user 8 on 2\n", "copy user 8 on 2\ncopy user 6 on 2\n", "offload loss: leaves twice"},
-    {"copy user 8 on 2\n", "copy user 8 on 2\nrelease 1\n", "body: at its end c is not resident"},
+    {"copy user 8 on 2\n", "copy user 8 on 2\nrelease 1\n", "body: at its end c is not there"},
 };
 
 START_TEST(a_broken_rule_of_several_memories_is_named) {

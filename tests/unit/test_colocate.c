@@ -717,9 +717,9 @@ START_TEST(misuse) {
   planc_mix mix = m.mix;
   mix.n_jobs = 0;
   assert_fails(planc_mix_resolve(&mix, shares), PLANC_USAGE, "0 jobs: a mix has from 1 to 64");
-  mix.n_jobs = PLANC_MIX_MOST_JOBS + 1;
+  mix.n_jobs = PLANC_MIX_MAX_JOBS + 1;
   assert_fails(planc_mix_resolve(&mix, shares), PLANC_USAGE, "65 jobs");
-  m.iterations[1] = PLANC_MIX_MOST_ITERATIONS + 1;
+  m.iterations[1] = PLANC_MIX_MAX_ITERATIONS + 1;
   assert_fails(planc_mix_resolve(&m.mix, shares), PLANC_USAGE, "1025 iterations in a period");
   m.iterations[1] = -1;
   assert_fails(planc_mix_resolve(&m.mix, shares), PLANC_USAGE, "-1 iterations in a period");

@@ -122,7 +122,7 @@ static void check_places(const planc_evaluator *evaluator, const planc_candidate
   ok(evaluator->place(evaluator, candidate, residencies, workspaces, &arena_bytes));
   ck_assert_int_eq(arena_bytes, planc_plan_memory(plan, PLANC_MEMORY_DEVICE)->arena_bytes);
   for (int32_t r = 0; r < planc_schedule_n_boundary(s); r++)
-    if (r >= planc_schedule_n_parked(s)) ck_assert_int_eq(residencies[r], plan->boundary[r].address);
+    if (r >= planc_schedule_n_away(s)) ck_assert_int_eq(residencies[r], plan->boundary[r].address);
   for (int32_t i = 0; i < plan->body.n; i++) {
     const planc_instr *instr = &plan->body.instrs[i];
     if (instr->op != PLANC_INSTR_exec) continue;

@@ -158,7 +158,7 @@ static void add_timeline(pl_emit *all) {
   ok(planc_plan_read("tests/data/timeline/tiny.plan", &plan));
   ok(planc_timeline_read("tests/data/timeline/tiny.json", plan, &timeline));
   for (int64_t i = 0; i < (int64_t)timeline->n_periods * timeline->n_timed; i++)
-    pl_emit_format(all, "%lld %lld\n", (long long)timeline->spans[i].begin_ns, (long long)timeline->spans[i].end_ns);
+    pl_emit_format(all, "%lld %lld\n", (long long)timeline->spans[i].start_ns, (long long)timeline->spans[i].end_ns);
   planc_timeline_free(timeline);
   planc_plan_free(plan);
 }

@@ -325,7 +325,7 @@ START_TEST(a_tenth_costs_a_tenth) {
   }
   ck_assert_int_eq(kept.hosts[0].phase, 1);
   for (int32_t i = KEPT; i < CHAIN; i++) f.body[4 * i + 3].time_ns += 50 + i % 7;
-  ok(sim_link(&f.program, &f.arena, &f.program.sections[SIM_BODY]));
+  ok(sim_list_steps(&f.program, &f.arena, &f.program.sections[SIM_BODY]));
   whole.n = parted.n = 0;
   run_on(&f, &fresh, INT32_MAX, &whole);
   again = run_on(&f, &kept, INT32_MAX, &parted);

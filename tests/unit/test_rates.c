@@ -158,14 +158,14 @@ START_TEST(priorities_go_first) {
   sim_kernel drawn[MOST];
   sim_activity with, without;
   int32_t n = 2 + (int32_t)(rt_random(seed, n_draws++) % (MOST - 1));
-  int32_t least = (int32_t)(rt_random(seed, n_draws++) % (PLANC_MOST_PRIORITY + 1));
+  int32_t least = (int32_t)(rt_random(seed, n_draws++) % (PLANC_MAX_PRIORITY + 1));
   double used = 0, wanted = 0;
   make(&all, n);
   make(&above, n);
   ok(sim_activity_make(&all.program, &all.arena, &with));
   ok(sim_activity_make(&above.program, &above.arena, &without));
   for (int32_t k = 0; k < n; k++) {
-    int32_t priority = (int32_t)(rt_random(seed, n_draws++) % (PLANC_MOST_PRIORITY + 1));
+    int32_t priority = (int32_t)(rt_random(seed, n_draws++) % (PLANC_MAX_PRIORITY + 1));
     drawn[k] = (sim_kernel){.time_ns = 1 + (int64_t)(rt_random(seed, n_draws++) % 1000000),
                             .busy_ppm = 1 + (int32_t)(rt_random(seed, n_draws++) % PL_PPM)};
     wanted += drawn[k].busy_ppm;

@@ -675,12 +675,12 @@ END_TEST
 /* When an instruction of a period ran on the first replica, all that it did there. */
 static planc_span span_of(const planrt_session *session, int64_t period, int32_t instr) {
   const rt_part *body = &session->parts[RT_BODY];
-  planc_span out = {.begin_ns = INT64_MAX, .end_ns = -1};
+  planc_span out = {.start_ns = INT64_MAX, .end_ns = -1};
   for (int32_t i = 0; i < body->n; i++) {
     const rt_action *action = &body->actions[i];
     if (action->replica != 0 || action->instr != instr) continue;
     const rt_span *span = &session->spans[period % session->options.timeline * session->n_spans + action->span];
-    if (span->begin_ns < out.begin_ns) out.begin_ns = span->begin_ns;
+    if (span->start_ns < out.start_ns) out.start_ns = span->start_ns;
     if (span->end_ns > out.end_ns) out.end_ns = span->end_ns;
   }
   return out;
@@ -702,12 +702,12 @@ START_TEST(timelines_are_of_one_replica) {
   ok(planc_timeline_read(path, plan, &timeline));
   ck_assert_int_eq(timeline->n_periods, KEPT);
   ck_assert_int_eq(timeline->n_timed, TIMED);
-  int64_t origin = span_of(session, PERIODS - KEPT, timeline->instrs[0]).begin_ns;
+  int64_t origin = span_of(session, PERIODS - KEPT, timeline->instrs[0]).start_ns;
   for (int32_t p = 0; p < KEPT; p++)
     for (int32_t k = 0; k < TIMED; k++) {
       planc_span span = span_of(session, PERIODS - KEPT + p, timeline->instrs[k]);
       const planc_span *read = &timeline->spans[p * TIMED + k];
-      ck_assert_int_eq(read->begin_ns, span.begin_ns - origin);
+      ck_assert_int_eq(read->start_ns, span.start_ns - origin);
       ck_assert_int_eq(read->end_ns, span.end_ns - origin);
     }
   planc_timeline_free(timeline);

@@ -86,14 +86,14 @@ END_TEST
 
 /* w never changes here: its parked copy stays good. */
 START_TEST(what_is_at_home_comes_from_there) {
-  refused(planc_schedule_park(s, X, planc_schedule_host(s), &r[X]), "x"); /* does not persist */
-  ok(planc_schedule_park(s, W, planc_schedule_host(s), &r[W]));
-  refused(planc_schedule_park(s, W, planc_schedule_host(s), &r[W]), "w");
+  refused(planc_schedule_boundary(s, X, planc_schedule_host(s), PLANC_BLANK, &r[X]), "x"); /* does not persist */
+  ok(planc_schedule_boundary(s, W, planc_schedule_host(s), PLANC_BLANK, &r[W]));
+  refused(planc_schedule_boundary(s, W, planc_schedule_host(s), PLANC_BLANK, &r[W]), "w");
   refused(planc_schedule_boundary(s, W, planc_schedule_device(s), PLANC_BLANK, &r[W]), "w");
-  ck_assert_int_eq(planc_schedule_n_parked(s), 1);
+  ck_assert_int_eq(planc_schedule_n_away(s), 1);
   ck_assert_int_eq(planc_schedule_resident(s, W, 0), -1);
   ck_assert(planc_schedule_on_host(s, W, 0));
-  ck_assert_int_eq(planc_schedule_parking(s, W), r[W]);
+  ck_assert_int_eq(planc_schedule_away_at_end(s, W), r[W]);
   ok(planc_schedule_acquire(s, X, planc_schedule_device(s), PLANC_BLANK, &r[X]));
   ok(planc_schedule_prefetch(s, r[X], 0));
   ok(planc_schedule_acquire(s, Y, planc_schedule_device(s), PLANC_BLANK, &r[Y]));
@@ -214,8 +214,8 @@ START_TEST(memories_are_named_by_number) {
   ck_assert_int_eq(planc_schedule_first_of(s, PLANC_MEMORY_STORAGE), STORAGE);
   ck_assert_int_eq(planc_schedule_memories(s, &n)[STORAGE].kind, PLANC_MEMORY_STORAGE);
   ck_assert_int_eq(n, N_MEMORIES);
-  refused(planc_schedule_park(s, W, DEVICE, &away), "w");
-  refused(planc_schedule_boundary(s, W, HOST, PLANC_BLANK, &away), "w");
+  refused(planc_schedule_boundary(s, W, USER, PLANC_BLANK, &away), "w");
+  refused(planc_schedule_boundary(s, W, HOST, 0, &away), "w"); /* lowering places it */
   refused(planc_schedule_acquire(s, Y, USER, PLANC_BLANK, &away), "y");
   refused(planc_schedule_acquire(s, Y, N_MEMORIES, PLANC_BLANK, &away), "y");
   refused(planc_schedule_acquire(s, Y, -1, PLANC_BLANK, &away), "y");
@@ -262,14 +262,14 @@ END_TEST
 
 /* What is parked in storage alone is not on the host. */
 START_TEST(what_is_parked_in_storage_comes_by_the_host) {
-  int32_t parked;
+  int32_t stored;
   ok(over(table, N_MEMORIES));
-  ok(planc_schedule_park(s, W, STORAGE, &parked));
+  ok(planc_schedule_boundary(s, W, STORAGE, PLANC_BLANK, &stored));
   ck_assert(!planc_schedule_on_host(s, W, 0));
-  ck_assert_int_eq(planc_schedule_parking(s, W), parked);
+  ck_assert_int_eq(planc_schedule_away_at_end(s, W), stored);
   ok(planc_schedule_acquire(s, W, DEVICE, PLANC_BLANK, &r[W]));
   refused(planc_schedule_prefetch(s, r[W], 0), "w");
-  ok(planc_schedule_offload(s, parked, HOST));
+  ok(planc_schedule_offload(s, stored, HOST));
   ok(planc_schedule_prefetch(s, r[W], 0));
 }
 END_TEST

@@ -256,11 +256,11 @@ END_TEST
 
 /* Of as many jobs as a mix may have, each has few streams enough. */
 static void many_rounds(const planc_workload *job) {
-  planc_workload jobs[PLANC_MIX_MOST_JOBS];
-  planc_mix_share shares[PLANC_MIX_MOST_JOBS];
-  int32_t iterations[PLANC_MIX_MOST_JOBS] = {0};
-  planc_mix mix = {.n_jobs = PLANC_MIX_MOST_JOBS, .jobs = jobs, .iterations = iterations};
-  for (int32_t j = 0; j < PLANC_MIX_MOST_JOBS; j++) {
+  planc_workload jobs[PLANC_MIX_MAX_JOBS];
+  planc_mix_share shares[PLANC_MIX_MAX_JOBS];
+  int32_t iterations[PLANC_MIX_MAX_JOBS] = {0};
+  planc_mix mix = {.n_jobs = PLANC_MIX_MAX_JOBS, .jobs = jobs, .iterations = iterations};
+  for (int32_t j = 0; j < PLANC_MIX_MAX_JOBS; j++) {
     jobs[j] = *job;
     jobs[j].batch = jobs[j].side_by_side = 16;
     jobs[j].sub_batch = 1;
@@ -274,7 +274,7 @@ START_TEST(misuse) {
   planc_mix_share shares[JOBS];
   randgraph_options forward = {.inference = true}, coupled = {.allow_batch_coupled = true};
   make_job(1, 1, &a);
-  a.jobs[0].side_by_side = PLANC_MIX_MOST_ROUNDS + 1;
+  a.jobs[0].side_by_side = PLANC_MIX_MAX_ROUNDS + 1;
   assert_fails(planc_mix_resolve(&a.mix, shares), PLANC_USAGE, "65 rounds side by side: from 1 to 64");
   a.jobs[0].side_by_side = -1;
   assert_fails(planc_mix_resolve(&a.mix, shares), PLANC_USAGE, "-1 rounds side by side: from 1 to 64");

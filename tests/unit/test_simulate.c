@@ -234,7 +234,7 @@ START_TEST(every_job_has_its_own_host) {
 END_TEST
 
 /* One host launches one op after the other, and what is in flight is of both jobs. */
-START_TEST(one_host_may_serve_all_jobs) {
+START_TEST(one_dispatcher_may_serve_all_jobs) {
   static const char script[] =
       "body\nacquire 0 x#0 0\nacquire 1 y#0 8192\nacquire 2 z#0 9216\nacquire 3 x#1 16384\nacquire 4 y#1 24576\n"
       "acquire 5 z#1 25600\nexec a#0 use 0 1\nexec b#0 use 1 2\nexec a#1 on 3 use 3 4\nexec b#1 on 3 use 4 5\n" CLOSE
@@ -287,7 +287,7 @@ END_TEST
 START_TEST(captured_bodies_have_nothing_to_track) {
   static const char script[] = OPERANDS "exec a use 0 1\nexec b use 1 2\n" CLOSE;
   static const planc_simulate_options wrong[] = {{.captured = true, .track_ns = 1},
-                                                 {.captured = true, .one_host = true},
+                                                 {.captured = true, .one_dispatcher = true},
                                                  {.captured = true, .in_flight = 3},
                                                  {.captured = true, .apart = true}};
   planc_job job = {.graph = graph, .batch = 1, .n_rounds = 1, .rounds = one, .iterations = 1};
@@ -716,7 +716,7 @@ int main(void) {
   tcase_add_test(tests, launches_bind);
   tcase_add_test(tests, captured_bodies_do_not_overlap);
   tcase_add_test(tests, a_captured_body_is_launched_once);
-  tcase_add_test(tests, one_host_may_serve_all_jobs);
+  tcase_add_test(tests, one_dispatcher_may_serve_all_jobs);
   tcase_add_test(tests, launches_and_ops_may_take_turns);
   tcase_add_test(tests, bodies_may_be_apart);
   tcase_add_test(tests, hosts_may_track_memory);

@@ -206,7 +206,7 @@ enum { X, W, Y, Z, N_BUFFERS }; /* in the order of first access */
 static void state_by_hand(planc_schedule *s) {
   int32_t r[N_BUFFERS], device = planc_schedule_device(s), host = planc_schedule_host(s), away;
   int32_t storage = planc_schedule_first_of(s, PLANC_MEMORY_STORAGE);
-  ok(planc_schedule_park(s, W, storage, &away));
+  ok(planc_schedule_boundary(s, W, storage, PLANC_BLANK, &away));
   ok(planc_schedule_offload(s, away, host));
   ok(planc_schedule_acquire(s, W, device, PLANC_BLANK, &r[W]));
   ok(planc_schedule_prefetch(s, r[W], 0));

@@ -161,10 +161,10 @@ START_TEST(copies_are_paced) {
   ok(host->copy(device, 1, RT_H2D, arena, slots, BYTES, &in));
   ok(host->copy(device, 2, RT_D2D, arena + BYTES, arena + BYTES, 256, &within));
   ok(host->synchronize(device));
-  ck_assert_int_ge(out.end_ns - out.begin_ns, 100000000);
-  ck_assert_int_ge(in.end_ns - in.begin_ns, 100000000);
-  ck_assert_int_ge(in.begin_ns, out.end_ns);
-  ck_assert_int_ge(within.end_ns, within.begin_ns);
+  ck_assert_int_ge(out.end_ns - out.start_ns, 100000000);
+  ck_assert_int_ge(in.end_ns - in.start_ns, 100000000);
+  ck_assert_int_ge(in.start_ns, out.end_ns);
+  ck_assert_int_ge(within.end_ns, within.start_ns);
   host->close(device);
 }
 END_TEST

@@ -147,7 +147,7 @@ static void take(naive *n, int32_t k, const choice *c, bool across) {
   const planc_gap *gap = &n->gaps->gaps[k];
   const planc_device *device = n->walk->device;
   const planc_buffer *buffer = &n->trace->buffers[gap->buffer];
-  int64_t bytes = pl_walk_room(buffer), out_ns = link_time(&device->links[PLANC_ROUTE_D2H], buffer->bytes);
+  int64_t bytes = pl_walk_bytes(buffer), out_ns = link_time(&device->links[PLANC_ROUTE_D2H], buffer->bytes);
   n->taken[k] = true;
   occupy(n, c->in_start, link_time(&device->links[PLANC_ROUTE_H2D], buffer->bytes));
   if (c->out_start >= 0) {
@@ -219,7 +219,7 @@ static bool naive_round(naive *n, choice *c) {
   int64_t best = -1;
   for (int32_t k = 0; k < n->gaps->n; k++) {
     choice of;
-    int64_t bytes = pl_walk_room(&n->trace->buffers[n->gaps->gaps[k].buffer]);
+    int64_t bytes = pl_walk_bytes(&n->trace->buffers[n->gaps->gaps[k].buffer]);
     if (bytes <= best || !may_take(n, k, peak, &of)) continue;
     best = bytes;
     *c = of;

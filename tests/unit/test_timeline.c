@@ -64,7 +64,7 @@ static void assert_same(const planrt_session *session, const planc_timeline *tim
   ck_assert_int_eq(timeline->n_periods, n_periods);
   int64_t least = INT64_MAX, origin = INT64_MAX;
   for (int64_t i = 0; i < (int64_t)n_periods * timeline->n_timed; i++)
-    if (timeline->spans[i].begin_ns < least) least = timeline->spans[i].begin_ns;
+    if (timeline->spans[i].start_ns < least) least = timeline->spans[i].start_ns;
   ck_assert_int_eq(least, 0);
   for (int pass = 0; pass < 2; pass++) {
     for (int32_t p = 0; p < n_periods; p++) {
@@ -73,10 +73,10 @@ static void assert_same(const planrt_session *session, const planc_timeline *tim
       for (int32_t i = 0; i < body->n; i++) {
         if (!is_measured(&body->actions[i])) continue;
         ck_assert_int_eq(body->actions[i].span, timed);
-        if (pass == 0 && spans[timed].begin_ns < origin) origin = spans[timed].begin_ns;
+        if (pass == 0 && spans[timed].start_ns < origin) origin = spans[timed].start_ns;
         const planc_span *span = &timeline->spans[(int64_t)p * timeline->n_timed + timed];
         ck_assert_int_eq(timeline->instrs[timed], body->actions[i].instr);
-        if (pass > 0) ck_assert_int_eq(span->begin_ns, spans[timed].begin_ns - origin);
+        if (pass > 0) ck_assert_int_eq(span->start_ns, spans[timed].start_ns - origin);
         if (pass > 0) ck_assert_int_eq(span->end_ns, spans[timed].end_ns - origin);
         timed++;
       }
@@ -115,7 +115,7 @@ END_TEST
 static void invent_spans(const planrt_session *session, uint64_t seed, int64_t longest) {
   int64_t now = INT64_C(1) << 61;
   for (int64_t k = 0; k < (int64_t)session->options.timeline * session->n_spans; k++) {
-    session->spans[k].begin_ns = now += rand_below(&seed, longest);
+    session->spans[k].start_ns = now += rand_below(&seed, longest);
     session->spans[k].end_ns = now += rand_below(&seed, longest);
   }
 }
@@ -124,7 +124,7 @@ static void invent_spans(const planrt_session *session, uint64_t seed, int64_t l
 static int32_t first_that_fits(const planrt_session *session, int32_t n) {
   int32_t first = 0;
   int64_t end_ns = session->spans[(int64_t)n * session->n_spans - 1].end_ns;
-  while (first < n && end_ns - session->spans[(int64_t)first * session->n_spans].begin_ns > PLANC_TIMELINE_LONGEST_NS)
+  while (first < n && end_ns - session->spans[(int64_t)first * session->n_spans].start_ns > PLANC_TIMELINE_MAX_NS)
     first++;
   return first;
 }
@@ -210,8 +210,8 @@ static planc_status parse(const written *w, const char *text, size_t length) {
   }
   int64_t total = (int64_t)timeline->n_periods * timeline->n_timed;
   for (int64_t i = 0; i < total; i++) {
-    ck_assert_int_ge(timeline->spans[i].begin_ns, 0);
-    ck_assert_int_ge(timeline->spans[i].end_ns, timeline->spans[i].begin_ns);
+    ck_assert_int_ge(timeline->spans[i].start_ns, 0);
+    ck_assert_int_ge(timeline->spans[i].end_ns, timeline->spans[i].start_ns);
   }
   planc_timeline_free(timeline);
   return NULL;

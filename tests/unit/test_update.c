@@ -208,7 +208,7 @@ END_TEST
 static bool is_slowed(const planc_plan *plan, const planc_instr *instr, planc_span span) {
   if (instr->op != PLANC_INSTR_copy) return false;
   planc_route route = copies_on(plan, instr, "h2d") ? PLANC_ROUTE_H2D : PLANC_ROUTE_D2H;
-  return span.end_ns - span.begin_ns > planc_link_ns(link_of(plan, route), instr->bytes) + 1;
+  return span.end_ns - span.start_ns > planc_link_ns(link_of(plan, route), instr->bytes) + 1;
 }
 
 /* A plan of copies that often run against each other, each to less than half as fast. */
@@ -257,7 +257,7 @@ static void show_handovers(const planc_plan *plan, sheet *run) {
     if (copies_on(plan, instr, "h2d"))
       run->spans[i].end_ns -= link_of(plan, PLANC_ROUTE_H2D)->latency_ns;
     else
-      run->spans[i].begin_ns += link_of(plan, PLANC_ROUTE_D2H)->latency_ns;
+      run->spans[i].start_ns += link_of(plan, PLANC_ROUTE_D2H)->latency_ns;
   }
 }
 
@@ -385,7 +385,7 @@ END_TEST
 
 /* Whatever a trace may say, and a plan as well, gives a profile that can be read again. */
 START_TEST(extremes_stay_within_the_format) {
-  static const int64_t extremes[] = {0, 1, 2, PLANC_TIMELINE_LONGEST_NS / 7, PLANC_TIMELINE_LONGEST_NS};
+  static const int64_t extremes[] = {0, 1, 2, PLANC_TIMELINE_MAX_NS / 7, PLANC_TIMELINE_MAX_NS};
   enum { N = sizeof extremes / sizeof *extremes };
   uint64_t state = (uint64_t)_i;
   planc_plan *plan;

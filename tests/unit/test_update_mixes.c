@@ -159,7 +159,7 @@ START_TEST(ops_that_crowd_each_other_are_taken_apart) {
     planc_update *update = update_of(plan, run, NULL, PPM);
     for (int32_t k = 0; k < run->timeline.n_timed; k++) {
       const planc_instr *instr = &other->body.instrs[run->instrs[k]];
-      if (instr->op == PLANC_INSTR_exec) slowed += run->spans[k].end_ns - run->spans[k].begin_ns - instr->time_ns;
+      if (instr->op == PLANC_INSTR_exec) slowed += run->spans[k].end_ns - run->spans[k].start_ns - instr->time_ns;
     }
     assert_near_ns(update->ops.measured_ns, update->ops.old_ns * percent / 100, 2e-3, update->ops.count);
     assert_links(other, update);

@@ -137,7 +137,7 @@ static demand_reader reader_of(const shift_search *s, const runner *r, int32_t p
 /* The iterations of other jobs that are under way at a time. */
 typedef struct under_way {
   int32_t n;
-  demand_reader of[PLANC_MIX_MOST_JOBS];
+  demand_reader of[PLANC_MIX_MAX_JOBS];
 } under_way;
 
 /* Starts only go up, so that of each job only the last one can be. */

@@ -336,7 +336,7 @@ static planc_status weave(rounds *r, pl_turn *turns, planc_candidate *out) {
 /* --- The search --------------------------------------------------------------------------------------------------- */
 
 static planc_status shift(rounds *r, int64_t room, bool *out_fit) {
-  int32_t jobs[PLANC_MIX_MOST_ROUNDS];
+  int32_t jobs[PLANC_MIX_MAX_ROUNDS];
   for (int32_t k = 0; k < r->n; k++) jobs[k] = k;
   return pl_shift(&r->timing, &r->areas, jobs, r->n, room, out_fit);
 }

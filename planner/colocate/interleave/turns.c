@@ -13,7 +13,7 @@ typedef struct taking_turns {
   const planc_mix_evaluator *evaluator;
   const planc_mix *mix;
   const pl_turn_rules *rules;
-  int32_t iterations[PLANC_MIX_MOST_JOBS];
+  int32_t iterations[PLANC_MIX_MAX_JOBS];
   pl_beside beside;
   bool first_will_do; /* the jobs' plans need not be the fastest */
 } taking_turns;

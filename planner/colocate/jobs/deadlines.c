@@ -50,7 +50,7 @@ static int64_t left_between(const planc_mix *mix, const pl_deadline_job *jobs, i
 }
 
 static int32_t most_iterations(const planc_mix *mix) {
-  return mix->max_ratio > 0 ? mix->max_ratio : PLANC_MIX_MOST_ITERATIONS;
+  return mix->max_ratio > 0 ? mix->max_ratio : PLANC_MIX_MAX_ITERATIONS;
 }
 
 void pl_deadlines_choose(const planc_mix *mix, const pl_deadline_job *jobs, int32_t *iterations) {

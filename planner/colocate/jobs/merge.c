@@ -32,7 +32,7 @@ static planc_status make_costs(merging *m);
 static planc_status make_parts(merging *m);
 static planc_status begin_schedule(const merging *m);
 static planc_status set_compute_streams(const merging *m);
-static planc_status state_boundary(merging *m, bool parked);
+static planc_status state_boundary(merging *m, bool away);
 static planc_status take_turn(const merging *m, const pl_turn *turn);
 
 planc_status pl_merge_repeat(pl_arena *arena, int32_t n_jobs, const int32_t *iterations, int64_t *const *by_job,
@@ -161,18 +161,18 @@ static int64_t address_of(const part *p, int32_t residency) {
   return p->addresses ? p->addresses[residency] : PLANC_BLANK;
 }
 
-/* Boundaries of all jobs: what is parked stands first. */
-static planc_status state_boundary(merging *m, bool parked) {
+/* Boundaries of all jobs: what is away from the device stands first. */
+static planc_status state_boundary(merging *m, bool away) {
   for (int32_t j = 0; j < m->merge->n_jobs; j++) {
     part *p = &m->parts[m->first_part[j]];
     const planc_schedule *own = p->of->schedule;
-    int32_t n_parked = planc_schedule_n_parked(own);
-    int32_t first = parked ? 0 : n_parked, end = parked ? n_parked : planc_schedule_n_boundary(own);
+    int32_t n_away = planc_schedule_n_away(own);
+    int32_t first = away ? 0 : n_away, end = away ? n_away : planc_schedule_n_boundary(own);
     for (int32_t r = first; r < end; r++) {
       const planc_residency *it = &planc_schedule_residencies(own)[r];
       int32_t buffer = p->buffers[it->buffer], *out = &p->residencies[r];
-      if (parked) PLANC_TRY(planc_schedule_park(m->out->schedule, buffer, it->memory, out));
-      if (!parked) PLANC_TRY(planc_schedule_boundary(m->out->schedule, buffer, it->memory, address_of(p, r), out));
+      int64_t address = away ? PLANC_BLANK : address_of(p, r);
+      PLANC_TRY(planc_schedule_boundary(m->out->schedule, buffer, it->memory, address, out));
     }
   }
   return NULL;
@@ -181,7 +181,7 @@ static planc_status state_boundary(merging *m, bool parked) {
 /* A later iteration finds what persists where the one before has left it. */
 static void begin(const merging *m, part *p) {
   const planc_schedule *own = p->of->schedule;
-  for (int32_t r = planc_schedule_n_parked(own); r < planc_schedule_n_boundary(own); r++) {
+  for (int32_t r = planc_schedule_n_away(own); r < planc_schedule_n_boundary(own); r++) {
     int32_t buffer = p->buffers[planc_schedule_residencies(own)[r].buffer];
     p->residencies[r] = planc_schedule_open(m->out->schedule, buffer);
   }

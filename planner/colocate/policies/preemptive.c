@@ -140,7 +140,7 @@ static void add_turn(turn_listing *l, int32_t job, int32_t iteration, int32_t fi
 /* --- In time ------------------------------------------------------------------------------------------------------ */
 
 static planc_status find_lateness(const pl_turn_takers *of, const planc_candidate *all, int64_t *out_ns) {
-  int64_t responses_ns[PLANC_MIX_MOST_JOBS];
+  int64_t responses_ns[PLANC_MIX_MAX_JOBS];
   PLANC_TRY(of->evaluator->respond(of->evaluator, all, responses_ns));
   *out_ns = INT64_MIN;
   for (int32_t j = 0; j < of->mix->n_jobs; j++) {
