@@ -171,7 +171,7 @@ static void set_speeds(int64_t period, int32_t n_jobs, planc_mix_share *shares) 
 
 planc_status pl_mix_judge(const planc_mix *mix, const planc_plan *plan, planc_mix_share *shares) {
   set_speeds(plan->predicted.period_ns, mix->n_jobs, shares);
-  int64_t responses_ns[PLANC_MIX_MOST_JOBS];
+  int64_t responses_ns[PLANC_MIX_MAX_JOBS];
   PLANC_TRY(pl_responses_find(plan, responses_ns));
   for (int32_t j = 0; j < mix->n_jobs; j++) shares[j].response_ns = responses_ns[j];
   return pl_deadlines_hold(mix, shares);

@@ -183,8 +183,8 @@ static planc_status read_arguments(profiling *p, const prog_arguments *arguments
   if (!p->name) p->name = "host";
   const char *fault = name ? pl_label_fault(name) : NULL;
   if (fault) return planc_error(PLANC_USAGE, "--name: %s", fault);
-  PLANC_TRY(read_list(arguments, "batches", INT32_MAX, RUN_MOST_BATCHES, p->batches, &p->n_batches));
-  PLANC_TRY(read_list(arguments, "loads", 100, RUN_MOST_LOADS, p->loads + 1, &p->n_loads));
+  PLANC_TRY(read_list(arguments, "batches", INT32_MAX, RUN_MAX_BATCHES, p->batches, &p->n_batches));
+  PLANC_TRY(read_list(arguments, "loads", 100, RUN_MAX_LOADS, p->loads + 1, &p->n_loads));
   for (int32_t i = 1; i <= p->n_loads; i++) p->loads[i] *= PLANC_UNIT_PERCENT;
   p->n_loads++;
   PLANC_TRY(prog_option_int(arguments, "repetitions", 1, 1000, 5, &p->repetitions));

@@ -93,8 +93,8 @@ static planc_status end_with(const measuring *m, planc_status failure) {
   if (!unkept && p->kept->path) {
     bool named = rt_trial_has_algorithm(m->trial);
     prog_print_line(stderr, "planrun: note: failed in pass %lld; the same command goes on %s%s",
-                    (long long)get_int(m->trial, "pass") + 1, named ? "without " : "with its ops one by one",
-                    named ? get_string(m->trial, "algorithm") : "");
+                    (long long)rt_get_int(m->trial, "pass") + 1, named ? "without " : "with its ops one by one",
+                    named ? rt_get_string(m->trial, "algorithm") : "");
   }
   planc_status_free(unkept);
   return failure;
@@ -112,7 +112,7 @@ static void tell_trials(const cJSON *pieces) {
           stderr,
           "planrun: note: a run before came to its end in pass %lld of batch %lld: the ops of that pass run "
           "one by one%s%s",
-          (long long)get_int(piece, "pass") + 1, (long long)get_int(piece, "batch"), colon, reason);
+          (long long)rt_get_int(piece, "pass") + 1, (long long)rt_get_int(piece, "batch"), colon, reason);
     else
       prog_print_line(stderr, "planrun: note: op %s: a run before came to its end at %s, %s%s%s", op, algorithm,
                       rt_trial_has_algorithm(piece) ? "which is left out" : "and there is no other", colon, reason);

@@ -309,7 +309,7 @@ static planc_status read_way(const prog_arguments *arguments, planc_simulate_opt
   *out = (planc_simulate_options){.captured = prog_option_given(arguments, "graph-replay"),
                                   .maps_in_step = chunk_ns >= 0,
                                   .chunk_ns = chunk_ns >= 0 ? chunk_ns : 0,
-                                  .one_host = prog_option_given(arguments, "one-dispatcher"),
+                                  .one_dispatcher = prog_option_given(arguments, "one-dispatcher"),
                                   .in_flight = (int32_t)in_flight,
                                   .apart = prog_option_given(arguments, "free-at"),
                                   .track_ns = track_ns,

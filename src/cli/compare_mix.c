@@ -212,7 +212,7 @@ static planc_status fill_estimated(const mix_table *t, planc_mix_share *shares, 
 }
 
 static planc_status fill_row(mix_table *t, mix_row *out) {
-  planc_mix_share shares[PLANC_MIX_MOST_JOBS];
+  planc_mix_share shares[PLANC_MIX_MAX_JOBS];
   prog_progress(stderr, "planc: %s", out->policy->name);
   for (int32_t j = 0; j < t->mix->n_jobs; j++) shares[j] = t->shares[j];
   return out->policy->make ? fill_planned(t, shares, out) : fill_estimated(t, shares, out);

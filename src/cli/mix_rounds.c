@@ -12,7 +12,7 @@ planc_status cli_mix_read_rounds(const prog_arguments *arguments, cli_mix *mix) 
     int32_t job;
     int64_t n;
     PLANC_TRY(planc_context(cli_mix_read_job(text, mix, &job, &number), "--accumulate %s", text));
-    PLANC_TRY(prog_option_int_of("accumulate", number, 1, PLANC_MIX_MOST_ROUNDS, &n));
+    PLANC_TRY(prog_option_int_of("accumulate", number, 1, PLANC_MIX_MAX_ROUNDS, &n));
     bool twice = job < 0 ? of_all > 0 : mix->jobs[job].side_by_side > 0;
     if (twice) return planc_error(PLANC_USAGE, "--accumulate %s: given already", text);
     if (job < 0) of_all = n;

@@ -266,7 +266,7 @@ static planc_status read_priority(const char *text, cli_mix *mix, bool *told) {
   int64_t priority;
   PLANC_TRY(planc_context(cli_mix_read_job(text, mix, &job, &value), "--priority %s", text));
   if (job < 0) return planc_error(PLANC_USAGE, "--priority %s: say whose it is, as in 1:5", text);
-  PLANC_TRY(prog_option_int_of("priority", value, 0, PLANC_MOST_PRIORITY, &priority));
+  PLANC_TRY(prog_option_int_of("priority", value, 0, PLANC_MAX_PRIORITY, &priority));
   if (told[job]) return planc_error(PLANC_USAGE, "--priority %s: job %d has a priority already", text, job);
   told[job] = true;
   mix->jobs[job].priority = (int32_t)priority;
@@ -275,7 +275,7 @@ static planc_status read_priority(const char *text, cli_mix *mix, bool *told) {
 
 static planc_status read_priorities(const prog_arguments *arguments, cli_mix *mix) {
   const char *text;
-  bool told[PLANC_MIX_MOST_JOBS] = {false};
+  bool told[PLANC_MIX_MAX_JOBS] = {false};
   for (int32_t k = 0; (text = prog_option_repeated(arguments, "priority", k)); k++)
     PLANC_TRY(read_priority(text, mix, told));
   return NULL;
@@ -304,7 +304,7 @@ static planc_status read_common(const prog_arguments *arguments, planc_mix *out,
   PLANC_EACH_SETTINGS(X)
 #undef X
   PLANC_TRY(cli_setup_budgets(arguments, terms->budgets));
-  PLANC_TRY(prog_option_int(arguments, "max-ratio", 1, PLANC_MIX_MOST_ITERATIONS, 0, &ratio));
+  PLANC_TRY(prog_option_int(arguments, "max-ratio", 1, PLANC_MIX_MAX_ITERATIONS, 0, &ratio));
   PLANC_TRY(cli_settings_read(arguments, &terms->settings));
 #define X(name, ...) terms->settings.name = 0; /* read for each job */
   PLANC_EACH_SETTINGS(X)
@@ -325,8 +325,8 @@ static planc_status check_fields(const char *operand, const char *path) {
 }
 
 static planc_status read_operands(const prog_arguments *arguments, cli_mix *out) {
-  if (arguments->n_operands > PLANC_MIX_MOST_JOBS)
-    return planc_error(PLANC_USAGE, "%d jobs: a mix has at most %d", arguments->n_operands, (int)PLANC_MIX_MOST_JOBS);
+  if (arguments->n_operands > PLANC_MIX_MAX_JOBS)
+    return planc_error(PLANC_USAGE, "%d jobs: a mix has at most %d", arguments->n_operands, (int)PLANC_MIX_MAX_JOBS);
   PLANC_TRY(cli_mix_allocate(arguments->n_operands, out));
   for (int32_t j = 0; j < out->n; j++) {
     PLANC_TRY(cli_mix_operand_parse(arguments->operands[j], &out->operands[j]));

@@ -127,7 +127,7 @@ static planc_status read_placement(const prog_arguments *arguments, planc_proble
   } else if (placement && strcmp(placement, "best-fit") != 0) {
     return planc_error(PLANC_USAGE, "unknown placement %s: best-fit, paged or vmm", placement);
   }
-  cli_range any = {.least = 1, .most = PLANC_MOST_BYTES};
+  cli_range any = {.least = 1, .most = PLANC_MAX_BYTES};
   return cli_setting_bytes("chunk", prog_option_value(arguments, "chunk"), any, &problem->terms.chunk_bytes);
 }
 

@@ -239,7 +239,7 @@ START_TEST(one_dispatcher_may_serve_all_jobs) {
       "body\nacquire 0 x#0 0\nacquire 1 y#0 8192\nacquire 2 z#0 9216\nacquire 3 x#1 16384\nacquire 4 y#1 24576\n"
       "acquire 5 z#1 25600\nexec a#0 use 0 1\nexec b#0 use 1 2\nexec a#1 on 3 use 3 4\nexec b#1 on 3 use 4 5\n" CLOSE
       "release 3\nrelease 4\nrelease 5\n";
-  static const planc_simulate_options shared = {.one_host = true}, few = {.one_host = true, .in_flight = 1};
+  static const planc_simulate_options shared = {.one_dispatcher = true}, few = {.one_dispatcher = true, .in_flight = 1};
   ck_assert_int_eq(simulate_as(shared, 2, script, (device){.launch_ns = 500}, 100, 200).period_ns, 2000);
   ck_assert_int_eq(simulate_as(shared, 2, script, (device){.launch_ns = 10}, 100, 200).period_ns, 600);
   ck_assert_int_eq(simulate_as(few, 2, script, (device){.launch_ns = 500}, 100, 200).period_ns, 2600);
