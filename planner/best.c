@@ -12,6 +12,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "plan/one_job.h"
 #include "planner/base/code.h"
 #include "planner/choose/reasons.h"
 #include "planner/choose/sub_batch.h"
@@ -134,7 +135,7 @@ static planc_status ask(best *b, const planc_policy *policy) {
   PLANC_TRY(status);
   b->slower = b->plan ? planc_policy_find(b->plan->policy)->name : NULL;
   b->slower_ns = b->plan ? b->plan->predicted.iteration_ns : 0;
-  b->slower_rounds = b->plan ? b->plan->jobs[0].rounds[0] : 0;
+  b->slower_rounds = b->plan ? pl_plan_job(b->plan)->rounds[0] : 0;
   planc_plan_free(b->plan);
   b->plan = plan;
   b->problem.terms.beat_ns = beat_of(policy->name, plan->predicted.iteration_ns);

@@ -10,6 +10,7 @@
 
 #include <assert.h>
 
+#include "plan/one_job.h"
 #include "planc/colocate.h"
 #include "planner/base/held.h"
 #include "planner/choose/room_search.h"
@@ -78,8 +79,8 @@ static planc_status put_side_by_side(const planc_mix_evaluator *evaluator, const
 }
 
 static planc_status replace(const planc_evaluator *evaluator, planc_candidate *candidate) {
-  rounds r = {.evaluator = evaluator, .from = candidate, .n = candidate->trace->jobs[0].n_rounds};
-  assert(candidate->trace->n_jobs == 1 && candidate->trace->jobs[0].iterations == 1);
+  rounds r = {.evaluator = evaluator, .from = candidate, .n = pl_trace_job(candidate->trace)->n_rounds};
+  assert(pl_trace_job(candidate->trace)->iterations == 1);
   planc_status status = r.n > 1 ? run(&r) : NULL;
   planc_candidate_free(&r.best);
   pl_arena_free(&r.arena);
