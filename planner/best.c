@@ -12,6 +12,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "plan/one_job.h"
 #include "planner/base/code.h"
 #include "planner/choose/reasons.h"
 #include "planner/choose/sub_batch.h"

@@ -7,6 +7,7 @@
 
 #include "planc/simulate.h"
 #include "planner/base/code.h"
+#include "planner/base/held.h"
 #include "planner/lower/lower.h"
 #include "planner/lower/occupants.h"
 #include "planner/shortage.h"
@@ -151,19 +152,15 @@ static planc_status hold(const planc_evaluator *evaluator, const planc_candidate
 
 static planc_status live(const planc_evaluator *evaluator, const planc_candidate *candidate, int64_t *out_bytes) {
   const planc_schedule *s = candidate->schedule;
-  const planc_command *commands = planc_schedule_commands(s);
-  int64_t open = 0, most, reserved;
+  pl_held held = {.schedule = s, .unit = 1};
+  int64_t most, reserved;
   PLANC_TRY(reserved_of(evaluator->problem, candidate, &reserved));
   for (int32_t r = planc_schedule_n_away(s); r < planc_schedule_n_boundary(s); r++)
     open = pl_add_saturate(open, planc_schedule_bytes(s, r));
   most = open;
   for (int32_t c = 0; c < planc_schedule_n_commands(s); c++) {
-    int64_t workspace = 0;
-    if (commands[c].kind == PLANC_CMD_ACQUIRE)
-      open = pl_add_saturate(open, planc_schedule_bytes(s, commands[c].residency));
-    if (commands[c].kind == PLANC_CMD_RELEASE) open -= planc_schedule_bytes(s, commands[c].residency);
-    if (commands[c].kind == PLANC_CMD_EXEC) workspace = planc_schedule_variant(s, &commands[c]).workspace_bytes;
-    if (pl_add_saturate(open, workspace) > most) most = pl_add_saturate(open, workspace);
+    pl_held_follow(&held, &planc_schedule_commands(s)[c]);
+    if (pl_held_bytes(&held) > most) most = pl_held_bytes(&held);
   }
   *out_bytes = pl_add_saturate(most, reserved);
   return NULL;

@@ -4,6 +4,7 @@
  * samples more. So the border that bisection finds is checked: batches spread evenly below it must have plans, those
  * above it none. Where one above has, the search goes on from there; the least one below that has none is reported. The
  * problem's own batch is tried as well, so that the answer never contradicts it. */
+#include "plan/one_job.h"
 #include "planc/policy.h"
 
 enum { LARGEST = INT32_MAX, CHECKS = 7, IN_A_ROW = 2, MANY_ROUNDS = 64 };
@@ -80,7 +81,7 @@ static void note_fit(planc_largest_batch *found, int64_t batch, const planc_plan
 
 static void read_plan(const planc_plan *plan, attempt *out) {
   out->fits = true;
-  out->rounds = plan->jobs[0].n_rounds;
+  out->rounds = pl_plan_job(plan)->n_rounds;
   for (int32_t m = 0; m < PLANC_N_BUDGETS; m++) out->peaks[m] = plan->predicted.peak_bytes[m];
 }
 

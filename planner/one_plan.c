@@ -112,7 +112,7 @@ static planc_status make(const planc_problem *problem, const best_attempt *b, pl
 
 /* What does not fit is not simulated. */
 static planc_status judge(const planc_problem *problem, const planc_policy *policy, planc_plan *plan) {
-  if (!(policy->supports & PLANC_POLICY_SIMULATED)) PLANC_TRY(pl_hold_to_budgets(problem, plan));
+  if (!(policy->supports & PLANC_POLICY_SIMULATED)) PLANC_TRY(pl_hold_to_budgets(&problem->terms, plan));
   PLANC_TRY(planc_simulate_predictions(plan));
   int64_t ns = plan->predicted.period_ns;
   return problem->terms.beat_ns > 0 && ns >= problem->terms.beat_ns ? too_slow(policy, ns, problem->terms.beat_ns)

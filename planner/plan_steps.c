@@ -40,9 +40,9 @@ void pl_keep_better(planc_plan *plan, planc_plan **kept) {
 
 /* --- Budgets ------------------------------------------------------------------------------------------------------ */
 
-planc_status pl_hold_to_budgets(const planc_problem *problem, const planc_plan *plan) {
+planc_status pl_hold_to_budgets(const planc_terms *terms, const planc_plan *plan) {
   for (int32_t m = 0; m < PLANC_N_BUDGETS; m++) {
-    int64_t budget = problem->terms.budgets[m];
+    int64_t budget = terms->budgets[m];
     if (budget >= 0 && plan->predicted.peak_bytes[m] > budget) return too_much(plan, (planc_memory_kind)m, budget);
   }
   return NULL;

@@ -12,7 +12,7 @@ planc_status pl_plan_of(const planc_problem *problem, const char *policy, const 
 planc_status pl_explain_plan(planc_plan *plan, const char *text);
 /* Takes over a plan in place of *kept if that is NULL or not as good; frees the other one. */
 void pl_keep_better(planc_plan *plan, planc_plan **kept);
-/* INFEASIBLE where the plan's predicted peaks are more than the problem's budgets. */
-planc_status pl_hold_to_budgets(const planc_problem *problem, const planc_plan *plan);
+/* INFEASIBLE where the plan's predicted peaks are more than the budgets. */
+planc_status pl_hold_to_budgets(const planc_terms *terms, const planc_plan *plan);
 
 #endif

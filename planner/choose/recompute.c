@@ -2,7 +2,7 @@
  * again (absences.h). */
 #include "planner/choose/recompute.h"
 
-#include "planner/choose/absences.h"
+#include "planner/choose/gaps.h"
 #include "planner/choose/restorable.h"
 
 /* Going back from the end, what is known of the version that a buffer holds there. */
@@ -20,32 +20,17 @@ planc_status pl_recompute_plan(const planc_evaluator *evaluator, pl_keep_rule ru
   return pl_walk_fit(evaluator, pl_make_absences, &absence_rule, out);
 }
 
-/* What is not kept is away from its last forward use to the next that reads. */
-static planc_status drop(const planc_order *order, const bool *keep, pl_arena *arena, pl_absences *out) {
-  pl_absence *items;
-  PLANC_TRY(PL_NEW(arena, &items, order->trace->n_accesses));
-  for (int32_t b = 0; b < order->trace->n_buffers; b++) {
-    for (int32_t u = order->first_use[b] + 1; !keep[b] && u < order->first_use[b + 1]; u++) {
-      int32_t from = order->uses[u - 1].position, to = order->uses[u].position,
-              version = planc_order_access(order, u)->read;
-      if (planc_order_phase(order, from) != PLANC_PHASE_forward ||
-          planc_order_phase(order, to) == PLANC_PHASE_forward || version < 0)
-        continue;
-      items[out->n++] = (pl_absence){.buffer = b, .version = version, .copy = PL_NO_COPY, .leave = from, .fetch = to};
-    }
-  }
-  out->items = items;
-  return NULL;
-}
-
 static planc_status choose(const void *context, const pl_walk *walk, pl_arena *arena, pl_absences *out) {
   const pl_keep_rule *rule = context;
   pl_drops drops;
+  pl_absence *items;
+  PLANC_TRY(PL_NEW(arena, &items, walk->trace->n_accesses));
   PLANC_TRY(pl_drops_new(walk->trace, arena, &drops));
   PLANC_TRY((*rule)(walk->order, drops.keep));
   PLANC_TRY(pl_mark_drops(walk->order, arena, &drops));
-  out->until = drops.until;
-  return drop(walk->order, drops.keep, arena, out);
+  *out = (pl_absences){.items = items, .until = drops.until};
+  out->n = pl_drop(walk->order, &drops, NULL, items);
+  return NULL;
 }
 
 /* --- What is dropped ---------------------------------------------------------------------------------------------- */
@@ -67,6 +52,20 @@ planc_status pl_mark_drops(const planc_order *order, pl_arena *arena, pl_drops *
   for (int32_t b = 0; b < trace->n_buffers; b++) drops->keep[b] |= !pl_can_drop(order, latest, b);
   mark_ends(order, versions, drops);
   return NULL;
+}
+
+int32_t pl_drop(const planc_order *order, const pl_drops *drops, const bool *brief, pl_absence *items) {
+  int32_t n = 0;
+  for (int32_t b = 0; b < order->trace->n_buffers; b++) {
+    for (int32_t u = order->first_use[b] + 1; !drops->keep[b] && u < order->first_use[b + 1]; u++) {
+      planc_gap gap;
+      if (!pl_gap_ends(order, b, u, &gap) || planc_order_phase(order, gap.to) == PLANC_PHASE_forward) continue;
+      if (planc_order_phase(order, gap.from) != PLANC_PHASE_forward && !(brief && brief[b])) continue;
+      items[n++] =
+          (pl_absence){.buffer = b, .version = gap.version, .copy = PL_NO_COPY, .leave = gap.from, .fetch = gap.to};
+    }
+  }
+  return n;
 }
 
 /* An op with one output to keep keeps all: it would have to run again for the others. */

@@ -3,8 +3,7 @@
 #ifndef PLANC_CHOOSE_RECOMPUTE_H
 #define PLANC_CHOOSE_RECOMPUTE_H
 
-#include "planc/evaluator.h"
-#include "util/arena.h"
+#include "planner/choose/absences.h"
 
 /* Sets keep[b] for the buffers that stay; others are dropped after their last forward use. Buffers that cannot be
  * recomputed stay whatever it says. */
@@ -24,6 +23,11 @@ planc_status pl_drops_new(const planc_trace *trace, pl_arena *arena, pl_drops *o
 
 /* Completes keep[], what a rule wants to keep, by what has to be kept, and finds the rest. */
 planc_status pl_mark_drops(const planc_order *order, pl_arena *arena, pl_drops *drops);
+
+/* Fills in how what is not kept is away: from its last forward use to the next that reads, and where brief[b] also
+ * between any two later uses of which the second reads; `brief` may be NULL. Returns how many there are, at most one
+ * for each access. */
+int32_t pl_drop(const planc_order *order, const pl_drops *drops, const bool *brief, pl_absence *items);
 
 /* A candidate for the whole batch, algorithms by the room there is. */
 planc_status pl_recompute_plan(const planc_evaluator *evaluator, pl_keep_rule rule, planc_candidate *out);

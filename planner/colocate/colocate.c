@@ -131,7 +131,7 @@ static planc_status make_better(void *user, const planc_problem *problem, int64_
   planc_plan *plan;
   PLANC_TRY(make(c, problem, &plan));
   *out_code = pl_code_of_plan(problem->job.profile, plan);
-  planc_status status = pl_hold_to_budgets(problem, plan);
+  planc_status status = pl_hold_to_budgets(&problem->terms, plan);
   if (!status) status = planc_simulate_predictions(plan);
   if (status) {
     planc_plan_free(plan);

@@ -38,7 +38,7 @@ planc_status pl_keep_decisions(const planc_terms *terms, const planc_plan *old, 
   }
   plan->predicted.bound_ns = 0; /* it was one for other times */
   PLANC_TRY(planc_simulate_predictions(plan));
-  return pl_hold_to_budgets(&(planc_problem){.terms = *terms}, plan);
+  return pl_hold_to_budgets(terms, plan);
 }
 
 static planc_status choose(const planc_problem *problem, const planc_policy *policy, const planc_plan *old,

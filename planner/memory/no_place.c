@@ -108,27 +108,20 @@ static bool lives_at(const pl_item *item, int32_t position) {
 
 /* Of the positions at which something lives that ends above `room`, the one with the most bytes; -1 = there is none. */
 static planc_status find_fullest_position(const pl_occupants *o, int64_t room, pl_arena *arena, int32_t *out) {
-  int64_t *change, live = 0, most = -1;
-  int32_t *above, n_above = 0;
-  PLANC_TRY(PL_NEW(arena, &change, (int64_t)o->n_positions + 1));
-  PLANC_TRY(PL_NEW(arena, &above, (int64_t)o->n_positions + 1));
+  int64_t *live, *above, most = -1;
+  pl_item *high; /* items, of which those that end above have a byte */
+  PLANC_TRY(pl_items_live(arena, o->items, o->n, o->n_positions, &live));
+  PLANC_TRY(PL_NEW(arena, &high, o->n));
   for (int32_t i = 0; i < o->n; i++) {
-    for (int32_t k = 0; k < 2; k++) {
-      pl_lifetime span = o->items[i].spans[k];
-      if (span.start >= span.end || o->items[i].bytes <= 0) continue;
-      change[span.start] = pl_add_saturate(change[span.start], o->items[i].bytes);
-      change[span.end] -= o->items[i].bytes;
-      above[span.start] += ends_above(&o->items[i], room);
-      above[span.end] -= ends_above(&o->items[i], room);
-    }
+    high[i] = o->items[i];
+    high[i].bytes = ends_above(&o->items[i], room);
   }
+  PLANC_TRY(pl_items_live(arena, high, o->n, o->n_positions, &above));
   *out = -1;
   for (int32_t p = 0; p < o->n_positions; p++) {
-    live = pl_add_saturate(live, change[p]);
-    n_above += above[p];
-    if (n_above == 0 || live <= most) continue;
+    if (above[p] == 0 || live[p] <= most) continue;
     *out = p;
-    most = live;
+    most = live[p];
   }
   return NULL;
 }

@@ -13,7 +13,6 @@
 
 #include "planc/schedule.h"
 #include "planner/memory/placement_sweep.h"
-#include "util/arena.h"
 #include "util/math.h"
 
 enum { VISITS_PER_ITEM = 8192, MAX_PACKED = 8192, MAX_REPAIRS = 256 };
@@ -298,20 +297,13 @@ static bool repair_order(placement *p) {
 
 /* The most bytes that live at one time, and the highest stated end. */
 static planc_status find_bound(placement *p) {
-  int64_t *change, live = 0;
-  PLANC_TRY(PL_NEW(&p->arena, &change, (int64_t)p->horizon + 1));
+  int64_t *live;
+  PLANC_TRY(pl_items_live(&p->arena, p->items, p->n, p->horizon, &live));
+  for (int32_t t = 0; t <= p->horizon; t++)
+    if (live[t] > p->bound) p->bound = live[t];
   for (int32_t i = 0; i < p->n; i++) {
     const pl_item *item = &p->items[i];
-    for (int32_t k = 0; k < 2; k++) {
-      if (item->spans[k].start >= item->spans[k].end) continue;
-      change[item->spans[k].start] += item->bytes;
-      change[item->spans[k].end] -= item->bytes;
-    }
     if (item->address != PLANC_BLANK && item->address + item->bytes > p->bound) p->bound = item->address + item->bytes;
-  }
-  for (int32_t t = 0; t <= p->horizon; t++) {
-    live += change[t];
-    if (live > p->bound) p->bound = live;
   }
   return NULL;
 }
@@ -344,6 +336,22 @@ static planc_status take_items(placement *p, const pl_item *items, int32_t n) {
   if (pl_add_saturate(total, stated_top) > INT64_MAX / 2) {
     return planc_error(PLANC_BAD_INPUT, "the addresses needed exceed 64 bits");
   }
+  return NULL;
+}
+
+planc_status pl_items_live(pl_arena *arena, const pl_item *items, int32_t n, int32_t horizon, int64_t **out) {
+  int64_t *live;
+  PLANC_TRY(PL_NEW(arena, &live, (int64_t)horizon + 1));
+  for (int32_t i = 0; i < n; i++) {
+    for (int32_t k = 0; k < 2; k++) {
+      pl_lifetime span = items[i].spans[k];
+      if (is_empty(span) || items[i].bytes <= 0) continue;
+      live[span.start] = pl_add_saturate(live[span.start], items[i].bytes);
+      live[span.end] -= items[i].bytes;
+    }
+  }
+  for (int32_t t = 1; t <= horizon; t++) live[t] = pl_add_saturate(live[t], live[t - 1]);
+  *out = live;
   return NULL;
 }
 

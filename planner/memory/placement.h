@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "planc/status.h"
+#include "util/arena.h"
 
 /* Positions start, ..., end - 1; empty when start >= end. */
 typedef struct pl_lifetime {
@@ -31,5 +32,8 @@ planc_status pl_place(pl_item *items, int32_t n, int64_t *out_top, pl_overlap *o
 /* The same where no address is stated and those are of use only where *out_top is at most `room`: where so much lives
  * at a time that it cannot be, no address is filled in, and *out_top is what lives then. */
 planc_status pl_place_within(pl_item *items, int32_t n, int64_t room, int64_t *out_top);
+
+/* The bytes that live at each of positions 0, ..., horizon, in `arena`; no span ends behind these. */
+planc_status pl_items_live(pl_arena *arena, const pl_item *items, int32_t n, int32_t horizon, int64_t **out);
 
 #endif

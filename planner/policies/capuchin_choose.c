@@ -17,6 +17,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "planner/choose/gaps.h"
 #include "planner/choose/link_time.h"
 #include "planner/choose/unswapped.h"
 #include "planner/choose/ways_back.h"

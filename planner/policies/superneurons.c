@@ -193,24 +193,6 @@ static void find_memory_centric(superneurons *s) {
   }
 }
 
-/* A dropped buffer is away behind the forward pass; a brief one also between any two backward ops that read it. */
-static void add_drops(superneurons *s, pl_absences *out) {
-  const planc_order *order = s->order;
-  for (int32_t b = 0; b < order->trace->n_buffers; b++) {
-    for (int32_t u = order->first_use[b] + 1; !s->drops.keep[b] && u < order->first_use[b + 1]; u++) {
-      int32_t from = order->uses[u - 1].position, to = order->uses[u].position;
-      int32_t version = planc_order_access(order, u)->read;
-      bool first = planc_order_phase(order, from) == PLANC_PHASE_forward;
-      if (version < 0 || planc_order_phase(order, to) == PLANC_PHASE_forward || !(first || s->brief[b])) continue;
-      s->items[out->n++] = (pl_absence){.buffer = b,
-                                        .version = version,
-                                        .copy = PL_NO_COPY,
-                                        .leave = from,
-                                        .fetch = first && !s->brief[b] ? s->need[b] : to};
-    }
-  }
-}
-
 /* --- Swapping ----------------------------------------------------------------------------------------------------- */
 
 /* The gradients of one convolution read one buffer, its output's gradient, and are one layer. */
@@ -322,6 +304,8 @@ static planc_status drop_segments(superneurons *s, pl_arena *arena, int32_t n_dr
   for (int32_t b = 0; b < trace->n_buffers; b++) s->need[b] = find_need(s, b);
   find_memory_centric(s);
   *out = (pl_absences){.items = s->items, .until = s->drops.until, .brief = s->brief};
-  add_drops(s, out);
+  out->n = pl_drop(s->order, &s->drops, s->brief, s->items);
+  for (int64_t k = 0; k < out->n; k++)
+    if (!s->brief[s->items[k].buffer]) s->items[k].fetch = s->need[s->items[k].buffer];
   return NULL;
 }

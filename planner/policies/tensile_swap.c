@@ -16,6 +16,7 @@
  *
  * The rate: the paper's is a job's share of all versions that are swapped, which limits nothing where there is one job;
  * here it is, as in the authors' program, the share of the job's versions that may be swapped. */
+#include "planner/choose/gaps.h"
 #include "planner/choose/restorable.h"
 #include "planner/policies/tensile.h"
 #include "util/math.h"
@@ -310,10 +311,11 @@ static planc_status find_versions(tensile *t, pl_arena *arena) {
   return NULL;
 }
 
-static void add_gap(tensile *t, int32_t version, int32_t use, int32_t to, bool wraps) {
-  const planc_buffer *buffer = &t->trace->buffers[t->versions[version].buffer];
+/* `use` is where it begins. */
+static void add_gap(tensile *t, const planc_gap *gap, int32_t use) {
+  int32_t version = t->first_version[gap->buffer] + gap->version;
   if (t->versions[version].first_gap == INT32_MAX) t->versions[version].first_gap = t->n;
-  if (wraps) t->versions[t->first_version[t->versions[version].buffer]].across = t->n;
+  if (gap->wraps) t->versions[t->first_version[gap->buffer]].across = t->n;
   t->gaps[t->n++] = (tensile_gap){.version = version,
                                   .use = use,
                                   .from = position_of(t, use),
@@ -323,20 +325,18 @@ static void add_gap(tensile *t, int32_t version, int32_t use, int32_t to, bool w
                                   .bytes = pl_walk_bytes(buffer)};
 }
 
-/* Those of which the second access reads, and of what persists the one that wraps. */
 static planc_status find_gaps(tensile *t, pl_arena *arena) {
   const planc_trace *trace = t->trace;
   PLANC_TRY(PL_NEW(arena, &t->gaps, trace->n_accesses));
   for (int32_t b = 0; b < trace->n_buffers; b++) {
+    planc_gap gap;
     const planc_buffer *buffer = &trace->buffers[b];
     int32_t end = t->order->first_use[b + 1];
-    for (int32_t u = t->order->first_use[b]; u + 1 < end; u++) {
-      int32_t read = planc_order_access(t->order, u + 1)->read;
-      if (read > 0 || (read == 0 && is_there_before(buffer)))
-        add_gap(t, t->first_version[b] + read, u, position_of(t, u + 1), false);
-    }
-    if (buffer->flags & PLANC_BUFFER_PERSISTENT && buffer->n_accesses > 0)
-      add_gap(t, t->first_version[b] + buffer->last_version, end - 1, planc_order_first(t->order, b), true);
+    for (int32_t u = t->order->first_use[b] + 1; u < end; u++)
+      if (pl_gap_ends(t->order, b, u, &gap)) add_gap(t, &gap, u - 1);
+    if (!(buffer->flags & PLANC_BUFFER_PERSISTENT) || buffer->n_accesses == 0) continue;
+    gap = (planc_gap){b, buffer->last_version, position_of(t, end - 1), planc_order_first(t->order, b), true};
+    add_gap(t, &gap, end - 1);
   }
   return NULL;
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cli/update_setup.h"
+#include "plan/one_job.h"
 #include "planc/check.h"
 #include "util/file.h"
 
@@ -154,8 +155,9 @@ static planc_status read_inputs(cli_update *u) {
 /* What only plans for mixes can be: of several jobs, or of one in whose period there are several iterations. A policy
  * may be of both kinds: what only jobs of mixes have tells then. */
 static bool is_mix(const planc_plan *plan) {
-  const planc_job *job = &plan->jobs[0];
-  if (plan->n_jobs > 1 || job->iterations > 1) return true;
+  if (plan->n_jobs > 1) return true;
+  const planc_job *job = pl_plan_job(plan);
+  if (job->iterations > 1) return true;
   bool is_of_mixes = planc_mix_policy_find(plan->policy) != NULL;
   return is_of_mixes && (!planc_policy_find(plan->policy) || job->name || job->priority != 0);
 }

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "plan/one_job.h"
 
 /* A plan that does not fit, and why. */
 typedef struct misfit {
@@ -61,7 +62,8 @@ static planc_status print_host(const misfit *m, const planc_least *least) {
 static int64_t asked_rounds(const misfit *m, const planc_plan *plan) {
   bool splits = planc_policy_find(plan->policy)->supports & PLANC_POLICY_ROUNDS;
   if (m->problem->job.sub_batch > 0) return m->problem->job.sub_batch;
-  return splits || plan->jobs[0].n_rounds == 1 ? 0 : plan->jobs[0].rounds[0];
+  const planc_job *job = pl_plan_job(plan);
+  return splits || job->n_rounds == 1 ? 0 : job->rounds[0];
 }
 
 enum { ROUNDS_TEXT = 48 };

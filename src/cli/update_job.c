@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cli/update_setup.h"
+#include "plan/one_job.h"
 
 static planc_status check_options(const prog_arguments *arguments);
 static planc_status make_problem(cli_update *u);
@@ -57,7 +58,7 @@ static planc_placement placement_of(const planc_memory *device) {
 /* The plan's problem again, as far as the plan tells, with the options given. */
 static planc_status make_problem(cli_update *u) {
   const planc_plan *plan = u->plan;
-  const planc_job *job = &plan->jobs[0];
+  const planc_job *job = pl_plan_job(plan);
   const planc_memory *device = planc_plan_memory(plan, PLANC_MEMORY_DEVICE);
   const char *policy = prog_option_value(u->arguments, "policy");
   planc_problem *problem = &u->problem;
@@ -104,7 +105,7 @@ static bool asks_for_other_decisions(const cli_update *u) {
   const planc_settings asked = planc_settings_asked(problem);
   return strcmp(u->policy->name, u->plan->policy) != 0 || !planc_settings_are_same(&asked, &u->plan->settings) ||
          is_placed_otherwise(problem, planc_plan_memory(u->plan, PLANC_MEMORY_DEVICE)) ||
-         (problem->job.sub_batch && problem->job.sub_batch != sub_batch_of(&u->plan->jobs[0]));
+         (problem->job.sub_batch && problem->job.sub_batch != sub_batch_of(pl_plan_job(u->plan)));
 }
 
 /* --- Rounds ------------------------------------------------------------------------------------------------------- */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "planner/base/held.h"
 #include "util/math.h"
 
 typedef struct op_node {
@@ -72,27 +73,18 @@ int64_t pl_node_group_size(const pl_node_groups *groups, int32_t group) {
 
 /* --- Nodes -------------------------------------------------------------------------------------------------------- */
 
-/* The bytes that a command brings or takes away; those of what persists are the job's for all time. */
-static int64_t change_by(const cutting *c, const planc_command *command) {
-  const planc_schedule *s = c->of->schedule;
-  if (command->kind != PLANC_CMD_ACQUIRE && command->kind != PLANC_CMD_RELEASE) return 0;
-  int32_t buffer = planc_schedule_residencies(s)[command->residency].buffer;
-  if (c->of->trace->buffers[buffer].flags & PLANC_BUFFER_PERSISTENT) return 0;
-  int64_t bytes = pl_align_up(planc_schedule_bytes(s, command->residency), PLANC_ALIGNMENT);
-  return command->kind == PLANC_CMD_ACQUIRE ? bytes : -bytes;
-}
-
-static int64_t workspace_of(const cutting *c, const planc_command *command) {
-  if (command->kind != PLANC_CMD_EXEC) return 0;
-  return pl_align_up(planc_schedule_variant(c->of->schedule, command).workspace_bytes, PLANC_ALIGNMENT);
+/* What persists is the job's for all time. */
+static bool comes_and_goes(const planc_buffer *buffer) {
+  return !(buffer->flags & PLANC_BUFFER_PERSISTENT);
 }
 
 static planc_status list_nodes(cutting *c) {
   const planc_schedule *s = c->of->schedule;
   const planc_command *commands = planc_schedule_commands(s);
   int32_t n_commands = planc_schedule_n_commands(s);
-  int64_t held = 0;
+  pl_held held = {.schedule = s, .unit = PLANC_ALIGNMENT, .counts = comes_and_goes};
   bool ran = false;
+  pl_held_start(&held);
   PLANC_TRY(PL_NEW(c->arena, &c->nodes, (int64_t)n_commands + 1));
   c->nodes[0].exec = -1;
   for (int32_t k = 0; k < n_commands; k++) {
@@ -101,15 +93,14 @@ static planc_status list_nodes(cutting *c) {
       ran = false;
     }
     op_node *now = &c->nodes[c->n];
-    held += change_by(c, &commands[k]);
-    int64_t most = pl_add_saturate(held, workspace_of(c, &commands[k]));
-    if (most > now->most) now->most = most;
+    pl_held_follow(&held, &commands[k]);
+    if (pl_held_bytes(&held) > now->most) now->most = pl_held_bytes(&held);
     if (commands[k].kind == PLANC_CMD_EXEC) {
       now->exec = k;
       ran = true;
     }
     now->end = k + 1;
-    now->held = held;
+    now->held = held.data;
     now->cut = true;
   }
   c->n += n_commands > 0;

@@ -10,7 +10,9 @@
 
 #include <assert.h>
 
+#include "plan/one_job.h"
 #include "planc/colocate.h"
+#include "planner/base/held.h"
 #include "planner/choose/room_search.h"
 #include "planner/colocate/interleave/shift.h"
 #include "planner/colocate/jobs/by_time.h"
@@ -77,8 +79,8 @@ static planc_status put_side_by_side(const planc_mix_evaluator *evaluator, const
 }
 
 static planc_status replace(const planc_evaluator *evaluator, planc_candidate *candidate) {
-  rounds r = {.evaluator = evaluator, .from = candidate, .n = candidate->trace->jobs[0].n_rounds};
-  assert(candidate->trace->n_jobs == 1 && candidate->trace->jobs[0].iterations == 1);
+  rounds r = {.evaluator = evaluator, .from = candidate, .n = pl_trace_job(candidate->trace)->n_rounds};
+  assert(pl_trace_job(candidate->trace)->iterations == 1);
   planc_status status = r.n > 1 ? run(&r) : NULL;
   planc_candidate_free(&r.best);
   pl_arena_free(&r.arena);
@@ -164,25 +166,19 @@ static planc_status split(rounds *r) {
 
 /* --- What a round holds ------------------------------------------------------------------------------------------- */
 
-/* The bytes that a round holds behind the command. An exec's workspace counts until the next exec of the round. */
-static int64_t follow_command(const rounds *r, const planc_command *command, int64_t *open, int64_t *workspace) {
-  const planc_schedule *s = r->from->schedule;
-  if (command->kind == PLANC_CMD_EXEC)
-    *workspace = pl_align_up(planc_schedule_variant(s, command).workspace_bytes, PLANC_ALIGNMENT);
-  if (command->kind != PLANC_CMD_ACQUIRE && command->kind != PLANC_CMD_RELEASE) return *open + *workspace;
-  if (r->from->trace->buffers[planc_schedule_residencies(s)[command->residency].buffer].round < 0)
-    return *open + *workspace;
-  int64_t bytes = pl_align_up(planc_schedule_bytes(s, command->residency), PLANC_ALIGNMENT);
-  *open = command->kind == PLANC_CMD_ACQUIRE ? pl_add_saturate(*open, bytes) : *open - bytes;
-  return pl_add_saturate(*open, *workspace);
+static bool is_of_a_round(const planc_buffer *buffer) {
+  return buffer->round >= 0;
 }
 
-/* Counts in whole units; the last step holds none. */
+/* Counts in whole units; the last step holds none. An exec's workspace counts until the next exec of the round. */
 static void list_steps(const rounds *r, const strand *of, int64_t unit, pl_demand_step *steps, pl_job_areas *out) {
-  int64_t open = 0, workspace = 0, before = 0;
+  pl_held all = {.schedule = r->from->schedule, .unit = PLANC_ALIGNMENT, .counts = is_of_a_round};
+  int64_t workspace = 0, before = 0;
   for (int32_t k = 0; k < of->n; k++) {
-    int64_t held = follow_command(r, command_at(r, of->commands[k]), &open, &workspace);
-    held = k + 1 < of->n ? pl_align_up(held, unit) : 0;
+    const planc_command *command = command_at(r, of->commands[k]);
+    pl_held_follow(&all, command);
+    if (command->kind == PLANC_CMD_EXEC) workspace = all.workspace;
+    int64_t held = k + 1 < of->n ? pl_align_up(pl_add_saturate(all.data, workspace), unit) : 0;
     if (held > out->most_bytes) out->most_bytes = held;
     if (held != before) steps[out->n_steps++] = (pl_demand_step){k, held};
     before = held;

@@ -5,6 +5,8 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "plan/one_job.h"
+
 /* An iteration of a job in the trace of all jobs. Iterations of a job share the buffers of which a period has only
  * one. */
 typedef struct part {
@@ -79,7 +81,7 @@ static planc_status make_trace(merging *m) {
   planc_job *jobs;
   PLANC_TRY(PL_NEW(&m->arena, &jobs, m->merge->n_jobs));
   for (int32_t j = 0; j < m->merge->n_jobs; j++) {
-    jobs[j] = m->merge->jobs[j].trace->jobs[0];
+    jobs[j] = *pl_trace_job(m->merge->jobs[j].trace);
     jobs[j].iterations = m->merge->iterations[j];
   }
   return planc_expand(jobs, m->merge->n_jobs, &m->out->trace);

@@ -138,8 +138,8 @@ static bool in_regions(const making_areas *m, int32_t residency) {
   return pl_is_shared(m->classes[residency]);
 }
 
-static planc_status follow_command(const making_areas *m, const planc_command *command, pl_regions *regions,
-                                   int64_t *addresses) {
+static planc_status take_or_give(const making_areas *m, const planc_command *command, pl_regions *regions,
+                                 int64_t *addresses) {
   int32_t r = command->residency;
   bool takes = command->kind == PLANC_CMD_ACQUIRE, gives = command->kind == PLANC_CMD_RELEASE;
   if ((!takes && !gives) || !in_regions(m, r)) return NULL;
@@ -156,7 +156,7 @@ static planc_status follow_pass(making_areas *m, pl_regions *regions) {
   PLANC_TRY(PL_NEW(m->arena, &addresses, planc_schedule_n_residencies(s)));
   PLANC_TRY(PL_NEW(m->arena, &steps, n_commands));
   for (int32_t c = 0; c < n_commands; c++) {
-    PLANC_TRY(follow_command(m, &planc_schedule_commands(s)[c], regions, addresses));
+    PLANC_TRY(take_or_give(m, &planc_schedule_commands(s)[c], regions, addresses));
     int64_t held = regions->held[0] + regions->held[1];
     if (held == before) continue;
     steps[m->job->n_steps++] = (pl_demand_step){c, held};

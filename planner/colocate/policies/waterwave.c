@@ -16,6 +16,7 @@
  * addresses are placed at once. The jobs take turns where nothing fits, or nothing is as fast. */
 #include <stdio.h>
 
+#include "plan/one_job.h"
 #include "planner/base/code.h"
 #include "planner/base/if_fits.h"
 #include "planner/choose/room_search.h"
@@ -152,7 +153,7 @@ planc_status pl_mix_waterwave_s(const planc_mix_evaluator *evaluator, const plan
 static planc_status deepen(const waterwave *w, int32_t job, planc_candidate *out) {
   const planc_problem *problem = &w->beside.problems[job];
   const planc_candidate *solo = &w->beside.solos.candidates[job];
-  if (solo->trace->jobs[0].n_rounds > 1 || solo->order->n != solo->trace->n_instances) return NULL;
+  if (pl_trace_job(solo->trace)->n_rounds > 1 || solo->order->n != solo->trace->n_instances) return NULL;
   const planc_evaluator alone = w->evaluator->alone(w->evaluator, problem);
   bool fits;
   planc_status status = pl_make_resident(&alone, problem->job.batch, pl_depth_order, out);
