@@ -155,9 +155,8 @@ static planc_status live(const planc_evaluator *evaluator, const planc_candidate
   pl_held held = {.schedule = s, .unit = 1};
   int64_t most, reserved;
   PLANC_TRY(reserved_of(evaluator->problem, candidate, &reserved));
-  for (int32_t r = planc_schedule_n_away(s); r < planc_schedule_n_boundary(s); r++)
-    open = pl_add_saturate(open, planc_schedule_bytes(s, r));
-  most = open;
+  pl_held_start(&held);
+  most = pl_held_bytes(&held);
   for (int32_t c = 0; c < planc_schedule_n_commands(s); c++) {
     pl_held_follow(&held, &planc_schedule_commands(s)[c]);
     if (pl_held_bytes(&held) > most) most = pl_held_bytes(&held);

@@ -5,7 +5,7 @@ static int64_t bytes_of(const pl_held *held, int32_t residency);
 void pl_held_start(pl_held *held) {
   const planc_schedule *s = held->schedule;
   held->data = held->workspace = 0;
-  for (int32_t r = planc_schedule_n_parked(s); r < planc_schedule_n_boundary(s); r++)
+  for (int32_t r = planc_schedule_n_away(s); r < planc_schedule_n_boundary(s); r++)
     held->data = pl_add_saturate(held->data, bytes_of(held, r));
 }
 

@@ -318,11 +318,11 @@ static void add_gap(tensile *t, const planc_gap *gap, int32_t use) {
   if (gap->wraps) t->versions[t->first_version[gap->buffer]].across = t->n;
   t->gaps[t->n++] = (tensile_gap){.version = version,
                                   .use = use,
-                                  .from = position_of(t, use),
-                                  .to = to,
-                                  .wraps = wraps,
-                                  .relieves = {position_of(t, use), to},
-                                  .bytes = pl_walk_bytes(buffer)};
+                                  .from = gap->from,
+                                  .to = gap->to,
+                                  .wraps = gap->wraps,
+                                  .relieves = {gap->from, gap->to},
+                                  .bytes = pl_walk_bytes(&t->trace->buffers[gap->buffer])};
 }
 
 static planc_status find_gaps(tensile *t, pl_arena *arena) {
