@@ -22,13 +22,18 @@ static inline bool pl_mul_overflow(int64_t a, int64_t b, int64_t *out) {
 __extension__ typedef __int128 pl_signed_wide;
 __extension__ typedef unsigned __int128 pl_wide;
 
-/* floor(a * b / c) and ceil(a * b / c) without intermediate overflow, saturating at INT64_MAX; a, b >= 0, c > 0. */
+/* floor(a * b / c) and ceil(a * b / c) without intermediate overflow, saturating at INT64_MAX; a, b >= 0, c > 0. Most
+ * products have 64 bits, and dividing these takes a fifth of what dividing 128 bits does. */
 static inline int64_t pl_muldiv_floor(int64_t a, int64_t b, int64_t c) {
-  pl_wide quotient = (pl_wide)a * (pl_wide)b / (pl_wide)c;
+  uint64_t product, by = (uint64_t)c;
+  bool is_wide = __builtin_mul_overflow((uint64_t)a, (uint64_t)b, &product);
+  pl_wide quotient = is_wide ? (pl_wide)a * (pl_wide)b / by : product / by;
   return quotient > (pl_wide)INT64_MAX ? INT64_MAX : (int64_t)quotient;
 }
 static inline int64_t pl_muldiv_ceil(int64_t a, int64_t b, int64_t c) {
-  pl_wide quotient = ((pl_wide)a * (pl_wide)b + (pl_wide)c - 1) / (pl_wide)c;
+  uint64_t product, by = (uint64_t)c;
+  bool is_wide = __builtin_mul_overflow((uint64_t)a, (uint64_t)b, &product);
+  pl_wide quotient = is_wide ? ((pl_wide)a * (pl_wide)b + by - 1) / by : product / by + (product % by != 0);
   return quotient > (pl_wide)INT64_MAX ? INT64_MAX : (int64_t)quotient;
 }
 

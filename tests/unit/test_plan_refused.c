@@ -42,7 +42,7 @@ static const struct {
     {1, "\"memories\":3,", "", "expected ...memories\":"},
     {1, "\"links\":6", "\"links\":-1", "-1 is not between 0 and 4096"},
     {1, "\"links\":6", "\"links\":4097", "4097 is not between 0 and 4096"},
-    {1, "\"links\":6,\"graphs\":1", "\"links\":5,\"graphs\":2", "x.plan:11:3: expected ...iteration"},
+    {1, "\"links\":6,\"graphs\":1", "\"links\":5,\"graphs\":2", "x.plan:11:3: expected ...period"},
     {1, "\"links\":6,\"graphs\":1", "\"links\":7,\"graphs\":0", "0 is not between 1 and 256"},
     {1, "\"graphs\":1", "\"graphs\":2", "x.plan:1:1: the header counts 76 rows, the file has 75 lines"},
     {1, "\"tensors\":6", "\"tensors\":7", "x.plan:1:1: the header counts 76 rows, the file has 75 lines"},
