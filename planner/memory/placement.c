@@ -182,12 +182,10 @@ static bool live_together(const pl_item *a, const pl_item *b) {
  * smallest free range that holds it. */
 static int64_t find_range(placement *p, const pl_item *item, bool tightest) {
   int64_t address = 0, found = PLANC_BLANK, found_bytes = INT64_MAX;
-  placed it = placed_at(item, 0, 0);
-  int32_t k = 0;
-  for (; k < p->n_placed; k++) {
-    const placed *other = &p->placed[k];
+  const placed it = placed_at(item, 0, 0), *other = p->placed, *end = other + p->n_placed;
+  for (; other < end; other++) {
     if (!spans_meet(other->hull, it.hull)) continue;
-    if ((other->is_parted || it.is_parted) && !live_together(&p->items[other->item], item)) continue;
+    if ((other->is_parted | it.is_parted) && !live_together(&p->items[other->item], item)) continue;
     int64_t bytes = other->start - address;
     if (bytes >= item->bytes && bytes < found_bytes) {
       found = address;
@@ -196,7 +194,7 @@ static int64_t find_range(placement *p, const pl_item *item, bool tightest) {
     }
     if (other->end > address) address = other->end;
   }
-  p->visits += k;
+  p->visits += other - p->placed;
   return found == PLANC_BLANK ? address : found;
 }
 
