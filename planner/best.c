@@ -21,9 +21,9 @@
 #include "util/emit.h"
 #include "util/size.h"
 
-enum { WORTH = 1000, MOST_INSTANCES = 20000 };
+enum { WORTH = 1000, MAX_INSTANCES = 20000 };
 
-/* The longest iteration that is preferred to the incumbent's, and one more. */
+/* The longest period that is preferred to the incumbent's, and one more. */
 static int64_t beat_of(const char *incumbent, int64_t incumbent_ns) {
   return planc_policy_is_resident(incumbent) ? incumbent_ns - incumbent_ns / WORTH : incumbent_ns;
 }
@@ -38,7 +38,7 @@ typedef struct best {
   bool in_smaller_rounds; /* than any policy has chosen */
   planc_plan *plan;
   const char *slower;       /* the policy that was the fastest before, NULL = none fitted */
-  int64_t slower_ns;        /* its plan's iteration */
+  int64_t slower_ns;        /* its plan's period */
   int64_t slower_rounds;    /* samples of one of its rounds */
   planc_status infeasible;  /* of the policy that asks for least; owned */
   planc_status unsupported; /* the first reason why a policy cannot plan this; owned */
@@ -83,7 +83,7 @@ static planc_status ask_in_smaller_rounds(best *b) {
   b->in_smaller_rounds = helps;
   while (helps && size > 1) {
     size = (size + 1) / 2;
-    if ((b->problem.job.batch + size - 1) / size > MOST_INSTANCES / b->problem.job.graph->n_ops) break;
+    if ((b->problem.job.batch + size - 1) / size > MAX_INSTANCES / b->problem.job.graph->n_ops) break;
     PLANC_TRY(ask_in_rounds(b, size, &helps));
     if (b->plan && b->problem.terms.first_will_do) break;
   }
@@ -136,7 +136,7 @@ static planc_status ask(best *b, const planc_policy *policy) {
   PLANC_TRY(status);
   b->slower = b->plan ? planc_policy_find(b->plan->policy)->name : NULL;
   b->slower_ns = b->plan ? b->plan->predicted.period_ns : 0;
-  b->slower_rounds = b->plan ? b->plan->jobs[0].rounds[0] : 0;
+  b->slower_rounds = b->plan ? pl_plan_job(b->plan)->rounds[0] : 0;
   planc_plan_free(b->plan);
   b->plan = plan;
   b->problem.terms.beat_ns = beat_of(policy->name, plan->predicted.period_ns);

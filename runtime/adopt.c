@@ -17,7 +17,7 @@ typedef struct handover {
 } handover;
 
 static planc_status plan_handover(const planrt_session *from, const planc_plan *plan, handover *out);
-static planc_status take_over(const handover *h, planrt_session *parked, planrt_session **out);
+static planc_status take_over(const handover *h, planrt_session *before, planrt_session **out);
 static void stay(handover *h);
 static int32_t number_of(const handover *h, int32_t job, int32_t *joined);
 
@@ -187,10 +187,10 @@ static planc_status settle(const handover *h, planrt_session *from, planrt_sessi
   return NULL;
 }
 
-/* A session for the plan that goes on where a parked one stood. */
-static planc_status take_over(const handover *h, planrt_session *parked, planrt_session **out) {
-  PLANC_TRY(rt_session_new_checked(h->plan, &parked->options, &h->report, out));
-  planc_status status = settle(h, parked, *out);
+/* A session for the plan that goes on where the one before stood. */
+static planc_status take_over(const handover *h, planrt_session *before, planrt_session **out) {
+  PLANC_TRY(rt_session_new_checked(h->plan, &before->options, &h->report, out));
+  planc_status status = settle(h, before, *out);
   if (!status) return NULL;
   planrt_session_free(*out);
   *out = NULL;

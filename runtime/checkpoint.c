@@ -1,4 +1,4 @@
-/* Checkpoints: what persists of every job that the training has had, at an iteration's boundary, where the epilogue has
+/* Checkpoints: what persists of every job that the training has had, at a period's boundary, where the epilogue has
  * brought it home, or as a job left it.
  *
  * A file is one line of JSON, which has a record of each job by its number (record.h), the values in the line's order,

@@ -92,8 +92,8 @@ bool rt_record_has_same_values(const rt_record *a, const rt_record *b) {
 /* --- As JSON ---------------------------------------------------------------------------------------------------- */
 
 void rt_json_add_u64(cJSON *object, const char *key, uint64_t value) {
-  enum { MOST_DIGITS = 24 };
-  char text[MOST_DIGITS];
+  enum { MAX_DIGITS = 24 };
+  char text[MAX_DIGITS];
   snprintf(text, sizeof text, "%" PRIu64, value);
   pl_json_add_string(object, key, text);
 }

@@ -70,7 +70,7 @@ struct planrt_session {
   planc_check_report report;
   planc_trace *trace;
   const planrt_backend *backend;
-  rt_device *device; /* NULL: parked, or given up until the next run */
+  rt_device *device; /* NULL: taken back, or given up until the next run */
   bool gave_up_device;
   int32_t n_streams, n_events; /* of all replicas; lanes and handovers not counted */
   int32_t n_handovers;         /* of the body, of all replicas */

@@ -18,7 +18,7 @@ typedef struct remapping {
   int64_t seen;  /* chunks mapped and unmapped that have been counted */
 } remapping;
 
-enum { DEVICE = 0, MOST_CHUNKS = 1 << 24 };
+enum { DEVICE = 0, MAX_CHUNKS = 1 << 24 };
 
 static planc_status follow(remapping *r, int64_t *out);
 static planc_status take(remapping *r, int64_t bytes, int32_t *out_handle);
@@ -33,7 +33,7 @@ planc_status pl_count_mappings(const planc_plan *plan, int64_t **out_mapped, int
   }
   PLANC_TRY(pl_tables_check(plan));
   remapping r = {.plan = plan, .range = pl_memory_range(plan, DEVICE)};
-  if (r.range / device->chunk_bytes > MOST_CHUNKS) return planc_error(PLANC_INVALID_PLAN, "too many chunks");
+  if (r.range / device->chunk_bytes > MAX_CHUNKS) return planc_error(PLANC_INVALID_PLAN, "too many chunks");
   int64_t *mapped = calloc((size_t)plan->body.n + 1, sizeof *mapped);
   if (!mapped) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
   planc_status status =
@@ -75,7 +75,7 @@ static planc_status take(remapping *r, int64_t bytes, int32_t *out_handle) {
   if (bytes <= 0 || bytes > r->range) {
     return planc_error(PLANC_INVALID_PLAN, "%lld bytes of %lld that are mapped", (long long)bytes, (long long)r->range);
   }
-  if (chunks->of.len > MOST_CHUNKS) return planc_error(PLANC_INVALID_PLAN, "chunks are mapped too often");
+  if (chunks->of.len > MAX_CHUNKS) return planc_error(PLANC_INVALID_PLAN, "chunks are mapped too often");
   PLANC_TRY(pl_allocator_take(&r->allocator, bytes, out_handle, &address));
   if (*out_handle >= 0) return NULL;
   chunks->most = chunks->n_used + pl_chunks_needed(chunks, bytes);

@@ -123,14 +123,14 @@ static planc_status try_without_room(slot_search *s, pl_slot_layout *it) {
 
 /* --- Retreats ----------------------------------------------------------------------------------------------------- */
 
-enum { MOST_TRIES = 24 };
+enum { MAX_TRIES = 24 };
 
 static void make_smaller(retreat *w) {
   w->part -= w->part / (w->for_all ? 32 : 8) + 1;
 }
 
 static retreat retreat_from(const slot_search *s, retreat w) {
-  w.n_left = MOST_TRIES;
+  w.n_left = MAX_TRIES;
   w.part = s->all;
   while (w.part >= s->budget && w.part > 0) make_smaller(&w);
   return w;

@@ -34,12 +34,12 @@ planc_status planc_candidate_rounds(const planc_problem *problem, int64_t sub_ba
   return status;
 }
 
-/* MOST_INSTANCES: more than any plan file holds. MOST_CHOSEN: the limit where a policy chooses rounds, since it makes
+/* MAX_INSTANCES: more than any plan file holds. MAX_CHOSEN: the limit where a policy chooses rounds, since it makes
  * many traces. */
-enum { MOST_INSTANCES = 16 << 20, MOST_CHOSEN = 1 << 18 };
+enum { MAX_INSTANCES = 16 << 20, MAX_CHOSEN = 1 << 18 };
 
 int32_t planc_most_instances(const planc_problem *problem) {
-  return problem->job.sub_batch ? MOST_INSTANCES : MOST_CHOSEN;
+  return problem->job.sub_batch ? MAX_INSTANCES : MAX_CHOSEN;
 }
 
 /* Rounds that the user asked for are his mistake; those of a policy come from a budget that allows no larger ones. */

@@ -8,7 +8,7 @@
 #include "util/map.h"
 #include "util/math.h"
 
-enum { MOST_ATTEMPTS = 4, UNKNOWN = -1 };
+enum { MAX_ATTEMPTS = 4, UNKNOWN = -1 };
 
 int64_t pl_reserved(const planc_problem *problem) {
   return pl_add_saturate(planc_profile_device(problem->job.profile)->reserved_bytes, problem->terms.code_bytes);
@@ -58,7 +58,7 @@ void pl_charge_code(const planc_profile *profile, planc_plan *plan) {
 typedef struct attempts {
   pl_code_maker make;
   void *user;
-  int64_t assumed[MOST_ATTEMPTS + 1];
+  int64_t assumed[MAX_ATTEMPTS + 1];
   int32_t n;
   bool any_fits;
   planc_status failure; /* INFEASIBLE, or NULL: it fits */
@@ -115,7 +115,7 @@ static bool was_assumed(const attempts *a, int64_t code) {
  * and what fits with code to spare may do with less. */
 static planc_status attempt_upwards(attempts *a, const planc_problem *problem) {
   int64_t code = 0, used;
-  for (a->n = 0; a->n < MOST_ATTEMPTS && !was_assumed(a, code); code = used) {
+  for (a->n = 0; a->n < MAX_ATTEMPTS && !was_assumed(a, code); code = used) {
     PLANC_TRY(attempt(a, problem, code, &used));
     if (used == UNKNOWN || (!a->failure && used >= code)) break;
   }

@@ -1,3 +1,4 @@
+/* What a schedule's commands hold on the device (held.h). */
 #include "planner/base/held.h"
 
 static int64_t bytes_of(const pl_held *held, int32_t residency);

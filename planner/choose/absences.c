@@ -130,7 +130,7 @@ planc_status pl_absences_of_gaps(const planc_order *order, pl_gap_rule rule, pl_
 planc_status pl_make_absences(const planc_problem *problem, const void *rule, int64_t room, planc_candidate *out) {
   const pl_absence_rule *of = rule;
   pl_walk walk;
-  PLANC_TRY(pl_walk_start(&walk, problem, pl_sub_batch_asked(problem), room, out));
+  PLANC_TRY(pl_walk_start_rounds(&walk, problem, pl_sub_batch_asked(problem), room, out));
   pl_arena arena = {0};
   pl_absences absences = {0};
   pl_online online = {.handles = {0}};

@@ -41,7 +41,7 @@ typedef struct pl_absences {
 planc_status pl_absences_explain(pl_absences *absences, pl_arena *arena, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* States the boundary where pl_walk_begin left the walk, runs its order and finishes the schedule. */
+/* States the boundary where pl_walk_start left the walk, runs its order and finishes the schedule. */
 planc_status pl_walk_absences(pl_walk *walk, const pl_absences *absences);
 
 /* What a policy has to state: its absences, in memory of `arena`. */

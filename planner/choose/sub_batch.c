@@ -11,9 +11,9 @@
 #include "planner/base/code.h"
 #include "util/math.h"
 
-enum { MOST_STEPS = 64 };
+enum { MAX_STEPS = 64 };
 
-static int64_t room_of(int64_t bytes) {
+static int64_t bytes_taken(int64_t bytes) {
   return pl_align_up(bytes > 0 ? bytes : 1, PLANC_ALIGNMENT);
 }
 
@@ -34,7 +34,7 @@ typedef struct demand {
 } demand;
 
 static planc_status largest_sub_batch(const planc_problem *problem, int64_t *out_sub_batch);
-static int64_t resident_room(const planc_problem *problem);
+static int64_t resident_bytes(const planc_problem *problem);
 static planc_status demand_at(const planc_problem *problem, int64_t batch, demand *out);
 static planc_status infeasible(const planc_problem *problem, int64_t batch, const demand *need, int64_t resident);
 static planc_status largest_that_fits(const planc_problem *problem, int64_t room, int64_t high, int64_t *out);
@@ -50,7 +50,7 @@ planc_status pl_sub_batch_select(const planc_problem *problem, int64_t *out_sub_
 
 /* Eq. 3's fixed point. */
 static planc_status largest_sub_batch(const planc_problem *problem, int64_t *out_sub_batch) {
-  int64_t resident = resident_room(problem);
+  int64_t resident = resident_bytes(problem);
   int64_t room = problem->terms.budgets[PLANC_MEMORY_DEVICE] - pl_reserved(problem) - resident;
   demand need;
   bool may_split;
@@ -66,7 +66,7 @@ static planc_status largest_sub_batch(const planc_problem *problem, int64_t *out
   if (need.baseline > room) return infeasible(problem, 1, &need, resident);
 
   int64_t batch = problem->job.batch;
-  for (int32_t step = 0; step < MOST_STEPS; step++) {
+  for (int32_t step = 0; step < MAX_STEPS; step++) {
     PLANC_TRY(demand_at(problem, batch, &need));
     int64_t next = pl_muldiv_floor(batch, room, need.fastest > 0 ? need.fastest : 1);
     if (next > problem->job.batch) next = problem->job.batch;
@@ -82,12 +82,12 @@ static planc_status largest_sub_batch(const planc_problem *problem, int64_t *out
 }
 
 /* What S_W takes in memory: each storage is aligned. */
-static int64_t resident_room(const planc_problem *problem) {
+static int64_t resident_bytes(const planc_problem *problem) {
   int64_t sum = 0;
   for (int32_t i = 0; i < problem->job.graph->n_storages; i++) {
     const planc_storage *s = &problem->job.graph->storages[i];
     int64_t bytes = planc_law_at(s->bytes, problem->job.batch);
-    if (planc_is_always_resident(s->kind)) sum = bytes < 0 ? INT64_MAX : pl_add_saturate(sum, room_of(bytes));
+    if (planc_is_always_resident(s->kind)) sum = bytes < 0 ? INT64_MAX : pl_add_saturate(sum, bytes_taken(bytes));
   }
   return sum;
 }
@@ -95,7 +95,7 @@ static int64_t resident_room(const planc_problem *problem) {
 /* Eq. 1 of a graph's op without workspace, where planc_instance_bytes has that of a trace's instance: in the room
  * that its operands take, before there is a trace. From the second round on a gradient whose op cannot add in place
  * needs a temporary. */
-static int64_t operand_room(const planc_graph *graph, const planc_op *op, int64_t batch, bool several_rounds) {
+static int64_t operand_bytes(const planc_graph *graph, const planc_op *op, int64_t batch, bool several_rounds) {
   int64_t sum = 0;
   for (int32_t i = 0; i < op->n_in + op->n_out; i++) {
     int32_t storage = graph->tensors[i < op->n_in ? op->in[i] : op->out[i - op->n_in]].storage;
@@ -108,7 +108,7 @@ static int64_t operand_room(const planc_graph *graph, const planc_op *op, int64_
                      !(op->flags & PLANC_OP_ACCUMULATES);
     if (seen || (planc_is_always_resident(s->kind) && !temporary)) continue;
     int64_t bytes = planc_law_at(s->bytes, batch);
-    sum = bytes < 0 ? INT64_MAX : pl_add_saturate(sum, room_of(bytes));
+    sum = bytes < 0 ? INT64_MAX : pl_add_saturate(sum, bytes_taken(bytes));
   }
   return sum;
 }
@@ -120,7 +120,8 @@ static planc_status demand_at(const planc_problem *problem, int64_t batch, deman
   for (int32_t o = 0; o < problem->job.graph->n_ops; o++) {
     int32_t count;
     const planc_variant *variants = planc_costs_variants(costs, o, 0, &count);
-    int64_t operands = operand_room(problem->job.graph, &problem->job.graph->ops[o], batch, batch < problem->job.batch);
+    int64_t operands =
+        operand_bytes(problem->job.graph, &problem->job.graph->ops[o], batch, batch < problem->job.batch);
     int64_t baseline = pl_add_saturate(operands, pl_align_up(variants[0].workspace_bytes, PLANC_ALIGNMENT));
     int32_t best = planc_variant_fastest(variants, count, INT64_MAX);
     int64_t fastest = pl_add_saturate(operands, pl_align_up(variants[best].workspace_bytes, PLANC_ALIGNMENT));

@@ -11,10 +11,10 @@ int64_t pl_walk_bytes(const planc_buffer *buffer) {
   return pl_align_up(buffer->bytes, PLANC_ALIGNMENT);
 }
 
-planc_status pl_walk_start(pl_walk *walk, const planc_problem *problem, int64_t sub_batch, int64_t room,
-                           planc_candidate *out) {
+planc_status pl_walk_start_rounds(pl_walk *walk, const planc_problem *problem, int64_t sub_batch, int64_t room,
+                                  planc_candidate *out) {
   PLANC_TRY(planc_candidate_rounds(problem, sub_batch, out));
-  return pl_walk_begin(walk, problem, room, out);
+  return pl_walk_start(walk, problem, room, out);
 }
 
 static planc_link own_part(const planc_problem *problem, const planc_link *link) {
@@ -24,7 +24,7 @@ static planc_link own_part(const planc_problem *problem, const planc_link *link)
   return own;
 }
 
-planc_status pl_walk_begin(pl_walk *walk, const planc_problem *problem, int64_t room, planc_candidate *candidate) {
+planc_status pl_walk_start(pl_walk *walk, const planc_problem *problem, int64_t room, planc_candidate *candidate) {
   PLANC_TRY(planc_candidate_schedule(problem, candidate));
   *walk = (pl_walk){.schedule = candidate->schedule, .trace = candidate->trace, .order = candidate->order};
   walk->costs = candidate->costs;
@@ -205,7 +205,7 @@ planc_status pl_walk_try(const planc_evaluator *evaluator, pl_walk_maker maker, 
     if (*out_fits) PLANC_TRY(pl_if_fits(evaluator->hold_to_host(evaluator, out), out_fits));
     if (*out_fits) return NULL;
     planc_candidate_free(out);
-    /* No room is one on the host. */
+    /* Less room does not help where it is the host that lacks memory. */
   } while (by_room && peak > budget && pl_room_search_down(&search, peak - budget));
   return NULL;
 }

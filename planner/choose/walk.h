@@ -36,11 +36,11 @@ typedef struct pl_walk {
 #define PL_ROOM_UNLIMITED INT64_MAX /* fastest algorithms ("performance-optimal") */
 #define PL_ROOM_NONE 0              /* baseline algorithms ("memory-optimal") */
 
-/* Begins the candidate's schedule, anew if it has one, for a walk over the trace in its order. */
-planc_status pl_walk_begin(pl_walk *walk, const planc_problem *problem, int64_t room, planc_candidate *candidate);
+/* Starts the candidate's schedule, anew if it has one, for a walk over the trace in its order. */
+planc_status pl_walk_start(pl_walk *walk, const planc_problem *problem, int64_t room, planc_candidate *candidate);
 /* The same over rounds of `sub_batch` samples in the trace's order: all of `out` is made. */
-planc_status pl_walk_start(pl_walk *walk, const planc_problem *problem, int64_t sub_batch, int64_t room,
-                           planc_candidate *out);
+planc_status pl_walk_start_rounds(pl_walk *walk, const planc_problem *problem, int64_t sub_batch, int64_t room,
+                                  planc_candidate *out);
 /* Call this next. It states the boundary: buffer b starts the period on the host if away[b], else on the device. `away`
  * may be NULL. */
 planc_status pl_walk_boundary(pl_walk *walk, const bool *away);

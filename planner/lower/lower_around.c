@@ -8,8 +8,8 @@
 
 #include "planner/lower/lowering.h"
 
-static planc_status copy_boundary(lowering *l, lower_arounds *edge, bool in);
-static planc_status add_around(lower_arounds *edge, planc_instr instr);
+static planc_status copy_boundary(lowering *l, lower_arounds *arounds, bool in);
+static planc_status add_around(lower_arounds *arounds, planc_instr instr);
 
 planc_status lower_make_around(lowering *l) {
   int32_t n_boundary = l->plan->n_boundary;
@@ -23,8 +23,8 @@ planc_status lower_make_around(lowering *l) {
 
 /* --- Steps -------------------------------------------------------------------------------------------------------- */
 
-static planc_status add_around(lower_arounds *edge, planc_instr instr) {
-  VEC_PUSH(edge, ((lower_around){instr, LOWER_NONE, LOWER_NONE}));
+static planc_status add_around(lower_arounds *arounds, planc_instr instr) {
+  VEC_PUSH(arounds, ((lower_around){instr, LOWER_NONE, LOWER_NONE}));
   return NULL;
 }
 
@@ -36,22 +36,23 @@ static planc_route route_around(const lowering *l, int32_t memory, bool in) {
 }
 
 /* What one stream copies in, or back, is one step: it is waited for as a whole. */
-static planc_status copy_share(lowering *l, lower_arounds *edge, bool in, int16_t stream, int32_t first,
+static planc_status copy_share(lowering *l, lower_arounds *arounds, bool in, int16_t stream, int32_t first,
                                const int32_t *next) {
   if (first == LOWER_NONE) return NULL;
   int32_t n_away = planc_schedule_n_away(l->schedule);
-  int64_t begins = edge->len;
+  int64_t begins = arounds->len;
   pl_step step = {.stream = stream, .first_touch = (int32_t)l->touches.len, .await = LOWER_NONE};
   for (int32_t r = first; r != LOWER_NONE; r = next[r]) {
     PLANC_TRY(lower_touch(l, r < n_away ? lower_touched_slot(l, r) : r, in));
-    PLANC_TRY(add_around(edge, lower_copy_of(stream, in ? r : PLANC_USER, in ? PLANC_USER : r, lower_bytes_of(l, r))));
+    PLANC_TRY(
+        add_around(arounds, lower_copy_of(stream, in ? r : PLANC_USER, in ? PLANC_USER : r, lower_bytes_of(l, r))));
   }
-  edge->data[begins].begins = edge->data[edge->len - 1].ends = l->n_steps;
+  arounds->data[begins].begins = arounds->data[arounds->len - 1].ends = l->n_steps;
   return lower_end_step(l, step);
 }
 
 /* Lists residencies by route and job. */
-static planc_status copy_boundary(lowering *l, lower_arounds *edge, bool in) {
+static planc_status copy_boundary(lowering *l, lower_arounds *arounds, bool in) {
   int32_t n_jobs = l->trace->n_jobs, n_shares = n_jobs * PLANC_N_ROUTES, *first, *next;
   PLANC_TRY(PL_NEW(&l->arena, &first, n_shares));
   PLANC_TRY(PL_NEW(&l->arena, &next, l->plan->n_boundary));
@@ -62,14 +63,14 @@ static planc_status copy_boundary(lowering *l, lower_arounds *edge, bool in) {
     *share = r;
   }
   for (int32_t e = 0; e < n_shares; e++)
-    PLANC_TRY(copy_share(l, edge, in, lower_stream_of(l, e % n_jobs, e / n_jobs), first[e], next));
+    PLANC_TRY(copy_share(l, arounds, in, lower_stream_of(l, e % n_jobs, e / n_jobs), first[e], next));
   return NULL;
 }
 
 /* --- Instructions ------------------------------------------------------------------------------------------------- */
 
 static int32_t list_copying(const lowering *l, int16_t *streams);
-static void emit_around(const lowering *l, const lower_arounds *edge, const pl_waits *waits, int64_t w,
+static void emit_around(const lowering *l, const lower_arounds *arounds, const pl_waits *waits, int64_t w,
                         int32_t first_step, planc_instr *instrs, int32_t *n);
 static void join_streams(lowering *l, const int16_t *copying, int32_t n_copying, planc_instr *instrs, int32_t *n);
 
@@ -106,11 +107,12 @@ planc_status lower_make_epilogue(lowering *l) {
   return NULL;
 }
 
-/* Appends the instructions of an edge with the waits and records that their steps need; `w` is the first such wait. */
-static void emit_around(const lowering *l, const lower_arounds *edge, const pl_waits *waits, int64_t w,
+/* Appends the instructions of an arounds with the waits and records that their steps need; `w` is the first such wait.
+ */
+static void emit_around(const lowering *l, const lower_arounds *arounds, const pl_waits *waits, int64_t w,
                         int32_t first_step, planc_instr *instrs, int32_t *n) {
-  for (int64_t i = 0; i < edge->len; i++) {
-    const lower_around *it = &edge->data[i];
+  for (int64_t i = 0; i < arounds->len; i++) {
+    const lower_around *it = &arounds->data[i];
     for (; it->begins != LOWER_NONE && w < waits->len && waits->data[w].step + first_step == it->begins; w++) {
       instrs[(*n)++] = lower_wait_of(l, &waits->data[w], first_step);
     }

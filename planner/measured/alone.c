@@ -163,7 +163,8 @@ static planc_status make_turns(replay *r, int64_t n_spans, turn **out, int64_t *
   return NULL;
 }
 
-/* --- Room --------------------------------------------------------------------------------------------------------- */
+/* --- Set-up ---------------------------------------------------------------------------------------------------------
+ */
 
 static planc_status make_machine(replay *r, int64_t n_spans) {
   const planc_plan *plan = r->plan;

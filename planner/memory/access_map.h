@@ -2,7 +2,8 @@
  * read. All ranges are known beforehand: their ends cut the bytes into cells, which are numbered, and cells with one
  * history form a run. A touch costs one search for every run it meets, and a write makes one run of all it covers. Runs
  * list those streams only that have read them, which are rarely more than those of one job: memory and time follow the
- * touches, not the number of streams. */
+ * touches, not the number of streams. What a step needs here are the steps that it has to come after; when data is
+ * needed is another thing (planc/needs.h). */
 #ifndef PLANC_MEMORY_ACCESS_MAP_H
 #define PLANC_MEMORY_ACCESS_MAP_H
 

@@ -4,7 +4,7 @@
 #include "planc/schedule.h"
 #include "util/math.h"
 
-#define MOST_SPARE (INT64_C(128) << 20) /* kMaxInternalFragmentation */
+#define MAX_SPARE (INT64_C(128) << 20) /* kMaxInternalFragmentation */
 #define BEYOND (INT64_MAX / 4)
 
 planc_status pl_bfc_init(pl_bfc *bfc, int64_t capacity) {
@@ -36,7 +36,7 @@ planc_status pl_bfc_take(pl_bfc *bfc, int64_t bytes, int32_t *out_handle, int64_
   if (segment < 0) return planc_error(PLANC_BAD_INPUT, "the sizes of all tensors together overflow");
   const pl_segment *free = &list->segments.data[segment];
   int64_t address = free->address, spare = free->bytes - bytes;
-  if (spare < bytes && spare < MOST_SPARE) bytes = free->bytes;
+  if (spare < bytes && spare < MAX_SPARE) bytes = free->bytes;
   PLANC_TRY(pl_memory_list_take(list, segment, address, bytes, 0, &segment));
   if (segment > INT32_MAX / 2) return planc_error(PLANC_INTERNAL, "too many segments");
   *out_handle = 2 * segment + over;

@@ -1,6 +1,7 @@
 /* Messages about what has no place: their words, and the moment that they tell of (no_place.h). */
 #include "planner/memory/no_place.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -21,12 +22,12 @@ planc_status pl_no_place_tell(const pl_no_place *it, char **out_text) {
   int64_t left = it->room - it->beside;
   pl_emit_text(&emit, ": ");
   if (it->gpus > 1) pl_emit_format(&emit, "on each of %d GPUs ", (int)it->gpus);
-  pl_emit_format(&emit, "%s of %lld bytes finds no place", name_of(it->trace, it->homeless.what, name),
-                 (long long)it->homeless.bytes);
+  pl_emit_format(&emit, "%s of %lld bytes finds no place", name_of(it->trace, it->unplaced.what, name),
+                 (long long)it->unplaced.bytes);
   emit_moment(&emit, it->trace, it->instance);
   if (it->beside > 0) pl_emit_format(&emit, " beside %lld bytes", (long long)it->beside);
   emit_largest(&emit, it);
-  if (left >= it->homeless.bytes)
+  if (left >= it->unplaced.bytes)
     pl_emit_format(&emit, "; %lld are free then, in pieces that do not fit", (long long)left);
   return pl_emit_take(&emit, out_text, &length);
 }
@@ -128,18 +129,19 @@ static planc_status find_fullest_position(const pl_occupants *o, int64_t room, p
 
 /* The largest of those that end above has no place. */
 static planc_status tell_at(const pl_occupants *o, int64_t room, int32_t position, char **out_text) {
-  int32_t homeless = -1;
+  int32_t unplaced = -1;
   for (int32_t i = 0; i < o->n; i++) {
     if (!ends_above(&o->items[i], room) || !lives_at(&o->items[i], position)) continue;
-    if (homeless < 0 || o->items[i].bytes > o->items[homeless].bytes) homeless = i;
+    if (unplaced < 0 || o->items[i].bytes > o->items[unplaced].bytes) unplaced = i;
   }
+  assert(unplaced >= 0); /* the one that ends highest does so somewhere */
   pl_no_place it = {.trace = o->trace,
-                    .homeless = {o->what[homeless], o->items[homeless].bytes},
+                    .unplaced = {o->what[unplaced], o->items[unplaced].bytes},
                     .instance = o->instance_at[position],
                     .room = room,
                     .gpus = o->gpus};
   for (int32_t i = 0; i < o->n; i++) {
-    if (i != homeless && lives_at(&o->items[i], position))
+    if (i != unplaced && lives_at(&o->items[i], position))
       pl_no_place_beside(&it, (pl_occupant){o->what[i], o->items[i].bytes});
   }
   return pl_no_place_tell(&it, out_text);

@@ -21,7 +21,7 @@ enum { PL_NAMED_OCCUPANTS = 2 };
 /* A moment at which something finds no place. */
 typedef struct pl_no_place {
   const planc_trace *trace;
-  pl_occupant homeless;
+  pl_occupant unplaced;
   int32_t instance; /* that runs then, or next; -1 = none does before the period ends */
   int64_t room;     /* all bytes that there are */
   int64_t beside;   /* bytes of what is there */

@@ -8,7 +8,7 @@
 #include "util/hash.h"
 
 /* What is kept at most: then all of it is forgotten, and the table fills anew. */
-enum { MOST_BYTES = 64 << 20, MOST_FOUND = 4096, SLOTS = 2 * MOST_FOUND };
+enum { MAX_BYTES = 64 << 20, MAX_FOUND = 4096, SLOTS = 2 * MAX_FOUND };
 
 typedef struct found {
   uint64_t hash;
@@ -110,12 +110,12 @@ static int64_t bytes_of(const found *it) {
 
 /* Takes it over. Another thread may have found the same meanwhile. */
 static void remember(planc_placements *placements, found *it) {
-  if (bytes_of(it) > MOST_BYTES) {
+  if (bytes_of(it) > MAX_BYTES) {
     forget(it);
     return;
   }
   pthread_mutex_lock(&placements->lock);
-  if (placements->n == MOST_FOUND || placements->bytes + bytes_of(it) > MOST_BYTES) forget_all(placements);
+  if (placements->n == MAX_FOUND || placements->bytes + bytes_of(it) > MAX_BYTES) forget_all(placements);
   found *slot = slot_of(placements, it->hash, it->items, it->n);
   if (slot->items) {
     forget(it);

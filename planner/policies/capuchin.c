@@ -15,7 +15,7 @@
 #include "planner/base/code.h"
 #include "planner/policies/policies.h"
 
-enum { STEPS = 20, MOST_ROUNDS = 4 };
+enum { STEPS = 20, MAX_ROUNDS = 4 };
 
 typedef struct correction {
   const planc_link *h2d;
@@ -57,7 +57,7 @@ static planc_status feed_back(const planc_evaluator *evaluator, const capuchin *
   PLANC_TRY(judge(evaluator, out, leads, &fits, &ns));
   capuchin with = {.room = &room, .leads = leads, .alone = by->alone};
   pl_absence_rule rule = {.choose = pl_capuchin_choose, .context = &with};
-  for (*out_helped = 0; fits && *out_helped < MOST_ROUNDS; ++*out_helped) {
+  for (*out_helped = 0; fits && *out_helped < MAX_ROUNDS; ++*out_helped) {
     planc_candidate next = {0};
     planc_status status = pl_make_absences(evaluator->problem, &rule, room, &next);
     if (!status) status = judge(evaluator, &next, leads, &fits, &next_ns);

@@ -158,13 +158,12 @@ static bool may_swap(const chooser *c, const capuchin_gap *k) {
 
 static void add_gap(chooser *c, int32_t b, int32_t use) {
   const planc_trace *trace = c->trace;
-  int32_t version = planc_order_access(c->order, use)->read;
-  capuchin_gap k = {.buffer = b, .version = version, .use = use};
-  k.from = c->order->uses[use - 1].position;
-  k.to = c->order->uses[use].position;
-  if (version < 0 || last_short(c, &k) < 0) return;
+  planc_gap gap;
+  if (!pl_gap_ends(c->order, b, use, &gap)) return;
+  capuchin_gap k = {.buffer = b, .version = gap.version, .use = use, .from = gap.from, .to = gap.to};
+  if (last_short(c, &k) < 0) return;
   k.bytes = pl_walk_bytes(&trace->buffers[b]);
-  k.swap = pl_price_of_link(c->walk, b, version);
+  k.swap = pl_price_of_link(c->walk, b, k.version);
   k.free_ns = c->unswapped.start[k.to] - c->unswapped.start[k.from + 1] - pl_price_ns(&k.swap);
   c->of_use[use] = c->n;
   c->gaps[c->n++] = k;

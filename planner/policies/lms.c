@@ -26,6 +26,7 @@
 
 #include "planner/base/code.h"
 #include "planner/choose/absences.h"
+#include "planner/choose/gaps.h"
 #include "planner/choose/room_search.h"
 #include "planner/policies/policies.h"
 #include "util/math.h"
@@ -211,20 +212,20 @@ static void swap_buffer(const lms *l, const lms_parameters *p, int32_t b, pl_abs
   int32_t writer = -1;
   bool out_already = false;
   for (int32_t u = order->first_use[b]; u + 1 < order->first_use[b + 1]; u++) {
-    int32_t from = order->uses[u].position, to = order->uses[u + 1].position;
-    int32_t version = planc_order_access(order, u + 1)->read;
+    planc_gap gap;
+    bool is_read = pl_gap_ends(order, b, u + 1, &gap);
     if (planc_order_access(order, u)->write >= 0) {
-      writer = from;
+      writer = gap.from;
       out_already = false;
     }
-    if (version < 0 || writer < 0 || l->level[to] - l->level[writer] <= p->threshold) continue;
-    if (share_swap_in(l, p, writer, from, to)) continue;
+    if (!is_read || writer < 0 || l->level[gap.to] - l->level[writer] <= p->threshold) continue;
+    if (share_swap_in(l, p, writer, gap.from, gap.to)) continue;
     bool delayed = l->lag && !out_already && (p->sync == SYNC_NONE || p->sync == SYNC_IN);
     pl_absence absence = {.buffer = b,
-                          .version = version,
+                          .version = gap.version,
                           .copy = writer,
-                          .leave = from + delayed,
-                          .fetch = fetch_of(l, p, writer, to),
+                          .leave = gap.from + delayed,
+                          .fetch = fetch_of(l, p, writer, gap.to),
                           .wait = p->sync == SYNC_OUT || p->sync == SYNC_BOTH};
     if (absence.leave >= absence.fetch) continue;
     l->items[out->n++] = absence;

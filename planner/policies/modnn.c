@@ -10,6 +10,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "planc/needs.h"
 #include "planner/base/code.h"
 #include "planner/choose/ways_back.h"
 #include "util/math.h"
@@ -88,8 +89,8 @@ static planc_status no_room(const modnn *m, int32_t instance) {
   int32_t largest_buffer = -1;
   for (int32_t a = in->first_access; a < in->first_access + in->n_accesses; a++) {
     int32_t buffer = trace->accesses[a].buffer;
-    if (m->buffers[buffer].pinned) continue;
-    int64_t room = modnn_room(m, buffer);
+    if (m->buffers[buffer].stays) continue;
+    int64_t room = modnn_bytes(m, buffer);
     need = pl_add_saturate(need, room);
     if (room > largest) {
       largest = room;
@@ -184,10 +185,10 @@ static planc_status no_workspace(const modnn *m, int32_t instance, int64_t bytes
   int64_t need = pl_align_up(bytes, PLANC_ALIGNMENT), resident = 0;
   for (int32_t a = in->first_access; a < in->first_access + in->n_accesses; a++) {
     int32_t buffer = m->trace->accesses[a].buffer;
-    if (!m->buffers[buffer].pinned) need = pl_add_saturate(need, modnn_room(m, buffer));
+    if (!m->buffers[buffer].stays) need = pl_add_saturate(need, modnn_bytes(m, buffer));
   }
   for (int32_t b = 0; b < m->trace->n_buffers; b++) {
-    if (m->buffers[b].pinned) resident = pl_add_saturate(resident, modnn_room(m, b));
+    if (m->buffers[b].stays) resident = pl_add_saturate(resident, modnn_bytes(m, b));
   }
   int64_t whole = pl_add_saturate(pl_add_saturate(need, resident), m->device->reserved_bytes);
   return planc_infeasible((planc_shortage){.bytes = whole > m->budget_bytes ? whole : 0},
@@ -253,7 +254,7 @@ static planc_status finish_instance(modnn *m, int32_t instance) {
     if (last && (trace->buffers[access->buffer].flags & PLANC_BUFFER_RESULT)) {
       VEC_PUSH(&m->decisions, ((modnn_decision){.kind = MODNN_DELIVER, .subject = access->buffer}));
     }
-    if (last || !b->pinned) PLANC_TRY(modnn_drop(m, access->buffer));
+    if (last || !b->stays) PLANC_TRY(modnn_drop(m, access->buffer));
   }
   return NULL;
 }
@@ -277,18 +278,18 @@ static planc_status place_resident(modnn *m) {
   for (int32_t b = 0; b < m->trace->n_buffers; b++) {
     const planc_buffer *of_trace = &m->trace->buffers[b];
     modnn_buffer *own = &m->buffers[b];
-    own->pinned = planc_kind_persists(of_trace->kind) || of_trace->kind == PLANC_KIND_grad;
+    own->stays = planc_is_always_resident(of_trace->kind);
     own->filled = (of_trace->flags & PLANC_BUFFER_PERSISTENT) != 0;
     own->on_host = planc_user_holds(of_trace, 0);
     if (own->on_host) PLANC_TRY(modnn_want(m, b, modnn_next_use(m, b)));
-    if (!own->pinned) continue;
-    int32_t segment = pl_memory_list_best_fit(&m->memory, modnn_room(m, b));
+    if (!own->stays) continue;
+    int32_t segment = pl_memory_list_best_fit(&m->memory, modnn_bytes(m, b));
     if (segment < 0) {
       return planc_error(PLANC_INFEASIBLE, "parameters, state and gradients do not fit (%s)",
                          planc_trace_buffer_name(m->trace, b));
     }
     int64_t address = m->memory.segments.data[segment].address;
-    PLANC_TRY(pl_memory_list_take(&m->memory, segment, address, modnn_room(m, b), b, &own->segment));
+    PLANC_TRY(pl_memory_list_take(&m->memory, segment, address, modnn_bytes(m, b), b, &own->segment));
     VEC_PUSH(&m->decisions, ((modnn_decision){.kind = MODNN_ACQUIRE, .subject = b, .address = address}));
   }
   return NULL;
@@ -308,7 +309,7 @@ static planc_status set_up(modnn *m, const planc_problem *problem, const planc_c
   m->entry = calloc((size_t)trace->n_accesses + 1, sizeof *m->entry);
   if (!m->buffers || !m->earliest || !m->entry) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
   for (int32_t b = 0; b <= trace->n_buffers; b++) {
-    m->buffers[b] = (modnn_buffer){.segment = -1, .made = -1, .others = -1, .pinned = b == trace->n_buffers};
+    m->buffers[b] = (modnn_buffer){.segment = -1, .made = -1, .others = -1, .stays = b == trace->n_buffers};
     if (b < trace->n_buffers) m->buffers[b].next = trace->buffers[b].first_access;
   }
   for (int32_t b = 0; b < trace->n_buffers; b++) {

@@ -13,7 +13,7 @@ typedef struct modnn_buffer {
   int32_t made;    /* instance that wrote the content, -1 if none did */
   int32_t others;  /* of a gradient that is sent: the buffer that the other replicas' are fetched to; -1 = none */
   int64_t ready;   /* when the content is complete on the device, or sent: no copy of it starts earlier */
-  bool pinned;     /* params, state and gradients never leave (II.2) */
+  bool stays;      /* params, state and gradients never leave (II.2) */
   bool filled;     /* holds content on the device */
   bool on_host;    /* the host has the latest content: it can be dropped without a transfer (IV-B1) */
   bool used;       /* read since it was made or prefetched: criterion (b) */
@@ -57,7 +57,7 @@ typedef struct modnn {
   const planc_costs *const *costs; /* by job */
   const planc_profile *profile;
   const planc_device *device;
-  modnn_buffer *buffers; /* one per buffer, and at the end the workspace, pinned while it exists */
+  modnn_buffer *buffers; /* one per buffer, and at the end the workspace, stays while it exists */
   int64_t *earliest;     /* sum of the fastest times of all instances before i, for EST */
   int32_t *entry;        /* of an access: where it stands in trace->by_buffer */
   int64_t budget_bytes;  /* the problem's */
@@ -84,7 +84,7 @@ typedef struct modnn_scheme {
   int64_t moved; /* bytes to transfer */
 } modnn_scheme;
 
-int64_t modnn_room(const modnn *m, int32_t buffer);
+int64_t modnn_bytes(const modnn *m, int32_t buffer);
 /* The instance that uses the buffer next, INT32_MAX if none. */
 int32_t modnn_next_use(const modnn *m, int32_t buffer);
 /* True when the content must survive: the next access reads it. */

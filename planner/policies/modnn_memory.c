@@ -4,7 +4,7 @@
 #include "planner/policies/modnn.h"
 #include "util/math.h"
 
-int64_t modnn_room(const modnn *m, int32_t buffer) {
+int64_t modnn_bytes(const modnn *m, int32_t buffer) {
   int64_t bytes = m->trace->buffers[buffer].bytes;
   return pl_align_up(bytes > 0 ? bytes : 1, PLANC_ALIGNMENT);
 }
@@ -29,7 +29,7 @@ bool modnn_needed(const modnn *m, int32_t buffer) {
 
 /* Looking at all schemes is quadratic over an iteration: on 100,000 ops it took 19 s where this bound takes under one.
  * Networks of hundreds of layers have fewer segments than this and are searched whole. */
-enum { MOST_SCHEMES = 128 };
+enum { MAX_SCHEMES = 128 };
 
 static bool may_leave(const modnn *m, int32_t buffer, int32_t horizon);
 static modnn_scheme scheme_from(const modnn *m, int32_t first, int64_t bytes, int32_t horizon,
@@ -51,7 +51,7 @@ modnn_scheme modnn_find_scheme(const modnn *m, int64_t bytes, int32_t horizon) {
     if (buffer == PL_NO_OWNER || may_leave(m, buffer, horizon)) {
       modnn_scheme scheme = scheme_from(m, i, bytes, horizon, &best);
       if (scheme.first >= 0 && better(m, &scheme, &best)) best = scheme;
-      if (best.first >= 0 && ((best.moved == 0 && best.end == m->now) || ++looked_at >= MOST_SCHEMES)) break;
+      if (best.first >= 0 && ((best.moved == 0 && best.end == m->now) || ++looked_at >= MAX_SCHEMES)) break;
     }
     i = segments[i].next < 0 ? m->memory.first : segments[i].next;
   } while (i != start);
@@ -119,7 +119,7 @@ static int64_t reload_delay(const modnn *m, int32_t buffer) {
 
 /* Criteria (a) and (b). */
 static bool may_leave(const modnn *m, int32_t buffer, int32_t horizon) {
-  return buffer >= 0 && !m->buffers[buffer].pinned && m->buffers[buffer].used && modnn_next_use(m, buffer) > horizon;
+  return buffer >= 0 && !m->buffers[buffer].stays && m->buffers[buffer].used && modnn_next_use(m, buffer) > horizon;
 }
 
 /* Less delay, then fewer bytes moved, then the lower address. */
@@ -161,14 +161,14 @@ static int64_t workspace_address(const modnn *m, const pl_segment *at, int64_t b
 
 planc_status modnn_allocate(modnn *m, int32_t buffer, int32_t horizon, int64_t *out_when, bool *out_found) {
   int32_t segment;
-  PLANC_TRY(vacate(m, modnn_room(m, buffer), horizon, &segment, out_when));
+  PLANC_TRY(vacate(m, modnn_bytes(m, buffer), horizon, &segment, out_when));
   *out_found = segment >= 0;
   if (segment < 0) return NULL;
   int64_t address = m->memory.segments.data[segment].address;
   modnn_buffer *b = &m->buffers[buffer];
   m->searched = buffer;
-  reach(m, address, modnn_room(m, buffer));
-  PLANC_TRY(pl_memory_list_take(&m->memory, segment, address, modnn_room(m, buffer), buffer, &b->segment));
+  reach(m, address, modnn_bytes(m, buffer));
+  PLANC_TRY(pl_memory_list_take(&m->memory, segment, address, modnn_bytes(m, buffer), buffer, &b->segment));
   VEC_PUSH(&m->decisions, ((modnn_decision){.kind = MODNN_ACQUIRE, .subject = buffer, .address = address}));
   return NULL;
 }
@@ -196,7 +196,7 @@ planc_status modnn_defragment(modnn *m, int64_t *out_when) {
   m->leaving.len = 0;
   for (int32_t i = m->memory.first; i >= 0; i = m->memory.segments.data[i].next) {
     int32_t buffer = m->memory.segments.data[i].owner;
-    if (buffer != PL_NO_OWNER && !m->buffers[buffer].pinned) VEC_PUSH(&m->leaving, buffer);
+    if (buffer != PL_NO_OWNER && !m->buffers[buffer].stays) VEC_PUSH(&m->leaving, buffer);
   }
   for (int64_t i = 0; i < m->leaving.len; i++) PLANC_TRY(evict(m, m->leaving.data[i], out_when));
   return NULL;

@@ -95,7 +95,7 @@ planc_status modnn_fitting_ns(modnn *m, int32_t wanting, int64_t *out_ns) {
   for (int32_t a = in->first_access; a < in->first_access + in->n_accesses; a++) {
     const planc_access *access = &m->trace->accesses[a];
     if (!missing(m, access)) continue;
-    int64_t bytes = modnn_room(m, access->buffer);
+    int64_t bytes = modnn_bytes(m, access->buffer);
     int32_t segment = pl_memory_list_best_fit(&m->memory, bytes);
     if (segment < 0) continue;
     int64_t address = m->memory.segments.data[segment].address;
@@ -112,10 +112,10 @@ planc_status modnn_fitting_ns(modnn *m, int32_t wanting, int64_t *out_ns) {
 /* Where copies are slow, prefetches must start long before they are wanted, and each instance plays most of the trace:
  * once so many instances have been played for a schedule, prefetches that must start further ahead wait until they are
  * as near as that. On recorded graphs with the links of real devices a schedule plays a fifth of this at most. */
-enum { MOST_PLAYED = 1000000, NEAR = 64 };
+enum { MAX_PLAYED = 1000000, NEAR = 64 };
 
 static bool is_too_far(const modnn *m, int32_t instance, int32_t wanting) {
-  return m->n_played > MOST_PLAYED && wanting - instance > NEAR;
+  return m->n_played > MAX_PLAYED && wanting - instance > NEAR;
 }
 
 /* Predicts, with what is known now, whether all of `wanting`'s operands will find memory without defragmentation. */
@@ -141,14 +141,14 @@ static planc_status play_instance(modnn *m, int32_t instance, int32_t horizon, b
     int32_t next = m->entry[a] + 1;
     bool dead =
         next >= of_trace->first_access + of_trace->n_accesses || trace->accesses[trace->by_buffer[next]].read < 0;
-    if (dead && !m->buffers[buffer].pinned && m->buffers[buffer].segment >= 0) PLANC_TRY(play_release(m, buffer));
+    if (dead && !m->buffers[buffer].stays && m->buffers[buffer].segment >= 0) PLANC_TRY(play_release(m, buffer));
   }
   return NULL;
 }
 
 /* Best fit, else the best scheme that spares what is used up to `horizon`. */
 static planc_status play_allocate(modnn *m, int32_t buffer, int32_t horizon, bool *out_found) {
-  int64_t bytes = modnn_room(m, buffer);
+  int64_t bytes = modnn_bytes(m, buffer);
   int32_t segment = pl_memory_list_best_fit(&m->memory, bytes);
   if (segment < 0) {
     modnn_scheme scheme = modnn_find_scheme(m, bytes, horizon);

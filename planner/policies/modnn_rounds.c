@@ -4,7 +4,7 @@
  * ops and save transfers, larger ones may do with other algorithms, or leave a while. The paper leaves it at Eq. 3.
  * Here the whole batch and the powers of two below it are scheduled as well, at which kernels lose least to partly
  * filled tiles, and the simulator decides. Below Eq. 3 that goes on while it helps or there are transfers left to save;
- * it ends when MOST_INSTANCES have been scheduled.
+ * it ends when MAX_INSTANCES have been scheduled.
  *
  * Algorithm 1 gives out addresses as it walks and may leave free ranges that make data leave which has room when all
  * addresses are chosen together. So the batch with all data resident, as `none` places it, is one of the candidates. */
@@ -20,7 +20,7 @@
 #include "util/math.h"
 #include "util/size.h"
 
-enum { MOST_INSTANCES = 200000 };
+enum { MAX_INSTANCES = 200000 };
 
 /* The best so far; without a schedule, why there is none. */
 typedef struct best_rounds {
@@ -87,7 +87,7 @@ static planc_status consider_others(const planc_evaluator *evaluator, int64_t su
     if (size == sub_batch) continue;
     int64_t rounds = (problem->job.batch + size - 1) / size, before_ns = b->ns;
     instances += rounds * problem->job.graph->n_ops;
-    if (instances > MOST_INSTANCES && b->candidate.schedule) break;
+    if (instances > MAX_INSTANCES && b->candidate.schedule) break;
     PLANC_TRY(consider(evaluator, (problem->job.batch + rounds - 1) / rounds, b));
     if (size < sub_batch && !may_help(b, b->ns != before_ns)) break;
   }

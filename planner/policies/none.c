@@ -51,7 +51,7 @@ static planc_status make(const planc_problem *problem, const void *context, int6
   pl_walk walk;
   PLANC_TRY(planc_candidate_rounds(problem, a->sub_batch, out));
   PLANC_TRY(set_order(a, out));
-  PLANC_TRY(pl_walk_begin(&walk, problem, room, out));
+  PLANC_TRY(pl_walk_start(&walk, problem, room, out));
   PLANC_TRY(pl_walk_boundary(&walk, NULL));
   if (room == PL_ROOM_UNLIMITED) PLANC_TRY(open_sent(&walk));
   for (int32_t p = 0; p < walk.order->n; p++) {

@@ -231,7 +231,7 @@ typedef struct vdnn_setting {
 static planc_status make(const planc_problem *problem, const void *context, int64_t room, planc_candidate *out) {
   const vdnn_setting *setting = context;
   vdnn v = {.offloads = setting->offloads};
-  PLANC_TRY(pl_walk_start(&v.walk, problem, setting->sub_batch, room, out));
+  PLANC_TRY(pl_walk_start_rounds(&v.walk, problem, setting->sub_batch, room, out));
   assert(planc_order_is_of_trace(out->order)); /* an instance's number is its position */
   PLANC_TRY(pl_walk_boundary(&v.walk, NULL));
   v.leaves = malloc(((size_t)out->trace->n_buffers + 1) * sizeof *v.leaves);
@@ -244,7 +244,7 @@ static planc_status make(const planc_problem *problem, const void *context, int6
   return status;
 }
 
-enum { MOST_ATTEMPTS = 7 };
+enum { MAX_ATTEMPTS = 7 };
 
 static planc_status explain(const vdnn_attempt *attempt, int32_t number, int32_t n_attempts, planc_candidate *out) {
   static const char *const offloads[] = {"offloads nothing", "offloads inputs of convolutions", "offloads all inputs"};
@@ -257,8 +257,8 @@ static planc_status explain(const vdnn_attempt *attempt, int32_t number, int32_t
 static planc_status first_that_fits(const planc_evaluator *evaluator, int64_t sub_batch, const vdnn_attempt *attempts,
                                     int32_t n_attempts, planc_candidate *out, bool *out_fits) {
   const int64_t rooms[] = {PL_ROOM_UNLIMITED, pl_arena_room(evaluator->problem), PL_ROOM_NONE};
-  vdnn_setting settings[MOST_ATTEMPTS];
-  pl_walk_attempt walks[MOST_ATTEMPTS];
+  vdnn_setting settings[MAX_ATTEMPTS];
+  pl_walk_attempt walks[MAX_ATTEMPTS];
   int32_t number;
   for (int32_t i = 0; i < n_attempts; i++) {
     settings[i] = (vdnn_setting){.offloads = attempts[i].offloads, .sub_batch = sub_batch};
@@ -308,7 +308,7 @@ static planc_status dynamic(const planc_evaluator *evaluator, int64_t sub_batch,
                                           {OFFLOAD_ALL, MEMORY_OPTIMAL}};
   *out_fits = false;
   if (!evaluator->problem->terms.settings.no_swap)
-    PLANC_TRY(first_that_fits(evaluator, sub_batch, attempts, MOST_ATTEMPTS, out, out_fits));
+    PLANC_TRY(first_that_fits(evaluator, sub_batch, attempts, MAX_ATTEMPTS, out, out_fits));
   if (*out_fits || !limits_swaps(evaluator->problem)) return NULL;
   return without_swaps(evaluator, sub_batch, out, out_fits);
 }

@@ -205,7 +205,7 @@ static void choose_algorithms(windowing *w) {
 
 /* Chunks for all data at once and the largest workspace. */
 static planc_status check_chunks(const windowing *w) {
-  enum { MOST_CHUNKS = 1 << 22 };
+  enum { MAX_CHUNKS = 1 << 22 };
   int64_t total = 0, largest = 0, chunk_bytes = pl_allocator_chunk(w->problem);
   if (chunk_bytes == 0) return NULL;
   for (int32_t b = 0; b < w->trace->n_buffers; b++) total += w->bytes[b];
@@ -213,14 +213,14 @@ static planc_status check_chunks(const windowing *w) {
     if (w->bytes[workspace_of(w, i)] > largest) largest = w->bytes[workspace_of(w, i)];
   }
   int64_t chunks = pl_add_saturate(total, largest) / chunk_bytes;
-  if (chunks <= MOST_CHUNKS) return NULL;
+  if (chunks <= MAX_CHUNKS) return NULL;
   return planc_error(PLANC_USAGE, "chunks of %lld bytes would be %lld for the data of graph %s, at most %d are planned",
-                     (long long)chunk_bytes, (long long)chunks, w->problem->job.graph->name, MOST_CHUNKS);
+                     (long long)chunk_bytes, (long long)chunks, w->problem->job.graph->name, MAX_CHUNKS);
 }
 
 /* --- Addresses ---------------------------------------------------------------------------------------------------- */
 
-enum { MOST_ITERATIONS = 100 };
+enum { MAX_ITERATIONS = 100 };
 
 /* Memory for a buffer of `instance`. */
 static planc_status take(windowing *w, int32_t instance, int32_t buffer, int64_t *out_address) {
@@ -283,7 +283,7 @@ static planc_status place(windowing *w) {
   w->stuck = -1;
   for (int32_t b = 0; b < w->sequence.n_buffers; b++) w->handles[b] = -1;
   if (caches) PLANC_TRY(place_recording(w));
-  for (int32_t i = 0; w->stuck < 0 && !same && i < (caches ? MOST_ITERATIONS : 1); i++) {
+  for (int32_t i = 0; w->stuck < 0 && !same && i < (caches ? MAX_ITERATIONS : 1); i++) {
     PLANC_TRY(place_steps(w, &same));
   }
   w->top = pl_allocator_arena(&w->allocator);
@@ -430,7 +430,7 @@ static pl_occupant occupant_of(const windowing *w, int32_t buffer) {
 
 static planc_status no_place(const windowing *w) {
   pl_no_place it = {.trace = w->trace,
-                    .homeless = occupant_of(w, w->stuck),
+                    .unplaced = occupant_of(w, w->stuck),
                     .instance = w->stuck_at,
                     .room = pl_allocator_room(w->problem)};
   char *why;

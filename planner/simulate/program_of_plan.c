@@ -42,7 +42,7 @@ planc_status sim_machine_of_plan(const planc_plan *plan, pl_arena *arena, sim_pr
     const planc_stream *from = &plan->streams[s];
     streams[s] = (sim_stream){.computes = from->kind == PLANC_STREAM_KIND_compute,
                               .job = from->job,
-                              .host = from->job,
+                              .dispatcher = from->job,
                               .on = from->on,
                               .priority = plan->jobs[from->job].priority};
     if (streams[s].priority > out->most_priority) out->most_priority = streams[s].priority;

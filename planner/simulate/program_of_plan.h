@@ -15,8 +15,8 @@
  * BAD_INPUT when a time is too long to simulate. */
 planc_status sim_program_of_plan(const planc_plan *plan, const pl_acquired *acquired, const int64_t *mapped,
                                  pl_arena *arena, sim_program *out);
-/* Has the body's hosts note behind kernels which memory is in use: behind each, or behind the one for which at least
- * `every_bytes` of device memory have been acquired for the job since the last. */
+/* Has the body's dispatchers note behind kernels which memory is in use: behind each, or behind the one for which at
+ * least `every_bytes` of device memory have been acquired for the job since the last. */
 planc_status sim_track(const planc_plan *plan, int64_t track_ns, int64_t every_bytes, pl_arena *arena,
                        sim_program *program);
 /* Makes a program without steps: device, streams, GPUs and engines of a plan. The plan's tables must be right. */

@@ -1,4 +1,5 @@
-/* Stepping the machine (sim_machine.h): hosts launch, streams begin what is launched and awaited, the next to end ends.
+/* Stepping the machine (sim_machine.h): dispatchers launch, streams begin what is launched and awaited, the next to end
+ * ends.
  */
 #include "planner/simulate/sim_machine.h"
 
@@ -6,8 +7,8 @@
 
 #include "util/math.h"
 
-/* How many bodies a host may launch behind the last one that has ended: none where bodies are APART; with several jobs
- * TOGETHER; of a single job AHEAD, more than ever make a difference. */
+/* How many bodies a dispatcher may launch behind the last one that has ended: none where bodies are APART; with several
+ * jobs TOGETHER; of a single job AHEAD, more than ever make a difference. */
 enum { APART = 0, TOGETHER = 1, AHEAD = 4 };
 
 /* A machine with a program on it. */
@@ -20,7 +21,7 @@ typedef struct machine {
 static void begin_all(const machine *m);
 static planc_status set_rates(const machine *m);
 static void close_phases(const machine *m);
-static planc_status run_hosts(const machine *m);
+static planc_status run_dispatchers(const machine *m);
 static bool find_next_end(const machine *m, int64_t *out);
 static void count_stalls(const machine *m, int64_t until);
 static void end_lane(const machine *m, int32_t stream);
@@ -37,7 +38,7 @@ static int32_t next_of(const pl_number_set *set, int32_t member) {
 
 planc_status sim_advance(const sim_program *program, sim_state *state, const sim_observer *observer, bool *out_over) {
   machine m = {.program = program, .state = state, .observer = observer};
-  PLANC_TRY(run_hosts(&m));
+  PLANC_TRY(run_dispatchers(&m));
   begin_all(&m);
   if (state->changed) PLANC_TRY(set_rates(&m));
   int64_t next;
@@ -62,8 +63,8 @@ static int32_t section_at(const machine *m, int32_t phase) {
   return phase == 0 ? SIM_PROLOGUE : phase == m->state->epilogue_phase ? SIM_EPILOGUE : SIM_BODY;
 }
 
-static const sim_section *of_host(const machine *m, const sim_host *h) {
-  return &m->program->sections[h->section];
+static const sim_section *of_dispatcher(const machine *m, const sim_dispatcher *d) {
+  return &m->program->sections[d->section];
 }
 static const sim_section *of_lane(const machine *m, const sim_lane *l) {
   return &m->program->sections[l->section];
@@ -79,8 +80,8 @@ static void look_at_all(const machine *m) {
     pl_number_set_add(&m->state->may_begin, s);
 }
 
-static void look_at_host(const machine *m, int32_t host) {
-  pl_number_set_add(&m->state->may_launch, m->program->launcher_of[host]);
+static void look_at_dispatcher(const machine *m, int32_t dispatcher) {
+  pl_number_set_add(&m->state->may_launch, m->program->launcher_of[dispatcher]);
 }
 
 static void look_at(const machine *m, const sim_streams *streams, int32_t key) {
@@ -103,9 +104,9 @@ static void close_phases(const machine *m) {
 /* --- Hosts -------------------------------------------------------------------------------------------------------- */
 
 static int32_t next_launch(const machine *m, int32_t job) {
-  const sim_host *h = &m->state->hosts[job];
-  const sim_section *section = of_host(m, h);
-  return h->launched < 0 ? section->first_launch[job] : section->next_launch[h->launched];
+  const sim_dispatcher *d = &m->state->dispatchers[job];
+  const sim_section *section = of_dispatcher(m, d);
+  return d->launched < 0 ? section->first_launch[job] : section->next_launch[d->launched];
 }
 
 static int32_t most_ahead(const sim_program *program, int32_t phase) {
@@ -113,14 +114,14 @@ static int32_t most_ahead(const sim_program *program, int32_t phase) {
   return program->apart ? APART : program->n_launchers > 1 ? TOGETHER : AHEAD;
 }
 
-/* The host goes on to the next phase, if it may. The first one there decides whether it is another body. */
-static bool enter_next_phase(const machine *m, int32_t host) {
+/* The dispatcher goes on to the next phase, if it may. The first one there decides whether it is another body. */
+static bool enter_next_phase(const machine *m, int32_t dispatcher) {
   sim_state *s = m->state;
-  sim_host *h = &s->hosts[host];
-  int32_t phase = h->phase + 1;
-  if (h->phase == s->epilogue_phase) {
-    h->done = true;
-    look_at(m, &m->program->of_hosts, host);
+  sim_dispatcher *d = &s->dispatchers[dispatcher];
+  int32_t phase = d->phase + 1;
+  if (d->phase == s->epilogue_phase) {
+    d->done = true;
+    look_at(m, &m->program->of_dispatchers, dispatcher);
     return true;
   }
   if (phase > s->n_closed + most_ahead(m->program, phase)) return false;
@@ -129,75 +130,75 @@ static bool enter_next_phase(const machine *m, int32_t host) {
     s->phases[phase].start = -1;
     s->n_entered++;
   }
-  h->phase = phase;
-  h->section = section_at(m, phase);
-  h->launched = -1;
-  look_at(m, &m->program->of_hosts, host);
+  d->phase = phase;
+  d->section = section_at(m, phase);
+  d->launched = -1;
+  look_at(m, &m->program->of_dispatchers, dispatcher);
   return true;
 }
 
-static int64_t launch_ns(const machine *m, const sim_host *h, int32_t step) {
-  if (is_captured(m, h->phase) && h->launched >= 0) return 0;
-  return sim_launch_ns(m->program, &of_host(m, h)->steps[step]);
+static int64_t launch_ns(const machine *m, const sim_dispatcher *d, int32_t step) {
+  if (is_captured(m, d->phase) && d->launched >= 0) return 0;
+  return sim_launch_ns(m->program, &of_dispatcher(m, d)->steps[step]);
 }
 
-static bool is_full(const machine *m, const sim_host *h, int32_t step) {
-  if (h->in_flight == 0) return false;
-  if (of_host(m, h)->steps[step].chunks > 0) return true;
-  bool kernel = of_host(m, h)->steps[step].kind == SIM_KERNEL;
-  return kernel && !is_captured(m, h->phase) && h->in_flight >= m->program->device.in_flight;
+static bool is_full(const machine *m, const sim_dispatcher *d, int32_t step) {
+  if (d->in_flight == 0) return false;
+  if (of_dispatcher(m, d)->steps[step].chunks > 0) return true;
+  bool kernel = of_dispatcher(m, d)->steps[step].kind == SIM_KERNEL;
+  return kernel && !is_captured(m, d->phase) && d->in_flight >= m->program->device.in_flight;
 }
 
-static void tell_launched(const machine *m, const sim_host *h, int32_t step) {
+static void tell_launched(const machine *m, const sim_dispatcher *d, int32_t step) {
   const sim_observer *observer = m->observer;
   if (!observer || !observer->launched) return;
-  observer->launched(observer->user, h->phase, step, h->free_at - launch_ns(m, h, step), h->free_at);
+  observer->launched(observer->user, d->phase, step, d->free_at - launch_ns(m, d, step), d->free_at);
 }
 
 /* Launches what can be launched by now. */
-static planc_status run_host(const machine *m, int32_t job) {
-  sim_host *h = &m->state->hosts[job];
-  if (h->launching && h->free_at > m->state->now) return NULL;
-  while (!h->done) {
-    const sim_section *section = of_host(m, h);
-    for (int32_t step; (step = next_launch(m, job)) < section->n; h->launched = step) {
-      if (!h->launching) {
-        if (is_full(m, h, step)) return NULL;
-        h->in_flight += section->steps[step].kind == SIM_KERNEL;
-        if (pl_add_overflow(m->state->now, launch_ns(m, h, step), &h->free_at)) return too_long();
-        h->launching = h->free_at > m->state->now;
-        if (h->launching) pl_number_set_add(&m->state->launching, m->program->launcher_of[job]);
-        if (h->launching) return NULL;
+static planc_status run_dispatcher(const machine *m, int32_t job) {
+  sim_dispatcher *d = &m->state->dispatchers[job];
+  if (d->launching && d->free_at > m->state->now) return NULL;
+  while (!d->done) {
+    const sim_section *section = of_dispatcher(m, d);
+    for (int32_t step; (step = next_launch(m, job)) < section->n; d->launched = step) {
+      if (!d->launching) {
+        if (is_full(m, d, step)) return NULL;
+        d->in_flight += section->steps[step].kind == SIM_KERNEL;
+        if (pl_add_overflow(m->state->now, launch_ns(m, d, step), &d->free_at)) return too_long();
+        d->launching = d->free_at > m->state->now;
+        if (d->launching) pl_number_set_add(&m->state->launching, m->program->launcher_of[job]);
+        if (d->launching) return NULL;
       }
-      h->launching = false;
-      look_at(m, &m->program->of_hosts, job);
-      tell_launched(m, h, step);
+      d->launching = false;
+      look_at(m, &m->program->of_dispatchers, job);
+      tell_launched(m, d, step);
     }
     if (!enter_next_phase(m, job)) return NULL;
   }
   return NULL;
 }
 
-/* What ends without having begun may let hosts go on. */
-static planc_status run_hosts(const machine *m) {
+/* What ends without having begun may let dispatchers go on. */
+static planc_status run_dispatchers(const machine *m) {
   pl_number_set *may_launch = &m->state->may_launch;
   int32_t closed;
   do {
     closed = m->state->n_closed;
     for (int32_t k = first_of(may_launch); k >= 0; k = next_of(may_launch, k)) {
       pl_number_set_remove(may_launch, k);
-      PLANC_TRY(run_host(m, m->program->launchers[k]));
+      PLANC_TRY(run_dispatcher(m, m->program->launchers[k]));
     }
     close_phases(m);
   } while (m->state->n_closed > closed);
   return NULL;
 }
 
-/* Of those that are over by now the hosts go on. */
+/* Of those that are over by now the dispatchers go on. */
 static void end_launches(const machine *m) {
   pl_number_set *launching = &m->state->launching;
   for (int32_t k = first_of(launching); k >= 0; k = next_of(launching, k)) {
-    if (m->state->hosts[m->program->launchers[k]].free_at > m->state->now) continue;
+    if (m->state->dispatchers[m->program->launchers[k]].free_at > m->state->now) continue;
     pl_number_set_remove(launching, k);
     pl_number_set_add(&m->state->may_launch, k);
   }
@@ -208,13 +209,13 @@ static void end_launches(const machine *m) {
 /* The step that is a stream's next, -1 when that has not been launched. */
 static int32_t head(const machine *m, int32_t stream) {
   const sim_stream *of = &m->program->streams[stream];
-  const sim_host *h = &m->state->hosts[of->host];
+  const sim_dispatcher *d = &m->state->dispatchers[of->dispatcher];
   sim_lane *l = &m->state->lanes[stream];
   for (;;) {
     const sim_section *section = of_lane(m, l);
     int32_t step = l->ended < 0 ? section->first[stream] : section->next[l->ended];
-    if (step < section->n) return l->phase < h->phase || h->done || step < next_launch(m, of->host) ? step : -1;
-    if (l->phase >= h->phase) return -1;
+    if (step < section->n) return l->phase < d->phase || d->done || step < next_launch(m, of->dispatcher) ? step : -1;
+    if (l->phase >= d->phase) return -1;
     if ((is_captured(m, l->phase) || is_captured(m, l->phase + 1)) && m->state->n_closed <= l->phase) return -1;
     l->phase++;
     l->section = section_at(m, l->phase);
@@ -304,8 +305,8 @@ static void end_lane(const machine *m, int32_t stream) {
   } else {
     if (l->beside) l->beside_ns += s->now - l->since;
     sim_occupy(m->program, &s->activity, stream, NULL);
-    s->hosts[of->host].in_flight--;
-    look_at_host(m, of->host);
+    s->dispatchers[of->dispatcher].in_flight--;
+    look_at_dispatcher(m, of->dispatcher);
     p->lost_ns = pl_add_saturate(p->lost_ns, lost_ns(m, l));
   }
   if (m->observer && m->observer->ended) m->observer->ended(m->observer->user, l->phase, l->running, l->start, s->now);
@@ -356,7 +357,7 @@ static bool find_next_end(const machine *m, int64_t *out) {
   const pl_number_set *launching = &m->state->launching, *running = &m->state->running;
   *out = INT64_MAX;
   for (int32_t k = first_of(launching); k >= 0; k = next_of(launching, k)) {
-    int64_t free_at = m->state->hosts[m->program->launchers[k]].free_at;
+    int64_t free_at = m->state->dispatchers[m->program->launchers[k]].free_at;
     if (free_at < *out) *out = free_at;
   }
   for (int32_t s = first_of(running); s >= 0; s = next_of(running, s))
@@ -381,7 +382,7 @@ static planc_stall cause(const machine *m, int32_t stream) {
 }
 
 /* Nothing computes on a GPU until `until`: its first compute stream that waits for an event says why, else it is the
- * host. */
+ * dispatcher. */
 static void count_stall(const machine *m, int32_t g, int64_t until) {
   const sim_streams *of = &m->program->of_gpus;
   planc_stall why = PLANC_STALL_LAUNCH;

@@ -1,6 +1,6 @@
 /* The machine on which programs are timed: discrete events.
  *
- * Every job has a host that launches its kernels and copies in order. Launching takes launch_ns, and waits while
+ * Every job has a dispatcher that launches its kernels and copies in order. Launching takes launch_ns, and waits while
  * in_flight kernels are launched and not finished. Streams are queues. An engine makes one copy at a time; of several
  * streams that want it at one time the lowest gets it. The prologue runs, then bodies until the caller ends them, then
  * the epilogue; nothing is awaited in between but what the program awaits. Several jobs stay together, as one executor
@@ -15,11 +15,11 @@
  * other way. Copies on one bus run at equal parts of that, rounded down. Ends are rounded up to whole ns.
  *
  * Where bodies are apart, nothing of one is launched before the one before it has ended, as by a framework that returns
- * from each step. From rest, that holds for the first one only: hosts come to it without a lead.
+ * from each step. From rest, that holds for the first one only: dispatchers come to it without a lead.
  *
  * A captured body is launched as a whole: one launch_ns, nothing of it waits in a queue, and what follows it begins
- * when all of it has ended. Where chunks of virtual memory are mapped in the step, the host waits for the kernels that
- * it has launched, since what was freed may still be in use, and then takes its time for each chunk.
+ * when all of it has ended. Where chunks of virtual memory are mapped in the step, the dispatcher waits for the kernels
+ * that it has launched, since what was freed may still be in use, and then takes its time for each chunk.
  *
  * The state is a value: it can be copied, and run on from the copy. It knows steps by their numbers, and which come
  * next it asks the program: so what comes behind all that a state has launched or run may be edited, and the state run
@@ -42,13 +42,13 @@ typedef struct sim_phase {
   int64_t copy_ns[PLANC_N_ROUTES];
 } sim_phase;
 
-typedef struct sim_host {
+typedef struct sim_dispatcher {
   int32_t phase, launched; /* its last launch in the phase, -1 before the first */
   int32_t section;         /* of the phase */
   int32_t in_flight;
   bool launching, done;
   int64_t free_at; /* where launching */
-} sim_host;
+} sim_dispatcher;
 
 typedef struct sim_lane {
   int32_t section;                       /* of the phase */
@@ -62,24 +62,24 @@ typedef struct sim_lane {
 typedef struct sim_state {
   int64_t now;
   int32_t last_body;           /* asked for by the caller; SIM_MAX_BODIES while it is open how many run */
-  int32_t epilogue_phase;      /* SIM_MAX_PHASES while no host has come to it */
-  int32_t n_entered, n_closed; /* phases that hosts have come to; that have ended */
+  int32_t epilogue_phase;      /* SIM_MAX_PHASES while no dispatcher has come to it */
+  int32_t n_entered, n_closed; /* phases that dispatchers have come to; that have ended */
   bool changed;                /* rates must be set anew */
   int64_t stall_ns[PLANC_N_STALLS];
   sim_phase phases[SIM_MAX_PHASES];
-  sim_host *hosts; /* by job */
-  sim_lane *lanes; /* by stream */
+  sim_dispatcher *dispatchers; /* by job */
+  sim_lane *lanes;             /* by stream */
   sim_activity activity;
-  /* What may go on at this time, so that nobody looks at all the others: places of hosts among the launchers, and
+  /* What may go on at this time, so that nobody looks at all the others: places of dispatchers among the launchers, and
    * streams. */
   pl_number_set may_launch, may_begin;
-  pl_number_set launching; /* hosts, by place among the launchers */
+  pl_number_set launching; /* dispatchers, by place among the launchers */
   pl_number_set running;   /* streams */
   int64_t *awaited_until;  /* by GPU: the end of the last wait for a copy in */
   int32_t *recorded;       /* by event: the last phase that recorded it, -1 if none */
 } sim_state;
 
-/* Told of a timed step: from when to when it ran, or its host was at launching it. */
+/* Told of a timed step: from when to when it ran, or its dispatcher was at launching it. */
 typedef void (*sim_told)(void *user, int32_t phase, int32_t step, int64_t start, int64_t end);
 /* Told in the order in which launches and steps end; either may be NULL. */
 typedef struct sim_observer {

@@ -1,8 +1,8 @@
-/* Sorting a program's steps by stream and by host (sim_program.h). */
+/* Sorting a program's steps by stream and by dispatcher (sim_program.h). */
 #include "planner/simulate/sim_program.h"
 
 static planc_status find_launchers(sim_program *program, pl_arena *arena);
-static planc_status sort_by_host(sim_program *program, pl_arena *arena);
+static planc_status sort_by_dispatcher(sim_program *program, pl_arena *arena);
 static planc_status sort_by_engine(sim_program *program, pl_arena *arena);
 static planc_status sort_by_gpu(sim_program *program, pl_arena *arena);
 static planc_status sort_by_event(sim_program *program, pl_arena *arena);
@@ -12,7 +12,7 @@ planc_status sim_prepare(sim_program *program, pl_arena *arena) {
   const sim_section *body = &program->sections[SIM_BODY];
   for (int k = 0; k < SIM_N_SECTIONS; k++) PLANC_TRY(sim_list_steps(program, arena, &program->sections[k]));
   PLANC_TRY(find_launchers(program, arena));
-  PLANC_TRY(sort_by_host(program, arena));
+  PLANC_TRY(sort_by_dispatcher(program, arena));
   PLANC_TRY(sort_by_engine(program, arena));
   PLANC_TRY(sort_by_gpu(program, arena));
   PLANC_TRY(sort_by_event(program, arena));
@@ -41,12 +41,12 @@ static void link_steps(const sim_program *program, sim_section *section) {
   for (int32_t i = section->n - 1; i >= 0; i--) {
     const sim_step *step = &section->steps[i];
     if (step->stream < 0) continue;
-    int32_t host = program->streams[step->stream].host;
+    int32_t dispatcher = program->streams[step->stream].dispatcher;
     section->next[i] = section->first[step->stream];
     section->first[step->stream] = i;
     if (!sim_is_timed(step)) continue;
-    section->next_launch[i] = section->first_launch[host];
-    section->first_launch[host] = i;
+    section->next_launch[i] = section->first_launch[dispatcher];
+    section->first_launch[dispatcher] = i;
     section->n_timed++;
   }
 }
@@ -79,11 +79,11 @@ static void add_pair(stream_pairs *pairs, int32_t key, int32_t stream) {
   pairs->of[pairs->n++] = stream;
 }
 
-static planc_status sort_by_host(sim_program *program, pl_arena *arena) {
+static planc_status sort_by_dispatcher(sim_program *program, pl_arena *arena) {
   stream_pairs pairs;
   PLANC_TRY(new_pairs(arena, program->n_streams, &pairs));
-  for (int32_t s = 0; s < program->n_streams; s++) add_pair(&pairs, program->streams[s].host, s);
-  return sort_streams(&pairs, program->n_jobs, arena, &program->of_hosts);
+  for (int32_t s = 0; s < program->n_streams; s++) add_pair(&pairs, program->streams[s].dispatcher, s);
+  return sort_streams(&pairs, program->n_jobs, arena, &program->of_dispatchers);
 }
 
 static planc_status sort_by_engine(sim_program *program, pl_arena *arena) {
@@ -118,16 +118,16 @@ static planc_status sort_by_event(sim_program *program, pl_arena *arena) {
 
 /* --- Hosts -------------------------------------------------------------------------------------------------------- */
 
-/* Any host will do to go through a program without streams. */
+/* Any dispatcher will do to go through a program without streams. */
 static planc_status find_launchers(sim_program *program, pl_arena *arena) {
   bool *has_streams;
   PLANC_TRY(PL_NEW(arena, &has_streams, program->n_jobs));
   PLANC_TRY(PL_NEW(arena, &program->launchers, (int64_t)program->n_streams + 1));
   program->n_launchers = 0;
   for (int32_t s = 0; s < program->n_streams; s++) {
-    int32_t host = program->streams[s].host;
-    if (!has_streams[host]) program->launchers[program->n_launchers++] = host;
-    has_streams[host] = true;
+    int32_t dispatcher = program->streams[s].dispatcher;
+    if (!has_streams[dispatcher]) program->launchers[program->n_launchers++] = dispatcher;
+    has_streams[dispatcher] = true;
   }
   if (program->n_launchers == 0) program->launchers[program->n_launchers++] = 0;
   PLANC_TRY(PL_NEW(arena, &program->launcher_of, (int64_t)program->n_jobs + 1));

@@ -1,6 +1,5 @@
-/* What the machine runs (sim_machine.h): steps on streams, launched by the hosts of jobs, ordered by events. A host
- * here is who launches work, a dispatcher; the memory of that name does not come up. A plan is one producer of a
- * program (program_of_plan.c). */
+/* What the machine runs (sim_machine.h): steps on streams, launched by the dispatchers of jobs, ordered by events. A
+ * plan is one producer of a program (program_of_plan.c). */
 #ifndef PLANC_SIMULATE_SIM_PROGRAM_H
 #define PLANC_SIMULATE_SIM_PROGRAM_H
 
@@ -19,25 +18,26 @@ typedef struct sim_step {
   int32_t event;     /* of a wait or a record */
   int32_t busy_ppm;  /* of a kernel, at most 1,000,000: the share of the GPU that it keeps busy */
   int64_t time_ns;   /* alone */
-  int64_t chunks;    /* of virtual memory that its host maps and unmaps before it launches it */
-  bool tracked;      /* its host notes behind it which memory is in use */
+  int64_t chunks;    /* of virtual memory that its dispatcher maps and unmaps before it launches it */
+  bool tracked;      /* its dispatcher notes behind it which memory is in use */
 } sim_step;
 
-/* Steps in the order in which hosts launch them. */
+/* Steps in the order in which dispatchers launch them. */
 typedef struct sim_section {
   const sim_step *steps;
   int32_t n;
-  int32_t *first, *next;               /* by stream its first step, by step the stream's next one; n = none */
-  int32_t *first_launch, *next_launch; /* by host its first kernel or copy, by step the host's next one; n = none */
-  int32_t n_timed;                     /* kernels and copies */
+  int32_t *first, *next; /* by stream its first step, by step the stream's next one; n = none */
+  int32_t *first_launch,
+      *next_launch; /* by dispatcher its first kernel or copy, by step the dispatcher's next one; n = none */
+  int32_t n_timed;  /* kernels and copies */
 } sim_section;
 
 typedef struct sim_stream {
   bool computes; /* it runs kernels; else copies */
   int32_t job;
-  int32_t host;     /* who launches its work: a job's, its own or one that serves all */
-  int32_t on;       /* a GPU; of copies an engine */
-  int32_t priority; /* of its kernels, see planc_job; 0 to most_priority of the program */
+  int32_t dispatcher; /* who launches its work: a job's, its own or one that serves all */
+  int32_t on;         /* a GPU; of copies an engine */
+  int32_t priority;   /* of its kernels, see planc_job; 0 to most_priority of the program */
 } sim_stream;
 
 /* Engines that share a bandwidth go by the number of the lowest of them: their bus. One that shares none is its own. */
@@ -64,17 +64,17 @@ typedef struct sim_program {
   bool apart;       /* nothing of a body is launched before the one before it has ended */
   bool from_rest;   /* nothing of the first body is launched before the prologue has ended */
   int64_t chunk_ns; /* to map or unmap a chunk */
-  int64_t track_ns; /* of a host behind what is tracked */
+  int64_t track_ns; /* of a dispatcher behind what is tracked */
   int32_t most_priority;
   int32_t n_streams, n_jobs, n_gpus, n_engines, n_events;
   const sim_stream *streams;
   const sim_engine *engines;
   sim_section sections[SIM_N_SECTIONS];
   int32_t *recorder;  /* by event: the stream that records it in the body, -1 if none */
-  int32_t *launchers; /* the hosts that have streams */
+  int32_t *launchers; /* the dispatchers that have streams */
   int32_t n_launchers;
-  int32_t *launcher_of; /* by host: its place among them */
-  sim_streams of_hosts, of_engines;
+  int32_t *launcher_of; /* by dispatcher: its place among them */
+  sim_streams of_dispatchers, of_engines;
   sim_streams of_gpus;      /* those that compute */
   sim_streams waits_events; /* by event those that wait for it anywhere */
 } sim_program;
@@ -86,22 +86,23 @@ static inline bool sim_is_timed(const sim_step *step) {
   return step->kind == SIM_KERNEL || sim_is_copy(step);
 }
 
-/* What launching a step takes of its host's time where bodies are not captured. */
+/* What launching a step takes of its dispatcher's time where bodies are not captured. */
 static inline int64_t sim_launch_ns(const sim_program *program, const sim_step *step) {
   int64_t mapping = pl_mul_saturate(step->chunks, program->chunk_ns);
   int64_t tracking = step->tracked ? program->track_ns : 0;
   return pl_add_saturate(pl_add_saturate(program->device.launch_ns, mapping), tracking);
 }
-/* The least time that a host needs to launch all that it has to in a body. */
-int64_t sim_host_ns(const sim_program *program, int32_t host);
+/* The least time that a dispatcher needs to launch all that it has to in a body. */
+int64_t sim_dispatcher_ns(const sim_program *program, int32_t dispatcher);
 
-/* Lists the steps of a section by stream and by host, and counts them, all in `arena`; again, where they were edited.
+/* Lists the steps of a section by stream and by dispatcher, and counts them, all in `arena`; again, where they were
+ * edited.
  */
 planc_status sim_list_steps(const sim_program *program, pl_arena *arena, sim_section *section);
 /* The rest of a program whose device, streams, engines and sections' steps are set. */
 planc_status sim_prepare(sim_program *program, pl_arena *arena);
 
-/* Has one host launch the work of all jobs, in the plan's order. */
-planc_status sim_share_host(sim_program *program, pl_arena *arena);
+/* Has one dispatcher launch the work of all jobs, in the plan's order. */
+planc_status sim_share_dispatcher(sim_program *program, pl_arena *arena);
 
 #endif

@@ -5,7 +5,7 @@
 
 planc_status sim_state_make(const sim_program *program, pl_arena *arena, sim_state *out) {
   *out = (sim_state){0};
-  PLANC_TRY(PL_NEW(arena, &out->hosts, program->n_jobs));
+  PLANC_TRY(PL_NEW(arena, &out->dispatchers, program->n_jobs));
   PLANC_TRY(PL_NEW(arena, &out->lanes, program->n_streams));
   PLANC_TRY(sim_activity_make(program, arena, &out->activity));
   PLANC_TRY(pl_number_set_make(arena, program->n_launchers, &out->may_launch));
@@ -21,7 +21,7 @@ planc_status sim_state_make(const sim_program *program, pl_arena *arena, sim_sta
 /* Everything is looked at once: a program may have been edited since. */
 static void find_who_goes_on(const sim_program *program, sim_state *state) {
   for (int32_t k = 0; k < program->n_launchers; k++) {
-    pl_number_set_put(&state->launching, k, state->hosts[program->launchers[k]].launching);
+    pl_number_set_put(&state->launching, k, state->dispatchers[program->launchers[k]].launching);
     pl_number_set_add(&state->may_launch, k);
   }
   for (int32_t s = 0; s < program->n_streams; s++) {
@@ -32,7 +32,7 @@ static void find_who_goes_on(const sim_program *program, sim_state *state) {
 
 /* A state keeps its own memory whatever it becomes. */
 static void keep_memory(sim_state *state, const sim_state *own) {
-  state->hosts = own->hosts;
+  state->dispatchers = own->dispatchers;
   state->lanes = own->lanes;
   state->activity = own->activity;
   state->awaited_until = own->awaited_until;
@@ -48,7 +48,7 @@ void sim_state_begin(const sim_program *program, sim_state *state) {
   keep_memory(&begun, state);
   begun.phases[0].start = -1;
   *state = begun;
-  for (int32_t j = 0; j < program->n_jobs; j++) state->hosts[j] = (sim_host){.launched = -1};
+  for (int32_t j = 0; j < program->n_jobs; j++) state->dispatchers[j] = (sim_dispatcher){.launched = -1};
   for (int32_t i = 0; i < program->n_streams; i++) state->lanes[i] = (sim_lane){.ended = -1, .running = -1};
   sim_activity_begin(program, &state->activity);
   for (int32_t g = 0; g < program->n_gpus; g++) state->awaited_until[g] = -1;
@@ -60,7 +60,7 @@ void sim_state_copy(const sim_program *program, sim_state *to, const sim_state *
   sim_state copied = *from;
   keep_memory(&copied, to);
   *to = copied;
-  memcpy(to->hosts, from->hosts, (size_t)program->n_jobs * sizeof *to->hosts);
+  memcpy(to->dispatchers, from->dispatchers, (size_t)program->n_jobs * sizeof *to->dispatchers);
   memcpy(to->lanes, from->lanes, (size_t)program->n_streams * sizeof *to->lanes);
   sim_activity_copy(program, &to->activity, &from->activity);
   memcpy(to->awaited_until, from->awaited_until, (size_t)program->n_gpus * sizeof *to->awaited_until);
@@ -69,7 +69,8 @@ void sim_state_copy(const sim_program *program, sim_state *to, const sim_state *
 }
 
 static bool is_same_lane(const sim_state *a, const sim_lane *x, const sim_state *b, const sim_lane *y, int32_t apart);
-static bool is_same_host(const sim_state *a, const sim_host *x, const sim_state *b, const sim_host *y, int32_t apart);
+static bool is_same_dispatcher(const sim_state *a, const sim_dispatcher *x, const sim_state *b, const sim_dispatcher *y,
+                               int32_t apart);
 static int32_t relevant(int32_t recorded, int32_t body);
 
 bool sim_is_repeated(const sim_program *program, const sim_state *a, int32_t a_body, const sim_state *b,
@@ -79,7 +80,7 @@ bool sim_is_repeated(const sim_program *program, const sim_state *a, int32_t a_b
     if (!is_same_lane(a, &a->lanes[i], b, &b->lanes[i], apart)) return false;
   for (int32_t k = 0; k < program->n_launchers; k++) {
     int32_t job = program->launchers[k];
-    if (!is_same_host(a, &a->hosts[job], b, &b->hosts[job], apart)) return false;
+    if (!is_same_dispatcher(a, &a->dispatchers[job], b, &b->dispatchers[job], apart)) return false;
   }
   for (int32_t e = 0; e < program->n_events; e++)
     if (relevant(a->recorded[e], a_body) != relevant(b->recorded[e], b_body)) return false;
@@ -98,7 +99,8 @@ static bool is_same_lane(const sim_state *a, const sim_lane *x, const sim_state 
          work_left(a, x) == work_left(b, y);
 }
 
-static bool is_same_host(const sim_state *a, const sim_host *x, const sim_state *b, const sim_host *y, int32_t apart) {
+static bool is_same_dispatcher(const sim_state *a, const sim_dispatcher *x, const sim_state *b, const sim_dispatcher *y,
+                               int32_t apart) {
   if (x->done || y->done || x->launching != y->launching) return false;
   if (x->launching && x->free_at - a->now != y->free_at - b->now) return false;
   if (x->section != y->section) return false;

@@ -3,10 +3,10 @@
  * Bodies repeat themselves when the machine is at the end of one in the state that it was in at the end of one before
  * (sim_machine.h). Where it never is, within so many bodies, the second half of them is averaged.
  *
- * In a long prologue a host launches bodies ahead. Where launching a body takes it a little longer than the GPU takes
- * to run it, that lead lasts for very many bodies, and they end faster than the host launches them. It cannot stay so.
- * Such bodies are run anew from rest: the host begins to launch the first one when the prologue has ended. It has no
- * lead to use up then, and bodies take from the beginning what they take for ever. */
+ * In a long prologue a dispatcher launches bodies ahead. Where launching a body takes it a little longer than the GPU
+ * takes to run it, that lead lasts for very many bodies, and they end faster than the dispatcher launches them. It
+ * cannot stay so. Such bodies are run anew from rest: the dispatcher begins to launch the first one when the prologue
+ * has ended. It has no lead to use up then, and bodies take from the beginning what they take for ever. */
 #include "planc/simulate.h"
 
 #include <assert.h>
@@ -86,7 +86,8 @@ static planc_status note_end(simulation *s, int32_t body) {
   }
   if (!s->repeats) return NULL;
   s->until = s->shown = body;
-  s->state.last_body = s->state.n_entered - 1; /* no further ones: in a state that repeats no host is past bodies */
+  s->state.last_body =
+      s->state.n_entered - 1; /* no further ones: in a state that repeats no dispatcher is past bodies */
   if (s->options.settled && body + BODIES_BEHIND <= SIM_MAX_BODIES) {
     s->shown = body + 1;
     s->state.last_body = body + BODIES_BEHIND;
@@ -117,11 +118,11 @@ static planc_status run_until_repeated(simulation *s) {
   return NULL;
 }
 
-/* A host needs the time of its launches for each body: if bodies end faster, they were launched ahead. */
+/* A dispatcher needs the time of its launches for each body: if bodies end faster, they were launched ahead. */
 static bool lives_on_lead(const simulation *s) {
   int64_t ns = s->state.phases[s->until].end - s->state.phases[s->from].end;
   for (int32_t k = 0; k < s->program.n_launchers && !s->repeats; k++)
-    if (pl_mul_saturate(sim_host_ns(&s->program, s->program.launchers[k]), s->until - s->from) > ns) return true;
+    if (pl_mul_saturate(sim_dispatcher_ns(&s->program, s->program.launchers[k]), s->until - s->from) > ns) return true;
   return false;
 }
 
@@ -141,7 +142,8 @@ static void visit_launch(void *user, int32_t phase, int32_t step, int64_t start,
   if (s->options.launch_visitor) visit(s, s->options.launch_visitor, phase, step, start, end);
 }
 
-/* The last state in which no host had come to the body that is shown, so that all of it is still to be launched. */
+/* The last state in which no dispatcher had come to the body that is shown, so that all of it is still to be launched.
+ */
 static void go_back(simulation *s) {
   int32_t body = s->until;
   while (body > 0 && (!s->ends[body].lanes || s->ends[body].n_entered > s->shown)) body--;
@@ -233,15 +235,15 @@ static planc_status make_program(simulation *s, const pl_acquired *acquired, pla
   s->program.apart = s->options.apart;
   s->program.chunk_ns = s->options.chunk_ns;
   if (s->options.in_flight > 0) s->program.device.in_flight = s->options.in_flight;
-  if (!status && s->options.one_dispatcher) status = sim_share_host(&s->program, &s->arena);
+  if (!status && s->options.one_dispatcher) status = sim_share_dispatcher(&s->program, &s->arena);
   if (!status && s->options.track_ns > 0)
     status = sim_track(s->plan, s->options.track_ns, s->options.track_bytes, &s->arena, &s->program);
   return status;
 }
 
 static planc_status check_options(const planc_plan *plan, const planc_simulate_options *options) {
-  bool of_hosts = options->one_dispatcher || options->track_ns > 0 || options->in_flight > 0 || options->apart;
-  if (options->captured && of_hosts)
+  bool of_dispatchers = options->one_dispatcher || options->track_ns > 0 || options->in_flight > 0 || options->apart;
+  if (options->captured && of_dispatchers)
     return planc_error(PLANC_USAGE, "a body that is replayed as a whole is launched at once, and nothing is tracked");
   if (!options->maps_in_step || planc_plan_gpus(plan) <= 1) return NULL;
   return planc_error(PLANC_USAGE, "mapping in the step is simulated on one GPU only");

@@ -26,7 +26,7 @@
 #include "util/map.h"
 #include "util/math.h"
 
-enum { MOST_ITERATIONS = 8, NONE = -1 };
+enum { MAX_ITERATIONS = 8, NONE = -1 };
 
 typedef struct passive_buffer {
   int64_t bytes; /* aligned */
@@ -86,7 +86,7 @@ static planc_status simulate_better(void *user, const planc_problem *problem, in
   passive p = {.out = &found};
   planc_candidate candidate = {0};
   int64_t sub_batch = pl_sub_batch_asked(problem);
-  planc_status status = pl_walk_start(&p.walk, problem, sub_batch, PL_ROOM_NONE, &candidate);
+  planc_status status = pl_walk_start_rounds(&p.walk, problem, sub_batch, PL_ROOM_NONE, &candidate);
   if (!status) status = run(&p, problem);
   if (p.code_bytes > 0) *out_code = p.code_bytes;
   pl_map_free(&p.algorithms);
@@ -122,7 +122,7 @@ static planc_status run_iterations(passive *p) {
   note_needs(p, needed);
   PLANC_TRY(run_iteration(p, needed));
   p->out->first = p->now;
-  for (int32_t k = 1; k < MOST_ITERATIONS; k++) {
+  for (int32_t k = 1; k < MAX_ITERATIONS; k++) {
     p->out->steady = p->now;
     PLANC_TRY(run_iteration(p, needed));
     if (memcmp(&p->now, &p->out->steady, sizeof p->now) == 0) break;

@@ -7,12 +7,12 @@
 #include "plan/job_name.h"
 #include "runtime/cli/cmd_exec.h"
 
-enum { MOST_JOB_DIGITS = 3 };
+enum { MAX_JOB_DIGITS = 3 };
 
 const char *run_execution_data_file(const char *value, run_data_key *out_key) {
   size_t digits = strspn(value, "0123456789"), length = pl_job_name_length(value);
   *out_key = (run_data_key){.row = -1};
-  if (digits > 0 && digits <= MOST_JOB_DIGITS && value[digits] == ':') {
+  if (digits > 0 && digits <= MAX_JOB_DIGITS && value[digits] == ':') {
     out_key->row = (int32_t)strtol(value, NULL, 10);
     return value + digits + 1;
   }

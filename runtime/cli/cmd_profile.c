@@ -39,7 +39,7 @@ static const prog_option options[] = {
 
 enum { FALLBACK_BATCH = 32 };
 /* A GPU's clocks rise within some tenths of a second of work, and settle where power and heat allow. */
-enum { MOST_MEASURED = 8, WARM_UP_MS = 1000 };
+enum { MAX_MEASURED = 8, WARM_UP_MS = 1000 };
 
 typedef run_profiling profiling;
 
@@ -138,7 +138,7 @@ static planc_status find_backend(profiling *p, const prog_arguments *arguments) 
       return planc_error(PLANC_USAGE, "--deviceless and --%s exclude each other", measuring[i]);
   PLANC_TRY(planrt_backend_find(p->deviceless ? "cuda" : name ? name : "host", &p->backend));
   bool host = p->backend == &rt_host_backend;
-  PLANC_TRY(prog_option_int(arguments, "most", 0, INT32_MAX, p->deviceless ? 0 : MOST_MEASURED, &p->most));
+  PLANC_TRY(prog_option_int(arguments, "most", 0, INT32_MAX, p->deviceless ? 0 : MAX_MEASURED, &p->most));
   PLANC_TRY(prog_option_int(arguments, "warm-up", 0, 60000, host ? 0 : WARM_UP_MS, &p->warm_up_ms));
   if (p->deviceless) return NULL;
   p->storage = prog_option_value(arguments, "storage");

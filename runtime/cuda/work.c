@@ -6,7 +6,7 @@
 #include "runtime/cuda/cuda.h"
 #include "runtime/random.h"
 
-enum { UNRECORDED = -2, MOST_JITTER_NS = 250000, START_NS = 2000000 };
+enum { UNRECORDED = -2, MAX_JITTER_NS = 250000, START_NS = 2000000 };
 
 /* After a failure of host work nothing is enqueued any more, until the device is synchronised. */
 bool rt_cuda_drops(rt_device *device) {
@@ -56,8 +56,7 @@ static planc_status begin(rt_device *device, int32_t stream) {
   if (!device->options.jitter) return NULL;
   uint64_t draw = rt_random(device->options.jitter + (uint64_t)stream, device->draws[stream]++);
   if (draw & 3) return NULL;
-  return rt_cuda_status(rt_cuda_delay(rt_cuda_stream(device, stream), (int64_t)((draw >> 8) % MOST_JITTER_NS)),
-                        "delay");
+  return rt_cuda_status(rt_cuda_delay(rt_cuda_stream(device, stream), (int64_t)((draw >> 8) % MAX_JITTER_NS)), "delay");
 }
 
 /* Whether the device is about to be through with what it was given: an op's launch may take as long as some ops run. */

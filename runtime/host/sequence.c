@@ -120,13 +120,13 @@ void rt_embedding(const rt_call *call, const rt_launch *launch) {
 }
 
 /* How many sums of gradients are held at a time: the table is gone through in tiles, the ids once for each. */
-enum { MOST_SUMS = 4096 };
+enum { MAX_SUMS = 4096 };
 
 /* The gradients of `count` entries from `entry` on, in `width` columns from `column` on. */
 static void embedding_tile(const rt_call *call, int64_t entry, int64_t count, int64_t column, int64_t width) {
   const int64_t *ids = call->in[0].data;
   rows shape = rows_of(&call->in[1]);
-  double sums[MOST_SUMS] = {0};
+  double sums[MAX_SUMS] = {0};
   for (int64_t r = 0; r < shape.count; r++) {
     if (ids[r] < entry || ids[r] - entry >= count) continue;
     const float *dy = (const float *)call->in[1].data + r * shape.width + column;
@@ -140,8 +140,8 @@ static void embedding_tile(const rt_call *call, int64_t entry, int64_t count, in
 void rt_embedding_grad(const rt_call *call, const rt_launch *launch) {
   (void)launch;
   int64_t entries = call->out[0].dims[0], columns = call->out[0].dims[1];
-  int64_t width = columns < MOST_SUMS ? columns : MOST_SUMS;
-  int64_t height = width > 0 ? MOST_SUMS / width : MOST_SUMS;
+  int64_t width = columns < MAX_SUMS ? columns : MAX_SUMS;
+  int64_t height = width > 0 ? MAX_SUMS / width : MAX_SUMS;
   for (int64_t entry = 0; entry < entries; entry += height)
     for (int64_t column = 0; column < columns; column += width)
       embedding_tile(call, entry, entry + height < entries ? height : entries - entry, column,

@@ -8,7 +8,7 @@
 #include "runtime/profile/measure.h"
 #include "util/clock.h"
 
-enum { MOST_THREADS = 64, SLICE_NS = 2000000, DEVICE_BLOCK = 256 << 20 };
+enum { MAX_THREADS = 64, SLICE_NS = 2000000, DEVICE_BLOCK = 256 << 20 };
 /* Copies enqueued at once, of blocks so large that a link hardly rests between one lot and the next. */
 enum { AHEAD = 4, HOST_BLOCK = 4 << 20, LINK_BLOCK = 32 << 20 };
 
@@ -21,7 +21,7 @@ struct rt_background {
   int64_t block_bytes;
   int32_t n_blocks; /* that copies take in turn */
   int32_t n_threads;
-  pthread_t threads[MOST_THREADS];
+  pthread_t threads[MAX_THREADS];
   planc_status failure; /* of the thread that works on the device */
 };
 
@@ -45,7 +45,7 @@ planc_status rt_background_load(const planrt_backend *backend, int64_t load_ppm,
 static planc_status start_load(rt_background *b) {
   if (b->backend == &rt_host_backend) {
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
-    return start(b, processors < MOST_THREADS ? (int32_t)processors : MOST_THREADS, load);
+    return start(b, processors < MAX_THREADS ? (int32_t)processors : MAX_THREADS, load);
   }
   rt_device_options options = {.arena_bytes = 2 * (int64_t)DEVICE_BLOCK, .n_streams = 1, .concurrent = true};
   PLANC_TRY(b->backend->open(&options, &b->device));

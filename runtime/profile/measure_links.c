@@ -12,7 +12,7 @@ const int64_t rt_link_sizes[RT_LINK_SIZES] = {4 << 10, 16 << 10, 64 << 10, 256 <
                                               4 << 20, 16 << 20, 64 << 20, 256 << 20, 1 << 30};
 
 enum { COMPUTE, COPY, N_STREAMS, READY = 0, COPIED, N_EVENTS };
-enum { REPETITIONS = 9, MOST_NS = 2000000000 };
+enum { REPETITIONS = 9, MAX_NS = 2000000000 };
 
 typedef struct link_bench {
   const planrt_backend *backend;
@@ -129,7 +129,7 @@ static planc_status time_copy(link_bench *b, rt_direction direction, int64_t byt
   int64_t times[REPETITIONS], unused, sum = 0;
   int32_t n = 0;
   if (!rt_is_stopped(b->stop)) PLANC_TRY(hand_over(b, direction, bytes, &unused));
-  while (n < REPETITIONS && sum < MOST_NS && !rt_is_stopped(b->stop)) {
+  while (n < REPETITIONS && sum < MAX_NS && !rt_is_stopped(b->stop)) {
     PLANC_TRY(hand_over(b, direction, bytes, &times[n]));
     sum += times[n++];
   }

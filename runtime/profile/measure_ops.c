@@ -183,10 +183,10 @@ static planc_status before_preparing(void *user, int32_t instance, const char *a
 /* An op keeps a device of many processors busy by the share s when k of it at once take k s times as long as one. Asked
  * of k = 2, 4, 8 until it shows; an op that takes long fills the device. */
 static planc_status measure_busy(rt_resident *resident, int32_t instance, int64_t alone_ns, int64_t *out_ppm) {
-  enum { LONG_NS = 500000, ENOUGH_NS = 200000, MOST_TIMES = 16, PPM = 1000000 };
+  enum { LONG_NS = 500000, ENOUGH_NS = 200000, MAX_TIMES = 16, PPM = 1000000 };
   *out_ppm = PPM;
   if (alone_ns >= LONG_NS) return NULL;
-  int32_t times = alone_ns > ENOUGH_NS / MOST_TIMES ? (int32_t)(ENOUGH_NS / alone_ns) + 1 : MOST_TIMES;
+  int32_t times = alone_ns > ENOUGH_NS / MAX_TIMES ? (int32_t)(ENOUGH_NS / alone_ns) + 1 : MAX_TIMES;
   int64_t one;
   PLANC_TRY(rt_resident_together(resident, instance, 1, times, &one));
   for (int32_t k = 2; k <= RT_MAX_TOGETHER && one > 0; k *= 2) {

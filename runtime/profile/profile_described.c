@@ -12,7 +12,7 @@
 #include "util/json_tree.h"
 #include "util/locate.h"
 
-enum { PATH_ROOM = 4096, MOST_TEXT = 256 << 20, MOST_NAME = 255 };
+enum { PATH_ROOM = 4096, MAX_TEXT = 256 << 20, MAX_NAME = 255 };
 
 typedef struct described {
   const rt_described_options *options;
@@ -22,12 +22,12 @@ typedef struct described {
   rt_device *device;
   rt_list_options list;
   rt_batches rounds; /* the sizes of rounds of all batches */
-  char machine[MOST_NAME];
+  char machine[MAX_NAME];
 } described;
 
 planc_status rt_properties_print(const planrt_backend *backend, char **out) {
   rt_device_info info;
-  char *properties, origin[sizeof info.device + sizeof info.versions + MOST_NAME];
+  char *properties, origin[sizeof info.device + sizeof info.versions + MAX_NAME];
   PLANC_TRY(backend->info(&info));
   PLANC_TRY(backend->properties(&properties));
   snprintf(origin, sizeof origin, "dumped from a card: %s, %s", info.device, info.versions);
@@ -67,7 +67,7 @@ planc_status rt_profile_described(const rt_described_options *options, cJSON **o
 
 static planc_status read_json(const char *path, char **out_text, cJSON **out) {
   size_t length;
-  PLANC_TRY(pl_file_read_text(path, MOST_TEXT, out_text, &length));
+  PLANC_TRY(pl_file_read_text(path, MAX_TEXT, out_text, &length));
   planc_status status = pl_json_tree(*out_text, length, NULL, out);
   if (!status) return NULL;
   free(*out_text);

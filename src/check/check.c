@@ -309,10 +309,11 @@ static planc_status check_budget(const planc_plan *plan, const planc_memory *mem
                        (long long)peak, gpu, (long long)memory->arena_bytes, (long long)memory->reserved_bytes,
                        (long long)budget, (long long)(peak - budget));
   }
-  bool host = memory->kind == PLANC_MEMORY_HOST;
-  return planc_error(PLANC_INFEASIBLE, "needs %lld bytes of %s, the %s budget is %lld, %lld too few", (long long)peak,
-                     host ? "pinned host memory" : "storage", host ? "host" : "storage", (long long)budget,
-                     (long long)(peak - budget));
+#define X(id, name) name,
+  static const char *const names[] = {PLANC_MEMORY_KINDS(X)};
+#undef X
+  return planc_error(PLANC_INFEASIBLE, "%s needs %lld bytes, its budget is %lld, %lld too few", names[memory->kind],
+                     (long long)peak, (long long)budget, (long long)(peak - budget));
 }
 
 static planc_status check_budgets(const planc_plan *plan, const planc_check_options *options) {

@@ -123,7 +123,7 @@ static planc_status add_mappings(collecting_extents *c, int32_t in) {
 /* An interval that several mappings hold. */
 static planc_status add_mapped(collecting_extents *c, int32_t in, int64_t address, int64_t bytes, first_extents *at,
                                pl_interval_place *out) {
-  enum { MOST_PIECES = 1 << 24 }; /* the checker opens each, so a long plan of many mappings would take their product */
+  enum { MAX_PIECES = 1 << 24 }; /* the checker opens each, so a long plan of many mappings would take their product */
   const pl_translation *t = &c->translations[in];
   int32_t first = pl_translation_find(t, address), last = pl_translation_find(t, address + bytes - 1);
   int64_t head = t->starts[first + 1] - address;
@@ -134,10 +134,10 @@ static planc_status add_mapped(collecting_extents *c, int32_t in, int64_t addres
   at->ends = c->ends.len / 2;
   out->n = last - first + 1;
   c->n_pieces += out->n;
-  if (c->n_pieces > MOST_PIECES) {
+  if (c->n_pieces > MAX_PIECES) {
     return planc_error(PLANC_INVALID_PLAN,
                        "residencies and workspaces lie in more than %d pieces of memory: it needs larger chunks",
-                       MOST_PIECES);
+                       MAX_PIECES);
   }
   for (int32_t m = first; m <= last; m++) {
     pl_piece piece = m == first  ? pl_translate(t, address, head < bytes ? head : bytes)

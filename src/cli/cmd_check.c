@@ -10,13 +10,13 @@
 #include "util/emit.h"
 #include "util/size.h"
 
-enum { MOST_FORMS = 1 + PLANC_ADAM + 1 };
+enum { MAX_FORMS = 1 + PLANC_ADAM + 1 };
 
 /* A graph's file, and what a plan may have been made of: the graph as it stands or with training derived. */
 typedef struct source {
   const char *path;
   int32_t n_forms;
-  planc_graph *forms[MOST_FORMS];
+  planc_graph *forms[MAX_FORMS];
 } source;
 
 /* What plans are held against. */

@@ -12,7 +12,7 @@
 #include "util/label.h"
 #include "util/size.h"
 
-enum { MOST_BATCHES = 64 };
+enum { MAX_BATCHES = 64 };
 
 static const prog_option options[] = {
     {"device", 'd', "NAME|FILE", "device description, or model of a device (default: the graph's header, else h100)"},
@@ -205,7 +205,7 @@ typedef struct predicting {
   const prog_arguments *arguments;
   planc_graph *graph;
   planc_profile *device, *listed;
-  int64_t batches[MOST_BATCHES];
+  int64_t batches[MAX_BATCHES];
   planc_predict_options options;
   planc_predicted_costs *costs;
   int64_t took_ns;

@@ -54,9 +54,9 @@ static const prog_option options[] = {
     {"map-in-step", 0, "TIME", "virtual memory mapped as data comes and goes, each chunk in TIME of the host"},
     {"track", 0, "TIME", "memory in use tracked by events, as without a plan: TIME of the host behind each op, or"},
     {"track-every", 0, "SIZE", "behind the first for which so much was allocated since the last"},
-    {"in-flight", 0, "N", "ops that each host may have launched ahead (default: the device's)"},
+    {"in-flight", 0, "N", "ops that each dispatcher may have launched ahead (default: the device's)"},
     {"one-dispatcher", 0, NULL,
-     "one host launches the work of all jobs, in the plan's order (default: each job has one)"},
+     "one dispatcher launches the work of all jobs, in the plan's order (default: each job has one)"},
     {"free-at", 0, "WHEN", "memory as without a plan, freed at `schedule` of its last op or at its `completion`"},
     {"costs", 0, "FILE", "times from this profile, as far as it has them, in place of those that it was planned with"},
     {"vanilla", 0, "FILE", "the plan of the same without scheduling, to tell what this one saves and costs"},
@@ -291,11 +291,11 @@ static planc_status print_text(const timed_plan *timed, const simulated_plan *si
   return NULL;
 }
 
-/* Of a host, which does nothing for longer than a second. */
+/* Of a dispatcher, which does nothing for longer than a second. */
 static planc_status read_time(const prog_arguments *arguments, const char *option, int64_t fallback, int64_t *out_ns) {
-  enum { MOST_NS = 1000000000 };
+  enum { MAX_NS = 1000000000 };
   PLANC_TRY(prog_option_time(arguments, option, fallback, out_ns));
-  if (*out_ns <= MOST_NS) return NULL;
+  if (*out_ns <= MAX_NS) return NULL;
   return planc_error(PLANC_USAGE, "--%s %s: more than 1s", option, prog_option_value(arguments, option));
 }
 
@@ -381,16 +381,16 @@ static planc_status exclude(const prog_arguments *arguments, const char *a, cons
 /* What one can ask of a plan and what of a graph; of the former, ways to run it exclude each other. */
 static planc_status check_options(const prog_arguments *arguments) {
   static const char *const ways[] = {"graph-replay", "map-in-step", "against"};
-  static const char *const of_hosts[] = {"track", "track-every", "in-flight", "one-dispatcher", "free-at"};
+  static const char *const of_dispatchers[] = {"track", "track-every", "in-flight", "one-dispatcher", "free-at"};
   static const char *const of_plans[] = {"graph-replay", "map-in-step", "against",   "vanilla",        "costs",
                                          "track",        "track-every", "in-flight", "one-dispatcher", "free-at"};
-  enum { WAYS = sizeof ways / sizeof *ways, OF_HOSTS = sizeof of_hosts / sizeof *of_hosts };
+  enum { WAYS = sizeof ways / sizeof *ways, OF_DISPATCHERS = sizeof of_dispatchers / sizeof *of_dispatchers };
   enum { OF_PLANS = sizeof of_plans / sizeof *of_plans };
   bool passive = prog_option_given(arguments, "passive");
   for (int32_t a = 0; a < WAYS; a++) {
     for (int32_t b = a + 1; b < WAYS; b++) PLANC_TRY(exclude(arguments, ways[a], ways[b]));
-    for (int32_t b = 0; b < OF_HOSTS; b++)
-      if (strcmp(ways[a], "map-in-step") != 0) PLANC_TRY(exclude(arguments, ways[a], of_hosts[b]));
+    for (int32_t b = 0; b < OF_DISPATCHERS; b++)
+      if (strcmp(ways[a], "map-in-step") != 0) PLANC_TRY(exclude(arguments, ways[a], of_dispatchers[b]));
   }
   PLANC_TRY(exclude(arguments, "map-in-step", "free-at"));
   if (prog_option_given(arguments, "track-every") && !prog_option_given(arguments, "track"))

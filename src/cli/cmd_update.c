@@ -71,14 +71,14 @@ static planc_status list_files(const prog_arguments *arguments, prog_used_files 
 /* --- Inputs --------------------------------------------------------------------------------------------------- */
 
 static planc_status read_arguments(cli_update *u) {
-  enum { MOST_THRESHOLD = 1000 };
+  enum { MAX_THRESHOLD = 1000 };
   u->output = prog_option_value(u->arguments, "output");
   u->n_profile_outputs = prog_option_count(u->arguments, "profile-out");
   if (!prog_option_given(u->arguments, "trace")) return planc_error(PLANC_USAGE, "update needs --trace");
   if (!u->output && u->n_profile_outputs == 0)
     return planc_error(PLANC_USAGE, "update needs --output or --profile-out");
   PLANC_TRY(cli_setup_share(u->arguments, "weight", 1, PLANC_UPDATE_WEIGHT_PPM, &u->weight_ppm));
-  return cli_setup_share(u->arguments, "threshold", MOST_THRESHOLD, PLANC_UPDATE_THRESHOLD_PPM, &u->threshold_ppm);
+  return cli_setup_share(u->arguments, "threshold", MAX_THRESHOLD, PLANC_UPDATE_THRESHOLD_PPM, &u->threshold_ppm);
 }
 
 /* The profile of a job, or that of an earlier job with the same graph and profile. */

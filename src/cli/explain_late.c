@@ -132,8 +132,8 @@ static planc_status explain_iterations(const planc_mix *mix, const planc_mix_pol
 
 /* --- Longer deadlines --------------------------------------------------------------------------------------------- */
 
-/* MOST_TRIED: mixes, of each of which one plan is made. */
-enum { PARTS = 16, MOST_TRIED = 4, NS_OF_US = 1000 };
+/* MAX_TRIED: mixes, of each of which one plan is made. */
+enum { PARTS = 16, MAX_TRIED = 4, NS_OF_US = 1000 };
 
 /* Sets the deadlines of late jobs so many parts of the way to what their requests took, in whole microseconds. */
 static void set_deadlines(const planc_mix *mix, const planc_mix_share *shares, int64_t parts, other_mix *out) {
@@ -168,7 +168,7 @@ static planc_status explain_deadlines(const planc_mix *mix, const planc_mix_poli
   other_mix longer;
   int64_t fails = 0, meets = 0;
   copy_mix(mix, &longer);
-  for (int32_t tried = 0; tried < MOST_TRIED && (meets == 0 || meets - fails > 1); tried++) {
+  for (int32_t tried = 0; tried < MAX_TRIED && (meets == 0 || meets - fails > 1); tried++) {
     bool in_time;
     int64_t parts = meets > 0 ? fails + (meets - fails) / 2 : fails > 0 ? 2 * fails : PARTS;
     set_deadlines(mix, shares, parts, &longer);

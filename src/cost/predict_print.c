@@ -127,11 +127,11 @@ static const pl_measured_variant *listed_variant(const op_variants *o, const cha
 
 /* What is listed for batches up to the largest, where a reader's line between the points is another. */
 static void emit_workspaces(pl_emit *emit, const op_variants *o, const pl_measured_variant *points) {
-  enum { MOST_BATCHES = 4096 };
+  enum { MAX_BATCHES = 4096 };
   const pl_measured_variant *listed = listed_variant(o, points->algorithm);
   int64_t most = o->of->batches[o->of->n_batches - 1];
   bool scales = o->op->flops.per_sample != 0 || o->op->traffic.per_sample != 0, some = false;
-  for (int64_t batch = 1; listed && batch <= most && batch <= MOST_BATCHES; batch++) {
+  for (int64_t batch = 1; listed && batch <= most && batch <= MAX_BATCHES; batch++) {
     int64_t bytes = pl_measured_at(listed, batch, scales, 1).workspace_bytes;
     if (pl_measured_at(points, batch, scales, 1).workspace_bytes == bytes) continue;
     if (some) EMIT(emit, ",");

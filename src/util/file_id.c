@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MOST_LINKS = 40 }; /* as many as Linux follows */
+enum { MAX_LINKS = 40 }; /* as many as Linux follows */
 
 static bool is_link(const char *path);
 static bool is_of_a_process(const char *path);
@@ -19,7 +19,7 @@ planc_status pl_link_target(const char *path, char **out) {
   planc_status status = NULL;
   for (int links = 0; !status && is_link(at) && !is_of_a_process(at); links++) {
     char *next = NULL;
-    status = links < MOST_LINKS ? follow(at, &next) : planc_error(PLANC_IO, "%s: %s", path, strerror(ELOOP));
+    status = links < MAX_LINKS ? follow(at, &next) : planc_error(PLANC_IO, "%s: %s", path, strerror(ELOOP));
     if (!next) break;
     free(at);
     at = next;

@@ -93,7 +93,7 @@ static void make(const planc_problem *problem, random_rule *rule, bool shuffled,
     planc_order_free(out->order);
     ok(randorder_make(out->trace, &state, &out->order));
   }
-  ok(pl_walk_begin(&walk, problem, PL_ROOM_UNLIMITED, out));
+  ok(pl_walk_start(&walk, problem, PL_ROOM_UNLIMITED, out));
   ok(choose(&context, &walk, &arena, &absences));
   ok(pl_walk_absences(&walk, &absences));
   pl_arena_free(&arena);
@@ -264,7 +264,7 @@ START_TEST(other_orders_are_chosen_for) {
       ok(planc_candidate_rounds(&problem, problem.job.batch, &candidate));
       planc_order_free(candidate.order);
       ok(randorder_make(candidate.trace, &state, &candidate.order));
-      ok(pl_walk_begin(&walk, &problem, PL_ROOM_UNLIMITED, &candidate));
+      ok(pl_walk_start(&walk, &problem, PL_ROOM_UNLIMITED, &candidate));
       walk.room = most_of(&walk) / 10 * 8;
       ok(rules[r].choose(rules[r].context, &walk, &arena, &absences));
       ok(pl_walk_absences(&walk, &absences));

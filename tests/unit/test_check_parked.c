@@ -238,7 +238,7 @@ START_TEST(data_may_pass_through_any_memory) {
   judge_expect(plan, PLANC_OK, "ok", "from text");
   planc_check_options options = {.budgets = {-1, -1, 700}};
   assert_fails(planc_check(plan, &options, NULL), PLANC_INFEASIBLE,
-               "needs 768 bytes of storage, the storage budget is 700, 68 too few");
+               "storage needs 768 bytes, its budget is 700, 68 too few");
   planc_plan_free(plan);
 }
 END_TEST

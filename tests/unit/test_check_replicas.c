@@ -237,10 +237,10 @@ START_TEST(budgets_are_for_all_replicas) {
     ck_assert_int_eq(report.touched_bytes[PLANC_MEMORY_DEVICE], 768 + (replicas - 1) * 256);
     ck_assert_int_eq(report.touched_bytes[PLANC_MEMORY_HOST], 256);
     host->budget_bytes--;
-    judge_expect(plan, PLANC_INFEASIBLE, "bytes of pinned host memory, the host budget is", "the host");
+    judge_expect(plan, PLANC_INFEASIBLE, "host needs ", "the host");
     host->budget_bytes = -1;
     storage->budget_bytes--;
-    judge_expect(plan, PLANC_INFEASIBLE, "bytes of storage, the storage budget is", "storage");
+    judge_expect(plan, PLANC_INFEASIBLE, "storage needs ", "storage");
     planc_check_options enough = {.budgets = {-1, -1, 4096}};
     ok(planc_check(plan, &enough, NULL));
     planc_plan_free(plan);

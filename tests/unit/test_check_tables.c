@@ -251,7 +251,7 @@ START_TEST(budgets_are_checked_last_and_with_numbers) {
   planc_check_options options = {.budgets = {4196, -1, -1}};
   ok(planc_check(plan, &options, NULL));
   options.budgets[PLANC_MEMORY_HOST] = 511;
-  static const char host[] = "needs 512 bytes of pinned host memory, the host budget is 511, 1 too few";
+  static const char host[] = "host needs 512 bytes, its budget is 511, 1 too few";
   planc_status status = planc_check(plan, &options, NULL);
   ck_assert_int_eq(planc_status_code(status), PLANC_INFEASIBLE);
   ck_assert_str_eq(planc_status_message(status), host);
@@ -263,8 +263,7 @@ START_TEST(budgets_are_checked_last_and_with_numbers) {
   plan->memories[HOST].budget_bytes = 512;
   judge_expect(plan, PLANC_OK, "ok", "no budget of the device");
   plan->memories[HOST].reserved_bytes = 8;
-  judge_expect(plan, PLANC_INFEASIBLE, "needs 520 bytes of pinned host memory, the host budget is 512, 8 too few",
-               "reserved host memory");
+  judge_expect(plan, PLANC_INFEASIBLE, "host needs 520 bytes, its budget is 512, 8 too few", "reserved host memory");
   planc_plan_free(plan);
 
   char *text = judge_edited(tiny_script, "release 10\n", "");

@@ -273,7 +273,7 @@ START_TEST(the_epilogue_is_like_no_body) {
       int32_t closed = state.n_closed, body = closed;
       ok(sim_advance(&f.program, &state, NULL, &over));
       if (state.n_closed != closed + 1 || body == 0 || body > BODIES) continue;
-      const sim_host *first = &state.hosts[f.program.launchers[0]];
+      const sim_dispatcher *first = &state.dispatchers[f.program.launchers[0]];
       if (body > 1 && first->section == SIM_EPILOGUE) {
         ck_assert(!sim_is_repeated(&f.program, &before, body - 1, &state, body));
         n_compared++;
@@ -319,11 +319,11 @@ START_TEST(a_tenth_costs_a_tenth) {
   sim_state state = begun(&f), kept = begun(&f), fresh = begun(&f);
   state.last_body = kept.last_body = fresh.last_body = 1;
   for (; !over; steps++) {
-    if (state.hosts[0].phase == 0 || (state.hosts[0].phase == 1 && state.hosts[0].launched < 4 * (KEPT - 1)))
+    if (state.dispatchers[0].phase == 0 || (state.dispatchers[0].phase == 1 && state.dispatchers[0].launched < 4 * (KEPT - 1)))
       sim_state_copy(&f.program, &kept, &state);
     ok(sim_advance(&f.program, &state, NULL, &over));
   }
-  ck_assert_int_eq(kept.hosts[0].phase, 1);
+  ck_assert_int_eq(kept.dispatchers[0].phase, 1);
   for (int32_t i = KEPT; i < CHAIN; i++) f.body[4 * i + 3].time_ns += 50 + i % 7;
   ok(sim_list_steps(&f.program, &f.arena, &f.program.sections[SIM_BODY]));
   whole.n = parted.n = 0;

@@ -91,7 +91,7 @@ START_TEST(a_workspace_between_pieces) {
 END_TEST
 
 START_TEST(one_that_is_alone) {
-  pl_no_place alone = {.trace = trace, .homeless = {buffer_named("z"), 7}, .instance = -1, .room = 5};
+  pl_no_place alone = {.trace = trace, .unplaced = {buffer_named("z"), 7}, .instance = -1, .room = 5};
   char *text;
   ok(pl_no_place_tell(&alone, &text));
   assert_told(text, ": z of 7 bytes finds no place at the end of the period");
@@ -99,7 +99,7 @@ START_TEST(one_that_is_alone) {
 END_TEST
 
 START_TEST(the_largest_are_named) {
-  pl_no_place it = {.trace = trace, .homeless = {buffer_named("z"), 7}, .instance = 1, .room = 5};
+  pl_no_place it = {.trace = trace, .unplaced = {buffer_named("z"), 7}, .instance = 1, .room = 5};
   const int64_t bytes[] = {3, 9, 1, 9};
   const char *const names[] = {"w", "x", "y", "z"};
   char *text;
@@ -111,7 +111,7 @@ END_TEST
 
 /* Where a message tells what several GPUs need together, what is one GPU's is told as that. */
 START_TEST(figures_of_one_gpu) {
-  pl_no_place it = {.trace = trace, .homeless = {buffer_named("z"), 7}, .instance = -1, .room = 5, .gpus = 4};
+  pl_no_place it = {.trace = trace, .unplaced = {buffer_named("z"), 7}, .instance = -1, .room = 5, .gpus = 4};
   char *text;
   ok(pl_no_place_tell(&it, &text));
   assert_told(text, ": on each of 4 GPUs z of 7 bytes finds no place at the end of the period");

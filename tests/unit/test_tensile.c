@@ -336,7 +336,7 @@ START_TEST(rounds_are_those_of_the_rules) {
         .job.graph = graph, .job.profile = profile, .job.batch = 1 + seed % 5, .terms.budgets[PLANC_MEMORY_HOST] = -1};
     planc_candidate candidate = {0};
     pl_walk walk;
-    ok(pl_walk_start(&walk, &problem, problem.job.batch, PL_ROOM_UNLIMITED, &candidate));
+    ok(pl_walk_start_rounds(&walk, &problem, problem.job.batch, PL_ROOM_UNLIMITED, &candidate));
     agree(&walk, seed);
     planc_candidate_free(&candidate);
     planc_graph_free(graph);

@@ -7,7 +7,7 @@
 
 #include "planc/colocate.h"
 
-enum { MOST_PERIODS = 512, KEPT = 4 };
+enum { MAX_PERIODS = 512, KEPT = 4 };
 
 /* An iteration that was started: pass `pass` of its job. */
 typedef struct started {
@@ -51,7 +51,7 @@ planc_status pl_shift(pl_timing *timing, const pl_areas *areas, const int32_t *j
   bool steady = false;
   int64_t open = 0;
   *out_fits = !status;
-  while (*out_fits && !steady && open < MOST_PERIODS) {
+  while (*out_fits && !steady && open < MAX_PERIODS) {
     *out_fits = start_next(&s);
     bool opens = s.runners[0].n_started == (open + 1) * iterations_of(&s, &s.runners[0]) + 1;
     if (*out_fits && opens) steady = is_steady(&s, ++open);

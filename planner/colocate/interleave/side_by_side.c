@@ -20,9 +20,9 @@
 #include "util/math.h"
 #include "util/size.h"
 
-/* MOST_TRIES: attempts of the whole search. MOST_SETTLING: attempts in one room until times are steady, which they are
+/* MAX_TRIES: attempts of the whole search. MAX_SETTLING: attempts in one room until times are steady, which they are
  * when they change by at most STEADY_PPM. */
-enum { MOST_TRIES = 20, MOST_SETTLING = 4, STEADY_PPM = 20000 };
+enum { MAX_TRIES = 20, MAX_SETTLING = 4, STEADY_PPM = 20000 };
 /* What a round holds is counted in about PARTS units: the search for a shift goes from release to release, and skips
  * those of less than a unit. */
 enum { PARTS = 256 };
@@ -374,7 +374,7 @@ static planc_status step(rounds *r, pl_room_search *room, pl_turn *turns, int32_
   PLANC_TRY(try_room(r, room->room, turns, out_go_on, &excess));
   if (!*out_go_on) return NULL;
   bool changed = excess <= 0 && pl_timing_change(&r->timing, &before) > STEADY_PPM;
-  if (changed && ++*settling < MOST_SETTLING) return NULL;
+  if (changed && ++*settling < MAX_SETTLING) return NULL;
   *settling = 0;
   *out_go_on = pl_room_search_on(room, excess > 0 ? excess : 0);
   return NULL;
@@ -387,6 +387,6 @@ static planc_status search(rounds *r) {
   int32_t settling = 0;
   bool go_on = true;
   PLANC_TRY(PL_NEW(&r->arena, &turns, planc_schedule_n_commands(r->from->schedule)));
-  for (int32_t k = 0; go_on && k < MOST_TRIES; k++) PLANC_TRY(step(r, &room, turns, &settling, &go_on));
+  for (int32_t k = 0; go_on && k < MAX_TRIES; k++) PLANC_TRY(step(r, &room, turns, &settling, &go_on));
   return NULL;
 }

@@ -6,7 +6,7 @@
 
 /* Periods that are followed at most until two in a row have the same addresses. What is not the same then is still
  * right: an address that is not free in time is waited for. */
-enum { MOST_PERIODS = 8 };
+enum { MAX_PERIODS = 8 };
 
 typedef struct sharing {
   const pl_timing *timing;
@@ -39,7 +39,7 @@ planc_status pl_share_regions(pl_arena *arena, const pl_timing *timing, const pl
 static planc_status follow(sharing *s) {
   int64_t n = count_takes(s);
   int32_t j;
-  while (s->fits && s->n_same < n && (j = pl_cursors_next(s->timing, s->cursors, MOST_PERIODS)) >= 0) {
+  while (s->fits && s->n_same < n && (j = pl_cursors_next(s->timing, s->cursors, MAX_PERIODS)) >= 0) {
     PLANC_TRY(follow_command(s, j));
     pl_cursor_advance(s->timing, j, &s->cursors[j]);
   }

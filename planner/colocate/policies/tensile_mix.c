@@ -22,7 +22,7 @@
 #include "util/math.h"
 #include "util/size.h"
 
-enum { NEW_PPM = 900000, CHANGED_PPM = 300000, MOST_ROUNDS = 6, MOST_TRIES = 16 };
+enum { NEW_PPM = 900000, CHANGED_PPM = 300000, MAX_ROUNDS = 6, MAX_TRIES = 16 };
 
 typedef struct tensile_mix {
   const planc_mix_evaluator *evaluator;
@@ -67,7 +67,7 @@ planc_status pl_mix_tensile(const planc_mix_evaluator *evaluator, const planc_mi
 /* What later rounds find no room for, the first has. */
 static planc_status play_rounds(tensile_mix *t) {
   int64_t change = PL_PPM;
-  for (int32_t round = 0; round < MOST_ROUNDS && (round < 2 || change > CHANGED_PPM); round++) {
+  for (int32_t round = 0; round < MAX_ROUNDS && (round < 2 || change > CHANGED_PPM); round++) {
     planc_status status = play_round(t, &change);
     bool fits = true;
     if (round == 0) {
@@ -147,7 +147,7 @@ static void start_round(tensile_mix *t) {
 static planc_status plan_jobs(tensile_mix *t, pl_merge *merge) {
   int64_t bytes = 0, room = pl_arena_room(t->all->problem);
   start_round(t);
-  for (int32_t k = 0; k < MOST_TRIES; k++) {
+  for (int32_t k = 0; k < MAX_TRIES; k++) {
     PLANC_TRY(plan_all(t));
     merge->jobs = t->solos.candidates;
     PLANC_TRY(pl_own_memory_place(&t->round, t->evaluator, t->problems, merge, t->arenas, &bytes));

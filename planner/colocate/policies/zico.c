@@ -44,7 +44,7 @@
 #include "util/math.h"
 #include "util/size.h"
 
-enum { MOST_SOLOS = 8, STEPS = 8, ROUNDS_ON_THE_WAY = 2, ROUNDS_AT_LAST = 8, STEADY_PPM = 50000 };
+enum { MAX_SOLOS = 8, STEPS = 8, ROUNDS_ON_THE_WAY = 2, ROUNDS_AT_LAST = 8, STEADY_PPM = 50000 };
 
 typedef struct zico {
   const planc_mix_evaluator *evaluator;
@@ -234,7 +234,7 @@ static planc_status ask_for_less(zico *z, int64_t excess) {
 /* *out_fit is false where the jobs cannot be planned so that each fits beside what the others have to themselves. */
 static planc_status look_at_jobs(zico *z, bool *out_fit) {
   *out_fit = false;
-  for (int32_t k = 0; !*out_fit && k < MOST_SOLOS; k++) {
+  for (int32_t k = 0; !*out_fit && k < MAX_SOLOS; k++) {
     PLANC_TRY(pl_if_fits(make_solos(z), out_fit));
     if (!*out_fit) return NULL;
     int64_t excess = find_excess(z);

@@ -9,7 +9,7 @@ A plan is checked against its own budget or another one.
   ! planc: tiny.plan: needs 21504 bytes on the device (arena 21504, reserved 0), the budget is 20480, 1024 too few
   [1]
   $ planc check tiny.plan --host-budget 1K
-  ! planc: tiny.plan: needs 12288 bytes of pinned host memory, the host budget is 1024, 11264 too few
+  ! planc: tiny.plan: host needs 12288 bytes, its budget is 1024, 11264 too few
   [1]
 
 A message about a plan that is not valid names the line, the instruction and the storage: here an op runs twice, a wait

@@ -55,7 +55,7 @@ What the host budget has no room for goes on to storage, where the device's prof
 It is a budget of check like the others, and compare tells what goes there.
 
   $ planc check x.plan --storage 4095
-  ! planc: x.plan: needs 4096 bytes of storage, the storage budget is 4095, 1 too few
+  ! planc: x.plan: storage needs 4096 bytes, its budget is 4095, 1 too few
   [1]
   $ planc compare inputs/tiny.yaml --policies vdnn-all --budget 1M --host-budget 8K --storage 1G --profile p.json --json 2>/dev/null | grep -o '"storage_[a-z_]*":[0-9]*'
   "storage_peak_bytes":4096

@@ -1,23 +1,24 @@
-/* What hosts have to do in a body, and one host that serves all jobs, unlike the executor's (sim_program.h). */
+/* What dispatchers have to do in a body, and one dispatcher that serves all jobs, unlike the executor's
+ * (sim_program.h). */
 #include "planner/simulate/sim_program.h"
 #include "util/math.h"
 
-int64_t sim_host_ns(const sim_program *program, int32_t host) {
+int64_t sim_dispatcher_ns(const sim_program *program, int32_t dispatcher) {
   const sim_section *body = &program->sections[SIM_BODY];
   int64_t sum = 0;
-  for (int32_t i = body->first_launch[host]; i < body->n; i = body->next_launch[i]) {
+  for (int32_t i = body->first_launch[dispatcher]; i < body->n; i = body->next_launch[i]) {
     sum = pl_add_saturate(sum, sim_launch_ns(program, &body->steps[i]));
     if (program->captured) break;
   }
   return sum;
 }
 
-planc_status sim_share_host(sim_program *program, pl_arena *arena) {
+planc_status sim_share_dispatcher(sim_program *program, pl_arena *arena) {
   sim_stream *streams;
   PLANC_TRY(PL_NEW(arena, &streams, program->n_streams));
   for (int32_t s = 0; s < program->n_streams; s++) {
     streams[s] = program->streams[s];
-    streams[s].host = 0;
+    streams[s].dispatcher = 0;
   }
   program->streams = streams;
   return sim_prepare(program, arena);
