@@ -75,15 +75,21 @@ static planc_status ask_all(best *b) {
   return NULL;
 }
 
+/* Samples of the next smaller rounds; 0 = there are none, or the trace would be too long. */
+static int64_t smaller_rounds(const best *b, int64_t size) {
+  int64_t batch = b->problem.job.batch, half = (size + 1) / 2;
+  if (size <= 1 || (batch + half - 1) / half > MAX_INSTANCES / b->problem.job.graph->n_ops) return 0;
+  return half;
+}
+
+/* Nothing fits below what is reserved: there the smallest rounds alone are asked, for what would do. */
 static planc_status ask_in_smaller_rounds(best *b) {
-  int64_t size = b->problem.job.batch;
-  bool helps;
+  bool fits_none = b->problem.terms.budgets[PLANC_MEMORY_DEVICE] <= pl_reserved(&b->problem), helps;
   PLANC_TRY(pl_may_split(&b->problem, &helps));
-  helps = helps && b->problem.terms.budgets[PLANC_MEMORY_DEVICE] > pl_reserved(&b->problem);
   b->in_smaller_rounds = helps;
-  while (helps && size > 1) {
-    size = (size + 1) / 2;
-    if ((b->problem.job.batch + size - 1) / size > MAX_INSTANCES / b->problem.job.graph->n_ops) break;
+  for (int64_t size = smaller_rounds(b, b->problem.job.batch), next; helps && size > 0; size = next) {
+    next = smaller_rounds(b, size);
+    if (fits_none && next > 0) continue;
     PLANC_TRY(ask_in_rounds(b, size, &helps));
     if (b->plan && b->problem.terms.first_will_do) break;
   }

@@ -163,13 +163,19 @@ static void emit_jobs(pl_emit *emit, const planc_plan *plan) {
   pl_emit_format(emit, ")");
 }
 
-/* ", host 9 B of 10 B", by the budget that was given, or else the plan's. */
+/* What was given, or else the plan's. */
+static int64_t budget_of(const expectations *e, const planc_plan *plan, planc_memory_kind kind) {
+  int64_t given = e->limits.budgets[kind];
+  return given >= 0 ? given : planc_plan_memory(plan, kind)->budget_bytes;
+}
+
+/* ", host 9 B of 10 B". */
 static void emit_away(pl_emit *emit, const expectations *e, const planc_plan *plan, const cli_verdict *verdict,
                       planc_memory_kind kind) {
   char a[PL_SIZE_TEXT], b[PL_SIZE_TEXT];
-  int64_t given = e->limits.budgets[kind], budget = given >= 0 ? given : planc_plan_memory(plan, kind)->budget_bytes;
   pl_emit_format(emit, ", %s %s of %s", kind == PLANC_MEMORY_HOST ? "host" : "storage",
-                 pl_size_format(verdict->report.peak_bytes[kind], a), cli_budget_format(budget, b));
+                 pl_size_format(verdict->report.peak_bytes[kind], a),
+                 cli_budget_format(budget_of(e, plan, kind), b));
 }
 
 static planc_status summarize(const expectations *e, const planc_plan *plan, cli_verdict *verdict) {
@@ -180,10 +186,9 @@ static planc_status summarize(const expectations *e, const planc_plan *plan, cli
   emit_jobs(&emit, plan);
   pl_emit_format(&emit, ", peak %s of %s", pl_size_format(verdict->report.peak_bytes[PLANC_MEMORY_DEVICE], a),
                  cli_budget_format(verdict->budget_bytes, b));
-  if (planc_plan_memory(plan, PLANC_MEMORY_STORAGE)->kind == PLANC_MEMORY_STORAGE) {
-    emit_away(&emit, e, plan, verdict, PLANC_MEMORY_HOST);
-    emit_away(&emit, e, plan, verdict, PLANC_MEMORY_STORAGE);
-  }
+  bool stores = planc_plan_memory(plan, PLANC_MEMORY_STORAGE)->kind == PLANC_MEMORY_STORAGE;
+  if (stores || budget_of(e, plan, PLANC_MEMORY_HOST) >= 0) emit_away(&emit, e, plan, verdict, PLANC_MEMORY_HOST);
+  if (stores) emit_away(&emit, e, plan, verdict, PLANC_MEMORY_STORAGE);
   pl_emit_format(&emit, ", %d instructions", verdict->report.instructions);
   verdict->jobs = cli_jobs_json(plan, plan->predicted.jobs);
   return pl_emit_take(&emit, &verdict->summary, &length);

@@ -19,7 +19,7 @@ planc_status cli_update_report(const cli_update *u, bool updated) {
   if (prog_option_given(u->arguments, "json")) return report_json(u, updated);
   const planc_plan *next = planc_replanned_plan(&u->next);
   print_text(u, next);
-  for (int32_t k = 0; k < u->n_profile_outputs; k++)
+  for (int32_t k = 0; updated && k < u->n_profile_outputs; k++)
     prog_print_line(stdout, "  profile %s", prog_option_repeated(u->arguments, "profile-out", k));
   if (!next) return NULL;
   print_decisions(u);

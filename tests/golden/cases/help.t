@@ -65,8 +65,8 @@ Help goes to standard output and is a success.
         --map-in-step TIME         virtual memory mapped as data comes and goes, each chunk in TIME of the host
         --track TIME               memory in use tracked by events, as without a plan: TIME of the host behind each op, or
         --track-every SIZE         behind the first for which so much was allocated since the last
-        --in-flight N              ops that each host may have launched ahead (default: the device's)
-        --one-dispatcher           one host launches the work of all jobs, in the plan's order (default: each job has one)
+        --in-flight N              ops that each dispatcher may have launched ahead (default: the device's)
+        --one-dispatcher           one dispatcher launches the work of all jobs, in the plan's order (default: each job has one)
         --free-at WHEN             memory as without a plan, freed at `schedule` of its last op or at its `completion`
         --costs FILE               times from this profile, as far as it has them, in place of those that it was planned with
         --vanilla FILE             the plan of the same without scheduling, to tell what this one saves and costs
