@@ -40,6 +40,7 @@ static planc_status run_on_files(const prog_subcommand *subcommand, prog_argumen
   prog_used_files files = {0};
   arguments->files = &files;
   planc_status status = subcommand->list_files ? subcommand->list_files(arguments, &files) : NULL;
+  if (!status && prog_option_given(arguments, "json")) status = prog_used_files_write(&files, "-");
   if (!status) status = prog_used_files_probe(&files);
   if (!status) status = subcommand->run(arguments);
   prog_used_files_free(&files);

@@ -17,6 +17,7 @@ planc_status prog_used_files_read(prog_used_files *files, const char *path) {
 static planc_status add(prog_used_files *files, const char *path, bool written) {
   prog_used_file file = {.written = written};
   if (!path) return NULL;
+  if (!*path) return planc_error(PLANC_USAGE, "a file without a name");
   PLANC_TRY(pl_arena_strndup(&files->memory, path, strlen(path), &file.path));
   find(path, written, &file.id);
   for (int64_t i = 0; i < files->used.len; i++) PLANC_TRY(compare(&files->used.data[i], &file));

@@ -17,7 +17,14 @@ int main(int argc, char **argv) {
   planc_status status = planc_graph_read(argv[argc - 1], &graph);
   if (status) return planc_exit_code(planc_status_code(status));
   planc_graph_free(graph);
-  return 0;
+  planc_plan *plan;
+  planrt_session *session;
+  planrt_options options = {0};
+  status = planc_plan_read(argv[1], &plan);
+  if (!status) status = planrt_session_new(plan, &options, &session);
+  if (!status) planrt_session_free(session);
+  planc_plan_free(plan);
+  return planc_exit_code(planc_status_code(status));
 }
 """
 
@@ -62,8 +69,10 @@ class Install(unittest.TestCase):
         self.assertEqual(flags.returncode, 0, flags.stderr)
         built = run(*compiler, "-Wall", "-Werror", "-o", program, source, *flags.stdout.split())
         self.assertEqual(built.returncode, 0, built.stderr)
-        self.assertEqual(run(program, os.path.join(ROOT, "graphs/vgg16.yaml")).returncode, 0)
-        self.assertEqual(run(program, source).returncode, 3)
+        plan, graph = os.path.join(ROOT, "tests/data/plan/small.plan"), os.path.join(ROOT, "graphs/vgg16.yaml")
+        self.assertEqual(run(program, plan, graph).returncode, 6)  # small.plan has foreign ops, which no backend runs
+        self.assertEqual(run(program, graph, graph).returncode, 3)
+        self.assertEqual(run(program, plan, source).returncode, 3)
 
     def test_the_libraries_neither_abort_nor_exit(self):
         for name in ("libplanc.a", "libplanrt.a"):

@@ -34,7 +34,10 @@ What was measured elsewhere makes a model. Times that are predicted are no measu
   ~ planc predict --fit measured.json measured.json --graphs inputs/tiny.yaml,inputs/tiny.yaml --json -o m.json
   {"planc":"predict-fit/1","groups":<N>,"times":<N>,"held_out_ops":{"n":<N>,"unknown":<N>,"median_ppm":<N>,"p90_ppm":<N>,"roofline_median_ppm":<N>},"repeated":<N>,"repeat_median_ppm":<N>,"fit_ns":<N>}
   $ planc predict --fit measured.json --graphs inputs/tiny.yaml --name mine -o - | cmp - again.json
-  $ planc predict inputs/tiny.yaml --device p100 --json -o - 2> said | cmp - p.json
+  $ planc predict inputs/tiny.yaml --device p100 -o - 2> said | cmp - p.json
+  $ planc predict inputs/tiny.yaml --device p100 --json -o -
+  ! planc: two outputs go to standard output
+  [2]
   ~ planc predict inputs/tiny.yaml --device m.json -o q.json
   q.json: <N> ops on p100, <N> of them by its model, predicted in <N> ms
     compute <N> ms at batch <N>, with the fastest algorithms
