@@ -174,8 +174,7 @@ static void emit_away(pl_emit *emit, const expectations *e, const planc_plan *pl
                       planc_memory_kind kind) {
   char a[PL_SIZE_TEXT], b[PL_SIZE_TEXT];
   pl_emit_format(emit, ", %s %s of %s", kind == PLANC_MEMORY_HOST ? "host" : "storage",
-                 pl_size_format(verdict->report.peak_bytes[kind], a),
-                 cli_budget_format(budget_of(e, plan, kind), b));
+                 pl_size_format(verdict->report.peak_bytes[kind], a), cli_budget_format(budget_of(e, plan, kind), b));
 }
 
 static planc_status summarize(const expectations *e, const planc_plan *plan, cli_verdict *verdict) {

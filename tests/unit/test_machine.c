@@ -319,7 +319,8 @@ START_TEST(a_tenth_costs_a_tenth) {
   sim_state state = begun(&f), kept = begun(&f), fresh = begun(&f);
   state.last_body = kept.last_body = fresh.last_body = 1;
   for (; !over; steps++) {
-    if (state.dispatchers[0].phase == 0 || (state.dispatchers[0].phase == 1 && state.dispatchers[0].launched < 4 * (KEPT - 1)))
+    if (state.dispatchers[0].phase == 0 ||
+        (state.dispatchers[0].phase == 1 && state.dispatchers[0].launched < 4 * (KEPT - 1)))
       sim_state_copy(&f.program, &kept, &state);
     ok(sim_advance(&f.program, &state, NULL, &over));
   }
