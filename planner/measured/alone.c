@@ -163,8 +163,7 @@ static planc_status make_turns(replay *r, int64_t n_spans, turn **out, int64_t *
   return NULL;
 }
 
-/* --- Set-up ---------------------------------------------------------------------------------------------------------
- */
+/* --- Set-up ------------------------------------------------------------------------------------------------------- */
 
 static planc_status make_machine(replay *r, int64_t n_spans) {
   const planc_plan *plan = r->plan;
