@@ -79,7 +79,8 @@ static planc_status ask_in_smaller_rounds(best *b) {
   int64_t size = b->problem.job.batch;
   bool helps;
   PLANC_TRY(pl_may_split(&b->problem, &helps));
-  helps = helps && b->problem.terms.budgets[PLANC_MEMORY_DEVICE] > pl_reserved(&b->problem);
+  helps =
+      helps && b->problem.terms.budgets[PLANC_MEMORY_DEVICE] > pl_reserved(&b->problem.terms, b->problem.job.profile);
   b->in_smaller_rounds = helps;
   while (helps && size > 1) {
     size = (size + 1) / 2;
