@@ -84,7 +84,8 @@ static int64_t smaller_rounds(const best *b, int64_t size) {
 
 /* Nothing fits below what is reserved: there the smallest rounds alone are asked, for what would do. */
 static planc_status ask_in_smaller_rounds(best *b) {
-  bool fits_none = b->problem.terms.budgets[PLANC_MEMORY_DEVICE] <= pl_reserved(&b->problem), helps;
+  const planc_terms *terms = &b->problem.terms;
+  bool fits_none = terms->budgets[PLANC_MEMORY_DEVICE] <= pl_reserved(terms, b->problem.job.profile), helps;
   PLANC_TRY(pl_may_split(&b->problem, &helps));
   b->in_smaller_rounds = helps;
   for (int64_t size = smaller_rounds(b, b->problem.job.batch), next; helps && size > 0; size = next) {

@@ -26,7 +26,14 @@ static planc_status simulate(const planc_evaluator *evaluator, const planc_candi
                              planc_candidate_visitor visitor, void *user, planc_taken *out);
 
 planc_evaluator pl_evaluator_of(const planc_problem *problem) {
-  return (planc_evaluator){.problem = problem,
+  const planc_target target = planc_target_of(problem);
+  planc_evaluator evaluator = pl_evaluator_of_all(&target);
+  evaluator.problem = problem;
+  return evaluator;
+}
+
+planc_evaluator pl_evaluator_of_all(const planc_target *target) {
+  return (planc_evaluator){.target = *target,
                            .live = live,
                            .peak = peak,
                            .hold = hold,
@@ -49,9 +56,9 @@ int64_t pl_candidate_least_time(const planc_candidate *candidate) {
 /* --- Peak --------------------------------------------------------------------------------------------------------- */
 
 /* What lowering charges the candidate's plan for. */
-static planc_status reserved_of(const planc_problem *problem, const planc_candidate *candidate, int64_t *out_bytes) {
-  PLANC_TRY(pl_code_of_schedule(problem->job.profile, candidate->schedule, out_bytes));
-  *out_bytes = pl_add_saturate(*out_bytes, planc_profile_device(problem->job.profile)->reserved_bytes);
+static planc_status reserved_of(const planc_profile *profile, const planc_candidate *candidate, int64_t *out_bytes) {
+  PLANC_TRY(pl_code_of_schedule(profile, candidate->schedule, out_bytes));
+  *out_bytes = pl_add_saturate(*out_bytes, planc_profile_device(profile)->reserved_bytes);
   return NULL;
 }
 
@@ -64,7 +71,7 @@ typedef struct places {
 
 static planc_status place_device(const planc_evaluator *evaluator, const planc_candidate *candidate, places *out) {
   PLANC_TRY(planc_schedule_finish(candidate->schedule));
-  PLANC_TRY(pl_assign_device_addresses(&out->arena, candidate->schedule, evaluator->problem->terms.placements,
+  PLANC_TRY(pl_assign_device_addresses(&out->arena, candidate->schedule, evaluator->target.terms->placements,
                                        &out->addresses));
   out->arena_bytes = out->addresses.arena_bytes;
   return NULL;
@@ -72,7 +79,7 @@ static planc_status place_device(const planc_evaluator *evaluator, const planc_c
 
 static planc_status place_away(const planc_candidate *candidate, places *out) {
   PLANC_TRY(planc_schedule_finish(candidate->schedule));
-  PLANC_TRY(pl_slots_make(&out->arena, candidate->schedule, NULL, &out->addresses.away));
+  PLANC_TRY(pl_slots_make(&out->arena, candidate->schedule, NULL, NULL, &out->addresses.away));
   int64_t host_bytes = out->addresses.away.arena_bytes[planc_schedule_host(candidate->schedule)];
   out->host_bytes = pl_muldiv_ceil(host_bytes, planc_trace_replicas(candidate->trace), 1);
   return NULL;
@@ -81,7 +88,7 @@ static planc_status place_away(const planc_candidate *candidate, places *out) {
 static planc_status peak(const planc_evaluator *evaluator, const planc_candidate *candidate, int64_t *out_bytes) {
   int64_t reserved;
   places placed = {0};
-  PLANC_TRY(reserved_of(evaluator->problem, candidate, &reserved));
+  PLANC_TRY(reserved_of(evaluator->target.profile, candidate, &reserved));
   planc_status status = place_device(evaluator, candidate, &placed);
   *out_bytes = pl_add_saturate(placed.arena_bytes, reserved);
   pl_arena_free(&placed.arena);
@@ -111,38 +118,38 @@ static planc_status too_much(const planc_candidate *candidate, const places *pla
 }
 
 /* What storage may take over is the host's to have room for: not all may leave it. */
-static planc_status hold_host(const planc_problem *problem, const planc_candidate *candidate, places *placed) {
-  int64_t away = planc_away_budget(&problem->terms);
+static planc_status hold_host(const planc_terms *terms, const planc_candidate *candidate, places *placed) {
+  int64_t away = planc_away_budget(terms);
   if (away < 0) return NULL;
   PLANC_TRY(place_away(candidate, placed));
   if (placed->host_bytes <= away) return NULL;
   pl_shortage shortage = {.needs = {PLANC_MEMORY_HOST, placed->host_bytes},
                           .budget = away,
-                          .beside = problem->terms.budgets[PLANC_MEMORY_STORAGE],
+                          .beside = terms->budgets[PLANC_MEMORY_STORAGE],
                           .replicas = planc_trace_replicas(candidate->trace)};
   return too_much(candidate, placed, &shortage);
 }
 
 static planc_status hold_to_host(const planc_evaluator *evaluator, const planc_candidate *candidate) {
   places placed = {0};
-  planc_status status = hold_host(evaluator->problem, candidate, &placed);
+  planc_status status = hold_host(evaluator->target.terms, candidate, &placed);
   pl_arena_free(&placed.arena);
   return status;
 }
 
 static planc_status hold(const planc_evaluator *evaluator, const planc_candidate *candidate) {
-  const planc_problem *problem = evaluator->problem;
+  const planc_terms *terms = evaluator->target.terms;
   int64_t reserved;
   places placed = {0};
-  PLANC_TRY(reserved_of(problem, candidate, &reserved));
+  PLANC_TRY(reserved_of(evaluator->target.profile, candidate, &reserved));
   planc_status status = place_device(evaluator, candidate, &placed);
   pl_shortage shortage = {.needs = {PLANC_MEMORY_DEVICE, pl_add_saturate(placed.arena_bytes, reserved)},
-                          .budget = problem->terms.budgets[PLANC_MEMORY_DEVICE],
+                          .budget = terms->budgets[PLANC_MEMORY_DEVICE],
                           .beside = reserved};
   if (!status && shortage.needs.bytes > shortage.budget) {
     status = too_much(candidate, &placed, &shortage);
   } else if (!status) {
-    status = hold_host(problem, candidate, &placed);
+    status = hold_host(terms, candidate, &placed);
   }
   pl_arena_free(&placed.arena);
   return status;
@@ -154,7 +161,7 @@ static planc_status live(const planc_evaluator *evaluator, const planc_candidate
   const planc_schedule *s = candidate->schedule;
   pl_held held = {.schedule = s, .unit = 1};
   int64_t most, reserved;
-  PLANC_TRY(reserved_of(evaluator->problem, candidate, &reserved));
+  PLANC_TRY(reserved_of(evaluator->target.profile, candidate, &reserved));
   pl_held_start(&held);
   most = pl_held_bytes(&held);
   for (int32_t c = 0; c < planc_schedule_n_commands(s); c++) {
@@ -170,7 +177,7 @@ static planc_status live(const planc_evaluator *evaluator, const planc_candidate
 static planc_status period_time(const planc_evaluator *evaluator, const planc_candidate *candidate, int64_t *out_ns) {
   planc_plan *plan;
   planc_simulation simulation = {0};
-  PLANC_TRY(planc_lower(evaluator->problem, "", candidate, &plan));
+  PLANC_TRY(planc_lower(&evaluator->target, "", candidate, &plan));
   planc_status status = planc_simulate(plan, NULL, &simulation);
   planc_plan_free(plan);
   *out_ns = simulation.period_ns;
@@ -187,14 +194,14 @@ static planc_status show_in_order(const planc_plan *plan, const planc_order *ord
 
 static planc_status simulate(const planc_evaluator *evaluator, const planc_candidate *candidate,
                              planc_candidate_visitor visitor, void *user, planc_taken *out) {
-  const planc_problem *problem = evaluator->problem;
+  const planc_terms *terms = evaluator->target.terms;
   int64_t reserved;
   places placed = {0};
   *out = (planc_taken){0};
-  PLANC_TRY(reserved_of(problem, candidate, &reserved));
+  PLANC_TRY(reserved_of(evaluator->target.profile, candidate, &reserved));
   planc_status status = place_device(evaluator, candidate, &placed);
   int64_t peak = out->peak_bytes[PLANC_MEMORY_DEVICE] = pl_add_saturate(placed.arena_bytes, reserved);
-  out->fits = !status && peak <= problem->terms.budgets[PLANC_MEMORY_DEVICE];
+  out->fits = !status && peak <= terms->budgets[PLANC_MEMORY_DEVICE];
   if (out->fits) status = simulate_placed(evaluator, candidate, &placed, visitor, user, out);
   pl_arena_free(&placed.arena);
   return status;
@@ -205,7 +212,7 @@ static planc_status simulate_placed(const planc_evaluator *evaluator, const plan
                                     planc_taken *out) {
   planc_plan *plan;
   planc_simulation simulation;
-  PLANC_TRY(pl_lower_placed(evaluator->problem, "", candidate, &placed->addresses, &plan));
+  PLANC_TRY(pl_lower_placed(&evaluator->target, "", candidate, &placed->addresses, &plan));
   for (int32_t m = 0; m < PLANC_N_BUDGETS; m++) out->peak_bytes[m] = plan->predicted.peak_bytes[m];
   planc_status status =
       visitor ? show(plan, candidate, visitor, user, &out->period_ns) : planc_simulate(plan, NULL, &simulation);

@@ -15,6 +15,7 @@
 #include "planner/least_budget.h"
 
 #include "plan/memories.h"
+#include "planner/base/code.h"
 #include "planner/memory/allocator.h"
 #include "planner/memory/placements.h"
 #include "util/math.h"
@@ -23,11 +24,12 @@ enum { FIRST_GROWTH = 16, WORTH_IT = 16 }; /* parts of a budget; of an interval 
 #define NO_LIMIT PL_EXACT_MAX
 
 typedef struct search {
-  planc_problem problem;
+  planc_target target;
+  planc_terms terms; /* its own: with the budget that is tried */
   const pl_least_of *of;
   planc_memory_kind memory;
   int64_t floor;  /* what is reserved: all budgets tried are whole units above it */
-  int64_t asked;  /* the problem's own */
+  int64_t asked;  /* the target's own */
   int64_t fails;  /* the largest budget known to fail */
   int64_t step;   /* budgets that differ by less, above what fails, are the same to the policy */
   int64_t growth; /* the part of a budget that comes on top where what was asked for did not do */
@@ -46,22 +48,23 @@ static int64_t next_below(const search *s);
 static int64_t next_above(search *s, planc_shortage shortage);
 static int64_t taken(const search *s, const planc_plan *plan);
 
-planc_status pl_find_least(const planc_problem *problem, const pl_least_of *of, planc_memory_kind memory,
+planc_status pl_find_least(const planc_target *target, const pl_least_of *of, planc_memory_kind memory,
                            planc_status failed, planc_least *out) {
   bool device = memory == PLANC_MEMORY_DEVICE;
   *out = (planc_least){0};
-  search s = {.problem = *problem, .of = of, .memory = memory, .growth = FIRST_GROWTH};
+  search s = {.target = *target, .terms = *target->terms, .of = of, .memory = memory, .growth = FIRST_GROWTH};
+  s.target.terms = &s.terms;
   s.found = out;
-  s.problem.terms.first_will_do = true;
-  s.floor = device ? planc_profile_device(problem->job.profile)->reserved_bytes : 0;
-  s.asked = problem->terms.budgets[memory];
-  int64_t chunk_bytes = pl_allocator_chunk(problem);
+  s.terms.first_will_do = true;
+  s.floor = device ? planc_profile_device(target->profile)->reserved_bytes : 0;
+  s.asked = target->terms->budgets[memory];
+  int64_t chunk_bytes = pl_allocator_chunk(target->terms);
   s.step = device && chunk_bytes > 0 ? chunk_bytes : PLANC_ALIGNMENT;
   if (s.asked > INT64_MAX / 2) s.asked = INT64_MAX / 2;
   s.fails = s.floor - PLANC_ALIGNMENT;
   planc_placements *own = NULL;
-  planc_status status = problem->terms.placements ? NULL : pl_placements_make(&own);
-  if (own) s.problem.terms.placements = own;
+  planc_status status = target->terms->placements ? NULL : pl_placements_make(&own);
+  if (own) s.terms.placements = own;
   if (!status) status = run(&s, failed);
   pl_placements_free(own);
   if (status) {
@@ -88,8 +91,8 @@ static planc_status run(search *s, planc_status failed) {
 static planc_status try_budget(search *s, int64_t budget, int64_t *out_next) {
   planc_plan *plan;
   s->found->tried++;
-  s->problem.terms.budgets[s->memory] = budget;
-  planc_status status = s->of->make(s->of->user, &s->problem, &plan);
+  s->terms.budgets[s->memory] = budget;
+  planc_status status = s->of->make(s->of->user, &s->target, &plan);
   if (!status) {
     keep(s, budget, plan);
     *out_next = next_below(s);
@@ -137,7 +140,7 @@ static int64_t more(search *s) {
 }
 
 /* The budget to try after one that failed. Where nothing fits yet, that is what the failure asks for, or more once that
- * has not been enough, and the problem's own where nothing is known; else halfway to what fits. */
+ * has not been enough, and the target's own where nothing is known; else halfway to what fits. */
 static int64_t next_above(search *s, planc_shortage shortage) {
   bool known = shortage.memory == s->memory && shortage.bytes > s->fails;
   int64_t asked = known ? whole_units(s, shortage.bytes) : 0;
@@ -169,7 +172,7 @@ static bool is_settled(const search *s) {
   return s->found->plan && s->found->bytes - s->fails <= PLANC_ALIGNMENT;
 }
 
-/* What is known from a failure at the problem's own budget, and the budget to begin with. */
+/* What is known from a failure at the target's own budget, and the budget to begin with. */
 static int64_t begin(search *s, planc_status failed) {
   planc_shortage shortage = planc_status_shortage(failed);
   bool tells = shortage.memory == s->memory;
@@ -187,14 +190,23 @@ static bool is_its_peak_next(const search *s) {
   return peak < s->found->bytes && s->found->bytes - s->fails > INT64_C(2) * PLANC_ALIGNMENT;
 }
 
-static planc_status make_by_policy(const void *user, const planc_problem *problem, planc_plan **out) {
-  return planc_make_plan(problem, user, out);
+typedef struct by_policy {
+  const planc_problem *problem;
+  const planc_policy *policy;
+} by_policy;
+
+static planc_status make_by_policy(const void *user, const planc_target *target, planc_plan **out) {
+  const by_policy *by = user;
+  const planc_problem problem = pl_problem_on(target, by->problem);
+  return planc_make_plan(&problem, by->policy, out);
 }
 
 planc_status planc_find_least(const planc_problem *problem, const planc_policy *policy, planc_memory_kind memory,
                               planc_status failed, planc_least *out) {
-  pl_least_of of = {.make = make_by_policy, .user = policy, .name = policy->name};
-  return pl_find_least(problem, &of, memory, failed, out);
+  const by_policy by = {problem, policy};
+  const planc_target target = planc_target_of(problem);
+  pl_least_of of = {.make = make_by_policy, .user = &by, .name = policy->name};
+  return pl_find_least(&target, &of, memory, failed, out);
 }
 
 /* --- One memory beside the others --------------------------------------------------------------------------------- */

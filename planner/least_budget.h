@@ -4,8 +4,8 @@
 
 #include "planc/policy.h"
 
-/* Makes the plan for the problem's budgets, or fails with INFEASIBLE. */
-typedef planc_status (*pl_plan_maker)(const void *user, const planc_problem *problem, planc_plan **out);
+/* Makes the plan for the target's budgets, or fails with INFEASIBLE. */
+typedef planc_status (*pl_plan_maker)(const void *user, const planc_target *target, planc_plan **out);
 
 typedef struct pl_least_of {
   pl_plan_maker make;
@@ -16,7 +16,7 @@ typedef struct pl_least_of {
 } pl_least_of;
 
 /* planc_find_least of any maker. */
-planc_status pl_find_least(const planc_problem *problem, const pl_least_of *of, planc_memory_kind memory,
+planc_status pl_find_least(const planc_target *target, const pl_least_of *of, planc_memory_kind memory,
                            planc_status failed, planc_least *out);
 
 #endif

@@ -81,6 +81,7 @@ static planc_status or_without_storage(const planc_problem *problem, const planc
 /* --- With code ---------------------------------------------------------------------------------------------------- */
 
 typedef struct best_attempt {
+  const planc_problem *problem;
   const planc_policy *policy;
   bool stores;      /* the policy may count on storage */
   planc_plan *plan; /* NULL: none fits yet */
@@ -101,30 +102,30 @@ static planc_status make_candidate(const planc_problem *problem, const best_atte
   return ns >= problem->terms.beat_ns ? too_slow(b->policy, ns, problem->terms.beat_ns) : NULL;
 }
 
-static planc_status make(const planc_problem *problem, const best_attempt *b, planc_plan **out) {
+static planc_status make(const planc_target *target, const best_attempt *b, planc_plan **out) {
+  const planc_problem problem = pl_problem_on(target, b->problem);
   planc_candidate candidate = {0};
   *out = NULL;
-  planc_status status = make_candidate(problem, b, &candidate);
-  if (!status) status = pl_plan_of(problem, b->policy->name, &candidate, out);
+  planc_status status = make_candidate(&problem, b, &candidate);
+  if (!status) status = pl_plan_of(target, b->policy->name, &candidate, out);
   planc_candidate_free(&candidate);
   return status;
 }
 
 /* What does not fit is not simulated. */
-static planc_status judge(const planc_problem *problem, const planc_policy *policy, planc_plan *plan) {
-  if (!(policy->supports & PLANC_POLICY_SIMULATED)) PLANC_TRY(pl_hold_to_budgets(&problem->terms, plan));
+static planc_status judge(const planc_terms *terms, const planc_policy *policy, planc_plan *plan) {
+  if (!(policy->supports & PLANC_POLICY_SIMULATED)) PLANC_TRY(pl_hold_to_budgets(terms, plan));
   PLANC_TRY(planc_simulate_predictions(plan));
   int64_t ns = plan->predicted.period_ns;
-  return problem->terms.beat_ns > 0 && ns >= problem->terms.beat_ns ? too_slow(policy, ns, problem->terms.beat_ns)
-                                                                    : NULL;
+  return terms->beat_ns > 0 && ns >= terms->beat_ns ? too_slow(policy, ns, terms->beat_ns) : NULL;
 }
 
-static planc_status make_better(void *user, const planc_problem *problem, int64_t *out_code) {
+static planc_status make_better(void *user, const planc_target *target, int64_t *out_code) {
   best_attempt *b = user;
   planc_plan *plan;
-  PLANC_TRY(make(problem, b, &plan));
-  *out_code = pl_code_of_plan(problem->job.profile, plan);
-  planc_status status = judge(problem, b->policy, plan);
+  PLANC_TRY(make(target, b, &plan));
+  *out_code = pl_code_of_plan(target->profile, plan);
+  planc_status status = judge(target->terms, b->policy, plan);
   if (status) {
     planc_plan_free(plan);
     return status;
@@ -134,8 +135,9 @@ static planc_status make_better(void *user, const planc_problem *problem, int64_
 }
 
 static planc_status make_best(const planc_problem *problem, const planc_policy *policy, bool stores, planc_plan **out) {
-  best_attempt b = {.policy = policy, .stores = stores};
-  planc_status status = pl_with_code(problem, make_better, &b);
+  best_attempt b = {.problem = problem, .policy = policy, .stores = stores};
+  const planc_target target = planc_target_of(problem);
+  planc_status status = pl_with_code(&target, make_better, &b);
   if (status) {
     planc_plan_free(b.plan);
     return status;

@@ -12,10 +12,10 @@
 static planc_status tell(const planc_candidate *candidate, planc_plan *plan);
 static planc_status too_much(const planc_plan *plan, planc_memory_kind memory, int64_t budget);
 
-planc_status pl_plan_of(const planc_problem *problem, const char *policy, const planc_candidate *candidate,
+planc_status pl_plan_of(const planc_target *target, const char *policy, const planc_candidate *candidate,
                         planc_plan **out) {
   *out = NULL;
-  planc_status status = planc_lower(problem, policy, candidate, out);
+  planc_status status = planc_lower(target, policy, candidate, out);
   if (!status) status = tell(candidate, *out);
   if (!status) return NULL;
   planc_plan_free(*out);

@@ -6,7 +6,7 @@
 
 /* Lowers a candidate of policy `policy` to a plan, with the candidate's bound and explanation. Of its predictions those
  * of time are still missing. */
-planc_status pl_plan_of(const planc_problem *problem, const char *policy, const planc_candidate *candidate,
+planc_status pl_plan_of(const planc_target *target, const char *policy, const planc_candidate *candidate,
                         planc_plan **out);
 /* Gives a plan a copy of `text` for its explanation. */
 planc_status pl_explain_plan(planc_plan *plan, const char *text);

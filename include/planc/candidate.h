@@ -37,9 +37,8 @@ planc_status planc_candidate_rounds(const planc_problem *problem, int64_t sub_ba
 planc_status planc_candidate_schedule(const planc_problem *problem, planc_candidate *candidate);
 
 /* Fills the blanks of a schedule: addresses (offline placement), host slots, streams, events. `policy` is the name in
- * the plan. Of the problem its terms count, and the job's profile and swap rate: of several jobs those of all together.
- */
-planc_status planc_lower(const planc_problem *problem, const char *policy, const planc_candidate *candidate,
+ * the plan. */
+planc_status planc_lower(const planc_target *target, const char *policy, const planc_candidate *candidate,
                          planc_plan **out);
 
 #ifdef __cplusplus

@@ -86,7 +86,7 @@ typedef struct planc_mix_estimate {
 typedef struct planc_mix_evaluator planc_mix_evaluator;
 struct planc_mix_evaluator {
   const planc_mix *mix; /* borrowed; outlives the evaluator */
-  planc_evaluator all;  /* whose problem has no graph: it is that of all jobs together */
+  planc_evaluator all;  /* without a problem: its target is that of all jobs together */
   /* Of candidates of a job alone: one of the mix's jobs, on the mix's terms or others. The problem is borrowed, and
    * outlives what is returned. */
   planc_evaluator (*alone)(const planc_mix_evaluator *evaluator, const planc_problem *problem);

@@ -31,14 +31,15 @@ typedef struct planc_taken {
   bool fits; /* on the device; where not, nothing but its peak is known, and all else is 0 */
 } planc_taken;
 
-/* Judges candidates of one problem for the policy that makes them and chooses among them. Bytes of the device
- * are those of one GPU, with what is reserved on it; bytes of the host and of storage are those of all GPUs together,
- * as their budgets are. Times are nanoseconds. A candidate must have its whole schedule, and stays the caller's. Calls
- * may run at the same time, but not for the same candidate. Outputs are set on success; only the two that hold a
- * candidate to budgets return INFEASIBLE, and every other failure ends the planning. */
+/* Judges candidates for the policy that makes them and chooses among them. Bytes of the device are those of one GPU,
+ * with what is reserved on it; bytes of the host and of storage are those of all GPUs together, as their budgets are.
+ * Times are nanoseconds. A candidate must have its whole schedule, and stays the caller's. Calls may run at the same
+ * time, but not for the same candidate. Outputs are set on success; only the two that hold a candidate to budgets
+ * return INFEASIBLE, and every other failure ends the planning. */
 typedef struct planc_evaluator planc_evaluator;
 struct planc_evaluator {
-  const planc_problem *problem; /* borrowed; outlives the evaluator */
+  const planc_problem *problem; /* of which they are; borrowed. NULL: they are of several jobs */
+  planc_target target;          /* what they are lowered for; what it borrows, and the problem, outlive the evaluator */
   /* A lower bound of its peak, in linear time: what is open at a time, with nothing free between. */
   planc_status (*live)(const planc_evaluator *evaluator, const planc_candidate *candidate, int64_t *out_bytes);
   /* The physical peak that its plan would have, which takes a placement. */

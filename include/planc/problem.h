@@ -80,6 +80,20 @@ static inline void planc_ask_settings(planc_problem *problem, const planc_settin
 #undef X
 }
 
+/* What a candidate is lowered for, be it of one job or of several: the device that its profile tells of, and what is
+ * asked there. */
+typedef struct planc_target {
+  const planc_terms *terms; /* borrowed, as the profile is; their settings are among those below */
+  const planc_profile *profile;
+  planc_settings settings; /* what the plan keeps of what policies were asked */
+} planc_target;
+
+/* That of a job alone. */
+static inline planc_target planc_target_of(const planc_problem *problem) {
+  planc_target target = {&problem->terms, problem->job.profile, planc_settings_asked(problem)};
+  return target;
+}
+
 /* How many bytes may be away from the devices, on the host and in storage; -1 = not limited. */
 int64_t planc_away_budget(const planc_terms *terms);
 

@@ -28,10 +28,11 @@ typedef struct retreat {
   pl_spill_cost cost;
 } retreat;
 
-static planc_status memories_of(const planc_schedule *schedule, const planc_problem *problem, pl_memories *out);
-static planc_status require_links(const pl_memories *memories, int32_t storage, const planc_problem *problem);
-static planc_status spill(pl_arena *arena, pl_slot_maker *m, const planc_problem *problem, pl_slot_layout layouts[2],
-                          pl_slot_layout **out);
+static planc_status memories_of(const planc_schedule *schedule, const planc_terms *terms, const planc_profile *profile,
+                                pl_memories *out);
+static planc_status require_links(const pl_memories *memories, int32_t storage, const planc_device *device);
+static planc_status spill(pl_arena *arena, pl_slot_maker *m, const planc_device *device, int64_t budget,
+                          pl_slot_layout layouts[2], pl_slot_layout **out);
 static planc_status store(slot_search *s, pl_slot_layout layouts[2], pl_slot_layout **out);
 static planc_status try_with_room(slot_search *s, pl_slot_layout layouts[2]);
 static planc_status try_without_room(slot_search *s, pl_slot_layout *it);
@@ -40,30 +41,33 @@ static planc_status try_one(slot_search *s, int64_t host, int64_t room, pl_slot_
 static retreat retreat_from(const slot_search *s, retreat w);
 static planc_status try_retreats(slot_search *s, retreat *retreats, int32_t n);
 
-planc_status pl_slots_make(pl_arena *arena, const planc_schedule *schedule, const planc_problem *problem,
-                           pl_slots *out) {
+planc_status pl_slots_make(pl_arena *arena, const planc_schedule *schedule, const planc_terms *terms,
+                           const planc_profile *profile, pl_slots *out) {
   pl_memories memories;
   pl_slot_maker m;
   pl_slot_layout layouts[2] = {0}, *made = &layouts[0];
   *out = (pl_slots){0};
-  PLANC_TRY(memories_of(schedule, problem, &memories));
+  PLANC_TRY(memories_of(schedule, terms, profile, &memories));
   int64_t budget = memories.rows[planc_schedule_host(schedule)].budget_bytes;
   int32_t storage = pl_memories_behind_host(&memories);
   bool stores = budget >= 0 && storage >= 0;
+  if (stores) budget = planc_share(terms, budget);
   PLANC_TRY(pl_slot_maker_make(arena, schedule, &memories, &m));
   PLANC_TRY(pl_slot_layout_new(arena, &m, made));
   pl_slot_layout_make(&m, made);
-  PLANC_TRY(pl_slot_layout_place(&m, made, stores ? planc_share(&problem->terms, budget) : INT64_MAX));
+  PLANC_TRY(pl_slot_layout_place(&m, made, stores ? budget : INT64_MAX));
   bool states = storage >= 0 && made->n_items[storage] > 0;
-  if (problem && (stores || states)) PLANC_TRY(require_links(&memories, storage, problem));
-  if (stores) PLANC_TRY(spill(arena, &m, problem, layouts, &made));
+  const planc_device *device = profile ? planc_profile_device(profile) : NULL;
+  if (device && (stores || states)) PLANC_TRY(require_links(&memories, storage, device));
+  if (stores) PLANC_TRY(spill(arena, &m, device, budget, layouts, &made));
   return pl_slot_layout_finish(&m, made, out);
 }
 
-/* Those that a schedule is lowered to: those of `problem`, or of the schedule itself, without limits, where that is
+/* Those that a schedule is lowered to: those of `terms`, or of the schedule itself, without limits, where that is
  * NULL. A memory of the schedule has the same number there; a policy may have been asked not to count on storage, which
- * lowering may use nevertheless. INTERNAL where the problem lacks one of the schedule's. */
-static planc_status memories_of(const planc_schedule *schedule, const planc_problem *problem, pl_memories *out) {
+ * lowering may use nevertheless. INTERNAL where the terms lack one of the schedule's. */
+static planc_status memories_of(const planc_schedule *schedule, const planc_terms *terms, const planc_profile *profile,
+                                pl_memories *out) {
   int32_t n;
   const planc_memory *rows = planc_schedule_memories(schedule, &n);
   pl_memories own = {.n = n};
@@ -71,23 +75,20 @@ static planc_status memories_of(const planc_schedule *schedule, const planc_prob
     own.rows[m] = rows[m];
     own.rows[m].budget_bytes = -1;
   }
-  *out = problem ? pl_memories_of(problem) : own;
+  *out = terms ? pl_memories_of(terms, profile) : own;
   bool has = true;
   for (int32_t m = 0; m < n; m++)
     has &= rows[m].kind == PLANC_MEMORY_USER || (m < out->n && out->rows[m].kind == rows[m].kind);
-  return has ? NULL : planc_error(PLANC_INTERNAL, "the schedule was stated for memories that the problem lacks");
+  return has ? NULL : planc_error(PLANC_INTERNAL, "the schedule was stated for memories that the terms lack");
 }
 
-static planc_status require_links(const pl_memories *memories, int32_t storage, const planc_problem *problem) {
-  const planc_device *device = planc_profile_device(problem->job.profile);
+static planc_status require_links(const pl_memories *memories, int32_t storage, const planc_device *device) {
   if (pl_device_reaches(device, memories->rows[storage].kind)) return NULL;
   return planc_error(PLANC_USAGE, "the profile of device %s says nothing of storage", device->name);
 }
 
-static planc_status spill(pl_arena *arena, pl_slot_maker *m, const planc_problem *problem, pl_slot_layout layouts[2],
-                          pl_slot_layout **out) {
-  const planc_device *device = planc_profile_device(problem->job.profile);
-  int64_t budget = planc_share(&problem->terms, m->memories->rows[m->host].budget_bytes);
+static planc_status spill(pl_arena *arena, pl_slot_maker *m, const planc_device *device, int64_t budget,
+                          pl_slot_layout layouts[2], pl_slot_layout **out) {
   slot_search s = {.maker = m, .all = layouts[0].host_bytes, .budget = budget};
   *out = &layouts[0];
   if (s.all <= s.budget) return NULL;

@@ -49,12 +49,12 @@ typedef struct pl_slots {
   int64_t arena_bytes[PL_MAX_MEMORIES]; /* 0 of the device */
 } pl_slots;
 
-/* Everything is allocated in `arena`. `problem` may be NULL: then no budget limits the host, and nothing is stored.
- * Where there is storage and the host has too little for what the schedule states there, spill.h chooses what is kept
- * in storage; where not enough can be, the host's bytes are more than its budget: the caller holds plans to their
- * budgets. Fails with USAGE if the profile does not tell what copies to storage cost, and the schedule states any or
- * the host has a budget. INTERNAL where schedule and problem have other memories. */
-planc_status pl_slots_make(pl_arena *arena, const planc_schedule *schedule, const planc_problem *problem,
-                           pl_slots *out);
+/* Everything is allocated in `arena`. Terms and profile may be NULL: then no budget limits the host, and nothing is
+ * stored. Where there is storage and the host has too little for what the schedule states there, spill.h chooses what
+ * is kept in storage; where not enough can be, the host's bytes are more than its budget: the caller holds plans to
+ * their budgets. Fails with USAGE if the profile does not tell what copies to storage cost, and the schedule states any
+ * or the host has a budget. INTERNAL where schedule and terms have other memories. */
+planc_status pl_slots_make(pl_arena *arena, const planc_schedule *schedule, const planc_terms *terms,
+                           const planc_profile *profile, pl_slots *out);
 
 #endif

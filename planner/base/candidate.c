@@ -107,7 +107,7 @@ planc_status planc_candidate_explain(planc_candidate *candidate, const char *for
 }
 
 planc_status planc_candidate_schedule(const planc_problem *problem, planc_candidate *candidate) {
-  pl_memories memories = pl_memories_of(problem);
+  pl_memories memories = pl_memories_of(&problem->terms, problem->job.profile);
   planc_schedule_free(candidate->schedule);
   return planc_schedule_new(candidate->trace, candidate->costs, memories.rows, memories.n, &candidate->schedule);
 }

@@ -10,13 +10,19 @@
 
 enum { MAX_ATTEMPTS = 4, UNKNOWN = -1 };
 
-int64_t pl_reserved(const planc_problem *problem) {
-  return pl_add_saturate(planc_profile_device(problem->job.profile)->reserved_bytes, problem->terms.code_bytes);
+int64_t pl_reserved(const planc_terms *terms, const planc_profile *profile) {
+  return pl_add_saturate(planc_profile_device(profile)->reserved_bytes, terms->code_bytes);
 }
 
-int64_t pl_arena_room(const planc_problem *problem) {
-  int64_t room = problem->terms.budgets[PLANC_MEMORY_DEVICE] - pl_reserved(problem);
+int64_t pl_arena_room(const planc_terms *terms, const planc_profile *profile) {
+  int64_t room = terms->budgets[PLANC_MEMORY_DEVICE] - pl_reserved(terms, profile);
   return room > 0 ? room : 0;
+}
+
+planc_problem pl_problem_on(const planc_target *target, const planc_problem *problem) {
+  planc_problem on = {.terms = *target->terms, .job = problem->job};
+  on.job.profile = target->profile;
+  return on;
 }
 
 int64_t pl_code_of_plan(const planc_profile *profile, const planc_plan *plan) {
@@ -64,18 +70,18 @@ typedef struct attempts {
   planc_status failure; /* INFEASIBLE, or NULL: it fits */
 } attempts;
 
-static planc_status attempt_upwards(attempts *a, const planc_problem *problem);
+static planc_status attempt_upwards(attempts *a, const planc_target *target);
 static bool was_assumed(const attempts *a, int64_t code);
-static planc_status attempt(attempts *a, const planc_problem *problem, int64_t code, int64_t *out_code);
-static planc_status attempt_baselines(attempts *a, const planc_problem *problem);
+static planc_status attempt(attempts *a, const planc_target *target, int64_t code, int64_t *out_code);
+static planc_status attempt_baselines(attempts *a, const planc_target *target);
 
-planc_status pl_with_code(const planc_problem *problem, pl_code_maker make, void *user) {
-  int64_t all = planc_profile_code_of_all(problem->job.profile), unused;
-  if (all == 0) return make(user, problem, &unused);
+planc_status pl_with_code(const planc_target *target, pl_code_maker make, void *user) {
+  int64_t all = planc_profile_code_of_all(target->profile), unused;
+  if (all == 0) return make(user, target, &unused);
   attempts a = {.make = make, .user = user};
-  planc_status status = attempt_upwards(&a, problem);
-  if (!status && !a.any_fits && !was_assumed(&a, all)) status = attempt(&a, problem, all, &unused);
-  if (!status && !a.any_fits) status = attempt_baselines(&a, problem);
+  planc_status status = attempt_upwards(&a, target);
+  if (!status && !a.any_fits && !was_assumed(&a, all)) status = attempt(&a, target, all, &unused);
+  if (!status && !a.any_fits) status = attempt_baselines(&a, target);
   if (status || a.any_fits) {
     planc_status_free(a.failure);
     return status;
@@ -83,17 +89,19 @@ planc_status pl_with_code(const planc_problem *problem, pl_code_maker make, void
   return a.failure;
 }
 
-static planc_status attempt_baselines(attempts *a, const planc_problem *problem) {
-  planc_problem plain = *problem;
-  planc_profile profile = *problem->job.profile;
+static planc_status attempt_baselines(attempts *a, const planc_target *target) {
+  planc_target plain = *target;
+  planc_profile profile = *target->profile;
   profile.baselines_only = true;
-  plain.job.profile = &profile;
+  plain.profile = &profile;
   return attempt_upwards(a, &plain);
 }
 
-static planc_status attempt(attempts *a, const planc_problem *problem, int64_t code, int64_t *out_code) {
-  planc_problem at = *problem;
-  at.terms.code_bytes = code;
+static planc_status attempt(attempts *a, const planc_target *target, int64_t code, int64_t *out_code) {
+  planc_target at = *target;
+  planc_terms terms = *target->terms;
+  terms.code_bytes = code;
+  at.terms = &terms;
   a->assumed[a->n++] = code;
   *out_code = UNKNOWN;
   planc_status_free(a->failure);
@@ -113,10 +121,10 @@ static bool was_assumed(const attempts *a, int64_t code) {
 
 /* From none on, each with what the one before ran: what fits although no code was thought of had all the room there is,
  * and what fits with code to spare may do with less. */
-static planc_status attempt_upwards(attempts *a, const planc_problem *problem) {
+static planc_status attempt_upwards(attempts *a, const planc_target *target) {
   int64_t code = 0, used;
   for (a->n = 0; a->n < MAX_ATTEMPTS && !was_assumed(a, code); code = used) {
-    PLANC_TRY(attempt(a, problem, code, &used));
+    PLANC_TRY(attempt(a, target, code, &used));
     if (used == UNKNOWN || (!a->failure && used >= code)) break;
   }
   return NULL;

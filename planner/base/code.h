@@ -8,10 +8,13 @@
 #include "planc/problem.h"
 #include "planc/schedule.h"
 
-/* What the problem is planned with: what the profile reserves, and the code that is assumed. */
-int64_t pl_reserved(const planc_problem *problem);
+/* What is planned with: what the profile reserves, and the code that is assumed. */
+int64_t pl_reserved(const planc_terms *terms, const planc_profile *profile);
 /* What the budget leaves for the arena. */
-int64_t pl_arena_room(const planc_problem *problem);
+int64_t pl_arena_room(const planc_terms *terms, const planc_profile *profile);
+
+/* The problem's job on the target's terms and profile, for makers of one job's plan. */
+planc_problem pl_problem_on(const planc_target *target, const planc_problem *problem);
 
 /* Replaces what is reserved of the plan's devices by the profile's and the code of the plan's algorithms, and sets the
  * predicted peaks. */
@@ -21,14 +24,15 @@ int64_t pl_code_of_plan(const planc_profile *profile, const planc_plan *plan);
 /* The same of the plan that the schedule will become: each algorithm that it runs counts once. */
 planc_status pl_code_of_schedule(const planc_profile *profile, const planc_schedule *schedule, int64_t *out_bytes);
 
-/* Makes something for the problem with its code_bytes, and keeps it if it is the best that fits so far. INFEASIBLE when
- * it does not fit; *out_code, where that is known, is what the code of the algorithms that it runs takes. */
-typedef planc_status (*pl_code_maker)(void *user, const planc_problem *problem, int64_t *out_code);
+/* Makes something for a target with the code_bytes of its terms, and keeps it if it is the best that fits so far.
+ * INFEASIBLE when it does not fit; *out_code, where that is known, is what the code of the algorithms that it runs
+ * takes. */
+typedef planc_status (*pl_code_maker)(void *user, const planc_target *target, int64_t *out_code);
 
 /* Calls `make` with no code, then a few times with the code of the time before, until what fits leaves none of it to
  * spare. Where nothing fits it goes on with the code of all algorithms, which no plan exceeds; and then as in the
  * beginning, each op with its baseline as the only algorithm, so that no faster ones are why there is no plan. The last
  * failure when that does not fit either. Once, as it is, for a profile that lists no code. */
-planc_status pl_with_code(const planc_problem *problem, pl_code_maker make, void *user);
+planc_status pl_with_code(const planc_target *target, pl_code_maker make, void *user);
 
 #endif

@@ -1,4 +1,4 @@
-/* The memories of a problem as rows, and which of them links join (memory_table.h). */
+/* The memories that terms allow as rows, and which of them links join (memory_table.h). */
 #include "planner/base/memory_table.h"
 
 #include "cost/routes.h"
@@ -14,20 +14,20 @@ static const struct row {
 
 /* A memory that the plan may use is in its tables, whether it does or not: who plans anew may use it as well. A storage
  * is there where it has a budget. */
-pl_memories pl_memories_of(const planc_problem *problem) {
+pl_memories pl_memories_of(const planc_terms *terms, const planc_profile *profile) {
   pl_memories memories = {.n = 0};
   for (int32_t k = 0; k < PL_MAX_MEMORIES; k++) {
     planc_memory_kind kind = kinds[k].kind;
-    int64_t budget = problem && kind != PLANC_MEMORY_USER ? problem->terms.budgets[kind] : -1;
-    if (kind == PLANC_MEMORY_STORAGE && (!problem || budget == 0)) continue;
+    int64_t budget = terms && kind != PLANC_MEMORY_USER ? terms->budgets[kind] : -1;
+    if (kind == PLANC_MEMORY_STORAGE && (!terms || budget == 0)) continue;
     planc_memory *row = &memories.rows[memories.n++];
     *row =
         (planc_memory){.kind = kind, .gpu = -1, .bytes = -1, .budget_bytes = budget, .alignment = kinds[k].alignment};
     if (kind != PLANC_MEMORY_DEVICE) continue;
     row->gpu = 0;
-    if (!problem) continue;
-    row->bytes = planc_profile_device(problem->job.profile)->memory_bytes;
-    row->reserved_bytes = planc_profile_device(problem->job.profile)->reserved_bytes;
+    if (!profile) continue;
+    row->bytes = planc_profile_device(profile)->memory_bytes;
+    row->reserved_bytes = planc_profile_device(profile)->reserved_bytes;
   }
   return memories;
 }
@@ -72,22 +72,22 @@ planc_route pl_memories_route(const pl_memories *memories, int32_t from, int32_t
 
 /* --- Links -------------------------------------------------------------------------------------------------------- */
 
-/* The bus of a GPU's engines is shared where the problem says so. What is beyond the host is there for all replicas, so
+/* The bus of a GPU's engines is shared where the terms say so. What is beyond the host is there for all replicas, so
  * its engines' are. */
-static planc_plan_link link_between(const pl_memories *memories, const planc_problem *problem, int32_t replicas,
-                                    int32_t from, int32_t to) {
+static planc_plan_link link_between(const pl_memories *memories, const planc_terms *terms, const planc_profile *profile,
+                                    int32_t replicas, int32_t from, int32_t to) {
   planc_route route = pl_memories_route(memories, from, to);
   bool of_gpu = pl_routes[route].memory == PLANC_MEMORY_DEVICE;
-  bool shared = of_gpu ? problem->terms.shared_link : replicas > 1;
+  bool shared = of_gpu ? terms->shared_link : replicas > 1;
   return (planc_plan_link){.from = from,
                            .to = to,
                            .engine = pl_memories_engine(route),
                            .bus = shared ? pl_memories_engine(route) : -1,
-                           .cost = planc_profile_device(problem->job.profile)->links[route]};
+                           .cost = planc_profile_device(profile)->links[route]};
 }
 
-planc_status pl_memories_link(const pl_memories *memories, const planc_problem *problem, int32_t replicas,
-                              pl_arena *arena, planc_plan_link **out, int32_t *out_n) {
+planc_status pl_memories_link(const pl_memories *memories, const planc_terms *terms, const planc_profile *profile,
+                              int32_t replicas, pl_arena *arena, planc_plan_link **out, int32_t *out_n) {
   int32_t n_pairs = memories->n * memories->n;
   *out_n = 0;
   PLANC_TRY(PL_NEW(arena, out, n_pairs));
@@ -96,7 +96,7 @@ planc_status pl_memories_link(const pl_memories *memories, const planc_problem *
       int32_t to = pair / memories->n, from = pair % memories->n;
       if (pl_memories_linked(memories->rows[from].kind, memories->rows[to].kind) &&
           (int32_t)pl_memories_route(memories, from, to) == route)
-        (*out)[(*out_n)++] = link_between(memories, problem, replicas, from, to);
+        (*out)[(*out_n)++] = link_between(memories, terms, profile, replicas, from, to);
     }
   }
   return NULL;

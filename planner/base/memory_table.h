@@ -1,4 +1,4 @@
-/* The memories of a plan and the links between them: one table, made of the problem before anything is stated. A
+/* The memories of a plan and the links between them: one table, made of the terms before anything is stated. A
  * memory's number is its row. What is known of one, and between which there are links, follows from the rows' kinds.
  * For now the planner has at most one memory of each kind: of several GPUs it plans one. */
 #ifndef PLANC_BASE_MEMORY_TABLE_H
@@ -14,8 +14,8 @@ typedef struct pl_memories {
   int32_t n;
 } pl_memories;
 
-/* `problem` may be NULL: a device, the host and the user, without limits. */
-pl_memories pl_memories_of(const planc_problem *problem);
+/* Both may be NULL: a device, the host and the user, without limits. */
+pl_memories pl_memories_of(const planc_terms *terms, const planc_profile *profile);
 
 /* The first memory of a kind, -1 = none. */
 int32_t pl_memories_first(const pl_memories *memories, planc_memory_kind kind);
@@ -39,7 +39,7 @@ static inline int32_t pl_memories_engine(planc_route route) {
   return (int32_t)route;
 }
 /* The links between them, by route, in `arena`. */
-planc_status pl_memories_link(const pl_memories *memories, const planc_problem *problem, int32_t replicas,
-                              pl_arena *arena, planc_plan_link **out, int32_t *out_n);
+planc_status pl_memories_link(const pl_memories *memories, const planc_terms *terms, const planc_profile *profile,
+                              int32_t replicas, pl_arena *arena, planc_plan_link **out, int32_t *out_n);
 
 #endif

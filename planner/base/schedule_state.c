@@ -48,7 +48,7 @@ planc_status planc_schedule_new(const planc_trace *trace, const planc_costs *con
 
 static planc_status take_memories(const planc_memory *memories, int32_t n_memories, pl_memories *out) {
   int32_t n_of[PLANC_N_MEMORY_KINDS] = {0};
-  *out = pl_memories_of(NULL);
+  *out = pl_memories_of(NULL, NULL);
   if (!memories) return NULL;
   *out = (pl_memories){.n = n_memories};
   bool known = n_memories >= 0 && n_memories <= PL_MAX_MEMORIES;

@@ -51,7 +51,8 @@ planc_status pl_sub_batch_select(const planc_problem *problem, int64_t *out_sub_
 /* Eq. 3's fixed point. */
 static planc_status largest_sub_batch(const planc_problem *problem, int64_t *out_sub_batch) {
   int64_t resident = resident_bytes(problem);
-  int64_t room = problem->terms.budgets[PLANC_MEMORY_DEVICE] - pl_reserved(problem) - resident;
+  int64_t room =
+      problem->terms.budgets[PLANC_MEMORY_DEVICE] - pl_reserved(&problem->terms, problem->job.profile) - resident;
   demand need;
   bool may_split;
   PLANC_TRY(pl_may_split(problem, &may_split));
@@ -137,7 +138,7 @@ static planc_status demand_at(const planc_problem *problem, int64_t batch, deman
 
 static planc_status infeasible(const planc_problem *problem, int64_t batch, const demand *need, int64_t resident) {
   const planc_op *op = &problem->job.graph->ops[need->baseline_op];
-  int64_t reserved = pl_reserved(problem);
+  int64_t reserved = pl_reserved(&problem->terms, problem->job.profile);
   int64_t least = pl_add_saturate(pl_add_saturate(resident, need->baseline), reserved);
   char context[64] = "";
   if (reserved > 0) snprintf(context, sizeof context, " and %lld bytes reserved by the device", (long long)reserved);

@@ -42,7 +42,7 @@ planc_status pl_walk_start(pl_walk *walk, const planc_problem *problem, int64_t 
 
 planc_status pl_online_init(pl_online *online, const planc_problem *problem) {
   *online = (pl_online){.handles = {0}};
-  return pl_bfc_init(&online->memory, pl_arena_room(problem));
+  return pl_bfc_init(&online->memory, pl_arena_room(&problem->terms, problem->job.profile));
 }
 
 void pl_online_free(pl_online *online) {
@@ -235,8 +235,9 @@ planc_status pl_walk_first(const planc_evaluator *evaluator, pl_walk_maker maker
 
 planc_status pl_walk_fit(const planc_evaluator *evaluator, pl_walk_maker maker, const void *context,
                          planc_candidate *out) {
-  const pl_walk_attempt attempts[] = {{.context = context, .room = PL_ROOM_UNLIMITED},
-                                      {.context = context, .room = pl_arena_room(evaluator->problem)}};
+  const pl_walk_attempt attempts[] = {
+      {.context = context, .room = PL_ROOM_UNLIMITED},
+      {.context = context, .room = pl_arena_room(&evaluator->problem->terms, evaluator->problem->job.profile)}};
   static const char *const algorithms[] = {"every op has its fastest algorithm",
                                            "ops have the fastest algorithms that find room beside the data",
                                            "ops have their baseline algorithms, as faster ones do not fit"};

@@ -21,9 +21,9 @@
 static planc_status find_alone(const planc_mix_evaluator *evaluator, int32_t job, planc_mix_share *shares,
                                pl_deadline_job *jobs);
 
-static planc_mix mix_on(const pl_common *common, const planc_problem *all) {
+static planc_mix mix_on(const pl_common *common, const planc_terms *terms) {
   planc_mix mix = common->mix;
-  mix.terms = all->terms;
+  mix.terms = *terms;
   return mix;
 }
 
@@ -31,9 +31,9 @@ static int32_t most_chosen(const planc_mix *mix) {
   return mix->max_ratio > 0 ? mix->max_ratio : PLANC_MIX_MAX_RATIO;
 }
 
-planc_status pl_mix_resolve(const pl_common *common, const planc_problem *all, planc_mix_share *shares) {
-  const planc_mix at = mix_on(common, all), *mix = &at;
-  const planc_mix_evaluator evaluator = pl_mix_evaluator_of(mix, all);
+planc_status pl_mix_resolve(const pl_common *common, const planc_target *target, planc_mix_share *shares) {
+  const planc_mix at = mix_on(common, target->terms), *mix = &at;
+  const planc_mix_evaluator evaluator = pl_mix_evaluator_of(mix, target);
   pl_ratio_job jobs[PLANC_MIX_MAX_JOBS];
   pl_deadline_job timed[PLANC_MIX_MAX_JOBS];
   int32_t iterations[PLANC_MIX_MAX_JOBS];
@@ -99,11 +99,11 @@ typedef struct colocation {
   planc_plan *plan; /* NULL: none fits yet */
 } colocation;
 
-static planc_status make_better(void *user, const planc_problem *problem, int64_t *out_code);
+static planc_status make_better(void *user, const planc_target *target, int64_t *out_code);
 
-planc_status pl_mix_make(const void *asked, const planc_problem *problem, planc_plan **out) {
+planc_status pl_mix_make(const void *asked, const planc_target *target, planc_plan **out) {
   colocation c = {.asked = asked};
-  planc_status status = pl_with_code(problem, make_better, &c);
+  planc_status status = pl_with_code(target, make_better, &c);
   *out = c.plan;
   if (!status) return NULL;
   planc_plan_free(c.plan);
@@ -111,27 +111,27 @@ planc_status pl_mix_make(const void *asked, const planc_problem *problem, planc_
   return status;
 }
 
-static planc_status make_candidate(const colocation *c, const planc_problem *problem, planc_candidate *out) {
-  const planc_mix mix = mix_on(c->asked->common, problem);
-  const planc_mix_evaluator evaluator = pl_mix_evaluator_of(&mix, problem);
+static planc_status make_candidate(const colocation *c, const planc_target *target, planc_candidate *out) {
+  const planc_mix mix = mix_on(c->asked->common, target->terms);
+  const planc_mix_evaluator evaluator = pl_mix_evaluator_of(&mix, target);
   return c->asked->policy->make(&evaluator, c->asked->shares, out);
 }
 
-static planc_status make(const colocation *c, const planc_problem *problem, planc_plan **out) {
+static planc_status make(const colocation *c, const planc_target *target, planc_plan **out) {
   planc_candidate candidate = {0};
   *out = NULL;
-  planc_status status = make_candidate(c, problem, &candidate);
-  if (!status) status = pl_plan_of(problem, c->asked->policy->name, &candidate, out);
+  planc_status status = make_candidate(c, target, &candidate);
+  if (!status) status = pl_plan_of(target, c->asked->policy->name, &candidate, out);
   planc_candidate_free(&candidate);
   return status;
 }
 
-static planc_status make_better(void *user, const planc_problem *problem, int64_t *out_code) {
+static planc_status make_better(void *user, const planc_target *target, int64_t *out_code) {
   colocation *c = user;
   planc_plan *plan;
-  PLANC_TRY(make(c, problem, &plan));
-  *out_code = pl_code_of_plan(problem->job.profile, plan);
-  planc_status status = pl_hold_to_budgets(&problem->terms, plan);
+  PLANC_TRY(make(c, target, &plan));
+  *out_code = pl_code_of_plan(target->profile, plan);
+  planc_status status = pl_hold_to_budgets(target->terms, plan);
   if (!status) status = planc_simulate_predictions(plan);
   if (status) {
     planc_plan_free(plan);

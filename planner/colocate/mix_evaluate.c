@@ -10,9 +10,9 @@ static planc_status fastest(const planc_mix_evaluator *evaluator, const planc_pr
                             const planc_policy **out);
 static planc_status respond(const planc_mix_evaluator *evaluator, const planc_candidate *all, int64_t *out_ns);
 
-planc_mix_evaluator pl_mix_evaluator_of(const planc_mix *mix, const planc_problem *all) {
+planc_mix_evaluator pl_mix_evaluator_of(const planc_mix *mix, const planc_target *all) {
   return (planc_mix_evaluator){
-      .mix = mix, .all = pl_evaluator_of(all), .alone = alone, .fastest = fastest, .respond = respond};
+      .mix = mix, .all = pl_evaluator_of_all(all), .alone = alone, .fastest = fastest, .respond = respond};
 }
 
 static planc_evaluator alone(const planc_mix_evaluator *evaluator, const planc_problem *problem) {
@@ -32,7 +32,7 @@ static planc_status fastest(const planc_mix_evaluator *evaluator, const planc_pr
 
 static planc_status respond(const planc_mix_evaluator *evaluator, const planc_candidate *all, int64_t *out_ns) {
   planc_plan *plan;
-  PLANC_TRY(planc_lower(evaluator->all.problem, "", all, &plan));
+  PLANC_TRY(planc_lower(&evaluator->all.target, "", all, &plan));
   planc_status status = pl_responses_find(plan, out_ns);
   planc_plan_free(plan);
   return status;

@@ -4,8 +4,8 @@
 
 #include "planc/colocate.h"
 
-/* Of a mix whose jobs have one device; `all` is the problem of all jobs together, on the mix's terms. Both are
- * borrowed, and there is nothing to free. */
-planc_mix_evaluator pl_mix_evaluator_of(const planc_mix *mix, const planc_problem *all);
+/* Of a mix whose jobs have one device; `all` is the target of all jobs together, on the mix's terms. The mix is
+ * borrowed, as what the target borrows is, and there is nothing to free. */
+planc_mix_evaluator pl_mix_evaluator_of(const planc_mix *mix, const planc_target *all);
 
 #endif

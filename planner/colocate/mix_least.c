@@ -122,12 +122,14 @@ static planc_status make_sure(const mix_search *s, planc_least *least) {
 static planc_status take_over(const mix_search *s, const planc_mix_share *shares, int64_t most_less,
                               planc_least *least) {
   const pl_mix_asked asked = {.common = s->common, .policy = s->policy, .shares = shares};
-  planc_problem at = s->common->all;
-  at.terms.first_will_do = true;
+  planc_terms terms = s->common->mix.terms;
+  planc_target at = s->common->all;
+  at.terms = &terms;
+  terms.first_will_do = true;
   least->is_least = false;
   for (int64_t less = 0; less <= most_less; less += PLANC_ALIGNMENT) {
     planc_plan *plan;
-    at.terms.budgets[s->memory] = least->bytes - less;
+    terms.budgets[s->memory] = least->bytes - less;
     planc_status status = pl_mix_make(&asked, &at, &plan);
     least->tried++;
     if (less > 0 && planc_status_code(status) == PLANC_INFEASIBLE) {
@@ -138,7 +140,7 @@ static planc_status take_over(const mix_search *s, const planc_mix_share *shares
     PLANC_TRY(status);
     planc_plan_free(least->plan);
     least->plan = plan;
-    least->bytes = at.terms.budgets[s->memory];
+    least->bytes = terms.budgets[s->memory];
   }
   return NULL;
 }
@@ -156,8 +158,10 @@ static planc_status find_least(const mix_search *s, const planc_mix_share *share
 }
 
 static planc_status resolve_at(const mix_search *s, int64_t bytes, planc_mix_share *shares) {
-  planc_problem at = s->common->all;
-  at.terms.budgets[s->memory] = bytes;
+  planc_terms terms = s->common->mix.terms;
+  planc_target at = s->common->all;
+  at.terms = &terms;
+  terms.budgets[s->memory] = bytes;
   return pl_mix_resolve(s->common, &at, shares);
 }
 

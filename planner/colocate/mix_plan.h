@@ -11,12 +11,12 @@ typedef struct pl_mix_asked {
   const planc_mix_share *shares;
 } pl_mix_asked;
 
-/* The plan on the terms of a problem of all jobs together, held to the budgets and simulated: a pl_plan_maker. */
-planc_status pl_mix_make(const void *asked, const planc_problem *problem, planc_plan **out);
+/* The plan for a target of all jobs together, held to the budgets and simulated: a pl_plan_maker. */
+planc_status pl_mix_make(const void *asked, const planc_target *target, planc_plan **out);
 /* Sets the speeds and responses of `shares` to those of a plan of the mix; LATE where requests take longer than their
  * deadline. */
 planc_status pl_mix_judge(const planc_mix *mix, const planc_plan *plan, planc_mix_share *shares);
-/* planc_mix_resolve on the terms of such a problem. */
-planc_status pl_mix_resolve(const pl_common *common, const planc_problem *all, planc_mix_share *shares);
+/* planc_mix_resolve for such a target. */
+planc_status pl_mix_resolve(const pl_common *common, const planc_target *target, planc_mix_share *shares);
 
 #endif

@@ -23,19 +23,19 @@ static planc_status lower(lowering *l, const char *policy, const pl_addresses *p
 static planc_status number_residencies(lowering *l);
 static planc_status make_body(lowering *l);
 
-planc_status planc_lower(const planc_problem *problem, const char *policy, const planc_candidate *candidate,
+planc_status planc_lower(const planc_target *target, const char *policy, const planc_candidate *candidate,
                          planc_plan **out) {
-  return pl_lower_placed(problem, policy, candidate, NULL, out);
+  return pl_lower_placed(target, policy, candidate, NULL, out);
 }
 
-planc_status pl_lower_placed(const planc_problem *problem, const char *policy, const planc_candidate *candidate,
+planc_status pl_lower_placed(const planc_target *target, const char *policy, const planc_candidate *candidate,
                              const pl_addresses *placed, planc_plan **out) {
   *out = NULL;
   PLANC_TRY(planc_context(planc_schedule_finish(candidate->schedule), "lowering"));
   planc_plan *plan;
   PLANC_TRY(pl_plan_new(&plan));
   const planc_schedule *schedule = candidate->schedule;
-  lowering l = {.problem = problem,
+  lowering l = {.target = target,
                 .schedule = schedule,
                 .trace = planc_schedule_trace(schedule),
                 .residencies = planc_schedule_residencies(schedule),
@@ -65,11 +65,11 @@ static planc_status lower(lowering *l, const char *policy, const pl_addresses *p
   if (placed) {
     l->addresses = *placed;
   } else {
-    PLANC_TRY(pl_assign_device_addresses(&l->arena, l->schedule, l->problem->terms.placements, &l->addresses));
+    PLANC_TRY(pl_assign_device_addresses(&l->arena, l->schedule, l->target->terms->placements, &l->addresses));
   }
-  PLANC_TRY(pl_slots_make(&l->arena, l->schedule, l->problem, &l->addresses.away));
+  PLANC_TRY(pl_slots_make(&l->arena, l->schedule, l->target->terms, l->target->profile, &l->addresses.away));
   PLANC_TRY(PL_NEW(&l->arena, &l->stream_of_route, (int64_t)l->trace->n_jobs * PLANC_N_ROUTES));
-  PLANC_TRY(pl_fill_header(l->problem, policy, l->schedule, &l->addresses, l->plan, l->stream_of_route));
+  PLANC_TRY(pl_fill_header(l->target, policy, l->schedule, &l->addresses, l->plan, l->stream_of_route));
   PLANC_TRY(lower_make_ranges(l));
   int64_t most = (int64_t)l->n_commands + l->addresses.away.n_copies + PLANC_N_ROUTES * (int64_t)l->trace->n_jobs;
   if (most > INT32_MAX) return planc_error(PLANC_INTERNAL, "too many commands");
@@ -85,7 +85,7 @@ static planc_status lower(lowering *l, const char *policy, const pl_addresses *p
   l->plan->n_algorithms = (int32_t)l->algorithms.len;
   PLANC_TRY(pl_arena_copy(l->memory, l->algorithms.data, l->algorithms.len, sizeof(const char *),
                           (void *)&l->plan->algorithms));
-  pl_charge_code(l->problem->job.profile, l->plan);
+  pl_charge_code(l->target->profile, l->plan);
   return pl_plan_derive(l->plan);
 }
 

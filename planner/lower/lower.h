@@ -7,7 +7,7 @@
 
 /* planc_lower of a candidate whose schedule has the device addresses `placed`, borrowed; NULL: they are still to be
  * assigned. */
-planc_status pl_lower_placed(const planc_problem *problem, const char *policy, const planc_candidate *candidate,
+planc_status pl_lower_placed(const planc_target *target, const char *policy, const planc_candidate *candidate,
                              const pl_addresses *placed, planc_plan **out);
 
 #endif

@@ -18,7 +18,7 @@ typedef struct lower_around {
 typedef VEC(lower_around) lower_arounds;
 
 typedef struct lowering {
-  const planc_problem *problem;
+  const planc_target *target;
   const planc_schedule *schedule;
   const planc_trace *trace;
   const planc_residency *residencies;

@@ -10,7 +10,7 @@
 #include "util/math.h"
 
 typedef struct filling {
-  const planc_problem *problem;
+  const planc_target *target;
   const planc_schedule *schedule;
   const planc_trace *trace;
   const pl_addresses *addresses;
@@ -26,9 +26,9 @@ static planc_status copy_jobs(const filling *f);
 static planc_status make_streams(const filling *f, int16_t *stream_of);
 static planc_status fill_boundary(const filling *f);
 
-planc_status pl_fill_header(const planc_problem *problem, const char *policy, const planc_schedule *schedule,
+planc_status pl_fill_header(const planc_target *target, const char *policy, const planc_schedule *schedule,
                             const pl_addresses *addresses, planc_plan *plan, int16_t *stream_of) {
-  filling f = {.problem = problem,
+  filling f = {.target = target,
                .schedule = schedule,
                .trace = planc_schedule_trace(schedule),
                .addresses = addresses,
@@ -39,8 +39,7 @@ planc_status pl_fill_header(const planc_problem *problem, const char *policy, co
 }
 
 static planc_status fill(const filling *f, const char *policy, int16_t *stream_of) {
-  const planc_problem *problem = f->problem;
-  const planc_device *device = planc_profile_device(problem->job.profile);
+  const planc_device *device = planc_profile_device(f->target->profile);
   planc_plan *plan = f->plan;
   plan->device = (planc_plan_device){.launch_ns = device->launch_ns,
                                      .in_flight = device->in_flight,
@@ -49,7 +48,7 @@ static planc_status fill(const filling *f, const char *policy, int16_t *stream_o
   PLANC_TRY(pl_arena_strndup(f->arena, device->name, strlen(device->name), &plan->device.name));
   PLANC_TRY(name_plan(f));
   PLANC_TRY(pl_arena_strndup(f->arena, policy, strlen(policy), &plan->policy));
-  plan->settings = planc_settings_asked(problem);
+  plan->settings = f->target->settings;
   PLANC_TRY(PL_NEW(f->arena, &plan->predicted.jobs, f->trace->n_jobs));
   for (int32_t j = 0; j < f->trace->n_jobs; j++) {
     const planc_job *job = &f->trace->jobs[j];
@@ -58,8 +57,8 @@ static planc_status fill(const filling *f, const char *policy, int16_t *stream_o
     PLANC_TRY(pl_tables_check_predicted(plan->predicted.jobs[j].ideal_ns));
   }
   PLANC_TRY(make_memories(f));
-  PLANC_TRY(
-      pl_memories_link(f->memories, problem, planc_trace_replicas(f->trace), f->arena, &plan->links, &plan->n_links));
+  PLANC_TRY(pl_memories_link(f->memories, f->target->terms, f->target->profile, planc_trace_replicas(f->trace),
+                             f->arena, &plan->links, &plan->n_links));
   PLANC_TRY(copy_jobs(f));
   PLANC_TRY(make_streams(f, stream_of));
   return fill_boundary(f);

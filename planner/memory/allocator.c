@@ -7,19 +7,19 @@
 #define DEFAULT_CHUNK (INT64_C(40) << 20) /* papers: out-of-core, 4 */
 #define DEFAULT_PAGE (INT64_C(2) << 20)   /* there: the least that the driver maps */
 
-int64_t pl_allocator_chunk(const planc_problem *problem) {
-  if (problem->terms.placement == PLANC_PLACEMENT_BEST_FIT) return 0;
-  if (problem->terms.chunk_bytes > 0) return problem->terms.chunk_bytes;
-  return problem->terms.placement == PLANC_PLACEMENT_PAGED ? DEFAULT_PAGE : DEFAULT_CHUNK;
+int64_t pl_allocator_chunk(const planc_terms *terms) {
+  if (terms->placement == PLANC_PLACEMENT_BEST_FIT) return 0;
+  if (terms->chunk_bytes > 0) return terms->chunk_bytes;
+  return terms->placement == PLANC_PLACEMENT_PAGED ? DEFAULT_PAGE : DEFAULT_CHUNK;
 }
 
-int64_t pl_allocator_unit(const planc_problem *problem) {
-  return problem->terms.placement == PLANC_PLACEMENT_VMM ? pl_allocator_chunk(problem) : PLANC_ALIGNMENT;
+int64_t pl_allocator_unit(const planc_terms *terms) {
+  return terms->placement == PLANC_PLACEMENT_VMM ? pl_allocator_chunk(terms) : PLANC_ALIGNMENT;
 }
 
 int64_t pl_allocator_room(const planc_problem *problem) {
-  int64_t chunk_bytes = pl_allocator_chunk(problem), unit = chunk_bytes > 0 ? chunk_bytes : PLANC_ALIGNMENT;
-  return pl_arena_room(problem) / unit * unit;
+  int64_t chunk_bytes = pl_allocator_chunk(&problem->terms), unit = chunk_bytes > 0 ? chunk_bytes : PLANC_ALIGNMENT;
+  return pl_arena_room(&problem->terms, problem->job.profile) / unit * unit;
 }
 
 /* Whether a request shares chunks. */
@@ -27,8 +27,8 @@ static bool shares(int64_t bytes, int64_t chunk_bytes) {
   return bytes <= chunk_bytes && pl_caching_size(bytes) <= chunk_bytes;
 }
 
-int64_t pl_allocator_size(const planc_problem *problem, int64_t bytes) {
-  int64_t unit = pl_allocator_unit(problem);
+int64_t pl_allocator_size(const planc_terms *terms, int64_t bytes) {
+  int64_t unit = pl_allocator_unit(terms);
   return pl_align_up(bytes, shares(bytes, unit) ? PLANC_ALIGNMENT : unit);
 }
 
@@ -40,7 +40,7 @@ planc_status pl_allocator_init_vmm(pl_allocator *allocator, int64_t chunk_bytes,
 }
 
 planc_status pl_allocator_init(pl_allocator *allocator, const planc_problem *problem) {
-  int64_t chunk_bytes = pl_allocator_chunk(problem), room = pl_allocator_room(problem);
+  int64_t chunk_bytes = pl_allocator_chunk(&problem->terms), room = pl_allocator_room(problem);
   if (problem->terms.placement == PLANC_PLACEMENT_VMM) {
     return pl_allocator_init_vmm(allocator, chunk_bytes, room / chunk_bytes);
   }

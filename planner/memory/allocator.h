@@ -22,13 +22,13 @@ typedef struct pl_allocator {
 } pl_allocator;
 
 /* The chunks or pages that the arena consists of; 0 = it is one piece. */
-int64_t pl_allocator_chunk(const planc_problem *problem);
+int64_t pl_allocator_chunk(const planc_terms *terms);
 /* The unit in which the arena is used up. */
-int64_t pl_allocator_unit(const planc_problem *problem);
+int64_t pl_allocator_unit(const planc_terms *terms);
 /* What the budget leaves of the arena, in whole chunks or, of one piece, aligned. */
 int64_t pl_allocator_room(const planc_problem *problem);
 /* What a request for `bytes` takes up: of what has chunks of its own, whole ones. */
-int64_t pl_allocator_size(const planc_problem *problem, int64_t bytes);
+int64_t pl_allocator_size(const planc_terms *terms, int64_t bytes);
 /* An allocator stays where it is while it is used. There is room for a chunk, if there are chunks. */
 planc_status pl_allocator_init(pl_allocator *allocator, const planc_problem *problem);
 /* Virtual memory without a problem: `most` chunks of `chunk_bytes`. */

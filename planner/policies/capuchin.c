@@ -32,7 +32,7 @@ static planc_status correct(void *user, const planc_simulated *simulated);
 /* Recompute takes memory as well, and where links are judged to be full there is more of it: what finds no room so may
  * find it by swaps that wait for each other. */
 planc_status pl_policy_capuchin(const planc_evaluator *evaluator, planc_candidate *out) {
-  int64_t room = 0, whole = pl_arena_room(evaluator->problem);
+  int64_t room = 0, whole = pl_arena_room(&evaluator->problem->terms, evaluator->problem->job.profile);
   capuchin by[] = {{.room = &room}, {.room = &room, .alone = true}};
   pl_absence_rule rules[] = {{.choose = pl_capuchin_choose, .context = &by[0]},
                              {.choose = pl_capuchin_choose, .context = &by[1]}};

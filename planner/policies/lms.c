@@ -83,7 +83,7 @@ static planc_status choose(const void *context, const pl_walk *walk, pl_arena *a
 
 /* Leaves the candidate of the largest room found that fits the budget, else that of the least parameters. */
 static planc_status find_room(const planc_evaluator *evaluator, planc_candidate *out) {
-  int64_t room = pl_arena_room(evaluator->problem);
+  int64_t room = pl_arena_room(&evaluator->problem->terms, evaluator->problem->job.profile);
   pl_room_search search = pl_room_search_from(room, PL_ROOM_NONE, PLANC_ALIGNMENT);
   int64_t excess;
   char whole[PL_SIZE_TEXT];

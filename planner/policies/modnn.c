@@ -316,7 +316,7 @@ static planc_status set_up(modnn *m, const planc_problem *problem, const planc_c
     if (trace->buffers[b].peer >= 0) m->buffers[trace->buffers[b].peer].others = b;
   }
   for (int32_t i = 0; i < trace->n_accesses; i++) m->entry[trace->by_buffer[i]] = i;
-  PLANC_TRY(pl_memory_list_init(&m->memory, pl_arena_room(problem)));
+  PLANC_TRY(pl_memory_list_init(&m->memory, pl_arena_room(&problem->terms, problem->job.profile)));
   PLANC_TRY(place_resident(m));
   for (int32_t i = 0; i < trace->n_instances; i++) {
     const planc_instance *in = &trace->instances[i];

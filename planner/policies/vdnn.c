@@ -256,7 +256,8 @@ static planc_status explain(const vdnn_attempt *attempt, int32_t number, int32_t
 /* The first attempt that fits; where none does, the last: its plan tells what it needs and what binds. */
 static planc_status first_that_fits(const planc_evaluator *evaluator, int64_t sub_batch, const vdnn_attempt *attempts,
                                     int32_t n_attempts, planc_candidate *out, bool *out_fits) {
-  const int64_t rooms[] = {PL_ROOM_UNLIMITED, pl_arena_room(evaluator->problem), PL_ROOM_NONE};
+  const int64_t rooms[] = {PL_ROOM_UNLIMITED,
+                           pl_arena_room(&evaluator->problem->terms, evaluator->problem->job.profile), PL_ROOM_NONE};
   vdnn_setting settings[MAX_ATTEMPTS];
   pl_walk_attempt walks[MAX_ATTEMPTS];
   int32_t number;

@@ -77,7 +77,7 @@ planc_status pl_policy_window(const planc_evaluator *evaluator, planc_candidate 
   assert(planc_order_is_of_trace(out->order)); /* an instance's number is its position */
   PLANC_TRY(planc_candidate_schedule(problem, out));
   windowing w = {.evaluator = evaluator, .problem = problem, .trace = out->trace, .candidate = out};
-  w.unit = pl_allocator_unit(problem);
+  w.unit = pl_allocator_unit(&problem->terms);
   planc_status status = make(&w);
   pl_allocator_free(&w.allocator);
   VEC_FREE(&w.steps);
@@ -125,7 +125,7 @@ static planc_status size_buffers(windowing *w) {
   int64_t total = 0;
   for (int32_t b = 0; b < w->trace->n_buffers; b++) {
     int64_t bytes = w->trace->buffers[b].bytes;
-    w->bytes[b] = pl_allocator_size(w->problem, bytes > 0 ? bytes : 1);
+    w->bytes[b] = pl_allocator_size(&w->problem->terms, bytes > 0 ? bytes : 1);
     total = pl_add_saturate(total, w->bytes[b]);
   }
   if (total < INT64_MAX / 4) return NULL;
@@ -199,14 +199,14 @@ static void choose_algorithms(windowing *w) {
       w->variants[i] = pl_fastest_variant(costs, instance, limit);
       workspace = pl_variants_of(costs, instance, &count)[w->variants[i]].workspace_bytes;
     }
-    w->bytes[workspace_of(w, i)] = pl_allocator_size(w->problem, workspace);
+    w->bytes[workspace_of(w, i)] = pl_allocator_size(&w->problem->terms, workspace);
   }
 }
 
 /* Chunks for all data at once and the largest workspace. */
 static planc_status check_chunks(const windowing *w) {
   enum { MAX_CHUNKS = 1 << 22 };
-  int64_t total = 0, largest = 0, chunk_bytes = pl_allocator_chunk(w->problem);
+  int64_t total = 0, largest = 0, chunk_bytes = pl_allocator_chunk(&w->problem->terms);
   if (chunk_bytes == 0) return NULL;
   for (int32_t b = 0; b < w->trace->n_buffers; b++) total += w->bytes[b];
   for (int32_t i = 0; i < w->trace->n_instances; i++) {
@@ -443,9 +443,9 @@ static planc_status no_place(const windowing *w) {
 }
 
 static planc_status too_small(const windowing *w, int64_t room, int32_t instance, int64_t need) {
-  int64_t chunk_bytes = pl_allocator_chunk(w->problem);
+  int64_t chunk_bytes = pl_allocator_chunk(&w->problem->terms);
   int64_t whole = pl_align_up(need, chunk_bytes > 0 ? chunk_bytes : PLANC_ALIGNMENT);
-  int64_t least = pl_add_saturate(pl_reserved(w->problem), whole);
+  int64_t least = pl_add_saturate(pl_reserved(&w->problem->terms, w->problem->job.profile), whole);
   return planc_infeasible((planc_shortage){.bytes = least}, "op %s needs %lld bytes%s, %lld are left for data",
                           planc_trace_op(w->trace, instance)->name, (long long)whole,
                           chunk_bytes > 0 ? " in whole chunks" : "", (long long)room);

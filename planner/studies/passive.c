@@ -59,11 +59,12 @@ typedef struct passive {
 } passive;
 
 typedef struct best_passive {
+  const planc_problem *problem;
   planc_passive *out;
   bool any;
 } best_passive;
 
-static planc_status simulate_better(void *user, const planc_problem *problem, int64_t *out_code);
+static planc_status simulate_better(void *user, const planc_target *target, int64_t *out_code);
 static planc_status run(passive *p, const planc_problem *problem);
 static bool is_better(const planc_passive *a, const planc_passive *b);
 static planc_status set_up(passive *p, const planc_problem *problem);
@@ -75,19 +76,21 @@ static planc_status run_iteration(passive *p, const bool *needed);
 
 planc_status planc_simulate_passive(const planc_problem *problem, planc_passive *out) {
   *out = (planc_passive){0};
-  best_passive b = {.out = out};
+  best_passive b = {.problem = problem, .out = out};
+  const planc_target target = planc_target_of(problem);
   if (problem->terms.gpus > 1) return planc_error(PLANC_USAGE, "passive swapping is simulated on one GPU only");
-  return planc_context(pl_with_code(problem, simulate_better, &b), "passive swapping");
+  return planc_context(pl_with_code(&target, simulate_better, &b), "passive swapping");
 }
 
-static planc_status simulate_better(void *user, const planc_problem *problem, int64_t *out_code) {
+static planc_status simulate_better(void *user, const planc_target *target, int64_t *out_code) {
   best_passive *b = user;
+  const planc_problem problem = pl_problem_on(target, b->problem);
   planc_passive found = {0};
   passive p = {.out = &found};
   planc_candidate candidate = {0};
-  int64_t sub_batch = pl_sub_batch_asked(problem);
-  planc_status status = pl_walk_start_rounds(&p.walk, problem, sub_batch, PL_ROOM_NONE, &candidate);
-  if (!status) status = run(&p, problem);
+  int64_t sub_batch = pl_sub_batch_asked(&problem);
+  planc_status status = pl_walk_start_rounds(&p.walk, &problem, sub_batch, PL_ROOM_NONE, &candidate);
+  if (!status) status = run(&p, &problem);
   if (p.code_bytes > 0) *out_code = p.code_bytes;
   pl_map_free(&p.algorithms);
   pl_arena_free(&p.arena);
@@ -392,7 +395,7 @@ static planc_status set_up(passive *p, const planc_problem *problem) {
   p->profile = problem->job.profile;
   p->code_assumed = problem->terms.code_bytes;
   p->newest = p->oldest = NONE;
-  p->capacity = pl_arena_room(problem) / PLANC_ALIGNMENT * PLANC_ALIGNMENT;
+  p->capacity = pl_arena_room(&problem->terms, problem->job.profile) / PLANC_ALIGNMENT * PLANC_ALIGNMENT;
   if (p->capacity > INT64_MAX / 2) p->capacity = INT64_MAX / 2 / PLANC_ALIGNMENT * PLANC_ALIGNMENT;
   p->in_flight = p->device->in_flight < p->trace->n_instances ? p->device->in_flight : p->trace->n_instances;
   if (p->in_flight < 1) p->in_flight = 1;

@@ -3,6 +3,7 @@
 
 #include "planc/policy.h"
 #include "tests/support/least.h"
+#include "tests/support/lower_for.h"
 #include "tests/support/randgraph.h"
 #include "tests/support/randschedule.h"
 #include "tests/support/unit.h"
@@ -13,7 +14,7 @@ static void make_random(uint64_t seed, const planc_profile *profile, planc_graph
   ok_in(randgraph_make(seed, &options, graph), "graph");
   ok_in(randcase_make(seed, *graph, profile, 1 + (int32_t)(seed % 2), &c), "case");
   ok_in(randschedule_make(seed, NULL, &c), "schedule");
-  ok_in(planc_lower(&c.problem, "random", &c.candidate, out), "plan");
+  ok_in(lower_for(&c.problem, "random", &c.candidate, out), "plan");
   randcase_free(&c);
 }
 

@@ -15,6 +15,7 @@
 #include "planner/policies/tensile.h"
 #include "planrt/planrt.h"
 #include "tests/support/graphtext.h"
+#include "tests/support/lower_for.h"
 #include "tests/support/plan_view.h"
 #include "tests/support/randgraph.h"
 #include "tests/support/randorder.h"
@@ -173,7 +174,7 @@ END_TEST
 /* The plan is valid, and has the reference's bits in any order that the events allow. */
 static void check_plan(const planc_problem *problem, const planc_candidate *candidate, uint64_t seed) {
   planc_plan *plan;
-  ok(planc_lower(problem, "none", candidate, &plan));
+  ok(lower_for(problem, "none", candidate, &plan));
   device_of(plan)->budget_bytes = device_of(plan)->arena_bytes + device_of(plan)->reserved_bytes;
   ok(planc_check(plan, NULL, NULL));
   planrt_options options = {.seed = seed, .synthetic = true, .verify = true, .poison = true};

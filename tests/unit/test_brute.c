@@ -13,6 +13,7 @@
 #include "tests/support/brute.h"
 #include "tests/support/forward.h"
 #include "tests/support/least.h"
+#include "tests/support/lower_for.h"
 #include "tests/support/plan_view.h"
 #include "tests/support/randgraph.h"
 #include "tests/support/unit.h"
@@ -136,7 +137,7 @@ static point plan_is_right(const oracle *o, int32_t size, const brute_choice *ch
   planc_simulation simulation;
   planc_check_report report;
   ok(brute_schedule(space, choice, apart, &candidate.schedule));
-  ok(planc_lower(&o->problem, "none", &candidate, &plan));
+  ok(lower_for(&o->problem, "none", &candidate, &plan));
   ok(planc_check(plan, NULL, &report));
   ok(planc_simulate(plan, NULL, &simulation));
   int64_t live = brute_peak(space, choice), arena = pl_align_up(device_of(plan)->arena_bytes, PLANC_ALIGNMENT);

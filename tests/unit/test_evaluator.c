@@ -12,6 +12,7 @@
 #include "planner/policies/policies.h"
 #include "tests/support/broken.h"
 #include "tests/support/least.h"
+#include "tests/support/lower_for.h"
 #include "tests/support/randgraph.h"
 #include "tests/support/unit.h"
 
@@ -139,7 +140,7 @@ static void check_against_plan(planc_problem *of, const planc_candidate *candida
   seen s = {0};
   int64_t live, peak, ns;
   planc_taken taken;
-  ok_in(planc_lower(of, "", candidate, &plan), what);
+  ok_in(lower_for(of, "", candidate, &plan), what);
   s.plan = plan;
   ck_assert_int_le(plan->body.n, 1 << 12);
   ok_in(planc_simulate(plan, &(planc_simulate_options){.visitor = note, .user = &s}, &simulation), what);
@@ -488,7 +489,7 @@ START_TEST(instances_have_the_costs_of_their_job) {
     candidate.costs[j] = costs;
   }
   ok(planc_expand(jobs, 2, &candidate.trace));
-  ok(planc_candidate_schedule(NULL, &candidate));
+  ok(planc_schedule_new(candidate.trace, candidate.costs, NULL, 0, &candidate.schedule));
   int32_t n_of[2] = {0};
   for (int32_t i = 0; i < candidate.trace->n_instances; i++) {
     const planc_instance *instance = &candidate.trace->instances[i];

@@ -76,7 +76,8 @@ static bool make(int number, made *m) {
   m->n_jobs = 2 + (int32_t)rand_below(&m->seed, MOST_JOBS - 1);
   for (int32_t j = 0; j < m->n_jobs; j++) make_job(m, j);
   ok(pl_timing_new(&m->arena, m->n_jobs, m->candidates, m->iterations, &m->timing));
-  const planc_mix_evaluator evaluator = pl_mix_evaluator_of(&(planc_mix){.n_jobs = m->n_jobs}, m->problems);
+  const planc_target target = planc_target_of(m->problems);
+  const planc_mix_evaluator evaluator = pl_mix_evaluator_of(&(planc_mix){.n_jobs = m->n_jobs}, &target);
   ok(pl_timing_alone(&evaluator, m->problems, &m->timing));
   cut_jobs(m);
   for (int32_t j = 0; j < m->n_jobs; j++)

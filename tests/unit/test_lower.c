@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "planc/policy.h"
+#include "tests/support/lower_for.h"
 #include "tests/support/plan_view.h"
 #include "tests/support/randgraph.h"
 #include "tests/support/randschedule.h"
@@ -276,7 +277,7 @@ START_TEST(random_schedules_are_safe) {
     planc_plan *plan;
     make_case(seed, &options, &graph, &c);
     ck_ok(randschedule_make((uint64_t)seed, NULL, &c));
-    ck_ok(planc_lower(&c.problem, "random", &c.candidate, &plan));
+    ck_ok(lower_for(&c.problem, "random", &c.candidate, &plan));
     assert_plan(plan, &c);
     count_kinds(plan, &t);
 
@@ -298,7 +299,7 @@ START_TEST(random_schedules_are_safe) {
     planc_plan_free(plan);
     randschedule_options stated = {.addresses = addresses};
     ck_ok(randschedule_make((uint64_t)seed, &stated, &c));
-    ck_ok(planc_lower(&c.problem, "random", &c.candidate, &plan));
+    ck_ok(lower_for(&c.problem, "random", &c.candidate, &plan));
     assert_plan(plan, &c);
     for (int32_t s = 0; s < 2; s++) {
       planc_section section = s == 0 ? plan->prologue : plan->body;
@@ -333,7 +334,7 @@ START_TEST(no_wait_is_superfluous) {
     planc_plan *plan;
     make_case(seed, &options, &graph, &c);
     ck_ok(randschedule_make((uint64_t)seed, &(randschedule_options){.no_awaits = true}, &c));
-    ck_ok(planc_lower(&c.problem, "random", &c.candidate, &plan));
+    ck_ok(lower_for(&c.problem, "random", &c.candidate, &plan));
     unrolled r;
     unroll(plan, c.candidate.trace, MOST_BODIES, &r);
     const planc_section *sections[] = {&plan->body, &plan->epilogue};
@@ -362,7 +363,7 @@ START_TEST(lowering_is_deterministic) {
   make_case(7, NULL, &graph, &c);
   for (int k = 0; k < 2; k++) {
     ck_ok(randschedule_make(7, NULL, &c));
-    ck_ok(planc_lower(&c.problem, "random", &c.candidate, &plans[k]));
+    ck_ok(lower_for(&c.problem, "random", &c.candidate, &plans[k]));
     ck_ok(planc_plan_print(plans[k], &texts[k], &lengths[k]));
   }
   ck_assert_int_eq(lengths[0], lengths[1]);

@@ -17,7 +17,7 @@ static planc_profile *profile;
 static planc_graph *graphs[JOBS];
 static planc_workload jobs[JOBS];
 static planc_mix mix;
-static planc_problem all; /* of both jobs together */
+static planc_target all; /* of both jobs together */
 static planc_mix_share shares[JOBS];
 static const int32_t iterations[JOBS] = {1, 2};
 static const int64_t deadlines[JOBS] = {0, INT64_C(1) << 40};
@@ -45,7 +45,7 @@ static void set_up(void) {
   planc_plan_free(least.plan);
   mix.terms.budgets[PLANC_MEMORY_DEVICE] = least.bytes + least.bytes / 4;
   mix.terms.budgets[PLANC_MEMORY_HOST] = INT64_C(1) << 40;
-  all = (planc_problem){.terms = mix.terms, .job = {.profile = profile}};
+  all = (planc_target){.terms = &mix.terms, .profile = profile};
 }
 
 static void tear_down(void) {
@@ -149,9 +149,9 @@ static int count_failing(const planc_mix_evaluator *evaluator, const char *what)
 static int count_in_both(const planc_mix_evaluator *evaluator, const char *what) {
   const int64_t tight = mix.terms.budgets[PLANC_MEMORY_DEVICE];
   int used = count_failing(evaluator, what);
-  mix.terms.budgets[PLANC_MEMORY_DEVICE] = all.terms.budgets[PLANC_MEMORY_DEVICE] = 2 * tight;
+  mix.terms.budgets[PLANC_MEMORY_DEVICE] = 2 * tight;
   used += count_failing(evaluator, what);
-  mix.terms.budgets[PLANC_MEMORY_DEVICE] = all.terms.budgets[PLANC_MEMORY_DEVICE] = tight;
+  mix.terms.budgets[PLANC_MEMORY_DEVICE] = tight;
   return used;
 }
 

@@ -80,7 +80,8 @@ static void make_loop(job *j) {
 static void plan_job(pl_orderer orderer, job *j) {
   ok(pl_make_resident(&j->evaluator, j->problem.job.batch, orderer, &j->candidate));
   ok(pl_timing_new(&j->arena, 1, &j->candidate, &j->iterations, &j->timing));
-  const planc_mix_evaluator evaluator = pl_mix_evaluator_of(&(planc_mix){.n_jobs = 1}, &j->problem);
+  const planc_target target = planc_target_of(&j->problem);
+  const planc_mix_evaluator evaluator = pl_mix_evaluator_of(&(planc_mix){.n_jobs = 1}, &target);
   ok(pl_timing_alone(&evaluator, &j->problem, &j->timing));
   count_held(j);
 }

@@ -59,7 +59,8 @@ static void make(int number, made *m) {
                                      .terms.budgets[PLANC_MEMORY_HOST] = -1};
   }
   m->mix.n_jobs = JOBS;
-  m->evaluator = pl_mix_evaluator_of(&m->mix, m->problems);
+  const planc_target all = {.terms = &m->mix.terms, .profile = m->profile};
+  m->evaluator = pl_mix_evaluator_of(&m->mix, &all);
   make_solos(m, number % 3 == 0);
   ok(pl_areas_make(&m->arena, JOBS, m->solos.candidates, number % 2 ? 0 : 512, &m->areas));
   ok(pl_timing_new(&m->arena, JOBS, m->solos.candidates, m->iterations, &m->timing));

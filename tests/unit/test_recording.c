@@ -9,6 +9,7 @@
 #include "tests/support/expected_calls.h"
 #include "tests/support/graphtext.h"
 #include "tests/support/least.h"
+#include "tests/support/lower_for.h"
 #include "tests/support/plan_view.h"
 #include "tests/support/randgraph.h"
 #include "tests/support/randschedule.h"
@@ -149,7 +150,7 @@ START_TEST(random_schedules) {
     ok(randgraph_make(seed, &(randgraph_options){.max_ops = 24, .inference = seed % 5 == 4}, &graph));
     ok(randcase_make(seed, graph, profile, 1 + (int32_t)(seed % 3), &c));
     ok(randschedule_make(seed, NULL, &c));
-    ok(planc_lower(&c.problem, "random", &c.candidate, &plan));
+    ok(lower_for(&c.problem, "random", &c.candidate, &plan));
     moves += count_moves(plan);
     parked += count_parked(plan);
     skipped += count_skipped(plan);

@@ -9,6 +9,7 @@
 #include "plan/memories.h"
 #include "planc/policy.h"
 #include "planrt/planrt.h"
+#include "tests/support/lower_for.h"
 #include "tests/support/randgraph.h"
 #include "tests/support/randschedule.h"
 #include "tests/support/unit.h"
@@ -104,10 +105,10 @@ START_TEST(spilled_schedules_run_as_the_reference_does) {
     ok(randschedule_make(seed, NULL, &c));
     c.problem.terms.budgets[PLANC_MEMORY_STORAGE] = INT64_C(1) << 40;
     c.problem.terms.budgets[PLANC_MEMORY_HOST] = -1;
-    ok(planc_lower(&c.problem, "random", &c.candidate, &plan));
+    ok(lower_for(&c.problem, "random", &c.candidate, &plan));
     c.problem.terms.budgets[PLANC_MEMORY_HOST] = arena_of(plan, PLANC_MEMORY_HOST) * 2 / 3;
     planc_plan_free(plan);
-    ok(planc_lower(&c.problem, "random", &c.candidate, &plan));
+    ok(lower_for(&c.problem, "random", &c.candidate, &plan));
     n_stored += arena_of(plan, PLANC_MEMORY_STORAGE) > 0;
     for (int32_t m = 0; m < plan->n_memories; m++) plan->memories[m].budget_bytes = -1;
     run_all_ways(plan, seed);
@@ -133,12 +134,12 @@ START_TEST(schedules_that_state_storage_run_as_the_reference_does) {
     c.problem.terms.budgets[PLANC_MEMORY_STORAGE] = INT64_C(1) << 40;
     c.problem.terms.budgets[PLANC_MEMORY_HOST] = -1;
     ok(randschedule_make(seed, &(randschedule_options){.stores = true}, &c));
-    ok(planc_lower(&c.problem, "random", &c.candidate, &plan));
+    ok(lower_for(&c.problem, "random", &c.candidate, &plan));
     int64_t first = arena_of(plan, PLANC_MEMORY_STORAGE);
     c.problem.terms.budgets[PLANC_MEMORY_HOST] = arena_of(plan, PLANC_MEMORY_HOST) * 2 / 3;
     run_all_ways(plan, seed);
     planc_plan_free(plan);
-    ok(planc_lower(&c.problem, "random", &c.candidate, &plan));
+    ok(lower_for(&c.problem, "random", &c.candidate, &plan));
     stated += first > 0;
     more += first > 0 && arena_of(plan, PLANC_MEMORY_STORAGE) > first;
     for (int32_t m = 0; m < plan->n_memories; m++) plan->memories[m].budget_bytes = -1;

@@ -7,6 +7,7 @@
 #include "planc/policy.h"
 #include "planc/simulate.h"
 #include "tests/support/least.h"
+#include "tests/support/lower_for.h"
 #include "tests/support/randgraph.h"
 #include "tests/support/randschedule.h"
 #include "tests/support/unit.h"
@@ -76,7 +77,7 @@ static void plan_of_random_schedule(uint64_t seed, const planc_graph *graph, con
   planc_plan *plan;
   ok(randcase_make(seed, graph, profile, 1 + (int32_t)(seed % 3), &c));
   ok(randschedule_make(seed, NULL, &c));
-  ok(planc_lower(&c.problem, "random", &c.candidate, &plan));
+  ok(lower_for(&c.problem, "random", &c.candidate, &plan));
   randcase_free(&c);
   assert_adds_up_both_ways(plan, "random", seed);
 }

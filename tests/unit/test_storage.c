@@ -10,6 +10,7 @@
 #include "planc/policy.h"
 #include "planc/simulate.h"
 #include "planrt/planrt.h"
+#include "tests/support/lower_for.h"
 #include "tests/support/plan_view.h"
 #include "tests/support/randgraph.h"
 #include "tests/support/randschedule.h"
@@ -57,7 +58,7 @@ static bool fits_in(randcase *c, int64_t host, int32_t *n_copies, int64_t *out_a
   planc_plan *plan;
   planc_simulation simulation;
   c->problem.terms.budgets[PLANC_MEMORY_HOST] = host;
-  ok_in(planc_lower(&c->problem, "random", &c->candidate, &plan), "lowering");
+  ok_in(lower_for(&c->problem, "random", &c->candidate, &plan), "lowering");
   *out_arena = arena_of(plan, PLANC_MEMORY_HOST);
   *n_copies += storage_copies(plan);
   ck_assert_int_gt(arena_of(plan, PLANC_MEMORY_STORAGE), 0);
@@ -81,10 +82,10 @@ START_TEST(what_the_host_has_no_room_for_is_stored) {
     ok_in(randcase_make(seed, graph, profile, 1 + (int32_t)(seed % 2), &c), "case");
     ok_in(randschedule_make(seed, NULL, &c), "schedule");
     c.problem.terms.budgets[PLANC_MEMORY_HOST] = -1;
-    ok_in(planc_lower(&c.problem, "random", &c.candidate, &whole), "lowering");
+    ok_in(lower_for(&c.problem, "random", &c.candidate, &whole), "lowering");
     int64_t needs = arena_of(whole, PLANC_MEMORY_HOST);
     c.problem.terms.budgets[PLANC_MEMORY_STORAGE] = INT64_C(1) << 40;
-    ok_in(planc_lower(&c.problem, "random", &c.candidate, &same), "lowering");
+    ok_in(lower_for(&c.problem, "random", &c.candidate, &same), "lowering");
     assert_stores_nothing(same, whole);
     if (needs > 0) ck_assert(!fits_in(&c, 0, &n_copies, &least));
     for (int64_t percent = 25; needs > 0 && percent < 100; percent += 25, n_tried++) {
@@ -287,7 +288,7 @@ START_TEST(a_schedule_states_what_is_stored) {
   planc_candidate candidate = {.trace = trace, .costs = of_jobs, .sub_batch = 4};
   ok(planc_candidate_schedule(&problem, &candidate));
   state_by_hand(candidate.schedule);
-  ok(planc_lower(&problem, "hand", &candidate, &plan));
+  ok(lower_for(&problem, "hand", &candidate, &plan));
   ok(planc_check(plan, NULL, NULL));
   list_copies(plan, copies);
   ck_assert_str_eq(copies, "sh hd ud dh hs sh hd du ");
@@ -296,10 +297,10 @@ START_TEST(a_schedule_states_what_is_stored) {
   run_verified(plan);
   planc_plan_free(plan);
   problem.terms.budgets[PLANC_MEMORY_STORAGE] = 0;
-  assert_fails(planc_lower(&problem, "hand", &candidate, &plan), PLANC_INTERNAL, "memories that the problem lacks");
+  assert_fails(lower_for(&problem, "hand", &candidate, &plan), PLANC_INTERNAL, "memories that the terms lack");
   problem.terms.budgets[PLANC_MEMORY_STORAGE] = INT64_C(1) << 40;
   profile->device.links[PLANC_ROUTE_STORE].bytes_per_second = 0;
-  assert_fails(planc_lower(&problem, "hand", &candidate, &plan), PLANC_USAGE, "nothing of storage");
+  assert_fails(lower_for(&problem, "hand", &candidate, &plan), PLANC_USAGE, "nothing of storage");
   planc_schedule_free(candidate.schedule);
   planc_costs_free(costs);
   planc_trace_free(trace);

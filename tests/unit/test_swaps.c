@@ -16,6 +16,7 @@
 #include "tests/support/graphtext.h"
 #include "tests/support/judge.h"
 #include "tests/support/least.h"
+#include "tests/support/lower_for.h"
 #include "tests/support/plan_view.h"
 #include "tests/support/unit.h"
 #include "util/file.h"
@@ -406,7 +407,7 @@ static int times_again(const planc_problem *problem, int32_t instance) {
   planc_candidate candidate = {0};
   planc_evaluator evaluator = pl_evaluator_of(problem);
   ok(pl_policy_superneurons(&evaluator, &candidate));
-  ok(planc_lower(problem, "superneurons", &candidate, &plan));
+  ok(lower_for(problem, "superneurons", &candidate, &plan));
   planc_candidate_free(&candidate);
   int times = 0;
   for (int32_t i = 0; i < plan->body.n; i++) {
@@ -655,7 +656,8 @@ START_TEST(capuchin_learns_from_waiting) {
     pl_absence_rule rule = {.choose = pl_capuchin_choose, .context = &of};
     planc_candidate candidate = {0};
     planc_evaluator evaluator = pl_evaluator_of(&problem);
-    ok(pl_walk_try(&evaluator, pl_make_absences, &rule, pl_arena_room(&problem), &candidate, &fits));
+    ok(pl_walk_try(&evaluator, pl_make_absences, &rule, pl_arena_room(&problem.terms, problem.job.profile), &candidate,
+                   &fits));
     ck_assert(fits);
     ok(evaluator.time(&evaluator, &candidate, &ns));
     ck_assert_int_le(plan->predicted.period_ns, ns);

@@ -4,7 +4,7 @@
 #include "planner/memory/placements.h"
 
 static planc_status set_common_profile(const planc_mix *mix, pl_common *out);
-static int64_t common_swap_rate(const planc_mix *mix);
+static planc_settings common_settings(const planc_mix *mix);
 static void set_job(const planc_mix *mix, int32_t job, pl_common *out);
 
 planc_status pl_common_make(const planc_mix *mix, pl_common *out) {
@@ -14,8 +14,7 @@ planc_status pl_common_make(const planc_mix *mix, pl_common *out) {
   PLANC_TRY(set_common_profile(mix, out));
   if (!mix->terms.placements) PLANC_TRY(pl_placements_make(&out->own));
   if (out->own) out->mix.terms.placements = out->own;
-  out->all.terms = out->mix.terms;
-  out->all.job = (planc_workload){.profile = &out->profile, .swap_rate = common_swap_rate(mix)};
+  out->all = (planc_target){&out->mix.terms, &out->profile, common_settings(mix)};
   for (int32_t j = 0; j < mix->n_jobs; j++) set_job(mix, j, out);
   out->mix.jobs = out->jobs;
   return NULL;
@@ -46,10 +45,15 @@ static planc_status set_common_profile(const planc_mix *mix, pl_common *out) {
 }
 
 /* What a plan says of all jobs: 0 where each has its own. */
-static int64_t common_swap_rate(const planc_mix *mix) {
-  for (int32_t j = 1; j < mix->n_jobs; j++)
-    if (mix->jobs[j].swap_rate != mix->jobs[0].swap_rate) return 0;
-  return mix->jobs[0].swap_rate;
+static planc_settings common_settings(const planc_mix *mix) {
+  planc_settings settings = mix->terms.settings;
+#define X(name, ...)                        \
+  settings.name = mix->jobs[0].name;        \
+  for (int32_t j = 1; j < mix->n_jobs; j++) \
+    if (mix->jobs[j].name != mix->jobs[0].name) settings.name = 0;
+  PLANC_EACH_SETTINGS(X)
+#undef X
+  return settings;
 }
 
 static void set_job(const planc_mix *mix, int32_t job, pl_common *out) {

@@ -8,8 +8,8 @@
 /* A mix whose jobs have the first one's device, on which is reserved what any of their profiles reserves at most. */
 typedef struct pl_common {
   planc_mix mix;
-  planc_problem all;     /* of all jobs together, which has no graph: what its plan states of the device and of
-                            settings. An algorithm's code is the most that any profile says it takes */
+  planc_target all;      /* what all jobs together are planned for, on the mix's terms. An algorithm's code is the most
+                            that any profile says it takes */
   planc_profile profile; /* of that */
   planc_workload *jobs;
   planc_profile *profiles; /* by job; empty where an earlier job's serves */

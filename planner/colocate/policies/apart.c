@@ -30,8 +30,8 @@ static planc_status make_apart(const char *policy, const planc_mix_evaluator *ev
                                planc_candidate *out);
 static planc_status start(jobs_apart *a, const planc_mix_share *shares);
 static planc_status find_needs(jobs_apart *a);
-static void part_budgets(jobs_apart *a, const planc_problem *all);
-static planc_status plan_jobs(jobs_apart *a, const planc_problem *all);
+static void part_budgets(jobs_apart *a, const planc_target *all);
+static planc_status plan_jobs(jobs_apart *a, const planc_target *all);
 static planc_status run_side_by_side(jobs_apart *a, planc_candidate *out);
 
 planc_status pl_mix_vdnn_conv(const planc_mix_evaluator *evaluator, const planc_mix_share *shares,
@@ -49,8 +49,8 @@ static planc_status make_apart(const char *policy, const planc_mix_evaluator *ev
   jobs_apart a = {.evaluator = evaluator, .mix = evaluator->mix, .policy = planc_policy_find(policy)};
   planc_status status = start(&a, shares);
   if (!status) status = find_needs(&a);
-  if (!status) part_budgets(&a, evaluator->all.problem);
-  if (!status) status = plan_jobs(&a, evaluator->all.problem);
+  if (!status) part_budgets(&a, &evaluator->all.target);
+  if (!status) status = plan_jobs(&a, &evaluator->all.target);
   if (!status) status = run_side_by_side(&a, out);
   pl_solos_free(&a.solos);
   pl_arena_free(&a.arena);
@@ -79,7 +79,7 @@ static planc_status find_need(const planc_evaluator *alone, int64_t *out_bytes) 
   planc_status status = planc_policy_find("none")->make(alone, &candidate);
   if (!status) status = alone->peak(alone, &candidate, out_bytes);
   planc_candidate_free(&candidate);
-  *out_bytes -= pl_reserved(alone->problem);
+  *out_bytes -= pl_reserved(alone->target.terms, alone->target.profile);
   return status;
 }
 
@@ -101,19 +101,21 @@ static int64_t sum_of_needs(const jobs_apart *a) {
   return sum;
 }
 
-static void part_budgets(jobs_apart *a, const planc_problem *all) {
-  int64_t room = pl_arena_room(all), sum = sum_of_needs(a);
+static void part_budgets(jobs_apart *a, const planc_target *all) {
+  int64_t room = pl_arena_room(all->terms, all->profile), sum = sum_of_needs(a);
   for (int32_t j = 0; j < a->mix->n_jobs; j++) {
     int64_t part = room > 0 && sum > 0 ? pl_muldiv_floor(room, a->needs[j], sum) : 0;
     part -= part % PLANC_ALIGNMENT;
-    a->problems[j].terms.budgets[PLANC_MEMORY_DEVICE] = pl_add_saturate(part, pl_reserved(&a->problems[j]));
+    planc_problem *problem = &a->problems[j];
+    problem->terms.budgets[PLANC_MEMORY_DEVICE] =
+        pl_add_saturate(part, pl_reserved(&problem->terms, problem->job.profile));
   }
 }
 
 /* --- Plans -------------------------------------------------------------------------------------------------------- */
 
 /* Says by how much the budget of all must grow so that this job's part suffices: the other parts grow with it. */
-static planc_status refuse(const jobs_apart *a, const planc_problem *all, int32_t job, planc_status status) {
+static planc_status refuse(const jobs_apart *a, const planc_target *all, int32_t job, planc_status status) {
   planc_shortage shortage = planc_status_shortage(status);
   if (shortage.memory != PLANC_MEMORY_DEVICE || shortage.bytes == 0) return pl_in_job(a->mix, job, status);
   char part[PL_SIZE_TEXT], least[PL_SIZE_TEXT];
@@ -121,7 +123,7 @@ static planc_status refuse(const jobs_apart *a, const planc_problem *all, int32_
           need = a->needs[job] > 0 ? a->needs[job] : 1;
   int64_t more = pl_muldiv_ceil(lacking > 0 ? lacking : 0, sum_of_needs(a), need);
   planc_status refused = planc_infeasible(
-      (planc_shortage){PLANC_MEMORY_DEVICE, pl_add_saturate(all->terms.budgets[PLANC_MEMORY_DEVICE], more)},
+      (planc_shortage){PLANC_MEMORY_DEVICE, pl_add_saturate(all->terms->budgets[PLANC_MEMORY_DEVICE], more)},
       "its part of the budget, in proportion to what it needs without swapping, is "
       "%s, and it takes %s",
       pl_size_format(a->problems[job].terms.budgets[PLANC_MEMORY_DEVICE], part), pl_size_format(shortage.bytes, least));
@@ -129,7 +131,7 @@ static planc_status refuse(const jobs_apart *a, const planc_problem *all, int32_
   return pl_in_job(a->mix, job, refused);
 }
 
-static planc_status plan_jobs(jobs_apart *a, const planc_problem *all) {
+static planc_status plan_jobs(jobs_apart *a, const planc_target *all) {
   int32_t failed;
   planc_status status = pl_solos_make(a->evaluator, a->problems, a->policy, &a->solos, &failed);
   if (planc_status_code(status) == PLANC_INFEASIBLE) return refuse(a, all, failed, status);

@@ -35,6 +35,6 @@ static planc_status are_better(const planc_evaluator *evaluator, const planc_can
                                bool *out) {
   planc_taken taken;
   PLANC_TRY(evaluator->simulate(evaluator, turns, NULL, NULL, &taken));
-  *out = planc_is_within(&evaluator->problem->terms, taken.peak_bytes) && taken.period_ns < found_ns;
+  *out = planc_is_within(evaluator->target.terms, taken.peak_bytes) && taken.period_ns < found_ns;
   return NULL;
 }

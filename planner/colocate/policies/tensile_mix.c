@@ -101,8 +101,9 @@ static bool ask_for_less(tensile_mix *t, int64_t excess) {
   for (int32_t j = 0; j < t->mix->n_jobs; j++) {
     int64_t less = n > 0 ? t->arenas[j] - excess / n - 1 : 0;
     if (t->floor[j]) continue;
-    t->problems[j].terms.budgets[PLANC_MEMORY_DEVICE] =
-        pl_add_saturate(less > 0 ? less : 0, pl_reserved(&t->problems[j]));
+    planc_problem *problem = &t->problems[j];
+    problem->terms.budgets[PLANC_MEMORY_DEVICE] =
+        pl_add_saturate(less > 0 ? less : 0, pl_reserved(&problem->terms, problem->job.profile));
   }
   return n > 0;
 }
@@ -124,11 +125,11 @@ static planc_status plan_all(tensile_mix *t) {
 
 static planc_status refuse(const tensile_mix *t, int64_t bytes) {
   char needs[PL_SIZE_TEXT], budget[PL_SIZE_TEXT];
-  const planc_problem *problem = t->all->problem;
-  planc_shortage shortage = {PLANC_MEMORY_DEVICE, pl_add_saturate(bytes, pl_reserved(problem))};
+  const planc_target *target = &t->all->target;
+  planc_shortage shortage = {PLANC_MEMORY_DEVICE, pl_add_saturate(bytes, pl_reserved(target->terms, target->profile))};
   return planc_infeasible(shortage, "the peaks of all jobs come to %s, and the budget is %s",
                           pl_size_format(shortage.bytes, needs),
-                          pl_size_format(problem->terms.budgets[PLANC_MEMORY_DEVICE], budget));
+                          pl_size_format(target->terms->budgets[PLANC_MEMORY_DEVICE], budget));
 }
 
 /* Every job has an equal part of the host. */
@@ -145,7 +146,7 @@ static void start_round(tensile_mix *t) {
 
 /* Plans all jobs so that their peaks together fit. */
 static planc_status plan_jobs(tensile_mix *t, pl_merge *merge) {
-  int64_t bytes = 0, room = pl_arena_room(t->all->problem);
+  int64_t bytes = 0, room = pl_arena_room(t->all->target.terms, t->all->target.profile);
   start_round(t);
   for (int32_t k = 0; k < MAX_TRIES; k++) {
     PLANC_TRY(plan_all(t));
@@ -225,7 +226,7 @@ static planc_status start(tensile_mix *t, const planc_mix_share *shares) {
 /* The sum of the peaks, which is what the jobs have, beside what they hold at a time if they run as predicted. */
 static planc_status explain(const tensile_mix *t, planc_candidate *out) {
   char sum[PL_SIZE_TEXT], merged[PL_SIZE_TEXT];
-  int64_t live, reserved = pl_reserved(t->all->problem);
+  int64_t live, reserved = pl_reserved(t->all->target.terms, t->all->target.profile);
   PLANC_TRY(t->all->live(t->all, out, &live));
   return planc_candidate_explain(out, "side by side, each with memory of its own: %s together, of which %s at a time",
                                  pl_size_format(t->best_bytes, sum), pl_size_format(live - reserved, merged));

@@ -247,7 +247,7 @@ static planc_status cut_after(waterwave *w, const waterwave_way *way, int32_t jo
 
 /* The bytes that there are for what jobs hold beside what they keep. */
 static int64_t find_limit(const waterwave *w, const view *v) {
-  int64_t limit = pl_arena_room(w->all->problem) - v->kept_bytes;
+  int64_t limit = pl_arena_room(w->all->target.terms, w->all->target.profile) - v->kept_bytes;
   return limit > 0 ? limit : 0;
 }
 

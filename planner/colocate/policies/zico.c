@@ -188,7 +188,7 @@ static planc_status find_best(zico *z) {
   PLANC_TRY(start(z));
   PLANC_TRY(look_at_jobs(z, &fit));
   if (!fit) return NULL;
-  int64_t room = pl_arena_room(z->all->problem) - z->areas.private_bytes;
+  int64_t room = pl_arena_room(z->all->target.terms, z->all->target.profile) - z->areas.private_bytes;
   int64_t most = pl_pairs_most(&z->areas, z->mix->n_jobs, z->region_bytes);
   z->least = pl_pairs_least(&z->areas, z->mix->n_jobs);
   z->capacity = room < most ? room : most;
@@ -206,7 +206,7 @@ static int64_t find_excess(const zico *z) {
   int64_t most = 0;
   for (int32_t j = 0; j < z->mix->n_jobs; j++)
     if (z->areas.jobs[j].most_bytes > most) most = z->areas.jobs[j].most_bytes;
-  return pl_add_saturate(most, z->areas.private_bytes) - pl_arena_room(z->all->problem);
+  return pl_add_saturate(most, z->areas.private_bytes) - pl_arena_room(z->all->target.terms, z->all->target.profile);
 }
 
 static planc_status make_solos(zico *z) {
