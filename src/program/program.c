@@ -43,6 +43,7 @@ static planc_status run_on_files(const prog_subcommand *subcommand, prog_argumen
   if (!status && prog_option_given(arguments, "json")) status = prog_used_files_write(&files, "-");
   if (!status) status = prog_used_files_probe(&files);
   if (!status) status = subcommand->run(arguments);
+  arguments->files = NULL;
   prog_used_files_free(&files);
   return status;
 }
