@@ -7,6 +7,7 @@
 
 #include "cost/profile.h"
 #include "planc/check.h"
+#include "planc/colocate.h"
 #include "planc/passive.h"
 #include "planc/policy.h"
 #include "tests/support/forward.h"
@@ -17,7 +18,7 @@
 #include "util/file.h"
 #include "util/math.h"
 
-enum { BATCH = 4, GRAPHS = 60, WORKSPACE = 1 << 20, SLOW_CODE = 20000, RESERVED = 5000, TEXT = 4096 };
+enum { BATCH = 4, GRAPHS = 60, MIXES = 20, WORKSPACE = 1 << 20, SLOW_CODE = 20000, RESERVED = 5000, TEXT = 4096 };
 
 /* --- One convolution, two algorithms ------------------------------------------------------------------------------ */
 
@@ -251,6 +252,48 @@ START_TEST(plans_of_random_graphs_are_right) {
 }
 END_TEST
 
+/* --- Two jobs ----------------------------------------------------------------------------------------------------- */
+
+/* What fits with nothing but baselines fits, of several jobs as well. */
+START_TEST(mixes_fall_back_to_baselines) {
+  planc_profile *plain;
+  pl_labelled code[4];
+  planc_graph *graphs[2];
+  randgraph_options options = {.max_ops = 16, .max_elements = 2048};
+  ok(planc_profile_read("profiles/k40m.json", &plain));
+  for (int j = 0; j < 2; j++) ok(randgraph_make(7100 + 2 * (uint64_t)_i + (uint64_t)j, &options, &graphs[j]));
+  planc_profile *profile = with_code((uint64_t)_i + 1, plain, code), baselines = *profile;
+  baselines.baselines_only = true;
+  planc_workload jobs[2], plain_jobs[2];
+  const int32_t iterations[2] = {1, 1};
+  for (int j = 0; j < 2; j++) {
+    jobs[j] = (planc_workload){.graph = graphs[j], .profile = profile, .batch = 1 + (_i + j) % 4};
+    plain_jobs[j] = jobs[j];
+    plain_jobs[j].profile = &baselines;
+  }
+  planc_mix mix = {.n_jobs = 2, .jobs = plain_jobs, .iterations = iterations};
+  mix.terms.budgets[PLANC_MEMORY_HOST] = -1;
+  for (const planc_mix_policy *policy = planc_mix_policies(); policy->name; policy++) {
+    if (!policy->make || (policy->supports & PLANC_MIX_DEADLINES)) continue;
+    planc_mix_share shares[2];
+    planc_least least;
+    planc_plan *plan;
+    mix.jobs = plain_jobs;
+    ok_in(planc_mix_find_least(&mix, policy, NULL, PLANC_MEMORY_DEVICE, NULL, &least), policy->name);
+    mix.jobs = jobs;
+    mix.terms.budgets[PLANC_MEMORY_DEVICE] = least.bytes;
+    ok_in(planc_mix_resolve(&mix, shares), policy->name);
+    ok_in(planc_colocate(&mix, policy, shares, &plan), policy->name);
+    checks(plan);
+    planc_plan_free(plan);
+    planc_plan_free(least.plan);
+  }
+  for (int j = 0; j < 2; j++) planc_graph_free(graphs[j]);
+  free(profile);
+  planc_profile_free(plain);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("code");
   TCase *two = tcase_create("two algorithms"), *random = tcase_create("random");
@@ -260,6 +303,7 @@ int main(void) {
   tcase_add_loop_test(two, on_demand_too, 0, N_CODES);
   tcase_add_loop_test(two, what_is_only_simulated_has_code, 0, N_CODES);
   tcase_add_loop_test(random, plans_of_random_graphs_are_right, 0, GRAPHS);
+  tcase_add_loop_test(random, mixes_fall_back_to_baselines, 0, MIXES);
   tcase_set_timeout(random, 0);
   suite_add_tcase(suite, two);
   suite_add_tcase(suite, random);

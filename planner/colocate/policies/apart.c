@@ -74,12 +74,16 @@ static planc_status start(jobs_apart *a, const planc_mix_share *shares) {
 
 /* --- Budgets ------------------------------------------------------------------------------------------------------ */
 
+/* Without what is reserved and the code of its algorithms, which its peak has. */
 static planc_status find_need(const planc_evaluator *alone, int64_t *out_bytes) {
+  const planc_profile *profile = alone->target.profile;
   planc_candidate candidate = {0};
+  int64_t code = 0;
   planc_status status = planc_policy_find("none")->make(alone, &candidate);
+  if (!status) status = pl_code_of_schedule(profile, candidate.schedule, &code);
   if (!status) status = alone->peak(alone, &candidate, out_bytes);
   planc_candidate_free(&candidate);
-  *out_bytes -= pl_reserved(alone->target.terms, alone->target.profile);
+  *out_bytes -= planc_profile_device(profile)->reserved_bytes + code;
   return status;
 }
 
