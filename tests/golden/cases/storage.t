@@ -110,3 +110,12 @@ A run's copies there and back are rows of their own, and an update with another 
   "device.storage":"as it was, and in proportion to what a run's copies took (planc update)"
   $ planc update x.plan --trace x.json --device k40m --threshold 0 -o y.plan >/dev/null && grep '"memory":"storage"' y.plan
   {"memory":"storage","bytes":-1,"budget":1073741824,"reserved":0,"arena":4096,"align":4096}
+
+A plan does not say what a host without a budget leaves to storage, so that is asked for.
+
+  $ sed '/^{"memory":"host"/s/"budget":8192/"budget":-1/' x.plan > any.plan; planc check any.plan | sed 's/.*host/host/; s/, [0-9]* instr.*//'
+  > planrun exec any.plan --synthetic --storage . --iterations 4 --trace any.json >/dev/null 2>&1
+  host 8.00 KiB of no limit, storage 4.00 KiB of 1.00 GiB
+  $ planc update any.plan --trace any.json --threshold 0 -o next.plan
+  ! planc: any.plan: it has storage and no host budget: say --host-budget, or --storage 0
+  [2]
