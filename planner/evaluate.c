@@ -71,7 +71,7 @@ typedef struct places {
 
 static planc_status place_device(const planc_evaluator *evaluator, const planc_candidate *candidate, places *out) {
   PLANC_TRY(planc_schedule_finish(candidate->schedule));
-  PLANC_TRY(pl_assign_device_addresses(&out->arena, candidate->schedule, evaluator->target.terms->placements,
+  PLANC_TRY(pl_assign_device_addresses(&out->arena, candidate->schedule, evaluator->target.terms->placement_cache,
                                        &out->addresses));
   out->arena_bytes = out->addresses.arena_bytes;
   return NULL;

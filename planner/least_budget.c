@@ -17,7 +17,7 @@
 #include "plan/memories.h"
 #include "planner/base/code.h"
 #include "planner/memory/allocator.h"
-#include "planner/memory/placements.h"
+#include "planner/memory/placement_cache.h"
 #include "util/math.h"
 
 enum { FIRST_GROWTH = 16, WORTH_IT = 16 }; /* parts of a budget; of an interval */
@@ -62,11 +62,11 @@ planc_status pl_find_least(const planc_target *target, const pl_least_of *of, pl
   s.step = device && chunk_bytes > 0 ? chunk_bytes : PLANC_ALIGNMENT;
   if (s.asked > INT64_MAX / 2) s.asked = INT64_MAX / 2;
   s.fails = s.floor - PLANC_ALIGNMENT;
-  planc_placements *own = NULL;
-  planc_status status = target->terms->placements ? NULL : pl_placements_make(&own);
-  if (own) s.terms.placements = own;
+  planc_placement_cache *own = NULL;
+  planc_status status = target->terms->placement_cache ? NULL : pl_placement_cache_make(&own);
+  if (own) s.terms.placement_cache = own;
   if (!status) status = run(&s, failed);
-  pl_placements_free(own);
+  pl_placement_cache_free(own);
   if (status) {
     planc_plan_free(out->plan);
     out->plan = NULL;

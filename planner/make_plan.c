@@ -2,7 +2,7 @@
 #include "planner/make_plan.h"
 
 #include "planc/metrics.h"
-#include "planner/memory/placements.h"
+#include "planner/memory/placement_cache.h"
 
 static planc_status check_gpus(const planc_problem *problem);
 static planc_status check_chunks(const planc_problem *problem);
@@ -13,11 +13,11 @@ planc_status planc_make_plan(const planc_problem *problem, const planc_policy *p
   PLANC_TRY(check_gpus(problem));
   PLANC_TRY(check_chunks(problem));
   PLANC_TRY(check_settings(problem));
-  if (problem->terms.placements) return make(problem, policy, out);
+  if (problem->terms.placement_cache) return make(problem, policy, out);
   planc_problem own = *problem;
-  PLANC_TRY(pl_placements_make(&own.terms.placements));
+  PLANC_TRY(pl_placement_cache_make(&own.terms.placement_cache));
   planc_status status = make(&own, policy, out);
-  pl_placements_free(own.terms.placements);
+  pl_placement_cache_free(own.terms.placement_cache);
   return status;
 }
 

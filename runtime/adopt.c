@@ -1,6 +1,7 @@
 /* Changing plans: the epilogue of the old one has brought home all that persists, the prologue of the new one takes it
  * from there. Jobs that the new plan does not have are kept aside, and those that it has come from home, from where
  * they were kept, or start anew. */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -134,7 +135,9 @@ static int32_t number_of(const handover *h, int32_t job, int32_t *joined) {
 static planc_status number_job(const handover *h, planrt_session *to, int32_t job, int32_t *joined) {
   bool joins = h->known[job] == RT_JOINS;
   to->numbers[job] = number_of(h, job, joined);
-  (void)ahead_of(h, job, &to->ahead[job]); /* as has been checked */
+  bool counts = ahead_of(h, job, &to->ahead[job]); /* as has been checked */
+  assert(counts);
+  (void)counts;
   const char *name = joins ? NULL : planrt_job_of(h->from, h->known[job]).name;
   return name && !to->names[job] ? rt_keep_text(&to->memory, name, &to->names[job]) : NULL;
 }

@@ -14,7 +14,8 @@ extern "C" {
  * others do as well. */
 typedef struct planc_candidate {
   planc_trace *trace;
-  planc_order *order;        /* in which its instances run, once each: the trace's, or the policy's own */
+  planc_order *order;        /* in which its instances run: of one job each once, by the trace or as the policy
+                                chooses; of several what the schedule runs, recomputes included */
   const planc_costs **costs; /* by job of the trace; its own, as all of this */
   planc_schedule *schedule;
   int64_t sub_batch; /* samples of a full round */

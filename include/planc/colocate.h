@@ -144,7 +144,7 @@ planc_status planc_mix_estimate_by(const planc_mix *mix, const planc_mix_policy 
 
 /* The least budget of a memory for which the policy has a plan for the mix, as planc_find_least, in as many plans.
  * `shares`: the iterations are those; NULL: those that planc_mix_resolve chooses at that budget. `failed` is an
- * INFEASIBLE status of planc_colocate, borrowed, or NULL. */
+ * INFEASIBLE status of planc_colocate, borrowed, or NULL. USAGE for what is no mix. */
 planc_status planc_mix_find_least(const planc_mix *mix, const planc_mix_policy *policy, const planc_mix_share *shares,
                                   planc_memory_kind memory, planc_status failed, planc_least *out);
 

@@ -22,7 +22,8 @@ typedef struct planc_metrics {
   int64_t cbr_ppm;        /* cost-benefit rate, MSR / EOR */
 } planc_metrics;
 
-/* What a period of a run comes to, whether predicted or simulated. It stands alone, without the plan. */
+/* What a period of a run comes to, as its plan predicts it or a simulation finds it. It stands alone, without the plan.
+ */
 typedef struct planc_outcome {
   int64_t period_ns;
   int64_t peak_bytes[PLANC_N_MEMORY_KINDS];

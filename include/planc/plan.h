@@ -30,7 +30,7 @@ extern "C" {
 
 enum {
   PLANC_PLAN_VERSION = 2,
-  PLANC_PLAN_ALIGNMENT = 256, /* the least of a memory; each is a multiple of it */
+  PLANC_ALIGNMENT = 256, /* the least of a memory, whose own is a multiple of it; addresses are as well */
   PLANC_PLAN_MAX_ALIGNMENT = 1 << 30,
   PLANC_PLAN_MAX_JOBS = 256,
   PLANC_PLAN_MAX_STREAMS = 1024, /* three for each of as many jobs as there may be, and more */

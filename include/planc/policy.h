@@ -26,7 +26,7 @@ typedef struct planc_policy {
   const char *name, *summary;
   uint32_t supports;
   /* A schedule for the budget of the evaluator's problem, or INFEASIBLE with a message naming the op that binds and
-   * what is live there. *out is empty; the caller frees it, whatever the outcome. */
+   * what is live there. *out is empty; the caller frees it, whatever the outcome. NULL where it CHOOSES. */
   planc_status (*make)(const planc_evaluator *evaluator, planc_candidate *out);
 } planc_policy;
 

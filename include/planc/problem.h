@@ -17,8 +17,8 @@ typedef enum planc_placement {
   PLANC_PLACEMENT_VMM       /* virtual memory in chunks; data of at most one chunk shares them, with caching */
 } planc_placement;
 
-/* Placements that a planning has found already (planner/memory/placements.h). */
-typedef struct planc_placements planc_placements;
+/* Placements that a planning has found already (planner/memory/placement_cache.h). */
+typedef struct planc_placement_cache planc_placement_cache;
 
 /* What is asked of a plan, be it of one job or of several. */
 typedef struct planc_terms {
@@ -37,7 +37,7 @@ typedef struct planc_terms {
                               rounds than they choose */
   /* Borrowed, and filled as plans are made, by several threads if need be. NULL, as for all outside the planner: each
    * planning has its own. */
-  planc_placements *placements;
+  planc_placement_cache *placement_cache;
 } planc_terms;
 
 /* A job that is to be planned, whatever is asked of its plan. */

@@ -28,9 +28,6 @@ extern "C" {
 
 #define PLANC_BLANK (-1) /* an address that lowering chooses */
 
-/* Device addresses and host addresses are multiples of this. */
-enum { PLANC_ALIGNMENT = PLANC_PLAN_ALIGNMENT };
-
 /* Streams of a job: one for its ops, and one for each route between the device and other memories (PLANC_ROUTE_H2D and
  * so on). Copies within the device, which go by no route, are made on that of ops. Streams of jobs follow each other; a
  * job whose rounds run side by side has more compute streams, behind those of all jobs. Where there is storage, every

@@ -7,10 +7,10 @@
 static const struct row {
   planc_memory_kind kind;
   int64_t alignment;
-} kinds[PL_MAX_MEMORIES] = {{PLANC_MEMORY_DEVICE, PLANC_PLAN_ALIGNMENT},
-                            {PLANC_MEMORY_HOST, PLANC_PLAN_ALIGNMENT},
+} kinds[PL_MAX_MEMORIES] = {{PLANC_MEMORY_DEVICE, PLANC_ALIGNMENT},
+                            {PLANC_MEMORY_HOST, PLANC_ALIGNMENT},
                             {PLANC_MEMORY_STORAGE, 4096 /* the block of most file systems */},
-                            {PLANC_MEMORY_USER, PLANC_PLAN_ALIGNMENT}};
+                            {PLANC_MEMORY_USER, PLANC_ALIGNMENT}};
 
 /* A memory that the plan may use is in its tables, whether it does or not: who plans anew may use it as well. A storage
  * is there where it has a budget. */

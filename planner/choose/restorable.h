@@ -5,10 +5,10 @@
 #include "planc/order.h"
 #include "util/arena.h"
 
-/* latest[i] is the last position before which instance i can still run again; -1: never, as for whatever is not of the
- * forward pass; the number of positions: to the end. Up to there its inputs are unchanged or can be restored. Whoever
- * `keeps` what it cannot drop while something is restored from it can read the last version of that to the end as well.
- * The order is one without recomputes. */
+/* Sets latest[i], the last position before which instance i can run again: up to there its inputs are unchanged, or can
+ * be restored as well. It is the number of positions where that is so to the end, and -1 where the instance never runs
+ * again, as one that is not of the forward pass. `keeps`: the policy keeps a buffer that cannot be dropped for as long
+ * as something is restored from it, so its last version can be read to the end. The order has no recomputes. */
 planc_status pl_mark_restorable(const planc_order *order, bool keeps, pl_arena *arena, int32_t *latest);
 /* Whether every writer of the buffer can be run again until the last use of it, and nothing asks for it once the
  * iteration has ended. */

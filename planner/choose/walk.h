@@ -1,5 +1,5 @@
-/* A walk goes through a trace in a candidate's order and states its schedule. Policies that decide per buffer and not
- * per address use it: `none`, vDNN's, and those that recompute. The walk leaves addresses blank, or asks an allocator
+/* A walk goes through a trace in a candidate's order and states its schedule: `none`'s and vDNN's, and that of every
+ * policy that states absences (absences.h). The walk leaves addresses blank, or asks an allocator
  * for them that sees data come and go. It counts the live bytes, so that it can choose algorithms by the room left for
  * a workspace.
  */

@@ -9,8 +9,8 @@
 #include "planner/base/code.h"
 #include "planner/colocate/jobs/deadlines.h"
 #include "planner/colocate/jobs/in_job.h"
+#include "planner/colocate/jobs/mix_check.h"
 #include "planner/colocate/jobs/solo.h"
-#include "planner/colocate/mix_check.h"
 #include "planner/colocate/mix_evaluate.h"
 #include "planner/colocate/mix_plan.h"
 #include "planner/colocate/ratio.h"
@@ -58,7 +58,6 @@ void planc_mix_choose_ratio(const planc_mix *mix, const planc_mix_share *shares,
 
 planc_status planc_mix_resolve(const planc_mix *mix, planc_mix_share *shares) {
   pl_common common;
-  PLANC_TRY(pl_mix_check(mix));
   planc_status status = pl_common_make(mix, &common);
   if (!status) status = pl_mix_resolve(&common, &common.all, shares);
   pl_common_free(&common);

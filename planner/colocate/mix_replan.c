@@ -3,10 +3,10 @@
 
 #include "planc/simulate.h"
 #include "planner/colocate/jobs/deadlines.h"
-#include "planner/colocate/mix_check.h"
+#include "planner/colocate/jobs/mix_check.h"
 #include "planner/colocate/mix_plan.h"
 #include "planner/measured/replan.h"
-#include "planner/memory/placements.h"
+#include "planner/memory/placement_cache.h"
 
 typedef struct replanning {
   const planc_mix *mix;
@@ -27,11 +27,11 @@ planc_status planc_mix_replan(const planc_mix *mix, const planc_mix_policy *poli
   PLANC_TRY(pl_mix_check(mix));
   planc_mix at = *mix;
   replanning r = {.mix = &at, .policy = policy, .old = old, .out = out};
-  planc_placements *own = NULL;
-  planc_status status = mix->terms.placements ? NULL : pl_placements_make(&own);
-  if (own) at.terms.placements = own;
+  planc_placement_cache *own = NULL;
+  planc_status status = mix->terms.placement_cache ? NULL : pl_placement_cache_make(&own);
+  if (own) at.terms.placement_cache = own;
   if (!status) status = choose(&r);
-  pl_placements_free(own);
+  pl_placement_cache_free(own);
   planc_status_free(r.why);
   if (status) planc_replanned_free(out);
   memcpy(shares, out->keeps ? r.kept : r.made, (size_t)mix->n_jobs * sizeof *shares);

@@ -4,7 +4,7 @@
 #include "planner/lower/addresses.h"
 
 #include "planner/lower/occupants.h"
-#include "planner/memory/placements.h"
+#include "planner/memory/placement_cache.h"
 
 typedef struct device_items {
   pl_item *items; /* those of residencies first; that of one away has no bytes */
@@ -17,10 +17,10 @@ typedef struct device_items {
 static planc_status make_device_items(pl_arena *arena, const planc_schedule *s, device_items *device);
 static planc_status collect_device_items(const planc_schedule *s, const int32_t *ends, device_items *device);
 static planc_status require_stated(const device_items *device);
-static planc_status place_device(pl_arena *arena, const planc_schedule *s, planc_placements *placements,
+static planc_status place_device(pl_arena *arena, const planc_schedule *s, planc_placement_cache *cache,
                                  const device_items *device, int64_t *out_bytes);
 
-planc_status pl_assign_device_addresses(pl_arena *arena, const planc_schedule *s, planc_placements *placements,
+planc_status pl_assign_device_addresses(pl_arena *arena, const planc_schedule *s, planc_placement_cache *cache,
                                         pl_addresses *out) {
   const planc_virtual_memory *memory = planc_schedule_virtual_memory(s);
   int32_t n_residencies = planc_schedule_n_residencies(s), n_commands = planc_schedule_n_commands(s);
@@ -34,7 +34,7 @@ planc_status pl_assign_device_addresses(pl_arena *arena, const planc_schedule *s
   planc_schedule_workspace_ends(s, ends);
   PLANC_TRY(collect_device_items(s, ends, &device));
   if (memory->chunk_bytes > 0) PLANC_TRY(require_stated(&device));
-  PLANC_TRY(place_device(arena, s, placements, &device, &out->arena_bytes));
+  PLANC_TRY(place_device(arena, s, cache, &device, &out->arena_bytes));
   if (memory->chunk_bytes > 0) out->arena_bytes = memory->arena_bytes;
   for (int32_t r = 0; r < n_residencies; r++) of_residency[r] = device.items[device.of_residency[r]].address;
   for (int32_t c = 0; c < n_commands; c++)
@@ -128,10 +128,10 @@ static planc_status refuse_overlap(pl_arena *arena, const planc_schedule *s, con
   return pl_occupants_overlap(&occupants, overlap);
 }
 
-static planc_status place_device(pl_arena *arena, const planc_schedule *s, planc_placements *placements,
+static planc_status place_device(pl_arena *arena, const planc_schedule *s, planc_placement_cache *cache,
                                  const device_items *device, int64_t *out_bytes) {
   pl_overlap overlap = {0};
-  planc_status status = pl_placements_place(placements, device->items, device->n, out_bytes, &overlap);
+  planc_status status = pl_placement_cache_place(cache, device->items, device->n, out_bytes, &overlap);
   if (planc_status_code(status) == PLANC_INTERNAL) {
     planc_status_free(status);
     status = refuse_overlap(arena, s, device, overlap);

@@ -21,9 +21,10 @@ static inline int64_t pl_arena_of(const pl_addresses *addresses, int32_t memory)
   return device ? addresses->arena_bytes : addresses->away.arena_bytes[memory];
 }
 
-/* Fills all but `away`, which pl_slots_make does. Everything is allocated in `arena`. `placements` are those known, or
- * NULL. INTERNAL when addresses that the policy stated overlap or a boundary buffer does not come back to its place. */
-planc_status pl_assign_device_addresses(pl_arena *arena, const planc_schedule *schedule, planc_placements *placements,
+/* Fills all but `away`, which pl_slots_make does. Everything is allocated in `arena`. `cache` may know the placement,
+ * or is NULL. INTERNAL when addresses that the policy stated overlap or a boundary buffer does not come back to its
+ * place. */
+planc_status pl_assign_device_addresses(pl_arena *arena, const planc_schedule *schedule, planc_placement_cache *cache,
                                         pl_addresses *out);
 
 #endif

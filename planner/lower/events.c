@@ -2,12 +2,12 @@
  *
  * A step has to come after the last write of what it reads, and after the last write and all later reads of what it
  * writes. Streams run in order, so of what it needs on another stream only the last step counts. The clock of a stream
- * says up to which step of every other stream its next step is already ordered; a need beyond that becomes a wait,
- * which takes over the clock that the producer had.
+ * says up to which step of every other stream its next step is already ordered; a predecessor beyond that becomes a
+ * wait, which takes over the clock that the producer had.
  *
  * The body repeats, so it is followed twice, the first time standing for the body before. Two bodies suffice: bytes
- * that a body touches are touched in every body, so a need never goes back further. The second body's waits suit every
- * body: a clock learns of steps of its own body only by waits of lag 0, and those needs do not depend on earlier
+ * that a body touches are touched in every body, so no predecessor is further back. The second body's waits suit every
+ * body: a clock learns of steps of its own body only by waits of lag 0, and those do not depend on earlier
  * bodies, so the first body finds the same waits of lag 0, and clocks taken over from it are right.
  *
  * Replicas do the same, each with streams and bytes of its own, so one of them is followed. It has a second clock for
@@ -16,7 +16,7 @@
  * this one knows of the others and, as one of theirs, of itself: the clocks change places.
  *
  * A wait of lag 1 stands before its producer: were the producer first, it would have touched the same bytes again in
- * this body, and the need would be of lag 0. */
+ * this body, and the wait would be of lag 0. */
 #include "planner/lower/events.h"
 
 #include <assert.h>
@@ -37,23 +37,24 @@ typedef struct hazards {
   knowledge *now;  /* by stream; of itself it need not say anything */
   int32_t *last;   /* by stream: its last step of the body */
   knowledge *ends; /* by step of two bodies: what its stream knew when it ran */
-  pl_needs needs;  /* of the present step: streams of this replica, and from n_streams on those of the others */
-  pl_needs theirs; /* what the others need, as they count streams */
+  pl_predecessors
+      predecessors;       /* of the present step: streams of this replica, and from n_streams on those of the others */
+  pl_predecessors theirs; /* what the others need, as they count streams */
 } hazards;
 
 static planc_status follow_bodies(hazards *h, pl_waits *out);
 static planc_status follow_step(hazards *h, int32_t step, pl_waits *out);
 static int32_t index_of(const hazards *h, int32_t step);
 static void await_step(hazards *h, int32_t step, int32_t await);
-static planc_status touch_others(hazards *h, pl_range_touch touch, pl_need by);
+static planc_status touch_others(hazards *h, pl_range_touch touch, pl_stream_step by);
 static planc_status wait_for(hazards *h, int32_t step, pl_waits *out);
-static int32_t as_far_as_own(const hazards *h, const knowledge *own, pl_need need, int32_t step);
+static int32_t as_far_as_own(const hazards *h, const knowledge *own, pl_stream_step predecessor, int32_t step);
 static int32_t body_of(const hazards *h, int32_t step);
-static int compare_needs(const void *left, const void *right);
-static bool knows(const hazards *h, const knowledge *who, pl_need need);
-static bool is_of_others(const hazards *h, pl_need need);
-static planc_status learn_others(hazards *h, knowledge *who, pl_need need);
-static planc_status learn_own(hazards *h, knowledge *who, pl_need need);
+static int compare_predecessors(const void *left, const void *right);
+static bool knows(const hazards *h, const knowledge *who, pl_stream_step predecessor);
+static bool is_of_others(const hazards *h, pl_stream_step predecessor);
+static planc_status learn_others(hazards *h, knowledge *who, pl_stream_step predecessor);
+static planc_status learn_own(hazards *h, knowledge *who, pl_stream_step predecessor);
 
 planc_status pl_find_waits(const pl_hazards *work, pl_waits *out) {
   hazards h = {.work = work};
@@ -70,8 +71,8 @@ static planc_status follow_bodies(hazards *h, pl_waits *out) {
   if (n_steps > INT32_MAX) return planc_error(PLANC_INTERNAL, "too many instructions");
   h->clocks = pl_clocks_of(work->n_streams);
   PLANC_TRY(pl_access_map_make(&h->arena, work->ranges, work->n_ranges, &h->map));
-  PLANC_TRY(pl_needs_make(&h->arena, 2 * work->n_streams, &h->needs));
-  PLANC_TRY(pl_needs_make(&h->arena, 2 * work->n_streams, &h->theirs));
+  PLANC_TRY(pl_predecessors_make(&h->arena, 2 * work->n_streams, &h->predecessors));
+  PLANC_TRY(pl_predecessors_make(&h->arena, 2 * work->n_streams, &h->theirs));
   PLANC_TRY(PL_NEW(&h->arena, &h->ends, n_steps));
   PLANC_TRY(PL_NEW(&h->arena, &h->now, work->n_streams));
   PLANC_TRY(PL_NEW(&h->arena, &h->last, work->n_streams));
@@ -83,15 +84,15 @@ static planc_status follow_bodies(hazards *h, pl_waits *out) {
 
 static planc_status follow_step(hazards *h, int32_t step, pl_waits *out) {
   const pl_step *it = &h->work->steps[index_of(h, step)];
-  pl_need by = {it->stream, step};
-  pl_needs_clear(&h->needs);
+  pl_stream_step by = {it->stream, step};
+  pl_predecessors_clear(&h->predecessors);
   if (it->await >= 0) await_step(h, step, it->await);
   for (int32_t k = 0; k < it->n_touches; k++) {
     pl_range_touch touch = h->work->touches[it->first_touch + k];
     if (touch.peers) {
       PLANC_TRY(touch_others(h, touch, by));
     } else {
-      PLANC_TRY(pl_access_map_touch(&h->map, touch, by, &h->needs));
+      PLANC_TRY(pl_access_map_touch(&h->map, touch, by, &h->predecessors));
     }
   }
   PLANC_TRY(wait_for(h, step, out));
@@ -99,34 +100,35 @@ static planc_status follow_step(hazards *h, int32_t step, pl_waits *out) {
   return NULL;
 }
 
-/* Turns the needs of a step into waits, the latest first: it may cover the others. */
+/* Turns the predecessors of a step into waits, the latest first: it may cover the others. */
 static planc_status wait_for(hazards *h, int32_t step, pl_waits *out) {
   int32_t index = index_of(h, step), body = body_of(h, step), stream = h->work->steps[index].stream;
   knowledge *own = &h->now[stream];
-  if (h->needs.n > 1) qsort(h->needs.list, (size_t)h->needs.n, sizeof *h->needs.list, compare_needs);
-  for (int32_t k = 0; k < h->needs.n; k++) {
-    pl_need need = h->needs.list[k];
-    if (need.stream == stream || knows(h, own, need)) continue; /* its stream runs in order */
-    bool peers = is_of_others(h, need);
-    if (peers) need.step = as_far_as_own(h, own, need, step);
-    PLANC_TRY((peers ? learn_others : learn_own)(h, own, need));
+  if (h->predecessors.n > 1)
+    qsort(h->predecessors.list, (size_t)h->predecessors.n, sizeof *h->predecessors.list, compare_predecessors);
+  for (int32_t k = 0; k < h->predecessors.n; k++) {
+    pl_stream_step predecessor = h->predecessors.list[k];
+    if (predecessor.stream == stream || knows(h, own, predecessor)) continue; /* its stream runs in order */
+    bool peers = is_of_others(h, predecessor);
+    if (peers) predecessor.step = as_far_as_own(h, own, predecessor, step);
+    PLANC_TRY((peers ? learn_others : learn_own)(h, own, predecessor));
     if (body == 0) continue;
-    int32_t lag = body - body_of(h, need.step);
+    int32_t lag = body - body_of(h, predecessor.step);
     assert(lag == 0 || lag == 1);
-    VEC_PUSH(out, ((pl_wait){.step = index, .producer = index_of(h, need.step), .peers = peers, .lag = lag}));
+    VEC_PUSH(out, ((pl_wait){.step = index, .producer = index_of(h, predecessor.step), .peers = peers, .lag = lag}));
   }
   return NULL;
 }
 
-/* Up to which step the others' stream is awaited. A need of the body before may be met by a later step of it, up to the
- * one that this replica's own stream is known to have ended: then this step knows more of the others, and fewer waits
- * follow. (Replicas cannot wait for each other for ever: what the others need of this replica for that step, this
+/* Up to which step the others' stream is awaited. For a predecessor in the body before may stand a later step of it, up
+ * to the one that this replica's own stream is known to have ended: then this step knows more of the others, and fewer
+ * waits follow. (Replicas cannot wait for each other for ever: what the others need of this replica for that step, this
  * replica needed of them for its own, which has ended.) */
-static int32_t as_far_as_own(const hazards *h, const knowledge *own, pl_need need, int32_t step) {
-  int32_t body = body_of(h, step), stream = need.stream - h->work->n_streams;
+static int32_t as_far_as_own(const hazards *h, const knowledge *own, pl_stream_step predecessor, int32_t step) {
+  int32_t body = body_of(h, step), stream = predecessor.stream - h->work->n_streams;
   int32_t known = pl_clock_at(&h->clocks, own->own, stream), last = (body - 1) * h->work->n_body + h->last[stream];
   if (known > last) known = last;
-  return known > need.step && index_of(h, known) > index_of(h, step) ? known : need.step;
+  return known > predecessor.step && index_of(h, known) > index_of(h, step) ? known : predecessor.step;
 }
 
 /* Steps are followed in two bodies, 0 and 1, and then once what comes after them, as body 2. */
@@ -138,56 +140,57 @@ static int32_t index_of(const hazards *h, int32_t step) {
   return step >= 2 * h->work->n_body ? step - h->work->n_body : step % h->work->n_body;
 }
 
-static bool is_of_others(const hazards *h, pl_need need) {
-  return need.stream >= h->work->n_streams;
+static bool is_of_others(const hazards *h, pl_stream_step predecessor) {
+  return predecessor.stream >= h->work->n_streams;
 }
 
 /* --- Clocks ------------------------------------------------------------------------------------------------------- */
 
-static bool knows(const hazards *h, const knowledge *who, pl_need need) {
-  if (is_of_others(h, need)) return pl_clock_at(&h->clocks, who->others, need.stream - h->work->n_streams) >= need.step;
-  return pl_clock_at(&h->clocks, who->own, need.stream) >= need.step;
+static bool knows(const hazards *h, const knowledge *who, pl_stream_step predecessor) {
+  if (is_of_others(h, predecessor))
+    return pl_clock_at(&h->clocks, who->others, predecessor.stream - h->work->n_streams) >= predecessor.step;
+  return pl_clock_at(&h->clocks, who->own, predecessor.stream) >= predecessor.step;
 }
 
 /* Learns what this replica's stream knew when the step ended that is waited for. */
-static planc_status learn_own(hazards *h, knowledge *who, pl_need need) {
-  knowledge from = h->ends[need.step];
+static planc_status learn_own(hazards *h, knowledge *who, pl_stream_step predecessor) {
+  knowledge from = h->ends[predecessor.step];
   PLANC_TRY(pl_clock_join(&h->clocks, &who->own, from.own));
   if (h->work->replicas > 1) PLANC_TRY(pl_clock_join(&h->clocks, &who->others, from.others));
-  return pl_clock_set(&h->clocks, &who->own, need.stream, need.step);
+  return pl_clock_set(&h->clocks, &who->own, predecessor.stream, predecessor.step);
 }
 
 /* Takes over what each other replica's stream knew. Replicas are alike, so its own clock becomes our clock of the
  * others, and its clock of the others becomes ours. Of more than two replicas, its others are also others of ours. */
-static planc_status learn_others(hazards *h, knowledge *who, pl_need need) {
-  knowledge from = h->ends[need.step];
+static planc_status learn_others(hazards *h, knowledge *who, pl_stream_step predecessor) {
+  knowledge from = h->ends[predecessor.step];
   PLANC_TRY(pl_clock_join(&h->clocks, &who->own, from.others));
   PLANC_TRY(pl_clock_join(&h->clocks, &who->others, from.own));
   if (h->work->replicas > 2) PLANC_TRY(pl_clock_join(&h->clocks, &who->others, from.others));
-  return pl_clock_set(&h->clocks, &who->others, need.stream - h->work->n_streams, need.step);
+  return pl_clock_set(&h->clocks, &who->others, predecessor.stream - h->work->n_streams, predecessor.step);
 }
 
 /* --- Steps -------------------------------------------------------------------------------------------------------- */
 
 /* The latest first; of a step of all replicas the own one. */
-static int compare_needs(const void *left, const void *right) {
-  const pl_need *a = left, *b = right;
+static int compare_predecessors(const void *left, const void *right) {
+  const pl_stream_step *a = left, *b = right;
   if (a->step != b->step) return a->step > b->step ? -1 : 1;
   return (a->stream > b->stream) - (a->stream < b->stream);
 }
 
 /* The others read this one's bytes where this one reads theirs: what they need of their others, this one needs of them.
  */
-static planc_status touch_others(hazards *h, pl_range_touch touch, pl_need by) {
+static planc_status touch_others(hazards *h, pl_range_touch touch, pl_stream_step by) {
   int32_t n = h->work->n_streams;
   by.stream += n;
-  pl_needs_clear(&h->theirs);
+  pl_predecessors_clear(&h->theirs);
   PLANC_TRY(pl_access_map_touch(&h->map, touch, by, &h->theirs));
   for (int32_t k = 0; k < h->theirs.n; k++) {
-    pl_need need = h->theirs.list[k];
-    if (is_of_others(h, need)) continue;
-    need.stream += n;
-    pl_needs_raise(&h->needs, need);
+    pl_stream_step predecessor = h->theirs.list[k];
+    if (is_of_others(h, predecessor)) continue;
+    predecessor.stream += n;
+    pl_predecessors_raise(&h->predecessors, predecessor);
   }
   return NULL;
 }
@@ -196,5 +199,5 @@ static planc_status touch_others(hazards *h, pl_range_touch touch, pl_need by) {
 static void await_step(hazards *h, int32_t step, int32_t await) {
   int32_t index = index_of(h, step), producer = step - index + await;
   if (await > index) producer -= h->work->n_body;
-  if (producer >= 0) pl_needs_raise(&h->needs, (pl_need){h->work->steps[await].stream, producer});
+  if (producer >= 0) pl_predecessors_raise(&h->predecessors, (pl_stream_step){h->work->steps[await].stream, producer});
 }

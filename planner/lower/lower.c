@@ -65,7 +65,7 @@ static planc_status lower(lowering *l, const char *policy, const pl_addresses *p
   if (placed) {
     l->addresses = *placed;
   } else {
-    PLANC_TRY(pl_assign_device_addresses(&l->arena, l->schedule, l->target->terms->placements, &l->addresses));
+    PLANC_TRY(pl_assign_device_addresses(&l->arena, l->schedule, l->target->terms->placement_cache, &l->addresses));
   }
   PLANC_TRY(pl_slots_make(&l->arena, l->schedule, l->target->terms, l->target->profile, &l->addresses.away));
   PLANC_TRY(PL_NEW(&l->arena, &l->stream_of_route, (int64_t)l->trace->n_jobs * PLANC_N_ROUTES));

@@ -7,23 +7,23 @@ enum { NONE = -1 };
 
 /* --- Needs -------------------------------------------------------------------------------------------------------- */
 
-planc_status pl_needs_make(pl_arena *arena, int32_t n_streams, pl_needs *out) {
-  *out = (pl_needs){0};
+planc_status pl_predecessors_make(pl_arena *arena, int32_t n_streams, pl_predecessors *out) {
+  *out = (pl_predecessors){0};
   PLANC_TRY(PL_NEW(arena, &out->list, n_streams));
   return PL_NEW(arena, &out->place, n_streams);
 }
 
-void pl_needs_clear(pl_needs *needs) {
-  needs->n = 0;
+void pl_predecessors_clear(pl_predecessors *predecessors) {
+  predecessors->n = 0;
 }
 
-void pl_needs_raise(pl_needs *needs, pl_need need) {
-  int32_t place = needs->place[need.stream];
-  if (place >= needs->n || needs->list[place].stream != need.stream) {
-    needs->place[need.stream] = needs->n;
-    needs->list[needs->n++] = need;
-  } else if (need.step > needs->list[place].step) {
-    needs->list[place].step = need.step;
+void pl_predecessors_raise(pl_predecessors *predecessors, pl_stream_step added) {
+  int32_t place = predecessors->place[added.stream];
+  if (place >= predecessors->n || predecessors->list[place].stream != added.stream) {
+    predecessors->place[added.stream] = predecessors->n;
+    predecessors->list[predecessors->n++] = added;
+  } else if (added.step > predecessors->list[place].step) {
+    predecessors->list[place].step = added.step;
   }
 }
 
@@ -93,10 +93,11 @@ void pl_access_map_free(pl_access_map *map) {
 }
 
 static planc_status split_run(pl_access_map *map, int32_t cell);
-static void take_readers(pl_access_map *map, pl_run *run, pl_needs *needs);
-static planc_status note_read(pl_access_map *map, pl_run *run, pl_need read);
+static void take_readers(pl_access_map *map, pl_run *run, pl_predecessors *predecessors);
+static planc_status note_read(pl_access_map *map, pl_run *run, pl_stream_step read);
 
-planc_status pl_access_map_touch(pl_access_map *map, pl_range_touch touch, pl_need by, pl_needs *needs) {
+planc_status pl_access_map_touch(pl_access_map *map, pl_range_touch touch, pl_stream_step by,
+                                 pl_predecessors *predecessors) {
   pl_cell_span cells = map->ranges[touch.range];
   if (cells.first == cells.last) return NULL;
   PLANC_TRY(split_run(map, cells.first));
@@ -104,9 +105,9 @@ planc_status pl_access_map_touch(pl_access_map *map, pl_range_touch touch, pl_ne
   for (int32_t cell = cells.first, next; cell < cells.last; cell = next) {
     next = pl_number_set_above(&map->begins, cell + 1);
     pl_run *run = &map->runs[cell];
-    if (run->write.step >= 0) pl_needs_raise(needs, run->write);
+    if (run->write.step >= 0) pl_predecessors_raise(predecessors, run->write);
     if (touch.write) {
-      take_readers(map, run, needs);
+      take_readers(map, run, predecessors);
       if (cell != cells.first) pl_number_set_remove(&map->begins, cell);
     } else {
       PLANC_TRY(note_read(map, run, by));
@@ -116,7 +117,7 @@ planc_status pl_access_map_touch(pl_access_map *map, pl_range_touch touch, pl_ne
   return NULL;
 }
 
-static planc_status add_reader(pl_access_map *map, pl_run *run, pl_need read) {
+static planc_status add_reader(pl_access_map *map, pl_run *run, pl_stream_step read) {
   pl_reader reader = {read, run->readers};
   run->readers = map->spare;
   if (map->spare == NONE) {
@@ -130,7 +131,7 @@ static planc_status add_reader(pl_access_map *map, pl_run *run, pl_need read) {
   return NULL;
 }
 
-static planc_status note_read(pl_access_map *map, pl_run *run, pl_need read) {
+static planc_status note_read(pl_access_map *map, pl_run *run, pl_stream_step read) {
   int32_t r = run->readers;
   while (r != NONE && map->readers.data[r].read.stream != read.stream) r = map->readers.data[r].next;
   if (r == NONE) return add_reader(map, run, read);
@@ -139,11 +140,11 @@ static planc_status note_read(pl_access_map *map, pl_run *run, pl_need read) {
   return NULL;
 }
 
-/* Forgets the readers of a run, whom `needs` then has. */
-static void take_readers(pl_access_map *map, pl_run *run, pl_needs *needs) {
+/* Forgets the readers of a run, whom `predecessors` then has. */
+static void take_readers(pl_access_map *map, pl_run *run, pl_predecessors *predecessors) {
   while (run->readers != NONE) {
     int32_t r = run->readers;
-    pl_needs_raise(needs, map->readers.data[r].read);
+    pl_predecessors_raise(predecessors, map->readers.data[r].read);
     run->readers = map->readers.data[r].next;
     map->readers.data[r].next = map->spare;
     map->spare = r;

@@ -2,8 +2,7 @@
  * read. All ranges are known beforehand: their ends cut the bytes into cells, which are numbered, and cells with one
  * history form a run. A touch costs one search for every run it meets, and a write makes one run of all it covers. Runs
  * list those streams only that have read them, which are rarely more than those of one job: memory and time follow the
- * touches, not the number of streams. What a step needs here are the steps that it has to come after; when data is
- * needed is another thing (planc/needs.h). */
+ * touches, not the number of streams. */
 #ifndef PLANC_MEMORY_ACCESS_MAP_H
 #define PLANC_MEMORY_ACCESS_MAP_H
 
@@ -15,34 +14,34 @@
 #include "util/vec.h"
 
 /* A step on a stream. Steps are counted up over all streams. */
-typedef struct pl_need {
+typedef struct pl_stream_step {
   int32_t stream, step;
-} pl_need;
+} pl_stream_step;
 
 /* Steps to come after: of each stream the last one. */
-typedef struct pl_needs {
-  pl_need *list; /* in no order, each stream at most once */
+typedef struct pl_predecessors {
+  pl_stream_step *list; /* in no order, each stream at most once */
   int32_t n;
   int32_t *place; /* by stream: where it stands in the list, or anything */
-} pl_needs;
+} pl_predecessors;
 
 /* Of streams 0 .. n_streams-1, empty. */
-planc_status pl_needs_make(pl_arena *arena, int32_t n_streams, pl_needs *out);
-void pl_needs_clear(pl_needs *needs);
+planc_status pl_predecessors_make(pl_arena *arena, int32_t n_streams, pl_predecessors *out);
+void pl_predecessors_clear(pl_predecessors *predecessors);
 /* Adds a step, unless a later one of its stream is there. */
-void pl_needs_raise(pl_needs *needs, pl_need need);
+void pl_predecessors_raise(pl_predecessors *predecessors, pl_stream_step step);
 
 typedef struct pl_cell_span {
   int32_t first, last; /* half open */
 } pl_cell_span;
 
 typedef struct pl_run {
-  pl_need write;   /* the last; step -1 = none */
-  int32_t readers; /* since then: the first of a list, -1 = none */
+  pl_stream_step write; /* the last; step -1 = none */
+  int32_t readers;      /* since then: the first of a list, -1 = none */
 } pl_run;
 
 typedef struct pl_reader {
-  pl_need read; /* the stream's last one */
+  pl_stream_step read; /* the stream's last one */
   int32_t next;
 } pl_reader;
 
@@ -64,8 +63,9 @@ typedef struct pl_range_touch {
 /* A map of untouched bytes, allocated in `arena` but for what pl_access_map_free frees. */
 planc_status pl_access_map_make(pl_arena *arena, const pl_range *ranges, int32_t n_ranges, pl_access_map *out);
 void pl_access_map_free(pl_access_map *map);
-/* Notes that a step touches a range, and adds to `needs` what it has to come after: a read after the write, a write
- * also after the reads. */
-planc_status pl_access_map_touch(pl_access_map *map, pl_range_touch touch, pl_need by, pl_needs *needs);
+/* Notes that a step touches a range, and adds to `predecessors` what it has to come after: a read after the write, a
+ * write also after the reads. */
+planc_status pl_access_map_touch(pl_access_map *map, pl_range_touch touch, pl_stream_step by,
+                                 pl_predecessors *predecessors);
 
 #endif

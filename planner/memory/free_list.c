@@ -1,6 +1,8 @@
 /* Free address ranges in a treap (free_list.h). */
 #include "planner/memory/free_list.h"
 
+#include <assert.h>
+
 #include "planner/memory/treap_rank.h"
 
 enum { NONE = -1 };
@@ -18,9 +20,8 @@ planc_status pl_free_list_reset(pl_free_list *list) {
 }
 
 planc_status pl_free_list_reset_from(pl_free_list *list, int64_t address) {
-  bool taken;
   PLANC_TRY(pl_free_list_reset(list));
-  return address > 0 ? pl_free_list_take(list, (pl_range){0, address}, &taken) : NULL;
+  return address > 0 ? pl_free_list_take_free(list, (pl_range){0, address}) : NULL;
 }
 
 void pl_free_list_free(pl_free_list *list) {
@@ -178,6 +179,14 @@ planc_status pl_free_list_take(pl_free_list *list, pl_range range, bool *out_tak
   bool keeps_below = below.start < below.end;
   list->root = change_range(list, list->root, whole.start, keeps_below ? below : above);
   return keeps_below && above.start < above.end ? insert_range(list, above) : NULL;
+}
+
+planc_status pl_free_list_take_free(pl_free_list *list, pl_range range) {
+  bool taken;
+  PLANC_TRY(pl_free_list_take(list, range, &taken));
+  assert(taken);
+  (void)taken;
+  return NULL;
 }
 
 planc_status pl_free_list_give(pl_free_list *list, pl_range range) {

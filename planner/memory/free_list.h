@@ -39,6 +39,8 @@ pl_range pl_free_list_first(const pl_free_list *list, int64_t address, int64_t b
 pl_range pl_free_list_last(const pl_free_list *list, int64_t address, int64_t bytes, bool *out_found);
 /* Takes a range out of the free range that holds all of it; without one *out_taken is false. */
 planc_status pl_free_list_take(pl_free_list *list, pl_range range, bool *out_taken);
+/* The same, of a range that is free. */
+planc_status pl_free_list_take_free(pl_free_list *list, pl_range range);
 /* Gives back a range that was taken. */
 planc_status pl_free_list_give(pl_free_list *list, pl_range range);
 

@@ -147,9 +147,9 @@ static planc_status may_beat(const planc_problem *problem, int64_t sub_batch, co
 static void note_tried(best_rounds *b, const planc_candidate *candidate, bool resident, int64_t ns) {
   char time[PL_SIZE_TEXT], told[TOLD_TEXT];
   const char *how = resident ? " placed as a whole" : offloads(candidate) ? "" : " without offloading";
-  (void)snprintf(told, sizeof told, "%lld%s in %s", (long long)candidate->sub_batch, how, pl_time_format(ns, time));
+  (void)snprintf(told, sizeof told, " %lld%s in %s", (long long)candidate->sub_batch, how, pl_time_format(ns, time));
   if (b->n_tried > 0 && b->tried.text && strstr(b->tried.text, told)) return;
-  pl_emit_format(&b->tried, "%s%s", b->n_tried++ > 0 ? ", " : "rounds of ", told);
+  pl_emit_format(&b->tried, "%s%s", b->n_tried++ > 0 ? "," : "rounds of", told);
 }
 
 /* Takes what was tried, which is the candidate's explanation. */

@@ -52,15 +52,15 @@ static planc_status find_sites(pl_arena *arena, sim_busy *out) {
   return NULL;
 }
 
-void sim_busy_note_end(void *user, int32_t phase, int32_t step, int64_t start, int64_t end) {
+void sim_busy_note_end(void *user, int32_t stage, int32_t step, int64_t start, int64_t end) {
   sim_busy *busy = user;
-  int32_t section = phase == 0 ? SIM_PROLOGUE : phase == busy->state->epilogue_phase ? SIM_EPILOGUE : SIM_BODY;
+  int32_t section = stage == 0 ? SIM_PROLOGUE : stage == busy->state->epilogue_stage ? SIM_EPILOGUE : SIM_BODY;
   const sim_step *of = &busy->program->sections[section].steps[step];
   if (of->kind == SIM_KERNEL && end > start) pl_number_set_add(&busy->ran, busy->site_of[of->stream]);
 }
 
 /* Kernels begin and end at the ends of steps: those that ran in a step end with it, or run on. */
-void sim_busy_note_step(sim_busy *busy, int64_t ns, int32_t first_phase) {
+void sim_busy_note_step(sim_busy *busy, int64_t ns, int32_t first_stage) {
   const pl_number_set *running = &busy->state->running;
   for (int32_t s = pl_number_set_above(running, 0); s >= 0; s = pl_number_set_above(running, s + 1))
     if (busy->site_of[s] >= 0) pl_number_set_add(&busy->ran, busy->site_of[s]);
@@ -69,7 +69,7 @@ void sim_busy_note_step(sim_busy *busy, int64_t ns, int32_t first_phase) {
     *sum = pl_add_saturate(*sum, ns);
     pl_number_set_remove(&busy->ran, k);
   }
-  for (int32_t b = first_phase; b < busy->state->n_closed && b <= SIM_MAX_BODIES; b++)
+  for (int32_t b = first_stage; b < busy->state->n_closed && b <= SIM_MAX_BODIES; b++)
     for (int32_t j = 0; j < busy->program->n_jobs; j++) busy->at_end[b][j] = busy->computed_ns[j];
 }
 

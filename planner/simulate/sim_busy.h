@@ -21,9 +21,9 @@ typedef struct sim_busy {
 /* Of a program at the beginning of time. It must not outlive the program, the state and `arena`. */
 planc_status sim_busy_make(const sim_program *program, const sim_state *state, pl_arena *arena, sim_busy *out);
 /* For sim_observer.ended; the user is the sim_busy. */
-void sim_busy_note_end(void *user, int32_t phase, int32_t step, int64_t start, int64_t end);
-/* The machine has gone on by `ns`, and with that ended the phases from `first_phase` on that are closed now. */
-void sim_busy_note_step(sim_busy *busy, int64_t ns, int32_t first_phase);
+void sim_busy_note_end(void *user, int32_t stage, int32_t step, int64_t start, int64_t end);
+/* The machine has gone on by `ns`, and with that ended the stages from `first_stage` on that are closed now. */
+void sim_busy_note_step(sim_busy *busy, int64_t ns, int32_t first_stage);
 /* A job's mean of the bodies behind `from` up to `until`, and of its GPUs. */
 int64_t sim_busy_of_job(const sim_busy *busy, int32_t job, int32_t from, int32_t until);
 

@@ -20,7 +20,7 @@ typedef struct machine {
 
 static void begin_all(const machine *m);
 static planc_status set_rates(const machine *m);
-static void close_phases(const machine *m);
+static void close_stages(const machine *m);
 static planc_status run_dispatchers(const machine *m);
 static bool find_next_end(const machine *m, int64_t *out);
 static void count_stalls(const machine *m, int64_t until);
@@ -49,7 +49,7 @@ planc_status sim_advance(const sim_program *program, sim_state *state, const sim
   end_launches(&m);
   for (int32_t s = first_of(&state->running); s >= 0; s = next_of(&state->running, s))
     if (state->lanes[s].end == next) end_lane(&m, s);
-  close_phases(&m);
+  close_stages(&m);
   return NULL;
 }
 
@@ -57,10 +57,10 @@ static planc_status too_long(void) {
   return planc_error(PLANC_BAD_INPUT, "it takes too long to simulate");
 }
 
-/* --- Phases ------------------------------------------------------------------------------------------------------- */
+/* --- Stages ------------------------------------------------------------------------------------------------------- */
 
-static int32_t section_at(const machine *m, int32_t phase) {
-  return phase == 0 ? SIM_PROLOGUE : phase == m->state->epilogue_phase ? SIM_EPILOGUE : SIM_BODY;
+static int32_t section_at(const machine *m, int32_t stage) {
+  return stage == 0 ? SIM_PROLOGUE : stage == m->state->epilogue_stage ? SIM_EPILOGUE : SIM_BODY;
 }
 
 static const sim_section *of_dispatcher(const machine *m, const sim_dispatcher *d) {
@@ -70,8 +70,8 @@ static const sim_section *of_lane(const machine *m, const sim_lane *l) {
   return &m->program->sections[l->section];
 }
 
-static bool is_captured(const machine *m, int32_t phase) {
-  return m->program->captured && phase > 0 && phase != m->state->epilogue_phase;
+static bool is_captured(const machine *m, int32_t stage) {
+  return m->program->captured && stage > 0 && stage != m->state->epilogue_stage;
 }
 
 static void look_at_all(const machine *m) {
@@ -89,11 +89,11 @@ static void look_at(const machine *m, const sim_streams *streams, int32_t key) {
     pl_number_set_add(&m->state->may_begin, streams->streams[k]);
 }
 
-/* Closes the phases that have ended, in order. One without kernels or copies ends with the one before. */
-static void close_phases(const machine *m) {
+/* Closes the stages that have ended, in order. One without kernels or copies ends with the one before. */
+static void close_stages(const machine *m) {
   sim_state *s = m->state;
   for (; s->n_closed < s->n_entered; s->n_closed++) {
-    sim_phase *p = &s->phases[s->n_closed];
+    sim_stage *p = &s->stages[s->n_closed];
     if (p->n_ended < m->program->sections[section_at(m, s->n_closed)].n_timed) return;
     if (s->n_closed > 0 && p->end < p[-1].end) p->end = p[-1].end;
     memcpy(p->stall_ns, s->stall_ns, sizeof p->stall_ns);
@@ -109,36 +109,36 @@ static int32_t next_launch(const machine *m, int32_t job) {
   return d->launched < 0 ? section->first_launch[job] : section->next_launch[d->launched];
 }
 
-static int32_t most_ahead(const sim_program *program, int32_t phase) {
-  if (program->from_rest && phase == 1) return APART;
+static int32_t most_ahead(const sim_program *program, int32_t stage) {
+  if (program->from_rest && stage == 1) return APART;
   return program->apart ? APART : program->n_launchers > 1 ? TOGETHER : AHEAD;
 }
 
-/* The dispatcher goes on to the next phase, if it may. The first one there decides whether it is another body. */
-static bool enter_next_phase(const machine *m, int32_t dispatcher) {
+/* The dispatcher goes on to the next stage, if it may. The first one there decides whether it is another body. */
+static bool enter_next_stage(const machine *m, int32_t dispatcher) {
   sim_state *s = m->state;
   sim_dispatcher *d = &s->dispatchers[dispatcher];
-  int32_t phase = d->phase + 1;
-  if (d->phase == s->epilogue_phase) {
+  int32_t stage = d->stage + 1;
+  if (d->stage == s->epilogue_stage) {
     d->done = true;
     look_at(m, &m->program->of_dispatchers, dispatcher);
     return true;
   }
-  if (phase > s->n_closed + most_ahead(m->program, phase)) return false;
-  if (phase == s->n_entered) {
-    if (phase > s->last_body) s->epilogue_phase = phase;
-    s->phases[phase].start = -1;
+  if (stage > s->n_closed + most_ahead(m->program, stage)) return false;
+  if (stage == s->n_entered) {
+    if (stage > s->last_body) s->epilogue_stage = stage;
+    s->stages[stage].start = -1;
     s->n_entered++;
   }
-  d->phase = phase;
-  d->section = section_at(m, phase);
+  d->stage = stage;
+  d->section = section_at(m, stage);
   d->launched = -1;
   look_at(m, &m->program->of_dispatchers, dispatcher);
   return true;
 }
 
 static int64_t launch_ns(const machine *m, const sim_dispatcher *d, int32_t step) {
-  if (is_captured(m, d->phase) && d->launched >= 0) return 0;
+  if (is_captured(m, d->stage) && d->launched >= 0) return 0;
   return sim_launch_ns(m->program, &of_dispatcher(m, d)->steps[step]);
 }
 
@@ -146,13 +146,13 @@ static bool is_full(const machine *m, const sim_dispatcher *d, int32_t step) {
   if (d->in_flight == 0) return false;
   if (of_dispatcher(m, d)->steps[step].chunks > 0) return true;
   bool kernel = of_dispatcher(m, d)->steps[step].kind == SIM_KERNEL;
-  return kernel && !is_captured(m, d->phase) && d->in_flight >= m->program->device.in_flight;
+  return kernel && !is_captured(m, d->stage) && d->in_flight >= m->program->device.in_flight;
 }
 
 static void tell_launched(const machine *m, const sim_dispatcher *d, int32_t step) {
   const sim_observer *observer = m->observer;
   if (!observer || !observer->launched) return;
-  observer->launched(observer->user, d->phase, step, d->free_at - launch_ns(m, d, step), d->free_at);
+  observer->launched(observer->user, d->stage, step, d->free_at - launch_ns(m, d, step), d->free_at);
 }
 
 /* Launches what can be launched by now. */
@@ -174,7 +174,7 @@ static planc_status run_dispatcher(const machine *m, int32_t job) {
       look_at(m, &m->program->of_dispatchers, job);
       tell_launched(m, d, step);
     }
-    if (!enter_next_phase(m, job)) return NULL;
+    if (!enter_next_stage(m, job)) return NULL;
   }
   return NULL;
 }
@@ -189,7 +189,7 @@ static planc_status run_dispatchers(const machine *m) {
       pl_number_set_remove(may_launch, k);
       PLANC_TRY(run_dispatcher(m, m->program->launchers[k]));
     }
-    close_phases(m);
+    close_stages(m);
   } while (m->state->n_closed > closed);
   return NULL;
 }
@@ -214,11 +214,11 @@ static int32_t head(const machine *m, int32_t stream) {
   for (;;) {
     const sim_section *section = of_lane(m, l);
     int32_t step = l->ended < 0 ? section->first[stream] : section->next[l->ended];
-    if (step < section->n) return l->phase < d->phase || d->done || step < next_launch(m, of->dispatcher) ? step : -1;
-    if (l->phase >= d->phase) return -1;
-    if ((is_captured(m, l->phase) || is_captured(m, l->phase + 1)) && m->state->n_closed <= l->phase) return -1;
-    l->phase++;
-    l->section = section_at(m, l->phase);
+    if (step < section->n) return l->stage < d->stage || d->done || step < next_launch(m, of->dispatcher) ? step : -1;
+    if (l->stage >= d->stage) return -1;
+    if ((is_captured(m, l->stage) || is_captured(m, l->stage + 1)) && m->state->n_closed <= l->stage) return -1;
+    l->stage++;
+    l->section = section_at(m, l->stage);
     l->ended = -1;
   }
 }
@@ -232,9 +232,9 @@ static void begin(const machine *m, int32_t stream, int32_t index, const sim_ste
     sim_turn(m->program, &s->activity, on, true);
   } else {
     sim_occupy(m->program, &s->activity, stream, &(sim_kernel){.time_ns = step->time_ns, .busy_ppm = step->busy_ppm});
-    s->phases[l->phase].misses += step->op && s->awaited_until[on] == s->now;
+    s->stages[l->stage].misses += step->op && s->awaited_until[on] == s->now;
   }
-  if (s->phases[l->phase].start < 0) s->phases[l->phase].start = s->now;
+  if (s->stages[l->stage].start < 0) s->stages[l->stage].start = s->now;
   l->running = index;
   pl_number_set_add(&s->running, stream);
   l->start = l->since = s->now;
@@ -254,9 +254,9 @@ static void begin_lane(const machine *m, int32_t stream) {
     if (index < 0) return;
     const sim_step *step = &of_lane(m, l)->steps[index];
     if (step->kind == SIM_WAIT) {
-      if (s->recorded[step->event] < l->phase - step->lag) return;
+      if (s->recorded[step->event] < l->stage - step->lag) return;
     } else if (step->kind == SIM_RECORD) {
-      s->recorded[step->event] = l->phase;
+      s->recorded[step->event] = l->stage;
       look_at(m, &m->program->waits_events, step->event);
     } else {
       if (sim_is_copy(step) && s->activity.copiers[m->program->streams[stream].on].copies) return;
@@ -293,7 +293,7 @@ static void end_lane(const machine *m, int32_t stream) {
   sim_state *s = m->state;
   const sim_stream *of = &m->program->streams[stream];
   sim_lane *l = &s->lanes[stream];
-  sim_phase *p = &s->phases[l->phase];
+  sim_stage *p = &s->stages[l->stage];
   const sim_step *step = running_of(m, l);
   p->n_ended++;
   p->end = s->now;
@@ -309,7 +309,7 @@ static void end_lane(const machine *m, int32_t stream) {
     look_at_dispatcher(m, of->dispatcher);
     p->lost_ns = pl_add_saturate(p->lost_ns, lost_ns(m, l));
   }
-  if (m->observer && m->observer->ended) m->observer->ended(m->observer->user, l->phase, l->running, l->start, s->now);
+  if (m->observer && m->observer->ended) m->observer->ended(m->observer->user, l->stage, l->running, l->start, s->now);
   l->ended = l->running;
   l->running = -1;
   pl_number_set_remove(&s->running, stream);

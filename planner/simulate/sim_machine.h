@@ -29,30 +29,30 @@
 
 #include "planner/simulate/sim_rates.h"
 
-/* Phase 0 is the prologue, phase k body k, the epilogue comes after the last body. There may be many bodies, since jobs
- * that share a GPU may take long to fall into step. A phase of a graph is another thing (planc_phase). */
-enum { SIM_MAX_BODIES = 64, SIM_MAX_PHASES = SIM_MAX_BODIES + 2 };
+/* Stage 0 is the prologue, stage k body k, the epilogue comes after the last body. There may be many bodies, since jobs
+ * that share a GPU may take long to fall into step. A stage of a graph is another thing (planc_phase). */
+enum { SIM_MAX_BODIES = 64, SIM_MAX_STAGES = SIM_MAX_BODIES + 2 };
 
-typedef struct sim_phase {
+typedef struct sim_stage {
   int32_t n_ended;                  /* timed steps */
   int64_t start, end;               /* start: -1 before the first timed step begins */
   int64_t stall_ns[PLANC_N_STALLS]; /* since the beginning of time, of all GPUs, at its end */
   int64_t lost_ns;                  /* by kernels, to copies */
   int64_t misses;
   int64_t copy_ns[PLANC_N_ROUTES];
-} sim_phase;
+} sim_stage;
 
 typedef struct sim_dispatcher {
-  int32_t phase, launched; /* its last launch in the phase, -1 before the first */
-  int32_t section;         /* of the phase */
+  int32_t stage, launched; /* its last launch in the stage, -1 before the first */
+  int32_t section;         /* of the stage */
   int32_t in_flight;
   bool launching, done;
   int64_t free_at; /* where launching */
 } sim_dispatcher;
 
 typedef struct sim_lane {
-  int32_t section;                       /* of the phase */
-  int32_t phase, ended;                  /* the stream's last step that has ended in the phase, -1 before the first */
+  int32_t section;                       /* of the stage */
+  int32_t stage, ended;                  /* the stream's last step that has ended in the stage, -1 before the first */
   int32_t running;                       /* the step that runs, -1 = none */
   int64_t start, work, rate, since, end; /* `work` is what was left at `since` */
   bool beside, crowded;                  /* a copy runs as well; other kernels ever took from its share */
@@ -62,11 +62,11 @@ typedef struct sim_lane {
 typedef struct sim_state {
   int64_t now;
   int32_t last_body;           /* asked for by the caller; SIM_MAX_BODIES while it is open how many run */
-  int32_t epilogue_phase;      /* SIM_MAX_PHASES while no dispatcher has come to it */
-  int32_t n_entered, n_closed; /* phases that dispatchers have come to; that have ended */
+  int32_t epilogue_stage;      /* SIM_MAX_STAGES while no dispatcher has come to it */
+  int32_t n_entered, n_closed; /* stages that dispatchers have come to; that have ended */
   bool changed;                /* rates must be set anew */
   int64_t stall_ns[PLANC_N_STALLS];
-  sim_phase phases[SIM_MAX_PHASES];
+  sim_stage stages[SIM_MAX_STAGES];
   sim_dispatcher *dispatchers; /* by job */
   sim_lane *lanes;             /* by stream */
   sim_activity activity;
@@ -76,11 +76,11 @@ typedef struct sim_state {
   pl_number_set launching; /* dispatchers, by place among the launchers */
   pl_number_set running;   /* streams */
   int64_t *awaited_until;  /* by GPU: the end of the last wait for a copy in */
-  int32_t *recorded;       /* by event: the last phase that recorded it, -1 if none */
+  int32_t *recorded;       /* by event: the last stage that recorded it, -1 if none */
 } sim_state;
 
 /* Told of a timed step: from when to when it ran, or its dispatcher was at launching it. */
-typedef void (*sim_told)(void *user, int32_t phase, int32_t step, int64_t start, int64_t end);
+typedef void (*sim_told)(void *user, int32_t stage, int32_t step, int64_t start, int64_t end);
 /* Told in the order in which launches and steps end; either may be NULL. */
 typedef struct sim_observer {
   sim_told ended, launched;

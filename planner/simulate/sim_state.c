@@ -44,9 +44,9 @@ static void keep_memory(sim_state *state, const sim_state *own) {
 }
 
 void sim_state_begin(const sim_program *program, sim_state *state) {
-  sim_state begun = {.last_body = SIM_MAX_BODIES, .epilogue_phase = SIM_MAX_PHASES, .n_entered = 1};
+  sim_state begun = {.last_body = SIM_MAX_BODIES, .epilogue_stage = SIM_MAX_STAGES, .n_entered = 1};
   keep_memory(&begun, state);
-  begun.phases[0].start = -1;
+  begun.stages[0].start = -1;
   *state = begun;
   for (int32_t j = 0; j < program->n_jobs; j++) state->dispatchers[j] = (sim_dispatcher){.launched = -1};
   for (int32_t i = 0; i < program->n_streams; i++) state->lanes[i] = (sim_lane){.ended = -1, .running = -1};
@@ -95,7 +95,7 @@ static int64_t work_left(const sim_state *s, const sim_lane *l) {
 }
 
 static bool is_same_lane(const sim_state *a, const sim_lane *x, const sim_state *b, const sim_lane *y, int32_t apart) {
-  return y->phase - x->phase == apart && x->ended == y->ended && x->running == y->running &&
+  return y->stage - x->stage == apart && x->ended == y->ended && x->running == y->running &&
          work_left(a, x) == work_left(b, y);
 }
 
@@ -104,10 +104,10 @@ static bool is_same_dispatcher(const sim_state *a, const sim_dispatcher *x, cons
   if (x->done || y->done || x->launching != y->launching) return false;
   if (x->launching && x->free_at - a->now != y->free_at - b->now) return false;
   if (x->section != y->section) return false;
-  return y->phase - x->phase == apart && x->launched == y->launched && x->in_flight == y->in_flight;
+  return y->stage - x->stage == apart && x->launched == y->launched && x->in_flight == y->in_flight;
 }
 
-/* A wait looks one phase back at most, and streams are at most as far behind as the phase that has ended last. */
+/* A wait looks one stage back at most, and streams are at most as far behind as the stage that has ended last. */
 static int32_t relevant(int32_t recorded, int32_t body) {
   return recorded < body - 1 ? -2 : recorded - body;
 }

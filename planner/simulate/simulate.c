@@ -109,7 +109,7 @@ static planc_status run_until_repeated(simulation *s) {
     PLANC_TRY(sim_advance(&s->program, &s->state, s->options.jobs ? &busy : NULL, &over));
     int32_t body = s->state.n_closed - 1;
     if (s->options.jobs) sim_busy_note_step(&s->busy, s->state.now - now, closed);
-    bool ended = s->state.n_closed > closed && body > 0 && body < s->state.epilogue_phase;
+    bool ended = s->state.n_closed > closed && body > 0 && body < s->state.epilogue_stage;
     if (ended && !s->repeats) PLANC_TRY(note_end(s, body));
   }
   if (s->repeats) return NULL;
@@ -120,26 +120,26 @@ static planc_status run_until_repeated(simulation *s) {
 
 /* A dispatcher needs the time of its launches for each body: if bodies end faster, they were launched ahead. */
 static bool lives_on_lead(const simulation *s) {
-  int64_t ns = s->state.phases[s->until].end - s->state.phases[s->from].end;
+  int64_t ns = s->state.stages[s->until].end - s->state.stages[s->from].end;
   for (int32_t k = 0; k < s->program.n_launchers && !s->repeats; k++)
     if (pl_mul_saturate(sim_dispatcher_ns(&s->program, s->program.launchers[k]), s->until - s->from) > ns) return true;
   return false;
 }
 
-static void visit(const simulation *s, planc_simulation_visitor visitor, int32_t phase, int32_t step, int64_t start,
+static void visit(const simulation *s, planc_simulation_visitor visitor, int32_t stage, int32_t step, int64_t start,
                   int64_t end) {
   const planc_instr *instr = &s->plan->body.instrs[step];
-  if (phase == s->shown) visitor(s->options.user, s->plan, instr, start - s->origin, end - s->origin);
+  if (stage == s->shown) visitor(s->options.user, s->plan, instr, start - s->origin, end - s->origin);
 }
 
-static void visit_end(void *user, int32_t phase, int32_t step, int64_t start, int64_t end) {
+static void visit_end(void *user, int32_t stage, int32_t step, int64_t start, int64_t end) {
   const simulation *s = user;
-  if (s->options.visitor) visit(s, s->options.visitor, phase, step, start, end);
+  if (s->options.visitor) visit(s, s->options.visitor, stage, step, start, end);
 }
 
-static void visit_launch(void *user, int32_t phase, int32_t step, int64_t start, int64_t end) {
+static void visit_launch(void *user, int32_t stage, int32_t step, int64_t start, int64_t end) {
   const simulation *s = user;
-  if (s->options.launch_visitor) visit(s, s->options.launch_visitor, phase, step, start, end);
+  if (s->options.launch_visitor) visit(s, s->options.launch_visitor, stage, step, start, end);
 }
 
 /* The last state in which no dispatcher had come to the body that is shown, so that all of it is still to be launched.
@@ -159,7 +159,7 @@ static planc_status show(simulation *s) {
   const sim_observer visitors = {.ended = visit_end, .launched = visit_launch, .user = s};
   bool over = false;
   int32_t last_body = s->state.last_body;
-  s->origin = s->state.phases[s->shown].start;
+  s->origin = s->state.stages[s->shown].start;
   go_back(s);
   s->state.last_body = last_body;
   while (!over) PLANC_TRY(sim_advance(&s->program, &s->state, &visitors, &over));
@@ -169,7 +169,7 @@ static planc_status show(simulation *s) {
 /* Of each cause a GPU's mean. What a division leaves over goes on to the next cause, and to the first what is left of
  * the time computed: so the causes add up to the period less the time computed, to the ns. */
 static void report_stalls(const simulation *s, int64_t n_gpus, planc_simulation *out) {
-  const sim_phase *last = &s->state.phases[s->until], *first = &s->state.phases[s->from];
+  const sim_stage *last = &s->state.stages[s->until], *first = &s->state.stages[s->from];
   int64_t n = s->until - s->from, parts = n * n_gpus, rest = (last->end - first->end) % n * n_gpus;
   for (int i = 0; i < PLANC_N_STALLS; i++) rest -= (last->stall_ns[i] - first->stall_ns[i]) % parts;
   rest = (rest % parts + parts) % parts;
@@ -182,11 +182,11 @@ static void report_stalls(const simulation *s, int64_t n_gpus, planc_simulation 
 }
 
 /* What the bodies that are averaged copied, lost and missed, each the mean of them. */
-static sim_phase mean_of_bodies(const simulation *s) {
-  sim_phase mean = {0};
+static sim_stage mean_of_bodies(const simulation *s) {
+  sim_stage mean = {0};
   int64_t n = s->until - s->from;
   for (int32_t b = s->from + 1; b <= s->until; b++) {
-    const sim_phase *body = &s->state.phases[b];
+    const sim_stage *body = &s->state.stages[b];
     for (int r = 0; r < PLANC_N_ROUTES; r++) mean.copy_ns[r] = pl_add_saturate(mean.copy_ns[r], body->copy_ns[r]);
     mean.lost_ns = pl_add_saturate(mean.lost_ns, body->lost_ns);
     mean.misses += body->misses;
@@ -198,18 +198,18 @@ static sim_phase mean_of_bodies(const simulation *s) {
 }
 
 static void report_beginning(const simulation *s, planc_simulation *out) {
-  const sim_phase *phases = s->state.phases;
-  out->prologue_ns = phases[0].end;
-  out->first_period_ns = phases[1].end - phases[0].end;
+  const sim_stage *stages = s->state.stages;
+  out->prologue_ns = stages[0].end;
+  out->first_period_ns = stages[1].end - stages[0].end;
 }
 
 static void report(const simulation *s, planc_simulation *out) {
-  const sim_phase *phases = s->state.phases, *last = &phases[s->until], *first = &phases[s->from];
-  int32_t n_gpus = s->program.n_gpus > 0 ? s->program.n_gpus : 1, epilogue = s->state.epilogue_phase;
-  sim_phase mean = mean_of_bodies(s);
+  const sim_stage *stages = s->state.stages, *last = &stages[s->until], *first = &stages[s->from];
+  int32_t n_gpus = s->program.n_gpus > 0 ? s->program.n_gpus : 1, epilogue = s->state.epilogue_stage;
+  sim_stage mean = mean_of_bodies(s);
   out->period_ns = (last->end - first->end) / (s->until - s->from);
   out->averaged = s->repeats ? 0 : s->until - s->from;
-  out->epilogue_ns = phases[epilogue].end - phases[epilogue - 1].end;
+  out->epilogue_ns = stages[epilogue].end - stages[epilogue - 1].end;
   out->slowdown_ns = mean.lost_ns / n_gpus;
   out->misses = mean.misses;
   report_stalls(s, n_gpus, out);

@@ -4,7 +4,7 @@
 #include "util/math.h"
 
 const planc_memory *planc_plan_memory(const planc_plan *plan, planc_memory_kind kind) {
-  static const planc_memory none = {.gpu = -1, .bytes = -1, .budget_bytes = -1, .alignment = PLANC_PLAN_ALIGNMENT};
+  static const planc_memory none = {.gpu = -1, .bytes = -1, .budget_bytes = -1, .alignment = PLANC_ALIGNMENT};
   for (int32_t m = 0; m < plan->n_memories; m++)
     if (plan->memories[m].kind == kind) return &plan->memories[m];
   return &none;

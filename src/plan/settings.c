@@ -1,17 +1,17 @@
 /* Which settings a plan can have (settings.h). */
 #include "planc/settings.h"
 
-#include "planc/schedule.h"
+#include "planc/plan.h"
 
-static planc_status check_range(const char *option, int64_t value, int64_t least, int64_t most) {
+static planc_status check_range(const char *setting, int64_t value, int64_t least, int64_t most) {
   if (value == 0 || (value >= least && value <= most)) return NULL;
-  return planc_error(PLANC_USAGE, "--%s: %lld is not between %lld and %lld", option, (long long)value, (long long)least,
-                     (long long)most);
+  return planc_error(PLANC_USAGE, "setting %s: %lld is not between %lld and %lld", setting, (long long)value,
+                     (long long)least, (long long)most);
 }
 
 planc_status planc_settings_check(const planc_settings *settings) {
 #define X(name, option, kind, least, most, standard, users, help) \
-  PLANC_TRY(check_range(option, settings->name, (least), (most)));
+  PLANC_TRY(check_range(#name, settings->name, (least), (most)));
   PLANC_SETTINGS(X)
 #undef X
   if (settings->region % PLANC_ALIGNMENT != 0)

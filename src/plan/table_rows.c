@@ -70,9 +70,9 @@ static planc_status read_sizes(pl_row *row, const planc_plan *plan, planc_memory
   PLANC_TRY(ROW_INT64(row, ",\"budget\":", -1, PL_ROW_MAX, &memory->budget_bytes));
   PLANC_TRY(ROW_INT64(row, ",\"reserved\":", 0, PL_ROW_MAX, &memory->reserved_bytes));
   PLANC_TRY(ROW_INT64(row, ",\"arena\":", 0, PL_ROW_MAX, &memory->arena_bytes));
-  PLANC_TRY(ROW_INT64(row, ",\"align\":", PLANC_PLAN_ALIGNMENT, PLANC_PLAN_MAX_ALIGNMENT, &memory->alignment));
-  if (memory->alignment % PLANC_PLAN_ALIGNMENT != 0)
-    return pl_row_error(row, row->at, "an alignment that is not a multiple of %d", PLANC_PLAN_ALIGNMENT);
+  PLANC_TRY(ROW_INT64(row, ",\"align\":", PLANC_ALIGNMENT, PLANC_PLAN_MAX_ALIGNMENT, &memory->alignment));
+  if (memory->alignment % PLANC_ALIGNMENT != 0)
+    return pl_row_error(row, row->at, "an alignment that is not a multiple of %d", PLANC_ALIGNMENT);
   if (memory->kind != PLANC_MEMORY_DEVICE || !ROW_ACCEPTS(row, ",\"chunk\":")) return NULL;
   PLANC_TRY(pl_row_int(row, 1, PL_ROW_MAX, &memory->chunk_bytes));
   PLANC_TRY(ROW_INT32(row, ",\"maps\":", 0, plan->n_mappings - memory->first_mapping, &memory->n_mappings));
@@ -83,7 +83,7 @@ static planc_status read_sizes(pl_row *row, const planc_plan *plan, planc_memory
 planc_status pl_memory_read(pl_row *row, const planc_plan *plan, int32_t m, int32_t first_mapping, planc_memory *out) {
   int32_t kind;
   *out = (planc_memory){
-      .gpu = -1, .bytes = -1, .budget_bytes = -1, .alignment = PLANC_PLAN_ALIGNMENT, .first_mapping = first_mapping};
+      .gpu = -1, .bytes = -1, .budget_bytes = -1, .alignment = PLANC_ALIGNMENT, .first_mapping = first_mapping};
   PLANC_TRY(ROW_LITERAL(row, "{\"memory\":"));
   const char *place = row->at;
   PLANC_TRY(pl_row_word(row, memory_kinds, PLANC_N_MEMORY_KINDS, &kind));

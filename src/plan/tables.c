@@ -102,8 +102,8 @@ static planc_status check_memory(const planc_plan *plan, int32_t m) {
   }
   if (!is_within(memory->bytes, -1, PL_ROW_MAX) || !is_within(memory->budget_bytes, -1, PL_ROW_MAX))
     return planc_error(PLANC_INVALID_PLAN, "memory %d: its bytes or budget are out of range", m);
-  if (!is_within(memory->alignment, PLANC_PLAN_ALIGNMENT, PLANC_PLAN_MAX_ALIGNMENT) ||
-      memory->alignment % PLANC_PLAN_ALIGNMENT != 0)
+  if (!is_within(memory->alignment, PLANC_ALIGNMENT, PLANC_PLAN_MAX_ALIGNMENT) ||
+      memory->alignment % PLANC_ALIGNMENT != 0)
     return planc_error(PLANC_INVALID_PLAN, "memory %d: an alignment of %lld", m, (long long)memory->alignment);
   if (memory->gpu != (device ? m : -1))
     return planc_error(PLANC_INVALID_PLAN, "memory %d: it belongs to GPU %d", m, memory->gpu);

@@ -302,7 +302,7 @@ static planc_status change_address(mutation *m, planc_instr *instr) {
     const planc_instr *other = &body->data[i].instr;
     if (other->op != PLANC_INSTR_acquire || other->memory != instr->memory) continue;
     if (trace->buffers[other->aux].job == trace->buffers[instr->aux].job) continue;
-    int64_t shift = below(m, 3) ? 0 : PLANC_PLAN_ALIGNMENT * (below(m, 2) ? 1 : -1), address = other->address + shift;
+    int64_t shift = below(m, 3) ? 0 : PLANC_ALIGNMENT * (below(m, 2) ? 1 : -1), address = other->address + shift;
     if (address >= 0 && address + instr->bytes <= m->plan->memories[instr->memory].arena_bytes)
       VEC_PUSH(&addresses, address);
   }

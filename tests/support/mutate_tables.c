@@ -52,7 +52,7 @@ static void change_chunks(mutation *m, planc_memory *memory) {
       memory->chunk_bytes = below(m, 2) ? memory->chunk_bytes * 2 : memory->chunk_bytes / 2;
       return;
     case 1:
-      memory->chunk_bytes = memory->chunk_bytes ? 0 : PLANC_PLAN_ALIGNMENT;
+      memory->chunk_bytes = memory->chunk_bytes ? 0 : PLANC_ALIGNMENT;
       return;
     case 2:
       memory->first_mapping += below(m, 2) ? 1 : -1;

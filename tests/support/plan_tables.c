@@ -18,7 +18,7 @@ static planc_status make_memories(planc_plan *plan, pl_arena *arena, int32_t n_g
                              : m == plan->n_memories - 1 ? PLANC_MEMORY_USER
                                                          : PLANC_MEMORY_STORAGE;
     plan->memories[m] = (planc_memory){
-        .kind = kind, .gpu = m < n_gpus ? m : -1, .bytes = -1, .budget_bytes = -1, .alignment = PLANC_PLAN_ALIGNMENT};
+        .kind = kind, .gpu = m < n_gpus ? m : -1, .bytes = -1, .budget_bytes = -1, .alignment = PLANC_ALIGNMENT};
   }
   return NULL;
 }

@@ -42,7 +42,7 @@ static planc_status hand_over(loom *l, int32_t stream) {
 
 static planc_status take(loom *l, int64_t bytes, int64_t *out_address) {
   int64_t address = 0, at = 0;
-  bytes = pl_align_up(bytes, PLANC_PLAN_ALIGNMENT);
+  bytes = pl_align_up(bytes, PLANC_ALIGNMENT);
   for (; at < l->used.len && l->used.data[at].address - address < bytes; at++)
     address = l->used.data[at].address + l->used.data[at].bytes;
   VEC_PUSH(&l->used, ((piece){0}));
@@ -82,7 +82,7 @@ static planc_status acquire_away(loom *l, int32_t buffer, int32_t memory) {
   int64_t *slot = &l->slot[memory][buffer];
   if (*slot < 0) {
     *slot = of->arena_bytes;
-    of->arena_bytes += pl_align_up(l->w->trace->buffers[buffer].bytes, PLANC_PLAN_ALIGNMENT);
+    of->arena_bytes += pl_align_up(l->w->trace->buffers[buffer].bytes, PLANC_ALIGNMENT);
   }
   return open_at(l, buffer, memory, *slot, &l->away[memory][buffer]);
 }

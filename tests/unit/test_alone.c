@@ -135,12 +135,12 @@ END_TEST
 
 /* --- The simulator's own runs ------------------------------------------------------------------------------------- */
 
-static void record(void *user, int32_t phase, int32_t step, int64_t start, int64_t end) {
+static void record(void *user, int32_t stage, int32_t step, int64_t start, int64_t end) {
   sheet *s = user;
   int32_t k = 0;
-  if (phase < 1 || phase > MOST_PERIODS) return;
+  if (stage < 1 || stage > MOST_PERIODS) return;
   while (s->instrs[k] != step) k++;
-  s->spans[(int64_t)(phase - 1) * s->timeline.n_timed + k] = (planc_span){start, end};
+  s->spans[(int64_t)(stage - 1) * s->timeline.n_timed + k] = (planc_span){start, end};
 }
 
 /* So many bodies as the machine runs them. */

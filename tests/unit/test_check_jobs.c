@@ -261,9 +261,9 @@ START_TEST(a_crowded_graph_is_read_once_for_all_its_jobs) {
     jobs[j] = (planc_job){.graph = own, .batch = 2, .n_rounds = 1, .rounds = one_round, .iterations = 1};
     if (j % 2) jobs[j].order = order;
   }
-  planc_memory memories[] = {{.kind = PLANC_MEMORY_DEVICE, .gpu = 0, .alignment = PLANC_PLAN_ALIGNMENT},
-                             {.kind = PLANC_MEMORY_HOST, .gpu = -1, .alignment = PLANC_PLAN_ALIGNMENT},
-                             {.kind = PLANC_MEMORY_USER, .gpu = -1, .alignment = PLANC_PLAN_ALIGNMENT}};
+  planc_memory memories[] = {{.kind = PLANC_MEMORY_DEVICE, .gpu = 0, .alignment = PLANC_ALIGNMENT},
+                             {.kind = PLANC_MEMORY_HOST, .gpu = -1, .alignment = PLANC_ALIGNMENT},
+                             {.kind = PLANC_MEMORY_USER, .gpu = -1, .alignment = PLANC_ALIGNMENT}};
   planc_plan plan = {.name = "crowded",
                      .device = {.duplex_ppm = 1},
                      .policy = "hand",

@@ -282,7 +282,7 @@ START_TEST(every_device_has_its_budget) {
   judge_expect(plan, PLANC_OK, "ok", "on the second GPU");
   plan->memories[0].reserved_bytes = 1;
   judge_expect(plan, PLANC_INFEASIBLE, "needs 4097 bytes on GPU 0", "the first");
-  plan->memories[0] = (planc_memory){.budget_bytes = 0, .alignment = PLANC_PLAN_ALIGNMENT};
+  plan->memories[0] = (planc_memory){.budget_bytes = 0, .alignment = PLANC_ALIGNMENT};
   judge_expect(plan, PLANC_OK, "ok", "nothing is on the first");
   plan->memories[1].budget_bytes = 4095;
   judge_expect(plan, PLANC_INFEASIBLE, "the budget is 4095, 1 too few", "the second");

@@ -708,6 +708,25 @@ END_TEST
 
 /* --- What is no mix ----------------------------------------------------------------------------------------------- */
 
+/* Whoever is asked refuses it. */
+static void assert_no_mix(const planc_mix *mix, const char *why) {
+  const planc_mix_policy *temporal = planc_mix_policy_find("temporal");
+  planc_mix_share shares[PLANC_MIX_MAX_JOBS + 1] = {{0}};
+  planc_least least, known = {.bytes = PLANC_ALIGNMENT, .is_least = true};
+  planc_mix_estimate estimate;
+  planc_replanned replanned;
+  planc_plan *plan;
+  assert_fails(planc_mix_resolve(mix, shares), PLANC_USAGE, why);
+  assert_fails(planc_colocate(mix, temporal, shares, &plan), PLANC_USAGE, why);
+  assert_fails(planc_mix_replan(mix, temporal, NULL, shares, &replanned), PLANC_USAGE, why);
+  assert_fails(planc_mix_estimate_by(mix, planc_mix_policy_find("mps"), shares, &estimate), PLANC_USAGE, why);
+  for (int32_t open = 0; open < 2; open++) {
+    const planc_mix_share *asked = open ? NULL : shares;
+    assert_fails(planc_mix_find_least(mix, temporal, asked, PLANC_MEMORY_DEVICE, NULL, &least), PLANC_USAGE, why);
+    assert_fails(planc_mix_find_least_beside(mix, temporal, asked, &known, &least), PLANC_USAGE, why);
+  }
+}
+
 START_TEST(misuse) {
   random_mix m;
   planc_mix_share shares[MOST_JOBS];
@@ -716,23 +735,25 @@ START_TEST(misuse) {
   ok(planc_profile_read("profiles/v100-32g.json", &other));
   planc_mix mix = m.mix;
   mix.n_jobs = 0;
-  assert_fails(planc_mix_resolve(&mix, shares), PLANC_USAGE, "0 jobs: a mix has from 1 to 64");
+  assert_no_mix(&mix, "0 jobs: a mix has from 1 to 64");
   mix.n_jobs = PLANC_MIX_MAX_JOBS + 1;
-  assert_fails(planc_mix_resolve(&mix, shares), PLANC_USAGE, "65 jobs");
+  assert_no_mix(&mix, "65 jobs");
   m.iterations[1] = PLANC_MIX_MAX_ITERATIONS + 1;
-  assert_fails(planc_mix_resolve(&m.mix, shares), PLANC_USAGE, "1025 iterations in a period");
+  assert_no_mix(&m.mix, "1025 iterations in a period");
   m.iterations[1] = -1;
-  assert_fails(planc_mix_resolve(&m.mix, shares), PLANC_USAGE, "-1 iterations in a period");
+  assert_no_mix(&m.mix, "-1 iterations in a period");
   m.iterations[1] = 1;
   m.jobs[1].profile = other;
-  assert_fails(planc_mix_resolve(&m.mix, shares), PLANC_USAGE, "jobs that share a GPU have one device");
+  assert_no_mix(&m.mix, "jobs that share a GPU have one device");
   m.jobs[1].profile = profile;
   m.mix.terms.gpus = 2;
-  assert_fails(planc_mix_resolve(&m.mix, shares), PLANC_USAGE, "a mix shares one GPU, and 2 are asked for");
+  assert_no_mix(&m.mix, "a mix shares one GPU, and 2 are asked for");
   m.mix.terms.gpus = 1;
+  m.mix.terms.budgets[PLANC_MEMORY_STORAGE] = 4096;
+  assert_no_mix(&m.mix, "a mix takes no storage, and 4096 bytes of it are there");
+  m.mix.terms.budgets[PLANC_MEMORY_STORAGE] = 0;
   m.mix.terms.settings.region = 257;
-  assert_fails(planc_mix_resolve(&m.mix, shares), PLANC_USAGE,
-               "regions of 257 bytes: their size must be a multiple of 256");
+  assert_no_mix(&m.mix, "regions of 257 bytes: their size must be a multiple of 256");
   m.mix.terms.settings.region = 0;
   set_budget(&m, 1);
   assert_fails(planc_mix_resolve(&m.mix, shares), PLANC_INFEASIBLE, "job 0");

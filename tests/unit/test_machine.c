@@ -11,7 +11,7 @@ enum { STREAMS = 3, MOST_STEPS = 40, BODIES = 4, MOST_ENDS = 4096 };
 
 /* What a run shows, in order. */
 typedef struct ended {
-  int32_t phase, step;
+  int32_t stage, step;
   int64_t start, end;
 } ended;
 typedef struct shown {
@@ -19,11 +19,11 @@ typedef struct shown {
   int32_t n;
 } shown;
 
-static void note(void *user, int32_t phase, int32_t step, int64_t start, int64_t end) {
+static void note(void *user, int32_t stage, int32_t step, int64_t start, int64_t end) {
   shown *l = user;
   ck_assert_int_lt(l->n, MOST_ENDS);
   memset(&l->ends[l->n], 0, sizeof l->ends[l->n]);
-  l->ends[l->n++] = (ended){phase, step, start, end};
+  l->ends[l->n++] = (ended){stage, step, start, end};
 }
 
 typedef struct fixture {
@@ -116,15 +116,15 @@ static void assert_same(const shown *a, const shown *b, const sim_state *x, cons
   ck_assert_mem_eq(x->stall_ns, y->stall_ns, sizeof x->stall_ns);
   ck_assert_int_eq(x->n_closed, y->n_closed);
   for (int32_t k = 0; k < x->n_closed; k++) {
-    ck_assert_int_eq(x->phases[k].end, y->phases[k].end);
-    ck_assert_int_eq(x->phases[k].lost_ns, y->phases[k].lost_ns);
-    ck_assert_int_eq(x->phases[k].misses, y->phases[k].misses);
+    ck_assert_int_eq(x->stages[k].end, y->stages[k].end);
+    ck_assert_int_eq(x->stages[k].lost_ns, y->stages[k].lost_ns);
+    ck_assert_int_eq(x->stages[k].misses, y->stages[k].misses);
   }
 }
 
 static shown whole, parted, thrown;
 
-/* By phase and step: when its launch ended; by phase the last end in it. */
+/* By stage and step: when its launch ended; by stage the last end in it. */
 typedef struct launches {
   const fixture *f;
   int64_t until[BODIES + 2][MOST_STEPS];
@@ -132,22 +132,22 @@ typedef struct launches {
   int32_t n, n_ended;
 } launches;
 
-static void note_launch(void *user, int32_t phase, int32_t step, int64_t start, int64_t end) {
+static void note_launch(void *user, int32_t stage, int32_t step, int64_t start, int64_t end) {
   launches *l = user;
   bool captured = l->f->program.captured;
   if (captured) ck_assert(end - start == 0 || end - start == l->f->program.device.launch_ns);
   if (!captured) ck_assert_int_eq(end - start, l->f->program.device.launch_ns);
-  if (l->f->program.apart) ck_assert_int_ge(start, l->last_ns[phase - 1]);
-  ck_assert_int_eq(l->until[phase][step], -1);
-  l->until[phase][step] = end;
+  if (l->f->program.apart) ck_assert_int_ge(start, l->last_ns[stage - 1]);
+  ck_assert_int_eq(l->until[stage][step], -1);
+  l->until[stage][step] = end;
   l->n++;
 }
 
-static void note_ended(void *user, int32_t phase, int32_t step, int64_t start, int64_t end) {
+static void note_ended(void *user, int32_t stage, int32_t step, int64_t start, int64_t end) {
   launches *l = user;
-  ck_assert_int_ge(l->until[phase][step], 0);
-  ck_assert_int_ge(start, l->until[phase][step]);
-  l->last_ns[phase] = end;
+  ck_assert_int_ge(l->until[stage][step], 0);
+  ck_assert_int_ge(start, l->until[stage][step]);
+  l->last_ns[stage] = end;
   l->n_ended++;
 }
 
@@ -195,7 +195,7 @@ START_TEST(a_copy_goes_on_as_its_origin) {
 }
 END_TEST
 
-/* All that was begun is complete: each phase's kernels and copies, each in its time. */
+/* All that was begun is complete: each stage's kernels and copies, each in its time. */
 START_TEST(everything_runs_once_in_its_order) {
   for (uint64_t seed = 0; seed < 400; seed++) {
     fixture f;
@@ -209,12 +209,12 @@ START_TEST(everything_runs_once_in_its_order) {
     for (int32_t k = 0; k < whole.n; k++) {
       const ended *e = &whole.ends[k];
       const sim_step *step = &f.body[e->step];
-      int32_t number = e->phase * f.program.sections[SIM_BODY].n + e->step;
+      int32_t number = e->stage * f.program.sections[SIM_BODY].n + e->step;
       ck_assert_int_gt(number, last[step->stream]);
       last[step->stream] = number;
       ck_assert_int_ge(e->end - e->start, step->time_ns);
       if (k > 0) ck_assert_int_ge(e->end, whole.ends[k - 1].end);
-      n_timed[e->phase]++;
+      n_timed[e->stage]++;
     }
     for (int32_t k = 1; k <= BODIES; k++) ck_assert_int_eq(n_timed[k], f.program.sections[SIM_BODY].n_timed);
     pl_arena_free(&f.arena);
@@ -247,11 +247,11 @@ START_TEST(what_is_alike_repeats_itself) {
         if ((alike = sim_is_repeated(&f.program, &ends[from], from, &ends[until], until))) break;
     n_alike += alike;
     n_late += alike && until > 4;
-    int64_t cycle = state.phases[until].end - state.phases[from].end;
+    int64_t cycle = state.stages[until].end - state.stages[from].end;
     for (int32_t k = from; alike && k + until - from < MANY - NEAR_END; k++)
-      ck_assert_msg(state.phases[k + until - from].end - state.phases[k].end == cycle,
+      ck_assert_msg(state.stages[k + until - from].end - state.stages[k].end == cycle,
                     "program %d: %d to %d take %lld, %d to %d %lld", (int)seed, from, until, (long long)cycle, k,
-                    k + until - from, (long long)(state.phases[k + until - from].end - state.phases[k].end));
+                    k + until - from, (long long)(state.stages[k + until - from].end - state.stages[k].end));
     pl_arena_free(&f.arena);
   }
   ck_assert_int_gt(n_alike, 500);
@@ -319,12 +319,12 @@ START_TEST(a_tenth_costs_a_tenth) {
   sim_state state = begun(&f), kept = begun(&f), fresh = begun(&f);
   state.last_body = kept.last_body = fresh.last_body = 1;
   for (; !over; steps++) {
-    if (state.dispatchers[0].phase == 0 ||
-        (state.dispatchers[0].phase == 1 && state.dispatchers[0].launched < 4 * (KEPT - 1)))
+    if (state.dispatchers[0].stage == 0 ||
+        (state.dispatchers[0].stage == 1 && state.dispatchers[0].launched < 4 * (KEPT - 1)))
       sim_state_copy(&f.program, &kept, &state);
     ok(sim_advance(&f.program, &state, NULL, &over));
   }
-  ck_assert_int_eq(kept.dispatchers[0].phase, 1);
+  ck_assert_int_eq(kept.dispatchers[0].stage, 1);
   for (int32_t i = KEPT; i < CHAIN; i++) f.body[4 * i + 3].time_ns += 50 + i % 7;
   ok(sim_list_steps(&f.program, &f.arena, &f.program.sections[SIM_BODY]));
   whole.n = parted.n = 0;

@@ -57,7 +57,7 @@ static void end_of(const ranked *kernels, int32_t n, int64_t *out) {
   while (!over) {
     ok(sim_advance(&f.program, &state, NULL, &over));
     for (int32_t k = 0; k < n; k++)
-      if (out[k] < 0 && state.lanes[k].phase == 1 && state.lanes[k].running < 0 && state.lanes[k].ended >= 0)
+      if (out[k] < 0 && state.lanes[k].stage == 1 && state.lanes[k].running < 0 && state.lanes[k].ended >= 0)
         out[k] = state.now;
   }
   pl_arena_free(&f.arena);

@@ -1,7 +1,8 @@
 /* The common device of a mix (common.h). */
 #include "planner/colocate/jobs/common.h"
 
-#include "planner/memory/placements.h"
+#include "planner/colocate/jobs/mix_check.h"
+#include "planner/memory/placement_cache.h"
 
 static planc_status set_common_profile(const planc_mix *mix, pl_common *out);
 static planc_settings common_settings(const planc_mix *mix);
@@ -9,11 +10,12 @@ static void set_job(const planc_mix *mix, int32_t job, pl_common *out);
 
 planc_status pl_common_make(const planc_mix *mix, pl_common *out) {
   *out = (pl_common){.mix = *mix};
+  PLANC_TRY(pl_mix_check(mix));
   PLANC_TRY(PL_NEW(&out->arena, &out->jobs, mix->n_jobs));
   PLANC_TRY(PL_NEW(&out->arena, &out->profiles, mix->n_jobs));
   PLANC_TRY(set_common_profile(mix, out));
-  if (!mix->terms.placements) PLANC_TRY(pl_placements_make(&out->own));
-  if (out->own) out->mix.terms.placements = out->own;
+  if (!mix->terms.placement_cache) PLANC_TRY(pl_placement_cache_make(&out->own));
+  if (out->own) out->mix.terms.placement_cache = out->own;
   out->all = (planc_target){&out->mix.terms, &out->profile, common_settings(mix)};
   for (int32_t j = 0; j < mix->n_jobs; j++) set_job(mix, j, out);
   out->mix.jobs = out->jobs;
@@ -21,7 +23,7 @@ planc_status pl_common_make(const planc_mix *mix, pl_common *out) {
 }
 
 void pl_common_free(pl_common *common) {
-  pl_placements_free(common->own);
+  pl_placement_cache_free(common->own);
   pl_arena_free(&common->arena);
 }
 

@@ -12,12 +12,13 @@ typedef struct pl_common {
                             that any profile says it takes */
   planc_profile profile; /* of that */
   planc_workload *jobs;
-  planc_profile *profiles; /* by job; empty where an earlier job's serves */
-  planc_placements *own;   /* of the mix's terms; NULL where the caller's are taken */
+  planc_profile *profiles;    /* by job; empty where an earlier job's serves */
+  planc_placement_cache *own; /* of the mix's terms; NULL where the caller's are taken */
   pl_arena arena;
 } pl_common;
 
-/* A common mix stays where it is while it is used. Freed with pl_common_free, whatever the outcome. */
+/* USAGE for what is no mix (mix_check.h). A common mix stays where it is while it is used. Freed with pl_common_free,
+ * whatever the outcome. */
 planc_status pl_common_make(const planc_mix *mix, pl_common *out);
 void pl_common_free(pl_common *common);
 

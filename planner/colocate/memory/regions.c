@@ -58,14 +58,12 @@ static int64_t find_place(const pl_regions *regions, const pl_free_list *list, b
 }
 
 static planc_status take_from(const pl_regions *regions, pl_free_list *list, bool high, int64_t bytes, int64_t *out) {
-  bool taken;
   *out = find_place(regions, list, high, bytes);
-  return *out < 0 ? NULL : pl_free_list_take(list, (pl_range){*out, *out + bytes}, &taken);
+  return *out < 0 ? NULL : pl_free_list_take_free(list, (pl_range){*out, *out + bytes});
 }
 
 /* Takes new regions for a tensor, as few as hold it, and puts it at one of their ends: so it is in each of them. */
 static planc_status take_new(pl_regions *regions, int32_t owner, bool high, int64_t bytes, int64_t *out) {
-  bool taken;
   int64_t whole = pl_align_up(bytes, regions->region_bytes), start;
   PLANC_TRY(take_from(regions, &regions->common, high, whole, &start));
   *out = -1;
@@ -73,7 +71,7 @@ static planc_status take_new(pl_regions *regions, int32_t owner, bool high, int6
   *out = high ? start + whole - bytes : start;
   regions->held[owner] += whole;
   PLANC_TRY(pl_free_list_give(&regions->owners[owner], (pl_range){start, start + whole}));
-  return pl_free_list_take(&regions->owners[owner], (pl_range){*out, *out + bytes}, &taken);
+  return pl_free_list_take_free(&regions->owners[owner], (pl_range){*out, *out + bytes});
 }
 
 /* Bytes of a range that are in a region. */
@@ -89,9 +87,8 @@ static void count(pl_regions *regions, pl_range range, int64_t sign) {
 
 /* Gives a region that nothing is left in to whoever asks next. */
 static planc_status let_go(pl_regions *regions, int32_t owner, int64_t region) {
-  bool taken;
   pl_range range = {region * regions->region_bytes, (region + 1) * regions->region_bytes};
-  PLANC_TRY(pl_free_list_take(&regions->owners[owner], range, &taken));
+  PLANC_TRY(pl_free_list_take_free(&regions->owners[owner], range));
   regions->held[owner] -= regions->region_bytes;
   return pl_free_list_give(&regions->common, range);
 }

@@ -28,10 +28,9 @@ static int64_t whole(int64_t bytes) {
 }
 
 static planc_status take_from(const pl_stream_chunks *chunks, pl_free_list *list, int64_t bytes, int64_t *out) {
-  bool taken;
   int64_t start = pl_free_list_first(list, 0, bytes).start;
   *out = start <= chunks->capacity - bytes ? start : -1;
-  return *out < 0 ? NULL : pl_free_list_take(list, (pl_range){start, start + bytes}, &taken);
+  return *out < 0 ? NULL : pl_free_list_take_free(list, (pl_range){start, start + bytes});
 }
 
 planc_status pl_stream_chunks_take(pl_stream_chunks *chunks, int32_t stream, int64_t bytes, int64_t *out_address,
@@ -53,11 +52,10 @@ planc_status pl_stream_chunks_sync(pl_stream_chunks *chunks) {
   for (int32_t s = 0; s < chunks->n_streams; s++) {
     pl_free_list *list = &chunks->unsynced[s];
     for (;;) {
-      bool taken;
       pl_range range = pl_free_list_first(list, 0, 1);
       if (range.start >= chunks->capacity) break;
       if (range.end > chunks->capacity) range.end = chunks->capacity;
-      PLANC_TRY(pl_free_list_take(list, range, &taken));
+      PLANC_TRY(pl_free_list_take_free(list, range));
       PLANC_TRY(pl_free_list_give(&chunks->synced, range));
     }
   }

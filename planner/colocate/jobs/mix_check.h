@@ -1,6 +1,6 @@
 /* Whether a mix can be asked for at all. */
-#ifndef PLANC_COLOCATE_MIX_CHECK_H
-#define PLANC_COLOCATE_MIX_CHECK_H
+#ifndef PLANC_COLOCATE_JOBS_MIX_CHECK_H
+#define PLANC_COLOCATE_JOBS_MIX_CHECK_H
 
 #include "planc/colocate.h"
 

@@ -1,5 +1,5 @@
-/* Known placements (placements.h): a hash table of items and the addresses that they were given. */
-#include "planner/memory/placements.h"
+/* The cache of placements (placement_cache.h): a hash table of items and the addresses that they were given. */
+#include "planner/memory/placement_cache.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -18,48 +18,48 @@ typedef struct found {
   int64_t top;
 } found;
 
-struct planc_placements {
+struct planc_placement_cache {
   pthread_mutex_t lock;
   int32_t n;
   int64_t bytes;
   found slots[SLOTS];
 };
 
-static bool recall(planc_placements *placements, uint64_t hash, pl_item *items, int32_t n, int64_t *out_top);
-static void remember(planc_placements *placements, found *it);
+static bool recall(planc_placement_cache *cache, uint64_t hash, pl_item *items, int32_t n, int64_t *out_top);
+static void remember(planc_placement_cache *cache, found *it);
 static planc_status begin(uint64_t hash, const pl_item *items, int32_t n, found *out);
 static void take_addresses(const pl_item *items, int64_t top, found *it);
 static uint64_t hash_of(const pl_item *items, int32_t n);
 static void forget(found *it);
 
-planc_status pl_placements_make(planc_placements **out) {
+planc_status pl_placement_cache_make(planc_placement_cache **out) {
   *out = calloc(1, sizeof **out);
   if (!*out) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
   if (pthread_mutex_init(&(*out)->lock, NULL) == 0) return NULL;
   free(*out);
   *out = NULL;
-  return planc_error(PLANC_OUT_OF_MEMORY, "no lock for placements");
+  return planc_error(PLANC_OUT_OF_MEMORY, "no lock for the cache of placements");
 }
 
-static void forget_all(planc_placements *placements) {
-  for (int32_t k = 0; k < SLOTS; k++) forget(&placements->slots[k]);
-  placements->n = 0;
-  placements->bytes = 0;
+static void forget_all(planc_placement_cache *cache) {
+  for (int32_t k = 0; k < SLOTS; k++) forget(&cache->slots[k]);
+  cache->n = 0;
+  cache->bytes = 0;
 }
 
-void pl_placements_free(planc_placements *placements) {
-  if (!placements) return;
-  forget_all(placements);
-  pthread_mutex_destroy(&placements->lock);
-  free(placements);
+void pl_placement_cache_free(planc_placement_cache *cache) {
+  if (!cache) return;
+  forget_all(cache);
+  pthread_mutex_destroy(&cache->lock);
+  free(cache);
 }
 
-planc_status pl_placements_place(planc_placements *placements, pl_item *items, int32_t n, int64_t *out_top,
-                                 pl_overlap *out_overlap) {
-  if (!placements || n == 0) return pl_place(items, n, out_top, out_overlap);
+planc_status pl_placement_cache_place(planc_placement_cache *cache, pl_item *items, int32_t n, int64_t *out_top,
+                                      pl_overlap *out_overlap) {
+  if (!cache || n == 0) return pl_place(items, n, out_top, out_overlap);
   found it;
   uint64_t hash = hash_of(items, n);
-  if (recall(placements, hash, items, n, out_top)) return NULL;
+  if (recall(cache, hash, items, n, out_top)) return NULL;
   PLANC_TRY(begin(hash, items, n, &it));
   planc_status status = pl_place(items, n, out_top, out_overlap);
   if (status) {
@@ -67,7 +67,7 @@ planc_status pl_placements_place(planc_placements *placements, pl_item *items, i
     return status;
   }
   take_addresses(items, *out_top, &it);
-  remember(placements, &it);
+  remember(cache, &it);
   return NULL;
 }
 
@@ -86,21 +86,21 @@ static bool are_same(const found *known, uint64_t hash, const pl_item *items, in
 }
 
 /* The slot of these items, or the empty one where they belong. */
-static found *slot_of(planc_placements *placements, uint64_t hash, const pl_item *items, int32_t n) {
+static found *slot_of(planc_placement_cache *cache, uint64_t hash, const pl_item *items, int32_t n) {
   uint64_t k = hash % SLOTS;
-  while (placements->slots[k].items && !are_same(&placements->slots[k], hash, items, n)) k = (k + 1) % SLOTS;
-  return &placements->slots[k];
+  while (cache->slots[k].items && !are_same(&cache->slots[k], hash, items, n)) k = (k + 1) % SLOTS;
+  return &cache->slots[k];
 }
 
-static bool recall(planc_placements *placements, uint64_t hash, pl_item *items, int32_t n, int64_t *out_top) {
-  pthread_mutex_lock(&placements->lock);
-  const found *known = slot_of(placements, hash, items, n);
+static bool recall(planc_placement_cache *cache, uint64_t hash, pl_item *items, int32_t n, int64_t *out_top) {
+  pthread_mutex_lock(&cache->lock);
+  const found *known = slot_of(cache, hash, items, n);
   bool is_known = known->items != NULL;
   if (is_known) {
     for (int32_t i = 0; i < n; i++) items[i].address = known->addresses[i];
     *out_top = known->top;
   }
-  pthread_mutex_unlock(&placements->lock);
+  pthread_mutex_unlock(&cache->lock);
   return is_known;
 }
 
@@ -109,22 +109,22 @@ static int64_t bytes_of(const found *it) {
 }
 
 /* Takes it over. Another thread may have found the same meanwhile. */
-static void remember(planc_placements *placements, found *it) {
+static void remember(planc_placement_cache *cache, found *it) {
   if (bytes_of(it) > MAX_BYTES) {
     forget(it);
     return;
   }
-  pthread_mutex_lock(&placements->lock);
-  if (placements->n == MAX_FOUND || placements->bytes + bytes_of(it) > MAX_BYTES) forget_all(placements);
-  found *slot = slot_of(placements, it->hash, it->items, it->n);
+  pthread_mutex_lock(&cache->lock);
+  if (cache->n == MAX_FOUND || cache->bytes + bytes_of(it) > MAX_BYTES) forget_all(cache);
+  found *slot = slot_of(cache, it->hash, it->items, it->n);
   if (slot->items) {
     forget(it);
   } else {
     *slot = *it;
-    placements->n++;
-    placements->bytes += bytes_of(it);
+    cache->n++;
+    cache->bytes += bytes_of(it);
   }
-  pthread_mutex_unlock(&placements->lock);
+  pthread_mutex_unlock(&cache->lock);
 }
 
 /* --- One placement ------------------------------------------------------------------------------------------------ */

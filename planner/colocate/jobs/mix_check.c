@@ -1,5 +1,5 @@
 /* What is asked of a mix (mix_check.h). */
-#include "planner/colocate/mix_check.h"
+#include "planner/colocate/jobs/mix_check.h"
 
 #include <string.h>
 
@@ -20,6 +20,9 @@ planc_status pl_mix_check(const planc_mix *mix) {
   PLANC_TRY(planc_settings_check(&mix->terms.settings));
   if (mix->terms.gpus > 1)
     return planc_error(PLANC_USAGE, "a mix shares one GPU, and %d are asked for", mix->terms.gpus);
+  if (mix->terms.budgets[PLANC_MEMORY_STORAGE] > 0)
+    return planc_error(PLANC_USAGE, "a mix takes no storage, and %lld bytes of it are there",
+                       (long long)mix->terms.budgets[PLANC_MEMORY_STORAGE]);
   PLANC_TRY(check_streams(mix));
   for (int32_t j = 0; j < mix->n_jobs; j++) {
     PLANC_TRY(pl_in_job(mix, j, check_job(mix, j)));

@@ -1,12 +1,12 @@
-/* Known placements: what is recalled is what placing gives, of random items, also where much was forgotten, and from
- * several threads. */
+/* The cache of placements: what is recalled is what placing gives, of random items, also where much was forgotten, and
+ * from several threads. */
 #include <check.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "planc/schedule.h"
-#include "planner/memory/placements.h"
+#include "planner/memory/placement_cache.h"
 #include "tests/support/randgraph.h"
 #include "tests/support/unit.h"
 
@@ -28,33 +28,33 @@ static item_set draw(uint64_t *seed) {
   return set;
 }
 
-static void assert_placed(planc_placements *placements, const item_set *set) {
+static void assert_placed(planc_placement_cache *cache, const item_set *set) {
   item_set plain = *set, known = *set;
   int64_t plain_top, known_top;
   ok(pl_place(plain.items, plain.n, &plain_top, NULL));
-  ok(pl_placements_place(placements, known.items, known.n, &known_top, NULL));
+  ok(pl_placement_cache_place(cache, known.items, known.n, &known_top, NULL));
   ck_assert_int_eq(plain_top, known_top);
   for (int32_t i = 0; i < set->n; i++) ck_assert_int_eq(plain.items[i].address, known.items[i].address);
 }
 
 START_TEST(what_is_recalled_is_what_placing_gives) {
   uint64_t seed = (uint64_t)_i;
-  planc_placements *placements;
+  planc_placement_cache *cache;
   item_set sets[SETS];
-  ok(pl_placements_make(&placements));
+  ok(pl_placement_cache_make(&cache));
   for (int32_t k = 0; k < SETS; k++) sets[k] = draw(&seed);
-  for (int32_t k = 0; k < 4 * SETS; k++) assert_placed(placements, &sets[rand_next(&seed) % SETS]);
-  pl_placements_free(placements);
+  for (int32_t k = 0; k < 4 * SETS; k++) assert_placed(cache, &sets[rand_next(&seed) % SETS]);
+  pl_placement_cache_free(cache);
 }
 END_TEST
 
 /* Each differs from the first in one number, and is not taken for it. */
 START_TEST(every_number_counts) {
   uint64_t seed = 7;
-  planc_placements *placements;
+  planc_placement_cache *cache;
   item_set first = draw(&seed);
-  ok(pl_placements_make(&placements));
-  assert_placed(placements, &first);
+  ok(pl_placement_cache_make(&cache));
+  assert_placed(cache, &first);
   for (int32_t i = 0; i < first.n; i++) {
     item_set larger = first, longer = first, later = first, parted = first, fewer = first;
     larger.items[i].bytes += 256;
@@ -62,49 +62,49 @@ START_TEST(every_number_counts) {
     later.items[i].spans[0].start = 0;
     parted.items[i].spans[1] = (pl_lifetime){200, 210};
     fewer.n = i;
-    assert_placed(placements, &larger);
-    assert_placed(placements, &longer);
-    assert_placed(placements, &later);
-    assert_placed(placements, &parted);
-    assert_placed(placements, &fewer);
+    assert_placed(cache, &larger);
+    assert_placed(cache, &longer);
+    assert_placed(cache, &later);
+    assert_placed(cache, &parted);
+    assert_placed(cache, &fewer);
   }
-  pl_placements_free(placements);
+  pl_placement_cache_free(cache);
 }
 END_TEST
 
 /* Stated addresses that overlap are refused each time, and remembered never. */
 START_TEST(refusals_are_not_known) {
-  planc_placements *placements;
-  ok(pl_placements_make(&placements));
+  planc_placement_cache *cache;
+  ok(pl_placement_cache_make(&cache));
   for (int k = 0; k < 3; k++) {
     pl_item items[] = {{512, 0, {{0, 4}, {0, 0}}}, {512, 256, {{3, 5}, {0, 0}}}};
     pl_overlap overlap = {-1, -1, -1};
     int64_t top;
-    planc_status status = pl_placements_place(placements, items, 2, &top, &overlap);
+    planc_status status = pl_placement_cache_place(cache, items, 2, &top, &overlap);
     ck_assert_int_eq(planc_status_code(status), PLANC_INTERNAL);
     ck_assert(overlap.item != overlap.other && overlap.item >= 0 && overlap.other >= 0 && overlap.position == 3);
     planc_status_free(status);
   }
-  pl_placements_free(placements);
+  pl_placement_cache_free(cache);
 }
 END_TEST
 
 /* More sets than a table has slots for. */
 START_TEST(a_full_table_forgets) {
-  planc_placements *placements;
-  ok(pl_placements_make(&placements));
+  planc_placement_cache *cache;
+  ok(pl_placement_cache_make(&cache));
   for (int32_t k = 0; k < 10000; k++) {
     item_set set = {.n = 2};
     for (int32_t i = 0; i < 2; i++)
       set.items[i] = (pl_item){.bytes = 256 + k, .address = PLANC_BLANK, .spans = {{i, i + 2}, {0, 0}}};
-    assert_placed(placements, &set);
+    assert_placed(cache, &set);
   }
-  pl_placements_free(placements);
+  pl_placement_cache_free(cache);
 }
 END_TEST
 
 typedef struct worker {
-  planc_placements *placements;
+  planc_placement_cache *cache;
   const item_set *sets;
   uint64_t seed;
   bool failed;
@@ -116,7 +116,7 @@ static void *place_some(void *user) {
     item_set plain = w->sets[rand_next(&w->seed) % SETS], known = plain;
     int64_t plain_top = 0, known_top = 0;
     planc_status a = pl_place(plain.items, plain.n, &plain_top, NULL);
-    planc_status b = pl_placements_place(w->placements, known.items, known.n, &known_top, NULL);
+    planc_status b = pl_placement_cache_place(w->cache, known.items, known.n, &known_top, NULL);
     w->failed = a || b || plain_top != known_top;
     for (int32_t i = 0; i < plain.n; i++) w->failed = w->failed || plain.items[i].address != known.items[i].address;
     planc_status_free(a);
@@ -130,23 +130,23 @@ START_TEST(threads_share_them) {
   item_set sets[SETS];
   worker workers[THREADS];
   pthread_t threads[THREADS];
-  planc_placements *placements;
-  ok(pl_placements_make(&placements));
+  planc_placement_cache *cache;
+  ok(pl_placement_cache_make(&cache));
   for (int32_t k = 0; k < SETS; k++) sets[k] = draw(&seed);
   for (int32_t k = 0; k < THREADS; k++) {
-    workers[k] = (worker){.placements = placements, .sets = sets, .seed = (uint64_t)k};
+    workers[k] = (worker){.cache = cache, .sets = sets, .seed = (uint64_t)k};
     ck_assert_int_eq(pthread_create(&threads[k], NULL, place_some, &workers[k]), 0);
   }
   for (int32_t k = 0; k < THREADS; k++) {
     ck_assert_int_eq(pthread_join(threads[k], NULL), 0);
     ck_assert(!workers[k].failed);
   }
-  pl_placements_free(placements);
+  pl_placement_cache_free(cache);
 }
 END_TEST
 
 int main(void) {
-  Suite *suite = suite_create("placements");
+  Suite *suite = suite_create("placement_cache");
   TCase *cases = tcase_create("all");
   tcase_add_loop_test(cases, what_is_recalled_is_what_placing_gives, 0, 20);
   tcase_add_test(cases, every_number_counts);
