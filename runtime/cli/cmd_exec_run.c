@@ -11,6 +11,7 @@
 #include "runtime/foreign.h"
 #include "runtime/room.h"
 #include "util/clock.h"
+#include "util/math.h"
 #include "util/size.h"
 
 /* --- Opening ---------------------------------------------------------------------------------------------------- */
@@ -20,6 +21,7 @@ static planc_status open_session(run_execution *e);
 static void note_streams(const run_execution *e);
 static planc_status note_foreign(const run_execution *e);
 static void begin_resumed(run_execution *e);
+static void note_whole_periods(const run_execution *e);
 
 planc_status run_execution_open(run_execution *e) {
   e->options.user = e;
@@ -33,7 +35,22 @@ planc_status run_execution_open(run_execution *e) {
   PLANC_TRY(run_execution_place_jobs(e));
   PLANC_TRY(run_execution_hand_data(e));
   if (e->resume) begin_resumed(e);
+  if (e->iterations != RUN_WHOLE_EPOCHS) note_whole_periods(e);
   return NULL;
+}
+
+/* Where no job comes to just as many as were asked for. */
+static void note_whole_periods(const run_execution *e) {
+  int64_t periods = run_execution_periods_left(e), fewest = INT64_MAX;
+  if (periods == 0) return;
+  for (int32_t j = 0; j < e->plan->n_jobs; j++) {
+    int64_t done = run_execution_job_at(e, j).iterations;
+    int64_t more = pl_mul_saturate(periods, e->plan->jobs[j].iterations), all = pl_add_saturate(done, more);
+    if (all < fewest) fewest = all;
+  }
+  if (fewest <= e->iterations) return;
+  prog_print_line(stderr, "planrun: note: a run is of whole periods: it ends after %s%lld iterations, not %lld",
+                  e->plan->n_jobs > 1 ? "at least " : "", (long long)fewest, (long long)e->iterations);
 }
 
 /* No plan knows how many queues a device has. */

@@ -54,3 +54,11 @@ In its run too, which simulate holds against what it predicts. An update needs a
   $ planc update data/plan/jobs.plan --trace run.json -o x.plan
   ! planc: data/plan/jobs.plan: device toy: no profile can describe it
   [1]
+
+A run is of whole periods, and says so where no job comes to the iterations asked for.
+
+  $ planc colocate graphs/lenet-digits.yaml:8:2 graphs/tiny-transformer.yaml:4:3 --budget 4M --policy temporal -o mix.plan >/dev/null 2>&1
+  $ planrun exec mix.plan --iterations 3 2>&1 | grep whole
+  planrun: note: a run is of whole periods: it ends after at least 4 iterations, not 3
+  $ planrun exec mix.plan --iterations 4 2>&1 | grep whole
+  [1]
