@@ -21,18 +21,12 @@
 static planc_status find_alone(const planc_mix_evaluator *evaluator, int32_t job, planc_mix_share *shares,
                                pl_deadline_job *jobs);
 
-static planc_mix mix_on(const pl_common *common, const planc_terms *terms) {
-  planc_mix mix = common->mix;
-  mix.terms = *terms;
-  return mix;
-}
-
 static int32_t most_chosen(const planc_mix *mix) {
   return mix->max_ratio > 0 ? mix->max_ratio : PLANC_MIX_MAX_RATIO;
 }
 
 planc_status pl_mix_resolve(const pl_common *common, const planc_target *target, planc_mix_share *shares) {
-  const planc_mix at = mix_on(common, target->terms), *mix = &at;
+  const planc_mix at = pl_common_mix(common, target), *mix = &at;
   const planc_mix_evaluator evaluator = pl_mix_evaluator_of(mix, target);
   pl_ratio_job jobs[PLANC_MIX_MAX_JOBS];
   pl_deadline_job timed[PLANC_MIX_MAX_JOBS];
@@ -111,7 +105,7 @@ planc_status pl_mix_make(const void *asked, const planc_target *target, planc_pl
 }
 
 static planc_status make_candidate(const colocation *c, const planc_target *target, planc_candidate *out) {
-  const planc_mix mix = mix_on(c->asked->common, target->terms);
+  const planc_mix mix = pl_common_mix(c->asked->common, target);
   const planc_mix_evaluator evaluator = pl_mix_evaluator_of(&mix, target);
   return c->asked->policy->make(&evaluator, c->asked->shares, out);
 }

@@ -294,6 +294,43 @@ START_TEST(mixes_fall_back_to_baselines) {
 }
 END_TEST
 
+/* Finds room for nothing, and notes of the last time it was asked how many algorithms an op has at most. */
+static int32_t most_variants;
+
+static planc_status find_no_room(const planc_mix_evaluator *evaluator, const planc_mix_share *shares,
+                                 planc_candidate *out) {
+  (void)shares, (void)out;
+  most_variants = 0;
+  for (int32_t j = 0; j < evaluator->mix->n_jobs; j++) {
+    planc_problem problem = planc_mix_problem(evaluator->mix, j);
+    planc_candidate candidate = {0};
+    PLANC_TRY(planc_candidate_rounds(&problem, problem.job.batch, &candidate));
+    for (int32_t o = 0; o < problem.job.graph->n_ops; o++) {
+      int32_t n;
+      (void)planc_costs_variants(candidate.costs[0], o, 0, &n);
+      if (n > most_variants) most_variants = n;
+    }
+    planc_candidate_free(&candidate);
+  }
+  return planc_infeasible((planc_shortage){PLANC_MEMORY_DEVICE, 0}, "no room");
+}
+
+START_TEST(mixes_are_asked_with_baselines_at_last) {
+  static const planc_mix_policy policy = {.name = "none", .make = find_no_room};
+  const int32_t iterations[2] = {1, 1};
+  planc_profile *profile = two_algorithms(1000, SLOW_CODE);
+  planc_workload jobs[2];
+  planc_mix_share shares[2];
+  planc_plan *plan;
+  for (int j = 0; j < 2; j++) jobs[j] = (planc_workload){.graph = graph, .profile = profile, .batch = BATCH};
+  planc_mix mix = {.terms.budgets = {INT64_C(1) << 32, -1}, .n_jobs = 2, .jobs = jobs, .iterations = iterations};
+  ok(planc_mix_resolve(&mix, shares));
+  assert_fails(planc_colocate(&mix, &policy, shares, &plan), PLANC_INFEASIBLE, "no room");
+  ck_assert_int_eq(most_variants, 1);
+  planc_profile_free(profile);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("code");
   TCase *two = tcase_create("two algorithms"), *random = tcase_create("random");
@@ -302,6 +339,7 @@ int main(void) {
   tcase_add_loop_test(two, a_plan_is_charged_with_the_code_it_runs, 0, N_CODES);
   tcase_add_loop_test(two, on_demand_too, 0, N_CODES);
   tcase_add_loop_test(two, what_is_only_simulated_has_code, 0, N_CODES);
+  tcase_add_test(two, mixes_are_asked_with_baselines_at_last);
   tcase_add_loop_test(random, plans_of_random_graphs_are_right, 0, GRAPHS);
   tcase_add_loop_test(random, mixes_fall_back_to_baselines, 0, MIXES);
   tcase_set_timeout(random, 0);

@@ -13,6 +13,8 @@ planc_status pl_common_make(const planc_mix *mix, pl_common *out) {
   PLANC_TRY(pl_mix_check(mix));
   PLANC_TRY(PL_NEW(&out->arena, &out->jobs, mix->n_jobs));
   PLANC_TRY(PL_NEW(&out->arena, &out->profiles, mix->n_jobs));
+  PLANC_TRY(PL_NEW(&out->arena, &out->plain_jobs, mix->n_jobs));
+  PLANC_TRY(PL_NEW(&out->arena, &out->plain_profiles, mix->n_jobs));
   PLANC_TRY(set_common_profile(mix, out));
   if (!mix->terms.placement_cache) PLANC_TRY(pl_placement_cache_make(&out->own));
   if (out->own) out->mix.terms.placement_cache = out->own;
@@ -63,7 +65,17 @@ static void set_job(const planc_mix *mix, int32_t job, pl_common *out) {
   if (first == job) {
     out->profiles[job] = *mix->jobs[job].profile;
     out->profiles[job].device = out->profile.device;
+    out->plain_profiles[job] = out->profiles[job];
+    out->plain_profiles[job].baselines_only = true;
   }
-  out->jobs[job] = mix->jobs[job];
+  out->jobs[job] = out->plain_jobs[job] = mix->jobs[job];
   out->jobs[job].profile = &out->profiles[first];
+  out->plain_jobs[job].profile = &out->plain_profiles[first];
+}
+
+planc_mix pl_common_mix(const pl_common *common, const planc_target *target) {
+  planc_mix mix = common->mix;
+  mix.terms = *target->terms;
+  if (target->profile->baselines_only) mix.jobs = common->plain_jobs;
+  return mix;
 }

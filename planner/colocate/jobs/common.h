@@ -13,6 +13,8 @@ typedef struct pl_common {
   planc_profile profile; /* of that */
   planc_workload *jobs;
   planc_profile *profiles;    /* by job; empty where an earlier job's serves */
+  planc_workload *plain_jobs; /* the same jobs, of which every op has its baseline alone */
+  planc_profile *plain_profiles;
   planc_placement_cache *own; /* of the mix's terms; NULL where the caller's are taken */
   pl_arena arena;
 } pl_common;
@@ -20,6 +22,8 @@ typedef struct pl_common {
 /* USAGE for what is no mix (mix_check.h). A common mix stays where it is while it is used. Freed with pl_common_free,
  * whatever the outcome. */
 planc_status pl_common_make(const planc_mix *mix, pl_common *out);
+/* The mix for a target of all its jobs together. */
+planc_mix pl_common_mix(const pl_common *common, const planc_target *target);
 void pl_common_free(pl_common *common);
 
 #endif
