@@ -213,10 +213,10 @@ lint:
 asan:
 	+@$(MAKE_ALL) BUILD=$(BUILD)-asan EXTRA_CFLAGS="-fsanitize=address,undefined -fno-sanitize-recover=all" build unit
 	@BUILD=$(BUILD)-asan ASAN_OPTIONS=allocator_may_return_null=1:handle_segv=0 $(PYTHON) tests/run --only unit golden
-# What runs on several threads, under the thread sanitizer.
+# What runs on several threads, under the thread sanitizer; the other tests have one thread each.
 tsan:
 	+@$(MAKE_ALL) BUILD=$(BUILD)-tsan EXTRA_CFLAGS="-fsanitize=thread" build unit
-	@BUILD=$(BUILD)-tsan TSAN_OPTIONS=handle_segv=0:allocator_may_return_null=1 $(PYTHON) tests/run --only unit
+	@BUILD=$(BUILD)-tsan TSAN_OPTIONS=handle_segv=0:allocator_may_return_null=1 $(PYTHON) tests/run --only threads
 # LeNet's training under valgrind, which knows no AVX-512.
 memcheck: build
 	@tests/deps valgrind
