@@ -67,7 +67,9 @@ typedef struct planc_simulate_options {
   /* Which period the visitors are told of. False: the first that ends in the state in which an earlier one ended, from
    * where on all periods are alike. With several jobs it may itself be unlike them at its beginning: where job B starts
    * on its part of period 5 while period 4 still runs, and periods are alike from the end of 5 on, B has its first ops
-   * of period 5 at times of the run-in. True: the period behind that one, all of which is as it will always be. */
+   * of period 5 at times of the run-in. True: the period behind that one, all of which is as it will always be. Where
+   * only every few periods are alike, or none were until the last that is simulated (`averaged`), it is one of several
+   * that differ. */
   bool settled;
   planc_simulation_visitor visitor, launch_visitor; /* told in order of the ends; or NULL */
   void *user;

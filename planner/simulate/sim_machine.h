@@ -8,7 +8,8 @@
  *
  * Rates are exact. A kernel of time t is t * (1,000,000 + slowdown_ppm) of work, done at 1,000,000 + slowdown_ppm per
  * ns alone and at 1,000,000 while an engine of its GPU copies. Where the busy shares of the GPU's kernels sum to more
- * than 1,000,000 they take turns, as kernels do whose blocks wait for those of others to end. Each gets a part of the
+ * than 1,000,000 they take turns, as kernels do whose blocks wait for those of others to end: of pairs that were
+ * measured this explains far more than all slowing alike (tests/bench/bench_pairs.py). Each gets a part of the
  * GPU in proportion to its busy share and its time alone, as far as it can use it. It goes at that rate, rounded up.
  * Where jobs have priorities, those of the highest take their turns first, and what they leave is for the others. A
  * copy is its time alone * 1,000,000 of work, done at 1,000,000 per ns, and at duplex_ppm while an engine copies the

@@ -271,10 +271,13 @@ static planc_status set_batch(planc_problem *problem) {
 static planc_status find_pinned_limit(const char *text, char **out) {
   *out = NULL;
   while (*text) {
-    size_t length = strcspn(text, ","), digits = strspn(text, "0");
-    if (digits > 0 && text[digits] == '=') {
+    text += strspn(text, " ");
+    size_t length = strcspn(text, ","), digits = strspn(text, "0123456789");
+    if (digits == 0 || text[digits] != '=')
+      return planc_error(PLANC_USAGE, "\"%.*s\" is not a device's number and size, as 0=2G is", (int)length, text);
+    if (!*out && strspn(text, "0") == digits) {
       *out = strndup(text + digits + 1, length - digits - 1);
-      return *out ? NULL : planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
+      if (!*out) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
     }
     text += length + (text[length] == ',');
   }
@@ -286,15 +289,15 @@ static planc_status find_pinned_limit(const char *text, char **out) {
 static planc_status read_lent_memory(int64_t *out, const char **out_name) {
   const char *value = getenv("GPU_MEMORY_LIMIT"), *pinned_for = getenv("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT");
   char *pinned = NULL;
-  if (value && *value) {
-    *out_name = "GPU_MEMORY_LIMIT";
-  } else {
-    if (pinned_for) PLANC_TRY(find_pinned_limit(pinned_for, &pinned));
-    if (!pinned) return NULL;
-    *out_name = "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT";
+  planc_status status = NULL;
+  const char *name = "GPU_MEMORY_LIMIT";
+  if (!value || !*value) {
+    name = "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT";
+    if (pinned_for) status = find_pinned_limit(pinned_for, &pinned);
     value = pinned;
   }
-  planc_status status = planc_context(pl_size_parse(value, out), "environment variable %s", *out_name);
+  if (!status && value) status = pl_size_parse(value, out);
+  if (!status && value) *out_name = name;
   free(pinned);
-  return status;
+  return planc_context(status, "environment variable %s", name);
 }

@@ -15,7 +15,7 @@ Nothing is calibrated on the paper: graphs are ours, and ops take time and share
 whose occupancy is read off kernels that Orion measured. Launching an op and recording an event cost the host what host.json
 says. Batches
 are parts of the largest one that fits alone, as the paper gives memory in parts of the GPU's. MPS is an estimate
-(planc-compare(1), mps). A plan has no list under a lock, so that of sizes of regions only room is lost: Table 2's contention
+(planc(1), mps). A plan has no list under a lock, so that of sizes of regions only room is lost: Table 2's contention
 is not shown. A throughput is the sum over jobs of their speeds relative to alone.
 """
 
@@ -26,7 +26,7 @@ import statistics
 import sys
 import tempfile
 
-from benchlib import PLANC, ROOT, bench, fitting, framework_host, graph_in, planc, simulated, sole_batch, table
+from benchlib import MPS_NOTE, PLANC, ROOT, bench, fitting, framework_host, graph_in, planc, simulated, sole_batch, table
 
 V100, RTX = "v100-32g", "rtx2080ti"
 # The paper's models: our graphs, their GPU of Fig. 5, a batch to begin the search of the largest with, its step.
@@ -183,7 +183,7 @@ def figure5(_):
     table("Figure 5: throughput of two jobs of the same model",
           ["model", "GPU", "batch", "busy", "temporal", "mps", "zico", "over temporal", "times mps", "shares", "memory",
            "with all"], rows,
-          [*notes, f"at most {max(times):.1f} times mps (paper: 4.7)", *LIMITS,
+          [*notes, f"at most {max(times):.1f} times mps (paper: 4.7)", *MPS_NOTE, *LIMITS,
            f"alone, the GPU is without an op for at most {max(idle):.1%} of an iteration: launches take less than the ops at these",
            "batches, while a framework's leave it idle in the paper's GNMT, which tracking every kernel slows to 44 % (Table 1)"])
 
@@ -219,7 +219,7 @@ def figure8(_):
     table(f"Figure 8: throughput of two jobs of two models, {RTX}",
           ["jobs (part of the largest batch)", "iterations", "temporal", "mps", "zico", "over temporal", "times mps",
            "each in turns", "each by zico", "shares", "memory", "with all"], rows,
-          [*notes, *LIMITS, "slower than in turns, by over a thousandth (paper: NASNet in NASNet (30%) + GNMT (90%), slightly):",
+          [*notes, *MPS_NOTE, *LIMITS, "slower than in turns, by over a thousandth (paper: NASNet in NASNet (30%) + GNMT (90%), slightly):",
            "; ".join(slower) or "none"])
 
 

@@ -17,6 +17,9 @@ BUILD = os.path.join(ROOT, os.environ.get("BUILD", "build"))
 PLANC = os.path.join(BUILD, "planc")
 COUNTED = os.path.join(BUILD, "counted", "planc")
 GIB = 2**30
+# What the columns of mps rest on.
+MPS_NOTE = ["mps pages at one rate, fitted to two points on a V100 and taken for every GPU; how much it pages follows from the batches,",
+            "which the papers do not state, so that multiples of it beyond theirs say little"]
 RESULTS = os.path.join(ROOT, "tests", "bench", "results")
 
 

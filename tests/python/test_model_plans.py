@@ -41,11 +41,11 @@ class Plans(unittest.TestCase):
     def plan(self, graph, *options):
         return json.loads(run("planc", "plan", graph, *options, "--json", "-o", self.path))
 
-    def plan_with_less(self, graph, beside=0, *options):
+    def plan_with_less(self, graph, beside=0, *options, policy="modnn"):
         """A plan under 60 % of what is needed with everything resident, not counting `beside`."""
         whole = self.plan(graph, "--policy", "none", "--budget", "1000G", *options)
         budget = beside + (whole["peak_bytes"] - beside) * 6 // 10
-        summary = self.plan(graph, "--policy", "modnn", "--budget", budget, *options)
+        summary = self.plan(graph, "--policy", policy, "--budget", budget, *options)
         self.assertLessEqual(summary["peak_bytes"], budget)
         run("planc", "check", self.path, "--budget", budget, "--graph", graph)
         return summary
@@ -73,13 +73,22 @@ class Plans(unittest.TestCase):
                 self.assertEqual([last[key] for key in ("peak_bytes", "iteration_ns")],
                                  [first[key] for key in ("peak_bytes", "iteration_ns")])
 
+    def run_verified(self):
+        self.assertTrue(json.loads(run("planrun", "exec", self.path, "--synthetic", "--json").splitlines()[-1])["verified"])
+
     def test_networks_that_branch_run(self):
         for model, batch in (("densenet121", 1), ("inception-v3", 3)):
             with self.subTest(model):
-                graph = os.path.join(GRAPHS, f"{model}.yaml")
-                self.plan_with_less(graph, reserved_bytes("a6000"), "--batch", batch)
-                report = json.loads(run("planrun", "exec", self.path, "--synthetic", "--json").splitlines()[-1])
-                self.assertTrue(report["verified"])
+                self.plan_with_less(os.path.join(GRAPHS, f"{model}.yaml"), reserved_bytes("a6000"), "--batch", batch)
+                self.run_verified()
+
+    def test_networks_that_are_deep_attend_or_recur_run(self):
+        """With little data beside their parameters, which therefore go and come as well."""
+        for model in ("resnet152", "bert-base", "gnmt-small", "rhn-small", "tacotron2-small"):
+            with self.subTest(model):
+                self.plan_with_less(os.path.join(GRAPHS, f"{model}.yaml"), reserved_bytes("v100-32g"), "--device",
+                                    "v100-32g", "--batch", 1, policy="window")
+                self.run_verified()
 
     def test_a_small_pix2pixhd_runs_in_rounds(self):
         with mock.patch.multiple(pix2pixhd, **SMALL):

@@ -26,6 +26,7 @@ typedef struct real_job {
 typedef struct real_mix {
   const char *policy;
   real_job jobs[MOST_JOBS];
+  bool beside; /* jobs run beside each other, and get more done than in turns */
 } real_mix;
 
 #define LENET "lenet-digits", 512
@@ -34,20 +35,20 @@ typedef struct real_mix {
 #define LSTM "gnmt-small", 64
 #define RESNET "resnet50", 4
 static const real_mix mixes[] = {
-    {"temporal", {{LENET, 2}, {TRANSFORMER, 1}}},
-    {"zico", {{LENET, 2}, {TRANSFORMER, 1}}},
-    {"waterwave", {{LENET, 2}, {TRANSFORMER, 1}}},
-    {"waterwave-s", {{LENET, 2}, {TRANSFORMER, 1}}},
-    {"tensile", {{LENET, 2}, {TRANSFORMER, 1}}},
-    {"capuchin", {{LSTM, 2}, {RESNET, 1}}},
-    {"temporal", {{LSTM, 2}, {LENET, 1}, {SMALL_LENET, 3}}},
-    {"zico", {{LENET, 2}, {TRANSFORMER, 1}, {LSTM, 3}}},
-    {"waterwave", {{LENET, 2}, {TRANSFORMER, 1}, {SMALL_LENET, 3}}},
-    {"waterwave-s", {{LENET, 2}, {LSTM, 1}, {SMALL_LENET, 3}}},
-    {"tensile", {{LENET, 2}, {TRANSFORMER, 1}, {LSTM, 3}}},
-    {"zico", {{RESNET, 1}, {LSTM, 4}}},
-    {"tensile", {{LENET, 3}, {RESNET, 1}}},
-    {"waterwave", {{RESNET, 1}, {LENET, 3}, {LSTM, 2}}},
+    {"temporal", {{LENET, 2}, {TRANSFORMER, 1}}, false},
+    {"zico", {{LENET, 2}, {TRANSFORMER, 1}}, true},
+    {"waterwave", {{LENET, 2}, {TRANSFORMER, 1}}, true},
+    {"waterwave-s", {{LENET, 2}, {TRANSFORMER, 1}}, false},
+    {"tensile", {{LENET, 2}, {TRANSFORMER, 1}}, false},
+    {"capuchin", {{LSTM, 2}, {RESNET, 1}}, false},
+    {"temporal", {{LSTM, 2}, {LENET, 1}, {SMALL_LENET, 3}}, false},
+    {"zico", {{LENET, 2}, {TRANSFORMER, 1}, {LSTM, 3}}, false},
+    {"waterwave", {{LENET, 2}, {TRANSFORMER, 1}, {SMALL_LENET, 3}}, true},
+    {"waterwave-s", {{LENET, 2}, {LSTM, 1}, {SMALL_LENET, 3}}, false},
+    {"tensile", {{LENET, 2}, {TRANSFORMER, 1}, {LSTM, 3}}, false},
+    {"zico", {{RESNET, 1}, {LSTM, 4}}, false},
+    {"tensile", {{LENET, 3}, {RESNET, 1}}, false},
+    {"waterwave", {{RESNET, 1}, {LENET, 3}, {LSTM, 2}}, false},
 };
 enum { N_MIXES = sizeof mixes / sizeof *mixes };
 
@@ -161,6 +162,7 @@ START_TEST(real_jobs_come_to_what_they_come_to_alone) {
   ok(planc_mix_resolve(&mix, shares));
   ok(planc_colocate(&mix, planc_mix_policy_find(of->policy), shares, &plan));
   ok(planc_check(plan, NULL, NULL));
+  if (of->beside) ck_assert_int_gt(planc_mix_throughput(shares, mix.n_jobs), 1100000);
   run_real(plan, true, (uint64_t)_i + 1, PERIODS, &together);
   for (int32_t j = 0; j < mix.n_jobs; j++) {
     ck_assert_int_eq(plan->jobs[j].n_rounds, 1);

@@ -12,7 +12,7 @@
 
 #include "planner/colocate/interleave/node_groups.h"
 
-enum { PL_PAIR = 2 };
+enum { PL_PAIR = 2 }; /* node groups beside each other */
 
 /* An iteration that is to be scheduled. */
 typedef struct pl_pairing_pass {

@@ -10,9 +10,9 @@ static int64_t most_of(const pl_areas *areas, int32_t n_jobs, int32_t first, int
 planc_status pl_shift_pairs(pl_timing *timing, const pl_areas *areas, int64_t bytes, bool *out_fit) {
   int64_t longest = 0;
   *out_fit = true;
-  for (int32_t pair = 0; *out_fit && pair * PL_PAIR < timing->n_jobs; pair++) {
-    int32_t jobs[PL_PAIR] = {pair * PL_PAIR, pair * PL_PAIR + 1};
-    int32_t n = jobs[1] < timing->n_jobs ? PL_PAIR : 1;
+  for (int32_t pair = 0; *out_fit && pair * PL_JOBS_OF_PAIR < timing->n_jobs; pair++) {
+    int32_t jobs[PL_JOBS_OF_PAIR] = {pair * PL_JOBS_OF_PAIR, pair * PL_JOBS_OF_PAIR + 1};
+    int32_t n = jobs[1] < timing->n_jobs ? PL_JOBS_OF_PAIR : 1;
     PLANC_TRY(pl_shift(timing, areas, jobs, n, part_of(areas, timing->n_jobs, pair, bytes), out_fit));
     if (timing->period_ns > longest) longest = timing->period_ns;
   }
@@ -23,7 +23,9 @@ planc_status pl_shift_pairs(pl_timing *timing, const pl_areas *areas, int64_t by
 /* A pair's part of the bytes. */
 static int64_t part_of(const pl_areas *areas, int32_t n_jobs, int32_t pair, int64_t bytes) {
   int64_t all = most_of(areas, n_jobs, 0, n_jobs);
-  return all > 0 ? pl_muldiv_floor(bytes, most_of(areas, n_jobs, pair * PL_PAIR, (pair + 1) * PL_PAIR), all) : bytes;
+  return all > 0
+             ? pl_muldiv_floor(bytes, most_of(areas, n_jobs, pair * PL_JOBS_OF_PAIR, (pair + 1) * PL_JOBS_OF_PAIR), all)
+             : bytes;
 }
 
 static int64_t most_of(const pl_areas *areas, int32_t n_jobs, int32_t first, int32_t end) {
@@ -35,7 +37,8 @@ static int64_t most_of(const pl_areas *areas, int32_t n_jobs, int32_t first, int
 int64_t pl_pairs_least(const pl_areas *areas, int32_t n_jobs) {
   int64_t all = most_of(areas, n_jobs, 0, n_jobs), least = 0;
   for (int32_t j = 0; j < n_jobs; j++) {
-    int64_t pair = most_of(areas, n_jobs, j / PL_PAIR * PL_PAIR, (j / PL_PAIR + 1) * PL_PAIR);
+    int64_t pair =
+        most_of(areas, n_jobs, j / PL_JOBS_OF_PAIR * PL_JOBS_OF_PAIR, (j / PL_JOBS_OF_PAIR + 1) * PL_JOBS_OF_PAIR);
     int64_t bytes = pair > 0 ? pl_muldiv_ceil(areas->jobs[j].most_bytes, all, pair) : 0;
     if (bytes > least) least = bytes;
   }

@@ -6,7 +6,7 @@
 #include "planner/colocate/jobs/timing.h"
 #include "planner/colocate/memory/areas.h"
 
-enum { PL_PAIR = 2 }; /* jobs */
+enum { PL_JOBS_OF_PAIR = 2 };
 
 /* Shifts every pair (shift.h). The pairs' periods become one, the longest. */
 planc_status pl_shift_pairs(pl_timing *timing, const pl_areas *areas, int64_t bytes, bool *out_fit);

@@ -5,6 +5,7 @@
  * wait while those bytes come over the link, at the part of its rate that paging reaches (planc_device.paging_ppm).
  * No paper gives a model; this one is ours. */
 #include "planner/colocate/jobs/by_time.h"
+#include "planner/colocate/jobs/in_job.h"
 #include "planner/colocate/jobs/solo.h"
 #include "planner/colocate/policies/mix_policies.h"
 #include "util/math.h"
@@ -56,7 +57,8 @@ static planc_status make_solos(processes *p) {
     p->problems[j].terms.budgets[PLANC_MEMORY_HOST] = -1;
     p->iterations[j] = p->shares[j].iterations;
   }
-  return pl_solos_make(p->evaluator, p->problems, NULL, &p->solos, &failed);
+  planc_status status = pl_solos_make(p->evaluator, p->problems, NULL, &p->solos, &failed);
+  return status ? pl_in_job(p->mix, failed, status) : NULL;
 }
 
 /* --- Memory ------------------------------------------------------------------------------------------------------- */

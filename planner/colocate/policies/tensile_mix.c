@@ -124,11 +124,15 @@ static planc_status plan_all(tensile_mix *t) {
 }
 
 static planc_status refuse(const tensile_mix *t, int64_t bytes) {
-  char needs[PL_SIZE_TEXT], budget[PL_SIZE_TEXT];
+  char needs[PL_SIZE_TEXT], budget[PL_SIZE_TEXT], own[PL_SIZE_TEXT];
+  int32_t largest = 0;
+  for (int32_t j = 1; j < t->mix->n_jobs; j++)
+    if (t->arenas[j] > t->arenas[largest]) largest = j;
   const planc_target *target = &t->all->target;
   planc_shortage shortage = {PLANC_MEMORY_DEVICE, pl_add_saturate(bytes, pl_reserved(target->terms, target->profile))};
-  return planc_infeasible(shortage, "the peaks of all jobs come to %s, and the budget is %s",
-                          pl_size_format(shortage.bytes, needs),
+  return planc_infeasible(shortage, "the peaks of all jobs come to %s, %s of it job %d's (%s), and the budget is %s",
+                          pl_size_format(shortage.bytes, needs), pl_size_format(t->arenas[largest], own), largest,
+                          planc_mix_job_name(t->mix, largest),
                           pl_size_format(target->terms->budgets[PLANC_MEMORY_DEVICE], budget));
 }
 

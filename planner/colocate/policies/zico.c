@@ -393,7 +393,7 @@ static planc_status explain_shifts(const zico *z, planc_candidate *out) {
     (void)snprintf(regions, sizeof regions, " in regions of %s", pl_size_format(z->region_bytes, size));
   else
     (void)snprintf(regions, sizeof regions, " tensor by tensor");
-  if (z->mix->n_jobs != PL_PAIR) return planc_candidate_explain(out, "side by side%s, in pairs", regions);
+  if (z->mix->n_jobs != PL_JOBS_OF_PAIR) return planc_candidate_explain(out, "side by side%s, in pairs", regions);
   int64_t later = z->best_ns > 0 ? z->offset_ns % z->best_ns : 0;
   if (later < 0) later += z->best_ns;
   bool ahead = later > z->best_ns - later;

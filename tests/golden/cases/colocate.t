@@ -258,6 +258,16 @@ What whoever lends the GPU allows is the budget's default, for one job as well.
   planc: note: budget 512.00 MiB (CUDA_MPS_PINNED_DEVICE_MEM_LIMIT)
   $ CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=1=2G planc plan inputs/tiny.yaml --device k40m -o x.plan 2>&1 | grep budget
   planc: note: budget 12.00 GiB (device k40m)
+  $ CUDA_MPS_PINNED_DEVICE_MEM_LIMIT='1=2G, 0=256M' planc plan inputs/tiny.yaml --device k40m -o x.plan 2>&1 | grep budget
+  planc: note: budget 256.00 MiB (CUDA_MPS_PINNED_DEVICE_MEM_LIMIT)
+  $ CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=2G planc plan inputs/tiny.yaml --device k40m -o x.plan
+  ! planc: note: batch 4 (the graph's header)
+  ! planc: environment variable CUDA_MPS_PINNED_DEVICE_MEM_LIMIT: "2G" is not a device's number and size, as 0=2G is
+  [2]
+  $ CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=0=256M,GPU-abc=2G planc plan inputs/tiny.yaml --device k40m -o x.plan
+  ! planc: note: batch 4 (the graph's header)
+  ! planc: environment variable CUDA_MPS_PINNED_DEVICE_MEM_LIMIT: "GPU-abc=2G" is not a device's number and size, as 0=2G is
+  [2]
   $ GPU_MEMORY_LIMIT=plenty planc plan inputs/tiny.yaml --device k40m -o x.plan
   ! planc: note: batch 4 (the graph's header)
   ! planc: environment variable GPU_MEMORY_LIMIT: plenty is not a size (examples: 12G, 12GiB, 12GB, 400K, 1.5G)
