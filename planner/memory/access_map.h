@@ -29,7 +29,7 @@ typedef struct pl_predecessors {
 planc_status pl_predecessors_make(pl_arena *arena, int32_t n_streams, pl_predecessors *out);
 void pl_predecessors_clear(pl_predecessors *predecessors);
 /* Adds a step, unless a later one of its stream is there. */
-void pl_predecessors_raise(pl_predecessors *predecessors, pl_stream_step step);
+void pl_predecessors_raise(pl_predecessors *predecessors, pl_stream_step added);
 
 typedef struct pl_cell_span {
   int32_t first, last; /* half open */
