@@ -1,8 +1,6 @@
 /* A walk goes through a trace in a candidate's order and states its schedule: `none`'s and vDNN's, and that of every
- * policy that states absences (absences.h). The walk leaves addresses blank, or asks an allocator
- * for them that sees data come and go. It counts the live bytes, so that it can choose algorithms by the room left for
- * a workspace.
- */
+ * policy that states absences (absences.h). The walk leaves addresses blank, or asks an allocator for them that sees
+ * data come and go. It counts the live bytes, so that it can choose algorithms by the room left for a workspace. */
 #ifndef PLANC_CHOOSE_WALK_H
 #define PLANC_CHOOSE_WALK_H
 

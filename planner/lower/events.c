@@ -37,8 +37,8 @@ typedef struct hazards {
   knowledge *now;  /* by stream; of itself it need not say anything */
   int32_t *last;   /* by stream: its last step of the body */
   knowledge *ends; /* by step of two bodies: what its stream knew when it ran */
-  pl_predecessors
-      predecessors;       /* of the present step: streams of this replica, and from n_streams on those of the others */
+  /* Of the present step: streams of this replica, and from n_streams on those of the others. */
+  pl_predecessors predecessors;
   pl_predecessors theirs; /* what the others need, as they count streams */
 } hazards;
 

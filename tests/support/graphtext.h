@@ -22,4 +22,12 @@ static inline char *text_of(const planc_graph *graph) {
   return text;
 }
 
+/* The storage of the tensor of that name. */
+static inline int32_t storage_named(const planc_graph *graph, const char *name) {
+  for (int32_t t = 0; t < graph->n_tensors; t++)
+    if (strcmp(graph->tensors[t].name, name) == 0) return graph->tensors[t].storage;
+  ck_abort_msg("no tensor %s", name);
+  return -1;
+}
+
 #endif

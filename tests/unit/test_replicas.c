@@ -537,13 +537,6 @@ START_TEST(replicas_train_as_one_job_does) {
 }
 END_TEST
 
-static int32_t storage_of(const planc_graph *graph, const char *name) {
-  for (int32_t t = 0; t < graph->n_tensors; t++)
-    if (strcmp(graph->tensors[t].name, name) == 0) return graph->tensors[t].storage;
-  ck_abort_msg("no tensor %s", name);
-  return -1;
-}
-
 /* Of batch statistics each has those of its samples; what is trained is the same. */
 START_TEST(statistics_are_each_replicas_own) {
   planc_graph *graph = train(true);
@@ -554,8 +547,8 @@ START_TEST(statistics_are_each_replicas_own) {
   ok(planrt_run(session, 2));
   float means[3][5], weights[3][30];
   for (int32_t r = 0; r < 3; r++) {
-    ok(planrt_read(session, r, 0, storage_of(graph, "mean"), means[r], sizeof means[r]));
-    ok(planrt_read(session, r, 0, storage_of(graph, "w"), weights[r], sizeof weights[r]));
+    ok(planrt_read(session, r, 0, storage_named(graph, "mean"), means[r], sizeof means[r]));
+    ok(planrt_read(session, r, 0, storage_named(graph, "w"), weights[r], sizeof weights[r]));
   }
   ck_assert_mem_eq(weights[1], weights[0], sizeof weights[0]);
   ck_assert_mem_eq(weights[2], weights[0], sizeof weights[0]);

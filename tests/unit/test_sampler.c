@@ -67,13 +67,6 @@ static planrt_session *open_session(const planc_plan *plan, bool concurrent, los
   return session;
 }
 
-static int32_t storage_of(const planc_graph *graph, const char *name) {
-  for (int32_t t = 0; t < graph->n_tensors; t++)
-    if (strcmp(graph->tensors[t].name, name) == 0) return graph->tensors[t].storage;
-  ck_abort_msg("no tensor %s", name);
-  return -1;
-}
-
 /* The trainer's parameters become those of a job that samples. */
 static void hand_on(const planrt_session *from, planrt_session *to, int32_t job) {
   int32_t n = 0;
@@ -83,7 +76,7 @@ static void hand_on(const planrt_session *from, planrt_session *to, int32_t job)
     int64_t bytes = storage->bytes.fixed;
     char *value = malloc((size_t)bytes);
     ck_assert_ptr_nonnull(value);
-    ok(planrt_read(from, 0, TRAINER, storage_of(trained, forward->tensors[t].name), value, bytes));
+    ok(planrt_read(from, 0, TRAINER, storage_named(trained, forward->tensors[t].name), value, bytes));
     ok(planrt_write(to, 0, job, forward->tensors[t].storage, value, bytes));
     free(value);
     n++;

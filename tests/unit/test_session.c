@@ -22,13 +22,6 @@ static planc_graph *train(const char *text, planc_optimizer optimizer) {
   return trained;
 }
 
-static int32_t storage(const planc_graph *graph, const char *name) {
-  for (int32_t t = 0; t < graph->n_tensors; t++)
-    if (strcmp(graph->tensors[t].name, name) == 0) return graph->tensors[t].storage;
-  ck_abort_msg("no tensor %s", name);
-  return -1;
-}
-
 /* --- Training      ---------------------------------------------------------------------------------------------- */
 
 static const char convnet[] =
@@ -90,7 +83,7 @@ static void run_pictures(planc_graph *graph, const int64_t *rounds, int32_t n_ro
   planc_job job = {.graph = graph, .batch = batch, .n_rounds = n_rounds, .rounds = rounds, .iterations = 1};
   woven w;
   ok(weave(&job, mode, 512, &w));
-  *out = (losses){.storage = storage(graph, "loss")};
+  *out = (losses){.storage = storage_named(graph, "loss")};
   planrt_options options = {.feed = pictures, .sink = collect, .user = out, .verify = true, .evaluate = true};
   options.poison = seed < 0;
   planrt_session *session;
@@ -244,10 +237,10 @@ START_TEST(initial_values) {
   fixture f;
   open_fixture(&f, (planrt_options){.seed = 1});
   float w[108], b[4], gamma[4], variance[4];
-  ok(planrt_read(f.session, 0, 0, storage(f.graph, "f.w"), w, sizeof w));
-  ok(planrt_read(f.session, 0, 0, storage(f.graph, "c.b"), b, sizeof b));
-  ok(planrt_read(f.session, 0, 0, storage(f.graph, "gamma"), gamma, sizeof gamma));
-  ok(planrt_read(f.session, 0, 0, storage(f.graph, "running.var"), variance, sizeof variance));
+  ok(planrt_read(f.session, 0, 0, storage_named(f.graph, "f.w"), w, sizeof w));
+  ok(planrt_read(f.session, 0, 0, storage_named(f.graph, "c.b"), b, sizeof b));
+  ok(planrt_read(f.session, 0, 0, storage_named(f.graph, "gamma"), gamma, sizeof gamma));
+  ok(planrt_read(f.session, 0, 0, storage_named(f.graph, "running.var"), variance, sizeof variance));
   /* He-uniform over 36 inputs: variance 2 / 36, which 108 draws meet within a third. */
   double bound = sqrt(6.0 / 36.0), squares = 0;
   for (int i = 0; i < 108; i++) {
@@ -259,18 +252,18 @@ START_TEST(initial_values) {
   for (int32_t s = 0; s < f.graph->n_storages; s++) {
     float state[108];
     int64_t bytes = planc_law_at(f.graph->storages[s].bytes, f.batch);
-    if (f.graph->storages[s].kind != PLANC_KIND_state || s == storage(f.graph, "running.var")) continue;
+    if (f.graph->storages[s].kind != PLANC_KIND_state || s == storage_named(f.graph, "running.var")) continue;
     ok(planrt_read(f.session, 0, 0, s, state, bytes));
     for (int64_t i = 0; i < bytes / 4; i++) ck_assert(state[i] == 0.0F);
   }
   fixture other;
   float same[108], different[108];
   open_fixture(&other, (planrt_options){.seed = 1});
-  ok(planrt_read(other.session, 0, 0, storage(other.graph, "f.w"), same, sizeof same));
+  ok(planrt_read(other.session, 0, 0, storage_named(other.graph, "f.w"), same, sizeof same));
   ck_assert_mem_eq(w, same, sizeof w);
   close_fixture(&other);
   open_fixture(&other, (planrt_options){.seed = 2});
-  ok(planrt_read(other.session, 0, 0, storage(other.graph, "f.w"), different, sizeof different));
+  ok(planrt_read(other.session, 0, 0, storage_named(other.graph, "f.w"), different, sizeof different));
   ck_assert_mem_ne(w, different, sizeof w);
   close_fixture(&other);
   close_fixture(&f);
@@ -295,7 +288,7 @@ START_TEST(initial_embeddings) {
   for (int k = 0; k < 2; k++) {
     float values[1000];
     double mean = 0, second = 0, fourth = 0;
-    ok(planrt_read(f.session, 0, 0, storage(f.graph, names[k]), values, sizeof values));
+    ok(planrt_read(f.session, 0, 0, storage_named(f.graph, names[k]), values, sizeof values));
     for (int i = 0; i < 1000; i++) {
       double z = (double)values[i] / 0.02;
       mean += z / 1000;
@@ -351,8 +344,8 @@ START_TEST(evaluation) {
   const float far[] = {1e6F, 1e6F, 1e6F, 1e6F}, decided[] = {0.0F, 0.0F, 1.0F};
   fixture f;
   open_fixture(&f, (planrt_options){.evaluate = true});
-  ok(planrt_write(f.session, 0, 0, storage(f.graph, "running.mean"), far, sizeof far));
-  ok(planrt_write(f.session, 0, 0, storage(f.graph, "f.b"), decided, sizeof decided));
+  ok(planrt_write(f.session, 0, 0, storage_named(f.graph, "running.mean"), far, sizeof far));
+  ok(planrt_write(f.session, 0, 0, storage_named(f.graph, "f.b"), decided, sizeof decided));
   double accuracy, right = 0;
   ok(planrt_evaluate(f.session, 0, pictures, NULL, SAMPLES, &accuracy));
   for (int64_t i = 0; i < SAMPLES; i++) {
@@ -365,7 +358,7 @@ START_TEST(evaluation) {
   ck_assert(right > 0 && right < SAMPLES);
   ck_assert_double_eq(accuracy, right / SAMPLES);
   float after[4];
-  ok(planrt_read(f.session, 0, 0, storage(f.graph, "running.mean"), after, sizeof after));
+  ok(planrt_read(f.session, 0, 0, storage_named(f.graph, "running.mean"), after, sizeof after));
   ck_assert_mem_eq(after, far, sizeof far);
   close_fixture(&f);
 }
@@ -485,8 +478,8 @@ START_TEST(misuse) {
   float value[4];
   double accuracy;
   open_fixture(&f, (planrt_options){0});
-  assert_fails(planrt_read(f.session, 0, 0, storage(f.graph, "c.b"), value, 12), PLANC_USAGE, "16 bytes, not 12");
-  assert_fails(planrt_read(f.session, 0, 0, storage(f.graph, "x"), value, 16), PLANC_USAGE, "x does not persist");
+  assert_fails(planrt_read(f.session, 0, 0, storage_named(f.graph, "c.b"), value, 12), PLANC_USAGE, "16 bytes, not 12");
+  assert_fails(planrt_read(f.session, 0, 0, storage_named(f.graph, "x"), value, 16), PLANC_USAGE, "x does not persist");
   assert_fails(planrt_read(f.session, 0, 1, 0, value, 16), PLANC_USAGE, "no storage");
   assert_fails(planrt_write(f.session, 0, 0, f.graph->n_storages, value, 16), PLANC_USAGE, "no storage");
   assert_fails(planrt_run(f.session, -1), PLANC_USAGE, "-1 periods");
