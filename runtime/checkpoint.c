@@ -232,9 +232,8 @@ static planc_status compare_ops(const planrt_session *session, const checkpoint 
   bool synthetic = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(object, "synthetic"));
   if (synthetic == session->options.synthetic) return NULL;
   return planc_error(PLANC_STALE,
-                     synthetic ? "%s: saved by a run of stand-ins, which train nothing: only a run with --synthetic "
-                                 "goes on from it"
-                               : "%s: saved by a run without --synthetic: one with stand-ins cannot go on from it",
+                     synthetic ? "%s: saved by a run of stand-ins, which train nothing: only such a run goes on from it"
+                               : "%s: saved by a run of real ops: one of stand-ins cannot go on from it",
                      c->path);
 }
 

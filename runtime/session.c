@@ -316,8 +316,9 @@ static planc_status check_memories(const planrt_session *session) {
     if (stored && !backend->storage)
       return planc_error(PLANC_DEVICE, "backend %s has no storage, which the plan keeps data in", backend->name);
     if (stored && !session->options.storage_path)
-      return planc_error(PLANC_USAGE, "the plan keeps %s in storage: give a directory that has room for it, --storage",
-                         pl_size_format(rt_arenas(session->plan, PLANC_MEMORY_STORAGE), text));
+      return planc_refusal(PLANC_USAGE, PLANC_REMEDY_STORAGE,
+                           "the plan keeps %s in storage, and no directory is given for it",
+                           pl_size_format(rt_arenas(session->plan, PLANC_MEMORY_STORAGE), text));
     if (memory->chunk_bytes > 0 && !backend->maps)
       return planc_error(PLANC_DEVICE, "backend %s has no virtual memory, which the plan places in", backend->name);
   }

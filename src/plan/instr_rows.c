@@ -184,18 +184,16 @@ static planc_status read_record(pl_row *row, const planc_plan *plan, planc_instr
 
 static void emit_wait(pl_emit *emit, const planc_instr *instr) {
   EMIT_INT(emit, "{\"i\":\"wait\",\"e\":", instr->id);
-  EMIT_INT(emit, ",\"lag\":", instr->lag);
+  if (instr->lag) EMIT_INT(emit, ",\"lag\":", instr->lag);
   if (instr->peers) EMIT(emit, ",\"peers\":1");
   EMIT_INT(emit, ",\"s\":", instr->stream);
   EMIT(emit, "}\n");
 }
 
 static planc_status read_wait(pl_row *row, const planc_plan *plan, planc_instr *out) {
-  int32_t lag;
   out->op = PLANC_INSTR_wait;
   PLANC_TRY(ROW_INT32(row, ",\"e\":", 0, plan->n_events - 1, &out->id));
-  PLANC_TRY(ROW_INT32(row, ",\"lag\":", 0, 1, &lag));
-  out->lag = (uint8_t)lag;
+  out->lag = ROW_ACCEPTS(row, ",\"lag\":1");
   out->peers = ROW_ACCEPTS(row, ",\"peers\":1");
   return read_stream(row, plan, out);
 }

@@ -19,7 +19,7 @@ import os
 import tempfile
 
 from bench_tensile import BATCH, METHODS, PAPER, WHOLE, Network, read
-from benchlib import bench, period_ns, planc, table
+from benchlib import bench, busy_share, period_ns, planc, table
 
 MIX_BATCH = 2  # of Table IV (papers: TENSILE, its public code)
 MIX = {"vdnn-conv": (.0580, 1.6297), "capuchin": (.1150, 7.6545), "tensile": (.1565, 1.1589)}
@@ -103,7 +103,11 @@ def table_4(mix):
            f"capuchin's EOR with its first iteration, of {WHOLE}: {between[0]:.3f} to {between[1]:.3f}; the paper's swaps at moments measured before other jobs",
            "came and misses; in a plan copies follow ops, however long these take beside others",
            f"without scheduling a period takes {mix.none_ns / 1e6:.1f} ms and {mix.none_bytes / 2**30:.2f} GiB, of all data {mix.all_data / 2**30:.2f} GiB",
-           *orders([mix])])
+           busy(mix.networks), *orders([mix])])
+
+
+def busy(networks):
+    return "mean busy share of the ops: " + ", ".join(f"{n.name} {busy_share(n.vanilla_plan):.0%}" for n in networks)
 
 
 def orders(mixes):
@@ -135,7 +139,7 @@ def figure_6(mixes):
                      f"{len(mixes)}" + (f" ({', '.join(same)})" if 0 < len(same) < len(mixes) else ""))
     table(f"Fig. 6: equal jobs, batch {BATCH}, by how many",
           ["network", "method", *(f"MSR {n}" for n in JOBS), *(f"EOR {n}" for n in JOBS)], rows,
-          ["MSR as the paper; the paper has no numbers here", *notes, *orders([m for of in mixes.values() for m in of])])
+          ["MSR as the paper; the paper has no numbers here", busy([of[0].networks[0] for of in mixes.values()]), *notes, *orders([m for of in mixes.values() for m in of])])
 
 
 def figure_2(mixes):

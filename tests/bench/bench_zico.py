@@ -26,7 +26,8 @@ import statistics
 import sys
 import tempfile
 
-from benchlib import MPS_NOTE, PLANC, ROOT, bench, fitting, framework_host, graph_in, planc, simulated, sole_batch, table
+from benchlib import (MPS_NOTE, PLANC, ROOT, bench, busy_times, fitting, framework_host, graph_in, planc, simulated, sole_batch,
+                      table)
 
 V100, RTX = "v100-32g", "rtx2080ti"
 # The paper's models: our graphs, their GPU of Fig. 5, a batch to begin the search of the largest with, its step.
@@ -92,10 +93,8 @@ class Solo:
         path, batch = job.rsplit(":", 1)
         made = json.loads(planc("plan", path, "--batch", batch, "--device", device, *LAUNCH, "--policy", "none", "--json", "-o",
                                 plan))
-        with open(plan, encoding="utf-8") as file:
-            ops = [json.loads(line) for line in file if line.startswith('{"i":"exec"')]
-        self.ns, self.ops_ns, self.peak_bytes = made["iteration_ns"], made["ideal_ns"], made["peak_bytes"]
-        self.work_ns = sum(op["t"] * op["busy"] for op in ops) / 1e6
+        self.ns, self.peak_bytes = made["iteration_ns"], made["peak_bytes"]
+        self.ops_ns, self.work_ns = busy_times(plan)
         self.busy, self.idle = self.work_ns / self.ops_ns, 1 - self.ops_ns / self.ns
 
 

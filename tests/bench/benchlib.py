@@ -153,6 +153,19 @@ def plan(name, batch, budget, policy, *options, device="k40m"):
     return json.loads(done.stdout)
 
 
+def busy_times(path):
+    """Of the ops of a plan: their time, and it by the busy share of each, in ns."""
+    with open(path, encoding="utf-8") as file:
+        ops = [json.loads(line) for line in file if line.startswith('{"i":"exec"')]
+    return sum(op["t"] for op in ops), sum(op["t"] * op["busy"] for op in ops) / 1e6
+
+
+def busy_share(path):
+    """The mean busy share of a plan's ops."""
+    time_ns, busy_ns = busy_times(path)
+    return busy_ns / time_ns
+
+
 def cpu_seconds(*arguments, runs=5, ends=(0,)):
     """Median of user + system CPU time of a planc command, and its peak memory in bytes. It may end with these codes."""
     times, peak = [], 0

@@ -192,11 +192,12 @@ class SecondChecker(unittest.TestCase):
 
     def test_plans_show_all_that_the_manual_has(self):
         text = "".join(text_of(lines) for _, lines in self.plans)
-        for part in ('"re":1', '"map":', '"replicas":2', '"replicas":3', '"replicas":5', '"lag":0,"peers":1',
+        for part in ('"re":1', '"map":', '"replicas":2', '"replicas":3', '"replicas":5',
                      '"lag":1,"peers":1', '"rounds":[3,3,2]', '"iterations":2', '"order":', '"effects":[4]', '"job":1', '"lag":1,"s"', '"wsb":2',
                      ',-1,', '"gpu":2', '"bus":1', '"memory":"storage"'):
             with self.subTest(part=part):
                 self.assertTrue(part in text)
+        self.assertRegex(text, r'"wait","e":[0-9]+,"peers":1')
         copies = set().union(*(kinds_of_copies(lines) for _, lines in self.plans))
         for ways in (("user", "device"), ("device", "user"), ("device", "device"), ("device", "host"), ("host", "device"),
                      ("user", "host"), ("host", "user"), ("device", "storage"), ("storage", "device"), ("user", "storage"),

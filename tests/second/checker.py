@@ -347,10 +347,10 @@ class Run:
 
     def wait(self, mine, row):
         event = row["e"]
-        demand(not row["lag"] or self.name != "prologue", "rule 19: lag 1 in the prologue")
-        demand(not row["lag"] or event not in mine.recorded, "rule 19: behind its own section's record")
+        demand("lag" not in row or self.name != "prologue", "rule 19: lag 1 in the prologue")
+        demand("lag" not in row or event not in mine.recorded, "rule 19: behind its own section's record")
         for replica in self.others(mine) if "peers" in row else [mine]:
-            records = replica.before if row["lag"] else replica.recorded
+            records = replica.before if "lag" in row else replica.recorded
             demand(event in records, "rule 19: no record of this or the section before")
             mine.knows[row["s"]] |= records[event]
 

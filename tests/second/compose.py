@@ -67,8 +67,9 @@ def repeat(rows):
     at_end = residencies_at_end(rows)
     later = {"n": lambda n: n + instances, "b": lambda b: buffers[b], "e": lambda e: e + events,
              "r": lambda r: at_end.get(r, r + residencies)}
-    first = [{**row, "e": row["e"] + events} if row.get("lag") else row for row in rows.body]
-    second = [{**row, "e": row["e"] - events, "lag": 0} if row.get("lag") else row for row in renamed(rows, "body", **later)]
+    first = [{**row, "e": row["e"] + events} if "lag" in row else row for row in rows.body]
+    second = [mutants.marked({**row, "e": row["e"] - events}, "lag", False) if "lag" in row else row
+              for row in renamed(rows, "body", **later)]
     result.body = first + second
     for name in ("prologue", "epilogue"):
         setattr(result, name, renamed(rows, name, e=later["e"]))
@@ -230,7 +231,7 @@ def emigrate(random, rows):
     def after(first, then):
         event = result.header["events"]
         result.header["events"] += 1
-        return [{"i": "record", "e": event, "s": first}, {"i": "wait", "e": event, "lag": 0, "s": then}]
+        return [{"i": "record", "e": event, "s": first}, {"i": "wait", "e": event, "s": then}]
     moved = {**row, "s": there, "ws": end if row["wsb"] else 0, "use": use}
     result.memories.insert(new, {"memory": "device", "gpu": new, "bytes": -1, "budget": -1, "reserved": 0,
                                  "arena": end + row["wsb"], "align": 256})

@@ -145,7 +145,7 @@ class Simulation:
                 task = queue[0]
                 row = task.row
                 if row["i"] == "wait":
-                    if (row["e"], task.section - row["lag"]) not in self.happened:
+                    if (row["e"], task.section - row.get("lag", 0)) not in self.happened:
                         break
                 elif row["i"] == "record":
                     self.happened.add((row["e"], task.section))
@@ -394,7 +394,7 @@ class Followed:
         self.recorded[row["e"]] = self.clocks[row["s"]][:]
 
     def wait(self, row):
-        known = (self.before if row["lag"] else self.recorded).get(row["e"])
+        known = (self.before if "lag" in row else self.recorded).get(row["e"])
         demand(known, "an event that has not been recorded")
         self.clocks[row["s"]] = list(map(max, self.clocks[row["s"]], known))
 

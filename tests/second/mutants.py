@@ -8,6 +8,7 @@ LISTS = ("memories", "links", "streams", "algorithms", "boundary", "maps")
 KINDS = ("memories", "links", "predictions", "graphs", "jobs", "streams", "algorithms", "boundary", "maps", *SECTIONS)
 COUNTS = ("residencies", "events", "uses", *LISTS, *SECTIONS)
 WORKING, ORDERING = ("exec", "copy"), ("wait", "record")
+MARKS = {"lag": ("wait",), "peers": ("copy", "wait")}  # what only some rows have, and of which instructions
 SIZES = ("bytes", "budget", "reserved", "arena", "chunk")
 STEPS = (64, 128, 256, 512, 1024, 2048, 4096)
 
@@ -153,9 +154,24 @@ def swap(random, rows):
     section[at], section[other] = section[other], section[at]
 
 
+def marked(row, mark, there):
+    """The instruction with what it may have, or without."""
+    bare = {key: value for key, value in row.items() if key != mark}
+    if not there or row["i"] not in MARKS[mark]:
+        return bare
+    whole = {**bare, mark: 1}
+    return {key: whole[key] for key in ("i", "r", "from", "e", "lag", "peers", "bytes", "s") if key in whole}
+
+
+def changed(random, rows, row, kept):
+    """The instruction with another value of a key that is none of those kept; a wait comes to have a lag, or loses it."""
+    key = random.choice([*(key for key in row if key not in (*kept, "lag")), *(["lag"] if row["i"] == "wait" else [])])
+    return marked(row, "lag", "lag" not in row) if key == "lag" else {**row, key: other_value(random, rows, row, key)}
+
+
 def other_value(random, rows, row, key):
     """Of this key of an instruction."""
-    if key == "peers":
+    if key in MARKS:
         return random.choice((0, 2, -1))
     value, header = row[key], rows.header
     if key in ("at", "ws", "bytes", "wsb"):
@@ -163,8 +179,6 @@ def other_value(random, rows, row, key):
             rivals = [other[key] for name in SECTIONS for other in getattr(rows, name) if key in other]
             return random.choice(rivals)
         return stepped(random, value)
-    if key == "lag":
-        return 1 - value
     if key == "use":
         result = list(value)
         if result:
@@ -204,8 +218,7 @@ def change_order(random, rows):
     chosen = place(random, rows, ORDERING)
     if chosen:
         section, at = getattr(rows, chosen[0]), chosen[1]
-        key = random.choice([key for key in section[at] if key not in ("i", "peers")])
-        section[at] = {**section[at], key: other_value(random, rows, section[at], key)}
+        section[at] = changed(random, rows, section[at], ("i", "peers"))
 
 
 def change_place(random, rows):
@@ -281,7 +294,7 @@ def add(random, rows):
     kind = random.randrange(6)
     peers = {"peers": 1} if random.random() < (0.5 if header.get("replicas") else 0.02) else {}
     if kind < 2:
-        row = {"i": "wait", "e": event, "lag": kind, **peers, "s": stream}
+        row = marked({"i": "wait", "e": event, **peers, "s": stream}, "lag", kind)
     elif kind == 2:
         row = {"i": "record", "e": header["events"], "s": stream}
         header["events"] += 1
@@ -409,19 +422,6 @@ def change_job(random, rows):
 
 # --- Replicas ---------------------------------------------------------------------------------------------------------
 
-def with_peers(row, there):
-    """The instruction with its peers, or without."""
-    bare = {key: value for key, value in row.items() if key != "peers"}
-    if not there or row["i"] not in ("copy", "wait"):
-        return bare
-    before = "bytes" if row["i"] == "copy" else "s"
-    result = {}
-    for key, value in bare.items():
-        result.update({"peers": 1} if key == before else {})
-        result[key] = value
-    return result
-
-
 def of_peers(random, rows, *kinds):
     """A section and an index in it of an instruction that looks at the other replicas, or of one that has to do with one: a
     record of an event that they wait on, what is done with a residency that they copy from, or with one that they copy to."""
@@ -443,7 +443,7 @@ def toggle_peers(random, rows):
     """An instruction that looks at the other replicas looks at its own, or the other way round."""
     name, at = of_peers(random, rows) if random.random() < 0.5 else place(random, rows, ("copy", "wait"))
     section = getattr(rows, name)
-    section[at] = with_peers(section[at], "peers" not in section[at])
+    section[at] = marked(section[at], "peers", "peers" not in section[at])
 
 
 def drop_peers(random, rows):
@@ -465,8 +465,7 @@ def change_peers(random, rows):
     name, at = of_peers(random, rows, *random.choice(((), ("near",))))
     section = getattr(rows, name)
     row = section[at]
-    key = random.choice([key for key in row if key not in ("i", "re", "peers", "t", "busy")])
-    section[at] = {**row, key: other_value(random, rows, row, key)}
+    section[at] = changed(random, rows, row, ("i", "re", "peers", "t", "busy"))
 
 
 def add_peers_wait(random, rows):
@@ -475,9 +474,9 @@ def add_peers_wait(random, rows):
     name, at = of_peers(random, rows, "wait") if random.random() < 0.3 else random.choice(waits)
     section = getattr(rows, name)
     row = section[at]
-    added = with_peers(row, "peers" not in row or random.random() < 0.3)
+    added = marked(row, "peers", "peers" not in row or random.random() < 0.3)
     if random.random() < 0.3:
-        added = {**added, "lag": 1 - added["lag"]}
+        added = marked(added, "lag", "lag" not in added)
     section.insert(at + random.choice((0, 0, 0, 1, -8, 8)), added)
 
 
@@ -490,7 +489,7 @@ def peers_event(random, rows):
     section[at] = {**wait, "e": event}
     stream = random.choice([row["s"] for part in SECTIONS for row in getattr(rows, part)
                             if row["i"] == "record" and row["e"] == wait["e"]] + [random.randrange(rows.header["streams"])])
-    sections = [name] if not wait["lag"] else ["prologue", "body"]
+    sections = [name] if "lag" not in wait else ["prologue", "body"]
     for part in sections:
         there = getattr(rows, part)
         there.insert(random.randint(0, len(there)), {"i": "record", "e": event, "s": stream})
@@ -518,9 +517,9 @@ def fence(rows, at):
     rows.header["events"] = others + 1
     rows.body[at:at] = [
         *({"i": "record", "e": event + k, "s": stream} for k, stream in enumerate(streams)),
-        *({"i": "wait", "e": event + k, "lag": 0, "s": 0} for k in range(len(streams))),
-        {"i": "record", "e": own, "s": 0}, {"i": "wait", "e": own, "lag": 0, "peers": 1, "s": 0},
-        {"i": "record", "e": others, "s": 0}, *({"i": "wait", "e": others, "lag": 0, "s": stream} for stream in streams)]
+        *({"i": "wait", "e": event + k, "s": 0} for k in range(len(streams))),
+        {"i": "record", "e": own, "s": 0}, {"i": "wait", "e": own, "peers": 1, "s": 0},
+        {"i": "record", "e": others, "s": 0}, *({"i": "wait", "e": others, "s": stream} for stream in streams)]
 
 
 def fence_peers(random, rows):
@@ -551,7 +550,7 @@ def detour(random, rows):
     row, known = rows.body[at], acquired(rows)
     old, origin = known[row["r"]], known[row["from"]]
     opened, onwards = twin(random, rows, old)
-    onwards = {**with_peers(onwards, False), "r": old["r"], "from": opened["r"],
+    onwards = {**marked(onwards, "peers", False), "r": old["r"], "from": opened["r"],
                "s": stream_between(random, rows, opened["m"], old["m"])}
     row = {**row, "r": opened["r"], "s": stream_between(random, rows, origin["m"], opened["m"])}
     rows.body[at:at + 1] = [opened, row, onwards, {"i": "release", "r": opened["r"]}]

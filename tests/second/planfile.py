@@ -128,7 +128,7 @@ INSTRUCTIONS = {
              ("busy", is_size), ("use", is_list_of(OR_NONE))],
     "copy": [WHICH, ("r", OR_NONE), ("from", OR_NONE), [("peers", one)], BYTES, ON],
     "record": [WHICH, ("e", is_size), ON],
-    "wait": [WHICH, ("e", is_size), ("lag", at_least(0, 1)), [("peers", one)], ON]}
+    "wait": [WHICH, ("e", is_size), [("lag", one)], [("peers", one)], ON]}
 # Of rows of several kinds, the key that says of which one is, and the form of each.
 KINDS_OF = {"memory": ("memory", MEMORIES), "stream": ("stream", STREAMS), "instruction": ("i", INSTRUCTIONS)}
 FORMS = {"header": HEADER, "device": DEVICE, "link": LINK, "predictions": PREDICTIONS, "graph": GRAPH, "op": OP, "job": JOB,

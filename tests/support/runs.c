@@ -7,6 +7,18 @@
 #include "tests/support/randgraph.h"
 #include "tests/support/unit.h"
 
+planc_status feed_numbers(void *user, const planrt_feed_request *request) {
+  (void)user;
+  uint64_t seed = (uint64_t)(request->iteration * 1000 + request->offset);
+  if (request->bytes == request->count * (int64_t)sizeof(int64_t)) {
+    for (int64_t i = 0; i < request->count; i++) ((int64_t *)request->out)[i] = rand_below(&seed, 3);
+  } else {
+    for (int64_t i = 0; i < request->bytes / (int64_t)sizeof(float); i++)
+      ((float *)request->out)[i] = (float)rand_below(&seed, 1000) / 1000.0F;
+  }
+  return NULL;
+}
+
 static planc_status feed(void *user, const planrt_feed_request *request) {
   (void)user;
   uint64_t seed = (uint64_t)(request->iteration * 1000 + request->offset);

@@ -378,7 +378,7 @@ START_TEST(stand_ins_and_training_do_not_mix) {
     ok(planrt_run(f[k].session, 1));
     ok(planrt_save(f[k].session, path));
     assert_fails(planrt_resume(f[!k].session, path), PLANC_STALE,
-                 k == 1 ? "saved by a run of stand-ins" : "saved by a run without --synthetic");
+                 k == 1 ? "saved by a run of stand-ins" : "saved by a run of real ops");
     ck_assert_int_eq(planrt_get_step(f[!k].session).period, k);
     ok(planrt_resume(f[k].session, path));
   }

@@ -9,7 +9,7 @@
 #include "planc/check.h"
 #include "planc/colocate.h"
 #include "planrt/planrt.h"
-#include "tests/support/randgraph.h"
+#include "tests/support/runs.h"
 #include "tests/support/unit.h"
 
 enum { PERIODS = 2, MOST_JOBS = 3 };
@@ -98,20 +98,8 @@ static void read_job(const real_job *from, planc_graph **out_graph, planc_worklo
 
 /* --- Running ------------------------------------------------------------------------------------------------------ */
 
-/* Numbers that do not depend on the job; those of labels and tokens are small. */
-static planc_status feed_real(void *user, const planrt_feed_request *request) {
-  (void)user;
-  uint64_t seed = (uint64_t)(request->iteration * 1000 + request->offset);
-  bool whole = request->bytes % (request->count * (int64_t)sizeof(int64_t)) == 0 &&
-               request->bytes / request->count == (int64_t)sizeof(int64_t);
-  for (int64_t i = 0; whole && i < request->count; i++) ((int64_t *)request->out)[i] = rand_below(&seed, 10);
-  for (int64_t i = 0; !whole && i < request->bytes / (int64_t)sizeof(float); i++)
-    ((float *)request->out)[i] = (float)rand_below(&seed, 1000) / 1000.0F;
-  return NULL;
-}
-
 static void run_real(const planc_plan *plan, bool concurrent, uint64_t jitter, int64_t periods, planrt_session **out) {
-  planrt_options options = {.seed = 5, .feed = feed_real, .verify = true, .poison = true};
+  planrt_options options = {.seed = 5, .feed = feed_numbers, .verify = true, .poison = true};
   options.concurrent = concurrent;
   options.jitter = jitter;
   ok(planrt_session_new(plan, &options, out));

@@ -9,7 +9,7 @@
 #include "planrt/planrt.h"
 #include "tests/support/graphtext.h"
 #include "tests/support/nets.h"
-#include "tests/support/randgraph.h"
+#include "tests/support/runs.h"
 #include "tests/support/unit.h"
 
 enum { TRAINER, SAMPLER, JOBS };
@@ -32,17 +32,6 @@ static void tear_down(void) {
   planc_graph_free(forward);
 }
 
-/* What is asked for does not depend on the job. */
-static planc_status feed(void *user, const planrt_feed_request *request) {
-  (void)user;
-  uint64_t seed = (uint64_t)(request->iteration * 1000 + request->offset);
-  bool labels = request->bytes == request->count * (int64_t)sizeof(int64_t);
-  for (int64_t i = 0; labels && i < request->count; i++) ((int64_t *)request->out)[i] = (int64_t)rand_below(&seed, 3);
-  for (int64_t i = 0; !labels && i < request->bytes / (int64_t)sizeof(float); i++)
-    ((float *)request->out)[i] = (float)rand_below(&seed, 1000) / 1000.0F;
-  return NULL;
-}
-
 /* Losses of a plan's last job, by iteration. */
 typedef struct losses {
   int32_t job;
@@ -58,7 +47,7 @@ static planc_status take(void *user, const planrt_result *result) {
 }
 
 static planrt_session *open_session(const planc_plan *plan, bool concurrent, losses *out) {
-  planrt_options options = {.seed = 3, .feed = feed, .sink = take, .user = out, .poison = true};
+  planrt_options options = {.seed = 3, .feed = feed_numbers, .sink = take, .user = out, .poison = true};
   options.concurrent = concurrent;
   planrt_session *session;
   *out = (losses){.job = plan->n_jobs - 1};

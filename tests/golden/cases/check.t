@@ -19,7 +19,7 @@ comes too late, memory is used twice, an op's input is not there, the stated pea
   $ sed 's/"exec","n":1/"exec","n":0/' tiny.plan > wrong.plan; planc check wrong.plan
   ! planc: wrong.plan: line 50: exec first: runs twice, and not to recompute
   [1]
-  $ sed '0,/"lag":0,"s":0/s//"lag":1,"s":0/' tiny.plan > wrong.plan; planc check wrong.plan
+  $ sed '0,/\("wait","e":[0-9]*\),"s":0/s//\1,"lag":1,"s":0/' tiny.plan > wrong.plan; planc check wrong.plan
   ! planc: wrong.plan: line 38: wait event 5: a wait with lag 1 must stand before the record of the same body
   [1]
   $ sed 's/"at":5120/"at":4096/' tiny.plan > wrong.plan; planc check wrong.plan

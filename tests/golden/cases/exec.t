@@ -43,10 +43,10 @@ Stand-ins go on from stand-ins alone.
   iterations 2
   $ planrun exec lenet.plan --iterations 2 --resume hashes
   ! planrun: note: backend host does not have the plan's algorithms gemm, default: plain ones stand in, which may take far longer; a profile of planrun profile has its own to plan with
-  ! planrun: hashes: saved by a run of stand-ins, which train nothing: only a run with --synthetic goes on from it
+  ! planrun: hashes: saved by a run of stand-ins, which train nothing: only such a run goes on from it
   [4]
   $ planrun exec lenet.plan --save trained >/dev/null 2>&1; planrun exec lenet.plan --synthetic --iterations 2 --resume trained
-  ! planrun: trained: saved by a run without --synthetic: one with stand-ins cannot go on from it
+  ! planrun: trained: saved by a run of real ops: one of stand-ins cannot go on from it
   [4]
 
 A rate that is none is told with examples of rates.
@@ -105,7 +105,7 @@ is every loss.
 What a plan keeps in storage needs a directory, in which nothing is left.
 
   $ planrun exec data/plan/storage.plan --synthetic
-  ! planrun: data/plan/storage.plan: the plan keeps 512 B in storage: give a directory that has room for it, --storage
+  ! planrun: data/plan/storage.plan: the plan keeps 512 B in storage, and no directory is given for it; --storage names one that has room
   [2]
   $ mkdir disk && planrun exec data/plan/storage.plan --synthetic --iterations 3 --jitter 3 --poison --storage disk && rmdir disk
   iterations 3

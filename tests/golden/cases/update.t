@@ -165,7 +165,7 @@ What goes wrong.
   $ planc update data/timeline/tiny.plan --trace data/timeline/tiny.plan -o x.plan
   ! planc: data/timeline/tiny.plan:2: text after the end of the JSON value
   [3]
-  $ sed 's/"lag":0/"lag":1/' data/timeline/tiny.plan > wrong.plan
+  $ sed 's/\("wait","e":[0-9]*\),"s"/\1,"lag":1,"s"/' data/timeline/tiny.plan > wrong.plan
   > planc update wrong.plan --trace data/timeline/tiny.json -o x.plan
   ! planc: wrong.plan: line 38: wait event 13: a wait with lag 1 must stand before the record of the same body
   [1]
