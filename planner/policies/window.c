@@ -19,6 +19,7 @@
  *    its addresses can be planned: they are then those that other policies get, below the largest budget to schedule
  *    with whose data fit. */
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "planner/base/code.h"
@@ -442,11 +443,16 @@ static planc_status no_place(const windowing *w) {
   return status;
 }
 
+enum { RESERVED_TEXT = 64 };
+
 static planc_status too_small(const windowing *w, int64_t room, int32_t instance, int64_t need) {
   int64_t chunk_bytes = pl_allocator_chunk(&w->problem->terms);
   int64_t whole = pl_align_up(need, chunk_bytes > 0 ? chunk_bytes : PLANC_ALIGNMENT);
-  int64_t least = pl_add_saturate(pl_reserved(&w->problem->terms, w->problem->job.profile), whole);
-  return planc_infeasible((planc_shortage){.bytes = least}, "op %s needs %lld bytes%s, %lld are left for data",
+  int64_t reserved = pl_reserved(&w->problem->terms, w->problem->job.profile);
+  char beside[RESERVED_TEXT] = "";
+  if (reserved > 0) snprintf(beside, sizeof beside, " beside %lld that the device reserves", (long long)reserved);
+  return planc_infeasible((planc_shortage){.bytes = pl_add_saturate(reserved, whole)},
+                          "op %s needs %lld bytes%s, %lld are left for data%s",
                           planc_trace_op(w->trace, instance)->name, (long long)whole,
-                          chunk_bytes > 0 ? " in whole chunks" : "", (long long)room);
+                          chunk_bytes > 0 ? " in whole chunks" : "", (long long)room, beside);
 }

@@ -1,6 +1,7 @@
 /* `planrun exec`: changes of plans while it runs, and the jobs that come and go with them (cmd_exec.h). */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "program/print.h"
 #include "runtime/cli/cmd_exec.h"
@@ -44,14 +45,15 @@ static planc_status look(run_execution *e) {
 /* --- Changing --------------------------------------------------------------------------------------------------- */
 
 static planc_status go_on_with(run_execution *e, planc_plan *next, int64_t iteration);
-static planc_status note_jobs(const run_execution *e, const bool *were_away);
+static void note_rounds(const run_execution *e, const planc_plan *next, const int32_t *was);
+static planc_status note_jobs(const run_execution *e, const int32_t *was);
 
-/* Which jobs are away, by number. */
-static planc_status find_away(const run_execution *e, bool **out) {
+/* What jobs are of the plan that runs, by number; -1 = away. */
+static planc_status find_jobs(const run_execution *e, int32_t **out) {
   int32_t n = planrt_jobs(e->session);
   *out = calloc((size_t)n, sizeof **out);
   if (!*out) return planc_error(PLANC_OUT_OF_MEMORY, "jobs");
-  for (int32_t k = 0; k < n; k++) (*out)[k] = planrt_job_of(e->session, k).job < 0;
+  for (int32_t k = 0; k < n; k++) (*out)[k] = planrt_job_of(e->session, k).job;
   return NULL;
 }
 
@@ -59,18 +61,19 @@ static planc_status find_away(const run_execution *e, bool **out) {
 planc_status run_execution_adopt(run_execution *e) {
   planc_plan *next = e->next;
   int64_t iteration = run_execution_done(e);
-  bool *were_away;
+  int32_t *was;
   e->next = NULL;
   planc_status status = run_execution_end_losses(e);
-  if (!status) status = find_away(e, &were_away);
+  if (!status) status = find_jobs(e, &was);
   if (status) {
     planc_plan_free(next);
     return status;
   }
   status = planc_context(planrt_adopt(&e->session, next), "%s", e->watch.path);
   if (!status) {
+    note_rounds(e, next, was);
     status = go_on_with(e, next, iteration);
-    if (!status) status = note_jobs(e, were_away);
+    if (!status) status = note_jobs(e, was);
   } else {
     planc_plan_free(next);
     if (planrt_can_run(e->session)) {
@@ -78,7 +81,7 @@ planc_status run_execution_adopt(run_execution *e) {
       status = NULL;
     }
   }
-  free(were_away);
+  free(was);
   return status;
 }
 
@@ -110,17 +113,33 @@ planc_status run_execution_place_jobs(run_execution *e) {
 /* --- Telling ---------------------------------------------------------------------------------------------------- */
 
 /* What a job does at a change; NULL where it stays what it was. */
-static const char *move_of(const planrt_job *now, const bool *were_away, int32_t number) {
+static const char *move_of(const planrt_job *now, int32_t was) {
   if (now->is_new) return "joins";
-  if (now->job < 0) return were_away[number] ? NULL : "leaves";
-  return were_away[number] ? "comes back" : NULL;
+  if (now->job < 0) return was < 0 ? NULL : "leaves";
+  return was < 0 ? "comes back" : NULL;
+}
+
+static bool have_same_rounds(const planc_job *a, const planc_job *b) {
+  return a->n_rounds == b->n_rounds && memcmp(a->rounds, b->rounds, (size_t)a->n_rounds * sizeof *a->rounds) == 0;
+}
+
+/* Other rounds add up in another order, which is rounded otherwise. */
+static void note_rounds(const run_execution *e, const planc_plan *next, const int32_t *was) {
+  for (int32_t n = 0; n < planrt_jobs(e->session); n++) {
+    planrt_job now = planrt_job_of(e->session, n);
+    bool stays = !now.is_new && now.job >= 0 && was[n] >= 0;
+    if (!stays || have_same_rounds(&e->plan->jobs[was[n]], &next->jobs[now.job])) continue;
+    prog_print_line(stderr,
+                    "planrun: note: job %d (%s) goes on in other rounds: its results may differ in the last bits", n,
+                    run_execution_name(&now));
+  }
 }
 
 /* The first job that has run before the change and goes on; -1 = none. */
-static int32_t find_staying(const run_execution *e, const bool *were_away) {
+static int32_t find_staying(const run_execution *e, const int32_t *was) {
   for (int32_t n = 0; n < planrt_jobs(e->session); n++) {
     planrt_job job = planrt_job_of(e->session, n);
-    if (job.job >= 0 && !job.is_new && !were_away[n]) return n;
+    if (job.job >= 0 && !job.is_new && was[n] >= 0) return n;
   }
   return -1;
 }
@@ -141,13 +160,13 @@ static void note_job(const run_execution *e, int32_t number, const char *move, i
 }
 
 /* Tells who comes and goes. What a job leaves behind is on disk when it has left. */
-static planc_status note_jobs(const run_execution *e, const bool *were_away) {
+static planc_status note_jobs(const run_execution *e, const int32_t *was) {
   bool any = false;
   for (int32_t n = 0; n < planrt_jobs(e->session); n++) {
     planrt_job now = planrt_job_of(e->session, n);
-    const char *move = move_of(&now, were_away, n);
+    const char *move = move_of(&now, now.is_new ? -1 : was[n]);
     if (!move) continue;
-    note_job(e, n, move, now.job < 0 ? -1 : find_staying(e, were_away));
+    note_job(e, n, move, now.job < 0 ? -1 : find_staying(e, was));
     any = true;
   }
   return any && e->save ? planrt_save(e->session, e->save) : NULL;

@@ -19,7 +19,7 @@ static bool is_same_file(const struct stat *a, const struct stat *b) {
 /* What there is under the path now; all zero where there is nothing. */
 static void look_at(run_watch *watch, struct stat *out) {
   if (stat(watch->path, out) != 0) memset(out, 0, sizeof *out);
-  watch->was_there |= out->st_mode != 0;
+  watch->was_there |= S_ISREG(out->st_mode);
 }
 
 static planc_status is_adoptable(const planrt_session *session, const planc_plan *runs, const planc_plan *plan,

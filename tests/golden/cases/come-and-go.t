@@ -49,6 +49,12 @@ lines are of the training in which lenet was alone at first, and of lenet and th
   > { values lenet.at; values tt.at; } > alone; values left | cmp - alone && echo same
   same
 
+One that goes on in other rounds adds up in another order, which is told.
+
+  $ planc plan lenet.yaml --batch 16 --sub-batch 8 --device k40m --policy none -o halves.plan >/dev/null 2>&1
+  $ sed 's/in both.*lenet;/in halves;/; s/--save left//' watched > halved; sh halved 2>/dev/null; grep rounds error
+  planrun: note: job 0 (lenet-digits) goes on in other rounds: its results may differ in the last bits
+
 A checkpoint has those that have left as well, and goes on with any of them, or with others beside them.
 
   $ planrun exec tt.plan --data data/digits/digits.csv.gz --resume left -n 0 2>&1 >/dev/null | grep -v 'plain ones' | sed 's/of iteration [0-9]*/of iteration N/; s/its iteration [0-9]*/its iteration N/'
