@@ -64,6 +64,13 @@ class Plans(unittest.TestCase):
                 sizes.append(os.path.getsize(self.path))
             self.assertLessEqual(sizes[1], 1.3 * sizes[0], policy)
 
+    def test_several_gpus_are_no_slower_where_they_may_swap(self):
+        graph = os.path.join(GRAPHS, "resnet50.yaml")
+        for gpus in (2, 4, 8):
+            options = ("--device", "rtx2080ti", "--budget", "4G", "--split-batch-norm", "--gpus", gpus, "--batch", 64 * gpus)
+            may, may_not = (self.plan(graph, *options, *less)["iteration_ns"] for less in ([], ["--no-swap"]))
+            self.assertLessEqual(may, may_not, gpus)
+
     def test_a_layout_changes_neither_sizes_nor_work(self):
         for model in [model for model in generate.MODELS if model not in generate.NOT_IMAGES]:
             with self.subTest(model), tempfile.TemporaryDirectory() as folder:
