@@ -38,10 +38,13 @@ static const prog_option own_options[] = {
     {"no-least", 0, NULL, "look for no least budgets, which takes most of the time"},
     {"max-batch", 0, NULL, "search the largest batch that each policy can plan for"},
     {"colocate", 0, NULL, "several graphs that share a GPU, with policies for that"},
-    PLANC_MIX_SETTINGS(CLI_OWN_SETTING){"max-ratio", 0, "N",
-                                        "with it: most iterations per period that are chosen for a job (default: 8)"},
+    PLANC_MIX_SETTINGS(CLI_OWN_SETTING){
+        "max-ratio", 0, "N",
+        "with it: most iterations per period that are chosen for a job (default: 8; 1024 with a deadline)"},
     {"priority", 0, "JOB:N ...", "with it: of a job's ops on the GPU, from 0 to 5, the most first (default: 0)"},
     {"accumulate", 0, "[JOB:]K ...", "with it: split a job's batch into K rounds, side by side where a policy can"},
+    {"deadline", 0, "[JOB:]TIME ...",
+     "with it: the longest that a request of a job may take, without JOB for inference"},
     {"json", 0, NULL, "the table as one line of JSON"},
     {0},
 };
@@ -429,7 +432,8 @@ static const prog_option of_graphs[] = {
     {0},
 };
 static const prog_option of_mixes[] = {
-    CLI_MIX_OPTIONS{0},
+    CLI_MIX_OPTIONS CLI_MIX_DEADLINE_OPTION,
+    {0},
 };
 
 static bool is_in(const prog_option *options, const char *name) {

@@ -10,15 +10,15 @@
 
 typedef struct mix_row {
   const planc_mix_policy *policy;
-  bool feasible, is_least;
+  bool feasible, late, is_least; /* late: it fits, and a request takes longer than its deadline */
   int64_t least_budget, period_ns, peak_bytes, throughput_ppm;
-  int64_t *speeds;   /* by job, in ppm; owned */
-  char *explanation; /* owned; NULL = it does not say */
+  planc_mix_share *shares; /* by job, with speeds; owned; NULL = it is not feasible */
+  char *explanation;       /* owned; NULL = it does not say */
 } mix_row;
 
 typedef struct mix_table {
   const planc_mix *mix;
-  planc_mix_share *shares; /* by job, without speeds; owned; zero where some job does not even fit alone */
+  planc_mix_share *shares; /* by job, as all policies are asked; owned; zero where some job does not even fit alone */
   planc_status misfit;     /* why that is so; owned */
   int32_t n;
   mix_row *rows; /* owned */
@@ -28,7 +28,7 @@ typedef struct mix_table {
   planc_least least_of_fall_back; /* without a plan; 0 bytes where there is none */
 } mix_table;
 
-static planc_status choose_policies(const char *names, mix_table *t);
+static planc_status choose_policies(const char *names, bool deadlines, mix_table *t);
 static planc_status check_own_options(const prog_arguments *arguments, const mix_table *t);
 static planc_status compare(const prog_arguments *arguments, const cli_mix *mix, mix_table *t);
 static void free_table(mix_table *t);
@@ -39,9 +39,11 @@ static planc_status print_table(const mix_table *t);
 planc_status cli_compare_mix(const prog_arguments *arguments) {
   cli_mix mix = {0};
   mix_table t = {.no_least = prog_option_given(arguments, "no-least")};
-  planc_status status = choose_policies(prog_option_value(arguments, "policies"), &t);
+  planc_status status =
+      choose_policies(prog_option_value(arguments, "policies"), prog_option_given(arguments, "deadline"), &t);
   if (!status) status = check_own_options(arguments, &t);
   if (!status) status = cli_mix_read(arguments, &mix);
+  if (!status) status = cli_mix_read_deadlines(arguments, &mix);
   if (!status) status = cli_mix_budget(mix.mix.terms.budgets[PLANC_MEMORY_DEVICE], &mix);
   if (!status) status = compare(arguments, &mix, &t);
   free_table(&t);
@@ -84,13 +86,10 @@ static planc_status add_row(mix_table *t, const planc_mix_policy *policy) {
 static planc_status add_named(void *user, const char *name) {
   const planc_mix_policy *policy;
   PLANC_TRY(cli_mix_policy(name, false, &policy));
-  if (policy->supports & PLANC_MIX_DEADLINES)
-    return planc_error(PLANC_USAGE, "%s is for deadlines, of which a comparison knows none: use colocate --deadline",
-                       policy->name);
   return add_row(user, policy);
 }
 
-static planc_status choose_policies(const char *names, mix_table *t) {
+static planc_status choose_policies(const char *names, bool deadlines, mix_table *t) {
   size_t n = 1;
   while (planc_mix_policies()[n - 1].name) n++;
   t->rows = calloc(n, sizeof *t->rows);
@@ -100,7 +99,7 @@ static planc_status choose_policies(const char *names, mix_table *t) {
     return t->n > 0 ? NULL : planc_error(PLANC_USAGE, "--policies names no policy");
   }
   for (const planc_mix_policy *policy = planc_mix_policies(); policy->name; policy++)
-    if (!(policy->supports & PLANC_MIX_DEADLINES)) PLANC_TRY(add_row(t, policy));
+    if (deadlines || !(policy->supports & PLANC_MIX_DEADLINES)) PLANC_TRY(add_row(t, policy));
   return NULL;
 }
 
@@ -110,9 +109,9 @@ static planc_status set_result(const mix_table *t, int64_t period_ns, int64_t pe
   out->period_ns = period_ns;
   out->peak_bytes = peak_bytes;
   out->throughput_ppm = planc_mix_throughput(shares, t->mix->n_jobs);
-  out->speeds = calloc((size_t)t->mix->n_jobs, sizeof *out->speeds);
-  if (!out->speeds) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
-  for (int32_t j = 0; j < t->mix->n_jobs; j++) out->speeds[j] = shares[j].speed_ppm;
+  out->shares = calloc((size_t)t->mix->n_jobs, sizeof *out->shares);
+  if (!out->shares) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
+  memcpy(out->shares, shares, (size_t)t->mix->n_jobs * sizeof *shares);
   if (explanation && !(out->explanation = strdup(explanation)))
     return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
   return NULL;
@@ -173,30 +172,31 @@ static planc_status find_least(mix_table *t, planc_status failed, mix_row *out) 
   if (t->no_least) return NULL;
   PLANC_TRY(least_of(t, out->policy, failed, &least));
   if (least.bytes == 0) return NULL;
-  bool less = out->feasible && budget < least.bytes;
+  bool less = (out->feasible || out->late) && budget < least.bytes;
   out->least_budget = less ? budget : least.bytes;
   out->is_least = least.is_least && !less;
   return NULL;
+}
+
+static planc_status explain_refusal(planc_status refusal, mix_row *out) {
+  out->explanation = strdup(planc_status_message(refusal));
+  return out->explanation ? NULL : planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
 }
 
 static planc_status fill_planned(mix_table *t, planc_mix_share *shares, mix_row *out) {
   planc_plan *plan = NULL;
   if (t->misfit) return find_least(t, t->misfit, out);
   planc_status failed = planc_colocate(t->mix, out->policy, shares, &plan);
-  if (failed && planc_status_code(failed) != PLANC_INFEASIBLE) return failed;
-  planc_status status = NULL;
+  out->late = planc_status_code(failed) == PLANC_LATE;
+  if (failed && !out->late && planc_status_code(failed) != PLANC_INFEASIBLE) return failed;
+  planc_status status = out->late ? explain_refusal(failed, out) : NULL;
   if (!failed)
     status = set_result(t, plan->predicted.period_ns, plan->predicted.peak_bytes[PLANC_MEMORY_DEVICE],
                         plan->explanation, shares, out);
-  if (!status) status = find_least(t, failed, out);
+  if (!status) status = find_least(t, out->late ? NULL : failed, out);
   planc_status_free(failed);
   planc_plan_free(plan);
   return status;
-}
-
-static planc_status explain_refusal(planc_status refusal, mix_row *out) {
-  out->explanation = strdup(planc_status_message(refusal));
-  return out->explanation ? NULL : planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
 }
 
 static planc_status fill_estimated(const mix_table *t, planc_mix_share *shares, mix_row *out) {
@@ -236,6 +236,7 @@ static void report_jobs(const mix_table *t, cJSON *object) {
     if (t->mix->names && t->mix->names[j]) pl_json_add_string(job, "name", t->mix->names[j]);
     pl_json_add_string(job, "graph", t->mix->jobs[j].graph->name);
     pl_json_add_int(job, "batch", t->mix->jobs[j].batch);
+    pl_json_add_known(job, "deadline_ns", t->mix->deadlines_ns[j] > 0, t->mix->deadlines_ns[j]);
     pl_json_add_known(job, "alone_ns", !t->misfit, t->shares[j].alone_ns);
     if (t->misfit)
       pl_json_add_null(job, "alone_policy");
@@ -244,10 +245,17 @@ static void report_jobs(const mix_table *t, cJSON *object) {
   }
 }
 
+static void report_responses(const mix_table *t, const mix_row *r, cJSON *json) {
+  cJSON *responses = pl_json_add_array(json, "responses_ns");
+  for (int32_t j = 0; r->feasible && r->policy->make && j < t->mix->n_jobs; j++)
+    pl_json_add_int(responses, NULL, r->shares[j].response_ns);
+}
+
 static void report_row(const mix_table *t, const mix_row *r, cJSON *json) {
   pl_json_add_string(json, "policy", r->policy->name);
   pl_json_add_bool(json, "planned", r->policy->make != NULL);
   pl_json_add_bool(json, "feasible", r->feasible);
+  pl_json_add_bool(json, "late", r->late);
   pl_json_add_known(json, "least_budget", r->least_budget >= 0, r->least_budget);
   pl_json_add_bool(json, "is_least", r->is_least);
   pl_json_add_known(json, "period_ns", r->feasible, r->period_ns);
@@ -259,9 +267,10 @@ static void report_row(const mix_table *t, const mix_row *r, cJSON *json) {
   }
   cJSON *speeds = pl_json_add_array(json, "speeds"), *ratio = pl_json_add_array(json, "ratio");
   for (int32_t j = 0; j < t->mix->n_jobs; j++) {
-    if (r->feasible) pl_json_add_real(speeds, NULL, (double)r->speeds[j] / 1e6);
-    if (!t->misfit) pl_json_add_int(ratio, NULL, t->shares[j].iterations);
+    if (r->feasible) pl_json_add_real(speeds, NULL, (double)r->shares[j].speed_ppm / 1e6);
+    if (!t->misfit) pl_json_add_int(ratio, NULL, (r->feasible ? r->shares : t->shares)[j].iterations);
   }
+  report_responses(t, r, json);
   cli_report_explanation(r->explanation, json);
 }
 
@@ -284,17 +293,31 @@ static planc_status print_json(const mix_table *t) {
 
 /* --- Text --------------------------------------------------------------------------------------------------------- */
 
+/* Of jobs with deadlines: what a request takes, and how many iterations a period has where they are not as many as the
+ * policies were asked for. */
+static void print_responses(const mix_table *t, const mix_row *r) {
+  char text[PL_SIZE_TEXT];
+  if (!r->policy->make) return;
+  for (int32_t j = 0; j < t->mix->n_jobs; j++) {
+    const planc_mix_share *share = &r->shares[j];
+    if (share->deadline_ns == 0) continue;
+    printf("  job %d up to %s", j, pl_time_format(share->response_ns, text));
+    if (share->iterations != t->shares[j].iterations) printf(" in %d iterations", share->iterations);
+  }
+}
+
 static void print_row(const mix_table *t, const mix_row *r, bool best) {
   char a[PL_SIZE_TEXT], b[PL_SIZE_TEXT], c[PL_SIZE_TEXT];
   printf("%-12s %c%11s", r->policy->name, r->least_budget < 0 || r->is_least ? ' ' : '<',
          r->least_budget < 0 ? "-" : pl_size_format(r->least_budget, a));
   if (!r->feasible) {
-    puts("   does not fit");
+    puts(r->late ? "   too late" : "   does not fit");
     return;
   }
   printf(" %16s %12s %10.3f ", pl_time_format(r->period_ns, b), pl_size_format(r->peak_bytes, c),
          (double)r->throughput_ppm / 1e6);
-  for (int32_t j = 0; j < t->mix->n_jobs; j++) printf(" %5.3f", (double)r->speeds[j] / 1e6);
+  for (int32_t j = 0; j < t->mix->n_jobs; j++) printf(" %5.3f", (double)r->shares[j].speed_ppm / 1e6);
+  print_responses(t, r);
   puts(best ? " <- best" : "");
 }
 
@@ -323,7 +346,7 @@ static planc_status print_table(const mix_table *t) {
   if (best && best->explanation) printf("why %s: ", best->policy->name);
   cli_print_explanation("", best ? best->explanation : NULL);
   for (int32_t i = 0; i < t->n; i++) {
-    if (t->rows[i].policy->make) continue;
+    if (t->rows[i].policy->make && !t->rows[i].late) continue;
     printf("%s: ", t->rows[i].policy->name);
     cli_print_explanation("", t->rows[i].explanation);
   }
@@ -334,7 +357,7 @@ static planc_status print_table(const mix_table *t) {
 
 static void free_table(mix_table *t) {
   for (int32_t i = 0; i < t->n; i++) {
-    free(t->rows[i].speeds);
+    free(t->rows[i].shares);
     free(t->rows[i].explanation);
   }
   planc_status_free(t->misfit);
@@ -344,7 +367,13 @@ static void free_table(mix_table *t) {
 
 static planc_status check_own_options(const prog_arguments *arguments, const mix_table *t) {
   uint32_t supports = 0;
-  for (int32_t i = 0; i < t->n; i++) supports |= t->rows[i].policy->supports;
+  for (int32_t i = 0; i < t->n; i++) {
+    const planc_mix_policy *policy = t->rows[i].policy;
+    if ((policy->supports & PLANC_MIX_DEADLINES) && !prog_option_given(arguments, "deadline"))
+      return planc_error(PLANC_USAGE, "%s is for mixes in which jobs have deadlines: say them with --deadline",
+                         policy->name);
+    supports |= policy->supports;
+  }
   PLANC_TRY(cli_setup_useful(arguments, t->n == 1 ? t->rows[0].policy->name : NULL, supports));
   return cli_mix_check_rounds(arguments, supports);
 }

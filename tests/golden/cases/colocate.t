@@ -187,8 +187,25 @@ Where a deadline is not met it is told what would do: a larger ratio, other iter
   ! planc: --deadline 1s and 2s: one of all jobs for inference
   [2]
   $ planc compare --colocate graphs/lenet-digits.yaml:64 graphs/tiny-transformer.yaml:16 --device k40m --policies temporal,preemptive
-  ! planc: preemptive is for deadlines, of which a comparison knows none: use colocate --deadline
+  ! planc: preemptive is for mixes in which jobs have deadlines: say them with --deadline
   [2]
+  ~ planc compare --colocate graphs/lenet-digits.yaml:64 graphs/tiny-transformer.yaml:16:inference --device k40m --budget 2M --deadline 1ms --policies temporal,preemptive,zico --no-least 2>/dev/null
+  <N> jobs on k40m, budget <size>
+    job <N>: lenet-digits, batch <N>, <N> iterations in a period, alone <N> ms each by none
+    job <N>: tiny-transformer, batch <N>, <N> iterations in a period, alone <N> ms each by none
+  policy       least budget           period         peak throughput  speed of each
+  temporal                -   too late
+  preemptive              - <N> ms <size> <N> <N> <N>  job <N> up to <N> ms
+  zico                    - <N> ms <size> <N> <N> <N>  job <N> up to <N> ms <- best
+  why zico: side by side in regions of <size>: in every period job <N> begins <N> ms after job <N>
+  temporal: job <N> (tiny-transformer): requests take up to <N> ms, with <N> iterations in a period; the deadline is <N> ms, and two iterations take <N> ms alone
+  ~ planc compare --colocate graphs/lenet-digits.yaml:64 graphs/tiny-transformer.yaml:16:inference --device k40m --budget 2M --deadline 1ms --policies temporal,zico --no-least --json 2>/dev/null | grep -o '"deadline_ns":[0-9a-z]*\|"late":[a-z]*\|"responses_ns":[^]]*]'
+  "deadline_ns":null
+  "deadline_ns":<N>
+  "late":true
+  "responses_ns":[]
+  "late":false
+  "responses_ns":[<N>,<N>]
   $ planc colocate graphs/lenet-digits.yaml:64 graphs/tiny-transformer.yaml:16 --device k40m --policy preemptive -o no.plan 2>&1 | tail -1
   planc: preemptive is for mixes in which jobs have deadlines
   $ test -e no.plan
@@ -444,9 +461,9 @@ Policies side by side.
   mps: not planned: the pools of all jobs take <size>, <size> migrate on demand
   ! planc: note: graphs/lenet-digits.yaml has no backward ops: planned for training with sgd (graphs/lenet-digits.yaml:inference plans it as it is)
   $ planc compare --colocate inputs/tiny.yaml:8 inputs/tiny.yaml:8:2 --device k40m --policies temporal --json 2>/dev/null | grep -o '"policy":.*' | sed 's/[0-9.]*[0-9]\([],]\)/<N>\1/g'
-  "policy":"temporal","planned":true,"feasible":true,"least_budget":<N>,"is_least":true,"period_ns":<N>,"peak_bytes":<N>,"throughput":<N>,"speeds":[<N>,<N>],"ratio":[<N>,<N>]}]}
+  "policy":"temporal","planned":true,"feasible":true,"late":false,"least_budget":<N>,"is_least":true,"period_ns":<N>,"peak_bytes":<N>,"throughput":<N>,"speeds":[<N>,<N>],"ratio":[<N>,<N>],"responses_ns":[<N>,<N>]}]}
   ~ planc compare --colocate inputs/tiny.yaml:8 inputs/tiny.yaml:8 --device v100-32g --budget 800.5M --policies mps,temporal --json 2>/dev/null | grep -o '"best".*'
-  "best":"temporal","rows":[{"policy":"mps","planned":false,"feasible":true,"least_budget":null,"is_least":false,"period_ns":<N>,"peak_bytes":<N>,"throughput":<N>,"speeds":[<N>,<N>],"ratio":[<N>,<N>],"explanation":"not planned: the pools of all jobs take <size>, <size> migrate on demand"},{"policy":"temporal","planned":true,"feasible":true,"least_budget":<N>,"is_least":true,"period_ns":<N>,"peak_bytes":<N>,"throughput":<N>,"speeds":[<N>,<N>],"ratio":[<N>,<N>]}]}
+  "best":"temporal","rows":[{"policy":"mps","planned":false,"feasible":true,"late":false,"least_budget":null,"is_least":false,"period_ns":<N>,"peak_bytes":<N>,"throughput":<N>,"speeds":[<N>,<N>],"ratio":[<N>,<N>],"responses_ns":[],"explanation":"not planned: the pools of all jobs take <size>, <size> migrate on demand"},{"policy":"temporal","planned":true,"feasible":true,"late":false,"least_budget":<N>,"is_least":true,"period_ns":<N>,"peak_bytes":<N>,"throughput":<N>,"speeds":[<N>,<N>],"ratio":[<N>,<N>],"responses_ns":[<N>,<N>]}]}
   ~ planc compare --colocate inputs/tiny.yaml:8 inputs/tiny.yaml:8 --device v100-32g --budget 800.5M --policies mps
   <N> jobs on v100-32g, budget <size>
     job <N>: tiny, batch <N>, <N> iteration in a period, alone <N> ms each by none

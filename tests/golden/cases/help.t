@@ -120,9 +120,10 @@ Help goes to standard output and is a success.
         --split-relaxed            let sizes of node groups differ, so that they take about as long
         --split-variable           let node groups allocate as much as those of the job before deallocate
         --pair-barriers            pair node groups by Waterwave's Algorithm 1, and let streams wait for each other before each pair
-        --max-ratio N              with it: most iterations per period that are chosen for a job (default: 8)
+        --max-ratio N              with it: most iterations per period that are chosen for a job (default: 8; 1024 with a deadline)
         --priority JOB:N ...       with it: of a job's ops on the GPU, from 0 to 5, the most first (default: 0)
         --accumulate [JOB:]K ...   with it: split a job's batch into K rounds, side by side where a policy can
+        --deadline [JOB:]TIME ...  with it: the longest that a request of a job may take, without JOB for inference
         --json                     the table as one line of JSON
     -h, --help                     this text
   $ planc show --help
