@@ -24,9 +24,9 @@ typedef struct planc_placement_cache planc_placement_cache;
 typedef struct planc_terms {
   int32_t gpus; /* which train together, each on a batch of its own; 0 = 1 */
   planc_placement placement;
-  int64_t budgets[PLANC_N_BUDGETS]; /* bytes by kind of memory; -1 = not limited, which the device's never is. Of the
-                                       device: the peak of each GPU, reserved bytes included. Of the storage, which is
-                                       for what the host's budget has no room for: 0 = there is none */
+  int64_t budgets[PLANC_N_BUDGETS]; /* bytes by kind of memory, at most 2^53; -1 = not limited, which the device's never
+                                       is. Of the device: the peak of each GPU, reserved bytes included. Of the storage,
+                                       which is for what the host's budget has no room for: 0 = there is none */
   int64_t code_bytes;               /* beside what the profile reserves; planc_make_plan finds it */
   int64_t chunk_bytes;              /* of virtual memory, a multiple of PLANC_ALIGNMENT; 0 = 40 MiB, pages 2 MiB */
   int64_t beat_ns; /* a plan whose period takes at least as long is not wanted, as if it did not fit; 0 = any is */
@@ -44,14 +44,14 @@ typedef struct planc_terms {
 typedef struct planc_workload {
   const planc_graph *graph; /* with backward ops, unless planned for inference */
   const planc_profile *profile;
-  int64_t batch;                   /* of each GPU */
+  int64_t batch;                   /* of each GPU, at most 2^53 */
   int64_t sub_batch;               /* fixed by the user; 0 = the policy chooses */
 #define X(name, ...) int64_t name; /* the setting of that name */
   PLANC_EACH_SETTINGS(X)
 #undef X
   int64_t link_ppm; /* the part of the links' rates that policies with a SWAP_RATE count on, in parts per million, where
                        other jobs have the rest or ops take longer than they do alone; 0 = all of them */
-  int32_t priority; /* of the job beside others, see planc_job */
+  int32_t priority; /* of the job beside others, 0 to PLANC_MAX_PRIORITY, see planc_job */
   int32_t side_by_side;  /* so many rounds, of sub_batch each and all there are, may run side by side, which is for
                             mixes; 0 and 1 = they run one after the other */
   bool split_batch_norm; /* the user allows splitting a batch-coupled graph */

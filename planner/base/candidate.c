@@ -24,7 +24,7 @@ planc_status planc_candidate_rounds(const planc_problem *problem, int64_t sub_ba
                          "changes its results",
                          problem->job.graph->name, problem->terms.gpus > 1 ? "parts on several GPUs" : "sub-batches");
   }
-  int64_t n_rounds = (problem->job.batch + sub_batch - 1) / sub_batch;
+  int64_t n_rounds = (problem->job.batch - 1) / sub_batch + 1;
   PLANC_TRY(check_length(problem, sub_batch, n_rounds));
   int64_t *rounds = malloc((size_t)n_rounds * sizeof *rounds);
   if (!rounds) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");

@@ -9,7 +9,7 @@ static planc_status add_budget(const char *option, const char *text, int length,
   if (length >= PL_SIZE_TEXT) return planc_error(PLANC_USAGE, "--%s: %.*s is not a size", option, length, text);
   char *name = out->names[out->n];
   (void)snprintf(name, PL_SIZE_TEXT, "%.*s", length, text);
-  return planc_context(pl_size_parse(name, &out->bytes[out->n++]), "--%s", option);
+  return prog_option_size_of(option, name, &out->bytes[out->n++]);
 }
 
 planc_status cli_budget_list_parse(const char *option, const char *text, cli_budget_list *out) {

@@ -187,15 +187,29 @@ static planc_status read_lent_memory(int64_t *out, const char **out_name);
 static planc_status read_options(const prog_arguments *arguments, planc_problem *problem);
 static planc_status set_batch(planc_problem *problem);
 
+/* All of the device, or what is lent of it. */
+static planc_status take_default_budget(const planc_device *device, int64_t *out) {
+  char text[PL_SIZE_TEXT], more[PL_SIZE_TEXT];
+  const char *lent = NULL;
+  int64_t lent_bytes = 0;
+  *out = device->memory_bytes;
+  PLANC_TRY(read_lent_memory(&lent_bytes, &lent));
+  if (!lent) {
+    cli_note("budget %s (device %s)", pl_size_format(*out, text), device->name);
+  } else if (lent_bytes > *out) {
+    cli_note("budget %s (device %s, of which %s allows %s)", pl_size_format(*out, text), device->name, lent,
+             pl_size_format(lent_bytes, more));
+  } else {
+    *out = lent_bytes;
+    cli_note("budget %s (%s)", pl_size_format(*out, text), lent);
+  }
+  return NULL;
+}
+
 planc_status cli_setup_budget(const planc_device *device, planc_terms *terms) {
   int64_t *budget = &terms->budgets[PLANC_MEMORY_DEVICE];
   char text[PL_SIZE_TEXT], memory[PL_SIZE_TEXT];
-  const char *lent = NULL;
-  if (*budget < 0) {
-    *budget = device->memory_bytes;
-    PLANC_TRY(read_lent_memory(budget, &lent));
-    cli_note("budget %s (%s%s)", pl_size_format(*budget, text), lent ? "" : "device ", lent ? lent : device->name);
-  }
+  if (*budget < 0) return take_default_budget(device, budget);
   if (*budget > device->memory_bytes) {
     warn_of("the budget of %s is beyond device %s with %s", pl_size_format(*budget, text), device->name,
             pl_size_format(device->memory_bytes, memory));
@@ -267,16 +281,20 @@ static planc_status set_batch(planc_problem *problem) {
                      (long long)problem->job.batch);
 }
 
+static size_t length_without_blanks(const char *text, size_t length) {
+  while (length > 0 && text[length - 1] == ' ') length--;
+  return length;
+}
+
 /* The limit of device 0 in "0=1G,1=512M", as CUDA's MPS has it; malloc'ed, NULL where there is none. */
 static planc_status find_pinned_limit(const char *text, char **out) {
   *out = NULL;
-  while (*text) {
-    text += strspn(text, " ");
+  for (text += strspn(text, " "); *text; text += strspn(text, " ")) {
     size_t length = strcspn(text, ","), digits = strspn(text, "0123456789");
     if (digits == 0 || text[digits] != '=')
       return planc_error(PLANC_USAGE, "\"%.*s\" is not a device's number and size, as 0=2G is", (int)length, text);
     if (!*out && strspn(text, "0") == digits) {
-      *out = strndup(text + digits + 1, length - digits - 1);
+      *out = strndup(text + digits + 1, length_without_blanks(text, length) - digits - 1);
       if (!*out) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
     }
     text += length + (text[length] == ',');
@@ -284,8 +302,7 @@ static planc_status find_pinned_limit(const char *text, char **out) {
   return NULL;
 }
 
-/* What whoever lends the GPU allows of its memory: the budget where none is given. *out stays as it is where nothing is
- * said. */
+/* What whoever lends the GPU allows of its memory. *out_name stays as it is where nothing is said. */
 static planc_status read_lent_memory(int64_t *out, const char **out_name) {
   const char *value = getenv("GPU_MEMORY_LIMIT"), *pinned_for = getenv("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT");
   char *pinned = NULL;

@@ -751,7 +751,15 @@ START_TEST(misuse) {
   m.mix.terms.gpus = 1;
   m.mix.terms.budgets[PLANC_MEMORY_STORAGE] = 4096;
   assert_no_mix(&m.mix, "a mix takes no storage, and 4096 bytes of it are there");
+  m.mix.terms.budgets[PLANC_MEMORY_STORAGE] = -1;
+  assert_no_mix(&m.mix, "a mix takes no storage");
   m.mix.terms.budgets[PLANC_MEMORY_STORAGE] = 0;
+  m.mix.terms.budgets[PLANC_MEMORY_HOST] = -2;
+  assert_no_mix(&m.mix, "a budget of -2 bytes: from 0 to 2^53, or -1 for none");
+  m.mix.terms.budgets[PLANC_MEMORY_HOST] = -1;
+  m.jobs[1].priority = PLANC_MAX_PRIORITY + 1;
+  assert_no_mix(&m.mix, "a priority of 6: from 0 to 5");
+  m.jobs[1].priority = 0;
   m.mix.terms.settings.region = 257;
   assert_no_mix(&m.mix, "regions of 257 bytes: their size must be a multiple of 256");
   m.mix.terms.settings.region = 0;

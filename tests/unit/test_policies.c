@@ -15,6 +15,7 @@
 #include "planrt/planrt.h"
 #include "tests/support/graphtext.h"
 #include "tests/support/least.h"
+#include "tests/support/nets.h"
 #include "tests/support/plan_view.h"
 #include "tests/support/randgraph.h"
 #include "tests/support/unit.h"
@@ -292,6 +293,35 @@ START_TEST(modnn_does_not_look_ahead_without_end) {
 }
 END_TEST
 
+/* Numbers that no plan can hold. */
+static void expect_refused(const planc_problem *problem, const char *why) {
+  planc_plan *plan;
+  for (const planc_policy *policy = planc_policies(); policy->name; policy++)
+    assert_fails(planc_make_plan(problem, policy, &plan), PLANC_USAGE, why);
+}
+
+START_TEST(what_no_plan_can_hold_is_refused) {
+  planc_graph *graph = graph_of(WIDE_NET);
+  const planc_problem may = {.job.graph = graph,
+                             .job.profile = profile,
+                             .job.batch = 4,
+                             .terms.budgets[PLANC_MEMORY_DEVICE] = 1 << 30,
+                             .terms.budgets[PLANC_MEMORY_HOST] = -1};
+  planc_problem problem = may;
+  problem.job.batch = INT64_MAX;
+  expect_refused(&problem, "a batch of 9223372036854775807: from 1 to 2^53");
+  problem.job.batch = 0;
+  expect_refused(&problem, "a batch of 0: from 1 to 2^53");
+  problem = may;
+  problem.job.priority = PLANC_MAX_PRIORITY + 1;
+  expect_refused(&problem, "a priority of 6: from 0 to 5");
+  problem = may;
+  problem.terms.budgets[PLANC_MEMORY_DEVICE] = (INT64_C(1) << 53) + 1;
+  expect_refused(&problem, "a budget of 9007199254740993 bytes: from 0 to 2^53, or -1 for none");
+  planc_graph_free(graph);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("policies");
   TCase *tests = tcase_create("all");
@@ -302,6 +332,7 @@ int main(void) {
   tcase_add_loop_test(tests, no_policy_goes_below_the_lower_bound, 0, GRAPHS);
   tcase_add_loop_test(tests, modnn_reaches_its_lower_bound, 0, GRAPHS);
   tcase_add_test(tests, modnn_does_not_look_ahead_without_end);
+  tcase_add_test(tests, what_no_plan_can_hold_is_refused);
   suite_add_tcase(suite, tests);
   return run_suite(suite);
 }

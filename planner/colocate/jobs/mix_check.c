@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "plan/job_name.h"
+#include "planner/base/asked.h"
 #include "planner/colocate/jobs/deadlines.h"
 #include "planner/colocate/jobs/in_job.h"
 
@@ -17,10 +18,10 @@ planc_status pl_mix_check(const planc_mix *mix) {
   if (mix->max_ratio < 0 || mix->max_ratio > PLANC_MIX_MAX_ITERATIONS)
     return planc_error(PLANC_USAGE, "at most %d iterations in a period: from 1 to %d", mix->max_ratio,
                        (int)PLANC_MIX_MAX_ITERATIONS);
-  PLANC_TRY(planc_settings_check(&mix->terms.settings));
+  PLANC_TRY(pl_check_terms(&mix->terms));
   if (mix->terms.gpus > 1)
     return planc_error(PLANC_USAGE, "a mix shares one GPU, and %d are asked for", mix->terms.gpus);
-  if (mix->terms.budgets[PLANC_MEMORY_STORAGE] > 0)
+  if (mix->terms.budgets[PLANC_MEMORY_STORAGE] != 0)
     return planc_error(PLANC_USAGE, "a mix takes no storage, and %lld bytes of it are there",
                        (long long)mix->terms.budgets[PLANC_MEMORY_STORAGE]);
   PLANC_TRY(check_streams(mix));
@@ -46,14 +47,6 @@ static planc_status check_rounds(const planc_workload *job) {
                      (long long)job->batch, n);
 }
 
-static planc_status check_settings(const planc_workload *job) {
-  planc_settings own = {0};
-#define X(name, ...) own.name = job->name;
-  PLANC_EACH_SETTINGS(X)
-#undef X
-  return planc_settings_check(&own);
-}
-
 static planc_status check_job(const planc_mix *mix, int32_t job) {
   const planc_device *first = planc_mix_device(mix);
   const planc_device *own = planc_profile_device(mix->jobs[job].profile);
@@ -61,7 +54,7 @@ static planc_status check_job(const planc_mix *mix, int32_t job) {
     return planc_error(PLANC_USAGE, "it is for device %s, and job 0 for %s: jobs that share a GPU have one device",
                        own->name, first->name);
   PLANC_TRY(check_rounds(&mix->jobs[job]));
-  PLANC_TRY(check_settings(&mix->jobs[job]));
+  PLANC_TRY(pl_check_job(&mix->jobs[job]));
   if (mix->iterations[job] >= 0 && mix->iterations[job] <= PLANC_MIX_MAX_ITERATIONS) return NULL;
   return planc_error(PLANC_USAGE, "%d iterations in a period: from 1 to %d, or 0 for planc to choose",
                      mix->iterations[job], (int)PLANC_MIX_MAX_ITERATIONS);

@@ -186,5 +186,7 @@ Switches leave a policy without a choice nothing:
 
   $ planc plan inputs/tiny.yaml --policy vdnn-all --no-swap 2>&1 | tail -n 1
   planc: policy vdnn-all swaps and has no other choice, and no swap is allowed
+  $ planc plan inputs/tiny.yaml --placement vmm --chunk 4K --no-swap 2>&1 | tail -n 1
+  planc: policy window swaps and has no other choice, and no swap is allowed
   $ planc plan inputs/tiny.yaml --policy chen --no-recompute 2>&1 | tail -n 1
   planc: policy chen recomputes and has no other choice, and no recompute is allowed
