@@ -266,7 +266,7 @@ END_TEST
 START_TEST(a_plan_says_what_it_needs) {
   planrt_options options = stand_ins();
   options.storage_path = NULL;
-  expect_refused(script, &options, PLANC_USAGE, "the plan keeps 512 B in storage: give a directory");
+  expect_refused(script, &options, PLANC_USAGE, "the plan keeps 512 B in storage, and no directory is given");
   planrt_backend without = rt_host_backend;
   without.name = "bare";
   without.storage = NULL;
