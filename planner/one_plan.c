@@ -11,7 +11,8 @@
 
 static planc_status check_placement(const planc_problem *problem, const planc_policy *policy);
 static planc_status check_means(const planc_problem *problem, const planc_policy *policy);
-static planc_status make_best(const planc_problem *problem, const planc_policy *policy, bool stores, planc_plan **out);
+static planc_status make_fastest(const planc_problem *problem, const planc_policy *policy, bool stores,
+                                 planc_plan **out);
 static planc_status or_without_storage(const planc_problem *problem, const planc_policy *policy, planc_status status,
                                        planc_plan **plan);
 
@@ -19,7 +20,7 @@ planc_status pl_make_one(const planc_problem *problem, const planc_policy *polic
   *out = NULL;
   PLANC_TRY(check_placement(problem, policy));
   PLANC_TRY(check_means(problem, policy));
-  planc_status status = make_best(problem, policy, true, out);
+  planc_status status = make_fastest(problem, policy, true, out);
   return or_without_storage(problem, policy, status, out);
 }
 
@@ -63,7 +64,7 @@ static planc_status or_without_storage(const planc_problem *problem, const planc
   if (problem->terms.budgets[PLANC_MEMORY_STORAGE] == 0 || (!stores && planc_status_code(status) != PLANC_INFEASIBLE))
     return status;
   planc_plan *other;
-  planc_status failed = make_best(problem, policy, false, &other);
+  planc_status failed = make_fastest(problem, policy, false, &other);
   if (planc_status_code(failed) == PLANC_INFEASIBLE) {
     planc_status_free(failed);
     return status;
@@ -80,12 +81,12 @@ static planc_status or_without_storage(const planc_problem *problem, const planc
 
 /* --- With code ---------------------------------------------------------------------------------------------------- */
 
-typedef struct best_attempt {
+typedef struct attempt {
   const planc_problem *problem;
   const planc_policy *policy;
   bool stores;      /* the policy may count on storage */
   planc_plan *plan; /* NULL: none fits yet */
-} best_attempt;
+} attempt;
 
 static planc_status too_slow(const planc_policy *policy, int64_t ns, int64_t beat_ns) {
   return planc_error(PLANC_INFEASIBLE, "policy %s takes %lld ns, but less than %lld is asked for", policy->name,
@@ -93,7 +94,7 @@ static planc_status too_slow(const planc_policy *policy, int64_t ns, int64_t bea
 }
 
 /* The candidate of the policy, unless its ops alone take too long. */
-static planc_status make_candidate(const planc_problem *problem, const best_attempt *b, planc_candidate *out) {
+static planc_status make_candidate(const planc_problem *problem, const attempt *b, planc_candidate *out) {
   planc_problem asked = *problem;
   if (!b->stores) asked.terms.budgets[PLANC_MEMORY_STORAGE] = 0;
   planc_evaluator evaluator = pl_evaluator_of(&asked);
@@ -102,7 +103,7 @@ static planc_status make_candidate(const planc_problem *problem, const best_atte
   return ns >= problem->terms.beat_ns ? too_slow(b->policy, ns, problem->terms.beat_ns) : NULL;
 }
 
-static planc_status make(const planc_target *target, const best_attempt *b, planc_plan **out) {
+static planc_status make(const planc_target *target, const attempt *b, planc_plan **out) {
   const planc_problem problem = pl_problem_on(target, b->problem);
   planc_candidate candidate = {0};
   *out = NULL;
@@ -121,7 +122,7 @@ static planc_status judge(const planc_terms *terms, const planc_policy *policy, 
 }
 
 static planc_status make_better(void *user, const planc_target *target, int64_t *out_code) {
-  best_attempt *b = user;
+  attempt *b = user;
   planc_plan *plan;
   PLANC_TRY(make(target, b, &plan));
   *out_code = pl_code_of_plan(target->profile, plan);
@@ -134,8 +135,9 @@ static planc_status make_better(void *user, const planc_target *target, int64_t 
   return NULL;
 }
 
-static planc_status make_best(const planc_problem *problem, const planc_policy *policy, bool stores, planc_plan **out) {
-  best_attempt b = {.problem = problem, .policy = policy, .stores = stores};
+static planc_status make_fastest(const planc_problem *problem, const planc_policy *policy, bool stores,
+                                 planc_plan **out) {
+  attempt b = {.problem = problem, .policy = policy, .stores = stores};
   const planc_target target = planc_target_of(problem);
   planc_status status = pl_with_code(&target, make_better, &b);
   if (status) {

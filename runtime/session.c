@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "plan/mapping.h"
+#include "plan/memories.h"
 #include "runtime/random.h"
 #include "runtime/room.h"
 #include "runtime/stop.h"
@@ -176,7 +177,7 @@ static planc_status explain(planrt_session *session, planc_status failure) {
   if (session->device_bytes == 0 || (code != PLANC_DEVICE && code != PLANC_OUT_OF_MEMORY)) return failure;
   rt_session_close_device(session);
   char needs[PL_SIZE_TEXT], all[PL_SIZE_TEXT], others[PL_SIZE_TEXT], advice[96] = "no budget will do";
-  int64_t most = most_budget(session), peak = pl_add_saturate(memory->arena_bytes, memory->reserved_bytes);
+  int64_t most = most_budget(session), peak = pl_memory_peak(session->plan, memory);
   if (peak <= most) return failure;
   if (most > 0) snprintf(advice, sizeof advice, "plan for a budget of %lldM", (long long)(most / MIB));
   return planc_context(failure, "the plan takes %s of a device with %s, %s of them taken already: %s",

@@ -125,7 +125,8 @@ struct planrt_session {
   rt_resident *reference;          /* or NULL */
 };
 
-/* The home of a replica's value of a storage; NULL unless that persists. */
+/* The home of a replica's value of a storage: where the user's memory has it between two runs. NULL unless it persists.
+ */
 static inline char *rt_home(const planrt_session *session, int32_t replica, int32_t job, int32_t storage) {
   return session->home[(int64_t)replica * session->n_homes + session->home_of[job] + storage];
 }

@@ -11,7 +11,8 @@
  * Growth: a program is compiled again for each version of the library. Structs that a caller fills may get further
  * fields, in which 0 means what there was before: fill them by initializers that name fields. (Budgets are arrays by
  * kind of memory, in which 0 is a budget of nothing: a further kind is one more of them.) Enums and tables may get
- * further entries behind those they have. */
+ * further entries behind those they have, kinds of memory ahead of the user's, which stays the last. Files have names
+ * and no numbers of these. */
 #ifndef PLANC_STATUS_H
 #define PLANC_STATUS_H
 

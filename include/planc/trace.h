@@ -56,6 +56,9 @@ static inline int64_t planc_job_whole_batch(const planc_job *job) {
   return job->batch * planc_job_replicas(job);
 }
 
+/* Whether an iteration of either has rounds of the same sizes in the same order. */
+bool planc_job_same_rounds(const planc_job *a, const planc_job *b);
+
 enum {
   PLANC_BUFFER_PERSISTENT = 1, /* param or state: survives the period */
   PLANC_BUFFER_FED = 2,        /* version 0 comes from outside: an input batch, or the other replicas' gradients */

@@ -67,5 +67,9 @@ bool pl_leaves_until_written(const planc_trace *trace, bool restores, const plan
 
 /* held[p]: bytes open while position p of the order runs, workspace and what recomputes open on their way left out. */
 planc_status pl_absences_held(const planc_order *order, const pl_absences *absences, int64_t *held);
+/* Whether what they leave fits in `room` at every position beside the workspace there (pl_walk_workspaces). `held` is
+ * scratch, by position. */
+planc_status pl_absences_fit(const planc_order *order, const pl_absences *absences, const int64_t *workspace,
+                             int64_t room, int64_t *held, bool *out_fit);
 
 #endif

@@ -62,3 +62,11 @@ planc_status pl_absences_held(const planc_order *order, const pl_absences *absen
   for (int32_t p = 1; p < order->n; p++) held[p] += held[p - 1];
   return NULL;
 }
+
+planc_status pl_absences_fit(const planc_order *order, const pl_absences *absences, const int64_t *workspace,
+                             int64_t room, int64_t *held, bool *out_fit) {
+  PLANC_TRY(pl_absences_held(order, absences, held));
+  *out_fit = true;
+  for (int32_t p = 0; *out_fit && p < order->n; p++) *out_fit = pl_add_saturate(held[p], workspace[p]) <= room;
+  return NULL;
+}

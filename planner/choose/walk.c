@@ -130,6 +130,13 @@ planc_variant pl_walk_variant(const pl_walk *walk, int32_t instance, int64_t lim
   return planc_schedule_variant(walk->schedule, &(planc_command){.instance = instance, .variant = variant});
 }
 
+planc_status pl_walk_workspaces(const pl_walk *walk, int64_t limit, pl_arena *arena, int64_t **out) {
+  PLANC_TRY(PL_NEW(arena, out, walk->order->n));
+  for (int32_t p = 0; p < walk->order->n; p++)
+    (*out)[p] = pl_walk_variant(walk, walk->order->runs[p].instance, limit).workspace_bytes;
+  return NULL;
+}
+
 /* The fastest variant up to `limit` whose workspace finds a place, else the baseline. */
 static int32_t fastest_with_place(const pl_walk *walk, int32_t instance, int64_t limit) {
   for (;;) {

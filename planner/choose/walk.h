@@ -6,6 +6,7 @@
 
 #include "planc/evaluator.h"
 #include "planner/memory/bfc.h"
+#include "util/arena.h"
 
 /* Gives out addresses as data comes and goes, instead of lowering. A persistent buffer keeps its address. */
 typedef struct pl_online {
@@ -67,6 +68,9 @@ int32_t pl_fastest_variant(const planc_costs *const *costs, const planc_instance
 
 /* Returns that variant itself. */
 planc_variant pl_walk_variant(const pl_walk *walk, int32_t instance, int64_t limit);
+
+/* By position of the walk's order: the workspace of that variant, in memory of `arena`. */
+planc_status pl_walk_workspaces(const pl_walk *walk, int64_t limit, pl_arena *arena, int64_t **out);
 
 /* Makes a whole candidate by walking with the given room; `context` is the policy's own. */
 typedef planc_status (*pl_walk_maker)(const planc_problem *problem, const void *context, int64_t room,

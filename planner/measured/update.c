@@ -172,8 +172,7 @@ static planc_status check_plan(const planc_update_options *options, const pl_acq
 static bool are_alike(const planc_update_options *options, int32_t a, int32_t b) {
   const planc_job *one = &options->plan->jobs[a], *other = &options->plan->jobs[b];
   return one->graph == other->graph && base_of(options, a) == base_of(options, b) && one->batch == other->batch &&
-         one->n_rounds == other->n_rounds &&
-         memcmp(one->rounds, other->rounds, (size_t)one->n_rounds * sizeof *one->rounds) == 0;
+         planc_job_same_rounds(one, other);
 }
 
 /* Ops of different jobs are apart, those of the same graph at different batches too. */

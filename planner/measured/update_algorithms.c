@@ -68,8 +68,7 @@ static bool have_same_rounds(const planc_plan *a, const planc_plan *b) {
   for (int32_t j = 0; j < a->n_jobs && same; j++) {
     const planc_job *one = &a->jobs[j], *other = &b->jobs[j];
     same = one->graph->n_ops == other->graph->n_ops && one->iterations == other->iterations &&
-           one->n_rounds == other->n_rounds &&
-           memcmp(one->rounds, other->rounds, (size_t)one->n_rounds * sizeof *one->rounds) == 0;
+           planc_job_same_rounds(one, other);
   }
   return same;
 }

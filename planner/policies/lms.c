@@ -245,12 +245,7 @@ static pl_absences swaps_of(const lms *l, const lms_parameters *p) {
 
 static planc_status play(const lms *l, const lms_parameters *p, bool *out_passed) {
   pl_absences absences = swaps_of(l, p);
-  PLANC_TRY(pl_absences_held(l->order, &absences, l->live));
-  *out_passed = true;
-  for (int32_t i = 0; *out_passed && i < l->order->n; i++) {
-    *out_passed = pl_add_saturate(l->live[i], l->workspace[i]) <= l->room;
-  }
-  return NULL;
+  return pl_absences_fit(l->order, &absences, l->workspace, l->room, l->live, out_passed);
 }
 
 /* Bisects *value, a member of *p, for the greatest up to the number of levels that passes, as if all below one that
@@ -314,11 +309,9 @@ static planc_status set_up(lms *l, const pl_walk *walk, pl_arena *arena) {
   PLANC_TRY(PL_NEW(arena, &l->far_below, n));
   PLANC_TRY(PL_NEW(arena, &l->last, n));
   PLANC_TRY(PL_NEW(arena, &l->before_last, n));
-  PLANC_TRY(PL_NEW(arena, &l->workspace, n));
+  PLANC_TRY(pl_walk_workspaces(walk, 0, arena, &l->workspace));
   PLANC_TRY(PL_NEW(arena, &l->live, n));
   PLANC_TRY(PL_NEW(arena, &l->items, walk->trace->n_accesses));
-  for (int32_t p = 0; p < n; p++)
-    l->workspace[p] = pl_walk_variant(walk, walk->order->runs[p].instance, 0).workspace_bytes;
   return find_levels(l, arena);
 }
 

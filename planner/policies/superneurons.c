@@ -42,19 +42,19 @@ typedef struct superneurons {
   bool *brief;    /* per buffer: of a memory-centric segment */
   int32_t *need;  /* per buffer: find_need */
   int32_t *ahead; /* per position: the first backward op of the convolution nearest ahead, -1 = there is none */
+  int64_t *live;  /* per position, scratch */
   pl_absence *items;
 } superneurons;
 
 static planc_status choose(const void *context, const pl_walk *walk, pl_arena *arena, pl_absences *out);
 static void keep_checkpoints(superneurons *s);
 static void find_layers_ahead(superneurons *s);
-static planc_status take_segments(const pl_walk *walk, superneurons *s, pl_arena *arena, int64_t *live,
-                                  pl_absences *out, bool *out_fits);
-static planc_status take_outputs(const pl_walk *walk, int64_t n_all, int64_t *live, pl_absences *out);
+static planc_status take_segments(const pl_walk *walk, superneurons *s, pl_arena *arena, pl_absences *out,
+                                  bool *out_fits);
+static planc_status take_outputs(const pl_walk *walk, const superneurons *s, int64_t n_all, pl_arena *arena,
+                                 pl_absences *out);
 static int64_t add_outputs(superneurons *s, int64_t first);
 static planc_status drop_segments(superneurons *s, pl_arena *arena, int32_t n_dropped, pl_absences *out);
-static planc_status fits(const pl_walk *walk, const pl_absences *absences, int64_t limit, int64_t *live,
-                         bool *out_fits);
 
 planc_status pl_policy_superneurons(const planc_evaluator *evaluator, planc_candidate *out) {
   pl_absence_rule rule = {.choose = choose};
@@ -65,7 +65,6 @@ static planc_status choose(const void *context, const pl_walk *walk, pl_arena *a
   (void)context;
   const planc_trace *trace = walk->trace;
   superneurons s = {.trace = trace, .order = walk->order};
-  int64_t *live;
   bool fit;
   PLANC_TRY(pl_drops_new(trace, arena, &s.drops));
   PLANC_TRY(PL_NEW(arena, &s.base, trace->n_buffers));
@@ -75,12 +74,12 @@ static planc_status choose(const void *context, const pl_walk *walk, pl_arena *a
   PLANC_TRY(PL_NEW(arena, &s.need, trace->n_buffers));
   PLANC_TRY(PL_NEW(arena, &s.ahead, walk->order->n));
   PLANC_TRY(PL_NEW(arena, &s.items, (int64_t)trace->n_accesses + trace->n_buffers));
-  PLANC_TRY(PL_NEW(arena, &live, walk->order->n));
+  PLANC_TRY(PL_NEW(arena, &s.live, walk->order->n));
   keep_checkpoints(&s);
   find_layers_ahead(&s);
-  PLANC_TRY(take_segments(walk, &s, arena, live, out, &fit));
+  PLANC_TRY(take_segments(walk, &s, arena, out, &fit));
   int64_t n_drops = out->n;
-  if (!fit) PLANC_TRY(take_outputs(walk, add_outputs(&s, n_drops), live, out));
+  if (!fit) PLANC_TRY(take_outputs(walk, &s, add_outputs(&s, n_drops), arena, out));
   return pl_absences_explain(out, arena,
                              "%d of %d segments are computed again and %lld outputs swapped, no more than the "
                              "budget asks for",
@@ -88,16 +87,18 @@ static planc_status choose(const void *context, const pl_walk *walk, pl_arena *a
 }
 
 /* The fewest of the segments with which the live data fits beside the fastest algorithms, all where it never does. */
-static planc_status take_segments(const pl_walk *walk, superneurons *s, pl_arena *arena, int64_t *live,
-                                  pl_absences *out, bool *out_fits) {
+static planc_status take_segments(const pl_walk *walk, superneurons *s, pl_arena *arena, pl_absences *out,
+                                  bool *out_fits) {
   int32_t low = 0, high = walk->recomputes ? s->n_segments : 0;
+  int64_t *fastest;
+  PLANC_TRY(pl_walk_workspaces(walk, INT64_MAX, arena, &fastest));
   PLANC_TRY(drop_segments(s, arena, high, out));
-  PLANC_TRY(fits(walk, out, INT64_MAX, live, out_fits));
+  PLANC_TRY(pl_absences_fit(s->order, out, fastest, walk->room, s->live, out_fits));
   while (*out_fits && low < high) {
     bool fit;
     int32_t middle = low + (high - low) / 2;
     PLANC_TRY(drop_segments(s, arena, middle, out));
-    PLANC_TRY(fits(walk, out, INT64_MAX, live, &fit));
+    PLANC_TRY(pl_absences_fit(s->order, out, fastest, walk->room, s->live, &fit));
     if (fit) {
       high = middle;
     } else {
@@ -256,23 +257,12 @@ static int64_t add_outputs(superneurons *s, int64_t first) {
 
 /* --- What the budget asks for ------------------------------------------------------------------------------------- */
 
-/* Whether the data that is held fits beside the workspace of the fastest algorithm of at most `limit`; what recomputes
- * open on their way is not counted. */
-static planc_status fits(const pl_walk *walk, const pl_absences *absences, int64_t limit, int64_t *live,
-                         bool *out_fits) {
-  PLANC_TRY(pl_absences_held(walk->order, absences, live));
-  *out_fits = true;
-  for (int32_t p = 0; *out_fits && p < walk->order->n; p++) {
-    int64_t workspace = pl_walk_variant(walk, walk->order->runs[p].instance, limit).workspace_bytes;
-    *out_fits = pl_add_saturate(live[p], workspace) <= walk->room;
-  }
-  return NULL;
-}
-
-/* The fewest of the outputs, taken in their order, with which the live data fits; as many as the host has room for
- * where it never does. */
-static planc_status take_outputs(const pl_walk *walk, int64_t n_all, int64_t *live, pl_absences *out) {
-  int64_t low = out->n, high = out->n, taken = 0;
+/* The fewest of the outputs, taken in their order, with which the live data fits beside the baseline algorithms; as
+ * many as the host has room for where it never does. */
+static planc_status take_outputs(const pl_walk *walk, const superneurons *s, int64_t n_all, pl_arena *arena,
+                                 pl_absences *out) {
+  int64_t low = out->n, high = out->n, taken = 0, *baseline;
+  PLANC_TRY(pl_walk_workspaces(walk, 0, arena, &baseline));
   for (; walk->swaps && high < n_all; high++) {
     pl_price price = pl_price_of_link(walk, out->items[high].buffer, out->items[high].version);
     if (!pl_host_has_room(walk, taken, &price)) break;
@@ -281,7 +271,7 @@ static planc_status take_outputs(const pl_walk *walk, int64_t n_all, int64_t *li
   while (low < high) {
     bool fit;
     out->n = low + (high - low) / 2;
-    PLANC_TRY(fits(walk, out, 0, live, &fit));
+    PLANC_TRY(pl_absences_fit(s->order, out, baseline, walk->room, s->live, &fit));
     if (fit) {
       high = out->n;
     } else {

@@ -1,7 +1,6 @@
 /* `planrun exec`: changes of plans while it runs, and the jobs that come and go with them (cmd_exec.h). */
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "program/print.h"
 #include "runtime/cli/cmd_exec.h"
@@ -119,16 +118,12 @@ static const char *move_of(const planrt_job *now, int32_t was) {
   return was < 0 ? "comes back" : NULL;
 }
 
-static bool have_same_rounds(const planc_job *a, const planc_job *b) {
-  return a->n_rounds == b->n_rounds && memcmp(a->rounds, b->rounds, (size_t)a->n_rounds * sizeof *a->rounds) == 0;
-}
-
 /* Other rounds add up in another order, which is rounded otherwise. */
 static void note_rounds(const run_execution *e, const planc_plan *next, const int32_t *was) {
   for (int32_t n = 0; n < planrt_jobs(e->session); n++) {
     planrt_job now = planrt_job_of(e->session, n);
     bool stays = !now.is_new && now.job >= 0 && was[n] >= 0;
-    if (!stays || have_same_rounds(&e->plan->jobs[was[n]], &next->jobs[now.job])) continue;
+    if (!stays || planc_job_same_rounds(&e->plan->jobs[was[n]], &next->jobs[now.job])) continue;
     prog_print_line(stderr,
                     "planrun: note: job %d (%s) goes on in other rounds: its results may differ in the last bits", n,
                     run_execution_name(&now));

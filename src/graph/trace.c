@@ -1,6 +1,12 @@
 /* Looking at a trace. */
 #include "planc/trace.h"
 
+#include <string.h>
+
+bool planc_job_same_rounds(const planc_job *a, const planc_job *b) {
+  return a->n_rounds == b->n_rounds && memcmp(a->rounds, b->rounds, (size_t)a->n_rounds * sizeof *a->rounds) == 0;
+}
+
 int32_t planc_trace_access_of(const planc_trace *trace, int32_t instance, int32_t tensor) {
   const planc_instance *of = &trace->instances[instance];
   if (of->role != PLANC_ROLE_OP) return -1;
