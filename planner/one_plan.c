@@ -81,12 +81,12 @@ static planc_status or_without_storage(const planc_problem *problem, const planc
 
 /* --- With code ---------------------------------------------------------------------------------------------------- */
 
-typedef struct attempt {
+typedef struct policy_attempt {
   const planc_problem *problem;
   const planc_policy *policy;
   bool stores;      /* the policy may count on storage */
   planc_plan *plan; /* NULL: none fits yet */
-} attempt;
+} policy_attempt;
 
 static planc_status too_slow(const planc_policy *policy, int64_t ns, int64_t beat_ns) {
   return planc_error(PLANC_INFEASIBLE, "policy %s takes %lld ns, but less than %lld is asked for", policy->name,
@@ -94,7 +94,7 @@ static planc_status too_slow(const planc_policy *policy, int64_t ns, int64_t bea
 }
 
 /* The candidate of the policy, unless its ops alone take too long. */
-static planc_status make_candidate(const planc_problem *problem, const attempt *b, planc_candidate *out) {
+static planc_status make_candidate(const planc_problem *problem, const policy_attempt *b, planc_candidate *out) {
   planc_problem asked = *problem;
   if (!b->stores) asked.terms.budgets[PLANC_MEMORY_STORAGE] = 0;
   planc_evaluator evaluator = pl_evaluator_of(&asked);
@@ -103,7 +103,7 @@ static planc_status make_candidate(const planc_problem *problem, const attempt *
   return ns >= problem->terms.beat_ns ? too_slow(b->policy, ns, problem->terms.beat_ns) : NULL;
 }
 
-static planc_status make(const planc_target *target, const attempt *b, planc_plan **out) {
+static planc_status make(const planc_target *target, const policy_attempt *b, planc_plan **out) {
   const planc_problem problem = pl_problem_on(target, b->problem);
   planc_candidate candidate = {0};
   *out = NULL;
@@ -122,7 +122,7 @@ static planc_status judge(const planc_terms *terms, const planc_policy *policy, 
 }
 
 static planc_status make_better(void *user, const planc_target *target, int64_t *out_code) {
-  attempt *b = user;
+  policy_attempt *b = user;
   planc_plan *plan;
   PLANC_TRY(make(target, b, &plan));
   *out_code = pl_code_of_plan(target->profile, plan);
@@ -137,7 +137,7 @@ static planc_status make_better(void *user, const planc_target *target, int64_t 
 
 static planc_status make_fastest(const planc_problem *problem, const planc_policy *policy, bool stores,
                                  planc_plan **out) {
-  attempt b = {.problem = problem, .policy = policy, .stores = stores};
+  policy_attempt b = {.problem = problem, .policy = policy, .stores = stores};
   const planc_target target = planc_target_of(problem);
   planc_status status = pl_with_code(&target, make_better, &b);
   if (status) {

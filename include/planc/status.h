@@ -82,7 +82,8 @@ typedef enum planc_remedy {
   PLANC_REMEDY_INFERENCE,        /* take a graph as it stands */
   PLANC_REMEDY_SPLIT_BATCH_NORM, /* run a batch-coupled graph in parts */
   PLANC_REMEDY_SYNTHETIC,        /* run stand-ins for ops */
-  PLANC_REMEDY_STORAGE           /* name a directory for storage */
+  PLANC_REMEDY_STORAGE,          /* name a directory for storage */
+  PLANC_REMEDY_DEADLINES         /* give jobs deadlines */
 } planc_remedy;
 /* A new status that knows it. */
 planc_status planc_refusal(planc_code code, planc_remedy remedy, const char *format, ...)

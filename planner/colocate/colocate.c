@@ -145,7 +145,8 @@ planc_status planc_colocate(const planc_mix *mix, const planc_mix_policy *policy
   *out = NULL;
   if (!policy->make) return planc_error(PLANC_USAGE, "%s has no plan: it is for comparisons", policy->name);
   if ((policy->supports & PLANC_MIX_DEADLINES) && !planc_mix_has_deadlines(mix))
-    return planc_error(PLANC_USAGE, "%s is for mixes in which jobs have deadlines", policy->name);
+    return planc_refusal(PLANC_USAGE, PLANC_REMEDY_DEADLINES, "%s is for mixes in which jobs have deadlines",
+                         policy->name);
   planc_status status = pl_common_make(mix, &common);
   if (!status) status = make_until_in_time(&asked, mix, shares, out);
   pl_common_free(&common);

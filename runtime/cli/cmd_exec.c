@@ -67,8 +67,8 @@ static planc_status read_arguments(run_execution *e, const prog_arguments *argum
   PLANC_TRY(prog_option_int(arguments, "interleave", 0, INT64_MAX, -1, &e->interleave));
   PLANC_TRY(check_combinations(arguments, e->iterations));
   PLANC_TRY(read_options(&e->options, arguments));
-  if (prog_option_given(arguments, "watch")) run_watch_start(&e->watch, prog_option_value(arguments, "watch"));
-  return NULL;
+  if (!prog_option_given(arguments, "watch")) return NULL;
+  return planc_context(run_watch_start(&e->watch, prog_option_value(arguments, "watch")), "--watch");
 }
 
 /* --- Command line ----------------------------------------------------------------------------------------------- */

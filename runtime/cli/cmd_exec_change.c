@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "program/print.h"
+#include "program/program.h"
 #include "runtime/cli/cmd_exec.h"
 #include "util/size.h"
 
@@ -16,6 +17,7 @@ bool run_execution_look(void *user) {
 }
 
 static void go_on(planc_status status) {
+  status = prog_remedy(status);
   if (status) prog_print_line(stderr, "planrun: note: %s: the run goes on as before", planc_status_message(status));
   planc_status_free(status);
 }
@@ -122,7 +124,7 @@ static const char *move_of(const planrt_job *now, int32_t was) {
 static void note_rounds(const run_execution *e, const planc_plan *next, const int32_t *was) {
   for (int32_t n = 0; n < planrt_jobs(e->session); n++) {
     planrt_job now = planrt_job_of(e->session, n);
-    bool stays = !now.is_new && now.job >= 0 && was[n] >= 0;
+    bool stays = !now.is_new && now.job >= 0 && was[n] >= 0 && !now.why;
     if (!stays || planc_job_same_rounds(&e->plan->jobs[was[n]], &next->jobs[now.job])) continue;
     prog_print_line(stderr,
                     "planrun: note: job %d (%s) goes on in other rounds: its results may differ in the last bits", n,

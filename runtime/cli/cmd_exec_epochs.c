@@ -36,10 +36,10 @@ int64_t run_execution_epochs_done(const run_execution *e) {
   return fewest == INT64_MAX ? 0 : fewest;
 }
 
-/* How many periods it takes a job of the plan to have done so many iterations: one that has failed does no more. */
+/* How many periods it takes a job of the plan to have done so many iterations. One that has failed counts as if it had
+ * not, so that a run in parts ends where the run in one does. */
 static int64_t periods_to(const run_execution *e, int32_t row, int64_t end) {
-  planrt_job job = run_execution_job_at(e, row);
-  int64_t left = job.why ? 0 : end - job.iterations, per_period = e->plan->jobs[row].iterations;
+  int64_t left = end - run_execution_job_at(e, row).iterations, per_period = e->plan->jobs[row].iterations;
   return left > 0 ? left / per_period + (left % per_period != 0) : 0;
 }
 

@@ -39,14 +39,14 @@ planc_status run_execution_open(run_execution *e) {
   return NULL;
 }
 
-/* Where no job that goes on comes to just as many as were asked for. */
+/* Where no job comes to just as many as were asked for. */
 static void note_whole_periods(const run_execution *e) {
   int64_t periods = run_execution_periods_left(e), fewest = INT64_MAX;
   if (periods == 0) return;
   for (int32_t j = 0; j < e->plan->n_jobs; j++) {
-    planrt_job job = run_execution_job_at(e, j);
-    int64_t more = pl_mul_saturate(periods, e->plan->jobs[j].iterations), all = pl_add_saturate(job.iterations, more);
-    if (!job.why && all < fewest) fewest = all;
+    int64_t done = run_execution_job_at(e, j).iterations;
+    int64_t more = pl_mul_saturate(periods, e->plan->jobs[j].iterations), all = pl_add_saturate(done, more);
+    if (all < fewest) fewest = all;
   }
   if (fewest <= e->iterations) return;
   prog_print_line(stderr, "planrun: note: a run is of whole periods: it ends after %s%lld iterations, not %lld",

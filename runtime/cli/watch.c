@@ -5,10 +5,12 @@
 
 static void look_at(run_watch *watch, struct stat *out);
 
-void run_watch_start(run_watch *watch, const char *path) {
+planc_status run_watch_start(run_watch *watch, const char *path) {
   watch->path = path;
   watch->was_there = false;
   look_at(watch, &watch->seen);
+  if (!S_ISDIR(watch->seen.st_mode)) return NULL;
+  return planc_error(PLANC_USAGE, "%s is a directory: watch a file in it, which need not be there yet", path);
 }
 
 static bool is_same_file(const struct stat *a, const struct stat *b) {

@@ -12,8 +12,8 @@ typedef struct run_watch {
   bool was_there;   /* at some time there was one */
 } run_watch;
 
-/* From now on: what `path` holds already is not looked at. */
-void run_watch_start(run_watch *watch, const char *path);
+/* From now on: what `path` holds already is not looked at. USAGE for a directory, which no file takes the place of. */
+planc_status run_watch_start(run_watch *watch, const char *path);
 /* Costs one call of stat while nothing has changed. A file that has appeared or changed since is looked at once: *out
  * is its plan, if the session, which runs `runs`, can adopt it and it is another one, else NULL and the status says
  * why.

@@ -370,8 +370,8 @@ static planc_status check_own_options(const prog_arguments *arguments, const mix
   for (int32_t i = 0; i < t->n; i++) {
     const planc_mix_policy *policy = t->rows[i].policy;
     if ((policy->supports & PLANC_MIX_DEADLINES) && !prog_option_given(arguments, "deadline"))
-      return planc_error(PLANC_USAGE, "%s is for mixes in which jobs have deadlines: say them with --deadline",
-                         policy->name);
+      return planc_refusal(PLANC_USAGE, PLANC_REMEDY_DEADLINES, "%s is for mixes in which jobs have deadlines",
+                           policy->name);
     supports |= policy->supports;
   }
   PLANC_TRY(cli_setup_useful(arguments, t->n == 1 ? t->rows[0].policy->name : NULL, supports));

@@ -193,7 +193,9 @@ static void emit_wait(pl_emit *emit, const planc_instr *instr) {
 static planc_status read_wait(pl_row *row, const planc_plan *plan, planc_instr *out) {
   out->op = PLANC_INSTR_wait;
   PLANC_TRY(ROW_INT32(row, ",\"e\":", 0, plan->n_events - 1, &out->id));
+  const char *place = row->at;
   out->lag = ROW_ACCEPTS(row, ",\"lag\":1");
+  if (ROW_ACCEPTS(row, ",\"lag\":0")) return pl_row_error(row, place, "a lag of 0, which is left out: plan again");
   out->peers = ROW_ACCEPTS(row, ",\"peers\":1");
   return read_stream(row, plan, out);
 }

@@ -13,6 +13,7 @@ planc_status prog_remedy(planc_status status) {
       [PLANC_REMEDY_SPLIT_BATCH_NORM] = "--split-batch-norm allows it",
       [PLANC_REMEDY_SYNTHETIC] = "planrun exec --synthetic runs any graph, with stand-ins",
       [PLANC_REMEDY_STORAGE] = "--storage names one that has room",
+      [PLANC_REMEDY_DEADLINES] = "--deadline gives them",
   };
   planc_remedy remedy = planc_status_remedy(status);
   if (remedy == PLANC_REMEDY_NONE) return status;

@@ -360,7 +360,7 @@ START_TEST(what_appears_or_changes_is_found_once) {
   weave_plan(WEAVE_SWAP, 4, &own);
   weave_plan(WEAVE_RESIDENT, 4, &other);
   planrt_session *session = open_session(&own.plan, &r, false);
-  run_watch_start(&watch, file);
+  ok(run_watch_start(&watch, file));
   assert_nothing(&watch, session, &own.plan);
   put_plan(&other.plan);
   assert_found(&watch, session, &own.plan, &other.plan);
@@ -372,7 +372,7 @@ START_TEST(what_appears_or_changes_is_found_once) {
   assert_nothing(&watch, session, &own.plan);
   put_plan(&other.plan);
   assert_found(&watch, session, &own.plan, &other.plan);
-  run_watch_start(&watch, file); /* what is there already is not new */
+  ok(run_watch_start(&watch, file)); /* what is there already is not new */
   assert_nothing(&watch, session, &own.plan);
   unlink(file);
   ck_assert_int_eq(mkfifo(file, 0600), 0); /* nobody writes: opening it would never end */
@@ -380,6 +380,7 @@ START_TEST(what_appears_or_changes_is_found_once) {
   unlink(file);
   ck_assert_int_eq(mkdir(file, 0700), 0);
   assert_told_once(&watch, session, &own.plan, PLANC_BAD_INPUT);
+  assert_fails(run_watch_start(&watch, file), PLANC_USAGE, "is a directory");
   rmdir(file);
   planrt_session_free(session);
   woven_free(&own);
@@ -396,7 +397,7 @@ START_TEST(bad_files_are_told_once) {
   weave_plan(WEAVE_SWAP, 4, &own);
   weave_plan(WEAVE_RESIDENT, 4, &other);
   planrt_session *session = open_session(&own.plan, &r, false);
-  run_watch_start(&watch, file);
+  ok(run_watch_start(&watch, file));
   ok(planc_plan_print(&other.plan, &printed, &length));
   for (size_t end = 0; end + 1 < length; end += 31) {
     ok(pl_file_write(file, printed, end));

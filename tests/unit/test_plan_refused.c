@@ -205,7 +205,7 @@ static const struct {
     {49, "\"from\"", "\"peers\":1,\"from\"", "expected ...from\":"},
     {49, "\"s\":2", "\"s\":3", "3 is not between 0 and 2"},
     {38, "\"lag\":1", "\"lag\":2", "expected ...s\":"},
-    {38, "\"lag\":1", "\"lag\":0", "expected ...s\":"},
+    {38, "\"lag\":1", "\"lag\":0", "x.plan:38:18: a lag of 0, which is left out: plan again"},
     {38, "\"lag\":1", "\"lag\":1,\"peers\":2", "expected ...s\":"},
     {22, "\"stall\":9", "\"stall\":9,\"replicas\":2", "expected }"},
     {75, "{\"i\"", "\n{\"i\"", "x.plan:1:1: the header counts 75 rows, the file has 76 lines"},

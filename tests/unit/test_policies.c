@@ -317,7 +317,33 @@ START_TEST(what_no_plan_can_hold_is_refused) {
   expect_refused(&problem, "a priority of 6: from 0 to 5");
   problem = may;
   problem.terms.budgets[PLANC_MEMORY_DEVICE] = (INT64_C(1) << 53) + 1;
-  expect_refused(&problem, "a budget of 9007199254740993 bytes: from 0 to 2^53, or -1 for none");
+  expect_refused(&problem, "a budget of 9007199254740993 bytes: from 0 to 2^53");
+  problem.terms.budgets[PLANC_MEMORY_DEVICE] = -1;
+  expect_refused(&problem, "a budget of -1 bytes: from 0 to 2^53");
+  problem = may;
+  problem.terms.budgets[PLANC_MEMORY_HOST] = -2;
+  expect_refused(&problem, "a budget of -2 bytes: from 0 to 2^53, or -1 for none");
+  problem = may;
+  problem.terms.budgets[PLANC_MEMORY_STORAGE] = -1;
+  expect_refused(&problem, "the profile of device k40m says nothing of storage");
+  problem = may;
+  problem.terms.gpus = -5;
+  expect_refused(&problem, "-5 GPUs");
+  problem = may;
+  problem.terms.code_bytes = -1;
+  expect_refused(&problem, "code of -1 bytes");
+  problem = may;
+  problem.terms.beat_ns = -1;
+  expect_refused(&problem, "a period to beat of -1 ns");
+  problem = may;
+  problem.terms.placement = (planc_placement)7;
+  expect_refused(&problem, "placement 7");
+  problem = may;
+  problem.job.sub_batch = -3;
+  expect_refused(&problem, "a sub-batch of -3");
+  problem = may;
+  problem.job.link_ppm = -1;
+  expect_refused(&problem, "-1 parts per million of a link");
   planc_graph_free(graph);
 }
 END_TEST

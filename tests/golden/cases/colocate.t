@@ -187,7 +187,7 @@ Where a deadline is not met it is told what would do: a larger ratio, other iter
   ! planc: --deadline 1s and 2s: one of all jobs for inference
   [2]
   $ planc compare --colocate graphs/lenet-digits.yaml:64 graphs/tiny-transformer.yaml:16 --device k40m --policies temporal,preemptive
-  ! planc: preemptive is for mixes in which jobs have deadlines: say them with --deadline
+  ! planc: preemptive is for mixes in which jobs have deadlines; --deadline gives them
   [2]
   ~ planc compare --colocate graphs/lenet-digits.yaml:64 graphs/tiny-transformer.yaml:16:inference --device k40m --budget 2M --deadline 1ms --policies temporal,preemptive,zico --no-least 2>/dev/null
   <N> jobs on k40m, budget <size>
@@ -207,7 +207,7 @@ Where a deadline is not met it is told what would do: a larger ratio, other iter
   "late":false
   "responses_ns":[<N>,<N>]
   $ planc colocate graphs/lenet-digits.yaml:64 graphs/tiny-transformer.yaml:16 --device k40m --policy preemptive -o no.plan 2>&1 | tail -1
-  planc: preemptive is for mixes in which jobs have deadlines
+  planc: preemptive is for mixes in which jobs have deadlines; --deadline gives them
   $ test -e no.plan
   [1]
 

@@ -58,15 +58,22 @@ A checkpoint knows which job has failed, and a run goes on with the others.
   $ planrun exec alone.plan --data data/digits/digits.csv.gz -n 8 --json 2>/dev/null | grep -o '"losses":\[[^]]*\]' | tr ',' '\n' | tail -2 > alone
   $ planrun exec nines.plan --data 0:data/digits/digits.csv.gz -n 8 --resume at --json 2>/dev/null | grep -o '"losses":\[[^]]*\]' | sed -n 2p | tr ',' '\n' | tail -2 | sed 's/.*\[//' | cmp - alone
 
-The others do no more for its sake.
+The others do as much as where nothing fails, in one run or in two. An epoch of the run stays one: of job 0, three times
+its data.
 
-  $ planc colocate good.yaml:16:3 nine.yaml:16:2 --device k40m --policy zico -o uneven.plan >/dev/null 2>&1
-  $ planrun exec uneven.plan --data 0:data/digits/digits.csv.gz --data 1:data/digits/digits.csv.gz -n 9 --save at 2>/dev/null | grep -o 'job [01].*iterations [0-9]*\( (failed)\)*'
-  job 0: lenet-digits, iterations 15
-  job 1: lenet-digits, iterations 0 (failed)
-  $ planrun exec uneven.plan --data 0:data/digits/digits.csv.gz --data 1:data/digits/digits.csv.gz -n 18 --resume at 2>&1 | grep -o 'job [01].*iterations [0-9]*\( (failed)\)*\|.*whole periods.*'
+  $ planc colocate good.yaml:64:3 hot.yaml:64:1 --device k40m --policy zico -o uneven.plan >/dev/null 2>&1
+  $ planrun exec uneven.plan --data 0:data/digits/digits.csv.gz --data 1:data/digits/digits.csv.gz -n 6 --check-nan --save whole 2>/dev/null | grep -o 'job [01].*iterations [0-9]*\( (failed)\)*'
   job 0: lenet-digits, iterations 18
-  job 1: lenet-digits, iterations 0 (failed)
+  job 1: lenet-digits, iterations 2 (failed)
+  $ planrun exec uneven.plan --data 0:data/digits/digits.csv.gz --data 1:data/digits/digits.csv.gz -n 4 --check-nan --save part 2>/dev/null | grep -o 'job [01].*iterations [0-9]*\( (failed)\)*'
+  job 0: lenet-digits, iterations 12
+  job 1: lenet-digits, iterations 2 (failed)
+  $ planrun exec uneven.plan --data 0:data/digits/digits.csv.gz --data 1:data/digits/digits.csv.gz -n 6 --check-nan --resume part --save part 2>/dev/null | grep -o 'job [01].*iterations [0-9]*\( (failed)\)*'
+  job 0: lenet-digits, iterations 18
+  job 1: lenet-digits, iterations 2 (failed)
+  $ cmp part whole
+  $ planrun exec uneven.plan --data 0:data/digits/digits.csv.gz --data 1:data/digits/digits.csv.gz -e 3 --check-nan --json 2>/dev/null | grep -o '"losses":\[[^]]*\]' | sed -n 2p | tr ',' '\n' | wc -l
+  66
 
 Data is a job's, and each has its own.
 
