@@ -14,6 +14,7 @@
  * was no body for the prologue, and copies the boundary back to the user. */
 #include <assert.h>
 
+#include "plan/memories.h"
 #include "planner/lower/lowering.h"
 
 static planc_status copy_boundary(lowering *l, lower_arounds *arounds, bool in);
@@ -69,7 +70,7 @@ static planc_status copy_share(lowering *l, lower_arounds *arounds, bool in, int
 
 /* By which route what is in a memory comes from the user or goes back. */
 static planc_route route_around(const lowering *l, int32_t memory, bool in) {
-  int32_t user = l->plan->n_memories - 1;
+  int32_t user = pl_user_memory(l->plan);
   return in ? pl_memories_route(&l->addresses.away.memories, user, memory)
             : pl_memories_route(&l->addresses.away.memories, memory, user);
 }
@@ -125,7 +126,7 @@ static int32_t list_copying(const lowering *l, int16_t *streams) {
   for (int32_t e = 0; e < PLANC_N_ROUTES * l->trace->n_jobs; e++) {
     int32_t job = e % l->trace->n_jobs, route = e / l->trace->n_jobs;
     bool leads_in = false;
-    for (int32_t m = 0; m < l->plan->n_memories - 1; m++) leads_in |= (int32_t)route_around(l, m, true) == route;
+    for (int32_t m = 0; m < pl_user_memory(l->plan); m++) leads_in |= (int32_t)route_around(l, m, true) == route;
     if (leads_in && lower_stream_of(l, job, route) >= 0) streams[n++] = lower_stream_of(l, job, route);
   }
   return n;

@@ -8,6 +8,7 @@
 #include "check/machine.h"
 #include "plan/layout.h"
 #include "plan/mapping.h"
+#include "plan/memories.h"
 
 static planc_status step_exec(pl_machine *m);
 static planc_status step_acquire(pl_machine *m);
@@ -241,7 +242,7 @@ static planc_status read_peers(pl_machine *m, pl_mark mark, pl_residency_state *
 static planc_status step_copy(pl_machine *m) {
   const planc_instr *instr = m->instr;
   pl_residency_state *to = open_residency(m, instr->id), *from = open_residency(m, instr->aux);
-  int32_t user = m->plan->n_memories - 1, version;
+  int32_t user = pl_user_memory(m->plan), version;
   if (instr->peers) PLANC_TRY(check_peers(m, "copies from"));
   if (instr->peers && (instr->id == PLANC_USER || instr->aux == PLANC_USER))
     return pl_machine_fault(m, "copies between peers and the user");
