@@ -1,5 +1,5 @@
-/* The schedule's builder: every command is held against what residencies hold when it is stated, so that one that would
- * read a wrong version is refused, and then changes it. */
+/* The schedule's builder. A command that is stated is first checked against what the residencies hold by then, so that
+ * one that would read a wrong version is refused. Then it changes what they hold. */
 #include <stdarg.h>
 #include <stdio.h>
 

@@ -10,10 +10,11 @@
  * body: a clock learns of steps of its own body only by waits of lag 0, and those do not depend on earlier
  * bodies, so the first body finds the same waits of lag 0, and clocks taken over from it are right.
  *
- * Replicas do the same, each with streams and bytes of its own, so one of them is followed. It has a second clock for
- * each stream: up to which step that stream is known to have come in all the others. Where it reads bytes of the
- * others, they read its own, each by a stream of theirs; and what one of them knows of itself and the others is what
- * this one knows of the others and, as one of theirs, of itself: the clocks change places.
+ * Replicas do the same, each with streams and bytes of its own, so one of them is followed. Each of its streams has a
+ * second clock: up to which step every stream is known to have come in all the others. Where this replica reads bytes
+ * of the others, they read its bytes in the same step. A wait for another replica takes over the two clocks that the
+ * other one had, and they change places: its clock of itself tells of one of our others, and its clock of its others
+ * tells of us.
  *
  * A wait of lag 1 stands before its producer: were the producer first, it would have touched the same bytes again in
  * this body, and the wait would be of lag 0. */

@@ -120,7 +120,7 @@ planc_status lower_make_epilogue(lowering *l) {
   return NULL;
 }
 
-/* The streams that copy in what persists: of each job those of the routes from the user to where anything is. */
+/* The streams that copy in what persists: each job's for the routes that lead from the user to some memory. */
 static int32_t list_copying(const lowering *l, int16_t *streams) {
   int32_t n = 0;
   for (int32_t e = 0; e < PLANC_N_ROUTES * l->trace->n_jobs; e++) {

@@ -59,8 +59,8 @@ planc_status lower_make_ranges(lowering *l) {
   return NULL;
 }
 
-/* Appends the ranges of the arena to which [address, address + bytes) of the device is mapped: one, but with virtual
- * memory. */
+/* Appends the ranges of the arena to which [address, address + bytes) of the device is mapped: one range, or with
+ * virtual memory perhaps several. */
 static planc_status add_ranges(lowering *l, const pl_translation *translation, int64_t address, int64_t bytes) {
   while (bytes > 0) {
     pl_piece piece = pl_translate(translation, address, bytes);
