@@ -1,5 +1,5 @@
-/* The schedule's builder: every command is held against what residencies hold when it is stated, so that one that would
- * read a wrong version is refused, and then changes it. */
+/* The schedule's builder. A command that is stated is first checked against what the residencies hold by then, so that
+ * one that would read a wrong version is refused. Then it changes what they hold. */
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -7,17 +7,23 @@
 #include "planner/base/schedule_state.h"
 
 static planc_status require_persistent(const planc_schedule *s, const char *verb, int32_t buffer);
-static planc_status refuse_buffer(const planc_schedule *s, const char *verb, int32_t buffer, const char *format, ...)
-    __attribute__((format(printf, 4, 5)));
-static planc_status require_address(const planc_schedule *s, const char *verb, int32_t buffer, int64_t address);
-static planc_status open_residency(planc_schedule *s, int32_t buffer, int64_t address, int32_t content, int32_t *out);
-static planc_status start_away(planc_schedule *s, int32_t buffer, int32_t memory, int64_t address, int32_t *out);
 static planc_status require_away(const planc_schedule *s, const char *verb, int32_t buffer, int32_t memory);
 static planc_status require_blank(const planc_schedule *s, const char *verb, int32_t buffer, int64_t address);
-static planc_status open_away(planc_schedule *s, int32_t buffer, int32_t memory, int32_t content, int32_t *out);
-static planc_status require_buffer(const planc_schedule *s, const char *verb, int32_t buffer);
-static planc_status state_command(planc_schedule *s, planc_command command);
+static planc_status require_address(const planc_schedule *s, const char *verb, int32_t buffer, int64_t address);
+static planc_status require_content(const planc_schedule *s, const char *verb, int32_t residency);
+static planc_status require_empty(const planc_schedule *s, const char *verb, int32_t residency);
 static planc_status require_on_device(const planc_schedule *s, const char *verb, int32_t residency);
+static planc_status require_open(const planc_schedule *s, const char *verb, int32_t residency);
+static planc_status require_residency(const planc_schedule *s, const char *verb, int32_t residency);
+static planc_status require_buffer(const planc_schedule *s, const char *verb, int32_t buffer);
+static planc_status refuse_buffer(const planc_schedule *s, const char *verb, int32_t buffer, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+static planc_status refuse_instance(const planc_schedule *s, int32_t instance, const char *what);
+static planc_status start_away(planc_schedule *s, int32_t buffer, int32_t memory, int64_t address, int32_t *out);
+static planc_status open_away(planc_schedule *s, int32_t buffer, int32_t memory, int32_t content, int32_t *out);
+static planc_status open_residency(planc_schedule *s, int32_t buffer, int64_t address, int32_t content, int32_t *out);
+static planc_status add_residency(planc_schedule *s, planc_residency residency, schedule_residency state, int32_t *out);
+static planc_status state_command(planc_schedule *s, planc_command command);
 
 planc_status planc_schedule_boundary(planc_schedule *s, int32_t buffer, int32_t memory, int64_t address,
                                      int32_t *out_residency) {
@@ -71,127 +77,7 @@ planc_status planc_schedule_release(planc_schedule *s, int32_t residency) {
   return state_command(s, (planc_command){.kind = PLANC_CMD_RELEASE, .residency = residency});
 }
 
-/* --- Refusals --------------------------------------------------------------------------------------------------- */
-
-/* "command 7: acquire: buffer conv1.y (round 2): what is wrong" */
-static planc_status refuse_buffer(const planc_schedule *s, const char *verb, int32_t buffer, const char *format, ...) {
-  char what[256];
-  va_list args;
-  va_start(args, format);
-  (void)vsnprintf(what, sizeof what, format, args);
-  va_end(args);
-  return planc_error(PLANC_INTERNAL, "command %lld: %s: buffer %s (round %d): %s", (long long)s->commands.len, verb,
-                     planc_trace_buffer_name(s->trace, buffer), s->trace->buffers[buffer].round, what);
-}
-
-static planc_status refuse_instance(const planc_schedule *s, int32_t instance, const char *what) {
-  return planc_error(PLANC_INTERNAL, "command %lld: exec: instance %d, op %s (round %d): %s",
-                     (long long)s->commands.len, instance, planc_trace_op(s->trace, instance)->name,
-                     s->trace->instances[instance].round, what);
-}
-
-static planc_status require_buffer(const planc_schedule *s, const char *verb, int32_t buffer) {
-  if (buffer >= 0 && buffer < s->trace->n_buffers) return NULL;
-  return planc_error(PLANC_INTERNAL, "command %lld: %s: no buffer %d", (long long)s->commands.len, verb, buffer);
-}
-
-static planc_status require_residency(const planc_schedule *s, const char *verb, int32_t residency) {
-  if (residency >= 0 && residency < s->residencies.len) return NULL;
-  return planc_error(PLANC_INTERNAL, "command %lld: %s: no residency %d", (long long)s->commands.len, verb, residency);
-}
-
-static planc_status require_open(const planc_schedule *s, const char *verb, int32_t residency) {
-  PLANC_TRY(require_residency(s, verb, residency));
-  if (s->states.data[residency].open) return NULL;
-  return refuse_buffer(s, verb, s->residencies.data[residency].buffer, "residency %d is released", residency);
-}
-
-static planc_status require_on_device(const planc_schedule *s, const char *verb, int32_t residency) {
-  PLANC_TRY(require_open(s, verb, residency));
-  if (!planc_schedule_is_away(s, residency)) return NULL;
-  return refuse_buffer(s, verb, s->residencies.data[residency].buffer, "residency %d is not on the device", residency);
-}
-
-static planc_status require_away(const planc_schedule *s, const char *verb, int32_t buffer, int32_t memory) {
-  bool known = memory >= 0 && memory < s->memories.n;
-  if (known && pl_memories_is_away(&s->memories, memory)) return NULL;
-  return refuse_buffer(s, verb, buffer, "memory %d is no memory away from the device", memory);
-}
-
-static planc_status require_blank(const planc_schedule *s, const char *verb, int32_t buffer, int64_t address) {
-  if (address == PLANC_BLANK) return NULL;
-  return refuse_buffer(s, verb, buffer, "an address away from the device");
-}
-
-static planc_status require_content(const planc_schedule *s, const char *verb, int32_t residency) {
-  PLANC_TRY(require_open(s, verb, residency));
-  int32_t buffer = s->residencies.data[residency].buffer;
-  if (s->states.data[residency].content == SCHEDULE_EMPTY)
-    return refuse_buffer(s, verb, buffer, "residency %d is empty", residency);
-  if (pl_schedule_is_there(s, residency)) return NULL;
-  return refuse_buffer(s, verb, buffer, "the last version has taken the place of residency %d", residency);
-}
-
-static planc_status require_empty(const planc_schedule *s, const char *verb, int32_t residency) {
-  PLANC_TRY(require_open(s, verb, residency));
-  int32_t content = s->states.data[residency].content;
-  if (content == SCHEDULE_EMPTY) return NULL;
-  return refuse_buffer(s, verb, s->residencies.data[residency].buffer, "residency %d already holds version %d",
-                       residency, content);
-}
-
-static planc_status require_address(const planc_schedule *s, const char *verb, int32_t buffer, int64_t address) {
-  if (address == PLANC_BLANK || (address >= 0 && address % PLANC_ALIGNMENT == 0)) return NULL;
-  return refuse_buffer(s, verb, buffer, "address %lld is not a multiple of %d", (long long)address, PLANC_ALIGNMENT);
-}
-
-/* --- Residencies ------------------------------------------------------------------------------------------------ */
-
-/* Appends a command; every count of the schedule must stay an int32. */
-static planc_status state_command(planc_schedule *s, planc_command command) {
-  if (s->commands.len >= INT32_MAX) return planc_error(PLANC_INTERNAL, "more than %d commands", INT32_MAX);
-  VEC_PUSH(&s->commands, command);
-  return NULL;
-}
-
-static planc_status add_residency(planc_schedule *s, planc_residency residency, schedule_residency state,
-                                  int32_t *out) {
-  *out = (int32_t)s->residencies.len;
-  if (*out == INT32_MAX) return planc_error(PLANC_INTERNAL, "more than %d residencies", INT32_MAX);
-  VEC_PUSH(&s->residencies, residency);
-  VEC_PUSH(&s->states, state);
-  return NULL;
-}
-
-static planc_status open_residency(planc_schedule *s, int32_t buffer, int64_t address, int32_t content, int32_t *out) {
-  int32_t older = s->buffers[buffer].newest_open;
-  planc_residency residency = {buffer, planc_schedule_device(s), address};
-  schedule_residency state = {.content = content, .older = older, .newer = SCHEDULE_NONE, .open = true};
-  PLANC_TRY(add_residency(s, residency, state, out));
-  if (older != SCHEDULE_NONE) s->states.data[older].newer = *out;
-  s->buffers[buffer].newest_open = *out;
-  return NULL;
-}
-
-static planc_status open_away(planc_schedule *s, int32_t buffer, int32_t memory, int32_t content, int32_t *out) {
-  int32_t older = s->buffers[buffer].newest_away;
-  planc_residency residency = {buffer, memory, PLANC_BLANK};
-  schedule_residency state = {.content = content, .older = older, .newer = SCHEDULE_NONE, .open = true};
-  PLANC_TRY(add_residency(s, residency, state, out));
-  s->buffers[buffer].newest_away = *out;
-  return NULL;
-}
-
-static planc_status require_persistent(const planc_schedule *s, const char *verb, int32_t buffer) {
-  PLANC_TRY(require_buffer(s, verb, buffer));
-  if (s->commands.len > 0) return refuse_buffer(s, verb, buffer, "stated after the first command");
-  if (!(s->trace->buffers[buffer].flags & PLANC_BUFFER_PERSISTENT)) {
-    return refuse_buffer(s, verb, buffer, "it does not persist");
-  }
-  return s->buffers[buffer].boundary ? refuse_buffer(s, verb, buffer, "stated twice") : NULL;
-}
-
-/* --- Execution -------------------------------------------------------------------------------------------------- */
+/* --- Execution ---------------------------------------------------------------------------------------------------- */
 
 static planc_status require_variant(const planc_schedule *s, int32_t instance, int32_t variant);
 static planc_status resolve_use(const planc_schedule *s, const planc_access *access, int32_t *out);
@@ -243,19 +129,6 @@ planc_status planc_schedule_exec(planc_schedule *s, int32_t instance, int32_t va
   return NULL;
 }
 
-/* The residency that serves an access: for a read the one that holds the version, for a pure write the one opened
- * last. */
-static planc_status resolve_use(const planc_schedule *s, const planc_access *access, int32_t *out) {
-  *out = access->read >= 0 ? planc_schedule_resident(s, access->buffer, access->read)
-                           : planc_schedule_open(s, access->buffer);
-  if (*out >= 0) return NULL;
-  char verb[256];
-  (void)snprintf(verb, sizeof verb, "exec of instance %d, op %.180s (round %d)", access->instance,
-                 planc_trace_op(s->trace, access->instance)->name, s->trace->instances[access->instance].round);
-  if (access->read < 0) return refuse_buffer(s, verb, access->buffer, "nothing is acquired to write to");
-  return refuse_buffer(s, verb, access->buffer, "version %d is not resident", access->read);
-}
-
 static planc_status require_variant(const planc_schedule *s, int32_t instance, int32_t variant) {
   const planc_instance *it = &s->trace->instances[instance];
   int32_t count = 1;
@@ -269,6 +142,19 @@ static planc_status require_variant(const planc_schedule *s, int32_t instance, i
   return refuse_instance(s, instance, "no such variant");
 }
 
+/* The residency that serves an access: for a read the one that holds the version, for a pure write the one opened
+ * last. */
+static planc_status resolve_use(const planc_schedule *s, const planc_access *access, int32_t *out) {
+  *out = access->read >= 0 ? planc_schedule_resident(s, access->buffer, access->read)
+                           : planc_schedule_open(s, access->buffer);
+  if (*out >= 0) return NULL;
+  char verb[256];
+  (void)snprintf(verb, sizeof verb, "exec of instance %d, op %.180s (round %d)", access->instance,
+                 planc_trace_op(s->trace, access->instance)->name, s->trace->instances[access->instance].round);
+  if (access->read < 0) return refuse_buffer(s, verb, access->buffer, "nothing is acquired to write to");
+  return refuse_buffer(s, verb, access->buffer, "version %d is not resident", access->read);
+}
+
 /* Offloads what an instance wrote that other replicas get. */
 static planc_status send(planc_schedule *s, const planc_access *access, int32_t residency) {
   if (access->write < 0 || access->write != s->trace->buffers[access->buffer].sent) return NULL;
@@ -277,32 +163,12 @@ static planc_status send(planc_schedule *s, const planc_access *access, int32_t 
   return NULL;
 }
 
-/* --- Copies ----------------------------------------------------------------------------------------------------- */
-
-/* A job's stream for a route; of several compute streams that of the buffer's round. -1 = none. */
-static int32_t stream_of(const planc_schedule *s, int32_t buffer, planc_route route) {
-  const planc_buffer *of = &s->trace->buffers[buffer];
-  if (route == PLANC_STREAM_COMPUTE) return planc_schedule_compute(s, of->job, of->round);
-  return planc_schedule_stream(s, of->job, route);
-}
+/* --- Copies ------------------------------------------------------------------------------------------------------- */
 
 static planc_status require_link(const planc_schedule *s, const char *verb, planc_memory_kind from,
-                                 planc_memory_kind to, int32_t buffer) {
-  if (pl_memories_linked(from, to) || (from == PLANC_MEMORY_DEVICE && to == PLANC_MEMORY_DEVICE)) return NULL;
-  return refuse_buffer(s, verb, buffer, "no link leads from the one memory to the other");
-}
-
-/* The one way to copy. The sides hold, and may hold, what they must, and a link leads from the one to the other. */
-static planc_status state_copy(planc_schedule *s, int32_t to, int32_t from, int32_t version) {
-  planc_command copy = {.kind = PLANC_CMD_COPY, .residency = to, .source = from, .version = version};
-  planc_memory_kind target = planc_schedule_kind_of(s, to), source = planc_schedule_kind_of(s, from);
-  planc_route route = target == source ? PLANC_STREAM_COMPUTE : pl_route_between(source, target);
-  copy.stream = (int16_t)stream_of(s, planc_schedule_buffer(s, &copy), route);
-  if (to != PLANC_USER) s->states.data[to].content = version;
-  if (target == PLANC_MEMORY_DEVICE) s->states.data[to].copied = true;
-  if (source == PLANC_MEMORY_DEVICE) s->states.data[from].copied = true;
-  return state_command(s, copy);
-}
+                                 planc_memory_kind to, int32_t buffer);
+static planc_status state_copy(planc_schedule *s, int32_t to, int32_t from, int32_t version);
+static int32_t stream_of(const planc_schedule *s, int32_t buffer, planc_route route);
 
 planc_status planc_schedule_offload(planc_schedule *s, int32_t residency, int32_t memory) {
   int32_t away;
@@ -379,7 +245,42 @@ planc_status planc_schedule_follow(planc_schedule *s, planc_route route, int32_t
              .kind = PLANC_CMD_FOLLOW, .stream = (int16_t)stream, .residency = SCHEDULE_NONE, .source = leader});
 }
 
-/* --- The whole -------------------------------------------------------------------------------------------------- */
+static planc_status require_link(const planc_schedule *s, const char *verb, planc_memory_kind from,
+                                 planc_memory_kind to, int32_t buffer) {
+  if (pl_memories_linked(from, to) || (from == PLANC_MEMORY_DEVICE && to == PLANC_MEMORY_DEVICE)) return NULL;
+  return refuse_buffer(s, verb, buffer, "no link leads from the one memory to the other");
+}
+
+/* The one way to copy. The sides hold, and may hold, what they must, and a link leads from the one to the other. */
+static planc_status state_copy(planc_schedule *s, int32_t to, int32_t from, int32_t version) {
+  planc_command copy = {.kind = PLANC_CMD_COPY, .residency = to, .source = from, .version = version};
+  planc_memory_kind target = planc_schedule_kind_of(s, to), source = planc_schedule_kind_of(s, from);
+  planc_route route = target == source ? PLANC_STREAM_COMPUTE : pl_route_between(source, target);
+  copy.stream = (int16_t)stream_of(s, planc_schedule_buffer(s, &copy), route);
+  if (to != PLANC_USER) s->states.data[to].content = version;
+  if (target == PLANC_MEMORY_DEVICE) s->states.data[to].copied = true;
+  if (source == PLANC_MEMORY_DEVICE) s->states.data[from].copied = true;
+  return state_command(s, copy);
+}
+
+/* A job's stream for a route; of several compute streams that of the buffer's round. -1 = none. */
+static int32_t stream_of(const planc_schedule *s, int32_t buffer, planc_route route) {
+  const planc_buffer *of = &s->trace->buffers[buffer];
+  if (route == PLANC_STREAM_COMPUTE) return planc_schedule_compute(s, of->job, of->round);
+  return planc_schedule_stream(s, of->job, route);
+}
+
+/* --- The whole ---------------------------------------------------------------------------------------------------- */
+
+static planc_status finish_buffer(const planc_schedule *s, int32_t buffer);
+
+planc_status planc_schedule_finish(planc_schedule *s) {
+  for (int32_t i = 0; s->n_executed < s->trace->n_instances && i < s->trace->n_instances; i++) {
+    if (s->ran[i] == SCHEDULE_NONE) return refuse_instance(s, i, "it never runs");
+  }
+  for (int32_t b = 0; b < s->trace->n_buffers; b++) PLANC_TRY(finish_buffer(s, b));
+  return NULL;
+}
 
 static planc_status finish_buffer(const planc_schedule *s, int32_t buffer) {
   const planc_buffer *it = &s->trace->buffers[buffer];
@@ -408,10 +309,122 @@ static planc_status finish_buffer(const planc_schedule *s, int32_t buffer) {
   return NULL;
 }
 
-planc_status planc_schedule_finish(planc_schedule *s) {
-  for (int32_t i = 0; s->n_executed < s->trace->n_instances && i < s->trace->n_instances; i++) {
-    if (s->ran[i] == SCHEDULE_NONE) return refuse_instance(s, i, "it never runs");
-  }
-  for (int32_t b = 0; b < s->trace->n_buffers; b++) PLANC_TRY(finish_buffer(s, b));
+/* --- Residencies and commands ------------------------------------------------------------------------------------- */
+
+static planc_status open_away(planc_schedule *s, int32_t buffer, int32_t memory, int32_t content, int32_t *out) {
+  int32_t older = s->buffers[buffer].newest_away;
+  planc_residency residency = {buffer, memory, PLANC_BLANK};
+  schedule_residency state = {.content = content, .older = older, .newer = SCHEDULE_NONE, .open = true};
+  PLANC_TRY(add_residency(s, residency, state, out));
+  s->buffers[buffer].newest_away = *out;
   return NULL;
+}
+
+static planc_status open_residency(planc_schedule *s, int32_t buffer, int64_t address, int32_t content, int32_t *out) {
+  int32_t older = s->buffers[buffer].newest_open;
+  planc_residency residency = {buffer, planc_schedule_device(s), address};
+  schedule_residency state = {.content = content, .older = older, .newer = SCHEDULE_NONE, .open = true};
+  PLANC_TRY(add_residency(s, residency, state, out));
+  if (older != SCHEDULE_NONE) s->states.data[older].newer = *out;
+  s->buffers[buffer].newest_open = *out;
+  return NULL;
+}
+
+static planc_status add_residency(planc_schedule *s, planc_residency residency, schedule_residency state,
+                                  int32_t *out) {
+  *out = (int32_t)s->residencies.len;
+  if (*out == INT32_MAX) return planc_error(PLANC_INTERNAL, "more than %d residencies", INT32_MAX);
+  VEC_PUSH(&s->residencies, residency);
+  VEC_PUSH(&s->states, state);
+  return NULL;
+}
+
+/* Appends a command; every count of the schedule must stay an int32. */
+static planc_status state_command(planc_schedule *s, planc_command command) {
+  if (s->commands.len >= INT32_MAX) return planc_error(PLANC_INTERNAL, "more than %d commands", INT32_MAX);
+  VEC_PUSH(&s->commands, command);
+  return NULL;
+}
+
+/* --- Refusals ----------------------------------------------------------------------------------------------------- */
+
+static planc_status require_persistent(const planc_schedule *s, const char *verb, int32_t buffer) {
+  PLANC_TRY(require_buffer(s, verb, buffer));
+  if (s->commands.len > 0) return refuse_buffer(s, verb, buffer, "stated after the first command");
+  if (!(s->trace->buffers[buffer].flags & PLANC_BUFFER_PERSISTENT)) {
+    return refuse_buffer(s, verb, buffer, "it does not persist");
+  }
+  return s->buffers[buffer].boundary ? refuse_buffer(s, verb, buffer, "stated twice") : NULL;
+}
+
+static planc_status require_away(const planc_schedule *s, const char *verb, int32_t buffer, int32_t memory) {
+  bool known = memory >= 0 && memory < s->memories.n;
+  if (known && pl_memories_is_away(&s->memories, memory)) return NULL;
+  return refuse_buffer(s, verb, buffer, "memory %d is no memory away from the device", memory);
+}
+
+static planc_status require_blank(const planc_schedule *s, const char *verb, int32_t buffer, int64_t address) {
+  if (address == PLANC_BLANK) return NULL;
+  return refuse_buffer(s, verb, buffer, "an address away from the device");
+}
+
+static planc_status require_address(const planc_schedule *s, const char *verb, int32_t buffer, int64_t address) {
+  if (address == PLANC_BLANK || (address >= 0 && address % PLANC_ALIGNMENT == 0)) return NULL;
+  return refuse_buffer(s, verb, buffer, "address %lld is not a multiple of %d", (long long)address, PLANC_ALIGNMENT);
+}
+
+static planc_status require_content(const planc_schedule *s, const char *verb, int32_t residency) {
+  PLANC_TRY(require_open(s, verb, residency));
+  int32_t buffer = s->residencies.data[residency].buffer;
+  if (s->states.data[residency].content == SCHEDULE_EMPTY)
+    return refuse_buffer(s, verb, buffer, "residency %d is empty", residency);
+  if (pl_schedule_is_there(s, residency)) return NULL;
+  return refuse_buffer(s, verb, buffer, "the last version has taken the place of residency %d", residency);
+}
+
+static planc_status require_empty(const planc_schedule *s, const char *verb, int32_t residency) {
+  PLANC_TRY(require_open(s, verb, residency));
+  int32_t content = s->states.data[residency].content;
+  if (content == SCHEDULE_EMPTY) return NULL;
+  return refuse_buffer(s, verb, s->residencies.data[residency].buffer, "residency %d already holds version %d",
+                       residency, content);
+}
+
+static planc_status require_on_device(const planc_schedule *s, const char *verb, int32_t residency) {
+  PLANC_TRY(require_open(s, verb, residency));
+  if (!planc_schedule_is_away(s, residency)) return NULL;
+  return refuse_buffer(s, verb, s->residencies.data[residency].buffer, "residency %d is not on the device", residency);
+}
+
+static planc_status require_open(const planc_schedule *s, const char *verb, int32_t residency) {
+  PLANC_TRY(require_residency(s, verb, residency));
+  if (s->states.data[residency].open) return NULL;
+  return refuse_buffer(s, verb, s->residencies.data[residency].buffer, "residency %d is released", residency);
+}
+
+static planc_status require_residency(const planc_schedule *s, const char *verb, int32_t residency) {
+  if (residency >= 0 && residency < s->residencies.len) return NULL;
+  return planc_error(PLANC_INTERNAL, "command %lld: %s: no residency %d", (long long)s->commands.len, verb, residency);
+}
+
+static planc_status require_buffer(const planc_schedule *s, const char *verb, int32_t buffer) {
+  if (buffer >= 0 && buffer < s->trace->n_buffers) return NULL;
+  return planc_error(PLANC_INTERNAL, "command %lld: %s: no buffer %d", (long long)s->commands.len, verb, buffer);
+}
+
+/* "command 7: acquire: buffer conv1.y (round 2): what is wrong" */
+static planc_status refuse_buffer(const planc_schedule *s, const char *verb, int32_t buffer, const char *format, ...) {
+  char what[256];
+  va_list args;
+  va_start(args, format);
+  (void)vsnprintf(what, sizeof what, format, args);
+  va_end(args);
+  return planc_error(PLANC_INTERNAL, "command %lld: %s: buffer %s (round %d): %s", (long long)s->commands.len, verb,
+                     planc_trace_buffer_name(s->trace, buffer), s->trace->buffers[buffer].round, what);
+}
+
+static planc_status refuse_instance(const planc_schedule *s, int32_t instance, const char *what) {
+  return planc_error(PLANC_INTERNAL, "command %lld: exec: instance %d, op %s (round %d): %s",
+                     (long long)s->commands.len, instance, planc_trace_op(s->trace, instance)->name,
+                     s->trace->instances[instance].round, what);
 }

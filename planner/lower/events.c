@@ -10,10 +10,11 @@
  * body: a clock learns of steps of its own body only by waits of lag 0, and those do not depend on earlier
  * bodies, so the first body finds the same waits of lag 0, and clocks taken over from it are right.
  *
- * Replicas do the same, each with streams and bytes of its own, so one of them is followed. It has a second clock for
- * each stream: up to which step that stream is known to have come in all the others. Where it reads bytes of the
- * others, they read its own, each by a stream of theirs; and what one of them knows of itself and the others is what
- * this one knows of the others and, as one of theirs, of itself: the clocks change places.
+ * Replicas do the same, each with streams and bytes of its own, so one of them is followed. Each of its streams has a
+ * second clock: up to which step every stream is known to have come in all the others. Where this replica reads bytes
+ * of the others, they read its bytes in the same step. A wait for another replica takes over the two clocks that the
+ * other one had, and they change places: its clock of itself tells of one of our others, and its clock of its others
+ * tells of us.
  *
  * A wait of lag 1 stands before its producer: were the producer first, it would have touched the same bytes again in
  * this body, and the wait would be of lag 0. */
@@ -45,16 +46,8 @@ typedef struct hazards {
 static planc_status follow_bodies(hazards *h, pl_waits *out);
 static planc_status follow_step(hazards *h, int32_t step, pl_waits *out);
 static int32_t index_of(const hazards *h, int32_t step);
-static void await_step(hazards *h, int32_t step, int32_t await);
-static planc_status touch_others(hazards *h, pl_range_touch touch, pl_stream_step by);
-static planc_status wait_for(hazards *h, int32_t step, pl_waits *out);
-static int32_t as_far_as_own(const hazards *h, const knowledge *own, pl_stream_step predecessor, int32_t step);
 static int32_t body_of(const hazards *h, int32_t step);
-static int compare_predecessors(const void *left, const void *right);
-static bool knows(const hazards *h, const knowledge *who, pl_stream_step predecessor);
 static bool is_of_others(const hazards *h, pl_stream_step predecessor);
-static planc_status learn_others(hazards *h, knowledge *who, pl_stream_step predecessor);
-static planc_status learn_own(hazards *h, knowledge *who, pl_stream_step predecessor);
 
 planc_status pl_find_waits(const pl_hazards *work, pl_waits *out) {
   hazards h = {.work = work};
@@ -82,6 +75,10 @@ static planc_status follow_bodies(hazards *h, pl_waits *out) {
   return NULL;
 }
 
+static void await_step(hazards *h, int32_t step, int32_t await);
+static planc_status touch_others(hazards *h, pl_range_touch touch, pl_stream_step by);
+static planc_status wait_for(hazards *h, int32_t step, pl_waits *out);
+
 static planc_status follow_step(hazards *h, int32_t step, pl_waits *out) {
   const pl_step *it = &h->work->steps[index_of(h, step)];
   pl_stream_step by = {it->stream, step};
@@ -99,6 +96,40 @@ static planc_status follow_step(hazards *h, int32_t step, pl_waits *out) {
   h->ends[step] = h->now[it->stream];
   return NULL;
 }
+
+/* --- What a step comes after -------------------------------------------------------------------------------------- */
+
+/* The awaited step is a predecessor, in this body or in the one before. Nothing is before the first body. */
+static void await_step(hazards *h, int32_t step, int32_t await) {
+  int32_t index = index_of(h, step), producer = step - index + await;
+  if (await > index) producer -= h->work->n_body;
+  if (producer >= 0) pl_predecessors_raise(&h->predecessors, (pl_stream_step){h->work->steps[await].stream, producer});
+}
+
+/* A step that reads bytes of the others. In that step the others read this replica's bytes as well. The map has this
+ * replica's accesses, so it tells which steps of this replica the others must come after; as all replicas do the same,
+ * this one must come after these steps of the others. */
+static planc_status touch_others(hazards *h, pl_range_touch touch, pl_stream_step by) {
+  int32_t n = h->work->n_streams;
+  by.stream += n;
+  pl_predecessors_clear(&h->theirs);
+  PLANC_TRY(pl_access_map_touch(&h->map, touch, by, &h->theirs));
+  for (int32_t k = 0; k < h->theirs.n; k++) {
+    pl_stream_step predecessor = h->theirs.list[k];
+    if (is_of_others(h, predecessor)) continue;
+    predecessor.stream += n;
+    pl_predecessors_raise(&h->predecessors, predecessor);
+  }
+  return NULL;
+}
+
+/* --- Waits -------------------------------------------------------------------------------------------------------- */
+
+static int compare_predecessors(const void *left, const void *right);
+static bool knows(const hazards *h, const knowledge *who, pl_stream_step predecessor);
+static int32_t as_far_as_own(const hazards *h, const knowledge *own, pl_stream_step predecessor, int32_t step);
+static planc_status learn_others(hazards *h, knowledge *who, pl_stream_step predecessor);
+static planc_status learn_own(hazards *h, knowledge *who, pl_stream_step predecessor);
 
 /* Turns the predecessors of a step into waits, the latest first: it may cover the others. */
 static planc_status wait_for(hazards *h, int32_t step, pl_waits *out) {
@@ -120,28 +151,27 @@ static planc_status wait_for(hazards *h, int32_t step, pl_waits *out) {
   return NULL;
 }
 
-/* Up to which step the others' stream is awaited. For a predecessor in the body before may stand a later step of it, up
- * to the one that this replica's own stream is known to have ended: then this step knows more of the others, and fewer
- * waits follow. (Replicas cannot wait for each other for ever: what the others need of this replica for that step, this
- * replica needed of them for its own, which has ended.) */
+/* The latest first. Where a step is a predecessor in this replica and in the others, this replica's comes first. */
+static int compare_predecessors(const void *left, const void *right) {
+  const pl_stream_step *a = left, *b = right;
+  if (a->step != b->step) return a->step > b->step ? -1 : 1;
+  return (a->stream > b->stream) - (a->stream < b->stream);
+}
+
+/* The step of the others' stream that is awaited: the predecessor, or where that is in the body before perhaps a later
+ * step. Then this replica learns more of the others, and fewer waits follow.
+ *
+ * For example, replicas A and B both run step 3 on stream 0, and steps 5 and 8 on stream 1. A's step 3 must come after
+ * B's step 5 of the body before. A's stream 0 knows already that A's own step 8 of the body before has ended. Then it
+ * waits for B's step 8 instead of B's step 5, and steps behind A's step 3 need not wait for B's step 8 again.
+ *
+ * A and B cannot wait for each other for ever: what B's step 8 needs of A, A's step 8 needed of B, and A's step 8 has
+ * ended. In the body the awaited step stands behind the one that waits, as it must for a wait of lag 1. */
 static int32_t as_far_as_own(const hazards *h, const knowledge *own, pl_stream_step predecessor, int32_t step) {
   int32_t body = body_of(h, step), stream = predecessor.stream - h->work->n_streams;
   int32_t known = pl_clock_at(&h->clocks, own->own, stream), last = (body - 1) * h->work->n_body + h->last[stream];
   if (known > last) known = last;
   return known > predecessor.step && index_of(h, known) > index_of(h, step) ? known : predecessor.step;
-}
-
-/* Steps are followed in two bodies, 0 and 1, and then once what comes after them, as body 2. */
-static int32_t body_of(const hazards *h, int32_t step) {
-  return step >= 2 * h->work->n_body ? 2 : step / h->work->n_body;
-}
-
-static int32_t index_of(const hazards *h, int32_t step) {
-  return step >= 2 * h->work->n_body ? step - h->work->n_body : step % h->work->n_body;
-}
-
-static bool is_of_others(const hazards *h, pl_stream_step predecessor) {
-  return predecessor.stream >= h->work->n_streams;
 }
 
 /* --- Clocks ------------------------------------------------------------------------------------------------------- */
@@ -172,32 +202,15 @@ static planc_status learn_others(hazards *h, knowledge *who, pl_stream_step pred
 
 /* --- Steps -------------------------------------------------------------------------------------------------------- */
 
-/* The latest first; of a step of all replicas the own one. */
-static int compare_predecessors(const void *left, const void *right) {
-  const pl_stream_step *a = left, *b = right;
-  if (a->step != b->step) return a->step > b->step ? -1 : 1;
-  return (a->stream > b->stream) - (a->stream < b->stream);
+static int32_t index_of(const hazards *h, int32_t step) {
+  return step >= 2 * h->work->n_body ? step - h->work->n_body : step % h->work->n_body;
 }
 
-/* The others read this one's bytes where this one reads theirs: what they need of their others, this one needs of them.
- */
-static planc_status touch_others(hazards *h, pl_range_touch touch, pl_stream_step by) {
-  int32_t n = h->work->n_streams;
-  by.stream += n;
-  pl_predecessors_clear(&h->theirs);
-  PLANC_TRY(pl_access_map_touch(&h->map, touch, by, &h->theirs));
-  for (int32_t k = 0; k < h->theirs.n; k++) {
-    pl_stream_step predecessor = h->theirs.list[k];
-    if (is_of_others(h, predecessor)) continue;
-    predecessor.stream += n;
-    pl_predecessors_raise(&h->predecessors, predecessor);
-  }
-  return NULL;
+/* Steps are followed in two bodies, 0 and 1, and then once what comes after them, as body 2. */
+static int32_t body_of(const hazards *h, int32_t step) {
+  return step >= 2 * h->work->n_body ? 2 : step / h->work->n_body;
 }
 
-/* Nothing is before the first body. */
-static void await_step(hazards *h, int32_t step, int32_t await) {
-  int32_t index = index_of(h, step), producer = step - index + await;
-  if (await > index) producer -= h->work->n_body;
-  if (producer >= 0) pl_predecessors_raise(&h->predecessors, (pl_stream_step){h->work->steps[await].stream, producer});
+static bool is_of_others(const hazards *h, pl_stream_step predecessor) {
+  return predecessor.stream >= h->work->n_streams;
 }

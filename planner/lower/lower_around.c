@@ -6,6 +6,15 @@
  * was no body for the prologue, and copies the boundary back to the user. */
 #include <assert.h>
 
+/* What comes before and after all bodies (lowering.h).
+ *
+ * The prologue copies what persists from the user to where the boundary has it. Then every stream waits for these
+ * copies, and only after that the prologue records, as body -1, the events that body and epilogue wait on with lag 1:
+ * so no stream touches the boundary before it is there. The epilogue waits for what the last body wrote, or where there
+ * was no body for the prologue, and copies the boundary back to the user. */
+#include <assert.h>
+
+#include "plan/memories.h"
 #include "planner/lower/lowering.h"
 
 static planc_status copy_boundary(lowering *l, lower_arounds *arounds, bool in);
@@ -23,16 +32,24 @@ planc_status lower_make_around(lowering *l) {
 
 /* --- Steps -------------------------------------------------------------------------------------------------------- */
 
-static planc_status add_around(lower_arounds *arounds, planc_instr instr) {
-  VEC_PUSH(arounds, ((lower_around){instr, LOWER_NONE, LOWER_NONE}));
-  return NULL;
-}
+static planc_status copy_share(lowering *l, lower_arounds *arounds, bool in, int16_t stream, int32_t first,
+                               const int32_t *next);
+static planc_route route_around(const lowering *l, int32_t memory, bool in);
 
-/* By which route what is in a memory comes from the user or goes back. */
-static planc_route route_around(const lowering *l, int32_t memory, bool in) {
-  int32_t user = l->plan->n_memories - 1;
-  return in ? pl_memories_route(&l->addresses.away.memories, user, memory)
-            : pl_memories_route(&l->addresses.away.memories, memory, user);
+/* Makes the steps: one for what each job copies by each route. */
+static planc_status copy_boundary(lowering *l, lower_arounds *arounds, bool in) {
+  int32_t n_jobs = l->trace->n_jobs, n_shares = n_jobs * PLANC_N_ROUTES, *first, *next;
+  PLANC_TRY(PL_NEW(&l->arena, &first, n_shares));
+  PLANC_TRY(PL_NEW(&l->arena, &next, l->plan->n_boundary));
+  for (int32_t e = 0; e < n_shares; e++) first[e] = LOWER_NONE;
+  for (int32_t r = l->plan->n_boundary - 1; r >= 0; r--) {
+    int32_t *share = &first[(int32_t)route_around(l, l->plan->boundary[r].memory, in) * n_jobs + lower_job_of(l, r)];
+    next[r] = *share;
+    *share = r;
+  }
+  for (int32_t e = 0; e < n_shares; e++)
+    PLANC_TRY(copy_share(l, arounds, in, lower_stream_of(l, e % n_jobs, e / n_jobs), first[e], next));
+  return NULL;
 }
 
 /* What one stream copies in, or back, is one step: it is waited for as a whole. */
@@ -51,19 +68,15 @@ static planc_status copy_share(lowering *l, lower_arounds *arounds, bool in, int
   return lower_end_step(l, step);
 }
 
-/* Lists residencies by route and job. */
-static planc_status copy_boundary(lowering *l, lower_arounds *arounds, bool in) {
-  int32_t n_jobs = l->trace->n_jobs, n_shares = n_jobs * PLANC_N_ROUTES, *first, *next;
-  PLANC_TRY(PL_NEW(&l->arena, &first, n_shares));
-  PLANC_TRY(PL_NEW(&l->arena, &next, l->plan->n_boundary));
-  for (int32_t e = 0; e < n_shares; e++) first[e] = LOWER_NONE;
-  for (int32_t r = l->plan->n_boundary - 1; r >= 0; r--) {
-    int32_t *share = &first[(int32_t)route_around(l, l->plan->boundary[r].memory, in) * n_jobs + lower_job_of(l, r)];
-    next[r] = *share;
-    *share = r;
-  }
-  for (int32_t e = 0; e < n_shares; e++)
-    PLANC_TRY(copy_share(l, arounds, in, lower_stream_of(l, e % n_jobs, e / n_jobs), first[e], next));
+/* By which route what is in a memory comes from the user or goes back. */
+static planc_route route_around(const lowering *l, int32_t memory, bool in) {
+  int32_t user = pl_user_memory(l->plan);
+  return in ? pl_memories_route(&l->addresses.away.memories, user, memory)
+            : pl_memories_route(&l->addresses.away.memories, memory, user);
+}
+
+static planc_status add_around(lower_arounds *arounds, planc_instr instr) {
+  VEC_PUSH(arounds, ((lower_around){instr, LOWER_NONE, LOWER_NONE}));
   return NULL;
 }
 
@@ -107,8 +120,20 @@ planc_status lower_make_epilogue(lowering *l) {
   return NULL;
 }
 
-/* Appends the instructions of an arounds with the waits and records that their steps need; `w` is the first such wait.
- */
+/* The streams that copy in what persists: each job's for the routes that lead from the user to some memory. */
+static int32_t list_copying(const lowering *l, int16_t *streams) {
+  int32_t n = 0;
+  for (int32_t e = 0; e < PLANC_N_ROUTES * l->trace->n_jobs; e++) {
+    int32_t job = e % l->trace->n_jobs, route = e / l->trace->n_jobs;
+    bool leads_in = false;
+    for (int32_t m = 0; m < pl_user_memory(l->plan); m++) leads_in |= (int32_t)route_around(l, m, true) == route;
+    if (leads_in && lower_stream_of(l, job, route) >= 0) streams[n++] = lower_stream_of(l, job, route);
+  }
+  return n;
+}
+
+/* Appends the instructions of prologue or epilogue with the waits and records that their steps need. `w` is the first
+ * such wait. */
 static void emit_around(const lowering *l, const lower_arounds *arounds, const pl_waits *waits, int64_t w,
                         int32_t first_step, planc_instr *instrs, int32_t *n) {
   for (int64_t i = 0; i < arounds->len; i++) {
@@ -120,18 +145,6 @@ static void emit_around(const lowering *l, const lower_arounds *arounds, const p
     if (it->ends != LOWER_NONE && l->event_of_step[it->ends] != LOWER_NONE)
       instrs[(*n)++] = lower_record_of(l, it->ends);
   }
-}
-
-/* The streams that copy in what persists: of each job those of the routes from the user to where anything is. */
-static int32_t list_copying(const lowering *l, int16_t *streams) {
-  int32_t n = 0;
-  for (int32_t e = 0; e < PLANC_N_ROUTES * l->trace->n_jobs; e++) {
-    int32_t job = e % l->trace->n_jobs, route = e / l->trace->n_jobs;
-    bool leads_in = false;
-    for (int32_t m = 0; m < l->plan->n_memories - 1; m++) leads_in |= (int32_t)route_around(l, m, true) == route;
-    if (leads_in && lower_stream_of(l, job, route) >= 0) streams[n++] = lower_stream_of(l, job, route);
-  }
-  return n;
 }
 
 /* Every stream waits for the streams that copied the boundary in, also those of other jobs: what it learns of the body

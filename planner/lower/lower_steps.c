@@ -6,6 +6,14 @@
  * translated. */
 #include <assert.h>
 
+/* The steps of a body: what runs on a stream, which bytes it reads and writes, and what it therefore has to wait for
+ * (lowering.h).
+ *
+ * All memories are laid out one behind the other, so that two steps touch the same bytes where their ranges of numbers
+ * meet, whatever memory that is. With virtual memory those are ranges of the arena, to which addresses are
+ * translated. */
+#include <assert.h>
+
 #include "plan/mapping.h"
 #include "planner/lower/lowering.h"
 #include "util/math.h"
@@ -51,10 +59,8 @@ planc_status lower_make_ranges(lowering *l) {
   return NULL;
 }
 
-/* --- Steps and what they touch ------------------------------------------------------------------------------------ */
-
-/* Appends the ranges of the arena to which [address, address + bytes) of the device is mapped: one, but with virtual
- * memory. */
+/* Appends the ranges of the arena to which [address, address + bytes) of the device is mapped: one range, or with
+ * virtual memory perhaps several. */
 static planc_status add_ranges(lowering *l, const pl_translation *translation, int64_t address, int64_t bytes) {
   while (bytes > 0) {
     pl_piece piece = pl_translate(translation, address, bytes);
@@ -73,66 +79,7 @@ static planc_status add_slot_range(lowering *l, const int64_t *begins, int32_t s
   return NULL;
 }
 
-/* Appends a touch of each range of `what`, for which lower_touch has numbers. */
-static planc_status touch(lowering *l, int32_t what, pl_range_touch how) {
-  for (how.range = l->first_range[what]; how.range < l->first_range[what + 1]; how.range++) VEC_PUSH(&l->touches, how);
-  return NULL;
-}
-
-planc_status lower_touch(lowering *l, int32_t what, bool writes) {
-  return touch(l, what, (pl_range_touch){.write = writes});
-}
-
-bool lower_is_from_peers(const lowering *l, int32_t c) {
-  const planc_command *command = &l->commands[c];
-  return planc_schedule_copies(l->schedule, command, PLANC_MEMORY_HOST, PLANC_MEMORY_DEVICE) &&
-         l->trace->buffers[l->residencies[command->residency].buffer].peer >= 0;
-}
-
-/* Appends what a copy touches at one of its sides: nothing in the user's memory, whose bytes have no ranges. */
-static planc_status touch_side(lowering *l, int32_t c, int32_t side, bool writes) {
-  if (side == PLANC_USER) return NULL;
-  if (lower_is_on_device(l, side)) return lower_touch(l, side, writes);
-  pl_sides slots = l->addresses.away.of_command[c];
-  return touch(l, lower_touched_slot(l, writes ? slots.target : slots.source),
-               (pl_range_touch){.write = writes, .peers = lower_is_from_peers(l, c)});
-}
-
-/* Appends what command c touches: an exec its operands and its workspace, a copy both sides. */
-static planc_status touch_all(lowering *l, int32_t c) {
-  const planc_command *command = &l->commands[c];
-  int32_t own = planc_schedule_n_residencies(l->schedule) + c;
-  switch (command->kind) {
-    case PLANC_CMD_EXEC: {
-      const planc_instance *instance = &l->trace->instances[command->instance];
-      const int32_t *uses = &planc_schedule_uses(l->schedule)[command->first_use];
-      for (int32_t k = 0; k < instance->n_accesses; k++) {
-        bool writes = l->trace->accesses[instance->first_access + k].write >= 0;
-        if (uses[k] != LOWER_NONE) PLANC_TRY(lower_touch(l, uses[k], writes));
-      }
-      return lower_touch(l, own, true);
-    }
-    case PLANC_CMD_COPY:
-      PLANC_TRY(touch_side(l, c, command->source, false));
-      return touch_side(l, c, command->residency, true);
-    default:
-      return NULL;
-  }
-}
-
-bool lower_runs(const lowering *l, int32_t c) {
-  const planc_command *command = &l->commands[c];
-  if (command->kind == PLANC_CMD_ACQUIRE || command->kind == PLANC_CMD_RELEASE) return false;
-  bool to_away = command->kind == PLANC_CMD_COPY && planc_schedule_is_away(l->schedule, command->residency);
-  return !to_away || l->addresses.away.of_command[c].target != PL_NO_SIDE;
-}
-
-planc_status lower_end_step(lowering *l, pl_step step) {
-  if (l->touches.len > INT32_MAX) return planc_error(PLANC_INTERNAL, "too many accesses");
-  step.n_touches = (int32_t)l->touches.len - step.first_touch;
-  l->steps[l->n_steps++] = step;
-  return NULL;
-}
+/* --- Steps -------------------------------------------------------------------------------------------------------- */
 
 /* The steps that an await or a follow may wait for, as far as they are known. */
 typedef struct latest {
@@ -142,6 +89,9 @@ typedef struct latest {
 
 static planc_status add_slot_steps(lowering *l, int32_t command, bool load, int32_t *k);
 static planc_status add_command_step(lowering *l, int32_t c, latest *last);
+static planc_status touch_all(lowering *l, int32_t c);
+static void note_copy(const planc_command *command, int32_t step, int32_t *last_copy);
+static int32_t last_of(int32_t job);
 static void await_last(lowering *l, const latest *last);
 
 planc_status lower_make_steps(lowering *l) {
@@ -181,22 +131,7 @@ static planc_status add_slot_steps(lowering *l, int32_t command, bool load, int3
   return NULL;
 }
 
-/* Stands for a job's last step in the body before, while that step is not yet known. */
-static int32_t last_of(int32_t job) {
-  return LOWER_NONE - 1 - job;
-}
-
-static void await_last(lowering *l, const latest *last) {
-  for (int32_t i = 0; i < l->n_steps; i++)
-    if (l->steps[i].await < LOWER_NONE) l->steps[i].await = last->run[LOWER_NONE - 1 - l->steps[i].await];
-}
-
-static void note_copy(const planc_command *command, int32_t step, int32_t *last_copy) {
-  if (command->residency != PLANC_USER) last_copy[command->residency] = step;
-  if (command->source != PLANC_USER) last_copy[command->source] = step;
-}
-
-/* An await has no step where its copy has none, since nobody reads what that would copy. */
+/* An await has no step where its copy has none. A copy has none where nobody reads what it would copy. */
 static planc_status add_command_step(lowering *l, int32_t c, latest *last) {
   const planc_command *command = &l->commands[c];
   bool runs = lower_runs(l, c), copies = command->kind == PLANC_CMD_COPY;
@@ -217,6 +152,90 @@ static planc_status add_command_step(lowering *l, int32_t c, latest *last) {
     last->run[lower_job_of(l, command->residency)] = l->n_steps;
   l->step_of_command[c] = l->n_steps;
   return lower_end_step(l, step);
+}
+
+static void note_copy(const planc_command *command, int32_t step, int32_t *last_copy) {
+  if (command->residency != PLANC_USER) last_copy[command->residency] = step;
+  if (command->source != PLANC_USER) last_copy[command->source] = step;
+}
+
+/* What stands for a job's last step in the body before, while that step is not yet known: a number below LOWER_NONE. */
+static int32_t last_of(int32_t job) {
+  return LOWER_NONE - 1 - job;
+}
+
+/* When all steps are known, puts each job's last step where last_of stands for it. */
+static void await_last(lowering *l, const latest *last) {
+  for (int32_t i = 0; i < l->n_steps; i++)
+    if (l->steps[i].await < LOWER_NONE) l->steps[i].await = last->run[LOWER_NONE - 1 - l->steps[i].await];
+}
+
+planc_status lower_end_step(lowering *l, pl_step step) {
+  if (l->touches.len > INT32_MAX) return planc_error(PLANC_INTERNAL, "too many accesses");
+  step.n_touches = (int32_t)l->touches.len - step.first_touch;
+  l->steps[l->n_steps++] = step;
+  return NULL;
+}
+
+/* --- What steps touch --------------------------------------------------------------------------------------------- */
+
+static planc_status touch_side(lowering *l, int32_t c, int32_t side, bool writes);
+static planc_status touch(lowering *l, int32_t what, pl_range_touch how);
+
+/* Appends what command c touches: an exec its operands and its workspace, a copy both sides. */
+static planc_status touch_all(lowering *l, int32_t c) {
+  const planc_command *command = &l->commands[c];
+  int32_t own = planc_schedule_n_residencies(l->schedule) + c;
+  switch (command->kind) {
+    case PLANC_CMD_EXEC: {
+      const planc_instance *instance = &l->trace->instances[command->instance];
+      const int32_t *uses = &planc_schedule_uses(l->schedule)[command->first_use];
+      for (int32_t k = 0; k < instance->n_accesses; k++) {
+        bool writes = l->trace->accesses[instance->first_access + k].write >= 0;
+        if (uses[k] != LOWER_NONE) PLANC_TRY(lower_touch(l, uses[k], writes));
+      }
+      return lower_touch(l, own, true);
+    }
+    case PLANC_CMD_COPY:
+      PLANC_TRY(touch_side(l, c, command->source, false));
+      return touch_side(l, c, command->residency, true);
+    default:
+      return NULL;
+  }
+}
+
+/* Appends what a copy touches at one of its sides: nothing in the user's memory, whose bytes have no ranges. */
+static planc_status touch_side(lowering *l, int32_t c, int32_t side, bool writes) {
+  if (side == PLANC_USER) return NULL;
+  if (lower_is_on_device(l, side)) return lower_touch(l, side, writes);
+  pl_sides slots = l->addresses.away.of_command[c];
+  return touch(l, lower_touched_slot(l, writes ? slots.target : slots.source),
+               (pl_range_touch){.write = writes, .peers = lower_is_from_peers(l, c)});
+}
+
+planc_status lower_touch(lowering *l, int32_t what, bool writes) {
+  return touch(l, what, (pl_range_touch){.write = writes});
+}
+
+/* Appends a touch of each range of thing `what`. */
+static planc_status touch(lowering *l, int32_t what, pl_range_touch how) {
+  for (how.range = l->first_range[what]; how.range < l->first_range[what + 1]; how.range++) VEC_PUSH(&l->touches, how);
+  return NULL;
+}
+
+/* --- Commands ----------------------------------------------------------------------------------------------------- */
+
+bool lower_runs(const lowering *l, int32_t c) {
+  const planc_command *command = &l->commands[c];
+  if (command->kind == PLANC_CMD_ACQUIRE || command->kind == PLANC_CMD_RELEASE) return false;
+  bool to_away = command->kind == PLANC_CMD_COPY && planc_schedule_is_away(l->schedule, command->residency);
+  return !to_away || l->addresses.away.of_command[c].target != PL_NO_SIDE;
+}
+
+bool lower_is_from_peers(const lowering *l, int32_t c) {
+  const planc_command *command = &l->commands[c];
+  return planc_schedule_copies(l->schedule, command, PLANC_MEMORY_HOST, PLANC_MEMORY_DEVICE) &&
+         l->trace->buffers[l->residencies[command->residency].buffer].peer >= 0;
 }
 
 /* --- Events ------------------------------------------------------------------------------------------------------- */

@@ -112,16 +112,16 @@ static inline planc_instr lower_wait_of(const lowering *l, const pl_wait *wait, 
 
 /* The bytes that each residency and command touches. */
 planc_status lower_make_ranges(lowering *l);
-/* Whether a command runs on a stream. */
-bool lower_runs(const lowering *l, int32_t command);
-/* Appends the touches of a residency, of the workspace of a command (counted on from there), or of a slot. */
-planc_status lower_touch(lowering *l, int32_t what, bool writes);
-/* Whether a command copies what the other replicas sent. */
-bool lower_is_from_peers(const lowering *l, int32_t command);
-/* Appends a step that makes the touches from its first one on. */
-planc_status lower_end_step(lowering *l, pl_step step);
 /* The steps of the body. */
 planc_status lower_make_steps(lowering *l);
+/* Appends a step that makes the touches from its first one on. */
+planc_status lower_end_step(lowering *l, pl_step step);
+/* Appends the touches of thing `what`: a residency, a workspace or a slot, numbered as in first_range. */
+planc_status lower_touch(lowering *l, int32_t what, bool writes);
+/* Whether a command runs on a stream. */
+bool lower_runs(const lowering *l, int32_t command);
+/* Whether a command copies what the other replicas sent. */
+bool lower_is_from_peers(const lowering *l, int32_t command);
 /* Which steps wait for which, and the events of those that are waited for. */
 planc_status lower_find_waits(lowering *l);
 planc_status lower_number_events(lowering *l);

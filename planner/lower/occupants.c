@@ -1,6 +1,7 @@
 /* What is in a memory and when, told from a schedule or a plan (occupants.h). */
 #include "planner/lower/occupants.h"
 
+#include "plan/memories.h"
 #include "plan/plan_trace.h"
 
 /* Occupants while they are collected. */
@@ -22,66 +23,21 @@ planc_status pl_instances_at(pl_arena *arena, const planc_schedule *schedule, co
   return NULL;
 }
 
-static planc_status tell(collection *c, planc_status collected, planc_memory_kind memory, int64_t room,
-                         char **out_text);
+/* --- Of a schedule ------------------------------------------------------------------------------------------------ */
+
 static planc_status collect_schedule(collection *c, const planc_schedule *s, const pl_addresses *addresses,
                                      planc_memory_kind memory);
+static void collect_away(collection *c, const pl_slots *away, planc_memory_kind memory);
+static void collect_device(collection *c, const pl_addresses *addresses);
+static planc_status tell(collection *c, planc_status collected, planc_memory_kind memory, int64_t room,
+                         char **out_text);
+static planc_status begin(collection *c, int64_t most, int32_t n_commands);
+static void add(collection *c, int32_t what, int64_t bytes, int64_t address, int32_t start, int32_t end);
 
 planc_status pl_schedule_no_place(const planc_schedule *schedule, const pl_addresses *addresses,
                                   planc_memory_kind memory, int64_t room, char **out_text) {
   collection c = {.trace = planc_schedule_trace(schedule)};
   return tell(&c, collect_schedule(&c, schedule, addresses, memory), memory, room, out_text);
-}
-
-/* As in addresses.c, the first command stands at position 1, and one position follows the last. */
-static planc_status begin(collection *c, int64_t most, int32_t n_commands) {
-  c->n_positions = n_commands + 2;
-  PLANC_TRY(PL_NEW(&c->arena, &c->items, most));
-  PLANC_TRY(PL_NEW(&c->arena, &c->what, most));
-  return PL_NEW(&c->arena, &c->instance_at, c->n_positions);
-}
-
-static void add(collection *c, int32_t what, int64_t bytes, int64_t address, int32_t start, int32_t end) {
-  c->what[c->n] = what;
-  c->items[c->n++] = (pl_item){.bytes = bytes, .address = address, .spans = {{start, end}, {0, 0}}};
-}
-
-/* A device is one GPU's; what is told of the other memories is one GPU's part of them. */
-static planc_status tell(collection *c, planc_status collected, planc_memory_kind memory, int64_t room,
-                         char **out_text) {
-  int32_t gpus = memory == PLANC_MEMORY_DEVICE ? 1 : planc_trace_replicas(c->trace);
-  pl_occupants occupants = {c->trace, c->items, c->what, c->n, c->instance_at, c->n_positions, gpus};
-  planc_status status = collected ? collected : pl_occupants_tell(&occupants, room, out_text);
-  pl_arena_free(&c->arena);
-  return status;
-}
-
-/* --- Of a schedule ------------------------------------------------------------------------------------------------ */
-
-static void find_instances(const planc_schedule *schedule, int32_t *instance_at, int32_t n_positions) {
-  int32_t next = -1;
-  for (int32_t p = n_positions - 1; p >= 0; p--) {
-    const planc_command *commands = planc_schedule_commands(schedule);
-    bool runs = p > 0 && p <= planc_schedule_n_commands(schedule) && commands[p - 1].kind == PLANC_CMD_EXEC;
-    if (runs) next = commands[p - 1].instance;
-    instance_at[p] = next;
-  }
-}
-
-static void collect_device(collection *c, const pl_addresses *addresses) {
-  for (int32_t k = 0; k < addresses->n_on_device; k++) {
-    c->what[c->n] = addresses->what[k];
-    c->items[c->n++] = addresses->on_device[k];
-  }
-}
-
-static void collect_away(collection *c, const pl_slots *away, planc_memory_kind memory) {
-  for (int32_t k = 0; k < away->n; k++) {
-    const pl_slot *slot = &away->slots[k];
-    pl_lifetime span = pl_slot_lifetime(slot->opens, slot->closes, c->n_positions - 2);
-    if (away->memories.rows[slot->memory].kind == memory)
-      add(c, slot->buffer, c->trace->buffers[slot->buffer].bytes, slot->address, span.start, span.end);
-  }
 }
 
 static planc_status collect_schedule(collection *c, const planc_schedule *s, const pl_addresses *addresses,
@@ -97,9 +53,37 @@ static planc_status collect_schedule(collection *c, const planc_schedule *s, con
   return NULL;
 }
 
+static void find_instances(const planc_schedule *schedule, int32_t *instance_at, int32_t n_positions) {
+  int32_t next = -1;
+  for (int32_t p = n_positions - 1; p >= 0; p--) {
+    const planc_command *commands = planc_schedule_commands(schedule);
+    bool runs = p > 0 && p <= planc_schedule_n_commands(schedule) && commands[p - 1].kind == PLANC_CMD_EXEC;
+    if (runs) next = commands[p - 1].instance;
+    instance_at[p] = next;
+  }
+}
+
+static void collect_away(collection *c, const pl_slots *away, planc_memory_kind memory) {
+  for (int32_t k = 0; k < away->n; k++) {
+    const pl_slot *slot = &away->slots[k];
+    pl_lifetime span = pl_slot_lifetime(slot->opens, slot->closes, c->n_positions - 2);
+    if (away->memories.rows[slot->memory].kind == memory)
+      add(c, slot->buffer, c->trace->buffers[slot->buffer].bytes, slot->address, span.start, span.end);
+  }
+}
+
+static void collect_device(collection *c, const pl_addresses *addresses) {
+  for (int32_t k = 0; k < addresses->n_on_device; k++) {
+    c->what[c->n] = addresses->what[k];
+    c->items[c->n++] = addresses->on_device[k];
+  }
+}
+
 /* --- Of a plan ---------------------------------------------------------------------------------------------------- */
 
 static planc_status collect_plan(collection *c, const planc_plan *plan, planc_memory_kind kind);
+static void find_instances_of_body(collection *c, const planc_plan *plan);
+static void collect_body(collection *c, const planc_plan *plan, int32_t memory);
 
 planc_status pl_plan_no_place(const planc_plan *plan, planc_memory_kind memory, int64_t room, char **out_text) {
   planc_trace *trace;
@@ -108,6 +92,15 @@ planc_status pl_plan_no_place(const planc_plan *plan, planc_memory_kind memory, 
   planc_status status = tell(&c, collect_plan(&c, plan, memory), memory, room, out_text);
   planc_trace_free(trace);
   return status;
+}
+
+static planc_status collect_plan(collection *c, const planc_plan *plan, planc_memory_kind kind) {
+  const planc_memory *memory = pl_plan_peak_memory(plan, kind);
+  PLANC_TRY(begin(c, (int64_t)plan->n_residencies + plan->body.n, plan->body.n));
+  if (memory->arena_bytes <= 0 || memory->chunk_bytes > 0) return NULL;
+  find_instances_of_body(c, plan);
+  collect_body(c, plan, (int32_t)(memory - plan->memories));
+  return NULL;
 }
 
 /* Instruction i of the body stands at position i + 1. */
@@ -142,15 +135,27 @@ static void collect_body(collection *c, const planc_plan *plan, int32_t memory) 
   }
 }
 
-static planc_status collect_plan(collection *c, const planc_plan *plan, planc_memory_kind kind) {
-  int32_t memory = -1;
-  PLANC_TRY(begin(c, (int64_t)plan->n_residencies + plan->body.n, plan->body.n));
-  for (int32_t m = 0; m < plan->n_memories; m++) {
-    if (plan->memories[m].kind != kind) continue;
-    if (memory < 0 || plan->memories[m].arena_bytes > plan->memories[memory].arena_bytes) memory = m;
-  }
-  if (memory < 0 || plan->memories[memory].chunk_bytes > 0) return NULL;
-  find_instances_of_body(c, plan);
-  collect_body(c, plan, memory);
-  return NULL;
+/* --- Of both ------------------------------------------------------------------------------------------------------ */
+
+/* As in addresses.c, the first command stands at position 1, and one position follows the last. */
+static planc_status begin(collection *c, int64_t most, int32_t n_commands) {
+  c->n_positions = n_commands + 2;
+  PLANC_TRY(PL_NEW(&c->arena, &c->items, most));
+  PLANC_TRY(PL_NEW(&c->arena, &c->what, most));
+  return PL_NEW(&c->arena, &c->instance_at, c->n_positions);
+}
+
+static void add(collection *c, int32_t what, int64_t bytes, int64_t address, int32_t start, int32_t end) {
+  c->what[c->n] = what;
+  c->items[c->n++] = (pl_item){.bytes = bytes, .address = address, .spans = {{start, end}, {0, 0}}};
+}
+
+/* A device is one GPU's; what is told of the other memories is one GPU's part of them. */
+static planc_status tell(collection *c, planc_status collected, planc_memory_kind memory, int64_t room,
+                         char **out_text) {
+  int32_t gpus = memory == PLANC_MEMORY_DEVICE ? 1 : planc_trace_replicas(c->trace);
+  pl_occupants occupants = {c->trace, c->items, c->what, c->n, c->instance_at, c->n_positions, gpus};
+  planc_status status = collected ? collected : pl_occupants_tell(&occupants, room, out_text);
+  pl_arena_free(&c->arena);
+  return status;
 }

@@ -12,7 +12,7 @@ planc_status pl_instances_at(pl_arena *arena, const planc_schedule *schedule, co
  * virtual memory, where an address says nothing of the room that is left. */
 planc_status pl_schedule_no_place(const planc_schedule *schedule, const pl_addresses *addresses,
                                   planc_memory_kind memory, int64_t room, char **out_text);
-/* The same of a plan that is right, in its memory of a kind with the largest arena. */
+/* The same of a plan that is right, in its memory of a kind with the largest peak. */
 planc_status pl_plan_no_place(const planc_plan *plan, planc_memory_kind memory, int64_t room, char **out_text);
 
 #endif

@@ -142,6 +142,8 @@ static int64_t launch_ns(const machine *m, const sim_dispatcher *d, int32_t step
   return sim_launch_ns(m->program, &of_dispatcher(m, d)->steps[step]);
 }
 
+/* Whether the dispatcher has to wait before it launches the step. Before chunks are mapped for a step it waits for all
+ * the kernels that it has launched: they may still use the memory that is unmapped for it. */
 static bool is_full(const machine *m, const sim_dispatcher *d, int32_t step) {
   if (d->in_flight == 0) return false;
   if (of_dispatcher(m, d)->steps[step].chunks > 0) return true;

@@ -35,6 +35,8 @@ planc_status planc_check(const planc_plan *plan, const planc_check_options *opti
 
 /* --- Before the run ----------------------------------------------------------------------------------------------- */
 
+static planc_status index_boundary(pl_machine *m);
+
 /* The machine's tables rely on these ranges. The reader of plan files checks only some of them. */
 static planc_status check_shape(const planc_plan *plan) {
   enum { MAX_INSTRS = 1 << 29 }; /* so that ranks and epochs fit */
@@ -54,6 +56,22 @@ static planc_status check_shape(const planc_plan *plan) {
     what = "uses or algorithms";
   }
   return what ? planc_error(PLANC_INVALID_PLAN, "the number of %s is out of range", what) : NULL;
+}
+
+/* Derives the trace from the plan's own graph and makes the tables that all runs share. */
+static planc_status start(pl_machine *m) {
+  const planc_plan *plan = m->plan;
+  pl_arena *arena = &m->arena;
+  pl_plan_layout layout;
+  PLANC_TRY(pl_plan_layout_make(plan, arena, &layout));
+  m->first_instr_line = layout.first_instr_line;
+  PLANC_TRY(pl_tables_check(plan));
+  PLANC_TRY(pl_link_index_make(plan, arena, &m->links));
+  PLANC_TRY(pl_plan_expand(plan, &m->trace));
+  PLANC_TRY(pl_plan_acquired(plan, arena, &m->acquired));
+  PLANC_TRY(PL_NEW(arena, &m->boundary_of, m->trace->n_buffers));
+  PLANC_TRY(index_boundary(m));
+  return pl_extents_make(plan, arena, &m->extents);
 }
 
 /* The boundary holds every persistent buffer that is accessed, and nothing else. */
@@ -76,22 +94,6 @@ static planc_status index_boundary(pl_machine *m) {
     return planc_error(PLANC_INVALID_PLAN, "boundary: %s persists and is not there", pl_buffer_label(m, b, label));
   }
   return NULL;
-}
-
-/* Derives the trace from the plan's own graph and makes the tables that all runs share. */
-static planc_status start(pl_machine *m) {
-  const planc_plan *plan = m->plan;
-  pl_arena *arena = &m->arena;
-  pl_plan_layout layout;
-  PLANC_TRY(pl_plan_layout_make(plan, arena, &layout));
-  m->first_instr_line = layout.first_instr_line;
-  PLANC_TRY(pl_tables_check(plan));
-  PLANC_TRY(pl_link_index_make(plan, arena, &m->links));
-  PLANC_TRY(pl_plan_expand(plan, &m->trace));
-  PLANC_TRY(pl_plan_acquired(plan, arena, &m->acquired));
-  PLANC_TRY(PL_NEW(arena, &m->boundary_of, m->trace->n_buffers));
-  PLANC_TRY(index_boundary(m));
-  return pl_extents_make(plan, arena, &m->extents);
 }
 
 static void stop(pl_machine *m) {
@@ -284,6 +286,8 @@ static planc_status end_epilogue(const pl_machine *m) {
 
 /* --- Peaks and budgets -------------------------------------------------------------------------------------------- */
 
+static planc_status check_budget(const planc_plan *plan, const planc_memory *memory, int64_t asked);
+
 static void report_on(const pl_machine *m, planc_check_report *report) {
   const planc_plan *plan = m->plan;
   for (int32_t kind = 0; kind < PLANC_N_MEMORY_KINDS; kind++) {
@@ -293,6 +297,15 @@ static void report_on(const pl_machine *m, planc_check_report *report) {
   report->instances = m->trace->n_instances;
   report->instructions = (int32_t)((int64_t)plan->prologue.n + plan->body.n + plan->epilogue.n);
   report->recomputed = m->n_recomputed;
+}
+
+static planc_status check_budgets(const planc_plan *plan, const planc_check_options *options) {
+  for (int32_t m = 0; m < plan->n_memories; m++) {
+    planc_memory_kind kind = plan->memories[m].kind;
+    PLANC_TRY(
+        check_budget(plan, &plan->memories[m], options && kind != PLANC_MEMORY_USER ? options->budgets[kind] : -1));
+  }
+  return NULL;
 }
 
 enum { GPU_TEXT = 24 };
@@ -314,13 +327,4 @@ static planc_status check_budget(const planc_plan *plan, const planc_memory *mem
 #undef X
   return planc_error(PLANC_INFEASIBLE, "%s needs %lld bytes, its budget is %lld, %lld too few", names[memory->kind],
                      (long long)peak, (long long)budget, (long long)(peak - budget));
-}
-
-static planc_status check_budgets(const planc_plan *plan, const planc_check_options *options) {
-  for (int32_t m = 0; m < plan->n_memories; m++) {
-    planc_memory_kind kind = plan->memories[m].kind;
-    PLANC_TRY(
-        check_budget(plan, &plan->memories[m], options && kind != PLANC_MEMORY_USER ? options->budgets[kind] : -1));
-  }
-  return NULL;
 }

@@ -35,9 +35,9 @@ typedef struct collecting_extents {
 
 static planc_status make(collecting_extents *c, pl_arena *arena, pl_extents *out);
 static planc_status describe_memories(collecting_extents *c, pl_arena *arena);
+static int32_t memory_of(const planc_plan *plan, const planc_instr *instr);
 static planc_status add_interval(collecting_extents *c, int32_t in, int64_t address, int64_t bytes, first_extents *at,
                                  pl_interval_place *out);
-static int32_t memory_of(const planc_plan *plan, const planc_instr *instr);
 static planc_status rank_ends(collecting_extents *c, pl_extent *extents, pl_extents *out);
 
 planc_status pl_extents_make(const planc_plan *plan, pl_arena *arena, pl_extents *out) {
@@ -68,6 +68,21 @@ static planc_status make(collecting_extents *c, pl_arena *arena, pl_extents *out
   return rank_ends(c, extents, out);
 }
 
+static planc_status describe_memories(collecting_extents *c, pl_arena *arena) {
+  const planc_plan *plan = c->plan;
+  PLANC_TRY(PL_NEW(arena, &c->translations, plan->n_memories));
+  PLANC_TRY(PL_NEW(arena, &c->ranges, plan->n_memories));
+  PLANC_TRY(PL_NEW(arena, &c->mapped, plan->n_memories));
+  for (int32_t m = 0; m < plan->n_memories; m++) {
+    const planc_memory *memory = &plan->memories[m];
+    c->ranges[m] = pl_memory_range(plan, m);
+    c->mapped[m] = -1;
+    PLANC_TRY(pl_translation_make(memory->chunk_bytes, &plan->mappings[memory->first_mapping], memory->n_mappings,
+                                  arena, &c->translations[m]));
+  }
+  return NULL;
+}
+
 /* The interval's memory, -1 where the instruction names no interval. */
 static int32_t memory_of(const planc_plan *plan, const planc_instr *instr) {
   int32_t memory = -1;
@@ -78,46 +93,23 @@ static int32_t memory_of(const planc_plan *plan, const planc_instr *instr) {
   return memory >= 0 && memory < plan->n_memories ? memory : -1;
 }
 
-/* Sorts by key, a digit at a time from the lowest; digits that all keys share cost a pass of counting only. */
-static void sort_ends(interval_end *ends, interval_end *spare, int64_t n) {
-  interval_end *from = ends, *to = spare;
-  for (int shift = 0; shift < 64; shift += DIGIT_BITS) {
-    int64_t counts[N_DIGITS] = {0};
-    for (int64_t i = 0; i < n; i++) counts[from[i].key >> shift & (N_DIGITS - 1)]++;
-    if (n == 0 || counts[from[0].key >> shift & (N_DIGITS - 1)] == n) continue;
-    int64_t before = 0;
-    for (int d = 0; d < N_DIGITS; d++) {
-      int64_t count = counts[d];
-      counts[d] = before;
-      before += count;
-    }
-    for (int64_t i = 0; i < n; i++) to[counts[from[i].key >> shift & (N_DIGITS - 1)]++] = from[i];
-    interval_end *other = from;
-    from = to;
-    to = other;
-  }
-  if (from != ends) memcpy(ends, from, (size_t)n * sizeof *ends);
-}
+/* --- Intervals ---------------------------------------------------------------------------------------------------- */
 
-static planc_status add_ends(collecting_extents *c, int32_t in, pl_piece piece) {
-  uint64_t key = (uint64_t)in << KEY_SHIFT | (uint64_t)piece.address;
-  int64_t owner = c->ends.len;
-  VEC_PUSH(&c->ends, ((interval_end){key, owner}));
-  VEC_PUSH(&c->ends, ((interval_end){key + (uint64_t)piece.bytes, owner + 1}));
-  return NULL;
-}
+static planc_status add_mapped(collecting_extents *c, int32_t in, int64_t address, int64_t bytes, first_extents *at,
+                               pl_interval_place *out);
+static planc_status add_mappings(collecting_extents *c, int32_t in);
+static pl_piece whole_mapping(const pl_translation *t, int32_t mapping);
+static planc_status add_ends(collecting_extents *c, int32_t in, pl_piece piece);
 
-static pl_piece whole_mapping(const pl_translation *t, int32_t mapping) {
-  return pl_translate(t, t->starts[mapping], t->starts[mapping + 1] - t->starts[mapping]);
-}
-
-/* The mappings of memory `in`, each an extent. */
-static planc_status add_mappings(collecting_extents *c, int32_t in) {
-  const pl_translation *t = &c->translations[in];
-  if (c->mapped[in] >= 0) return NULL;
-  c->mapped[in] = c->ends.len / 2;
-  for (int32_t m = 0; m < t->n; m++) PLANC_TRY(add_ends(c, in, whole_mapping(t, m)));
-  return NULL;
+/* The ends of the stretches of an interval of memory `in`. */
+static planc_status add_interval(collecting_extents *c, int32_t in, int64_t address, int64_t bytes, first_extents *at,
+                                 pl_interval_place *out) {
+  if (in < 0 || address < 0 || bytes <= 0 || address > c->ranges[in] - bytes) return NULL;
+  if (c->translations[in].n > 0) return add_mapped(c, in, address, bytes, at, out);
+  at->ends = c->ends.len / 2;
+  out->n = 1;
+  out->end = address + bytes;
+  return add_ends(c, in, (pl_piece){address, bytes});
 }
 
 /* An interval that several mappings hold. */
@@ -149,16 +141,30 @@ static planc_status add_mapped(collecting_extents *c, int32_t in, int64_t addres
   return NULL;
 }
 
-/* The ends of the stretches of an interval of memory `in`. */
-static planc_status add_interval(collecting_extents *c, int32_t in, int64_t address, int64_t bytes, first_extents *at,
-                                 pl_interval_place *out) {
-  if (in < 0 || address < 0 || bytes <= 0 || address > c->ranges[in] - bytes) return NULL;
-  if (c->translations[in].n > 0) return add_mapped(c, in, address, bytes, at, out);
-  at->ends = c->ends.len / 2;
-  out->n = 1;
-  out->end = address + bytes;
-  return add_ends(c, in, (pl_piece){address, bytes});
+/* The mappings of memory `in`, each an extent. */
+static planc_status add_mappings(collecting_extents *c, int32_t in) {
+  const pl_translation *t = &c->translations[in];
+  if (c->mapped[in] >= 0) return NULL;
+  c->mapped[in] = c->ends.len / 2;
+  for (int32_t m = 0; m < t->n; m++) PLANC_TRY(add_ends(c, in, whole_mapping(t, m)));
+  return NULL;
 }
+
+static pl_piece whole_mapping(const pl_translation *t, int32_t mapping) {
+  return pl_translate(t, t->starts[mapping], t->starts[mapping + 1] - t->starts[mapping]);
+}
+
+static planc_status add_ends(collecting_extents *c, int32_t in, pl_piece piece) {
+  uint64_t key = (uint64_t)in << KEY_SHIFT | (uint64_t)piece.address;
+  int64_t owner = c->ends.len;
+  VEC_PUSH(&c->ends, ((interval_end){key, owner}));
+  VEC_PUSH(&c->ends, ((interval_end){key + (uint64_t)piece.bytes, owner + 1}));
+  return NULL;
+}
+
+/* --- Ranks -------------------------------------------------------------------------------------------------------- */
+
+static void sort_ends(interval_end *ends, interval_end *spare, int64_t n);
 
 /* Numbers the ends in order; `extents` has one for every two of them. */
 static planc_status rank_ends(collecting_extents *c, pl_extent *extents, pl_extents *out) {
@@ -175,17 +181,23 @@ static planc_status rank_ends(collecting_extents *c, pl_extent *extents, pl_exte
   return NULL;
 }
 
-static planc_status describe_memories(collecting_extents *c, pl_arena *arena) {
-  const planc_plan *plan = c->plan;
-  PLANC_TRY(PL_NEW(arena, &c->translations, plan->n_memories));
-  PLANC_TRY(PL_NEW(arena, &c->ranges, plan->n_memories));
-  PLANC_TRY(PL_NEW(arena, &c->mapped, plan->n_memories));
-  for (int32_t m = 0; m < plan->n_memories; m++) {
-    const planc_memory *memory = &plan->memories[m];
-    c->ranges[m] = pl_memory_range(plan, m);
-    c->mapped[m] = -1;
-    PLANC_TRY(pl_translation_make(memory->chunk_bytes, &plan->mappings[memory->first_mapping], memory->n_mappings,
-                                  arena, &c->translations[m]));
+/* Sorts by key, a digit at a time from the lowest; digits that all keys share cost a pass of counting only. */
+static void sort_ends(interval_end *ends, interval_end *spare, int64_t n) {
+  interval_end *from = ends, *to = spare;
+  for (int shift = 0; shift < 64; shift += DIGIT_BITS) {
+    int64_t counts[N_DIGITS] = {0};
+    for (int64_t i = 0; i < n; i++) counts[from[i].key >> shift & (N_DIGITS - 1)]++;
+    if (n == 0 || counts[from[0].key >> shift & (N_DIGITS - 1)] == n) continue;
+    int64_t before = 0;
+    for (int d = 0; d < N_DIGITS; d++) {
+      int64_t count = counts[d];
+      counts[d] = before;
+      before += count;
+    }
+    for (int64_t i = 0; i < n; i++) to[counts[from[i].key >> shift & (N_DIGITS - 1)]++] = from[i];
+    interval_end *other = from;
+    from = to;
+    to = other;
   }
-  return NULL;
+  if (from != ends) memcpy(ends, from, (size_t)n * sizeof *ends);
 }

@@ -24,6 +24,7 @@ void pl_seen_record(pl_seen *seen, int32_t id, int32_t stream, int32_t body) {
 
 static planc_status learn_of_theirs(pl_seen *seen, pl_knowledge *known, const pl_event *event);
 static planc_status learn_of_ours(pl_seen *seen, pl_knowledge *known, const pl_event *event);
+static planc_status learn_end(pl_seen *seen, int32_t *clock, const pl_event *event);
 
 planc_status pl_seen_wait(pl_seen *seen, const planc_instr *wait) {
   const pl_event *event = &seen->events[wait->id];
@@ -40,12 +41,6 @@ bool pl_seen_end(const pl_seen *seen, int32_t stream, int32_t of, int32_t epoch)
   return pl_clock_at(&seen->clocks, seen->known[own].theirs, other) >= epoch;
 }
 
-/* The clock may know more of the stream already. */
-static planc_status learn_end(pl_seen *seen, int32_t *clock, const pl_event *event) {
-  if (pl_clock_at(&seen->clocks, *clock, event->stream) >= event->epoch) return NULL;
-  return pl_clock_set(&seen->clocks, clock, event->stream, event->epoch);
-}
-
 static planc_status learn_of_ours(pl_seen *seen, pl_knowledge *known, const pl_event *event) {
   PLANC_TRY(pl_clock_join(&seen->clocks, &known->ours, event->known.ours));
   PLANC_TRY(pl_clock_join(&seen->clocks, &known->theirs, event->known.theirs));
@@ -59,4 +54,10 @@ static planc_status learn_of_theirs(pl_seen *seen, pl_knowledge *known, const pl
   PLANC_TRY(pl_clock_join(&seen->clocks, &known->theirs, event->known.ours));
   if (planc_plan_replicas(seen->plan) > 2) PLANC_TRY(pl_clock_join(&seen->clocks, &known->theirs, event->known.theirs));
   return learn_end(seen, &known->theirs, event);
+}
+
+/* Learns that the event's stream came as far as its record. The clock may know more of that stream already. */
+static planc_status learn_end(pl_seen *seen, int32_t *clock, const pl_event *event) {
+  if (pl_clock_at(&seen->clocks, *clock, event->stream) >= event->epoch) return NULL;
+  return pl_clock_set(&seen->clocks, clock, event->stream, event->epoch);
 }

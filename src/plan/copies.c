@@ -1,6 +1,8 @@
 /* Which way copies go (copies.h): told from the memory of what each leaves and of where it arrives. */
 #include "plan/copies.h"
 
+#include "plan/memories.h"
+
 planc_status pl_plan_acquired(const planc_plan *plan, pl_arena *arena, pl_acquired **out) {
   pl_acquired *all;
   PLANC_TRY(PL_NEW(arena, &all, plan->n_residencies));
@@ -21,7 +23,7 @@ static bool is_of_kind(const planc_plan *plan, int32_t memory, planc_memory_kind
 }
 
 int32_t pl_memory_of_side(const planc_plan *plan, const pl_acquired *acquired, int32_t side) {
-  if (side == PLANC_USER) return plan->n_memories - 1;
+  if (side == PLANC_USER) return pl_user_memory(plan);
   return side >= 0 && side < plan->n_residencies ? acquired[side].memory : -1;
 }
 

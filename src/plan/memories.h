@@ -4,6 +4,11 @@
 
 #include "planc/plan.h"
 
+/* The user's memory, which is the last one. */
+static inline int32_t pl_user_memory(const planc_plan *plan) {
+  return plan->n_memories - 1;
+}
+
 /* Arena and reserved memory; of host and storage with the arenas of all replicas. */
 int64_t pl_memory_peak(const planc_plan *plan, const planc_memory *memory);
 /* The memory of the kind with the largest peak, as planc_plan_memory where the plan has none of the kind. */
