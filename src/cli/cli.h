@@ -24,7 +24,9 @@ extern const prog_subcommand cli_cmd_plan, cli_cmd_colocate, cli_cmd_check, cli_
       {"device", 'd', "NAME|FILE", "device description (default: the graph's header, else h100)"}, \
       {"profile", 'p', profiles, "measured profile to plan with, instead of --device"},            \
       {"launch", 0, "TIME", "host time to launch an op (default: the profile's)"},                 \
-      {"budget", 'm', "SIZE", "device memory, reserved bytes included (default: the device's)"}, { \
+      {"budget", 'm', "SIZE",                                                                      \
+       "device memory, reserved bytes included (default: the device's, or what is lent of it)"},   \
+  {                                                                                                \
     "host-budget", 0, "SIZE", "host memory for offloaded data (default: not limited)"              \
   }
 #define CLI_TRAINING_OPTIONS                                                                              \

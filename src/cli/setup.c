@@ -197,7 +197,7 @@ static planc_status take_default_budget(const planc_device *device, int64_t *out
   if (!lent) {
     cli_note("budget %s (device %s)", pl_size_format(*out, text), device->name);
   } else if (lent_bytes > *out) {
-    cli_note("budget %s (device %s, of which %s allows %s)", pl_size_format(*out, text), device->name, lent,
+    cli_note("budget %s (device %s; %s allows %s)", pl_size_format(*out, text), device->name, lent,
              pl_size_format(lent_bytes, more));
   } else {
     *out = lent_bytes;

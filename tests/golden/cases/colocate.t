@@ -280,7 +280,7 @@ What whoever lends the GPU allows is the budget's default, for one job as well.
   $ CUDA_MPS_PINNED_DEVICE_MEM_LIMIT='0=256M , 1=2G, ' planc plan inputs/tiny.yaml --device k40m -o x.plan 2>&1 | grep budget
   planc: note: budget 256.00 MiB (CUDA_MPS_PINNED_DEVICE_MEM_LIMIT)
   $ GPU_MEMORY_LIMIT=24G planc plan inputs/tiny.yaml --device k40m -o x.plan 2>&1 | grep budget
-  planc: note: budget 12.00 GiB (device k40m, of which GPU_MEMORY_LIMIT allows 24.00 GiB)
+  planc: note: budget 12.00 GiB (device k40m; GPU_MEMORY_LIMIT allows 24.00 GiB)
   $ planc colocate inputs/tiny.yaml:8 inputs/tiny.yaml:8 --device k40m --budgets 9007199254740993,1G -o x.plan
   ! planc: --budgets: 9007199254740993 is more than a plan can hold, 2^53 bytes
   [2]
