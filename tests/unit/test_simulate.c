@@ -220,7 +220,7 @@ START_TEST(a_captured_body_is_launched_once) {
 }
 END_TEST
 
-/* The hosts of two jobs launch side by side, each only what is its job's; the ops share the GPU at half speed. */
+/* The dispatchers of two jobs launch side by side, each only what is its job's; the ops share the GPU at half speed. */
 START_TEST(every_job_has_its_own_host) {
   static const char script[] =
       "body\nacquire 0 x#0 0\nacquire 1 y#0 8192\nacquire 2 z#0 9216\nacquire 3 x#1 16384\nacquire 4 y#1 24576\n"
@@ -233,7 +233,7 @@ START_TEST(every_job_has_its_own_host) {
 }
 END_TEST
 
-/* One host launches one op after the other, and what is in flight is of both jobs. */
+/* One dispatcher launches one op after the other, and what is in flight is of both jobs. */
 START_TEST(one_dispatcher_may_serve_all_jobs) {
   static const char script[] =
       "body\nacquire 0 x#0 0\nacquire 1 y#0 8192\nacquire 2 z#0 9216\nacquire 3 x#1 16384\nacquire 4 y#1 24576\n"
@@ -359,8 +359,8 @@ START_TEST(what_never_repeats_is_a_mean) {
 END_TEST
 
 /* In a period x gets two of the three chunks of the last workspace (3 unmapped, 2 mapped), and the workspace gets them
- * back with the third (1 mapped). y and z share a chunk, which is mapped in the first period only. The host waits for
- * the execs before each of these. */
+ * back with the third (1 mapped). y and z share a chunk, which is mapped in the first period only. The dispatcher waits
+ * for the execs before each of these. */
 START_TEST(chunks_are_mapped_in_the_step) {
   static const char script[] =
       "body\nacquire 0 x 0\nacquire 1 y 8192\nexec a use 0 1\nrelease 0\nacquire 2 z 12288\n"
@@ -483,12 +483,12 @@ START_TEST(a_route_follows_from_memories) {
 }
 END_TEST
 
-/* --- Slow hosts --------------------------------------------------------------------------------------------------- */
+/* --- Slow dispatchers --------------------------------------------------------------------------------------------- */
 
 enum { OPS = 6, AHEAD = 4, LONG_RUN = 20000, LAST = 5000 };
 
-/* A host that launches OPS ops a body from time 0 on, and one stream that runs them when a prologue has ended; bodies
- * are launched at most AHEAD behind the last one that has ended. */
+/* A dispatcher that launches OPS ops a body from time 0 on, and one stream that runs them when a prologue has ended;
+ * bodies are launched at most AHEAD behind the last one that has ended. */
 typedef struct queue {
   int64_t launch_ns, prologue_ns, times[OPS], compute_ns; /* the last: the sum of times */
   int32_t in_flight;
@@ -501,14 +501,14 @@ static int64_t later(int64_t a, int64_t b) {
 /* The mean of the last bodies of a run that is longer than any lead lasts. */
 static int64_t run_long(const queue *q) {
   static int64_t ends[LONG_RUN * OPS];
-  int64_t host = 0, stream = q->prologue_ns;
+  int64_t dispatcher = 0, stream = q->prologue_ns;
   for (int32_t i = 0; i < LONG_RUN * OPS; i++) {
     int32_t body = i / OPS;
-    if (body == AHEAD) host = later(host, q->prologue_ns);
-    if (body > AHEAD) host = later(host, ends[(body - AHEAD) * OPS - 1]);
-    if (i >= q->in_flight) host = later(host, ends[i - q->in_flight]);
-    host += q->launch_ns;
-    ends[i] = stream = later(stream, host) + q->times[i % OPS];
+    if (body == AHEAD) dispatcher = later(dispatcher, q->prologue_ns);
+    if (body > AHEAD) dispatcher = later(dispatcher, ends[(body - AHEAD) * OPS - 1]);
+    if (i >= q->in_flight) dispatcher = later(dispatcher, ends[i - q->in_flight]);
+    dispatcher += q->launch_ns;
+    ends[i] = stream = later(stream, dispatcher) + q->times[i % OPS];
   }
   return (ends[LONG_RUN * OPS - 1] - ends[(LONG_RUN - LAST) * OPS - 1]) / LAST;
 }
@@ -581,8 +581,8 @@ static queue draw_queue(uint64_t seed) {
   return q;
 }
 
-/* However long the prologue has let the host launch ahead. */
-START_TEST(a_host_s_lead_is_used_up) {
+/* However long the prologue has let the dispatcher launch ahead. */
+START_TEST(a_lead_is_used_up) {
   int32_t n_slow = 0;
   for (uint64_t seed = 0; seed < 3000; seed++) {
     queue q = draw_queue(seed);
@@ -596,8 +596,8 @@ START_TEST(a_host_s_lead_is_used_up) {
 }
 END_TEST
 
-/* In ten seconds of prologue the host gets as far ahead as it may, and a body's launches take 3.2 ms where its copies
- * take 3.0: the lead lasts for about as many bodies as are simulated. */
+/* In ten seconds of prologue the dispatcher gets as far ahead as it may, and a body's launches take 3.2 ms where its
+ * copies take 3.0: the lead lasts for about as many bodies as are simulated. */
 START_TEST(a_lead_may_last_as_long_as_bodies_do) {
   enum { LAUNCHES = 8 };
   const planc_link slow = {.bytes_per_second = INT64_C(1000000000000), .latency_ns = 3000000};
@@ -729,7 +729,7 @@ int main(void) {
   tcase_add_test(tests, storage_is_waited_for_under_its_own_name);
   tcase_add_test(tests, storage_is_counted_with_peers);
   tcase_add_test(tests, a_route_follows_from_memories);
-  tcase_add_test(tests, a_host_s_lead_is_used_up);
+  tcase_add_test(tests, a_lead_is_used_up);
   tcase_add_test(tests, a_lead_may_last_as_long_as_bodies_do);
   tcase_add_test(tests, each_job_has_its_own_times);
   tcase_add_test(tests, a_single_job_s_times_are_the_gpu_s);
