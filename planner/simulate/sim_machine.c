@@ -417,7 +417,7 @@ static void count_stall(const machine *m, int32_t g, int64_t until) {
   const sim_step *copy = k < of->first[g + 1] ? awaited_copy(m, of->streams[k]) : NULL;
   planc_stall why = copy ? (planc_stall)copy->route : PLANC_STALL_LAUNCH;
   m->state->stall_ns[why] = pl_add_saturate(m->state->stall_ns[why], until - m->state->now);
-  if (why == PLANC_STALL_H2D) m->state->awaited_until[g] = until;
+  if (copy && copy->to_gpu) m->state->awaited_until[g] = until;
 }
 
 /* The copy that an idle stream waits for in the end, NULL where it is a launch. A stream that waits for an event waits

@@ -12,7 +12,8 @@ typedef enum sim_step_kind { SIM_WAIT, SIM_RECORD, SIM_KERNEL, SIM_COPY } sim_st
 typedef struct sim_step {
   sim_step_kind kind;
   uint8_t lag;       /* of a wait: 0 = the record of this body, 1 = of the one before */
-  bool op;           /* of a kernel: it counts as a miss where a copy in comes late for it */
+  bool op;           /* of a kernel: it counts as a miss where a copy to its GPU comes late for it */
+  bool to_gpu;       /* of a copy: it ends in the memory of a GPU */
   planc_route route; /* of a copy */
   int32_t stream;    /* negative: the step is none of the machine's, as where a plan acquires memory */
   int32_t event;     /* of a wait or a record */

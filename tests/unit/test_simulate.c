@@ -446,6 +446,35 @@ START_TEST(storage_is_waited_for_under_its_own_name) {
 }
 END_TEST
 
+/* Where storage is linked to the GPU, an op for which a load comes late is missed as for any other copy to the GPU. A
+ * copy that ends elsewhere comes late for no op, whatever engine it is on. */
+START_TEST(an_op_is_missed_by_what_comes_to_its_gpu) {
+  static const char loaded[] = "storage 65536\nprologue\nrecord 1 on 0\n" OPERANDS
+                               "acquire 3 x 0 storage\nwait 1 lag 1 on 4\ncopy 0 3 on 4\nrecord 0 on 4\nwait 0 on 0\n"
+                               "exec a use 0 1\nexec b use 1 2\nrecord 1 on 0\nrelease 3\n" CLOSE;
+  static const char passing[] = "prologue\nrecord 1 on 0\n" OPERANDS
+                                "acquire 3 x 0 host\nwait 1 lag 1 on 1\ncopy 3 user on 1\nrecord 0 on 1\nwait 0 on 0\n"
+                                "exec a use 0 1\nexec b use 1 2\nrecord 1 on 0\nrelease 3\n" CLOSE;
+  const planc_job job = {.graph = graph, .batch = 1, .n_rounds = 1, .rounds = one, .iterations = 1};
+  planc_plan *plan;
+  planc_simulation s;
+  ok(script_make(loaded, &job, 1, 1 << 20, 1 << 20, &plan));
+  plan->device.in_flight = 1000;
+  for (int32_t l = 0; l < plan->n_links; l++) {
+    planc_plan_link *it = &plan->links[l];
+    if (plan->memories[it->from].kind == PLANC_MEMORY_STORAGE && plan->memories[it->to].kind == PLANC_MEMORY_HOST)
+      it->to = 0;
+  }
+  ok(planc_simulate(plan, NULL, &s));
+  ck_assert_int_gt(s.stall_ns[PLANC_STALL_LOAD], 0);
+  ck_assert_int_eq(s.misses, 1);
+  planc_plan_free(plan);
+  s = simulate(passing, (device){0}, 1000, 1000);
+  ck_assert_int_eq(s.stall_ns[PLANC_STALL_H2D], 5000);
+  ck_assert_int_eq(s.misses, 0);
+}
+END_TEST
+
 /* What is stored and loaded counts for all replicas, and what each reads of its peers for as many as they are. */
 START_TEST(storage_is_counted_with_peers) {
   static const char script[] = "storage 65536\n" OPERANDS
@@ -727,6 +756,7 @@ int main(void) {
   tcase_add_test(tests, chunks_are_mapped_in_the_step);
   tcase_add_test(tests, an_engine_may_copy_both_ways);
   tcase_add_test(tests, storage_is_waited_for_under_its_own_name);
+  tcase_add_test(tests, an_op_is_missed_by_what_comes_to_its_gpu);
   tcase_add_test(tests, storage_is_counted_with_peers);
   tcase_add_test(tests, a_route_follows_from_memories);
   tcase_add_test(tests, a_lead_is_used_up);
