@@ -1,4 +1,4 @@
-/* The simulator: one for every policy. Discrete events over a plan's instructions: a dispatch engine (launch cost,
+/* The simulator: one for every policy. Discrete events over a plan's instructions: dispatchers (launch cost,
  * in-flight limit), compute streams, the copy engines of the plan; copies slow compute, duplex slows copies, and so
  * does a bus that engines share. */
 #ifndef PLANC_SIMULATE_H

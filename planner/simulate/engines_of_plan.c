@@ -1,6 +1,6 @@
-/* What a plan's links say of its engines (program_of_plan.h): whose GPUs' each is, what it shares its
- * bandwidth with, and which copy the other way. Replicas do the same at the same time, so the opposites of another
- * replica copy when an engine's own do. */
+/* What a plan's links say of its engines (program_of_plan.h): which GPUs' each is, which engines share its bandwidth,
+ * and which copy the other way. Replicas do the same at the same time: when the engines that copy against one of a
+ * replica copy, those of other replicas do so as well, and need not be looked at. */
 #include "planner/simulate/program_of_plan.h"
 
 enum { NONE = -1 };
@@ -41,7 +41,9 @@ static bool leads_to_gpu(const planc_plan *plan, const planc_plan_link *link) {
   return plan->memories[link->from].kind == PLANC_MEMORY_DEVICE || plan->memories[link->to].kind == PLANC_MEMORY_DEVICE;
 }
 
-/* The links between other memories of an engine that is a GPU's are no ways of its own: those of all GPUs have them. */
+/* Of an engine that is a GPU's, whether a link says what the engine copies against (planc-plan(5)). Each GPU's engines
+ * have the links between user and host, too. By these, copies to one GPU would count as opposite to copies from another
+ * one, which do not slow them. */
 static bool counts(const making_engines *m, const planc_plan_link *link) {
   return m->engines[link->engine].n_gpus == 0 || leads_to_gpu(m->plan, link);
 }

@@ -20,12 +20,7 @@ planc_status sim_busy_make(const sim_program *program, const sim_state *state, p
   return pl_number_set_make(arena, out->n_sites, &out->ran);
 }
 
-static int by_site(const void *a, const void *b) {
-  const compute_stream *x = a, *y = b;
-  if (x->job != y->job) return x->job < y->job ? -1 : 1;
-  if (x->gpu != y->gpu) return x->gpu < y->gpu ? -1 : 1;
-  return (x->stream > y->stream) - (x->stream < y->stream);
-}
+static int by_site(const void *a, const void *b);
 
 static planc_status find_sites(pl_arena *arena, sim_busy *out) {
   const sim_program *program = out->program;
@@ -52,6 +47,13 @@ static planc_status find_sites(pl_arena *arena, sim_busy *out) {
   return NULL;
 }
 
+static int by_site(const void *a, const void *b) {
+  const compute_stream *x = a, *y = b;
+  if (x->job != y->job) return x->job < y->job ? -1 : 1;
+  if (x->gpu != y->gpu) return x->gpu < y->gpu ? -1 : 1;
+  return (x->stream > y->stream) - (x->stream < y->stream);
+}
+
 void sim_busy_note_end(void *user, int32_t stage, int32_t step, int64_t start, int64_t end) {
   sim_busy *busy = user;
   int32_t section = stage == 0 ? SIM_PROLOGUE : stage == busy->state->epilogue_stage ? SIM_EPILOGUE : SIM_BODY;
@@ -59,7 +61,8 @@ void sim_busy_note_end(void *user, int32_t stage, int32_t step, int64_t start, i
   if (of->kind == SIM_KERNEL && end > start) pl_number_set_add(&busy->ran, busy->site_of[of->stream]);
 }
 
-/* Kernels begin and end at the ends of steps: those that ran in a step end with it, or run on. */
+/* Kernels begin and end only at times to which the machine goes on: one that has run since the last of them has run all
+ * the time, and has ended now or runs on. */
 void sim_busy_note_step(sim_busy *busy, int64_t ns, int32_t first_stage) {
   const pl_number_set *running = &busy->state->running;
   for (int32_t s = pl_number_set_above(running, 0); s >= 0; s = pl_number_set_above(running, s + 1))

@@ -1,4 +1,4 @@
-/* What dispatchers have to do in a body, and one dispatcher that serves all jobs, unlike the executor's
+/* How long dispatchers need for a body; and one dispatcher for all jobs, where the executor has one for each
  * (sim_program.h). */
 #include "planner/simulate/sim_program.h"
 #include "util/math.h"

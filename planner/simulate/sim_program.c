@@ -1,21 +1,25 @@
 /* Sorting a program's steps by stream and by dispatcher (sim_program.h). */
 #include "planner/simulate/sim_program.h"
 
-static planc_status find_launchers(sim_program *program, pl_arena *arena);
+static planc_status find_recorders(sim_program *program, pl_arena *arena);
+static planc_status find_dispatchers(sim_program *program, pl_arena *arena);
 static planc_status sort_by_dispatcher(sim_program *program, pl_arena *arena);
 static planc_status sort_by_engine(sim_program *program, pl_arena *arena);
 static planc_status sort_by_gpu(sim_program *program, pl_arena *arena);
 static planc_status sort_by_event(sim_program *program, pl_arena *arena);
-static void link_steps(const sim_program *program, sim_section *section);
 
 planc_status sim_prepare(sim_program *program, pl_arena *arena) {
-  const sim_section *body = &program->sections[SIM_BODY];
   for (int k = 0; k < SIM_N_SECTIONS; k++) PLANC_TRY(sim_list_steps(program, arena, &program->sections[k]));
-  PLANC_TRY(find_launchers(program, arena));
+  PLANC_TRY(find_recorders(program, arena));
+  PLANC_TRY(find_dispatchers(program, arena));
   PLANC_TRY(sort_by_dispatcher(program, arena));
   PLANC_TRY(sort_by_engine(program, arena));
   PLANC_TRY(sort_by_gpu(program, arena));
-  PLANC_TRY(sort_by_event(program, arena));
+  return sort_by_event(program, arena);
+}
+
+static planc_status find_recorders(sim_program *program, pl_arena *arena) {
+  const sim_section *body = &program->sections[SIM_BODY];
   PLANC_TRY(PL_NEW(arena, &program->recorder, program->n_events));
   for (int32_t e = 0; e < program->n_events; e++) program->recorder[e] = -1;
   for (int32_t i = 0; i < body->n; i++)
@@ -23,6 +27,27 @@ planc_status sim_prepare(sim_program *program, pl_arena *arena) {
       program->recorder[body->steps[i].event] = body->steps[i].stream;
   return NULL;
 }
+
+/* Any dispatcher will do to go through a program without streams. */
+static planc_status find_dispatchers(sim_program *program, pl_arena *arena) {
+  bool *has_streams;
+  PLANC_TRY(PL_NEW(arena, &has_streams, program->n_jobs));
+  PLANC_TRY(PL_NEW(arena, &program->dispatchers, (int64_t)program->n_streams + 1));
+  program->n_dispatchers = 0;
+  for (int32_t s = 0; s < program->n_streams; s++) {
+    int32_t dispatcher = program->streams[s].dispatcher;
+    if (!has_streams[dispatcher]) program->dispatchers[program->n_dispatchers++] = dispatcher;
+    has_streams[dispatcher] = true;
+  }
+  if (program->n_dispatchers == 0) program->dispatchers[program->n_dispatchers++] = 0;
+  PLANC_TRY(PL_NEW(arena, &program->place_of, (int64_t)program->n_jobs + 1));
+  for (int32_t k = 0; k < program->n_dispatchers; k++) program->place_of[program->dispatchers[k]] = k;
+  return NULL;
+}
+
+/* --- Steps -------------------------------------------------------------------------------------------------------- */
+
+static void link_steps(const sim_program *program, sim_section *section);
 
 planc_status sim_list_steps(const sim_program *program, pl_arena *arena, sim_section *section) {
   section->n_timed = 0;
@@ -36,7 +61,7 @@ planc_status sim_list_steps(const sim_program *program, pl_arena *arena, sim_sec
   return NULL;
 }
 
-/* Backwards: the last one seen comes next. */
+/* Goes backwards, so that of each stream and dispatcher the step seen last is the one that comes next. */
 static void link_steps(const sim_program *program, sim_section *section) {
   for (int32_t i = section->n - 1; i >= 0; i--) {
     const sim_step *step = &section->steps[i];
@@ -53,31 +78,15 @@ static void link_steps(const sim_program *program, sim_section *section) {
 
 /* --- Streams by what they have to do with ------------------------------------------------------------------------- */
 
-/* `keys` are by pair, `of` the pair's stream; a key below 0 is none. */
+/* Keys, each with a stream that is to be listed for it. */
 typedef struct stream_pairs {
   int64_t n;
-  int32_t *keys, *of;
+  int32_t *keys, *streams; /* by pair */
 } stream_pairs;
 
-static planc_status sort_streams(const stream_pairs *pairs, int32_t n_keys, pl_arena *arena, sim_streams *out) {
-  PLANC_TRY(PL_NEW(arena, &out->first, (int64_t)n_keys + 2));
-  PLANC_TRY(PL_NEW(arena, &out->streams, pairs->n));
-  for (int64_t i = 0; i < pairs->n; i++) out->first[pairs->keys[i] + 2]++;
-  for (int32_t k = 1; k < n_keys + 2; k++) out->first[k] += out->first[k - 1];
-  for (int64_t i = 0; i < pairs->n; i++) out->streams[out->first[pairs->keys[i] + 1]++] = pairs->of[i];
-  return NULL;
-}
-
-static planc_status new_pairs(pl_arena *arena, int64_t most, stream_pairs *out) {
-  out->n = 0;
-  PLANC_TRY(PL_NEW(arena, &out->keys, most));
-  return PL_NEW(arena, &out->of, most);
-}
-
-static void add_pair(stream_pairs *pairs, int32_t key, int32_t stream) {
-  pairs->keys[pairs->n] = key;
-  pairs->of[pairs->n++] = stream;
-}
+static planc_status new_pairs(pl_arena *arena, int64_t most, stream_pairs *out);
+static void add_pair(stream_pairs *pairs, int32_t key, int32_t stream);
+static planc_status sort_streams(const stream_pairs *pairs, int32_t n_keys, pl_arena *arena, sim_streams *out);
 
 static planc_status sort_by_dispatcher(sim_program *program, pl_arena *arena) {
   stream_pairs pairs;
@@ -116,21 +125,23 @@ static planc_status sort_by_event(sim_program *program, pl_arena *arena) {
   return sort_streams(&pairs, program->n_events, arena, &program->waits_events);
 }
 
-/* --- Hosts -------------------------------------------------------------------------------------------------------- */
+static planc_status new_pairs(pl_arena *arena, int64_t most, stream_pairs *out) {
+  out->n = 0;
+  PLANC_TRY(PL_NEW(arena, &out->keys, most));
+  return PL_NEW(arena, &out->streams, most);
+}
 
-/* Any dispatcher will do to go through a program without streams. */
-static planc_status find_launchers(sim_program *program, pl_arena *arena) {
-  bool *has_streams;
-  PLANC_TRY(PL_NEW(arena, &has_streams, program->n_jobs));
-  PLANC_TRY(PL_NEW(arena, &program->launchers, (int64_t)program->n_streams + 1));
-  program->n_launchers = 0;
-  for (int32_t s = 0; s < program->n_streams; s++) {
-    int32_t dispatcher = program->streams[s].dispatcher;
-    if (!has_streams[dispatcher]) program->launchers[program->n_launchers++] = dispatcher;
-    has_streams[dispatcher] = true;
-  }
-  if (program->n_launchers == 0) program->launchers[program->n_launchers++] = 0;
-  PLANC_TRY(PL_NEW(arena, &program->launcher_of, (int64_t)program->n_jobs + 1));
-  for (int32_t k = 0; k < program->n_launchers; k++) program->launcher_of[program->launchers[k]] = k;
+static void add_pair(stream_pairs *pairs, int32_t key, int32_t stream) {
+  pairs->keys[pairs->n] = key;
+  pairs->streams[pairs->n++] = stream;
+}
+
+/* first[k + 1] goes from where the streams of key k begin to where they end. */
+static planc_status sort_streams(const stream_pairs *pairs, int32_t n_keys, pl_arena *arena, sim_streams *out) {
+  PLANC_TRY(PL_NEW(arena, &out->first, (int64_t)n_keys + 2));
+  PLANC_TRY(PL_NEW(arena, &out->streams, pairs->n));
+  for (int64_t i = 0; i < pairs->n; i++) out->first[pairs->keys[i] + 2]++;
+  for (int32_t k = 1; k < n_keys + 2; k++) out->first[k] += out->first[k - 1];
+  for (int64_t i = 0; i < pairs->n; i++) out->streams[out->first[pairs->keys[i] + 1]++] = pairs->streams[i];
   return NULL;
 }

@@ -33,10 +33,6 @@ void sim_turn(const sim_program *program, sim_activity *activity, int32_t engine
 }
 
 static void share_out(const sim_program *program, sim_activity *activity, int32_t gpu);
-static void share_among(const sim_program *program, sim_activity *activity, int32_t gpu);
-static bool shares(const sim_program *program, const sim_activity *activity, int32_t stream, int32_t gpu);
-static sim_wide wanted(const sim_kernel *kernel);
-static bool has_enough(const sim_gpu *g, const sim_kernel *kernel);
 
 void sim_occupy(const sim_program *program, sim_activity *activity, int32_t stream, const sim_kernel *kernel) {
   int32_t gpu = program->streams[stream].on;
@@ -49,44 +45,6 @@ void sim_occupy(const sim_program *program, sim_activity *activity, int32_t stre
   pl_number_set_put(&activity->computing, stream, own->runs);
   if (own->time_ns < 1) own->time_ns = 1;
   if (g->busy_ppm > PL_PPM) share_out(program, activity, gpu);
-}
-
-static int32_t first_computing(const sim_activity *activity) {
-  return pl_number_set_above(&activity->computing, 0);
-}
-static int32_t next_computing(const sim_activity *activity, int32_t stream) {
-  return pl_number_set_above(&activity->computing, stream + 1);
-}
-
-/* From the highest priority down, as long as all kernels of one have enough. */
-static void share_out(const sim_program *program, sim_activity *activity, int32_t gpu) {
-  sim_gpu *g = &activity->gpus[gpu];
-  g->left_ppm = PL_PPM;
-  g->wanted = 0;
-  for (int32_t s = first_computing(activity); s >= 0; s = next_computing(activity, s))
-    if (program->streams[s].on == gpu) activity->kernels[s].is_whole = false;
-  for (g->priority = program->most_priority;; g->priority--) {
-    share_among(program, activity, gpu);
-    if (g->wanted > 0 || g->priority == 0) return;
-  }
-}
-
-/* Kernels that have enough leave more to the others of their priority, who may then have enough as well. */
-static void share_among(const sim_program *program, sim_activity *activity, int32_t gpu) {
-  sim_gpu *g = &activity->gpus[gpu];
-  for (int32_t s = first_computing(activity); s >= 0; s = next_computing(activity, s))
-    if (shares(program, activity, s, gpu)) g->wanted += wanted(&activity->kernels[s]);
-  bool changed = true;
-  while (changed) {
-    changed = false;
-    for (int32_t s = first_computing(activity); s >= 0; s = next_computing(activity, s)) {
-      sim_kernel *kernel = &activity->kernels[s];
-      if (!shares(program, activity, s, gpu) || kernel->is_whole || !has_enough(g, kernel)) continue;
-      kernel->is_whole = changed = true;
-      g->left_ppm -= kernel->busy_ppm;
-      g->wanted -= wanted(kernel);
-    }
-  }
 }
 
 int64_t sim_copy_rate(const sim_program *program, const sim_activity *activity, int32_t engine) {
@@ -108,17 +66,65 @@ int64_t sim_kernel_rate(const sim_program *program, const sim_activity *activity
   return rate > 0 ? rate : 1;
 }
 
+/* --- A crowded GPU ------------------------------------------------------------------------------------------------ */
+
+static void share_among(const sim_program *program, sim_activity *activity, int32_t gpu);
+static bool shares(const sim_program *program, const sim_activity *activity, int32_t stream, int32_t gpu);
+static sim_wide wanted(const sim_kernel *kernel);
+static bool has_enough(const sim_gpu *g, const sim_kernel *kernel);
+
+static int32_t first_computing(const sim_activity *activity) {
+  return pl_number_set_above(&activity->computing, 0);
+}
+static int32_t next_computing(const sim_activity *activity, int32_t stream) {
+  return pl_number_set_above(&activity->computing, stream + 1);
+}
+
+/* Shares a crowded GPU out among its kernels: each priority, from the highest down, has what the ones above it leave.
+ * The first of which some kernel has less than it can use leaves nothing. */
+static void share_out(const sim_program *program, sim_activity *activity, int32_t gpu) {
+  sim_gpu *g = &activity->gpus[gpu];
+  g->left_ppm = PL_PPM;
+  g->wanted = 0;
+  for (int32_t s = first_computing(activity); s >= 0; s = next_computing(activity, s))
+    if (program->streams[s].on == gpu) activity->kernels[s].is_whole = false;
+  for (g->priority = program->most_priority;; g->priority--) {
+    share_among(program, activity, gpu);
+    if (g->wanted > 0 || g->priority == 0) return;
+  }
+}
+
+/* Finds the kernels of a priority that have enough, and takes out what these use. Of the rest the others have larger
+ * parts, and may then have enough as well: so this goes on until no more have. */
+static void share_among(const sim_program *program, sim_activity *activity, int32_t gpu) {
+  sim_gpu *g = &activity->gpus[gpu];
+  for (int32_t s = first_computing(activity); s >= 0; s = next_computing(activity, s))
+    if (shares(program, activity, s, gpu)) g->wanted += wanted(&activity->kernels[s]);
+  bool changed = true;
+  while (changed) {
+    changed = false;
+    for (int32_t s = first_computing(activity); s >= 0; s = next_computing(activity, s)) {
+      sim_kernel *kernel = &activity->kernels[s];
+      if (!shares(program, activity, s, gpu) || kernel->is_whole || !has_enough(g, kernel)) continue;
+      kernel->is_whole = changed = true;
+      g->left_ppm -= kernel->busy_ppm;
+      g->wanted -= wanted(kernel);
+    }
+  }
+}
+
 /* Whether the kernel that runs on a stream is one of the GPU's, of the priority that is looked at. */
 static bool shares(const sim_program *program, const sim_activity *activity, int32_t stream, int32_t gpu) {
   const sim_stream *of = &program->streams[stream];
   return of->on == gpu && of->priority == activity->gpus[gpu].priority;
 }
 
+/* What its part is in proportion to. */
 static sim_wide wanted(const sim_kernel *kernel) {
   return (sim_wide)kernel->busy_ppm * (sim_wide)kernel->time_ns;
 }
 
-/* Whether its part, by the time that it takes alone, is all that it can use. */
+/* Whether its part of what is left is its busy share at least, which is all that it can use. */
 static bool has_enough(const sim_gpu *g, const sim_kernel *kernel) {
   return kernel->busy_ppm == 0 || (sim_wide)g->left_ppm * (sim_wide)kernel->time_ns >= g->wanted;
 }

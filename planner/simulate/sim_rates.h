@@ -1,5 +1,5 @@
 /* How fast kernels and copies go beside each other, by what runs at the moment (sim_machine.h says the rates). The
- * machine asks this as it runs, and who takes a measured run apart asks the same. */
+ * machine asks this as it runs, and whoever finds times alone in a measured run asks the same. */
 #ifndef PLANC_SIMULATE_SIM_RATES_H
 #define PLANC_SIMULATE_SIM_RATES_H
 
@@ -9,7 +9,7 @@
 
 __extension__ typedef unsigned __int128 sim_wide;
 
-/* A kernel that runs on a stream; without, all is 0. */
+/* The kernel that runs on a stream; all is 0 where none does. */
 typedef struct sim_kernel {
   int64_t time_ns; /* alone */
   int32_t busy_ppm;
@@ -20,8 +20,9 @@ typedef struct sim_gpu {
   int64_t busy_ppm;    /* shares of the kernels that run: beyond 1,000,000 it is crowded */
   int32_t n_computing; /* kernels that run */
   int32_t n_copying;   /* engines of it that copy */
-  /* Where it is crowded, the kernels that are not whole: those of the highest priority among them have what is left,
-   * and a sum of shares times time alone; those below have nothing. */
+  /* Where it is crowded: the highest priority of which some kernel is not whole. Of that one, all kernels that are not
+   * whole share what is left to them, in proportion to their busy shares times their times alone, whose sum is
+   * `wanted`. Kernels of lower priorities get nothing. */
   int32_t priority;
   int64_t left_ppm;
   sim_wide wanted;
@@ -29,7 +30,7 @@ typedef struct sim_gpu {
 
 typedef struct sim_copier {
   bool copies;
-  int32_t n_on_bus; /* of the bus that goes by this engine's number: engines on it that copy */
+  int32_t n_on_bus; /* engines that copy on the bus that has this engine's number */
 } sim_copier;
 
 /* What runs on a program's GPUs and engines. */
@@ -51,14 +52,14 @@ void sim_turn(const sim_program *program, sim_activity *activity, int32_t engine
 /* A kernel begins on a compute stream, or the one that runs there ends (NULL). */
 void sim_occupy(const sim_program *program, sim_activity *activity, int32_t stream, const sim_kernel *kernel);
 
-/* Work that is done in a ns, alone and at most. */
+/* The work that is done in a ns where nothing slows it. */
 static inline int64_t sim_full_copy_rate(void) {
   return PL_PPM;
 }
 static inline int64_t sim_full_kernel_rate(const sim_program *program) {
   return PL_PPM + program->device.slowdown_ppm;
 }
-/* Work that is done now, at least 1. */
+/* The work that is done in a ns while what runs now runs, at least 1. */
 int64_t sim_copy_rate(const sim_program *program, const sim_activity *activity, int32_t engine);
 int64_t sim_kernel_rate(const sim_program *program, const sim_activity *activity, int32_t stream);
 

@@ -3,44 +3,22 @@
 
 #include "planner/simulate/sim_machine.h"
 
+static void keep_memory(sim_state *state, const sim_state *own);
+static void find_who_goes_on(const sim_program *program, sim_state *state);
+
 planc_status sim_state_make(const sim_program *program, pl_arena *arena, sim_state *out) {
   *out = (sim_state){0};
   PLANC_TRY(PL_NEW(arena, &out->dispatchers, program->n_jobs));
   PLANC_TRY(PL_NEW(arena, &out->lanes, program->n_streams));
   PLANC_TRY(sim_activity_make(program, arena, &out->activity));
-  PLANC_TRY(pl_number_set_make(arena, program->n_launchers, &out->may_launch));
+  PLANC_TRY(pl_number_set_make(arena, program->n_dispatchers, &out->may_launch));
   PLANC_TRY(pl_number_set_make(arena, program->n_streams, &out->may_begin));
-  PLANC_TRY(pl_number_set_make(arena, program->n_launchers, &out->launching));
+  PLANC_TRY(pl_number_set_make(arena, program->n_dispatchers, &out->launching));
   PLANC_TRY(pl_number_set_make(arena, program->n_streams, &out->running));
   PLANC_TRY(PL_NEW(arena, &out->awaited_until, program->n_gpus));
   PLANC_TRY(PL_NEW(arena, &out->recorded, program->n_events));
   sim_state_begin(program, out);
   return NULL;
-}
-
-/* Everything is looked at once: a program may have been edited since. */
-static void find_who_goes_on(const sim_program *program, sim_state *state) {
-  for (int32_t k = 0; k < program->n_launchers; k++) {
-    pl_number_set_put(&state->launching, k, state->dispatchers[program->launchers[k]].launching);
-    pl_number_set_add(&state->may_launch, k);
-  }
-  for (int32_t s = 0; s < program->n_streams; s++) {
-    pl_number_set_put(&state->running, s, state->lanes[s].running >= 0);
-    pl_number_set_add(&state->may_begin, s);
-  }
-}
-
-/* A state keeps its own memory whatever it becomes. */
-static void keep_memory(sim_state *state, const sim_state *own) {
-  state->dispatchers = own->dispatchers;
-  state->lanes = own->lanes;
-  state->activity = own->activity;
-  state->awaited_until = own->awaited_until;
-  state->recorded = own->recorded;
-  state->may_launch = own->may_launch;
-  state->may_begin = own->may_begin;
-  state->launching = own->launching;
-  state->running = own->running;
 }
 
 void sim_state_begin(const sim_program *program, sim_state *state) {
@@ -68,7 +46,36 @@ void sim_state_copy(const sim_program *program, sim_state *to, const sim_state *
   find_who_goes_on(program, to);
 }
 
+/* A state that becomes another one keeps its own memory. */
+static void keep_memory(sim_state *state, const sim_state *own) {
+  state->dispatchers = own->dispatchers;
+  state->lanes = own->lanes;
+  state->activity = own->activity;
+  state->awaited_until = own->awaited_until;
+  state->recorded = own->recorded;
+  state->may_launch = own->may_launch;
+  state->may_begin = own->may_begin;
+  state->launching = own->launching;
+  state->running = own->running;
+}
+
+/* Makes the sets of what the rest of the state says. All dispatchers and streams are awake: the program may have been
+ * edited since, and what could not go on can. */
+static void find_who_goes_on(const sim_program *program, sim_state *state) {
+  for (int32_t k = 0; k < program->n_dispatchers; k++) {
+    pl_number_set_put(&state->launching, k, state->dispatchers[program->dispatchers[k]].launching);
+    pl_number_set_add(&state->may_launch, k);
+  }
+  for (int32_t s = 0; s < program->n_streams; s++) {
+    pl_number_set_put(&state->running, s, state->lanes[s].running >= 0);
+    pl_number_set_add(&state->may_begin, s);
+  }
+}
+
+/* --- Repetition --------------------------------------------------------------------------------------------------- */
+
 static bool is_same_lane(const sim_state *a, const sim_lane *x, const sim_state *b, const sim_lane *y, int32_t apart);
+static int64_t work_left(const sim_state *s, const sim_lane *l);
 static bool is_same_dispatcher(const sim_state *a, const sim_dispatcher *x, const sim_state *b, const sim_dispatcher *y,
                                int32_t apart);
 static int32_t relevant(int32_t recorded, int32_t body);
@@ -78,25 +85,23 @@ bool sim_is_repeated(const sim_program *program, const sim_state *a, int32_t a_b
   int32_t apart = b_body - a_body;
   for (int32_t i = 0; i < program->n_streams; i++)
     if (!is_same_lane(a, &a->lanes[i], b, &b->lanes[i], apart)) return false;
-  for (int32_t k = 0; k < program->n_launchers; k++) {
-    int32_t job = program->launchers[k];
-    if (!is_same_dispatcher(a, &a->dispatchers[job], b, &b->dispatchers[job], apart)) return false;
+  for (int32_t k = 0; k < program->n_dispatchers; k++) {
+    int32_t d = program->dispatchers[k];
+    if (!is_same_dispatcher(a, &a->dispatchers[d], b, &b->dispatchers[d], apart)) return false;
   }
   for (int32_t e = 0; e < program->n_events; e++)
     if (relevant(a->recorded[e], a_body) != relevant(b->recorded[e], b_body)) return false;
   return true;
 }
 
-/* --- Repetition --------------------------------------------------------------------------------------------------- */
+static bool is_same_lane(const sim_state *a, const sim_lane *x, const sim_state *b, const sim_lane *y, int32_t apart) {
+  return y->stage - x->stage == apart && x->ended == y->ended && x->running == y->running &&
+         work_left(a, x) == work_left(b, y);
+}
 
 /* What is left of the step that runs. Where nothing runs, nothing. */
 static int64_t work_left(const sim_state *s, const sim_lane *l) {
   return l->running < 0 ? 0 : l->work - l->rate * (s->now - l->since);
-}
-
-static bool is_same_lane(const sim_state *a, const sim_lane *x, const sim_state *b, const sim_lane *y, int32_t apart) {
-  return y->stage - x->stage == apart && x->ended == y->ended && x->running == y->running &&
-         work_left(a, x) == work_left(b, y);
 }
 
 static bool is_same_dispatcher(const sim_state *a, const sim_dispatcher *x, const sim_state *b, const sim_dispatcher *y,
@@ -107,7 +112,8 @@ static bool is_same_dispatcher(const sim_state *a, const sim_dispatcher *x, cons
   return y->stage - x->stage == apart && x->launched == y->launched && x->in_flight == y->in_flight;
 }
 
-/* A wait looks one stage back at most, and streams are at most as far behind as the stage that has ended last. */
+/* When an event was last recorded, counted from `body`, which has just ended. All streams are in that body or beyond
+ * it, and a wait asks for a record of its own stage or the one before: older records are as good as none. */
 static int32_t relevant(int32_t recorded, int32_t body) {
   return recorded < body - 1 ? -2 : recorded - body;
 }

@@ -224,7 +224,7 @@ END_TEST
 
 enum { MANY = 48, NEAR_END = 8 };
 
-/* Where the ends of two bodies are alike, what lay between them comes again until hosts come to the end. */
+/* Where the ends of two bodies are alike, what lay between them comes again until dispatchers come to the end. */
 START_TEST(what_is_alike_repeats_itself) {
   int32_t n_alike = 0, n_late = 0;
   for (uint64_t seed = 0; seed < 600; seed++) {
@@ -259,8 +259,8 @@ START_TEST(what_is_alike_repeats_itself) {
 }
 END_TEST
 
-/* A host in the epilogue will launch other things than one in a body, wherever both are: here both sections are the
- * same. */
+/* A dispatcher in the epilogue will launch other things than one in a body, wherever both are: here both sections are
+ * the same. */
 START_TEST(the_epilogue_is_like_no_body) {
   int32_t n_compared = 0;
   for (uint64_t seed = 0; seed < 600; seed++) {
@@ -273,7 +273,7 @@ START_TEST(the_epilogue_is_like_no_body) {
       int32_t closed = state.n_closed, body = closed;
       ok(sim_advance(&f.program, &state, NULL, &over));
       if (state.n_closed != closed + 1 || body == 0 || body > BODIES) continue;
-      const sim_dispatcher *first = &state.dispatchers[f.program.launchers[0]];
+      const sim_dispatcher *first = &state.dispatchers[f.program.dispatchers[0]];
       if (body > 1 && first->section == SIM_EPILOGUE) {
         ck_assert(!sim_is_repeated(&f.program, &before, body - 1, &state, body));
         n_compared++;
@@ -310,7 +310,8 @@ static void make_chain(fixture *f) {
   ok(sim_prepare(&f->program, &f->arena));
 }
 
-/* Editing the last tenth and running on from where hosts had not come to it costs a tenth, and the part of a queue. */
+/* Editing the last tenth and running on from where its dispatcher had not come to it costs a tenth, and the part of a
+ * queue. */
 START_TEST(a_tenth_costs_a_tenth) {
   fixture f;
   bool over = false;

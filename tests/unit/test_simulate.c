@@ -220,7 +220,7 @@ START_TEST(a_captured_body_is_launched_once) {
 }
 END_TEST
 
-/* The hosts of two jobs launch side by side, each only what is its job's; the ops share the GPU at half speed. */
+/* The dispatchers of two jobs launch side by side, each only what is its job's; the ops share the GPU at half speed. */
 START_TEST(every_job_has_its_own_host) {
   static const char script[] =
       "body\nacquire 0 x#0 0\nacquire 1 y#0 8192\nacquire 2 z#0 9216\nacquire 3 x#1 16384\nacquire 4 y#1 24576\n"
@@ -233,7 +233,7 @@ START_TEST(every_job_has_its_own_host) {
 }
 END_TEST
 
-/* One host launches one op after the other, and what is in flight is of both jobs. */
+/* One dispatcher launches one op after the other, and what is in flight is of both jobs. */
 START_TEST(one_dispatcher_may_serve_all_jobs) {
   static const char script[] =
       "body\nacquire 0 x#0 0\nacquire 1 y#0 8192\nacquire 2 z#0 9216\nacquire 3 x#1 16384\nacquire 4 y#1 24576\n"
@@ -359,8 +359,8 @@ START_TEST(what_never_repeats_is_a_mean) {
 END_TEST
 
 /* In a period x gets two of the three chunks of the last workspace (3 unmapped, 2 mapped), and the workspace gets them
- * back with the third (1 mapped). y and z share a chunk, which is mapped in the first period only. The host waits for
- * the execs before each of these. */
+ * back with the third (1 mapped). y and z share a chunk, which is mapped in the first period only. The dispatcher waits
+ * for the execs before each of these. */
 START_TEST(chunks_are_mapped_in_the_step) {
   static const char script[] =
       "body\nacquire 0 x 0\nacquire 1 y 8192\nexec a use 0 1\nrelease 0\nacquire 2 z 12288\n"
@@ -446,6 +446,35 @@ START_TEST(storage_is_waited_for_under_its_own_name) {
 }
 END_TEST
 
+/* Where storage is linked to the GPU, an op for which a load comes late is missed as for any other copy to the GPU. A
+ * copy that ends elsewhere comes late for no op, whatever engine it is on. */
+START_TEST(an_op_is_missed_by_what_comes_to_its_gpu) {
+  static const char loaded[] = "storage 65536\nprologue\nrecord 1 on 0\n" OPERANDS
+                               "acquire 3 x 0 storage\nwait 1 lag 1 on 4\ncopy 0 3 on 4\nrecord 0 on 4\nwait 0 on 0\n"
+                               "exec a use 0 1\nexec b use 1 2\nrecord 1 on 0\nrelease 3\n" CLOSE;
+  static const char passing[] = "prologue\nrecord 1 on 0\n" OPERANDS
+                                "acquire 3 x 0 host\nwait 1 lag 1 on 1\ncopy 3 user on 1\nrecord 0 on 1\nwait 0 on 0\n"
+                                "exec a use 0 1\nexec b use 1 2\nrecord 1 on 0\nrelease 3\n" CLOSE;
+  const planc_job job = {.graph = graph, .batch = 1, .n_rounds = 1, .rounds = one, .iterations = 1};
+  planc_plan *plan;
+  planc_simulation s;
+  ok(script_make(loaded, &job, 1, 1 << 20, 1 << 20, &plan));
+  plan->device.in_flight = 1000;
+  for (int32_t l = 0; l < plan->n_links; l++) {
+    planc_plan_link *it = &plan->links[l];
+    if (plan->memories[it->from].kind == PLANC_MEMORY_STORAGE && plan->memories[it->to].kind == PLANC_MEMORY_HOST)
+      it->to = 0;
+  }
+  ok(planc_simulate(plan, NULL, &s));
+  ck_assert_int_gt(s.stall_ns[PLANC_STALL_LOAD], 0);
+  ck_assert_int_eq(s.misses, 1);
+  planc_plan_free(plan);
+  s = simulate(passing, (device){0}, 1000, 1000);
+  ck_assert_int_eq(s.stall_ns[PLANC_STALL_H2D], 5000);
+  ck_assert_int_eq(s.misses, 0);
+}
+END_TEST
+
 /* What is stored and loaded counts for all replicas, and what each reads of its peers for as many as they are. */
 START_TEST(storage_is_counted_with_peers) {
   static const char script[] = "storage 65536\n" OPERANDS
@@ -483,12 +512,12 @@ START_TEST(a_route_follows_from_memories) {
 }
 END_TEST
 
-/* --- Slow hosts --------------------------------------------------------------------------------------------------- */
+/* --- Slow dispatchers --------------------------------------------------------------------------------------------- */
 
 enum { OPS = 6, AHEAD = 4, LONG_RUN = 20000, LAST = 5000 };
 
-/* A host that launches OPS ops a body from time 0 on, and one stream that runs them when a prologue has ended; bodies
- * are launched at most AHEAD behind the last one that has ended. */
+/* A dispatcher that launches OPS ops a body from time 0 on, and one stream that runs them when a prologue has ended;
+ * bodies are launched at most AHEAD behind the last one that has ended. */
 typedef struct queue {
   int64_t launch_ns, prologue_ns, times[OPS], compute_ns; /* the last: the sum of times */
   int32_t in_flight;
@@ -501,14 +530,14 @@ static int64_t later(int64_t a, int64_t b) {
 /* The mean of the last bodies of a run that is longer than any lead lasts. */
 static int64_t run_long(const queue *q) {
   static int64_t ends[LONG_RUN * OPS];
-  int64_t host = 0, stream = q->prologue_ns;
+  int64_t dispatcher = 0, stream = q->prologue_ns;
   for (int32_t i = 0; i < LONG_RUN * OPS; i++) {
     int32_t body = i / OPS;
-    if (body == AHEAD) host = later(host, q->prologue_ns);
-    if (body > AHEAD) host = later(host, ends[(body - AHEAD) * OPS - 1]);
-    if (i >= q->in_flight) host = later(host, ends[i - q->in_flight]);
-    host += q->launch_ns;
-    ends[i] = stream = later(stream, host) + q->times[i % OPS];
+    if (body == AHEAD) dispatcher = later(dispatcher, q->prologue_ns);
+    if (body > AHEAD) dispatcher = later(dispatcher, ends[(body - AHEAD) * OPS - 1]);
+    if (i >= q->in_flight) dispatcher = later(dispatcher, ends[i - q->in_flight]);
+    dispatcher += q->launch_ns;
+    ends[i] = stream = later(stream, dispatcher) + q->times[i % OPS];
   }
   return (ends[LONG_RUN * OPS - 1] - ends[(LONG_RUN - LAST) * OPS - 1]) / LAST;
 }
@@ -581,8 +610,8 @@ static queue draw_queue(uint64_t seed) {
   return q;
 }
 
-/* However long the prologue has let the host launch ahead. */
-START_TEST(a_host_s_lead_is_used_up) {
+/* However long the prologue has let the dispatcher launch ahead. */
+START_TEST(a_lead_is_used_up) {
   int32_t n_slow = 0;
   for (uint64_t seed = 0; seed < 3000; seed++) {
     queue q = draw_queue(seed);
@@ -596,8 +625,8 @@ START_TEST(a_host_s_lead_is_used_up) {
 }
 END_TEST
 
-/* In ten seconds of prologue the host gets as far ahead as it may, and a body's launches take 3.2 ms where its copies
- * take 3.0: the lead lasts for about as many bodies as are simulated. */
+/* In ten seconds of prologue the dispatcher gets as far ahead as it may, and a body's launches take 3.2 ms where its
+ * copies take 3.0: the lead lasts for about as many bodies as are simulated. */
 START_TEST(a_lead_may_last_as_long_as_bodies_do) {
   enum { LAUNCHES = 8 };
   const planc_link slow = {.bytes_per_second = INT64_C(1000000000000), .latency_ns = 3000000};
@@ -727,9 +756,10 @@ int main(void) {
   tcase_add_test(tests, chunks_are_mapped_in_the_step);
   tcase_add_test(tests, an_engine_may_copy_both_ways);
   tcase_add_test(tests, storage_is_waited_for_under_its_own_name);
+  tcase_add_test(tests, an_op_is_missed_by_what_comes_to_its_gpu);
   tcase_add_test(tests, storage_is_counted_with_peers);
   tcase_add_test(tests, a_route_follows_from_memories);
-  tcase_add_test(tests, a_host_s_lead_is_used_up);
+  tcase_add_test(tests, a_lead_is_used_up);
   tcase_add_test(tests, a_lead_may_last_as_long_as_bodies_do);
   tcase_add_test(tests, each_job_has_its_own_times);
   tcase_add_test(tests, a_single_job_s_times_are_the_gpu_s);
