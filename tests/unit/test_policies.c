@@ -307,43 +307,27 @@ START_TEST(what_no_plan_can_hold_is_refused) {
                              .job.batch = 4,
                              .terms.budgets[PLANC_MEMORY_DEVICE] = 1 << 30,
                              .terms.budgets[PLANC_MEMORY_HOST] = -1};
-  planc_problem problem = may;
-  problem.job.batch = INT64_MAX;
-  expect_refused(&problem, "a batch of 9223372036854775807: from 1 to 2^53");
-  problem.job.batch = 0;
-  expect_refused(&problem, "a batch of 0: from 1 to 2^53");
-  problem = may;
-  problem.job.priority = PLANC_MAX_PRIORITY + 1;
-  expect_refused(&problem, "a priority of 6: from 0 to 5");
-  problem = may;
-  problem.terms.budgets[PLANC_MEMORY_DEVICE] = (INT64_C(1) << 53) + 1;
-  expect_refused(&problem, "a budget of 9007199254740993 bytes: from 0 to 2^53");
-  problem.terms.budgets[PLANC_MEMORY_DEVICE] = -1;
-  expect_refused(&problem, "a budget of -1 bytes: from 0 to 2^53");
-  problem = may;
-  problem.terms.budgets[PLANC_MEMORY_HOST] = -2;
-  expect_refused(&problem, "a budget of -2 bytes: from 0 to 2^53, or -1 for none");
-  problem = may;
-  problem.terms.budgets[PLANC_MEMORY_STORAGE] = -1;
-  expect_refused(&problem, "the profile of device k40m says nothing of storage");
-  problem = may;
-  problem.terms.gpus = -5;
-  expect_refused(&problem, "-5 GPUs");
-  problem = may;
-  problem.terms.code_bytes = -1;
-  expect_refused(&problem, "code of -1 bytes");
-  problem = may;
-  problem.terms.beat_ns = -1;
-  expect_refused(&problem, "a period to beat of -1 ns");
-  problem = may;
-  problem.terms.placement = (planc_placement)7;
-  expect_refused(&problem, "placement 7");
-  problem = may;
-  problem.job.sub_batch = -3;
-  expect_refused(&problem, "a sub-batch of -3");
-  problem = may;
-  problem.job.link_ppm = -1;
-  expect_refused(&problem, "-1 parts per million of a link");
+#define REFUSED(field, value, why) \
+  do {                             \
+    planc_problem problem = may;   \
+    problem.field = (value);       \
+    expect_refused(&problem, why); \
+  } while (0)
+  REFUSED(job.batch, INT64_MAX, "a batch of 9223372036854775807: from 1 to 2^53");
+  REFUSED(job.batch, 0, "a batch of 0: from 1 to 2^53");
+  REFUSED(job.sub_batch, -3, "a sub-batch of -3");
+  REFUSED(job.link_ppm, -1, "-1 parts per million of a link");
+  REFUSED(job.priority, PLANC_MAX_PRIORITY + 1, "a priority of 6: from 0 to 5");
+  REFUSED(terms.gpus, -5, "-5 GPUs");
+  REFUSED(terms.budgets[PLANC_MEMORY_DEVICE], (INT64_C(1) << 53) + 1,
+          "a budget of 9007199254740993 bytes: from 0 to 2^53");
+  REFUSED(terms.budgets[PLANC_MEMORY_DEVICE], -1, "a budget of -1 bytes: from 0 to 2^53");
+  REFUSED(terms.budgets[PLANC_MEMORY_HOST], -2, "a budget of -2 bytes: from 0 to 2^53, or -1 for none");
+  REFUSED(terms.budgets[PLANC_MEMORY_STORAGE], -1, "the profile of device k40m says nothing of storage");
+  REFUSED(terms.code_bytes, -1, "code of -1 bytes");
+  REFUSED(terms.beat_ns, -1, "a period to beat of -1 ns");
+  REFUSED(terms.placement, (planc_placement)7, "placement 7");
+#undef REFUSED
   planc_graph_free(graph);
 }
 END_TEST
