@@ -2,6 +2,8 @@
  * the fastest so far; one that cannot be faster is not run to its end: not begun where the ops alone take as long on a
  * device without limit, not placed where those of its schedule do, not asked for rounds that do (modnn).
  *
+ * Of several GPUs, whose exchange needs the links, each policy is asked once more for a plan without swaps.
+ *
  * Of two that take equally long the one that stands first in the table is taken. `none`, which keeps everything on the
  * device, is taken where nothing is faster by more than a thousandth: less than that no prediction can tell apart, and
  * it needs no copy to be in time. What is only simulated is never taken.
@@ -50,6 +52,7 @@ static planc_status no_plan(best *b);
 static planc_status explain(const best *b);
 static planc_status ask_in_rounds(best *b, int64_t size, bool *out_helps);
 static bool is_asked(const best *b, const planc_policy *policy);
+static planc_status ask_with_swaps_and_without(best *b, const planc_policy *policy);
 static bool cannot_win(const best *b, const planc_policy *policy);
 static planc_status ask(best *b, const planc_policy *policy);
 
@@ -69,10 +72,21 @@ planc_status pl_make_best(const planc_problem *problem, planc_plan **out) {
 
 static planc_status ask_all(best *b) {
   for (const planc_policy *policy = planc_policies(); policy->name; policy++) {
-    if (is_asked(b, policy) && !cannot_win(b, policy)) PLANC_TRY(ask(b, policy));
+    if (is_asked(b, policy)) PLANC_TRY(ask_with_swaps_and_without(b, policy));
     if (b->plan && b->problem.terms.first_will_do) break;
   }
   return NULL;
+}
+
+static planc_status ask_with_swaps_and_without(best *b, const planc_policy *policy) {
+  int64_t *no_swap = &b->problem.terms.settings.no_swap;
+  bool both = b->problem.terms.gpus > 1 && !*no_swap;
+  PLANC_TRY(ask(b, policy));
+  if (!both || (b->plan && b->problem.terms.first_will_do)) return NULL;
+  *no_swap = 1;
+  planc_status status = ask(b, policy);
+  *no_swap = 0;
+  return status;
 }
 
 /* Samples of the next smaller rounds; 0 = there are none, or the trace would be too long. */
@@ -135,6 +149,7 @@ static void note_refusal(best *b, planc_status reason) {
 
 static planc_status ask(best *b, const planc_policy *policy) {
   planc_plan *plan;
+  if (cannot_win(b, policy)) return NULL;
   planc_status status = pl_make_one(&b->problem, policy, &plan);
   planc_code code = planc_status_code(status);
   if (code == PLANC_INFEASIBLE || code == PLANC_USAGE || code == PLANC_BAD_INPUT) {
@@ -163,7 +178,8 @@ static planc_status explain(const best *b) {
   pl_emit_format(&emit, "no other policy that fits is faster%s", all_stays ? " by more than a thousandth" : "");
   if (b->slower) pl_emit_format(&emit, ", before it %s was with %s", b->slower, pl_time_format(b->slower_ns, time));
   if (b->slower && b->in_smaller_rounds) pl_emit_format(&emit, " in rounds of %lld", (long long)b->slower_rounds);
-  if (plan->explanation) pl_emit_format(&emit, "; %s: %s", plan->policy, plan->explanation);
+  const char *without = plan->settings.no_swap && !b->problem.terms.settings.no_swap ? " without swaps" : "";
+  if (plan->explanation) pl_emit_format(&emit, "; %s%s: %s", plan->policy, without, plan->explanation);
   PLANC_TRY(pl_emit_take(&emit, &text, &length));
   planc_status status = pl_explain_plan(plan, text);
   free(text);

@@ -44,7 +44,8 @@ typedef struct run {
   VEC(int32_t) stones; /* residencies that restores opened */
 } run;
 
-static planc_status run_order(run *r, pl_arena *arena);
+static planc_status run_order(pl_walk *walk, void *context);
+static planc_status run_positions(run *r, pl_arena *arena);
 static planc_status open_boundary(run *r, pl_arena *arena);
 static planc_status make_agendas(run *r, pl_arena *arena);
 static planc_status run_position(run *r, int32_t position);
@@ -58,6 +59,11 @@ static planc_status leave_after(run *r, int32_t position);
 static planc_status close_dead(run *r, int32_t position);
 
 planc_status pl_walk_absences(pl_walk *walk, const pl_absences *absences) {
+  return pl_walk_run(walk, run_order, (void *)absences);
+}
+
+static planc_status run_order(pl_walk *walk, void *context) {
+  const pl_absences *absences = context;
   run r = {.restores = pl_absences_restore(absences),
            .walk = walk,
            .trace = walk->trace,
@@ -65,14 +71,14 @@ planc_status pl_walk_absences(pl_walk *walk, const pl_absences *absences) {
            .schedule = walk->schedule,
            .absences = absences};
   pl_arena arena = {0};
-  planc_status status = run_order(&r, &arena);
+  planc_status status = run_positions(&r, &arena);
   pl_arena_free(&arena);
   VEC_FREE(&r.stack);
   VEC_FREE(&r.stones);
   return status;
 }
 
-static planc_status run_order(run *r, pl_arena *arena) {
+static planc_status run_positions(run *r, pl_arena *arena) {
   PLANC_TRY(open_boundary(r, arena));
   PLANC_TRY(PL_NEW(arena, &r->held, r->trace->n_buffers));
   PLANC_TRY(PL_NEW(arena, &r->next, r->trace->n_buffers));
@@ -89,6 +95,7 @@ static planc_status run_position(run *r, int32_t position) {
   int32_t instance = r->order->runs[position].instance;
   const planc_instance *in = &r->trace->instances[instance];
   assert(!r->order->runs[position].recompute); /* those are added here */
+  PLANC_TRY(pl_walk_reach(r->walk, position));
   PLANC_TRY(fetch_ahead(r, position));
   PLANC_TRY(ask_for_inputs(r, instance, false));
   PLANC_TRY(run_restores(r));
@@ -160,13 +167,19 @@ static bool has_place(const run *r, const planc_access *access, bool again) {
   return !again || content < 0 || content == access->write;
 }
 
+/* The residency that was opened for what other GPUs send and has nothing of it yet, NONE = none. */
+static int32_t waiting(const run *r, int32_t buffer) {
+  int32_t open = r->trace->buffers[buffer].peer < 0 ? NONE : planc_schedule_open(r->schedule, buffer);
+  return open < 0 || planc_schedule_content(r->schedule, open) >= 0 ? NONE : open;
+}
+
 static planc_status exec(run *r, int32_t instance, bool again) {
   const planc_instance *in = &r->trace->instances[instance];
   for (int32_t a = in->first_access; a < in->first_access + in->n_accesses; a++) {
     const planc_access *access = &r->trace->accesses[a];
     if ((again && access->effect) || has_place(r, access, again)) continue;
-    int32_t residency;
-    PLANC_TRY(pl_walk_open(r->walk, access->buffer, &residency));
+    int32_t residency = waiting(r, access->buffer);
+    if (residency < 0) PLANC_TRY(pl_walk_open(r->walk, access->buffer, &residency));
     if (access->read >= 0) PLANC_TRY(planc_schedule_prefetch(r->schedule, residency, access->read));
     if (again) {
       VEC_PUSH(&r->stones, residency);

@@ -26,7 +26,11 @@ static planc_link own_part(const planc_problem *problem, const planc_link *link)
 
 planc_status pl_walk_start(pl_walk *walk, const planc_problem *problem, int64_t room, planc_candidate *candidate) {
   PLANC_TRY(planc_candidate_schedule(problem, candidate));
-  *walk = (pl_walk){.schedule = candidate->schedule, .trace = candidate->trace, .order = candidate->order};
+  *walk = (pl_walk){.problem = problem,
+                    .candidate = candidate,
+                    .schedule = candidate->schedule,
+                    .trace = candidate->trace,
+                    .order = candidate->order};
   walk->costs = candidate->costs;
   walk->room = room;
   walk->device = planc_profile_device(problem->job.profile);
@@ -104,6 +108,13 @@ planc_status pl_walk_open(pl_walk *walk, int32_t buffer, int32_t *out_residency)
   return planc_schedule_acquire(walk->schedule, buffer, planc_schedule_device(walk->schedule), address, out_residency);
 }
 
+planc_status pl_walk_make_ready(pl_walk *walk, const planc_access *access) {
+  int32_t residency = planc_schedule_open(walk->schedule, access->buffer);
+  if (residency < 0) PLANC_TRY(pl_walk_open(walk, access->buffer, &residency));
+  if (access->read < 0 || planc_schedule_content(walk->schedule, residency) >= 0) return NULL;
+  return planc_schedule_prefetch(walk->schedule, residency, access->read);
+}
+
 planc_status pl_walk_close(pl_walk *walk, int32_t residency) {
   int32_t buffer = planc_schedule_residencies(walk->schedule)[residency].buffer;
   walk->live -= pl_walk_bytes(&walk->trace->buffers[buffer]);
@@ -137,6 +148,21 @@ planc_status pl_walk_workspaces(const pl_walk *walk, int64_t limit, pl_arena *ar
   return NULL;
 }
 
+static int32_t fastest_with_place(const pl_walk *walk, int32_t instance, int64_t limit);
+static void note_live(const pl_walk *walk, int32_t instance, int32_t variant);
+static planc_status exec_placed(const pl_walk *walk, int32_t instance, int32_t variant, bool recompute);
+
+planc_status pl_walk_exec(pl_walk *walk, int32_t instance, bool recompute) {
+  int64_t limit = walk->room;
+  if (limit != PL_ROOM_UNLIMITED) limit = limit > walk->live ? limit - walk->live : 0;
+  int32_t variant = recompute      ? planc_schedule_ran(walk->schedule, instance)
+                    : walk->online ? fastest_with_place(walk, instance, limit)
+                                   : pl_fastest_variant(walk->costs, &walk->trace->instances[instance], limit);
+  note_live(walk, instance, variant);
+  if (walk->online) return exec_placed(walk, instance, variant, recompute);
+  return planc_schedule_exec(walk->schedule, instance, variant, PLANC_BLANK, recompute);
+}
+
 /* The fastest variant up to `limit` whose workspace finds a place, else the baseline. */
 static int32_t fastest_with_place(const pl_walk *walk, int32_t instance, int64_t limit) {
   for (;;) {
@@ -159,14 +185,12 @@ static planc_status exec_placed(const pl_walk *walk, int32_t instance, int32_t v
   return planc_schedule_exec(walk->schedule, instance, variant, address, recompute);
 }
 
-planc_status pl_walk_exec(pl_walk *walk, int32_t instance, bool recompute) {
-  int64_t limit = walk->room;
-  if (limit != PL_ROOM_UNLIMITED) limit = limit > walk->live ? limit - walk->live : 0;
-  int32_t variant = recompute      ? planc_schedule_ran(walk->schedule, instance)
-                    : walk->online ? fastest_with_place(walk, instance, limit)
-                                   : pl_fastest_variant(walk->costs, &walk->trace->instances[instance], limit);
-  if (walk->online) return exec_placed(walk, instance, variant, recompute);
-  return planc_schedule_exec(walk->schedule, instance, variant, PLANC_BLANK, recompute);
+/* Counts what is live while an instance runs. */
+static void note_live(const pl_walk *walk, int32_t instance, int32_t variant) {
+  if (!walk->live_at) return;
+  planc_command command = {.instance = instance, .variant = variant};
+  int64_t bytes = pl_add_saturate(walk->live, planc_schedule_variant(walk->schedule, &command).workspace_bytes);
+  if (bytes > walk->live_at[walk->position]) walk->live_at[walk->position] = bytes;
 }
 
 planc_status pl_walk_close_dead(pl_walk *walk, int32_t position) {
@@ -197,23 +221,38 @@ int32_t pl_output_gradient(const planc_trace *trace, int32_t instance) {
 
 /* --- Candidates that fit ------------------------------------------------------------------------------------------ */
 
+int pl_walk_receptions(const planc_problem *problem) {
+  return problem->terms.gpus > 1 ? PLANC_RECEIVES_LATE + 1 : 1;
+}
+
+/* Measures what a candidate takes on the device, and whether it fits the budgets; where not, it is freed. */
+static planc_status judge(const planc_evaluator *evaluator, bool by_room, planc_candidate *candidate, bool *out_fits,
+                          int64_t *out_peak) {
+  int64_t budget = evaluator->problem->terms.budgets[PLANC_MEMORY_DEVICE];
+  PLANC_TRY(evaluator->live(evaluator, candidate, out_peak));
+  /* Only placement tells by how much the room must shrink. Where the room does not matter, live bytes above the
+   * budget already show that the candidate does not fit. */
+  if (by_room || *out_peak <= budget) PLANC_TRY(evaluator->peak(evaluator, candidate, out_peak));
+  *out_fits = *out_peak <= budget;
+  if (*out_fits) PLANC_TRY(pl_if_fits(evaluator->hold_to_host(evaluator, candidate), out_fits));
+  if (!*out_fits) planc_candidate_free(candidate);
+  return NULL;
+}
+
 planc_status pl_walk_try(const planc_evaluator *evaluator, pl_walk_maker maker, const void *context, int64_t room,
                          planc_candidate *out, bool *out_fits) {
   bool by_room = room != PL_ROOM_UNLIMITED && room != PL_ROOM_NONE;
   int64_t budget = evaluator->problem->terms.budgets[PLANC_MEMORY_DEVICE], peak;
   pl_room_search search = pl_room_search_from(room, 0, 1);
   do {
-    PLANC_TRY(maker(evaluator->problem, context, search.room, out));
-    PLANC_TRY(evaluator->live(evaluator, out, &peak));
-    /* Only placement tells by how much the room must shrink. Where the room does not matter, live bytes above the
-     * budget already show that the candidate does not fit. */
-    if (by_room || peak <= budget) PLANC_TRY(evaluator->peak(evaluator, out, &peak));
-    *out_fits = peak <= budget;
-    if (*out_fits) PLANC_TRY(pl_if_fits(evaluator->hold_to_host(evaluator, out), out_fits));
-    if (*out_fits) return NULL;
-    planc_candidate_free(out);
+    *out_fits = false;
+    for (int receives = 0; !*out_fits && receives < pl_walk_receptions(evaluator->problem); receives++) {
+      out->receives = receives;
+      PLANC_TRY(maker(evaluator->problem, context, search.room, out));
+      PLANC_TRY(judge(evaluator, by_room, out, out_fits, &peak));
+    }
     /* Less room does not help where it is the host that lacks memory. */
-  } while (by_room && peak > budget && pl_room_search_down(&search, peak - budget));
+  } while (!*out_fits && by_room && peak > budget && pl_room_search_down(&search, peak - budget));
   return NULL;
 }
 
@@ -237,6 +276,7 @@ planc_status pl_walk_first(const planc_evaluator *evaluator, pl_walk_maker maker
     PLANC_TRY(pl_walk_try(evaluator, maker, attempt->context, attempt->room, out, &fits));
     if (fits) return NULL;
   }
+  out->receives = PLANC_RECEIVES_LATE;
   return maker(evaluator->problem, attempts[n - 1].context, PL_ROOM_NONE, out);
 }
 

@@ -18,8 +18,15 @@ typedef struct pl_online {
 planc_status pl_online_init(pl_online *online, const planc_problem *problem);
 void pl_online_free(pl_online *online);
 
+/* A buffer for what other GPUs send, and the position ahead of which it is opened. */
+typedef struct pl_sent {
+  int32_t buffer, from;
+} pl_sent;
+
 typedef struct pl_walk {
-  planc_schedule *schedule;
+  const planc_problem *problem;
+  planc_candidate *candidate;
+  planc_schedule *schedule; /* the candidate's */
   const planc_trace *trace;
   const planc_order *order;        /* of its instances, without recomputes */
   const planc_costs *const *costs; /* by job */
@@ -30,6 +37,10 @@ typedef struct pl_walk {
   bool swaps, recomputes; /* what the user allows */
   int64_t host_room;      /* bytes that may be parked on the host or swapped out; INT64_MAX = not limited */
   pl_online *online;      /* NULL: addresses stay blank */
+  int32_t position;       /* that the walk has reached */
+  int64_t *live_at;       /* by position: the most bytes live, a workspace included; NULL = nobody asks */
+  pl_sent *sent;          /* what other GPUs send, by its reader; from `next_sent` on it has no memory yet */
+  int32_t n_sent, next_sent;
 } pl_walk;
 
 #define PL_ROOM_UNLIMITED INT64_MAX /* fastest algorithms ("performance-optimal") */
@@ -40,12 +51,22 @@ planc_status pl_walk_start(pl_walk *walk, const planc_problem *problem, int64_t 
 /* The same over rounds of `sub_batch` samples in the trace's order: all of `out` is made. */
 planc_status pl_walk_start_rounds(pl_walk *walk, const planc_problem *problem, int64_t sub_batch, int64_t room,
                                   planc_candidate *out);
-/* Call this next. It states the boundary: buffer b starts the period on the host if away[b], else on the device. `away`
- * may be NULL. */
+/* Goes through the order, from the boundary to the schedule's end. */
+typedef planc_status (*pl_walk_runner)(pl_walk *walk, void *context);
+/* Call this next: it calls `run`. Where other GPUs send, and what they send does not get memory late (planc_receives),
+ * it does so twice: the first run tells what is live when. */
+planc_status pl_walk_run(pl_walk *walk, pl_walk_runner run, void *context);
+
+/* What a runner calls. The first states the boundary: buffer b starts the period on the host if away[b], else on the
+ * device. `away` may be NULL. */
 planc_status pl_walk_boundary(pl_walk *walk, const bool *away);
+/* Ahead of all that is stated for a position. */
+planc_status pl_walk_reach(pl_walk *walk, int32_t position);
 /* The bytes that a residency of the buffer takes, its alignment included. */
 int64_t pl_walk_bytes(const planc_buffer *buffer);
 planc_status pl_walk_open(pl_walk *walk, int32_t buffer, int32_t *out_residency);
+/* Opens the buffer of an access, if it is not open, and copies in what the access reads, if it has no content. */
+planc_status pl_walk_make_ready(pl_walk *walk, const planc_access *access);
 planc_status pl_walk_close(pl_walk *walk, int32_t residency);
 /* Runs an instance with the fastest variant whose workspace finds room, else the baseline. */
 planc_status pl_walk_exec(pl_walk *walk, int32_t instance, bool recompute);
@@ -75,9 +96,12 @@ planc_status pl_walk_workspaces(const pl_walk *walk, int64_t limit, pl_arena *ar
 /* Makes a whole candidate by walking with the given room; `context` is the policy's own. */
 typedef planc_status (*pl_walk_maker)(const planc_problem *problem, const void *context, int64_t room,
                                       planc_candidate *out);
-/* Makes a candidate and says whether it fits the budgets; if not, *out is empty. With PL_ROOM_UNLIMITED and
- * PL_ROOM_NONE it tries once. With any other room it tries again with less where fragmentation breaks the budget
- * (pl_room_search_down). */
+/* How many of planc_receives there are to try for a problem, from the first. */
+int pl_walk_receptions(const planc_problem *problem);
+
+/* Makes a candidate, by the first of planc_receives with which it fits the budgets; if none does, *out is empty. With
+ * PL_ROOM_UNLIMITED and PL_ROOM_NONE it tries once. With any other room it tries again with less where fragmentation
+ * breaks the budget (pl_room_search_down). */
 planc_status pl_walk_try(const planc_evaluator *evaluator, pl_walk_maker maker, const void *context, int64_t room,
                          planc_candidate *out, bool *out_fits);
 

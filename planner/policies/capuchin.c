@@ -58,7 +58,7 @@ static planc_status feed_back(const planc_evaluator *evaluator, const capuchin *
   capuchin with = {.room = &room, .leads = leads, .alone = by->alone};
   pl_absence_rule rule = {.choose = pl_capuchin_choose, .context = &with};
   for (*out_helped = 0; fits && *out_helped < MAX_ROUNDS; ++*out_helped) {
-    planc_candidate next = {0};
+    planc_candidate next = {.receives = out->receives};
     planc_status status = pl_make_absences(evaluator->problem, &rule, room, &next);
     if (!status) status = judge(evaluator, &next, leads, &fits, &next_ns);
     if (status || !fits || next_ns >= ns) {

@@ -101,22 +101,26 @@ static planc_status find_room(const planc_evaluator *evaluator, planc_candidate 
                                  pl_size_format(search.fits, text), pl_size_format(room, whole));
 }
 
+static planc_status try_room_by(const planc_evaluator *evaluator, int64_t room, bool lag, planc_receives receives,
+                                planc_candidate *out, int64_t *out_excess) {
+  const planc_problem *problem = evaluator->problem;
+  pl_absence_rule rule = {.choose = choose, .context = &lag, .online = true};
+  int64_t budget = problem->terms.budgets[PLANC_MEMORY_DEVICE], peak;
+  planc_candidate_free(out);
+  out->receives = receives;
+  PLANC_TRY(pl_make_absences(problem, &rule, room, out));
+  PLANC_TRY(evaluator->peak(evaluator, out, &peak));
+  *out_excess = peak > budget ? peak - budget : 0;
+  return NULL;
+}
+
 /* Tunes for a room; *out_excess is what the result takes beyond the budget. */
 static planc_status try_room(const planc_evaluator *evaluator, int64_t room, planc_candidate *out,
                              int64_t *out_excess) {
-  const planc_problem *problem = evaluator->problem;
-  for (int lags = 1; lags >= 0; lags--) {
-    bool lag = lags;
-    pl_absence_rule rule = {.choose = choose, .context = &lag, .online = true};
-    int64_t peak;
-    PLANC_TRY(pl_make_absences(problem, &rule, room, out));
-    PLANC_TRY(evaluator->peak(evaluator, out, &peak));
-    *out_excess =
-        peak > problem->terms.budgets[PLANC_MEMORY_DEVICE] ? peak - problem->terms.budgets[PLANC_MEMORY_DEVICE] : 0;
-    if (*out_excess == 0 || !lag) break;
-    planc_candidate_free(out);
-    *out = (planc_candidate){0};
-  }
+  *out_excess = 1;
+  for (int lag = 1; *out_excess > 0 && lag >= 0; lag--)
+    for (int receives = 0; *out_excess > 0 && receives < pl_walk_receptions(evaluator->problem); receives++)
+      PLANC_TRY(try_room_by(evaluator, room, lag, receives, out, out_excess));
   return NULL;
 }
 

@@ -18,25 +18,18 @@ planc_status pl_make_resident(const planc_evaluator *evaluator, int64_t sub_batc
   return pl_walk_fit(evaluator, make, &a, out);
 }
 
-static planc_status open_operands(pl_walk *walk, const planc_instance *instance) {
-  for (int32_t a = instance->first_access; a < instance->first_access + instance->n_accesses; a++) {
-    const planc_access *access = &walk->trace->accesses[a];
-    int32_t residency = planc_schedule_open(walk->schedule, access->buffer);
-    if (residency < 0) PLANC_TRY(pl_walk_open(walk, access->buffer, &residency));
-    if (access->read < 0 || planc_schedule_content(walk->schedule, residency) >= 0) continue;
-    PLANC_TRY(planc_schedule_prefetch(walk->schedule, residency, access->read));
+static planc_status run(pl_walk *walk, void *context) {
+  (void)context;
+  PLANC_TRY(pl_walk_boundary(walk, NULL));
+  for (int32_t p = 0; p < walk->order->n; p++) {
+    const planc_instance *in = planc_order_instance(walk->order, p);
+    PLANC_TRY(pl_walk_reach(walk, p));
+    for (int32_t k = 0; k < in->n_accesses; k++)
+      PLANC_TRY(pl_walk_make_ready(walk, &walk->trace->accesses[in->first_access + k]));
+    PLANC_TRY(pl_walk_exec(walk, walk->order->runs[p].instance, false));
+    PLANC_TRY(pl_walk_close_dead(walk, p));
   }
-  return NULL;
-}
-
-/* What other GPUs send has memory of its own from the start, so that it never waits for any. Where it does not fit so,
- * the next room is a limited one. */
-static planc_status open_sent(pl_walk *walk) {
-  for (int32_t b = 0; b < walk->trace->n_buffers; b++) {
-    int32_t residency;
-    if (walk->trace->buffers[b].peer >= 0) PLANC_TRY(pl_walk_open(walk, b, &residency));
-  }
-  return NULL;
+  return planc_schedule_finish(walk->schedule);
 }
 
 static planc_status set_order(const asked *a, planc_candidate *out) {
@@ -52,14 +45,7 @@ static planc_status make(const planc_problem *problem, const void *context, int6
   PLANC_TRY(planc_candidate_rounds(problem, a->sub_batch, out));
   PLANC_TRY(set_order(a, out));
   PLANC_TRY(pl_walk_start(&walk, problem, room, out));
-  PLANC_TRY(pl_walk_boundary(&walk, NULL));
-  if (room == PL_ROOM_UNLIMITED) PLANC_TRY(open_sent(&walk));
-  for (int32_t p = 0; p < walk.order->n; p++) {
-    PLANC_TRY(open_operands(&walk, planc_order_instance(walk.order, p)));
-    PLANC_TRY(pl_walk_exec(&walk, walk.order->runs[p].instance, false));
-    PLANC_TRY(pl_walk_close_dead(&walk, p));
-  }
-  return planc_schedule_finish(walk.schedule);
+  return pl_walk_run(&walk, run, NULL);
 }
 
 planc_status pl_policy_none(const planc_evaluator *evaluator, planc_candidate *out) {

@@ -12,6 +12,7 @@
  * from the host is dropped without a transfer. */
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "planner/base/code.h"
 #include "planner/choose/sub_batch.h"
@@ -119,25 +120,9 @@ static void find_sights(vdnn *v) {
 
 /* --- Running the trace -------------------------------------------------------------------------------------------- */
 
-static planc_status fetch(vdnn *v, const planc_access *access) {
-  int32_t residency;
-  PLANC_TRY(pl_walk_open(&v->walk, access->buffer, &residency));
+static planc_status make_ready(vdnn *v, const planc_access *access) {
   v->away[access->buffer] = false;
-  return planc_schedule_prefetch(v->walk.schedule, residency, access->read);
-}
-
-static planc_status open_operands(vdnn *v, const planc_instance *instance) {
-  for (int32_t a = instance->first_access; a < instance->first_access + instance->n_accesses; a++) {
-    const planc_access *access = &v->walk.trace->accesses[a];
-    int32_t residency;
-    if (planc_schedule_open(v->walk.schedule, access->buffer) >= 0) continue;
-    if (access->read >= 0) {
-      PLANC_TRY(fetch(v, access));
-    } else {
-      PLANC_TRY(pl_walk_open(&v->walk, access->buffer, &residency));
-    }
-  }
-  return NULL;
+  return pl_walk_make_ready(&v->walk, access);
 }
 
 static bool leaves_now(const vdnn *v, int32_t instance, int32_t buffer) {
@@ -198,12 +183,13 @@ static const planc_access *find_prefetch(vdnn *v, int32_t instance) {
 static planc_status run_instance(vdnn *v, int32_t instance) {
   const planc_instance *in = &v->walk.trace->instances[instance];
   bool backward = planc_trace_phase(v->walk.trace, instance) == PLANC_PHASE_backward;
-  PLANC_TRY(open_operands(v, in));
+  PLANC_TRY(pl_walk_reach(&v->walk, instance));
+  for (int32_t k = 0; k < in->n_accesses; k++) PLANC_TRY(make_ready(v, &v->walk.trace->accesses[in->first_access + k]));
   PLANC_TRY(start_offloads(v, instance));
   int32_t prefetched = -1;
   const planc_access *wanted = backward ? find_prefetch(v, instance) : NULL;
   if (wanted) {
-    PLANC_TRY(fetch(v, wanted));
+    PLANC_TRY(make_ready(v, wanted));
     prefetched = planc_schedule_open(v->walk.schedule, wanted->buffer);
   }
   PLANC_TRY(pl_walk_exec(&v->walk, instance, false));
@@ -212,12 +198,20 @@ static planc_status run_instance(vdnn *v, int32_t instance) {
   return pl_walk_close_dead(&v->walk, instance);
 }
 
-static planc_status run_trace(vdnn *v) {
+static planc_status run_trace(pl_walk *walk, void *context) {
+  vdnn *v = context;
+  PLANC_TRY(pl_walk_boundary(walk, NULL));
+  memset(v->away, 0, (size_t)walk->trace->n_buffers * sizeof *v->away);
+  v->missing = 0;
+  for (int32_t i = 0; i < walk->trace->n_instances; i++) PLANC_TRY(run_instance(v, i));
+  return planc_schedule_finish(walk->schedule);
+}
+
+static planc_status choose_and_run(vdnn *v) {
   if (!v->leaves || !v->away || !v->sights) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
   PLANC_TRY(choose_leaves(v));
   find_sights(v);
-  for (int32_t i = 0; i < v->walk.trace->n_instances; i++) PLANC_TRY(run_instance(v, i));
-  return planc_schedule_finish(v->walk.schedule);
+  return pl_walk_run(&v->walk, run_trace, v);
 }
 
 /* --- Attempts ---------------------------------------------------------------------------------------------------- */
@@ -233,11 +227,10 @@ static planc_status make(const planc_problem *problem, const void *context, int6
   vdnn v = {.offloads = setting->offloads};
   PLANC_TRY(pl_walk_start_rounds(&v.walk, problem, setting->sub_batch, room, out));
   assert(planc_order_is_of_trace(out->order)); /* an instance's number is its position */
-  PLANC_TRY(pl_walk_boundary(&v.walk, NULL));
   v.leaves = malloc(((size_t)out->trace->n_buffers + 1) * sizeof *v.leaves);
   v.away = calloc((size_t)out->trace->n_buffers + 1, sizeof *v.away);
   v.sights = malloc(((size_t)out->trace->n_instances + 1) * sizeof *v.sights);
-  planc_status status = run_trace(&v);
+  planc_status status = choose_and_run(&v);
   free(v.leaves);
   free(v.away);
   free(v.sights);

@@ -206,6 +206,78 @@ START_TEST(random_absences_are_right) {
 }
 END_TEST
 
+/* --- What other GPUs send ----------------------------------------------------------------------------------------- */
+
+typedef struct opened {
+  int64_t most;        /* bytes open at once while something runs, its workspace included */
+  int32_t sent, ahead; /* buffers for what other GPUs send, and those of them that are open before anything runs */
+} opened;
+
+static opened find_opened(const planc_candidate *candidate) {
+  const planc_schedule *s = candidate->schedule;
+  const planc_residency *residencies = planc_schedule_residencies(s);
+  int64_t live = 0;
+  bool ran = false;
+  opened o = {0};
+  for (int32_t r = planc_schedule_n_away(s); r < planc_schedule_n_boundary(s); r++)
+    live += pl_walk_bytes(&candidate->trace->buffers[residencies[r].buffer]);
+  for (int32_t c = 0; c < planc_schedule_n_commands(s); c++) {
+    const planc_command *command = &planc_schedule_commands(s)[c];
+    if (command->kind == PLANC_CMD_EXEC) {
+      int64_t bytes = live + planc_schedule_variant(s, command).workspace_bytes;
+      o.most = bytes > o.most ? bytes : o.most;
+      ran = true;
+    }
+    if (command->kind != PLANC_CMD_ACQUIRE && command->kind != PLANC_CMD_RELEASE) continue;
+    const planc_buffer *buffer = &candidate->trace->buffers[residencies[command->residency].buffer];
+    bool acquire = command->kind == PLANC_CMD_ACQUIRE;
+    live += acquire ? pl_walk_bytes(buffer) : -pl_walk_bytes(buffer);
+    o.sent += acquire && buffer->peer >= 0;
+    o.ahead += acquire && buffer->peer >= 0 && !ran;
+  }
+  return o;
+}
+
+static opened open_for(planc_problem problem, random_rule rule, planc_receives receives, int64_t room) {
+  planc_candidate candidate = {.receives = receives};
+  problem.terms.budgets[PLANC_MEMORY_DEVICE] = room + planc_profile_device(problem.job.profile)->reserved_bytes;
+  make(&problem, &rule, rule.seed % 2 == 1, &candidate);
+  check_plan(&problem, &candidate, rule.seed);
+  opened o = find_opened(&candidate);
+  free(rule.held);
+  planc_candidate_free(&candidate);
+  return o;
+}
+
+/* It gets memory before anything runs where there is enough, and otherwise never makes more live than fits, or than is
+ * live when each gets its memory for its reader alone. */
+START_TEST(what_is_sent_fits_beside_the_rest) {
+  planc_graph *graph = draw_graph(_i);
+  planc_problem problem = {.job.graph = graph,
+                           .job.profile = profile,
+                           .job.batch = 1 + _i % 3,
+                           .terms.gpus = 2 + _i % 4,
+                           .terms.budgets[PLANC_MEMORY_HOST] = -1};
+  random_rule rule = {.seed = (uint64_t)_i, .recomputes = _i % 4 < 2};
+  opened late = open_for(problem, rule, PLANC_RECEIVES_LATE, 0);
+  opened beside = open_for(problem, rule, PLANC_RECEIVES_BESIDE, 0);
+  ck_assert_int_le(beside.most, late.most);
+  ck_assert_int_eq(beside.sent, late.sent);
+  int32_t ahead = 0;
+  for (int64_t percent = 90; percent <= 150; percent += 20) {
+    int64_t room = late.most * percent / 100;
+    opened early = open_for(problem, rule, PLANC_RECEIVES_EARLY, room);
+    ck_assert_int_le(early.most, room > late.most ? room : late.most);
+    ck_assert_int_eq(early.sent, late.sent);
+    ck_assert_int_ge(early.ahead, ahead);
+    ahead = early.ahead;
+  }
+  opened all = open_for(problem, rule, PLANC_RECEIVES_EARLY, 10 * late.most);
+  ck_assert_int_eq(all.ahead, all.sent);
+  planc_graph_free(graph);
+}
+END_TEST
+
 /* --- Choices over other orders ------------------------------------------------------------------------------------ */
 
 /* All that the forward pass makes and can be made again is dropped behind it. */
@@ -384,6 +456,7 @@ int main(void) {
   tcase_add_loop_test(tests, writers_are_found, 0, 100);
   tcase_add_loop_test(tests, held_bytes_are_those_of_the_schedule, 0, 10);
   tcase_add_loop_test(tests, random_absences_are_right, 0, 200);
+  tcase_add_loop_test(tests, what_is_sent_fits_beside_the_rest, 0, 60);
   tcase_add_loop_test(tests, other_orders_are_chosen_for, 0, 10);
   tcase_add_test(tests, what_is_restored_stays_unless_it_is_brief);
   tcase_add_loop_test(tests, peaks_are_those_of_an_array, 0, 50);
