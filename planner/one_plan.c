@@ -88,37 +88,23 @@ typedef struct policy_attempt {
   planc_plan *plan; /* NULL: none fits yet */
 } policy_attempt;
 
-static planc_status too_slow(const planc_policy *policy, int64_t ns, int64_t beat_ns) {
-  return planc_error(PLANC_INFEASIBLE, "policy %s takes %lld ns, but less than %lld is asked for", policy->name,
-                     (long long)ns, (long long)beat_ns);
-}
+static planc_status make_better(void *user, const planc_target *target, int64_t *out_code);
+static planc_status make(const planc_target *target, const policy_attempt *b, planc_plan **out);
+static planc_status make_candidate(const planc_problem *problem, const policy_attempt *b, planc_candidate *out);
+static planc_status too_slow(const planc_policy *policy, int64_t ns, int64_t beat_ns);
+static planc_status judge(const planc_terms *terms, const planc_policy *policy, planc_plan *plan);
 
-/* The candidate of the policy, unless its ops alone take too long. */
-static planc_status make_candidate(const planc_problem *problem, const policy_attempt *b, planc_candidate *out) {
-  planc_problem asked = *problem;
-  if (!b->stores) asked.terms.budgets[PLANC_MEMORY_STORAGE] = 0;
-  planc_evaluator evaluator = pl_evaluator_of(&asked);
-  PLANC_TRY(b->policy->make(&evaluator, out));
-  int64_t ns = problem->terms.beat_ns > 0 ? pl_candidate_least_time(out) : -1;
-  return ns >= problem->terms.beat_ns ? too_slow(b->policy, ns, problem->terms.beat_ns) : NULL;
-}
-
-static planc_status make(const planc_target *target, const policy_attempt *b, planc_plan **out) {
-  const planc_problem problem = pl_problem_on(target, b->problem);
-  planc_candidate candidate = {0};
-  *out = NULL;
-  planc_status status = make_candidate(&problem, b, &candidate);
-  if (!status) status = pl_plan_of(target, b->policy->name, &candidate, out);
-  planc_candidate_free(&candidate);
-  return status;
-}
-
-/* What does not fit is not simulated. */
-static planc_status judge(const planc_terms *terms, const planc_policy *policy, planc_plan *plan) {
-  if (!(policy->supports & PLANC_POLICY_SIMULATED)) PLANC_TRY(pl_hold_to_budgets(terms, plan));
-  PLANC_TRY(planc_simulate_predictions(plan));
-  int64_t ns = plan->predicted.period_ns;
-  return terms->beat_ns > 0 && ns >= terms->beat_ns ? too_slow(policy, ns, terms->beat_ns) : NULL;
+static planc_status make_fastest(const planc_problem *problem, const planc_policy *policy, bool stores,
+                                 planc_plan **out) {
+  policy_attempt b = {.problem = problem, .policy = policy, .stores = stores};
+  const planc_target target = planc_target_of(problem);
+  planc_status status = pl_with_code(&target, make_better, &b);
+  if (status) {
+    planc_plan_free(b.plan);
+    return status;
+  }
+  *out = b.plan;
+  return NULL;
 }
 
 static planc_status make_better(void *user, const planc_target *target, int64_t *out_code) {
@@ -135,15 +121,35 @@ static planc_status make_better(void *user, const planc_target *target, int64_t 
   return NULL;
 }
 
-static planc_status make_fastest(const planc_problem *problem, const planc_policy *policy, bool stores,
-                                 planc_plan **out) {
-  policy_attempt b = {.problem = problem, .policy = policy, .stores = stores};
-  const planc_target target = planc_target_of(problem);
-  planc_status status = pl_with_code(&target, make_better, &b);
-  if (status) {
-    planc_plan_free(b.plan);
-    return status;
-  }
-  *out = b.plan;
-  return NULL;
+static planc_status make(const planc_target *target, const policy_attempt *b, planc_plan **out) {
+  const planc_problem problem = pl_problem_on(target, b->problem);
+  planc_candidate candidate = {0};
+  *out = NULL;
+  planc_status status = make_candidate(&problem, b, &candidate);
+  if (!status) status = pl_plan_of(target, b->policy->name, &candidate, out);
+  planc_candidate_free(&candidate);
+  return status;
+}
+
+/* The candidate of the policy, unless its ops alone take too long. */
+static planc_status make_candidate(const planc_problem *problem, const policy_attempt *b, planc_candidate *out) {
+  planc_problem asked = *problem;
+  if (!b->stores) asked.terms.budgets[PLANC_MEMORY_STORAGE] = 0;
+  planc_evaluator evaluator = pl_evaluator_of(&asked);
+  PLANC_TRY(b->policy->make(&evaluator, out));
+  int64_t ns = problem->terms.beat_ns > 0 ? pl_candidate_least_time(out) : -1;
+  return ns >= problem->terms.beat_ns ? too_slow(b->policy, ns, problem->terms.beat_ns) : NULL;
+}
+
+static planc_status too_slow(const planc_policy *policy, int64_t ns, int64_t beat_ns) {
+  return planc_error(PLANC_INFEASIBLE, "policy %s takes %lld ns, but less than %lld is asked for", policy->name,
+                     (long long)ns, (long long)beat_ns);
+}
+
+/* What does not fit is not simulated. */
+static planc_status judge(const planc_terms *terms, const planc_policy *policy, planc_plan *plan) {
+  if (!(policy->supports & PLANC_POLICY_SIMULATED)) PLANC_TRY(pl_hold_to_budgets(terms, plan));
+  PLANC_TRY(planc_simulate_predictions(plan));
+  int64_t ns = plan->predicted.period_ns;
+  return terms->beat_ns > 0 && ns >= terms->beat_ns ? too_slow(policy, ns, terms->beat_ns) : NULL;
 }

@@ -59,6 +59,37 @@ planc_status planrt_adopt(planrt_session **session, const planc_plan *plan) {
 
 /* --- Whether it can be done ------------------------------------------------------------------------------------- */
 
+/* Where a job of the plan goes on from. */
+static int64_t iterations_of(const handover *h, int32_t job) {
+  return h->known[job] == RT_JOINS ? 0 : planrt_job_of(h->from, h->known[job]).iterations;
+}
+
+static bool ahead_of(const handover *h, int32_t job, int64_t *out) {
+  const planc_job *of = &h->plan->jobs[job];
+  return rt_job_ahead(h->from->step.period, of->iterations, planc_job_whole_batch(of), iterations_of(h, job), out);
+}
+
+static planc_status match_jobs(handover *h);
+static planc_status identify_known(handover *h, rt_identity *out);
+static planc_status check_jobs(const handover *h);
+
+static planc_status plan_handover(const planrt_session *from, const planc_plan *plan, handover *out) {
+  *out = (handover){.from = from, .plan = plan, .n_known = rt_jobs_known(from)};
+  PLANC_TRY(PL_NEW(&out->memory, &out->known, plan->n_jobs));
+  PLANC_TRY(match_jobs(out));
+  PLANC_TRY(check_jobs(out));
+  return from->options.unchecked ? NULL : planc_check(plan, NULL, &out->report);
+}
+
+static planc_status match_jobs(handover *h) {
+  rt_identity *known, *jobs;
+  PLANC_TRY(PL_NEW(&h->memory, &known, h->n_known));
+  PLANC_TRY(PL_NEW(&h->memory, &jobs, h->plan->n_jobs));
+  PLANC_TRY(identify_known(h, known));
+  for (int32_t j = 0; j < h->plan->n_jobs; j++) PLANC_TRY(rt_identify(&h->memory, &h->plan->jobs[j], &jobs[j]));
+  return rt_match(known, h->n_known, jobs, h->plan->n_jobs, false, h->known);
+}
+
 /* Who the jobs are that the training has had, by number. */
 static planc_status identify_known(handover *h, rt_identity *out) {
   const planrt_session *from = h->from;
@@ -74,25 +105,6 @@ static planc_status identify_known(handover *h, rt_identity *out) {
   return NULL;
 }
 
-static planc_status match_jobs(handover *h) {
-  rt_identity *known, *jobs;
-  PLANC_TRY(PL_NEW(&h->memory, &known, h->n_known));
-  PLANC_TRY(PL_NEW(&h->memory, &jobs, h->plan->n_jobs));
-  PLANC_TRY(identify_known(h, known));
-  for (int32_t j = 0; j < h->plan->n_jobs; j++) PLANC_TRY(rt_identify(&h->memory, &h->plan->jobs[j], &jobs[j]));
-  return rt_match(known, h->n_known, jobs, h->plan->n_jobs, false, h->known);
-}
-
-/* Where a job of the plan goes on from. */
-static int64_t iterations_of(const handover *h, int32_t job) {
-  return h->known[job] == RT_JOINS ? 0 : planrt_job_of(h->from, h->known[job]).iterations;
-}
-
-static bool ahead_of(const handover *h, int32_t job, int64_t *out) {
-  const planc_job *of = &h->plan->jobs[job];
-  return rt_job_ahead(h->from->step.period, of->iterations, planc_job_whole_batch(of), iterations_of(h, job), out);
-}
-
 static planc_status check_jobs(const handover *h) {
   bool any = false;
   int64_t ahead;
@@ -101,14 +113,6 @@ static planc_status check_jobs(const handover *h) {
     if (!ahead_of(h, j, &ahead)) return planc_error(PLANC_USAGE, "more iterations than can be counted");
   }
   return any ? NULL : planc_error(PLANC_STALE, "all of its jobs have failed");
-}
-
-static planc_status plan_handover(const planrt_session *from, const planc_plan *plan, handover *out) {
-  *out = (handover){.from = from, .plan = plan, .n_known = rt_jobs_known(from)};
-  PLANC_TRY(PL_NEW(&out->memory, &out->known, plan->n_jobs));
-  PLANC_TRY(match_jobs(out));
-  PLANC_TRY(check_jobs(out));
-  return from->options.unchecked ? NULL : planc_check(plan, NULL, &out->report);
 }
 
 /* The old plan's session again. */
@@ -120,26 +124,39 @@ static void stay(handover *h) {
 
 /* --- Doing it --------------------------------------------------------------------------------------------------- */
 
-static bool is_taken(const handover *h, int32_t number) {
-  for (int32_t j = 0; j < h->plan->n_jobs; j++)
-    if (h->known[j] == number) return true;
-  return false;
-}
-
 /* The number that a job of the plan has, or as the next one that joins gets. */
 static int32_t number_of(const handover *h, int32_t job, int32_t *joined) {
   return h->known[job] == RT_JOINS ? h->n_known + (*joined)++ : h->known[job];
 }
 
-/* Of a job of the plan: its number, how far it has come, and the name that stays with it. */
-static planc_status number_job(const handover *h, planrt_session *to, int32_t job, int32_t *joined) {
-  bool joins = h->known[job] == RT_JOINS;
-  to->numbers[job] = number_of(h, job, joined);
-  bool counts = ahead_of(h, job, &to->ahead[job]); /* as has been checked */
-  assert(counts);
-  (void)counts;
-  const char *name = joins ? NULL : planrt_job_of(h->from, h->known[job]).name;
-  return name && !to->names[job] ? rt_keep_text(&to->memory, name, &to->names[job]) : NULL;
+static planc_status settle(const handover *h, planrt_session *from, planrt_session *to);
+static planc_status take_down(const handover *h, planrt_session *to);
+static bool is_taken(const handover *h, int32_t number);
+static planc_status number_job(const handover *h, planrt_session *to, int32_t job, int32_t *joined);
+static void hand_over(const handover *h, planrt_session *from, planrt_session *to);
+static void bring_home(planrt_session *from, int32_t job, planrt_session *to, int32_t to_job);
+
+/* A session for the plan that goes on where the one before stood. */
+static planc_status take_over(const handover *h, planrt_session *before, planrt_session **out) {
+  PLANC_TRY(rt_session_new_checked(h->plan, &before->options, &h->report, out));
+  planc_status status = settle(h, before, *out);
+  if (!status) return NULL;
+  planrt_session_free(*out);
+  *out = NULL;
+  return status;
+}
+
+static planc_status settle(const handover *h, planrt_session *from, planrt_session *to) {
+  int32_t joined = 0;
+  to->step = from->step;
+  to->n_before = h->n_known;
+  PLANC_TRY(take_down(h, to));
+  for (int32_t j = 0; j < to->trace->n_jobs; j++) PLANC_TRY(number_job(h, to, j, &joined));
+  for (int32_t j = 0; j < to->trace->n_jobs; j++)
+    if (h->known[j] == RT_JOINS) PLANC_TRY(rt_init_job(to, j));
+  PLANC_TRY(rt_user_ask_same(to));
+  hand_over(h, from, to);
+  return NULL;
 }
 
 /* A place for each job that is away from now on, and in it what leaves. */
@@ -153,12 +170,21 @@ static planc_status take_down(const handover *h, planrt_session *to) {
   return NULL;
 }
 
-/* Both have the same homes: those depend on the graph alone. */
-static void bring_home(planrt_session *from, int32_t job, planrt_session *to, int32_t to_job) {
-  rt_homes old = {.storage = -1}, new = {.storage = -1};
-  while (rt_next_home(from, job, &old) && rt_next_home(to, to_job, &new))
-    memcpy(new.home, old.home, (size_t) new.bytes);
-  rt_failures_hand_over(&from->failures, job, &to->failures, to_job);
+static bool is_taken(const handover *h, int32_t number) {
+  for (int32_t j = 0; j < h->plan->n_jobs; j++)
+    if (h->known[j] == number) return true;
+  return false;
+}
+
+/* Of a job of the plan: its number, how far it has come, and the name that stays with it. */
+static planc_status number_job(const handover *h, planrt_session *to, int32_t job, int32_t *joined) {
+  bool joins = h->known[job] == RT_JOINS;
+  to->numbers[job] = number_of(h, job, joined);
+  bool counts = ahead_of(h, job, &to->ahead[job]); /* as has been checked */
+  assert(counts);
+  (void)counts;
+  const char *name = joins ? NULL : planrt_job_of(h->from, h->known[job]).name;
+  return name && !to->names[job] ? rt_keep_text(&to->memory, name, &to->names[job]) : NULL;
 }
 
 /* From here on nothing fails. */
@@ -177,25 +203,10 @@ static void hand_over(const handover *h, planrt_session *from, planrt_session *t
   to->failures.alone = rt_jobs_known(to) == 1;
 }
 
-static planc_status settle(const handover *h, planrt_session *from, planrt_session *to) {
-  int32_t joined = 0;
-  to->step = from->step;
-  to->n_before = h->n_known;
-  PLANC_TRY(take_down(h, to));
-  for (int32_t j = 0; j < to->trace->n_jobs; j++) PLANC_TRY(number_job(h, to, j, &joined));
-  for (int32_t j = 0; j < to->trace->n_jobs; j++)
-    if (h->known[j] == RT_JOINS) PLANC_TRY(rt_init_job(to, j));
-  PLANC_TRY(rt_user_ask_same(to));
-  hand_over(h, from, to);
-  return NULL;
-}
-
-/* A session for the plan that goes on where the one before stood. */
-static planc_status take_over(const handover *h, planrt_session *before, planrt_session **out) {
-  PLANC_TRY(rt_session_new_checked(h->plan, &before->options, &h->report, out));
-  planc_status status = settle(h, before, *out);
-  if (!status) return NULL;
-  planrt_session_free(*out);
-  *out = NULL;
-  return status;
+/* Both have the same homes: those depend on the graph alone. */
+static void bring_home(planrt_session *from, int32_t job, planrt_session *to, int32_t to_job) {
+  rt_homes old = {.storage = -1}, new = {.storage = -1};
+  while (rt_next_home(from, job, &old) && rt_next_home(to, to_job, &new))
+    memcpy(new.home, old.home, (size_t) new.bytes);
+  rt_failures_hand_over(&from->failures, job, &to->failures, to_job);
 }

@@ -192,26 +192,36 @@ static planc_status load_exec(loader *l, const planc_instr *instr, rt_action *ou
                        call->algorithm);
 }
 
-/* The user's side of a copy: in the body samples come and results leave, around it persistent buffers come from and go
- * to their home. `at` is the other side. */
-static planc_status load_user(loader *l, const rt_place *at, bool delivers, rt_action *out) {
-  bool body = l->body;
-  const planc_buffer *buffer = &l->trace->buffers[at->buffer];
-  uint32_t needed = !body ? PLANC_BUFFER_PERSISTENT : delivers ? PLANC_BUFFER_RESULT : PLANC_BUFFER_FED;
-  if (!(buffer->flags & needed) || buffer->peer >= 0)
-    return planc_error(PLANC_INVALID_PLAN, "%s is not the user's", planc_trace_buffer_name(l->trace, at->buffer));
-  out->kind = !body ? RT_COPY : delivers ? RT_DELIVER : RT_FEED;
-  if (body) out->handover = l->handovers++;
-  char *user = body ? NULL : rt_home(l->session, l->replica, buffer->job, buffer->storage);
-  if (out->kind == RT_FEED && l->session->options.same_samples) {
-    out->kind = RT_COPY;
-    user = l->session->samples[(int64_t)l->replica * l->trace->n_buffers + at->buffer];
+static planc_status find_side(const loader *l, const planc_instr *instr, int32_t residency, const rt_place **out);
+static bool may_be_copied(const loader *l, const planc_instr *instr, const rt_place *from, const rt_place *to);
+static planc_status find_direction(const loader *l, const rt_place *from, const rt_place *to, uint8_t *out);
+static void emit_peer_copies(loader *l, const rt_place *from, const rt_place *to, rt_action *copy);
+static void emit_copies_of(loader *l, const rt_place *from, int32_t first, int32_t end, char *into, rt_action *copy);
+static planc_status load_user(loader *l, const rt_place *at, bool delivers, rt_action *out);
+
+static planc_status load_copy(loader *l, const planc_instr *instr, rt_action *out) {
+  const rt_place *to, *from;
+  PLANC_TRY(find_side(l, instr, instr->aux, &from));
+  PLANC_TRY(find_side(l, instr, instr->id, &to));
+  if (!to && !from) return planc_error(PLANC_INVALID_PLAN, "a copy from the user to the user");
+  if (instr->peers && (!to || !from))
+    return planc_error(PLANC_INVALID_PLAN, "a copy between the user and other replicas");
+  if (to && from && !may_be_copied(l, instr, from, to))
+    return planc_error(PLANC_INVALID_PLAN, "residencies %d and %d hold different buffers", instr->id, instr->aux);
+  out->kind = RT_COPY;
+  PLANC_TRY(find_direction(l, from, to, &out->direction));
+  out->id = to ? to->buffer : from->buffer;
+  out->bytes = instr->bytes;
+  if (instr->peers) {
+    emit_peer_copies(l, from, to, out);
+    return NULL;
   }
-  if (out->kind == RT_FEED) user = l->session->samples[out->handover];
-  if (delivers)
-    out->to = user;
-  else
-    out->from = user;
+  if (from) use(l, l->replica, from, out);
+  if (to) use(l, l->replica, to, out);
+  out->to = to ? data_of(l, l->replica, to) : NULL;
+  out->from = from ? data_of(l, l->replica, from) : NULL;
+  if (!to || !from) PLANC_TRY(load_user(l, to ? to : from, !to, out));
+  emit(l, out);
   return NULL;
 }
 
@@ -244,15 +254,6 @@ static planc_status find_direction(const loader *l, const rt_place *from, const 
   return planc_error(PLANC_DEVICE, "no backend copies to or from storage but by way of the host");
 }
 
-/* From replicas [first, end), each to its place, of which `into` is the first's. */
-static void emit_copies_of(loader *l, const rt_place *from, int32_t first, int32_t end, char *into, rt_action *copy) {
-  if (first == end) return;
-  copy->from = data_of(l, first, from);
-  copy->to = into;
-  copy->repeats = end - first;
-  emit(l, copy);
-}
-
 /* From each other replica to its place. Where copies have spans each has its own. */
 static void emit_peer_copies(loader *l, const rt_place *from, const rt_place *to, rt_action *copy) {
   char *into = data_of(l, l->replica, to);
@@ -271,29 +272,35 @@ static void emit_peer_copies(loader *l, const rt_place *from, const rt_place *to
   }
 }
 
-static planc_status load_copy(loader *l, const planc_instr *instr, rt_action *out) {
-  const rt_place *to, *from;
-  PLANC_TRY(find_side(l, instr, instr->aux, &from));
-  PLANC_TRY(find_side(l, instr, instr->id, &to));
-  if (!to && !from) return planc_error(PLANC_INVALID_PLAN, "a copy from the user to the user");
-  if (instr->peers && (!to || !from))
-    return planc_error(PLANC_INVALID_PLAN, "a copy between the user and other replicas");
-  if (to && from && !may_be_copied(l, instr, from, to))
-    return planc_error(PLANC_INVALID_PLAN, "residencies %d and %d hold different buffers", instr->id, instr->aux);
-  out->kind = RT_COPY;
-  PLANC_TRY(find_direction(l, from, to, &out->direction));
-  out->id = to ? to->buffer : from->buffer;
-  out->bytes = instr->bytes;
-  if (instr->peers) {
-    emit_peer_copies(l, from, to, out);
-    return NULL;
+/* From replicas [first, end), each to its place, of which `into` is the first's. */
+static void emit_copies_of(loader *l, const rt_place *from, int32_t first, int32_t end, char *into, rt_action *copy) {
+  if (first == end) return;
+  copy->from = data_of(l, first, from);
+  copy->to = into;
+  copy->repeats = end - first;
+  emit(l, copy);
+}
+
+/* The user's side of a copy: in the body samples come and results leave, around it persistent buffers come from and go
+ * to their home. `at` is the other side. */
+static planc_status load_user(loader *l, const rt_place *at, bool delivers, rt_action *out) {
+  bool body = l->body;
+  const planc_buffer *buffer = &l->trace->buffers[at->buffer];
+  uint32_t needed = !body ? PLANC_BUFFER_PERSISTENT : delivers ? PLANC_BUFFER_RESULT : PLANC_BUFFER_FED;
+  if (!(buffer->flags & needed) || buffer->peer >= 0)
+    return planc_error(PLANC_INVALID_PLAN, "%s is not the user's", planc_trace_buffer_name(l->trace, at->buffer));
+  out->kind = !body ? RT_COPY : delivers ? RT_DELIVER : RT_FEED;
+  if (body) out->handover = l->handovers++;
+  char *user = body ? NULL : rt_home(l->session, l->replica, buffer->job, buffer->storage);
+  if (out->kind == RT_FEED && l->session->options.same_samples) {
+    out->kind = RT_COPY;
+    user = l->session->samples[(int64_t)l->replica * l->trace->n_buffers + at->buffer];
   }
-  if (from) use(l, l->replica, from, out);
-  if (to) use(l, l->replica, to, out);
-  out->to = to ? data_of(l, l->replica, to) : NULL;
-  out->from = from ? data_of(l, l->replica, from) : NULL;
-  if (!to || !from) PLANC_TRY(load_user(l, to ? to : from, !to, out));
-  emit(l, out);
+  if (out->kind == RT_FEED) user = l->session->samples[out->handover];
+  if (delivers)
+    out->to = user;
+  else
+    out->from = user;
   return NULL;
 }
 

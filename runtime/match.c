@@ -102,31 +102,9 @@ typedef struct unmatched {
   bool only_unnamed_known, only_unnamed_jobs;
 } unmatched;
 
-/* The next unmatched job from `from` on, of the known jobs or of the plan's; n_known or n_jobs where there is none. */
-static int32_t next_known(const matching *m, const unmatched *of, int32_t from) {
-  while (from < m->n_known &&
-         (m->taken[from] || m->class_of[from] != of->which || (of->only_unnamed_known && m->known[from].name)))
-    from++;
-  return from;
-}
-static int32_t next_job(const matching *m, const unmatched *of, int32_t from) {
-  while (from < m->n_jobs && (m->out[from] != RT_JOINS || class_of_job(m, from) != of->which ||
-                              (of->only_unnamed_jobs && m->jobs[from].name)))
-    from++;
-  return from;
-}
-
-static void count(const matching *m, unmatched *of) {
-  of->known = of->jobs = of->named_known = of->named_jobs = 0;
-  for (int32_t k = next_known(m, of, 0); k < m->n_known; k = next_known(m, of, k + 1)) {
-    of->known++;
-    of->named_known += m->known[k].name != NULL;
-  }
-  for (int32_t j = next_job(m, of, 0); j < m->n_jobs; j = next_job(m, of, j + 1)) {
-    of->jobs++;
-    of->named_jobs += m->jobs[j].name != NULL;
-  }
-}
+static void count(const matching *m, unmatched *of);
+static int32_t next_known(const matching *m, const unmatched *of, int32_t from);
+static int32_t next_job(const matching *m, const unmatched *of, int32_t from);
 
 /* Matches in order where both sides have equally many, unless both have some with names. */
 static planc_status match_class(matching *m, int32_t which) {
@@ -147,6 +125,33 @@ static planc_status match_class(matching *m, int32_t which) {
     j = next_job(m, &of, j + 1);
   }
   return NULL;
+}
+
+static void count(const matching *m, unmatched *of) {
+  of->known = of->jobs = of->named_known = of->named_jobs = 0;
+  for (int32_t k = next_known(m, of, 0); k < m->n_known; k = next_known(m, of, k + 1)) {
+    of->known++;
+    of->named_known += m->known[k].name != NULL;
+  }
+  for (int32_t j = next_job(m, of, 0); j < m->n_jobs; j = next_job(m, of, j + 1)) {
+    of->jobs++;
+    of->named_jobs += m->jobs[j].name != NULL;
+  }
+}
+
+/* The next unmatched job from `from` on, of the known jobs or of the plan's; n_known or n_jobs where there is none. */
+static int32_t next_known(const matching *m, const unmatched *of, int32_t from) {
+  while (from < m->n_known &&
+         (m->taken[from] || m->class_of[from] != of->which || (of->only_unnamed_known && m->known[from].name)))
+    from++;
+  return from;
+}
+
+static int32_t next_job(const matching *m, const unmatched *of, int32_t from) {
+  while (from < m->n_jobs && (m->out[from] != RT_JOINS || class_of_job(m, from) != of->which ||
+                              (of->only_unnamed_jobs && m->jobs[from].name)))
+    from++;
+  return from;
 }
 
 /* --- What joins ------------------------------------------------------------------------------------------------- */

@@ -89,58 +89,6 @@ static planc_status lay_out(const rt_resident_options *options, int64_t *offsets
   return NULL;
 }
 
-/* Prepares a call, and tells what that made the device take. */
-static planc_status prepare_counted(rt_resident *resident, const rt_resident_options *options, rt_call *call) {
-  int64_t before = 0, after = 0;
-  if (!options->loaded) return resident->backend->prepare(resident->device, call);
-  PLANC_TRY(rt_resident_taken(resident, &before));
-  planc_status status = resident->backend->prepare(resident->device, call);
-  planc_status counted = rt_resident_taken(resident, &after);
-  if (!counted) counted = options->loaded(options->user, call->algorithm, after > before ? after - before : 0);
-  if (!status) return counted;
-  planc_status_free(counted);
-  return status;
-}
-
-/* On a device that is lost every other choice would fail as well. */
-static planc_status prepare(rt_resident *resident, const rt_resident_options *options, int32_t instance,
-                            rt_call *call) {
-  rt_choice choice = options->choices[instance];
-  for (;;) {
-    call->algorithm = choice.algorithm;
-    call->workspace_bytes = choice.workspace_bytes;
-    if (options->preparing) PLANC_TRY(options->preparing(options->user, instance, call->algorithm));
-    planc_status status = prepare_counted(resident, options, call);
-    if (planc_status_code(status) != PLANC_DEVICE || !options->instead || rt_backend_is_lost(resident->backend) ||
-        !options->instead(options->user, instance, status, &choice))
-      return planc_context(status, "op %s, algorithm %s", call->op->name, call->algorithm);
-    planc_status_free(status);
-  }
-}
-
-static planc_status make_call(rt_resident *resident, const rt_resident_options *options, int32_t replica,
-                              int32_t instance, void **memory) {
-  const planc_trace *trace = resident->trace;
-  const planc_instance *of = &trace->instances[instance];
-  for (int32_t k = 0; k < of->n_accesses; k++)
-    memory[k] = at(resident, replica, trace->accesses[of->first_access + k].buffer);
-  rt_call *call;
-  PLANC_TRY(PL_NEW(&resident->memory, &call, 1));
-  PLANC_TRY(rt_call_make(&resident->memory, trace, replica, instance, memory, call));
-  call->workspace = resident->workspaces;
-  resident->calls[(int64_t)replica * trace->n_instances + instance] = call;
-  return prepare(resident, options, instance, call);
-}
-
-static planc_status make_calls(rt_resident *resident, const rt_resident_options *options) {
-  void **memory;
-  PLANC_TRY(PL_NEW(&resident->memory, &memory, rt_most_accesses(resident->trace)));
-  for (int32_t i = 0; i < resident->trace->n_instances; i++)
-    for (int32_t r = 0; r < resident->n_replicas && options->choices[i].algorithm; r++)
-      PLANC_TRY(make_call(resident, options, r, i, memory));
-  return NULL;
-}
-
 void rt_resident_free(rt_resident *resident) {
   if (!resident) return;
   if (resident->device) resident->backend->close(resident->device);
@@ -168,23 +116,13 @@ planc_status rt_resident_load(rt_resident *resident, const planrt_session *sessi
   return NULL;
 }
 
-static planc_status find_others(rt_resident *resident) {
-  const planc_trace *trace = resident->trace;
-  PLANC_TRY(PL_NEW(&resident->memory, &resident->others, trace->n_buffers));
-  for (int32_t b = 0; b < trace->n_buffers; b++) resident->others[b] = -1;
-  for (int32_t b = 0; b < trace->n_buffers; b++)
-    if (trace->buffers[b].peer >= 0) resident->others[trace->buffers[b].peer] = b;
-  return NULL;
-}
-
-static planc_status place_buffers(rt_resident *resident, const int64_t *offsets, int64_t stride, char *arena) {
-  int32_t n = resident->trace->n_buffers;
-  PLANC_TRY(PL_NEW(&resident->memory, &resident->at, (int64_t)resident->n_replicas * n));
-  for (int32_t r = 0; r < resident->n_replicas; r++)
-    for (int32_t b = 0; b < n; b++)
-      if (offsets[b] >= 0) resident->at[(int64_t)r * n + b] = arena + r * stride + offsets[b];
-  return NULL;
-}
+static planc_status find_others(rt_resident *resident);
+static planc_status place_buffers(rt_resident *resident, const int64_t *offsets, int64_t stride, char *arena);
+static planc_status make_calls(rt_resident *resident, const rt_resident_options *options);
+static planc_status make_call(rt_resident *resident, const rt_resident_options *options, int32_t replica,
+                              int32_t instance, void **memory);
+static planc_status prepare(rt_resident *resident, const rt_resident_options *options, int32_t instance, rt_call *call);
+static planc_status prepare_counted(rt_resident *resident, const rt_resident_options *options, rt_call *call);
 
 static planc_status build(rt_resident *resident, const rt_resident_options *options) {
   int64_t *offsets;
@@ -211,6 +149,76 @@ static planc_status build(rt_resident *resident, const rt_resident_options *opti
   resident->workspaces = arena + of.workspace;
   PLANC_TRY(place_buffers(resident, offsets, of.stride, arena));
   return make_calls(resident, options);
+}
+
+static planc_status find_others(rt_resident *resident) {
+  const planc_trace *trace = resident->trace;
+  PLANC_TRY(PL_NEW(&resident->memory, &resident->others, trace->n_buffers));
+  for (int32_t b = 0; b < trace->n_buffers; b++) resident->others[b] = -1;
+  for (int32_t b = 0; b < trace->n_buffers; b++)
+    if (trace->buffers[b].peer >= 0) resident->others[trace->buffers[b].peer] = b;
+  return NULL;
+}
+
+static planc_status place_buffers(rt_resident *resident, const int64_t *offsets, int64_t stride, char *arena) {
+  int32_t n = resident->trace->n_buffers;
+  PLANC_TRY(PL_NEW(&resident->memory, &resident->at, (int64_t)resident->n_replicas * n));
+  for (int32_t r = 0; r < resident->n_replicas; r++)
+    for (int32_t b = 0; b < n; b++)
+      if (offsets[b] >= 0) resident->at[(int64_t)r * n + b] = arena + r * stride + offsets[b];
+  return NULL;
+}
+
+static planc_status make_calls(rt_resident *resident, const rt_resident_options *options) {
+  void **memory;
+  PLANC_TRY(PL_NEW(&resident->memory, &memory, rt_most_accesses(resident->trace)));
+  for (int32_t i = 0; i < resident->trace->n_instances; i++)
+    for (int32_t r = 0; r < resident->n_replicas && options->choices[i].algorithm; r++)
+      PLANC_TRY(make_call(resident, options, r, i, memory));
+  return NULL;
+}
+
+static planc_status make_call(rt_resident *resident, const rt_resident_options *options, int32_t replica,
+                              int32_t instance, void **memory) {
+  const planc_trace *trace = resident->trace;
+  const planc_instance *of = &trace->instances[instance];
+  for (int32_t k = 0; k < of->n_accesses; k++)
+    memory[k] = at(resident, replica, trace->accesses[of->first_access + k].buffer);
+  rt_call *call;
+  PLANC_TRY(PL_NEW(&resident->memory, &call, 1));
+  PLANC_TRY(rt_call_make(&resident->memory, trace, replica, instance, memory, call));
+  call->workspace = resident->workspaces;
+  resident->calls[(int64_t)replica * trace->n_instances + instance] = call;
+  return prepare(resident, options, instance, call);
+}
+
+/* On a device that is lost every other choice would fail as well. */
+static planc_status prepare(rt_resident *resident, const rt_resident_options *options, int32_t instance,
+                            rt_call *call) {
+  rt_choice choice = options->choices[instance];
+  for (;;) {
+    call->algorithm = choice.algorithm;
+    call->workspace_bytes = choice.workspace_bytes;
+    if (options->preparing) PLANC_TRY(options->preparing(options->user, instance, call->algorithm));
+    planc_status status = prepare_counted(resident, options, call);
+    if (planc_status_code(status) != PLANC_DEVICE || !options->instead || rt_backend_is_lost(resident->backend) ||
+        !options->instead(options->user, instance, status, &choice))
+      return planc_context(status, "op %s, algorithm %s", call->op->name, call->algorithm);
+    planc_status_free(status);
+  }
+}
+
+/* Prepares a call, and tells what that made the device take. */
+static planc_status prepare_counted(rt_resident *resident, const rt_resident_options *options, rt_call *call) {
+  int64_t before = 0, after = 0;
+  if (!options->loaded) return resident->backend->prepare(resident->device, call);
+  PLANC_TRY(rt_resident_taken(resident, &before));
+  planc_status status = resident->backend->prepare(resident->device, call);
+  planc_status counted = rt_resident_taken(resident, &after);
+  if (!counted) counted = options->loaded(options->user, call->algorithm, after > before ? after - before : 0);
+  if (!status) return counted;
+  planc_status_free(counted);
+  return status;
 }
 
 static planc_status run_instance(rt_resident *resident, int32_t replica, int32_t i, const rt_launch *launch,

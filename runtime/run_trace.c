@@ -135,13 +135,6 @@ static periods find_periods(const planrt_session *session) {
 
 /* --- Events ----------------------------------------------------------------------------------------------------- */
 
-/* Nanoseconds as microseconds, exactly. */
-static void emit_us(pl_emit *emit, int64_t ns) {
-  char fraction[] = {'.', (char)('0' + ns / 100 % 10), (char)('0' + ns / 10 % 10), (char)('0' + ns % 10)};
-  pl_emit_int(emit, ns / 1000);
-  pl_emit_bytes(emit, fraction, sizeof fraction);
-}
-
 static void emit_place(pl_emit *emit, const planrt_session *session, int32_t stream) {
   EMIT_INT(emit, ",\"pid\":", pl_gpu_of_stream(session->plan, stream) + 1);
   EMIT_INT(emit, ",\"tid\":", stream + 1);
@@ -160,30 +153,39 @@ static void emit_names(pl_emit *emit, const planrt_session *session) {
   }
 }
 
-/* An exec is called by its op, a copy by what it copies. */
-static const char *name_of(const planrt_session *session, const planc_instr *instr, const pl_acquired *acquired) {
-  if (instr->op == PLANC_INSTR_exec) return planc_trace_op(session->trace, instr->id)->name;
-  int32_t residency = instr->id == PLANC_USER ? instr->aux : instr->id;
-  return planc_trace_buffer_name(session->trace, acquired[residency].buffer);
-}
+static int32_t last_of(const rt_part *body, int32_t first);
+static void emit_event(pl_emit *emit, const planrt_session *session, const rt_action *action, const rt_span *span,
+                       int64_t origin, int64_t period, const pl_acquired *acquired);
+static const char *name_of(const planrt_session *session, const planc_instr *instr, const pl_acquired *acquired);
+static const char *category_of(const planrt_session *session, const planc_instr *instr, const pl_acquired *acquired);
+static void emit_us(pl_emit *emit, int64_t ns);
+static void emit_arguments(pl_emit *emit, const planrt_session *session, const rt_action *action, int64_t period);
 
-static const char *category_of(const planrt_session *session, const planc_instr *instr, const pl_acquired *acquired) {
-  if (instr->op == PLANC_INSTR_exec) return "exec";
-  return pl_copy_word(pl_way_of_copy(session->plan, acquired, instr));
-}
-
-static void emit_arguments(pl_emit *emit, const planrt_session *session, const rt_action *action, int64_t period) {
-  const planc_instr *instr = instr_of(session, action);
-  EMIT_INT(emit, ",\"args\":{\"instr\":", action->instr);
-  EMIT_INT(emit, ",\"period\":", period);
-  if (session->plan->n_jobs > 1) EMIT_INT(emit, ",\"job\":", action->job);
-  if (instr->op == PLANC_INSTR_exec) {
-    EMIT(emit, ",\"type\":");
-    pl_emit_string(emit, planc_trace_type(session->trace, instr->id));
-  } else {
-    EMIT_INT(emit, ",\"bytes\":", instr->bytes);
+static void emit_events(pl_emit *emit, const planrt_session *session, periods kept, const pl_acquired *acquired) {
+  const rt_part *body = &session->parts[RT_BODY];
+  int64_t origin = extent_of(session, kept.first).start_ns;
+  const char *separator = "";
+  for (int64_t period = kept.first; period < kept.end; period++) {
+    for (int32_t i = 0; i < body->n; i++) {
+      const rt_action *action = &body->actions[i];
+      if (!was_timed(session, period, action)) continue;
+      rt_span span = *span_of(session, period, action);
+      i = last_of(body, i);
+      span.end_ns = span_of(session, period, &body->actions[i])->end_ns;
+      pl_emit_bytes(emit, separator, strlen(separator));
+      emit_event(emit, session, action, &span, origin, period, acquired);
+      separator = ",\n";
+    }
   }
-  EMIT(emit, "}");
+}
+
+/* The copies from other replicas that one instruction makes follow each other: they are one event. */
+static int32_t last_of(const rt_part *body, int32_t first) {
+  int32_t last = first;
+  while (last + 1 < body->n && body->actions[last + 1].span >= 0 &&
+         body->actions[last + 1].instr == body->actions[first].instr)
+    last++;
+  return last;
 }
 
 static void emit_event(pl_emit *emit, const planrt_session *session, const rt_action *action, const rt_span *span,
@@ -202,31 +204,37 @@ static void emit_event(pl_emit *emit, const planrt_session *session, const rt_ac
   EMIT(emit, "}");
 }
 
-/* The copies from other replicas that one instruction makes follow each other: they are one event. */
-static int32_t last_of(const rt_part *body, int32_t first) {
-  int32_t last = first;
-  while (last + 1 < body->n && body->actions[last + 1].span >= 0 &&
-         body->actions[last + 1].instr == body->actions[first].instr)
-    last++;
-  return last;
+/* An exec is called by its op, a copy by what it copies. */
+static const char *name_of(const planrt_session *session, const planc_instr *instr, const pl_acquired *acquired) {
+  if (instr->op == PLANC_INSTR_exec) return planc_trace_op(session->trace, instr->id)->name;
+  int32_t residency = instr->id == PLANC_USER ? instr->aux : instr->id;
+  return planc_trace_buffer_name(session->trace, acquired[residency].buffer);
 }
 
-static void emit_events(pl_emit *emit, const planrt_session *session, periods kept, const pl_acquired *acquired) {
-  const rt_part *body = &session->parts[RT_BODY];
-  int64_t origin = extent_of(session, kept.first).start_ns;
-  const char *separator = "";
-  for (int64_t period = kept.first; period < kept.end; period++) {
-    for (int32_t i = 0; i < body->n; i++) {
-      const rt_action *action = &body->actions[i];
-      if (!was_timed(session, period, action)) continue;
-      rt_span span = *span_of(session, period, action);
-      i = last_of(body, i);
-      span.end_ns = span_of(session, period, &body->actions[i])->end_ns;
-      pl_emit_bytes(emit, separator, strlen(separator));
-      emit_event(emit, session, action, &span, origin, period, acquired);
-      separator = ",\n";
-    }
+static const char *category_of(const planrt_session *session, const planc_instr *instr, const pl_acquired *acquired) {
+  if (instr->op == PLANC_INSTR_exec) return "exec";
+  return pl_copy_word(pl_way_of_copy(session->plan, acquired, instr));
+}
+
+/* Nanoseconds as microseconds, exactly. */
+static void emit_us(pl_emit *emit, int64_t ns) {
+  char fraction[] = {'.', (char)('0' + ns / 100 % 10), (char)('0' + ns / 10 % 10), (char)('0' + ns % 10)};
+  pl_emit_int(emit, ns / 1000);
+  pl_emit_bytes(emit, fraction, sizeof fraction);
+}
+
+static void emit_arguments(pl_emit *emit, const planrt_session *session, const rt_action *action, int64_t period) {
+  const planc_instr *instr = instr_of(session, action);
+  EMIT_INT(emit, ",\"args\":{\"instr\":", action->instr);
+  EMIT_INT(emit, ",\"period\":", period);
+  if (session->plan->n_jobs > 1) EMIT_INT(emit, ",\"job\":", action->job);
+  if (instr->op == PLANC_INSTR_exec) {
+    EMIT(emit, ",\"type\":");
+    pl_emit_string(emit, planc_trace_type(session->trace, instr->id));
+  } else {
+    EMIT_INT(emit, ",\"bytes\":", instr->bytes);
   }
+  EMIT(emit, "}");
 }
 
 /* --- The file --------------------------------------------------------------------------------------------------- */

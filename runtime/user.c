@@ -142,6 +142,31 @@ static planc_status count_handovers(planrt_session *session) {
 
 /* --- The block -------------------------------------------------------------------------------------------------- */
 
+static void carve_homes(planrt_session *session, int32_t replica, carving *c);
+static char *carve(carving *c, int64_t bytes);
+static void carve_samples(planrt_session *session, carving *c);
+static void carve_same_samples(planrt_session *session, int32_t replica, carving *c);
+
+static void carve_all(planrt_session *session, carving *c) {
+  int32_t replicas = planc_trace_replicas(session->trace);
+  for (int32_t r = 0; r < replicas; r++) carve_homes(session, r, c);
+  session->staging = carve(c, session->staging_bytes);
+  if (!session->options.same_samples) carve_samples(session, c);
+  for (int32_t r = 0; r < replicas && session->options.same_samples; r++) carve_same_samples(session, r, c);
+  session->results = carve(c, 0);
+  for (int64_t row = 0; row <= session->kept_periods; row++) carve(c, session->result_bytes);
+}
+
+static void carve_homes(planrt_session *session, int32_t replica, carving *c) {
+  const planc_trace *trace = session->trace;
+  char **homes = session->home + (int64_t)replica * session->n_homes;
+  for (int32_t b = 0; b < trace->n_buffers; b++) {
+    const planc_buffer *buffer = &trace->buffers[b];
+    if (buffer->flags & PLANC_BUFFER_PERSISTENT)
+      homes[session->home_of[buffer->job] + buffer->storage] = carve(c, buffer->bytes);
+  }
+}
+
 static char *carve(carving *c, int64_t bytes) {
   char *at = c->block ? c->block + c->bytes : NULL;
   int64_t aligned;
@@ -166,32 +191,12 @@ static void carve_samples(planrt_session *session, carving *c) {
   }
 }
 
-static void carve_homes(planrt_session *session, int32_t replica, carving *c) {
-  const planc_trace *trace = session->trace;
-  char **homes = session->home + (int64_t)replica * session->n_homes;
-  for (int32_t b = 0; b < trace->n_buffers; b++) {
-    const planc_buffer *buffer = &trace->buffers[b];
-    if (buffer->flags & PLANC_BUFFER_PERSISTENT)
-      homes[session->home_of[buffer->job] + buffer->storage] = carve(c, buffer->bytes);
-  }
-}
-
 /* Places for samples that are taken again and again. */
 static void carve_same_samples(planrt_session *session, int32_t replica, carving *c) {
   const planc_trace *trace = session->trace;
   char **samples = session->samples + (int64_t)replica * trace->n_buffers;
   for (int32_t b = 0; b < trace->n_buffers; b++)
     if (rt_is_asked_for(&trace->buffers[b])) samples[b] = carve(c, trace->buffers[b].bytes);
-}
-
-static void carve_all(planrt_session *session, carving *c) {
-  int32_t replicas = planc_trace_replicas(session->trace);
-  for (int32_t r = 0; r < replicas; r++) carve_homes(session, r, c);
-  session->staging = carve(c, session->staging_bytes);
-  if (!session->options.same_samples) carve_samples(session, c);
-  for (int32_t r = 0; r < replicas && session->options.same_samples; r++) carve_same_samples(session, r, c);
-  session->results = carve(c, 0);
-  for (int64_t row = 0; row <= session->kept_periods; row++) carve(c, session->result_bytes);
 }
 
 static planc_status ask_for_same_samples(planrt_session *session, int32_t replica) {

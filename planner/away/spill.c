@@ -73,26 +73,9 @@ static int32_t last_asked(const spilling *s, const pl_content *content) {
                               : content->written;
 }
 
-/* How long nobody asks for a content from the last one who does to the end of the period, or from its beginning to the
- * first. */
-static int64_t idle_at_end(const spilling *s, int32_t k) {
-  const pl_content *content = &s->staging.contents->all[k];
-  int32_t last = last_asked(s, content);
-  if (content->until != PL_STAYS) return 0;
-  return s->staging.now[s->staging.n_commands] - s->staging.now[last == PL_AT_BOUNDARY ? 0 : last];
-}
-
-static int64_t idle_at_start(const spilling *s, int32_t k) {
-  const pl_content *content = &s->staging.contents->all[k];
-  if (content->written != PL_AT_BOUNDARY || content->n_reads == 0) return 0;
-  return s->staging.now[s->staging.contents->reads[content->first_read].command];
-}
-
-static void add_stretch(spilling *s, int32_t k, int64_t idle, int32_t asked, int32_t last, int32_t read) {
-  int32_t first = asked == PL_AT_BOUNDARY ? 0 : asked + 2;
-  if (first <= last)
-    s->stretches[s->n_stretches++] = (host_stretch){idle, pl_staging_bytes(&s->staging, k), k, first, last, read};
-}
+static int64_t idle_at_start(const spilling *s, int32_t k);
+static int64_t idle_at_end(const spilling *s, int32_t k);
+static void add_stretch(spilling *s, int32_t k, int64_t idle, int32_t asked, int32_t last, int32_t read);
 
 static void add_stretches(spilling *s, int32_t k) {
   const pl_content *content = &s->staging.contents->all[k];
@@ -106,6 +89,27 @@ static void add_stretches(spilling *s, int32_t k) {
   }
   if (content->until == PL_STAYS)
     add_stretch(s, k, idle_at_end(s, k) + idle_at_start(s, content->twin), asked, s->staging.n_commands + 1, -1);
+}
+
+static int64_t idle_at_start(const spilling *s, int32_t k) {
+  const pl_content *content = &s->staging.contents->all[k];
+  if (content->written != PL_AT_BOUNDARY || content->n_reads == 0) return 0;
+  return s->staging.now[s->staging.contents->reads[content->first_read].command];
+}
+
+/* How long nobody asks for a content from the last one who does to the end of the period, or from its beginning to the
+ * first. */
+static int64_t idle_at_end(const spilling *s, int32_t k) {
+  const pl_content *content = &s->staging.contents->all[k];
+  int32_t last = last_asked(s, content);
+  if (content->until != PL_STAYS) return 0;
+  return s->staging.now[s->staging.n_commands] - s->staging.now[last == PL_AT_BOUNDARY ? 0 : last];
+}
+
+static void add_stretch(spilling *s, int32_t k, int64_t idle, int32_t asked, int32_t last, int32_t read) {
+  int32_t first = asked == PL_AT_BOUNDARY ? 0 : asked + 2;
+  if (first <= last)
+    s->stretches[s->n_stretches++] = (host_stretch){idle, pl_staging_bytes(&s->staging, k), k, first, last, read};
 }
 
 static int compare_first(const void *a, const void *b) {
@@ -138,46 +142,11 @@ static int32_t pop(spilling *s) {
 
 /* --- Choosing ----------------------------------------------------------------------------------------------------- */
 
-/* From this position on `bytes` more live on the host. */
-static void change(spilling *s, int32_t position, int64_t bytes) {
-  if (position <= s->position) {
-    s->live += bytes;
-  } else {
-    s->change[position] += bytes;
-  }
-}
-
-/* From behind command `asked` to command `next`, which asks again: -1 = none in this period. */
-static void drop(spilling *s, int32_t k, int32_t asked, int32_t next) {
-  int64_t bytes = pl_staging_bytes(&s->staging, k);
-  change(s, asked == PL_AT_BOUNDARY ? 0 : asked + 2, -bytes);
-  if (next >= 0) change(s, next + 1, bytes);
-}
-
-static void drop_before(spilling *s, int32_t k, int32_t r) {
-  const pl_content *content = &s->staging.contents->all[k];
-  pl_read *read = &s->staging.contents->reads[r];
-  if (read->loaded) return;
-  read->loaded = true;
-  drop(s, k, r > content->first_read ? read[-1].command : content->written, read->command);
-}
-
-/* What is stored when the period begins or ends is not on the host then. */
-static void store(spilling *s, int32_t k) {
-  pl_content *content = &s->staging.contents->all[k];
-  if (pl_is_stored(content)) return;
-  content->lies_in = s->staging.storage;
-  if (content->written == PL_AT_BOUNDARY && content->n_reads > 0) drop_before(s, k, content->first_read);
-  if (content->until == PL_STAYS) drop(s, k, last_asked(s, content), -1);
-  if (content->until == PL_AT_BOUNDARY) drop(s, k, PL_AT_BOUNDARY, 0);
-}
-
-/* A buffer of the boundary is stored at both ends of the period. */
-static void drop_stretch(spilling *s, const host_stretch *it) {
-  store(s, it->content);
-  store(s, s->staging.contents->all[it->content].twin);
-  if (it->read >= 0) drop_before(s, it->content, it->read);
-}
+static void change(spilling *s, int32_t position, int64_t bytes);
+static void drop_stretch(spilling *s, const host_stretch *it);
+static void store(spilling *s, int32_t k);
+static void drop_before(spilling *s, int32_t k, int32_t r);
+static void drop(spilling *s, int32_t k, int32_t asked, int32_t next);
 
 /* Stores contents so that `aim` bytes live on the host at any position, where that can be had. */
 static void choose(spilling *s, int64_t aim) {
@@ -204,6 +173,47 @@ static void choose(spilling *s, int64_t aim) {
       if (s->stretches[top].last >= p) drop_stretch(s, &s->stretches[top]);
     }
   }
+}
+
+/* From this position on `bytes` more live on the host. */
+static void change(spilling *s, int32_t position, int64_t bytes) {
+  if (position <= s->position) {
+    s->live += bytes;
+  } else {
+    s->change[position] += bytes;
+  }
+}
+
+/* A buffer of the boundary is stored at both ends of the period. */
+static void drop_stretch(spilling *s, const host_stretch *it) {
+  store(s, it->content);
+  store(s, s->staging.contents->all[it->content].twin);
+  if (it->read >= 0) drop_before(s, it->content, it->read);
+}
+
+/* What is stored when the period begins or ends is not on the host then. */
+static void store(spilling *s, int32_t k) {
+  pl_content *content = &s->staging.contents->all[k];
+  if (pl_is_stored(content)) return;
+  content->lies_in = s->staging.storage;
+  if (content->written == PL_AT_BOUNDARY && content->n_reads > 0) drop_before(s, k, content->first_read);
+  if (content->until == PL_STAYS) drop(s, k, last_asked(s, content), -1);
+  if (content->until == PL_AT_BOUNDARY) drop(s, k, PL_AT_BOUNDARY, 0);
+}
+
+static void drop_before(spilling *s, int32_t k, int32_t r) {
+  const pl_content *content = &s->staging.contents->all[k];
+  pl_read *read = &s->staging.contents->reads[r];
+  if (read->loaded) return;
+  read->loaded = true;
+  drop(s, k, r > content->first_read ? read[-1].command : content->written, read->command);
+}
+
+/* From behind command `asked` to command `next`, which asks again: -1 = none in this period. */
+static void drop(spilling *s, int32_t k, int32_t asked, int32_t next) {
+  int64_t bytes = pl_staging_bytes(&s->staging, k);
+  change(s, asked == PL_AT_BOUNDARY ? 0 : asked + 2, -bytes);
+  if (next >= 0) change(s, next + 1, bytes);
 }
 
 /* --- Comparing choices -------------------------------------------------------------------------------------------- */

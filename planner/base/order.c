@@ -138,6 +138,34 @@ static planc_status check_versions(const planc_order *order) {
 
 /* --- What follows from the runs ----------------------------------------------------------------------------------- */
 
+static planc_status fill(order_memory *memory, lister list, const void *user);
+static planc_status find_first(order_memory *memory);
+static planc_status sort_uses(order_memory *memory);
+static bool is_use(const planc_order *order, int32_t position, int32_t access);
+
+static planc_status make(const planc_trace *trace, int32_t n, lister list, const void *user, planc_order **out) {
+  *out = NULL;
+  order_memory *memory = calloc(1, sizeof *memory);
+  if (!memory) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
+  memory->order = (planc_order){.trace = trace, .n = n};
+  planc_status status = fill(memory, list, user);
+  if (status) {
+    planc_order_free(&memory->order);
+    return status;
+  }
+  *out = &memory->order;
+  return NULL;
+}
+
+static planc_status fill(order_memory *memory, lister list, const void *user) {
+  planc_order_run *runs;
+  PLANC_TRY(PL_NEW(&memory->arena, &runs, memory->order.n));
+  list(user, runs);
+  memory->order.runs = runs;
+  PLANC_TRY(find_first(memory));
+  return sort_uses(memory);
+}
+
 static planc_status find_first(order_memory *memory) {
   planc_order *order = &memory->order;
   int32_t *first;
@@ -146,10 +174,6 @@ static planc_status find_first(order_memory *memory) {
   for (int32_t p = order->n - 1; p >= 0; p--) first[order->runs[p].instance] = p;
   order->first = first;
   return NULL;
-}
-
-static bool is_use(const planc_order *order, int32_t position, int32_t access) {
-  return !(order->runs[position].recompute && order->trace->accesses[access].effect);
 }
 
 /* Counts every buffer's uses, then puts each where those of the buffers before it and its own so far end. */
@@ -180,25 +204,6 @@ static planc_status sort_uses(order_memory *memory) {
   return NULL;
 }
 
-static planc_status fill(order_memory *memory, lister list, const void *user) {
-  planc_order_run *runs;
-  PLANC_TRY(PL_NEW(&memory->arena, &runs, memory->order.n));
-  list(user, runs);
-  memory->order.runs = runs;
-  PLANC_TRY(find_first(memory));
-  return sort_uses(memory);
-}
-
-static planc_status make(const planc_trace *trace, int32_t n, lister list, const void *user, planc_order **out) {
-  *out = NULL;
-  order_memory *memory = calloc(1, sizeof *memory);
-  if (!memory) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
-  memory->order = (planc_order){.trace = trace, .n = n};
-  planc_status status = fill(memory, list, user);
-  if (status) {
-    planc_order_free(&memory->order);
-    return status;
-  }
-  *out = &memory->order;
-  return NULL;
+static bool is_use(const planc_order *order, int32_t position, int32_t access) {
+  return !(order->runs[position].recompute && order->trace->accesses[access].effect);
 }

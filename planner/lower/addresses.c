@@ -49,27 +49,6 @@ planc_status pl_assign_device_addresses(pl_arena *arena, const planc_schedule *s
 
 /* --- The device ------------------------------------------------------------------------------------------------- */
 
-/* A boundary buffer that was away holds its place twice: up to its first release and from its last acquire. */
-static planc_status tie_boundary(const planc_schedule *s, device_items *device) {
-  const planc_residency *residencies = planc_schedule_residencies(s);
-  for (int32_t first = planc_schedule_n_away(s); first < planc_schedule_n_boundary(s); first++) {
-    int32_t buffer = residencies[first].buffer, last = planc_schedule_open(s, buffer);
-    if (last == first) continue;
-    pl_item *item = &device->items[device->of_residency[first]];
-    int64_t address = device->items[device->of_residency[last]].address;
-    if (item->address == PLANC_BLANK) item->address = address;
-    if (address != PLANC_BLANK && address != item->address) {
-      return planc_error(PLANC_INTERNAL, "buffer %s: starts the period at address %lld and ends it at %lld",
-                         planc_trace_buffer_name(planc_schedule_trace(s), buffer), (long long)item->address,
-                         (long long)address);
-    }
-    item->spans[1] = device->items[device->of_residency[last]].spans[0];
-    device->items[device->of_residency[last]].bytes = 0;
-    device->of_residency[last] = device->of_residency[first];
-  }
-  return NULL;
-}
-
 static planc_status make_device_items(pl_arena *arena, const planc_schedule *s, device_items *device) {
   int32_t n_residencies = planc_schedule_n_residencies(s), n_commands = planc_schedule_n_commands(s);
   PLANC_TRY(PL_NEW(arena, &device->items, (int64_t)n_residencies + n_commands));
@@ -77,6 +56,8 @@ static planc_status make_device_items(pl_arena *arena, const planc_schedule *s, 
   PLANC_TRY(PL_NEW(arena, &device->of_residency, n_residencies));
   return PL_NEW(arena, &device->of_command, n_commands);
 }
+
+static planc_status tie_boundary(const planc_schedule *s, device_items *device);
 
 /* `ends` is by command: where a workspace's life ends. */
 static planc_status collect_device_items(const planc_schedule *s, const int32_t *ends, device_items *device) {
@@ -109,6 +90,27 @@ static planc_status collect_device_items(const planc_schedule *s, const int32_t 
   return tie_boundary(s, device);
 }
 
+/* A boundary buffer that was away holds its place twice: up to its first release and from its last acquire. */
+static planc_status tie_boundary(const planc_schedule *s, device_items *device) {
+  const planc_residency *residencies = planc_schedule_residencies(s);
+  for (int32_t first = planc_schedule_n_away(s); first < planc_schedule_n_boundary(s); first++) {
+    int32_t buffer = residencies[first].buffer, last = planc_schedule_open(s, buffer);
+    if (last == first) continue;
+    pl_item *item = &device->items[device->of_residency[first]];
+    int64_t address = device->items[device->of_residency[last]].address;
+    if (item->address == PLANC_BLANK) item->address = address;
+    if (address != PLANC_BLANK && address != item->address) {
+      return planc_error(PLANC_INTERNAL, "buffer %s: starts the period at address %lld and ends it at %lld",
+                         planc_trace_buffer_name(planc_schedule_trace(s), buffer), (long long)item->address,
+                         (long long)address);
+    }
+    item->spans[1] = device->items[device->of_residency[last]].spans[0];
+    device->items[device->of_residency[last]].bytes = 0;
+    device->of_residency[last] = device->of_residency[first];
+  }
+  return NULL;
+}
+
 /* Two addresses of virtual memory may be the same byte: only whoever mapped them knows which are free. */
 static planc_status require_stated(const device_items *device) {
   for (int32_t i = 0; i < device->n; i++) {
@@ -119,14 +121,8 @@ static planc_status require_stated(const device_items *device) {
   return NULL;
 }
 
-/* Names the two items of a schedule whose stated addresses overlap. */
 static planc_status refuse_overlap(pl_arena *arena, const planc_schedule *s, const device_items *device,
-                                   pl_overlap overlap) {
-  pl_occupants occupants = {
-      .trace = planc_schedule_trace(s), .items = device->items, .what = device->what, .n = device->n};
-  PLANC_TRY(pl_instances_at(arena, s, &occupants.instance_at));
-  return pl_occupants_overlap(&occupants, overlap);
-}
+                                   pl_overlap overlap);
 
 static planc_status place_device(pl_arena *arena, const planc_schedule *s, planc_placement_cache *cache,
                                  const device_items *device, int64_t *out_bytes) {
@@ -137,4 +133,13 @@ static planc_status place_device(pl_arena *arena, const planc_schedule *s, planc
     status = refuse_overlap(arena, s, device, overlap);
   }
   return planc_context(status, "device addresses");
+}
+
+/* Names the two items of a schedule whose stated addresses overlap. */
+static planc_status refuse_overlap(pl_arena *arena, const planc_schedule *s, const device_items *device,
+                                   pl_overlap overlap) {
+  pl_occupants occupants = {
+      .trace = planc_schedule_trace(s), .items = device->items, .what = device->what, .n = device->n};
+  PLANC_TRY(pl_instances_at(arena, s, &occupants.instance_at));
+  return pl_occupants_overlap(&occupants, overlap);
 }

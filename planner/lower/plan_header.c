@@ -101,12 +101,7 @@ static planc_status make_memories(const filling *f) {
 
 /* --- Streams and boundary ----------------------------------------------------------------------------------------- */
 
-/* The routes between the host and storage, if anything is stored. */
-static int32_t list_storage_routes(const filling *f, planc_route routes[PL_ROUTES_BEHIND_HOST]) {
-  int32_t storage = pl_memories_behind_host(f->memories);
-  bool stores = storage >= 0 && pl_arena_of(f->addresses, storage) > 0;
-  return stores ? pl_memories_routes_behind_host(f->memories, routes) : 0;
-}
+static int32_t list_storage_routes(const filling *f, planc_route routes[PL_ROUTES_BEHIND_HOST]);
 
 /* Behind the schedule's others are those of each job between host and storage, where anything is stored. Lowering may
  * store although the schedule has no storage: then they have the numbers that they would have. */
@@ -132,6 +127,13 @@ static planc_status make_streams(const filling *f, int16_t *stream_of) {
   f->plan->n_streams = n;
   f->plan->streams = streams;
   return NULL;
+}
+
+/* The routes between the host and storage, if anything is stored. */
+static int32_t list_storage_routes(const filling *f, planc_route routes[PL_ROUTES_BEHIND_HOST]) {
+  int32_t storage = pl_memories_behind_host(f->memories);
+  bool stores = storage >= 0 && pl_arena_of(f->addresses, storage) > 0;
+  return stores ? pl_memories_routes_behind_host(f->memories, routes) : 0;
 }
 
 static planc_status fill_boundary(const filling *f) {

@@ -133,23 +133,18 @@ static const planc_instr *instr_at(const work *w, int32_t timed) {
 
 /* --- Classes and streams ------------------------------------------------------------------------------------------ */
 
-static const char *copy_name(const work *w, const planc_instr *instr) {
-  static const char *const names[PL_N_COPY_WAYS] = {
-      [PL_COPY_IN] = "copy in", [PL_COPY_OUT] = "copy out", [PL_COPY_WITHIN] = "move", [PL_COPY_PAST] = "copy"};
-  planc_route route = pl_instr_route(w->plan, w->acquired, instr);
-  if (route == PLANC_ROUTE_STORE) return "copy to storage";
-  return route == PLANC_ROUTE_LOAD ? "copy from storage" : names[pl_way_of_copy(w->plan, w->acquired, instr)];
-}
+static planc_status classify(work *w, const planc_trace *trace, pl_map *map);
+static planc_status class_name(const work *w, const planc_instr *instr, const planc_trace *trace, const char **out);
+static const char *copy_name(const work *w, const planc_instr *instr);
 
-static planc_status class_name(const work *w, const planc_instr *instr, const planc_trace *trace, const char **out) {
-  if (instr->op != PLANC_INSTR_exec) {
-    *out = copy_name(w, instr);
-    return NULL;
-  }
-  if (instr->id < 0 || instr->id >= trace->n_instances)
-    return planc_error(PLANC_INVALID_PLAN, "there is no instance %d", instr->id);
-  *out = planc_trace_type(trace, instr->id);
-  return NULL;
+static planc_status find_classes(work *w) {
+  planc_trace *trace;
+  pl_map map = {0};
+  PLANC_TRY(pl_plan_expand(w->plan, &trace));
+  planc_status status = classify(w, trace, &map);
+  pl_map_free(&map);
+  planc_trace_free(trace);
+  return status;
 }
 
 static planc_status classify(work *w, const planc_trace *trace, pl_map *map) {
@@ -172,14 +167,23 @@ static planc_status classify(work *w, const planc_trace *trace, pl_map *map) {
   return NULL;
 }
 
-static planc_status find_classes(work *w) {
-  planc_trace *trace;
-  pl_map map = {0};
-  PLANC_TRY(pl_plan_expand(w->plan, &trace));
-  planc_status status = classify(w, trace, &map);
-  pl_map_free(&map);
-  planc_trace_free(trace);
-  return status;
+static planc_status class_name(const work *w, const planc_instr *instr, const planc_trace *trace, const char **out) {
+  if (instr->op != PLANC_INSTR_exec) {
+    *out = copy_name(w, instr);
+    return NULL;
+  }
+  if (instr->id < 0 || instr->id >= trace->n_instances)
+    return planc_error(PLANC_INVALID_PLAN, "there is no instance %d", instr->id);
+  *out = planc_trace_type(trace, instr->id);
+  return NULL;
+}
+
+static const char *copy_name(const work *w, const planc_instr *instr) {
+  static const char *const names[PL_N_COPY_WAYS] = {
+      [PL_COPY_IN] = "copy in", [PL_COPY_OUT] = "copy out", [PL_COPY_WITHIN] = "move", [PL_COPY_PAST] = "copy"};
+  planc_route route = pl_instr_route(w->plan, w->acquired, instr);
+  if (route == PLANC_ROUTE_STORE) return "copy to storage";
+  return route == PLANC_ROUTE_LOAD ? "copy from storage" : names[pl_way_of_copy(w->plan, w->acquired, instr)];
 }
 
 static planc_status find_columns(work *w) {
@@ -199,6 +203,25 @@ static planc_status find_columns(work *w) {
 
 /* --- A period ----------------------------------------------------------------------------------------------------- */
 
+static bool span_of(const period *p, awaited_node of, planc_span *out);
+static void explain_idle(const work *w, const period *p, int64_t start, int32_t timed, int64_t *idle_ns);
+static awaited_node last_awaited(const work *w, const period *p, awaited_node of, planc_span *out);
+static planc_idle_cause cause_of(const work *w, awaited_node at);
+
+static void sum_up(const work *w, const period *p, int64_t *row) {
+  for (int32_t k = 0; k < w->timeline->n_timed; k++) {
+    const planc_instr *instr = instr_at(w, k);
+    int64_t busy = p->spans[k].end_ns - p->spans[k].start_ns, *of_class = &row[w->class_of[k]];
+    *of_class = pl_add_saturate(*of_class, busy);
+    if (w->column_of[instr->stream] < 0) continue;
+    int64_t *of_stream = &row[w->column_of[instr->stream]];
+    of_stream[0] = pl_add_saturate(of_stream[0], busy);
+    planc_span before;
+    if (span_of(p, w->awaited.nodes.data[w->awaited.first[k]], &before))
+      explain_idle(w, p, before.end_ns, k, &of_stream[1]);
+  }
+}
+
 /* False when the node's span is not known. */
 static bool span_of(const period *p, awaited_node of, planc_span *out) {
   const planc_span *spans = of.back ? p->before : p->spans;
@@ -208,6 +231,23 @@ static bool span_of(const period *p, awaited_node of, planc_span *out) {
   out->start_ns -= p->shift;
   out->end_ns -= p->shift;
   return true;
+}
+
+/* Adds the time from `start` on until `timed` begins to what it was spent on. */
+static void explain_idle(const work *w, const period *p, int64_t start, int32_t timed, int64_t *idle_ns) {
+  awaited_node at = {timed, 0};
+  int64_t until = p->spans[timed].start_ns;
+  while (until > start) {
+    planc_span span;
+    at = last_awaited(w, p, at, &span);
+    if (at.timed < 0 || span.end_ns <= start) break;
+    int64_t end = span.end_ns < until ? span.end_ns : until;
+    int64_t begin = span.start_ns > end ? end : span.start_ns > start ? span.start_ns : start;
+    idle_ns[PLANC_IDLE_OTHER] += until - end;
+    idle_ns[cause_of(w, at)] += end - begin;
+    until = begin;
+  }
+  idle_ns[PLANC_IDLE_OTHER] += until > start ? until - start : 0;
 }
 
 /* The last to end of what a node awaits, and its span. What a node of the period before awaited in the one before that
@@ -228,37 +268,6 @@ static awaited_node last_awaited(const work *w, const period *p, awaited_node of
 
 static planc_idle_cause cause_of(const work *w, awaited_node at) {
   return (planc_idle_cause)pl_instr_route(w->plan, w->acquired, instr_at(w, at.timed));
-}
-
-/* Adds the time from `start` on until `timed` begins to what it was spent on. */
-static void explain_idle(const work *w, const period *p, int64_t start, int32_t timed, int64_t *idle_ns) {
-  awaited_node at = {timed, 0};
-  int64_t until = p->spans[timed].start_ns;
-  while (until > start) {
-    planc_span span;
-    at = last_awaited(w, p, at, &span);
-    if (at.timed < 0 || span.end_ns <= start) break;
-    int64_t end = span.end_ns < until ? span.end_ns : until;
-    int64_t begin = span.start_ns > end ? end : span.start_ns > start ? span.start_ns : start;
-    idle_ns[PLANC_IDLE_OTHER] += until - end;
-    idle_ns[cause_of(w, at)] += end - begin;
-    until = begin;
-  }
-  idle_ns[PLANC_IDLE_OTHER] += until > start ? until - start : 0;
-}
-
-static void sum_up(const work *w, const period *p, int64_t *row) {
-  for (int32_t k = 0; k < w->timeline->n_timed; k++) {
-    const planc_instr *instr = instr_at(w, k);
-    int64_t busy = p->spans[k].end_ns - p->spans[k].start_ns, *of_class = &row[w->class_of[k]];
-    *of_class = pl_add_saturate(*of_class, busy);
-    if (w->column_of[instr->stream] < 0) continue;
-    int64_t *of_stream = &row[w->column_of[instr->stream]];
-    of_stream[0] = pl_add_saturate(of_stream[0], busy);
-    planc_span before;
-    if (span_of(p, w->awaited.nodes.data[w->awaited.first[k]], &before))
-      explain_idle(w, p, before.end_ns, k, &of_stream[1]);
-  }
 }
 
 /* --- Predicted ---------------------------------------------------------------------------------------------------- */
@@ -282,8 +291,20 @@ static planc_status predict_as_measured(work *w) {
 
 /* --- Measured ----------------------------------------------------------------------------------------------------- */
 
-static const planc_span *spans_of(const work *w, int32_t p) {
-  return &w->timeline->spans[(int64_t)p * w->timeline->n_timed];
+static int64_t start_of(const work *w, int32_t p);
+static const planc_span *spans_of(const work *w, int32_t p);
+static int64_t end_of(const work *w, int32_t p);
+
+/* The steady periods that another one follows; where there is none, the last one. */
+static void measure_periods(const work *w, int64_t *values) {
+  planc_comparison *c = &w->made->comparison;
+  int32_t last = w->timeline->n_periods - 1, n = 0;
+  for (int32_t p = planc_timeline_first_steady(w->timeline); p < last; p++)
+    values[n++] = start_of(w, p + 1) - start_of(w, p);
+  if (n == 0) values[n++] = end_of(w, last) - start_of(w, last);
+  c->measured_ns = pl_median(values, n);
+  c->least_ns = values[0];
+  c->most_ns = values[n - 1];
 }
 
 /* When the period's first work on a compute stream begins; where there is none, on any. */
@@ -297,23 +318,15 @@ static int64_t start_of(const work *w, int32_t p) {
   return compute < INT64_MAX ? compute : any;
 }
 
+static const planc_span *spans_of(const work *w, int32_t p) {
+  return &w->timeline->spans[(int64_t)p * w->timeline->n_timed];
+}
+
 static int64_t end_of(const work *w, int32_t p) {
   int64_t end = 0;
   for (int32_t k = 0; k < w->timeline->n_timed; k++)
     if (spans_of(w, p)[k].end_ns > end) end = spans_of(w, p)[k].end_ns;
   return end;
-}
-
-/* The steady periods that another one follows; where there is none, the last one. */
-static void measure_periods(const work *w, int64_t *values) {
-  planc_comparison *c = &w->made->comparison;
-  int32_t last = w->timeline->n_periods - 1, n = 0;
-  for (int32_t p = planc_timeline_first_steady(w->timeline); p < last; p++)
-    values[n++] = start_of(w, p + 1) - start_of(w, p);
-  if (n == 0) values[n++] = end_of(w, last) - start_of(w, last);
-  c->measured_ns = pl_median(values, n);
-  c->least_ns = values[0];
-  c->most_ns = values[n - 1];
 }
 
 /* --- All ---------------------------------------------------------------------------------------------------------- */

@@ -74,32 +74,14 @@ void planc_retimed_free(planc_retimed *retimed) {
   *retimed = (planc_retimed){0};
 }
 
-/* Whether the profile knows the op of a job at all; constants give figures to any. */
-static bool is_listed(const retiming *r, int32_t job, int32_t op) {
-  return pl_measured_find(&r->profiles[job]->measured, r->costs[job]->graph->ops[op].name) != NULL;
-}
-
-/* The profile's figures for the op that an exec runs, or NULL. */
-static const planc_variant *listed(const retiming *r, const planc_instr *exec) {
-  const planc_instance *in = &r->trace->instances[exec->id];
-  const planc_costs *costs = r->costs[in->job];
-  if (!is_listed(r, in->job, in->op)) return NULL;
-  int32_t count;
-  const planc_variant *variants = planc_costs_variants(costs, in->op, planc_costs_batch(costs, in->batch), &count);
-  for (int32_t v = 0; v < count; v++)
-    if (strcmp(variants[v].algorithm, r->out->plan.algorithms[exec->aux]) == 0) return &variants[v];
-  return NULL;
-}
-
-static void take(const planc_variant *variant, planc_instr *exec) {
-  exec->time_ns = variant->time_ns;
-  exec->busy_ppm = variant->busy_ppm;
-}
-
 static bool *kept_of(const retiming *r, const planc_instr *exec) {
   const planc_instance *in = &r->trace->instances[exec->id];
   return &r->kept[in->job][in->op];
 }
+
+static void take(const planc_variant *variant, planc_instr *exec);
+static const planc_variant *listed(const retiming *r, const planc_instr *exec);
+static bool is_listed(const retiming *r, int32_t job, int32_t op);
 
 static void retime_body(retiming *r) {
   planc_retimed *out = r->out;
@@ -121,6 +103,28 @@ static void retime_body(retiming *r) {
       *kept_of(r, instr) = true;
     }
   }
+}
+
+static void take(const planc_variant *variant, planc_instr *exec) {
+  exec->time_ns = variant->time_ns;
+  exec->busy_ppm = variant->busy_ppm;
+}
+
+/* The profile's figures for the op that an exec runs, or NULL. */
+static const planc_variant *listed(const retiming *r, const planc_instr *exec) {
+  const planc_instance *in = &r->trace->instances[exec->id];
+  const planc_costs *costs = r->costs[in->job];
+  if (!is_listed(r, in->job, in->op)) return NULL;
+  int32_t count;
+  const planc_variant *variants = planc_costs_variants(costs, in->op, planc_costs_batch(costs, in->batch), &count);
+  for (int32_t v = 0; v < count; v++)
+    if (strcmp(variants[v].algorithm, r->out->plan.algorithms[exec->aux]) == 0) return &variants[v];
+  return NULL;
+}
+
+/* Whether the profile knows the op of a job at all; constants give figures to any. */
+static bool is_listed(const retiming *r, int32_t job, int32_t op) {
+  return pl_measured_find(&r->profiles[job]->measured, r->costs[job]->graph->ops[op].name) != NULL;
 }
 
 /* A profile need not tell of storage. */

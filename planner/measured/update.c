@@ -32,24 +32,6 @@ planc_status planc_update_check(const planc_plan *plan) {
                      planc_plan_gpus(plan));
 }
 
-static bool is_describable_link(const planc_link *link) {
-  return link->bytes_per_second >= 1 && link->latency_ns >= 0;
-}
-
-/* Whether a profile could say the same of the device: of storage only where the body copies there or back. */
-static bool is_describable(const planc_plan *plan, const pl_acquired *acquired) {
-  planc_device described = pl_plan_describe(plan), *device = &described;
-  for (int32_t i = 0; i < plan->body.n; i++) {
-    planc_route route = pl_instr_route(plan, acquired, &plan->body.instrs[i]);
-    if (route < PLANC_N_ROUTES && !is_describable_link(&device->links[route])) return false;
-  }
-  for (int r = 0; r < PLANC_N_ROUTES; r++)
-    if (pl_routes[r].memory == PLANC_MEMORY_DEVICE && !is_describable_link(&device->links[r])) return false;
-  return device->memory_bytes >= 1 && device->reserved_bytes >= 0 && device->reserved_bytes <= device->memory_bytes &&
-         device->launch_ns >= 0 && device->in_flight >= 1 && device->duplex_ppm >= 1 && device->duplex_ppm <= PL_PPM &&
-         device->slowdown_ppm >= 0 && device->slowdown_ppm <= INT64_C(1000) * PL_PPM;
-}
-
 static planc_status make(const planc_update_options *options, made_update *m);
 static planc_status check_plan(const planc_update_options *options, const pl_acquired *acquired);
 static planc_status share_tables(const planc_update_options *options, made_update *m);
@@ -81,6 +63,21 @@ planc_status planc_update_make(const planc_update_options *options, planc_update
 }
 
 static planc_status measure(const planc_update_options *options, pl_arena *scratch, made_update *m,
+                            pl_acquired **out_acquired);
+static bool is_describable_link(const planc_link *link);
+static bool is_describable(const planc_plan *plan, const pl_acquired *acquired);
+
+static planc_status make(const planc_update_options *options, made_update *m) {
+  pl_arena scratch = {0};
+  pl_acquired *acquired;
+  planc_status status = measure(options, &scratch, m, &acquired);
+  if (!status) take_sums(options->plan, m);
+  for (int32_t j = 0; j < options->plan->n_jobs && !status; j++) status = make_profile(options, j, acquired, m);
+  pl_arena_free(&scratch);
+  return status;
+}
+
+static planc_status measure(const planc_update_options *options, pl_arena *scratch, made_update *m,
                             pl_acquired **out_acquired) {
   int64_t *times_ns;
   PLANC_TRY(PL_NEW(scratch, &times_ns, options->timeline->n_timed));
@@ -91,14 +88,22 @@ static planc_status measure(const planc_update_options *options, pl_arena *scrat
   return pl_latencies_find(options, *out_acquired, times_ns, &m->found);
 }
 
-static planc_status make(const planc_update_options *options, made_update *m) {
-  pl_arena scratch = {0};
-  pl_acquired *acquired;
-  planc_status status = measure(options, &scratch, m, &acquired);
-  if (!status) take_sums(options->plan, m);
-  for (int32_t j = 0; j < options->plan->n_jobs && !status; j++) status = make_profile(options, j, acquired, m);
-  pl_arena_free(&scratch);
-  return status;
+static bool is_describable_link(const planc_link *link) {
+  return link->bytes_per_second >= 1 && link->latency_ns >= 0;
+}
+
+/* Whether a profile could say the same of the device: of storage only where the body copies there or back. */
+static bool is_describable(const planc_plan *plan, const pl_acquired *acquired) {
+  planc_device described = pl_plan_describe(plan), *device = &described;
+  for (int32_t i = 0; i < plan->body.n; i++) {
+    planc_route route = pl_instr_route(plan, acquired, &plan->body.instrs[i]);
+    if (route < PLANC_N_ROUTES && !is_describable_link(&device->links[route])) return false;
+  }
+  for (int r = 0; r < PLANC_N_ROUTES; r++)
+    if (pl_routes[r].memory == PLANC_MEMORY_DEVICE && !is_describable_link(&device->links[r])) return false;
+  return device->memory_bytes >= 1 && device->reserved_bytes >= 0 && device->reserved_bytes <= device->memory_bytes &&
+         device->launch_ns >= 0 && device->in_flight >= 1 && device->duplex_ppm >= 1 && device->duplex_ppm <= PL_PPM &&
+         device->slowdown_ppm >= 0 && device->slowdown_ppm <= INT64_C(1000) * PL_PPM;
 }
 
 static const planc_profile *base_of(const planc_update_options *options, int32_t job) {

@@ -231,20 +231,6 @@ static planc_status find_measured(tables *t) {
   return NULL;
 }
 
-/* Only the batches of the plan's rounds are known; the whole batch takes as long as rounds of the largest, and its
- * workspace is a guess. */
-static void add_whole_batch(const tables *t, const planc_op *op, pl_measured_variant *variant, pl_point *points) {
-  int64_t batch = t->job->batch;
-  pl_point last = points[variant->n_points - 1];
-  if (last.batch >= batch) return;
-  int64_t times = scales(op) ? batch : last.batch;
-  last.time_ns = pl_update_scale(last.time_ns, (ratio){times, last.batch});
-  last.workspace_bytes = pl_update_scale(last.workspace_bytes, (ratio){times, last.batch});
-  last.scaled_from = last.batch;
-  last.batch = batch;
-  points[variant->n_points++] = last;
-}
-
 /* What the line between the points known gives, which those between them rest on; of an algorithm that nothing is known
  * of, what it ran with. */
 static int64_t workspace_on_line(const tables *t, int32_t op, const pl_measured_variant *known,
@@ -258,13 +244,8 @@ static int64_t workspace_on_line(const tables *t, int32_t op, const pl_measured_
   return bytes < PL_JSON_MAX ? bytes : PL_JSON_MAX;
 }
 
-static pl_point point_of(const tables *t, int32_t op, const pl_measured_variant *known, const pl_latency *latency) {
-  int64_t time_ns = latency->new_ns < PL_JSON_MAX ? latency->new_ns : PL_JSON_MAX;
-  return (pl_point){.batch = latency->batch,
-                    .time_ns = time_ns,
-                    .workspace_bytes = workspace_on_line(t, op, known, latency),
-                    .busy_ppm = latency->busy_ppm > 0 ? latency->busy_ppm : 1};
-}
+static pl_point point_of(const tables *t, int32_t op, const pl_measured_variant *known, const pl_latency *latency);
+static void add_whole_batch(const tables *t, const planc_op *op, pl_measured_variant *variant, pl_point *points);
 
 /* What was measured, and between that what is known, in proportion. */
 static planc_status make_points(tables *t, int32_t op, const pl_measured_variant *known, latency_slice measured,
@@ -287,6 +268,28 @@ static planc_status make_points(tables *t, int32_t op, const pl_measured_variant
   while (m < measured.n) points[out->n_points++] = point_of(t, op, known, &measured.of[m++]);
   if (known->n_points == 0) add_whole_batch(t, &t->graph->ops[op], out, points);
   return NULL;
+}
+
+static pl_point point_of(const tables *t, int32_t op, const pl_measured_variant *known, const pl_latency *latency) {
+  int64_t time_ns = latency->new_ns < PL_JSON_MAX ? latency->new_ns : PL_JSON_MAX;
+  return (pl_point){.batch = latency->batch,
+                    .time_ns = time_ns,
+                    .workspace_bytes = workspace_on_line(t, op, known, latency),
+                    .busy_ppm = latency->busy_ppm > 0 ? latency->busy_ppm : 1};
+}
+
+/* Only the batches of the plan's rounds are known; the whole batch takes as long as rounds of the largest, and its
+ * workspace is a guess. */
+static void add_whole_batch(const tables *t, const planc_op *op, pl_measured_variant *variant, pl_point *points) {
+  int64_t batch = t->job->batch;
+  pl_point last = points[variant->n_points - 1];
+  if (last.batch >= batch) return;
+  int64_t times = scales(op) ? batch : last.batch;
+  last.time_ns = pl_update_scale(last.time_ns, (ratio){times, last.batch});
+  last.workspace_bytes = pl_update_scale(last.workspace_bytes, (ratio){times, last.batch});
+  last.scaled_from = last.batch;
+  last.batch = batch;
+  points[variant->n_points++] = last;
 }
 
 /* The least batch above `after` at which the op ran; INT64_MAX: there is none. */

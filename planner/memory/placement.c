@@ -150,10 +150,6 @@ static planc_status try_sweep(placement *p, bool backwards) {
 
 /* --- Packing in an order ----------------------------------------------------------------------------------------- */
 
-static bool spans_meet(pl_lifetime a, pl_lifetime b) {
-  return a.start < b.end && b.start < a.end;
-}
-
 static bool is_empty(pl_lifetime span) {
   return span.start >= span.end;
 }
@@ -172,10 +168,23 @@ static placed placed_at(const pl_item *item, int32_t index, int64_t address) {
   return (placed){address, address + item->bytes, hull_of(item), index, is_parted(item)};
 }
 
-/* Of two items whose hulls meet. */
-static bool live_together(const pl_item *a, const pl_item *b) {
-  return spans_meet(a->spans[0], b->spans[0]) || spans_meet(a->spans[1], b->spans[1]) ||
-         spans_meet(a->spans[0], b->spans[1]) || spans_meet(a->spans[1], b->spans[0]);
+static int64_t find_range(placement *p, const pl_item *item, bool tightest);
+static bool spans_meet(pl_lifetime a, pl_lifetime b);
+static bool live_together(const pl_item *a, const pl_item *b);
+static void insert_placed(placement *p, int32_t item, int64_t address);
+
+/* Packs the items in p->order; false when the visits are used up. */
+static bool try_packing(placement *p, bool tightest) {
+  p->n_placed = p->n_stated;
+  memcpy(p->placed, p->stated, (size_t)p->n_stated * sizeof *p->placed);
+  for (int32_t k = 0; k < p->n_order; k++) {
+    if (p->visits >= (int64_t)VISITS_PER_ITEM * p->n) return false;
+    int32_t i = p->order[k];
+    p->addresses[i] = find_range(p, &p->items[i], tightest);
+    insert_placed(p, i, p->addresses[i]);
+  }
+  keep_if_best(p);
+  return true;
 }
 
 /* The lowest address that is clear of all placed items beside which `item` lives; with `tightest`, the one in the
@@ -198,6 +207,16 @@ static int64_t find_range(placement *p, const pl_item *item, bool tightest) {
   return found == PLANC_BLANK ? address : found;
 }
 
+static bool spans_meet(pl_lifetime a, pl_lifetime b) {
+  return a.start < b.end && b.start < a.end;
+}
+
+/* Of two items whose hulls meet. */
+static bool live_together(const pl_item *a, const pl_item *b) {
+  return spans_meet(a->spans[0], b->spans[0]) || spans_meet(a->spans[1], b->spans[1]) ||
+         spans_meet(a->spans[0], b->spans[1]) || spans_meet(a->spans[1], b->spans[0]);
+}
+
 static void insert_placed(placement *p, int32_t item, int64_t address) {
   int32_t first = 0;
   for (int32_t last = p->n_placed; first < last;) {
@@ -211,20 +230,6 @@ static void insert_placed(placement *p, int32_t item, int64_t address) {
   memmove(&p->placed[first + 1], &p->placed[first], (size_t)(p->n_placed - first) * sizeof *p->placed);
   p->placed[first] = placed_at(&p->items[item], item, address);
   p->n_placed++;
-}
-
-/* Packs the items in p->order; false when the visits are used up. */
-static bool try_packing(placement *p, bool tightest) {
-  p->n_placed = p->n_stated;
-  memcpy(p->placed, p->stated, (size_t)p->n_stated * sizeof *p->placed);
-  for (int32_t k = 0; k < p->n_order; k++) {
-    if (p->visits >= (int64_t)VISITS_PER_ITEM * p->n) return false;
-    int32_t i = p->order[k];
-    p->addresses[i] = find_range(p, &p->items[i], tightest);
-    insert_placed(p, i, p->addresses[i]);
-  }
-  keep_if_best(p);
-  return true;
 }
 
 /* --- Orders ------------------------------------------------------------------------------------------------------ */
@@ -293,16 +298,39 @@ static bool repair_order(placement *p) {
 
 /* --- The whole --------------------------------------------------------------------------------------------------- */
 
-/* The most bytes that live at one time, and the highest stated end. */
-static planc_status find_bound(placement *p) {
+planc_status pl_items_live(pl_arena *arena, const pl_item *items, int32_t n, int32_t horizon, int64_t **out) {
   int64_t *live;
-  PLANC_TRY(pl_items_live(&p->arena, p->items, p->n, p->horizon, &live));
-  for (int32_t t = 0; t <= p->horizon; t++)
-    if (live[t] > p->bound) p->bound = live[t];
-  for (int32_t i = 0; i < p->n; i++) {
-    const pl_item *item = &p->items[i];
-    if (item->address != PLANC_BLANK && item->address + item->bytes > p->bound) p->bound = item->address + item->bytes;
+  PLANC_TRY(PL_NEW(arena, &live, (int64_t)horizon + 1));
+  for (int32_t i = 0; i < n; i++) {
+    for (int32_t k = 0; k < 2; k++) {
+      pl_lifetime span = items[i].spans[k];
+      if (is_empty(span) || items[i].bytes <= 0) continue;
+      live[span.start] = pl_add_saturate(live[span.start], items[i].bytes);
+      live[span.end] -= items[i].bytes;
+    }
   }
+  for (int32_t t = 1; t <= horizon; t++) live[t] = pl_add_saturate(live[t], live[t - 1]);
+  *out = live;
+  return NULL;
+}
+
+static planc_status take_items(placement *p, const pl_item *items, int32_t n);
+static planc_status find_bound(placement *p);
+static int compare_placed(const void *left, const void *right);
+
+static planc_status prepare(placement *p, const pl_item *items, int32_t n) {
+  PLANC_TRY(PL_NEW(&p->arena, &p->source, n));
+  PLANC_TRY(PL_NEW(&p->arena, &p->items, n));
+  PLANC_TRY(PL_NEW(&p->arena, &p->addresses, n));
+  PLANC_TRY(PL_NEW(&p->arena, &p->best, n));
+  PLANC_TRY(PL_NEW(&p->arena, &p->order, n));
+  PLANC_TRY(PL_NEW(&p->arena, &p->spare, n));
+  PLANC_TRY(PL_NEW(&p->arena, &p->keys, n));
+  PLANC_TRY(PL_NEW(&p->arena, &p->placed, n));
+  PLANC_TRY(PL_NEW(&p->arena, &p->stated, n));
+  PLANC_TRY(take_items(p, items, n));
+  PLANC_TRY(find_bound(p));
+  qsort(p->stated, (size_t)p->n_stated, sizeof *p->stated, compare_placed);
   return NULL;
 }
 
@@ -337,19 +365,16 @@ static planc_status take_items(placement *p, const pl_item *items, int32_t n) {
   return NULL;
 }
 
-planc_status pl_items_live(pl_arena *arena, const pl_item *items, int32_t n, int32_t horizon, int64_t **out) {
+/* The most bytes that live at one time, and the highest stated end. */
+static planc_status find_bound(placement *p) {
   int64_t *live;
-  PLANC_TRY(PL_NEW(arena, &live, (int64_t)horizon + 1));
-  for (int32_t i = 0; i < n; i++) {
-    for (int32_t k = 0; k < 2; k++) {
-      pl_lifetime span = items[i].spans[k];
-      if (is_empty(span) || items[i].bytes <= 0) continue;
-      live[span.start] = pl_add_saturate(live[span.start], items[i].bytes);
-      live[span.end] -= items[i].bytes;
-    }
+  PLANC_TRY(pl_items_live(&p->arena, p->items, p->n, p->horizon, &live));
+  for (int32_t t = 0; t <= p->horizon; t++)
+    if (live[t] > p->bound) p->bound = live[t];
+  for (int32_t i = 0; i < p->n; i++) {
+    const pl_item *item = &p->items[i];
+    if (item->address != PLANC_BLANK && item->address + item->bytes > p->bound) p->bound = item->address + item->bytes;
   }
-  for (int32_t t = 1; t <= horizon; t++) live[t] = pl_add_saturate(live[t], live[t - 1]);
-  *out = live;
   return NULL;
 }
 
@@ -357,20 +382,4 @@ static int compare_placed(const void *left, const void *right) {
   const placed *a = left, *b = right;
   if (a->start != b->start) return a->start < b->start ? -1 : 1;
   return (a->end > b->end) - (a->end < b->end);
-}
-
-static planc_status prepare(placement *p, const pl_item *items, int32_t n) {
-  PLANC_TRY(PL_NEW(&p->arena, &p->source, n));
-  PLANC_TRY(PL_NEW(&p->arena, &p->items, n));
-  PLANC_TRY(PL_NEW(&p->arena, &p->addresses, n));
-  PLANC_TRY(PL_NEW(&p->arena, &p->best, n));
-  PLANC_TRY(PL_NEW(&p->arena, &p->order, n));
-  PLANC_TRY(PL_NEW(&p->arena, &p->spare, n));
-  PLANC_TRY(PL_NEW(&p->arena, &p->keys, n));
-  PLANC_TRY(PL_NEW(&p->arena, &p->placed, n));
-  PLANC_TRY(PL_NEW(&p->arena, &p->stated, n));
-  PLANC_TRY(take_items(p, items, n));
-  PLANC_TRY(find_bound(p));
-  qsort(p->stated, (size_t)p->n_stated, sizeof *p->stated, compare_placed);
-  return NULL;
 }

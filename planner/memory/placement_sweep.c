@@ -163,6 +163,43 @@ static bool meets(const sweep *s, const pl_lifetime *own, int32_t other) {
   return false;
 }
 
+static int64_t first_above(const sweep *s, int64_t address);
+static bool conflicts(const sweep *s, const piece *p, const known *other);
+static int64_t pass(const sweep *s, const piece *p, int64_t c, int64_t *address);
+
+/* The lowest address where the piece's bytes are free now and clear of what begins later and is known. */
+static int64_t lowest_fit(const sweep *s, const piece *p) {
+  int64_t address = 0, c = 0;
+  for (;;) {
+    pl_range range = pl_free_list_first(&s->free, address, p->bytes);
+    if (range.start > address) address = range.start;
+    int64_t above = first_above(s, address);
+    if (above > c) c = above;
+    /* Items passed once end at or below `address` for good, or are in nobody's way. */
+    for (; c < s->known.len && s->known.data[c].start < address + p->bytes; c++) {
+      const known *other = &s->known.data[c];
+      if (other->end <= address || !conflicts(s, p, other)) continue;
+      address = other->end;
+      c = pass(s, p, c + 1, &address) - 1;
+    }
+    if (address + p->bytes <= range.end) return address;
+  }
+}
+
+/* The first known item that may end above `address`. */
+static int64_t first_above(const sweep *s, int64_t address) {
+  int64_t first = 0;
+  for (int64_t last = s->known.len; first < last;) {
+    int64_t middle = first + (last - first) / 2;
+    if (s->known.data[middle].reach <= address) {
+      first = middle + 1;
+    } else {
+      last = middle;
+    }
+  }
+  return first;
+}
+
 /* Whether a known item is in the way of `p` or of the other piece of the same item. Those that live now are not free
  * anyway. */
 static bool conflicts(const sweep *s, const piece *p, const known *other) {
@@ -190,39 +227,6 @@ static int64_t pass(const sweep *s, const piece *p, int64_t c, int64_t *address)
     } else {
       return node - s->leaves;
     }
-  }
-}
-
-/* The first known item that may end above `address`. */
-static int64_t first_above(const sweep *s, int64_t address) {
-  int64_t first = 0;
-  for (int64_t last = s->known.len; first < last;) {
-    int64_t middle = first + (last - first) / 2;
-    if (s->known.data[middle].reach <= address) {
-      first = middle + 1;
-    } else {
-      last = middle;
-    }
-  }
-  return first;
-}
-
-/* The lowest address where the piece's bytes are free now and clear of what begins later and is known. */
-static int64_t lowest_fit(const sweep *s, const piece *p) {
-  int64_t address = 0, c = 0;
-  for (;;) {
-    pl_range range = pl_free_list_first(&s->free, address, p->bytes);
-    if (range.start > address) address = range.start;
-    int64_t above = first_above(s, address);
-    if (above > c) c = above;
-    /* Items passed once end at or below `address` for good, or are in nobody's way. */
-    for (; c < s->known.len && s->known.data[c].start < address + p->bytes; c++) {
-      const known *other = &s->known.data[c];
-      if (other->end <= address || !conflicts(s, p, other)) continue;
-      address = other->end;
-      c = pass(s, p, c + 1, &address) - 1;
-    }
-    if (address + p->bytes <= range.end) return address;
   }
 }
 

@@ -156,42 +156,10 @@ static bool may_swap(const chooser *c, const capuchin_gap *k) {
   return has_slot(c, k) || pl_host_has_room(c->walk, c->host_bytes, &k->swap);
 }
 
-static void add_gap(chooser *c, int32_t b, int32_t use) {
-  const planc_trace *trace = c->trace;
-  planc_gap gap;
-  if (!pl_gap_ends(c->order, b, use, &gap)) return;
-  capuchin_gap k = {.buffer = b, .version = gap.version, .use = use, .from = gap.from, .to = gap.to};
-  if (last_short(c, &k) < 0) return;
-  k.bytes = pl_walk_bytes(&trace->buffers[b]);
-  k.swap = pl_price_of_link(c->walk, b, k.version);
-  k.free_ns = c->unswapped.start[k.to] - c->unswapped.start[k.from + 1] - pl_price_ns(&k.swap);
-  c->of_use[use] = c->n;
-  c->gaps[c->n++] = k;
-}
-
 typedef struct rank {
   int64_t first, second;
   int32_t gap;
 } rank;
-
-static int by_rank(const void *left, const void *right) {
-  const rank *a = left, *b = right;
-  if (a->first != b->first) return a->first > b->first ? -1 : 1;
-  if (a->second != b->second) return a->second > b->second ? -1 : 1;
-  return (a->gap > b->gap) - (a->gap < b->gap);
-}
-
-static planc_status rank_gaps(const chooser *c, bool savings, rank *ranks, int32_t *out, int32_t *out_n) {
-  int32_t n = 0;
-  for (int32_t i = 0; i < c->n; i++) {
-    const capuchin_gap *k = &c->gaps[i];
-    if (!savings || k->saving >= 0) ranks[n++] = (rank){savings ? k->saving : k->free_ns, k->bytes, i};
-  }
-  if (n > 0) qsort(ranks, (size_t)n, sizeof *ranks, by_rank);
-  for (int32_t i = 0; i < n; i++) out[i] = ranks[i].gap;
-  *out_n = n;
-  return NULL;
-}
 
 /* --- What a recompute costs --------------------------------------------------------------------------------------- */
 
@@ -363,6 +331,10 @@ static planc_status state(const chooser *c, pl_arena *arena, pl_absences *out) {
 
 /* --- Set-up ------------------------------------------------------------------------------------------------------- */
 
+static void add_gap(chooser *c, int32_t b, int32_t use);
+static planc_status rank_gaps(const chooser *c, bool savings, rank *ranks, int32_t *out, int32_t *out_n);
+static int by_rank(const void *left, const void *right);
+
 static planc_status find_gaps(chooser *c, pl_arena *arena) {
   const planc_trace *trace = c->trace;
   rank *ranks;
@@ -389,4 +361,36 @@ static planc_status find_gaps(chooser *c, pl_arena *arena) {
   int32_t n;
   PLANC_TRY(rank_gaps(c, false, ranks, c->by_free, &n));
   return rank_gaps(c, true, ranks, c->by_saving, &c->n_by_saving);
+}
+
+static void add_gap(chooser *c, int32_t b, int32_t use) {
+  const planc_trace *trace = c->trace;
+  planc_gap gap;
+  if (!pl_gap_ends(c->order, b, use, &gap)) return;
+  capuchin_gap k = {.buffer = b, .version = gap.version, .use = use, .from = gap.from, .to = gap.to};
+  if (last_short(c, &k) < 0) return;
+  k.bytes = pl_walk_bytes(&trace->buffers[b]);
+  k.swap = pl_price_of_link(c->walk, b, k.version);
+  k.free_ns = c->unswapped.start[k.to] - c->unswapped.start[k.from + 1] - pl_price_ns(&k.swap);
+  c->of_use[use] = c->n;
+  c->gaps[c->n++] = k;
+}
+
+static planc_status rank_gaps(const chooser *c, bool savings, rank *ranks, int32_t *out, int32_t *out_n) {
+  int32_t n = 0;
+  for (int32_t i = 0; i < c->n; i++) {
+    const capuchin_gap *k = &c->gaps[i];
+    if (!savings || k->saving >= 0) ranks[n++] = (rank){savings ? k->saving : k->free_ns, k->bytes, i};
+  }
+  if (n > 0) qsort(ranks, (size_t)n, sizeof *ranks, by_rank);
+  for (int32_t i = 0; i < n; i++) out[i] = ranks[i].gap;
+  *out_n = n;
+  return NULL;
+}
+
+static int by_rank(const void *left, const void *right) {
+  const rank *a = left, *b = right;
+  if (a->first != b->first) return a->first > b->first ? -1 : 1;
+  if (a->second != b->second) return a->second > b->second ? -1 : 1;
+  return (a->gap > b->gap) - (a->gap < b->gap);
 }

@@ -126,31 +126,9 @@ static planc_status try_room(const planc_evaluator *evaluator, int64_t room, pla
 
 /* --- Levels ------------------------------------------------------------------------------------------------------- */
 
-static void put_on_path(lms *l, int32_t position, int32_t below) {
-  if (below < 0) {
-    l->below[position] = l->far_below[position] = position;
-    return;
-  }
-  int32_t far = l->far_below[below];
-  bool even = l->level[below] - l->level[far] == l->level[far] - l->level[l->far_below[far]];
-  l->level[position] = l->level[below] + 1;
-  l->below[position] = below;
-  l->far_below[position] = even ? l->far_below[far] : below;
-  if (l->level[position] >= l->n_levels) l->n_levels = l->level[position] + 1;
-}
-
-static bool is_higher(const lms *l, int32_t writer, int32_t than) {
-  return than < 0 || l->level[writer] > l->level[than] || (l->level[writer] == l->level[than] && writer > than);
-}
-
-static void note_input(lms *l, int32_t position, int32_t writer) {
-  if (writer > l->last[position]) {
-    l->before_last[position] = l->last[position];
-    l->last[position] = writer;
-  } else if (writer > l->before_last[position] && writer < l->last[position]) {
-    l->before_last[position] = writer;
-  }
-}
+static void note_input(lms *l, int32_t position, int32_t writer);
+static bool is_higher(const lms *l, int32_t writer, int32_t than);
+static void put_on_path(lms *l, int32_t position, int32_t below);
 
 /* Of several highest writers the one that runs last is on the path. */
 static planc_status find_levels(lms *l, pl_arena *arena) {
@@ -178,6 +156,32 @@ static planc_status find_levels(lms *l, pl_arena *arena) {
   return NULL;
 }
 
+static void note_input(lms *l, int32_t position, int32_t writer) {
+  if (writer > l->last[position]) {
+    l->before_last[position] = l->last[position];
+    l->last[position] = writer;
+  } else if (writer > l->before_last[position] && writer < l->last[position]) {
+    l->before_last[position] = writer;
+  }
+}
+
+static bool is_higher(const lms *l, int32_t writer, int32_t than) {
+  return than < 0 || l->level[writer] > l->level[than] || (l->level[writer] == l->level[than] && writer > than);
+}
+
+static void put_on_path(lms *l, int32_t position, int32_t below) {
+  if (below < 0) {
+    l->below[position] = l->far_below[position] = position;
+    return;
+  }
+  int32_t far = l->far_below[below];
+  bool even = l->level[below] - l->level[far] == l->level[far] - l->level[l->far_below[far]];
+  l->level[position] = l->level[below] + 1;
+  l->below[position] = below;
+  l->far_below[position] = even ? l->far_below[far] : below;
+  if (l->level[position] >= l->n_levels) l->n_levels = l->level[position] + 1;
+}
+
 /* The position at `level` on the longest path to `position`, whose level is not below. */
 static int32_t path_at(const lms *l, int32_t position, int32_t level) {
   while (l->level[position] > level) {
@@ -189,26 +193,22 @@ static int32_t path_at(const lms *l, int32_t position, int32_t level) {
 
 /* --- Swaps -------------------------------------------------------------------------------------------------------- */
 
+static bool is_candidate(const lms *l, const planc_buffer *buffer);
+static void swap_buffer(const lms *l, const lms_parameters *p, int32_t b, pl_absences *out);
+static bool share_swap_in(const lms *l, const lms_parameters *p, int32_t writer, int32_t from, int32_t to);
+static int32_t fetch_of(const lms *l, const lms_parameters *p, int32_t writer, int32_t to);
+
+static pl_absences swaps_of(const lms *l, const lms_parameters *p) {
+  pl_absences out = {.items = l->items};
+  for (int32_t b = 0; b < l->trace->n_buffers; b++) {
+    if (is_candidate(l, &l->trace->buffers[b])) swap_buffer(l, p, b, &out);
+  }
+  return out;
+}
+
 static bool is_candidate(const lms *l, const planc_buffer *buffer) {
   const planc_graph *graph = l->trace->jobs[buffer->job].graph;
   return !planc_kind_exists_before(buffer->kind) && graph->tensors[graph->storages[buffer->storage].tensor].rank > 1;
-}
-
-/* The position ahead of which the swap-in for reader `to` of what `writer` made begins. */
-static int32_t fetch_of(const lms *l, const lms_parameters *p, int32_t writer, int32_t to) {
-  if (p->sync >= SYNC_IN) {
-    int32_t latest = l->last[to] == writer ? l->before_last[to] : l->last[to];
-    return latest > writer ? latest + 1 : to;
-  }
-  int32_t trigger_level = l->level[to] - p->ahead - 1;
-  if (trigger_level <= l->level[writer]) return writer + 1;
-  return path_at(l, to, trigger_level) + 1;
-}
-
-static bool share_swap_in(const lms *l, const lms_parameters *p, int32_t writer, int32_t from, int32_t to) {
-  if (from == writer || l->level[from] - l->level[writer] <= p->threshold) return false;
-  int32_t apart = l->level[to] - l->level[from];
-  return p->groupby > 0 && apart <= p->groupby && -apart <= p->groupby;
 }
 
 static void swap_buffer(const lms *l, const lms_parameters *p, int32_t b, pl_absences *out) {
@@ -237,12 +237,21 @@ static void swap_buffer(const lms *l, const lms_parameters *p, int32_t b, pl_abs
   }
 }
 
-static pl_absences swaps_of(const lms *l, const lms_parameters *p) {
-  pl_absences out = {.items = l->items};
-  for (int32_t b = 0; b < l->trace->n_buffers; b++) {
-    if (is_candidate(l, &l->trace->buffers[b])) swap_buffer(l, p, b, &out);
+static bool share_swap_in(const lms *l, const lms_parameters *p, int32_t writer, int32_t from, int32_t to) {
+  if (from == writer || l->level[from] - l->level[writer] <= p->threshold) return false;
+  int32_t apart = l->level[to] - l->level[from];
+  return p->groupby > 0 && apart <= p->groupby && -apart <= p->groupby;
+}
+
+/* The position ahead of which the swap-in for reader `to` of what `writer` made begins. */
+static int32_t fetch_of(const lms *l, const lms_parameters *p, int32_t writer, int32_t to) {
+  if (p->sync >= SYNC_IN) {
+    int32_t latest = l->last[to] == writer ? l->before_last[to] : l->last[to];
+    return latest > writer ? latest + 1 : to;
   }
-  return out;
+  int32_t trigger_level = l->level[to] - p->ahead - 1;
+  if (trigger_level <= l->level[writer]) return writer + 1;
+  return path_at(l, to, trigger_level) + 1;
 }
 
 /* --- Tuning ------------------------------------------------------------------------------------------------------- */
@@ -295,15 +304,7 @@ static planc_status tune(const lms *l, lms_parameters *p) {
 
 /* --- The policy --------------------------------------------------------------------------------------------------- */
 
-/* Nine tenths of what parameters leave, and they. */
-static int64_t room_to_play(const pl_walk *walk) {
-  int64_t parameters = 0;
-  for (int32_t b = 0; b < walk->trace->n_buffers; b++) {
-    const planc_buffer *buffer = &walk->trace->buffers[b];
-    if (buffer->kind == PLANC_KIND_param) parameters = pl_add_saturate(parameters, pl_walk_bytes(buffer));
-  }
-  return walk->room <= parameters ? walk->room : parameters + (walk->room - parameters) / 10 * 9;
-}
+static int64_t room_to_play(const pl_walk *walk);
 
 static planc_status set_up(lms *l, const pl_walk *walk, pl_arena *arena) {
   int32_t n = walk->order->n;
@@ -317,6 +318,16 @@ static planc_status set_up(lms *l, const pl_walk *walk, pl_arena *arena) {
   PLANC_TRY(PL_NEW(arena, &l->live, n));
   PLANC_TRY(PL_NEW(arena, &l->items, walk->trace->n_accesses));
   return find_levels(l, arena);
+}
+
+/* Nine tenths of what parameters leave, and they. */
+static int64_t room_to_play(const pl_walk *walk) {
+  int64_t parameters = 0;
+  for (int32_t b = 0; b < walk->trace->n_buffers; b++) {
+    const planc_buffer *buffer = &walk->trace->buffers[b];
+    if (buffer->kind == PLANC_KIND_param) parameters = pl_add_saturate(parameters, pl_walk_bytes(buffer));
+  }
+  return walk->room <= parameters ? walk->room : parameters + (walk->room - parameters) / 10 * 9;
 }
 
 static planc_status explain(const lms_parameters *p, pl_arena *arena, pl_absences *out) {

@@ -60,6 +60,32 @@ static planc_status schedule_instance(modnn *m, int32_t instance) {
 
 /* --- Algorithm 1, lines 3-8: operands ----------------------------------------------------------------------------- */
 
+static planc_status allocate_operands(modnn *m, int32_t instance, bool *out_found);
+static planc_status no_room(const modnn *m, int32_t instance);
+static int64_t budget_for(const modnn *m, int64_t need);
+
+static planc_status prepare_operands(modnn *m, int32_t instance) {
+  bool found;
+  PLANC_TRY(allocate_operands(m, instance, &found));
+  if (!found) {
+    PLANC_TRY(modnn_defragment(m, &m->now));
+    PLANC_TRY(allocate_operands(m, instance, &found));
+    if (!found) return no_room(m, instance);
+  }
+  const planc_instance *in = &m->trace->instances[instance];
+  for (int32_t a = in->first_access; a < in->first_access + in->n_accesses; a++) {
+    const planc_access *access = &m->trace->accesses[a];
+    modnn_buffer *b = &m->buffers[access->buffer];
+    if (access->read < 0) continue;
+    if (!b->filled) PLANC_TRY(modnn_fetch(m, access->buffer, m->now));
+  }
+  for (int32_t a = in->first_access; a < in->first_access + in->n_accesses; a++) {
+    const modnn_buffer *b = &m->buffers[m->trace->accesses[a].buffer];
+    if (b->filled && b->ready > m->now) m->now = b->ready;
+  }
+  return NULL;
+}
+
 static planc_status allocate_operands(modnn *m, int32_t instance, bool *out_found) {
   const planc_instance *in = &m->trace->instances[instance];
   int64_t vacated = m->now;
@@ -74,12 +100,6 @@ static planc_status allocate_operands(modnn *m, int32_t instance, bool *out_foun
   }
   m->now = vacated;
   return NULL;
-}
-
-/* The budget in which as much is free as `need` asks for; 0 where that is so already. */
-static int64_t budget_for(const modnn *m, int64_t need) {
-  int64_t missing = need - m->memory.free_bytes;
-  return missing > 0 ? pl_add_saturate(m->budget_bytes, missing) : 0;
 }
 
 static planc_status no_room(const modnn *m, int32_t instance) {
@@ -106,52 +126,42 @@ static planc_status no_room(const modnn *m, int32_t instance) {
                           (long long)largest, (long long)m->memory.free_bytes);
 }
 
-static planc_status prepare_operands(modnn *m, int32_t instance) {
-  bool found;
-  PLANC_TRY(allocate_operands(m, instance, &found));
-  if (!found) {
-    PLANC_TRY(modnn_defragment(m, &m->now));
-    PLANC_TRY(allocate_operands(m, instance, &found));
-    if (!found) return no_room(m, instance);
-  }
-  const planc_instance *in = &m->trace->instances[instance];
-  for (int32_t a = in->first_access; a < in->first_access + in->n_accesses; a++) {
-    const planc_access *access = &m->trace->accesses[a];
-    modnn_buffer *b = &m->buffers[access->buffer];
-    if (access->read < 0) continue;
-    if (!b->filled) PLANC_TRY(modnn_fetch(m, access->buffer, m->now));
-  }
-  for (int32_t a = in->first_access; a < in->first_access + in->n_accesses; a++) {
-    const modnn_buffer *b = &m->buffers[m->trace->accesses[a].buffer];
-    if (b->filled && b->ready > m->now) m->now = b->ready;
-  }
-  return NULL;
+/* The budget in which as much is free as `need` asks for; 0 where that is so already. */
+static int64_t budget_for(const modnn *m, int64_t need) {
+  int64_t missing = need - m->memory.free_bytes;
+  return missing > 0 ? pl_add_saturate(m->budget_bytes, missing) : 0;
 }
 
 /* --- Lines 9-14: the algorithm ------------------------------------------------------------------------------------ */
 
-/* How long prefetches for the nearest instance that wants some are put off when `workspace` bytes are taken (Eq. 5,
- * T_pre): the transfers of those buffers that find memory without the workspace and not beside it. It counts only where
- * Eq. 4 says that the prefetch has to start now. */
-static planc_status put_off_ns(modnn *m, int32_t instance, int64_t run_ns, int64_t workspace, int64_t *out_ns) {
-  int64_t transfer_ns;
-  int32_t wanting = modnn_next_wanting(m, &transfer_ns);
-  *out_ns = 0;
-  if (wanting < 0 || !modnn_must_start(m, instance, run_ns, wanting, transfer_ns)) return NULL;
-  int64_t fitting_ns[2]; /* without and with the workspace */
-  for (int32_t with = 0; with < 2; with++) {
-    int32_t segment = with ? pl_memory_list_best_fit(&m->memory, workspace) : -1;
-    modnn_buffer *taken = &m->buffers[m->trace->n_buffers];
-    fitting_ns[with] = 0;
-    if (with && segment < 0) continue; /* only offloading makes room for it: nothing is left beside it */
-    if (with) {
-      PLANC_TRY(pl_memory_list_take(&m->memory, segment, m->memory.segments.data[segment].address, workspace,
-                                    m->trace->n_buffers, &taken->segment));
-    }
-    PLANC_TRY(modnn_fitting_ns(m, wanting, &fitting_ns[with]));
-    if (with) PLANC_TRY(modnn_free_workspace(m));
+static planc_status find_algorithm(modnn *m, int32_t instance, const planc_variant *variants, int32_t count,
+                                   int32_t *out_best);
+static planc_status put_off_ns(modnn *m, int32_t instance, int64_t run_ns, int64_t workspace, int64_t *out_ns);
+static planc_status no_workspace(const modnn *m, int32_t instance, int64_t bytes);
+
+/* Selects the algorithm of `instance` by Eq. 5 and gives it its workspace. Where operands lie so that none finds one,
+ * memory is defragmented, as it is for operands. */
+static planc_status select_algorithm(modnn *m, int32_t instance, int32_t *out_variant, int64_t *out_address,
+                                     int64_t *out_ns) {
+  const planc_instance *in = &m->trace->instances[instance];
+  int32_t count, best;
+  const planc_variant *variants = pl_variants_of(m->costs, in, &count);
+  PLANC_TRY(find_algorithm(m, instance, variants, count, &best));
+  if (best < 0) {
+    PLANC_TRY(modnn_defragment(m, &m->now));
+    PLANC_TRY(prepare_operands(m, instance));
+    PLANC_TRY(find_algorithm(m, instance, variants, count, &best));
   }
-  *out_ns = fitting_ns[0] > fitting_ns[1] ? fitting_ns[0] - fitting_ns[1] : 0;
+  if (best < 0) return no_workspace(m, instance, variants[0].workspace_bytes);
+  *out_variant = best;
+  *out_ns = variants[best].time_ns;
+  *out_address = 0;
+  if (variants[best].workspace_bytes == 0) return NULL;
+  int64_t when;
+  bool found;
+  PLANC_TRY(modnn_allocate_workspace(m, variants[best].workspace_bytes, instance, out_address, &when, &found));
+  if (!found) return planc_error(PLANC_INTERNAL, "modnn: a workspace found before is gone");
+  if (when > m->now) m->now = when;
   return NULL;
 }
 
@@ -179,6 +189,31 @@ static planc_status find_algorithm(modnn *m, int32_t instance, const planc_varia
   return NULL;
 }
 
+/* How long prefetches for the nearest instance that wants some are put off when `workspace` bytes are taken (Eq. 5,
+ * T_pre): the transfers of those buffers that find memory without the workspace and not beside it. It counts only where
+ * Eq. 4 says that the prefetch has to start now. */
+static planc_status put_off_ns(modnn *m, int32_t instance, int64_t run_ns, int64_t workspace, int64_t *out_ns) {
+  int64_t transfer_ns;
+  int32_t wanting = modnn_next_wanting(m, &transfer_ns);
+  *out_ns = 0;
+  if (wanting < 0 || !modnn_must_start(m, instance, run_ns, wanting, transfer_ns)) return NULL;
+  int64_t fitting_ns[2]; /* without and with the workspace */
+  for (int32_t with = 0; with < 2; with++) {
+    int32_t segment = with ? pl_memory_list_best_fit(&m->memory, workspace) : -1;
+    modnn_buffer *taken = &m->buffers[m->trace->n_buffers];
+    fitting_ns[with] = 0;
+    if (with && segment < 0) continue; /* only offloading makes room for it: nothing is left beside it */
+    if (with) {
+      PLANC_TRY(pl_memory_list_take(&m->memory, segment, m->memory.segments.data[segment].address, workspace,
+                                    m->trace->n_buffers, &taken->segment));
+    }
+    PLANC_TRY(modnn_fitting_ns(m, wanting, &fitting_ns[with]));
+    if (with) PLANC_TRY(modnn_free_workspace(m));
+  }
+  *out_ns = fitting_ns[0] > fitting_ns[1] ? fitting_ns[0] - fitting_ns[1] : 0;
+  return NULL;
+}
+
 /* What is missing for a workspace beside the operands, as if all else had left. */
 static planc_status no_workspace(const modnn *m, int32_t instance, int64_t bytes) {
   const planc_instance *in = &m->trace->instances[instance];
@@ -194,32 +229,6 @@ static planc_status no_workspace(const modnn *m, int32_t instance, int64_t bytes
   return planc_infeasible((planc_shortage){.bytes = whole > m->budget_bytes ? whole : 0},
                           "op %s finds no room for a workspace of %lld bytes beside its operands",
                           planc_trace_op(m->trace, instance)->name, (long long)bytes);
-}
-
-/* Selects the algorithm of `instance` by Eq. 5 and gives it its workspace. Where operands lie so that none finds one,
- * memory is defragmented, as it is for operands. */
-static planc_status select_algorithm(modnn *m, int32_t instance, int32_t *out_variant, int64_t *out_address,
-                                     int64_t *out_ns) {
-  const planc_instance *in = &m->trace->instances[instance];
-  int32_t count, best;
-  const planc_variant *variants = pl_variants_of(m->costs, in, &count);
-  PLANC_TRY(find_algorithm(m, instance, variants, count, &best));
-  if (best < 0) {
-    PLANC_TRY(modnn_defragment(m, &m->now));
-    PLANC_TRY(prepare_operands(m, instance));
-    PLANC_TRY(find_algorithm(m, instance, variants, count, &best));
-  }
-  if (best < 0) return no_workspace(m, instance, variants[0].workspace_bytes);
-  *out_variant = best;
-  *out_ns = variants[best].time_ns;
-  *out_address = 0;
-  if (variants[best].workspace_bytes == 0) return NULL;
-  int64_t when;
-  bool found;
-  PLANC_TRY(modnn_allocate_workspace(m, variants[best].workspace_bytes, instance, out_address, &when, &found));
-  if (!found) return planc_error(PLANC_INTERNAL, "modnn: a workspace found before is gone");
-  if (when > m->now) m->now = when;
-  return NULL;
 }
 
 /* --- Lines 28-31: the instance runs, dead data is freed ----------------------------------------------------------- */

@@ -96,11 +96,33 @@ static planc_status consider_others(const planc_evaluator *evaluator, int64_t su
   return NULL;
 }
 
-/* The op's fastest algorithm at a batch. */
-static int64_t fastest_ns(const planc_costs *costs, int32_t op, int64_t batch) {
-  int32_t count;
-  const planc_variant *variants = planc_costs_variants(costs, op, planc_costs_batch(costs, batch), &count);
-  return variants[planc_variant_fastest(variants, count, INT64_MAX)].time_ns;
+static bool offloads(const planc_candidate *candidate) {
+  const planc_command *commands = planc_schedule_commands(candidate->schedule);
+  for (int32_t i = 0; i < planc_schedule_n_commands(candidate->schedule); i++) {
+    if (planc_schedule_copies(candidate->schedule, &commands[i], PLANC_MEMORY_DEVICE, PLANC_MEMORY_HOST)) return true;
+  }
+  return false;
+}
+
+enum { TOLD_TEXT = 128 };
+
+static int64_t limit_of(const planc_problem *problem, const best_rounds *b);
+static planc_status least_time(const planc_problem *problem, int64_t sub_batch, int64_t *out_ns);
+static int64_t fastest_ns(const planc_costs *costs, int32_t op, int64_t batch);
+
+/* Whether rounds of `sub_batch` could beat the best, which they can where there is none. */
+static planc_status may_beat(const planc_problem *problem, int64_t sub_batch, const best_rounds *b, bool *out) {
+  int64_t ns;
+  int64_t limit = limit_of(problem, b);
+  PLANC_TRY(least_time(problem, sub_batch, &ns));
+  *out = ns < limit || limit == INT64_MAX;
+  return NULL;
+}
+
+/* What a candidate has to beat. */
+static int64_t limit_of(const planc_problem *problem, const best_rounds *b) {
+  int64_t asked = problem->terms.beat_ns > 0 ? problem->terms.beat_ns : INT64_MAX;
+  return b->candidate.schedule && b->ns < asked ? b->ns : asked;
 }
 
 /* What the ops take in rounds of `sub_batch` with the fastest algorithms, launches and transfers left out. */
@@ -120,29 +142,11 @@ static planc_status least_time(const planc_problem *problem, int64_t sub_batch, 
   return NULL;
 }
 
-static bool offloads(const planc_candidate *candidate) {
-  const planc_command *commands = planc_schedule_commands(candidate->schedule);
-  for (int32_t i = 0; i < planc_schedule_n_commands(candidate->schedule); i++) {
-    if (planc_schedule_copies(candidate->schedule, &commands[i], PLANC_MEMORY_DEVICE, PLANC_MEMORY_HOST)) return true;
-  }
-  return false;
-}
-
-enum { TOLD_TEXT = 128 };
-
-/* What a candidate has to beat. */
-static int64_t limit_of(const planc_problem *problem, const best_rounds *b) {
-  int64_t asked = problem->terms.beat_ns > 0 ? problem->terms.beat_ns : INT64_MAX;
-  return b->candidate.schedule && b->ns < asked ? b->ns : asked;
-}
-
-/* Whether rounds of `sub_batch` could beat the best, which they can where there is none. */
-static planc_status may_beat(const planc_problem *problem, int64_t sub_batch, const best_rounds *b, bool *out) {
-  int64_t ns;
-  int64_t limit = limit_of(problem, b);
-  PLANC_TRY(least_time(problem, sub_batch, &ns));
-  *out = ns < limit || limit == INT64_MAX;
-  return NULL;
+/* The op's fastest algorithm at a batch. */
+static int64_t fastest_ns(const planc_costs *costs, int32_t op, int64_t batch) {
+  int32_t count;
+  const planc_variant *variants = planc_costs_variants(costs, op, planc_costs_batch(costs, batch), &count);
+  return variants[planc_variant_fastest(variants, count, INT64_MAX)].time_ns;
 }
 
 /* What comes out as something before is not told again. */

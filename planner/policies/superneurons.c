@@ -139,21 +139,43 @@ static void keep_checkpoints(superneurons *s) {
   s->n_segments = segment + 1;
 }
 
-/* The first position behind the forward pass that reads what that left in a buffer, or something restored from it;
- * PL_NEVER where that is overwritten first. */
-static int32_t find_need(const superneurons *s, int32_t b) {
-  int32_t need = PL_NEVER;
-  for (int32_t u = s->order->first_use[b]; u < s->order->first_use[b + 1]; u++) {
-    const planc_access *access = planc_order_access(s->order, u);
-    int32_t at = s->order->uses[u].position;
-    bool forward = planc_order_phase(s->order, at) == PLANC_PHASE_forward;
-    if (!forward && access->read < 0) return PL_NEVER;
-    int32_t reads = forward ? s->drops.again[access->instance] : at;
-    if (forward && access->write >= 0) need = PL_NEVER;
-    if ((!forward || (access->write < 0 && !access->effect)) && reads < need) need = reads;
-    if (!forward) break;
+static void find_memory_centric(superneurons *s);
+static int64_t bottleneck(const planc_trace *trace);
+static int64_t dropped_bytes(superneurons *s, int32_t position, bool brief);
+static int32_t find_need(const superneurons *s, int32_t b);
+
+/* Drops the first segments. */
+static planc_status drop_segments(superneurons *s, pl_arena *arena, int32_t n_dropped, pl_absences *out) {
+  const planc_trace *trace = s->trace;
+  s->n_dropped = n_dropped;
+  for (int32_t b = 0; b < trace->n_buffers; b++) {
+    s->drops.keep[b] = s->base[b] || s->segment[b] >= n_dropped;
+    s->brief[b] = false;
   }
-  return need;
+  PLANC_TRY(pl_mark_drops(s->order, arena, &s->drops));
+  for (int32_t b = 0; b < trace->n_buffers; b++) s->need[b] = find_need(s, b);
+  find_memory_centric(s);
+  *out = (pl_absences){.items = s->items, .until = s->drops.until, .brief = s->brief};
+  out->n = pl_drop(s->order, &s->drops, s->brief, s->items);
+  for (int64_t k = 0; k < out->n; k++)
+    if (!s->brief[s->items[k].buffer]) s->items[k].fetch = s->need[s->items[k].buffer];
+  return NULL;
+}
+
+static void find_memory_centric(superneurons *s) {
+  int64_t most = bottleneck(s->trace), bytes = 0;
+  int32_t first = 0;
+  for (int32_t p = 0; p <= s->order->n; p++) {
+    bool inside = p < s->order->n && planc_order_phase(s->order, p) == PLANC_PHASE_forward &&
+                  !is_checkpoint(s->trace, s->order->runs[p].instance);
+    if (inside) {
+      bytes = pl_add_saturate(bytes, dropped_bytes(s, p, false));
+      continue;
+    }
+    for (int32_t k = first; bytes > most && p - first <= LONGEST && k < p; k++) (void)dropped_bytes(s, k, true);
+    first = p + 1;
+    bytes = 0;
+  }
 }
 
 static int64_t bottleneck(const planc_trace *trace) {
@@ -178,20 +200,21 @@ static int64_t dropped_bytes(superneurons *s, int32_t position, bool brief) {
   return bytes;
 }
 
-static void find_memory_centric(superneurons *s) {
-  int64_t most = bottleneck(s->trace), bytes = 0;
-  int32_t first = 0;
-  for (int32_t p = 0; p <= s->order->n; p++) {
-    bool inside = p < s->order->n && planc_order_phase(s->order, p) == PLANC_PHASE_forward &&
-                  !is_checkpoint(s->trace, s->order->runs[p].instance);
-    if (inside) {
-      bytes = pl_add_saturate(bytes, dropped_bytes(s, p, false));
-      continue;
-    }
-    for (int32_t k = first; bytes > most && p - first <= LONGEST && k < p; k++) (void)dropped_bytes(s, k, true);
-    first = p + 1;
-    bytes = 0;
+/* The first position behind the forward pass that reads what that left in a buffer, or something restored from it;
+ * PL_NEVER where that is overwritten first. */
+static int32_t find_need(const superneurons *s, int32_t b) {
+  int32_t need = PL_NEVER;
+  for (int32_t u = s->order->first_use[b]; u < s->order->first_use[b + 1]; u++) {
+    const planc_access *access = planc_order_access(s->order, u);
+    int32_t at = s->order->uses[u].position;
+    bool forward = planc_order_phase(s->order, at) == PLANC_PHASE_forward;
+    if (!forward && access->read < 0) return PL_NEVER;
+    int32_t reads = forward ? s->drops.again[access->instance] : at;
+    if (forward && access->write >= 0) need = PL_NEVER;
+    if ((!forward || (access->write < 0 && !access->effect)) && reads < need) need = reads;
+    if (!forward) break;
   }
+  return need;
 }
 
 /* --- Swapping ----------------------------------------------------------------------------------------------------- */
@@ -279,23 +302,5 @@ static planc_status take_outputs(const pl_walk *walk, const superneurons *s, int
     }
   }
   out->n = high;
-  return NULL;
-}
-
-/* Drops the first segments. */
-static planc_status drop_segments(superneurons *s, pl_arena *arena, int32_t n_dropped, pl_absences *out) {
-  const planc_trace *trace = s->trace;
-  s->n_dropped = n_dropped;
-  for (int32_t b = 0; b < trace->n_buffers; b++) {
-    s->drops.keep[b] = s->base[b] || s->segment[b] >= n_dropped;
-    s->brief[b] = false;
-  }
-  PLANC_TRY(pl_mark_drops(s->order, arena, &s->drops));
-  for (int32_t b = 0; b < trace->n_buffers; b++) s->need[b] = find_need(s, b);
-  find_memory_centric(s);
-  *out = (pl_absences){.items = s->items, .until = s->drops.until, .brief = s->brief};
-  out->n = pl_drop(s->order, &s->drops, s->brief, s->items);
-  for (int64_t k = 0; k < out->n; k++)
-    if (!s->brief[s->items[k].buffer]) s->items[k].fetch = s->need[s->items[k].buffer];
   return NULL;
 }

@@ -52,168 +52,6 @@ planc_status pl_policy_vdnn_conv(const planc_evaluator *evaluator, planc_candida
   return first_that_fits(evaluator, pl_sub_batch_asked(evaluator->problem), attempts, 2, out, &fits);
 }
 
-/* --- What is offloaded, and by whom ------------------------------------------------------------------------------- */
-
-/* Marks the buffers that the last convolution or matrix product of each round's forward pass accesses. */
-static void mark_last_layers(const planc_trace *trace, bool *stays) {
-  int32_t last = -1;
-  for (int32_t i = 0; i <= trace->n_instances; i++) {
-    bool forward = i < trace->n_instances && planc_trace_phase(trace, i) == PLANC_PHASE_forward;
-    planc_class class_ = forward ? pl_instance_class(trace, i) : PLANC_CLASS_elementwise;
-    if (class_ == PLANC_CLASS_conv || class_ == PLANC_CLASS_gemm) last = i;
-    if (forward || last < 0) continue;
-    const planc_instance *instance = &trace->instances[last];
-    for (int32_t a = instance->first_access; a < instance->first_access + instance->n_accesses; a++) {
-      stays[trace->accesses[a].buffer] = true;
-    }
-    last = -1;
-  }
-}
-
-/* Finds the forward instance during which each buffer leaves: its last forward reader, when a later op needs it. */
-static planc_status choose_leaves(vdnn *v) {
-  const planc_trace *trace = v->walk.trace;
-  bool *stays = calloc((size_t)trace->n_buffers + 1, sizeof *stays);
-  if (!stays) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
-  mark_last_layers(trace, stays);
-  for (int32_t b = 0; b < trace->n_buffers; b++) {
-    const planc_buffer *buffer = &trace->buffers[b];
-    v->leaves[b] = -1;
-    bool data = buffer->kind == PLANC_KIND_activation || buffer->kind == PLANC_KIND_input;
-    if (!data || stays[b] || v->offloads == OFFLOAD_NONE) continue;
-    int32_t last_reader = -1;
-    bool by_conv = false, needed_later = false;
-    for (int32_t i = buffer->first_access; i < buffer->first_access + buffer->n_accesses; i++) {
-      const planc_access *access = &trace->accesses[trace->by_buffer[i]];
-      if (planc_trace_phase(trace, access->instance) == PLANC_PHASE_forward) {
-        last_reader = access->write < 0 ? access->instance : -1;
-        by_conv |= access->write < 0 && pl_instance_class(trace, access->instance) == PLANC_CLASS_conv;
-      } else {
-        needed_later = access->read >= 0;
-        break;
-      }
-    }
-    if (needed_later && (by_conv || v->offloads == OFFLOAD_ALL)) v->leaves[b] = last_reader;
-  }
-  free(stays);
-  return NULL;
-}
-
-/* Finds how far each search sees: to the second convolution layer. The gradients of one convolution read one buffer,
- * its output's gradient, and are one layer. */
-static void find_sights(vdnn *v) {
-  const planc_trace *trace = v->walk.trace;
-  int32_t next_conv = -1, next_layer = -1, sight = trace->n_instances;
-  for (int32_t i = trace->n_instances - 1; i >= 0; i--) {
-    if (planc_trace_phase(trace, i) != PLANC_PHASE_backward) {
-      next_layer = -1;
-      sight = trace->n_instances;
-    } else if (pl_instance_class(trace, i) == PLANC_CLASS_conv && pl_output_gradient(trace, i) >= 0) {
-      int32_t layer = pl_output_gradient(trace, i);
-      if (next_layer >= 0 && next_layer != layer) sight = next_conv;
-      next_conv = i;
-      next_layer = layer;
-    }
-    v->sights[i] = sight;
-  }
-}
-
-/* --- Running the trace -------------------------------------------------------------------------------------------- */
-
-static planc_status make_ready(vdnn *v, const planc_access *access) {
-  v->away[access->buffer] = false;
-  return pl_walk_make_ready(&v->walk, access);
-}
-
-static bool leaves_now(const vdnn *v, int32_t instance, int32_t buffer) {
-  return v->leaves[buffer] == instance;
-}
-
-/* Starts the offloads of the layer's inputs; they run beside it. */
-static planc_status start_offloads(vdnn *v, int32_t instance) {
-  const planc_instance *in = &v->walk.trace->instances[instance];
-  for (int32_t a = in->first_access; a < in->first_access + in->n_accesses; a++) {
-    int32_t buffer = v->walk.trace->accesses[a].buffer;
-    if (!leaves_now(v, instance, buffer) || (v->walk.trace->buffers[buffer].flags & PLANC_BUFFER_FED)) continue;
-    planc_schedule *schedule = v->walk.schedule;
-    PLANC_TRY(planc_schedule_offload(schedule, planc_schedule_open(schedule, buffer), planc_schedule_host(schedule)));
-  }
-  return NULL;
-}
-
-static planc_status end_offloads(vdnn *v, int32_t instance) {
-  const planc_instance *in = &v->walk.trace->instances[instance];
-  for (int32_t a = in->first_access; a < in->first_access + in->n_accesses; a++) {
-    int32_t buffer = v->walk.trace->accesses[a].buffer;
-    if (!leaves_now(v, instance, buffer)) continue;
-    int32_t residency = planc_schedule_open(v->walk.schedule, buffer);
-    if (!(v->walk.trace->buffers[buffer].flags & PLANC_BUFFER_FED)) {
-      PLANC_TRY(planc_schedule_await(v->walk.schedule, PLANC_STREAM_COMPUTE, residency));
-    }
-    PLANC_TRY(pl_walk_close(&v->walk, residency));
-    v->away[buffer] = true;
-  }
-  return NULL;
-}
-
-/* What an instance reads of buffers that are away, NULL if nothing. */
-static const planc_access *missed_by(const vdnn *v, int32_t instance) {
-  const planc_instance *in = &v->walk.trace->instances[instance];
-  for (int32_t a = in->first_access; a < in->first_access + in->n_accesses; a++) {
-    const planc_access *access = &v->walk.trace->accesses[a];
-    if (access->read >= 0 && v->away[access->buffer]) return access;
-  }
-  return NULL;
-}
-
-static bool is_backward(const planc_trace *trace, int32_t instance) {
-  return instance < trace->n_instances && planc_trace_phase(trace, instance) == PLANC_PHASE_backward;
-}
-
-/* The access of the nearest later instance that misses a buffer which is away, looking no further than the next
- * convolution layer that misses none; NULL if there is none. A backward pass only brings back, so that who misses
- * nothing is not asked again. */
-static const planc_access *find_prefetch(vdnn *v, int32_t instance) {
-  if (v->missing <= instance) v->missing = instance + 1;
-  const planc_access *missed = NULL;
-  while (is_backward(v->walk.trace, v->missing) && !(missed = missed_by(v, v->missing))) v->missing++;
-  return missed && v->missing <= v->sights[instance + 1] ? missed : NULL;
-}
-
-static planc_status run_instance(vdnn *v, int32_t instance) {
-  const planc_instance *in = &v->walk.trace->instances[instance];
-  bool backward = planc_trace_phase(v->walk.trace, instance) == PLANC_PHASE_backward;
-  PLANC_TRY(pl_walk_reach(&v->walk, instance));
-  for (int32_t k = 0; k < in->n_accesses; k++) PLANC_TRY(make_ready(v, &v->walk.trace->accesses[in->first_access + k]));
-  PLANC_TRY(start_offloads(v, instance));
-  int32_t prefetched = -1;
-  const planc_access *wanted = backward ? find_prefetch(v, instance) : NULL;
-  if (wanted) {
-    PLANC_TRY(make_ready(v, wanted));
-    prefetched = planc_schedule_open(v->walk.schedule, wanted->buffer);
-  }
-  PLANC_TRY(pl_walk_exec(&v->walk, instance, false));
-  if (prefetched >= 0) PLANC_TRY(planc_schedule_await(v->walk.schedule, PLANC_STREAM_COMPUTE, prefetched));
-  PLANC_TRY(end_offloads(v, instance));
-  return pl_walk_close_dead(&v->walk, instance);
-}
-
-static planc_status run_trace(pl_walk *walk, void *context) {
-  vdnn *v = context;
-  PLANC_TRY(pl_walk_boundary(walk, NULL));
-  memset(v->away, 0, (size_t)walk->trace->n_buffers * sizeof *v->away);
-  v->missing = 0;
-  for (int32_t i = 0; i < walk->trace->n_instances; i++) PLANC_TRY(run_instance(v, i));
-  return planc_schedule_finish(walk->schedule);
-}
-
-static planc_status choose_and_run(vdnn *v) {
-  if (!v->leaves || !v->away || !v->sights) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
-  PLANC_TRY(choose_leaves(v));
-  find_sights(v);
-  return pl_walk_run(&v->walk, run_trace, v);
-}
-
 /* --- Attempts ---------------------------------------------------------------------------------------------------- */
 
 /* How a maker is to walk. */
@@ -221,6 +59,8 @@ typedef struct vdnn_setting {
   vdnn_offloads offloads;
   int64_t sub_batch;
 } vdnn_setting;
+
+static planc_status choose_and_run(vdnn *v);
 
 static planc_status make(const planc_problem *problem, const void *context, int64_t room, planc_candidate *out) {
   const vdnn_setting *setting = context;
@@ -378,4 +218,180 @@ static planc_status in_one_round(const planc_evaluator *evaluator, planc_status 
     return status;
   }
   return reason;
+}
+
+/* --- Running the trace -------------------------------------------------------------------------------------------- */
+
+static planc_status run_trace(pl_walk *walk, void *context);
+static planc_status run_instance(vdnn *v, int32_t instance);
+static planc_status make_ready(vdnn *v, const planc_access *access);
+static planc_status start_offloads(vdnn *v, int32_t instance);
+static bool leaves_now(const vdnn *v, int32_t instance, int32_t buffer);
+static const planc_access *find_prefetch(vdnn *v, int32_t instance);
+static bool is_backward(const planc_trace *trace, int32_t instance);
+static const planc_access *missed_by(const vdnn *v, int32_t instance);
+static planc_status end_offloads(vdnn *v, int32_t instance);
+static planc_status choose_leaves(vdnn *v);
+static void find_sights(vdnn *v);
+
+static planc_status choose_and_run(vdnn *v) {
+  if (!v->leaves || !v->away || !v->sights) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
+  PLANC_TRY(choose_leaves(v));
+  find_sights(v);
+  return pl_walk_run(&v->walk, run_trace, v);
+}
+
+static planc_status run_trace(pl_walk *walk, void *context) {
+  vdnn *v = context;
+  PLANC_TRY(pl_walk_boundary(walk, NULL));
+  memset(v->away, 0, (size_t)walk->trace->n_buffers * sizeof *v->away);
+  v->missing = 0;
+  for (int32_t i = 0; i < walk->trace->n_instances; i++) PLANC_TRY(run_instance(v, i));
+  return planc_schedule_finish(walk->schedule);
+}
+
+static planc_status run_instance(vdnn *v, int32_t instance) {
+  const planc_instance *in = &v->walk.trace->instances[instance];
+  bool backward = planc_trace_phase(v->walk.trace, instance) == PLANC_PHASE_backward;
+  PLANC_TRY(pl_walk_reach(&v->walk, instance));
+  for (int32_t k = 0; k < in->n_accesses; k++) PLANC_TRY(make_ready(v, &v->walk.trace->accesses[in->first_access + k]));
+  PLANC_TRY(start_offloads(v, instance));
+  int32_t prefetched = -1;
+  const planc_access *wanted = backward ? find_prefetch(v, instance) : NULL;
+  if (wanted) {
+    PLANC_TRY(make_ready(v, wanted));
+    prefetched = planc_schedule_open(v->walk.schedule, wanted->buffer);
+  }
+  PLANC_TRY(pl_walk_exec(&v->walk, instance, false));
+  if (prefetched >= 0) PLANC_TRY(planc_schedule_await(v->walk.schedule, PLANC_STREAM_COMPUTE, prefetched));
+  PLANC_TRY(end_offloads(v, instance));
+  return pl_walk_close_dead(&v->walk, instance);
+}
+
+static planc_status make_ready(vdnn *v, const planc_access *access) {
+  v->away[access->buffer] = false;
+  return pl_walk_make_ready(&v->walk, access);
+}
+
+/* Starts the offloads of the layer's inputs; they run beside it. */
+static planc_status start_offloads(vdnn *v, int32_t instance) {
+  const planc_instance *in = &v->walk.trace->instances[instance];
+  for (int32_t a = in->first_access; a < in->first_access + in->n_accesses; a++) {
+    int32_t buffer = v->walk.trace->accesses[a].buffer;
+    if (!leaves_now(v, instance, buffer) || (v->walk.trace->buffers[buffer].flags & PLANC_BUFFER_FED)) continue;
+    planc_schedule *schedule = v->walk.schedule;
+    PLANC_TRY(planc_schedule_offload(schedule, planc_schedule_open(schedule, buffer), planc_schedule_host(schedule)));
+  }
+  return NULL;
+}
+
+static bool leaves_now(const vdnn *v, int32_t instance, int32_t buffer) {
+  return v->leaves[buffer] == instance;
+}
+
+/* The access of the nearest later instance that misses a buffer which is away, looking no further than the next
+ * convolution layer that misses none; NULL if there is none. A backward pass only brings back, so that who misses
+ * nothing is not asked again. */
+static const planc_access *find_prefetch(vdnn *v, int32_t instance) {
+  if (v->missing <= instance) v->missing = instance + 1;
+  const planc_access *missed = NULL;
+  while (is_backward(v->walk.trace, v->missing) && !(missed = missed_by(v, v->missing))) v->missing++;
+  return missed && v->missing <= v->sights[instance + 1] ? missed : NULL;
+}
+
+static bool is_backward(const planc_trace *trace, int32_t instance) {
+  return instance < trace->n_instances && planc_trace_phase(trace, instance) == PLANC_PHASE_backward;
+}
+
+/* What an instance reads of buffers that are away, NULL if nothing. */
+static const planc_access *missed_by(const vdnn *v, int32_t instance) {
+  const planc_instance *in = &v->walk.trace->instances[instance];
+  for (int32_t a = in->first_access; a < in->first_access + in->n_accesses; a++) {
+    const planc_access *access = &v->walk.trace->accesses[a];
+    if (access->read >= 0 && v->away[access->buffer]) return access;
+  }
+  return NULL;
+}
+
+static planc_status end_offloads(vdnn *v, int32_t instance) {
+  const planc_instance *in = &v->walk.trace->instances[instance];
+  for (int32_t a = in->first_access; a < in->first_access + in->n_accesses; a++) {
+    int32_t buffer = v->walk.trace->accesses[a].buffer;
+    if (!leaves_now(v, instance, buffer)) continue;
+    int32_t residency = planc_schedule_open(v->walk.schedule, buffer);
+    if (!(v->walk.trace->buffers[buffer].flags & PLANC_BUFFER_FED)) {
+      PLANC_TRY(planc_schedule_await(v->walk.schedule, PLANC_STREAM_COMPUTE, residency));
+    }
+    PLANC_TRY(pl_walk_close(&v->walk, residency));
+    v->away[buffer] = true;
+  }
+  return NULL;
+}
+
+/* --- What is offloaded, and by whom ------------------------------------------------------------------------------- */
+
+static void mark_last_layers(const planc_trace *trace, bool *stays);
+
+/* Finds the forward instance during which each buffer leaves: its last forward reader, when a later op needs it. */
+static planc_status choose_leaves(vdnn *v) {
+  const planc_trace *trace = v->walk.trace;
+  bool *stays = calloc((size_t)trace->n_buffers + 1, sizeof *stays);
+  if (!stays) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
+  mark_last_layers(trace, stays);
+  for (int32_t b = 0; b < trace->n_buffers; b++) {
+    const planc_buffer *buffer = &trace->buffers[b];
+    v->leaves[b] = -1;
+    bool data = buffer->kind == PLANC_KIND_activation || buffer->kind == PLANC_KIND_input;
+    if (!data || stays[b] || v->offloads == OFFLOAD_NONE) continue;
+    int32_t last_reader = -1;
+    bool by_conv = false, needed_later = false;
+    for (int32_t i = buffer->first_access; i < buffer->first_access + buffer->n_accesses; i++) {
+      const planc_access *access = &trace->accesses[trace->by_buffer[i]];
+      if (planc_trace_phase(trace, access->instance) == PLANC_PHASE_forward) {
+        last_reader = access->write < 0 ? access->instance : -1;
+        by_conv |= access->write < 0 && pl_instance_class(trace, access->instance) == PLANC_CLASS_conv;
+      } else {
+        needed_later = access->read >= 0;
+        break;
+      }
+    }
+    if (needed_later && (by_conv || v->offloads == OFFLOAD_ALL)) v->leaves[b] = last_reader;
+  }
+  free(stays);
+  return NULL;
+}
+
+/* Marks the buffers that the last convolution or matrix product of each round's forward pass accesses. */
+static void mark_last_layers(const planc_trace *trace, bool *stays) {
+  int32_t last = -1;
+  for (int32_t i = 0; i <= trace->n_instances; i++) {
+    bool forward = i < trace->n_instances && planc_trace_phase(trace, i) == PLANC_PHASE_forward;
+    planc_class class_ = forward ? pl_instance_class(trace, i) : PLANC_CLASS_elementwise;
+    if (class_ == PLANC_CLASS_conv || class_ == PLANC_CLASS_gemm) last = i;
+    if (forward || last < 0) continue;
+    const planc_instance *instance = &trace->instances[last];
+    for (int32_t a = instance->first_access; a < instance->first_access + instance->n_accesses; a++) {
+      stays[trace->accesses[a].buffer] = true;
+    }
+    last = -1;
+  }
+}
+
+/* Finds how far each search sees: to the second convolution layer. The gradients of one convolution read one buffer,
+ * its output's gradient, and are one layer. */
+static void find_sights(vdnn *v) {
+  const planc_trace *trace = v->walk.trace;
+  int32_t next_conv = -1, next_layer = -1, sight = trace->n_instances;
+  for (int32_t i = trace->n_instances - 1; i >= 0; i--) {
+    if (planc_trace_phase(trace, i) != PLANC_PHASE_backward) {
+      next_layer = -1;
+      sight = trace->n_instances;
+    } else if (pl_instance_class(trace, i) == PLANC_CLASS_conv && pl_output_gradient(trace, i) >= 0) {
+      int32_t layer = pl_output_gradient(trace, i);
+      if (next_layer >= 0 && next_layer != layer) sight = next_conv;
+      next_conv = i;
+      next_layer = layer;
+    }
+    v->sights[i] = sight;
+  }
 }

@@ -121,6 +121,31 @@ static int32_t workspace_of(const windowing *w, int32_t instance) {
 
 /* --- The sequence ------------------------------------------------------------------------------------------------- */
 
+static planc_status size_buffers(windowing *w);
+static planc_status list_uses(windowing *w);
+static void append_use(windowing *w, int32_t *n, int32_t buffer, int32_t access, bool reads, bool keeps);
+
+static planc_status make_sequence(windowing *w) {
+  int32_t n_instances = w->trace->n_instances;
+  int64_t most_uses = (int64_t)w->trace->n_accesses + n_instances,
+          n_buffers = (int64_t)w->trace->n_buffers + n_instances;
+  PLANC_TRY(PL_NEW(&w->arena, &w->bytes, n_buffers));
+  PLANC_TRY(PL_NEW(&w->arena, &w->first_use, (int64_t)n_instances + 1));
+  PLANC_TRY(PL_NEW(&w->arena, &w->uses, most_uses));
+  PLANC_TRY(PL_NEW(&w->arena, &w->access_of_use, most_uses));
+  PLANC_TRY(PL_NEW(&w->arena, &w->variants, n_instances));
+  PLANC_TRY(PL_NEW(&w->arena, &w->handles, n_buffers));
+  if (most_uses > INT32_MAX || n_buffers > INT32_MAX) return planc_error(PLANC_INTERNAL, "window: too many accesses");
+  PLANC_TRY(size_buffers(w));
+  PLANC_TRY(list_uses(w));
+  w->sequence = (pl_window_sequence){.n_instances = n_instances,
+                                     .n_buffers = (int32_t)n_buffers,
+                                     .first_use = w->first_use,
+                                     .uses = w->uses,
+                                     .bytes = w->bytes};
+  return NULL;
+}
+
 /* No sum of sizes may overflow. */
 static planc_status size_buffers(windowing *w) {
   int64_t total = 0;
@@ -131,11 +156,6 @@ static planc_status size_buffers(windowing *w) {
   }
   if (total < INT64_MAX / 4) return NULL;
   return planc_error(PLANC_BAD_INPUT, "the data of graph %s exceeds 64 bits", w->problem->job.graph->name);
-}
-
-static void append_use(windowing *w, int32_t *n, int32_t buffer, int32_t access, bool reads, bool keeps) {
-  w->uses[*n] = (pl_window_use){.buffer = buffer, .reads = reads, .keeps = keeps};
-  w->access_of_use[(*n)++] = access;
 }
 
 /* The uses of every instance, its workspace last. */
@@ -166,25 +186,9 @@ static planc_status list_uses(windowing *w) {
   return NULL;
 }
 
-static planc_status make_sequence(windowing *w) {
-  int32_t n_instances = w->trace->n_instances;
-  int64_t most_uses = (int64_t)w->trace->n_accesses + n_instances,
-          n_buffers = (int64_t)w->trace->n_buffers + n_instances;
-  PLANC_TRY(PL_NEW(&w->arena, &w->bytes, n_buffers));
-  PLANC_TRY(PL_NEW(&w->arena, &w->first_use, (int64_t)n_instances + 1));
-  PLANC_TRY(PL_NEW(&w->arena, &w->uses, most_uses));
-  PLANC_TRY(PL_NEW(&w->arena, &w->access_of_use, most_uses));
-  PLANC_TRY(PL_NEW(&w->arena, &w->variants, n_instances));
-  PLANC_TRY(PL_NEW(&w->arena, &w->handles, n_buffers));
-  if (most_uses > INT32_MAX || n_buffers > INT32_MAX) return planc_error(PLANC_INTERNAL, "window: too many accesses");
-  PLANC_TRY(size_buffers(w));
-  PLANC_TRY(list_uses(w));
-  w->sequence = (pl_window_sequence){.n_instances = n_instances,
-                                     .n_buffers = (int32_t)n_buffers,
-                                     .first_use = w->first_use,
-                                     .uses = w->uses,
-                                     .bytes = w->bytes};
-  return NULL;
+static void append_use(windowing *w, int32_t *n, int32_t buffer, int32_t access, bool reads, bool keeps) {
+  w->uses[*n] = (pl_window_use){.buffer = buffer, .reads = reads, .keeps = keeps};
+  w->access_of_use[(*n)++] = access;
 }
 
 /* Gives every instance its fastest algorithm up to the user's limit. */
@@ -223,6 +227,39 @@ static planc_status check_chunks(const windowing *w) {
 
 enum { MAX_ITERATIONS = 100 };
 
+static planc_status place_recording(windowing *w);
+static planc_status take(windowing *w, int32_t instance, int32_t buffer, int64_t *out_address);
+static planc_status give(windowing *w, int32_t buffer);
+static planc_status place_steps(windowing *w, bool *out_same);
+
+static planc_status place(windowing *w) {
+  bool caches = w->problem->terms.placement != PLANC_PLACEMENT_VMM, same = false;
+  pl_allocator_free(&w->allocator);
+  PLANC_TRY(pl_allocator_init(&w->allocator, w->problem));
+  w->stuck = -1;
+  for (int32_t b = 0; b < w->sequence.n_buffers; b++) w->handles[b] = -1;
+  if (caches) PLANC_TRY(place_recording(w));
+  for (int32_t i = 0; w->stuck < 0 && !same && i < (caches ? MAX_ITERATIONS : 1); i++) {
+    PLANC_TRY(place_steps(w, &same));
+  }
+  w->top = pl_allocator_arena(&w->allocator);
+  if (w->stuck >= 0) w->top = pl_allocator_room(w->problem) + w->bytes[w->stuck];
+  return NULL;
+}
+
+/* The first iteration, up to an instance that finds no room: each has its own buffers and no others. */
+static planc_status place_recording(windowing *w) {
+  for (int32_t i = 0; i < w->sequence.n_instances; i++) {
+    for (int32_t u = w->first_use[i]; u < w->first_use[i + 1]; u++) {
+      int64_t address;
+      PLANC_TRY(take(w, i, w->uses[u].buffer, &address));
+      if (w->stuck >= 0) return NULL;
+    }
+    for (int32_t u = w->first_use[i]; u < w->first_use[i + 1]; u++) PLANC_TRY(give(w, w->uses[u].buffer));
+  }
+  return NULL;
+}
+
 /* Memory for a buffer of `instance`. */
 static planc_status take(windowing *w, int32_t instance, int32_t buffer, int64_t *out_address) {
   if (w->bytes[buffer] == 0) return NULL;
@@ -237,19 +274,6 @@ static planc_status give(windowing *w, int32_t buffer) {
   if (w->bytes[buffer] == 0) return NULL;
   PLANC_TRY(pl_allocator_give(&w->allocator, w->handles[buffer]));
   w->handles[buffer] = -1;
-  return NULL;
-}
-
-/* The first iteration, up to an instance that finds no room: each has its own buffers and no others. */
-static planc_status place_recording(windowing *w) {
-  for (int32_t i = 0; i < w->sequence.n_instances; i++) {
-    for (int32_t u = w->first_use[i]; u < w->first_use[i + 1]; u++) {
-      int64_t address;
-      PLANC_TRY(take(w, i, w->uses[u].buffer, &address));
-      if (w->stuck >= 0) return NULL;
-    }
-    for (int32_t u = w->first_use[i]; u < w->first_use[i + 1]; u++) PLANC_TRY(give(w, w->uses[u].buffer));
-  }
   return NULL;
 }
 
@@ -277,51 +301,25 @@ static planc_status place_steps(windowing *w, bool *out_same) {
   return NULL;
 }
 
-static planc_status place(windowing *w) {
-  bool caches = w->problem->terms.placement != PLANC_PLACEMENT_VMM, same = false;
-  pl_allocator_free(&w->allocator);
-  PLANC_TRY(pl_allocator_init(&w->allocator, w->problem));
-  w->stuck = -1;
-  for (int32_t b = 0; b < w->sequence.n_buffers; b++) w->handles[b] = -1;
-  if (caches) PLANC_TRY(place_recording(w));
-  for (int32_t i = 0; w->stuck < 0 && !same && i < (caches ? MAX_ITERATIONS : 1); i++) {
-    PLANC_TRY(place_steps(w, &same));
-  }
-  w->top = pl_allocator_arena(&w->allocator);
-  if (w->stuck >= 0) w->top = pl_allocator_room(w->problem) + w->bytes[w->stuck];
-  return NULL;
-}
-
 /* --- Statement ---------------------------------------------------------------------------------------------------- */
 
-static planc_status state_take(const windowing *w, int64_t step) {
-  const planc_access *access = &w->trace->accesses[w->access_of_use[w->steps.data[step].use]];
-  int32_t device = planc_schedule_device(w->candidate->schedule), residency;
-  PLANC_TRY(planc_schedule_acquire(w->candidate->schedule, access->buffer, device, w->addresses[step], &residency));
-  if (w->steps.data[step].kind != PL_WINDOW_SWAP_IN && !is_sent(w, access->buffer)) return NULL;
-  return planc_schedule_prefetch(w->candidate->schedule, residency, access->read);
-}
+static planc_status state_step(const windowing *w, int64_t index, int64_t *workspace);
+static planc_status state_take(const windowing *w, int64_t step);
+static planc_status state_swap_out(const windowing *w, int32_t access);
+static planc_status state_result(const windowing *w, int32_t access, int32_t residency);
+static planc_status state_clear(const windowing *w, int32_t access);
 
-/* Delivers a result behind its last access. */
-static planc_status state_result(const windowing *w, int32_t access, int32_t residency) {
-  const planc_buffer *buffer = &w->trace->buffers[w->trace->accesses[access].buffer];
-  bool last = w->trace->by_buffer[buffer->first_access + buffer->n_accesses - 1] == access;
-  return last && (buffer->flags & PLANC_BUFFER_RESULT) ? planc_schedule_deliver(w->candidate->schedule, residency)
-                                                       : NULL;
-}
-
-static planc_status state_swap_out(const windowing *w, int32_t access) {
-  int32_t buffer = w->trace->accesses[access].buffer, residency = planc_schedule_open(w->candidate->schedule, buffer);
-  PLANC_TRY(state_result(w, access, residency));
-  if (planc_schedule_on_host(w->candidate->schedule, buffer, planc_schedule_content(w->candidate->schedule, residency)))
-    return NULL;
-  return planc_schedule_offload(w->candidate->schedule, residency, planc_schedule_host(w->candidate->schedule));
-}
-
-static planc_status state_clear(const windowing *w, int32_t access) {
-  int32_t residency = planc_schedule_open(w->candidate->schedule, w->trace->accesses[access].buffer);
-  PLANC_TRY(state_result(w, access, residency));
-  return planc_schedule_release(w->candidate->schedule, residency);
+static planc_status state(const windowing *w) {
+  int64_t workspace = 0;
+  int32_t host = planc_schedule_host(w->candidate->schedule), residency;
+  for (int32_t b = 0; b < w->trace->n_buffers; b++) {
+    if (persists(w, b) && w->trace->buffers[b].n_accesses > 0) {
+      PLANC_TRY(planc_schedule_boundary(w->candidate->schedule, b, host, PLANC_BLANK, &residency));
+    }
+  }
+  for (int64_t i = 0; i < w->steps.len; i++) PLANC_TRY(state_step(w, i, &workspace));
+  PLANC_TRY(pl_allocator_map(&w->allocator, w->candidate->schedule));
+  return planc_schedule_finish(w->candidate->schedule);
 }
 
 /* States one step; *workspace is where the workspace of the next call lies. */
@@ -351,17 +349,34 @@ static planc_status state_step(const windowing *w, int64_t index, int64_t *works
   }
 }
 
-static planc_status state(const windowing *w) {
-  int64_t workspace = 0;
-  int32_t host = planc_schedule_host(w->candidate->schedule), residency;
-  for (int32_t b = 0; b < w->trace->n_buffers; b++) {
-    if (persists(w, b) && w->trace->buffers[b].n_accesses > 0) {
-      PLANC_TRY(planc_schedule_boundary(w->candidate->schedule, b, host, PLANC_BLANK, &residency));
-    }
-  }
-  for (int64_t i = 0; i < w->steps.len; i++) PLANC_TRY(state_step(w, i, &workspace));
-  PLANC_TRY(pl_allocator_map(&w->allocator, w->candidate->schedule));
-  return planc_schedule_finish(w->candidate->schedule);
+static planc_status state_take(const windowing *w, int64_t step) {
+  const planc_access *access = &w->trace->accesses[w->access_of_use[w->steps.data[step].use]];
+  int32_t device = planc_schedule_device(w->candidate->schedule), residency;
+  PLANC_TRY(planc_schedule_acquire(w->candidate->schedule, access->buffer, device, w->addresses[step], &residency));
+  if (w->steps.data[step].kind != PL_WINDOW_SWAP_IN && !is_sent(w, access->buffer)) return NULL;
+  return planc_schedule_prefetch(w->candidate->schedule, residency, access->read);
+}
+
+static planc_status state_swap_out(const windowing *w, int32_t access) {
+  int32_t buffer = w->trace->accesses[access].buffer, residency = planc_schedule_open(w->candidate->schedule, buffer);
+  PLANC_TRY(state_result(w, access, residency));
+  if (planc_schedule_on_host(w->candidate->schedule, buffer, planc_schedule_content(w->candidate->schedule, residency)))
+    return NULL;
+  return planc_schedule_offload(w->candidate->schedule, residency, planc_schedule_host(w->candidate->schedule));
+}
+
+/* Delivers a result behind its last access. */
+static planc_status state_result(const windowing *w, int32_t access, int32_t residency) {
+  const planc_buffer *buffer = &w->trace->buffers[w->trace->accesses[access].buffer];
+  bool last = w->trace->by_buffer[buffer->first_access + buffer->n_accesses - 1] == access;
+  return last && (buffer->flags & PLANC_BUFFER_RESULT) ? planc_schedule_deliver(w->candidate->schedule, residency)
+                                                       : NULL;
+}
+
+static planc_status state_clear(const windowing *w, int32_t access) {
+  int32_t residency = planc_schedule_open(w->candidate->schedule, w->trace->accesses[access].buffer);
+  PLANC_TRY(state_result(w, access, residency));
+  return planc_schedule_release(w->candidate->schedule, residency);
 }
 
 /* --- The budget to schedule with ---------------------------------------------------------------------------------- */

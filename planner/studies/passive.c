@@ -231,14 +231,51 @@ static planc_status make_room(passive *p, int64_t bytes) {
 
 /* --- An op -------------------------------------------------------------------------------------------------------- */
 
-static bool is_first(const passive *p, int32_t access) {
-  const planc_buffer *buffer = &p->trace->buffers[p->trace->accesses[access].buffer];
-  return p->trace->by_buffer[buffer->first_access] == access;
+/* Whether the content that the access leaves is read: by the buffer's next access, or by the user. */
+static void note_needs(passive *p, bool *needed) {
+  const planc_trace *trace = p->trace;
+  for (int32_t b = 0; b < trace->n_buffers; b++) {
+    const planc_buffer *buffer = &trace->buffers[b];
+    for (int32_t k = 0; k < buffer->n_accesses; k++) {
+      const int32_t *at = &trace->by_buffer[buffer->first_access + k];
+      needed[*at] = k + 1 < buffer->n_accesses ? trace->accesses[at[1]].read >= 0 : true;
+    }
+  }
 }
 
-static bool is_last(const passive *p, int32_t access) {
-  const planc_buffer *buffer = &p->trace->buffers[p->trace->accesses[access].buffer];
-  return p->trace->by_buffer[buffer->first_access + buffer->n_accesses - 1] == access;
+static planc_status run_instance(passive *p, int32_t instance, const bool *needed);
+
+static planc_status run_iteration(passive *p, const bool *needed) {
+  int64_t start = p->device_ns;
+  p->now = (planc_passive_iteration){0};
+  for (int32_t i = 0; i < p->trace->n_instances; i++) PLANC_TRY(run_instance(p, i, needed));
+  p->now.time_ns = p->device_ns - start;
+  return NULL;
+}
+
+static void allocate(passive *p, int32_t access);
+static planc_status swap_in(passive *p, int32_t access);
+static bool is_first(const passive *p, int32_t access);
+static planc_status note_algorithm(passive *p, const char *name);
+static planc_status end_access(passive *p, int32_t access);
+static bool is_last(const passive *p, int32_t access);
+
+static planc_status run_instance(passive *p, int32_t instance, const bool *needed) {
+  const planc_instance *in = &p->trace->instances[instance];
+  int32_t first = in->first_access, end = first + in->n_accesses;
+  p->n_missing = 0;
+  for (int32_t a = first; a < end; a++) allocate(p, a);
+  PLANC_TRY(make_room(p, 0));
+  planc_variant variant = pl_walk_variant(&p->walk, instance, p->capacity - p->live);
+  PLANC_TRY(make_room(p, pl_align_up(variant.workspace_bytes, PLANC_ALIGNMENT)));
+  for (int32_t m = 0; m < p->n_missing; m++) PLANC_TRY(swap_in(p, p->missing[m]));
+  PLANC_TRY(note_algorithm(p, variant.algorithm));
+  PLANC_TRY(run_op(p, variant.time_ns));
+  for (int32_t a = first; a < end; a++) {
+    p->buffers[p->trace->accesses[a].buffer].needed = needed[a];
+    PLANC_TRY(end_access(p, a));
+  }
+  return NULL;
 }
 
 /* Makes the operand the newest buffer; one that was not there awaits its content, if it is read: what an op reads was
@@ -265,6 +302,18 @@ static planc_status swap_in(passive *p, int32_t access) {
   return run_copy(p, false, buffer, &p->now.swap_in_ns);
 }
 
+static bool is_first(const passive *p, int32_t access) {
+  const planc_buffer *buffer = &p->trace->buffers[p->trace->accesses[access].buffer];
+  return p->trace->by_buffer[buffer->first_access] == access;
+}
+
+static planc_status note_algorithm(passive *p, const char *name) {
+  size_t length = strlen(name);
+  if (pl_map_get(&p->algorithms, name, length) >= 0) return NULL;
+  p->code_bytes = pl_add_saturate(p->code_bytes, planc_profile_code(p->profile, name));
+  return pl_map_put(&p->algorithms, name, length, 0);
+}
+
 /* Frees what nothing accesses any more; results leave first. */
 static planc_status end_access(passive *p, int32_t access) {
   const planc_access *a = &p->trace->accesses[access];
@@ -280,41 +329,9 @@ static planc_status end_access(passive *p, int32_t access) {
   return NULL;
 }
 
-/* Whether the content that the access leaves is read: by the buffer's next access, or by the user. */
-static void note_needs(passive *p, bool *needed) {
-  const planc_trace *trace = p->trace;
-  for (int32_t b = 0; b < trace->n_buffers; b++) {
-    const planc_buffer *buffer = &trace->buffers[b];
-    for (int32_t k = 0; k < buffer->n_accesses; k++) {
-      const int32_t *at = &trace->by_buffer[buffer->first_access + k];
-      needed[*at] = k + 1 < buffer->n_accesses ? trace->accesses[at[1]].read >= 0 : true;
-    }
-  }
-}
-
-static planc_status note_algorithm(passive *p, const char *name) {
-  size_t length = strlen(name);
-  if (pl_map_get(&p->algorithms, name, length) >= 0) return NULL;
-  p->code_bytes = pl_add_saturate(p->code_bytes, planc_profile_code(p->profile, name));
-  return pl_map_put(&p->algorithms, name, length, 0);
-}
-
-static planc_status run_instance(passive *p, int32_t instance, const bool *needed) {
-  const planc_instance *in = &p->trace->instances[instance];
-  int32_t first = in->first_access, end = first + in->n_accesses;
-  p->n_missing = 0;
-  for (int32_t a = first; a < end; a++) allocate(p, a);
-  PLANC_TRY(make_room(p, 0));
-  planc_variant variant = pl_walk_variant(&p->walk, instance, p->capacity - p->live);
-  PLANC_TRY(make_room(p, pl_align_up(variant.workspace_bytes, PLANC_ALIGNMENT)));
-  for (int32_t m = 0; m < p->n_missing; m++) PLANC_TRY(swap_in(p, p->missing[m]));
-  PLANC_TRY(note_algorithm(p, variant.algorithm));
-  PLANC_TRY(run_op(p, variant.time_ns));
-  for (int32_t a = first; a < end; a++) {
-    p->buffers[p->trace->accesses[a].buffer].needed = needed[a];
-    PLANC_TRY(end_access(p, a));
-  }
-  return NULL;
+static bool is_last(const passive *p, int32_t access) {
+  const planc_buffer *buffer = &p->trace->buffers[p->trace->accesses[access].buffer];
+  return p->trace->by_buffer[buffer->first_access + buffer->n_accesses - 1] == access;
 }
 
 /* --- The run ------------------------------------------------------------------------------------------------------ */
@@ -379,14 +396,6 @@ static planc_status run_prologue(passive *p) {
   for (int32_t b = 0; b < p->trace->n_buffers; b++) PLANC_TRY(load(p, b, &full));
   p->out->prologue_ns = p->device_ns;
   return make_room(p, 0);
-}
-
-static planc_status run_iteration(passive *p, const bool *needed) {
-  int64_t start = p->device_ns;
-  p->now = (planc_passive_iteration){0};
-  for (int32_t i = 0; i < p->trace->n_instances; i++) PLANC_TRY(run_instance(p, i, needed));
-  p->now.time_ns = p->device_ns - start;
-  return NULL;
 }
 
 static planc_status set_up(passive *p, const planc_problem *problem) {

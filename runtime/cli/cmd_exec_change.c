@@ -113,13 +113,6 @@ planc_status run_execution_place_jobs(run_execution *e) {
 
 /* --- Telling ---------------------------------------------------------------------------------------------------- */
 
-/* What a job does at a change; NULL where it stays what it was. */
-static const char *move_of(const planrt_job *now, int32_t was) {
-  if (now->is_new) return "joins";
-  if (now->job < 0) return was < 0 ? NULL : "leaves";
-  return was < 0 ? "comes back" : NULL;
-}
-
 /* Other rounds add up in another order, which is rounded otherwise. */
 static void note_rounds(const run_execution *e, const planc_plan *next, const int32_t *was) {
   for (int32_t n = 0; n < planrt_jobs(e->session); n++) {
@@ -132,13 +125,28 @@ static void note_rounds(const run_execution *e, const planc_plan *next, const in
   }
 }
 
-/* The first job that has run before the change and goes on; -1 = none. */
-static int32_t find_staying(const run_execution *e, const int32_t *was) {
+static const char *move_of(const planrt_job *now, int32_t was);
+static void note_job(const run_execution *e, int32_t number, const char *move, int32_t beside);
+static int32_t find_staying(const run_execution *e, const int32_t *was);
+
+/* Tells who comes and goes. What a job leaves behind is on disk when it has left. */
+static planc_status note_jobs(const run_execution *e, const int32_t *was) {
+  bool any = false;
   for (int32_t n = 0; n < planrt_jobs(e->session); n++) {
-    planrt_job job = planrt_job_of(e->session, n);
-    if (job.job >= 0 && !job.is_new && was[n] >= 0) return n;
+    planrt_job now = planrt_job_of(e->session, n);
+    const char *move = move_of(&now, now.is_new ? -1 : was[n]);
+    if (!move) continue;
+    note_job(e, n, move, now.job < 0 ? -1 : find_staying(e, was));
+    any = true;
   }
-  return -1;
+  return any && e->save ? planrt_save(e->session, e->save) : NULL;
+}
+
+/* What a job does at a change; NULL where it stays what it was. */
+static const char *move_of(const planrt_job *now, int32_t was) {
+  if (now->is_new) return "joins";
+  if (now->job < 0) return was < 0 ? NULL : "leaves";
+  return was < 0 ? "comes back" : NULL;
 }
 
 /* Of one that comes it is told where another is, as the run has no iterations but its jobs'. */
@@ -156,17 +164,13 @@ static void note_job(const run_execution *e, int32_t number, const char *move, i
                   run_execution_name(&other));
 }
 
-/* Tells who comes and goes. What a job leaves behind is on disk when it has left. */
-static planc_status note_jobs(const run_execution *e, const int32_t *was) {
-  bool any = false;
+/* The first job that has run before the change and goes on; -1 = none. */
+static int32_t find_staying(const run_execution *e, const int32_t *was) {
   for (int32_t n = 0; n < planrt_jobs(e->session); n++) {
-    planrt_job now = planrt_job_of(e->session, n);
-    const char *move = move_of(&now, now.is_new ? -1 : was[n]);
-    if (!move) continue;
-    note_job(e, n, move, now.job < 0 ? -1 : find_staying(e, was));
-    any = true;
+    planrt_job job = planrt_job_of(e->session, n);
+    if (job.job >= 0 && !job.is_new && was[n] >= 0) return n;
   }
-  return any && e->save ? planrt_save(e->session, e->save) : NULL;
+  return -1;
 }
 
 void run_execution_note_resumed(const run_execution *e) {

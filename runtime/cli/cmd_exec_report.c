@@ -29,51 +29,16 @@ static int64_t iterations_of(const planrt_job *job) {
 
 /* --- JSON ------------------------------------------------------------------------------------------------------- */
 
-static void add_losses(cJSON *to, double mean, const double *losses, int64_t n) {
-  pl_json_add_finite(to, "loss", mean);
-  cJSON *list = pl_json_add_array(to, "losses");
-  for (int64_t i = 0; i < n; i++) pl_json_add_finite(list, NULL, losses[i]);
-}
-
 static bool has_failures(const run_execution *e) {
   for (int32_t n = 0; n < planrt_jobs(e->session); n++)
     if (planrt_job_of(e->session, n).why) return true;
   return false;
 }
 
-/* Where the job has failed: the first iteration that does not count, and why. */
-static void add_failure(cJSON *to, const planrt_job *job) {
-  if (!job->why) return;
-  cJSON *failed = pl_json_add_object(to, "failed");
-  pl_json_add_int(failed, "iteration", job->failed_at);
-  pl_json_add_string(failed, "why", job->why);
-}
-
-/* Of several jobs, those that have left included, each has an object of its own. */
-static void add_jobs(cJSON *to, const run_execution *e) {
-  if (e->jobs.len == 1) return;
-  cJSON *jobs = pl_json_add_array(to, "jobs");
-  for (int32_t n = 0; n < e->jobs.len; n++) {
-    const run_execution_job *of = &e->jobs.data[n];
-    planrt_job is = planrt_job_of(e->session, n);
-    cJSON *job = pl_json_add_object(jobs, NULL);
-    if (is.name) pl_json_add_string(job, "name", is.name);
-    pl_json_add_string(job, "graph", is.graph);
-    pl_json_add_int(job, "iterations", iterations_of(&is));
-    add_losses(job, of->losses.mean, of->losses.kept.data, of->losses.kept.len);
-    pl_json_add_finite(job, "accuracy", of->accuracy);
-    if (is.job < 0) pl_json_add_bool(job, "left", true);
-    add_failure(job, &is);
-  }
-}
-
-/* A difference ends the run, so what has run without one is verified: nothing, where nothing has run. */
-static void add_verified(cJSON *to, const run_execution *e, bool verified) {
-  if (e->options.verify && (!verified || e->all_periods > 0))
-    pl_json_add_bool(to, "verified", verified);
-  else
-    pl_json_add_null(to, "verified");
-}
+static void add_losses(cJSON *to, double mean, const double *losses, int64_t n);
+static void add_verified(cJSON *to, const run_execution *e, bool verified);
+static void add_jobs(cJSON *to, const run_execution *e);
+static void add_failure(cJSON *to, const planrt_job *job);
 
 static cJSON *make_json(const run_execution *e, bool verified) {
   const planc_check_report *report = planrt_report(e->session);
@@ -94,6 +59,46 @@ static cJSON *make_json(const run_execution *e, bool verified) {
   pl_json_add_int(root, "plans_adopted", e->adopted);
   add_jobs(root, e);
   return root;
+}
+
+static void add_losses(cJSON *to, double mean, const double *losses, int64_t n) {
+  pl_json_add_finite(to, "loss", mean);
+  cJSON *list = pl_json_add_array(to, "losses");
+  for (int64_t i = 0; i < n; i++) pl_json_add_finite(list, NULL, losses[i]);
+}
+
+/* A difference ends the run, so what has run without one is verified: nothing, where nothing has run. */
+static void add_verified(cJSON *to, const run_execution *e, bool verified) {
+  if (e->options.verify && (!verified || e->all_periods > 0))
+    pl_json_add_bool(to, "verified", verified);
+  else
+    pl_json_add_null(to, "verified");
+}
+
+/* Of several jobs, those that have left included, each has an object of its own. */
+static void add_jobs(cJSON *to, const run_execution *e) {
+  if (e->jobs.len == 1) return;
+  cJSON *jobs = pl_json_add_array(to, "jobs");
+  for (int32_t n = 0; n < e->jobs.len; n++) {
+    const run_execution_job *of = &e->jobs.data[n];
+    planrt_job is = planrt_job_of(e->session, n);
+    cJSON *job = pl_json_add_object(jobs, NULL);
+    if (is.name) pl_json_add_string(job, "name", is.name);
+    pl_json_add_string(job, "graph", is.graph);
+    pl_json_add_int(job, "iterations", iterations_of(&is));
+    add_losses(job, of->losses.mean, of->losses.kept.data, of->losses.kept.len);
+    pl_json_add_finite(job, "accuracy", of->accuracy);
+    if (is.job < 0) pl_json_add_bool(job, "left", true);
+    add_failure(job, &is);
+  }
+}
+
+/* Where the job has failed: the first iteration that does not count, and why. */
+static void add_failure(cJSON *to, const planrt_job *job) {
+  if (!job->why) return;
+  cJSON *failed = pl_json_add_object(to, "failed");
+  pl_json_add_int(failed, "iteration", job->failed_at);
+  pl_json_add_string(failed, "why", job->why);
 }
 
 /* --- Text ------------------------------------------------------------------------------------------------------- */

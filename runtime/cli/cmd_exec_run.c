@@ -265,17 +265,13 @@ static planc_status write_trace(const run_execution *e) {
   return NULL;
 }
 
-static bool classifies(const planc_graph *graph) {
-  for (int32_t o = 0; o < graph->n_ops; o++)
-    if (pl_optype_of(&graph->ops[o]) == PL_OPTYPE_softmax_xent) return true;
-  return false;
-}
+static planc_status judge_job(run_execution *e, int32_t job);
+static bool is_judged(const run_execution *e, int32_t job);
+static bool classifies(const planc_graph *graph);
 
-static bool is_judged(const run_execution *e, int32_t job) {
-  const planrt_data *data = run_execution_of(e, job)->data;
-  planrt_failure failure;
-  return data && classifies(e->plan->jobs[job].graph) && planrt_data_held_out(data) > 0 &&
-         !planrt_failed(e->session, job, &failure);
+static planc_status judge(run_execution *e) {
+  for (int32_t j = 0; j < e->plan->n_jobs; j++) PLANC_TRY(judge_job(e, j));
+  return NULL;
 }
 
 /* What a job has trained, on what its data holds out. */
@@ -290,9 +286,17 @@ static planc_status judge_job(run_execution *e, int32_t job) {
   return NULL;
 }
 
-static planc_status judge(run_execution *e) {
-  for (int32_t j = 0; j < e->plan->n_jobs; j++) PLANC_TRY(judge_job(e, j));
-  return NULL;
+static bool is_judged(const run_execution *e, int32_t job) {
+  const planrt_data *data = run_execution_of(e, job)->data;
+  planrt_failure failure;
+  return data && classifies(e->plan->jobs[job].graph) && planrt_data_held_out(data) > 0 &&
+         !planrt_failed(e->session, job, &failure);
+}
+
+static bool classifies(const planc_graph *graph) {
+  for (int32_t o = 0; o < graph->n_ops; o++)
+    if (pl_optype_of(&graph->ops[o]) == PL_OPTYPE_softmax_xent) return true;
+  return false;
 }
 
 /* --- Closing ---------------------------------------------------------------------------------------------------- */

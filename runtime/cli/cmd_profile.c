@@ -86,66 +86,6 @@ static void blame_nothing(void) {
 
 /* --- Command line ----------------------------------------------------------------------------------------------- */
 
-static planc_status read_list(const prog_arguments *arguments, const char *name, int64_t most, int32_t room,
-                              int64_t *out, int32_t *out_count) {
-  const char *text = prog_option_value(arguments, name);
-  *out_count = 0;
-  while (text) {
-    char *end;
-    errno = 0;
-    int64_t value = strtoll(text, &end, 10);
-    if (end == text || (*end && *end != ',') || errno || value < 1 || value > most)
-      return planc_error(PLANC_USAGE, "--%s takes integers from 1 to %lld, with commas between them", name,
-                         (long long)most);
-    for (int32_t i = 0; i < *out_count; i++)
-      if (out[i] == value) return planc_error(PLANC_USAGE, "--%s names %lld twice", name, (long long)value);
-    if (*out_count == room) return planc_error(PLANC_USAGE, "--%s takes %d at most", name, room);
-    out[(*out_count)++] = value;
-    text = *end ? end + 1 : NULL;
-  }
-  return NULL;
-}
-
-/* A link that cannot be paced, or storage that cannot be had, is told before anything is measured. */
-static planc_status try_links(const profiling *p) {
-  rt_device *device;
-  rt_device_options how = {.link_bytes_per_s = p->link_bytes_per_s,
-                           .storage_bytes = p->storage ? rt_least_stored() : 0,
-                           .storage_path = p->storage};
-  if (p->link_bytes_per_s == 0 && !p->storage) return NULL;
-  if (p->storage && !p->backend->storage)
-    return planc_error(PLANC_USAGE, "--storage: backend %s has no storage", p->backend->name);
-  PLANC_TRY(p->backend->open(&how, &device));
-  p->backend->close(device);
-  return NULL;
-}
-
-/* What a profile holds for. */
-static planc_status describe_machine(profiling *p) {
-  PLANC_TRY(p->backend->info(&p->info));
-  snprintf(p->machine, sizeof p->machine, "%s, %d processors, %s, planrun %s", p->info.device, p->info.processors,
-           p->info.versions, PLANC_VERSION);
-  return NULL;
-}
-
-/* A described device is the CUDA libraries'; nothing on it is measured. */
-static planc_status find_backend(profiling *p, const prog_arguments *arguments) {
-  static const char *const measuring[] = {"backend", "name", "repetitions", "warm-up", "link", "storage", "loads"};
-  const char *name = prog_option_value(arguments, "backend");
-  p->deviceless = prog_option_value(arguments, "deviceless");
-  for (size_t i = 0; p->deviceless && i < sizeof measuring / sizeof *measuring; i++)
-    if (prog_option_given(arguments, measuring[i]))
-      return planc_error(PLANC_USAGE, "--deviceless and --%s exclude each other", measuring[i]);
-  PLANC_TRY(planrt_backend_find(p->deviceless ? "cuda" : name ? name : "host", &p->backend));
-  bool host = p->backend == &rt_host_backend;
-  PLANC_TRY(prog_option_int(arguments, "most", 0, INT32_MAX, p->deviceless ? 0 : MAX_MEASURED, &p->most));
-  PLANC_TRY(prog_option_int(arguments, "warm-up", 0, 60000, host ? 0 : WARM_UP_MS, &p->warm_up_ms));
-  if (p->deviceless) return NULL;
-  p->storage = prog_option_value(arguments, "storage");
-  PLANC_TRY(try_links(p));
-  return describe_machine(p);
-}
-
 static const char *output_of(const prog_arguments *arguments) {
   const char *output = prog_option_value(arguments, "output");
   return output ? output : "profile.json";
@@ -176,6 +116,12 @@ static planc_status list_files(const prog_arguments *arguments, prog_used_files 
   return prog_used_files_write(files, path);
 }
 
+static planc_status read_list(const prog_arguments *arguments, const char *name, int64_t most, int32_t room,
+                              int64_t *out, int32_t *out_count);
+static planc_status find_backend(profiling *p, const prog_arguments *arguments);
+static planc_status try_links(const profiling *p);
+static planc_status describe_machine(profiling *p);
+
 static planc_status read_arguments(profiling *p, const prog_arguments *arguments) {
   const char *name = prog_option_value(arguments, "name");
   p->output = output_of(arguments);
@@ -191,6 +137,66 @@ static planc_status read_arguments(profiling *p, const prog_arguments *arguments
   PLANC_TRY(run_option_rate(arguments, "link", &p->link_bytes_per_s));
   p->deterministic = prog_option_given(arguments, "deterministic");
   return find_backend(p, arguments);
+}
+
+static planc_status read_list(const prog_arguments *arguments, const char *name, int64_t most, int32_t room,
+                              int64_t *out, int32_t *out_count) {
+  const char *text = prog_option_value(arguments, name);
+  *out_count = 0;
+  while (text) {
+    char *end;
+    errno = 0;
+    int64_t value = strtoll(text, &end, 10);
+    if (end == text || (*end && *end != ',') || errno || value < 1 || value > most)
+      return planc_error(PLANC_USAGE, "--%s takes integers from 1 to %lld, with commas between them", name,
+                         (long long)most);
+    for (int32_t i = 0; i < *out_count; i++)
+      if (out[i] == value) return planc_error(PLANC_USAGE, "--%s names %lld twice", name, (long long)value);
+    if (*out_count == room) return planc_error(PLANC_USAGE, "--%s takes %d at most", name, room);
+    out[(*out_count)++] = value;
+    text = *end ? end + 1 : NULL;
+  }
+  return NULL;
+}
+
+/* A described device is the CUDA libraries'; nothing on it is measured. */
+static planc_status find_backend(profiling *p, const prog_arguments *arguments) {
+  static const char *const measuring[] = {"backend", "name", "repetitions", "warm-up", "link", "storage", "loads"};
+  const char *name = prog_option_value(arguments, "backend");
+  p->deviceless = prog_option_value(arguments, "deviceless");
+  for (size_t i = 0; p->deviceless && i < sizeof measuring / sizeof *measuring; i++)
+    if (prog_option_given(arguments, measuring[i]))
+      return planc_error(PLANC_USAGE, "--deviceless and --%s exclude each other", measuring[i]);
+  PLANC_TRY(planrt_backend_find(p->deviceless ? "cuda" : name ? name : "host", &p->backend));
+  bool host = p->backend == &rt_host_backend;
+  PLANC_TRY(prog_option_int(arguments, "most", 0, INT32_MAX, p->deviceless ? 0 : MAX_MEASURED, &p->most));
+  PLANC_TRY(prog_option_int(arguments, "warm-up", 0, 60000, host ? 0 : WARM_UP_MS, &p->warm_up_ms));
+  if (p->deviceless) return NULL;
+  p->storage = prog_option_value(arguments, "storage");
+  PLANC_TRY(try_links(p));
+  return describe_machine(p);
+}
+
+/* A link that cannot be paced, or storage that cannot be had, is told before anything is measured. */
+static planc_status try_links(const profiling *p) {
+  rt_device *device;
+  rt_device_options how = {.link_bytes_per_s = p->link_bytes_per_s,
+                           .storage_bytes = p->storage ? rt_least_stored() : 0,
+                           .storage_path = p->storage};
+  if (p->link_bytes_per_s == 0 && !p->storage) return NULL;
+  if (p->storage && !p->backend->storage)
+    return planc_error(PLANC_USAGE, "--storage: backend %s has no storage", p->backend->name);
+  PLANC_TRY(p->backend->open(&how, &device));
+  p->backend->close(device);
+  return NULL;
+}
+
+/* What a profile holds for. */
+static planc_status describe_machine(profiling *p) {
+  PLANC_TRY(p->backend->info(&p->info));
+  snprintf(p->machine, sizeof p->machine, "%s, %d processors, %s, planrun %s", p->info.device, p->info.processors,
+           p->info.versions, PLANC_VERSION);
+  return NULL;
 }
 
 static planc_status read_graph(profiling *p, const prog_arguments *arguments) {

@@ -121,44 +121,8 @@ static void tell_trials(const cJSON *pieces) {
 
 /* --- Passes ----------------------------------------------------------------------------------------------------- */
 
-static void add_refusal(measuring *m, const char *op, const char *algorithm, const char *why) {
-  cJSON *refusal = cJSON_CreateObject();
-  pl_json_add_string(refusal, "op", op);
-  pl_json_add_string(refusal, "algorithm", algorithm);
-  pl_json_add_int(refusal, "batch", m->batch);
-  pl_json_add_string(refusal, "reason", why);
-  pl_json_add(m->refused, NULL, refusal);
-}
-
-/* What ended a process at the op itself is told of as it is. */
-static void note_refused(void *user, const char *op, const char *algorithm, planc_status why) {
-  measuring *m = user;
-  if (!why) {
-    if (!rt_pieces_ended_at(m->p->kept->pieces, op, algorithm))
-      add_refusal(m, op, algorithm, "planrun came to its end while other ops ran by it");
-    return;
-  }
-  prog_progress_end(stderr);
-  prog_print_line(stderr, "planrun: note: op %s: %s cannot be run and is left out: %s", op, algorithm,
-                  planc_status_message(why));
-  add_refusal(m, op, algorithm, planc_status_message(why));
-}
-
 static bool is_left_out(void *user, const char *op, const char *algorithm) {
   return rt_pieces_leave_out(((const measuring *)user)->p->kept->pieces, op, algorithm);
-}
-
-static planc_status keep_pass(void *user, const rt_pass *pass) {
-  measuring *m = user;
-  const run_profiling *p = m->p;
-  cJSON *piece = rt_piece_of_ops(p->graph, m->load_ppm, m->batch, pass->times, m->load_ppm > 0 ? NULL : &m->taken);
-  m->taken.code.len = 0;
-  rt_piece_of_pass(piece, pass->number, pass->of, m->refused);
-  cJSON_Delete(m->refused);
-  m->refused = cJSON_CreateArray();
-  PLANC_TRY(rt_kept_add(p->kept, piece));
-  end_trial(m);
-  return NULL;
 }
 
 static void show_pass(void *user, int32_t done, int32_t of) {
@@ -187,6 +151,10 @@ static rt_op_options passes_of(measuring *m, int32_t first) {
   return how;
 }
 
+static planc_status keep_pass(void *user, const rt_pass *pass);
+static void note_refused(void *user, const char *op, const char *algorithm, planc_status why);
+static void add_refusal(measuring *m, const char *op, const char *algorithm, const char *why);
+
 static planc_status measure_passes(measuring *m, int32_t first) {
   const run_profiling *p = m->p;
   rt_background *background;
@@ -206,6 +174,42 @@ static planc_status measure_passes(measuring *m, int32_t first) {
   else
     status = stopped;
   return status;
+}
+
+static planc_status keep_pass(void *user, const rt_pass *pass) {
+  measuring *m = user;
+  const run_profiling *p = m->p;
+  cJSON *piece = rt_piece_of_ops(p->graph, m->load_ppm, m->batch, pass->times, m->load_ppm > 0 ? NULL : &m->taken);
+  m->taken.code.len = 0;
+  rt_piece_of_pass(piece, pass->number, pass->of, m->refused);
+  cJSON_Delete(m->refused);
+  m->refused = cJSON_CreateArray();
+  PLANC_TRY(rt_kept_add(p->kept, piece));
+  end_trial(m);
+  return NULL;
+}
+
+/* What ended a process at the op itself is told of as it is. */
+static void note_refused(void *user, const char *op, const char *algorithm, planc_status why) {
+  measuring *m = user;
+  if (!why) {
+    if (!rt_pieces_ended_at(m->p->kept->pieces, op, algorithm))
+      add_refusal(m, op, algorithm, "planrun came to its end while other ops ran by it");
+    return;
+  }
+  prog_progress_end(stderr);
+  prog_print_line(stderr, "planrun: note: op %s: %s cannot be run and is left out: %s", op, algorithm,
+                  planc_status_message(why));
+  add_refusal(m, op, algorithm, planc_status_message(why));
+}
+
+static void add_refusal(measuring *m, const char *op, const char *algorithm, const char *why) {
+  cJSON *refusal = cJSON_CreateObject();
+  pl_json_add_string(refusal, "op", op);
+  pl_json_add_string(refusal, "algorithm", algorithm);
+  pl_json_add_int(refusal, "batch", m->batch);
+  pl_json_add_string(refusal, "reason", why);
+  pl_json_add(m->refused, NULL, refusal);
 }
 
 /* What a sitting before has measured loads its code in this one as well: before anything is measured that might be

@@ -49,17 +49,31 @@ planc_status run_profiling_write(const run_profiling *p, bool *out_written) {
   return NULL;
 }
 
-static void show_workspaces(void *user, int32_t done, int32_t of) {
-  (void)user;
-  prog_progress(stderr, "workspaces: batch %d of %d", done + 1, of);
+/* By them a card's algorithms can be listed where it is not. */
+static planc_status write_properties(const run_profiling *p) {
+  char *text, path[RUN_PATH_ROOM];
+  PLANC_TRY(run_profiling_properties(p->output, path));
+  if (!p->backend->properties || !*path) return NULL;
+  PLANC_TRY(rt_properties_print(p->backend, &text));
+  planc_status status = pl_file_write(path, text, strlen(text));
+  free(text);
+  return status;
 }
 
-static planc_status ask_workspaces(const run_profiling *p, cJSON *tree, const rt_batches *batches) {
-  rt_device *device;
-  PLANC_TRY(rt_list_open(p->backend, p->deterministic, &device));
-  rt_list_options how = {.backend = p->backend, .device = device, .graph = p->graph, .stop = p->stop};
-  planc_status status = rt_profile_add_workspaces(tree, &how, batches);
-  p->backend->close(device);
+static planc_status add_workspaces(const run_profiling *p, cJSON *tree);
+static void show_workspaces(void *user, int32_t done, int32_t of);
+static planc_status ask_workspaces(const run_profiling *p, cJSON *tree, const rt_batches *batches);
+
+static planc_status write_measured(const run_profiling *p) {
+  rt_profile_head head = {.name = p->name,
+                          .machine = p->machine,
+                          .memory_bytes = p->info.memory_bytes,
+                          .processors = p->backend == &rt_host_backend ? 1 : p->info.processors};
+  cJSON *tree;
+  PLANC_TRY(rt_profile_compose(&head, p->graph, p->kept->pieces, &tree));
+  planc_status status = add_workspaces(p, tree);
+  if (!status && !run_profiling_stopped(p)) status = write_tree(p, tree);
+  cJSON_Delete(tree);
   return status;
 }
 
@@ -74,27 +88,17 @@ static planc_status add_workspaces(const run_profiling *p, cJSON *tree) {
   return status;
 }
 
-/* By them a card's algorithms can be listed where it is not. */
-static planc_status write_properties(const run_profiling *p) {
-  char *text, path[RUN_PATH_ROOM];
-  PLANC_TRY(run_profiling_properties(p->output, path));
-  if (!p->backend->properties || !*path) return NULL;
-  PLANC_TRY(rt_properties_print(p->backend, &text));
-  planc_status status = pl_file_write(path, text, strlen(text));
-  free(text);
-  return status;
+static void show_workspaces(void *user, int32_t done, int32_t of) {
+  (void)user;
+  prog_progress(stderr, "workspaces: batch %d of %d", done + 1, of);
 }
 
-static planc_status write_measured(const run_profiling *p) {
-  rt_profile_head head = {.name = p->name,
-                          .machine = p->machine,
-                          .memory_bytes = p->info.memory_bytes,
-                          .processors = p->backend == &rt_host_backend ? 1 : p->info.processors};
-  cJSON *tree;
-  PLANC_TRY(rt_profile_compose(&head, p->graph, p->kept->pieces, &tree));
-  planc_status status = add_workspaces(p, tree);
-  if (!status && !run_profiling_stopped(p)) status = write_tree(p, tree);
-  cJSON_Delete(tree);
+static planc_status ask_workspaces(const run_profiling *p, cJSON *tree, const rt_batches *batches) {
+  rt_device *device;
+  PLANC_TRY(rt_list_open(p->backend, p->deterministic, &device));
+  rt_list_options how = {.backend = p->backend, .device = device, .graph = p->graph, .stop = p->stop};
+  planc_status status = rt_profile_add_workspaces(tree, &how, batches);
+  p->backend->close(device);
   return status;
 }
 

@@ -250,16 +250,27 @@ static planc_status make_product(const rt_call *call, const product *p, rt_cubla
   return NULL;
 }
 
-/* Operands begin at multiples of RT_ALIGNMENT, views where their storage has them. */
-static uint32_t alignment_of(const rt_operand *operand) {
-  uint32_t bytes = RT_ALIGNMENT;
-  while (operand->offset % bytes) bytes /= 2;
-  return bytes;
-}
+static planc_status set_preference(cublasLtMatmulPreference_t preference, const product *p, int64_t limit);
+static uint32_t reductions_of(const rt_operand *result);
+static uint32_t alignment_of(const rt_operand *operand);
 
-/* Sums that are put together from parts stay f32 until they are whole. */
-static uint32_t reductions_of(const rt_operand *result) {
-  return result->dtype == PLANC_DTYPE_f32 ? CUBLASLT_REDUCTION_SCHEME_MASK : CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
+static planc_status choose(const rt_cublas *cublas, const product *p, int64_t limit, rt_cublas_plan *plan) {
+  cublasLtMatmulPreference_t preference;
+  cublasLtMatmulHeuristicResult_t found = {0};
+  int count = 0;
+  CUBLAS_TRY(cublasLtMatmulPreferenceCreate(&preference));
+  planc_status status = set_preference(preference, p, limit);
+  if (!status)
+    status = rt_cublas_status(cublasLtMatmulAlgoGetHeuristic(cublas->handle, plan->product, plan->left, plan->right,
+                                                             plan->result, plan->result, preference, 1, &found, &count),
+                              "heuristics");
+  cublasLtMatmulPreferenceDestroy(preference);
+  PLANC_TRY(status);
+  if (count == 0 || found.state != CUBLAS_STATUS_SUCCESS)
+    return planc_error(PLANC_DEVICE, "cuBLASLt has no kernel for this product");
+  plan->algorithm = found.algo;
+  plan->workspace_bytes = (int64_t)found.workspaceSize;
+  return NULL;
 }
 
 static planc_status set_preference(cublasLtMatmulPreference_t preference, const product *p, int64_t limit) {
@@ -281,21 +292,14 @@ static planc_status set_preference(cublasLtMatmulPreference_t preference, const 
   return NULL;
 }
 
-static planc_status choose(const rt_cublas *cublas, const product *p, int64_t limit, rt_cublas_plan *plan) {
-  cublasLtMatmulPreference_t preference;
-  cublasLtMatmulHeuristicResult_t found = {0};
-  int count = 0;
-  CUBLAS_TRY(cublasLtMatmulPreferenceCreate(&preference));
-  planc_status status = set_preference(preference, p, limit);
-  if (!status)
-    status = rt_cublas_status(cublasLtMatmulAlgoGetHeuristic(cublas->handle, plan->product, plan->left, plan->right,
-                                                             plan->result, plan->result, preference, 1, &found, &count),
-                              "heuristics");
-  cublasLtMatmulPreferenceDestroy(preference);
-  PLANC_TRY(status);
-  if (count == 0 || found.state != CUBLAS_STATUS_SUCCESS)
-    return planc_error(PLANC_DEVICE, "cuBLASLt has no kernel for this product");
-  plan->algorithm = found.algo;
-  plan->workspace_bytes = (int64_t)found.workspaceSize;
-  return NULL;
+/* Sums that are put together from parts stay f32 until they are whole. */
+static uint32_t reductions_of(const rt_operand *result) {
+  return result->dtype == PLANC_DTYPE_f32 ? CUBLASLT_REDUCTION_SCHEME_MASK : CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
+}
+
+/* Operands begin at multiples of RT_ALIGNMENT, views where their storage has them. */
+static uint32_t alignment_of(const rt_operand *operand) {
+  uint32_t bytes = RT_ALIGNMENT;
+  while (operand->offset % bytes) bytes /= 2;
+  return bytes;
 }

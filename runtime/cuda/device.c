@@ -135,72 +135,13 @@ planc_status rt_cuda_taken(const rt_device *device, int64_t *out_bytes) {
   return NULL;
 }
 
-typedef struct slice {
-  char *at;
-  size_t bytes;
-} slice;
-
-static void *populate_slice(void *argument) {
-  const slice *s = argument;
-  /* Where the system cannot, pinning brings the pages in. */
-#ifdef MADV_POPULATE_WRITE
-  (void)madvise(s->at, s->bytes, MADV_POPULATE_WRITE);
-#else
-  (void)s;
-#endif
-  return NULL;
-}
-
-/* Pages come in several times faster to several threads than to one that pins them. */
-static void populate(char *at, int64_t bytes) {
-  enum { THREADS = 8, PAGE = 4096 };
-  pthread_t threads[THREADS];
-  slice slices[THREADS];
-  int started = 0;
-  int64_t each = pl_align_up(bytes / THREADS + 1, PAGE);
-  for (int t = 0; t < THREADS && t * each < bytes; t++) {
-    int64_t left = bytes - t * each;
-    slices[t] = (slice){at + t * each, (size_t)(left < each ? left : each)};
-    if (pthread_create(&threads[started], NULL, populate_slice, &slices[t]) == 0) started++;
-  }
-  while (started > 0) pthread_join(threads[--started], NULL);
-}
-
-/* Exactly so many bytes, pinned once. */
-static planc_status open_host_arena(rt_device *device) {
-  int64_t bytes = device->options.host_arena_bytes;
-  if (bytes == 0) return NULL;
-  if (bytes > INT64_MAX - sysconf(_SC_PAGESIZE)) return planc_error(PLANC_DEVICE, "host memory beyond 2^63 bytes");
-  device->host_map_bytes = pl_align_up(bytes, sysconf(_SC_PAGESIZE));
-  void *map = mmap(NULL, (size_t)device->host_map_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (map == MAP_FAILED) return planc_error(PLANC_DEVICE, "no memory for a host arena of %lld bytes", (long long)bytes);
-  device->host_arena = map;
-  (void)madvise(map, (size_t)device->host_map_bytes, MADV_HUGEPAGE); /* fewer pages to bring in, and to pin */
-  populate(map, device->host_map_bytes);
-  return planc_context(rt_cuda_pin(device, map, bytes), "host arena");
-}
-
-/* One allocation, or chunks of it mapped to a range of addresses. */
-static planc_status open_arena(rt_device *device) {
-  int64_t bytes = device->options.arena_bytes;
-  if (bytes == 0) return NULL;
-  if (device->options.chunk_bytes > 0) {
-    PLANC_TRY(rt_cuda_range_open(&device->options, &device->range));
-    device->arena = rt_cuda_range_at(device->range, &bytes);
-  } else {
-    PLANC_TRY(planc_context(rt_cuda_status(cudaMalloc((void **)&device->arena, (size_t)bytes), "cudaMalloc"),
-                            "arena of %lld bytes", (long long)bytes));
-  }
-  /* Prepared calls run once on whatever is here: numbers, and nothing that is not. */
-  CUDA_TRY(cudaMemsetAsync(device->arena, 0, (size_t)bytes, device->streams[0]));
-  return rt_cuda_status(cudaStreamSynchronize(device->streams[0]), "arena");
-}
-
 /* --- Opening ---------------------------------------------------------------------------------------------------- */
 
 static planc_status open_streams(rt_device *device);
 static planc_status open_host_works(rt_device *device);
 static planc_status warm(rt_device *device);
+static planc_status open_arena(rt_device *device);
+static planc_status open_host_arena(rt_device *device);
 
 static planc_status open_present(rt_device *device) {
   PLANC_TRY(find_device());
@@ -285,6 +226,73 @@ static void init_condition(pthread_cond_t *condition) {
   pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
   pthread_cond_init(condition, &attributes);
   pthread_condattr_destroy(&attributes);
+}
+
+/* --- Arenas ------------------------------------------------------------------------------------------------------- */
+
+/* One allocation, or chunks of it mapped to a range of addresses. */
+static planc_status open_arena(rt_device *device) {
+  int64_t bytes = device->options.arena_bytes;
+  if (bytes == 0) return NULL;
+  if (device->options.chunk_bytes > 0) {
+    PLANC_TRY(rt_cuda_range_open(&device->options, &device->range));
+    device->arena = rt_cuda_range_at(device->range, &bytes);
+  } else {
+    PLANC_TRY(planc_context(rt_cuda_status(cudaMalloc((void **)&device->arena, (size_t)bytes), "cudaMalloc"),
+                            "arena of %lld bytes", (long long)bytes));
+  }
+  /* Prepared calls run once on whatever is here: numbers, and nothing that is not. */
+  CUDA_TRY(cudaMemsetAsync(device->arena, 0, (size_t)bytes, device->streams[0]));
+  return rt_cuda_status(cudaStreamSynchronize(device->streams[0]), "arena");
+}
+
+static void populate(char *at, int64_t bytes);
+
+/* Exactly so many bytes, pinned once. */
+static planc_status open_host_arena(rt_device *device) {
+  int64_t bytes = device->options.host_arena_bytes;
+  if (bytes == 0) return NULL;
+  if (bytes > INT64_MAX - sysconf(_SC_PAGESIZE)) return planc_error(PLANC_DEVICE, "host memory beyond 2^63 bytes");
+  device->host_map_bytes = pl_align_up(bytes, sysconf(_SC_PAGESIZE));
+  void *map = mmap(NULL, (size_t)device->host_map_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (map == MAP_FAILED) return planc_error(PLANC_DEVICE, "no memory for a host arena of %lld bytes", (long long)bytes);
+  device->host_arena = map;
+  (void)madvise(map, (size_t)device->host_map_bytes, MADV_HUGEPAGE); /* fewer pages to bring in, and to pin */
+  populate(map, device->host_map_bytes);
+  return planc_context(rt_cuda_pin(device, map, bytes), "host arena");
+}
+
+typedef struct slice {
+  char *at;
+  size_t bytes;
+} slice;
+
+static void *populate_slice(void *argument);
+
+/* Pages come in several times faster to several threads than to one that pins them. */
+static void populate(char *at, int64_t bytes) {
+  enum { THREADS = 8, PAGE = 4096 };
+  pthread_t threads[THREADS];
+  slice slices[THREADS];
+  int started = 0;
+  int64_t each = pl_align_up(bytes / THREADS + 1, PAGE);
+  for (int t = 0; t < THREADS && t * each < bytes; t++) {
+    int64_t left = bytes - t * each;
+    slices[t] = (slice){at + t * each, (size_t)(left < each ? left : each)};
+    if (pthread_create(&threads[started], NULL, populate_slice, &slices[t]) == 0) started++;
+  }
+  while (started > 0) pthread_join(threads[--started], NULL);
+}
+
+static void *populate_slice(void *argument) {
+  const slice *s = argument;
+  /* Where the system cannot, pinning brings the pages in. */
+#ifdef MADV_POPULATE_WRITE
+  (void)madvise(s->at, s->bytes, MADV_POPULATE_WRITE);
+#else
+  (void)s;
+#endif
+  return NULL;
 }
 
 /* --- Closing ---------------------------------------------------------------------------------------------------- */

@@ -138,11 +138,22 @@ static void CUDART_CB run_host_work(void *argument) {
   end_host_work(device, work, runs, status);
 }
 
-/* After an error that is the context's end CUDA runs no more host functions, and nobody would say so. */
-static planc_status check_context(const rt_device *device) {
-  cudaError_t code = cudaStreamQuery(device->streams[0]);
-  if (code != cudaErrorNotReady) return rt_cuda_status(code, "host work");
-  (void)cudaGetLastError(); /* that there is more to do is no error of the next launch's */
+static planc_status take_captured(rt_device *device, rt_cuda_host_work **out);
+static planc_status take_free(rt_device *device, rt_cuda_host_work **out);
+static planc_status check_context(const rt_device *device);
+
+static planc_status take(rt_device *device, rt_cuda_host_work **out) {
+  *out = NULL;
+  return device->capture.recording ? take_captured(device, out) : take_free(device, out);
+}
+
+static planc_status take_captured(rt_device *device, rt_cuda_host_work **out) {
+  rt_cuda_host_work *work = *out = calloc(1, sizeof *work);
+  if (!work) return planc_error(PLANC_OUT_OF_MEMORY, "captured host work");
+  work->device = device;
+  work->captured = true;
+  work->next = device->capture.host_works;
+  device->capture.host_works = work;
   return NULL;
 }
 
@@ -167,19 +178,12 @@ static planc_status take_free(rt_device *device, rt_cuda_host_work **out) {
   return status;
 }
 
-static planc_status take_captured(rt_device *device, rt_cuda_host_work **out) {
-  rt_cuda_host_work *work = *out = calloc(1, sizeof *work);
-  if (!work) return planc_error(PLANC_OUT_OF_MEMORY, "captured host work");
-  work->device = device;
-  work->captured = true;
-  work->next = device->capture.host_works;
-  device->capture.host_works = work;
+/* After an error that is the context's end CUDA runs no more host functions, and nobody would say so. */
+static planc_status check_context(const rt_device *device) {
+  cudaError_t code = cudaStreamQuery(device->streams[0]);
+  if (code != cudaErrorNotReady) return rt_cuda_status(code, "host work");
+  (void)cudaGetLastError(); /* that there is more to do is no error of the next launch's */
   return NULL;
-}
-
-static planc_status take(rt_device *device, rt_cuda_host_work **out) {
-  *out = NULL;
-  return device->capture.recording ? take_captured(device, out) : take_free(device, out);
 }
 
 /* --- Memory ----------------------------------------------------------------------------------------------------- */

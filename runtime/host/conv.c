@@ -80,28 +80,6 @@ static void forward_taps(const pl_conv *v, const rt_image *x, const positions *a
   finish_taps(out);
 }
 
-/* Outputs that filter tap (r, s) made from inputs `at`. */
-static void backward_taps(const pl_conv *v, const rt_image *dy, const positions *at, int64_t r, int64_t s, taps *out) {
-  for (int j = 0; j < TILE; j++) {
-    int64_t row = at->row[j] + v->pad_h - r * v->dilation_h, column = at->column[j] + v->pad_w - s * v->dilation_w;
-    bool met = j < at->count && row >= 0 && column >= 0 && row < v->p * v->stride_h && column < v->q * v->stride_w;
-    if (met && (v->stride_h > 1 || v->stride_w > 1)) {
-      met = row % v->stride_h == 0 && column % v->stride_w == 0;
-      row /= v->stride_h;
-      column /= v->stride_w;
-    }
-    out->offset[j] = met ? row * dy->sy + column * dy->sx : -1;
-  }
-  finish_taps(out);
-}
-
-/* The positions themselves. */
-static void own_taps(const rt_image *image, const positions *at, taps *out) {
-  for (int j = 0; j < TILE; j++)
-    out->offset[j] = j < at->count ? at->row[j] * image->sy + at->column[j] * image->sx : -1;
-  finish_taps(out);
-}
-
 static inline void gather(const float *channel, const taps *t, float *values) {
   if (t->contiguous) {
     memcpy(values, channel + t->offset[0], TILE * sizeof *values);
@@ -142,6 +120,29 @@ static void forward_tile(const pl_conv *v, const rt_image *x, const rt_image *we
 
 /* --- Data gradient -------------------------------------------------------------------------------------------- */
 
+static void backward_tile(const pl_conv *v, const rt_image *dy, const rt_image *weights, int64_t n, int64_t c0,
+                          int64_t cn, const positions *at, float sum[TILE][TILE]);
+static void backward_taps(const pl_conv *v, const rt_image *dy, const positions *at, int64_t r, int64_t s, taps *out);
+
+void rt_conv2d_dgrad(const rt_call *call, const rt_launch *launch) {
+  (void)launch;
+  pl_conv v;
+  if (!pl_conv_of(call->graph, call->op, &v)) return;
+  rt_image dy = rt_image_of(call, &call->in[1]), dx = rt_image_of(call, &call->out[0]);
+  rt_image weights = rt_image_of(call, &call->in[0]);
+  int64_t cg = v.c / v.groups;
+  for (int64_t first = 0; first < v.h * v.w; first += TILE) {
+    positions at = positions_from(first, v.h, v.w);
+    for (int64_t n = 0; n < dx.n; n++)
+      for (int64_t c0 = 0, cn; c0 < v.c; c0 += cn) {
+        cn = smaller(TILE, cg - c0 % cg);
+        float sum[TILE][TILE] = {{0}};
+        backward_tile(&v, &dy, &weights, n, c0, cn, &at, sum);
+        store(&dx, dx.data + n * dx.sn + c0 * dx.sc, &at, cn, sum);
+      }
+  }
+}
+
 /* Adds up the gradients of inputs c0 .. c0 + cn - 1 at `at` of image n. */
 static void backward_tile(const pl_conv *v, const rt_image *dy, const rt_image *weights, int64_t n, int64_t c0,
                           int64_t cn, const positions *at, float sum[TILE][TILE]) {
@@ -164,46 +165,26 @@ static void backward_tile(const pl_conv *v, const rt_image *dy, const rt_image *
     }
 }
 
-void rt_conv2d_dgrad(const rt_call *call, const rt_launch *launch) {
-  (void)launch;
-  pl_conv v;
-  if (!pl_conv_of(call->graph, call->op, &v)) return;
-  rt_image dy = rt_image_of(call, &call->in[1]), dx = rt_image_of(call, &call->out[0]);
-  rt_image weights = rt_image_of(call, &call->in[0]);
-  int64_t cg = v.c / v.groups;
-  for (int64_t first = 0; first < v.h * v.w; first += TILE) {
-    positions at = positions_from(first, v.h, v.w);
-    for (int64_t n = 0; n < dx.n; n++)
-      for (int64_t c0 = 0, cn; c0 < v.c; c0 += cn) {
-        cn = smaller(TILE, cg - c0 % cg);
-        float sum[TILE][TILE] = {{0}};
-        backward_tile(&v, &dy, &weights, n, c0, cn, &at, sum);
-        store(&dx, dx.data + n * dx.sn + c0 * dx.sc, &at, cn, sum);
-      }
+/* Outputs that filter tap (r, s) made from inputs `at`. */
+static void backward_taps(const pl_conv *v, const rt_image *dy, const positions *at, int64_t r, int64_t s, taps *out) {
+  for (int j = 0; j < TILE; j++) {
+    int64_t row = at->row[j] + v->pad_h - r * v->dilation_h, column = at->column[j] + v->pad_w - s * v->dilation_w;
+    bool met = j < at->count && row >= 0 && column >= 0 && row < v->p * v->stride_h && column < v->q * v->stride_w;
+    if (met && (v->stride_h > 1 || v->stride_w > 1)) {
+      met = row % v->stride_h == 0 && column % v->stride_w == 0;
+      row /= v->stride_h;
+      column /= v->stride_w;
+    }
+    out->offset[j] = met ? row * dy->sy + column * dy->sx : -1;
   }
+  finish_taps(out);
 }
 
 /* --- Weight gradient ------------------------------------------------------------------------------------------ */
 
-/* Adds up, in TILE partial sums by position, the gradients of weights (k0 .. k0 + kn - 1, c, r, s). */
 static void weight_tile(const pl_conv *v, const rt_image *x, const rt_image *dy, int64_t k0, int64_t kn, int64_t c,
-                        int64_t r, int64_t s, float sum[TILE][TILE]) {
-  int64_t channel = k0 / (v->k / v->groups) * (v->c / v->groups) + c;
-  for (int64_t first = 0; first < v->p * v->q; first += TILE) {
-    positions at = positions_from(first, v->p, v->q);
-    taps in, out;
-    float values[TILE], grads[TILE];
-    forward_taps(v, x, &at, r, s, &in);
-    own_taps(dy, &at, &out);
-    for (int64_t n = 0; n < x->n; n++) {
-      gather(x->data + n * x->sn + channel * x->sc, &in, values);
-      for (int64_t k = 0; k < kn; k++) {
-        gather(dy->data + n * dy->sn + (k0 + k) * dy->sc, &out, grads);
-        for (int j = 0; j < TILE; j++) sum[k][j] += grads[j] * values[j];
-      }
-    }
-  }
-}
+                        int64_t r, int64_t s, float sum[TILE][TILE]);
+static void own_taps(const rt_image *image, const positions *at, taps *out);
 
 void rt_conv2d_wgrad(const rt_call *call, const rt_launch *launch) {
   (void)launch;
@@ -225,4 +206,31 @@ void rt_conv2d_wgrad(const rt_call *call, const rt_launch *launch) {
         }
       }
   }
+}
+
+/* Adds up, in TILE partial sums by position, the gradients of weights (k0 .. k0 + kn - 1, c, r, s). */
+static void weight_tile(const pl_conv *v, const rt_image *x, const rt_image *dy, int64_t k0, int64_t kn, int64_t c,
+                        int64_t r, int64_t s, float sum[TILE][TILE]) {
+  int64_t channel = k0 / (v->k / v->groups) * (v->c / v->groups) + c;
+  for (int64_t first = 0; first < v->p * v->q; first += TILE) {
+    positions at = positions_from(first, v->p, v->q);
+    taps in, out;
+    float values[TILE], grads[TILE];
+    forward_taps(v, x, &at, r, s, &in);
+    own_taps(dy, &at, &out);
+    for (int64_t n = 0; n < x->n; n++) {
+      gather(x->data + n * x->sn + channel * x->sc, &in, values);
+      for (int64_t k = 0; k < kn; k++) {
+        gather(dy->data + n * dy->sn + (k0 + k) * dy->sc, &out, grads);
+        for (int j = 0; j < TILE; j++) sum[k][j] += grads[j] * values[j];
+      }
+    }
+  }
+}
+
+/* The positions themselves. */
+static void own_taps(const rt_image *image, const positions *at, taps *out) {
+  for (int j = 0; j < TILE; j++)
+    out->offset[j] = j < at->count ? at->row[j] * image->sy + at->column[j] * image->sx : -1;
+  finish_taps(out);
 }

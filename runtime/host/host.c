@@ -45,24 +45,8 @@ static void jitter(rt_device *device, int32_t stream) {
 
 /* --- Work ----------------------------------------------------------------------------------------------------- */
 
-/* Storage has a pace of its own. */
-static planc_status copy_now(const rt_device *device, const rt_work *work, int64_t start_ns) {
-  if (work->direction == RT_H2S) return rt_storage_write(&device->storage, work->to, work->from, work->bytes);
-  if (work->direction == RT_S2H) return rt_storage_read(&device->storage, work->to, work->from, work->bytes);
-  if (work->bytes > 0) memmove(work->to, work->from, (size_t)work->bytes);
-  int64_t rate = device->options.link_bytes_per_s;
-  if (rate > 0 && (work->direction == RT_H2D || work->direction == RT_D2H))
-    sleep_until(start_ns + (int64_t)((double)work->bytes * 1e9 / (double)rate));
-  return NULL;
-}
-
-static planc_status poison_now(const rt_device *device, const rt_work *work) {
-  enum { POISON = 0xff };
-  if (rt_storage_has(&device->storage, work->to))
-    return rt_storage_fill(&device->storage, work->to, POISON, work->bytes);
-  if (work->bytes > 0) memset(work->to, POISON, (size_t)work->bytes);
-  return NULL;
-}
+static planc_status copy_now(const rt_device *device, const rt_work *work, int64_t start_ns);
+static planc_status poison_now(const rt_device *device, const rt_work *work);
 
 static planc_status perform(void *user, int32_t stream, const rt_work *work) {
   rt_device *device = user;
@@ -93,6 +77,25 @@ static planc_status perform(void *user, int32_t stream, const rt_work *work) {
   }
   if (work->span) *work->span = (rt_span){begin, pl_now_ns()};
   return status;
+}
+
+/* Storage has a pace of its own. */
+static planc_status copy_now(const rt_device *device, const rt_work *work, int64_t start_ns) {
+  if (work->direction == RT_H2S) return rt_storage_write(&device->storage, work->to, work->from, work->bytes);
+  if (work->direction == RT_S2H) return rt_storage_read(&device->storage, work->to, work->from, work->bytes);
+  if (work->bytes > 0) memmove(work->to, work->from, (size_t)work->bytes);
+  int64_t rate = device->options.link_bytes_per_s;
+  if (rate > 0 && (work->direction == RT_H2D || work->direction == RT_D2H))
+    sleep_until(start_ns + (int64_t)((double)work->bytes * 1e9 / (double)rate));
+  return NULL;
+}
+
+static planc_status poison_now(const rt_device *device, const rt_work *work) {
+  enum { POISON = 0xff };
+  if (rt_storage_has(&device->storage, work->to))
+    return rt_storage_fill(&device->storage, work->to, POISON, work->bytes);
+  if (work->bytes > 0) memset(work->to, POISON, (size_t)work->bytes);
+  return NULL;
 }
 
 static planc_status enqueue(rt_device *device, int32_t stream, const rt_work *work) {

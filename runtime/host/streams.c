@@ -127,80 +127,31 @@ static void fail(rt_streams *streams, planc_status status) {
   pthread_mutex_unlock(&streams->lock);
 }
 
-/* --- A stream's thread ---------------------------------------------------------------------------------------- */
+/* --- Making --------------------------------------------------------------------------------------------------- */
 
-static void perform(stream *s, const rt_work *work) {
-  rt_streams *streams = s->of;
-  if (atomic_load(&streams->failed)) return;
-  if (work->kind == RT_WORK_WAIT) {
-    await(s, work->event, work->generation);
-  } else if (work->kind == RT_WORK_RECORD) {
-    atomic_store(&streams->generations[work->event], work->generation);
-    wake_sleepers(streams, work->event);
-  } else {
-    planc_status status = streams->perform(streams->user, s->index, work);
-    if (status) fail(streams, status);
-  }
-}
+static int64_t room_of_ring(int32_t n_streams);
+static planc_status start(rt_streams *streams, int32_t index);
 
-/* Whoever fills the ring, and found it full, goes on once half of it is empty: woken for each piece it would take
- * longer than the piece. Who waits for all to be done is woken as well. */
-static bool has_room(const stream *s) {
-  int64_t n = s->head - s->tail;
-  return n == 0 || n == s->of->room / 2;
-}
-
-static void *run_stream(void *argument) {
-  stream *s = argument;
-  const rt_streams *streams = s->of;
-  pthread_mutex_lock(&s->lock);
-  for (;;) {
-    while (s->tail == s->head && !s->quit) pthread_cond_wait(&s->more, &s->lock);
-    if (s->tail == s->head) break;
-    const rt_work *work = &s->ring[s->tail % streams->room];
-    pthread_mutex_unlock(&s->lock);
-    perform(s, work);
-    pthread_mutex_lock(&s->lock);
-    s->tail++;
-    if (++s->done == s->awaited) pthread_cond_signal(&s->caught_up);
-    if (s->tail == s->head) s->tail = s->head = 0; /* memory behind what was ever needed stays untouched */
-    if (has_room(s)) pthread_cond_signal(&s->fewer);
-  }
-  pthread_mutex_unlock(&s->lock);
+static planc_status fill_streams(rt_streams *streams, int32_t n_streams) {
+  streams->streams = calloc((size_t)n_streams + 1, sizeof *streams->streams);
+  streams->room = room_of_ring(n_streams);
+  streams->rings = calloc((size_t)n_streams * (size_t)streams->room + 1, sizeof *streams->rings);
+  streams->generations = calloc((size_t)streams->n_events + 1, sizeof *streams->generations);
+  streams->sleepers = calloc((size_t)streams->n_events + 1, sizeof *streams->sleepers);
+  streams->promised = calloc((size_t)streams->n_events + 1, sizeof *streams->promised);
+  if (!streams->streams || !streams->rings || !streams->generations || !streams->sleepers || !streams->promised)
+    return planc_error(PLANC_OUT_OF_MEMORY, "streams");
+  rt_streams_forget(streams);
+  for (int32_t i = 0; i < n_streams; i++) PLANC_TRY(start(streams, i));
   return NULL;
 }
 
-/* --- What the interpreter's thread does ----------------------------------------------------------------------- */
-
-/* Work that was dropped after a failure counts as done. */
-static void end_lap(stream *s, int64_t lap) {
-  int64_t *end = &s->laps[lap % RT_AHEAD];
-  pthread_mutex_lock(&s->lock);
-  s->awaited = *end;
-  *end = s->done + s->head - s->tail;
-  while (s->done < s->awaited) pthread_cond_wait(&s->caught_up, &s->lock);
-  pthread_mutex_unlock(&s->lock);
+static int64_t room_of_ring(int32_t n_streams) {
+  int64_t room = ALL_RINGS / (int64_t)sizeof(rt_work) / (n_streams > 0 ? n_streams : 1);
+  return room > LONGEST_RING ? LONGEST_RING : room < SHORTEST_RING ? SHORTEST_RING : room;
 }
 
-void rt_streams_end_lap(rt_streams *streams) {
-  for (int32_t i = 0; i < streams->n_streams; i++) end_lap(&streams->streams[i], streams->n_laps);
-  streams->n_laps++;
-}
-
-planc_status rt_streams_synchronize(rt_streams *streams) {
-  for (int32_t i = 0; i < streams->n_streams; i++) {
-    stream *s = &streams->streams[i];
-    pthread_mutex_lock(&s->lock);
-    while (s->head != s->tail) pthread_cond_wait(&s->fewer, &s->lock);
-    pthread_mutex_unlock(&s->lock);
-  }
-  planc_status failure = streams->failure;
-  streams->failure = NULL;
-  atomic_store(&streams->failed, false);
-  return failure;
-}
-
-/* --- Making --------------------------------------------------------------------------------------------------- */
+static void *run_stream(void *argument);
 
 static planc_status start(rt_streams *streams, int32_t index) {
   stream *s = &streams->streams[index];
@@ -217,25 +168,6 @@ static planc_status start(rt_streams *streams, int32_t index) {
   if (pthread_create(&s->thread, NULL, run_stream, s) != 0)
     return planc_error(PLANC_DEVICE, "host: no thread for stream %d", index);
   s->started = true;
-  return NULL;
-}
-
-static int64_t room_of_ring(int32_t n_streams) {
-  int64_t room = ALL_RINGS / (int64_t)sizeof(rt_work) / (n_streams > 0 ? n_streams : 1);
-  return room > LONGEST_RING ? LONGEST_RING : room < SHORTEST_RING ? SHORTEST_RING : room;
-}
-
-static planc_status fill_streams(rt_streams *streams, int32_t n_streams) {
-  streams->streams = calloc((size_t)n_streams + 1, sizeof *streams->streams);
-  streams->room = room_of_ring(n_streams);
-  streams->rings = calloc((size_t)n_streams * (size_t)streams->room + 1, sizeof *streams->rings);
-  streams->generations = calloc((size_t)streams->n_events + 1, sizeof *streams->generations);
-  streams->sleepers = calloc((size_t)streams->n_events + 1, sizeof *streams->sleepers);
-  streams->promised = calloc((size_t)streams->n_events + 1, sizeof *streams->promised);
-  if (!streams->streams || !streams->rings || !streams->generations || !streams->sleepers || !streams->promised)
-    return planc_error(PLANC_OUT_OF_MEMORY, "streams");
-  rt_streams_forget(streams);
-  for (int32_t i = 0; i < n_streams; i++) PLANC_TRY(start(streams, i));
   return NULL;
 }
 
@@ -267,4 +199,80 @@ void rt_streams_free(rt_streams *streams) {
   free((void *)streams->sleepers);
   free(streams->promised);
   free(streams);
+}
+
+/* --- A stream's thread ---------------------------------------------------------------------------------------- */
+
+static void perform(stream *s, const rt_work *work);
+static bool has_room(const stream *s);
+
+static void *run_stream(void *argument) {
+  stream *s = argument;
+  const rt_streams *streams = s->of;
+  pthread_mutex_lock(&s->lock);
+  for (;;) {
+    while (s->tail == s->head && !s->quit) pthread_cond_wait(&s->more, &s->lock);
+    if (s->tail == s->head) break;
+    const rt_work *work = &s->ring[s->tail % streams->room];
+    pthread_mutex_unlock(&s->lock);
+    perform(s, work);
+    pthread_mutex_lock(&s->lock);
+    s->tail++;
+    if (++s->done == s->awaited) pthread_cond_signal(&s->caught_up);
+    if (s->tail == s->head) s->tail = s->head = 0; /* memory behind what was ever needed stays untouched */
+    if (has_room(s)) pthread_cond_signal(&s->fewer);
+  }
+  pthread_mutex_unlock(&s->lock);
+  return NULL;
+}
+
+static void perform(stream *s, const rt_work *work) {
+  rt_streams *streams = s->of;
+  if (atomic_load(&streams->failed)) return;
+  if (work->kind == RT_WORK_WAIT) {
+    await(s, work->event, work->generation);
+  } else if (work->kind == RT_WORK_RECORD) {
+    atomic_store(&streams->generations[work->event], work->generation);
+    wake_sleepers(streams, work->event);
+  } else {
+    planc_status status = streams->perform(streams->user, s->index, work);
+    if (status) fail(streams, status);
+  }
+}
+
+/* Whoever fills the ring, and found it full, goes on once half of it is empty: woken for each piece it would take
+ * longer than the piece. Who waits for all to be done is woken as well. */
+static bool has_room(const stream *s) {
+  int64_t n = s->head - s->tail;
+  return n == 0 || n == s->of->room / 2;
+}
+
+/* --- What the interpreter's thread does ----------------------------------------------------------------------- */
+
+/* Work that was dropped after a failure counts as done. */
+static void end_lap(stream *s, int64_t lap) {
+  int64_t *end = &s->laps[lap % RT_AHEAD];
+  pthread_mutex_lock(&s->lock);
+  s->awaited = *end;
+  *end = s->done + s->head - s->tail;
+  while (s->done < s->awaited) pthread_cond_wait(&s->caught_up, &s->lock);
+  pthread_mutex_unlock(&s->lock);
+}
+
+void rt_streams_end_lap(rt_streams *streams) {
+  for (int32_t i = 0; i < streams->n_streams; i++) end_lap(&streams->streams[i], streams->n_laps);
+  streams->n_laps++;
+}
+
+planc_status rt_streams_synchronize(rt_streams *streams) {
+  for (int32_t i = 0; i < streams->n_streams; i++) {
+    stream *s = &streams->streams[i];
+    pthread_mutex_lock(&s->lock);
+    while (s->head != s->tail) pthread_cond_wait(&s->fewer, &s->lock);
+    pthread_mutex_unlock(&s->lock);
+  }
+  planc_status failure = streams->failure;
+  streams->failure = NULL;
+  atomic_store(&streams->failed, false);
+  return failure;
 }

@@ -74,6 +74,46 @@ static const planc_trace *trace_of(const op_bench *b) {
   return b->iterations.session.trace;
 }
 
+static planc_status find_candidates(op_bench *b);
+static planc_status find_on(op_bench *b, rt_device *device, rt_variant *found);
+static planc_status keep_candidates(op_bench *b, const rt_variant *found, int32_t count, candidates *out);
+static void leave_out(const op_bench *b, const char *op, candidates *of);
+
+static planc_status set_up(op_bench *b) {
+  PLANC_TRY(rt_iterations_open(b->options, &b->iterations));
+  PLANC_TRY(find_candidates(b));
+  return PL_NEW(&b->memory, &b->choices, trace_of(b)->n_instances);
+}
+
+static planc_status find_candidates(op_bench *b) {
+  rt_device *device;
+  rt_variant *found = calloc(RT_MAX_VARIANTS, sizeof *found);
+  if (!found) return planc_error(PLANC_OUT_OF_MEMORY, "variants");
+  planc_status status = rt_list_open(b->options->backend, b->options->deterministic, &device);
+  if (!status) {
+    status = find_on(b, device, found);
+    b->options->backend->close(device);
+  }
+  free(found);
+  return status;
+}
+
+static planc_status find_on(op_bench *b, rt_device *device, rt_variant *found) {
+  const planc_trace *trace = trace_of(b);
+  void **nowhere;
+  PLANC_TRY(PL_NEW(&b->memory, &nowhere, rt_most_accesses(trace)));
+  PLANC_TRY(PL_NEW(&b->memory, &b->ops, trace->n_instances));
+  for (int32_t i = 0; i < trace->n_instances; i++) {
+    rt_call call;
+    int32_t count;
+    PLANC_TRY(rt_call_make(&b->memory, trace, 0, i, nowhere, &call));
+    PLANC_TRY(planc_context(b->options->backend->variants(device, &call, found, &count), "op %s", call.op->name));
+    PLANC_TRY(keep_candidates(b, found, rt_shortlist(found, count, b->options->most), &b->ops[i]));
+    leave_out(b, call.op->name, &b->ops[i]);
+  }
+  return NULL;
+}
+
 static planc_status keep_candidates(op_bench *b, const rt_variant *found, int32_t count, candidates *out) {
   rt_variant *kept;
   out->count = count;
@@ -98,41 +138,6 @@ static void leave_out(const op_bench *b, const char *op, candidates *of) {
   if (n == of->count) memset(of->refused, 0, (size_t)n * sizeof *of->refused);
   for (int32_t v = 0; options->refused && !b->again && v < of->count; v++)
     if (of->refused[v]) options->refused(options->user, op, of->variants[v].algorithm, NULL);
-}
-
-static planc_status find_on(op_bench *b, rt_device *device, rt_variant *found) {
-  const planc_trace *trace = trace_of(b);
-  void **nowhere;
-  PLANC_TRY(PL_NEW(&b->memory, &nowhere, rt_most_accesses(trace)));
-  PLANC_TRY(PL_NEW(&b->memory, &b->ops, trace->n_instances));
-  for (int32_t i = 0; i < trace->n_instances; i++) {
-    rt_call call;
-    int32_t count;
-    PLANC_TRY(rt_call_make(&b->memory, trace, 0, i, nowhere, &call));
-    PLANC_TRY(planc_context(b->options->backend->variants(device, &call, found, &count), "op %s", call.op->name));
-    PLANC_TRY(keep_candidates(b, found, rt_shortlist(found, count, b->options->most), &b->ops[i]));
-    leave_out(b, call.op->name, &b->ops[i]);
-  }
-  return NULL;
-}
-
-static planc_status find_candidates(op_bench *b) {
-  rt_device *device;
-  rt_variant *found = calloc(RT_MAX_VARIANTS, sizeof *found);
-  if (!found) return planc_error(PLANC_OUT_OF_MEMORY, "variants");
-  planc_status status = rt_list_open(b->options->backend, b->options->deterministic, &device);
-  if (!status) {
-    status = find_on(b, device, found);
-    b->options->backend->close(device);
-  }
-  free(found);
-  return status;
-}
-
-static planc_status set_up(op_bench *b) {
-  PLANC_TRY(rt_iterations_open(b->options, &b->iterations));
-  PLANC_TRY(find_candidates(b));
-  return PL_NEW(&b->memory, &b->choices, trace_of(b)->n_instances);
 }
 
 static void tear_down(op_bench *b) {
@@ -176,6 +181,127 @@ static planc_status before_preparing(void *user, int32_t instance, const char *a
   of->runs = 0;
   while (of->variants[of->runs].algorithm != algorithm) of->runs++;
   return tell_trial(b, instance);
+}
+
+/* --- Passes ----------------------------------------------------------------------------------------------------- */
+
+static planc_status count_taken(const op_bench *b, const rt_resident *resident);
+static int compare_ops(const void *a, const void *b);
+static bool is_parallel(const op_bench *b);
+static planc_status keep_times(op_bench *b, rt_resident *resident, int32_t pass, rt_op_times *out);
+
+static planc_status run_on(op_bench *b, rt_resident *resident, int32_t pass, rt_op_times *out) {
+  const rt_op_options *options = b->options;
+  bool whole;
+  PLANC_TRY(count_taken(b, resident));
+  PLANC_TRY(rt_iterations_load(&b->iterations, resident));
+  PLANC_TRY(rt_iterations_time(&b->iterations, resident, &whole));
+  if (!whole) return NULL;
+  PLANC_TRY(keep_times(b, resident, pass, out));
+  if (out->len > 0) qsort(out->data, (size_t)out->len, sizeof *out->data, compare_ops);
+  rt_pass measured = {.number = pass, .of = b->n_passes, .times = out};
+  return options->passed(options->user, &measured);
+}
+
+static planc_status count_taken(const op_bench *b, const rt_resident *resident) {
+  rt_memory_taken *taken = b->options->taken;
+  int64_t now = 0;
+  if (!taken) return NULL;
+  PLANC_TRY(rt_resident_taken(resident, &now));
+  if (now - taken->loaded_bytes > taken->beside_bytes) taken->beside_bytes = now - taken->loaded_bytes;
+  return NULL;
+}
+
+static int compare_ops(const void *a, const void *b) {
+  return ((const rt_op_time *)a)->op - ((const rt_op_time *)b)->op;
+}
+
+static bool choose(const candidates *from, int32_t wanted, rt_choice *out);
+static bool run_instead(void *user, int32_t instance, planc_status why, rt_choice *choice);
+static planc_status count_code(void *user, const char *algorithm, int64_t bytes);
+
+/* Prepares pass `pass`, in which every op has its algorithm of that number, or its last. NULL in *out where that was
+ * stopped. */
+static planc_status prepare_pass(op_bench *b, int32_t pass, rt_resident **out) {
+  const rt_op_options *options = b->options;
+  const planc_trace *trace = trace_of(b);
+  *out = NULL;
+  b->pass = pass;
+  for (int32_t i = 0; i < trace->n_instances; i++)
+    choose(&b->ops[i], pass < b->ops[i].count ? pass : b->ops[i].count - 1, &b->choices[i]);
+  rt_resident_options how = {.backend = options->backend,
+                             .trace = trace,
+                             .choices = b->choices,
+                             .deterministic = options->deterministic,
+                             .workspace_bytes = b->workspace_bytes,
+                             .instead = run_instead,
+                             .preparing = before_preparing,
+                             .loaded = options->taken ? count_code : NULL,
+                             .user = b};
+  if (is_parallel(b)) how.streams = RT_MAX_TOGETHER;
+  planc_status status = rt_resident_new(&how, out);
+  if (!b->stopped) return status;
+  planc_status_free(status);
+  return NULL;
+}
+
+/* Chooses variant `wanted`, or the first that runs where that one does not; false: none does. */
+static bool choose(const candidates *from, int32_t wanted, rt_choice *out) {
+  int32_t v = wanted;
+  if (from->refused[v]) v = 0;
+  while (v < from->count && from->refused[v]) v++;
+  if (v == from->count) return false;
+  *out = (rt_choice){from->variants[v].algorithm, from->variants[v].workspace_bytes};
+  return true;
+}
+
+/* What a library lists may still fail when it is run: that is no reason to know nothing of all the others. */
+static bool run_instead(void *user, int32_t instance, planc_status why, rt_choice *choice) {
+  op_bench *b = user;
+  candidates *from = &b->ops[instance];
+  int32_t v = 0;
+  while (from->variants[v].algorithm != choice->algorithm) v++;
+  from->refused[v] = true;
+  const char *op = planc_trace_op(trace_of(b), instance)->name;
+  if (b->options->refused && !b->again) b->options->refused(b->options->user, op, choice->algorithm, why);
+  return choose(from, v, choice);
+}
+
+/* What an algorithm's calls make the device take in all. */
+static planc_status count_code(void *user, const char *algorithm, int64_t bytes) {
+  rt_memory_taken *taken = ((const op_bench *)user)->options->taken;
+  taken->loaded_bytes += bytes;
+  if (((const op_bench *)user)->again) return NULL;
+  for (int64_t c = 0; c < taken->code.len; c++) {
+    if (strcmp(taken->code.data[c].algorithm, algorithm) != 0) continue;
+    taken->code.data[c].bytes += bytes;
+    return NULL;
+  }
+  rt_code_size size = {.bytes = bytes};
+  snprintf(size.algorithm, sizeof size.algorithm, "%s", algorithm);
+  VEC_PUSH(&taken->code, size);
+  return NULL;
+}
+
+static planc_status prepare_passes(op_bench *b) {
+  int32_t n = b->options->first_pass;
+  planc_status status = NULL;
+  if (n < 0) n = b->n_passes;
+  for (int32_t pass = 0; !status && pass < n && !rt_is_stopped(b->options->stop); pass++) {
+    rt_resident *resident;
+    if (b->options->progress) b->options->progress(b->options->user, pass, n);
+    status = prepare_pass(b, pass, &resident);
+    if (!status) rt_resident_free(resident);
+  }
+  return status;
+}
+
+planc_status rt_prepare_again(const rt_op_options *options) {
+  op_bench b = {.options = options, .again = true};
+  planc_status status = set_up(&b);
+  if (!status) status = prepare_passes(&b);
+  tear_down(&b);
+  return planc_context(status, "batch %lld", (long long)options->batch);
 }
 
 /* --- Busy share ------------------------------------------------------------------------------------------------- */
@@ -232,116 +358,4 @@ static planc_status keep_times(op_bench *b, rt_resident *resident, int32_t pass,
     VEC_PUSH(out, time);
   }
   return NULL;
-}
-
-/* --- Passes ----------------------------------------------------------------------------------------------------- */
-
-/* Chooses variant `wanted`, or the first that runs where that one does not; false: none does. */
-static bool choose(const candidates *from, int32_t wanted, rt_choice *out) {
-  int32_t v = wanted;
-  if (from->refused[v]) v = 0;
-  while (v < from->count && from->refused[v]) v++;
-  if (v == from->count) return false;
-  *out = (rt_choice){from->variants[v].algorithm, from->variants[v].workspace_bytes};
-  return true;
-}
-
-/* What a library lists may still fail when it is run: that is no reason to know nothing of all the others. */
-static bool run_instead(void *user, int32_t instance, planc_status why, rt_choice *choice) {
-  op_bench *b = user;
-  candidates *from = &b->ops[instance];
-  int32_t v = 0;
-  while (from->variants[v].algorithm != choice->algorithm) v++;
-  from->refused[v] = true;
-  const char *op = planc_trace_op(trace_of(b), instance)->name;
-  if (b->options->refused && !b->again) b->options->refused(b->options->user, op, choice->algorithm, why);
-  return choose(from, v, choice);
-}
-
-/* What an algorithm's calls make the device take in all. */
-static planc_status count_code(void *user, const char *algorithm, int64_t bytes) {
-  rt_memory_taken *taken = ((const op_bench *)user)->options->taken;
-  taken->loaded_bytes += bytes;
-  if (((const op_bench *)user)->again) return NULL;
-  for (int64_t c = 0; c < taken->code.len; c++) {
-    if (strcmp(taken->code.data[c].algorithm, algorithm) != 0) continue;
-    taken->code.data[c].bytes += bytes;
-    return NULL;
-  }
-  rt_code_size size = {.bytes = bytes};
-  snprintf(size.algorithm, sizeof size.algorithm, "%s", algorithm);
-  VEC_PUSH(&taken->code, size);
-  return NULL;
-}
-
-static planc_status count_taken(const op_bench *b, const rt_resident *resident) {
-  rt_memory_taken *taken = b->options->taken;
-  int64_t now = 0;
-  if (!taken) return NULL;
-  PLANC_TRY(rt_resident_taken(resident, &now));
-  if (now - taken->loaded_bytes > taken->beside_bytes) taken->beside_bytes = now - taken->loaded_bytes;
-  return NULL;
-}
-
-static int compare_ops(const void *a, const void *b) {
-  return ((const rt_op_time *)a)->op - ((const rt_op_time *)b)->op;
-}
-
-static planc_status run_on(op_bench *b, rt_resident *resident, int32_t pass, rt_op_times *out) {
-  const rt_op_options *options = b->options;
-  bool whole;
-  PLANC_TRY(count_taken(b, resident));
-  PLANC_TRY(rt_iterations_load(&b->iterations, resident));
-  PLANC_TRY(rt_iterations_time(&b->iterations, resident, &whole));
-  if (!whole) return NULL;
-  PLANC_TRY(keep_times(b, resident, pass, out));
-  if (out->len > 0) qsort(out->data, (size_t)out->len, sizeof *out->data, compare_ops);
-  rt_pass measured = {.number = pass, .of = b->n_passes, .times = out};
-  return options->passed(options->user, &measured);
-}
-
-/* Prepares pass `pass`, in which every op has its algorithm of that number, or its last. NULL in *out where that was
- * stopped. */
-static planc_status prepare_pass(op_bench *b, int32_t pass, rt_resident **out) {
-  const rt_op_options *options = b->options;
-  const planc_trace *trace = trace_of(b);
-  *out = NULL;
-  b->pass = pass;
-  for (int32_t i = 0; i < trace->n_instances; i++)
-    choose(&b->ops[i], pass < b->ops[i].count ? pass : b->ops[i].count - 1, &b->choices[i]);
-  rt_resident_options how = {.backend = options->backend,
-                             .trace = trace,
-                             .choices = b->choices,
-                             .deterministic = options->deterministic,
-                             .workspace_bytes = b->workspace_bytes,
-                             .instead = run_instead,
-                             .preparing = before_preparing,
-                             .loaded = options->taken ? count_code : NULL,
-                             .user = b};
-  if (is_parallel(b)) how.streams = RT_MAX_TOGETHER;
-  planc_status status = rt_resident_new(&how, out);
-  if (!b->stopped) return status;
-  planc_status_free(status);
-  return NULL;
-}
-
-static planc_status prepare_passes(op_bench *b) {
-  int32_t n = b->options->first_pass;
-  planc_status status = NULL;
-  if (n < 0) n = b->n_passes;
-  for (int32_t pass = 0; !status && pass < n && !rt_is_stopped(b->options->stop); pass++) {
-    rt_resident *resident;
-    if (b->options->progress) b->options->progress(b->options->user, pass, n);
-    status = prepare_pass(b, pass, &resident);
-    if (!status) rt_resident_free(resident);
-  }
-  return status;
-}
-
-planc_status rt_prepare_again(const rt_op_options *options) {
-  op_bench b = {.options = options, .again = true};
-  planc_status status = set_up(&b);
-  if (!status) status = prepare_passes(&b);
-  tear_down(&b);
-  return planc_context(status, "batch %lld", (long long)options->batch);
 }

@@ -63,66 +63,6 @@ planc_status rt_profile_described(const rt_described_options *options, cJSON **o
   return status;
 }
 
-/* --- Descriptions ----------------------------------------------------------------------------------------------- */
-
-static planc_status read_json(const char *path, char **out_text, cJSON **out) {
-  size_t length;
-  PLANC_TRY(pl_file_read_text(path, MAX_TEXT, out_text, &length));
-  planc_status status = pl_json_tree(*out_text, length, NULL, out);
-  if (!status) return NULL;
-  free(*out_text);
-  *out_text = NULL;
-  return planc_context(status, "%s", path);
-}
-
-/* Of a measured profile the constants count alone. */
-static void leave_constants(cJSON *description) {
-  static const char *const others[] = {"graph_hash", "machine", "ops", "links", "loads", "refused", "model"};
-  cJSON *origin = cJSON_GetObjectItemCaseSensitive(description, "origin");
-  for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
-    cJSON_DeleteItemFromObjectCaseSensitive(description, others[i]);
-    cJSON *next;
-    for (cJSON *of = origin ? origin->child : NULL; of; of = next) {
-      size_t length = strlen(others[i]);
-      next = of->next;
-      if (strncmp(of->string, others[i], length) == 0 && (!of->string[length] || of->string[length] == '.'))
-        cJSON_Delete(cJSON_DetachItemViaPointer(origin, of));
-    }
-  }
-}
-
-static planc_status read_description(described *d, const char *path) {
-  char *text = NULL;
-  planc_status status = read_json(path, &text, &d->description);
-  if (!text) return status;
-  status = planc_profile_parse(text, strlen(text), path, &d->profile);
-  free(text);
-  leave_constants(d->description);
-  return status;
-}
-
-/* {"planrun": "device-properties/1", "origin": "...", "properties": {...}}; the last is cuDNN's. */
-static planc_status read_properties(described *d, const char *path) {
-  char *text = NULL;
-  cJSON *file = NULL;
-  PLANC_TRY(read_json(path, &text, &file));
-  free(text);
-  const char *format = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(file, "planrun"));
-  const char *origin = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(file, "origin"));
-  const cJSON *properties = cJSON_GetObjectItemCaseSensitive(file, "properties");
-  planc_status status = NULL;
-  if (!format || strcmp(format, "device-properties/1") != 0 || !origin || !cJSON_IsObject(properties)) {
-    status = planc_error(PLANC_BAD_INPUT, "%s: no device-properties/1 with origin and properties", path);
-  } else {
-    size_t length;
-    status = pl_json_print(properties, PL_JSON_LINE, &d->properties, &length);
-    snprintf(d->machine, sizeof d->machine, "%s without the device; properties %s; planrun %s", d->options->device,
-             origin, PLANC_VERSION);
-  }
-  cJSON_Delete(file);
-  return status;
-}
-
 /* --- Listing ---------------------------------------------------------------------------------------------------- */
 
 static planc_status compose(described *d, cJSON **out);
@@ -130,6 +70,8 @@ static planc_status add_pieces(described *d, cJSON *pieces);
 static void choose_sizes(const described *d, bool *out);
 static planc_status list_batches(described *d, rt_op_times *out);
 static planc_status add_chosen(described *d, const rt_op_times *listed, const bool *chosen, cJSON *pieces);
+static planc_status read_description(described *d, const char *path);
+static planc_status read_properties(described *d, const char *path);
 
 static planc_status make(described *d, cJSON **out) {
   const rt_described_options *options = d->options;
@@ -227,4 +169,64 @@ static planc_status add_chosen(described *d, const rt_op_times *listed, const bo
     if (chosen[s]) PLANC_TRY(add_piece(d, d->rounds.sizes[s], listed, pieces));
   }
   return NULL;
+}
+
+/* --- Descriptions ----------------------------------------------------------------------------------------------- */
+
+static planc_status read_json(const char *path, char **out_text, cJSON **out) {
+  size_t length;
+  PLANC_TRY(pl_file_read_text(path, MAX_TEXT, out_text, &length));
+  planc_status status = pl_json_tree(*out_text, length, NULL, out);
+  if (!status) return NULL;
+  free(*out_text);
+  *out_text = NULL;
+  return planc_context(status, "%s", path);
+}
+
+/* Of a measured profile the constants count alone. */
+static void leave_constants(cJSON *description) {
+  static const char *const others[] = {"graph_hash", "machine", "ops", "links", "loads", "refused", "model"};
+  cJSON *origin = cJSON_GetObjectItemCaseSensitive(description, "origin");
+  for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+    cJSON_DeleteItemFromObjectCaseSensitive(description, others[i]);
+    cJSON *next;
+    for (cJSON *of = origin ? origin->child : NULL; of; of = next) {
+      size_t length = strlen(others[i]);
+      next = of->next;
+      if (strncmp(of->string, others[i], length) == 0 && (!of->string[length] || of->string[length] == '.'))
+        cJSON_Delete(cJSON_DetachItemViaPointer(origin, of));
+    }
+  }
+}
+
+static planc_status read_description(described *d, const char *path) {
+  char *text = NULL;
+  planc_status status = read_json(path, &text, &d->description);
+  if (!text) return status;
+  status = planc_profile_parse(text, strlen(text), path, &d->profile);
+  free(text);
+  leave_constants(d->description);
+  return status;
+}
+
+/* {"planrun": "device-properties/1", "origin": "...", "properties": {...}}; the last is cuDNN's. */
+static planc_status read_properties(described *d, const char *path) {
+  char *text = NULL;
+  cJSON *file = NULL;
+  PLANC_TRY(read_json(path, &text, &file));
+  free(text);
+  const char *format = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(file, "planrun"));
+  const char *origin = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(file, "origin"));
+  const cJSON *properties = cJSON_GetObjectItemCaseSensitive(file, "properties");
+  planc_status status = NULL;
+  if (!format || strcmp(format, "device-properties/1") != 0 || !origin || !cJSON_IsObject(properties)) {
+    status = planc_error(PLANC_BAD_INPUT, "%s: no device-properties/1 with origin and properties", path);
+  } else {
+    size_t length;
+    status = pl_json_print(properties, PL_JSON_LINE, &d->properties, &length);
+    snprintf(d->machine, sizeof d->machine, "%s without the device; properties %s; planrun %s", d->options->device,
+             origin, PLANC_VERSION);
+  }
+  cJSON_Delete(file);
+  return status;
 }

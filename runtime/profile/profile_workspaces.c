@@ -90,10 +90,35 @@ static void free_variants(workspaces *w) {
 
 /* --- Asking ----------------------------------------------------------------------------------------------------- */
 
-static asking *find(const workspaces *w, int32_t op, const char *algorithm) {
-  for (int32_t v = w->first[op]; v < w->first[op + 1]; v++)
-    if (strcmp(rt_get_string(w->variants[v].variant, "algorithm"), algorithm) == 0) return &w->variants[v];
+static planc_status ask(const workspaces *w, int64_t batch, bool slow);
+static planc_status compare(const workspaces *w, const planc_costs *costs, bool slow, int64_t *exact);
+static asking *find(const workspaces *w, int32_t op, const char *algorithm);
+
+/* At these batches and, up to a largest one, at those between. */
+static planc_status ask_all(const workspaces *w, const rt_batches *batches) {
+  enum { MOST = 4096 };
+  int64_t largest = batches->sizes[batches->n - 1], before = 0;
+  bool everywhere = largest <= MOST;
+  for (int32_t i = 0; i < batches->n; before = batches->sizes[i++]) {
+    int64_t size = batches->sizes[i];
+    for (int64_t at = everywhere ? before + 1 : size; at <= size; at++) {
+      if (rt_is_stopped(w->options->stop)) return NULL;
+      PLANC_TRY(ask(w, at, at == size && batches->slow));
+    }
+    if (batches->progress) batches->progress(batches->user, i, batches->n);
+  }
+  for (int32_t v = 0; !everywhere && v < w->first[w->options->graph->n_ops]; v++) w->variants[v].skipped = true;
   return NULL;
+}
+
+static planc_status ask(const workspaces *w, int64_t batch, bool slow) {
+  planc_costs *costs;
+  PLANC_TRY(planc_costs_make(w->profile, w->options->graph, 1, &batch, &costs));
+  int64_t *exact = calloc((size_t)costs->first[costs->graph->n_ops] + 1, sizeof *exact);
+  planc_status status = exact ? compare(w, costs, slow, exact) : planc_error(PLANC_OUT_OF_MEMORY, "workspaces");
+  free(exact);
+  planc_costs_free(costs);
+  return status;
 }
 
 /* Compares what planc would take at the batch of `costs` with what the backend has. */
@@ -110,30 +135,9 @@ static planc_status compare(const workspaces *w, const planc_costs *costs, bool 
   return NULL;
 }
 
-static planc_status ask(const workspaces *w, int64_t batch, bool slow) {
-  planc_costs *costs;
-  PLANC_TRY(planc_costs_make(w->profile, w->options->graph, 1, &batch, &costs));
-  int64_t *exact = calloc((size_t)costs->first[costs->graph->n_ops] + 1, sizeof *exact);
-  planc_status status = exact ? compare(w, costs, slow, exact) : planc_error(PLANC_OUT_OF_MEMORY, "workspaces");
-  free(exact);
-  planc_costs_free(costs);
-  return status;
-}
-
-/* At these batches and, up to a largest one, at those between. */
-static planc_status ask_all(const workspaces *w, const rt_batches *batches) {
-  enum { MOST = 4096 };
-  int64_t largest = batches->sizes[batches->n - 1], before = 0;
-  bool everywhere = largest <= MOST;
-  for (int32_t i = 0; i < batches->n; before = batches->sizes[i++]) {
-    int64_t size = batches->sizes[i];
-    for (int64_t at = everywhere ? before + 1 : size; at <= size; at++) {
-      if (rt_is_stopped(w->options->stop)) return NULL;
-      PLANC_TRY(ask(w, at, at == size && batches->slow));
-    }
-    if (batches->progress) batches->progress(batches->user, i, batches->n);
-  }
-  for (int32_t v = 0; !everywhere && v < w->first[w->options->graph->n_ops]; v++) w->variants[v].skipped = true;
+static asking *find(const workspaces *w, int32_t op, const char *algorithm) {
+  for (int32_t v = w->first[op]; v < w->first[op + 1]; v++)
+    if (strcmp(rt_get_string(w->variants[v].variant, "algorithm"), algorithm) == 0) return &w->variants[v];
   return NULL;
 }
 

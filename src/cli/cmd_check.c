@@ -127,10 +127,39 @@ static planc_status choose_form(const prog_arguments *arguments, cli_verdict_for
 
 /* --- Checking ----------------------------------------------------------------------------------------------------- */
 
-static bool is_made_from(const planc_graph *graph, const source *from) {
-  for (int32_t f = 0; f < from->n_forms; f++)
-    if (planc_graph_equal(graph, from->forms[f])) return true;
-  return false;
+static planc_status judge(const expectations *e, const planc_plan *plan, int64_t budget, cli_verdict *verdict);
+static planc_status compare_graphs(const expectations *e, const planc_plan *plan);
+static bool is_made_from(const planc_graph *graph, const source *from);
+static planc_status summarize(const expectations *e, const planc_plan *plan, cli_verdict *verdict);
+static void emit_jobs(pl_emit *emit, const planc_plan *plan);
+static int64_t budget_of(const expectations *e, const planc_plan *plan, planc_memory_kind kind);
+static void emit_away(pl_emit *emit, const expectations *e, const planc_plan *plan, const cli_verdict *verdict,
+                      planc_memory_kind kind);
+
+static void check_plan(const expectations *e, const char *path, cli_verdict *verdicts) {
+  planc_plan *plan;
+  planc_status unreadable = planc_plan_read(path, &plan);
+  for (int32_t b = 0; b < e->budgets.n; b++) {
+    cli_verdict *verdict = &verdicts[b];
+    *verdict = (cli_verdict){
+        .path = path, .budget = *e->budgets.names[b] ? e->budgets.names[b] : NULL, .budget_bytes = e->budgets.bytes[b]};
+    if (unreadable) {
+      verdict->refusal = planc_error(planc_status_code(unreadable), "%s", planc_status_message(unreadable));
+    } else {
+      verdict->refusal = planc_context(judge(e, plan, e->budgets.bytes[b], verdict), "%s", path);
+    }
+  }
+  if (!unreadable) planc_plan_free(plan);
+  planc_status_free(unreadable);
+}
+
+static planc_status judge(const expectations *e, const planc_plan *plan, int64_t budget, cli_verdict *verdict) {
+  planc_check_options options = e->limits;
+  options.budgets[PLANC_MEMORY_DEVICE] = budget;
+  verdict->budget_bytes = budget < 0 ? pl_plan_peak_memory(plan, PLANC_MEMORY_DEVICE)->budget_bytes : budget;
+  PLANC_TRY(compare_graphs(e, plan));
+  PLANC_TRY(planc_check(plan, &options, &verdict->report));
+  return summarize(e, plan, verdict);
 }
 
 /* Every job must have been made from one of the files, and every file must be of some job. */
@@ -154,6 +183,28 @@ static planc_status compare_graphs(const expectations *e, const planc_plan *plan
   return NULL;
 }
 
+static bool is_made_from(const planc_graph *graph, const source *from) {
+  for (int32_t f = 0; f < from->n_forms; f++)
+    if (planc_graph_equal(graph, from->forms[f])) return true;
+  return false;
+}
+
+static planc_status summarize(const expectations *e, const planc_plan *plan, cli_verdict *verdict) {
+  char a[PL_SIZE_TEXT], b[PL_SIZE_TEXT];
+  pl_emit emit = {0};
+  size_t length;
+  pl_emit_format(&emit, "valid: %s, %s", plan->name, plan->policy);
+  emit_jobs(&emit, plan);
+  pl_emit_format(&emit, ", peak %s of %s", pl_size_format(verdict->report.peak_bytes[PLANC_MEMORY_DEVICE], a),
+                 cli_budget_format(verdict->budget_bytes, b));
+  bool stores = planc_plan_memory(plan, PLANC_MEMORY_STORAGE)->kind == PLANC_MEMORY_STORAGE;
+  if (stores || budget_of(e, plan, PLANC_MEMORY_HOST) >= 0) emit_away(&emit, e, plan, verdict, PLANC_MEMORY_HOST);
+  if (stores) emit_away(&emit, e, plan, verdict, PLANC_MEMORY_STORAGE);
+  pl_emit_format(&emit, ", %d instructions", verdict->report.instructions);
+  verdict->jobs = cli_jobs_json(plan, plan->predicted.jobs);
+  return pl_emit_take(&emit, &verdict->summary, &length);
+}
+
 /* ", 2 jobs (a, b)" of a plan with several. */
 static void emit_jobs(pl_emit *emit, const planc_plan *plan) {
   if (cli_only_job(plan)) return;
@@ -175,48 +226,6 @@ static void emit_away(pl_emit *emit, const expectations *e, const planc_plan *pl
   char a[PL_SIZE_TEXT], b[PL_SIZE_TEXT];
   pl_emit_format(emit, ", %s %s of %s", kind == PLANC_MEMORY_HOST ? "host" : "storage",
                  pl_size_format(verdict->report.peak_bytes[kind], a), cli_budget_format(budget_of(e, plan, kind), b));
-}
-
-static planc_status summarize(const expectations *e, const planc_plan *plan, cli_verdict *verdict) {
-  char a[PL_SIZE_TEXT], b[PL_SIZE_TEXT];
-  pl_emit emit = {0};
-  size_t length;
-  pl_emit_format(&emit, "valid: %s, %s", plan->name, plan->policy);
-  emit_jobs(&emit, plan);
-  pl_emit_format(&emit, ", peak %s of %s", pl_size_format(verdict->report.peak_bytes[PLANC_MEMORY_DEVICE], a),
-                 cli_budget_format(verdict->budget_bytes, b));
-  bool stores = planc_plan_memory(plan, PLANC_MEMORY_STORAGE)->kind == PLANC_MEMORY_STORAGE;
-  if (stores || budget_of(e, plan, PLANC_MEMORY_HOST) >= 0) emit_away(&emit, e, plan, verdict, PLANC_MEMORY_HOST);
-  if (stores) emit_away(&emit, e, plan, verdict, PLANC_MEMORY_STORAGE);
-  pl_emit_format(&emit, ", %d instructions", verdict->report.instructions);
-  verdict->jobs = cli_jobs_json(plan, plan->predicted.jobs);
-  return pl_emit_take(&emit, &verdict->summary, &length);
-}
-
-static planc_status judge(const expectations *e, const planc_plan *plan, int64_t budget, cli_verdict *verdict) {
-  planc_check_options options = e->limits;
-  options.budgets[PLANC_MEMORY_DEVICE] = budget;
-  verdict->budget_bytes = budget < 0 ? pl_plan_peak_memory(plan, PLANC_MEMORY_DEVICE)->budget_bytes : budget;
-  PLANC_TRY(compare_graphs(e, plan));
-  PLANC_TRY(planc_check(plan, &options, &verdict->report));
-  return summarize(e, plan, verdict);
-}
-
-static void check_plan(const expectations *e, const char *path, cli_verdict *verdicts) {
-  planc_plan *plan;
-  planc_status unreadable = planc_plan_read(path, &plan);
-  for (int32_t b = 0; b < e->budgets.n; b++) {
-    cli_verdict *verdict = &verdicts[b];
-    *verdict = (cli_verdict){
-        .path = path, .budget = *e->budgets.names[b] ? e->budgets.names[b] : NULL, .budget_bytes = e->budgets.bytes[b]};
-    if (unreadable) {
-      verdict->refusal = planc_error(planc_status_code(unreadable), "%s", planc_status_message(unreadable));
-    } else {
-      verdict->refusal = planc_context(judge(e, plan, e->budgets.bytes[b], verdict), "%s", path);
-    }
-  }
-  if (!unreadable) planc_plan_free(plan);
-  planc_status_free(unreadable);
 }
 
 /* Several refusals are told one by one as the program would tell a single one; the worst decides how it ends. */

@@ -157,8 +157,29 @@ static planc_status plan_ladder(const planc_mix_policy *policy, const cli_budget
   return NULL;
 }
 
-static bool prints_ladder(const prog_arguments *arguments) {
-  return prog_option_given(arguments, "json") && prog_option_given(arguments, "budgets");
+static planc_status note_rung(const prog_arguments *arguments, const cli_mix *mix, const rung *of);
+static planc_status write_plans(const rung *rungs, int32_t n);
+static planc_status summarize_rung(const prog_arguments *arguments, const rung *of);
+static bool prints_ladder(const prog_arguments *arguments);
+
+/* Several summaries as JSON are one document. */
+static planc_status write_rungs(const prog_arguments *arguments, const cli_mix *mix, const rung *rungs, int32_t n) {
+  for (int32_t b = 0; b < n; b++) PLANC_TRY(note_rung(arguments, mix, &rungs[b]));
+  PLANC_TRY(write_plans(rungs, n));
+  for (int32_t b = 0; b < n; b++) PLANC_TRY(summarize_rung(arguments, &rungs[b]));
+  if (!prints_ladder(arguments)) return NULL;
+  cJSON *object = cJSON_CreateObject();
+  pl_json_add_string(object, "planc", "colocate-budgets/1");
+  cJSON *plans = pl_json_add_array(object, "plans");
+  for (int32_t b = 0; b < n; b++)
+    pl_json_add(plans, NULL, cli_summary_json(rungs[b].plan, rungs[b].shares, rungs[b].output));
+  return prog_print_json(stdout, object);
+}
+
+static planc_status note_rung(const prog_arguments *arguments, const cli_mix *mix, const rung *of) {
+  if (!prog_option_given(arguments, "output")) cli_note("output %s", of->output);
+  for (int32_t j = 0; j < mix->n; j++) PLANC_TRY(cli_note_workspaces(of->plan, j, mix->jobs[j].profile));
+  return NULL;
 }
 
 static planc_status write_plans(const rung *rungs, int32_t n) {
@@ -175,27 +196,11 @@ static planc_status write_plans(const rung *rungs, int32_t n) {
   return status;
 }
 
-static planc_status note_rung(const prog_arguments *arguments, const cli_mix *mix, const rung *of) {
-  if (!prog_option_given(arguments, "output")) cli_note("output %s", of->output);
-  for (int32_t j = 0; j < mix->n; j++) PLANC_TRY(cli_note_workspaces(of->plan, j, mix->jobs[j].profile));
-  return NULL;
-}
-
 static planc_status summarize_rung(const prog_arguments *arguments, const rung *of) {
   if (strcmp(of->output, "-") == 0 || prints_ladder(arguments)) return NULL;
   return cli_summarize(of->plan, of->shares, of->output, prog_option_given(arguments, "json"));
 }
 
-/* Several summaries as JSON are one document. */
-static planc_status write_rungs(const prog_arguments *arguments, const cli_mix *mix, const rung *rungs, int32_t n) {
-  for (int32_t b = 0; b < n; b++) PLANC_TRY(note_rung(arguments, mix, &rungs[b]));
-  PLANC_TRY(write_plans(rungs, n));
-  for (int32_t b = 0; b < n; b++) PLANC_TRY(summarize_rung(arguments, &rungs[b]));
-  if (!prints_ladder(arguments)) return NULL;
-  cJSON *object = cJSON_CreateObject();
-  pl_json_add_string(object, "planc", "colocate-budgets/1");
-  cJSON *plans = pl_json_add_array(object, "plans");
-  for (int32_t b = 0; b < n; b++)
-    pl_json_add(plans, NULL, cli_summary_json(rungs[b].plan, rungs[b].shares, rungs[b].output));
-  return prog_print_json(stdout, object);
+static bool prints_ladder(const prog_arguments *arguments) {
+  return prog_option_given(arguments, "json") && prog_option_given(arguments, "budgets");
 }

@@ -102,11 +102,62 @@ static int64_t whole_batch(const table *t, int64_t batch) {
   return batch * t->problem->terms.gpus;
 }
 
-/* A policy that meets a budget need not meet every larger one. */
-static void keep_least(const planc_problem *problem, const planc_least *least, row *out) {
-  bool less = out->feasible && problem->terms.budgets[PLANC_MEMORY_DEVICE] < least->bytes;
-  out->least_budget = less ? problem->terms.budgets[PLANC_MEMORY_DEVICE] : least->bytes;
-  out->is_least = least->is_least && !less;
+typedef struct progress {
+  const table *table;
+  int32_t at;
+} progress;
+
+static planc_status measure_or_explain(const table *t, row *out);
+static planc_status measure(const table *t, row *out);
+static planc_status read_plan(const table *t, const planc_plan *plan, row *out);
+static planc_status find_least(const table *t, planc_status failed, row *out);
+static void keep_least(const planc_problem *problem, const planc_least *least, row *out);
+static void show_batch(void *user, int64_t batch);
+
+static planc_status fill_row(table *t, int32_t i) {
+  row *r = &t->rows[i];
+  prog_progress(stderr, "%s (%d of %d)", r->policy->name, i + 1, t->n);
+  PLANC_TRY(measure_or_explain(t, r));
+  if (!t->max_batch || r->unsupported) return NULL;
+  progress user = {t, i};
+  return planc_context(planc_find_largest_batch(t->problem, r->policy, show_batch, &user, &r->largest), "%s",
+                       r->policy->name);
+}
+
+/* What fails here after the problem was read is the policy's: no sub-batches for a batch-coupled graph, say. */
+static planc_status measure_or_explain(const table *t, row *out) {
+  planc_status status = measure(t, out);
+  planc_code code = planc_status_code(status);
+  if (code != PLANC_USAGE && code != PLANC_BAD_INPUT) return planc_context(status, "%s", out->policy->name);
+  out->unsupported = prog_remedy(status);
+  out->feasible = false;
+  out->least_budget = -1;
+  return NULL;
+}
+
+static planc_status measure(const table *t, row *out) {
+  const planc_problem *problem = t->problem;
+  planc_plan *plan = NULL;
+  planc_status failed = planc_make_plan(problem, out->policy, &plan), status = NULL;
+  if (failed && planc_status_code(failed) != PLANC_INFEASIBLE) return failed;
+  if (!failed) status = read_plan(t, plan, out);
+  if (!status) status = find_least(t, failed, out);
+  planc_plan_free(plan);
+  planc_status_free(failed);
+  return status;
+}
+
+static planc_status read_plan(const table *t, const planc_plan *plan, row *out) {
+  out->feasible = true;
+  out->outcome = planc_outcome_of(plan);
+  const planc_job *job = cli_only_job(plan);
+  assert(job); /* that of the problem */
+  out->sub_batch = job->rounds[0];
+  if (plan->explanation && !(out->explanation = strdup(plan->explanation)))
+    return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
+  planc_metrics_of(&out->outcome, whole_batch(t, t->problem->job.batch), t->has_vanilla ? &t->vanilla : NULL,
+                   &out->metrics);
+  return planc_plan_means(plan, &out->means);
 }
 
 /* `failed` is why the row's policy does not fit the problem, NULL where it does. What is only simulated is held to
@@ -126,61 +177,17 @@ static planc_status find_least(const table *t, planc_status failed, row *out) {
   return NULL;
 }
 
-static planc_status read_plan(const table *t, const planc_plan *plan, row *out) {
-  out->feasible = true;
-  out->outcome = planc_outcome_of(plan);
-  const planc_job *job = cli_only_job(plan);
-  assert(job); /* that of the problem */
-  out->sub_batch = job->rounds[0];
-  if (plan->explanation && !(out->explanation = strdup(plan->explanation)))
-    return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
-  planc_metrics_of(&out->outcome, whole_batch(t, t->problem->job.batch), t->has_vanilla ? &t->vanilla : NULL,
-                   &out->metrics);
-  return planc_plan_means(plan, &out->means);
+/* A policy that meets a budget need not meet every larger one. */
+static void keep_least(const planc_problem *problem, const planc_least *least, row *out) {
+  bool less = out->feasible && problem->terms.budgets[PLANC_MEMORY_DEVICE] < least->bytes;
+  out->least_budget = less ? problem->terms.budgets[PLANC_MEMORY_DEVICE] : least->bytes;
+  out->is_least = least->is_least && !less;
 }
-
-static planc_status measure(const table *t, row *out) {
-  const planc_problem *problem = t->problem;
-  planc_plan *plan = NULL;
-  planc_status failed = planc_make_plan(problem, out->policy, &plan), status = NULL;
-  if (failed && planc_status_code(failed) != PLANC_INFEASIBLE) return failed;
-  if (!failed) status = read_plan(t, plan, out);
-  if (!status) status = find_least(t, failed, out);
-  planc_plan_free(plan);
-  planc_status_free(failed);
-  return status;
-}
-
-/* What fails here after the problem was read is the policy's: no sub-batches for a batch-coupled graph, say. */
-static planc_status measure_or_explain(const table *t, row *out) {
-  planc_status status = measure(t, out);
-  planc_code code = planc_status_code(status);
-  if (code != PLANC_USAGE && code != PLANC_BAD_INPUT) return planc_context(status, "%s", out->policy->name);
-  out->unsupported = prog_remedy(status);
-  out->feasible = false;
-  out->least_budget = -1;
-  return NULL;
-}
-
-typedef struct progress {
-  const table *table;
-  int32_t at;
-} progress;
 
 static void show_batch(void *user, int64_t batch) {
   const progress *p = user;
   prog_progress(stderr, "%s (%d of %d): batch %lld", p->table->rows[p->at].policy->name, p->at + 1, p->table->n,
                 (long long)whole_batch(p->table, batch));
-}
-
-static planc_status fill_row(table *t, int32_t i) {
-  row *r = &t->rows[i];
-  prog_progress(stderr, "%s (%d of %d)", r->policy->name, i + 1, t->n);
-  PLANC_TRY(measure_or_explain(t, r));
-  if (!t->max_batch || r->unsupported) return NULL;
-  progress user = {t, i};
-  return planc_context(planc_find_largest_batch(t->problem, r->policy, show_batch, &user, &r->largest), "%s",
-                       r->policy->name);
 }
 
 /* The row that policy `best` would take, NULL where none has a plan. */
@@ -288,56 +295,11 @@ static planc_status print_json(const table *t) {
 
 /* --- Text -------------------------------------------------------------------------------------------------------- */
 
-static const char *largest_text(const table *t, const row *r, char buffer[PL_SIZE_TEXT]) {
-  if (r->unsupported) return "-";
-  if (r->largest.unbounded) return "any";
-  snprintf(buffer, PL_SIZE_TEXT, "%lld", (long long)whole_batch(t, r->largest.batch));
-  return buffer;
-}
-
-static void print_largest(const table *t, const row *r) {
-  char batch[PL_SIZE_TEXT], time[PL_SIZE_TEXT];
-  printf(" %9s %16s", largest_text(t, r, batch), has_largest(r) ? pl_time_format(r->largest.iteration_ns, time) : "-");
-}
-
-static bool has_storage(const table *t) {
-  return t->problem->terms.budgets[PLANC_MEMORY_STORAGE] != 0;
-}
-
-static void print_cost(const table *t, const row *r, bool best) {
-  char a[PL_SIZE_TEXT], b[PL_SIZE_TEXT], c[PL_SIZE_TEXT], d[CLI_METRIC_TEXT];
-  const planc_outcome *p = &r->outcome;
-  printf("%-12s %c%11s", r->policy->name, r->least_budget < 0 || r->is_least ? ' ' : '<',
-         r->least_budget < 0 ? "-" : pl_size_format(r->least_budget, a));
-  if (t->max_batch) print_largest(t, r);
-  if (r->unsupported) {
-    printf("   unsupported: %s\n", planc_status_message(r->unsupported));
-    return;
-  }
-  if (!r->feasible) {
-    puts("   does not fit");
-    return;
-  }
-  printf(" %6lld %16s %8s", (long long)r->sub_batch, pl_time_format(p->period_ns, a),
-         cli_percent_format(r->metrics.overhead_ppm, d));
-  printf(" %12s %12s %12s", pl_size_format(p->peak_bytes[PLANC_MEMORY_DEVICE], a),
-         pl_size_format(p->total.copied_bytes[PLANC_ROUTE_D2H], b),
-         pl_size_format(p->total.copied_bytes[PLANC_ROUTE_H2D], c));
-  if (has_storage(t))
-    printf(" %12s %12s", pl_size_format(p->total.copied_bytes[PLANC_ROUTE_STORE], a),
-           pl_size_format(p->total.copied_bytes[PLANC_ROUTE_LOAD], b));
-  printf("  %s%s\n", r->means, best ? " <- best" : "");
-}
-
-static void print_metrics(const row *r) {
-  char a[CLI_METRIC_TEXT], b[CLI_METRIC_TEXT], c[CLI_METRIC_TEXT], d[CLI_METRIC_TEXT], e[CLI_METRIC_TEXT];
-  char moved[PL_SIZE_TEXT];
-  const planc_metrics *m = &r->metrics;
-  printf("%-12s %14s %12s %8s %8s %8s %8s\n", r->policy->name, cli_metric_format(m->throughput_ppm, 3, a),
-         pl_size_format(m->moved_bytes, moved), cli_metric_format(m->msr_ppm, 4, b),
-         cli_metric_format(m->eor_ppm, 4, c), cli_percent_format(m->eor_excess_ppm, d),
-         cli_metric_format(m->cbr_ppm, 4, e));
-}
+static bool has_storage(const table *t);
+static void print_cost(const table *t, const row *r, bool best);
+static void print_largest(const table *t, const row *r);
+static const char *largest_text(const table *t, const row *r, char buffer[PL_SIZE_TEXT]);
+static void print_metrics(const row *r);
 
 static planc_status print_table(const table *t) {
   char a[PL_SIZE_TEXT], b[PL_SIZE_TEXT];
@@ -377,28 +339,62 @@ static planc_status print_table(const table *t) {
   return NULL;
 }
 
+static bool has_storage(const table *t) {
+  return t->problem->terms.budgets[PLANC_MEMORY_STORAGE] != 0;
+}
+
+static void print_cost(const table *t, const row *r, bool best) {
+  char a[PL_SIZE_TEXT], b[PL_SIZE_TEXT], c[PL_SIZE_TEXT], d[CLI_METRIC_TEXT];
+  const planc_outcome *p = &r->outcome;
+  printf("%-12s %c%11s", r->policy->name, r->least_budget < 0 || r->is_least ? ' ' : '<',
+         r->least_budget < 0 ? "-" : pl_size_format(r->least_budget, a));
+  if (t->max_batch) print_largest(t, r);
+  if (r->unsupported) {
+    printf("   unsupported: %s\n", planc_status_message(r->unsupported));
+    return;
+  }
+  if (!r->feasible) {
+    puts("   does not fit");
+    return;
+  }
+  printf(" %6lld %16s %8s", (long long)r->sub_batch, pl_time_format(p->period_ns, a),
+         cli_percent_format(r->metrics.overhead_ppm, d));
+  printf(" %12s %12s %12s", pl_size_format(p->peak_bytes[PLANC_MEMORY_DEVICE], a),
+         pl_size_format(p->total.copied_bytes[PLANC_ROUTE_D2H], b),
+         pl_size_format(p->total.copied_bytes[PLANC_ROUTE_H2D], c));
+  if (has_storage(t))
+    printf(" %12s %12s", pl_size_format(p->total.copied_bytes[PLANC_ROUTE_STORE], a),
+           pl_size_format(p->total.copied_bytes[PLANC_ROUTE_LOAD], b));
+  printf("  %s%s\n", r->means, best ? " <- best" : "");
+}
+
+static void print_largest(const table *t, const row *r) {
+  char batch[PL_SIZE_TEXT], time[PL_SIZE_TEXT];
+  printf(" %9s %16s", largest_text(t, r, batch), has_largest(r) ? pl_time_format(r->largest.iteration_ns, time) : "-");
+}
+
+static const char *largest_text(const table *t, const row *r, char buffer[PL_SIZE_TEXT]) {
+  if (r->unsupported) return "-";
+  if (r->largest.unbounded) return "any";
+  snprintf(buffer, PL_SIZE_TEXT, "%lld", (long long)whole_batch(t, r->largest.batch));
+  return buffer;
+}
+
+static void print_metrics(const row *r) {
+  char a[CLI_METRIC_TEXT], b[CLI_METRIC_TEXT], c[CLI_METRIC_TEXT], d[CLI_METRIC_TEXT], e[CLI_METRIC_TEXT];
+  char moved[PL_SIZE_TEXT];
+  const planc_metrics *m = &r->metrics;
+  printf("%-12s %14s %12s %8s %8s %8s %8s\n", r->policy->name, cli_metric_format(m->throughput_ppm, 3, a),
+         pl_size_format(m->moved_bytes, moved), cli_metric_format(m->msr_ppm, 4, b),
+         cli_metric_format(m->eor_ppm, 4, c), cli_percent_format(m->eor_excess_ppm, d),
+         cli_metric_format(m->cbr_ppm, 4, e));
+}
+
 /* --- Which policies ---------------------------------------------------------------------------------------------- */
 
-static planc_status add_row(table *t, const planc_policy *policy) {
-  for (int32_t i = 0; i < t->n; i++)
-    if (t->rows[i].policy == policy) return planc_error(PLANC_USAGE, "--policies names %s twice", policy->name);
-  assert(t->n < t->most_rows);
-  t->rows[t->n++].policy = policy;
-  return NULL;
-}
-
-static planc_status add_named(void *user, const char *name) {
-  const planc_policy *policy;
-  PLANC_TRY(cli_setup_policy(name, PLANC_USAGE, &policy));
-  return add_row(user, policy);
-}
-
-/* As no policy has two rows, there are at most as many as the table of policies has. */
-static planc_status new_rows(table *t) {
-  while (planc_policies()[t->most_rows].name) t->most_rows++;
-  t->rows = calloc((size_t)t->most_rows + 1, sizeof *t->rows);
-  return t->rows ? NULL : planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
-}
+static planc_status new_rows(table *t);
+static planc_status add_named(void *user, const char *name);
+static planc_status add_row(table *t, const planc_policy *policy);
 
 static planc_status choose_policies(const char *names, table *t) {
   PLANC_TRY(new_rows(t));
@@ -408,6 +404,27 @@ static planc_status choose_policies(const char *names, table *t) {
   }
   for (const planc_policy *policy = planc_policies(); policy->name; policy++)
     if (!(policy->supports & PLANC_POLICY_CHOOSES)) PLANC_TRY(add_row(t, policy));
+  return NULL;
+}
+
+/* As no policy has two rows, there are at most as many as the table of policies has. */
+static planc_status new_rows(table *t) {
+  while (planc_policies()[t->most_rows].name) t->most_rows++;
+  t->rows = calloc((size_t)t->most_rows + 1, sizeof *t->rows);
+  return t->rows ? NULL : planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
+}
+
+static planc_status add_named(void *user, const char *name) {
+  const planc_policy *policy;
+  PLANC_TRY(cli_setup_policy(name, PLANC_USAGE, &policy));
+  return add_row(user, policy);
+}
+
+static planc_status add_row(table *t, const planc_policy *policy) {
+  for (int32_t i = 0; i < t->n; i++)
+    if (t->rows[i].policy == policy) return planc_error(PLANC_USAGE, "--policies names %s twice", policy->name);
+  assert(t->n < t->most_rows);
+  t->rows[t->n++].policy = policy;
   return NULL;
 }
 

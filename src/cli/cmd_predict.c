@@ -91,20 +91,31 @@ typedef struct fitting {
   int64_t took_ns;
 } fitting;
 
-/* The graphs of --graphs, as many as there are profiles. */
-static planc_status read_graphs(fitting *f) {
-  const prog_arguments *arguments = f->arguments;
-  const char *list = prog_option_value(arguments, "graphs"), *optimizer = prog_option_value(arguments, "optimizer");
-  bool inference = prog_option_given(arguments, "inference");
-  int32_t n = 0;
-  for (const char *at = list; at; n++) {
-    char path[PATH_ROOM];
-    const char *derived;
-    if (n == f->n) return planc_error(PLANC_USAGE, "--graphs names more than the %d profiles", f->n);
-    PLANC_TRY(next_path(&at, path));
-    PLANC_TRY(planc_graph_prepare(path, optimizer, inference, &f->graphs[n], &derived));
+static planc_status read_cases(fitting *f);
+static planc_status read_graphs(fitting *f);
+static planc_status fit_and_write(fitting *f);
+static planc_status report_fit(const fitting *f, const char *output);
+static void report_error_json(cJSON *object, const char *key, const planc_fit_error *error);
+static void print_error(const char *what, const planc_fit_error *error);
+
+static planc_status fit(const prog_arguments *arguments) {
+  static const char *const predicting_only[] = {"batch", "load", "profile"};
+  for (size_t i = 0; i < sizeof predicting_only / sizeof *predicting_only; i++)
+    if (prog_option_given(arguments, predicting_only[i]))
+      return planc_error(PLANC_USAGE, "--fit and --%s exclude each other", predicting_only[i]);
+  const char *name = prog_option_value(arguments, "name"), *fault = name ? pl_label_fault(name) : NULL;
+  if (fault) return planc_error(PLANC_USAGE, "--name: %s", fault);
+  fitting f = {.arguments = arguments};
+  planc_status status = read_cases(&f);
+  if (!status) status = fit_and_write(&f);
+  for (int32_t i = 0; i < f.n; i++) {
+    if (f.graphs) planc_graph_free(f.graphs[i]);
+    if (f.profiles) planc_profile_free(f.profiles[i]);
   }
-  return n == f->n ? NULL : planc_error(PLANC_USAGE, "--graphs must name the graph of each profile, in their order");
+  planc_model_free(f.model);
+  planc_profile_free(f.device);
+  pl_arena_free(&f.memory);
+  return status;
 }
 
 static planc_status read_cases(fitting *f) {
@@ -122,21 +133,34 @@ static planc_status read_cases(fitting *f) {
   return device ? cli_setup_device(arguments, device, &f->device) : NULL;
 }
 
-static void report_error_json(cJSON *object, const char *key, const planc_fit_error *error) {
-  cJSON *json = pl_json_add_object(object, key);
-  pl_json_add_int(json, "n", error->n);
-  pl_json_add_int(json, "unknown", error->n_unknown);
-  pl_json_add_int(json, "median_ppm", error->median_ppm);
-  pl_json_add_int(json, "p90_ppm", error->p90_ppm);
-  pl_json_add_int(json, "roofline_median_ppm", error->roofline_median_ppm);
+/* The graphs of --graphs, as many as there are profiles. */
+static planc_status read_graphs(fitting *f) {
+  const prog_arguments *arguments = f->arguments;
+  const char *list = prog_option_value(arguments, "graphs"), *optimizer = prog_option_value(arguments, "optimizer");
+  bool inference = prog_option_given(arguments, "inference");
+  int32_t n = 0;
+  for (const char *at = list; at; n++) {
+    char path[PATH_ROOM];
+    const char *derived;
+    if (n == f->n) return planc_error(PLANC_USAGE, "--graphs names more than the %d profiles", f->n);
+    PLANC_TRY(next_path(&at, path));
+    PLANC_TRY(planc_graph_prepare(path, optimizer, inference, &f->graphs[n], &derived));
+  }
+  return n == f->n ? NULL : planc_error(PLANC_USAGE, "--graphs must name the graph of each profile, in their order");
 }
 
-static void print_error(const char *what, const planc_fit_error *error) {
-  printf("  %-20s median error %5.1f %%, 90 %% below %5.1f %%; roofline %5.1f %%; %" PRId64 " times", what,
-         (double)error->median_ppm / 1e4, (double)error->p90_ppm / 1e4, (double)error->roofline_median_ppm / 1e4,
-         error->n);
-  if (error->n_unknown > 0) printf(", %" PRId64 " more not predicted", error->n_unknown);
-  printf("\n");
+static planc_status fit_and_write(fitting *f) {
+  const planc_profile *base = f->device ? f->device : f->profiles[0];
+  const char *output = output_of(f->arguments);
+  char *text;
+  size_t length;
+  int64_t began_ns = pl_now_ns();
+  PLANC_TRY(planc_model_fit(base, f->cases, f->n, &f->model, &f->report));
+  f->took_ns = pl_now_ns() - began_ns;
+  PLANC_TRY(planc_model_print(base, f->model, prog_option_value(f->arguments, "name"), &text, &length));
+  planc_status status = pl_file_write(output, text, length);
+  free(text);
+  return status ? status : report_fit(f, output);
 }
 
 static planc_status report_fit(const fitting *f, const char *output) {
@@ -165,38 +189,21 @@ static planc_status report_fit(const fitting *f, const char *output) {
   return NULL;
 }
 
-static planc_status fit_and_write(fitting *f) {
-  const planc_profile *base = f->device ? f->device : f->profiles[0];
-  const char *output = output_of(f->arguments);
-  char *text;
-  size_t length;
-  int64_t began_ns = pl_now_ns();
-  PLANC_TRY(planc_model_fit(base, f->cases, f->n, &f->model, &f->report));
-  f->took_ns = pl_now_ns() - began_ns;
-  PLANC_TRY(planc_model_print(base, f->model, prog_option_value(f->arguments, "name"), &text, &length));
-  planc_status status = pl_file_write(output, text, length);
-  free(text);
-  return status ? status : report_fit(f, output);
+static void report_error_json(cJSON *object, const char *key, const planc_fit_error *error) {
+  cJSON *json = pl_json_add_object(object, key);
+  pl_json_add_int(json, "n", error->n);
+  pl_json_add_int(json, "unknown", error->n_unknown);
+  pl_json_add_int(json, "median_ppm", error->median_ppm);
+  pl_json_add_int(json, "p90_ppm", error->p90_ppm);
+  pl_json_add_int(json, "roofline_median_ppm", error->roofline_median_ppm);
 }
 
-static planc_status fit(const prog_arguments *arguments) {
-  static const char *const predicting_only[] = {"batch", "load", "profile"};
-  for (size_t i = 0; i < sizeof predicting_only / sizeof *predicting_only; i++)
-    if (prog_option_given(arguments, predicting_only[i]))
-      return planc_error(PLANC_USAGE, "--fit and --%s exclude each other", predicting_only[i]);
-  const char *name = prog_option_value(arguments, "name"), *fault = name ? pl_label_fault(name) : NULL;
-  if (fault) return planc_error(PLANC_USAGE, "--name: %s", fault);
-  fitting f = {.arguments = arguments};
-  planc_status status = read_cases(&f);
-  if (!status) status = fit_and_write(&f);
-  for (int32_t i = 0; i < f.n; i++) {
-    if (f.graphs) planc_graph_free(f.graphs[i]);
-    if (f.profiles) planc_profile_free(f.profiles[i]);
-  }
-  planc_model_free(f.model);
-  planc_profile_free(f.device);
-  pl_arena_free(&f.memory);
-  return status;
+static void print_error(const char *what, const planc_fit_error *error) {
+  printf("  %-20s median error %5.1f %%, 90 %% below %5.1f %%; roofline %5.1f %%; %" PRId64 " times", what,
+         (double)error->median_ppm / 1e4, (double)error->p90_ppm / 1e4, (double)error->roofline_median_ppm / 1e4,
+         error->n);
+  if (error->n_unknown > 0) printf(", %" PRId64 " more not predicted", error->n_unknown);
+  printf("\n");
 }
 
 /* --- Predicting ----------------------------------------------------------------------------------------------- */
@@ -211,15 +218,26 @@ typedef struct predicting {
   int64_t took_ns;
 } predicting;
 
-/* Between powers of two times are linear in the batch to what a prediction can tell. */
-static planc_status choose_batches(predicting *p) {
-  int64_t batch;
-  PLANC_TRY(prog_option_int(p->arguments, "batch", 1, INT32_MAX, 0, &batch));
-  if (!batch) batch = cli_default_batch(p->graph);
-  p->options.batches = p->batches;
-  for (int64_t b = 1; b < batch; b *= 2) p->batches[p->options.n_batches++] = b;
-  p->batches[p->options.n_batches++] = batch;
-  return NULL;
+static planc_status read_problem(predicting *p);
+static planc_status choose_batches(predicting *p);
+static planc_status predict_and_write(predicting *p);
+static planc_status report_prediction(const predicting *p, const char *output);
+static int64_t total_ns(const planc_predicted_costs *of);
+
+static planc_status predict(const prog_arguments *arguments) {
+  static const char *const fitting_only[] = {"graphs", "name"};
+  for (size_t i = 0; i < sizeof fitting_only / sizeof *fitting_only; i++)
+    if (prog_option_given(arguments, fitting_only[i]))
+      return planc_error(PLANC_USAGE, "--%s needs --fit", fitting_only[i]);
+  if (arguments->n_operands > 1) return planc_error(PLANC_USAGE, "predict takes one graph");
+  predicting p = {.arguments = arguments};
+  planc_status status = read_problem(&p);
+  if (!status) status = predict_and_write(&p);
+  planc_predicted_costs_free(p.costs);
+  planc_profile_free(p.device);
+  planc_profile_free(p.listed);
+  planc_graph_free(p.graph);
+  return status;
 }
 
 static planc_status read_problem(predicting *p) {
@@ -239,17 +257,28 @@ static planc_status read_problem(predicting *p) {
   return choose_batches(p);
 }
 
-/* The time of an iteration of the largest batch with the fastest algorithm of every op. */
-static int64_t total_ns(const planc_predicted_costs *of) {
-  int64_t sum = 0;
-  for (int32_t o = 0; o < of->graph->n_ops; o++) {
-    const int32_t *first = &of->first[(int64_t)o * of->n_batches + of->n_batches - 1];
-    int64_t least = INT64_MAX;
-    for (int32_t v = first[0]; v < first[1]; v++)
-      if (of->variants[v].time_ns < least) least = of->variants[v].time_ns;
-    if (first[1] > first[0] && __builtin_add_overflow(sum, least, &sum)) return INT64_MAX;
-  }
-  return sum;
+/* Between powers of two times are linear in the batch to what a prediction can tell. */
+static planc_status choose_batches(predicting *p) {
+  int64_t batch;
+  PLANC_TRY(prog_option_int(p->arguments, "batch", 1, INT32_MAX, 0, &batch));
+  if (!batch) batch = cli_default_batch(p->graph);
+  p->options.batches = p->batches;
+  for (int64_t b = 1; b < batch; b *= 2) p->batches[p->options.n_batches++] = b;
+  p->batches[p->options.n_batches++] = batch;
+  return NULL;
+}
+
+static planc_status predict_and_write(predicting *p) {
+  const char *output = output_of(p->arguments);
+  char *text;
+  size_t length;
+  int64_t began_ns = pl_now_ns();
+  PLANC_TRY(planc_predict(&p->options, &p->costs));
+  p->took_ns = pl_now_ns() - began_ns;
+  PLANC_TRY(planc_predicted_costs_print(p->costs, &text, &length));
+  planc_status status = pl_file_write(output, text, length);
+  free(text);
+  return status ? status : report_prediction(p, output);
 }
 
 static planc_status report_prediction(const predicting *p, const char *output) {
@@ -276,31 +305,15 @@ static planc_status report_prediction(const predicting *p, const char *output) {
   return NULL;
 }
 
-static planc_status predict_and_write(predicting *p) {
-  const char *output = output_of(p->arguments);
-  char *text;
-  size_t length;
-  int64_t began_ns = pl_now_ns();
-  PLANC_TRY(planc_predict(&p->options, &p->costs));
-  p->took_ns = pl_now_ns() - began_ns;
-  PLANC_TRY(planc_predicted_costs_print(p->costs, &text, &length));
-  planc_status status = pl_file_write(output, text, length);
-  free(text);
-  return status ? status : report_prediction(p, output);
-}
-
-static planc_status predict(const prog_arguments *arguments) {
-  static const char *const fitting_only[] = {"graphs", "name"};
-  for (size_t i = 0; i < sizeof fitting_only / sizeof *fitting_only; i++)
-    if (prog_option_given(arguments, fitting_only[i]))
-      return planc_error(PLANC_USAGE, "--%s needs --fit", fitting_only[i]);
-  if (arguments->n_operands > 1) return planc_error(PLANC_USAGE, "predict takes one graph");
-  predicting p = {.arguments = arguments};
-  planc_status status = read_problem(&p);
-  if (!status) status = predict_and_write(&p);
-  planc_predicted_costs_free(p.costs);
-  planc_profile_free(p.device);
-  planc_profile_free(p.listed);
-  planc_graph_free(p.graph);
-  return status;
+/* The time of an iteration of the largest batch with the fastest algorithm of every op. */
+static int64_t total_ns(const planc_predicted_costs *of) {
+  int64_t sum = 0;
+  for (int32_t o = 0; o < of->graph->n_ops; o++) {
+    const int32_t *first = &of->first[(int64_t)o * of->n_batches + of->n_batches - 1];
+    int64_t least = INT64_MAX;
+    for (int32_t v = first[0]; v < first[1]; v++)
+      if (of->variants[v].time_ns < least) least = of->variants[v].time_ns;
+    if (first[1] > first[0] && __builtin_add_overflow(sum, least, &sum)) return INT64_MAX;
+  }
+  return sum;
 }

@@ -45,18 +45,18 @@ static planc_status run(const prog_arguments *arguments) {
   return status;
 }
 
-static planc_status find_needs(const planc_graph *graph, int64_t batch, needs *out) {
-  planc_job job = {.graph = graph, .batch = batch, .n_rounds = 1, .rounds = &batch, .iterations = 1};
-  planc_trace *trace;
-  planc_order *order = NULL;
-  PLANC_TRY(planc_expand(&job, 1, &trace));
-  planc_status status = planc_order_of_trace(trace, &order);
-  if (!status) status = planc_memory_needs_of(order, &out->memory);
-  out->liveness_op = NULL;
-  if (!status && trace->n_instances) out->liveness_op = planc_trace_op(trace, out->memory.liveness_instance)->name;
-  planc_order_free(order);
-  planc_trace_free(trace);
-  return status ? status : planc_lower_bound(graph, &out->bound, &out->bound_op);
+/* --- Graphs ------------------------------------------------------------------------------------------------------- */
+
+static planc_status show_graph(const prog_arguments *arguments, const planc_graph *graph);
+
+static planc_status show_graph_text(const prog_arguments *arguments, const char *text, size_t length) {
+  planc_graph *graph;
+  if (prog_option_given(arguments, "lifespans"))
+    return planc_error(PLANC_USAGE, "--lifespans is for plans, and this is a graph: plan it first");
+  PLANC_TRY(planc_graph_parse(text, length, arguments->operands[0], &graph));
+  planc_status status = show_graph(arguments, graph);
+  planc_graph_free(graph);
+  return status;
 }
 
 typedef struct totals {
@@ -64,44 +64,25 @@ typedef struct totals {
   int64_t parameters;       /* elements */
 } totals;
 
-/* `value` is -1 where it exceeds 64 bits. */
-static int64_t plus(int64_t sum, int64_t value) {
-  return value < 0 ? INT64_MAX : pl_add_saturate(sum, value);
-}
+static planc_status show_graph_as(const planc_graph *graph, const planc_graph *train, int64_t batch, bool json);
+static planc_status find_needs(const planc_graph *graph, int64_t batch, needs *out);
+static totals count(const planc_graph *graph, int64_t batch);
+static int64_t plus(int64_t sum, int64_t value);
+static void report_needs(cJSON *object, const char *key, const needs *n);
+static void print_needs(const char *what, const needs *n, const planc_graph *graph);
 
-static totals count(const planc_graph *graph, int64_t batch) {
-  totals t = {0};
-  for (int32_t o = 0; o < graph->n_ops; o++) {
-    t.ops[graph->ops[o].phase]++;
-    int64_t *flops = &t.flops[graph->ops[o].phase];
-    *flops = plus(*flops, planc_law_at(graph->ops[o].flops, batch));
-  }
-  for (int32_t i = 0; i < graph->n_storages; i++) {
-    const planc_storage *s = &graph->storages[i];
-    if (s->kind == PLANC_KIND_param) {
-      t.parameters = plus(t.parameters, s->bytes.fixed / planc_dtype_bytes(graph->tensors[s->tensor].dtype));
-    }
-  }
-  return t;
-}
-
-static void print_needs(const char *what, const needs *n, const planc_graph *graph) {
-  char a[PL_SIZE_TEXT], b[PL_SIZE_TEXT];
-  printf("%s: all data %s, most live at once %s", what, pl_size_format(n->memory.sum_bytes, a),
-         pl_size_format(n->memory.liveness_bytes, b));
-  if (n->liveness_op) printf(" at op %s", n->liveness_op);
-  printf("; with parameters, state and gradients kept, in rounds of one sample at least %s",
-         pl_size_format(n->bound, a));
-  if (n->bound_op >= 0) printf(" at op %s", graph->ops[n->bound_op].name);
-  printf("\n");
-}
-
-static void report_needs(cJSON *object, const char *key, const needs *n) {
-  cJSON *json = pl_json_add_object(object, key);
-  pl_json_add_int(json, "all_data_bytes", n->memory.sum_bytes);
-  pl_json_add_int(json, "liveness_bytes", n->memory.liveness_bytes);
-  pl_json_add_int(json, "persistent_bytes", n->memory.persistent_bytes);
-  pl_json_add_int(json, "lower_bound_bytes", n->bound);
+/* A forward graph with a loss is also shown as it would be trained. */
+static planc_status show_graph(const prog_arguments *arguments, const planc_graph *graph) {
+  int64_t batch;
+  PLANC_TRY(prog_option_int(arguments, "batch", 1, INT32_MAX, graph->batch ? graph->batch : 1, &batch));
+  planc_graph *train = NULL;
+  planc_status status = NULL;
+  if (!planc_graph_has_backward(graph) && graph->loss >= 0) status = planc_graph_train(graph, PLANC_SGD, &train);
+  if (planc_status_code(status) == PLANC_OUT_OF_MEMORY) return status;
+  planc_status_free(status); /* what cannot be trained is shown without */
+  status = show_graph_as(graph, train, batch, prog_option_given(arguments, "json"));
+  planc_graph_free(train);
+  return status;
 }
 
 static planc_status show_graph_as(const planc_graph *graph, const planc_graph *train, int64_t batch, bool json) {
@@ -137,97 +118,78 @@ static planc_status show_graph_as(const planc_graph *graph, const planc_graph *t
   return NULL;
 }
 
-/* A forward graph with a loss is also shown as it would be trained. */
-static planc_status show_graph(const prog_arguments *arguments, const planc_graph *graph) {
-  int64_t batch;
-  PLANC_TRY(prog_option_int(arguments, "batch", 1, INT32_MAX, graph->batch ? graph->batch : 1, &batch));
-  planc_graph *train = NULL;
-  planc_status status = NULL;
-  if (!planc_graph_has_backward(graph) && graph->loss >= 0) status = planc_graph_train(graph, PLANC_SGD, &train);
-  if (planc_status_code(status) == PLANC_OUT_OF_MEMORY) return status;
-  planc_status_free(status); /* what cannot be trained is shown without */
-  status = show_graph_as(graph, train, batch, prog_option_given(arguments, "json"));
-  planc_graph_free(train);
-  return status;
+static planc_status find_needs(const planc_graph *graph, int64_t batch, needs *out) {
+  planc_job job = {.graph = graph, .batch = batch, .n_rounds = 1, .rounds = &batch, .iterations = 1};
+  planc_trace *trace;
+  planc_order *order = NULL;
+  PLANC_TRY(planc_expand(&job, 1, &trace));
+  planc_status status = planc_order_of_trace(trace, &order);
+  if (!status) status = planc_memory_needs_of(order, &out->memory);
+  out->liveness_op = NULL;
+  if (!status && trace->n_instances) out->liveness_op = planc_trace_op(trace, out->memory.liveness_instance)->name;
+  planc_order_free(order);
+  planc_trace_free(trace);
+  return status ? status : planc_lower_bound(graph, &out->bound, &out->bound_op);
 }
 
-static void print_fragmentation(const planc_plan *plan, const planc_fragmentation *f) {
+static totals count(const planc_graph *graph, int64_t batch) {
+  totals t = {0};
+  for (int32_t o = 0; o < graph->n_ops; o++) {
+    t.ops[graph->ops[o].phase]++;
+    int64_t *flops = &t.flops[graph->ops[o].phase];
+    *flops = plus(*flops, planc_law_at(graph->ops[o].flops, batch));
+  }
+  for (int32_t i = 0; i < graph->n_storages; i++) {
+    const planc_storage *s = &graph->storages[i];
+    if (s->kind == PLANC_KIND_param) {
+      t.parameters = plus(t.parameters, s->bytes.fixed / planc_dtype_bytes(graph->tensors[s->tensor].dtype));
+    }
+  }
+  return t;
+}
+
+/* `value` is -1 where it exceeds 64 bits. */
+static int64_t plus(int64_t sum, int64_t value) {
+  return value < 0 ? INT64_MAX : pl_add_saturate(sum, value);
+}
+
+static void report_needs(cJSON *object, const char *key, const needs *n) {
+  cJSON *json = pl_json_add_object(object, key);
+  pl_json_add_int(json, "all_data_bytes", n->memory.sum_bytes);
+  pl_json_add_int(json, "liveness_bytes", n->memory.liveness_bytes);
+  pl_json_add_int(json, "persistent_bytes", n->memory.persistent_bytes);
+  pl_json_add_int(json, "lower_bound_bytes", n->bound);
+}
+
+static void print_needs(const char *what, const needs *n, const planc_graph *graph) {
   char a[PL_SIZE_TEXT], b[PL_SIZE_TEXT];
-  const planc_memory *device = planc_plan_memory(plan, PLANC_MEMORY_DEVICE);
-  if (device->chunk_bytes == 0) return;
-  if (device->paged) {
-    printf("blocks of pages of %s, %d mappings\n", pl_size_format(device->chunk_bytes, a), device->n_mappings);
-    return;
-  }
-  printf("virtual memory in chunks of %s, %d mappings; ", pl_size_format(device->chunk_bytes, a), device->n_mappings);
-  printf("at most %s lost inside chunks, bound %s of %lld chunks, ", pl_size_format(f->inside_bytes, a),
-         pl_size_format(f->bound_bytes, b), (long long)f->most_at_once);
-  printf("and %s in shared ones\n", pl_size_format(f->shared_bytes, a));
-}
-
-static void report_fragmentation(const planc_plan *plan, const planc_fragmentation *f, cJSON *object) {
-  const planc_memory *device = planc_plan_memory(plan, PLANC_MEMORY_DEVICE);
-  pl_json_add_int(object, "lost_bytes", f->lost_bytes);
-  if (device->chunk_bytes == 0) return;
-  pl_json_add_int(object, "chunk_bytes", device->chunk_bytes);
-  pl_json_add_int(object, "mappings", device->n_mappings);
-  pl_json_add_bool(object, "paged", device->paged);
-  pl_json_add_int(object, "lost_inside_bytes", f->inside_bytes);
-  pl_json_add_int(object, "lost_inside_bound_bytes", f->bound_bytes);
-  pl_json_add_int(object, "lost_shared_bytes", f->shared_bytes);
-}
-
-/* --- Lifespans ---------------------------------------------------------------------------------------------------- */
-
-static void print_lifespans(const planc_lifespans *lifespans) {
-  printf("%-5s  %-12s %8s %12s %14s %14s %14s\n", "job", "lifespans of", "tensors", "bytes", "mean", "median",
-         "longest");
-  for (int32_t j = 0; j < lifespans->n_jobs; j++) {
-    for (int32_t c = PLANC_TENSOR_KEPT + 1; c < PLANC_N_TENSOR_CLASSES; c++) {
-      const planc_lifespan *of = &lifespans->of[j][c];
-      char bytes[PL_SIZE_TEXT], mean[PL_SIZE_TEXT], median[PL_SIZE_TEXT], longest[PL_SIZE_TEXT];
-      printf("%-5d  %-12s %8lld %12s %14s %14s %14s\n", j, planc_tensor_class_name((planc_tensor_class)c),
-             (long long)of->n, pl_size_format(of->bytes, bytes), pl_time_format(of->mean_ns, mean),
-             pl_time_format(of->median_ns, median), pl_time_format(of->longest_ns, longest));
-    }
-  }
-}
-
-static void report_lifespans(const planc_lifespans *lifespans, cJSON *object) {
-  cJSON *rows = pl_json_add_array(object, "lifespans");
-  for (int32_t j = 0; j < lifespans->n_jobs; j++) {
-    for (int32_t c = PLANC_TENSOR_KEPT + 1; c < PLANC_N_TENSOR_CLASSES; c++) {
-      const planc_lifespan *of = &lifespans->of[j][c];
-      cJSON *row = pl_json_add_object(rows, NULL);
-      pl_json_add_int(row, "job", j);
-      pl_json_add_string(row, "class", planc_tensor_class_name((planc_tensor_class)c));
-      pl_json_add_int(row, "tensors", of->n);
-      pl_json_add_int(row, "bytes", of->bytes);
-      pl_json_add_int(row, "mean_ns", of->mean_ns);
-      pl_json_add_int(row, "median_ns", of->median_ns);
-      pl_json_add_int(row, "longest_ns", of->longest_ns);
-    }
-  }
-}
-
-static planc_status show_lifespans(const planc_plan *plan, bool json) {
-  planc_lifespans *lifespans;
-  planc_status status = NULL;
-  PLANC_TRY(planc_lifespans_of(plan, &lifespans));
-  if (json) {
-    cJSON *object = cJSON_CreateObject();
-    pl_json_add_string(object, "planc", "show/1");
-    pl_json_add_string(object, "plan", plan->name);
-    report_lifespans(lifespans, object);
-    status = prog_print_json(stdout, object);
-  } else {
-    print_lifespans(lifespans);
-  }
-  planc_lifespans_free(lifespans);
-  return status;
+  printf("%s: all data %s, most live at once %s", what, pl_size_format(n->memory.sum_bytes, a),
+         pl_size_format(n->memory.liveness_bytes, b));
+  if (n->liveness_op) printf(" at op %s", n->liveness_op);
+  printf("; with parameters, state and gradients kept, in rounds of one sample at least %s",
+         pl_size_format(n->bound, a));
+  if (n->bound_op >= 0) printf(" at op %s", graph->ops[n->bound_op].name);
+  printf("\n");
 }
 
 /* --- Plans -------------------------------------------------------------------------------------------------------- */
+
+static planc_status show_lifespans(const planc_plan *plan, bool json);
+static planc_status show_plan(const planc_plan *plan, bool json);
+
+static planc_status show_plan_text(const prog_arguments *arguments, const char *text, size_t length) {
+  planc_plan *plan;
+  if (prog_option_given(arguments, "batch")) return planc_error(PLANC_USAGE, "--batch: a plan has its own");
+  PLANC_TRY(planc_plan_parse(text, length, arguments->operands[0], &plan));
+  bool json = prog_option_given(arguments, "json");
+  planc_status status = prog_option_given(arguments, "lifespans") ? show_lifespans(plan, json) : show_plan(plan, json);
+  status = planc_context(status, "%s", arguments->operands[0]);
+  planc_plan_free(plan);
+  return status;
+}
+
+static void report_fragmentation(const planc_plan *plan, const planc_fragmentation *f, cJSON *object);
+static void print_fragmentation(const planc_plan *plan, const planc_fragmentation *f);
 
 static planc_status show_plan(const planc_plan *plan, bool json) {
   const planc_job *job = cli_only_job(plan);
@@ -279,23 +241,81 @@ static planc_status show_plan(const planc_plan *plan, bool json) {
   return stores ? cli_print_peak(plan, PLANC_MEMORY_STORAGE, stdout) : NULL;
 }
 
-static planc_status show_plan_text(const prog_arguments *arguments, const char *text, size_t length) {
-  planc_plan *plan;
-  if (prog_option_given(arguments, "batch")) return planc_error(PLANC_USAGE, "--batch: a plan has its own");
-  PLANC_TRY(planc_plan_parse(text, length, arguments->operands[0], &plan));
-  bool json = prog_option_given(arguments, "json");
-  planc_status status = prog_option_given(arguments, "lifespans") ? show_lifespans(plan, json) : show_plan(plan, json);
-  status = planc_context(status, "%s", arguments->operands[0]);
-  planc_plan_free(plan);
+static void report_fragmentation(const planc_plan *plan, const planc_fragmentation *f, cJSON *object) {
+  const planc_memory *device = planc_plan_memory(plan, PLANC_MEMORY_DEVICE);
+  pl_json_add_int(object, "lost_bytes", f->lost_bytes);
+  if (device->chunk_bytes == 0) return;
+  pl_json_add_int(object, "chunk_bytes", device->chunk_bytes);
+  pl_json_add_int(object, "mappings", device->n_mappings);
+  pl_json_add_bool(object, "paged", device->paged);
+  pl_json_add_int(object, "lost_inside_bytes", f->inside_bytes);
+  pl_json_add_int(object, "lost_inside_bound_bytes", f->bound_bytes);
+  pl_json_add_int(object, "lost_shared_bytes", f->shared_bytes);
+}
+
+static void print_fragmentation(const planc_plan *plan, const planc_fragmentation *f) {
+  char a[PL_SIZE_TEXT], b[PL_SIZE_TEXT];
+  const planc_memory *device = planc_plan_memory(plan, PLANC_MEMORY_DEVICE);
+  if (device->chunk_bytes == 0) return;
+  if (device->paged) {
+    printf("blocks of pages of %s, %d mappings\n", pl_size_format(device->chunk_bytes, a), device->n_mappings);
+    return;
+  }
+  printf("virtual memory in chunks of %s, %d mappings; ", pl_size_format(device->chunk_bytes, a), device->n_mappings);
+  printf("at most %s lost inside chunks, bound %s of %lld chunks, ", pl_size_format(f->inside_bytes, a),
+         pl_size_format(f->bound_bytes, b), (long long)f->most_at_once);
+  printf("and %s in shared ones\n", pl_size_format(f->shared_bytes, a));
+}
+
+/* --- Lifespans ---------------------------------------------------------------------------------------------------- */
+
+static void report_lifespans(const planc_lifespans *lifespans, cJSON *object);
+static void print_lifespans(const planc_lifespans *lifespans);
+
+static planc_status show_lifespans(const planc_plan *plan, bool json) {
+  planc_lifespans *lifespans;
+  planc_status status = NULL;
+  PLANC_TRY(planc_lifespans_of(plan, &lifespans));
+  if (json) {
+    cJSON *object = cJSON_CreateObject();
+    pl_json_add_string(object, "planc", "show/1");
+    pl_json_add_string(object, "plan", plan->name);
+    report_lifespans(lifespans, object);
+    status = prog_print_json(stdout, object);
+  } else {
+    print_lifespans(lifespans);
+  }
+  planc_lifespans_free(lifespans);
   return status;
 }
 
-static planc_status show_graph_text(const prog_arguments *arguments, const char *text, size_t length) {
-  planc_graph *graph;
-  if (prog_option_given(arguments, "lifespans"))
-    return planc_error(PLANC_USAGE, "--lifespans is for plans, and this is a graph: plan it first");
-  PLANC_TRY(planc_graph_parse(text, length, arguments->operands[0], &graph));
-  planc_status status = show_graph(arguments, graph);
-  planc_graph_free(graph);
-  return status;
+static void report_lifespans(const planc_lifespans *lifespans, cJSON *object) {
+  cJSON *rows = pl_json_add_array(object, "lifespans");
+  for (int32_t j = 0; j < lifespans->n_jobs; j++) {
+    for (int32_t c = PLANC_TENSOR_KEPT + 1; c < PLANC_N_TENSOR_CLASSES; c++) {
+      const planc_lifespan *of = &lifespans->of[j][c];
+      cJSON *row = pl_json_add_object(rows, NULL);
+      pl_json_add_int(row, "job", j);
+      pl_json_add_string(row, "class", planc_tensor_class_name((planc_tensor_class)c));
+      pl_json_add_int(row, "tensors", of->n);
+      pl_json_add_int(row, "bytes", of->bytes);
+      pl_json_add_int(row, "mean_ns", of->mean_ns);
+      pl_json_add_int(row, "median_ns", of->median_ns);
+      pl_json_add_int(row, "longest_ns", of->longest_ns);
+    }
+  }
+}
+
+static void print_lifespans(const planc_lifespans *lifespans) {
+  printf("%-5s  %-12s %8s %12s %14s %14s %14s\n", "job", "lifespans of", "tensors", "bytes", "mean", "median",
+         "longest");
+  for (int32_t j = 0; j < lifespans->n_jobs; j++) {
+    for (int32_t c = PLANC_TENSOR_KEPT + 1; c < PLANC_N_TENSOR_CLASSES; c++) {
+      const planc_lifespan *of = &lifespans->of[j][c];
+      char bytes[PL_SIZE_TEXT], mean[PL_SIZE_TEXT], median[PL_SIZE_TEXT], longest[PL_SIZE_TEXT];
+      printf("%-5d  %-12s %8lld %12s %14s %14s %14s\n", j, planc_tensor_class_name((planc_tensor_class)c),
+             (long long)of->n, pl_size_format(of->bytes, bytes), pl_time_format(of->mean_ns, mean),
+             pl_time_format(of->median_ns, median), pl_time_format(of->longest_ns, longest));
+    }
+  }
 }

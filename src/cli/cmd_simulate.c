@@ -291,12 +291,20 @@ static planc_status print_text(const timed_plan *timed, const simulated_plan *si
   return NULL;
 }
 
-/* Of a dispatcher, which does nothing for longer than a second. */
-static planc_status read_time(const prog_arguments *arguments, const char *option, int64_t fallback, int64_t *out_ns) {
-  enum { MAX_NS = 1000000000 };
-  PLANC_TRY(prog_option_time(arguments, option, fallback, out_ns));
-  if (*out_ns <= MAX_NS) return NULL;
-  return planc_error(PLANC_USAGE, "--%s %s: more than 1s", option, prog_option_value(arguments, option));
+static planc_status read_way(const prog_arguments *arguments, planc_simulate_options *out);
+static planc_status read_time(const prog_arguments *arguments, const char *option, int64_t fallback, int64_t *out_ns);
+static planc_status find_footprint(const prog_arguments *arguments, const planc_plan *plan,
+                                   const planc_simulate_options *way, simulated_plan *out);
+
+static planc_status simulate(const prog_arguments *arguments, const planc_plan *plan, simulated_plan *out) {
+  planc_simulate_options way;
+  PLANC_TRY(read_way(arguments, &way));
+  PLANC_TRY(find_footprint(arguments, plan, &way, out));
+  out->jobs = calloc((size_t)plan->n_jobs + 1, sizeof *out->jobs);
+  if (!out->jobs) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
+  for (int32_t j = 0; j < plan->n_jobs; j++) out->jobs[j] = plan->predicted.jobs[j];
+  way.jobs = out->jobs;
+  return planc_context(planc_simulate(plan, &way, &out->times), "%s", arguments->operands[0]);
 }
 
 /* As the executor runs the plan; captured and replayed; or mapping in the step. */
@@ -317,6 +325,14 @@ static planc_status read_way(const prog_arguments *arguments, planc_simulate_opt
   return NULL;
 }
 
+/* Of a dispatcher, which does nothing for longer than a second. */
+static planc_status read_time(const prog_arguments *arguments, const char *option, int64_t fallback, int64_t *out_ns) {
+  enum { MAX_NS = 1000000000 };
+  PLANC_TRY(prog_option_time(arguments, option, fallback, out_ns));
+  if (*out_ns <= MAX_NS) return NULL;
+  return planc_error(PLANC_USAGE, "--%s %s: more than 1s", option, prog_option_value(arguments, option));
+}
+
 static planc_status find_footprint(const prog_arguments *arguments, const planc_plan *plan,
                                    const planc_simulate_options *way, simulated_plan *out) {
   const char *word = prog_option_value(arguments, "free-at");
@@ -324,17 +340,6 @@ static planc_status find_footprint(const prog_arguments *arguments, const planc_
   if (!word) return NULL;
   PLANC_TRY(cli_free_at_parse(word, &out->free_at));
   return planc_context(planc_footprint_of(plan, way, out->free_at, &out->footprint), "%s", arguments->operands[0]);
-}
-
-static planc_status simulate(const prog_arguments *arguments, const planc_plan *plan, simulated_plan *out) {
-  planc_simulate_options way;
-  PLANC_TRY(read_way(arguments, &way));
-  PLANC_TRY(find_footprint(arguments, plan, &way, out));
-  out->jobs = calloc((size_t)plan->n_jobs + 1, sizeof *out->jobs);
-  if (!out->jobs) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
-  for (int32_t j = 0; j < plan->n_jobs; j++) out->jobs[j] = plan->predicted.jobs[j];
-  way.jobs = out->jobs;
-  return planc_context(planc_simulate(plan, &way, &out->times), "%s", arguments->operands[0]);
 }
 
 /* Whether the two plans train the same, the other one without scheduling: what one saves over the other has no meaning

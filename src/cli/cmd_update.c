@@ -70,6 +70,28 @@ static planc_status list_files(const prog_arguments *arguments, prog_used_files 
 
 /* --- Inputs --------------------------------------------------------------------------------------------------- */
 
+static planc_status read_arguments(cli_update *u);
+static planc_status read_bases(cli_update *u);
+static planc_status read_described(cli_update *u, int32_t job, const char *device);
+static planc_status read_measured(cli_update *u, int32_t job, int32_t n);
+static planc_status read_period(cli_update *u);
+static planc_status check_outputs(const cli_update *u);
+
+static planc_status read_inputs(cli_update *u) {
+  const char *path = u->arguments->operands[0];
+  PLANC_TRY(read_arguments(u));
+  PLANC_TRY(planc_plan_read(path, &u->plan));
+  PLANC_TRY(planc_context(planc_check(u->plan, NULL, NULL), "%s", path));
+  PLANC_TRY(planc_context(planc_update_check(u->plan), "%s", path));
+  PLANC_TRY(planc_timeline_read(prog_option_value(u->arguments, "trace"), u->plan, &u->timeline));
+  PLANC_TRY(read_bases(u));
+  planc_update_options options = {
+      .plan = u->plan, .timeline = u->timeline, .profiles = u->bases, .weight_ppm = u->weight_ppm};
+  PLANC_TRY(planc_context(planc_update_make(&options, &u->update), "%s", path));
+  PLANC_TRY(planc_context(read_period(u), "%s", path));
+  return check_outputs(u);
+}
+
 static planc_status read_arguments(cli_update *u) {
   enum { MAX_THRESHOLD = 1000 };
   u->output = prog_option_value(u->arguments, "output");
@@ -79,6 +101,26 @@ static planc_status read_arguments(cli_update *u) {
     return planc_error(PLANC_USAGE, "update needs --output or --profile-out");
   PLANC_TRY(cli_setup_share(u->arguments, "weight", 1, PLANC_UPDATE_WEIGHT_PPM, &u->weight_ppm));
   return cli_setup_share(u->arguments, "threshold", MAX_THRESHOLD, PLANC_UPDATE_THRESHOLD_PPM, &u->threshold_ppm);
+}
+
+static planc_status read_bases(cli_update *u) {
+  const char *device = prog_option_value(u->arguments, "device");
+  int32_t n = prog_option_count(u->arguments, "profile"), n_jobs = u->plan->n_jobs;
+  if (n == 0 && !device) return NULL;
+  if (n > 0 && device) return planc_error(PLANC_USAGE, "--profile and --device exclude each other");
+  if (n > 1 && n != n_jobs)
+    return planc_error(PLANC_USAGE, "%d profiles for %d job%s: one of all, or one of each", n, n_jobs,
+                       n_jobs == 1 ? "" : "s");
+  PLANC_TRY(PL_NEW(&u->arena, &u->bases, n_jobs));
+  PLANC_TRY(PL_NEW(&u->arena, &u->read, n_jobs));
+  for (int32_t j = 0; j < n_jobs; j++) PLANC_TRY(device ? read_described(u, j, device) : read_measured(u, j, n));
+  return NULL;
+}
+
+static planc_status read_described(cli_update *u, int32_t job, const char *device) {
+  if (job == 0) PLANC_TRY(cli_setup_device(u->arguments, device, &u->read[0]));
+  u->bases[job] = u->read[0];
+  return NULL;
 }
 
 /* The profile of a job, or that of an earlier job with the same graph and profile. */
@@ -96,23 +138,12 @@ static planc_status read_measured(cli_update *u, int32_t job, int32_t n) {
   return NULL;
 }
 
-static planc_status read_described(cli_update *u, int32_t job, const char *device) {
-  if (job == 0) PLANC_TRY(cli_setup_device(u->arguments, device, &u->read[0]));
-  u->bases[job] = u->read[0];
-  return NULL;
-}
-
-static planc_status read_bases(cli_update *u) {
-  const char *device = prog_option_value(u->arguments, "device");
-  int32_t n = prog_option_count(u->arguments, "profile"), n_jobs = u->plan->n_jobs;
-  if (n == 0 && !device) return NULL;
-  if (n > 0 && device) return planc_error(PLANC_USAGE, "--profile and --device exclude each other");
-  if (n > 1 && n != n_jobs)
-    return planc_error(PLANC_USAGE, "%d profiles for %d job%s: one of all, or one of each", n, n_jobs,
-                       n_jobs == 1 ? "" : "s");
-  PLANC_TRY(PL_NEW(&u->arena, &u->bases, n_jobs));
-  PLANC_TRY(PL_NEW(&u->arena, &u->read, n_jobs));
-  for (int32_t j = 0; j < n_jobs; j++) PLANC_TRY(device ? read_described(u, j, device) : read_measured(u, j, n));
+static planc_status read_period(cli_update *u) {
+  planc_comparison *comparison;
+  PLANC_TRY(planc_timeline_compare(u->plan, u->timeline, &comparison));
+  u->predicted_ns = comparison->predicted_ns;
+  u->measured_ns = comparison->measured_ns;
+  planc_comparison_free(comparison);
   return NULL;
 }
 
@@ -126,31 +157,26 @@ static planc_status check_outputs(const cli_update *u) {
                      n, n == 1 ? "" : "s", n_jobs, n_jobs == 1 ? "" : "s");
 }
 
-static planc_status read_period(cli_update *u) {
-  planc_comparison *comparison;
-  PLANC_TRY(planc_timeline_compare(u->plan, u->timeline, &comparison));
-  u->predicted_ns = comparison->predicted_ns;
-  u->measured_ns = comparison->measured_ns;
-  planc_comparison_free(comparison);
-  return NULL;
-}
-
-static planc_status read_inputs(cli_update *u) {
-  const char *path = u->arguments->operands[0];
-  PLANC_TRY(read_arguments(u));
-  PLANC_TRY(planc_plan_read(path, &u->plan));
-  PLANC_TRY(planc_context(planc_check(u->plan, NULL, NULL), "%s", path));
-  PLANC_TRY(planc_context(planc_update_check(u->plan), "%s", path));
-  PLANC_TRY(planc_timeline_read(prog_option_value(u->arguments, "trace"), u->plan, &u->timeline));
-  PLANC_TRY(read_bases(u));
-  planc_update_options options = {
-      .plan = u->plan, .timeline = u->timeline, .profiles = u->bases, .weight_ppm = u->weight_ppm};
-  PLANC_TRY(planc_context(planc_update_make(&options, &u->update), "%s", path));
-  PLANC_TRY(planc_context(read_period(u), "%s", path));
-  return check_outputs(u);
-}
-
 /* --- Updating ------------------------------------------------------------------------------------------------- */
+
+static bool is_mix(const planc_plan *plan);
+static planc_status replan(cli_update *u);
+static planc_status note_other_results(cli_update *u);
+static planc_status write_files(const cli_update *u);
+
+static planc_status update(cli_update *u) {
+  PLANC_TRY(read_inputs(u));
+  u->is_mix = is_mix(u->plan);
+  PLANC_TRY(u->is_mix ? cli_update_ask_mix(u) : cli_update_ask_job(u));
+  if (u->update->change_ppm <= u->threshold_ppm && !u->asks_for_another) {
+    PLANC_TRY(cli_update_report(u, false));
+    return planc_error(PLANC_UNCHANGED, "%s: latencies have not changed by more than the threshold: nothing is written",
+                       u->arguments->operands[0]);
+  }
+  if (u->output) PLANC_TRY(replan(u));
+  PLANC_TRY(write_files(u));
+  return cli_update_report(u, true);
+}
 
 /* What only plans for mixes can be: of several jobs, or of one in whose period there are several iterations. A policy
  * may be of both kinds: what only jobs of mixes have tells then. */
@@ -162,6 +188,14 @@ static bool is_mix(const planc_plan *plan) {
   return is_of_mixes && (!planc_policy_find(plan->policy) || job->name || job->priority != 0);
 }
 
+static planc_status replan(cli_update *u) {
+  PLANC_TRY(u->is_mix ? cli_update_replan_mix(u) : cli_update_replan_job(u));
+  PLANC_TRY(note_other_results(u));
+  if (!u->bases || u->next.keeps) return NULL; /* what is kept has run */
+  for (int32_t j = 0; j < u->plan->n_jobs; j++) PLANC_TRY(cli_note_workspaces(u->next.made, j, u->update->profiles[j]));
+  return NULL;
+}
+
 /* Other algorithms and other rounds add up in another order, which is rounded otherwise. */
 static planc_status note_other_results(cli_update *u) {
   const planc_plan *next = planc_replanned_plan(&u->next);
@@ -171,14 +205,6 @@ static planc_status note_other_results(cli_update *u) {
   if (u->n_others > 0)
     cli_note("%" PRId32 " op%s with other algorithms than in the plan at hand: results may differ in the last bits",
              u->n_others, u->n_others == 1 ? " runs" : "s run");
-  return NULL;
-}
-
-static planc_status replan(cli_update *u) {
-  PLANC_TRY(u->is_mix ? cli_update_replan_mix(u) : cli_update_replan_job(u));
-  PLANC_TRY(note_other_results(u));
-  if (!u->bases || u->next.keeps) return NULL; /* what is kept has run */
-  for (int32_t j = 0; j < u->plan->n_jobs; j++) PLANC_TRY(cli_note_workspaces(u->next.made, j, u->update->profiles[j]));
   return NULL;
 }
 
@@ -201,18 +227,4 @@ static planc_status write_files(const cli_update *u) {
   for (int32_t k = 0; k < most; k++) free(files[k].text);
   free(files);
   return status;
-}
-
-static planc_status update(cli_update *u) {
-  PLANC_TRY(read_inputs(u));
-  u->is_mix = is_mix(u->plan);
-  PLANC_TRY(u->is_mix ? cli_update_ask_mix(u) : cli_update_ask_job(u));
-  if (u->update->change_ppm <= u->threshold_ppm && !u->asks_for_another) {
-    PLANC_TRY(cli_update_report(u, false));
-    return planc_error(PLANC_UNCHANGED, "%s: latencies have not changed by more than the threshold: nothing is written",
-                       u->arguments->operands[0]);
-  }
-  if (u->output) PLANC_TRY(replan(u));
-  PLANC_TRY(write_files(u));
-  return cli_update_report(u, true);
 }

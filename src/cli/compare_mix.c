@@ -103,31 +103,6 @@ static planc_status choose_policies(const char *names, bool deadlines, mix_table
   return NULL;
 }
 
-static planc_status set_result(const mix_table *t, int64_t period_ns, int64_t peak_bytes, const char *explanation,
-                               const planc_mix_share *shares, mix_row *out) {
-  out->feasible = true;
-  out->period_ns = period_ns;
-  out->peak_bytes = peak_bytes;
-  out->throughput_ppm = planc_mix_throughput(shares, t->mix->n_jobs);
-  out->shares = calloc((size_t)t->mix->n_jobs, sizeof *out->shares);
-  if (!out->shares) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
-  memcpy(out->shares, shares, (size_t)t->mix->n_jobs * sizeof *shares);
-  if (explanation && !(out->explanation = strdup(explanation)))
-    return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
-  return NULL;
-}
-
-/* What a policy without a plan comes to. It has no least budget: what has no room is on the host. */
-static planc_status read_estimate(const mix_table *t, const planc_mix_estimate *estimate, const planc_mix_share *shares,
-                                  mix_row *out) {
-  char text[PL_SIZE_TEXT], all[PL_SIZE_TEXT], explanation[160];
-  int64_t budget = t->mix->terms.budgets[PLANC_MEMORY_DEVICE], pools = estimate->pools_bytes;
-  pl_size_format(pools, all);
-  snprintf(explanation, sizeof explanation, "not planned: the pools of all jobs take %s, %s migrate on demand", all,
-           pl_size_format(estimate->migrated_bytes, text));
-  return set_result(t, estimate->period_ns, pools < budget ? pools : budget, explanation, shares, out);
-}
-
 /* 0 bytes where there is none. */
 static planc_status if_any(planc_status status, planc_least *least) {
   planc_plan_free(least->plan);
@@ -136,12 +111,6 @@ static planc_status if_any(planc_status status, planc_least *least) {
   if (planc_status_code(status) != PLANC_INFEASIBLE) return status;
   planc_status_free(status);
   return NULL;
-}
-
-static bool is_fall_back(const planc_mix_policy *policy) {
-  for (const planc_mix_policy *other = planc_mix_policies(); other->name; other++)
-    if (other->falls_back && planc_mix_policy_find(other->falls_back) == policy) return true;
-  return false;
 }
 
 /* Once for all rows, and the same whatever their order. */
@@ -154,33 +123,22 @@ static planc_status least_of_fall_back(mix_table *t, const planc_mix_policy *pol
   return NULL;
 }
 
-/* `failed` is why the policy does not fit, NULL where it does. Iterations that are left open are those at the budget
- * found, as they are where `planc colocate` is given it. */
-static planc_status least_of(mix_table *t, const planc_mix_policy *policy, planc_status failed, planc_least *out) {
-  if (is_fall_back(policy)) return least_of_fall_back(t, policy, out);
-  if (!policy->falls_back)
-    return if_any(planc_mix_find_least(t->mix, policy, NULL, PLANC_MEMORY_DEVICE, failed, out), out);
-  PLANC_TRY(least_of_fall_back(t, planc_mix_policy_find(policy->falls_back), out));
-  if (out->bytes == 0) return NULL;
-  return if_any(planc_mix_find_least_beside(t->mix, policy, NULL, &t->least_of_fall_back, out), out);
-}
+static planc_status fill_planned(mix_table *t, planc_mix_share *shares, mix_row *out);
+static planc_status find_least(mix_table *t, planc_status failed, mix_row *out);
+static planc_status least_of(mix_table *t, const planc_mix_policy *policy, planc_status failed, planc_least *out);
+static bool is_fall_back(const planc_mix_policy *policy);
+static planc_status explain_refusal(planc_status refusal, mix_row *out);
+static planc_status set_result(const mix_table *t, int64_t period_ns, int64_t peak_bytes, const char *explanation,
+                               const planc_mix_share *shares, mix_row *out);
+static planc_status fill_estimated(const mix_table *t, planc_mix_share *shares, mix_row *out);
+static planc_status read_estimate(const mix_table *t, const planc_mix_estimate *estimate, const planc_mix_share *shares,
+                                  mix_row *out);
 
-static planc_status find_least(mix_table *t, planc_status failed, mix_row *out) {
-  planc_least least;
-  int64_t budget = t->mix->terms.budgets[PLANC_MEMORY_DEVICE];
-  out->least_budget = -1;
-  if (t->no_least) return NULL;
-  PLANC_TRY(least_of(t, out->policy, failed, &least));
-  if (least.bytes == 0) return NULL;
-  bool less = (out->feasible || out->late) && budget < least.bytes;
-  out->least_budget = less ? budget : least.bytes;
-  out->is_least = least.is_least && !less;
-  return NULL;
-}
-
-static planc_status explain_refusal(planc_status refusal, mix_row *out) {
-  out->explanation = strdup(planc_status_message(refusal));
-  return out->explanation ? NULL : planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
+static planc_status fill_row(mix_table *t, mix_row *out) {
+  planc_mix_share shares[PLANC_MIX_MAX_JOBS];
+  prog_progress(stderr, "planc: %s", out->policy->name);
+  for (int32_t j = 0; j < t->mix->n_jobs; j++) shares[j] = t->shares[j];
+  return out->policy->make ? fill_planned(t, shares, out) : fill_estimated(t, shares, out);
 }
 
 static planc_status fill_planned(mix_table *t, planc_mix_share *shares, mix_row *out) {
@@ -199,6 +157,55 @@ static planc_status fill_planned(mix_table *t, planc_mix_share *shares, mix_row 
   return status;
 }
 
+static planc_status find_least(mix_table *t, planc_status failed, mix_row *out) {
+  planc_least least;
+  int64_t budget = t->mix->terms.budgets[PLANC_MEMORY_DEVICE];
+  out->least_budget = -1;
+  if (t->no_least) return NULL;
+  PLANC_TRY(least_of(t, out->policy, failed, &least));
+  if (least.bytes == 0) return NULL;
+  bool less = (out->feasible || out->late) && budget < least.bytes;
+  out->least_budget = less ? budget : least.bytes;
+  out->is_least = least.is_least && !less;
+  return NULL;
+}
+
+/* `failed` is why the policy does not fit, NULL where it does. Iterations that are left open are those at the budget
+ * found, as they are where `planc colocate` is given it. */
+static planc_status least_of(mix_table *t, const planc_mix_policy *policy, planc_status failed, planc_least *out) {
+  if (is_fall_back(policy)) return least_of_fall_back(t, policy, out);
+  if (!policy->falls_back)
+    return if_any(planc_mix_find_least(t->mix, policy, NULL, PLANC_MEMORY_DEVICE, failed, out), out);
+  PLANC_TRY(least_of_fall_back(t, planc_mix_policy_find(policy->falls_back), out));
+  if (out->bytes == 0) return NULL;
+  return if_any(planc_mix_find_least_beside(t->mix, policy, NULL, &t->least_of_fall_back, out), out);
+}
+
+static bool is_fall_back(const planc_mix_policy *policy) {
+  for (const planc_mix_policy *other = planc_mix_policies(); other->name; other++)
+    if (other->falls_back && planc_mix_policy_find(other->falls_back) == policy) return true;
+  return false;
+}
+
+static planc_status explain_refusal(planc_status refusal, mix_row *out) {
+  out->explanation = strdup(planc_status_message(refusal));
+  return out->explanation ? NULL : planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
+}
+
+static planc_status set_result(const mix_table *t, int64_t period_ns, int64_t peak_bytes, const char *explanation,
+                               const planc_mix_share *shares, mix_row *out) {
+  out->feasible = true;
+  out->period_ns = period_ns;
+  out->peak_bytes = peak_bytes;
+  out->throughput_ppm = planc_mix_throughput(shares, t->mix->n_jobs);
+  out->shares = calloc((size_t)t->mix->n_jobs, sizeof *out->shares);
+  if (!out->shares) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
+  memcpy(out->shares, shares, (size_t)t->mix->n_jobs * sizeof *shares);
+  if (explanation && !(out->explanation = strdup(explanation)))
+    return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
+  return NULL;
+}
+
 static planc_status fill_estimated(const mix_table *t, planc_mix_share *shares, mix_row *out) {
   planc_mix_estimate estimate;
   out->least_budget = -1;
@@ -211,11 +218,15 @@ static planc_status fill_estimated(const mix_table *t, planc_mix_share *shares, 
   return told;
 }
 
-static planc_status fill_row(mix_table *t, mix_row *out) {
-  planc_mix_share shares[PLANC_MIX_MAX_JOBS];
-  prog_progress(stderr, "planc: %s", out->policy->name);
-  for (int32_t j = 0; j < t->mix->n_jobs; j++) shares[j] = t->shares[j];
-  return out->policy->make ? fill_planned(t, shares, out) : fill_estimated(t, shares, out);
+/* What a policy without a plan comes to. It has no least budget: what has no room is on the host. */
+static planc_status read_estimate(const mix_table *t, const planc_mix_estimate *estimate, const planc_mix_share *shares,
+                                  mix_row *out) {
+  char text[PL_SIZE_TEXT], all[PL_SIZE_TEXT], explanation[160];
+  int64_t budget = t->mix->terms.budgets[PLANC_MEMORY_DEVICE], pools = estimate->pools_bytes;
+  pl_size_format(pools, all);
+  snprintf(explanation, sizeof explanation, "not planned: the pools of all jobs take %s, %s migrate on demand", all,
+           pl_size_format(estimate->migrated_bytes, text));
+  return set_result(t, estimate->period_ns, pools < budget ? pools : budget, explanation, shares, out);
 }
 
 /* The row of the plan with the largest throughput, of several the first; NULL where none fits. */
@@ -228,6 +239,27 @@ static const mix_row *winner(const mix_table *t) {
 }
 
 /* --- JSON --------------------------------------------------------------------------------------------------------- */
+
+static void report_jobs(const mix_table *t, cJSON *object);
+static void report_row(const mix_table *t, const mix_row *r, cJSON *json);
+static void report_responses(const mix_table *t, const mix_row *r, cJSON *json);
+
+static planc_status print_json(const mix_table *t) {
+  const mix_row *best = winner(t);
+  cJSON *object = cJSON_CreateObject();
+  pl_json_add_string(object, "planc", "compare-colocate/1");
+  pl_json_add_string(object, "device", planc_mix_device(t->mix)->name);
+  pl_json_add_int(object, "budget_bytes", t->mix->terms.budgets[PLANC_MEMORY_DEVICE]);
+  report_jobs(t, object);
+  if (best) {
+    pl_json_add_string(object, "best", best->policy->name);
+  } else {
+    pl_json_add_null(object, "best");
+  }
+  cJSON *rows = pl_json_add_array(object, "rows");
+  for (int32_t i = 0; i < t->n; i++) report_row(t, &t->rows[i], pl_json_add_object(rows, NULL));
+  return prog_print_json(stdout, object);
+}
 
 static void report_jobs(const mix_table *t, cJSON *object) {
   cJSON *array = pl_json_add_array(object, "jobs");
@@ -243,12 +275,6 @@ static void report_jobs(const mix_table *t, cJSON *object) {
     else
       pl_json_add_string(job, "alone_policy", t->shares[j].alone_policy);
   }
-}
-
-static void report_responses(const mix_table *t, const mix_row *r, cJSON *json) {
-  cJSON *responses = pl_json_add_array(json, "responses_ns");
-  for (int32_t j = 0; r->feasible && r->policy->make && j < t->mix->n_jobs; j++)
-    pl_json_add_int(responses, NULL, r->shares[j].response_ns);
 }
 
 static void report_row(const mix_table *t, const mix_row *r, cJSON *json) {
@@ -274,65 +300,17 @@ static void report_row(const mix_table *t, const mix_row *r, cJSON *json) {
   cli_report_explanation(r->explanation, json);
 }
 
-static planc_status print_json(const mix_table *t) {
-  const mix_row *best = winner(t);
-  cJSON *object = cJSON_CreateObject();
-  pl_json_add_string(object, "planc", "compare-colocate/1");
-  pl_json_add_string(object, "device", planc_mix_device(t->mix)->name);
-  pl_json_add_int(object, "budget_bytes", t->mix->terms.budgets[PLANC_MEMORY_DEVICE]);
-  report_jobs(t, object);
-  if (best) {
-    pl_json_add_string(object, "best", best->policy->name);
-  } else {
-    pl_json_add_null(object, "best");
-  }
-  cJSON *rows = pl_json_add_array(object, "rows");
-  for (int32_t i = 0; i < t->n; i++) report_row(t, &t->rows[i], pl_json_add_object(rows, NULL));
-  return prog_print_json(stdout, object);
+static void report_responses(const mix_table *t, const mix_row *r, cJSON *json) {
+  cJSON *responses = pl_json_add_array(json, "responses_ns");
+  for (int32_t j = 0; r->feasible && r->policy->make && j < t->mix->n_jobs; j++)
+    pl_json_add_int(responses, NULL, r->shares[j].response_ns);
 }
 
 /* --- Text --------------------------------------------------------------------------------------------------------- */
 
-/* Of jobs with deadlines: what a request takes, and how many iterations a period has where they are not as many as the
- * policies were asked for. */
-static void print_responses(const mix_table *t, const mix_row *r) {
-  char text[PL_SIZE_TEXT];
-  if (!r->policy->make) return;
-  for (int32_t j = 0; j < t->mix->n_jobs; j++) {
-    const planc_mix_share *share = &r->shares[j];
-    if (share->deadline_ns == 0) continue;
-    printf("  job %d up to %s", j, pl_time_format(share->response_ns, text));
-    if (share->iterations != t->shares[j].iterations) printf(" in %d iterations", share->iterations);
-  }
-}
-
-static void print_row(const mix_table *t, const mix_row *r, bool best) {
-  char a[PL_SIZE_TEXT], b[PL_SIZE_TEXT], c[PL_SIZE_TEXT];
-  printf("%-12s %c%11s", r->policy->name, r->least_budget < 0 || r->is_least ? ' ' : '<',
-         r->least_budget < 0 ? "-" : pl_size_format(r->least_budget, a));
-  if (!r->feasible) {
-    puts(r->late ? "   too late" : "   does not fit");
-    return;
-  }
-  printf(" %16s %12s %10.3f ", pl_time_format(r->period_ns, b), pl_size_format(r->peak_bytes, c),
-         (double)r->throughput_ppm / 1e6);
-  for (int32_t j = 0; j < t->mix->n_jobs; j++) printf(" %5.3f", (double)r->shares[j].speed_ppm / 1e6);
-  print_responses(t, r);
-  puts(best ? " <- best" : "");
-}
-
-static void print_job(const mix_table *t, int32_t j) {
-  const planc_mix_share *share = &t->shares[j];
-  char text[PL_SIZE_TEXT];
-  printf("  job %d: ", j);
-  if (t->mix->names && t->mix->names[j]) printf("%s, ", t->mix->names[j]);
-  prog_print_text(stdout, t->mix->jobs[j].graph->name);
-  printf(", batch %lld", (long long)t->mix->jobs[j].batch);
-  if (!t->misfit)
-    printf(", %d iteration%s in a period, alone %s each by %s", share->iterations, share->iterations == 1 ? "" : "s",
-           pl_time_format(share->alone_ns, text), share->alone_policy);
-  puts("");
-}
+static void print_job(const mix_table *t, int32_t j);
+static void print_row(const mix_table *t, const mix_row *r, bool best);
+static void print_responses(const mix_table *t, const mix_row *r);
 
 static planc_status print_table(const mix_table *t) {
   const mix_row *best = winner(t);
@@ -351,6 +329,47 @@ static planc_status print_table(const mix_table *t) {
     cli_print_explanation("", t->rows[i].explanation);
   }
   return NULL;
+}
+
+static void print_job(const mix_table *t, int32_t j) {
+  const planc_mix_share *share = &t->shares[j];
+  char text[PL_SIZE_TEXT];
+  printf("  job %d: ", j);
+  if (t->mix->names && t->mix->names[j]) printf("%s, ", t->mix->names[j]);
+  prog_print_text(stdout, t->mix->jobs[j].graph->name);
+  printf(", batch %lld", (long long)t->mix->jobs[j].batch);
+  if (!t->misfit)
+    printf(", %d iteration%s in a period, alone %s each by %s", share->iterations, share->iterations == 1 ? "" : "s",
+           pl_time_format(share->alone_ns, text), share->alone_policy);
+  puts("");
+}
+
+static void print_row(const mix_table *t, const mix_row *r, bool best) {
+  char a[PL_SIZE_TEXT], b[PL_SIZE_TEXT], c[PL_SIZE_TEXT];
+  printf("%-12s %c%11s", r->policy->name, r->least_budget < 0 || r->is_least ? ' ' : '<',
+         r->least_budget < 0 ? "-" : pl_size_format(r->least_budget, a));
+  if (!r->feasible) {
+    puts(r->late ? "   too late" : "   does not fit");
+    return;
+  }
+  printf(" %16s %12s %10.3f ", pl_time_format(r->period_ns, b), pl_size_format(r->peak_bytes, c),
+         (double)r->throughput_ppm / 1e6);
+  for (int32_t j = 0; j < t->mix->n_jobs; j++) printf(" %5.3f", (double)r->shares[j].speed_ppm / 1e6);
+  print_responses(t, r);
+  puts(best ? " <- best" : "");
+}
+
+/* Of jobs with deadlines: what a request takes, and how many iterations a period has where they are not as many as the
+ * policies were asked for. */
+static void print_responses(const mix_table *t, const mix_row *r) {
+  char text[PL_SIZE_TEXT];
+  if (!r->policy->make) return;
+  for (int32_t j = 0; j < t->mix->n_jobs; j++) {
+    const planc_mix_share *share = &r->shares[j];
+    if (share->deadline_ns == 0) continue;
+    printf("  job %d up to %s", j, pl_time_format(share->response_ns, text));
+    if (share->iterations != t->shares[j].iterations) printf(" in %d iterations", share->iterations);
+  }
 }
 
 /* --- All ---------------------------------------------------------------------------------------------------------- */

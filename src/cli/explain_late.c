@@ -76,41 +76,10 @@ static planc_status is_in_time_at_once(const other_mix *o, const planc_mix_polic
 
 /* --- More iterations ---------------------------------------------------------------------------------------------- */
 
-/* Whether a late job has no more iterations for no other reason than that they were asked for. More of them are of no
- * use where two alone take too long. */
-static bool is_limited(const planc_mix *mix, const planc_mix_share *shares) {
-  for (int32_t j = 0; j < mix->n_jobs; j++)
-    if (is_late(&shares[j]) && shares[j].deadline_ns / 2 < shares[j].alone_ns) return false;
-  for (int32_t j = 0; j < mix->n_jobs; j++)
-    if (is_late(&shares[j]) && (mix->iterations[j] > 0 || mix->max_ratio > 0)) return true;
-  return false;
-}
-
-static void note_iterations(const other_mix *o, const char *how) {
-  char text[LIST_TEXT] = "";
-  size_t length = 0;
-  for (int32_t j = 0; j < o->mix.n_jobs && length < sizeof text; j++)
-    length += (size_t)snprintf(text + length, sizeof text - length, "%s%d of job %d (%s)", j == 0 ? "" : ", ",
-                               o->shares[j].iterations, j, planc_mix_job_name(&o->mix, j));
-  cli_note("all requests are in time with these iterations in a period, GRAPH:BATCH:ITERATIONS: %s%s", text, how);
-}
-
-/* Where that alone is asked for, a larger limit; *out_told says whether it will do. */
+static bool is_limited(const planc_mix *mix, const planc_mix_share *shares);
 static planc_status try_limit(const planc_mix *mix, const planc_mix_policy *policy, const other_mix *found,
-                              bool *out_told) {
-  other_mix limited;
-  copy_mix(mix, &limited);
-  *out_told = false;
-  limited.mix.max_ratio = 0;
-  for (int32_t j = 0; j < mix->n_jobs; j++) {
-    if (found->deadlines_ns[j] == 0) continue;
-    if (mix->iterations[j] > 0) return NULL;
-    if (found->shares[j].iterations > limited.mix.max_ratio) limited.mix.max_ratio = found->shares[j].iterations;
-  }
-  PLANC_TRY(is_in_time(&limited, policy, out_told));
-  if (*out_told) cli_note("all requests are in time with --max-ratio %d", limited.mix.max_ratio);
-  return NULL;
-}
+                              bool *out_told);
+static void note_iterations(const other_mix *o, const char *how);
 
 /* The others keep their iterations, the late ones have as many as they take. */
 static planc_status explain_iterations(const planc_mix *mix, const planc_mix_policy *policy,
@@ -130,36 +99,50 @@ static planc_status explain_iterations(const planc_mix *mix, const planc_mix_pol
   return NULL;
 }
 
+/* Whether a late job has no more iterations for no other reason than that they were asked for. More of them are of no
+ * use where two alone take too long. */
+static bool is_limited(const planc_mix *mix, const planc_mix_share *shares) {
+  for (int32_t j = 0; j < mix->n_jobs; j++)
+    if (is_late(&shares[j]) && shares[j].deadline_ns / 2 < shares[j].alone_ns) return false;
+  for (int32_t j = 0; j < mix->n_jobs; j++)
+    if (is_late(&shares[j]) && (mix->iterations[j] > 0 || mix->max_ratio > 0)) return true;
+  return false;
+}
+
+/* Where that alone is asked for, a larger limit; *out_told says whether it will do. */
+static planc_status try_limit(const planc_mix *mix, const planc_mix_policy *policy, const other_mix *found,
+                              bool *out_told) {
+  other_mix limited;
+  copy_mix(mix, &limited);
+  *out_told = false;
+  limited.mix.max_ratio = 0;
+  for (int32_t j = 0; j < mix->n_jobs; j++) {
+    if (found->deadlines_ns[j] == 0) continue;
+    if (mix->iterations[j] > 0) return NULL;
+    if (found->shares[j].iterations > limited.mix.max_ratio) limited.mix.max_ratio = found->shares[j].iterations;
+  }
+  PLANC_TRY(is_in_time(&limited, policy, out_told));
+  if (*out_told) cli_note("all requests are in time with --max-ratio %d", limited.mix.max_ratio);
+  return NULL;
+}
+
+static void note_iterations(const other_mix *o, const char *how) {
+  char text[LIST_TEXT] = "";
+  size_t length = 0;
+  for (int32_t j = 0; j < o->mix.n_jobs && length < sizeof text; j++)
+    length += (size_t)snprintf(text + length, sizeof text - length, "%s%d of job %d (%s)", j == 0 ? "" : ", ",
+                               o->shares[j].iterations, j, planc_mix_job_name(&o->mix, j));
+  cli_note("all requests are in time with these iterations in a period, GRAPH:BATCH:ITERATIONS: %s%s", text, how);
+}
+
 /* --- Longer deadlines --------------------------------------------------------------------------------------------- */
 
 /* MAX_TRIED: mixes, of each of which one plan is made. */
 enum { PARTS = 16, MAX_TRIED = 4, NS_OF_US = 1000 };
 
-/* Sets the deadlines of late jobs so many parts of the way to what their requests took, in whole microseconds. */
-static void set_deadlines(const planc_mix *mix, const planc_mix_share *shares, int64_t parts, other_mix *out) {
-  for (int32_t j = 0; j < mix->n_jobs; j++) {
-    if (!is_late(&shares[j])) continue;
-    int64_t more = pl_muldiv_ceil(shares[j].response_ns - shares[j].deadline_ns, parts, PARTS);
-    out->deadlines_ns[j] = pl_align_up(pl_add_saturate(shares[j].deadline_ns, more), NS_OF_US);
-  }
-}
-
-/* A job as options name it. */
-static const char *option_job(const planc_mix *mix, int32_t job, char number[NUMBER_TEXT]) {
-  if (mix->names && mix->names[job]) return mix->names[job];
-  snprintf(number, NUMBER_TEXT, "%d", job);
-  return number;
-}
-
-static void note_deadlines(const planc_mix_share *shares, const other_mix *o) {
-  char text[LIST_TEXT] = "", job[NUMBER_TEXT];
-  size_t length = 0;
-  for (int32_t j = 0; j < o->mix.n_jobs && length < sizeof text; j++)
-    if (is_late(&shares[j]))
-      length += (size_t)snprintf(text + length, sizeof text - length, " --deadline %s:%lldus",
-                                 option_job(&o->mix, j, job), (long long)(o->deadlines_ns[j] / NS_OF_US));
-  cli_note("all requests are in time with%s, the least as far as a few plans can tell", text);
-}
+static void set_deadlines(const planc_mix *mix, const planc_mix_share *shares, int64_t parts, other_mix *out);
+static void note_deadlines(const planc_mix_share *shares, const other_mix *o);
+static const char *option_job(const planc_mix *mix, int32_t job, char number[NUMBER_TEXT]);
 
 /* Begins with what the plan that is late would meet, and goes on with twice that until it suffices, and then by
  * bisection between that and what fails. */
@@ -179,4 +162,30 @@ static planc_status explain_deadlines(const planc_mix *mix, const planc_mix_poli
   set_deadlines(mix, shares, meets, &longer);
   note_deadlines(shares, &longer);
   return NULL;
+}
+
+/* Sets the deadlines of late jobs so many parts of the way to what their requests took, in whole microseconds. */
+static void set_deadlines(const planc_mix *mix, const planc_mix_share *shares, int64_t parts, other_mix *out) {
+  for (int32_t j = 0; j < mix->n_jobs; j++) {
+    if (!is_late(&shares[j])) continue;
+    int64_t more = pl_muldiv_ceil(shares[j].response_ns - shares[j].deadline_ns, parts, PARTS);
+    out->deadlines_ns[j] = pl_align_up(pl_add_saturate(shares[j].deadline_ns, more), NS_OF_US);
+  }
+}
+
+static void note_deadlines(const planc_mix_share *shares, const other_mix *o) {
+  char text[LIST_TEXT] = "", job[NUMBER_TEXT];
+  size_t length = 0;
+  for (int32_t j = 0; j < o->mix.n_jobs && length < sizeof text; j++)
+    if (is_late(&shares[j]))
+      length += (size_t)snprintf(text + length, sizeof text - length, " --deadline %s:%lldus",
+                                 option_job(&o->mix, j, job), (long long)(o->deadlines_ns[j] / NS_OF_US));
+  cli_note("all requests are in time with%s, the least as far as a few plans can tell", text);
+}
+
+/* A job as options name it. */
+static const char *option_job(const planc_mix *mix, int32_t job, char number[NUMBER_TEXT]) {
+  if (mix->names && mix->names[job]) return mix->names[job];
+  snprintf(number, NUMBER_TEXT, "%d", job);
+  return number;
 }

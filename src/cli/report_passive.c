@@ -96,28 +96,9 @@ static planc_status print_json(const answer *a) {
 
 /* --- For people --------------------------------------------------------------------------------------------------- */
 
-static const char *share_format(int64_t part_ns, const planc_passive_iteration *of, char buffer[CLI_METRIC_TEXT]) {
-  int64_t ppm = share_ppm(part_ns, of);
-  if (ppm == PLANC_NO_METRIC) return "-";
-  snprintf(buffer, CLI_METRIC_TEXT, "%.1f%%", (double)ppm / 1e4);
-  return buffer;
-}
-
-/* A time of both iterations, and its share of each. */
-static void print_times(const answer *a, const char *what, int64_t first_ns, int64_t steady_ns) {
-  char times[2][PL_SIZE_TEXT], shares[2][CLI_METRIC_TEXT];
-  const planc_passive *p = &a->passive;
-  printf("%-14s %14s %6s %14s %6s\n", what, pl_time_format(first_ns, times[0]),
-         share_format(first_ns, &p->first, shares[0]), pl_time_format(steady_ns, times[1]),
-         share_format(steady_ns, &p->steady, shares[1]));
-}
-
-static void print_moves(const char *what, const planc_passive_iteration *i) {
-  char out[PL_SIZE_TEXT], in[PL_SIZE_TEXT];
-  printf("%s: %lld evicted, %lld of them copied (%s); %lld swapped in (%s)\n", what, (long long)i->evictions,
-         (long long)i->copied_out, pl_size_format(i->evicted_bytes, out), (long long)i->swap_ins,
-         pl_size_format(i->swapped_in_bytes, in));
-}
+static void print_times(const answer *a, const char *what, int64_t first_ns, int64_t steady_ns);
+static const char *share_format(int64_t part_ns, const planc_passive_iteration *of, char buffer[CLI_METRIC_TEXT]);
+static void print_moves(const char *what, const planc_passive_iteration *i);
 
 static planc_status print_text(const answer *a) {
   char texts[3][PL_SIZE_TEXT];
@@ -144,4 +125,27 @@ static planc_status print_text(const answer *a) {
   printf(", steady %s; MSR %s\n", cli_metric_format(a->steady.eor_ppm, 4, texts[0]),
          cli_metric_format(a->steady.msr_ppm, 4, texts[1]));
   return NULL;
+}
+
+/* A time of both iterations, and its share of each. */
+static void print_times(const answer *a, const char *what, int64_t first_ns, int64_t steady_ns) {
+  char times[2][PL_SIZE_TEXT], shares[2][CLI_METRIC_TEXT];
+  const planc_passive *p = &a->passive;
+  printf("%-14s %14s %6s %14s %6s\n", what, pl_time_format(first_ns, times[0]),
+         share_format(first_ns, &p->first, shares[0]), pl_time_format(steady_ns, times[1]),
+         share_format(steady_ns, &p->steady, shares[1]));
+}
+
+static const char *share_format(int64_t part_ns, const planc_passive_iteration *of, char buffer[CLI_METRIC_TEXT]) {
+  int64_t ppm = share_ppm(part_ns, of);
+  if (ppm == PLANC_NO_METRIC) return "-";
+  snprintf(buffer, CLI_METRIC_TEXT, "%.1f%%", (double)ppm / 1e4);
+  return buffer;
+}
+
+static void print_moves(const char *what, const planc_passive_iteration *i) {
+  char out[PL_SIZE_TEXT], in[PL_SIZE_TEXT];
+  printf("%s: %lld evicted, %lld of them copied (%s); %lld swapped in (%s)\n", what, (long long)i->evictions,
+         (long long)i->copied_out, pl_size_format(i->evicted_bytes, out), (long long)i->swap_ins,
+         pl_size_format(i->swapped_in_bytes, in));
 }

@@ -51,6 +51,33 @@ static bool has_ideal(const cli_update *u, const planc_plan *next) {
 
 /* --- As JSON ------------------------------------------------------------------------------------------------------ */
 
+static void report_sum(cJSON *object, const char *key, const planc_latency_sum *sum);
+static void report_jobs(const cli_update *u, cJSON *object);
+static void report_period(const cli_update *u, const planc_plan *next, cJSON *object);
+
+static planc_status report_json(const cli_update *u, bool updated) {
+  cJSON *object = cJSON_CreateObject();
+  pl_json_add_string(object, "planc", "update/1");
+  pl_json_add_string(object, "policy", u->is_mix ? u->mix_policy->name : u->policy->name);
+  pl_json_add_int(object, "periods", u->timeline->n_periods);
+  pl_json_add_int(object, "weight_ppm", u->weight_ppm);
+  pl_json_add_int(object, "threshold_ppm", u->threshold_ppm);
+  report_sum(object, "ops", &u->update->ops);
+  for (int r = 0; r < PLANC_N_ROUTES; r++) report_sum(object, pl_routes[r].sums, &u->update->copies[r]);
+  report_jobs(u, object);
+  const planc_plan *next = planc_replanned_plan(&u->next);
+  report_period(u, next, object);
+  pl_json_add_int(object, "change_ppm", u->update->change_ppm);
+  pl_json_add_bool(object, "updated", updated);
+  if (next) {
+    pl_json_add_string(object, "decisions", u->next.keeps ? "kept" : "new");
+  } else {
+    pl_json_add_null(object, "decisions");
+  }
+  pl_json_add_known(object, "other_algorithms", u->n_others >= 0, u->n_others);
+  return prog_print_json(stdout, object);
+}
+
 static void report_sum(cJSON *object, const char *key, const planc_latency_sum *sum) {
   cJSON *json = pl_json_add_object(object, key);
   pl_json_add_int(json, "count", sum->count);
@@ -77,29 +104,6 @@ static void report_period(const cli_update *u, const planc_plan *next, cJSON *ob
   pl_json_add_int(period, "old_ns", u->predicted_ns);
   pl_json_add_int(period, "measured_ns", u->measured_ns);
   pl_json_add_known(period, "new_ns", next, next ? next->predicted.period_ns : 0);
-}
-
-static planc_status report_json(const cli_update *u, bool updated) {
-  cJSON *object = cJSON_CreateObject();
-  pl_json_add_string(object, "planc", "update/1");
-  pl_json_add_string(object, "policy", u->is_mix ? u->mix_policy->name : u->policy->name);
-  pl_json_add_int(object, "periods", u->timeline->n_periods);
-  pl_json_add_int(object, "weight_ppm", u->weight_ppm);
-  pl_json_add_int(object, "threshold_ppm", u->threshold_ppm);
-  report_sum(object, "ops", &u->update->ops);
-  for (int r = 0; r < PLANC_N_ROUTES; r++) report_sum(object, pl_routes[r].sums, &u->update->copies[r]);
-  report_jobs(u, object);
-  const planc_plan *next = planc_replanned_plan(&u->next);
-  report_period(u, next, object);
-  pl_json_add_int(object, "change_ppm", u->update->change_ppm);
-  pl_json_add_bool(object, "updated", updated);
-  if (next) {
-    pl_json_add_string(object, "decisions", u->next.keeps ? "kept" : "new");
-  } else {
-    pl_json_add_null(object, "decisions");
-  }
-  pl_json_add_known(object, "other_algorithms", u->n_others >= 0, u->n_others);
-  return prog_print_json(stdout, object);
 }
 
 /* --- For people --------------------------------------------------------------------------------------------------- */

@@ -164,6 +164,56 @@ static planc_status print_github(const cli_verdict *verdicts, int32_t n) {
 
 /* --- JUnit -------------------------------------------------------------------------------------------------------- */
 
+static void put_counts(const cli_verdict *verdicts, int32_t n);
+static bool is_failure(planc_status refusal);
+static void put_attribute(const char *name, const char *value);
+static void put_xml(const char *text);
+static void put_case(const cli_verdict *verdict);
+
+static planc_status print_junit(const cli_verdict *verdicts, int32_t n) {
+  puts("<?xml version=\"1.0\" encoding=\"UTF-8\"?>");
+  fputs("<testsuites name=\"planc check\"", stdout);
+  put_counts(verdicts, n);
+  puts(">");
+  for (int32_t v = 0; v < n;) {
+    int32_t end = v + 1;
+    while (end < n && !is_first_of_plan(verdicts, end)) end++;
+    fputs("  <testsuite", stdout);
+    put_attribute("name", verdicts[v].path);
+    put_counts(&verdicts[v], end - v);
+    puts(">");
+    for (; v < end; v++) put_case(&verdicts[v]);
+    puts("  </testsuite>");
+  }
+  puts("</testsuites>");
+  return NULL;
+}
+
+static void put_counts(const cli_verdict *verdicts, int32_t n) {
+  int32_t failures = 0, errors = 0;
+  for (int32_t v = 0; v < n; v++) {
+    if (!verdicts[v].refusal) continue;
+    if (is_failure(verdicts[v].refusal)) {
+      failures++;
+    } else {
+      errors++;
+    }
+  }
+  printf(" tests=\"%d\" failures=\"%d\" errors=\"%d\"", n, failures, errors);
+}
+
+/* A plan that could be judged and did not pass is a failure; one that could not be judged is an error. */
+static bool is_failure(planc_status refusal) {
+  planc_code code = planc_status_code(refusal);
+  return code == PLANC_INFEASIBLE || code == PLANC_INVALID_PLAN || code == PLANC_STALE;
+}
+
+static void put_attribute(const char *name, const char *value) {
+  printf(" %s=\"", name);
+  put_xml(value);
+  putchar('"');
+}
+
 /* XML 1.0 has no way to write most control characters, U+FFFE and U+FFFF; bytes that are no UTF-8 are no characters at
  * all. Each becomes U+FFFD. Blanks other than spaces are written by number, for attributes are normalised, and so is
  * what a terminal or a log obeys. */
@@ -180,31 +230,6 @@ static void put_xml(const char *text) {
       fwrite(at, 1, (size_t)c.length, stdout);
     }
   }
-}
-
-static void put_attribute(const char *name, const char *value) {
-  printf(" %s=\"", name);
-  put_xml(value);
-  putchar('"');
-}
-
-/* A plan that could be judged and did not pass is a failure; one that could not be judged is an error. */
-static bool is_failure(planc_status refusal) {
-  planc_code code = planc_status_code(refusal);
-  return code == PLANC_INFEASIBLE || code == PLANC_INVALID_PLAN || code == PLANC_STALE;
-}
-
-static void put_counts(const cli_verdict *verdicts, int32_t n) {
-  int32_t failures = 0, errors = 0;
-  for (int32_t v = 0; v < n; v++) {
-    if (!verdicts[v].refusal) continue;
-    if (is_failure(verdicts[v].refusal)) {
-      failures++;
-    } else {
-      errors++;
-    }
-  }
-  printf(" tests=\"%d\" failures=\"%d\" errors=\"%d\"", n, failures, errors);
 }
 
 static void put_case(const cli_verdict *verdict) {
@@ -228,23 +253,4 @@ static void put_case(const cli_verdict *verdict) {
     puts("</system-out>");
   }
   puts("    </testcase>");
-}
-
-static planc_status print_junit(const cli_verdict *verdicts, int32_t n) {
-  puts("<?xml version=\"1.0\" encoding=\"UTF-8\"?>");
-  fputs("<testsuites name=\"planc check\"", stdout);
-  put_counts(verdicts, n);
-  puts(">");
-  for (int32_t v = 0; v < n;) {
-    int32_t end = v + 1;
-    while (end < n && !is_first_of_plan(verdicts, end)) end++;
-    fputs("  <testsuite", stdout);
-    put_attribute("name", verdicts[v].path);
-    put_counts(&verdicts[v], end - v);
-    puts(">");
-    for (; v < end; v++) put_case(&verdicts[v]);
-    puts("  </testsuite>");
-  }
-  puts("</testsuites>");
-  return NULL;
 }

@@ -51,22 +51,9 @@ planc_status planc_cost_roofline(const planc_profile *profile, const planc_graph
 
 /* --- One op --------------------------------------------------------------------------------------------------- */
 
-static planc_dtype dtype_of(const planc_graph *graph, const planc_op *op) {
-  if (op->n_out > 0) return graph->tensors[op->out[0]].dtype;
-  return op->n_in > 0 ? graph->tensors[op->in[0]].dtype : PLANC_DTYPE_f32;
-}
-
-/* One of the result's matrices for every pair of its operands'; else an operand, a weight, has fewer dimensions. */
-static bool is_batched_product(const planc_graph *graph, const planc_op *op) {
-  int32_t rank = graph->tensors[op->out[0]].rank;
-  return rank > 2 && op->n_in >= 2 && graph->tensors[op->in[0]].rank == rank && graph->tensors[op->in[1]].rank == rank;
-}
-
-/* A product with a bias ends by adding it. */
-static pl_multiply_kind kind_of(const planc_graph *graph, const planc_op *op) {
-  if (is_batched_product(graph, op)) return PL_MULTIPLY_BATCHED;
-  return op->n_in == 3 ? PL_MULTIPLY_LINEAR_BIAS : PL_MULTIPLY_LINEAR;
-}
+static planc_dtype dtype_of(const planc_graph *graph, const planc_op *op);
+static pl_multiply_kind kind_of(const planc_graph *graph, const planc_op *op);
+static bool is_batched_product(const planc_graph *graph, const planc_op *op);
 
 /* A profile names types, foreign ones too: what it says of the op's is looked up here, once for all batches. */
 static op_costs op_costs_of(const planc_profile *profile, const planc_graph *graph, int32_t index) {
@@ -84,6 +71,67 @@ static op_costs op_costs_of(const planc_profile *profile, const planc_graph *gra
     out.kind = kind_of(graph, op);
   }
   return out;
+}
+
+static planc_dtype dtype_of(const planc_graph *graph, const planc_op *op) {
+  if (op->n_out > 0) return graph->tensors[op->out[0]].dtype;
+  return op->n_in > 0 ? graph->tensors[op->in[0]].dtype : PLANC_DTYPE_f32;
+}
+
+/* A product with a bias ends by adding it. */
+static pl_multiply_kind kind_of(const planc_graph *graph, const planc_op *op) {
+  if (is_batched_product(graph, op)) return PL_MULTIPLY_BATCHED;
+  return op->n_in == 3 ? PL_MULTIPLY_LINEAR_BIAS : PL_MULTIPLY_LINEAR;
+}
+
+/* One of the result's matrices for every pair of its operands'; else an operand, a weight, has fewer dimensions. */
+static bool is_batched_product(const planc_graph *graph, const planc_op *op) {
+  int32_t rank = graph->tensors[op->out[0]].rank;
+  return rank > 2 && op->n_in >= 2 && graph->tensors[op->in[0]].rank == rank && graph->tensors[op->in[1]].rank == rank;
+}
+
+static planc_status overflow(const planc_op *op, int64_t batch) {
+  return planc_error(PLANC_BAD_INPUT, "op %s: its costs at batch %" PRId64 " are beyond 2^53", op->name, batch);
+}
+
+/* False when its sizes are beyond 2^53. */
+static bool conv_case_of(const planc_graph *graph, const op_costs *of, int64_t batch, pl_conv_case *out) {
+  *out = (pl_conv_case){.conv = &of->conv,
+                        .layout = graph->layout,
+                        .dtype = of->dtype,
+                        .images = planc_law_at(of->images->dims[0], batch)};
+  return out->images >= 0;
+}
+
+static planc_variant roofline_variant(const planc_profile *profile, const planc_graph *graph, const op_costs *of,
+                                      int64_t batch, int64_t flops, pl_traffic traffic);
+static pl_product linear_product(const planc_tensor *result, bool batched, int64_t flops, int64_t batch);
+static pl_traffic traffic_of(const planc_profile *profile, const planc_graph *graph, const op_costs *of, int64_t batch,
+                             int64_t bytes);
+
+/* The one kernel of an op that is no convolution. */
+static bool stream_variant(const planc_profile *profile, const planc_graph *graph, const op_costs *of, int64_t batch,
+                           planc_variant *out) {
+  int64_t flops = planc_law_at(of->op->flops, batch);
+  int64_t traffic = planc_law_at(of->op->traffic, batch);
+  if (flops < 0 || traffic < 0) return false;
+  *out = roofline_variant(profile, graph, of, batch, flops, traffic_of(profile, graph, of, batch, traffic));
+  return true;
+}
+
+static planc_variant roofline_variant(const planc_profile *profile, const planc_graph *graph, const op_costs *of,
+                                      int64_t batch, int64_t flops, pl_traffic traffic) {
+  pl_work work = {0};
+  bool half = planc_dtype_is_half(of->dtype);
+  if (of->product) {
+    pl_product product = linear_product(of->product, of->kind == PL_MULTIPLY_BATCHED, flops, batch);
+    bool told = profile->multiply[of->kind].tile > 0;
+    product.may_split = !told || of->kind == PL_MULTIPLY_LINEAR;
+    pl_work_multiply(&work, profile, told ? of->kind : PL_MULTIPLY_LINEAR, half, &product, traffic);
+  } else {
+    pl_work_stream(&work, profile, half, flops, traffic, pl_spread_of_op(profile, graph, of->op, batch, traffic.bytes));
+  }
+  return pl_work_variant(&work, "default", 0);
 }
 
 /* The matrix product behind a linear op, as deep as its FLOPs say: its result's last dimension by all others or, where
@@ -111,44 +159,6 @@ static pl_traffic traffic_of(const planc_profile *profile, const planc_graph *gr
   if (of->share) out.efficiency_ppm = of->share->value;
   if (of->rate) out.most_per_second = of->rate->value;
   return out;
-}
-
-static planc_variant roofline_variant(const planc_profile *profile, const planc_graph *graph, const op_costs *of,
-                                      int64_t batch, int64_t flops, pl_traffic traffic) {
-  pl_work work = {0};
-  bool half = planc_dtype_is_half(of->dtype);
-  if (of->product) {
-    pl_product product = linear_product(of->product, of->kind == PL_MULTIPLY_BATCHED, flops, batch);
-    bool told = profile->multiply[of->kind].tile > 0;
-    product.may_split = !told || of->kind == PL_MULTIPLY_LINEAR;
-    pl_work_multiply(&work, profile, told ? of->kind : PL_MULTIPLY_LINEAR, half, &product, traffic);
-  } else {
-    pl_work_stream(&work, profile, half, flops, traffic, pl_spread_of_op(profile, graph, of->op, batch, traffic.bytes));
-  }
-  return pl_work_variant(&work, "default", 0);
-}
-
-static planc_status overflow(const planc_op *op, int64_t batch) {
-  return planc_error(PLANC_BAD_INPUT, "op %s: its costs at batch %" PRId64 " are beyond 2^53", op->name, batch);
-}
-
-/* False when its sizes are beyond 2^53. */
-static bool conv_case_of(const planc_graph *graph, const op_costs *of, int64_t batch, pl_conv_case *out) {
-  *out = (pl_conv_case){.conv = &of->conv,
-                        .layout = graph->layout,
-                        .dtype = of->dtype,
-                        .images = planc_law_at(of->images->dims[0], batch)};
-  return out->images >= 0;
-}
-
-/* The one kernel of an op that is no convolution. */
-static bool stream_variant(const planc_profile *profile, const planc_graph *graph, const op_costs *of, int64_t batch,
-                           planc_variant *out) {
-  int64_t flops = planc_law_at(of->op->flops, batch);
-  int64_t traffic = planc_law_at(of->op->traffic, batch);
-  if (flops < 0 || traffic < 0) return false;
-  *out = roofline_variant(profile, graph, of, batch, flops, traffic_of(profile, graph, of, batch, traffic));
-  return true;
 }
 
 /* Appends all variants of an op at `batch`, in no order. */

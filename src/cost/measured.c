@@ -181,39 +181,10 @@ bool pl_measured_is_listed(const pl_measured_variant *variant, int64_t batch) {
   return variant->n_workspaces == 0 || batch < variant->points[variant->n_points - 1].batch;
 }
 
-/* The line through (x0, y0) and (x1, y1) at x, rounded up, at least 0, saturating. */
-static int64_t line_at(int64_t x0, int64_t y0, int64_t x1, int64_t y1, int64_t x) {
-  pl_signed_wide numerator = (pl_signed_wide)y0 * (x1 - x) + (pl_signed_wide)y1 * (x - x0);
-  pl_signed_wide denominator = x1 - x0;
-  if (numerator <= 0) return 0;
-  pl_signed_wide value = (numerator + denominator - 1) / denominator;
-  return value > INT64_MAX ? INT64_MAX : (int64_t)value;
-}
-
-static int64_t clamp(int64_t value, int64_t min, int64_t max) {
-  if (value < min) return min;
-  return value > max ? max : value;
-}
-
-static int64_t larger(int64_t a, int64_t b) {
-  return a > b ? a : b;
-}
-
-/* The second point of the segment that holds `batch`, or of the one nearest to it. */
-static const pl_point *segment_end(const pl_measured_variant *variant, int64_t batch) {
-  assert(variant->n_points > 1);
-  int32_t low = 1;
-  int32_t high = variant->n_points - 1;
-  while (low < high) {
-    int32_t middle = low + (high - low) / 2;
-    if (variant->points[middle].batch < batch) {
-      low = middle + 1;
-    } else {
-      high = middle;
-    }
-  }
-  return &variant->points[low];
-}
+static const pl_point *segment_end(const pl_measured_variant *variant, int64_t batch);
+static int64_t clamp(int64_t value, int64_t min, int64_t max);
+static int64_t line_at(int64_t x0, int64_t y0, int64_t x1, int64_t y1, int64_t x);
+static int64_t larger(int64_t a, int64_t b);
 
 static planc_variant interpolate(const pl_measured_variant *variant, int64_t batch, bool scales, int64_t kernel_ns) {
   planc_variant out = {
@@ -236,6 +207,40 @@ static planc_variant interpolate(const pl_measured_variant *variant, int64_t bat
   out.workspace_bytes = line_at(a->batch, a->workspace_bytes, b->batch, b->workspace_bytes, batch);
   out.busy_ppm = line_at(a->batch, a->busy_ppm, b->batch, b->busy_ppm, within);
   return out;
+}
+
+/* The second point of the segment that holds `batch`, or of the one nearest to it. */
+static const pl_point *segment_end(const pl_measured_variant *variant, int64_t batch) {
+  assert(variant->n_points > 1);
+  int32_t low = 1;
+  int32_t high = variant->n_points - 1;
+  while (low < high) {
+    int32_t middle = low + (high - low) / 2;
+    if (variant->points[middle].batch < batch) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  return &variant->points[low];
+}
+
+static int64_t clamp(int64_t value, int64_t min, int64_t max) {
+  if (value < min) return min;
+  return value > max ? max : value;
+}
+
+/* The line through (x0, y0) and (x1, y1) at x, rounded up, at least 0, saturating. */
+static int64_t line_at(int64_t x0, int64_t y0, int64_t x1, int64_t y1, int64_t x) {
+  pl_signed_wide numerator = (pl_signed_wide)y0 * (x1 - x) + (pl_signed_wide)y1 * (x - x0);
+  pl_signed_wide denominator = x1 - x0;
+  if (numerator <= 0) return 0;
+  pl_signed_wide value = (numerator + denominator - 1) / denominator;
+  return value > INT64_MAX ? INT64_MAX : (int64_t)value;
+}
+
+static int64_t larger(int64_t a, int64_t b) {
+  return a > b ? a : b;
 }
 
 static int compare_workspaces(const void *batch, const void *workspace) {

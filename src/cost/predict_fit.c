@@ -145,41 +145,23 @@ typedef struct normal {
   double matrix[N][N], right[N];
 } normal;
 
-static double real(int64_t log) {
-  return (double)log / PL_LOG_ONE;
-}
+static void find_means(pl_model_group *group);
+static void add_sample(normal *to, const pl_model_group *group, const pl_model_sample *sample);
+static double real(int64_t log);
+static void solve(normal *of);
+static int64_t fixed(double value, int64_t most);
 
-static int64_t fixed(double value, int64_t most) {
-  double scaled = value * PL_LOG_ONE;
-  if (!(scaled > -(double)most)) return -most;
-  return scaled < (double)most ? (int64_t)floor(scaled + 0.5) : most;
-}
-
-static void add_sample(normal *to, const pl_model_group *group, const pl_model_sample *sample) {
-  double from_mean[N];
-  for (int32_t f = 0; f < N; f++) from_mean[f] = real(sample->features.at[f] - group->mean[f]);
-  double above = real(sample->residual - group->bias);
-  for (int32_t f = 0; f < N; f++) {
-    to->right[f] += from_mean[f] * above;
-    for (int32_t g = 0; g <= f; g++) to->matrix[f][g] += from_mean[f] * from_mean[g];
-  }
-}
-
-/* Solves the system by Cholesky's decomposition, in place; the solution is in `right`. */
-static void solve(normal *of) {
-  for (int32_t f = 0; f < N; f++) {
-    for (int32_t g = 0; g <= f; g++) {
-      double sum = of->matrix[f][g];
-      for (int32_t k = 0; k < g; k++) sum -= of->matrix[f][k] * of->matrix[g][k];
-      of->matrix[f][g] = f == g ? sqrt(sum) : sum / of->matrix[g][g];
-    }
-    for (int32_t k = 0; k < f; k++) of->right[f] -= of->matrix[f][k] * of->right[k];
-    of->right[f] /= of->matrix[f][f];
-  }
-  for (int32_t f = N - 1; f >= 0; f--) {
-    for (int32_t k = f + 1; k < N; k++) of->right[f] -= of->matrix[k][f] * of->right[k];
-    of->right[f] /= of->matrix[f][f];
-  }
+/* From the samples' times over their rooflines to the line, and what then remains. */
+static void fit_line(pl_model_group *group, pl_model_sample *samples) {
+  const double penalty = 10.0;
+  find_means(group);
+  normal system = {0};
+  for (int32_t f = 0; f < N; f++) system.matrix[f][f] = penalty;
+  for (int32_t s = 0; s < group->n_samples; s++) add_sample(&system, group, &samples[s]);
+  solve(&system);
+  for (int32_t f = 0; f < N; f++) group->weights[f] = fixed(system.right[f], PL_MODEL_MAX_WEIGHT);
+  for (int32_t s = 0; s < group->n_samples; s++)
+    samples[s].residual += samples[s].features.at[PL_FEATURE_roofline] - pl_model_line(group, &samples[s].features);
 }
 
 static void find_means(pl_model_group *group) {
@@ -199,27 +181,68 @@ static void find_means(pl_model_group *group) {
   group->high += PL_LOG_ONE;
 }
 
-/* From the samples' times over their rooflines to the line, and what then remains. */
-static void fit_line(pl_model_group *group, pl_model_sample *samples) {
-  const double penalty = 10.0;
-  find_means(group);
-  normal system = {0};
-  for (int32_t f = 0; f < N; f++) system.matrix[f][f] = penalty;
-  for (int32_t s = 0; s < group->n_samples; s++) add_sample(&system, group, &samples[s]);
-  solve(&system);
-  for (int32_t f = 0; f < N; f++) group->weights[f] = fixed(system.right[f], PL_MODEL_MAX_WEIGHT);
-  for (int32_t s = 0; s < group->n_samples; s++)
-    samples[s].residual += samples[s].features.at[PL_FEATURE_roofline] - pl_model_line(group, &samples[s].features);
+static void add_sample(normal *to, const pl_model_group *group, const pl_model_sample *sample) {
+  double from_mean[N];
+  for (int32_t f = 0; f < N; f++) from_mean[f] = real(sample->features.at[f] - group->mean[f]);
+  double above = real(sample->residual - group->bias);
+  for (int32_t f = 0; f < N; f++) {
+    to->right[f] += from_mean[f] * above;
+    for (int32_t g = 0; g <= f; g++) to->matrix[f][g] += from_mean[f] * from_mean[g];
+  }
+}
+
+static double real(int64_t log) {
+  return (double)log / PL_LOG_ONE;
+}
+
+/* Solves the system by Cholesky's decomposition, in place; the solution is in `right`. */
+static void solve(normal *of) {
+  for (int32_t f = 0; f < N; f++) {
+    for (int32_t g = 0; g <= f; g++) {
+      double sum = of->matrix[f][g];
+      for (int32_t k = 0; k < g; k++) sum -= of->matrix[f][k] * of->matrix[g][k];
+      of->matrix[f][g] = f == g ? sqrt(sum) : sum / of->matrix[g][g];
+    }
+    for (int32_t k = 0; k < f; k++) of->right[f] -= of->matrix[f][k] * of->right[k];
+    of->right[f] /= of->matrix[f][f];
+  }
+  for (int32_t f = N - 1; f >= 0; f--) {
+    for (int32_t k = f + 1; k < N; k++) of->right[f] -= of->matrix[k][f] * of->right[k];
+    of->right[f] /= of->matrix[f][f];
+  }
+}
+
+static int64_t fixed(double value, int64_t most) {
+  double scaled = value * PL_LOG_ONE;
+  if (!(scaled > -(double)most)) return -most;
+  return scaled < (double)most ? (int64_t)floor(scaled + 0.5) : most;
 }
 
 /* --- Groups --------------------------------------------------------------------------------------------------- */
 
-/* Of more shapes than a model holds those in between are left out, evenly. */
-static void thin_out(pl_model_group *group, pl_model_sample *samples) {
-  int32_t n = group->n_samples;
-  if (n <= PL_MODEL_MAX_SAMPLES) return;
-  for (int32_t s = 0; s < PL_MODEL_MAX_SAMPLES; s++) samples[s] = samples[pl_muldiv_floor(s, n, PL_MODEL_MAX_SAMPLES)];
-  group->n_samples = PL_MODEL_MAX_SAMPLES;
+static planc_status fit_group(const pl_samples *all, int64_t from, int64_t to, const left_out *out_of,
+                              planc_model *model, pl_model_group *group);
+static void thin_out(pl_model_group *group, pl_model_sample *samples);
+
+/* Fills an empty model. */
+static planc_status fit(const pl_samples *all, const left_out *out_of, planc_model *model) {
+  VEC(pl_model_group) groups = {0};
+  planc_status status = NULL;
+  for (int64_t from = 0, to; !status && from < all->len; from = to) {
+    for (to = from + 1; to < all->len && pl_samples_same_group(&all->data[from], &all->data[to]);) to++;
+    status = VEC_RESERVE(&groups, groups.len + 1);
+    if (!status) status = fit_group(all, from, to, out_of, model, &groups.data[groups.len]);
+    if (!status) groups.len += groups.data[groups.len].n_samples > 0;
+  }
+  pl_model_group *kept = NULL;
+  if (!status && groups.len > PL_MODEL_MAX_GROUPS)
+    status = planc_error(PLANC_BAD_INPUT, "more than %d types and algorithms", PL_MODEL_MAX_GROUPS);
+  if (!status) status = PL_NEW(&model->arena, &kept, groups.len);
+  if (!status && groups.len > 0) memcpy(kept, groups.data, (size_t)groups.len * sizeof *kept);
+  model->groups = kept;
+  model->n_groups = (int32_t)groups.len;
+  VEC_FREE(&groups);
+  return status;
 }
 
 /* One group from the samples at [from, to). */
@@ -243,25 +266,12 @@ static planc_status fit_group(const pl_samples *all, int64_t from, int64_t to, c
   return NULL;
 }
 
-/* Fills an empty model. */
-static planc_status fit(const pl_samples *all, const left_out *out_of, planc_model *model) {
-  VEC(pl_model_group) groups = {0};
-  planc_status status = NULL;
-  for (int64_t from = 0, to; !status && from < all->len; from = to) {
-    for (to = from + 1; to < all->len && pl_samples_same_group(&all->data[from], &all->data[to]);) to++;
-    status = VEC_RESERVE(&groups, groups.len + 1);
-    if (!status) status = fit_group(all, from, to, out_of, model, &groups.data[groups.len]);
-    if (!status) groups.len += groups.data[groups.len].n_samples > 0;
-  }
-  pl_model_group *kept = NULL;
-  if (!status && groups.len > PL_MODEL_MAX_GROUPS)
-    status = planc_error(PLANC_BAD_INPUT, "more than %d types and algorithms", PL_MODEL_MAX_GROUPS);
-  if (!status) status = PL_NEW(&model->arena, &kept, groups.len);
-  if (!status && groups.len > 0) memcpy(kept, groups.data, (size_t)groups.len * sizeof *kept);
-  model->groups = kept;
-  model->n_groups = (int32_t)groups.len;
-  VEC_FREE(&groups);
-  return status;
+/* Of more shapes than a model holds those in between are left out, evenly. */
+static void thin_out(pl_model_group *group, pl_model_sample *samples) {
+  int32_t n = group->n_samples;
+  if (n <= PL_MODEL_MAX_SAMPLES) return;
+  for (int32_t s = 0; s < PL_MODEL_MAX_SAMPLES; s++) samples[s] = samples[pl_muldiv_floor(s, n, PL_MODEL_MAX_SAMPLES)];
+  group->n_samples = PL_MODEL_MAX_SAMPLES;
 }
 
 /* --- Judging -------------------------------------------------------------------------------------------------- */

@@ -105,18 +105,8 @@ static int64_t least_traffic_ns(const planc_profile *profile, pl_traffic traffic
   return traffic_ns(profile, traffic);
 }
 
-/* What the results of so many tiles keep busy, each of them in as many slices as the least depth allows: kernels that
- * cut a product do so to fill the device. */
-static int64_t busy_with(const planc_profile *profile, const pl_product *product, int64_t tiles, int64_t tile) {
-  int64_t results = pl_mul_saturate(tiles, tile * tile), slices = product->depth / profile->compute.split_depth;
-  if (product->may_split && slices > 1) results = pl_mul_saturate(results, slices);
-  return share_ppm(results, pl_mul_saturate(profile->compute.processors, profile->occupancy.outputs));
-}
-
-static int64_t flops_of(const pl_product *product) {
-  int64_t steps = pl_mul_saturate(pl_mul_saturate(product->rows, product->columns), product->depth);
-  return pl_mul_saturate(pl_mul_saturate(steps, product->count), product->flops_per_step);
-}
+static int64_t busy_with(const planc_profile *profile, const pl_product *product, int64_t tiles, int64_t tile);
+static int64_t flops_of(const pl_product *product);
 
 /* A product's arithmetic by kernels with square tiles of one size. */
 static arithmetic multiply_by(const planc_profile *profile, const pl_product *product, int64_t tile, int64_t flops_ppm,
@@ -138,6 +128,19 @@ static arithmetic multiply_by(const planc_profile *profile, const pl_product *pr
   int64_t tile_flops = tile * tile * product->flops_per_step;
   int64_t flops = pl_mul_saturate(steps, compute->processors * tile_flops);
   return (arithmetic){time_at(flops, peak, flops_ppm), busy_ppm, time_at(flops_of(product), peak, flops_ppm)};
+}
+
+/* What the results of so many tiles keep busy, each of them in as many slices as the least depth allows: kernels that
+ * cut a product do so to fill the device. */
+static int64_t busy_with(const planc_profile *profile, const pl_product *product, int64_t tiles, int64_t tile) {
+  int64_t results = pl_mul_saturate(tiles, tile * tile), slices = product->depth / profile->compute.split_depth;
+  if (product->may_split && slices > 1) results = pl_mul_saturate(results, slices);
+  return share_ppm(results, pl_mul_saturate(profile->compute.processors, profile->occupancy.outputs));
+}
+
+static int64_t flops_of(const pl_product *product) {
+  int64_t steps = pl_mul_saturate(pl_mul_saturate(product->rows, product->columns), product->depth);
+  return pl_mul_saturate(pl_mul_saturate(steps, product->count), product->flops_per_step);
 }
 
 planc_variant pl_work_variant(const pl_work *work, const char *algorithm, int64_t workspace_bytes) {

@@ -167,6 +167,20 @@ static planc_status allocate(expansion *e) {
 static planc_status run_op(expansion *e, int32_t o, const place *at);
 static planc_status add_gradients(expansion *e, int32_t o, int32_t position, const place *at);
 static planc_status exchange_gradients(expansion *e, const place *at);
+static planc_status start_job(expansion *e, int32_t job);
+static planc_status play_rounds(expansion *e, int32_t job, int32_t iteration);
+static planc_status play_optimizer(expansion *e, const place *at);
+
+static planc_status play(expansion *e, int32_t job) {
+  PLANC_TRY(start_job(e, job));
+  for (int32_t iteration = 0; iteration < e->plans[job].job->iterations; iteration++) {
+    place behind_rounds = {.job = job, .iteration = iteration, .round = -1, .batch = e->plans[job].job->batch};
+    PLANC_TRY(play_rounds(e, job, iteration));
+    if (e->plans[job].job->replicas > 1) PLANC_TRY(exchange_gradients(e, &behind_rounds));
+    PLANC_TRY(play_optimizer(e, &behind_rounds));
+  }
+  return NULL;
+}
 
 static planc_status start_job(expansion *e, int32_t job) {
   int32_t n_slots = e->plans[job].of->n_slots;
@@ -194,17 +208,6 @@ static planc_status play_optimizer(expansion *e, const place *at) {
   const pl_job_plan *plan = &e->plans[at->job];
   for (int32_t position = plan->of->n_round_ops; position < plan->job->graph->n_ops; position++)
     PLANC_TRY(run_op(e, plan->order[position], at));
-  return NULL;
-}
-
-static planc_status play(expansion *e, int32_t job) {
-  PLANC_TRY(start_job(e, job));
-  for (int32_t iteration = 0; iteration < e->plans[job].job->iterations; iteration++) {
-    place behind_rounds = {.job = job, .iteration = iteration, .round = -1, .batch = e->plans[job].job->batch};
-    PLANC_TRY(play_rounds(e, job, iteration));
-    if (e->plans[job].job->replicas > 1) PLANC_TRY(exchange_gradients(e, &behind_rounds));
-    PLANC_TRY(play_optimizer(e, &behind_rounds));
-  }
   return NULL;
 }
 

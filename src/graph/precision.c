@@ -145,18 +145,62 @@ static planc_dtype new_dtype(const conversion *c, int32_t tensor) {
   return c->stays[storage_of(c, tensor)] ? c->graph->tensors[tensor].dtype : PLANC_DTYPE_bf16;
 }
 
+/* --- Ops -------------------------------------------------------------------------------------------------------- */
+
+static planc_dtype shared_dtype(const conversion *c);
+static planc_status as_dtype(conversion *c, int32_t tensor, planc_dtype dtype, int32_t *out);
+
+static planc_status convert_inputs(conversion *c, planc_op *op) {
+  planc_dtype shared = op->known ? shared_dtype(c) : PLANC_DTYPE_f32;
+  int32_t *in;
+  PLANC_TRY(PL_NEW(&c->arena, &in, op->n_in));
+  for (int32_t i = 0; i < op->n_in; i++) {
+    in[i] = op->in[i];
+    if (!op->known || !pl_input_mark(op->known, i)) PLANC_TRY(as_dtype(c, op->in[i], shared, &in[i]));
+  }
+  op->in = in;
+  return NULL;
+}
+
+/* The type of the operands that share one: the results', else that of the first to be read. */
+static planc_dtype shared_dtype(const conversion *c) {
+  const planc_optype *type = c->op->known;
+  for (int32_t i = 0; i < c->op->n_out; i++)
+    if (!pl_output_mark(type, i)) return new_dtype(c, c->op->out[i]);
+  for (int32_t i = 0; i < c->op->n_in; i++)
+    if (!pl_input_mark(type, i)) return new_dtype(c, c->op->in[i]);
+  return PLANC_DTYPE_f32;
+}
+
+static planc_status allow_tf32(conversion *c, planc_op *op) {
+  const pl_attr_rule *rule = op->known ? op->known->attrs : NULL;
+  while (rule && rule->key && strcmp(rule->key, PL_TF32_KEY) != 0) rule++;
+  if (!rule || !rule->key || planc_op_attr(op, PL_TF32_KEY)) return NULL;
+  planc_attr *attrs;
+  PLANC_TRY(PL_NEW(&c->arena, &attrs, (int64_t)op->n_attrs + 1));
+  if (op->n_attrs > 0) memcpy(attrs, op->attrs, (size_t)op->n_attrs * sizeof *attrs);
+  attrs[op->n_attrs++] = (planc_attr){.key = PL_TF32_KEY, .type = PLANC_ATTR_INT, .value.integer = 1};
+  op->attrs = attrs;
+  return NULL;
+}
+
 /* --- Casts ------------------------------------------------------------------------------------------------------ */
 
-/* A name for a cast and its result that is neither an op's nor a tensor's. */
-static planc_status name_copy(conversion *c, int32_t tensor, planc_dtype dtype, const char **out) {
-  char name[512];
-  int length = snprintf(name, sizeof name, "%s.%s", c->graph->tensors[tensor].name, planc_dtype_name(dtype));
-  for (int32_t number = 2;; number++) {
-    size_t used = strlen(name);
-    if (planc_graph_builder_find(c->builder, name) < 0 && pl_map_get(&c->op_names, name, used) < 0)
-      return pl_arena_strndup(&c->arena, name, used, out);
-    (void)snprintf(name + length, sizeof name - (size_t)length, ".%d", number);
+static planc_status add_cast(conversion *c, int32_t tensor, planc_dtype dtype, int32_t *out);
+static planc_status name_copy(conversion *c, int32_t tensor, planc_dtype dtype, const char **out);
+
+/* Tensor `tensor` as `dtype`: itself, a copy that is there already, or a new one. */
+static planc_status as_dtype(conversion *c, int32_t tensor, planc_dtype dtype, int32_t *out) {
+  *out = tensor;
+  if (c->graph->tensors[tensor].dtype != PLANC_DTYPE_f32 || new_dtype(c, tensor) == dtype) return NULL;
+  cast_copy *copy = &c->copies[tensor];
+  int64_t writes = c->writes[storage_of(c, tensor)];
+  if (!copy->tensor || copy->writes != writes) {
+    PLANC_TRY(add_cast(c, tensor, dtype, &copy->tensor));
+    copy->writes = writes;
   }
+  *out = copy->tensor;
+  return NULL;
 }
 
 static planc_status add_cast(conversion *c, int32_t tensor, planc_dtype dtype, int32_t *out) {
@@ -180,54 +224,16 @@ static planc_status add_cast(conversion *c, int32_t tensor, planc_dtype dtype, i
   return planc_graph_builder_op(c->builder, &op);
 }
 
-/* Tensor `tensor` as `dtype`: itself, a copy that is there already, or a new one. */
-static planc_status as_dtype(conversion *c, int32_t tensor, planc_dtype dtype, int32_t *out) {
-  *out = tensor;
-  if (c->graph->tensors[tensor].dtype != PLANC_DTYPE_f32 || new_dtype(c, tensor) == dtype) return NULL;
-  cast_copy *copy = &c->copies[tensor];
-  int64_t writes = c->writes[storage_of(c, tensor)];
-  if (!copy->tensor || copy->writes != writes) {
-    PLANC_TRY(add_cast(c, tensor, dtype, &copy->tensor));
-    copy->writes = writes;
+/* A name for a cast and its result that is neither an op's nor a tensor's. */
+static planc_status name_copy(conversion *c, int32_t tensor, planc_dtype dtype, const char **out) {
+  char name[512];
+  int length = snprintf(name, sizeof name, "%s.%s", c->graph->tensors[tensor].name, planc_dtype_name(dtype));
+  for (int32_t number = 2;; number++) {
+    size_t used = strlen(name);
+    if (planc_graph_builder_find(c->builder, name) < 0 && pl_map_get(&c->op_names, name, used) < 0)
+      return pl_arena_strndup(&c->arena, name, used, out);
+    (void)snprintf(name + length, sizeof name - (size_t)length, ".%d", number);
   }
-  *out = copy->tensor;
-  return NULL;
-}
-
-/* --- Ops -------------------------------------------------------------------------------------------------------- */
-
-/* The type of the operands that share one: the results', else that of the first to be read. */
-static planc_dtype shared_dtype(const conversion *c) {
-  const planc_optype *type = c->op->known;
-  for (int32_t i = 0; i < c->op->n_out; i++)
-    if (!pl_output_mark(type, i)) return new_dtype(c, c->op->out[i]);
-  for (int32_t i = 0; i < c->op->n_in; i++)
-    if (!pl_input_mark(type, i)) return new_dtype(c, c->op->in[i]);
-  return PLANC_DTYPE_f32;
-}
-
-static planc_status convert_inputs(conversion *c, planc_op *op) {
-  planc_dtype shared = op->known ? shared_dtype(c) : PLANC_DTYPE_f32;
-  int32_t *in;
-  PLANC_TRY(PL_NEW(&c->arena, &in, op->n_in));
-  for (int32_t i = 0; i < op->n_in; i++) {
-    in[i] = op->in[i];
-    if (!op->known || !pl_input_mark(op->known, i)) PLANC_TRY(as_dtype(c, op->in[i], shared, &in[i]));
-  }
-  op->in = in;
-  return NULL;
-}
-
-static planc_status allow_tf32(conversion *c, planc_op *op) {
-  const pl_attr_rule *rule = op->known ? op->known->attrs : NULL;
-  while (rule && rule->key && strcmp(rule->key, PL_TF32_KEY) != 0) rule++;
-  if (!rule || !rule->key || planc_op_attr(op, PL_TF32_KEY)) return NULL;
-  planc_attr *attrs;
-  PLANC_TRY(PL_NEW(&c->arena, &attrs, (int64_t)op->n_attrs + 1));
-  if (op->n_attrs > 0) memcpy(attrs, op->attrs, (size_t)op->n_attrs * sizeof *attrs);
-  attrs[op->n_attrs++] = (planc_attr){.key = PL_TF32_KEY, .type = PLANC_ATTR_INT, .value.integer = 1};
-  op->attrs = attrs;
-  return NULL;
 }
 
 /* --- Tensors ------------------------------------------------------------------------------------------------------ */

@@ -54,13 +54,7 @@ static planc_status new_store(pl_derivation *d, int32_t like, planc_kind kind, i
   return NULL;
 }
 
-static bool has_form(const planc_tensor *tensor, const planc_tensor *model) {
-  if (tensor->dtype != model->dtype || tensor->rank != model->rank || !pl_law_equal(tensor->offset, model->offset))
-    return false;
-  for (int32_t i = 0; i < model->rank; i++)
-    if (!pl_law_equal(tensor->dims[i], model->dims[i])) return false;
-  return true;
-}
+static bool has_form(const planc_tensor *tensor, const planc_tensor *model);
 
 /* The tensor on a store that is, or will be, the gradient of tensor `like`: the root, a view made before, or a new one.
  */
@@ -77,15 +71,17 @@ static planc_status gradient_on(pl_derivation *d, int32_t store, int32_t like, i
   return NULL;
 }
 
+static bool has_form(const planc_tensor *tensor, const planc_tensor *model) {
+  if (tensor->dtype != model->dtype || tensor->rank != model->rank || !pl_law_equal(tensor->offset, model->offset))
+    return false;
+  for (int32_t i = 0; i < model->rank; i++)
+    if (!pl_law_equal(tensor->dims[i], model->dims[i])) return false;
+  return true;
+}
+
 /* --- States ----------------------------------------------------------------------------------------------------- */
 
-static void note_use(pl_derivation *d, const int32_t *tensors, int32_t count) {
-  for (int32_t i = 0; i < count; i++) {
-    const planc_tensor *tensor = tensor_of(d, tensors[i]);
-    if (!pl_law_equal(tensor->bytes, d->graph->storages[tensor->storage].bytes))
-      d->states[tensor->storage].exclusive = true;
-  }
-}
+static void note_use(pl_derivation *d, const int32_t *tensors, int32_t count);
 
 planc_status pl_grads_init(pl_derivation *d) {
   const planc_graph *graph = d->graph;
@@ -100,6 +96,14 @@ planc_status pl_grads_init(pl_derivation *d) {
   pl_grad_store loss = {.tensor = -1, .users = 1};
   VEC_PUSH(&d->stores, loss);
   return NULL;
+}
+
+static void note_use(pl_derivation *d, const int32_t *tensors, int32_t count) {
+  for (int32_t i = 0; i < count; i++) {
+    const planc_tensor *tensor = tensor_of(d, tensors[i]);
+    if (!pl_law_equal(tensor->bytes, d->graph->storages[tensor->storage].bytes))
+      d->states[tensor->storage].exclusive = true;
+  }
 }
 
 void pl_grads_free(pl_derivation *d) {
@@ -163,14 +167,7 @@ planc_status pl_grads_dy(pl_derivation *d, int32_t output, int32_t *out_tensor) 
 
 /* --- Gradients that arrive at an input ---------------------------------------------------------------------------- */
 
-/* True when the operand's gradient may lie in dy's bytes: both storages are free to share a store, or it is the very
- * same bytes (an in-place op). */
-static bool may_share(pl_derivation *d, int32_t x) {
-  int32_t y = d->op->out[0];
-  if (!state_of(d, x)->exclusive && !state_of(d, y)->exclusive) return true;
-  return tensor_of(d, x)->storage == tensor_of(d, y)->storage &&
-         pl_byte_range_equal(pl_byte_range_of(tensor_of(d, x)), pl_byte_range_of(tensor_of(d, y)));
-}
+static bool may_share(pl_derivation *d, int32_t x);
 
 planc_status pl_grads_target(pl_derivation *d, int32_t operand, bool over_dy, pl_grad_target *out) {
   int32_t x = d->op->in[operand], storage = tensor_of(d, x)->storage;
@@ -201,11 +198,31 @@ planc_status pl_grads_target(pl_derivation *d, int32_t operand, bool over_dy, pl
   return gradient_on(d, out->store, x, &out->tensor);
 }
 
-/* Emits `to` = `a` + `b`. */
-static planc_status emit_sum(pl_derivation *d, int32_t operand, int32_t to, int32_t a, int32_t b) {
-  char suffix[32];
-  (void)snprintf(suffix, sizeof suffix, "sum.%d", operand + 1);
-  return pl_train_emit(d, PL_OPTYPE_add, suffix, (int32_t[]){a, b}, 2, &to, 1, NULL, 0);
+/* True when the operand's gradient may lie in dy's bytes: both storages are free to share a store, or it is the very
+ * same bytes (an in-place op). */
+static bool may_share(pl_derivation *d, int32_t x) {
+  int32_t y = d->op->out[0];
+  if (!state_of(d, x)->exclusive && !state_of(d, y)->exclusive) return true;
+  return tensor_of(d, x)->storage == tensor_of(d, y)->storage &&
+         pl_byte_range_equal(pl_byte_range_of(tensor_of(d, x)), pl_byte_range_of(tensor_of(d, y)));
+}
+
+static planc_status sum_stores(pl_derivation *d, int32_t operand, int32_t with);
+static planc_status emit_sum(pl_derivation *d, int32_t operand, int32_t to, int32_t a, int32_t b);
+
+planc_status pl_grads_arrive(pl_derivation *d, int32_t operand, pl_grad_target target) {
+  int32_t x = d->op->in[operand];
+  pl_grad_state *state = state_of(d, x);
+  pl_byte_range range = pl_byte_range_of(tensor_of(d, x));
+  bool first = !pl_byte_ranges_cover(&state->defined, range);
+  if (state->exclusive && !first) {
+    int32_t gradient;
+    PLANC_TRY(gradient_on(d, state->store, x, &gradient));
+    return emit_sum(d, operand, gradient, gradient, target.tensor);
+  }
+  if (!first) return sum_stores(d, operand, target.store);
+  state->store = target.store;
+  return pl_byte_ranges_add(&state->defined, range);
 }
 
 /* Adds the gradient in store `with` to the one the storage has, in place on whichever has no other user. Both stores
@@ -235,19 +252,11 @@ static planc_status sum_stores(pl_derivation *d, int32_t operand, int32_t with) 
   return NULL;
 }
 
-planc_status pl_grads_arrive(pl_derivation *d, int32_t operand, pl_grad_target target) {
-  int32_t x = d->op->in[operand];
-  pl_grad_state *state = state_of(d, x);
-  pl_byte_range range = pl_byte_range_of(tensor_of(d, x));
-  bool first = !pl_byte_ranges_cover(&state->defined, range);
-  if (state->exclusive && !first) {
-    int32_t gradient;
-    PLANC_TRY(gradient_on(d, state->store, x, &gradient));
-    return emit_sum(d, operand, gradient, gradient, target.tensor);
-  }
-  if (!first) return sum_stores(d, operand, target.store);
-  state->store = target.store;
-  return pl_byte_ranges_add(&state->defined, range);
+/* Emits `to` = `a` + `b`. */
+static planc_status emit_sum(pl_derivation *d, int32_t operand, int32_t to, int32_t a, int32_t b) {
+  char suffix[32];
+  (void)snprintf(suffix, sizeof suffix, "sum.%d", operand + 1);
+  return pl_train_emit(d, PL_OPTYPE_add, suffix, (int32_t[]){a, b}, 2, &to, 1, NULL, 0);
 }
 
 planc_status pl_grads_pass(pl_derivation *d, int32_t operand) {

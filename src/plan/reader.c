@@ -78,36 +78,9 @@ planc_status planc_plan_read(const char *path, planc_plan **out) {
 
 /* --- Header --------------------------------------------------------------------------------------------------- */
 
-static planc_status read_version(pl_row *row) {
-  static const char beginning[] = "{\"planc-plan\":";
-  int64_t version;
-  if (!pl_row_accepts(row, beginning, sizeof beginning - 1))
-    return pl_row_error(row, row->at, "no plan: it does not begin with %s (planc plan makes one of a graph)",
-                        beginning);
-  const char *place = row->at;
-  PLANC_TRY(pl_row_int(row, 0, PL_ROW_MAX, &version));
-  if (version == PLANC_PLAN_VERSION) return NULL;
-  return pl_row_error(row, place, "plan format %lld is not read, only format %d: plan again with this planc",
-                      (long long)version, PLANC_PLAN_VERSION);
-}
-
-static planc_status read_settings(pl_row *row, planc_settings *out) {
-#define X(name, option, kind, least, most, standard, users, help) \
-  if (ROW_ACCEPTS(row, ",\"" #name "\":")) PLANC_TRY(pl_row_int(row, least, most, &out->name));
-  PLANC_SETTINGS(X)
-#undef X
-  planc_status wrong = planc_settings_check(out), status = NULL;
-  if (wrong) status = pl_row_error(row, row->at, "%s", planc_status_message(wrong));
-  planc_status_free(wrong);
-  return status;
-}
-
-static planc_status read_replicas(pl_row *row, int32_t *out) {
-  int64_t n = 0;
-  if (ROW_ACCEPTS(row, ",\"replicas\":")) PLANC_TRY(pl_row_int(row, 2, PLANC_PLAN_MAX_REPLICAS, &n));
-  *out = (int32_t)n;
-  return NULL;
-}
+static planc_status read_version(pl_row *row);
+static planc_status read_settings(pl_row *row, planc_settings *out);
+static planc_status read_replicas(pl_row *row, int32_t *out);
 
 static planc_status read_header(reading *r) {
   pl_row *row = &r->row;
@@ -140,6 +113,37 @@ static planc_status read_header(reading *r) {
   plan->body.n = n_body;
   plan->epilogue.n = n_epilogue;
   return ROW_END(row, "}");
+}
+
+static planc_status read_version(pl_row *row) {
+  static const char beginning[] = "{\"planc-plan\":";
+  int64_t version;
+  if (!pl_row_accepts(row, beginning, sizeof beginning - 1))
+    return pl_row_error(row, row->at, "no plan: it does not begin with %s (planc plan makes one of a graph)",
+                        beginning);
+  const char *place = row->at;
+  PLANC_TRY(pl_row_int(row, 0, PL_ROW_MAX, &version));
+  if (version == PLANC_PLAN_VERSION) return NULL;
+  return pl_row_error(row, place, "plan format %lld is not read, only format %d: plan again with this planc",
+                      (long long)version, PLANC_PLAN_VERSION);
+}
+
+static planc_status read_settings(pl_row *row, planc_settings *out) {
+#define X(name, option, kind, least, most, standard, users, help) \
+  if (ROW_ACCEPTS(row, ",\"" #name "\":")) PLANC_TRY(pl_row_int(row, least, most, &out->name));
+  PLANC_SETTINGS(X)
+#undef X
+  planc_status wrong = planc_settings_check(out), status = NULL;
+  if (wrong) status = pl_row_error(row, row->at, "%s", planc_status_message(wrong));
+  planc_status_free(wrong);
+  return status;
+}
+
+static planc_status read_replicas(pl_row *row, int32_t *out) {
+  int64_t n = 0;
+  if (ROW_ACCEPTS(row, ",\"replicas\":")) PLANC_TRY(pl_row_int(row, 2, PLANC_PLAN_MAX_REPLICAS, &n));
+  *out = (int32_t)n;
+  return NULL;
 }
 
 /* Holds the header's counts against the text: its lines and what can stand in them. */

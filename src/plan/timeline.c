@@ -171,42 +171,31 @@ static planc_status read_header(reading_timeline *r, const pl_json *at, const ch
 
 /* --- Events --------------------------------------------------------------------------------------------------- */
 
-/* Microseconds with at most three digits behind the point, as nanoseconds. Up to the end of the range a double is less
- * than 0.25 ns off; a product of all of it would round away more. */
-static planc_status read_time(const pl_json *at, int64_t *out) {
-  if (!cJSON_IsNumber(at->value)) return pl_json_error(at, "must be a number");
-  double us = at->value->valuedouble, whole_us;
-  if (!(us >= 0 && us <= (double)PLANC_TIMELINE_MAX_NS / 1000))
-    return pl_json_error(at, "must be from 0 to 2^42 microseconds");
-  double rest_ns = 1000 * modf(us, &whole_us);
-  *out = 1000 * (int64_t)whole_us + llround(rest_ns);
-  if (fabs(rest_ns - round(rest_ns)) < 0.25) return NULL;
-  return pl_json_error(at, "is not a whole number of nanoseconds");
-}
-
+static planc_status read_arguments(const reading_timeline *r, const pl_json *at, int32_t *out_instr,
+                                   int64_t *out_period);
+static planc_status check_job(const reading_timeline *r, int32_t instr, const pl_json *at);
 static planc_status check_place(const reading_timeline *r, int32_t instr, const pl_json *category, const pl_json *pid,
-                                const pl_json *tid) {
-  const planc_instr *at = &r->plan->body.instrs[instr];
-  const char *name, *kind = "exec";
-  int32_t gpu = pl_gpu_of_stream(r->plan, at->stream);
-  if (at->op == PLANC_INSTR_copy) kind = pl_copy_word(pl_way_of_copy(r->plan, r->acquired, at));
-  int64_t process, thread;
-  PLANC_TRY(pl_json_string(category, &name));
-  if (strcmp(name, kind) != 0)
-    return pl_json_error(category, "instruction %" PRId32 " is of another kind: %s", instr, kind);
-  PLANC_TRY(pl_json_int(pid, 0, INT32_MAX, &process));
-  PLANC_TRY(pl_json_int(tid, 0, INT32_MAX, &thread));
-  if (process != gpu + 1 || thread != at->stream + 1)
-    return pl_json_error(tid, "instruction %" PRId32 " is of stream %d on GPU %" PRId32, instr, at->stream, gpu);
-  return NULL;
-}
+                                const pl_json *tid);
+static planc_status read_time(const pl_json *at, int64_t *out);
 
-static planc_status check_job(const reading_timeline *r, int32_t instr, const pl_json *at) {
-  int64_t job;
-  int32_t of_stream = r->plan->streams[r->plan->body.instrs[instr].stream].job;
-  PLANC_TRY(pl_json_int(at, 0, (int64_t)r->plan->n_jobs - 1, &job));
-  if (job == of_stream) return NULL;
-  return pl_json_error(at, "instruction %" PRId32 " is of job %" PRId32, instr, of_stream);
+static planc_status read_event(reading_timeline *r, const pl_json *at) {
+  enum { NAME, CATEGORY, PHASE, START, DURATION, PID, TID, ARGUMENTS, N_KEYS };
+  static const pl_json_key keys[N_KEYS] = {{.name = "name"}, {.name = "cat"}, {.name = "ph"},  {.name = "ts"},
+                                           {.name = "dur"},  {.name = "pid"}, {.name = "tid"}, {.name = "args"}};
+  pl_json members[N_KEYS];
+  const char *name;
+  int32_t instr = 0;
+  int64_t period = 0, start = 0, duration = 0;
+  PLANC_TRY(pl_json_members(at, keys, N_KEYS, members));
+  PLANC_TRY(pl_json_string(&members[NAME], &name));
+  PLANC_TRY(read_arguments(r, &members[ARGUMENTS], &instr, &period));
+  PLANC_TRY(check_place(r, instr, &members[CATEGORY], &members[PID], &members[TID]));
+  PLANC_TRY(read_time(&members[START], &start));
+  PLANC_TRY(read_time(&members[DURATION], &duration));
+  planc_span *span = &r->spans[period * r->timeline->n_timed + r->timed_of[instr]];
+  if (span->end_ns >= 0) return pl_json_error(at, "instruction %" PRId32 " of that period stands twice", instr);
+  *span = (planc_span){.start_ns = start, .end_ns = start + duration};
+  return NULL;
 }
 
 static planc_status read_arguments(const reading_timeline *r, const pl_json *at, int32_t *out_instr,
@@ -233,24 +222,42 @@ static planc_status read_arguments(const reading_timeline *r, const pl_json *at,
   return NULL;
 }
 
-static planc_status read_event(reading_timeline *r, const pl_json *at) {
-  enum { NAME, CATEGORY, PHASE, START, DURATION, PID, TID, ARGUMENTS, N_KEYS };
-  static const pl_json_key keys[N_KEYS] = {{.name = "name"}, {.name = "cat"}, {.name = "ph"},  {.name = "ts"},
-                                           {.name = "dur"},  {.name = "pid"}, {.name = "tid"}, {.name = "args"}};
-  pl_json members[N_KEYS];
-  const char *name;
-  int32_t instr = 0;
-  int64_t period = 0, start = 0, duration = 0;
-  PLANC_TRY(pl_json_members(at, keys, N_KEYS, members));
-  PLANC_TRY(pl_json_string(&members[NAME], &name));
-  PLANC_TRY(read_arguments(r, &members[ARGUMENTS], &instr, &period));
-  PLANC_TRY(check_place(r, instr, &members[CATEGORY], &members[PID], &members[TID]));
-  PLANC_TRY(read_time(&members[START], &start));
-  PLANC_TRY(read_time(&members[DURATION], &duration));
-  planc_span *span = &r->spans[period * r->timeline->n_timed + r->timed_of[instr]];
-  if (span->end_ns >= 0) return pl_json_error(at, "instruction %" PRId32 " of that period stands twice", instr);
-  *span = (planc_span){.start_ns = start, .end_ns = start + duration};
+static planc_status check_job(const reading_timeline *r, int32_t instr, const pl_json *at) {
+  int64_t job;
+  int32_t of_stream = r->plan->streams[r->plan->body.instrs[instr].stream].job;
+  PLANC_TRY(pl_json_int(at, 0, (int64_t)r->plan->n_jobs - 1, &job));
+  if (job == of_stream) return NULL;
+  return pl_json_error(at, "instruction %" PRId32 " is of job %" PRId32, instr, of_stream);
+}
+
+static planc_status check_place(const reading_timeline *r, int32_t instr, const pl_json *category, const pl_json *pid,
+                                const pl_json *tid) {
+  const planc_instr *at = &r->plan->body.instrs[instr];
+  const char *name, *kind = "exec";
+  int32_t gpu = pl_gpu_of_stream(r->plan, at->stream);
+  if (at->op == PLANC_INSTR_copy) kind = pl_copy_word(pl_way_of_copy(r->plan, r->acquired, at));
+  int64_t process, thread;
+  PLANC_TRY(pl_json_string(category, &name));
+  if (strcmp(name, kind) != 0)
+    return pl_json_error(category, "instruction %" PRId32 " is of another kind: %s", instr, kind);
+  PLANC_TRY(pl_json_int(pid, 0, INT32_MAX, &process));
+  PLANC_TRY(pl_json_int(tid, 0, INT32_MAX, &thread));
+  if (process != gpu + 1 || thread != at->stream + 1)
+    return pl_json_error(tid, "instruction %" PRId32 " is of stream %d on GPU %" PRId32, instr, at->stream, gpu);
   return NULL;
+}
+
+/* Microseconds with at most three digits behind the point, as nanoseconds. Up to the end of the range a double is less
+ * than 0.25 ns off; a product of all of it would round away more. */
+static planc_status read_time(const pl_json *at, int64_t *out) {
+  if (!cJSON_IsNumber(at->value)) return pl_json_error(at, "must be a number");
+  double us = at->value->valuedouble, whole_us;
+  if (!(us >= 0 && us <= (double)PLANC_TIMELINE_MAX_NS / 1000))
+    return pl_json_error(at, "must be from 0 to 2^42 microseconds");
+  double rest_ns = 1000 * modf(us, &whole_us);
+  *out = 1000 * (int64_t)whole_us + llround(rest_ns);
+  if (fabs(rest_ns - round(rest_ns)) < 0.25) return NULL;
+  return pl_json_error(at, "is not a whole number of nanoseconds");
 }
 
 /* Names of streams and the like ("ph": "M") are for viewers. */

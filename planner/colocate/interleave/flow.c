@@ -117,26 +117,10 @@ static planc_status wait_for_each_other(flowing *f, const group_cursor *own, con
 
 /* --- Commands ----------------------------------------------------------------------------------------------------- */
 
-static planc_status take(flowing *f, const group_cursor *own, const group_cursor *other, int64_t bytes, int64_t *out) {
-  bool synced;
-  PLANC_TRY(pl_stream_chunks_take(&f->chunks, own->pass->job, bytes, out, &synced));
-  f->fits = f->fits && *out >= 0;
-  if (!f->fits) return NULL;
-  *out += f->of->kept_bytes;
-  return synced ? wait_for_each_other(f, own, other) : NULL;
-}
-
-static planc_status give(flowing *f, const group_cursor *own, int64_t address, int64_t bytes) {
-  return pl_stream_chunks_give(&f->chunks, own->pass->job, address - f->of->kept_bytes, bytes);
-}
-
 static planc_status take_workspace(flowing *f, const group_cursor *own, const group_cursor *other, int64_t bytes,
-                                   int64_t *out) {
-  *out = PLANC_BLANK;
-  if (bytes == 0) return NULL;
-  PLANC_TRY(take(f, own, other, bytes, out));
-  return f->fits ? give(f, own, *out, bytes) : NULL;
-}
+                                   int64_t *out);
+static planc_status take(flowing *f, const group_cursor *own, const group_cursor *other, int64_t bytes, int64_t *out);
+static planc_status give(flowing *f, const group_cursor *own, int64_t address, int64_t bytes);
 
 static planc_status allocate(flowing *f, const group_cursor *own, const group_cursor *other) {
   const pl_timing *t = f->of->timing;
@@ -151,6 +135,27 @@ static planc_status allocate(flowing *f, const group_cursor *own, const group_cu
   if (f->of->kept[own->pass->job][r] != PLANC_BLANK) return NULL;
   int64_t bytes = planc_schedule_bytes(s, r), *address = &f->residencies[pass][r];
   return command->kind == PLANC_CMD_ACQUIRE ? take(f, own, other, bytes, address) : give(f, own, *address, bytes);
+}
+
+static planc_status take_workspace(flowing *f, const group_cursor *own, const group_cursor *other, int64_t bytes,
+                                   int64_t *out) {
+  *out = PLANC_BLANK;
+  if (bytes == 0) return NULL;
+  PLANC_TRY(take(f, own, other, bytes, out));
+  return f->fits ? give(f, own, *out, bytes) : NULL;
+}
+
+static planc_status take(flowing *f, const group_cursor *own, const group_cursor *other, int64_t bytes, int64_t *out) {
+  bool synced;
+  PLANC_TRY(pl_stream_chunks_take(&f->chunks, own->pass->job, bytes, out, &synced));
+  f->fits = f->fits && *out >= 0;
+  if (!f->fits) return NULL;
+  *out += f->of->kept_bytes;
+  return synced ? wait_for_each_other(f, own, other) : NULL;
+}
+
+static planc_status give(flowing *f, const group_cursor *own, int64_t address, int64_t bytes) {
+  return pl_stream_chunks_give(&f->chunks, own->pass->job, address - f->of->kept_bytes, bytes);
 }
 
 /* --- Pairs -------------------------------------------------------------------------------------------------------- */

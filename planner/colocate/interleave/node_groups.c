@@ -111,32 +111,9 @@ static planc_status list_nodes(cutting *c) {
 
 /* --- Recurrences -------------------------------------------------------------------------------------------------- */
 
-static int compare_steps(const void *left, const void *right) {
-  const step *a = left, *b = right;
-  int by_name = strcmp(a->loop, b->loop);
-  if (by_name != 0) return by_name;
-  if (a->round != b->round) return a->round < b->round ? -1 : 1;
-  if (a->phase != b->phase) return a->phase < b->phase ? -1 : 1;
-  return (a->node > b->node) - (a->node < b->node);
-}
-
-/* Recomputes are left out: they may run anywhere. */
-static int32_t list_steps(const cutting *c, step *steps) {
-  const planc_command *commands = planc_schedule_commands(c->of->schedule);
-  int32_t n = 0;
-  for (int32_t k = 0; k < c->n; k++) {
-    if (c->nodes[k].exec < 0 || commands[c->nodes[k].exec].recompute) continue;
-    int32_t instance = commands[c->nodes[k].exec].instance;
-    const char *loop = planc_trace_op(c->of->trace, instance)->loop;
-    if (loop)
-      steps[n++] = (step){loop, c->of->trace->instances[instance].round, planc_trace_phase(c->of->trace, instance), k};
-  }
-  return n;
-}
-
-static bool is_same(const step *a, const step *b) {
-  return strcmp(a->loop, b->loop) == 0 && a->round == b->round && a->phase == b->phase;
-}
+static int32_t list_steps(const cutting *c, step *steps);
+static int compare_steps(const void *left, const void *right);
+static bool is_same(const step *a, const step *b);
 
 static planc_status forbid_cuts(cutting *c) {
   step *steps;
@@ -155,6 +132,33 @@ static planc_status forbid_cuts(cutting *c) {
     if (now > 0) c->nodes[k].cut = false;
   }
   return NULL;
+}
+
+/* Recomputes are left out: they may run anywhere. */
+static int32_t list_steps(const cutting *c, step *steps) {
+  const planc_command *commands = planc_schedule_commands(c->of->schedule);
+  int32_t n = 0;
+  for (int32_t k = 0; k < c->n; k++) {
+    if (c->nodes[k].exec < 0 || commands[c->nodes[k].exec].recompute) continue;
+    int32_t instance = commands[c->nodes[k].exec].instance;
+    const char *loop = planc_trace_op(c->of->trace, instance)->loop;
+    if (loop)
+      steps[n++] = (step){loop, c->of->trace->instances[instance].round, planc_trace_phase(c->of->trace, instance), k};
+  }
+  return n;
+}
+
+static int compare_steps(const void *left, const void *right) {
+  const step *a = left, *b = right;
+  int by_name = strcmp(a->loop, b->loop);
+  if (by_name != 0) return by_name;
+  if (a->round != b->round) return a->round < b->round ? -1 : 1;
+  if (a->phase != b->phase) return a->phase < b->phase ? -1 : 1;
+  return (a->node > b->node) - (a->node < b->node);
+}
+
+static bool is_same(const step *a, const step *b) {
+  return strcmp(a->loop, b->loop) == 0 && a->round == b->round && a->phase == b->phase;
 }
 
 /* --- Where allocation ends ---------------------------------------------------------------------------------------- */
@@ -188,8 +192,39 @@ static int32_t nearest_cut(const cutting *c, int32_t node) {
 
 /* --- Groups ------------------------------------------------------------------------------------------------------- */
 
-static int64_t held_before(const cutting *c, int32_t node) {
-  return node > 0 ? c->nodes[node - 1].held : 0;
+static void cut_part(cutting *c, int32_t first, int32_t last, bool allocates);
+static int64_t size_of(const cutting *c, int32_t first, int32_t last);
+static int64_t held_before(const cutting *c, int32_t node);
+static int64_t time_of(const cutting *c, int32_t first, int32_t last);
+static int64_t size_wanted(const cutting *c, bool allocates, int32_t number);
+static int32_t find_end(const cutting *c, int32_t first, int32_t end, bool allocates, int64_t bytes, int64_t target_ns);
+static bool is_large(const cutting *c, int32_t at, bool allocates, int64_t bytes);
+static int64_t distance(int64_t a, int64_t b);
+static void add_group(cutting *c, int32_t first, int32_t last);
+
+static void make_part(cutting *c, int32_t first, int32_t last, bool allocates) {
+  if (first > last) return;
+  if (c->cut->where == PL_CUT_BY_SIZE) {
+    cut_part(c, first, last, allocates);
+  } else {
+    add_group(c, first, last);
+  }
+}
+
+/* Cuts nodes first, ..., last into groups of one kind. */
+static void cut_part(cutting *c, int32_t first, int32_t last, bool allocates) {
+  int64_t all = size_of(c, first, last), ns = time_of(c, first, last);
+  int32_t n_before = c->out->n, before = first;
+  for (int32_t from = first, to; from <= last; from = to + 1) {
+    int64_t bytes = size_wanted(c, allocates, c->out->n - n_before);
+    to = find_end(c, from, last, allocates, bytes, all > bytes ? pl_muldiv_floor(ns, bytes, all) : ns);
+    if (to == last && c->out->n > n_before && size_of(c, from, to) < bytes - bytes / 2) {
+      c->out->n--;
+      from = before;
+    }
+    add_group(c, from, to);
+    before = from;
+  }
 }
 
 static int64_t size_of(const cutting *c, int32_t first, int32_t last) {
@@ -197,13 +232,8 @@ static int64_t size_of(const cutting *c, int32_t first, int32_t last) {
   return change < 0 ? -change : change;
 }
 
-static void add_group(cutting *c, int32_t first, int32_t last) {
-  pl_node_group *group = &c->groups[c->out->n++];
-  *group = (pl_node_group){.first = first > 0 ? c->nodes[first - 1].end : 0, .end = c->nodes[last].end};
-  group->held_bytes = c->nodes[last].held;
-  group->most_bytes = held_before(c, first);
-  for (int32_t k = first; k <= last; k++)
-    if (c->nodes[k].most > group->most_bytes) group->most_bytes = c->nodes[k].most;
+static int64_t held_before(const cutting *c, int32_t node) {
+  return node > 0 ? c->nodes[node - 1].held : 0;
 }
 
 /* The time of nodes first, ..., last. */
@@ -211,14 +241,10 @@ static int64_t time_of(const cutting *c, int32_t first, int32_t last) {
   return c->nodes[last].ns - (first > 0 ? c->nodes[first - 1].ns : 0);
 }
 
-static int64_t distance(int64_t a, int64_t b) {
-  return a > b ? a - b : b - a;
-}
-
-/* What alone has more than the size is a group of its own. */
-static bool is_large(const cutting *c, int32_t at, bool allocates, int64_t bytes) {
-  int64_t change = c->nodes[at].held - held_before(c, at);
-  return (allocates ? change : -change) > bytes;
+static int64_t size_wanted(const cutting *c, bool allocates, int32_t number) {
+  if (!allocates) return c->cut->release_bytes;
+  int64_t bytes = number < c->cut->n_sizes ? c->cut->sizes[number] : c->cut->split_bytes;
+  return bytes > 0 ? bytes : c->cut->split_bytes;
 }
 
 /* The last node of a group that begins with `first`, of nodes up to `end`: as soon as it has its size; or, relaxed, the
@@ -238,33 +264,21 @@ static int32_t find_end(const cutting *c, int32_t first, int32_t end, bool alloc
   return best >= 0 ? best : end;
 }
 
-static int64_t size_wanted(const cutting *c, bool allocates, int32_t number) {
-  if (!allocates) return c->cut->release_bytes;
-  int64_t bytes = number < c->cut->n_sizes ? c->cut->sizes[number] : c->cut->split_bytes;
-  return bytes > 0 ? bytes : c->cut->split_bytes;
+/* What alone has more than the size is a group of its own. */
+static bool is_large(const cutting *c, int32_t at, bool allocates, int64_t bytes) {
+  int64_t change = c->nodes[at].held - held_before(c, at);
+  return (allocates ? change : -change) > bytes;
 }
 
-/* Cuts nodes first, ..., last into groups of one kind. */
-static void cut_part(cutting *c, int32_t first, int32_t last, bool allocates) {
-  int64_t all = size_of(c, first, last), ns = time_of(c, first, last);
-  int32_t n_before = c->out->n, before = first;
-  for (int32_t from = first, to; from <= last; from = to + 1) {
-    int64_t bytes = size_wanted(c, allocates, c->out->n - n_before);
-    to = find_end(c, from, last, allocates, bytes, all > bytes ? pl_muldiv_floor(ns, bytes, all) : ns);
-    if (to == last && c->out->n > n_before && size_of(c, from, to) < bytes - bytes / 2) {
-      c->out->n--;
-      from = before;
-    }
-    add_group(c, from, to);
-    before = from;
-  }
+static int64_t distance(int64_t a, int64_t b) {
+  return a > b ? a - b : b - a;
 }
 
-static void make_part(cutting *c, int32_t first, int32_t last, bool allocates) {
-  if (first > last) return;
-  if (c->cut->where == PL_CUT_BY_SIZE) {
-    cut_part(c, first, last, allocates);
-  } else {
-    add_group(c, first, last);
-  }
+static void add_group(cutting *c, int32_t first, int32_t last) {
+  pl_node_group *group = &c->groups[c->out->n++];
+  *group = (pl_node_group){.first = first > 0 ? c->nodes[first - 1].end : 0, .end = c->nodes[last].end};
+  group->held_bytes = c->nodes[last].held;
+  group->most_bytes = held_before(c, first);
+  for (int32_t k = first; k <= last; k++)
+    if (c->nodes[k].most > group->most_bytes) group->most_bytes = c->nodes[k].most;
 }

@@ -117,28 +117,41 @@ typedef struct demand_reader {
   int32_t next;
 } demand_reader;
 
-static int64_t time_of_next(const demand_reader *r) {
-  if (r->next == r->areas->n_steps) return INT64_MAX;
-  return r->at_ns + r->pass->at_ns[r->areas->steps[r->next].command];
-}
-
-static int64_t held(const demand_reader *r) {
-  return r->next == 0 ? 0 : r->areas->steps[r->next - 1].bytes;
-}
-
-static void read_to(demand_reader *r, int64_t ns) {
-  while (time_of_next(r) <= ns) r->next++;
-}
-
-static demand_reader reader_of(const shift_search *s, const runner *r, int32_t pass, int64_t at_ns) {
-  return (demand_reader){.areas = &s->areas->jobs[r->job], .pass = &s->timing->passes[pass], .at_ns = at_ns};
-}
-
 /* The iterations of other jobs that are under way at a time. */
 typedef struct under_way {
   int32_t n;
   demand_reader of[PLANC_MIX_MAX_JOBS];
 } under_way;
+
+static demand_reader reader_of(const shift_search *s, const runner *r, int32_t pass, int64_t at_ns);
+static under_way others_at(const shift_search *s, const runner *own, int64_t ns);
+static int64_t read_all(demand_reader *mine, under_way *others, int64_t now, int64_t *out_next);
+static void read_to(demand_reader *r, int64_t ns);
+static int64_t time_of_next(const demand_reader *r);
+static int64_t held(const demand_reader *r);
+static int64_t next_release(const under_way *others);
+static int64_t held_since(const demand_reader *mine);
+
+/* By how much the iteration has to start later than at `at_ns` at the least to fit: 0 where it fits. INT64_MAX where it
+ * never does. What is given back at a moment is there for who takes then.
+ *
+ * At a moment with too much, the iteration has held its part since some earlier time, and the others hold theirs until
+ * the next release. As long as a shift does not bring that earlier time to the release, both parts still meet, and
+ * there is still too much. */
+static int64_t lateness(const shift_search *s, const runner *own, int64_t at_ns) {
+  demand_reader mine = reader_of(s, own, pass_of(s, own, own->n_started), at_ns);
+  under_way others = others_at(s, own, at_ns);
+  for (int64_t now = at_ns, next; now != INT64_MAX; now = next) {
+    if (read_all(&mine, &others, now, &next) <= s->budget_bytes) continue;
+    int64_t release = mine.next > 0 ? next_release(&others) : INT64_MAX;
+    return release == INT64_MAX ? INT64_MAX : release - held_since(&mine);
+  }
+  return 0;
+}
+
+static demand_reader reader_of(const shift_search *s, const runner *r, int32_t pass, int64_t at_ns) {
+  return (demand_reader){.areas = &s->areas->jobs[r->job], .pass = &s->timing->passes[pass], .at_ns = at_ns};
+}
 
 /* Starts only go up, so that of each job only the last one can be. */
 static under_way others_at(const shift_search *s, const runner *own, int64_t ns) {
@@ -150,6 +163,32 @@ static under_way others_at(const shift_search *s, const runner *own, int64_t ns)
     others.of[others.n++] = reader_of(s, r, it->pass, it->at_ns);
   }
   return others;
+}
+
+/* What is held at a moment, when everything is read to it; *out_next is when that changes. */
+static int64_t read_all(demand_reader *mine, under_way *others, int64_t now, int64_t *out_next) {
+  read_to(mine, now);
+  int64_t sum = held(mine);
+  *out_next = time_of_next(mine);
+  for (int32_t k = 0; k < others->n; k++) {
+    read_to(&others->of[k], now);
+    sum += held(&others->of[k]);
+    if (time_of_next(&others->of[k]) < *out_next) *out_next = time_of_next(&others->of[k]);
+  }
+  return sum;
+}
+
+static void read_to(demand_reader *r, int64_t ns) {
+  while (time_of_next(r) <= ns) r->next++;
+}
+
+static int64_t time_of_next(const demand_reader *r) {
+  if (r->next == r->areas->n_steps) return INT64_MAX;
+  return r->at_ns + r->pass->at_ns[r->areas->steps[r->next].command];
+}
+
+static int64_t held(const demand_reader *r) {
+  return r->next == 0 ? 0 : r->areas->steps[r->next - 1].bytes;
 }
 
 /* When one of them lets go of something, behind the moment that they are read to; INT64_MAX where none ever does. */
@@ -168,36 +207,6 @@ static int64_t held_since(const demand_reader *mine) {
   int32_t step = mine->next - 1;
   while (step > 0 && mine->areas->steps[step - 1].bytes >= held(mine)) step--;
   return mine->at_ns + mine->pass->at_ns[mine->areas->steps[step].command];
-}
-
-/* What is held at a moment, when everything is read to it; *out_next is when that changes. */
-static int64_t read_all(demand_reader *mine, under_way *others, int64_t now, int64_t *out_next) {
-  read_to(mine, now);
-  int64_t sum = held(mine);
-  *out_next = time_of_next(mine);
-  for (int32_t k = 0; k < others->n; k++) {
-    read_to(&others->of[k], now);
-    sum += held(&others->of[k]);
-    if (time_of_next(&others->of[k]) < *out_next) *out_next = time_of_next(&others->of[k]);
-  }
-  return sum;
-}
-
-/* By how much the iteration has to start later than at `at_ns` at the least to fit: 0 where it fits. INT64_MAX where it
- * never does. What is given back at a moment is there for who takes then.
- *
- * At a moment with too much, the iteration has held its part since some earlier time, and the others hold theirs until
- * the next release. As long as a shift does not bring that earlier time to the release, both parts still meet, and
- * there is still too much. */
-static int64_t lateness(const shift_search *s, const runner *own, int64_t at_ns) {
-  demand_reader mine = reader_of(s, own, pass_of(s, own, own->n_started), at_ns);
-  under_way others = others_at(s, own, at_ns);
-  for (int64_t now = at_ns, next; now != INT64_MAX; now = next) {
-    if (read_all(&mine, &others, now, &next) <= s->budget_bytes) continue;
-    int64_t release = mine.next > 0 ? next_release(&others) : INT64_MAX;
-    return release == INT64_MAX ? INT64_MAX : release - held_since(&mine);
-  }
-  return 0;
 }
 
 /* --- Who may start ------------------------------------------------------------------------------------------------ */

@@ -119,12 +119,25 @@ static const planc_command *command_at(const rounds *r, int32_t c) {
 
 /* --- Strands ------------------------------------------------------------------------------------------------------ */
 
-static int32_t round_of_exec(const rounds *r, int32_t c) {
-  return r->from->trace->instances[command_at(r, c)->instance].round;
-}
+static void find_rounds(const rounds *r, int32_t *round_of);
+static int32_t round_of_exec(const rounds *r, int32_t c);
+static int32_t round_of_buffer(const rounds *r, int32_t c);
 
-static int32_t round_of_buffer(const rounds *r, int32_t c) {
-  return r->from->trace->buffers[planc_schedule_buffer(r->from->schedule, command_at(r, c))].round;
+static planc_status split(rounds *r) {
+  int32_t n_commands = planc_schedule_n_commands(r->from->schedule), *round_of;
+  PLANC_TRY(PL_NEW(&r->arena, &round_of, n_commands));
+  PLANC_TRY(PL_NEW(&r->arena, &r->strands, r->n + 1));
+  find_rounds(r, round_of);
+  for (int32_t c = 0; c < n_commands; c++) r->strands[round_of[c]].n++;
+  for (int32_t k = 0; k <= r->n; k++) {
+    PLANC_TRY(PL_NEW(&r->arena, &r->strands[k].commands, r->strands[k].n));
+    r->strands[k].n = 0;
+  }
+  for (int32_t c = 0; c < n_commands; c++) {
+    strand *of = &r->strands[round_of[c]];
+    of->commands[of->n++] = c;
+  }
+  return NULL;
 }
 
 /* Sets each command's round; n: behind all rounds. A command of a buffer that rounds share is of the round of the exec
@@ -147,21 +160,12 @@ static void find_rounds(const rounds *r, int32_t *round_of) {
   }
 }
 
-static planc_status split(rounds *r) {
-  int32_t n_commands = planc_schedule_n_commands(r->from->schedule), *round_of;
-  PLANC_TRY(PL_NEW(&r->arena, &round_of, n_commands));
-  PLANC_TRY(PL_NEW(&r->arena, &r->strands, r->n + 1));
-  find_rounds(r, round_of);
-  for (int32_t c = 0; c < n_commands; c++) r->strands[round_of[c]].n++;
-  for (int32_t k = 0; k <= r->n; k++) {
-    PLANC_TRY(PL_NEW(&r->arena, &r->strands[k].commands, r->strands[k].n));
-    r->strands[k].n = 0;
-  }
-  for (int32_t c = 0; c < n_commands; c++) {
-    strand *of = &r->strands[round_of[c]];
-    of->commands[of->n++] = c;
-  }
-  return NULL;
+static int32_t round_of_exec(const rounds *r, int32_t c) {
+  return r->from->trace->instances[command_at(r, c)->instance].round;
+}
+
+static int32_t round_of_buffer(const rounds *r, int32_t c) {
+  return r->from->trace->buffers[planc_schedule_buffer(r->from->schedule, command_at(r, c))].round;
 }
 
 /* --- What a round holds ------------------------------------------------------------------------------------------- */
@@ -258,30 +262,32 @@ static planc_status index_accesses(rounds *r) {
   return NULL;
 }
 
-/* Whether all that an access comes after in the trace is in the order already: what it reads has been made, what it
- * overwrites has been read. */
-static bool may_access(const rounds *r, int32_t a) {
-  const planc_access *access = &r->from->trace->accesses[a];
-  if (access->write < 0) return r->version[access->buffer] == access->read;
-  return r->done[access->buffer] == r->position[a];
-}
+static void start_order(rounds *r);
+static int32_t find_next(const rounds *r);
+static bool may_stand(const rounds *r, const planc_command *command);
+static bool may_access(const rounds *r, int32_t a);
+static void stand(rounds *r, const planc_command *command);
+static pl_turn turn_of(int32_t command);
 
-static bool may_stand(const rounds *r, const planc_command *command) {
-  if (command->kind != PLANC_CMD_EXEC) return true;
-  const planc_instance *it = &r->from->trace->instances[command->instance];
-  for (int32_t a = it->first_access; a < it->first_access + it->n_accesses; a++)
-    if (!may_access(r, a)) return false;
-  return true;
-}
-
-static void stand(rounds *r, const planc_command *command) {
-  if (command->kind != PLANC_CMD_EXEC) return;
-  const planc_instance *it = &r->from->trace->instances[command->instance];
-  for (int32_t a = it->first_access; a < it->first_access + it->n_accesses; a++) {
-    const planc_access *access = &r->from->trace->accesses[a];
-    r->done[access->buffer]++;
-    if (access->write >= 0) r->version[access->buffer] = access->write;
+static planc_status weave(rounds *r, pl_turn *turns, planc_candidate *out) {
+  static const int32_t once[] = {1};
+  const strand *behind = &r->strands[r->n];
+  int64_t n = 0;
+  start_order(r);
+  for (int32_t k; (k = find_next(r)) >= 0;) {
+    int32_t command = r->strands[k].commands[r->strands[k].next++];
+    stand(r, command_at(r, command));
+    turns[n++] = turn_of(command);
   }
+  for (int32_t k = 0; k < behind->n; k++) turns[n++] = turn_of(behind->commands[k]);
+  assert(n == planc_schedule_n_commands(r->from->schedule));
+  pl_merge merge = {.n_jobs = 1, .jobs = r->from, .iterations = once, .n_compute = r->n, .n_turns = n, .turns = turns};
+  return pl_merge_candidates(&merge, out);
+}
+
+static void start_order(rounds *r) {
+  for (int32_t k = 0; k <= r->n; k++) r->strands[k].next = 0;
+  for (int32_t b = 0; b < r->from->trace->n_buffers; b++) r->done[b] = r->version[b] = 0;
 }
 
 /* Of the rounds whose next command may come now, the one whose command is the earliest; of several at one time one that
@@ -304,48 +310,67 @@ static int32_t find_next(const rounds *r) {
   return best;
 }
 
-static void start_order(rounds *r) {
-  for (int32_t k = 0; k <= r->n; k++) r->strands[k].next = 0;
-  for (int32_t b = 0; b < r->from->trace->n_buffers; b++) r->done[b] = r->version[b] = 0;
+static bool may_stand(const rounds *r, const planc_command *command) {
+  if (command->kind != PLANC_CMD_EXEC) return true;
+  const planc_instance *it = &r->from->trace->instances[command->instance];
+  for (int32_t a = it->first_access; a < it->first_access + it->n_accesses; a++)
+    if (!may_access(r, a)) return false;
+  return true;
+}
+
+/* Whether all that an access comes after in the trace is in the order already: what it reads has been made, what it
+ * overwrites has been read. */
+static bool may_access(const rounds *r, int32_t a) {
+  const planc_access *access = &r->from->trace->accesses[a];
+  if (access->write < 0) return r->version[access->buffer] == access->read;
+  return r->done[access->buffer] == r->position[a];
+}
+
+static void stand(rounds *r, const planc_command *command) {
+  if (command->kind != PLANC_CMD_EXEC) return;
+  const planc_instance *it = &r->from->trace->instances[command->instance];
+  for (int32_t a = it->first_access; a < it->first_access + it->n_accesses; a++) {
+    const planc_access *access = &r->from->trace->accesses[a];
+    r->done[access->buffer]++;
+    if (access->write >= 0) r->version[access->buffer] = access->write;
+  }
 }
 
 static pl_turn turn_of(int32_t command) {
   return (pl_turn){.first = command, .end = command + 1, .leader = -1};
 }
 
-static planc_status weave(rounds *r, pl_turn *turns, planc_candidate *out) {
-  static const int32_t once[] = {1};
-  const strand *behind = &r->strands[r->n];
-  int64_t n = 0;
-  start_order(r);
-  for (int32_t k; (k = find_next(r)) >= 0;) {
-    int32_t command = r->strands[k].commands[r->strands[k].next++];
-    stand(r, command_at(r, command));
-    turns[n++] = turn_of(command);
-  }
-  for (int32_t k = 0; k < behind->n; k++) turns[n++] = turn_of(behind->commands[k]);
-  assert(n == planc_schedule_n_commands(r->from->schedule));
-  pl_merge merge = {.n_jobs = 1, .jobs = r->from, .iterations = once, .n_compute = r->n, .n_turns = n, .turns = turns};
-  return pl_merge_candidates(&merge, out);
-}
-
 /* --- The search --------------------------------------------------------------------------------------------------- */
 
-static planc_status shift(rounds *r, int64_t room, bool *out_fit) {
-  int32_t jobs[PLANC_MIX_MAX_ROUNDS];
-  for (int32_t k = 0; k < r->n; k++) jobs[k] = k;
-  return pl_shift(&r->timing, &r->areas, jobs, r->n, room, out_fit);
+static planc_status step(rounds *r, pl_room_search *room, pl_turn *turns, int32_t *settling, bool *out_go_on);
+static planc_status try_room(rounds *r, int64_t room, pl_turn *turns, bool *out_fit, int64_t *out_excess);
+static planc_status shift(rounds *r, int64_t room, bool *out_fit);
+static void keep(rounds *r, int64_t ns, int64_t apart_ns, planc_candidate *candidate);
+
+/* Begins with as much room as all rounds hold together, in which they begin at once. */
+static planc_status search(rounds *r) {
+  pl_room_search room = pl_room_search_from(r->most, r->least, r->least / PARTS + 1);
+  pl_turn *turns;
+  int32_t settling = 0;
+  bool go_on = true;
+  PLANC_TRY(PL_NEW(&r->arena, &turns, planc_schedule_n_commands(r->from->schedule)));
+  for (int32_t k = 0; go_on && k < MAX_TRIES; k++) PLANC_TRY(step(r, &room, turns, &settling, &go_on));
+  return NULL;
 }
 
-/* Keeps the fastest so far. Rounds side by side take more memory than one after the other, so they are preferred only
- * where they are clearly faster (planc_is_preferred). */
-static void keep(rounds *r, int64_t ns, int64_t apart_ns, planc_candidate *candidate) {
-  if (r->best.trace ? ns >= r->best_ns : !planc_is_preferred(ns, "none", r->best_ns)) return;
-  planc_candidate_free(&r->best);
-  r->best = *candidate;
-  *candidate = (planc_candidate){0};
-  r->best_ns = ns;
-  r->apart_ns = apart_ns;
+/* Makes one attempt in the next room. Where it fits, the same room is tried again with the new times until they are
+ * steady, and then more room; where it does not fit, less. */
+static planc_status step(rounds *r, pl_room_search *room, pl_turn *turns, int32_t *settling, bool *out_go_on) {
+  int64_t excess = 0;
+  pl_timing before = r->timing;
+  PLANC_TRY(pl_arena_copy(&r->arena, before.passes, r->n, sizeof *before.passes, (void *)&before.passes));
+  PLANC_TRY(try_room(r, room->room, turns, out_go_on, &excess));
+  if (!*out_go_on) return NULL;
+  bool changed = excess <= 0 && pl_timing_change(&r->timing, &before) > STEADY_PPM;
+  if (changed && ++*settling < MAX_SETTLING) return NULL;
+  *settling = 0;
+  *out_go_on = pl_room_search_on(room, excess > 0 ? excess : 0);
+  return NULL;
 }
 
 /* Shifts within `room`. *out_excess is by how much the result exceeds the budget. Where it fits, the rounds' times
@@ -365,28 +390,19 @@ static planc_status try_room(rounds *r, int64_t room, pl_turn *turns, bool *out_
   return status;
 }
 
-/* Makes one attempt in the next room. Where it fits, the same room is tried again with the new times until they are
- * steady, and then more room; where it does not fit, less. */
-static planc_status step(rounds *r, pl_room_search *room, pl_turn *turns, int32_t *settling, bool *out_go_on) {
-  int64_t excess = 0;
-  pl_timing before = r->timing;
-  PLANC_TRY(pl_arena_copy(&r->arena, before.passes, r->n, sizeof *before.passes, (void *)&before.passes));
-  PLANC_TRY(try_room(r, room->room, turns, out_go_on, &excess));
-  if (!*out_go_on) return NULL;
-  bool changed = excess <= 0 && pl_timing_change(&r->timing, &before) > STEADY_PPM;
-  if (changed && ++*settling < MAX_SETTLING) return NULL;
-  *settling = 0;
-  *out_go_on = pl_room_search_on(room, excess > 0 ? excess : 0);
-  return NULL;
+static planc_status shift(rounds *r, int64_t room, bool *out_fit) {
+  int32_t jobs[PLANC_MIX_MAX_ROUNDS];
+  for (int32_t k = 0; k < r->n; k++) jobs[k] = k;
+  return pl_shift(&r->timing, &r->areas, jobs, r->n, room, out_fit);
 }
 
-/* Begins with as much room as all rounds hold together, in which they begin at once. */
-static planc_status search(rounds *r) {
-  pl_room_search room = pl_room_search_from(r->most, r->least, r->least / PARTS + 1);
-  pl_turn *turns;
-  int32_t settling = 0;
-  bool go_on = true;
-  PLANC_TRY(PL_NEW(&r->arena, &turns, planc_schedule_n_commands(r->from->schedule)));
-  for (int32_t k = 0; go_on && k < MAX_TRIES; k++) PLANC_TRY(step(r, &room, turns, &settling, &go_on));
-  return NULL;
+/* Keeps the fastest so far. Rounds side by side take more memory than one after the other, so they are preferred only
+ * where they are clearly faster (planc_is_preferred). */
+static void keep(rounds *r, int64_t ns, int64_t apart_ns, planc_candidate *candidate) {
+  if (r->best.trace ? ns >= r->best_ns : !planc_is_preferred(ns, "none", r->best_ns)) return;
+  planc_candidate_free(&r->best);
+  r->best = *candidate;
+  *candidate = (planc_candidate){0};
+  r->best_ns = ns;
+  r->apart_ns = apart_ns;
 }

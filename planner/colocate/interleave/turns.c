@@ -37,14 +37,29 @@ planc_status pl_turns_make(const planc_mix_evaluator *evaluator, const planc_mix
   return status;
 }
 
-static pl_turn_takers takers_of(const taking_turns *t) {
-  return (pl_turn_takers){t->evaluator, t->mix, t->beside.problems, t->beside.solos.candidates, t->iterations};
+static planc_status find_lateness(const taking_turns *t, const planc_candidate *all, int64_t *out_ns);
+static pl_turn_takers takers_of(const taking_turns *t);
+static planc_status make_less_late(taking_turns *t, int64_t room, planc_candidate *best, int64_t *late_ns);
+
+static planc_status make_least_late(taking_turns *t, planc_candidate *out) {
+  enum { PARTS = 8, LEAST = 2 };
+  int64_t late_ns = 0;
+  bool fits;
+  PLANC_TRY(make_fit(t, out, &fits));
+  if (fits) PLANC_TRY(find_lateness(t, out, &late_ns));
+  for (int64_t k = PARTS - 1; late_ns > 0 && k >= LEAST; k--)
+    PLANC_TRY(make_less_late(t, pl_muldiv_floor(t->mix->terms.budgets[PLANC_MEMORY_DEVICE], k, PARTS), out, &late_ns));
+  return NULL;
 }
 
 static planc_status find_lateness(const taking_turns *t, const planc_candidate *all, int64_t *out_ns) {
   const pl_turn_takers takers = takers_of(t);
   *out_ns = 0;
   return t->rules->lateness ? t->rules->lateness(&takers, all, out_ns) : NULL;
+}
+
+static pl_turn_takers takers_of(const taking_turns *t) {
+  return (pl_turn_takers){t->evaluator, t->mix, t->beside.problems, t->beside.solos.candidates, t->iterations};
 }
 
 static planc_status make_less_late(taking_turns *t, int64_t room, planc_candidate *best, int64_t *late_ns) {
@@ -61,17 +76,6 @@ static planc_status make_less_late(taking_turns *t, int64_t room, planc_candidat
   }
   planc_candidate_free(&next);
   return status;
-}
-
-static planc_status make_least_late(taking_turns *t, planc_candidate *out) {
-  enum { PARTS = 8, LEAST = 2 };
-  int64_t late_ns = 0;
-  bool fits;
-  PLANC_TRY(make_fit(t, out, &fits));
-  if (fits) PLANC_TRY(find_lateness(t, out, &late_ns));
-  for (int64_t k = PARTS - 1; late_ns > 0 && k >= LEAST; k--)
-    PLANC_TRY(make_less_late(t, pl_muldiv_floor(t->mix->terms.budgets[PLANC_MEMORY_DEVICE], k, PARTS), out, &late_ns));
-  return NULL;
 }
 
 /* Jobs that fit one by one, each in what the others leave it, may not fit together: then less is tried for each. If

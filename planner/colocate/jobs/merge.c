@@ -180,6 +180,26 @@ static planc_status state_boundary(merging *m, bool away) {
   return NULL;
 }
 
+static void begin(const merging *m, part *p);
+static bool feeds(const part *p, int32_t c);
+static planc_status state_command(const merging *m, part *p, int32_t c);
+static planc_status state_acquire(const merging *m, part *p, const planc_command *command);
+static planc_status state_copy(const merging *m, const part *p, const planc_command *command);
+static int32_t source_of(const merging *m, const part *p, const planc_command *command, int32_t version);
+
+static planc_status take_turn(const merging *m, const pl_turn *turn) {
+  part *p = &m->parts[m->first_part[turn->job] + turn->iteration];
+  if (turn->iteration > 0 && !p->begun) begin(m, p);
+  if (turn->leader >= 0)
+    PLANC_TRY(planc_schedule_follow(m->out->schedule, PLANC_STREAM_COMPUTE, turn->job, turn->leader));
+  for (int32_t c = turn->first; c < turn->end; c++) {
+    if (turn->feeds_late && turn->leader >= 0 && feeds(p, c))
+      PLANC_TRY(planc_schedule_follow(m->out->schedule, PLANC_ROUTE_H2D, turn->job, turn->leader));
+    PLANC_TRY(state_command(m, p, c));
+  }
+  return NULL;
+}
+
 /* A later iteration finds what persists where the one before has left it. */
 static void begin(const merging *m, part *p) {
   const planc_schedule *own = p->of->schedule;
@@ -190,33 +210,9 @@ static void begin(const merging *m, part *p) {
   p->begun = true;
 }
 
-static planc_status state_acquire(const merging *m, part *p, const planc_command *command) {
-  const planc_residency *it = &planc_schedule_residencies(p->of->schedule)[command->residency];
-  return planc_schedule_acquire(m->out->schedule, p->buffers[it->buffer], it->memory, address_of(p, command->residency),
-                                &p->residencies[command->residency]);
-}
-
-/* The residency of a copy's source in the mix: what is away was opened by a copy of its own. */
-static int32_t source_of(const merging *m, const part *p, const planc_command *command, int32_t version) {
-  const planc_residency *it = &planc_schedule_residencies(p->of->schedule)[command->source];
-  if (!planc_schedule_is_away(p->of->schedule, command->source)) return p->residencies[command->source];
-  return planc_schedule_away(m->out->schedule, p->buffers[it->buffer], it->memory, version);
-}
-
-/* What an exec sends it has stated itself. */
-static planc_status state_copy(const merging *m, const part *p, const planc_command *command) {
-  const planc_schedule *own = p->of->schedule;
-  planc_schedule *all = m->out->schedule;
-  if (command->sends) return NULL;
-  if (command->residency == PLANC_USER) return planc_schedule_deliver(all, p->residencies[command->source]);
-  int32_t version = p->versions[planc_schedule_buffer(own, command)] + command->version;
-  if (planc_schedule_is_away(own, command->residency))
-    return planc_schedule_offload(all, source_of(m, p, command, version),
-                                  planc_schedule_residencies(own)[command->residency].memory);
-  int32_t to = p->residencies[command->residency];
-  if (planc_schedule_kind_of(own, command->source) == PLANC_MEMORY_DEVICE)
-    return planc_schedule_move(all, to, p->residencies[command->source]);
-  return planc_schedule_prefetch(all, to, version);
+static bool feeds(const part *p, int32_t c) {
+  return planc_schedule_copies(p->of->schedule, &planc_schedule_commands(p->of->schedule)[c], PLANC_MEMORY_USER,
+                               PLANC_MEMORY_DEVICE);
 }
 
 static planc_status state_command(const merging *m, part *p, int32_t c) {
@@ -239,20 +235,31 @@ static planc_status state_command(const merging *m, part *p, int32_t c) {
   }
 }
 
-static bool feeds(const part *p, int32_t c) {
-  return planc_schedule_copies(p->of->schedule, &planc_schedule_commands(p->of->schedule)[c], PLANC_MEMORY_USER,
-                               PLANC_MEMORY_DEVICE);
+static planc_status state_acquire(const merging *m, part *p, const planc_command *command) {
+  const planc_residency *it = &planc_schedule_residencies(p->of->schedule)[command->residency];
+  return planc_schedule_acquire(m->out->schedule, p->buffers[it->buffer], it->memory, address_of(p, command->residency),
+                                &p->residencies[command->residency]);
 }
 
-static planc_status take_turn(const merging *m, const pl_turn *turn) {
-  part *p = &m->parts[m->first_part[turn->job] + turn->iteration];
-  if (turn->iteration > 0 && !p->begun) begin(m, p);
-  if (turn->leader >= 0)
-    PLANC_TRY(planc_schedule_follow(m->out->schedule, PLANC_STREAM_COMPUTE, turn->job, turn->leader));
-  for (int32_t c = turn->first; c < turn->end; c++) {
-    if (turn->feeds_late && turn->leader >= 0 && feeds(p, c))
-      PLANC_TRY(planc_schedule_follow(m->out->schedule, PLANC_ROUTE_H2D, turn->job, turn->leader));
-    PLANC_TRY(state_command(m, p, c));
-  }
-  return NULL;
+/* What an exec sends it has stated itself. */
+static planc_status state_copy(const merging *m, const part *p, const planc_command *command) {
+  const planc_schedule *own = p->of->schedule;
+  planc_schedule *all = m->out->schedule;
+  if (command->sends) return NULL;
+  if (command->residency == PLANC_USER) return planc_schedule_deliver(all, p->residencies[command->source]);
+  int32_t version = p->versions[planc_schedule_buffer(own, command)] + command->version;
+  if (planc_schedule_is_away(own, command->residency))
+    return planc_schedule_offload(all, source_of(m, p, command, version),
+                                  planc_schedule_residencies(own)[command->residency].memory);
+  int32_t to = p->residencies[command->residency];
+  if (planc_schedule_kind_of(own, command->source) == PLANC_MEMORY_DEVICE)
+    return planc_schedule_move(all, to, p->residencies[command->source]);
+  return planc_schedule_prefetch(all, to, version);
+}
+
+/* The residency of a copy's source in the mix: what is away was opened by a copy of its own. */
+static int32_t source_of(const merging *m, const part *p, const planc_command *command, int32_t version) {
+  const planc_residency *it = &planc_schedule_residencies(p->of->schedule)[command->source];
+  if (!planc_schedule_is_away(p->of->schedule, command->source)) return p->residencies[command->source];
+  return planc_schedule_away(m->out->schedule, p->buffers[it->buffer], it->memory, version);
 }

@@ -86,8 +86,19 @@ static int64_t due_ns(const turn_listing *l, int32_t job) {
 
 /* --- The others --------------------------------------------------------------------------------------------------- */
 
-static const pl_pass *pass_of(const turn_listing *l) {
-  return &l->timing.passes[l->timing.first[l->job] + l->iteration];
+static void next_iteration(turn_listing *l);
+static const pl_pass *pass_of(const turn_listing *l);
+static int32_t find_cut(const turn_listing *l, int64_t ns);
+
+static void go_on_until(turn_listing *l, int64_t ns) {
+  for (; l->job < l->of->mix->n_jobs; next_iteration(l)) {
+    while (l->job < l->of->mix->n_jobs && pl_deadline_of(l->of->mix, l->job) > 0) l->job++;
+    if (l->job == l->of->mix->n_jobs) return;
+    int32_t cut = find_cut(l, ns - l->before_ns), n = planc_schedule_n_commands(l->of->jobs[l->job].schedule);
+    if (cut > l->command) add_turn(l, l->job, l->iteration, l->command, cut);
+    l->command = cut;
+    if (cut < n) return;
+  }
 }
 
 static void next_iteration(turn_listing *l) {
@@ -96,6 +107,10 @@ static void next_iteration(turn_listing *l) {
   if (++l->iteration < l->of->iterations[l->job]) return;
   l->iteration = 0;
   l->job++;
+}
+
+static const pl_pass *pass_of(const turn_listing *l) {
+  return &l->timing.passes[l->timing.first[l->job] + l->iteration];
 }
 
 /* The last command before which one may interrupt, up to a time in the iteration: where an op has ended, and what is
@@ -114,17 +129,6 @@ static int32_t find_cut(const turn_listing *l, int64_t ns) {
     ran |= commands[c].kind == PLANC_CMD_EXEC;
   }
   return pass_of(l)->ns > ns ? cut : n;
-}
-
-static void go_on_until(turn_listing *l, int64_t ns) {
-  for (; l->job < l->of->mix->n_jobs; next_iteration(l)) {
-    while (l->job < l->of->mix->n_jobs && pl_deadline_of(l->of->mix, l->job) > 0) l->job++;
-    if (l->job == l->of->mix->n_jobs) return;
-    int32_t cut = find_cut(l, ns - l->before_ns), n = planc_schedule_n_commands(l->of->jobs[l->job].schedule);
-    if (cut > l->command) add_turn(l, l->job, l->iteration, l->command, cut);
-    l->command = cut;
-    if (cut < n) return;
-  }
 }
 
 static void add_turn(turn_listing *l, int32_t job, int32_t iteration, int32_t first, int32_t end) {

@@ -93,19 +93,36 @@ static planc_status play_round(tensile_mix *t, int64_t *out_change) {
 
 /* --- All within the budget ---------------------------------------------------------------------------------------- */
 
-/* Each job that may need less is asked to take its part less of what is too much than it takes now. False where none
- * may. */
-static bool ask_for_less(tensile_mix *t, int64_t excess) {
-  int32_t n = 0;
-  for (int32_t j = 0; j < t->mix->n_jobs; j++) n += !t->floor[j];
-  for (int32_t j = 0; j < t->mix->n_jobs; j++) {
-    int64_t less = n > 0 ? t->arenas[j] - excess / n - 1 : 0;
-    if (t->floor[j]) continue;
-    planc_problem *problem = &t->problems[j];
-    problem->terms.budgets[PLANC_MEMORY_DEVICE] =
-        pl_add_saturate(less > 0 ? less : 0, pl_reserved(&problem->terms, problem->job.profile));
+static void start_round(tensile_mix *t);
+static planc_status plan_all(tensile_mix *t);
+static bool ask_for_less(tensile_mix *t, int64_t excess);
+static planc_status refuse(const tensile_mix *t, int64_t bytes);
+
+/* Plans all jobs so that their peaks together fit. */
+static planc_status plan_jobs(tensile_mix *t, pl_merge *merge) {
+  int64_t bytes = 0, room = pl_arena_room(t->all->target.terms, t->all->target.profile);
+  start_round(t);
+  for (int32_t k = 0; k < MAX_TRIES; k++) {
+    PLANC_TRY(plan_all(t));
+    merge->jobs = t->solos.candidates;
+    PLANC_TRY(pl_own_memory_place(&t->round, t->evaluator, t->problems, merge, t->arenas, &bytes));
+    if (bytes <= room) return NULL;
+    for (int32_t j = 0; j < t->mix->n_jobs; j++) t->fits[j] = t->problems[j].terms.budgets[PLANC_MEMORY_DEVICE];
+    if (!ask_for_less(t, bytes - room)) break;
   }
-  return n > 0;
+  return refuse(t, bytes);
+}
+
+/* Every job has an equal part of the host. */
+static void start_round(tensile_mix *t) {
+  for (int32_t j = 0; j < t->mix->n_jobs; j++) {
+    int64_t host = t->mix->terms.budgets[PLANC_MEMORY_HOST], link = t->slowdown_ppm[j] / t->mix->n_jobs;
+    t->problems[j].terms.budgets[PLANC_MEMORY_DEVICE] = t->mix->terms.budgets[PLANC_MEMORY_DEVICE];
+    t->problems[j].terms.budgets[PLANC_MEMORY_HOST] = host > 0 ? host / t->mix->n_jobs : host;
+    t->problems[j].job.link_ppm = link > 0 ? link : 1;
+    t->fits[j] = 0;
+    t->floor[j] = false;
+  }
 }
 
 /* Plans each job. A job that fails at its smaller budget gets its last good budget back and keeps it. */
@@ -123,6 +140,21 @@ static planc_status plan_all(tensile_mix *t) {
   }
 }
 
+/* Each job that may need less is asked to take its part less of what is too much than it takes now. False where none
+ * may. */
+static bool ask_for_less(tensile_mix *t, int64_t excess) {
+  int32_t n = 0;
+  for (int32_t j = 0; j < t->mix->n_jobs; j++) n += !t->floor[j];
+  for (int32_t j = 0; j < t->mix->n_jobs; j++) {
+    int64_t less = n > 0 ? t->arenas[j] - excess / n - 1 : 0;
+    if (t->floor[j]) continue;
+    planc_problem *problem = &t->problems[j];
+    problem->terms.budgets[PLANC_MEMORY_DEVICE] =
+        pl_add_saturate(less > 0 ? less : 0, pl_reserved(&problem->terms, problem->job.profile));
+  }
+  return n > 0;
+}
+
 static planc_status refuse(const tensile_mix *t, int64_t bytes) {
   char needs[PL_SIZE_TEXT], budget[PL_SIZE_TEXT], own[PL_SIZE_TEXT];
   int32_t largest = 0;
@@ -134,33 +166,6 @@ static planc_status refuse(const tensile_mix *t, int64_t bytes) {
                           pl_size_format(shortage.bytes, needs), pl_size_format(t->arenas[largest], own), largest,
                           planc_mix_job_name(t->mix, largest),
                           pl_size_format(target->terms->budgets[PLANC_MEMORY_DEVICE], budget));
-}
-
-/* Every job has an equal part of the host. */
-static void start_round(tensile_mix *t) {
-  for (int32_t j = 0; j < t->mix->n_jobs; j++) {
-    int64_t host = t->mix->terms.budgets[PLANC_MEMORY_HOST], link = t->slowdown_ppm[j] / t->mix->n_jobs;
-    t->problems[j].terms.budgets[PLANC_MEMORY_DEVICE] = t->mix->terms.budgets[PLANC_MEMORY_DEVICE];
-    t->problems[j].terms.budgets[PLANC_MEMORY_HOST] = host > 0 ? host / t->mix->n_jobs : host;
-    t->problems[j].job.link_ppm = link > 0 ? link : 1;
-    t->fits[j] = 0;
-    t->floor[j] = false;
-  }
-}
-
-/* Plans all jobs so that their peaks together fit. */
-static planc_status plan_jobs(tensile_mix *t, pl_merge *merge) {
-  int64_t bytes = 0, room = pl_arena_room(t->all->target.terms, t->all->target.profile);
-  start_round(t);
-  for (int32_t k = 0; k < MAX_TRIES; k++) {
-    PLANC_TRY(plan_all(t));
-    merge->jobs = t->solos.candidates;
-    PLANC_TRY(pl_own_memory_place(&t->round, t->evaluator, t->problems, merge, t->arenas, &bytes));
-    if (bytes <= room) return NULL;
-    for (int32_t j = 0; j < t->mix->n_jobs; j++) t->fits[j] = t->problems[j].terms.budgets[PLANC_MEMORY_DEVICE];
-    if (!ask_for_less(t, bytes - room)) break;
-  }
-  return refuse(t, bytes);
 }
 
 /* --- Rounds ------------------------------------------------------------------------------------------------------- */

@@ -148,18 +148,39 @@ planc_status pl_mix_waterwave_s(const planc_mix_evaluator *evaluator, const plan
 
 /* --- Jobs --------------------------------------------------------------------------------------------------------- */
 
-/* The job alone in the order of depths, where it keeps everything on the device and has no rounds, which have all one
- * depth; *out is empty where that is not so, or does not fit. */
-static planc_status deepen(const waterwave *w, int32_t job, planc_candidate *out) {
-  const planc_problem *problem = &w->beside.problems[job];
-  const planc_candidate *solo = &w->beside.solos.candidates[job];
-  if (pl_trace_job(solo->trace)->n_rounds > 1 || solo->order->n != solo->trace->n_instances) return NULL;
-  const planc_evaluator alone = w->evaluator->alone(w->evaluator, problem);
-  bool fits;
-  planc_status status = pl_make_resident(&alone, problem->job.batch, pl_depth_order, out);
-  if (!status) status = alone.hold(&alone, out);
-  PLANC_TRY(pl_if_fits(status, &fits));
-  if (!fits) planc_candidate_free(out);
+static planc_status add_view(waterwave *w, const planc_candidate *jobs);
+static planc_status place_kept(waterwave *w, view *v);
+static planc_status find_most(waterwave *w, const view *v, int32_t job, int64_t *out);
+static planc_status add_deep_view(waterwave *w);
+static planc_status deepen(const waterwave *w, int32_t job, planc_candidate *out);
+
+static planc_status start(waterwave *w) {
+  int32_t n = w->mix->n_jobs;
+  PLANC_TRY(PL_NEW(&w->arena, &w->iterations, n));
+  PLANC_TRY(PL_NEW(&w->arena, &w->deep, n));
+  for (int32_t j = 0; j < n; j++) {
+    w->iterations[j] = w->shares[j].iterations;
+    w->n_passes += w->iterations[j];
+  }
+  PLANC_TRY(PL_NEW(&w->arena, &w->passes, w->n_passes));
+  PLANC_TRY(pl_beside_new(w->evaluator, &w->beside));
+  PLANC_TRY(pl_beside_make(&w->beside, w->mix->terms.budgets[PLANC_MEMORY_DEVICE], w->mix->terms.first_will_do));
+  PLANC_TRY(add_view(w, w->beside.solos.candidates));
+  return add_deep_view(w);
+}
+
+static planc_status add_view(waterwave *w, const planc_candidate *jobs) {
+  view *v = &w->views[w->n_views];
+  *v = (view){.jobs = jobs};
+  PLANC_TRY(pl_timing_new(&w->arena, w->mix->n_jobs, jobs, w->iterations, &v->timing));
+  PLANC_TRY(pl_timing_alone(w->evaluator, w->beside.problems, &v->timing));
+  PLANC_TRY(place_kept(w, v));
+  for (int32_t j = 0; j < w->mix->n_jobs; j++) {
+    int64_t most;
+    PLANC_TRY(find_most(w, v, j, &most));
+    if (most > v->most_bytes) v->most_bytes = most;
+  }
+  w->n_views++;
   return NULL;
 }
 
@@ -183,21 +204,6 @@ static planc_status find_most(waterwave *w, const view *v, int32_t job, int64_t 
   return NULL;
 }
 
-static planc_status add_view(waterwave *w, const planc_candidate *jobs) {
-  view *v = &w->views[w->n_views];
-  *v = (view){.jobs = jobs};
-  PLANC_TRY(pl_timing_new(&w->arena, w->mix->n_jobs, jobs, w->iterations, &v->timing));
-  PLANC_TRY(pl_timing_alone(w->evaluator, w->beside.problems, &v->timing));
-  PLANC_TRY(place_kept(w, v));
-  for (int32_t j = 0; j < w->mix->n_jobs; j++) {
-    int64_t most;
-    PLANC_TRY(find_most(w, v, j, &most));
-    if (most > v->most_bytes) v->most_bytes = most;
-  }
-  w->n_views++;
-  return NULL;
-}
-
 static planc_status add_deep_view(waterwave *w) {
   planc_candidate *jobs;
   bool any = false;
@@ -210,19 +216,132 @@ static planc_status add_deep_view(waterwave *w) {
   return any ? add_view(w, jobs) : NULL;
 }
 
-static planc_status start(waterwave *w) {
-  int32_t n = w->mix->n_jobs;
-  PLANC_TRY(PL_NEW(&w->arena, &w->iterations, n));
-  PLANC_TRY(PL_NEW(&w->arena, &w->deep, n));
-  for (int32_t j = 0; j < n; j++) {
-    w->iterations[j] = w->shares[j].iterations;
-    w->n_passes += w->iterations[j];
+/* The job alone in the order of depths, where it keeps everything on the device and has no rounds, which have all one
+ * depth; *out is empty where that is not so, or does not fit. */
+static planc_status deepen(const waterwave *w, int32_t job, planc_candidate *out) {
+  const planc_problem *problem = &w->beside.problems[job];
+  const planc_candidate *solo = &w->beside.solos.candidates[job];
+  if (pl_trace_job(solo->trace)->n_rounds > 1 || solo->order->n != solo->trace->n_instances) return NULL;
+  const planc_evaluator alone = w->evaluator->alone(w->evaluator, problem);
+  bool fits;
+  planc_status status = pl_make_resident(&alone, problem->job.batch, pl_depth_order, out);
+  if (!status) status = alone.hold(&alone, out);
+  PLANC_TRY(pl_if_fits(status, &fits));
+  if (!fits) planc_candidate_free(out);
+  return NULL;
+}
+
+/* --- One way ------------------------------------------------------------------------------------------------------ */
+
+static planc_status make_passes(waterwave *w, const waterwave_way *way);
+static void list_passes(waterwave *w, const pl_node_groups *groups);
+static planc_status cut_in_order(waterwave *w, const waterwave_way *way, const pl_node_groups *groups,
+                                 pl_node_groups *out);
+static planc_status try_within(waterwave *w, const waterwave_way *way, int64_t limit, int64_t *out_excess);
+static planc_status find_places(waterwave *w, const view *v, const pl_pairs *pairs, int64_t limit, pl_merge *out);
+static planc_status keep_faster(waterwave *w, const waterwave_way *way, const pl_pairs *pairs,
+                                planc_candidate *candidate, int64_t *out_excess);
+static int32_t count_shared(const pl_pairs *pairs);
+static planc_status cut_job(waterwave *w, const waterwave_way *way, int32_t job, const pl_cut *cut,
+                            pl_node_groups *out);
+static planc_status cut_after(waterwave *w, const waterwave_way *way, int32_t job, const pl_node_groups *before,
+                              pl_node_groups *out);
+static int64_t find_limit(const waterwave *w, const view *v);
+
+/* Within all there is, or in less and less where there are no places for that. */
+static planc_status try_way(waterwave *w, const waterwave_way *way) {
+  int64_t excess;
+  pl_room_search search = pl_room_search_from(find_limit(w, way->of), way->of->most_bytes, 1);
+  pl_arena_free(&w->round);
+  w->round = (pl_arena){0};
+  if (search.room < way->of->most_bytes) return NULL;
+  PLANC_TRY(make_passes(w, way));
+  do {
+    PLANC_TRY(try_within(w, way, search.room, &excess));
+  } while (excess > 0 && pl_room_search_down(&search, excess));
+  return NULL;
+}
+
+static planc_status make_passes(waterwave *w, const waterwave_way *way) {
+  pl_node_groups *groups, *variable;
+  PLANC_TRY(PL_NEW(&w->round, &groups, w->mix->n_jobs));
+  for (int32_t j = 0; j < w->mix->n_jobs; j++) PLANC_TRY(cut_job(w, way, j, &way->cut, &groups[j]));
+  list_passes(w, groups);
+  if (!way->variable) return NULL;
+  PLANC_TRY(PL_NEW(&w->round, &variable, w->mix->n_jobs));
+  PLANC_TRY(cut_in_order(w, way, groups, variable));
+  list_passes(w, variable);
+  return NULL;
+}
+
+static void list_passes(waterwave *w, const pl_node_groups *groups) {
+  int32_t n = 0;
+  for (int32_t j = 0; j < w->mix->n_jobs; j++)
+    for (int32_t k = 0; k < w->iterations[j]; k++)
+      w->passes[n++] = (pl_pairing_pass){j, k, w->iterations[j], &groups[j]};
+  pl_sort_passes(w->passes, n);
+}
+
+/* Cuts each job anew after the one whose pass stands before its first one; the first of all is behind the last of the
+ * period before. */
+static planc_status cut_in_order(waterwave *w, const waterwave_way *way, const pl_node_groups *groups,
+                                 pl_node_groups *out) {
+  for (int32_t p = 0; p < w->n_passes; p++) {
+    int32_t job = w->passes[p].job, before = w->passes[(p > 0 ? p : w->n_passes) - 1].job;
+    if (w->passes[p].iteration == 0) PLANC_TRY(cut_after(w, way, job, &groups[before], &out[job]));
   }
-  PLANC_TRY(PL_NEW(&w->arena, &w->passes, w->n_passes));
-  PLANC_TRY(pl_beside_new(w->evaluator, &w->beside));
-  PLANC_TRY(pl_beside_make(&w->beside, w->mix->terms.budgets[PLANC_MEMORY_DEVICE], w->mix->terms.first_will_do));
-  PLANC_TRY(add_view(w, w->beside.solos.candidates));
-  return add_deep_view(w);
+  return NULL;
+}
+
+/* Pairs that hold no more than `limit`. */
+static planc_status try_within(waterwave *w, const waterwave_way *way, int64_t limit, int64_t *out_excess) {
+  pl_pairing_rule rule = {limit, way->cut.split_bytes, !w->barriers};
+  pl_pairs pairs;
+  pl_merge merge;
+  planc_candidate candidate = {0};
+  PLANC_TRY(pl_pair_groups(&w->round, w->passes, w->n_passes, &rule, &pairs));
+  PLANC_TRY(find_places(w, way->of, &pairs, limit, &merge));
+  planc_status status = pl_merge_candidates(&merge, &candidate);
+  if (!status) status = keep_faster(w, way, &pairs, &candidate, out_excess);
+  planc_candidate_free(&candidate);
+  return status;
+}
+
+/* With addresses of the allocator, or else blank ones, which are placed at once. */
+static planc_status find_places(waterwave *w, const view *v, const pl_pairs *pairs, int64_t limit, pl_merge *out) {
+  bool fits;
+  pl_flow flow = {.timing = &v->timing,
+                  .passes = w->passes,
+                  .pairs = pairs,
+                  .kept = (const int64_t *const *)v->kept,
+                  .kept_bytes = v->kept_bytes,
+                  .capacity_bytes = limit,
+                  .barriers = w->barriers};
+  *out = (pl_merge){.n_jobs = w->mix->n_jobs, .jobs = v->jobs, .iterations = w->iterations};
+  PLANC_TRY(pl_flow_make(&w->round, &flow, out, &fits));
+  flow.blank = true;
+  return fits ? NULL : pl_flow_make(&w->round, &flow, out, &fits);
+}
+
+/* Keeps a candidate that is whole if it is the fastest that fits; *out_excess is by how much it is too large. */
+static planc_status keep_faster(waterwave *w, const waterwave_way *way, const pl_pairs *pairs,
+                                planc_candidate *candidate, int64_t *out_excess) {
+  planc_taken taken;
+  PLANC_TRY(w->all->simulate(w->all, candidate, NULL, NULL, &taken));
+  *out_excess = taken.peak_bytes[PLANC_MEMORY_DEVICE] - w->mix->terms.budgets[PLANC_MEMORY_DEVICE];
+  if (!planc_is_within(&w->mix->terms, taken.peak_bytes)) return NULL;
+  if (w->best.candidate.trace && taken.period_ns >= w->best.ns) return NULL;
+  planc_candidate_free(&w->best.candidate);
+  w->best = (way_found){*candidate, *way, w->barriers, taken.period_ns, pairs->n, count_shared(pairs)};
+  *candidate = (planc_candidate){0};
+  return NULL;
+}
+
+/* Pairs in which two groups run side by side. */
+static int32_t count_shared(const pl_pairs *pairs) {
+  int32_t shared = 0;
+  for (int32_t i = 0; i < pairs->n; i++) shared += pairs->pairs[i][0].pass >= 0 && pairs->pairs[i][1].pass >= 0;
+  return shared;
 }
 
 /* --- Groups ------------------------------------------------------------------------------------------------------- */
@@ -249,104 +368,6 @@ static planc_status cut_after(waterwave *w, const waterwave_way *way, int32_t jo
 static int64_t find_limit(const waterwave *w, const view *v) {
   int64_t limit = pl_arena_room(w->all->target.terms, w->all->target.profile) - v->kept_bytes;
   return limit > 0 ? limit : 0;
-}
-
-/* --- One way ------------------------------------------------------------------------------------------------------ */
-
-static void list_passes(waterwave *w, const pl_node_groups *groups) {
-  int32_t n = 0;
-  for (int32_t j = 0; j < w->mix->n_jobs; j++)
-    for (int32_t k = 0; k < w->iterations[j]; k++)
-      w->passes[n++] = (pl_pairing_pass){j, k, w->iterations[j], &groups[j]};
-  pl_sort_passes(w->passes, n);
-}
-
-/* Cuts each job anew after the one whose pass stands before its first one; the first of all is behind the last of the
- * period before. */
-static planc_status cut_in_order(waterwave *w, const waterwave_way *way, const pl_node_groups *groups,
-                                 pl_node_groups *out) {
-  for (int32_t p = 0; p < w->n_passes; p++) {
-    int32_t job = w->passes[p].job, before = w->passes[(p > 0 ? p : w->n_passes) - 1].job;
-    if (w->passes[p].iteration == 0) PLANC_TRY(cut_after(w, way, job, &groups[before], &out[job]));
-  }
-  return NULL;
-}
-
-static planc_status make_passes(waterwave *w, const waterwave_way *way) {
-  pl_node_groups *groups, *variable;
-  PLANC_TRY(PL_NEW(&w->round, &groups, w->mix->n_jobs));
-  for (int32_t j = 0; j < w->mix->n_jobs; j++) PLANC_TRY(cut_job(w, way, j, &way->cut, &groups[j]));
-  list_passes(w, groups);
-  if (!way->variable) return NULL;
-  PLANC_TRY(PL_NEW(&w->round, &variable, w->mix->n_jobs));
-  PLANC_TRY(cut_in_order(w, way, groups, variable));
-  list_passes(w, variable);
-  return NULL;
-}
-
-/* Pairs in which two groups run side by side. */
-static int32_t count_shared(const pl_pairs *pairs) {
-  int32_t shared = 0;
-  for (int32_t i = 0; i < pairs->n; i++) shared += pairs->pairs[i][0].pass >= 0 && pairs->pairs[i][1].pass >= 0;
-  return shared;
-}
-
-/* Keeps a candidate that is whole if it is the fastest that fits; *out_excess is by how much it is too large. */
-static planc_status keep_faster(waterwave *w, const waterwave_way *way, const pl_pairs *pairs,
-                                planc_candidate *candidate, int64_t *out_excess) {
-  planc_taken taken;
-  PLANC_TRY(w->all->simulate(w->all, candidate, NULL, NULL, &taken));
-  *out_excess = taken.peak_bytes[PLANC_MEMORY_DEVICE] - w->mix->terms.budgets[PLANC_MEMORY_DEVICE];
-  if (!planc_is_within(&w->mix->terms, taken.peak_bytes)) return NULL;
-  if (w->best.candidate.trace && taken.period_ns >= w->best.ns) return NULL;
-  planc_candidate_free(&w->best.candidate);
-  w->best = (way_found){*candidate, *way, w->barriers, taken.period_ns, pairs->n, count_shared(pairs)};
-  *candidate = (planc_candidate){0};
-  return NULL;
-}
-
-/* With addresses of the allocator, or else blank ones, which are placed at once. */
-static planc_status find_places(waterwave *w, const view *v, const pl_pairs *pairs, int64_t limit, pl_merge *out) {
-  bool fits;
-  pl_flow flow = {.timing = &v->timing,
-                  .passes = w->passes,
-                  .pairs = pairs,
-                  .kept = (const int64_t *const *)v->kept,
-                  .kept_bytes = v->kept_bytes,
-                  .capacity_bytes = limit,
-                  .barriers = w->barriers};
-  *out = (pl_merge){.n_jobs = w->mix->n_jobs, .jobs = v->jobs, .iterations = w->iterations};
-  PLANC_TRY(pl_flow_make(&w->round, &flow, out, &fits));
-  flow.blank = true;
-  return fits ? NULL : pl_flow_make(&w->round, &flow, out, &fits);
-}
-
-/* Pairs that hold no more than `limit`. */
-static planc_status try_within(waterwave *w, const waterwave_way *way, int64_t limit, int64_t *out_excess) {
-  pl_pairing_rule rule = {limit, way->cut.split_bytes, !w->barriers};
-  pl_pairs pairs;
-  pl_merge merge;
-  planc_candidate candidate = {0};
-  PLANC_TRY(pl_pair_groups(&w->round, w->passes, w->n_passes, &rule, &pairs));
-  PLANC_TRY(find_places(w, way->of, &pairs, limit, &merge));
-  planc_status status = pl_merge_candidates(&merge, &candidate);
-  if (!status) status = keep_faster(w, way, &pairs, &candidate, out_excess);
-  planc_candidate_free(&candidate);
-  return status;
-}
-
-/* Within all there is, or in less and less where there are no places for that. */
-static planc_status try_way(waterwave *w, const waterwave_way *way) {
-  int64_t excess;
-  pl_room_search search = pl_room_search_from(find_limit(w, way->of), way->of->most_bytes, 1);
-  pl_arena_free(&w->round);
-  w->round = (pl_arena){0};
-  if (search.room < way->of->most_bytes) return NULL;
-  PLANC_TRY(make_passes(w, way));
-  do {
-    PLANC_TRY(try_within(w, way, search.room, &excess));
-  } while (excess > 0 && pl_room_search_down(&search, excess));
-  return NULL;
 }
 
 /* --- All ways ----------------------------------------------------------------------------------------------------- */

@@ -201,35 +201,9 @@ static planc_status find_best(zico *z) {
 
 /* --- Each job alone ----------------------------------------------------------------------------------------------- */
 
-/* By how much the bytes that there are are too few for some job alone; not positive where they suffice. */
-static int64_t find_excess(const zico *z) {
-  int64_t most = 0;
-  for (int32_t j = 0; j < z->mix->n_jobs; j++)
-    if (z->areas.jobs[j].most_bytes > most) most = z->areas.jobs[j].most_bytes;
-  return pl_add_saturate(most, z->areas.private_bytes) - pl_arena_room(z->all->target.terms, z->all->target.profile);
-}
-
-static planc_status make_solos(zico *z) {
-  int32_t failed;
-  PLANC_TRY(z->solos.n > 0 ? pl_solos_remake(z->evaluator, z->problems, &z->solos, &failed)
-                           : pl_solos_make(z->evaluator, z->problems, NULL, &z->solos, &failed));
-  if (!z->one_round_at_a_time) PLANC_TRY(pl_solos_side_by_side(z->evaluator, z->problems, &z->solos));
-  /* Regions of the least size are tensors. */
-  int64_t region_bytes = z->region_bytes > PLANC_ALIGNMENT ? z->region_bytes : 0;
-  return pl_areas_make(&z->arena, z->mix->n_jobs, z->solos.candidates, region_bytes, &z->areas);
-}
-
-/* Asks each job to take its part less than it takes now. */
-static planc_status ask_for_less(zico *z, int64_t excess) {
-  int64_t part = excess / z->mix->n_jobs + 1;
-  for (int32_t j = 0; j < z->mix->n_jobs; j++) {
-    int64_t peak;
-    const planc_evaluator alone = z->evaluator->alone(z->evaluator, &z->problems[j]);
-    PLANC_TRY(alone.peak(&alone, &z->solos.candidates[j], &peak));
-    z->problems[j].terms.budgets[PLANC_MEMORY_DEVICE] = peak > part ? peak - part : 0;
-  }
-  return NULL;
-}
+static planc_status make_solos(zico *z);
+static int64_t find_excess(const zico *z);
+static planc_status ask_for_less(zico *z, int64_t excess);
 
 /* *out_fit is false where the jobs cannot be planned so that each fits beside what the others have to themselves. */
 static planc_status look_at_jobs(zico *z, bool *out_fit) {
@@ -244,20 +218,37 @@ static planc_status look_at_jobs(zico *z, bool *out_fit) {
   return NULL;
 }
 
-/* --- The informed phase ------------------------------------------------------------------------------------------- */
-
-/* Shifts within `bytes`, and in less and less while there are no places for them. */
-static planc_status arrange(zico *z, int64_t bytes, int64_t ***out_addresses, bool *out_fit) {
-  enum { PARTS = 32 };
-  int64_t within = bytes, less = bytes > z->least ? (bytes - z->least) / PARTS : 0;
-  for (less = less > z->region_bytes ? less : z->region_bytes;; less *= 2) {
-    PLANC_TRY(pl_shift_pairs(&z->timing, &z->areas, within, out_fit));
-    if (!*out_fit) return NULL;
-    PLANC_TRY(pl_shared_places_find(&z->round, &z->timing, &z->areas, z->capacity, out_addresses, out_fit));
-    if (*out_fit || within <= z->least) return NULL;
-    within = bytes - less > z->least ? bytes - less : z->least;
-  }
+static planc_status make_solos(zico *z) {
+  int32_t failed;
+  PLANC_TRY(z->solos.n > 0 ? pl_solos_remake(z->evaluator, z->problems, &z->solos, &failed)
+                           : pl_solos_make(z->evaluator, z->problems, NULL, &z->solos, &failed));
+  if (!z->one_round_at_a_time) PLANC_TRY(pl_solos_side_by_side(z->evaluator, z->problems, &z->solos));
+  /* Regions of the least size are tensors. */
+  int64_t region_bytes = z->region_bytes > PLANC_ALIGNMENT ? z->region_bytes : 0;
+  return pl_areas_make(&z->arena, z->mix->n_jobs, z->solos.candidates, region_bytes, &z->areas);
 }
+
+/* By how much the bytes that there are are too few for some job alone; not positive where they suffice. */
+static int64_t find_excess(const zico *z) {
+  int64_t most = 0;
+  for (int32_t j = 0; j < z->mix->n_jobs; j++)
+    if (z->areas.jobs[j].most_bytes > most) most = z->areas.jobs[j].most_bytes;
+  return pl_add_saturate(most, z->areas.private_bytes) - pl_arena_room(z->all->target.terms, z->all->target.profile);
+}
+
+/* Asks each job to take its part less than it takes now. */
+static planc_status ask_for_less(zico *z, int64_t excess) {
+  int64_t part = excess / z->mix->n_jobs + 1;
+  for (int32_t j = 0; j < z->mix->n_jobs; j++) {
+    int64_t peak;
+    const planc_evaluator alone = z->evaluator->alone(z->evaluator, &z->problems[j]);
+    PLANC_TRY(alone.peak(&alone, &z->solos.candidates[j], &peak));
+    z->problems[j].terms.budgets[PLANC_MEMORY_DEVICE] = peak > part ? peak - part : 0;
+  }
+  return NULL;
+}
+
+/* --- The informed phase ------------------------------------------------------------------------------------------- */
 
 /* The timing is that of the candidate's simulation. */
 static void make_best(zico *z, planc_candidate *candidate) {
@@ -269,14 +260,44 @@ static void make_best(zico *z, planc_candidate *candidate) {
   z->any = true;
 }
 
-/* Keeps what is the fastest so far; the timing is that of its simulation. */
-static planc_status keep(zico *z, const pl_timing *arranged, planc_candidate *candidate) {
-  if (z->any && z->timing.period_ns >= z->best_ns) {
-    planc_candidate_free(candidate);
-    return NULL;
-  }
-  make_best(z, candidate);
-  return pl_timing_copy(&z->arena, arranged, &z->best_timing);
+static bool are_alike(const planc_mix *mix);
+static planc_status settle(zico *z, int64_t bytes, int32_t most_rounds);
+static planc_status step(zico *z, int64_t bytes, bool *out_fit, bool *out_steady);
+static planc_status try_round(zico *z, int64_t bytes, bool all, bool *out_fit);
+static planc_status arrange(zico *z, int64_t bytes, int64_t ***out_addresses, bool *out_fit);
+static planc_status keep(zico *z, const pl_timing *arranged, planc_candidate *candidate);
+
+static planc_status search(zico *z) {
+  int64_t more = (z->capacity - z->least) / STEPS + 1;
+  if (more < z->region_bytes) more = z->region_bytes;
+  for (int64_t bytes = z->least; !are_alike(z->mix) && bytes < z->capacity; bytes += more)
+    PLANC_TRY(settle(z, bytes, ROUNDS_ON_THE_WAY));
+  return settle(z, z->capacity, ROUNDS_AT_LAST);
+}
+
+/* The same graph at the same costs, so that the jobs disturb each other alike. */
+static bool are_alike(const planc_mix *mix) {
+  for (int32_t j = 1; j < mix->n_jobs; j++)
+    if (planc_mix_first_same(mix, j) > 0) return false;
+  return true;
+}
+
+/* Rounds within a budget, until times are steady. */
+static planc_status settle(zico *z, int64_t bytes, int32_t most_rounds) {
+  bool fit = true, steady = false;
+  for (int32_t round = 0; round < most_rounds && fit && !steady; round++) PLANC_TRY(step(z, bytes, &fit, &steady));
+  return NULL;
+}
+
+/* Tries a round and tells whether times are steady. */
+static planc_status step(zico *z, int64_t bytes, bool *out_fit, bool *out_steady) {
+  pl_timing before;
+  pl_arena_free(&z->round);
+  z->round = (pl_arena){0};
+  PLANC_TRY(pl_timing_copy(&z->round, &z->timing, &before));
+  PLANC_TRY(try_round(z, bytes, bytes >= z->capacity, out_fit));
+  *out_steady = !*out_fit || pl_timing_change(&z->timing, &before) < STEADY_PPM;
+  return NULL;
 }
 
 /* One round: shifts, places, simulation. The timing is then that of the simulation. */
@@ -295,37 +316,27 @@ static planc_status try_round(zico *z, int64_t bytes, bool all, bool *out_fit) {
   return status;
 }
 
-/* The same graph at the same costs, so that the jobs disturb each other alike. */
-static bool are_alike(const planc_mix *mix) {
-  for (int32_t j = 1; j < mix->n_jobs; j++)
-    if (planc_mix_first_same(mix, j) > 0) return false;
-  return true;
+/* Shifts within `bytes`, and in less and less while there are no places for them. */
+static planc_status arrange(zico *z, int64_t bytes, int64_t ***out_addresses, bool *out_fit) {
+  enum { PARTS = 32 };
+  int64_t within = bytes, less = bytes > z->least ? (bytes - z->least) / PARTS : 0;
+  for (less = less > z->region_bytes ? less : z->region_bytes;; less *= 2) {
+    PLANC_TRY(pl_shift_pairs(&z->timing, &z->areas, within, out_fit));
+    if (!*out_fit) return NULL;
+    PLANC_TRY(pl_shared_places_find(&z->round, &z->timing, &z->areas, z->capacity, out_addresses, out_fit));
+    if (*out_fit || within <= z->least) return NULL;
+    within = bytes - less > z->least ? bytes - less : z->least;
+  }
 }
 
-/* Tries a round and tells whether times are steady. */
-static planc_status step(zico *z, int64_t bytes, bool *out_fit, bool *out_steady) {
-  pl_timing before;
-  pl_arena_free(&z->round);
-  z->round = (pl_arena){0};
-  PLANC_TRY(pl_timing_copy(&z->round, &z->timing, &before));
-  PLANC_TRY(try_round(z, bytes, bytes >= z->capacity, out_fit));
-  *out_steady = !*out_fit || pl_timing_change(&z->timing, &before) < STEADY_PPM;
-  return NULL;
-}
-
-/* Rounds within a budget, until times are steady. */
-static planc_status settle(zico *z, int64_t bytes, int32_t most_rounds) {
-  bool fit = true, steady = false;
-  for (int32_t round = 0; round < most_rounds && fit && !steady; round++) PLANC_TRY(step(z, bytes, &fit, &steady));
-  return NULL;
-}
-
-static planc_status search(zico *z) {
-  int64_t more = (z->capacity - z->least) / STEPS + 1;
-  if (more < z->region_bytes) more = z->region_bytes;
-  for (int64_t bytes = z->least; !are_alike(z->mix) && bytes < z->capacity; bytes += more)
-    PLANC_TRY(settle(z, bytes, ROUNDS_ON_THE_WAY));
-  return settle(z, z->capacity, ROUNDS_AT_LAST);
+/* Keeps what is the fastest so far; the timing is that of its simulation. */
+static planc_status keep(zico *z, const pl_timing *arranged, planc_candidate *candidate) {
+  if (z->any && z->timing.period_ns >= z->best_ns) {
+    planc_candidate_free(candidate);
+    return NULL;
+  }
+  make_best(z, candidate);
+  return pl_timing_copy(&z->arena, arranged, &z->best_timing);
 }
 
 /* --- No more memory than it takes --------------------------------------------------------------------------------- */
