@@ -24,7 +24,7 @@ def main(_):
         for name in ("resnet50", "vgg16"):
             start = time.monotonic()
             subprocess.run([os.path.join(BUILD, "planrun"), "profile", graph(name), "--deviceless", "h100", "--batches",
-                            str(BATCH), "-o", profile], check=True, stderr=subprocess.DEVNULL)
+                            str(BATCH), "-o", profile], check=True, capture_output=True)
             seconds = time.monotonic() - start
             with open(profile, encoding="utf-8") as file:
                 ops = json.load(file)["ops"]
