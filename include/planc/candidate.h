@@ -10,10 +10,6 @@
 extern "C" {
 #endif
 
-/* When what other GPUs send gets memory, for which copies from them else wait: as early as the budget lets, or as early
- * as that can be with no more bytes live at a time than late. Late: each for its reader alone. */
-typedef enum planc_receives { PLANC_RECEIVES_EARLY, PLANC_RECEIVES_BESIDE, PLANC_RECEIVES_LATE } planc_receives;
-
 /* What a policy gives out; freed with planc_candidate_free. Of several GPUs it plans one, and whatever it does the
  * others do as well. */
 typedef struct planc_candidate {
@@ -23,7 +19,6 @@ typedef struct planc_candidate {
   const planc_costs **costs; /* by job of the trace; its own, as all of this */
   planc_schedule *schedule;
   int64_t sub_batch; /* samples of a full round */
-  planc_receives receives;
   int64_t bound_ns;  /* certified lower bound on its period, 0 = none */
   char *explanation; /* for people: planc_candidate_explain; its own, NULL = none */
 } planc_candidate;

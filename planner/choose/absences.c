@@ -134,7 +134,7 @@ planc_status pl_absences_of_gaps(const planc_order *order, pl_gap_rule rule, pl_
   return status;
 }
 
-planc_status pl_make_absences(const planc_problem *problem, const void *rule, int64_t room, planc_candidate *out) {
+planc_status pl_make_absences(const planc_problem *problem, const void *rule, pl_walk_room room, planc_candidate *out) {
   const pl_absence_rule *of = rule;
   pl_walk walk;
   PLANC_TRY(pl_walk_start_rounds(&walk, problem, pl_sub_batch_asked(problem), room, out));
@@ -167,8 +167,8 @@ static bool has_place(const run *r, const planc_access *access, bool again) {
   return !again || content < 0 || content == access->write;
 }
 
-/* The residency that was opened for what other GPUs send and has nothing of it yet, NONE = none. */
-static int32_t waiting(const run *r, int32_t buffer) {
+/* The residency that is open for what other replicas send and has nothing of it yet, NONE = none. */
+static int32_t open_for_received(const run *r, int32_t buffer) {
   int32_t open = r->trace->buffers[buffer].peer < 0 ? NONE : planc_schedule_open(r->schedule, buffer);
   return open < 0 || planc_schedule_content(r->schedule, open) >= 0 ? NONE : open;
 }
@@ -178,7 +178,7 @@ static planc_status exec(run *r, int32_t instance, bool again) {
   for (int32_t a = in->first_access; a < in->first_access + in->n_accesses; a++) {
     const planc_access *access = &r->trace->accesses[a];
     if ((again && access->effect) || has_place(r, access, again)) continue;
-    int32_t residency = waiting(r, access->buffer);
+    int32_t residency = open_for_received(r, access->buffer);
     if (residency < 0) PLANC_TRY(pl_walk_open(r->walk, access->buffer, &residency));
     if (access->read >= 0) PLANC_TRY(planc_schedule_prefetch(r->schedule, residency, access->read));
     if (again) {

@@ -41,7 +41,8 @@ typedef struct pl_absences {
 planc_status pl_absences_explain(pl_absences *absences, pl_arena *arena, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* States the boundary where pl_walk_start left the walk, runs its order and finishes the schedule. */
+/* States the boundary where pl_walk_start left the walk, runs its order and finishes the schedule; it may do so twice
+ * (pl_walk_run). */
 planc_status pl_walk_absences(pl_walk *walk, const pl_absences *absences);
 
 /* What a policy has to state: its absences, in memory of `arena`. */
@@ -52,7 +53,7 @@ typedef struct pl_absence_rule {
 } pl_absence_rule;
 
 /* A pl_walk_maker for a pl_absence_rule: rounds of the user's sub-batch, else the whole batch. */
-planc_status pl_make_absences(const planc_problem *problem, const void *rule, int64_t room, planc_candidate *out);
+planc_status pl_make_absences(const planc_problem *problem, const void *rule, pl_walk_room room, planc_candidate *out);
 
 /* Fills in how a version is away during a gap (planc_gaps), but for which version; false where it stays. */
 typedef bool (*pl_gap_rule)(const planc_order *order, const planc_gap *gap, pl_absence *absence);

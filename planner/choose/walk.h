@@ -18,10 +18,31 @@ typedef struct pl_online {
 planc_status pl_online_init(pl_online *online, const planc_problem *problem);
 void pl_online_free(pl_online *online);
 
-/* A buffer for what other GPUs send, and the position ahead of which it is opened. */
-typedef struct pl_sent {
+/* When the buffers for other replicas' gradients get memory; a copy into one cannot begin before that. Late: right
+ * ahead of the op that reads it. Beside: as soon as that leaves the most live bytes below what they are with all of
+ * them late, by as much again as all replicas send. Early: as soon as the budget has room. First: the same, with
+ * algorithms that leave room for it. At once: before anything runs. */
+typedef enum pl_reception {
+  PL_RECEIVES_LATE,
+  PL_RECEIVES_BESIDE,
+  PL_RECEIVES_EARLY,
+  PL_RECEIVES_FIRST,
+  PL_RECEIVES_AT_ONCE
+} pl_reception;
+
+/* How much memory a walk may take, and when it takes it. */
+typedef struct pl_walk_room {
+  int64_t bytes; /* that live data and a workspace may fill together: PL_ROOM_..., or the arena */
+  pl_reception reception;
+} pl_walk_room;
+
+#define PL_ROOM_UNLIMITED INT64_MAX /* fastest algorithms ("performance-optimal") */
+#define PL_ROOM_NONE 0              /* baseline algorithms ("memory-optimal") */
+
+/* A buffer for what other replicas send, and the position ahead of which it is opened. */
+typedef struct pl_received {
   int32_t buffer, from;
-} pl_sent;
+} pl_received;
 
 typedef struct pl_walk {
   const planc_problem *problem;
@@ -32,35 +53,34 @@ typedef struct pl_walk {
   const planc_costs *const *costs; /* by job */
   const planc_device *device;
   planc_link links[PLANC_N_ROUTES]; /* the device's, as far as they are the job's */
-  int64_t room; /* bytes that live data and a workspace may fill together: PL_ROOM_..., or the arena */
+  int64_t room;                     /* the walk's pl_walk_room */
+  pl_reception reception;
   int64_t live;
   bool swaps, recomputes; /* what the user allows */
   int64_t host_room;      /* bytes that may be parked on the host or swapped out; INT64_MAX = not limited */
   pl_online *online;      /* NULL: addresses stay blank */
   int32_t position;       /* that the walk has reached */
   int64_t *live_at;       /* by position: the most bytes live, a workspace included; NULL = nobody asks */
-  pl_sent *sent;          /* what other GPUs send, by its reader; from `next_sent` on it has no memory yet */
-  int32_t n_sent, next_sent;
+  pl_received *received; /* what is not late, in the order of its readers; from `next_received` on it is not open yet */
+  int32_t n_received, next_received;
 } pl_walk;
 
-#define PL_ROOM_UNLIMITED INT64_MAX /* fastest algorithms ("performance-optimal") */
-#define PL_ROOM_NONE 0              /* baseline algorithms ("memory-optimal") */
-
 /* Starts the candidate's schedule, anew if it has one, for a walk over the trace in its order. */
-planc_status pl_walk_start(pl_walk *walk, const planc_problem *problem, int64_t room, planc_candidate *candidate);
+planc_status pl_walk_start(pl_walk *walk, const planc_problem *problem, pl_walk_room room, planc_candidate *candidate);
 /* The same over rounds of `sub_batch` samples in the trace's order: all of `out` is made. */
-planc_status pl_walk_start_rounds(pl_walk *walk, const planc_problem *problem, int64_t sub_batch, int64_t room,
+planc_status pl_walk_start_rounds(pl_walk *walk, const planc_problem *problem, int64_t sub_batch, pl_walk_room room,
                                   planc_candidate *out);
 /* Goes through the order, from the boundary to the schedule's end. */
 typedef planc_status (*pl_walk_runner)(pl_walk *walk, void *context);
-/* Call this next: it calls `run`. Where other GPUs send, and what they send does not get memory late (planc_receives),
- * it does so twice: the first run tells what is live when. */
+/* Call this behind pl_walk_start, once. It calls `run`, and does so twice where other replicas send and what they send
+ * is received first, early or beside the rest. Before the second time the walk starts anew, so that all its fields but
+ * `online` are those of pl_walk_start; `run` resets what it keeps in `context`. */
 planc_status pl_walk_run(pl_walk *walk, pl_walk_runner run, void *context);
 
 /* What a runner calls. The first states the boundary: buffer b starts the period on the host if away[b], else on the
  * device. `away` may be NULL. */
 planc_status pl_walk_boundary(pl_walk *walk, const bool *away);
-/* Ahead of all that is stated for a position. */
+/* A runner calls this for each position, in ascending order, before it states anything for it. */
 planc_status pl_walk_reach(pl_walk *walk, int32_t position);
 /* The bytes that a residency of the buffer takes, its alignment included. */
 int64_t pl_walk_bytes(const planc_buffer *buffer);
@@ -93,15 +113,16 @@ planc_variant pl_walk_variant(const pl_walk *walk, int32_t instance, int64_t lim
 /* By position of the walk's order: the workspace of that variant, in memory of `arena`. */
 planc_status pl_walk_workspaces(const pl_walk *walk, int64_t limit, pl_arena *arena, int64_t **out);
 
-/* Makes a whole candidate by walking with the given room; `context` is the policy's own. */
-typedef planc_status (*pl_walk_maker)(const planc_problem *problem, const void *context, int64_t room,
-                                      planc_candidate *out);
-/* How many of planc_receives there are to try for a problem, from the first. */
-int pl_walk_receptions(const planc_problem *problem);
+/* The reception to try first for a problem, of those down to late. */
+pl_reception pl_first_reception(const planc_problem *problem, int64_t room);
 
-/* Makes a candidate, by the first of planc_receives with which it fits the budgets; if none does, *out is empty. With
- * PL_ROOM_UNLIMITED and PL_ROOM_NONE it tries once. With any other room it tries again with less where fragmentation
- * breaks the budget (pl_room_search_down). */
+/* Makes a whole candidate by walking with the given room; `context` is the policy's own. */
+typedef planc_status (*pl_walk_maker)(const planc_problem *problem, const void *context, pl_walk_room room,
+                                      planc_candidate *out);
+/* Makes a candidate and says whether it fits the budgets; if not, *out is empty. Of first and early reception it takes
+ * the faster one that fits, and beside and late only where neither does. With PL_ROOM_UNLIMITED and PL_ROOM_NONE it
+ * tries no other room. With any other room it tries again with less where fragmentation breaks the budget
+ * (pl_room_search_down). */
 planc_status pl_walk_try(const planc_evaluator *evaluator, pl_walk_maker maker, const void *context, int64_t room,
                          planc_candidate *out, bool *out_fits);
 
@@ -112,12 +133,13 @@ typedef struct pl_walk_attempt {
    * and if even that is above the budget, the attempt is left out. */
   bool least_without_room;
 } pl_walk_attempt;
-/* Gives out the first attempt that fits, and its number. Where none does, that is `n`, and the candidate is that of the
- * last attempt's context without room: its plan tells what it needs and what binds. */
+/* Gives out the first attempt that fits, and its number. Where several GPUs receive, it gives out the fastest of that
+ * one and those that follow it with the same context: algorithms with less room leave some for what is received. Where
+ * none fits, the number is `n`, and the candidate is that of the last attempt's context without room and with what is
+ * received late: its plan tells what it needs and what binds. */
 planc_status pl_walk_first(const planc_evaluator *evaluator, pl_walk_maker maker, const pl_walk_attempt *attempts,
                            int32_t n, planc_candidate *out, int32_t *out_number);
-/* Tries the fastest algorithms, then algorithms by room, then baseline algorithms. Gives out the first candidate that
- * fits, or the last one if none does. */
+/* pl_walk_first with the fastest algorithms, then algorithms by room, then baseline algorithms. */
 planc_status pl_walk_fit(const planc_evaluator *evaluator, pl_walk_maker maker, const void *context,
                          planc_candidate *out);
 

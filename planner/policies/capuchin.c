@@ -32,7 +32,8 @@ static planc_status correct(void *user, const planc_simulated *simulated);
 /* Recompute takes memory as well, and where links are judged to be full there is more of it: what finds no room so may
  * find it by swaps that wait for each other. */
 planc_status pl_policy_capuchin(const planc_evaluator *evaluator, planc_candidate *out) {
-  int64_t room = 0, whole = pl_arena_room(&evaluator->problem->terms, evaluator->problem->job.profile);
+  pl_walk_room room = {0};
+  int64_t whole = pl_arena_room(&evaluator->problem->terms, evaluator->problem->job.profile);
   capuchin by[] = {{.room = &room}, {.room = &room, .alone = true}};
   pl_absence_rule rules[] = {{.choose = pl_capuchin_choose, .context = &by[0]},
                              {.choose = pl_capuchin_choose, .context = &by[1]}};
@@ -53,12 +54,13 @@ planc_status pl_policy_capuchin(const planc_evaluator *evaluator, planc_candidat
 static planc_status feed_back(const planc_evaluator *evaluator, const capuchin *by, int64_t *leads,
                               planc_candidate *out, int32_t *out_helped) {
   bool fits;
-  int64_t ns = 0, next_ns = 0, room = *by->room;
+  int64_t ns = 0, next_ns = 0;
+  pl_walk_room room = *by->room;
   PLANC_TRY(judge(evaluator, out, leads, &fits, &ns));
   capuchin with = {.room = &room, .leads = leads, .alone = by->alone};
   pl_absence_rule rule = {.choose = pl_capuchin_choose, .context = &with};
   for (*out_helped = 0; fits && *out_helped < MAX_ROUNDS; ++*out_helped) {
-    planc_candidate next = {.receives = out->receives};
+    planc_candidate next = {0};
     planc_status status = pl_make_absences(evaluator->problem, &rule, room, &next);
     if (!status) status = judge(evaluator, &next, leads, &fits, &next_ns);
     if (status || !fits || next_ns >= ns) {

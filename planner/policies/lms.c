@@ -101,26 +101,22 @@ static planc_status find_room(const planc_evaluator *evaluator, planc_candidate 
                                  pl_size_format(search.fits, text), pl_size_format(room, whole));
 }
 
-static planc_status try_room_by(const planc_evaluator *evaluator, int64_t room, bool lag, planc_receives receives,
-                                planc_candidate *out, int64_t *out_excess) {
-  const planc_problem *problem = evaluator->problem;
-  pl_absence_rule rule = {.choose = choose, .context = &lag, .online = true};
-  int64_t budget = problem->terms.budgets[PLANC_MEMORY_DEVICE], peak;
-  planc_candidate_free(out);
-  out->receives = receives;
-  PLANC_TRY(pl_make_absences(problem, &rule, room, out));
-  PLANC_TRY(evaluator->peak(evaluator, out, &peak));
-  *out_excess = peak > budget ? peak - budget : 0;
-  return NULL;
-}
-
-/* Tunes for a room; *out_excess is what the result takes beyond the budget. */
+/* Tunes for a room, with copies out that lag and then without, by one reception after the other; *out_excess is what
+ * the first of these that fits, or the last, takes beyond the budget. */
 static planc_status try_room(const planc_evaluator *evaluator, int64_t room, planc_candidate *out,
                              int64_t *out_excess) {
+  int64_t budget = evaluator->problem->terms.budgets[PLANC_MEMORY_DEVICE], peak;
   *out_excess = 1;
-  for (int lag = 1; *out_excess > 0 && lag >= 0; lag--)
-    for (int receives = 0; *out_excess > 0 && receives < pl_walk_receptions(evaluator->problem); receives++)
-      PLANC_TRY(try_room_by(evaluator, room, lag, receives, out, out_excess));
+  for (int lags = 1; *out_excess > 0 && lags >= 0; lags--) {
+    bool lag = lags;
+    pl_absence_rule rule = {.choose = choose, .context = &lag, .online = true};
+    for (int r = (int)pl_first_reception(evaluator->problem, room); *out_excess > 0 && r >= PL_RECEIVES_LATE; r--) {
+      planc_candidate_free(out);
+      PLANC_TRY(pl_make_absences(evaluator->problem, &rule, (pl_walk_room){room, (pl_reception)r}, out));
+      PLANC_TRY(evaluator->peak(evaluator, out, &peak));
+      *out_excess = peak > budget ? peak - budget : 0;
+    }
+  }
   return NULL;
 }
 

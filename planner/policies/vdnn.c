@@ -62,13 +62,13 @@ typedef struct vdnn_setting {
 
 static planc_status choose_and_run(vdnn *v);
 
-static planc_status make(const planc_problem *problem, const void *context, int64_t room, planc_candidate *out) {
+static planc_status make(const planc_problem *problem, const void *context, pl_walk_room room, planc_candidate *out) {
   const vdnn_setting *setting = context;
   vdnn v = {.offloads = setting->offloads};
   PLANC_TRY(pl_walk_start_rounds(&v.walk, problem, setting->sub_batch, room, out));
   assert(planc_order_is_of_trace(out->order)); /* an instance's number is its position */
   v.leaves = malloc(((size_t)out->trace->n_buffers + 1) * sizeof *v.leaves);
-  v.away = calloc((size_t)out->trace->n_buffers + 1, sizeof *v.away);
+  v.away = malloc(((size_t)out->trace->n_buffers + 1) * sizeof *v.away);
   v.sights = malloc(((size_t)out->trace->n_instances + 1) * sizeof *v.sights);
   planc_status status = choose_and_run(&v);
   free(v.leaves);
@@ -178,7 +178,7 @@ static planc_status try_two_rounds(const planc_evaluator *evaluator, int64_t sub
   vdnn_setting setting = {.offloads = problem->terms.settings.no_swap ? OFFLOAD_NONE : OFFLOAD_ALL,
                           .sub_batch = sub_batch};
   if (two.job.batch - sub_batch > sub_batch) two.job.batch = 2 * sub_batch;
-  planc_status status = make(&two, &setting, PL_ROOM_NONE, &candidate);
+  planc_status status = make(&two, &setting, (pl_walk_room){PL_ROOM_NONE, PL_RECEIVES_LATE}, &candidate);
   if (!status) status = evaluator->live(evaluator, &candidate, &live);
   if (!status && live > problem->terms.budgets[PLANC_MEMORY_DEVICE]) status = evaluator->hold(evaluator, &candidate);
   planc_candidate_free(&candidate);
@@ -252,12 +252,11 @@ static planc_status run_trace(pl_walk *walk, void *context) {
 
 static planc_status run_instance(vdnn *v, int32_t instance) {
   const planc_instance *in = &v->walk.trace->instances[instance];
-  bool backward = planc_trace_phase(v->walk.trace, instance) == PLANC_PHASE_backward;
   PLANC_TRY(pl_walk_reach(&v->walk, instance));
   for (int32_t k = 0; k < in->n_accesses; k++) PLANC_TRY(make_ready(v, &v->walk.trace->accesses[in->first_access + k]));
   PLANC_TRY(start_offloads(v, instance));
   int32_t prefetched = -1;
-  const planc_access *wanted = backward ? find_prefetch(v, instance) : NULL;
+  const planc_access *wanted = is_backward(v->walk.trace, instance) ? find_prefetch(v, instance) : NULL;
   if (wanted) {
     PLANC_TRY(make_ready(v, wanted));
     prefetched = planc_schedule_open(v->walk.schedule, wanted->buffer);

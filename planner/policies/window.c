@@ -109,8 +109,8 @@ static bool persists(const windowing *w, int32_t buffer) {
   return w->trace->buffers[buffer].flags & PLANC_BUFFER_PERSISTENT;
 }
 
-/* What other replicas send cannot come long before it is needed: it gets its memory and is fetched where it would be
- * made. */
+/* What other replicas send gets memory, and is fetched, where its reader asks for it (unlike in walks, pl_reception).
+ */
 static bool is_sent(const windowing *w, int32_t buffer) {
   return w->trace->buffers[buffer].peer >= 0;
 }

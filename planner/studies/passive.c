@@ -89,7 +89,8 @@ static planc_status simulate_better(void *user, const planc_target *target, int6
   passive p = {.out = &found};
   planc_candidate candidate = {0};
   int64_t sub_batch = pl_sub_batch_asked(&problem);
-  planc_status status = pl_walk_start_rounds(&p.walk, &problem, sub_batch, PL_ROOM_NONE, &candidate);
+  planc_status status =
+      pl_walk_start_rounds(&p.walk, &problem, sub_batch, (pl_walk_room){.bytes = PL_ROOM_NONE}, &candidate);
   if (!status) status = run(&p, &problem);
   if (p.code_bytes > 0) *out_code = p.code_bytes;
   pl_map_free(&p.algorithms);

@@ -68,8 +68,15 @@ class Plans(unittest.TestCase):
         graph = os.path.join(GRAPHS, "resnet50.yaml")
         for gpus in (2, 4, 8):
             options = ("--device", "rtx2080ti", "--budget", "4G", "--split-batch-norm", "--gpus", gpus, "--batch", 64 * gpus)
-            may, may_not = (self.plan(graph, *options, *less)["iteration_ns"] for less in ([], ["--no-swap"]))
-            self.assertLessEqual(may, may_not, gpus)
+            may, may_not = (self.plan(graph, *options, *less) for less in ([], ["--no-swap"]))
+            self.assertLessEqual(may["iteration_ns"], may_not["iteration_ns"], gpus)
+        self.assertIn("capuchin without swaps", may["explanation"])
+
+    def test_a_device_without_limit_has_no_budget(self):
+        graph = os.path.join(GRAPHS, "lenet-digits.yaml")
+        times = {json.loads(run("planc", "compare", graph, "--device", "k40m", "--batch", 64, "--gpus", 4, "--policies", "ideal",
+                                "--budget", budget, "--json"))["rows"][0]["iteration_ns"] for budget in ("300K", "1M", "1G")}
+        self.assertEqual(len(times), 1)
 
     def test_a_layout_changes_neither_sizes_nor_work(self):
         for model in [model for model in generate.MODELS if model not in generate.NOT_IMAGES]:

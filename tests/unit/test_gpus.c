@@ -345,7 +345,7 @@ static void run_net(const planc_graph *graph, const planc_profile *profile, cons
 
 /* The same samples, dropout masks, means and updates as on one GPU; all replicas have the same bits after them. */
 START_TEST(several_gpus_train_as_one_does) {
-  static const char *const policies[] = {"none", "modnn", "vdnn-all", "window", "cheap"};
+  static const char *const policies[] = {"none", "modnn", "vdnn-all", "window", "cheap", "lms", "capuchin"};
   planc_graph *forward = graph_of(net_text), *graph;
   planc_profile *profile;
   ok(planc_profile_read("profiles/k40m.json", &profile));
@@ -494,7 +494,7 @@ int main(void) {
   tcase_add_loop_test(tests, a_replica_does_what_a_job_does_alone, 0, 40);
   tcase_add_test(tests, what_cannot_be_split_has_no_replicas);
   tcase_add_test(tests, plans_of_replicas_are_read_as_written);
-  tcase_add_loop_test(tests, several_gpus_train_as_one_does, 0, 5);
+  tcase_add_loop_test(tests, several_gpus_train_as_one_does, 0, 7);
   tcase_add_test(tests, one_device_is_not_several);
   tcase_add_test(tests, gpus_share_a_link_or_do_not);
   tcase_add_test(tests, a_bus_both_ways_is_not_against_itself);

@@ -444,11 +444,11 @@ END_TEST
 
 /* Candidates in the room there is: a schedule without feedback. */
 static planc_candidate choose(const planc_problem *problem, int64_t room, const int64_t *leads) {
-  int64_t last;
+  pl_walk_room last;
   capuchin of = {.room = &last, .leads = leads};
   pl_absence_rule rule = {.choose = pl_capuchin_choose, .context = &of};
   planc_candidate candidate = {0};
-  ok(pl_make_absences(problem, &rule, room, &candidate));
+  ok(pl_make_absences(problem, &rule, (pl_walk_room){.bytes = room}, &candidate));
   return candidate;
 }
 
@@ -602,11 +602,11 @@ static planc_graph *make_queued(int64_t traffic) {
 
 /* How many activations are swapped, and how many computed again, with the link as it is or each swap alone on it. */
 static void count_choices(const planc_problem *problem, int64_t room, bool alone, int *out_swaps, int *out_again) {
-  int64_t last;
+  pl_walk_room last;
   capuchin of = {.room = &last, .alone = alone};
   pl_absence_rule rule = {.choose = pl_capuchin_choose, .context = &of};
   planc_candidate candidate = {0};
-  ok(pl_make_absences(problem, &rule, room, &candidate));
+  ok(pl_make_absences(problem, &rule, (pl_walk_room){.bytes = room}, &candidate));
   *out_swaps = *out_again = 0;
   for (int32_t c = 0; c < planc_schedule_n_commands(candidate.schedule); c++) {
     const planc_command *command = &planc_schedule_commands(candidate.schedule)[c];
@@ -650,7 +650,8 @@ START_TEST(capuchin_learns_from_waiting) {
   for (int64_t percent = 40; percent <= 48; percent += 4) {
     planc_plan *plan = make("capuchin", percent);
     planc_problem problem = problem_of(device_of(plan)->budget_bytes);
-    int64_t room, ns;
+    pl_walk_room room;
+    int64_t ns;
     bool fits;
     capuchin of = {.room = &room, .alone = true};
     pl_absence_rule rule = {.choose = pl_capuchin_choose, .context = &of};

@@ -336,7 +336,8 @@ START_TEST(rounds_are_those_of_the_rules) {
         .job.graph = graph, .job.profile = profile, .job.batch = 1 + seed % 5, .terms.budgets[PLANC_MEMORY_HOST] = -1};
     planc_candidate candidate = {0};
     pl_walk walk;
-    ok(pl_walk_start_rounds(&walk, &problem, problem.job.batch, PL_ROOM_UNLIMITED, &candidate));
+    ok(pl_walk_start_rounds(&walk, &problem, problem.job.batch, (pl_walk_room){.bytes = PL_ROOM_UNLIMITED},
+                            &candidate));
     agree(&walk, seed);
     planc_candidate_free(&candidate);
     planc_graph_free(graph);
@@ -412,7 +413,7 @@ static swapped swap_of(const planc_problem *problem, int64_t room, const char *t
   planc_candidate candidate = {0};
   pl_absence_rule rule = {.choose = tensile_choose, .context = problem};
   swapped s = {.copy = PL_NO_COPY};
-  ok(pl_make_absences(problem, &rule, room, &candidate));
+  ok(pl_make_absences(problem, &rule, (pl_walk_room){.bytes = room}, &candidate));
   const planc_schedule *schedule = candidate.schedule;
   int32_t now = -1, opened = 0;
   for (int32_t c = 0; c < planc_schedule_n_commands(candidate.schedule); c++) {
@@ -616,7 +617,7 @@ static int32_t count_swaps(int elements) {
   planc_candidate candidate = {0};
   int32_t n = 0;
   set_links(profile, INT64_C(1000000000000000));
-  ok(pl_make_absences(&problem, &rule, PL_ROOM_UNLIMITED, &candidate));
+  ok(pl_make_absences(&problem, &rule, (pl_walk_room){.bytes = PL_ROOM_UNLIMITED}, &candidate));
   for (int32_t c = 0; c < planc_schedule_n_commands(candidate.schedule); c++) {
     const planc_command *command = &planc_schedule_commands(candidate.schedule)[c];
     n += planc_schedule_copies(candidate.schedule, command, PLANC_MEMORY_DEVICE, PLANC_MEMORY_HOST);

@@ -41,7 +41,7 @@ static pl_ways_back ways;
 static void begin(void) {
   static int64_t start[OPS + 1];
   for (int p = 0; p < OPS; p++) start[p + 1] = start[p] + (INT64_C(1) << p);
-  ok(pl_walk_start_rounds(&walk, &problem, BATCH, PL_ROOM_UNLIMITED, &candidate));
+  ok(pl_walk_start_rounds(&walk, &problem, BATCH, (pl_walk_room){.bytes = PL_ROOM_UNLIMITED}, &candidate));
   ck_assert_int_eq(walk.order->n, OPS);
   ok(pl_ways_back_make(&walk, start, &arena, &ways));
 }
