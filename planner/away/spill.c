@@ -20,8 +20,8 @@ typedef struct pl_host_stretch {
 typedef pl_spilling spilling;
 
 static planc_status keep(pl_arena *arena, const pl_contents *contents, spilling *s);
-static void add_stretches(spilling *s, int32_t k);
 static int compare_first(const void *a, const void *b);
+static void add_stretches(spilling *s, int32_t k);
 static void choose(spilling *s, int64_t aim);
 static pl_spill_cost least_cost(const spilling *s);
 static void swap_kept(spilling *s);
@@ -66,16 +66,22 @@ static planc_status keep(pl_arena *arena, const pl_contents *contents, spilling 
   return NULL;
 }
 
+static int compare_first(const void *a, const void *b) {
+  const host_stretch *x = a, *y = b;
+  if (x->first != y->first) return x->first < y->first ? -1 : 1;
+  return (x->content > y->content) - (x->content < y->content);
+}
+
 /* --- Idle times --------------------------------------------------------------------------------------------------- */
+
+static int64_t idle_at_start(const spilling *s, int32_t k);
+static int64_t idle_at_end(const spilling *s, int32_t k);
+static void add_stretch(spilling *s, int32_t k, int64_t idle, int32_t asked, int32_t last, int32_t read);
 
 static int32_t last_asked(const spilling *s, const pl_content *content) {
   return content->n_reads > 0 ? s->staging.contents->reads[content->first_read + content->n_reads - 1].command
                               : content->written;
 }
-
-static int64_t idle_at_start(const spilling *s, int32_t k);
-static int64_t idle_at_end(const spilling *s, int32_t k);
-static void add_stretch(spilling *s, int32_t k, int64_t idle, int32_t asked, int32_t last, int32_t read);
 
 static void add_stretches(spilling *s, int32_t k) {
   const pl_content *content = &s->staging.contents->all[k];
@@ -110,12 +116,6 @@ static void add_stretch(spilling *s, int32_t k, int64_t idle, int32_t asked, int
   int32_t first = asked == PL_AT_BOUNDARY ? 0 : asked + 2;
   if (first <= last)
     s->stretches[s->n_stretches++] = (host_stretch){idle, pl_staging_bytes(&s->staging, k), k, first, last, read};
-}
-
-static int compare_first(const void *a, const void *b) {
-  const host_stretch *x = a, *y = b;
-  if (x->first != y->first) return x->first < y->first ? -1 : 1;
-  return (x->content > y->content) - (x->content < y->content);
 }
 
 /* --- A heap of stretches ------------------------------------------------------------------------------------------ */

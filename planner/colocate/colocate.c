@@ -85,57 +85,11 @@ static planc_status find_alone(const planc_mix_evaluator *evaluator, int32_t job
   return pl_in_job(mix, job, time_alone(evaluator, &problem, &shares[job], &jobs[job]));
 }
 
-/* --- All of them -------------------------------------------------------------------------------------------------- */
-
-typedef struct colocation {
-  const pl_mix_asked *asked;
-  planc_plan *plan; /* NULL: none fits yet */
-} colocation;
-
-static planc_status make_better(void *user, const planc_target *target, int64_t *out_code);
-
-planc_status pl_mix_make(const void *asked, const planc_target *target, planc_plan **out) {
-  colocation c = {.asked = asked};
-  planc_status status = pl_with_code(target, make_better, &c);
-  *out = c.plan;
-  if (!status) return NULL;
-  planc_plan_free(c.plan);
-  *out = NULL;
-  return status;
-}
-
-static planc_status make_candidate(const colocation *c, const planc_target *target, planc_candidate *out) {
-  const planc_mix mix = pl_common_mix(c->asked->common, target);
-  const planc_mix_evaluator evaluator = pl_mix_evaluator_of(&mix, target);
-  return c->asked->policy->make(&evaluator, c->asked->shares, out);
-}
-
-static planc_status make(const colocation *c, const planc_target *target, planc_plan **out) {
-  planc_candidate candidate = {0};
-  *out = NULL;
-  planc_status status = make_candidate(c, target, &candidate);
-  if (!status) status = pl_plan_of(target, c->asked->policy->name, &candidate, out);
-  planc_candidate_free(&candidate);
-  return status;
-}
-
-static planc_status make_better(void *user, const planc_target *target, int64_t *out_code) {
-  colocation *c = user;
-  planc_plan *plan;
-  PLANC_TRY(make(c, target, &plan));
-  *out_code = pl_code_of_plan(target->profile, plan);
-  planc_status status = pl_hold_to_budgets(target->terms, plan);
-  if (!status) status = planc_simulate_predictions(plan);
-  if (status) {
-    planc_plan_free(plan);
-    return status;
-  }
-  pl_keep_better(plan, &c->plan);
-  return NULL;
-}
+/* --- Plans whose jobs are in time --------------------------------------------------------------------------------- */
 
 static planc_status make_until_in_time(const pl_mix_asked *asked, const planc_mix *mix, planc_mix_share *shares,
                                        planc_plan **out);
+static void set_speeds(int64_t period, int32_t n_jobs, planc_mix_share *shares);
 static planc_status keep_asked(const planc_mix *mix, planc_plan *plan);
 
 planc_status planc_colocate(const planc_mix *mix, const planc_mix_policy *policy, planc_mix_share *shares,
@@ -155,20 +109,6 @@ planc_status planc_colocate(const planc_mix *mix, const planc_mix_policy *policy
   planc_plan_free(*out);
   *out = NULL;
   return status;
-}
-
-static void set_speeds(int64_t period, int32_t n_jobs, planc_mix_share *shares) {
-  for (int32_t j = 0; j < n_jobs; j++)
-    shares[j].speed_ppm =
-        period > 0 ? pl_muldiv_floor(pl_mul_saturate(shares[j].alone_ns, shares[j].iterations), PL_PPM, period) : 0;
-}
-
-planc_status pl_mix_judge(const planc_mix *mix, const planc_plan *plan, planc_mix_share *shares) {
-  set_speeds(plan->predicted.period_ns, mix->n_jobs, shares);
-  int64_t responses_ns[PLANC_MIX_MAX_JOBS];
-  PLANC_TRY(pl_responses_find(plan, responses_ns));
-  for (int32_t j = 0; j < mix->n_jobs; j++) shares[j].response_ns = responses_ns[j];
-  return pl_deadlines_hold(mix, shares);
 }
 
 /* What is late beside the others may be in time if it runs more often. Where it does not fit so often, it is late with
@@ -196,6 +136,20 @@ static planc_status make_until_in_time(const pl_mix_asked *asked, const planc_mi
   }
 }
 
+planc_status pl_mix_judge(const planc_mix *mix, const planc_plan *plan, planc_mix_share *shares) {
+  set_speeds(plan->predicted.period_ns, mix->n_jobs, shares);
+  int64_t responses_ns[PLANC_MIX_MAX_JOBS];
+  PLANC_TRY(pl_responses_find(plan, responses_ns));
+  for (int32_t j = 0; j < mix->n_jobs; j++) shares[j].response_ns = responses_ns[j];
+  return pl_deadlines_hold(mix, shares);
+}
+
+static void set_speeds(int64_t period, int32_t n_jobs, planc_mix_share *shares) {
+  for (int32_t j = 0; j < n_jobs; j++)
+    shares[j].speed_ppm =
+        period > 0 ? pl_muldiv_floor(pl_mul_saturate(shares[j].alone_ns, shares[j].iterations), PL_PPM, period) : 0;
+}
+
 /* Of each job its name, of which policies know nothing, and the settings that are not the same of all. */
 static planc_status keep_asked(const planc_mix *mix, planc_plan *plan) {
   planc_job *jobs;
@@ -211,6 +165,59 @@ static planc_status keep_asked(const planc_mix *mix, planc_plan *plan) {
   plan->jobs = jobs;
   return NULL;
 }
+
+/* --- A plan at given iterations ----------------------------------------------------------------------------------- */
+
+typedef struct colocation {
+  const pl_mix_asked *asked;
+  planc_plan *plan; /* NULL: none fits yet */
+} colocation;
+
+static planc_status make_better(void *user, const planc_target *target, int64_t *out_code);
+static planc_status make(const colocation *c, const planc_target *target, planc_plan **out);
+static planc_status make_candidate(const colocation *c, const planc_target *target, planc_candidate *out);
+
+planc_status pl_mix_make(const void *asked, const planc_target *target, planc_plan **out) {
+  colocation c = {.asked = asked};
+  planc_status status = pl_with_code(target, make_better, &c);
+  *out = c.plan;
+  if (!status) return NULL;
+  planc_plan_free(c.plan);
+  *out = NULL;
+  return status;
+}
+
+static planc_status make_better(void *user, const planc_target *target, int64_t *out_code) {
+  colocation *c = user;
+  planc_plan *plan;
+  PLANC_TRY(make(c, target, &plan));
+  *out_code = pl_code_of_plan(target->profile, plan);
+  planc_status status = pl_hold_to_budgets(target->terms, plan);
+  if (!status) status = planc_simulate_predictions(plan);
+  if (status) {
+    planc_plan_free(plan);
+    return status;
+  }
+  pl_keep_better(plan, &c->plan);
+  return NULL;
+}
+
+static planc_status make(const colocation *c, const planc_target *target, planc_plan **out) {
+  planc_candidate candidate = {0};
+  *out = NULL;
+  planc_status status = make_candidate(c, target, &candidate);
+  if (!status) status = pl_plan_of(target, c->asked->policy->name, &candidate, out);
+  planc_candidate_free(&candidate);
+  return status;
+}
+
+static planc_status make_candidate(const colocation *c, const planc_target *target, planc_candidate *out) {
+  const planc_mix mix = pl_common_mix(c->asked->common, target);
+  const planc_mix_evaluator evaluator = pl_mix_evaluator_of(&mix, target);
+  return c->asked->policy->make(&evaluator, c->asked->shares, out);
+}
+
+/* --- Estimates ---------------------------------------------------------------------------------------------------- */
 
 planc_status planc_mix_estimate_by(const planc_mix *mix, const planc_mix_policy *policy, planc_mix_share *shares,
                                    planc_mix_estimate *out) {

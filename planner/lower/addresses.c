@@ -16,9 +16,12 @@ typedef struct device_items {
 
 static planc_status make_device_items(pl_arena *arena, const planc_schedule *s, device_items *device);
 static planc_status collect_device_items(const planc_schedule *s, const int32_t *ends, device_items *device);
+static planc_status tie_boundary(const planc_schedule *s, device_items *device);
 static planc_status require_stated(const device_items *device);
 static planc_status place_device(pl_arena *arena, const planc_schedule *s, planc_placement_cache *cache,
                                  const device_items *device, int64_t *out_bytes);
+static planc_status refuse_overlap(pl_arena *arena, const planc_schedule *s, const device_items *device,
+                                   pl_overlap overlap);
 
 planc_status pl_assign_device_addresses(pl_arena *arena, const planc_schedule *s, planc_placement_cache *cache,
                                         pl_addresses *out) {
@@ -47,8 +50,6 @@ planc_status pl_assign_device_addresses(pl_arena *arena, const planc_schedule *s
   return NULL;
 }
 
-/* --- The device ------------------------------------------------------------------------------------------------- */
-
 static planc_status make_device_items(pl_arena *arena, const planc_schedule *s, device_items *device) {
   int32_t n_residencies = planc_schedule_n_residencies(s), n_commands = planc_schedule_n_commands(s);
   PLANC_TRY(PL_NEW(arena, &device->items, (int64_t)n_residencies + n_commands));
@@ -56,8 +57,6 @@ static planc_status make_device_items(pl_arena *arena, const planc_schedule *s, 
   PLANC_TRY(PL_NEW(arena, &device->of_residency, n_residencies));
   return PL_NEW(arena, &device->of_command, n_commands);
 }
-
-static planc_status tie_boundary(const planc_schedule *s, device_items *device);
 
 /* `ends` is by command: where a workspace's life ends. */
 static planc_status collect_device_items(const planc_schedule *s, const int32_t *ends, device_items *device) {
@@ -120,9 +119,6 @@ static planc_status require_stated(const device_items *device) {
   }
   return NULL;
 }
-
-static planc_status refuse_overlap(pl_arena *arena, const planc_schedule *s, const device_items *device,
-                                   pl_overlap overlap);
 
 static planc_status place_device(pl_arena *arena, const planc_schedule *s, planc_placement_cache *cache,
                                  const device_items *device, int64_t *out_bytes) {

@@ -30,10 +30,6 @@ typedef struct made {
   planc_stream_times *streams;
 } made;
 
-/* What is summed up of a period is a row of numbers: a column for each class, then for each compute stream the time
- * that it was busy and its idle times by cause. */
-enum { STREAM_COLUMNS = 1 + PLANC_N_IDLE_CAUSES };
-
 typedef struct work {
   const planc_plan *plan;
   const planc_timeline *timeline;
@@ -55,13 +51,13 @@ typedef struct period {
 } period;
 
 static planc_status compare(work *w);
-static planc_status predict_as_measured(work *w);
+static planc_status measure(work *w, int64_t *medians);
 static planc_status find_classes(work *w);
 static planc_status find_columns(work *w);
 static void sum_up(const work *w, const period *p, int64_t *row);
-static planc_status measure(work *w, int64_t *medians);
-static void fill(const work *w, const int64_t *predicted, const int64_t *measured);
+static planc_status predict_as_measured(work *w);
 static void measure_periods(const work *w, int64_t *values);
+static void fill(const work *w, const int64_t *predicted, const int64_t *measured);
 
 planc_status planc_timeline_compare(const planc_plan *plan, const planc_timeline *timeline, planc_comparison **out) {
   *out = NULL;
@@ -132,6 +128,10 @@ static const planc_instr *instr_at(const work *w, int32_t timed) {
 }
 
 /* --- Classes and streams ------------------------------------------------------------------------------------------ */
+
+/* What is summed up of a period is a row of numbers: a column for each class, then for each compute stream the time
+ * that it was busy and its idle times by cause. */
+enum { STREAM_COLUMNS = 1 + PLANC_N_IDLE_CAUSES };
 
 static planc_status classify(work *w, const planc_trace *trace, pl_map *map);
 static planc_status class_name(const work *w, const planc_instr *instr, const planc_trace *trace, const char **out);
@@ -329,7 +329,7 @@ static int64_t end_of(const work *w, int32_t p) {
   return end;
 }
 
-/* --- All ---------------------------------------------------------------------------------------------------------- */
+/* --- What is told ------------------------------------------------------------------------------------------------- */
 
 /* Longest predicted first; equal ones by name. */
 static int compare_classes(const void *a, const void *b) {

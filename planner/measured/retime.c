@@ -24,11 +24,14 @@ typedef struct retiming {
 } retiming;
 
 static planc_status retime(retiming *r, const planc_plan *plan);
+static void retime_body(retiming *r);
+static void take(const planc_variant *variant, planc_instr *exec);
+static const planc_variant *listed(const retiming *r, const planc_instr *exec);
+static bool is_listed(const retiming *r, int32_t job, int32_t op);
+static planc_status retime_ideal(retiming *r, const planc_plan *plan);
+static void retime_device(retiming *r);
 static planc_status make_costs(const planc_profile *profile, const planc_job *job, planc_costs **out);
 static planc_status copy_tables(const planc_plan *plan, planc_retimed *out);
-static void retime_body(retiming *r);
-static void retime_device(retiming *r);
-static planc_status retime_ideal(retiming *r, const planc_plan *plan);
 
 planc_status planc_retime(const planc_plan *plan, const planc_profile *profile, planc_retimed *out) {
   const planc_profile *profiles[PLANC_PLAN_MAX_JOBS];
@@ -79,10 +82,6 @@ static bool *kept_of(const retiming *r, const planc_instr *exec) {
   return &r->kept[in->job][in->op];
 }
 
-static void take(const planc_variant *variant, planc_instr *exec);
-static const planc_variant *listed(const retiming *r, const planc_instr *exec);
-static bool is_listed(const retiming *r, int32_t job, int32_t op);
-
 static void retime_body(retiming *r) {
   planc_retimed *out = r->out;
   for (int32_t i = 0; i < out->plan.body.n; i++) {
@@ -127,17 +126,7 @@ static bool is_listed(const retiming *r, int32_t job, int32_t op) {
   return pl_measured_find(&r->profiles[job]->measured, r->costs[job]->graph->ops[op].name) != NULL;
 }
 
-/* A profile need not tell of storage. */
-static void retime_links(planc_device device, planc_retimed *out) {
-  for (int32_t l = 0; l < out->plan.n_links; l++) {
-    planc_plan_link *link = &out->links[l];
-    planc_memory_kind from = out->plan.memories[link->from].kind, to = out->plan.memories[link->to].kind;
-    const planc_link *cost = &device.links[pl_route_between(from, to)];
-    if (cost->bytes_per_second > 0) link->cost = *cost;
-  }
-}
-
-/* --- The ideal ------------------------------------------------------------------------------------------------ */
+/* --- The ideal ---------------------------------------------------------------------------------------------------- */
 
 /* Adds what the plan's rounds take of ops that keep the plan's times, but for recomputes: nothing else is known. */
 static planc_status add_kept_ideal(retiming *r) {
@@ -167,7 +156,9 @@ static planc_status retime_ideal(retiming *r, const planc_plan *plan) {
   return NULL;
 }
 
-/* --- All ------------------------------------------------------------------------------------------------------ */
+/* --- The device, costs and copies --------------------------------------------------------------------------------- */
+
+static void retime_links(planc_device device, planc_retimed *out);
 
 static void retime_device(retiming *r) {
   planc_plan *plan = &r->out->plan;
@@ -177,6 +168,16 @@ static void retime_device(retiming *r) {
   plan->device.duplex_ppm = device->duplex_ppm;
   plan->device.slowdown_ppm = device->slowdown_ppm;
   retime_links(*device, r->out);
+}
+
+/* A profile need not tell of storage. */
+static void retime_links(planc_device device, planc_retimed *out) {
+  for (int32_t l = 0; l < out->plan.n_links; l++) {
+    planc_plan_link *link = &out->links[l];
+    planc_memory_kind from = out->plan.memories[link->from].kind, to = out->plan.memories[link->to].kind;
+    const planc_link *cost = &device.links[pl_route_between(from, to)];
+    if (cost->bytes_per_second > 0) link->cost = *cost;
+  }
 }
 
 /* At the batches of its rounds, and at the whole one, which its optimizer has. */
@@ -197,7 +198,7 @@ static void *copy_of(const void *from, int32_t n, size_t size) {
   return copy;
 }
 
-/* What is changed of the plan, as it was. */
+/* Copies the tables that retiming changes. */
 static planc_status copy_tables(const planc_plan *plan, planc_retimed *out) {
   out->instrs = copy_of(plan->body.instrs, plan->body.n, sizeof *out->instrs);
   out->memories = copy_of(plan->memories, plan->n_memories, sizeof *out->memories);

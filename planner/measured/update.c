@@ -26,26 +26,32 @@ typedef struct made_update {
   int64_t weight_ppm;
 } made_update;
 
+static planc_status make(const planc_update_options *options, made_update *m);
+static planc_status measure(const planc_update_options *options, pl_arena *scratch, made_update *m,
+                            pl_acquired **out_acquired);
+static planc_status check_plan(const planc_update_options *options, const pl_acquired *acquired);
+static bool is_describable(const planc_plan *plan, const pl_acquired *acquired);
+static bool is_describable_link(const planc_link *link);
+static planc_status make_profile(const planc_update_options *options, int32_t job, const pl_acquired *acquired,
+                                 made_update *m);
+static planc_status fill(const planc_update_options *options, int32_t job, const pl_acquired *acquired,
+                         const made_update *m, planc_profile *out);
+static planc_status share_tables(const planc_update_options *options, made_update *m);
+static void take_sums(const planc_plan *plan, made_update *m);
+static void scale_link(const planc_plan *plan, const pl_acquired *acquired, planc_route route,
+                       const planc_latency_sum *copies, planc_link *link);
+static void assume_constants(const pl_latencies *latencies, planc_profile *out);
+static void scale_constants(const pl_latencies *latencies, pl_update_ratio elementwise, planc_profile *out);
+static planc_status make_origins(const planc_profile *base, const planc_latency_sum *copies, planc_profile *out);
+static planc_status keep_code(const planc_update_options *options, const planc_profile *base, planc_profile *out);
+static planc_status find_times(const planc_update_options *options, const pl_acquired *acquired, pl_arena *scratch,
+                               int64_t *out_ns);
+
 planc_status planc_update_check(const planc_plan *plan) {
   if (planc_plan_gpus(plan) == 1) return NULL;
   return planc_error(PLANC_USAGE, "it has %" PRId32 " GPUs that do different things: such plans are not updated",
                      planc_plan_gpus(plan));
 }
-
-static planc_status make(const planc_update_options *options, made_update *m);
-static planc_status check_plan(const planc_update_options *options, const pl_acquired *acquired);
-static planc_status share_tables(const planc_update_options *options, made_update *m);
-static planc_status find_times(const planc_update_options *options, const pl_acquired *acquired, pl_arena *scratch,
-                               int64_t *out_ns);
-static planc_status make_profile(const planc_update_options *options, int32_t job, const pl_acquired *acquired,
-                                 made_update *m);
-static void take_sums(const planc_plan *plan, made_update *m);
-static void scale_link(const planc_plan *plan, const pl_acquired *acquired, planc_route route,
-                       const planc_latency_sum *copies, planc_link *link);
-static planc_status keep_code(const planc_update_options *options, const planc_profile *base, planc_profile *out);
-static void assume_constants(const pl_latencies *latencies, planc_profile *out);
-static void scale_constants(const pl_latencies *latencies, pl_update_ratio elementwise, planc_profile *out);
-static planc_status make_origins(const planc_profile *base, const planc_latency_sum *copies, planc_profile *out);
 
 planc_status planc_update_make(const planc_update_options *options, planc_update **out) {
   *out = NULL;
@@ -61,11 +67,6 @@ planc_status planc_update_make(const planc_update_options *options, planc_update
   }
   return status;
 }
-
-static planc_status measure(const planc_update_options *options, pl_arena *scratch, made_update *m,
-                            pl_acquired **out_acquired);
-static bool is_describable_link(const planc_link *link);
-static bool is_describable(const planc_plan *plan, const pl_acquired *acquired);
 
 static planc_status make(const planc_update_options *options, made_update *m) {
   pl_arena scratch = {0};
@@ -88,8 +89,12 @@ static planc_status measure(const planc_update_options *options, pl_arena *scrat
   return pl_latencies_find(options, *out_acquired, times_ns, &m->found);
 }
 
-static bool is_describable_link(const planc_link *link) {
-  return link->bytes_per_second >= 1 && link->latency_ns >= 0;
+static planc_status check_plan(const planc_update_options *options, const pl_acquired *acquired) {
+  const planc_plan *plan = options->plan;
+  if (options->weight_ppm < 0 || options->weight_ppm > PL_PPM)
+    return planc_error(PLANC_USAGE, "a weight of %" PRId64 " ppm", options->weight_ppm);
+  if (is_describable(plan, acquired)) return NULL;
+  return planc_error(PLANC_INVALID_PLAN, "device %s: no profile can describe it", plan->device.name);
 }
 
 /* Whether a profile could say the same of the device: of storage only where the body copies there or back. */
@@ -106,8 +111,23 @@ static bool is_describable(const planc_plan *plan, const pl_acquired *acquired) 
          device->slowdown_ppm >= 0 && device->slowdown_ppm <= INT64_C(1000) * PL_PPM;
 }
 
+static bool is_describable_link(const planc_link *link) {
+  return link->bytes_per_second >= 1 && link->latency_ns >= 0;
+}
+
 static const planc_profile *base_of(const planc_update_options *options, int32_t job) {
   return options->profiles ? options->profiles[job] : NULL;
+}
+
+/* Jobs of a table have the profile of the first of them. */
+static planc_status make_profile(const planc_update_options *options, int32_t job, const pl_acquired *acquired,
+                                 made_update *m) {
+  planc_profile **made = &m->made[m->table_of[job]];
+  bool is_first = !*made;
+  if (is_first) *made = calloc(1, sizeof **made);
+  if (!*made) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
+  m->profiles[job] = *made;
+  return is_first ? fill(options, job, acquired, m, *made) : NULL;
 }
 
 static planc_status fill(const planc_update_options *options, int32_t job, const pl_acquired *acquired,
@@ -134,17 +154,6 @@ static planc_status fill(const planc_update_options *options, int32_t job, const
   return make_origins(base, m->found.copies, out);
 }
 
-/* Jobs of a table have the profile of the first of them. */
-static planc_status make_profile(const planc_update_options *options, int32_t job, const pl_acquired *acquired,
-                                 made_update *m) {
-  planc_profile **made = &m->made[m->table_of[job]];
-  bool is_first = !*made;
-  if (is_first) *made = calloc(1, sizeof **made);
-  if (!*made) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
-  m->profiles[job] = *made;
-  return is_first ? fill(options, job, acquired, m, *made) : NULL;
-}
-
 void planc_update_free(planc_update *update) {
   if (!update) return;
   made_update *m = (made_update *)update;
@@ -164,15 +173,7 @@ planc_status planc_update_print(const planc_update *update, int32_t job, char **
   return pl_profile_print_ops(m->profiles[job], origin, out_text, out_length);
 }
 
-static planc_status check_plan(const planc_update_options *options, const pl_acquired *acquired) {
-  const planc_plan *plan = options->plan;
-  if (options->weight_ppm < 0 || options->weight_ppm > PL_PPM)
-    return planc_error(PLANC_USAGE, "a weight of %" PRId64 " ppm", options->weight_ppm);
-  if (is_describable(plan, acquired)) return NULL;
-  return planc_error(PLANC_INVALID_PLAN, "device %s: no profile can describe it", plan->device.name);
-}
-
-/* --- Jobs that are alike ---------------------------------------------------------------------------------------- */
+/* --- Jobs that are alike ------------------------------------------------------------------------------------------ */
 
 static bool are_alike(const planc_update_options *options, int32_t a, int32_t b) {
   const planc_job *one = &options->plan->jobs[a], *other = &options->plan->jobs[b];
@@ -199,7 +200,7 @@ static planc_status share_tables(const planc_update_options *options, made_updat
   return NULL;
 }
 
-/* --- Change --------------------------------------------------------------------------------------------------- */
+/* --- Change ------------------------------------------------------------------------------------------------------- */
 
 /* TENSILE, IV-E: |sum of the new latencies - sum of the old| / sum of the old. The paper's sums are the ops'; a plan
  * that swaps depends on the links as well, by as much as the copies of a route have changed beside what the ops
@@ -222,7 +223,7 @@ static void take_sums(const planc_plan *plan, made_update *m) {
   }
 }
 
-/* --- Links ---------------------------------------------------------------------------------------------------- */
+/* --- Links -------------------------------------------------------------------------------------------------------- */
 
 static int64_t copies_take(const planc_plan *plan, const pl_acquired *acquired, planc_route route,
                            const planc_link *link) {
@@ -245,16 +246,14 @@ static void scale_link(const planc_plan *plan, const pl_acquired *acquired, plan
   link->latency_ns = pl_update_scale(link->latency_ns, slower);
 }
 
-/* --- Constants ------------------------------------------------------------------------------------------------ */
-
-/* All ops are in tables; constants are left for the sums of gradients, which only move memory. */
+/* --- Constants ---------------------------------------------------------------------------------------------------- */
 
 static int64_t within(int64_t value, int64_t least, int64_t most) {
   return value < least ? least : value > most ? most : value;
 }
 
-/* Without a profile the shortest instruction is the start-up time of kernels; the rest of the gradient sums' time gives
- * the memory rate. */
+/* All ops are in tables; constants are left for the sums of gradients, which only move memory. Without a profile the
+ * shortest instruction is the start-up time of kernels; the rest of the gradient sums' time gives the memory rate. */
 static void assume_constants(const pl_latencies *latencies, planc_profile *out) {
   const planc_latency_sum *adds = &latencies->adds;
   int64_t kernel_ns = within(latencies->least_ns, 1, PL_NS), rate = PL_NS;
@@ -286,7 +285,7 @@ static void scale_constants(const pl_latencies *latencies, pl_update_ratio eleme
   compute->memory_bytes_per_second = within(pl_update_scale(compute->memory_bytes_per_second, faster), 1, PL_JSON_MAX);
 }
 
-/* --- Origins -------------------------------------------------------------------------------------------------- */
+/* --- Origins ------------------------------------------------------------------------------------------------------ */
 
 static planc_status add_origin(planc_profile *profile, pl_origin *origins, const char *of, const char *text) {
   pl_origin *origin = &origins[profile->n_origins++];
@@ -315,7 +314,7 @@ static planc_status make_origins(const planc_profile *base, const planc_latency_
                          : "of no meaning but for sums of gradients");
 }
 
-/* --- All ------------------------------------------------------------------------------------------------------ */
+/* --- Code and times ----------------------------------------------------------------------------------------------- */
 
 /* Of all algorithms that the plan runs, each as the profile has it that says the most, as mixes are planned. */
 static int64_t code_of_plan(const planc_update_options *options) {

@@ -31,24 +31,17 @@ static bool scales(const planc_op *op) {
   return op->flops.per_sample != 0 || op->traffic.per_sample != 0;
 }
 
-/* --- Ratios --------------------------------------------------------------------------------------------------- */
+/* --- Tables ------------------------------------------------------------------------------------------------------- */
 
-int64_t pl_update_scale(int64_t ns, pl_update_ratio by) {
-  int64_t scaled = by.base_ns > 0 ? pl_muldiv_floor(ns, by.new_ns, by.base_ns) : ns;
-  return scaled < PL_JSON_MAX ? scaled : PL_JSON_MAX;
-}
-
-/* --- Tables --------------------------------------------------------------------------------------------------- */
-
-static planc_status find_measured(tables *t);
-static planc_status find_known(tables *t, planc_costs **costs);
-static void find_ratios(tables *t);
 static planc_status make_ops(tables *t);
 static planc_status make_op(tables *t, int32_t op, pl_measured_op *out);
-static planc_status make_variant(tables *t, int32_t op, const pl_measured_variant *known, pl_measured_variant *out);
 static bool is_known(const pl_measured_op *op, const char *algorithm);
+static planc_status make_variant(tables *t, int32_t op, const pl_measured_variant *known, pl_measured_variant *out);
 static latency_slice slice_of(latency_slice op, const char *algorithm);
 static bool runs_beyond(const pl_measured_variant *known, latency_slice measured);
+static void find_ratios(tables *t);
+static planc_status find_measured(tables *t);
+static planc_status find_known(tables *t, planc_costs **costs);
 static planc_status make_points(tables *t, int32_t op, const pl_measured_variant *known, latency_slice measured,
                                 pl_measured_variant *out);
 static planc_status make_workspaces(tables *t, int32_t op, const pl_measured_variant *known, latency_slice measured,
@@ -103,6 +96,12 @@ static planc_status make_op(tables *t, int32_t op, pl_measured_op *out) {
   return NULL;
 }
 
+static bool is_known(const pl_measured_op *op, const char *algorithm) {
+  for (int32_t v = 0; v < op->n_variants; v++)
+    if (strcmp(op->variants[v].algorithm, algorithm) == 0) return true;
+  return false;
+}
+
 static planc_status make_variant(tables *t, int32_t op, const pl_measured_variant *known, pl_measured_variant *out) {
   latency_slice measured = slice_of(t->measured[op], known->algorithm);
   *out = *known;
@@ -113,11 +112,6 @@ static planc_status make_variant(tables *t, int32_t op, const pl_measured_varian
   return make_workspaces(t, op, known, measured, out);
 }
 
-static void add(ratio *to, int64_t new_ns, int64_t base_ns) {
-  to->new_ns = pl_add_saturate(to->new_ns, new_ns);
-  to->base_ns = pl_add_saturate(to->base_ns, base_ns);
-}
-
 static latency_slice slice_of(latency_slice op, const char *algorithm) {
   while (op.n > 0 && strcmp(op.of[0].algorithm, algorithm) != 0) op.of++, op.n--;
   int64_t n = 0;
@@ -125,16 +119,24 @@ static latency_slice slice_of(latency_slice op, const char *algorithm) {
   return (latency_slice){op.of, n};
 }
 
-/* How much longer an algorithm takes at the batches at which it was measured. */
-static ratio ratio_of(const tables *t, int32_t op, const pl_measured_variant *known) {
-  latency_slice measured = slice_of(t->measured[op], known->algorithm);
-  int64_t kernel_ns = t->made->compute.kernel_ns;
-  ratio sum = {0};
-  for (int64_t i = 0; i < measured.n && known->n_points > 0; i++) {
-    planc_variant at = pl_measured_at(known, measured.of[i].batch, scales(&t->graph->ops[op]), kernel_ns);
-    add(&sum, measured.of[i].new_ns, at.time_ns);
+/* A table that lists workspaces has them up to its last point: not between that and a larger batch that ran. */
+static bool runs_beyond(const pl_measured_variant *known, latency_slice measured) {
+  return known->n_workspaces > 0 && measured.n > 0 &&
+         measured.of[measured.n - 1].batch > known->points[known->n_points - 1].batch;
+}
+
+/* --- Ratios ------------------------------------------------------------------------------------------------------- */
+
+static ratio ratio_of_op(const tables *t, int32_t op);
+static ratio ratio_of(const tables *t, int32_t op, const pl_measured_variant *known);
+static void add(ratio *to, int64_t new_ns, int64_t base_ns);
+
+static void find_ratios(tables *t) {
+  for (int32_t o = 0; o < t->graph->n_ops; o++) {
+    t->of_op[o] = ratio_of_op(t, o);
+    add(&t->of_class[pl_op_class(&t->graph->ops[o])], t->of_op[o].new_ns, t->of_op[o].base_ns);
+    add(&t->all, t->of_op[o].new_ns, t->of_op[o].base_ns);
   }
-  return sum;
 }
 
 /* Where none of the algorithms that ran is known, the plan's own times stand for what was. */
@@ -149,14 +151,6 @@ static ratio ratio_of_op(const tables *t, int32_t op) {
   return sum;
 }
 
-static void find_ratios(tables *t) {
-  for (int32_t o = 0; o < t->graph->n_ops; o++) {
-    t->of_op[o] = ratio_of_op(t, o);
-    add(&t->of_class[pl_op_class(&t->graph->ops[o])], t->of_op[o].new_ns, t->of_op[o].base_ns);
-    add(&t->all, t->of_op[o].new_ns, t->of_op[o].base_ns);
-  }
-}
-
 static ratio nearest_ratio(const tables *t, int32_t op, const pl_measured_variant *known) {
   ratio of = ratio_of(t, op, known);
   if (of.base_ns == 0) of = t->of_op[op];
@@ -164,7 +158,57 @@ static ratio nearest_ratio(const tables *t, int32_t op, const pl_measured_varian
   return of.base_ns == 0 ? t->all : of;
 }
 
-/* --- What is known -------------------------------------------------------------------------------------------- */
+/* How much longer an algorithm takes at the batches at which it was measured. */
+static ratio ratio_of(const tables *t, int32_t op, const pl_measured_variant *known) {
+  latency_slice measured = slice_of(t->measured[op], known->algorithm);
+  int64_t kernel_ns = t->made->compute.kernel_ns;
+  ratio sum = {0};
+  for (int64_t i = 0; i < measured.n && known->n_points > 0; i++) {
+    planc_variant at = pl_measured_at(known, measured.of[i].batch, scales(&t->graph->ops[op]), kernel_ns);
+    add(&sum, measured.of[i].new_ns, at.time_ns);
+  }
+  return sum;
+}
+
+static void add(ratio *to, int64_t new_ns, int64_t base_ns) {
+  to->new_ns = pl_add_saturate(to->new_ns, new_ns);
+  to->base_ns = pl_add_saturate(to->base_ns, base_ns);
+}
+
+int64_t pl_update_scale(int64_t ns, pl_update_ratio by) {
+  int64_t scaled = by.base_ns > 0 ? pl_muldiv_floor(ns, by.new_ns, by.base_ns) : ns;
+  return scaled < PL_JSON_MAX ? scaled : PL_JSON_MAX;
+}
+
+/* --- What is known ------------------------------------------------------------------------------------------------ */
+
+static planc_status describe_op(tables *t, const planc_costs *costs, int32_t op, pl_measured_op *out);
+static planc_status make_costs(const tables *t, planc_costs **out);
+
+static planc_status find_measured(tables *t) {
+  const pl_latencies *l = t->latencies;
+  PLANC_TRY(PL_NEW(&t->scratch, &t->measured, t->graph->n_ops));
+  PLANC_TRY(PL_NEW(&t->scratch, &t->known, t->graph->n_ops));
+  PLANC_TRY(PL_NEW(&t->scratch, &t->of_op, t->graph->n_ops));
+  for (int64_t i = 0; i < l->ops.len; i++) {
+    latency_slice *slice = &t->measured[l->ops.data[i].op];
+    if (slice->n++ == 0) slice->of = &l->ops.data[i];
+  }
+  return NULL;
+}
+
+static planc_status find_known(tables *t, planc_costs **costs) {
+  const planc_profile *base = t->base;
+  for (int32_t o = 0; base && o < t->graph->n_ops; o++) {
+    const pl_measured_op *measured = pl_measured_find(&base->measured, t->graph->ops[o].name);
+    if (!measured && !*costs) PLANC_TRY(make_costs(t, costs));
+    if (measured)
+      t->known[o] = *measured;
+    else
+      PLANC_TRY(describe_op(t, *costs, o, &t->known[o]));
+  }
+  return NULL;
+}
 
 static planc_status describe_op(tables *t, const planc_costs *costs, int32_t op, pl_measured_op *out) {
   const int32_t *first = &costs->first[(int64_t)op * costs->n_batches];
@@ -206,46 +250,14 @@ static planc_status make_costs(const tables *t, planc_costs **out) {
   return planc_costs_make(&bare, t->graph, n, batches, out);
 }
 
-static planc_status find_known(tables *t, planc_costs **costs) {
-  const planc_profile *base = t->base;
-  for (int32_t o = 0; base && o < t->graph->n_ops; o++) {
-    const pl_measured_op *measured = pl_measured_find(&base->measured, t->graph->ops[o].name);
-    if (!measured && !*costs) PLANC_TRY(make_costs(t, costs));
-    if (measured)
-      t->known[o] = *measured;
-    else
-      PLANC_TRY(describe_op(t, *costs, o, &t->known[o]));
-  }
-  return NULL;
-}
-
-static planc_status find_measured(tables *t) {
-  const pl_latencies *l = t->latencies;
-  PLANC_TRY(PL_NEW(&t->scratch, &t->measured, t->graph->n_ops));
-  PLANC_TRY(PL_NEW(&t->scratch, &t->known, t->graph->n_ops));
-  PLANC_TRY(PL_NEW(&t->scratch, &t->of_op, t->graph->n_ops));
-  for (int64_t i = 0; i < l->ops.len; i++) {
-    latency_slice *slice = &t->measured[l->ops.data[i].op];
-    if (slice->n++ == 0) slice->of = &l->ops.data[i];
-  }
-  return NULL;
-}
-
-/* What the line between the points known gives, which those between them rest on; of an algorithm that nothing is known
- * of, what it ran with. */
-static int64_t workspace_on_line(const tables *t, int32_t op, const pl_measured_variant *known,
-                                 const pl_latency *latency) {
-  if (known->n_points == 0) return latency->workspace_bytes;
-  pl_measured_variant line = *known;
-  line.n_workspaces = 0;
-  line.sampled = false;
-  int64_t bytes =
-      pl_measured_at(&line, latency->batch, scales(&t->graph->ops[op]), t->made->compute.kernel_ns).workspace_bytes;
-  return bytes < PL_JSON_MAX ? bytes : PL_JSON_MAX;
-}
+/* --- Points and workspaces ---------------------------------------------------------------------------------------- */
 
 static pl_point point_of(const tables *t, int32_t op, const pl_measured_variant *known, const pl_latency *latency);
+static int64_t workspace_on_line(const tables *t, int32_t op, const pl_measured_variant *known,
+                                 const pl_latency *latency);
 static void add_whole_batch(const tables *t, const planc_op *op, pl_measured_variant *variant, pl_point *points);
+static int64_t next_batch(latency_slice op, int64_t after);
+static const pl_latency *latency_at(latency_slice measured, int64_t batch);
 
 /* What was measured, and between that what is known, in proportion. */
 static planc_status make_points(tables *t, int32_t op, const pl_measured_variant *known, latency_slice measured,
@@ -278,6 +290,19 @@ static pl_point point_of(const tables *t, int32_t op, const pl_measured_variant 
                     .busy_ppm = latency->busy_ppm > 0 ? latency->busy_ppm : 1};
 }
 
+/* What the line between the points known gives, which those between them rest on; of an algorithm that nothing is known
+ * of, what it ran with. */
+static int64_t workspace_on_line(const tables *t, int32_t op, const pl_measured_variant *known,
+                                 const pl_latency *latency) {
+  if (known->n_points == 0) return latency->workspace_bytes;
+  pl_measured_variant line = *known;
+  line.n_workspaces = 0;
+  line.sampled = false;
+  int64_t bytes =
+      pl_measured_at(&line, latency->batch, scales(&t->graph->ops[op]), t->made->compute.kernel_ns).workspace_bytes;
+  return bytes < PL_JSON_MAX ? bytes : PL_JSON_MAX;
+}
+
 /* Only the batches of the plan's rounds are known; the whole batch takes as long as rounds of the largest, and its
  * workspace is a guess. */
 static void add_whole_batch(const tables *t, const planc_op *op, pl_measured_variant *variant, pl_point *points) {
@@ -290,20 +315,6 @@ static void add_whole_batch(const tables *t, const planc_op *op, pl_measured_var
   last.scaled_from = last.batch;
   last.batch = batch;
   points[variant->n_points++] = last;
-}
-
-/* The least batch above `after` at which the op ran; INT64_MAX: there is none. */
-static int64_t next_batch(latency_slice op, int64_t after) {
-  int64_t least = INT64_MAX;
-  for (int64_t i = 0; i < op.n; i++)
-    if (op.of[i].batch > after && op.of[i].batch < least) least = op.of[i].batch;
-  return least;
-}
-
-static const pl_latency *latency_at(latency_slice measured, int64_t batch) {
-  for (int64_t m = 0; m < measured.n; m++)
-    if (measured.of[m].batch == batch) return &measured.of[m];
-  return NULL;
 }
 
 /* The workspaces that the points do not give: what ran had enough, the rest is as known. What only the plan tells of
@@ -332,14 +343,16 @@ static planc_status make_workspaces(tables *t, int32_t op, const pl_measured_var
   }
 }
 
-/* A table that lists workspaces has them up to its last point: not between that and a larger batch that ran. */
-static bool runs_beyond(const pl_measured_variant *known, latency_slice measured) {
-  return known->n_workspaces > 0 && measured.n > 0 &&
-         measured.of[measured.n - 1].batch > known->points[known->n_points - 1].batch;
+/* The least batch above `after` at which the op ran; INT64_MAX: there is none. */
+static int64_t next_batch(latency_slice op, int64_t after) {
+  int64_t least = INT64_MAX;
+  for (int64_t i = 0; i < op.n; i++)
+    if (op.of[i].batch > after && op.of[i].batch < least) least = op.of[i].batch;
+  return least;
 }
 
-static bool is_known(const pl_measured_op *op, const char *algorithm) {
-  for (int32_t v = 0; v < op->n_variants; v++)
-    if (strcmp(op->variants[v].algorithm, algorithm) == 0) return true;
-  return false;
+static const pl_latency *latency_at(latency_slice measured, int64_t batch) {
+  for (int64_t m = 0; m < measured.n; m++)
+    if (measured.of[m].batch == batch) return &measured.of[m];
+  return NULL;
 }

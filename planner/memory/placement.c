@@ -51,17 +51,17 @@ typedef struct placement {
 
 typedef enum order_rule { BY_SIZE, BY_AREA, BY_LIFETIME, BY_START, BY_END, N_RULES } order_rule;
 
-static planc_status prepare(placement *p, const pl_item *items, int32_t n);
 static planc_status place_items(placement *p, pl_item *items, int32_t n, int64_t *out_top);
-static planc_status try_sweep(placement *p, bool backwards);
-static bool met_bound(const placement *p);
 static void try_packings(placement *p);
 static void try_repairs(placement *p);
-static bool takes_no_room(const pl_item *item);
+static planc_status try_sweep(placement *p, bool backwards);
+static bool met_bound(const placement *p);
+static bool try_packing(placement *p, bool tightest);
 static sort_key key_of(const pl_item *item, int32_t index, order_rule rule);
 static void sort_order(placement *p);
-static bool try_packing(placement *p, bool tightest);
 static bool repair_order(placement *p);
+static planc_status prepare(placement *p, const pl_item *items, int32_t n);
+static bool takes_no_room(const pl_item *item);
 
 planc_status pl_place(pl_item *items, int32_t n, int64_t *out_top, pl_overlap *out_overlap) {
   placement p = {0};
@@ -129,7 +129,7 @@ planc_status pl_place_within(pl_item *items, int32_t n, int64_t room, int64_t *o
   return status;
 }
 
-/* --- Keeping the best -------------------------------------------------------------------------------------------- */
+/* --- Keeping the best --------------------------------------------------------------------------------------------- */
 
 static void keep_if_best(placement *p) {
   int64_t top = 0;
@@ -148,7 +148,16 @@ static planc_status try_sweep(placement *p, bool backwards) {
   return NULL;
 }
 
-/* --- Packing in an order ----------------------------------------------------------------------------------------- */
+static bool met_bound(const placement *p) {
+  return p->best_top <= p->bound;
+}
+
+/* --- Packing in an order ------------------------------------------------------------------------------------------ */
+
+static int64_t find_range(placement *p, const pl_item *item, bool tightest);
+static bool spans_meet(pl_lifetime a, pl_lifetime b);
+static bool live_together(const pl_item *a, const pl_item *b);
+static void insert_placed(placement *p, int32_t item, int64_t address);
 
 static bool is_empty(pl_lifetime span) {
   return span.start >= span.end;
@@ -167,11 +176,6 @@ static bool is_parted(const pl_item *item) {
 static placed placed_at(const pl_item *item, int32_t index, int64_t address) {
   return (placed){address, address + item->bytes, hull_of(item), index, is_parted(item)};
 }
-
-static int64_t find_range(placement *p, const pl_item *item, bool tightest);
-static bool spans_meet(pl_lifetime a, pl_lifetime b);
-static bool live_together(const pl_item *a, const pl_item *b);
-static void insert_placed(placement *p, int32_t item, int64_t address);
 
 /* Packs the items in p->order; false when the visits are used up. */
 static bool try_packing(placement *p, bool tightest) {
@@ -232,7 +236,7 @@ static void insert_placed(placement *p, int32_t item, int64_t address) {
   p->n_placed++;
 }
 
-/* --- Orders ------------------------------------------------------------------------------------------------------ */
+/* --- Orders ------------------------------------------------------------------------------------------------------- */
 
 static int compare_keys(const void *left, const void *right) {
   const sort_key *a = left, *b = right;
@@ -247,10 +251,6 @@ static int64_t lifetime_of(const pl_item *item) {
     if (item->spans[k].start < item->spans[k].end) lifetime += item->spans[k].end - item->spans[k].start;
   }
   return lifetime;
-}
-
-static bool takes_no_room(const pl_item *item) {
-  return item->bytes <= 0 || lifetime_of(item) == 0;
 }
 
 static sort_key key_of(const pl_item *item, int32_t index, order_rule rule) {
@@ -275,10 +275,6 @@ static void sort_order(placement *p) {
   for (int32_t k = 0; k < p->n_order; k++) p->order[k] = p->keys[k].item;
 }
 
-static bool met_bound(const placement *p) {
-  return p->best_top <= p->bound;
-}
-
 /* Moves the items that ended above the bound to the front of the order; false when they are there already. */
 static bool repair_order(placement *p) {
   int32_t n_front = 0, n_back = 0;
@@ -296,23 +292,7 @@ static bool repair_order(placement *p) {
   return changed;
 }
 
-/* --- The whole --------------------------------------------------------------------------------------------------- */
-
-planc_status pl_items_live(pl_arena *arena, const pl_item *items, int32_t n, int32_t horizon, int64_t **out) {
-  int64_t *live;
-  PLANC_TRY(PL_NEW(arena, &live, (int64_t)horizon + 1));
-  for (int32_t i = 0; i < n; i++) {
-    for (int32_t k = 0; k < 2; k++) {
-      pl_lifetime span = items[i].spans[k];
-      if (is_empty(span) || items[i].bytes <= 0) continue;
-      live[span.start] = pl_add_saturate(live[span.start], items[i].bytes);
-      live[span.end] -= items[i].bytes;
-    }
-  }
-  for (int32_t t = 1; t <= horizon; t++) live[t] = pl_add_saturate(live[t], live[t - 1]);
-  *out = live;
-  return NULL;
-}
+/* --- Items and their bound ---------------------------------------------------------------------------------------- */
 
 static planc_status take_items(placement *p, const pl_item *items, int32_t n);
 static planc_status find_bound(placement *p);
@@ -365,6 +345,10 @@ static planc_status take_items(placement *p, const pl_item *items, int32_t n) {
   return NULL;
 }
 
+static bool takes_no_room(const pl_item *item) {
+  return item->bytes <= 0 || lifetime_of(item) == 0;
+}
+
 /* The most bytes that live at one time, and the highest stated end. */
 static planc_status find_bound(placement *p) {
   int64_t *live;
@@ -375,6 +359,22 @@ static planc_status find_bound(placement *p) {
     const pl_item *item = &p->items[i];
     if (item->address != PLANC_BLANK && item->address + item->bytes > p->bound) p->bound = item->address + item->bytes;
   }
+  return NULL;
+}
+
+planc_status pl_items_live(pl_arena *arena, const pl_item *items, int32_t n, int32_t horizon, int64_t **out) {
+  int64_t *live;
+  PLANC_TRY(PL_NEW(arena, &live, (int64_t)horizon + 1));
+  for (int32_t i = 0; i < n; i++) {
+    for (int32_t k = 0; k < 2; k++) {
+      pl_lifetime span = items[i].spans[k];
+      if (is_empty(span) || items[i].bytes <= 0) continue;
+      live[span.start] = pl_add_saturate(live[span.start], items[i].bytes);
+      live[span.end] -= items[i].bytes;
+    }
+  }
+  for (int32_t t = 1; t <= horizon; t++) live[t] = pl_add_saturate(live[t], live[t - 1]);
+  *out = live;
   return NULL;
 }
 

@@ -47,15 +47,15 @@ typedef struct sweep {
 } sweep;
 
 static planc_status run_sweep(sweep *s);
+static planc_status place_piece(sweep *s, const piece *p);
+static bool has_two_spans(const pl_item *item);
 static planc_status sort_events(sweep *s);
+static int64_t lowest_fit(const sweep *s, const piece *p);
+static planc_status refuse(sweep *s, const piece *p);
 static planc_status make_stretches(sweep *s);
 static planc_status learn_stated(sweep *s);
-static void note_end(sweep *s, int32_t item, int32_t time);
-static planc_status place_piece(sweep *s, const piece *p);
-static int64_t lowest_fit(const sweep *s, const piece *p);
-static bool has_two_spans(const pl_item *item);
 static planc_status learn(sweep *s, int32_t item, int32_t time);
-static planc_status refuse(sweep *s, const piece *p);
+static void note_end(sweep *s, int32_t item, int32_t time);
 
 planc_status pl_placement_sweep(const pl_item *items, int32_t n, int32_t horizon, bool backwards, int64_t *addresses,
                                 pl_overlap *out_overlap) {
@@ -96,7 +96,7 @@ static planc_status place_piece(sweep *s, const piece *p) {
   return taken ? NULL : refuse(s, p);
 }
 
-/* --- Events ------------------------------------------------------------------------------------------------------ */
+/* --- Events ------------------------------------------------------------------------------------------------------- */
 
 static bool piece_of(const sweep *s, int32_t item, int32_t span, piece *out) {
   pl_lifetime it = s->items[item].spans[span];
@@ -153,7 +153,11 @@ static planc_status sort_events(sweep *s) {
   return NULL;
 }
 
-/* --- Choosing an address ----------------------------------------------------------------------------------------- */
+/* --- Choosing an address ------------------------------------------------------------------------------------------ */
+
+static int64_t first_above(const sweep *s, int64_t address);
+static bool conflicts(const sweep *s, const piece *p, const known *other);
+static int64_t pass(const sweep *s, const piece *p, int64_t c, int64_t *address);
 
 static bool meets(const sweep *s, const pl_lifetime *own, int32_t other) {
   piece it;
@@ -162,10 +166,6 @@ static bool meets(const sweep *s, const pl_lifetime *own, int32_t other) {
   }
   return false;
 }
-
-static int64_t first_above(const sweep *s, int64_t address);
-static bool conflicts(const sweep *s, const piece *p, const known *other);
-static int64_t pass(const sweep *s, const piece *p, int64_t c, int64_t *address);
 
 /* The lowest address where the piece's bytes are free now and clear of what begins later and is known. */
 static int64_t lowest_fit(const sweep *s, const piece *p) {
@@ -230,67 +230,28 @@ static int64_t pass(const sweep *s, const piece *p, int64_t c, int64_t *address)
   }
 }
 
-/* Makes the reaches from `from` on right, up to where they were. */
-static void update_reaches(sweep *s, int64_t from) {
-  for (int64_t k = from; k < s->known.len; k++) {
-    known *it = &s->known.data[k];
-    int64_t before = k > 0 ? it[-1].reach : 0, reach = it->end > before ? it->end : before;
-    if (k > from && reach == it->reach) return;
-    it->reach = reach;
+/* Looks for the item that has bytes of `p`, which are not free: it lives at its start. */
+static planc_status refuse(sweep *s, const piece *p) {
+  pl_lifetime start = {p->start, p->start + 1};
+  int64_t address = s->addresses[p->item];
+  int32_t other = 0;
+  for (; other < s->n; other++) {
+    int64_t its = s->addresses[other];
+    if (other == p->item || its == PLANC_BLANK || !meets(s, &start, other)) continue;
+    if (its < address + p->bytes && address < its + s->items[other].bytes) break;
   }
+  assert(other < s->n);
+  s->overlap = (pl_overlap){p->item, other, s->backwards ? s->horizon - p->start - 1 : p->start};
+  return planc_error(PLANC_INTERNAL, "two stated addresses overlap");
 }
 
-/* When an item is in the way next, at a time at which all that ends there has ended. */
-static int32_t due_at(const sweep *s, int32_t item, int32_t time) {
-  piece it;
-  int32_t due = INT32_MAX;
-  for (int32_t k = 0; k < 2; k++) {
-    if (piece_of(s, item, k, &it) && it.end > time && it.start < due) due = it.start;
-  }
-  return due;
-}
+/* --- What is known ------------------------------------------------------------------------------------------------ */
 
-static void join_stretches(sweep *s, int64_t node) {
-  for (node /= 2; node > 0; node /= 2) {
-    const stretch *a = &s->stretches[2 * node], *b = &s->stretches[2 * node + 1];
-    s->stretches[node] = (stretch){.free = a->free > b->free ? a->free : b->free,
-                                   .end = a->end > b->end ? a->end : b->end,
-                                   .due = a->due > b->due ? a->due : b->due};
-  }
-}
-
-/* Notes where the known item at `at` is, and the one behind it, in whose free range it may be. */
-static void note_known(sweep *s, int64_t at, int32_t time) {
-  const known *it = &s->known.data[at];
-  int64_t before = at > 0 ? it[-1].end : 0;
-  s->known_of[it->item] = (int32_t)at;
-  s->stretches[s->leaves + at] = (stretch){it->start - before, it->end, due_at(s, it->item, time)};
-  join_stretches(s, s->leaves + at);
-}
-
-/* The time is at which a span of an item has ended. */
-static void note_end(sweep *s, int32_t item, int32_t time) {
-  int32_t at = s->known_of[item];
-  if (at < 0) return;
-  s->stretches[s->leaves + at].due = due_at(s, item, time);
-  join_stretches(s, s->leaves + at);
-}
-
-static planc_status learn(sweep *s, int32_t item, int32_t time) {
-  int64_t start = s->addresses[item], at = s->known.len;
-  VEC_PUSH(&s->known, ((known){.item = item}));
-  for (; at > 0 && s->known.data[at - 1].start > start; at--) s->known.data[at] = s->known.data[at - 1];
-  s->known.data[at] = (known){.start = start, .end = start + s->items[item].bytes, .item = item};
-  update_reaches(s, at);
-  for (int64_t k = at; k < s->known.len; k++) note_known(s, k, time);
-  return NULL;
-}
-
-static int compare_known(const void *left, const void *right) {
-  const known *a = left, *b = right;
-  if (a->start != b->start) return a->start < b->start ? -1 : 1;
-  return (a->item > b->item) - (a->item < b->item);
-}
+static int compare_known(const void *left, const void *right);
+static void update_reaches(sweep *s, int64_t from);
+static void note_known(sweep *s, int64_t at, int32_t time);
+static int32_t due_at(const sweep *s, int32_t item, int32_t time);
+static void join_stretches(sweep *s, int64_t node);
 
 /* Room for all that are known at the end. */
 static planc_status make_stretches(sweep *s) {
@@ -319,17 +280,64 @@ static planc_status learn_stated(sweep *s) {
   return NULL;
 }
 
-/* Looks for the item that has bytes of `p`, which are not free: it lives at its start. */
-static planc_status refuse(sweep *s, const piece *p) {
-  pl_lifetime start = {p->start, p->start + 1};
-  int64_t address = s->addresses[p->item];
-  int32_t other = 0;
-  for (; other < s->n; other++) {
-    int64_t its = s->addresses[other];
-    if (other == p->item || its == PLANC_BLANK || !meets(s, &start, other)) continue;
-    if (its < address + p->bytes && address < its + s->items[other].bytes) break;
+static int compare_known(const void *left, const void *right) {
+  const known *a = left, *b = right;
+  if (a->start != b->start) return a->start < b->start ? -1 : 1;
+  return (a->item > b->item) - (a->item < b->item);
+}
+
+static planc_status learn(sweep *s, int32_t item, int32_t time) {
+  int64_t start = s->addresses[item], at = s->known.len;
+  VEC_PUSH(&s->known, ((known){.item = item}));
+  for (; at > 0 && s->known.data[at - 1].start > start; at--) s->known.data[at] = s->known.data[at - 1];
+  s->known.data[at] = (known){.start = start, .end = start + s->items[item].bytes, .item = item};
+  update_reaches(s, at);
+  for (int64_t k = at; k < s->known.len; k++) note_known(s, k, time);
+  return NULL;
+}
+
+/* Makes the reaches from `from` on right, up to where they were. */
+static void update_reaches(sweep *s, int64_t from) {
+  for (int64_t k = from; k < s->known.len; k++) {
+    known *it = &s->known.data[k];
+    int64_t before = k > 0 ? it[-1].reach : 0, reach = it->end > before ? it->end : before;
+    if (k > from && reach == it->reach) return;
+    it->reach = reach;
   }
-  assert(other < s->n);
-  s->overlap = (pl_overlap){p->item, other, s->backwards ? s->horizon - p->start - 1 : p->start};
-  return planc_error(PLANC_INTERNAL, "two stated addresses overlap");
+}
+
+/* Notes where the known item at `at` is, and the one behind it, in whose free range it may be. */
+static void note_known(sweep *s, int64_t at, int32_t time) {
+  const known *it = &s->known.data[at];
+  int64_t before = at > 0 ? it[-1].end : 0;
+  s->known_of[it->item] = (int32_t)at;
+  s->stretches[s->leaves + at] = (stretch){it->start - before, it->end, due_at(s, it->item, time)};
+  join_stretches(s, s->leaves + at);
+}
+
+/* The time is at which a span of an item has ended. */
+static void note_end(sweep *s, int32_t item, int32_t time) {
+  int32_t at = s->known_of[item];
+  if (at < 0) return;
+  s->stretches[s->leaves + at].due = due_at(s, item, time);
+  join_stretches(s, s->leaves + at);
+}
+
+/* When an item is in the way next, at a time at which all that ends there has ended. */
+static int32_t due_at(const sweep *s, int32_t item, int32_t time) {
+  piece it;
+  int32_t due = INT32_MAX;
+  for (int32_t k = 0; k < 2; k++) {
+    if (piece_of(s, item, k, &it) && it.end > time && it.start < due) due = it.start;
+  }
+  return due;
+}
+
+static void join_stretches(sweep *s, int64_t node) {
+  for (node /= 2; node > 0; node /= 2) {
+    const stretch *a = &s->stretches[2 * node], *b = &s->stretches[2 * node + 1];
+    s->stretches[node] = (stretch){.free = a->free > b->free ? a->free : b->free,
+                                   .end = a->end > b->end ? a->end : b->end,
+                                   .due = a->due > b->due ? a->due : b->due};
+  }
 }

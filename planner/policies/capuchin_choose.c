@@ -59,20 +59,20 @@ typedef struct copies {
   int64_t out_start, in_start;
 } copies;
 
-static planc_status find_gaps(chooser *c, pl_arena *arena);
 static planc_status choose(chooser *c);
-static planc_status state(const chooser *c, pl_arena *arena, pl_absences *out);
-static bool may_swap(const chooser *c, const capuchin_gap *k);
-static void take(chooser *c, capuchin_gap *k, pl_way chosen, int32_t leave, int32_t fetch);
-static planc_status swap_hidden(chooser *c);
 static planc_status swap_or_recompute(chooser *c);
-static void stop_hiding(chooser *c);
-static bool is_short(const chooser *c);
 static int32_t last_short(const chooser *c, const capuchin_gap *k);
+static bool is_short(const chooser *c);
+static bool may_swap(const chooser *c, const capuchin_gap *k);
 static capuchin_gap *best_recompute(chooser *c, int64_t *out_ns);
+static void take(chooser *c, capuchin_gap *k, pl_way chosen, int32_t leave, int32_t fetch);
 static int64_t waiting_copies(const chooser *c, const capuchin_gap *k, copies *out);
 static planc_status reserve(chooser *c, const capuchin_gap *k, const copies *at);
+static planc_status swap_hidden(chooser *c);
 static int32_t waiting_trigger(const chooser *c, const capuchin_gap *k);
+static void stop_hiding(chooser *c);
+static planc_status state(const chooser *c, pl_arena *arena, pl_absences *out);
+static planc_status find_gaps(chooser *c, pl_arena *arena);
 
 planc_status pl_capuchin_choose(const void *context, const pl_walk *walk, pl_arena *arena, pl_absences *out) {
   const capuchin *of = context;
@@ -126,7 +126,7 @@ static planc_status swap_or_recompute(chooser *c) {
   return NULL;
 }
 
-/* --- Gaps --------------------------------------------------------------------------------------------------- */
+/* --- Gaps --------------------------------------------------------------------------------------------------------- */
 
 /* The last position at which memory is short within the gap, -1 if there is none. */
 static int32_t last_short(const chooser *c, const capuchin_gap *k) {
@@ -155,11 +155,6 @@ static bool may_swap(const chooser *c, const capuchin_gap *k) {
   if (!pl_way_is_open(&c->ways, PL_WAY_LINK, k->buffer)) return false;
   return has_slot(c, k) || pl_host_has_room(c->walk, c->host_bytes, &k->swap);
 }
-
-typedef struct rank {
-  int64_t first, second;
-  int32_t gap;
-} rank;
 
 /* --- What a recompute costs --------------------------------------------------------------------------------------- */
 
@@ -298,8 +293,6 @@ static int32_t waiting_trigger(const chooser *c, const capuchin_gap *k) {
   return behind > trigger ? behind : trigger;
 }
 
-/* --- The choice --------------------------------------------------------------------------------------------------- */
-
 static void stop_hiding(chooser *c) {
   for (int32_t i = 0; i < c->n && is_short(c); i++) {
     capuchin_gap *k = &c->gaps[c->by_free[i]];
@@ -308,6 +301,8 @@ static void stop_hiding(chooser *c) {
     take(c, k, PL_WAY_LINK, k->from, waiting_trigger(c, k));
   }
 }
+
+/* --- Statement ---------------------------------------------------------------------------------------------------- */
 
 static planc_status state(const chooser *c, pl_arena *arena, pl_absences *out) {
   pl_absence *items;
@@ -331,8 +326,13 @@ static planc_status state(const chooser *c, pl_arena *arena, pl_absences *out) {
 
 /* --- Set-up ------------------------------------------------------------------------------------------------------- */
 
+typedef struct rank {
+  int64_t first, second;
+  int32_t gap;
+} rank;
+
 static void add_gap(chooser *c, int32_t b, int32_t use);
-static planc_status rank_gaps(const chooser *c, bool savings, rank *ranks, int32_t *out, int32_t *out_n);
+static int32_t rank_gaps(const chooser *c, bool savings, rank *ranks, int32_t *out);
 static int by_rank(const void *left, const void *right);
 
 static planc_status find_gaps(chooser *c, pl_arena *arena) {
@@ -358,9 +358,9 @@ static planc_status find_gaps(chooser *c, pl_arena *arena) {
       c->gaps[i].saving = pl_saving_per_second(c->gaps[i].bytes, &price);
     }
   }
-  int32_t n;
-  PLANC_TRY(rank_gaps(c, false, ranks, c->by_free, &n));
-  return rank_gaps(c, true, ranks, c->by_saving, &c->n_by_saving);
+  (void)rank_gaps(c, false, ranks, c->by_free);
+  c->n_by_saving = rank_gaps(c, true, ranks, c->by_saving);
+  return NULL;
 }
 
 static void add_gap(chooser *c, int32_t b, int32_t use) {
@@ -376,7 +376,8 @@ static void add_gap(chooser *c, int32_t b, int32_t use) {
   c->gaps[c->n++] = k;
 }
 
-static planc_status rank_gaps(const chooser *c, bool savings, rank *ranks, int32_t *out, int32_t *out_n) {
+/* Sorts gaps by rank: all by free time, or those that have a saving by that; how many they are. */
+static int32_t rank_gaps(const chooser *c, bool savings, rank *ranks, int32_t *out) {
   int32_t n = 0;
   for (int32_t i = 0; i < c->n; i++) {
     const capuchin_gap *k = &c->gaps[i];
@@ -384,8 +385,7 @@ static planc_status rank_gaps(const chooser *c, bool savings, rank *ranks, int32
   }
   if (n > 0) qsort(ranks, (size_t)n, sizeof *ranks, by_rank);
   for (int32_t i = 0; i < n; i++) out[i] = ranks[i].gap;
-  *out_n = n;
-  return NULL;
+  return n;
 }
 
 static int by_rank(const void *left, const void *right) {

@@ -32,16 +32,17 @@ typedef struct best_rounds {
 } best_rounds;
 
 static planc_status consider_all(const planc_evaluator *evaluator, best_rounds *b);
-static planc_status tell(const planc_problem *problem, best_rounds *b);
-static planc_status explain(best_rounds *b, planc_candidate *out);
 static planc_status consider(const planc_evaluator *evaluator, int64_t sub_batch, best_rounds *b);
 static planc_status consider_others(const planc_evaluator *evaluator, int64_t sub_batch, best_rounds *b);
-static planc_status consider_whole(const planc_evaluator *evaluator, best_rounds *b);
-static planc_status consider_scheduled(const planc_evaluator *evaluator, int64_t sub_batch, best_rounds *b);
-static planc_status unless_infeasible(planc_status status, best_rounds *b);
-static planc_status consider_resident(const planc_evaluator *evaluator, int64_t sub_batch, best_rounds *b);
 static int64_t next_smaller(int64_t size);
 static bool may_help(const best_rounds *b, bool helped);
+static planc_status consider_whole(const planc_evaluator *evaluator, best_rounds *b);
+static planc_status consider_scheduled(const planc_evaluator *evaluator, int64_t sub_batch, best_rounds *b);
+static planc_status consider_resident(const planc_evaluator *evaluator, int64_t sub_batch, best_rounds *b);
+static planc_status unless_infeasible(planc_status status, best_rounds *b);
+static bool offloads(const planc_candidate *candidate);
+static planc_status explain(best_rounds *b, planc_candidate *out);
+static planc_status tell(const planc_problem *problem, best_rounds *b);
 
 planc_status pl_policy_modnn(const planc_evaluator *evaluator, planc_candidate *out) {
   best_rounds b = {0};
@@ -96,6 +97,79 @@ static planc_status consider_others(const planc_evaluator *evaluator, int64_t su
   return NULL;
 }
 
+/* The largest power of two below `size`; 0 below 1. */
+static int64_t next_smaller(int64_t size) {
+  int64_t power = size > 1 ? 1 : 0;
+  while (power * 2 < size && power > 0) power *= 2;
+  return power;
+}
+
+/* Whether smaller rounds than these can still be worth a try. */
+static bool may_help(const best_rounds *b, bool helped) {
+  return helped || !b->candidate.schedule || offloads(&b->candidate);
+}
+
+/* The whole batch, or the user's rounds, with all data resident. What it lacks is not what modnn lacks. */
+static planc_status consider_whole(const planc_evaluator *evaluator, best_rounds *b) {
+  const planc_problem *problem = evaluator->problem;
+  planc_status status = consider_resident(evaluator, pl_sub_batch_asked(problem), b);
+  if (planc_status_code(status) != PLANC_INFEASIBLE) return status;
+  planc_status_free(status);
+  return NULL;
+}
+
+/* --- Candidates --------------------------------------------------------------------------------------------------- */
+
+static planc_status keep_better(const planc_evaluator *evaluator, planc_status status, planc_candidate *candidate,
+                                bool resident, best_rounds *b);
+static planc_status may_beat(const planc_problem *problem, int64_t sub_batch, const best_rounds *b, bool *out);
+static void note_tried(best_rounds *b, const planc_candidate *candidate, bool resident, int64_t ns);
+
+/* Keeps rounds of `sub_batch`, as Algorithm 1 schedules them, when they beat the best. */
+static planc_status consider_scheduled(const planc_evaluator *evaluator, int64_t sub_batch, best_rounds *b) {
+  planc_candidate candidate = {0};
+  bool may;
+  PLANC_TRY(may_beat(evaluator->problem, sub_batch, b, &may));
+  if (!may) return NULL;
+  planc_status status = modnn_schedule(evaluator->problem, sub_batch, &candidate);
+  if (!status) status = evaluator->hold_to_host(evaluator, &candidate);
+  return keep_better(evaluator, status, &candidate, false, b);
+}
+
+/* The same with all data resident. */
+static planc_status consider_resident(const planc_evaluator *evaluator, int64_t sub_batch, best_rounds *b) {
+  planc_candidate candidate = {0};
+  bool may;
+  PLANC_TRY(may_beat(evaluator->problem, sub_batch, b, &may));
+  if (!may) return NULL;
+  planc_status status = pl_make_resident(evaluator, sub_batch, NULL, &candidate);
+  if (!status) status = evaluator->hold(evaluator, &candidate);
+  return keep_better(evaluator, status, &candidate, true, b);
+}
+
+/* Keeps the candidate when it beats the best, and frees it else. `status` is how its making ended. */
+static planc_status keep_better(const planc_evaluator *evaluator, planc_status status, planc_candidate *candidate,
+                                bool resident, best_rounds *b) {
+  int64_t ns;
+  if (!status) status = evaluator->time(evaluator, candidate, &ns);
+  if (!status) note_tried(b, candidate, resident, ns);
+  if (!status && (!b->candidate.schedule || ns < b->ns)) {
+    planc_candidate_free(&b->candidate);
+    b->candidate = *candidate;
+    b->ns = ns;
+    return NULL;
+  }
+  planc_candidate_free(candidate);
+  return status;
+}
+
+/* Keeps the reason of rounds that do not fit. */
+static planc_status unless_infeasible(planc_status status, best_rounds *b) {
+  if (planc_status_code(status) != PLANC_INFEASIBLE) return status;
+  pl_keep_lesser(&b->infeasible, status);
+  return NULL;
+}
+
 static bool offloads(const planc_candidate *candidate) {
   const planc_command *commands = planc_schedule_commands(candidate->schedule);
   for (int32_t i = 0; i < planc_schedule_n_commands(candidate->schedule); i++) {
@@ -104,7 +178,7 @@ static bool offloads(const planc_candidate *candidate) {
   return false;
 }
 
-enum { TOLD_TEXT = 128 };
+/* --- What may beat the best --------------------------------------------------------------------------------------- */
 
 static int64_t limit_of(const planc_problem *problem, const best_rounds *b);
 static planc_status least_time(const planc_problem *problem, int64_t sub_batch, int64_t *out_ns);
@@ -149,6 +223,10 @@ static int64_t fastest_ns(const planc_costs *costs, int32_t op, int64_t batch) {
   return variants[planc_variant_fastest(variants, count, INT64_MAX)].time_ns;
 }
 
+/* --- What is told ------------------------------------------------------------------------------------------------- */
+
+enum { TOLD_TEXT = 128 };
+
 /* What comes out as something before is not told again. */
 static void note_tried(best_rounds *b, const planc_candidate *candidate, bool resident, int64_t ns) {
   char time[PL_SIZE_TEXT], told[TOLD_TEXT];
@@ -168,72 +246,6 @@ static planc_status explain(best_rounds *b, planc_candidate *out) {
   planc_status status = planc_candidate_explain(out, "%s%s", b->n_tried > 1 ? "the fastest of " : "", tried);
   free(tried);
   return status;
-}
-
-/* Keeps the candidate when it beats the best, and frees it else. `status` is how its making ended. */
-static planc_status keep_better(const planc_evaluator *evaluator, planc_status status, planc_candidate *candidate,
-                                bool resident, best_rounds *b) {
-  int64_t ns;
-  if (!status) status = evaluator->time(evaluator, candidate, &ns);
-  if (!status) note_tried(b, candidate, resident, ns);
-  if (!status && (!b->candidate.schedule || ns < b->ns)) {
-    planc_candidate_free(&b->candidate);
-    b->candidate = *candidate;
-    b->ns = ns;
-    return NULL;
-  }
-  planc_candidate_free(candidate);
-  return status;
-}
-
-/* Keeps the reason of rounds that do not fit. */
-static planc_status unless_infeasible(planc_status status, best_rounds *b) {
-  if (planc_status_code(status) != PLANC_INFEASIBLE) return status;
-  pl_keep_lesser(&b->infeasible, status);
-  return NULL;
-}
-
-/* Keeps rounds of `sub_batch`, as Algorithm 1 schedules them, when they beat the best. */
-static planc_status consider_scheduled(const planc_evaluator *evaluator, int64_t sub_batch, best_rounds *b) {
-  planc_candidate candidate = {0};
-  bool may;
-  PLANC_TRY(may_beat(evaluator->problem, sub_batch, b, &may));
-  if (!may) return NULL;
-  planc_status status = modnn_schedule(evaluator->problem, sub_batch, &candidate);
-  if (!status) status = evaluator->hold_to_host(evaluator, &candidate);
-  return keep_better(evaluator, status, &candidate, false, b);
-}
-
-/* The same with all data resident. */
-static planc_status consider_resident(const planc_evaluator *evaluator, int64_t sub_batch, best_rounds *b) {
-  planc_candidate candidate = {0};
-  bool may;
-  PLANC_TRY(may_beat(evaluator->problem, sub_batch, b, &may));
-  if (!may) return NULL;
-  planc_status status = pl_make_resident(evaluator, sub_batch, NULL, &candidate);
-  if (!status) status = evaluator->hold(evaluator, &candidate);
-  return keep_better(evaluator, status, &candidate, true, b);
-}
-
-/* The whole batch, or the user's rounds, with all data resident. What it lacks is not what modnn lacks. */
-static planc_status consider_whole(const planc_evaluator *evaluator, best_rounds *b) {
-  const planc_problem *problem = evaluator->problem;
-  planc_status status = consider_resident(evaluator, pl_sub_batch_asked(problem), b);
-  if (planc_status_code(status) != PLANC_INFEASIBLE) return status;
-  planc_status_free(status);
-  return NULL;
-}
-
-/* The largest power of two below `size`; 0 below 1. */
-static int64_t next_smaller(int64_t size) {
-  int64_t power = size > 1 ? 1 : 0;
-  while (power * 2 < size && power > 0) power *= 2;
-  return power;
-}
-
-/* Whether smaller rounds than these can still be worth a try. */
-static bool may_help(const best_rounds *b, bool helped) {
-  return helped || !b->candidate.schedule || offloads(&b->candidate);
 }
 
 /* Why there are no rounds. Those of one sample may be too many to be tried. */

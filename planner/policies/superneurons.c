@@ -29,8 +29,6 @@
 #include "planner/policies/policies.h"
 #include "util/math.h"
 
-enum { LONGEST = 64 };
-
 typedef struct superneurons {
   const planc_trace *trace;
   const planc_order *order;
@@ -47,14 +45,13 @@ typedef struct superneurons {
 } superneurons;
 
 static planc_status choose(const void *context, const pl_walk *walk, pl_arena *arena, pl_absences *out);
-static void keep_checkpoints(superneurons *s);
-static void find_layers_ahead(superneurons *s);
 static planc_status take_segments(const pl_walk *walk, superneurons *s, pl_arena *arena, pl_absences *out,
                                   bool *out_fits);
 static planc_status take_outputs(const pl_walk *walk, const superneurons *s, int64_t n_all, pl_arena *arena,
                                  pl_absences *out);
+static void keep_checkpoints(superneurons *s);
+static void find_layers_ahead(superneurons *s);
 static int64_t add_outputs(superneurons *s, int64_t first);
-static planc_status drop_segments(superneurons *s, pl_arena *arena, int32_t n_dropped, pl_absences *out);
 
 planc_status pl_policy_superneurons(const planc_evaluator *evaluator, planc_candidate *out) {
   pl_absence_rule rule = {.choose = choose};
@@ -86,6 +83,10 @@ static planc_status choose(const void *context, const pl_walk *walk, pl_arena *a
                              s.n_dropped, s.n_segments, (long long)(out->n - n_drops));
 }
 
+/* --- What the budget asks for ------------------------------------------------------------------------------------- */
+
+static planc_status drop_segments(superneurons *s, pl_arena *arena, int32_t n_dropped, pl_absences *out);
+
 /* The fewest of the segments with which the live data fits beside the fastest algorithms, all where it never does. */
 static planc_status take_segments(const pl_walk *walk, superneurons *s, pl_arena *arena, pl_absences *out,
                                   bool *out_fits) {
@@ -108,12 +109,40 @@ static planc_status take_segments(const pl_walk *walk, superneurons *s, pl_arena
   return drop_segments(s, arena, high, out);
 }
 
-static bool is_checkpoint(const planc_trace *trace, int32_t instance) {
-  planc_class class_ = pl_instance_class(trace, instance);
-  return class_ == PLANC_CLASS_conv || class_ == PLANC_CLASS_gemm;
+/* The fewest of the outputs, taken in their order, with which the live data fits beside the baseline algorithms; as
+ * many as the host has room for where it never does. */
+static planc_status take_outputs(const pl_walk *walk, const superneurons *s, int64_t n_all, pl_arena *arena,
+                                 pl_absences *out) {
+  int64_t low = out->n, high = out->n, taken = 0, *baseline;
+  PLANC_TRY(pl_walk_workspaces(walk, 0, arena, &baseline));
+  for (; walk->swaps && high < n_all; high++) {
+    pl_price price = pl_price_of_link(walk, out->items[high].buffer, out->items[high].version);
+    if (!pl_host_has_room(walk, taken, &price)) break;
+    taken += price.host_bytes;
+  }
+  while (low < high) {
+    bool fit;
+    out->n = low + (high - low) / 2;
+    PLANC_TRY(pl_absences_fit(s->order, out, baseline, walk->room, s->live, &fit));
+    if (fit) {
+      high = out->n;
+    } else {
+      low = out->n + 1;
+    }
+  }
+  out->n = high;
+  return NULL;
 }
 
 /* --- Recompute ---------------------------------------------------------------------------------------------------- */
+
+enum { LONGEST = 64 };
+
+static bool is_checkpoint(const planc_trace *trace, int32_t instance);
+static void find_memory_centric(superneurons *s);
+static int64_t bottleneck(const planc_trace *trace);
+static int64_t dropped_bytes(superneurons *s, int32_t position, bool brief);
+static int32_t find_need(const superneurons *s, int32_t b);
 
 /* Keeps what checkpoints write, and what a cheap op reads that was written in another segment than its own. */
 static void keep_checkpoints(superneurons *s) {
@@ -139,10 +168,10 @@ static void keep_checkpoints(superneurons *s) {
   s->n_segments = segment + 1;
 }
 
-static void find_memory_centric(superneurons *s);
-static int64_t bottleneck(const planc_trace *trace);
-static int64_t dropped_bytes(superneurons *s, int32_t position, bool brief);
-static int32_t find_need(const superneurons *s, int32_t b);
+static bool is_checkpoint(const planc_trace *trace, int32_t instance) {
+  planc_class class_ = pl_instance_class(trace, instance);
+  return class_ == PLANC_CLASS_conv || class_ == PLANC_CLASS_gemm;
+}
 
 /* Drops the first segments. */
 static planc_status drop_segments(superneurons *s, pl_arena *arena, int32_t n_dropped, pl_absences *out) {
@@ -276,31 +305,4 @@ static int64_t add_outputs(superneurons *s, int64_t first) {
   }
   if (n > first) qsort(&s->items[first], (size_t)(n - first), sizeof *s->items, by_last_use);
   return n;
-}
-
-/* --- What the budget asks for ------------------------------------------------------------------------------------- */
-
-/* The fewest of the outputs, taken in their order, with which the live data fits beside the baseline algorithms; as
- * many as the host has room for where it never does. */
-static planc_status take_outputs(const pl_walk *walk, const superneurons *s, int64_t n_all, pl_arena *arena,
-                                 pl_absences *out) {
-  int64_t low = out->n, high = out->n, taken = 0, *baseline;
-  PLANC_TRY(pl_walk_workspaces(walk, 0, arena, &baseline));
-  for (; walk->swaps && high < n_all; high++) {
-    pl_price price = pl_price_of_link(walk, out->items[high].buffer, out->items[high].version);
-    if (!pl_host_has_room(walk, taken, &price)) break;
-    taken += price.host_bytes;
-  }
-  while (low < high) {
-    bool fit;
-    out->n = low + (high - low) / 2;
-    PLANC_TRY(pl_absences_fit(s->order, out, baseline, walk->room, s->live, &fit));
-    if (fit) {
-      high = out->n;
-    } else {
-      low = out->n + 1;
-    }
-  }
-  out->n = high;
-  return NULL;
 }

@@ -63,14 +63,14 @@ static planc_status make(windowing *w);
 static planc_status make_sequence(windowing *w);
 static void choose_algorithms(windowing *w);
 static planc_status check_chunks(const windowing *w);
-static planc_status too_small(const windowing *w, int64_t room, int32_t instance, int64_t need);
 static planc_status find_budget(windowing *w, budget_attempt try_budget, int64_t room, int64_t least,
                                 int64_t *out_fits);
 static planc_status try_allocator(windowing *w, int64_t budget, int64_t *out_excess);
+static planc_status try_planned(windowing *w, int64_t budget, int64_t *out_excess);
 static planc_status state(const windowing *w);
 static planc_status explain(const windowing *w, int64_t budget, int64_t room, bool planned);
 static planc_status no_place(const windowing *w);
-static planc_status try_planned(windowing *w, int64_t budget, int64_t *out_excess);
+static planc_status too_small(const windowing *w, int64_t room, int32_t instance, int64_t need);
 
 planc_status pl_policy_window(const planc_evaluator *evaluator, planc_candidate *out) {
   const planc_problem *problem = evaluator->problem;
@@ -191,6 +191,8 @@ static void append_use(windowing *w, int32_t *n, int32_t buffer, int32_t access,
   w->access_of_use[(*n)++] = access;
 }
 
+/* --- What is asked ------------------------------------------------------------------------------------------------ */
+
 /* Gives every instance its fastest algorithm up to the user's limit. */
 static void choose_algorithms(windowing *w) {
   const planc_costs *const *costs = w->candidate->costs;
@@ -221,6 +223,62 @@ static planc_status check_chunks(const windowing *w) {
   if (chunks <= MAX_CHUNKS) return NULL;
   return planc_error(PLANC_USAGE, "chunks of %lld bytes would be %lld for the data of graph %s, at most %d are planned",
                      (long long)chunk_bytes, (long long)chunks, w->problem->job.graph->name, MAX_CHUNKS);
+}
+
+/* --- The budget to schedule with ---------------------------------------------------------------------------------- */
+
+static planc_status schedule_within(windowing *w, int64_t budget);
+static int64_t excess_of(int64_t bytes, int64_t most);
+static planc_status place(windowing *w);
+
+/* Leaves the schedule of the largest budget found that fits the device, else that of the least budget; *out_fits is
+ * that budget, -1 where none fits. */
+static planc_status find_budget(windowing *w, budget_attempt try_budget, int64_t room, int64_t least,
+                                int64_t *out_fits) {
+  pl_room_search search = pl_room_search_from(room, least, w->unit);
+  int64_t tried, excess;
+  do {
+    tried = search.room;
+    PLANC_TRY(try_budget(w, tried, &excess));
+  } while (pl_room_search_on(&search, excess));
+  *out_fits = search.fits;
+  return search.fits >= 0 && search.fits != tried ? try_budget(w, search.fits, &excess) : NULL;
+}
+
+/* At the addresses of the allocator. */
+static planc_status try_allocator(windowing *w, int64_t budget, int64_t *out_excess) {
+  PLANC_TRY(schedule_within(w, budget));
+  PLANC_TRY(place(w));
+  *out_excess = excess_of(w->top, pl_allocator_room(w->problem));
+  return NULL;
+}
+
+/* States the schedule, for addresses to be planned. */
+static planc_status try_planned(windowing *w, int64_t budget, int64_t *out_excess) {
+  int64_t peak;
+  PLANC_TRY(schedule_within(w, budget));
+  for (int64_t i = 0; i < w->steps.len; i++) w->addresses[i] = PLANC_BLANK;
+  PLANC_TRY(planc_candidate_schedule(w->problem, w->candidate));
+  PLANC_TRY(state(w));
+  PLANC_TRY(w->evaluator->peak(w->evaluator, w->candidate, &peak));
+  *out_excess = excess_of(peak, w->problem->terms.budgets[PLANC_MEMORY_DEVICE]);
+  return NULL;
+}
+
+static planc_status schedule_within(windowing *w, int64_t budget) {
+  const planc_settings *settings = &w->problem->terms.settings;
+  pl_schedule_window window = {.budget_bytes = budget,
+                               .window_bytes = pl_muldiv_floor(budget, 3, 2),
+                               .per_occurrence = settings->window_per_use};
+  if (settings->window > 0) window.window_bytes = settings->window;
+  if (window.window_bytes > INT64_MAX / 2) window.window_bytes = INT64_MAX / 2;
+  w->steps.len = 0;
+  PLANC_TRY(pl_window_schedule(&w->sequence, &window, &w->steps));
+  return PL_NEW(&w->arena, &w->addresses, w->steps.len);
+}
+
+static int64_t excess_of(int64_t bytes, int64_t most) {
+  return bytes > most ? bytes - most : 0;
 }
 
 /* --- Addresses ---------------------------------------------------------------------------------------------------- */
@@ -379,69 +437,15 @@ static planc_status state_clear(const windowing *w, int32_t access) {
   return planc_schedule_release(w->candidate->schedule, residency);
 }
 
-/* --- The budget to schedule with ---------------------------------------------------------------------------------- */
+/* --- What is told ------------------------------------------------------------------------------------------------- */
 
-static planc_status schedule_within(windowing *w, int64_t budget) {
-  const planc_settings *settings = &w->problem->terms.settings;
-  pl_schedule_window window = {.budget_bytes = budget,
-                               .window_bytes = pl_muldiv_floor(budget, 3, 2),
-                               .per_occurrence = settings->window_per_use};
-  if (settings->window > 0) window.window_bytes = settings->window;
-  if (window.window_bytes > INT64_MAX / 2) window.window_bytes = INT64_MAX / 2;
-  w->steps.len = 0;
-  PLANC_TRY(pl_window_schedule(&w->sequence, &window, &w->steps));
-  return PL_NEW(&w->arena, &w->addresses, w->steps.len);
-}
-
-static int64_t excess_of(int64_t bytes, int64_t most) {
-  return bytes > most ? bytes - most : 0;
-}
-
-/* At the addresses of the allocator. */
-static planc_status try_allocator(windowing *w, int64_t budget, int64_t *out_excess) {
-  PLANC_TRY(schedule_within(w, budget));
-  PLANC_TRY(place(w));
-  *out_excess = excess_of(w->top, pl_allocator_room(w->problem));
-  return NULL;
-}
-
-/* States the schedule, for addresses to be planned. */
-static planc_status try_planned(windowing *w, int64_t budget, int64_t *out_excess) {
-  int64_t peak;
-  PLANC_TRY(schedule_within(w, budget));
-  for (int64_t i = 0; i < w->steps.len; i++) w->addresses[i] = PLANC_BLANK;
-  PLANC_TRY(planc_candidate_schedule(w->problem, w->candidate));
-  PLANC_TRY(state(w));
-  PLANC_TRY(w->evaluator->peak(w->evaluator, w->candidate, &peak));
-  *out_excess = excess_of(peak, w->problem->terms.budgets[PLANC_MEMORY_DEVICE]);
-  return NULL;
-}
-
-/* Leaves the schedule of the largest budget found that fits the device, else that of the least budget; *out_fits is
- * that budget, -1 where none fits. */
-static planc_status find_budget(windowing *w, budget_attempt try_budget, int64_t room, int64_t least,
-                                int64_t *out_fits) {
-  pl_room_search search = pl_room_search_from(room, least, w->unit);
-  int64_t tried, excess;
-  do {
-    tried = search.room;
-    PLANC_TRY(try_budget(w, tried, &excess));
-  } while (pl_room_search_on(&search, excess));
-  *out_fits = search.fits;
-  return search.fits >= 0 && search.fits != tried ? try_budget(w, search.fits, &excess) : NULL;
-}
+static pl_occupant occupant_of(const windowing *w, int32_t buffer);
 
 static planc_status explain(const windowing *w, int64_t budget, int64_t room, bool planned) {
   char text[PL_SIZE_TEXT], whole[PL_SIZE_TEXT];
   return planc_candidate_explain(w->candidate, "scheduled within %s of %s, the most found that fits%s",
                                  pl_size_format(budget, text), pl_size_format(room, whole),
                                  planned ? ", at addresses that are chosen together" : "");
-}
-
-static pl_occupant occupant_of(const windowing *w, int32_t buffer) {
-  int32_t n_buffers = w->trace->n_buffers;
-  int32_t what = buffer < n_buffers ? buffer : pl_workspace_of(buffer - n_buffers);
-  return (pl_occupant){what, w->bytes[buffer]};
 }
 
 static planc_status no_place(const windowing *w) {
@@ -456,6 +460,12 @@ static planc_status no_place(const windowing *w) {
   planc_status status = planc_error(PLANC_INFEASIBLE, "the memory is fragmented%s", why);
   free(why);
   return status;
+}
+
+static pl_occupant occupant_of(const windowing *w, int32_t buffer) {
+  int32_t n_buffers = w->trace->n_buffers;
+  int32_t what = buffer < n_buffers ? buffer : pl_workspace_of(buffer - n_buffers);
+  return (pl_occupant){what, w->bytes[buffer]};
 }
 
 enum { RESERVED_TEXT = 64 };

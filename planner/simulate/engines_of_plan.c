@@ -14,10 +14,10 @@ typedef struct making_engines {
   int32_t *seen;  /* by GPU or engine: the last engine that it was found for */
 } making_engines;
 
-static planc_status find_buses(making_engines *m);
 static void forget(making_engines *m, int32_t n);
 static planc_status find_gpus(making_engines *m, int32_t engine);
 static planc_status find_against(making_engines *m, int32_t engine);
+static planc_status find_buses(making_engines *m);
 
 planc_status sim_engines_of_plan(const planc_plan *plan, pl_arena *arena, sim_program *out) {
   making_engines m = {.plan = plan, .arena = arena};
@@ -58,7 +58,7 @@ static void forget(making_engines *m, int32_t n) {
   for (int32_t i = 0; i < n; i++) m->seen[i] = NONE;
 }
 
-/* --- One engine after the other ----------------------------------------------------------------------------------- */
+/* --- GPUs and opposite engines ------------------------------------------------------------------------------------ */
 
 static planc_status find_gpus(making_engines *m, int32_t engine) {
   const planc_plan *plan = m->plan;

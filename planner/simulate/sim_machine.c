@@ -17,14 +17,14 @@ typedef struct machine {
 } machine;
 
 static planc_status run_dispatchers(const machine *m);
+static void end_launches(const machine *m);
 static void begin_all(const machine *m);
+static void end_lanes(const machine *m);
+static planc_status check_ended(const machine *m);
+static void close_stages(const machine *m);
 static planc_status set_rates(const machine *m);
 static bool find_next_end(const machine *m, int64_t *out);
-static planc_status check_ended(const machine *m);
 static void count_stalls(const machine *m, int64_t until);
-static void end_launches(const machine *m);
-static void end_lanes(const machine *m);
-static void close_stages(const machine *m);
 
 planc_status sim_advance(const sim_program *program, sim_state *state, const sim_observer *observer, bool *out_over) {
   machine m = {.program = program, .state = state, .observer = observer};
@@ -42,51 +42,17 @@ planc_status sim_advance(const sim_program *program, sim_state *state, const sim
   return NULL;
 }
 
-/* --- Words that all sections use ---------------------------------------------------------------------------------- */
-
-/* Members of a set, from the least up. */
-static int32_t first_of(const pl_number_set *set) {
-  return pl_number_set_above(set, 0);
-}
-static int32_t next_of(const pl_number_set *set, int32_t member) {
-  return pl_number_set_above(set, member + 1);
-}
-
-static int32_t section_at(const machine *m, int32_t stage) {
-  return stage == 0 ? SIM_PROLOGUE : stage == m->state->epilogue_stage ? SIM_EPILOGUE : SIM_BODY;
-}
-static const sim_section *of_dispatcher(const machine *m, const sim_dispatcher *d) {
-  return &m->program->sections[d->section];
-}
-static const sim_section *of_lane(const machine *m, const sim_lane *l) {
-  return &m->program->sections[l->section];
-}
-
-static bool is_captured(const machine *m, int32_t stage) {
-  return m->program->captured && stage > 0 && stage != m->state->epilogue_stage;
-}
-
-/* The dispatcher's next kernel or copy in its stage, n of the section if there is none. */
-static int32_t next_launch(const machine *m, int32_t dispatcher) {
-  const sim_dispatcher *d = &m->state->dispatchers[dispatcher];
-  const sim_section *section = of_dispatcher(m, d);
-  return d->launched < 0 ? section->first_launch[dispatcher] : section->next_launch[d->launched];
-}
-
-/* Wakes a dispatcher, which then launches what it can. */
-static void wake_dispatcher(const machine *m, int32_t dispatcher) {
-  pl_number_set_add(&m->state->may_launch, m->program->place_of[dispatcher]);
-}
-
-/* Wakes the streams that are listed for `key`, each of which then begins what it can. */
-static void wake_streams(const machine *m, const sim_streams *listed, int32_t key) {
-  for (int32_t k = listed->first[key]; k < listed->first[key + 1]; k++)
-    pl_number_set_add(&m->state->may_begin, listed->streams[k]);
-}
-
-static planc_status too_long(void) {
-  return planc_error(PLANC_BAD_INPUT, "it takes too long to simulate");
-}
+/* What several sections need, at the end of the file. */
+static int32_t first_of(const pl_number_set *set);
+static int32_t next_of(const pl_number_set *set, int32_t member);
+static int32_t section_at(const machine *m, int32_t stage);
+static const sim_section *of_dispatcher(const machine *m, const sim_dispatcher *d);
+static const sim_section *of_lane(const machine *m, const sim_lane *l);
+static bool is_captured(const machine *m, int32_t stage);
+static int32_t next_launch(const machine *m, int32_t dispatcher);
+static void wake_dispatcher(const machine *m, int32_t dispatcher);
+static void wake_streams(const machine *m, const sim_streams *listed, int32_t key);
+static planc_status too_long(void);
 
 /* --- Dispatchers -------------------------------------------------------------------------------------------------- */
 
@@ -434,4 +400,53 @@ static const sim_step *awaited_copy(const machine *m, int32_t stream) {
     stream = m->program->recorder[step->event];
   }
   return NULL;
+}
+
+/* --- What several sections need ----------------------------------------------------------------------------------- */
+
+/* Members of a set, from the least up. */
+static int32_t first_of(const pl_number_set *set) {
+  return pl_number_set_above(set, 0);
+}
+
+static int32_t next_of(const pl_number_set *set, int32_t member) {
+  return pl_number_set_above(set, member + 1);
+}
+
+static int32_t section_at(const machine *m, int32_t stage) {
+  return stage == 0 ? SIM_PROLOGUE : stage == m->state->epilogue_stage ? SIM_EPILOGUE : SIM_BODY;
+}
+
+static const sim_section *of_dispatcher(const machine *m, const sim_dispatcher *d) {
+  return &m->program->sections[d->section];
+}
+
+static const sim_section *of_lane(const machine *m, const sim_lane *l) {
+  return &m->program->sections[l->section];
+}
+
+static bool is_captured(const machine *m, int32_t stage) {
+  return m->program->captured && stage > 0 && stage != m->state->epilogue_stage;
+}
+
+/* The dispatcher's next kernel or copy in its stage, n of the section if there is none. */
+static int32_t next_launch(const machine *m, int32_t dispatcher) {
+  const sim_dispatcher *d = &m->state->dispatchers[dispatcher];
+  const sim_section *section = of_dispatcher(m, d);
+  return d->launched < 0 ? section->first_launch[dispatcher] : section->next_launch[d->launched];
+}
+
+/* Wakes a dispatcher, which then launches what it can. */
+static void wake_dispatcher(const machine *m, int32_t dispatcher) {
+  pl_number_set_add(&m->state->may_launch, m->program->place_of[dispatcher]);
+}
+
+/* Wakes the streams that are listed for `key`, each of which then begins what it can. */
+static void wake_streams(const machine *m, const sim_streams *listed, int32_t key) {
+  for (int32_t k = listed->first[key]; k < listed->first[key + 1]; k++)
+    pl_number_set_add(&m->state->may_begin, listed->streams[k]);
+}
+
+static planc_status too_long(void) {
+  return planc_error(PLANC_BAD_INPUT, "it takes too long to simulate");
 }

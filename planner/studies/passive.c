@@ -65,14 +65,14 @@ typedef struct best_passive {
 } best_passive;
 
 static planc_status simulate_better(void *user, const planc_target *target, int64_t *out_code);
-static planc_status run(passive *p, const planc_problem *problem);
 static bool is_better(const planc_passive *a, const planc_passive *b);
-static planc_status set_up(passive *p, const planc_problem *problem);
-static planc_status check_ops(const passive *p);
-static planc_status run_prologue(passive *p);
+static planc_status run(passive *p, const planc_problem *problem);
 static planc_status run_iterations(passive *p);
 static void note_needs(passive *p, bool *needed);
 static planc_status run_iteration(passive *p, const bool *needed);
+static planc_status set_up(passive *p, const planc_problem *problem);
+static planc_status check_ops(const passive *p);
+static planc_status run_prologue(passive *p);
 
 planc_status planc_simulate_passive(const planc_problem *problem, planc_passive *out) {
   *out = (planc_passive){0};
@@ -100,6 +100,12 @@ static planc_status simulate_better(void *user, const planc_target *target, int6
   if (!b->any || is_better(&found, b->out)) *b->out = found;
   b->any = true;
   return NULL;
+}
+
+/* As of plans: the faster one, of two as fast the one with the lower peak, of two alike the first. */
+static bool is_better(const planc_passive *a, const planc_passive *b) {
+  if (a->steady.time_ns != b->steady.time_ns) return a->steady.time_ns < b->steady.time_ns;
+  return a->peak_bytes < b->peak_bytes;
 }
 
 static planc_status run(passive *p, const planc_problem *problem) {
@@ -171,6 +177,48 @@ static planc_status run_copy(passive *p, bool out, int32_t buffer, int64_t *wait
 
 /* --- What is resident --------------------------------------------------------------------------------------------- */
 
+static planc_status evict_oldest(passive *p);
+static planc_status take_slot(passive *p, passive_buffer *own);
+static void leave(passive *p, int32_t buffer);
+static void unlink_buffer(passive *p, int32_t buffer);
+
+/* Evicts until `bytes` fit beside what is live; the operands of one op and its workspace do (check_ops). */
+static planc_status make_room(passive *p, int64_t bytes) {
+  while (p->live > p->capacity - bytes) PLANC_TRY(evict_oldest(p));
+  if (p->live + bytes > p->out->peak_bytes) p->out->peak_bytes = p->live + bytes;
+  return NULL;
+}
+
+static planc_status evict_oldest(passive *p) {
+  int32_t buffer = p->oldest;
+  passive_buffer *own = &p->buffers[buffer];
+  p->now.evictions++;
+  if (own->needed && !own->on_host) {
+    PLANC_TRY(take_slot(p, own));
+    PLANC_TRY(run_copy(p, true, buffer, &p->now.evict_ns));
+    p->now.copied_out++;
+    p->now.evicted_bytes = pl_add_saturate(p->now.evicted_bytes, p->trace->buffers[buffer].bytes);
+    own->on_host = true;
+  }
+  leave(p, buffer);
+  return NULL;
+}
+
+static planc_status take_slot(passive *p, passive_buffer *own) {
+  if (own->slot) return NULL;
+  own->slot = true;
+  if (pl_add_overflow(p->host_bytes, own->bytes, &p->host_bytes))
+    return planc_error(PLANC_BAD_INPUT, "the sizes of all tensors together overflow");
+  if (p->host_bytes > p->out->host_peak_bytes) p->out->host_peak_bytes = p->host_bytes;
+  return NULL;
+}
+
+static void leave(passive *p, int32_t buffer) {
+  p->buffers[buffer].resident = false;
+  p->live -= p->buffers[buffer].bytes;
+  unlink_buffer(p, buffer);
+}
+
 static void unlink_buffer(passive *p, int32_t buffer) {
   const passive_buffer *own = &p->buffers[buffer];
   *(own->newer == NONE ? &p->newest : &p->buffers[own->newer].older) = own->older;
@@ -193,44 +241,15 @@ static void link_oldest(passive *p, int32_t buffer) {
   p->oldest = buffer;
 }
 
-static void leave(passive *p, int32_t buffer) {
-  p->buffers[buffer].resident = false;
-  p->live -= p->buffers[buffer].bytes;
-  unlink_buffer(p, buffer);
-}
-
-static planc_status take_slot(passive *p, passive_buffer *own) {
-  if (own->slot) return NULL;
-  own->slot = true;
-  if (pl_add_overflow(p->host_bytes, own->bytes, &p->host_bytes))
-    return planc_error(PLANC_BAD_INPUT, "the sizes of all tensors together overflow");
-  if (p->host_bytes > p->out->host_peak_bytes) p->out->host_peak_bytes = p->host_bytes;
-  return NULL;
-}
-
-static planc_status evict_oldest(passive *p) {
-  int32_t buffer = p->oldest;
-  passive_buffer *own = &p->buffers[buffer];
-  p->now.evictions++;
-  if (own->needed && !own->on_host) {
-    PLANC_TRY(take_slot(p, own));
-    PLANC_TRY(run_copy(p, true, buffer, &p->now.evict_ns));
-    p->now.copied_out++;
-    p->now.evicted_bytes = pl_add_saturate(p->now.evicted_bytes, p->trace->buffers[buffer].bytes);
-    own->on_host = true;
-  }
-  leave(p, buffer);
-  return NULL;
-}
-
-/* Evicts until `bytes` fit beside what is live; the operands of one op and its workspace do (check_ops). */
-static planc_status make_room(passive *p, int64_t bytes) {
-  while (p->live > p->capacity - bytes) PLANC_TRY(evict_oldest(p));
-  if (p->live + bytes > p->out->peak_bytes) p->out->peak_bytes = p->live + bytes;
-  return NULL;
-}
-
 /* --- An op -------------------------------------------------------------------------------------------------------- */
+
+static planc_status run_instance(passive *p, int32_t instance, const bool *needed);
+static void allocate(passive *p, int32_t access);
+static planc_status swap_in(passive *p, int32_t access);
+static bool is_first(const passive *p, int32_t access);
+static planc_status note_algorithm(passive *p, const char *name);
+static planc_status end_access(passive *p, int32_t access);
+static bool is_last(const passive *p, int32_t access);
 
 /* Whether the content that the access leaves is read: by the buffer's next access, or by the user. */
 static void note_needs(passive *p, bool *needed) {
@@ -244,8 +263,6 @@ static void note_needs(passive *p, bool *needed) {
   }
 }
 
-static planc_status run_instance(passive *p, int32_t instance, const bool *needed);
-
 static planc_status run_iteration(passive *p, const bool *needed) {
   int64_t start = p->device_ns;
   p->now = (planc_passive_iteration){0};
@@ -253,13 +270,6 @@ static planc_status run_iteration(passive *p, const bool *needed) {
   p->now.time_ns = p->device_ns - start;
   return NULL;
 }
-
-static void allocate(passive *p, int32_t access);
-static planc_status swap_in(passive *p, int32_t access);
-static bool is_first(const passive *p, int32_t access);
-static planc_status note_algorithm(passive *p, const char *name);
-static planc_status end_access(passive *p, int32_t access);
-static bool is_last(const passive *p, int32_t access);
 
 static planc_status run_instance(passive *p, int32_t instance, const bool *needed) {
   const planc_instance *in = &p->trace->instances[instance];
@@ -335,69 +345,11 @@ static bool is_last(const passive *p, int32_t access) {
   return p->trace->by_buffer[buffer->first_access + buffer->n_accesses - 1] == access;
 }
 
-/* --- The run ------------------------------------------------------------------------------------------------------ */
+/* --- Before the run ----------------------------------------------------------------------------------------------- */
 
-/* The operand with most bytes. */
-static int32_t largest_of(const passive *p, const planc_instance *in) {
-  int32_t largest = NONE;
-  for (int32_t a = in->first_access; a < in->first_access + in->n_accesses; a++) {
-    int32_t buffer = p->trace->accesses[a].buffer;
-    if (largest == NONE || p->buffers[buffer].bytes > p->buffers[largest].bytes) largest = buffer;
-  }
-  return largest;
-}
-
-static planc_status refuse(const passive *p, int32_t instance, int64_t operands, int64_t workspace) {
-  int32_t largest = largest_of(p, &p->trace->instances[instance]);
-  int64_t reserved = pl_add_saturate(p->device->reserved_bytes, p->code_assumed);
-  const char *name = largest == NONE ? "nothing" : planc_trace_buffer_name(p->trace, largest);
-  int64_t least = pl_add_saturate(pl_add_saturate(operands, workspace), reserved);
-  return planc_error(PLANC_INFEASIBLE,
-                     "op %s alone needs %lld bytes of operands, %lld of them for %s, and %lld of workspace: no budget "
-                     "below %lld bytes will do, %lld reserved by the device included",
-                     planc_trace_op(p->trace, instance)->name, (long long)operands,
-                     (long long)(largest == NONE ? 0 : p->buffers[largest].bytes), name, (long long)workspace,
-                     (long long)least, (long long)reserved);
-}
-
-/* INFEASIBLE when the operands and least workspace of one op alone are too much. */
-static planc_status check_ops(const passive *p) {
-  int64_t most = 0, most_workspace = 0;
-  int32_t binding = 0;
-  for (int32_t i = 0; i < p->trace->n_instances; i++) {
-    const planc_instance *in = &p->trace->instances[i];
-    int64_t workspace = pl_align_up(pl_walk_variant(&p->walk, i, 0).workspace_bytes, PLANC_ALIGNMENT);
-    int64_t bytes = workspace;
-    for (int32_t a = in->first_access; a < in->first_access + in->n_accesses; a++)
-      bytes = pl_add_saturate(bytes, p->buffers[p->trace->accesses[a].buffer].bytes);
-    if (bytes <= most) continue;
-    most = bytes;
-    most_workspace = workspace;
-    binding = i;
-  }
-  if (most > INT64_MAX / 2) return planc_error(PLANC_BAD_INPUT, "the sizes of the operands of one op overflow");
-  return most <= p->capacity ? NULL : refuse(p, binding, most - most_workspace, most_workspace);
-}
-
-/* Before the first iteration persistent data is loaded in the order of its first accesses, while there is room. */
-static planc_status load(passive *p, int32_t buffer, bool *full) {
-  passive_buffer *own = &p->buffers[buffer];
-  if (*full || own->resident || !(p->trace->buffers[buffer].flags & PLANC_BUFFER_PERSISTENT)) return NULL;
-  *full = own->bytes > p->capacity - p->live;
-  if (*full) return NULL;
-  own->resident = true;
-  p->live += own->bytes;
-  link_oldest(p, buffer);
-  return run_copy(p, false, buffer, &p->now.user_ns);
-}
-
-static planc_status run_prologue(passive *p) {
-  bool full = false;
-  for (int32_t a = 0; a < p->trace->n_accesses; a++) PLANC_TRY(load(p, p->trace->accesses[a].buffer, &full));
-  for (int32_t b = 0; b < p->trace->n_buffers; b++) PLANC_TRY(load(p, b, &full));
-  p->out->prologue_ns = p->device_ns;
-  return make_room(p, 0);
-}
+static planc_status refuse(const passive *p, int32_t instance, int64_t operands, int64_t workspace);
+static int32_t largest_of(const passive *p, const planc_instance *in);
+static planc_status load(passive *p, int32_t buffer, bool *full);
 
 static planc_status set_up(passive *p, const planc_problem *problem) {
   p->trace = p->walk.trace;
@@ -420,8 +372,64 @@ static planc_status set_up(passive *p, const planc_problem *problem) {
   return NULL;
 }
 
-/* As of plans: the faster one, of two as fast the one with the lower peak, of two alike the first. */
-static bool is_better(const planc_passive *a, const planc_passive *b) {
-  if (a->steady.time_ns != b->steady.time_ns) return a->steady.time_ns < b->steady.time_ns;
-  return a->peak_bytes < b->peak_bytes;
+/* INFEASIBLE when the operands and least workspace of one op alone are too much. */
+static planc_status check_ops(const passive *p) {
+  int64_t most = 0, most_workspace = 0;
+  int32_t binding = 0;
+  for (int32_t i = 0; i < p->trace->n_instances; i++) {
+    const planc_instance *in = &p->trace->instances[i];
+    int64_t workspace = pl_align_up(pl_walk_variant(&p->walk, i, 0).workspace_bytes, PLANC_ALIGNMENT);
+    int64_t bytes = workspace;
+    for (int32_t a = in->first_access; a < in->first_access + in->n_accesses; a++)
+      bytes = pl_add_saturate(bytes, p->buffers[p->trace->accesses[a].buffer].bytes);
+    if (bytes <= most) continue;
+    most = bytes;
+    most_workspace = workspace;
+    binding = i;
+  }
+  if (most > INT64_MAX / 2) return planc_error(PLANC_BAD_INPUT, "the sizes of the operands of one op overflow");
+  return most <= p->capacity ? NULL : refuse(p, binding, most - most_workspace, most_workspace);
+}
+
+static planc_status refuse(const passive *p, int32_t instance, int64_t operands, int64_t workspace) {
+  int32_t largest = largest_of(p, &p->trace->instances[instance]);
+  int64_t reserved = pl_add_saturate(p->device->reserved_bytes, p->code_assumed);
+  const char *name = largest == NONE ? "nothing" : planc_trace_buffer_name(p->trace, largest);
+  int64_t least = pl_add_saturate(pl_add_saturate(operands, workspace), reserved);
+  return planc_error(PLANC_INFEASIBLE,
+                     "op %s alone needs %lld bytes of operands, %lld of them for %s, and %lld of workspace: no budget "
+                     "below %lld bytes will do, %lld reserved by the device included",
+                     planc_trace_op(p->trace, instance)->name, (long long)operands,
+                     (long long)(largest == NONE ? 0 : p->buffers[largest].bytes), name, (long long)workspace,
+                     (long long)least, (long long)reserved);
+}
+
+/* The operand with most bytes. */
+static int32_t largest_of(const passive *p, const planc_instance *in) {
+  int32_t largest = NONE;
+  for (int32_t a = in->first_access; a < in->first_access + in->n_accesses; a++) {
+    int32_t buffer = p->trace->accesses[a].buffer;
+    if (largest == NONE || p->buffers[buffer].bytes > p->buffers[largest].bytes) largest = buffer;
+  }
+  return largest;
+}
+
+static planc_status run_prologue(passive *p) {
+  bool full = false;
+  for (int32_t a = 0; a < p->trace->n_accesses; a++) PLANC_TRY(load(p, p->trace->accesses[a].buffer, &full));
+  for (int32_t b = 0; b < p->trace->n_buffers; b++) PLANC_TRY(load(p, b, &full));
+  p->out->prologue_ns = p->device_ns;
+  return make_room(p, 0);
+}
+
+/* Before the first iteration persistent data is loaded in the order of its first accesses, while there is room. */
+static planc_status load(passive *p, int32_t buffer, bool *full) {
+  passive_buffer *own = &p->buffers[buffer];
+  if (*full || own->resident || !(p->trace->buffers[buffer].flags & PLANC_BUFFER_PERSISTENT)) return NULL;
+  *full = own->bytes > p->capacity - p->live;
+  if (*full) return NULL;
+  own->resident = true;
+  p->live += own->bytes;
+  link_oldest(p, buffer);
+  return run_copy(p, false, buffer, &p->now.user_ns);
 }

@@ -34,15 +34,15 @@ typedef struct shift_search {
 
 static planc_status begin(shift_search *s, const int32_t *jobs);
 static bool start_next(shift_search *s);
-static int32_t iterations_of(const shift_search *s, const runner *r);
-static bool is_steady(const shift_search *s, int64_t open);
-static void set_starts(shift_search *s, int64_t open, bool steady);
-static bool may_start(const shift_search *s, const runner *own);
 static int64_t find_start(const shift_search *s, const runner *own);
+static int32_t iterations_of(const shift_search *s, const runner *r);
 static started *nth(const shift_search *s, const runner *r, int64_t number);
 static int32_t pass_of(const shift_search *s, const runner *r, int64_t number);
-static int64_t earliest(const shift_search *s, const runner *own);
 static int64_t lateness(const shift_search *s, const runner *own, int64_t at_ns);
+static bool may_start(const shift_search *s, const runner *own);
+static int64_t earliest(const shift_search *s, const runner *own);
+static bool is_steady(const shift_search *s, int64_t open);
+static void set_starts(shift_search *s, int64_t open, bool steady);
 
 planc_status pl_shift(pl_timing *timing, const pl_areas *areas, const int32_t *jobs, int32_t n, int64_t budget_bytes,
                       bool *out_fits) {
@@ -59,6 +59,15 @@ planc_status pl_shift(pl_timing *timing, const pl_areas *areas, const int32_t *j
   if (*out_fits) set_starts(&s, open, steady);
   pl_arena_free(&s.arena);
   return status;
+}
+
+static planc_status begin(shift_search *s, const int32_t *jobs) {
+  PLANC_TRY(PL_NEW(&s->arena, &s->runners, s->n));
+  for (int32_t k = 0; k < s->n; k++) {
+    s->runners[k].job = jobs[k];
+    PLANC_TRY(PL_NEW(&s->arena, &s->runners[k].newest, (int64_t)KEPT * s->timing->iterations[jobs[k]]));
+  }
+  return NULL;
 }
 
 /* Starts the iteration that can start first; of several, the one that is ready first, then the first job's. */
@@ -269,13 +278,4 @@ static void set_starts(shift_search *s, int64_t open, bool steady) {
     }
   }
   s->timing->period_ns = steady ? opened_at(s, open) - opened_at(s, open - 1) : end;
-}
-
-static planc_status begin(shift_search *s, const int32_t *jobs) {
-  PLANC_TRY(PL_NEW(&s->arena, &s->runners, s->n));
-  for (int32_t k = 0; k < s->n; k++) {
-    s->runners[k].job = jobs[k];
-    PLANC_TRY(PL_NEW(&s->arena, &s->runners[k].newest, (int64_t)KEPT * s->timing->iterations[jobs[k]]));
-  }
-  return NULL;
 }

@@ -20,13 +20,6 @@
 #include "util/math.h"
 #include "util/size.h"
 
-/* MAX_TRIES: attempts of the whole search. MAX_SETTLING: attempts in one room until times are steady, which they are
- * when they change by at most STEADY_PPM. */
-enum { MAX_TRIES = 20, MAX_SETTLING = 4, STEADY_PPM = 20000 };
-/* What a round holds is counted in about PARTS units: the search for a shift goes from release to release, and skips
- * those of less than a unit. */
-enum { PARTS = 256 };
-
 /* Commands of the candidate: those of a round, or those behind all rounds. */
 typedef struct strand {
   int32_t n, next; /* the first that does not stand yet */
@@ -54,12 +47,12 @@ typedef struct rounds {
 static planc_status put_side_by_side(const planc_mix_evaluator *evaluator, const planc_problem *problem, pl_solo *made);
 static planc_status replace(const planc_evaluator *evaluator, planc_candidate *candidate);
 static planc_status run(rounds *r);
+static planc_status take_best(rounds *r);
 static planc_status split(rounds *r);
-static planc_status index_accesses(rounds *r);
 static planc_status find_demand(rounds *r);
 static planc_status time_from(rounds *r, const planc_candidate *candidate, planc_taken *out);
 static planc_status search(rounds *r);
-static planc_status take_best(rounds *r);
+static planc_status index_accesses(rounds *r);
 
 planc_status pl_solos_side_by_side(const planc_mix_evaluator *evaluator, const planc_problem *problems,
                                    pl_solos *solos) {
@@ -170,6 +163,10 @@ static int32_t round_of_buffer(const rounds *r, int32_t c) {
 
 /* --- What a round holds ------------------------------------------------------------------------------------------- */
 
+/* What a round holds is counted in about PARTS units: the search for a shift goes from release to release, and skips
+ * those of less than a unit. */
+enum { PARTS = 256 };
+
 static bool is_of_a_round(const planc_buffer *buffer) {
   return buffer->round >= 0;
 }
@@ -248,7 +245,86 @@ static planc_status time_from(rounds *r, const planc_candidate *candidate, planc
   return NULL;
 }
 
+/* --- The search --------------------------------------------------------------------------------------------------- */
+
+/* MAX_TRIES: attempts of the whole search. MAX_SETTLING: attempts in one room until times are steady, which they are
+ * when they change by at most STEADY_PPM. */
+enum { MAX_TRIES = 20, MAX_SETTLING = 4, STEADY_PPM = 20000 };
+
+static planc_status step(rounds *r, pl_room_search *room, pl_turn *turns, int32_t *settling, bool *out_go_on);
+static planc_status try_room(rounds *r, int64_t room, pl_turn *turns, bool *out_fit, int64_t *out_excess);
+static planc_status shift(rounds *r, int64_t room, bool *out_fit);
+static void keep(rounds *r, int64_t ns, int64_t apart_ns, planc_candidate *candidate);
+static planc_status weave(rounds *r, pl_turn *turns, planc_candidate *out);
+
+/* Begins with as much room as all rounds hold together, in which they begin at once. */
+static planc_status search(rounds *r) {
+  pl_room_search room = pl_room_search_from(r->most, r->least, r->least / PARTS + 1);
+  pl_turn *turns;
+  int32_t settling = 0;
+  bool go_on = true;
+  PLANC_TRY(PL_NEW(&r->arena, &turns, planc_schedule_n_commands(r->from->schedule)));
+  for (int32_t k = 0; go_on && k < MAX_TRIES; k++) PLANC_TRY(step(r, &room, turns, &settling, &go_on));
+  return NULL;
+}
+
+/* Makes one attempt in the next room. Where it fits, the same room is tried again with the new times until they are
+ * steady, and then more room; where it does not fit, less. */
+static planc_status step(rounds *r, pl_room_search *room, pl_turn *turns, int32_t *settling, bool *out_go_on) {
+  int64_t excess = 0;
+  pl_timing before = r->timing;
+  PLANC_TRY(pl_arena_copy(&r->arena, before.passes, r->n, sizeof *before.passes, (void *)&before.passes));
+  PLANC_TRY(try_room(r, room->room, turns, out_go_on, &excess));
+  if (!*out_go_on) return NULL;
+  bool changed = excess <= 0 && pl_timing_change(&r->timing, &before) > STEADY_PPM;
+  if (changed && ++*settling < MAX_SETTLING) return NULL;
+  *settling = 0;
+  *out_go_on = pl_room_search_on(room, excess > 0 ? excess : 0);
+  return NULL;
+}
+
+/* Shifts within `room`. *out_excess is by how much the result exceeds the budget. Where it fits, the rounds' times
+ * become those of the result. */
+static planc_status try_room(rounds *r, int64_t room, pl_turn *turns, bool *out_fit, int64_t *out_excess) {
+  planc_taken taken = {0};
+  planc_candidate candidate = {0};
+  PLANC_TRY(shift(r, room, out_fit));
+  if (!*out_fit) return NULL;
+  int64_t apart_ns = r->timing.passes[1].start_ns - r->timing.passes[0].start_ns;
+  planc_status status = weave(r, turns, &candidate);
+  if (!status) status = time_from(r, &candidate, &taken);
+  *out_excess = taken.peak_bytes[PLANC_MEMORY_DEVICE] - r->evaluator->problem->terms.budgets[PLANC_MEMORY_DEVICE];
+  r->any |= taken.fits;
+  if (!status && taken.fits) keep(r, taken.period_ns, apart_ns, &candidate);
+  planc_candidate_free(&candidate);
+  return status;
+}
+
+static planc_status shift(rounds *r, int64_t room, bool *out_fit) {
+  int32_t jobs[PLANC_MIX_MAX_ROUNDS];
+  for (int32_t k = 0; k < r->n; k++) jobs[k] = k;
+  return pl_shift(&r->timing, &r->areas, jobs, r->n, room, out_fit);
+}
+
+/* Keeps the fastest so far. Rounds side by side take more memory than one after the other, so they are preferred only
+ * where they are clearly faster (planc_is_preferred). */
+static void keep(rounds *r, int64_t ns, int64_t apart_ns, planc_candidate *candidate) {
+  if (r->best.trace ? ns >= r->best_ns : !planc_is_preferred(ns, "none", r->best_ns)) return;
+  planc_candidate_free(&r->best);
+  r->best = *candidate;
+  *candidate = (planc_candidate){0};
+  r->best_ns = ns;
+  r->apart_ns = apart_ns;
+}
+
 /* --- All commands in the order of their times --------------------------------------------------------------------- */
+
+static void start_order(rounds *r);
+static int32_t find_next(const rounds *r);
+static bool may_stand(const rounds *r, const planc_command *command);
+static bool may_access(const rounds *r, int32_t a);
+static void stand(rounds *r, const planc_command *command);
+static pl_turn turn_of(int32_t command);
 
 static planc_status index_accesses(rounds *r) {
   const planc_trace *trace = r->from->trace;
@@ -261,13 +337,6 @@ static planc_status index_accesses(rounds *r) {
   }
   return NULL;
 }
-
-static void start_order(rounds *r);
-static int32_t find_next(const rounds *r);
-static bool may_stand(const rounds *r, const planc_command *command);
-static bool may_access(const rounds *r, int32_t a);
-static void stand(rounds *r, const planc_command *command);
-static pl_turn turn_of(int32_t command);
 
 static planc_status weave(rounds *r, pl_turn *turns, planc_candidate *out) {
   static const int32_t once[] = {1};
@@ -338,71 +407,4 @@ static void stand(rounds *r, const planc_command *command) {
 
 static pl_turn turn_of(int32_t command) {
   return (pl_turn){.first = command, .end = command + 1, .leader = -1};
-}
-
-/* --- The search --------------------------------------------------------------------------------------------------- */
-
-static planc_status step(rounds *r, pl_room_search *room, pl_turn *turns, int32_t *settling, bool *out_go_on);
-static planc_status try_room(rounds *r, int64_t room, pl_turn *turns, bool *out_fit, int64_t *out_excess);
-static planc_status shift(rounds *r, int64_t room, bool *out_fit);
-static void keep(rounds *r, int64_t ns, int64_t apart_ns, planc_candidate *candidate);
-
-/* Begins with as much room as all rounds hold together, in which they begin at once. */
-static planc_status search(rounds *r) {
-  pl_room_search room = pl_room_search_from(r->most, r->least, r->least / PARTS + 1);
-  pl_turn *turns;
-  int32_t settling = 0;
-  bool go_on = true;
-  PLANC_TRY(PL_NEW(&r->arena, &turns, planc_schedule_n_commands(r->from->schedule)));
-  for (int32_t k = 0; go_on && k < MAX_TRIES; k++) PLANC_TRY(step(r, &room, turns, &settling, &go_on));
-  return NULL;
-}
-
-/* Makes one attempt in the next room. Where it fits, the same room is tried again with the new times until they are
- * steady, and then more room; where it does not fit, less. */
-static planc_status step(rounds *r, pl_room_search *room, pl_turn *turns, int32_t *settling, bool *out_go_on) {
-  int64_t excess = 0;
-  pl_timing before = r->timing;
-  PLANC_TRY(pl_arena_copy(&r->arena, before.passes, r->n, sizeof *before.passes, (void *)&before.passes));
-  PLANC_TRY(try_room(r, room->room, turns, out_go_on, &excess));
-  if (!*out_go_on) return NULL;
-  bool changed = excess <= 0 && pl_timing_change(&r->timing, &before) > STEADY_PPM;
-  if (changed && ++*settling < MAX_SETTLING) return NULL;
-  *settling = 0;
-  *out_go_on = pl_room_search_on(room, excess > 0 ? excess : 0);
-  return NULL;
-}
-
-/* Shifts within `room`. *out_excess is by how much the result exceeds the budget. Where it fits, the rounds' times
- * become those of the result. */
-static planc_status try_room(rounds *r, int64_t room, pl_turn *turns, bool *out_fit, int64_t *out_excess) {
-  planc_taken taken = {0};
-  planc_candidate candidate = {0};
-  PLANC_TRY(shift(r, room, out_fit));
-  if (!*out_fit) return NULL;
-  int64_t apart_ns = r->timing.passes[1].start_ns - r->timing.passes[0].start_ns;
-  planc_status status = weave(r, turns, &candidate);
-  if (!status) status = time_from(r, &candidate, &taken);
-  *out_excess = taken.peak_bytes[PLANC_MEMORY_DEVICE] - r->evaluator->problem->terms.budgets[PLANC_MEMORY_DEVICE];
-  r->any |= taken.fits;
-  if (!status && taken.fits) keep(r, taken.period_ns, apart_ns, &candidate);
-  planc_candidate_free(&candidate);
-  return status;
-}
-
-static planc_status shift(rounds *r, int64_t room, bool *out_fit) {
-  int32_t jobs[PLANC_MIX_MAX_ROUNDS];
-  for (int32_t k = 0; k < r->n; k++) jobs[k] = k;
-  return pl_shift(&r->timing, &r->areas, jobs, r->n, room, out_fit);
-}
-
-/* Keeps the fastest so far. Rounds side by side take more memory than one after the other, so they are preferred only
- * where they are clearly faster (planc_is_preferred). */
-static void keep(rounds *r, int64_t ns, int64_t apart_ns, planc_candidate *candidate) {
-  if (r->best.trace ? ns >= r->best_ns : !planc_is_preferred(ns, "none", r->best_ns)) return;
-  planc_candidate_free(&r->best);
-  r->best = *candidate;
-  *candidate = (planc_candidate){0};
-  r->best_ns = ns;
-  r->apart_ns = apart_ns;
 }

@@ -29,23 +29,13 @@ typedef struct merging {
 } merging;
 
 static planc_status merge_all(merging *m);
+static planc_status begin_schedule(const merging *m);
+static planc_status set_compute_streams(const merging *m);
 static planc_status make_trace(merging *m);
 static planc_status make_costs(merging *m);
 static planc_status make_parts(merging *m);
-static planc_status begin_schedule(const merging *m);
-static planc_status set_compute_streams(const merging *m);
 static planc_status state_boundary(merging *m, bool away);
 static planc_status take_turn(const merging *m, const pl_turn *turn);
-
-planc_status pl_merge_repeat(pl_arena *arena, int32_t n_jobs, const int32_t *iterations, int64_t *const *by_job,
-                             int64_t ***out) {
-  int64_t n_passes = 0, pass = 0;
-  for (int32_t j = 0; j < n_jobs; j++) n_passes += iterations[j];
-  PLANC_TRY(PL_NEW(arena, out, n_passes));
-  for (int32_t j = 0; j < n_jobs; j++)
-    for (int32_t k = 0; k < iterations[j]; k++) (*out)[pass++] = by_job[j];
-  return NULL;
-}
 
 planc_status pl_merge_candidates(const pl_merge *merge, planc_candidate *out) {
   merging m = {.merge = merge, .out = out};
@@ -73,6 +63,25 @@ static planc_status begin_schedule(const merging *m) {
   const planc_memory *memories = planc_schedule_memories(m->merge->jobs[0].schedule, &n);
   planc_schedule_free(m->out->schedule);
   return planc_schedule_new(m->out->trace, m->out->costs, memories, n, &m->out->schedule);
+}
+
+static planc_status set_compute_streams(const merging *m) {
+  assert(m->merge->n_compute == 0 || m->merge->n_jobs == 1);
+  for (int32_t j = 0; j < m->merge->n_jobs; j++) {
+    int32_t own = planc_schedule_n_compute(m->merge->jobs[j].schedule, 0);
+    PLANC_TRY(planc_schedule_side_by_side(m->out->schedule, j, m->merge->n_compute > 0 ? m->merge->n_compute : own));
+  }
+  return NULL;
+}
+
+planc_status pl_merge_repeat(pl_arena *arena, int32_t n_jobs, const int32_t *iterations, int64_t *const *by_job,
+                             int64_t ***out) {
+  int64_t n_passes = 0, pass = 0;
+  for (int32_t j = 0; j < n_jobs; j++) n_passes += iterations[j];
+  PLANC_TRY(PL_NEW(arena, out, n_passes));
+  for (int32_t j = 0; j < n_jobs; j++)
+    for (int32_t k = 0; k < iterations[j]; k++) (*out)[pass++] = by_job[j];
+  return NULL;
 }
 
 /* --- Trace and costs ---------------------------------------------------------------------------------------------- */
@@ -148,16 +157,14 @@ static planc_status make_parts(merging *m) {
   return NULL;
 }
 
-static planc_status set_compute_streams(const merging *m) {
-  assert(m->merge->n_compute == 0 || m->merge->n_jobs == 1);
-  for (int32_t j = 0; j < m->merge->n_jobs; j++) {
-    int32_t own = planc_schedule_n_compute(m->merge->jobs[j].schedule, 0);
-    PLANC_TRY(planc_schedule_side_by_side(m->out->schedule, j, m->merge->n_compute > 0 ? m->merge->n_compute : own));
-  }
-  return NULL;
-}
-
 /* --- Commands ----------------------------------------------------------------------------------------------------- */
+
+static void begin(const merging *m, part *p);
+static bool feeds(const part *p, int32_t c);
+static planc_status state_command(const merging *m, part *p, int32_t c);
+static planc_status state_acquire(const merging *m, part *p, const planc_command *command);
+static planc_status state_copy(const merging *m, const part *p, const planc_command *command);
+static int32_t source_of(const merging *m, const part *p, const planc_command *command, int32_t version);
 
 static int64_t address_of(const part *p, int32_t residency) {
   return p->addresses ? p->addresses[residency] : PLANC_BLANK;
@@ -179,13 +186,6 @@ static planc_status state_boundary(merging *m, bool away) {
   }
   return NULL;
 }
-
-static void begin(const merging *m, part *p);
-static bool feeds(const part *p, int32_t c);
-static planc_status state_command(const merging *m, part *p, int32_t c);
-static planc_status state_acquire(const merging *m, part *p, const planc_command *command);
-static planc_status state_copy(const merging *m, const part *p, const planc_command *command);
-static int32_t source_of(const merging *m, const part *p, const planc_command *command, int32_t version);
 
 static planc_status take_turn(const merging *m, const pl_turn *turn) {
   part *p = &m->parts[m->first_part[turn->job] + turn->iteration];

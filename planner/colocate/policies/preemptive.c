@@ -20,8 +20,13 @@ typedef struct turn_listing {
   int64_t n_turns;
 } turn_listing;
 
-static planc_status list_turns(const pl_turn_takers *of, pl_arena *arena, pl_merge *merge);
 static planc_status find_lateness(const pl_turn_takers *of, const planc_candidate *all, int64_t *out_ns);
+static planc_status list_turns(const pl_turn_takers *of, pl_arena *arena, pl_merge *merge);
+static void add_turn(turn_listing *l, int32_t job, int32_t iteration, int32_t first, int32_t end);
+static planc_status time_jobs(turn_listing *l, pl_arena *arena);
+static int32_t next_request(const turn_listing *l);
+static int64_t due_ns(const turn_listing *l, int32_t job);
+static void go_on_until(turn_listing *l, int64_t ns);
 
 planc_status pl_mix_preemptive(const planc_mix_evaluator *evaluator, const planc_mix_share *shares,
                                planc_candidate *out) {
@@ -29,11 +34,16 @@ planc_status pl_mix_preemptive(const planc_mix_evaluator *evaluator, const planc
   return pl_turns_make(evaluator, shares, &rules, out);
 }
 
-static planc_status time_jobs(turn_listing *l, pl_arena *arena);
-static int32_t next_request(const turn_listing *l);
-static int64_t due_ns(const turn_listing *l, int32_t job);
-static void go_on_until(turn_listing *l, int64_t ns);
-static void add_turn(turn_listing *l, int32_t job, int32_t iteration, int32_t first, int32_t end);
+static planc_status find_lateness(const pl_turn_takers *of, const planc_candidate *all, int64_t *out_ns) {
+  int64_t responses_ns[PLANC_MIX_MAX_JOBS];
+  PLANC_TRY(of->evaluator->respond(of->evaluator, all, responses_ns));
+  *out_ns = INT64_MIN;
+  for (int32_t j = 0; j < of->mix->n_jobs; j++) {
+    int64_t deadline = pl_deadline_of(of->mix, j);
+    if (deadline > 0 && responses_ns[j] - deadline > *out_ns) *out_ns = responses_ns[j] - deadline;
+  }
+  return NULL;
+}
 
 static planc_status list_turns(const pl_turn_takers *of, pl_arena *arena, pl_merge *merge) {
   turn_listing l = {.of = of};
@@ -53,6 +63,16 @@ static planc_status list_turns(const pl_turn_takers *of, pl_arena *arena, pl_mer
   merge->turns = l.turns;
   merge->n_turns = l.n_turns;
   return NULL;
+}
+
+static void add_turn(turn_listing *l, int32_t job, int32_t iteration, int32_t first, int32_t end) {
+  int32_t before = l->n_turns > 0 ? l->turns[l->n_turns - 1].job : job;
+  l->turns[l->n_turns++] = (pl_turn){.job = job,
+                                     .iteration = iteration,
+                                     .first = first,
+                                     .end = end,
+                                     .leader = before != job ? before : -1,
+                                     .feeds_late = pl_deadline_of(l->of->mix, job) > 0};
 }
 
 /* --- Requests ----------------------------------------------------------------------------------------------------- */
@@ -129,27 +149,4 @@ static int32_t find_cut(const turn_listing *l, int64_t ns) {
     ran |= commands[c].kind == PLANC_CMD_EXEC;
   }
   return pass_of(l)->ns > ns ? cut : n;
-}
-
-static void add_turn(turn_listing *l, int32_t job, int32_t iteration, int32_t first, int32_t end) {
-  int32_t before = l->n_turns > 0 ? l->turns[l->n_turns - 1].job : job;
-  l->turns[l->n_turns++] = (pl_turn){.job = job,
-                                     .iteration = iteration,
-                                     .first = first,
-                                     .end = end,
-                                     .leader = before != job ? before : -1,
-                                     .feeds_late = pl_deadline_of(l->of->mix, job) > 0};
-}
-
-/* --- In time ------------------------------------------------------------------------------------------------------ */
-
-static planc_status find_lateness(const pl_turn_takers *of, const planc_candidate *all, int64_t *out_ns) {
-  int64_t responses_ns[PLANC_MIX_MAX_JOBS];
-  PLANC_TRY(of->evaluator->respond(of->evaluator, all, responses_ns));
-  *out_ns = INT64_MIN;
-  for (int32_t j = 0; j < of->mix->n_jobs; j++) {
-    int64_t deadline = pl_deadline_of(of->mix, j);
-    if (deadline > 0 && responses_ns[j] - deadline > *out_ns) *out_ns = responses_ns[j] - deadline;
-  }
-  return NULL;
 }

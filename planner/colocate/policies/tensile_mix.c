@@ -40,13 +40,13 @@ typedef struct tensile_mix {
   int64_t best_ns, best_bytes;
 } tensile_mix;
 
-static planc_status start(tensile_mix *t, const planc_mix_share *shares);
 static planc_status play_rounds(tensile_mix *t);
-static planc_status explain(const tensile_mix *t, planc_candidate *out);
 static planc_status play_round(tensile_mix *t, int64_t *out_change);
 static planc_status plan_jobs(tensile_mix *t, pl_merge *merge);
-static planc_status run_together(tensile_mix *t, pl_merge *merge, pl_timing *alone, pl_timing *together);
 static int64_t follow_times(tensile_mix *t, const pl_timing *alone, const pl_timing *together);
+static planc_status run_together(tensile_mix *t, pl_merge *merge, pl_timing *alone, pl_timing *together);
+static planc_status start(tensile_mix *t, const planc_mix_share *shares);
+static planc_status explain(const tensile_mix *t, planc_candidate *out);
 
 planc_status pl_mix_tensile(const planc_mix_evaluator *evaluator, const planc_mix_share *shares, planc_candidate *out) {
   tensile_mix t = {.evaluator = evaluator, .mix = evaluator->mix, .all = &evaluator->all};
@@ -214,7 +214,7 @@ static planc_status run_together(tensile_mix *t, pl_merge *merge, pl_timing *alo
   return status;
 }
 
-/* --- All ---------------------------------------------------------------------------------------------------------- */
+/* --- Start, and what is told -------------------------------------------------------------------------------------- */
 
 static planc_status start(tensile_mix *t, const planc_mix_share *shares) {
   int32_t n = t->mix->n_jobs;

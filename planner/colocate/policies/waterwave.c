@@ -29,8 +29,6 @@
 #include "planner/policies/policies.h"
 #include "util/size.h"
 
-enum { HALVES = 2 };
-
 /* The jobs in one of the two orders. */
 typedef struct view {
   const planc_candidate *jobs;
@@ -77,15 +75,15 @@ typedef struct waterwave {
 static planc_status make(const planc_mix_evaluator *evaluator, const planc_mix_share *shares, bool halves,
                          planc_candidate *out);
 static planc_status choose(waterwave *w, bool halves, planc_candidate *out);
-static void free_all(waterwave *w);
 static planc_status find_best(waterwave *w, bool halves);
-static planc_status explain(const waterwave *w, planc_candidate *out);
-static planc_status start(waterwave *w);
 static planc_status try_ways(waterwave *w, bool halves);
 static planc_status compare_barriers(waterwave *w, bool halves);
-static planc_status try_halves(waterwave *w);
+static planc_status start(waterwave *w);
+static void free_all(waterwave *w);
 static planc_status try_sizes(waterwave *w);
 static planc_status try_variants(waterwave *w);
+static planc_status try_halves(waterwave *w);
+static planc_status explain(const waterwave *w, planc_candidate *out);
 
 planc_status pl_mix_waterwave(const planc_mix_evaluator *evaluator, const planc_mix_share *shares,
                               planc_candidate *out) {
@@ -169,6 +167,14 @@ static planc_status start(waterwave *w) {
   return add_deep_view(w);
 }
 
+static void free_all(waterwave *w) {
+  for (int32_t j = 0; w->deep && j < w->mix->n_jobs; j++) planc_candidate_free(&w->deep[j]);
+  planc_candidate_free(&w->best.candidate);
+  pl_beside_free(&w->beside);
+  pl_arena_free(&w->round);
+  pl_arena_free(&w->arena);
+}
+
 static planc_status add_view(waterwave *w, const planc_candidate *jobs) {
   view *v = &w->views[w->n_views];
   *v = (view){.jobs = jobs};
@@ -233,6 +239,7 @@ static planc_status deepen(const waterwave *w, int32_t job, planc_candidate *out
 
 /* --- One way ------------------------------------------------------------------------------------------------------ */
 
+static int64_t find_limit(const waterwave *w, const view *v);
 static planc_status make_passes(waterwave *w, const waterwave_way *way);
 static void list_passes(waterwave *w, const pl_node_groups *groups);
 static planc_status cut_in_order(waterwave *w, const waterwave_way *way, const pl_node_groups *groups,
@@ -246,7 +253,6 @@ static planc_status cut_job(waterwave *w, const waterwave_way *way, int32_t job,
                             pl_node_groups *out);
 static planc_status cut_after(waterwave *w, const waterwave_way *way, int32_t job, const pl_node_groups *before,
                               pl_node_groups *out);
-static int64_t find_limit(const waterwave *w, const view *v);
 
 /* Within all there is, or in less and less where there are no places for that. */
 static planc_status try_way(waterwave *w, const waterwave_way *way) {
@@ -260,6 +266,12 @@ static planc_status try_way(waterwave *w, const waterwave_way *way) {
     PLANC_TRY(try_within(w, way, search.room, &excess));
   } while (excess > 0 && pl_room_search_down(&search, excess));
   return NULL;
+}
+
+/* The bytes that there are for what jobs hold beside what they keep. */
+static int64_t find_limit(const waterwave *w, const view *v) {
+  int64_t limit = pl_arena_room(w->all->target.terms, w->all->target.profile) - v->kept_bytes;
+  return limit > 0 ? limit : 0;
 }
 
 static planc_status make_passes(waterwave *w, const waterwave_way *way) {
@@ -364,13 +376,9 @@ static planc_status cut_after(waterwave *w, const waterwave_way *way, int32_t jo
   return cut_job(w, way, job, &cut, out);
 }
 
-/* The bytes that there are for what jobs hold beside what they keep. */
-static int64_t find_limit(const waterwave *w, const view *v) {
-  int64_t limit = pl_arena_room(w->all->target.terms, w->all->target.profile) - v->kept_bytes;
-  return limit > 0 ? limit : 0;
-}
-
 /* --- All ways ----------------------------------------------------------------------------------------------------- */
+
+enum { HALVES = 2 };
 
 static waterwave_way way_of_size(const waterwave *w, int64_t split_bytes) {
   const planc_settings *asked = w->settings;
@@ -447,12 +455,4 @@ static planc_status explain(const waterwave *w, planc_candidate *out) {
   return planc_candidate_explain(out, "%s of node groups %s%s%s",
                                  w->best.shared > 0 ? pairs : "one at a time, for want of room: pairs", how, order,
                                  told ? ", with barriers between pairs" : "");
-}
-
-static void free_all(waterwave *w) {
-  for (int32_t j = 0; w->deep && j < w->mix->n_jobs; j++) planc_candidate_free(&w->deep[j]);
-  planc_candidate_free(&w->best.candidate);
-  pl_beside_free(&w->beside);
-  pl_arena_free(&w->round);
-  pl_arena_free(&w->arena);
 }

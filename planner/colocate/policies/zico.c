@@ -67,22 +67,21 @@ typedef struct zico {
   bool any;
 } zico;
 
-static zico begin(const planc_mix_evaluator *evaluator, const planc_mix_share *shares);
-static void end(zico *z);
 static planc_status choose(zico *z, planc_candidate *out);
 static planc_status find_best_of_rounds(zico *z);
 static bool is_region_asked(const zico *z);
 static planc_status try_smaller_regions(zico *z);
 static planc_status suggest_smaller_regions(const zico *z, planc_candidate *out);
+static zico begin(const planc_mix_evaluator *evaluator, const planc_mix_share *shares);
+static void end(zico *z);
 static bool has_rounds_side_by_side(const zico *z);
 static planc_status compare_one_at_a_time(zico *z);
 static planc_status find_best(zico *z);
-static planc_status explain(const zico *z, planc_candidate *out);
-static planc_status explain_shifts(const zico *z, planc_candidate *out);
-static planc_status start(zico *z);
 static planc_status look_at_jobs(zico *z, bool *out_fit);
 static planc_status search(zico *z);
 static planc_status tighten(zico *z);
+static planc_status start(zico *z);
+static planc_status explain(const zico *z, planc_candidate *out);
 
 planc_status pl_mix_zico(const planc_mix_evaluator *evaluator, const planc_mix_share *shares, planc_candidate *out) {
   if (evaluator->mix->n_jobs == 1) return pl_only_job_make(evaluator, shares->iterations, out);
@@ -250,6 +249,13 @@ static planc_status ask_for_less(zico *z, int64_t excess) {
 
 /* --- The informed phase ------------------------------------------------------------------------------------------- */
 
+static bool are_alike(const planc_mix *mix);
+static planc_status settle(zico *z, int64_t bytes, int32_t most_rounds);
+static planc_status step(zico *z, int64_t bytes, bool *out_fit, bool *out_steady);
+static planc_status try_round(zico *z, int64_t bytes, bool all, bool *out_fit);
+static planc_status arrange(zico *z, int64_t bytes, int64_t ***out_addresses, bool *out_fit);
+static planc_status keep(zico *z, const pl_timing *arranged, planc_candidate *candidate);
+
 /* The timing is that of the candidate's simulation. */
 static void make_best(zico *z, planc_candidate *candidate) {
   planc_candidate_free(&z->best);
@@ -259,13 +265,6 @@ static void make_best(zico *z, planc_candidate *candidate) {
   z->offset_ns = z->timing.passes[z->timing.first[1]].start_ns - z->timing.passes[z->timing.first[0]].start_ns;
   z->any = true;
 }
-
-static bool are_alike(const planc_mix *mix);
-static planc_status settle(zico *z, int64_t bytes, int32_t most_rounds);
-static planc_status step(zico *z, int64_t bytes, bool *out_fit, bool *out_steady);
-static planc_status try_round(zico *z, int64_t bytes, bool all, bool *out_fit);
-static planc_status arrange(zico *z, int64_t bytes, int64_t ***out_addresses, bool *out_fit);
-static planc_status keep(zico *z, const pl_timing *arranged, planc_candidate *candidate);
 
 static planc_status search(zico *z) {
   int64_t more = (z->capacity - z->least) / STEPS + 1;
@@ -367,7 +366,10 @@ static planc_status tighten(zico *z) {
   return NULL;
 }
 
-/* --- All ---------------------------------------------------------------------------------------------------------- */
+/* --- Start, and what is told -------------------------------------------------------------------------------------- */
+
+static planc_status explain_shifts(const zico *z, planc_candidate *out);
+static planc_status explain_rounds(const zico *z, planc_candidate *out);
 
 static planc_status start(zico *z) {
   int32_t n = z->mix->n_jobs;
@@ -376,16 +378,6 @@ static planc_status start(zico *z) {
   for (int32_t j = 0; j < n; j++) {
     z->iterations[j] = z->shares[j].iterations;
     z->problems[j] = planc_mix_problem(z->mix, j);
-  }
-  return NULL;
-}
-
-/* Of each job that was asked to run rounds side by side, whether they do. */
-static planc_status explain_rounds(const zico *z, planc_candidate *out) {
-  for (int32_t j = 0; j < z->mix->n_jobs; j++) {
-    const char *why = z->one_round_at_a_time ? "rounds one after the other, which is faster beside other jobs"
-                                             : z->solos.candidates[j].explanation;
-    if (z->mix->jobs[j].side_by_side > 1) PLANC_TRY(planc_candidate_explain(out, "job %d: %s", j, why));
   }
   return NULL;
 }
@@ -411,4 +403,14 @@ static planc_status explain_shifts(const zico *z, planc_candidate *out) {
   return planc_candidate_explain(out, "side by side%s: in every period job %d begins %s after job %d", regions,
                                  ahead ? 0 : 1, pl_time_format(ahead ? z->best_ns - later : later, text),
                                  ahead ? 1 : 0);
+}
+
+/* Of each job that was asked to run rounds side by side, whether they do. */
+static planc_status explain_rounds(const zico *z, planc_candidate *out) {
+  for (int32_t j = 0; j < z->mix->n_jobs; j++) {
+    const char *why = z->one_round_at_a_time ? "rounds one after the other, which is faster beside other jobs"
+                                             : z->solos.candidates[j].explanation;
+    if (z->mix->jobs[j].side_by_side > 1) PLANC_TRY(planc_candidate_explain(out, "job %d: %s", j, why));
+  }
+  return NULL;
 }
