@@ -80,15 +80,6 @@ static planc_status simulate(const prog_arguments *arguments, const planc_plan *
 static planc_status read_vanilla(const prog_arguments *arguments, const planc_plan *plan, const costs *at,
                                  vanilla *out);
 static planc_status read_measurement(const char *path, const timed_plan *plan, measurement *out);
-/* A figure by route, with its name in the key. */
-static void report_routes(cJSON *object, const char *before, const char *behind, const int64_t *values) {
-  char key[32];
-  for (int r = 0; r < PLANC_N_ROUTES; r++) {
-    snprintf(key, sizeof key, "%s%s%s", before, pl_routes[r].name, behind);
-    pl_json_add_int(object, key, values[r]);
-  }
-}
-
 static planc_status print_json(const timed_plan *timed, const simulated_plan *simulated, const vanilla *v,
                                const measurement *m);
 static planc_status print_text(const timed_plan *timed, const simulated_plan *simulated, const vanilla *v,
@@ -196,6 +187,15 @@ static planc_metrics metrics_of(const planc_plan *plan, const planc_simulation *
   planc_metrics metrics;
   planc_metrics_of(&run, samples_of(plan), v->path ? &v->outcome : NULL, &metrics);
   return metrics;
+}
+
+/* A figure by route, with its name in the key. */
+static void report_routes(cJSON *object, const char *before, const char *behind, const int64_t *values) {
+  char key[32];
+  for (int r = 0; r < PLANC_N_ROUTES; r++) {
+    snprintf(key, sizeof key, "%s%s%s", before, pl_routes[r].name, behind);
+    pl_json_add_int(object, key, values[r]);
+  }
 }
 
 static planc_status print_json(const timed_plan *timed, const simulated_plan *simulated, const vanilla *v,
