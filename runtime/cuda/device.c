@@ -42,7 +42,7 @@ int32_t rt_cuda_queues(void) {
   return given < LEAST ? DEFAULT : given > MOST ? MOST : (int32_t)given;
 }
 
-/* --- What there is ---------------------------------------------------------------------------------------------- */
+/* --- What there is ------------------------------------------------------------------------------------------------ */
 
 static planc_status find_device(void) {
   int driver = 0, devices = 0, runtime = 0;
@@ -68,7 +68,7 @@ static planc_status check_cudnn(void) {
                      made_for % 1000 / 10, runtime / 1000, runtime % 1000 / 10);
 }
 
-/* --- Memory ----------------------------------------------------------------------------------------------------- */
+/* --- Memory ------------------------------------------------------------------------------------------------------- */
 
 planc_status rt_cuda_memory(int64_t *out_total, int64_t *out_free) {
   size_t free_bytes, total;
@@ -105,7 +105,7 @@ planc_status rt_cuda_taken(const rt_device *device, int64_t *out_bytes) {
   return NULL;
 }
 
-/* --- Opening ---------------------------------------------------------------------------------------------------- */
+/* --- Opening ------------------------------------------------------------------------------------------------------ */
 
 static planc_status open_present(rt_device *device);
 static planc_status read_arch(int32_t *out);
@@ -294,7 +294,7 @@ static void *populate_slice(void *argument) {
   return NULL;
 }
 
-/* --- Closing ---------------------------------------------------------------------------------------------------- */
+/* --- Closing ------------------------------------------------------------------------------------------------------ */
 
 static void close_streams(rt_device *device);
 static void free_host_works(rt_device *device);

@@ -47,7 +47,7 @@ struct rt_streams {
   planc_status failure;
 };
 
-/* --- Making --------------------------------------------------------------------------------------------------- */
+/* --- Making ------------------------------------------------------------------------------------------------------- */
 
 static planc_status fill_streams(rt_streams *streams, int32_t n_streams);
 static int64_t room_of_ring(int32_t n_streams);
@@ -137,7 +137,7 @@ void rt_streams_free(rt_streams *streams) {
   free(streams);
 }
 
-/* --- A stream's thread ---------------------------------------------------------------------------------------- */
+/* --- A stream's thread -------------------------------------------------------------------------------------------- */
 
 static void perform(stream *s, const rt_work *work);
 static void await(stream *s, int32_t event, int64_t generation);
@@ -219,7 +219,7 @@ static bool has_room(const stream *s) {
   return n == 0 || n == s->of->room / 2;
 }
 
-/* --- What the interpreter's thread does ----------------------------------------------------------------------- */
+/* --- What the interpreter's thread does --------------------------------------------------------------------------- */
 
 planc_status rt_streams_enqueue(rt_streams *streams, int32_t stream_index, const rt_work *work) {
   if (work->kind == RT_WORK_RECORD) streams->promised[work->event] = work->generation;

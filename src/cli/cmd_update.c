@@ -55,7 +55,7 @@ static planc_status run(const prog_arguments *arguments) {
   return status;
 }
 
-/* --- Updating ------------------------------------------------------------------------------------------------- */
+/* --- Updating ----------------------------------------------------------------------------------------------------- */
 
 static bool is_mix(const planc_plan *plan);
 static planc_status replan(cli_update *u);

@@ -114,7 +114,7 @@ static bool is_out(const left_out *out, const pl_sample *sample) {
          (out->kind == OUT_GRAPH && sample->graph == out->index);
 }
 
-/* --- Groups --------------------------------------------------------------------------------------------------- */
+/* --- Groups ------------------------------------------------------------------------------------------------------- */
 
 static planc_status fit_group(const pl_samples *all, int64_t from, int64_t to, const left_out *out_of,
                               planc_model *model, pl_model_group *group);
@@ -173,7 +173,7 @@ static void thin_out(pl_model_group *group, pl_model_sample *samples) {
   group->n_samples = PL_MODEL_MAX_SAMPLES;
 }
 
-/* --- Shapes --------------------------------------------------------------------------------------------------- */
+/* --- Shapes ------------------------------------------------------------------------------------------------------- */
 
 /* The samples of one shape as one: the mean of their logarithms, the most of their workspaces and busy shares. Gives
  * the index behind them; out->residual is the logarithm of time over roofline, *out_n how many there were. */
@@ -195,7 +195,7 @@ static int64_t merge_shape(const pl_samples *all, int64_t from, const left_out *
   return s;
 }
 
-/* --- The line ------------------------------------------------------------------------------------------------- */
+/* --- The line ----------------------------------------------------------------------------------------------------- */
 
 enum { N = PL_N_FEATURES };
 
@@ -277,7 +277,7 @@ static int64_t fixed(double value, int64_t most) {
   return scaled < (double)most ? (int64_t)floor(scaled + 0.5) : most;
 }
 
-/* --- Judging -------------------------------------------------------------------------------------------------- */
+/* --- Judging ------------------------------------------------------------------------------------------------------ */
 
 static const pl_model_group *find_group(const planc_model *model, const pl_sample *sample) {
   int32_t count, first = pl_model_groups_of(model, sample->type, &count);
