@@ -17,9 +17,9 @@ typedef struct handover {
   pl_arena memory;
 } handover;
 
+static void stay(handover *h);
 static planc_status plan_handover(const planrt_session *from, const planc_plan *plan, handover *out);
 static planc_status take_over(const handover *h, planrt_session *before, planrt_session **out);
-static void stay(handover *h);
 static int32_t number_of(const handover *h, int32_t job, int32_t *joined);
 
 planc_status planrt_can_adopt(const planrt_session *session, const planc_plan *plan, int32_t *numbers) {
@@ -49,6 +49,13 @@ static planc_status change(planrt_session **session, handover *h) {
   return status;
 }
 
+/* The old plan's session again. */
+static void stay(handover *h) {
+  h->plan = h->from->plan;
+  h->known = h->from->numbers;
+  h->report = h->from->report;
+}
+
 planc_status planrt_adopt(planrt_session **session, const planc_plan *plan) {
   handover h;
   planc_status status = plan_handover(*session, plan, &h);
@@ -57,21 +64,13 @@ planc_status planrt_adopt(planrt_session **session, const planc_plan *plan) {
   return status;
 }
 
-/* --- Whether it can be done ------------------------------------------------------------------------------------- */
-
-/* Where a job of the plan goes on from. */
-static int64_t iterations_of(const handover *h, int32_t job) {
-  return h->known[job] == RT_JOINS ? 0 : planrt_job_of(h->from, h->known[job]).iterations;
-}
-
-static bool ahead_of(const handover *h, int32_t job, int64_t *out) {
-  const planc_job *of = &h->plan->jobs[job];
-  return rt_job_ahead(h->from->step.period, of->iterations, planc_job_whole_batch(of), iterations_of(h, job), out);
-}
+/* --- Whether it can be done --------------------------------------------------------------------------------------- */
 
 static planc_status match_jobs(handover *h);
 static planc_status identify_known(handover *h, rt_identity *out);
 static planc_status check_jobs(const handover *h);
+static bool ahead_of(const handover *h, int32_t job, int64_t *out);
+static int64_t iterations_of(const handover *h, int32_t job);
 
 static planc_status plan_handover(const planrt_session *from, const planc_plan *plan, handover *out) {
   *out = (handover){.from = from, .plan = plan, .n_known = rt_jobs_known(from)};
@@ -115,19 +114,17 @@ static planc_status check_jobs(const handover *h) {
   return any ? NULL : planc_error(PLANC_STALE, "all of its jobs have failed");
 }
 
-/* The old plan's session again. */
-static void stay(handover *h) {
-  h->plan = h->from->plan;
-  h->known = h->from->numbers;
-  h->report = h->from->report;
+static bool ahead_of(const handover *h, int32_t job, int64_t *out) {
+  const planc_job *of = &h->plan->jobs[job];
+  return rt_job_ahead(h->from->step.period, of->iterations, planc_job_whole_batch(of), iterations_of(h, job), out);
 }
 
-/* --- Doing it --------------------------------------------------------------------------------------------------- */
-
-/* The number that a job of the plan has, or as the next one that joins gets. */
-static int32_t number_of(const handover *h, int32_t job, int32_t *joined) {
-  return h->known[job] == RT_JOINS ? h->n_known + (*joined)++ : h->known[job];
+/* Where a job of the plan goes on from. */
+static int64_t iterations_of(const handover *h, int32_t job) {
+  return h->known[job] == RT_JOINS ? 0 : planrt_job_of(h->from, h->known[job]).iterations;
 }
+
+/* --- Doing it ----------------------------------------------------------------------------------------------------- */
 
 static planc_status settle(const handover *h, planrt_session *from, planrt_session *to);
 static planc_status take_down(const handover *h, planrt_session *to);
@@ -185,6 +182,11 @@ static planc_status number_job(const handover *h, planrt_session *to, int32_t jo
   (void)counts;
   const char *name = joins ? NULL : planrt_job_of(h->from, h->known[job]).name;
   return name && !to->names[job] ? rt_keep_text(&to->memory, name, &to->names[job]) : NULL;
+}
+
+/* The number that a job of the plan has, or as the next one that joins gets. */
+static int32_t number_of(const handover *h, int32_t job, int32_t *joined) {
+  return h->known[job] == RT_JOINS ? h->n_known + (*joined)++ : h->known[job];
 }
 
 /* From here on nothing fails. */

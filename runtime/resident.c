@@ -26,20 +26,25 @@ typedef struct resident_layout {
   int64_t workspace, bytes;
 } resident_layout;
 
-static planc_status lay_out(const rt_resident_options *options, int64_t *offsets, resident_layout *out);
-
-planc_status rt_resident_bytes(const rt_resident_options *options, int64_t *out_bytes) {
-  pl_arena memory = {0};
-  int64_t *offsets;
-  resident_layout of = {0};
-  planc_status status = PL_NEW(&memory, &offsets, options->trace->n_buffers);
-  if (!status) status = lay_out(options, offsets, &of);
-  *out_bytes = of.bytes;
-  pl_arena_free(&memory);
-  return status;
+static char *at(const rt_resident *resident, int32_t replica, int32_t buffer) {
+  return resident->at[(int64_t)replica * resident->trace->n_buffers + buffer];
 }
 
+static rt_call *call_of(const rt_resident *resident, int32_t replica, int32_t instance) {
+  return resident->calls[(int64_t)replica * resident->trace->n_instances + instance];
+}
+
+/* --- Making ------------------------------------------------------------------------------------------------------- */
+
 static planc_status build(rt_resident *resident, const rt_resident_options *options);
+static planc_status lay_out(const rt_resident_options *options, int64_t *offsets, resident_layout *out);
+static planc_status find_others(rt_resident *resident);
+static planc_status place_buffers(rt_resident *resident, const int64_t *offsets, int64_t stride, char *arena);
+static planc_status make_calls(rt_resident *resident, const rt_resident_options *options);
+static planc_status make_call(rt_resident *resident, const rt_resident_options *options, int32_t replica,
+                              int32_t instance, void **memory);
+static planc_status prepare(rt_resident *resident, const rt_resident_options *options, int32_t instance, rt_call *call);
+static planc_status prepare_counted(rt_resident *resident, const rt_resident_options *options, rt_call *call);
 
 planc_status rt_resident_new(const rt_resident_options *options, rt_resident **out) {
   rt_resident *resident = calloc(1, sizeof *resident);
@@ -55,74 +60,6 @@ planc_status rt_resident_new(const rt_resident_options *options, rt_resident **o
     *out = resident;
   return status;
 }
-
-static char *at(const rt_resident *resident, int32_t replica, int32_t buffer) {
-  return resident->at[(int64_t)replica * resident->trace->n_buffers + buffer];
-}
-
-static rt_call *call_of(const rt_resident *resident, int32_t replica, int32_t instance) {
-  return resident->calls[(int64_t)replica * resident->trace->n_instances + instance];
-}
-
-/* Lays the buffers that running instances touch one behind the other, replica by replica, and behind them the largest
- * workspace. `offsets` are the first replica's, by buffer; -1: nothing that runs touches it. */
-static planc_status lay_out(const rt_resident_options *options, int64_t *offsets, resident_layout *out) {
-  const planc_trace *trace = options->trace;
-  int64_t total = 0, workspace = options->workspace_bytes;
-  for (int32_t b = 0; b < trace->n_buffers; b++) offsets[b] = -1;
-  for (int32_t i = 0; i < trace->n_instances; i++) {
-    const planc_instance *instance = &trace->instances[i];
-    if (!options->choices[i].algorithm) continue;
-    if (options->choices[i].workspace_bytes > workspace) workspace = options->choices[i].workspace_bytes;
-    for (int32_t k = 0; k < instance->n_accesses; k++) {
-      int32_t buffer = trace->accesses[instance->first_access + k].buffer;
-      if (offsets[buffer] >= 0) continue;
-      offsets[buffer] = total;
-      if (pl_add_overflow(total, pl_align_up(trace->buffers[buffer].bytes, RT_ALIGNMENT), &total))
-        return planc_error(PLANC_DEVICE, "a resident run needs more than 2^63 bytes");
-    }
-  }
-  *out = (resident_layout){.stride = total};
-  if (pl_mul_overflow(total, planc_trace_replicas(trace), &out->workspace) ||
-      pl_add_overflow(out->workspace, workspace, &out->bytes))
-    return planc_error(PLANC_DEVICE, "a resident run needs more than 2^63 bytes");
-  return NULL;
-}
-
-void rt_resident_free(rt_resident *resident) {
-  if (!resident) return;
-  if (resident->device) resident->backend->close(resident->device);
-  pl_arena_free(&resident->memory);
-  free(resident);
-}
-
-void rt_resident_leave_out(rt_resident *resident, int32_t job) {
-  resident->left_out[job] = true;
-}
-
-planc_status rt_resident_taken(const rt_resident *resident, int64_t *out_bytes) {
-  return resident->backend->taken(resident->device, out_bytes);
-}
-
-planc_status rt_resident_load(rt_resident *resident, const planrt_session *session) {
-  const planrt_backend *backend = resident->backend;
-  for (int32_t r = 0; r < resident->n_replicas; r++)
-    for (int32_t b = 0; b < resident->trace->n_buffers; b++) {
-      const planc_buffer *buffer = &resident->trace->buffers[b];
-      if (!at(resident, r, b) || !(buffer->flags & PLANC_BUFFER_PERSISTENT)) continue;
-      const char *home = rt_home(session, r, resident->first_job + buffer->job, buffer->storage);
-      PLANC_TRY(backend->copy(resident->device, 0, RT_H2D, at(resident, r, b), home, buffer->bytes, NULL));
-    }
-  return NULL;
-}
-
-static planc_status find_others(rt_resident *resident);
-static planc_status place_buffers(rt_resident *resident, const int64_t *offsets, int64_t stride, char *arena);
-static planc_status make_calls(rt_resident *resident, const rt_resident_options *options);
-static planc_status make_call(rt_resident *resident, const rt_resident_options *options, int32_t replica,
-                              int32_t instance, void **memory);
-static planc_status prepare(rt_resident *resident, const rt_resident_options *options, int32_t instance, rt_call *call);
-static planc_status prepare_counted(rt_resident *resident, const rt_resident_options *options, rt_call *call);
 
 static planc_status build(rt_resident *resident, const rt_resident_options *options) {
   int64_t *offsets;
@@ -149,6 +86,31 @@ static planc_status build(rt_resident *resident, const rt_resident_options *opti
   resident->workspaces = arena + of.workspace;
   PLANC_TRY(place_buffers(resident, offsets, of.stride, arena));
   return make_calls(resident, options);
+}
+
+/* Lays the buffers that running instances touch one behind the other, replica by replica, and behind them the largest
+ * workspace. `offsets` are the first replica's, by buffer; -1: nothing that runs touches it. */
+static planc_status lay_out(const rt_resident_options *options, int64_t *offsets, resident_layout *out) {
+  const planc_trace *trace = options->trace;
+  int64_t total = 0, workspace = options->workspace_bytes;
+  for (int32_t b = 0; b < trace->n_buffers; b++) offsets[b] = -1;
+  for (int32_t i = 0; i < trace->n_instances; i++) {
+    const planc_instance *instance = &trace->instances[i];
+    if (!options->choices[i].algorithm) continue;
+    if (options->choices[i].workspace_bytes > workspace) workspace = options->choices[i].workspace_bytes;
+    for (int32_t k = 0; k < instance->n_accesses; k++) {
+      int32_t buffer = trace->accesses[instance->first_access + k].buffer;
+      if (offsets[buffer] >= 0) continue;
+      offsets[buffer] = total;
+      if (pl_add_overflow(total, pl_align_up(trace->buffers[buffer].bytes, RT_ALIGNMENT), &total))
+        return planc_error(PLANC_DEVICE, "a resident run needs more than 2^63 bytes");
+    }
+  }
+  *out = (resident_layout){.stride = total};
+  if (pl_mul_overflow(total, planc_trace_replicas(trace), &out->workspace) ||
+      pl_add_overflow(out->workspace, workspace, &out->bytes))
+    return planc_error(PLANC_DEVICE, "a resident run needs more than 2^63 bytes");
+  return NULL;
 }
 
 static planc_status find_others(rt_resident *resident) {
@@ -221,20 +183,43 @@ static planc_status prepare_counted(rt_resident *resident, const rt_resident_opt
   return status;
 }
 
+void rt_resident_free(rt_resident *resident) {
+  if (!resident) return;
+  if (resident->device) resident->backend->close(resident->device);
+  pl_arena_free(&resident->memory);
+  free(resident);
+}
+
+planc_status rt_resident_bytes(const rt_resident_options *options, int64_t *out_bytes) {
+  pl_arena memory = {0};
+  int64_t *offsets;
+  resident_layout of = {0};
+  planc_status status = PL_NEW(&memory, &offsets, options->trace->n_buffers);
+  if (!status) status = lay_out(options, offsets, &of);
+  *out_bytes = of.bytes;
+  pl_arena_free(&memory);
+  return status;
+}
+
+planc_status rt_resident_taken(const rt_resident *resident, int64_t *out_bytes) {
+  return resident->backend->taken(resident->device, out_bytes);
+}
+
+/* --- Running ------------------------------------------------------------------------------------------------------ */
+
 static planc_status run_instance(rt_resident *resident, int32_t replica, int32_t i, const rt_launch *launch,
                                  rt_span *spans, uint64_t *digests);
 static planc_status send_all(rt_resident *resident, int32_t replica, int32_t i);
+static planc_status send(rt_resident *resident, int32_t replica, int32_t gradient);
+static planc_status make_twins(rt_resident *resident, const rt_call *call, int32_t n, rt_call *twins);
+static planc_status ask(rt_resident *resident, const planrt_session *session, int32_t replica, const rt_launch *launch,
+                        planrt_feed feed, void *user);
 
-planc_status rt_resident_bring(rt_resident *resident, const planrt_session *session) {
-  int32_t n = resident->trace->n_buffers;
-  for (int32_t r = 0; r < resident->n_replicas; r++)
-    for (int32_t b = 0; b < n; b++) {
-      const char *samples = session->samples[(int64_t)r * n + b];
-      if (at(resident, r, b) && samples)
-        PLANC_TRY(resident->backend->copy(resident->device, 0, RT_H2D, at(resident, r, b), samples,
-                                          resident->trace->buffers[b].bytes, NULL));
-    }
-  return NULL;
+planc_status rt_resident_run(rt_resident *resident, const planrt_session *session, const rt_launch *launch,
+                             planrt_feed feed, void *user, rt_span *spans, uint64_t *digests) {
+  for (int32_t r = 0; r < resident->n_replicas; r++) PLANC_TRY(ask(resident, session, r, launch, feed, user));
+  PLANC_TRY(rt_resident_enqueue(resident, 0, resident->trace->n_instances, launch, spans, digests));
+  return resident->backend->synchronize(resident->device);
 }
 
 planc_status rt_resident_enqueue(rt_resident *resident, int32_t first, int32_t n, const rt_launch *launch,
@@ -245,6 +230,39 @@ planc_status rt_resident_enqueue(rt_resident *resident, int32_t first, int32_t n
       PLANC_TRY(run_instance(resident, r, i, launch, spans, digests));
       PLANC_TRY(send_all(resident, r, i));
     }
+  return NULL;
+}
+
+static planc_status run_instance(rt_resident *resident, int32_t replica, int32_t i, const rt_launch *launch,
+                                 rt_span *spans, uint64_t *digests) {
+  const planrt_backend *backend = resident->backend;
+  const rt_call *call = call_of(resident, replica, i);
+  int64_t which = (int64_t)replica * resident->trace->n_instances + i;
+  PLANC_TRY(backend->launch(resident->device, 0, call, launch, spans ? &spans[which] : NULL));
+  return digests ? backend->digest(resident->device, 0, call, &digests[which]) : NULL;
+}
+
+/* Sends what an instance made for other replicas. */
+static planc_status send_all(rt_resident *resident, int32_t replica, int32_t i) {
+  const planc_trace *trace = resident->trace;
+  const planc_instance *instance = &trace->instances[i];
+  for (int32_t a = instance->first_access; a < instance->first_access + instance->n_accesses; a++) {
+    int32_t buffer = trace->accesses[a].buffer;
+    bool sent = trace->accesses[a].write >= 0 && trace->accesses[a].write == trace->buffers[buffer].sent;
+    if (sent && resident->others[buffer] >= 0) PLANC_TRY(send(resident, replica, buffer));
+  }
+  return NULL;
+}
+
+/* Copies a replica's gradient to its place with each of the others. */
+static planc_status send(rt_resident *resident, int32_t replica, int32_t gradient) {
+  int64_t bytes = resident->trace->buffers[gradient].bytes;
+  for (int32_t r = 0; r < resident->n_replicas; r++) {
+    if (r == replica) continue;
+    int32_t place = replica < r ? replica : replica - 1;
+    char *to = at(resident, r, resident->others[gradient]) + place * planc_other_stride(bytes);
+    PLANC_TRY(resident->backend->copy(resident->device, 0, RT_D2D, to, at(resident, replica, gradient), bytes, NULL));
+  }
   return NULL;
 }
 
@@ -260,81 +278,8 @@ planc_status rt_resident_synchronize(rt_resident *resident) {
   return resident->backend->synchronize(resident->device);
 }
 
-static planc_status run_instance(rt_resident *resident, int32_t replica, int32_t i, const rt_launch *launch,
-                                 rt_span *spans, uint64_t *digests) {
-  const planrt_backend *backend = resident->backend;
-  const rt_call *call = call_of(resident, replica, i);
-  int64_t which = (int64_t)replica * resident->trace->n_instances + i;
-  PLANC_TRY(backend->launch(resident->device, 0, call, launch, spans ? &spans[which] : NULL));
-  return digests ? backend->digest(resident->device, 0, call, &digests[which]) : NULL;
-}
-
-/* Copies a replica's gradient to its place with each of the others. */
-static planc_status send(rt_resident *resident, int32_t replica, int32_t gradient) {
-  int64_t bytes = resident->trace->buffers[gradient].bytes;
-  for (int32_t r = 0; r < resident->n_replicas; r++) {
-    if (r == replica) continue;
-    int32_t place = replica < r ? replica : replica - 1;
-    char *to = at(resident, r, resident->others[gradient]) + place * planc_other_stride(bytes);
-    PLANC_TRY(resident->backend->copy(resident->device, 0, RT_D2D, to, at(resident, replica, gradient), bytes, NULL));
-  }
-  return NULL;
-}
-
-/* Sends what an instance made for other replicas. */
-static planc_status send_all(rt_resident *resident, int32_t replica, int32_t i) {
-  const planc_trace *trace = resident->trace;
-  const planc_instance *instance = &trace->instances[i];
-  for (int32_t a = instance->first_access; a < instance->first_access + instance->n_accesses; a++) {
-    int32_t buffer = trace->accesses[a].buffer;
-    bool sent = trace->accesses[a].write >= 0 && trace->accesses[a].write == trace->buffers[buffer].sent;
-    if (sent && resident->others[buffer] >= 0) PLANC_TRY(send(resident, replica, buffer));
-  }
-  return NULL;
-}
-
-/* The iteration that a job of the trace begins a launch's period with; the same samples are those of its first ones. */
-static int64_t first_iteration(const rt_resident *resident, const planrt_session *session, const rt_launch *launch,
-                               int32_t job) {
-  if (session->options.same_samples) return 0;
-  return launch->step.period * resident->trace->jobs[job].iterations + (launch->ahead ? launch->ahead[job] : 0);
-}
-
-/* Brings a replica's samples of a period. */
-static planc_status ask(rt_resident *resident, const planrt_session *session, int32_t replica, const rt_launch *launch,
-                        planrt_feed feed, void *user) {
-  const planc_trace *trace = resident->trace;
-  for (int32_t b = 0; b < trace->n_buffers; b++) {
-    if (!at(resident, replica, b) || !rt_is_asked_for(&trace->buffers[b])) continue;
-    if (resident->left_out[trace->buffers[b].job]) continue;
-    int64_t first = first_iteration(resident, session, launch, trace->buffers[b].job);
-    PLANC_TRY(rt_ask(feed, user, trace, replica, b, first, session->staging));
-    PLANC_TRY(resident->backend->copy(resident->device, 0, RT_H2D, at(resident, replica, b), session->staging,
-                                      trace->buffers[b].bytes, NULL));
-    /* The staging is needed again, and may be read until then. */
-    PLANC_TRY(resident->backend->synchronize(resident->device));
-  }
-  return NULL;
-}
-
-planc_status rt_resident_run(rt_resident *resident, const planrt_session *session, const rt_launch *launch,
-                             planrt_feed feed, void *user, rt_span *spans, uint64_t *digests) {
-  for (int32_t r = 0; r < resident->n_replicas; r++) PLANC_TRY(ask(resident, session, r, launch, feed, user));
-  PLANC_TRY(rt_resident_enqueue(resident, 0, resident->trace->n_instances, launch, spans, digests));
-  return resident->backend->synchronize(resident->device);
-}
-
-/* The same call with a workspace of its own for each stream: outputs they may share, since all put out the same. */
-static planc_status make_twins(rt_resident *resident, const rt_call *call, int32_t n, rt_call *twins) {
-  int64_t step = pl_align_up(resident->workspace_bytes, RT_ALIGNMENT);
-  twins[0] = *call;
-  for (int32_t s = 1; s < n; s++) {
-    twins[s] = *call;
-    if (call->workspace_bytes == 0) continue;
-    twins[s].workspace = resident->workspaces + s * step;
-    PLANC_TRY(resident->backend->prepare(resident->device, &twins[s]));
-  }
-  return NULL;
+void rt_resident_leave_out(rt_resident *resident, int32_t job) {
+  resident->left_out[job] = true;
 }
 
 planc_status rt_resident_together(rt_resident *resident, int32_t instance, int32_t n, int32_t times, int64_t *out_ns) {
@@ -358,6 +303,72 @@ planc_status rt_resident_together(rt_resident *resident, int32_t instance, int32
   for (int32_t s = 0; s < n; s++)
     if (last[s].end_ns - gate.end_ns > *out_ns) *out_ns = last[s].end_ns - gate.end_ns;
   return NULL;
+}
+
+/* The same call with a workspace of its own for each stream: outputs they may share, since all put out the same. */
+static planc_status make_twins(rt_resident *resident, const rt_call *call, int32_t n, rt_call *twins) {
+  int64_t step = pl_align_up(resident->workspace_bytes, RT_ALIGNMENT);
+  twins[0] = *call;
+  for (int32_t s = 1; s < n; s++) {
+    twins[s] = *call;
+    if (call->workspace_bytes == 0) continue;
+    twins[s].workspace = resident->workspaces + s * step;
+    PLANC_TRY(resident->backend->prepare(resident->device, &twins[s]));
+  }
+  return NULL;
+}
+
+/* --- Values in and out -------------------------------------------------------------------------------------------- */
+
+static int64_t first_iteration(const rt_resident *resident, const planrt_session *session, const rt_launch *launch,
+                               int32_t job);
+
+planc_status rt_resident_load(rt_resident *resident, const planrt_session *session) {
+  const planrt_backend *backend = resident->backend;
+  for (int32_t r = 0; r < resident->n_replicas; r++)
+    for (int32_t b = 0; b < resident->trace->n_buffers; b++) {
+      const planc_buffer *buffer = &resident->trace->buffers[b];
+      if (!at(resident, r, b) || !(buffer->flags & PLANC_BUFFER_PERSISTENT)) continue;
+      const char *home = rt_home(session, r, resident->first_job + buffer->job, buffer->storage);
+      PLANC_TRY(backend->copy(resident->device, 0, RT_H2D, at(resident, r, b), home, buffer->bytes, NULL));
+    }
+  return NULL;
+}
+
+planc_status rt_resident_bring(rt_resident *resident, const planrt_session *session) {
+  int32_t n = resident->trace->n_buffers;
+  for (int32_t r = 0; r < resident->n_replicas; r++)
+    for (int32_t b = 0; b < n; b++) {
+      const char *samples = session->samples[(int64_t)r * n + b];
+      if (at(resident, r, b) && samples)
+        PLANC_TRY(resident->backend->copy(resident->device, 0, RT_H2D, at(resident, r, b), samples,
+                                          resident->trace->buffers[b].bytes, NULL));
+    }
+  return NULL;
+}
+
+/* Brings a replica's samples of a period. */
+static planc_status ask(rt_resident *resident, const planrt_session *session, int32_t replica, const rt_launch *launch,
+                        planrt_feed feed, void *user) {
+  const planc_trace *trace = resident->trace;
+  for (int32_t b = 0; b < trace->n_buffers; b++) {
+    if (!at(resident, replica, b) || !rt_is_asked_for(&trace->buffers[b])) continue;
+    if (resident->left_out[trace->buffers[b].job]) continue;
+    int64_t first = first_iteration(resident, session, launch, trace->buffers[b].job);
+    PLANC_TRY(rt_ask(feed, user, trace, replica, b, first, session->staging));
+    PLANC_TRY(resident->backend->copy(resident->device, 0, RT_H2D, at(resident, replica, b), session->staging,
+                                      trace->buffers[b].bytes, NULL));
+    /* The staging is needed again, and may be read until then. */
+    PLANC_TRY(resident->backend->synchronize(resident->device));
+  }
+  return NULL;
+}
+
+/* The iteration that a job of the trace begins a launch's period with; the same samples are those of its first ones. */
+static int64_t first_iteration(const rt_resident *resident, const planrt_session *session, const rt_launch *launch,
+                               int32_t job) {
+  if (session->options.same_samples) return 0;
+  return launch->step.period * resident->trace->jobs[job].iterations + (launch->ahead ? launch->ahead[job] : 0);
 }
 
 planc_status rt_resident_read(const rt_resident *resident, int32_t replica, int32_t buffer, void *out) {

@@ -16,10 +16,10 @@ typedef struct periods {
   int64_t first, end;
 } periods;
 
-static periods find_periods(const planrt_session *session);
 static planc_status print_last(const planrt_session *session, periods kept, char **out, size_t *out_length);
 static planc_status print_text(const planrt_session *session, periods kept, char **out, size_t *out_length);
 static planc_status print_trace(const planrt_session *session, periods kept, pl_arena *arena, pl_emit *emit);
+static periods find_periods(const planrt_session *session);
 static void emit_header(pl_emit *emit, const planrt_session *session, periods kept, uint64_t plan_hash);
 static void emit_names(pl_emit *emit, const planrt_session *session);
 static void emit_events(pl_emit *emit, const planrt_session *session, periods kept, const pl_acquired *acquired);
@@ -89,7 +89,7 @@ static bool was_timed(const planrt_session *session, int64_t period, const rt_ac
   return action->span >= 0 && !rt_failures_was_left_out(&session->failures, action->job, period);
 }
 
-/* --- What has been kept ----------------------------------------------------------------------------------------- */
+/* --- What has been kept ------------------------------------------------------------------------------------------- */
 
 /* Whether the period's spans are there and, unless it is the last one, lie before those of the next: periods of an
  * earlier run, or of one that failed, do not. */
@@ -133,7 +133,64 @@ static periods find_periods(const planrt_session *session) {
   return (periods){first, end};
 }
 
-/* --- Events ----------------------------------------------------------------------------------------------------- */
+/* --- The file ----------------------------------------------------------------------------------------------------- */
+
+static void emit_graph_hashes(pl_emit *emit, const planc_plan *plan);
+static void emit_failures(pl_emit *emit, const planrt_session *session, periods kept);
+
+static void emit_header(pl_emit *emit, const planrt_session *session, periods kept, uint64_t plan_hash) {
+  EMIT(emit, "\"otherData\":{\"planrun\":\"" PLANC_TIMELINE_VERSION "\",\"plan\":");
+  pl_emit_string(emit, session->plan->name);
+  EMIT(emit, ",\"policy\":");
+  pl_emit_string(emit, session->plan->policy);
+  emit_graph_hashes(emit, session->plan);
+  EMIT(emit, ",\"plan_hash\":");
+  pl_emit_hash(emit, plan_hash);
+  EMIT(emit, ",\"backend\":");
+  pl_emit_string(emit, session->backend->name);
+  EMIT_INT(emit, ",\"first_period\":", kept.first);
+  EMIT_INT(emit, ",\"periods\":", kept.end - kept.first);
+  emit_failures(emit, session, kept);
+  EMIT(emit, "}");
+}
+
+/* Of every job's graph. Whether the trace belongs to a plan is told by the plan's own hash; where it does not, these
+ * tell another plan of the same graphs from one of others. */
+static void emit_graph_hashes(pl_emit *emit, const planc_plan *plan) {
+  EMIT(emit, ",\"graph_hashes\":[");
+  for (int32_t j = 0; j < plan->n_jobs; j++) {
+    if (j > 0) EMIT(emit, ",");
+    pl_emit_hash(emit, planc_graph_hash(plan->jobs[j].graph));
+  }
+  EMIT(emit, "]");
+}
+
+/* Which jobs failed, and from which period on nothing is here of them. */
+static void emit_failures(pl_emit *emit, const planrt_session *session, periods kept) {
+  bool any = false;
+  for (int32_t j = 0; j < session->failures.n_jobs; j++) {
+    if (!rt_failures_was_left_out(&session->failures, j, kept.end - 1)) continue;
+    if (any)
+      EMIT(emit, ",");
+    else
+      EMIT(emit, ",\"failed\":[");
+    EMIT_INT(emit, "{\"job\":", j);
+    EMIT_INT(emit, ",\"period\":", session->failures.by_job[j].left_out_at);
+    EMIT(emit, "}");
+    any = true;
+  }
+  if (any) EMIT(emit, "]");
+}
+
+/* --- Events ------------------------------------------------------------------------------------------------------- */
+
+static int32_t last_of(const rt_part *body, int32_t first);
+static void emit_event(pl_emit *emit, const planrt_session *session, const rt_action *action, const rt_span *span,
+                       int64_t origin, int64_t period, const pl_acquired *acquired);
+static const char *name_of(const planrt_session *session, const planc_instr *instr, const pl_acquired *acquired);
+static const char *category_of(const planrt_session *session, const planc_instr *instr, const pl_acquired *acquired);
+static void emit_us(pl_emit *emit, int64_t ns);
+static void emit_arguments(pl_emit *emit, const planrt_session *session, const rt_action *action, int64_t period);
 
 static void emit_place(pl_emit *emit, const planrt_session *session, int32_t stream) {
   EMIT_INT(emit, ",\"pid\":", pl_gpu_of_stream(session->plan, stream) + 1);
@@ -152,14 +209,6 @@ static void emit_names(pl_emit *emit, const planrt_session *session) {
     EMIT(emit, "\"}},\n");
   }
 }
-
-static int32_t last_of(const rt_part *body, int32_t first);
-static void emit_event(pl_emit *emit, const planrt_session *session, const rt_action *action, const rt_span *span,
-                       int64_t origin, int64_t period, const pl_acquired *acquired);
-static const char *name_of(const planrt_session *session, const planc_instr *instr, const pl_acquired *acquired);
-static const char *category_of(const planrt_session *session, const planc_instr *instr, const pl_acquired *acquired);
-static void emit_us(pl_emit *emit, int64_t ns);
-static void emit_arguments(pl_emit *emit, const planrt_session *session, const rt_action *action, int64_t period);
 
 static void emit_events(pl_emit *emit, const planrt_session *session, periods kept, const pl_acquired *acquired) {
   const rt_part *body = &session->parts[RT_BODY];
@@ -234,51 +283,5 @@ static void emit_arguments(pl_emit *emit, const planrt_session *session, const r
   } else {
     EMIT_INT(emit, ",\"bytes\":", instr->bytes);
   }
-  EMIT(emit, "}");
-}
-
-/* --- The file --------------------------------------------------------------------------------------------------- */
-
-/* Of every job's graph. Whether the trace belongs to a plan is told by the plan's own hash; where it does not, these
- * tell another plan of the same graphs from one of others. */
-static void emit_graph_hashes(pl_emit *emit, const planc_plan *plan) {
-  EMIT(emit, ",\"graph_hashes\":[");
-  for (int32_t j = 0; j < plan->n_jobs; j++) {
-    if (j > 0) EMIT(emit, ",");
-    pl_emit_hash(emit, planc_graph_hash(plan->jobs[j].graph));
-  }
-  EMIT(emit, "]");
-}
-
-/* Which jobs failed, and from which period on nothing is here of them. */
-static void emit_failures(pl_emit *emit, const planrt_session *session, periods kept) {
-  bool any = false;
-  for (int32_t j = 0; j < session->failures.n_jobs; j++) {
-    if (!rt_failures_was_left_out(&session->failures, j, kept.end - 1)) continue;
-    if (any)
-      EMIT(emit, ",");
-    else
-      EMIT(emit, ",\"failed\":[");
-    EMIT_INT(emit, "{\"job\":", j);
-    EMIT_INT(emit, ",\"period\":", session->failures.by_job[j].left_out_at);
-    EMIT(emit, "}");
-    any = true;
-  }
-  if (any) EMIT(emit, "]");
-}
-
-static void emit_header(pl_emit *emit, const planrt_session *session, periods kept, uint64_t plan_hash) {
-  EMIT(emit, "\"otherData\":{\"planrun\":\"" PLANC_TIMELINE_VERSION "\",\"plan\":");
-  pl_emit_string(emit, session->plan->name);
-  EMIT(emit, ",\"policy\":");
-  pl_emit_string(emit, session->plan->policy);
-  emit_graph_hashes(emit, session->plan);
-  EMIT(emit, ",\"plan_hash\":");
-  pl_emit_hash(emit, plan_hash);
-  EMIT(emit, ",\"backend\":");
-  pl_emit_string(emit, session->backend->name);
-  EMIT_INT(emit, ",\"first_period\":", kept.first);
-  EMIT_INT(emit, ",\"periods\":", kept.end - kept.first);
-  emit_failures(emit, session, kept);
   EMIT(emit, "}");
 }

@@ -27,6 +27,14 @@ planc_status rt_user_ask_same(planrt_session *session) {
   return NULL;
 }
 
+static planc_status ask_for_same_samples(planrt_session *session, int32_t replica) {
+  const planc_trace *trace = session->trace;
+  char **samples = session->samples + (int64_t)replica * trace->n_buffers;
+  for (int32_t b = 0; b < trace->n_buffers; b++)
+    if (samples[b]) PLANC_TRY(rt_ask(session->feed, session->feed_user, trace, replica, b, 0, samples[b]));
+  return NULL;
+}
+
 planc_status rt_user_open(planrt_session *session) {
   int32_t replicas = planc_trace_replicas(session->trace);
   bool same = session->options.same_samples;
@@ -140,7 +148,7 @@ static planc_status count_handovers(planrt_session *session) {
   return NULL;
 }
 
-/* --- The block -------------------------------------------------------------------------------------------------- */
+/* --- The block ---------------------------------------------------------------------------------------------------- */
 
 static void carve_homes(planrt_session *session, int32_t replica, carving *c);
 static char *carve(carving *c, int64_t bytes);
@@ -199,15 +207,7 @@ static void carve_same_samples(planrt_session *session, int32_t replica, carving
     if (rt_is_asked_for(&trace->buffers[b])) samples[b] = carve(c, trace->buffers[b].bytes);
 }
 
-static planc_status ask_for_same_samples(planrt_session *session, int32_t replica) {
-  const planc_trace *trace = session->trace;
-  char **samples = session->samples + (int64_t)replica * trace->n_buffers;
-  for (int32_t b = 0; b < trace->n_buffers; b++)
-    if (samples[b]) PLANC_TRY(rt_ask(session->feed, session->feed_user, trace, replica, b, 0, samples[b]));
-  return NULL;
-}
-
-/* --- Persistent values ---------------------------------------------------------------------------------------- */
+/* --- Persistent values -------------------------------------------------------------------------------------------- */
 
 /* The home of a persistent storage of `bytes` bytes; NULL, and why in *out_status, if there is none. */
 static char *find_home(const planrt_session *session, int32_t replica, int32_t job, int32_t storage, int64_t bytes,

@@ -122,10 +122,6 @@ typedef struct timing {
   last_uses *last; /* by residency */
 } timing;
 
-static int64_t later(int64_t a, int64_t b) {
-  return a > b ? a : b;
-}
-
 static void time_exec(const timing *t, const planc_command *command) {
   const planc_schedule *schedule = t->staging->schedule;
   const planc_trace *trace = planc_schedule_trace(schedule);
@@ -135,14 +131,14 @@ static void time_exec(const timing *t, const planc_command *command) {
   for (int32_t k = 0; k < instance->n_accesses; k++) {
     if (uses[k] < 0) continue;
     bool writes = trace->accesses[instance->first_access + k].write >= 0;
-    end = later(end, writes ? t->last[uses[k]].used : t->last[uses[k]].filled);
+    end = pl_max(end, writes ? t->last[uses[k]].used : t->last[uses[k]].filled);
   }
   end = pl_add_saturate(end, planc_schedule_variant(schedule, command).time_ns);
   t->clocks[command->stream] = end;
   for (int32_t k = 0; k < instance->n_accesses; k++) {
     if (uses[k] < 0) continue;
     last_uses *last = &t->last[uses[k]];
-    last->used = later(last->used, end);
+    last->used = pl_max(last->used, end);
     if (trace->accesses[instance->first_access + k].write >= 0) last->filled = end;
   }
 }
@@ -154,7 +150,7 @@ static void time_copy(const timing *t, int32_t c) {
   planc_route route = planc_schedule_route(s->schedule, command->stream);
   if (route == PLANC_STREAM_COMPUTE) return;
   if (planc_schedule_is_away(s->schedule, command->residency) && planc_schedule_is_away(s->schedule, command->source)) {
-    int64_t start = later(later(t->clocks[command->stream], s->now[c]), t->last[command->source].filled);
+    int64_t start = pl_max(pl_max(t->clocks[command->stream], s->now[c]), t->last[command->source].filled);
     t->last[command->residency].filled = t->clocks[command->stream] = s->ended[c] = pl_add_saturate(
         start, planc_link_ns(&s->device->links[route], planc_schedule_bytes(s->schedule, command->residency)));
     return;
@@ -163,7 +159,7 @@ static void time_copy(const timing *t, int32_t c) {
   last_uses *last = &t->last[in ? command->residency : command->source];
   int32_t buffer = planc_schedule_buffer(s->schedule, command);
   int64_t bytes = planc_schedule_trace(s->schedule)->buffers[buffer].bytes;
-  int64_t begin = later(later(t->clocks[command->stream], s->now[c]), in ? last->used : last->filled);
+  int64_t begin = pl_max(pl_max(t->clocks[command->stream], s->now[c]), in ? last->used : last->filled);
   int64_t end = pl_add_saturate(begin, planc_link_ns(&s->device->links[route], bytes));
   s->ended[c] = end;
   t->clocks[command->stream] = last->copied = last->used = end;
@@ -185,11 +181,11 @@ static planc_status find_times(pl_staging *s) {
     } else if (command->kind == PLANC_CMD_COPY) {
       time_copy(&t, c);
     } else if (command->kind == PLANC_CMD_AWAIT) {
-      t.clocks[command->stream] = later(t.clocks[command->stream], t.last[command->residency].copied);
+      t.clocks[command->stream] = pl_max(t.clocks[command->stream], t.last[command->residency].copied);
     }
     s->now[c + 1] = s->now[c];
     for (int32_t j = 0; j < trace->n_jobs; j++)
-      s->now[c + 1] = later(s->now[c + 1], t.clocks[planc_schedule_compute(s->schedule, j, -1)]);
+      s->now[c + 1] = pl_max(s->now[c + 1], t.clocks[planc_schedule_compute(s->schedule, j, -1)]);
   }
   pl_arena_free(&arena);
   return status;
@@ -250,7 +246,7 @@ static int64_t copy_ns(const passing *p, int32_t content) {
 
 /* Copies one after the other; returns when this one has ended. */
 static int64_t copy(passing *p, int32_t content, int64_t ready) {
-  p->idle = pl_add_saturate(later(ready, p->idle), copy_ns(p, content));
+  p->idle = pl_add_saturate(pl_max(ready, p->idle), copy_ns(p, content));
   return p->idle;
 }
 
@@ -290,6 +286,6 @@ static void enter_load(passing *p, int32_t c) {
   if (r < 0 || !pl_is_stored(content_at(s, k)) || !s->contents->reads[r].loaded) return;
   const pl_content *content = content_at(s, k);
   int32_t limit = content->stored_by;
-  if (r > content->first_read) limit = (int32_t)later(limit, s->contents->reads[r - 1].command);
+  if (r > content->first_read) limit = (int32_t)pl_max(limit, s->contents->reads[r - 1].command);
   enter(p, k, r, copy(p, k, p->clock), limit);
 }

@@ -248,21 +248,17 @@ static void scale_link(const planc_plan *plan, const pl_acquired *acquired, plan
 
 /* --- Constants ---------------------------------------------------------------------------------------------------- */
 
-static int64_t within(int64_t value, int64_t least, int64_t most) {
-  return value < least ? least : value > most ? most : value;
-}
-
 /* All ops are in tables; constants are left for the sums of gradients, which only move memory. Without a profile the
  * shortest instruction is the start-up time of kernels; the rest of the gradient sums' time gives the memory rate. */
 static void assume_constants(const pl_latencies *latencies, planc_profile *out) {
   const planc_latency_sum *adds = &latencies->adds;
-  int64_t kernel_ns = within(latencies->least_ns, 1, PL_NS), rate = PL_NS;
+  int64_t kernel_ns = pl_clamp(latencies->least_ns, 1, PL_NS), rate = PL_NS;
   int64_t moving_ns = adds->new_ns - pl_mul_saturate(kernel_ns, latencies->n_adds);
   int64_t moved = pl_mul_saturate(latencies->add_bytes, 3);
   if (latencies->n_adds > 0) rate = pl_muldiv_ceil(moved, PL_NS, moving_ns > 0 ? moving_ns : 1);
   out->compute = (pl_compute){.flops_per_second = PL_NS,
                               .half_flops_per_second = PL_NS,
-                              .memory_bytes_per_second = within(rate, 1, PL_JSON_MAX),
+                              .memory_bytes_per_second = pl_clamp(rate, 1, PL_JSON_MAX),
                               .processors = 1,
                               .kernel_ns = kernel_ns,
                               .split_depth = 1};
@@ -281,8 +277,9 @@ static void scale_constants(const pl_latencies *latencies, pl_update_ratio eleme
   if (elementwise.new_ns <= 0 || elementwise.base_ns <= 0) return;
   pl_update_ratio faster = {elementwise.base_ns, elementwise.new_ns};
   pl_compute *compute = &out->compute;
-  compute->kernel_ns = within(pl_update_scale(compute->kernel_ns, elementwise), 1, PL_NS);
-  compute->memory_bytes_per_second = within(pl_update_scale(compute->memory_bytes_per_second, faster), 1, PL_JSON_MAX);
+  compute->kernel_ns = pl_clamp(pl_update_scale(compute->kernel_ns, elementwise), 1, PL_NS);
+  compute->memory_bytes_per_second =
+      pl_clamp(pl_update_scale(compute->memory_bytes_per_second, faster), 1, PL_JSON_MAX);
 }
 
 /* --- Origins ------------------------------------------------------------------------------------------------------ */

@@ -14,14 +14,14 @@
 #include "util/math.h"
 #include "util/size.h"
 
-/* --- Opening ---------------------------------------------------------------------------------------------------- */
+/* --- Opening and closing ------------------------------------------------------------------------------------------ */
 
-static planc_status take_result(void *user, const planrt_result *result);
 static planc_status open_session(run_execution *e);
+static void note_whole_periods(const run_execution *e);
 static void note_streams(const run_execution *e);
 static planc_status note_foreign(const run_execution *e);
+static planc_status take_result(void *user, const planrt_result *result);
 static void begin_resumed(run_execution *e);
-static void note_whole_periods(const run_execution *e);
 
 planc_status run_execution_open(run_execution *e) {
   e->options.user = e;
@@ -37,6 +37,17 @@ planc_status run_execution_open(run_execution *e) {
   if (e->resume) begin_resumed(e);
   if (e->iterations != RUN_WHOLE_EPOCHS) note_whole_periods(e);
   return NULL;
+}
+
+/* Filling memory takes a while where a plan stands for thousands of GPUs: who waits is told how much it is. */
+static planc_status open_session(run_execution *e) {
+  char device[PL_SIZE_TEXT], host[PL_SIZE_TEXT];
+  prog_progress(stderr, "%s: taking %s of device memory and %s of the host's", e->path,
+                pl_size_format(rt_arenas(e->plan, PLANC_MEMORY_DEVICE), device),
+                pl_size_format(rt_arenas(e->plan, PLANC_MEMORY_HOST), host));
+  planc_status status = planrt_session_new(e->plan, &e->options, &e->session);
+  prog_progress_end(stderr);
+  return planc_context(status, "%s", e->path);
 }
 
 /* Where no job comes to just as many as were asked for. */
@@ -83,7 +94,17 @@ static planc_status note_foreign(const run_execution *e) {
   return status;
 }
 
-/* --- What comes out ---------------------------------------------------------------------------------------------- */
+void run_execution_close(run_execution *e) {
+  planrt_session_free(e->session);
+  for (int64_t d = 0; d < e->data.len; d++) planrt_data_free(e->data.data[d].data);
+  for (int64_t n = 0; n < e->jobs.len; n++) run_losses_free(&e->jobs.data[n].losses);
+  VEC_FREE(&e->data);
+  VEC_FREE(&e->jobs);
+  planc_plan_free(e->next);
+  planc_plan_free(e->plan);
+}
+
+/* --- What comes out ----------------------------------------------------------------------------------------------- */
 
 static planc_status check_loss(const run_execution *e, double loss) {
   char text[RUN_LOSS_TEXT];
@@ -107,7 +128,7 @@ static planc_status take_result(void *user, const planrt_result *result) {
   return run_losses_add(&run_execution_of(e, result->job)->losses, result->iteration, (double)value);
 }
 
-/* --- Going on from a checkpoint --------------------------------------------------------------------------------- */
+/* --- Going on from a checkpoint ----------------------------------------------------------------------------------- */
 
 /* Whoever forgets --data goes on with noise, where samples have been taken, or will be. */
 static void note_other_samples(const run_execution *e, int32_t j) {
@@ -150,27 +171,19 @@ static void begin_resumed(run_execution *e) {
   note_epochs(e);
 }
 
-/* Filling memory takes a while where a plan stands for thousands of GPUs: who waits is told how much it is. */
-static planc_status open_session(run_execution *e) {
-  char device[PL_SIZE_TEXT], host[PL_SIZE_TEXT];
-  prog_progress(stderr, "%s: taking %s of device memory and %s of the host's", e->path,
-                pl_size_format(rt_arenas(e->plan, PLANC_MEMORY_DEVICE), device),
-                pl_size_format(rt_arenas(e->plan, PLANC_MEMORY_HOST), host));
-  planc_status status = planrt_session_new(e->plan, &e->options, &e->session);
-  prog_progress_end(stderr);
-  return planc_context(status, "%s", e->path);
-}
+/* --- Running ------------------------------------------------------------------------------------------------------ */
 
-/* --- Running ---------------------------------------------------------------------------------------------------- */
-
-static void note_what_is_left(const run_execution *e);
-static bool is_none_left(const run_execution *e);
 static void note_unused_data(const run_execution *e);
-static void note_what_never_came(const run_execution *e);
-static planc_status run_epoch(run_execution *e);
 static bool is_any_whole(const run_execution *e);
+static planc_status run_epoch(run_execution *e);
+static bool is_none_left(const run_execution *e);
+static void note_what_is_left(const run_execution *e);
+static void note_what_never_came(const run_execution *e);
 static planc_status write_trace(const run_execution *e);
 static planc_status judge(run_execution *e);
+static planc_status judge_job(run_execution *e, int32_t job);
+static bool is_judged(const run_execution *e, int32_t job);
+static bool classifies(const planc_graph *graph);
 
 planc_status run_execution_run(run_execution *e) {
   note_what_is_left(e);
@@ -265,10 +278,6 @@ static planc_status write_trace(const run_execution *e) {
   return NULL;
 }
 
-static planc_status judge_job(run_execution *e, int32_t job);
-static bool is_judged(const run_execution *e, int32_t job);
-static bool classifies(const planc_graph *graph);
-
 static planc_status judge(run_execution *e) {
   for (int32_t j = 0; j < e->plan->n_jobs; j++) PLANC_TRY(judge_job(e, j));
   return NULL;
@@ -297,16 +306,4 @@ static bool classifies(const planc_graph *graph) {
   for (int32_t o = 0; o < graph->n_ops; o++)
     if (pl_optype_of(&graph->ops[o]) == PL_OPTYPE_softmax_xent) return true;
   return false;
-}
-
-/* --- Closing ---------------------------------------------------------------------------------------------------- */
-
-void run_execution_close(run_execution *e) {
-  planrt_session_free(e->session);
-  for (int64_t d = 0; d < e->data.len; d++) planrt_data_free(e->data.data[d].data);
-  for (int64_t n = 0; n < e->jobs.len; n++) run_losses_free(&e->jobs.data[n].losses);
-  VEC_FREE(&e->data);
-  VEC_FREE(&e->jobs);
-  planc_plan_free(e->next);
-  planc_plan_free(e->plan);
 }

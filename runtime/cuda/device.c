@@ -10,8 +10,8 @@
 #include "runtime/cuda/cuda.h"
 #include "util/math.h"
 
-static planc_status check_cudnn(void);
 static planc_status find_device(void);
+static planc_status check_cudnn(void);
 
 planc_status rt_cuda_info(rt_device_info *out) {
   struct cudaDeviceProp properties;
@@ -42,7 +42,7 @@ int32_t rt_cuda_queues(void) {
   return given < LEAST ? DEFAULT : given > MOST ? MOST : (int32_t)given;
 }
 
-/* --- What there is ---------------------------------------------------------------------------------------------- */
+/* --- What there is ------------------------------------------------------------------------------------------------ */
 
 static planc_status find_device(void) {
   int driver = 0, devices = 0, runtime = 0;
@@ -68,37 +68,7 @@ static planc_status check_cudnn(void) {
                      made_for % 1000 / 10, runtime / 1000, runtime % 1000 / 10);
 }
 
-static void init_condition(pthread_cond_t *condition);
-static planc_status open_described(rt_device *device);
-static planc_status open_present(rt_device *device);
-
-planc_status rt_cuda_open(const rt_device_options *options, rt_device **out) {
-  *out = NULL;
-  if (options->link_bytes_per_s > 0)
-    return planc_error(PLANC_USAGE, "backend cuda: the link of a real device cannot be paced");
-  rt_device *device = calloc(1, sizeof *device);
-  if (!device) return planc_error(PLANC_OUT_OF_MEMORY, "CUDA device");
-  device->options = *options;
-  pthread_mutex_init(&device->user, NULL);
-  pthread_mutex_init(&device->lock, NULL);
-  init_condition(&device->returned);
-  planc_status status = options->properties ? open_described(device) : open_present(device);
-  if (status)
-    rt_cuda_close(device);
-  else
-    *out = device;
-  return planc_context(status, "backend cuda");
-}
-
-static planc_status read_arch(int32_t *out) {
-  int major = 0, minor = 0;
-  CUDA_TRY(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0));
-  CUDA_TRY(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, 0));
-  *out = major * 10 + minor;
-  return NULL;
-}
-
-/* --- Memory ----------------------------------------------------------------------------------------------------- */
+/* --- Memory ------------------------------------------------------------------------------------------------------- */
 
 planc_status rt_cuda_memory(int64_t *out_total, int64_t *out_free) {
   size_t free_bytes, total;
@@ -135,13 +105,35 @@ planc_status rt_cuda_taken(const rt_device *device, int64_t *out_bytes) {
   return NULL;
 }
 
-/* --- Opening ---------------------------------------------------------------------------------------------------- */
+/* --- Opening ------------------------------------------------------------------------------------------------------ */
 
+static planc_status open_present(rt_device *device);
+static planc_status read_arch(int32_t *out);
 static planc_status open_streams(rt_device *device);
 static planc_status open_host_works(rt_device *device);
 static planc_status warm(rt_device *device);
+static planc_status open_described(rt_device *device);
+static void init_condition(pthread_cond_t *condition);
 static planc_status open_arena(rt_device *device);
 static planc_status open_host_arena(rt_device *device);
+
+planc_status rt_cuda_open(const rt_device_options *options, rt_device **out) {
+  *out = NULL;
+  if (options->link_bytes_per_s > 0)
+    return planc_error(PLANC_USAGE, "backend cuda: the link of a real device cannot be paced");
+  rt_device *device = calloc(1, sizeof *device);
+  if (!device) return planc_error(PLANC_OUT_OF_MEMORY, "CUDA device");
+  device->options = *options;
+  pthread_mutex_init(&device->user, NULL);
+  pthread_mutex_init(&device->lock, NULL);
+  init_condition(&device->returned);
+  planc_status status = options->properties ? open_described(device) : open_present(device);
+  if (status)
+    rt_cuda_close(device);
+  else
+    *out = device;
+  return planc_context(status, "backend cuda");
+}
 
 static planc_status open_present(rt_device *device) {
   PLANC_TRY(find_device());
@@ -156,6 +148,14 @@ static planc_status open_present(rt_device *device) {
   PLANC_TRY(rt_cudnn_open(NULL, &device->cudnn));
   PLANC_TRY(rt_cublas_open(true, &device->cublas));
   return warm(device);
+}
+
+static planc_status read_arch(int32_t *out) {
+  int major = 0, minor = 0;
+  CUDA_TRY(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0));
+  CUDA_TRY(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, 0));
+  *out = major * 10 + minor;
+  return NULL;
 }
 
 static planc_status allocate(void *out, int64_t count, size_t size) {
@@ -230,6 +230,9 @@ static void init_condition(pthread_cond_t *condition) {
 
 /* --- Arenas ------------------------------------------------------------------------------------------------------- */
 
+static void populate(char *at, int64_t bytes);
+static void *populate_slice(void *argument);
+
 /* One allocation, or chunks of it mapped to a range of addresses. */
 static planc_status open_arena(rt_device *device) {
   int64_t bytes = device->options.arena_bytes;
@@ -245,8 +248,6 @@ static planc_status open_arena(rt_device *device) {
   CUDA_TRY(cudaMemsetAsync(device->arena, 0, (size_t)bytes, device->streams[0]));
   return rt_cuda_status(cudaStreamSynchronize(device->streams[0]), "arena");
 }
-
-static void populate(char *at, int64_t bytes);
 
 /* Exactly so many bytes, pinned once. */
 static planc_status open_host_arena(rt_device *device) {
@@ -266,8 +267,6 @@ typedef struct slice {
   char *at;
   size_t bytes;
 } slice;
-
-static void *populate_slice(void *argument);
 
 /* Pages come in several times faster to several threads than to one that pins them. */
 static void populate(char *at, int64_t bytes) {
@@ -295,11 +294,11 @@ static void *populate_slice(void *argument) {
   return NULL;
 }
 
-/* --- Closing ---------------------------------------------------------------------------------------------------- */
+/* --- Closing ------------------------------------------------------------------------------------------------------ */
 
-static bool end_work(rt_device *device);
 static void close_streams(rt_device *device);
 static void free_host_works(rt_device *device);
+static bool end_work(rt_device *device);
 
 void rt_cuda_close(rt_device *device) {
   if (!device) return;

@@ -8,6 +8,7 @@
 
 #include "graph/optypes.h"
 #include "runtime/host/host_kernels.h"
+#include "util/math.h"
 
 enum { TILE = 8 };
 
@@ -16,10 +17,20 @@ typedef struct positions {
   int64_t row[TILE], column[TILE], count;
 } positions;
 
-static positions positions_from(int64_t first, int64_t height, int64_t width);
-static int64_t smaller(int64_t a, int64_t b);
+/* Where in a channel of an image the values of a tile lie: offsets in elements, -1 for none. */
+typedef struct taps {
+  int64_t offset[TILE];
+  bool contiguous;
+} taps;
+
+/* --- Forward ------------------------------------------------------------------------------------------------------ */
+
 static void forward_tile(const pl_conv *v, const rt_image *x, const rt_image *weights, int64_t n, int64_t k0,
                          int64_t kn, const positions *at, float sum[TILE][TILE]);
+static void forward_taps(const pl_conv *v, const rt_image *x, const positions *at, int64_t r, int64_t s, taps *out);
+static positions positions_from(int64_t first, int64_t height, int64_t width);
+static void finish_taps(taps *t);
+static inline void gather(const float *channel, const taps *t, float *values);
 static void store(const rt_image *image, float *first, const positions *at, int64_t channels, float sum[TILE][TILE]);
 
 void rt_conv2d(const rt_call *call, const rt_launch *launch) {
@@ -34,7 +45,7 @@ void rt_conv2d(const rt_call *call, const rt_launch *launch) {
     positions at = positions_from(first, v.p, v.q);
     for (int64_t n = 0; n < y.n; n++)
       for (int64_t k0 = 0, kn; k0 < v.k; k0 += kn) {
-        kn = smaller(TILE, kg - k0 % kg);
+        kn = pl_min(TILE, kg - k0 % kg);
         float sum[TILE][TILE];
         for (int64_t k = 0; k < kn; k++)
           for (int j = 0; j < TILE; j++) sum[k][j] = bias ? bias[k0 + k] : 0.0F;
@@ -43,59 +54,6 @@ void rt_conv2d(const rt_call *call, const rt_launch *launch) {
       }
   }
 }
-
-static int64_t smaller(int64_t a, int64_t b) {
-  return a < b ? a : b;
-}
-
-static positions positions_from(int64_t first, int64_t height, int64_t width) {
-  positions at;
-  for (int j = 0; j < TILE; j++) {
-    at.row[j] = (first + j) / width;
-    at.column[j] = (first + j) % width;
-  }
-  at.count = smaller(TILE, height * width - first);
-  return at;
-}
-
-/* Where in a channel of an image the values of a tile lie: offsets in elements, -1 for none. */
-typedef struct taps {
-  int64_t offset[TILE];
-  bool contiguous;
-} taps;
-
-static void finish_taps(taps *t) {
-  t->contiguous = t->offset[0] >= 0;
-  for (int j = 1; j < TILE; j++) t->contiguous = t->contiguous && t->offset[j] == t->offset[0] + j;
-}
-
-/* Inputs that filter tap (r, s) meets for outputs `at`. */
-static void forward_taps(const pl_conv *v, const rt_image *x, const positions *at, int64_t r, int64_t s, taps *out) {
-  for (int j = 0; j < TILE; j++) {
-    int64_t row = at->row[j] * v->stride_h + r * v->dilation_h - v->pad_h;
-    int64_t column = at->column[j] * v->stride_w + s * v->dilation_w - v->pad_w;
-    bool met = j < at->count && row >= 0 && row < v->h && column >= 0 && column < v->w;
-    out->offset[j] = met ? row * x->sy + column * x->sx : -1;
-  }
-  finish_taps(out);
-}
-
-static inline void gather(const float *channel, const taps *t, float *values) {
-  if (t->contiguous) {
-    memcpy(values, channel + t->offset[0], TILE * sizeof *values);
-    return;
-  }
-  for (int j = 0; j < TILE; j++) values[j] = t->offset[j] >= 0 ? channel[t->offset[j]] : 0.0F;
-}
-
-/* Stores the sums of `channels` channels, of which `first` is the first. */
-static void store(const rt_image *image, float *first, const positions *at, int64_t channels, float sum[TILE][TILE]) {
-  for (int64_t k = 0; k < channels; k++)
-    for (int64_t j = 0; j < at->count; j++)
-      first[k * image->sc + at->row[j] * image->sy + at->column[j] * image->sx] = sum[k][j];
-}
-
-/* --- Forward -------------------------------------------------------------------------------------------------- */
 
 /* Adds up outputs k0 .. k0 + kn - 1 at `at` of image n. */
 static void forward_tile(const pl_conv *v, const rt_image *x, const rt_image *weights, int64_t n, int64_t k0,
@@ -118,7 +76,18 @@ static void forward_tile(const pl_conv *v, const rt_image *x, const rt_image *we
     }
 }
 
-/* --- Data gradient -------------------------------------------------------------------------------------------- */
+/* Inputs that filter tap (r, s) meets for outputs `at`. */
+static void forward_taps(const pl_conv *v, const rt_image *x, const positions *at, int64_t r, int64_t s, taps *out) {
+  for (int j = 0; j < TILE; j++) {
+    int64_t row = at->row[j] * v->stride_h + r * v->dilation_h - v->pad_h;
+    int64_t column = at->column[j] * v->stride_w + s * v->dilation_w - v->pad_w;
+    bool met = j < at->count && row >= 0 && row < v->h && column >= 0 && column < v->w;
+    out->offset[j] = met ? row * x->sy + column * x->sx : -1;
+  }
+  finish_taps(out);
+}
+
+/* --- Data gradient ------------------------------------------------------------------------------------------------ */
 
 static void backward_tile(const pl_conv *v, const rt_image *dy, const rt_image *weights, int64_t n, int64_t c0,
                           int64_t cn, const positions *at, float sum[TILE][TILE]);
@@ -135,7 +104,7 @@ void rt_conv2d_dgrad(const rt_call *call, const rt_launch *launch) {
     positions at = positions_from(first, v.h, v.w);
     for (int64_t n = 0; n < dx.n; n++)
       for (int64_t c0 = 0, cn; c0 < v.c; c0 += cn) {
-        cn = smaller(TILE, cg - c0 % cg);
+        cn = pl_min(TILE, cg - c0 % cg);
         float sum[TILE][TILE] = {{0}};
         backward_tile(&v, &dy, &weights, n, c0, cn, &at, sum);
         store(&dx, dx.data + n * dx.sn + c0 * dx.sc, &at, cn, sum);
@@ -180,7 +149,7 @@ static void backward_taps(const pl_conv *v, const rt_image *dy, const positions 
   finish_taps(out);
 }
 
-/* --- Weight gradient ------------------------------------------------------------------------------------------ */
+/* --- Weight gradient ---------------------------------------------------------------------------------------------- */
 
 static void weight_tile(const pl_conv *v, const rt_image *x, const rt_image *dy, int64_t k0, int64_t kn, int64_t c,
                         int64_t r, int64_t s, float sum[TILE][TILE]);
@@ -194,7 +163,7 @@ void rt_conv2d_wgrad(const rt_call *call, const rt_launch *launch) {
   rt_image dw = rt_image_of(call, &call->out[0]);
   int64_t cg = v.c / v.groups, kg = v.k / v.groups;
   for (int64_t k0 = 0, kn; k0 < v.k; k0 += kn) {
-    kn = smaller(TILE, kg - k0 % kg);
+    kn = pl_min(TILE, kg - k0 % kg);
     for (int64_t c = 0; c < cg; c++)
       for (int64_t tap = 0; tap < v.r * v.s; tap++) {
         float sum[TILE][TILE] = {{0}};
@@ -233,4 +202,36 @@ static void own_taps(const rt_image *image, const positions *at, taps *out) {
   for (int j = 0; j < TILE; j++)
     out->offset[j] = j < at->count ? at->row[j] * image->sy + at->column[j] * image->sx : -1;
   finish_taps(out);
+}
+
+/* --- Tiles -------------------------------------------------------------------------------------------------------- */
+
+static positions positions_from(int64_t first, int64_t height, int64_t width) {
+  positions at;
+  for (int j = 0; j < TILE; j++) {
+    at.row[j] = (first + j) / width;
+    at.column[j] = (first + j) % width;
+  }
+  at.count = pl_min(TILE, height * width - first);
+  return at;
+}
+
+static void finish_taps(taps *t) {
+  t->contiguous = t->offset[0] >= 0;
+  for (int j = 1; j < TILE; j++) t->contiguous = t->contiguous && t->offset[j] == t->offset[0] + j;
+}
+
+static inline void gather(const float *channel, const taps *t, float *values) {
+  if (t->contiguous) {
+    memcpy(values, channel + t->offset[0], TILE * sizeof *values);
+    return;
+  }
+  for (int j = 0; j < TILE; j++) values[j] = t->offset[j] >= 0 ? channel[t->offset[j]] : 0.0F;
+}
+
+/* Stores the sums of `channels` channels, of which `first` is the first. */
+static void store(const rt_image *image, float *first, const positions *at, int64_t channels, float sum[TILE][TILE]) {
+  for (int64_t k = 0; k < channels; k++)
+    for (int64_t j = 0; j < at->count; j++)
+      first[k * image->sc + at->row[j] * image->sy + at->column[j] * image->sx] = sum[k][j];
 }

@@ -29,7 +29,7 @@ struct rt_device {
   uint64_t *draws;           /* by stream: delays drawn so far */
 };
 
-/* --- Time ----------------------------------------------------------------------------------------------------- */
+/* --- Time --------------------------------------------------------------------------------------------------------- */
 
 static void sleep_until(int64_t when_ns) {
   struct timespec when = {.tv_sec = when_ns / 1000000000, .tv_nsec = when_ns % 1000000000};
@@ -43,7 +43,7 @@ static void jitter(rt_device *device, int32_t stream) {
   if ((draw & 3) == 0) sleep_until(pl_now_ns() + (int64_t)((draw >> 8) % 250000));
 }
 
-/* --- Work ----------------------------------------------------------------------------------------------------- */
+/* --- Work --------------------------------------------------------------------------------------------------------- */
 
 static planc_status copy_now(const rt_device *device, const rt_work *work, int64_t start_ns);
 static planc_status poison_now(const rt_device *device, const rt_work *work);
@@ -132,7 +132,7 @@ static planc_status poison(rt_device *device, int32_t stream, void *to, int64_t 
   return enqueue(device, stream, &work);
 }
 
-/* --- Events --------------------------------------------------------------------------------------------------- */
+/* --- Events ------------------------------------------------------------------------------------------------------- */
 
 static planc_status record(rt_device *device, int32_t stream, int32_t event, int64_t generation) {
   if (!device->streams) {
@@ -173,7 +173,7 @@ static planc_status synchronize(rt_device *device) {
   return rt_block_check(&device->host_arena, "the host arena");
 }
 
-/* --- Opening -------------------------------------------------------------------------------------------------- */
+/* --- Opening ------------------------------------------------------------------------------------------------------ */
 
 static planc_status fill_device(rt_device *device) {
   const rt_device_options *options = &device->options;
@@ -221,18 +221,24 @@ static planc_status open_device(const rt_device_options *options, rt_device **ou
   return status;
 }
 
+/* --- Memory and calls --------------------------------------------------------------------------------------------- */
+
 static char *arena(const rt_device *device) {
   return device->arena.data;
 }
+
 static char *host_arena(const rt_device *device) {
   return device->host_arena.data;
 }
+
 static char *storage(const rt_device *device) {
   return device->storage.data;
 }
+
 static planc_status variants(rt_device *device, const rt_call *call, rt_variant *out, int32_t *out_count) {
   return rt_host_variants(&device->preparer, call, out, out_count);
 }
+
 static planc_status workspace(rt_device *device, const rt_call *call, int64_t *out_bytes) {
   rt_variant found[RT_MAX_VARIANTS];
   int32_t count;
@@ -242,11 +248,12 @@ static planc_status workspace(rt_device *device, const rt_call *call, int64_t *o
     if (strcmp(found[i].algorithm, call->algorithm) == 0) *out_bytes = found[i].workspace_bytes;
   return NULL;
 }
+
 static planc_status prepare(rt_device *device, rt_call *call) {
   return rt_host_prepare(&device->preparer, call);
 }
 
-/* --- The machine ------------------------------------------------------------------------------------------------ */
+/* --- The machine -------------------------------------------------------------------------------------------------- */
 
 static planc_status info(rt_device_info *out) {
   char line[512];

@@ -47,36 +47,13 @@ struct rt_streams {
   planc_status failure;
 };
 
-/* --- Queues ------------------------------------------------------------------------------------------------------- */
-
-planc_status rt_streams_enqueue(rt_streams *streams, int32_t stream_index, const rt_work *work) {
-  if (work->kind == RT_WORK_RECORD) streams->promised[work->event] = work->generation;
-  if (work->kind == RT_WORK_WAIT && streams->promised[work->event] < work->generation)
-    return planc_error(PLANC_INVALID_PLAN, "stream %d waits for event %d before it is recorded", stream_index,
-                       work->event);
-  stream *s = &streams->streams[stream_index];
-  pthread_mutex_lock(&s->lock);
-  while (s->head - s->tail == streams->room) pthread_cond_wait(&s->fewer, &s->lock);
-  s->ring[s->head++ % streams->room] = *work;
-  pthread_cond_signal(&s->more);
-  pthread_mutex_unlock(&s->lock);
-  return NULL;
-}
-
-/* --- Events --------------------------------------------------------------------------------------------------- */
-
-bool rt_streams_reached(const rt_streams *streams, int32_t event, int64_t generation) {
-  return atomic_load(&streams->generations[event]) >= generation;
-}
-
-void rt_streams_forget(rt_streams *streams) {
-  for (int32_t e = 0; e < streams->n_events; e++) {
-    atomic_store(&streams->generations[e], UNRECORDED);
-    streams->promised[e] = UNRECORDED;
-  }
-}
+/* --- Making ------------------------------------------------------------------------------------------------------- */
 
 static planc_status fill_streams(rt_streams *streams, int32_t n_streams);
+static int64_t room_of_ring(int32_t n_streams);
+static planc_status start(rt_streams *streams, int32_t index);
+static void *run_stream(void *argument);
+static void fail(rt_streams *streams, planc_status status);
 
 planc_status rt_streams_new(int32_t n_streams, int32_t n_events, rt_performer performer, void *user, rt_streams **out) {
   rt_streams *streams = calloc(1, sizeof *streams);
@@ -92,45 +69,6 @@ planc_status rt_streams_new(int32_t n_streams, int32_t n_events, rt_performer pe
     *out = streams;
   return status;
 }
-
-/* Only those that sleep on it: many streams wait most of the time, and would take processors from those that work. */
-static void wake_sleepers(rt_streams *streams, int32_t event) {
-  if (atomic_load(&streams->sleepers[event]) == 0) return;
-  pthread_mutex_lock(&streams->lock);
-  for (int32_t i = 0; i < streams->n_streams; i++)
-    if (streams->streams[i].sleeps_on == event) pthread_cond_signal(&streams->streams[i].recorded);
-  pthread_mutex_unlock(&streams->lock);
-}
-
-static void await(stream *s, int32_t event, int64_t generation) {
-  rt_streams *streams = s->of;
-  if (rt_streams_reached(streams, event, generation)) return;
-  pthread_mutex_lock(&streams->lock);
-  atomic_fetch_add(&streams->sleepers[event], 1);
-  s->sleeps_on = event;
-  while (!rt_streams_reached(streams, event, generation) && !atomic_load(&streams->failed))
-    pthread_cond_wait(&s->recorded, &streams->lock);
-  s->sleeps_on = NONE;
-  atomic_fetch_sub(&streams->sleepers[event], 1);
-  pthread_mutex_unlock(&streams->lock);
-}
-
-/* Keeps the first failure; from now on work is dropped. */
-static void fail(rt_streams *streams, planc_status status) {
-  pthread_mutex_lock(&streams->lock);
-  if (streams->failure)
-    planc_status_free(status);
-  else
-    streams->failure = status;
-  atomic_store(&streams->failed, true);
-  for (int32_t i = 0; i < streams->n_streams; i++) pthread_cond_signal(&streams->streams[i].recorded);
-  pthread_mutex_unlock(&streams->lock);
-}
-
-/* --- Making --------------------------------------------------------------------------------------------------- */
-
-static int64_t room_of_ring(int32_t n_streams);
-static planc_status start(rt_streams *streams, int32_t index);
 
 static planc_status fill_streams(rt_streams *streams, int32_t n_streams) {
   streams->streams = calloc((size_t)n_streams + 1, sizeof *streams->streams);
@@ -150,8 +88,6 @@ static int64_t room_of_ring(int32_t n_streams) {
   int64_t room = ALL_RINGS / (int64_t)sizeof(rt_work) / (n_streams > 0 ? n_streams : 1);
   return room > LONGEST_RING ? LONGEST_RING : room < SHORTEST_RING ? SHORTEST_RING : room;
 }
-
-static void *run_stream(void *argument);
 
 static planc_status start(rt_streams *streams, int32_t index) {
   stream *s = &streams->streams[index];
@@ -201,9 +137,11 @@ void rt_streams_free(rt_streams *streams) {
   free(streams);
 }
 
-/* --- A stream's thread ---------------------------------------------------------------------------------------- */
+/* --- A stream's thread -------------------------------------------------------------------------------------------- */
 
 static void perform(stream *s, const rt_work *work);
+static void await(stream *s, int32_t event, int64_t generation);
+static void wake_sleepers(rt_streams *streams, int32_t event);
 static bool has_room(const stream *s);
 
 static void *run_stream(void *argument) {
@@ -240,6 +178,40 @@ static void perform(stream *s, const rt_work *work) {
   }
 }
 
+static void await(stream *s, int32_t event, int64_t generation) {
+  rt_streams *streams = s->of;
+  if (rt_streams_reached(streams, event, generation)) return;
+  pthread_mutex_lock(&streams->lock);
+  atomic_fetch_add(&streams->sleepers[event], 1);
+  s->sleeps_on = event;
+  while (!rt_streams_reached(streams, event, generation) && !atomic_load(&streams->failed))
+    pthread_cond_wait(&s->recorded, &streams->lock);
+  s->sleeps_on = NONE;
+  atomic_fetch_sub(&streams->sleepers[event], 1);
+  pthread_mutex_unlock(&streams->lock);
+}
+
+/* Only those that sleep on it: many streams wait most of the time, and would take processors from those that work. */
+static void wake_sleepers(rt_streams *streams, int32_t event) {
+  if (atomic_load(&streams->sleepers[event]) == 0) return;
+  pthread_mutex_lock(&streams->lock);
+  for (int32_t i = 0; i < streams->n_streams; i++)
+    if (streams->streams[i].sleeps_on == event) pthread_cond_signal(&streams->streams[i].recorded);
+  pthread_mutex_unlock(&streams->lock);
+}
+
+/* Keeps the first failure; from now on work is dropped. */
+static void fail(rt_streams *streams, planc_status status) {
+  pthread_mutex_lock(&streams->lock);
+  if (streams->failure)
+    planc_status_free(status);
+  else
+    streams->failure = status;
+  atomic_store(&streams->failed, true);
+  for (int32_t i = 0; i < streams->n_streams; i++) pthread_cond_signal(&streams->streams[i].recorded);
+  pthread_mutex_unlock(&streams->lock);
+}
+
 /* Whoever fills the ring, and found it full, goes on once half of it is empty: woken for each piece it would take
  * longer than the piece. Who waits for all to be done is woken as well. */
 static bool has_room(const stream *s) {
@@ -247,7 +219,32 @@ static bool has_room(const stream *s) {
   return n == 0 || n == s->of->room / 2;
 }
 
-/* --- What the interpreter's thread does ----------------------------------------------------------------------- */
+/* --- What the interpreter's thread does --------------------------------------------------------------------------- */
+
+planc_status rt_streams_enqueue(rt_streams *streams, int32_t stream_index, const rt_work *work) {
+  if (work->kind == RT_WORK_RECORD) streams->promised[work->event] = work->generation;
+  if (work->kind == RT_WORK_WAIT && streams->promised[work->event] < work->generation)
+    return planc_error(PLANC_INVALID_PLAN, "stream %d waits for event %d before it is recorded", stream_index,
+                       work->event);
+  stream *s = &streams->streams[stream_index];
+  pthread_mutex_lock(&s->lock);
+  while (s->head - s->tail == streams->room) pthread_cond_wait(&s->fewer, &s->lock);
+  s->ring[s->head++ % streams->room] = *work;
+  pthread_cond_signal(&s->more);
+  pthread_mutex_unlock(&s->lock);
+  return NULL;
+}
+
+bool rt_streams_reached(const rt_streams *streams, int32_t event, int64_t generation) {
+  return atomic_load(&streams->generations[event]) >= generation;
+}
+
+void rt_streams_forget(rt_streams *streams) {
+  for (int32_t e = 0; e < streams->n_events; e++) {
+    atomic_store(&streams->generations[e], UNRECORDED);
+    streams->promised[e] = UNRECORDED;
+  }
+}
 
 /* Work that was dropped after a failure counts as done. */
 static void end_lap(stream *s, int64_t lap) {

@@ -27,14 +27,14 @@ typedef struct op_bench {
   bool stopped; /* while it was prepared */
 } op_bench;
 
-static planc_status set_up(op_bench *b);
 static planc_status run_passes(op_bench *b);
-static void tear_down(op_bench *b);
 static planc_status run_pass(op_bench *b, int32_t pass);
-static planc_status prepare_pass(op_bench *b, int32_t pass, rt_resident **out);
-static planc_status tell_trial(void *user, int32_t instance);
+static void tear_down(op_bench *b);
+static planc_status set_up(op_bench *b);
 static bool is_careful(const op_bench *b);
+static planc_status tell_trial(void *user, int32_t instance);
 static planc_status run_on(op_bench *b, rt_resident *resident, int32_t pass, rt_op_times *out);
+static planc_status prepare_pass(op_bench *b, int32_t pass, rt_resident **out);
 
 planc_status rt_measure_ops(const rt_op_options *options) {
   op_bench b = {.options = options};
@@ -68,16 +68,21 @@ static planc_status run_pass(op_bench *b, int32_t pass) {
   return status;
 }
 
-/* --- What there is to measure ----------------------------------------------------------------------------------- */
-
-static const planc_trace *trace_of(const op_bench *b) {
-  return b->iterations.session.trace;
+static void tear_down(op_bench *b) {
+  rt_iterations_close(&b->iterations);
+  pl_arena_free(&b->memory);
 }
+
+/* --- What there is to measure ------------------------------------------------------------------------------------- */
 
 static planc_status find_candidates(op_bench *b);
 static planc_status find_on(op_bench *b, rt_device *device, rt_variant *found);
 static planc_status keep_candidates(op_bench *b, const rt_variant *found, int32_t count, candidates *out);
 static void leave_out(const op_bench *b, const char *op, candidates *of);
+
+static const planc_trace *trace_of(const op_bench *b) {
+  return b->iterations.session.trace;
+}
 
 static planc_status set_up(op_bench *b) {
   PLANC_TRY(rt_iterations_open(b->options, &b->iterations));
@@ -140,12 +145,7 @@ static void leave_out(const op_bench *b, const char *op, candidates *of) {
     if (of->refused[v]) options->refused(options->user, op, of->variants[v].algorithm, NULL);
 }
 
-static void tear_down(op_bench *b) {
-  rt_iterations_close(&b->iterations);
-  pl_arena_free(&b->memory);
-}
-
-/* --- Telling ---------------------------------------------------------------------------------------------------- */
+/* --- Telling ------------------------------------------------------------------------------------------------------ */
 
 static bool is_careful(const op_bench *b) {
   return b->options->careful && b->pass == b->options->first_pass;
@@ -183,10 +183,13 @@ static planc_status before_preparing(void *user, int32_t instance, const char *a
   return tell_trial(b, instance);
 }
 
-/* --- Passes ----------------------------------------------------------------------------------------------------- */
+/* --- Passes ------------------------------------------------------------------------------------------------------- */
 
 static planc_status count_taken(const op_bench *b, const rt_resident *resident);
 static int compare_ops(const void *a, const void *b);
+static bool choose(const candidates *from, int32_t wanted, rt_choice *out);
+static bool run_instead(void *user, int32_t instance, planc_status why, rt_choice *choice);
+static planc_status count_code(void *user, const char *algorithm, int64_t bytes);
 static bool is_parallel(const op_bench *b);
 static planc_status keep_times(op_bench *b, rt_resident *resident, int32_t pass, rt_op_times *out);
 
@@ -215,10 +218,6 @@ static planc_status count_taken(const op_bench *b, const rt_resident *resident) 
 static int compare_ops(const void *a, const void *b) {
   return ((const rt_op_time *)a)->op - ((const rt_op_time *)b)->op;
 }
-
-static bool choose(const candidates *from, int32_t wanted, rt_choice *out);
-static bool run_instead(void *user, int32_t instance, planc_status why, rt_choice *choice);
-static planc_status count_code(void *user, const char *algorithm, int64_t bytes);
 
 /* Prepares pass `pass`, in which every op has its algorithm of that number, or its last. NULL in *out where that was
  * stopped. */
@@ -304,7 +303,7 @@ planc_status rt_prepare_again(const rt_op_options *options) {
   return planc_context(status, "batch %lld", (long long)options->batch);
 }
 
-/* --- Busy share ------------------------------------------------------------------------------------------------- */
+/* --- Busy share --------------------------------------------------------------------------------------------------- */
 
 /* An op keeps a device of many processors busy by the share s when k of it at once take k s times as long as one. Asked
  * of k = 2, 4, 8 until it shows; an op that takes long fills the device. */

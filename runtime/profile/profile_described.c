@@ -12,7 +12,7 @@
 #include "util/json_tree.h"
 #include "util/locate.h"
 
-enum { PATH_ROOM = 4096, MAX_TEXT = 256 << 20, MAX_NAME = 255 };
+enum { MAX_NAME = 255 };
 
 typedef struct described {
   const rt_described_options *options;
@@ -63,7 +63,9 @@ planc_status rt_profile_described(const rt_described_options *options, cJSON **o
   return status;
 }
 
-/* --- Listing ---------------------------------------------------------------------------------------------------- */
+/* --- Listing ------------------------------------------------------------------------------------------------------ */
+
+enum { PATH_ROOM = 4096 };
 
 static planc_status compose(described *d, cJSON **out);
 static planc_status add_pieces(described *d, cJSON *pieces);
@@ -171,7 +173,9 @@ static planc_status add_chosen(described *d, const rt_op_times *listed, const bo
   return NULL;
 }
 
-/* --- Descriptions ----------------------------------------------------------------------------------------------- */
+/* --- Descriptions ------------------------------------------------------------------------------------------------- */
+
+enum { MAX_TEXT = 256 << 20 };
 
 static planc_status read_json(const char *path, char **out_text, cJSON **out) {
   size_t length;

@@ -12,8 +12,6 @@
 #include "util/label.h"
 #include "util/size.h"
 
-enum { MAX_BATCHES = 64 };
-
 static const prog_option options[] = {
     {"device", 'd', "NAME|FILE", "device description, or model of a device (default: the graph's header, else h100)"},
     {"batch", 'b', "N", "largest batch to predict (default: the graph's header, else 32)"},
@@ -46,7 +44,7 @@ static planc_status run(const prog_arguments *arguments) {
   return prog_option_given(arguments, "fit") ? fit(arguments) : predict(arguments);
 }
 
-/* --- Files ---------------------------------------------------------------------------------------------------- */
+/* --- Files -------------------------------------------------------------------------------------------------------- */
 
 enum { PATH_ROOM = 4096 };
 
@@ -76,7 +74,7 @@ static planc_status list_files(const prog_arguments *arguments, prog_used_files 
   return prog_used_files_write(files, output_of(arguments));
 }
 
-/* --- Fitting -------------------------------------------------------------------------------------------------- */
+/* --- Fitting ------------------------------------------------------------------------------------------------------ */
 
 typedef struct fitting {
   pl_arena memory;
@@ -206,7 +204,9 @@ static void print_error(const char *what, const planc_fit_error *error) {
   printf("\n");
 }
 
-/* --- Predicting ----------------------------------------------------------------------------------------------- */
+/* --- Predicting --------------------------------------------------------------------------------------------------- */
+
+enum { MAX_BATCHES = 64 };
 
 typedef struct predicting {
   const prog_arguments *arguments;

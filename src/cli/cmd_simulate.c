@@ -80,15 +80,6 @@ static planc_status simulate(const prog_arguments *arguments, const planc_plan *
 static planc_status read_vanilla(const prog_arguments *arguments, const planc_plan *plan, const costs *at,
                                  vanilla *out);
 static planc_status read_measurement(const char *path, const timed_plan *plan, measurement *out);
-/* A figure by route, with its name in the key. */
-static void report_routes(cJSON *object, const char *before, const char *behind, const int64_t *values) {
-  char key[32];
-  for (int r = 0; r < PLANC_N_ROUTES; r++) {
-    snprintf(key, sizeof key, "%s%s%s", before, pl_routes[r].name, behind);
-    pl_json_add_int(object, key, values[r]);
-  }
-}
-
 static planc_status print_json(const timed_plan *timed, const simulated_plan *simulated, const vanilla *v,
                                const measurement *m);
 static planc_status print_text(const timed_plan *timed, const simulated_plan *simulated, const vanilla *v,
@@ -196,6 +187,15 @@ static planc_metrics metrics_of(const planc_plan *plan, const planc_simulation *
   planc_metrics metrics;
   planc_metrics_of(&run, samples_of(plan), v->path ? &v->outcome : NULL, &metrics);
   return metrics;
+}
+
+/* A figure by route, with its name in the key. */
+static void report_routes(cJSON *object, const char *before, const char *behind, const int64_t *values) {
+  char key[32];
+  for (int r = 0; r < PLANC_N_ROUTES; r++) {
+    snprintf(key, sizeof key, "%s%s%s", before, pl_routes[r].name, behind);
+    pl_json_add_int(object, key, values[r]);
+  }
 }
 
 static planc_status print_json(const timed_plan *timed, const simulated_plan *simulated, const vanilla *v,
@@ -347,9 +347,9 @@ static planc_status find_footprint(const prog_arguments *arguments, const planc_
 static planc_status check_same_work(const planc_plan *plan, const planc_plan *other, const char *path) {
   const char *differs = strcmp(other->policy, "none") != 0 ? "is no plan of policy none" : NULL;
   if (strcmp(plan->device.name, other->device.name) != 0) differs = "is for another device";
-  if (samples_of(plan) != samples_of(other) || planc_plan_gpus(plan) != planc_plan_gpus(other) ||
-      planc_plan_replicas(plan) != planc_plan_replicas(other))
-    differs = "has another batch";
+  if (samples_of(plan) != samples_of(other)) differs = "has another batch";
+  if (planc_plan_gpus(plan) != planc_plan_gpus(other) || planc_plan_replicas(plan) != planc_plan_replicas(other))
+    differs = "is for another number of GPUs";
   if (plan->n_jobs != other->n_jobs) differs = "has other jobs";
   for (int32_t j = 0; !differs && j < plan->n_jobs; j++) {
     if (!planc_graph_equal(plan->jobs[j].graph, other->jobs[j].graph)) differs = "has another graph";

@@ -36,8 +36,8 @@ static const prog_option own_options[] = {
 };
 
 static planc_status run(const prog_arguments *arguments);
-static planc_status list_files(const prog_arguments *arguments, prog_used_files *files);
 static planc_status update(cli_update *u);
+static planc_status list_files(const prog_arguments *arguments, prog_used_files *files);
 
 const prog_subcommand cli_cmd_update = {
     {"update", "PLAN", "make a plan anew from what a run of it measured", own_options, 1, 1}, run, list_files};
@@ -55,7 +55,87 @@ static planc_status run(const prog_arguments *arguments) {
   return status;
 }
 
-/* --- Files ---------------------------------------------------------------------------------------------------- */
+/* --- Updating ----------------------------------------------------------------------------------------------------- */
+
+static bool is_mix(const planc_plan *plan);
+static planc_status replan(cli_update *u);
+static planc_status note_other_results(cli_update *u);
+static planc_status write_files(const cli_update *u);
+static planc_status read_inputs(cli_update *u);
+
+static planc_status update(cli_update *u) {
+  PLANC_TRY(read_inputs(u));
+  u->is_mix = is_mix(u->plan);
+  PLANC_TRY(u->is_mix ? cli_update_ask_mix(u) : cli_update_ask_job(u));
+  if (u->update->change_ppm <= u->threshold_ppm && !u->asks_for_another) {
+    PLANC_TRY(cli_update_report(u, false));
+    return planc_error(PLANC_UNCHANGED, "%s: latencies have not changed by more than the threshold: nothing is written",
+                       u->arguments->operands[0]);
+  }
+  if (u->output) PLANC_TRY(replan(u));
+  PLANC_TRY(write_files(u));
+  return cli_update_report(u, true);
+}
+
+/* What only plans for mixes can be: of several jobs, or of one in whose period there are several iterations. A policy
+ * may be of both kinds: what only jobs of mixes have tells then. */
+static bool is_mix(const planc_plan *plan) {
+  if (plan->n_jobs > 1) return true;
+  const planc_job *job = pl_plan_job(plan);
+  if (job->iterations > 1) return true;
+  bool is_of_mixes = planc_mix_policy_find(plan->policy) != NULL;
+  return is_of_mixes && (!planc_policy_find(plan->policy) || job->name || job->priority != 0);
+}
+
+static planc_status replan(cli_update *u) {
+  PLANC_TRY(u->is_mix ? cli_update_replan_mix(u) : cli_update_replan_job(u));
+  PLANC_TRY(note_other_results(u));
+  if (!u->bases || u->next.keeps) return NULL; /* what is kept has run */
+  for (int32_t j = 0; j < u->plan->n_jobs; j++) PLANC_TRY(cli_note_workspaces(u->next.made, j, u->update->profiles[j]));
+  return NULL;
+}
+
+/* Other algorithms and other rounds add up in another order, which is rounded otherwise. */
+static planc_status note_other_results(cli_update *u) {
+  const planc_plan *next = planc_replanned_plan(&u->next);
+  PLANC_TRY(planc_update_other_algorithms(u->plan, next, &u->n_others));
+  if (u->n_others < 0)
+    cli_note("rounds are others than those of the plan at hand: results may differ in the last bits");
+  if (u->n_others > 0)
+    cli_note("%" PRId32 " op%s with other algorithms than in the plan at hand: results may differ in the last bits",
+             u->n_others, u->n_others == 1 ? " runs" : "s run");
+  return NULL;
+}
+
+/* The plan names its profiles' costs: it and they are written together. */
+static planc_status write_files(const cli_update *u) {
+  int32_t n = 0, most = u->n_profile_outputs + 1;
+  planc_status status = NULL;
+  pl_file_text *files = calloc((size_t)most, sizeof *files);
+  if (!files) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
+  for (; n < u->n_profile_outputs && !status; n++) {
+    files[n].path = prog_option_repeated(u->arguments, "profile-out", n);
+    status = planc_update_print(u->update, n, &files[n].text, &files[n].length);
+  }
+  if (u->output && !status) {
+    files[n].path = u->output;
+    status = cli_print_plan(planc_replanned_plan(&u->next), &files[n].text, &files[n].length);
+    n++;
+  }
+  if (!status) status = pl_files_write(files, (size_t)n);
+  for (int32_t k = 0; k < most; k++) free(files[k].text);
+  free(files);
+  return status;
+}
+
+/* --- Files and inputs --------------------------------------------------------------------------------------------- */
+
+static planc_status read_arguments(cli_update *u);
+static planc_status read_bases(cli_update *u);
+static planc_status read_described(cli_update *u, int32_t job, const char *device);
+static planc_status read_measured(cli_update *u, int32_t job, int32_t n);
+static planc_status read_period(cli_update *u);
+static planc_status check_outputs(const cli_update *u);
 
 static planc_status list_files(const prog_arguments *arguments, prog_used_files *files) {
   PLANC_TRY(prog_used_files_read(files, arguments->operands[0]));
@@ -67,15 +147,6 @@ static planc_status list_files(const prog_arguments *arguments, prog_used_files 
     PLANC_TRY(prog_used_files_write(files, prog_option_repeated(arguments, "profile-out", k)));
   return NULL;
 }
-
-/* --- Inputs --------------------------------------------------------------------------------------------------- */
-
-static planc_status read_arguments(cli_update *u);
-static planc_status read_bases(cli_update *u);
-static planc_status read_described(cli_update *u, int32_t job, const char *device);
-static planc_status read_measured(cli_update *u, int32_t job, int32_t n);
-static planc_status read_period(cli_update *u);
-static planc_status check_outputs(const cli_update *u);
 
 static planc_status read_inputs(cli_update *u) {
   const char *path = u->arguments->operands[0];
@@ -155,76 +226,4 @@ static planc_status check_outputs(const cli_update *u) {
   if (n == 0 || n == n_jobs || (n == 1 && alike)) return NULL;
   return planc_error(PLANC_USAGE, "%d file%s for the profiles of %d job%s: give --profile-out for each, in their order",
                      n, n == 1 ? "" : "s", n_jobs, n_jobs == 1 ? "" : "s");
-}
-
-/* --- Updating ------------------------------------------------------------------------------------------------- */
-
-static bool is_mix(const planc_plan *plan);
-static planc_status replan(cli_update *u);
-static planc_status note_other_results(cli_update *u);
-static planc_status write_files(const cli_update *u);
-
-static planc_status update(cli_update *u) {
-  PLANC_TRY(read_inputs(u));
-  u->is_mix = is_mix(u->plan);
-  PLANC_TRY(u->is_mix ? cli_update_ask_mix(u) : cli_update_ask_job(u));
-  if (u->update->change_ppm <= u->threshold_ppm && !u->asks_for_another) {
-    PLANC_TRY(cli_update_report(u, false));
-    return planc_error(PLANC_UNCHANGED, "%s: latencies have not changed by more than the threshold: nothing is written",
-                       u->arguments->operands[0]);
-  }
-  if (u->output) PLANC_TRY(replan(u));
-  PLANC_TRY(write_files(u));
-  return cli_update_report(u, true);
-}
-
-/* What only plans for mixes can be: of several jobs, or of one in whose period there are several iterations. A policy
- * may be of both kinds: what only jobs of mixes have tells then. */
-static bool is_mix(const planc_plan *plan) {
-  if (plan->n_jobs > 1) return true;
-  const planc_job *job = pl_plan_job(plan);
-  if (job->iterations > 1) return true;
-  bool is_of_mixes = planc_mix_policy_find(plan->policy) != NULL;
-  return is_of_mixes && (!planc_policy_find(plan->policy) || job->name || job->priority != 0);
-}
-
-static planc_status replan(cli_update *u) {
-  PLANC_TRY(u->is_mix ? cli_update_replan_mix(u) : cli_update_replan_job(u));
-  PLANC_TRY(note_other_results(u));
-  if (!u->bases || u->next.keeps) return NULL; /* what is kept has run */
-  for (int32_t j = 0; j < u->plan->n_jobs; j++) PLANC_TRY(cli_note_workspaces(u->next.made, j, u->update->profiles[j]));
-  return NULL;
-}
-
-/* Other algorithms and other rounds add up in another order, which is rounded otherwise. */
-static planc_status note_other_results(cli_update *u) {
-  const planc_plan *next = planc_replanned_plan(&u->next);
-  PLANC_TRY(planc_update_other_algorithms(u->plan, next, &u->n_others));
-  if (u->n_others < 0)
-    cli_note("rounds are others than those of the plan at hand: results may differ in the last bits");
-  if (u->n_others > 0)
-    cli_note("%" PRId32 " op%s with other algorithms than in the plan at hand: results may differ in the last bits",
-             u->n_others, u->n_others == 1 ? " runs" : "s run");
-  return NULL;
-}
-
-/* The plan names its profiles' costs: it and they are written together. */
-static planc_status write_files(const cli_update *u) {
-  int32_t n = 0, most = u->n_profile_outputs + 1;
-  planc_status status = NULL;
-  pl_file_text *files = calloc((size_t)most, sizeof *files);
-  if (!files) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
-  for (; n < u->n_profile_outputs && !status; n++) {
-    files[n].path = prog_option_repeated(u->arguments, "profile-out", n);
-    status = planc_update_print(u->update, n, &files[n].text, &files[n].length);
-  }
-  if (u->output && !status) {
-    files[n].path = u->output;
-    status = cli_print_plan(planc_replanned_plan(&u->next), &files[n].text, &files[n].length);
-    n++;
-  }
-  if (!status) status = pl_files_write(files, (size_t)n);
-  for (int32_t k = 0; k < most; k++) free(files[k].text);
-  free(files);
-  return status;
 }

@@ -13,8 +13,6 @@ typedef struct other_mix {
   planc_mix_share shares[PLANC_MIX_MAX_JOBS];
 } other_mix;
 
-enum { LIST_TEXT = 2048, NUMBER_TEXT = 16 };
-
 static planc_status explain_iterations(const planc_mix *mix, const planc_mix_policy *policy,
                                        const planc_mix_share *shares, const char *how, bool *out_told);
 static planc_status explain_deadlines(const planc_mix *mix, const planc_mix_policy *policy,
@@ -75,6 +73,8 @@ static planc_status is_in_time_at_once(const other_mix *o, const planc_mix_polic
 }
 
 /* --- More iterations ---------------------------------------------------------------------------------------------- */
+
+enum { LIST_TEXT = 2048 };
 
 static bool is_limited(const planc_mix *mix, const planc_mix_share *shares);
 static planc_status try_limit(const planc_mix *mix, const planc_mix_policy *policy, const other_mix *found,
@@ -138,7 +138,7 @@ static void note_iterations(const other_mix *o, const char *how) {
 /* --- Longer deadlines --------------------------------------------------------------------------------------------- */
 
 /* MAX_TRIED: mixes, of each of which one plan is made. */
-enum { PARTS = 16, MAX_TRIED = 4, NS_OF_US = 1000 };
+enum { PARTS = 16, MAX_TRIED = 4, NS_OF_US = 1000, NUMBER_TEXT = 16 };
 
 static void set_deadlines(const planc_mix *mix, const planc_mix_share *shares, int64_t parts, other_mix *out);
 static void note_deadlines(const planc_mix_share *shares, const other_mix *o);

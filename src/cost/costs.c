@@ -34,11 +34,11 @@ typedef struct op_costs {
 } op_costs;
 
 static op_costs op_costs_of(const planc_profile *profile, const planc_graph *graph, int32_t index);
+static planc_status overflow(const planc_op *op, int64_t batch);
 static bool conv_case_of(const planc_graph *graph, const op_costs *of, int64_t batch, pl_conv_case *out);
 static bool stream_variant(const planc_profile *profile, const planc_graph *graph, const op_costs *of, int64_t batch,
                            planc_variant *out);
 static planc_variant roofline_conv(const planc_profile *profile, const pl_conv_case *at, planc_method method);
-static planc_status overflow(const planc_op *op, int64_t batch);
 
 planc_status planc_cost_roofline(const planc_profile *profile, const planc_graph *graph, int32_t op, int64_t batch,
                                  planc_method method, planc_variant *out) {
@@ -49,11 +49,16 @@ planc_status planc_cost_roofline(const planc_profile *profile, const planc_graph
   return fits && out->time_ns <= PL_JSON_MAX ? NULL : overflow(of.op, batch);
 }
 
-/* --- One op --------------------------------------------------------------------------------------------------- */
+/* --- One op ------------------------------------------------------------------------------------------------------- */
 
 static planc_dtype dtype_of(const planc_graph *graph, const planc_op *op);
 static pl_multiply_kind kind_of(const planc_graph *graph, const planc_op *op);
 static bool is_batched_product(const planc_graph *graph, const planc_op *op);
+static planc_variant roofline_variant(const planc_profile *profile, const planc_graph *graph, const op_costs *of,
+                                      int64_t batch, int64_t flops, pl_traffic traffic);
+static pl_product linear_product(const planc_tensor *result, bool batched, int64_t flops, int64_t batch);
+static pl_traffic traffic_of(const planc_profile *profile, const planc_graph *graph, const op_costs *of, int64_t batch,
+                             int64_t bytes);
 
 /* A profile names types, foreign ones too: what it says of the op's is looked up here, once for all batches. */
 static op_costs op_costs_of(const planc_profile *profile, const planc_graph *graph, int32_t index) {
@@ -102,12 +107,6 @@ static bool conv_case_of(const planc_graph *graph, const op_costs *of, int64_t b
                         .images = planc_law_at(of->images->dims[0], batch)};
   return out->images >= 0;
 }
-
-static planc_variant roofline_variant(const planc_profile *profile, const planc_graph *graph, const op_costs *of,
-                                      int64_t batch, int64_t flops, pl_traffic traffic);
-static pl_product linear_product(const planc_tensor *result, bool batched, int64_t flops, int64_t batch);
-static pl_traffic traffic_of(const planc_profile *profile, const planc_graph *graph, const op_costs *of, int64_t batch,
-                             int64_t bytes);
 
 /* The one kernel of an op that is no convolution. */
 static bool stream_variant(const planc_profile *profile, const planc_graph *graph, const op_costs *of, int64_t batch,
@@ -161,34 +160,7 @@ static pl_traffic traffic_of(const planc_profile *profile, const planc_graph *gr
   return out;
 }
 
-/* Appends all variants of an op at `batch`, in no order. */
-static planc_status add_variants(const planc_profile *profile, const planc_graph *graph, const op_costs *of,
-                                 int64_t batch, variant_list *out) {
-  if (of->measured) {
-    int64_t before = out->len;
-    for (int32_t v = 0; v < of->measured->n_variants; v++) {
-      planc_variant at = pl_measured_at(&of->measured->variants[v], batch, of->scales, profile->compute.kernel_ns);
-      if (at.workspace_bytes >= 0) VEC_PUSH(out, at);
-    }
-    if (out->len > before) return NULL;
-    return planc_error(PLANC_BAD_INPUT, "op %s: the profile has no algorithm for batch %lld", of->op->name,
-                       (long long)batch);
-  }
-  if (of->is_conv) {
-    pl_conv_case at;
-    if (!conv_case_of(graph, of, batch, &at)) return overflow(of->op, batch);
-    planc_variant found[PL_MAX_CONV_VARIANTS];
-    int32_t count = pl_conv_variants(profile, &at, found);
-    for (int32_t v = 0; v < count; v++) VEC_PUSH(out, found[v]);
-    return NULL;
-  }
-  planc_variant only;
-  if (!stream_variant(profile, graph, of, batch, &only)) return overflow(of->op, batch);
-  VEC_PUSH(out, only);
-  return NULL;
-}
-
-/* --- One kernel ----------------------------------------------------------------------------------------------- */
+/* --- One kernel --------------------------------------------------------------------------------------------------- */
 
 static const char *algorithm_of(const pl_conv *conv, planc_method method) {
   if (pl_conv_is_depthwise(conv)) return "depthwise";
@@ -214,31 +186,13 @@ static planc_variant roofline_conv(const planc_profile *profile, const pl_conv_c
   return out;
 }
 
-/* --- Order ---------------------------------------------------------------------------------------------------- */
+/* --- Order -------------------------------------------------------------------------------------------------------- */
 
 bool planc_variant_precedes(const planc_variant *a, const planc_variant *b) {
   if (a->workspace_bytes != b->workspace_bytes) return a->workspace_bytes < b->workspace_bytes;
   if (a->time_ns != b->time_ns) return a->time_ns < b->time_ns;
   if (a->deterministic != b->deterministic) return a->deterministic;
   return strcmp(a->algorithm, b->algorithm) < 0;
-}
-
-/* Puts the baseline first and the others in order of name. */
-static void order_variants(planc_variant *of, int32_t count) {
-  assert(count > 0); /* an op without an algorithm has been refused */
-  int32_t baseline = 0;
-  for (int32_t v = 1; v < count; v++) {
-    if (planc_variant_precedes(&of[v], &of[baseline])) baseline = v;
-  }
-  planc_variant first = of[baseline];
-  of[baseline] = of[0];
-  of[0] = first;
-  for (int32_t v = 2; v < count; v++) {
-    planc_variant moved = of[v];
-    int32_t to = v;
-    for (; to > 1 && strcmp(moved.algorithm, of[to - 1].algorithm) < 0; to--) of[to] = of[to - 1];
-    of[to] = moved;
-  }
 }
 
 int32_t planc_variant_fastest(const planc_variant *variants, int32_t count, int64_t limit) {
@@ -254,10 +208,13 @@ int32_t planc_variant_fastest(const planc_variant *variants, int32_t count, int6
   return best;
 }
 
-/* --- The table ------------------------------------------------------------------------------------------------ */
+/* --- The table ---------------------------------------------------------------------------------------------------- */
 
 static planc_status sort_batches(int32_t n_batches, const int64_t *batches, int64_t *out, int32_t *out_count);
 static planc_status fill(const planc_profile *profile, const planc_costs *costs, index_list *first, variant_list *all);
+static planc_status add_variants(const planc_profile *profile, const planc_graph *graph, const op_costs *of,
+                                 int64_t batch, variant_list *out);
+static void order_variants(planc_variant *of, int32_t count);
 
 planc_status planc_costs_make(const planc_profile *profile, const planc_graph *graph, int32_t n_batches,
                               const int64_t *batches, planc_costs **out) {
@@ -308,18 +265,6 @@ int32_t planc_costs_batch(const planc_costs *costs, int64_t batch) {
   return low < costs->n_batches && costs->batches[low] == batch ? low : -1;
 }
 
-int64_t planc_costs_add_ns(const planc_profile *profile, int64_t bytes) {
-  pl_work work = {0};
-  int64_t moved = pl_mul_saturate(bytes, 3);
-  pl_work_stream(&work, profile, false, 0, pl_traffic_of(profile, PLANC_CLASS_elementwise, moved),
-                 pl_spread_of_bytes(profile, moved));
-  return work.time_ns;
-}
-
-int64_t planc_link_ns(const planc_link *link, int64_t bytes) {
-  return pl_add_saturate(link->latency_ns, pl_muldiv_ceil(bytes, PL_NS, link->bytes_per_second));
-}
-
 /* Sorted, without doubles. */
 static planc_status sort_batches(int32_t n_batches, const int64_t *batches, int64_t *out, int32_t *out_count) {
   int32_t count = 0;
@@ -359,4 +304,63 @@ static planc_status fill(const planc_profile *profile, const planc_costs *costs,
   }
   VEC_PUSH(first, (int32_t)all->len);
   return NULL;
+}
+
+/* Appends all variants of an op at `batch`, in no order. */
+static planc_status add_variants(const planc_profile *profile, const planc_graph *graph, const op_costs *of,
+                                 int64_t batch, variant_list *out) {
+  if (of->measured) {
+    int64_t before = out->len;
+    for (int32_t v = 0; v < of->measured->n_variants; v++) {
+      planc_variant at = pl_measured_at(&of->measured->variants[v], batch, of->scales, profile->compute.kernel_ns);
+      if (at.workspace_bytes >= 0) VEC_PUSH(out, at);
+    }
+    if (out->len > before) return NULL;
+    return planc_error(PLANC_BAD_INPUT, "op %s: the profile has no algorithm for batch %lld", of->op->name,
+                       (long long)batch);
+  }
+  if (of->is_conv) {
+    pl_conv_case at;
+    if (!conv_case_of(graph, of, batch, &at)) return overflow(of->op, batch);
+    planc_variant found[PL_MAX_CONV_VARIANTS];
+    int32_t count = pl_conv_variants(profile, &at, found);
+    for (int32_t v = 0; v < count; v++) VEC_PUSH(out, found[v]);
+    return NULL;
+  }
+  planc_variant only;
+  if (!stream_variant(profile, graph, of, batch, &only)) return overflow(of->op, batch);
+  VEC_PUSH(out, only);
+  return NULL;
+}
+
+/* Puts the baseline first and the others in order of name. */
+static void order_variants(planc_variant *of, int32_t count) {
+  assert(count > 0); /* an op without an algorithm has been refused */
+  int32_t baseline = 0;
+  for (int32_t v = 1; v < count; v++) {
+    if (planc_variant_precedes(&of[v], &of[baseline])) baseline = v;
+  }
+  planc_variant first = of[baseline];
+  of[baseline] = of[0];
+  of[0] = first;
+  for (int32_t v = 2; v < count; v++) {
+    planc_variant moved = of[v];
+    int32_t to = v;
+    for (; to > 1 && strcmp(moved.algorithm, of[to - 1].algorithm) < 0; to--) of[to] = of[to - 1];
+    of[to] = moved;
+  }
+}
+
+/* --- Beside ops --------------------------------------------------------------------------------------------------- */
+
+int64_t planc_costs_add_ns(const planc_profile *profile, int64_t bytes) {
+  pl_work work = {0};
+  int64_t moved = pl_mul_saturate(bytes, 3);
+  pl_work_stream(&work, profile, false, 0, pl_traffic_of(profile, PLANC_CLASS_elementwise, moved),
+                 pl_spread_of_bytes(profile, moved));
+  return work.time_ns;
+}
+
+int64_t planc_link_ns(const planc_link *link, int64_t bytes) {
+  return pl_add_saturate(link->latency_ns, pl_muldiv_ceil(bytes, PL_NS, link->bytes_per_second));
 }

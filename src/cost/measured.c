@@ -12,12 +12,14 @@
 /* An op has few algorithms in any honest file; the limit keeps the search for doubles from going quadratic. */
 enum { MAX_VARIANTS = 256 };
 
+/* --- Reading ------------------------------------------------------------------------------------------------------ */
+
 static planc_status read_op(const pl_json *at, pl_arena *arena, pl_measured_op *out);
-static planc_status copy_name(const pl_json *at, pl_arena *arena, const char **out);
 static planc_status read_variant(const pl_json *at, pl_arena *arena, pl_measured_variant *out);
-static planc_status read_workspaces(const pl_json *at, pl_arena *arena, pl_measured_variant *variant);
-static planc_status check_notes(const pl_json *at);
 static planc_status read_points(const pl_json *at, pl_arena *arena, pl_measured_variant *variant);
+static planc_status read_workspaces(const pl_json *at, pl_arena *arena, pl_measured_variant *variant);
+static planc_status copy_name(const pl_json *at, pl_arena *arena, const char **out);
+static planc_status check_notes(const pl_json *at);
 static planc_status check_workspace(const pl_json *at, const pl_measured_variant *variant);
 
 planc_status pl_measured_read(const pl_json *at, pl_arena *arena, pl_measured *out) {
@@ -76,18 +78,6 @@ static planc_status read_variant(const pl_json *at, pl_arena *arena, pl_measured
   PLANC_TRY(read_points(&members[POINTS], arena, out));
   return members[WORKSPACE].value ? check_workspace(&members[WORKSPACE], out) : NULL;
 }
-
-void pl_measured_free(pl_measured *measured) {
-  pl_map_free(&measured->by_name);
-}
-
-const pl_measured_op *pl_measured_find(const pl_measured *measured, const char *op) {
-  if (measured->n_ops == 0) return NULL;
-  int32_t index = pl_map_get(&measured->by_name, op, strlen(op));
-  return index < 0 ? NULL : &measured->ops[index];
-}
-
-/* --- Reading -------------------------------------------------------------------------------------------------- */
 
 static planc_status check_batch(const pl_json *at, int64_t batch, int64_t before) {
   if (batch > before) return NULL;
@@ -156,9 +146,23 @@ static planc_status check_workspace(const pl_json *at, const pl_measured_variant
   return bytes == most ? NULL : pl_json_error(at, "must be the largest of the points', %" PRId64, most);
 }
 
-/* --- Interpolation -------------------------------------------------------------------------------------------- */
+/* --- Finding and freeing ------------------------------------------------------------------------------------------ */
+
+const pl_measured_op *pl_measured_find(const pl_measured *measured, const char *op) {
+  if (measured->n_ops == 0) return NULL;
+  int32_t index = pl_map_get(&measured->by_name, op, strlen(op));
+  return index < 0 ? NULL : &measured->ops[index];
+}
+
+void pl_measured_free(pl_measured *measured) {
+  pl_map_free(&measured->by_name);
+}
+
+/* --- Interpolation ------------------------------------------------------------------------------------------------ */
 
 static planc_variant interpolate(const pl_measured_variant *variant, int64_t batch, bool scales, int64_t kernel_ns);
+static const pl_point *segment_end(const pl_measured_variant *variant, int64_t batch);
+static int64_t line_at(int64_t x0, int64_t y0, int64_t x1, int64_t y1, int64_t x);
 static const pl_measured_workspace *find_workspace(const pl_measured_variant *variant, int64_t batch);
 static bool has_point(const pl_measured_variant *variant, int64_t batch);
 static int64_t workspace_above(const pl_measured_variant *variant, int64_t batch);
@@ -181,11 +185,6 @@ bool pl_measured_is_listed(const pl_measured_variant *variant, int64_t batch) {
   return variant->n_workspaces == 0 || batch < variant->points[variant->n_points - 1].batch;
 }
 
-static const pl_point *segment_end(const pl_measured_variant *variant, int64_t batch);
-static int64_t clamp(int64_t value, int64_t min, int64_t max);
-static int64_t line_at(int64_t x0, int64_t y0, int64_t x1, int64_t y1, int64_t x);
-static int64_t larger(int64_t a, int64_t b);
-
 static planc_variant interpolate(const pl_measured_variant *variant, int64_t batch, bool scales, int64_t kernel_ns) {
   planc_variant out = {
       .algorithm = variant->algorithm, .deterministic = variant->deterministic, .measured = !variant->predicted};
@@ -200,10 +199,10 @@ static planc_variant interpolate(const pl_measured_variant *variant, int64_t bat
   }
   const pl_point *b = segment_end(variant, batch);
   const pl_point *a = b - 1;
-  int64_t within = clamp(batch, a->batch, b->batch);
+  int64_t within = pl_clamp(batch, a->batch, b->batch);
   out.time_ns = line_at(a->batch, a->time_ns, b->batch, b->time_ns, batch);
   /* A smaller batch takes no less for each of its samples: what the line says there is the points' noise. */
-  if (batch < a->batch) out.time_ns = larger(out.time_ns, pl_muldiv_ceil(a->time_ns, batch, a->batch));
+  if (batch < a->batch) out.time_ns = pl_max(out.time_ns, pl_muldiv_ceil(a->time_ns, batch, a->batch));
   out.workspace_bytes = line_at(a->batch, a->workspace_bytes, b->batch, b->workspace_bytes, batch);
   out.busy_ppm = line_at(a->batch, a->busy_ppm, b->batch, b->busy_ppm, within);
   return out;
@@ -225,11 +224,6 @@ static const pl_point *segment_end(const pl_measured_variant *variant, int64_t b
   return &variant->points[low];
 }
 
-static int64_t clamp(int64_t value, int64_t min, int64_t max) {
-  if (value < min) return min;
-  return value > max ? max : value;
-}
-
 /* The line through (x0, y0) and (x1, y1) at x, rounded up, at least 0, saturating. */
 static int64_t line_at(int64_t x0, int64_t y0, int64_t x1, int64_t y1, int64_t x) {
   pl_signed_wide numerator = (pl_signed_wide)y0 * (x1 - x) + (pl_signed_wide)y1 * (x - x0);
@@ -237,10 +231,6 @@ static int64_t line_at(int64_t x0, int64_t y0, int64_t x1, int64_t y1, int64_t x
   if (numerator <= 0) return 0;
   pl_signed_wide value = (numerator + denominator - 1) / denominator;
   return value > INT64_MAX ? INT64_MAX : (int64_t)value;
-}
-
-static int64_t larger(int64_t a, int64_t b) {
-  return a > b ? a : b;
 }
 
 static int compare_workspaces(const void *batch, const void *workspace) {

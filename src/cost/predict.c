@@ -129,7 +129,7 @@ static op_groups groups_of(const predicting_ops *p, int32_t op) {
   return out;
 }
 
-/* --- One variant ---------------------------------------------------------------------------------------------- */
+/* --- One variant -------------------------------------------------------------------------------------------------- */
 
 static planc_status put(memory *m, pl_map *map, const key *of, int64_t index) {
   const char *bytes;
@@ -166,7 +166,7 @@ static planc_status add_modelled(predicting_ops *p, int32_t op, int64_t batch, i
   return NULL;
 }
 
-/* --- One op at one batch -------------------------------------------------------------------------------------- */
+/* --- One op at one batch ------------------------------------------------------------------------------------------ */
 
 /* What an op and others would keep busy beyond all of the device they share in proportion: the op takes longer for the
  * same work. */
@@ -261,7 +261,7 @@ static bool is_listed(const predicting_ops *p, int32_t op) {
   return p->listed && pl_measured_find(&p->options->listed->measured, p->options->graph->ops[op].name);
 }
 
-/* --- All ------------------------------------------------------------------------------------------------------ */
+/* --- Variants of one batch ---------------------------------------------------------------------------------------- */
 
 static int by_algorithm(const void *a, const void *b) {
   return strcmp(((const planc_variant *)a)->algorithm, ((const planc_variant *)b)->algorithm);
@@ -278,6 +278,8 @@ static void keep_rising(const predicting_ops *p, int64_t before, int64_t from, i
     }
   }
 }
+
+/* --- Set-up ------------------------------------------------------------------------------------------------------- */
 
 /* Batches are those of the roofline's table, ascending and distinct. */
 static planc_status set_up(predicting_ops *p) {

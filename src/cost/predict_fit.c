@@ -26,16 +26,16 @@ typedef struct judging {
   numbers model, roofline; /* relative errors, in ppm */
 } judging;
 
-static int32_t find_same(const planc_fit_case *cases, int32_t of);
 static planc_status fit_and_judge(const pl_samples *all, int32_t n_cases, planc_model *model, planc_fit_report *report);
-static planc_status judge_repeats(const pl_samples *all, planc_fit_report *report);
 static planc_status judge(const pl_samples *all, left_out out_of, int32_t n, planc_fit_error *out);
-static planc_status fit(const pl_samples *all, const left_out *out_of, planc_model *model);
 static planc_status judge_without(const pl_samples *all, const left_out *out_of, judging *j);
-static int64_t quantile(numbers *of, int percent);
 static bool is_out(const left_out *out, const pl_sample *sample);
+static planc_status fit(const pl_samples *all, const left_out *out_of, planc_model *model);
 static const pl_model_group *find_group(const planc_model *model, const pl_sample *sample);
 static int64_t relative_ppm(int64_t predicted, int64_t measured);
+static int64_t quantile(numbers *of, int percent);
+static planc_status judge_repeats(const pl_samples *all, planc_fit_report *report);
+static int32_t find_same(const planc_fit_case *cases, int32_t of);
 
 planc_status planc_model_fit(const planc_profile *base, const planc_fit_case *cases, int32_t n_cases, planc_model **out,
                              planc_fit_report *report) {
@@ -114,7 +114,66 @@ static bool is_out(const left_out *out, const pl_sample *sample) {
          (out->kind == OUT_GRAPH && sample->graph == out->index);
 }
 
-/* --- Shapes --------------------------------------------------------------------------------------------------- */
+/* --- Groups ------------------------------------------------------------------------------------------------------- */
+
+static planc_status fit_group(const pl_samples *all, int64_t from, int64_t to, const left_out *out_of,
+                              planc_model *model, pl_model_group *group);
+static void thin_out(pl_model_group *group, pl_model_sample *samples);
+static int64_t merge_shape(const pl_samples *all, int64_t from, const left_out *out_of, pl_model_sample *out,
+                           int64_t *out_n);
+static void fit_line(pl_model_group *group, pl_model_sample *samples);
+
+/* Fills an empty model. */
+static planc_status fit(const pl_samples *all, const left_out *out_of, planc_model *model) {
+  VEC(pl_model_group) groups = {0};
+  planc_status status = NULL;
+  for (int64_t from = 0, to; !status && from < all->len; from = to) {
+    for (to = from + 1; to < all->len && pl_samples_same_group(&all->data[from], &all->data[to]);) to++;
+    status = VEC_RESERVE(&groups, groups.len + 1);
+    if (!status) status = fit_group(all, from, to, out_of, model, &groups.data[groups.len]);
+    if (!status) groups.len += groups.data[groups.len].n_samples > 0;
+  }
+  pl_model_group *kept = NULL;
+  if (!status && groups.len > PL_MODEL_MAX_GROUPS)
+    status = planc_error(PLANC_BAD_INPUT, "more than %d types and algorithms", PL_MODEL_MAX_GROUPS);
+  if (!status) status = PL_NEW(&model->arena, &kept, groups.len);
+  if (!status && groups.len > 0) memcpy(kept, groups.data, (size_t)groups.len * sizeof *kept);
+  model->groups = kept;
+  model->n_groups = (int32_t)groups.len;
+  VEC_FREE(&groups);
+  return status;
+}
+
+/* One group from the samples at [from, to). */
+static planc_status fit_group(const pl_samples *all, int64_t from, int64_t to, const left_out *out_of,
+                              planc_model *model, pl_model_group *group) {
+  const pl_sample *first = &all->data[from];
+  pl_model_sample *samples;
+  *group = (pl_model_group){.deterministic = true};
+  PLANC_TRY(PL_NEW(&model->arena, &samples, to - from));
+  for (int64_t s = from, n; s < to;) {
+    s = merge_shape(all, s, out_of, &samples[group->n_samples], &n);
+    group->n_samples += n > 0;
+  }
+  for (int64_t s = from; s < to; s++) group->deterministic &= all->data[s].deterministic;
+  if (group->n_samples == 0) return NULL;
+  PLANC_TRY(pl_arena_strndup(&model->arena, first->type, strlen(first->type), &group->type));
+  PLANC_TRY(pl_arena_strndup(&model->arena, first->algorithm, strlen(first->algorithm), &group->algorithm));
+  thin_out(group, samples);
+  group->samples = samples;
+  fit_line(group, samples);
+  return NULL;
+}
+
+/* Of more shapes than a model holds those in between are left out, evenly. */
+static void thin_out(pl_model_group *group, pl_model_sample *samples) {
+  int32_t n = group->n_samples;
+  if (n <= PL_MODEL_MAX_SAMPLES) return;
+  for (int32_t s = 0; s < PL_MODEL_MAX_SAMPLES; s++) samples[s] = samples[pl_muldiv_floor(s, n, PL_MODEL_MAX_SAMPLES)];
+  group->n_samples = PL_MODEL_MAX_SAMPLES;
+}
+
+/* --- Shapes ------------------------------------------------------------------------------------------------------- */
 
 /* The samples of one shape as one: the mean of their logarithms, the most of their workspaces and busy shares. Gives
  * the index behind them; out->residual is the logarithm of time over roofline, *out_n how many there were. */
@@ -136,7 +195,7 @@ static int64_t merge_shape(const pl_samples *all, int64_t from, const left_out *
   return s;
 }
 
-/* --- The line ------------------------------------------------------------------------------------------------- */
+/* --- The line ----------------------------------------------------------------------------------------------------- */
 
 enum { N = PL_N_FEATURES };
 
@@ -218,63 +277,7 @@ static int64_t fixed(double value, int64_t most) {
   return scaled < (double)most ? (int64_t)floor(scaled + 0.5) : most;
 }
 
-/* --- Groups --------------------------------------------------------------------------------------------------- */
-
-static planc_status fit_group(const pl_samples *all, int64_t from, int64_t to, const left_out *out_of,
-                              planc_model *model, pl_model_group *group);
-static void thin_out(pl_model_group *group, pl_model_sample *samples);
-
-/* Fills an empty model. */
-static planc_status fit(const pl_samples *all, const left_out *out_of, planc_model *model) {
-  VEC(pl_model_group) groups = {0};
-  planc_status status = NULL;
-  for (int64_t from = 0, to; !status && from < all->len; from = to) {
-    for (to = from + 1; to < all->len && pl_samples_same_group(&all->data[from], &all->data[to]);) to++;
-    status = VEC_RESERVE(&groups, groups.len + 1);
-    if (!status) status = fit_group(all, from, to, out_of, model, &groups.data[groups.len]);
-    if (!status) groups.len += groups.data[groups.len].n_samples > 0;
-  }
-  pl_model_group *kept = NULL;
-  if (!status && groups.len > PL_MODEL_MAX_GROUPS)
-    status = planc_error(PLANC_BAD_INPUT, "more than %d types and algorithms", PL_MODEL_MAX_GROUPS);
-  if (!status) status = PL_NEW(&model->arena, &kept, groups.len);
-  if (!status && groups.len > 0) memcpy(kept, groups.data, (size_t)groups.len * sizeof *kept);
-  model->groups = kept;
-  model->n_groups = (int32_t)groups.len;
-  VEC_FREE(&groups);
-  return status;
-}
-
-/* One group from the samples at [from, to). */
-static planc_status fit_group(const pl_samples *all, int64_t from, int64_t to, const left_out *out_of,
-                              planc_model *model, pl_model_group *group) {
-  const pl_sample *first = &all->data[from];
-  pl_model_sample *samples;
-  *group = (pl_model_group){.deterministic = true};
-  PLANC_TRY(PL_NEW(&model->arena, &samples, to - from));
-  for (int64_t s = from, n; s < to;) {
-    s = merge_shape(all, s, out_of, &samples[group->n_samples], &n);
-    group->n_samples += n > 0;
-  }
-  for (int64_t s = from; s < to; s++) group->deterministic &= all->data[s].deterministic;
-  if (group->n_samples == 0) return NULL;
-  PLANC_TRY(pl_arena_strndup(&model->arena, first->type, strlen(first->type), &group->type));
-  PLANC_TRY(pl_arena_strndup(&model->arena, first->algorithm, strlen(first->algorithm), &group->algorithm));
-  thin_out(group, samples);
-  group->samples = samples;
-  fit_line(group, samples);
-  return NULL;
-}
-
-/* Of more shapes than a model holds those in between are left out, evenly. */
-static void thin_out(pl_model_group *group, pl_model_sample *samples) {
-  int32_t n = group->n_samples;
-  if (n <= PL_MODEL_MAX_SAMPLES) return;
-  for (int32_t s = 0; s < PL_MODEL_MAX_SAMPLES; s++) samples[s] = samples[pl_muldiv_floor(s, n, PL_MODEL_MAX_SAMPLES)];
-  group->n_samples = PL_MODEL_MAX_SAMPLES;
-}
-
-/* --- Judging -------------------------------------------------------------------------------------------------- */
+/* --- Judging ------------------------------------------------------------------------------------------------------ */
 
 static const pl_model_group *find_group(const planc_model *model, const pl_sample *sample) {
   int32_t count, first = pl_model_groups_of(model, sample->type, &count);

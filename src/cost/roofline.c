@@ -14,7 +14,6 @@ static int64_t time_at(int64_t amount, int64_t peak_per_second, int64_t share_pp
 static int64_t peak_of(const pl_compute *compute, bool half);
 static void add_kernel(pl_work *work, const planc_profile *profile, int64_t time_ns, int64_t busy_ppm,
                        int64_t least_ns);
-static int64_t max(int64_t a, int64_t b);
 static int64_t traffic_ns(const planc_profile *profile, pl_traffic traffic);
 static int64_t least_traffic_ns(const planc_profile *profile, pl_traffic traffic);
 static int64_t share_ppm(int64_t part, int64_t whole);
@@ -33,9 +32,9 @@ void pl_work_stream(pl_work *work, const planc_profile *profile, bool half, int6
                     pl_spread spread) {
   const pl_compute *compute = &profile->compute;
   int64_t flops_ns = time_at(flops, peak_of(compute, half), profile->multiply[PL_MULTIPLY_LINEAR].flops_ppm);
-  add_kernel(work, profile, max(flops_ns, traffic_ns(profile, traffic)),
+  add_kernel(work, profile, pl_max(flops_ns, traffic_ns(profile, traffic)),
              share_ppm(spread.items, pl_mul_saturate(compute->processors, spread.per_processor)),
-             max(flops_ns, least_traffic_ns(profile, traffic)));
+             pl_max(flops_ns, least_traffic_ns(profile, traffic)));
 }
 
 static arithmetic multiply_by(const planc_profile *profile, const pl_product *product, int64_t tile, int64_t flops_ppm,
@@ -52,15 +51,8 @@ void pl_work_multiply(pl_work *work, const planc_profile *profile, pl_multiply_k
     arithmetic small = multiply_by(profile, product, by->small_tile, by->small_flops_ppm, by->depth_overhead, peak);
     if (small.time_ns < flops.time_ns) flops = small;
   }
-  add_kernel(work, profile, max(flops.time_ns, traffic_ns(profile, traffic)), flops.busy_ppm,
-             max(flops.least_ns, least_traffic_ns(profile, traffic)));
-}
-
-static int64_t min(int64_t a, int64_t b) {
-  return a < b ? a : b;
-}
-static int64_t max(int64_t a, int64_t b) {
-  return a > b ? a : b;
+  add_kernel(work, profile, pl_max(flops.time_ns, traffic_ns(profile, traffic)), flops.busy_ppm,
+             pl_max(flops.least_ns, least_traffic_ns(profile, traffic)));
 }
 
 /* Time of `amount` at a share of a peak rate; an amount that is too large stays so. */
@@ -70,7 +62,7 @@ static int64_t time_at(int64_t amount, int64_t peak_per_second, int64_t share_pp
 }
 
 static int64_t share_ppm(int64_t part, int64_t whole) {
-  return part >= whole ? PL_PPM : max(1, pl_muldiv_ceil(part, PL_PPM, whole));
+  return part >= whole ? PL_PPM : pl_max(1, pl_muldiv_ceil(part, PL_PPM, whole));
 }
 
 /* `least_ns` is what the kernel's arithmetic takes at the rate that it reaches when it fills the device, since a
@@ -79,7 +71,7 @@ static int64_t share_ppm(int64_t part, int64_t whole) {
 static void add_kernel(pl_work *work, const planc_profile *profile, int64_t time_ns, int64_t busy_ppm,
                        int64_t least_ns) {
   int64_t kernel_ns = pl_add_saturate(profile->compute.kernel_ns, time_ns);
-  busy_ppm = max(busy_ppm, share_ppm(least_ns, kernel_ns));
+  busy_ppm = pl_max(busy_ppm, share_ppm(least_ns, kernel_ns));
   work->time_ns = pl_add_saturate(work->time_ns, kernel_ns);
   work->busy_ns = pl_add_saturate(work->busy_ns, pl_muldiv_ceil(kernel_ns, busy_ppm, PL_PPM));
 }
@@ -95,7 +87,7 @@ static int64_t traffic_ns(const planc_profile *profile, pl_traffic traffic) {
   if (traffic.cached > 0)
     memory_ns =
         pl_add_saturate(memory_ns, time_at(traffic.cached, profile->cache.bytes_per_second, traffic.efficiency_ppm));
-  return max(memory_ns, asked_ns);
+  return pl_max(memory_ns, asked_ns);
 }
 
 /* What it takes of the device's memory at the full bandwidth, or of its cache. */
@@ -121,7 +113,7 @@ static arithmetic multiply_by(const planc_profile *profile, const pl_product *pr
   int64_t busy_ppm = share_ppm(tiles, compute->processors);
   if (product->may_split) {
     int64_t shared = pl_muldiv_ceil(tiles, depth, compute->processors);
-    steps = min(steps, max(shared, min(depth, compute->split_depth)));
+    steps = pl_min(steps, pl_max(shared, pl_min(depth, compute->split_depth)));
     busy_ppm = share_ppm(shared, steps);
   }
   if (profile->occupancy.threads) busy_ppm = busy_with(profile, product, tiles, tile);
@@ -147,7 +139,7 @@ planc_variant pl_work_variant(const pl_work *work, const char *algorithm, int64_
   return (planc_variant){.algorithm = algorithm,
                          .time_ns = work->time_ns,
                          .workspace_bytes = workspace_bytes,
-                         .busy_ppm = share_ppm(work->busy_ns, max(1, work->time_ns)),
+                         .busy_ppm = share_ppm(work->busy_ns, pl_max(1, work->time_ns)),
                          .deterministic = true,
                          .measured = false};
 }

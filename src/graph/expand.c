@@ -41,8 +41,8 @@ static planc_status expand(expansion *e, const planc_job *jobs, int32_t n_jobs);
 static planc_status copy_job(pl_arena *arena, const planc_job *job, planc_job *out);
 static planc_status plan_job(expansion *e, const planc_job *job, pl_job_plan *out);
 static planc_status allocate(expansion *e);
-static planc_status play(expansion *e, int32_t job);
 static planc_status index_buffers(expansion *e);
+static planc_status play(expansion *e, int32_t job);
 
 planc_status planc_expand(const planc_job *jobs, int32_t n_jobs, planc_trace **out) {
   expansion e = {0};
@@ -147,7 +147,7 @@ static planc_status plan_job(expansion *e, const planc_job *job, pl_job_plan *ou
   return pl_job_plan_make(&e->scratch, job, &e->graphs[g], out);
 }
 
-/* --- The trace's size ----------------------------------------------------------------------------------------- */
+/* --- The trace ---------------------------------------------------------------------------------------------------- */
 
 static planc_status allocate(expansion *e) {
   pl_trace_size size = {0};
@@ -162,14 +162,41 @@ static planc_status allocate(expansion *e) {
   return PL_NEW(arena, &e->buffers, size.buffers);
 }
 
-/* --- Playing the rounds --------------------------------------------------------------------------------------- */
+/* Groups the accesses by buffer and hands everything to the trace. */
+static planc_status index_buffers(expansion *e) {
+  int32_t *by_buffer;
+  assert(e->n_instances == e->size.instances && e->n_accesses == e->size.accesses && e->n_buffers == e->size.buffers);
+  PLANC_TRY(PL_NEW(&e->memory->arena, &by_buffer, e->n_accesses));
+  for (int32_t a = 0; a < e->n_accesses; a++) e->buffers[e->accesses[a].buffer].n_accesses++;
+  int32_t first = 0;
+  for (int32_t b = 0; b < e->n_buffers; b++) {
+    e->buffers[b].first_access = first;
+    first += e->buffers[b].n_accesses;
+    e->buffers[b].n_accesses = 0;
+  }
+  for (int32_t a = 0; a < e->n_accesses; a++) {
+    planc_buffer *buffer = &e->buffers[e->accesses[a].buffer];
+    by_buffer[buffer->first_access + buffer->n_accesses++] = a;
+  }
+  planc_trace *trace = &e->memory->trace;
+  trace->n_instances = e->n_instances;
+  trace->n_accesses = e->n_accesses;
+  trace->n_buffers = e->n_buffers;
+  trace->instances = e->instances;
+  trace->accesses = e->accesses;
+  trace->by_buffer = by_buffer;
+  trace->buffers = e->buffers;
+  return NULL;
+}
 
-static planc_status run_op(expansion *e, int32_t o, const place *at);
-static planc_status add_gradients(expansion *e, int32_t o, int32_t position, const place *at);
-static planc_status exchange_gradients(expansion *e, const place *at);
+/* --- Playing the rounds ------------------------------------------------------------------------------------------- */
+
 static planc_status start_job(expansion *e, int32_t job);
 static planc_status play_rounds(expansion *e, int32_t job, int32_t iteration);
 static planc_status play_optimizer(expansion *e, const place *at);
+static planc_status run_op(expansion *e, int32_t o, const place *at);
+static planc_status add_gradients(expansion *e, int32_t o, int32_t position, const place *at);
+static planc_status exchange_gradients(expansion *e, const place *at);
 
 static planc_status play(expansion *e, int32_t job) {
   PLANC_TRY(start_job(e, job));
@@ -357,32 +384,5 @@ static planc_status exchange_gradients(expansion *e, const place *at) {
       if (use->n_touches > 0 && use->last_position == position) PLANC_TRY(exchange(e, slot, at));
     }
   }
-  return NULL;
-}
-
-/* Groups the accesses by buffer and hands everything to the trace. */
-static planc_status index_buffers(expansion *e) {
-  int32_t *by_buffer;
-  assert(e->n_instances == e->size.instances && e->n_accesses == e->size.accesses && e->n_buffers == e->size.buffers);
-  PLANC_TRY(PL_NEW(&e->memory->arena, &by_buffer, e->n_accesses));
-  for (int32_t a = 0; a < e->n_accesses; a++) e->buffers[e->accesses[a].buffer].n_accesses++;
-  int32_t first = 0;
-  for (int32_t b = 0; b < e->n_buffers; b++) {
-    e->buffers[b].first_access = first;
-    first += e->buffers[b].n_accesses;
-    e->buffers[b].n_accesses = 0;
-  }
-  for (int32_t a = 0; a < e->n_accesses; a++) {
-    planc_buffer *buffer = &e->buffers[e->accesses[a].buffer];
-    by_buffer[buffer->first_access + buffer->n_accesses++] = a;
-  }
-  planc_trace *trace = &e->memory->trace;
-  trace->n_instances = e->n_instances;
-  trace->n_accesses = e->n_accesses;
-  trace->n_buffers = e->n_buffers;
-  trace->instances = e->instances;
-  trace->accesses = e->accesses;
-  trace->by_buffer = by_buffer;
-  trace->buffers = e->buffers;
   return NULL;
 }

@@ -46,11 +46,11 @@ typedef struct conversion {
 } conversion;
 
 static planc_status convert(conversion *c);
-static planc_status find_staying(conversion *c);
-static planc_status convert_tensor(conversion *c, int32_t index);
 static planc_status convert_op(conversion *c);
-static planc_status allow_tf32(conversion *c, planc_op *op);
+static planc_status find_staying(conversion *c);
 static planc_status convert_inputs(conversion *c, planc_op *op);
+static planc_status allow_tf32(conversion *c, planc_op *op);
+static planc_status convert_tensor(conversion *c, int32_t index);
 static int32_t storage_of(const conversion *c, int32_t tensor);
 
 planc_status planc_graph_convert(const planc_graph *forward, planc_precision precision, planc_graph **out) {
@@ -101,11 +101,7 @@ static planc_status convert_op(conversion *c) {
   return planc_graph_builder_op(c->builder, &op);
 }
 
-/* --- What stays f32 --------------------------------------------------------------------------------------------- */
-
-static int32_t storage_of(const conversion *c, int32_t tensor) {
-  return c->graph->tensors[tensor].storage;
-}
+/* --- What stays f32 ----------------------------------------------------------------------------------------------- */
 
 /* The loss and the losses that adds make it from: one type, f32, all the way. */
 static planc_status keep_losses(conversion *c) {
@@ -140,15 +136,11 @@ static planc_status find_staying(conversion *c) {
   return keep_losses(c);
 }
 
-/* The type that a given tensor has in the new graph. */
-static planc_dtype new_dtype(const conversion *c, int32_t tensor) {
-  return c->stays[storage_of(c, tensor)] ? c->graph->tensors[tensor].dtype : PLANC_DTYPE_bf16;
-}
-
-/* --- Ops -------------------------------------------------------------------------------------------------------- */
+/* --- Ops ---------------------------------------------------------------------------------------------------------- */
 
 static planc_dtype shared_dtype(const conversion *c);
 static planc_status as_dtype(conversion *c, int32_t tensor, planc_dtype dtype, int32_t *out);
+static planc_dtype new_dtype(const conversion *c, int32_t tensor);
 
 static planc_status convert_inputs(conversion *c, planc_op *op) {
   planc_dtype shared = op->known ? shared_dtype(c) : PLANC_DTYPE_f32;
@@ -184,7 +176,7 @@ static planc_status allow_tf32(conversion *c, planc_op *op) {
   return NULL;
 }
 
-/* --- Casts ------------------------------------------------------------------------------------------------------ */
+/* --- Casts -------------------------------------------------------------------------------------------------------- */
 
 static planc_status add_cast(conversion *c, int32_t tensor, planc_dtype dtype, int32_t *out);
 static planc_status name_copy(conversion *c, int32_t tensor, planc_dtype dtype, const char **out);
@@ -248,4 +240,13 @@ static planc_status convert_tensor(conversion *c, int32_t index) {
   int32_t same;
   return planc_graph_builder_tensor(c->builder, tensor->name, storage->kind, dtype, tensor->rank, tensor->dims,
                                     storage->tensor == index ? -1 : storage->tensor, offset, &same);
+}
+
+/* The type that a given tensor has in the new graph. */
+static planc_dtype new_dtype(const conversion *c, int32_t tensor) {
+  return c->stays[storage_of(c, tensor)] ? c->graph->tensors[tensor].dtype : PLANC_DTYPE_bf16;
+}
+
+static int32_t storage_of(const conversion *c, int32_t tensor) {
+  return c->graph->tensors[tensor].storage;
 }

@@ -12,9 +12,6 @@
 #include "util/file.h"
 #include "util/label.h"
 
-/* No row is shorter: {"memory":"user"} and the line's end. */
-enum { SHORTEST_ROW = 17, SHORTEST_USE = 2 };
-
 typedef struct reading {
   pl_row row;
   planc_plan *plan;
@@ -76,7 +73,10 @@ planc_status planc_plan_read(const char *path, planc_plan **out) {
   return status;
 }
 
-/* --- Header --------------------------------------------------------------------------------------------------- */
+/* --- Header ------------------------------------------------------------------------------------------------------- */
+
+/* No row is shorter: {"memory":"user"} and the line's end. */
+enum { SHORTEST_ROW = 17, SHORTEST_USE = 2 };
 
 static planc_status read_version(pl_row *row);
 static planc_status read_settings(pl_row *row, planc_settings *out);
@@ -168,7 +168,7 @@ static planc_status check_counts(const reading *r, const char *text, size_t leng
   return what ? planc_error(PLANC_BAD_INPUT, "%s:1:1: %s", r->row.path, what) : NULL;
 }
 
-/* --- Tables --------------------------------------------------------------------------------------------------- */
+/* --- Tables ------------------------------------------------------------------------------------------------------- */
 
 static planc_status read_memories(reading *r) {
   planc_plan *plan = r->plan;
@@ -255,7 +255,7 @@ static planc_status read_mappings(reading *r) {
   return NULL;
 }
 
-/* --- Instructions --------------------------------------------------------------------------------------------- */
+/* --- Instructions ------------------------------------------------------------------------------------------------- */
 
 static planc_status read_instrs(reading *r) {
   planc_section *sections[] = {&r->plan->prologue, &r->plan->body, &r->plan->epilogue};

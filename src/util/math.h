@@ -49,6 +49,18 @@ static inline int64_t pl_mul_saturate(int64_t a, int64_t b) {
   return pl_mul_overflow(a, b, &product) ? INT64_MAX : product;
 }
 
+static inline int64_t pl_min(int64_t a, int64_t b) {
+  return a < b ? a : b;
+}
+static inline int64_t pl_max(int64_t a, int64_t b) {
+  return a > b ? a : b;
+}
+
+/* least <= most. */
+static inline int64_t pl_clamp(int64_t value, int64_t least, int64_t most) {
+  return pl_max(least, pl_min(value, most));
+}
+
 static inline int64_t pl_align_up(int64_t value, int64_t alignment) {
   return value > INT64_MAX - alignment ? INT64_MAX / alignment * alignment
                                        : (value + alignment - 1) / alignment * alignment;

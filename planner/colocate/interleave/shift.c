@@ -6,6 +6,7 @@
 #include <assert.h>
 
 #include "planc/colocate.h"
+#include "util/math.h"
 
 enum { MAX_PERIODS = 512, KEPT = 4 };
 
@@ -229,19 +230,15 @@ static bool may_start(const shift_search *s, const runner *own) {
   return true;
 }
 
-static int64_t later(int64_t a, int64_t b) {
-  return a > b ? a : b;
-}
-
 /* Not before its last iteration ends, nor before what may_start says has begun. */
 static int64_t earliest(const shift_search *s, const runner *own) {
   const runner *first = &s->runners[0];
   int64_t at = own->ready_ns;
-  if (own != first) return later(at, nth(s, first, period_of(s, own) * iterations_of(s, first))->at_ns);
+  if (own != first) return pl_max(at, nth(s, first, period_of(s, own) * iterations_of(s, first))->at_ns);
   bool opens = own->n_started % iterations_of(s, own) == 0;
   for (int32_t k = 1; opens && own->n_started > 0 && k < s->n; k++) {
     const runner *other = &s->runners[k];
-    at = later(at, s->timing->apart ? other->ready_ns : nth(s, other, other->n_started - 1)->at_ns);
+    at = pl_max(at, s->timing->apart ? other->ready_ns : nth(s, other, other->n_started - 1)->at_ns);
   }
   return at;
 }
@@ -274,7 +271,7 @@ static void set_starts(shift_search *s, int64_t open, bool steady) {
     for (int32_t i = 0; i < iterations_of(s, r); i++) {
       pl_pass *pass = &s->timing->passes[s->timing->first[r->job] + i];
       pass->start_ns = start_in(s, r, open - 1, i);
-      end = later(end, pass->start_ns + pass->ns);
+      end = pl_max(end, pass->start_ns + pass->ns);
     }
   }
   s->timing->period_ns = steady ? opened_at(s, open) - opened_at(s, open - 1) : end;
