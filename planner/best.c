@@ -2,8 +2,6 @@
  * the fastest so far; one that cannot be faster is not run to its end: not begun where the ops alone take as long on a
  * device without limit, not placed where those of its schedule do, not asked for rounds that do (modnn).
  *
- * Of several GPUs, whose exchange needs the links, each policy is asked once more for a plan without swaps.
- *
  * Of two that take equally long the one that stands first in the table is taken. `none`, which keeps everything on the
  * device, is taken where nothing is faster by more than a thousandth: less than that no prediction can tell apart, and
  * it needs no copy to be in time. What is only simulated is never taken.
@@ -36,12 +34,10 @@ bool planc_is_preferred(int64_t ns, const char *incumbent, int64_t incumbent_ns)
 
 typedef struct best {
   planc_problem problem;  /* with what is to be beaten */
-  bool may_swap;          /* by the user's will */
   int64_t least_ns;       /* of any plan in one round */
   bool in_smaller_rounds; /* than any policy has chosen */
   planc_plan *plan;
   const char *slower;       /* the policy that was the fastest before, NULL = none fitted */
-  bool slower_without;      /* it was asked for a plan without swaps */
   int64_t slower_ns;        /* its plan's period */
   int64_t slower_rounds;    /* samples of one of its rounds */
   planc_status infeasible;  /* of the policy that asks for least; owned */
@@ -54,13 +50,11 @@ static planc_status no_plan(best *b);
 static planc_status explain(const best *b);
 static planc_status ask_in_rounds(best *b, int64_t size, bool *out_helps);
 static bool is_asked(const best *b, const planc_policy *policy);
-static planc_status ask_with_swaps_and_without(best *b, const planc_policy *policy);
-static planc_status ask(best *b, const planc_policy *policy);
 static bool cannot_win(const best *b, const planc_policy *policy);
-static bool is_without_swaps(const best *b, const planc_plan *plan);
+static planc_status ask(best *b, const planc_policy *policy);
 
 planc_status pl_make_best(const planc_problem *problem, planc_plan **out) {
-  best b = {.problem = *problem, .may_swap = !problem->terms.settings.no_swap};
+  best b = {.problem = *problem};
   planc_status status = planc_ideal_time(problem->job.profile, problem->job.graph, problem->job.batch, &b.least_ns);
   if (!status) status = ask_all(&b);
   if (!status && !b.plan && !problem->terms.own_rounds) status = ask_in_smaller_rounds(&b);
@@ -75,22 +69,10 @@ planc_status pl_make_best(const planc_problem *problem, planc_plan **out) {
 
 static planc_status ask_all(best *b) {
   for (const planc_policy *policy = planc_policies(); policy->name; policy++) {
-    if (is_asked(b, policy)) PLANC_TRY(ask_with_swaps_and_without(b, policy));
+    if (is_asked(b, policy) && !cannot_win(b, policy)) PLANC_TRY(ask(b, policy));
     if (b->plan && b->problem.terms.first_will_do) break;
   }
   return NULL;
-}
-
-static planc_status ask_with_swaps_and_without(best *b, const planc_policy *policy) {
-  int64_t *no_swap = &b->problem.terms.settings.no_swap;
-  bool both = b->problem.terms.gpus > 1 && b->may_swap && (policy->supports & PLANC_POLICY_SWAPS) &&
-              (policy->supports & (PLANC_POLICY_RECOMPUTES | PLANC_POLICY_ROUNDS));
-  PLANC_TRY(ask(b, policy));
-  if (!both || (b->plan && b->problem.terms.first_will_do)) return NULL;
-  *no_swap = 1;
-  planc_status status = ask(b, policy);
-  *no_swap = 0;
-  return status;
 }
 
 /* Samples of the next smaller rounds; 0 = there are none, or the trace would be too long. */
@@ -134,6 +116,13 @@ static bool is_asked(const best *b, const planc_policy *policy) {
   return !(policy->supports & left_out) && (policy->supports & needed) == needed;
 }
 
+/* Whether no plan of the policy can be fast enough. Where the batch is not split, its one round takes at least the ops'
+ * least times, one after the other. */
+static bool cannot_win(const best *b, const planc_policy *policy) {
+  bool splits = (policy->supports & PLANC_POLICY_ROUNDS) || b->problem.job.sub_batch > 0;
+  return b->problem.terms.beat_ns > 0 && !splits && b->least_ns >= b->problem.terms.beat_ns;
+}
+
 static void note_refusal(best *b, planc_status reason) {
   if (planc_status_code(reason) == PLANC_INFEASIBLE) {
     pl_keep_lesser(&b->infeasible, reason);
@@ -146,7 +135,6 @@ static void note_refusal(best *b, planc_status reason) {
 
 static planc_status ask(best *b, const planc_policy *policy) {
   planc_plan *plan;
-  if (cannot_win(b, policy)) return NULL;
   planc_status status = pl_make_one(&b->problem, policy, &plan);
   planc_code code = planc_status_code(status);
   if (code == PLANC_INFEASIBLE || code == PLANC_USAGE || code == PLANC_BAD_INPUT) {
@@ -155,7 +143,6 @@ static planc_status ask(best *b, const planc_policy *policy) {
   }
   PLANC_TRY(status);
   b->slower = b->plan ? planc_policy_find(b->plan->policy)->name : NULL;
-  b->slower_without = b->plan && is_without_swaps(b, b->plan);
   b->slower_ns = b->plan ? b->plan->predicted.period_ns : 0;
   b->slower_rounds = b->plan ? pl_plan_job(b->plan)->rounds[0] : 0;
   planc_plan_free(b->plan);
@@ -164,35 +151,19 @@ static planc_status ask(best *b, const planc_policy *policy) {
   return NULL;
 }
 
-/* Whether no plan of the policy can be fast enough. Where the batch is not split, its one round takes at least the ops'
- * least times, one after the other. */
-static bool cannot_win(const best *b, const planc_policy *policy) {
-  bool splits = (policy->supports & PLANC_POLICY_ROUNDS) || b->problem.job.sub_batch > 0;
-  return b->problem.terms.beat_ns > 0 && !splits && b->least_ns >= b->problem.terms.beat_ns;
-}
-
-/* Where the user has not asked for that. */
-static bool is_without_swaps(const best *b, const planc_plan *plan) {
-  return b->may_swap && plan->settings.no_swap;
-}
-
 /* Why the plan is the best, ahead of why its policy chose it. */
 static planc_status explain(const best *b) {
   planc_plan *plan = b->plan;
   assert(plan);
-  static const char *const without[] = {"", " without swaps"};
   bool all_stays = planc_policy_is_resident(plan->policy);
   char time[PL_SIZE_TEXT], *text;
   size_t length;
   pl_emit emit = {0};
   if (b->in_smaller_rounds) pl_emit_format(&emit, "no policy fits in rounds of its own choice; in smaller ones ");
   pl_emit_format(&emit, "no other policy that fits is faster%s", all_stays ? " by more than a thousandth" : "");
-  if (b->slower)
-    pl_emit_format(&emit, ", before it %s%s was with %s", b->slower, without[b->slower_without],
-                   pl_time_format(b->slower_ns, time));
+  if (b->slower) pl_emit_format(&emit, ", before it %s was with %s", b->slower, pl_time_format(b->slower_ns, time));
   if (b->slower && b->in_smaller_rounds) pl_emit_format(&emit, " in rounds of %lld", (long long)b->slower_rounds);
-  if (plan->explanation)
-    pl_emit_format(&emit, "; %s%s: %s", plan->policy, without[is_without_swaps(b, plan)], plan->explanation);
+  if (plan->explanation) pl_emit_format(&emit, "; %s: %s", plan->policy, plan->explanation);
   PLANC_TRY(pl_emit_take(&emit, &text, &length));
   planc_status status = pl_explain_plan(plan, text);
   free(text);

@@ -11,17 +11,16 @@
 
 static planc_status check_placement(const planc_problem *problem, const planc_policy *policy);
 static planc_status check_means(const planc_problem *problem, const planc_policy *policy);
-static planc_status make_fastest(const planc_problem *problem, const planc_policy *policy, bool stores,
-                                 planc_plan **out);
-static planc_status or_without_storage(const planc_problem *problem, const planc_policy *policy, planc_status status,
-                                       planc_plan **plan);
+static planc_status make_beside_storage(const planc_problem *problem, const planc_policy *policy, planc_plan **out);
+static planc_status or_without_swaps(const planc_problem *problem, const planc_policy *policy, planc_status status,
+                                     planc_plan **plan);
 
 planc_status pl_make_one(const planc_problem *problem, const planc_policy *policy, planc_plan **out) {
   *out = NULL;
   PLANC_TRY(check_placement(problem, policy));
   PLANC_TRY(check_means(problem, policy));
-  planc_status status = make_fastest(problem, policy, true, out);
-  return or_without_storage(problem, policy, status, out);
+  planc_status status = make_beside_storage(problem, policy, out);
+  return or_without_swaps(problem, policy, status, out);
 }
 
 static planc_status check_placement(const planc_problem *problem, const planc_policy *policy) {
@@ -41,42 +40,81 @@ static planc_status check_means(const planc_problem *problem, const planc_policy
   return NULL;
 }
 
-/* --- Beside storage ----------------------------------------------------------------------------------------------- */
+/* --- With and without swaps --------------------------------------------------------------------------------------- */
 
-/* What the policy says of what fits does not count what has room in storage. */
-static planc_status tell_without_storage(planc_plan *plan) {
+static bool may_do_without_swaps(const planc_problem *problem, const planc_policy *policy);
+static planc_status tell(planc_plan *plan, const char *how);
+
+/* The links of several GPUs carry gradients, too: what can do without swaps may be faster without. *plan (NULL: none)
+ * and `status` are what the policy has made with them. */
+static planc_status or_without_swaps(const planc_problem *problem, const planc_policy *policy, planc_status status,
+                                     planc_plan **plan) {
+  bool settled = status && planc_status_code(status) != PLANC_INFEASIBLE;
+  if (settled || !may_do_without_swaps(problem, policy) || (*plan && problem->terms.first_will_do)) return status;
+  planc_problem without = *problem;
+  planc_plan *other;
+  without.terms.settings.no_swap = 1;
+  if (*plan) without.terms.beat_ns = (*plan)->predicted.period_ns;
+  planc_status failed = make_beside_storage(&without, policy, &other);
+  if (planc_status_code(failed) == PLANC_INFEASIBLE) {
+    planc_status_free(failed);
+    return status;
+  }
+  planc_status_free(status);
+  planc_plan_free(*plan);
+  *plan = other;
+  if (failed) return failed;
+  other->settings = problem->terms.settings; /* what the user asked for */
+  return tell(other, "without swaps");
+}
+
+/* Something is left to do then. */
+static bool may_do_without_swaps(const planc_problem *problem, const planc_policy *policy) {
+  return problem->terms.gpus > 1 && !problem->terms.settings.no_swap && (policy->supports & PLANC_POLICY_SWAPS) &&
+         (policy->supports & (PLANC_POLICY_RECOMPUTES | PLANC_POLICY_ROUNDS));
+}
+
+/* Adds how the plan was made to what its policy says of it. */
+static planc_status tell(planc_plan *plan, const char *how) {
   char *text;
   size_t length;
   pl_emit emit = {0};
   if (plan->explanation) pl_emit_format(&emit, "%s; ", plan->explanation);
-  pl_emit_format(&emit, "chosen as if there were no storage");
+  pl_emit_format(&emit, "%s", how);
   PLANC_TRY(pl_emit_take(&emit, &text, &length));
   planc_status status = pl_explain_plan(plan, text);
   free(text);
   return status;
 }
 
+/* --- Beside storage ----------------------------------------------------------------------------------------------- */
+
+static planc_status make_fastest(const planc_problem *problem, const planc_policy *policy, bool stores,
+                                 planc_plan **out);
+
 /* What a policy sends away because there is storage may be slow to come back, or have no room on its way: without it
- * the policy may do better. *plan (NULL: none) and `status` are what it has made of it. */
-static planc_status or_without_storage(const planc_problem *problem, const planc_policy *policy, planc_status status,
-                                       planc_plan **plan) {
-  bool stores = *plan && (*plan)->predicted.peak_bytes[PLANC_MEMORY_STORAGE] > 0;
+ * the policy may do better. */
+static planc_status make_beside_storage(const planc_problem *problem, const planc_policy *policy, planc_plan **out) {
+  planc_plan *other;
+  *out = NULL;
+  planc_status status = make_fastest(problem, policy, true, out);
+  bool stores = *out && (*out)->predicted.peak_bytes[PLANC_MEMORY_STORAGE] > 0;
   if (problem->terms.budgets[PLANC_MEMORY_STORAGE] == 0 || (!stores && planc_status_code(status) != PLANC_INFEASIBLE))
     return status;
-  planc_plan *other;
   planc_status failed = make_fastest(problem, policy, false, &other);
   if (planc_status_code(failed) == PLANC_INFEASIBLE) {
     planc_status_free(failed);
     return status;
   }
   planc_status_free(status);
-  if (!failed && *plan && !planc_predictions_better(&other->predicted, &(*plan)->predicted)) {
+  if (!failed && *out && !planc_predictions_better(&other->predicted, &(*out)->predicted)) {
     planc_plan_free(other);
     return NULL;
   }
-  planc_plan_free(*plan);
-  *plan = failed ? NULL : other;
-  return failed ? failed : tell_without_storage(*plan);
+  planc_plan_free(*out);
+  *out = failed ? NULL : other;
+  /* What the policy says of what fits does not count what has room in storage. */
+  return failed ? failed : tell(*out, "chosen as if there were no storage");
 }
 
 /* --- With code ---------------------------------------------------------------------------------------------------- */

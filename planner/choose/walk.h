@@ -113,18 +113,20 @@ planc_variant pl_walk_variant(const pl_walk *walk, int32_t instance, int64_t lim
 /* By position of the walk's order: the workspace of that variant, in memory of `arena`. */
 planc_status pl_walk_workspaces(const pl_walk *walk, int64_t limit, pl_arena *arena, int64_t **out);
 
-/* The reception to try first for a problem, of those down to late. */
-pl_reception pl_first_reception(const planc_problem *problem, int64_t room);
-
 /* Makes a whole candidate by walking with the given room; `context` is the policy's own. */
 typedef planc_status (*pl_walk_maker)(const planc_problem *problem, const void *context, pl_walk_room room,
                                       planc_candidate *out);
-/* Makes a candidate and says whether it fits the budgets; if not, *out is empty. Of first and early reception it takes
- * the faster one that fits, and beside and late only where neither does. With PL_ROOM_UNLIMITED and PL_ROOM_NONE it
- * tries no other room. With any other room it tries again with less where fragmentation breaks the budget
- * (pl_room_search_down). */
+/* Whether candidates for the problem receive anything. */
+bool pl_walk_receives(const planc_problem *problem);
+/* Replaces a candidate that fits and receives late by the fastest that fits of those that receive otherwise, if one is
+ * faster; `room` is what it was made with, and then what it is made with. */
+planc_status pl_walk_receive(const planc_evaluator *evaluator, pl_walk_maker maker, const void *context,
+                             planc_candidate *late, pl_walk_room *room);
+/* Makes a candidate and says whether it fits the budgets; if not, *out is empty. With PL_ROOM_UNLIMITED and
+ * PL_ROOM_NONE it tries once. With any other room it tries again with less where fragmentation breaks the budget
+ * (pl_room_search_down). *out_room is what it is made with, pl_walk_receive included. */
 planc_status pl_walk_try(const planc_evaluator *evaluator, pl_walk_maker maker, const void *context, int64_t room,
-                         planc_candidate *out, bool *out_fits);
+                         planc_candidate *out, pl_walk_room *out_room, bool *out_fits);
 
 typedef struct pl_walk_attempt {
   const void *context;
@@ -133,12 +135,16 @@ typedef struct pl_walk_attempt {
    * and if even that is above the budget, the attempt is left out. */
   bool least_without_room;
 } pl_walk_attempt;
-/* Gives out the first attempt that fits, and its number. Where several GPUs receive, it gives out the fastest of that
- * one and those that follow it with the same context: algorithms with less room leave some for what is received. Where
- * none fits, the number is `n`, and the candidate is that of the last attempt's context without room and with what is
- * received late: its plan tells what it needs and what binds. */
+typedef struct pl_walk_found {
+  int32_t number;    /* of the attempt */
+  pl_walk_room room; /* with which the candidate is made */
+} pl_walk_found;
+/* Gives out the first attempt that fits. Where candidates receive, it gives out the fastest of that one and those that
+ * follow it with the same context: algorithms with less room leave some for what is received. Where none fits, the
+ * number is `n`, and the candidate is that of the last attempt's context without room and with what is received late:
+ * its plan tells what it needs and what binds. */
 planc_status pl_walk_first(const planc_evaluator *evaluator, pl_walk_maker maker, const pl_walk_attempt *attempts,
-                           int32_t n, planc_candidate *out, int32_t *out_number);
+                           int32_t n, planc_candidate *out, pl_walk_found *found);
 /* pl_walk_first with the fastest algorithms, then algorithms by room, then baseline algorithms. */
 planc_status pl_walk_fit(const planc_evaluator *evaluator, pl_walk_maker maker, const void *context,
                          planc_candidate *out);

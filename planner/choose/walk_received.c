@@ -15,12 +15,6 @@ static int64_t live_limit(const pl_walk *walk);
 static planc_status start_anew(pl_walk *walk);
 static int64_t received_bytes(const pl_walk *walk, int32_t first, int32_t end);
 
-pl_reception pl_first_reception(const planc_problem *problem, int64_t room) {
-  bool limited = room != PL_ROOM_UNLIMITED && room != PL_ROOM_NONE;
-  if (problem->terms.gpus <= 1 || !planc_graph_has_backward(problem->job.graph)) return PL_RECEIVES_LATE;
-  return limited ? PL_RECEIVES_FIRST : PL_RECEIVES_EARLY;
-}
-
 planc_status pl_walk_run(pl_walk *walk, pl_walk_runner run, void *context) {
   pl_arena arena = {0};
   planc_status status = run_received(walk, run, context, &arena);

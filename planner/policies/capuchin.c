@@ -22,7 +22,7 @@ typedef struct correction {
   int64_t *leads;
 } correction;
 
-static planc_status feed_back(const planc_evaluator *evaluator, const capuchin *by, int64_t *leads,
+static planc_status feed_back(const planc_evaluator *evaluator, const capuchin *with, pl_walk_room room, int64_t *leads,
                               planc_candidate *out, int32_t *out_helped);
 static planc_status explain(bool alone, int32_t helped, planc_candidate *out);
 static planc_status judge(const planc_evaluator *evaluator, const planc_candidate *candidate, int64_t *leads,
@@ -32,33 +32,31 @@ static planc_status correct(void *user, const planc_simulated *simulated);
 /* Recompute takes memory as well, and where links are judged to be full there is more of it: what finds no room so may
  * find it by swaps that wait for each other. */
 planc_status pl_policy_capuchin(const planc_evaluator *evaluator, planc_candidate *out) {
-  pl_walk_room room = {0};
   int64_t whole = pl_arena_room(&evaluator->problem->terms, evaluator->problem->job.profile);
-  capuchin by[] = {{.room = &room}, {.room = &room, .alone = true}};
-  pl_absence_rule rules[] = {{.choose = pl_capuchin_choose, .context = &by[0]},
-                             {.choose = pl_capuchin_choose, .context = &by[1]}};
+  const capuchin beside = {.alone = false}, alone = {.alone = true};
+  pl_absence_rule rules[] = {{.choose = pl_capuchin_choose, .context = &beside},
+                             {.choose = pl_capuchin_choose, .context = &alone}};
   const pl_walk_attempt attempts[] = {
       {&rules[0], PL_ROOM_UNLIMITED, false}, {&rules[0], whole, false}, {&rules[1], whole, false}};
-  int32_t number;
-  PLANC_TRY(pl_walk_first(evaluator, pl_make_absences, attempts, 3, out, &number));
+  pl_walk_found found;
+  PLANC_TRY(pl_walk_first(evaluator, pl_make_absences, attempts, 3, out, &found));
   int64_t *leads = calloc((size_t)out->trace->n_accesses + 1, sizeof *leads);
   if (!leads) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
   int32_t helped;
-  planc_status status = feed_back(evaluator, &by[number > 1], leads, out, &helped);
-  if (!status) status = explain(number > 1, helped, out);
+  capuchin with = {.leads = leads, .alone = found.number > 1};
+  planc_status status = feed_back(evaluator, &with, found.room, leads, out, &helped);
+  if (!status) status = explain(with.alone, helped, out);
   free(leads);
   return status;
 }
 
-/* *out_helped is how often the iteration got shorter. */
-static planc_status feed_back(const planc_evaluator *evaluator, const capuchin *by, int64_t *leads,
+/* `leads` are those of `with`; *out_helped is how often the iteration got shorter. */
+static planc_status feed_back(const planc_evaluator *evaluator, const capuchin *with, pl_walk_room room, int64_t *leads,
                               planc_candidate *out, int32_t *out_helped) {
   bool fits;
   int64_t ns = 0, next_ns = 0;
-  pl_walk_room room = *by->room;
   PLANC_TRY(judge(evaluator, out, leads, &fits, &ns));
-  capuchin with = {.room = &room, .leads = leads, .alone = by->alone};
-  pl_absence_rule rule = {.choose = pl_capuchin_choose, .context = &with};
+  pl_absence_rule rule = {.choose = pl_capuchin_choose, .context = with};
   for (*out_helped = 0; fits && *out_helped < MAX_ROUNDS; ++*out_helped) {
     planc_candidate next = {0};
     planc_status status = pl_make_absences(evaluator->problem, &rule, room, &next);

@@ -5,7 +5,6 @@
 #include "planner/choose/absences.h"
 
 typedef struct capuchin {
-  pl_walk_room *room; /* where the room goes for which was chosen last */
   /* Per access: by how much the swap-in for it begins earlier than its own time asks for; NULL = nowhere. */
   const int64_t *leads;
   bool alone; /* each swap is judged as if the link were its own */

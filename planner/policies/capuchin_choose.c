@@ -76,7 +76,6 @@ static planc_status find_gaps(chooser *c, pl_arena *arena);
 
 planc_status pl_capuchin_choose(const void *context, const pl_walk *walk, pl_arena *arena, pl_absences *out) {
   const capuchin *of = context;
-  *of->room = (pl_walk_room){walk->room, walk->reception};
   chooser c = {.of = of, .walk = walk, .trace = walk->trace, .order = walk->order};
   planc_status status = pl_unswapped_make(walk, INT64_MAX, 0, arena, &c.unswapped);
   if (!status) status = find_gaps(&c, arena);

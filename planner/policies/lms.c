@@ -65,8 +65,9 @@ static planc_status try_room(const planc_evaluator *evaluator, int64_t room, pla
 
 planc_status pl_policy_lms(const planc_evaluator *evaluator, planc_candidate *out) {
   bool fits, lag = true;
+  pl_walk_room room;
   pl_absence_rule rule = {.choose = choose, .context = &lag, .online = true};
-  PLANC_TRY(pl_walk_try(evaluator, pl_make_absences, &rule, PL_ROOM_UNLIMITED, out, &fits));
+  PLANC_TRY(pl_walk_try(evaluator, pl_make_absences, &rule, PL_ROOM_UNLIMITED, out, &room, &fits));
   return fits ? NULL : find_room(evaluator, out);
 }
 
@@ -101,8 +102,8 @@ static planc_status find_room(const planc_evaluator *evaluator, planc_candidate 
                                  pl_size_format(search.fits, text), pl_size_format(room, whole));
 }
 
-/* Tunes for a room, with copies out that lag and then without, by one reception after the other; *out_excess is what
- * the first of these that fits, or the last, takes beyond the budget. */
+/* Tunes for a room, with copies out that lag and, where that does not fit, without; *out_excess is what the result
+ * takes beyond the budget. */
 static planc_status try_room(const planc_evaluator *evaluator, int64_t room, planc_candidate *out,
                              int64_t *out_excess) {
   int64_t budget = evaluator->problem->terms.budgets[PLANC_MEMORY_DEVICE], peak;
@@ -110,12 +111,12 @@ static planc_status try_room(const planc_evaluator *evaluator, int64_t room, pla
   for (int lags = 1; *out_excess > 0 && lags >= 0; lags--) {
     bool lag = lags;
     pl_absence_rule rule = {.choose = choose, .context = &lag, .online = true};
-    for (int r = (int)pl_first_reception(evaluator->problem, room); *out_excess > 0 && r >= PL_RECEIVES_LATE; r--) {
-      planc_candidate_free(out);
-      PLANC_TRY(pl_make_absences(evaluator->problem, &rule, (pl_walk_room){room, (pl_reception)r}, out));
-      PLANC_TRY(evaluator->peak(evaluator, out, &peak));
-      *out_excess = peak > budget ? peak - budget : 0;
-    }
+    pl_walk_room by = {room, PL_RECEIVES_LATE};
+    planc_candidate_free(out);
+    PLANC_TRY(pl_make_absences(evaluator->problem, &rule, by, out));
+    PLANC_TRY(evaluator->peak(evaluator, out, &peak));
+    *out_excess = peak > budget ? peak - budget : 0;
+    if (*out_excess == 0) PLANC_TRY(pl_walk_receive(evaluator, pl_make_absences, &rule, out, &by));
   }
   return NULL;
 }

@@ -93,14 +93,14 @@ static planc_status first_that_fits(const planc_evaluator *evaluator, int64_t su
                            pl_arena_room(&evaluator->problem->terms, evaluator->problem->job.profile), PL_ROOM_NONE};
   vdnn_setting settings[MAX_ATTEMPTS];
   pl_walk_attempt walks[MAX_ATTEMPTS];
-  int32_t number;
+  pl_walk_found found;
   for (int32_t i = 0; i < n_attempts; i++) {
     settings[i] = (vdnn_setting){.offloads = attempts[i].offloads, .sub_batch = sub_batch};
     walks[i] = (pl_walk_attempt){&settings[i], rooms[attempts[i].algorithms], attempts[i].algorithms == GREEDY};
   }
-  PLANC_TRY(pl_walk_first(evaluator, make, walks, n_attempts, out, &number));
-  *out_fits = number < n_attempts;
-  return *out_fits ? explain(&attempts[number], number, n_attempts, out) : NULL;
+  PLANC_TRY(pl_walk_first(evaluator, make, walks, n_attempts, out, &found));
+  *out_fits = found.number < n_attempts;
+  return *out_fits ? explain(&attempts[found.number], found.number, n_attempts, out) : NULL;
 }
 
 static planc_status dynamic(const planc_evaluator *evaluator, int64_t sub_batch, planc_candidate *out, bool *out_fits);

@@ -337,8 +337,7 @@ static int64_t most_of(const pl_walk *walk) {
 /* What is chosen for another order of the instances is right in that one. */
 START_TEST(other_orders_are_chosen_for) {
   planc_problem problem = {.job.profile = profile, .terms.budgets[PLANC_MEMORY_HOST] = -1};
-  pl_walk_room room = {0};
-  capuchin by = {.room = &room};
+  capuchin by = {0};
   const struct {
     planc_status (*choose)(const void *context, const pl_walk *walk, pl_arena *arena, pl_absences *out);
     const void *context;

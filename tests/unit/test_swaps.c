@@ -444,8 +444,7 @@ END_TEST
 
 /* Candidates in the room there is: a schedule without feedback. */
 static planc_candidate choose(const planc_problem *problem, int64_t room, const int64_t *leads) {
-  pl_walk_room last;
-  capuchin of = {.room = &last, .leads = leads};
+  capuchin of = {.leads = leads};
   pl_absence_rule rule = {.choose = pl_capuchin_choose, .context = &of};
   planc_candidate candidate = {0};
   ok(pl_make_absences(problem, &rule, (pl_walk_room){.bytes = room}, &candidate));
@@ -602,8 +601,7 @@ static planc_graph *make_queued(int64_t traffic) {
 
 /* How many activations are swapped, and how many computed again, with the link as it is or each swap alone on it. */
 static void count_choices(const planc_problem *problem, int64_t room, bool alone, int *out_swaps, int *out_again) {
-  pl_walk_room last;
-  capuchin of = {.room = &last, .alone = alone};
+  capuchin of = {.alone = alone};
   pl_absence_rule rule = {.choose = pl_capuchin_choose, .context = &of};
   planc_candidate candidate = {0};
   ok(pl_make_absences(problem, &rule, (pl_walk_room){.bytes = room}, &candidate));
@@ -653,12 +651,12 @@ START_TEST(capuchin_learns_from_waiting) {
     pl_walk_room room;
     int64_t ns;
     bool fits;
-    capuchin of = {.room = &room, .alone = true};
+    capuchin of = {.alone = true};
     pl_absence_rule rule = {.choose = pl_capuchin_choose, .context = &of};
     planc_candidate candidate = {0};
     planc_evaluator evaluator = pl_evaluator_of(&problem);
     ok(pl_walk_try(&evaluator, pl_make_absences, &rule, pl_arena_room(&problem.terms, problem.job.profile), &candidate,
-                   &fits));
+                   &room, &fits));
     ck_assert(fits);
     ok(evaluator.time(&evaluator, &candidate, &ns));
     ck_assert_int_le(plan->predicted.period_ns, ns);

@@ -186,12 +186,12 @@ Several iterations of one job, and GPUs that train together: what one of them di
   >   planc update two.plan --trace two.json --threshold 0 -o n.plan > said; sed -n '3,5p; /n.plan/p' said
   >   planrun exec n.plan --iterations 3 --verify 2>/dev/null | grep -o 'verified.*'; done
        43x op               0.286 ms         0.430 ms         0.415 ms
-       16x copy in          0.189 ms         0.417 ms         0.394 ms
-       14x copy out         0.168 ms         0.317 ms         0.302 ms
+       16x copy in          0.189 ms         0.746 ms         0.690 ms
+       14x copy out         0.168 ms         0.306 ms         0.292 ms
   n.plan: vdnn-all, batch 64 on 2 GPUs, 32 each in 1 round of 32
   verified: every bit as in the reference
        43x op               0.286 ms         0.430 ms         0.415 ms
-       16x copy in          0.189 ms         0.208 ms         0.206 ms
-       14x copy out         0.168 ms         0.158 ms         0.159 ms
+       16x copy in          0.189 ms         0.373 ms         0.354 ms
+       14x copy out         0.168 ms         0.153 ms         0.154 ms
   n.plan: vdnn-all, batch 64 on 2 GPUs with one link, 32 each in 1 round of 32
   verified: every bit as in the reference
