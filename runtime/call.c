@@ -94,7 +94,7 @@ static planc_status describe_all(pl_arena *arena, const planc_trace *trace, cons
   return NULL;
 }
 
-/* --- Sums ------------------------------------------------------------------------------------------------------- */
+/* --- Sums --------------------------------------------------------------------------------------------------------- */
 
 /* A gradient's storage, whole, as a vector. */
 static rt_operand flat(const rt_call *call, const planc_buffer *gradient, void *data) {

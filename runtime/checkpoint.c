@@ -36,7 +36,7 @@ planc_status planrt_save(const planrt_session *session, const char *path) {
   return status;
 }
 
-/* --- What a session's checkpoint begins with -------------------------------------------------------------------- */
+/* --- What a session's checkpoint begins with ---------------------------------------------------------------------- */
 
 /* Of a job that has failed there is what it had when the run began in which it did. */
 static planc_status describe_job(const planrt_session *session, int32_t number, cJSON *out) {
@@ -72,7 +72,7 @@ static planc_status describe(const planrt_session *session, char **out) {
   return status;
 }
 
-/* --- Saving ----------------------------------------------------------------------------------------------------- */
+/* --- Saving ------------------------------------------------------------------------------------------------------- */
 
 static planc_status list_values(const planrt_session *session, part_list *parts) {
   for (int32_t n = 0; n < rt_jobs_known(session); n++) {
@@ -98,7 +98,7 @@ static planc_status save(const planrt_session *session, const char *path, const 
   return pl_file_write_parts(path, parts->data, (size_t)parts->len);
 }
 
-/* --- Resuming --------------------------------------------------------------------------------------------------- */
+/* --- Resuming ----------------------------------------------------------------------------------------------------- */
 
 typedef struct checkpoint {
   const char *path;
@@ -237,7 +237,7 @@ static planc_status compare_ops(const planrt_session *session, const checkpoint 
                      c->path);
 }
 
-/* --- Whose it is ------------------------------------------------------------------------------------------------ */
+/* --- Whose it is -------------------------------------------------------------------------------------------------- */
 
 static planc_status read_jobs(checkpoint *c, const cJSON *jobs) {
   const cJSON *job;
@@ -288,7 +288,7 @@ static planc_status match_jobs(const planrt_session *session, checkpoint *c) {
   return NULL;
 }
 
-/* --- What it has ------------------------------------------------------------------------------------------------ */
+/* --- What it has -------------------------------------------------------------------------------------------------- */
 
 /* Whether the file ends where the jobs' values do: asked before any of the session's is overwritten. */
 static bool right_length(const checkpoint *c) {
@@ -364,7 +364,7 @@ static planc_status settle(planrt_session *session, checkpoint *c) {
   return NULL;
 }
 
-/* --- The file --------------------------------------------------------------------------------------------------- */
+/* --- The file ----------------------------------------------------------------------------------------------------- */
 
 static planc_status open_checkpoint(checkpoint *c) {
   int file;

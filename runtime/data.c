@@ -95,7 +95,7 @@ void planrt_data_reseed(planrt_data *data, uint64_t seed) {
   data->epoch = -1;
 }
 
-/* --- Reading -------------------------------------------------------------------------------------------------- */
+/* --- Reading ------------------------------------------------------------------------------------------------------ */
 
 /* Reads a number of at most `most` followed by `end`; false when there is none. */
 static bool read_number(const char **at, long most, char end, uint8_t *out) {
@@ -149,7 +149,7 @@ static planc_status open_rows(const char *path, gzFile *out) {
   return planc_error(PLANC_OUT_OF_MEMORY, "%s", path);
 }
 
-/* --- Binding -------------------------------------------------------------------------------------------------- */
+/* --- Binding ------------------------------------------------------------------------------------------------------ */
 
 static void find_limits(planrt_data *data, const planc_graph *graph) {
   int32_t input;
@@ -197,7 +197,7 @@ int64_t planrt_data_held_out(const planrt_data *data) {
   return data->held_out.len;
 }
 
-/* --- Feeding -------------------------------------------------------------------------------------------------- */
+/* --- Feeding ------------------------------------------------------------------------------------------------------ */
 
 static void shuffle(planrt_data *data, int64_t epoch);
 static planc_status check_range(const planrt_data *data, const planrt_feed_request *request, const int32_t *order,

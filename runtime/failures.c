@@ -47,7 +47,7 @@ void rt_failures_set(rt_failures *failures, int32_t job, int64_t iteration, cons
   atomic_store(&of->iteration, iteration);
 }
 
-/* --- Failing ---------------------------------------------------------------------------------------------------- */
+/* --- Failing ------------------------------------------------------------------------------------------------------ */
 
 /* Everything else, such as want of memory, is nothing that only one job has. */
 static bool is_own(planc_status status) {
@@ -90,7 +90,7 @@ bool planrt_failed(const planrt_session *session, int32_t job, planrt_failure *o
   return true;
 }
 
-/* --- Leaving out ------------------------------------------------------------------------------------------------ */
+/* --- Leaving out -------------------------------------------------------------------------------------------------- */
 
 bool rt_failures_leave_out(rt_failures *failures, int64_t period) {
   bool any = false;

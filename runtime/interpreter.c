@@ -95,7 +95,7 @@ planc_status rt_interleave(planrt_session *session, int64_t periods, uint64_t se
   return session->backend->synchronize(session->device);
 }
 
-/* --- Bodies --------------------------------------------------------------------------------------------------- */
+/* --- Bodies ------------------------------------------------------------------------------------------------------- */
 
 /* A captured body leaves results and digests in a row of its own: copies them to the period's. */
 static void keep_row(planrt_session *session, int64_t period) {
@@ -185,7 +185,7 @@ static planc_status end_lap(const planrt_session *session) {
   return session->backend->end_lap ? session->backend->end_lap(session->device) : NULL;
 }
 
-/* --- Actions -------------------------------------------------------------------------------------------------- */
+/* --- Actions ------------------------------------------------------------------------------------------------------ */
 
 static rt_span *spans_of(const planrt_session *session, int64_t body, int64_t periods);
 
@@ -269,7 +269,7 @@ static planc_status enqueue(planrt_session *session, const rt_action *action, in
   return NULL;
 }
 
-/* --- Host work ------------------------------------------------------------------------------------------------ */
+/* --- Host work ---------------------------------------------------------------------------------------------------- */
 
 /* What a job's feed or sink gave in an iteration: NULL where the run goes on. */
 static planc_status take(planrt_session *session, int32_t job, int64_t iteration, planc_status status) {
@@ -322,7 +322,7 @@ static planc_status deliver(void *user, const void *what, int64_t period) {
   return take(session, result.job, result.iteration, status);
 }
 
-/* --- Launches ------------------------------------------------------------------------------------------------- */
+/* --- Launches ----------------------------------------------------------------------------------------------------- */
 
 static planc_status launch(planrt_session *session, const rt_action *action, int64_t period, rt_span *span,
                            uint64_t *digest) {
@@ -345,7 +345,7 @@ static uint64_t *digest_slot(const planrt_session *session, const rt_action *act
   return counts ? session->digests + row_of(session, period) * body->n + (action - body->actions) : NULL;
 }
 
-/* --- Handovers ------------------------------------------------------------------------------------------------ */
+/* --- Handovers ---------------------------------------------------------------------------------------------------- */
 
 /* The event `ready` says that samples, or a result, are at their place, and `taken` that the place is free again.
  * Samples have one place, which is free before the next body's come. A result has a place in each row, and bodies use
@@ -392,7 +392,7 @@ static planc_status enqueue_delivery(planrt_session *session, const rt_action *a
   return backend->record(device, lane, taken_event(session, action, body), body);
 }
 
-/* --- Interleaved ---------------------------------------------------------------------------------------------- */
+/* --- Interleaved -------------------------------------------------------------------------------------------------- */
 
 /* Moves a stream on to its next action; false at its end. */
 static bool settle(const planrt_session *session, int32_t stream, int64_t periods) {

@@ -27,7 +27,7 @@ void rt_jobs_close(planrt_session *session) {
   session->n_away = 0;
 }
 
-/* --- By number -------------------------------------------------------------------------------------------------- */
+/* --- By number ---------------------------------------------------------------------------------------------------- */
 
 int32_t rt_jobs_known(const planrt_session *session) {
   return session->trace->n_jobs + session->n_away;
@@ -99,7 +99,7 @@ bool rt_jobs_can_run(const planrt_session *session, int64_t periods) {
   return true;
 }
 
-/* --- Those that are away ---------------------------------------------------------------------------------------- */
+/* --- Those that are away ------------------------------------------------------------------------------------------ */
 
 planc_status rt_away_take(const planrt_session *from, int32_t job, rt_away *out) {
   *out = (rt_away){.number = from->numbers[job], .record = calloc(1, sizeof *out->record)};

@@ -131,7 +131,7 @@ static void use(loader *l, int32_t replica, const rt_place *at, const rt_action 
   *fresh = false;
 }
 
-/* --- Instructions --------------------------------------------------------------------------------------------- */
+/* --- Instructions ------------------------------------------------------------------------------------------------- */
 
 /* The memory that the ops of a stream work in. */
 static planc_status find_workplace(const loader *l, int32_t stream, int32_t *out_memory) {
@@ -346,7 +346,7 @@ static planc_status load_acquire(loader *l, const planc_instr *instr) {
   return NULL;
 }
 
-/* --- Parts ---------------------------------------------------------------------------------------------------- */
+/* --- Parts -------------------------------------------------------------------------------------------------------- */
 
 /* Lists each stream's actions, in two passes: how many each has, then which. */
 static planc_status list_by_stream(loader *l, rt_part *part) {

@@ -47,7 +47,7 @@ static planc_status match(matching *m) {
   return planc_error(PLANC_STALE, "made from another graph than the run's");
 }
 
-/* --- Classes ---------------------------------------------------------------------------------------------------- */
+/* --- Classes ------------------------------------------------------------------------------------------------------ */
 
 /* One of the known jobs or, behind them, of the plan's. */
 static const rt_identity *at(const matching *m, int32_t i) {
@@ -73,7 +73,7 @@ static int32_t class_of_job(const matching *m, int32_t job) {
   return m->class_of[m->n_known + job];
 }
 
-/* --- By name ---------------------------------------------------------------------------------------------------- */
+/* --- By name ------------------------------------------------------------------------------------------------------ */
 
 static void take(matching *m, int32_t known, int32_t job) {
   m->taken[known] = true;
@@ -91,7 +91,7 @@ static planc_status match_name(matching *m, int32_t job) {
   return NULL;
 }
 
-/* --- By content ------------------------------------------------------------------------------------------------- */
+/* --- By content --------------------------------------------------------------------------------------------------- */
 
 /* Jobs of a class that are still unmatched and may be matched by content. Two jobs that both have names, and not the
  * same, are two jobs: so where all of one side have names, only the other side's jobs without names count. */
@@ -154,7 +154,7 @@ static int32_t next_job(const matching *m, const unmatched *of, int32_t from) {
   return from;
 }
 
-/* --- What joins ------------------------------------------------------------------------------------------------- */
+/* --- What joins --------------------------------------------------------------------------------------------------- */
 
 /* If a job joins while a known one of the same graph name is missing, it is taken for that one with changes, and
  * refused, unless names tell them apart. */

@@ -37,7 +37,7 @@ bool rt_is_inside(const rt_region *region, int64_t address, int64_t bytes) {
   return address >= 0 && bytes >= 0 && !pl_add_overflow(address, bytes, &end) && end <= region->bytes;
 }
 
-/* --- Residencies ---------------------------------------------------------------------------------------------- */
+/* --- Residencies -------------------------------------------------------------------------------------------------- */
 
 planc_status rt_no_residency(int32_t residency) {
   return planc_error(PLANC_INVALID_PLAN, "no residency %d", residency);

@@ -27,7 +27,7 @@ void rt_record_free(rt_record *record) {
   *record = (rt_record){0};
 }
 
-/* --- Who it is -------------------------------------------------------------------------------------------------- */
+/* --- Who it is ---------------------------------------------------------------------------------------------------- */
 
 planc_status rt_keep_text(pl_arena *arena, const char *text, const char **out) {
   return pl_arena_strndup(arena, text, strlen(text), out);
@@ -55,7 +55,7 @@ planc_status rt_identify(pl_arena *arena, const planc_job *job, rt_identity *out
   return print_content(arena, job->graph, &out->content);
 }
 
-/* --- What it has ------------------------------------------------------------------------------------------------ */
+/* --- What it has -------------------------------------------------------------------------------------------------- */
 
 static planc_status add_failure(const planrt_session *session, int32_t job, rt_record *out) {
   planrt_failure failure;
@@ -89,7 +89,7 @@ bool rt_record_has_same_values(const rt_record *a, const rt_record *b) {
   return same;
 }
 
-/* --- As JSON ---------------------------------------------------------------------------------------------------- */
+/* --- As JSON ------------------------------------------------------------------------------------------------------ */
 
 void rt_json_add_u64(cJSON *object, const char *key, uint64_t value) {
   enum { MAX_DIGITS = 24 };

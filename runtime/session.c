@@ -132,7 +132,7 @@ static planc_status make_spans(planrt_session *session) {
   return PL_NEW(&session->memory, &session->spans, count);
 }
 
-/* --- Memory of the device ------------------------------------------------------------------------------------- */
+/* --- Memory of the device ----------------------------------------------------------------------------------------- */
 
 static planc_status find_memory(planrt_session *session) {
   int64_t left = 0;
@@ -276,7 +276,7 @@ static planc_status part_device(planrt_session *session, rt_device_options *out)
   return repeat_arena(session, &out->storage_bytes);
 }
 
-/* --- Making --------------------------------------------------------------------------------------------------- */
+/* --- Making ------------------------------------------------------------------------------------------------------- */
 
 /* Everything that takes memory of the device. */
 static planc_status open_device(planrt_session *session, const rt_device_options *options) {
@@ -326,7 +326,7 @@ static planc_status check_memories(const planrt_session *session) {
   return NULL;
 }
 
-/* --- Running -------------------------------------------------------------------------------------------------- */
+/* --- Running ------------------------------------------------------------------------------------------------------ */
 
 bool planrt_can_run(const planrt_session *session) {
   return session->device != NULL || session->gave_up_device;

@@ -144,7 +144,7 @@ static inline int64_t rt_buffer_iteration(const planrt_session *session, const p
   return rt_first_iteration(session, buffer->job, period) + rt_within_period(buffer);
 }
 
-/* --- session.c ------------------------------------------------------------------------------------------------ */
+/* --- session.c ---------------------------------------------------------------------------------------------------- */
 
 /* planrt_session_new of a plan that has been checked: `checked` is the report; NULL: it is still to be checked. */
 planc_status rt_session_new_checked(const planc_plan *plan, const planrt_options *options,
@@ -154,7 +154,7 @@ void rt_session_close_device(planrt_session *session);
 /* Gives the device back until the next run, which begins from what is at home as every run does. */
 void rt_session_give_up_device(planrt_session *session);
 
-/* --- jobs.c --------------------------------------------------------------------------------------------------- */
+/* --- jobs.c ------------------------------------------------------------------------------------------------------- */
 
 /* Numbers the jobs of a new session as they stand in its plan, with no iteration done. */
 planc_status rt_jobs_open(planrt_session *session);
@@ -175,12 +175,12 @@ planc_status rt_away_take(const planrt_session *from, int32_t job, rt_away *out)
 void rt_away_put_back(const rt_away *away, planrt_session *to, int32_t job);
 void rt_away_free(rt_away *away);
 
-/* --- init.c --------------------------------------------------------------------------------------------------- */
+/* --- init.c ------------------------------------------------------------------------------------------------------- */
 
 /* Sets what persists of a job, in all replicas, to what a fresh training starts from. */
 planc_status rt_init_job(planrt_session *session, int32_t job);
 
-/* --- user.c --------------------------------------------------------------------------------------------------- */
+/* --- user.c ------------------------------------------------------------------------------------------------------- */
 
 /* Makes homes, staging, samples and results for the session's trace, whose jobs have been numbered (rt_jobs_open). */
 planc_status rt_user_open(planrt_session *session);
@@ -201,12 +201,12 @@ static inline char *rt_result_slot(const planrt_session *session, int64_t row, i
          session->result_at[buffer];
 }
 
-/* --- load.c --------------------------------------------------------------------------------------------------- */
+/* --- load.c ------------------------------------------------------------------------------------------------------- */
 
 /* Turns the plan's instructions into actions: addresses, calls and their handles. */
 planc_status rt_load(planrt_session *session);
 
-/* --- interpreter.c -------------------------------------------------------------------------------------------- */
+/* --- interpreter.c ------------------------------------------------------------------------------------------------ */
 
 /* Where a stream of an interleaved run stands: body -1 is the prologue, `periods` the epilogue, one more the end. */
 typedef struct rt_cursor {
@@ -222,7 +222,7 @@ planc_status rt_interleave(planrt_session *session, int64_t periods, uint64_t se
 /* Has the backend keep the body, for rt_interpret to replay. */
 planc_status rt_capture(planrt_session *session);
 
-/* --- resident.c ----------------------------------------------------------------------------------------------- */
+/* --- resident.c --------------------------------------------------------------------------------------------------- */
 
 /* How an instance is run. */
 typedef struct rt_choice {
@@ -281,7 +281,7 @@ planc_status rt_resident_together(rt_resident *resident, int32_t instance, int32
 /* Copies the content of a replica's buffer to `out`. */
 planc_status rt_resident_read(const rt_resident *resident, int32_t replica, int32_t buffer, void *out);
 
-/* --- reference.c ---------------------------------------------------------------------------------------------- */
+/* --- reference.c -------------------------------------------------------------------------------------------------- */
 
 /* Makes room for what a verified session's ops put out; before the body is captured. */
 planc_status rt_digests_new(planrt_session *session);
@@ -291,7 +291,7 @@ planc_status rt_reference_open(planrt_session *session);
  * results, then the persistent buffers, bit for bit. rt_resident_load must have been done before that run. */
 planc_status rt_reference_compare(planrt_session *session, int64_t periods);
 
-/* --- feed.c --------------------------------------------------------------------------------------------------- */
+/* --- feed.c ------------------------------------------------------------------------------------------------------- */
 
 /* Asks `feed` for the samples of a replica's fed buffer of the period that begins with iteration `first` of its job. */
 planc_status rt_ask(planrt_feed feed, void *user, const planc_trace *trace, int32_t replica, int32_t buffer,

@@ -8,7 +8,7 @@
 extern "C" {
 #endif
 
-/* --- What binds a plan's peak ----------------------------------------------------------------------------------- */
+/* --- What binds a plan's peak ------------------------------------------------------------------------------------- */
 
 typedef struct planc_peak_entry {
   const char *name; /* storage, or "workspace" */

@@ -169,7 +169,7 @@ const planc_attr *planc_op_attr(const planc_op *op, const char *key);
 int64_t planc_op_int(const planc_op *op, const char *key, int32_t index, int64_t fallback);
 double planc_op_real(const planc_op *op, const char *key, double fallback);
 
-/* --- Building ------------------------------------------------------------------------------------------------- */
+/* --- Building ----------------------------------------------------------------------------------------------------- */
 
 /* Collects tensors and ops and checks them as a whole. Used by the reader, by training derivation and by tests.
  * Strings and arrays passed in are copied. Every failure is BAD_INPUT and names the tensor or op. */
@@ -203,7 +203,7 @@ planc_status planc_graph_builder_finish(planc_graph_builder *builder, planc_grap
                                         int32_t *out_tensor);
 void planc_graph_free(planc_graph *graph);
 
-/* --- Files ---------------------------------------------------------------------------------------------------- */
+/* --- Files -------------------------------------------------------------------------------------------------------- */
 
 /* Reads planc-graph(5). `path` is used in messages; errors are "path:line:column: what". */
 planc_status planc_graph_read(const char *path, planc_graph **out);
@@ -216,7 +216,7 @@ bool planc_graph_equal(const planc_graph *a, const planc_graph *b);
  * be mistaken is compared. */
 uint64_t planc_graph_hash(const planc_graph *graph);
 
-/* --- Training ------------------------------------------------------------------------------------------------- */
+/* --- Training ----------------------------------------------------------------------------------------------------- */
 
 /* TF32: convolutions and matrix products may round their f32 operands to TF32. BF16: activations and copies of weights
  * are bf16; parameters, their gradients, state, losses and statistics stay f32. */

@@ -89,7 +89,7 @@ planc_status planc_schedule_map(planc_schedule *s, const planc_virtual_memory *m
  * of no round on the first. Only before anything is stated. INTERNAL for more streams than a plan may have. */
 planc_status planc_schedule_side_by_side(planc_schedule *s, int32_t job, int32_t n);
 
-/* --- Stating commands; every one appends to the list ----------------------------------------------------------- */
+/* --- Stating commands; every one appends to the list -------------------------------------------------------------- */
 
 /* Opens the residency in `memory` that holds persistent `buffer`, as version 0, when the period starts. Only before the
  * first command. At the end of the schedule its last version must be in the same memory, where lowering gives it the
@@ -126,7 +126,7 @@ planc_status planc_schedule_await(planc_schedule *s, planc_route route, int32_t 
  * before. Neither job's rounds may run side by side. */
 planc_status planc_schedule_follow(planc_schedule *s, planc_route route, int32_t job, int32_t leader);
 
-/* --- Looking ---------------------------------------------------------------------------------------------------- */
+/* --- Looking ------------------------------------------------------------------------------------------------------ */
 
 /* The memories, by number. */
 const planc_memory *planc_schedule_memories(const planc_schedule *s, int32_t *out_n);

@@ -47,7 +47,7 @@ planc_status planc_timeline_parse(const char *text, size_t length, const char *p
                                   planc_timeline **out);
 void planc_timeline_free(planc_timeline *timeline);
 
-/* --- Predicted and measured ----------------------------------------------------------------------------------- */
+/* --- Predicted and measured --------------------------------------------------------------------------------------- */
 
 /* Ops of a type, or copies of a direction with the hand-overs around them: the sum over a period. */
 typedef struct planc_class_times {

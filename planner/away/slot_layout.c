@@ -71,7 +71,7 @@ planc_status pl_slot_layout_finish(const pl_slot_maker *m, const pl_slot_layout 
   return NULL;
 }
 
-/* --- Slots of a content ------------------------------------------------------------------------------------------ */
+/* --- Slots of a content ------------------------------------------------------------------------------------------- */
 
 static int32_t add_slot(const pl_slot_maker *m, int32_t number, pl_slot slot, int32_t item) {
   m->out->slots[number] = slot;

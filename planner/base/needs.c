@@ -9,7 +9,7 @@
 
 enum { NONE = -1 };
 
-/* --- Gaps ------------------------------------------------------------------------------------------------------- */
+/* --- Gaps --------------------------------------------------------------------------------------------------------- */
 
 /* Gaps with the memory they own. */
 typedef struct gaps_memory {
@@ -75,7 +75,7 @@ static planc_status find_gaps(const planc_order *order, gaps_memory *memory) {
   return NULL;
 }
 
-/* --- What is live ----------------------------------------------------------------------------------------------- */
+/* --- What is live ------------------------------------------------------------------------------------------------- */
 
 static planc_status measure(const planc_order *order, pl_arena *scratch, planc_memory_needs *needs);
 

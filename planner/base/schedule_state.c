@@ -201,7 +201,7 @@ bool pl_schedule_user_holds(const planc_schedule *s, int32_t buffer, int32_t ver
   return planc_user_holds(&s->trace->buffers[buffer], version);
 }
 
-/* --- Looking ---------------------------------------------------------------------------------------------------- */
+/* --- Looking ------------------------------------------------------------------------------------------------------ */
 
 const planc_memory *planc_schedule_memories(const planc_schedule *s, int32_t *out_n) {
   *out_n = s->memories.n;

@@ -76,7 +76,7 @@ static planc_latency_sum sum_of(int64_t old_ns, int64_t measured_ns, int64_t wei
   return (planc_latency_sum){1, old_ns, measured_ns, weigh(measured_ns, old_ns, weight_ppm)};
 }
 
-/* --- Instructions --------------------------------------------------------------------------------------------- */
+/* --- Instructions ------------------------------------------------------------------------------------------------- */
 
 static void note_least(int64_t ns, pl_latencies *out) {
   if (ns < out->least_ns) out->least_ns = ns;

@@ -41,7 +41,7 @@ static void update_longest(pl_free_list *list, int32_t n) {
   it->longest = longest;
 }
 
-/* --- The treap: nodes by address, heap by rank ------------------------------------------------------------------- */
+/* --- The treap: nodes by address, heap by rank -------------------------------------------------------------------- */
 
 /* Cuts tree `n` into ranges that begin below `address` and the others. */
 static void split(pl_free_list *list, int32_t n, int64_t address, int32_t *out_below, int32_t *out_above) {
@@ -135,7 +135,7 @@ static int32_t find_at(const pl_free_list *list, int64_t address) {
   return found;
 }
 
-/* --- Calls ------------------------------------------------------------------------------------------------------- */
+/* --- Calls -------------------------------------------------------------------------------------------------------- */
 
 static int32_t find_first(const pl_free_list *list, int32_t n, int64_t address, int64_t bytes) {
   if (longest_of(list, n) < bytes) return NONE;

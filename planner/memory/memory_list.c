@@ -35,7 +35,7 @@ int32_t pl_memory_list_best_fit(const pl_memory_list *list, int64_t bytes) {
   return best;
 }
 
-/* --- Bins -------------------------------------------------------------------------------------------------------- */
+/* --- Bins --------------------------------------------------------------------------------------------------------- */
 
 /* Four bins to a power of two: a bin's sizes differ by less than a quarter. */
 static int32_t bin_of(int64_t bytes) {
@@ -64,7 +64,7 @@ static void bin_remove(pl_memory_list *list, int32_t segment) {
   }
 }
 
-/* --- The treap by size ------------------------------------------------------------------------------------------- */
+/* --- The treap by size -------------------------------------------------------------------------------------------- */
 
 static bool comes_before(const pl_segment *s, int64_t bytes, int64_t address) {
   return s->bytes != bytes ? s->bytes < bytes : s->address < address;
@@ -105,7 +105,7 @@ static void tree_remove(pl_memory_list *list, int32_t segment) {
   *at = below >= 0 ? below : above;
 }
 
-/* --- Free segments ----------------------------------------------------------------------------------------------- */
+/* --- Free segments ------------------------------------------------------------------------------------------------ */
 
 static void free_insert(pl_memory_list *list, int32_t segment) {
   bin_insert(list, segment);

@@ -121,6 +121,35 @@ static planc_status try_room(const planc_evaluator *evaluator, int64_t room, pla
   return NULL;
 }
 
+/* --- Set-up ------------------------------------------------------------------------------------------------------- */
+
+static planc_status find_levels(lms *l, pl_arena *arena);
+static int64_t room_to_play(const pl_walk *walk);
+
+static planc_status set_up(lms *l, const pl_walk *walk, pl_arena *arena) {
+  int32_t n = walk->order->n;
+  *l = (lms){.trace = walk->trace, .order = walk->order, .room = room_to_play(walk)};
+  PLANC_TRY(PL_NEW(arena, &l->level, n));
+  PLANC_TRY(PL_NEW(arena, &l->below, n));
+  PLANC_TRY(PL_NEW(arena, &l->far_below, n));
+  PLANC_TRY(PL_NEW(arena, &l->last, n));
+  PLANC_TRY(PL_NEW(arena, &l->before_last, n));
+  PLANC_TRY(pl_walk_workspaces(walk, 0, arena, &l->workspace));
+  PLANC_TRY(PL_NEW(arena, &l->live, n));
+  PLANC_TRY(PL_NEW(arena, &l->items, walk->trace->n_accesses));
+  return find_levels(l, arena);
+}
+
+/* Nine tenths of what parameters leave, and they. */
+static int64_t room_to_play(const pl_walk *walk) {
+  int64_t parameters = 0;
+  for (int32_t b = 0; b < walk->trace->n_buffers; b++) {
+    const planc_buffer *buffer = &walk->trace->buffers[b];
+    if (buffer->kind == PLANC_KIND_param) parameters = pl_add_saturate(parameters, pl_walk_bytes(buffer));
+  }
+  return walk->room <= parameters ? walk->room : parameters + (walk->room - parameters) / 10 * 9;
+}
+
 /* --- Levels ------------------------------------------------------------------------------------------------------- */
 
 static void note_input(lms *l, int32_t position, int32_t writer);
@@ -179,21 +208,13 @@ static void put_on_path(lms *l, int32_t position, int32_t below) {
   if (l->level[position] >= l->n_levels) l->n_levels = l->level[position] + 1;
 }
 
-/* The position at `level` on the longest path to `position`, whose level is not below. */
-static int32_t path_at(const lms *l, int32_t position, int32_t level) {
-  while (l->level[position] > level) {
-    int32_t far = l->far_below[position];
-    position = l->level[far] >= level ? far : l->below[position];
-  }
-  return position;
-}
-
 /* --- Swaps -------------------------------------------------------------------------------------------------------- */
 
 static bool is_candidate(const lms *l, const planc_buffer *buffer);
 static void swap_buffer(const lms *l, const lms_parameters *p, int32_t b, pl_absences *out);
 static bool share_swap_in(const lms *l, const lms_parameters *p, int32_t writer, int32_t from, int32_t to);
 static int32_t fetch_of(const lms *l, const lms_parameters *p, int32_t writer, int32_t to);
+static int32_t path_at(const lms *l, int32_t position, int32_t level);
 
 static pl_absences swaps_of(const lms *l, const lms_parameters *p) {
   pl_absences out = {.items = l->items};
@@ -251,6 +272,15 @@ static int32_t fetch_of(const lms *l, const lms_parameters *p, int32_t writer, i
   return path_at(l, to, trigger_level) + 1;
 }
 
+/* The position at `level` on the longest path to `position`, whose level is not below. */
+static int32_t path_at(const lms *l, int32_t position, int32_t level) {
+  while (l->level[position] > level) {
+    int32_t far = l->far_below[position];
+    position = l->level[far] >= level ? far : l->below[position];
+  }
+  return position;
+}
+
 /* --- Tuning ------------------------------------------------------------------------------------------------------- */
 
 static planc_status play(const lms *l, const lms_parameters *p, bool *out_passed) {
@@ -299,33 +329,7 @@ static planc_status tune(const lms *l, lms_parameters *p) {
   return bisect(l, p, &p->groupby, 0, true);
 }
 
-/* --- The policy --------------------------------------------------------------------------------------------------- */
-
-static int64_t room_to_play(const pl_walk *walk);
-
-static planc_status set_up(lms *l, const pl_walk *walk, pl_arena *arena) {
-  int32_t n = walk->order->n;
-  *l = (lms){.trace = walk->trace, .order = walk->order, .room = room_to_play(walk)};
-  PLANC_TRY(PL_NEW(arena, &l->level, n));
-  PLANC_TRY(PL_NEW(arena, &l->below, n));
-  PLANC_TRY(PL_NEW(arena, &l->far_below, n));
-  PLANC_TRY(PL_NEW(arena, &l->last, n));
-  PLANC_TRY(PL_NEW(arena, &l->before_last, n));
-  PLANC_TRY(pl_walk_workspaces(walk, 0, arena, &l->workspace));
-  PLANC_TRY(PL_NEW(arena, &l->live, n));
-  PLANC_TRY(PL_NEW(arena, &l->items, walk->trace->n_accesses));
-  return find_levels(l, arena);
-}
-
-/* Nine tenths of what parameters leave, and they. */
-static int64_t room_to_play(const pl_walk *walk) {
-  int64_t parameters = 0;
-  for (int32_t b = 0; b < walk->trace->n_buffers; b++) {
-    const planc_buffer *buffer = &walk->trace->buffers[b];
-    if (buffer->kind == PLANC_KIND_param) parameters = pl_add_saturate(parameters, pl_walk_bytes(buffer));
-  }
-  return walk->room <= parameters ? walk->room : parameters + (walk->room - parameters) / 10 * 9;
-}
+/* --- What is told ------------------------------------------------------------------------------------------------- */
 
 static planc_status explain(const lms_parameters *p, pl_arena *arena, pl_absences *out) {
   static const char *const waited_for[N_SYNCS] = {"no swap", "swap-outs", "swap-ins", "every swap"};

@@ -268,7 +268,7 @@ static planc_status finish_instance(modnn *m, int32_t instance) {
   return NULL;
 }
 
-/* --- Set-up and statement ---------------------------------------------------------------------------------------- */
+/* --- Set-up and statement ----------------------------------------------------------------------------------------- */
 
 static void modnn_free(modnn *m) {
   pl_memory_list_free(&m->memory);

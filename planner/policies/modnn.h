@@ -75,7 +75,7 @@ typedef struct modnn {
   VEC(modnn_step) journal;
 } modnn;
 
-/* --- modnn_memory.c ---------------------------------------------------------------------------------------------- */
+/* --- modnn_memory.c ----------------------------------------------------------------------------------------------- */
 
 /* Contiguous segments to clear for an allocation. */
 typedef struct modnn_scheme {
@@ -107,13 +107,13 @@ planc_status modnn_drop(modnn *m, int32_t buffer);
 /* Offloads all data (IV-B1); *out_when is when all transfers are done. */
 planc_status modnn_defragment(modnn *m, int64_t *out_when);
 
-/* --- modnn_wanted.c ---------------------------------------------------------------------------------------------- */
+/* --- modnn_wanted.c ----------------------------------------------------------------------------------------------- */
 
 /* Notes that instance `use` needs the buffer, which the host alone has; m->wanted.data[0] is the nearest. */
 planc_status modnn_want(modnn *m, int32_t buffer, int32_t use);
 void modnn_unwant_first(modnn *m);
 
-/* --- modnn_prefetch.c -------------------------------------------------------------------------------------------- */
+/* --- modnn_prefetch.c --------------------------------------------------------------------------------------------- */
 
 /* Starts the transfer of an allocated buffer whose memory is vacated at `when`. */
 planc_status modnn_fetch(modnn *m, int32_t buffer, int64_t when);

@@ -52,7 +52,7 @@ planc_status pl_policy_vdnn_conv(const planc_evaluator *evaluator, planc_candida
   return first_that_fits(evaluator, pl_sub_batch_asked(evaluator->problem), attempts, 2, out, &fits);
 }
 
-/* --- Attempts ---------------------------------------------------------------------------------------------------- */
+/* --- Attempts ----------------------------------------------------------------------------------------------------- */
 
 /* How a maker is to walk. */
 typedef struct vdnn_setting {

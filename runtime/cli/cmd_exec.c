@@ -71,7 +71,7 @@ static planc_status read_arguments(run_execution *e, const prog_arguments *argum
   return planc_context(run_watch_start(&e->watch, prog_option_value(arguments, "watch")), "--watch");
 }
 
-/* --- Command line ----------------------------------------------------------------------------------------------- */
+/* --- Command line ------------------------------------------------------------------------------------------------- */
 
 /* Going on from a checkpoint and saving to it again is what checkpoints are for; a plan may be watched that runs. */
 static planc_status list_files(const prog_arguments *arguments, prog_used_files *files) {

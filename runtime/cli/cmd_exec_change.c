@@ -22,7 +22,7 @@ static void go_on(planc_status status) {
   planc_status_free(status);
 }
 
-/* --- Looking ---------------------------------------------------------------------------------------------------- */
+/* --- Looking ------------------------------------------------------------------------------------------------------ */
 
 static planc_status check_data(const run_execution *e) {
   int32_t *numbers = calloc((size_t)e->next->n_jobs, sizeof *numbers);
@@ -43,7 +43,7 @@ static planc_status look(run_execution *e) {
   return status;
 }
 
-/* --- Changing --------------------------------------------------------------------------------------------------- */
+/* --- Changing ----------------------------------------------------------------------------------------------------- */
 
 static planc_status go_on_with(run_execution *e, planc_plan *next, int64_t iteration);
 static void note_rounds(const run_execution *e, const planc_plan *next, const int32_t *was);
@@ -111,7 +111,7 @@ planc_status run_execution_place_jobs(run_execution *e) {
   return NULL;
 }
 
-/* --- Telling ---------------------------------------------------------------------------------------------------- */
+/* --- Telling ------------------------------------------------------------------------------------------------------ */
 
 /* Other rounds add up in another order, which is rounded otherwise. */
 static void note_rounds(const run_execution *e, const planc_plan *next, const int32_t *was) {

@@ -33,7 +33,7 @@ planc_status run_execution_read_data(run_execution *e) {
   return NULL;
 }
 
-/* --- Whose it is ------------------------------------------------------------------------------------------------ */
+/* --- Whose it is -------------------------------------------------------------------------------------------------- */
 
 static bool is_called(const planc_job *job, const run_data_key *key) {
   const char *name = job->name ? job->name : job->graph->name;
@@ -68,7 +68,7 @@ static planc_status find_row(const run_execution *e, run_execution_data *of) {
   return NULL;
 }
 
-/* --- Reading ---------------------------------------------------------------------------------------------------- */
+/* --- Reading ------------------------------------------------------------------------------------------------------ */
 
 static planc_status bind(const run_execution_data *of, const planc_plan *plan, int32_t row) {
   return planc_context(planrt_data_bind(of->data, row, &plan->jobs[row]), "%s", of->path);
@@ -85,7 +85,7 @@ static planc_status add_data(run_execution *e, const char *value) {
   return of.row >= 0 ? bind(kept, e->plan, of.row) : NULL;
 }
 
-/* --- Handing it over -------------------------------------------------------------------------------------------- */
+/* --- Handing it over ---------------------------------------------------------------------------------------------- */
 
 static planc_status feed_data(void *user, const planrt_feed_request *request) {
   const run_execution *e = user;

@@ -5,7 +5,7 @@
 #include "program/print.h"
 #include "runtime/cli/cmd_exec.h"
 
-/* --- How far it is ---------------------------------------------------------------------------------------------- */
+/* --- How far it is ------------------------------------------------------------------------------------------------ */
 
 static int64_t periods_to_epochs(const run_execution *e, int64_t epochs);
 static int64_t periods_to_iterations(const run_execution *e, int64_t iterations);

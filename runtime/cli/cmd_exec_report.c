@@ -27,7 +27,7 @@ static int64_t iterations_of(const planrt_job *job) {
   return job->why ? job->failed_at : job->iterations;
 }
 
-/* --- JSON ------------------------------------------------------------------------------------------------------- */
+/* --- JSON --------------------------------------------------------------------------------------------------------- */
 
 static bool has_failures(const run_execution *e) {
   for (int32_t n = 0; n < planrt_jobs(e->session); n++)
@@ -101,7 +101,7 @@ static void add_failure(cJSON *to, const planrt_job *job) {
   pl_json_add_string(failed, "why", job->why);
 }
 
-/* --- Text ------------------------------------------------------------------------------------------------------- */
+/* --- Text --------------------------------------------------------------------------------------------------------- */
 
 static void print_only_job(const run_execution *e);
 static void print_job(const run_execution *e, int32_t number);

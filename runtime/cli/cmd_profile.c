@@ -84,7 +84,7 @@ static void blame_nothing(void) {
   rt_kept_unmark(&kept);
 }
 
-/* --- Command line ----------------------------------------------------------------------------------------------- */
+/* --- Command line ------------------------------------------------------------------------------------------------- */
 
 static const char *output_of(const prog_arguments *arguments) {
   const char *output = prog_option_value(arguments, "output");
@@ -214,7 +214,7 @@ static planc_status read_graph(profiling *p, const prog_arguments *arguments) {
   return NULL;
 }
 
-/* --- Profiling -------------------------------------------------------------------------------------------------- */
+/* --- Profiling ---------------------------------------------------------------------------------------------------- */
 
 static planc_status open_kept(const profiling *p) {
   rt_profile_ways ways = {.graph = p->graph,

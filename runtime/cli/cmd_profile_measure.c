@@ -64,7 +64,7 @@ static planc_status measure_load(measuring *m, int64_t load_ppm) {
   return NULL;
 }
 
-/* --- Trials ----------------------------------------------------------------------------------------------------- */
+/* --- Trials ------------------------------------------------------------------------------------------------------- */
 
 /* A pass is on the disk before it begins. Its ops are in the file only, which outlives the process and costs little. */
 static planc_status leave_word(void *user, const rt_trial *trial) {
@@ -119,7 +119,7 @@ static void tell_trials(const cJSON *pieces) {
   }
 }
 
-/* --- Passes ----------------------------------------------------------------------------------------------------- */
+/* --- Passes ------------------------------------------------------------------------------------------------------- */
 
 static bool is_left_out(void *user, const char *op, const char *algorithm) {
   return rt_pieces_leave_out(((const measuring *)user)->p->kept->pieces, op, algorithm);
@@ -227,7 +227,7 @@ static planc_status load_again(measuring *m, int32_t until) {
   return NULL;
 }
 
-/* --- Links and storage ------------------------------------------------------------------------------------------ */
+/* --- Links and storage -------------------------------------------------------------------------------------------- */
 
 /* What a run of the smallest batch costs beside its ops, each by its fastest algorithm, as plans without want of memory
  * have them. */

@@ -35,7 +35,7 @@ static planc_status write_tree(const run_profiling *p, cJSON *tree) {
   return status;
 }
 
-/* --- Measured --------------------------------------------------------------------------------------------------- */
+/* --- Measured ----------------------------------------------------------------------------------------------------- */
 
 static planc_status write_properties(const run_profiling *p);
 static planc_status write_measured(const run_profiling *p);
@@ -102,7 +102,7 @@ static planc_status ask_workspaces(const run_profiling *p, cJSON *tree, const rt
   return status;
 }
 
-/* --- Described -------------------------------------------------------------------------------------------------- */
+/* --- Described ---------------------------------------------------------------------------------------------------- */
 
 /* What is told of a device that is not there. */
 typedef struct profile_listing {

@@ -40,7 +40,7 @@ void rt_captured_close(rt_device *device) {
   free(capture->digests);
 }
 
-/* --- Streams ---------------------------------------------------------------------------------------------------- */
+/* --- Streams ------------------------------------------------------------------------------------------------------ */
 
 planc_status rt_captured_fork(rt_device *device) {
   CUDA_TRY(cudaEventRecord(device->capture.fork, device->streams[0]));
@@ -63,7 +63,7 @@ planc_status rt_captured_leave(rt_device *device) {
   return rt_captured_fork(device);
 }
 
-/* --- Digests ---------------------------------------------------------------------------------------------------- */
+/* --- Digests ------------------------------------------------------------------------------------------------------ */
 
 /* Each prepared call has one at most. */
 uint64_t *rt_captured_digest(rt_device *device, uint64_t *out) {

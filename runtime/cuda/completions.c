@@ -50,7 +50,7 @@ const rt_completion *rt_completion_before(const rt_device *device, int64_t back)
   return &device->completions[(device->first + device->n_completions - 1 - back) % RT_COMPLETIONS];
 }
 
-/* --- Coming back ------------------------------------------------------------------------------------------------ */
+/* --- Coming back -------------------------------------------------------------------------------------------------- */
 
 static planc_status nanoseconds(cudaEvent_t from, cudaEvent_t to, int64_t *out) {
   float milliseconds;
@@ -94,7 +94,7 @@ static planc_status take(rt_device *device, rt_completion **out) {
   return NULL;
 }
 
-/* --- Sending ---------------------------------------------------------------------------------------------------- */
+/* --- Sending ------------------------------------------------------------------------------------------------------ */
 
 planc_status rt_span_begin(rt_device *device, int32_t stream, rt_span *span) {
   rt_completion *next;

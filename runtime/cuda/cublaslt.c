@@ -70,7 +70,7 @@ bool rt_cublas_takes(const rt_call *call) {
          data_type_of(p.result->dtype, &unused);
 }
 
-/* --- The product of a call -------------------------------------------------------------------------------------- */
+/* --- The product of a call ---------------------------------------------------------------------------------------- */
 
 /* Everything before the last two dimensions. */
 static int64_t matrices_of(const rt_operand *operand) {
@@ -130,7 +130,7 @@ static bool data_type_of(planc_dtype dtype, cudaDataType_t *out) {
   return dtype == PLANC_DTYPE_bf16 || dtype == PLANC_DTYPE_f16 || dtype == PLANC_DTYPE_f32;
 }
 
-/* --- Algorithms ------------------------------------------------------------------------------------------------- */
+/* --- Algorithms --------------------------------------------------------------------------------------------------- */
 
 static const char prefix[] = "cublaslt-";
 
@@ -143,7 +143,7 @@ void rt_cublas_variants(const rt_call *call, rt_variant *out, int32_t *out_count
   }
 }
 
-/* --- Plans ------------------------------------------------------------------------------------------------------ */
+/* --- Plans -------------------------------------------------------------------------------------------------------- */
 
 static int64_t limit_of(const char *algorithm);
 static planc_status make_plan(const rt_cublas *cublas, const rt_call *call, const product *p, rt_cublas_plan *plan);

@@ -20,7 +20,7 @@
 #include "runtime/backend.h"
 #include "runtime/cuda/ops.h"
 
-/* --- Statuses ------------------------------------------------------------------------------------------------- */
+/* --- Statuses ----------------------------------------------------------------------------------------------------- */
 
 /* DEVICE (of the libraries OUT_OF_MEMORY where they lack memory), with the library's own words; where the device lacks
  * memory, with what it has free. */
@@ -33,7 +33,7 @@ planc_status rt_cuda_driver(const char *name, void *out);
 
 #define CUDA_TRY(call) PLANC_TRY(rt_cuda_status((call), #call))
 
-/* --- Prepared calls ------------------------------------------------------------------------------------------- */
+/* --- Prepared calls ----------------------------------------------------------------------------------------------- */
 
 typedef struct rt_cudnn rt_cudnn;           /* the library, for a device or one described by its properties */
 typedef struct rt_cudnn_plan rt_cudnn_plan; /* a convolution ready to run */
@@ -50,7 +50,7 @@ typedef struct rt_cuda_prepared {
   struct rt_cuda_prepared *next;
 } rt_cuda_prepared;
 
-/* --- vmm.c ---------------------------------------------------------------------------------------------------- */
+/* --- vmm.c -------------------------------------------------------------------------------------------------------- */
 
 typedef struct rt_cuda_range rt_cuda_range;
 /* The arena in chunks, mapped as the options say. */
@@ -58,7 +58,7 @@ planc_status rt_cuda_range_open(const rt_device_options *options, rt_cuda_range 
 char *rt_cuda_range_at(const rt_cuda_range *range, int64_t *out_bytes);
 void rt_cuda_range_close(rt_cuda_range *range);
 
-/* --- The device ----------------------------------------------------------------------------------------------- */
+/* --- The device --------------------------------------------------------------------------------------------------- */
 
 /* Something that comes back to the host when the device has got there: a span between two events, or a digest. */
 typedef struct rt_completion {
@@ -140,7 +140,7 @@ struct rt_device {
   rt_cuda_capture capture;
 };
 
-/* --- device.c ------------------------------------------------------------------------------------------------- */
+/* --- device.c ----------------------------------------------------------------------------------------------------- */
 
 planc_status rt_cuda_info(rt_device_info *out);
 int32_t rt_cuda_queues(void);
@@ -153,7 +153,7 @@ planc_status rt_cuda_memory(int64_t *out_total, int64_t *out_free);
 planc_status rt_cuda_context_bytes(int64_t *out_bytes);
 planc_status rt_cuda_taken(const rt_device *device, int64_t *out_bytes);
 
-/* --- work.c --------------------------------------------------------------------------------------------------- */
+/* --- work.c ------------------------------------------------------------------------------------------------------- */
 
 planc_status rt_cuda_run(rt_device *device, int32_t stream, const rt_call *call, const rt_launch *launch,
                          rt_span *span);
@@ -177,7 +177,7 @@ static inline uint64_t *rt_cuda_word(const rt_device *device, int32_t stream) {
   return &device->words[device->options.concurrent ? stream : 0];
 }
 
-/* --- completions.c -------------------------------------------------------------------------------------------- */
+/* --- completions.c ------------------------------------------------------------------------------------------------ */
 
 planc_status rt_completions_open(rt_device *device);
 void rt_completions_close(rt_device *device);
@@ -192,7 +192,7 @@ const rt_completion *rt_completion_before(const rt_device *device, int64_t back)
 /* Waits for all of them and fills what they are for. */
 planc_status rt_completions_drain(rt_device *device);
 
-/* --- captured.c ----------------------------------------------------------------------------------------------- */
+/* --- captured.c --------------------------------------------------------------------------------------------------- */
 
 /* Everything that a capture of the calls prepared by now will need. To be closed after a failure too. */
 planc_status rt_captured_open(rt_device *device);
@@ -209,13 +209,13 @@ planc_status rt_captured_digests_clear(rt_device *device);
 planc_status rt_captured_digests_send(rt_device *device);
 void rt_captured_digests_deliver(const rt_device *device);
 
-/* --- replay.c ------------------------------------------------------------------------------------------------- */
+/* --- replay.c ----------------------------------------------------------------------------------------------------- */
 
 planc_status rt_cuda_capture_begin(rt_device *device);
 planc_status rt_cuda_capture_end(rt_device *device);
 planc_status rt_cuda_replay(rt_device *device, const rt_launch *launch, int64_t period);
 
-/* --- cuda_prepare.c -------------------------------------------------------------------------------------------- */
+/* --- cuda_prepare.c ----------------------------------------------------------------------------------------------- */
 
 planc_status rt_cuda_variants(rt_device *device, const rt_call *call, rt_variant *out, int32_t *out_count);
 planc_status rt_cuda_workspace(rt_device *device, const rt_call *call, int64_t *out_bytes);
@@ -226,7 +226,7 @@ void rt_cuda_prepared_free(rt_device *device);
 /* Enqueues a prepared call. */
 planc_status rt_cuda_prepared_run(const rt_device *device, const rt_call *call, const rt_cuda_launch *launch);
 
-/* --- cudnn.c -------------------------------------------------------------------------------------------------- */
+/* --- cudnn.c ------------------------------------------------------------------------------------------------------ */
 
 /* For the present device, or for the one that `properties`, cuDNN's own JSON, describes. */
 planc_status rt_cudnn_open(const char *properties, rt_cudnn **out);
@@ -251,7 +251,7 @@ planc_status rt_cudnn_prepare(rt_cudnn *cudnn, const rt_cudnn_filter *filter, co
 planc_status rt_cudnn_run(const rt_cudnn *cudnn, const rt_cudnn_plan *plan, const rt_call *call, cudaStream_t stream);
 void rt_cudnn_plan_free(rt_cudnn_plan *plan);
 
-/* --- cublaslt.c ----------------------------------------------------------------------------------------------- */
+/* --- cublaslt.c --------------------------------------------------------------------------------------------------- */
 
 /* `present` false: only the variants can be asked for. */
 planc_status rt_cublas_open(bool present, rt_cublas **out);

@@ -108,7 +108,7 @@ static rt_cudnn_filter filter_of(const rt_device *device) {
   return (rt_cudnn_filter){.deterministic = device->options.deterministic};
 }
 
-/* --- Variants --------------------------------------------------------------------------------------------------- */
+/* --- Variants ----------------------------------------------------------------------------------------------------- */
 
 /* By workspace, then those first that give the same bits every time, then in the library's order. */
 static int compare_variants(const void *a, const void *b) {
@@ -118,7 +118,7 @@ static int compare_variants(const void *a, const void *b) {
   return x->rank - y->rank;
 }
 
-/* --- Preparing -------------------------------------------------------------------------------------------------- */
+/* --- Preparing ---------------------------------------------------------------------------------------------------- */
 
 static planc_status find(rt_device *device, rt_call *call, rt_cuda_prepared *out);
 static planc_status warm(const rt_device *device, const rt_call *call);

@@ -71,7 +71,7 @@ planc_status rt_cudnn_properties(char **out) {
   return status;
 }
 
-/* --- The library ------------------------------------------------------------------------------------------------ */
+/* --- The library -------------------------------------------------------------------------------------------------- */
 
 static planc_status describe_device(rt_cudnn *cudnn, const char *properties) {
   PLANC_TRY(rt_cudnn_new(&cudnn->pile, CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR, &cudnn->device));
@@ -112,7 +112,7 @@ static planc_status find_arch(rt_cudnn *cudnn) {
   return cudnn->arch > 0 ? NULL : planc_error(PLANC_DEVICE, "cuDNN: device properties without a version");
 }
 
-/* --- Variants --------------------------------------------------------------------------------------------------- */
+/* --- Variants ----------------------------------------------------------------------------------------------------- */
 
 typedef struct listing {
   rt_cudnn *cudnn;
@@ -188,7 +188,7 @@ static cudnnBackendDescriptor_t description_of(const rt_cudnn *cudnn) {
   return cudnn->handle ? NULL : cudnn->device;
 }
 
-/* --- Plans ------------------------------------------------------------------------------------------------------ */
+/* --- Plans -------------------------------------------------------------------------------------------------------- */
 
 /* f32 means f32: engines that round operands or sums to less are for ops that ask for TF32, or have half operands. */
 static bool admits(const rt_cudnn_filter *filter, const rt_call *call, uint32_t notes, bool deterministic) {
@@ -260,7 +260,7 @@ static bool is_listed(const listing *l, const char *algorithm) {
   return false;
 }
 
-/* --- Running ---------------------------------------------------------------------------------------------------- */
+/* --- Running ------------------------------------------------------------------------------------------------------ */
 
 /* Where the operands and the workspace of a call are: fixed when it is prepared. */
 static planc_status pack(rt_cudnn_plan *plan, const rt_call *call, int64_t workspace) {

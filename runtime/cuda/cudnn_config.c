@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* --- Names ------------------------------------------------------------------------------------------------------ */
+/* --- Names -------------------------------------------------------------------------------------------------------- */
 
 bool rt_cudnn_config_name(const rt_cudnn_config *of, const char *head, char *out, size_t room) {
   int length = snprintf(out, room, "%s%lld", head, (long long)of->engine);
@@ -55,7 +55,7 @@ static bool read_name(const char *name, rt_cudnn_config *out) {
   return *name == 0;
 }
 
-/* --- Descriptors ------------------------------------------------------------------------------------------------ */
+/* --- Descriptors -------------------------------------------------------------------------------------------------- */
 
 enum { MAX_NOTES = 16 };
 

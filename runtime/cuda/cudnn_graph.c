@@ -14,7 +14,7 @@ planc_status rt_cudnn_status(cudnnStatus_t code, const char *what) {
                      cudnnGetErrorString(code), *detail ? ": " : "", detail);
 }
 
-/* --- Descriptors ------------------------------------------------------------------------------------------------ */
+/* --- Descriptors -------------------------------------------------------------------------------------------------- */
 
 planc_status rt_cudnn_new(rt_cudnn_pile *pile, cudnnBackendDescriptorType_t type, cudnnBackendDescriptor_t *out) {
   *out = NULL;
@@ -57,7 +57,7 @@ void rt_cudnn_pile_free(rt_cudnn_pile *pile) {
   *pile = (rt_cudnn_pile){0};
 }
 
-/* --- Operands --------------------------------------------------------------------------------------------------- */
+/* --- Operands ----------------------------------------------------------------------------------------------------- */
 
 static bool data_type_of(planc_dtype dtype, cudnnDataType_t *out) {
   *out = dtype == PLANC_DTYPE_bf16  ? CUDNN_DATA_BFLOAT16
@@ -108,7 +108,7 @@ static const direction directions[] = {
                        CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY},
 };
 
-/* --- The operation ---------------------------------------------------------------------------------------------- */
+/* --- The operation ------------------------------------------------------------------------------------------------ */
 
 static planc_status tensor_of(rt_cudnn_pile *pile, const rt_call *call, const rt_operand *operand, int64_t name,
                               cudnnBackendDescriptor_t *out);

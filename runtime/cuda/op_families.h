@@ -74,7 +74,7 @@ RT_CUDA_RUN(split);
 /* ops_synthetic.c */
 RT_CUDA_RUN(synthetic);
 
-/* --- Operands --------------------------------------------------------------------------------------------------- */
+/* --- Operands ----------------------------------------------------------------------------------------------------- */
 
 static inline rt_cuda_dtype rt_cuda_dtype_of(planc_dtype dtype) {
   return dtype == PLANC_DTYPE_bf16 ? RT_CUDA_BF16 : RT_CUDA_F32;

@@ -97,7 +97,7 @@ bool rt_cuda_op_takes(const rt_cuda_op *op, const rt_call *call) {
   return true;
 }
 
-/* --- Dtypes ----------------------------------------------------------------------------------------------------- */
+/* --- Dtypes ------------------------------------------------------------------------------------------------------- */
 
 static bool is_float(planc_dtype dtype) {
   return dtype == PLANC_DTYPE_f32 || dtype == PLANC_DTYPE_bf16;
@@ -139,7 +139,7 @@ static bool takes_list(const char *letters, const rt_operand *operands, int32_t 
   return true;
 }
 
-/* --- Beside ops ------------------------------------------------------------------------------------------------- */
+/* --- Beside ops --------------------------------------------------------------------------------------------------- */
 
 cudaError_t rt_cuda_add_bias(cudaStream_t stream, planc_dtype dtype, void *y, const void *bias, planc_dtype bias_dtype,
                              int64_t outer, int64_t channels, int64_t inner) {

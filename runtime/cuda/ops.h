@@ -29,7 +29,7 @@ extern const rt_cuda_op rt_cuda_synthetic;  /* the stand-in for any op; its work
 /* Whether the kernels take the call's dtypes. */
 bool rt_cuda_op_takes(const rt_cuda_op *op, const rt_call *call);
 
-/* --- Beside ops ----------------------------------------------------------------------------------------------- */
+/* --- Beside ops --------------------------------------------------------------------------------------------------- */
 
 /* y[n, k, ...] += b[k] over `outer` x `channels` x `inner` elements of `dtype`, for convolutions with a bias; channels
  * last: inner is 1. */

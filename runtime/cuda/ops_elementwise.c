@@ -90,7 +90,7 @@ RT_CUDA_RUN(dropout) {
   return rt_cuda_drop(launch->stream, dtype, y->elements, x->data, y->data, &of, launch->step);
 }
 
-/* --- Optimizers ------------------------------------------------------------------------------------------------- */
+/* --- Optimizers --------------------------------------------------------------------------------------------------- */
 
 RT_CUDA_RUN(sgd) {
   const rt_operand *grad = &call->in[1], *w = &call->out[0];

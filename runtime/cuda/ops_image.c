@@ -44,7 +44,7 @@ RT_CUDA_RUN(avgpool2d_grad) {
   return rt_cuda_avgpool_grad(launch->stream, rt_cuda_dtype_of(dy->dtype), &of, dy->data, dx->data);
 }
 
-/* --- Up-sampling ------------------------------------------------------------------------------------------------ */
+/* --- Up-sampling -------------------------------------------------------------------------------------------------- */
 
 static rt_cuda_upsampling upsampling_of(const rt_call *call, const rt_operand *in, const rt_operand *out) {
   static const rt_cuda_blending blendings[] = {[PL_UPSAMPLE_NEAREST] = RT_CUDA_NEAREST,

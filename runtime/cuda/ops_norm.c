@@ -1,7 +1,7 @@
 /* Biases and normalisation: what is one per channel or per row. */
 #include "runtime/cuda/op_families.h"
 
-/* --- Biases ----------------------------------------------------------------------------------------------------- */
+/* --- Biases ------------------------------------------------------------------------------------------------------- */
 
 RT_CUDA_RUN(bias) {
   const rt_operand *x = &call->in[0], *b = &call->in[1], *y = &call->out[0];
@@ -29,7 +29,7 @@ RT_CUDA_WORKSPACE(linear_bgrad) {
   return rt_cuda_channel_sums_workspace(rt_cuda_rows_of(&call->in[0]));
 }
 
-/* --- Batch normalisation ---------------------------------------------------------------------------------------- */
+/* --- Batch normalisation ------------------------------------------------------------------------------------------ */
 
 static rt_cuda_norm norm_of(const rt_call *call) {
   return (rt_cuda_norm){.momentum = (float)planc_op_real(call->op, "momentum", 0.1),
@@ -96,7 +96,7 @@ RT_CUDA_WORKSPACE(batchnorm_grad) {
   return rt_cuda_batchnorm_grad_workspace(rt_cuda_channels_of(call, &call->in[0]));
 }
 
-/* --- Layer normalisation ---------------------------------------------------------------------------------------- */
+/* --- Layer normalisation ------------------------------------------------------------------------------------------ */
 
 RT_CUDA_RUN(layernorm) {
   const rt_operand *x = &call->in[0];

@@ -1,7 +1,7 @@
 /* Softmax and the loss, embeddings, positions, tokens, and copies that change the order of dimensions. */
 #include "runtime/cuda/op_families.h"
 
-/* --- Softmax ---------------------------------------------------------------------------------------------------- */
+/* --- Softmax ------------------------------------------------------------------------------------------------------ */
 
 RT_CUDA_RUN(softmax) {
   const rt_operand *x = &call->in[0], *y = &call->out[0];
@@ -54,7 +54,7 @@ RT_CUDA_RUN(mse_grad) {
                             x->data, target->data, dx->data);
 }
 
-/* --- Embeddings and positions ----------------------------------------------------------------------------------- */
+/* --- Embeddings and positions ------------------------------------------------------------------------------------- */
 
 RT_CUDA_RUN(embedding) {
   const rt_operand *ids = &call->in[0], *w = &call->in[1], *y = &call->out[0];
@@ -94,7 +94,7 @@ RT_CUDA_WORKSPACE(position_grad) {
   return rt_cuda_channel_sums_workspace(positions_of(&call->in[0], &call->out[0]));
 }
 
-/* --- Tokens ----------------------------------------------------------------------------------------------------- */
+/* --- Tokens ------------------------------------------------------------------------------------------------------- */
 
 /* Of a tensor (outer, tokens, width). */
 typedef struct tokens {
@@ -137,7 +137,7 @@ RT_CUDA_RUN(expand_grad) {
   return gather_tokens(call, launch, false);
 }
 
-/* --- Copies ----------------------------------------------------------------------------------------------------- */
+/* --- Copies ------------------------------------------------------------------------------------------------------- */
 
 /* A tensor seen along one axis: `outer` runs of dims[axis] * inner elements, in bytes. */
 typedef struct runs {

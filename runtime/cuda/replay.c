@@ -5,7 +5,7 @@
 
 #include "runtime/cuda/cuda.h"
 
-/* --- Capturing -------------------------------------------------------------------------------------------------- */
+/* --- Capturing ---------------------------------------------------------------------------------------------------- */
 
 /* From here on CUDA keeps what is enqueued, all of it behind what comes first. */
 static planc_status begin_recording(rt_device *device) {
@@ -54,7 +54,7 @@ planc_status rt_cuda_capture_end(rt_device *device) {
   return status;
 }
 
-/* --- Replaying -------------------------------------------------------------------------------------------------- */
+/* --- Replaying ---------------------------------------------------------------------------------------------------- */
 
 static planc_status begin_at(rt_device *device, int64_t period);
 static planc_status set_steps(rt_device *device, const rt_launch *launch);

@@ -98,7 +98,7 @@ static planc_status driver_status(CUresult code, const char *what) {
   return planc_error(PLANC_DEVICE, "CUDA: %s: error %d", what, (int)code);
 }
 
-/* --- Chunks ----------------------------------------------------------------------------------------------------- */
+/* --- Chunks ------------------------------------------------------------------------------------------------------- */
 
 static const CUmemAllocationProp on_device = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
                                               .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0}};

@@ -78,7 +78,7 @@ static planc_status begin_timed(rt_device *device, int32_t stream, bool measured
   return rt_span_begin(device, stream, span);
 }
 
-/* --- Host work -------------------------------------------------------------------------------------------------- */
+/* --- Host work ---------------------------------------------------------------------------------------------------- */
 
 static planc_status take(rt_device *device, rt_cuda_host_work **out);
 static void CUDART_CB run_host_work(void *argument);
@@ -186,7 +186,7 @@ static planc_status check_context(const rt_device *device) {
   return NULL;
 }
 
-/* --- Memory ----------------------------------------------------------------------------------------------------- */
+/* --- Memory ------------------------------------------------------------------------------------------------------- */
 
 static planc_status enqueue_copy(rt_device *device, cudaStream_t on, rt_direction direction, void *to, const void *from,
                                  int64_t bytes);
@@ -250,7 +250,7 @@ planc_status rt_cuda_poison(rt_device *device, int32_t stream, void *to, int64_t
   return rt_cuda_status(cudaMemsetAsync(to, 0xff, (size_t)bytes, on), "poison");
 }
 
-/* --- Events ----------------------------------------------------------------------------------------------------- */
+/* --- Events ------------------------------------------------------------------------------------------------------- */
 
 planc_status rt_cuda_record(rt_device *device, int32_t stream, int32_t event, int64_t generation) {
   if (rt_cuda_drops(device)) return NULL;

@@ -31,7 +31,7 @@ void rt_dnnl_engine_free(rt_dnnl_engine *engine) {
   free(engine);
 }
 
-/* --- Engine --------------------------------------------------------------------------------------------------- */
+/* --- Engine ------------------------------------------------------------------------------------------------------- */
 
 static planc_status make_attr(bool adding, dnnl_primitive_attr_t *out) {
   PLANC_TRY(rt_dnnl_status(dnnl_primitive_attr_create(out), "attributes"));
@@ -84,7 +84,7 @@ typedef struct family {
   const char *algorithms[4]; /* ended by NULL */
 } family;
 
-/* --- Families ------------------------------------------------------------------------------------------------- */
+/* --- Families ----------------------------------------------------------------------------------------------------- */
 
 static const family *family_of(const rt_call *call);
 static planc_status list_variants(const rt_dnnl_engine *engine, const rt_call *call, const family *of, rt_variant *out,

@@ -22,7 +22,7 @@ void rt_dnnl_leave(int threads) {
   omp_set_num_threads(threads);
 }
 
-/* --- Descriptions --------------------------------------------------------------------------------------------- */
+/* --- Descriptions ------------------------------------------------------------------------------------------------- */
 
 planc_status rt_dnnl_status(dnnl_status_t status, const char *what) {
   switch (status) {
@@ -79,7 +79,7 @@ planc_status rt_dnnl_describe(rt_dnnl_build *build, const void *operation, dnnl_
   return rt_dnnl_keep(build, *out);
 }
 
-/* --- Adding to a build ---------------------------------------------------------------------------------------- */
+/* --- Adding to a build -------------------------------------------------------------------------------------------- */
 
 static planc_status add_buffer(rt_dnnl_build *build, const rt_operand *operand, const dnnl_memory_desc_t *desc,
                                int64_t offset, int32_t *out) {
@@ -206,7 +206,7 @@ struct rt_dnnl {
   ready_step steps[RT_DNNL_MAX_STEPS];
 };
 
-/* --- Ready to run --------------------------------------------------------------------------------------------- */
+/* --- Ready to run ------------------------------------------------------------------------------------------------- */
 
 static planc_status realise_all(const rt_dnnl_build *build, rt_dnnl *ready);
 static planc_status add_memory(const rt_dnnl_build *build, const dnnl_memory_desc_t *desc, void *data, rt_dnnl *ready);

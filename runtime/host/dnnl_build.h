@@ -68,7 +68,7 @@ planc_status rt_dnnl_norm(rt_dnnl_build *build);
 planc_status rt_dnnl_layernorm(rt_dnnl_build *build);
 planc_status rt_dnnl_pool(rt_dnnl_build *build);
 
-/* --- Adding to a build ---------------------------------------------------------------------------------------- */
+/* --- Adding to a build -------------------------------------------------------------------------------------------- */
 
 /* The operand's memory from its first byte on, as `desc`. */
 planc_status rt_dnnl_operand(rt_dnnl_build *build, const rt_operand *operand, const dnnl_memory_desc_t *desc,
@@ -88,7 +88,7 @@ planc_status rt_dnnl_store(rt_dnnl_build *build, const rt_operand *operand, cons
                            int32_t buffer);
 bool rt_dnnl_adds(const rt_dnnl_build *build, const rt_operand *operand);
 
-/* --- Descriptions --------------------------------------------------------------------------------------------- */
+/* --- Descriptions ------------------------------------------------------------------------------------------------- */
 
 /* DEVICE, or OUT_OF_MEMORY, saying what failed. */
 planc_status rt_dnnl_status(dnnl_status_t status, const char *what);
@@ -104,7 +104,7 @@ planc_status rt_dnnl_describe(rt_dnnl_build *build, const void *operation, dnnl_
 /* Makes `desc` the build's, also when it fails. */
 planc_status rt_dnnl_keep(rt_dnnl_build *build, dnnl_primitive_desc_t desc);
 
-/* --- Using a build -------------------------------------------------------------------------------------------- */
+/* --- Using a build ------------------------------------------------------------------------------------------------ */
 
 int64_t rt_dnnl_workspace(const rt_dnnl_build *build);
 /* Creates primitives and memories; touches none of the call's memory. */

@@ -44,7 +44,7 @@ planc_status rt_dnnl_matmul(rt_dnnl_build *build) {
   return rt_dnnl_primitive(build, desc, args, bias ? 4 : 3);
 }
 
-/* --- Batched products ------------------------------------------------------------------------------------------- */
+/* --- Batched products --------------------------------------------------------------------------------------------- */
 
 /* An operand's last two dimensions as matrices, or their transposes; all others count them. */
 static planc_status matrices(const rt_operand *operand, bool transposed, dnnl_memory_desc_t *out) {

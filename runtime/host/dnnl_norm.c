@@ -69,7 +69,7 @@ static planc_status add_backward(rt_dnnl_build *build, const layouts *l, dnnl_pr
   return rt_dnnl_store(build, dbeta, &l->vector, args[7].buffer);
 }
 
-/* --- Batch normalisation ---------------------------------------------------------------------------------------- */
+/* --- Batch normalisation ------------------------------------------------------------------------------------------ */
 
 /* One number per channel. Positions are one dimension beside the channels, whatever the graph says of them. */
 static planc_status channel_layouts(const rt_call *call, layouts *out) {
@@ -145,7 +145,7 @@ static planc_status backward(rt_dnnl_build *build, const layouts *l) {
   return add_backward(build, l, desc);
 }
 
-/* --- Layer normalisation ---------------------------------------------------------------------------------------- */
+/* --- Layer normalisation ------------------------------------------------------------------------------------------ */
 
 static planc_status row_layouts(const rt_call *call, layouts *out);
 static planc_status row_forward(rt_dnnl_build *build, const layouts *l);

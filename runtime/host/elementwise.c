@@ -163,7 +163,7 @@ void rt_bias_grad(const rt_call *call, const rt_launch *launch) {
   }
 }
 
-/* --- Dropout -------------------------------------------------------------------------------------------------- */
+/* --- Dropout ------------------------------------------------------------------------------------------------------ */
 
 /* Forward and backward alike: what the counter (global sample, element within it) drops becomes 0, the rest is scaled.
  * No mask is stored, and a round draws what the whole batch would. */
@@ -183,7 +183,7 @@ void rt_dropout(const rt_call *call, const rt_launch *launch) {
   for (int64_t i = 0; i < elements; i++) y[i] = rt_uniform(key, counter + (uint64_t)i) < p ? 0.0F : x[i] * scale;
 }
 
-/* --- Concatenation -------------------------------------------------------------------------------------------- */
+/* --- Concatenation ------------------------------------------------------------------------------------------------ */
 
 /* A tensor seen along one axis: `outer` runs of dims[axis] * inner elements. */
 typedef struct element_runs {

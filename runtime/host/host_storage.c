@@ -61,7 +61,7 @@ void rt_storage_free(rt_storage *storage) {
   *storage = (rt_storage){.file = -1};
 }
 
-/* --- Opening ---------------------------------------------------------------------------------------------------- */
+/* --- Opening ------------------------------------------------------------------------------------------------------ */
 
 static planc_status no_file(const char *directory, const char *why) {
   return planc_error(PLANC_DEVICE, "host: no storage in %s: %s", directory, why);
@@ -117,7 +117,7 @@ static int take_blocks(int file, int64_t bytes) {
   return error;
 }
 
-/* --- Copies ----------------------------------------------------------------------------------------------------- */
+/* --- Copies ------------------------------------------------------------------------------------------------------- */
 
 bool rt_storage_has(const rt_storage *storage, const void *at) {
   uintptr_t address = (uintptr_t)at, first = (uintptr_t)storage->data;

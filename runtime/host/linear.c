@@ -82,7 +82,7 @@ static int64_t rows_of(const rt_operand *operand) {
   return last_dim(operand) > 0 ? operand->elements / last_dim(operand) : 0;
 }
 
-/* --- Batched products ------------------------------------------------------------------------------------------- */
+/* --- Batched products --------------------------------------------------------------------------------------------- */
 
 /* y = scale op(a) op(b) for every pair of matrices, where an operand that is transposed lies as (columns, rows). */
 static void multiply_batched(const rt_call *call, bool a_transposed, bool b_transposed) {

@@ -16,7 +16,7 @@ static rows rows_of(const rt_operand *operand) {
   return (rows){width > 0 ? operand->elements / width : 0, width};
 }
 
-/* --- Layer normalisation ---------------------------------------------------------------------------------------- */
+/* --- Layer normalisation ------------------------------------------------------------------------------------------ */
 
 void rt_layernorm(const rt_call *call, const rt_launch *launch) {
   (void)launch;
@@ -69,7 +69,7 @@ void rt_layernorm_grad(const rt_call *call, const rt_launch *launch) {
   }
 }
 
-/* --- Softmax ---------------------------------------------------------------------------------------------------- */
+/* --- Softmax ------------------------------------------------------------------------------------------------------ */
 
 void rt_softmax(const rt_call *call, const rt_launch *launch) {
   (void)launch;
@@ -100,7 +100,7 @@ void rt_softmax_grad(const rt_call *call, const rt_launch *launch) {
   }
 }
 
-/* --- Embedding -------------------------------------------------------------------------------------------------- */
+/* --- Embedding ---------------------------------------------------------------------------------------------------- */
 
 /* An id outside the table gives a row of zeros, and no gradient. */
 void rt_embedding(const rt_call *call, const rt_launch *launch) {
@@ -148,7 +148,7 @@ void rt_embedding_grad(const rt_call *call, const rt_launch *launch) {
                      column + width < columns ? width : columns - column);
 }
 
-/* --- Positions and tokens --------------------------------------------------------------------------------------- */
+/* --- Positions and tokens ----------------------------------------------------------------------------------------- */
 
 void rt_position(const rt_call *call, const rt_launch *launch) {
   (void)launch;
@@ -228,7 +228,7 @@ static void spread_tokens(const rt_call *call, float share) {
             ((const float *)call->in[0].data)[o * shape.width + c] * share;
 }
 
-/* --- Exchanged dimensions --------------------------------------------------------------------------------------- */
+/* --- Exchanged dimensions ----------------------------------------------------------------------------------------- */
 
 void rt_transpose(const rt_call *call, const rt_launch *launch) {
   (void)launch;

@@ -27,7 +27,7 @@ struct rt_widened {
   rt_spare *spare; /* where the parts lie; NULL: in the given call's workspace */
 };
 
-/* --- Memory beside the workspace -------------------------------------------------------------------------------- */
+/* --- Memory beside the workspace ---------------------------------------------------------------------------------- */
 
 void rt_spare_open(rt_spare *out) {
   *out = (rt_spare){0};
@@ -45,7 +45,7 @@ static planc_status enlarge(rt_spare *spare, int64_t bytes) {
   return rt_block_new(bytes, "bf16 operands", &spare->block);
 }
 
-/* --- Making ----------------------------------------------------------------------------------------------------- */
+/* --- Making ------------------------------------------------------------------------------------------------------- */
 
 typedef enum side { INPUTS, OUTPUTS, EFFECTS } side;
 
@@ -146,7 +146,7 @@ static planc_status widen_all(rt_widened *widened, side of, rt_operand **operand
   return NULL;
 }
 
-/* --- Running ---------------------------------------------------------------------------------------------------- */
+/* --- Running ------------------------------------------------------------------------------------------------------ */
 
 static void set_addresses(rt_widened *widened, char *base) {
   for (int32_t i = 0; i < widened->n_parts; i++) {

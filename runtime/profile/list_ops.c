@@ -131,7 +131,7 @@ static planc_status list_op(const op_listing *l, pl_arena *memory, int32_t insta
   return NULL;
 }
 
-/* --- At other batches ------------------------------------------------------------------------------------------- */
+/* --- At other batches --------------------------------------------------------------------------------------------- */
 
 static int compare_listed(const void *a, const void *b) {
   const rt_op_time *x = a, *y = b;
@@ -199,7 +199,7 @@ static planc_status list_others(const op_listing *l, const rt_op_times *listed, 
   return status;
 }
 
-/* --- Workspaces ------------------------------------------------------------------------------------------------- */
+/* --- Workspaces --------------------------------------------------------------------------------------------------- */
 
 /* Those of one op. */
 static planc_status op_workspaces(const rt_list_options *options, const planc_costs *costs, bool slow, rt_call *call,

@@ -14,7 +14,7 @@ typedef struct rt_statistic {
 /* Sorts `times`. */
 rt_statistic rt_statistic_of(int64_t *times, int32_t n);
 
-/* --- Background work -------------------------------------------------------------------------------------------- */
+/* --- Background work ---------------------------------------------------------------------------------------------- */
 
 /* Threads that work beside what is measured until they are stopped. */
 typedef struct rt_background rt_background;
@@ -27,7 +27,7 @@ planc_status rt_background_copy(const planrt_backend *backend, rt_direction dire
                                 rt_background **out);
 planc_status rt_background_stop(rt_background *background);
 
-/* --- Ops -------------------------------------------------------------------------------------------------------- */
+/* --- Ops ---------------------------------------------------------------------------------------------------------- */
 
 typedef struct rt_op_time {
   int32_t op;
@@ -147,7 +147,7 @@ planc_status rt_list_again(const rt_list_options *options, int64_t batch, const 
 enum { RT_NOT_ASKED = -2 };
 planc_status rt_list_workspaces(const rt_list_options *options, const planc_costs *costs, bool slow, int64_t *out);
 
-/* --- Links ------------------------------------------------------------------------------------------------------ */
+/* --- Links -------------------------------------------------------------------------------------------------------- */
 
 enum { RT_LINK_SIZES = 10 };
 extern const int64_t rt_link_sizes[RT_LINK_SIZES];

@@ -82,7 +82,7 @@ static planc_status open_device(link_bench *b, int32_t host_blocks, int64_t link
   return b->backend->open(&options, &b->device);
 }
 
-/* --- Copies ----------------------------------------------------------------------------------------------------- */
+/* --- Copies ------------------------------------------------------------------------------------------------------- */
 
 typedef struct ends {
   void *to;
@@ -161,7 +161,7 @@ static planc_status time_direction(link_bench *b, rt_direction direction, int64_
   return time_beside(b, direction, started, background, &out->under_load_ns[direction]);
 }
 
-/* --- Memory ----------------------------------------------------------------------------------------------------- */
+/* --- Memory ------------------------------------------------------------------------------------------------------- */
 
 static planc_status time_memory(link_bench *b, int64_t *out_bytes_per_s) {
   int64_t times[REPETITIONS];
@@ -177,7 +177,7 @@ static planc_status time_memory(link_bench *b, int64_t *out_bytes_per_s) {
   return NULL;
 }
 
-/* --- Storage ---------------------------------------------------------------------------------------------------- */
+/* --- Storage ------------------------------------------------------------------------------------------------------ */
 
 static planc_status find_room(link_bench *b, const char *directory);
 static planc_status measure_storage(link_bench *b, rt_storage_times *out);
@@ -248,7 +248,7 @@ static planc_status measure_storage(link_bench *b, rt_storage_times *out) {
   return NULL;
 }
 
-/* --- Rates ------------------------------------------------------------------------------------------------------ */
+/* --- Rates -------------------------------------------------------------------------------------------------------- */
 
 static planc_status check_bytes(const link_bench *b, int64_t bytes);
 static planc_status measure_rates(link_bench *b, int64_t bytes, rt_link_rates *out);
@@ -316,7 +316,7 @@ static planc_status measure_rates(link_bench *b, int64_t bytes, rt_link_rates *o
   return time_memory(b, &out->memory_bytes_per_s);
 }
 
-/* --- The line through them -------------------------------------------------------------------------------------- */
+/* --- The line through them ---------------------------------------------------------------------------------------- */
 
 planc_link rt_fit_link(int32_t n, const int64_t *sizes, const int64_t *times_ns, int64_t *out_misfit_ppm) {
   /* t = a + c x with weights 1 / t^2. */

@@ -88,7 +88,7 @@ planc_status rt_profile_compose_described(cJSON *description, const char *machin
   return NULL;
 }
 
-/* --- Device and compute ----------------------------------------------------------------------------------------- */
+/* --- Device and compute ------------------------------------------------------------------------------------------- */
 
 static void read_times(const cJSON *piece, const char *key, int64_t *out, int32_t n) {
   const cJSON *array = cJSON_GetObjectItemCaseSensitive(piece, key);
@@ -242,7 +242,7 @@ static void add_origin(cJSON *root, const links *l, const storage *s) {
   pl_json_add_string(origin, "multiply", "assumed; for ops that were not measured");
 }
 
-/* --- Links and loads -------------------------------------------------------------------------------------------- */
+/* --- Links and loads ---------------------------------------------------------------------------------------------- */
 
 static void add_transfers(cJSON *link, const char *key, const int64_t *times, int32_t first, int32_t n) {
   cJSON *array = pl_json_add_array(link, key);
@@ -289,7 +289,7 @@ static void add_loads(cJSON *root, const planc_graph *graph, const cJSON *pieces
   }
 }
 
-/* --- Refusals --------------------------------------------------------------------------------------------------- */
+/* --- Refusals ----------------------------------------------------------------------------------------------------- */
 
 static bool is_told(const cJSON *array, const cJSON *refusal) {
   const cJSON *told;

@@ -88,7 +88,7 @@ static void free_variants(workspaces *w) {
   free(w->variants);
 }
 
-/* --- Asking ----------------------------------------------------------------------------------------------------- */
+/* --- Asking ------------------------------------------------------------------------------------------------------- */
 
 static planc_status ask(const workspaces *w, int64_t batch, bool slow);
 static planc_status compare(const workspaces *w, const planc_costs *costs, bool slow, int64_t *exact);
@@ -141,7 +141,7 @@ static asking *find(const workspaces *w, int32_t op, const char *algorithm) {
   return NULL;
 }
 
-/* --- Writing ---------------------------------------------------------------------------------------------------- */
+/* --- Writing ------------------------------------------------------------------------------------------------------ */
 
 static void add_exact(cJSON *variant, const workspace_answer *given) {
   cJSON *array = cJSON_GetObjectItemCaseSensitive(variant, "workspaces");
@@ -163,7 +163,7 @@ static void write_answers(const asking *of) {
     if (sampled || of->answers.data[i].off) add_exact(of->variant, &of->answers.data[i]);
 }
 
-/* --- Batches ---------------------------------------------------------------------------------------------------- */
+/* --- Batches ------------------------------------------------------------------------------------------------------ */
 
 typedef VEC(int64_t) size_list;
 

@@ -61,7 +61,7 @@ typedef struct pl_machine {
 /* Runs machine->instr. */
 planc_status pl_machine_step(pl_machine *machine);
 
-/* --- Messages: INVALID_PLAN ------------------------------------------------------------------------------------- */
+/* --- Messages: INVALID_PLAN --------------------------------------------------------------------------------------- */
 
 /* "line N: INSTRUCTION: what" about the present instruction. */
 planc_status pl_machine_fault(const pl_machine *machine, const char *format, ...)

@@ -219,7 +219,7 @@ static bool has_largest(const row *r) {
   return !r->unsupported && !r->largest.unbounded && r->largest.batch > 0;
 }
 
-/* --- JSON -------------------------------------------------------------------------------------------------------- */
+/* --- JSON --------------------------------------------------------------------------------------------------------- */
 
 static void report_largest(cJSON *json, const table *t, const row *r) {
   const planc_largest_batch *l = &r->largest;
@@ -293,7 +293,7 @@ static planc_status print_json(const table *t) {
   return prog_print_json(stdout, object);
 }
 
-/* --- Text -------------------------------------------------------------------------------------------------------- */
+/* --- Text --------------------------------------------------------------------------------------------------------- */
 
 static bool has_storage(const table *t);
 static void print_cost(const table *t, const row *r, bool best);
@@ -390,7 +390,7 @@ static void print_metrics(const row *r) {
          cli_metric_format(m->cbr_ppm, 4, e));
 }
 
-/* --- Which policies ---------------------------------------------------------------------------------------------- */
+/* --- Which policies ----------------------------------------------------------------------------------------------- */
 
 static planc_status new_rows(table *t);
 static planc_status add_named(void *user, const char *name);

@@ -34,7 +34,7 @@ static planc_status check_options(const prog_arguments *arguments) {
   return planc_error(PLANC_USAGE, "--deadline is for plans of planc colocate");
 }
 
-/* --- The next problem ----------------------------------------------------------------------------------------- */
+/* --- The next problem --------------------------------------------------------------------------------------------- */
 
 /* Samples of a full round. */
 static int64_t sub_batch_of(const planc_job *job) {

@@ -36,7 +36,7 @@ static int64_t add3(int64_t a, int64_t b, int64_t c) {
   return pl_add_saturate(pl_add_saturate(a, b), c);
 }
 
-/* --- Sizes ---------------------------------------------------------------------------------------------------- */
+/* --- Sizes -------------------------------------------------------------------------------------------------------- */
 
 /* Bytes of the three tensors, of which a direction reads two and writes the third. */
 typedef struct sizes {
@@ -71,7 +71,7 @@ static void add_pass(pl_work *work, const planc_profile *profile, int64_t bytes)
   pl_work_stream(work, profile, false, 0, moves(profile, bytes), pl_spread_of_bytes(profile, bytes));
 }
 
-/* --- Matrix products ------------------------------------------------------------------------------------------ */
+/* --- Matrix products ---------------------------------------------------------------------------------------------- */
 
 static bool is_plain_product(const pl_conv *conv) {
   return conv->r == 1 && conv->s == 1 && conv->stride_h == 1 && conv->stride_w == 1 && conv->pad_h == 0 &&
@@ -150,7 +150,7 @@ planc_variant pl_conv_tensor_core(const planc_profile *profile, const pl_conv_ca
   return pl_work_variant(&work, "tensor-core", 0);
 }
 
-/* --- Transforms ----------------------------------------------------------------------------------------------- */
+/* --- Transforms --------------------------------------------------------------------------------------------------- */
 
 static planc_variant gemm(const planc_profile *profile, const pl_conv_case *of) {
   const pl_conv *conv = of->conv;

@@ -25,7 +25,7 @@ planc_status pl_json_parse(const char *text, size_t length, const char *path, cJ
   return planc_error(PLANC_BAD_INPUT, "%s:%" PRId64 ": text after the end of the JSON value", path, line_of(text, end));
 }
 
-/* --- Text ----------------------------------------------------------------------------------------------------- */
+/* --- Text --------------------------------------------------------------------------------------------------------- */
 
 static bool is_space(char c) {
   return c == ' ' || c == '\t' || c == '\n' || c == '\r';
@@ -85,7 +85,7 @@ static bool is_plain_integer(const char *c, const char *end) {
   return c == end;
 }
 
-/* --- Places --------------------------------------------------------------------------------------------------- */
+/* --- Places ------------------------------------------------------------------------------------------------------- */
 
 enum { PLACE_BYTES = 256, SHOWN_NAME_BYTES = 64 };
 
@@ -127,7 +127,7 @@ planc_status pl_json_error(const pl_json *at, const char *format, ...) {
   return planc_error(PLANC_BAD_INPUT, "%s: %s%s%s", root->name, where.text, where.length ? ": " : "", what);
 }
 
-/* --- Values --------------------------------------------------------------------------------------------------- */
+/* --- Values ------------------------------------------------------------------------------------------------------- */
 
 pl_json pl_json_first(const pl_json *at) {
   const cJSON *child = at->value->child;

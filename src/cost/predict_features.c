@@ -12,7 +12,7 @@ const char *const pl_feature_names[PL_N_FEATURES] = {
 #undef X
 };
 
-/* --- Logarithms ----------------------------------------------------------------------------------------------- */
+/* --- Logarithms --------------------------------------------------------------------------------------------------- */
 
 /* The mantissa is squared; whenever it passes 2 the next bit of the logarithm is 1. */
 int64_t pl_log2_fixed(int64_t value) {
@@ -52,7 +52,7 @@ typedef struct measures {
   int64_t of[PL_N_FEATURES];
 } measures;
 
-/* --- Shapes --------------------------------------------------------------------------------------------------- */
+/* --- Shapes ------------------------------------------------------------------------------------------------------- */
 
 static int64_t bytes_of(const planc_graph *graph, const int32_t *tensors, int32_t n, int32_t which, int64_t batch);
 static void measure_windows(const planc_op *op, measures *out);
@@ -129,7 +129,7 @@ static void measure_conv(const planc_graph *graph, const planc_op *op, int64_t b
   out->of[PL_FEATURE_groups] = conv->groups;
 }
 
-/* --- Roofline ------------------------------------------------------------------------------------------------- */
+/* --- Roofline ----------------------------------------------------------------------------------------------------- */
 
 planc_method pl_method_of(const char *algorithm) {
   if (strstr(algorithm, "winograd")) return PLANC_METHOD_WINOGRAD;

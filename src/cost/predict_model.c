@@ -43,7 +43,7 @@ int64_t pl_model_nearest(const pl_model_group *group, const pl_features *at) {
   return nearest;
 }
 
-/* --- Distances ------------------------------------------------------------------------------------------------ */
+/* --- Distances ---------------------------------------------------------------------------------------------------- */
 
 /* Squares of distances have this many bits after the point. */
 enum { DISTANCE_BITS = 16, DISTANCE_SHIFT = PL_LOG_BITS - DISTANCE_BITS / 2 };
@@ -90,7 +90,7 @@ static neighbours find_neighbours(const pl_model_group *group, const pl_features
   return out;
 }
 
-/* --- Time ----------------------------------------------------------------------------------------------------- */
+/* --- Time --------------------------------------------------------------------------------------------------------- */
 
 int64_t pl_model_line(const pl_model_group *group, const pl_features *at) {
   int64_t sum = 0;
@@ -101,7 +101,7 @@ int64_t pl_model_line(const pl_model_group *group, const pl_features *at) {
   return at->at[PL_FEATURE_roofline] + line;
 }
 
-/* --- Variants ------------------------------------------------------------------------------------------------- */
+/* --- Variants ----------------------------------------------------------------------------------------------------- */
 
 static bool was_loaded(const pl_model_group *group);
 static int64_t deviation(const neighbours *near);
@@ -134,7 +134,7 @@ static int64_t deviation(const neighbours *near) {
   return sum / total;
 }
 
-/* --- Workspace ------------------------------------------------------------------------------------------------ */
+/* --- Workspace ---------------------------------------------------------------------------------------------------- */
 
 /* The most by which any product of dimensions has grown from one shape to another. */
 static int64_t growth(const pl_features *from, const pl_features *to) {
@@ -177,7 +177,7 @@ static bool was_loaded(const pl_model_group *group) {
   return false;
 }
 
-/* --- Reading -------------------------------------------------------------------------------------------------- */
+/* --- Reading ------------------------------------------------------------------------------------------------------ */
 
 static planc_status check_features(const pl_json *at);
 static planc_status read_groups(const pl_json *at, planc_model *model);

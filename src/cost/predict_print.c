@@ -89,7 +89,7 @@ static void emit_variant(pl_emit *emit, const op_variants *o, int32_t from, cons
   EMIT(emit, "}");
 }
 
-/* --- Predictions ---------------------------------------------------------------------------------------------- */
+/* --- Predictions -------------------------------------------------------------------------------------------------- */
 
 static const planc_variant *find(const op_variants *o, int32_t batch_index, const char *algorithm) {
   for (int32_t v = o->first[batch_index]; v < o->first[batch_index + 1]; v++)
@@ -144,7 +144,7 @@ static void emit_workspaces(pl_emit *emit, const op_variants *o, const pl_measur
   if (some) EMIT(emit, "]");
 }
 
-/* --- Models --------------------------------------------------------------------------------------------------- */
+/* --- Models ------------------------------------------------------------------------------------------------------- */
 
 static void emit_sample(pl_emit *emit, const pl_model_sample *sample) {
   int64_t row[PL_N_FEATURES + 3];

@@ -107,7 +107,7 @@ bool pl_samples_same_shape(const pl_sample *a, const pl_sample *b) {
   return compare_groups(a, b) == 0 && compare_shapes(a, b) == 0;
 }
 
-/* --- Order ---------------------------------------------------------------------------------------------------- */
+/* --- Order -------------------------------------------------------------------------------------------------------- */
 
 static int compare(int64_t a, int64_t b) {
   return (a > b) - (a < b);

@@ -111,7 +111,7 @@ static planc_status read_profile(const pl_json *root, planc_profile *profile) {
   return pl_measured_read(&members[OPS], &profile->arena, &profile->measured);
 }
 
-/* --- Origins -------------------------------------------------------------------------------------------------- */
+/* --- Origins ------------------------------------------------------------------------------------------------------ */
 
 /* True when `dotted`, such as "device.h2d.latency_ns", leads from `root` to a value. */
 static bool leads_somewhere(const cJSON *root, const char *dotted) {
@@ -152,7 +152,7 @@ static planc_status read_origins(const pl_json *at, pl_map *seen, planc_profile 
   return NULL;
 }
 
-/* --- Code ----------------------------------------------------------------------------------------------------- */
+/* --- Code --------------------------------------------------------------------------------------------------------- */
 
 /* A plan that runs all of it reserves their sum. */
 static planc_status read_code(const pl_json *at, planc_profile *profile) {
@@ -161,7 +161,7 @@ static planc_status read_code(const pl_json *at, planc_profile *profile) {
   return pl_labels_sum(&profile->code) <= PL_JSON_MAX ? NULL : pl_json_error(at, "the sum is beyond 2^53");
 }
 
-/* --- Loads ---------------------------------------------------------------------------------------------------- */
+/* --- Loads -------------------------------------------------------------------------------------------------------- */
 
 static planc_status read_load(const pl_json *at, pl_arena *arena, pl_load *out) {
   enum { LOAD, OPS, N };
@@ -187,7 +187,7 @@ static planc_status read_loads(const pl_json *at, planc_profile *profile) {
   return NULL;
 }
 
-/* --- The whole ------------------------------------------------------------------------------------------------ */
+/* --- The whole ---------------------------------------------------------------------------------------------------- */
 
 /* Comes before all else, which another format may have otherwise. That the key is there is checked with the others. */
 static planc_status check_version(const pl_json *root) {
@@ -260,7 +260,7 @@ bool planc_profile_lists_workspace(const planc_profile *profile, const char *op,
   return true;
 }
 
-/* --- Files ---------------------------------------------------------------------------------------------------- */
+/* --- Files -------------------------------------------------------------------------------------------------------- */
 
 enum { MAX_FILE_BYTES = 256 << 20 };
 

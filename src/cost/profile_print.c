@@ -45,7 +45,7 @@ void pl_profile_emit_graph(pl_emit *emit, uint64_t graph_hash) {
   EMIT(emit, ",\n");
 }
 
-/* --- What all profiles have ----------------------------------------------------------------------------------- */
+/* --- What all profiles have --------------------------------------------------------------------------------------- */
 
 static void emit_link(pl_emit *emit, const planc_link *link) {
   EMIT_INT(emit, "{\"bytes_per_second\":", link->bytes_per_second);
@@ -156,7 +156,7 @@ static bool is_of_head(const pl_origin *origin) {
   return false;
 }
 
-/* --- Measured ops --------------------------------------------------------------------------------------------- */
+/* --- Measured ops ------------------------------------------------------------------------------------------------- */
 
 static void emit_op(pl_emit *emit, const pl_measured_op *op);
 static void emit_variant(pl_emit *emit, const pl_measured_variant *variant);

@@ -77,7 +77,7 @@ planc_status planc_graph_builder_header(planc_graph_builder *builder, const char
   return NULL;
 }
 
-/* --- Strings ----------------------------------------------------------------------------------------------------- */
+/* --- Strings ------------------------------------------------------------------------------------------------------ */
 
 static planc_status check_name(const char *what, const char *name) {
   char shown[PL_SHOWN_TEXT];
@@ -127,7 +127,7 @@ planc_status planc_graph_builder_output(planc_graph_builder *builder, int32_t te
   return NULL;
 }
 
-/* --- Tensors ----------------------------------------------------------------------------------------------------- */
+/* --- Tensors ------------------------------------------------------------------------------------------------------ */
 
 static planc_status place_tensor(planc_graph_builder *builder, planc_tensor *tensor, planc_kind kind, int32_t of);
 static planc_status check_dims(const planc_tensor *tensor);
@@ -224,7 +224,7 @@ static planc_status check_kind(const planc_tensor *tensor, planc_kind kind) {
                      planc_kind_name(kind));
 }
 
-/* --- Ops --------------------------------------------------------------------------------------------------------- */
+/* --- Ops ---------------------------------------------------------------------------------------------------------- */
 
 static planc_status copy_op(planc_graph_builder *builder, const planc_op *op, planc_op *out);
 static planc_status check_cost(const char *what, planc_law law);
@@ -312,7 +312,7 @@ static planc_status check_cost(const char *what, planc_law law) {
   return planc_error(PLANC_BAD_INPUT, "%s are negative", what);
 }
 
-/* --- Finishing --------------------------------------------------------------------------------------------------- */
+/* --- Finishing ---------------------------------------------------------------------------------------------------- */
 
 planc_status pl_graph_builder_finish_at(planc_graph_builder *builder, planc_graph **out, pl_graph_fault *out_fault) {
   *out = NULL;

@@ -8,7 +8,7 @@
 #include "graph/operands.h"
 #include "graph/spec.h"
 
-/* --- Windows: convolution and pooling ---------------------------------------------------------------------------- */
+/* --- Windows: convolution and pooling ----------------------------------------------------------------------------- */
 
 /* One spatial axis: `out` must be floor((in + 2 pad - dilation (window - 1) - 1) / stride) + 1. */
 typedef struct window {
@@ -99,7 +99,7 @@ bool pl_conv_of(const planc_graph *graph, const planc_op *op, pl_conv *out) {
   return true;
 }
 
-/* --- Others ------------------------------------------------------------------------------------------------------ */
+/* --- Others ------------------------------------------------------------------------------------------------------- */
 
 bool pl_upsampling_of(const planc_op *op, pl_upsampling *out) {
   static const char *const names[] = {

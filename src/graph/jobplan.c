@@ -33,7 +33,7 @@ planc_status pl_touches_make(pl_arena *arena, const planc_graph *graph, pl_touch
   return NULL;
 }
 
-/* --- Of a graph ------------------------------------------------------------------------------------------------- */
+/* --- Of a graph --------------------------------------------------------------------------------------------------- */
 
 static void add_touch(collector *c, int32_t op, int32_t tensor, uint32_t how) {
   pl_touches *out = c->out;
@@ -78,7 +78,7 @@ static void mark_results(const collector *c) {
   }
 }
 
-/* --- Of a job --------------------------------------------------------------------------------------------------- */
+/* --- Of a job ----------------------------------------------------------------------------------------------------- */
 
 static planc_status check_order(pl_arena *arena, const pl_job_plan *plan);
 static planc_status find_scopes(pl_job_plan *plan);
@@ -102,7 +102,7 @@ planc_status pl_job_plan_make(pl_arena *arena, const planc_job *job, const pl_to
   return NULL;
 }
 
-/* --- Its part of a trace ---------------------------------------------------------------------------------------- */
+/* --- Its part of a trace ------------------------------------------------------------------------------------------ */
 
 static int64_t times(int64_t a, int64_t b);
 static int64_t plus(int64_t a, int64_t b);

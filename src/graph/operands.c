@@ -117,7 +117,7 @@ static planc_status match_side(match *m, const char *side, const char *pattern, 
   return taken == count ? NULL : wrong_count(m, pattern, count);
 }
 
-/* --- One tensor against one operand ------------------------------------------------------------------------------ */
+/* --- One tensor against one operand ------------------------------------------------------------------------------- */
 
 static planc_status match_dtype(match *m, const operand *want, const planc_tensor *tensor) {
   const char *name = planc_dtype_name(tensor->dtype);
@@ -192,14 +192,14 @@ static planc_status match_shape(match *m, const operand *want, const planc_tenso
   return NULL;
 }
 
-/* --- All operands ------------------------------------------------------------------------------------------------ */
+/* --- All operands ------------------------------------------------------------------------------------------------- */
 
 static planc_status wrong_count(const match *m, const char *pattern, int32_t count) {
   if (!*pattern) return planc_error(PLANC_BAD_INPUT, "%s has no %ss, %d given", m->type, m->side, count);
   return planc_error(PLANC_BAD_INPUT, "%s has %ss %s, %d given", m->type, m->side, pattern, count);
 }
 
-/* --- In-place results -------------------------------------------------------------------------------------------- */
+/* --- In-place results --------------------------------------------------------------------------------------------- */
 
 static planc_status check_in_place(const planc_optype *type, const planc_graph *graph, const planc_op *op) {
   for (int32_t o = 0; o < op->n_out; o++) {
@@ -274,7 +274,7 @@ static planc_status check_foreign(const char *type) {
                      type, type);
 }
 
-/* --- Costs ------------------------------------------------------------------------------------------------------- */
+/* --- Costs -------------------------------------------------------------------------------------------------------- */
 
 /* The product of the dimensions in `letters`; `*` is the product of its list. */
 static planc_status multiply_dims(const pl_dims *dims, const char *letters, planc_law *out) {

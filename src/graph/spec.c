@@ -35,7 +35,7 @@ const char *pl_shown(const char *text, char buffer[PL_SHOWN_TEXT]) {
   return buffer;
 }
 
-/* --- Laws ------------------------------------------------------------------------------------------------------- */
+/* --- Laws --------------------------------------------------------------------------------------------------------- */
 
 const char *pl_law_text(planc_law law, char buffer[PL_LAW_TEXT]) {
   char *p = buffer;
@@ -110,7 +110,7 @@ static planc_status scan_law(const char **text, planc_law *out, const char **out
   return NULL;
 }
 
-/* --- Specs ------------------------------------------------------------------------------------------------------ */
+/* --- Specs -------------------------------------------------------------------------------------------------------- */
 
 static bool scan_kind(const char **text, planc_kind *out);
 static bool scan_dtype(const char **text, planc_dtype *out);
@@ -163,7 +163,7 @@ static bool scan_dtype(const char **text, planc_dtype *out) {
   return false;
 }
 
-/* --- Numbers ---------------------------------------------------------------------------------------------------- */
+/* --- Numbers ------------------------------------------------------------------------------------------------------ */
 
 bool pl_integer_parse(const char *text, int64_t *out) {
   errno = 0;

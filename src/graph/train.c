@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* --- Optimizers ------------------------------------------------------------------------------------------------- */
+/* --- Optimizers --------------------------------------------------------------------------------------------------- */
 
 enum { MAX_STATES = 2, MAX_ATTRS = 4 };
 
@@ -40,7 +40,7 @@ planc_status planc_optimizer_parse(const char *name, planc_optimizer *out) {
   return planc_error(PLANC_BAD_INPUT, "no optimizer is called \"%s\": sgd, momentum and adam are", name);
 }
 
-/* --- Backwards -------------------------------------------------------------------------------------------------- */
+/* --- Backwards ---------------------------------------------------------------------------------------------------- */
 
 static planc_status derive(pl_derivation *d, planc_optimizer optimizer);
 static planc_status copy_forward(pl_derivation *d, planc_optimizer optimizer);
@@ -128,7 +128,7 @@ static planc_status add_optimizer(pl_derivation *d, planc_optimizer optimizer) {
   return any ? NULL : planc_error(PLANC_BAD_INPUT, "no parameter leads to the loss");
 }
 
-/* --- Forwards --------------------------------------------------------------------------------------------------- */
+/* --- Forwards ----------------------------------------------------------------------------------------------------- */
 
 static planc_status copy_forward(pl_derivation *d, planc_optimizer optimizer) {
   const planc_graph *graph = d->graph;

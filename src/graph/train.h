@@ -62,7 +62,7 @@ typedef struct pl_grad_target {
 planc_status pl_train_emit(pl_derivation *d, pl_optype_id type, const char *suffix, const int32_t *in, int32_t n_in,
                            const int32_t *out, int32_t n_out, const planc_attr *attrs, int32_t n_attrs);
 
-/* --- Rules ------------------------------------------------------------------------------------------------------ */
+/* --- Rules -------------------------------------------------------------------------------------------------------- */
 
 typedef struct pl_train_rule pl_train_rule;
 /* The rule of a forward type, or NULL. */
@@ -71,7 +71,7 @@ bool pl_train_rule_takes_all(const pl_train_rule *rule);
 /* Emits the backward ops of the current op. */
 planc_status pl_train_rule_apply(pl_derivation *d, const pl_train_rule *rule);
 
-/* --- Gradients -------------------------------------------------------------------------------------------------- */
+/* --- Gradients ---------------------------------------------------------------------------------------------------- */
 
 /* Readies the storages' states: which ones are exclusive. */
 planc_status pl_grads_init(pl_derivation *d);

@@ -30,7 +30,7 @@ static pl_grad_state *state_of(pl_derivation *d, int32_t tensor) {
   return &d->states[tensor_of(d, tensor)->storage];
 }
 
-/* --- Tensors of the derived graph ------------------------------------------------------------------------------- */
+/* --- Tensors of the derived graph --------------------------------------------------------------------------------- */
 
 static planc_status gradient_tensor(pl_derivation *d, int32_t like, planc_kind kind, int32_t of, planc_law offset,
                                     int32_t *out_tensor);
@@ -79,7 +79,7 @@ static bool has_form(const planc_tensor *tensor, const planc_tensor *model) {
   return true;
 }
 
-/* --- States ----------------------------------------------------------------------------------------------------- */
+/* --- States ------------------------------------------------------------------------------------------------------- */
 
 static void note_use(pl_derivation *d, const int32_t *tensors, int32_t count);
 
@@ -125,7 +125,7 @@ planc_status pl_grads_seed(pl_derivation *d, int32_t loss) {
   return pl_byte_ranges_add(&state->defined, pl_byte_range_of(tensor_of(d, loss)));
 }
 
-/* --- The current op's own gradient ------------------------------------------------------------------------------ */
+/* --- The current op's own gradient -------------------------------------------------------------------------------- */
 
 planc_status pl_grads_take(pl_derivation *d, bool takes_all, bool *out_any) {
   *out_any = false;

@@ -130,7 +130,7 @@ static planc_status apply_step(pl_derivation *d, const train_step *step) {
   return NULL;
 }
 
-/* --- Steps ------------------------------------------------------------------------------------------------------ */
+/* --- Steps -------------------------------------------------------------------------------------------------------- */
 
 static planc_status is_gone(const pl_derivation *d, pl_optype_id backward, const planc_tensor *value,
                             const planc_op *writer) {

@@ -85,7 +85,7 @@ static const char *name_of(const validation *v, int32_t tensor) {
   return v->graph->tensors[tensor].name;
 }
 
-/* --- Reads ------------------------------------------------------------------------------------------------------- */
+/* --- Reads -------------------------------------------------------------------------------------------------------- */
 
 static planc_status not_produced(validation *v, int32_t op, int32_t tensor) {
   const planc_graph *g = v->graph;
@@ -129,7 +129,7 @@ static planc_status check_effects(validation *v, int32_t index, const planc_op *
   return NULL;
 }
 
-/* --- Writes ------------------------------------------------------------------------------------------------------ */
+/* --- Writes ------------------------------------------------------------------------------------------------------- */
 
 static int compare_starts(const void *a, const void *b) {
   const output *x = a, *y = b;
@@ -190,7 +190,7 @@ static planc_status check_gradients(validation *v) {
   return NULL;
 }
 
-/* --- Ops and results --------------------------------------------------------------------------------------------- */
+/* --- Ops and results ---------------------------------------------------------------------------------------------- */
 
 /* A class is stated where it says something. */
 static planc_status settle_class(planc_op *op) {

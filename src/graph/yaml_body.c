@@ -9,7 +9,7 @@
 
 #define COUNT(array) ((int)(sizeof(array) / sizeof *(array)))
 
-/* --- Tensors ----------------------------------------------------------------------------------------------------- */
+/* --- Tensors ------------------------------------------------------------------------------------------------------ */
 
 planc_status pl_yaml_unknown_tensor(const char *name) {
   char shown[PL_SHOWN_TEXT];
@@ -55,7 +55,7 @@ planc_status pl_yaml_read_tensors(pl_yaml_body *body) {
   return NULL;
 }
 
-/* --- Ops --------------------------------------------------------------------------------------------------------- */
+/* --- Ops ---------------------------------------------------------------------------------------------------------- */
 
 enum { OP, TYPE, PHASE, IN, OUT, EFFECTS, ATTRS, FLOPS, TRAFFIC, FLAGS, CLASS, LOOP, STEP };
 static const char *const op_keys[] = {
@@ -163,7 +163,7 @@ void pl_yaml_body_free(pl_yaml_body *body) {
   VEC_FREE(&body->ints);
 }
 
-/* --- Attributes -------------------------------------------------------------------------------------------------- */
+/* --- Attributes --------------------------------------------------------------------------------------------------- */
 
 /* The current scalar as an attribute's value. */
 static planc_status read_attr_scalar(pl_yaml_body *body, planc_attr *out) {

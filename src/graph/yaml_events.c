@@ -23,7 +23,7 @@ void pl_yaml_close(pl_yaml *yaml) {
   yaml_parser_delete(&yaml->parser);
 }
 
-/* --- Places ------------------------------------------------------------------------------------------------------ */
+/* --- Places ------------------------------------------------------------------------------------------------------- */
 
 static int32_t from_one(size_t count) {
   return count < INT32_MAX ? (int32_t)count + 1 : INT32_MAX;
@@ -57,7 +57,7 @@ planc_status pl_yaml_error(const pl_yaml *yaml, const char *format, ...) {
   return pl_yaml_at(yaml, pl_yaml_here(yaml), planc_error(PLANC_BAD_INPUT, "%s", message));
 }
 
-/* --- Events ------------------------------------------------------------------------------------------------------ */
+/* --- Events ------------------------------------------------------------------------------------------------------- */
 
 /* libyaml tells the place of what it cannot decode as an offset only. */
 static pl_text_place place_of_offset(const pl_yaml *yaml, size_t offset) {
@@ -123,7 +123,7 @@ void pl_yaml_release(pl_yaml *yaml) {
   yaml->held.len = 0;
 }
 
-/* --- Scalars ----------------------------------------------------------------------------------------------------- */
+/* --- Scalars ------------------------------------------------------------------------------------------------------ */
 
 static int find(const char *name, const char *const *names, int n_names) {
   for (int i = 0; i < n_names; i++) {

@@ -134,7 +134,7 @@ planc_status planc_graph_read(const char *path, planc_graph **out) {
   return status;
 }
 
-/* --- Header ------------------------------------------------------------------------------------------------------ */
+/* --- Header ------------------------------------------------------------------------------------------------------- */
 
 /* The current scalar, kept until the file has been read. */
 static planc_status keep(reader *r, header_text *out) {
@@ -189,7 +189,7 @@ static planc_status read_batch(reader *r) {
   return pl_yaml_integer(&r->yaml, 1, INT32_MAX, &r->batch);
 }
 
-/* --- The whole --------------------------------------------------------------------------------------------------- */
+/* --- The whole ---------------------------------------------------------------------------------------------------- */
 
 /* Another file of planc's, which its first key tells, is called by its name. */
 static planc_status read_key(reader *r, uint32_t *seen, int *out) {

@@ -41,7 +41,7 @@ static void emit_op(pl_emit *emit, const planc_graph *graph, const planc_op *op)
   EMIT(emit, "}\n");
 }
 
-/* --- Scalars ----------------------------------------------------------------------------------------------------- */
+/* --- Scalars ------------------------------------------------------------------------------------------------------ */
 
 /* The code point that `text` starts with, which is UTF-8; *out_length is its bytes. */
 static uint32_t code_point(const unsigned char *text, int *out_length) {
@@ -92,7 +92,7 @@ static void emit_names(pl_emit *emit, const planc_graph *graph, const int32_t *t
   EMIT(emit, "]");
 }
 
-/* --- Header and tensors ------------------------------------------------------------------------------------------ */
+/* --- Header and tensors ------------------------------------------------------------------------------------------- */
 
 static void emit_header(pl_emit *emit, const planc_graph *graph) {
   pl_emit_format(emit, "planc-graph: 1\nname: %s\n", graph->name);
@@ -134,7 +134,7 @@ static void emit_tensor(pl_emit *emit, const planc_graph *graph, int32_t index) 
   EMIT(emit, "\n");
 }
 
-/* --- Ops --------------------------------------------------------------------------------------------------------- */
+/* --- Ops ---------------------------------------------------------------------------------------------------------- */
 
 static void emit_attr(pl_emit *emit, const planc_attr *attr) {
   pl_emit_format(emit, "%s: ", attr->key);

@@ -40,7 +40,7 @@ void pl_graph_rows_emit(pl_emit *emit, const planc_graph *graph) {
   for (int32_t o = 0; o < graph->n_ops; o++) emit_op(emit, &graph->ops[o]);
 }
 
-/* --- Writing -------------------------------------------------------------------------------------------------- */
+/* --- Writing ------------------------------------------------------------------------------------------------------ */
 
 static void emit_law(pl_emit *emit, planc_law law) {
   if (law.per_sample == 0) {
@@ -133,7 +133,7 @@ static void emit_op(pl_emit *emit, const planc_op *op) {
   EMIT(emit, "}\n");
 }
 
-/* --- Reading -------------------------------------------------------------------------------------------------- */
+/* --- Reading ------------------------------------------------------------------------------------------------------ */
 
 typedef VEC(int32_t) id_list;
 

@@ -66,7 +66,7 @@ planc_status pl_instr_read(pl_row *row, const planc_plan *plan, int32_t *uses, i
   return status ? status : ROW_END(row, "}");
 }
 
-/* --- exec ----------------------------------------------------------------------------------------------------- */
+/* --- exec --------------------------------------------------------------------------------------------------------- */
 
 static void emit_exec(pl_emit *emit, const planc_plan *plan, const planc_instr *instr, int32_t n_uses) {
   EMIT_INT(emit, "{\"i\":\"exec\",\"n\":", instr->id);
@@ -112,7 +112,7 @@ static planc_status read_exec(pl_row *row, const planc_plan *plan, int32_t *uses
   return NULL;
 }
 
-/* --- Residencies ---------------------------------------------------------------------------------------------- */
+/* --- Residencies -------------------------------------------------------------------------------------------------- */
 
 static planc_status read_residency(pl_row *row, const planc_plan *plan, planc_instr *out) {
   return ROW_INT32(row, ",\"r\":", 0, plan->n_residencies - 1, &out->id);
@@ -148,7 +148,7 @@ static planc_status read_release(pl_row *row, const planc_plan *plan, planc_inst
   return read_residency(row, plan, out);
 }
 
-/* --- Copies --------------------------------------------------------------------------------------------------- */
+/* --- Copies ------------------------------------------------------------------------------------------------------- */
 
 static void emit_copy(pl_emit *emit, const planc_instr *instr) {
   EMIT_INT(emit, "{\"i\":\"copy\",\"r\":", instr->id);
@@ -168,7 +168,7 @@ static planc_status read_copy(pl_row *row, const planc_plan *plan, planc_instr *
   return read_stream(row, plan, out);
 }
 
-/* --- Events --------------------------------------------------------------------------------------------------- */
+/* --- Events ------------------------------------------------------------------------------------------------------- */
 
 static void emit_record(pl_emit *emit, const planc_instr *instr) {
   EMIT_INT(emit, "{\"i\":\"record\",\"e\":", instr->id);

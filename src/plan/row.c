@@ -63,7 +63,7 @@ planc_status pl_row_int32(pl_row *row, const char *key, size_t length, int32_t m
   return NULL;
 }
 
-/* --- Strings -------------------------------------------------------------------------------------------------- */
+/* --- Strings ------------------------------------------------------------------------------------------------------ */
 
 /* The control character that \u00xx at `at` stands for; -1 if it is none. */
 static int escaped_control(const char *at, const char *end) {
@@ -157,7 +157,7 @@ planc_status pl_row_name(pl_row *row, const char *(*fault_of)(const char *), con
   return fault ? pl_row_error(row, place, "the name %s", fault) : NULL;
 }
 
-/* --- Reals and laws ------------------------------------------------------------------------------------------- */
+/* --- Reals and laws ----------------------------------------------------------------------------------------------- */
 
 planc_status pl_row_real(pl_row *row, double *out) {
   char text[PL_NUMBER_TEXT], canonical[PL_NUMBER_TEXT];

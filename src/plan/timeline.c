@@ -86,7 +86,7 @@ void planc_timeline_free(planc_timeline *timeline) {
   free(memory);
 }
 
-/* --- The plan's side ------------------------------------------------------------------------------------------ */
+/* --- The plan's side ---------------------------------------------------------------------------------------------- */
 
 static planc_status find_timed(reading_timeline *r, pl_arena *arena) {
   const planc_section *body = &r->plan->body;
@@ -106,7 +106,7 @@ static planc_status find_timed(reading_timeline *r, pl_arena *arena) {
   return r->timeline->n_timed > 0 ? NULL : planc_error(PLANC_BAD_INPUT, "the plan's body runs nothing");
 }
 
-/* --- What the file is ----------------------------------------------------------------------------------------- */
+/* --- What the file is --------------------------------------------------------------------------------------------- */
 
 /* Before anything else of the header, whose keys are those of its version. */
 static planc_status check_version(const pl_json *header) {
@@ -169,7 +169,7 @@ static planc_status read_header(reading_timeline *r, const pl_json *at, const ch
   return pl_json_error(&members[FAILED], "a job failed in this run, and its work is not all there: it is no measure");
 }
 
-/* --- Events --------------------------------------------------------------------------------------------------- */
+/* --- Events ------------------------------------------------------------------------------------------------------- */
 
 static planc_status read_arguments(const reading_timeline *r, const pl_json *at, int32_t *out_instr,
                                    int64_t *out_period);

@@ -78,7 +78,7 @@ planc_status pl_locate_properties(const char *name, char *out_description, char 
   return copy(name, stem, properties, out_properties, room);
 }
 
-/* --- Lists ------------------------------------------------------------------------------------------------------ */
+/* --- Lists -------------------------------------------------------------------------------------------------------- */
 
 static int compare_names(const void *a, const void *b) {
   return strcmp(a, b);

@@ -42,7 +42,7 @@ static planc_status wrong(const char *what) {
   return planc_error(PLANC_INTERNAL, "%s", what);
 }
 
-/* --- Host work -------------------------------------------------------------------------------------------------- */
+/* --- Host work ---------------------------------------------------------------------------------------------------- */
 
 static planc_status count(void *user, const void *what, int64_t period) {
   (void)user, (void)what, (void)period;
@@ -69,7 +69,7 @@ static planc_status read_first(const planrt_backend *backend, rt_device *device,
   return NULL;
 }
 
-/* --- Copying ---------------------------------------------------------------------------------------------------- */
+/* --- Copying ------------------------------------------------------------------------------------------------------ */
 
 /* Behind host work that is not over, and before another stream's copy of what comes there, which then is poisoned. */
 static planc_status enqueue_copies(const planrt_backend *backend, rt_device *device, char *to, const char *from,
@@ -100,7 +100,7 @@ static planc_status check_copying(const planrt_backend *backend, rt_device *devi
   return value == 1 ? NULL : wrong("a copy within host memory is not waited for");
 }
 
-/* --- Dropping --------------------------------------------------------------------------------------------------- */
+/* --- Dropping ----------------------------------------------------------------------------------------------------- */
 
 /* Two host works fail, one behind the other; more is behind them. */
 static planc_status enqueue_failures(const planrt_backend *backend, rt_device *device) {
@@ -152,7 +152,7 @@ static planc_status check_dropping(const planrt_backend *backend, rt_device *dev
   return value == 3 && counted == 1 ? NULL : wrong("the device does not go on after a failure");
 }
 
-/* --- Losing the device ------------------------------------------------------------------------------------------ */
+/* --- Losing the device -------------------------------------------------------------------------------------------- */
 
 /* As much host work as the device holds is behind some that runs when the kernel of a digest ends the context. */
 static planc_status check_losing(const planrt_backend *backend, rt_device *device) {
@@ -189,7 +189,7 @@ static planc_status with_device(const planrt_backend *backend,
   return status;
 }
 
-/* --- Feeding ---------------------------------------------------------------------------------------------------- */
+/* --- Feeding ------------------------------------------------------------------------------------------------------ */
 
 enum { MOST_RESULTS = 16 };
 

@@ -49,7 +49,7 @@ typedef struct pair {
   tally_kind *kind;
 } pair;
 
-/* --- Setting up ------------------------------------------------------------------------------------------------- */
+/* --- Setting up --------------------------------------------------------------------------------------------------- */
 
 static planc_status lay_out(comparison *c) {
   const planc_trace *trace = c->session.trace;
@@ -121,7 +121,7 @@ static planc_status set_up(comparison *c, int64_t batch, int64_t n_rounds, int64
   return c->backend->open(&options, &c->device);
 }
 
-/* --- Running ---------------------------------------------------------------------------------------------------- */
+/* --- Running ------------------------------------------------------------------------------------------------------ */
 
 static rt_launch launch_of(void) {
   return (rt_launch){.step = {.learning_rate = 0.1}, .seed = 7};
@@ -189,7 +189,7 @@ static planc_status run_device(comparison *c, const pair *p, bool poison, char *
   return backend->synchronize(c->device);
 }
 
-/* --- Comparing -------------------------------------------------------------------------------------------------- */
+/* --- Comparing ---------------------------------------------------------------------------------------------------- */
 
 static void report(const pair *p, int32_t result, const char *what, double off) {
   p->kind->failures++;
@@ -318,7 +318,7 @@ static planc_status compare(comparison *c, const char *path, int64_t batch, int6
   return NULL;
 }
 
-/* --- The program ------------------------------------------------------------------------------------------------ */
+/* --- The program -------------------------------------------------------------------------------------------------- */
 
 typedef struct arguments {
   bool json, once;

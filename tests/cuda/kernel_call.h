@@ -8,7 +8,7 @@
 
 enum { MAX_OPERANDS = 8, TEXT = 1024 };
 
-/* --- Numbers ---------------------------------------------------------------------------------------------------- */
+/* --- Numbers ------------------------------------------------------------------------------------------------------ */
 
 uint16_t to_bf16(float value);
 float from_bf16(uint16_t value);
@@ -18,7 +18,7 @@ float value_at(const rt_operand *of, int64_t i);
 void seed_draws(uint64_t seed);
 uint64_t draw(uint64_t below);
 
-/* --- Cases ------------------------------------------------------------------------------------------------------ */
+/* --- Cases -------------------------------------------------------------------------------------------------------- */
 
 /* An op over tensors whose sizes are letters a to f. `types` has a letter per input, output and side effect:
  *   T f32, then bf16; P f32, and bf16 too where T is; F f32; I i64.
@@ -42,7 +42,7 @@ void check_call(const op_case *c, one_call *one, const rt_launch *launch);
 /* Opens and checks a case, also with its outputs accumulating where they can. */
 void check_case(const op_case *c, const sizes *with, int64_t batch);
 
-/* --- The device's side ------------------------------------------------------------------------------------------ */
+/* --- The device's side -------------------------------------------------------------------------------------------- */
 
 typedef struct buffer {
   const void *host; /* the operand's data there */

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- Kinds ------------------------------------------------------------------------------------------------------ */
+/* --- Kinds -------------------------------------------------------------------------------------------------------- */
 
 static void add_dtypes(char *to, const char *before, const rt_operand *operands, int32_t count) {
   for (int32_t i = 0; i < count; i++) {
@@ -70,7 +70,7 @@ void tally_free(tally *all) {
   *all = (tally){0};
 }
 
-/* --- Printing --------------------------------------------------------------------------------------------------- */
+/* --- Printing ----------------------------------------------------------------------------------------------------- */
 
 static void add_counts(cJSON *to, const tally_kind *of) {
   cJSON_AddNumberToObject(to, "calls", (double)of->calls);

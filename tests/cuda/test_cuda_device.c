@@ -8,7 +8,7 @@
 
 #include "tests/cuda/kernel_call.h"
 
-/* --- Casts and sums of rounds ------------------------------------------------------------------------------------ */
+/* --- Casts and sums of rounds ------------------------------------------------------------------------------------- */
 
 START_TEST(casts) {
   seed_draws((uint64_t)_i << 32);

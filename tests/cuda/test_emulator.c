@@ -11,7 +11,7 @@ static void seed(int n) {
   emulator_seed((uint64_t)n * 7919 + 1);
 }
 
-/* --- Order ----------------------------------------------------------------------------------------------------- */
+/* --- Order -------------------------------------------------------------------------------------------------------- */
 
 /* Streams A and B of two pieces of work each, unordered: all six interleavings occur, none breaks a stream's order. */
 START_TEST(unordered_streams_interleave_in_every_way) {

@@ -14,7 +14,7 @@ static void dnn_ok(cudnnStatus_t status) {
 
 #define dnn_gives(call, expected) ck_assert_str_eq(cudnnGetErrorString(call), cudnnGetErrorString(expected))
 
-/* --- Descriptors, all destroyed at a test's end ----------------------------------------------------------------- */
+/* --- Descriptors, all destroyed at a test's end ------------------------------------------------------------------- */
 
 static cudnnBackendDescriptor_t made[256];
 static int n_made;
@@ -44,7 +44,7 @@ static int64_t get_int64(cudnnBackendDescriptor_t d, cudnnBackendAttributeName_t
   return value;
 }
 
-/* --- A convolution ---------------------------------------------------------------------------------------------- */
+/* --- A convolution ------------------------------------------------------------------------------------------------ */
 
 typedef struct tensor {
   int64_t uid, dims[4], strides[4];
@@ -244,7 +244,7 @@ static cudnnBackendDescriptor_t plan_of(cudnnBackendDescriptor_t config, cudnnHa
   return status == CUDNN_STATUS_SUCCESS ? plan : NULL;
 }
 
-/* --- On the device ---------------------------------------------------------------------------------------------- */
+/* --- On the device ------------------------------------------------------------------------------------------------ */
 
 typedef struct machine {
   cudaStream_t stream;

@@ -98,7 +98,7 @@ static int compare_type(const void *type, const void *of) {
   return strcmp(type, ((const struct entry *)of)->type);
 }
 
-/* --- Numbers ---------------------------------------------------------------------------------------------------- */
+/* --- Numbers ------------------------------------------------------------------------------------------------------ */
 
 static double element(const rt_operand *of, const char *data, int64_t index) {
   if (rt_is_real(of->dtype)) return (double)rt_real_at(of->dtype, data, index);
@@ -127,7 +127,7 @@ static double mean_square_root(const rt_operand *of) {
   return of->elements > 0 ? sqrt(sum / (double)of->elements) : 0;
 }
 
-/* --- How many terms --------------------------------------------------------------------------------------------- */
+/* --- How many terms ----------------------------------------------------------------------------------------------- */
 
 static double width_of(const rt_operand *of) {
   return of->rank > 0 ? (double)of->dims[of->rank - 1] : 1;
@@ -162,7 +162,7 @@ static double depth_of(const rt_call *call, kind of) {
   return 0;
 }
 
-/* --- Of what size ----------------------------------------------------------------------------------------------- */
+/* --- Of what size ------------------------------------------------------------------------------------------------- */
 
 static bool is(const rt_call *call, const char *type) {
   return strcmp(call->op->type, type) == 0;
@@ -232,7 +232,7 @@ tolerance tolerance_noted(tolerance of, uint32_t notes) {
   return of;
 }
 
-/* --- Comparing -------------------------------------------------------------------------------------------------- */
+/* --- Comparing ---------------------------------------------------------------------------------------------------- */
 
 difference tolerance_compare(const tolerance *of, const rt_operand *result, const char *want, const char *got) {
   difference worst = {0};

@@ -42,7 +42,7 @@ static void look(int file) {
   raise(number);
 }
 
-/* --- What files are written with -------------------------------------------------------------------------------- */
+/* --- What files are written with ---------------------------------------------------------------------------------- */
 
 /* ISO C has no conversion from an object's to a function's address; POSIX does. */
 static void find_next(const char *name, void *out_function) {

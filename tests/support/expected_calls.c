@@ -75,7 +75,7 @@ void expected_free(expected_calls *e) {
   free(e);
 }
 
-/* --- Instructions ----------------------------------------------------------------------------------------------- */
+/* --- Instructions ------------------------------------------------------------------------------------------------- */
 
 /* RUN: calls and, within host work, the user's side. KEPT: calls that are captured. REPLAYED: of a body that was kept
  * the user's side alone. */

@@ -9,7 +9,7 @@
 static const char *const instr_names[] = {PLANC_INSTRS(X)};
 #undef X
 
-/* --- Taking apart and putting together ------------------------------------------------------------------------- */
+/* --- Taking apart and putting together ---------------------------------------------------------------------------- */
 
 static planc_status take_apart(mutation *m, const planc_plan *plan) {
   planc_plan_owned *owned = m->plan->owned;

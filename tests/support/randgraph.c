@@ -52,7 +52,7 @@ static planc_status make(rand_maker *m) {
   return make_outputs(m);
 }
 
-/* --- Forward -------------------------------------------------------------------------------------------------- */
+/* --- Forward ------------------------------------------------------------------------------------------------------ */
 
 static planc_status make_forward_op(rand_maker *m);
 
@@ -186,7 +186,7 @@ static planc_status make_loss(rand_maker *m) {
   return planc_graph_builder_loss(m->builder, m->delta);
 }
 
-/* --- Backward ------------------------------------------------------------------------------------------------- */
+/* --- Backward ----------------------------------------------------------------------------------------------------- */
 
 /* Writes the gradient of a param: its first maker writes all or a tile, later ones add, fill in or write over. */
 static planc_status write_grad(rand_maker *m, rand_op *op, int32_t param) {
@@ -281,7 +281,7 @@ static planc_status complete_grads(rand_maker *m) {
   return op.n_out > 0 ? rand_add_op(m, &op) : NULL;
 }
 
-/* --- Optimizer, outputs --------------------------------------------------------------------------------------- */
+/* --- Optimizer, outputs ------------------------------------------------------------------------------------------- */
 
 static planc_status make_update(rand_maker *m, int32_t param, int32_t norm) {
   rand_op op = {.phase = PLANC_PHASE_optimizer};

@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-/* --- Storages and tensors ------------------------------------------------------------------------------------- */
+/* --- Storages and tensors ----------------------------------------------------------------------------------------- */
 
 static planc_status add_tensor(rand_maker *m, planc_kind kind, planc_dtype dtype, planc_law elements, int32_t of,
                                planc_law offset, int32_t *out) {
@@ -96,7 +96,7 @@ int32_t rand_pick(rand_maker *m, const int32_t *list, int64_t n) {
   return -1;
 }
 
-/* --- Ops ------------------------------------------------------------------------------------------------------ */
+/* --- Ops ---------------------------------------------------------------------------------------------------------- */
 
 void rand_read_from(rand_maker *m, rand_op *op, int32_t tensor) {
   if (tensor >= 0 && op->n_in < RAND_MAX_OPERANDS && rand_readable(m, tensor)) op->in[op->n_in++] = tensor;

@@ -50,7 +50,7 @@ const char *recorded_kind_name(recorded_kind kind) {
   return names[kind];
 }
 
-/* --- The record ------------------------------------------------------------------------------------------------- */
+/* --- The record --------------------------------------------------------------------------------------------------- */
 
 static planc_status push(const recorded_call *call) {
   VEC_PUSH(&recording.calls, *call);
@@ -141,7 +141,7 @@ planc_status recording_sink(void *user, const planrt_result *result) {
   return NULL;
 }
 
-/* --- Work ------------------------------------------------------------------------------------------------------- */
+/* --- Work --------------------------------------------------------------------------------------------------------- */
 
 static bool is_wrong(const rt_device *device, int64_t wrong, int64_t period) {
   return device->index == 0 && wrong > 0 && period + 1 == wrong;

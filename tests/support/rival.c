@@ -11,7 +11,7 @@
 
 enum { GUARD = 256, UNTOUCHED = 0xff }; /* bytes of NaNs, so that reading them shows */
 
-/* --- A call in memory of its own -------------------------------------------------------------------------------- */
+/* --- A call in memory of its own ---------------------------------------------------------------------------------- */
 
 /* The pieces of a rival: operands, then the workspace. */
 typedef struct piece {
@@ -80,7 +80,7 @@ static void assert_contained(const one_call *one, const rival *r) {
   free(touched);
 }
 
-/* --- Comparing -------------------------------------------------------------------------------------------------- */
+/* --- Comparing ---------------------------------------------------------------------------------------------------- */
 
 typedef struct launching {
   rival *r;

@@ -38,7 +38,7 @@ static planc_status hand_over(loom *l, int32_t stream) {
   return NULL;
 }
 
-/* --- Memory ----------------------------------------------------------------------------------------------------- */
+/* --- Memory ------------------------------------------------------------------------------------------------------- */
 
 static planc_status take(loom *l, int64_t bytes, int64_t *out_address) {
   int64_t address = 0, at = 0;
@@ -176,7 +176,7 @@ static planc_status take_home(loom *l, int32_t row) {
   return release(l, buffer);
 }
 
-/* --- Ops -------------------------------------------------------------------------------------------------------- */
+/* --- Ops ---------------------------------------------------------------------------------------------------------- */
 
 /* Makes an accessed buffer resident. */
 static planc_status bring(loom *l, int32_t buffer) {
@@ -220,7 +220,7 @@ static planc_status run(loom *l, int32_t instance) {
   return NULL;
 }
 
-/* --- Sections --------------------------------------------------------------------------------------------------- */
+/* --- Sections ----------------------------------------------------------------------------------------------------- */
 
 /* Event 0 closes the chain: the end of one body (or the prologue) to the start of the next (or the epilogue). */
 static planc_status open_section(loom *l, int32_t section) {

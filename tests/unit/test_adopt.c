@@ -21,7 +21,7 @@
 
 static const char text[] = NARROW_NET("small");
 
-/* --- Plans and runs ------------------------------------------------------------------------------------------- */
+/* --- Plans and runs ----------------------------------------------------------------------------------------------- */
 
 enum { MOST_LOSSES = 64, MOST_VALUES = 4096 };
 
@@ -89,7 +89,7 @@ static void assert_same(const run *a, const run *b) {
   ck_assert_mem_eq(a->values, b->values, sizeof a->values);
 }
 
-/* --- Adopting ------------------------------------------------------------------------------------------------- */
+/* --- Adopting ----------------------------------------------------------------------------------------------------- */
 
 /* Adam and dropout depend on the step, and the data on the iteration. */
 START_TEST(an_adopted_plan_goes_on) {
@@ -177,7 +177,7 @@ START_TEST(policies_take_turns) {
 }
 END_TEST
 
-/* --- What cannot be adopted ----------------------------------------------------------------------------------- */
+/* --- What cannot be adopted --------------------------------------------------------------------------------------- */
 
 /* Not by a hash, which another graph may have as well. */
 START_TEST(forged_graphs_are_refused) {
@@ -276,7 +276,7 @@ START_TEST(the_old_plan_comes_back) {
 }
 END_TEST
 
-/* --- Pausing -------------------------------------------------------------------------------------------------- */
+/* --- Pausing ------------------------------------------------------------------------------------------------------ */
 
 /* A verified run has windows of PLANRT_VERIFY_PERIODS: a pause in the third is one like any other. */
 START_TEST(a_run_ends_where_it_is_asked_to) {
@@ -302,7 +302,7 @@ START_TEST(a_run_ends_where_it_is_asked_to) {
 }
 END_TEST
 
-/* --- Watching ------------------------------------------------------------------------------------------------- */
+/* --- Watching ----------------------------------------------------------------------------------------------------- */
 
 static char folder[] = "/tmp/test_adopt.XXXXXX";
 static char file[64];

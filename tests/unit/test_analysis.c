@@ -7,7 +7,7 @@
 #include "tests/support/randgraph.h"
 #include "tests/support/unit.h"
 
-/* --- Brute force ---------------------------------------------------------------------------------------------- */
+/* --- Brute force -------------------------------------------------------------------------------------------------- */
 
 static const planc_access *access_to(const planc_trace *trace, int32_t instance, int32_t buffer) {
   const planc_instance *of = &trace->instances[instance];
@@ -167,7 +167,7 @@ START_TEST(analysis_agrees_with_brute_force) {
 }
 END_TEST
 
-/* --- By hand -------------------------------------------------------------------------------------------------- */
+/* --- By hand ------------------------------------------------------------------------------------------------------ */
 
 static const char two_layers[] =
     "planc-graph: 1\nname: case\ntensors:\n  x: input f32[N,100]\n  w: param f32[10]\n  m: state f32[5]\n"

@@ -26,7 +26,7 @@ static planc_graph *net_graph(void) {
   return graph;
 }
 
-/* --- What reaches the backend ----------------------------------------------------------------------------------- */
+/* --- What reaches the backend ------------------------------------------------------------------------------------- */
 
 static int32_t n_streams, n_events, others;
 static int64_t n_launches, n_copies, n_rests, launched_before_rest;
@@ -92,7 +92,7 @@ static planc_status drop(void *user, const planrt_result *result) {
   return NULL;
 }
 
-/* --- Runs ------------------------------------------------------------------------------------------------------- */
+/* --- Runs --------------------------------------------------------------------------------------------------------- */
 
 enum { PERIODS = 5, MOST_VALUES = 16384 };
 
@@ -181,7 +181,7 @@ START_TEST(a_bare_run_takes_two_periods) {
 }
 END_TEST
 
-/* --- Periods ---------------------------------------------------------------------------------------------------- */
+/* --- Periods ------------------------------------------------------------------------------------------------------ */
 
 /* Periods are timed between two rests of the device, behind a quarter of them; a run that is not timed has none but its
  * last. */

@@ -24,7 +24,7 @@ static const char text[] =
     "  - {op: z, type: linear, in: [d, v], out: [z]}\n"
     "  - {op: l, type: softmax_xent, in: [z, labels], out: [loss, probs]}\n";
 
-/* --- A session and its values ----------------------------------------------------------------------------------- */
+/* --- A session and its values ------------------------------------------------------------------------------------- */
 
 typedef struct fixture {
   planc_graph *graph;
@@ -91,7 +91,7 @@ static void remove_file(void) {
   unlink(path);
 }
 
-/* --- Tests ------------------------------------------------------------------------------------------------------ */
+/* --- Tests -------------------------------------------------------------------------------------------------------- */
 
 /* Adam and dropout depend on the step; the seed and the position in the data come from the file. */
 START_TEST(resumed_runs_go_on) {

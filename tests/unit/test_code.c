@@ -163,7 +163,7 @@ START_TEST(what_is_only_simulated_has_code) {
 }
 END_TEST
 
-/* --- Every policy on random graphs ------------------------------------------------------------------------------- */
+/* --- Every policy on random graphs -------------------------------------------------------------------------------- */
 
 static planc_profile *with_code(uint64_t seed, const planc_profile *read, pl_labelled code[4]) {
   static const char *const names[] = {"fft", "gemm", "implicit-gemm", "winograd"}; /* ascending */

@@ -16,7 +16,7 @@
 
 #define COUNT(array) ((int)(sizeof(array) / sizeof *(array)))
 
-/* --- By hand -------------------------------------------------------------------------------------------------- */
+/* --- By hand ------------------------------------------------------------------------------------------------------ */
 
 START_TEST(linear_by_hand) {
   planc_profile *profile = toy();
@@ -398,7 +398,7 @@ START_TEST(depthwise_convolutions_stream) {
 }
 END_TEST
 
-/* --- Properties ----------------------------------------------------------------------------------------------- */
+/* --- Properties --------------------------------------------------------------------------------------------------- */
 
 static const char *const devices[] = {"tests/data/profile/toy.json", "profiles/k40m.json", "profiles/h200.json"};
 
@@ -548,7 +548,7 @@ START_TEST(fastest_within_a_limit) {
 }
 END_TEST
 
-/* --- The table ------------------------------------------------------------------------------------------------ */
+/* --- The table ---------------------------------------------------------------------------------------------------- */
 
 START_TEST(batches_are_sorted_and_found) {
   planc_profile *profile = toy();

@@ -17,7 +17,7 @@
 #include "tests/support/unit.h"
 #include "tests/support/weave.h"
 
-/* --- Every byte ------------------------------------------------------------------------------------------------- */
+/* --- Every byte --------------------------------------------------------------------------------------------------- */
 
 /* What has been written of each storage at one batch, byte by byte. */
 typedef struct bytes {
@@ -95,7 +95,7 @@ static int32_t fault_at(const planc_graph *graph, int64_t batch) {
   return fault;
 }
 
-/* --- Graphs that write less, or read more ----------------------------------------------------------------------- */
+/* --- Graphs that write less, or read more ------------------------------------------------------------------------- */
 
 /* Another tensor on the same storage. */
 static int32_t other_tensor(const planc_graph *g, int32_t tensor, uint64_t *random) {
@@ -221,7 +221,7 @@ START_TEST(mutants_are_refused_at_the_first_byte_missing) {
 }
 END_TEST
 
-/* --- By hand ---------------------------------------------------------------------------------------------------- */
+/* --- By hand ------------------------------------------------------------------------------------------------------ */
 
 #define HEAD(tensors) \
   "planc-graph: 1\nname: g\noutputs: [y]\ntensors:\n  x: input f32[N,4]\n  y: f32[N,4]\n" tensors "ops:\n"

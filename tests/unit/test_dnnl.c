@@ -14,7 +14,7 @@ static bool has_avx512(void) {
   return strstr(planrt_host_library(), "avx512") != NULL;
 }
 
-/* --- Random shapes ---------------------------------------------------------------------------------------------- */
+/* --- Random shapes ------------------------------------------------------------------------------------------------ */
 
 typedef struct dice {
   uint64_t seed, thrown;
@@ -43,7 +43,7 @@ static void fill_inputs(one_call *one, uint64_t seed) {
   for (int32_t k = 0; k < one->call.n_in; k++) one_call_fill(&one->call.in[k], seed + (uint64_t)k, -1.0F, 1.0F);
 }
 
-/* --- Convolution ------------------------------------------------------------------------------------------------ */
+/* --- Convolution -------------------------------------------------------------------------------------------------- */
 
 typedef struct conv_shape {
   int batch, groups, cg, kg, h, w, r, s, stride[2], pad[2], dilation[2], p, q;
@@ -140,7 +140,7 @@ START_TEST(blocked_convolution) {
 }
 END_TEST
 
-/* --- Others ----------------------------------------------------------------------------------------------------- */
+/* --- Others ------------------------------------------------------------------------------------------------------- */
 
 static void compare_one(const char *layout, const char *tensors, const char *op, int batch, uint32_t adds,
                         rival_allowance by, rival_seen *s) {
@@ -339,7 +339,7 @@ START_TEST(pooling) {
 }
 END_TEST
 
-/* --- What oneDNN does not run ----------------------------------------------------------------------------------- */
+/* --- What oneDNN does not run ------------------------------------------------------------------------------------- */
 
 START_TEST(other_algorithms) {
   one_call one;

@@ -161,7 +161,7 @@ START_TEST(buffers_last_as_long_as_their_kind_says) {
 }
 END_TEST
 
-/* --- What expand refuses -------------------------------------------------------------------------------------- */
+/* --- What expand refuses ------------------------------------------------------------------------------------------ */
 
 START_TEST(jobs_that_make_no_sense_are_refused) {
   planc_graph *graph = parse(

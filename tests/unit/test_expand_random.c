@@ -9,7 +9,7 @@
 #include "tests/support/unit.h"
 #include "util/vec.h"
 
-/* --- The reference -------------------------------------------------------------------------------------------- */
+/* --- The reference ------------------------------------------------------------------------------------------------ */
 
 typedef struct ref_buffer {
   int32_t storage, iteration, round;
@@ -276,7 +276,7 @@ static void check_trace(const planc_trace *trace) {
   check_lookups(trace);
 }
 
-/* --- Random graphs -------------------------------------------------------------------------------------------- */
+/* --- Random graphs ------------------------------------------------------------------------------------------------ */
 
 enum { MAX_ROUNDS = 4 };
 

@@ -15,7 +15,7 @@ static void assert_bad_input(planc_status status, const char *message) {
   planc_status_free(status);
 }
 
-/* --- Malformed files --------------------------------------------------------------------------------------------- */
+/* --- Malformed files ---------------------------------------------------------------------------------------------- */
 
 /* Every file of tests/data/graph starts with "# LINE:COLUMN: MESSAGE", the error it must end in. */
 START_TEST(malformed_files_are_told_at_their_place) {
@@ -182,7 +182,7 @@ START_TEST(no_truncation_or_mutation_breaks_the_reader) {
 }
 END_TEST
 
-/* --- Reading and writing ----------------------------------------------------------------------------------------- */
+/* --- Reading and writing ------------------------------------------------------------------------------------------ */
 
 START_TEST(a_file_is_read_as_it_says) {
   planc_graph *g = graph_of(sample);
@@ -241,7 +241,7 @@ START_TEST(laws_are_values_until_they_overflow) {
 }
 END_TEST
 
-/* --- The hash --------------------------------------------------------------------------------------------------- */
+/* --- The hash ----------------------------------------------------------------------------------------------------- */
 
 START_TEST(the_hash_is_of_the_content) {
   static const char *const same[][2] = {{"# comment\n", ""},
@@ -291,7 +291,7 @@ START_TEST(the_hash_is_of_the_content) {
 }
 END_TEST
 
-/* --- The builder ------------------------------------------------------------------------------------------------- */
+/* --- The builder -------------------------------------------------------------------------------------------------- */
 
 START_TEST(the_builder_names_what_is_at_fault) {
   planc_graph_builder *builder;

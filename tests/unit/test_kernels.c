@@ -11,7 +11,7 @@
 
 enum { MAX_IN = 5 };
 
-/* --- Checking a forward call and its gradients ------------------------------------------------------------------- */
+/* --- Checking a forward call and its gradients -------------------------------------------------------------------- */
 
 typedef struct numeric {
   one_call forward;
@@ -113,7 +113,7 @@ static void check_backward(numeric *v, const char *tensors, const char *op, cons
   one_call_close(&backward);
 }
 
-/* --- Convolution ------------------------------------------------------------------------------------------------ */
+/* --- Convolution -------------------------------------------------------------------------------------------------- */
 
 typedef struct conv_case {
   const char *attrs, *x[2], *w[2], *k, *y[2]; /* in either layout */
@@ -164,7 +164,7 @@ START_TEST(conv) {
 }
 END_TEST
 
-/* --- Linear, bias, elementwise ---------------------------------------------------------------------------------- */
+/* --- Linear, bias, elementwise ------------------------------------------------------------------------------------ */
 
 START_TEST(linear_layers) {
   static const char *const leading[] = {"N", "N,3"};
@@ -270,7 +270,7 @@ START_TEST(concatenation) {
 }
 END_TEST
 
-/* --- Windows ---------------------------------------------------------------------------------------------------- */
+/* --- Windows ------------------------------------------------------------------------------------------------------ */
 
 static void check_pool(const char *type, const char *layout, const char *x, const char *y, const char *attrs) {
   char tensors[256], op[256];

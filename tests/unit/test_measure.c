@@ -9,7 +9,7 @@
 #include "tests/support/randgraph.h"
 #include "tests/support/unit.h"
 
-/* --- Statistics ------------------------------------------------------------------------------------------------- */
+/* --- Statistics --------------------------------------------------------------------------------------------------- */
 
 /* The median by counting: as many below as above. */
 static bool is_median(const int64_t *values, int32_t n, double median) {
@@ -33,7 +33,7 @@ START_TEST(medians) {
 }
 END_TEST
 
-/* --- Links ------------------------------------------------------------------------------------------------------ */
+/* --- Links -------------------------------------------------------------------------------------------------------- */
 
 START_TEST(a_line_is_found_again) {
   static const planc_link links[] = {{1000000000, 20000}, {12000000000, 5000}, {200000000, 0}, {90000000, 3000000}};
@@ -157,7 +157,7 @@ START_TEST(rates_are_of_all_bytes) {
 }
 END_TEST
 
-/* --- Ops -------------------------------------------------------------------------------------------------------- */
+/* --- Ops ---------------------------------------------------------------------------------------------------------- */
 
 START_TEST(every_op_is_measured_with_every_algorithm) {
   planc_graph *graph = passes_graph();
@@ -335,7 +335,7 @@ START_TEST(a_run_is_measured) {
 }
 END_TEST
 
-/* --- Which are measured ----------------------------------------------------------------------------------------- */
+/* --- Which are measured ------------------------------------------------------------------------------------------- */
 
 static bool has(const rt_variant *variants, int32_t n, const char *algorithm) {
   for (int32_t v = 0; v < n; v++)

@@ -31,7 +31,7 @@ static planc_status parse(const char *const *arguments, prog_arguments *out) {
   return prog_options_parse(&line, argc, argv, out);
 }
 
-/* --- What is understood --------------------------------------------------------------------------------------- */
+/* --- What is understood ------------------------------------------------------------------------------------------- */
 
 typedef struct understood {
   const char *arguments[MAX_ARGUMENTS];
@@ -111,7 +111,7 @@ START_TEST(some_options_repeat) {
 }
 END_TEST
 
-/* --- What is not ---------------------------------------------------------------------------------------------- */
+/* --- What is not -------------------------------------------------------------------------------------------------- */
 
 static const struct refused {
   const char *arguments[MAX_ARGUMENTS];
@@ -145,7 +145,7 @@ START_TEST(anything_else_is_wrong_use) {
 }
 END_TEST
 
-/* --- Values --------------------------------------------------------------------------------------------------- */
+/* --- Values ------------------------------------------------------------------------------------------------------- */
 
 static const struct number {
   const char *text;
@@ -218,7 +218,7 @@ START_TEST(a_size_is_read_or_named_with_its_option) {
 }
 END_TEST
 
-/* --- Help ----------------------------------------------------------------------------------------------------- */
+/* --- Help --------------------------------------------------------------------------------------------------------- */
 
 START_TEST(help_shows_the_table) {
   char text[1024];

@@ -329,7 +329,7 @@ START_TEST(every_operand_is_needed) {
 }
 END_TEST
 
-/* --- Attributes and further conditions --------------------------------------------------------------------------- */
+/* --- Attributes and further conditions ---------------------------------------------------------------------------- */
 
 #define CONV .type = "conv2d", .in = {"f32[N,4,9,9]", "f32[6,4,3,3]"}, .out = {"f32[N,6,7,7]"}
 #define POOL .type = "maxpool2d", .in = {"f32[N,4,9,9]"}, .out = {"f32[N,4,4,4]"}
@@ -453,7 +453,7 @@ START_TEST(views_may_share_a_storage_but_no_bytes) {
 }
 END_TEST
 
-/* --- Costs and geometry ------------------------------------------------------------------------------------------ */
+/* --- Costs and geometry ------------------------------------------------------------------------------------------- */
 
 static const struct {
   example example;
@@ -590,7 +590,7 @@ START_TEST(unknown_types_have_a_class_by_their_flops) {
 }
 END_TEST
 
-/* --- Where ops learn their types --------------------------------------------------------------------------------- */
+/* --- Where ops learn their types ---------------------------------------------------------------------------------- */
 
 /* A graph of foreign ops, "a" and "b" of one type and "c" of another; every op says it is a relu. */
 static planc_graph *foreign_graph(void) {

@@ -12,7 +12,7 @@
 
 static const char toy_path[] = "tests/data/profile/toy.json";
 
-/* --- Arithmetic ----------------------------------------------------------------------------------------------- */
+/* --- Arithmetic --------------------------------------------------------------------------------------------------- */
 
 static double real(int64_t log) {
   return (double)log / PL_LOG_ONE;
@@ -45,7 +45,7 @@ START_TEST(powers_undo_logarithms) {
 }
 END_TEST
 
-/* --- A device that is known ----------------------------------------------------------------------------------- */
+/* --- A device that is known --------------------------------------------------------------------------------------- */
 
 static planc_graph *train(const char *path) {
   planc_graph *graph;
@@ -236,7 +236,7 @@ START_TEST(model_survives_its_file) {
 }
 END_TEST
 
-/* --- Predictions ---------------------------------------------------------------------------------------------- */
+/* --- Predictions -------------------------------------------------------------------------------------------------- */
 
 /* A graph with shapes that were not seen: what is printed is read as it was predicted. */
 START_TEST(prediction_survives_its_file) {
@@ -399,7 +399,7 @@ START_TEST(listed_times_are_not_kept) {
 }
 END_TEST
 
-/* --- Loads ---------------------------------------------------------------------------------------------------- */
+/* --- Loads -------------------------------------------------------------------------------------------------------- */
 
 static const char load_graph[] =
     "planc-graph: 1\n"
@@ -474,7 +474,7 @@ START_TEST(loads_are_learnt) {
 }
 END_TEST
 
-/* --- Misuse and bad files ------------------------------------------------------------------------------------- */
+/* --- Misuse and bad files ----------------------------------------------------------------------------------------- */
 
 START_TEST(profile_of_another_graph_is_refused) {
   planc_fit_case wrong = {fitted.graphs[1], fitted.profiles[0], "r50.json"};

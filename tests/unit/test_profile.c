@@ -40,7 +40,7 @@ static void assert_rejected(const char *text, size_t length, const char *message
   planc_status_free(status);
 }
 
-/* --- Malformed text ------------------------------------------------------------------------------------------- */
+/* --- Malformed text ----------------------------------------------------------------------------------------------- */
 
 static const struct {
   const char *file, *message;
@@ -363,7 +363,7 @@ START_TEST(optional_constants_are_read_and_printed) {
 }
 END_TEST
 
-/* --- Device descriptions -------------------------------------------------------------------------------------- */
+/* --- Device descriptions ------------------------------------------------------------------------------------------ */
 
 static const struct {
   const char *name;
@@ -422,7 +422,7 @@ START_TEST(device_is_complete) {
 }
 END_TEST
 
-/* --- Measured tables ------------------------------------------------------------------------------------------ */
+/* --- Measured tables ---------------------------------------------------------------------------------------------- */
 
 static planc_variant at(const char *op, int variant, int64_t batch, bool scales) {
   planc_profile *profile = read_profile(toy_path);

@@ -22,7 +22,7 @@ static planc_graph *train(const char *text, planc_optimizer optimizer) {
   return trained;
 }
 
-/* --- Training      ---------------------------------------------------------------------------------------------- */
+/* --- Training      ------------------------------------------------------------------------------------------------ */
 
 static const char convnet[] =
     "planc-graph: 1\nname: convnet\nloss: loss\noutputs: [probs]\ntensors:\n"

@@ -7,7 +7,7 @@
 #include "tests/support/forward.h"
 #include "tests/support/unit.h"
 
-/* --- Deriving --------------------------------------------------------------------------------------------------- */
+/* --- Deriving ----------------------------------------------------------------------------------------------------- */
 
 static void batchnorm(const char *name, const char *x, const char *y) {
   char names[6][64], in[256], out[256], effects[256];
@@ -40,7 +40,7 @@ static void assert_refused(const char *text) {
   planc_graph_free(forward);
 }
 
-/* --- Reading derived graphs ------------------------------------------------------------------------------------- */
+/* --- Reading derived graphs --------------------------------------------------------------------------------------- */
 
 static void write_tensors(FILE *to, const planc_graph *graph, const int32_t *tensors, int32_t count) {
   for (int32_t i = 0; i < count; i++) (void)fprintf(to, " %s", graph->tensors[tensors[i]].name);
@@ -81,7 +81,7 @@ static planc_kind kind_of(const planc_graph *graph, const char *name) {
   return graph->storages[tensor_of(graph, name)->storage].kind;
 }
 
-/* --- Structure -------------------------------------------------------------------------------------------------- */
+/* --- Structure ---------------------------------------------------------------------------------------------------- */
 
 static void lenet(void) {
   forward_begin();
@@ -466,7 +466,7 @@ START_TEST(a_square_error_has_two_gradients) {
 }
 END_TEST
 
-/* --- Refusals --------------------------------------------------------------------------------------------------- */
+/* --- Refusals ----------------------------------------------------------------------------------------------------- */
 
 START_TEST(overwritten_values_are_refused) {
   forward_begin();

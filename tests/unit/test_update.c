@@ -21,7 +21,7 @@ static void tear_down(void) {
   planc_profile_free(k40m);
 }
 
-/* --- Weights -------------------------------------------------------------------------------------------------- */
+/* --- Weights ------------------------------------------------------------------------------------------------------ */
 
 /* Instructions one after the other, so that none is slowed. The first period is out of the ordinary as runs' first
  * ones are, and so is one of the three behind it. */
@@ -123,7 +123,7 @@ START_TEST(hand_overs_count_with_copies) {
   planc_plan_free(plan);
 }
 END_TEST
-/* --- Machines that are known ---------------------------------------------------------------------------------- */
+/* --- Machines that are known -------------------------------------------------------------------------------------- */
 
 START_TEST(another_machine_is_found) {
   uint64_t state = (uint64_t)_i + 1;
@@ -203,7 +203,7 @@ START_TEST(another_storage_is_found) {
   planc_profile_free(with_storage);
 }
 END_TEST
-/* --- Copies against each other -------------------------------------------------------------------------------- */
+/* --- Copies against each other ------------------------------------------------------------------------------------ */
 
 static bool is_slowed(const planc_plan *plan, const planc_instr *instr, planc_span span) {
   if (instr->op != PLANC_INSTR_copy) return false;
@@ -299,7 +299,7 @@ START_TEST(hand_overs_are_slowed_as_copies_are) {
 }
 END_TEST
 
-/* --- In proportion -------------------------------------------------------------------------------------------- */
+/* --- In proportion ------------------------------------------------------------------------------------------------ */
 
 /* Algorithms and batches that did not run become as much slower as their op. */
 START_TEST(what_did_not_run_goes_along) {
@@ -346,7 +346,7 @@ START_TEST(what_did_not_run_goes_along) {
   planc_graph_free(graph);
 }
 END_TEST
-/* --- What cannot be updated ----------------------------------------------------------------------------------- */
+/* --- What cannot be updated --------------------------------------------------------------------------------------- */
 
 START_TEST(other_plans_are_refused) {
   planc_plan *plan;

@@ -21,7 +21,7 @@ static void tear_down(void) {
   planc_profile_free(k40m);
 }
 
-/* --- Mixes ---------------------------------------------------------------------------------------------------- */
+/* --- Mixes -------------------------------------------------------------------------------------------------------- */
 
 /* One graph at two batches, another graph, and the first job again. */
 enum { MOST_JOBS = 4, N_GRAPHS = 2 };
@@ -80,7 +80,7 @@ static void take_profiles(const planc_update *update, const planc_plan *plan, bo
   }
 }
 
-/* --- Machines that are known ---------------------------------------------------------------------------------- */
+/* --- Machines that are known -------------------------------------------------------------------------------------- */
 
 /* Every op takes so much of the GPU. */
 static void set_busy(planc_plan *plan, int64_t busy_ppm) {
@@ -174,7 +174,7 @@ START_TEST(ops_that_crowd_each_other_are_taken_apart) {
 }
 END_TEST
 
-/* --- Tables and sums ------------------------------------------------------------------------------------------ */
+/* --- Tables and sums ---------------------------------------------------------------------------------------------- */
 
 START_TEST(jobs_that_are_alike_share_a_table) {
   mixed m;
@@ -265,7 +265,7 @@ START_TEST(code_stays_apart_from_what_is_reserved) {
 }
 END_TEST
 
-/* --- The plan to go on with ----------------------------------------------------------------------------------- */
+/* --- The plan to go on with --------------------------------------------------------------------------------------- */
 
 static void assert_same_jobs(const planc_plan *a, const planc_plan *b) {
   ck_assert_int_eq(a->n_jobs, b->n_jobs);

@@ -19,7 +19,7 @@ static void tear_down(void) {
   planc_profile_free(k40m);
 }
 
-/* --- Workspaces ----------------------------------------------------------------------------------------------- */
+/* --- Workspaces --------------------------------------------------------------------------------------------------- */
 
 /* An op's at `batch` by an algorithm; -1: it is not offered there. */
 static int64_t workspace_of(const planc_profile *profile, const planc_graph *graph, int32_t op, int64_t batch,
@@ -156,7 +156,7 @@ START_TEST(nothing_is_known_below_a_run_beyond_the_table) {
   planc_update_free(update);
 }
 END_TEST
-/* --- Results -------------------------------------------------------------------------------------------------- */
+/* --- Results ------------------------------------------------------------------------------------------------------ */
 
 START_TEST(ops_with_other_algorithms_are_counted) {
   mixed m;
@@ -183,7 +183,7 @@ START_TEST(ops_with_other_algorithms_are_counted) {
   mixed_free(&m);
 }
 END_TEST
-/* --- From plan to plan ---------------------------------------------------------------------------------------- */
+/* --- From plan to plan -------------------------------------------------------------------------------------------- */
 
 static void assert_same_plan(planc_plan *a, planc_plan *b, bool same_ideal) {
   char *ours, *theirs;

@@ -16,7 +16,7 @@ namespace planrt {
 constexpr int BLOCK = 256;  // threads, of every kernel
 constexpr int WARP = 32;
 
-/* --- Numbers ---------------------------------------------------------------------------------------------------- */
+/* --- Numbers ------------------------------------------------------------------------------------------------------ */
 
 using bf16 = __nv_bfloat16;
 
@@ -57,7 +57,7 @@ cudaError_t with_types(rt_cuda_dtype activation, rt_cuda_dtype parameter, F laun
   return with_type(parameter, [&](auto tag) { return launch(bf16(), tag); });
 }
 
-/* --- Vectors ---------------------------------------------------------------------------------------------------- */
+/* --- Vectors ------------------------------------------------------------------------------------------------------ */
 
 /* W neighbours, loaded and stored in pieces of 16 bytes, or whole where they are fewer. */
 template <typename T, int W>
@@ -100,7 +100,7 @@ __device__ inline void store(T *to, bool vector, const float (&from)[W]) {
   }
 }
 
-/* --- Division --------------------------------------------------------------------------------------------------- */
+/* --- Division ----------------------------------------------------------------------------------------------------- */
 
 __device__ inline uint32_t high_product(uint32_t a, uint32_t b) {
   return __umulhi(a, b);
@@ -148,7 +148,7 @@ struct DivisorOf {
 using Divisor = DivisorOf<int64_t>;
 using SmallDivisor = DivisorOf<int32_t>;
 
-/* --- Blocks ----------------------------------------------------------------------------------------------------- */
+/* --- Blocks ------------------------------------------------------------------------------------------------------- */
 
 /* What bounds a launch: as it is on a device, or so small that tests of small shapes go beyond it. */
 #ifdef RT_CUDA_SMALL_LIMITS

@@ -55,7 +55,7 @@ cudaError_t zip(cudaStream_t stream, rt_cuda_dtype dtype, int64_t n, const void 
   });
 }
 
-/* --- Functions -------------------------------------------------------------------------------------------------- */
+/* --- Functions ---------------------------------------------------------------------------------------------------- */
 
 struct Relu {
   __device__ float operator()(float x) const { return x > 0.0F ? x : 0.0F; }
@@ -111,7 +111,7 @@ struct Sum {
   __device__ float operator()(float a, float b) const { return a + b; }
 };
 
-/* --- Copies ----------------------------------------------------------------------------------------------------- */
+/* --- Copies ------------------------------------------------------------------------------------------------------- */
 
 template <typename T, typename U>
 struct Convert {
@@ -131,7 +131,7 @@ struct Convert {
   }
 };
 
-/* --- Dropout ---------------------------------------------------------------------------------------------------- */
+/* --- Dropout ------------------------------------------------------------------------------------------------------ */
 
 /* What the counter (global sample, element within it) drops becomes 0, the rest is scaled: no mask is stored, and a
  * round draws what the whole batch would. */
@@ -159,7 +159,7 @@ struct Dropout {
 }  // namespace
 }  // namespace planrt
 
-/* --- Launchers -------------------------------------------------------------------------------------------------- */
+/* --- Launchers ---------------------------------------------------------------------------------------------------- */
 
 using namespace planrt;
 

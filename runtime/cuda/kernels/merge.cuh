@@ -9,7 +9,7 @@
 
 namespace planrt {
 
-/* --- Parts ------------------------------------------------------------------------------------------------------ */
+/* --- Parts -------------------------------------------------------------------------------------------------------- */
 
 /* N sums side by side. */
 template <int N>
@@ -106,7 +106,7 @@ struct ExponentialsOf {
   __device__ Part part() const { return {largest, sum}; }
 };
 
-/* --- Groups of threads ------------------------------------------------------------------------------------------ */
+/* --- Groups of threads -------------------------------------------------------------------------------------------- */
 
 template <typename Part>
 __device__ inline Part shuffled(const Part &part, int distance, bool down) {

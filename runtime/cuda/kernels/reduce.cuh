@@ -15,7 +15,7 @@
 
 namespace planrt {
 
-/* --- Slices ----------------------------------------------------------------------------------------------------- */
+/* --- Slices ------------------------------------------------------------------------------------------------------- */
 
 /* Runs of one element: a block takes `lanes` vectors of neighbouring channels, and as many rows at a time as it has
  * threads left. */

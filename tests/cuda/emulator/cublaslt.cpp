@@ -251,7 +251,7 @@ cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle) {
   return CUBLAS_STATUS_SUCCESS;
 }
 
-/* --- Descriptors ----------------------------------------------------------------------------------------------- */
+/* --- Descriptors -------------------------------------------------------------------------------------------------- */
 
 cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *out, cublasComputeType_t compute, cudaDataType_t scale) {
   CUBLAS_CALL(anywhere);
@@ -376,7 +376,7 @@ cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t h
   }
 }
 
-/* --- Products -------------------------------------------------------------------------------------------------- */
+/* --- Products ----------------------------------------------------------------------------------------------------- */
 
 cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtMatmulDesc_t product,
                                               cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,

@@ -209,7 +209,7 @@ void emulator_seed(uint64_t seed) {
   draw_habits();
 }
 
-/* --- Errors ---------------------------------------------------------------------------------------------------- */
+/* --- Errors ------------------------------------------------------------------------------------------------------- */
 
 cudaError_t cudaGetLastError(void) {
   cudaError_t error = last_error;
@@ -269,7 +269,7 @@ const char *cudaGetErrorString(cudaError_t error) {
   }
 }
 
-/* --- Properties ------------------------------------------------------------------------------------------------ */
+/* --- Properties --------------------------------------------------------------------------------------------------- */
 
 cudaError_t cudaDriverGetVersion(int *version) {
   EMULATOR_CALL(anywhere);

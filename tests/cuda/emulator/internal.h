@@ -17,7 +17,7 @@
 
 namespace emulator {
 
-/* --- Settings, reports, calls (device.cpp) --------------------------------------------------------------------- */
+/* --- Settings, reports, calls (device.cpp) ------------------------------------------------------------------------ */
 
 struct Settings {
   int devices = 1, driver = CUDART_VERSION, arch = 90;
@@ -78,7 +78,7 @@ class Doing {
 /* Below `n`, from the seed. */
 uint64_t random_below(uint64_t n);
 
-/* --- Handles (handles.cpp) ------------------------------------------------------------------------------------- */
+/* --- Handles (handles.cpp) ---------------------------------------------------------------------------------------- */
 
 /* A handle is the address of a label that is never used again: one that was destroyed stays known as such. */
 void *add_label(const char *kind, std::shared_ptr<void> object);
@@ -97,7 +97,7 @@ std::shared_ptr<T> held(const void *handle) {
   return std::static_pointer_cast<T>(find_label(T::kind, handle));
 }
 
-/* --- Memory (memory.cpp, vmm.cpp) ------------------------------------------------------------------------------ */
+/* --- Memory (memory.cpp, vmm.cpp) --------------------------------------------------------------------------------- */
 
 enum class Where { device, pinned, pageable, bad };
 /* Where a range lies; bad: partly in a place or beyond its end. An empty range is pageable. */
@@ -129,7 +129,7 @@ void open_mappings(bool open);
 void add_mapping_images(std::vector<Image> *to);
 void report_mapping_leaks();
 
-/* --- Streams and work (scheduler.cpp) -------------------------------------------------------------------------- */
+/* --- Streams and work (scheduler.cpp) ----------------------------------------------------------------------------- */
 
 struct Completion {
   bool done = false;
@@ -214,14 +214,14 @@ void draw_habits();
 void forget_stream(const std::shared_ptr<Stream> &stream);
 void stop_device();
 
-/* --- Faults (faults.cpp) --------------------------------------------------------------------------------------- */
+/* --- Faults (faults.cpp) ------------------------------------------------------------------------------------------ */
 
 /* Does a step of a kernel, unless it is the one that goes wrong. Without the mutex. */
 void run_kernel(const std::string &name, const std::function<void()> &step);
 /* Whether a kernel hangs. */
 bool hangs();
 
-/* --- Capture (capture.cpp) ------------------------------------------------------------------------------------- */
+/* --- Capture (capture.cpp) ---------------------------------------------------------------------------------------- */
 
 /* Whether a call with the trait `unsafe` is refused now; the captures that refuse it become invalid. */
 bool capture_refuses();

@@ -108,7 +108,7 @@ cudaError_t check_copy(const Copy &copy, cudaMemcpyKind kind) {
 
 using namespace emulator;
 
-/* --- Streams --------------------------------------------------------------------------------------------------- */
+/* --- Streams ------------------------------------------------------------------------------------------------------ */
 
 /* A priority out of range is the nearest one. */
 cudaError_t cudaStreamCreateWithPriority(cudaStream_t *out, unsigned int flags, int priority) {
@@ -170,7 +170,7 @@ cudaError_t cudaDeviceSynchronize(void) {
   return call.end(finish_all(call));
 }
 
-/* --- Events ---------------------------------------------------------------------------------------------------- */
+/* --- Events ------------------------------------------------------------------------------------------------------- */
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *out, unsigned int flags) {
   EMULATOR_CALL();
@@ -267,7 +267,7 @@ cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t from, cudaEvent_t to) {
   return cudaSuccess;
 }
 
-/* --- Work ------------------------------------------------------------------------------------------------------ */
+/* --- Work --------------------------------------------------------------------------------------------------------- */
 
 cudaError_t emulator_enqueue(cudaStream_t to, std::function<void()> work) {
   Call call("kernel launch");
