@@ -60,7 +60,7 @@ static int64_t benefit(int64_t saving_ppm, int64_t cost_ppm) {
   return loss == PLANC_NO_METRIC ? loss : -loss;
 }
 
-/* Whether the body fetches anything from another memory but what other GPUs sent there. */
+/* Whether the body fetches anything from another memory but what other replicas sent there. */
 static planc_status find_swaps(const planc_plan *plan, const planc_trace *trace, pl_arena *arena, bool *out) {
   pl_acquired *acquired;
   PLANC_TRY(pl_plan_check_names(plan, trace));

@@ -58,12 +58,29 @@ static planc_status copy_out(run *r, int32_t position);
 static planc_status leave_after(run *r, int32_t position);
 static planc_status close_dead(run *r, int32_t position);
 
+planc_status pl_make_absences(const planc_problem *problem, const void *rule, pl_walk_room room, planc_candidate *out) {
+  const pl_absence_rule *of = rule;
+  pl_walk walk;
+  PLANC_TRY(pl_walk_start_rounds(&walk, problem, pl_sub_batch_asked(problem), room, out));
+  pl_arena arena = {0};
+  pl_absences absences = {0};
+  pl_online online = {.handles = {0}};
+  planc_status status = of->choose(of->context, &walk, &arena, &absences);
+  if (of->online) walk.online = &online;
+  if (!status && of->online) status = pl_online_init(&online, problem);
+  if (!status) status = pl_walk_absences(&walk, &absences);
+  if (!status && absences.reason) status = planc_candidate_explain(out, "%s", absences.reason);
+  pl_online_free(&online);
+  pl_arena_free(&arena);
+  return status;
+}
+
 planc_status pl_walk_absences(pl_walk *walk, const pl_absences *absences) {
-  return pl_walk_run(walk, run_order, (void *)absences);
+  return pl_walk_run(walk, run_order, &absences);
 }
 
 static planc_status run_order(pl_walk *walk, void *context) {
-  const pl_absences *absences = context;
+  const pl_absences *absences = *(const pl_absences *const *)context;
   run r = {.restores = pl_absences_restore(absences),
            .walk = walk,
            .trace = walk->trace,
@@ -107,48 +124,6 @@ static planc_status run_position(run *r, int32_t position) {
   PLANC_TRY(copy_out(r, position));
   PLANC_TRY(leave_after(r, position));
   return close_dead(r, position);
-}
-
-planc_status pl_absences_explain(pl_absences *absences, pl_arena *arena, const char *format, ...) {
-  char text[256];
-  va_list args;
-  va_start(args, format);
-  (void)vsnprintf(text, sizeof text, format, args);
-  va_end(args);
-  return pl_arena_strndup(arena, text, strlen(text), &absences->reason);
-}
-
-planc_status pl_absences_of_gaps(const planc_order *order, pl_gap_rule rule, pl_arena *arena, pl_absences *out) {
-  planc_gaps *gaps;
-  pl_absence *items;
-  PLANC_TRY(planc_gaps_make(order, &gaps));
-  planc_status status = PL_NEW(arena, &items, gaps->n);
-  for (int32_t k = 0; !status && k < gaps->n; k++) {
-    const planc_gap *gap = &gaps->gaps[k];
-    pl_absence *item = &items[out->n];
-    *item = (pl_absence){.buffer = gap->buffer, .version = gap->version};
-    out->n += rule(order, gap, item);
-  }
-  if (!status) out->items = items;
-  planc_gaps_free(gaps);
-  return status;
-}
-
-planc_status pl_make_absences(const planc_problem *problem, const void *rule, pl_walk_room room, planc_candidate *out) {
-  const pl_absence_rule *of = rule;
-  pl_walk walk;
-  PLANC_TRY(pl_walk_start_rounds(&walk, problem, pl_sub_batch_asked(problem), room, out));
-  pl_arena arena = {0};
-  pl_absences absences = {0};
-  pl_online online = {.handles = {0}};
-  planc_status status = of->choose(of->context, &walk, &arena, &absences);
-  if (of->online) walk.online = &online;
-  if (!status && of->online) status = pl_online_init(&online, problem);
-  if (!status) status = pl_walk_absences(&walk, &absences);
-  if (!status && absences.reason) status = planc_candidate_explain(out, "%s", absences.reason);
-  pl_online_free(&online);
-  pl_arena_free(&arena);
-  return status;
 }
 
 /* --- Finding what an instance reads ------------------------------------------------------------------------------- */
@@ -322,7 +297,7 @@ static planc_status close_dead(run *r, int32_t position) {
   return NULL;
 }
 
-/* --- The whole ---------------------------------------------------------------------------------------------------- */
+/* --- Agendas and the boundary ------------------------------------------------------------------------------------- */
 
 static planc_status new_agenda(agenda *a, pl_arena *arena, int32_t n_positions, int64_t n_items) {
   PLANC_TRY(PL_NEW(arena, &a->first, n_positions));
@@ -364,4 +339,31 @@ static planc_status open_boundary(run *r, pl_arena *arena) {
     if (pl_absence_wraps(&r->absences->items[k])) away[r->absences->items[k].buffer] = true;
   }
   return pl_walk_boundary(r->walk, away);
+}
+
+/* --- For those who choose ----------------------------------------------------------------------------------------- */
+
+planc_status pl_absences_explain(pl_absences *absences, pl_arena *arena, const char *format, ...) {
+  char text[256];
+  va_list args;
+  va_start(args, format);
+  (void)vsnprintf(text, sizeof text, format, args);
+  va_end(args);
+  return pl_arena_strndup(arena, text, strlen(text), &absences->reason);
+}
+
+planc_status pl_absences_of_gaps(const planc_order *order, pl_gap_rule rule, pl_arena *arena, pl_absences *out) {
+  planc_gaps *gaps;
+  pl_absence *items;
+  PLANC_TRY(planc_gaps_make(order, &gaps));
+  planc_status status = PL_NEW(arena, &items, gaps->n);
+  for (int32_t k = 0; !status && k < gaps->n; k++) {
+    const planc_gap *gap = &gaps->gaps[k];
+    pl_absence *item = &items[out->n];
+    *item = (pl_absence){.buffer = gap->buffer, .version = gap->version};
+    out->n += rule(order, gap, item);
+  }
+  if (!status) out->items = items;
+  planc_gaps_free(gaps);
+  return status;
 }
