@@ -199,9 +199,13 @@ static planc_status touch_all(lowering *l, int32_t c) {
     case PLANC_CMD_COPY:
       PLANC_TRY(touch_side(l, c, command->source, false));
       return touch_side(l, c, command->residency, true);
-    default:
-      return NULL;
+    case PLANC_CMD_ACQUIRE:
+    case PLANC_CMD_RELEASE:
+    case PLANC_CMD_AWAIT:
+    case PLANC_CMD_FOLLOW:
+      break; /* nothing of memory is read or written */
   }
+  return NULL;
 }
 
 /* Appends what a copy touches at one of its sides: nothing in the user's memory, whose bytes have no ranges. */

@@ -402,9 +402,11 @@ static planc_status state_step(const windowing *w, int64_t index, int64_t *works
       return planc_schedule_release(w->candidate->schedule, planc_schedule_open(w->candidate->schedule, buffer));
     case PL_WINDOW_CLEAR:
       return state_clear(w, access);
-    default:
-      return NULL;
+    case PL_WINDOW_RUN:
+    case PL_WINDOW_CANCELLED:
+      break;
   }
+  return NULL;
 }
 
 static planc_status state_take(const windowing *w, int64_t step) {
