@@ -4,6 +4,7 @@
 #include "planc/policy.h"
 #include "planc/simulate.h"
 #include "planner/base/code.h"
+#include "planner/choose/reasons.h"
 #include "planner/evaluate.h"
 #include "planner/make_plan.h"
 #include "planner/plan_steps.h"
@@ -20,7 +21,11 @@ planc_status pl_make_one(const planc_problem *problem, const planc_policy *polic
   PLANC_TRY(check_placement(problem, policy));
   PLANC_TRY(check_means(problem, policy));
   planc_status status = make_beside_storage(problem, policy, out);
-  return or_without_swaps(problem, policy, status, out);
+  status = or_without_swaps(problem, policy, status, out);
+  if (!status) return NULL;
+  planc_plan_free(*out);
+  *out = NULL;
+  return status;
 }
 
 static planc_status check_placement(const planc_problem *problem, const planc_policy *policy) {
@@ -57,7 +62,10 @@ static planc_status or_without_swaps(const planc_problem *problem, const planc_p
   if (*plan) without.terms.beat_ns = (*plan)->predicted.period_ns;
   planc_status failed = make_beside_storage(&without, policy, &other);
   if (planc_status_code(failed) == PLANC_INFEASIBLE) {
-    planc_status_free(failed);
+    if (status)
+      pl_keep_lesser(&status, failed);
+    else
+      planc_status_free(failed);
     return status;
   }
   planc_status_free(status);
@@ -70,8 +78,10 @@ static planc_status or_without_swaps(const planc_problem *problem, const planc_p
 
 /* Something is left to do then. */
 static bool may_do_without_swaps(const planc_problem *problem, const planc_policy *policy) {
-  return problem->terms.gpus > 1 && !problem->terms.settings.no_swap && (policy->supports & PLANC_POLICY_SWAPS) &&
-         (policy->supports & (PLANC_POLICY_RECOMPUTES | PLANC_POLICY_ROUNDS));
+  const planc_settings *settings = &problem->terms.settings;
+  uint32_t left = PLANC_POLICY_ROUNDS | (settings->no_recompute ? 0 : PLANC_POLICY_RECOMPUTES);
+  return problem->terms.gpus > 1 && !settings->no_swap && (policy->supports & PLANC_POLICY_SWAPS) &&
+         (policy->supports & left);
 }
 
 /* Adds how the plan was made to what its policy says of it. */

@@ -32,7 +32,7 @@ typedef struct planc_terms {
   int64_t beat_ns; /* a plan whose period takes at least as long is not wanted, as if it did not fit; 0 = any is */
   planc_settings settings; /* but for PLANC_EACH_SETTINGS, which are a job's own: 0 here */
   bool shared_link;        /* to the host */
-  bool first_will_do;      /* of a policy that CHOOSES: the first of the others that fits, not the fastest */
+  bool first_will_do;      /* the first plan that fits, not the fastest: of a policy that CHOOSES, the first other's */
   bool own_rounds;         /* of a policy that CHOOSES: where none of the others fits, they are not asked in smaller
                               rounds than they choose */
   /* Borrowed, and filled as plans are made, by several threads if need be. NULL, as for all outside the planner: each

@@ -19,9 +19,9 @@ planc_status pl_online_init(pl_online *online, const planc_problem *problem);
 void pl_online_free(pl_online *online);
 
 /* When the buffers for other replicas' gradients get memory; a copy into one cannot begin before that. Late: right
- * ahead of the op that reads it. Beside: as soon as that leaves the most live bytes below what they are with all of
- * them late, by as much again as all replicas send. Early: as soon as the budget has room. First: the same, with
- * algorithms that leave room for it. At once: before anything runs. */
+ * ahead of the op that reads it. Beside: as early as live bytes then stay below the most of the late walk by the size
+ * of all these buffers. Early: as early as the walk's room lets. First: the same, with algorithms that leave room for
+ * them. At once: before anything runs. */
 typedef enum pl_reception {
   PL_RECEIVES_LATE,
   PL_RECEIVES_BESIDE,
@@ -32,7 +32,7 @@ typedef enum pl_reception {
 
 /* How much memory a walk may take, and when it takes it. */
 typedef struct pl_walk_room {
-  int64_t bytes; /* that live data and a workspace may fill together: PL_ROOM_..., or the arena */
+  int64_t bytes; /* that live data and a workspace may fill together: PL_ROOM_..., the arena or less */
   pl_reception reception;
 } pl_walk_room;
 
@@ -116,10 +116,9 @@ planc_status pl_walk_workspaces(const pl_walk *walk, int64_t limit, pl_arena *ar
 /* Makes a whole candidate by walking with the given room; `context` is the policy's own. */
 typedef planc_status (*pl_walk_maker)(const planc_problem *problem, const void *context, pl_walk_room room,
                                       planc_candidate *out);
-/* Whether candidates for the problem receive anything. */
-bool pl_walk_receives(const planc_problem *problem);
 /* Replaces a candidate that fits and receives late by the fastest that fits of those that receive otherwise, if one is
- * faster; `room` is what it was made with, and then what it is made with. */
+ * faster; `room` is what it was made with, and then what it is made with. Nothing is done where nothing is received, or
+ * where the first that fits will do. */
 planc_status pl_walk_receive(const planc_evaluator *evaluator, pl_walk_maker maker, const void *context,
                              planc_candidate *late, pl_walk_room *room);
 /* Makes a candidate and says whether it fits the budgets; if not, *out is empty. With PL_ROOM_UNLIMITED and
@@ -140,9 +139,9 @@ typedef struct pl_walk_found {
   pl_walk_room room; /* with which the candidate is made */
 } pl_walk_found;
 /* Gives out the first attempt that fits. Where candidates receive, it gives out the fastest of that one and those that
- * follow it with the same context: algorithms with less room leave some for what is received. Where none fits, the
- * number is `n`, and the candidate is that of the last attempt's context without room and with what is received late:
- * its plan tells what it needs and what binds. */
+ * follow it with the same `context` pointer: algorithms with less room leave some for what is received. Where none
+ * fits, the number is `n`, and the candidate is that of the last attempt's context without room and with what is
+ * received late: its plan tells what it needs and what binds. */
 planc_status pl_walk_first(const planc_evaluator *evaluator, pl_walk_maker maker, const pl_walk_attempt *attempts,
                            int32_t n, planc_candidate *out, pl_walk_found *found);
 /* pl_walk_first with the fastest algorithms, then algorithms by room, then baseline algorithms. */

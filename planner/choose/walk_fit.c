@@ -6,6 +6,10 @@
 #include "planner/choose/room_search.h"
 #include "planner/choose/walk.h"
 
+enum { NOT_KNOWN = -1 };
+
+static bool compares(const planc_problem *problem);
+
 planc_status pl_walk_fit(const planc_evaluator *evaluator, pl_walk_maker maker, const void *context,
                          planc_candidate *out) {
   const pl_walk_attempt attempts[] = {
@@ -26,8 +30,8 @@ static planc_status try_attempt(const planc_evaluator *evaluator, pl_walk_maker 
                                 planc_candidate *out, pl_walk_room *out_room, bool *out_fits);
 static planc_status live_without_room(const planc_evaluator *evaluator, pl_walk_maker maker, const void *context,
                                       int64_t *out_bytes);
-static planc_status take_faster(const planc_evaluator *evaluator, planc_candidate *best, planc_candidate *other,
-                                bool *out_is);
+static planc_status take_faster(const planc_evaluator *evaluator, planc_candidate *best, int64_t *best_ns,
+                                planc_candidate *other, bool *out_is);
 
 planc_status pl_walk_first(const planc_evaluator *evaluator, pl_walk_maker maker, const pl_walk_attempt *attempts,
                            int32_t n, planc_candidate *out, pl_walk_found *found) {
@@ -41,13 +45,14 @@ planc_status pl_walk_first(const planc_evaluator *evaluator, pl_walk_maker maker
     return maker(evaluator->problem, attempts[n - 1].context, found->room, out);
   }
   const void *context = attempts[found->number].context;
+  int64_t best_ns = NOT_KNOWN;
   for (int32_t k = found->number + 1; k < n && attempts[k].context == context; k++) {
     planc_candidate other = {0};
     pl_walk_room room;
     bool faster = false;
-    if (!pl_walk_receives(evaluator->problem)) break;
+    if (!compares(evaluator->problem)) break;
     planc_status status = try_attempt(evaluator, maker, &attempts[k], &other, &room, &fits);
-    if (!status && fits) status = take_faster(evaluator, out, &other, &faster);
+    if (!status && fits) status = take_faster(evaluator, out, &best_ns, &other, &faster);
     planc_candidate_free(&other);
     PLANC_TRY(status);
     if (faster) *found = (pl_walk_found){k, room};
@@ -74,16 +79,17 @@ static planc_status live_without_room(const planc_evaluator *evaluator, pl_walk_
 }
 
 /* Exchanges the two if the other one takes less time. */
-static planc_status take_faster(const planc_evaluator *evaluator, planc_candidate *best, planc_candidate *other,
-                                bool *out_is) {
-  int64_t best_ns, other_ns;
-  PLANC_TRY(evaluator->time(evaluator, best, &best_ns));
-  PLANC_TRY(evaluator->time(evaluator, other, &other_ns));
-  *out_is = other_ns < best_ns;
+static planc_status take_faster(const planc_evaluator *evaluator, planc_candidate *best, int64_t *best_ns,
+                                planc_candidate *other, bool *out_is) {
+  int64_t ns;
+  if (*best_ns == NOT_KNOWN) PLANC_TRY(evaluator->time(evaluator, best, best_ns));
+  PLANC_TRY(evaluator->time(evaluator, other, &ns));
+  *out_is = ns < *best_ns;
   if (!*out_is) return NULL;
   planc_candidate slower = *best;
   *best = *other;
   *other = slower;
+  *best_ns = ns;
   return NULL;
 }
 
@@ -126,27 +132,25 @@ static planc_status judge(const planc_evaluator *evaluator, int64_t room, const 
   return NULL;
 }
 
-bool pl_walk_receives(const planc_problem *problem) {
-  return problem->terms.gpus > 1 && planc_graph_has_backward(problem->job.graph);
+static bool compares(const planc_problem *problem) {
+  return problem->terms.gpus > 1 && planc_graph_has_backward(problem->job.graph) && !problem->terms.first_will_do;
 }
 
 planc_status pl_walk_receive(const planc_evaluator *evaluator, pl_walk_maker maker, const void *context,
                              planc_candidate *late, pl_walk_room *room) {
   static const pl_reception ways[] = {PL_RECEIVES_FIRST, PL_RECEIVES_EARLY, PL_RECEIVES_BESIDE};
-  bool any = false;
-  for (size_t k = 0; pl_walk_receives(evaluator->problem) && k < sizeof ways / sizeof *ways; k++) {
+  int64_t best_ns = NOT_KNOWN;
+  for (size_t k = 0; compares(evaluator->problem) && k < sizeof ways / sizeof *ways; k++) {
     pl_walk_room by = {room->bytes, ways[k]};
     planc_candidate other = {0};
     bool fits = false, faster = false;
     int64_t peak;
-    if ((by.reception == PL_RECEIVES_FIRST && !is_limited(by.bytes)) || (by.reception == PL_RECEIVES_BESIDE && any))
-      continue;
+    if (by.reception == PL_RECEIVES_FIRST && !is_limited(by.bytes)) continue; /* it is early then */
     planc_status status = maker(evaluator->problem, context, by, &other);
     if (!status) status = judge(evaluator, by.bytes, &other, &fits, &peak);
-    if (!status && fits) status = take_faster(evaluator, late, &other, &faster);
+    if (!status && fits) status = take_faster(evaluator, late, &best_ns, &other, &faster);
     planc_candidate_free(&other);
     PLANC_TRY(status);
-    any |= faster;
     if (faster) *room = by;
   }
   return NULL;

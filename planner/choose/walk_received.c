@@ -18,7 +18,9 @@ static int64_t received_bytes(const pl_walk *walk, int32_t first, int32_t end);
 planc_status pl_walk_run(pl_walk *walk, pl_walk_runner run, void *context) {
   pl_arena arena = {0};
   planc_status status = run_received(walk, run, context, &arena);
-  walk->n_received = 0;
+  walk->live_at = NULL;
+  walk->received = NULL;
+  walk->n_received = walk->next_received = 0;
   pl_arena_free(&arena);
   return status;
 }
@@ -105,7 +107,7 @@ static planc_status find_froms(const pl_walk *walk, pl_arena *arena) {
  * leave no gap. */
 static int64_t live_limit(const pl_walk *walk) {
   int64_t arena = pl_arena_room(&walk->problem->terms, walk->problem->job.profile), most = 0;
-  if (walk->reception >= PL_RECEIVES_EARLY)
+  if (walk->reception != PL_RECEIVES_BESIDE)
     return walk->room == PL_ROOM_NONE || walk->room > arena ? arena : walk->room;
   for (int32_t p = 0; p < walk->order->n; p++)
     if (walk->live_at[p] > most) most = walk->live_at[p];

@@ -70,7 +70,8 @@ class Plans(unittest.TestCase):
             options = ("--device", "rtx2080ti", "--budget", "4G", "--split-batch-norm", "--gpus", gpus, "--batch", 64 * gpus)
             may, may_not = (self.plan(graph, *options, *less) for less in ([], ["--no-swap"]))
             self.assertLessEqual(may["iteration_ns"], may_not["iteration_ns"], gpus)
-        self.assertRegex(may["explanation"], "capuchin: .*; without swaps")
+            if gpus == 8:
+                self.assertRegex(may["explanation"], "capuchin: .*; without swaps")
 
     def test_a_device_without_limit_has_no_budget(self):
         graph = os.path.join(GRAPHS, "lenet-digits.yaml")

@@ -265,7 +265,7 @@ static void stays_within(opened found, opened late, int64_t arena) {
 /* What is received has memory before anything runs where there is enough, and otherwise as early as there is: never is
  * more live than fits, or than is live when each buffer is opened for its reader alone. */
 START_TEST(what_is_received_fits_beside_the_rest) {
-  int64_t late_waits = 0, beside_waits = 0;
+  int64_t late_waits = 0, beside_waits = 0, early_waits = 0, first_waits = 0;
   for (int number = 10 * _i; number < 10 * (_i + 1); number++) {
     planc_graph *graph = draw_graph(number);
     planc_problem problem = {.job.graph = graph,
@@ -285,7 +285,13 @@ START_TEST(what_is_received_fits_beside_the_rest) {
       stays_within(early, late, arena);
       ck_assert_int_le(early.waits, before.waits);
       before = early;
-      stays_within(open_for(problem, rule, (pl_walk_room){arena, PL_RECEIVES_FIRST}, arena), late, arena);
+      opened in_room = open_for(problem, rule, (pl_walk_room){arena, PL_RECEIVES_LATE}, arena);
+      opened first = open_for(problem, rule, (pl_walk_room){arena, PL_RECEIVES_FIRST}, arena);
+      early = open_for(problem, rule, (pl_walk_room){arena, PL_RECEIVES_EARLY}, arena);
+      stays_within(first, in_room, arena);
+      stays_within(early, in_room, arena);
+      first_waits += first.waits;
+      early_waits += early.waits;
       stays_within(open_for(problem, rule, (pl_walk_room){PL_ROOM_NONE, PL_RECEIVES_FIRST}, arena), late, arena);
     }
     opened ample = open_for(problem, rule, (pl_walk_room){PL_ROOM_UNLIMITED, PL_RECEIVES_EARLY}, 10 * late.most);
@@ -295,6 +301,7 @@ START_TEST(what_is_received_fits_beside_the_rest) {
     planc_graph_free(graph);
   }
   ck_assert_int_lt(beside_waits, late_waits);
+  ck_assert_int_le(first_waits, early_waits);
 }
 END_TEST
 
