@@ -8,13 +8,14 @@
 #include "planc/status.h"
 
 /* Its bytes have addresses, at which nothing can be read or written but by the functions here: an access that goes
- * astray faults, and a disk that fails is an error. What they copy is not kept in memory: it is written back before
- * they return, and dropped, but for pages that lie in the range only in part. Direct I/O (O_DIRECT) would do that as
- * well, but not faster where both were measured (ext4), from aligned memory only, and not on every file system. */
+ * astray faults, and a disk that fails is an error. What they copy is not kept in memory. Whole pages go past the
+ * system's cache (O_DIRECT), which takes less of the processors; what is left at the ends of a range, and all where the
+ * file system has no such way, is written back before the functions return, and dropped. */
 typedef struct rt_storage {
   char *data; /* of the first byte; NULL: there is none */
   int64_t bytes, map_bytes;
   int file;
+  int direct;            /* the same file past the cache; -1: the file system has no such way */
   const char *directory; /* borrowed */
 } rt_storage;
 
