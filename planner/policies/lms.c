@@ -61,7 +61,8 @@ static planc_status set_up(lms *l, const pl_walk *walk, pl_arena *arena);
 static planc_status tune(const lms *l, lms_parameters *p);
 static pl_absences swaps_of(const lms *l, const lms_parameters *p);
 static planc_status explain(const lms_parameters *p, pl_arena *arena, pl_absences *out);
-static planc_status try_room(const planc_evaluator *evaluator, int64_t room, planc_candidate *out, int64_t *out_excess);
+static planc_status try_room(const planc_evaluator *evaluator, int64_t room, planc_candidate *out, bool *out_lag,
+                             int64_t *out_excess);
 
 planc_status pl_policy_lms(const planc_evaluator *evaluator, planc_candidate *out) {
   bool fits, lag = true;
@@ -87,36 +88,40 @@ static planc_status find_room(const planc_evaluator *evaluator, planc_candidate 
   int64_t room = pl_arena_room(&evaluator->problem->terms, evaluator->problem->job.profile);
   pl_room_search search = pl_room_search_from(room, PL_ROOM_NONE, PLANC_ALIGNMENT);
   int64_t excess;
+  bool lag = true;
   char whole[PL_SIZE_TEXT];
   do {
     planc_candidate tried = {0};
-    planc_status status = try_room(evaluator, search.room, &tried, &excess);
+    bool lags;
+    planc_status status = try_room(evaluator, search.room, &tried, &lags, &excess);
     bool keep = !status && (excess == 0 || search.fits < 0);
     planc_candidate_free(keep ? out : &tried);
     if (keep) *out = tried;
+    if (keep) lag = lags;
     PLANC_TRY(status);
   } while (pl_room_search_on(&search, excess));
   char text[PL_SIZE_TEXT];
   if (search.fits < 0) return NULL;
+  pl_absence_rule rule = {.choose = choose, .context = &lag, .online = true};
+  pl_walk_room by = {search.fits, PL_RECEIVES_LATE};
+  PLANC_TRY(pl_walk_receive(evaluator, pl_make_absences, &rule, out, &by));
   return planc_candidate_explain(out, "tuned for %s of %s, the most found with which addresses fit",
                                  pl_size_format(search.fits, text), pl_size_format(room, whole));
 }
 
 /* Tunes for a room, with copies out that lag and, where that does not fit, without; *out_excess is what the result
  * takes beyond the budget. */
-static planc_status try_room(const planc_evaluator *evaluator, int64_t room, planc_candidate *out,
+static planc_status try_room(const planc_evaluator *evaluator, int64_t room, planc_candidate *out, bool *out_lag,
                              int64_t *out_excess) {
   int64_t budget = evaluator->problem->terms.budgets[PLANC_MEMORY_DEVICE], peak;
   *out_excess = 1;
   for (int lags = 1; *out_excess > 0 && lags >= 0; lags--) {
-    bool lag = lags;
-    pl_absence_rule rule = {.choose = choose, .context = &lag, .online = true};
-    pl_walk_room by = {room, PL_RECEIVES_LATE};
+    *out_lag = lags;
+    pl_absence_rule rule = {.choose = choose, .context = out_lag, .online = true};
     planc_candidate_free(out);
-    PLANC_TRY(pl_make_absences(evaluator->problem, &rule, by, out));
+    PLANC_TRY(pl_make_absences(evaluator->problem, &rule, (pl_walk_room){room, PL_RECEIVES_LATE}, out));
     PLANC_TRY(evaluator->peak(evaluator, out, &peak));
     *out_excess = peak > budget ? peak - budget : 0;
-    if (*out_excess == 0) PLANC_TRY(pl_walk_receive(evaluator, pl_make_absences, &rule, out, &by));
   }
   return NULL;
 }

@@ -70,15 +70,13 @@ static planc_status consider_all(const planc_evaluator *evaluator, best_rounds *
   return consider_whole(evaluator, b);
 }
 
-/* Where the user limits swapping, and rounds swap more, those that swap nothing are asked for. So they are on several
- * GPUs: what comes from the others makes data leave sooner where Algorithm 1 gives out addresses. */
+/* Where the user limits swapping, and rounds swap more, those that swap nothing are asked for. */
 static planc_status consider(const planc_evaluator *evaluator, int64_t sub_batch, best_rounds *b) {
-  const planc_terms *terms = &evaluator->problem->terms;
-  if (!terms->settings.no_swap) {
+  if (!evaluator->problem->terms.settings.no_swap) {
     planc_status status = consider_scheduled(evaluator, sub_batch, b);
     bool host = planc_status_shortage(status).memory == PLANC_MEMORY_HOST;
     PLANC_TRY(unless_infeasible(status, b));
-    if (!host && terms->gpus <= 1) return NULL;
+    if (!host) return NULL;
   }
   return unless_infeasible(consider_resident(evaluator, sub_batch, b), b);
 }

@@ -1,5 +1,5 @@
-/* Storage as a file (host_storage.h). Large copies are made in pieces: what is written back, or read ahead, is the
- * piece beside the one that is copied, and no more of them is in memory. */
+/* Storage as a file (host_storage.h). Large copies are made in pieces: by the cache, what is written back or read ahead
+ * is the piece beside the one that is copied, and no more of them is in memory. */
 #define _GNU_SOURCE /* O_TMPFILE, O_DIRECT, sync_file_range */
 #include "runtime/host/host_storage.h"
 

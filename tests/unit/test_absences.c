@@ -215,13 +215,23 @@ typedef struct opened {
   int32_t buffers; /* for what other replicas send */
   int32_t at_once; /* those of them that are open before anything runs */
   int64_t waits;   /* how many runs there are ahead of each, of all together */
+  int64_t bytes;   /* of them all */
+  int64_t ahead;   /* the most open while something runs and one of them is open that it does not read */
 } opened;
+
+static int32_t count_read(const planc_trace *trace, int32_t instance) {
+  const planc_instance *in = &trace->instances[instance];
+  int32_t count = 0;
+  for (int32_t a = in->first_access; a < in->first_access + in->n_accesses; a++)
+    count += trace->buffers[trace->accesses[a].buffer].peer >= 0;
+  return count;
+}
 
 static opened find_opened(const planc_candidate *candidate) {
   const planc_schedule *s = candidate->schedule;
   const planc_residency *residencies = planc_schedule_residencies(s);
   int64_t live = 0;
-  int32_t runs = 0;
+  int32_t runs = 0, n_open = 0;
   opened o = {0};
   for (int32_t r = planc_schedule_n_away(s); r < planc_schedule_n_boundary(s); r++)
     live += pl_walk_bytes(&candidate->trace->buffers[residencies[r].buffer]);
@@ -230,14 +240,18 @@ static opened find_opened(const planc_candidate *candidate) {
     if (command->kind == PLANC_CMD_EXEC) {
       int64_t bytes = live + planc_schedule_variant(s, command).workspace_bytes;
       o.most = bytes > o.most ? bytes : o.most;
+      if (n_open > count_read(candidate->trace, command->instance)) o.ahead = bytes > o.ahead ? bytes : o.ahead;
       runs++;
     }
     if (command->kind != PLANC_CMD_ACQUIRE && command->kind != PLANC_CMD_RELEASE) continue;
     const planc_buffer *buffer = &candidate->trace->buffers[residencies[command->residency].buffer];
     bool acquire = command->kind == PLANC_CMD_ACQUIRE;
     live += acquire ? pl_walk_bytes(buffer) : -pl_walk_bytes(buffer);
-    if (!acquire || buffer->peer < 0) continue;
+    if (buffer->peer < 0) continue;
+    n_open += acquire ? 1 : -1;
+    if (!acquire) continue;
     o.buffers++;
+    o.bytes += pl_walk_bytes(buffer);
     o.at_once += runs == 0;
     o.waits += runs;
   }
@@ -277,6 +291,7 @@ START_TEST(what_is_received_fits_beside_the_rest) {
     opened late = open_for(problem, rule, unlimited, 0), before = late;
     opened beside = open_for(problem, rule, (pl_walk_room){PL_ROOM_UNLIMITED, PL_RECEIVES_BESIDE}, 0);
     stays_within(beside, late, 0);
+    if (beside.ahead > 0) ck_assert_int_le(beside.ahead, late.most - late.bytes);
     late_waits += late.waits;
     beside_waits += beside.waits;
     for (int64_t percent = 90; percent <= 150; percent += 20) {
