@@ -45,6 +45,7 @@ static planc_status make_call(rt_resident *resident, const rt_resident_options *
                               int32_t instance, void **memory);
 static planc_status prepare(rt_resident *resident, const rt_resident_options *options, int32_t instance, rt_call *call);
 static planc_status prepare_counted(rt_resident *resident, const rt_resident_options *options, rt_call *call);
+static int64_t ask_need(rt_resident *resident, const rt_call *call);
 
 planc_status rt_resident_new(const rt_resident_options *options, rt_resident **out) {
   rt_resident *resident = calloc(1, sizeof *resident);
@@ -164,7 +165,7 @@ static planc_status prepare(rt_resident *resident, const rt_resident_options *op
     if (options->preparing) PLANC_TRY(options->preparing(options->user, instance, call->algorithm));
     planc_status status = prepare_counted(resident, options, call);
     if (planc_status_code(status) != PLANC_DEVICE || !options->instead || rt_backend_is_lost(resident->backend) ||
-        !options->instead(options->user, instance, status, &choice))
+        !options->instead(options->user, instance, status, ask_need(resident, call), &choice))
       return planc_context(status, "op %s, algorithm %s", call->op->name, call->algorithm);
     planc_status_free(status);
   }
@@ -181,6 +182,16 @@ static planc_status prepare_counted(rt_resident *resident, const rt_resident_opt
   if (!status) return counted;
   planc_status_free(counted);
   return status;
+}
+
+/* The workspace of a call's algorithm on this very device; -1: not known. */
+static int64_t ask_need(rt_resident *resident, const rt_call *call) {
+  int64_t bytes = -1;
+  if (!resident->backend->workspace) return -1;
+  planc_status status = resident->backend->workspace(resident->device, call, &bytes);
+  if (status) bytes = -1;
+  planc_status_free(status);
+  return bytes;
 }
 
 void rt_resident_free(rt_resident *resident) {

@@ -240,9 +240,9 @@ typedef struct rt_resident_options {
   bool synthetic, deterministic;
   int32_t streams;         /* for rt_resident_together; 0: none */
   int64_t workspace_bytes; /* room for at least so large a workspace, which `instead` may choose */
-  /* Gives another choice for an instance whose own cannot be run on this device; false: there is none, and `why` ends
-   * it all, as where this is NULL. */
-  bool (*instead)(void *user, int32_t instance, planc_status why, rt_choice *choice);
+  /* Gives another choice for an instance whose own cannot be run on this device, which says that it needs a workspace
+   * of `need_bytes` (-1: not known); false: there is none, and `why` ends it all, as where this is NULL. */
+  bool (*instead)(void *user, int32_t instance, planc_status why, int64_t need_bytes, rt_choice *choice);
   /* Told before an instance's call is prepared, which runs it once; a failure ends it all. Or NULL. */
   planc_status (*preparing)(void *user, int32_t instance, const char *algorithm);
   /* Told how much more the device has taken since a call with an algorithm was prepared, whether that succeeded or not:

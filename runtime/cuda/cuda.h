@@ -256,9 +256,13 @@ void rt_cudnn_plan_free(rt_cudnn_plan *plan);
 /* `present` false: only the variants can be asked for. */
 planc_status rt_cublas_open(bool present, rt_cublas **out);
 void rt_cublas_close(rt_cublas *cublas);
-/* True for linear ops, batched products and their gradients. */
+/* True for what is a matrix product (products.h). */
 bool rt_cublas_takes(const rt_call *call);
+enum { RT_MAX_PRODUCTS = 3 }; /* algorithms of a product */
+/* None for a call that it does not take. */
 void rt_cublas_variants(const rt_call *call, rt_variant *out, int32_t *out_count);
+/* -1 where the call has no such algorithm. */
+int64_t rt_cublas_workspace(const rt_call *call, const char *algorithm);
 planc_status rt_cublas_prepare(rt_cublas *cublas, const rt_call *call, rt_cublas_plan **out);
 planc_status rt_cublas_run(const rt_cublas *cublas, const rt_cublas_plan *plan, const rt_call *call,
                            cudaStream_t stream);

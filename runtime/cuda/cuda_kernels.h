@@ -182,6 +182,15 @@ cudaError_t rt_cuda_copy_rows(cudaStream_t stream, void *to, int64_t to_stride, 
 /* Row r of `to` is row ids[r] of the table, or zeros where it has none. */
 cudaError_t rt_cuda_gather_rows(cudaStream_t stream, void *to, const void *table, const int64_t *ids, int64_t rows,
                                 int64_t entries, int64_t bytes);
+/* Planes of h x w pixels of `bytes` bytes each; in the lattice are those that a stride meets, rows x columns of them.
+ */
+typedef struct rt_cuda_lattice {
+  int64_t planes, h, w, rows, columns, stride_h, stride_w, bytes;
+} rt_cuda_lattice;
+/* `to` has the lattice's pixels side by side. */
+cudaError_t rt_cuda_pick(cudaStream_t stream, const rt_cuda_lattice *of, const void *from, void *to);
+/* Puts such pixels into the lattice, and zeros between them. */
+cudaError_t rt_cuda_set_apart(cudaStream_t stream, const rt_cuda_lattice *of, const void *from, void *to);
 /* to[o, j, i] = from[o, i, j] for elements of `bytes` bytes, `from` having `rows` times `columns` of them. */
 cudaError_t rt_cuda_transpose(cudaStream_t stream, int64_t outer, int64_t rows, int64_t columns, int64_t bytes,
                               const void *from, void *to);

@@ -9,6 +9,7 @@ static const char own[] = "cuda";
 
 typedef enum library { LIBRARY_NONE, LIBRARY_OWN, LIBRARY_CUDNN, LIBRARY_CUBLAS } library;
 
+static planc_status convolution_variants(rt_device *device, const rt_call *call, rt_variant *out, int32_t *out_count);
 static rt_cudnn_filter filter_of(const rt_device *device);
 static library library_of(const rt_device *device, const rt_call *call, const rt_cuda_op **out_op);
 static planc_status no_engine(const rt_device *device, const rt_call *call);
@@ -18,13 +19,10 @@ static planc_status no_kernel(const rt_call *call);
 
 planc_status rt_cuda_variants(rt_device *device, const rt_call *call, rt_variant *out, int32_t *out_count) {
   const rt_cuda_op *op;
-  rt_cudnn_filter filter = filter_of(device);
   *out_count = 0;
   switch (library_of(device, call, &op)) {
     case LIBRARY_CUDNN:
-      PLANC_TRY(rt_cudnn_variants(device->cudnn, &filter, call, out, RT_MAX_VARIANTS, out_count));
-      if (*out_count == 0) return no_engine(device, call);
-      qsort(out, (size_t)*out_count, sizeof *out, compare_variants);
+      PLANC_TRY(convolution_variants(device, call, out, out_count));
       break;
     case LIBRARY_CUBLAS:
       rt_cublas_variants(call, out, out_count);
@@ -40,26 +38,49 @@ planc_status rt_cuda_variants(rt_device *device, const rt_call *call, rt_variant
   return *out_count > 0 ? NULL : no_kernel(call);
 }
 
+/* What cuDNN has and, where the convolution is a matrix product, what cuBLASLt has: behind cuDNN's first, as neither
+ * tells how it compares with the other. */
+static planc_status convolution_variants(rt_device *device, const rt_call *call, rt_variant *out, int32_t *out_count) {
+  rt_cudnn_filter filter = filter_of(device);
+  rt_variant products[RT_MAX_PRODUCTS];
+  int32_t n;
+  rt_cublas_variants(call, products, &n);
+  PLANC_TRY(rt_cudnn_variants(device->cudnn, &filter, call, out, RT_MAX_VARIANTS - n, out_count));
+  bool half = call->in[0].dtype != PLANC_DTYPE_f32, tf32 = planc_op_int(call->op, "tf32", 0, 0) != 0;
+  for (int32_t i = 0; i < n; i++) {
+    products[i].rank++;
+    if (half || tf32) products[i].notes = 1U << RT_NOTE_TENSOR_CORE;
+    out[(*out_count)++] = products[i];
+  }
+  if (*out_count == 0) return no_engine(device, call);
+  qsort(out, (size_t)*out_count, sizeof *out, compare_variants);
+  return NULL;
+}
+
+static bool is_cudnns(const char *algorithm);
+static planc_status convolution_workspace(rt_device *device, const rt_call *call, int64_t *out_bytes);
+
 planc_status rt_cuda_workspace(rt_device *device, const rt_call *call, int64_t *out_bytes) {
   const rt_cuda_op *op;
-  rt_cudnn_filter filter = filter_of(device);
   *out_bytes = -1;
   library by = library_of(device, call, &op);
-  if (by == LIBRARY_CUDNN) {
-    planc_status status = rt_cudnn_prepare(device->cudnn, &filter, call, NULL, out_bytes);
-    if (!status) return NULL;
-    *out_bytes = -1;
-    if (planc_status_code(status) != PLANC_DEVICE) return status;
-    planc_status_free(status);
-    return NULL;
-  }
+  if (by == LIBRARY_CUDNN && is_cudnns(call->algorithm)) return convolution_workspace(device, call, out_bytes);
+  if (by == LIBRARY_CUDNN || by == LIBRARY_CUBLAS) *out_bytes = rt_cublas_workspace(call, call->algorithm);
   if (by == LIBRARY_OWN && strcmp(call->algorithm, own) == 0) *out_bytes = own_workspace(op, call);
-  if (by != LIBRARY_CUBLAS) return NULL;
-  rt_variant found[RT_MAX_VARIANTS];
-  int32_t count;
-  rt_cublas_variants(call, found, &count);
-  for (int32_t i = 0; i < count; i++)
-    if (strcmp(found[i].algorithm, call->algorithm) == 0) *out_bytes = found[i].workspace_bytes;
+  return NULL;
+}
+
+static bool is_cudnns(const char *algorithm) {
+  return strncmp(algorithm, "cudnn-", 6) == 0;
+}
+
+static planc_status convolution_workspace(rt_device *device, const rt_call *call, int64_t *out_bytes) {
+  rt_cudnn_filter filter = filter_of(device);
+  planc_status status = rt_cudnn_prepare(device->cudnn, &filter, call, NULL, out_bytes);
+  if (!status) return NULL;
+  *out_bytes = -1;
+  if (planc_status_code(status) != PLANC_DEVICE) return status;
+  planc_status_free(status);
   return NULL;
 }
 
@@ -187,28 +208,29 @@ static planc_status prepare_own(rt_call *call, rt_cuda_prepared *out) {
                      (long long)call->workspace_bytes);
 }
 
-/* Such a plan's algorithms are not cuDNN's: they run as the convolution with the least workspace. */
-static planc_status prepare_plainest(rt_device *device, rt_call *call, rt_variant *found, rt_cuda_prepared *out) {
-  rt_cudnn_filter filter = filter_of(device);
-  int32_t count;
-  int64_t bytes;
-  PLANC_TRY(rt_cuda_variants(device, call, found, &count));
-  PLANC_TRY(provide_workspace(call, out, found[0].workspace_bytes));
-  rt_call plainest = *call;
-  plainest.algorithm = found[0].algorithm;
-  return rt_cudnn_prepare(device->cudnn, &filter, &plainest, &out->convolution, &bytes);
-}
+static planc_status prepare_plainest(rt_device *device, rt_call *call, rt_variant *found, rt_cuda_prepared *out);
 
 static planc_status prepare_convolution(rt_device *device, rt_call *call, rt_cuda_prepared *out) {
   rt_cudnn_filter filter = filter_of(device);
   int64_t bytes;
-  if (strncmp(call->algorithm, "cudnn-", 6) == 0)
-    return rt_cudnn_prepare(device->cudnn, &filter, call, &out->convolution, &bytes);
+  if (is_cudnns(call->algorithm)) return rt_cudnn_prepare(device->cudnn, &filter, call, &out->convolution, &bytes);
+  if (rt_cublas_workspace(call, call->algorithm) >= 0) return rt_cublas_prepare(device->cublas, call, &out->product);
   rt_variant *found = calloc(RT_MAX_VARIANTS, sizeof *found);
   if (!found) return planc_error(PLANC_OUT_OF_MEMORY, "variants");
   planc_status status = prepare_plainest(device, call, found, out);
   free(found);
   return status;
+}
+
+/* The algorithms of a plan for a device that is described only are not the libraries': they run as the convolution with
+ * the least workspace. */
+static planc_status prepare_plainest(rt_device *device, rt_call *call, rt_variant *found, rt_cuda_prepared *out) {
+  int32_t count;
+  PLANC_TRY(rt_cuda_variants(device, call, found, &count));
+  PLANC_TRY(provide_workspace(call, out, found[0].workspace_bytes));
+  rt_call plainest = *call;
+  plainest.algorithm = found[0].algorithm;
+  return prepare_convolution(device, &plainest, out);
 }
 
 /* Code is loaded, and memory taken for it, when it first runs: so it runs once now, on whatever is in the arena, and is

@@ -9,9 +9,11 @@
 
 typedef struct candidates {
   int32_t count;
-  const rt_variant *variants;
-  bool *refused; /* by variant: it cannot be run, or is left out */
-  int32_t runs;  /* the one that is prepared */
+  rt_variant *variants;
+  bool *refused;    /* by variant: it cannot be run, or is left out */
+  bool *corrected;  /* by variant: its workspace is what the device has said, not what was listed */
+  int64_t *took_ns; /* by variant; -1: not measured by this process */
+  int32_t runs;     /* the one that is prepared */
 } candidates;
 
 typedef struct op_bench {
@@ -120,14 +122,16 @@ static planc_status find_on(op_bench *b, rt_device *device, rt_variant *found) {
 }
 
 static planc_status keep_candidates(op_bench *b, const rt_variant *found, int32_t count, candidates *out) {
-  rt_variant *kept;
   out->count = count;
-  PLANC_TRY(PL_NEW(&b->memory, &kept, count));
+  PLANC_TRY(PL_NEW(&b->memory, &out->variants, count));
   PLANC_TRY(PL_NEW(&b->memory, &out->refused, count));
-  memcpy(kept, found, (size_t)count * sizeof *kept);
-  out->variants = kept;
-  for (int32_t v = 0; v < count; v++)
-    if (kept[v].workspace_bytes > b->workspace_bytes) b->workspace_bytes = kept[v].workspace_bytes;
+  PLANC_TRY(PL_NEW(&b->memory, &out->corrected, count));
+  PLANC_TRY(PL_NEW(&b->memory, &out->took_ns, count));
+  memcpy(out->variants, found, (size_t)count * sizeof *found);
+  for (int32_t v = 0; v < count; v++) {
+    out->took_ns[v] = -1;
+    if (found[v].workspace_bytes > b->workspace_bytes) b->workspace_bytes = found[v].workspace_bytes;
+  }
   if (count > b->n_passes) b->n_passes = count;
   return NULL;
 }
@@ -188,7 +192,9 @@ static planc_status before_preparing(void *user, int32_t instance, const char *a
 static planc_status count_taken(const op_bench *b, const rt_resident *resident);
 static int compare_ops(const void *a, const void *b);
 static bool choose(const candidates *from, int32_t wanted, rt_choice *out);
-static bool run_instead(void *user, int32_t instance, planc_status why, rt_choice *choice);
+static int32_t fastest(const candidates *of);
+static bool run_instead(void *user, int32_t instance, planc_status why, int64_t need_bytes, rt_choice *choice);
+static bool correct_workspace(const op_bench *b, candidates *of, int32_t variant, int64_t need_bytes);
 static planc_status count_code(void *user, const char *algorithm, int64_t bytes);
 static bool is_parallel(const op_bench *b);
 static planc_status keep_times(op_bench *b, rt_resident *resident, int32_t pass, rt_op_times *out);
@@ -219,15 +225,14 @@ static int compare_ops(const void *a, const void *b) {
   return ((const rt_op_time *)a)->op - ((const rt_op_time *)b)->op;
 }
 
-/* Prepares pass `pass`, in which every op has its algorithm of that number, or its last. NULL in *out where that was
- * stopped. */
+/* Prepares pass `pass`, in which every op that has so many has its algorithm of that number. NULL in *out where that
+ * was stopped. */
 static planc_status prepare_pass(op_bench *b, int32_t pass, rt_resident **out) {
   const rt_op_options *options = b->options;
   const planc_trace *trace = trace_of(b);
   *out = NULL;
   b->pass = pass;
-  for (int32_t i = 0; i < trace->n_instances; i++)
-    choose(&b->ops[i], pass < b->ops[i].count ? pass : b->ops[i].count - 1, &b->choices[i]);
+  for (int32_t i = 0; i < trace->n_instances; i++) choose(&b->ops[i], pass, &b->choices[i]);
   rt_resident_options how = {.backend = options->backend,
                              .trace = trace,
                              .choices = b->choices,
@@ -244,9 +249,13 @@ static planc_status prepare_pass(op_bench *b, int32_t pass, rt_resident **out) {
   return NULL;
 }
 
-/* Chooses variant `wanted`, or the first that runs where that one does not; false: none does. */
+/* Chooses variant `wanted`. Where it does not run, or there are not so many, the pass has nothing to measure of the op,
+ * which then is to take little time: the fastest known; where none is, the last or the first that runs. False: none
+ * does. */
 static bool choose(const candidates *from, int32_t wanted, rt_choice *out) {
-  int32_t v = wanted;
+  int32_t last = from->count - 1, v = wanted;
+  if (v > last || from->refused[v]) v = fastest(from);
+  if (v < 0) v = wanted < last ? wanted : last;
   if (from->refused[v]) v = 0;
   while (v < from->count && from->refused[v]) v++;
   if (v == from->count) return false;
@@ -254,16 +263,35 @@ static bool choose(const candidates *from, int32_t wanted, rt_choice *out) {
   return true;
 }
 
+/* -1: none has been measured. */
+static int32_t fastest(const candidates *of) {
+  int32_t best = -1;
+  for (int32_t v = 0; v < of->count; v++)
+    if (of->took_ns[v] >= 0 && !of->refused[v] && (best < 0 || of->took_ns[v] < of->took_ns[best])) best = v;
+  return best;
+}
+
 /* What a library lists may still fail when it is run: that is no reason to know nothing of all the others. */
-static bool run_instead(void *user, int32_t instance, planc_status why, rt_choice *choice) {
+static bool run_instead(void *user, int32_t instance, planc_status why, int64_t need_bytes, rt_choice *choice) {
   op_bench *b = user;
   candidates *from = &b->ops[instance];
   int32_t v = 0;
   while (from->variants[v].algorithm != choice->algorithm) v++;
+  if (correct_workspace(b, from, v, need_bytes)) return choose(from, v, choice);
   from->refused[v] = true;
   const char *op = planc_trace_op(trace_of(b), instance)->name;
   if (b->options->refused && !b->again) b->options->refused(b->options->user, op, choice->algorithm, why);
   return choose(from, v, choice);
+}
+
+/* A device that is only described may list less than the real one needs, which then says how much, within the room that
+ * all share. Once for each variant: a device whose answers grew would have no end. */
+static bool correct_workspace(const op_bench *b, candidates *of, int32_t variant, int64_t need_bytes) {
+  rt_variant *v = &of->variants[variant];
+  if (of->corrected[variant] || need_bytes <= v->workspace_bytes || need_bytes > b->workspace_bytes) return false;
+  of->corrected[variant] = true;
+  v->workspace_bytes = need_bytes;
+  return true;
 }
 
 /* What an algorithm's calls make the device take in all. */
@@ -354,6 +382,7 @@ static planc_status keep_times(op_bench *b, rt_resident *resident, int32_t pass,
       PLANC_TRY(tell_trial(b, i));
       PLANC_TRY(measure_busy(resident, i, time.time.median_ns, &time.busy_ppm));
     }
+    b->ops[i].took_ns[pass] = time.time.median_ns;
     VEC_PUSH(out, time);
   }
   return NULL;

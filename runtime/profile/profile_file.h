@@ -68,7 +68,9 @@ planc_status rt_round_sizes(int32_t n, const int64_t *batches, rt_batches *out);
 
 /* Adds to a profile the exact workspaces where planc would not find them between the points: at these batches, and at
  * all others up to the largest, as long as that is no more than some thousands, of what does not take the backend long.
- * A variant that is then not known at every batch is marked as sampled. Stopped (`options`) it adds some. */
+ * A variant that is then not known at every batch is marked as sampled; so is one of which the device that is asked
+ * says otherwise than the profile at a batch of its points: of it, these alone are added. Stopped (`options`) it adds
+ * some. */
 planc_status rt_profile_add_workspaces(cJSON *root, const rt_list_options *options, const rt_batches *batches);
 
 /* The profile of a device that is not there: its description, a JSON tree that the profile takes over, with ops from

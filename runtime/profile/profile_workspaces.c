@@ -152,15 +152,45 @@ static void add_exact(cJSON *variant, const workspace_answer *given) {
   pl_json_add(array, NULL, workspace);
 }
 
+static bool is_contradicted(const asking *of);
+static void add_points(cJSON *variant);
+
 /* All answers of a variant that is not on the line and was not asked about everywhere: between them nothing is known.
- * Of others, those that the line does not give. Without any answer the points have them. */
+ * Of others, those that the line does not give. Without any answer the points have them; and where these say otherwise
+ * than an answer, no answer is to be believed. */
 static void write_answers(const asking *of) {
+  if (is_contradicted(of)) {
+    pl_json_add_bool(of->variant, "sampled", true);
+    add_points(of->variant);
+    return;
+  }
   bool off = of->answers.len == 0;
   for (int64_t i = 0; i < of->answers.len; i++) off = off || of->answers.data[i].off;
   bool sampled = of->skipped && off;
   if (sampled) pl_json_add_bool(of->variant, "sampled", true);
   for (int64_t i = 0; i < of->answers.len; i++)
     if (sampled || of->answers.data[i].off) add_exact(of->variant, &of->answers.data[i]);
+}
+
+/* A device that is described does not always give what the real one has needed. */
+static bool is_contradicted(const asking *of) {
+  const cJSON *points = cJSON_GetObjectItemCaseSensitive(of->variant, "points"), *point;
+  cJSON_ArrayForEach(point, points) {
+    for (int64_t i = 0; i < of->answers.len; i++) {
+      const workspace_answer *given = &of->answers.data[i];
+      if (given->batch == rt_get_int(point, "batch") && given->bytes != rt_get_int(point, "workspace_bytes"))
+        return true;
+    }
+  }
+  return false;
+}
+
+static void add_points(cJSON *variant) {
+  const cJSON *points = cJSON_GetObjectItemCaseSensitive(variant, "points"), *point;
+  cJSON_ArrayForEach(point, points) {
+    workspace_answer measured = {.batch = rt_get_int(point, "batch"), .bytes = rt_get_int(point, "workspace_bytes")};
+    add_exact(variant, &measured);
+  }
 }
 
 /* --- Batches ------------------------------------------------------------------------------------------------------ */

@@ -128,7 +128,7 @@ class Deviceless(Case):
                     if "conv" in op["op"] and len(op["variants"]) > 1:
                         several += 1
                         for variant in op["variants"]:
-                            self.assertRegex(variant["algorithm"], r"^cudnn-\d+\.\d+\.\d+-sm90-e\d+(:[\d=,]+)?$")
+                            self.assertRegex(variant["algorithm"], r"^(cudnn-\d+\.\d+\.\d+-sm90-e\d+(:[\d=,]+)?|cublaslt-(parts-)?\d+)$")
                 self.assertGreater(several, 10)
                 run("planc", "plan", graph(name), "--profile", self.path("p.json"), "--batch", 256, "--budget", "12G",
                     "--split-batch-norm", "-o", self.path("x.plan"))
@@ -273,6 +273,51 @@ class Emulated(Case):
                     run("planc", "train", graph(name), "--precision", precision, "-o", self.path("g.yaml"))
                     done = emulated("cuda/compare_backends", "cuda", self.path("g.yaml"), batch, rounds)
                     self.assertRegex(done.stdout, r"\d+ calls compared, .* 0 failures\n$")
+
+    def test_convolutions_of_single_pixels_are_products_too(self):
+        """37 images are two lots of 16 partial sums and a rest, and one lot of fewer than 64."""
+        for layout, dims in (("NCHW", lambda c, h, w: f"{c},{h},{w}"), ("NHWC", lambda c, h, w: f"{h},{w},{c}")):
+            with open(self.path("pixels.yaml"), "w", encoding="utf-8") as file:
+                file.write(f"""planc-graph: 1
+name: pixels
+layout: {layout}
+batch: 37
+device: h100
+optimizer: sgd
+origin: "a test"
+loss: loss
+tensors:
+  images: input f32[N,{dims(5, 7, 6)}]
+  labels: input i64[N]
+  a.w: param f32[6,{dims(5, 1, 1)}]
+  a.b: param f32[6]
+  a.y: f32[N,{dims(6, 7, 6)}]
+  b.w: param f32[4,{dims(6, 1, 1)}]
+  b.y: f32[N,{dims(4, 4, 3)}]
+  c.w: param f32[3,{dims(4, 1, 1)}]
+  c.b: param f32[3]
+  c.y: f32[N,{dims(3, 2, 3)}]
+  flat: f32[N,18] of c.y
+  loss: f32[]
+  probs: f32[N,18]
+ops:
+  - {{op: a, type: conv2d, in: [images, a.w, a.b], out: [a.y], attrs: {{stride: [1, 1], pad: [0, 0]}}}}
+  - {{op: b, type: conv2d, in: [a.y, b.w], out: [b.y], attrs: {{stride: [2, 2], pad: [0, 0]}}}}
+  - {{op: c, type: conv2d, in: [b.y, c.w, c.b], out: [c.y], attrs: {{stride: [3, 1], pad: [0, 0]}}}}
+  - {{op: loss, type: softmax_xent, in: [flat, labels], out: [loss, probs]}}
+""")
+            for precision in ("f32", "tf32", "bf16"):
+                with self.subTest(layout=layout, precision=precision):
+                    run("planc", "train", self.path("pixels.yaml"), "--precision", precision, "-o", self.path("g.yaml"))
+                    for batch, rounds in ((37, 1), (5, 2)):
+                        done = emulated("cuda/compare_backends", "cuda", self.path("g.yaml"), batch, rounds)
+                        self.assertRegex(done.stdout, r"\d+ calls compared, .* 0 failures\n$")
+            emulated("planrun", "profile", self.path("g.yaml"), "--backend", "cuda", "--batches", "37", "-r", 1, "-o",
+                     self.path("p.json"))
+            variants = {op["op"]: {variant["algorithm"] for variant in op["variants"]} for op in self.read("p.json")["ops"]}
+            sums = {"cublaslt-parts-16", "cublaslt-parts-64"} if layout == "NCHW" else {"cublaslt-0"}
+            for op, own in (("b", {"cublaslt-0"}), ("b.dgrad", {"cublaslt-0"}), ("b.wgrad", sums)):
+                self.assertLessEqual(own, variants[op], op)
 
     def plan(self, name, *options):
         done = run("planc", "plan", graph(name), "--device", "h100", "-o", self.path("x.plan"), *options)

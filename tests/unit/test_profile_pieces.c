@@ -7,6 +7,7 @@
 
 #include "planc/cost.h"
 #include "runtime/profile/profile_file.h"
+#include "runtime/profile/profile_json.h"
 #include "runtime/profile/profile_part.h"
 #include "tests/support/passes.h"
 #include "tests/support/unit.h"
@@ -319,6 +320,66 @@ START_TEST(workspaces_are_exact_at_every_batch) {
 }
 END_TEST
 
+static int64_t says;
+
+static const cJSON *variant_of(const cJSON *tree, const char *op, const char *algorithm) {
+  const cJSON *at, *variant;
+  cJSON_ArrayForEach(at, cJSON_GetObjectItem(tree, "ops")) {
+    if (strcmp(cJSON_GetStringValue(cJSON_GetObjectItem(at, "op")), op) != 0) continue;
+    cJSON_ArrayForEach(variant, cJSON_GetObjectItem(at, "variants")) {
+      if (strcmp(cJSON_GetStringValue(cJSON_GetObjectItem(variant, "algorithm")), algorithm) == 0) return variant;
+    }
+  }
+  return NULL;
+}
+
+/* At one measured batch, of an op's algorithm; of all else what is needed. */
+static planc_status say_other(rt_device *device, const rt_call *call, int64_t *out_bytes) {
+  PLANC_TRY(rt_host_backend.workspace(device, call, out_bytes));
+  if (strcmp(call->op->name, "c") == 0 && strcmp(call->algorithm, "dnnl-direct") == 0 && call->batch == 4)
+    *out_bytes = says;
+  return NULL;
+}
+
+/* A variant of which the device that is asked says otherwise than was measured, less, more or that it does not run, is
+ * known at its points alone: other answers, which the line does not give, are not believed. */
+START_TEST(answers_that_measurements_contradict) {
+  planc_graph *graph = passes_graph();
+  cJSON *pieces = cJSON_CreateArray(), *tree;
+  add_ops(pieces, graph, 0, 4);
+  add_ops(pieces, graph, 0, 24);
+  add_links(pieces);
+  rt_profile_head head = {.name = "host", .machine = "a machine", .memory_bytes = INT64_C(1) << 34};
+  ok(rt_profile_compose(&head, graph, pieces, &tree));
+  planrt_backend backend = rt_host_backend;
+  rt_batches batches;
+  rt_device *device;
+  rt_device_options nothing = {0};
+  backend.workspace = say_other;
+  says = (int64_t[]){-1, 1, INT64_C(1) << 30}[_i];
+  ok(rt_round_sizes(2, (int64_t[]){4, 24}, &batches));
+  ok(rt_host_backend.open(&nothing, &device));
+  rt_list_options how = {.backend = &backend, .device = device, .graph = graph};
+  ok(rt_profile_add_workspaces(tree, &how, &batches));
+  rt_host_backend.close(device);
+  free(batches.sizes);
+  planc_profile_free(parse(tree));
+  const cJSON *variant = variant_of(tree, "c", "dnnl-direct"), *point = cJSON_GetObjectItem(variant, "points")->child;
+  const cJSON *workspace = cJSON_GetObjectItem(variant, "workspaces")->child;
+  ck_assert(cJSON_IsTrue(cJSON_GetObjectItem(variant, "sampled")));
+  for (; point; point = point->next, workspace = workspace->next) {
+    ck_assert_ptr_nonnull(workspace);
+    ck_assert_int_eq(rt_get_int(workspace, "batch"), rt_get_int(point, "batch"));
+    ck_assert_int_eq(rt_get_int(workspace, "bytes"), rt_get_int(point, "workspace_bytes"));
+  }
+  ck_assert_ptr_null(workspace);
+  ck_assert(!cJSON_HasObjectItem(variant_of(tree, "c.wgrad", "dnnl-direct"), "sampled"));
+  cJSON_Delete(tree);
+  cJSON_Delete(pieces);
+  planc_graph_free(graph);
+}
+END_TEST
+
 /* Every way to cut a batch into equal rounds, evenly or with a shorter last one, has its sizes among them, and nothing
  * is there that no cut has. */
 START_TEST(rounds_have_these_sizes) {
@@ -352,6 +413,7 @@ int main(void) {
   tcase_add_test(c, loads_stand_once);
   tcase_add_loop_test(c, profiles_hold_what_was_measured, 0, 2);
   tcase_add_test(c, workspaces_are_exact_at_every_batch);
+  tcase_add_loop_test(c, answers_that_measurements_contradict, 0, 3);
   tcase_add_test(c, rounds_have_these_sizes);
   suite_add_tcase(suite, c);
   return run_suite(suite);

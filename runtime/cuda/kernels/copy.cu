@@ -1,4 +1,5 @@
-/* Copies that change the order of things: rows with gaps between them, exchanged dimensions, rows by number. Bytes move
+/* Copies that change the order of things: rows with gaps between them, pixels with gaps between them, exchanged
+ * dimensions, rows by number. Bytes move
  * in the largest units that sizes and addresses allow. */
 #include "common.cuh"
 
@@ -39,6 +40,35 @@ __global__ void __launch_bounds__(BLOCK) gather_rows_kernel(Unit *to, const Unit
   for (int64_t i = first_thread(); i < units; i += all_threads()) {
     int64_t within = i, row = by_length.split(within), id = ids[row];
     to[i] = id >= 0 && id < entries ? table[id * static_cast<int64_t>(by_length.divisor) + within] : Unit();
+  }
+}
+
+/* --- Pixels ------------------------------------------------------------------------------------------------------- */
+
+/* Units of a pixel, pixels of a row and rows of a plane, of what is dense. */
+struct Dense {
+  Divisor by_length, by_columns, by_rows;
+};
+
+template <typename Unit>
+__global__ void __launch_bounds__(BLOCK)
+    pick_kernel(Unit *to, const Unit *from, int64_t units, rt_cuda_lattice of, Dense dense) {
+  for (int64_t i = first_thread(); i < units; i += all_threads()) {
+    int64_t k = i, column = dense.by_length.split(k), row = dense.by_columns.split(column);
+    int64_t plane = dense.by_rows.split(row);
+    int64_t pixel = (plane * of.h + row * of.stride_h) * of.w + column * of.stride_w;
+    to[i] = from[pixel * static_cast<int64_t>(dense.by_length.divisor) + k];
+  }
+}
+
+template <typename Unit>
+__global__ void __launch_bounds__(BLOCK) set_apart_kernel(Unit *to, const Unit *from, int64_t units, rt_cuda_lattice of,
+                                                          Dense dense, Divisor by_stride_w, Divisor by_stride_h) {
+  for (int64_t i = first_thread(); i < units; i += all_threads()) {
+    int64_t k = i, column = dense.by_length.split(k), row = dense.by_columns.split(column);
+    int64_t plane = dense.by_rows.split(row), q = by_stride_w.split(column), p = by_stride_h.split(row);
+    int64_t pixel = (plane * of.rows + p) * of.columns + q;
+    to[i] = column == 0 && row == 0 ? from[pixel * static_cast<int64_t>(dense.by_length.divisor) + k] : Unit();
   }
 }
 
@@ -110,6 +140,38 @@ cudaError_t rt_cuda_gather_rows(cudaStream_t stream, void *to, const void *table
                          static_cast<const Unit *>(table), ids, entries, units, Divisor(bytes / SIZE));
       },
       bytes, address(to), address(table));
+}
+
+cudaError_t rt_cuda_pick(cudaStream_t stream, const rt_cuda_lattice *of, const void *from, void *to) {
+  int64_t bytes = of->bytes;
+  if (of->planes <= 0 || of->rows <= 0 || of->columns <= 0 || bytes <= 0) return cudaSuccess;
+  return with_unit(
+      [&](auto tag) {
+        using Unit = decltype(tag);
+        int64_t length = bytes / static_cast<int64_t>(sizeof(Unit)),
+                units = of->planes * of->rows * of->columns * length;
+        auto kernel = &pick_kernel<Unit>;
+        Dense dense{Divisor(length), Divisor(of->columns), Divisor(of->rows)};
+        return RT_LAUNCH(kernel, blocks_for(units), BLOCK, 0, stream, static_cast<Unit *>(to),
+                         static_cast<const Unit *>(from), units, *of, dense);
+      },
+      bytes, address(to), address(from));
+}
+
+cudaError_t rt_cuda_set_apart(cudaStream_t stream, const rt_cuda_lattice *of, const void *from, void *to) {
+  int64_t bytes = of->bytes;
+  if (of->planes <= 0 || of->h <= 0 || of->w <= 0 || bytes <= 0) return cudaSuccess;
+  return with_unit(
+      [&](auto tag) {
+        using Unit = decltype(tag);
+        int64_t length = bytes / static_cast<int64_t>(sizeof(Unit)), units = of->planes * of->h * of->w * length;
+        auto kernel = &set_apart_kernel<Unit>;
+        Dense dense{Divisor(length), Divisor(of->w), Divisor(of->h)};
+        return RT_LAUNCH(kernel, blocks_for(units), BLOCK, 0, stream, static_cast<Unit *>(to),
+                         static_cast<const Unit *>(from), units, *of, dense, Divisor(of->stride_w),
+                         Divisor(of->stride_h));
+      },
+      bytes, address(to), address(from));
 }
 
 cudaError_t rt_cuda_transpose(cudaStream_t stream, int64_t outer, int64_t rows, int64_t columns, int64_t bytes,

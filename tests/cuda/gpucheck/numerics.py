@@ -92,6 +92,9 @@ def sanitize(context, tool, sources):
         said = done.stdout + done.stderr
         if "Device not supported" in said:
             raise Unfit("compute-sanitizer does not support this device here")
+        if "Internal Sanitizer Error" in said:  # its own, and what follows of it
+            context.row(f"{tool} {name_of(path)}", None, why=f"the sanitizer gave up on {name_of(path)}")
+            continue
         told = re.findall(r"(?:ERROR|RACECHECK) SUMMARY: .*", said)
         context.row(f"{tool} {name_of(path)}", done.returncode == 0, told=told[-1] if told else last_words(said, 200))
     if graphs:
