@@ -68,7 +68,7 @@ static pl_traffic moves(const planc_profile *profile, int64_t bytes) {
 
 /* A kernel that reads one thing and writes another. */
 static void add_pass(pl_work *work, const planc_profile *profile, int64_t bytes) {
-  pl_work_stream(work, profile, false, 0, moves(profile, bytes), pl_spread_of_bytes(profile, bytes));
+  pl_work_stream(work, profile, PL_RATE_F32, 0, moves(profile, bytes), pl_spread_of_bytes(profile, bytes));
 }
 
 /* --- Matrix products ---------------------------------------------------------------------------------------------- */
@@ -101,15 +101,17 @@ static pl_product implicit_product(const pl_conv_case *of) {
   return product;
 }
 
-static bool at_half_rate(const pl_conv_case *of) {
-  return planc_dtype_is_half(of->dtype) && !of->scalar;
+static pl_rate rate_of(const pl_conv_case *of) {
+  if (of->scalar) return PL_RATE_F32;
+  if (planc_dtype_is_half(of->dtype)) return PL_RATE_HALF;
+  return of->tf32 ? PL_RATE_TF32 : PL_RATE_F32;
 }
 
 static planc_variant implicit_gemm(const planc_profile *profile, const pl_conv_case *of) {
   pl_work work = {0};
   sizes bytes = sizes_of(of);
   pl_product product = implicit_product(of);
-  pl_work_multiply(&work, profile, PL_MULTIPLY_IMPLICIT_GEMM, at_half_rate(of), &product,
+  pl_work_multiply(&work, profile, PL_MULTIPLY_IMPLICIT_GEMM, rate_of(of), &product,
                    moves(profile, add3(bytes.data, bytes.filter, bytes.result)));
   return pl_work_variant(&work, "implicit-gemm", 0);
 }
@@ -135,7 +137,7 @@ static planc_variant depthwise(const planc_profile *profile, const pl_conv_case 
   sizes bytes = sizes_of(of);
   int64_t steps = mul3(mul3(conv->k, conv->p, conv->q), pl_mul_saturate(conv->r, conv->s), of->images);
   int64_t moved = add3(bytes.data, bytes.filter, bytes.result);
-  pl_work_stream(&work, profile, at_half_rate(of), pl_mul_saturate(2, steps), moves(profile, moved),
+  pl_work_stream(&work, profile, rate_of(of), pl_mul_saturate(2, steps), moves(profile, moved),
                  depthwise_spread(profile, of, moved));
   return pl_work_variant(&work, "depthwise", 0);
 }
@@ -144,8 +146,9 @@ planc_variant pl_conv_tensor_core(const planc_profile *profile, const pl_conv_ca
   pl_work work = {0};
   sizes bytes = sizes_of(of);
   pl_product product = implicit_product(of);
-  if (!planc_dtype_is_half(of->dtype)) product.flops_per_step *= 2;
-  pl_work_multiply(&work, profile, PL_MULTIPLY_IMPLICIT_GEMM, true, &product,
+  bool half = planc_dtype_is_half(of->dtype), told = profile->compute.tf32_flops_per_second > 0;
+  if (!half && !told) product.flops_per_step *= 2;
+  pl_work_multiply(&work, profile, PL_MULTIPLY_IMPLICIT_GEMM, half || !told ? PL_RATE_HALF : PL_RATE_TF32, &product,
                    moves(profile, add3(bytes.data, bytes.filter, bytes.result)));
   return pl_work_variant(&work, "tensor-core", 0);
 }
@@ -170,7 +173,7 @@ static planc_variant gemm(const planc_profile *profile, const pl_conv_case *of) 
     product.columns = pl_mul_saturate(conv->p, conv->q);
     product.count = pl_mul_saturate(product.count, of->images);
   }
-  pl_work_multiply(&work, profile, PL_MULTIPLY_GEMM, at_half_rate(of), &product,
+  pl_work_multiply(&work, profile, PL_MULTIPLY_GEMM, rate_of(of), &product,
                    moves(profile, add3(operand, bytes.filter, bytes.result)));
   return pl_work_variant(&work, "gemm", columns);
 }
@@ -221,7 +224,7 @@ static planc_variant transformed(const planc_profile *profile, const pl_conv_cas
   pl_work work = {0};
   add_pass(&work, profile, pl_add_saturate(plain.data, inside.data));
   add_pass(&work, profile, pl_add_saturate(plain.filter, inside.filter));
-  pl_work_multiply(&work, profile, by->kind, false, &product,
+  pl_work_multiply(&work, profile, by->kind, PL_RATE_F32, &product,
                    moves(profile, add3(inside.data, inside.filter, inside.result)));
   add_pass(&work, profile, pl_add_saturate(plain.result, inside.result));
 

@@ -21,7 +21,8 @@
  *                 the plane: two tiles of every image are in work at a time. (cuDNN, "FFT tiling")
  *
  * Transforms are kept in f32 whatever e is. Only the first three take groups or strides. Each algorithm is a chain of
- * kernels on the roofline; all are taken to be deterministic (for the gradients: the deterministic ones of cuDNN). */
+ * kernels on the roofline, transforms in f32 where others may round to TF32; all are taken to be deterministic (for the
+ * gradients: the deterministic ones of cuDNN). */
 #ifndef PLANC_COST_CONVOLUTION_H
 #define PLANC_COST_CONVOLUTION_H
 
@@ -34,7 +35,8 @@ typedef struct pl_conv_case {
   const pl_conv *conv;
   planc_layout layout;
   planc_dtype dtype;
-  bool scalar; /* by kernels without tensor cores: f16 and bf16 at f32's rate */
+  bool tf32;   /* f32 factors may be rounded to TF32 */
+  bool scalar; /* by kernels without tensor cores: f16, bf16 and TF32 at f32's rate */
   int64_t images;
 } pl_conv_case;
 
@@ -42,7 +44,8 @@ typedef struct pl_conv_case {
 bool pl_conv_is_depthwise(const pl_conv *conv);
 /* Fills `out` with the variants that the shape allows and gives their number. Figures too large are INT64_MAX. */
 int32_t pl_conv_variants(const planc_profile *profile, const pl_conv_case *of, planc_variant out[PL_MAX_CONV_VARIANTS]);
-/* Implicit GEMM on tensor cores: at the half rate for f16 and bf16, at half of that for f32 (TF32). */
+/* Implicit GEMM on tensor cores: at the half rate for f16 and bf16, for f32 at that of TF32, which is half of it where
+ * the device's is not told. */
 planc_variant pl_conv_tensor_core(const planc_profile *profile, const pl_conv_case *of);
 
 #endif

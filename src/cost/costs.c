@@ -99,11 +99,17 @@ static planc_status overflow(const planc_op *op, int64_t batch) {
   return planc_error(PLANC_BAD_INPUT, "op %s: its costs at batch %" PRId64 " are beyond 2^53", op->name, batch);
 }
 
+/* Factors of a product, from f32 to TF32. */
+static bool may_round(const planc_op *op) {
+  return planc_op_int(op, "tf32", 0, 0) != 0;
+}
+
 /* False when its sizes are beyond 2^53. */
 static bool conv_case_of(const planc_graph *graph, const op_costs *of, int64_t batch, pl_conv_case *out) {
   *out = (pl_conv_case){.conv = &of->conv,
                         .layout = graph->layout,
                         .dtype = of->dtype,
+                        .tf32 = may_round(of->op),
                         .images = planc_law_at(of->images->dims[0], batch)};
   return out->images >= 0;
 }
@@ -121,14 +127,15 @@ static bool stream_variant(const planc_profile *profile, const planc_graph *grap
 static planc_variant roofline_variant(const planc_profile *profile, const planc_graph *graph, const op_costs *of,
                                       int64_t batch, int64_t flops, pl_traffic traffic) {
   pl_work work = {0};
-  bool half = planc_dtype_is_half(of->dtype);
+  pl_rate rate = planc_dtype_is_half(of->dtype) ? PL_RATE_HALF : PL_RATE_F32;
   if (of->product) {
+    if (rate == PL_RATE_F32 && may_round(of->op)) rate = PL_RATE_TF32;
     pl_product product = linear_product(of->product, of->kind == PL_MULTIPLY_BATCHED, flops, batch);
     bool told = profile->multiply[of->kind].tile > 0;
     product.may_split = !told || of->kind == PL_MULTIPLY_LINEAR;
-    pl_work_multiply(&work, profile, told ? of->kind : PL_MULTIPLY_LINEAR, half, &product, traffic);
+    pl_work_multiply(&work, profile, told ? of->kind : PL_MULTIPLY_LINEAR, rate, &product, traffic);
   } else {
-    pl_work_stream(&work, profile, half, flops, traffic, pl_spread_of_op(profile, graph, of->op, batch, traffic.bytes));
+    pl_work_stream(&work, profile, rate, flops, traffic, pl_spread_of_op(profile, graph, of->op, batch, traffic.bytes));
   }
   return pl_work_variant(&work, "default", 0);
 }

@@ -14,6 +14,7 @@
 typedef struct pl_compute {
   int64_t flops_per_second;      /* peak in f32 */
   int64_t half_flops_per_second; /* peak in f16 and bf16 */
+  int64_t tf32_flops_per_second; /* peak in TF32; 0: the device has none, or none is told */
   int64_t memory_bytes_per_second;
   int64_t processors;    /* multiprocessors: each works on one tile of a matrix product at a time */
   int64_t kernel_ns;     /* of any kernel: start, ramp-up and drain */

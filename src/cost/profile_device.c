@@ -66,8 +66,9 @@ planc_status pl_read_compute(const pl_json *at, pl_compute *out) {
       {"kernel_ns", offsetof(pl_compute, kernel_ns), 1, PL_NS},
       {"split_depth", offsetof(pl_compute, split_depth), 1, 1000000},
       {"sustained_ppm", offsetof(pl_compute, sustained_ppm), 1, PL_PPM},
+      {"tf32_flops_per_second", offsetof(pl_compute, tf32_flops_per_second), 1, PL_JSON_MAX},
   };
-  return pl_json_struct_partly(at, fields, COUNT(fields) - 1, COUNT(fields), out);
+  return pl_json_struct_partly(at, fields, COUNT(fields) - 2, COUNT(fields), out);
 }
 
 planc_status pl_read_efficiency(const pl_json *at, int64_t out[PL_N_CLASSES]) {

@@ -85,6 +85,7 @@ static void emit_compute(pl_emit *emit, const pl_compute *compute) {
   EMIT_INT(emit, ",\"kernel_ns\":", compute->kernel_ns);
   EMIT_INT(emit, ",\"split_depth\":", compute->split_depth);
   if (compute->sustained_ppm) EMIT_INT(emit, ",\"sustained_ppm\":", compute->sustained_ppm);
+  if (compute->tf32_flops_per_second) EMIT_INT(emit, ",\"tf32_flops_per_second\":", compute->tf32_flops_per_second);
   EMIT(emit, "},\n");
 }
 

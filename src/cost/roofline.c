@@ -11,7 +11,7 @@ typedef struct arithmetic {
 } arithmetic;
 
 static int64_t time_at(int64_t amount, int64_t peak_per_second, int64_t share_ppm);
-static int64_t peak_of(const pl_compute *compute, bool half);
+static int64_t peak_of(const pl_compute *compute, pl_rate rate);
 static void add_kernel(pl_work *work, const planc_profile *profile, int64_t time_ns, int64_t busy_ppm,
                        int64_t least_ns);
 static int64_t traffic_ns(const planc_profile *profile, pl_traffic traffic);
@@ -28,10 +28,10 @@ pl_spread pl_spread_of_bytes(const planc_profile *profile, int64_t bytes) {
   return (pl_spread){bytes, pl_mul_saturate(occupancy->threads, occupancy->thread_elements * ACCESSES_BYTES)};
 }
 
-void pl_work_stream(pl_work *work, const planc_profile *profile, bool half, int64_t flops, pl_traffic traffic,
+void pl_work_stream(pl_work *work, const planc_profile *profile, pl_rate rate, int64_t flops, pl_traffic traffic,
                     pl_spread spread) {
   const pl_compute *compute = &profile->compute;
-  int64_t flops_ns = time_at(flops, peak_of(compute, half), profile->multiply[PL_MULTIPLY_LINEAR].flops_ppm);
+  int64_t flops_ns = time_at(flops, peak_of(compute, rate), profile->multiply[PL_MULTIPLY_LINEAR].flops_ppm);
   add_kernel(work, profile, pl_max(flops_ns, traffic_ns(profile, traffic)),
              share_ppm(spread.items, pl_mul_saturate(compute->processors, spread.per_processor)),
              pl_max(flops_ns, least_traffic_ns(profile, traffic)));
@@ -40,11 +40,11 @@ void pl_work_stream(pl_work *work, const planc_profile *profile, bool half, int6
 static arithmetic multiply_by(const planc_profile *profile, const pl_product *product, int64_t tile, int64_t flops_ppm,
                               int64_t depth_overhead, int64_t peak);
 
-void pl_work_multiply(pl_work *work, const planc_profile *profile, pl_multiply_kind kind, bool half,
+void pl_work_multiply(pl_work *work, const planc_profile *profile, pl_multiply_kind kind, pl_rate rate,
                       const pl_product *product, pl_traffic traffic) {
   const pl_compute *compute = &profile->compute;
   const pl_multiply *by = &profile->multiply[kind];
-  int64_t peak = peak_of(compute, half);
+  int64_t peak = peak_of(compute, rate);
   if (compute->sustained_ppm) peak = pl_muldiv_ceil(peak, compute->sustained_ppm, PL_PPM);
   arithmetic flops = multiply_by(profile, product, by->tile, by->flops_ppm, by->depth_overhead, peak);
   if (by->small_tile) {
@@ -76,8 +76,10 @@ static void add_kernel(pl_work *work, const planc_profile *profile, int64_t time
   work->busy_ns = pl_add_saturate(work->busy_ns, pl_muldiv_ceil(kernel_ns, busy_ppm, PL_PPM));
 }
 
-static int64_t peak_of(const pl_compute *compute, bool half) {
-  return half ? compute->half_flops_per_second : compute->flops_per_second;
+static int64_t peak_of(const pl_compute *compute, pl_rate rate) {
+  if (rate == PL_RATE_HALF) return compute->half_flops_per_second;
+  return rate == PL_RATE_TF32 && compute->tf32_flops_per_second ? compute->tf32_flops_per_second
+                                                                : compute->flops_per_second;
 }
 
 static int64_t traffic_ns(const planc_profile *profile, pl_traffic traffic) {

@@ -32,6 +32,9 @@ typedef struct pl_traffic {
   int64_t most_per_second; /* that its instructions can ask for, wherever they are; 0: any */
 } pl_traffic;
 
+/* At which of a device's peaks a kernel computes; a device without TF32 does it in f32. */
+typedef enum pl_rate { PL_RATE_F32, PL_RATE_TF32, PL_RATE_HALF } pl_rate;
+
 /* How much of the device a kernel keeps busy: that of its multiprocessors which hold `items` when each has at most
  * `per_processor`. */
 typedef struct pl_spread {
@@ -47,10 +50,10 @@ pl_traffic pl_traffic_of(const planc_profile *profile, planc_class class_, int64
 /* Of a kernel that moves so many bytes, from one tensor to another of its size. */
 pl_spread pl_spread_of_bytes(const planc_profile *profile, int64_t bytes);
 /* Adds one kernel that moves `traffic` and computes `flops` at a linear op's rate, without tiles. */
-void pl_work_stream(pl_work *work, const planc_profile *profile, bool half, int64_t flops, pl_traffic traffic,
+void pl_work_stream(pl_work *work, const planc_profile *profile, pl_rate rate, int64_t flops, pl_traffic traffic,
                     pl_spread spread);
 /* Adds one kernel that computes `product` and moves its operands. */
-void pl_work_multiply(pl_work *work, const planc_profile *profile, pl_multiply_kind kind, bool half,
+void pl_work_multiply(pl_work *work, const planc_profile *profile, pl_multiply_kind kind, pl_rate rate,
                       const pl_product *product, pl_traffic traffic);
 /* The work as a variant. */
 planc_variant pl_work_variant(const pl_work *work, const char *algorithm, int64_t workspace_bytes);

@@ -278,6 +278,13 @@ class Sanitizers(FolderCase):
                          [("memcheck elements", True), ("memcheck rows", False), ("memcheck convolutions", True)])
         self.assertEqual(rows[0]["told"], "ERROR SUMMARY: 0 errors")
 
+    def test_a_sanitizer_that_fails_itself(self):
+        """What programs say behind that is no finding."""
+        rows = self.sanitize(100, "case $* in *rows*) echo Internal Sanitizer Error: it gave up; exit 9;; esac; echo ERROR SUMMARY: 0")
+        self.assertEqual([(row["row"], row["ok"]) for row in rows],
+                         [("memcheck elements", True), ("memcheck rows", None), ("memcheck convolutions", True)])
+        self.assertIn("gave up on rows", rows[1]["why"])
+
     def test_the_time_of_other_checks_is_not_taken(self):
         rows = self.sanitize(0.001, "sleep 0.1")
         self.assertEqual([(row["row"], row["ok"]) for row in rows], [("memcheck elements", True), ("left out", None)])

@@ -525,6 +525,39 @@ START_TEST(half_types_are_fast_on_tensor_cores_only) {
 }
 END_TEST
 
+static int64_t fastest_ns(const planc_profile *profile, const char *op) {
+  char text[256];
+  int32_t count;
+  snprintf(text, sizeof text,
+           "planc-graph: 1\nname: g\ntensors:\n  x: input f32[N,256,8,8]\n  w: param f32[256,256,3,3]\n"
+           "  y: f32[N,256,8,8]\n  a: input f32[N,4096]\n  b: param f32[4096,4096]\n  c: f32[N,4096]\nops:\n  - {%s}\n",
+           op);
+  planc_graph *graph = graph_of(text);
+  planc_costs *costs = costs_of(profile, graph, 1, (int64_t[]){4096});
+  const planc_variant *variants = planc_costs_variants(costs, 0, 0, &count);
+  int64_t ns = variants[planc_variant_fastest(variants, count, 0)].time_ns;
+  planc_costs_free(costs);
+  planc_graph_free(graph);
+  return ns;
+}
+
+/* Where products may round to TF32, a device that has it takes about as long as its peak in it says. */
+START_TEST(tf32_is_fast_where_the_device_has_it) {
+  static const char *const ops[][2] = {
+      {"op: c, type: conv2d, in: [x, w], out: [y], attrs: {pad: [1, 1]}",
+       "op: c, type: conv2d, in: [x, w], out: [y], attrs: {pad: [1, 1], tf32: 1}"},
+      {"op: l, type: linear, in: [a, b], out: [c]", "op: l, type: linear, in: [a, b], out: [c], attrs: {tf32: 1}"}};
+  planc_profile *h100 = profile_of("profiles/h100.json"), *v100 = profile_of("profiles/v100-32g.json");
+  for (int i = 0; i < COUNT(ops); i++) {
+    double faster = (double)fastest_ns(h100, ops[i][0]) / (double)fastest_ns(h100, ops[i][1]);
+    ck_assert_msg(faster > 6 && faster < 494.5 / 66.9 + 0.01, "%s: %.2f times", ops[i][1], faster);
+    ck_assert_int_eq(fastest_ns(v100, ops[i][0]), fastest_ns(v100, ops[i][1]));
+  }
+  planc_profile_free(h100);
+  planc_profile_free(v100);
+}
+END_TEST
+
 START_TEST(fastest_within_a_limit) {
   static const char *const names[] = {"a", "b", "c", "d", "e", "f"};
   uint64_t state = 11;
@@ -654,6 +687,7 @@ int main(void) {
   tcase_add_loop_test(properties, random_convolutions, 0, COUNT(devices));
   tcase_add_test(properties, algorithms_win_where_they_should);
   tcase_add_test(properties, half_types_are_fast_on_tensor_cores_only);
+  tcase_add_test(properties, tf32_is_fast_where_the_device_has_it);
   tcase_add_test(properties, fastest_within_a_limit);
   TCase *whole = tcase_create("table");
   tcase_add_test(whole, batches_are_sorted_and_found);
