@@ -1,6 +1,6 @@
-/* The gradient of an embedding's table: for every entry the sum of its rows' gradients, in the order of the rows. Rows
- * are sorted by entry first, by a radix sort that keeps the order of equals: every block counts its digits, the counts
- * are added up, and every block puts its rows where the counts say. */
+/* The gradient of an embedding's table: for every entry the sum of its rows' gradients. Rows are sorted by entry first,
+ * by a radix sort that keeps the order of equals: every block counts its digits, the counts are added up, and every
+ * block puts its rows where the counts say. */
 #include <utility>
 
 #include "merge.cuh"
@@ -123,27 +123,49 @@ __device__ inline int64_t lower_bound(const Row *sorted, int64_t count, uint32_t
   return low;
 }
 
-/* A block takes an entry. */
+/* How a block's threads stand on an entry's rows: `across` of them side by side on a row's columns, W at a time, and as
+ * many such lanes as there is room for, each on every `lanes`th row. */
+struct Team {
+  int across, lanes;
+  Team(int64_t width, int at_a_time) : across(1) {
+    while (across < BLOCK && static_cast<int64_t>(across) * at_a_time < width) across *= 2;
+    lanes = BLOCK / across;
+  }
+};
+
+/* A block takes an entry. What its lanes have is added up along a tree, so that the order depends on sizes alone. */
 template <int W, typename T, typename P>
 __global__ void __launch_bounds__(BLOCK)
-    sum_rows_kernel(const Row *sorted, int64_t rows, int64_t entries, int64_t width, const T *grads, P *table,
+    sum_rows_kernel(const Row *sorted, int64_t rows, int64_t entries, int64_t width, Team of, const T *grads, P *table,
                     bool accumulate, bool vector, bool vector_table) {
+  RT_SHARED(float, parts, BLOCK *W);
+  int column = static_cast<int>(threadIdx.x) % of.across, lane = static_cast<int>(threadIdx.x) / of.across;
+  float *mine = parts + static_cast<int>(threadIdx.x) * W;
   for (int64_t e = blockIdx.x; e < entries; e += gridDim.x) {
     int64_t begin = lower_bound(sorted, rows, static_cast<uint32_t>(e));
     int64_t end = begin + lower_bound(sorted + begin, rows - begin, static_cast<uint32_t>(e + 1));
     if (accumulate && begin == end) continue;
-    for (int64_t c = threadIdx.x * W; c < width; c += BLOCK * W) {
+    for (int64_t first = 0; first < width; first += static_cast<int64_t>(of.across) * W) {
+      int64_t c = first + static_cast<int64_t>(column) * W;
       float sum[W] = {}, v[W];
-      for (int64_t s = begin; s < end; s++) {
+      for (int64_t s = begin + lane; c < width && s < end; s += of.lanes) {
         load<W>(grads + static_cast<int64_t>(sorted[s].row) * width + c, vector, v);
         for (int k = 0; k < W; k++) sum[k] += v[k];
       }
+      for (int k = 0; k < W; k++) mine[k] = sum[k];
+      for (int half = of.lanes / 2; half > 0; half /= 2) {
+        __syncthreads();
+        for (int k = 0; k < W && lane < half; k++) mine[k] += mine[half * of.across * W + k];
+      }
+      if (lane > 0 || c >= width) continue;
+      for (int k = 0; k < W; k++) sum[k] = mine[k];
       if (accumulate) {
         load<W>(table + e * width + c, vector_table, v);
         for (int k = 0; k < W; k++) sum[k] += v[k];
       }
       store<W>(table + e * width + c, vector_table, sum);
     }
+    __syncthreads();
   }
 }
 
@@ -187,8 +209,8 @@ cudaError_t rt_cuda_embedding_grad(cudaStream_t stream, rt_cuda_dtype dtype, rt_
     return with_width(width, [&](auto constant) {
       auto kernel = &sum_rows_kernel<decltype(constant)::value, T, P>;
       return RT_LAUNCH(kernel, blocks_for(entries, 1), BLOCK, 0, stream, sorted, rows, entries, width,
-                       static_cast<const T *>(grads), static_cast<P *>(table), accumulate, aligned(grads),
-                       aligned(table));
+                       Team(width, decltype(constant)::value), static_cast<const T *>(grads), static_cast<P *>(table),
+                       accumulate, aligned(grads), aligned(table));
     });
   });
 }
