@@ -70,7 +70,7 @@ typedef struct rt_op_options {
   bool deterministic;
   int32_t repetitions;
   int64_t warm_ns;    /* iterations run back to back for so long before any is timed */
-  int64_t slow_ns;    /* an op whose first run in a pass takes so long is timed once, not `repetitions` times; 0: none is */
+  int64_t slow_ns;    /* an op whose first run in a pass takes so long is timed once; 0: none is */
   int32_t most;       /* algorithms of each op, see rt_shortlist; 0: all */
   int32_t first_pass; /* those before it are left out */
   const volatile sig_atomic_t
