@@ -84,15 +84,18 @@ bool rt_cublas_takes(const rt_call *call) {
   return rt_product_of(call, &p);
 }
 
-/* The more parts, the more of the device a lot fills, and the more room and adding up they take. */
+/* The more parts, the more of the device a lot fills, and the more room and adding up they take: beyond the first of
+ * these numbers no more than twice what the factors have. */
 void rt_cublas_variants(const rt_call *call, rt_variant *out, int32_t *out_count) {
   static const int64_t limits[] = {0, 4 << 20, 32 << 20}, parts[] = {16, 64, 256};
   rt_product p;
   *out_count = 0;
   if (!rt_product_of(call, &p)) return;
-  for (int32_t i = 0; i < (int32_t)(sizeof parts / sizeof *parts) && p.summed; i++)
-    if (i == 0 || parts[i - 1] < p.count)
-      list(&out[(*out_count)++], i, parts_prefix, parts[i], sums_workspace(&p, parts[i]));
+  for (int32_t i = 0; i < (int32_t)(sizeof parts / sizeof *parts) && p.summed; i++) {
+    int64_t workspace = sums_workspace(&p, parts[i]);
+    if (i == 0 || (parts[i - 1] < p.count && workspace <= 2 * (p.first->bytes + p.second->bytes)))
+      list(&out[(*out_count)++], i, parts_prefix, parts[i], workspace);
+  }
   int32_t n_limits = (int32_t)(sizeof limits / sizeof *limits);
   for (int32_t i = 0; i < n_limits && !p.summed; i++)
     list(&out[(*out_count)++], n_limits - 1 - i, prefix, limits[i], lattice_bytes(&p) + limits[i]);
