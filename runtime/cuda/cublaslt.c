@@ -108,10 +108,10 @@ static void list(rt_variant *variant, int32_t rank, const char *head, int64_t nu
 
 int64_t rt_cublas_workspace(const rt_call *call, const char *algorithm) {
   rt_product p;
-  if (!rt_product_of(call, &p) || strncmp(algorithm, prefix, sizeof prefix - 1) != 0) return -1;
-  int64_t parts = parts_of(algorithm);
-  if (p.summed != (parts > 0)) return -1;
-  return p.summed ? sums_workspace(&p, parts) : lattice_bytes(&p) + limit_of(algorithm);
+  if (!rt_product_of(call, &p)) return -1;
+  int64_t number = p.summed ? parts_of(algorithm) : limit_of(algorithm);
+  if (number < (p.summed ? 1 : 0)) return -1;
+  return p.summed ? sums_workspace(&p, number) : lattice_bytes(&p) + number;
 }
 
 static rt_cuda_channels parts_shape(const rt_product *p, int64_t parts) {
@@ -139,12 +139,14 @@ static int64_t lattice_bytes(const rt_product *p) {
   return p->sparse ? pl_align_up(of->planes * of->rows * of->columns * of->bytes, RT_ALIGNMENT) : 0;
 }
 
-/* What an algorithm's name states; 0 for one that states none. */
+/* The number that an algorithm's name states; -1 where it is no such name. */
 static int64_t number_behind(const char *algorithm, const char *head) {
+  enum { DIGITS = 12 }; /* as many as no workspace has */
   size_t length = strlen(head);
-  if (strncmp(algorithm, head, length) != 0) return 0;
-  long long number = strtoll(algorithm + length, NULL, 10);
-  return number > 0 ? number : 0;
+  if (strncmp(algorithm, head, length) != 0) return -1;
+  const char *digits = algorithm + length;
+  size_t n = strspn(digits, "0123456789");
+  return n > 0 && n <= DIGITS && digits[n] == 0 ? strtoll(digits, NULL, 10) : -1;
 }
 
 static int64_t parts_of(const char *algorithm) {
@@ -200,7 +202,8 @@ static planc_status make_plan(const rt_cublas *cublas, const rt_call *call, rt_c
   rt_product p = plan->of;
   plan->alpha = (float)planc_op_real(call->op, "scale", 1.0);
   plan->bias = p.bias && !adds_bias(&p) ? p.bias : NULL;
-  if (!p.summed) return make_multiplication(cublas, call, &p, limit_of(call->algorithm), &plan->all);
+  /* Algorithms of device descriptions are not ours: such a plan has no workspace for them. */
+  if (!p.summed) return make_multiplication(cublas, call, &p, pl_max(0, limit_of(call->algorithm)), &plan->all);
   int64_t count = p.count, parts = pl_min(parts_of(call->algorithm), count);
   if (parts < 1) return planc_error(PLANC_DEVICE, "names no number of parts");
   plan->sums = (partial_sums){.parts = parts,

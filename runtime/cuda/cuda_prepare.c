@@ -86,7 +86,7 @@ static planc_status convolution_workspace(rt_device *device, const rt_call *call
 
 bool rt_cuda_slow_workspace(const rt_device *device, const rt_call *call) {
   const rt_cuda_op *op;
-  return library_of(device, call, &op) == LIBRARY_CUDNN;
+  return library_of(device, call, &op) == LIBRARY_CUDNN && is_cudnns(call->algorithm);
 }
 
 static library library_of(const rt_device *device, const rt_call *call, const rt_cuda_op **out_op) {
@@ -215,6 +215,8 @@ static planc_status prepare_convolution(rt_device *device, rt_call *call, rt_cud
   int64_t bytes;
   if (is_cudnns(call->algorithm)) return rt_cudnn_prepare(device->cudnn, &filter, call, &out->convolution, &bytes);
   if (rt_cublas_workspace(call, call->algorithm) >= 0) return rt_cublas_prepare(device->cublas, call, &out->product);
+  if (strncmp(call->algorithm, "cublaslt-", 9) == 0)
+    return planc_error(PLANC_DEVICE, "cuBLASLt has no such algorithm for this convolution");
   rt_variant *found = calloc(RT_MAX_VARIANTS, sizeof *found);
   if (!found) return planc_error(PLANC_OUT_OF_MEMORY, "variants");
   planc_status status = prepare_plainest(device, call, found, out);

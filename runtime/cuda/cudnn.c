@@ -214,9 +214,9 @@ static bool transforms_untold(const rt_call *call, int64_t engine) {
          (conv.r != 3 || conv.s != 3);
 }
 
-/* Split along its depth and without a buffer of their own, the parts of a half result are added up in it, and rounded
- * each time: in 111 parts a weight gradient in bf16 was off by 2 % of the largest (engine 47, H200, cuDNN 9.19.0).
- * Their notes say nothing of it. */
+/* Where a product is split along its depth the parts of a half result are added up in it, and rounded each time: in 111
+ * parts a weight gradient in bf16 was off by 2 % of the largest (engine 47, H200, cuDNN 9.19.0). Notes say nothing of
+ * it. Engines that have a buffer for the parts (SPLIT_K_BUF) state their number by another knob (SPLIT_K_SLC). */
 static bool rounds_parts(const rt_call *call, const rt_cudnn_config *config) {
   for (int32_t k = 0; k < config->n_knobs; k++)
     if (config->knobs[k].type == CUDNN_KNOB_TYPE_SPLIT_K && config->knobs[k].value > 1)
@@ -252,8 +252,8 @@ static planc_status build(const rt_cudnn *cudnn, const rt_cudnn_filter *filter, 
                        "algorithms alone makes plans with others",
                        (long long)from->engine);
   if (!admits(filter, call, from, notes, deterministic))
-    return planc_error(PLANC_DEVICE, "engine %lld rounds more than %s does", (long long)from->engine,
-                       planc_dtype_name(call->out[0].dtype));
+    return planc_error(PLANC_DEVICE, "engine %lld rounds more than %s does: a profile measured anew is without it",
+                       (long long)from->engine, planc_dtype_name(call->out[0].dtype));
   return make_plan(cudnn, pile, chosen, out, out_workspace);
 }
 

@@ -32,8 +32,8 @@ static bool find(const rt_call *call, rt_product *out) {
 bool rt_product_of(const rt_call *call, rt_product *out) {
   *out = (rt_product){.count = 1};
   if (call->role != PLANC_ROLE_OP || call->n_in < 2 || call->n_out < 1 || !find(call, out)) return false;
-  return out->rows > 0 && out->columns > 0 && out->depth > 0 && out->count > 0 && is_real(out->first) &&
-         is_real(out->second) && is_real(out->result);
+  return out->rows > 0 && out->columns > 0 && out->depth > 0 && out->count > 0 && out->count <= INT32_MAX &&
+         is_real(out->first) && is_real(out->second) && is_real(out->result);
 }
 
 static bool is_real(const rt_operand *operand) {

@@ -207,12 +207,12 @@ static planc_status op_workspaces(const rt_list_options *options, const planc_co
   const planrt_backend *backend = options->backend;
   int32_t count;
   const planc_variant *variants = planc_costs_variants(costs, op, 0, &count);
-  bool asks = slow || !backend->slow_workspace || !backend->slow_workspace(options->device, call);
   for (int32_t v = 0; v < count; v++) {
     int64_t *bytes = &out[&variants[v] - costs->variants];
     call->algorithm = variants[v].algorithm;
     *bytes = RT_NOT_ASKED;
-    if (asks) PLANC_TRY(backend->workspace(options->device, call, bytes));
+    if (slow || !backend->slow_workspace || !backend->slow_workspace(options->device, call))
+      PLANC_TRY(backend->workspace(options->device, call, bytes));
   }
   return NULL;
 }

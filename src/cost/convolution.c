@@ -137,7 +137,8 @@ static planc_variant depthwise(const planc_profile *profile, const pl_conv_case 
   sizes bytes = sizes_of(of);
   int64_t steps = mul3(mul3(conv->k, conv->p, conv->q), pl_mul_saturate(conv->r, conv->s), of->images);
   int64_t moved = add3(bytes.data, bytes.filter, bytes.result);
-  pl_work_stream(&work, profile, rate_of(of), pl_mul_saturate(2, steps), moves(profile, moved),
+  pl_rate rate = planc_dtype_is_half(of->dtype) ? rate_of(of) : PL_RATE_F32; /* no products: no tensor cores */
+  pl_work_stream(&work, profile, rate, pl_mul_saturate(2, steps), moves(profile, moved),
                  depthwise_spread(profile, of, moved));
   return pl_work_variant(&work, "depthwise", 0);
 }

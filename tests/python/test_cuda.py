@@ -331,6 +331,22 @@ ops:
             sums = {"cublaslt-parts-16", "cublaslt-parts-64"} if layout == "NCHW" else {"cublaslt-0"}
             for op, own in (("b", {"cublaslt-0"}), ("b.dgrad", {"cublaslt-0"}), ("b.wgrad", sums)):
                 self.assertLessEqual(own, variants[op], op)
+            self.refuse_other_names("b.wgrad")
+
+    def refuse_other_names(self, op):
+        """A plan whose convolution names a product that it is not ends with a reason, and runs nothing else instead."""
+        run("planc", "plan", self.path("g.yaml"), "--profile", self.path("p.json"), "--batch", 37, "-o", self.path("x.plan"))
+        with open(self.path("x.plan"), encoding="utf-8") as file:
+            lines = file.read().splitlines()
+        heads = [json.loads(line) for line in lines]
+        number = next(n for n, head in enumerate([head for head in heads if "op" in head]) if head["op"] == op)
+        algorithm = next(head["a"] for head in heads if head.get("i") == "exec" and head["n"] == number)
+        index = [i for i, head in enumerate(heads) if "algorithm" in head][algorithm]
+        for name in ("cublaslt-bogus", "cublaslt-parts-3x", "cublaslt-parts-", "cublaslt-9223372036854775807", "cublaslt--1"):
+            with open(self.path("y.plan"), "w", encoding="utf-8") as file:
+                file.write("\n".join(lines[:index] + [json.dumps({"algorithm": name}, separators=(",", ":"))] + lines[index + 1:]) + "\n")
+            done = emulated("planrun", "exec", self.path("y.plan"), "--backend", "cuda", "-n", 1, code=6)
+            self.assertIn("no such algorithm", done.stderr, name)
 
     def plan(self, name, *options):
         done = run("planc", "plan", graph(name), "--device", "h100", "-o", self.path("x.plan"), *options)

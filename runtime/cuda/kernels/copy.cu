@@ -1,6 +1,5 @@
 /* Copies that change the order of things: rows with gaps between them, pixels with gaps between them, exchanged
- * dimensions, rows by number. Bytes move
- * in the largest units that sizes and addresses allow. */
+ * dimensions, rows by number. Bytes move in the largest units that sizes and addresses allow. */
 #include "common.cuh"
 
 namespace planrt {

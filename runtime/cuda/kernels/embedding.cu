@@ -124,7 +124,8 @@ __device__ inline int64_t lower_bound(const Row *sorted, int64_t count, uint32_t
 }
 
 /* How a block's threads stand on an entry's rows: `across` of them side by side on a row's columns, W at a time, and as
- * many such lanes as there is room for, each on every `lanes`th row. */
+ * many such lanes as there is room for, each on every `lanes`th row. There are several only where they are done with a
+ * row in one step. */
 struct Team {
   int across, lanes;
   Team(int64_t width, int at_a_time) : across(1) {
