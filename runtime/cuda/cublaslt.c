@@ -79,6 +79,10 @@ static int64_t lattice_bytes(const rt_product *p);
 static int64_t parts_of(const char *algorithm);
 static int64_t limit_of(const char *algorithm);
 
+bool rt_cublas_has(const char *algorithm) {
+  return strncmp(algorithm, prefix, sizeof prefix - 1) == 0;
+}
+
 bool rt_cublas_takes(const rt_call *call) {
   rt_product p;
   return rt_product_of(call, &p);
@@ -178,6 +182,8 @@ static void free_multiplication(multiplication *of);
 planc_status rt_cublas_prepare(rt_cublas *cublas, const rt_call *call, rt_cublas_plan **out) {
   *out = NULL;
   int64_t need = rt_cublas_workspace(call, call->algorithm);
+  if (need < 0 && rt_cublas_has(call->algorithm))
+    return planc_error(PLANC_DEVICE, "cuBLASLt has no such algorithm for this op");
   if (call->workspace_bytes < need)
     return planc_error(PLANC_DEVICE, "needs a workspace of %lld bytes, has %lld", (long long)need,
                        (long long)call->workspace_bytes);
@@ -191,8 +197,7 @@ planc_status rt_cublas_prepare(rt_cublas *cublas, const rt_call *call, rt_cublas
   return status;
 }
 
-/* Bytes of a sum's factor from one product to the next, `edge` being its size beside the depth; 0 where there is one.
- */
+/* Bytes of a sum's factor from one product to the next, `edge` being its size beside the depth; else 0. */
 static int64_t step_of(const rt_product *p, const rt_operand *factor, int64_t edge) {
   return p->summed ? factor->bytes / factor->elements * edge * p->depth : 0;
 }

@@ -261,6 +261,8 @@ bool rt_cublas_takes(const rt_call *call);
 enum { RT_MAX_PRODUCTS = 3 }; /* algorithms of a product */
 /* None for a call that it does not take. */
 void rt_cublas_variants(const rt_call *call, rt_variant *out, int32_t *out_count);
+/* Whether a name is of those that algorithms have here, whichever call has it. */
+bool rt_cublas_has(const char *algorithm);
 /* -1 where the call has no such algorithm. */
 int64_t rt_cublas_workspace(const rt_call *call, const char *algorithm);
 planc_status rt_cublas_prepare(rt_cublas *cublas, const rt_call *call, rt_cublas_plan **out);

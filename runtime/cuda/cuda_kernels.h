@@ -182,8 +182,7 @@ cudaError_t rt_cuda_copy_rows(cudaStream_t stream, void *to, int64_t to_stride, 
 /* Row r of `to` is row ids[r] of the table, or zeros where it has none. */
 cudaError_t rt_cuda_gather_rows(cudaStream_t stream, void *to, const void *table, const int64_t *ids, int64_t rows,
                                 int64_t entries, int64_t bytes);
-/* Planes of h x w pixels of `bytes` bytes each; in the lattice are those that a stride meets, rows x columns of them.
- */
+/* Planes of h x w pixels of `bytes` bytes; in the lattice are those that a stride meets, rows x columns of them. */
 typedef struct rt_cuda_lattice {
   int64_t planes, h, w, rows, columns, stride_h, stride_w, bytes;
 } rt_cuda_lattice;

@@ -214,9 +214,7 @@ static planc_status prepare_convolution(rt_device *device, rt_call *call, rt_cud
   rt_cudnn_filter filter = filter_of(device);
   int64_t bytes;
   if (is_cudnns(call->algorithm)) return rt_cudnn_prepare(device->cudnn, &filter, call, &out->convolution, &bytes);
-  if (rt_cublas_workspace(call, call->algorithm) >= 0) return rt_cublas_prepare(device->cublas, call, &out->product);
-  if (strncmp(call->algorithm, "cublaslt-", 9) == 0)
-    return planc_error(PLANC_DEVICE, "cuBLASLt has no such algorithm for this convolution");
+  if (rt_cublas_has(call->algorithm)) return rt_cublas_prepare(device->cublas, call, &out->product);
   rt_variant *found = calloc(RT_MAX_VARIANTS, sizeof *found);
   if (!found) return planc_error(PLANC_OUT_OF_MEMORY, "variants");
   planc_status status = prepare_plainest(device, call, found, out);

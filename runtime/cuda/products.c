@@ -5,9 +5,9 @@
 
 static bool is_real(const rt_operand *operand);
 static bool matrices(const rt_call *call, bool first_transposed, bool second_transposed, rt_product *out);
-static bool linear(const rt_call *call, rt_product *out);
-static bool linear_dgrad(const rt_call *call, rt_product *out);
-static bool linear_wgrad(const rt_call *call, rt_product *out);
+static bool linear(const rt_call *call, int64_t inputs, int64_t outputs, rt_product *out);
+static bool linear_dgrad(const rt_call *call, int64_t inputs, int64_t outputs, rt_product *out);
+static bool linear_wgrad(const rt_call *call, int64_t inputs, int64_t outputs, rt_product *out);
 static bool pixels(const rt_call *call, rt_product *out);
 
 static bool find(const rt_call *call, rt_product *out) {
@@ -19,11 +19,11 @@ static bool find(const rt_call *call, rt_product *out) {
     case PL_OPTYPE_matmul_tn:
       return matrices(call, true, false, out);
     case PL_OPTYPE_linear:
-      return linear(call, out);
+      return linear(call, call->in[1].dims[1], call->in[1].dims[0], out);
     case PL_OPTYPE_linear_dgrad:
-      return linear_dgrad(call, out);
+      return linear_dgrad(call, call->in[0].dims[1], call->in[0].dims[0], out);
     case PL_OPTYPE_linear_wgrad:
-      return linear_wgrad(call, out);
+      return linear_wgrad(call, call->out[0].dims[1], call->out[0].dims[0], out);
     default:
       return pixels(call, out);
   }
@@ -72,31 +72,28 @@ static int64_t rows_of(const rt_operand *operand, int64_t width) {
   return width > 0 ? operand->elements / width : 0;
 }
 
-/* y[rows, out] = x[rows, in] w[out, in]^T + b */
-static bool linear(const rt_call *call, rt_product *out) {
-  const rt_operand *x = &call->in[0], *w = &call->in[1];
-  *out = (rt_product){.first = x, .second = w, .result = &call->out[0], .second_transposed = true, .count = 1};
+/* y[rows, outputs] = x[rows, inputs] w[outputs, inputs]^T + b */
+static bool linear(const rt_call *call, int64_t inputs, int64_t outputs, rt_product *out) {
+  const rt_operand *x = &call->in[0], *w = &call->in[1], *y = &call->out[0];
+  *out = (rt_product){.first = x, .second = w, .result = y, .second_transposed = true, .count = 1};
   out->bias = call->n_in > 2 ? &call->in[2] : NULL;
-  out->columns = w->dims[0], out->depth = w->dims[1];
-  out->rows = rows_of(x, out->depth);
+  out->rows = rows_of(y, outputs), out->columns = outputs, out->depth = inputs;
   return true;
 }
 
-/* dx[rows, in] = dy[rows, out] w[out, in] */
-static bool linear_dgrad(const rt_call *call, rt_product *out) {
+/* dx[rows, inputs] = dy[rows, outputs] w[outputs, inputs] */
+static bool linear_dgrad(const rt_call *call, int64_t inputs, int64_t outputs, rt_product *out) {
   const rt_operand *w = &call->in[0], *dy = &call->in[1];
   *out = (rt_product){.first = dy, .second = w, .result = &call->out[0], .count = 1};
-  out->columns = w->dims[1], out->depth = w->dims[0];
-  out->rows = rows_of(dy, out->depth);
+  out->rows = rows_of(dy, outputs), out->columns = inputs, out->depth = outputs;
   return true;
 }
 
-/* dw[out, in] = dy[rows, out]^T x[rows, in] */
-static bool linear_wgrad(const rt_call *call, rt_product *out) {
-  const rt_operand *x = &call->in[0], *dy = &call->in[1], *dw = &call->out[0];
-  *out = (rt_product){.first = dy, .second = x, .result = dw, .first_transposed = true, .count = 1};
-  out->rows = dw->dims[0], out->columns = dw->dims[1];
-  out->depth = rows_of(dy, out->rows);
+/* dw[outputs, inputs] = dy[rows, outputs]^T x[rows, inputs] */
+static bool linear_wgrad(const rt_call *call, int64_t inputs, int64_t outputs, rt_product *out) {
+  const rt_operand *x = &call->in[0], *dy = &call->in[1];
+  *out = (rt_product){.first = dy, .second = x, .result = &call->out[0], .first_transposed = true, .count = 1};
+  out->rows = outputs, out->columns = inputs, out->depth = rows_of(dy, outputs);
   return true;
 }
 
@@ -137,21 +134,9 @@ static rt_cuda_lattice lattice_of(const pl_conv *conv, const rt_operand *input, 
 
 /* NHWC: all images are one matrix with a pixel in each row, and this is what linear ops do. */
 static bool pixels_by_row(const rt_call *call, const pl_conv *conv, rt_product *out) {
-  const rt_operand *a = &call->in[0], *b = &call->in[1], *result = &call->out[0];
-  if (conv->direction == PL_CONV_FORWARD) {
-    *out = (rt_product){.first = a, .second = b, .second_transposed = true, .columns = conv->k, .depth = conv->c};
-    out->bias = call->n_in > 2 ? &call->in[2] : NULL;
-    out->rows = rows_of(result, conv->k);
-  } else if (conv->direction == PL_CONV_DGRAD) {
-    *out = (rt_product){.first = b, .second = a, .columns = conv->c, .depth = conv->k};
-    out->rows = rows_of(b, conv->k);
-  } else {
-    *out = (rt_product){.first = b, .second = a, .first_transposed = true, .rows = conv->k, .columns = conv->c};
-    out->depth = rows_of(b, conv->k);
-  }
-  out->result = result;
-  out->count = 1;
-  return true;
+  if (conv->direction == PL_CONV_FORWARD) return linear(call, conv->c, conv->k, out);
+  return conv->direction == PL_CONV_DGRAD ? linear_dgrad(call, conv->c, conv->k, out)
+                                          : linear_wgrad(call, conv->c, conv->k, out);
 }
 
 /* NCHW: each image is a matrix with a pixel in each column. */

@@ -14,8 +14,7 @@ typedef struct rt_product {
   bool first_transposed, second_transposed;
   bool first_shared; /* one first factor for all `count` products */
   bool summed;       /* one result, the sum of all `count` products */
-  /* The factor or the result of which only a lattice takes part, what lies between being zero in a result; NULL: none.
-   */
+  /* The factor of which only a lattice takes part, or the result of which the rest is zero; NULL: none. */
   const rt_operand *sparse;
   rt_cuda_lattice lattice;
   int64_t rows, columns, depth, count;

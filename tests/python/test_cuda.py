@@ -332,6 +332,7 @@ ops:
             for op, own in (("b", {"cublaslt-0"}), ("b.dgrad", {"cublaslt-0"}), ("b.wgrad", sums)):
                 self.assertLessEqual(own, variants[op], op)
             self.refuse_other_names("b.wgrad")
+            self.refuse_other_names("b.dgrad")
 
     def refuse_other_names(self, op):
         """A plan whose convolution names a product that it is not ends with a reason, and runs nothing else instead."""
