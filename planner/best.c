@@ -6,12 +6,13 @@
  * device, is taken where nothing is faster by more than a thousandth: less than that no prediction can tell apart, and
  * it needs no copy to be in time. What is only simulated is never taken.
  *
- * Most policies take the batch at once. Where none fits, not in rounds that a policy chooses either, they are asked in
- * rounds of half the batch, of a quarter and so on down to one sample, until one fits, and on while smaller ones are
- * faster. */
+ * Most policies take the batch at once. Where rounds may be chosen, they are asked in rounds of half the batch, of a
+ * quarter and so on down to one sample as well: until one fits, and on as long as the ops alone of such rounds are
+ * faster than the fastest plan so far. */
 #include <assert.h>
 #include <stdlib.h>
 
+#include "cost/ideal.h"
 #include "plan/one_job.h"
 #include "planner/base/code.h"
 #include "planner/choose/reasons.h"
@@ -34,9 +35,11 @@ bool planc_is_preferred(int64_t ns, const char *incumbent, int64_t incumbent_ns)
 
 typedef struct best {
   planc_problem problem;  /* with what is to be beaten */
-  int64_t least_ns;       /* of any plan in one round */
-  bool in_smaller_rounds; /* than any policy has chosen */
+  int64_t least_ns;       /* of any plan in the rounds that are asked for */
+  bool in_smaller_rounds; /* policies that take the batch at once by themselves are asked for rounds */
+  bool none_at_once;      /* no policy fits by itself */
   planc_plan *plan;
+  bool found_in_smaller;    /* rounds, `plan` */
   const char *slower;       /* the policy that was the fastest before, NULL = none fitted */
   int64_t slower_ns;        /* its plan's period */
   int64_t slower_rounds;    /* samples of one of its rounds */
@@ -44,20 +47,21 @@ typedef struct best {
   planc_status unsupported; /* the first reason why a policy cannot plan this; owned */
 } best;
 
+static planc_status least_time(best *b, int64_t size);
 static planc_status ask_all(best *b);
 static planc_status ask_in_smaller_rounds(best *b);
 static planc_status no_plan(best *b);
 static planc_status explain(const best *b);
-static planc_status ask_in_rounds(best *b, int64_t size, bool *out_helps);
+static planc_status ask_in_rounds(best *b, int64_t size);
 static bool is_asked(const best *b, const planc_policy *policy);
 static bool cannot_win(const best *b, const planc_policy *policy);
 static planc_status ask(best *b, const planc_policy *policy);
 
 planc_status pl_make_best(const planc_problem *problem, planc_plan **out) {
   best b = {.problem = *problem};
-  planc_status status = planc_ideal_time(problem->job.profile, problem->job.graph, problem->job.batch, &b.least_ns);
+  planc_status status = least_time(&b, pl_sub_batch_asked(problem));
   if (!status) status = ask_all(&b);
-  if (!status && !b.plan && !problem->terms.own_rounds) status = ask_in_smaller_rounds(&b);
+  if (!status && !problem->terms.own_rounds) status = ask_in_smaller_rounds(&b);
   if (!status && !b.plan) status = no_plan(&b);
   if (!status && !problem->terms.first_will_do) status = explain(&b);
   if (status) planc_plan_free(b.plan);
@@ -65,6 +69,11 @@ planc_status pl_make_best(const planc_problem *problem, planc_plan **out) {
   planc_status_free(b.infeasible);
   planc_status_free(b.unsupported);
   return status;
+}
+
+static planc_status least_time(best *b, int64_t size) {
+  const planc_workload *job = &b->problem.job;
+  return pl_ideal_of_rounds(job->profile, job->graph, job->batch, size, &b->least_ns);
 }
 
 static planc_status ask_all(best *b) {
@@ -85,26 +94,27 @@ static int64_t smaller_rounds(const best *b, int64_t size) {
 /* Nothing fits below what is reserved: there the smallest rounds alone are asked, for what would do. */
 static planc_status ask_in_smaller_rounds(best *b) {
   const planc_terms *terms = &b->problem.terms;
-  bool fits_none = terms->budgets[PLANC_MEMORY_DEVICE] <= pl_reserved(terms, b->problem.job.profile), helps;
-  PLANC_TRY(pl_may_split(&b->problem, &helps));
-  b->in_smaller_rounds = helps;
-  for (int64_t size = smaller_rounds(b, b->problem.job.batch), next; helps && size > 0; size = next) {
+  bool fits_none = terms->budgets[PLANC_MEMORY_DEVICE] <= pl_reserved(terms, b->problem.job.profile), may_split;
+  PLANC_TRY(pl_may_split(&b->problem, &may_split));
+  if (!may_split) return NULL;
+  b->in_smaller_rounds = true;
+  b->none_at_once = !b->plan;
+  for (int64_t size = smaller_rounds(b, b->problem.job.batch), next; size > 0; size = next) {
+    if (b->plan && terms->first_will_do) break;
     next = smaller_rounds(b, size);
     if (fits_none && next > 0) continue;
-    PLANC_TRY(ask_in_rounds(b, size, &helps));
-    if (b->plan && b->problem.terms.first_will_do) break;
+    PLANC_TRY(least_time(b, size));
+    if (b->plan && b->least_ns >= terms->beat_ns) break;
+    PLANC_TRY(ask_in_rounds(b, size));
   }
   return NULL;
 }
 
-/* Whether smaller ones may be better still: where nothing fits yet, or these were faster than those before. */
-static planc_status ask_in_rounds(best *b, int64_t size, bool *out_helps) {
+static planc_status ask_in_rounds(best *b, int64_t size) {
   planc_status others = b->infeasible;
-  int64_t before_ns = b->problem.terms.beat_ns;
   b->infeasible = NULL;
   b->problem.job.sub_batch = size;
   planc_status status = ask_all(b);
-  *out_helps = !b->plan || b->problem.terms.beat_ns != before_ns;
   if (others) pl_keep_lesser(&b->infeasible, others);
   return status;
 }
@@ -116,11 +126,10 @@ static bool is_asked(const best *b, const planc_policy *policy) {
   return !(policy->supports & left_out) && (policy->supports & needed) == needed;
 }
 
-/* Whether no plan of the policy can be fast enough. Where the batch is not split, its one round takes at least the ops'
- * least times, one after the other. */
+/* Whether no plan of the policy can be fast enough in the rounds that it is asked for. */
 static bool cannot_win(const best *b, const planc_policy *policy) {
-  bool splits = (policy->supports & PLANC_POLICY_ROUNDS) || b->problem.job.sub_batch > 0;
-  return b->problem.terms.beat_ns > 0 && !splits && b->least_ns >= b->problem.terms.beat_ns;
+  bool chooses = (policy->supports & PLANC_POLICY_ROUNDS) && b->problem.job.sub_batch == 0;
+  return b->problem.terms.beat_ns > 0 && !chooses && b->least_ns >= b->problem.terms.beat_ns;
 }
 
 static void note_refusal(best *b, planc_status reason) {
@@ -147,6 +156,7 @@ static planc_status ask(best *b, const planc_policy *policy) {
   b->slower_rounds = b->plan ? pl_plan_job(b->plan)->rounds[0] : 0;
   planc_plan_free(b->plan);
   b->plan = plan;
+  b->found_in_smaller = b->in_smaller_rounds;
   b->problem.terms.beat_ns = beat_of(policy->name, plan->predicted.period_ns);
   return NULL;
 }
@@ -159,10 +169,10 @@ static planc_status explain(const best *b) {
   char time[PL_SIZE_TEXT], *text;
   size_t length;
   pl_emit emit = {0};
-  if (b->in_smaller_rounds) pl_emit_format(&emit, "no policy fits in rounds of its own choice; in smaller ones ");
+  if (b->none_at_once) pl_emit_format(&emit, "no policy fits in rounds of its own choice; in smaller ones ");
   pl_emit_format(&emit, "no other policy that fits is faster%s", all_stays ? " by more than a thousandth" : "");
   if (b->slower) pl_emit_format(&emit, ", before it %s was with %s", b->slower, pl_time_format(b->slower_ns, time));
-  if (b->slower && b->in_smaller_rounds) pl_emit_format(&emit, " in rounds of %lld", (long long)b->slower_rounds);
+  if (b->slower && b->found_in_smaller) pl_emit_format(&emit, " in rounds of %lld", (long long)b->slower_rounds);
   if (plan->explanation) pl_emit_format(&emit, "; %s: %s", plan->policy, plan->explanation);
   PLANC_TRY(pl_emit_take(&emit, &text, &length));
   planc_status status = pl_explain_plan(plan, text);

@@ -116,8 +116,6 @@ void planc_costs_free(planc_costs *costs);
 /* moDNN's ideal (V): the sum of the ops' times, fastest algorithms, whole batch, all data resident; 0 for a batch that
  * the costs were not made for. */
 int64_t planc_costs_ideal(const planc_costs *costs, const planc_graph *graph, int64_t batch);
-/* The same without costs. */
-planc_status planc_ideal_time(const planc_profile *profile, const planc_graph *graph, int64_t batch, int64_t *out_ns);
 /* Index of `batch` in costs->batches, or -1. */
 int32_t planc_costs_batch(const planc_costs *costs, int64_t batch);
 static inline const planc_variant *planc_costs_variants(const planc_costs *costs, int32_t op, int32_t batch_index,

@@ -33,8 +33,7 @@ typedef struct planc_terms {
   planc_settings settings; /* but for PLANC_EACH_SETTINGS, which are a job's own: 0 here */
   bool shared_link;        /* to the host */
   bool first_will_do;      /* the first plan that fits, not the fastest: of a policy that CHOOSES, the first other's */
-  bool own_rounds;         /* of a policy that CHOOSES: where none of the others fits, they are not asked in smaller
-                              rounds than they choose */
+  bool own_rounds;         /* of a policy that CHOOSES: the others are not asked in smaller rounds than they choose */
   /* Borrowed, and filled as plans are made, by several threads if need be. NULL, as for all outside the planner: each
    * planning has its own. */
   planc_placement_cache *placement_cache;

@@ -190,7 +190,7 @@ static void show_batch(void *user, int64_t batch) {
                 (long long)whole_batch(p->table, batch));
 }
 
-/* The row that policy `best` would take, NULL where none has a plan. */
+/* The fastest row that has a plan, of equal ones that which policy `best` would take; NULL where none has. */
 static const row *winner(const table *t) {
   const row *best = NULL;
   for (const planc_policy *policy = planc_policies(); policy->name; policy++) {

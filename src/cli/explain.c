@@ -58,7 +58,7 @@ static planc_status print_host(const misfit *m, const planc_least *least) {
 }
 
 /* Samples of the rounds that the plan's policy was asked for; 0 = it had the choice. A policy that chooses among others
- * asks those that take the batch at once for smaller rounds where none fits. */
+ * asks those that take the batch at once for smaller rounds. */
 static int64_t asked_rounds(const misfit *m, const planc_plan *plan) {
   bool splits = planc_policy_find(plan->policy)->supports & PLANC_POLICY_ROUNDS;
   if (m->problem->job.sub_batch > 0) return m->problem->job.sub_batch;

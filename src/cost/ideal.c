@@ -3,26 +3,39 @@
 
 #include "util/math.h"
 
+static int64_t sum(const planc_costs *costs, const planc_graph *graph, int64_t batch, const bool *left_out,
+                   bool optimizes);
+
 int64_t planc_costs_ideal(const planc_costs *costs, const planc_graph *graph, int64_t batch) {
-  return pl_ideal_but_for(costs, graph, batch, NULL);
+  return sum(costs, graph, batch, NULL, true);
 }
 
 int64_t pl_ideal_but_for(const planc_costs *costs, const planc_graph *graph, int64_t batch, const bool *left_out) {
+  return sum(costs, graph, batch, left_out, true);
+}
+
+planc_status pl_ideal_of_rounds(const planc_profile *profile, const planc_graph *graph, int64_t batch, int64_t size,
+                                int64_t *out_ns) {
+  int64_t rest = batch % size, sizes[] = {size, rest};
+  planc_costs *costs;
+  PLANC_TRY(planc_costs_make(profile, graph, rest > 0 ? 2 : 1, sizes, &costs));
+  *out_ns = pl_mul_saturate(batch / size - 1, sum(costs, graph, size, NULL, false));
+  *out_ns = pl_add_saturate(*out_ns, sum(costs, graph, size, NULL, true));
+  if (rest > 0) *out_ns = pl_add_saturate(*out_ns, sum(costs, graph, rest, NULL, false));
+  planc_costs_free(costs);
+  return NULL;
+}
+
+static int64_t sum(const planc_costs *costs, const planc_graph *graph, int64_t batch, const bool *left_out,
+                   bool optimizes) {
   int32_t at = planc_costs_batch(costs, batch);
-  int64_t sum = 0;
+  int64_t ns = 0;
   for (int32_t op = 0; at >= 0 && op < graph->n_ops; op++) {
+    if ((left_out && left_out[op]) || (!optimizes && graph->ops[op].phase == PLANC_PHASE_optimizer)) continue;
     int32_t count;
     const planc_variant *variants = planc_costs_variants(costs, op, at, &count);
     int32_t fastest = planc_variant_fastest(variants, count, INT64_MAX);
-    if (fastest >= 0 && !(left_out && left_out[op])) sum = pl_add_saturate(sum, variants[fastest].time_ns);
+    if (fastest >= 0) ns = pl_add_saturate(ns, variants[fastest].time_ns);
   }
-  return sum;
-}
-
-planc_status planc_ideal_time(const planc_profile *profile, const planc_graph *graph, int64_t batch, int64_t *out_ns) {
-  planc_costs *costs;
-  PLANC_TRY(planc_costs_make(profile, graph, 1, &batch, &costs));
-  *out_ns = planc_costs_ideal(costs, graph, batch);
-  planc_costs_free(costs);
-  return NULL;
+  return ns;
 }

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plan/one_job.h"
 #include "planc/analysis.h"
 #include "planc/metrics.h"
 #include "planc/policy.h"
@@ -277,7 +278,7 @@ static void is_best(planc_problem problem, int64_t budget, int64_t host, int see
     bool none_wins = strcmp(best->policy, "none") == 0;
     ck_assert_msg(best_ns - (none_wins ? best_ns / 1000 : 0) <= ns, "graph %d: %s takes %lld, best, %s, %lld", seed,
                   policy->name, (long long)ns, best->policy, (long long)best_ns);
-    if (strcmp(policy->name, best->policy) == 0) {
+    if (strcmp(policy->name, best->policy) == 0 && pl_plan_job(plan)->rounds[0] == pl_plan_job(best)->rounds[0]) {
       ck_assert_int_eq(ns, best_ns);
       char *a, *b;
       size_t length;
@@ -434,28 +435,36 @@ START_TEST(rounds_are_a_choice) {
 }
 END_TEST
 
-/* Where no policy fits in the rounds that it takes by itself, best finds what the user would by asking for smaller
- * ones; jobs of mixes, which could not have those, are told that nothing fits. */
-START_TEST(smaller_rounds_are_asked_for_where_nothing_fits) {
+/* What policies take the batch at once for, best asks for in rounds of halves as well: it finds what the user would by
+ * asking for them, be it that nothing fits otherwise (up to 80 KiB) or that they are faster. Jobs of mixes, which could
+ * not have those, are told that nothing fits. */
+START_TEST(smaller_rounds_are_asked_for) {
+  static const int64_t budgets[] = {60 << 10, 70 << 10, 80 << 10, 86 << 10, 120 << 10, 300 << 10, 400 << 10};
+  const int64_t budget = budgets[_i];
   planc_graph *graph = trained("graphs/lenet-digits.yaml");
   planc_problem problem = problem_of(graph, 7);
   problem.job.batch = 64;
-  for (int64_t budget = 60 << 10; budget <= 80 << 10; budget += 10 << 10) {
-    for (const planc_policy *policy = planc_policies(); policy->name; policy++)
-      if (makes_plans(policy)) ck_assert_ptr_null(plan_at(problem, policy->name, budget, -1));
-    planc_plan *best = plan_at(problem, "best", budget, -1);
-    ck_assert_ptr_nonnull(best);
-    planc_problem at = problem;
-    for (at.job.sub_batch = 32; at.job.sub_batch > 0; at.job.sub_batch /= 2) {
-      planc_plan *asked = plan_at(at, "best", budget, -1);
-      if (asked) ck_assert_int_le(best->predicted.period_ns, asked->predicted.period_ns);
-      planc_plan_free(asked);
-    }
-    planc_plan_free(best);
-    problem.terms.own_rounds = true;
-    ck_assert_ptr_null(plan_at(problem, "best", budget, -1));
-    problem.terms.own_rounds = false;
+  int64_t fastest_ns = INT64_MAX;
+  for (const planc_policy *policy = planc_policies(); policy->name; policy++) {
+    planc_plan *plan = makes_plans(policy) ? plan_at(problem, policy->name, budget, -1) : NULL;
+    if (plan && plan->predicted.period_ns < fastest_ns) fastest_ns = plan->predicted.period_ns;
+    planc_plan_free(plan);
   }
+  ck_assert_int_eq(fastest_ns<INT64_MAX, budget> 80 << 10);
+  planc_plan *best = plan_at(problem, "best", budget, -1);
+  ck_assert_ptr_nonnull(best);
+  ck_assert_int_lt(best->predicted.period_ns, fastest_ns);
+  planc_problem at = problem;
+  for (at.job.sub_batch = 32; at.job.sub_batch > 0; at.job.sub_batch /= 2) {
+    planc_plan *asked = plan_at(at, "best", budget, -1);
+    if (asked) ck_assert_int_le(best->predicted.period_ns, asked->predicted.period_ns);
+    planc_plan_free(asked);
+  }
+  planc_plan_free(best);
+  problem.terms.own_rounds = true;
+  planc_plan *own = plan_at(problem, "best", budget, -1);
+  ck_assert_int_eq(own ? own->predicted.period_ns : INT64_MAX, fastest_ns);
+  planc_plan_free(own);
   planc_graph_free(graph);
 }
 END_TEST
@@ -489,7 +498,7 @@ int main(void) {
   tcase_add_loop_test(best, a_host_budget_steers_to_rounds, 0, GRAPHS);
   tcase_add_loop_test(best, a_host_that_suffices_is_enough, 0, GRAPHS);
   tcase_add_test(best, rounds_are_a_choice);
-  tcase_add_test(best, smaller_rounds_are_asked_for_where_nothing_fits);
+  tcase_add_loop_test(best, smaller_rounds_are_asked_for, 0, 7);
   tcase_add_test(best, ties_go_to_what_keeps_everything);
   suite_add_tcase(suite, least);
   suite_add_tcase(suite, best);

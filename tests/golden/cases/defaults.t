@@ -49,43 +49,43 @@ What is given is not named.
 A graph without backward ops is planned for training, with the optimizer of its header, or as it is.
 
   ~ planc plan graphs/lenet-digits.yaml --budget 400K -o lenet.plan
-  lenet.plan: modnn, batch <N> in <N> rounds of <N>
+  lenet.plan: window, batch <N> in <N> rounds of <N>
     peak <size> of <size>, host <size>
     iteration <N> ms, ideal <N> ms (+<N> %)
     moved <size> out, <size> in; recomputed <N> ms
-    why       no other policy that fits is faster, before it vdnn+ was with <N> ms; modnn: the fastest of rounds of <N> in <N> ms, <N> in <N> ms, <N> without offloading in <N> ms
+    why       no other policy that fits is faster, before it tensile was with <N> ms in rounds of <N>; window: scheduled within <size> of <size>, the most found that fits, at addresses that are chosen together
   ! planc: note: graphs/lenet-digits.yaml has no backward ops: planned for training with sgd (--inference plans it as it is)
   ! planc: note: device k40m (the graph's header)
   ! planc: note: batch <N> (the graph's header)
   ! planc: note: policy best (the fall-back)
   ~ sed '/^optimizer/d' graphs/lenet-digits.yaml > lenet.yaml; planc plan lenet.yaml --budget 400K
-  lenet.plan: modnn, batch <N> in <N> rounds of <N>
+  lenet.plan: window, batch <N> in <N> rounds of <N>
     peak <size> of <size>, host <size>
     iteration <N> ms, ideal <N> ms (+<N> %)
     moved <size> out, <size> in; recomputed <N> ms
-    why       no other policy that fits is faster, before it vdnn+ was with <N> ms; modnn: the fastest of rounds of <N> in <N> ms, <N> in <N> ms, <N> without offloading in <N> ms
+    why       no other policy that fits is faster, before it tensile was with <N> ms in rounds of <N>; window: scheduled within <size> of <size>, the most found that fits, at addresses that are chosen together
   ! planc: note: lenet.yaml has no backward ops: planned for training with sgd (--inference plans it as it is)
   ! planc: note: device k40m (the graph's header)
   ! planc: note: batch <N> (the graph's header)
   ! planc: note: policy best (the fall-back)
   ! planc: note: output lenet.plan
   ~ sed 's/^optimizer: sgd/optimizer: adam/' graphs/lenet-digits.yaml > lenet.yaml; planc plan lenet.yaml --budget 400K
-  lenet.plan: modnn, batch <N> in <N> rounds of <N>
+  lenet.plan: tensile, batch <N> in <N> rounds of <N>
     peak <size> of <size>, host <size>
     iteration <N> ms, ideal <N> ms (+<N> %)
     moved <size> out, <size> in; recomputed <N> ms
-    why       no other policy that fits is faster, before it vdnn+ was with <N> ms; modnn: the fastest of rounds of <N> in <N> ms, <N> without offloading in <N> ms
+    why       no other policy that fits is faster, before it tensile was with <N> ms in rounds of <N>; tensile: <N> tensors are swapped, as far as the link has time for, and <N> computed again; ops have the fastest algorithms that find room beside the data
   ! planc: note: lenet.yaml has no backward ops: planned for training with adam (--inference plans it as it is)
   ! planc: note: device k40m (the graph's header)
   ! planc: note: batch <N> (the graph's header)
   ! planc: note: policy best (the fall-back)
   ! planc: note: output lenet.plan
   ~ planc plan lenet.yaml --budget 400K --optimizer momentum
-  lenet.plan: vdnn+, batch <N> in <N> rounds of <N>
+  lenet.plan: tensile, batch <N> in <N> rounds of <N>
     peak <size> of <size>, host <size>
     iteration <N> ms, ideal <N> ms (+<N> %)
     moved <size> out, <size> in; recomputed <N> ms
-    why       no other policy that fits is faster; vdnn+: attempt <N> of <N> is the first that fits: it offloads inputs of convolutions and takes algorithms by room; rounds of <N> are the largest of those tried that fit
+    why       no other policy that fits is faster, before it vdnn+ was with <N> ms in rounds of <N>; tensile: <N> tensors are swapped, as far as the link has time for, and <N> computed again; every op has its fastest algorithm
   ! planc: note: lenet.yaml has no backward ops: planned for training with momentum (--inference plans it as it is)
   ! planc: note: device k40m (the graph's header)
   ! planc: note: batch <N> (the graph's header)
