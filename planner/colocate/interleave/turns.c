@@ -14,11 +14,12 @@ typedef struct taking_turns {
   const planc_mix *mix;
   const pl_turn_rules *rules;
   int32_t iterations[PLANC_MIX_MAX_JOBS];
+  int64_t alone_ns; /* all iterations of a period, each job with all memory */
   pl_beside beside;
   bool first_will_do; /* the jobs' plans need not be the fastest */
 } taking_turns;
 
-static planc_status make_least_late(taking_turns *t, planc_candidate *out);
+static planc_status make_best(taking_turns *t, planc_candidate *out);
 static planc_status make_fit(taking_turns *t, planc_candidate *out, bool *out_fits);
 static planc_status make_kind(taking_turns *t, planc_candidate *out, bool *out_made, bool *out_fits);
 static planc_status make_smaller(taking_turns *t, planc_candidate *out, bool *out_fits);
@@ -30,52 +31,115 @@ planc_status pl_turns_make(const planc_mix_evaluator *evaluator, const planc_mix
                            const pl_turn_rules *rules, planc_candidate *out) {
   const planc_mix *mix = evaluator->mix;
   taking_turns t = {.evaluator = evaluator, .mix = mix, .rules = rules};
-  for (int32_t j = 0; j < mix->n_jobs; j++) t.iterations[j] = shares[j].iterations;
+  for (int32_t j = 0; j < mix->n_jobs; j++) {
+    t.iterations[j] = shares[j].iterations;
+    t.alone_ns = pl_add_saturate(t.alone_ns, pl_mul_saturate(shares[j].alone_ns, shares[j].iterations));
+  }
   planc_status status = pl_beside_new(evaluator, &t.beside);
-  if (!status) status = make_least_late(&t, out);
+  if (!status) status = make_best(&t, out);
   pl_beside_free(&t.beside);
   return status;
 }
 
-static planc_status find_lateness(const taking_turns *t, const planc_candidate *all, int64_t *out_ns);
-static pl_turn_takers takers_of(const taking_turns *t);
-static planc_status make_less_late(taking_turns *t, int64_t room, planc_candidate *best, int64_t *late_ns);
+/* How good a candidate is. */
+typedef struct judgement {
+  int64_t late_ns; /* 0 where it is in time */
+  int64_t ns;      /* of a period */
+  bool fits;
+} judgement;
 
-static planc_status make_least_late(taking_turns *t, planc_candidate *out) {
-  enum { PARTS = 8, LEAST = 2 };
-  int64_t late_ns = 0;
+static planc_status make_less_late(taking_turns *t, planc_candidate *best, judgement *of_best);
+static planc_status make_parked(taking_turns *t, planc_candidate *best, judgement *of_best);
+static planc_status make_in(taking_turns *t, int64_t room, planc_candidate *out, judgement *out_is);
+static bool is_better(judgement a, judgement b);
+static void take(planc_candidate *next, judgement of_next, planc_candidate *best, judgement *of_best);
+static planc_status judge(const taking_turns *t, const planc_candidate *all, judgement *out);
+static pl_turn_takers takers_of(const taking_turns *t);
+
+static planc_status make_best(taking_turns *t, planc_candidate *out) {
+  judgement best = {.fits = true};
   bool fits;
   PLANC_TRY(make_fit(t, out, &fits));
-  if (fits) PLANC_TRY(find_lateness(t, out, &late_ns));
-  for (int64_t k = PARTS - 1; late_ns > 0 && k >= LEAST; k--)
-    PLANC_TRY(make_less_late(t, pl_muldiv_floor(t->mix->terms.budgets[PLANC_MEMORY_DEVICE], k, PARTS), out, &late_ns));
+  if (!fits) return NULL;
+  PLANC_TRY(judge(t, out, &best));
+  PLANC_TRY(make_less_late(t, out, &best));
+  return make_parked(t, out, &best);
+}
+
+/* What is late is planned with less for each job, so that they wait less for each other's copies. */
+static planc_status make_less_late(taking_turns *t, planc_candidate *best, judgement *of_best) {
+  enum { PARTS = 8, LEAST = 2 };
+  for (int64_t k = PARTS - 1; of_best->late_ns > 0 && k >= LEAST; k--) {
+    planc_candidate next = {0};
+    judgement of_next;
+    planc_status status =
+        make_in(t, pl_muldiv_floor(t->mix->terms.budgets[PLANC_MEMORY_DEVICE], k, PARTS), &next, &of_next);
+    if (!status && of_next.fits && is_better(of_next, *of_best)) take(&next, of_next, best, of_best);
+    planc_candidate_free(&next);
+    PLANC_TRY(status);
+  }
   return NULL;
 }
 
-static planc_status find_lateness(const taking_turns *t, const planc_candidate *all, int64_t *out_ns) {
+/* Where turns take much longer than they would with all memory, since each job has only what the others keep free, they
+ * are planned as if the others kept nothing, with all memory, and with less and less for each. The first that fits is
+ * the fastest of these: less memory makes no job faster. */
+static planc_status make_parked(taking_turns *t, planc_candidate *best, judgement *of_best) {
+  enum { PARTS = 8, SLOW = PARTS + 1 };
+  int64_t budget = t->mix->terms.budgets[PLANC_MEMORY_DEVICE], room = pl_mul_saturate(budget, t->mix->n_jobs);
+  bool may_help = of_best->ns > pl_muldiv_floor(t->alone_ns, SLOW, PARTS);
+  planc_status status = NULL;
+  t->first_will_do = false;
+  for (int64_t k = PARTS; !status && may_help && k > 0; k--) {
+    planc_candidate next = {0};
+    judgement of_next;
+    t->beside.most = pl_muldiv_floor(budget, k, PARTS);
+    status = make_in(t, room, &next, &of_next);
+    may_help = !status && is_better(of_next, *of_best);
+    if (may_help && of_next.fits) {
+      take(&next, of_next, best, of_best);
+      may_help = false;
+    }
+    planc_candidate_free(&next);
+  }
+  t->beside.most = budget;
+  return status;
+}
+
+/* Where a job does not fit, *out_is is worse than all else. */
+static planc_status make_in(taking_turns *t, int64_t room, planc_candidate *out, judgement *out_is) {
+  int64_t excess;
+  bool made;
+  *out_is = (judgement){.late_ns = INT64_MAX, .ns = INT64_MAX};
+  PLANC_TRY(pl_if_fits(make(t, room, out, &excess), &made));
+  if (!made) return NULL;
+  out_is->fits = excess <= 0;
+  return judge(t, out, out_is);
+}
+
+static bool is_better(judgement a, judgement b) {
+  return a.late_ns < b.late_ns || (a.late_ns == b.late_ns && a.ns < b.ns);
+}
+
+static void take(planc_candidate *next, judgement of_next, planc_candidate *best, judgement *of_best) {
+  planc_candidate_free(best);
+  *best = *next;
+  *next = (planc_candidate){0};
+  *of_best = of_next;
+}
+
+/* All but whether it fits. */
+static planc_status judge(const taking_turns *t, const planc_candidate *all, judgement *out) {
   const pl_turn_takers takers = takers_of(t);
-  *out_ns = 0;
-  return t->rules->lateness ? t->rules->lateness(&takers, all, out_ns) : NULL;
+  const planc_evaluator *evaluator = &t->evaluator->all;
+  out->late_ns = 0;
+  if (t->rules->lateness) PLANC_TRY(t->rules->lateness(&takers, all, &out->late_ns));
+  if (out->late_ns < 0) out->late_ns = 0;
+  return evaluator->time(evaluator, all, &out->ns);
 }
 
 static pl_turn_takers takers_of(const taking_turns *t) {
   return (pl_turn_takers){t->evaluator, t->mix, t->beside.problems, t->beside.solos.candidates, t->iterations};
-}
-
-static planc_status make_less_late(taking_turns *t, int64_t room, planc_candidate *best, int64_t *late_ns) {
-  planc_candidate next = {0};
-  int64_t excess, next_ns;
-  bool made;
-  PLANC_TRY(pl_if_fits(make(t, room, &next, &excess), &made));
-  planc_status status = made && excess <= 0 ? find_lateness(t, &next, &next_ns) : NULL;
-  if (!status && made && excess <= 0 && next_ns < *late_ns) {
-    planc_candidate_free(best);
-    *best = next;
-    next = (planc_candidate){0};
-    *late_ns = next_ns;
-  }
-  planc_candidate_free(&next);
-  return status;
 }
 
 /* Jobs that fit one by one, each in what the others leave it, may not fit together: then less is tried for each. If
