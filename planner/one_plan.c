@@ -72,7 +72,7 @@ static planc_status or_without_swaps(const planc_problem *problem, const planc_p
   planc_plan_free(*plan);
   *plan = other;
   if (failed) return failed;
-  other->settings = problem->terms.settings; /* what the user asked for */
+  other->settings = planc_settings_asked(problem);
   return tell(other, "without swaps");
 }
 
@@ -108,7 +108,7 @@ static planc_status make_beside_storage(const planc_problem *problem, const plan
   planc_plan *other;
   *out = NULL;
   planc_status status = make_fastest(problem, policy, true, out);
-  bool stores = *out && (*out)->predicted.peak_bytes[PLANC_MEMORY_STORAGE] > 0;
+  bool stores = *out && (*out)->predicted.peak_bytes[PLANC_MEMORY_STORAGE] > 0 && !problem->terms.first_will_do;
   if (problem->terms.budgets[PLANC_MEMORY_STORAGE] == 0 || (!stores && planc_status_code(status) != PLANC_INFEASIBLE))
     return status;
   planc_status failed = make_fastest(problem, policy, false, &other);

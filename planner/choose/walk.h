@@ -123,7 +123,7 @@ planc_status pl_walk_receive(const planc_evaluator *evaluator, pl_walk_maker mak
                              planc_candidate *late, pl_walk_room *room);
 /* Makes a candidate and says whether it fits the budgets; if not, *out is empty. With PL_ROOM_UNLIMITED and
  * PL_ROOM_NONE it tries once. With any other room it tries again with less where fragmentation breaks the budget
- * (pl_room_search_down). *out_room is what it is made with, pl_walk_receive included. */
+ * (pl_room_search_down). *out_room is what it is made with. Of the ways to receive that fit the fastest is taken. */
 planc_status pl_walk_try(const planc_evaluator *evaluator, pl_walk_maker maker, const void *context, int64_t room,
                          planc_candidate *out, pl_walk_room *out_room, bool *out_fits);
 
@@ -140,8 +140,8 @@ typedef struct pl_walk_found {
 } pl_walk_found;
 /* Gives out the first attempt that fits. Where candidates receive, it gives out the fastest of that one and those that
  * follow it with the same `context` pointer: algorithms with less room leave some for what is received. Where none
- * fits, the number is `n`, and the candidate is that of the last attempt's context without room and with what is
- * received late: its plan tells what it needs and what binds. */
+ * fits, the number is `n`, and the candidate is that of the last attempt's context without room, received late unless
+ * otherwise it fits: its plan tells what it needs and what binds. */
 planc_status pl_walk_first(const planc_evaluator *evaluator, pl_walk_maker maker, const pl_walk_attempt *attempts,
                            int32_t n, planc_candidate *out, pl_walk_found *found);
 /* pl_walk_first with the fastest algorithms, then algorithms by room, then baseline algorithms. */

@@ -8,7 +8,7 @@
 
 enum { NOT_KNOWN = -1 };
 
-static bool compares(const planc_problem *problem);
+static bool receives(const planc_problem *problem);
 
 planc_status pl_walk_fit(const planc_evaluator *evaluator, pl_walk_maker maker, const void *context,
                          planc_candidate *out) {
@@ -30,8 +30,11 @@ static planc_status try_attempt(const planc_evaluator *evaluator, pl_walk_maker 
                                 planc_candidate *out, pl_walk_room *out_room, bool *out_fits);
 static planc_status live_without_room(const planc_evaluator *evaluator, pl_walk_maker maker, const void *context,
                                       int64_t *out_bytes);
+static planc_status make_without_room(const planc_evaluator *evaluator, pl_walk_maker maker, const void *context,
+                                      planc_candidate *out, pl_walk_room *out_room);
 static planc_status take_faster(const planc_evaluator *evaluator, planc_candidate *best, int64_t *best_ns,
                                 planc_candidate *other, bool *out_is);
+static void exchange(planc_candidate *a, planc_candidate *b);
 
 planc_status pl_walk_first(const planc_evaluator *evaluator, pl_walk_maker maker, const pl_walk_attempt *attempts,
                            int32_t n, planc_candidate *out, pl_walk_found *found) {
@@ -40,17 +43,14 @@ planc_status pl_walk_first(const planc_evaluator *evaluator, pl_walk_maker maker
     PLANC_TRY(try_attempt(evaluator, maker, &attempts[found->number], out, &found->room, &fits));
     if (fits) break;
   }
-  if (!fits) {
-    found->room = (pl_walk_room){PL_ROOM_NONE, PL_RECEIVES_LATE};
-    return maker(evaluator->problem, attempts[n - 1].context, found->room, out);
-  }
+  if (!fits) return make_without_room(evaluator, maker, attempts[n - 1].context, out, &found->room);
   const void *context = attempts[found->number].context;
   int64_t best_ns = NOT_KNOWN;
   for (int32_t k = found->number + 1; k < n && attempts[k].context == context; k++) {
     planc_candidate other = {0};
     pl_walk_room room;
     bool faster = false;
-    if (!compares(evaluator->problem)) break;
+    if (!receives(evaluator->problem) || evaluator->problem->terms.first_will_do) break;
     planc_status status = try_attempt(evaluator, maker, &attempts[k], &other, &room, &fits);
     if (!status && fits) status = take_faster(evaluator, out, &best_ns, &other, &faster);
     planc_candidate_free(&other);
@@ -86,11 +86,15 @@ static planc_status take_faster(const planc_evaluator *evaluator, planc_candidat
   PLANC_TRY(evaluator->time(evaluator, other, &ns));
   *out_is = ns < *best_ns;
   if (!*out_is) return NULL;
-  planc_candidate slower = *best;
-  *best = *other;
-  *other = slower;
+  exchange(best, other);
   *best_ns = ns;
   return NULL;
+}
+
+static void exchange(planc_candidate *a, planc_candidate *b) {
+  planc_candidate c = *a;
+  *a = *b;
+  *b = c;
 }
 
 /* --- One attempt -------------------------------------------------------------------------------------------------- */
@@ -98,8 +102,12 @@ static planc_status take_faster(const planc_evaluator *evaluator, planc_candidat
 static bool is_limited(int64_t room);
 static planc_status judge(const planc_evaluator *evaluator, int64_t room, const planc_candidate *candidate,
                           bool *out_fits, int64_t *out_peak);
+static planc_status receive(const planc_evaluator *evaluator, pl_walk_maker maker, const void *context,
+                            planc_candidate *best, pl_walk_room *room, bool *fits);
+static planc_status take_if_better(const planc_evaluator *evaluator, planc_candidate *best, int64_t *best_ns,
+                                   planc_candidate *other, int64_t room, bool *best_fits, bool *out_taken);
 
-/* It receives late first, with which it takes least. */
+/* What is received late takes the fewest live bytes. */
 planc_status pl_walk_try(const planc_evaluator *evaluator, pl_walk_maker maker, const void *context, int64_t room,
                          planc_candidate *out, pl_walk_room *out_room, bool *out_fits) {
   int64_t budget = evaluator->problem->terms.budgets[PLANC_MEMORY_DEVICE], peak;
@@ -108,11 +116,23 @@ planc_status pl_walk_try(const planc_evaluator *evaluator, pl_walk_maker maker, 
     *out_room = (pl_walk_room){search.room, PL_RECEIVES_LATE};
     PLANC_TRY(maker(evaluator->problem, context, *out_room, out));
     PLANC_TRY(judge(evaluator, search.room, out, out_fits, &peak));
-    if (*out_fits) return pl_walk_receive(evaluator, maker, context, out, out_room);
+    if (*out_fits || peak > budget) PLANC_TRY(receive(evaluator, maker, context, out, out_room, out_fits));
+    if (*out_fits) return NULL;
     planc_candidate_free(out);
     /* Less room does not help where it is the host that lacks memory. */
   } while (is_limited(room) && peak > budget && pl_room_search_down(&search, peak - budget));
   return NULL;
+}
+
+static planc_status make_without_room(const planc_evaluator *evaluator, pl_walk_maker maker, const void *context,
+                                      planc_candidate *out, pl_walk_room *out_room) {
+  bool fits;
+  int64_t peak;
+  *out_room = (pl_walk_room){PL_ROOM_NONE, PL_RECEIVES_LATE};
+  PLANC_TRY(maker(evaluator->problem, context, *out_room, out));
+  if (!receives(evaluator->problem)) return NULL;
+  PLANC_TRY(judge(evaluator, PL_ROOM_NONE, out, &fits, &peak));
+  return receive(evaluator, maker, context, out, out_room, &fits);
 }
 
 static bool is_limited(int64_t room) {
@@ -132,26 +152,49 @@ static planc_status judge(const planc_evaluator *evaluator, int64_t room, const 
   return NULL;
 }
 
-static bool compares(const planc_problem *problem) {
-  return problem->terms.gpus > 1 && planc_graph_has_backward(problem->job.graph) && !problem->terms.first_will_do;
+static bool receives(const planc_problem *problem) {
+  return problem->terms.gpus > 1 && planc_graph_has_backward(problem->job.graph);
 }
 
 planc_status pl_walk_receive(const planc_evaluator *evaluator, pl_walk_maker maker, const void *context,
                              planc_candidate *late, pl_walk_room *room) {
+  bool fits = true;
+  return receive(evaluator, maker, context, late, room, &fits);
+}
+
+/* pl_walk_receive of a candidate that need not fit: *fits, of it and then of what is taken. Where it does not,
+ * addresses may have left gaps that they do not leave for what is received otherwise. */
+static planc_status receive(const planc_evaluator *evaluator, pl_walk_maker maker, const void *context,
+                            planc_candidate *best, pl_walk_room *room, bool *fits) {
   static const pl_reception ways[] = {PL_RECEIVES_FIRST, PL_RECEIVES_EARLY, PL_RECEIVES_BESIDE};
-  int64_t best_ns = NOT_KNOWN;
-  for (size_t k = 0; compares(evaluator->problem) && k < sizeof ways / sizeof *ways; k++) {
+  const planc_terms *terms = &evaluator->problem->terms;
+  int64_t best_ns = NOT_KNOWN, live = 0;
+  if (!receives(evaluator->problem)) return NULL;
+  if (!*fits) PLANC_TRY(evaluator->live(evaluator, best, &live));
+  if (live > terms->budgets[PLANC_MEMORY_DEVICE]) return NULL;
+  for (size_t k = 0; !(*fits && terms->first_will_do) && k < sizeof ways / sizeof *ways; k++) {
     pl_walk_room by = {room->bytes, ways[k]};
     planc_candidate other = {0};
-    bool fits = false, faster = false;
-    int64_t peak;
+    bool taken = false;
     if (by.reception == PL_RECEIVES_FIRST && !is_limited(by.bytes)) continue; /* it is early then */
     planc_status status = maker(evaluator->problem, context, by, &other);
-    if (!status) status = judge(evaluator, by.bytes, &other, &fits, &peak);
-    if (!status && fits) status = take_faster(evaluator, late, &best_ns, &other, &faster);
+    if (!status) status = take_if_better(evaluator, best, &best_ns, &other, by.bytes, fits, &taken);
     planc_candidate_free(&other);
     PLANC_TRY(status);
-    if (faster) *room = by;
+    if (taken) *room = by;
   }
+  return NULL;
+}
+
+/* Exchanges the two if the other one fits, and `best` does not or takes more time. */
+static planc_status take_if_better(const planc_evaluator *evaluator, planc_candidate *best, int64_t *best_ns,
+                                   planc_candidate *other, int64_t room, bool *best_fits, bool *out_taken) {
+  int64_t peak;
+  bool fits;
+  PLANC_TRY(judge(evaluator, room, other, &fits, &peak));
+  if (!fits) return NULL;
+  if (*best_fits) return take_faster(evaluator, best, best_ns, other, out_taken);
+  exchange(best, other);
+  *best_fits = *out_taken = true;
   return NULL;
 }

@@ -348,6 +348,103 @@ START_TEST(vdnn_dyn_takes_the_first_attempt_that_is_said_to_fit) {
 }
 END_TEST
 
+/* --- Ways to receive ---------------------------------------------------------------------------------------------- */
+
+/* Candidates that say by `sub_batch` with what they are made. */
+enum { ROOM_UNLIMITED, ROOM_LIMITED, ROOM_NONE, N_ROOMS, N_WAYS = PL_RECEIVES_FIRST + 1 };
+
+static planc_status make_tagged(const planc_problem *of, const void *context, pl_walk_room room, planc_candidate *out) {
+  (void)of;
+  (void)context;
+  int kind = room.bytes == PL_ROOM_UNLIMITED ? ROOM_UNLIMITED : room.bytes == PL_ROOM_NONE ? ROOM_NONE : ROOM_LIMITED;
+  *out = (planc_candidate){.sub_batch = kind * N_WAYS + (int)room.reception};
+  return NULL;
+}
+
+static unsigned fitting; /* a bit for each tag */
+static bool is_fitting(const planc_candidate *candidate) {
+  return fitting >> candidate->sub_batch & 1;
+}
+
+static int64_t way_ns[N_WAYS]; /* by reception */
+static int64_t by_way(const planc_candidate *candidate) {
+  return way_ns[candidate->sub_batch % N_WAYS];
+}
+
+/* Which of those that fit in a kind of room: the fastest; of equal ones, or where the first will do, the first in the
+ * order in which they are tried. -1: none. */
+static int expected_way(int kind, bool first_will_do) {
+  static const int order[] = {PL_RECEIVES_LATE, PL_RECEIVES_FIRST, PL_RECEIVES_EARLY, PL_RECEIVES_BESIDE};
+  int found = -1;
+  for (int k = 0; k < N_WAYS; k++) {
+    bool fits = fitting >> (kind * N_WAYS + order[k]) & 1;
+    if (!fits || (order[k] == PL_RECEIVES_FIRST && kind != ROOM_LIMITED)) continue;
+    if (found < 0 || (!first_will_do && way_ns[order[k]] < way_ns[found])) found = order[k];
+  }
+  return found;
+}
+
+/* Of several GPUs, whichever of the ways fit, also where what is received late does not. */
+START_TEST(the_fastest_way_to_receive_that_fits_is_taken) {
+  static const int64_t rooms[N_ROOMS] = {PL_ROOM_UNLIMITED, 1 << 20, PL_ROOM_NONE};
+  problem.terms.gpus = 2;
+  problem.terms.first_will_do = _i / N_ROOMS;
+  says.fits = is_fitting;
+  says.ns = by_way;
+  for (unsigned ways = 0; ways < 1u << N_WAYS; ways++) {
+    for (int times = 0; times < 256; times++) {
+      planc_candidate candidate = {0};
+      pl_walk_room room;
+      bool fits;
+      for (int w = 0; w < N_WAYS; w++) way_ns[w] = 1 + (times >> (2 * w) & 3);
+      fitting = ways << (_i % N_ROOMS * N_WAYS);
+      int way = expected_way(_i % N_ROOMS, problem.terms.first_will_do);
+      ok(pl_walk_try(&sayer, make_tagged, NULL, rooms[_i % N_ROOMS], &candidate, &room, &fits));
+      ck_assert_int_eq(fits, way >= 0);
+      if (fits) ck_assert_int_eq(candidate.sub_batch % N_WAYS, way);
+      if (fits) ck_assert_int_eq((int)room.reception, way);
+      planc_candidate_free(&candidate);
+    }
+  }
+}
+END_TEST
+
+/* Of one GPU what is received late is all that there is. */
+START_TEST(one_gpu_receives_nothing) {
+  says.fits = is_fitting;
+  says.ns = by_way;
+  for (int w = 0; w < N_WAYS; w++) way_ns[w] = 10 - w;
+  for (unsigned ways = 0; ways < 1u << N_WAYS; ways++) {
+    planc_candidate candidate = {0};
+    pl_walk_room room;
+    bool fits;
+    fitting = ways << (ROOM_LIMITED * N_WAYS);
+    ok(pl_walk_try(&sayer, make_tagged, NULL, 1 << 20, &candidate, &room, &fits));
+    ck_assert_int_eq(fits, ways >> PL_RECEIVES_LATE & 1);
+    planc_candidate_free(&candidate);
+  }
+}
+END_TEST
+
+/* The last resort is baseline algorithms, with whatever way to receive fits, else late, of which it is told. */
+START_TEST(without_room_another_way_to_receive_may_fit) {
+  static const pl_reception ways[] = {PL_RECEIVES_LATE, PL_RECEIVES_EARLY, PL_RECEIVES_BESIDE, PL_RECEIVES_LATE};
+  problem.terms.gpus = 2;
+  says.fits = is_fitting;
+  says.ns = by_way;
+  for (int k = 0; k < 4; k++) {
+    planc_candidate candidate = {0};
+    fitting = k < 3 ? 1u << (ROOM_NONE * N_WAYS + (int)ways[k]) : 0;
+    ok(pl_walk_fit(&sayer, make_tagged, NULL, &candidate));
+    ck_assert_int_eq(candidate.sub_batch, ROOM_NONE * N_WAYS + (int)ways[k]);
+    ck_assert_str_eq(candidate.explanation, "ops have their baseline algorithms, as faster ones do not fit");
+    planc_candidate_free(&candidate);
+  }
+}
+END_TEST
+
+/* --- Feedback ----------------------------------------------------------------------------------------------------- */
+
 static const int64_t *turns;
 static int64_t by_turns(const planc_candidate *candidate) {
   (void)candidate;
@@ -516,6 +613,9 @@ int main(void) {
   tcase_add_test(tests, recomputes_have_a_time);
   tcase_add_test(tests, modnn_takes_the_rounds_that_are_said_to_be_fastest);
   tcase_add_test(tests, vdnn_dyn_takes_the_first_attempt_that_is_said_to_fit);
+  tcase_add_loop_test(tests, the_fastest_way_to_receive_that_fits_is_taken, 0, 2 * N_ROOMS);
+  tcase_add_test(tests, one_gpu_receives_nothing);
+  tcase_add_test(tests, without_room_another_way_to_receive_may_fit);
   tcase_add_test(tests, capuchin_learns_while_it_is_said_to_help);
   tcase_add_test(tests, failures_are_passed_on);
   tcase_add_test(tests, plans_have_the_bounds_of_their_candidates);

@@ -178,6 +178,29 @@ START_TEST(plans_for_several_gpus_are_right) {
 }
 END_TEST
 
+/* A plan without swaps that is faster states what the user asked for, and not how it was found. */
+START_TEST(a_plan_without_swaps_states_what_was_asked) {
+  planc_graph *forward, *graph;
+  planc_plan *plan;
+  ok(planc_graph_read("graphs/lenet-digits.yaml", &forward));
+  ok(planc_graph_train(forward, PLANC_MOMENTUM, &graph));
+  planc_graph_free(forward);
+  planc_problem problem = {.job.graph = graph,
+                           .job.profile = profile,
+                           .job.batch = 16,
+                           .job.swap_rate = 100000,
+                           .terms.gpus = 4,
+                           .terms.shared_link = true,
+                           .terms.budgets = {280 << 10, -1}};
+  ok(planc_make_plan(&problem, planc_policy_find("tensile"), &plan));
+  ck_assert_ptr_nonnull(strstr(plan->explanation, "without swaps"));
+  ck_assert_int_eq(plan->settings.swap_rate, 100000);
+  ck_assert_int_eq(plan->settings.no_swap, 0);
+  planc_plan_free(plan);
+  planc_graph_free(graph);
+}
+END_TEST
+
 /* These let params and state leave the device. */
 static bool parks(const planc_policy *policy) {
   static const char *const names[] = {"best", "tensile", "window"};
@@ -338,6 +361,7 @@ int main(void) {
   tcase_set_timeout(tests, 300);
   tcase_add_unchecked_fixture(tests, read_profile, free_profile);
   tcase_add_loop_test(tests, plans_of_random_graphs_are_right, 0, GRAPHS);
+  tcase_add_test(tests, a_plan_without_swaps_states_what_was_asked);
   tcase_add_loop_test(tests, plans_for_several_gpus_are_right, 0, GRAPHS_ON_GPUS);
   tcase_add_loop_test(tests, no_policy_goes_below_the_lower_bound, 0, GRAPHS);
   tcase_add_loop_test(tests, modnn_reaches_its_lower_bound, 0, GRAPHS);
