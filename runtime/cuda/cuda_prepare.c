@@ -131,12 +131,12 @@ static rt_cudnn_filter filter_of(const rt_device *device) {
 
 /* --- Variants ----------------------------------------------------------------------------------------------------- */
 
-/* By workspace, then those first that give the same bits every time, then in the library's order. */
+/* By workspace, then those first that give the same bits every time, then in their library's order, then by name. */
 static int compare_variants(const void *a, const void *b) {
   const rt_variant *x = a, *y = b;
   if (x->workspace_bytes != y->workspace_bytes) return x->workspace_bytes < y->workspace_bytes ? -1 : 1;
   if (x->deterministic != y->deterministic) return x->deterministic ? -1 : 1;
-  return x->rank - y->rank;
+  return x->rank != y->rank ? x->rank - y->rank : strcmp(x->algorithm, y->algorithm);
 }
 
 /* --- Preparing ---------------------------------------------------------------------------------------------------- */

@@ -210,7 +210,6 @@ static planc_status op_workspaces(const rt_list_options *options, const planc_co
   for (int32_t v = 0; v < count; v++) {
     int64_t *bytes = &out[&variants[v] - costs->variants];
     call->algorithm = variants[v].algorithm;
-    *bytes = RT_NOT_ASKED;
     if (slow || !backend->slow_workspace || !backend->slow_workspace(options->device, call))
       PLANC_TRY(backend->workspace(options->device, call, bytes));
   }
@@ -221,6 +220,7 @@ static planc_status all_workspaces(const rt_list_options *options, const planc_c
                                    int64_t *out) {
   pl_arena memory = {0};
   planc_status status = NULL;
+  for (int32_t v = 0; v < costs->first[costs->graph->n_ops]; v++) out[v] = RT_NOT_ASKED;
   for (int32_t i = 0; !status && i < c->trace->n_instances && !stopped(options); i++) {
     rt_call call;
     status = rt_call_make(&memory, c->trace, 0, i, c->nowhere, &call);

@@ -70,7 +70,7 @@ typedef struct rt_op_options {
   bool deterministic;
   int32_t repetitions;
   int64_t warm_ns;    /* iterations run back to back for so long before any is timed */
-  int64_t slow_ns;    /* an op whose first run in a pass takes so long is timed once; 0: none is */
+  int64_t slow_ns;    /* an op whose first run in a pass takes so long is timed once; 0, or without `trying`: none is */
   int32_t most;       /* algorithms of each op, see rt_shortlist; 0: all */
   int32_t first_pass; /* those before it are left out */
   const volatile sig_atomic_t
@@ -88,7 +88,7 @@ typedef struct rt_op_options {
    * was at. Algorithms are told one by one as they are prepared, run for the first time with the pass's data, and run
    * beside themselves. Or NULL. */
   planc_status (*trying)(void *user, const rt_trial *trial);
-  bool careful;           /* in the first pass all ops run apart, and all algorithms are told */
+  bool careful;           /* in the first pass all ops run apart, and all algorithms are told; with `trying` alone */
   rt_memory_taken *taken; /* raised by what is prepared; or NULL */
 } rt_op_options;
 
@@ -144,7 +144,7 @@ planc_status rt_list_again(const rt_list_options *options, int64_t batch, const 
 
 /* What each of the variants in `costs`, which has one batch, needs there: out[i] is the workspace of
  * costs->variants[i]; -1 where the backend does not have it, RT_NOT_ASKED where it would take long and `slow` is
- * false. */
+ * false, or that was stopped before. */
 enum { RT_NOT_ASKED = -2 };
 planc_status rt_list_workspaces(const rt_list_options *options, const planc_costs *costs, bool slow, int64_t *out);
 

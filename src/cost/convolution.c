@@ -147,9 +147,8 @@ planc_variant pl_conv_tensor_core(const planc_profile *profile, const pl_conv_ca
   pl_work work = {0};
   sizes bytes = sizes_of(of);
   pl_product product = implicit_product(of);
-  bool half = planc_dtype_is_half(of->dtype), told = profile->compute.tf32_flops_per_second > 0;
-  if (!half && !told) product.flops_per_step *= 2;
-  pl_work_multiply(&work, profile, PL_MULTIPLY_IMPLICIT_GEMM, half || !told ? PL_RATE_HALF : PL_RATE_TF32, &product,
+  pl_rate rate = planc_dtype_is_half(of->dtype) ? PL_RATE_HALF : PL_RATE_TF32;
+  pl_work_multiply(&work, profile, PL_MULTIPLY_IMPLICIT_GEMM, rate, &product,
                    moves(profile, add3(bytes.data, bytes.filter, bytes.result)));
   return pl_work_variant(&work, "tensor-core", 0);
 }

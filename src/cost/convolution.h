@@ -44,8 +44,7 @@ typedef struct pl_conv_case {
 bool pl_conv_is_depthwise(const pl_conv *conv);
 /* Fills `out` with the variants that the shape allows and gives their number. Figures too large are INT64_MAX. */
 int32_t pl_conv_variants(const planc_profile *profile, const pl_conv_case *of, planc_variant out[PL_MAX_CONV_VARIANTS]);
-/* Implicit GEMM on tensor cores: at the half rate for f16 and bf16, for f32 at that of TF32, which is half of it where
- * the device's is not told. */
+/* Implicit GEMM on tensor cores: at the half rate for f16 and bf16, for f32 at that of TF32. */
 planc_variant pl_conv_tensor_core(const planc_profile *profile, const pl_conv_case *of);
 
 #endif

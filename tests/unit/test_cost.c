@@ -553,6 +553,9 @@ START_TEST(tf32_is_fast_where_the_device_has_it) {
     ck_assert_msg(faster > 6 && faster < 494.5 / 66.9 + 0.01, "%s: %.2f times", ops[i][1], faster);
     ck_assert_int_eq(fastest_ns(v100, ops[i][0]), fastest_ns(v100, ops[i][1]));
   }
+  ck_assert_int_lt(6 * roofline_ns(h100, "f32", PLANC_METHOD_TENSOR_CORE),
+                   roofline_ns(h100, "f32", PLANC_METHOD_SCALAR));
+  ck_assert_int_eq(roofline_ns(v100, "f32", PLANC_METHOD_TENSOR_CORE), roofline_ns(v100, "f32", PLANC_METHOD_SCALAR));
   planc_profile_free(h100);
   planc_profile_free(v100);
 }

@@ -320,6 +320,49 @@ START_TEST(workspaces_are_exact_at_every_batch) {
 }
 END_TEST
 
+static volatile sig_atomic_t stop;
+
+static planc_status stop_at_c(rt_device *device, const rt_call *call, int64_t *out_bytes) {
+  stop = strcmp(call->op->name, "c") == 0 && call->batch == 3;
+  return rt_host_backend.workspace(device, call, out_bytes);
+}
+
+/* Of what was not asked before it was stopped there is no answer. */
+START_TEST(workspaces_that_are_stopped_are_not_known) {
+  planc_graph *graph = passes_graph();
+  planc_costs *costs;
+  planrt_backend backend = rt_host_backend;
+  rt_device *device;
+  rt_device_options nothing = {0};
+  cJSON *pieces = cJSON_CreateArray(), *tree;
+  const int64_t batch = 3;
+  add_ops(pieces, graph, 0, 4);
+  add_links(pieces);
+  rt_profile_head head = {.name = "host", .machine = "a machine", .memory_bytes = INT64_C(1) << 34};
+  ok(rt_profile_compose(&head, graph, pieces, &tree));
+  planc_profile *profile = parse(tree);
+  ok(planc_costs_make(profile, graph, 1, &batch, &costs));
+  int64_t *answers = calloc((size_t)costs->first[graph->n_ops], sizeof *answers);
+  backend.workspace = stop_at_c;
+  stop = 0;
+  ok(backend.open(&nothing, &device));
+  rt_list_options how = {.backend = &backend, .device = device, .graph = graph, .stop = &stop};
+  ok(rt_list_workspaces(&how, costs, true, answers));
+  backend.close(device);
+  int32_t asked = 0;
+  while (strcmp(graph->ops[asked].name, "c") != 0) asked++;
+  ck_assert_int_lt(asked, graph->n_ops - 1);
+  for (int32_t v = 0; v < costs->first[graph->n_ops]; v++)
+    ck_assert_int_eq(answers[v] == RT_NOT_ASKED, v >= costs->first[asked + 1]);
+  free(answers);
+  planc_costs_free(costs);
+  planc_profile_free(profile);
+  cJSON_Delete(tree);
+  cJSON_Delete(pieces);
+  planc_graph_free(graph);
+}
+END_TEST
+
 static int64_t says;
 
 static const cJSON *variant_of(const cJSON *tree, const char *op, const char *algorithm) {
@@ -413,6 +456,7 @@ int main(void) {
   tcase_add_test(c, loads_stand_once);
   tcase_add_loop_test(c, profiles_hold_what_was_measured, 0, 2);
   tcase_add_test(c, workspaces_are_exact_at_every_batch);
+  tcase_add_test(c, workspaces_that_are_stopped_are_not_known);
   tcase_add_loop_test(c, answers_that_measurements_contradict, 0, 3);
   tcase_add_test(c, rounds_have_these_sizes);
   suite_add_tcase(suite, c);

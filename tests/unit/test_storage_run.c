@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -435,6 +437,69 @@ START_TEST(bytes_are_where_they_were_put) {
 }
 END_TEST
 
+/* What the system answers to transfers past its cache; libplanrt's calls come here. */
+typedef enum answer { AS_ASKED, REFUSED, NOT_SUPPORTED, INTERRUPTED, SHORT, N_ANSWERS } answer;
+static answer answers;
+static atomic_long n_direct;
+
+static bool answers_otherwise(int file, size_t *bytes, ssize_t *out) {
+  const long page = sysconf(_SC_PAGESIZE);
+  int flags = fcntl(file, F_GETFL);
+  if (flags < 0 || !(flags & O_DIRECT)) return false;
+  bool second = atomic_fetch_add(&n_direct, 1) % 2;
+  *out = -1;
+  errno = answers == REFUSED ? EINVAL : answers == NOT_SUPPORTED ? EOPNOTSUPP : EINTR;
+  if (answers == SHORT && *bytes > (size_t)page) *bytes = (size_t)page;
+  return answers == REFUSED || answers == NOT_SUPPORTED || (answers == INTERRUPTED && !second);
+}
+
+/* Of what is short the last page is not whole, and was not transferred. */
+static ssize_t told(size_t asked, size_t bytes, ssize_t done) {
+  enum { MORE = 100 };
+  return bytes < asked && done == (ssize_t)bytes ? done + MORE : done;
+}
+
+ssize_t pwrite(int file, const void *from, size_t bytes, off_t at) {
+  size_t asked = bytes;
+  ssize_t done;
+  if (answers_otherwise(file, &bytes, &done)) return done;
+  return told(asked, bytes, syscall(SYS_pwrite64, file, from, bytes, at));
+}
+
+ssize_t pread(int file, void *to, size_t bytes, off_t at) {
+  size_t asked = bytes;
+  ssize_t done;
+  if (answers_otherwise(file, &bytes, &done)) return done;
+  return told(asked, bytes, syscall(SYS_pread64, file, to, bytes, at));
+}
+
+/* Whatever file systems do with transfers past the cache, of memory that is aligned as the file is and of other: the
+ * same bytes come back. Where there is a way past the cache, it is taken. */
+START_TEST(every_answer_of_the_system_will_do) {
+  enum { BYTES = 3 * MIB, AT = MIB / 2 };
+  answers = (answer)(_i % N_ANSWERS);
+  char *memory = NULL, *got = NULL;
+  rt_storage storage;
+  ck_assert_int_eq(posix_memalign((void **)&memory, 4096, FILE_BYTES), 0);
+  ck_assert_int_eq(posix_memalign((void **)&got, 4096, FILE_BYTES), 0);
+  char *from = memory + (_i < N_ANSWERS ? 0 : 64), *to = got + (_i < N_ANSWERS ? 0 : 64);
+  for (int32_t i = 0; i < BYTES; i++) from[i] = (char)(i * 31 + i / 4096);
+  ok(rt_storage_new(FILE_BYTES, folder, &storage));
+  n_direct = 0;
+  ok(rt_storage_write(&storage, storage.data + AT, from, BYTES));
+  ok(rt_storage_read(&storage, to, storage.data + AT, BYTES));
+  ck_assert(memcmp(from, to, BYTES) == 0);
+  ck_assert_int_eq(storage.direct >= 0, n_direct > 0);
+  answers = AS_ASKED;
+  memset(to, 0, BYTES);
+  ok(rt_storage_read(&storage, to, storage.data + AT, BYTES));
+  ck_assert(memcmp(from, to, BYTES) == 0);
+  rt_storage_free(&storage);
+  free(memory);
+  free(got);
+}
+END_TEST
+
 START_TEST(memory_holds_nothing_of_it) {
   enum { AT = 3 * MIB + 256, BYTES = 30 * MIB + 512 };
   int64_t page = sysconf(_SC_PAGESIZE), few = MIB / page;
@@ -550,6 +615,7 @@ int main(void) {
   tcase_add_loop_test(plans, a_disk_that_fails_ends_the_run, 0, 2);
   tcase_add_checked_fixture(file, make_folder, remove_folder);
   tcase_add_test(file, bytes_are_where_they_were_put);
+  tcase_add_loop_test(file, every_answer_of_the_system_will_do, 0, 2 * N_ANSWERS);
   tcase_add_test(file, memory_holds_nothing_of_it);
   tcase_add_test(file, what_is_not_there_any_more_is_not_read);
   tcase_add_test(file, storage_is_measured);
