@@ -20,6 +20,7 @@
 #include "planner/make_plan.h"
 #include "planner/plan_steps.h"
 #include "util/emit.h"
+#include "util/math.h"
 #include "util/size.h"
 
 enum { WORTH = 1000, MAX_INSTANCES = 20000 };
@@ -73,7 +74,7 @@ planc_status pl_make_best(const planc_problem *problem, planc_plan **out) {
 
 static planc_status least_time(best *b, int64_t size) {
   const planc_workload *job = &b->problem.job;
-  return pl_ideal_of_rounds(job->profile, job->graph, job->batch, size, &b->least_ns);
+  return pl_ideal_of_rounds(job->profile, job->graph, job->batch, pl_min(size, job->batch), &b->least_ns);
 }
 
 static planc_status ask_all(best *b) {

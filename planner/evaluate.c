@@ -81,7 +81,7 @@ static planc_status place_away(const planc_candidate *candidate, places *out) {
   PLANC_TRY(planc_schedule_finish(candidate->schedule));
   PLANC_TRY(pl_slots_make(&out->arena, candidate->schedule, NULL, NULL, &out->addresses.away));
   int64_t host_bytes = out->addresses.away.arena_bytes[planc_schedule_host(candidate->schedule)];
-  out->host_bytes = pl_muldiv_ceil(host_bytes, planc_trace_replicas(candidate->trace), 1);
+  out->host_bytes = pl_mul_saturate(host_bytes, planc_trace_replicas(candidate->trace));
   return NULL;
 }
 

@@ -12,7 +12,7 @@ int64_t rt_arenas(const planc_plan *plan, planc_memory_kind kind) {
   for (int32_t m = 0; m < plan->n_memories; m++)
     if (plan->memories[m].kind == kind && plan->memories[m].arena_bytes > 0)
       sum = pl_add_saturate(sum, plan->memories[m].arena_bytes);
-  return pl_muldiv_ceil(sum, planc_plan_replicas(plan), 1);
+  return pl_mul_saturate(sum, planc_plan_replicas(plan));
 }
 
 static int64_t homes(const planrt_session *session) {
@@ -20,7 +20,7 @@ static int64_t homes(const planrt_session *session) {
   int64_t sum = 0;
   for (int32_t b = 0; b < trace->n_buffers; b++)
     if (trace->buffers[b].flags & PLANC_BUFFER_PERSISTENT) sum = pl_add_saturate(sum, trace->buffers[b].bytes);
-  return pl_muldiv_ceil(sum, planc_trace_replicas(trace), 1);
+  return pl_mul_saturate(sum, planc_trace_replicas(trace));
 }
 
 /* Its workspaces are not known yet. */

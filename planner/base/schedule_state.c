@@ -311,7 +311,7 @@ planc_variant planc_adding_variant(const planc_trace *trace, const planc_profile
   int64_t add_ns = planc_costs_add_ns(profile, trace->buffers[trace->accesses[it->first_access].buffer].bytes);
   int32_t n_added = it->role == PLANC_ROLE_EXCHANGE ? planc_trace_replicas(trace) - 1 : 1;
   return (planc_variant){
-      .algorithm = "add", .time_ns = pl_muldiv_ceil(add_ns, n_added, 1), .busy_ppm = 1000000, .deterministic = true};
+      .algorithm = "add", .time_ns = pl_mul_saturate(add_ns, n_added), .busy_ppm = 1000000, .deterministic = true};
 }
 
 planc_variant planc_schedule_variant(const planc_schedule *s, const planc_command *command) {

@@ -74,7 +74,7 @@ planc_status pl_walk_start_rounds(pl_walk *walk, const planc_problem *problem, i
 typedef planc_status (*pl_walk_runner)(pl_walk *walk, void *context);
 /* Call this behind pl_walk_start, once. It calls `run`, and does so twice where other replicas send and what they send
  * is received first, early or beside the rest. Before the second time the walk starts anew, so that all its fields but
- * `online` are those of pl_walk_start; `run` resets what it keeps in `context`. */
+ * `online` and what is received are those of pl_walk_start; `run` resets what it keeps in `context`. */
 planc_status pl_walk_run(pl_walk *walk, pl_walk_runner run, void *context);
 
 /* What a runner calls. The first states the boundary: buffer b starts the period on the host if away[b], else on the

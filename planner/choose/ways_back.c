@@ -8,7 +8,7 @@ int64_t pl_fetch_ns(const planc_link links[PLANC_N_ROUTES], const planc_trace *t
   const planc_link *link = &links[PLANC_ROUTE_H2D];
   const planc_buffer *it = &trace->buffers[buffer];
   if (it->peer < 0) return planc_link_ns(link, it->bytes);
-  return pl_muldiv_ceil(planc_link_ns(link, trace->buffers[it->peer].bytes), trace->jobs[it->job].replicas - 1, 1);
+  return pl_mul_saturate(planc_link_ns(link, trace->buffers[it->peer].bytes), trace->jobs[it->job].replicas - 1);
 }
 
 int64_t pl_offload_ns(const planc_link links[PLANC_N_ROUTES], const planc_trace *trace, int32_t buffer) {

@@ -53,7 +53,7 @@ static planc_status fill(const filling *f, const char *policy, int16_t *stream_o
   for (int32_t j = 0; j < f->trace->n_jobs; j++) {
     const planc_job *job = &f->trace->jobs[j];
     int64_t ns = planc_costs_ideal(planc_schedule_costs(f->schedule, j), job->graph, job->batch);
-    plan->predicted.jobs[j].ideal_ns = pl_muldiv_ceil(ns, job->iterations, 1);
+    plan->predicted.jobs[j].ideal_ns = pl_mul_saturate(ns, job->iterations);
     PLANC_TRY(pl_tables_check_predicted(plan->predicted.jobs[j].ideal_ns));
   }
   PLANC_TRY(make_memories(f));

@@ -110,10 +110,6 @@ planc_status pl_policy_vdnn_dyn(const planc_evaluator *evaluator, planc_candidat
   return dynamic(evaluator, pl_sub_batch_asked(evaluator->problem), out, &fits);
 }
 
-static bool limits_swaps(const planc_problem *problem) {
-  return problem->terms.settings.no_swap || problem->terms.budgets[PLANC_MEMORY_HOST] >= 0;
-}
-
 /* Everything stays, if that fits; else *out remains what it is, if it is anything. */
 static planc_status without_swaps(const planc_evaluator *evaluator, int64_t sub_batch, planc_candidate *out,
                                   bool *out_fits) {
@@ -131,7 +127,8 @@ static planc_status without_swaps(const planc_evaluator *evaluator, int64_t sub_
   return status;
 }
 
-/* vDNN_dyn: the order in which its implementation tries. */
+/* vDNN_dyn: the order in which its implementation tries; then what swaps nothing with fewer workspaces, since the host
+ * may have no room, and offloads may leave gaps. */
 static planc_status dynamic(const planc_evaluator *evaluator, int64_t sub_batch, planc_candidate *out, bool *out_fits) {
   static const vdnn_attempt attempts[] = {{OFFLOAD_NONE, PERFORMANCE_OPTIMAL},
                                           {OFFLOAD_CONV, PERFORMANCE_OPTIMAL},
@@ -143,8 +140,7 @@ static planc_status dynamic(const planc_evaluator *evaluator, int64_t sub_batch,
   *out_fits = false;
   if (!evaluator->problem->terms.settings.no_swap)
     PLANC_TRY(first_that_fits(evaluator, sub_batch, attempts, MAX_ATTEMPTS, out, out_fits));
-  if (*out_fits || !limits_swaps(evaluator->problem)) return NULL;
-  return without_swaps(evaluator, sub_batch, out, out_fits);
+  return *out_fits ? NULL : without_swaps(evaluator, sub_batch, out, out_fits);
 }
 
 static planc_status in_one_round(const planc_evaluator *evaluator, planc_status reason, planc_candidate *out);

@@ -101,7 +101,7 @@ static planc_status make_copy(const making *m, const planc_instr *instr, sim_ste
   assert(step->route < PLANC_N_ROUTES); /* a link leads from a memory to another */
   step->to_gpu = m->plan->memories[to].kind == PLANC_MEMORY_DEVICE;
   step->time_ns = planc_link_ns(&m->plan->links[link].cost, instr->bytes);
-  if (instr->peers) step->time_ns = pl_muldiv_ceil(step->time_ns, planc_plan_replicas(m->plan) - 1, 1);
+  if (instr->peers) step->time_ns = pl_mul_saturate(step->time_ns, planc_plan_replicas(m->plan) - 1);
   return NULL;
 }
 

@@ -219,7 +219,7 @@ planc_status rt_cuda_replay(rt_device *device, const rt_launch *launch, int64_t 
 
 planc_status rt_cuda_variants(rt_device *device, const rt_call *call, rt_variant *out, int32_t *out_count);
 planc_status rt_cuda_workspace(rt_device *device, const rt_call *call, int64_t *out_bytes);
-/* That of the call's algorithm, if it is cuDNN's, which has to build a plan. */
+/* Whether rt_cuda_workspace takes long: for cuDNN's algorithms it builds a plan. */
 bool rt_cuda_slow_workspace(const rt_device *device, const rt_call *call);
 planc_status rt_cuda_prepare(rt_device *device, rt_call *call);
 void rt_cuda_prepared_free(rt_device *device);

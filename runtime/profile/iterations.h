@@ -24,9 +24,9 @@ void rt_iterations_close(rt_iterations *iterations);
 /* Brings parameters and samples to a resident executor of the trace: once, iterations find them there. */
 planc_status rt_iterations_load(const rt_iterations *iterations, rt_resident *resident);
 /* Runs iterations for as long as the options say, one at least, and behind them without a pause those that are timed.
- * The very first has its ops apart, each over before the next begins: what fails is then known. An op that took long in
- * it runs once more only, in the last that is timed: others are not to wait for an algorithm that is of no use.
- * *out_whole is false when it was stopped: then nothing has been measured. */
+ * With `before` the very first has its ops apart, each over before the next begins: what fails is then known. An op
+ * that took long in it runs once more only, in the last that is timed: others are not to wait for an algorithm of no
+ * use. *out_whole is false when it was stopped: then nothing has been measured. */
 planc_status rt_iterations_time(rt_iterations *iterations, rt_resident *resident, bool *out_whole);
 /* Of what was timed last; once only. */
 rt_statistic rt_iterations_statistic(const rt_iterations *iterations, int32_t instance);

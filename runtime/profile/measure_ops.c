@@ -6,6 +6,7 @@
 
 #include "runtime/profile/iterations.h"
 #include "runtime/stop.h"
+#include "util/math.h"
 
 typedef struct candidates {
   int32_t count;
@@ -336,8 +337,8 @@ planc_status rt_prepare_again(const rt_op_options *options) {
 /* An op keeps a device of many processors busy by the share s when k of it at once take k s times as long as one. Asked
  * of k = 2, 4, 8 until it shows; an op that takes long fills the device. */
 static planc_status measure_busy(rt_resident *resident, int32_t instance, int64_t alone_ns, int64_t *out_ppm) {
-  enum { LONG_NS = 500000, ENOUGH_NS = 200000, MAX_TIMES = 16, PPM = 1000000 };
-  *out_ppm = PPM;
+  enum { LONG_NS = 500000, ENOUGH_NS = 200000, MAX_TIMES = 16 };
+  *out_ppm = PL_PPM;
   if (alone_ns >= LONG_NS) return NULL;
   int32_t times = alone_ns > ENOUGH_NS / MAX_TIMES ? (int32_t)(ENOUGH_NS / alone_ns) + 1 : MAX_TIMES;
   int64_t one;
@@ -346,7 +347,7 @@ static planc_status measure_busy(rt_resident *resident, int32_t instance, int64_
     int64_t many;
     PLANC_TRY(rt_resident_together(resident, instance, k, times, &many));
     int64_t ppm = (int64_t)(1e6 * (double)many / ((double)k * (double)one));
-    *out_ppm = ppm < 1 ? 1 : ppm > PPM ? PPM : ppm;
+    *out_ppm = pl_clamp(ppm, 1, PL_PPM);
     if (many > one + one / 10) return NULL;
   }
   return NULL;
@@ -358,12 +359,11 @@ static bool is_parallel(const op_bench *b) {
 
 /* 0: not known. */
 static planc_status busy_by_rule(const planrt_backend *backend, int64_t *out_ppm) {
-  enum { PPM = 1000000 };
   rt_device_info info;
   *out_ppm = 0;
   if (!backend->takes_one) return NULL;
   PLANC_TRY(backend->info(&info));
-  *out_ppm = PPM / (info.processors > 0 ? info.processors : 1);
+  *out_ppm = PL_PPM / (info.processors > 0 ? info.processors : 1);
   return NULL;
 }
 

@@ -11,7 +11,7 @@
 #include "util/json_tree.h"
 #include "util/math.h"
 
-enum { PPM = 1000000, IN_FLIGHT = 1024 };
+enum { IN_FLIGHT = 1024, MOST_KERNEL_NS = 1000000 };
 
 void rt_add_graph_hash(cJSON *object, const planc_graph *graph) {
   char text[24];
@@ -142,10 +142,10 @@ static void add_device(cJSON *root, const rt_profile_head *head, int64_t reserve
   pl_json_add_int(device, "reserved_bytes", reserved);
   pl_json_add_int(device, "launch_ns", rt_get_int(piece, "launch_ns"));
   pl_json_add_int(device, "in_flight", IN_FLIGHT);
-  int64_t duplex = PPM;
+  int64_t duplex = PL_PPM;
   for (int d = 0; d < 2; d++) {
     add_link(device, directions[d], &l->fitted[d]);
-    int64_t share = pl_muldiv_floor(l->alone_ns[d][l->n_sizes - 1], PPM, l->both_ns[d]);
+    int64_t share = pl_muldiv_floor(l->alone_ns[d][l->n_sizes - 1], PL_PPM, l->both_ns[d]);
     if (share < duplex) duplex = share > 0 ? share : 1;
   }
   cJSON *tier = s->n_sizes > 0 ? pl_json_add_object(device, "storage") : NULL;
@@ -173,7 +173,7 @@ static void find_extremes(const planc_graph *graph, const cJSON *pieces, double 
       if (ns < *out_kernel_ns) *out_kernel_ns = ns;
     }
   }
-  if (*out_kernel_ns > PPM) *out_kernel_ns = PPM;
+  if (*out_kernel_ns > MOST_KERNEL_NS) *out_kernel_ns = MOST_KERNEL_NS;
 }
 
 /* What planc needs to predict ops that were not measured; half of what was reached at best is assumed of them. */
@@ -194,11 +194,11 @@ static void add_compute(cJSON *root, const rt_profile_head *head, const planc_gr
   pl_json_add_int(compute, "kernel_ns", kernel_ns);
   pl_json_add_int(compute, "split_depth", 1);
   cJSON *efficiency = pl_json_add_object(root, "efficiency");
-  for (size_t i = 0; i < sizeof classes / sizeof *classes; i++) pl_json_add_int(efficiency, classes[i], PPM / 2);
+  for (size_t i = 0; i < sizeof classes / sizeof *classes; i++) pl_json_add_int(efficiency, classes[i], PL_PPM / 2);
   cJSON *multiply = pl_json_add_object(root, "multiply");
   for (size_t i = 0; i < sizeof products / sizeof *products; i++) {
     cJSON *product = pl_json_add_object(multiply, products[i]);
-    pl_json_add_int(product, "flops_ppm", PPM / 2);
+    pl_json_add_int(product, "flops_ppm", PL_PPM / 2);
     pl_json_add_int(product, "tile", 16);
     pl_json_add_int(product, "depth_overhead", 0);
   }
@@ -207,14 +207,14 @@ static void add_compute(cJSON *root, const rt_profile_head *head, const planc_gr
 enum { TENTHS = 10 }; /* of a per cent */
 
 static int64_t tenths_of(int64_t misfit_ppm) {
-  return pl_muldiv_ceil(misfit_ppm, (int64_t)100 * TENTHS, PPM);
+  return pl_muldiv_ceil(misfit_ppm, (int64_t)100 * TENTHS, PL_PPM);
 }
 
 static void add_origin_of_storage(cJSON *origin, const storage *s) {
   char text[240];
   int64_t write = tenths_of(s->misfit_ppm[RT_STORE]), read = tenths_of(s->misfit_ppm[RT_LOAD]);
   snprintf(text, sizeof text,
-           "measured by planrun profile --storage: lines through the times of section links, written back and not from "
+           "measured by planrun profile --storage: lines through the times of section links, to and from the disk, not "
            "the page cache; off by %" PRId64 ".%" PRId64 " %% and %" PRId64 ".%" PRId64 " %% at most",
            write / TENTHS, write % TENTHS, read / TENTHS, read % TENTHS);
   pl_json_add_string(origin, "device.storage", text);

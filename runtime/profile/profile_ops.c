@@ -8,8 +8,7 @@
 #include "runtime/profile/profile_file.h"
 #include "runtime/profile/profile_json.h"
 #include "util/json_tree.h"
-
-enum { PPM = 1000000 };
+#include "util/math.h"
 
 static bool add_pieces(const planc_graph *graph, const cJSON *pieces, int64_t load_ppm, cJSON **ops);
 static void add_point(cJSON *op, int64_t batch, const cJSON *time);
@@ -98,7 +97,7 @@ static cJSON *find_or_add(cJSON *variants, const char *algorithm) {
 
 /* What was not measured counts as all of the device. */
 static int64_t clamp_ppm(int64_t busy_ppm) {
-  return busy_ppm >= 1 && busy_ppm <= PPM ? busy_ppm : PPM;
+  return busy_ppm >= 1 && busy_ppm <= PL_PPM ? busy_ppm : PL_PPM;
 }
 
 /* Points ascend by batch. */

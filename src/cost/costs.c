@@ -363,7 +363,7 @@ static void order_variants(planc_variant *of, int32_t count) {
 int64_t planc_costs_add_ns(const planc_profile *profile, int64_t bytes) {
   pl_work work = {0};
   int64_t moved = pl_mul_saturate(bytes, 3);
-  pl_work_stream(&work, profile, false, 0, pl_traffic_of(profile, PLANC_CLASS_elementwise, moved),
+  pl_work_stream(&work, profile, PL_RATE_F32, 0, pl_traffic_of(profile, PLANC_CLASS_elementwise, moved),
                  pl_spread_of_bytes(profile, moved));
   return work.time_ns;
 }

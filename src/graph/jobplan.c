@@ -233,7 +233,7 @@ static void find_redirected(pl_job_plan *plan) {
 }
 
 static int64_t times(int64_t a, int64_t b) {
-  return pl_muldiv_ceil(a, b, 1);
+  return pl_mul_saturate(a, b);
 }
 static int64_t plus(int64_t a, int64_t b) {
   return pl_add_saturate(a, b);

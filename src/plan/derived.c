@@ -56,7 +56,7 @@ static int32_t job_of(const planc_plan *plan, const planc_instr *instr) {
 static void count_copy(const planc_plan *plan, const pl_acquired *acquired, const planc_instr *copy,
                        planc_job_predictions *job) {
   if (pl_memory_of_side(plan, acquired, copy->aux) == pl_memory_of_side(plan, acquired, copy->id)) return;
-  int64_t bytes = pl_muldiv_ceil(copy->bytes, copy->peers ? planc_plan_replicas(plan) - 1 : 1, 1);
+  int64_t bytes = pl_mul_saturate(copy->bytes, copy->peers ? planc_plan_replicas(plan) - 1 : 1);
   for (int r = 0; r < PLANC_N_ROUTES; r++) {
     int32_t end = pl_routes[r].arrives ? copy->id : copy->aux;
     if (!pl_side_is_in(plan, acquired, end, pl_routes[r].memory)) continue;
@@ -71,7 +71,7 @@ static void clear(planc_job_predictions *job) {
 
 /* What all replicas copy, and one GPU recomputes. */
 static void scale(planc_job_predictions *job, int32_t replicas, int32_t gpus) {
-  for (int r = 0; r < PLANC_N_ROUTES; r++) job->copied_bytes[r] = pl_muldiv_ceil(job->copied_bytes[r], replicas, 1);
+  for (int r = 0; r < PLANC_N_ROUTES; r++) job->copied_bytes[r] = pl_mul_saturate(job->copied_bytes[r], replicas);
   if (gpus > 1) job->recompute_ns /= gpus;
 }
 

@@ -38,7 +38,7 @@ int32_t pl_gpu_of_stream(const planc_plan *plan, int32_t stream) {
 
 int64_t pl_memory_peak(const planc_plan *plan, const planc_memory *memory) {
   int64_t arenas = memory->kind == PLANC_MEMORY_DEVICE ? 1 : planc_plan_replicas(plan);
-  return pl_add_saturate(pl_muldiv_ceil(memory->arena_bytes, arenas, 1), memory->reserved_bytes);
+  return pl_add_saturate(pl_mul_saturate(memory->arena_bytes, arenas), memory->reserved_bytes);
 }
 
 const planc_memory *pl_plan_peak_memory(const planc_plan *plan, planc_memory_kind kind) {

@@ -44,13 +44,13 @@ static planc_status bound_trace(const planc_plan *plan, pl_arena *scratch) {
     if (pl_mul_overflow(job->iterations, job->n_rounds, &rounds)) rounds = INT64_MAX;
     const int64_t times[2] = {rounds, job->iterations};
     for (int k = 0; k < 2; k++) {
-      instances = pl_add_saturate(instances, pl_muldiv_ceil(need->runs[k], times[k], 1));
-      accesses = pl_add_saturate(accesses, pl_muldiv_ceil(need->uses[k], times[k], 1));
+      instances = pl_add_saturate(instances, pl_mul_saturate(need->runs[k], times[k]));
+      accesses = pl_add_saturate(accesses, pl_mul_saturate(need->uses[k], times[k]));
     }
     if (job->replicas > 1) {
-      int64_t exchanges = pl_muldiv_ceil(need->gradients, job->iterations, 1);
+      int64_t exchanges = pl_mul_saturate(need->gradients, job->iterations);
       instances = pl_add_saturate(instances, exchanges);
-      accesses = pl_add_saturate(accesses, pl_muldiv_ceil(exchanges, 2, 1));
+      accesses = pl_add_saturate(accesses, pl_mul_saturate(exchanges, 2));
     }
     if (instances > plan->body.n || accesses > plan->n_uses) {
       return planc_error(PLANC_INVALID_PLAN,

@@ -152,6 +152,12 @@ class Decisions(unittest.TestCase):
             asked.setdefault(graph, []).append((policy, share))
         self.assertEqual(of_graphs(asked), before)
 
+    def test_every_policy_has_rows(self):
+        done = subprocess.run([PLANC, "compare", os.path.join(ROOT, "graphs", "lenet-digits.yaml"), "--json", "--no-least"],
+                              capture_output=True, text=True, check=True)
+        self.assertEqual(sorted(POLICIES), sorted(row["policy"] for row in json.loads(done.stdout)["rows"]
+                                                  if row["policy"] != "ideal"))
+
     def test_every_graph_has_rows(self):
         self.assertEqual({row.split()[0] for row in rows()}, set(everything()))
 

@@ -1,6 +1,8 @@
 /* Plans of small random graphs (randplan.h). */
 #include "tests/support/randplan.h"
 
+#include <string.h>
+
 #include "planc/policy.h"
 #include "tests/support/least.h"
 #include "tests/support/lower_for.h"
@@ -18,21 +20,34 @@ static void make_random(uint64_t seed, const planc_profile *profile, planc_graph
   randcase_free(&c);
 }
 
+static const struct {
+  const char *policy;
+  planc_placement placement;
+} kinds[] = {{.policy = "modnn"},        {.policy = "vdnn-all"},
+             {.policy = "cheap"},        {.policy = "none"},
+             {.policy = "vdnn-conv"},    {.policy = "chen"},
+             {.policy = "vdnn+"},        {.policy = "window"},
+             {.policy = "naive"},        {.policy = "window", .placement = PLANC_PLACEMENT_VMM},
+             {.policy = "lms"},          {.policy = "prefetch-1"},
+             {.policy = "capuchin"},     {.policy = "window", .placement = PLANC_PLACEMENT_PAGED},
+             {.policy = "superneurons"}, {.policy = "tensile"},
+             {.policy = "vdnn-dyn"}};
+enum { N_KINDS = sizeof kinds / sizeof *kinds };
+
+/* Every policy that makes plans is one of the kinds. */
+static void assert_all_policies(void) {
+  for (const planc_policy *policy = planc_policies(); policy->name; policy++) {
+    bool found = policy->supports & (PLANC_POLICY_SIMULATED | PLANC_POLICY_CHOOSES);
+    for (int k = 0; k < N_KINDS; k++) found = found || strcmp(kinds[k].policy, policy->name) == 0;
+    ck_assert_msg(found, "no random plan is of %s", policy->name);
+  }
+}
+
 /* Under a budget that makes the policy work. In virtual memory some data must be larger than a chunk. */
 static void make_of_policy(int number, const planc_profile *profile, planc_graph **graph, planc_plan **out) {
   enum { CHUNK = 4096 };
-  static const struct {
-    const char *policy;
-    planc_placement placement;
-  } kinds[] = {{.policy = "modnn"},        {.policy = "vdnn-all"},
-               {.policy = "cheap"},        {.policy = "none"},
-               {.policy = "modnn"},        {.policy = "chen"},
-               {.policy = "vdnn+"},        {.policy = "window"},
-               {.policy = "naive"},        {.policy = "window", .placement = PLANC_PLACEMENT_VMM},
-               {.policy = "lms"},          {.policy = "prefetch-1"},
-               {.policy = "capuchin"},     {.policy = "window", .placement = PLANC_PLACEMENT_PAGED},
-               {.policy = "superneurons"}, {.policy = "tensile"}};
-  int which = number % (int)(sizeof kinds / sizeof *kinds);
+  assert_all_policies();
+  int which = number % N_KINDS;
   const planc_policy *policy = planc_policy_find(kinds[which].policy);
   randgraph_options options = {.max_ops = 10, .max_elements = number % 2 ? 64 : 16};
   if (kinds[which].placement != PLANC_PLACEMENT_BEST_FIT) options.max_elements = 2048;

@@ -6,7 +6,7 @@
 #include "planc/cost.h"
 #include "planc/plan.h"
 
-enum { RANDPLANS_OF_ONE = 64, RANDPLANS_OF_POLICIES = RANDPLANS_OF_ONE + 16, RANDPLANS = RANDPLANS_OF_POLICIES + 24 };
+enum { RANDPLANS_OF_ONE = 64, RANDPLANS_OF_POLICIES = RANDPLANS_OF_ONE + 17, RANDPLANS = RANDPLANS_OF_POLICIES + 24 };
 
 /* Plan 0 .. RANDPLANS-1: up to RANDPLANS_OF_ONE a policy's for one GPU, up to RANDPLANS_OF_POLICIES one for two or
  * three, then random schedules. Policies take turns of 16. Both are freed by the caller. */

@@ -507,8 +507,9 @@ END_TEST
 
 enum { BOUND_NS = 123 };
 static planc_status make_bounded(const planc_evaluator *evaluator, planc_candidate *out) {
+  planc_status status = pl_policy_none(evaluator, out);
   out->bound_ns = BOUND_NS;
-  return pl_policy_none(evaluator, out);
+  return status;
 }
 
 START_TEST(plans_have_the_bounds_of_their_candidates) {

@@ -48,5 +48,5 @@ int64_t pl_pairs_least(const pl_areas *areas, int32_t n_jobs) {
 int64_t pl_pairs_most(const pl_areas *areas, int32_t n_jobs, int64_t region_bytes) {
   enum { PIECES = 4 };
   int64_t most = most_of(areas, n_jobs, 0, n_jobs);
-  return pl_add_saturate(pl_add_saturate(most, most / PIECES), pl_muldiv_ceil(pl_n_owners(n_jobs), region_bytes, 1));
+  return pl_add_saturate(pl_add_saturate(most, most / PIECES), pl_mul_saturate(pl_n_owners(n_jobs), region_bytes));
 }

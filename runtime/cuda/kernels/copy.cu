@@ -71,8 +71,7 @@ __global__ void __launch_bounds__(BLOCK) set_apart_kernel(Unit *to, const Unit *
   }
 }
 
-/* --- Exchanged dimensions -------------------------------------------------------------------------------------------
- */
+/* --- Exchanged dimensions ----------------------------------------------------------------------------------------- */
 
 /* to[o, j, i, k] = from[o, i, j, k] where k counts the units of an element. */
 template <typename Unit>
