@@ -103,11 +103,36 @@ static planc_status first_that_fits(const planc_evaluator *evaluator, int64_t su
   return *out_fits ? explain(&attempts[found.number], found.number, n_attempts, out) : NULL;
 }
 
-static planc_status dynamic(const planc_evaluator *evaluator, int64_t sub_batch, planc_candidate *out, bool *out_fits);
+static planc_status dynamic_or_resident(const planc_evaluator *evaluator, int64_t sub_batch, planc_candidate *out,
+                                        bool *out_fits);
 
 planc_status pl_policy_vdnn_dyn(const planc_evaluator *evaluator, planc_candidate *out) {
   bool fits;
-  return dynamic(evaluator, pl_sub_batch_asked(evaluator->problem), out, &fits);
+  return dynamic_or_resident(evaluator, pl_sub_batch_asked(evaluator->problem), out, &fits);
+}
+
+static planc_status dynamic(const planc_evaluator *evaluator, int64_t sub_batch, planc_candidate *out, bool *out_fits);
+static planc_status without_swaps(const planc_evaluator *evaluator, int64_t sub_batch, planc_candidate *out,
+                                  bool *out_fits);
+
+/* The host may have no room, and offloads may leave gaps that nothing fits into. */
+static planc_status dynamic_or_resident(const planc_evaluator *evaluator, int64_t sub_batch, planc_candidate *out,
+                                        bool *out_fits) {
+  *out_fits = false;
+  if (!evaluator->problem->terms.settings.no_swap) PLANC_TRY(dynamic(evaluator, sub_batch, out, out_fits));
+  return *out_fits ? NULL : without_swaps(evaluator, sub_batch, out, out_fits);
+}
+
+/* vDNN_dyn: the order in which its implementation tries. */
+static planc_status dynamic(const planc_evaluator *evaluator, int64_t sub_batch, planc_candidate *out, bool *out_fits) {
+  static const vdnn_attempt attempts[] = {{OFFLOAD_NONE, PERFORMANCE_OPTIMAL},
+                                          {OFFLOAD_CONV, PERFORMANCE_OPTIMAL},
+                                          {OFFLOAD_ALL, PERFORMANCE_OPTIMAL},
+                                          {OFFLOAD_CONV, GREEDY},
+                                          {OFFLOAD_ALL, GREEDY},
+                                          {OFFLOAD_CONV, MEMORY_OPTIMAL},
+                                          {OFFLOAD_ALL, MEMORY_OPTIMAL}};
+  return first_that_fits(evaluator, sub_batch, attempts, MAX_ATTEMPTS, out, out_fits);
 }
 
 /* Everything stays, if that fits; else *out remains what it is, if it is anything. */
@@ -125,22 +150,6 @@ static planc_status without_swaps(const planc_evaluator *evaluator, int64_t sub_
   }
   planc_candidate_free(&swapping);
   return status;
-}
-
-/* vDNN_dyn: the order in which its implementation tries; then what swaps nothing with fewer workspaces, since the host
- * may have no room, and offloads may leave gaps. */
-static planc_status dynamic(const planc_evaluator *evaluator, int64_t sub_batch, planc_candidate *out, bool *out_fits) {
-  static const vdnn_attempt attempts[] = {{OFFLOAD_NONE, PERFORMANCE_OPTIMAL},
-                                          {OFFLOAD_CONV, PERFORMANCE_OPTIMAL},
-                                          {OFFLOAD_ALL, PERFORMANCE_OPTIMAL},
-                                          {OFFLOAD_CONV, GREEDY},
-                                          {OFFLOAD_ALL, GREEDY},
-                                          {OFFLOAD_CONV, MEMORY_OPTIMAL},
-                                          {OFFLOAD_ALL, MEMORY_OPTIMAL}};
-  *out_fits = false;
-  if (!evaluator->problem->terms.settings.no_swap)
-    PLANC_TRY(first_that_fits(evaluator, sub_batch, attempts, MAX_ATTEMPTS, out, out_fits));
-  return *out_fits ? NULL : without_swaps(evaluator, sub_batch, out, out_fits);
 }
 
 static planc_status in_one_round(const planc_evaluator *evaluator, planc_status reason, planc_candidate *out);
@@ -189,13 +198,16 @@ static planc_status explain_rounds(planc_candidate *out) {
                                  (long long)out->sub_batch);
 }
 
+static planc_status dynamic_in_rounds(const planc_evaluator *evaluator, int64_t sub_batch, planc_candidate *out,
+                                      bool *out_fits);
+
 /* vdnn-dyn at rounds of `sub_batch`; *out_reason says why nothing fits. */
 static planc_status in_rounds(const planc_evaluator *evaluator, int64_t sub_batch, planc_candidate *out,
                               planc_status *out_reason) {
   bool fits;
   PLANC_TRY(try_two_rounds(evaluator, sub_batch, out_reason));
   if (*out_reason) return NULL;
-  PLANC_TRY(dynamic(evaluator, sub_batch, out, &fits));
+  PLANC_TRY(dynamic_in_rounds(evaluator, sub_batch, out, &fits));
   if (fits) return explain_rounds(out);
   planc_status status = evaluator->hold(evaluator, out);
   planc_candidate_free(out);
@@ -204,10 +216,23 @@ static planc_status in_rounds(const planc_evaluator *evaluator, int64_t sub_batc
   return NULL;
 }
 
+/* Where the host has room, smaller rounds are the way out, and all need not stay. */
+static planc_status dynamic_in_rounds(const planc_evaluator *evaluator, int64_t sub_batch, planc_candidate *out,
+                                      bool *out_fits) {
+  if (evaluator->problem->terms.settings.no_swap) return without_swaps(evaluator, sub_batch, out, out_fits);
+  PLANC_TRY(dynamic(evaluator, sub_batch, out, out_fits));
+  if (*out_fits) return NULL;
+  planc_status status = evaluator->hold(evaluator, out);
+  if (planc_status_code(status) != PLANC_INFEASIBLE) return status;
+  bool lacks_host = planc_status_shortage(status).memory == PLANC_MEMORY_HOST;
+  planc_status_free(status);
+  return lacks_host ? without_swaps(evaluator, sub_batch, out, out_fits) : NULL;
+}
+
 /* The whole batch in a single round: Eq. 3, which has no rounds for it, counts all gradients, which come and go. */
 static planc_status in_one_round(const planc_evaluator *evaluator, planc_status reason, planc_candidate *out) {
   bool fits = false;
-  planc_status status = dynamic(evaluator, pl_sub_batch_asked(evaluator->problem), out, &fits);
+  planc_status status = dynamic_or_resident(evaluator, pl_sub_batch_asked(evaluator->problem), out, &fits);
   if (!status && !fits) planc_candidate_free(out);
   if (status || fits) {
     planc_status_free(reason);

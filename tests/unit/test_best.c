@@ -344,6 +344,37 @@ START_TEST(a_host_budget_steers_best) {
 }
 END_TEST
 
+static planc_graph *trained(const char *path) {
+  planc_graph *forward, *graph;
+  ok(planc_graph_read(path, &forward));
+  ok(planc_graph_train(forward, PLANC_SGD, &graph));
+  planc_graph_free(forward);
+  return graph;
+}
+
+static void plenty_is_not_limited(planc_problem problem, int64_t budget) {
+  for (const planc_policy *policy = planc_policies(); policy->name; policy++) {
+    if (!makes_plans(policy)) continue;
+    planc_plan *unlimited = plan_at(problem, policy->name, budget, -1);
+    planc_plan *limited = plan_at(problem, policy->name, budget, INT64_C(1) << 50);
+    ck_assert_msg(!unlimited == !limited, "%s at %lld", policy->name, (long long)budget);
+    if (unlimited) ck_assert_int_eq(unlimited->predicted.period_ns, limited->predicted.period_ns);
+    planc_plan_free(unlimited);
+    planc_plan_free(limited);
+  }
+}
+
+/* A limit that nothing reaches is as none. */
+START_TEST(a_host_with_plenty_is_not_limited) {
+  int64_t all;
+  planc_graph *graph = random_graph(_i);
+  planc_problem problem = problem_of(graph, _i);
+  ok(find_least_bytes(&problem, planc_policy_find("none"), &all));
+  for (int64_t percent = 40; percent <= 110; percent += 10) plenty_is_not_limited(problem, all * percent / 100);
+  planc_graph_free(graph);
+}
+END_TEST
+
 /* Rounds are a choice as well: where those of one sample fit with all data resident, who splits the batch needs no
  * host. */
 START_TEST(a_host_budget_steers_to_rounds) {
@@ -387,14 +418,6 @@ START_TEST(a_host_that_suffices_is_enough) {
   planc_graph_free(graph);
 }
 END_TEST
-
-static planc_graph *trained(const char *path) {
-  planc_graph *forward, *graph;
-  ok(planc_graph_read(path, &forward));
-  ok(planc_graph_train(forward, PLANC_SGD, &graph));
-  planc_graph_free(forward);
-  return graph;
-}
 
 static void swaps_nothing(planc_problem problem, const char *policy) {
   planc_plan *plan;
@@ -495,6 +518,7 @@ int main(void) {
   tcase_add_loop_test(best, no_policy_beats_best, 0, GRAPHS);
   tcase_add_loop_test(best, what_cannot_win_is_not_made, 0, GRAPHS);
   tcase_add_loop_test(best, a_host_budget_steers_best, 0, GRAPHS);
+  tcase_add_loop_test(best, a_host_with_plenty_is_not_limited, 0, GRAPHS);
   tcase_add_loop_test(best, a_host_budget_steers_to_rounds, 0, GRAPHS);
   tcase_add_loop_test(best, a_host_that_suffices_is_enough, 0, GRAPHS);
   tcase_add_test(best, rounds_are_a_choice);
