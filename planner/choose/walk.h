@@ -138,8 +138,9 @@ typedef struct pl_walk_found {
   int32_t number;    /* of the attempt */
   pl_walk_room room; /* with which the candidate is made */
 } pl_walk_found;
-/* Gives out the first attempt that fits. Where candidates receive, it gives out the fastest of that one and those that
- * follow it with the same `context` pointer: algorithms with less room leave some for what is received. Where none
+/* Gives out the first attempt that fits. Where candidates receive, it gives out the fastest that fits of all attempts
+ * up to the first that does when it receives late, and of those that follow that one with the same `context` pointer:
+ * algorithms with less room leave some for what is received. Where none
  * fits, the number is `n`, and the candidate is that of the last attempt's context without room, received late unless
  * otherwise it fits: its plan tells what it needs and what binds. */
 planc_status pl_walk_first(const planc_evaluator *evaluator, pl_walk_maker maker, const pl_walk_attempt *attempts,

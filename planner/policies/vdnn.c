@@ -82,8 +82,9 @@ enum { MAX_ATTEMPTS = 7 };
 static planc_status explain(const vdnn_attempt *attempt, int32_t number, int32_t n_attempts, planc_candidate *out) {
   static const char *const offloads[] = {"offloads nothing", "offloads inputs of convolutions", "offloads all inputs"};
   static const char *const algorithms[] = {"the fastest algorithms", "algorithms by room", "baseline algorithms"};
-  return planc_candidate_explain(out, "attempt %d of %d is the first that fits: it %s and takes %s", number + 1,
-                                 n_attempts, offloads[attempt->offloads], algorithms[attempt->algorithms]);
+  const char *chosen = planc_trace_replicas(out->trace) > 1 ? "the fastest of those tried" : "the first that fits";
+  return planc_candidate_explain(out, "attempt %d of %d is %s: it %s and takes %s", number + 1, n_attempts, chosen,
+                                 offloads[attempt->offloads], algorithms[attempt->algorithms]);
 }
 
 /* The first attempt that fits; where none does, the last: its plan tells what it needs and what binds. */

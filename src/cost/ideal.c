@@ -3,35 +3,35 @@
 
 #include "util/math.h"
 
-static int64_t sum(const planc_costs *costs, const planc_graph *graph, int64_t batch, const bool *left_out,
-                   bool optimizes);
+typedef enum part { ALL, ROUND, OPTIMIZER } part; /* of the ops; a round's are all but the optimizer's */
+static int64_t sum(const planc_costs *costs, const planc_graph *graph, int64_t batch, part of, const bool *left_out);
 
 int64_t planc_costs_ideal(const planc_costs *costs, const planc_graph *graph, int64_t batch) {
-  return sum(costs, graph, batch, NULL, true);
+  return sum(costs, graph, batch, ALL, NULL);
 }
 
 int64_t pl_ideal_but_for(const planc_costs *costs, const planc_graph *graph, int64_t batch, const bool *left_out) {
-  return sum(costs, graph, batch, left_out, true);
+  return sum(costs, graph, batch, ALL, left_out);
 }
 
 planc_status pl_ideal_of_rounds(const planc_profile *profile, const planc_graph *graph, int64_t batch, int64_t size,
                                 int64_t *out_ns) {
-  int64_t rest = batch % size, sizes[] = {size, rest};
+  int64_t rest = batch % size, sizes[] = {batch, size, rest};
   planc_costs *costs;
-  PLANC_TRY(planc_costs_make(profile, graph, rest > 0 ? 2 : 1, sizes, &costs));
-  *out_ns = pl_mul_saturate(batch / size - 1, sum(costs, graph, size, NULL, false));
-  *out_ns = pl_add_saturate(*out_ns, sum(costs, graph, size, NULL, true));
-  if (rest > 0) *out_ns = pl_add_saturate(*out_ns, sum(costs, graph, rest, NULL, false));
+  PLANC_TRY(planc_costs_make(profile, graph, rest > 0 ? 3 : 2, sizes, &costs));
+  *out_ns = pl_mul_saturate(batch / size, sum(costs, graph, size, ROUND, NULL));
+  if (rest > 0) *out_ns = pl_add_saturate(*out_ns, sum(costs, graph, rest, ROUND, NULL));
+  *out_ns = pl_add_saturate(*out_ns, sum(costs, graph, batch, OPTIMIZER, NULL));
   planc_costs_free(costs);
   return NULL;
 }
 
-static int64_t sum(const planc_costs *costs, const planc_graph *graph, int64_t batch, const bool *left_out,
-                   bool optimizes) {
+static int64_t sum(const planc_costs *costs, const planc_graph *graph, int64_t batch, part of, const bool *left_out) {
   int32_t at = planc_costs_batch(costs, batch);
   int64_t ns = 0;
   for (int32_t op = 0; at >= 0 && op < graph->n_ops; op++) {
-    if ((left_out && left_out[op]) || (!optimizes && graph->ops[op].phase == PLANC_PHASE_optimizer)) continue;
+    bool optimizes = graph->ops[op].phase == PLANC_PHASE_optimizer;
+    if ((left_out && left_out[op]) || (of != ALL && optimizes != (of == OPTIMIZER))) continue;
     int32_t count;
     const planc_variant *variants = planc_costs_variants(costs, op, at, &count);
     int32_t fastest = planc_variant_fastest(variants, count, INT64_MAX);

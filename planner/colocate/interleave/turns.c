@@ -45,7 +45,8 @@ planc_status pl_turns_make(const planc_mix_evaluator *evaluator, const planc_mix
 typedef struct judgement {
   int64_t late_ns; /* 0 where it is in time */
   int64_t ns;      /* of a period */
-  bool fits;
+  int64_t excess;  /* bytes beyond the device's budget; INT64_MAX: a job does not fit alone */
+  bool fits;       /* the host's as well */
 } judgement;
 
 static planc_status make_less_late(taking_turns *t, planc_candidate *best, judgement *of_best);
@@ -53,17 +54,17 @@ static planc_status make_parked(taking_turns *t, planc_candidate *best, judgemen
 static planc_status make_in(taking_turns *t, int64_t room, planc_candidate *out, judgement *out_is);
 static bool is_better(judgement a, judgement b);
 static void take(planc_candidate *next, judgement of_next, planc_candidate *best, judgement *of_best);
-static planc_status judge(const taking_turns *t, const planc_candidate *all, judgement *out);
+static planc_status judge(const taking_turns *t, const planc_candidate *all, int64_t excess, judgement *out);
 static pl_turn_takers takers_of(const taking_turns *t);
 
 static planc_status make_best(taking_turns *t, planc_candidate *out) {
-  judgement best = {.fits = true};
+  judgement best;
   bool fits;
   PLANC_TRY(make_fit(t, out, &fits));
   if (!fits) return NULL;
-  PLANC_TRY(judge(t, out, &best));
+  PLANC_TRY(judge(t, out, 0, &best));
   PLANC_TRY(make_less_late(t, out, &best));
-  return make_parked(t, out, &best);
+  return t->mix->terms.first_will_do ? NULL : make_parked(t, out, &best);
 }
 
 /* What is late is planned with less for each job, so that they wait less for each other's copies. */
@@ -82,25 +83,24 @@ static planc_status make_less_late(taking_turns *t, planc_candidate *best, judge
 }
 
 /* Where turns take much longer than they would with all memory, since each job has only what the others keep free, they
- * are planned as if the others kept nothing, with all memory, and with less and less for each. The first that fits is
- * the fastest of these: less memory makes no job faster. */
+ * are planned as if the others kept nothing: with all memory, and with less for each by what is too much together, or
+ * an eighth. The first that fits is taken for the fastest of these, and the search ends where less memory makes turns
+ * too slow. */
 static planc_status make_parked(taking_turns *t, planc_candidate *best, judgement *of_best) {
-  enum { PARTS = 8, SLOW = PARTS + 1 };
-  int64_t budget = t->mix->terms.budgets[PLANC_MEMORY_DEVICE], room = pl_mul_saturate(budget, t->mix->n_jobs);
-  bool may_help = of_best->ns > pl_muldiv_floor(t->alone_ns, SLOW, PARTS);
+  enum { TRIES = 8, PARTS = 64, SLOW = 9, FAST = 8 };
+  int64_t budget = t->mix->terms.budgets[PLANC_MEMORY_DEVICE];
+  bool goes_on = of_best->ns > pl_muldiv_floor(t->alone_ns, SLOW, FAST);
   planc_status status = NULL;
   t->first_will_do = false;
-  for (int64_t k = PARTS; !status && may_help && k > 0; k--) {
+  for (int k = 0; !status && goes_on && k < TRIES; k++) {
     planc_candidate next = {0};
     judgement of_next;
-    t->beside.most = pl_muldiv_floor(budget, k, PARTS);
-    status = make_in(t, room, &next, &of_next);
-    may_help = !status && is_better(of_next, *of_best);
-    if (may_help && of_next.fits) {
-      take(&next, of_next, best, of_best);
-      may_help = false;
-    }
+    status = make_in(t, INT64_MAX, &next, &of_next);
+    goes_on = !status && is_better(of_next, *of_best) && of_next.excess > 0;
+    if (!status && of_next.fits && is_better(of_next, *of_best)) take(&next, of_next, best, of_best);
     planc_candidate_free(&next);
+    t->beside.most -= pl_clamp(of_next.excess, budget / PARTS, budget / TRIES);
+    goes_on = goes_on && t->beside.most > 0;
   }
   t->beside.most = budget;
   return status;
@@ -110,11 +110,9 @@ static planc_status make_parked(taking_turns *t, planc_candidate *best, judgemen
 static planc_status make_in(taking_turns *t, int64_t room, planc_candidate *out, judgement *out_is) {
   int64_t excess;
   bool made;
-  *out_is = (judgement){.late_ns = INT64_MAX, .ns = INT64_MAX};
+  *out_is = (judgement){.late_ns = INT64_MAX, .ns = INT64_MAX, .excess = INT64_MAX};
   PLANC_TRY(pl_if_fits(make(t, room, out, &excess), &made));
-  if (!made) return NULL;
-  out_is->fits = excess <= 0;
-  return judge(t, out, out_is);
+  return made ? judge(t, out, excess, out_is) : NULL;
 }
 
 static bool is_better(judgement a, judgement b) {
@@ -128,13 +126,15 @@ static void take(planc_candidate *next, judgement of_next, planc_candidate *best
   *of_best = of_next;
 }
 
-/* All but whether it fits. */
-static planc_status judge(const taking_turns *t, const planc_candidate *all, judgement *out) {
+static planc_status judge(const taking_turns *t, const planc_candidate *all, int64_t excess, judgement *out) {
   const pl_turn_takers takers = takers_of(t);
   const planc_evaluator *evaluator = &t->evaluator->all;
   out->late_ns = 0;
   if (t->rules->lateness) PLANC_TRY(t->rules->lateness(&takers, all, &out->late_ns));
   if (out->late_ns < 0) out->late_ns = 0;
+  out->excess = excess;
+  out->fits = false;
+  if (excess <= 0) PLANC_TRY(pl_if_fits(evaluator->hold_to_host(evaluator, all), &out->fits));
   return evaluator->time(evaluator, all, &out->ns);
 }
 
