@@ -1,8 +1,10 @@
 /* The least budget, counted in plans, and policy `best`, which is never slower than any other. */
 #include <check.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "cost/ideal.h"
 #include "plan/one_job.h"
 #include "planc/analysis.h"
 #include "planc/metrics.h"
@@ -492,6 +494,68 @@ START_TEST(smaller_rounds_are_asked_for) {
 }
 END_TEST
 
+/* k40m with one op measured: the rest of its variant's JSON. */
+static planc_profile *with_measured(const char *op, const char *variant) {
+  char *text = NULL;
+  size_t length;
+  planc_profile *out;
+  FILE *file = fopen("profiles/k40m.json", "r"), *to = open_memstream(&text, &length);
+  ck_assert(file && to);
+  fprintf(to, "{\"ops\": [{\"op\": \"%s\", \"variants\": [{\"algorithm\": \"a\", \"deterministic\": true, %s}]}],", op,
+          variant);
+  for (int c = fgetc(file); (c = fgetc(file)) != EOF;) fputc(c, to);
+  fclose(file);
+  fclose(to);
+  ok(planc_profile_parse(text, length, "measured", &out));
+  free(text);
+  return out;
+}
+
+#define POINT(batch, ns) "{\"batch\": " #batch ", \"time_ns\": " #ns ", \"workspace_bytes\": 0, \"busy_ppm\": 1000000}"
+
+/* No plan in rounds takes less than what prunes them: ops of the optimizer run once, and for the whole batch. */
+START_TEST(ideals_of_rounds_are_bounds) {
+  enum { BATCH = 60 };
+  planc_graph *graph = trained("graphs/lenet-digits.yaml");
+  planc_profile *measured = with_measured("conv1.w.sgd", "\"points\": [" POINT(10, 900000000) ", " POINT(60, 2000) "]");
+  planc_problem problem = problem_of(graph, 7);
+  problem.job.profile = _i % 2 ? measured : profile;
+  problem.job.batch = BATCH;
+  problem.job.sub_batch = (int64_t[]){60, 30, 25, 7, 1}[_i / 2];
+  int64_t bound, all;
+  ok(pl_ideal_of_rounds(problem.job.profile, graph, BATCH, problem.job.sub_batch, &bound));
+  ok(find_least_bytes(&problem, planc_policy_find("none"), &all));
+  planc_plan *plan = plan_at(problem, "none", 2 * all, -1);
+  ck_assert_int_ge(plan->predicted.period_ns, bound);
+  ck_assert_int_lt(plan->predicted.period_ns, 2 * bound);
+  if (problem.job.sub_batch == BATCH) ck_assert_int_eq(bound, plan->predicted.jobs[0].ideal_ns);
+  planc_plan_free(plan);
+  planc_profile_free(measured);
+  planc_graph_free(graph);
+}
+END_TEST
+
+/* Sizes of rounds at which nothing is known of an op are no reason to refuse what fits at once. */
+START_TEST(rounds_without_times_are_left_out) {
+  enum { BATCH = 64 };
+  planc_graph *graph = trained("graphs/lenet-digits.yaml");
+  planc_profile *measured = with_measured("conv1", "\"points\": [" POINT(64, 30000) "], \"workspaces\": ["
+                                                   "{\"batch\": 8, \"bytes\": -1}, {\"batch\": 16, \"bytes\": -1}, "
+                                                   "{\"batch\": 32, \"bytes\": -1}]");
+  planc_problem problem = problem_of(graph, 7);
+  problem.job.batch = BATCH;
+  problem.job.profile = measured;
+  int64_t all;
+  ok(find_least_bytes(&problem, planc_policy_find("none"), &all));
+  planc_plan *plan = plan_at(problem, "best", all * 95 / 100, -1);
+  ck_assert_ptr_nonnull(plan);
+  ck_assert_int_eq(pl_plan_job(plan)->rounds[0], BATCH);
+  planc_plan_free(plan);
+  planc_profile_free(measured);
+  planc_graph_free(graph);
+}
+END_TEST
+
 START_TEST(ties_go_to_what_keeps_everything) {
   ck_assert(!planc_is_preferred(MILLION, "none", MILLION));
   ck_assert(!planc_is_preferred(MILLION - 1000, "none", MILLION));
@@ -523,6 +587,8 @@ int main(void) {
   tcase_add_loop_test(best, a_host_that_suffices_is_enough, 0, GRAPHS);
   tcase_add_test(best, rounds_are_a_choice);
   tcase_add_loop_test(best, smaller_rounds_are_asked_for, 0, 7);
+  tcase_add_test(best, rounds_without_times_are_left_out);
+  tcase_add_loop_test(best, ideals_of_rounds_are_bounds, 0, 10);
   tcase_add_test(best, ties_go_to_what_keeps_everything);
   suite_add_tcase(suite, least);
   suite_add_tcase(suite, best);
