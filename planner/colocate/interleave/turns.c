@@ -61,7 +61,7 @@ static planc_status make_best(taking_turns *t, planc_candidate *out) {
   judgement best;
   bool fits;
   PLANC_TRY(make_fit(t, out, &fits));
-  if (!fits) return NULL;
+  if (!fits || (t->mix->terms.first_will_do && !t->rules->lateness)) return NULL;
   PLANC_TRY(judge(t, out, 0, &best));
   PLANC_TRY(make_less_late(t, out, &best));
   return t->mix->terms.first_will_do ? NULL : make_parked(t, out, &best);
