@@ -208,7 +208,8 @@ def gavels(options):
         notes += sums(device, judged, jobs)
     if found:
         table("Gavel: each job's share and length fitted", COLUMNS, found,
-              [*NOTE, *notes, "jobs that each want all of the GPU get together what one alone has, and sums below 1 are what sharing it costs"])
+              [*NOTE, *notes, "jobs that each want all of the GPU get together what one alone has, and sums below 1 are what sharing it costs;",
+               "the data's description gives the sums a median of about 1.1, which entries that were measured do not have"])
 
 
 def models(options):

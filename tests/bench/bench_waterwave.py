@@ -196,7 +196,9 @@ def table1(_):
                     tell(device, rows)
             table(f"Table 1: largest batch of two equal jobs, {device}", ["model", "system", *FOUND, "paper", "of its sole"], rows,
                   [*CRITERION,
-                   "a plan takes turns where that is faster: with larger batches than -s's, its pairs are slower than turns, or do not fit"])
+                   "a plan takes turns where that is faster: with larger batches than -s's, its pairs are slower than turns, or do not fit;",
+                   "of mps the paper's row alone: its memory is not shared here, and what has no room pages, so that no batch is its largest;",
+                   "sole is of these graphs: the paper does not tell the tokens of its BERT (here 128) nor the lengths of its Tacotron2"])
 
 
 def table2(_):
