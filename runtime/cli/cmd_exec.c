@@ -16,6 +16,8 @@ static const prog_option options[] = {
     {"save", 0, "FILE", "write a checkpoint after each epoch, at the end and when interrupted"},
     {"resume", 0, "FILE", "go on from a checkpoint"},
     {"watch", 0, "FILE", "change to the plan in FILE whenever a new one is put there"},
+    {"hand-on", 0, "FROM:TO[:N] ...",
+     "job TO, for inference, takes over job FROM's parameters every N iterations of it"},
     {"trace", 0, "FILE", "write when everything in the last periods ran, for Perfetto and planc simulate --against"},
     {"link", 0, "RATE", "pace copies between host and device, e.g. 0.2GB/s (default: as fast as they go)"},
     {"storage", 0, "DIR", "where what a plan keeps in storage goes: a file without a name in this directory"},
@@ -91,18 +93,18 @@ static planc_status exclude(const prog_arguments *arguments, const char *one, co
 
 /* No losses come out of a bare run, and nothing is trained. */
 static planc_status exclude_from_bare(const prog_arguments *arguments) {
-  static const char *const others[] = {"data",       "graph",     "save",   "resume",    "watch",
-                                       "trace",      "check-nan", "verify", "synthetic", "sequential",
-                                       "interleave", "jitter",    "poison"};
+  static const char *const others[] = {"data",       "graph",      "save",      "resume", "watch",
+                                       "hand-on",    "trace",      "check-nan", "verify", "synthetic",
+                                       "sequential", "interleave", "jitter",    "poison"};
   for (size_t i = 0; i < sizeof others / sizeof *others; i++) PLANC_TRY(exclude(arguments, "bare", others[i]));
   return NULL;
 }
 
 static planc_status check_combinations(const prog_arguments *arguments, int64_t iterations) {
   static const char *const pairs[][2] = {
-      {"data", "synthetic"},    {"data", "same-samples"}, {"sequential", "interleave"}, {"seed", "resume"},
-      {"interleave", "watch"},  {"graph", "trace"},       {"graph", "sequential"},      {"graph", "interleave"},
-      {"epochs", "iterations"}, {"interleave", "trace"},  {"check-nan", "synthetic"}};
+      {"data", "synthetic"},   {"data", "same-samples"}, {"sequential", "interleave"}, {"seed", "resume"},
+      {"interleave", "watch"}, {"hand-on", "watch"},     {"graph", "trace"},           {"graph", "sequential"},
+      {"graph", "interleave"}, {"epochs", "iterations"}, {"interleave", "trace"},      {"check-nan", "synthetic"}};
   for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) PLANC_TRY(exclude(arguments, pairs[i][0], pairs[i][1]));
   PLANC_TRY(exclude_from_bare(arguments));
   if (prog_option_given(arguments, "epochs") && !prog_option_given(arguments, "data"))

@@ -1,6 +1,6 @@
 /* `planrun exec` between its files: cmd_exec.c has the command line, cmd_exec_data.c whose data there is,
- * cmd_exec_run.c the run, cmd_exec_epochs.c how far it is, cmd_exec_change.c its changes of plans, cmd_exec_report.c
- * what it ends with. */
+ * cmd_exec_run.c the run, cmd_exec_epochs.c how far it is, cmd_exec_change.c its changes of plans, cmd_exec_hand_on.c
+ * what jobs hand on between periods, cmd_exec_report.c what it ends with. */
 #ifndef PLANRT_CMD_EXEC_H
 #define PLANRT_CMD_EXEC_H
 
@@ -36,6 +36,19 @@ typedef struct run_execution_job {
   double accuracy;     /* NaN: not known */
 } run_execution_job;
 
+/* A value that goes from a storage of one graph to one of another. */
+typedef struct run_handed_value {
+  int32_t from, to;
+  int64_t bytes;
+} run_handed_value;
+
+/* A value of --hand-on. */
+typedef struct run_hand_on {
+  int32_t from, to; /* jobs of the plan */
+  int64_t every;    /* iterations of `from`; 0: every period */
+  VEC(run_handed_value) values;
+} run_hand_on;
+
 typedef struct run_execution {
   /* What the command line says; paths that it does not name are NULL. */
   const char *path; /* of the plan that the run begins with */
@@ -53,12 +66,14 @@ typedef struct run_execution {
   planc_plan *plan; /* that it has now */
   VEC(run_execution_data) data;
   VEC(run_execution_job) jobs; /* by number in the training */
+  VEC(run_hand_on) hand_ons;
   planrt_session *session;
   planc_plan *next;    /* found by the watch, and to be changed to; or NULL */
   int64_t begun;       /* iterations done before it, as run_execution_done counts them: those of the checkpoint */
   int64_t adopted;     /* plans changed to */
   int64_t periods;     /* run with the plan */
   int64_t all_periods; /* run with all plans */
+  int64_t handed_on;   /* how often some job has handed on its parameters */
   int64_t run_ns;      /* in planrt_run: prologues, bodies, epilogues */
 } run_execution;
 
@@ -126,6 +141,16 @@ planc_status run_execution_adopt(run_execution *e);
 planc_status run_execution_place_jobs(run_execution *e);
 /* Tells which of the checkpoint's jobs and the plan's are not in both. */
 void run_execution_note_resumed(const run_execution *e);
+
+/* --- cmd_exec_hand_on.c ------------------------------------------------------------------------------------------- */
+
+/* Reads --hand-on, for the jobs of the plan. */
+planc_status run_execution_read_hand_ons(run_execution *e);
+/* Hands on what is due before the first period, or behind the last one that has run. */
+planc_status run_execution_hand_on(run_execution *e);
+/* How many periods until something is due next. */
+int64_t run_execution_periods_to_hand_on(const run_execution *e);
+void run_execution_free_hand_ons(run_execution *e);
 
 /* --- cmd_exec_run.c ----------------------------------------------------------------------------------------------- */
 

@@ -57,6 +57,7 @@ static cJSON *make_json(const run_execution *e, bool verified) {
   pl_json_add_int(root, "run_ns", e->run_ns);
   pl_json_add_known(root, "period_ns", planrt_period(e->session) > 0, planrt_period(e->session));
   pl_json_add_int(root, "plans_adopted", e->adopted);
+  if (e->hand_ons.len > 0) pl_json_add_int(root, "handed_on", e->handed_on);
   add_jobs(root, e);
   return root;
 }
@@ -127,6 +128,7 @@ static void print_text(const run_execution *e) {
   for (int32_t n = 0; e->jobs.len > 1 && n < e->jobs.len; n++) print_job(e, n);
   print_peaks(planrt_report(e->session));
   if (e->options.bare && period_ns > 0) printf("period %.3f ms\n", (double)period_ns / 1e6);
+  if (e->hand_ons.len > 0) printf("handed on %lld times\n", (long long)e->handed_on);
   if (e->options.verify) print_verified(e);
 }
 

@@ -34,6 +34,8 @@ planc_status run_execution_open(run_execution *e) {
   PLANC_TRY(e->resume ? planrt_resume(e->session, e->resume) : planrt_init(e->session));
   PLANC_TRY(run_execution_place_jobs(e));
   PLANC_TRY(run_execution_hand_data(e));
+  PLANC_TRY(run_execution_read_hand_ons(e));
+  PLANC_TRY(run_execution_hand_on(e));
   if (e->resume) begin_resumed(e);
   if (e->iterations != RUN_WHOLE_EPOCHS) note_whole_periods(e);
   return NULL;
@@ -98,6 +100,7 @@ void run_execution_close(run_execution *e) {
   planrt_session_free(e->session);
   for (int64_t d = 0; d < e->data.len; d++) planrt_data_free(e->data.data[d].data);
   for (int64_t n = 0; n < e->jobs.len; n++) run_losses_free(&e->jobs.data[n].losses);
+  run_execution_free_hand_ons(e);
   VEC_FREE(&e->data);
   VEC_FREE(&e->jobs);
   planc_plan_free(e->next);
@@ -216,21 +219,23 @@ static bool is_any_whole(const run_execution *e) {
   return false;
 }
 
-/* Runs to the end of the epoch, with a plan or with several. */
+/* Runs to the end of the epoch, with a plan or with several, or in parts between which jobs hand on parameters. */
 static planc_status run_periods(run_execution *e, int64_t epoch) {
   int64_t left;
   do {
     if (e->next) PLANC_TRY(run_execution_adopt(e));
     int64_t before = planrt_get_step(e->session).period, start_ns = pl_now_ns();
     left = run_execution_periods_of_epoch(e);
-    PLANC_TRY(e->interleave >= 0 ? planrt_run_interleaved(e->session, left, (uint64_t)(e->interleave + epoch))
-                                 : planrt_run(e->session, left));
+    int64_t part = pl_min(left, run_execution_periods_to_hand_on(e));
+    PLANC_TRY(e->interleave >= 0 ? planrt_run_interleaved(e->session, part, (uint64_t)(e->interleave + epoch))
+                                 : planrt_run(e->session, part));
     e->run_ns += pl_now_ns() - start_ns;
     int64_t done = planrt_get_step(e->session).period - before;
     e->periods += done;
     e->all_periods += done;
     left -= done;
-  } while (e->next && left > 0 && is_any_whole(e) && !run_execution_stopped(e));
+    if (done > 0) PLANC_TRY(run_execution_hand_on(e));
+  } while ((e->next || e->hand_ons.len > 0) && left > 0 && is_any_whole(e) && !run_execution_stopped(e));
   return NULL;
 }
 

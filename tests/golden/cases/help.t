@@ -183,6 +183,7 @@ Help goes to standard output and is a success.
         --save FILE                write a checkpoint after each epoch, at the end and when interrupted
         --resume FILE              go on from a checkpoint
         --watch FILE               change to the plan in FILE whenever a new one is put there
+        --hand-on FROM:TO[:N] ...  job TO, for inference, takes over job FROM's parameters every N iterations of it
         --trace FILE               write when everything in the last periods ran, for Perfetto and planc simulate --against
         --link RATE                pace copies between host and device, e.g. 0.2GB/s (default: as fast as they go)
         --storage DIR              where what a plan keeps in storage goes: a file without a name in this directory

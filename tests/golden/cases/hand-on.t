@@ -1,0 +1,46 @@
+A sampler takes over what the trainer of its model learns. On the same samples it has the trainer's losses, to the bit, and
+its accuracy, whichever policy has made the plan.
+
+  $ for policy in temporal zico waterwave tensile; do
+  >   planc colocate trainer=graphs/lenet-digits.yaml:32:1 sampler=graphs/lenet-digits.yaml:32:1:inference --device k40m --policy $policy -o $policy.plan >/dev/null 2>&1
+  >   planrun exec $policy.plan --data trainer:data/digits/digits.csv.gz --data sampler:data/digits/digits.csv.gz -n 4 --hand-on trainer:sampler --jitter 3 --poison --verify --json 2>/dev/null >out
+  >   grep -o '"verified":[a-z]*\|"handed_on":[0-9]*' out; grep -o '"losses":\[[^]]*\],"accuracy":0[0-9.]*' out | sort -u | grep -c ,
+  > done
+  "verified":true
+  "handed_on":5
+  1
+  "verified":true
+  "handed_on":5
+  1
+  "verified":true
+  "handed_on":5
+  1
+  "verified":true
+  "handed_on":5
+  1
+  $ planrun exec temporal.plan --data 0:data/digits/digits.csv.gz --data 1:data/digits/digits.csv.gz -n 4 --json 2>/dev/null | grep -o '"losses":\[[^]]*\],"accuracy":0[0-9.]*' | sort -u | grep -c ,
+  2
+
+Every two iterations: a run in parts comes to what a run in one does.
+
+  $ D=data/digits/digits.csv.gz; run() { planrun exec zico.plan --data 0:$D --data 1:$D --hand-on 0:1:2 --json "$@" 2>/dev/null | grep -o '"handed_on":[0-9]*'; }
+  > run -n 5 --save whole; run -n 3 --save part; run -n 5 --resume part --save parts; cmp whole parts
+  "handed_on":3
+  "handed_on":2
+  "handed_on":1
+
+What is no way to hand on is refused.
+
+  $ for value in 1:0 0:0 0:1:0 0 0:9 trainer:nobody; do planrun exec zico.plan --hand-on $value 2>&1 | grep -v note; done
+  planrun: --hand-on: job 0 trains its parameters itself: only a job for inference takes others'
+  planrun: --hand-on: job 0 has its own parameters
+  planrun: --hand-on 0: not an integer from 1 to 1099511627776
+  planrun: --hand-on: 0: two jobs are named, FROM:TO
+  planrun: --hand-on: 0:9: zico.plan has no job 9
+  planrun: --hand-on: trainer:nobody: zico.plan has no job nobody
+  $ planrun exec zico.plan --hand-on 0:1 --hand-on trainer:sampler 2>&1 | grep -v note; planrun exec zico.plan --hand-on 0:1 --watch other.plan
+  planrun: --hand-on: job 1 is handed parameters twice
+  ! planrun: --hand-on and --watch exclude each other
+  [2]
+  $ planc colocate graphs/tiny-transformer.yaml:8:1 graphs/lenet-digits.yaml:8:1:inference --device k40m --policy temporal -o other.plan >/dev/null 2>&1; planrun exec other.plan --hand-on 0:1 2>&1 | grep -v note
+  planrun: --hand-on: job 0 has no conv1.w, which job 1 is to take over
