@@ -290,6 +290,7 @@ static void count_refused(void *user, const char *op, const char *algorithm, pla
   lesser.n_refused++;
 }
 
+static int32_t count_without_room(const planc_graph *graph, const rt_op_times *listed);
 static void is_as_listed(const rt_op_times *listed, const rt_op_time *time);
 
 /* Every algorithm is measured with the workspace that the real device needs, as long as there is room for it; one that
@@ -306,7 +307,7 @@ START_TEST(workspaces_are_those_of_the_device) {
   lesser.grows = _i == 2;
   ok(rt_measure_ops(&options));
   ck_assert_int_eq(all.times.len, listed.len - lesser.n_refused);
-  ck_assert_int_eq(lesser.n_refused, _i == 0 ? 0 : _i == 1 ? 2 : 1);
+  ck_assert_int_eq(lesser.n_refused, count_without_room(graph, &listed));
   for (int64_t i = 0; i < all.times.len; i++) is_as_listed(&listed, &all.times.data[i]);
   options.first_pass = -1;
   ok(rt_prepare_again(&options));
@@ -315,6 +316,30 @@ START_TEST(workspaces_are_those_of_the_device) {
   planc_graph_free(graph);
 }
 END_TEST
+
+static int64_t described_bytes(const planc_graph *graph, const rt_op_times *listed, int64_t i);
+
+/* Algorithms that get less than they need. The room is the largest workspace that the described device lists. A device
+ * that always asks for more is asked once: it gets one byte more than was listed. Which algorithms there are, and what
+ * they need, differs from processor to processor. */
+static int32_t count_without_room(const planc_graph *graph, const rt_op_times *listed) {
+  int64_t room = 0;
+  for (int64_t i = 0; i < listed->len; i++)
+    if (described_bytes(graph, listed, i) > room) room = described_bytes(graph, listed, i);
+  int32_t n = 0;
+  for (int64_t i = 0; i < listed->len; i++) {
+    int64_t given = lesser.grows ? described_bytes(graph, listed, i) + 1 : room;
+    n += listed->data[i].variant.workspace_bytes > given;
+  }
+  return n;
+}
+
+static int64_t described_bytes(const planc_graph *graph, const rt_op_times *listed, int64_t i) {
+  const rt_op_time *at = &listed->data[i];
+  bool first = i == 0 || listed->data[i - 1].op != at->op;
+  bool exact = lesser.exact && strcmp(graph->ops[at->op].name, lesser.exact) == 0;
+  return first || exact ? at->variant.workspace_bytes : at->variant.workspace_bytes / 2;
+}
 
 static void is_as_listed(const rt_op_times *listed, const rt_op_time *time) {
   int32_t found = 0;
