@@ -174,13 +174,23 @@ static planc_status live(const planc_evaluator *evaluator, const planc_candidate
 
 /* --- Time --------------------------------------------------------------------------------------------------------- */
 
+static planc_status simulate_steady(const planc_plan *plan, planc_simulation_visitor visitor, void *user,
+                                    int64_t *out_ns);
+
 static planc_status period_time(const planc_evaluator *evaluator, const planc_candidate *candidate, int64_t *out_ns) {
   planc_plan *plan;
-  planc_simulation simulation = {0};
   PLANC_TRY(planc_lower(&evaluator->target, "", candidate, &plan));
-  planc_status status = planc_simulate(plan, NULL, &simulation);
+  planc_status status = simulate_steady(plan, NULL, NULL, out_ns);
   planc_plan_free(plan);
-  *out_ns = simulation.period_ns;
+  return status;
+}
+
+static planc_status simulate_steady(const planc_plan *plan, planc_simulation_visitor visitor, void *user,
+                                    int64_t *out_ns) {
+  planc_simulate_options options = {.steady_only = true, .visitor = visitor, .user = user};
+  planc_simulation simulation;
+  planc_status status = planc_simulate(plan, &options, &simulation);
+  *out_ns = status ? 0 : simulation.period_ns;
   return status;
 }
 
@@ -211,12 +221,10 @@ static planc_status simulate_placed(const planc_evaluator *evaluator, const plan
                                     const places *placed, planc_candidate_visitor visitor, void *user,
                                     planc_taken *out) {
   planc_plan *plan;
-  planc_simulation simulation;
   PLANC_TRY(pl_lower_placed(&evaluator->target, "", candidate, &placed->addresses, &plan));
   for (int32_t m = 0; m < PLANC_N_BUDGETS; m++) out->peak_bytes[m] = plan->predicted.peak_bytes[m];
-  planc_status status =
-      visitor ? show(plan, candidate, visitor, user, &out->period_ns) : planc_simulate(plan, NULL, &simulation);
-  if (!status && !visitor) out->period_ns = simulation.period_ns;
+  planc_status status = visitor ? show(plan, candidate, visitor, user, &out->period_ns)
+                                : simulate_steady(plan, NULL, NULL, &out->period_ns);
   planc_plan_free(plan);
   return status;
 }
@@ -256,17 +264,14 @@ static void time_runs(const planc_plan *plan, const planc_order *order, const bo
 
 static planc_status show_in_order(const planc_plan *plan, const planc_order *order, planc_candidate_visitor visitor,
                                   void *user, int64_t *out_ns) {
-  planc_simulation simulation;
   pl_arena arena = {0};
   body_times of = {0};
   planc_run_time *times = NULL;
   planc_status status = PL_NEW(&arena, &of.start_ns, plan->body.n);
   if (!status) status = PL_NEW(&arena, &of.end_ns, plan->body.n);
   if (!status) status = PL_NEW(&arena, &times, order->n);
-  if (!status)
-    status = planc_simulate(plan, &(planc_simulate_options){.visitor = note_times, .user = &of}, &simulation);
+  if (!status) status = simulate_steady(plan, note_times, &of, out_ns);
   if (!status) {
-    *out_ns = simulation.period_ns;
     time_runs(plan, order, &of, times);
     status = visitor(user, &(planc_simulated){.plan = plan, .end_ns = of.end_ns, .order = order, .times = times});
   }

@@ -54,12 +54,12 @@ typedef struct planc_simulate_options {
   /* Work is launched by dispatchers on the host. One launches that of all jobs, in the plan's order, as a framework's
    * with one executor for several jobs; else each job has one of its own. */
   bool one_dispatcher;
-  /* Launched ops that may wait on the device, of each dispatcher; 0: as the plan's device has it. With 1 it begins to
-   * launch an op when the one before it has ended: Waterwave's sequential scheduling (3.2). */
-  int32_t in_flight;
   /* Nothing of a period is launched before the one before it has ended, as by a framework that returns from each step
    * (Waterwave, 3.1). */
   bool apart;
+  /* Launched ops that may wait on the device, of each dispatcher; 0: as the plan's device has it. With 1 it begins to
+   * launch an op when the one before it has ended: Waterwave's sequential scheduling (3.2). */
+  int32_t in_flight;
   /* As an allocator without a plan has to, the dispatcher learns from CUDA events what memory is in use (Zico, 6.1):
    * track_ns of its time behind each op, or behind the first for which track_bytes have been allocated since, counted
    * anew in each body. */
@@ -71,6 +71,9 @@ typedef struct planc_simulate_options {
    * only every few periods are alike, or none were until the last that is simulated (`averaged`), it is one of several
    * that differ. */
   bool settled;
+  /* Nothing behind the period that visitors would be told of is simulated, where periods become alike: the epilogue's
+   * time may then be 0, and all else is the same. */
+  bool steady_only;
   planc_simulation_visitor visitor, launch_visitor; /* told in order of the ends; or NULL */
   void *user;
   planc_job_predictions *jobs; /* or NULL: by job of the plan; times busy and stalled are set */

@@ -12,18 +12,11 @@
 #include <string.h>
 
 #include "planc/schedule.h"
+#include "planner/memory/packed.h"
 #include "planner/memory/placement_sweep.h"
 #include "util/math.h"
 
 enum { VISITS_PER_ITEM = 8192, MAX_PACKED = 8192, MAX_REPAIRS = 256 };
-
-/* An item that packing has placed. Most pairs that it looks at do not live at the same time: their hulls tell. */
-typedef struct placed {
-  int64_t start, end; /* addresses */
-  pl_lifetime hull;   /* of the item's spans */
-  int32_t item;
-  bool is_parted; /* it has two spans */
-} placed;
 
 /* Sorts items by descending first, then second, then ascending item. */
 typedef struct sort_key {
@@ -43,8 +36,7 @@ typedef struct placement {
   int32_t *order; /* of the items to place */
   int32_t *spare;
   sort_key *keys;
-  placed *placed, *stated; /* by address; stated: items whose address is given */
-  int32_t n_placed, n_stated;
+  pl_packed stated, packed; /* items whose address is given, and all that are packed so far */
   int64_t visits;
   pl_overlap overlap; /* of what is stated, where a sweep has failed */
 } placement;
@@ -52,6 +44,7 @@ typedef struct placement {
 typedef enum order_rule { BY_SIZE, BY_AREA, BY_LIFETIME, BY_START, BY_END, N_RULES } order_rule;
 
 static planc_status place_items(placement *p, pl_item *items, int32_t n, int64_t *out_top);
+static planc_status pack_stated(placement *p);
 static void try_packings(placement *p);
 static void try_repairs(placement *p);
 static planc_status try_sweep(placement *p, bool backwards);
@@ -76,8 +69,9 @@ planc_status pl_place(pl_item *items, int32_t n, int64_t *out_top, pl_overlap *o
 static planc_status place_items(placement *p, pl_item *items, int32_t n, int64_t *out_top) {
   p->best_top = INT64_MAX;
   PLANC_TRY(try_sweep(p, false));
-  if (!met_bound(p)) PLANC_TRY(try_sweep(p, true));
-  if (!met_bound(p) && p->n_order <= MAX_PACKED) {
+  if (p->n_order > 0 && !met_bound(p)) PLANC_TRY(try_sweep(p, true));
+  if (p->n_order > 0 && p->n_order <= MAX_PACKED && !met_bound(p)) {
+    PLANC_TRY(pack_stated(p));
     try_packings(p);
     try_repairs(p);
   }
@@ -154,86 +148,25 @@ static bool met_bound(const placement *p) {
 
 /* --- Packing in an order ------------------------------------------------------------------------------------------ */
 
-static int64_t find_range(placement *p, const pl_item *item, bool tightest);
-static bool spans_meet(pl_lifetime a, pl_lifetime b);
-static bool live_together(const pl_item *a, const pl_item *b);
-static void insert_placed(placement *p, int32_t item, int64_t address);
-
-static bool is_empty(pl_lifetime span) {
-  return span.start >= span.end;
-}
-
-static pl_lifetime hull_of(const pl_item *item) {
-  pl_lifetime a = item->spans[0], b = item->spans[1];
-  if (is_empty(a) || is_empty(b)) return is_empty(a) ? b : a;
-  return (pl_lifetime){a.start < b.start ? a.start : b.start, a.end > b.end ? a.end : b.end};
-}
-
-static bool is_parted(const pl_item *item) {
-  return !is_empty(item->spans[0]) && !is_empty(item->spans[1]);
-}
-
-static placed placed_at(const pl_item *item, int32_t index, int64_t address) {
-  return (placed){address, address + item->bytes, hull_of(item), index, is_parted(item)};
+static planc_status pack_stated(placement *p) {
+  PLANC_TRY(pl_packed_make(&p->arena, p->items, p->n - p->n_order, &p->stated));
+  for (int32_t i = 0; i < p->n; i++) {
+    if (p->items[i].address != PLANC_BLANK) pl_packed_add(&p->stated, i, p->items[i].address);
+  }
+  return pl_packed_make(&p->arena, p->items, p->n, &p->packed);
 }
 
 /* Packs the items in p->order; false when the visits are used up. */
 static bool try_packing(placement *p, bool tightest) {
-  p->n_placed = p->n_stated;
-  memcpy(p->placed, p->stated, (size_t)p->n_stated * sizeof *p->placed);
+  pl_packed_copy(&p->packed, &p->stated);
   for (int32_t k = 0; k < p->n_order; k++) {
     if (p->visits >= (int64_t)VISITS_PER_ITEM * p->n) return false;
     int32_t i = p->order[k];
-    p->addresses[i] = find_range(p, &p->items[i], tightest);
-    insert_placed(p, i, p->addresses[i]);
+    p->addresses[i] = pl_packed_find(&p->packed, &p->items[i], tightest, &p->visits);
+    pl_packed_add(&p->packed, i, p->addresses[i]);
   }
   keep_if_best(p);
   return true;
-}
-
-/* The lowest address that is clear of all placed items beside which `item` lives; with `tightest`, the one in the
- * smallest free range that holds it. */
-static int64_t find_range(placement *p, const pl_item *item, bool tightest) {
-  int64_t address = 0, found = PLANC_BLANK, found_bytes = INT64_MAX;
-  const placed it = placed_at(item, 0, 0), *other = p->placed, *end = other + p->n_placed;
-  for (; other < end; other++) {
-    if (!spans_meet(other->hull, it.hull)) continue;
-    if ((other->is_parted | it.is_parted) && !live_together(&p->items[other->item], item)) continue;
-    int64_t bytes = other->start - address;
-    if (bytes >= item->bytes && bytes < found_bytes) {
-      found = address;
-      found_bytes = bytes;
-      if (!tightest) break;
-    }
-    if (other->end > address) address = other->end;
-  }
-  p->visits += other - p->placed;
-  return found == PLANC_BLANK ? address : found;
-}
-
-static bool spans_meet(pl_lifetime a, pl_lifetime b) {
-  return a.start < b.end && b.start < a.end;
-}
-
-/* Of two items whose hulls meet. */
-static bool live_together(const pl_item *a, const pl_item *b) {
-  return spans_meet(a->spans[0], b->spans[0]) || spans_meet(a->spans[1], b->spans[1]) ||
-         spans_meet(a->spans[0], b->spans[1]) || spans_meet(a->spans[1], b->spans[0]);
-}
-
-static void insert_placed(placement *p, int32_t item, int64_t address) {
-  int32_t first = 0;
-  for (int32_t last = p->n_placed; first < last;) {
-    int32_t middle = first + (last - first) / 2;
-    if (p->placed[middle].start < address) {
-      first = middle + 1;
-    } else {
-      last = middle;
-    }
-  }
-  memmove(&p->placed[first + 1], &p->placed[first], (size_t)(p->n_placed - first) * sizeof *p->placed);
-  p->placed[first] = placed_at(&p->items[item], item, address);
-  p->n_placed++;
 }
 
 /* --- Orders ------------------------------------------------------------------------------------------------------- */
@@ -296,7 +229,6 @@ static bool repair_order(placement *p) {
 
 static planc_status take_items(placement *p, const pl_item *items, int32_t n);
 static planc_status find_bound(placement *p);
-static int compare_placed(const void *left, const void *right);
 
 static planc_status prepare(placement *p, const pl_item *items, int32_t n) {
   PLANC_TRY(PL_NEW(&p->arena, &p->source, n));
@@ -306,12 +238,8 @@ static planc_status prepare(placement *p, const pl_item *items, int32_t n) {
   PLANC_TRY(PL_NEW(&p->arena, &p->order, n));
   PLANC_TRY(PL_NEW(&p->arena, &p->spare, n));
   PLANC_TRY(PL_NEW(&p->arena, &p->keys, n));
-  PLANC_TRY(PL_NEW(&p->arena, &p->placed, n));
-  PLANC_TRY(PL_NEW(&p->arena, &p->stated, n));
   PLANC_TRY(take_items(p, items, n));
-  PLANC_TRY(find_bound(p));
-  qsort(p->stated, (size_t)p->n_stated, sizeof *p->stated, compare_placed);
-  return NULL;
+  return find_bound(p);
 }
 
 /* Takes over the items that have bytes, and makes sure that no sum of addresses and sizes can overflow. */
@@ -330,10 +258,6 @@ static planc_status take_items(placement *p, const pl_item *items, int32_t n) {
     } else {
       int64_t end = pl_add_saturate(it.address, it.bytes);
       if (end > stated_top) stated_top = end;
-      placed stated = placed_at(&it, p->n, 0);
-      stated.start = it.address;
-      stated.end = end;
-      p->stated[p->n_stated++] = stated;
     }
     p->source[p->n] = i;
     p->items[p->n++] = it;
@@ -368,7 +292,7 @@ planc_status pl_items_live(pl_arena *arena, const pl_item *items, int32_t n, int
   for (int32_t i = 0; i < n; i++) {
     for (int32_t k = 0; k < 2; k++) {
       pl_lifetime span = items[i].spans[k];
-      if (is_empty(span) || items[i].bytes <= 0) continue;
+      if (pl_lifetime_is_empty(span) || items[i].bytes <= 0) continue;
       live[span.start] = pl_add_saturate(live[span.start], items[i].bytes);
       live[span.end] -= items[i].bytes;
     }
@@ -376,10 +300,4 @@ planc_status pl_items_live(pl_arena *arena, const pl_item *items, int32_t n, int
   for (int32_t t = 1; t <= horizon; t++) live[t] = pl_add_saturate(live[t], live[t - 1]);
   *out = live;
   return NULL;
-}
-
-static int compare_placed(const void *left, const void *right) {
-  const placed *a = left, *b = right;
-  if (a->start != b->start) return a->start < b->start ? -1 : 1;
-  return (a->end > b->end) - (a->end < b->end);
 }

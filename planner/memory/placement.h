@@ -3,6 +3,7 @@
 #ifndef PLANC_MEMORY_PLACEMENT_H
 #define PLANC_MEMORY_PLACEMENT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "planc/status.h"
@@ -12,6 +13,10 @@
 typedef struct pl_lifetime {
   int32_t start, end;
 } pl_lifetime;
+
+static inline bool pl_lifetime_is_empty(pl_lifetime span) {
+  return span.start >= span.end;
+}
 
 typedef struct pl_item {
   int64_t bytes;

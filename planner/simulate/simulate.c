@@ -100,6 +100,7 @@ static planc_status make_program(simulation *s, const pl_acquired *acquired, pla
 
 /* --- Until bodies repeat themselves ------------------------------------------------------------------------------- */
 
+static bool is_shown_over(const simulation *s);
 static planc_status note_end(simulation *s, int32_t body);
 
 static planc_status run_until_repeated(simulation *s) {
@@ -109,7 +110,7 @@ static planc_status run_until_repeated(simulation *s) {
   s->state.last_body = SIM_MAX_BODIES;
   PLANC_TRY(PL_NEW(&s->arena, &s->ends, (int64_t)SIM_MAX_BODIES + 1));
   if (s->options.jobs) PLANC_TRY(sim_busy_make(&s->program, &s->state, &s->arena, &s->busy));
-  while (!over) {
+  while (!over && !(s->options.steady_only && is_shown_over(s))) {
     int32_t closed = s->state.n_closed;
     int64_t now = s->state.now;
     PLANC_TRY(sim_advance(&s->program, &s->state, s->options.jobs ? &busy : NULL, &over));
@@ -122,6 +123,11 @@ static planc_status run_until_repeated(simulation *s) {
   s->from = SIM_MAX_BODIES / 2;
   s->until = s->shown = SIM_MAX_BODIES - LAST_BODIES;
   return NULL;
+}
+
+/* Whether bodies repeat themselves, and the one that visitors see has ended. */
+static bool is_shown_over(const simulation *s) {
+  return s->repeats && s->state.n_closed > s->shown;
 }
 
 /* Keeps the state at the end of a body, and looks for an earlier body at whose end the state was the same. */
@@ -172,7 +178,7 @@ static void report(const simulation *s, planc_simulation *out) {
   sim_stage mean = mean_of_bodies(s);
   out->period_ns = (last->end - first->end) / (s->until - s->from);
   out->averaged = s->repeats ? 0 : s->until - s->from;
-  out->epilogue_ns = stages[epilogue].end - stages[epilogue - 1].end;
+  if (s->state.n_closed > epilogue) out->epilogue_ns = stages[epilogue].end - stages[epilogue - 1].end;
   out->slowdown_ns = mean.lost_ns / n_gpus;
   out->misses = mean.misses;
   report_stalls(s, n_gpus, out);
@@ -237,7 +243,7 @@ static planc_status show(simulation *s) {
   s->origin = s->state.stages[s->shown].start;
   go_back(s);
   s->state.last_body = last_body;
-  while (!over) PLANC_TRY(sim_advance(&s->program, &s->state, &visitors, &over));
+  while (!over && s->state.n_closed <= s->shown) PLANC_TRY(sim_advance(&s->program, &s->state, &visitors, &over));
   return NULL;
 }
 

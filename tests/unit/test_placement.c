@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "planc/schedule.h"
+#include "planner/memory/packed.h"
 #include "planner/memory/placement.h"
 #include "planner/memory/placement_sweep.h"
 #include "tests/support/unit.h"
@@ -363,6 +364,73 @@ START_TEST(published_instances) {
 }
 END_TEST
 
+/* --- What packing has placed -------------------------------------------------------------------------------------- */
+
+/* As packed.h says, item by item; `order` lists those that are placed, by address. */
+static int64_t find_by_hand(const pl_item *items, const int32_t *order, int32_t n, const pl_item *item, bool tightest,
+                            int64_t *visits) {
+  int64_t address = 0, found = -1, found_bytes = INT64_MAX;
+  for (int32_t k = 0; k < n; k++) {
+    const pl_item *other = &items[order[k]];
+    if (!live_together(other, item)) continue;
+    if (other->address - address >= item->bytes && other->address - address < found_bytes) {
+      found = address;
+      found_bytes = other->address - address;
+      if (!tightest) {
+        *visits += k;
+        return found;
+      }
+    }
+    if (other->address + other->bytes > address) address = other->address + other->bytes;
+  }
+  *visits += n;
+  return found >= 0 ? found : address;
+}
+
+/* Adds an item before those that are not below it. */
+static void add_by_hand(const pl_item *items, int32_t *order, int32_t n, int32_t item) {
+  int32_t k = n;
+  for (; k > 0 && items[order[k - 1]].address >= items[item].address; k--) order[k] = order[k - 1];
+  order[k] = item;
+}
+
+/* Of many items or few, some of which have two spans, or the first one empty; the first tenth is stated, and copied. */
+START_TEST(packing_finds_what_a_scan_finds) {
+  enum { MOST = 700 };
+  static pl_item items[MOST];
+  static int32_t order[MOST];
+  pl_arena arena = {0};
+  pl_packed stated, packed;
+  seed = (uint64_t)_i + 1;
+  int32_t n = 1 + (int32_t)draw(_i % 2 == 0 ? MOST : 40), n_stated = n / 10;
+  int32_t horizon = 2 + (int32_t)draw(_i % 3 == 0 ? 12 : 400);
+  bool tightest = draw(2) > 0;
+  for (int32_t i = 0; i < n; i++) {
+    items[i] = random_item(horizon, 40, draw(4) == 0);
+    if (draw(8) == 0) items[i] = (pl_item){.bytes = items[i].bytes, .spans = {{3, 3}, items[i].spans[0]}};
+    items[i].bytes = (1 + items[i].bytes / PLANC_ALIGNMENT) * PLANC_ALIGNMENT;
+    items[i].address = (int64_t)draw(60) * PLANC_ALIGNMENT;
+  }
+  ok(pl_packed_make(&arena, items, n_stated, &stated));
+  ok(pl_packed_make(&arena, items, n, &packed));
+  for (int32_t i = 0; i < n_stated; i++) {
+    pl_packed_add(&stated, i, items[i].address);
+    add_by_hand(items, order, i, i);
+  }
+  pl_packed_copy(&packed, &stated);
+  for (int32_t i = n_stated; i < n; i++) {
+    int64_t visits = 7, expected_visits = 7;
+    int64_t expected = find_by_hand(items, order, i, &items[i], tightest, &expected_visits);
+    items[i].address = pl_packed_find(&packed, &items[i], tightest, &visits);
+    ck_assert_int_eq(items[i].address, expected);
+    ck_assert_int_eq(visits, expected_visits);
+    pl_packed_add(&packed, i, items[i].address);
+    add_by_hand(items, order, i, i);
+  }
+  pl_arena_free(&arena);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("placement");
   TCase *tests = tcase_create("all");
@@ -377,6 +445,7 @@ int main(void) {
   tcase_add_test(tests, a_room_that_is_too_small_costs_no_placement);
   tcase_add_test(tests, refusals);
   tcase_add_test(tests, published_instances);
+  tcase_add_loop_test(tests, packing_finds_what_a_scan_finds, 0, 300);
   suite_add_tcase(suite, tests);
   return run_suite(suite);
 }

@@ -41,6 +41,46 @@ typedef struct device {
   int32_t in_flight;
 } device;
 
+/* What a visitor is told, in its order. */
+typedef struct told {
+  int32_t n;
+  uint64_t hash;
+} told;
+
+static void tell(void *user, const planc_plan *plan, const planc_instr *instr, int64_t start_ns, int64_t end_ns) {
+  told *t = user;
+  const uint64_t values[] = {(uint64_t)(instr - plan->body.instrs), (uint64_t)start_ns, (uint64_t)end_ns};
+  for (int i = 0; i < 3; i++) t->hash = (t->hash ^ values[i]) * UINT64_C(0x9e3779b97f4a7c15);
+  t->n++;
+}
+
+/* Where only what is steady is asked for, all is told but what an epilogue takes. */
+static void assert_steady_is_the_same(const planc_plan *plan, planc_simulate_options options) {
+  planc_simulation whole, steady;
+  told of[4] = {{0}};
+  options.visitor = tell;
+  for (int i = 0; i < 2; i++) {
+    options.launch_visitor = NULL;
+    options.steady_only = i > 0;
+    options.user = &of[i];
+    ok(planc_simulate(plan, &options, i > 0 ? &steady : &whole));
+    options.launch_visitor = tell;
+    options.user = &of[2 + i];
+    ok(planc_simulate(plan, &options, i > 0 ? &steady : &whole));
+  }
+  ck_assert_int_gt(of[0].n, 0);
+  ck_assert(of[0].n == of[1].n && of[0].hash == of[1].hash);
+  ck_assert(of[2].n == of[3].n && of[2].hash == of[3].hash);
+  ck_assert_int_eq(steady.prologue_ns, whole.prologue_ns);
+  ck_assert_int_eq(steady.first_period_ns, whole.first_period_ns);
+  ck_assert_int_eq(steady.period_ns, whole.period_ns);
+  ck_assert_int_eq(steady.averaged, whole.averaged);
+  ck_assert_int_eq(steady.slowdown_ns, whole.slowdown_ns);
+  ck_assert_int_eq(steady.misses, whole.misses);
+  ck_assert_mem_eq(steady.stall_ns, whole.stall_ns, sizeof whole.stall_ns);
+  ck_assert_mem_eq(steady.copy_ns, whole.copy_ns, sizeof whole.copy_ns);
+}
+
 /* Simulates the script of `n_jobs` jobs; their execs take `a_ns` and `b_ns`. A copy of x takes 100 + 4900 ns. */
 static planc_simulation simulate_as(planc_simulate_options options, int32_t n_jobs, const char *script, device d,
                                     int64_t a_ns, int64_t b_ns) {
@@ -65,6 +105,7 @@ static planc_simulation simulate_as(planc_simulate_options options, int32_t n_jo
   planc_simulation s;
   status = planc_simulate(plan, &options, &s);
   ck_assert_msg(!status, "%s", planc_status_message(status));
+  assert_steady_is_the_same(plan, options);
   planc_plan_free(plan);
   return s;
 }

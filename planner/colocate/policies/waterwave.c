@@ -15,6 +15,7 @@
  * of depths and of the graph, and the variants that the paper names. Where the allocator's pieces are too small,
  * addresses are placed at once. The jobs take turns where nothing fits, or nothing is as fast. */
 #include <stdio.h>
+#include <string.h>
 
 #include "plan/one_job.h"
 #include "planner/base/code.h"
@@ -411,6 +412,9 @@ static planc_status try_sizes(waterwave *w) {
   return NULL;
 }
 
+static planc_status try_variant(waterwave *w, const waterwave_way *changed);
+static bool are_passes_alike(const pl_pairing_pass *a, const pl_pairing_pass *b, int32_t n);
+
 /* What the user has left open, at what was the fastest so far. */
 static planc_status try_variants(waterwave *w) {
   const planc_settings *asked = w->settings;
@@ -419,13 +423,32 @@ static planc_status try_variants(waterwave *w) {
   if (w->n_views > 1) PLANC_TRY(try_way(w, &changed));
   changed = w->best.way;
   changed.cut.relaxed = true;
-  if (!asked->split_relaxed) PLANC_TRY(try_way(w, &changed));
+  if (!asked->split_relaxed) PLANC_TRY(try_variant(w, &changed));
   changed = w->best.way;
   changed.variable = true;
-  if (!asked->split_variable) PLANC_TRY(try_way(w, &changed));
+  if (!asked->split_variable) PLANC_TRY(try_variant(w, &changed));
   changed = w->best.way;
   changed.cut.release_bytes += changed.cut.release_bytes / 2;
-  return asked->release_split > 0 ? NULL : try_way(w, &changed);
+  return asked->release_split > 0 ? NULL : try_variant(w, &changed);
+}
+
+/* Other sizes than the best way's, if they cut iterations otherwise. */
+static planc_status try_variant(waterwave *w, const waterwave_way *changed) {
+  pl_pairing_pass *best;
+  PLANC_TRY(make_passes(w, &w->best.way));
+  PLANC_TRY(pl_arena_copy(&w->round, w->passes, w->n_passes, sizeof *w->passes, &best));
+  PLANC_TRY(make_passes(w, changed));
+  return are_passes_alike(w->passes, best, w->n_passes) ? NULL : try_way(w, changed);
+}
+
+static bool are_passes_alike(const pl_pairing_pass *a, const pl_pairing_pass *b, int32_t n) {
+  for (int32_t p = 0; p < n; p++) {
+    const pl_node_groups *of_a = a[p].groups, *of_b = b[p].groups;
+    if (a[p].job != b[p].job || a[p].iteration != b[p].iteration) return false;
+    if (of_a->n != of_b->n || of_a->n_allocating != of_b->n_allocating) return false;
+    if (memcmp(of_a->groups, of_b->groups, (size_t)of_a->n * sizeof *of_a->groups) != 0) return false;
+  }
+  return true;
 }
 
 static planc_status try_halves(waterwave *w) {
