@@ -3,8 +3,8 @@
 
 Work is counted by a build of planc (tests/bench/counter.c): basic blocks that are entered and lines of memory that are
 copied, filled or cleared. It is the same on every machine, however busy, but not for every compiler.
-Packing addresses (planner/memory/placement.c), which ends after so many visits for each item and is not tried for graphs as large
-as the last two, is not counted: where it is tried it is most of the work, and would hide how the rest grows.
+Packing addresses (planner/memory/placement.c and packed.c), which ends after so many visits for each item and is not tried for
+graphs as large as the last two, is not counted: where it is tried it is most of the work, and would hide how the rest grows.
 
 The graphs are those of generate.py --large. Budgets are 60 % of what the graph has live at once, so that the same share of
 it has to move at every size; policies that cannot do with that have what all data needs. POLICY+storage has half of what it
