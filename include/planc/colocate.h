@@ -55,13 +55,16 @@ int32_t planc_mix_first_same(const planc_mix *mix, int32_t job);
 /* One job of a mix beside what it would do alone. */
 typedef struct planc_mix_share {
   int32_t iterations;       /* in a period */
-  int64_t alone_ns;         /* an iteration where it has the whole GPU and the whole budget, its rounds one after the
-                               other: by policy none where that fits, else by the fastest that does */
+  int64_t alone_ns;         /* an iteration where it has the GPU and the whole budget, its rounds one after the other:
+                               by policy none where that fits, else by the fastest that does */
   const char *alone_policy; /* which that is; static */
+  int64_t whole_ns;         /* the same with all memory of the device, where that is more than the budget */
+  const char *whole_policy; /* which that is; static */
   int64_t deadline_ns;      /* the mix's, 0 = none */
   int64_t response_ns; /* the longest that a request takes in the steady period, whenever it comes: it waits for the
                           next iteration to begin, and for that to end */
-  int64_t speed_ppm;   /* what it does in a period, in time alone, over the period (Zico, 7: normalised throughput) */
+  int64_t speed_ppm;   /* what it does in a period, in time alone on the whole device, over the period (Zico, 7:
+                          normalised throughput) */
 } planc_mix_share;
 
 /* What a policy for mixes supports, beside the bits of planc_policy. */

@@ -20,6 +20,7 @@
 
 static planc_status find_alone(const planc_mix_evaluator *evaluator, int32_t job, planc_mix_share *shares,
                                pl_deadline_job *jobs);
+static planc_status find_on_whole_device(const planc_mix_evaluator *evaluator, int32_t job, planc_mix_share *shares);
 
 static int32_t most_chosen(const planc_mix *mix) {
   return mix->max_ratio > 0 ? mix->max_ratio : PLANC_MIX_MAX_RATIO;
@@ -54,20 +55,22 @@ planc_status planc_mix_resolve(const planc_mix *mix, planc_mix_share *shares) {
   pl_common common;
   planc_status status = pl_common_make(mix, &common);
   if (!status) status = pl_mix_resolve(&common, &common.all, shares);
+  const planc_mix_evaluator evaluator = pl_mix_evaluator_of(&common.mix, &common.all);
+  for (int32_t j = 0; !status && j < mix->n_jobs; j++) status = find_on_whole_device(&evaluator, j, shares);
   pl_common_free(&common);
   return status;
 }
 
 /* --- Each job alone ----------------------------------------------------------------------------------------------- */
 
-static planc_status time_alone(const planc_mix_evaluator *evaluator, const planc_problem *problem, planc_mix_share *out,
-                               pl_deadline_job *out_timed) {
+static planc_status time_alone(const planc_mix_evaluator *evaluator, const planc_problem *problem,
+                               pl_deadline_job *out_timed, const char **out_policy) {
   const planc_evaluator alone = evaluator->alone(evaluator, problem);
   pl_solo solo;
   PLANC_TRY(pl_solo_make(evaluator, problem, &solo));
-  planc_status status = alone.time(&alone, &solo.candidate, &out->alone_ns);
-  if (!status) *out_timed = (pl_deadline_job){out->alone_ns, pl_longest_op(&solo.candidate)};
-  out->alone_policy = solo.policy;
+  planc_status status = alone.time(&alone, &solo.candidate, &out_timed->alone_ns);
+  out_timed->longest_op_ns = pl_longest_op(&solo.candidate);
+  *out_policy = solo.policy;
   pl_solo_free(&solo);
   return status;
 }
@@ -82,7 +85,33 @@ static planc_status find_alone(const planc_mix_evaluator *evaluator, int32_t job
     return NULL;
   }
   const planc_problem problem = planc_mix_problem(mix, job);
-  return pl_in_job(mix, job, time_alone(evaluator, &problem, &shares[job], &jobs[job]));
+  PLANC_TRY(pl_in_job(mix, job, time_alone(evaluator, &problem, &jobs[job], &shares[job].alone_policy)));
+  shares[job].alone_ns = jobs[job].alone_ns;
+  return NULL;
+}
+
+/* What fits the budget fits the device as well, so that a job is not slower there. */
+static planc_status find_on_whole_device(const planc_mix_evaluator *evaluator, int32_t job, planc_mix_share *shares) {
+  const planc_mix *mix = evaluator->mix;
+  const planc_mix_share *same = &shares[planc_mix_first_same(mix, job)];
+  planc_mix_share *out = &shares[job];
+  planc_problem problem = planc_mix_problem(mix, job);
+  int64_t whole = planc_mix_device(mix)->memory_bytes;
+  bool is_whole = problem.terms.budgets[PLANC_MEMORY_DEVICE] >= whole;
+  pl_deadline_job timed;
+  const char *policy;
+  out->whole_ns = same == out ? out->alone_ns : same->whole_ns;
+  out->whole_policy = same == out ? out->alone_policy : same->whole_policy;
+  if (same != out || is_whole) return NULL;
+  problem.terms.budgets[PLANC_MEMORY_DEVICE] = whole;
+  planc_status status = time_alone(evaluator, &problem, &timed, &policy);
+  bool none = planc_status_code(status) == PLANC_INFEASIBLE;
+  if (status && !none) return pl_in_job(mix, job, status);
+  planc_status_free(status);
+  if (none || timed.alone_ns >= out->alone_ns) return NULL;
+  out->whole_ns = timed.alone_ns;
+  out->whole_policy = policy;
+  return NULL;
 }
 
 /* --- Plans whose jobs are in time --------------------------------------------------------------------------------- */
@@ -147,7 +176,7 @@ planc_status pl_mix_judge(const planc_mix *mix, const planc_plan *plan, planc_mi
 static void set_speeds(int64_t period, int32_t n_jobs, planc_mix_share *shares) {
   for (int32_t j = 0; j < n_jobs; j++)
     shares[j].speed_ppm =
-        period > 0 ? pl_muldiv_floor(pl_mul_saturate(shares[j].alone_ns, shares[j].iterations), PL_PPM, period) : 0;
+        period > 0 ? pl_muldiv_floor(pl_mul_saturate(shares[j].whole_ns, shares[j].iterations), PL_PPM, period) : 0;
 }
 
 /* Of each job its name, of which policies know nothing, and the settings that are not the same of all. */

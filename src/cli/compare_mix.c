@@ -261,6 +261,9 @@ static planc_status print_json(const mix_table *t) {
   return prog_print_json(stdout, object);
 }
 
+static void report_alone(const mix_table *t, const char *time, int64_t ns, const char *name, const char *policy,
+                         cJSON *job);
+
 static void report_jobs(const mix_table *t, cJSON *object) {
   cJSON *array = pl_json_add_array(object, "jobs");
   for (int32_t j = 0; j < t->mix->n_jobs; j++) {
@@ -269,12 +272,18 @@ static void report_jobs(const mix_table *t, cJSON *object) {
     pl_json_add_string(job, "graph", t->mix->jobs[j].graph->name);
     pl_json_add_int(job, "batch", t->mix->jobs[j].batch);
     pl_json_add_known(job, "deadline_ns", t->mix->deadlines_ns[j] > 0, t->mix->deadlines_ns[j]);
-    pl_json_add_known(job, "alone_ns", !t->misfit, t->shares[j].alone_ns);
-    if (t->misfit)
-      pl_json_add_null(job, "alone_policy");
-    else
-      pl_json_add_string(job, "alone_policy", t->shares[j].alone_policy);
+    report_alone(t, "alone_ns", t->shares[j].alone_ns, "alone_policy", t->shares[j].alone_policy, job);
+    report_alone(t, "whole_ns", t->shares[j].whole_ns, "whole_policy", t->shares[j].whole_policy, job);
   }
+}
+
+static void report_alone(const mix_table *t, const char *time, int64_t ns, const char *name, const char *policy,
+                         cJSON *job) {
+  pl_json_add_known(job, time, !t->misfit, ns);
+  if (t->misfit)
+    pl_json_add_null(job, name);
+  else
+    pl_json_add_string(job, name, policy);
 }
 
 static void report_row(const mix_table *t, const mix_row *r, cJSON *json) {
@@ -341,6 +350,8 @@ static void print_job(const mix_table *t, int32_t j) {
   if (!t->misfit)
     printf(", %d iteration%s in a period, alone %s each by %s", share->iterations, share->iterations == 1 ? "" : "s",
            pl_time_format(share->alone_ns, text), share->alone_policy);
+  if (!t->misfit && share->whole_ns < share->alone_ns)
+    printf(", on the whole GPU %s by %s", pl_time_format(share->whole_ns, text), share->whole_policy);
   puts("");
 }
 

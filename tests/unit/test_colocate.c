@@ -693,6 +693,46 @@ START_TEST(turns_park_where_that_is_faster) {
 }
 END_TEST
 
+/* Speed is beside the job alone with all memory of the device, however small the budget. Returns how many jobs the
+ * budget makes slower alone. */
+static int32_t speed_is_beside_the_whole(random_mix *m) {
+  const planc_mix_policy *temporal = planc_mix_policy_find("temporal");
+  planc_mix_share whole[MOST_JOBS], tight[MOST_JOBS];
+  planc_least least;
+  planc_plan *plan;
+  int32_t n_slower = 0;
+  ok_in(planc_mix_resolve(&m->mix, whole), m->name);
+  ok_in(planc_mix_find_least(&m->mix, temporal, whole, PLANC_MEMORY_DEVICE, NULL, &least), m->name);
+  planc_plan_free(least.plan);
+  set_budget(m, least.bytes);
+  ok_in(planc_mix_resolve(&m->mix, tight), m->name);
+  ok_in(planc_colocate(&m->mix, temporal, tight, &plan), m->name);
+  for (int32_t j = 0; j < m->mix.n_jobs; j++) {
+    bool slower = tight[j].alone_ns > whole[j].alone_ns;
+    ck_assert_int_eq(whole[j].whole_ns, whole[j].alone_ns);
+    ck_assert_str_eq(whole[j].whole_policy, whole[j].alone_policy);
+    ck_assert_int_eq(tight[j].whole_ns, slower ? whole[j].alone_ns : tight[j].alone_ns);
+    ck_assert_str_eq(tight[j].whole_policy, slower ? whole[j].alone_policy : tight[j].alone_policy);
+    ck_assert_int_eq(tight[j].speed_ppm, tight[j].whole_ns * tight[j].iterations * 1000000 / plan->predicted.period_ns);
+    n_slower += slower;
+  }
+  planc_plan_free(plan);
+  return n_slower;
+}
+
+START_TEST(speeds_are_beside_the_whole_device) {
+  int32_t n_slower = 0;
+  for (int k = 0; k < MIXES; k++) {
+    random_mix m;
+    make_mix(k, &m);
+    set_host_budget(&m, -1);
+    n_slower += speed_is_beside_the_whole(&m);
+    free_mix(&m);
+  }
+  ck_assert_int_gt(n_slower, MIXES / 2);
+}
+END_TEST
+
 /* Side by side where the pools fit, never slower than in turns; beyond that the part of what is touched that has no
  * room comes over the link. */
 START_TEST(pools_migrate) {
@@ -709,7 +749,7 @@ START_TEST(pools_migrate) {
   ck_assert_int_eq(roomy.pools_bytes, pools_of(&m.mix));
   ck_assert_int_eq(roomy.migrated_bytes, 0);
   for (int32_t j = 0; j < m.mix.n_jobs; j++)
-    ck_assert_int_eq(shares[j].speed_ppm, shares[j].alone_ns * shares[j].iterations * 1000000 / roomy.period_ns);
+    ck_assert_int_eq(shares[j].speed_ppm, shares[j].whole_ns * shares[j].iterations * 1000000 / roomy.period_ns);
   ok_in(planc_colocate(&m.mix, planc_mix_policy_find("temporal"), shares, &turns), m.name);
   ck_assert_int_le(roomy.period_ns, turns->predicted.period_ns);
   planc_plan_free(turns);
@@ -814,6 +854,7 @@ int main(void) {
   tcase_add_test(mixes, least_budgets_are_known);
   tcase_add_loop_test(mixes, one_device_serves_all, 0, 10);
   tcase_add_loop_test(mixes, turns_park_where_that_is_faster, 0, 6);
+  tcase_add_test(mixes, speeds_are_beside_the_whole_device);
   tcase_add_loop_test(mixes, pools_migrate, 0, MIXES);
   tcase_add_test(mixes, misuse);
   suite_add_tcase(suite, mixes);

@@ -302,7 +302,7 @@ static void assert_at_worst_the_old(const mixed *m, const planc_plan *plan, cons
   if (next.keeps) ck_assert_int_eq(chosen->predicted.period_ns, simulated.period_ns);
   for (int32_t j = 0; j < m->mix.n_jobs; j++) {
     ck_assert_int_eq(shares[j].iterations, m->iterations[j]);
-    double speed = (double)shares[j].alone_ns * m->iterations[j] / (double)chosen->predicted.period_ns;
+    double speed = (double)shares[j].whole_ns * m->iterations[j] / (double)chosen->predicted.period_ns;
     ck_assert_int_le(llabs(shares[j].speed_ppm - (int64_t)(speed * PPM)), 1);
   }
   seen->anew += !next.keeps;

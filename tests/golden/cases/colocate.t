@@ -24,6 +24,15 @@ Two jobs under one budget, as often as fills a period, and what each is beside a
   job 1: tiny, batch 8 in 1 round of 8, 3 iterations
   $ planc colocate graphs/lenet-digits.yaml:64 inputs/tiny.yaml:8:3 --device k40m --budget 1G -o again.plan >/dev/null 2>&1; cmp mix.plan again.plan
 
+Speed is beside the job alone on the whole GPU, however small the budget.
+
+  $ planc colocate graphs/lenet-digits.yaml:64 graphs/lenet-digits.yaml:32 --device k40m --budget 700K -o tight.plan 2>/dev/null | grep 'runs at' | sed 's/[0-9.]* %/<N> %/'
+    job 0 runs at <N> % of what it does alone on the whole GPU, 0.323 ms an iteration by none; within the budget 0.512 ms by vdnn+
+    job 1 runs at <N> % of what it does alone, 0.263 ms an iteration by none
+  $ planc compare --colocate graphs/lenet-digits.yaml:64 graphs/lenet-digits.yaml:32 --device k40m --budget 700K --policies temporal --no-least 2>/dev/null | grep '  job'
+    job 0: lenet-digits, batch 64, 1 iteration in a period, alone 0.512 ms each by vdnn+, on the whole GPU 0.323 ms by none
+    job 1: lenet-digits, batch 32, 2 iterations in a period, alone 0.263 ms each by none
+
 A job that is there twice is two jobs. One may be for inference.
 
   $ planc colocate graphs/lenet-digits.yaml:16 graphs/lenet-digits.yaml:16 graphs/lenet-digits.yaml:16:inference --device k40m --policy zico -o three.plan | grep '^  job . runs\|policy\|3 jobs' | sed 's/, .*//; s/[0-9.]* %/<N> %/'
