@@ -99,7 +99,7 @@ static planc_status find_on_whole_device(const planc_mix_evaluator *evaluator, i
   int64_t whole = planc_mix_device(mix)->memory_bytes;
   bool is_whole = problem.terms.budgets[PLANC_MEMORY_DEVICE] >= whole;
   pl_deadline_job timed;
-  const char *policy;
+  const char *policy = NULL;
   out->whole_ns = same == out ? out->alone_ns : same->whole_ns;
   out->whole_policy = same == out ? out->alone_policy : same->whole_policy;
   if (same != out || is_whole) return NULL;
