@@ -20,12 +20,25 @@ planc_status pl_shift_pairs(pl_timing *timing, const pl_areas *areas, int64_t by
   return NULL;
 }
 
-/* A pair's part of the bytes. */
+static int64_t least_of(const pl_areas *areas, int32_t n_jobs, int32_t first, int32_t end);
+
+/* A pair has what its larger job needs, and of what is left beyond that of all pairs a part by what its other job
+ * does. */
 static int64_t part_of(const pl_areas *areas, int32_t n_jobs, int32_t pair, int64_t bytes) {
-  int64_t all = most_of(areas, n_jobs, 0, n_jobs);
-  return all > 0
-             ? pl_muldiv_floor(bytes, most_of(areas, n_jobs, pair * PL_JOBS_OF_PAIR, (pair + 1) * PL_JOBS_OF_PAIR), all)
-             : bytes;
+  int32_t first = pair * PL_JOBS_OF_PAIR, end = first + PL_JOBS_OF_PAIR;
+  int64_t least = least_of(areas, n_jobs, first, end), least_of_all = pl_pairs_least(areas, n_jobs);
+  int64_t more = most_of(areas, n_jobs, first, end) - least,
+          more_of_all = most_of(areas, n_jobs, 0, n_jobs) - least_of_all;
+  if (n_jobs <= PL_JOBS_OF_PAIR) return bytes;
+  if (bytes < least_of_all) return pl_muldiv_floor(bytes, least, least_of_all);
+  return more_of_all > 0 ? pl_add_saturate(least, pl_muldiv_floor(bytes - least_of_all, more, more_of_all)) : least;
+}
+
+static int64_t least_of(const pl_areas *areas, int32_t n_jobs, int32_t first, int32_t end) {
+  int64_t least = 0;
+  for (int32_t j = first; j < end && j < n_jobs; j++)
+    if (areas->jobs[j].most_bytes > least) least = areas->jobs[j].most_bytes;
+  return least;
 }
 
 static int64_t most_of(const pl_areas *areas, int32_t n_jobs, int32_t first, int32_t end) {
@@ -35,13 +48,9 @@ static int64_t most_of(const pl_areas *areas, int32_t n_jobs, int32_t first, int
 }
 
 int64_t pl_pairs_least(const pl_areas *areas, int32_t n_jobs) {
-  int64_t all = most_of(areas, n_jobs, 0, n_jobs), least = 0;
-  for (int32_t j = 0; j < n_jobs; j++) {
-    int64_t pair =
-        most_of(areas, n_jobs, j / PL_JOBS_OF_PAIR * PL_JOBS_OF_PAIR, (j / PL_JOBS_OF_PAIR + 1) * PL_JOBS_OF_PAIR);
-    int64_t bytes = pair > 0 ? pl_muldiv_ceil(areas->jobs[j].most_bytes, all, pair) : 0;
-    if (bytes > least) least = bytes;
-  }
+  int64_t least = 0;
+  for (int32_t first = 0; first < n_jobs; first += PL_JOBS_OF_PAIR)
+    least = pl_add_saturate(least, least_of(areas, n_jobs, first, first + PL_JOBS_OF_PAIR));
   return least;
 }
 

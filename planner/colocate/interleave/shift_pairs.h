@@ -1,5 +1,6 @@
 /* Zico's pairs (papers/000, 4): more than two jobs are paired in their order, and each pair is shifted within its own
- * part of the bytes for regions, by what its jobs hold in them at the most. */
+ * part of the bytes for regions: what its larger job holds in them at the most, and of the rest a part by what its
+ * other job does. */
 #ifndef PLANC_COLOCATE_SHIFT_PAIRS_H
 #define PLANC_COLOCATE_SHIFT_PAIRS_H
 

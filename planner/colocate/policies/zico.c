@@ -227,12 +227,10 @@ static planc_status make_solos(zico *z) {
   return pl_areas_make(&z->arena, z->mix->n_jobs, z->solos.candidates, region_bytes, &z->areas);
 }
 
-/* By how much the bytes that there are are too few for some job alone; not positive where they suffice. */
+/* By how much the bytes that there are are too few for some job of each pair alone; not positive where they suffice. */
 static int64_t find_excess(const zico *z) {
-  int64_t most = 0;
-  for (int32_t j = 0; j < z->mix->n_jobs; j++)
-    if (z->areas.jobs[j].most_bytes > most) most = z->areas.jobs[j].most_bytes;
-  return pl_add_saturate(most, z->areas.private_bytes) - pl_arena_room(z->all->target.terms, z->all->target.profile);
+  int64_t least = pl_pairs_least(&z->areas, z->mix->n_jobs);
+  return pl_add_saturate(least, z->areas.private_bytes) - pl_arena_room(z->all->target.terms, z->all->target.profile);
 }
 
 /* Asks each job to take its part less than it takes now. */
