@@ -4,7 +4,7 @@
 usage: bench_host_mixes.py [--iterations N] [--repetitions N]
 
 Mixes of two and of three jobs (ResNet-50 at batch 4, LeNet, an LSTM) have four fifths of what the jobs need alone, together.
-Every plan is verified bit for bit; then the median time of its period is held against the prediction. Each op runs on one of
+Every plan is verified bit for bit, with memory poisoned and random delays; then the median time of its period is held against the prediction. Each op runs on one of
 the machine's processors, so that as many jobs as there are of these run side by side at full speed.
 
 Exit 1 where a period is off by more than a tenth: that is what a machine shows that does nothing else."""
@@ -48,7 +48,7 @@ class Profiled:
 
     def run(self, path):
         """What `planc simulate --against` says of a run."""
-        verified = json.loads(planrun("exec", path, "--iterations", 1, "--verify", "--poison", "--json").splitlines()[-1])
+        verified = json.loads(planrun("exec", path, "--iterations", 1, "--verify", "--poison", "--jitter", 1, "--json").splitlines()[-1])
         assert verified["verified"], path
         trace = path + ".json"
         planrun("exec", path, "--iterations", self.options.iterations, "--trace", trace)

@@ -101,7 +101,8 @@ class Solo:
         self.ns, self.peak_bytes = made["iteration_ns"], made["peak_bytes"]
         self.ops_ns, self.work_ns = busy_times(plan)
         self.busy, self.idle = self.work_ns / self.ops_ns, 1 - self.ops_ns / self.ns
-        self.most_bytes = json.loads(planc("simulate", plan, "--free-at", "completion", "--json"))["most_bytes"]
+        one_at_a_time = ("--free-at", "completion", "--in-flight", "1")
+        self.most_bytes = json.loads(planc("simulate", plan, *one_at_a_time, "--json"))["footprint"]["most_bytes"]
 
 
 def compared(jobs, device, *options):
