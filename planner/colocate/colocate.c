@@ -63,14 +63,20 @@ planc_status planc_mix_resolve(const planc_mix *mix, planc_mix_share *shares) {
 
 /* --- Each job alone ----------------------------------------------------------------------------------------------- */
 
-static planc_status time_alone(const planc_mix_evaluator *evaluator, const planc_problem *problem,
-                               pl_deadline_job *out_timed, const char **out_policy) {
+typedef struct time_alone {
+  pl_deadline_job job;
+  const char *policy; /* static */
+} time_alone;
+
+static planc_status find_time_alone(const planc_mix_evaluator *evaluator, const planc_problem *problem,
+                                    time_alone *out) {
   const planc_evaluator alone = evaluator->alone(evaluator, problem);
   pl_solo solo;
+  *out = (time_alone){0};
   PLANC_TRY(pl_solo_make(evaluator, problem, &solo));
-  planc_status status = alone.time(&alone, &solo.candidate, &out_timed->alone_ns);
-  out_timed->longest_op_ns = pl_longest_op(&solo.candidate);
-  *out_policy = solo.policy;
+  planc_status status = alone.time(&alone, &solo.candidate, &out->job.alone_ns);
+  out->job.longest_op_ns = pl_longest_op(&solo.candidate);
+  out->policy = solo.policy;
   pl_solo_free(&solo);
   return status;
 }
@@ -85,8 +91,11 @@ static planc_status find_alone(const planc_mix_evaluator *evaluator, int32_t job
     return NULL;
   }
   const planc_problem problem = planc_mix_problem(mix, job);
-  PLANC_TRY(pl_in_job(mix, job, time_alone(evaluator, &problem, &jobs[job], &shares[job].alone_policy)));
-  shares[job].alone_ns = jobs[job].alone_ns;
+  time_alone found;
+  PLANC_TRY(pl_in_job(mix, job, find_time_alone(evaluator, &problem, &found)));
+  shares[job].alone_ns = found.job.alone_ns;
+  shares[job].alone_policy = found.policy;
+  jobs[job] = found.job;
   return NULL;
 }
 
@@ -98,19 +107,18 @@ static planc_status find_on_whole_device(const planc_mix_evaluator *evaluator, i
   planc_problem problem = planc_mix_problem(mix, job);
   int64_t whole = planc_mix_device(mix)->memory_bytes;
   bool is_whole = problem.terms.budgets[PLANC_MEMORY_DEVICE] >= whole;
-  pl_deadline_job timed;
-  const char *policy = NULL;
+  time_alone found;
   out->whole_ns = same == out ? out->alone_ns : same->whole_ns;
   out->whole_policy = same == out ? out->alone_policy : same->whole_policy;
   if (same != out || is_whole) return NULL;
   problem.terms.budgets[PLANC_MEMORY_DEVICE] = whole;
-  planc_status status = time_alone(evaluator, &problem, &timed, &policy);
+  planc_status status = find_time_alone(evaluator, &problem, &found);
   bool none = planc_status_code(status) == PLANC_INFEASIBLE;
   if (status && !none) return pl_in_job(mix, job, status);
   planc_status_free(status);
-  if (none || timed.alone_ns >= out->alone_ns) return NULL;
-  out->whole_ns = timed.alone_ns;
-  out->whole_policy = policy;
+  if (none || found.job.alone_ns >= out->alone_ns) return NULL;
+  out->whole_ns = found.job.alone_ns;
+  out->whole_policy = found.policy;
   return NULL;
 }
 
