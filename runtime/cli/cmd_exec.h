@@ -146,7 +146,9 @@ void run_execution_note_resumed(const run_execution *e);
 
 /* Reads --hand-on, for the jobs of the plan. */
 planc_status run_execution_read_hand_ons(run_execution *e);
-/* Hands on what is due before the first period, or behind the last one that has run. */
+/* Before the first period: hands on from the jobs that have not begun to train. */
+planc_status run_execution_begin_hand_on(run_execution *e);
+/* Hands on what is due behind the last period that has run. */
 planc_status run_execution_hand_on(run_execution *e);
 /* How many periods until something is due next. */
 int64_t run_execution_periods_to_hand_on(const run_execution *e);

@@ -20,6 +20,15 @@ planc_status run_execution_read_hand_ons(run_execution *e) {
   return NULL;
 }
 
+/* What was done before a run is gone on with has been handed on. */
+planc_status run_execution_begin_hand_on(run_execution *e) {
+  for (int64_t k = 0; k < e->hand_ons.len; k++) {
+    const run_hand_on *h = &e->hand_ons.data[k];
+    if (run_execution_job_at(e, h->from).iterations == 0) PLANC_TRY(hand_on(e, h));
+  }
+  return NULL;
+}
+
 planc_status run_execution_hand_on(run_execution *e) {
   for (int64_t k = 0; k < e->hand_ons.len; k++)
     if (is_due(e, &e->hand_ons.data[k])) PLANC_TRY(hand_on(e, &e->hand_ons.data[k]));
@@ -110,6 +119,11 @@ static planc_status check_jobs(const run_execution *e, const run_hand_on *h) {
   for (int64_t k = 0; k < e->hand_ons.len; k++)
     if (e->hand_ons.data[k].to == h->to)
       return planc_error(PLANC_USAGE, "--hand-on: job %d is handed parameters twice", h->to);
+  for (int64_t k = 0; k < e->hand_ons.len; k++)
+    if (e->hand_ons.data[k].to == h->from || e->hand_ons.data[k].from == h->to)
+      return planc_error(PLANC_USAGE,
+                         "--hand-on: job %d takes parameters over, and is to hand them on: name who trains",
+                         e->hand_ons.data[k].to == h->from ? h->from : h->to);
   return NULL;
 }
 
@@ -145,10 +159,21 @@ static planc_status list_by_names(const run_execution *e, run_hand_on *h, pl_map
   return NULL;
 }
 
+static bool is_alike(const planc_job *giver, int32_t tensor, const planc_job *taker, const planc_tensor *taken) {
+  const planc_tensor *given = &giver->graph->tensors[tensor];
+  bool alike = given->dtype == taken->dtype && given->rank == taken->rank;
+  for (int32_t d = 0; alike && d < given->rank; d++)
+    alike = planc_law_at(given->dims[d], giver->batch) == planc_law_at(taken->dims[d], taker->batch);
+  return alike;
+}
+
 static planc_status add_value(const run_execution *e, run_hand_on *h, int32_t from, const planc_tensor *tensor) {
   const planc_job *giver = &e->plan->jobs[h->from], *taker = &e->plan->jobs[h->to];
   int64_t given = planc_law_at(giver->graph->storages[from].bytes, giver->batch);
   int64_t bytes = planc_law_at(taker->graph->storages[tensor->storage].bytes, taker->batch);
+  if (given == bytes && !is_alike(giver, giver->graph->storages[from].tensor, taker, tensor))
+    return planc_error(PLANC_USAGE, "--hand-on: %s has another type or other dimensions in job %d than in job %d",
+                       tensor->name, h->from, h->to);
   if (given != bytes)
     return planc_error(PLANC_USAGE, "--hand-on: %s has %lld bytes in job %d, and %lld in job %d", tensor->name,
                        (long long)given, h->from, (long long)bytes, h->to);

@@ -44,3 +44,11 @@ What is no way to hand on is refused.
   [2]
   $ planc colocate graphs/tiny-transformer.yaml:8:1 graphs/lenet-digits.yaml:8:1:inference --device k40m --policy temporal -o other.plan >/dev/null 2>&1; planrun exec other.plan --hand-on 0:1 2>&1 | grep -v note
   planrun: --hand-on: job 0 has no conv1.w, which job 1 is to take over
+
+A job that takes over hands nothing on, in whichever order that is asked for; and in parts a run with the order of every period ends as in one.
+
+  $ planc colocate s=graphs/tiny-transformer.yaml:16:inference t=graphs/tiny-transformer.yaml:16 graphs/tiny-transformer.yaml:4:inference --device k40m -o chain.plan >/dev/null 2>&1
+  $ for on in "--hand-on s:2 --hand-on t:s" "--hand-on t:s --hand-on s:2"; do planrun exec chain.plan $on 2>&1 | grep -v note; done
+  planrun: --hand-on: job 0 takes parameters over, and is to hand them on: name who trains
+  planrun: --hand-on: job 0 takes parameters over, and is to hand them on: name who trains
+  $ run() { planrun exec chain.plan --hand-on t:s --hand-on t:2:3 "$@" >/dev/null 2>&1; }; run --iterations 6 --save whole; run --iterations 4 --save part; run --iterations 6 --resume part --save parts; cmp whole parts
