@@ -42,12 +42,11 @@ void run_execution_free_hand_ons(run_execution *e) {
 
 /* --- When --------------------------------------------------------------------------------------------------------- */
 
-/* At the beginning of training, and at the first end of a period behind every so many iterations: that follows from
- * how many are done, so that a run in parts hands on where a run in one does. */
+/* At the first end of a period behind every so many iterations: that follows from how many are done, so that a run in
+ * parts hands on where a run in one does. */
 static bool is_due(const run_execution *e, const run_hand_on *h) {
   int64_t done = run_execution_job_at(e, h->from).iterations, period = e->plan->jobs[h->from].iterations;
-  if (done == 0 || h->every <= period) return true;
-  return done / h->every > (done < period ? 0 : (done - period) / h->every);
+  return h->every <= period || done / h->every > (done - period) / h->every;
 }
 
 int64_t run_execution_periods_to_hand_on(const run_execution *e) {
@@ -116,14 +115,14 @@ static planc_status check_jobs(const run_execution *e, const run_hand_on *h) {
   if (planc_graph_has_backward(e->plan->jobs[h->to].graph))
     return planc_error(PLANC_USAGE,
                        "--hand-on: job %d trains its parameters itself: only a job for inference takes others'", h->to);
-  for (int64_t k = 0; k < e->hand_ons.len; k++)
-    if (e->hand_ons.data[k].to == h->to)
-      return planc_error(PLANC_USAGE, "--hand-on: job %d is handed parameters twice", h->to);
-  for (int64_t k = 0; k < e->hand_ons.len; k++)
-    if (e->hand_ons.data[k].to == h->from || e->hand_ons.data[k].from == h->to)
+  for (int64_t k = 0; k < e->hand_ons.len; k++) {
+    const run_hand_on *other = &e->hand_ons.data[k];
+    if (other->to == h->to) return planc_error(PLANC_USAGE, "--hand-on: job %d is handed parameters twice", h->to);
+    if (other->to == h->from || other->from == h->to)
       return planc_error(PLANC_USAGE,
                          "--hand-on: job %d takes parameters over, and is to hand them on: name who trains",
-                         e->hand_ons.data[k].to == h->from ? h->from : h->to);
+                         other->to == h->from ? h->from : h->to);
+  }
   return NULL;
 }
 
