@@ -21,7 +21,7 @@ import sys
 import tempfile
 
 from bench_growth import large
-from benchlib import BUILD, PLANC, ROOT, bench, counted_work, cpu_seconds, graph, hold, planc, table
+from benchlib import BUILD, PLANC, bench, counted_work, cpu_seconds, graph, hold, memory_of, planc, table
 
 ABOUT = "planning of several jobs, at recorded and generated graphs. Work is counted, by gcc's basic blocks."
 POLICIES = ["temporal", "preemptive", "zico", "waterwave", "waterwave-s", "tensile"]
@@ -84,8 +84,7 @@ def seconds(_):
 
 def recorded(_):
     rows, judged = [], []
-    with open(os.path.join(ROOT, "profiles", "v100-32g.json"), encoding="utf-8") as file:
-        reserved = json.load(file)["device"]["reserved_bytes"]
+    _, reserved = memory_of("v100-32g")
     shown = {name: json.loads(planc("show", graph("recorded/" + name), "--batch", RECORDED_BATCH, "--json"))
              for name in RECORDED}
     for pair in itertools.combinations_with_replacement(RECORDED, 2):

@@ -11,12 +11,11 @@ Exit 1 where a plan by turns takes as much memory as a part of the GPU for each 
 preemptive is not."""
 
 import json
-import os
 import sys
 
-from benchlib import GIB, PLANC, ROOT, bench, fitting, graph, hold, plan, simulated, table
+from benchlib import GIB, PLANC, bench, fitting, graph, hold, memory_of, plan, simulated, table
 
-DEVICE, WHOLE = "v100-32g", "32510M"
+DEVICE = "v100-32g"
 ABOUT = "a trainer and a sampler of one model, and requests with a deadline beside training; " + simulated(DEVICE)
 
 # The model, the trainer's batch, the sampler's, and its iterations for one of the trainer.
@@ -44,12 +43,7 @@ def compare_mix(jobs, policies, *options):
 
 def peak_alone(net, batch, *options):
     """What a plan without scheduling has on the device, with what is reserved there."""
-    return plan(net, batch, WHOLE, "none", *options, device=DEVICE)["peak_bytes"]
-
-
-def reserved():
-    with open(os.path.join(ROOT, "profiles", DEVICE + ".json"), encoding="utf-8") as file:
-        return json.load(file)["device"]["reserved_bytes"]
+    return plan(net, batch, memory_of(DEVICE)[0], "none", *options, device=DEVICE)["peak_bytes"]
 
 
 def gib(size):
@@ -58,9 +52,10 @@ def gib(size):
 
 def sampler(_):
     rows, judged = [], []
+    _, reserved = memory_of(DEVICE)
     for net, batch, samples, n in SAMPLED:
         jobs = [f"{net}:{batch}:1", f"{net}:{samples}:{n}:inference"]
-        parts = peak_alone(net, batch) + peak_alone(net, samples, "--inference") - reserved()
+        parts = peak_alone(net, batch) + peak_alone(net, samples, "--inference") - reserved
         _, made = compare_mix(jobs, POLICIES, "--no-least")
         turns = made["temporal"]
         _, least = compare_mix(jobs, ["temporal"])

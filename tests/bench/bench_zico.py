@@ -27,8 +27,8 @@ import statistics
 import sys
 import tempfile
 
-from benchlib import (MPS_NOTE, PLANC, ROOT, bench, busy_times, fitting, framework_host, graph_in, planc, simulated, sole_batch,
-                      table)
+from benchlib import (MPS_NOTE, PLANC, bench, busy_times, fitting, framework_host, graph_in, memory_of, planc, simulated,
+                      sole_batch, table)
 
 V100, RTX = "v100-32g", "rtx2080ti"
 # The paper's models: our graphs, their GPU of Fig. 5, a batch to begin the search of the largest with, its step.
@@ -297,12 +297,6 @@ def figure7(_):
           ["paper: ResNet-110 nearly not, BERT a little; at batches that are not stated",
            "where both peaks fit, jobs are nearly not shifted; beyond, one must pass its peak while the other holds little; tensors:",
            "memory is handed on tensor by tensor, so that what regions of 64 MB lose beside tensors of other sizes shows as shift"])
-
-
-def memory_of(device):
-    with open(os.path.join(ROOT, "profiles", device + ".json"), encoding="utf-8") as file:
-        described = json.load(file)["device"]
-    return described["memory_bytes"], described["reserved_bytes"]
 
 
 def figure10(_):

@@ -74,6 +74,13 @@ def framework_host():
         return json.load(file)
 
 
+def memory_of(device):
+    """Of a device description: the bytes of memory, and those reserved of it."""
+    with open(os.path.join(ROOT, "profiles", device + ".json"), encoding="utf-8") as file:
+        described = json.load(file)["device"]
+    return described["memory_bytes"], described["reserved_bytes"]
+
+
 def machine():
     """Where times are measured, for the head of results."""
     info = subprocess.run([os.path.join(BUILD, "planrun"), "info"], capture_output=True, text=True, check=True).stdout
