@@ -19,11 +19,15 @@ planc_status pl_ideal_of_rounds(const planc_profile *profile, const planc_graph 
   int64_t rest = batch % size, sizes[] = {batch, size, rest};
   planc_costs *costs;
   PLANC_TRY(planc_costs_make(profile, graph, rest > 0 ? 3 : 2, sizes, &costs));
-  *out_ns = pl_mul_saturate(batch / size, sum(costs, graph, size, ROUND, NULL));
-  if (rest > 0) *out_ns = pl_add_saturate(*out_ns, sum(costs, graph, rest, ROUND, NULL));
-  *out_ns = pl_add_saturate(*out_ns, sum(costs, graph, batch, OPTIMIZER, NULL));
+  *out_ns = pl_ideal_in_rounds(costs, graph, batch, size);
   planc_costs_free(costs);
   return NULL;
+}
+
+int64_t pl_ideal_in_rounds(const planc_costs *costs, const planc_graph *graph, int64_t batch, int64_t size) {
+  int64_t rest = batch % size, ns = pl_mul_saturate(batch / size, sum(costs, graph, size, ROUND, NULL));
+  if (rest > 0) ns = pl_add_saturate(ns, sum(costs, graph, rest, ROUND, NULL));
+  return pl_add_saturate(ns, sum(costs, graph, batch, OPTIMIZER, NULL));
 }
 
 static int64_t sum(const planc_costs *costs, const planc_graph *graph, int64_t batch, part of, const bool *left_out) {

@@ -667,58 +667,6 @@ static int64_t pools_of(const planc_mix *mix) {
   return sum;
 }
 
-/* Where what the others keep leaves a job little room, turns park, and take at most `MOST` times what the jobs take
- * alone with all memory: lenet-digits, in rounds of one sample beside all that the transformer keeps, takes over ten
- * times as long. */
-START_TEST(turns_park_where_that_is_faster) {
-  enum { MOST = 4 };
-  static const char *const names[] = {"graphs/lenet-digits.yaml", "graphs/tiny-transformer.yaml"};
-  static const int64_t batches[] = {64, 16};
-  planc_graph *graphs[2];
-  planc_workload jobs[2];
-  int32_t iterations[] = {1, 1};
-  planc_mix_share shares[2];
-  const char *derived;
-  planc_plan *plan;
-  planc_mix mix = {.n_jobs = 2, .jobs = jobs, .iterations = iterations, .terms.budgets = {(280 + 20 * _i) << 10, -1}};
-  for (int j = 0; j < 2; j++) {
-    ok(planc_graph_prepare(names[j], NULL, false, &graphs[j], &derived));
-    jobs[j] = (planc_workload){.graph = graphs[j], .profile = profile, .batch = batches[j]};
-  }
-  ok(planc_mix_resolve(&mix, shares));
-  ok(planc_colocate(&mix, planc_mix_policy_find("temporal"), shares, &plan));
-  ck_assert_int_le(plan->predicted.period_ns, MOST * (shares[0].alone_ns + shares[1].alone_ns));
-  planc_plan_free(plan);
-  for (int j = 0; j < 2; j++) planc_graph_free(graphs[j]);
-}
-END_TEST
-
-/* The third job is a pair of its own, and of all that the jobs hold at their fullest the largest one of the other pair
- * does not lack what that one leaves. */
-START_TEST(three_jobs_are_side_by_side_in_what_all_hold) {
-  enum { JOBS = 3 };
-  static const char *const names[] = {"graphs/resnet50.yaml", "graphs/lenet-digits.yaml", "graphs/gnmt-small.yaml"};
-  static const int64_t batches[] = {4, 4096, 512};
-  planc_graph *graphs[JOBS];
-  planc_workload jobs[JOBS];
-  int32_t iterations[] = {0, 0, 0};
-  planc_mix_share shares[JOBS];
-  const char *derived;
-  planc_plan *plan;
-  planc_mix mix = {.n_jobs = JOBS, .jobs = jobs, .iterations = iterations, .terms.budgets = {INT64_C(1) << 40, -1}};
-  for (int j = 0; j < JOBS; j++) {
-    ok(planc_graph_prepare(names[j], NULL, false, &graphs[j], &derived));
-    jobs[j] = (planc_workload){.graph = graphs[j], .profile = profile, .batch = batches[j]};
-  }
-  mix.terms.budgets[PLANC_MEMORY_DEVICE] = pools_of(&mix);
-  ok(planc_mix_resolve(&mix, shares));
-  ok(planc_colocate(&mix, planc_mix_policy_find("zico"), shares, &plan));
-  ck_assert_str_eq(plan->explanation, "side by side tensor by tensor, in pairs");
-  planc_plan_free(plan);
-  for (int j = 0; j < JOBS; j++) planc_graph_free(graphs[j]);
-}
-END_TEST
-
 /* Speed is beside the job alone with all memory of the device, however small the budget. Returns how many jobs the
  * budget makes slower alone. */
 static int32_t speed_is_beside_the_whole(random_mix *m) {
@@ -879,8 +827,6 @@ int main(void) {
   tcase_add_loop_test(mixes, shifts_are_those_of_the_plan, 0, 4 * MIXES);
   tcase_add_test(mixes, least_budgets_are_known);
   tcase_add_loop_test(mixes, one_device_serves_all, 0, 10);
-  tcase_add_loop_test(mixes, turns_park_where_that_is_faster, 0, 6);
-  tcase_add_test(mixes, three_jobs_are_side_by_side_in_what_all_hold);
   tcase_add_test(mixes, speeds_are_beside_the_whole_device);
   tcase_add_loop_test(mixes, pools_migrate, 0, MIXES);
   tcase_add_test(mixes, misuse);

@@ -5,22 +5,55 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cost/ideal.h"
 #include "planc/needs.h"
+#include "planner/base/if_fits.h"
 #include "planner/choose/sub_batch.h"
+#include "util/math.h"
 
+static planc_status make_resident(const planc_mix_evaluator *evaluator, const planc_problem *problem, pl_solo *out,
+                                  bool *out_will_do);
 static planc_status make_by(const planc_mix_evaluator *evaluator, const planc_problem *problem,
                             const planc_policy *policy, pl_solo *out);
 
 planc_status pl_solo_make(const planc_mix_evaluator *evaluator, const planc_problem *problem, pl_solo *out) {
-  const planc_policy *policy = planc_policy_find("none");
-  *out = (pl_solo){0};
-  planc_status status = make_by(evaluator, problem, policy, out);
-  if (planc_status_code(status) != PLANC_INFEASIBLE) return status;
-  planc_status_free(status);
+  const planc_policy *policy;
+  bool will_do;
+  PLANC_TRY(make_resident(evaluator, problem, out, &will_do));
+  if (will_do) return NULL;
   PLANC_TRY(evaluator->fastest(evaluator, problem, &policy));
-  status = make_by(evaluator, problem, policy, out);
+  if (out->policy != policy->name) {
+    pl_solo_free(out);
+    PLANC_TRY(make_by(evaluator, problem, policy, out));
+  }
   out->asked_bytes = problem->terms.budgets[PLANC_MEMORY_DEVICE];
-  return status;
+  return NULL;
+}
+
+static bool has_slow_algorithms(const planc_candidate *candidate);
+
+/* By `none`; empty where that does not fit. */
+static planc_status make_resident(const planc_mix_evaluator *evaluator, const planc_problem *problem, pl_solo *out,
+                                  bool *out_will_do) {
+  bool fits;
+  *out = (pl_solo){0};
+  PLANC_TRY(pl_if_fits(make_by(evaluator, problem, planc_policy_find("none"), out), &fits));
+  *out_will_do = fits && (problem->terms.first_will_do || !has_slow_algorithms(&out->candidate));
+  return NULL;
+}
+
+/* Whether its ops take longer than with the fastest algorithms that the device has, by more than the thousandth for
+ * which `best` prefers another policy. */
+static bool has_slow_algorithms(const planc_candidate *candidate) {
+  enum { WORTH = 1000 };
+  const planc_job *job = &candidate->trace->jobs[0];
+  const planc_schedule *s = candidate->schedule;
+  const planc_command *commands = planc_schedule_commands(s);
+  int64_t ideal_ns = pl_ideal_in_rounds(candidate->costs[0], job->graph, job->batch, candidate->sub_batch), ns = 0;
+  for (int32_t c = 0; c < planc_schedule_n_commands(s); c++)
+    if (commands[c].kind == PLANC_CMD_EXEC && candidate->trace->instances[commands[c].instance].role == PLANC_ROLE_OP)
+      ns = pl_add_saturate(ns, planc_schedule_variant(s, &commands[c]).time_ns);
+  return ns - ns / WORTH > ideal_ns;
 }
 
 void pl_solo_free(pl_solo *solo) {
