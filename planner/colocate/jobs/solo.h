@@ -11,8 +11,8 @@ typedef struct pl_solo {
   int64_t asked_bytes;       /* the device budget at which all policies were asked; 0: none were */
 } pl_solo;
 
-/* By policy none where that fits the problem's budgets, with algorithms that are as fast as the device has them, else by
- * the fastest policy that does. INFEASIBLE where none does. */
+/* By policy none where that fits the problem's budgets, with algorithms that are as fast as the device has them, else
+ * by the fastest policy that does. INFEASIBLE where none does. */
 planc_status pl_solo_make(const planc_mix_evaluator *evaluator, const planc_problem *problem, pl_solo *out);
 void pl_solo_free(pl_solo *solo);
 
