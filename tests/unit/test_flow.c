@@ -257,12 +257,45 @@ START_TEST(flows_are_not_trivial) {
 }
 END_TEST
 
+/* Behind barriers pairs take what their ops need at the least; the simulator's rates round by a hundred-thousandth. */
+static void assert_least(made *m, int64_t *n_tight) {
+  enum { ROUNDING = 100000, CLOSE = 10 };
+  planc_taken taken;
+  planc_candidate all = {0};
+  const planc_target target = planc_target_of(m->problems);
+  const planc_evaluator evaluator = pl_evaluator_of_all(&target);
+  int64_t least_ns = pl_pairs_least_ns(m->candidates, m->passes, &m->pairs);
+  m->merge.n_jobs = m->n_jobs;
+  m->merge.jobs = m->candidates;
+  m->merge.iterations = m->iterations;
+  ok(pl_merge_candidates(&m->merge, &all));
+  ok(evaluator.simulate(&evaluator, &all, NULL, NULL, &taken));
+  planc_candidate_free(&all);
+  ck_assert_int_ge(taken.period_ns, least_ns - least_ns / ROUNDING);
+  *n_tight += taken.period_ns - least_ns < taken.period_ns / CLOSE;
+}
+
+START_TEST(barriers_take_the_least_at_least) {
+  int64_t n_tight = 0, n = 0;
+  for (int number = 0; number < MIXES; number++) {
+    made m;
+    if (make(number, &m) && m.flow.barriers) {
+      assert_least(&m, &n_tight);
+      n++;
+    }
+    free_made(&m);
+  }
+  ck_assert_int_gt(n_tight, n / 2);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("flow");
   TCase *flows = tcase_create("flows");
   tcase_add_unchecked_fixture(flows, read_profile, free_profile);
   tcase_add_loop_test(flows, memory_flows_from_pair_to_pair, 0, MIXES);
   tcase_add_test(flows, flows_are_not_trivial);
+  tcase_add_test(flows, barriers_take_the_least_at_least);
   suite_add_tcase(suite, flows);
   return run_suite(suite);
 }

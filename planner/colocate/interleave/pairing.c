@@ -188,3 +188,39 @@ static planc_status list_pairs(const pairing *p, pl_arena *arena, pl_pairs *out)
   out->pairs = (const pl_paired(*)[PL_PAIR])pairs;
   return NULL;
 }
+
+/* --- How long at the least ---------------------------------------------------------------------------------------- */
+
+/* What a group's ops take alone, and how long they would keep the whole GPU busy. */
+typedef struct group_work {
+  int64_t alone_ns, busy_ns;
+} group_work;
+
+static group_work work_of(const planc_candidate *job, const pl_node_group *group) {
+  const planc_command *commands = planc_schedule_commands(job->schedule);
+  group_work work = {0};
+  for (int32_t c = group->first; c < group->end; c++) {
+    if (commands[c].kind != PLANC_CMD_EXEC) continue;
+    planc_variant variant = planc_schedule_variant(job->schedule, &commands[c]);
+    work.alone_ns = pl_add_saturate(work.alone_ns, variant.time_ns);
+    work.busy_ns = pl_add_saturate(work.busy_ns, pl_muldiv_floor(variant.time_ns, variant.busy_ppm, PL_PPM));
+  }
+  return work;
+}
+
+int64_t pl_pairs_least_ns(const planc_candidate *jobs, const pl_pairing_pass *passes, const pl_pairs *pairs) {
+  int64_t ns = 0;
+  for (int32_t p = 0; p < pairs->n; p++) {
+    int64_t least = 0, busy = 0;
+    for (int32_t s = 0; s < PL_PAIR; s++) {
+      const pl_paired *paired = &pairs->pairs[p][s];
+      if (paired->pass < 0) continue;
+      const pl_pairing_pass *pass = &passes[paired->pass];
+      group_work work = work_of(&jobs[pass->job], &pass->groups->groups[paired->group]);
+      least = pl_max(least, work.alone_ns);
+      busy = pl_add_saturate(busy, work.busy_ns);
+    }
+    ns = pl_add_saturate(ns, pl_max(least, busy));
+  }
+  return ns;
+}

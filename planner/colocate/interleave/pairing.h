@@ -43,5 +43,9 @@ typedef struct pl_pairs {
 /* Of sorted passes. Allocated in `arena`. */
 planc_status pl_pair_groups(pl_arena *arena, const pl_pairing_pass *passes, int32_t n, const pl_pairing_rule *rule,
                             pl_pairs *out);
+/* What they take at the least where pairs run one after the other, without what is not computed: in each of them the
+ * ops of a group run one after the other, and both groups together have one GPU, of which each op keeps its busy share.
+ * jobs[j] is the candidate from which job j's groups are cut. In ns. */
+int64_t pl_pairs_least_ns(const planc_candidate *jobs, const pl_pairing_pass *passes, const pl_pairs *pairs);
 
 #endif

@@ -27,17 +27,33 @@ planc_status pl_timing_new(pl_arena *arena, int32_t n_jobs, const planc_candidat
 
 planc_status pl_timing_copy(pl_arena *arena, const pl_timing *timing, pl_timing *out) {
   PLANC_TRY(pl_timing_new(arena, timing->n_jobs, timing->jobs, timing->iterations, out));
-  out->period_ns = timing->period_ns;
-  out->apart = timing->apart;
-  for (int32_t j = 0; j < timing->n_jobs; j++) {
-    for (int32_t p = timing->first[j]; p < timing->first[j] + timing->iterations[j]; p++) {
-      int64_t *at = out->passes[p].at_ns;
-      out->passes[p] = timing->passes[p];
-      out->passes[p].at_ns = at;
-      memcpy(at, timing->passes[p].at_ns, (size_t)n_commands(timing, j) * sizeof *at);
+  pl_timing_assign(out, timing);
+  return NULL;
+}
+
+void pl_timing_assign(pl_timing *to, const pl_timing *from) {
+  to->period_ns = from->period_ns;
+  to->apart = from->apart;
+  for (int32_t j = 0; j < from->n_jobs; j++) {
+    for (int32_t p = from->first[j]; p < from->first[j] + from->iterations[j]; p++) {
+      int64_t *at = to->passes[p].at_ns;
+      to->passes[p] = from->passes[p];
+      to->passes[p].at_ns = at;
+      memcpy(at, from->passes[p].at_ns, (size_t)n_commands(from, j) * sizeof *at);
     }
   }
-  return NULL;
+}
+
+bool pl_timing_is_same(const pl_timing *a, const pl_timing *b) {
+  bool same = a->period_ns == b->period_ns && a->apart == b->apart;
+  for (int32_t j = 0; same && j < a->n_jobs; j++) {
+    for (int32_t p = a->first[j]; same && p < a->first[j] + a->iterations[j]; p++) {
+      const pl_pass *of_a = &a->passes[p], *of_b = &b->passes[p];
+      same = of_a->start_ns == of_b->start_ns && of_a->ns == of_b->ns && of_a->busy_ns == of_b->busy_ns &&
+             memcmp(of_a->at_ns, of_b->at_ns, (size_t)n_commands(a, j) * sizeof *of_a->at_ns) == 0;
+    }
+  }
+  return same;
 }
 
 int64_t pl_timing_change(const pl_timing *timing, const pl_timing *before) {

@@ -50,5 +50,8 @@ planc_status pl_timing_together(const planc_evaluator *evaluator, const planc_ca
 /* The most by which a pass takes longer or shorter than in `before`, in parts per million of that. */
 int64_t pl_timing_change(const pl_timing *timing, const pl_timing *before);
 planc_status pl_timing_copy(pl_arena *arena, const pl_timing *timing, pl_timing *out);
+/* Of the same jobs. */
+void pl_timing_assign(pl_timing *to, const pl_timing *from);
+bool pl_timing_is_same(const pl_timing *a, const pl_timing *b);
 
 #endif

@@ -71,6 +71,7 @@ typedef struct waterwave {
   int32_t n_passes;
   bool barriers; /* between pairs, in what is tried now */
   way_found best;
+  way_found without; /* barriers, while these are tried as well: what they have to beat */
 } waterwave;
 
 static planc_status make(const planc_mix_evaluator *evaluator, const planc_mix_share *shares, bool halves,
@@ -130,13 +131,13 @@ static planc_status try_ways(waterwave *w, bool halves) {
 
 /* Takes the paper's barriers where they are faster, as Algorithm 1 then pairs groups otherwise. */
 static planc_status compare_barriers(waterwave *w, bool halves) {
-  way_found without = w->best;
+  w->without = w->best;
   w->best = (way_found){0};
   w->barriers = true;
   planc_status status = try_ways(w, halves);
-  bool faster = w->best.candidate.trace && (!without.candidate.trace || w->best.ns < without.ns);
-  planc_candidate_free(faster ? &without.candidate : &w->best.candidate);
-  if (!faster) w->best = without;
+  bool faster = w->best.candidate.trace && (!w->without.candidate.trace || w->best.ns < w->without.ns);
+  planc_candidate_free(faster ? &w->without.candidate : &w->best.candidate);
+  if (!faster) w->best = w->without;
   return status;
 }
 
@@ -246,6 +247,7 @@ static void list_passes(waterwave *w, const pl_node_groups *groups);
 static planc_status cut_in_order(waterwave *w, const waterwave_way *way, const pl_node_groups *groups,
                                  pl_node_groups *out);
 static planc_status try_within(waterwave *w, const waterwave_way *way, int64_t limit, int64_t *out_excess);
+static bool cannot_win(const waterwave *w, const view *v, const pl_pairs *pairs);
 static planc_status find_places(waterwave *w, const view *v, const pl_pairs *pairs, int64_t limit, pl_merge *out);
 static planc_status keep_faster(waterwave *w, const waterwave_way *way, const pl_pairs *pairs,
                                 planc_candidate *candidate, int64_t *out_excess);
@@ -312,12 +314,27 @@ static planc_status try_within(waterwave *w, const waterwave_way *way, int64_t l
   pl_pairs pairs;
   pl_merge merge;
   planc_candidate candidate = {0};
+  *out_excess = 0;
   PLANC_TRY(pl_pair_groups(&w->round, w->passes, w->n_passes, &rule, &pairs));
+  if (cannot_win(w, way->of, &pairs)) return NULL;
   PLANC_TRY(find_places(w, way->of, &pairs, limit, &merge));
   planc_status status = pl_merge_candidates(&merge, &candidate);
   if (!status) status = keep_faster(w, way, &pairs, &candidate, out_excess);
   planc_candidate_free(&candidate);
   return status;
+}
+
+static bool is_beaten(const way_found *found, int64_t least_ns) {
+  enum { ROUNDING = 100000 }; /* of the simulator's rates */
+  return found->candidate.trace && least_ns - least_ns / ROUNDING >= found->ns;
+}
+
+/* Behind barriers pairs run one after the other, and may take longer by that alone than what was found before. In less
+ * memory no more groups run side by side, so that less is not tried either. */
+static bool cannot_win(const waterwave *w, const view *v, const pl_pairs *pairs) {
+  if (!w->barriers) return false;
+  int64_t least_ns = pl_pairs_least_ns(v->jobs, w->passes, pairs);
+  return is_beaten(&w->best, least_ns) || is_beaten(&w->without, least_ns);
 }
 
 /* With addresses of the allocator, or else blank ones, which are placed at once. */
@@ -398,16 +415,22 @@ static int64_t size_of_groups(const waterwave *w, int64_t n_groups) {
   return bytes > 0 ? bytes : 1;
 }
 
+/* All that are tried; of what has to beat something else as well, until some in a row are no faster. */
 static planc_status try_sizes(waterwave *w) {
+  enum { PATIENCE = 3 };
   static const int64_t numbers[] = {4, 6, 8, 12, 16, 24, 32};
   if (w->settings->split_size > 0 || w->settings->split_groups > 0) {
     waterwave_way asked = way_of_size(
         w, w->settings->split_size > 0 ? w->settings->split_size : size_of_groups(w, w->settings->split_groups));
     return try_way(w, &asked);
   }
-  for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++) {
+  int in_vain = 0;
+  for (size_t k = 0; in_vain < PATIENCE && k < sizeof numbers / sizeof *numbers; k++) {
     waterwave_way sized = way_of_size(w, size_of_groups(w, numbers[k]));
+    int64_t ns = w->best.ns;
     PLANC_TRY(try_way(w, &sized));
+    bool is_in_vain = w->without.candidate.trace && w->best.candidate.trace && w->best.ns == ns;
+    in_vain = is_in_vain ? in_vain + 1 : 0;
   }
   return NULL;
 }

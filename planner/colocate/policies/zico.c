@@ -46,13 +46,21 @@
 
 enum { MAX_SOLOS = 8, STEPS = 8, ROUNDS_ON_THE_WAY = 2, ROUNDS_AT_LAST = 8, STEADY_PPM = 50000 };
 
+/* What a round has tried: how passes are arranged, and the candidate that comes of it, its own, until someone keeps it.
+ * A round that arranges them as the one before comes to the same. */
+typedef struct tried {
+  bool fits;
+  pl_timing arranged;
+  planc_candidate candidate;
+} tried;
+
 typedef struct zico {
   const planc_mix_evaluator *evaluator;
   const planc_mix *mix;
   const planc_mix_share *shares;
   const planc_evaluator *all; /* of the evaluator */
   bool one_round_at_a_time;
-  pl_arena arena, round; /* what lasts, and what the present round of the search needs */
+  pl_arena arena, round, last; /* what stays, and what the present round of the search needs, and the one before */
   pl_solos solos;
   int32_t *iterations;
   planc_problem *problems;
@@ -61,6 +69,7 @@ typedef struct zico {
   int64_t capacity;     /* bytes for regions that may be used */
   int64_t least;        /* and the fewest that are tried: each pair's part of them holds either of its jobs alone */
   pl_timing timing;
+  tried now, earlier; /* in this round and in the one before */
   planc_candidate best;
   pl_timing best_timing;      /* as it was arranged */
   int64_t best_ns, offset_ns; /* the period, and by how much the second job begins later than the first */
@@ -74,6 +83,7 @@ static planc_status try_smaller_regions(zico *z);
 static planc_status suggest_smaller_regions(const zico *z, planc_candidate *out);
 static zico begin(const planc_mix_evaluator *evaluator, const planc_mix_share *shares);
 static void end(zico *z);
+static void begin_round(zico *z);
 static bool has_rounds_side_by_side(const zico *z);
 static planc_status compare_one_at_a_time(zico *z);
 static planc_status find_best(zico *z);
@@ -160,8 +170,9 @@ static zico begin(const planc_mix_evaluator *evaluator, const planc_mix_share *s
 
 static void end(zico *z) {
   planc_candidate_free(&z->best);
+  begin_round(z);
+  begin_round(z);
   pl_solos_free(&z->solos);
-  pl_arena_free(&z->round);
   pl_arena_free(&z->arena);
 }
 
@@ -250,9 +261,9 @@ static planc_status ask_for_less(zico *z, int64_t excess) {
 static bool are_alike(const planc_mix *mix);
 static planc_status settle(zico *z, int64_t bytes, int32_t most_rounds);
 static planc_status step(zico *z, int64_t bytes, bool *out_fit, bool *out_steady);
-static planc_status try_round(zico *z, int64_t bytes, bool all, bool *out_fit);
-static planc_status arrange(zico *z, int64_t bytes, int64_t ***out_addresses, bool *out_fit);
-static planc_status keep(zico *z, const pl_timing *arranged, planc_candidate *candidate);
+static planc_status try_round(zico *z, const pl_timing *before, int64_t bytes, bool *out_fit);
+static planc_status arrange(zico *z, int64_t bytes, int64_t ***out_addresses, bool *out_again, bool *out_fit);
+static planc_status keep(zico *z);
 
 /* The timing is that of the candidate's simulation. */
 static void make_best(zico *z, planc_candidate *candidate) {
@@ -289,51 +300,63 @@ static planc_status settle(zico *z, int64_t bytes, int32_t most_rounds) {
 /* Tries a round and tells whether times are steady. */
 static planc_status step(zico *z, int64_t bytes, bool *out_fit, bool *out_steady) {
   pl_timing before;
-  pl_arena_free(&z->round);
-  z->round = (pl_arena){0};
+  begin_round(z);
   PLANC_TRY(pl_timing_copy(&z->round, &z->timing, &before));
-  PLANC_TRY(try_round(z, bytes, bytes >= z->capacity, out_fit));
+  PLANC_TRY(try_round(z, &before, bytes, out_fit));
+  if (*out_fit && bytes >= z->capacity) PLANC_TRY(keep(z));
   *out_steady = !*out_fit || pl_timing_change(&z->timing, &before) < STEADY_PPM;
   return NULL;
 }
 
-/* One round: shifts, places, simulation. The timing is then that of the simulation. */
-static planc_status try_round(zico *z, int64_t bytes, bool all, bool *out_fit) {
-  int64_t **addresses;
-  planc_candidate candidate = {0};
-  pl_timing arranged;
-  PLANC_TRY(arrange(z, bytes, &addresses, out_fit));
-  if (!*out_fit) return NULL;
-  PLANC_TRY(pl_timing_copy(&z->round, &z->timing, &arranged));
-  planc_status status = pl_shared_places_merge(&z->round, &z->timing, &z->areas, addresses, &candidate);
-  if (!status) status = pl_if_fits(pl_timing_together(z->all, &candidate, &z->timing), out_fit);
-  if (!status && *out_fit) status = pl_if_fits(z->all->hold_to_host(z->all, &candidate), out_fit);
-  if (!status && *out_fit && all) return keep(z, &arranged, &candidate);
-  planc_candidate_free(&candidate);
-  return status;
+static void begin_round(zico *z) {
+  planc_candidate_free(&z->earlier.candidate);
+  pl_arena_free(&z->last);
+  z->earlier = z->now;
+  z->last = z->round;
+  z->now = (tried){0};
+  z->round = (pl_arena){0};
 }
 
-/* Shifts within `bytes`, and in less and less while there are no places for them. */
-static planc_status arrange(zico *z, int64_t bytes, int64_t ***out_addresses, bool *out_fit) {
+/* One round: shifts, places, simulation. The timing, which is `before`, is then that of the simulation. */
+static planc_status try_round(zico *z, const pl_timing *before, int64_t bytes, bool *out_fit) {
+  int64_t **addresses;
+  bool again;
+  PLANC_TRY(arrange(z, bytes, &addresses, &again, out_fit));
+  if (!*out_fit) return NULL;
+  PLANC_TRY(pl_timing_copy(&z->round, &z->timing, &z->now.arranged));
+  if (again) {
+    z->now.candidate = z->earlier.candidate;
+    z->earlier.candidate = (planc_candidate){0};
+    pl_timing_assign(&z->timing, before);
+  } else {
+    PLANC_TRY(pl_shared_places_merge(&z->round, &z->timing, &z->areas, addresses, &z->now.candidate));
+    PLANC_TRY(pl_if_fits(pl_timing_together(z->all, &z->now.candidate, &z->timing), out_fit));
+    if (*out_fit) PLANC_TRY(pl_if_fits(z->all->hold_to_host(z->all, &z->now.candidate), out_fit));
+  }
+  z->now.fits = *out_fit;
+  return NULL;
+}
+
+/* Shifts within `bytes`, and in less and less while there are no places for them. *out_again says that these are those
+ * of the round before, whose places were found. */
+static planc_status arrange(zico *z, int64_t bytes, int64_t ***out_addresses, bool *out_again, bool *out_fit) {
   enum { PARTS = 32 };
   int64_t within = bytes, less = bytes > z->least ? (bytes - z->least) / PARTS : 0;
   for (less = less > z->region_bytes ? less : z->region_bytes;; less *= 2) {
     PLANC_TRY(pl_shift_pairs(&z->timing, &z->areas, within, out_fit));
-    if (!*out_fit) return NULL;
+    *out_again = *out_fit && z->earlier.fits && pl_timing_is_same(&z->timing, &z->earlier.arranged);
+    if (!*out_fit || *out_again) return NULL;
     PLANC_TRY(pl_shared_places_find(&z->round, &z->timing, &z->areas, z->capacity, out_addresses, out_fit));
     if (*out_fit || within <= z->least) return NULL;
     within = bytes - less > z->least ? bytes - less : z->least;
   }
 }
 
-/* Keeps what is the fastest so far; the timing is that of its simulation. */
-static planc_status keep(zico *z, const pl_timing *arranged, planc_candidate *candidate) {
-  if (z->any && z->timing.period_ns >= z->best_ns) {
-    planc_candidate_free(candidate);
-    return NULL;
-  }
-  make_best(z, candidate);
-  return pl_timing_copy(&z->arena, arranged, &z->best_timing);
+/* Keeps what was tried if it is the fastest so far; the timing is that of its simulation. */
+static planc_status keep(zico *z) {
+  if (z->any && z->timing.period_ns >= z->best_ns) return NULL;
+  make_best(z, &z->now.candidate);
+  return pl_timing_copy(&z->arena, &z->now.arranged, &z->best_timing);
 }
 
 /* --- No more memory than it takes --------------------------------------------------------------------------------- */
