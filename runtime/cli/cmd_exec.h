@@ -46,6 +46,7 @@ typedef struct run_handed_value {
 typedef struct run_hand_on {
   int32_t from, to; /* jobs of the plan */
   int64_t every;    /* iterations of `from`; 0: every period */
+  int64_t done;     /* of them when it was last looked whether this is due */
   VEC(run_handed_value) values;
 } run_hand_on;
 

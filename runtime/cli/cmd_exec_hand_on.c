@@ -12,6 +12,7 @@
 static planc_status add(run_execution *e, const char *value);
 static bool is_due(const run_execution *e, const run_hand_on *h);
 static planc_status hand_on(run_execution *e, const run_hand_on *h);
+static int64_t done_by(const run_execution *e, const run_hand_on *h);
 
 planc_status run_execution_read_hand_ons(run_execution *e) {
   const char *value;
@@ -23,15 +24,19 @@ planc_status run_execution_read_hand_ons(run_execution *e) {
 /* What was done before a run is gone on with has been handed on. */
 planc_status run_execution_begin_hand_on(run_execution *e) {
   for (int64_t k = 0; k < e->hand_ons.len; k++) {
-    const run_hand_on *h = &e->hand_ons.data[k];
-    if (run_execution_job_at(e, h->from).iterations == 0) PLANC_TRY(hand_on(e, h));
+    run_hand_on *h = &e->hand_ons.data[k];
+    h->done = done_by(e, h);
+    if (h->done == 0) PLANC_TRY(hand_on(e, h));
   }
   return NULL;
 }
 
 planc_status run_execution_hand_on(run_execution *e) {
-  for (int64_t k = 0; k < e->hand_ons.len; k++)
-    if (is_due(e, &e->hand_ons.data[k])) PLANC_TRY(hand_on(e, &e->hand_ons.data[k]));
+  for (int64_t k = 0; k < e->hand_ons.len; k++) {
+    run_hand_on *h = &e->hand_ons.data[k];
+    if (is_due(e, h)) PLANC_TRY(hand_on(e, h));
+    h->done = done_by(e, h);
+  }
   return NULL;
 }
 
@@ -42,29 +47,36 @@ void run_execution_free_hand_ons(run_execution *e) {
 
 /* --- When --------------------------------------------------------------------------------------------------------- */
 
+static int64_t done_by(const run_execution *e, const run_hand_on *h) {
+  return run_execution_job_at(e, h->from).iterations;
+}
+
 /* At the first end of a period behind every so many iterations: that follows from how many are done, so that a run in
  * parts hands on where a run in one does. */
 static bool is_due(const run_execution *e, const run_hand_on *h) {
-  int64_t done = run_execution_job_at(e, h->from).iterations, period = e->plan->jobs[h->from].iterations;
-  return h->every <= period || done / h->every > (done - period) / h->every;
+  return h->every == 0 || done_by(e, h) / h->every > h->done / h->every;
+}
+
+/* What a job has that failed is not handed on, and one that failed takes nothing. */
+static bool has_failed(const run_execution *e, const run_hand_on *h) {
+  planrt_failure failure;
+  return planrt_failed(e->session, h->from, &failure) || planrt_failed(e->session, h->to, &failure);
 }
 
 int64_t run_execution_periods_to_hand_on(const run_execution *e) {
   int64_t fewest = INT64_MAX;
   for (int64_t k = 0; k < e->hand_ons.len; k++) {
     const run_hand_on *h = &e->hand_ons.data[k];
-    int64_t done = run_execution_job_at(e, h->from).iterations, period = e->plan->jobs[h->from].iterations;
-    int64_t left = h->every > 0 ? h->every - done % h->every : 1;
-    fewest = pl_min(fewest, left / period + (left % period != 0));
+    int64_t period = e->plan->jobs[h->from].iterations;
+    int64_t left = h->every > 0 ? h->every - done_by(e, h) % h->every : 1;
+    if (!has_failed(e, h)) fewest = pl_min(fewest, left / period + (left % period != 0));
   }
   return fewest;
 }
 
-/* What a job has that failed is not handed on, and one that failed takes nothing. */
 static planc_status hand_on(run_execution *e, const run_hand_on *h) {
-  planrt_failure failure;
-  if (planrt_failed(e->session, h->from, &failure) || planrt_failed(e->session, h->to, &failure)) return NULL;
   planc_status status = NULL;
+  if (has_failed(e, h)) return NULL;
   for (int64_t v = 0; v < h->values.len && !status; v++) {
     const run_handed_value *of = &h->values.data[v];
     void *value = malloc((size_t)of->bytes);
@@ -79,21 +91,33 @@ static planc_status hand_on(run_execution *e, const run_hand_on *h) {
 
 /* --- From whom to whom -------------------------------------------------------------------------------------------- */
 
+static planc_status check_form(const char *value);
 static planc_status take_job(const run_execution *e, const char *value, const char **rest, int32_t *out);
 static planc_status check_jobs(const run_execution *e, const run_hand_on *h);
 static planc_status list_values(const run_execution *e, run_hand_on *h);
 
-/* FROM:TO, or FROM:TO:N. */
 static planc_status add(run_execution *e, const char *value) {
   run_hand_on h = {0};
   const char *rest = value;
+  PLANC_TRY(check_form(value));
   PLANC_TRY(take_job(e, value, &rest, &h.from));
-  if (*rest++ != ':') return planc_error(PLANC_USAGE, "--hand-on: %s: two jobs are named, FROM:TO", value);
+  rest++;
   PLANC_TRY(take_job(e, value, &rest, &h.to));
   if (*rest == ':') PLANC_TRY(prog_option_int_of("hand-on", rest + 1, 1, INT64_C(1) << 40, &h.every));
   PLANC_TRY(check_jobs(e, &h));
   VEC_PUSH(&e->hand_ons, h);
   return list_values(e, &e->hand_ons.data[e->hand_ons.len - 1]);
+}
+
+/* FROM:TO, or FROM:TO:N, each of which says something. */
+static planc_status check_form(const char *value) {
+  enum { LEAST_COLONS = 1, MOST_COLONS = 2 };
+  size_t length = strlen(value);
+  int32_t colons = 0;
+  for (const char *c = value; *c; c++) colons += *c == ':';
+  bool is_empty = length == 0 || value[0] == ':' || value[length - 1] == ':' || strstr(value, "::");
+  if (!is_empty && colons >= LEAST_COLONS && colons <= MOST_COLONS) return NULL;
+  return planc_error(PLANC_USAGE, "--hand-on \"%s\": two jobs are named, FROM:TO or FROM:TO:N", value);
 }
 
 /* Takes a job, by its number or name, off the text. */

@@ -128,7 +128,7 @@ static void print_text(const run_execution *e) {
   for (int32_t n = 0; e->jobs.len > 1 && n < e->jobs.len; n++) print_job(e, n);
   print_peaks(planrt_report(e->session));
   if (e->options.bare && period_ns > 0) printf("period %.3f ms\n", (double)period_ns / 1e6);
-  if (e->hand_ons.len > 0) printf("handed on %lld times\n", (long long)e->handed_on);
+  if (e->hand_ons.len > 0) printf("handed on %lld time%s\n", (long long)e->handed_on, e->handed_on == 1 ? "" : "s");
   if (e->options.verify) print_verified(e);
 }
 

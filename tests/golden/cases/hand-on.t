@@ -31,13 +31,18 @@ Every two iterations: a run in parts comes to what a run in one does.
 
 What is no way to hand on is refused.
 
-  $ for value in 1:0 0:0 0:1:0 0 0:9 trainer:nobody; do planrun exec zico.plan --hand-on $value 2>&1 | grep -v note; done
+  $ for value in 1:0 0:0 0:1:0 0 0:9 trainer:nobody 0: :1 0:1: 0::2 0:1:2:3; do planrun exec zico.plan --hand-on $value 2>&1 | grep -v note; done
   planrun: --hand-on: job 0 trains its parameters itself: only a job for inference takes others'
   planrun: --hand-on: job 0 has its own parameters
   planrun: --hand-on 0: not an integer from 1 to 1099511627776
-  planrun: --hand-on: 0: two jobs are named, FROM:TO
+  planrun: --hand-on "0": two jobs are named, FROM:TO or FROM:TO:N
   planrun: --hand-on: 0:9: zico.plan has no job 9
   planrun: --hand-on: trainer:nobody: zico.plan has no job nobody
+  planrun: --hand-on "0:": two jobs are named, FROM:TO or FROM:TO:N
+  planrun: --hand-on ":1": two jobs are named, FROM:TO or FROM:TO:N
+  planrun: --hand-on "0:1:": two jobs are named, FROM:TO or FROM:TO:N
+  planrun: --hand-on "0::2": two jobs are named, FROM:TO or FROM:TO:N
+  planrun: --hand-on "0:1:2:3": two jobs are named, FROM:TO or FROM:TO:N
   $ planrun exec zico.plan --hand-on 0:1 --hand-on trainer:sampler 2>&1 | grep -v note; planrun exec zico.plan --hand-on 0:1 --watch other.plan
   planrun: --hand-on: job 1 is handed parameters twice
   ! planrun: --hand-on and --watch exclude each other
@@ -52,3 +57,9 @@ A job that takes over hands nothing on, in whichever order that is asked for; an
   planrun: --hand-on: job 0 takes parameters over, and is to hand them on: name who trains
   planrun: --hand-on: job 0 takes parameters over, and is to hand them on: name who trains
   $ run() { planrun exec chain.plan --hand-on t:s --hand-on t:2:3 "$@" >/dev/null 2>&1; }; run --iterations 6 --save whole; run --iterations 4 --save part; run --iterations 6 --resume part --save parts; cmp whole parts
+
+How often it was is told, with the rest.
+
+  $ planrun exec zico.plan -n 1 --hand-on 0:1:2 2>/dev/null | grep handed; planrun exec zico.plan -n 2 --hand-on 0:1 2>/dev/null | grep handed
+  handed on 1 time
+  handed on 3 times
