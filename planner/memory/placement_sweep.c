@@ -33,6 +33,7 @@ typedef struct sweep {
   const pl_item *items;
   int32_t n, horizon;
   bool backwards;
+  bool chooses; /* some address: else nobody asks what is in the way later */
   int64_t *addresses;
   pl_overlap overlap; /* where the sweep has failed */
   pl_arena arena;
@@ -71,7 +72,7 @@ planc_status pl_placement_sweep(const pl_item *items, int32_t n, int32_t horizon
 static planc_status run_sweep(sweep *s) {
   PLANC_TRY(sort_events(s));
   PLANC_TRY(make_stretches(s));
-  PLANC_TRY(learn_stated(s));
+  if (s->chooses) PLANC_TRY(learn_stated(s));
   PLANC_TRY(pl_free_list_reset(&s->free));
   for (int32_t p = 0, e = 0; p < s->n_pieces; p++) {
     for (; s->pieces[s->ends[e]].end <= s->pieces[p].start; e++) {
@@ -256,7 +257,8 @@ static void join_stretches(sweep *s, int64_t node);
 /* Room for all that are known at the end. */
 static planc_status make_stretches(sweep *s) {
   int32_t n = 0;
-  for (int32_t i = 0; i < s->n; i++) n += s->addresses[i] != PLANC_BLANK || has_two_spans(&s->items[i]);
+  for (int32_t i = 0; i < s->n; i++) s->chooses |= s->addresses[i] == PLANC_BLANK;
+  for (int32_t i = 0; s->chooses && i < s->n; i++) n += s->addresses[i] != PLANC_BLANK || has_two_spans(&s->items[i]);
   for (s->leaves = 1; s->leaves < n;) s->leaves *= 2;
   PLANC_TRY(PL_NEW(&s->arena, &s->known_of, s->n));
   PLANC_TRY(PL_NEW(&s->arena, &s->stretches, 2 * (int64_t)s->leaves));
