@@ -20,7 +20,7 @@ RECORDINGS = os.path.join(ROOT, "..", "shared", "graphs")
 MUTANTS = os.path.join(BUILD, "bench", "mutants")
 PLANRUN = os.path.join(BUILD, "planrun")
 BATCH = 2
-N_MUTANTS, INTERLEAVINGS = 30, 4
+INTERLEAVINGS = 4
 
 
 def run(*command):
@@ -78,23 +78,23 @@ def plans(recordings, names):
                                                     "with more than that peak, times"], rows)
 
 
-def judge(recording, names):
-    """How many plans a recording took, and how many of their mutants were accepted."""
+def judge(recording, names, n_mutants):
+    """How many plans a recording took, and how many of their mutants, as many of each, were accepted."""
     n_plans, accepted = 0, 0
     for _, _, _, _, output in plans_of(recording, names):
         planc("check", output)
         n_plans += 1
         run(PLANRUN, "exec", output, "--synthetic", "--jitter", n_plans, "-n", 2)
-        accepted += json.loads(run(MUTANTS, output, N_MUTANTS, INTERLEAVINGS))["accepted"]
+        accepted += json.loads(run(MUTANTS, output, n_mutants, INTERLEAVINGS))["accepted"]
     print(f"  {name_of(recording)} done", file=sys.stderr, flush=True)
     return n_plans, accepted
 
 
-def runs(recordings, names):
+def runs(recordings, names, n_mutants):
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        judged = list(pool.map(lambda recording: judge(recording, names), recordings))
+        judged = list(pool.map(lambda recording: judge(recording, names, n_mutants), recordings))
     n_plans, accepted = (sum(column) for column in zip(*judged))
-    mutants = n_plans * N_MUTANTS
+    mutants = n_plans * n_mutants
     table("Their plans executed", ["plans", "mutants", "rejected", "computing the same"],
           [[n_plans, mutants, mutants - accepted, accepted]],
           ["plans are checked and run with random delays: every bit is the reference's, and so is every bit of the mutants that are "
@@ -115,5 +115,6 @@ def chosen(options):
 if __name__ == "__main__":
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("recordings", nargs="*", metavar="RECORDING")
+    arguments.add_argument("--mutants", type=int, default=30, metavar="N", help="of each plan: those of large recordings run for hours")
     bench("simulated, device description k40m as committed, and executed on the host.",
-          {"plans": lambda options: plans(*chosen(options)), "runs": lambda options: runs(*chosen(options))}, arguments)
+          {"plans": lambda options: plans(*chosen(options)), "runs": lambda options: runs(*chosen(options), options.mutants)}, arguments)
