@@ -56,9 +56,10 @@ int32_t planc_mix_first_same(const planc_mix *mix, int32_t job);
 typedef struct planc_mix_share {
   int32_t iterations;       /* in a period */
   int64_t alone_ns;         /* an iteration where it has the GPU and the whole budget, its rounds one after the other:
-                               by policy none where that fits, else by the fastest that does */
+                               by policy none where that fits with algorithms as fast as the device has them, else by
+                               the fastest that fits */
   const char *alone_policy; /* which that is; static */
-  int64_t whole_ns;         /* the same with all memory of the device, where that is more than the budget */
+  int64_t whole_ns;         /* the same with all memory of the device; alone_ns where the budget is no less */
   const char *whole_policy; /* which that is; static */
   int64_t deadline_ns;      /* the mix's, 0 = none */
   int64_t response_ns; /* the longest that a request takes in the steady period, whenever it comes: it waits for the

@@ -99,7 +99,8 @@ static planc_status find_alone(const planc_mix_evaluator *evaluator, int32_t job
   return NULL;
 }
 
-/* What fits the budget fits the device as well, so that a job is not slower there. */
+/* What fits the budget fits the device as well. So where a policy finds nothing there, or something slower, as searches
+ * may, what it does within the budget counts. */
 static planc_status find_on_whole_device(const planc_mix_evaluator *evaluator, int32_t job, planc_mix_share *shares) {
   const planc_mix *mix = evaluator->mix;
   const planc_mix_share *same = &shares[planc_mix_first_same(mix, job)];

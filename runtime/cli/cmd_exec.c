@@ -80,7 +80,7 @@ static planc_status list_files(const prog_arguments *arguments, prog_used_files 
   const char *data;
   PLANC_TRY(prog_used_files_read(files, arguments->operands[0]));
   for (int32_t i = 0; (data = prog_option_repeated(arguments, "data", i)) != NULL; i++)
-    PLANC_TRY(prog_used_files_read(files, run_execution_data_file(data, &(run_data_key){0})));
+    PLANC_TRY(prog_used_files_read(files, run_execution_data_file(data, &(run_job_key){0})));
   PLANC_TRY(prog_used_files_read(files, prog_option_value(arguments, "watch")));
   PLANC_TRY(prog_used_files_renew(files, prog_option_value(arguments, "resume"), prog_option_value(arguments, "save")));
   return prog_used_files_write(files, prog_option_value(arguments, "trace"));

@@ -6,22 +6,16 @@
 
 #include "planrt/data.h"
 #include "planrt/planrt.h"
+#include "runtime/cli/job_key.h"
 #include "runtime/cli/losses.h"
 #include "runtime/cli/planrun.h"
 #include "runtime/cli/watch.h"
 
 enum { RUN_WHOLE_EPOCHS = -1 };
 
-/* Whose data a value of --data is: what stands before its file. */
-typedef struct run_data_key {
-  int32_t row;      /* of the job in the plan that the run begins with; -1: not by number */
-  const char *name; /* of the job, or of its graph where it has none, `length` long; NULL: not by name */
-  size_t length;
-} run_data_key;
-
 /* Data of the command line. */
 typedef struct run_execution_data {
-  run_data_key whose;
+  run_job_key whose; /* what stands before the file */
   const char *path;
   planrt_data *data;
   int32_t row;  /* of its job in the plan that the run begins with; -1: that has none of the name */
@@ -107,7 +101,7 @@ static inline const char *run_execution_name(const planrt_job *job) {
 /* --- cmd_exec_data.c ---------------------------------------------------------------------------------------------- */
 
 /* The file of a value of --data. */
-const char *run_execution_data_file(const char *value, run_data_key *out_key);
+const char *run_execution_data_file(const char *value, run_job_key *out_key);
 /* Reads all data, and binds what jobs of the plan have. */
 planc_status run_execution_read_data(run_execution *e);
 /* Gives the jobs of the session's plan their data. */

@@ -4,21 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plan/job_name.h"
 #include "runtime/cli/cmd_exec.h"
 
-enum { MAX_JOB_DIGITS = 3 };
-
-const char *run_execution_data_file(const char *value, run_data_key *out_key) {
-  size_t digits = strspn(value, "0123456789"), length = pl_job_name_length(value);
-  *out_key = (run_data_key){.row = -1};
-  if (digits > 0 && digits <= MAX_JOB_DIGITS && value[digits] == ':') {
-    out_key->row = (int32_t)strtol(value, NULL, 10);
-    return value + digits + 1;
-  }
-  if (length == 0 || value[length] != ':') return value;
-  *out_key = (run_data_key){.row = -1, .name = value, .length = length};
-  return value + length + 1;
+const char *run_execution_data_file(const char *value, run_job_key *out_key) {
+  size_t length = run_job_key_read(value, out_key);
+  if (length > 0 && value[length] == ':') return value + length + 1;
+  *out_key = (run_job_key){.row = -1};
+  return value;
 }
 
 static planc_status add_data(run_execution *e, const char *value);
@@ -35,32 +27,15 @@ planc_status run_execution_read_data(run_execution *e) {
 
 /* --- Whose it is -------------------------------------------------------------------------------------------------- */
 
-static bool is_called(const planc_job *job, const run_data_key *key) {
-  const char *name = job->name ? job->name : job->graph->name;
-  return key->name && strlen(name) == key->length && memcmp(name, key->name, key->length) == 0;
-}
-
-/* The job of a plan that a key names, -1 where none has the name. */
-static planc_status find_named(const planc_plan *plan, const run_data_key *key, int32_t *out_row) {
-  *out_row = -1;
-  for (int32_t j = 0; j < plan->n_jobs; j++) {
-    if (!is_called(&plan->jobs[j], key)) continue;
-    if (*out_row >= 0)
-      return planc_error(PLANC_USAGE, "--data: jobs %d and %d are both called %.*s: say whose data it is by number",
-                         *out_row, j, (int)key->length, key->name);
-    *out_row = j;
-  }
-  return NULL;
-}
-
 static planc_status find_row(const run_execution *e, run_execution_data *of) {
-  const run_data_key *key = &of->whose;
-  of->row = key->row >= 0 ? key->row : 0;
-  if (key->name) PLANC_TRY(find_named(e->plan, key, &of->row));
-  if (!key->name && key->row < 0 && e->plan->n_jobs > 1)
+  const run_job_key *key = &of->whose;
+  bool says = key->name || key->row >= 0;
+  of->row = 0;
+  if (!says && e->plan->n_jobs > 1)
     return planc_error(PLANC_USAGE, "--data: %s has %d jobs: say whose data it is, --data 0:%s", e->path,
                        e->plan->n_jobs, of->path);
-  if (of->row >= e->plan->n_jobs) return planc_error(PLANC_USAGE, "--data: %s has no job %d", e->path, of->row);
+  if (says) PLANC_TRY(run_job_key_find(e->plan, "data", key, &of->row));
+  if (of->row < 0 && !key->name) return planc_error(PLANC_USAGE, "--data: %s has no job %d", e->path, key->row);
   if (of->row < 0 && !e->watch.path)
     return planc_error(PLANC_USAGE, "--data: %s has no job %.*s", e->path, (int)key->length, key->name);
   for (int64_t d = 0; d < e->data.len && of->row >= 0; d++)
@@ -96,7 +71,7 @@ static planc_status feed_data(void *user, const planrt_feed_request *request) {
 /* The job of a plan that waiting data is for, -1 where it has none. */
 static planc_status find_waiting(const planc_plan *plan, const run_execution_data *of, int32_t *out_row) {
   *out_row = -1;
-  return of->is_used || !of->whose.name ? NULL : find_named(plan, &of->whose, out_row);
+  return of->is_used || !of->whose.name ? NULL : run_job_key_find(plan, "data", &of->whose, out_row);
 }
 
 /* Of the plan that the run begins with rows say whose it is, of a later one names do. */

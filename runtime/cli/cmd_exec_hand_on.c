@@ -21,12 +21,12 @@ planc_status run_execution_read_hand_ons(run_execution *e) {
   return NULL;
 }
 
-/* What was done before a run is gone on with has been handed on. */
+/* Jobs that go on from a checkpoint have handed on what was due before, but not to a job that begins now. */
 planc_status run_execution_begin_hand_on(run_execution *e) {
   for (int64_t k = 0; k < e->hand_ons.len; k++) {
     run_hand_on *h = &e->hand_ons.data[k];
     h->done = done_by(e, h);
-    if (h->done == 0) PLANC_TRY(hand_on(e, h));
+    if (h->done == 0 || run_execution_job_at(e, h->to).iterations == 0) PLANC_TRY(hand_on(e, h));
   }
   return NULL;
 }
@@ -120,18 +120,16 @@ static planc_status check_form(const char *value) {
   return planc_error(PLANC_USAGE, "--hand-on \"%s\": two jobs are named, FROM:TO or FROM:TO:N", value);
 }
 
-/* Takes a job, by its number or name, off the text. */
+/* Takes a job off the text. */
 static planc_status take_job(const run_execution *e, const char *value, const char **rest, int32_t *out) {
-  const char *text = *rest;
-  size_t length = strcspn(text, ":"), digits = strspn(text, "0123456789");
+  run_job_key key;
+  size_t length = strcspn(*rest, ":");
+  *out = -1;
+  if (run_job_key_read(*rest, &key) == length) PLANC_TRY(run_job_key_find(e->plan, "hand-on", &key, out));
+  if (*out < 0)
+    return planc_error(PLANC_USAGE, "--hand-on: %s: %s has no job %.*s", value, e->path, (int)length, *rest);
   *rest += length;
-  for (*out = 0; *out < e->plan->n_jobs; (*out)++) {
-    char number[16];
-    (void)snprintf(number, sizeof number, "%d", *out);
-    const char *name = digits == length ? number : e->plan->jobs[*out].name;
-    if (name && strlen(name) == length && memcmp(name, text, length) == 0) return NULL;
-  }
-  return planc_error(PLANC_USAGE, "--hand-on: %s: %s has no job %.*s", value, e->path, (int)length, text);
+  return NULL;
 }
 
 static planc_status check_jobs(const run_execution *e, const run_hand_on *h) {
@@ -144,7 +142,8 @@ static planc_status check_jobs(const run_execution *e, const run_hand_on *h) {
     if (other->to == h->to) return planc_error(PLANC_USAGE, "--hand-on: job %d is handed parameters twice", h->to);
     if (other->to == h->from || other->from == h->to)
       return planc_error(PLANC_USAGE,
-                         "--hand-on: job %d takes parameters over, and is to hand them on: name who trains",
+                         "--hand-on: job %d is to take parameters over and to hand them on: hand them on from the job "
+                         "that trains them",
                          other->to == h->from ? h->from : h->to);
   }
   return NULL;

@@ -1,6 +1,8 @@
 /* moDNN's ideal (V), against which iterations are measured. */
 #include "cost/ideal.h"
 
+#include <assert.h>
+
 #include "util/math.h"
 
 typedef enum part { ALL, ROUND, OPTIMIZER } part; /* of the ops; a round's are all but the optimizer's */
@@ -25,7 +27,10 @@ planc_status pl_ideal_of_rounds(const planc_profile *profile, const planc_graph 
 }
 
 int64_t pl_ideal_in_rounds(const planc_costs *costs, const planc_graph *graph, int64_t batch, int64_t size) {
-  int64_t rest = batch % size, ns = pl_mul_saturate(batch / size, sum(costs, graph, size, ROUND, NULL));
+  int64_t rest = batch % size;
+  assert(planc_costs_batch(costs, size) >= 0 && planc_costs_batch(costs, batch) >= 0);
+  assert(rest == 0 || planc_costs_batch(costs, rest) >= 0);
+  int64_t ns = pl_mul_saturate(batch / size, sum(costs, graph, size, ROUND, NULL));
   if (rest > 0) ns = pl_add_saturate(ns, sum(costs, graph, rest, ROUND, NULL));
   return pl_add_saturate(ns, sum(costs, graph, batch, OPTIMIZER, NULL));
 }

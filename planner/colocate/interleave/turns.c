@@ -83,11 +83,11 @@ static planc_status make_less_late(taking_turns *t, planc_candidate *best, judge
 }
 
 /* Where turns take much longer than they would with all memory, since each job has only what the others keep free, they
- * are planned as if the others kept nothing: with all memory, and with less for each by what is too much together, or
- * an eighth. The first that fits is taken for the fastest of these, and the search ends where less memory makes turns
- * too slow. */
+ * are planned as if the others kept nothing: with all memory, and with less for each by what is too much together, a
+ * 64th of the budget at the least and an eighth at the most. The first that fits is taken for the fastest of these, and
+ * the search ends where less memory makes turns too slow. */
 static planc_status make_parked(taking_turns *t, planc_candidate *best, judgement *of_best) {
-  enum { TRIES = 8, PARTS = 64, SLOW = 9, FAST = 8 };
+  enum { TRIES = 8, FEW = 64, MANY = 8, SLOW = 9, FAST = 8 };
   int64_t budget = t->mix->terms.budgets[PLANC_MEMORY_DEVICE];
   bool goes_on = of_best->ns > pl_muldiv_floor(t->alone_ns, SLOW, FAST);
   planc_status status = NULL;
@@ -99,7 +99,7 @@ static planc_status make_parked(taking_turns *t, planc_candidate *best, judgemen
     goes_on = !status && is_better(of_next, *of_best) && of_next.excess > 0;
     if (!status && of_next.fits && is_better(of_next, *of_best)) take(&next, of_next, best, of_best);
     planc_candidate_free(&next);
-    t->beside.most -= pl_clamp(of_next.excess, budget / PARTS, budget / TRIES);
+    t->beside.most -= pl_clamp(of_next.excess, budget / FEW, budget / MANY);
     goes_on = goes_on && t->beside.most > 0;
   }
   t->beside.most = budget;

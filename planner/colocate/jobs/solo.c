@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cost/ideal.h"
+#include "plan/one_job.h"
 #include "planc/needs.h"
 #include "planner/base/if_fits.h"
 #include "planner/choose/sub_batch.h"
@@ -46,7 +47,7 @@ static planc_status make_resident(const planc_mix_evaluator *evaluator, const pl
  * which `best` prefers another policy. */
 static bool has_slow_algorithms(const planc_candidate *candidate) {
   enum { WORTH = 1000 };
-  const planc_job *job = &candidate->trace->jobs[0];
+  const planc_job *job = pl_trace_job(candidate->trace);
   const planc_schedule *s = candidate->schedule;
   const planc_command *commands = planc_schedule_commands(s);
   int64_t ideal_ns = pl_ideal_in_rounds(candidate->costs[0], job->graph, job->batch, candidate->sub_batch), ns = 0;

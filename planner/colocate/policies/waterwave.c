@@ -138,6 +138,7 @@ static planc_status compare_barriers(waterwave *w, bool halves) {
   bool faster = w->best.candidate.trace && (!w->without.candidate.trace || w->best.ns < w->without.ns);
   planc_candidate_free(faster ? &w->without.candidate : &w->best.candidate);
   if (!faster) w->best = w->without;
+  w->without = (way_found){0};
   return status;
 }
 
@@ -415,7 +416,8 @@ static int64_t size_of_groups(const waterwave *w, int64_t n_groups) {
   return bytes > 0 ? bytes : 1;
 }
 
-/* All that are tried; of what has to beat something else as well, until some in a row are no faster. */
+/* While barriers are compared with what was found without them, it ends behind so many sizes in a row that are no
+ * faster. */
 static planc_status try_sizes(waterwave *w) {
   enum { PATIENCE = 3 };
   static const int64_t numbers[] = {4, 6, 8, 12, 16, 24, 32};

@@ -60,7 +60,7 @@ typedef struct zico {
   const planc_mix_share *shares;
   const planc_evaluator *all; /* of the evaluator */
   bool one_round_at_a_time;
-  pl_arena arena, round, last; /* what stays, and what the present round of the search needs, and the one before */
+  pl_arena arena, round, before; /* what stays, what the present round of the search needs, and the one before it */
   pl_solos solos;
   int32_t *iterations;
   planc_problem *problems;
@@ -170,8 +170,8 @@ static zico begin(const planc_mix_evaluator *evaluator, const planc_mix_share *s
 
 static void end(zico *z) {
   planc_candidate_free(&z->best);
-  begin_round(z);
-  begin_round(z);
+  begin_round(z); /* forgets the round before */
+  begin_round(z); /* and the present one */
   pl_solos_free(&z->solos);
   pl_arena_free(&z->arena);
 }
@@ -310,9 +310,9 @@ static planc_status step(zico *z, int64_t bytes, bool *out_fit, bool *out_steady
 
 static void begin_round(zico *z) {
   planc_candidate_free(&z->earlier.candidate);
-  pl_arena_free(&z->last);
+  pl_arena_free(&z->before);
   z->earlier = z->now;
-  z->last = z->round;
+  z->before = z->round;
   z->now = (tried){0};
   z->round = (pl_arena){0};
 }

@@ -54,8 +54,8 @@ A job that takes over hands nothing on, in whichever order that is asked for; an
 
   $ planc colocate s=graphs/tiny-transformer.yaml:16:inference t=graphs/tiny-transformer.yaml:16 graphs/tiny-transformer.yaml:4:inference --device k40m -o chain.plan >/dev/null 2>&1
   $ for on in "--hand-on s:2 --hand-on t:s" "--hand-on t:s --hand-on s:2"; do planrun exec chain.plan $on 2>&1 | grep -v note; done
-  planrun: --hand-on: job 0 takes parameters over, and is to hand them on: name who trains
-  planrun: --hand-on: job 0 takes parameters over, and is to hand them on: name who trains
+  planrun: --hand-on: job 0 is to take parameters over and to hand them on: hand them on from the job that trains them
+  planrun: --hand-on: job 0 is to take parameters over and to hand them on: hand them on from the job that trains them
   $ run() { planrun exec chain.plan --hand-on t:s --hand-on t:2:3 "$@" >/dev/null 2>&1; }; run --iterations 6 --save whole; run --iterations 4 --save part; run --iterations 6 --resume part --save parts; cmp whole parts
 
 How often it was is told, with the rest.
@@ -63,3 +63,22 @@ How often it was is told, with the rest.
   $ planrun exec zico.plan -n 1 --hand-on 0:1:2 2>/dev/null | grep handed; planrun exec zico.plan -n 2 --hand-on 0:1 2>/dev/null | grep handed
   handed on 1 time
   handed on 3 times
+
+A job goes by the name of its graph where it has none of its own. One that begins behind a checkpoint takes over at once,
+whatever N is.
+
+  $ planrun exec chain.plan --hand-on t:tiny-transformer -n 1 2>/dev/null | grep handed
+  handed on 2 times
+  $ planc plan graphs/lenet-digits.yaml --batch 32 --device k40m -o trainer.plan >/dev/null 2>&1; planrun exec trainer.plan --data data/digits/digits.csv.gz -n 140 --save trained 2>/dev/null | grep -o 'accuracy.*' >before
+  $ planc colocate lenet-digits=graphs/lenet-digits.yaml:32:1 sampler=graphs/lenet-digits.yaml:32:1:inference --device k40m -o later.plan >/dev/null 2>&1
+  $ planrun exec later.plan --data 0:data/digits/digits.csv.gz --data sampler:data/digits/digits.csv.gz --resume trained -n 141 --hand-on lenet-digits:sampler:1000 >out 2>&1; grep -o '.*starts anew\|handed.*' out; grep -o 'accuracy.*' out | grep -c -f before
+  planrun: note: job 1 (sampler) is not in trained: it starts anew
+  handed on 1 time
+  1
+
+What fails hands nothing on any more.
+
+  $ planc train graphs/lenet-digits.yaml --optimizer momentum -o good.yaml >/dev/null 2>&1; sed 's/lr: 0.01/lr: 1e9/' good.yaml > hot.yaml
+  $ planc colocate hot.yaml:16:1 graphs/lenet-digits.yaml:16:1:inference --device k40m -o hot.plan >/dev/null 2>&1
+  $ planrun exec hot.plan --data 0:data/digits/digits.csv.gz --data 1:data/digits/digits.csv.gz -n 6 --hand-on 0:1 --check-nan --json 2>/dev/null | grep -o '"handed_on":[0-9]*'
+  "handed_on":3
