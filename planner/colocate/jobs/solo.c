@@ -23,7 +23,7 @@ planc_status pl_solo_make(const planc_mix_evaluator *evaluator, const planc_prob
   PLANC_TRY(make_resident(evaluator, problem, out, &will_do));
   if (will_do) return NULL;
   PLANC_TRY(evaluator->fastest(evaluator, problem, &policy));
-  if (out->policy != policy->name) {
+  if (!out->candidate.trace || out->policy != policy->name) {
     pl_solo_free(out);
     PLANC_TRY(make_by(evaluator, problem, policy, out));
   }
@@ -59,6 +59,7 @@ static bool has_slow_algorithms(const planc_candidate *candidate) {
 
 void pl_solo_free(pl_solo *solo) {
   planc_candidate_free(&solo->candidate);
+  *solo = (pl_solo){0};
 }
 
 static bool is_same_job(const planc_workload *a, const planc_workload *b) {
@@ -101,9 +102,12 @@ static planc_status make_by(const planc_mix_evaluator *evaluator, const planc_pr
   const planc_evaluator alone = evaluator->alone(evaluator, problem);
   planc_status status = policy->make(&alone, &out->candidate);
   if (!status) status = alone.hold(&alone, &out->candidate);
-  if (status) pl_solo_free(out);
+  if (status) {
+    pl_solo_free(out);
+    return status;
+  }
   out->policy = policy->name;
-  return status;
+  return NULL;
 }
 
 static int32_t find_same(const planc_problem *problems, int32_t job) {

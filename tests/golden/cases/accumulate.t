@@ -26,11 +26,11 @@ A batch in rounds that run side by side, each on a compute stream of its own, an
 
 With less memory a round begins later, and at last when the one before has ended, or what has no room is elsewhere.
 
-  ~ planc colocate graphs/lenet-digits.yaml:64 --accumulate 2 --device k40m --budgets 900K,640K,400K -o less.plan 2>/dev/null | grep 'plan:\|why'
+  ~ planc colocate graphs/lenet-digits.yaml:64 --accumulate 2 --device k40m --budgets 900K,680K,400K -o less.plan 2>/dev/null | grep 'plan:\|why'
   less.900K.plan: zico, batch <N> in <N> rounds of <N> side by side
     why       every op has its fastest algorithm; <N> rounds side by side, the second begins <N> ms after the first
-  less.640K.plan: zico, batch <N> in <N> rounds of <N>
-    why       ops have the fastest algorithms that find room beside the data; rounds one after the other, side by side they do not fit
+  less.680K.plan: zico, batch <N> in <N> rounds of <N>
+    why       every op has its fastest algorithm; rounds one after the other, side by side they do not fit
   less.400K.plan: zico, batch <N> in <N> rounds of <N>
     why       ops have the fastest algorithms that find room beside the data; rounds one after the other, as policy prefetch-1 has data away from the device
   $ planrun exec less.900K.plan --iterations 3 --verify 2>/dev/null | grep -o 'verified.*'
