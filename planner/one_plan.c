@@ -3,6 +3,7 @@
 
 #include "planc/policy.h"
 #include "planc/simulate.h"
+#include "planner/base/asked.h"
 #include "planner/base/code.h"
 #include "planner/choose/reasons.h"
 #include "planner/evaluate.h"
@@ -11,7 +12,6 @@
 #include "util/emit.h"
 
 static planc_status check_placement(const planc_problem *problem, const planc_policy *policy);
-static planc_status check_means(const planc_problem *problem, const planc_policy *policy);
 static planc_status make_beside_storage(const planc_problem *problem, const planc_policy *policy, planc_plan **out);
 static planc_status or_without_swaps(const planc_problem *problem, const planc_policy *policy, planc_status status,
                                      planc_plan **plan);
@@ -19,7 +19,7 @@ static planc_status or_without_swaps(const planc_problem *problem, const planc_p
 planc_status pl_make_one(const planc_problem *problem, const planc_policy *policy, planc_plan **out) {
   *out = NULL;
   PLANC_TRY(check_placement(problem, policy));
-  PLANC_TRY(check_means(problem, policy));
+  PLANC_TRY(pl_check_means(problem, policy));
   planc_status status = make_beside_storage(problem, policy, out);
   status = or_without_swaps(problem, policy, status, out);
   if (!status) return NULL;
@@ -32,17 +32,6 @@ static planc_status check_placement(const planc_problem *problem, const planc_po
   if (problem->terms.placement == PLANC_PLACEMENT_BEST_FIT || (policy->supports & PLANC_POLICY_SIMULATED)) return NULL;
   if (policy->supports & PLANC_POLICY_VMM) return NULL;
   return planc_error(PLANC_USAGE, "policy %s does not place in virtual memory", policy->name);
-}
-
-/* What the user rules out must leave the policy something to do. */
-static planc_status check_means(const planc_problem *problem, const planc_policy *policy) {
-  uint32_t means = policy->supports & (PLANC_POLICY_SWAPS | PLANC_POLICY_RECOMPUTES | PLANC_POLICY_ROUNDS);
-  if (problem->terms.settings.no_swap && means == PLANC_POLICY_SWAPS)
-    return planc_error(PLANC_USAGE, "policy %s swaps and has no other choice, and no swap is allowed", policy->name);
-  if (problem->terms.settings.no_recompute && means == PLANC_POLICY_RECOMPUTES)
-    return planc_error(PLANC_USAGE, "policy %s recomputes and has no other choice, and no recompute is allowed",
-                       policy->name);
-  return NULL;
 }
 
 /* --- With and without swaps --------------------------------------------------------------------------------------- */

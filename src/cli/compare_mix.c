@@ -28,7 +28,7 @@ typedef struct mix_table {
   planc_least least_of_fall_back; /* without a plan; 0 bytes where there is none */
 } mix_table;
 
-static planc_status choose_policies(const char *names, bool deadlines, mix_table *t);
+static planc_status choose_policies(const prog_arguments *arguments, mix_table *t);
 static planc_status check_own_options(const prog_arguments *arguments, const mix_table *t);
 static planc_status compare(const prog_arguments *arguments, const cli_mix *mix, mix_table *t);
 static void free_table(mix_table *t);
@@ -39,8 +39,7 @@ static planc_status print_table(const mix_table *t);
 planc_status cli_compare_mix(const prog_arguments *arguments) {
   cli_mix mix = {0};
   mix_table t = {.no_least = prog_option_given(arguments, "no-least")};
-  planc_status status =
-      choose_policies(prog_option_value(arguments, "policies"), prog_option_given(arguments, "deadline"), &t);
+  planc_status status = choose_policies(arguments, &t);
   if (!status) status = check_own_options(arguments, &t);
   if (!status) status = cli_mix_read(arguments, &mix);
   if (!status) status = cli_mix_read_deadlines(arguments, &mix);
@@ -89,7 +88,15 @@ static planc_status add_named(void *user, const char *name) {
   return add_row(user, policy);
 }
 
-static planc_status choose_policies(const char *names, bool deadlines, mix_table *t) {
+/* Whether a policy that nobody has named is compared: not where it has nothing to do. */
+static bool is_of_use(const planc_mix_policy *policy, const prog_arguments *arguments) {
+  uint32_t means = policy->supports & (PLANC_POLICY_SWAPS | PLANC_POLICY_RECOMPUTES);
+  if (means == PLANC_POLICY_SWAPS && prog_option_given(arguments, "no-swap")) return false;
+  return prog_option_given(arguments, "deadline") || !(policy->supports & PLANC_MIX_DEADLINES);
+}
+
+static planc_status choose_policies(const prog_arguments *arguments, mix_table *t) {
+  const char *names = prog_option_value(arguments, "policies");
   size_t n = 1;
   while (planc_mix_policies()[n - 1].name) n++;
   t->rows = calloc(n, sizeof *t->rows);
@@ -99,7 +106,7 @@ static planc_status choose_policies(const char *names, bool deadlines, mix_table
     return t->n > 0 ? NULL : planc_error(PLANC_USAGE, "--policies names no policy");
   }
   for (const planc_mix_policy *policy = planc_mix_policies(); policy->name; policy++)
-    if (deadlines || !(policy->supports & PLANC_MIX_DEADLINES)) PLANC_TRY(add_row(t, policy));
+    if (is_of_use(policy, arguments)) PLANC_TRY(add_row(t, policy));
   return NULL;
 }
 

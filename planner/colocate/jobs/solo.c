@@ -8,6 +8,7 @@
 #include "cost/ideal.h"
 #include "plan/one_job.h"
 #include "planc/needs.h"
+#include "planner/base/asked.h"
 #include "planner/base/if_fits.h"
 #include "planner/choose/sub_batch.h"
 #include "util/math.h"
@@ -100,6 +101,7 @@ static bool is_same_problem(const planc_problem *a, const planc_problem *b) {
 static planc_status make_by(const planc_mix_evaluator *evaluator, const planc_problem *problem,
                             const planc_policy *policy, pl_solo *out) {
   const planc_evaluator alone = evaluator->alone(evaluator, problem);
+  PLANC_TRY(pl_check_means(problem, policy));
   planc_status status = policy->make(&alone, &out->candidate);
   if (!status) status = alone.hold(&alone, &out->candidate);
   if (status) {

@@ -542,3 +542,11 @@ that are the same at any budget.
   x.plan: vdnn-conv
   x.plan: capuchin
   $ planc compare --colocate graphs/lenet-digits.yaml:64 inputs/tiny.yaml:8 --device k40m --budget 1G --json 2>/dev/null | python3 -c 'import json, sys; [print(r["policy"], r["least_budget"]) for r in json.load(sys.stdin)["rows"] if r["planned"]]' | diff least -
+
+What can only swap is refused where nothing may be swapped, and not compared unless it is named.
+
+  $ planc colocate graphs/lenet-digits.yaml:64 graphs/tiny-transformer.yaml:16 --device k40m --budget 1G --policy vdnn-conv --no-swap -o none.plan 2>&1 | grep -v note
+  planc: job 0 (lenet-digits): policy vdnn-conv swaps and has no other choice, and no swap is allowed
+  $ planc compare --colocate graphs/lenet-digits.yaml:64 graphs/tiny-transformer.yaml:16 --device k40m --budget 1G --no-least --no-swap 2>/dev/null | grep -c vdnn
+  0
+  [1]
