@@ -3,11 +3,11 @@
 
 #include "planc/policy.h"
 #include "planc/simulate.h"
-#include "planner/base/asked.h"
 #include "planner/base/code.h"
 #include "planner/choose/reasons.h"
 #include "planner/evaluate.h"
 #include "planner/make_plan.h"
+#include "planner/means.h"
 #include "planner/plan_steps.h"
 #include "util/emit.h"
 

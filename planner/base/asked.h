@@ -2,13 +2,11 @@
 #ifndef PLANC_BASE_ASKED_H
 #define PLANC_BASE_ASKED_H
 
-#include "planc/policy.h"
+#include "planc/problem.h"
 
 /* USAGE where no plan can be on such terms, or of such a job: what a plan's numbers cannot be, or settings that are out
  * of their ranges or exclude each other. */
 planc_status pl_check_terms(const planc_terms *terms);
 planc_status pl_check_job(const planc_workload *job);
-/* USAGE where what the user rules out leaves the policy nothing to do. */
-planc_status pl_check_means(const planc_problem *problem, const planc_policy *policy);
 
 #endif

@@ -88,12 +88,7 @@ static planc_status add_named(void *user, const char *name) {
   return add_row(user, policy);
 }
 
-/* Whether a policy that nobody has named is compared: not where it has nothing to do. */
-static bool is_of_use(const planc_mix_policy *policy, const prog_arguments *arguments) {
-  uint32_t means = policy->supports & (PLANC_POLICY_SWAPS | PLANC_POLICY_RECOMPUTES);
-  if (means == PLANC_POLICY_SWAPS && prog_option_given(arguments, "no-swap")) return false;
-  return prog_option_given(arguments, "deadline") || !(policy->supports & PLANC_MIX_DEADLINES);
-}
+static bool is_of_use(const planc_mix_policy *policy, const prog_arguments *arguments);
 
 static planc_status choose_policies(const prog_arguments *arguments, mix_table *t) {
   const char *names = prog_option_value(arguments, "policies");
@@ -108,6 +103,13 @@ static planc_status choose_policies(const prog_arguments *arguments, mix_table *
   for (const planc_mix_policy *policy = planc_mix_policies(); policy->name; policy++)
     if (is_of_use(policy, arguments)) PLANC_TRY(add_row(t, policy));
   return NULL;
+}
+
+/* Whether a policy that nobody has named is compared: not where it has nothing to do. */
+static bool is_of_use(const planc_mix_policy *policy, const prog_arguments *arguments) {
+  uint32_t means = policy->supports & (PLANC_POLICY_SWAPS | PLANC_POLICY_RECOMPUTES);
+  if (means == PLANC_POLICY_SWAPS && prog_option_given(arguments, "no-swap")) return false;
+  return prog_option_given(arguments, "deadline") || !(policy->supports & PLANC_MIX_DEADLINES);
 }
 
 /* 0 bytes where there is none. */

@@ -8,9 +8,9 @@
 #include "cost/ideal.h"
 #include "plan/one_job.h"
 #include "planc/needs.h"
-#include "planner/base/asked.h"
 #include "planner/base/if_fits.h"
 #include "planner/choose/sub_batch.h"
+#include "planner/means.h"
 #include "util/math.h"
 
 static planc_status make_resident(const planc_mix_evaluator *evaluator, const planc_problem *problem, pl_solo *out,
