@@ -23,11 +23,11 @@ planc_status pl_solo_make(const planc_mix_evaluator *evaluator, const planc_prob
   bool will_do;
   PLANC_TRY(make_resident(evaluator, problem, out, &will_do));
   if (will_do) return NULL;
-  PLANC_TRY(evaluator->fastest(evaluator, problem, &policy));
-  if (!out->candidate.trace || out->policy != policy->name) {
-    pl_solo_free(out);
-    PLANC_TRY(make_by(evaluator, problem, policy, out));
-  }
+  planc_status status = evaluator->fastest(evaluator, problem, &policy);
+  bool is_made = !status && out->candidate.trace && out->policy == policy->name;
+  if (!is_made) pl_solo_free(out);
+  if (!status && !is_made) status = make_by(evaluator, problem, policy, out);
+  if (status) return status;
   out->asked_bytes = problem->terms.budgets[PLANC_MEMORY_DEVICE];
   return NULL;
 }
