@@ -59,7 +59,8 @@ typedef struct planc_mix_share {
                                by policy none where that fits with algorithms as fast as the device has them, else by
                                the fastest that fits */
   const char *alone_policy; /* which that is; static */
-  int64_t whole_ns;         /* the same with all memory of the device; alone_ns where the budget is no less */
+  int64_t whole_ns;         /* the same with all memory of the device, whatever the budget; alone_ns where the budget is
+                               no less, or nothing is found there */
   const char *whole_policy; /* which that is; static */
   int64_t deadline_ns;      /* the mix's, 0 = none */
   int64_t response_ns; /* the longest that a request takes in the steady period, whenever it comes: it waits for the

@@ -99,8 +99,8 @@ static planc_status find_alone(const planc_mix_evaluator *evaluator, int32_t job
   return NULL;
 }
 
-/* What fits the budget fits the device as well. So where a policy finds nothing there, or something slower, as searches
- * may, what it does within the budget counts. */
+/* The same whatever the budget, so that speeds within several budgets may be compared. What fits the budget fits the
+ * device as well: where a search finds nothing there, what it does within the budget counts. */
 static planc_status find_on_whole_device(const planc_mix_evaluator *evaluator, int32_t job, planc_mix_share *shares) {
   const planc_mix *mix = evaluator->mix;
   const planc_mix_share *same = &shares[planc_mix_first_same(mix, job)];
@@ -114,10 +114,11 @@ static planc_status find_on_whole_device(const planc_mix_evaluator *evaluator, i
   if (same != out || is_whole) return NULL;
   problem.terms.budgets[PLANC_MEMORY_DEVICE] = whole;
   planc_status status = find_time_alone(evaluator, &problem, &found);
-  bool none = planc_status_code(status) == PLANC_INFEASIBLE;
-  if (status && !none) return pl_in_job(mix, job, status);
-  planc_status_free(status);
-  if (none || found.job.alone_ns >= out->alone_ns) return NULL;
+  if (planc_status_code(status) == PLANC_INFEASIBLE) {
+    planc_status_free(status);
+    return NULL;
+  }
+  PLANC_TRY(pl_in_job(mix, job, status));
   out->whole_ns = found.job.alone_ns;
   out->whole_policy = found.policy;
   return NULL;

@@ -21,8 +21,9 @@ typedef struct mix_table {
   planc_mix_share *shares; /* by job, as all policies are asked; owned; zero where some job does not even fit alone */
   planc_status misfit;     /* why that is so; owned */
   int32_t n;
-  mix_row *rows; /* owned */
-  bool no_least; /* nobody asks for least budgets */
+  mix_row *rows;  /* owned */
+  bool no_least;  /* nobody asks for least budgets */
+  bool in_rounds; /* rounds are to be side by side */
   /* What policies fall back to, with its least budget; NULL until it is asked for. */
   const planc_mix_policy *fall_back;
   planc_least least_of_fall_back; /* without a plan; 0 bytes where there is none */
@@ -38,7 +39,8 @@ static planc_status print_table(const mix_table *t);
 
 planc_status cli_compare_mix(const prog_arguments *arguments) {
   cli_mix mix = {0};
-  mix_table t = {.no_least = prog_option_given(arguments, "no-least")};
+  mix_table t = {.no_least = prog_option_given(arguments, "no-least"),
+                 .in_rounds = prog_option_given(arguments, "accumulate")};
   planc_status status = choose_policies(arguments, &t);
   if (!status) status = check_own_options(arguments, &t);
   if (!status) status = cli_mix_read(arguments, &mix);
@@ -238,12 +240,20 @@ static planc_status read_estimate(const mix_table *t, const planc_mix_estimate *
   return set_result(t, estimate->period_ns, pools < budget ? pools : budget, explanation, shares, out);
 }
 
+/* Whether `colocate` has the policy for what is asked: not where rounds are to be side by side and it has them one
+ * after the other. */
+static bool is_for_plans(const mix_table *t, const planc_mix_policy *policy) {
+  return policy->make && (!t->in_rounds || (policy->supports & PLANC_MIX_ROUNDS));
+}
+
 /* The row of the plan with the largest throughput, of several the first; NULL where none fits. */
 static const mix_row *winner(const mix_table *t) {
   const mix_row *best = NULL;
-  for (int32_t i = 0; i < t->n; i++)
-    if (t->rows[i].feasible && t->rows[i].policy->make && (!best || t->rows[i].throughput_ppm > best->throughput_ppm))
-      best = &t->rows[i];
+  for (int32_t i = 0; i < t->n; i++) {
+    const mix_row *row = &t->rows[i];
+    if (!row->feasible || !is_for_plans(t, row->policy)) continue;
+    if (!best || row->throughput_ppm > best->throughput_ppm) best = row;
+  }
   return best;
 }
 
@@ -329,6 +339,7 @@ static void report_responses(const mix_table *t, const mix_row *r, cJSON *json) 
 static void print_job(const mix_table *t, int32_t j);
 static void print_row(const mix_table *t, const mix_row *r, bool best);
 static void print_responses(const mix_table *t, const mix_row *r);
+static void print_compared(const mix_table *t);
 
 static planc_status print_table(const mix_table *t) {
   const mix_row *best = winner(t);
@@ -346,7 +357,19 @@ static planc_status print_table(const mix_table *t) {
     printf("%s: ", t->rows[i].policy->name);
     cli_print_explanation("", t->rows[i].explanation);
   }
+  print_compared(t);
   return NULL;
+}
+
+/* Which rows are of policies with plans, and yet not to be had. */
+static void print_compared(const mix_table *t) {
+  int32_t n = 0;
+  for (int32_t i = 0; i < t->n; i++) {
+    const planc_mix_policy *policy = t->rows[i].policy;
+    if (!policy->make || is_for_plans(t, policy)) continue;
+    printf("%s%s", n++ == 0 ? "compared with rounds one after the other, not for colocate: " : ", ", policy->name);
+  }
+  if (n > 0) puts("");
 }
 
 static void print_job(const mix_table *t, int32_t j) {
@@ -359,7 +382,7 @@ static void print_job(const mix_table *t, int32_t j) {
   if (!t->misfit)
     printf(", %d iteration%s in a period, alone %s each by %s", share->iterations, share->iterations == 1 ? "" : "s",
            pl_time_format(share->alone_ns, text), share->alone_policy);
-  if (!t->misfit && share->whole_ns < share->alone_ns)
+  if (!t->misfit && share->whole_ns != share->alone_ns)
     printf(", on the whole GPU %s by %s", pl_time_format(share->whole_ns, text), share->whole_policy);
   puts("");
 }

@@ -119,10 +119,10 @@ void cli_print_shares(const planc_plan *plan, const planc_mix_share *shares) {
 /* Within the budget as well, where that makes it slower. */
 static void print_speed(const planc_mix_share *share) {
   char whole[PL_SIZE_TEXT], within[PL_SIZE_TEXT];
-  bool slower = share->alone_ns > share->whole_ns;
-  printf("%s, %s an iteration by %s", slower ? " on the whole GPU" : "", pl_time_format(share->whole_ns, whole),
+  bool differs = share->alone_ns != share->whole_ns;
+  printf("%s, %s an iteration by %s", differs ? " on the whole GPU" : "", pl_time_format(share->whole_ns, whole),
          share->whole_policy);
-  if (slower) printf("; within the budget %s by %s", pl_time_format(share->alone_ns, within), share->alone_policy);
+  if (differs) printf("; within the budget %s by %s", pl_time_format(share->alone_ns, within), share->alone_policy);
   puts("");
 }
 

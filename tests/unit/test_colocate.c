@@ -682,13 +682,12 @@ static int32_t speed_is_beside_the_whole(random_mix *m) {
   ok_in(planc_mix_resolve(&m->mix, tight), m->name);
   ok_in(planc_colocate(&m->mix, temporal, tight, &plan), m->name);
   for (int32_t j = 0; j < m->mix.n_jobs; j++) {
-    bool slower = tight[j].alone_ns > whole[j].alone_ns;
     ck_assert_int_eq(whole[j].whole_ns, whole[j].alone_ns);
     ck_assert_str_eq(whole[j].whole_policy, whole[j].alone_policy);
-    ck_assert_int_eq(tight[j].whole_ns, slower ? whole[j].alone_ns : tight[j].alone_ns);
-    ck_assert_str_eq(tight[j].whole_policy, slower ? whole[j].alone_policy : tight[j].alone_policy);
+    ck_assert_int_eq(tight[j].whole_ns, whole[j].alone_ns);
+    ck_assert_str_eq(tight[j].whole_policy, whole[j].alone_policy);
     ck_assert_int_eq(tight[j].speed_ppm, tight[j].whole_ns * tight[j].iterations * 1000000 / plan->predicted.period_ns);
-    n_slower += slower;
+    n_slower += tight[j].alone_ns > tight[j].whole_ns;
   }
   planc_plan_free(plan);
   return n_slower;
@@ -727,15 +726,19 @@ START_TEST(pools_migrate) {
   ok_in(planc_colocate(&m.mix, planc_mix_policy_find("temporal"), shares, &turns), m.name);
   ck_assert_int_le(roomy.period_ns, turns->predicted.period_ns);
   planc_plan_free(turns);
-  int64_t budget = roomy.pools_bytes - 1 - (roomy.pools_bytes - planc_profile_device(profile)->reserved_bytes) / 3;
+  int64_t reserved = planc_profile_device(profile)->reserved_bytes;
+  int64_t budget = roomy.pools_bytes - 1 - (roomy.pools_bytes - reserved) / 3;
   int64_t beyond = roomy.pools_bytes - budget;
   set_budget(&m, budget);
   ok_in(planc_mix_estimate_by(&m.mix, mps, shares, &tight), m.name);
   ck_assert_int_eq(tight.pools_bytes, roomy.pools_bytes);
-  double part = (double)beyond / (double)roomy.pools_bytes,
+  double part = (double)beyond / (double)(roomy.pools_bytes - reserved),
          rate = (double)profile->device.links[PLANC_ROUTE_H2D].bytes_per_second / 2;
   ck_assert_double_eq_tol((double)tight.migrated_bytes, part * (double)touched_bytes(&m.mix, shares), 1.5);
   ck_assert_double_eq_tol((double)(tight.period_ns - roomy.period_ns), (double)tight.migrated_bytes * 1e9 / rate, 1.5);
+  set_budget(&m, reserved);
+  assert_fails(planc_mix_estimate_by(&m.mix, mps, shares, &tight), PLANC_INFEASIBLE, "leaves no room for the jobs");
+  set_budget(&m, budget);
   m.mix.terms.budgets[PLANC_MEMORY_HOST] = beyond - 1;
   assert_fails(planc_mix_estimate_by(&m.mix, mps, shares, &tight), PLANC_INFEASIBLE, "more than the host budget");
   profile->device.paging_ppm = 0;

@@ -3,7 +3,7 @@
  * alone without swapping. As long as the pools fit, the jobs run side by side. Beyond that, pages migrate on demand: of
  * all bytes that ops touch, the part that is not on the device is the part of the pools that has no room there, and ops
  * wait while those bytes come over the link, at the part of its rate that paging reaches (planc_device.paging_ppm).
- * No paper gives a model; this one is ours. */
+ * What the device reserves is no pool and never migrates. No paper gives a model; this one is ours. */
 #include "planner/colocate/jobs/by_time.h"
 #include "planner/colocate/jobs/in_job.h"
 #include "planner/colocate/jobs/solo.h"
@@ -19,7 +19,7 @@ typedef struct processes {
   pl_solos solos;
   planc_problem *problems;
   int32_t *iterations;
-  int64_t pools_bytes, touched_bytes; /* of all jobs, in a period */
+  int64_t pools_bytes, touched_bytes; /* of all jobs; in a period */
 } processes;
 
 /* More than any pool, and not too much for a plan. */
@@ -43,7 +43,6 @@ static planc_status estimate(processes *p, planc_mix_estimate *out) {
   PLANC_TRY(make_solos(p));
   PLANC_TRY(add_pools(p));
   PLANC_TRY(time_together(p, &out->period_ns));
-  out->pools_bytes = p->pools_bytes;
   return migrate(p, out);
 }
 
@@ -73,7 +72,6 @@ static int64_t touched_by(const planc_trace *trace) {
 /* What is reserved is there once: the service has one context for all. */
 static planc_status add_pools(processes *p) {
   int64_t reserved = planc_mix_device(p->mix)->reserved_bytes, peak;
-  p->pools_bytes = reserved;
   for (int32_t j = 0; j < p->mix->n_jobs; j++) {
     const planc_evaluator alone = p->evaluator->alone(p->evaluator, &p->problems[j]);
     PLANC_TRY(alone.peak(&alone, &p->solos.candidates[j], &peak));
@@ -149,10 +147,19 @@ static planc_status refuse(const planc_device *device, int64_t beyond) {
   return planc_infeasible(shortage, "%s of what the jobs hold have no room, which is more than the host budget", text);
 }
 
+static planc_status refuse_device(const planc_device *device) {
+  char text[PL_SIZE_TEXT];
+  planc_shortage shortage = {.memory = PLANC_MEMORY_DEVICE, .bytes = pl_add_saturate(device->reserved_bytes, 1)};
+  return planc_infeasible(shortage, "device %s reserves %s, beside which the budget leaves no room for the jobs",
+                          device->name, pl_size_format(device->reserved_bytes, text));
+}
+
 static planc_status migrate(processes *p, planc_mix_estimate *out) {
   const int64_t *budgets = p->mix->terms.budgets;
   const planc_device *device = planc_mix_device(p->mix);
-  int64_t beyond = p->pools_bytes - budgets[PLANC_MEMORY_DEVICE];
+  int64_t room = budgets[PLANC_MEMORY_DEVICE] - device->reserved_bytes, beyond = p->pools_bytes - room;
+  out->pools_bytes = pl_add_saturate(p->pools_bytes, device->reserved_bytes);
+  if (room <= 0) return refuse_device(device);
   if (beyond <= 0) return NULL;
   if (device->paging_ppm == 0 || (budgets[PLANC_MEMORY_HOST] >= 0 && beyond > budgets[PLANC_MEMORY_HOST]))
     return refuse(device, beyond);

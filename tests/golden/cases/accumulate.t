@@ -61,6 +61,7 @@ Policies that do not run rounds side by side run them one after the other where 
   zico <size> <N> ms <size> <N> <N> <- best
   why zico: every op has its fastest algorithm; <N> rounds side by side, the second begins <N> ms after the first
   mps: not planned: the pools of all jobs take <size>, <size> migrate on demand
+  compared with rounds one after the other, not for colocate: temporal
   $ planc colocate graphs/lenet-digits.yaml:64 --accumulate 2 --policy temporal -o no.plan
   ! planc: --accumulate is for policy zico: others run rounds one after the other
   [2]
