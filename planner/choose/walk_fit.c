@@ -33,9 +33,9 @@ planc_status pl_walk_fit(const planc_evaluator *evaluator, pl_walk_maker maker, 
 }
 
 static planc_status tell_algorithms(int32_t attempt, planc_candidate *out) {
-  static const char *const algorithms[] = {"every op has its fastest algorithm",
-                                           "ops have the fastest algorithms that find room beside the data",
-                                           "ops have their baseline algorithms, as faster ones do not fit"};
+  static const char *const algorithms[] = {
+      "every op has its fastest algorithm", "ops have the fastest algorithms that find room beside the data",
+      "ops have their baseline algorithms, as no choice of faster ones that was tried fits"};
   assert(attempt >= 0 && attempt <= 2);
   return planc_candidate_explain(out, "%s", algorithms[attempt]);
 }

@@ -277,8 +277,9 @@ static planc_status set_batch(planc_problem *problem) {
                        problem->terms.gpus);
   problem->job.batch /= problem->terms.gpus;
   if (problem->job.sub_batch <= problem->job.batch) return NULL;
-  return planc_error(PLANC_USAGE, "--sub-batch %lld: not an integer from 1 to %lld", (long long)problem->job.sub_batch,
-                     (long long)problem->job.batch);
+  return planc_error(PLANC_USAGE, "--sub-batch %lld: not an integer from 1 to %lld, the batch%s",
+                     (long long)problem->job.sub_batch, (long long)problem->job.batch,
+                     problem->terms.gpus > 1 ? " of each GPU" : "");
 }
 
 static size_t length_without_blanks(const char *text, size_t length) {

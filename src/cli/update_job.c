@@ -121,6 +121,8 @@ static bool may_have_smaller_rounds(const cli_update *u, int32_t j) {
 void cli_update_note_rounds(const cli_update *u, planc_status failed) {
   bool may = false;
   for (int32_t j = 0; j < u->plan->n_jobs; j++) may |= may_have_smaller_rounds(u, j);
-  if (planc_status_code(failed) == PLANC_INFEASIBLE && !u->bases && may)
-    cli_note("rounds stay those of the plan: with --profile or --device, which tell of other batches, less may do");
+  if (planc_status_code(failed) != PLANC_INFEASIBLE || u->bases || !may) return;
+  bool chooses = u->is_mix || (u->policy->supports & (PLANC_POLICY_ROUNDS | PLANC_POLICY_CHOOSES));
+  cli_note("rounds stay those of the plan: with --profile or --device, which tell of other batches, %sless may do",
+           chooses ? "" : "and a smaller --sub-batch ");
 }

@@ -20,6 +20,7 @@ planc_status pl_size_parse(const char *text, int64_t *out_bytes) {
   decimal number;
   const char *at = read_decimal(text, &number);
   int64_t unit = number.digits ? unit_of(at) : 0, bytes;
+  if (!*text) return planc_error(PLANC_USAGE, "no size is given (examples: 12G, 12GiB, 12GB, 400K, 1.5G)");
   if (!unit) return planc_error(PLANC_USAGE, "%s is not a size (examples: 12G, 12GiB, 12GB, 400K, 1.5G)", text);
   if (!scale_to(&number, unit, &bytes)) return planc_error(PLANC_USAGE, "%s is beyond the largest size", text);
   *out_bytes = bytes;
@@ -42,6 +43,7 @@ planc_status pl_time_parse(const char *text, int64_t *out_ns) {
     *out_ns = ns;
     return NULL;
   }
+  if (!*text) return planc_error(PLANC_USAGE, "no time is given (examples: 50ms, 1.5s, 200us)");
   return planc_error(PLANC_USAGE, "%s is not a time (examples: 50ms, 1.5s, 200us)", text);
 }
 

@@ -177,7 +177,7 @@ Nor is there a smaller one than the rounds that are asked for, as for plan.
   naive           16.00 KiB       any                -
   $ planc plan inputs/tiny.yaml --budget 24K --batch 3 --sub-batch 4 --policy none -o x.plan
   ! planc: note: device k40m (the graph's header)
-  ! planc: --sub-batch 4: not an integer from 1 to 3
+  ! planc: --sub-batch 4: not an integer from 1 to 3, the batch
   [2]
 
 What that batch takes is what a plan of it does.

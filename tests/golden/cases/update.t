@@ -78,7 +78,7 @@ Another budget or policy is reason enough. What is not given is the plan's.
     why       all data leaves behind each op that uses it and is back for the next, <N> times; every op has its fastest algorithm
   $ planc update data/timeline/tiny.plan --trace data/timeline/tiny.json -o small.plan --budget 2K
   ! planc: note: the decisions of the plan at hand need a budget of 21504 bytes (21.00 KiB)
-  ! planc: note: rounds stay those of the plan: with --profile or --device, which tell of other batches, less may do
+  ! planc: note: rounds stay those of the plan: with --profile or --device, which tell of other batches, and a smaller --sub-batch less may do
   ! planc: note: the least feasible budget of vdnn-all is 21504 bytes (21.00 KiB) in rounds of 4; there:
   ! peak: 21.00 KiB live at op last.grad; largest:
   !       8.00 KiB  b

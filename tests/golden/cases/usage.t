@@ -54,7 +54,7 @@ Wrong use of the command line ends in one line that says what is wrong, and exit
   $ planc plan inputs/tiny.yaml --sub-batch 5
   ! planc: note: device k40m (the graph's header)
   ! planc: note: batch 4 (the graph's header)
-  ! planc: --sub-batch 5: not an integer from 1 to 4
+  ! planc: --sub-batch 5: not an integer from 1 to 4, the batch
   [2]
   $ planc plan inputs/tiny.yaml --profile data/profile/toy.json --device k40m
   ! planc: --profile and --device exclude each other
