@@ -25,9 +25,13 @@
 
 enum { WORTH = 1000, MAX_INSTANCES = 20000 };
 
+static int64_t worth_of(int64_t ns) {
+  return ns - ns / WORTH;
+}
+
 /* The longest period that is preferred to the incumbent's, and one more. */
 static int64_t beat_of(const char *incumbent, int64_t incumbent_ns) {
-  return planc_policy_is_resident(incumbent) ? incumbent_ns - incumbent_ns / WORTH : incumbent_ns;
+  return planc_policy_is_resident(incumbent) ? worth_of(incumbent_ns) : incumbent_ns;
 }
 
 bool planc_is_preferred(int64_t ns, const char *incumbent, int64_t incumbent_ns) {
@@ -111,7 +115,7 @@ static planc_status ask_in_smaller_rounds(best *b) {
       continue;
     }
     PLANC_TRY(unknown);
-    if (b->plan && b->least_ns >= terms->beat_ns - terms->beat_ns / WORTH) break;
+    if (b->plan && b->least_ns >= worth_of(terms->beat_ns)) break;
     PLANC_TRY(ask_in_rounds(b, size));
   }
   return NULL;

@@ -1,7 +1,7 @@
 /* What of the host's contents is kept in storage (spill.h).
  *
- * Positions are gone through once. Where more lives on the host than may, those contents leave it there that are not
- * asked for the longest, and of these the largest. */
+ * Positions are gone through once. Where more lives on the host than may, contents leave it that nobody asks for over
+ * the longest time, and of several as long the largest. */
 #include "planner/away/spill.h"
 
 #include <stdlib.h>
@@ -17,14 +17,12 @@ typedef struct pl_host_stretch {
   int32_t read; /* which ends it; -1: it lasts to the end of the period */
 } host_stretch;
 
-typedef pl_spilling spilling;
-
-static planc_status keep(pl_arena *arena, const pl_contents *contents, spilling *s);
+static planc_status keep(pl_arena *arena, const pl_contents *contents, pl_spilling *s);
 static int compare_first(const void *a, const void *b);
-static void add_stretches(spilling *s, int32_t k);
-static void choose(spilling *s, int64_t aim);
-static pl_spill_cost least_cost(const spilling *s);
-static void swap_kept(spilling *s);
+static void add_stretches(pl_spilling *s, int32_t k);
+static void choose(pl_spilling *s, int64_t aim);
+static pl_spill_cost least_cost(const pl_spilling *s);
+static void swap_kept(pl_spilling *s);
 
 planc_status pl_spilling_make(pl_arena *arena, const planc_schedule *schedule, const pl_memories *memories,
                               const planc_device *device, pl_contents *contents, pl_spilling *out) {
@@ -58,7 +56,7 @@ pl_spill_cost pl_spill(pl_spilling *s, int64_t host_bytes, int64_t room_bytes) {
   return least;
 }
 
-static planc_status keep(pl_arena *arena, const pl_contents *contents, spilling *s) {
+static planc_status keep(pl_arena *arena, const pl_contents *contents, pl_spilling *s) {
   PLANC_TRY(PL_NEW(arena, &s->kept_all, contents->n));
   PLANC_TRY(PL_NEW(arena, &s->kept_reads, s->staging.n_commands));
   memcpy(s->kept_all, contents->all, (size_t)contents->n * sizeof *contents->all);
@@ -74,16 +72,16 @@ static int compare_first(const void *a, const void *b) {
 
 /* --- Idle times --------------------------------------------------------------------------------------------------- */
 
-static int64_t idle_at_start(const spilling *s, int32_t k);
-static int64_t idle_at_end(const spilling *s, int32_t k);
-static void add_stretch(spilling *s, int32_t k, int64_t idle, int32_t asked, int32_t last, int32_t read);
+static int64_t idle_at_start(const pl_spilling *s, int32_t k);
+static int64_t idle_at_end(const pl_spilling *s, int32_t k);
+static void add_stretch(pl_spilling *s, int32_t k, int64_t idle, int32_t asked, int32_t last, int32_t read);
 
-static int32_t last_asked(const spilling *s, const pl_content *content) {
+static int32_t last_asked(const pl_spilling *s, const pl_content *content) {
   return content->n_reads > 0 ? s->staging.contents->reads[content->first_read + content->n_reads - 1].command
                               : content->written;
 }
 
-static void add_stretches(spilling *s, int32_t k) {
+static void add_stretches(pl_spilling *s, int32_t k) {
   const pl_content *content = &s->staging.contents->all[k];
   int32_t asked = content->written;
   for (int32_t r = content->first_read; r < content->first_read + content->n_reads; r++) {
@@ -97,7 +95,7 @@ static void add_stretches(spilling *s, int32_t k) {
     add_stretch(s, k, idle_at_end(s, k) + idle_at_start(s, content->twin), asked, s->staging.n_commands + 1, -1);
 }
 
-static int64_t idle_at_start(const spilling *s, int32_t k) {
+static int64_t idle_at_start(const pl_spilling *s, int32_t k) {
   const pl_content *content = &s->staging.contents->all[k];
   if (content->written != PL_AT_BOUNDARY || content->n_reads == 0) return 0;
   return s->staging.now[s->staging.contents->reads[content->first_read].command];
@@ -105,14 +103,14 @@ static int64_t idle_at_start(const spilling *s, int32_t k) {
 
 /* How long nobody asks for a content from the last one who does to the end of the period, or from its beginning to the
  * first. */
-static int64_t idle_at_end(const spilling *s, int32_t k) {
+static int64_t idle_at_end(const pl_spilling *s, int32_t k) {
   const pl_content *content = &s->staging.contents->all[k];
   int32_t last = last_asked(s, content);
   if (content->until != PL_STAYS) return 0;
   return s->staging.now[s->staging.n_commands] - s->staging.now[last == PL_AT_BOUNDARY ? 0 : last];
 }
 
-static void add_stretch(spilling *s, int32_t k, int64_t idle, int32_t asked, int32_t last, int32_t read) {
+static void add_stretch(pl_spilling *s, int32_t k, int64_t idle, int32_t asked, int32_t last, int32_t read) {
   int32_t first = asked == PL_AT_BOUNDARY ? 0 : asked + 2;
   if (first <= last)
     s->stretches[s->n_stretches++] = (host_stretch){idle, pl_staging_bytes(&s->staging, k), k, first, last, read};
@@ -120,20 +118,20 @@ static void add_stretch(spilling *s, int32_t k, int64_t idle, int32_t asked, int
 
 /* --- A heap of stretches ------------------------------------------------------------------------------------------ */
 
-static bool goes_before(const spilling *s, int32_t a, int32_t b) {
+static bool goes_before(const pl_spilling *s, int32_t a, int32_t b) {
   const host_stretch *x = &s->stretches[a], *y = &s->stretches[b];
   if (x->idle != y->idle) return x->idle > y->idle;
   return x->bytes != y->bytes ? x->bytes > y->bytes : a < b;
 }
 
-PL_HEAP(stretches, int32_t, spilling, goes_before)
+PL_HEAP(stretches, int32_t, pl_spilling, goes_before)
 
-static void push(spilling *s, int32_t g) {
+static void push(pl_spilling *s, int32_t g) {
   s->heap[s->n_heap++] = g;
   stretches_rise(s, s->heap, s->n_heap);
 }
 
-static int32_t pop(spilling *s) {
+static int32_t pop(pl_spilling *s) {
   int32_t top = s->heap[0];
   s->heap[0] = s->heap[--s->n_heap];
   stretches_sink(s, s->heap, s->n_heap);
@@ -142,14 +140,14 @@ static int32_t pop(spilling *s) {
 
 /* --- Choosing ----------------------------------------------------------------------------------------------------- */
 
-static void change(spilling *s, int32_t position, int64_t bytes);
-static void drop_stretch(spilling *s, const host_stretch *it);
-static void store(spilling *s, int32_t k);
-static void drop_before(spilling *s, int32_t k, int32_t r);
-static void drop(spilling *s, int32_t k, int32_t asked, int32_t next);
+static void change(pl_spilling *s, int32_t position, int64_t bytes);
+static void drop_stretch(pl_spilling *s, const host_stretch *it);
+static void store(pl_spilling *s, int32_t k);
+static void drop_before(pl_spilling *s, int32_t k, int32_t r);
+static void drop(pl_spilling *s, int32_t k, int32_t asked, int32_t next);
 
 /* Stores contents so that `aim` bytes live on the host at any position, where that can be had. */
-static void choose(spilling *s, int64_t aim) {
+static void choose(pl_spilling *s, int64_t aim) {
   int32_t g = 0;
   s->n_heap = 0;
   s->position = -1;
@@ -176,7 +174,7 @@ static void choose(spilling *s, int64_t aim) {
 }
 
 /* From this position on `bytes` more live on the host. */
-static void change(spilling *s, int32_t position, int64_t bytes) {
+static void change(pl_spilling *s, int32_t position, int64_t bytes) {
   if (position <= s->position) {
     s->live += bytes;
   } else {
@@ -185,14 +183,14 @@ static void change(spilling *s, int32_t position, int64_t bytes) {
 }
 
 /* A buffer of the boundary is stored at both ends of the period. */
-static void drop_stretch(spilling *s, const host_stretch *it) {
+static void drop_stretch(pl_spilling *s, const host_stretch *it) {
   store(s, it->content);
   store(s, s->staging.contents->all[it->content].twin);
   if (it->read >= 0) drop_before(s, it->content, it->read);
 }
 
 /* What is stored when the period begins or ends is not on the host then. */
-static void store(spilling *s, int32_t k) {
+static void store(pl_spilling *s, int32_t k) {
   pl_content *content = &s->staging.contents->all[k];
   if (pl_is_stored(content)) return;
   content->lies_in = s->staging.storage;
@@ -201,7 +199,7 @@ static void store(spilling *s, int32_t k) {
   if (content->until == PL_AT_BOUNDARY) drop(s, k, PL_AT_BOUNDARY, 0);
 }
 
-static void drop_before(spilling *s, int32_t k, int32_t r) {
+static void drop_before(pl_spilling *s, int32_t k, int32_t r) {
   const pl_content *content = &s->staging.contents->all[k];
   pl_read *read = &s->staging.contents->reads[r];
   if (read->loaded) return;
@@ -210,7 +208,7 @@ static void drop_before(spilling *s, int32_t k, int32_t r) {
 }
 
 /* From behind command `asked` to command `next`, which asks again: -1 = none in this period. */
-static void drop(spilling *s, int32_t k, int32_t asked, int32_t next) {
+static void drop(pl_spilling *s, int32_t k, int32_t asked, int32_t next) {
   int64_t bytes = pl_staging_bytes(&s->staging, k);
   change(s, asked == PL_AT_BOUNDARY ? 0 : asked + 2, -bytes);
   if (next >= 0) change(s, next + 1, bytes);
@@ -219,7 +217,7 @@ static void drop(spilling *s, int32_t k, int32_t asked, int32_t next) {
 /* --- Comparing choices -------------------------------------------------------------------------------------------- */
 
 /* What the choice costs at least: what it copies, and the time of that, a direction at a time. */
-static pl_spill_cost least_cost(const spilling *s) {
+static pl_spill_cost least_cost(const pl_spilling *s) {
   const pl_contents *contents = s->staging.contents;
   int64_t stores = 0, loads = 0, sum = 0, all = s->staging.now[s->staging.n_commands];
   for (int32_t k = 0; k < contents->n; k++) {
@@ -241,7 +239,7 @@ static pl_spill_cost least_cost(const spilling *s) {
 }
 
 /* The choice in the contents for the one that is kept. */
-static void swap_kept(spilling *s) {
+static void swap_kept(pl_spilling *s) {
   pl_contents *contents = s->staging.contents;
   pl_content *all = contents->all;
   pl_read *reads = contents->reads;

@@ -21,8 +21,6 @@
 #include "util/math.h"
 #include "util/median.h"
 
-typedef pl_awaited_node awaited_node;
-
 typedef struct made {
   planc_comparison comparison; /* first: what is given out */
   pl_arena arena;
@@ -203,10 +201,10 @@ static planc_status find_columns(work *w) {
 
 /* --- A period ----------------------------------------------------------------------------------------------------- */
 
-static bool span_of(const period *p, awaited_node of, planc_span *out);
+static bool span_of(const period *p, pl_awaited_node of, planc_span *out);
 static void explain_idle(const work *w, const period *p, int64_t start, int32_t timed, int64_t *idle_ns);
-static awaited_node last_awaited(const work *w, const period *p, awaited_node of, planc_span *out);
-static planc_idle_cause cause_of(const work *w, awaited_node at);
+static pl_awaited_node last_awaited(const work *w, const period *p, pl_awaited_node of, planc_span *out);
+static planc_idle_cause cause_of(const work *w, pl_awaited_node at);
 
 static void sum_up(const work *w, const period *p, int64_t *row) {
   for (int32_t k = 0; k < w->timeline->n_timed; k++) {
@@ -223,7 +221,7 @@ static void sum_up(const work *w, const period *p, int64_t *row) {
 }
 
 /* False when the node's span is not known. */
-static bool span_of(const period *p, awaited_node of, planc_span *out) {
+static bool span_of(const period *p, pl_awaited_node of, planc_span *out) {
   const planc_span *spans = of.back ? p->before : p->spans;
   if (of.timed < 0 || !spans) return false;
   *out = spans[of.timed];
@@ -235,7 +233,7 @@ static bool span_of(const period *p, awaited_node of, planc_span *out) {
 
 /* Adds the time from `start` on until `timed` begins to what it was spent on. */
 static void explain_idle(const work *w, const period *p, int64_t start, int32_t timed, int64_t *idle_ns) {
-  awaited_node at = {timed, 0};
+  pl_awaited_node at = {timed, 0};
   int64_t until = p->spans[timed].start_ns;
   while (until > start) {
     planc_span span;
@@ -252,11 +250,11 @@ static void explain_idle(const work *w, const period *p, int64_t start, int32_t 
 
 /* The last to end of what a node awaits, and its span. What a node of the period before awaited in the one before that
  * is not known. */
-static awaited_node last_awaited(const work *w, const period *p, awaited_node of, planc_span *out) {
-  awaited_node last = {.timed = -1};
+static pl_awaited_node last_awaited(const work *w, const period *p, pl_awaited_node of, planc_span *out) {
+  pl_awaited_node last = {.timed = -1};
   *out = (planc_span){0, 0};
   for (int64_t i = w->awaited.first[of.timed]; i < w->awaited.first[of.timed + 1]; i++) {
-    awaited_node candidate = {w->awaited.nodes.data[i].timed, w->awaited.nodes.data[i].back + of.back};
+    pl_awaited_node candidate = {w->awaited.nodes.data[i].timed, w->awaited.nodes.data[i].back + of.back};
     planc_span span;
     if (candidate.back > 1 || !span_of(p, candidate, &span)) continue;
     if (last.timed >= 0 && span.end_ns <= out->end_ns) continue;
@@ -266,7 +264,7 @@ static awaited_node last_awaited(const work *w, const period *p, awaited_node of
   return last;
 }
 
-static planc_idle_cause cause_of(const work *w, awaited_node at) {
+static planc_idle_cause cause_of(const work *w, pl_awaited_node at) {
   return (planc_idle_cause)pl_instr_route(w->plan, w->acquired, instr_at(w, at.timed));
 }
 

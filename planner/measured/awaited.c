@@ -1,17 +1,15 @@
 /* What awaits what (awaited.h). */
 #include "planner/measured/awaited.h"
 
-typedef pl_awaited_node node;
-
 typedef struct pending {
-  node awaited;
+  pl_awaited_node awaited;
   int32_t next; /* of the same stream, -1 after the last */
 } pending;
 
 typedef struct walk {
-  node *last;       /* by stream: its last timed instruction */
-  node *recorded;   /* by event: the one before its last record */
-  int32_t *waiting; /* by stream: the first of what it waits for since `last`, -1 if nothing */
+  pl_awaited_node *last;     /* by stream: its last timed instruction */
+  pl_awaited_node *recorded; /* by event: the one before its last record */
+  int32_t *waiting;          /* by stream: the first of what it waits for since `last`, -1 if nothing */
   pending *pending;
   int32_t n_pending;
 } walk;
@@ -32,7 +30,7 @@ planc_status pl_awaited_find(const planc_plan *plan, const planc_timeline *timel
       const planc_instr *instr = &body->instrs[i];
       if (timed_of[i] >= 0) {
         if (back == 0) PLANC_TRY(list_awaited(out, &at, instr, timed_of[i]));
-        at.last[instr->stream] = (node){timed_of[i], back};
+        at.last[instr->stream] = (pl_awaited_node){timed_of[i], back};
         at.waiting[instr->stream] = -1;
       } else if (instr->op == PLANC_INSTR_record) {
         at.recorded[instr->id] = at.last[instr->stream];

@@ -6,8 +6,6 @@
 
 #include "util/math.h"
 
-typedef pl_update_ratio ratio;
-
 /* The latencies of an op or of one of its algorithms. */
 typedef struct latency_slice {
   const pl_latency *of;
@@ -23,8 +21,8 @@ typedef struct tables {
   pl_arena scratch;
   latency_slice *measured; /* by op */
   pl_measured_op *known;   /* by op: without what was measured */
-  ratio *of_op;
-  ratio of_class[PL_N_CLASSES], all;
+  pl_update_ratio *of_op;
+  pl_update_ratio of_class[PL_N_CLASSES], all;
 } tables;
 
 static bool scales(const planc_op *op) {
@@ -127,9 +125,9 @@ static bool runs_beyond(const pl_measured_variant *known, latency_slice measured
 
 /* --- Ratios ------------------------------------------------------------------------------------------------------- */
 
-static ratio ratio_of_op(const tables *t, int32_t op);
-static ratio ratio_of(const tables *t, int32_t op, const pl_measured_variant *known);
-static void add(ratio *to, int64_t new_ns, int64_t base_ns);
+static pl_update_ratio ratio_of_op(const tables *t, int32_t op);
+static pl_update_ratio ratio_of(const tables *t, int32_t op, const pl_measured_variant *known);
+static void add(pl_update_ratio *to, int64_t new_ns, int64_t base_ns);
 
 static void find_ratios(tables *t) {
   for (int32_t o = 0; o < t->graph->n_ops; o++) {
@@ -140,10 +138,10 @@ static void find_ratios(tables *t) {
 }
 
 /* Where none of the algorithms that ran is known, the plan's own times stand for what was. */
-static ratio ratio_of_op(const tables *t, int32_t op) {
-  ratio sum = {0};
+static pl_update_ratio ratio_of_op(const tables *t, int32_t op) {
+  pl_update_ratio sum = {0};
   for (int32_t v = 0; v < t->known[op].n_variants; v++) {
-    ratio of = ratio_of(t, op, &t->known[op].variants[v]);
+    pl_update_ratio of = ratio_of(t, op, &t->known[op].variants[v]);
     add(&sum, of.new_ns, of.base_ns);
   }
   for (int64_t i = 0; i < t->measured[op].n && sum.base_ns == 0; i++)
@@ -151,18 +149,18 @@ static ratio ratio_of_op(const tables *t, int32_t op) {
   return sum;
 }
 
-static ratio nearest_ratio(const tables *t, int32_t op, const pl_measured_variant *known) {
-  ratio of = ratio_of(t, op, known);
+static pl_update_ratio nearest_ratio(const tables *t, int32_t op, const pl_measured_variant *known) {
+  pl_update_ratio of = ratio_of(t, op, known);
   if (of.base_ns == 0) of = t->of_op[op];
   if (of.base_ns == 0) of = t->of_class[pl_op_class(&t->graph->ops[op])];
   return of.base_ns == 0 ? t->all : of;
 }
 
 /* How much longer an algorithm takes at the batches at which it was measured. */
-static ratio ratio_of(const tables *t, int32_t op, const pl_measured_variant *known) {
+static pl_update_ratio ratio_of(const tables *t, int32_t op, const pl_measured_variant *known) {
   latency_slice measured = slice_of(t->measured[op], known->algorithm);
   int64_t kernel_ns = t->made->compute.kernel_ns;
-  ratio sum = {0};
+  pl_update_ratio sum = {0};
   for (int64_t i = 0; i < measured.n && known->n_points > 0; i++) {
     planc_variant at = pl_measured_at(known, measured.of[i].batch, scales(&t->graph->ops[op]), kernel_ns);
     add(&sum, measured.of[i].new_ns, at.time_ns);
@@ -170,7 +168,7 @@ static ratio ratio_of(const tables *t, int32_t op, const pl_measured_variant *kn
   return sum;
 }
 
-static void add(ratio *to, int64_t new_ns, int64_t base_ns) {
+static void add(pl_update_ratio *to, int64_t new_ns, int64_t base_ns) {
   to->new_ns = pl_add_saturate(to->new_ns, new_ns);
   to->base_ns = pl_add_saturate(to->base_ns, base_ns);
 }
@@ -262,7 +260,7 @@ static const pl_latency *latency_at(latency_slice measured, int64_t batch);
 /* What was measured, and between that what is known, in proportion. */
 static planc_status make_points(tables *t, int32_t op, const pl_measured_variant *known, latency_slice measured,
                                 pl_measured_variant *out) {
-  ratio by = nearest_ratio(t, op, known);
+  pl_update_ratio by = nearest_ratio(t, op, known);
   pl_point *points;
   int64_t m = 0;
   PLANC_TRY(PL_NEW(&t->made->arena, &points, known->n_points + measured.n + 1));
@@ -310,8 +308,8 @@ static void add_whole_batch(const tables *t, const planc_op *op, pl_measured_var
   pl_point last = points[variant->n_points - 1];
   if (last.batch >= batch) return;
   int64_t times = scales(op) ? batch : last.batch;
-  last.time_ns = pl_update_scale(last.time_ns, (ratio){times, last.batch});
-  last.workspace_bytes = pl_update_scale(last.workspace_bytes, (ratio){times, last.batch});
+  last.time_ns = pl_update_scale(last.time_ns, (pl_update_ratio){times, last.batch});
+  last.workspace_bytes = pl_update_scale(last.workspace_bytes, (pl_update_ratio){times, last.batch});
   last.scaled_from = last.batch;
   last.batch = batch;
   points[variant->n_points++] = last;

@@ -41,8 +41,6 @@ enum { FALLBACK_BATCH = 32 };
 /* A GPU's clocks rise within some tenths of a second of work, and settle where power and heat allow. */
 enum { MAX_MEASURED = 8, WARM_UP_MS = 1000 };
 
-typedef run_profiling profiling;
-
 /* What has been measured. Here, where a signal's handler finds it. */
 static rt_kept kept = {.file = -1};
 
@@ -50,17 +48,17 @@ static planc_status run(const prog_arguments *arguments);
 static planc_status list_files(const prog_arguments *arguments, prog_used_files *files);
 static void blame_nothing(void);
 static planc_status tell_other_remedy(planc_status status);
-static planc_status profile(profiling *p, const prog_arguments *arguments);
-static planc_status read_arguments(profiling *p, const prog_arguments *arguments);
-static planc_status read_graph(profiling *p, const prog_arguments *arguments);
-static planc_status profile_measured(profiling *p, bool *out_written);
+static planc_status profile(run_profiling *p, const prog_arguments *arguments);
+static planc_status read_arguments(run_profiling *p, const prog_arguments *arguments);
+static planc_status read_graph(run_profiling *p, const prog_arguments *arguments);
+static planc_status profile_measured(run_profiling *p, bool *out_written);
 static void tell_what_is_kept(bool written);
 
 const prog_subcommand run_cmd_profile = {
     {"profile", "GRAPH", "measure ops, links and launches on this machine", options, 1, 1}, run, list_files};
 
 static planc_status run(const prog_arguments *arguments) {
-  profiling p = {.stop = &run_interrupted, .kept = &kept};
+  run_profiling p = {.stop = &run_interrupted, .kept = &kept};
   run_interrupts_catch("planrun: ending after the iteration, op or copy that it is at; again to end at once\n",
                        blame_nothing);
   planc_status status = tell_other_remedy(profile(&p, arguments));
@@ -70,7 +68,7 @@ static planc_status run(const prog_arguments *arguments) {
   return status;
 }
 
-static planc_status profile(profiling *p, const prog_arguments *arguments) {
+static planc_status profile(run_profiling *p, const prog_arguments *arguments) {
   bool written = false;
   PLANC_TRY(read_arguments(p, arguments));
   PLANC_TRY(read_graph(p, arguments));
@@ -118,11 +116,11 @@ static planc_status list_files(const prog_arguments *arguments, prog_used_files 
 
 static planc_status read_list(const prog_arguments *arguments, const char *name, int64_t most, int32_t room,
                               int64_t *out, int32_t *out_count);
-static planc_status find_backend(profiling *p, const prog_arguments *arguments);
-static planc_status try_links(const profiling *p);
-static planc_status describe_machine(profiling *p);
+static planc_status find_backend(run_profiling *p, const prog_arguments *arguments);
+static planc_status try_links(const run_profiling *p);
+static planc_status describe_machine(run_profiling *p);
 
-static planc_status read_arguments(profiling *p, const prog_arguments *arguments) {
+static planc_status read_arguments(run_profiling *p, const prog_arguments *arguments) {
   const char *name = prog_option_value(arguments, "name");
   p->output = output_of(arguments);
   p->name = name ? name : prog_option_value(arguments, "backend");
@@ -160,7 +158,7 @@ static planc_status read_list(const prog_arguments *arguments, const char *name,
 }
 
 /* A described device is the CUDA libraries'; nothing on it is measured. */
-static planc_status find_backend(profiling *p, const prog_arguments *arguments) {
+static planc_status find_backend(run_profiling *p, const prog_arguments *arguments) {
   static const char *const measuring[] = {"backend", "name", "repetitions", "warm-up", "link", "storage", "loads"};
   const char *name = prog_option_value(arguments, "backend");
   p->deviceless = prog_option_value(arguments, "deviceless");
@@ -178,7 +176,7 @@ static planc_status find_backend(profiling *p, const prog_arguments *arguments) 
 }
 
 /* A link that cannot be paced, or storage that cannot be had, is told before anything is measured. */
-static planc_status try_links(const profiling *p) {
+static planc_status try_links(const run_profiling *p) {
   rt_device *device;
   rt_device_options how = {.link_bytes_per_s = p->link_bytes_per_s,
                            .storage_bytes = p->storage ? rt_least_stored() : 0,
@@ -192,14 +190,14 @@ static planc_status try_links(const profiling *p) {
 }
 
 /* What a profile holds for. */
-static planc_status describe_machine(profiling *p) {
+static planc_status describe_machine(run_profiling *p) {
   PLANC_TRY(p->backend->info(&p->info));
   snprintf(p->machine, sizeof p->machine, "%s, %d processors, %s, planrun %s", p->info.device, p->info.processors,
            p->info.versions, PLANC_VERSION);
   return NULL;
 }
 
-static planc_status read_graph(profiling *p, const prog_arguments *arguments) {
+static planc_status read_graph(run_profiling *p, const prog_arguments *arguments) {
   const char *derived;
   PLANC_TRY(planc_graph_prepare(arguments->operands[0], prog_option_value(arguments, "optimizer"),
                                 prog_option_given(arguments, "inference"), &p->graph, &derived));
@@ -216,7 +214,7 @@ static planc_status read_graph(profiling *p, const prog_arguments *arguments) {
 
 /* --- Profiling ---------------------------------------------------------------------------------------------------- */
 
-static planc_status open_kept(const profiling *p) {
+static planc_status open_kept(const run_profiling *p) {
   rt_profile_ways ways = {.graph = p->graph,
                           .machine = p->machine,
                           .n_batches = p->n_batches,
@@ -247,7 +245,7 @@ static void tell_found(void) {
     prog_print_line(stderr, "planrun: note: going on from %s, which has %d measured parts", kept.path, measured);
 }
 
-static planc_status profile_measured(profiling *p, bool *out_written) {
+static planc_status profile_measured(run_profiling *p, bool *out_written) {
   PLANC_TRY(open_kept(p));
   tell_found();
   PLANC_TRY(run_profiling_measure(p));

@@ -137,7 +137,7 @@ static void note_iterations(const other_mix *o, const char *how) {
 
 /* --- Longer deadlines --------------------------------------------------------------------------------------------- */
 
-/* MAX_TRIED: mixes, of each of which one plan is made: seven bisect the way to what requests took to a 64th of it. */
+/* MAX_TRIED: mixes tried, with a plan of each. Seven of them bisect the way to what requests took, to a 64th of it. */
 enum { PARTS = 64, MAX_TRIED = 7, NS_OF_US = 1000, NUMBER_TEXT = 16 };
 
 static void set_deadlines(const planc_mix *mix, const planc_mix_share *shares, int64_t parts, other_mix *out);

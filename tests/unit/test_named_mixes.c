@@ -88,8 +88,7 @@ START_TEST(three_jobs_are_side_by_side_in_what_all_hold) {
 }
 END_TEST
 
-/* --- Alone where `none` has slow algorithms only --------------------------------------------------------------------
- */
+/* --- Alone with slow algorithms only ------------------------------------------------------------------------------ */
 
 /* Of batch 190, VGG-16 keeps nearly all of a K40m: what `none` leaves are algorithms without a workspace, which take
  * twice as long. In turns no job gets more done than alone. */

@@ -44,10 +44,9 @@ static planc_status make_resident(const planc_mix_evaluator *evaluator, const pl
   return NULL;
 }
 
-/* Whether its ops take longer than with the fastest algorithms that the device has, by more than the thousandth for
- * which `best` prefers another policy. */
+/* Whether another policy would be preferred to it that has its ops in the time of the fastest algorithms that the
+ * device has. */
 static bool has_slow_algorithms(const planc_candidate *candidate) {
-  enum { WORTH = 1000 };
   const planc_job *job = pl_trace_job(candidate->trace);
   const planc_schedule *s = candidate->schedule;
   const planc_command *commands = planc_schedule_commands(s);
@@ -55,7 +54,7 @@ static bool has_slow_algorithms(const planc_candidate *candidate) {
   for (int32_t c = 0; c < planc_schedule_n_commands(s); c++)
     if (commands[c].kind == PLANC_CMD_EXEC && candidate->trace->instances[commands[c].instance].role == PLANC_ROLE_OP)
       ns = pl_add_saturate(ns, planc_schedule_variant(s, &commands[c]).time_ns);
-  return ns - ns / WORTH > ideal_ns;
+  return planc_is_preferred(ideal_ns, "none", ns);
 }
 
 void pl_solo_free(pl_solo *solo) {
