@@ -41,6 +41,7 @@ typedef struct run_hand_on {
   int32_t from, to; /* jobs of the plan */
   int64_t every;    /* iterations of `from`; 0: every period */
   int64_t done;     /* of them when it was last looked whether this is due */
+  void *room;       /* for the largest of the values; owned */
   VEC(run_handed_value) values;
 } run_hand_on;
 
@@ -105,7 +106,7 @@ const char *run_execution_data_file(const char *value, run_job_key *out_key);
 /* Reads all data, and binds what jobs of the plan have. */
 planc_status run_execution_read_data(run_execution *e);
 /* Gives the jobs of the session's plan their data. */
-planc_status run_execution_hand_data(run_execution *e);
+planc_status run_execution_give_data(run_execution *e);
 /* Whether data that waits for its job has it in a plan whose jobs would get these numbers. */
 planc_status run_execution_check_data(const run_execution *e, const planc_plan *next, const int32_t *numbers);
 

@@ -93,7 +93,7 @@ static planc_status go_on_with(run_execution *e, planc_plan *next, int64_t itera
   e->periods = 0;
   e->adopted++;
   PLANC_TRY(run_execution_place_jobs(e));
-  PLANC_TRY(run_execution_hand_data(e));
+  PLANC_TRY(run_execution_give_data(e));
   char text[PL_SIZE_TEXT];
   prog_print_line(stderr, "planrun: note: iteration %lld: changed to %s, policy %s in %s", (long long)iteration,
                   e->watch.path, next->policy,

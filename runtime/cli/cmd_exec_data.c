@@ -85,7 +85,7 @@ static planc_status hand(run_execution *e, run_execution_data *of) {
   return NULL;
 }
 
-planc_status run_execution_hand_data(run_execution *e) {
+planc_status run_execution_give_data(run_execution *e) {
   for (int64_t d = 0; d < e->data.len; d++) PLANC_TRY(hand(e, &e->data.data[d]));
   for (int32_t j = 0; j < e->plan->n_jobs; j++) {
     planrt_data *data = run_execution_of(e, j)->data;

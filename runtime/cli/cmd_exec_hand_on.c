@@ -41,7 +41,10 @@ planc_status run_execution_hand_on(run_execution *e) {
 }
 
 void run_execution_free_hand_ons(run_execution *e) {
-  for (int64_t k = 0; k < e->hand_ons.len; k++) VEC_FREE(&e->hand_ons.data[k].values);
+  for (int64_t k = 0; k < e->hand_ons.len; k++) {
+    free(e->hand_ons.data[k].room);
+    VEC_FREE(&e->hand_ons.data[k].values);
+  }
   VEC_FREE(&e->hand_ons);
 }
 
@@ -79,11 +82,8 @@ static planc_status hand_on(run_execution *e, const run_hand_on *h) {
   if (has_failed(e, h)) return NULL;
   for (int64_t v = 0; v < h->values.len && !status; v++) {
     const run_handed_value *of = &h->values.data[v];
-    void *value = malloc((size_t)of->bytes);
-    if (!value) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
-    status = planrt_read(e->session, 0, h->from, of->from, value, of->bytes);
-    if (!status) status = planrt_write(e->session, 0, h->to, of->to, value, of->bytes);
-    free(value);
+    status = planrt_read(e->session, 0, h->from, of->from, h->room, of->bytes);
+    if (!status) status = planrt_write(e->session, 0, h->to, of->to, h->room, of->bytes);
   }
   if (!status) e->handed_on++;
   return planc_context(status, "--hand-on");
@@ -150,6 +150,7 @@ static planc_status check_jobs(const run_execution *e, const run_hand_on *h) {
 }
 
 static planc_status list_by_names(const run_execution *e, run_hand_on *h, pl_map *names);
+static planc_status make_room(run_hand_on *h);
 static planc_status add_value(const run_execution *e, run_hand_on *h, int32_t from, const planc_tensor *tensor);
 
 /* All that lasts of the job that takes: its parameters, and statistics of norms. */
@@ -157,7 +158,14 @@ static planc_status list_values(const run_execution *e, run_hand_on *h) {
   pl_map names = {0};
   planc_status status = list_by_names(e, h, &names);
   pl_map_free(&names);
-  return status;
+  return status ? status : make_room(h);
+}
+
+static planc_status make_room(run_hand_on *h) {
+  int64_t most = 1;
+  for (int64_t v = 0; v < h->values.len; v++) most = pl_max(most, h->values.data[v].bytes);
+  h->room = malloc((size_t)most);
+  return h->room ? NULL : planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
 }
 
 static bool lasts(const planc_graph *graph, int32_t storage) {

@@ -34,7 +34,7 @@ planc_status run_execution_open(run_execution *e) {
   PLANC_TRY(note_foreign(e));
   PLANC_TRY(e->resume ? planrt_resume(e->session, e->resume) : planrt_init(e->session));
   PLANC_TRY(run_execution_place_jobs(e));
-  PLANC_TRY(run_execution_hand_data(e));
+  PLANC_TRY(run_execution_give_data(e));
   PLANC_TRY(run_execution_begin_hand_on(e));
   if (e->resume) begin_resumed(e);
   if (e->iterations != RUN_WHOLE_EPOCHS) note_whole_periods(e);
