@@ -232,11 +232,12 @@ static planc_status fill_estimated(const mix_table *t, planc_mix_share *shares, 
 /* What a policy without a plan comes to. It has no least budget: what has no room is on the host. */
 static planc_status read_estimate(const mix_table *t, const planc_mix_estimate *estimate, const planc_mix_share *shares,
                                   mix_row *out) {
+  const char *requests = planc_mix_has_deadlines(t->mix) ? "; what requests take is not estimated" : "";
   char text[PL_SIZE_TEXT], all[PL_SIZE_TEXT], explanation[160];
   int64_t budget = t->mix->terms.budgets[PLANC_MEMORY_DEVICE], pools = estimate->pools_bytes;
   pl_size_format(pools, all);
-  snprintf(explanation, sizeof explanation, "not planned: the pools of all jobs take %s, %s migrate on demand", all,
-           pl_size_format(estimate->migrated_bytes, text));
+  snprintf(explanation, sizeof explanation, "not planned: the pools of all jobs take %s, %s migrate on demand%s", all,
+           pl_size_format(estimate->migrated_bytes, text), requests);
   return set_result(t, estimate->period_ns, pools < budget ? pools : budget, explanation, shares, out);
 }
 
