@@ -25,7 +25,7 @@ Anything else is refused.
   $ for size in '' G 12Q 12g 12GIB 12Gib -1 +1 1e9 12,5G '12 G' ' 12G' 0x10 1.5.5G nan 12GG .; do
   >   planc plan inputs/tiny.yaml --budget "$size"
   > done
-  ! planc: --budget:  is not a size (examples: 12G, 12GiB, 12GB, 400K, 1.5G)
+  ! planc: --budget: no size is given (examples: 12G, 12GiB, 12GB, 400K, 1.5G)
   ! planc: --budget: G is not a size (examples: 12G, 12GiB, 12GB, 400K, 1.5G)
   ! planc: --budget: 12Q is not a size (examples: 12G, 12GiB, 12GB, 400K, 1.5G)
   ! planc: --budget: 12g is not a size (examples: 12G, 12GiB, 12GB, 400K, 1.5G)

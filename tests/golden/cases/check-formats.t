@@ -91,7 +91,7 @@ JUnit: a suite for each plan, a test case for each budget. What cannot be judged
 Budgets and forms that there are not are misuse.
 
   $ planc check small.plan --budget 1M,
-  ! planc: --budget:  is not a size (examples: 12G, 12GiB, 12GB, 400K, 1.5G)
+  ! planc: --budget: no size is given (examples: 12G, 12GiB, 12GB, 400K, 1.5G)
   [2]
   $ planc check small.plan --budget 1M,2X
   ! planc: --budget: 2X is not a size (examples: 12G, 12GiB, 12GB, 400K, 1.5G)
