@@ -437,7 +437,8 @@ START_TEST(without_room_another_way_to_receive_may_fit) {
     fitting = k < 3 ? 1u << (ROOM_NONE * N_WAYS + (int)ways[k]) : 0;
     ok(pl_walk_fit(&sayer, make_tagged, NULL, &candidate));
     ck_assert_int_eq(candidate.sub_batch, ROOM_NONE * N_WAYS + (int)ways[k]);
-    ck_assert_str_eq(candidate.explanation, "ops have their baseline algorithms, as no choice of faster ones that was tried fits");
+    ck_assert_str_eq(candidate.explanation,
+                     "ops have their baseline algorithms, as no choice of faster ones that was tried fits");
     planc_candidate_free(&candidate);
   }
 }
