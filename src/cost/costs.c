@@ -30,6 +30,7 @@ typedef struct op_costs {
   pl_conv conv;
   const planc_tensor *images;  /* of a convolution: the tensor whose first dimension counts its images */
   const planc_tensor *product; /* of a linear op or a matrix product: its result */
+  const pl_reuse *reuse;       /* which has come to this op */
   pl_multiply_kind kind;       /* of the product: LINEAR, LINEAR_BIAS or BATCHED */
 } op_costs;
 
@@ -38,14 +39,31 @@ static planc_status overflow(const planc_op *op, int64_t batch);
 static bool conv_case_of(const planc_graph *graph, const op_costs *of, int64_t batch, pl_conv_case *out);
 static bool stream_variant(const planc_profile *profile, const planc_graph *graph, const op_costs *of, int64_t batch,
                            planc_variant *out);
+static planc_status roofline_stream(const planc_profile *profile, const planc_graph *graph, const op_costs *known,
+                                    int64_t batch, planc_variant *out);
 static planc_variant roofline_conv(const planc_profile *profile, const pl_conv_case *at, planc_method method);
 
 planc_status planc_cost_roofline(const planc_profile *profile, const planc_graph *graph, int32_t op, int64_t batch,
                                  planc_method method, planc_variant *out) {
   op_costs of = op_costs_of(profile, graph, op);
+  if (!of.is_conv) return roofline_stream(profile, graph, &of, batch, out);
   pl_conv_case at;
-  bool fits = of.is_conv ? conv_case_of(graph, &of, batch, &at) : stream_variant(profile, graph, &of, batch, out);
-  if (fits && of.is_conv) *out = roofline_conv(profile, &at, method);
+  bool fits = conv_case_of(graph, &of, batch, &at);
+  if (fits) *out = roofline_conv(profile, &at, method);
+  return fits && out->time_ns <= PL_JSON_MAX ? NULL : overflow(of.op, batch);
+}
+
+static planc_status roofline_stream(const planc_profile *profile, const planc_graph *graph, const op_costs *known,
+                                    int64_t batch, planc_variant *out) {
+  op_costs of = *known;
+  pl_arena arena = {0};
+  pl_reuse reuse;
+  bool fits = false;
+  planc_status status = pl_reuse_start(profile, graph, of.index, 1, &batch, &arena, &reuse);
+  of.reuse = &reuse;
+  if (!status) fits = stream_variant(profile, graph, &of, batch, out);
+  pl_arena_free(&arena);
+  PLANC_TRY(status);
   return fits && out->time_ns <= PL_JSON_MAX ? NULL : overflow(of.op, batch);
 }
 
@@ -57,8 +75,7 @@ static bool is_batched_product(const planc_graph *graph, const planc_op *op);
 static planc_variant roofline_variant(const planc_profile *profile, const planc_graph *graph, const op_costs *of,
                                       int64_t batch, int64_t flops, pl_traffic traffic);
 static pl_product linear_product(const planc_tensor *result, bool batched, int64_t flops, int64_t batch);
-static pl_traffic traffic_of(const planc_profile *profile, const planc_graph *graph, const op_costs *of, int64_t batch,
-                             int64_t bytes);
+static pl_traffic traffic_of(const planc_profile *profile, const op_costs *of, int64_t batch, int64_t bytes);
 
 /* A profile names types, foreign ones too: what it says of the op's is looked up here, once for all batches. */
 static op_costs op_costs_of(const planc_profile *profile, const planc_graph *graph, int32_t index) {
@@ -120,7 +137,7 @@ static bool stream_variant(const planc_profile *profile, const planc_graph *grap
   int64_t flops = planc_law_at(of->op->flops, batch);
   int64_t traffic = planc_law_at(of->op->traffic, batch);
   if (flops < 0 || traffic < 0) return false;
-  *out = roofline_variant(profile, graph, of, batch, flops, traffic_of(profile, graph, of, batch, traffic));
+  *out = roofline_variant(profile, graph, of, batch, flops, traffic_of(profile, of, batch, traffic));
   return true;
 }
 
@@ -158,10 +175,9 @@ static pl_product linear_product(const planc_tensor *result, bool batched, int64
 }
 
 /* What an op that is no convolution moves: at the share of its type, where the profile has one, else of its class. */
-static pl_traffic traffic_of(const planc_profile *profile, const planc_graph *graph, const op_costs *of, int64_t batch,
-                             int64_t bytes) {
+static pl_traffic traffic_of(const planc_profile *profile, const op_costs *of, int64_t batch, int64_t bytes) {
   pl_traffic out = pl_traffic_of(profile, of->class_, bytes);
-  out.cached = pl_reused_bytes(profile, graph, of->index, batch);
+  out.cached = pl_reused_bytes(of->reuse, batch);
   if (of->share) out.efficiency_ppm = of->share->value;
   if (of->rate) out.most_per_second = of->rate->value;
   return out;
@@ -219,6 +235,8 @@ int32_t planc_variant_fastest(const planc_variant *variants, int32_t count, int6
 
 static planc_status sort_batches(int32_t n_batches, const int64_t *batches, int64_t *out, int32_t *out_count);
 static planc_status fill(const planc_profile *profile, const planc_costs *costs, index_list *first, variant_list *all);
+static planc_status fill_along(const planc_profile *profile, const planc_costs *costs, pl_reuse *reuse,
+                               index_list *first, variant_list *all);
 static planc_status add_variants(const planc_profile *profile, const planc_graph *graph, const op_costs *of,
                                  int64_t batch, variant_list *out);
 static void order_variants(planc_variant *of, int32_t count);
@@ -288,6 +306,16 @@ static planc_status sort_batches(int32_t n_batches, const int64_t *batches, int6
 }
 
 static planc_status fill(const planc_profile *profile, const planc_costs *costs, index_list *first, variant_list *all) {
+  pl_arena arena = {0};
+  pl_reuse reuse;
+  planc_status status = pl_reuse_start(profile, costs->graph, 0, costs->n_batches, costs->batches, &arena, &reuse);
+  if (!status) status = fill_along(profile, costs, &reuse, first, all);
+  pl_arena_free(&arena);
+  return status;
+}
+
+static planc_status fill_along(const planc_profile *profile, const planc_costs *costs, pl_reuse *reuse,
+                               index_list *first, variant_list *all) {
   const planc_graph *graph = costs->graph;
   int64_t cells = (int64_t)graph->n_ops * costs->n_batches;
   PLANC_TRY(VEC_RESERVE(first, cells + 1));
@@ -295,6 +323,7 @@ static planc_status fill(const planc_profile *profile, const planc_costs *costs,
   for (int32_t o = 0; o < graph->n_ops; o++) {
     op_costs of = op_costs_of(profile, graph, o);
     of.measured = pl_measured_find(&profile->measured, graph->ops[o].name);
+    of.reuse = reuse;
     for (int32_t b = 0; b < costs->n_batches; b++) {
       int64_t start = all->len;
       VEC_PUSH(first, (int32_t)start);
@@ -308,6 +337,7 @@ static planc_status fill(const planc_profile *profile, const planc_costs *costs,
       order_variants(all->data + start, (int32_t)(all->len - start));
       if (profile->baselines_only) all->len = start + 1;
     }
+    pl_reuse_pass(reuse);
   }
   VEC_PUSH(first, (int32_t)all->len);
   return NULL;

@@ -7,10 +7,29 @@
 #define PLANC_COST_REUSE_H
 
 #include "cost/profile.h"
+#include "util/arena.h"
 
 enum { PL_REUSE_OPS = 256 };
 
-/* Bytes of the op's traffic at `batch` that the cache holds; 0 where the profile tells of no cache. */
-int64_t pl_reused_bytes(const planc_profile *profile, const planc_graph *graph, int32_t op, int64_t batch);
+/* A walk through a graph's ops in their order, at several batches at once. */
+typedef struct pl_reuse {
+  const planc_graph *graph;
+  int64_t cache_bytes;
+  int32_t n_batches;
+  const int64_t *batches;
+  int32_t op;      /* that comes next */
+  int32_t *last;   /* by storage: the last op that touched it, -1 = none yet; NULL where there is no cache */
+  uint64_t *since; /* by storage and batch: `moved` when that op began */
+  uint64_t *moved; /* by batch: the traffic of all ops so far, of each no more than makes the cache forget */
+} pl_reuse;
+
+/* A walk that comes to `op` with all behind it that the cache may remember. The batches stay the caller's, the memory
+ * the arena's. */
+planc_status pl_reuse_start(const planc_profile *profile, const planc_graph *graph, int32_t op, int32_t n_batches,
+                            const int64_t *batches, pl_arena *arena, pl_reuse *out);
+/* Goes on to the next op. */
+void pl_reuse_pass(pl_reuse *reuse);
+/* Bytes of the op's traffic that the cache holds at a batch of the walk; 0 where the profile tells of no cache. */
+int64_t pl_reused_bytes(const pl_reuse *reuse, int64_t batch);
 
 #endif

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "cost/convolution.h"
+#include "cost/reuse.h"
 #include "cost/roofline.h"
 #include "planc/cost.h"
 #include "tests/support/randgraph.h"
@@ -647,6 +648,67 @@ START_TEST(workspace_beyond_range_is_rejected) {
 }
 END_TEST
 
+static int32_t operand_of(const planc_op *op, int32_t i) {
+  return i < op->n_in ? op->in[i]
+                      : (i < op->n_in + op->n_out ? op->out[i - op->n_in] : op->effects[i - op->n_in - op->n_out]);
+}
+
+/* Traffic from the op that touched a storage last, as reuse.h counts it; -1 where that is forgotten. */
+static int64_t distance_to(const planc_graph *graph, int32_t op, int32_t storage, int64_t batch, int64_t cache) {
+  int64_t distance = 0;
+  for (int32_t before = op - 1; before >= 0 && before >= op - PL_REUSE_OPS; before--) {
+    const planc_op *of = &graph->ops[before];
+    distance += planc_law_at(of->traffic, batch);
+    if (distance >= cache + cache / 3 + 1) return -1;
+    for (int32_t i = 0; i < of->n_in + of->n_out + of->n_effects; i++)
+      if (graph->tensors[operand_of(of, i)].storage == storage) return distance;
+  }
+  return -1;
+}
+
+static int64_t reused_by(const planc_graph *graph, int32_t op, int64_t batch, int64_t cache) {
+  const planc_op *of = &graph->ops[op];
+  int64_t sum = 0, end = cache + cache / 3 + 1, traffic = planc_law_at(of->traffic, batch);
+  for (int32_t i = 0; i < of->n_in + of->n_out + of->n_effects; i++) {
+    int64_t bytes = planc_law_at(pl_operand_traffic(graph, of, i), batch);
+    int64_t distance = distance_to(graph, op, graph->tensors[operand_of(of, i)].storage, batch, cache);
+    if (distance >= 0) sum += distance <= cache ? bytes : bytes * (end - distance) / (end - cache);
+  }
+  return sum < traffic ? sum : traffic;
+}
+
+/* Walks from the first op, as for a table, and walks that begin at an op know as much. */
+START_TEST(what_the_cache_holds_is_what_ops_before_touched) {
+  static const int64_t batches[] = {1, 3, 64};
+  planc_profile *profile = profile_of("profiles/k40m.json");
+  int32_t n_held = 0, n_far = 0;
+  for (uint64_t seed = 0; seed < 40; seed++) {
+    planc_graph *graph = NULL;
+    pl_arena arena = {0};
+    pl_reuse along, at;
+    ok(randgraph_make(seed, &(randgraph_options){.max_ops = seed % 2 ? 40 : 600}, &graph));
+    profile->cache.bytes = INT64_C(1) << (6 + seed % 20);
+    ok(pl_reuse_start(profile, graph, 0, COUNT(batches), batches, &arena, &along));
+    for (int32_t op = 0; op < graph->n_ops; op++, pl_reuse_pass(&along)) {
+      for (int32_t b = 0; b < COUNT(batches); b++) {
+        int64_t want = reused_by(graph, op, batches[b], profile->cache.bytes);
+        ck_assert_int_eq(pl_reused_bytes(&along, batches[b]), want);
+        n_held += want > 0;
+        if (op % 16) continue;
+        ok(pl_reuse_start(profile, graph, op, 1, &batches[b], &arena, &at));
+        ck_assert_int_eq(pl_reused_bytes(&at, batches[b]), want);
+        n_far += op > PL_REUSE_OPS;
+      }
+    }
+    pl_arena_free(&arena);
+    planc_graph_free(graph);
+  }
+  ck_assert_int_gt(n_held, 1000);
+  ck_assert_int_gt(n_far, 100);
+  planc_profile_free(profile);
+}
+END_TEST
+
 START_TEST(random_graphs_have_a_cost_everywhere) {
   planc_profile *profile = profile_of("profiles/k40m.json");
   for (uint64_t seed = 0; seed < 50; seed++) {
@@ -696,6 +758,7 @@ int main(void) {
   tcase_add_test(whole, batches_are_sorted_and_found);
   tcase_add_test(whole, impossible_batches_are_rejected);
   tcase_add_test(whole, workspace_beyond_range_is_rejected);
+  tcase_add_test(whole, what_the_cache_holds_is_what_ops_before_touched);
   tcase_add_test(whole, random_graphs_have_a_cost_everywhere);
   Suite *suite = suite_create("cost");
   suite_add_tcase(suite, hand);
