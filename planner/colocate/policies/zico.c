@@ -27,8 +27,7 @@
  *
  * What the paper does not have: where regions that are handed out one by one do not suffice for a shift, tensors are
  * placed at once (place_passes.h); where no shift is found with its regions of 64 MB, or only one of jobs that swap or
- * compute again, its smaller ones and tensors are tried; jobs that do not fit beside each other as they are alone are
- * asked for less only tensor by tensor, which loses least; memory that makes it faster by no more than a thousandth is
+ * compute again, its smaller ones and tensors are tried; memory that makes it faster by no more than a thousandth is
  * given up in the end; and the jobs take turns (temporal.c) not only where no shift is found, but also where that is
  * faster. */
 #include <stdio.h>
@@ -216,11 +215,6 @@ static planc_status make_solos(zico *z);
 static int64_t find_excess(const zico *z);
 static planc_status ask_for_less(zico *z, int64_t excess);
 
-/* Jobs that have to do with less memory do so tensor by tensor, which loses least of it, unless the user has chosen. */
-static bool may_try_smaller_regions(const zico *z) {
-  return !is_region_asked(z) && z->region_bytes > PLANC_ALIGNMENT;
-}
-
 /* *out_fit is false where the jobs cannot be planned so that each fits beside what the others have to themselves. */
 static planc_status look_at_jobs(zico *z, bool *out_fit) {
   *out_fit = false;
@@ -229,7 +223,6 @@ static planc_status look_at_jobs(zico *z, bool *out_fit) {
     if (!*out_fit) return NULL;
     int64_t excess = find_excess(z);
     *out_fit = excess <= 0;
-    if (!*out_fit && may_try_smaller_regions(z)) return NULL;
     if (!*out_fit) PLANC_TRY(ask_for_less(z, excess));
   }
   return NULL;
