@@ -1,7 +1,7 @@
 /* What of the host's contents is kept in storage (spill.h).
  *
- * Positions are gone through once. Where more lives on the host than may, contents leave it that nobody asks for over
- * the longest time, and of several as long the largest. */
+ * Positions are gone through once. Where more lives on the host than may, the contents that are idle for the
+ * longest leave it, and of several as idle the largest. */
 #include "planner/away/spill.h"
 
 #include <stdlib.h>

@@ -95,6 +95,7 @@ static planc_status check_form(const char *value);
 static planc_status take_job(const run_execution *e, const char *value, const char **rest, int32_t *out);
 static planc_status check_jobs(const run_execution *e, const run_hand_on *h);
 static planc_status list_values(const run_execution *e, run_hand_on *h);
+static planc_status make_room(run_hand_on *h);
 
 static planc_status add(run_execution *e, const char *value) {
   run_hand_on h = {0};
@@ -106,7 +107,9 @@ static planc_status add(run_execution *e, const char *value) {
   if (*rest == ':') PLANC_TRY(prog_option_int_of("hand-on", rest + 1, 1, INT64_C(1) << 40, &h.every));
   PLANC_TRY(check_jobs(e, &h));
   VEC_PUSH(&e->hand_ons, h);
-  return list_values(e, &e->hand_ons.data[e->hand_ons.len - 1]);
+  run_hand_on *added = &e->hand_ons.data[e->hand_ons.len - 1];
+  PLANC_TRY(list_values(e, added));
+  return make_room(added);
 }
 
 /* FROM:TO, or FROM:TO:N, each of which says something. */
@@ -150,7 +153,6 @@ static planc_status check_jobs(const run_execution *e, const run_hand_on *h) {
 }
 
 static planc_status list_by_names(const run_execution *e, run_hand_on *h, pl_map *names);
-static planc_status make_room(run_hand_on *h);
 static planc_status add_value(const run_execution *e, run_hand_on *h, int32_t from, const planc_tensor *tensor);
 
 /* All that lasts of the job that takes: its parameters, and statistics of norms. */
@@ -158,7 +160,7 @@ static planc_status list_values(const run_execution *e, run_hand_on *h) {
   pl_map names = {0};
   planc_status status = list_by_names(e, h, &names);
   pl_map_free(&names);
-  return status ? status : make_room(h);
+  return status;
 }
 
 static planc_status make_room(run_hand_on *h) {

@@ -40,31 +40,33 @@ static bool conv_case_of(const planc_graph *graph, const op_costs *of, int64_t b
 static bool stream_variant(const planc_profile *profile, const planc_graph *graph, const op_costs *of, int64_t batch,
                            planc_variant *out);
 static planc_status roofline_stream(const planc_profile *profile, const planc_graph *graph, const op_costs *known,
-                                    int64_t batch, planc_variant *out);
+                                    int64_t batch, planc_variant *out, bool *out_fits);
 static planc_variant roofline_conv(const planc_profile *profile, const pl_conv_case *at, planc_method method);
 
 planc_status planc_cost_roofline(const planc_profile *profile, const planc_graph *graph, int32_t op, int64_t batch,
                                  planc_method method, planc_variant *out) {
   op_costs of = op_costs_of(profile, graph, op);
-  if (!of.is_conv) return roofline_stream(profile, graph, &of, batch, out);
   pl_conv_case at;
-  bool fits = conv_case_of(graph, &of, batch, &at);
-  if (fits) *out = roofline_conv(profile, &at, method);
+  bool fits;
+  if (of.is_conv) {
+    fits = conv_case_of(graph, &of, batch, &at);
+    if (fits) *out = roofline_conv(profile, &at, method);
+  } else {
+    PLANC_TRY(roofline_stream(profile, graph, &of, batch, out, &fits));
+  }
   return fits && out->time_ns <= PL_JSON_MAX ? NULL : overflow(of.op, batch);
 }
 
 static planc_status roofline_stream(const planc_profile *profile, const planc_graph *graph, const op_costs *known,
-                                    int64_t batch, planc_variant *out) {
+                                    int64_t batch, planc_variant *out, bool *out_fits) {
   op_costs of = *known;
   pl_arena arena = {0};
   pl_reuse reuse;
-  bool fits = false;
   planc_status status = pl_reuse_start(profile, graph, of.index, 1, &batch, &arena, &reuse);
   of.reuse = &reuse;
-  if (!status) fits = stream_variant(profile, graph, &of, batch, out);
+  *out_fits = !status && stream_variant(profile, graph, &of, batch, out);
   pl_arena_free(&arena);
-  PLANC_TRY(status);
-  return fits && out->time_ns <= PL_JSON_MAX ? NULL : overflow(of.op, batch);
+  return status;
 }
 
 /* --- One op ------------------------------------------------------------------------------------------------------- */
