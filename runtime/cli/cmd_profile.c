@@ -21,6 +21,7 @@
 
 static const prog_option options[] = {
     {"batches", 'b', "N,N,...", "batches to measure (default: the graph's header, else 32)"},
+    {"unmeasured", 0, "N,N,...", "batches that do not fit here and are planned for: list their workspaces"},
     {"output", 'o', "FILE", "the profile, - for standard output (default: profile.json)"},
     {"name", 0, "NAME", "of the device in the profile (default: the backend's name)"},
     {"backend", 0, "NAME", "what to measure: host (default) or cuda"},
@@ -128,6 +129,7 @@ static planc_status read_arguments(run_profiling *p, const prog_arguments *argum
   const char *fault = name ? pl_label_fault(name) : NULL;
   if (fault) return planc_error(PLANC_USAGE, "--name: %s", fault);
   PLANC_TRY(read_list(arguments, "batches", INT32_MAX, RUN_MAX_BATCHES, p->batches, &p->n_batches));
+  PLANC_TRY(read_list(arguments, "unmeasured", INT32_MAX, RUN_MAX_BATCHES, p->unmeasured, &p->n_unmeasured));
   PLANC_TRY(read_list(arguments, "loads", 100, RUN_MAX_LOADS, p->loads + 1, &p->n_loads));
   for (int32_t i = 1; i <= p->n_loads; i++) p->loads[i] *= PLANC_UNIT_PERCENT;
   p->n_loads++;
@@ -159,7 +161,8 @@ static planc_status read_list(const prog_arguments *arguments, const char *name,
 
 /* A described device is the CUDA libraries'; nothing on it is measured. */
 static planc_status find_backend(run_profiling *p, const prog_arguments *arguments) {
-  static const char *const measuring[] = {"backend", "name", "repetitions", "warm-up", "link", "storage", "loads"};
+  static const char *const measuring[] = {"backend", "name",    "repetitions", "warm-up",
+                                          "link",    "storage", "loads",       "unmeasured"};
   const char *name = prog_option_value(arguments, "backend");
   p->deviceless = prog_option_value(arguments, "deviceless");
   for (size_t i = 0; p->deviceless && i < sizeof measuring / sizeof *measuring; i++)

@@ -12,8 +12,9 @@ enum { RUN_MAX_BATCHES = 64, RUN_MAX_LOADS = 16, RUN_PATH_ROOM = 4096 };
 typedef struct run_profiling {
   const char *output;
   planc_graph *graph;
-  int32_t n_batches, n_loads;
-  int64_t batches[RUN_MAX_BATCHES], loads[RUN_MAX_LOADS + 1]; /* ppm; the first is 0 */
+  int32_t n_batches, n_unmeasured, n_loads;
+  int64_t batches[RUN_MAX_BATCHES], unmeasured[RUN_MAX_BATCHES]; /* of the latter workspaces are listed */
+  int64_t loads[RUN_MAX_LOADS + 1];                              /* ppm; the first is 0 */
   int64_t repetitions, most, warm_up_ms, link_bytes_per_s;
   const planrt_backend *backend;
   const char *deviceless; /* the device that is described, or NULL */

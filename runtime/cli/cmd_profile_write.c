@@ -9,6 +9,7 @@
 #include "runtime/cli/cmd_profile.h"
 #include "util/file.h"
 #include "util/json_tree.h"
+#include "util/math.h"
 
 planc_status run_profiling_properties(const char *output, char out[RUN_PATH_ROOM]) {
   size_t length = strlen(output);
@@ -79,7 +80,12 @@ static planc_status write_measured(const run_profiling *p) {
 
 static planc_status add_workspaces(const run_profiling *p, cJSON *tree) {
   rt_batches batches;
-  planc_status status = rt_round_sizes(p->n_batches, p->batches, &batches);
+  int64_t all[2 * RUN_MAX_BATCHES], largest = 0;
+  for (int32_t b = 0; b < p->n_batches; b++) largest = pl_max(largest, p->batches[b]);
+  memcpy(all, p->batches, (size_t)p->n_batches * sizeof *all);
+  memcpy(all + p->n_batches, p->unmeasured, (size_t)p->n_unmeasured * sizeof *all);
+  planc_status status = rt_round_sizes(p->n_batches + p->n_unmeasured, all, &batches);
+  batches.everywhere = largest;
   batches.slow = true;
   batches.progress = show_workspaces;
   if (!status) status = ask_workspaces(p, tree, &batches);

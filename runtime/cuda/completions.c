@@ -4,6 +4,8 @@
 
 #include "runtime/cuda/cuda.h"
 #include "util/clock.h"
+#include "util/math.h"
+#include "util/median.h"
 
 planc_status rt_completions_open(rt_device *device) {
   device->completions = calloc(RT_COMPLETIONS, sizeof *device->completions);
@@ -36,6 +38,57 @@ void rt_completions_close(rt_device *device) {
   free(device->ended_ns);
 }
 
+/* --- What time stamps cost ---------------------------------------------------------------------------------------- */
+
+enum { ALIKE = 32 };
+
+static planc_status time_alike(rt_device *device, rt_cuda_step *step, int64_t *out_ns);
+static planc_status nanoseconds(cudaEvent_t from, cudaEvent_t to, int64_t *out);
+
+/* Between two time stamps a kernel begins only when the device has come to rest, and a stamp is taken when it rests
+ * again; among others a kernel begins while the one before it ends. */
+planc_status rt_completions_measure(rt_device *device) {
+  enum { TRIALS = 5 };
+  int64_t trials[TRIALS];
+  rt_cuda_step *step;
+  CUDA_TRY(cudaMalloc((void **)&step, sizeof *step));
+  planc_status status = NULL;
+  for (int t = 0; !status && t < TRIALS; t++) status = time_alike(device, step, &trials[t]);
+  if (!status) device->stamps_ns = pl_max(pl_median(trials, TRIALS), 0);
+  cudaFree(step);
+  return status;
+}
+
+/* The same short kernel, each between two stamps, then all between two: by how much one takes longer in the former.
+ * They are all in the queue before the first begins. */
+static planc_status time_alike(rt_device *device, rt_cuda_step *step, int64_t *out_ns) {
+  enum { ENQUEUED_NS = 1000000 };
+  const rt_cuda_step nothing = {0};
+  cudaStream_t stream = device->streams[0];
+  rt_completion *each = device->completions, *all = &each[ALIKE];
+  int64_t apart = 0, together, one;
+  CUDA_TRY(rt_cuda_delay(stream, ENQUEUED_NS));
+  for (int i = 0; i < ALIKE; i++) {
+    CUDA_TRY(cudaEventRecord(each[i].begin, stream));
+    CUDA_TRY(rt_cuda_set_step(stream, step, &nothing));
+    CUDA_TRY(cudaEventRecord(each[i].end, stream));
+  }
+  CUDA_TRY(cudaEventRecord(all->begin, stream));
+  for (int i = 0; i < ALIKE; i++) CUDA_TRY(rt_cuda_set_step(stream, step, &nothing));
+  CUDA_TRY(cudaEventRecord(all->end, stream));
+  CUDA_TRY(cudaStreamSynchronize(stream));
+  for (int i = 0; i < ALIKE; i++) {
+    PLANC_TRY(nanoseconds(each[i].begin, each[i].end, &one));
+    apart += one;
+  }
+  PLANC_TRY(nanoseconds(all->begin, all->end, &together));
+  /* Of ALIKE times what stamps add, and of once: the kernels themselves are in both. */
+  *out_ns = (apart - together) / (ALIKE - 1);
+  return NULL;
+}
+
+/* --- Coming back -------------------------------------------------------------------------------------------------- */
+
 static planc_status finish_oldest(rt_device *device);
 
 planc_status rt_completions_drain(rt_device *device) {
@@ -49,8 +102,6 @@ const rt_completion *rt_completion_before(const rt_device *device, int64_t back)
   if (device->n_completions <= back) return NULL;
   return &device->completions[(device->first + device->n_completions - 1 - back) % RT_COMPLETIONS];
 }
-
-/* --- Coming back -------------------------------------------------------------------------------------------------- */
 
 static planc_status nanoseconds(cudaEvent_t from, cudaEvent_t to, int64_t *out) {
   float milliseconds;
@@ -66,8 +117,9 @@ static planc_status fill_span(rt_device *device, rt_completion *of) {
   PLANC_TRY(nanoseconds(device->base, of->begin, &begin));
   PLANC_TRY(nanoseconds(device->base, of->end, &end));
   /* Rounding must not let a stream's spans overlap. */
-  of->span->start_ns = device->base_ns + begin > *ended ? device->base_ns + begin : *ended;
-  of->span->end_ns = device->base_ns + end > of->span->start_ns ? device->base_ns + end : of->span->start_ns;
+  int64_t start = of->launch ? pl_min(begin + device->stamps_ns, end) : begin;
+  of->span->start_ns = pl_max(device->base_ns + start, *ended);
+  of->span->end_ns = pl_max(device->base_ns + end, of->span->start_ns);
   *ended = of->span->end_ns;
   if (begin < FAR_NS) return NULL;
   cudaEvent_t next = of->begin;
@@ -96,10 +148,11 @@ static planc_status take(rt_device *device, rt_completion **out) {
 
 /* --- Sending ------------------------------------------------------------------------------------------------------ */
 
-planc_status rt_span_begin(rt_device *device, int32_t stream, rt_span *span) {
+planc_status rt_span_begin(rt_device *device, int32_t stream, bool launch, rt_span *span) {
   rt_completion *next;
   PLANC_TRY(take(device, &next));
   next->span = span;
+  next->launch = launch;
   next->stream = device->options.concurrent ? stream : 0;
   next->digest = NULL;
   return rt_cuda_status(cudaEventRecord(next->begin, rt_cuda_stream(device, stream)), "time stamp");

@@ -65,6 +65,7 @@ typedef struct rt_completion {
   cudaEvent_t begin, end;
   rt_span *span;
   int32_t stream;   /* of the span */
+  bool launch;      /* the span is a launch's, from which `stamps_ns` is taken */
   uint64_t *digest; /* where it goes; NULL: a span */
 } rt_completion;
 
@@ -126,6 +127,7 @@ struct rt_device {
   cudaEvent_t base;             /* the clock's: this event was recorded at base_ns */
   int64_t base_ns;
   int64_t *ended_ns; /* by stream: where its last span ended */
+  int64_t stamps_ns; /* by how much a launch takes longer between two time stamps than among its like */
   bool idle;         /* nothing has been enqueued since the device was last synchronised */
 
   /* Host work: `user` is held while one runs, `lock` for what is below it. */
@@ -181,8 +183,10 @@ static inline uint64_t *rt_cuda_word(const rt_device *device, int32_t stream) {
 
 planc_status rt_completions_open(rt_device *device);
 void rt_completions_close(rt_device *device);
-/* Between the two, work of a span is enqueued. */
-planc_status rt_span_begin(rt_device *device, int32_t stream, rt_span *span);
+/* Finds `stamps_ns`, on a device that has nothing to do. */
+planc_status rt_completions_measure(rt_device *device);
+/* Between the two, work of a span is enqueued: a launch, or a copy. */
+planc_status rt_span_begin(rt_device *device, int32_t stream, bool launch, rt_span *span);
 planc_status rt_span_end(rt_device *device, int32_t stream);
 /* Where a digest is to be summed up in device memory, then sent on its way to `out`. */
 planc_status rt_digest_begin(rt_device *device, cudaStream_t stream, uint64_t *out, uint64_t **out_sum);

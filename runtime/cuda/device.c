@@ -147,7 +147,8 @@ static planc_status open_present(rt_device *device) {
   PLANC_TRY(open_arena(device));
   PLANC_TRY(rt_cudnn_open(NULL, &device->cudnn));
   PLANC_TRY(rt_cublas_open(true, &device->cublas));
-  return warm(device);
+  PLANC_TRY(warm(device));
+  return rt_completions_measure(device);
 }
 
 static planc_status read_arch(int32_t *out) {

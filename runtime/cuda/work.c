@@ -17,7 +17,7 @@ bool rt_cuda_drops(rt_device *device) {
 }
 
 static planc_status begin(rt_device *device, int32_t stream);
-static planc_status begin_timed(rt_device *device, int32_t stream, bool measured, rt_span *span);
+static planc_status begin_timed(rt_device *device, int32_t stream, const rt_launch *launch, rt_span *span);
 
 planc_status rt_cuda_run(rt_device *device, int32_t stream, const rt_call *call, const rt_launch *launch,
                          rt_span *span) {
@@ -30,7 +30,7 @@ planc_status rt_cuda_run(rt_device *device, int32_t stream, const rt_call *call,
                                   .ahead = rt_launch_ahead(call, launch)};
   if (device->capture.recording) how.step.at = &device->capture.steps[rt_call_job(call)];
   PLANC_TRY(begin(device, stream));
-  if (span) PLANC_TRY(begin_timed(device, stream, launch->measured, span));
+  if (span) PLANC_TRY(begin_timed(device, stream, launch, span));
   PLANC_TRY(planc_context(rt_cuda_prepared_run(device, call, &how), "op %s", call->op->name));
   return span ? rt_span_end(device, stream) : NULL;
 }
@@ -71,11 +71,12 @@ static bool runs_dry(const rt_device *device) {
 
 /* Work that is timed must not wait for the host to enqueue it: a device that has nothing to do is kept busy until there
  * is enough in its queue. In a run that is so at its beginning only; what is measured for its own sake is held back
- * wherever it would have to wait. */
-static planc_status begin_timed(rt_device *device, int32_t stream, bool measured, rt_span *span) {
+ * wherever it would have to wait. `launch` is NULL for a copy. */
+static planc_status begin_timed(rt_device *device, int32_t stream, const rt_launch *launch, rt_span *span) {
+  bool measured = launch && launch->measured;
   if (device->idle || (measured && runs_dry(device))) CUDA_TRY(rt_cuda_delay(rt_cuda_stream(device, stream), START_NS));
   device->idle = false;
-  return rt_span_begin(device, stream, span);
+  return rt_span_begin(device, stream, launch != NULL, span);
 }
 
 /* --- Host work ---------------------------------------------------------------------------------------------------- */
@@ -196,7 +197,7 @@ planc_status rt_cuda_copy(rt_device *device, int32_t stream, rt_direction direct
   cudaStream_t on = rt_cuda_stream(device, stream);
   if (rt_cuda_drops(device)) return NULL;
   PLANC_TRY(begin(device, stream));
-  if (span) PLANC_TRY(begin_timed(device, stream, false, span));
+  if (span) PLANC_TRY(begin_timed(device, stream, NULL, span));
   PLANC_TRY(enqueue_copy(device, on, direction, to, from, bytes));
   if (span) PLANC_TRY(rt_span_end(device, stream));
   /* Without streams of their own the two sides take turns. */

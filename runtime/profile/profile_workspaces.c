@@ -94,14 +94,14 @@ static planc_status ask(const workspaces *w, int64_t batch, bool slow);
 static planc_status compare(const workspaces *w, const planc_costs *costs, bool slow, int64_t *exact);
 static asking *find(const workspaces *w, int32_t op, const char *algorithm);
 
-/* At these batches and, up to a largest one, at those between. */
+/* At these batches and, up to one, at those between. */
 static planc_status ask_all(const workspaces *w, const rt_batches *batches) {
   enum { MOST = 4096 };
-  int64_t largest = batches->sizes[batches->n - 1], before = 0;
-  bool everywhere = largest <= MOST;
+  int64_t before = 0;
+  bool everywhere = batches->everywhere <= MOST;
   for (int32_t i = 0; i < batches->n; before = batches->sizes[i++]) {
     int64_t size = batches->sizes[i];
-    for (int64_t at = everywhere ? before + 1 : size; at <= size; at++) {
+    for (int64_t at = everywhere && size <= batches->everywhere ? before + 1 : size; at <= size; at++) {
       if (rt_is_stopped(w->options->stop)) return NULL;
       PLANC_TRY(ask(w, at, at == size && batches->slow));
     }
@@ -153,11 +153,12 @@ static void add_exact(cJSON *variant, const workspace_answer *given) {
 }
 
 static bool is_contradicted(const asking *of);
+static bool is_beyond(const asking *of, const workspace_answer *given);
 static void add_points(cJSON *variant);
 
 /* All answers of a variant that is not on the line and was not asked about everywhere: between them nothing is known.
- * Of others, those that the line does not give. Without any answer the points have them; and where these say otherwise
- * than an answer, no answer is to be believed. */
+ * Of others, those that the line does not give, and those beyond the last point, where nothing else is known. Without
+ * any answer the points have them; and where these say otherwise than an answer, no answer is to be believed. */
 static void write_answers(const asking *of) {
   if (is_contradicted(of)) {
     pl_json_add_bool(of->variant, "sampled", true);
@@ -169,7 +170,16 @@ static void write_answers(const asking *of) {
   bool sampled = of->skipped && off;
   if (sampled) pl_json_add_bool(of->variant, "sampled", true);
   for (int64_t i = 0; i < of->answers.len; i++)
-    if (sampled || of->answers.data[i].off) add_exact(of->variant, &of->answers.data[i]);
+    if (off && (sampled || of->answers.data[i].off || is_beyond(of, &of->answers.data[i])))
+      add_exact(of->variant, &of->answers.data[i]);
+}
+
+static bool is_beyond(const asking *of, const workspace_answer *given) {
+  const cJSON *points = cJSON_GetObjectItemCaseSensitive(of->variant, "points"), *point;
+  cJSON_ArrayForEach(point, points) {
+    if (rt_get_int(point, "batch") >= given->batch) return false;
+  }
+  return true;
 }
 
 /* A device that is described does not always give what the real one has needed. */
@@ -219,5 +229,6 @@ planc_status rt_round_sizes(int32_t n, const int64_t *batches, rt_batches *out) 
   if (sizes.len > 0) qsort(sizes.data, (size_t)sizes.len, sizeof *sizes.data, pl_ascending);
   for (int64_t i = 0; i < sizes.len; i++)
     if (i == 0 || sizes.data[i] != out->sizes[out->n - 1]) out->sizes[out->n++] = sizes.data[i];
+  out->everywhere = out->n > 0 ? out->sizes[out->n - 1] : 0;
   return NULL;
 }

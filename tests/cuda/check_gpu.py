@@ -155,7 +155,7 @@ def sit(arguments, tools, work, begun):
     described = described_as(head["device"], info["memory_bytes"])
     policies = checklist.policies(setting_up, tools)
     listed = checklist.small if arguments.small else checklist.full
-    checks = list(listed(tools, policies, described))
+    checks = list(listed(tools, policies, described, info["memory_bytes"]))
     device = described or re.sub(r"[^a-z0-9]+", "-", head["device"].lower()).strip("-")
     planner = Planner(desk.state, tools, background, max(1, min(4, (os.cpu_count() or 1) - 2)), device)
     sitting = Sitting(tools, desk.state, planner, commands, device=device, described=described, times=not arguments.no_times,

@@ -304,7 +304,7 @@ class List(FolderCase):
 
     def test_three_sittings_hold_it(self):
         names = ["p%d" % i for i in range(14)]
-        checks = list(checklist.full(self.Tools(), names, "h100"))
+        checks = list(checklist.full(self.Tools(), names, "h100", 80 << 30))
         sittings, left = 1, 9
         for check in checks:
             if check.minutes > left:
@@ -318,9 +318,17 @@ class List(FolderCase):
             seen.add(check.name)
         self.assertEqual(len({state.slug(name) for name in seen}), len(seen))
 
+    def test_a_batch_is_beyond_the_memory(self):
+        for memory in (8 << 30, 80 << 30, 150022914048):
+            batches = [check.arguments[1] for check in checklist.full(self.Tools(), ["best"], "h100", memory)
+                       if check.name == "resnet50-f32 beyond the memory"]
+            self.assertEqual(len(batches), 1)
+            self.assertGreater(batches[0] * checklist.IMAGE, memory)
+            self.assertLessEqual((batches[0] - checklist.BATCH) * checklist.IMAGE, memory)
+
     def test_files_can_be_in_the_archive(self):
         for checks in (checklist.full, checklist.small):
-            for check in checks(self.Tools(), ["vdnn+"], "h100"):
+            for check in checks(self.Tools(), ["vdnn+"], "h100", 80 << 30):
                 for job in check.jobs:
                     self.assertRegex(f"plans/{job.name}.plan", f"^{archive.NAME.pattern}$")
 

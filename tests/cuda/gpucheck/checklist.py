@@ -9,9 +9,9 @@ from .plans import Job, Model
 from .sitting import Check
 from .state import writable
 
-RESNET = Model("resnet50", 256, "256")
-RESNET_BF16 = Model("resnet50", 256, "256", precision="bf16", nhwc=True)
-RESNET_TF32 = Model("resnet50", 256, "256", precision="tf32")
+BATCH = 256
+RESNET_BF16 = Model("resnet50", BATCH, str(BATCH), precision="bf16", nhwc=True)
+RESNET_TF32 = Model("resnet50", BATCH, str(BATCH), precision="tf32")
 VGG = Model("vgg16", 256, "64,256", repetitions=2)
 TRANSFORMER = Model("tiny-transformer", 4096, "4096", optimizer="adam")
 LENET = Model("lenet-digits", 16, "4,16", optimizer="momentum", repetitions=1)
@@ -22,6 +22,7 @@ SHARES = (40, 70)  # per cent of what is live with everything resident
 SMALL_SHARES, FEW = (60, 90, 110), 4  # of a network whose parameters and workspaces are most of it; policies
 MANY = 5  # policies that come before the other networks
 TWELVE = 12 << 30
+IMAGE = 80 << 20  # what ResNet-50 in f32 keeps of an image at the least
 VIRTUAL = {"vmm": ("--placement", "vmm", "--chunk", "2M"), "paged": ("--placement", "paged")}
 DIGITS, PIXELS = ("lenet-digits", 5, 2), ("tiny-transformer", 3, 1)  # graph, batch, rounds
 
@@ -95,17 +96,26 @@ def pytorch(model, minutes, *modes):
         yield Check(f"PyTorch {model.label} {mode}", minutes, steps.pytorch, (model.name, model.batch, model.precision, mode))
 
 
-def full(tools, names, described):
+def beyond(model, minutes):
+    batch = model.unmeasured
+    theirs = f"PyTorch {model.label} checkpoint, batch {batch}"
+    yield Check(theirs, minutes[0], steps.pytorch, (model.name, batch, model.precision, "checkpoint"))
+    yield Check(f"{model.label} beyond the memory", minutes[1], steps.beyond, (model, batch, theirs),
+                (f"{model.label} profile", theirs))
+
+
+def full(tools, names, described, memory_bytes):
+    resnet = Model("resnet50", BATCH, str(BATCH), unmeasured=(memory_bytes // (BATCH * IMAGE) + 1) * BATCH)
     yield Check("device", 0.1, device)
     yield from numerics_of(tools, "f32", 0.05)
     yield Check("numerics ops", 2.8, numerics.ops)
     yield Check("links", 0.1, links.links, ("8G",))
 
-    yield profile(RESNET, 1.2)
-    yield resident(RESNET, 0.35, described)
-    yield from pytorch(RESNET, 0.6, "plain", "checkpoint")
+    yield profile(resnet, 1.2)
+    yield resident(resnet, 0.35, described)
+    yield from pytorch(resnet, 0.6, "plain", "checkpoint")
     yield Check("resnet50-f32 at PyTorch's checkpointing's peak", 0.3, steps.at_peak_of,
-                (RESNET, "PyTorch resnet50-f32 checkpoint", names),
+                (resnet, "PyTorch resnet50-f32 checkpoint", names),
                 ("resnet50-f32 profile", "PyTorch resnet50-f32 checkpoint"))
     yield profile(RESNET_BF16, 1.5)
     yield resident(RESNET_BF16, 0.35, described)
@@ -113,7 +123,8 @@ def full(tools, names, described):
     yield profile(RESNET_TF32, 1.0)
     yield resident(RESNET_TF32, 0.35, described)
 
-    yield from by_policies(RESNET, names[:MANY], 0.2)
+    yield from by_policies(resnet, names[:MANY], 0.2)
+    yield from beyond(resnet, (0.6, 1.2))
     yield profile(TRANSFORMER, 0.25)
     yield resident(TRANSFORMER, 0.25, described)
     yield profile(VGG, 2.1)
@@ -123,19 +134,19 @@ def full(tools, names, described):
 
     yield from numerics_of(tools, "bf16", 0.05)
     yield from numerics_of(tools, "tf32", 0.05)
-    yield planned("resnet50-f32 modnn for 12 GiB", Job(RESNET, "modnn", TWELVE), 0.7, whole=True)
-    yield from virtual(RESNET, 0.2)
-    yield from stand_ins(RESNET, 0.2)
-    yield from by_policies(RESNET, names[MANY:], 0.2)
+    yield planned("resnet50-f32 modnn for 12 GiB", Job(resnet, "modnn", TWELVE), 0.7, whole=True)
+    yield from virtual(resnet, 0.2)
+    yield from stand_ins(resnet, 0.2)
+    yield from by_policies(resnet, names[MANY:], 0.2)
     yield Check("numerics resnet50 f32", 0.6, numerics.model, (tools.graph("resnet50"), "f32", 2, 1))
     yield planned("vgg16-f32 modnn for 12 GiB", Job(VGG, "modnn", TWELVE), 0.6, whole=True)
-    yield from pytorch(RESNET, 1.2, "save_on_cpu")
+    yield from pytorch(resnet, 1.2, "save_on_cpu")
     yield Check("numerics large", 0.8, numerics.large)
-    yield Check("drift", 1.3, steps.drift, (steps.resident_job(RESNET), 60), ("resnet50-f32 profile",),
-                (steps.resident_job(RESNET),))
+    yield Check("drift", 1.3, steps.drift, (steps.resident_job(resnet), 60), ("resnet50-f32 profile",),
+                (steps.resident_job(resnet),))
 
 
-def small(tools, names, described):
+def small(tools, names, described, memory_bytes):
     """The same with networks that take no time, for trying this out."""
     yield Check("device", 0.1, device)
     yield from numerics_of(tools, "f32", 0.1)

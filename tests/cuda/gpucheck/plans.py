@@ -24,6 +24,7 @@ class Model:
     optimizer: str = "sgd"
     image: bool = True
     repetitions: int = 3
+    unmeasured: int = None  # a batch that does not fit, of which workspaces are listed
 
     @property
     def label(self):
@@ -44,10 +45,12 @@ class Job:
     shares: tuple = ()
     device: str = None  # a description instead of the model's profile
     options: tuple = ()
+    batch: int = None   # instead of the model's
 
     @property
     def name(self):
-        size = "" if not self.budget else f"-{self.budget >> 20}m"
+        size = f"-of-{self.batch}" if self.batch else ""
+        size += "" if not self.budget else f"-{self.budget >> 20}m"
         return "-".join([self.model.label, self.policy, *filter(None, [self.device])]) + size + "".join(self.options)
 
 
@@ -129,7 +132,8 @@ class Planner:
         return made
 
     def make_anew(self, job, commands):
-        common = ["nice", self.tools.planc, "plan", self.graph(job.model, commands), "--batch", job.model.batch, "--json",
+        common = ["nice", self.tools.planc, "plan", self.graph(job.model, commands), "--batch",
+                  job.batch or job.model.batch, "--json",
                   "--policy", job.policy, *job.options]
         if job.device:
             common += ["--device", job.device]

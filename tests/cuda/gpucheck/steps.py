@@ -6,6 +6,7 @@ import sys
 
 from .commands import Failure, Unfit, last_words, tell
 from .plans import Job, read
+from .state import digest
 
 WITHIN, DESCRIBED_WITHIN = 0.03, 0.15  # of the time predicted with a measured profile, and with a description
 OVERHEAD = 0.01                        # of the executor over a bare loop of the same calls
@@ -35,7 +36,7 @@ def profile(context, model):
     name = context.planner.profile(model)
     path = context.state.path(name)
     command = [context.tools.planrun, "profile", graph, "--backend", "cuda", "--name", context.device, "--deterministic",
-               "--batches", model.batches, "--repetitions", model.repetitions, "-o", path]
+               "--batches", model.batches, *unmeasured(model), "--repetitions", model.repetitions, "-o", path]
     processes = 0
     while not os.path.exists(path):
         before, processes = part_of(path), processes + 1
@@ -48,6 +49,10 @@ def profile(context, model):
     context.keep(name, model.graph)
     context.row("profile", True, reserved_bytes=found["device"]["reserved_bytes"], launch_ns=found["device"]["launch_ns"],
                 variants=sum(len(op["variants"]) for op in found["ops"]), processes=processes)
+
+
+def unmeasured(model):
+    return ["--unmeasured", model.unmeasured] if model.unmeasured else []
 
 
 def part_of(path):
@@ -102,31 +107,33 @@ def period(context, path, made, *options):
 
 
 def run_plan(context, job, whole=False):
-    """Verifies a plan and holds its time against the prediction. `whole`: as a CUDA Graph too and, where all is
-    resident, against a bare loop of its calls. Gives what an iteration takes."""
+    """Verifies a plan and holds its time against the prediction. `whole`: without the trace's time stamps, as a CUDA
+    Graph too and, where all is resident, against a bare loop of its calls. Gives what an iteration takes."""
     path, made = context.planner.get(job)
     ran = verify(context, path, made)
-    simulated, measured = eager(context, path, made, job.name)
-    against = simulated["against"]
-    context.row("time within 3 %", context.timed(abs(simulated["period_ns"] / measured - 1) <= WITHIN),
-                off=share(simulated["period_ns"], measured),
-                as_measured=share(against["predicted_as_measured_ns"], measured))
+    simulated, traced = eager(context, path, made, job.name)
+    measured = period(context, path, made) if whole else traced
+    hold_time(context, simulated["period_ns"], measured,
+              as_measured=share(simulated["against"]["predicted_as_measured_ns"], traced))
     line = {"plan": job.name, "resident": f"{job.model.label} resident", "budget_bytes": made["budget_bytes"], "share": made["share"],
             "rounds": made["told"]["rounds"], "peak_bytes": ran["peak_bytes"], "predicted_ms": ms(simulated["period_ns"]),
-            "measured_ms": ms(measured), "off": share(simulated["period_ns"], measured),
+            "measured_ms": ms(measured), "traced_ms": ms(traced), "off": share(simulated["period_ns"], measured),
             "moved_bytes": simulated["d2h_bytes"] + simulated["h2d_bytes"],
             "recompute_ms": ms(simulated["recompute_ns"])}
     if whole:
-        line.update(graph_and_bare(context, path, made, job.policy == "none"))
+        line.update(graph_and_bare(context, path, made, job.policy == "none", measured))
     context.give("step", line)
     context.give("measured_ns", measured)
 
 
-def graph_and_bare(context, path, made, resident):
-    out = {}
-    untraced, replayed = period(context, path, made), period(context, path, made, "--graph")
+def hold_time(context, predicted, measured, **figures):
+    context.row("time within 3 %", context.timed(abs(predicted / measured - 1) <= WITHIN), off=share(predicted, measured), **figures)
+
+
+def graph_and_bare(context, path, made, resident, untraced):
+    out, replayed = {}, period(context, path, made, "--graph")
     captured = json.loads(context.commands.must(context.tools.planc, "simulate", path, "--graph-replay", "--json"))
-    out.update(eager_ms=ms(untraced), graph_ms=ms(replayed), graph_predicted_ms=ms(captured["period_ns"]))
+    out.update(graph_ms=ms(replayed), graph_predicted_ms=ms(captured["period_ns"]))
     context.row("time with --graph within 3 %", context.timed(abs(captured["period_ns"] / replayed - 1) <= WITHIN),
                 off=share(captured["period_ns"], replayed))
     if resident:
@@ -174,6 +181,64 @@ def at_peak_of(context, model, other, policies):
     measured = context.given("measured_ns") / 1e6
     context.row("faster than PyTorch's checkpointing at the same peak", context.timed(measured < theirs["step_ms"]),
                 policy=best.policy, measured_ms=round(measured, 3), pytorch_ms=theirs["step_ms"])
+
+
+def beyond(context, model, batch, other, budget=None):
+    """A batch that does not fit the budget (None: the device), by the fastest plan for it, and by that for the memory
+    another program takes for the batch. No reference has room: two plans that swap and recompute unlike things end with the same bits."""
+    refuse_resident(context, Job(model, "none", budget, batch=batch))
+    theirs = context.state.gives(other, "pytorch")
+    jobs = [Job(model, "best", size, batch=batch) for size in (budget, theirs["peak_bytes"])]
+    for job in jobs:
+        context.planner.ask(job)
+    ends, lines = [], []
+    for job in jobs:
+        path, made = context.planner.get(job)
+        ends.append((algorithms_of(path), train_twice(context, path, made)))
+        measured = period(context, path, made)
+        hold_time(context, made["told"]["iteration_ns"], measured, policy=made["told"]["policy"])
+        lines.append(line_of_beyond(made, measured))
+    alike = ends[0][0] == ends[1][0]
+    context.row("two plans end with the same bits", alike and ends[0][1] == ends[1][1], same_algorithms=alike)
+    context.row("faster than PyTorch's checkpointing at the same peak",
+                context.timed(lines[1]["measured_ms"] < theirs["step_ms"]), measured_ms=lines[1]["measured_ms"],
+                pytorch_ms=theirs["step_ms"])
+    context.give("beyond", {"batch": batch, "plans": lines})
+
+
+def refuse_resident(context, job):
+    try:
+        context.planner.get(job)
+    except Unfit as unfit:
+        context.row("does not fit with everything resident", True, batch=job.batch, told=str(unfit))
+    else:
+        raise Failure(f"batch {job.batch} fits")
+
+
+def train_twice(context, path, made):
+    """The digest of what two iterations leave."""
+    end = path + ".end"
+    told = context.execute(path, "--deterministic", "-n", 2, "--save", end, seconds=seconds_of(made["told"], 4) + 30)
+    reserved = made["shown"]["reserved_bytes"]
+    context.row("trains, memory within the plan", told["taken_bytes"] <= reserved, peak_bytes=told["peak_bytes"],
+                taken_bytes=told["taken_bytes"], reserved_bytes=reserved)
+    found = digest(end)
+    os.remove(end)
+    return found
+
+
+def algorithms_of(path):
+    """By op, in a plan."""
+    with open(path, encoding="utf-8") as file:
+        lines = [json.loads(line) for line in file]
+    names = [line["algorithm"] for line in lines if "algorithm" in line]
+    return {line["n"]: names[line["a"]] for line in lines if line.get("i") == "exec"}
+
+
+def line_of_beyond(made, measured):
+    told = made["told"]
+    return {"policy": told["policy"], "peak_bytes": told["peak_bytes"], "predicted_ms": ms(told["iteration_ns"]),
+            "measured_ms": ms(measured), "off": share(told["iteration_ns"], measured)}
 
 
 def resident_job(model):
