@@ -559,6 +559,18 @@ ops:
                 means = [sum(found) / len(found) for found in ends]
                 self.assertLess(means[first], means[1 - first])
 
+    def test_time_stamps_do_not_count(self):
+        """What they take is found out and left out of launches; a copy that somebody waits for takes it."""
+        stamp_us = 4000
+        run("planc", "plan", graph("lenet-digits"), "--batch", 4, "--device", "h100", "--policy", "vdnn-all", "-o", self.path("x.plan"))
+        emulated("planrun", "exec", self.path("x.plan"), "--backend", "cuda", "-n", 2, "--trace", self.path("run.json"),
+                 EMULATED_CUDA_STAMP_US=stamp_us)
+        events = [event for event in self.read("run.json")["traceEvents"] if event["ph"] == "X"]
+        launches = sorted(event["dur"] for event in events if event["cat"] == "exec")
+        copies = [event["dur"] for event in events if event["cat"] != "exec"]
+        self.assertLess(launches[len(launches) // 4], stamp_us / 2)
+        self.assertGreaterEqual(min(copies), stamp_us)
+
     def test_rounds_run_side_by_side(self):
         """They come to what they come to one after the other, replayed or not, alone and beside another job."""
         data = os.path.join(ROOT, "tests/data/digits/digits.csv.gz")

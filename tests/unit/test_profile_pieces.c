@@ -274,48 +274,91 @@ START_TEST(ends_of_processes_are_pieces) {
 }
 END_TEST
 
+/* A profile of ops that were measured at `measured`, and of which workspaces are added at that and at `beyond`, if that
+ * is more, and at the sizes of their rounds, which become *out_sizes. */
+static planc_profile *profile_with_workspaces(const planrt_backend *backend, const planc_graph *graph, int64_t measured,
+                                              int64_t beyond, rt_batches *out_sizes) {
+  cJSON *pieces = cJSON_CreateArray(), *tree;
+  add_ops(pieces, graph, 0, measured);
+  add_links(pieces);
+  rt_profile_head head = {.name = "host", .machine = "a machine", .memory_bytes = INT64_C(1) << 34};
+  ok(rt_profile_compose(&head, graph, pieces, &tree));
+  rt_device *device;
+  rt_device_options nothing = {0};
+  ok(rt_round_sizes(beyond > measured ? 2 : 1, (int64_t[]){measured, beyond}, out_sizes));
+  out_sizes->everywhere = measured;
+  ok(backend->open(&nothing, &device));
+  rt_list_options how = {.backend = backend, .device = device, .graph = graph};
+  ok(rt_profile_add_workspaces(tree, &how, out_sizes));
+  backend->close(device);
+  planc_profile *profile = parse(tree);
+  cJSON_Delete(tree);
+  cJSON_Delete(pieces);
+  return profile;
+}
+
+/* The profile has the backend's workspaces at a batch. */
+static void hold_workspaces(const planc_profile *profile, const planc_graph *graph, int64_t batch) {
+  planc_costs *costs;
+  rt_op_times listed = {0};
+  int32_t compared = 0;
+  ok(planc_costs_make(profile, graph, 1, &batch, &costs));
+  passes_list(graph, batch, &listed);
+  for (int32_t o = 0; o < graph->n_ops; o++) {
+    int32_t count;
+    const planc_variant *variants = planc_costs_variants(costs, o, 0, &count);
+    for (int32_t v = 0; v < count; v++)
+      for (int64_t i = 0; i < listed.len; i++) {
+        const char *algorithm = variants[v].algorithm;
+        if (listed.data[i].op != o || strcmp(listed.data[i].variant.algorithm, algorithm) != 0) continue;
+        ck_assert_int_eq(variants[v].workspace_bytes, listed.data[i].variant.workspace_bytes);
+        ck_assert(planc_profile_lists_workspace(profile, graph->ops[o].name, algorithm, batch));
+        compared++;
+      }
+  }
+  ck_assert_int_ge(compared, graph->n_ops);
+  VEC_FREE(&listed);
+  planc_costs_free(costs);
+}
+
 /* With one point the line gives many workspaces wrongly; afterwards every batch has the backend's. */
 START_TEST(workspaces_are_exact_at_every_batch) {
   enum { MOST = 24 };
   planc_graph *graph = passes_graph();
-  cJSON *pieces = cJSON_CreateArray(), *tree;
-  add_ops(pieces, graph, 0, MOST);
-  add_links(pieces);
-  rt_profile_head head = {.name = "host", .machine = "a machine", .memory_bytes = INT64_C(1) << 34};
-  ok(rt_profile_compose(&head, graph, pieces, &tree));
-  rt_batches batches;
-  rt_device *device;
-  rt_device_options nothing = {0};
-  ok(rt_round_sizes(1, (int64_t[]){MOST}, &batches));
-  ok(rt_host_backend.open(&nothing, &device));
-  rt_list_options how = {.backend = &rt_host_backend, .device = device, .graph = graph};
-  ok(rt_profile_add_workspaces(tree, &how, &batches));
-  rt_host_backend.close(device);
-  free(batches.sizes);
-  planc_profile *profile = parse(tree);
-  for (int64_t batch = 1; batch <= MOST; batch++) {
-    planc_costs *costs;
-    rt_op_times listed = {0};
-    ok(planc_costs_make(profile, graph, 1, &batch, &costs));
-    passes_list(graph, batch, &listed);
-    int32_t compared = 0;
-    for (int32_t o = 0; o < graph->n_ops; o++) {
-      int32_t count;
-      const planc_variant *variants = planc_costs_variants(costs, o, 0, &count);
-      for (int32_t v = 0; v < count; v++)
-        for (int64_t i = 0; i < listed.len; i++) {
-          if (listed.data[i].op != o || strcmp(listed.data[i].variant.algorithm, variants[v].algorithm) != 0) continue;
-          ck_assert_int_eq(variants[v].workspace_bytes, listed.data[i].variant.workspace_bytes);
-          compared++;
-        }
-    }
-    ck_assert_int_ge(compared, graph->n_ops);
-    VEC_FREE(&listed);
-    planc_costs_free(costs);
-  }
+  rt_batches sizes;
+  planc_profile *profile = profile_with_workspaces(&rt_host_backend, graph, MOST, 0, &sizes);
+  for (int64_t batch = 1; batch <= MOST; batch++) hold_workspaces(profile, graph, batch);
+  free(sizes.sizes);
   planc_profile_free(profile);
-  cJSON_Delete(tree);
-  cJSON_Delete(pieces);
+  planc_graph_free(graph);
+}
+END_TEST
+
+/* Off every line at one batch. */
+enum { ODD = 3 };
+static planc_status add_at_odd(rt_device *device, const rt_call *call, int64_t *out_bytes) {
+  PLANC_TRY(rt_host_backend.workspace(device, call, out_bytes));
+  if (call->batch == ODD) *out_bytes += 64;
+  return NULL;
+}
+
+/* A batch that was not measured and the sizes of its rounds have the backend's as well, also where the line is right
+ * there and wrong elsewhere; of those between nothing is claimed then. */
+START_TEST(workspaces_of_a_batch_that_does_not_fit) {
+  enum { MEASURED = 8, BEYOND = 40, BETWEEN = 33 };
+  planc_graph *graph = passes_graph();
+  planrt_backend backend = rt_host_backend;
+  backend.workspace = add_at_odd;
+  rt_batches sizes;
+  planc_profile *profile = profile_with_workspaces(&backend, graph, MEASURED, BEYOND, &sizes);
+  ck_assert_int_eq(sizes.sizes[sizes.n - 1], BEYOND);
+  for (int32_t i = 0; i < sizes.n; i++)
+    if (sizes.sizes[i] != ODD) hold_workspaces(profile, graph, sizes.sizes[i]);
+  for (int64_t batch = 1; batch <= MEASURED; batch++)
+    if (batch != ODD) hold_workspaces(profile, graph, batch);
+  ck_assert(!planc_profile_lists_workspace(profile, "c", "dnnl-direct", BETWEEN));
+  free(sizes.sizes);
+  planc_profile_free(profile);
   planc_graph_free(graph);
 }
 END_TEST
@@ -456,6 +499,7 @@ int main(void) {
   tcase_add_test(c, loads_stand_once);
   tcase_add_loop_test(c, profiles_hold_what_was_measured, 0, 2);
   tcase_add_test(c, workspaces_are_exact_at_every_batch);
+  tcase_add_test(c, workspaces_of_a_batch_that_does_not_fit);
   tcase_add_test(c, workspaces_that_are_stopped_are_not_known);
   tcase_add_loop_test(c, answers_that_measurements_contradict, 0, 3);
   tcase_add_test(c, rounds_have_these_sizes);

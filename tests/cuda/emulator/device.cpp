@@ -27,6 +27,7 @@ struct State {
     if (driver != nullptr) settings.driver = strcmp(driver, "none") == 0 ? 0 : atoi(driver);
     settings.seed = static_cast<uint64_t>(number("EMULATED_CUDA_SEED", 1));
     settings.by_priority = number("EMULATED_CUDA_PRIORITY", 0) != 0;
+    settings.stamp_us = number("EMULATED_CUDA_STAMP_US", 0);
     settings.arch = static_cast<int>(number("EMULATED_CUDA_ARCH", 90));
     settings.memory = static_cast<size_t>(number("EMULATED_CUDA_MEMORY", int64_t{16} << 30));
     settings.others = static_cast<size_t>(number("EMULATED_CUDA_OTHERS", 0));

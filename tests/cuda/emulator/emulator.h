@@ -11,6 +11,7 @@
  * Environment, read at the first call:
  *   EMULATED_CUDA_SEED=N      the order
  *   EMULATED_CUDA_PRIORITY=1  of streams with work to go on with, those of the highest priority do
+ *   EMULATED_CUDA_STAMP_US=N  an event with time takes its stream N microseconds, and has the time behind them
  *   EMULATED_CUDA_DEVICES=0   no device
  *   EMULATED_CUDA_DRIVER=V    what cudaDriverGetVersion gives: `none` is no driver, and one older than the headers
  *                             refuses

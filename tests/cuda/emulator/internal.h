@@ -27,6 +27,7 @@ struct Settings {
   int64_t fail_at = 0;
   bool protect = false, strict = false;
   bool by_priority = false;
+  int64_t stamp_us = 0;            // that a time stamp takes
   int64_t engine_that_fails = -1;  // of cuDNN
   std::string fault;               // kind of the kernel that goes wrong
   std::string fault_in;            // how its name begins

@@ -1,6 +1,8 @@
 /* Streams, events, and what is enqueued: copies, fills, host functions, kernels. */
 #include <algorithm>
+#include <chrono>
 #include <cstring>
+#include <thread>
 
 #include "internal.h"
 
@@ -203,6 +205,11 @@ cudaError_t cudaEventRecordWithFlags(cudaEvent_t handle, cudaStream_t to, unsign
                                                      : capture_record(*stream, *event));
   if (flags != cudaEventRecordDefault) return call.end(cudaErrorInvalidValue);
   Entry entry;
+  if (event->timing && settings().stamp_us > 0)
+    entry.task.work = std::make_shared<Work>(
+        Work{"time stamp",
+             {[] { std::this_thread::sleep_for(std::chrono::microseconds(settings().stamp_us)); }},
+             Kind::copy});
   event->record = entry.task.done;
   event->capture = nullptr;
   event->nodes.clear();
