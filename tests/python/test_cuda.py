@@ -779,16 +779,16 @@ ops:
 
     def test_workspaces_of_every_batch(self):
         """Of batches that nobody measured as well, and of rounds of any of several."""
-        emulated("planrun", "profile", graph("lenet-digits"), "--backend", "cuda", "--batches", "24,64", "-r", 1, "-o",
-                 self.path("p.json"))
+        emulated("planrun", "profile", graph("lenet-digits"), "--backend", "cuda", "--batches", "24,64", "--unmeasured", 300, "-r", 1,
+                 "-o", self.path("p.json"))
         for op in self.read("p.json")["ops"]:
             for variant in op["variants"]:  # what is asked about everywhere is known everywhere
                 self.assertFalse("sampled" in variant and not variant["algorithm"].startswith("cudnn-"))
-        for batch, rounds in ((24, 12), (23, 23), (40, 40), (80, 40)):
+        for batch, rounds in ((24, 12), (23, 23), (40, 40), (80, 40), (300, 300), (300, 150)):
             told = run("planc", "plan", graph("lenet-digits"), "--profile", self.path("p.json"), "--batch", batch, "--budget",
                        "4G", "--sub-batch", rounds, "-o", self.path("x.plan")).stderr
             emulated("planrun", "exec", self.path("x.plan"), "--backend", "cuda")
-            self.assertNotIn("lists no workspaces for rounds of", told if rounds == 12 else "")
+            self.assertNotIn("lists no workspaces for rounds of", told if rounds in (12, 150, 300) else "")
         told = run("planc", "plan", graph("lenet-digits"), "--profile", self.path("p.json"), "--batch", 80, "--budget", "4G",
                    "--sub-batch", 80, "-o", self.path("x.plan")).stderr
         self.assertIn("note: the profile lists no workspaces for rounds of 80: they are taken from others", told)
