@@ -34,6 +34,7 @@ typedef struct rt_device_options {
   bool concurrent;           /* streams of their own; else one stream, work done in the order it is enqueued */
   bool synthetic;            /* `prepare` gives stand-ins for all ops */
   bool deterministic;        /* only algorithms that give the same bits every time */
+  bool timed;                /* launches will be given spans: `open` finds out what time stamps add to them, if any */
   const char *properties;    /* a device described by this text, which `open` alone reads, stands in for one that is not
                                 there: `variants` and `workspace` work; NULL: the machine's own */
   int64_t link_bytes_per_s;  /* paces copies between host and device, each direction; 0 = as fast as they go */

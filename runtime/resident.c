@@ -81,7 +81,8 @@ static planc_status build(rt_resident *resident, const rt_resident_options *opti
                               .n_events = 1,
                               .concurrent = options->streams > 1,
                               .synthetic = options->synthetic,
-                              .deterministic = options->deterministic};
+                              .deterministic = options->deterministic,
+                              .timed = options->timed};
   PLANC_TRY(resident->backend->open(&device, &resident->device));
   char *arena = resident->backend->arena(resident->device);
   resident->workspaces = arena + of.workspace;

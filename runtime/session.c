@@ -87,6 +87,7 @@ static planc_status take_device(planrt_session *session) {
                               .concurrent = session->options.concurrent,
                               .synthetic = session->options.synthetic,
                               .deterministic = session->options.deterministic,
+                              .timed = session->options.timeline > 0,
                               .link_bytes_per_s = session->options.link_bytes_per_s,
                               .jitter = session->options.jitter};
   PLANC_TRY(count_streams(session, &device));

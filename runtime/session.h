@@ -238,6 +238,7 @@ typedef struct rt_resident_options {
   int32_t first_job;        /* its jobs are the session's from this one on */
   const rt_choice *choices; /* by instance */
   bool synthetic, deterministic;
+  bool timed;              /* launches will be given spans */
   int32_t streams;         /* for rt_resident_together; 0: none */
   int64_t workspace_bytes; /* room for at least so large a workspace, which `instead` may choose */
   /* Gives another choice for an instance whose own cannot be run on this device, which says that it needs a workspace

@@ -238,6 +238,7 @@ static planc_status prepare_pass(op_bench *b, int32_t pass, rt_resident **out) {
                              .trace = trace,
                              .choices = b->choices,
                              .deterministic = options->deterministic,
+                             .timed = true,
                              .workspace_bytes = b->workspace_bytes,
                              .instead = run_instead,
                              .preparing = before_preparing,

@@ -54,6 +54,7 @@ static planc_status set_up(bench *b, const rt_op_times *chosen) {
                              .trace = trace,
                              .choices = choices,
                              .deterministic = b->options->deterministic,
+                             .timed = true,
                              .streams = 2};
   PLANC_TRY(rt_resident_new(&how, &b->resident));
   return rt_iterations_load(&b->iterations, b->resident);

@@ -183,26 +183,31 @@ def at_peak_of(context, model, other, policies):
                 policy=best.policy, measured_ms=round(measured, 3), pytorch_ms=theirs["step_ms"])
 
 
-def beyond(context, model, batch, other, budget=None):
-    """A batch that does not fit the budget (None: the device), by the fastest plan for it, and by that for the memory
-    another program takes for the batch. No reference has room: two plans that swap and recompute unlike things end with the same bits."""
-    refuse_resident(context, Job(model, "none", budget, batch=batch))
-    theirs = context.state.gives(other, "pytorch")
-    jobs = [Job(model, "best", size, batch=batch) for size in (budget, theirs["peak_bytes"])]
+def beyond(context, model, batch, other=None, shares=()):
+    """A batch that does not fit the device, or these shares of what it takes: by the fastest plan for that, and by the
+    fastest for the memory that another program takes for the batch, or else by one that swaps. No reference has room:
+    each plan ends with the same bits twice, and the two, which move and recompute unlike things, with the same where they
+    have the same algorithms."""
+    refuse_resident(context, Job(model, "none", shares=shares, batch=batch))
+    theirs = other and context.state.gives(other, "pytorch")
+    jobs = [Job(model, "best", shares=shares, batch=batch),
+            Job(model, "best", theirs["peak_bytes"], batch=batch) if theirs else Job(model, "window", shares=shares, batch=batch)]
     for job in jobs:
         context.planner.ask(job)
     ends, lines = [], []
     for job in jobs:
         path, made = context.planner.get(job)
         ends.append((algorithms_of(path), train_twice(context, path, made)))
+        context.row("the same bits again", train_twice(context, path, made) == ends[-1][1])
         measured = period(context, path, made)
         hold_time(context, made["told"]["iteration_ns"], measured, policy=made["told"]["policy"])
         lines.append(line_of_beyond(made, measured))
     alike = ends[0][0] == ends[1][0]
-    context.row("two plans end with the same bits", alike and ends[0][1] == ends[1][1], same_algorithms=alike)
-    context.row("faster than PyTorch's checkpointing at the same peak",
-                context.timed(lines[1]["measured_ms"] < theirs["step_ms"]), measured_ms=lines[1]["measured_ms"],
-                pytorch_ms=theirs["step_ms"])
+    context.row("two plans end with the same bits", ends[0][1] == ends[1][1] if alike else None, same_algorithms=alike)
+    if theirs:
+        context.row("faster than PyTorch's checkpointing at the same peak",
+                    context.timed(lines[1]["measured_ms"] < theirs["step_ms"]), measured_ms=lines[1]["measured_ms"],
+                    pytorch_ms=theirs["step_ms"])
     context.give("beyond", {"batch": batch, "plans": lines})
 
 
@@ -216,7 +221,7 @@ def refuse_resident(context, job):
 
 
 def train_twice(context, path, made):
-    """The digest of what two iterations leave."""
+    """Two iterations, and the digest of what they leave."""
     end = path + ".end"
     told = context.execute(path, "--deterministic", "-n", 2, "--save", end, seconds=seconds_of(made["told"], 4) + 30)
     reserved = made["shown"]["reserved_bytes"]
