@@ -79,6 +79,7 @@ static planc_status make(const planc_mix_evaluator *evaluator, const planc_mix_s
 static planc_status choose(waterwave *w, bool halves, planc_candidate *out);
 static planc_status find_best(waterwave *w, bool halves);
 static planc_status try_ways(waterwave *w, bool halves);
+static bool is_ahead(const waterwave *w);
 static planc_status compare_barriers(waterwave *w, bool halves);
 static planc_status start(waterwave *w);
 static void free_all(waterwave *w);
@@ -123,10 +124,16 @@ static planc_status find_best(waterwave *w, bool halves) {
   return w->barriers ? NULL : compare_barriers(w, halves);
 }
 
+/* Variants of what is slower than what was found without barriers are not tried. */
 static planc_status try_ways(waterwave *w, bool halves) {
   if (halves) return try_halves(w);
   PLANC_TRY(try_sizes(w));
-  return w->best.candidate.trace ? try_variants(w) : NULL;
+  return is_ahead(w) ? try_variants(w) : NULL;
+}
+
+/* Whether what has been found is the fastest, beside what was found without barriers as well. */
+static bool is_ahead(const waterwave *w) {
+  return w->best.candidate.trace && (!w->without.candidate.trace || w->best.ns < w->without.ns);
 }
 
 /* Takes the paper's barriers where they are faster, as Algorithm 1 then pairs groups otherwise. */
@@ -135,7 +142,7 @@ static planc_status compare_barriers(waterwave *w, bool halves) {
   w->best = (way_found){0};
   w->barriers = true;
   planc_status status = try_ways(w, halves);
-  bool faster = w->best.candidate.trace && (!w->without.candidate.trace || w->best.ns < w->without.ns);
+  bool faster = is_ahead(w);
   planc_candidate_free(faster ? &w->without.candidate : &w->best.candidate);
   if (!faster) w->best = w->without;
   w->without = (way_found){0};
