@@ -120,13 +120,16 @@ __device__ inline Part shuffled(const Part &part, int distance, bool down) {
   return out;
 }
 
-/* Merges the parts of a group of threads, a warp or a block; all of them get the same result. To be called by whole
- * groups. */
-template <int GROUP, typename Part>
-__device__ inline Part merged(Part part) {
-  static_assert(GROUP == WARP || GROUP == BLOCK, "a warp or a block");
+/* Of a warp. */
+template <typename Part>
+__device__ inline Part merged_lanes(Part part) {
   for (int distance = WARP / 2; distance > 0; distance /= 2) part.merge(shuffled(part, distance, true));
-  if (GROUP == WARP) return shuffled(part, 0, false);
+  return shuffled(part, 0, false);
+}
+
+/* Of a block. */
+template <typename Part>
+__device__ inline Part merged_warps(Part part) {
   constexpr int WARPS = BLOCK / WARP;
   RT_SHARED(Part, of_warp, WARPS);
   __syncthreads(); /* the last result has been read */
@@ -135,6 +138,20 @@ __device__ inline Part merged(Part part) {
   part = of_warp[0];
   for (int w = 1; w < WARPS; w++) part.merge(of_warp[w]);
   return part;
+}
+
+/* Merges the parts of a group of threads, one, a warp or a block; all of them get the same result. To be called by
+ * whole groups. */
+template <int GROUP, typename Part>
+__device__ inline Part merged(const Part &part) {
+  static_assert(GROUP == 1 || GROUP == WARP || GROUP == BLOCK, "a thread, a warp or a block");
+  if constexpr (GROUP == 1) {
+    return part;
+  } else if constexpr (GROUP == WARP) {
+    return merged_lanes(part);
+  } else {
+    return merged_warps(merged_lanes(part));
+  }
 }
 
 /* --- Widths ------------------------------------------------------------------------------------------------------- */

@@ -1,6 +1,7 @@
-/* Ops on rows of neighbouring elements: a warp takes a row, or a block a long one. A row op is a struct with
- *   template <int GROUP, int W> void row(int64_t r, int thread)
- * to be called by a whole group for row r, thread being the caller's place in the group. */
+/* Ops on rows of neighbouring elements: a warp takes a row, a thread a short one, a block a long one. Which of them
+ * follows from the row's width alone, so that equal rows give equal bits however many there are. A row op is a struct
+ * with template <int GROUP, int W> void row(int64_t r, int thread) to be called by a whole group for row r, thread
+ * being the caller's place in the group. */
 #ifndef RT_CUDA_ROWS_CUH
 #define RT_CUDA_ROWS_CUH
 
@@ -8,6 +9,7 @@
 
 namespace planrt {
 
+constexpr int64_t THREAD_WIDTH = 32; /* the longest row for a thread: of a warp most lanes would have nothing to do */
 constexpr int64_t WARP_WIDTH = 2048; /* the longest row for a warp */
 
 template <int GROUP, int W, typename Op>
@@ -23,9 +25,11 @@ cudaError_t for_rows(cudaStream_t stream, int64_t rows, int64_t width, const Op 
   if (rows <= 0 || width <= 0) return cudaSuccess;
   return with_width(width, [&](auto constant) {
     constexpr int W = decltype(constant)::value;
-    bool by_warp = width <= WARP_WIDTH;
-    auto kernel = by_warp ? &rows_kernel<WARP, W, Op> : &rows_kernel<BLOCK, W, Op>;
-    return RT_LAUNCH(kernel, blocks_for(rows, by_warp ? BLOCK / WARP : 1), BLOCK, 0, stream, op, rows);
+    int group = width <= THREAD_WIDTH ? 1 : width <= WARP_WIDTH ? WARP : BLOCK;
+    auto kernel = group == 1      ? &rows_kernel<1, W, Op>
+                  : group == WARP ? &rows_kernel<WARP, W, Op>
+                                  : &rows_kernel<BLOCK, W, Op>;
+    return RT_LAUNCH(kernel, blocks_for(rows, BLOCK / group), BLOCK, 0, stream, op, rows);
   });
 }
 
