@@ -46,7 +46,8 @@ static planc_status time_alike(rt_device *device, rt_cuda_step *step, int64_t *o
 static planc_status nanoseconds(cudaEvent_t from, cudaEvent_t to, int64_t *out);
 
 /* Between two time stamps a kernel begins only when the device has come to rest, and a stamp is taken when it rests
- * again; among others a kernel begins while the one before it ends. */
+ * again; among others a kernel begins while the one before it ends. Of kernels that fill the device for long this is
+ * less than of the short ones here, by a microsecond on an H100. */
 planc_status rt_completions_measure(rt_device *device) {
   enum { TRIALS = 5 };
   int64_t trials[TRIALS];

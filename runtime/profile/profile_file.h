@@ -58,7 +58,7 @@ planc_status rt_profile_compose(const rt_profile_head *head, const planc_graph *
 typedef struct rt_batches {
   int32_t n;
   int64_t *sizes;
-  int64_t everywhere;                                     /* at all batches up to this one, whatever `sizes` are */
+  int64_t everywhere;                                     /* at all up to this one, unless it is in the thousands */
   bool slow;                                              /* also about what takes the backend long */
   void (*progress)(void *user, int32_t done, int32_t of); /* or NULL */
   void *user;
@@ -68,11 +68,11 @@ typedef struct rt_batches {
  * after a failure as well. */
 planc_status rt_round_sizes(int32_t n, const int64_t *batches, rt_batches *out);
 
-/* Adds to a profile the exact workspaces where planc would not find them between the points: at these batches, and at
- * all others up to `everywhere`, as long as that is no more than some thousands, of what does not take the backend
- * long. A variant that is then not known at every batch is marked as sampled; so is one of which the device that is
- * asked says otherwise than the profile at a batch of its points: of it, these alone are added. Stopped (`options`) it
- * adds some. */
+/* Adds to a profile the exact workspaces where planc would not find them between the points, or beyond the last: at
+ * these batches, and at all others up to `everywhere`, as long as that is no more than some thousands, of what does not
+ * take the backend long. A variant that is then not known at every batch is marked as sampled; so is one of which the
+ * device that is asked says otherwise than the profile at a batch of its points: of it, these alone are added. Stopped
+ * (`options`) it adds some. */
 planc_status rt_profile_add_workspaces(cJSON *root, const rt_list_options *options, const rt_batches *batches);
 
 /* The profile of a device that is not there: its description, a JSON tree that the profile takes over, with ops from

@@ -94,7 +94,7 @@ static planc_status ask(const workspaces *w, int64_t batch, bool slow);
 static planc_status compare(const workspaces *w, const planc_costs *costs, bool slow, int64_t *exact);
 static asking *find(const workspaces *w, int32_t op, const char *algorithm);
 
-/* At these batches and, up to one, at those between. */
+/* At these batches and, up to `everywhere`, at those between. */
 static planc_status ask_all(const workspaces *w, const rt_batches *batches) {
   enum { MOST = 4096 };
   int64_t before = 0;
@@ -153,6 +153,7 @@ static void add_exact(cJSON *variant, const workspace_answer *given) {
 }
 
 static bool is_contradicted(const asking *of);
+static bool is_told(const asking *of, const workspace_answer *given, bool sampled);
 static bool is_beyond(const asking *of, const workspace_answer *given);
 static void add_points(cJSON *variant);
 
@@ -170,8 +171,12 @@ static void write_answers(const asking *of) {
   bool sampled = of->skipped && off;
   if (sampled) pl_json_add_bool(of->variant, "sampled", true);
   for (int64_t i = 0; i < of->answers.len; i++)
-    if (off && (sampled || of->answers.data[i].off || is_beyond(of, &of->answers.data[i])))
-      add_exact(of->variant, &of->answers.data[i]);
+    if (is_told(of, &of->answers.data[i], sampled)) add_exact(of->variant, &of->answers.data[i]);
+}
+
+/* An op without a workspace has none to be told. */
+static bool is_told(const asking *of, const workspace_answer *given, bool sampled) {
+  return sampled || given->off || (given->bytes != 0 && is_beyond(of, given));
 }
 
 static bool is_beyond(const asking *of, const workspace_answer *given) {

@@ -99,7 +99,7 @@ static void note_unlisted(const int64_list *sizes) {
   if (sizes->len > 0)
     cli_note(
         "the profile lists no workspaces for rounds of %s%s: they are taken from others, and planrun refuses a "
-        "plan with too little (planrun profile --unmeasured lists them)",
+        "plan with too little (planrun profile lists them of batches that --batches or --unmeasured names)",
         text, sizes->len > MOST ? ", ..." : "");
 }
 

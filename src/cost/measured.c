@@ -164,6 +164,7 @@ static planc_variant interpolate(const pl_measured_variant *variant, int64_t bat
 static const pl_point *segment_end(const pl_measured_variant *variant, int64_t batch);
 static int64_t line_at(int64_t x0, int64_t y0, int64_t x1, int64_t y1, int64_t x);
 static const pl_measured_workspace *find_workspace(const pl_measured_variant *variant, int64_t batch);
+static bool knows_samples_only(const pl_measured_variant *variant, int64_t batch);
 static bool has_point(const pl_measured_variant *variant, int64_t batch);
 static int64_t workspace_above(const pl_measured_variant *variant, int64_t batch);
 
@@ -172,7 +173,7 @@ planc_variant pl_measured_at(const pl_measured_variant *variant, int64_t batch, 
   const pl_measured_workspace *exact = find_workspace(variant, batch);
   if (exact) {
     out.workspace_bytes = exact->bytes;
-  } else if (variant->sampled && !has_point(variant, batch)) {
+  } else if (knows_samples_only(variant, batch) && !has_point(variant, batch)) {
     int64_t above = workspace_above(variant, batch);
     if (above > out.workspace_bytes) out.workspace_bytes = above;
   }
@@ -180,9 +181,13 @@ planc_variant pl_measured_at(const pl_measured_variant *variant, int64_t batch, 
 }
 
 bool pl_measured_is_listed(const pl_measured_variant *variant, int64_t batch) {
-  if (find_workspace(variant, batch) || has_point(variant, batch)) return true;
-  if (variant->sampled) return false;
-  return variant->n_workspaces == 0 || batch < variant->points[variant->n_points - 1].batch;
+  return find_workspace(variant, batch) || has_point(variant, batch) || !knows_samples_only(variant, batch);
+}
+
+/* Whether the line through the points does not tell the workspaces that are not listed: where some are, nobody was
+ * asked about others beyond the last point. */
+static bool knows_samples_only(const pl_measured_variant *variant, int64_t batch) {
+  return variant->sampled || (variant->n_workspaces > 0 && batch > variant->points[variant->n_points - 1].batch);
 }
 
 static planc_variant interpolate(const pl_measured_variant *variant, int64_t batch, bool scales, int64_t kernel_ns) {

@@ -486,8 +486,8 @@ START_TEST(line_is_monotone_and_never_negative) {
 }
 END_TEST
 
-/* Where workspaces are sampled, what is not known is no less than the next larger that is; where they are not, it is on
- * the line. */
+/* Where workspaces are sampled, or beyond the last point, what is not known is no less than the next larger that is;
+ * elsewhere it is on the line. */
 START_TEST(sampled_workspaces_round_up) {
   static const pl_point points[] = {{20, 10, 200, 1, 0, 0}, {40, 20, 400, 1, 0, 0}};
   static const pl_measured_workspace listed[] = {{10, 150}, {15, -1}, {30, 500}, {50, 10}};
@@ -506,8 +506,15 @@ START_TEST(sampled_workspaces_round_up) {
     ck_assert_int_eq(pl_measured_at(&variant, cases[i].batch, true, 0).workspace_bytes, cases[i].rounded);
     ck_assert_int_eq(pl_measured_is_listed(&variant, cases[i].batch), cases[i].known);
   }
-  variant.n_workspaces = 0;
+  const pl_measured_workspace beyond = {60, 900};
+  variant.n_workspaces = 1;
+  variant.workspaces = &beyond;
   variant.sampled = false;
+  ck_assert_int_eq(pl_measured_at(&variant, 30, true, 0).workspace_bytes, 300);
+  ck_assert_int_eq(pl_measured_at(&variant, 41, true, 0).workspace_bytes, 900);
+  ck_assert_int_eq(pl_measured_at(&variant, 61, true, 0).workspace_bytes, 610);
+  ck_assert(!pl_measured_is_listed(&variant, 41) && pl_measured_is_listed(&variant, 60));
+  variant.n_workspaces = 0;
   ck_assert(pl_measured_is_listed(&variant, 1000));
 }
 END_TEST

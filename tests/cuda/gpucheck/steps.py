@@ -197,8 +197,8 @@ def beyond(context, model, batch, other=None, shares=()):
     ends, lines = [], []
     for job in jobs:
         path, made = context.planner.get(job)
-        ends.append((algorithms_of(path), train_twice(context, path, made)))
-        context.row("the same bits again", train_twice(context, path, made) == ends[-1][1])
+        ends.append((algorithms_of(path), train(context, path, made)))
+        context.row("the same bits again", train(context, path, made) == ends[-1][1])
         measured = period(context, path, made)
         hold_time(context, made["told"]["iteration_ns"], measured, policy=made["told"]["policy"])
         lines.append(line_of_beyond(made, measured))
@@ -220,8 +220,8 @@ def refuse_resident(context, job):
         raise Failure(f"batch {job.batch} fits")
 
 
-def train_twice(context, path, made):
-    """Two iterations, and the digest of what they leave."""
+def train(context, path, made):
+    """Two iterations; the digest of what they leave."""
     end = path + ".end"
     told = context.execute(path, "--deterministic", "-n", 2, "--save", end, seconds=seconds_of(made["told"], 4) + 30)
     reserved = made["shown"]["reserved_bytes"]

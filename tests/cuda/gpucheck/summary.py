@@ -23,7 +23,9 @@ def write(path, head, state, checks, left):
 def lines_of(state, checks, left):
     """The page's lines. `left`: how many checks are not through."""
     passed, failed = count(state, checks)
+    again = sum(row["ok"] is False for check in checks if is_tried_again(state, check) for row in state.rows(check.name))
     yield (f"{passed} rows passed, {failed} failed. " +
+           (f"{again} more failed in checks that are tried again. " if again else "") +
            (f"{left} of {len(checks)} checks are not through." if left else f"All {len(checks)} checks are through."))
     yield ""
     yield clocks.tell(sorted(state.path("logs", name) for name in os.listdir(state.path("logs")) if name.startswith("clocks-")))
@@ -34,6 +36,10 @@ def lines_of(state, checks, left):
     yield from beyond(state, checks)
     yield from beside(state, checks)
     yield from words(state, checks)
+
+
+def is_tried_again(state, check):
+    return not state.outcome(check.name) and not state.is_cut_off(check.name)
 
 
 def count(state, checks):

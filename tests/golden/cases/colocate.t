@@ -440,7 +440,7 @@ Workspaces that are a guess are told for each job by its own profile, and what p
   $ for n in 8 4; do planc predict graphs/vgg16.yaml --device k40m --batch $n -o $n.json >/dev/null 2>&1; sed -i 's/"predicted":true/&,"sampled":true/' $n.json; done
   $ mix() { planc colocate graphs/vgg16.yaml:8:1 graphs/vgg16.yaml:$1:1 --profile 8.json --profile 4.json -o mix.plan 2>&1 >/dev/null | grep 'rounds\|other'; }
   > mix 4; echo; mix 7; echo; sed -i 's/"launch_ns":[0-9]*/"launch_ns":77/' 4.json; mix 4
-  planc: note: the profile lists no workspaces for rounds of 7: they are taken from others, and planrun refuses a plan with too little (planrun profile --unmeasured lists them)
+  planc: note: the profile lists no workspaces for rounds of 7: they are taken from others, and planrun refuses a plan with too little (planrun profile lists them of batches that --batches or --unmeasured names)
   planc: note: the profile of job 1 has other figures of the device (launch, links): those of job 0 count for all
 
 A host budget is one of all jobs, too.

@@ -125,4 +125,4 @@ Where a profile was asked for workspaces at some batches only, a plan at others 
   $ planc plan graphs/vgg16.yaml --profile some.json --batch 8 --policy none -o x.plan 2>&1 >/dev/null | grep rounds
   [1]
   $ planc plan graphs/vgg16.yaml --profile some.json --batch 7 --policy none -o x.plan 2>&1 >/dev/null | grep rounds
-  planc: note: the profile lists no workspaces for rounds of 7: they are taken from others, and planrun refuses a plan with too little (planrun profile --unmeasured lists them)
+  planc: note: the profile lists no workspaces for rounds of 7: they are taken from others, and planrun refuses a plan with too little (planrun profile lists them of batches that --batches or --unmeasured names)
