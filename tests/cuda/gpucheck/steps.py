@@ -202,8 +202,9 @@ def beyond(context, model, batch, other=None, shares=()):
         measured = period(context, path, made)
         hold_time(context, made["told"]["iteration_ns"], measured, policy=made["told"]["policy"])
         lines.append(line_of_beyond(made, measured))
-    alike = ends[0][0] == ends[1][0]
-    context.row("two plans end with the same bits", ends[0][1] == ends[1][1] if alike else None, same_algorithms=alike)
+    if context.times:  # else the fastest plans and their algorithms are any
+        alike = ends[0][0] == ends[1][0]
+        context.row("two plans end with the same bits", ends[0][1] == ends[1][1] if alike else None, same_algorithms=alike)
     if theirs:
         context.row("faster than PyTorch's checkpointing at the same peak",
                     context.timed(lines[1]["measured_ms"] < theirs["step_ms"]), measured_ms=lines[1]["measured_ms"],
