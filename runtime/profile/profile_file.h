@@ -64,8 +64,7 @@ typedef struct rt_batches {
   void *user;
 } rt_batches;
 /* The sizes of rounds into which each of n batches is cut, evenly or with a shorter last one; `everywhere` is the
- * largest. `sizes` is to be freed
- * after a failure as well. */
+ * largest. `sizes` is to be freed after a failure as well. */
 planc_status rt_round_sizes(int32_t n, const int64_t *batches, rt_batches *out);
 
 /* Adds to a profile the exact workspaces where planc would not find them between the points, or beyond the last: at
