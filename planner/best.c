@@ -25,26 +25,13 @@
 
 enum { WORTH = 1000, MAX_INSTANCES = 20000 };
 
-static int64_t worth_of(int64_t ns) {
-  return ns - ns / WORTH;
-}
-
-/* The longest period that is preferred to the incumbent's, and one more. */
-static int64_t beat_of(const char *incumbent, int64_t incumbent_ns) {
-  return planc_policy_is_resident(incumbent) ? worth_of(incumbent_ns) : incumbent_ns;
-}
-
-bool planc_is_preferred(int64_t ns, const char *incumbent, int64_t incumbent_ns) {
-  return ns < beat_of(incumbent, incumbent_ns);
-}
-
 typedef struct best {
   planc_problem problem;  /* with what is to be beaten */
   int64_t least_ns;       /* of any plan in the rounds that are asked for */
   bool in_smaller_rounds; /* policies that take the batch at once by themselves are asked for rounds */
   bool none_at_once;      /* no policy fits by itself */
   planc_plan *plan;
-  bool found_in_smaller;    /* rounds, `plan` */
+  bool found_in_smaller;    /* `plan` is in smaller rounds */
   const char *slower;       /* the policy that was the fastest before, NULL = none fitted */
   int64_t slower_ns;        /* its plan's period */
   int64_t slower_rounds;    /* samples of one of its rounds */
@@ -76,6 +63,23 @@ planc_status pl_make_best(const planc_problem *problem, planc_plan **out) {
   planc_status_free(b.unsupported);
   return status;
 }
+
+/* --- What is preferred -------------------------------------------------------------------------------------------- */
+
+static int64_t worth_of(int64_t ns) {
+  return ns - ns / WORTH;
+}
+
+/* The longest period that is preferred to the incumbent's, and one more. */
+static int64_t beat_of(const char *incumbent, int64_t incumbent_ns) {
+  return planc_policy_is_resident(incumbent) ? worth_of(incumbent_ns) : incumbent_ns;
+}
+
+bool planc_is_preferred(int64_t ns, const char *incumbent, int64_t incumbent_ns) {
+  return ns < beat_of(incumbent, incumbent_ns);
+}
+
+/* --- Asking ------------------------------------------------------------------------------------------------------- */
 
 static planc_status least_time(best *b, int64_t size) {
   const planc_workload *job = &b->problem.job;
@@ -115,7 +119,7 @@ static planc_status ask_in_smaller_rounds(best *b) {
       continue;
     }
     PLANC_TRY(unknown);
-    if (b->plan && b->least_ns >= worth_of(terms->beat_ns)) break;
+    if (b->plan && b->least_ns >= worth_of(b->plan->predicted.period_ns)) break;
     PLANC_TRY(ask_in_rounds(b, size));
   }
   return NULL;

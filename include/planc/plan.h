@@ -108,8 +108,8 @@ typedef enum planc_instr_op {
 #undef X
 } planc_instr_op;
 
-/* In place of a copy's residency: the user's own memory, where feeds come from, results go to and what persists is
- * before and after a run. */
+/* In place of a copy's residency: the user's own memory, where feeds come from, results go to and what persists is at
+ * home before and after a run. */
 #define PLANC_USER (-1)
 
 typedef struct planc_instr {

@@ -28,6 +28,7 @@ typedef struct planc_terms {
                                        is. Of the device: the peak of each GPU, reserved bytes included. Of the storage,
                                        which is for what the host's budget has no room for: 0 = there is none */
   int64_t code_bytes;               /* beside what the profile reserves; planc_make_plan finds it */
+  bool code_is_given;               /* code_bytes are a mix's, one of whose jobs is planned, and not to be found */
   int64_t chunk_bytes;              /* of virtual memory, a multiple of PLANC_ALIGNMENT; 0 = 40 MiB, pages 2 MiB */
   int64_t beat_ns; /* a plan whose period takes at least as long is not wanted, as if it did not fit; 0 = any is */
   planc_settings settings; /* but for PLANC_EACH_SETTINGS, which are a job's own: 0 here */

@@ -77,7 +77,7 @@ static planc_status attempt_baselines(attempts *a, const planc_target *target);
 
 planc_status pl_with_code(const planc_target *target, pl_code_maker make, void *user) {
   int64_t all = planc_profile_code_of_all(target->profile), unused;
-  if (all == 0 || target->terms->code_bytes > 0) return make(user, target, &unused);
+  if (all == 0 || target->terms->code_is_given) return make(user, target, &unused);
   attempts a = {.make = make, .user = user};
   planc_status status = attempt_upwards(&a, target);
   if (!status && !a.any_fits && !was_assumed(&a, all)) status = attempt(&a, target, all, &unused);
@@ -101,6 +101,7 @@ static planc_status attempt(attempts *a, const planc_target *target, int64_t cod
   planc_target at = *target;
   planc_terms terms = *target->terms;
   terms.code_bytes = code;
+  terms.code_is_given = true;
   at.terms = &terms;
   a->assumed[a->n++] = code;
   *out_code = UNKNOWN;

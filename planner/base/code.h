@@ -32,8 +32,8 @@ typedef planc_status (*pl_code_maker)(void *user, const planc_target *target, in
 /* Calls `make` with no code, then a few times with the code of the time before, until what fits leaves none of it to
  * spare. Where nothing fits it goes on with the code of all algorithms, which no plan exceeds; and then as in the
  * beginning, each op with its baseline as the only algorithm, so that no faster ones are why there is no plan. The last
- * failure when that does not fit either. Once, as it is, for a profile that lists no code, and for terms that have code
- * already: that of a mix, one of whose jobs is planned. */
+ * failure when that does not fit either. Once, as it is, for a profile that lists no code, and for terms whose code is
+ * given. */
 planc_status pl_with_code(const planc_target *target, pl_code_maker make, void *user);
 
 #endif

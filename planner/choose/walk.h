@@ -138,11 +138,11 @@ typedef struct pl_walk_found {
   int32_t number;    /* of the attempt */
   pl_walk_room room; /* with which the candidate is made */
 } pl_walk_found;
-/* Gives out the first attempt that fits. Where candidates receive, it gives out the fastest that fits of all attempts
- * up to the first that does when it receives late, and of those that follow that one with the same `context` pointer:
- * algorithms with less room leave some for what is received. Where none
- * fits, the number is `n`, and the candidate is that of the last attempt's context without room, received late unless
- * otherwise it fits: its plan tells what it needs and what binds. */
+/* Tries the attempts in their order, up to the first that fits when it receives late; where candidates receive, also
+ * those behind it with the same `context` pointer, whose algorithms leave more room for what is received. Gives out the
+ * fastest that fits of all that it tried, in whatever way it receives. Where none fits, the number is `n`: it tries the
+ * last attempt's context without room and gives out what fits of that, or else what receives late, whose plan tells
+ * what it needs and what binds. */
 planc_status pl_walk_first(const planc_evaluator *evaluator, pl_walk_maker maker, const pl_walk_attempt *attempts,
                            int32_t n, planc_candidate *out, pl_walk_found *found);
 /* pl_walk_first with the fastest algorithms, then algorithms by room, then baseline algorithms. */

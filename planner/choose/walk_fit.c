@@ -160,12 +160,9 @@ static planc_status try_ways(choice *c, const void *context, int64_t room, planc
   int64_t budget = terms->budgets[PLANC_MEMORY_DEVICE], live = 0;
   PLANC_TRY(c->maker(c->evaluator->problem, context, by, late));
   PLANC_TRY(judge(c->evaluator, room, late, out_fits_late, out_peak));
-  if (!receives(c->evaluator->problem) || (*out_fits_late && terms->first_will_do))
-    return *out_fits_late ? offer(c, late, by) : NULL;
-  if (*out_fits_late)
-    PLANC_TRY(offer(c, late, by));
-  else
-    PLANC_TRY(c->evaluator->live(c->evaluator, late, &live));
+  if (*out_fits_late) PLANC_TRY(offer(c, late, by));
+  if (!receives(c->evaluator->problem) || (*out_fits_late && terms->first_will_do)) return NULL;
+  if (!*out_fits_late) PLANC_TRY(c->evaluator->live(c->evaluator, late, &live));
   bool lacks_host = !*out_fits_late && *out_peak <= budget;
   return lacks_host || live > budget ? NULL : offer_other_ways(c, context, room);
 }

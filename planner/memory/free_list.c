@@ -7,8 +7,6 @@
 
 enum { NONE = -1 };
 
-typedef struct pl_free_range free_range;
-
 static planc_status insert_range(pl_free_list *list, pl_range range);
 
 planc_status pl_free_list_reset(pl_free_list *list) {
@@ -34,7 +32,7 @@ static int64_t longest_of(const pl_free_list *list, int32_t n) {
 }
 
 static void update_longest(pl_free_list *list, int32_t n) {
-  free_range *it = &list->nodes.data[n];
+  struct pl_free_range *it = &list->nodes.data[n];
   int64_t longest = it->range.end - it->range.start;
   if (longest_of(list, it->left) > longest) longest = longest_of(list, it->left);
   if (longest_of(list, it->right) > longest) longest = longest_of(list, it->right);
@@ -49,7 +47,7 @@ static void split(pl_free_list *list, int32_t n, int64_t address, int32_t *out_b
     *out_below = *out_above = NONE;
     return;
   }
-  free_range *it = &list->nodes.data[n];
+  struct pl_free_range *it = &list->nodes.data[n];
   if (it->range.start < address) {
     split(list, it->right, address, &it->right, out_above);
     *out_below = n;
@@ -64,7 +62,7 @@ static void split(pl_free_list *list, int32_t n, int64_t address, int32_t *out_b
 static int32_t join(pl_free_list *list, int32_t below, int32_t above) {
   if (below == NONE) return above;
   if (above == NONE) return below;
-  free_range *a = &list->nodes.data[below], *b = &list->nodes.data[above];
+  struct pl_free_range *a = &list->nodes.data[below], *b = &list->nodes.data[above];
   int32_t top = a->rank >= b->rank ? below : above;
   if (top == below) {
     a->right = join(list, a->right, above);
@@ -76,12 +74,12 @@ static int32_t join(pl_free_list *list, int32_t below, int32_t above) {
 }
 
 static int32_t insert_node(pl_free_list *list, int32_t n, int32_t fresh) {
-  free_range *it = &list->nodes.data[fresh];
+  struct pl_free_range *it = &list->nodes.data[fresh];
   if (n == NONE || list->nodes.data[n].rank < it->rank) {
     split(list, n, it->range.start, &it->left, &it->right);
     n = fresh;
   } else {
-    free_range *parent = &list->nodes.data[n];
+    struct pl_free_range *parent = &list->nodes.data[n];
     int32_t *side = it->range.start < parent->range.start ? &parent->left : &parent->right;
     *side = insert_node(list, *side, fresh);
   }
@@ -94,19 +92,19 @@ static planc_status insert_range(pl_free_list *list, pl_range range) {
   if (list->spare.len > 0) {
     fresh = list->spare.data[--list->spare.len];
   } else {
-    VEC_PUSH(&list->nodes, (free_range){0});
+    VEC_PUSH(&list->nodes, (struct pl_free_range){0});
     /* Room for every node, so that removing one needs no memory. */
     PLANC_TRY(VEC_RESERVE(&list->spare, list->nodes.len));
   }
   list->nodes.data[fresh] =
-      (free_range){.range = range, .left = NONE, .right = NONE, .rank = pl_next_rank(&list->seed)};
+      (struct pl_free_range){.range = range, .left = NONE, .right = NONE, .rank = pl_next_rank(&list->seed)};
   list->root = insert_node(list, list->root, fresh);
   return NULL;
 }
 
 /* Makes the range that begins at `start` into `range`, which keeps its place in the order; an empty one goes. */
 static int32_t change_range(pl_free_list *list, int32_t n, int64_t start, pl_range range) {
-  free_range *it = &list->nodes.data[n];
+  struct pl_free_range *it = &list->nodes.data[n];
   if (start < it->range.start) {
     it->left = change_range(list, it->left, start, range);
   } else if (start > it->range.start) {
@@ -139,7 +137,7 @@ static int32_t find_at(const pl_free_list *list, int64_t address) {
 
 static int32_t find_first(const pl_free_list *list, int32_t n, int64_t address, int64_t bytes) {
   if (longest_of(list, n) < bytes) return NONE;
-  const free_range *it = &list->nodes.data[n];
+  const struct pl_free_range *it = &list->nodes.data[n];
   if (it->range.end <= address) return find_first(list, it->right, address, bytes);
   int32_t found = it->range.start > address ? find_first(list, it->left, address, bytes) : NONE;
   if (found != NONE) return found;
@@ -155,7 +153,7 @@ pl_range pl_free_list_first(const pl_free_list *list, int64_t address, int64_t b
 
 static int32_t find_last(const pl_free_list *list, int32_t n, int64_t address, int64_t bytes) {
   if (longest_of(list, n) < bytes) return NONE;
-  const free_range *it = &list->nodes.data[n];
+  const struct pl_free_range *it = &list->nodes.data[n];
   if (it->range.start >= address) return find_last(list, it->left, address, bytes);
   int32_t found = it->range.end < address ? find_last(list, it->right, address, bytes) : NONE;
   if (found != NONE) return found;

@@ -220,14 +220,14 @@ static bool is_any_whole(const run_execution *e) {
 }
 
 /* Runs to the end of the epoch, with a plan or with several, or in parts between which jobs hand on parameters. */
-static planc_status run_periods(run_execution *e, int64_t epoch) {
+static planc_status run_periods(run_execution *e) {
   int64_t left;
   do {
     if (e->next) PLANC_TRY(run_execution_adopt(e));
     int64_t before = planrt_get_step(e->session).period, start_ns = pl_now_ns();
     left = run_execution_periods_of_epoch(e);
     int64_t part = pl_min(left, run_execution_periods_to_hand_on(e));
-    PLANC_TRY(e->interleave >= 0 ? planrt_run_interleaved(e->session, part, (uint64_t)(e->interleave + epoch))
+    PLANC_TRY(e->interleave >= 0 ? planrt_run_interleaved(e->session, part, (uint64_t)(e->interleave + before))
                                  : planrt_run(e->session, part));
     e->run_ns += pl_now_ns() - start_ns;
     int64_t done = planrt_get_step(e->session).period - before;
@@ -244,7 +244,7 @@ static planc_status run_periods(run_execution *e, int64_t epoch) {
 static planc_status run_epoch(run_execution *e) {
   int64_t epoch = run_execution_epochs_done(e) + 1, before = planrt_get_step(e->session).period;
   run_execution_begin_epoch(e);
-  PLANC_TRY(run_periods(e, epoch - 1));
+  PLANC_TRY(run_periods(e));
   PLANC_TRY(run_execution_end_losses(e));
   if (e->save) PLANC_TRY(planrt_save(e->session, e->save));
   run_execution_tell_epoch(e, planrt_get_step(e->session).period > before ? epoch : 0);

@@ -85,7 +85,7 @@ static planc_status add_workspaces(const run_profiling *p, cJSON *tree) {
   memcpy(all, p->batches, (size_t)p->n_batches * sizeof *all);
   memcpy(all + p->n_batches, p->unmeasured, (size_t)p->n_unmeasured * sizeof *all);
   planc_status status = rt_round_sizes(p->n_batches + p->n_unmeasured, all, &batches);
-  batches.everywhere = largest;
+  batches.all_up_to = largest;
   batches.slow = true;
   batches.progress = show_workspaces;
   if (!status) status = ask_workspaces(p, tree, &batches);

@@ -9,9 +9,7 @@
 
 enum { MAX_DIGITS = 3 };
 
-static bool ends_at(const char *text, size_t length) {
-  return length > 0 && (text[length] == ':' || text[length] == '\0');
-}
+static bool ends_at(const char *text, size_t length);
 
 size_t run_job_key_read(const char *text, run_job_key *out) {
   size_t digits = strspn(text, "0123456789"), length = pl_job_name_length(text);
@@ -24,6 +22,10 @@ size_t run_job_key_read(const char *text, run_job_key *out) {
   out->name = text;
   out->length = length;
   return length;
+}
+
+static bool ends_at(const char *text, size_t length) {
+  return length > 0 && (text[length] == ':' || text[length] == '\0');
 }
 
 static bool is_called(const planc_job *job, const run_job_key *key) {

@@ -42,7 +42,8 @@ void rt_completions_close(rt_device *device) {
 
 enum { ALIKE = 32 };
 
-static planc_status time_alike(rt_device *device, rt_cuda_step *step, int64_t *out_ns);
+static planc_status time_alike(rt_device *device, rt_cuda_step *step, int64_t *out_ns, bool *out_at_once);
+static planc_status enqueue_alike(rt_device *device, rt_cuda_step *step);
 static planc_status nanoseconds(cudaEvent_t from, cudaEvent_t to, int64_t *out);
 
 /* Between two time stamps a kernel begins only when the device has come to rest, and a stamp is taken when it rests
@@ -50,33 +51,33 @@ static planc_status nanoseconds(cudaEvent_t from, cudaEvent_t to, int64_t *out);
  * less than of the short ones here, by a microsecond on an H100. */
 planc_status rt_completions_measure(rt_device *device) {
   enum { TRIALS = 5 };
-  int64_t trials[TRIALS];
+  int64_t trials[TRIALS], at_once[TRIALS], ns;
+  int32_t n_at_once = 0;
   rt_cuda_step *step;
   CUDA_TRY(cudaMalloc((void **)&step, sizeof *step));
   planc_status status = NULL;
-  for (int t = 0; !status && t < TRIALS; t++) status = time_alike(device, step, &trials[t]);
-  if (!status) device->stamps_ns = pl_max(pl_median(trials, TRIALS), 0);
+  for (int32_t t = 0; !status && t < TRIALS; t++) {
+    bool kept_up;
+    status = time_alike(device, step, &ns, &kept_up);
+    trials[t] = ns;
+    if (!status && kept_up) at_once[n_at_once++] = ns;
+  }
+  if (!status) ns = n_at_once > 0 ? pl_median(at_once, n_at_once) : pl_median(trials, TRIALS);
+  if (!status) device->stamps_ns = pl_max(ns, 0);
   cudaFree(step);
   return status;
 }
 
 /* The same short kernel, each between two stamps, then all between two: by how much one takes longer in the former.
- * They are all in the queue before the first begins. */
-static planc_status time_alike(rt_device *device, rt_cuda_step *step, int64_t *out_ns) {
-  enum { ENQUEUED_NS = 1000000 };
-  const rt_cuda_step nothing = {0};
+ * *out_at_once says that all were in the queue before the first began; else some may have waited for the host. */
+static planc_status time_alike(rt_device *device, rt_cuda_step *step, int64_t *out_ns, bool *out_at_once) {
+  enum { ENQUEUED_NS = 3000000 };
   cudaStream_t stream = device->streams[0];
-  rt_completion *each = device->completions, *all = &each[ALIKE];
-  int64_t apart = 0, together, one;
+  const rt_completion *each = device->completions, *all = &each[ALIKE];
+  int64_t apart = 0, together, one, begin_ns = pl_now_ns();
   CUDA_TRY(rt_cuda_delay(stream, ENQUEUED_NS));
-  for (int i = 0; i < ALIKE; i++) {
-    CUDA_TRY(cudaEventRecord(each[i].begin, stream));
-    CUDA_TRY(rt_cuda_set_step(stream, step, &nothing));
-    CUDA_TRY(cudaEventRecord(each[i].end, stream));
-  }
-  CUDA_TRY(cudaEventRecord(all->begin, stream));
-  for (int i = 0; i < ALIKE; i++) CUDA_TRY(rt_cuda_set_step(stream, step, &nothing));
-  CUDA_TRY(cudaEventRecord(all->end, stream));
+  PLANC_TRY(enqueue_alike(device, step));
+  *out_at_once = pl_now_ns() - begin_ns < ENQUEUED_NS;
   CUDA_TRY(cudaStreamSynchronize(stream));
   for (int i = 0; i < ALIKE; i++) {
     PLANC_TRY(nanoseconds(each[i].begin, each[i].end, &one));
@@ -85,6 +86,21 @@ static planc_status time_alike(rt_device *device, rt_cuda_step *step, int64_t *o
   PLANC_TRY(nanoseconds(all->begin, all->end, &together));
   /* Of ALIKE times what stamps add, and of once: the kernels themselves are in both. */
   *out_ns = (apart - together) / (ALIKE - 1);
+  return NULL;
+}
+
+static planc_status enqueue_alike(rt_device *device, rt_cuda_step *step) {
+  const rt_cuda_step nothing = {0};
+  cudaStream_t stream = device->streams[0];
+  const rt_completion *each = device->completions, *all = &each[ALIKE];
+  for (int i = 0; i < ALIKE; i++) {
+    CUDA_TRY(cudaEventRecord(each[i].begin, stream));
+    CUDA_TRY(rt_cuda_set_step(stream, step, &nothing));
+    CUDA_TRY(cudaEventRecord(each[i].end, stream));
+  }
+  CUDA_TRY(cudaEventRecord(all->begin, stream));
+  for (int i = 0; i < ALIKE; i++) CUDA_TRY(rt_cuda_set_step(stream, step, &nothing));
+  CUDA_TRY(cudaEventRecord(all->end, stream));
   return NULL;
 }
 
@@ -117,8 +133,8 @@ static planc_status fill_span(rt_device *device, rt_completion *of) {
   int64_t begin, end, *ended = &device->ended_ns[of->stream];
   PLANC_TRY(nanoseconds(device->base, of->begin, &begin));
   PLANC_TRY(nanoseconds(device->base, of->end, &end));
-  /* Rounding must not let a stream's spans overlap. */
   int64_t start = of->launch ? pl_min(begin + device->stamps_ns, end) : begin;
+  /* Rounding must not let a stream's spans overlap. */
   of->span->start_ns = pl_max(device->base_ns + start, *ended);
   of->span->end_ns = pl_max(device->base_ns + end, of->span->start_ns);
   *ended = of->span->end_ns;

@@ -114,7 +114,7 @@ static bool pixels(const rt_call *call, rt_product *out) {
   if (conv.stride_h == 1 && conv.stride_w == 1) return true;
   out->sparse = conv.direction == PL_CONV_DGRAD ? &call->out[0] : &call->in[0];
   out->lattice = lattice_of(&conv, out->sparse, by_row);
-  assert(out->sparse != out->result || !out->result->accumulate); /* no gradient of data adds up */
+  assert(out->sparse != out->result || !out->result->accumulate); /* conv2d_dgrad does not accumulate */
   return true;
 }
 

@@ -58,17 +58,17 @@ planc_status rt_profile_compose(const rt_profile_head *head, const planc_graph *
 typedef struct rt_batches {
   int32_t n;
   int64_t *sizes;
-  int64_t everywhere;                                     /* at all up to this one, unless it is in the thousands */
+  int64_t all_up_to;                                      /* at all others up to this one as well */
   bool slow;                                              /* also about what takes the backend long */
   void (*progress)(void *user, int32_t done, int32_t of); /* or NULL */
   void *user;
 } rt_batches;
-/* The sizes of rounds into which each of n batches is cut, evenly or with a shorter last one; `everywhere` is the
+/* The sizes of rounds into which each of n batches is cut, evenly or with a shorter last one; `all_up_to` is the
  * largest. `sizes` is to be freed after a failure as well. */
 planc_status rt_round_sizes(int32_t n, const int64_t *batches, rt_batches *out);
 
 /* Adds to a profile the exact workspaces where planc would not find them between the points, or beyond the last: at
- * these batches, and at all others up to `everywhere`, as long as that is no more than some thousands, of what does not
+ * these batches, and at all others up to `all_up_to`, as long as that is no more than some thousands, of what does not
  * take the backend long. A variant that is then not known at every batch is marked as sampled; so is one of which the
  * device that is asked says otherwise than the profile at a batch of its points: of it, these alone are added. Stopped
  * (`options`) it adds some. */

@@ -94,20 +94,20 @@ static planc_status ask(const workspaces *w, int64_t batch, bool slow);
 static planc_status compare(const workspaces *w, const planc_costs *costs, bool slow, int64_t *exact);
 static asking *find(const workspaces *w, int32_t op, const char *algorithm);
 
-/* At these batches and, up to `everywhere`, at those between. */
+/* At these batches and, up to `all_up_to`, at those between. */
 static planc_status ask_all(const workspaces *w, const rt_batches *batches) {
   enum { MOST = 4096 };
   int64_t before = 0;
-  bool everywhere = batches->everywhere <= MOST;
+  bool up_to_it = batches->all_up_to <= MOST;
   for (int32_t i = 0; i < batches->n; before = batches->sizes[i++]) {
     int64_t size = batches->sizes[i];
-    for (int64_t at = everywhere && size <= batches->everywhere ? before + 1 : size; at <= size; at++) {
+    for (int64_t at = up_to_it && size <= batches->all_up_to ? before + 1 : size; at <= size; at++) {
       if (rt_is_stopped(w->options->stop)) return NULL;
       PLANC_TRY(ask(w, at, at == size && batches->slow));
     }
     if (batches->progress) batches->progress(batches->user, i, batches->n);
   }
-  for (int32_t v = 0; !everywhere && v < w->first[w->options->graph->n_ops]; v++) w->variants[v].skipped = true;
+  for (int32_t v = 0; !up_to_it && v < w->first[w->options->graph->n_ops]; v++) w->variants[v].skipped = true;
   return NULL;
 }
 
@@ -153,30 +153,36 @@ static void add_exact(cJSON *variant, const workspace_answer *given) {
 }
 
 static bool is_contradicted(const asking *of);
-static bool is_told(const asking *of, const workspace_answer *given, bool sampled);
+static bool tells(const asking *of, const workspace_answer *given);
 static bool is_beyond(const asking *of, const workspace_answer *given);
 static void add_points(cJSON *variant);
 
 /* All answers of a variant that is not on the line and was not asked about everywhere: between them nothing is known.
- * Of others, those that the line does not give, and those beyond the last point, where nothing else is known. Without
- * any answer the points have them; and where these say otherwise than an answer, no answer is to be believed. */
+ * Of others, those that the line does not give, and those beyond the last point, where nothing else is known; none
+ * where all of these are that there is no workspace. Without any answer the points have them; and where these say
+ * otherwise than an answer, no answer is to be believed. */
 static void write_answers(const asking *of) {
   if (is_contradicted(of)) {
     pl_json_add_bool(of->variant, "sampled", true);
     add_points(of->variant);
     return;
   }
-  bool off = of->answers.len == 0;
-  for (int64_t i = 0; i < of->answers.len; i++) off = off || of->answers.data[i].off;
+  bool off = of->answers.len == 0, telling = false;
+  for (int64_t i = 0; i < of->answers.len; i++) {
+    off = off || of->answers.data[i].off;
+    telling = telling || tells(of, &of->answers.data[i]);
+  }
   bool sampled = of->skipped && off;
   if (sampled) pl_json_add_bool(of->variant, "sampled", true);
-  for (int64_t i = 0; i < of->answers.len; i++)
-    if (is_told(of, &of->answers.data[i], sampled)) add_exact(of->variant, &of->answers.data[i]);
+  for (int64_t i = 0; i < of->answers.len; i++) {
+    const workspace_answer *given = &of->answers.data[i];
+    if (sampled || given->off || (telling && is_beyond(of, given))) add_exact(of->variant, given);
+  }
 }
 
-/* An op without a workspace has none to be told. */
-static bool is_told(const asking *of, const workspace_answer *given, bool sampled) {
-  return sampled || given->off || (given->bytes != 0 && is_beyond(of, given));
+/* Whether an answer says more than the line does, and than that an op without a workspace has none. */
+static bool tells(const asking *of, const workspace_answer *given) {
+  return given->off || (given->bytes != 0 && is_beyond(of, given));
 }
 
 static bool is_beyond(const asking *of, const workspace_answer *given) {
@@ -234,6 +240,6 @@ planc_status rt_round_sizes(int32_t n, const int64_t *batches, rt_batches *out) 
   if (sizes.len > 0) qsort(sizes.data, (size_t)sizes.len, sizeof *sizes.data, pl_ascending);
   for (int64_t i = 0; i < sizes.len; i++)
     if (i == 0 || sizes.data[i] != out->sizes[out->n - 1]) out->sizes[out->n++] = sizes.data[i];
-  out->everywhere = out->n > 0 ? out->sizes[out->n - 1] : 0;
+  out->all_up_to = out->n > 0 ? out->sizes[out->n - 1] : 0;
   return NULL;
 }

@@ -179,6 +179,7 @@ static pl_product linear_product(const planc_tensor *result, bool batched, int64
 /* What an op that is no convolution moves: at the share of its type, where the profile has one, else of its class. */
 static pl_traffic traffic_of(const planc_profile *profile, const op_costs *of, int64_t batch, int64_t bytes) {
   pl_traffic out = pl_traffic_of(profile, of->class_, bytes);
+  assert(of->reuse->op == of->index);
   out.cached = pl_reused_bytes(of->reuse, batch);
   if (of->share) out.efficiency_ppm = of->share->value;
   if (of->rate) out.most_per_second = of->rate->value;

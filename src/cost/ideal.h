@@ -11,7 +11,7 @@ int64_t pl_ideal_but_for(const planc_costs *costs, const planc_graph *graph, int
  * ops once, for the whole batch: no plan in such rounds takes less. In ns. */
 planc_status pl_ideal_of_rounds(const planc_profile *profile, const planc_graph *graph, int64_t batch, int64_t size,
                                 int64_t *out_ns);
-/* The same, from costs that were made for the batch and for the rounds' sizes. */
+/* The same, from costs that were made for the batch and for the rounds' sizes, which is the caller's to see to. */
 int64_t pl_ideal_in_rounds(const planc_costs *costs, const planc_graph *graph, int64_t batch, int64_t size);
 
 #endif

@@ -27,6 +27,7 @@ static planc_status check_results(validation *v, bool *seen);
 static planc_status check_effects(validation *v, int32_t index, const planc_op *op);
 static planc_status check_reads(validation *v, int32_t index, const planc_op *op);
 static planc_status check_writes(validation *v, int32_t index, const planc_op *op);
+static planc_status settle_flags(planc_op *op);
 static planc_status settle_class(planc_op *op);
 
 planc_status pl_graph_validate(const planc_graph *graph, planc_op *ops, pl_graph_fault *out_fault) {
@@ -73,7 +74,7 @@ static planc_status check_op(validation *v, int32_t index, planc_op *op) {
   PLANC_TRY(pl_op_check(v->graph, op));
   if (op->flops.fixed < 0) PLANC_TRY(pl_op_flops(v->graph, op, &op->flops));
   if (op->traffic.fixed < 0) PLANC_TRY(pl_op_traffic(v->graph, op, &op->traffic));
-  if (op->known) op->flags |= op->known->flags;
+  PLANC_TRY(settle_flags(op));
   return settle_class(op);
 }
 
@@ -193,6 +194,17 @@ static planc_status check_gradients(validation *v) {
 /* --- Ops and results ---------------------------------------------------------------------------------------------- */
 
 /* A class is stated where it says something. */
+/* What kernels do with gradients and rounds is known of planc's own types; of a foreign one only the graph says it. */
+static planc_status settle_flags(planc_op *op) {
+  if (!op->known) return NULL;
+  uint32_t untrue = op->flags & (PLANC_OP_ACCUMULATES | PLANC_OP_BATCH_MEAN) & ~op->known->flags;
+  if (untrue)
+    return planc_error(PLANC_BAD_INPUT, "flag %s: ops of type %s do not do that",
+                       untrue & PLANC_OP_ACCUMULATES ? "accumulates" : "batch-mean", op->type);
+  op->flags |= op->known->flags;
+  return NULL;
+}
+
 static planc_status settle_class(planc_op *op) {
   planc_class unstated = pl_op_class_unstated(op);
   bool same = op->has_class && op->class_ == unstated;

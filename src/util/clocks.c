@@ -4,8 +4,6 @@
 #include <stdbool.h>
 #include <string.h>
 
-typedef struct pl_clock_node clock_node;
-
 enum { BITS = PL_CLOCK_BITS, CHILDREN = 1 << BITS };
 
 pl_clocks pl_clocks_of(int32_t n_streams) {
@@ -28,7 +26,7 @@ int32_t pl_clock_at(const pl_clocks *clocks, int32_t clock, int32_t stream) {
   return clock;
 }
 
-static planc_status add_node(pl_clocks *clocks, clock_node made, int32_t *out) {
+static planc_status add_node(pl_clocks *clocks, struct pl_clock_node made, int32_t *out) {
   if (clocks->nodes.len >= INT32_MAX) return planc_error(PLANC_OUT_OF_MEMORY, "what streams know of one another");
   *out = (int32_t)clocks->nodes.len;
   VEC_PUSH(&clocks->nodes, made);
@@ -36,7 +34,7 @@ static planc_status add_node(pl_clocks *clocks, clock_node made, int32_t *out) {
 }
 
 static planc_status copy_node(pl_clocks *clocks, int32_t from, int32_t *out) {
-  clock_node copy;
+  struct pl_clock_node copy;
   if (from >= 0) {
     copy = clocks->nodes.data[from];
   } else {
@@ -69,7 +67,7 @@ static int32_t later(int32_t a, int32_t b) {
   return a > b ? a : b; /* an empty one is below any other */
 }
 
-static bool is_same(const clock_node *a, const clock_node *b) {
+static bool is_same(const struct pl_clock_node *a, const struct pl_clock_node *b) {
   return memcmp(a, b, sizeof *a) == 0;
 }
 
@@ -77,7 +75,7 @@ static bool is_same(const clock_node *a, const clock_node *b) {
 static planc_status join(pl_clocks *clocks, int32_t a, int32_t b, int32_t level, int32_t *out) {
   *out = later(a, b);
   if (a == b || a < 0 || b < 0) return NULL;
-  clock_node of_a = clocks->nodes.data[a], of_b = clocks->nodes.data[b], joined;
+  struct pl_clock_node of_a = clocks->nodes.data[a], of_b = clocks->nodes.data[b], joined;
   if (level == 0) {
     for (int32_t k = 0; k < CHILDREN; k++) joined.children[k] = later(of_a.children[k], of_b.children[k]);
   } else {

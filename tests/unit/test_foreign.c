@@ -137,6 +137,13 @@ static void is_refused(const char *op, const char *why) {
   planc_status_free(status);
 }
 
+/* What the kernels of planc's own types do is not the graph's to say. */
+START_TEST(flags_of_own_types_are_true) {
+  is_refused("type: relu, flags: [accumulates]", "flag accumulates: ops of type relu do not do that");
+  is_refused("type: relu, flags: [batch-mean]", "flag batch-mean: ops of type relu do not do that");
+}
+END_TEST
+
 START_TEST(foreign_types_have_a_prefix) {
   is_refused("type: swish", "g:8:5: op o: type swish is none of planc's");
   is_refused("type: .swish", "is none of planc's");
@@ -362,6 +369,7 @@ int main(void) {
   tcase_add_test(all, a_class_and_once_come_back);
   tcase_add_test(all, a_class_is_written_where_it_says_something);
   tcase_add_test(all, foreign_types_have_a_prefix);
+  tcase_add_test(all, flags_of_own_types_are_true);
   tcase_add_test(all, a_class_tells_what_is_dear);
   tcase_add_test(all, what_must_not_run_again_does_not);
   tcase_add_test(all, recompute_goes_on_behind_what_must_not_run_again);

@@ -286,7 +286,7 @@ static planc_profile *profile_with_workspaces(const planrt_backend *backend, con
   rt_device *device;
   rt_device_options nothing = {0};
   ok(rt_round_sizes(beyond > measured ? 2 : 1, (int64_t[]){measured, beyond}, out_sizes));
-  out_sizes->everywhere = measured;
+  out_sizes->all_up_to = measured;
   ok(backend->open(&nothing, &device));
   rt_list_options how = {.backend = backend, .device = device, .graph = graph};
   ok(rt_profile_add_workspaces(tree, &how, out_sizes));

@@ -13,8 +13,8 @@
  *
  * What the user leaves open is searched with the simulator: the size of groups, and at the fastest of these the order
  * of depths and of the graph, and the variants that the paper names; with barriers that were not asked for, these only
- * where sizes alone are faster than all without barriers. Where the allocator's pieces are too small,
- * addresses are placed at once. The jobs take turns where nothing fits, or nothing is as fast. */
+ * where sizes alone are faster than all without barriers. Where the allocator's pieces are too small, addresses are
+ * placed at once. The jobs take turns where nothing fits, or nothing is as fast. */
 #include <stdio.h>
 #include <string.h>
 

@@ -27,9 +27,11 @@
  *
  * What the paper does not have: where regions that are handed out one by one do not suffice for a shift, tensors are
  * placed at once (place_passes.h); where no shift is found with its regions of 64 MB, or only one of jobs that swap or
- * compute again, its smaller ones and tensors are tried; memory that makes it faster by no more than a thousandth is
+ * compute again, its smaller ones and tensors are tried, and of jobs for which these do not suffice either it is asked
+ * that each takes less; memory that makes it faster by no more than a thousandth is
  * given up in the end; and the jobs take turns (temporal.c) not only where no shift is found, but also where that is
  * faster. */
+#include <assert.h>
 #include <stdio.h>
 
 #include "planner/base/code.h"
@@ -83,11 +85,11 @@ static planc_status try_smaller_regions(zico *z);
 static planc_status suggest_smaller_regions(const zico *z, planc_candidate *out);
 static zico begin(const planc_mix_evaluator *evaluator, const planc_mix_share *shares);
 static void end(zico *z);
-static void begin_round(zico *z);
+static void forget_rounds(zico *z);
 static bool has_rounds_side_by_side(const zico *z);
 static planc_status compare_one_at_a_time(zico *z);
 static planc_status find_best(zico *z);
-static planc_status look_at_jobs(zico *z, bool *out_fit);
+static planc_status try_jobs(zico *z, bool *out_made);
 static planc_status search(zico *z);
 static planc_status tighten(zico *z);
 static planc_status start(zico *z);
@@ -170,8 +172,7 @@ static zico begin(const planc_mix_evaluator *evaluator, const planc_mix_share *s
 
 static void end(zico *z) {
   planc_candidate_free(&z->best);
-  begin_round(z); /* forgets the round before */
-  begin_round(z); /* and the present one */
+  forget_rounds(z);
   pl_solos_free(&z->solos);
   pl_arena_free(&z->arena);
 }
@@ -194,18 +195,9 @@ static planc_status compare_one_at_a_time(zico *z) {
 }
 
 static planc_status find_best(zico *z) {
-  bool fit;
+  bool made = true;
   PLANC_TRY(start(z));
-  PLANC_TRY(look_at_jobs(z, &fit));
-  if (!fit) return NULL;
-  int64_t room = pl_arena_room(z->all->target.terms, z->all->target.profile) - z->areas.private_bytes;
-  int64_t most = pl_pairs_most(&z->areas, z->mix->n_jobs, z->region_bytes);
-  z->least = pl_pairs_least(&z->areas, z->mix->n_jobs);
-  z->capacity = room < most ? room : most;
-  PLANC_TRY(pl_timing_new(&z->arena, z->mix->n_jobs, z->solos.candidates, z->iterations, &z->timing));
-  PLANC_TRY(pl_if_fits(pl_timing_alone(z->evaluator, z->problems, &z->timing), &fit));
-  if (!fit) return NULL;
-  PLANC_TRY(search(z));
+  for (int32_t k = 0; made && !z->any && k < MAX_SOLOS; k++) PLANC_TRY(try_jobs(z, &made));
   return z->any ? tighten(z) : NULL;
 }
 
@@ -213,19 +205,41 @@ static planc_status find_best(zico *z) {
 
 static planc_status make_solos(zico *z);
 static int64_t find_excess(const zico *z);
-static planc_status ask_for_less(zico *z, int64_t excess);
+static bool is_last_resort(const zico *z);
+static planc_status ask_for_less(zico *z, int64_t bytes);
+static planc_status look_for_shifts(zico *z);
 
-/* *out_fit is false where the jobs cannot be planned so that each fits beside what the others have to themselves. */
-static planc_status look_at_jobs(zico *z, bool *out_fit) {
-  *out_fit = false;
-  for (int32_t k = 0; !*out_fit && k < MAX_SOLOS; k++) {
-    PLANC_TRY(pl_if_fits(make_solos(z), out_fit));
-    if (!*out_fit) return NULL;
-    int64_t excess = find_excess(z);
-    *out_fit = excess <= 0;
-    if (!*out_fit) PLANC_TRY(ask_for_less(z, excess));
+/* Looks for shifts of the jobs as they are within their budgets, and asks them for less memory where these are too
+ * large to fit beside each other or, and smaller regions are no way out, no places were found. *out_made is false where
+ * the jobs cannot be planned, and where nothing more can be asked. */
+static planc_status try_jobs(zico *z, bool *out_made) {
+  enum { PARTS = 32 };
+  PLANC_TRY(pl_if_fits(make_solos(z), out_made));
+  if (!*out_made) return NULL;
+  int64_t less = find_excess(z);
+  if (less <= 0) {
+    PLANC_TRY(look_for_shifts(z));
+    less = pl_arena_room(z->all->target.terms, z->all->target.profile) / PARTS;
+    *out_made = is_last_resort(z);
   }
-  return NULL;
+  return z->any || !*out_made ? NULL : ask_for_less(z, less);
+}
+
+static planc_status look_for_shifts(zico *z) {
+  bool fit;
+  forget_rounds(z); /* they are of other plans of the jobs */
+  int64_t room = pl_arena_room(z->all->target.terms, z->all->target.profile) - z->areas.private_bytes;
+  int64_t most = pl_pairs_most(&z->areas, z->mix->n_jobs, z->region_bytes);
+  z->least = pl_pairs_least(&z->areas, z->mix->n_jobs);
+  z->capacity = room < most ? room : most;
+  PLANC_TRY(pl_timing_new(&z->arena, z->mix->n_jobs, z->solos.candidates, z->iterations, &z->timing));
+  PLANC_TRY(pl_if_fits(pl_timing_alone(z->evaluator, z->problems, &z->timing), &fit));
+  if (!fit) return NULL;
+  return search(z);
+}
+
+static bool is_last_resort(const zico *z) {
+  return z->region_bytes <= PLANC_ALIGNMENT || is_region_asked(z);
 }
 
 static planc_status make_solos(zico *z) {
@@ -244,14 +258,18 @@ static int64_t find_excess(const zico *z) {
   return pl_add_saturate(least, z->areas.private_bytes) - pl_arena_room(z->all->target.terms, z->all->target.profile);
 }
 
-/* Asks each job to take its part less than it takes now. */
-static planc_status ask_for_less(zico *z, int64_t excess) {
-  int64_t part = excess / z->mix->n_jobs + 1;
+/* Asks the jobs to take so much less than they take now, each in proportion to it. */
+static planc_status ask_for_less(zico *z, int64_t bytes) {
+  int64_t *peaks, sum = 0;
+  PLANC_TRY(PL_NEW(&z->arena, &peaks, z->mix->n_jobs));
   for (int32_t j = 0; j < z->mix->n_jobs; j++) {
-    int64_t peak;
     const planc_evaluator alone = z->evaluator->alone(z->evaluator, &z->problems[j]);
-    PLANC_TRY(alone.peak(&alone, &z->solos.candidates[j], &peak));
-    z->problems[j].terms.budgets[PLANC_MEMORY_DEVICE] = peak > part ? peak - part : 0;
+    PLANC_TRY(alone.peak(&alone, &z->solos.candidates[j], &peaks[j]));
+    sum = pl_add_saturate(sum, peaks[j]);
+  }
+  for (int32_t j = 0; j < z->mix->n_jobs && sum > 0; j++) {
+    int64_t part = pl_muldiv_floor(bytes, peaks[j], sum) + 1;
+    z->problems[j].terms.budgets[PLANC_MEMORY_DEVICE] = peaks[j] > part ? peaks[j] - part : 0;
   }
   return NULL;
 }
@@ -260,6 +278,8 @@ static planc_status ask_for_less(zico *z, int64_t excess) {
 
 static bool are_alike(const planc_mix *mix);
 static planc_status settle(zico *z, int64_t bytes, int32_t most_rounds);
+static void begin_round(zico *z);
+static void forget(tried *round, pl_arena *arena);
 static planc_status step(zico *z, int64_t bytes, bool *out_fit, bool *out_steady);
 static planc_status try_round(zico *z, const pl_timing *before, int64_t bytes, bool *out_fit);
 static planc_status arrange(zico *z, int64_t bytes, int64_t ***out_addresses, bool *out_again, bool *out_fit);
@@ -309,12 +329,22 @@ static planc_status step(zico *z, int64_t bytes, bool *out_fit, bool *out_steady
 }
 
 static void begin_round(zico *z) {
-  planc_candidate_free(&z->earlier.candidate);
-  pl_arena_free(&z->before);
+  forget(&z->earlier, &z->before);
   z->earlier = z->now;
   z->before = z->round;
   z->now = (tried){0};
   z->round = (pl_arena){0};
+}
+
+static void forget_rounds(zico *z) {
+  forget(&z->earlier, &z->before);
+  forget(&z->now, &z->round);
+}
+
+static void forget(tried *round, pl_arena *arena) {
+  planc_candidate_free(&round->candidate);
+  pl_arena_free(arena);
+  *round = (tried){0};
 }
 
 /* One round: shifts, places, simulation. The timing, which is `before`, is then that of the simulation. */
@@ -355,6 +385,7 @@ static planc_status arrange(zico *z, int64_t bytes, int64_t ***out_addresses, bo
 /* Keeps what was tried if it is the fastest so far; the timing is that of its simulation. */
 static planc_status keep(zico *z) {
   if (z->any && z->timing.period_ns >= z->best_ns) return NULL;
+  assert(z->now.candidate.trace); /* what was kept before is not faster than itself */
   make_best(z, &z->now.candidate);
   return pl_timing_copy(&z->arena, &z->now.arranged, &z->best_timing);
 }
