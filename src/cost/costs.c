@@ -30,7 +30,7 @@ typedef struct op_costs {
   pl_conv conv;
   const planc_tensor *images;  /* of a convolution: the tensor whose first dimension counts its images */
   const planc_tensor *product; /* of a linear op or a matrix product: its result */
-  const pl_reuse *reuse;       /* which has come to this op */
+  const pl_reuse *reuse;       /* which has come to this op; NULL: no other op is asked about */
   pl_multiply_kind kind;       /* of the product: LINEAR, LINEAR_BIAS or BATCHED */
 } op_costs;
 
@@ -39,8 +39,6 @@ static planc_status overflow(const planc_op *op, int64_t batch);
 static bool conv_case_of(const planc_graph *graph, const op_costs *of, int64_t batch, pl_conv_case *out);
 static bool stream_variant(const planc_profile *profile, const planc_graph *graph, const op_costs *of, int64_t batch,
                            planc_variant *out);
-static planc_status roofline_stream(const planc_profile *profile, const planc_graph *graph, const op_costs *known,
-                                    int64_t batch, planc_variant *out, bool *out_fits);
 static planc_variant roofline_conv(const planc_profile *profile, const pl_conv_case *at, planc_method method);
 
 planc_status planc_cost_roofline(const planc_profile *profile, const planc_graph *graph, int32_t op, int64_t batch,
@@ -52,21 +50,9 @@ planc_status planc_cost_roofline(const planc_profile *profile, const planc_graph
     fits = conv_case_of(graph, &of, batch, &at);
     if (fits) *out = roofline_conv(profile, &at, method);
   } else {
-    PLANC_TRY(roofline_stream(profile, graph, &of, batch, out, &fits));
+    fits = stream_variant(profile, graph, &of, batch, out);
   }
   return fits && out->time_ns <= PL_JSON_MAX ? NULL : overflow(of.op, batch);
-}
-
-static planc_status roofline_stream(const planc_profile *profile, const planc_graph *graph, const op_costs *known,
-                                    int64_t batch, planc_variant *out, bool *out_fits) {
-  op_costs of = *known;
-  pl_arena arena = {0};
-  pl_reuse reuse;
-  planc_status status = pl_reuse_start(profile, graph, of.index, 1, &batch, &arena, &reuse);
-  of.reuse = &reuse;
-  *out_fits = !status && stream_variant(profile, graph, &of, batch, out);
-  pl_arena_free(&arena);
-  return status;
 }
 
 /* --- One op ------------------------------------------------------------------------------------------------------- */
@@ -77,7 +63,8 @@ static bool is_batched_product(const planc_graph *graph, const planc_op *op);
 static planc_variant roofline_variant(const planc_profile *profile, const planc_graph *graph, const op_costs *of,
                                       int64_t batch, int64_t flops, pl_traffic traffic);
 static pl_product linear_product(const planc_tensor *result, bool batched, int64_t flops, int64_t batch);
-static pl_traffic traffic_of(const planc_profile *profile, const op_costs *of, int64_t batch, int64_t bytes);
+static pl_traffic traffic_of(const planc_profile *profile, const planc_graph *graph, const op_costs *of, int64_t batch,
+                             int64_t bytes);
 
 /* A profile names types, foreign ones too: what it says of the op's is looked up here, once for all batches. */
 static op_costs op_costs_of(const planc_profile *profile, const planc_graph *graph, int32_t index) {
@@ -139,7 +126,7 @@ static bool stream_variant(const planc_profile *profile, const planc_graph *grap
   int64_t flops = planc_law_at(of->op->flops, batch);
   int64_t traffic = planc_law_at(of->op->traffic, batch);
   if (flops < 0 || traffic < 0) return false;
-  *out = roofline_variant(profile, graph, of, batch, flops, traffic_of(profile, of, batch, traffic));
+  *out = roofline_variant(profile, graph, of, batch, flops, traffic_of(profile, graph, of, batch, traffic));
   return true;
 }
 
@@ -177,10 +164,11 @@ static pl_product linear_product(const planc_tensor *result, bool batched, int64
 }
 
 /* What an op that is no convolution moves: at the share of its type, where the profile has one, else of its class. */
-static pl_traffic traffic_of(const planc_profile *profile, const op_costs *of, int64_t batch, int64_t bytes) {
+static pl_traffic traffic_of(const planc_profile *profile, const planc_graph *graph, const op_costs *of, int64_t batch,
+                             int64_t bytes) {
   pl_traffic out = pl_traffic_of(profile, of->class_, bytes);
-  assert(of->reuse->op == of->index);
-  out.cached = pl_reused_bytes(of->reuse, batch);
+  assert(!of->reuse || of->reuse->op == of->index);
+  out.cached = of->reuse ? pl_reused_bytes(of->reuse, batch) : pl_reused_by(profile, graph, of->index, batch);
   if (of->share) out.efficiency_ppm = of->share->value;
   if (of->rate) out.most_per_second = of->rate->value;
   return out;
@@ -311,7 +299,7 @@ static planc_status sort_batches(int32_t n_batches, const int64_t *batches, int6
 static planc_status fill(const planc_profile *profile, const planc_costs *costs, index_list *first, variant_list *all) {
   pl_arena arena = {0};
   pl_reuse reuse;
-  planc_status status = pl_reuse_start(profile, costs->graph, 0, costs->n_batches, costs->batches, &arena, &reuse);
+  planc_status status = pl_reuse_start(profile, costs->graph, costs->n_batches, costs->batches, &arena, &reuse);
   if (!status) status = fill_along(profile, costs, &reuse, first, all);
   pl_arena_free(&arena);
   return status;

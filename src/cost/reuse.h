@@ -23,13 +23,15 @@ typedef struct pl_reuse {
   uint64_t *moved; /* by batch: the traffic of all ops so far, of each no more than makes the cache forget */
 } pl_reuse;
 
-/* A walk that comes to `op` with all behind it that the cache may remember. The batches stay the caller's, the memory
- * the arena's. */
-planc_status pl_reuse_start(const planc_profile *profile, const planc_graph *graph, int32_t op, int32_t n_batches,
+/* A walk that comes to the first op. The batches stay the caller's, the memory the arena's. */
+planc_status pl_reuse_start(const planc_profile *profile, const planc_graph *graph, int32_t n_batches,
                             const int64_t *batches, pl_arena *arena, pl_reuse *out);
 /* Goes on to the next op. */
 void pl_reuse_pass(pl_reuse *reuse);
 /* Bytes of the op's traffic that the cache holds at a batch of the walk; 0 where the profile tells of no cache. */
 int64_t pl_reused_bytes(const pl_reuse *reuse, int64_t batch);
+
+/* The same of one op, without a walk: looks back from it once for each operand. */
+int64_t pl_reused_by(const planc_profile *profile, const planc_graph *graph, int32_t op, int64_t batch);
 
 #endif
