@@ -60,53 +60,60 @@ static void set_span(spans *of, int32_t k, pl_lifetime span) {
 
 /* --- Finding an address ------------------------------------------------------------------------------------------- */
 
-enum { AT_ONCE = 16 };
-static uint32_t find_meeting(const pl_packed_block *block, int32_t first, const pl_item *item);
+static uint64_t find_meeting(const pl_packed_block *block, const pl_lifetime *own, int32_t n_own);
 
 int64_t pl_packed_find(const pl_packed *packed, const pl_item *item, bool tightest, int64_t *visits) {
   int64_t address = 0, found = PLANC_BLANK, found_bytes = INT64_MAX;
+  pl_lifetime own[2] = {no_span, no_span};
+  int32_t n_own = 0;
+  for (int32_t i = 0; i < 2; i++)
+    if (!pl_lifetime_is_empty(item->spans[i])) own[n_own++] = item->spans[i];
   for (int32_t b = 0; b < packed->n_blocks; b++) {
     const pl_packed_block *block = packed->blocks[b];
-    for (int32_t first = 0; first < block->n; first += AT_ONCE) {
-      uint32_t meeting = find_meeting(block, first, item);
-      for (; meeting; meeting &= meeting - 1) {
-        int32_t k = first + __builtin_ctz(meeting);
-        int64_t bytes = block->start[k] - address;
-        if (bytes >= item->bytes && bytes < found_bytes) {
-          found = address;
-          found_bytes = bytes;
-          if (!tightest) {
-            *visits += k;
-            return found;
-          }
+    for (uint64_t meeting = find_meeting(block, own, n_own); meeting; meeting &= meeting - 1) {
+      int32_t k = __builtin_ctzll(meeting);
+      int64_t bytes = block->start[k] - address;
+      if (bytes >= item->bytes && bytes < found_bytes) {
+        found = address;
+        found_bytes = bytes;
+        if (!tightest) {
+          *visits += k;
+          return found;
         }
-        if (block->end[k] > address) address = block->end[k];
       }
+      if (block->end[k] > address) address = block->end[k];
     }
     *visits += block->n;
   }
   return found == PLANC_BLANK ? address : found;
 }
 
+static uint64_t compare_all(const pl_packed_block *block, int32_t n_spans, const pl_lifetime *own, int32_t n_own);
+
+/* A bit for each of a block's items that lives at the same time as an item with these spans. */
+static uint64_t find_meeting(const pl_packed_block *block, const pl_lifetime *own, int32_t n_own) {
+  if (n_own < 2) return block->has_second ? compare_all(block, 2, own, 1) : compare_all(block, 1, own, 1);
+  return block->has_second ? compare_all(block, 2, own, 2) : compare_all(block, 1, own, 2);
+}
+
+enum { AT_ONCE = 16 };
 static uint32_t compare(const pl_packed_block *block, int32_t first, int32_t n_spans, const pl_lifetime *own,
                         int32_t n_own);
 
-/* Of AT_ONCE items from `first`, a bit for each that lives at the same time as `item`. */
-static uint32_t find_meeting(const pl_packed_block *block, int32_t first, const pl_item *item) {
-  pl_lifetime own[2] = {no_span, no_span};
-  int32_t n_own = 0;
-  for (int32_t i = 0; i < 2; i++)
-    if (!pl_lifetime_is_empty(item->spans[i])) own[n_own++] = item->spans[i];
-  if (n_own < 2) return block->has_second ? compare(block, first, 2, own, 1) : compare(block, first, 1, own, 1);
-  return block->has_second ? compare(block, first, 2, own, 2) : compare(block, first, 1, own, 2);
+static inline uint64_t compare_all(const pl_packed_block *block, int32_t n_spans, const pl_lifetime *own,
+                                   int32_t n_own) {
+  uint64_t meeting = 0;
+  for (int32_t first = 0; first < block->n; first += AT_ONCE)
+    meeting |= (uint64_t)compare(block, first, n_spans, own, n_own) << first;
+  return meeting;
 }
 
 static inline bool meets(const spans *of, int32_t k, pl_lifetime span) {
   return (of->from[k] < span.end) & (span.start < of->until[k]);
 }
 
-/* The loop has no branches and always the same length, and its callers' numbers are constants: so the compiler makes
- * instructions of it that compare several items each. */
+/* Of AT_ONCE items. The loop has no branches and always the same length, and its callers' numbers are constants: so the
+ * compiler makes instructions of it that compare several items each. */
 static inline uint32_t compare(const pl_packed_block *block, int32_t first, int32_t n_spans, const pl_lifetime *own,
                                int32_t n_own) {
   static const uint32_t bits[AT_ONCE] = {1U << 0, 1U << 1, 1U << 2,  1U << 3,  1U << 4,  1U << 5,  1U << 6,  1U << 7,
