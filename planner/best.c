@@ -186,10 +186,9 @@ static planc_status explain(const best *b) {
   pl_emit emit = {0};
   if (b->none_at_once) pl_emit_format(&emit, "no policy fits in rounds of its own choice; in smaller ones ");
   pl_emit_format(&emit, "no other policy that fits is faster%s", all_stays ? " by more than a thousandth" : "");
-  if (b->slower)
-    pl_emit_format(&emit, ", of those asked before it %s was the fastest with %s", b->slower,
-                   pl_time_format(b->slower_ns, time));
+  if (b->slower) pl_emit_format(&emit, ", of those asked before it %s", b->slower);
   if (b->slower && b->found_in_smaller) pl_emit_format(&emit, " in rounds of %lld", (long long)b->slower_rounds);
+  if (b->slower) pl_emit_format(&emit, " was the fastest with %s", pl_time_format(b->slower_ns, time));
   if (plan->explanation) pl_emit_format(&emit, "; %s: %s", plan->policy, plan->explanation);
   PLANC_TRY(pl_emit_take(&emit, &text, &length));
   planc_status status = pl_explain_plan(plan, text);

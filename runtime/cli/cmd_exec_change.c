@@ -88,6 +88,7 @@ planc_status run_execution_adopt(run_execution *e) {
 
 /* The iteration is that of the jobs that ran: one that joins would have it at 0. */
 static planc_status go_on_with(run_execution *e, planc_plan *next, int64_t iteration) {
+  bool several = e->plan->n_jobs > 1; /* each has its own iterations, all have periods */
   planc_plan_free(e->plan);
   e->plan = next;
   e->periods = 0;
@@ -95,8 +96,8 @@ static planc_status go_on_with(run_execution *e, planc_plan *next, int64_t itera
   PLANC_TRY(run_execution_place_jobs(e));
   PLANC_TRY(run_execution_give_data(e));
   char text[PL_SIZE_TEXT];
-  prog_print_line(stderr, "planrun: note: iteration %lld: changed to %s, policy %s in %s", (long long)iteration,
-                  e->watch.path, next->policy,
+  prog_print_line(stderr, "planrun: note: %s %lld: changed to %s, policy %s in %s", several ? "period" : "iteration",
+                  (long long)(several ? e->all_periods : iteration), e->watch.path, next->policy,
                   pl_size_format(planrt_report(e->session)->peak_bytes[PLANC_MEMORY_DEVICE], text));
   return NULL;
 }

@@ -227,7 +227,7 @@ static planc_status run_periods(run_execution *e) {
     int64_t before = planrt_get_step(e->session).period, start_ns = pl_now_ns();
     left = run_execution_periods_of_epoch(e);
     int64_t part = pl_min(left, run_execution_periods_to_hand_on(e));
-    PLANC_TRY(e->interleave >= 0 ? planrt_run_interleaved(e->session, part, (uint64_t)(e->interleave + before))
+    PLANC_TRY(e->interleave >= 0 ? planrt_run_interleaved(e->session, part, (uint64_t)e->interleave + (uint64_t)before)
                                  : planrt_run(e->session, part));
     e->run_ns += pl_now_ns() - start_ns;
     int64_t done = planrt_get_step(e->session).period - before;

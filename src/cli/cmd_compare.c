@@ -365,7 +365,7 @@ static void print_cost(const table *t, const row *r, bool best) {
   if (has_storage(t))
     printf(" %12s %12s", pl_size_format(p->total.copied_bytes[PLANC_ROUTE_STORE], a),
            pl_size_format(p->total.copied_bytes[PLANC_ROUTE_LOAD], b));
-  printf("  %s%s\n", r->means, best ? " <- best" : "");
+  printf("  %s%s\n", r->means, best ? " <- fastest" : "");
 }
 
 static void print_largest(const table *t, const row *r) {

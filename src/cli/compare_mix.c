@@ -400,7 +400,7 @@ static void print_row(const mix_table *t, const mix_row *r, bool best) {
          (double)r->throughput_ppm / 1e6);
   for (int32_t j = 0; j < t->mix->n_jobs; j++) printf(" %5.3f", (double)r->shares[j].speed_ppm / 1e6);
   print_responses(t, r);
-  puts(best ? " <- best" : "");
+  puts(best ? " <- fastest" : "");
 }
 
 /* Of jobs with deadlines: what a request takes, and how many iterations a period has where they are not as many as the

@@ -4,6 +4,7 @@
 #include <assert.h>
 
 #include "graph/law.h"
+#include "graph/parts.h"
 
 /* While touches are collected. */
 typedef struct collector {
@@ -98,6 +99,7 @@ planc_status pl_job_plan_make(pl_arena *arena, const planc_job *job, const pl_to
   }
   PLANC_TRY(PL_NEW(arena, &plan->uses, of->n_slots));
   PLANC_TRY(find_scopes(plan));
+  if (job->n_rounds > 1 || job->replicas > 1) PLANC_TRY(pl_parts_check(arena, job->graph));
   find_redirected(plan);
   return NULL;
 }

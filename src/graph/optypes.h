@@ -88,6 +88,14 @@ typedef struct pl_attr_rule {
 
 struct pl_dims;
 
+/* In which inputs a type's results are linear, so that results of sums are the sums of results. */
+typedef enum pl_linearity {
+  PL_LINEAR_IN_NONE,
+  PL_LINEAR_IN_ALL, /* together */
+  PL_LINEAR_IN_ONE, /* any one, while the others stay the same */
+  PL_LINEAR_IN_LAST /* the last one, while the others stay the same */
+} pl_linearity;
+
 struct planc_optype {
   const char *name;
   pl_optype_id id;
@@ -100,6 +108,7 @@ struct planc_optype {
   const char *in, *out, *effects;
   const pl_attr_rule *attrs; /* ended by one without a key; NULL = none */
   uint32_t flags;
+  pl_linearity linear; /* of linear and conv2d: without a bias */
   /* in_place[o] - 1 is the input that output o may be written over: exactly the same bytes; 0 = none. Where
    * `only_in_place`, it must be. No other output may overlap an input. */
   int8_t in_place[3];

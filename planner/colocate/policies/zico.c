@@ -46,7 +46,7 @@
 #include "util/math.h"
 #include "util/size.h"
 
-enum { MAX_SOLOS = 8, STEPS = 8, ROUNDS_ON_THE_WAY = 2, ROUNDS_AT_LAST = 8, STEADY_PPM = 50000 };
+enum { MAX_SOLOS = 8, MAX_SEARCHES = 3, STEPS = 8, ROUNDS_ON_THE_WAY = 2, ROUNDS_AT_LAST = 8, STEADY_PPM = 50000 };
 
 /* What a round has tried: how passes are arranged, and the candidate that comes of it, its own, until someone keeps it.
  * A round that arranges them as the one before comes to the same. */
@@ -64,6 +64,7 @@ typedef struct zico {
   bool one_round_at_a_time;
   pl_arena arena, round, before; /* what stays, what the present round of the search needs, and the one before it */
   pl_solos solos;
+  int32_t n_searches; /* for shifts */
   int32_t *iterations;
   planc_problem *problems;
   pl_areas areas;
@@ -158,7 +159,7 @@ static planc_status try_smaller_regions(zico *z) {
 static planc_status suggest_smaller_regions(const zico *z, planc_candidate *out) {
   char asked[PL_SIZE_TEXT];
   if (z->region_bytes <= PLANC_ALIGNMENT) return NULL;
-  return planc_candidate_explain(out, "regions smaller than %s may do", pl_size_format(z->region_bytes, asked));
+  return planc_candidate_explain(out, "regions of another size than %s may do", pl_size_format(z->region_bytes, asked));
 }
 
 static zico begin(const planc_mix_evaluator *evaluator, const planc_mix_share *shares) {
@@ -204,6 +205,7 @@ static planc_status find_best(zico *z) {
 /* --- Each job alone ----------------------------------------------------------------------------------------------- */
 
 static planc_status make_solos(zico *z);
+static planc_status may_win(const zico *z, bool *out);
 static int64_t find_excess(const zico *z);
 static bool is_last_resort(const zico *z);
 static planc_status ask_for_less(zico *z, int64_t bytes);
@@ -211,16 +213,17 @@ static planc_status look_for_shifts(zico *z);
 
 /* Looks for shifts of the jobs as they are within their budgets, and asks them for less memory where these are too
  * large to fit beside each other or, and smaller regions are no way out, no places were found. *out_made is false where
- * the jobs cannot be planned, and where nothing more can be asked. */
+ * the jobs cannot be planned or would be too slow, and where nothing more can be asked. */
 static planc_status try_jobs(zico *z, bool *out_made) {
   enum { PARTS = 32 };
   PLANC_TRY(pl_if_fits(make_solos(z), out_made));
+  if (*out_made) PLANC_TRY(may_win(z, out_made));
   if (!*out_made) return NULL;
   int64_t less = find_excess(z);
   if (less <= 0) {
     PLANC_TRY(look_for_shifts(z));
     less = pl_arena_room(z->all->target.terms, z->all->target.profile) / PARTS;
-    *out_made = is_last_resort(z);
+    *out_made = is_last_resort(z) && ++z->n_searches < MAX_SEARCHES;
   }
   return z->any || !*out_made ? NULL : ask_for_less(z, less);
 }
@@ -250,6 +253,21 @@ static planc_status make_solos(zico *z) {
   /* Regions of the least size are tensors. */
   int64_t region_bytes = z->region_bytes > PLANC_ALIGNMENT ? z->region_bytes : 0;
   return pl_areas_make(&z->arena, z->mix->n_jobs, z->solos.candidates, region_bytes, &z->areas);
+}
+
+/* Side by side a period takes no less than the iterations of any job alone. Where that is as much as by turns, what is
+ * left to ask for is in vain. */
+static planc_status may_win(const zico *z, bool *out) {
+  int64_t longest = 0, turns = 0;
+  for (int32_t j = 0; j < z->mix->n_jobs; j++) {
+    int64_t ns;
+    const planc_evaluator alone = z->evaluator->alone(z->evaluator, &z->problems[j]);
+    PLANC_TRY(alone.time(&alone, &z->solos.candidates[j], &ns));
+    longest = pl_max(longest, pl_mul_saturate(ns, z->iterations[j]));
+    turns = pl_add_saturate(turns, pl_mul_saturate(z->shares[j].alone_ns, z->iterations[j]));
+  }
+  *out = longest < turns;
+  return NULL;
 }
 
 /* By how much the bytes that there are are too few for some job of each pair alone; not positive where they suffice. */

@@ -58,7 +58,7 @@ Policies that do not run rounds side by side run them one after the other where 
   policy       least budget           period         peak throughput  speed of each
   temporal <size> <N> ms <size> <N> <N>
   mps                     - <N> ms <size> <N> <N>
-  zico <size> <N> ms <size> <N> <N> <- best
+  zico <size> <N> ms <size> <N> <N> <- fastest
   why zico: every op has its fastest algorithm; <N> rounds side by side, the second begins <N> ms after the first
   mps: not planned: the pools of all jobs take <size>, <size> migrate on demand
   compared with rounds one after the other, not for colocate: temporal

@@ -51,7 +51,7 @@ Small jobs have no use for Zico's large regions: smaller ones are tried where th
   $ for region in "" "--region 1M"; do planc colocate graphs/lenet-digits.yaml:64 graphs/tiny-transformer.yaml:16 --device k40m --budget 2M --policy zico $region -o small.plan 2>/dev/null | grep why | sed 's/: in every.*//'; planrun exec small.plan --iterations 2 --verify 2>/dev/null | grep -o 'verified.*'; done
     why       side by side in regions of 512.00 KiB
   verified: every bit as in the reference
-    why       the jobs take turns, for no shift at which they fit side by side was found; regions smaller than 1.00 MiB may do
+    why       the jobs take turns, for no shift at which they fit side by side was found; regions of another size than 1.00 MiB may do
   verified: every bit as in the reference
   $ planc colocate graphs/lenet-digits.yaml:64 graphs/tiny-transformer.yaml:16 --device k40m --budget 2M --policy zico --region 512K -o small.plan 2>/dev/null | grep -o 'why *side by side'
   why       side by side
@@ -205,7 +205,7 @@ Where a deadline is not met it is told what would do: a larger ratio, other iter
   policy       least budget           period         peak throughput  speed of each
   temporal                -   too late
   preemptive              - <N> ms <size> <N> <N> <N>  job <N> up to <N> ms
-  zico                    - <N> ms <size> <N> <N> <N>  job <N> up to <N> ms <- best
+  zico                    - <N> ms <size> <N> <N> <N>  job <N> up to <N> ms <- fastest
   why zico: side by side in regions of <size>: in every period job <N> begins <N> ms after job <N>
   temporal: job <N> (tiny-transformer): requests take up to <N> ms, with <N> iterations in a period; the deadline is <N> ms, and two iterations take <N> ms alone
   ~ planc compare --colocate graphs/lenet-digits.yaml:64 graphs/tiny-transformer.yaml:16:inference --device k40m --budget 2M --deadline 1ms --policies temporal,zico --no-least --json 2>/dev/null | grep -o '"deadline_ns":[0-9a-z]*\|"late":[a-z]*\|"responses_ns":[^]]*]'
@@ -467,7 +467,7 @@ Policies side by side.
   policy       least budget           period         peak throughput  speed of each
   temporal <size> <N> ms <size> <N> <N> <N>
   mps                     - <N> ms <size> <N> <N> <N>
-  zico <size> <N> ms <size> <N> <N> <N> <- best
+  zico <size> <N> ms <size> <N> <N> <N> <- fastest
   waterwave <size> <N> ms <size> <N> <N> <N>
   waterwave-s <size> <N> ms <size> <N> <N> <N>
   tensile <size> <N> ms <size> <N> <N> <N>

@@ -33,7 +33,7 @@ Data is never coloured.
   ~ planc compare inputs/tiny.yaml --policies none --color=always
   tiny, batch <N> on k40m, budget <size>
   policy       least budget  round        iteration overhead         peak          out           in  means
-  none <size> <N> <N> ms  +<N>% <size> <size> <size>  everything stays <- best
+  none <size> <N> <N> ms  +<N>% <size> <size> <size>  everything stays <- fastest
   why none: every op has its fastest algorithm
   against no scheduling, which takes <N> ms and <size>
   policy            samples/s        moved      MSR      EOR   excess      CBR

@@ -6,7 +6,7 @@ One row per policy, also where it does not fit; making the table is a success.
   ideal                   - <N> <N> ms  +<N>% <size> <size> <size>  everything stays
   none <size>   does not fit
   vdnn-all <size> <N> <N> ms  +<N>% <size> <size> <size>  swaps
-  modnn <size> <N> <N> ms  +<N>% <size> <size> <size>  swaps <- best
+  modnn <size> <N> <N> ms  +<N>% <size> <size> <size>  swaps <- fastest
   why modnn: the fastest of rounds of <N> in <N> ms, <N> without offloading in <N> ms
   against no scheduling, which takes <N> ms and <size>
   policy            samples/s        moved      MSR      EOR   excess      CBR
@@ -90,7 +90,7 @@ Policies that choose rounds leave a batch whole that cannot be split, and say so
   ~ planc compare inputs/whole.yaml --policies none,vdnn+,modnn
   whole, batch <N> on k40m, budget <size>
   policy       least budget  round        iteration overhead         peak          out           in  means
-  none <size> <N> <N> ms  +<N>% <size> <size> <size>  everything stays <- best
+  none <size> <N> <N> ms  +<N>% <size> <size> <size>  everything stays <- fastest
   vdnn+ <size> <N> <N> ms  +<N>% <size> <size> <size>  everything stays
   modnn <size> <N> <N> ms  +<N>% <size> <size> <size>  everything stays
   why none: every op has its fastest algorithm
@@ -128,7 +128,7 @@ Where the optimizer overwrites a parameter unread, that stays for what runs agai
   ~ planc compare inputs/overwrite.yaml --policies none,superneurons,chen,cheap 2>/dev/null
   overwrite, batch <N> on k40m, budget <size>
   policy       least budget  round        iteration overhead         peak          out           in  means
-  none <size> <N> <N> ms  +<N>% <size> <size> <size>  everything stays <- best
+  none <size> <N> <N> ms  +<N>% <size> <size> <size>  everything stays <- fastest
   superneurons <size> <N> <N> ms  +<N>% <size> <size> <size>  everything stays
   chen <size> <N> <N> ms  +<N>% <size> <size> <size>  everything stays
   cheap <size> <N> <N> ms  +<N>% <size> <size> <size>  recomputes (checkpointing)

@@ -53,7 +53,7 @@ A graph without backward ops is planned for training, with the optimizer of its 
     peak <size> of <size>, host <size>
     iteration <N> ms, ideal <N> ms (+<N> %)
     moved <size> out, <size> in; recomputed <N> ms
-    why       no other policy that fits is faster, of those asked before it tensile was the fastest with <N> ms in rounds of <N>; window: scheduled within <size> of <size>, the most found that fits, at addresses that are chosen together
+    why       no other policy that fits is faster, of those asked before it tensile in rounds of <N> was the fastest with <N> ms; window: scheduled within <size> of <size>, the most found that fits, at addresses that are chosen together
   ! planc: note: graphs/lenet-digits.yaml has no backward ops: planned for training with sgd (--inference plans it as it is)
   ! planc: note: device k40m (the graph's header)
   ! planc: note: batch <N> (the graph's header)
@@ -63,7 +63,7 @@ A graph without backward ops is planned for training, with the optimizer of its 
     peak <size> of <size>, host <size>
     iteration <N> ms, ideal <N> ms (+<N> %)
     moved <size> out, <size> in; recomputed <N> ms
-    why       no other policy that fits is faster, of those asked before it tensile was the fastest with <N> ms in rounds of <N>; window: scheduled within <size> of <size>, the most found that fits, at addresses that are chosen together
+    why       no other policy that fits is faster, of those asked before it tensile in rounds of <N> was the fastest with <N> ms; window: scheduled within <size> of <size>, the most found that fits, at addresses that are chosen together
   ! planc: note: lenet.yaml has no backward ops: planned for training with sgd (--inference plans it as it is)
   ! planc: note: device k40m (the graph's header)
   ! planc: note: batch <N> (the graph's header)
@@ -74,7 +74,7 @@ A graph without backward ops is planned for training, with the optimizer of its 
     peak <size> of <size>, host <size>
     iteration <N> ms, ideal <N> ms (+<N> %)
     moved <size> out, <size> in; recomputed <N> ms
-    why       no other policy that fits is faster, of those asked before it tensile was the fastest with <N> ms in rounds of <N>; tensile: <N> tensors are swapped, as far as the link has time for, and <N> computed again; ops have the fastest algorithms that find room beside the data
+    why       no other policy that fits is faster, of those asked before it tensile in rounds of <N> was the fastest with <N> ms; tensile: <N> tensors are swapped, as far as the link has time for, and <N> computed again; ops have the fastest algorithms that find room beside the data
   ! planc: note: lenet.yaml has no backward ops: planned for training with adam (--inference plans it as it is)
   ! planc: note: device k40m (the graph's header)
   ! planc: note: batch <N> (the graph's header)
@@ -85,7 +85,7 @@ A graph without backward ops is planned for training, with the optimizer of its 
     peak <size> of <size>, host <size>
     iteration <N> ms, ideal <N> ms (+<N> %)
     moved <size> out, <size> in; recomputed <N> ms
-    why       no other policy that fits is faster, of those asked before it vdnn+ was the fastest with <N> ms in rounds of <N>; tensile: <N> tensors are swapped, as far as the link has time for, and <N> computed again; every op has its fastest algorithm
+    why       no other policy that fits is faster, of those asked before it vdnn+ in rounds of <N> was the fastest with <N> ms; tensile: <N> tensors are swapped, as far as the link has time for, and <N> computed again; every op has its fastest algorithm
   ! planc: note: lenet.yaml has no backward ops: planned for training with momentum (--inference plans it as it is)
   ! planc: note: device k40m (the graph's header)
   ! planc: note: batch <N> (the graph's header)

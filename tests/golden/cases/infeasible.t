@@ -106,7 +106,7 @@ then needs less. What binds on the host is told as well.
   $ planc plan inputs/tiny.yaml --budget 4K -o least.plan 2>/dev/null | sed -n '1,2p; /why/p'
   least.plan: window, batch 4 in 4 rounds of 1
     peak      4.00 KiB of 4.00 KiB, host 3.00 KiB
-    why       no policy fits in rounds of its own choice; in smaller ones no other policy that fits is faster, of those asked before it naive was the fastest with 0.758 ms in rounds of 1; window: scheduled within 4.00 KiB of 4.00 KiB, the most found that fits, at addresses that are chosen together
+    why       no policy fits in rounds of its own choice; in smaller ones no other policy that fits is faster, of those asked before it naive in rounds of 1 was the fastest with 0.758 ms; window: scheduled within 4.00 KiB of 4.00 KiB, the most found that fits, at addresses that are chosen together
   $ planc plan inputs/tiny.yaml --budget 17K --host-budget 0 --policy naive
   ! planc: note: device k40m (the graph's header)
   ! planc: note: batch 4 (the graph's header)

@@ -62,7 +62,7 @@ It is a budget of check like the others, and compare tells what goes there.
   "storage_moved_bytes":8192
   ~ planc compare inputs/tiny.yaml --policies vdnn-all --budget 1M --host-budget 8K --storage 1G --profile p.json 2>/dev/null | sed -n 2,3p
   policy       least budget  round        iteration overhead         peak          out           in   to storage         back  means
-  vdnn-all <size> <N> <N> ms  +<N>% <size> <size> <size> <size> <size>  swaps <- best
+  vdnn-all <size> <N> <N> ms  +<N>% <size> <size> <size> <size> <size>  swaps <- fastest
 
 Waits for it are told apart from those for the links of the GPU.
 
