@@ -51,19 +51,17 @@ static planc_status nanoseconds(cudaEvent_t from, cudaEvent_t to, int64_t *out);
  * less than of the short ones here, by a microsecond on an H100. */
 planc_status rt_completions_measure(rt_device *device) {
   enum { TRIALS = 5 };
-  int64_t trials[TRIALS], at_once[TRIALS], ns;
+  int64_t trials[TRIALS], at_once[TRIALS];
   int32_t n_at_once = 0;
   rt_cuda_step *step;
   CUDA_TRY(cudaMalloc((void **)&step, sizeof *step));
   planc_status status = NULL;
   for (int32_t t = 0; !status && t < TRIALS; t++) {
     bool kept_up;
-    status = time_alike(device, step, &ns, &kept_up);
-    trials[t] = ns;
-    if (!status && kept_up) at_once[n_at_once++] = ns;
+    status = time_alike(device, step, &trials[t], &kept_up);
+    if (!status && kept_up) at_once[n_at_once++] = trials[t];
   }
-  if (!status) ns = n_at_once > 0 ? pl_median(at_once, n_at_once) : pl_median(trials, TRIALS);
-  if (!status) device->stamps_ns = pl_max(ns, 0);
+  if (!status) device->stamps_ns = pl_max(n_at_once > 0 ? pl_median(at_once, n_at_once) : pl_median(trials, TRIALS), 0);
   cudaFree(step);
   return status;
 }
