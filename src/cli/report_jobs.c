@@ -102,7 +102,8 @@ void cli_print_shares(const planc_plan *plan, const planc_mix_share *shares) {
   for (int32_t j = 0; j < plan->n_jobs; j++) {
     printf("  ");
     print_job_number(plan, j);
-    printf(" runs at %.1f %% of what it does alone", 100.0 * (double)shares[j].speed_ppm / OF_ONE);
+    printf(" runs at %.1f %% of what it does alone%s", 100.0 * (double)shares[j].speed_ppm / OF_ONE,
+           cli_runs_side_by_side(plan, j) ? " with rounds one after the other" : "");
     print_speed(&shares[j]);
   }
   for (int32_t j = 0; j < plan->n_jobs; j++) {

@@ -5,7 +5,7 @@ A batch in rounds that run side by side, each on a compute stream of its own, an
     peak <size> of <size>, host <size>
     iteration <N> ms, ideal <N> ms (+<N> %)
     moved <size> out, <size> in; recomputed <N> ms
-    job <N> runs at <N> % of what it does alone, <N> ms an iteration by none
+    job <N> runs at <N> % of what it does alone with rounds one after the other, <N> ms an iteration by none
     together <N> times the throughput of one job alone
     why       every op has its fastest algorithm; <N> rounds side by side, the second begins <N> ms after the first
   ! planc: note: policy zico (the fall-back)
