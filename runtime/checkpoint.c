@@ -194,6 +194,10 @@ planrt_samples planrt_resumed_samples(const planrt_session *session, int32_t job
   return session->resumed_samples[job];
 }
 
+bool planrt_resumed_in_other_rounds(const planrt_session *session, int32_t job) {
+  return session->resumed_other_rounds[job];
+}
+
 static planc_status damaged(const checkpoint *c, const char *what) {
   return planc_error(PLANC_BAD_INPUT, "%s: %s: not a checkpoint, or a damaged one", c->path, what);
 }
@@ -338,9 +342,11 @@ static planc_status settle_job(planrt_session *session, const checkpoint *c, int
   session->ahead[job] = c->ahead[job];
   session->numbers[job] = joins ? c->n + (*joined)++ : c->number[job];
   session->resumed_samples[job] = PLANRT_SAMPLES_UNKNOWN;
+  session->resumed_other_rounds[job] = false;
   if (joins) return rt_init_job(session, job);
   const rt_record *record = c->jobs[c->number[job]].record;
   session->resumed_samples[job] = record->samples;
+  session->resumed_other_rounds[job] = rt_record_has_other_rounds(record, &session->trace->jobs[job]);
   if (record->why) rt_failures_set(&session->failures, job, record->failed_at, record->why);
   if (session->names[job] || !record->who.name) return NULL;
   return rt_keep_text(&session->memory, record->who.name, &session->names[job]);

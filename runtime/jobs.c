@@ -12,6 +12,7 @@ planc_status rt_jobs_open(planrt_session *session) {
   PLANC_TRY(PL_NEW(&session->memory, &session->numbers, n));
   PLANC_TRY(PL_NEW(&session->memory, &session->names, n));
   PLANC_TRY(PL_NEW(&session->memory, &session->resumed_samples, n));
+  PLANC_TRY(PL_NEW(&session->memory, &session->resumed_other_rounds, n));
   PLANC_TRY(PL_NEW(&session->memory, &session->has_random, n));
   for (int32_t j = 0; j < n; j++) {
     session->numbers[j] = j;

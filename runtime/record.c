@@ -16,6 +16,8 @@ static planc_status add_failure(const planrt_session *session, int32_t job, rt_r
 planc_status rt_record_make(const planrt_session *session, int32_t job, rt_record *out) {
   *out = (rt_record){.iterations = rt_first_iteration(session, job, session->step.period)};
   out->samples = samples_of(session, job);
+  out->n_rounds = session->trace->jobs[job].n_rounds;
+  out->first_round = session->trace->jobs[job].rounds[0];
   PLANC_TRY(rt_identify(&out->memory, &session->trace->jobs[job], &out->who));
   if (session->names[job]) PLANC_TRY(rt_keep_text(&out->memory, session->names[job], &out->who.name));
   PLANC_TRY(add_failure(session, job, out));
@@ -82,6 +84,10 @@ static planc_status add_values(const planrt_session *session, int32_t job, rt_re
   return NULL;
 }
 
+bool rt_record_has_other_rounds(const rt_record *record, const planc_job *job) {
+  return record->n_rounds > 0 && (record->n_rounds != job->n_rounds || record->first_round != job->rounds[0]);
+}
+
 bool rt_record_has_same_values(const rt_record *a, const rt_record *b) {
   bool same = a->n_values == b->n_values && a->bytes == b->bytes;
   for (int32_t v = 0; v < a->n_values && same; v++)
@@ -113,6 +119,11 @@ void rt_record_print(const rt_record *record, cJSON *out) {
   rt_json_add_u64(out, "batch", record->who.split.batch);
   if (record->who.split.replicas > 1) rt_json_add_u64(out, "replicas", record->who.split.replicas);
   rt_json_add_u64(out, "iterations", (uint64_t)record->iterations);
+  if (record->n_rounds > 0) {
+    cJSON *rounds = pl_json_add_object(out, "rounds");
+    rt_json_add_u64(rounds, "n", (uint64_t)record->n_rounds);
+    rt_json_add_u64(rounds, "first", (uint64_t)record->first_round);
+  }
   if (record->samples) pl_json_add_bool(out, "feed", record->samples == PLANRT_SAMPLES_USER);
   if (record->why) {
     cJSON *failed = pl_json_add_object(out, "failed");
@@ -131,6 +142,7 @@ static bool read_count(const cJSON *from, const char *key, int64_t *out);
 static planc_status read_text(const cJSON *from, const char *key, rt_record *record, const char **out, bool *out_whole);
 static planc_status read_values(const cJSON *from, rt_record *out, bool *out_whole);
 static planrt_samples read_samples(const cJSON *from);
+static bool read_rounds(const cJSON *from, rt_record *out);
 static planc_status read_failure(const cJSON *from, rt_record *out, bool *out_whole);
 static bool read_split(const cJSON *from, rt_split *out);
 
@@ -138,6 +150,7 @@ planc_status rt_record_read(const cJSON *from, rt_record *out, bool *out_whole) 
   *out = (rt_record){0};
   *out_whole = read_split(from, &out->who.split) && read_count(from, "iterations", &out->iterations);
   out->samples = read_samples(from);
+  *out_whole = *out_whole && read_rounds(from, out);
   if (cJSON_GetObjectItemCaseSensitive(from, "name"))
     PLANC_TRY(read_text(from, "name", out, &out->who.name, out_whole));
   PLANC_TRY(read_text(from, "graph", out, &out->who.graph, out_whole));
@@ -151,6 +164,12 @@ static planrt_samples read_samples(const cJSON *from) {
   const cJSON *feed = cJSON_GetObjectItemCaseSensitive(from, "feed");
   if (!cJSON_IsBool(feed)) return PLANRT_SAMPLES_UNKNOWN;
   return cJSON_IsTrue(feed) ? PLANRT_SAMPLES_USER : PLANRT_SAMPLES_RANDOM;
+}
+
+static bool read_rounds(const cJSON *from, rt_record *out) {
+  const cJSON *rounds = cJSON_GetObjectItemCaseSensitive(from, "rounds");
+  if (!rounds) return true;
+  return read_count(rounds, "n", &out->n_rounds) && read_count(rounds, "first", &out->first_round);
 }
 
 static const char *text_of(const cJSON *from, const char *key) {

@@ -17,8 +17,9 @@ struct rt_record {
   rt_identity who;
   int64_t iterations; /* that it has done */
   planrt_samples samples;
-  const char *why;   /* it has failed; NULL: it has not */
-  int64_t failed_at; /* the first iteration that does not count */
+  int64_t n_rounds, first_round; /* of an iteration, and samples of the first; 0 = not known */
+  const char *why;               /* it has failed; NULL: it has not */
+  int64_t failed_at;             /* the first iteration that does not count */
   int32_t n_values;
   rt_record_value *values; /* of each replica, one behind the other */
   int64_t bytes;           /* of all replicas' values */
@@ -33,6 +34,8 @@ planc_status rt_identify(pl_arena *arena, const planc_job *job, rt_identity *out
 /* A record as JSON, to and fro; false where it is none that rt_record_print could have made. */
 void rt_record_print(const rt_record *record, cJSON *out);
 planc_status rt_record_read(const cJSON *from, rt_record *out, bool *out_whole);
+/* Whether the job of a plan has other ones than the record; no where that does not say. */
+bool rt_record_has_other_rounds(const rt_record *record, const planc_job *job);
 bool rt_record_has_same_values(const rt_record *a, const rt_record *b);
 void rt_record_free(rt_record *record);
 

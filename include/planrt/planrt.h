@@ -203,6 +203,8 @@ planc_status planrt_resume(planrt_session *session, const char *path);
  * where it does not say, and of a job that it does not have. */
 typedef enum planrt_samples { PLANRT_SAMPLES_UNKNOWN, PLANRT_SAMPLES_RANDOM, PLANRT_SAMPLES_USER } planrt_samples;
 planrt_samples planrt_resumed_samples(const planrt_session *session, int32_t job);
+/* Whether that job had other rounds then, which its results are summed in. No where the checkpoint does not say. */
+bool planrt_resumed_in_other_rounds(const planrt_session *session, int32_t job);
 
 /* Runs the forward ops of a job, with its first replica's values, as inference (running statistics, no dropout) on
  * `samples` samples from `feed` (batch i is its iteration i; of the last batch only what is needed counts) and gives

@@ -115,14 +115,17 @@ planc_status run_execution_place_jobs(run_execution *e) {
 /* --- Telling ------------------------------------------------------------------------------------------------------ */
 
 /* Other rounds add up in another order, which is rounded otherwise. */
+static void note_other_rounds(int32_t number, const planrt_job *job) {
+  prog_print_line(stderr, "planrun: note: job %d (%s) goes on in other rounds: its results may differ in the last bits",
+                  number, run_execution_name(job));
+}
+
 static void note_rounds(const run_execution *e, const planc_plan *next, const int32_t *was) {
   for (int32_t n = 0; n < planrt_jobs(e->session); n++) {
     planrt_job now = planrt_job_of(e->session, n);
     bool stays = !now.is_new && now.job >= 0 && was[n] >= 0 && !now.why;
     if (!stays || planc_job_same_rounds(&e->plan->jobs[was[n]], &next->jobs[now.job])) continue;
-    prog_print_line(stderr,
-                    "planrun: note: job %d (%s) goes on in other rounds: its results may differ in the last bits", n,
-                    run_execution_name(&now));
+    note_other_rounds(n, &now);
   }
 }
 
@@ -185,5 +188,6 @@ void run_execution_note_resumed(const run_execution *e) {
     if (job.is_new)
       prog_print_line(stderr, "planrun: note: job %d (%s) is not in %s: it starts anew", n, run_execution_name(&job),
                       e->resume);
+    if (job.job >= 0 && planrt_resumed_in_other_rounds(e->session, job.job)) note_other_rounds(n, &job);
   }
 }

@@ -49,6 +49,15 @@ Stand-ins go on from stand-ins alone.
   ! planrun: trained: saved by a run of real ops: one of stand-ins cannot go on from it
   [4]
 
+Who goes on in other rounds is told, for sums are rounded otherwise.
+
+  $ for size in 64 16; do planc plan graphs/lenet-digits.yaml --batch 64 --sub-batch $size --budget 2M -o rounds.$size.plan >/dev/null 2>&1; done
+  $ planrun exec rounds.64.plan -n 2 --save whole >/dev/null 2>&1; planrun exec rounds.64.plan -n 3 --resume whole 2>&1 | grep -c 'other rounds'
+  0
+  [1]
+  $ planrun exec rounds.16.plan -n 3 --resume whole 2>&1 | grep 'other rounds'
+  planrun: note: job 0 (lenet-digits) goes on in other rounds: its results may differ in the last bits
+
 A rate that is none is told with examples of rates.
 
   $ planrun exec lenet.plan --link 1PB/s
