@@ -69,6 +69,13 @@ static int32_t find_short(const prog_option *options, char letter) {
   return -1;
 }
 
+/* Whether it is an option's name and nothing else, which nobody means as another option's value. */
+static bool is_option(const prog_option *options, const char *argument) {
+  if (argument[0] != '-' || !argument[1]) return false;
+  if (argument[1] == '-') return find_long(options, argument + 2, strlen(argument + 2)) >= 0;
+  return !argument[2] && find_short(options, argument[1]) >= 0;
+}
+
 /* Whether it may be given several times. */
 static bool repeats(const prog_option *option) {
   const char *dots = option->value ? strstr(option->value, " ...") : NULL;
@@ -85,7 +92,8 @@ static planc_status set_option(prog_arguments *out, int32_t index, const char *a
     return NULL;
   }
   if (!attached) {
-    if (*position + 1 >= argc) return planc_error(PLANC_USAGE, "--%s needs a value: %s", option->name, option->value);
+    if (*position + 1 >= argc || is_option(out->line->options, argv[*position + 1]))
+      return planc_error(PLANC_USAGE, "--%s needs a value: %s", option->name, option->value);
     attached = argv[++*position];
   }
   if (!out->values[index]) out->values[index] = attached;
