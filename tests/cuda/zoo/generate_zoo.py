@@ -65,6 +65,11 @@ class Ops:
         """Something that an op may write over."""
         return self.op("add", [self.input(dtype, *sizes), self.input(dtype, *sizes)], self.tensor(dtype, *sizes))
 
+    def summed(self, dtype, *sizes):
+        """A sum over the samples, as gradients are, which rounds add up."""
+        return self.op("position_grad", [self.input(dtype, -1, *sizes)], self.tensor(dtype, *sizes, kind="temp"),
+                       phase="backward")
+
     def op(self, type, inputs, *outputs, phase="forward", effects=(), **attrs):
         self.waiting[phase].append((type, inputs, list(outputs), effects, attrs))
         return outputs[0]
@@ -106,7 +111,7 @@ def elementwise(ops):
             ops.over(type, [ops.made(t, -1, size)], 0, t, -1, size, p=0.5, seed=number)
     for size, a, b in itertools.product(FLAT, REALS, REALS):
         ops.op("cast", [ops.input(a, -1, size)], ops.tensor(b, -1, size))
-        ops.op("cast", [ops.tensor(a, size, kind="param")], ops.tensor(b, size, kind="grad"), phase="backward")
+        ops.op("cast", [ops.summed(a, size)], ops.tensor(b, size, kind="grad"), phase="backward")
 
 
 def rows(ops):
@@ -150,7 +155,7 @@ def rows(ops):
                *(ops.tensor("f32", width, kind="grad") for _ in range(2)), phase="backward")
     # Gradients of what cannot accumulate go through a temporary.
     for t in REALS:
-        factors = [ops.tensor(t, *sizes, kind="param") for sizes in ((7, 5), (7, 3))]
+        factors = [ops.tensor(t, 7, 5, kind="param"), ops.summed(t, 7, 3)]
         ops.op("matmul_tn", factors, ops.tensor(t, 5, 3, kind="grad"), phase="backward")
 
 
@@ -231,8 +236,7 @@ def optimizers(ops):
         for type, states, attrs in (("sgd", 0, {}), ("momentum", 1, {"momentum": 0.7}), ("adam", 2, {"beta2": 0.9})):
             w = ops.tensor("f32", size, kind="param")
             kept = [w, *(ops.tensor("f32", size, kind="state") for _ in range(states))]
-            gradient = ops.op("cast", [ops.tensor("f32", size, kind="param")], ops.tensor(g, size, kind="grad"),
-                              phase="backward")
+            gradient = ops.op("cast", [ops.summed("f32", size)], ops.tensor(g, size, kind="grad"), phase="backward")
             ops.op(type, [w, gradient, *kept[1:]], *kept, phase="optimizer", **attrs)
 
 
