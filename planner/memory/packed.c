@@ -97,6 +97,7 @@ static uint64_t find_meeting(const pl_packed_block *block, const pl_lifetime *ow
 }
 
 enum { AT_ONCE = 16 };
+_Static_assert(MOST_OF_BLOCK <= 64 && MOST_OF_BLOCK % AT_ONCE == 0, "a bit for each of a block's items");
 static uint32_t compare(const pl_packed_block *block, int32_t first, int32_t n_spans, const pl_lifetime *own,
                         int32_t n_own);
 

@@ -57,9 +57,9 @@ planc_status rt_completions_measure(rt_device *device) {
   CUDA_TRY(cudaMalloc((void **)&step, sizeof *step));
   planc_status status = NULL;
   for (int32_t t = 0; !status && t < TRIALS; t++) {
-    bool kept_up;
-    status = time_alike(device, step, &trials[t], &kept_up);
-    if (!status && kept_up) at_once[n_at_once++] = trials[t];
+    bool is_at_once;
+    status = time_alike(device, step, &trials[t], &is_at_once);
+    if (!status && is_at_once) at_once[n_at_once++] = trials[t];
   }
   if (!status) device->stamps_ns = pl_max(n_at_once > 0 ? pl_median(at_once, n_at_once) : pl_median(trials, TRIALS), 0);
   cudaFree(step);

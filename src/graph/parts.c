@@ -32,7 +32,7 @@ planc_status pl_parts_check(pl_arena *arena, const planc_graph *graph) {
 static bool is_judged(const planc_op *op);
 static planc_status check_dims(const planc_graph *graph, int32_t tensor);
 static planc_status check_output(const parts *p, const planc_op *op, int32_t tensor, holding *out);
-static void write(const parts *p, int32_t tensor, holding holds);
+static void note_written(const parts *p, int32_t tensor, holding holds);
 
 static planc_status check_op(const parts *p, const planc_op *op) {
   bool judged = is_judged(op);
@@ -41,7 +41,7 @@ static planc_status check_op(const parts *p, const planc_op *op) {
     holding holds = OWN;
     if (judged) PLANC_TRY(check_dims(p->graph, op->out[i]));
     if (judged) PLANC_TRY(check_output(p, op, op->out[i], &holds));
-    write(p, op->out[i], holds);
+    note_written(p, op->out[i], holds);
   }
   return NULL;
 }
@@ -120,7 +120,7 @@ static bool adds_up(const parts *p, const planc_op *op) {
 }
 
 /* Where only a part of a storage is written, the rest may hold what needs more care. */
-static void write(const parts *p, int32_t tensor, holding holds) {
+static void note_written(const parts *p, int32_t tensor, holding holds) {
   const planc_tensor *t = &p->graph->tensors[tensor];
   holding *of = &p->holds[t->storage];
   bool whole = p->graph->storages[t->storage].tensor == tensor;

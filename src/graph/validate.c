@@ -193,7 +193,6 @@ static planc_status check_gradients(validation *v) {
 
 /* --- Ops and results ---------------------------------------------------------------------------------------------- */
 
-/* A class is stated where it says something. */
 /* What kernels do with gradients and rounds is known of planc's own types; of a foreign one only the graph says it. */
 static planc_status settle_flags(planc_op *op) {
   if (!op->known) return NULL;
@@ -205,6 +204,7 @@ static planc_status settle_flags(planc_op *op) {
   return NULL;
 }
 
+/* A class is stated where it says something. */
 static planc_status settle_class(planc_op *op) {
   planc_class unstated = pl_op_class_unstated(op);
   bool same = op->has_class && op->class_ == unstated;

@@ -27,10 +27,9 @@
  *
  * What the paper does not have: where regions that are handed out one by one do not suffice for a shift, tensors are
  * placed at once (place_passes.h); where no shift is found with its regions of 64 MB, or only one of jobs that swap or
- * compute again, its smaller ones and tensors are tried, and of jobs for which these do not suffice either it is asked
- * that each takes less; memory that makes it faster by no more than a thousandth is
- * given up in the end; and the jobs take turns (temporal.c) not only where no shift is found, but also where that is
- * faster. */
+ * compute again, its smaller ones and tensors are tried, and where these do not suffice either, each job is asked to
+ * take less; memory that makes it faster by no more than a thousandth is given up in the end; and the jobs take turns
+ * (temporal.c) not only where no shift is found, but also where that is faster. */
 #include <assert.h>
 #include <stdio.h>
 
@@ -83,7 +82,7 @@ static planc_status choose(zico *z, planc_candidate *out);
 static planc_status find_best_of_rounds(zico *z);
 static bool is_region_asked(const zico *z);
 static planc_status try_smaller_regions(zico *z);
-static planc_status suggest_smaller_regions(const zico *z, planc_candidate *out);
+static planc_status suggest_other_regions(const zico *z, planc_candidate *out);
 static zico begin(const planc_mix_evaluator *evaluator, const planc_mix_share *shares);
 static void end(zico *z);
 static void forget_rounds(zico *z);
@@ -113,7 +112,7 @@ static planc_status choose(zico *z, planc_candidate *out) {
   PLANC_TRY(
       pl_turns_instead(z->evaluator, z->shares, "no shift at which they fit side by side", z->best_ns, out, &turns));
   if (!turns) return explain(z, out);
-  return !z->any && is_region_asked(z) ? suggest_smaller_regions(z, out) : NULL;
+  return !z->any && is_region_asked(z) ? suggest_other_regions(z, out) : NULL;
 }
 
 static planc_status find_best_of_rounds(zico *z) {
@@ -156,7 +155,7 @@ static planc_status try_smaller_regions(zico *z) {
 }
 
 /* Whether they would do takes a search to know, which nobody has asked for. */
-static planc_status suggest_smaller_regions(const zico *z, planc_candidate *out) {
+static planc_status suggest_other_regions(const zico *z, planc_candidate *out) {
   char asked[PL_SIZE_TEXT];
   if (z->region_bytes <= PLANC_ALIGNMENT) return NULL;
   return planc_candidate_explain(out, "regions of another size than %s may do", pl_size_format(z->region_bytes, asked));
@@ -278,8 +277,7 @@ static int64_t find_excess(const zico *z) {
 
 /* Asks the jobs to take so much less than they take now, each in proportion to it. */
 static planc_status ask_for_less(zico *z, int64_t bytes) {
-  int64_t *peaks, sum = 0;
-  PLANC_TRY(PL_NEW(&z->arena, &peaks, z->mix->n_jobs));
+  int64_t peaks[PLANC_MIX_MAX_JOBS], sum = 0;
   for (int32_t j = 0; j < z->mix->n_jobs; j++) {
     const planc_evaluator alone = z->evaluator->alone(z->evaluator, &z->problems[j]);
     PLANC_TRY(alone.peak(&alone, &z->solos.candidates[j], &peaks[j]));
