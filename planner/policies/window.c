@@ -470,16 +470,17 @@ static pl_occupant occupant_of(const windowing *w, int32_t buffer) {
   return (pl_occupant){what, w->bytes[buffer]};
 }
 
-enum { RESERVED_TEXT = 64 };
+enum { CHUNKS_TEXT = 48, RESERVED_TEXT = 64 };
 
 static planc_status too_small(const windowing *w, int64_t room, int32_t instance, int64_t need) {
   int64_t chunk_bytes = pl_allocator_chunk(&w->problem->terms);
   int64_t whole = pl_align_up(need, chunk_bytes > 0 ? chunk_bytes : PLANC_ALIGNMENT);
   int64_t reserved = pl_reserved(&w->problem->terms, w->problem->job.profile);
-  char beside[RESERVED_TEXT] = "";
+  char chunks[CHUNKS_TEXT] = "", beside[RESERVED_TEXT] = "";
+  if (chunk_bytes > 0) snprintf(chunks, sizeof chunks, " in whole chunks of %lld", (long long)chunk_bytes);
   if (reserved > 0) snprintf(beside, sizeof beside, " beside %lld that the device reserves", (long long)reserved);
   return planc_infeasible((planc_shortage){.bytes = pl_add_saturate(reserved, whole)},
                           "op %s needs %lld bytes%s, %lld are left for data%s",
                           planc_trace_op(w->trace, instance)->name, (long long)whole,
-                          chunk_bytes > 0 ? " in whole chunks" : "", (long long)room, beside);
+                          chunks, (long long)room, beside);
 }

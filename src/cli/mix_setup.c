@@ -154,7 +154,9 @@ planc_status cli_mix_policy(const char *name, bool for_plan, const planc_mix_pol
   for (const planc_mix_policy *policy = planc_mix_policies(); !*out && policy->name && length < sizeof known; policy++)
     if (policy->make || !for_plan)
       length += (size_t)snprintf(known + length, sizeof known - length, "%s%s", length > 0 ? ", " : "", policy->name);
-  return *out ? NULL : planc_error(PLANC_USAGE, "unknown policy %s for several jobs: %s", name, known);
+  if (*out) return NULL;
+  if (planc_policy_find(name)) return planc_error(PLANC_USAGE, "policy %s is for one job, for several: %s", name, known);
+  return planc_error(PLANC_USAGE, "unknown policy %s for several jobs: %s", name, known);
 }
 
 planc_status cli_mix_list_files(const prog_arguments *arguments, prog_used_files *files) {

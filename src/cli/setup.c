@@ -241,6 +241,8 @@ planc_status cli_setup_policy(const char *name, planc_code code, const planc_pol
   char known[512] = "";
   size_t length = 0;
   *out = planc_policy_find(name);
+  if (!*out && planc_mix_policy_find(name))
+    return planc_error(code, "policy %s is for several jobs: planc colocate plans them", name);
   for (const planc_policy *policy = planc_policies(); !*out && policy->name && length < sizeof known; policy++)
     length += (size_t)snprintf(known + length, sizeof known - length, "%s%s", length > 0 ? ", " : "", policy->name);
   return *out ? NULL : planc_error(code, "unknown policy %s: %s", name, known);

@@ -389,7 +389,7 @@ What is no mix.
   ! planc: note: policy temporal (the fall-back)
   ! planc: note: budget 12.00 GiB (device k40m)
   $ planc colocate inputs/tiny.yaml inputs/tiny.yaml --policy best
-  ! planc: unknown policy best for several jobs: temporal, preemptive, zico, waterwave, waterwave-s, tensile, vdnn-conv, capuchin
+  ! planc: policy best is for one job, for several: temporal, preemptive, zico, waterwave, waterwave-s, tensile, vdnn-conv, capuchin
   [2]
   $ planc colocate inputs/tiny.yaml inputs/tiny.yaml --policy mps
   ! planc: mps has no plan: compare --colocate compares with it
@@ -500,7 +500,7 @@ Policies side by side.
   ! planc: policy temporal has no use for --region
   [2]
   $ planc compare --colocate inputs/tiny.yaml inputs/tiny.yaml --policies modnn
-  ! planc: unknown policy modnn for several jobs: temporal, preemptive, mps, zico, waterwave, waterwave-s, tensile, vdnn-conv, capuchin
+  ! planc: policy modnn is for one job, for several: temporal, preemptive, mps, zico, waterwave, waterwave-s, tensile, vdnn-conv, capuchin
   [2]
   $ planc compare inputs/tiny.yaml --max-ratio 2
   ! planc: --max-ratio is for --colocate

@@ -106,8 +106,8 @@ Where no chunk fits, the least budget has whole ones, however much larger that i
 
   $ for policy in window best; do planc plan graphs/lenet-digits.yaml --policy $policy --placement vmm --budget 800K 2>&1 | grep 'least\|does not'; done
   planc: note: the least feasible budget of window is 41943040 bytes (40.00 MiB); there:
-  planc: does not fit 800.00 KiB: op conv2.dgrad needs 41943040 bytes in whole chunks, 0 are left for data
+  planc: does not fit 800.00 KiB: op conv2.dgrad needs 41943040 bytes in whole chunks of 41943040, 0 are left for data
   planc: note: the least feasible budget of best is 41943040 bytes (40.00 MiB), with policy window; there:
-  planc: does not fit 800.00 KiB: op conv2.dgrad needs 41943040 bytes in whole chunks, 0 are left for data
+  planc: does not fit 800.00 KiB: op conv2.dgrad needs 41943040 bytes in whole chunks of 41943040, 0 are left for data
   $ planc compare graphs/lenet-digits.yaml --policies window --placement vmm --budget 800K 2>/dev/null | tail -n 1
   window          40.00 MiB   does not fit
