@@ -26,9 +26,10 @@ typedef struct sort_key {
 
 typedef struct placement {
   pl_arena arena;
-  pl_item *items;  /* those with bytes; sizes rounded up to the alignment */
+  pl_item *items;  /* those with bytes; sizes rounded up to whole units */
   int32_t *source; /* of each, its index among those given */
   int32_t n, horizon;
+  int64_t unit;  /* of addresses and sizes */
   int64_t bound; /* no placement's top, rounded up, is below */
   int64_t *addresses, *best;
   int64_t best_top;
@@ -57,11 +58,20 @@ static planc_status prepare(placement *p, const pl_item *items, int32_t n);
 static bool takes_no_room(const pl_item *item);
 
 planc_status pl_place(pl_item *items, int32_t n, int64_t *out_top, pl_overlap *out_overlap) {
-  placement p = {0};
+  placement p = {.unit = PLANC_ALIGNMENT};
   planc_status status = prepare(&p, items, n);
   if (!status) status = place_items(&p, items, n, out_top);
   if (planc_status_code(status) == PLANC_INTERNAL && out_overlap)
     *out_overlap = (pl_overlap){p.source[p.overlap.item], p.source[p.overlap.other], p.overlap.position};
+  pl_arena_free(&p.arena);
+  return status;
+}
+
+planc_status pl_place_in_units(pl_item *items, int32_t n, int64_t unit, int64_t *out_live, int64_t *out_top) {
+  placement p = {.unit = unit};
+  planc_status status = prepare(&p, items, n);
+  *out_live = p.bound;
+  if (!status) status = place_items(&p, items, n, out_top);
   pl_arena_free(&p.arena);
   return status;
 }
@@ -115,10 +125,10 @@ static void try_repairs(placement *p) {
 /* The bound is a multiple of the unit, and the highest item may end less than a unit below it. Where even that is above
  * `room`, nothing fits, and nothing is placed. */
 planc_status pl_place_within(pl_item *items, int32_t n, int64_t room, int64_t *out_top) {
-  placement p = {0};
+  placement p = {.unit = PLANC_ALIGNMENT};
   planc_status status = prepare(&p, items, n);
   *out_top = p.bound;
-  if (!status && p.bound - PLANC_ALIGNMENT < room) status = place_items(&p, items, n, out_top);
+  if (!status && p.bound - p.unit < room) status = place_items(&p, items, n, out_top);
   pl_arena_free(&p.arena);
   return status;
 }
@@ -248,7 +258,7 @@ static planc_status take_items(placement *p, const pl_item *items, int32_t n) {
   for (int32_t i = 0; i < n; i++) {
     if (takes_no_room(&items[i])) continue;
     pl_item it = items[i];
-    it.bytes = pl_align_up(it.bytes, PLANC_ALIGNMENT);
+    it.bytes = pl_align_up(it.bytes, p->unit);
     total = pl_add_saturate(total, it.bytes);
     for (int32_t k = 0; k < 2; k++) {
       if (it.spans[k].start < it.spans[k].end && it.spans[k].end > p->horizon) p->horizon = it.spans[k].end;

@@ -34,8 +34,12 @@ typedef struct pl_overlap {
  * *out_overlap, which may be NULL where none is stated; BAD_INPUT when all items together exceed int64. */
 planc_status pl_place(pl_item *items, int32_t n, int64_t *out_top, pl_overlap *out_overlap);
 
-/* The same where no address is stated and those are of use only where *out_top is at most `room`: where so much lives
- * at a time that it cannot be, no address is filled in, and *out_top is what lives then. */
+/* The same where no address is stated, for addresses that are multiples of `unit`: sizes count rounded up to it.
+ * *out_live is the most that lives at a time. */
+planc_status pl_place_in_units(pl_item *items, int32_t n, int64_t unit, int64_t *out_live, int64_t *out_top);
+
+/* As pl_place where no address is stated and those are of use only where *out_top is at most `room`: where so much
+ * lives at a time that it cannot be, no address is filled in, and *out_top is what lives then. */
 planc_status pl_place_within(pl_item *items, int32_t n, int64_t room, int64_t *out_top);
 
 /* The bytes that live at each of positions 0, ..., horizon, in `arena`; no span ends behind these. */

@@ -13,7 +13,7 @@
 #include "util/size.h"
 
 extern const prog_subcommand cli_cmd_plan, cli_cmd_colocate, cli_cmd_check, cli_cmd_simulate, cli_cmd_compare,
-    cli_cmd_show, cli_cmd_train, cli_cmd_predict, cli_cmd_update;
+    cli_cmd_show, cli_cmd_train, cli_cmd_predict, cli_cmd_update, cli_cmd_place;
 
 /* Options of every command that is to run a graph under a budget. Storage is there for plans only, and stands in their
  * help behind the other budgets. */
@@ -119,6 +119,10 @@ planc_status cli_explain_late(const planc_mix *mix, const planc_mix_policy *poli
 const char *cli_budget_name(planc_memory_kind memory);
 /* Says on standard error for which sizes of rounds workspaces of a job are guesses, as its profile lists none. */
 planc_status cli_note_workspaces(const planc_plan *plan, int32_t job, const planc_profile *profile);
+/* What --output says, else the first operand's name with its folder and ending cut off and `ending` put on; malloc'ed.
+ */
+planc_status cli_output_name(const prog_arguments *arguments, const char *ending, char **out);
+const char *cli_without_folder(const char *path);
 /* Writes a plan that was made here, once it has passed its own check. */
 planc_status cli_write_plan(const planc_plan *plan, const char *output);
 /* The text of one, for files that are written together; malloc'ed. */

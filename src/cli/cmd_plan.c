@@ -16,7 +16,6 @@ static const prog_option options[] = {
 static planc_status run(const prog_arguments *arguments);
 static planc_status list_files(const prog_arguments *arguments, prog_used_files *files);
 static planc_status check_policy(const prog_arguments *arguments);
-static planc_status find_output(const prog_arguments *arguments, char **out);
 static planc_status plan_graph(const prog_arguments *arguments, const cli_setup *setup, const char *output);
 
 const prog_subcommand cli_cmd_plan = {
@@ -26,29 +25,12 @@ static planc_status run(const prog_arguments *arguments) {
   cli_setup setup;
   char *output;
   PLANC_TRY(check_policy(arguments));
-  PLANC_TRY(find_output(arguments, &output));
+  PLANC_TRY(cli_output_name(arguments, ".plan", &output));
   planc_status status = cli_setup_read(arguments, arguments->operands[0], &setup);
   if (!status) status = plan_graph(arguments, &setup, output);
   cli_setup_free(&setup);
   free(output);
   return status;
-}
-
-static const char *without_folder(const char *path) {
-  const char *base = strrchr(path, '/');
-  return base ? base + 1 : path;
-}
-
-/* GRAPH with its folder and ending cut off and ".plan" put on. */
-static planc_status default_output(const char *graph_path, char **out) {
-  const char *base = without_folder(graph_path);
-  const char *dot = strrchr(base, '.');
-  size_t stem = dot && dot != base ? (size_t)(dot - base) : strlen(base);
-  *out = malloc(stem + sizeof ".plan");
-  if (!*out) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
-  memcpy(*out, base, stem);
-  memcpy(*out + stem, ".plan", sizeof ".plan");
-  return NULL;
 }
 
 static planc_status plan_graph(const prog_arguments *arguments, const cli_setup *setup, const char *output) {
@@ -72,22 +54,14 @@ static planc_status plan_graph(const prog_arguments *arguments, const cli_setup 
   return status;
 }
 
-/* Malloc'ed. */
-static planc_status find_output(const prog_arguments *arguments, char **out) {
-  const char *given = prog_option_value(arguments, "output");
-  if (!given) return default_output(arguments->operands[0], out);
-  *out = strdup(given);
-  return *out ? NULL : planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
-}
-
 static planc_status list_files(const prog_arguments *arguments, prog_used_files *files) {
   char *output;
   PLANC_TRY(prog_used_files_read(files, arguments->operands[0]));
   PLANC_TRY(prog_used_files_read(files, prog_option_value(arguments, "profile")));
-  PLANC_TRY(find_output(arguments, &output));
+  PLANC_TRY(cli_output_name(arguments, ".plan", &output));
   planc_status status = prog_used_files_write(files, output);
   const char *path = arguments->operands[0];
-  bool named_so = status && !prog_option_given(arguments, "output") && strcmp(output, without_folder(path)) == 0;
+  bool named_so = status && !prog_option_given(arguments, "output") && strcmp(output, cli_without_folder(path)) == 0;
   free(output);
   if (!named_so) return status;
   planc_status_free(status);

@@ -10,58 +10,12 @@
 #include "planner/memory/packed.h"
 #include "planner/memory/placement.h"
 #include "planner/memory/placement_sweep.h"
+#include "tests/support/placements.h"
 #include "tests/support/unit.h"
 
 static uint64_t seed;
 static uint32_t draw(uint32_t below) {
-  seed = seed * 6364136223846793005u + 1442695040888963407u;
-  return (uint32_t)((seed >> 33) % below);
-}
-
-static bool spans_meet(pl_lifetime a, pl_lifetime b) {
-  int32_t start = a.start > b.start ? a.start : b.start, end = a.end < b.end ? a.end : b.end;
-  return start < end;
-}
-
-static bool live_together(const pl_item *a, const pl_item *b) {
-  for (int i = 0; i < 4; i++) {
-    if (spans_meet(a->spans[i / 2], b->spans[i % 2])) return true;
-  }
-  return false;
-}
-
-static bool overlap(const pl_item *a, const pl_item *b) {
-  return live_together(a, b) && a->address < b->address + b->bytes && b->address < a->address + a->bytes;
-}
-
-/* Aligned, no two overlap, and the top is the highest end. */
-static void assert_valid(const pl_item *items, int32_t n, int64_t top) {
-  int64_t highest = 0;
-  for (int32_t i = 0; i < n; i++) {
-    ck_assert_int_ge(items[i].address, 0);
-    ck_assert_int_eq(items[i].address % PLANC_ALIGNMENT, 0);
-    if (items[i].address + items[i].bytes > highest) highest = items[i].address + items[i].bytes;
-    for (int32_t j = 0; j < i; j++) ck_assert_msg(!overlap(&items[i], &items[j]), "items %d and %d overlap", i, j);
-  }
-  ck_assert_int_eq(top, highest);
-}
-
-/* The most bytes that live at one time. */
-static int64_t lower_bound(const pl_item *items, int32_t n) {
-  int64_t bound = 0;
-  for (int32_t i = 0; i < n; i++) {
-    for (int k = 0; k < 2; k++) {
-      pl_lifetime now = {items[i].spans[k].start, items[i].spans[k].start + 1};
-      if (items[i].spans[k].start >= items[i].spans[k].end) continue;
-      int64_t live = 0;
-      for (int32_t j = 0; j < n; j++) {
-        bool lives = spans_meet(items[j].spans[0], now) || spans_meet(items[j].spans[1], now);
-        if (lives) live += items[j].bytes;
-      }
-      if (live > bound) bound = live;
-    }
-  }
-  return bound;
+  return draw_below(&seed, below);
 }
 
 static int64_t place(pl_item *items, int32_t n) {
@@ -70,46 +24,7 @@ static int64_t place(pl_item *items, int32_t n) {
   return top;
 }
 
-static pl_item random_item(int32_t horizon, uint32_t most, bool two_spans) {
-  int32_t points[4];
-  for (int i = 0; i < 4; i++) points[i] = (int32_t)draw((uint32_t)horizon);
-  for (int i = 0; i < 4; i++) {
-    for (int j = i + 1; j < 4; j++) {
-      int32_t low = points[i] < points[j] ? points[i] : points[j];
-      points[j] = points[i] < points[j] ? points[j] : points[i];
-      points[i] = low;
-    }
-  }
-  pl_item item = {.bytes = (int64_t)(1 + draw(most)) * PLANC_ALIGNMENT, .address = PLANC_BLANK};
-  item.spans[0] = (pl_lifetime){points[0], points[1] + 1};
-  if (two_spans && points[2] > points[1]) item.spans[1] = (pl_lifetime){points[2], points[3] + 1};
-  return item;
-}
-
 /* --- The optimum -------------------------------------------------------------------------------------------------- */
-
-/* Some order of lowest-fit placement gives the optimum: that of the optimum's own addresses. */
-static int64_t best_of_orders(pl_item *items, int32_t n, int32_t n_placed, int64_t top, int64_t best) {
-  if (top >= best) return best;
-  if (n_placed == n) return top;
-  for (int32_t k = n_placed; k < n; k++) {
-    pl_item chosen = items[k];
-    items[k] = items[n_placed];
-    items[n_placed] = chosen;
-    pl_item *it = &items[n_placed];
-    it->address = 0;
-    for (int32_t j = 0; j < n_placed; j++) {
-      if (!overlap(it, &items[j])) continue;
-      it->address = items[j].address + items[j].bytes;
-      j = -1;
-    }
-    int64_t end = it->address + it->bytes;
-    best = best_of_orders(items, n, n_placed + 1, end > top ? end : top, best);
-    items[n_placed] = items[k];
-    items[k] = chosen;
-  }
-  return best;
-}
 
 START_TEST(tiny_cases_are_optimal) {
   seed = 1;
@@ -117,9 +32,9 @@ START_TEST(tiny_cases_are_optimal) {
   for (int32_t c = 0; c < cases; c++) {
     pl_item items[7], copy[7];
     int32_t n = 2 + (int32_t)draw(6);
-    for (int32_t i = 0; i < n; i++) items[i] = random_item(10, 9, c % 2);
+    for (int32_t i = 0; i < n; i++) items[i] = random_item(&seed, 10, 9, c % 2);
     memcpy(copy, items, sizeof copy);
-    int64_t best = best_of_orders(copy, n, 0, 0, INT64_MAX), top = place(items, n);
+    int64_t best = least_top(copy, n), top = place(items, n);
     assert_valid(items, n, top);
     ck_assert_int_ge(top, best);
     optimal += top == best;
@@ -139,7 +54,7 @@ START_TEST(random_cases_are_valid) {
     pl_item items[MOST], again[MOST];
     int32_t n = 1 + (int32_t)draw(MOST);
     for (int32_t i = 0; i < n; i++) {
-      items[i] = random_item(100, 1000, draw(4) == 0);
+      items[i] = random_item(&seed, 100, 1000, draw(4) == 0);
       if (draw(20) == 0) items[i].bytes = 0;
       if (draw(3) == 0) items[i].bytes -= draw((uint32_t)items[i].bytes + 1); /* not a multiple of the alignment */
     }
@@ -160,7 +75,7 @@ START_TEST(stated_addresses_stay) {
   for (int32_t c = 0; c < 60; c++) {
     pl_item items[120], stated[120];
     int32_t n = 2 + (int32_t)draw(119);
-    for (int32_t i = 0; i < n; i++) items[i] = random_item(60, 50, draw(4) == 0);
+    for (int32_t i = 0; i < n; i++) items[i] = random_item(&seed, 60, 50, draw(4) == 0);
     (void)place(items, n);
     memcpy(stated, items, sizeof stated);
     for (int32_t i = 0; i < n; i++) {
@@ -203,7 +118,7 @@ START_TEST(sweeps_take_the_lowest_range) {
   bool backwards = _i % 2;
   pl_item items[N], expected[N];
   int64_t addresses[N];
-  for (int32_t i = 0; i < N; i++) items[i] = random_item(60, _i % 3 ? 5 : 50, draw(4) > 0);
+  for (int32_t i = 0; i < N; i++) items[i] = random_item(&seed, 60, _i % 3 ? 5 : 50, draw(4) > 0);
   if (_i % 5 == 0) (void)place(items, N);
   for (int32_t i = 0; i < N; i++) {
     if (draw(3)) items[i].address = PLANC_BLANK;
@@ -406,7 +321,7 @@ START_TEST(packing_finds_what_a_scan_finds) {
   int32_t horizon = 2 + (int32_t)draw(_i % 3 == 0 ? 12 : 400);
   bool tightest = draw(2) > 0;
   for (int32_t i = 0; i < n; i++) {
-    items[i] = random_item(horizon, 40, draw(4) == 0);
+    items[i] = random_item(&seed, horizon, 40, draw(4) == 0);
     if (draw(8) == 0) items[i] = (pl_item){.bytes = items[i].bytes, .spans = {{3, 3}, items[i].spans[0]}};
     items[i].bytes = (1 + items[i].bytes / PLANC_ALIGNMENT) * PLANC_ALIGNMENT;
     items[i].address = (int64_t)draw(60) * PLANC_ALIGNMENT;
