@@ -101,7 +101,7 @@ static planc_status list_items(placing *p) {
 
 /* --- What is found ------------------------------------------------------------------------------------------------ */
 
-static planc_status refuse(const planc_placed *found, int64_t room, const char *why);
+static planc_status refuse(const planc_placed *found, int64_t room, pl_verdict verdict);
 static planc_status prepare_search(placing *p);
 static planc_status search(placing *p, int64_t room, int64_t visits, pl_verdict *out);
 
@@ -119,16 +119,14 @@ static planc_status place_at_once(placing *p) {
 }
 
 static planc_status search_capacity(placing *p) {
-  pl_verdict verdict;
+  pl_verdict verdict = PL_UNDECIDED;
   int64_t room = room_of(p->terms);
   if (p->out->bytes <= room) return NULL;
-  if (p->out->live_bytes > room) return refuse(p->out, room, "so much lives at a time");
-  PLANC_TRY(prepare_search(p));
-  PLANC_TRY(search(p, room, p->visits, &verdict));
-  if (verdict == PL_IMPOSSIBLE)
-    return refuse(p->out, room, "a complete search has shown that there are none within less");
-  if (verdict == PL_UNDECIDED) return refuse(p->out, room, NULL);
-  return NULL;
+  if (p->out->live_bytes <= room) {
+    PLANC_TRY(prepare_search(p));
+    PLANC_TRY(search(p, room, p->visits, &verdict));
+  }
+  return verdict == PL_PLACED ? NULL : refuse(p->out, room, verdict);
 }
 
 /* Tries what nothing can be less than, and then what lies in the middle of what may be possible. */
@@ -176,15 +174,15 @@ static planc_status search(placing *p, int64_t room, int64_t visits, pl_verdict 
   return NULL;
 }
 
-/* `why` they need more than the room; NULL = that is not known. */
-static planc_status refuse(const planc_placed *found, int64_t room, const char *why) {
-  if (!why)
-    return planc_infeasible(
-        (planc_shortage){.bytes = found->bytes},
-        "found no addresses within %lld bytes, the least found is %lld: %lld live at a time, so that "
-        "more effort may find some",
-        (long long)room, (long long)found->bytes, (long long)found->live_bytes);
-  return planc_infeasible((planc_shortage){.bytes = found->least_bytes},
-                          "there are no addresses within %lld bytes: %lld, %s", (long long)room,
-                          (long long)found->least_bytes, why);
+static planc_status refuse(const planc_placed *found, int64_t room, pl_verdict verdict) {
+  const planc_shortage least = {.bytes = found->least_bytes}, known = {.bytes = found->bytes};
+  if (found->live_bytes > room)
+    return planc_infeasible(least, "there are no addresses within %lld bytes: %lld live at a time", (long long)room,
+                            (long long)found->live_bytes);
+  if (verdict == PL_IMPOSSIBLE)
+    return planc_infeasible(least, "there are no addresses within %lld bytes: a complete search has shown it",
+                            (long long)room);
+  return planc_infeasible(known,
+                          "found no addresses within %lld bytes, the least found is %lld: more effort may find some",
+                          (long long)room, (long long)found->bytes);
 }

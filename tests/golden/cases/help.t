@@ -12,6 +12,7 @@ Help goes to standard output and is a success.
     train      derive backward and optimizer ops of a forward graph
     predict    predict how long ops take that were never run
     update     make a plan anew from what a run of it measured
+    place      find addresses for buffers whose lifetimes are known
   'planc COMMAND --help' tells a command's options.
   options: --color=auto|always|never (anywhere), --version, --help
   exit: 0 fits, 1 does not fit or plan not valid, 2 usage, 3 bad input, 4 stale, 5 internal, 6 device, 7 unchanged
@@ -141,6 +142,16 @@ Help goes to standard output and is a success.
         --optimizer NAME           sgd, momentum or adam (default: the graph's header, else sgd)
         --precision NAME           f32, tf32 or bf16 (default: f32)
     -o, --output FILE              the training graph (default: standard output)
+    -h, --help                     this text
+  $ planc place --help
+  usage: planc place FILE.csv [option ...]
+  find addresses for buffers whose lifetimes are known
+  options:
+        --capacity SIZE            how much memory will do (default: as little as is found)
+        --alignment SIZE           addresses are multiples of this, and sizes count so (default: 1)
+        --effort 0..3              how long to search for less: not at all, up to about a third of a second, 3 or 30 (default: 2)
+    -o, --output FILE              the buffers with their addresses, - for standard output (default: FILE's name with .placed.csv, here)
+        --json                     the summary as one line of JSON
     -h, --help                     this text
   $ planc predict --help
   usage: planc predict GRAPH | --fit PROFILE... [option ...]
