@@ -32,9 +32,10 @@ planc_status planrt_feed_random(const planrt_session *session, const planrt_feed
   int64_t classes = session->classes[session->home_of[request->job] + request->storage];
   int64_t size = planc_dtype_bytes(tensor->dtype), elements = request->bytes / size;
   uint64_t key = rt_key(session->options.seed + (uint64_t)session->numbers[request->job], tensor->name);
-  int64_t first = request->iteration * planc_job_whole_batch(job);
-  if (tensor->bytes.per_sample > 0) first += request->offset;
-  uint64_t counter = (uint64_t)(first * (elements / (request->count > 0 ? request->count : 1)));
+  bool of_samples = tensor->bytes.per_sample > 0;
+  int64_t first = of_samples ? request->iteration * planc_job_whole_batch(job) + request->offset : request->iteration;
+  int64_t each = of_samples && request->count > 0 ? elements / request->count : elements;
+  uint64_t counter = (uint64_t)(first * each);
 
   char *out = request->out;
   for (int64_t i = 0; i < elements; i++, counter++, out += size) {

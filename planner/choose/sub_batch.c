@@ -6,6 +6,7 @@
 
 #include <stdio.h>
 
+#include "graph/optypes.h"
 #include "planc/needs.h"
 #include "planc/schedule.h"
 #include "planner/base/code.h"
@@ -105,8 +106,8 @@ static int64_t operand_bytes(const planc_graph *graph, const planc_op *op, int64
     for (int32_t k = 0; k < i && !seen; k++) {
       seen = graph->tensors[k < op->n_in ? op->in[k] : op->out[k - op->n_in]].storage == storage;
     }
-    bool temporary = several_rounds && s->kind == PLANC_KIND_grad && op->phase == PLANC_PHASE_backward &&
-                     !(op->flags & PLANC_OP_ACCUMULATES);
+    bool adds = i >= op->n_in && pl_op_accumulates(op, i - op->n_in);
+    bool temporary = several_rounds && s->kind == PLANC_KIND_grad && op->phase == PLANC_PHASE_backward && !adds;
     if (seen || (planc_is_always_resident(s->kind) && !temporary)) continue;
     int64_t bytes = planc_law_at(s->bytes, batch);
     sum = bytes < 0 ? INT64_MAX : pl_add_saturate(sum, bytes_taken(bytes));

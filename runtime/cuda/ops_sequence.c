@@ -18,8 +18,8 @@ RT_CUDA_RUN(softmax_grad) {
 
 /* 1 / positions in the whole batch, so that rounds add up. */
 static double mean_scale(const rt_call *call, const rt_operand *labels) {
-  int64_t per_sample = call->batch > 0 ? labels->elements / call->batch : 1;
-  return 1.0 / ((double)call->job_batch * (double)per_sample);
+  double per_sample = call->batch > 0 ? (double)labels->elements / (double)call->batch : 1;
+  return 1.0 / ((double)call->job_batch * per_sample);
 }
 
 RT_CUDA_RUN(softmax_xent) {

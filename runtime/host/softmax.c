@@ -4,10 +4,10 @@
 
 #include "runtime/host/host_kernels.h"
 
-/* 1 / positions in the whole batch: N, or N * H * W. */
+/* 1 / positions in the whole batch: N, or N * H * W. Of what does not depend on N, a part has its share. */
 static double mean_scale(const rt_call *call, const rt_operand *labels) {
-  int64_t per_sample = call->batch > 0 ? labels->elements / call->batch : 1;
-  return 1.0 / ((double)call->job_batch * (double)per_sample);
+  double per_sample = call->batch > 0 ? (double)labels->elements / (double)call->batch : 1;
+  return 1.0 / ((double)call->job_batch * per_sample);
 }
 
 void rt_softmax_xent(const rt_call *call, const rt_launch *launch) {

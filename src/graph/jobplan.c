@@ -4,6 +4,7 @@
 #include <assert.h>
 
 #include "graph/law.h"
+#include "graph/optypes.h"
 #include "graph/parts.h"
 
 /* While touches are collected. */
@@ -177,6 +178,17 @@ static planc_status check_order(pl_arena *arena, const pl_job_plan *plan) {
 }
 
 /* Finds how long every storage lasts and who touches the gradients within a round. */
+/* Whether all that the op makes in the storage adds to what is there. */
+static bool accumulates_into(const planc_graph *graph, const planc_op *op, int32_t storage) {
+  bool any = false;
+  for (int32_t k = 0; k < op->n_out; k++) {
+    if (graph->tensors[op->out[k]].storage != storage) continue;
+    if (!pl_op_accumulates(op, k)) return false;
+    any = true;
+  }
+  return any;
+}
+
 static planc_status find_scopes(pl_job_plan *plan) {
   const planc_graph *graph = plan->job->graph;
   bool split = plan->job->n_rounds > 1 || plan->job->replicas > 1;
@@ -203,7 +215,7 @@ static planc_status find_scopes(pl_job_plan *plan) {
         return planc_error(PLANC_BAD_INPUT, "op %s: the rounds share the %s %s, but its size depends on the batch",
                            op->name, planc_kind_name(storage->kind), name);
       if (in_round && storage->kind == PLANC_KIND_grad) {
-        use->adds_in_place = use->n_touches == 0 && (op->flags & PLANC_OP_ACCUMULATES);
+        use->adds_in_place = use->n_touches == 0 && accumulates_into(graph, op, plan->of->storages[at->slot]);
         use->n_touches++;
         use->last_position = position;
         if (pl_touch_writes(at)) use->last_writer = o;

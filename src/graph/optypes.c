@@ -75,18 +75,18 @@ static const planc_optype table[PL_N_OPTYPES] = {
     TYPE(batchnorm, CLASS(norm), COUPLED, .in = "x:NC* gamma:C! beta:C!", .out = "y:NC* mean:C! invstd:C!",
          .effects = "running_mean:C! running_var:C!", .attrs = batchnorm_attrs, .read_twice = 1 << 0),
     TYPE(batchnorm_grad, CLASS(norm), .flags = PLANC_OP_BATCH_COUPLED | PLANC_OP_ACCUMULATES,
-         .in = "x:NC* gamma:C! mean:C! invstd:C! dy:NC*", .out = "dx:NC* dgamma:C! dbeta:C!",
+         .in = "x:NC* gamma:C! mean:C! invstd:C! dy:NC*", .out = "dx:NC* dgamma:C! dbeta:C!", .overwrites = 1 << 0,
          .read_twice = 1 << 0 | 1 << 4),
     TYPE(batchnorm_infer, CLASS(norm), .in = "x:NC* gamma:C! beta:C! running_mean:C! running_var:C!", .out = "y:NC*",
          .attrs = epsilon_attrs),
     TYPE(bias, CLASS(elementwise), .in = "x:NC* b:C!", .out = "y:NC*", .in_place = {1}),
-    TYPE(bias_grad, CLASS(reduction), ACCUMULATES, .in = "dy:NC*", .out = "db:C!"),
+    TYPE(bias_grad, OF_ALL, CLASS(reduction), ACCUMULATES, .in = "dy:NC*", .out = "db:C!"),
     TYPE(cast, OF_ALL, CLASS(elementwise), ACCUMULATES, .in = "x:*!", .out = "y:*!", .check = pl_check_cast),
     TYPE(concat, OF_ALL, CLASS(copy), .in = "a...:.", .out = "y:.", .attrs = concat_attrs, .check = pl_check_concat),
     TYPE(concat_grad, OF_ALL, CLASS(copy), .in = "dy:.", .out = "da:.", .attrs = concat_grad_attrs,
          .check = pl_check_concat_grad),
     TYPE(conv2d, OF_ONE, CLASS(conv), CONV, .in = "x:NCHW w:KcRS b?:K!", .out = "y:NKPQ"),
-    TYPE(conv2d_bgrad, CLASS(reduction), ACCUMULATES, .in = "dy:NKPQ", .out = "db:K!"),
+    TYPE(conv2d_bgrad, OF_ALL, CLASS(reduction), ACCUMULATES, .in = "dy:NKPQ", .out = "db:K!"),
     TYPE(conv2d_dgrad, OF_ONE, CLASS(conv), CONV, .in = "w:KcRS dy:NKPQ", .out = "dx:NCHW"),
     TYPE(conv2d_wgrad, OF_ONE, CLASS(conv), ACCUMULATES, CONV, .in = "x:NCHW dy:NKPQ", .out = "dw:KcRS"),
     TYPE(dropout, CLASS(elementwise), STOCHASTIC, .in = "x:*", .out = "y:*", .attrs = dropout_attrs, .in_place = {1},
@@ -94,7 +94,7 @@ static const planc_optype table[PL_N_OPTYPES] = {
     TYPE(dropout_grad, CLASS(elementwise), STOCHASTIC, .in = "dy:*", .out = "dx:*", .attrs = dropout_attrs,
          .in_place = {1}, .check = pl_check_dropout),
     TYPE(embedding, CLASS(copy), .in = "ids:*# w:VC", .out = "y:*C", .gathered = 1 << 1),
-    TYPE(embedding_grad, CLASS(copy), ACCUMULATES, .in = "ids:*# dy:*C", .out = "dw:VC"),
+    TYPE(embedding_grad, OF_LAST, CLASS(copy), ACCUMULATES, .in = "ids:*# dy:*C", .out = "dw:VC"),
     TYPE(expand, OF_ALL, CLASS(elementwise), .in = "x:*C", .out = "y:*TC"),
     TYPE(expand_grad, OF_ALL, CLASS(reduction), .in = "dy:*TC", .out = "dx:*C"),
     TYPE(gelu, CLASS(elementwise), .in = "x:*", .out = "y:*", .in_place = {1}),
@@ -102,9 +102,9 @@ static const planc_optype table[PL_N_OPTYPES] = {
     TYPE(layernorm, CLASS(norm), .in = "x:*C gamma:C! beta:C!", .out = "y:*C mean:*! invstd:*!", .attrs = epsilon_attrs,
          .read_twice = 1 << 0),
     TYPE(layernorm_grad, OF_LAST, CLASS(norm), ACCUMULATES, .in = "x:*C gamma:C! mean:*! invstd:*! dy:*C",
-         .out = "dx:*C dgamma:C! dbeta:C!", .read_twice = 1 << 0 | 1 << 4),
+         .out = "dx:*C dgamma:C! dbeta:C!", .overwrites = 1 << 0, .read_twice = 1 << 0 | 1 << 4),
     TYPE(linear, OF_ONE, LINEAR, .in = "x:*I w:OI b?:O!", .out = "y:*O"),
-    TYPE(linear_bgrad, CLASS(reduction), ACCUMULATES, .in = "dy:*O", .out = "db:O!"),
+    TYPE(linear_bgrad, OF_ALL, CLASS(reduction), ACCUMULATES, .in = "dy:*O", .out = "db:O!"),
     TYPE(linear_dgrad, OF_ONE, LINEAR, .in = "w:OI dy:*O", .out = "dx:*I"),
     TYPE(linear_wgrad, OF_ONE, LINEAR, ACCUMULATES, .in = "x:*I dy:*O", .out = "dw:OI"),
     TYPE(matmul, OF_ONE, MATMUL, .in = "a:*MK b:*KJ", .out = "y:*MJ"),
@@ -120,7 +120,7 @@ static const planc_optype table[PL_N_OPTYPES] = {
     TYPE(mse_grad, CLASS(elementwise), MEAN, .in = "x:N* target:N*", .out = "dx:N*"),
     TYPE(mul, OF_ONE, CLASS(elementwise), .in = "a:* b:*", .out = "y:*", .in_place = {1}),
     TYPE(position, CLASS(elementwise), .in = "x:N* p:*", .out = "y:N*", .in_place = {1}),
-    TYPE(position_grad, CLASS(reduction), ACCUMULATES, .in = "dy:N*", .out = "dp:*"),
+    TYPE(position_grad, OF_ALL, CLASS(reduction), ACCUMULATES, .in = "dy:N*", .out = "dp:*"),
     TYPE(relu, CLASS(elementwise), .in = "x:*", .out = "y:*", .in_place = {1}),
     TYPE(relu_grad, OF_LAST, CLASS(elementwise), .in = "y:* dy:*", .out = "dx:*", .in_place = {2}),
     TYPE(sgd, CLASS(optimizer), .in = "w:* dw:*!", .out = "w:*", .attrs = sgd_attrs, .in_place = {1},
@@ -164,6 +164,10 @@ const planc_optype *pl_optype_at(pl_optype_id id) {
 
 bool pl_op_same_type(const planc_op *a, const planc_op *b) {
   return a->known == b->known && (a->known || strcmp(a->type, b->type) == 0);
+}
+
+bool pl_op_accumulates(const planc_op *op, int32_t out) {
+  return (op->flags & PLANC_OP_ACCUMULATES) && !(op->known && op->known->overwrites >> out & 1);
 }
 
 planc_class pl_op_class_unstated(const planc_op *op) {

@@ -108,7 +108,8 @@ struct planc_optype {
   const char *in, *out, *effects;
   const pl_attr_rule *attrs; /* ended by one without a key; NULL = none */
   uint32_t flags;
-  pl_linearity linear; /* of linear and conv2d: without a bias */
+  uint32_t overwrites; /* bit o: output o is no gradient that the type accumulates */
+  pl_linearity linear; /* of linear and conv2d without a bias; affine's follows from its shift */
   /* in_place[o] - 1 is the input that output o may be written over: exactly the same bytes; 0 = none. Where
    * `only_in_place`, it must be. No other output may overlap an input. */
   int8_t in_place[3];
@@ -124,6 +125,8 @@ struct planc_optype {
 static inline pl_optype_id pl_optype_of(const planc_op *op) {
   return op->known ? op->known->id : PL_OPTYPE_FOREIGN;
 }
+/* Whether the op can add its output `out` to what is there. */
+bool pl_op_accumulates(const planc_op *op, int32_t out);
 /* Whether two ops are of one type, foreign ones included. */
 bool pl_op_same_type(const planc_op *a, const planc_op *b);
 

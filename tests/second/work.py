@@ -94,9 +94,13 @@ class Training:
         result = set()
         for at, op in enumerate(self.round_ops):
             made = [s for s in storages_of(self.graph, op, "out") if self.kind(s) == "grad"]
-            if op["flags"] & 8 and all(self.in_rounds[s] == [at] for s in made):
+            if op["flags"] & 8 and all(self.in_rounds[s] == [at] for s in made) and not self.overwrites_gradient(op):
                 result.update(made)
         return result
+
+    def overwrites_gradient(self, op):
+        """The gradients of normalisations add to dgamma and dbeta, their second and third outputs, and not to dx."""
+        return op["type"] in ("batchnorm_grad", "layernorm_grad") and self.kind(storages_of(self.graph, op, "out")[0]) == "grad"
 
     def check_shared(self):
         demand(all(map(self.shared, self.optimized)), "an optimizer op touches what each round has anew")
