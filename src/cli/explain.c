@@ -18,6 +18,7 @@ const char *cli_budget_name(planc_memory_kind memory) {
   return names[memory];
 }
 
+static void note_rounds(const planc_problem *problem);
 static planc_status explain(misfit *m);
 static planc_status name_budget(const misfit *m);
 static planc_status find_reason(misfit *m, const planc_least *least);
@@ -26,8 +27,18 @@ static planc_status print_least(const misfit *m, const planc_least *least);
 planc_status cli_explain(const planc_problem *problem, const planc_policy *policy, planc_status status) {
   if (planc_status_code(status) != PLANC_INFEASIBLE) return status;
   misfit m = {.problem = problem, .policy = policy, .status = status};
+  note_rounds(problem);
   planc_status_free(explain(&m)); /* what cannot be told is left out */
   return name_budget(&m);
+}
+
+/* Smaller rounds would need less memory, where the graph can run in them. */
+static void note_rounds(const planc_problem *problem) {
+  if (problem->job.sub_batch > 0 || problem->job.batch == 1) return;
+  planc_status status = planc_check_rounds(problem->job.graph);
+  if (planc_status_code(status) == PLANC_BAD_INPUT)
+    cli_note("the batch cannot run in smaller rounds: %s", planc_status_message(status));
+  planc_status_free(status);
 }
 
 static planc_status explain(misfit *m) {

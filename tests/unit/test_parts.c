@@ -70,6 +70,86 @@ static const struct {
      "  - {op: s, type: bias" BACKWARD ", in: [dy, b], out: [z]}\n"
      "  - {op: o, type: linear_wgrad" BACKWARD ", in: [x, z], out: [g]}\n",
      "op s: what it makes of b"},
+    {"  v: param f32[4]\n  s: temp f32[4,4]\n",
+     "  - {op: m, type: linear" BACKWARD ", in: [w, dw, v], out: [s]}\n"
+     "  - {op: o, type: cast" BACKWARD ", in: [s], out: [g]}\n",
+     "op m: what it makes of dw"},
+    {"  s: temp f32[4,4]\n",
+     "  - {op: m, type: linear" BACKWARD ", in: [w, dw], out: [s]}\n"
+     "  - {op: o, type: cast" BACKWARD ", in: [s], out: [g]}\n",
+     NULL},
+    {"  a: f32[1,4,2,2] of dw\n  k: param f32[4,4,1,1]\n  v: param f32[4]\n  c: temp f32[1,4,2,2]\n",
+     "  - {op: m, type: conv2d" BACKWARD ", in: [a, k], out: [c]}\n"
+     "  - {op: o, type: cast" BACKWARD ", in: [dw], out: [g]}\n",
+     NULL},
+    {"  a: f32[1,4,2,2] of dw\n  k: param f32[4,4,1,1]\n  v: param f32[4]\n  c: temp f32[1,4,2,2]\n",
+     "  - {op: m, type: conv2d" BACKWARD ", in: [a, k, v], out: [c]}\n"
+     "  - {op: o, type: cast" BACKWARD ", in: [dw], out: [g]}\n",
+     "op m: what it makes of a"},
+    {"  s: temp f32[4,4]\n",
+     "  - {op: m, type: my.op" BACKWARD ", in: [w], out: [s]}\n"
+     "  - {op: o, type: add" BACKWARD ", in: [s, w], out: [g]}\n",
+     "op o: the gradient g does not add up"},
+    {"  s: temp f32[4,4]\n  r: temp f32[4,4]\n",
+     "  - {op: m, type: my.op" BACKWARD ", in: [w], out: [s]}\n"
+     "  - {op: n, type: relu" BACKWARD ", in: [s], out: [r]}\n"
+     "  - {op: o, type: cast" BACKWARD ", in: [r], out: [g]}\n",
+     "op o: the gradient g does not add up"},
+    {"  s: temp f32[4,4]\n",
+     "  - {op: m, type: my.op" BACKWARD ", in: [w], out: [s]}\n"
+     "  - {op: o, type: cast" BACKWARD ", in: [s], out: [g]}\n",
+     NULL},
+    {"  s: temp f32[4,4]\n  z: f32[N,4]\n",
+     "  - {op: m, type: my.op" BACKWARD ", in: [w], out: [s]}\n"
+     "  - {op: r, type: linear" BACKWARD ", in: [x, s], out: [z]}\n"
+     "  - {op: o, type: linear_wgrad" BACKWARD ", in: [z, dy], out: [g]}\n",
+     NULL},
+    {"  d: temp f32[8,4]\n  d1: f32[4,4] of d\n  d2: f32[4,4] of d @ 64\n  d3: f32[4,4] of d @ 32\n",
+     "  - {op: m, type: cast" BACKWARD ", in: [dw], out: [d1]}\n"
+     "  - {op: n, type: relu" BACKWARD ", in: [w], out: [d2]}\n"
+     "  - {op: o, type: cast" BACKWARD ", in: [d3], out: [g]}\n",
+     "op o: the gradient g does not add up"},
+    {"  d: temp f32[8,4]\n  d1: f32[4,4] of d\n  d2: f32[4,4] of d @ 64\n  d3: f32[4,4] of d @ 32\n",
+     "  - {op: m, type: cast" BACKWARD ", in: [dw], out: [d1]}\n"
+     "  - {op: n, type: cast" BACKWARD ", in: [dw], out: [d2]}\n"
+     "  - {op: q, type: cast" BACKWARD ", in: [dw], out: [d3]}\n"
+     "  - {op: o, type: cast" BACKWARD ", in: [d3], out: [g]}\n",
+     NULL},
+    {"  d: temp f32[8,4]\n  d1: f32[4,4] of d\n  h: state f32[8,4]\n",
+     "  - {op: m, type: cast" BACKWARD ", in: [dw], out: [d1]}\n"
+     "  - {op: n, type: relu" BACKWARD ", in: [h], out: [d]}\n"
+     "  - {op: o, type: mul" BACKWARD ", in: [d1, dw], out: [g]}\n",
+     NULL},
+    {"  s: state f32[4,4]\n",
+     "  - {op: m, type: cast" BACKWARD ", in: [w], out: [s]}\n"
+     "  - {op: o, type: cast" BACKWARD ", in: [dw], out: [g]}\n",
+     "op m: the state s is written in each part"},
+    {"  s: temp f32[4,4]\n",
+     "  - {op: m, type: dropout" BACKWARD ", in: [w], out: [s], attrs: {p: 0.5, seed: 1}}\n"
+     "  - {op: o, type: mul" BACKWARD ", in: [dw, s], out: [g]}\n",
+     "op m: s is drawn anew"},
+    {"  s: temp f32[4,4]\n",
+     "  - {op: m, type: mse_grad" BACKWARD ", in: [w, w], out: [s]}\n"
+     "  - {op: o, type: add" BACKWARD ", in: [dw, s], out: [g]}\n",
+     NULL},
+    {"  a: input f32[1,N,4]\n  c: f32[1,N,4]\n",
+     "  - {op: s, type: relu" BACKWARD ", in: [a], out: [c]}\n"
+     "  - {op: o, type: cast" BACKWARD ", in: [dw], out: [g]}\n",
+     NULL},
+    {"  a: input f32[2N,4]\n  h: f32[N,4] of a\n  c: f32[N,4]\n",
+     "  - {op: s, type: relu" BACKWARD ", in: [h], out: [c]}\n"
+     "  - {op: o, type: cast" BACKWARD ", in: [dw], out: [g]}\n",
+     "have bytes in common"},
+    {"  a: input f32[N,4,4]\n  h: f32[4,4] of a\n", "  - {op: o, type: mul" BACKWARD ", in: [dw, h], out: [g]}\n",
+     "op o: h is of some samples of a alone"},
+    {"  a: input f32[2N,4]\n  b: f32[N,4]\n  c: f32[N,4]\n",
+     "  - {op: s, type: split" BACKWARD ", in: [a], out: [b, c], attrs: {axis: 0}}\n"
+     "  - {op: o, type: cast" BACKWARD ", in: [dw], out: [g]}\n",
+     "op s: it joins or cuts a along the samples"},
+    {"  a: input f32[N,8]\n  b: f32[N,4]\n  c: f32[N,4]\n",
+     "  - {op: s, type: split" BACKWARD ", in: [a], out: [b, c], attrs: {axis: 1}}\n"
+     "  - {op: o, type: cast" BACKWARD ", in: [dw], out: [g]}\n",
+     NULL},
     {"  a: input f32[3,N,4]\n  c: f32[3,N,4]\n",
      "  - {op: s, type: relu" BACKWARD ", in: [a], out: [c]}\n"
      "  - {op: o, type: cast" BACKWARD ", in: [dw], out: [g]}\n",
