@@ -79,7 +79,7 @@ static const planc_optype table[PL_N_OPTYPES] = {
          .read_twice = 1 << 0 | 1 << 4),
     TYPE(batchnorm_infer, CLASS(norm), .in = "x:NC* gamma:C! beta:C! running_mean:C! running_var:C!", .out = "y:NC*",
          .attrs = epsilon_attrs),
-    TYPE(bias, CLASS(elementwise), .in = "x:NC* b:C!", .out = "y:NC*", .in_place = {1}),
+    TYPE(bias, OF_ALL, CLASS(elementwise), .in = "x:NC* b:C!", .out = "y:NC*", .in_place = {1}),
     TYPE(bias_grad, OF_ALL, CLASS(reduction), ACCUMULATES, .in = "dy:NC*", .out = "db:C!"),
     TYPE(cast, OF_ALL, CLASS(elementwise), ACCUMULATES, .in = "x:*!", .out = "y:*!", .check = pl_check_cast),
     TYPE(concat, OF_ALL, CLASS(copy), .in = "a...:.", .out = "y:.", .attrs = concat_attrs, .check = pl_check_concat),
@@ -119,7 +119,7 @@ static const planc_optype table[PL_N_OPTYPES] = {
     TYPE(mse, CLASS(reduction), MEAN, .in = "x:N* target:N*", .out = "loss:!"),
     TYPE(mse_grad, CLASS(elementwise), MEAN, .in = "x:N* target:N*", .out = "dx:N*"),
     TYPE(mul, OF_ONE, CLASS(elementwise), .in = "a:* b:*", .out = "y:*", .in_place = {1}),
-    TYPE(position, CLASS(elementwise), .in = "x:N* p:*", .out = "y:N*", .in_place = {1}),
+    TYPE(position, OF_ALL, CLASS(elementwise), .in = "x:N* p:*", .out = "y:N*", .in_place = {1}),
     TYPE(position_grad, OF_ALL, CLASS(reduction), ACCUMULATES, .in = "dy:N*", .out = "dp:*"),
     TYPE(relu, CLASS(elementwise), .in = "x:*", .out = "y:*", .in_place = {1}),
     TYPE(relu_grad, OF_LAST, CLASS(elementwise), .in = "y:* dy:*", .out = "dx:*", .in_place = {2}),
@@ -168,6 +168,13 @@ bool pl_op_same_type(const planc_op *a, const planc_op *b) {
 
 bool pl_op_accumulates(const planc_op *op, int32_t out) {
   return (op->flags & PLANC_OP_ACCUMULATES) && !(op->known && op->known->overwrites >> out & 1);
+}
+
+pl_linearity pl_op_linearity(const planc_op *op) {
+  pl_optype_id type = pl_optype_of(op);
+  if (type == PL_OPTYPE_affine) return planc_op_real(op, "shift", 0) == 0 ? PL_LINEAR_IN_ALL : PL_LINEAR_IN_NONE;
+  bool has_bias = (type == PL_OPTYPE_linear || type == PL_OPTYPE_conv2d) && op->n_in == 3;
+  return has_bias ? PL_LINEAR_IN_NONE : op->known->linear;
 }
 
 planc_class pl_op_class_unstated(const planc_op *op) {

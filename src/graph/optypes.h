@@ -109,7 +109,7 @@ struct planc_optype {
   const pl_attr_rule *attrs; /* ended by one without a key; NULL = none */
   uint32_t flags;
   uint32_t overwrites; /* bit o: output o is no gradient that the type accumulates */
-  pl_linearity linear; /* of linear and conv2d without a bias; affine's follows from its shift */
+  pl_linearity linear; /* see pl_op_linearity */
   /* in_place[o] - 1 is the input that output o may be written over: exactly the same bytes; 0 = none. Where
    * `only_in_place`, it must be. No other output may overlap an input. */
   int8_t in_place[3];
@@ -125,6 +125,8 @@ struct planc_optype {
 static inline pl_optype_id pl_optype_of(const planc_op *op) {
   return op->known ? op->known->id : PL_OPTYPE_FOREIGN;
 }
+/* In which inputs the op is linear: its type, without a bias or a shift that comes on top. */
+pl_linearity pl_op_linearity(const planc_op *op);
 /* Whether the op can add its output `out` to what is there. */
 bool pl_op_accumulates(const planc_op *op, int32_t out);
 /* Whether two ops are of one type, foreign ones included. */

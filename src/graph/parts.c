@@ -168,21 +168,13 @@ static int32_t input_that_holds(const parts *p, const planc_op *op, holding hold
   return -1;
 }
 
-/* A bias or a shift comes on top in every part. */
-static pl_linearity linearity_of(const planc_op *op) {
-  pl_optype_id type = pl_optype_of(op);
-  if (type == PL_OPTYPE_affine) return planc_op_real(op, "shift", 0) == 0 ? PL_LINEAR_IN_ALL : PL_LINEAR_IN_NONE;
-  bool has_bias = (type == PL_OPTYPE_linear || type == PL_OPTYPE_conv2d) && op->n_in == 3;
-  return has_bias ? PL_LINEAR_IN_NONE : op->known->linear;
-}
-
 /* Whether results of its sums are the sums of results. */
 static bool adds_up(const parts *p, const planc_op *op) {
   int32_t n[N_HOLDINGS] = {0};
   for (int32_t i = 0; i < op->n_in; i++) n[what_holds(p, op->in[i])]++;
   int32_t sums = n[SUM] + n[OWN];
   holding last = op->n_in > 0 ? what_holds(p, op->in[op->n_in - 1]) : SAME;
-  switch (linearity_of(op)) {
+  switch (pl_op_linearity(op)) {
     case PL_LINEAR_IN_ALL:
       return sums == op->n_in;
     case PL_LINEAR_IN_ONE:
