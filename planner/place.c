@@ -11,7 +11,7 @@
 
 #define FIRST_STEPS INT64_C(300000000)
 
-typedef struct placing {
+typedef struct addressing {
   pl_arena arena;
   planc_place_buffer *buffers;
   int32_t n;
@@ -22,17 +22,17 @@ typedef struct placing {
   int32_t *source, n_searched;
   int64_t visits;
   planc_placed *out;
-} placing;
+} addressing;
 
 static planc_status check_terms(const planc_place_terms *terms);
 static planc_status check_buffers(const planc_place_buffer *buffers, int32_t n);
-static planc_status list_items(placing *p);
-static planc_status place_at_once(placing *p);
-static planc_status search_capacity(placing *p);
-static planc_status search_less(placing *p);
+static planc_status list_items(addressing *p);
+static planc_status place_at_once(addressing *p);
+static planc_status search_capacity(addressing *p);
+static planc_status search_less(addressing *p);
 
 planc_status planc_place(planc_place_buffer *buffers, int32_t n, const planc_place_terms *terms, planc_placed *out) {
-  placing p = {.buffers = buffers, .n = n, .terms = terms, .out = out};
+  addressing p = {.buffers = buffers, .n = n, .terms = terms, .out = out};
   *out = (planc_placed){0};
   PLANC_TRY(check_terms(terms));
   PLANC_TRY(check_buffers(buffers, n));
@@ -79,7 +79,7 @@ static int32_t position_of(const int64_t *times, int32_t n, int64_t time) {
 }
 
 /* Times are replaced by their positions among all times: what lives beside what does not change. */
-static planc_status list_items(placing *p) {
+static planc_status list_items(addressing *p) {
   int64_t *times;
   int32_t n_times = 0;
   PLANC_TRY(PL_NEW(&p->arena, &times, INT64_C(2) * p->n));
@@ -102,15 +102,15 @@ static planc_status list_items(placing *p) {
 /* --- What is found ------------------------------------------------------------------------------------------------ */
 
 static planc_status refuse(const planc_placed *found, int64_t room, pl_verdict verdict);
-static planc_status prepare_search(placing *p);
-static planc_status search(placing *p, int64_t room, int64_t visits, pl_verdict *out);
+static planc_status prepare_search(addressing *p);
+static planc_status search(addressing *p, int64_t room, int64_t visits, pl_verdict *out);
 
 /* Multiples of the alignment alone are of use. */
 static int64_t room_of(const planc_place_terms *terms) {
   return terms->capacity - terms->capacity % terms->alignment;
 }
 
-static planc_status place_at_once(placing *p) {
+static planc_status place_at_once(addressing *p) {
   PLANC_TRY(pl_place_in_units(p->items, p->n, p->terms->alignment, &p->out->live_bytes, &p->out->bytes));
   p->out->least_bytes = p->out->live_bytes;
   p->visits = p->terms->effort > 0 ? FIRST_STEPS : 0;
@@ -118,7 +118,7 @@ static planc_status place_at_once(placing *p) {
   return NULL;
 }
 
-static planc_status search_capacity(placing *p) {
+static planc_status search_capacity(addressing *p) {
   pl_verdict verdict = PL_UNDECIDED;
   int64_t room = room_of(p->terms);
   if (p->out->bytes <= room) return NULL;
@@ -130,7 +130,7 @@ static planc_status search_capacity(placing *p) {
 }
 
 /* Tries what nothing can be less than, and then what lies in the middle of what may be possible. */
-static planc_status search_less(placing *p) {
+static planc_status search_less(addressing *p) {
   int64_t unit = p->terms->alignment, low = p->out->least_bytes, room = low;
   if (p->out->bytes == low || p->visits == 0) return NULL;
   PLANC_TRY(prepare_search(p));
@@ -143,7 +143,7 @@ static planc_status search_less(placing *p) {
   return NULL;
 }
 
-static planc_status prepare_search(placing *p) {
+static planc_status prepare_search(addressing *p) {
   PLANC_TRY(PL_NEW(&p->arena, &p->searched, p->n));
   PLANC_TRY(PL_NEW(&p->arena, &p->lengths, p->n));
   PLANC_TRY(PL_NEW(&p->arena, &p->source, p->n));
@@ -158,7 +158,7 @@ static planc_status prepare_search(placing *p) {
 }
 
 /* Keeps what the verdict says: addresses, or that there are none. */
-static planc_status search(placing *p, int64_t room, int64_t visits, pl_verdict *out) {
+static planc_status search(addressing *p, int64_t room, int64_t visits, pl_verdict *out) {
   int64_t left = visits;
   PLANC_TRY(pl_placement_search(p->searched, p->lengths, p->n_searched, room, &left, out));
   p->visits -= visits - left;

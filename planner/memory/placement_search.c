@@ -57,17 +57,17 @@ typedef struct ranked {
 typedef enum change_kind { PLACED, LEAST, FLOOR } change_kind;
 
 /* What to put back. */
-typedef struct change {
+typedef struct undo {
   change_kind kind;
   int32_t index; /* an item, or of FLOOR a section */
   int64_t before;
-} change;
+} undo;
 
 /* Sections beside which no item that is left lives, and the items in them by rank: s->ranks, from `first`. */
-typedef struct part {
+typedef struct search_part {
   pl_sections sections;
   int32_t first, n;
-} part;
+} search_part;
 
 /* No placement of what is left of a part begins at `address` or above it. */
 typedef struct failure {
@@ -76,7 +76,7 @@ typedef struct failure {
 } failure;
 
 /* An item that is placed, and the parts into which the rest falls. */
-typedef struct level {
+typedef struct placed_level {
   int32_t part;
   failure failure;   /* to be kept if it fails */
   int64_t address;   /* the next candidate's is this at least, */
@@ -85,9 +85,9 @@ typedef struct level {
   int32_t n_changes; /* before the item was placed */
   int32_t n_parts, n_ranks;
   int32_t next_part, end_part; /* parts to search */
-} level;
+} placed_level;
 
-typedef struct search {
+typedef struct address_search {
   pl_arena arena;
   const pl_item *items;
   const int64_t *lengths; /* NULL = by spans */
@@ -103,30 +103,30 @@ typedef struct search {
   int32_t *first_of;     /* of each section and one more: in of_section */
   int32_t *of_section;   /* items */
   int32_t *low;          /* of each section: an item that had its floor for its least address */
-  level *levels;
+  placed_level *levels;
   int32_t n_levels;
   ranked *keys;
   failure *failures; /* N_FAILURES, each at its key modulo that */
-  VEC(part) parts;
+  VEC(search_part) parts;
   VEC(int32_t) ranks;
-  VEC(change) changes;
+  VEC(undo) changes;
   int64_t visits; /* that are left */
-} search;
+} address_search;
 
-static planc_status prepare(search *s, int32_t n);
-static planc_status search_by_turns(search *s, int64_t *visits, pl_verdict *out);
-static planc_status search_all(search *s, pl_verdict *out);
-static planc_status split(search *s, pl_sections sections, int32_t *out_end);
-static planc_status search_part(search *s, int32_t index, pl_verdict *out);
-static void open_level(search *s, int32_t index, int64_t address, int32_t rank);
-static planc_status place_next(search *s, bool *out_any);
-static void take_back(search *s, int32_t n_changes);
-static failure *slot_of(const search *s, uint64_t key);
-static void keep_failure(search *s, const failure *failed);
+static planc_status prepare(address_search *s, int32_t n);
+static planc_status search_by_turns(address_search *s, int64_t *visits, pl_verdict *out);
+static planc_status search_all(address_search *s, pl_verdict *out);
+static planc_status split(address_search *s, pl_sections sections, int32_t *out_end);
+static planc_status fill_part(address_search *s, int32_t index, pl_verdict *out);
+static void open_level(address_search *s, int32_t index, int64_t address, int32_t rank);
+static planc_status place_next(address_search *s, bool *out_any);
+static void take_back(address_search *s, int32_t n_changes);
+static failure *slot_of(const address_search *s, uint64_t key);
+static void keep_failure(address_search *s, const failure *failed);
 
 planc_status pl_placement_search(pl_item *items, const int64_t *lengths, int32_t n, int64_t room, int64_t *visits,
                                  pl_verdict *out) {
-  search s = {.items = items, .lengths = lengths, .room = room};
+  address_search s = {.items = items, .lengths = lengths, .room = room};
   *out = PL_UNDECIDED;
   if (n > MOST_ITEMS) return NULL;
   planc_status status = prepare(&s, n);
@@ -139,7 +139,7 @@ planc_status pl_placement_search(pl_item *items, const int64_t *lengths, int32_t
   return status;
 }
 
-static planc_status search_by_turns(search *s, int64_t *visits, pl_verdict *out) {
+static planc_status search_by_turns(address_search *s, int64_t *visits, pl_verdict *out) {
   int64_t share = 2 * (int64_t)s->n * (s->n + s->n_sections), n_rankings = sizeof rankings / sizeof *rankings;
   for (int64_t turn = 0; *out == PL_UNDECIDED && *visits > 0; turn++) {
     int64_t most = pl_min(share, *visits);
@@ -153,17 +153,17 @@ static planc_status search_by_turns(search *s, int64_t *visits, pl_verdict *out)
   return NULL;
 }
 
-static planc_status search_all(search *s, pl_verdict *out) {
+static planc_status search_all(address_search *s, pl_verdict *out) {
   int32_t end;
   s->parts.len = s->ranks.len = 0;
   PLANC_TRY(split(s, (pl_sections){0, s->n_sections}, &end));
   *out = PL_PLACED;
-  for (int32_t p = 0; *out == PL_PLACED && p < end; p++) PLANC_TRY(search_part(s, p, out));
+  for (int32_t p = 0; *out == PL_PLACED && p < end; p++) PLANC_TRY(fill_part(s, p, out));
   return NULL;
 }
 
 /* A level is done when each of its parts is: what is placed then stays. */
-static planc_status search_part(search *s, int32_t index, pl_verdict *out) {
+static planc_status fill_part(address_search *s, int32_t index, pl_verdict *out) {
   *out = PL_UNDECIDED;
   s->n_levels = 0;
   open_level(s, index, 0, 0);
@@ -182,7 +182,7 @@ static planc_status search_part(search *s, int32_t index, pl_verdict *out) {
         return NULL;
       }
     }
-    level *at = &s->levels[s->n_levels - 1];
+    placed_level *at = &s->levels[s->n_levels - 1];
     int32_t next = at->next_part++;
     bool goes_on = next == at->part;
     open_level(s, next, goes_on ? at->address : 0, goes_on ? at->rank : 0);
@@ -192,10 +192,10 @@ static planc_status search_part(search *s, int32_t index, pl_verdict *out) {
 
 /* --- Placing an item ---------------------------------------------------------------------------------------------- */
 
-static int32_t find_candidate(const search *s, const part *p, const level *at);
-static planc_status place(search *s, const part *p, int32_t item);
-static bool is_hopeless(const search *s, const part *p, int64_t address);
-static planc_status fall_apart(search *s, const part *p, int32_t item, level *at);
+static int32_t find_candidate(const address_search *s, const search_part *p, const placed_level *at);
+static planc_status place(address_search *s, const search_part *p, int32_t item);
+static bool is_hopeless(const address_search *s, const search_part *p, int64_t address);
+static planc_status fall_apart(address_search *s, const search_part *p, int32_t item, placed_level *at);
 
 /* Of an item and its least address. What is too low for one is no candidate before another item raises it, wherever it
  * is. Keys of several are added up. */
@@ -208,10 +208,10 @@ static uint64_t key_of(int32_t item, int64_t least) {
 }
 
 /* A candidate begins at `address` and has `rank` there, or comes behind that. */
-static void open_level(search *s, int32_t index, int64_t address, int32_t rank) {
-  level *at = &s->levels[s->n_levels++];
-  const part p = s->parts.data[index];
-  *at = (level){.part = index, .address = address, .rank = rank, .end = INT64_MAX, .failure.address = address};
+static void open_level(address_search *s, int32_t index, int64_t address, int32_t rank) {
+  placed_level *at = &s->levels[s->n_levels++];
+  const search_part p = s->parts.data[index];
+  *at = (placed_level){.part = index, .address = address, .rank = rank, .end = INT64_MAX, .failure.address = address};
   at->n_changes = (int32_t)s->changes.len;
   at->n_parts = (int32_t)s->parts.len;
   at->n_ranks = (int32_t)s->ranks.len;
@@ -226,18 +226,18 @@ static void open_level(search *s, int32_t index, int64_t address, int32_t rank) 
   if (known->key == at->failure.key && known->address <= address) at->end = 0;
 }
 
-static failure *slot_of(const search *s, uint64_t key) {
+static failure *slot_of(const address_search *s, uint64_t key) {
   return &s->failures[key % N_FAILURES];
 }
 
-static void keep_failure(search *s, const failure *failed) {
+static void keep_failure(address_search *s, const failure *failed) {
   *slot_of(s, failed->key) = *failed;
 }
 
 /* Takes the level's item back, if it has one, and places the next candidate that is not hopeless. */
-static planc_status place_next(search *s, bool *out_any) {
-  level *at = &s->levels[s->n_levels - 1];
-  const part p = s->parts.data[at->part];
+static planc_status place_next(address_search *s, bool *out_any) {
+  placed_level *at = &s->levels[s->n_levels - 1];
+  const search_part p = s->parts.data[at->part];
   s->parts.len = at->n_parts;
   s->ranks.len = at->n_ranks;
   *out_any = false;
@@ -257,7 +257,7 @@ static planc_status place_next(search *s, bool *out_any) {
 }
 
 /* The rank of the next candidate, -1 = there is none. */
-static int32_t find_candidate(const search *s, const part *p, const level *at) {
+static int32_t find_candidate(const address_search *s, const search_part *p, const placed_level *at) {
   const int32_t *ranks = &s->ranks.data[p->first];
   int64_t lowest = at->end;
   int32_t found = -1;
@@ -275,24 +275,24 @@ static bool meet(pl_sections a, pl_sections b) {
   return a.start < b.end && b.start < a.end;
 }
 
-static bool live_beside(const search *s, int32_t i, int32_t j) {
+static bool live_beside(const address_search *s, int32_t i, int32_t j) {
   if (!meet(s->around[i], s->around[j])) return false;
   for (int32_t k = 0; k < 4; k++)
     if (meet(s->within[i][k / 2], s->within[j][k % 2])) return true;
   return false;
 }
 
-static planc_status raise_floor(search *s, int32_t section);
+static planc_status raise_floor(address_search *s, int32_t section);
 
-static planc_status place(search *s, const part *p, int32_t item) {
+static planc_status place(address_search *s, const search_part *p, int32_t item) {
   int64_t bytes = s->items[item].bytes, end = s->least[item] + bytes;
   pl_sections raised = s->around[item];
-  VEC_PUSH(&s->changes, ((change){PLACED, item, 0}));
+  VEC_PUSH(&s->changes, ((undo){PLACED, item, 0}));
   s->addresses[item] = s->least[item];
   s->is_left[item] = false;
   for (int32_t k = 0; k < 2; k++) {
     for (int32_t c = s->within[item][k].start; c < s->within[item][k].end; c++) {
-      VEC_PUSH(&s->changes, ((change){FLOOR, c, s->floor[c]}));
+      VEC_PUSH(&s->changes, ((undo){FLOOR, c, s->floor[c]}));
       s->floor[c] = end;
       s->rest[c] -= bytes;
     }
@@ -301,7 +301,7 @@ static planc_status place(search *s, const part *p, int32_t item) {
   for (int32_t k = 0; k < p->n; k++) {
     int32_t i = s->ranks.data[p->first + k];
     if (s->least[i] >= end || !s->is_left[i] || !live_beside(s, item, i)) continue;
-    VEC_PUSH(&s->changes, ((change){LEAST, i, s->least[i]}));
+    VEC_PUSH(&s->changes, ((undo){LEAST, i, s->least[i]}));
     s->least[i] = end;
     raised.start = s->around[i].start < raised.start ? s->around[i].start : raised.start;
     raised.end = s->around[i].end > raised.end ? s->around[i].end : raised.end;
@@ -311,7 +311,7 @@ static planc_status place(search *s, const part *p, int32_t item) {
 }
 
 /* No floor is below the least address of all that is left in its section. */
-static planc_status raise_floor(search *s, int32_t section) {
+static planc_status raise_floor(address_search *s, int32_t section) {
   int32_t *low = &s->low[section];
   int64_t least = INT64_MAX;
   if (s->is_left[*low] && s->least[*low] <= s->floor[section]) return NULL;
@@ -323,14 +323,14 @@ static planc_status raise_floor(search *s, int32_t section) {
   }
   s->visits -= s->first_of[section + 1] - s->first_of[section];
   if (least == INT64_MAX || least <= s->floor[section]) return NULL;
-  VEC_PUSH(&s->changes, ((change){FLOOR, section, s->floor[section]}));
+  VEC_PUSH(&s->changes, ((undo){FLOOR, section, s->floor[section]}));
   s->floor[section] = least;
   return NULL;
 }
 
-static void take_back(search *s, int32_t n_changes) {
+static void take_back(address_search *s, int32_t n_changes) {
   while (s->changes.len > n_changes) {
-    const change *c = &s->changes.data[--s->changes.len];
+    const undo *c = &s->changes.data[--s->changes.len];
     if (c->kind == FLOOR) {
       s->floor[c->index] = c->before;
     } else if (c->kind == LEAST) {
@@ -346,7 +346,7 @@ static void take_back(search *s, int32_t n_changes) {
 }
 
 /* What is left begins no lower than what was placed last. */
-static bool is_hopeless(const search *s, const part *p, int64_t address) {
+static bool is_hopeless(const address_search *s, const search_part *p, int64_t address) {
   for (int32_t c = p->sections.start; c < p->sections.end; c++)
     if (pl_max(s->floor[c], address) + s->rest[c] > s->room) return true;
   return false;
@@ -354,10 +354,10 @@ static bool is_hopeless(const search *s, const part *p, int64_t address) {
 
 /* --- Parts -------------------------------------------------------------------------------------------------------- */
 
-static planc_status add_part(search *s, pl_sections sections);
+static planc_status add_part(address_search *s, pl_sections sections);
 
 /* Finds the parts that the level is to search once the item is placed: its own again, or those that it falls into. */
-static planc_status fall_apart(search *s, const part *p, int32_t item, level *at) {
+static planc_status fall_apart(address_search *s, const search_part *p, int32_t item, placed_level *at) {
   bool is_whole = true, any = false;
   for (int32_t c = s->around[item].start; is_whole && c + 1 < s->around[item].end; c++) is_whole = s->across[c] > 0;
   if (!is_whole) {
@@ -370,7 +370,7 @@ static planc_status fall_apart(search *s, const part *p, int32_t item, level *at
   return NULL;
 }
 
-static planc_status split(search *s, pl_sections sections, int32_t *out_end) {
+static planc_status split(address_search *s, pl_sections sections, int32_t *out_end) {
   int32_t start = sections.start;
   for (int32_t c = sections.start; c < sections.end; c++) {
     if (c + 1 < sections.end && s->across[c] > 0) continue;
@@ -388,11 +388,11 @@ static int compare_ranked(const void *left, const void *right) {
   return (a->item > b->item) - (a->item < b->item);
 }
 
-static ranked rank_of(const search *s, int32_t item);
+static ranked rank_of(const address_search *s, int32_t item);
 
 /* Adds the part of these sections, unless nothing is left there. */
-static planc_status add_part(search *s, pl_sections sections) {
-  part p = {.sections = sections, .first = (int32_t)s->ranks.len};
+static planc_status add_part(address_search *s, pl_sections sections) {
+  search_part p = {.sections = sections, .first = (int32_t)s->ranks.len};
   for (int32_t c = sections.start; c < sections.end; c++) {
     for (int32_t k = s->first_of[c]; k < s->first_of[c + 1]; k++) {
       int32_t i = s->of_section[k];
@@ -407,7 +407,7 @@ static planc_status add_part(search *s, pl_sections sections) {
   return NULL;
 }
 
-static ranked rank_of(const search *s, int32_t item) {
+static ranked rank_of(const address_search *s, int32_t item) {
   int64_t of[N_MEASURES] = {0};
   for (int32_t k = 0; k < 2; k++) {
     const pl_sections within = s->within[item][k];
@@ -430,10 +430,10 @@ typedef struct event {
   bool begins;
 } event;
 
-static planc_status find_sections(search *s);
-static planc_status list_sections(search *s);
+static planc_status find_sections(address_search *s);
+static planc_status list_sections(address_search *s);
 
-static planc_status prepare(search *s, int32_t n) {
+static planc_status prepare(address_search *s, int32_t n) {
   s->n = n;
   PLANC_TRY(PL_NEW(&s->arena, &s->within, n));
   PLANC_TRY(PL_NEW(&s->arena, &s->around, n));
@@ -459,7 +459,7 @@ static int compare_events(const void *left, const void *right) {
 }
 
 /* A section begins where an item does, if one has ended since the last section began. */
-static planc_status find_sections(search *s) {
+static planc_status find_sections(address_search *s) {
   event *events;
   size_t n_events = 0;
   bool has_ended = true;
@@ -489,7 +489,7 @@ static planc_status find_sections(search *s) {
 }
 
 /* Everything is left, and each section lists its items. */
-static planc_status list_sections(search *s) {
+static planc_status list_sections(address_search *s) {
   for (int32_t i = 0; i < s->n; i++) {
     pl_sections *around = &s->around[i];
     *around = (pl_sections){s->n_sections, 0};

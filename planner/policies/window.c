@@ -481,6 +481,5 @@ static planc_status too_small(const windowing *w, int64_t room, int32_t instance
   if (reserved > 0) snprintf(beside, sizeof beside, " beside %lld that the device reserves", (long long)reserved);
   return planc_infeasible((planc_shortage){.bytes = pl_add_saturate(reserved, whole)},
                           "op %s needs %lld bytes%s, %lld are left for data%s",
-                          planc_trace_op(w->trace, instance)->name, (long long)whole,
-                          chunks, (long long)room, beside);
+                          planc_trace_op(w->trace, instance)->name, (long long)whole, chunks, (long long)room, beside);
 }

@@ -14,7 +14,7 @@ enum { MAX_BYTES = 256 << 20, N_COLUMNS = 5 };
 typedef enum column { ID, LOWER, UPPER, SIZE, OFFSET } column;
 static const char *const names[N_COLUMNS] = {"id", "lower", "upper", "size", "offset"};
 
-typedef struct reading {
+typedef struct buffer_reading {
   const char *path;
   cli_buffer_file *file;
   char *next;   /* behind the line; NULL behind the last one */
@@ -24,20 +24,20 @@ typedef struct reading {
   int32_t at[N_COLUMNS]; /* each column's field; -1 = the file has none */
   VEC(planc_place_buffer) buffers;
   VEC(const char *) ids;
-} reading;
+} buffer_reading;
 
-static planc_status read_header(reading *r);
-static planc_status read_lines(reading *r);
-static planc_status read_buffer(reading *r);
-static planc_status next_line(reading *r, bool *out_any);
-static planc_status take_int(const reading *r, column which, int64_t *out);
+static planc_status read_header(buffer_reading *r);
+static planc_status read_lines(buffer_reading *r);
+static planc_status read_buffer(buffer_reading *r);
+static planc_status next_line(buffer_reading *r, bool *out_any);
+static planc_status take_int(const buffer_reading *r, column which, int64_t *out);
 
 planc_status cli_buffer_file_read(const char *path, cli_buffer_file *out) {
   char *text;
   size_t length;
   *out = (cli_buffer_file){0};
   PLANC_TRY(pl_file_read_text(path, MAX_BYTES, &text, &length));
-  reading r = {.path = path, .file = out, .next = text};
+  buffer_reading r = {.path = path, .file = out, .next = text};
   planc_status status = read_header(&r);
   if (!status) status = read_lines(&r);
   if (!status)
@@ -56,7 +56,7 @@ void cli_buffer_file_free(cli_buffer_file *file) {
   *file = (cli_buffer_file){0};
 }
 
-static planc_status read_header(reading *r) {
+static planc_status read_header(buffer_reading *r) {
   bool any;
   PLANC_TRY(next_line(r, &any));
   for (int32_t c = 0; c < N_COLUMNS; c++) r->at[c] = -1;
@@ -76,7 +76,7 @@ static planc_status read_header(reading *r) {
   return NULL;
 }
 
-static planc_status read_lines(reading *r) {
+static planc_status read_lines(buffer_reading *r) {
   int32_t n_columns = r->n_fields;
   for (;;) {
     bool any;
@@ -89,7 +89,7 @@ static planc_status read_lines(reading *r) {
   }
 }
 
-static planc_status read_buffer(reading *r) {
+static planc_status read_buffer(buffer_reading *r) {
   planc_place_buffer b = {0};
   const char *id;
   PLANC_TRY(take_int(r, LOWER, &b.lower));
@@ -108,7 +108,7 @@ static planc_status read_buffer(reading *r) {
 /* --- Lines -------------------------------------------------------------------------------------------------------- */
 
 /* Cuts the next line that is not empty into its fields; false = there is none. */
-static planc_status next_line(reading *r, bool *out_any) {
+static planc_status next_line(buffer_reading *r, bool *out_any) {
   char *line = NULL;
   r->n_fields = 0;
   *out_any = false;
@@ -134,7 +134,7 @@ static planc_status next_line(reading *r, bool *out_any) {
 }
 
 /* Digits alone. */
-static planc_status take_int(const reading *r, column which, int64_t *out) {
+static planc_status take_int(const buffer_reading *r, column which, int64_t *out) {
   const char *text = r->fields[r->at[which]];
   size_t digits = strspn(text, "0123456789");
   errno = 0;

@@ -155,7 +155,8 @@ planc_status cli_mix_policy(const char *name, bool for_plan, const planc_mix_pol
     if (policy->make || !for_plan)
       length += (size_t)snprintf(known + length, sizeof known - length, "%s%s", length > 0 ? ", " : "", policy->name);
   if (*out) return NULL;
-  if (planc_policy_find(name)) return planc_error(PLANC_USAGE, "policy %s is for one job, for several: %s", name, known);
+  if (planc_policy_find(name))
+    return planc_error(PLANC_USAGE, "policy %s is for one job, for several: %s", name, known);
   return planc_error(PLANC_USAGE, "unknown policy %s for several jobs: %s", name, known);
 }
 

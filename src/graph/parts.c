@@ -17,16 +17,16 @@ typedef enum holding {
 } holding;
 
 /* Bytes of a storage that tensors name. */
-typedef struct view {
+typedef struct byte_view {
   int32_t storage;
   planc_law offset, bytes;
   holding holds;
   const char *used_as; /* the name of a tensor by which an op uses it; NULL = none does */
-} view;
+} byte_view;
 
 typedef struct parts {
   const planc_graph *graph;
-  view *views; /* by storage, then by where they begin with one sample, then by size */
+  byte_view *views; /* by storage, then by where they begin with one sample, then by size */
   int32_t n_views;
   int32_t *view_of;  /* by tensor */
   int32_t *first_of; /* by storage, and one more: in views */
@@ -92,7 +92,7 @@ static bool is_judged(const planc_op *op) {
 /* A part has its samples in one piece, as rows: dimensions before these are 1. */
 static planc_status check_operand(const parts *p, int32_t tensor) {
   const planc_tensor *t = &p->graph->tensors[tensor];
-  view *v = &p->views[p->view_of[tensor]];
+  byte_view *v = &p->views[p->view_of[tensor]];
   bool first = true;
   v->used_as = t->name;
   for (int32_t d = 0; d < t->rank; d++) {
@@ -189,12 +189,27 @@ static bool adds_up(const parts *p, const planc_op *op) {
 
 /* --- Views -------------------------------------------------------------------------------------------------------- */
 
+static bool share_bytes(const byte_view *a, const byte_view *b);
+static bool lies_in(const byte_view *a, const byte_view *b);
+static holding together(holding a, holding b);
+
+/* Writing changes what all views hold that have bytes in common; one that is written in part holds what was there as
+ * well. */
+static void write_view(const parts *p, int32_t tensor, holding holds) {
+  const byte_view *v = &p->views[p->view_of[tensor]];
+  if (v->holds == SAMPLES) return;
+  for (int32_t k = p->first_of[v->storage]; k < p->first_of[v->storage + 1]; k++) {
+    byte_view *other = &p->views[k];
+    if (share_bytes(v, other)) other->holds = lies_in(other, v) ? holds : together(other->holds, holds);
+  }
+}
+
 /* Of a storage of one size. */
-static bool share_bytes(const view *a, const view *b) {
+static bool share_bytes(const byte_view *a, const byte_view *b) {
   return a->offset.fixed < b->offset.fixed + b->bytes.fixed && b->offset.fixed < a->offset.fixed + a->bytes.fixed;
 }
 
-static bool lies_in(const view *a, const view *b) {
+static bool lies_in(const byte_view *a, const byte_view *b) {
   return b->offset.fixed <= a->offset.fixed && a->offset.fixed + a->bytes.fixed <= b->offset.fixed + b->bytes.fixed;
 }
 
@@ -203,23 +218,12 @@ static holding together(holding a, holding b) {
   return a == SAME || b == SAME || a == ODD || b == ODD ? ODD : OWN;
 }
 
-/* Writing changes what all views hold that have bytes in common; one that is written in part holds what was there as
- * well. */
-static void write_view(const parts *p, int32_t tensor, holding holds) {
-  const view *v = &p->views[p->view_of[tensor]];
-  if (v->holds == SAMPLES) return;
-  for (int32_t k = p->first_of[v->storage]; k < p->first_of[v->storage + 1]; k++) {
-    view *other = &p->views[k];
-    if (share_bytes(v, other)) other->holds = lies_in(other, v) ? holds : together(other->holds, holds);
-  }
-}
-
 /* Views of samples are the same bytes or have none in common, whatever the batch: another view of what was written has
  * the rows of other samples. They are in order of where they begin. */
 static planc_status check_views(const parts *p) {
-  const view *last = NULL;
+  const byte_view *last = NULL;
   for (int32_t k = 0; k < p->n_views; k++) {
-    const view *v = &p->views[k];
+    const byte_view *v = &p->views[k];
     if (v->holds != SAMPLES || !v->used_as) continue;
     planc_law end;
     bool apart = !last || last->storage != v->storage ||
@@ -234,27 +238,12 @@ static planc_status check_views(const parts *p) {
 }
 
 typedef struct numbered {
-  view view;
+  byte_view view;
   int32_t tensor;
 } numbered;
 
-static int compare_longs(int64_t a, int64_t b) {
-  return (a > b) - (a < b);
-}
-
-static int compare_views(const void *left, const void *right) {
-  const view *a = &((const numbered *)left)->view, *b = &((const numbered *)right)->view;
-  int by = compare_longs(a->storage, b->storage);
-  if (!by) by = compare_longs(planc_law_at(a->offset, 1), planc_law_at(b->offset, 1));
-  if (!by) by = compare_longs(a->offset.per_sample, b->offset.per_sample);
-  if (!by) by = compare_longs(a->bytes.fixed, b->bytes.fixed);
-  if (!by) by = compare_longs(a->bytes.per_sample, b->bytes.per_sample);
-  return by ? by : compare_longs(((const numbered *)left)->tensor, ((const numbered *)right)->tensor);
-}
-
-static bool are_same(const view *a, const view *b) {
-  return a->storage == b->storage && pl_law_equal(a->offset, b->offset) && pl_law_equal(a->bytes, b->bytes);
-}
+static int compare_views(const void *left, const void *right);
+static bool are_same(const byte_view *a, const byte_view *b);
 
 /* Tensors of the same bytes have one view. What the user feeds is used as a whole. */
 static planc_status find_views(pl_arena *arena, parts *p) {
@@ -283,7 +272,7 @@ static planc_status find_views(pl_arena *arena, parts *p) {
   for (int32_t k = 0; k < graph->n_tensors; k++) {
     bool known = p->n_views > 0 && are_same(&all[k].view, &p->views[p->n_views - 1]);
     if (!known) p->views[p->n_views++] = all[k].view;
-    view *v = &p->views[p->n_views - 1];
+    byte_view *v = &p->views[p->n_views - 1];
     if (!v->used_as) v->used_as = all[k].view.used_as;
     p->view_of[all[k].tensor] = p->n_views - 1;
     p->first_of[v->storage + 1] = p->n_views;
@@ -291,4 +280,22 @@ static planc_status find_views(pl_arena *arena, parts *p) {
   for (int32_t s = 0; s < graph->n_storages; s++)
     if (p->first_of[s + 1] < p->first_of[s]) p->first_of[s + 1] = p->first_of[s];
   return NULL;
+}
+
+static int compare_longs(int64_t a, int64_t b) {
+  return (a > b) - (a < b);
+}
+
+static int compare_views(const void *left, const void *right) {
+  const byte_view *a = &((const numbered *)left)->view, *b = &((const numbered *)right)->view;
+  int by = compare_longs(a->storage, b->storage);
+  if (!by) by = compare_longs(planc_law_at(a->offset, 1), planc_law_at(b->offset, 1));
+  if (!by) by = compare_longs(a->offset.per_sample, b->offset.per_sample);
+  if (!by) by = compare_longs(a->bytes.fixed, b->bytes.fixed);
+  if (!by) by = compare_longs(a->bytes.per_sample, b->bytes.per_sample);
+  return by ? by : compare_longs(((const numbered *)left)->tensor, ((const numbered *)right)->tensor);
+}
+
+static bool are_same(const byte_view *a, const byte_view *b) {
+  return a->storage == b->storage && pl_law_equal(a->offset, b->offset) && pl_law_equal(a->bytes, b->bytes);
 }
