@@ -375,7 +375,7 @@ class Examples(unittest.TestCase):
             blocks = re.findall(r"(?:^    .*\n)+", file.read(), re.M)
         tour = [block.replace("build/", "") for block in blocks if block.startswith("    build/")]
         shown = [re.sub("^    ", "", block, flags=re.M) for block in blocks if block.startswith("    r50.plan: ")]
-        self.assertEqual((len(tour), len(shown)), (10, 1))
+        self.assertEqual((len(tour), len(shown)), (11, 1))
         has_cuda = os.path.exists(os.path.join(BUILD, "libplanrt-cuda.so"))
         with linked_folder() as folder:
             for block in tour:
