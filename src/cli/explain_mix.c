@@ -34,7 +34,7 @@ static planc_status explain_job(const mix_misfit *m, int32_t job) {
                                              : planc_find_least(&problem, best, m->memory, NULL, &least));
   if (problem.job.sub_batch > 0)
     snprintf(rounds, sizeof rounds, " in rounds of %lld", (long long)problem.job.sub_batch);
-  cli_note("the least feasible %s of job %d (%s) alone is %lld bytes (%s), with policy %s%s%s",
+  cli_note("the least feasible %s of job %d (%s) alone, planned as for a mix, is %lld bytes (%s), with policy %s%s%s",
            cli_budget_name(m->memory), job, planc_mix_job_name(m->mix, job), (long long)least.bytes,
            pl_size_format(least.bytes, text), least.plan->policy, rounds,
            least.is_least ? "" : ", as far as a few plans can tell");

@@ -318,8 +318,8 @@ A mix that does not fit is told with what each job needs alone, and all together
   ~ planc colocate graphs/lenet-digits.yaml:64 inputs/tiny.yaml:8 --device k40m --budget 86K -o mix2.plan
   ! planc: note: policy temporal (the fall-back)
   ! planc: note: graphs/lenet-digits.yaml has no backward ops: planned for training with sgd (graphs/lenet-digits.yaml:inference plans it as it is)
-  ! planc: note: the least feasible budget of job <N> (lenet-digits) alone is <N> bytes (<size>), with policy modnn
-  ! planc: note: the least feasible budget of job <N> (tiny) alone is <N> bytes (<size>), with policy modnn
+  ! planc: note: the least feasible budget of job <N> (lenet-digits) alone, planned as for a mix, is <N> bytes (<size>), with policy modnn
+  ! planc: note: the least feasible budget of job <N> (tiny) alone, planned as for a mix, is <N> bytes (<size>), with policy modnn
   ! planc: note: the least feasible budget of all jobs with policy temporal is <N> bytes (<size>); there:
   ! peak: <size> live at op job <N>: last.grad; largest:
   !  <size>  job <N>: conv2.w
@@ -336,8 +336,8 @@ A mix that does not fit is told with what each job needs alone, and all together
   ~ planc colocate graphs/lenet-digits.yaml:64 inputs/tiny.yaml:8 --device k40m --budget 1 -o mix2.plan
   ! planc: note: policy temporal (the fall-back)
   ! planc: note: graphs/lenet-digits.yaml has no backward ops: planned for training with sgd (graphs/lenet-digits.yaml:inference plans it as it is)
-  ! planc: note: the least feasible budget of job <N> (lenet-digits) alone is <N> bytes (<size>), with policy modnn
-  ! planc: note: the least feasible budget of job <N> (tiny) alone is <N> bytes (<size>), with policy modnn
+  ! planc: note: the least feasible budget of job <N> (lenet-digits) alone, planned as for a mix, is <N> bytes (<size>), with policy modnn
+  ! planc: note: the least feasible budget of job <N> (tiny) alone, planned as for a mix, is <N> bytes (<size>), with policy modnn
   ! planc: note: the least feasible budget of all jobs with policy temporal is <N> bytes (<size>); there:
   ! peak: <size> live at op job <N>: last.grad; largest:
   !  <size>  job <N>: conv2.w
@@ -448,8 +448,8 @@ A host budget is one of all jobs, too.
   $ planc colocate graphs/lenet-digits.yaml:64 graphs/tiny-transformer.yaml:16 --device k40m --host-budget 20K --budget 300K -o x.plan 2>&1 | grep -o 'does not fit.*budget.[^:]*'
   does not fit a host budget of 20.00 KiB: job 1 (tiny-transformer): policy naive, in its last attempt, took 580904 bytes of host memory, the budget is 20480
   ~ planc colocate a=graphs/lenet-digits.yaml:64 b=graphs/tiny-transformer.yaml:16 --device k40m --host-budget 100K --budget 200K -o x.plan 2>&1 | grep 'least feasible\|host peak\|does not fit'
-  planc: note: the least feasible host budget of job <N> (a) alone is <N> bytes (<size>), with policy vdnn+
-  planc: note: the least feasible host budget of job <N> (b) alone is <N> bytes (<size>), with policy window
+  planc: note: the least feasible host budget of job <N> (a) alone, planned as for a mix, is <N> bytes (<size>), with policy vdnn+
+  planc: note: the least feasible host budget of job <N> (b) alone, planned as for a mix, is <N> bytes (<size>), with policy window
   planc: note: the least feasible host budget of all jobs with policy temporal is <N> bytes (<size>); there:
   host peak: <size> live at op job <N>: layer2.fc2.bgrad; largest:
   planc: does not fit a host budget of <size>: job <N> (b): policy window, in its last attempt, took <N> bytes of host memory, the budget is <N>: brightness.y of <N> bytes finds no place at op layer2.fc2.bgrad beside <N> bytes, the largest layer1.fc1.y of <N> and layer1.gelu.y of <N>

@@ -100,8 +100,8 @@ Other profiles are told as colocate is told them, and other budgets, policies an
   $ planc update mix.plan --trace mix.json --budget 1M -o n.plan
   ! planc: note: the decisions of the plan at hand need a budget of 1455104 bytes (1.39 MiB)
   ! planc: note: rounds stay those of the plan: with --profile or --device, which tell of other batches, less may do
-  ! planc: note: the least feasible budget of job 0 (a) alone is 804864 bytes (786.00 KiB), with policy naive in rounds of 64
-  ! planc: note: the least feasible budget of job 1 (b) alone is 86272 bytes (84.25 KiB), with policy window in rounds of 16
+  ! planc: note: the least feasible budget of job 0 (a) alone, planned as for a mix, is 804864 bytes (786.00 KiB), with policy naive in rounds of 64
+  ! planc: note: the least feasible budget of job 1 (b) alone, planned as for a mix, is 86272 bytes (84.25 KiB), with policy window in rounds of 16
   ! planc: note: the least feasible budget of all jobs with policy temporal is 1053696 bytes (1.00 MiB); there:
   ! peak: 1019.84 KiB live at op job 0: conv2.dgrad; largest:
   !     576.00 KiB  workspace
