@@ -21,6 +21,7 @@ COMMANDS = {
     "predict": ("planc", ("", "--profile", "--device"), ("--output",)),
     "predict --fit": ("planc", ("", "--graphs", "--device"), ("--output",)),
     "update": ("planc", ("", "--trace", "--profile", "--device"), ("--output", "--profile-out")),
+    "place": ("planc", ("",), ("--output",)),
     "exec": ("planrun", ("", "--data", "--resume", "--watch"), ("--save", "--trace")),
     "profile": ("planrun", ("",), ("--output",)),
 }
