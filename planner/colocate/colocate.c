@@ -154,7 +154,7 @@ planc_status planc_colocate(const planc_mix *mix, const planc_mix_policy *policy
  * the iterations that do fit, which `shares` then have. */
 static planc_status make_until_in_time(const pl_mix_asked *asked, const planc_mix *mix, planc_mix_share *shares,
                                        planc_plan **out) {
-  enum { TRIES = 4 };
+  enum { TRIES = 6 };
   planc_mix_share before[PLANC_MIX_MAX_JOBS];
   size_t size = (size_t)mix->n_jobs * sizeof *before;
   planc_status late = NULL;
@@ -168,7 +168,8 @@ static planc_status make_until_in_time(const pl_mix_asked *asked, const planc_mi
     }
     if (!status) status = pl_mix_judge(mix, *out, shares);
     memcpy(before, shares, size);
-    if (planc_status_code(status) != PLANC_LATE || k + 1 == TRIES || !pl_deadlines_raise(mix, shares)) return status;
+    if (planc_status_code(status) != PLANC_LATE || k + 1 == TRIES || !pl_deadlines_raise(mix, k + 1, shares))
+      return status;
     late = status;
     planc_plan_free(*out);
     *out = NULL;

@@ -28,6 +28,7 @@ typedef struct run_execution_job {
   run_losses losses;
   int64_t epoch_begin; /* the iteration that the run's epoch began with */
   double accuracy;     /* NaN: not known */
+  bool failed_before;  /* in the checkpoint that the run goes on from */
 } run_execution_job;
 
 /* A value that goes from a storage of one graph to one of another. */

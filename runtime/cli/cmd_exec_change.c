@@ -182,9 +182,14 @@ void run_execution_note_resumed(const run_execution *e) {
     planrt_job job = planrt_job_of(e->session, n);
     if (job.job < 0)
       prog_print_line(stderr,
-                      "planrun: note: job %d (%s) of %s is not in the plan: it is kept as it is, at its iteration "
-                      "%lld",
-                      n, run_execution_name(&job), e->resume, (long long)job.iterations);
+                      "planrun: note: job %d (%s) of %s is not in the plan: it is kept as it is, %s iteration %lld", n,
+                      run_execution_name(&job), e->resume, job.why ? "failed at" : "at its",
+                      (long long)(job.why ? job.failed_at : job.iterations));
+    if (job.job >= 0 && job.why)
+      prog_print_line(stderr,
+                      "planrun: note: job %d (%s) has failed at iteration %lld and stays so: under another name it "
+                      "starts anew",
+                      n, run_execution_name(&job), (long long)job.failed_at);
     if (job.is_new)
       prog_print_line(stderr, "planrun: note: job %d (%s) is not in %s: it starts anew", n, run_execution_name(&job),
                       e->resume);

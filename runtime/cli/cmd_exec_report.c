@@ -29,9 +29,15 @@ static int64_t iterations_of(const planrt_job *job) {
 
 /* --- JSON --------------------------------------------------------------------------------------------------------- */
 
+/* What failed before the run is no matter of a run that has it not. */
+static bool is_failure(const run_execution *e, int32_t number) {
+  planrt_job job = planrt_job_of(e->session, number);
+  return job.why && (job.job >= 0 || !e->jobs.data[number].failed_before);
+}
+
 static bool has_failures(const run_execution *e) {
   for (int32_t n = 0; n < planrt_jobs(e->session); n++)
-    if (planrt_job_of(e->session, n).why) return true;
+    if (is_failure(e, n)) return true;
   return false;
 }
 
@@ -112,10 +118,9 @@ static void print_verified(const run_execution *e);
 planc_status run_execution_failures(const run_execution *e) {
   planc_status status = NULL;
   for (int32_t n = 0; n < planrt_jobs(e->session); n++) {
-    planrt_job job = planrt_job_of(e->session, n);
-    if (!job.why) continue;
+    if (!is_failure(e, n)) continue;
     planc_status all = planc_error(PLANC_JOB_FAILED, "%s%s%s", status ? planc_status_message(status) : "",
-                                   status ? "; " : "", job.why);
+                                   status ? "; " : "", planrt_job_of(e->session, n).why);
     planc_status_free(status);
     status = all;
   }

@@ -169,6 +169,7 @@ static void note_epochs(const run_execution *e) {
 static void begin_resumed(run_execution *e) {
   for (int64_t d = 0; d < e->data.len; d++) planrt_data_reseed(e->data.data[d].data, planrt_seed(e->session));
   e->begun = run_execution_done(e);
+  for (int32_t n = 0; n < e->jobs.len; n++) e->jobs.data[n].failed_before = planrt_job_of(e->session, n).why != NULL;
   run_execution_note_resumed(e);
   for (int32_t j = 0; j < e->plan->n_jobs; j++) note_other_samples(e, j);
   note_epochs(e);

@@ -144,6 +144,13 @@ static planc_status plan_rung(const planc_mix_policy *policy, const cli_mix *mix
   return cli_explain_mix(&mix->mix, policy, status);
 }
 
+/* A rung behind the first, whose iterations it has to keep. */
+static planc_status explain_rung(const char *budget, planc_status status) {
+  if (planc_status_code(status) != PLANC_LATE) return status;
+  cli_note("all of --budgets have the iterations that the first of them takes: the least budget takes the most");
+  return planc_context(status, "with a budget of %s", budget);
+}
+
 /* A run changes only between plans of as many iterations, which are those of the first. */
 static planc_status plan_ladder(const planc_mix_policy *policy, const cli_budget_list *budgets, cli_mix *mix,
                                 rung *rungs) {
@@ -152,7 +159,8 @@ static planc_status plan_ladder(const planc_mix_policy *policy, const cli_budget
         cli_mix_budget(*budgets->names[b] ? budgets->bytes[b] : mix->mix.terms.budgets[PLANC_MEMORY_DEVICE], mix));
     for (int32_t j = 0; b > 0 && j < mix->n; j++) mix->iterations[j] = rungs->shares[j].iterations;
     planc_status status = plan_rung(policy, mix, &rungs[b]);
-    PLANC_TRY(b == 0 ? cli_explain_late(&mix->mix, policy, rungs->shares, "", status) : status);
+    PLANC_TRY(b == 0 ? cli_explain_late(&mix->mix, policy, rungs->shares, "", status)
+                     : explain_rung(budgets->names[b], status));
   }
   return NULL;
 }

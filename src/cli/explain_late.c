@@ -144,8 +144,8 @@ static void set_deadlines(const planc_mix *mix, const planc_mix_share *shares, i
 static void note_deadlines(const planc_mix_share *shares, const other_mix *o);
 static const char *option_job(const planc_mix *mix, int32_t job, char number[NUMBER_TEXT]);
 
-/* Begins with what the plan that is late would meet, and goes on with twice that until it suffices, and then by
- * bisection between that and what fails. */
+/* Begins with what the plan that is late would meet, which may take more iterations than it has at first, and goes on
+ * with twice that until it suffices, and then by bisection between that and what fails. */
 static planc_status explain_deadlines(const planc_mix *mix, const planc_mix_policy *policy,
                                       const planc_mix_share *shares) {
   other_mix longer;
@@ -155,7 +155,7 @@ static planc_status explain_deadlines(const planc_mix *mix, const planc_mix_poli
     bool in_time;
     int64_t parts = meets > 0 ? fails + (meets - fails) / 2 : fails > 0 ? 2 * fails : PARTS;
     set_deadlines(mix, shares, parts, &longer);
-    PLANC_TRY(is_in_time_at_once(&longer, policy, &in_time));
+    PLANC_TRY(tried == 0 ? is_in_time(&longer, policy, &in_time) : is_in_time_at_once(&longer, policy, &in_time));
     *(in_time ? &meets : &fails) = parts;
   }
   if (meets == 0) return NULL;

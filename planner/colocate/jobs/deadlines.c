@@ -67,12 +67,12 @@ void pl_deadlines_choose(const planc_mix *mix, const pl_deadline_job *jobs, int3
   }
 }
 
-static int32_t raised(const planc_mix *mix, const planc_mix_share *shares, int32_t job);
+static int32_t raised(const planc_mix *mix, int32_t tried, const planc_mix_share *shares, int32_t job);
 
-bool pl_deadlines_raise(const planc_mix *mix, planc_mix_share *shares) {
+bool pl_deadlines_raise(const planc_mix *mix, int32_t tried, planc_mix_share *shares) {
   for (int32_t j = 0; j < mix->n_jobs; j++)
-    if (is_late(mix, shares, j) && raised(mix, shares, j) == shares[j].iterations) return false;
-  for (int32_t j = 0; j < mix->n_jobs; j++) shares[j].iterations = raised(mix, shares, j);
+    if (is_late(mix, shares, j) && raised(mix, tried, shares, j) == shares[j].iterations) return false;
+  for (int32_t j = 0; j < mix->n_jobs; j++) shares[j].iterations = raised(mix, tried, shares, j);
   return true;
 }
 
@@ -83,11 +83,13 @@ static bool is_hopeless(const planc_mix *mix, const planc_mix_share *shares, int
 }
 
 /* More iterations where the job is late and may have more, else those that it has. */
-static int32_t raised(const planc_mix *mix, const planc_mix_share *shares, int32_t job) {
+static int32_t raised(const planc_mix *mix, int32_t tried, const planc_mix_share *shares, int32_t job) {
+  enum { PARTS = 8 };
   int64_t deadline = pl_deadline_of(mix, job), most = most_iterations(mix);
   int32_t own = shares[job].iterations;
   if (!is_late(mix, shares, job) || is_hopeless(mix, shares, job) || mix->iterations[job] > 0) return own;
   int64_t n = pl_muldiv_ceil(own, shares[job].response_ns, deadline) + 1;
+  n = pl_max(n, own + (int64_t)own * tried / PARTS);
   if (n > most) n = most;
   return n > own ? (int32_t)n : own;
 }

@@ -19,9 +19,10 @@ typedef struct pl_deadline_job {
  * time for a part keeps what it has. `iterations`, by job, are those of a mix without deadlines. */
 void pl_deadlines_choose(const planc_mix *mix, const pl_deadline_job *jobs, int32_t *iterations);
 
-/* Gives jobs that are late more iterations. False where one of them cannot get any, for it has as many as the mix
+/* Gives jobs that are late more iterations: as many as they would need in proportion, and an eighth more at least,
+ * after a first try two eighths, and so on. False where one of them cannot get any, for it has as many as the mix
  * allows, or more would not help; then all keep theirs. */
-bool pl_deadlines_raise(const planc_mix *mix, planc_mix_share *shares);
+bool pl_deadlines_raise(const planc_mix *mix, int32_t tried, planc_mix_share *shares);
 /* LATE where a response is longer than the job's deadline. */
 planc_status pl_deadlines_hold(const planc_mix *mix, const planc_mix_share *shares);
 

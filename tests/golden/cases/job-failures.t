@@ -89,3 +89,23 @@ Data is a job's, and each has its own.
   $ planrun exec nines.plan --check-nan --synthetic
   ! planrun: --check-nan and --synthetic exclude each other
   [2]
+
+A job that failed stays so where a run goes on from its checkpoint. It is no failure of a run that has it no longer, and under another name it starts anew.
+
+  $ planc colocate a=nine.yaml:16 b=good.yaml:16 --device k40m --policy zico -o named.plan >/dev/null 2>&1
+  $ planc colocate c=good.yaml:16 b=good.yaml:16 --device k40m --policy zico -o again.plan >/dev/null 2>&1
+  $ planrun exec named.plan --data a:data/digits/digits.csv.gz --data b:data/digits/digits.csv.gz -n 2 --save failed >/dev/null 2>&1; echo $?
+  8
+  $ planrun exec named.plan --data a:data/digits/digits.csv.gz --data b:data/digits/digits.csv.gz -n 4 --resume failed 2>&1 | grep 'job [01]'
+  planrun: note: job 0 (a) has failed at iteration 0 and stays so: under another name it starts anew
+  planrun: named.plan: job 0 (a): input labels, iteration 0: row 1613 of the data has label 9, and the graph takes those below 9
+  job 0: a, lenet-digits, iterations 0 (failed)
+  job 1: b, lenet-digits, iterations 4, loss 2.50679398, accuracy 0.1504
+  $ planrun exec again.plan --data b:data/digits/digits.csv.gz --data c:data/digits/digits.csv.gz -n 4 --resume failed 2>&1 | grep 'job [012]'
+  planrun: note: job 0 (a) of failed is not in the plan: it is kept as it is, failed at iteration 0
+  planrun: note: job 2 (c) is not in failed: it starts anew
+  job 0: a, lenet-digits, iterations 0 (failed)
+  job 1: b, lenet-digits, iterations 6, loss 2.52034974, accuracy 0.1448
+  job 2: c, lenet-digits, iterations 4, loss 2.67489678, accuracy 0.1504
+  $ planrun exec again.plan --data b:data/digits/digits.csv.gz --data c:data/digits/digits.csv.gz -n 4 --resume failed >/dev/null 2>&1; echo $?
+  0
