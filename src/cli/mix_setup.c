@@ -342,12 +342,12 @@ static bool same_link(const planc_link *a, const planc_link *b) {
   return a->bytes_per_second == b->bytes_per_second && a->latency_ns == b->latency_ns;
 }
 
-/* But for what is reserved, of which the most counts. */
+/* But for what is reserved, of which the most counts, and what copies cost ops, of which the mean does. */
 static bool same_device(const planc_device *a, const planc_device *b) {
   bool same = true;
   for (int r = 0; r < PLANC_N_ROUTES; r++) same &= same_link(&a->links[r], &b->links[r]);
   return same && a->launch_ns == b->launch_ns && a->in_flight == b->in_flight && a->duplex_ppm == b->duplex_ppm &&
-         a->slowdown_ppm == b->slowdown_ppm && a->paging_ppm == b->paging_ppm;
+         a->paging_ppm == b->paging_ppm;
 }
 
 void cli_mix_note_devices(const cli_mix *mix) {

@@ -3,6 +3,7 @@
 
 #include "planner/colocate/jobs/mix_check.h"
 #include "planner/memory/placement_cache.h"
+#include "util/math.h"
 
 static planc_status set_common_profile(const planc_mix *mix, pl_common *out);
 static planc_settings common_settings(const planc_mix *mix);
@@ -36,8 +37,17 @@ static int32_t first_with_profile(const planc_mix *mix, int32_t job) {
   return first;
 }
 
+/* Each profile has measured what copies cost its own ops. */
+static int64_t mean_slowdown_ppm(const planc_mix *mix) {
+  int64_t sum = 0;
+  for (int32_t j = 0; j < mix->n_jobs; j++)
+    sum = pl_add_saturate(sum, planc_profile_device(mix->jobs[j].profile)->slowdown_ppm);
+  return sum / mix->n_jobs;
+}
+
 static planc_status set_common_profile(const planc_mix *mix, pl_common *out) {
   out->profile = *mix->jobs[0].profile;
+  out->profile.device.slowdown_ppm = mean_slowdown_ppm(mix);
   for (int32_t j = 1; j < mix->n_jobs; j++) {
     const planc_profile *own = mix->jobs[j].profile;
     if (first_with_profile(mix, j) < j) continue;

@@ -5,7 +5,8 @@
 #include "cost/profile.h"
 #include "planc/colocate.h"
 
-/* A mix whose jobs have the first one's device, on which is reserved what any of their profiles reserves at most. */
+/* A mix whose jobs have the first one's device, on which is reserved what any of their profiles reserves at most, and
+ * copies slow ops down by the mean of what their profiles say. */
 typedef struct pl_common {
   planc_mix mix;
   planc_target all;      /* what all jobs together are planned for, on the mix's terms. An algorithm's code is the most
