@@ -1,4 +1,6 @@
 /* Reports of a plan's jobs: what the work is, and what of a period is each job's where there are several. */
+#include <string.h>
+
 #include "cli/cli.h"
 #include "program/print.h"
 #include "util/size.h"
@@ -117,13 +119,14 @@ void cli_print_shares(const planc_plan *plan, const planc_mix_share *shares) {
          (double)planc_mix_throughput(shares, plan->n_jobs) / OF_ONE);
 }
 
-/* Within the budget as well, where that makes it slower. */
+/* Within the budget as well, where that takes another time that can be seen. */
 static void print_speed(const planc_mix_share *share) {
   char whole[PL_SIZE_TEXT], within[PL_SIZE_TEXT];
-  bool differs = share->alone_ns != share->whole_ns;
-  printf("%s, %s an iteration by %s", differs ? " on the whole GPU" : "", pl_time_format(share->whole_ns, whole),
-         share->whole_policy);
-  if (differs) printf("; within the budget %s by %s", pl_time_format(share->alone_ns, within), share->alone_policy);
+  pl_time_format(share->whole_ns, whole);
+  pl_time_format(share->alone_ns, within);
+  bool differs = strcmp(whole, within) != 0;
+  printf("%s, %s an iteration by %s", differs ? " on the whole GPU" : "", whole, share->whole_policy);
+  if (differs) printf("; within the budget %s by %s", within, share->alone_policy);
   puts("");
 }
 
