@@ -11,9 +11,9 @@
  *   that are left. Where the floor and the sum of them exceed the room, there is no placement.
  * - Where no item that is left lives on both sides of a boundary of sections, the parts on both sides are searched one
  *   after the other: if one has no placement, nothing in the other can help it.
- *
  * - Other placements of other items may leave the same items with the same least addresses. What has failed is kept in
- *   a table, which forgets where it is full.
+ *   a table, by keys of 64 bits, and each new failure takes the place of one that it meets there. That two keys are the
+ *   same by chance is not reckoned with.
  *
  * Which item comes first decides whether a search takes milliseconds or years. No way to rank items is the best for
  * all, so that each of several gets a share of the visits, which doubles each time. Where a part falls apart, ranks are
