@@ -34,10 +34,10 @@ typedef struct planc_placed {
   int64_t live_bytes;  /* the most that lives at a time */
 } planc_placed;
 
-/* Gives each buffer its address, the same ones each time. Where one address is the only question, as for buffers of no
- * bytes, it is 0. USAGE for terms that are none; BAD_INPUT for a buffer that does not live or has negative bytes (names
- * its index), and where all together exceed 64 bits; INFEASIBLE where nothing within the capacity was found, which says
- * whether there is anything, with the least capacity known. */
+/* Gives each buffer its address, the same ones each time; a buffer of no bytes has address 0. USAGE for terms that are
+ * none; BAD_INPUT for a buffer that does not live or has negative bytes (names its index), and where all together
+ * exceed 64 bits; INFEASIBLE where nothing within the capacity was found, which says whether there is anything, with
+ * the least capacity known. */
 planc_status planc_place(planc_place_buffer *buffers, int32_t n, const planc_place_terms *terms, planc_placed *out);
 
 #ifdef __cplusplus

@@ -143,8 +143,8 @@ static inline int32_t planc_trace_replicas(const planc_trace *trace) {
  *  - on rounds that do not sum to the batch,
  *  - on an order that is no permutation, or lets an op see another version than the graph's order does,
  *  - with several rounds or replicas, where an optimizer op touches a buffer of a round, rounds share a buffer whose
- *    size depends on the batch, or an op of planc's own types makes something of the sums over a round's samples that
- *    does not add up over rounds. */
+ *    size depends on the batch, or an op of planc's own types would not compute the same in parts of the batch
+ *    (planc-graph(5), phase). */
 planc_status planc_expand(const planc_job *jobs, int32_t n_jobs, planc_trace **out);
 /* Fails with BAD_INPUT, as planc_expand would, when the graph cannot run in several rounds. */
 planc_status planc_check_rounds(const planc_graph *graph);

@@ -230,8 +230,10 @@ static failure *slot_of(const address_search *s, uint64_t key) {
   return &s->failures[key % N_FAILURES];
 }
 
+/* Of two that are of the same, the one at the lower address says more. */
 static void keep_failure(address_search *s, const failure *failed) {
-  *slot_of(s, failed->key) = *failed;
+  failure *slot = slot_of(s, failed->key);
+  if (slot->key != failed->key || slot->address > failed->address) *slot = *failed;
 }
 
 /* Takes the level's item back, if it has one, and places the next candidate that is not hopeless. */

@@ -177,7 +177,6 @@ static planc_status check_order(pl_arena *arena, const pl_job_plan *plan) {
   return NULL;
 }
 
-/* Finds how long every storage lasts and who touches the gradients within a round. */
 /* Whether all that the op makes in the storage adds to what is there. */
 static bool accumulates_into(const planc_graph *graph, const planc_op *op, int32_t storage) {
   bool any = false;
@@ -189,6 +188,7 @@ static bool accumulates_into(const planc_graph *graph, const planc_op *op, int32
   return any;
 }
 
+/* Finds how long every storage lasts and who touches the gradients within a round. */
 static planc_status find_scopes(pl_job_plan *plan) {
   const planc_graph *graph = plan->job->graph;
   bool split = plan->job->n_rounds > 1 || plan->job->replicas > 1;
