@@ -30,6 +30,8 @@ planc_status cli_explain_late(const planc_mix *mix, const planc_mix_policy *poli
 
 /* --- Other mixes -------------------------------------------------------------------------------------------------- */
 
+enum { LIST_TEXT = 2048 };
+
 static bool is_late(const planc_mix_share *share) {
   return share->deadline_ns > 0 && share->response_ns > share->deadline_ns;
 }
@@ -72,9 +74,15 @@ static planc_status is_in_time_at_once(const other_mix *o, const planc_mix_polic
   return answer(status, out);
 }
 
-/* --- More iterations ---------------------------------------------------------------------------------------------- */
+/* What is to be asked for, for these iterations. */
+static void list_iterations(const other_mix *o, char text[LIST_TEXT]) {
+  size_t length = (size_t)snprintf(text, LIST_TEXT, "these iterations in a period, GRAPH:BATCH:ITERATIONS: ");
+  for (int32_t j = 0; j < o->mix.n_jobs && length < LIST_TEXT; j++)
+    length += (size_t)snprintf(text + length, LIST_TEXT - length, "%s%d of job %d (%s)", j == 0 ? "" : ", ",
+                               o->shares[j].iterations, j, planc_mix_job_name(&o->mix, j));
+}
 
-enum { LIST_TEXT = 2048 };
+/* --- More iterations ---------------------------------------------------------------------------------------------- */
 
 static bool is_limited(const planc_mix *mix, const planc_mix_share *shares);
 static planc_status try_limit(const planc_mix *mix, const planc_mix_policy *policy, const other_mix *found,
@@ -127,12 +135,9 @@ static planc_status try_limit(const planc_mix *mix, const planc_mix_policy *poli
 }
 
 static void note_iterations(const other_mix *o, const char *how) {
-  char text[LIST_TEXT] = "";
-  size_t length = 0;
-  for (int32_t j = 0; j < o->mix.n_jobs && length < sizeof text; j++)
-    length += (size_t)snprintf(text + length, sizeof text - length, "%s%d of job %d (%s)", j == 0 ? "" : ", ",
-                               o->shares[j].iterations, j, planc_mix_job_name(&o->mix, j));
-  cli_note("all requests are in time with these iterations in a period, GRAPH:BATCH:ITERATIONS: %s%s", text, how);
+  char text[LIST_TEXT];
+  list_iterations(o, text);
+  cli_note("all requests are in time with %s%s", text, how);
 }
 
 /* --- Longer deadlines --------------------------------------------------------------------------------------------- */
@@ -140,27 +145,44 @@ static void note_iterations(const other_mix *o, const char *how) {
 /* MAX_TRIED: mixes tried, with a plan of each. Seven of them bisect the way to what requests took, to a 64th of it. */
 enum { PARTS = 64, MAX_TRIED = 7, NS_OF_US = 1000, NUMBER_TEXT = 16 };
 
+static planc_status find_shortest(const planc_mix *mix, const planc_mix_policy *policy, const planc_mix_share *shares,
+                                  int64_t meets, other_mix *longer);
 static void set_deadlines(const planc_mix *mix, const planc_mix_share *shares, int64_t parts, other_mix *out);
-static void note_deadlines(const planc_mix_share *shares, const other_mix *o);
+static void note_deadlines(const planc_mix_share *shares, const other_mix *o, bool with_iterations);
 static const char *option_job(const planc_mix *mix, int32_t job, char number[NUMBER_TEXT]);
 
-/* Begins with what the plan that is late would meet, which may take more iterations than it has at first, and goes on
- * with twice that until it suffices, and then by bisection between that and what fails. */
+/* Begins with what the plan that is late would meet. Where the mix has other iterations for that, with which it is late
+ * again, those of the plan are told too. */
 static planc_status explain_deadlines(const planc_mix *mix, const planc_mix_policy *policy,
                                       const planc_mix_share *shares) {
-  other_mix longer;
-  int64_t fails = 0, meets = 0;
+  other_mix longer, same;
+  bool meets;
   copy_mix(mix, &longer);
-  for (int32_t tried = 0; tried < MAX_TRIED && (meets == 0 || meets - fails > 1); tried++) {
+  set_deadlines(mix, shares, PARTS, &longer);
+  PLANC_TRY(is_in_time(&longer, policy, &meets));
+  if (meets) return find_shortest(mix, policy, shares, PARTS, &longer);
+  copy_mix(&longer.mix, &same);
+  for (int32_t j = 0; j < mix->n_jobs; j++) same.iterations[j] = shares[j].iterations;
+  PLANC_TRY(is_in_time(&same, policy, &meets));
+  if (!meets) return find_shortest(mix, policy, shares, 0, &longer);
+  note_deadlines(shares, &same, true);
+  return NULL;
+}
+
+/* Tries twice as much as what failed until it suffices, and then goes on by bisection between that and what fails. */
+static planc_status find_shortest(const planc_mix *mix, const planc_mix_policy *policy, const planc_mix_share *shares,
+                                  int64_t meets, other_mix *longer) {
+  int64_t fails = meets > 0 ? 0 : PARTS;
+  for (int32_t tried = 1; tried < MAX_TRIED && (meets == 0 || meets - fails > 1); tried++) {
     bool in_time;
-    int64_t parts = meets > 0 ? fails + (meets - fails) / 2 : fails > 0 ? 2 * fails : PARTS;
-    set_deadlines(mix, shares, parts, &longer);
-    PLANC_TRY(tried == 0 ? is_in_time(&longer, policy, &in_time) : is_in_time_at_once(&longer, policy, &in_time));
+    int64_t parts = meets > 0 ? fails + (meets - fails) / 2 : 2 * fails;
+    set_deadlines(mix, shares, parts, longer);
+    PLANC_TRY(is_in_time_at_once(longer, policy, &in_time));
     *(in_time ? &meets : &fails) = parts;
   }
   if (meets == 0) return NULL;
-  set_deadlines(mix, shares, meets, &longer);
-  note_deadlines(shares, &longer);
+  set_deadlines(mix, shares, meets, longer);
+  note_deadlines(shares, longer, false);
   return NULL;
 }
 
@@ -173,14 +195,16 @@ static void set_deadlines(const planc_mix *mix, const planc_mix_share *shares, i
   }
 }
 
-static void note_deadlines(const planc_mix_share *shares, const other_mix *o) {
-  char text[LIST_TEXT] = "", job[NUMBER_TEXT];
+static void note_deadlines(const planc_mix_share *shares, const other_mix *o, bool with_iterations) {
+  char deadlines[LIST_TEXT] = "", iterations[LIST_TEXT] = "", job[NUMBER_TEXT];
   size_t length = 0;
-  for (int32_t j = 0; j < o->mix.n_jobs && length < sizeof text; j++)
+  for (int32_t j = 0; j < o->mix.n_jobs && length < sizeof deadlines; j++)
     if (is_late(&shares[j]))
-      length += (size_t)snprintf(text + length, sizeof text - length, " --deadline %s:%lldus",
+      length += (size_t)snprintf(deadlines + length, sizeof deadlines - length, " --deadline %s:%lldus",
                                  option_job(&o->mix, j, job), (long long)(o->deadlines_ns[j] / NS_OF_US));
-  cli_note("all requests are in time with%s, the least as far as a few plans can tell", text);
+  if (with_iterations) list_iterations(o, iterations);
+  cli_note("all requests are in time with%s%s%s", deadlines, with_iterations ? " and " : "",
+           with_iterations ? iterations : ", the least as far as a few plans can tell");
 }
 
 /* A job as options name it. */
