@@ -46,7 +46,7 @@ static planc_status look(run_execution *e) {
 /* --- Changing ----------------------------------------------------------------------------------------------------- */
 
 static planc_status go_on_with(run_execution *e, planc_plan *next, int64_t iteration);
-static void note_rounds(const run_execution *e, const planc_plan *next, const int32_t *was);
+static void note_rounds(const run_execution *e, const planc_plan *before, const int32_t *was);
 static planc_status note_jobs(const run_execution *e, const int32_t *was);
 
 /* What jobs are of the plan that runs, by number; -1 = away. */
@@ -72,8 +72,10 @@ planc_status run_execution_adopt(run_execution *e) {
   }
   status = planc_context(planrt_adopt(&e->session, next), "%s", e->watch.path);
   if (!status) {
-    note_rounds(e, next, was);
+    planc_plan *before = e->plan;
     status = go_on_with(e, next, iteration);
+    if (!status) note_rounds(e, before, was);
+    planc_plan_free(before);
     if (!status) status = note_jobs(e, was);
   } else {
     planc_plan_free(next);
@@ -86,10 +88,9 @@ planc_status run_execution_adopt(run_execution *e) {
   return status;
 }
 
-/* The iteration is that of the jobs that ran: one that joins would have it at 0. */
+/* The plan before is the caller's. The iteration is that of the jobs that ran: one that joins would have it at 0. */
 static planc_status go_on_with(run_execution *e, planc_plan *next, int64_t iteration) {
   bool several = e->plan->n_jobs > 1; /* each has its own iterations, all have periods */
-  planc_plan_free(e->plan);
   e->plan = next;
   e->periods = 0;
   e->adopted++;
@@ -120,11 +121,11 @@ static void note_other_rounds(int32_t number, const planrt_job *job) {
                   number, run_execution_name(job));
 }
 
-static void note_rounds(const run_execution *e, const planc_plan *next, const int32_t *was) {
+static void note_rounds(const run_execution *e, const planc_plan *before, const int32_t *was) {
   for (int32_t n = 0; n < planrt_jobs(e->session); n++) {
     planrt_job now = planrt_job_of(e->session, n);
     bool stays = !now.is_new && now.job >= 0 && was[n] >= 0 && !now.why;
-    if (!stays || planc_job_same_rounds(&e->plan->jobs[was[n]], &next->jobs[now.job])) continue;
+    if (!stays || planc_job_same_rounds(&before->jobs[was[n]], &e->plan->jobs[now.job])) continue;
     note_other_rounds(n, &now);
   }
 }

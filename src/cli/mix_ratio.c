@@ -7,11 +7,12 @@ static int32_t find_longest(int32_t n_jobs, const planc_mix_share *shares);
 static void note_job(const planc_mix *mix, const planc_mix_share *shares, int32_t job, int32_t longest);
 
 /* A job is starved where its iterations were chosen, are as many as may be, and take less than half as long as those of
- * the longest job. */
+ * the longest job. A job with a deadline runs as often as that takes, whatever the others do. */
 void cli_mix_note_ratio(const planc_mix *mix, const planc_mix_share *shares) {
   enum { FAR_BELOW = 2 };
   int32_t most = mix->max_ratio > 0 ? mix->max_ratio : PLANC_MIX_MAX_RATIO;
   int32_t longest = find_longest(mix->n_jobs, shares);
+  if (longest < 0) return;
   for (int32_t j = 0; j < mix->n_jobs; j++) {
     bool limited = mix->iterations[j] == 0 && shares[j].deadline_ns == 0 && shares[j].iterations >= most;
     if (limited && total_of(&shares[j]) < total_of(&shares[longest]) / FAR_BELOW) note_job(mix, shares, j, longest);
@@ -23,10 +24,11 @@ static int64_t total_of(const planc_mix_share *share) {
   return pl_mul_saturate(share->alone_ns, share->iterations);
 }
 
+/* Of those without a deadline; -1: all have one. */
 static int32_t find_longest(int32_t n_jobs, const planc_mix_share *shares) {
-  int32_t longest = 0;
-  for (int32_t j = 1; j < n_jobs; j++)
-    if (total_of(&shares[j]) > total_of(&shares[longest])) longest = j;
+  int32_t longest = -1;
+  for (int32_t j = 0; j < n_jobs; j++)
+    if (shares[j].deadline_ns == 0 && (longest < 0 || total_of(&shares[j]) > total_of(&shares[longest]))) longest = j;
   return longest;
 }
 

@@ -32,6 +32,7 @@
  * (temporal.c) not only where no shift is found, but also where that is faster. */
 #include <assert.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "planner/base/code.h"
 #include "planner/base/if_fits.h"
@@ -42,6 +43,7 @@
 #include "planner/colocate/policies/instead.h"
 #include "planner/colocate/policies/mix_policies.h"
 #include "planner/colocate/policies/only_job.h"
+#include "util/emit.h"
 #include "util/math.h"
 #include "util/size.h"
 
@@ -73,8 +75,9 @@ typedef struct zico {
   pl_timing timing;
   tried now, earlier; /* in this round and in the one before */
   planc_candidate best;
-  pl_timing best_timing;      /* as it was arranged */
-  int64_t best_ns, offset_ns; /* the period, and by how much the second job begins later than the first */
+  pl_timing best_timing;                 /* as it was arranged */
+  int64_t best_ns;                       /* the period */
+  int64_t begins_ns[PLANC_MIX_MAX_JOBS]; /* when each job begins in it */
   bool any;
 } zico;
 
@@ -307,7 +310,7 @@ static void make_best(zico *z, planc_candidate *candidate) {
   z->best = *candidate;
   *candidate = (planc_candidate){0};
   z->best_ns = z->timing.period_ns;
-  z->offset_ns = z->timing.passes[z->timing.first[1]].start_ns - z->timing.passes[z->timing.first[0]].start_ns;
+  for (int32_t j = 0; j < z->mix->n_jobs; j++) z->begins_ns[j] = z->timing.passes[z->timing.first[j]].start_ns;
   z->any = true;
 }
 
@@ -437,6 +440,7 @@ static planc_status tighten(zico *z) {
 /* --- Start, and what is told -------------------------------------------------------------------------------------- */
 
 static planc_status explain_shifts(const zico *z, planc_candidate *out);
+static void emit_shift(const zico *z, int32_t first, pl_emit *emit);
 static planc_status explain_rounds(const zico *z, planc_candidate *out);
 
 static planc_status start(zico *z) {
@@ -455,22 +459,33 @@ static planc_status explain(const zico *z, planc_candidate *out) {
   return explain_rounds(z, out);
 }
 
-/* By how much one of two jobs begins later in every period; of more jobs there is no such figure. As periods repeat, a
- * job that begins late behind the other begins shortly ahead of its next period. */
+/* By how much one job of each pair begins later in every period. */
 static planc_status explain_shifts(const zico *z, planc_candidate *out) {
-  char text[PL_SIZE_TEXT];
-  char size[PL_SIZE_TEXT], regions[64] = "";
+  char size[PL_SIZE_TEXT], regions[64] = "", *text;
+  size_t length;
+  pl_emit emit = {0};
   if (z->region_bytes > PLANC_ALIGNMENT)
     (void)snprintf(regions, sizeof regions, " in regions of %s", pl_size_format(z->region_bytes, size));
   else
     (void)snprintf(regions, sizeof regions, " tensor by tensor");
-  if (z->mix->n_jobs != PL_JOBS_OF_PAIR) return planc_candidate_explain(out, "side by side%s, in pairs", regions);
-  int64_t later = z->best_ns > 0 ? z->offset_ns % z->best_ns : 0;
+  pl_emit_format(&emit, "side by side%s%s: in every period ", regions,
+                 z->mix->n_jobs == PL_JOBS_OF_PAIR ? "" : ", in pairs");
+  for (int32_t j = 0; j + 1 < z->mix->n_jobs; j += PL_JOBS_OF_PAIR) emit_shift(z, j, &emit);
+  PLANC_TRY(pl_emit_take(&emit, &text, &length));
+  planc_status status = planc_candidate_explain(out, "%s", text);
+  free(text);
+  return status;
+}
+
+/* As periods repeat, a job that begins late behind the other begins shortly ahead of its next period. */
+static void emit_shift(const zico *z, int32_t first, pl_emit *emit) {
+  char text[PL_SIZE_TEXT];
+  int32_t second = first + 1;
+  int64_t later = z->best_ns > 0 ? (z->begins_ns[second] - z->begins_ns[first]) % z->best_ns : 0;
   if (later < 0) later += z->best_ns;
   bool ahead = later > z->best_ns - later;
-  return planc_candidate_explain(out, "side by side%s: in every period job %d begins %s after job %d", regions,
-                                 ahead ? 0 : 1, pl_time_format(ahead ? z->best_ns - later : later, text),
-                                 ahead ? 1 : 0);
+  pl_emit_format(emit, "%sjob %d begins %s after job %d", first > 0 ? ", " : "", ahead ? first : second,
+                 pl_time_format(ahead ? z->best_ns - later : later, text), ahead ? second : first);
 }
 
 /* Of each job that was asked to run rounds side by side, whether they do. */

@@ -42,7 +42,7 @@ Jobs of a mix have numbers of their own; of several iterations each has one step
     job <N>: lenet-digits, batch <N> in <N> rounds of <N> side by side, <N> iterations
     job <N>: tiny-transformer, batch <N> in <N> rounds of <N> side by side, <N> iteration
     job <N>: lenet-digits, batch <N> in <N> round of <N>, <N> iterations
-    why       side by side in regions of <size>, in pairs; job <N>: every op has its fastest algorithm; <N> rounds side by side, the second begins <N> ms after the first; job <N>: every op has its fastest algorithm; <N> rounds side by side, the second begins <N> ms after the first
+    why       side by side in regions of <size>, in pairs: in every period job <N> begins <N> ms after job <N>; job <N>: every op has its fastest algorithm; <N> rounds side by side, the second begins <N> ms after the first; job <N>: every op has its fastest algorithm; <N> rounds side by side, the second begins <N> ms after the first
   $ planrun exec mix.plan --iterations 4 --verify 2>/dev/null | grep -o 'verified.*'
   verified: every bit as in the reference
   $ planc colocate graphs/lenet-digits.yaml:64:3 --accumulate 2 --device k40m -o three.plan 2>/dev/null | grep -o 'zico.*'
