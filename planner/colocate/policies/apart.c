@@ -4,7 +4,7 @@
  *
  * Each job's part of the budget is in proportion to what it needs where it neither swaps nor computes again. Where the
  * budget is what `tensile` leaves, that is the budget that the paper gives Capuchin (V-E): all jobs save the same part.
- */
+ * A job that cannot save as much has what it takes, and the others have less, in the same proportion. */
 #include "planner/base/code.h"
 #include "planner/colocate/jobs/by_time.h"
 #include "planner/colocate/jobs/in_job.h"
@@ -21,6 +21,7 @@ typedef struct jobs_apart {
   pl_arena arena;
   planc_problem *problems; /* by job: with its part of the budgets */
   int64_t *needs;          /* by job: bytes that it holds at most where everything stays */
+  int64_t *least;          /* by job: of them, what it has failed with less than; 0 = it has not */
   int64_t *arenas;         /* by job: bytes that it has */
   int32_t *iterations;
   pl_solos solos;
@@ -30,7 +31,6 @@ static planc_status make_apart(const char *policy, const planc_mix_evaluator *ev
                                planc_candidate *out);
 static planc_status start(jobs_apart *a, const planc_mix_share *shares);
 static planc_status find_needs(jobs_apart *a);
-static void part_budgets(jobs_apart *a, const planc_target *all);
 static planc_status plan_jobs(jobs_apart *a, const planc_target *all);
 static planc_status run_side_by_side(jobs_apart *a, planc_candidate *out);
 
@@ -49,7 +49,6 @@ static planc_status make_apart(const char *policy, const planc_mix_evaluator *ev
   jobs_apart a = {.evaluator = evaluator, .mix = evaluator->mix, .policy = planc_policy_find(policy)};
   planc_status status = start(&a, shares);
   if (!status) status = find_needs(&a);
-  if (!status) part_budgets(&a, &evaluator->all.target);
   if (!status) status = plan_jobs(&a, &evaluator->all.target);
   if (!status) status = run_side_by_side(&a, out);
   pl_solos_free(&a.solos);
@@ -61,6 +60,7 @@ static planc_status start(jobs_apart *a, const planc_mix_share *shares) {
   int32_t n = a->mix->n_jobs;
   PLANC_TRY(PL_NEW(&a->arena, &a->problems, n));
   PLANC_TRY(PL_NEW(&a->arena, &a->needs, n));
+  PLANC_TRY(PL_NEW(&a->arena, &a->least, n));
   PLANC_TRY(PL_NEW(&a->arena, &a->arenas, n));
   PLANC_TRY(PL_NEW(&a->arena, &a->iterations, n));
   for (int32_t j = 0; j < n; j++) {
@@ -99,47 +99,93 @@ static planc_status find_needs(jobs_apart *a) {
   return NULL;
 }
 
-static int64_t sum_of_needs(const jobs_apart *a) {
-  int64_t sum = 0;
-  for (int32_t j = 0; j < a->mix->n_jobs; j++) sum = pl_add_saturate(sum, a->needs[j]);
-  return sum;
+/* In bytes of the arena. */
+static int64_t part_of(const jobs_apart *a, int32_t job) {
+  const planc_problem *problem = &a->problems[job];
+  return problem->terms.budgets[PLANC_MEMORY_DEVICE] - pl_reserved(&problem->terms, problem->job.profile);
 }
 
+static void set_part(jobs_apart *a, int32_t job, int64_t bytes) {
+  planc_problem *problem = &a->problems[job];
+  problem->terms.budgets[PLANC_MEMORY_DEVICE] =
+      pl_add_saturate(bytes - bytes % PLANC_ALIGNMENT, pl_reserved(&problem->terms, problem->job.profile));
+}
+
+/* The jobs whose part would be less than they have failed with have that; the others part the rest. */
 static void part_budgets(jobs_apart *a, const planc_target *all) {
-  int64_t room = pl_arena_room(all->terms, all->profile), sum = sum_of_needs(a);
-  for (int32_t j = 0; j < a->mix->n_jobs; j++) {
-    int64_t part = room > 0 && sum > 0 ? pl_muldiv_floor(room, a->needs[j], sum) : 0;
-    part -= part % PLANC_ALIGNMENT;
-    planc_problem *problem = &a->problems[j];
-    problem->terms.budgets[PLANC_MEMORY_DEVICE] =
-        pl_add_saturate(part, pl_reserved(&problem->terms, problem->job.profile));
+  bool is_set[PLANC_MIX_MAX_JOBS] = {false}, again = true;
+  int64_t room = pl_max(pl_arena_room(all->terms, all->profile), 0);
+  while (again) {
+    int64_t sum = 0;
+    again = false;
+    for (int32_t j = 0; j < a->mix->n_jobs; j++)
+      if (!is_set[j]) sum = pl_add_saturate(sum, a->needs[j]);
+    for (int32_t j = 0; j < a->mix->n_jobs && !again; j++) {
+      if (is_set[j]) continue;
+      int64_t part = sum > 0 ? pl_muldiv_floor(room, a->needs[j], sum) : 0;
+      again = is_set[j] = part < a->least[j];
+      set_part(a, j, again ? a->least[j] : part);
+      if (again) room = pl_max(room - a->least[j], 0);
+    }
   }
 }
 
 /* --- Plans -------------------------------------------------------------------------------------------------------- */
 
-/* Says by how much the budget of all must grow so that this job's part suffices: the other parts grow with it. */
+static bool know_least(jobs_apart *a, int32_t job, planc_status refused);
+static bool is_too_much(const jobs_apart *a, const planc_target *all);
+static planc_status refuse(const jobs_apart *a, const planc_target *all, int32_t job, planc_status status);
+
+static planc_status plan_jobs(jobs_apart *a, const planc_target *all) {
+  enum { MOST_PLANS = 4 * PLANC_MIX_MAX_JOBS };
+  for (int32_t k = 1;; k++) {
+    int32_t failed;
+    part_budgets(a, all);
+    planc_status status = pl_solos_make(a->evaluator, a->problems, a->policy, &a->solos, &failed);
+    if (planc_status_code(status) != PLANC_INFEASIBLE) return pl_in_job(a->mix, failed, status);
+    if (!know_least(a, failed, status) || is_too_much(a, all) || k == MOST_PLANS) return refuse(a, all, failed, status);
+    planc_status_free(status);
+    pl_solos_free(&a->solos);
+  }
+}
+
+/* Learns from a refusal what the job takes, if that is more than it had, and it says so. */
+static bool know_least(jobs_apart *a, int32_t job, planc_status refused) {
+  const planc_problem *problem = &a->problems[job];
+  planc_shortage shortage = planc_status_shortage(refused);
+  int64_t bytes = shortage.bytes - pl_reserved(&problem->terms, problem->job.profile);
+  if (shortage.memory != PLANC_MEMORY_DEVICE || shortage.bytes == 0 || bytes <= part_of(a, job)) return false;
+  int32_t same = planc_mix_first_same(a->mix, job);
+  for (int32_t j = 0; j < a->mix->n_jobs; j++)
+    if (planc_mix_first_same(a->mix, j) == same) a->least[j] = pl_align_up(bytes, PLANC_ALIGNMENT);
+  return true;
+}
+
+/* Of the jobs that have failed. */
+static int64_t least_together(const jobs_apart *a) {
+  int64_t sum = 0;
+  for (int32_t j = 0; j < a->mix->n_jobs; j++) sum = pl_add_saturate(sum, a->least[j]);
+  return sum;
+}
+
+static bool is_too_much(const jobs_apart *a, const planc_target *all) {
+  return least_together(a) > pl_arena_room(all->terms, all->profile);
+}
+
+/* Says what the budget of all must be so that this job has what it takes. */
 static planc_status refuse(const jobs_apart *a, const planc_target *all, int32_t job, planc_status status) {
   planc_shortage shortage = planc_status_shortage(status);
   if (shortage.memory != PLANC_MEMORY_DEVICE || shortage.bytes == 0) return pl_in_job(a->mix, job, status);
   char part[PL_SIZE_TEXT], least[PL_SIZE_TEXT];
-  int64_t lacking = shortage.bytes - a->problems[job].terms.budgets[PLANC_MEMORY_DEVICE],
-          need = a->needs[job] > 0 ? a->needs[job] : 1;
-  int64_t more = pl_muldiv_ceil(lacking > 0 ? lacking : 0, sum_of_needs(a), need);
+  const planc_problem *problem = &a->problems[job];
+  int64_t lacking = shortage.bytes - problem->terms.budgets[PLANC_MEMORY_DEVICE];
+  int64_t more = pl_max(lacking, least_together(a) - pl_arena_room(all->terms, all->profile));
   planc_status refused = planc_infeasible(
-      (planc_shortage){PLANC_MEMORY_DEVICE, pl_add_saturate(all->terms->budgets[PLANC_MEMORY_DEVICE], more)},
-      "its part of the budget, in proportion to what it needs without swapping, is "
-      "%s, and it takes %s",
-      pl_size_format(a->problems[job].terms.budgets[PLANC_MEMORY_DEVICE], part), pl_size_format(shortage.bytes, least));
+      (planc_shortage){PLANC_MEMORY_DEVICE, pl_add_saturate(all->terms->budgets[PLANC_MEMORY_DEVICE], pl_max(more, 0))},
+      "the part of the budget that is left to it is %s, and it takes %s",
+      pl_size_format(problem->terms.budgets[PLANC_MEMORY_DEVICE], part), pl_size_format(shortage.bytes, least));
   planc_status_free(status);
   return pl_in_job(a->mix, job, refused);
-}
-
-static planc_status plan_jobs(jobs_apart *a, const planc_target *all) {
-  int32_t failed;
-  planc_status status = pl_solos_make(a->evaluator, a->problems, a->policy, &a->solos, &failed);
-  if (planc_status_code(status) == PLANC_INFEASIBLE) return refuse(a, all, failed, status);
-  return pl_in_job(a->mix, failed, status);
 }
 
 static planc_status run_side_by_side(jobs_apart *a, planc_candidate *out) {

@@ -56,7 +56,7 @@ static planc_status make_solos(processes *p) {
     p->problems[j].terms.budgets[PLANC_MEMORY_HOST] = -1;
     p->iterations[j] = p->shares[j].iterations;
   }
-  planc_status status = pl_solos_make(p->evaluator, p->problems, NULL, &p->solos, &failed);
+  planc_status status = pl_solos_make(p->evaluator, p->problems, planc_policy_find("none"), &p->solos, &failed);
   return status ? pl_in_job(p->mix, failed, status) : NULL;
 }
 
