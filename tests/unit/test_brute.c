@@ -1,11 +1,13 @@
 /* Every policy against brute force on tiny graphs (tests/support/brute.h states the space): none needs less memory than
  * the least, none is faster than what its budget allows at best, and every schedule of the space that is run out in
  * full becomes a valid plan that holds at least its live bytes, is no faster than its bound, and computes the right
- * bits. Policies that recompute are outside the space and are held to the memory alone. */
+ * bits. Policies that recompute are outside the space and are held to the memory alone. What planc certifies
+ * (planc/bound.h) is no more than any of them takes. */
 #include <check.h>
 #include <string.h>
 
 #include "cost/profile.h"
+#include "planc/bound.h"
 #include "planc/check.h"
 #include "planc/policy.h"
 #include "planc/simulate.h"
@@ -19,7 +21,7 @@
 #include "tests/support/unit.h"
 #include "util/math.h"
 
-enum { RANDOM_GRAPHS = 60, MOST_BOUNDS = 5000, MOST_PLANS = 1200, RUN_EVERY = 97, BUDGETS = 5 };
+enum { RANDOM_GRAPHS = 60, MOST_BOUNDS = 5000, MOST_PLANS = 1200, RUN_EVERY = 97, BOUND_EVERY = 7, BUDGETS = 5 };
 
 static planc_profile *profile;
 
@@ -114,7 +116,7 @@ typedef struct oracle {
 } oracle;
 
 /* What the test has seen. */
-static int64_t n_plans, n_blank, n_tight, n_attained, n_runs, n_compared, n_optimal;
+static int64_t n_plans, n_blank, n_tight, n_attained, n_runs, n_compared, n_optimal, n_bounds, n_certified;
 
 static int64_t reserved(void) {
   return planc_profile_device(profile)->reserved_bytes;
@@ -130,6 +132,19 @@ static void runs_right(const planc_plan *plan, int seed) {
   n_runs++;
 }
 
+/* What planc certifies is no more than what a plan takes; *out_reached says that it is as much. */
+static void bound_holds(const planc_problem *problem, const planc_plan *plan, point takes, bool *out_reached) {
+  planc_problem of = *problem;
+  planc_bound bound;
+  of.job.sub_batch = plan->jobs[0].rounds[0];
+  of.terms.budgets[PLANC_MEMORY_DEVICE] = takes.peak;
+  ok(planc_bound_make(&of, 1, &bound));
+  ck_assert_int_ge(takes.ns, bound.time_ns);
+  ck_assert_int_ge(bound.time_ns, bound.ideal_ns);
+  ck_assert_int_ge(takes.peak, bound.least_bytes);
+  *out_reached = takes.ns - bound.time_ns <= takes.ns / 100;
+}
+
 static point plan_is_right(const oracle *o, int32_t size, const brute_choice *choice, bool apart) {
   const brute_space *space = &o->spaces[size];
   planc_candidate candidate = o->candidates[size];
@@ -140,6 +155,10 @@ static point plan_is_right(const oracle *o, int32_t size, const brute_choice *ch
   ok(lower_for(&o->problem, "none", &candidate, &plan));
   ok(planc_check(plan, NULL, &report));
   ok(planc_simulate(plan, NULL, &simulation));
+  if (n_plans % BOUND_EVERY == 0) {
+    bool reached;
+    bound_holds(&o->problem, plan, (point){simulation.peak_bytes, simulation.period_ns}, &reached);
+  }
   int64_t live = brute_peak(space, choice), arena = pl_align_up(device_of(plan)->arena_bytes, PLANC_ALIGNMENT);
   int64_t bound = brute_bound_ns(space, choice, arena);
   ck_assert_int_eq(report.peak_bytes[PLANC_MEMORY_DEVICE], simulation.peak_bytes);
@@ -267,6 +286,11 @@ static void is_possible_at(const oracle *o, const planc_policy *policy, int64_t 
     return;
   }
   ok(status);
+  bool reached;
+  bound_holds(&problem, plan, (point){plan->predicted.peak_bytes[PLANC_MEMORY_DEVICE], plan->predicted.period_ns},
+              &reached);
+  n_certified += reached;
+  n_bounds++;
   int64_t peak = reserved() + pl_align_up(device_of(plan)->arena_bytes, PLANC_ALIGNMENT);
   ck_assert_msg(peak >= least, "%s, graph %d: peak %lld below %lld", policy->name, o->index, (long long)peak,
                 (long long)least);
@@ -307,6 +331,7 @@ START_TEST(no_policy_beats_brute_force) {
   ck_assert_int_ge(n_tight * 100, n_blank * 95);
   ck_assert_int_ge(n_attained * 10, n_plans);
   ck_assert_int_ge(n_optimal * 10, n_compared);
+  ck_assert_int_ge(n_certified * 10, n_bounds);
 }
 END_TEST
 

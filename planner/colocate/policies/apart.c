@@ -99,6 +99,27 @@ static planc_status find_needs(jobs_apart *a) {
   return NULL;
 }
 
+/* --- Plans -------------------------------------------------------------------------------------------------------- */
+
+static void part_budgets(jobs_apart *a, const planc_target *all);
+static bool know_least(jobs_apart *a, int32_t job, planc_status refused);
+static bool is_too_much(const jobs_apart *a, const planc_target *all);
+static int64_t least_together(const jobs_apart *a);
+static planc_status refuse(const jobs_apart *a, const planc_target *all, int32_t job, planc_status status);
+
+static planc_status plan_jobs(jobs_apart *a, const planc_target *all) {
+  enum { MOST_PLANS = 4 * PLANC_MIX_MAX_JOBS };
+  for (int32_t k = 1;; k++) {
+    int32_t failed;
+    part_budgets(a, all);
+    planc_status status = pl_solos_make(a->evaluator, a->problems, a->policy, &a->solos, &failed);
+    if (planc_status_code(status) != PLANC_INFEASIBLE) return pl_in_job(a->mix, failed, status);
+    if (!know_least(a, failed, status) || is_too_much(a, all) || k == MOST_PLANS) return refuse(a, all, failed, status);
+    planc_status_free(status);
+    pl_solos_free(&a->solos);
+  }
+}
+
 /* In bytes of the arena. */
 static int64_t part_of(const jobs_apart *a, int32_t job) {
   const planc_problem *problem = &a->problems[job];
@@ -130,25 +151,6 @@ static void part_budgets(jobs_apart *a, const planc_target *all) {
   }
 }
 
-/* --- Plans -------------------------------------------------------------------------------------------------------- */
-
-static bool know_least(jobs_apart *a, int32_t job, planc_status refused);
-static bool is_too_much(const jobs_apart *a, const planc_target *all);
-static planc_status refuse(const jobs_apart *a, const planc_target *all, int32_t job, planc_status status);
-
-static planc_status plan_jobs(jobs_apart *a, const planc_target *all) {
-  enum { MOST_PLANS = 4 * PLANC_MIX_MAX_JOBS };
-  for (int32_t k = 1;; k++) {
-    int32_t failed;
-    part_budgets(a, all);
-    planc_status status = pl_solos_make(a->evaluator, a->problems, a->policy, &a->solos, &failed);
-    if (planc_status_code(status) != PLANC_INFEASIBLE) return pl_in_job(a->mix, failed, status);
-    if (!know_least(a, failed, status) || is_too_much(a, all) || k == MOST_PLANS) return refuse(a, all, failed, status);
-    planc_status_free(status);
-    pl_solos_free(&a->solos);
-  }
-}
-
 /* Learns from a refusal what the job takes, if that is more than it had, and it says so. */
 static bool know_least(jobs_apart *a, int32_t job, planc_status refused) {
   const planc_problem *problem = &a->problems[job];
@@ -161,15 +163,15 @@ static bool know_least(jobs_apart *a, int32_t job, planc_status refused) {
   return true;
 }
 
+static bool is_too_much(const jobs_apart *a, const planc_target *all) {
+  return least_together(a) > pl_arena_room(all->terms, all->profile);
+}
+
 /* Of the jobs that have failed. */
 static int64_t least_together(const jobs_apart *a) {
   int64_t sum = 0;
   for (int32_t j = 0; j < a->mix->n_jobs; j++) sum = pl_add_saturate(sum, a->least[j]);
   return sum;
-}
-
-static bool is_too_much(const jobs_apart *a, const planc_target *all) {
-  return least_together(a) > pl_arena_room(all->terms, all->profile);
 }
 
 /* Says what the budget of all must be so that this job has what it takes. */

@@ -1,0 +1,84 @@
+/* A lower bound on what plans take (planc/bound.h): prices for memory and links (bound_value.h) are looked for, and
+ * what they come to is the bound. */
+#include "planc/bound.h"
+
+#include "planc/needs.h"
+#include "planner/base/asked.h"
+#include "planner/base/code.h"
+#include "planner/bound/bound_ascent.h"
+#include "planner/choose/sub_batch.h"
+
+static planc_status find(const planc_problem *problem, const planc_candidate *candidate, int32_t effort,
+                         pl_arena *arena, planc_bound *out);
+static planc_status find_time(const planc_problem *problem, const pl_bound_model *model, int32_t effort,
+                              pl_arena *arena, planc_bound *out);
+static planc_status check_bytes(const planc_order *order);
+static planc_status refuse(const planc_problem *problem, const planc_bound *bound);
+
+planc_status planc_bound_make(const planc_problem *problem, int32_t effort, planc_bound *out) {
+  planc_candidate candidate = {0};
+  pl_arena arena = {0};
+  *out = (planc_bound){.binds = ""};
+  PLANC_TRY(pl_check_terms(&problem->terms));
+  PLANC_TRY(pl_check_job(&problem->job));
+  planc_status status = planc_candidate_rounds(problem, pl_sub_batch_asked(problem), &candidate);
+  if (!status) status = find(problem, &candidate, effort, &arena, out);
+  pl_arena_free(&arena);
+  planc_candidate_free(&candidate);
+  return status;
+}
+
+static planc_status find(const planc_problem *problem, const planc_candidate *candidate, int32_t effort,
+                         pl_arena *arena, planc_bound *out) {
+  pl_bound_model model;
+  int32_t position;
+  PLANC_TRY(check_bytes(candidate->order));
+  PLANC_TRY(pl_bound_model_make(candidate, arena, &model));
+  out->sub_batch = candidate->sub_batch;
+  out->n_rounds = candidate->trace->jobs[0].n_rounds;
+  out->least_bytes =
+      pl_add_saturate(pl_bound_least_bytes(&model, &position), pl_reserved(&problem->terms, problem->job.profile));
+  if (position >= 0) out->binds = problem->job.graph->ops[planc_order_instance(candidate->order, position)->op].name;
+  return find_time(problem, &model, effort, arena, out);
+}
+
+/* What is added up of them has 64 bits. */
+static planc_status check_bytes(const planc_order *order) {
+  planc_memory_needs needs;
+  PLANC_TRY(planc_memory_needs_of(order, &needs));
+  if (needs.sum_bytes <= INT64_C(1) << 60) return NULL;
+  return planc_error(PLANC_BAD_INPUT, "the tensors of the graph take %lld bytes: too many for a bound",
+                     (long long)needs.sum_bytes);
+}
+
+/* How many values are looked at for a model: fewer for a larger one, but some. */
+static int64_t values_for(const pl_bound_model *model, int32_t effort) {
+  enum { WORK = 200000, MOST = 80, LEAST = 64, MORE = 10 };
+  int64_t times = 1;
+  for (int32_t k = 0; k < effort; k++) times *= MORE;
+  return pl_clamp(times * WORK / (model->n + model->n_gaps + 1), LEAST, times * MOST);
+}
+
+static planc_status find_time(const planc_problem *problem, const pl_bound_model *model, int32_t effort,
+                              pl_arena *arena, planc_bound *out) {
+  pl_bound_prices prices;
+  pl_bound_found found;
+  int64_t budget = problem->terms.budgets[PLANC_MEMORY_DEVICE];
+  int64_t room = budget - pl_reserved(&problem->terms, problem->job.profile);
+  bool fits = budget >= out->least_bytes;
+  PLANC_TRY(pl_bound_ascend(model, room, fits ? values_for(model, effort) : 1, arena, &prices, &found));
+  out->ideal_ns = found.ideal_ns;
+  out->values = found.values;
+  if (!fits) return refuse(problem, out);
+  out->time_ns = found.ns;
+  return NULL;
+}
+
+static planc_status refuse(const planc_problem *problem, const planc_bound *bound) {
+  planc_shortage shortage = {PLANC_MEMORY_DEVICE, bound->least_bytes};
+  return planc_infeasible(shortage,
+                          "no plan in rounds of %lld needs less than %lld bytes of device memory, which op %s takes; "
+                          "the budget is %lld",
+                          (long long)bound->sub_batch, (long long)bound->least_bytes, bound->binds,
+                          (long long)problem->terms.budgets[PLANC_MEMORY_DEVICE]);
+}

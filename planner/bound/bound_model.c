@@ -1,0 +1,208 @@
+/* What a bound is taken of (bound_model.h). */
+#include "planner/bound/bound_model.h"
+
+#include "planc/needs.h"
+#include "planner/choose/restorable.h"
+#include "util/math.h"
+
+enum { NONE = -1 };
+
+typedef struct model_maker {
+  const planc_candidate *candidate;
+  const planc_order *order;
+  const planc_trace *trace;
+  pl_arena *arena;
+  planc_gaps *gaps_of_order;
+  int32_t *latest; /* per instance: until when it can run again */
+  pl_bound_op *ops;
+  pl_bound_version *versions;
+  pl_bound_gap *gaps;
+  pl_bound_copy *fed, *results;
+  pl_bound_model *model;
+} model_maker;
+
+static planc_status make(model_maker *m);
+static planc_status allocate(model_maker *m);
+static void add_ops(model_maker *m);
+static void add_versions(model_maker *m, int32_t first_gap, int32_t end_gap);
+static void add_copies(model_maker *m, int32_t buffer);
+
+planc_status pl_bound_model_make(const planc_candidate *candidate, pl_arena *arena, pl_bound_model *out) {
+  *out = (pl_bound_model){.n = candidate->order->n, .device = candidate->costs[0]->device};
+  model_maker m = {
+      .candidate = candidate, .order = candidate->order, .trace = candidate->trace, .arena = arena, .model = out};
+  planc_status status = make(&m);
+  planc_gaps_free(m.gaps_of_order);
+  return status;
+}
+
+static planc_status make(model_maker *m) {
+  PLANC_TRY(planc_gaps_make(m->order, &m->gaps_of_order));
+  PLANC_TRY(allocate(m));
+  PLANC_TRY(pl_mark_restorable(m->order, true, m->arena, m->latest));
+  add_ops(m);
+  for (int32_t first = 0, end; first < m->gaps_of_order->n; first = end) {
+    end = first;
+    while (end < m->gaps_of_order->n && m->gaps_of_order->gaps[end].buffer == m->gaps_of_order->gaps[first].buffer)
+      end++;
+    add_versions(m, first, end);
+  }
+  for (int32_t b = 0; b < m->trace->n_buffers; b++)
+    if (planc_order_first(m->order, b) != NONE) add_copies(m, b);
+  m->model->ops = m->ops;
+  m->model->versions = m->versions;
+  m->model->gaps = m->gaps;
+  m->model->fed = m->fed;
+  m->model->results = m->results;
+  return NULL;
+}
+
+static planc_status allocate(model_maker *m) {
+  PLANC_TRY(PL_NEW(m->arena, &m->latest, m->trace->n_instances));
+  PLANC_TRY(PL_NEW(m->arena, &m->ops, m->order->n));
+  PLANC_TRY(PL_NEW(m->arena, &m->versions, m->gaps_of_order->n));
+  PLANC_TRY(PL_NEW(m->arena, &m->gaps, m->gaps_of_order->n));
+  PLANC_TRY(PL_NEW(m->arena, &m->fed, m->trace->n_buffers));
+  return PL_NEW(m->arena, &m->results, m->trace->n_buffers);
+}
+
+/* --- Ops ---------------------------------------------------------------------------------------------------------- */
+
+static void add_adding(const model_maker *m, int32_t position, pl_bound_op *op) {
+  op->own = planc_adding_variant(m->trace, m->candidate->costs[0]->profile, m->order->runs[position].instance);
+  op->variants = &op->own;
+  op->n_variants = 1;
+}
+
+static void add_ops(model_maker *m) {
+  const planc_costs *costs = m->candidate->costs[0];
+  for (int32_t p = 0; p < m->order->n; p++) {
+    const planc_instance *instance = planc_order_instance(m->order, p);
+    pl_bound_op *op = &m->ops[p];
+    for (int32_t a = instance->first_access; a < instance->first_access + instance->n_accesses; a++)
+      op->operand_bytes = pl_add_saturate(op->operand_bytes, m->trace->buffers[m->trace->accesses[a].buffer].bytes);
+    if (instance->role == PLANC_ROLE_OP)
+      op->variants =
+          planc_costs_variants(costs, instance->op, planc_costs_batch(costs, instance->batch), &op->n_variants);
+    else
+      add_adding(m, p, op);
+  }
+}
+
+static int64_t fastest_ns(const pl_bound_op *op) {
+  int64_t ns = INT64_MAX;
+  for (int32_t v = 0; v < op->n_variants; v++) ns = pl_min(ns, op->variants[v].time_ns);
+  return op->n_variants > 0 ? ns : 0;
+}
+
+int64_t pl_bound_least_bytes(const pl_bound_model *model, int32_t *out_position) {
+  int64_t least = 0;
+  *out_position = NONE;
+  for (int32_t p = 0; p < model->n; p++) {
+    const pl_bound_op *op = &model->ops[p];
+    int64_t workspace = op->n_variants > 0 ? INT64_MAX : 0;
+    for (int32_t v = 0; v < op->n_variants; v++) workspace = pl_min(workspace, op->variants[v].workspace_bytes);
+    int64_t bytes = pl_add_saturate(op->operand_bytes, workspace);
+    if (bytes <= least && *out_position != NONE) continue;
+    least = bytes;
+    *out_position = p;
+  }
+  return least;
+}
+
+/* --- Versions ----------------------------------------------------------------------------------------------------- */
+
+static void add_version(model_maker *m, int32_t first_gap, int32_t end_gap, int32_t version);
+
+/* Version 0 of what persists is the last one of the period before: its gaps go on behind those of that one. */
+static void add_versions(model_maker *m, int32_t first_gap, int32_t end_gap) {
+  const planc_buffer *buffer = &m->trace->buffers[m->gaps_of_order->gaps[first_gap].buffer];
+  bool persists = buffer->flags & PLANC_BUFFER_PERSISTENT;
+  for (int32_t v = persists && buffer->last_version > 0 ? 1 : 0; v <= buffer->last_version; v++)
+    add_version(m, first_gap, end_gap, v);
+}
+
+static int32_t position_of_writer(const planc_order *order, int32_t buffer, int32_t version);
+static void add_gap(model_maker *m, const planc_gap *gap, int32_t later, pl_bound_version *version);
+
+static void add_version(model_maker *m, int32_t first_gap, int32_t end_gap, int32_t v) {
+  int32_t b = m->gaps_of_order->gaps[first_gap].buffer, n = m->order->n;
+  const planc_buffer *buffer = &m->trace->buffers[b];
+  int32_t written = position_of_writer(m->order, b, v);
+  bool goes_on = (buffer->flags & PLANC_BUFFER_PERSISTENT) && v == buffer->last_version && v > 0;
+  pl_bound_version version = {.bytes = buffer->bytes, .buffer = b, .written = written, .first_gap = m->model->n_gaps};
+  version.on_host = written == NONE;
+  for (int32_t g = first_gap; g < end_gap; g++)
+    if (m->gaps_of_order->gaps[g].version == v) add_gap(m, &m->gaps_of_order->gaps[g], 0, &version);
+  for (int32_t g = first_gap; g < end_gap && goes_on; g++)
+    if (m->gaps_of_order->gaps[g].version == 0) add_gap(m, &m->gaps_of_order->gaps[g], n, &version);
+  if (version.n_gaps > 0) m->versions[m->model->n_versions++] = version;
+}
+
+static int32_t position_of_writer(const planc_order *order, int32_t buffer, int32_t version) {
+  for (int32_t u = order->first_use[buffer]; u < order->first_use[buffer + 1]; u++)
+    if (planc_order_access(order, u)->write == version) return order->uses[u].position;
+  return NONE;
+}
+
+static bool reads_at(const planc_order *order, int32_t buffer, int32_t position);
+static int64_t again_ns(const model_maker *m, const planc_gap *gap);
+
+static void add_gap(model_maker *m, const planc_gap *gap, int32_t later, pl_bound_version *version) {
+  int32_t n = m->order->n;
+  pl_bound_gap *out = &m->gaps[m->model->n_gaps++];
+  *out = (pl_bound_gap){.from = gap->from + later,
+                        .to = gap->to + later + (gap->wraps ? n : 0),
+                        .comes_back = reads_at(m->order, gap->buffer, gap->to),
+                        .again_ns = again_ns(m, gap)};
+  version->n_gaps++;
+}
+
+/* Whether a use reads the buffer, or only writes it. */
+static bool reads_at(const planc_order *order, int32_t buffer, int32_t position) {
+  for (int32_t u = order->first_use[buffer]; u < order->first_use[buffer + 1]; u++)
+    if (order->uses[u].position == position) return planc_order_access(order, u)->read >= 0;
+  return true;
+}
+
+static bool may_run_again(const model_maker *m, int32_t instance, int32_t position);
+static int32_t charged_buffer(const planc_trace *trace, int32_t instance);
+
+static int64_t again_ns(const model_maker *m, const planc_gap *gap) {
+  int32_t writer = pl_writer_of(m->trace, gap->buffer, gap->version);
+  bool persists = m->trace->buffers[gap->buffer].flags & PLANC_BUFFER_PERSISTENT;
+  if (persists || writer == NONE || !may_run_again(m, writer, gap->to)) return NONE;
+  return charged_buffer(m->trace, writer) == gap->buffer ? fastest_ns(&m->ops[m->order->first[writer]]) : 0;
+}
+
+/* No policy runs an op of the backward pass again, but a plan may. */
+static bool may_run_again(const model_maker *m, int32_t instance, int32_t position) {
+  if (planc_trace_phase(m->trace, instance) == PLANC_PHASE_forward) return m->latest[instance] >= position;
+  return planc_trace_recomputable(m->trace, instance);
+}
+
+/* The buffer that is charged where an instance runs again: its largest, of several the first. */
+static int32_t charged_buffer(const planc_trace *trace, int32_t instance) {
+  const planc_instance *of = &trace->instances[instance];
+  int32_t charged = NONE;
+  for (int32_t a = of->first_access; a < of->first_access + of->n_accesses; a++) {
+    const planc_access *access = &trace->accesses[a];
+    if (access->write < 0 || access->effect) continue;
+    if (charged == NONE || trace->buffers[access->buffer].bytes > trace->buffers[charged].bytes)
+      charged = access->buffer;
+  }
+  return charged;
+}
+
+/* --- What comes and goes ------------------------------------------------------------------------------------------ */
+
+/* What is fed may come in while the period before still uses what it was fed, if it comes to another place. */
+static void add_copies(model_maker *m, int32_t b) {
+  const planc_buffer *buffer = &m->trace->buffers[b];
+  int32_t first = planc_order_first(m->order, b), n = m->order->n;
+  if (planc_user_holds(buffer, 0))
+    m->fed[m->model->n_fed++] = (pl_bound_copy){.bytes = buffer->bytes, .from = first, .to = first + n};
+  int32_t written = position_of_writer(m->order, b, buffer->last_version);
+  if ((buffer->flags & PLANC_BUFFER_RESULT) && written != NONE)
+    m->results[m->model->n_results++] = (pl_bound_copy){.bytes = buffer->bytes, .from = written, .to = written + n};
+}

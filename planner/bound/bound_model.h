@@ -1,0 +1,62 @@
+/* What every plan of an order must do, whatever it decides beside: what a bound on its time is taken of (bound.h).
+ *
+ * The period is a circle of slots: slot 2k is the op at position k, slot 2k + 1 the time behind it in which compute
+ * waits or computes again, up to the op at position k + 1. Positions and slots beyond the order's end are of the next
+ * period.
+ *
+ * An op has its operands on the device and the workspace of one of its algorithms. A version stays on the device
+ * through a gap between two uses, or is away for a part of it: copied in from the host again, and for that once copied
+ * out, at any time from when it was written; or computed again by the op that wrote it. That op's own operands are
+ * taken to be at hand, so that no chain is too long. What the user feeds comes in, what he gets goes out, once in every
+ * period. */
+#ifndef PLANC_BOUND_MODEL_H
+#define PLANC_BOUND_MODEL_H
+
+#include "planc/candidate.h"
+#include "util/arena.h"
+
+typedef struct pl_bound_op {
+  int64_t operand_bytes;
+  const planc_variant *variants; /* borrowed from the costs */
+  int32_t n_variants;
+  planc_variant own; /* of an op that has none there: it is the only one */
+} pl_bound_op;
+
+typedef struct pl_bound_gap {
+  int32_t from, to; /* positions of the uses, from < to: `to` may be of the next period */
+  bool comes_back;  /* the second use reads it */
+  int64_t again_ns; /* of running its writer again, -1 = that is not allowed; of an op that writes several buffers, one
+                       is charged with all and the others with none */
+} pl_bound_gap;
+
+typedef struct pl_bound_version {
+  int64_t bytes;
+  int32_t buffer, written;   /* the position that wrote it; what was not written in the period has none and is on the
+                                host */
+  bool on_host;              /* it need not be copied out */
+  int32_t first_gap, n_gaps; /* in time order; the first is not before `written` */
+} pl_bound_version;
+
+/* A copy that every plan makes, between two uses or what is one: in, to be there at `to`, or out, from `from` on. */
+typedef struct pl_bound_copy {
+  int64_t bytes;
+  int32_t from, to;
+} pl_bound_copy;
+
+typedef struct pl_bound_model {
+  int32_t n; /* positions */
+  const pl_bound_op *ops;
+  int32_t n_versions, n_gaps, n_fed, n_results;
+  const pl_bound_version *versions;
+  const pl_bound_gap *gaps;
+  const pl_bound_copy *fed, *results;
+  planc_device device;
+} pl_bound_model;
+
+/* Of a candidate's order and costs; `arena` has the model, which borrows the costs. */
+planc_status pl_bound_model_make(const planc_candidate *candidate, pl_arena *arena, pl_bound_model *out);
+
+/* The bytes beside what is reserved without which no plan exists, and the position that needs them. */
+int64_t pl_bound_least_bytes(const pl_bound_model *model, int32_t *out_position);
+
+#endif

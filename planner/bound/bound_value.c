@@ -1,0 +1,295 @@
+/* What prices certify (bound_value.h). */
+#include "planner/bound/bound_value.h"
+
+#include <string.h>
+
+/* The arrays by position or slot go on through a second period, since gaps may. */
+typedef struct pl_bound_scratch {
+  int64_t *bytes_before; /* by position and one more: the sum of byte prices ahead of it */
+  int64_t *back;         /* by slot: a byte's price of a copy in there, less bytes_before where it is there */
+  int64_t *leave;        /* by slot: of a copy out there, and bytes_before up to where it is gone */
+  int64_t *send;         /* by slot: of a copy out there */
+  int64_t *again;        /* by slot: what is paid of an op's time there; PL_PRICE_ONE and more in slots of ops */
+  pl_range_least least_back, least_leave, least_send, least_again;
+  int64_t *kept; /* by position and one more: bytes that stay from there on, or no longer */
+  pl_signed_wide *with_copy,
+      *without; /* by gap of a version and one more: the least from there on, if the host has it or not */
+  int32_t *back_slot, *send_slot, *again_slot; /* by gap of a version */
+  bool *leaves_later;                          /* by gap of a version: its copy out ends behind the first use */
+  uint8_t *way_with, *way_without;             /* by gap of a version */
+} pl_bound_scratch;
+
+static int32_t n_slots(const pl_bound_model *model) {
+  return 2 * model->n;
+}
+
+/* --- Memory ------------------------------------------------------------------------------------------------------- */
+
+planc_status pl_bound_prices_new(const pl_bound_model *model, pl_arena *arena, pl_bound_prices *out) {
+  PLANC_TRY(PL_NEW(arena, &out->byte, model->n));
+  PLANC_TRY(PL_NEW(arena, &out->in, n_slots(model)));
+  return PL_NEW(arena, &out->out, n_slots(model));
+}
+
+void pl_bound_prices_copy(const pl_bound_model *model, const pl_bound_prices *from, pl_bound_prices *to) {
+  size_t n = (size_t)model->n, slots = (size_t)n_slots(model);
+  memcpy(to->byte, from->byte, n * sizeof *to->byte);
+  memcpy(to->in, from->in, slots * sizeof *to->in);
+  memcpy(to->out, from->out, slots * sizeof *to->out);
+}
+
+/* The sum over two periods has 61 bits. */
+int64_t pl_bound_most_price(const pl_bound_model *model) {
+  return pl_min(PL_PRICE_ONE << 8, (INT64_C(1) << 60) / (model->n > 0 ? model->n : 1));
+}
+
+static planc_status new_slots(const pl_bound_model *model, pl_arena *arena, int64_t **slots, pl_range_least *least) {
+  PLANC_TRY(PL_NEW(arena, slots, 2 * (int64_t)n_slots(model)));
+  return least ? pl_range_least_new(arena, 2 * n_slots(model), least) : NULL;
+}
+
+static planc_status new_gaps(int64_t most, pl_arena *arena, pl_bound_scratch *s) {
+  PLANC_TRY(PL_NEW(arena, &s->with_copy, most + 1));
+  PLANC_TRY(PL_NEW(arena, &s->without, most + 1));
+  PLANC_TRY(PL_NEW(arena, &s->back_slot, most));
+  PLANC_TRY(PL_NEW(arena, &s->send_slot, most));
+  PLANC_TRY(PL_NEW(arena, &s->again_slot, most));
+  PLANC_TRY(PL_NEW(arena, &s->leaves_later, most));
+  PLANC_TRY(PL_NEW(arena, &s->way_with, most));
+  return PL_NEW(arena, &s->way_without, most);
+}
+
+planc_status pl_bound_value_new(const pl_bound_model *model, int64_t room, pl_arena *arena, pl_bound_value *out) {
+  pl_bound_scratch *s;
+  int64_t most = 0;
+  *out = (pl_bound_value){.model = model, .room = room};
+  for (int32_t v = 0; v < model->n_versions; v++) most = pl_max(most, model->versions[v].n_gaps);
+  PLANC_TRY(PL_NEW(arena, &s, 1));
+  PLANC_TRY(PL_NEW(arena, &s->bytes_before, 2 * (int64_t)model->n + 1));
+  PLANC_TRY(PL_NEW(arena, &s->kept, 2 * (int64_t)model->n + 1));
+  PLANC_TRY(new_slots(model, arena, &s->back, &s->least_back));
+  PLANC_TRY(new_slots(model, arena, &s->leave, &s->least_leave));
+  PLANC_TRY(new_slots(model, arena, &s->send, &s->least_send));
+  PLANC_TRY(new_slots(model, arena, &s->again, &s->least_again));
+  PLANC_TRY(new_gaps(most, arena, s));
+  PLANC_TRY(PL_NEW(arena, &out->ways, model->n_gaps));
+  out->scratch = s;
+  return pl_bound_prices_new(model, arena, &out->slopes);
+}
+
+/* --- The value ---------------------------------------------------------------------------------------------------- */
+
+static void spread(pl_bound_value *v, const pl_bound_prices *prices);
+static void add_op(pl_bound_value *v, const pl_bound_prices *prices, int32_t position);
+static void add_fed(pl_bound_value *v, const pl_bound_copy *copy);
+static void add_result(pl_bound_value *v, const pl_bound_copy *copy);
+static void add_version(pl_bound_value *v, const pl_bound_version *version);
+static void sum_kept(pl_bound_value *v);
+
+void pl_bound_value_find(pl_bound_value *v, const pl_bound_prices *prices) {
+  const pl_bound_model *model = v->model;
+  size_t slots = (size_t)n_slots(model);
+  v->value = 0;
+  memset(v->slopes.in, 0, slots * sizeof *v->slopes.in);
+  memset(v->slopes.out, 0, slots * sizeof *v->slopes.out);
+  memset(v->scratch->kept, 0, (slots + 1) * sizeof *v->scratch->kept);
+  spread(v, prices);
+  for (int32_t p = 0; p < model->n; p++) add_op(v, prices, p);
+  for (int32_t k = 0; k < model->n_fed; k++) add_fed(v, &model->fed[k]);
+  for (int32_t k = 0; k < model->n_results; k++) add_result(v, &model->results[k]);
+  for (int32_t k = 0; k < model->n_versions; k++) add_version(v, &model->versions[k]);
+  sum_kept(v);
+}
+
+/* What is paid of an op's time in a slot. An op that copies slow down buys link time, as stalls do. */
+static int64_t paid_of_time(const planc_device *device, int64_t price) {
+  int64_t slowed = PL_PPM + device->slowdown_ppm;
+  pl_signed_wide returned = (pl_signed_wide)price * slowed - (pl_signed_wide)device->slowdown_ppm * PL_PRICE_ONE;
+  return returned <= 0 ? PL_PRICE_ONE : PL_PRICE_ONE - (int64_t)((returned + PL_PPM - 1) / PL_PPM);
+}
+
+/* The price of copying a byte where a ns has `own` and, of the other direction, `other`. A link without a rate costs
+ * nothing: what is not known does not make a plan slower. */
+static int64_t byte_price(const planc_device *device, const planc_link *link, int64_t own, int64_t other) {
+  int64_t duplex = device->duplex_ppm;
+  int64_t shared = 2 * duplex > PL_PPM ? pl_muldiv_floor(other, PL_PPM - duplex, duplex) : other;
+  return link->bytes_per_second > 0 ? pl_muldiv_floor(own + shared, PL_NS, link->bytes_per_second) : 0;
+}
+
+static void spread(pl_bound_value *v, const pl_bound_prices *prices) {
+  const pl_bound_model *model = v->model;
+  const planc_device *device = &model->device;
+  pl_bound_scratch *s = v->scratch;
+  int32_t n = model->n;
+  for (int32_t p = 0; p < 2 * n; p++) s->bytes_before[p + 1] = s->bytes_before[p] + prices->byte[p < n ? p : p - n];
+  for (int32_t slot = 0; slot < 2 * n_slots(model); slot++) {
+    int32_t of = slot < n_slots(model) ? slot : slot - n_slots(model);
+    int64_t in = byte_price(device, &device->links[PLANC_ROUTE_H2D], prices->in[of], prices->out[of]);
+    s->send[slot] = byte_price(device, &device->links[PLANC_ROUTE_D2H], prices->out[of], prices->in[of]);
+    s->back[slot] = in - s->bytes_before[(slot + 1) / 2];
+    s->leave[slot] = s->send[slot] + s->bytes_before[slot / 2 + 1];
+    s->again[slot] = slot % 2 == 1 ? paid_of_time(device, prices->in[of] + prices->out[of]) : PL_PRICE_ONE + 1;
+  }
+  pl_range_least_build(&s->least_back, s->back);
+  pl_range_least_build(&s->least_leave, s->leave);
+  pl_range_least_build(&s->least_send, s->send);
+  pl_range_least_build(&s->least_again, s->again);
+}
+
+/* --- Slopes ------------------------------------------------------------------------------------------------------- */
+
+/* An op of so many ns pays for less of its time where the price of its slot is higher. */
+static void slope_of_time(pl_bound_value *v, int32_t slot, int64_t paid, int64_t ns) {
+  int32_t of = slot % n_slots(v->model);
+  if (paid >= PL_PRICE_ONE) return;
+  int64_t bought = pl_muldiv_floor(ns, PL_PPM + v->model->device.slowdown_ppm, PL_PPM);
+  v->slopes.in[of] -= bought;
+  v->slopes.out[of] -= bought;
+}
+
+static void slope_of_copy(pl_bound_value *v, int32_t slot, planc_route route, int64_t bytes) {
+  const planc_device *device = &v->model->device;
+  const planc_link *link = &device->links[route];
+  int32_t of = slot % n_slots(v->model);
+  int64_t ns = link->bytes_per_second > 0 ? pl_muldiv_floor(bytes, PL_NS, link->bytes_per_second) : 0;
+  int64_t duplex = device->duplex_ppm, shared = 2 * duplex > PL_PPM ? pl_muldiv_floor(ns, PL_PPM - duplex, duplex) : ns;
+  v->slopes.in[of] += route == PLANC_ROUTE_H2D ? ns : shared;
+  v->slopes.out[of] += route == PLANC_ROUTE_H2D ? shared : ns;
+}
+
+/* On the device at the ops from `first` up to, not including, `end`. */
+static void keep(pl_bound_value *v, int32_t first, int32_t end, int64_t bytes) {
+  if (first >= end) return;
+  v->scratch->kept[first] += bytes;
+  v->scratch->kept[end] -= bytes;
+}
+
+static void sum_kept(pl_bound_value *v) {
+  int64_t kept = 0;
+  for (int32_t p = 0; p < 2 * v->model->n; p++) {
+    kept += v->scratch->kept[p];
+    v->slopes.byte[p % v->model->n] += kept;
+  }
+}
+
+/* --- Ops and what comes and goes ---------------------------------------------------------------------------------- */
+
+static void add_op(pl_bound_value *v, const pl_bound_prices *prices, int32_t position) {
+  const pl_bound_op *op = &v->model->ops[position];
+  int64_t slot = 2 * (int64_t)position, paid = paid_of_time(&v->model->device, prices->in[slot] + prices->out[slot]);
+  int64_t price = prices->byte[position], beside = v->room - op->operand_bytes;
+  pl_signed_wide least = 0;
+  planc_variant best = {0};
+  for (int32_t k = 0; k < op->n_variants; k++) {
+    const planc_variant *variant = &op->variants[k];
+    pl_signed_wide cost = (pl_signed_wide)paid * variant->time_ns + (pl_signed_wide)price * variant->workspace_bytes;
+    if (k > 0 && cost >= least) continue;
+    least = cost;
+    best = *variant;
+  }
+  v->value += least - (pl_signed_wide)price * beside;
+  v->slopes.byte[position] = best.workspace_bytes - beside;
+  slope_of_time(v, (int32_t)slot, paid, best.time_ns);
+}
+
+static void add_fed(pl_bound_value *v, const pl_bound_copy *copy) {
+  const pl_bound_scratch *s = v->scratch;
+  int32_t slot = pl_range_least_of(&s->least_back, 2 * copy->from + 1, 2 * copy->to);
+  v->value += (pl_signed_wide)copy->bytes * (s->bytes_before[copy->to] + s->back[slot]);
+  slope_of_copy(v, slot, PLANC_ROUTE_H2D, copy->bytes);
+  keep(v, (slot + 1) / 2, copy->to, copy->bytes);
+}
+
+static void add_result(pl_bound_value *v, const pl_bound_copy *copy) {
+  int32_t slot = pl_range_least_of(&v->scratch->least_send, 2 * copy->from, 2 * copy->to);
+  v->value += (pl_signed_wide)copy->bytes * v->scratch->send[slot];
+  slope_of_copy(v, slot, PLANC_ROUTE_D2H, copy->bytes);
+}
+
+/* --- Versions ----------------------------------------------------------------------------------------------------- */
+
+static void price_gap(pl_bound_value *v, const pl_bound_version *version, int32_t k);
+static void take(pl_bound_value *v, const pl_bound_version *version);
+
+/* From its last gap to its first, for both cases: the host has the version by then, or not. */
+static void add_version(pl_bound_value *v, const pl_bound_version *version) {
+  pl_bound_scratch *s = v->scratch;
+  s->with_copy[version->n_gaps] = s->without[version->n_gaps] = 0;
+  for (int32_t k = version->n_gaps - 1; k >= 0; k--) price_gap(v, version, k);
+  v->value += version->on_host ? s->with_copy[0] : s->without[0];
+  take(v, version);
+}
+
+/* The least of copying it out: from when it was written up to the gap's first use, or in the gap, where it stays for
+ * that. */
+static pl_signed_wide price_of_leaving(pl_bound_scratch *s, const pl_bound_version *version, const pl_bound_gap *gap,
+                                       int32_t k) {
+  int32_t later = pl_range_least_of(&s->least_leave, 2 * gap->from + 1, 2 * gap->to);
+  int64_t least = s->leave[later] - s->bytes_before[gap->from + 1];
+  s->send_slot[k] = later;
+  s->leaves_later[k] = true;
+  if (version->written < gap->from) {
+    int32_t before = pl_range_least_of(&s->least_send, 2 * version->written + 1, 2 * gap->from + 1);
+    if (s->send[before] <= least) {
+      least = s->send[before];
+      s->send_slot[k] = before;
+      s->leaves_later[k] = false;
+    }
+  }
+  return (pl_signed_wide)version->bytes * least;
+}
+
+static pl_signed_wide price_of_return(pl_bound_scratch *s, const pl_bound_version *version, const pl_bound_gap *gap,
+                                      int32_t k) {
+  s->back_slot[k] = -1;
+  if (!gap->comes_back) return 0;
+  s->back_slot[k] = pl_range_least_of(&s->least_back, 2 * gap->from + 1, 2 * gap->to);
+  return (pl_signed_wide)version->bytes * (s->bytes_before[gap->to] + s->back[s->back_slot[k]]);
+}
+
+static void price_gap(pl_bound_value *v, const pl_bound_version *version, int32_t k) {
+  pl_bound_scratch *s = v->scratch;
+  const pl_bound_gap *gap = &v->model->gaps[version->first_gap + k];
+  pl_signed_wide stays = (pl_signed_wide)version->bytes * (s->bytes_before[gap->to] - s->bytes_before[gap->from + 1]);
+  pl_signed_wide back = price_of_return(s, version, gap, k), here = stays;
+  uint8_t way = PL_BOUND_STAYS;
+  if (gap->again_ns >= 0) {
+    s->again_slot[k] = pl_range_least_of(&s->least_again, 2 * gap->from + 1, 2 * gap->to);
+    pl_signed_wide again = (pl_signed_wide)gap->again_ns * s->again[s->again_slot[k]];
+    if (again < here) {
+      here = again;
+      way = PL_BOUND_AGAIN;
+    }
+  }
+  s->way_with[k] = back < here ? PL_BOUND_COPIED : way;
+  s->with_copy[k] = (back < here ? back : here) + s->with_copy[k + 1];
+  s->without[k] = here + s->without[k + 1];
+  s->way_without[k] = way;
+  if (version->on_host) return;
+  pl_signed_wide leaves = price_of_leaving(s, version, gap, k) + back + s->with_copy[k + 1];
+  if (leaves >= s->without[k]) return;
+  s->without[k] = leaves;
+  s->way_without[k] = PL_BOUND_COPIED;
+}
+
+/* What these decisions take of memory and links. */
+static void take(pl_bound_value *v, const pl_bound_version *version) {
+  pl_bound_scratch *s = v->scratch;
+  bool on_host = version->on_host;
+  for (int32_t k = 0; k < version->n_gaps; k++) {
+    const pl_bound_gap *gap = &v->model->gaps[version->first_gap + k];
+    pl_bound_way way = (pl_bound_way)(on_host ? s->way_with[k] : s->way_without[k]);
+    v->ways[version->first_gap + k] = way;
+    if (way == PL_BOUND_STAYS) keep(v, gap->from + 1, gap->to, version->bytes);
+    if (way == PL_BOUND_AGAIN) slope_of_time(v, s->again_slot[k], s->again[s->again_slot[k]], gap->again_ns);
+    if (way != PL_BOUND_COPIED) continue;
+    if (!on_host) {
+      slope_of_copy(v, s->send_slot[k], PLANC_ROUTE_D2H, version->bytes);
+      if (s->leaves_later[k]) keep(v, gap->from + 1, s->send_slot[k] / 2 + 1, version->bytes);
+    }
+    on_host = true;
+    if (s->back_slot[k] < 0) continue;
+    slope_of_copy(v, s->back_slot[k], PLANC_ROUTE_H2D, version->bytes);
+    keep(v, (s->back_slot[k] + 1) / 2, gap->to, version->bytes);
+  }
+}

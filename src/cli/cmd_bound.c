@@ -1,0 +1,76 @@
+/* `planc bound`: a time that no plan is faster than, and a budget that no plan fits below. */
+#include "cli/cli.h"
+#include "planc/bound.h"
+#include "program/print.h"
+
+static const prog_option options[] = {
+    CLI_WORK_OPTIONS,
+    {"effort", 0, "0..3",
+     "how long to look for a higher bound: from 10 ms to 10 s, ten times as long each (default: 2)"},
+    {"json", 0, NULL, "the bound as one line of JSON"},
+    {0},
+};
+
+static planc_status run(const prog_arguments *arguments);
+static planc_status list_files(const prog_arguments *arguments, prog_used_files *files);
+static planc_status bound_graph(const prog_arguments *arguments, const cli_setup *setup, int64_t effort);
+static void print(const planc_problem *problem, const planc_bound *bound);
+static planc_status print_json(const planc_problem *problem, int64_t effort, const planc_bound *bound);
+
+const prog_subcommand cli_cmd_bound = {
+    {"bound", "GRAPH", "tell what no plan of a graph is faster than", options, 1, 1}, run, list_files};
+
+static planc_status run(const prog_arguments *arguments) {
+  cli_setup setup;
+  int64_t effort;
+  PLANC_TRY(prog_option_int(arguments, "effort", 0, PLANC_BOUND_MOST_EFFORT, PLANC_BOUND_EFFORT, &effort));
+  planc_status status = cli_setup_read(arguments, arguments->operands[0], &setup);
+  if (!status) status = bound_graph(arguments, &setup, effort);
+  cli_setup_free(&setup);
+  return status;
+}
+
+static planc_status bound_graph(const prog_arguments *arguments, const cli_setup *setup, int64_t effort) {
+  planc_bound bound;
+  PLANC_TRY(planc_bound_make(&setup->problem, (int32_t)effort, &bound));
+  if (prog_option_given(arguments, "json")) return print_json(&setup->problem, effort, &bound);
+  print(&setup->problem, &bound);
+  return NULL;
+}
+
+static planc_status list_files(const prog_arguments *arguments, prog_used_files *files) {
+  PLANC_TRY(prog_used_files_read(files, arguments->operands[0]));
+  return prog_used_files_read(files, prog_option_value(arguments, "profile"));
+}
+
+static void print(const planc_problem *problem, const planc_bound *bound) {
+  char a[PL_SIZE_TEXT], b[PL_SIZE_TEXT];
+  prog_print_line(stdout, "%s: batch %lld in %d round%s of %lld, budget %s", problem->job.graph->name,
+                  (long long)problem->job.batch, bound->n_rounds, bound->n_rounds == 1 ? "" : "s",
+                  (long long)bound->sub_batch, pl_size_format(problem->terms.budgets[PLANC_MEMORY_DEVICE], a));
+  printf("  at least  %s an iteration, ideal %s", pl_time_format(bound->time_ns, a),
+         pl_time_format(bound->ideal_ns, b));
+  if (bound->ideal_ns > 0)
+    printf(" (+%.1f %%)", 100.0 * (double)(bound->time_ns - bound->ideal_ns) / (double)bound->ideal_ns);
+  puts("");
+  prog_print_line(stdout, "  memory    at least %lld bytes (%s), which op %s takes", (long long)bound->least_bytes,
+                  pl_size_format(bound->least_bytes, a), bound->binds);
+}
+
+static planc_status print_json(const planc_problem *problem, int64_t effort, const planc_bound *bound) {
+  cJSON *object = cJSON_CreateObject();
+  pl_json_add_string(object, "planc", "bound/1");
+  pl_json_add_string(object, "graph", problem->job.graph->name);
+  pl_json_add_string(object, "device", planc_profile_device(problem->job.profile)->name);
+  pl_json_add_int(object, "batch", problem->job.batch);
+  pl_json_add_int(object, "rounds", bound->n_rounds);
+  pl_json_add_int(object, "sub_batch", bound->sub_batch);
+  pl_json_add_int(object, "budget_bytes", problem->terms.budgets[PLANC_MEMORY_DEVICE]);
+  pl_json_add_int(object, "bound_ns", bound->time_ns);
+  pl_json_add_int(object, "ideal_ns", bound->ideal_ns);
+  pl_json_add_int(object, "least_budget", bound->least_bytes);
+  pl_json_add_string(object, "binds", bound->binds);
+  pl_json_add_int(object, "effort", effort);
+  pl_json_add_int(object, "values", bound->values);
+  return prog_print_json(stdout, object);
+}

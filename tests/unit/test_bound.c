@@ -1,0 +1,191 @@
+/* Bounds on random graphs and devices: no policy's plan is faster than what the search certifies for its rounds and its
+ * peak, nor than what any prices at all do. The least of a range is what looking at all of it finds. */
+#include <check.h>
+
+#include "cost/profile.h"
+#include "planc/bound.h"
+#include "planc/policy.h"
+#include "planner/bound/bound_value.h"
+#include "tests/support/randgraph.h"
+#include "tests/support/unit.h"
+#include "util/math.h"
+#include "util/range_least.h"
+
+enum { GRAPHS = 60, BUDGETS = 4, RANDOM_PRICES = 12 };
+
+static planc_profile *profile;
+
+static void read_profile(void) {
+  ok(planc_profile_read("profiles/k40m.json", &profile));
+}
+static void free_profile(void) {
+  planc_profile_free(profile);
+}
+
+/* Links and launches that take about as long as ops do, or next to nothing. */
+static void vary_device(uint64_t *rng) {
+  static const int64_t rates[] = {20000000, 200000000, 2000000000}, duplex[] = {1000000, 900000, 600000, 300000},
+                       slowdown[] = {0, 13000, 500000, 2000000};
+  planc_device *device = &profile->device;
+  device->links[PLANC_ROUTE_H2D] = (planc_link){rates[rand_below(rng, 3)], rand_below(rng, 2) * 1000};
+  device->links[PLANC_ROUTE_D2H] = (planc_link){rates[rand_below(rng, 3)], rand_below(rng, 2) * 1000};
+  device->duplex_ppm = duplex[rand_below(rng, 4)];
+  device->slowdown_ppm = slowdown[rand_below(rng, 4)];
+  device->launch_ns = rand_below(rng, 3) * 1000;
+}
+
+/* Sparse ones as well as some for everything, small ones and large ones. */
+static void draw_prices(uint64_t *rng, const pl_bound_model *model, int64_t unit, pl_bound_prices *prices) {
+  int32_t percent = (int32_t)rand_below(rng, 100) + 1;
+  for (int32_t p = 0; p < model->n; p++)
+    prices->byte[p] = rand_chance(rng, percent) ? pl_min(rand_below(rng, unit), pl_bound_most_price(model)) : 0;
+  for (int32_t slot = 0; slot < 2 * model->n; slot++) {
+    bool priced = rand_chance(rng, percent);
+    int64_t both = rand_chance(rng, 50) ? PL_PRICE_ONE : rand_below(rng, PL_PRICE_ONE + 1);
+    prices->in[slot] = priced ? rand_below(rng, both + 1) : 0;
+    prices->out[slot] = priced ? both - prices->in[slot] : 0;
+  }
+}
+
+/* What any prices come to is no more than the plan takes. */
+static void any_prices_hold(const planc_problem *problem, const planc_plan *plan, uint64_t *rng) {
+  planc_candidate candidate = {0};
+  pl_arena arena = {0};
+  pl_bound_model model;
+  pl_bound_prices prices;
+  pl_bound_value value;
+  int64_t period = plan->predicted.period_ns;
+  int64_t room = plan->predicted.peak_bytes[PLANC_MEMORY_DEVICE] - profile->device.reserved_bytes;
+  ok(planc_candidate_rounds(problem, problem->job.sub_batch, &candidate));
+  ok(pl_bound_model_make(&candidate, &arena, &model));
+  ok(pl_bound_prices_new(&model, &arena, &prices));
+  ok(pl_bound_value_new(&model, room, &arena, &value));
+  for (int k = 0; k < RANDOM_PRICES; k++) {
+    int64_t unit = pl_muldiv_floor(period, PL_PRICE_ONE, room) + 1;
+    draw_prices(rng, &model, k % 2 == 0 ? unit : unit / model.n + 1, &prices);
+    pl_bound_value_find(&value, &prices);
+    ck_assert(value.value <= (pl_signed_wide)(period + 1) * PL_PRICE_ONE);
+  }
+  pl_arena_free(&arena);
+  planc_candidate_free(&candidate);
+}
+
+static int64_t n_plans, n_beyond_ideal, n_near;
+
+static void bound_holds(const planc_problem *problem, const planc_plan *plan, uint64_t *rng) {
+  planc_problem of = *problem;
+  planc_bound bound, again;
+  int64_t period = plan->predicted.period_ns, peak = plan->predicted.peak_bytes[PLANC_MEMORY_DEVICE];
+  of.job.sub_batch = plan->jobs[0].rounds[0];
+  of.terms.budgets[PLANC_MEMORY_DEVICE] = peak;
+  ok(planc_bound_make(&of, 1, &bound));
+  ck_assert_msg(bound.time_ns <= period, "%s: %lld ns, bound %lld", plan->policy, (long long)period,
+                (long long)bound.time_ns);
+  ck_assert_int_ge(bound.time_ns, bound.ideal_ns);
+  ck_assert_int_le(bound.least_bytes, peak);
+  ok(planc_bound_make(&of, 1, &again));
+  ck_assert_int_eq(bound.time_ns, again.time_ns);
+  any_prices_hold(&of, plan, rng);
+  n_plans++;
+  n_beyond_ideal += bound.time_ns > bound.ideal_ns;
+  n_near += period - bound.time_ns <= period / 20;
+}
+
+static int64_t peak_of_none(const planc_problem *problem) {
+  planc_plan *plan;
+  ok(planc_make_plan(problem, planc_policy_find("none"), &plan));
+  int64_t peak = plan->predicted.peak_bytes[PLANC_MEMORY_DEVICE];
+  planc_plan_free(plan);
+  return peak;
+}
+
+static void policies_hold(planc_problem *problem, int64_t budget, uint64_t *rng) {
+  problem->terms.budgets[PLANC_MEMORY_DEVICE] = budget;
+  for (const planc_policy *policy = planc_policies(); policy->name; policy++) {
+    planc_plan *plan;
+    if (policy->supports & (PLANC_POLICY_SIMULATED | PLANC_POLICY_CHOOSES)) continue;
+    planc_status status = planc_make_plan(problem, policy, &plan);
+    if (planc_status_code(status) == PLANC_INFEASIBLE) {
+      planc_status_free(status);
+      continue;
+    }
+    ok(status);
+    bound_holds(problem, plan, rng);
+    planc_plan_free(plan);
+  }
+}
+
+START_TEST(no_plan_is_faster) {
+  static const int64_t parts[BUDGETS] = {100, 80, 60, 45};
+  randgraph_options options = {.max_ops = 24};
+  for (int seed = 0; seed < GRAPHS; seed++) {
+    uint64_t rng = (uint64_t)seed;
+    planc_graph *graph;
+    vary_device(&rng);
+    ok(randgraph_make((uint64_t)seed, &options, &graph));
+    planc_problem problem = {.job = {.graph = graph, .profile = profile, .batch = rand_below(&rng, 6) + 1},
+                             .terms.budgets = {INT64_C(1) << 40, -1}};
+    if (rand_chance(&rng, 30)) problem.job.sub_batch = rand_below(&rng, problem.job.batch) + 1;
+    int64_t reserved = profile->device.reserved_bytes, most = peak_of_none(&problem) - reserved;
+    for (int b = 0; b < BUDGETS; b++) policies_hold(&problem, reserved + most * parts[b] / 100, &rng);
+    planc_graph_free(graph);
+  }
+  /* It says something only if many bounds are beyond the ops' own time, and many plans near their bounds. */
+  ck_assert_int_gt(n_plans, GRAPHS * 10);
+  ck_assert_int_gt(n_beyond_ideal * 3, n_plans);
+  ck_assert_int_gt(n_near * 5, n_plans);
+}
+END_TEST
+
+START_TEST(least_is_refused_below) {
+  planc_graph *graph;
+  planc_bound bound, below;
+  ok(randgraph_make(7, NULL, &graph));
+  planc_problem problem = {.job = {.graph = graph, .profile = profile, .batch = 4},
+                           .terms.budgets = {INT64_C(1) << 40, -1}};
+  ok(planc_bound_make(&problem, 0, &bound));
+  problem.terms.budgets[PLANC_MEMORY_DEVICE] = bound.least_bytes;
+  ok(planc_bound_make(&problem, 0, &below));
+  problem.terms.budgets[PLANC_MEMORY_DEVICE] = bound.least_bytes - 1;
+  planc_status status = planc_bound_make(&problem, 0, &below);
+  ck_assert_int_eq(planc_status_code(status), PLANC_INFEASIBLE);
+  ck_assert_int_eq(planc_status_shortage(status).bytes, bound.least_bytes);
+  planc_status_free(status);
+  planc_graph_free(graph);
+}
+END_TEST
+
+START_TEST(least_of_range) {
+  enum { MOST = 40, ASKED = 200 };
+  uint64_t rng = 1;
+  for (int32_t n = 1; n <= MOST; n++) {
+    pl_arena arena = {0};
+    pl_range_least tree;
+    int64_t values[MOST];
+    for (int32_t i = 0; i < n; i++) values[i] = rand_below(&rng, 20) - 10;
+    ok(pl_range_least_new(&arena, n, &tree));
+    pl_range_least_build(&tree, values);
+    for (int k = 0; k < ASKED; k++) {
+      int32_t first = (int32_t)rand_below(&rng, n), end = first + 1 + (int32_t)rand_below(&rng, n - first);
+      int64_t least = INT64_MAX;
+      for (int32_t i = first; i < end; i++) least = pl_min(least, values[i]);
+      int32_t found = pl_range_least_of(&tree, first, end);
+      ck_assert(first <= found && found < end);
+      ck_assert_int_eq(values[found], least);
+    }
+    pl_arena_free(&arena);
+  }
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("bound");
+  TCase *tests = tcase_create("all");
+  tcase_set_timeout(tests, 300);
+  tcase_add_unchecked_fixture(tests, read_profile, free_profile);
+  tcase_add_test(tests, no_plan_is_faster);
+  tcase_add_test(tests, least_is_refused_below);
+  tcase_add_test(tests, least_of_range);
+  suite_add_tcase(suite, tests);
+  return run_suite(suite);
+}
