@@ -152,6 +152,7 @@ static void add_gap(model_maker *m, const planc_gap *gap, int32_t later, pl_boun
   int32_t n = m->order->n;
   pl_bound_gap *out = &m->gaps[m->model->n_gaps++];
   *out = (pl_bound_gap){.from = gap->from + later,
+                        .version = gap->version,
                         .to = gap->to + later + (gap->wraps ? n : 0),
                         .comes_back = reads_at(m->order, gap->buffer, gap->to),
                         .again_ns = again_ns(m, gap)};

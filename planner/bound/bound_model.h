@@ -24,6 +24,7 @@ typedef struct pl_bound_op {
 
 typedef struct pl_bound_gap {
   int32_t from, to; /* positions of the uses, from < to: `to` may be of the next period */
+  int32_t version;  /* that survives it, of its buffer in its period */
   bool comes_back;  /* the second use reads it */
   int64_t again_ns; /* of running its writer again, -1 = that is not allowed; of an op that writes several buffers, one
                        is charged with all and the others with none */
