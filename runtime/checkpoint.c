@@ -157,7 +157,7 @@ static planc_status resume(planrt_session *session, checkpoint *c) {
   PLANC_TRY(make_room(session, c));
   if (!read_values(session, c)) return damaged(c, "changed while it was read");
   session->options.seed = c->seed;
-  session->step.period = (int64_t)c->period;
+  session->step.period = session->resumed_period = (int64_t)c->period;
   PLANC_TRY(settle(session, c));
   return rt_user_ask_same(session);
 }

@@ -66,7 +66,10 @@ static planc_status add_failure(const planrt_session *session, int32_t job, rt_r
   return rt_keep_text(&out->memory, failure.why, &out->why);
 }
 
+/* A session that has run nothing since it was resumed has what it was resumed with. */
 static planrt_samples samples_of(const planrt_session *session, int32_t job) {
+  planrt_samples resumed = session->resumed_samples[job];
+  if (resumed != PLANRT_SAMPLES_UNKNOWN && session->step.period == session->resumed_period) return resumed;
   return session->options.feed && !session->has_random[job] ? PLANRT_SAMPLES_USER : PLANRT_SAMPLES_RANDOM;
 }
 

@@ -120,6 +120,7 @@ struct planrt_session {
   rt_failures failures;            /* of jobs */
   bool replays;                    /* bodies are replayed as the backend keeps them; else enqueued, work by work */
   planrt_samples *resumed_samples; /* by job of the plan: planrt_resumed_samples */
+  int64_t resumed_period;          /* at which the session was resumed */
   bool *resumed_other_rounds;      /* by job of the plan: planrt_resumed_in_other_rounds */
   bool *has_random;                /* by job of the plan: samples were pseudo-random */
   int64_t period_ns;               /* of the last run; 0: not known */

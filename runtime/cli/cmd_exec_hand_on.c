@@ -140,15 +140,13 @@ static planc_status check_jobs(const run_execution *e, const run_hand_on *h) {
   if (planc_graph_has_backward(e->plan->jobs[h->to].graph))
     return planc_error(PLANC_USAGE,
                        "--hand-on: job %d trains its parameters itself: only a job for inference takes others'", h->to);
-  for (int64_t k = 0; k < e->hand_ons.len; k++) {
-    const run_hand_on *other = &e->hand_ons.data[k];
-    if (other->to == h->to) return planc_error(PLANC_USAGE, "--hand-on: job %d is handed parameters twice", h->to);
-    if (other->to == h->from || other->from == h->to)
-      return planc_error(PLANC_USAGE,
-                         "--hand-on: job %d is to take parameters over and to hand them on: hand them on from the job "
-                         "that trains them",
-                         other->to == h->from ? h->from : h->to);
-  }
+  if (!planc_graph_has_backward(e->plan->jobs[h->from].graph))
+    return planc_error(PLANC_USAGE,
+                       "--hand-on: job %d is for inference: parameters are handed on from the job that trains them",
+                       h->from);
+  for (int64_t k = 0; k < e->hand_ons.len; k++)
+    if (e->hand_ons.data[k].to == h->to)
+      return planc_error(PLANC_USAGE, "--hand-on: job %d is handed parameters twice", h->to);
   return NULL;
 }
 

@@ -156,7 +156,7 @@ static void note_epochs(const run_execution *e) {
   for (int32_t j = 0; e->iterations == RUN_WHOLE_EPOCHS && e->jobs.len > 1 && j < e->plan->n_jobs; j++) {
     int64_t end = e->epochs * run_execution_per_epoch(e, j);
     planrt_job job = run_execution_job_at(e, j);
-    if (end == 0) continue;
+    if (end == 0 || job.why) continue;
     prog_print_line(
         stderr,
         "planrun: note: the epochs of job %d (%s) count: it is at iteration %lld, and %lld of them end with "

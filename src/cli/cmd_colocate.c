@@ -51,8 +51,14 @@ static const char *fallback(const prog_arguments *arguments) {
   return prog_option_given(arguments, "accumulate") ? fallback_for_rounds : fallback_policy;
 }
 
+/* One that has a name may be alone: it is what is left of others in a run, and is known there by its name. */
 static planc_status check_number(const prog_arguments *arguments) {
+  cli_mix_operand only;
   if (arguments->n_operands > 1 || prog_option_given(arguments, "accumulate")) return NULL;
+  PLANC_TRY(cli_mix_operand_parse(arguments->operands[0], &only));
+  bool named = only.name != NULL;
+  cli_mix_operand_free(&only);
+  if (named) return NULL;
   return planc_error(PLANC_USAGE, "one job has the GPU alone: name others, or --accumulate, or use plan");
 }
 

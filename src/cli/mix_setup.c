@@ -98,6 +98,8 @@ planc_status cli_mix_read(const prog_arguments *arguments, cli_mix *out) {
   PLANC_TRY(read_common(arguments, &out->mix, &common));
   PLANC_TRY(read_operands(arguments, out));
   for (int32_t j = 0; j < out->n; j++) PLANC_TRY(read_job(arguments, &common, out, j));
+  if (prog_option_given(arguments, "optimizer") && !out->takes_optimizer)
+    return planc_error(PLANC_USAGE, "--optimizer: every graph has backward ops already, or is for inference");
   for (int32_t j = 0; j < out->n; j++) PLANC_TRY(read_profile(arguments, out, j));
   PLANC_TRY(read_priorities(arguments, out));
   cli_mix_note_devices(out);
@@ -204,14 +206,28 @@ static int32_t find_same(const prog_arguments *arguments, const cli_mix *mix, in
   return -1;
 }
 
-/* A job's own graph, or that of an earlier one. An inference job takes no optimizer. */
+/* The optimizer that is asked for, for a graph that takes one: not one for inference, or with backward ops. */
+static planc_status find_optimizer(const prog_arguments *arguments, const cli_mix_operand *operand, const char **out) {
+  const char *asked = prog_option_value(arguments, "optimizer");
+  planc_graph *graph;
+  *out = NULL;
+  if (operand->inference || !asked) return NULL;
+  PLANC_TRY(planc_graph_read(operand->path, &graph));
+  if (!planc_graph_has_backward(graph)) *out = asked;
+  planc_graph_free(graph);
+  return NULL;
+}
+
+/* A job's own graph, or that of an earlier one. */
 static planc_status read_graph(const prog_arguments *arguments, cli_mix *mix, int32_t job) {
   const cli_mix_operand *operand = &mix->operands[job];
   int32_t same = find_same(arguments, mix, job);
   mix->jobs[job].graph = same >= 0 ? mix->jobs[same].graph : NULL;
   if (same >= 0) return NULL;
   char as_it_is[PATH_MAX];
-  const char *optimizer = operand->inference ? NULL : prog_option_value(arguments, "optimizer");
+  const char *optimizer;
+  PLANC_TRY(find_optimizer(arguments, operand, &optimizer));
+  mix->takes_optimizer |= optimizer != NULL;
   (void)snprintf(as_it_is, sizeof as_it_is, "%s:%s", operand->path, inference);
   PLANC_TRY(cli_setup_graph(operand->path, optimizer, operand->inference, as_it_is, &mix->graphs[job]));
   mix->jobs[job].graph = mix->graphs[job];

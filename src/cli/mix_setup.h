@@ -26,6 +26,7 @@ typedef struct cli_mix {
   int32_t *iterations;
   const char **names;    /* NULL = none */
   int64_t *deadlines_ns; /* 0 = none */
+  bool takes_optimizer;  /* some graph is trained with that of --optimizer */
   planc_mix mix;
 } cli_mix;
 

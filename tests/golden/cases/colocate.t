@@ -471,8 +471,8 @@ Policies side by side.
   waterwave <size> <N> ms <size> <N> <N> <N>
   waterwave-s <size> <N> ms <size> <N> <N> <N>
   tensile <size> <N> ms <size> <N> <N> <N>
-  vdnn-conv < <size> <N> ms <size> <N> <N> <N>
-  capuchin < <size> <N> ms <size> <N> <N> <N>
+  vdnn-conv <size> <N> ms <size> <N> <N> <N>
+  capuchin <size> <N> ms <size> <N> <N> <N>
   why zico: side by side in regions of <size>: in every period job <N> begins <N> ms after job <N>
   mps: not planned: the pools of all jobs take <size>, <size> migrate on demand
   ! planc: note: graphs/lenet-digits.yaml has no backward ops: planned for training with sgd (graphs/lenet-digits.yaml:inference plans it as it is)
@@ -527,7 +527,7 @@ that are the same at any budget.
   waterwave <size>   does not fit
   waterwave-s <size>   does not fit
   tensile < <size>   does not fit
-  vdnn-conv < <size>   does not fit
+  vdnn-conv <size>   does not fit
   capuchin < <size>   does not fit
   mps: job <N> (lenet-digits): op pool1.grad alone needs <N> bytes at <N> sample, beside <N> bytes of parameters, state and gradients that stay: <N> bytes at the least
   ! planc: note: graphs/lenet-digits.yaml has no backward ops: planned for training with sgd (graphs/lenet-digits.yaml:inference plans it as it is)

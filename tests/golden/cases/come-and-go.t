@@ -101,6 +101,24 @@ What could be meant in two ways, or is no job of the run, is refused, and the ru
   $ planrun exec sgd.plan --resume left 2>&1 | grep -v 'plain ones'
   planrun: left: job lenet-digits: made from another graph than the run's
 
+Of two alike one may stay alone under its name.
+
+  $ planc colocate a=lenet.yaml:16:1 b=lenet.yaml:16:1 --device k40m --policy temporal -o ab.plan >/dev/null 2>&1; planrun exec ab.plan -n 2 --save ab.at >/dev/null 2>&1
+  $ planc colocate b=lenet.yaml:16 --device k40m -o b.plan >/dev/null 2>&1; planrun exec b.plan --resume ab.at -n 3 --verify 2>&1 | grep -v 'plain ones'
+  planrun: note: job 0 (a) of ab.at is not in the plan: it is kept as it is, at its iteration 2
+  job 0: a, lenet-digits, iterations 2 (left)
+  job 1: b, lenet-digits, iterations 3, loss 2.25576234
+  peak 407.88 KiB, host 0 B
+  verified: every bit as in the reference, from iteration 2 on
+
+A checkpoint says whose samples a job has trained on; a run that does nothing changes nothing of that.
+
+  $ planrun exec b.plan --data data/digits/digits.csv.gz -n 1 --save b1.at >/dev/null 2>&1; planrun exec b.plan --resume b1.at -n 1 --save b2.at >/dev/null 2>&1
+  $ planrun exec b.plan --resume b2.at --data data/digits/digits.csv.gz -n 2 2>&1 | grep 'pseudo'
+  [1]
+  $ planrun exec b.plan --resume b2.at -n 2 --save b3.at >/dev/null 2>&1; planrun exec b.plan --resume b3.at --data data/digits/digits.csv.gz -n 3 2>&1 | grep 'pseudo'
+  planrun: note: b3.at is of a run without --data: up to iteration 2 it has trained on pseudo-random samples
+
 Names are unlike each other.
 
   $ planc colocate a=lenet.yaml a=tt.yaml --device k40m -o x.plan 2>&1 | tail -1

@@ -54,8 +54,8 @@ A job that takes over hands nothing on, in whichever order that is asked for; an
 
   $ planc colocate s=graphs/tiny-transformer.yaml:16:inference t=graphs/tiny-transformer.yaml:16 graphs/tiny-transformer.yaml:4:inference --device k40m -o chain.plan >/dev/null 2>&1
   $ for on in "--hand-on s:2 --hand-on t:s" "--hand-on t:s --hand-on s:2"; do planrun exec chain.plan $on 2>&1 | grep -v note; done
-  planrun: --hand-on: job 0 is to take parameters over and to hand them on: hand them on from the job that trains them
-  planrun: --hand-on: job 0 is to take parameters over and to hand them on: hand them on from the job that trains them
+  planrun: --hand-on: job 0 is for inference: parameters are handed on from the job that trains them
+  planrun: --hand-on: job 0 is for inference: parameters are handed on from the job that trains them
   $ run() { planrun exec chain.plan --hand-on t:s --hand-on t:2:3 "$@" >/dev/null 2>&1; }; run --iterations 6 --save whole; run --iterations 4 --save part; run --iterations 6 --resume part --save parts; cmp whole parts
 
 How often it was is told, with the rest.
