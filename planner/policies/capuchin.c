@@ -37,7 +37,7 @@ planc_status pl_policy_capuchin(const planc_evaluator *evaluator, planc_candidat
   pl_absence_rule rules[] = {{.choose = pl_capuchin_choose, .context = &beside},
                              {.choose = pl_capuchin_choose, .context = &alone}};
   const pl_walk_attempt attempts[] = {
-      {&rules[0], PL_ROOM_UNLIMITED, false}, {&rules[0], whole, false}, {&rules[1], whole, false}};
+      {&rules[0], PL_ROOM_UNLIMITED, false}, {&rules[0], whole, true}, {&rules[1], whole, true}};
   pl_walk_found found;
   PLANC_TRY(pl_walk_first(evaluator, pl_make_absences, attempts, 3, out, &found));
   int64_t *leads = calloc((size_t)out->trace->n_accesses + 1, sizeof *leads);
