@@ -22,8 +22,8 @@ enum {
 typedef struct planc_mix {
   planc_terms terms;          /* on which all jobs are planned */
   int32_t n_jobs;             /* at least 1 */
-  const planc_workload *jobs; /* their device is planc_mix_device, but for what is reserved: of that the most that any
-                                 of their profiles says */
+  const planc_workload *jobs; /* their device is planc_mix_device, but for what is reserved, the most that any of their
+                                 profiles says, and by how much copies slow ops down, the mean of what they say */
   const int32_t *iterations;  /* by job: in a period; 0 = chosen */
   int32_t max_ratio;        /* the most iterations that are chosen for a job; 0 = PLANC_MIX_MAX_RATIO, or for a job with
                                a deadline PLANC_MIX_MAX_ITERATIONS */
@@ -31,6 +31,11 @@ typedef struct planc_mix {
   const int64_t *deadlines_ns; /* by job: the longest that a request may take, see planc_mix_share.response_ns; 0 = it
                                   has no deadline; NULL = none has */
 } planc_mix;
+
+/* The most iterations in a period that are chosen for a job without a deadline. */
+static inline int32_t planc_mix_most_chosen(const planc_mix *mix) {
+  return mix->max_ratio > 0 ? mix->max_ratio : PLANC_MIX_MAX_RATIO;
+}
 
 /* What they share, as the first one's profile has it. */
 static inline const planc_device *planc_mix_device(const planc_mix *mix) {
@@ -68,6 +73,11 @@ typedef struct planc_mix_share {
   int64_t speed_ppm;   /* what it does in a period, in time alone on the whole device, over the period (Zico, 7:
                           normalised throughput) */
 } planc_mix_share;
+
+/* Whether its requests take longer than they may. */
+static inline bool planc_mix_is_late(const planc_mix_share *share) {
+  return share->deadline_ns > 0 && share->response_ns > share->deadline_ns;
+}
 
 /* What a policy for mixes supports, beside the bits of planc_policy. */
 enum {
@@ -126,13 +136,14 @@ bool planc_mix_has_deadlines(const planc_mix *mix);
  * mix: jobs of different devices, iterations out of range. INFEASIBLE where a job does not even fit alone. */
 planc_status planc_mix_resolve(const planc_mix *mix, planc_mix_share *shares);
 /* How many iterations of each job would make a period at the times that `shares` have of each alone, none of which is
- * 0, where the mix gives none and no job has a deadline. */
+ * 0, if the mix gave none and no job had a deadline. */
 void planc_mix_choose_ratio(const planc_mix *mix, const planc_mix_share *shares, int32_t *out_iterations);
 
 /* The whole way from a mix to a plan, as planc_make_plan for one job: *out is held to the budgets and simulated, and
  * to the deadlines: LATE tells of the job whose requests take longer. `shares` are those of planc_mix_resolve; their
  * speeds and responses are set, and of jobs that would be late with the iterations that were chosen, more of these.
- * USAGE for a policy that has no plan, or that is for deadlines where there are none. */
+ * USAGE for a policy that has no plan, or that is for deadlines where there are none; INFEASIBLE, with what it needs,
+ * where the mix does not fit a budget. *out is the caller's, and NULL after any failure. */
 planc_status planc_colocate(const planc_mix *mix, const planc_mix_policy *policy, planc_mix_share *shares,
                             planc_plan **out);
 
@@ -149,7 +160,7 @@ planc_status planc_mix_estimate_by(const planc_mix *mix, const planc_mix_policy 
 
 /* The least budget of a memory for which the policy has a plan for the mix, as planc_find_least, in as many plans.
  * `shares`: the iterations are those; NULL: those that planc_mix_resolve chooses at that budget. `failed` is an
- * INFEASIBLE status of planc_colocate, borrowed, or NULL. USAGE for what is no mix. */
+ * INFEASIBLE status of planc_colocate or planc_mix_resolve, borrowed, or NULL. USAGE for what is no mix. */
 planc_status planc_mix_find_least(const planc_mix *mix, const planc_mix_policy *policy, const planc_mix_share *shares,
                                   planc_memory_kind memory, planc_status failed, planc_least *out);
 

@@ -22,10 +22,6 @@ static planc_status find_alone(const planc_mix_evaluator *evaluator, int32_t job
                                pl_deadline_job *jobs);
 static planc_status find_on_whole_device(const planc_mix_evaluator *evaluator, int32_t job, planc_mix_share *shares);
 
-static int32_t most_chosen(const planc_mix *mix) {
-  return mix->max_ratio > 0 ? mix->max_ratio : PLANC_MIX_MAX_RATIO;
-}
-
 planc_status pl_mix_resolve(const pl_common *common, const planc_target *target, planc_mix_share *shares) {
   const planc_mix at = pl_common_mix(common, target), *mix = &at;
   const planc_mix_evaluator evaluator = pl_mix_evaluator_of(mix, target);
@@ -36,7 +32,7 @@ planc_status pl_mix_resolve(const pl_common *common, const planc_target *target,
     PLANC_TRY(find_alone(&evaluator, j, shares, timed));
     jobs[j] = (pl_ratio_job){.alone_ns = shares[j].alone_ns, .iterations = mix->iterations[j]};
   }
-  pl_choose_ratio(jobs, mix->n_jobs, most_chosen(mix), iterations);
+  pl_choose_ratio(jobs, mix->n_jobs, planc_mix_most_chosen(mix), iterations);
   pl_deadlines_choose(mix, timed, iterations);
   for (int32_t j = 0; j < mix->n_jobs; j++) {
     shares[j].iterations = iterations[j];
@@ -48,7 +44,7 @@ planc_status pl_mix_resolve(const pl_common *common, const planc_target *target,
 void planc_mix_choose_ratio(const planc_mix *mix, const planc_mix_share *shares, int32_t *out_iterations) {
   pl_ratio_job jobs[PLANC_MIX_MAX_JOBS];
   for (int32_t j = 0; j < mix->n_jobs; j++) jobs[j] = (pl_ratio_job){.alone_ns = shares[j].alone_ns};
-  pl_choose_ratio(jobs, mix->n_jobs, most_chosen(mix), out_iterations);
+  pl_choose_ratio(jobs, mix->n_jobs, planc_mix_most_chosen(mix), out_iterations);
 }
 
 planc_status planc_mix_resolve(const planc_mix *mix, planc_mix_share *shares) {
@@ -150,30 +146,55 @@ planc_status planc_colocate(const planc_mix *mix, const planc_mix_policy *policy
   return status;
 }
 
-/* What is late beside the others may be in time if it runs more often. Where it does not fit so often, it is late with
- * the iterations that do fit, which `shares` then have. */
+/* What is known of a mix that is late. */
+typedef struct least_late {
+  planc_status status; /* its own; NULL: nothing is known */
+  int64_t late_ns;     /* of the job that is latest */
+  planc_mix_share shares[PLANC_MIX_MAX_JOBS];
+} least_late;
+
+static void keep_less_late(const planc_mix *mix, const planc_mix_share *shares, planc_status status, least_late *least);
+
+/* What is late beside the others may be in time if it runs more often. Where it never is, it is told as the try has it
+ * that is least late, with the iterations that `shares` then have. */
 static planc_status make_until_in_time(const pl_mix_asked *asked, const planc_mix *mix, planc_mix_share *shares,
                                        planc_plan **out) {
   enum { TRIES = 6 };
-  planc_mix_share before[PLANC_MIX_MAX_JOBS];
-  size_t size = (size_t)mix->n_jobs * sizeof *before;
-  planc_status late = NULL;
-  for (int k = 0;; k++) {
+  least_late least = {0};
+  bool goes_on = true;
+  for (int k = 1; goes_on; k++) {
     planc_status status = pl_mix_make(asked, &asked->common->all, out);
-    bool unfit = late && planc_status_code(status) == PLANC_INFEASIBLE;
-    planc_status_free(unfit ? status : late);
-    if (unfit) {
-      memcpy(shares, before, size);
-      return late;
-    }
     if (!status) status = pl_mix_judge(mix, *out, shares);
-    memcpy(before, shares, size);
-    if (planc_status_code(status) != PLANC_LATE || k + 1 == TRIES || !pl_deadlines_raise(mix, k + 1, shares))
+    bool late = planc_status_code(status) == PLANC_LATE;
+    bool unfit = least.status && planc_status_code(status) == PLANC_INFEASIBLE;
+    if (!late && !unfit) {
+      planc_status_free(least.status);
       return status;
-    late = status;
+    }
+    if (unfit) planc_status_free(status);
+    if (late) keep_less_late(mix, shares, status, &least);
     planc_plan_free(*out);
     *out = NULL;
+    goes_on = late && k < TRIES && pl_deadlines_raise(mix, k, shares);
   }
+  memcpy(shares, least.shares, (size_t)mix->n_jobs * sizeof *shares);
+  return least.status;
+}
+
+/* Takes over `status`. */
+static void keep_less_late(const planc_mix *mix, const planc_mix_share *shares, planc_status status,
+                           least_late *least) {
+  int64_t late_ns = 0;
+  for (int32_t j = 0; j < mix->n_jobs; j++)
+    if (planc_mix_is_late(&shares[j])) late_ns = pl_max(late_ns, shares[j].response_ns - shares[j].deadline_ns);
+  if (least->status && late_ns >= least->late_ns) {
+    planc_status_free(status);
+    return;
+  }
+  planc_status_free(least->status);
+  least->status = status;
+  least->late_ns = late_ns;
+  memcpy(least->shares, shares, (size_t)mix->n_jobs * sizeof *shares);
 }
 
 planc_status pl_mix_judge(const planc_mix *mix, const planc_plan *plan, planc_mix_share *shares) {

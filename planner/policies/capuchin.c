@@ -30,14 +30,16 @@ static planc_status judge(const planc_evaluator *evaluator, const planc_candidat
 static planc_status correct(void *user, const planc_simulated *simulated);
 
 /* Recompute takes memory as well, and where links are judged to be full there is more of it: what finds no room so may
- * find it by swaps that wait for each other. */
+ * find it by swaps that wait for each other. Where everything may be swapped, nothing takes less than that. */
 planc_status pl_policy_capuchin(const planc_evaluator *evaluator, planc_candidate *out) {
-  int64_t whole = pl_arena_room(&evaluator->problem->terms, evaluator->problem->job.profile);
+  const planc_terms *terms = &evaluator->problem->terms;
+  int64_t whole = pl_arena_room(terms, evaluator->problem->job.profile);
+  bool swaps = !terms->settings.no_swap && planc_away_budget(terms) < 0;
   const capuchin beside = {.alone = false}, alone = {.alone = true};
   pl_absence_rule rules[] = {{.choose = pl_capuchin_choose, .context = &beside},
                              {.choose = pl_capuchin_choose, .context = &alone}};
   const pl_walk_attempt attempts[] = {
-      {&rules[0], PL_ROOM_UNLIMITED, false}, {&rules[0], whole, true}, {&rules[1], whole, true}};
+      {&rules[0], PL_ROOM_UNLIMITED, false}, {&rules[0], whole, swaps}, {&rules[1], whole, swaps}};
   pl_walk_found found;
   PLANC_TRY(pl_walk_first(evaluator, pl_make_absences, attempts, 3, out, &found));
   int64_t *leads = calloc((size_t)out->trace->n_accesses + 1, sizeof *leads);

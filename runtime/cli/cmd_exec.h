@@ -96,6 +96,10 @@ static inline int64_t run_execution_done(const run_execution *e) {
   return fewest;
 }
 /* By what messages call a job. */
+/* How many it has done: of one that has failed those before it did. */
+static inline int64_t run_execution_iterations(const planrt_job *job) {
+  return job->why ? job->failed_at : job->iterations;
+}
 static inline const char *run_execution_name(const planrt_job *job) {
   return job->name ? job->name : job->graph;
 }

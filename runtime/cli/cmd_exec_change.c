@@ -157,7 +157,7 @@ static const char *move_of(const planrt_job *now, int32_t was) {
 /* Of one that comes it is told where another is, as the run has no iterations but its jobs'. */
 static void note_job(const run_execution *e, int32_t number, const char *move, int32_t beside) {
   planrt_job job = planrt_job_of(e->session, number);
-  long long at = (long long)job.iterations;
+  long long at = (long long)run_execution_iterations(&job);
   if (beside < 0) {
     prog_print_line(stderr, "planrun: note: job %d (%s) %s at its iteration %lld", number, run_execution_name(&job),
                     move, at);
@@ -173,7 +173,7 @@ static void note_job(const run_execution *e, int32_t number, const char *move, i
 static int32_t find_staying(const run_execution *e, const int32_t *was) {
   for (int32_t n = 0; n < planrt_jobs(e->session); n++) {
     planrt_job job = planrt_job_of(e->session, n);
-    if (job.job >= 0 && !job.is_new && was[n] >= 0) return n;
+    if (job.job >= 0 && !job.is_new && !job.why && was[n] >= 0) return n;
   }
   return -1;
 }
@@ -185,7 +185,7 @@ void run_execution_note_resumed(const run_execution *e) {
       prog_print_line(stderr,
                       "planrun: note: job %d (%s) of %s is not in the plan: it is kept as it is, %s iteration %lld", n,
                       run_execution_name(&job), e->resume, job.why ? "failed at" : "at its",
-                      (long long)(job.why ? job.failed_at : job.iterations));
+                      (long long)run_execution_iterations(&job));
     if (job.job >= 0 && job.why)
       prog_print_line(stderr,
                       "planrun: note: job %d (%s) has failed at iteration %lld and stays so: under another name it "

@@ -22,11 +22,6 @@ planc_status run_execution_report(const run_execution *e, bool verified) {
   return NULL;
 }
 
-/* Those of a job that has failed are the ones before. */
-static int64_t iterations_of(const planrt_job *job) {
-  return job->why ? job->failed_at : job->iterations;
-}
-
 /* --- JSON --------------------------------------------------------------------------------------------------------- */
 
 /* What failed before the run is no matter of a run that has it not. */
@@ -92,7 +87,7 @@ static void add_jobs(cJSON *to, const run_execution *e) {
     cJSON *job = pl_json_add_object(jobs, NULL);
     if (is.name) pl_json_add_string(job, "name", is.name);
     pl_json_add_string(job, "graph", is.graph);
-    pl_json_add_int(job, "iterations", iterations_of(&is));
+    pl_json_add_int(job, "iterations", run_execution_iterations(&is));
     add_losses(job, of->losses.mean, of->losses.kept.data, of->losses.kept.len);
     pl_json_add_finite(job, "accuracy", of->accuracy);
     if (is.job < 0) pl_json_add_bool(job, "left", true);
@@ -124,7 +119,7 @@ planc_status run_execution_failures(const run_execution *e) {
     planc_status_free(status);
     status = all;
   }
-  return planc_context(status, "%s", e->path);
+  return e->adopted > 0 ? status : planc_context(status, "%s", e->path);
 }
 
 static void print_text(const run_execution *e) {
@@ -141,7 +136,8 @@ static void print_only_job(const run_execution *e) {
   char loss[RUN_LOSS_TEXT];
   const run_execution_job *of = e->jobs.data;
   planrt_job is = planrt_job_of(e->session, 0);
-  printf("iterations %lld%s\n", (long long)iterations_of(&is), run_execution_stopped(e) ? " (interrupted)" : "");
+  printf("iterations %lld%s\n", (long long)run_execution_iterations(&is),
+         run_execution_stopped(e) ? " (interrupted)" : "");
   if (of->losses.n > 0) printf("loss %s\n", run_execution_loss(of->losses.mean, loss));
   if (isfinite(of->accuracy)) printf("accuracy %.4f\n", of->accuracy);
 }
@@ -160,7 +156,7 @@ static void print_job(const run_execution *e, int32_t number) {
   bool known = of->losses.n > 0;
   if (isfinite(of->accuracy)) snprintf(accuracy, sizeof accuracy, ", accuracy %.4f", of->accuracy);
   prog_print_line(stdout, "job %d: %s%s%s, iterations %lld%s%s%s%s", number, is.name ? is.name : "",
-                  is.name ? ", " : "", is.graph, (long long)iterations_of(&is), ending_of(e, &is),
+                  is.name ? ", " : "", is.graph, (long long)run_execution_iterations(&is), ending_of(e, &is),
                   known ? ", loss " : "", known ? run_execution_loss(of->losses.mean, loss) : "", accuracy);
 }
 
@@ -179,6 +175,6 @@ static void print_verified(const run_execution *e) {
     return;
   }
   printf("verified: every bit as in the reference");
-  if (e->begun > 0) printf(", from iteration %lld on", (long long)e->begun);
+  if (e->begun > 0) printf(", from iteration %lld%s on", (long long)e->begun, e->jobs.len > 1 ? " of every job" : "");
   printf("%s\n", has_failures(e) ? ", but of what failed" : "");
 }

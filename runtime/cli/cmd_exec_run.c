@@ -265,8 +265,8 @@ static void note_what_is_left(const run_execution *e) {
     return;
   }
   prog_print_line(
-      stderr, "planrun: note: the checkpoint is of iteration %lld, and %lld in all are asked for: none is left",
-      (long long)e->begun,
+      stderr, "planrun: note: the checkpoint is of iteration %lld%s, and %lld in all are asked for: none is left",
+      (long long)e->begun, e->jobs.len > 1 ? " of every job, or a later one" : "",
       (long long)(e->iterations == RUN_WHOLE_EPOCHS ? e->epochs * run_execution_per_epoch(e, 0) : e->iterations));
 }
 

@@ -77,10 +77,10 @@ static planc_status run(const prog_arguments *arguments) {
   const char *name = prog_option_value(arguments, "policy");
   PLANC_TRY(check_number(arguments));
   PLANC_TRY(cli_mix_policy(name ? name : fallback(arguments), true, &policy));
+  if (!name) cli_note("policy %s (the fall-back)", policy->name);
   PLANC_TRY(cli_setup_useful(arguments, policy->name, policy->supports));
   PLANC_TRY(cli_mix_check_rounds(arguments, policy->supports));
   PLANC_TRY(read_budgets(arguments, &budgets));
-  if (!name) cli_note("policy %s (the fall-back)", policy->name);
   planc_status status = cli_mix_read(arguments, &mix);
   if (!status) status = cli_mix_read_deadlines(arguments, &mix);
   if (!status) note_priorities(policy, &mix);

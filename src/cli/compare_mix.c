@@ -139,6 +139,7 @@ static planc_status find_least(mix_table *t, planc_status failed, mix_row *out);
 static planc_status least_of(mix_table *t, const planc_mix_policy *policy, planc_status failed, planc_least *out);
 static bool is_fall_back(const planc_mix_policy *policy);
 static planc_status explain_refusal(planc_status refusal, mix_row *out);
+static planc_status keep_shares(const mix_table *t, const planc_mix_share *shares, mix_row *out);
 static planc_status set_result(const mix_table *t, int64_t period_ns, int64_t peak_bytes, const char *explanation,
                                const planc_mix_share *shares, mix_row *out);
 static planc_status fill_estimated(const mix_table *t, planc_mix_share *shares, mix_row *out);
@@ -159,6 +160,7 @@ static planc_status fill_planned(mix_table *t, planc_mix_share *shares, mix_row 
   out->late = planc_status_code(failed) == PLANC_LATE;
   if (failed && !out->late && planc_status_code(failed) != PLANC_INFEASIBLE) return failed;
   planc_status status = out->late ? explain_refusal(failed, out) : NULL;
+  if (out->late && !status) status = keep_shares(t, shares, out);
   if (!failed)
     status = set_result(t, plan->predicted.period_ns, plan->predicted.peak_bytes[PLANC_MEMORY_DEVICE],
                         plan->explanation, shares, out);
@@ -203,15 +205,20 @@ static planc_status explain_refusal(planc_status refusal, mix_row *out) {
   return out->explanation ? NULL : planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
 }
 
+static planc_status keep_shares(const mix_table *t, const planc_mix_share *shares, mix_row *out) {
+  out->shares = calloc((size_t)t->mix->n_jobs, sizeof *out->shares);
+  if (!out->shares) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
+  memcpy(out->shares, shares, (size_t)t->mix->n_jobs * sizeof *shares);
+  return NULL;
+}
+
 static planc_status set_result(const mix_table *t, int64_t period_ns, int64_t peak_bytes, const char *explanation,
                                const planc_mix_share *shares, mix_row *out) {
   out->feasible = true;
   out->period_ns = period_ns;
   out->peak_bytes = peak_bytes;
   out->throughput_ppm = planc_mix_throughput(shares, t->mix->n_jobs);
-  out->shares = calloc((size_t)t->mix->n_jobs, sizeof *out->shares);
-  if (!out->shares) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
-  memcpy(out->shares, shares, (size_t)t->mix->n_jobs * sizeof *shares);
+  PLANC_TRY(keep_shares(t, shares, out));
   if (explanation && !(out->explanation = strdup(explanation)))
     return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
   return NULL;
@@ -323,7 +330,7 @@ static void report_row(const mix_table *t, const mix_row *r, cJSON *json) {
   cJSON *speeds = pl_json_add_array(json, "speeds"), *ratio = pl_json_add_array(json, "ratio");
   for (int32_t j = 0; j < t->mix->n_jobs; j++) {
     if (r->feasible) pl_json_add_real(speeds, NULL, (double)r->shares[j].speed_ppm / 1e6);
-    if (!t->misfit) pl_json_add_int(ratio, NULL, (r->feasible ? r->shares : t->shares)[j].iterations);
+    if (!t->misfit) pl_json_add_int(ratio, NULL, (r->shares ? r->shares : t->shares)[j].iterations);
   }
   report_responses(t, r, json);
   cli_report_explanation(r->explanation, json);

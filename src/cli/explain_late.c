@@ -32,10 +32,6 @@ planc_status cli_explain_late(const planc_mix *mix, const planc_mix_policy *poli
 
 enum { LIST_TEXT = 2048 };
 
-static bool is_late(const planc_mix_share *share) {
-  return share->deadline_ns > 0 && share->response_ns > share->deadline_ns;
-}
-
 static void copy_mix(const planc_mix *mix, other_mix *out) {
   out->mix = *mix;
   memcpy(out->iterations, mix->iterations, (size_t)mix->n_jobs * sizeof *out->iterations);
@@ -98,7 +94,7 @@ static planc_status explain_iterations(const planc_mix *mix, const planc_mix_pol
   copy_mix(mix, &free_of_limits);
   free_of_limits.mix.max_ratio = PLANC_MIX_MAX_ITERATIONS;
   for (int32_t j = 0; j < mix->n_jobs; j++)
-    free_of_limits.iterations[j] = is_late(&shares[j]) ? 0 : shares[j].iterations;
+    free_of_limits.iterations[j] = planc_mix_is_late(&shares[j]) ? 0 : shares[j].iterations;
   PLANC_TRY(is_in_time(&free_of_limits, policy, &in_time));
   if (!in_time) return NULL;
   *out_told = true;
@@ -111,9 +107,9 @@ static planc_status explain_iterations(const planc_mix *mix, const planc_mix_pol
  * use where two alone take too long. */
 static bool is_limited(const planc_mix *mix, const planc_mix_share *shares) {
   for (int32_t j = 0; j < mix->n_jobs; j++)
-    if (is_late(&shares[j]) && shares[j].deadline_ns / 2 < shares[j].alone_ns) return false;
+    if (planc_mix_is_late(&shares[j]) && shares[j].deadline_ns / 2 < shares[j].alone_ns) return false;
   for (int32_t j = 0; j < mix->n_jobs; j++)
-    if (is_late(&shares[j]) && (mix->iterations[j] > 0 || mix->max_ratio > 0)) return true;
+    if (planc_mix_is_late(&shares[j]) && (mix->iterations[j] > 0 || mix->max_ratio > 0)) return true;
   return false;
 }
 
@@ -189,7 +185,7 @@ static planc_status find_shortest(const planc_mix *mix, const planc_mix_policy *
 /* Sets the deadlines of late jobs so many parts of the way to what their requests took, in whole microseconds. */
 static void set_deadlines(const planc_mix *mix, const planc_mix_share *shares, int64_t parts, other_mix *out) {
   for (int32_t j = 0; j < mix->n_jobs; j++) {
-    if (!is_late(&shares[j])) continue;
+    if (!planc_mix_is_late(&shares[j])) continue;
     int64_t more = pl_muldiv_ceil(shares[j].response_ns - shares[j].deadline_ns, parts, PARTS);
     out->deadlines_ns[j] = pl_align_up(pl_add_saturate(shares[j].deadline_ns, more), NS_OF_US);
   }
@@ -199,7 +195,7 @@ static void note_deadlines(const planc_mix_share *shares, const other_mix *o, bo
   char deadlines[LIST_TEXT] = "", iterations[LIST_TEXT] = "", job[NUMBER_TEXT];
   size_t length = 0;
   for (int32_t j = 0; j < o->mix.n_jobs && length < sizeof deadlines; j++)
-    if (is_late(&shares[j]))
+    if (planc_mix_is_late(&shares[j]))
       length += (size_t)snprintf(deadlines + length, sizeof deadlines - length, " --deadline %s:%lldus",
                                  option_job(&o->mix, j, job), (long long)(o->deadlines_ns[j] / NS_OF_US));
   if (with_iterations) list_iterations(o, iterations);

@@ -10,8 +10,7 @@ static void note_job(const planc_mix *mix, const planc_mix_share *shares, int32_
  * the longest job. A job with a deadline runs as often as that takes, whatever the others do. */
 void cli_mix_note_ratio(const planc_mix *mix, const planc_mix_share *shares) {
   enum { FAR_BELOW = 2 };
-  int32_t most = mix->max_ratio > 0 ? mix->max_ratio : PLANC_MIX_MAX_RATIO;
-  int32_t longest = find_longest(mix->n_jobs, shares);
+  int32_t most = planc_mix_most_chosen(mix), longest = find_longest(mix->n_jobs, shares);
   if (longest < 0) return;
   for (int32_t j = 0; j < mix->n_jobs; j++) {
     bool limited = mix->iterations[j] == 0 && shares[j].deadline_ns == 0 && shares[j].iterations >= most;

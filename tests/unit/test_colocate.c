@@ -468,6 +468,17 @@ static int64_t need_of(planc_problem problem) {
   return need;
 }
 
+/* How often ops of a job run in the body, recomputes included. */
+static int64_t n_runs_of(const planc_plan *plan, int32_t job) {
+  planc_trace *trace;
+  int64_t n = 0;
+  ok(planc_expand(plan->jobs, plan->n_jobs, &trace));
+  for (int32_t i = 0; i < plan->body.n; i++)
+    n += plan->body.instrs[i].op == PLANC_INSTR_exec && trace->instances[plan->body.instrs[i].id].job == job;
+  planc_trace_free(trace);
+  return n;
+}
+
 /* Within its part of the budget each job moves and computes again, in each iteration, what it does alone by the policy
  * of that name. Where one has no plan there, the mix has one only if another job does with less. */
 START_TEST(baselines_plan_each_job_alone) {
@@ -499,6 +510,7 @@ START_TEST(baselines_plan_each_job_alone) {
     const planc_job_predictions *got = &plan->predicted.jobs[j], *want = &alone[j]->predicted.jobs[0];
     ck_assert_int_eq(got->copied_bytes[PLANC_ROUTE_D2H], want->copied_bytes[PLANC_ROUTE_D2H] * shares[j].iterations);
     ck_assert_int_eq(got->copied_bytes[PLANC_ROUTE_H2D], want->copied_bytes[PLANC_ROUTE_H2D] * shares[j].iterations);
+    ck_assert_int_eq(n_runs_of(plan, j), n_runs_of(alone[j], 0) * shares[j].iterations);
   }
   for (int32_t j = 0; j < m.mix.n_jobs; j++) planc_plan_free(alone[j]);
   planc_plan_free(plan);
@@ -655,6 +667,37 @@ START_TEST(one_device_serves_all) {
   planc_plan_free(plan);
   planc_plan_free(same);
   planc_profile_free(other);
+  free_mix(&m);
+}
+END_TEST
+
+/* What is reserved is the most that any profile says, what copies cost ops the mean. */
+START_TEST(devices_are_joined) {
+  random_mix m;
+  planc_mix_share shares[MOST_JOBS];
+  planc_plan *plan, *same;
+  planc_profile *other, *joined;
+  int64_t own = profile->device.slowdown_ppm, more = own + 600000;
+  make_mix(_i, &m);
+  ok(planc_profile_read("profiles/k40m.json", &other));
+  ok(planc_profile_read("profiles/k40m.json", &joined));
+  other->device.reserved_bytes = joined->device.reserved_bytes = profile->device.reserved_bytes + 4096;
+  other->device.slowdown_ppm = more;
+  joined->device.slowdown_ppm = (own + more * (m.mix.n_jobs - 1)) / m.mix.n_jobs;
+  for (int32_t j = 1; j < m.mix.n_jobs; j++) m.jobs[j].profile = other;
+  ok_in(planc_mix_resolve(&m.mix, shares), m.name);
+  ok_in(planc_colocate(&m.mix, planc_mix_policy_find("temporal"), shares, &plan), m.name);
+  for (int32_t j = 0; j < m.mix.n_jobs; j++) m.jobs[j].profile = joined;
+  ok_in(planc_mix_resolve(&m.mix, shares), m.name);
+  ok_in(planc_colocate(&m.mix, planc_mix_policy_find("temporal"), shares, &same), m.name);
+  char *a = bytes_of(plan), *b = bytes_of(same);
+  ck_assert_str_eq(a, b);
+  free(a);
+  free(b);
+  planc_plan_free(plan);
+  planc_plan_free(same);
+  planc_profile_free(other);
+  planc_profile_free(joined);
   free_mix(&m);
 }
 END_TEST
@@ -856,6 +899,7 @@ int main(void) {
   tcase_add_loop_test(mixes, shifts_are_those_of_the_plan, 0, 4 * MIXES);
   tcase_add_test(mixes, least_budgets_are_known);
   tcase_add_loop_test(mixes, one_device_serves_all, 0, 10);
+  tcase_add_loop_test(mixes, devices_are_joined, 0, 10);
   tcase_add_test(mixes, speeds_are_beside_the_whole_device);
   tcase_add_loop_test(mixes, pools_migrate, 0, MIXES);
   tcase_add_test(mixes, misuse);

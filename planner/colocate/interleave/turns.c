@@ -17,6 +17,7 @@ typedef struct taking_turns {
   int64_t alone_ns; /* all iterations of a period, each job with all memory */
   pl_beside beside;
   bool first_will_do; /* the jobs' plans need not be the fastest */
+  bool leaves_host;   /* what is too much for the host counts as fitting: what is parked later may be less */
 } taking_turns;
 
 static planc_status make_best(taking_turns *t, planc_candidate *out);
@@ -25,6 +26,7 @@ static planc_status make_kind(taking_turns *t, planc_candidate *out, bool *out_m
 static planc_status make_smaller(taking_turns *t, planc_candidate *out, bool *out_fits);
 static planc_status make(taking_turns *t, int64_t budget_bytes, planc_candidate *out, int64_t *out_excess);
 static planc_status make_with_less(taking_turns *t, int64_t excess, planc_candidate *out, int64_t *out_excess);
+static planc_status fits_both(const taking_turns *t, const planc_candidate *all, int64_t excess, bool *out);
 static planc_status tell_excess(taking_turns *t, planc_candidate *out);
 
 planc_status pl_turns_make(const planc_mix_evaluator *evaluator, const planc_mix_share *shares,
@@ -53,6 +55,7 @@ static planc_status make_less_late(taking_turns *t, planc_candidate *best, judge
 static planc_status make_parked(taking_turns *t, planc_candidate *best, judgement *of_best);
 static planc_status make_in(taking_turns *t, int64_t room, planc_candidate *out, judgement *out_is);
 static bool is_better(judgement a, judgement b);
+static bool is_sooner(judgement a, judgement b);
 static void take(planc_candidate *next, judgement of_next, planc_candidate *best, judgement *of_best);
 static planc_status judge(const taking_turns *t, const planc_candidate *all, int64_t excess, judgement *out);
 static pl_turn_takers takers_of(const taking_turns *t);
@@ -61,10 +64,15 @@ static planc_status make_best(taking_turns *t, planc_candidate *out) {
   judgement best;
   bool fits;
   PLANC_TRY(make_fit(t, out, &fits));
-  if (!fits || (t->mix->terms.first_will_do && !t->rules->lateness)) return NULL;
+  if (!fits && t->mix->terms.budgets[PLANC_MEMORY_HOST] >= 0) {
+    t->leaves_host = true;
+    PLANC_TRY(make_fit(t, out, &fits));
+    t->leaves_host = false;
+  }
+  if (!fits) return tell_excess(t, out);
   PLANC_TRY(judge(t, out, 0, &best));
   PLANC_TRY(make_less_late(t, out, &best));
-  return t->mix->terms.first_will_do ? NULL : make_parked(t, out, &best);
+  return t->mix->terms.first_will_do && best.fits ? NULL : make_parked(t, out, &best);
 }
 
 /* What is late is planned with less for each job, so that they wait less for each other's copies. */
@@ -85,18 +93,20 @@ static planc_status make_less_late(taking_turns *t, planc_candidate *best, judge
 /* Where turns take much longer than they would with all memory, since each job has only what the others keep free, they
  * are planned as if the others kept nothing: with all memory, and with less for each by what is too much together, a
  * 64th of the budget at the least and an eighth at the most. The first that fits is taken for the fastest of these, and
- * the search ends where less memory makes turns too slow. */
+ * the search ends where less memory makes turns too slow. So they are where what is parked so far is too much for the
+ * host. */
 static planc_status make_parked(taking_turns *t, planc_candidate *best, judgement *of_best) {
   enum { TRIES = 8, FEW = 64, MANY = 8, SLOW = 9, FAST = 8 };
   int64_t budget = t->mix->terms.budgets[PLANC_MEMORY_DEVICE];
-  bool goes_on = of_best->ns > pl_muldiv_floor(t->alone_ns, SLOW, FAST);
+  bool goes_on = !of_best->fits || of_best->ns > pl_muldiv_floor(t->alone_ns, SLOW, FAST);
   planc_status status = NULL;
   t->first_will_do = false;
   for (int k = 0; !status && goes_on && k < TRIES; k++) {
     planc_candidate next = {0};
     judgement of_next;
     status = make_in(t, INT64_MAX, &next, &of_next);
-    goes_on = !status && is_better(of_next, *of_best) && of_next.excess > 0;
+    bool lacks = of_next.excess > 0 && of_next.excess < INT64_MAX;
+    goes_on = !status && lacks && (!of_best->fits || is_sooner(of_next, *of_best));
     if (!status && of_next.fits && is_better(of_next, *of_best)) take(&next, of_next, best, of_best);
     planc_candidate_free(&next);
     t->beside.most -= pl_clamp(of_next.excess, budget / FEW, budget / MANY);
@@ -116,6 +126,10 @@ static planc_status make_in(taking_turns *t, int64_t room, planc_candidate *out,
 }
 
 static bool is_better(judgement a, judgement b) {
+  return a.fits != b.fits ? a.fits : is_sooner(a, b);
+}
+
+static bool is_sooner(judgement a, judgement b) {
   return a.late_ns < b.late_ns || (a.late_ns == b.late_ns && a.ns < b.ns);
 }
 
@@ -133,8 +147,7 @@ static planc_status judge(const taking_turns *t, const planc_candidate *all, int
   if (t->rules->lateness) PLANC_TRY(t->rules->lateness(&takers, all, &out->late_ns));
   if (out->late_ns < 0) out->late_ns = 0;
   out->excess = excess;
-  out->fits = false;
-  if (excess <= 0) PLANC_TRY(pl_if_fits(evaluator->hold_to_host(evaluator, all), &out->fits));
+  PLANC_TRY(fits_both(t, all, excess, &out->fits));
   return evaluator->time(evaluator, all, &out->ns);
 }
 
@@ -145,8 +158,7 @@ static pl_turn_takers takers_of(const taking_turns *t) {
 /* Jobs that fit one by one, each in what the others leave it, may not fit together: then less is tried for each. If
  * that fails too, all is tried again with the other kind of plans: the first that will do instead of the fastest, or
  * the fastest instead of the first that will do. What fails then as well is tried with plans for less and less memory,
- * which park more. The last that was made with the whole budget tells who has no place, or which job did not even fit
- * beside what the others leave. */
+ * which park more. */
 static planc_status make_fit(taking_turns *t, planc_candidate *out, bool *out_fits) {
   bool made_any = false, made;
   for (int32_t attempt = 0; attempt < 2; attempt++) {
@@ -155,8 +167,7 @@ static planc_status make_fit(taking_turns *t, planc_candidate *out, bool *out_fi
     if (*out_fits) return NULL;
     made_any = made_any || made;
   }
-  if (made_any) PLANC_TRY(make_smaller(t, out, out_fits));
-  return *out_fits ? NULL : tell_excess(t, out);
+  return made_any ? make_smaller(t, out, out_fits) : NULL;
 }
 
 /* With plans of one kind. *out_made says that each job fits beside the others, *out_fits that all do together. */
@@ -167,8 +178,14 @@ static planc_status make_kind(taking_turns *t, planc_candidate *out, bool *out_m
   if (!*out_made) return NULL;
   bool with_less = excess > 0 && !t->beside.stretched, made = true;
   if (with_less) PLANC_TRY(pl_if_fits(make_with_less(t, excess, out, &excess), &made));
-  *out_fits = made && excess <= 0;
-  return NULL;
+  return made ? fits_both(t, out, excess, out_fits) : NULL;
+}
+
+/* The host as well, where what is parked there may be too much. */
+static planc_status fits_both(const taking_turns *t, const planc_candidate *all, int64_t excess, bool *out) {
+  const planc_evaluator *evaluator = &t->evaluator->all;
+  *out = excess <= 0;
+  return *out && !t->leaves_host ? pl_if_fits(evaluator->hold_to_host(evaluator, all), out) : NULL;
 }
 
 /* No job gets more than a part of the budget, be the rest free: one that is planned with all of it may keep so much
@@ -176,16 +193,17 @@ static planc_status make_kind(taking_turns *t, planc_candidate *out, bool *out_m
  * part does not fit in a smaller one either. */
 static planc_status make_smaller(taking_turns *t, planc_candidate *out, bool *out_fits) {
   enum { PARTS = 8 };
-  int64_t budget = t->mix->terms.budgets[PLANC_MEMORY_DEVICE], excess = 1;
+  int64_t budget = t->mix->terms.budgets[PLANC_MEMORY_DEVICE], excess;
+  planc_status status = NULL;
   bool made = true;
   t->first_will_do = true;
-  for (int64_t k = PARTS - 1; k > 0 && made && excess > 0; k--) {
+  for (int64_t k = PARTS - 1; !status && k > 0 && made && !*out_fits; k--) {
     t->beside.most = pl_muldiv_floor(budget, k, PARTS);
-    PLANC_TRY(pl_if_fits(make(t, budget, out, &excess), &made));
+    status = pl_if_fits(make(t, budget, out, &excess), &made);
+    if (!status && made) status = fits_both(t, out, excess, out_fits);
   }
   t->beside.most = budget;
-  *out_fits = made && excess <= 0;
-  return NULL;
+  return status;
 }
 
 /* *out_excess is by how much it is too large. */

@@ -14,10 +14,6 @@ bool planc_mix_has_deadlines(const planc_mix *mix) {
   return false;
 }
 
-static bool is_late(const planc_mix *mix, const planc_mix_share *shares, int32_t job) {
-  return pl_deadline_of(mix, job) > 0 && shares[job].response_ns > pl_deadline_of(mix, job);
-}
-
 /* --- How often ---------------------------------------------------------------------------------------------------- */
 
 int64_t pl_longest_op(const planc_candidate *candidate) {
@@ -71,7 +67,7 @@ static int32_t raised(const planc_mix *mix, int32_t tried, const planc_mix_share
 
 bool pl_deadlines_raise(const planc_mix *mix, int32_t tried, planc_mix_share *shares) {
   for (int32_t j = 0; j < mix->n_jobs; j++)
-    if (is_late(mix, shares, j) && raised(mix, tried, shares, j) == shares[j].iterations) return false;
+    if (planc_mix_is_late(&shares[j]) && raised(mix, tried, shares, j) == shares[j].iterations) return false;
   for (int32_t j = 0; j < mix->n_jobs; j++) shares[j].iterations = raised(mix, tried, shares, j);
   return true;
 }
@@ -87,7 +83,7 @@ static int32_t raised(const planc_mix *mix, int32_t tried, const planc_mix_share
   enum { PARTS = 8 };
   int64_t deadline = pl_deadline_of(mix, job), most = most_iterations(mix);
   int32_t own = shares[job].iterations;
-  if (!is_late(mix, shares, job) || is_hopeless(mix, shares, job) || mix->iterations[job] > 0) return own;
+  if (!planc_mix_is_late(&shares[job]) || is_hopeless(mix, shares, job) || mix->iterations[job] > 0) return own;
   int64_t n = pl_muldiv_ceil(own, shares[job].response_ns, deadline) + 1;
   n = pl_max(n, own + (int64_t)own * tried / PARTS);
   if (n > most) n = most;
@@ -102,7 +98,7 @@ planc_status pl_deadlines_hold(const planc_mix *mix, const planc_mix_share *shar
   char taken[PL_SIZE_TEXT], asked[PL_SIZE_TEXT], alone[PL_SIZE_TEXT];
   for (int32_t j = 0; j < mix->n_jobs; j++) {
     int64_t deadline = pl_deadline_of(mix, j);
-    if (!is_late(mix, shares, j)) continue;
+    if (!planc_mix_is_late(&shares[j])) continue;
     return planc_error(
         PLANC_LATE,
         "job %d (%s): requests take up to %s, with %d iteration%s in a period; the deadline is %s, and two "

@@ -233,7 +233,7 @@ A ladder of budgets: runs go on from plan to plan. Where one rung is missing the
   valid: lenet-digits+tiny-transformer, zico, 2 jobs (lenet-digits, tiny-transformer)
   $ planrun exec ladder.2M.plan --iterations 20 --save ladder.state >/dev/null 2>&1
   $ planrun exec ladder.600K.plan --iterations 40 --resume ladder.state --verify 2>/dev/null | grep -o 'verified.*'
-  verified: every bit as in the reference, from iteration 20 on
+  verified: every bit as in the reference, from iteration 20 of every job on
   $ planc colocate graphs/lenet-digits.yaml:64 graphs/tiny-transformer.yaml:16 --device k40m --budgets 2M,1M -o high.plan 2>&1 | grep 'note: budget'
   [1]
   $ planc colocate graphs/lenet-digits.yaml:64 graphs/tiny-transformer.yaml:16 --device k40m --budgets 2M,1K -o low.plan 2>&1 | grep -o 'does not fit a budget of 1.00 KiB'
@@ -273,6 +273,7 @@ With TENSILE each job has memory of its own, and swaps as many of its tensors as
   ! planc: --swap-rate 0: not an integer from 1 to 100
   [2]
   $ planc colocate inputs/tiny.yaml:4 inputs/tiny.yaml:4 --device k40m --swap-rate 5 -o x.plan
+  ! planc: note: policy temporal (the fall-back)
   ! planc: policy temporal has no use for --swap-rate
   [2]
 
@@ -395,6 +396,7 @@ What is no mix.
   ! planc: mps has no plan: compare --colocate compares with it
   [2]
   $ planc colocate inputs/tiny.yaml inputs/tiny.yaml --region 4K
+  ! planc: note: policy temporal (the fall-back)
   ! planc: policy temporal has no use for --region
   [2]
   $ planc colocate inputs/tiny.yaml:1 inputs/tiny.yaml:1 --device k40m --policy zico --region 1000

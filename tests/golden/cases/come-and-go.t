@@ -59,7 +59,7 @@ A checkpoint has those that have left as well, and goes on with any of them, or 
 
   $ planrun exec tt.plan --data data/digits/digits.csv.gz --resume left -n 0 2>&1 >/dev/null | grep -v 'plain ones' | sed 's/of iteration [0-9]*/of iteration N/; s/its iteration [0-9]*/its iteration N/'
   planrun: note: job 0 (l) of left is not in the plan: it is kept as it is, at its iteration N
-  planrun: note: the checkpoint is of iteration N, and 0 in all are asked for: none is left
+  planrun: note: the checkpoint is of iteration N of every job, or a later one, and 0 in all are asked for: none is left
   $ planrun exec both.plan --data t:data/digits/digits.csv.gz --resume tt.at -n 4 2>&1 | grep -v 'plain ones' | sed 's/iterations [0-9]*, loss.*/iterations N/'
   planrun: note: job 1 (l) is not in tt.at: it starts anew
   job 0: t, tiny-transformer, iterations N
@@ -109,7 +109,7 @@ Of two alike one may stay alone under its name.
   job 0: a, lenet-digits, iterations 2 (left)
   job 1: b, lenet-digits, iterations 3, loss 2.25576234
   peak 407.88 KiB, host 0 B
-  verified: every bit as in the reference, from iteration 2 on
+  verified: every bit as in the reference, from iteration 2 of every job on
 
 A checkpoint says whose samples a job has trained on; a run that does nothing changes nothing of that.
 

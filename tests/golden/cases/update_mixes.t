@@ -57,7 +57,7 @@ Where one job would now have less than half of the other's time, unlike before, 
 A run of the plan at hand is gone on with by the new one.
 
   $ planrun exec mix.plan --iterations 4 --save state >/dev/null 2>&1; planrun exec next.plan --iterations 8 --resume state --verify 2>/dev/null | grep -o 'verified.*'
-  verified: every bit as in the reference, from iteration 4 on
+  verified: every bit as in the reference, from iteration 4 of every job on
 
 Jobs that are alike have one profile, which one file has for all; others are told apart by their batch.
 
