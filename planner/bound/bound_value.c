@@ -112,7 +112,7 @@ static int64_t paid_of_time(const planc_device *device, int64_t price) {
  * nothing: what is not known does not make a plan slower. */
 static int64_t byte_price(const planc_device *device, const planc_link *link, int64_t own, int64_t other) {
   int64_t duplex = device->duplex_ppm;
-  int64_t shared = 2 * duplex > PL_PPM ? pl_muldiv_floor(other, PL_PPM - duplex, duplex) : other;
+  int64_t shared = duplex > PL_PPM / 2 ? pl_muldiv_floor(other, PL_PPM - duplex, duplex) : other;
   return link->bytes_per_second > 0 ? pl_muldiv_floor(own + shared, PL_NS, link->bytes_per_second) : 0;
 }
 
@@ -152,7 +152,7 @@ static void slope_of_copy(pl_bound_value *v, int32_t slot, planc_route route, in
   const planc_link *link = &device->links[route];
   int32_t of = slot % n_slots(v->model);
   int64_t ns = link->bytes_per_second > 0 ? pl_muldiv_floor(bytes, PL_NS, link->bytes_per_second) : 0;
-  int64_t duplex = device->duplex_ppm, shared = 2 * duplex > PL_PPM ? pl_muldiv_floor(ns, PL_PPM - duplex, duplex) : ns;
+  int64_t duplex = device->duplex_ppm, shared = duplex > PL_PPM / 2 ? pl_muldiv_floor(ns, PL_PPM - duplex, duplex) : ns;
   v->slopes.in[of] += route == PLANC_ROUTE_H2D ? ns : shared;
   v->slopes.out[of] += route == PLANC_ROUTE_H2D ? shared : ns;
 }

@@ -2,6 +2,7 @@
  * lowering, budgets, simulation. */
 #include "planc/colocate.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "plan/owned.h"
@@ -177,6 +178,7 @@ static planc_status make_until_in_time(const pl_mix_asked *asked, const planc_mi
     *out = NULL;
     goes_on = late && k < TRIES && pl_deadlines_raise(mix, k, shares);
   }
+  assert(least.status);
   memcpy(shares, least.shares, (size_t)mix->n_jobs * sizeof *shares);
   return least.status;
 }

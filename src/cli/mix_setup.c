@@ -206,17 +206,7 @@ static int32_t find_same(const prog_arguments *arguments, const cli_mix *mix, in
   return -1;
 }
 
-/* The optimizer that is asked for, for a graph that takes one: not one for inference, or with backward ops. */
-static planc_status find_optimizer(const prog_arguments *arguments, const cli_mix_operand *operand, const char **out) {
-  const char *asked = prog_option_value(arguments, "optimizer");
-  planc_graph *graph;
-  *out = NULL;
-  if (operand->inference || !asked) return NULL;
-  PLANC_TRY(planc_graph_read(operand->path, &graph));
-  if (!planc_graph_has_backward(graph)) *out = asked;
-  planc_graph_free(graph);
-  return NULL;
-}
+static planc_status find_optimizer(const prog_arguments *arguments, const cli_mix_operand *operand, const char **out);
 
 /* A job's own graph, or that of an earlier one. */
 static planc_status read_graph(const prog_arguments *arguments, cli_mix *mix, int32_t job) {
@@ -275,6 +265,18 @@ static planc_status read_job(const prog_arguments *arguments, const planc_worklo
   mix->names[job] = mix->operands[job].name;
   int64_t batch = mix->operands[job].batch;
   mix->jobs[job].batch = batch > 0 ? batch : cli_default_batch(mix->jobs[job].graph);
+  return NULL;
+}
+
+/* The optimizer that is asked for, for a graph that takes one: not one for inference, or with backward ops. */
+static planc_status find_optimizer(const prog_arguments *arguments, const cli_mix_operand *operand, const char **out) {
+  const char *asked = prog_option_value(arguments, "optimizer");
+  planc_graph *graph;
+  *out = NULL;
+  if (operand->inference || !asked) return NULL;
+  PLANC_TRY(planc_graph_read(operand->path, &graph));
+  if (!planc_graph_has_backward(graph)) *out = asked;
+  planc_graph_free(graph);
   return NULL;
 }
 

@@ -69,6 +69,7 @@ Policies that do not run rounds side by side run them one after the other where 
   ! planc: --accumulate is for policy zico: others run rounds one after the other
   [2]
   $ planc colocate graphs/lenet-digits.yaml:64 graphs/lenet-digits.yaml:8:inference --accumulate 2 --deadline 5ms -o no.plan
+  ! planc: note: policy preemptive (the fall-back)
   ! planc: --accumulate is for policy zico: others run rounds one after the other
   [2]
   $ planc colocate graphs/lenet-digits.yaml:64 graphs/lenet-digits.yaml:8:inference --accumulate 2 --deadline 5ms --policy zico --device k40m -o late.plan 2>/dev/null | grep -o 'rounds of 32 side by side\|requests of job 1'
