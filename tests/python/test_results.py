@@ -31,7 +31,8 @@ COMPARED = [("gpus", "gpus-k40m", ["figure-9", "exchange", "budgets", "policies"
             ("pairs", "pairs", ["lucid", "tally"]),
             ("shares", "shares", ["shares"]),
             ("waterwave", "waterwave", ["figure2", "figure3"]),
-            ("zico", "zico", ["figure10"])]
+            ("zico", "zico", ["figure10"]),
+            ("bound", "bound", ["all"])]
 
 
 def setUpModule():

@@ -74,16 +74,16 @@ bool pl_deadlines_raise(const planc_mix *mix, int32_t tried, planc_mix_share *sh
 
 /* Iterations of a job come one after the other: a request that has just missed one waits for two, however many there
  * are. */
-static bool is_hopeless(const planc_mix *mix, const planc_mix_share *shares, int32_t job) {
-  return pl_mul_saturate(shares[job].alone_ns, 2) > pl_deadline_of(mix, job);
+static bool is_hopeless(const planc_mix_share *share) {
+  return pl_mul_saturate(share->alone_ns, 2) > share->deadline_ns;
 }
 
 /* More iterations where the job is late and may have more, else those that it has. */
 static int32_t raised(const planc_mix *mix, int32_t tried, const planc_mix_share *shares, int32_t job) {
   enum { PARTS = 8 };
-  int64_t deadline = pl_deadline_of(mix, job), most = most_iterations(mix);
+  int64_t deadline = shares[job].deadline_ns, most = most_iterations(mix);
   int32_t own = shares[job].iterations;
-  if (!planc_mix_is_late(&shares[job]) || is_hopeless(mix, shares, job) || mix->iterations[job] > 0) return own;
+  if (!planc_mix_is_late(&shares[job]) || is_hopeless(&shares[job]) || mix->iterations[job] > 0) return own;
   int64_t n = pl_muldiv_ceil(own, shares[job].response_ns, deadline) + 1;
   n = pl_max(n, own + (int64_t)own * tried / PARTS);
   if (n > most) n = most;
