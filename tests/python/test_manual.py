@@ -395,6 +395,7 @@ class Examples(unittest.TestCase):
         commands = [" ".join(command.split()) for command in re.findall(r"`((?:planc|planrun) [^`]+)`", text)]
         lenet = "graphs/lenet-digits.yaml"
         files = {"plan": f"{lenet} -o x.plan", "train": f"{lenet} -o x.yaml", "check": "x.plan", "exec": "x.plan",
+                 "bound": lenet,
                  "colocate": f"{lenet} graphs/tiny-transformer.yaml -o mix.plan",
                  "update": "x.plan --trace run.json --threshold 0 -o next.plan",
                  "predict --fit": f"lenet.json --graphs {lenet} -o model.json"}
