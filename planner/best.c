@@ -136,7 +136,8 @@ static planc_status ask_in_rounds(best *b, int64_t size) {
 
 /* A policy that chooses rounds has already tried smaller ones, so in smaller rounds it is not asked again. */
 static bool is_asked(const best *b, const planc_policy *policy) {
-  uint32_t left_out = PLANC_POLICY_SIMULATED | PLANC_POLICY_CHOOSES | (b->in_smaller_rounds ? PLANC_POLICY_ROUNDS : 0);
+  uint32_t left_out = PLANC_POLICY_SIMULATED | PLANC_POLICY_CHOOSES | PLANC_POLICY_SEARCHES |
+                      (b->in_smaller_rounds ? PLANC_POLICY_ROUNDS : 0);
   uint32_t needed = b->problem.terms.placement == PLANC_PLACEMENT_BEST_FIT ? 0 : PLANC_POLICY_VMM;
   return !(policy->supports & left_out) && (policy->supports & needed) == needed;
 }

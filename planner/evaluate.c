@@ -72,14 +72,14 @@ typedef struct places {
 static planc_status place_device(const planc_evaluator *evaluator, const planc_candidate *candidate, places *out) {
   PLANC_TRY(planc_schedule_finish(candidate->schedule));
   PLANC_TRY(pl_assign_device_addresses(&out->arena, candidate->schedule, evaluator->target.terms->placement_cache,
-                                       &out->addresses));
+                                       candidate->room, &out->addresses));
   out->arena_bytes = out->addresses.arena_bytes;
   return NULL;
 }
 
 static planc_status place_away(const planc_candidate *candidate, places *out) {
   PLANC_TRY(planc_schedule_finish(candidate->schedule));
-  PLANC_TRY(pl_slots_make(&out->arena, candidate->schedule, NULL, NULL, &out->addresses.away));
+  PLANC_TRY(pl_slots_make(&out->arena, candidate->schedule, NULL, NULL, false, &out->addresses.away));
   int64_t host_bytes = out->addresses.away.arena_bytes[planc_schedule_host(candidate->schedule)];
   out->host_bytes = pl_mul_saturate(host_bytes, planc_trace_replicas(candidate->trace));
   return NULL;

@@ -8,7 +8,7 @@
 const planc_policy *planc_policies(void) {
   static const planc_policy policies[] = {
       {"ideal", "everything on a device without limit; only simulated", PLANC_POLICY_SIMULATED, pl_policy_ideal},
-      {"best", "the fastest of all policies that fit",
+      {"best", "the fastest of all policies but auto that fit",
        PLANC_POLICY_CHOOSES | PLANC_POLICY_ROUNDS | PLANC_POLICY_SWAPS | PLANC_POLICY_RECOMPUTES | PLANC_POLICY_VMM |
            PLANC_POLICY_WINDOW | PLANC_POLICY_SWAP_RATE,
        NULL},
@@ -37,6 +37,8 @@ const planc_policy *planc_policies(void) {
        pl_policy_cheap},
       {"window", "swaps what lies outside a window of bytes around the op that runs",
        PLANC_POLICY_SWAPS | PLANC_POLICY_VMM | PLANC_POLICY_WINDOW, pl_policy_window},
+      {"auto", "searches for what to swap and recompute, and for addresses, under the prices of planc bound",
+       PLANC_POLICY_SWAPS | PLANC_POLICY_RECOMPUTES | PLANC_POLICY_SEARCHES, pl_policy_auto},
       {0},
   };
   return policies;

@@ -20,6 +20,8 @@ typedef struct planc_candidate {
   planc_schedule *schedule;
   int64_t sub_batch; /* samples of a full round */
   int64_t bound_ns;  /* certified lower bound on its period, 0 = none */
+  int64_t room;      /* of the arena: lowering searches for addresses within it where greedy orders find none, and keeps
+                        places and slots free so that copies need not wait; 0 = it does neither */
   char *explanation; /* for people: planc_candidate_explain; its own, NULL = none */
 } planc_candidate;
 void planc_candidate_free(planc_candidate *candidate);

@@ -15,6 +15,7 @@ static void add_boundary(const finding *f);
 static void find_needed(const finding *f);
 static void add_written(const finding *f);
 static planc_status list_reads(const finding *f, pl_arena *arena);
+static planc_status find_uses(const finding *f, pl_arena *arena);
 
 planc_status pl_contents_find(pl_arena *arena, const planc_schedule *schedule, pl_contents *out) {
   finding f = {.schedule = schedule,
@@ -37,6 +38,7 @@ planc_status pl_contents_find(pl_arena *arena, const planc_schedule *schedule, p
 
 static void add(const finding *f, int32_t residency, pl_content content) {
   content.twin = f->out->n;
+  content.in_use = content.until;
   content.buffer = planc_schedule_residencies(f->schedule)[residency].buffer;
   content.memory = content.lies_in = planc_schedule_residencies(f->schedule)[residency].memory;
   f->of_residency[residency] = f->out->n;
@@ -105,7 +107,29 @@ static planc_status list_reads(const finding *f, pl_arena *arena) {
     if (out->of_command[c].source == PL_NO_SIDE) continue;
     pl_content *content = &out->all[out->of_command[c].source];
     out->reads[content->first_read + content->n_reads++] = (pl_read){.command = c, .load = c};
-    if (content->until != PL_STAYS) content->until = c;
+    if (content->until != PL_STAYS) content->until = content->in_use = c;
+  }
+  return find_uses(f, arena);
+}
+
+/* Of what several copies read the last one counts, behind which the place is free. */
+static planc_status find_uses(const finding *f, pl_arena *arena) {
+  const int32_t *uses = planc_schedule_uses(f->schedule);
+  int32_t *content_of; /* by residency of the device: what was copied to it, and no exec has used; -1 = nothing */
+  PLANC_TRY(PL_NEW(arena, &content_of, planc_schedule_n_residencies(f->schedule)));
+  for (int32_t r = 0; r < planc_schedule_n_residencies(f->schedule); r++) content_of[r] = -1;
+  for (int32_t c = 0; c < f->n_commands; c++) {
+    const planc_command *command = &f->commands[c];
+    if (reads_away(f, c) && !writes_away(f, c)) content_of[command->residency] = f->out->of_command[c].source;
+    if (command->kind != PLANC_CMD_EXEC) continue;
+    const planc_instance *in = &planc_schedule_trace(f->schedule)->instances[command->instance];
+    for (int32_t k = 0; k < in->n_accesses; k++) {
+      int32_t residency = uses[command->first_use + k], content = residency < 0 ? -1 : content_of[residency];
+      if (content < 0) continue;
+      pl_content *of = &f->out->all[content];
+      if (of->until != PL_STAYS && of->until != PL_AT_BOUNDARY && c > of->until) of->in_use = c;
+      content_of[residency] = -1;
+    }
   }
   return NULL;
 }

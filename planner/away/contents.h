@@ -17,6 +17,8 @@ typedef struct pl_content {
   int32_t buffer;
   int32_t written;             /* by this copy; PL_AT_BOUNDARY */
   int32_t until;               /* the last command that reads it; PL_AT_BOUNDARY: none does; PL_STAYS */
+  int32_t in_use;              /* the first exec that needs what that command copies, so that the copy has ended ahead
+                                  of what the exec makes; `until` where no exec does */
   int32_t first_read, n_reads; /* slice of reads, in order */
   int32_t twin;                /* of what starts the period away: its content at the other end; else itself */
   int32_t memory;              /* in which the schedule states it */

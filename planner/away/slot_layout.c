@@ -93,7 +93,7 @@ static int32_t add_item(const pl_slot_maker *m, int32_t memory, int32_t buffer, 
  * residency and the place of its twin. */
 static int32_t add_place(const pl_slot_maker *m, int32_t k) {
   const pl_content *it = &m->contents.all[k];
-  pl_lifetime span = pl_slot_lifetime(it->written, it->until, m->n_commands);
+  pl_lifetime span = pl_slot_lifetime(it->written, m->out->tight ? it->until : it->in_use, m->n_commands);
   int32_t item = it->twin < k ? m->item_of_content[it->twin] : -1;
   if (item >= 0) {
     m->out->items[it->lies_in][item].spans[1] = span;

@@ -13,6 +13,8 @@ typedef struct pl_slot_layout {
   int32_t *item_of;                /* by slot */
   pl_item *items[PL_MAX_MEMORIES]; /* of each memory but the device's and the user's */
   int32_t n_items[PL_MAX_MEMORIES];
+  bool tight; /* a slot may be written again once what is copied from it has been stated; else
+                 not before that copy has ended for sure, so that nothing waits for it */
   int32_t n, n_copies;
   int64_t host_bytes; /* that they take; at least, where that is more than they may */
 } pl_slot_layout;

@@ -30,6 +30,7 @@ typedef struct retreat {
 
 static planc_status memories_of(const planc_schedule *schedule, const planc_terms *terms, const planc_profile *profile,
                                 pl_memories *out);
+static planc_status lay_out_kept(pl_slot_maker *m, int64_t budget, bool stores, bool tight, pl_slot_layout *out);
 static planc_status require_links(const pl_memories *memories, int32_t storage, const planc_device *device);
 static planc_status spill(pl_arena *arena, pl_slot_maker *m, const planc_device *device, int64_t budget,
                           pl_slot_layout layouts[2], pl_slot_layout **out);
@@ -42,7 +43,7 @@ static retreat retreat_from(const slot_search *s, retreat w);
 static planc_status try_retreats(slot_search *s, retreat *retreats, int32_t n);
 
 planc_status pl_slots_make(pl_arena *arena, const planc_schedule *schedule, const planc_terms *terms,
-                           const planc_profile *profile, pl_slots *out) {
+                           const planc_profile *profile, bool roomy, pl_slots *out) {
   pl_memories memories;
   pl_slot_maker m;
   pl_slot_layout layouts[2] = {0}, *made = &layouts[0];
@@ -51,16 +52,27 @@ planc_status pl_slots_make(pl_arena *arena, const planc_schedule *schedule, cons
   int64_t budget = memories.rows[planc_schedule_host(schedule)].budget_bytes;
   int32_t storage = pl_memories_behind_host(&memories);
   bool stores = budget >= 0 && storage >= 0;
-  if (stores) budget = planc_share(terms, budget);
+  if (budget >= 0) budget = planc_share(terms, budget);
   PLANC_TRY(pl_slot_maker_make(arena, schedule, &memories, &m));
   PLANC_TRY(pl_slot_layout_new(arena, &m, made));
-  pl_slot_layout_make(&m, made);
-  PLANC_TRY(pl_slot_layout_place(&m, made, stores ? budget : INT64_MAX));
+  PLANC_TRY(lay_out_kept(&m, budget, stores, !roomy, made));
   bool states = storage >= 0 && made->n_items[storage] > 0;
   const planc_device *device = profile ? planc_profile_device(profile) : NULL;
   if (device && (stores || states)) PLANC_TRY(require_links(&memories, storage, device));
   if (stores) PLANC_TRY(spill(arena, &m, device, budget, layouts, &made));
   return pl_slot_layout_finish(&m, made, out);
+}
+
+/* Everything on the host; tight where it need be. */
+static planc_status lay_out_kept(pl_slot_maker *m, int64_t budget, bool stores, bool tight, pl_slot_layout *out) {
+  if (!tight) {
+    pl_slot_layout_make(m, out);
+    PLANC_TRY(pl_slot_layout_place(m, out, budget < 0 ? INT64_MAX : budget));
+    if (budget < 0 || out->host_bytes <= budget) return NULL;
+  }
+  out->tight = true;
+  pl_slot_layout_make(m, out);
+  return pl_slot_layout_place(m, out, stores ? budget : INT64_MAX);
 }
 
 /* Those that a schedule is lowered to: those of `terms`, or of the schedule itself, without limits, where that is
@@ -93,6 +105,7 @@ static planc_status spill(pl_arena *arena, pl_slot_maker *m, const planc_device 
   *out = &layouts[0];
   if (s.all <= s.budget) return NULL;
   PLANC_TRY(pl_slot_layout_new(arena, m, &layouts[1]));
+  layouts[1].tight = true;
   PLANC_TRY(pl_spilling_make(arena, m->schedule, m->memories, device, &m->contents, &s.spilling));
   return store(&s, layouts, out);
 }

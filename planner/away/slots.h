@@ -50,11 +50,12 @@ typedef struct pl_slots {
 } pl_slots;
 
 /* Everything is allocated in `arena`. Terms and profile may be NULL: then no budget limits the host, and nothing is
- * stored. Where there is storage and the host has too little for what the schedule states there, spill.h chooses what
- * is kept in storage; where not enough can be, the host's bytes are more than its budget: the caller holds plans to
- * their budgets. Fails with USAGE if the profile does not tell what copies to storage cost, and the schedule states any
- * or the host has a budget. INTERNAL where schedule and terms have other memories. */
+ * stored. `roomy`: a slot is not written again before what was copied from it is in use, so that nothing waits for it,
+ * where the host has room for that. Where there is storage and the host has too little for what the schedule states
+ * there, spill.h chooses what is kept in storage; where not enough can be, the host's bytes are more than its budget:
+ * the caller holds plans to their budgets. Fails with USAGE if the profile does not tell what copies to storage cost,
+ * and the schedule states any or the host has a budget. INTERNAL where schedule and terms have other memories. */
 planc_status pl_slots_make(pl_arena *arena, const planc_schedule *schedule, const planc_terms *terms,
-                           const planc_profile *profile, pl_slots *out);
+                           const planc_profile *profile, bool roomy, pl_slots *out);
 
 #endif

@@ -49,6 +49,7 @@ static planc_status run_positions(run *r, pl_arena *arena);
 static planc_status open_boundary(run *r, pl_arena *arena);
 static planc_status make_agendas(run *r, pl_arena *arena);
 static planc_status run_position(run *r, int32_t position);
+static planc_status feed(run *r, const planc_instance *first);
 static planc_status fetch_ahead(run *r, int32_t position);
 static planc_status ask_for_inputs(run *r, int32_t instance, bool again);
 static planc_status run_restores(run *r);
@@ -113,6 +114,7 @@ static planc_status run_position(run *r, int32_t position) {
   const planc_instance *in = &r->trace->instances[instance];
   assert(!r->order->runs[position].recompute); /* those are added here */
   PLANC_TRY(pl_walk_reach(r->walk, position));
+  if (position == 0 && r->absences->fetched) PLANC_TRY(feed(r, in));
   PLANC_TRY(fetch_ahead(r, position));
   PLANC_TRY(ask_for_inputs(r, instance, false));
   PLANC_TRY(run_restores(r));
@@ -253,6 +255,17 @@ static planc_status fetch_ahead(run *r, int32_t position) {
   return NULL;
 }
 
+/* What the first op is fed comes in ahead of all else: that may have to wait for the end of the period before. */
+static planc_status feed(run *r, const planc_instance *first) {
+  for (int32_t a = first->first_access; a < first->first_access + first->n_accesses; a++) {
+    const planc_access *access = &r->trace->accesses[a];
+    if (access->read != 0 || !planc_user_holds(&r->trace->buffers[access->buffer], 0)) continue;
+    PLANC_TRY(pl_walk_open(r->walk, access->buffer, &r->held[access->buffer]));
+    PLANC_TRY(planc_schedule_prefetch(r->schedule, r->held[access->buffer], 0));
+  }
+  return NULL;
+}
+
 static planc_status copy_out(run *r, int32_t position) {
   for (int32_t k = r->copies.first[position]; k != NONE; k = r->copies.also[k]) {
     const pl_absence *absence = &r->absences->items[k];
@@ -323,7 +336,8 @@ static planc_status make_agendas(run *r, pl_arena *arena) {
     const pl_absence *absence = &absences->items[k];
     if (absence->copy != PL_NO_COPY) enter(&r->copies, absence->copy, k);
     enter(&r->leaves, absence->leave, k);
-    enter(&r->fetches, absence->fetch, k);
+    int32_t fetched = absences->fetched ? absences->fetched[k] : k;
+    enter(&r->fetches, absences->items[fetched].fetch, fetched);
   }
   for (int32_t b = r->trace->n_buffers - 1; b >= 0; b--) {
     int32_t last = absences->until ? absences->until[b] : planc_order_last(r->order, b);

@@ -31,10 +31,12 @@ static inline bool pl_absence_wraps(const pl_absence *absence) {
 typedef struct pl_absences {
   int64_t n;
   const pl_absence *items; /* those of one buffer do not overlap; one at most wraps */
-  const int32_t *until;    /* per buffer: the position after which it is dropped, where that is later than its last
-                              use because recomputes read it; NULL = nowhere later */
-  const bool *brief;       /* per buffer: a recompute brings it back for the next instance alone; NULL = for none */
-  const char *reason;      /* for people: why these; NULL = none */
+  const int32_t *fetched; /* numbers of all items, in the order in which those with one `fetch` come in, and behind what
+                             the first op is fed; NULL = their own order, and ahead of that */
+  const int32_t *until;   /* per buffer: the position after which it is dropped, where that is later than its last
+                             use because recomputes read it; NULL = nowhere later */
+  const bool *brief;      /* per buffer: a recompute brings it back for the next instance alone; NULL = for none */
+  const char *reason;     /* for people: why these; NULL = none */
 } pl_absences;
 
 /* Sets their reason, in memory of `arena`; format is printf's. */

@@ -22,9 +22,9 @@ static inline int64_t pl_arena_of(const pl_addresses *addresses, int32_t memory)
 }
 
 /* Fills all but `away`, which pl_slots_make does. Everything is allocated in `arena`. `cache` may know the placement,
- * or is NULL. INTERNAL when addresses that the policy stated overlap or a boundary buffer does not come back to its
- * place. */
+ * or is NULL; `room` is the candidate's. INTERNAL when addresses that the policy stated overlap or a boundary buffer
+ * does not come back to its place. */
 planc_status pl_assign_device_addresses(pl_arena *arena, const planc_schedule *schedule, planc_placement_cache *cache,
-                                        pl_addresses *out);
+                                        int64_t room, pl_addresses *out);
 
 #endif

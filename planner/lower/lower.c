@@ -38,6 +38,7 @@ planc_status pl_lower_placed(const planc_target *target, const char *policy, con
   PLANC_TRY(pl_plan_new(&plan));
   const planc_schedule *schedule = candidate->schedule;
   lowering l = {.target = target,
+                .room = candidate->room,
                 .schedule = schedule,
                 .trace = planc_schedule_trace(schedule),
                 .residencies = planc_schedule_residencies(schedule),
@@ -67,9 +68,11 @@ static planc_status lower(lowering *l, const char *policy, const pl_addresses *p
   if (placed) {
     l->addresses = *placed;
   } else {
-    PLANC_TRY(pl_assign_device_addresses(&l->arena, l->schedule, l->target->terms->placement_cache, &l->addresses));
+    PLANC_TRY(
+        pl_assign_device_addresses(&l->arena, l->schedule, l->target->terms->placement_cache, l->room, &l->addresses));
   }
-  PLANC_TRY(pl_slots_make(&l->arena, l->schedule, l->target->terms, l->target->profile, &l->addresses.away));
+  PLANC_TRY(
+      pl_slots_make(&l->arena, l->schedule, l->target->terms, l->target->profile, l->room > 0, &l->addresses.away));
   PLANC_TRY(PL_NEW(&l->arena, &l->stream_of_route, (int64_t)l->trace->n_jobs * PLANC_N_ROUTES));
   PLANC_TRY(pl_fill_header(l->target, policy, l->schedule, &l->addresses, l->plan, l->stream_of_route));
   PLANC_TRY(lower_make_ranges(l));

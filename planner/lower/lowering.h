@@ -19,6 +19,7 @@ typedef VEC(lower_around) lower_arounds;
 
 typedef struct lowering {
   const planc_target *target;
+  int64_t room; /* the candidate's */
   const planc_schedule *schedule;
   const planc_trace *trace;
   const planc_residency *residencies;

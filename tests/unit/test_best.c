@@ -40,7 +40,7 @@ static planc_problem problem_of(const planc_graph *graph, int seed) {
 }
 
 static bool makes_plans(const planc_policy *policy) {
-  return !(policy->supports & (PLANC_POLICY_SIMULATED | PLANC_POLICY_CHOOSES));
+  return !(policy->supports & (PLANC_POLICY_SIMULATED | PLANC_POLICY_CHOOSES | PLANC_POLICY_SEARCHES));
 }
 
 static planc_plan *plan_at(planc_problem problem, const char *policy, int64_t budget, int64_t host) {

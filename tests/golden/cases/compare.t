@@ -40,6 +40,7 @@ One row per policy, also where it does not fit; making the table is a success.
   chen
   cheap
   window
+  auto
 
 Rows come in the order asked for.
 

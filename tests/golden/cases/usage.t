@@ -31,10 +31,10 @@ Wrong use of the command line ends in one line that says what is wrong, and exit
   ! planc: plan: --policy is given twice
   [2]
   $ planc plan inputs/tiny.yaml --policy fastest
-  ! planc: unknown policy fastest: ideal, best, none, vdnn-all, vdnn-conv, vdnn-dyn, vdnn+, modnn, naive, prefetch-1, lms, capuchin, tensile, superneurons, chen, cheap, window
+  ! planc: unknown policy fastest: ideal, best, none, vdnn-all, vdnn-conv, vdnn-dyn, vdnn+, modnn, naive, prefetch-1, lms, capuchin, tensile, superneurons, chen, cheap, window, auto
   [2]
   $ planc plan inputs/tiny.yaml --policy ''
-  ! planc: unknown policy : ideal, best, none, vdnn-all, vdnn-conv, vdnn-dyn, vdnn+, modnn, naive, prefetch-1, lms, capuchin, tensile, superneurons, chen, cheap, window
+  ! planc: unknown policy : ideal, best, none, vdnn-all, vdnn-conv, vdnn-dyn, vdnn+, modnn, naive, prefetch-1, lms, capuchin, tensile, superneurons, chen, cheap, window, auto
   [2]
   $ planc plan inputs/tiny.yaml --batch 0
   ! planc: --batch 0: not an integer from 1 to 2147483647
@@ -84,7 +84,7 @@ Wrong use of the command line ends in one line that says what is wrong, and exit
   ! planc: --batch 0: not an integer from 1 to 2147483647
   [2]
   $ planc compare inputs/tiny.yaml --policies none,fastest
-  ! planc: unknown policy fastest: ideal, best, none, vdnn-all, vdnn-conv, vdnn-dyn, vdnn+, modnn, naive, prefetch-1, lms, capuchin, tensile, superneurons, chen, cheap, window
+  ! planc: unknown policy fastest: ideal, best, none, vdnn-all, vdnn-conv, vdnn-dyn, vdnn+, modnn, naive, prefetch-1, lms, capuchin, tensile, superneurons, chen, cheap, window, auto
   [2]
   $ planc compare inputs/tiny.yaml --policies ,
   ! planc: --policies names no policy

@@ -1,0 +1,151 @@
+/* `auto`: what leaves the device and when, and how it comes back, chosen together under the prices of the bound.
+ *
+ * The bound (planner/bound/) tells what a byte at every op and the time of the links is worth; a search (auto_search.h)
+ * judges thousands of choices whole, in a model of the iteration that agrees with what the walk states to the byte.
+ * What it finds is placed and simulated; where placement leaves gaps, the search goes on in that much less room, from
+ * where it is. */
+#include "planner/auto/auto_search.h"
+#include "planner/base/code.h"
+#include "planner/base/if_fits.h"
+#include "planner/bound/bound_ascent.h"
+#include "planner/choose/sub_batch.h"
+#include "planner/policies/policies.h"
+#include "util/math.h"
+
+/* How much is done, counted in what the search goes through (pl_rehearsal_work) and in values of the bound; and how
+ * often the search goes on for less or more room, with how many changes of those of the first time. */
+enum {
+  WORK = 40000000,
+  START_WORK = 400000000,
+  BOUND_WORK = 1500000,
+  PER_CANDIDATE = 400,
+  TIMES = 12,
+  FEW_TIMES = 4, /* where there are few changes in one */
+  FEW = 1000,
+  LATER = 8
+};
+
+typedef struct planning {
+  const planc_evaluator *evaluator;
+  pl_arena arena;
+  planc_candidate own; /* that is never stated: its trace, order and costs are looked at */
+  pl_walk walk;        /* of it */
+  int64_t room;
+  bool has_room; /* for every op alone */
+  pl_auto_gaps gaps;
+  pl_auto_search search;
+  int64_t n_changes;
+  planc_candidate *best; /* the caller's */
+  pl_absences of_best;
+  int64_t best_ns; /* INT64_MAX: nothing fits yet */
+} planning;
+
+static planc_status set_up(planning *p);
+static planc_status search(planning *p);
+static planc_status receive(planning *p);
+static planc_status state_least(planning *p);
+
+planc_status pl_policy_auto(const planc_evaluator *evaluator, planc_candidate *out) {
+  planning p = {.evaluator = evaluator, .best = out, .best_ns = INT64_MAX};
+  planc_status status = set_up(&p);
+  if (!status) status = search(&p);
+  if (!status) status = p.best_ns < INT64_MAX ? receive(&p) : state_least(&p);
+  pl_arena_free(&p.arena);
+  planc_candidate_free(&p.own);
+  return status;
+}
+
+static int64_t values_for(const pl_bound_model *model) {
+  enum { LEAST = 64, MOST = 800 };
+  return pl_clamp(BOUND_WORK / (model->n + model->n_gaps + 1), LEAST, MOST);
+}
+
+static planc_status set_up(planning *p) {
+  const planc_problem *problem = p->evaluator->problem;
+  pl_bound_model model;
+  pl_bound_prices prices;
+  pl_bound_found found;
+  p->room = pl_max(pl_arena_room(&problem->terms, problem->job.profile), 0);
+  const pl_walk_room room = {p->room, PL_RECEIVES_LATE};
+  PLANC_TRY(pl_walk_start_rounds(&p->walk, problem, pl_sub_batch_asked(problem), room, &p->own));
+  PLANC_TRY(pl_bound_model_make(&p->own, &p->arena, &model));
+  p->has_room = pl_bound_least_bytes(&model, &(int32_t){0}) <= p->room;
+  PLANC_TRY(pl_bound_ascend(&model, p->room, p->has_room ? values_for(&model) : 1, &p->arena, &prices, &found));
+  PLANC_TRY(pl_auto_gaps_make(&p->walk, &model, &p->arena, &p->gaps));
+  return pl_auto_search_new(&p->gaps, &prices, found.ideal_ns, &p->arena, &p->search);
+}
+
+/* --- Search and placement ----------------------------------------------------------------------------------------- */
+
+static planc_status try_found(planning *p, bool *out_fits);
+
+static planc_status search(planning *p) {
+  enum { FIRST_PART = 2000, LATER_PART = 8000, FINEST = 128 };
+  pl_auto_search *s = &p->search;
+  const planc_terms *terms = &p->evaluator->problem->terms;
+  pl_auto_search_in(s, p->room);
+  pl_auto_search_start(s, START_WORK);
+  if (!p->has_room) return NULL;
+  int64_t n_changes = pl_min(WORK / pl_rehearsal_work(&s->rehearsal), (int64_t)PER_CANDIDATE * s->n_candidates);
+  int32_t times = n_changes < FEW ? FEW_TIMES : TIMES;
+  int64_t lacking = 0, step = p->room / FINEST;
+  pl_auto_search_improve(s, n_changes, FIRST_PART);
+  for (int32_t k = 0; k < times && !(p->best_ns < INT64_MAX && terms->first_will_do); k++) {
+    bool found = pl_auto_search_found(s), fits = false;
+    if (found) PLANC_TRY(try_found(p, &fits));
+    if (fits && lacking == 0) break;
+    if (found && !fits) {
+      lacking += step;
+      step *= 2;
+    } else {
+      step = pl_max(step / 2, p->room / FINEST);
+      lacking = pl_max(lacking - step, 0);
+    }
+    pl_auto_search_without(s, pl_min(lacking, p->room));
+    if (n_changes < FEW) pl_auto_search_start(s, START_WORK);
+    pl_auto_search_improve(s, found ? n_changes / LATER : n_changes / 2, found ? LATER_PART : FIRST_PART);
+  }
+  return NULL;
+}
+
+static planc_status make(const planc_problem *problem, const void *absences, pl_walk_room room, planc_candidate *out) {
+  pl_walk walk;
+  PLANC_TRY(pl_walk_start_rounds(&walk, problem, pl_sub_batch_asked(problem), room, out));
+  out->room = pl_max(pl_arena_room(&problem->terms, problem->job.profile), 0);
+  return pl_walk_absences(&walk, absences);
+}
+
+/* Places and simulates what the search has found, and keeps it if it is the fastest that fits. */
+static planc_status try_found(planning *p, bool *out_fits) {
+  const planc_evaluator *evaluator = p->evaluator;
+  pl_absences absences;
+  planc_candidate next = {0};
+  planc_taken taken = {.fits = false};
+  bool fits_host = true;
+  PLANC_TRY(pl_auto_search_state(&p->search, &p->arena, &absences));
+  planc_status status = make(evaluator->problem, &absences, (pl_walk_room){p->room, PL_RECEIVES_LATE}, &next);
+  if (!status) status = evaluator->simulate(evaluator, &next, NULL, NULL, &taken);
+  if (!status && taken.fits) status = pl_if_fits(evaluator->hold_to_host(evaluator, &next), &fits_host);
+  if (!status && taken.fits && fits_host && taken.period_ns < p->best_ns) {
+    planc_candidate_free(p->best);
+    *p->best = next;
+    next = (planc_candidate){0};
+    p->of_best = absences;
+    p->best_ns = taken.period_ns;
+  }
+  planc_candidate_free(&next);
+  *out_fits = taken.fits && fits_host;
+  return status;
+}
+
+static planc_status receive(planning *p) {
+  pl_walk_room room = {p->room, PL_RECEIVES_LATE};
+  return pl_walk_receive(p->evaluator, make, &p->of_best, p->best, &room);
+}
+
+/* What has least beyond the room, whose plan tells what it needs and what binds. */
+static planc_status state_least(planning *p) {
+  pl_absences absences;
+  PLANC_TRY(pl_auto_search_state(&p->search, &p->arena, &absences));
+  return make(p->evaluator->problem, &absences, (pl_walk_room){PL_ROOM_NONE, PL_RECEIVES_LATE}, p->best);
+}

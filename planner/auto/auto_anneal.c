@@ -1,0 +1,172 @@
+/* Changes at random (auto_search.h). */
+#include "planner/auto/auto_anneal.h"
+
+enum { MOST_AT_ONCE = 3, BLOCKS = 50, ANYWHERE = -1 };
+
+typedef struct way_change {
+  int32_t gaps[MOST_AT_ONCE];
+  uint8_t ways[MOST_AT_ONCE]; /* as they were */
+  int32_t n;
+} way_change;
+
+static void raise_prices(pl_auto_search *s);
+static void change_some(pl_auto_search *s, way_change *out);
+static void undo(pl_auto_search *s, const way_change *done);
+static int64_t allowance_at(int64_t first, int64_t change_number, int64_t n_changes);
+static bool is_kept(pl_auto_search *s, pl_auto_score before, int64_t allowance, int64_t times);
+
+/* Bytes beyond the room are charged more times the longer it goes on. */
+void pl_auto_search_improve(pl_auto_search *s, int64_t n_changes, int64_t first_part) {
+  enum { FIRST_TIMES = 2, MORE_TIMES = 20 };
+  int64_t block = n_changes / BLOCKS + 1, first = s->ideal_ns / first_part;
+  for (int64_t k = 0; k < n_changes && s->n_candidates > 0; k++) {
+    int64_t times = FIRST_TIMES + MORE_TIMES * k / n_changes;
+    way_change done;
+    if (k % block == block - 1) raise_prices(s);
+    pl_auto_score before = s->score;
+    change_some(s, &done);
+    pl_auto_judge(s);
+    if (is_kept(s, before, allowance_at(first, k, n_changes), times)) continue;
+    undo(s, &done);
+    s->score = before;
+  }
+}
+
+/* Where bytes are beyond the room in the ways that are kept. */
+static void raise_prices(pl_auto_search *s) {
+  pl_auto_judge(s);
+  for (int32_t p = 0; p < s->gaps->order->n; p++)
+    if (s->rehearsal.held[p] > s->rehearsal.limit && s->price[p] < PL_PRICE_ONE << 8)
+      s->price[p] = 2 * s->price[p] + s->least_raise;
+  pl_auto_judge(s);
+}
+
+/* --- Changes ------------------------------------------------------------------------------------------------------ */
+
+static int32_t random_below(pl_auto_search *s, int32_t n);
+static void change_any(pl_auto_search *s, way_change *out);
+static void change_one(pl_auto_search *s, int32_t gap, way_change *out);
+static int32_t find_gap(pl_auto_search *s, bool stays, int32_t position);
+static void exchange(pl_auto_search *s, way_change *out);
+
+/* Half of the changes are any. Of the others, where too much is needed, most have something more leave; where all fits,
+ * something comes back, and mostly something else leaves for it. */
+static void change_some(pl_auto_search *s, way_change *out) {
+  enum { KINDS = 8, ANY = 4, LEAVES = 2 };
+  int32_t kind = random_below(s, KINDS);
+  *out = (way_change){.n = 0};
+  if (kind < ANY)
+    change_any(s, out);
+  else if (!pl_auto_fits(s->score) && kind < ANY + LEAVES)
+    change_one(s, find_gap(s, true, s->fullest), out);
+  else if (kind == ANY)
+    change_one(s, find_gap(s, false, ANYWHERE), out);
+  else
+    exchange(s, out);
+}
+
+static void set_way(pl_auto_search *s, int32_t gap, uint8_t way, way_change *out) {
+  out->gaps[out->n] = gap;
+  out->ways[out->n++] = s->ways[gap];
+  s->ways[gap] = way;
+}
+
+static void change_one(pl_auto_search *s, int32_t gap, way_change *out) {
+  uint8_t way = (uint8_t)random_below(s, PL_AUTO_N_WAYS);
+  while (!s->gaps->items[gap].open[way] || way == s->ways[gap]) way = (uint8_t)((way + 1) % PL_AUTO_N_WAYS);
+  set_way(s, gap, way, out);
+}
+
+/* One to three: those beside the first are of gaps that begin about when its does, or of any. */
+static void change_any(pl_auto_search *s, way_change *out) {
+  enum { NEAR = 8, SECOND = 3, THIRD = 5 };
+  int32_t first = random_below(s, s->n_candidates);
+  int32_t n = 1 + (random_below(s, SECOND) == 0) + (random_below(s, THIRD) == 0);
+  for (int32_t k = 0; k < n; k++) {
+    int32_t at = first;
+    if (k > 0 && random_below(s, 2) == 0)
+      at = random_below(s, s->n_candidates);
+    else if (k > 0)
+      at = (int32_t)pl_clamp(first + random_below(s, 2 * NEAR + 1) - NEAR, 0, s->n_candidates - 1);
+    change_one(s, s->candidates[at], out);
+  }
+}
+
+static int32_t position_in(pl_auto_search *s, int32_t gap);
+
+/* One comes back, and another leaves for it. */
+static void exchange(pl_auto_search *s, way_change *out) {
+  int32_t back = find_gap(s, false, ANYWHERE);
+  set_way(s, back, PL_AUTO_STAYS, out);
+  int32_t leaves = find_gap(s, true, position_in(s, back));
+  if (leaves != back) change_one(s, leaves, out);
+}
+
+static bool is_around(const pl_auto_gap *gap, int32_t position) {
+  return pl_auto_gap_wraps(gap) ? position > gap->from || position < gap->to
+                                : position > gap->from && position < gap->to;
+}
+
+/* A candidate that stays, or that does not, and whose gap is around a position; whichever where none is found soon. */
+static int32_t find_gap(pl_auto_search *s, bool stays, int32_t position) {
+  enum { TRIES = 12 };
+  int32_t gap = 0;
+  for (int32_t k = 0; k < TRIES; k++) {
+    gap = s->candidates[random_below(s, s->n_candidates)];
+    bool fits = position == ANYWHERE || is_around(&s->gaps->items[gap], position);
+    if (fits && stays == (s->ways[gap] == PL_AUTO_STAYS)) return gap;
+  }
+  return gap;
+}
+
+static int32_t position_in(pl_auto_search *s, int32_t gap) {
+  const pl_auto_gap *of = &s->gaps->items[gap];
+  int32_t n = s->gaps->order->n, inside = (pl_auto_gap_wraps(of) ? of->to + n : of->to) - of->from - 1;
+  return (of->from + 1 + random_below(s, inside)) % n;
+}
+
+static void undo(pl_auto_search *s, const way_change *done) {
+  for (int32_t k = done->n - 1; k >= 0; k--) s->ways[done->gaps[k]] = done->ways[k];
+}
+
+/* --- What is kept ------------------------------------------------------------------------------------------------- */
+
+static int64_t random_exponent(pl_auto_search *s);
+static uint32_t next_random(pl_auto_search *s);
+
+/* It halves nine times. */
+static int64_t allowance_at(int64_t first, int64_t change_number, int64_t n_changes) {
+  enum { HALVINGS = 9 };
+  int64_t halvings = HALVINGS * change_number / n_changes;
+  int64_t more = first >> halvings, less = first >> (halvings + 1);
+  return more - pl_muldiv_floor(more - less, HALVINGS * change_number % n_changes, n_changes);
+}
+
+static bool is_kept(pl_auto_search *s, pl_auto_score before, int64_t allowance, int64_t times) {
+  pl_signed_wide was = before.ns + (pl_signed_wide)times * before.charge;
+  pl_signed_wide is = s->score.ns + (pl_signed_wide)times * s->score.charge;
+  return is <= was || is - was <= (pl_signed_wide)allowance * random_exponent(s) >> 16;
+}
+
+/* A number that is more than x with a chance of about e^-x, in parts of 2^16: the zeros in front of random bits count
+ * halvings, and the bits behind them lie about between two. */
+static int64_t random_exponent(pl_auto_search *s) {
+  enum { LN2 = 45426 }; /* of 2^16 */
+  uint32_t bits = next_random(s) | 1;
+  int32_t zeros = __builtin_clz(bits);
+  uint32_t behind = (uint32_t)((uint64_t)bits << (zeros + 1)) >> 16;
+  int64_t halvings = ((int64_t)zeros << 16) + (0xFFFF - (int64_t)behind);
+  return halvings * LN2 >> 16;
+}
+
+static int32_t random_below(pl_auto_search *s, int32_t n) {
+  return (int32_t)(((uint64_t)next_random(s) * (uint64_t)n) >> 32);
+}
+
+/* xorshift64* (Vigna, 2016). */
+static uint32_t next_random(pl_auto_search *s) {
+  s->random ^= s->random >> 12;
+  s->random ^= s->random << 25;
+  s->random ^= s->random >> 27;
+  return (uint32_t)(s->random * UINT64_C(2685821657736338717) >> 32);
+}

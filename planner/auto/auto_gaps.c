@@ -1,0 +1,96 @@
+/* What a plan decides about (auto_gaps.h): the gaps of the bound's model that end in a read and have an op inside. */
+#include "planner/auto/auto_gaps.h"
+
+#include <stdlib.h>
+
+#include "planner/choose/restorable.h"
+#include "planner/choose/ways_back.h"
+
+enum { NONE = -1 };
+
+typedef struct gap_finder {
+  const pl_walk *walk;
+  const int32_t *latest; /* per instance: until when it can run again */
+  pl_auto_gap *items;
+  int32_t n;
+} gap_finder;
+
+static void add_gap(gap_finder *f, const pl_bound_version *version, const pl_bound_gap *gap);
+static int by_from(const void *left, const void *right);
+static planc_status index_gaps(const gap_finder *f, pl_arena *arena, pl_auto_gaps *out);
+
+planc_status pl_auto_gaps_make(const pl_walk *walk, const pl_bound_model *model, pl_arena *arena, pl_auto_gaps *out) {
+  int32_t *latest;
+  gap_finder f = {.walk = walk};
+  PLANC_TRY(PL_NEW(arena, &latest, walk->trace->n_instances));
+  PLANC_TRY(PL_NEW(arena, &f.items, model->n_gaps));
+  PLANC_TRY(pl_mark_restorable(walk->order, false, arena, latest));
+  f.latest = latest;
+  for (int32_t v = 0; v < model->n_versions; v++) {
+    const pl_bound_version *version = &model->versions[v];
+    for (int32_t k = version->first_gap; k < version->first_gap + version->n_gaps; k++)
+      if (model->gaps[k].comes_back) add_gap(&f, version, &model->gaps[k]);
+  }
+  if (f.n > 0) qsort(f.items, (size_t)f.n, sizeof *f.items, by_from);
+  return index_gaps(&f, arena, out);
+}
+
+/* Gaps of the model may lie in the next period, which is like this one. */
+static void add_gap(gap_finder *f, const pl_bound_version *version, const pl_bound_gap *gap) {
+  const pl_walk *walk = f->walk;
+  int32_t n = walk->order->n, begins_late = gap->from >= n ? n : 0, to = gap->to - begins_late;
+  pl_price price = pl_price_of_link(walk, version->buffer, gap->version);
+  pl_auto_gap it = {.buffer = version->buffer,
+                    .version = gap->version,
+                    .from = gap->from - begins_late,
+                    .to = to >= n ? to - n : to,
+                    .bytes = pl_walk_bytes(&walk->trace->buffers[version->buffer]),
+                    .in_ns = price.link_ns[PLANC_ROUTE_H2D],
+                    .out_ns = price.link_ns[PLANC_ROUTE_D2H]};
+  it.open[PL_AUTO_STAYS] = true;
+  it.open[PL_AUTO_COPIED] = walk->swaps;
+  it.open[PL_AUTO_AGAIN] =
+      walk->recomputes && gap->again_ns >= 0 && to < n && pl_can_drop(walk->order, f->latest, it.buffer);
+  bool has_inside = to > it.from + 1, is_others = walk->trace->buffers[it.buffer].peer >= 0;
+  if (has_inside && !is_others && (it.open[PL_AUTO_COPIED] || it.open[PL_AUTO_AGAIN])) f->items[f->n++] = it;
+}
+
+static int by_from(const void *left, const void *right) {
+  const pl_auto_gap *a = left, *b = right;
+  if (a->from != b->from) return a->from < b->from ? -1 : 1;
+  return (a->buffer > b->buffer) - (a->buffer < b->buffer);
+}
+
+/* The use of a buffer at a position. */
+static int32_t use_at(const planc_order *order, int32_t buffer, int32_t position) {
+  int32_t low = order->first_use[buffer], high = order->first_use[buffer + 1] - 1;
+  while (low < high) {
+    int32_t middle = low + (high - low) / 2;
+    if (order->uses[middle].position < position)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low;
+}
+
+static planc_status index_gaps(const gap_finder *f, pl_arena *arena, pl_auto_gaps *out) {
+  const planc_order *order = f->walk->order;
+  int32_t n_uses = order->first_use[order->trace->n_buffers], *first_from, *of_use;
+  PLANC_TRY(PL_NEW(arena, &first_from, (int64_t)order->n + 1));
+  PLANC_TRY(PL_NEW(arena, &of_use, n_uses));
+  for (int32_t u = 0; u < n_uses; u++) of_use[u] = NONE;
+  for (int32_t p = 0, k = 0; p <= order->n; p++) {
+    while (k < f->n && f->items[k].from < p) k++;
+    first_from[p] = k;
+  }
+  for (int32_t k = 0; k < f->n; k++) of_use[use_at(order, f->items[k].buffer, f->items[k].to)] = k;
+  *out = (pl_auto_gaps){.walk = f->walk,
+                        .trace = f->walk->trace,
+                        .order = order,
+                        .n = f->n,
+                        .items = f->items,
+                        .first_from = first_from,
+                        .of_use = of_use};
+  return NULL;
+}

@@ -1,0 +1,42 @@
+/* The gaps that a plan decides about: stretches between two uses of a version in which it may be away. */
+#ifndef PLANC_AUTO_AUTO_GAPS_H
+#define PLANC_AUTO_AUTO_GAPS_H
+
+#include "planner/bound/bound_model.h"
+#include "planner/choose/walk.h"
+#include "util/arena.h"
+
+/* How a version spends a gap. */
+typedef enum pl_auto_way {
+  PL_AUTO_STAYS,  /* on the device */
+  PL_AUTO_COPIED, /* on the host, from where it is copied back */
+  PL_AUTO_AGAIN,  /* nowhere: it is computed again, unless the host has it from an earlier gap */
+  PL_AUTO_N_WAYS
+} pl_auto_way;
+
+typedef struct pl_auto_gap {
+  int32_t buffer, version;
+  int32_t from, to;      /* positions of the uses; to <= from: it goes on into the next period */
+  int64_t bytes;         /* with alignment */
+  int64_t in_ns, out_ns; /* of its copies; no time out: the user holds it */
+  bool open[PL_AUTO_N_WAYS];
+} pl_auto_gap;
+
+static inline bool pl_auto_gap_wraps(const pl_auto_gap *gap) {
+  return gap->to <= gap->from;
+}
+
+typedef struct pl_auto_gaps {
+  const pl_walk *walk; /* borrowed, as what follows of it */
+  const planc_trace *trace;
+  const planc_order *order;
+  int32_t n;
+  const pl_auto_gap *items;  /* by `from`, then by buffer */
+  const int32_t *first_from; /* by position and one more: gaps that begin at p are from first_from[p] on */
+  const int32_t *of_use;     /* by use of the order: the gap that ends there, -1 = none */
+} pl_auto_gaps;
+
+/* Those of the bound's model of the walk's order. In memory of `arena`; borrows the walk. */
+planc_status pl_auto_gaps_make(const pl_walk *walk, const pl_bound_model *model, pl_arena *arena, pl_auto_gaps *out);
+
+#endif

@@ -1,0 +1,298 @@
+/* The search for ways (auto_search.h): what is judged, and where it begins. */
+#include "planner/auto/auto_search.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "planner/auto/auto_anneal.h"
+#include "util/heap.h"
+
+/* A way for a gap that stays as yet. */
+typedef struct pl_auto_move {
+  int64_t saved, costs; /* ns, of charges and of time, when it was last looked at; costs > 0 */
+  int32_t gap, round;   /* how many moves had been made then */
+  uint8_t way;
+} pl_auto_move;
+
+/* What reads something that is nowhere; and what is taken for the best as long as nothing fits. */
+static const pl_auto_score worst = {INT64_MAX / 4, INT64_MAX / 4}, nothing = {INT64_MAX, INT64_MAX};
+
+static planc_status set_prices(const pl_bound_prices *prices, pl_arena *arena, pl_auto_search *s);
+
+planc_status pl_auto_search_new(const pl_auto_gaps *gaps, const pl_bound_prices *prices, int64_t ideal_ns,
+                                pl_arena *arena, pl_auto_search *out) {
+  *out = (pl_auto_search){.gaps = gaps, .ideal_ns = ideal_ns, .random = 1, .best_score = nothing};
+  PLANC_TRY(pl_rehearsal_new(gaps, arena, &out->rehearsal));
+  PLANC_TRY(pl_copy_times_new(&out->rehearsal, arena, &out->times));
+  PLANC_TRY(PL_NEW(arena, &out->ways, gaps->n));
+  PLANC_TRY(PL_NEW(arena, &out->best, gaps->n));
+  PLANC_TRY(PL_NEW(arena, &out->candidates, gaps->n));
+  PLANC_TRY(PL_NEW(arena, &out->taken, gaps->n));
+  PLANC_TRY(PL_NEW(arena, &out->moves, 2 * (int64_t)gaps->n));
+  return set_prices(prices, arena, out);
+}
+
+/* The bound takes a byte to be dear only where most are needed; here no position is free, so that none is forgotten. */
+static planc_status set_prices(const pl_bound_prices *prices, pl_arena *arena, pl_auto_search *s) {
+  enum { OF_MEAN = 3, RAISE = 10 };
+  int32_t n = s->gaps->order->n;
+  pl_signed_wide sum = 0, in = 0, out = 0;
+  PLANC_TRY(PL_NEW(arena, &s->price, n));
+  for (int32_t p = 0; p < n; p++) {
+    sum += prices->byte[p];
+    in += prices->in[2 * (int64_t)p];
+    out += prices->out[2 * (int64_t)p];
+  }
+  int32_t of = n > 0 ? n : 1;
+  for (int32_t p = 0; p < n; p++) s->price[p] = prices->byte[p] + (int64_t)(sum / of / OF_MEAN) + 1;
+  s->least_raise = (int64_t)(sum / of / RAISE) + 1;
+  s->in_price = (int64_t)(in / of);
+  s->out_price = (int64_t)(out / of);
+  return NULL;
+}
+
+void pl_auto_search_in(pl_auto_search *s, int64_t room) {
+  enum { SMALL = 5000 };
+  s->rehearsal.room = room;
+  s->rehearsal.limit = room;
+  s->n_candidates = 0;
+  for (int32_t g = 0; g < s->gaps->n; g++)
+    if (s->gaps->items[g].bytes >= room / pl_max(SMALL, s->gaps->n)) s->candidates[s->n_candidates++] = g;
+  pl_auto_judge(s);
+}
+
+void pl_auto_search_without(pl_auto_search *s, int64_t lacking) {
+  s->rehearsal.limit = s->rehearsal.room - lacking;
+  if (pl_auto_search_found(s)) memcpy(s->ways, s->best, (size_t)s->gaps->n);
+  s->best_score = nothing;
+  pl_auto_judge(s);
+}
+
+/* --- What is judged ----------------------------------------------------------------------------------------------- */
+
+static int64_t charge_of(pl_auto_search *s);
+
+void pl_auto_judge(pl_auto_search *s) {
+  enum { PER_COPY_NS = 300, PER_BUSY = 1000 };
+  const planc_device *device = s->gaps->walk->device;
+  s->work += pl_rehearsal_work(&s->rehearsal);
+  pl_rehearse(&s->rehearsal, s->ways);
+  s->score = worst;
+  if (!s->rehearsal.works) return;
+  pl_copy_times_find(&s->times, s->ways);
+  int64_t copied = s->times.copied_ns;
+  s->score.ns = s->times.period_ns + pl_muldiv_floor(copied, device->slowdown_ppm, PL_PPM) + copied / PER_BUSY +
+                PER_COPY_NS * (int64_t)s->times.n_in;
+  s->score.charge = charge_of(s);
+  if (!pl_auto_fits(s->score) || s->score.ns >= s->best_score.ns) return;
+  s->best_score = s->score;
+  memcpy(s->best, s->ways, (size_t)s->gaps->n);
+}
+
+/* The least beyond the room is charged with a part of it, so that none is left; a byte that the host lacks, with twice
+ * what copying it takes. */
+static int64_t charge_of(pl_auto_search *s) {
+  enum { LEAST = 500 };
+  const pl_rehearsal *r = &s->rehearsal;
+  int64_t host = r->host_bytes - s->gaps->walk->host_room, most = 0;
+  pl_signed_wide sum =
+      host > 0 ? 2 * (pl_signed_wide)planc_link_ns(&s->gaps->walk->links[PLANC_ROUTE_D2H], host) + 1 : 0;
+  for (int32_t p = 0; p < s->gaps->order->n; p++) {
+    int64_t beyond = r->held[p] - r->limit;
+    if (beyond > most) {
+      most = beyond;
+      s->fullest = p;
+    }
+    if (beyond > 0) sum += ((pl_signed_wide)(beyond + r->room / LEAST) * s->price[p] >> PL_PRICE_BITS) + 1;
+  }
+  return sum > worst.charge ? worst.charge : (int64_t)sum;
+}
+
+/* --- One way after the other -------------------------------------------------------------------------------------- */
+
+static bool is_better_move(const pl_auto_search *s, pl_auto_move a, pl_auto_move b) {
+  (void)s;
+  pl_signed_wide first = (pl_signed_wide)a.saved * b.costs, second = (pl_signed_wide)b.saved * a.costs;
+  if (first != second) return first > second;
+  return a.gap != b.gap ? a.gap < b.gap : a.way < b.way;
+}
+PL_HEAP(moves, pl_auto_move, pl_auto_search, is_better_move)
+
+static void start_one_by_one(pl_auto_search *s);
+static void start_at_once(pl_auto_search *s, bool again);
+static void look_at(pl_auto_search *s, pl_auto_move *move);
+static int32_t list_moves(pl_auto_search *s);
+static void take_back(pl_auto_search *s, int32_t n_taken);
+
+void pl_auto_search_start(pl_auto_search *s, int64_t most_work) {
+  enum { LOOKS = 4 };
+  memset(s->ways, PL_AUTO_STAYS, (size_t)s->gaps->n);
+  pl_auto_judge(s);
+  if (pl_mul_saturate(LOOKS * (int64_t)s->n_candidates, pl_rehearsal_work(&s->rehearsal)) > most_work)
+    start_at_once(s, true);
+  else
+    start_one_by_one(s);
+  if (!pl_auto_fits(s->score)) start_at_once(s, false);
+}
+
+static void start_one_by_one(pl_auto_search *s) {
+  int32_t n_taken = 0, n = list_moves(s);
+  while (n > 0 && !pl_auto_fits(s->score)) {
+    pl_auto_move *first = &s->moves[0];
+    bool is_new = first->round == n_taken, is_done = s->ways[first->gap] != PL_AUTO_STAYS;
+    if (!is_done && !is_new) {
+      first->round = n_taken;
+      look_at(s, first);
+      moves_sink(s, s->moves, n);
+      continue;
+    }
+    if (!is_done && first->saved <= 0) break;
+    if (!is_done) {
+      s->ways[first->gap] = first->way;
+      s->taken[n_taken++] = first->gap;
+      pl_auto_judge(s);
+    }
+    s->moves[0] = s->moves[--n];
+    moves_sink(s, s->moves, n);
+  }
+  take_back(s, n_taken);
+}
+
+static int32_t list_moves(pl_auto_search *s) {
+  int32_t n = 0;
+  for (int32_t k = 0; k < s->n_candidates; k++) {
+    for (int way = PL_AUTO_STAYS + 1; way < PL_AUTO_N_WAYS; way++) {
+      if (!s->gaps->items[s->candidates[k]].open[way]) continue;
+      s->moves[n] = (pl_auto_move){.gap = s->candidates[k], .way = (uint8_t)way};
+      look_at(s, &s->moves[n++]);
+      moves_rise(s, s->moves, n);
+    }
+  }
+  return n;
+}
+
+/* What a move would save and cost now. A copy costs the time of links that others want, even where nothing waits for
+ * it. */
+static void look_at(pl_auto_search *s, pl_auto_move *move) {
+  enum { LEAST_NS = 100 };
+  const pl_auto_gap *gap = &s->gaps->items[move->gap];
+  pl_auto_score before = s->score;
+  s->ways[move->gap] = move->way;
+  pl_auto_judge(s);
+  int64_t link_ns = move->way != PL_AUTO_COPIED ? 0
+                                                : pl_muldiv_floor(gap->in_ns, s->in_price, PL_PRICE_ONE) +
+                                                      pl_muldiv_floor(gap->out_ns, s->out_price, PL_PRICE_ONE);
+  move->saved = before.charge - s->score.charge;
+  move->costs = pl_max(pl_max(s->score.ns - before.ns, link_ns), LEAST_NS);
+  s->ways[move->gap] = PL_AUTO_STAYS;
+  s->score = before;
+}
+
+/* Where the op stands that writes the version of a gap. */
+static int32_t writer_position(const pl_rehearsal *r, const pl_auto_gap *gap) {
+  return r->gaps->order->first[r->tables.writer[r->tables.first_version[gap->buffer] + gap->version]];
+}
+
+/* --- All at once -------------------------------------------------------------------------------------------------- */
+
+static int32_t estimate_moves(pl_auto_search *s, bool again);
+static int by_worth(const void *left, const void *right);
+static void take_first(pl_auto_search *s, int32_t n);
+
+/* As many moves as are needed, by what they seem to be worth. What is copied takes no memory on its way back, as what
+ * is computed again may: without that more fits. */
+static void start_at_once(pl_auto_search *s, bool again) {
+  take_first(s, 0);
+  int32_t n = estimate_moves(s, again), low = 0, high = n;
+  if (n > 0) qsort(s->moves, (size_t)n, sizeof *s->moves, by_worth);
+  while (low < high) {
+    int32_t middle = low + (high - low) / 2;
+    take_first(s, middle);
+    if (pl_auto_fits(s->score))
+      high = middle;
+    else
+      low = middle + 1;
+  }
+  take_first(s, high);
+}
+
+/* Of each gap the way that costs less. A copy saves the bytes inside its gap wherever there are too many. */
+static int32_t estimate_moves(pl_auto_search *s, bool again) {
+  const pl_rehearsal *r = &s->rehearsal;
+  int32_t n = 0, positions = s->gaps->order->n;
+  int64_t *before = s->times.start; /* the sum of prices ahead of each position; scratch from here on */
+  before[0] = 0;
+  for (int32_t p = 0; p < positions; p++)
+    before[p + 1] = pl_add_saturate(before[p], r->held[p] > r->limit ? s->price[p] : 0);
+  for (int32_t k = 0; k < s->n_candidates; k++) {
+    int32_t g = s->candidates[k];
+    const pl_auto_gap *gap = &s->gaps->items[g];
+    int64_t prices = pl_auto_gap_wraps(gap) ? before[positions] - before[gap->from + 1] + before[gap->to]
+                                            : before[gap->to] - before[gap->from + 1];
+    int64_t again_ns = gap->open[PL_AUTO_AGAIN] && (again || !gap->open[PL_AUTO_COPIED])
+                           ? r->op_ns[writer_position(r, gap)]
+                           : INT64_MAX;
+    int64_t copies_ns = gap->open[PL_AUTO_COPIED] ? gap->in_ns / 2 + gap->out_ns / 2 : INT64_MAX;
+    if (prices <= 0) continue;
+    s->moves[n++] = (pl_auto_move){.gap = g,
+                                   .way = again_ns < copies_ns ? PL_AUTO_AGAIN : PL_AUTO_COPIED,
+                                   .saved = pl_muldiv_floor(gap->bytes, prices, 1 << 16),
+                                   .costs = pl_max(pl_min(again_ns, copies_ns), 1)};
+  }
+  return n;
+}
+
+static int by_worth(const void *left, const void *right) {
+  const pl_auto_move *a = left, *b = right;
+  return is_better_move(NULL, *a, *b) ? -1 : is_better_move(NULL, *b, *a);
+}
+
+static void take_first(pl_auto_search *s, int32_t n) {
+  memset(s->ways, PL_AUTO_STAYS, (size_t)s->gaps->n);
+  for (int32_t k = 0; k < n; k++) s->ways[s->moves[k].gap] = s->moves[k].way;
+  pl_auto_judge(s);
+}
+
+/* What is not needed after all, the latest first. */
+static void take_back(pl_auto_search *s, int32_t n_taken) {
+  for (int32_t k = n_taken - 1; k >= 0; k--) {
+    uint8_t was = s->ways[s->taken[k]];
+    pl_auto_score before = s->score;
+    s->ways[s->taken[k]] = PL_AUTO_STAYS;
+    pl_auto_judge(s);
+    if (s->score.charge <= before.charge && s->score.ns <= before.ns) continue;
+    s->ways[s->taken[k]] = was;
+    s->score = before;
+  }
+}
+
+/* --- What is stated ----------------------------------------------------------------------------------------------- */
+
+planc_status pl_auto_search_state(pl_auto_search *s, pl_arena *arena, pl_absences *out) {
+  const pl_rehearsal *r = &s->rehearsal;
+  pl_absence *items;
+  int32_t *number, *fetched, n = 0, n_fetched = 0;
+  PLANC_TRY(PL_NEW(arena, &items, s->gaps->n));
+  PLANC_TRY(PL_NEW(arena, &fetched, s->gaps->n));
+  PLANC_TRY(PL_NEW(arena, &number, s->gaps->n));
+  if (pl_auto_search_found(s)) memcpy(s->ways, s->best, (size_t)s->gaps->n);
+  pl_auto_judge(s);
+  for (int32_t g = 0; g < s->gaps->n; g++) {
+    const pl_auto_gap *gap = &s->gaps->items[g];
+    bool comes = r->need[g] >= 0;
+    if (s->ways[g] == PL_AUTO_STAYS) continue;
+    int32_t fetch = comes ? s->times.fetch[g] : gap->to, leave = s->times.leave[g];
+    int32_t back = !comes && r->back[g] >= 0 ? r->back[g] : fetch;
+    if (!pl_auto_gap_wraps(gap) && leave >= back) leave = back - 1;
+    if (!comes) fetched[n_fetched++] = n;
+    number[g] = n;
+    items[n++] = (pl_absence){.buffer = gap->buffer,
+                              .version = gap->version,
+                              .copy = r->sends[g] ? s->times.copy[g] : PL_NO_COPY,
+                              .leave = leave,
+                              .fetch = fetch};
+  }
+  for (int32_t k = 0; k < s->times.n_in; k++) fetched[n_fetched++] = number[s->times.in_order[k]];
+  *out = (pl_absences){.n = n, .items = items, .fetched = fetched};
+  return NULL;
+}

@@ -1,0 +1,64 @@
+/* The search for ways (auto_gaps.h) with which an iteration fits and takes little time.
+ *
+ * Every choice is judged whole, by a rehearsal and the times of its copies, which takes microseconds; so thousands are.
+ * Bytes beyond the room are charged at a price by position, at first that of the bound: first all versions stay, and
+ * the way is taken, one after the other, that saves most of that charge for the time that it costs; then ways are
+ * changed at random, and a change that is worse is kept with a chance that falls (simulated annealing, Kirkpatrick,
+ * Gelatt and Vecchi, 1983), while prices rise where bytes are beyond the room still. All numbers are whole, and what is
+ * random is the same each time. */
+#ifndef PLANC_AUTO_AUTO_SEARCH_H
+#define PLANC_AUTO_AUTO_SEARCH_H
+
+#include "planner/auto/copy_times.h"
+#include "planner/bound/bound_value.h"
+#include "planner/choose/absences.h"
+
+typedef struct pl_auto_score {
+  int64_t ns;     /* of the period, and a little for each copy */
+  int64_t charge; /* for bytes beyond the room, ns */
+} pl_auto_score;
+
+static inline bool pl_auto_fits(pl_auto_score score) {
+  return score.charge == 0;
+}
+
+typedef struct pl_auto_search {
+  const pl_auto_gaps *gaps; /* borrowed */
+  pl_rehearsal rehearsal;
+  pl_copy_times times;
+  int64_t *price;              /* by position, of a byte beyond the room: parts of a ns (PL_PRICE_ONE) */
+  int64_t least_raise;         /* what a price rises by at least */
+  int64_t in_price, out_price; /* of a ns of a link: parts of a ns */
+  int64_t ideal_ns;
+  uint8_t *ways, *best; /* by gap: now, and of the fastest that fit */
+  pl_auto_score score, best_score;
+  int32_t fullest;     /* a position where most is beyond the room, of the ways that were judged last and did not fit */
+  int32_t *candidates; /* gaps that are worth a change */
+  int32_t n_candidates;
+  int64_t work, most_work; /* pl_rehearsal_work of each choice that was judged */
+  uint64_t random;
+  struct pl_auto_move *moves; /* two for each gap */
+  int32_t *taken;
+} pl_auto_search;
+
+/* In memory of `arena`; borrows `gaps`. Nothing fits yet. `prices` are those of the bound, which has `ideal_ns`. */
+planc_status pl_auto_search_new(const pl_auto_gaps *gaps, const pl_bound_prices *prices, int64_t ideal_ns,
+                                pl_arena *arena, pl_auto_search *out);
+/* Begins in so many bytes. */
+void pl_auto_search_in(pl_auto_search *s, int64_t room);
+/* Goes on where that many bytes of them are not to be had, from the best that was found: that may fit no more, and is
+ * forgotten. */
+void pl_auto_search_without(pl_auto_search *s, int64_t lacking);
+/* From where everything stays. Where that takes more work than `most_work`, as it does for large graphs, ways are not
+ * judged one by one. */
+void pl_auto_search_start(pl_auto_search *s, int64_t most_work);
+/* By so many changes, whether they are kept or not, at first such that are slower by up to a part of the ideal time. */
+void pl_auto_search_improve(pl_auto_search *s, int64_t n_changes, int64_t first_part);
+/* Whether any that fit were found. */
+static inline bool pl_auto_search_found(const pl_auto_search *s) {
+  return s->best_score.ns < INT64_MAX;
+}
+/* The fastest that fit, or else what is charged for least now, in memory of `arena`. */
+planc_status pl_auto_search_state(pl_auto_search *s, pl_arena *arena, pl_absences *out);
+
+#endif

@@ -1,0 +1,335 @@
+/* The rehearsal of a walk (rehearsal.h), position by position as planner/choose/absences.c goes. */
+#include "planner/auto/rehearsal.h"
+
+#include <string.h>
+
+#include "planner/choose/absences.h"
+#include "util/math.h"
+
+enum { NONE = -1 };
+
+planc_status pl_rehearsal_new(const pl_auto_gaps *gaps, pl_arena *arena, pl_rehearsal *out) {
+  const planc_trace *trace = gaps->trace;
+  int64_t n = gaps->order->n;
+  *out = (pl_rehearsal){.gaps = gaps};
+  PLANC_TRY(pl_rehearsal_tables_make(gaps, arena, &out->tables));
+  PLANC_TRY(PL_NEW(arena, &out->held, n));
+  PLANC_TRY(PL_NEW(arena, &out->op_ns, n));
+  PLANC_TRY(PL_NEW(arena, &out->again_ns, n));
+  PLANC_TRY(PL_NEW(arena, &out->workspace, n));
+  PLANC_TRY(PL_NEW(arena, &out->need, gaps->n));
+  PLANC_TRY(PL_NEW(arena, &out->since, gaps->n));
+  PLANC_TRY(PL_NEW(arena, &out->back, gaps->n));
+  PLANC_TRY(PL_NEW(arena, &out->sends, gaps->n));
+  PLANC_TRY(PL_NEW(arena, &out->on_host, out->tables.first_version[trace->n_buffers]));
+  PLANC_TRY(PL_NEW(arena, &out->resident, trace->n_buffers));
+  PLANC_TRY(PL_NEW(arena, &out->opened, trace->n_buffers));
+  PLANC_TRY(PL_NEW(arena, &out->next, trace->n_buffers));
+  PLANC_TRY(PL_NEW(arena, &out->n_stones_of, trace->n_buffers));
+  PLANC_TRY(PL_NEW(arena, &out->stones, trace->n_accesses));
+  return PL_NEW(arena, &out->stack, trace->n_accesses);
+}
+
+int64_t pl_rehearsal_work(const pl_rehearsal *r) {
+  return (int64_t)r->gaps->trace->n_accesses + r->gaps->n + r->gaps->order->n;
+}
+
+static void open_boundary(pl_rehearsal *r, const uint8_t *ways);
+static bool restores_any(const pl_rehearsal *r, const uint8_t *ways);
+static void fetch_inputs(pl_rehearsal *r, int32_t instance);
+static void restore_inputs(pl_rehearsal *r, int32_t instance);
+static void close_stones(pl_rehearsal *r);
+static void run_op(pl_rehearsal *r, int32_t instance);
+static void leave_behind(pl_rehearsal *r, const uint8_t *ways);
+static void leave_until_written(pl_rehearsal *r, int32_t instance, bool restores);
+
+void pl_rehearse(pl_rehearsal *r, const uint8_t *ways) {
+  const planc_order *order = r->gaps->order;
+  int32_t n_buffers = r->gaps->trace->n_buffers;
+  bool restores = restores_any(r, ways);
+  r->works = true;
+  r->n_stones = r->depth = 0;
+  memset(r->on_host, 0, (size_t)r->tables.first_version[n_buffers] * sizeof *r->on_host);
+  memset(r->n_stones_of, 0, (size_t)n_buffers * sizeof *r->n_stones_of);
+  memset(r->sends, 0, (size_t)r->gaps->n * sizeof *r->sends);
+  for (int32_t g = 0; g < r->gaps->n; g++) r->need[g] = r->back[g] = NONE;
+  open_boundary(r, ways);
+  for (int32_t p = 0; p < order->n && r->works; p++) {
+    int32_t instance = order->runs[p].instance;
+    r->position = p;
+    r->held[p] = r->again_ns[p] = 0;
+    fetch_inputs(r, instance);
+    restore_inputs(r, instance);
+    close_stones(r);
+    run_op(r, instance);
+    leave_behind(r, ways);
+    leave_until_written(r, instance, restores);
+  }
+}
+
+/* Whether the walk takes it that way (pl_absences_restore). */
+static bool restores_any(const pl_rehearsal *r, const uint8_t *ways) {
+  for (int32_t g = 0; g < r->gaps->n; g++) {
+    bool user_holds = r->gaps->items[g].out_ns == 0;
+    if (ways[g] == PL_AUTO_AGAIN || (ways[g] == PL_AUTO_COPIED && user_holds)) return true;
+  }
+  return false;
+}
+
+/* --- What is where ------------------------------------------------------------------------------------------------ */
+
+static int32_t number_of(const pl_rehearsal *r, int32_t buffer, int32_t version) {
+  return r->tables.first_version[buffer] + version;
+}
+
+static pl_stone *find_stone(const pl_rehearsal *r, int32_t buffer, int32_t version) {
+  for (int32_t k = r->n_stones_of[buffer] > 0 ? r->n_stones - 1 : -1; k >= 0; k--)
+    if (r->stones[k].buffer == buffer && r->stones[k].version == version) return &r->stones[k];
+  return NULL;
+}
+
+static bool is_resident(const pl_rehearsal *r, int32_t buffer, int32_t version) {
+  return r->resident[buffer] == version || find_stone(r, buffer, version);
+}
+
+static bool is_on_host(const pl_rehearsal *r, int32_t buffer, int32_t version) {
+  bool is_fed = version == 0 && r->gaps->trace->buffers[buffer].flags & PLANC_BUFFER_FED;
+  return r->on_host[number_of(r, buffer, version)] || is_fed;
+}
+
+static void put_on_host(pl_rehearsal *r, int32_t buffer, int32_t version) {
+  r->on_host[number_of(r, buffer, version)] = true;
+  r->on_host_now += r->tables.bytes[buffer];
+  r->host_bytes = pl_max(r->host_bytes, r->on_host_now);
+}
+
+/* The copy is there still, but nothing is expected to ask for it. */
+static void forget_on_host(pl_rehearsal *r, int32_t buffer, int32_t version) {
+  if (r->on_host[number_of(r, buffer, version)]) r->on_host_now -= r->tables.bytes[buffer];
+}
+
+static const planc_access *next_access(const pl_rehearsal *r, int32_t buffer) {
+  const planc_order *order = r->gaps->order;
+  return r->next[buffer] < order->first_use[buffer + 1] ? planc_order_access(order, r->next[buffer]) : NULL;
+}
+
+static void hold(pl_rehearsal *r, int32_t buffer, int32_t version) {
+  if (r->resident[buffer] != NONE) r->works = false; /* no policy's ways lead there */
+  r->resident[buffer] = version;
+  r->opened[buffer] = r->position;
+  r->live += r->tables.bytes[buffer];
+}
+
+static void drop(pl_rehearsal *r, int32_t buffer) {
+  if (r->resident[buffer] == NONE) return;
+  r->resident[buffer] = NONE;
+  r->live -= r->tables.bytes[buffer];
+}
+
+/* Comes from the host, or from the user: for the gap that it is in, or, where no use is ahead, for a recompute alone,
+ * which waits for it. */
+static void come_from_host(pl_rehearsal *r, int32_t buffer, int32_t version) {
+  const planc_access *next = next_access(r, buffer);
+  int32_t gap = next && next->read == version ? r->gaps->of_use[r->next[buffer]] : NONE;
+  const planc_buffer *it = &r->gaps->trace->buffers[buffer];
+  if (gap != NONE)
+    r->need[gap] = r->position;
+  else if (!planc_user_holds(it, version))
+    r->again_ns[r->position] += planc_link_ns(&r->gaps->walk->links[PLANC_ROUTE_H2D], it->bytes);
+}
+
+static void note_held(pl_rehearsal *r, int64_t workspace) {
+  int64_t *held = &r->held[r->position];
+  if (r->live + workspace > *held) *held = r->live + workspace;
+}
+
+static void open_boundary(pl_rehearsal *r, const uint8_t *ways) {
+  const planc_order *order = r->gaps->order;
+  r->live = r->on_host_now = r->host_bytes = 0;
+  r->position = 0;
+  for (int32_t b = 0; b < r->gaps->trace->n_buffers; b++) {
+    bool persists = r->gaps->trace->buffers[b].flags & PLANC_BUFFER_PERSISTENT;
+    r->next[b] = order->first_use[b];
+    int32_t gap = persists && r->next[b] < order->first_use[b + 1] ? r->gaps->of_use[r->next[b]] : NONE;
+    bool away = gap != NONE && ways[gap] != PL_AUTO_STAYS;
+    r->resident[b] = NONE;
+    if (away) put_on_host(r, b, 0);
+    if (persists && !away) hold(r, b, 0);
+  }
+}
+
+static void take_from_host(pl_rehearsal *r, const planc_access *access);
+
+/* What gaps of the op's inputs end with a copy of, and what the first op is fed, is there ahead of what runs again for
+ * it; what a later one is fed is there when it runs. */
+static void fetch_inputs(pl_rehearsal *r, int32_t instance) {
+  const planc_trace *trace = r->gaps->trace;
+  const planc_instance *in = &trace->instances[instance];
+  for (int32_t a = in->first_access; a < in->first_access + in->n_accesses; a++) {
+    const planc_access *access = &trace->accesses[a];
+    bool is_ahead = r->position == 0 || r->gaps->of_use[r->next[access->buffer]] != NONE;
+    if (is_ahead) take_from_host(r, access);
+  }
+}
+
+static void take_from_host(pl_rehearsal *r, const planc_access *access) {
+  if (access->read < 0 || is_resident(r, access->buffer, access->read) || !is_on_host(r, access->buffer, access->read))
+    return;
+  come_from_host(r, access->buffer, access->read);
+  hold(r, access->buffer, access->read);
+}
+
+/* --- Running again ------------------------------------------------------------------------------------------------ */
+
+static void ask_for_inputs(pl_rehearsal *r, int32_t instance, bool again);
+static bool is_restored(const pl_rehearsal *r, int32_t instance);
+static void run_again(pl_rehearsal *r, int32_t instance);
+
+static void restore_inputs(pl_rehearsal *r, int32_t instance) {
+  ask_for_inputs(r, instance, false);
+  while (r->depth > 0 && r->works) {
+    int32_t top = r->stack[r->depth - 1], asked = top < 0 ? -1 - top : top;
+    if (is_restored(r, asked)) {
+      r->depth--;
+    } else if (top < 0) {
+      r->depth--;
+      run_again(r, asked);
+    } else {
+      r->stack[r->depth - 1] = -1 - asked;
+      ask_for_inputs(r, asked, true);
+    }
+  }
+}
+
+static void ask_for_inputs(pl_rehearsal *r, int32_t instance, bool again) {
+  const planc_trace *trace = r->gaps->trace;
+  const planc_instance *in = &trace->instances[instance];
+  for (int32_t a = in->first_access; a < in->first_access + in->n_accesses; a++) {
+    const planc_access *access = &trace->accesses[a];
+    if ((again && access->effect) || access->read < 0 || is_resident(r, access->buffer, access->read) ||
+        is_on_host(r, access->buffer, access->read))
+      continue;
+    int32_t writer = r->tables.writer[number_of(r, access->buffer, access->read)];
+    r->works &= writer != NONE && r->depth < trace->n_accesses;
+    if (!r->works) return;
+    r->stack[r->depth++] = writer;
+  }
+}
+
+static bool is_restored(const pl_rehearsal *r, int32_t instance) {
+  const planc_trace *trace = r->gaps->trace;
+  const planc_instance *in = &trace->instances[instance];
+  for (int32_t a = in->first_access; a < in->first_access + in->n_accesses; a++) {
+    const planc_access *access = &trace->accesses[a];
+    if (access->write >= 0 && !access->effect && !is_resident(r, access->buffer, access->write)) return false;
+  }
+  return true;
+}
+
+static void add_stone(pl_rehearsal *r, int32_t buffer, int32_t version) {
+  r->works &= r->n_stones < r->gaps->trace->n_accesses;
+  if (!r->works) return;
+  r->stones[r->n_stones++] = (pl_stone){buffer, version};
+  r->n_stones_of[buffer]++;
+  r->live += r->tables.bytes[buffer];
+}
+
+/* What is changed in place has the version that it is changed to. */
+static void write_in_place(pl_rehearsal *r, const planc_access *access) {
+  pl_stone *stone = find_stone(r, access->buffer, access->read);
+  if (stone)
+    stone->version = access->write;
+  else
+    r->resident[access->buffer] = access->write;
+}
+
+static void run_again(pl_rehearsal *r, int32_t instance) {
+  const planc_trace *trace = r->gaps->trace;
+  const planc_instance *in = &trace->instances[instance];
+  int32_t first = r->gaps->order->first[instance], end = in->first_access + in->n_accesses;
+  for (int32_t a = in->first_access; a < end; a++) {
+    const planc_access *access = &trace->accesses[a];
+    int32_t version = access->read >= 0 ? access->read : access->write;
+    if (access->effect || is_resident(r, access->buffer, version)) continue;
+    if (access->read >= 0) come_from_host(r, access->buffer, version);
+    add_stone(r, access->buffer, version);
+  }
+  note_held(r, r->workspace[first]);
+  r->again_ns[r->position] += r->op_ns[first];
+  for (int32_t a = in->first_access; a < end; a++) {
+    const planc_access *access = &trace->accesses[a];
+    if (!access->effect && access->read >= 0 && access->write >= 0) write_in_place(r, access);
+  }
+}
+
+/* What is read later stays, the rest of what recomputes have opened goes. */
+static void close_stones(pl_rehearsal *r) {
+  for (int32_t k = 0; k < r->n_stones; k++) {
+    int32_t buffer = r->stones[k].buffer, version = r->stones[k].version;
+    const planc_access *next = next_access(r, buffer);
+    r->n_stones_of[buffer] = 0;
+    r->live -= r->tables.bytes[buffer];
+    if (r->resident[buffer] == version || !next || next->read != version) continue;
+    int32_t gap = r->gaps->of_use[r->next[buffer]];
+    hold(r, buffer, version);
+    if (gap != NONE) r->back[gap] = r->position;
+  }
+  r->n_stones = 0;
+}
+
+/* --- The op itself, and what goes behind it ----------------------------------------------------------------------- */
+
+static const pl_op_choice *choice_within(const pl_rehearsal *r, int64_t room) {
+  int32_t k = r->tables.first_choice[r->position], last = r->tables.first_choice[r->position + 1] - 1;
+  while (k < last && r->tables.choices[k].workspace_bytes > room) k++;
+  return &r->tables.choices[k];
+}
+
+static void run_op(pl_rehearsal *r, int32_t instance) {
+  const planc_trace *trace = r->gaps->trace;
+  const planc_instance *in = &trace->instances[instance];
+  for (int32_t a = in->first_access; a < in->first_access + in->n_accesses; a++) {
+    const planc_access *access = &trace->accesses[a];
+    int32_t *resident = &r->resident[access->buffer];
+    take_from_host(r, access);
+    if (access->read < 0 && *resident == NONE) hold(r, access->buffer, access->write);
+    if (access->write >= 0) {
+      if (access->read >= 0) forget_on_host(r, access->buffer, access->read);
+      *resident = access->write;
+      r->opened[access->buffer] = r->position;
+    }
+    r->next[access->buffer]++;
+  }
+  const pl_op_choice *choice = choice_within(r, r->room - r->live);
+  r->op_ns[r->position] = choice->ns;
+  r->workspace[r->position] = choice->workspace_bytes;
+  note_held(r, choice->workspace_bytes);
+}
+
+static void leave_behind(pl_rehearsal *r, const uint8_t *ways) {
+  const pl_auto_gaps *gaps = r->gaps;
+  for (int32_t g = gaps->first_from[r->position]; g < gaps->first_from[r->position + 1]; g++) {
+    const pl_auto_gap *gap = &gaps->items[g];
+    if (ways[g] == PL_AUTO_STAYS) continue;
+    if (ways[g] == PL_AUTO_COPIED && !is_on_host(r, gap->buffer, gap->version)) {
+      r->sends[g] = true;
+      put_on_host(r, gap->buffer, gap->version);
+      r->since[g] = r->opened[gap->buffer];
+    }
+    drop(r, gap->buffer);
+  }
+}
+
+static void leave_until_written(pl_rehearsal *r, int32_t instance, bool restores) {
+  const planc_trace *trace = r->gaps->trace;
+  const planc_instance *in = &trace->instances[instance];
+  for (int32_t a = in->first_access; a < in->first_access + in->n_accesses; a++) {
+    const planc_access *access = &trace->accesses[a];
+    if (pl_leaves_until_written(trace, restores, access, next_access(r, access->buffer))) drop(r, access->buffer);
+  }
+  for (int32_t k = r->tables.first_death[r->position]; k < r->tables.first_death[r->position + 1]; k++) {
+    int32_t dead = r->tables.deaths[k];
+    forget_on_host(r, dead, trace->buffers[dead].last_version);
+    drop(r, dead);
+  }
+}

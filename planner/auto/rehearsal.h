@@ -1,0 +1,49 @@
+/* What a choice of ways does to memory, found without a schedule: the walk of absences.h, gone through with sizes
+ * alone. Every version leaves right behind its last use ahead of a gap and is back right when it is needed, so that no
+ * plan with these ways has fewer bytes. */
+#ifndef PLANC_AUTO_REHEARSAL_H
+#define PLANC_AUTO_REHEARSAL_H
+
+#include "planner/auto/rehearsal_tables.h"
+
+typedef struct pl_stone {
+  int32_t buffer, version;
+} pl_stone;
+
+typedef struct pl_rehearsal {
+  const pl_auto_gaps *gaps; /* borrowed */
+  int64_t room;             /* by which algorithms are chosen: the fastest whose workspace finds room, else the least */
+  int64_t limit;            /* the bytes that there may be, at most `room` */
+  pl_rehearsal_tables tables;
+  /* What it finds. By position: the most bytes while it runs, with a workspace; how long its op takes, and what runs
+   * again ahead of it. */
+  int64_t *held, *op_ns, *again_ns;
+  /* By gap: the position ahead of which the host's copy is needed on the device, -1 = never; whether the version is
+   * copied out at its beginning, and since what position it has been on the device then. */
+  int32_t *need, *since;
+  int32_t *back; /* by gap: the position ahead of which its writer has run again, -1 = it has not */
+  bool *sends;
+  int64_t host_bytes; /* the most that the host has at a time, at most */
+  bool works;         /* whatever is read can be had */
+  /* The state of the walk. */
+  int32_t position;
+  int64_t live, on_host_now;
+  bool *on_host;        /* by version */
+  int32_t *resident;    /* by buffer: the version that is held, -1 = none */
+  int32_t *opened;      /* by buffer: the position at which it came */
+  int32_t *next;        /* by buffer: its next use */
+  int32_t *n_stones_of; /* by buffer */
+  pl_stone *stones;     /* what recomputes for this position have opened */
+  int64_t *workspace;   /* by position, of its op */
+  int32_t *stack;       /* instances that are to run again; -1 - i: those whose inputs have been asked for */
+  int32_t n_stones, depth;
+} pl_rehearsal;
+
+/* In memory of `arena`; borrows `gaps`. */
+planc_status pl_rehearsal_new(const pl_auto_gaps *gaps, pl_arena *arena, pl_rehearsal *out);
+/* `ways` is by gap, of those that are open. */
+void pl_rehearse(pl_rehearsal *r, const uint8_t *ways);
+/* Of a walk that is rehearsed, in time: accesses, gaps and positions gone through. */
+int64_t pl_rehearsal_work(const pl_rehearsal *r);
+
+#endif

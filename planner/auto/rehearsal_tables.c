@@ -1,0 +1,104 @@
+/* Tables of a rehearsal (rehearsal_tables.h). */
+#include "planner/auto/rehearsal_tables.h"
+
+#include <stdlib.h>
+
+#include "util/vec.h"
+
+enum { NONE = -1 };
+
+static planc_status make_choices(const pl_auto_gaps *gaps, pl_arena *arena, pl_rehearsal_tables *out);
+static planc_status make_versions(const planc_trace *trace, pl_arena *arena, pl_rehearsal_tables *out);
+static planc_status make_deaths(const planc_order *order, pl_arena *arena, pl_rehearsal_tables *out);
+
+planc_status pl_rehearsal_tables_make(const pl_auto_gaps *gaps, pl_arena *arena, pl_rehearsal_tables *out) {
+  int64_t *bytes;
+  PLANC_TRY(PL_NEW(arena, &bytes, gaps->trace->n_buffers));
+  for (int32_t b = 0; b < gaps->trace->n_buffers; b++) bytes[b] = pl_walk_bytes(&gaps->trace->buffers[b]);
+  out->bytes = bytes;
+  PLANC_TRY(make_choices(gaps, arena, out));
+  PLANC_TRY(make_versions(gaps->trace, arena, out));
+  return make_deaths(gaps->order, arena, out);
+}
+
+/* --- Algorithms --------------------------------------------------------------------------------------------------- */
+
+static int32_t count_choices(const pl_auto_gaps *gaps, int32_t position);
+static int32_t add_choices(const pl_auto_gaps *gaps, int32_t position, pl_op_choice *choices);
+
+static planc_status make_choices(const pl_auto_gaps *gaps, pl_arena *arena, pl_rehearsal_tables *out) {
+  int32_t *first, n = 0;
+  pl_op_choice *choices;
+  int64_t most = 0;
+  for (int32_t p = 0; p < gaps->order->n; p++) most += count_choices(gaps, p);
+  PLANC_TRY(PL_NEW(arena, &choices, most));
+  PLANC_TRY(PL_NEW(arena, &first, (int64_t)gaps->order->n + 1));
+  for (int32_t p = 0; p < gaps->order->n; p++) {
+    first[p] = n;
+    n += add_choices(gaps, p, &choices[n]);
+  }
+  first[gaps->order->n] = n;
+  out->choices = choices;
+  out->first_choice = first;
+  return NULL;
+}
+
+static int32_t count_choices(const pl_auto_gaps *gaps, int32_t position) {
+  const planc_instance *instance = planc_order_instance(gaps->order, position);
+  int32_t count = 1;
+  if (instance->role == PLANC_ROLE_OP) (void)pl_variants_of(gaps->walk->costs, instance, &count);
+  return count;
+}
+
+/* Those that the walk takes (pl_walk_variant) in some room: each the fastest with less than what the one before needs.
+ */
+static int32_t add_choices(const pl_auto_gaps *gaps, int32_t position, pl_op_choice *choices) {
+  int32_t instance = gaps->order->runs[position].instance, n = 0;
+  int64_t limit = PL_ROOM_UNLIMITED;
+  for (;;) {
+    planc_variant variant = pl_walk_variant(gaps->walk, instance, limit);
+    choices[n++] = (pl_op_choice){variant.workspace_bytes, variant.time_ns};
+    if (variant.workspace_bytes == 0 || variant.workspace_bytes > limit) break;
+    limit = variant.workspace_bytes - 1;
+  }
+  bool is_repeated = n > 1 && choices[n - 1].workspace_bytes >= choices[n - 2].workspace_bytes;
+  return is_repeated ? n - 1 : n;
+}
+
+/* --- Versions and ends -------------------------------------------------------------------------------------------- */
+
+static planc_status make_versions(const planc_trace *trace, pl_arena *arena, pl_rehearsal_tables *out) {
+  int32_t *first, *writer;
+  int64_t n = 0;
+  for (int32_t b = 0; b < trace->n_buffers; b++) n += (int64_t)trace->buffers[b].last_version + 1;
+  if (n > INT32_MAX) return planc_error(PLANC_BAD_INPUT, "the graph has too many versions");
+  PLANC_TRY(PL_NEW(arena, &first, (int64_t)trace->n_buffers + 1));
+  PLANC_TRY(PL_NEW(arena, &writer, n));
+  for (int32_t b = 0; b < trace->n_buffers; b++) first[b + 1] = first[b] + trace->buffers[b].last_version + 1;
+  for (int64_t v = 0; v < n; v++) writer[v] = NONE;
+  for (int32_t a = 0; a < trace->n_accesses; a++) {
+    const planc_access *access = &trace->accesses[a];
+    if (access->write >= 0) writer[first[access->buffer] + access->write] = access->instance;
+  }
+  out->first_version = first;
+  out->writer = writer;
+  return NULL;
+}
+
+static bool dies(const planc_order *order, int32_t buffer) {
+  return !(order->trace->buffers[buffer].flags & PLANC_BUFFER_PERSISTENT) && planc_order_last(order, buffer) != NONE;
+}
+
+static planc_status make_deaths(const planc_order *order, pl_arena *arena, pl_rehearsal_tables *out) {
+  int32_t *first, *deaths;
+  PLANC_TRY(PL_NEW(arena, &first, (int64_t)order->n + 2));
+  PLANC_TRY(PL_NEW(arena, &deaths, order->trace->n_buffers));
+  for (int32_t b = 0; b < order->trace->n_buffers; b++)
+    if (dies(order, b)) first[planc_order_last(order, b) + 2]++;
+  for (int32_t p = 0; p < order->n; p++) first[p + 2] += first[p + 1];
+  for (int32_t b = 0; b < order->trace->n_buffers; b++)
+    if (dies(order, b)) deaths[first[planc_order_last(order, b) + 1]++] = b;
+  out->first_death = first;
+  out->deaths = deaths;
+  return NULL;
+}

@@ -1,0 +1,175 @@
+/* The search of `auto`: what it rehearses is what the walk states, byte for byte; what it finds fits, is the same each
+ * time, and is no slower than where it began; and its addresses are searched for where greedy orders find none. */
+#include <check.h>
+#include <string.h>
+
+#include "planc/check.h"
+#include "planc/policy.h"
+#include "planner/auto/auto_search.h"
+#include "planner/base/code.h"
+#include "planner/bound/bound_ascent.h"
+#include "tests/support/randgraph.h"
+#include "tests/support/unit.h"
+#include "util/math.h"
+
+enum { GRAPHS = 200, VALUES = 100, CHANGES = 300, WORK = 1000000 };
+
+static planc_profile *profile;
+
+static void read_profile(void) {
+  ok(planc_profile_read("profiles/k40m.json", &profile));
+}
+static void free_profile(void) {
+  planc_profile_free(profile);
+}
+
+static planc_problem problem_of(const planc_graph *graph, int64_t budget) {
+  return (planc_problem){.terms = {.budgets = {budget, -1, 0}},
+                         .job = {.graph = graph, .profile = profile, .batch = 4, .sub_batch = 4}};
+}
+
+/* --- The rehearsal ------------------------------------------------------------------------------------------------ */
+
+/* The bytes that copies out still take behind the use, and copies in already ahead of it. */
+static void add_copies(const pl_auto_search *s, const pl_absences *absences, int64_t *held) {
+  int32_t k = 0, n = s->gaps->order->n;
+  for (int32_t g = 0; g < s->gaps->n; g++) {
+    const pl_auto_gap *gap = &s->gaps->items[g];
+    if (s->ways[g] == PL_AUTO_STAYS) continue;
+    const pl_absence *absence = &absences->items[k++];
+    for (int32_t p = gap->from + 1; p <= absence->leave && p < n; p++) held[p] += gap->bytes;
+    for (int32_t p = absence->fetch; s->rehearsal.need[g] >= 0 && p < s->rehearsal.need[g]; p++) held[p] += gap->bytes;
+  }
+  ck_assert_int_eq(k, absences->n);
+}
+
+static int n_stated, n_restored;
+
+static void is_what_the_walk_states(pl_auto_search *s, const planc_problem *problem, pl_walk_room room,
+                                    pl_arena *arena) {
+  planc_candidate candidate = {0};
+  pl_absences absences;
+  pl_walk walk;
+  int64_t *live, *held, again_ns = 0, walk_again_ns = 0;
+  int32_t n = s->gaps->order->n;
+  ok(pl_auto_search_state(s, arena, &absences));
+  if (!s->rehearsal.works) return;
+  ok(PL_NEW(arena, &live, n));
+  ok(PL_NEW(arena, &held, n));
+  memcpy(held, s->rehearsal.held, (size_t)n * sizeof *held);
+  add_copies(s, &absences, held);
+  ok(pl_walk_start_rounds(&walk, problem, problem->job.sub_batch, room, &candidate));
+  walk.live_at = live;
+  ok(pl_walk_absences(&walk, &absences));
+  for (int32_t p = 0; p < n; p++) {
+    ck_assert_int_eq(live[p], held[p]);
+    again_ns += s->rehearsal.again_ns[p];
+  }
+  for (int32_t c = 0; c < planc_schedule_n_commands(candidate.schedule); c++) {
+    const planc_command *command = &planc_schedule_commands(candidate.schedule)[c];
+    if (command->kind == PLANC_CMD_EXEC && command->recompute)
+      walk_again_ns += planc_schedule_variant(candidate.schedule, command).time_ns;
+  }
+  ck_assert_int_ge(again_ns, walk_again_ns); /* what a recompute alone has to copy in is counted there, too */
+  n_stated++;
+  n_restored += walk_again_ns > 0;
+  planc_candidate_free(&candidate);
+}
+
+static void rehearse_random_ways(const planc_graph *graph, uint64_t *rng) {
+  planc_problem problem = problem_of(graph, INT64_C(1) << 40);
+  planc_candidate own = {0};
+  pl_arena arena = {0};
+  pl_walk walk;
+  pl_bound_model model;
+  pl_bound_prices prices;
+  pl_bound_found found;
+  pl_auto_gaps gaps;
+  pl_auto_search s;
+  pl_walk_room room = {(INT64_C(1) << rand_below(rng, 24)) + 4096, PL_RECEIVES_LATE};
+  ok(pl_walk_start_rounds(&walk, &problem, problem.job.sub_batch, room, &own));
+  ok(pl_bound_model_make(&own, &arena, &model));
+  ok(pl_bound_ascend(&model, room.bytes, VALUES, &arena, &prices, &found));
+  ok(pl_auto_gaps_make(&walk, &model, &arena, &gaps));
+  ok(pl_auto_search_new(&gaps, &prices, found.ideal_ns, &arena, &s));
+  pl_auto_search_in(&s, room.bytes);
+  for (int k = 0; k < 4; k++) {
+    for (int32_t g = 0; g < gaps.n; g++) {
+      s.ways[g] = (uint8_t)rand_below(rng, PL_AUTO_N_WAYS);
+      if (!gaps.items[g].open[s.ways[g]]) s.ways[g] = PL_AUTO_STAYS;
+    }
+    is_what_the_walk_states(&s, &problem, room, &arena);
+  }
+  pl_auto_search_start(&s, WORK);
+  is_what_the_walk_states(&s, &problem, room, &arena);
+  int64_t first = pl_auto_search_found(&s) ? s.best_score.ns : INT64_MAX;
+  pl_auto_search_improve(&s, CHANGES, 2000);
+  ck_assert_int_le(s.best_score.ns, first);
+  is_what_the_walk_states(&s, &problem, room, &arena);
+  pl_auto_search_start(&s, 0);
+  is_what_the_walk_states(&s, &problem, room, &arena);
+  planc_candidate_free(&own);
+  pl_arena_free(&arena);
+}
+
+START_TEST(rehearsals_are_what_the_walk_states) {
+  for (uint64_t seed = 1; seed <= GRAPHS; seed++) {
+    uint64_t rng = seed;
+    planc_graph *graph;
+    ok(randgraph_make(seed, NULL, &graph));
+    rehearse_random_ways(graph, &rng);
+    planc_graph_free(graph);
+  }
+  ck_assert_int_ge(n_stated, (int64_t)5 * GRAPHS);
+  ck_assert_int_ge(n_restored, GRAPHS);
+}
+END_TEST
+
+/* --- Plans -------------------------------------------------------------------------------------------------------- */
+
+static planc_plan *plan_of(const planc_problem *problem, const char *policy) {
+  planc_plan *plan = NULL;
+  planc_status status = planc_make_plan(problem, planc_policy_find(policy), &plan);
+  if (planc_status_code(status) != PLANC_INFEASIBLE) ok(status);
+  planc_status_free(status);
+  return plan;
+}
+
+/* On a network with branches the search beats every other policy by far, at every part of what none needs. */
+START_TEST(nothing_else_is_as_fast) {
+  planc_graph *graph;
+  planc_profile *v100;
+  ok(planc_graph_read("graphs/recorded/resnet34.yaml", &graph));
+  ok(planc_profile_read("profiles/v100-32g.json", &v100));
+  for (int64_t part = 60; part <= 80; part += 20) {
+    planc_problem problem = problem_of(graph, INT64_C(1) << 40);
+    problem.job.profile = v100;
+    problem.job.batch = problem.job.sub_batch = 64;
+    planc_plan *none = plan_of(&problem, "none");
+    problem.terms.budgets[PLANC_MEMORY_DEVICE] = none->predicted.peak_bytes[PLANC_MEMORY_DEVICE] * part / 100;
+    planc_plan *found = plan_of(&problem, "auto"), *again = plan_of(&problem, "auto"),
+               *best = plan_of(&problem, "best");
+    ck_assert_ptr_nonnull(found);
+    ck_assert_int_eq(found->predicted.period_ns, again->predicted.period_ns);
+    ck_assert_int_eq(found->body.n, again->body.n);
+    if (best) ck_assert_int_le(found->predicted.period_ns, best->predicted.period_ns);
+    planc_plan_free(none);
+    planc_plan_free(found);
+    planc_plan_free(again);
+    planc_plan_free(best);
+  }
+  planc_profile_free(v100);
+  planc_graph_free(graph);
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("auto");
+  TCase *tests = tcase_create("all");
+  tcase_set_timeout(tests, 300);
+  tcase_add_unchecked_fixture(tests, read_profile, free_profile);
+  tcase_add_test(tests, rehearsals_are_what_the_walk_states);
+  tcase_add_test(tests, nothing_else_is_as_fast);
+  suite_add_tcase(suite, tests);
+  return run_suite(suite);
+}
