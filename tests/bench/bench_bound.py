@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""How fast a plan could be at best (planc bound), beside the fastest policy's, at parts of what policy none needs.
+"""How fast a plan could be at best (planc bound), beside the fastest policy's and auto's, at parts of what policy none needs.
 
 usage: bench_bound.py [--json] [--device NAME] [--batch N] [--parts N,...] [-o FILE] [FILE|FOLDER ...]
 
@@ -34,9 +34,9 @@ def graphs_of(paths, folder):
                 yield name, file
 
 
-def fastest(problem, budget, folder):
-    """The name and time of the fastest policy's plan; (None, None): none fits."""
-    out = planc("plan", *problem, "--budget", budget, "--policy", "best", "--json", "-o", os.path.join(folder, "x.plan"), check=False)
+def plan(problem, budget, policy, folder):
+    """The name and time of a policy's plan; (None, None): none fits."""
+    out = planc("plan", *problem, "--budget", budget, "--policy", policy, "--json", "-o", os.path.join(folder, "x.plan"), check=False)
     found = json.loads(out) if out else {"policy": None, "iteration_ns": None}
     return found["policy"], found["iteration_ns"]
 
@@ -51,7 +51,8 @@ def measure(name, path, part, options, folder):
         out = planc(*asked, check=False)
         row["bounds_ns"].append(json.loads(out)["bound_ns"] if out else None)
         row["seconds"].append(cpu_seconds(*asked, runs=1, ends=(0, 1))[0])
-    row["policy"], row["iteration_ns"] = fastest(problem, budget, folder)
+    row["policy"], row["iteration_ns"] = plan(problem, budget, "best", folder)
+    row["auto_ns"] = plan(problem, budget, "auto", folder)[1]
     return row
 
 
@@ -63,15 +64,15 @@ def main(options):
     with tempfile.TemporaryDirectory() as folder:
         rows = [measure(name, path, part, options, folder) for name, path in graphs_of(options.paths or RECORDED, folder)
                 for part in options.parts]
-    wrong = [row["graph"] for row in rows if row["iteration_ns"] and
-             (row["bounds_ns"][-1] is None or row["iteration_ns"] < max(filter(None, row["bounds_ns"])))]
+    wrong = [row["graph"] for row in rows for ns in (row["iteration_ns"], row["auto_ns"]) if ns and
+             (row["bounds_ns"][-1] is None or ns < max(filter(None, row["bounds_ns"])))]
     if options.json:
         print(json.dumps(rows))
     else:
         table(f"Times over the ops' own, {options.device}, batch {options.batch} at once",
-              ["graph", "of none's peak", *(f"bound, effort {effort}" for effort in EFFORTS), "fastest policy", "its time"],
+              ["graph", "of none's peak", *(f"bound, effort {effort}" for effort in EFFORTS), "fastest policy", "its time", "auto"],
               [[row["graph"], f"{row['part']}%", *(over(ns, row["ideal_ns"]) for ns in row["bounds_ns"]), row["policy"] or "none fits",
-                over(row["iteration_ns"], row["ideal_ns"])] for row in rows],
+                over(row["iteration_ns"], row["ideal_ns"]), over(row["auto_ns"], row["ideal_ns"])] for row in rows],
               ["no plan is faster than a bound; -: no plan fits, which the bound's memory shows"])
         table("CPU seconds of planc bound, measured", ["graph", "of none's peak", *(f"effort {effort}" for effort in EFFORTS)],
               [[row["graph"], f"{row['part']}%", *(f"{seconds:.2f}" for seconds in row["seconds"])] for row in rows])

@@ -448,13 +448,13 @@ Workspaces that are a guess are told for each job by its own profile, and what p
 A host budget is one of all jobs, too.
 
   $ planc colocate graphs/lenet-digits.yaml:64 graphs/tiny-transformer.yaml:16 --device k40m --host-budget 20K --budget 300K -o x.plan 2>&1 | grep -o 'does not fit.*budget.[^:]*'
-  does not fit a host budget of 20.00 KiB: job 1 (tiny-transformer): policy naive, in its last attempt, took 581120 bytes of host memory, the budget is 20480
+  does not fit a host budget of 20.00 KiB: job 1 (tiny-transformer): policy naive, in its last attempt, took 580904 bytes of host memory, the budget is 20480
   ~ planc colocate a=graphs/lenet-digits.yaml:64 b=graphs/tiny-transformer.yaml:16 --device k40m --host-budget 100K --budget 200K -o x.plan 2>&1 | grep 'least feasible\|host peak\|does not fit'
   planc: note: the least feasible host budget of job <N> (a) alone, planned as for a mix, is <N> bytes (<size>), with policy vdnn+
   planc: note: the least feasible host budget of job <N> (b) alone, planned as for a mix, is <N> bytes (<size>), with policy window
   planc: note: the least feasible host budget of all jobs with policy temporal is <N> bytes (<size>); there:
   host peak: <size> live at op job <N>: layer2.fc2.bgrad; largest:
-  planc: does not fit a host budget of <size>: job <N> (b): policy window, in its last attempt, took <N> bytes of host memory, the budget is <N>
+  planc: does not fit a host budget of <size>: job <N> (b): policy window, in its last attempt, took <N> bytes of host memory, the budget is <N>: brightness.y of <N> bytes finds no place at op layer2.fc2.bgrad beside <N> bytes, the largest layer1.fc1.y of <N> and layer1.gelu.y of <N>
   $ least=$(planc colocate graphs/lenet-digits.yaml:64 graphs/tiny-transformer.yaml:16 --device k40m --host-budget 100K --budget 200K -o x.plan 2>&1 | sed -n 's/.*all jobs with policy temporal is \([0-9]*\) bytes.*/\1/p')
   > for host in $least $((least - 256)); do planc colocate graphs/lenet-digits.yaml:64 graphs/tiny-transformer.yaml:16 --device k40m --host-budget $host --budget 200K -o x.plan >/dev/null 2>&1; echo $?; done
   0

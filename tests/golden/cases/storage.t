@@ -17,7 +17,7 @@ What the host budget has no room for goes on to storage, where the device's prof
   ! host peak: 12.00 KiB live at op last; largest:
   !       8.00 KiB  b
   !       4.00 KiB  a
-  ! planc: does not fit a host budget of 8.00 KiB: policy vdnn-all, in its last attempt, took 12288 bytes of host memory, the budget is 8192
+  ! planc: does not fit a host budget of 8.00 KiB: policy vdnn-all, in its last attempt, took 12288 bytes of host memory, the budget is 8192: b of 8192 bytes finds no place at op last beside 4096 bytes, the largest a of 4096
   [1]
   $ sed 's/"duplex_ppm"/"storage": {"write": {"bytes_per_second": 1000000000, "latency_ns": 1000}, "read": {"bytes_per_second": 1000000000, "latency_ns": 1000}}, &/' data/profile/toy.json > p.json
   ~ planc plan inputs/tiny.yaml --policy vdnn-all --budget 1M --host-budget 8K --storage 1G --profile p.json -o x.plan
