@@ -277,6 +277,10 @@ planc_status pl_auto_search_state(pl_auto_search *s, pl_arena *arena, pl_absence
   PLANC_TRY(PL_NEW(arena, &number, s->gaps->n));
   if (pl_auto_search_found(s)) memcpy(s->ways, s->best, (size_t)s->gaps->n);
   pl_auto_judge(s);
+  if (!r->works) {
+    memset(s->ways, PL_AUTO_STAYS, (size_t)s->gaps->n);
+    pl_auto_judge(s);
+  }
   for (int32_t g = 0; g < s->gaps->n; g++) {
     const pl_auto_gap *gap = &s->gaps->items[g];
     bool comes = r->need[g] >= 0;
@@ -293,6 +297,6 @@ planc_status pl_auto_search_state(pl_auto_search *s, pl_arena *arena, pl_absence
                               .fetch = fetch};
   }
   for (int32_t k = 0; k < s->times.n_in; k++) fetched[n_fetched++] = number[s->times.in_order[k]];
-  *out = (pl_absences){.n = n, .items = items, .fetched = fetched};
+  *out = (pl_absences){.n = n, .items = items, .fetched = fetched, .restores = true};
   return NULL;
 }

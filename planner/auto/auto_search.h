@@ -58,7 +58,7 @@ void pl_auto_search_improve(pl_auto_search *s, int64_t n_changes, int64_t first_
 static inline bool pl_auto_search_found(const pl_auto_search *s) {
   return s->best_score.ns < INT64_MAX;
 }
-/* The fastest that fit, or else what is charged for least now, in memory of `arena`. */
+/* The fastest that fit, or else the present ways, in memory of `arena`. */
 planc_status pl_auto_search_state(pl_auto_search *s, pl_arena *arena, pl_absences *out);
 
 #endif

@@ -35,18 +35,16 @@ int64_t pl_rehearsal_work(const pl_rehearsal *r) {
 }
 
 static void open_boundary(pl_rehearsal *r, const uint8_t *ways);
-static bool restores_any(const pl_rehearsal *r, const uint8_t *ways);
 static void fetch_inputs(pl_rehearsal *r, int32_t instance);
 static void restore_inputs(pl_rehearsal *r, int32_t instance);
 static void close_stones(pl_rehearsal *r);
 static void run_op(pl_rehearsal *r, int32_t instance);
 static void leave_behind(pl_rehearsal *r, const uint8_t *ways);
-static void leave_until_written(pl_rehearsal *r, int32_t instance, bool restores);
+static void leave_until_written(pl_rehearsal *r, int32_t instance);
 
 void pl_rehearse(pl_rehearsal *r, const uint8_t *ways) {
   const planc_order *order = r->gaps->order;
   int32_t n_buffers = r->gaps->trace->n_buffers;
-  bool restores = restores_any(r, ways);
   r->works = true;
   r->n_stones = r->depth = 0;
   memset(r->on_host, 0, (size_t)r->tables.first_version[n_buffers] * sizeof *r->on_host);
@@ -63,17 +61,8 @@ void pl_rehearse(pl_rehearsal *r, const uint8_t *ways) {
     close_stones(r);
     run_op(r, instance);
     leave_behind(r, ways);
-    leave_until_written(r, instance, restores);
+    leave_until_written(r, instance);
   }
-}
-
-/* Whether the walk takes it that way (pl_absences_restore). */
-static bool restores_any(const pl_rehearsal *r, const uint8_t *ways) {
-  for (int32_t g = 0; g < r->gaps->n; g++) {
-    bool user_holds = r->gaps->items[g].out_ns == 0;
-    if (ways[g] == PL_AUTO_AGAIN || (ways[g] == PL_AUTO_COPIED && user_holds)) return true;
-  }
-  return false;
 }
 
 /* --- What is where ------------------------------------------------------------------------------------------------ */
@@ -320,12 +309,12 @@ static void leave_behind(pl_rehearsal *r, const uint8_t *ways) {
   }
 }
 
-static void leave_until_written(pl_rehearsal *r, int32_t instance, bool restores) {
+static void leave_until_written(pl_rehearsal *r, int32_t instance) {
   const planc_trace *trace = r->gaps->trace;
   const planc_instance *in = &trace->instances[instance];
   for (int32_t a = in->first_access; a < in->first_access + in->n_accesses; a++) {
     const planc_access *access = &trace->accesses[a];
-    if (pl_leaves_until_written(trace, restores, access, next_access(r, access->buffer))) drop(r, access->buffer);
+    if (pl_leaves_until_written(trace, true, access, next_access(r, access->buffer))) drop(r, access->buffer);
   }
   for (int32_t k = r->tables.first_death[r->position]; k < r->tables.first_death[r->position + 1]; k++) {
     int32_t dead = r->tables.deaths[k];

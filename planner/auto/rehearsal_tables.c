@@ -57,12 +57,11 @@ static int32_t add_choices(const pl_auto_gaps *gaps, int32_t position, pl_op_cho
   int64_t limit = PL_ROOM_UNLIMITED;
   for (;;) {
     planc_variant variant = pl_walk_variant(gaps->walk, instance, limit);
+    if (n > 0 && variant.workspace_bytes > limit) return n; /* it has no less */
     choices[n++] = (pl_op_choice){variant.workspace_bytes, variant.time_ns};
-    if (variant.workspace_bytes == 0 || variant.workspace_bytes > limit) break;
+    if (variant.workspace_bytes == 0) return n;
     limit = variant.workspace_bytes - 1;
   }
-  bool is_repeated = n > 1 && choices[n - 1].workspace_bytes >= choices[n - 2].workspace_bytes;
-  return is_repeated ? n - 1 : n;
 }
 
 /* --- Versions and ends -------------------------------------------------------------------------------------------- */

@@ -36,6 +36,7 @@ typedef struct pl_absences {
   const int32_t *until;   /* per buffer: the position after which it is dropped, where that is later than its last
                              use because recomputes read it; NULL = nowhere later */
   const bool *brief;      /* per buffer: a recompute brings it back for the next instance alone; NULL = for none */
+  bool restores;          /* something may be computed again, whatever the items say */
   const char *reason;     /* for people: why these; NULL = none */
 } pl_absences;
 

@@ -6,6 +6,7 @@
 enum { NONE = -1 };
 
 bool pl_absences_restore(const pl_absences *absences) {
+  if (absences->restores) return true;
   for (int64_t k = 0; k < absences->n; k++)
     if (absences->items[k].copy == PL_NO_COPY) return true;
   return false;

@@ -109,7 +109,7 @@ static bool plan_is_right(planc_problem problem, int64_t budget, const planc_pol
 
 /* The plans of these follow the budget, so that a few do not settle which is the least. */
 static bool is_searched(const planc_policy *policy) {
-  static const char *const names[] = {"best", "vdnn+", "modnn", "lms", "tensile", "window"};
+  static const char *const names[] = {"best", "vdnn+", "modnn", "lms", "tensile", "window", "auto"};
   for (size_t k = 0; k < sizeof names / sizeof *names; k++)
     if (strcmp(policy->name, names[k]) == 0) return true;
   return false;
@@ -203,7 +203,7 @@ END_TEST
 
 /* These let params and state leave the device. */
 static bool parks(const planc_policy *policy) {
-  static const char *const names[] = {"best", "tensile", "window"};
+  static const char *const names[] = {"best", "tensile", "window", "auto"};
   for (size_t k = 0; k < sizeof names / sizeof *names; k++)
     if (strcmp(policy->name, names[k]) == 0) return true;
   return false;
