@@ -34,7 +34,6 @@ typedef struct planning {
   bool has_room; /* for every op alone */
   pl_auto_gaps gaps;
   pl_auto_search search;
-  int64_t n_changes;
   planc_candidate *best; /* the caller's */
   pl_absences of_best;
   int64_t best_ns; /* INT64_MAX: nothing fits yet */

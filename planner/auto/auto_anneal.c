@@ -1,5 +1,5 @@
 /* Changes at random (auto_search.h). */
-#include "planner/auto/auto_anneal.h"
+#include "planner/auto/auto_search.h"
 
 enum { MOST_AT_ONCE = 3, BLOCKS = 50, ANYWHERE = -1 };
 

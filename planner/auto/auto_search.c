@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "planner/auto/auto_anneal.h"
 #include "util/heap.h"
 
 /* A way for a gap that stays as yet. */
@@ -28,6 +27,7 @@ planc_status pl_auto_search_new(const pl_auto_gaps *gaps, const pl_bound_prices 
   PLANC_TRY(PL_NEW(arena, &out->best, gaps->n));
   PLANC_TRY(PL_NEW(arena, &out->candidates, gaps->n));
   PLANC_TRY(PL_NEW(arena, &out->taken, gaps->n));
+  PLANC_TRY(PL_NEW(arena, &out->prices_before, (int64_t)gaps->order->n + 1));
   PLANC_TRY(PL_NEW(arena, &out->moves, 2 * (int64_t)gaps->n));
   return set_prices(prices, arena, out);
 }
@@ -118,7 +118,7 @@ static bool is_better_move(const pl_auto_search *s, pl_auto_move a, pl_auto_move
 }
 PL_HEAP(moves, pl_auto_move, pl_auto_search, is_better_move)
 
-static void start_one_by_one(pl_auto_search *s);
+static void start_one_by_one(pl_auto_search *s, int64_t most_work);
 static void start_at_once(pl_auto_search *s, bool again);
 static void look_at(pl_auto_search *s, pl_auto_move *move);
 static int32_t list_moves(pl_auto_search *s);
@@ -131,13 +131,14 @@ void pl_auto_search_start(pl_auto_search *s, int64_t most_work) {
   if (pl_mul_saturate(LOOKS * (int64_t)s->n_candidates, pl_rehearsal_work(&s->rehearsal)) > most_work)
     start_at_once(s, true);
   else
-    start_one_by_one(s);
+    start_one_by_one(s, most_work);
   if (!pl_auto_fits(s->score)) start_at_once(s, false);
 }
 
-static void start_one_by_one(pl_auto_search *s) {
+static void start_one_by_one(pl_auto_search *s, int64_t most_work) {
+  int64_t until = pl_add_saturate(s->work, most_work);
   int32_t n_taken = 0, n = list_moves(s);
-  while (n > 0 && !pl_auto_fits(s->score)) {
+  while (n > 0 && !pl_auto_fits(s->score) && s->work < until) {
     pl_auto_move *first = &s->moves[0];
     bool is_new = first->round == n_taken, is_done = s->ways[first->gap] != PL_AUTO_STAYS;
     if (!is_done && !is_new) {
@@ -188,11 +189,6 @@ static void look_at(pl_auto_search *s, pl_auto_move *move) {
   s->score = before;
 }
 
-/* Where the op stands that writes the version of a gap. */
-static int32_t writer_position(const pl_rehearsal *r, const pl_auto_gap *gap) {
-  return r->gaps->order->first[r->tables.writer[r->tables.first_version[gap->buffer] + gap->version]];
-}
-
 /* --- All at once -------------------------------------------------------------------------------------------------- */
 
 static int32_t estimate_moves(pl_auto_search *s, bool again);
@@ -216,11 +212,16 @@ static void start_at_once(pl_auto_search *s, bool again) {
   take_first(s, high);
 }
 
+/* Where the op stands that writes the version of a gap. */
+static int32_t writer_position(const pl_rehearsal *r, const pl_auto_gap *gap) {
+  return r->gaps->order->first[r->tables.writer[r->tables.first_version[gap->buffer] + gap->version]];
+}
+
 /* Of each gap the way that costs less. A copy saves the bytes inside its gap wherever there are too many. */
 static int32_t estimate_moves(pl_auto_search *s, bool again) {
   const pl_rehearsal *r = &s->rehearsal;
   int32_t n = 0, positions = s->gaps->order->n;
-  int64_t *before = s->times.start; /* the sum of prices ahead of each position; scratch from here on */
+  int64_t *before = s->prices_before;
   before[0] = 0;
   for (int32_t p = 0; p < positions; p++)
     before[p + 1] = pl_add_saturate(before[p], r->held[p] > r->limit ? s->price[p] : 0);

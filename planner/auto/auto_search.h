@@ -35,7 +35,8 @@ typedef struct pl_auto_search {
   int32_t fullest;     /* a position where most is beyond the room, of the ways that were judged last and did not fit */
   int32_t *candidates; /* gaps that are worth a change */
   int32_t n_candidates;
-  int64_t work, most_work; /* pl_rehearsal_work of each choice that was judged */
+  int64_t work;           /* pl_rehearsal_work of all that was judged */
+  int64_t *prices_before; /* by position and one more; scratch */
   uint64_t random;
   struct pl_auto_move *moves; /* two for each gap */
   int32_t *taken;
@@ -49,11 +50,13 @@ void pl_auto_search_in(pl_auto_search *s, int64_t room);
 /* Goes on where that many bytes of them are not to be had, from the best that was found: that may fit no more, and is
  * forgotten. */
 void pl_auto_search_without(pl_auto_search *s, int64_t lacking);
-/* From where everything stays. Where that takes more work than `most_work`, as it does for large graphs, ways are not
- * judged one by one. */
+/* From where everything stays. Ways are judged one by one as long as that takes at most `most_work`; beyond that, as
+ * for large graphs from the beginning, many are taken at once. */
 void pl_auto_search_start(pl_auto_search *s, int64_t most_work);
 /* By so many changes, whether they are kept or not, at first such that are slower by up to a part of the ideal time. */
 void pl_auto_search_improve(pl_auto_search *s, int64_t n_changes, int64_t first_part);
+/* Judges the present ways, and keeps them if they are the fastest that fit; for those who change them. */
+void pl_auto_judge(pl_auto_search *s);
 /* Whether any that fit were found. */
 static inline bool pl_auto_search_found(const pl_auto_search *s) {
   return s->best_score.ns < INT64_MAX;
