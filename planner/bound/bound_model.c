@@ -13,7 +13,6 @@ typedef struct model_maker {
   const planc_trace *trace;
   pl_arena *arena;
   planc_gaps *gaps_of_order;
-  int32_t *latest; /* per instance: until when it can run again */
   pl_bound_op *ops;
   pl_bound_version *versions;
   pl_bound_gap *gaps;
@@ -39,7 +38,6 @@ planc_status pl_bound_model_make(const planc_candidate *candidate, pl_arena *are
 static planc_status make(model_maker *m) {
   PLANC_TRY(planc_gaps_make(m->order, &m->gaps_of_order));
   PLANC_TRY(allocate(m));
-  PLANC_TRY(pl_mark_restorable(m->order, true, m->arena, m->latest));
   add_ops(m);
   for (int32_t first = 0, end; first < m->gaps_of_order->n; first = end) {
     end = first;
@@ -58,7 +56,6 @@ static planc_status make(model_maker *m) {
 }
 
 static planc_status allocate(model_maker *m) {
-  PLANC_TRY(PL_NEW(m->arena, &m->latest, m->trace->n_instances));
   PLANC_TRY(PL_NEW(m->arena, &m->ops, m->order->n));
   PLANC_TRY(PL_NEW(m->arena, &m->versions, m->gaps_of_order->n));
   PLANC_TRY(PL_NEW(m->arena, &m->gaps, m->gaps_of_order->n));
@@ -166,20 +163,14 @@ static bool reads_at(const planc_order *order, int32_t buffer, int32_t position)
   return true;
 }
 
-static bool may_run_again(const model_maker *m, int32_t instance, int32_t position);
 static int32_t charged_buffer(const planc_trace *trace, int32_t instance);
 
+/* What such an op reads may have been overwritten: it may come back from the host. */
 static int64_t again_ns(const model_maker *m, const planc_gap *gap) {
   int32_t writer = pl_writer_of(m->trace, gap->buffer, gap->version);
   bool persists = m->trace->buffers[gap->buffer].flags & PLANC_BUFFER_PERSISTENT;
-  if (persists || writer == NONE || !may_run_again(m, writer, gap->to)) return NONE;
+  if (persists || writer == NONE || !planc_trace_recomputable(m->trace, writer)) return NONE;
   return charged_buffer(m->trace, writer) == gap->buffer ? fastest_ns(&m->ops[m->order->first[writer]]) : 0;
-}
-
-/* No policy runs an op of the backward pass again, but a plan may. */
-static bool may_run_again(const model_maker *m, int32_t instance, int32_t position) {
-  if (planc_trace_phase(m->trace, instance) == PLANC_PHASE_forward) return m->latest[instance] >= position;
-  return planc_trace_recomputable(m->trace, instance);
 }
 
 /* The buffer that is charged where an instance runs again: its largest, of several the first. */
