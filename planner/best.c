@@ -1,10 +1,12 @@
-/* `best`: the fastest of all policies that fit. Each is asked in the order of the table for a plan that is faster than
- * the fastest so far; one that cannot be faster is not run to its end: not begun where the ops alone take as long on a
- * device without limit, not placed where those of its schedule do, not asked for rounds that do (modnn).
+/* `auto` and `best`: the fastest of all policies that fit, of `best` but for those that search. Each is asked in the
+ * order of the table for a plan that is faster than the fastest so far; one that cannot be faster is not run to its
+ * end: not begun where the ops alone take as long on a device without limit, not placed where those of its schedule do,
+ * not asked for rounds that do (modnn).
  *
  * Of two that take equally long the one that stands first in the table is taken. `none`, which keeps everything on the
  * device, is taken where nothing is faster by more than a thousandth: less than that no prediction can tell apart, and
- * it needs no copy to be in time. What is only simulated is never taken.
+ * it needs no copy to be in time. What is only simulated is never taken. Those that search stand last, and are asked
+ * for less than what was found by then.
  *
  * Most policies take the batch at once. Where rounds may be chosen, they are asked in rounds of half the batch, of a
  * quarter and so on down to one sample as well: until one fits, and on as long as the ops alone of such rounds are
@@ -28,6 +30,7 @@ enum { WORTH = 1000, MAX_INSTANCES = 20000 };
 typedef struct best {
   planc_problem problem;  /* with what is to be beaten */
   int64_t least_ns;       /* of any plan in the rounds that are asked for */
+  bool searches;          /* those that search are asked, too: `auto` */
   bool in_smaller_rounds; /* policies that take the batch at once by themselves are asked for rounds */
   bool none_at_once;      /* no policy fits by itself */
   planc_plan *plan;
@@ -50,8 +53,8 @@ static bool is_asked(const best *b, const planc_policy *policy);
 static bool cannot_win(const best *b, const planc_policy *policy);
 static planc_status ask(best *b, const planc_policy *policy);
 
-planc_status pl_make_best(const planc_problem *problem, planc_plan **out) {
-  best b = {.problem = *problem};
+planc_status pl_make_best(const planc_problem *problem, const planc_policy *policy, planc_plan **out) {
+  best b = {.problem = *problem, .searches = policy->supports & PLANC_POLICY_SEARCHES};
   planc_status status = least_time(&b, pl_sub_batch_asked(problem));
   if (!status) status = ask_all(&b);
   if (!status && !problem->terms.own_rounds) status = ask_in_smaller_rounds(&b);
@@ -136,7 +139,7 @@ static planc_status ask_in_rounds(best *b, int64_t size) {
 
 /* A policy that chooses rounds has already tried smaller ones, so in smaller rounds it is not asked again. */
 static bool is_asked(const best *b, const planc_policy *policy) {
-  uint32_t left_out = PLANC_POLICY_SIMULATED | PLANC_POLICY_CHOOSES | PLANC_POLICY_SEARCHES |
+  uint32_t left_out = PLANC_POLICY_SIMULATED | PLANC_POLICY_CHOOSES | (b->searches ? 0 : PLANC_POLICY_SEARCHES) |
                       (b->in_smaller_rounds ? PLANC_POLICY_ROUNDS : 0);
   uint32_t needed = b->problem.terms.placement == PLANC_PLACEMENT_BEST_FIT ? 0 : PLANC_POLICY_VMM;
   return !(policy->supports & left_out) && (policy->supports & needed) == needed;

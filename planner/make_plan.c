@@ -29,7 +29,7 @@ static planc_status check_storage(const planc_problem *problem) {
 
 static planc_status make(const planc_problem *problem, const planc_policy *policy, planc_plan **out) {
   bool chooses = policy->supports & PLANC_POLICY_CHOOSES;
-  return chooses ? pl_make_best(problem, out) : pl_make_one(problem, policy, out);
+  return chooses ? pl_make_best(problem, policy, out) : pl_make_one(problem, policy, out);
 }
 
 planc_status planc_vanilla_of(const planc_problem *problem, planc_outcome *out) {

@@ -7,7 +7,7 @@
 /* The plan of one policy, which does not CHOOSE (one_plan.c). */
 planc_status pl_make_one(const planc_problem *problem, const planc_policy *policy, planc_plan **out);
 
-/* The plan of the fastest policy that fits (best.c). */
-planc_status pl_make_best(const planc_problem *problem, planc_plan **out);
+/* The plan of the fastest policy that fits, of those that `policy` chooses among (best.c). */
+planc_status pl_make_best(const planc_problem *problem, const planc_policy *policy, planc_plan **out);
 
 #endif

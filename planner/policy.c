@@ -5,13 +5,17 @@
 
 #include "planner/policies/policies.h"
 
+/* What a policy can do that chooses among all. */
+enum {
+  ANY = PLANC_POLICY_CHOOSES | PLANC_POLICY_ROUNDS | PLANC_POLICY_SWAPS | PLANC_POLICY_RECOMPUTES | PLANC_POLICY_VMM |
+        PLANC_POLICY_WINDOW | PLANC_POLICY_SWAP_RATE
+};
+
 const planc_policy *planc_policies(void) {
   static const planc_policy policies[] = {
       {"ideal", "everything on a device without limit; only simulated", PLANC_POLICY_SIMULATED, pl_policy_ideal},
-      {"best", "the fastest of all policies but auto that fit",
-       PLANC_POLICY_CHOOSES | PLANC_POLICY_ROUNDS | PLANC_POLICY_SWAPS | PLANC_POLICY_RECOMPUTES | PLANC_POLICY_VMM |
-           PLANC_POLICY_WINDOW | PLANC_POLICY_SWAP_RATE,
-       NULL},
+      {"auto", "the fastest of all policies that fit", PLANC_POLICY_SEARCHES | ANY, NULL},
+      {"best", "the fastest of all policies that fit but priced, which takes longer", ANY, NULL},
       {"none", "everything resident, no swapping", PLANC_POLICY_RESIDENT, pl_policy_none},
       {"vdnn-all", "vDNN, offloads the inputs of all layers", PLANC_POLICY_SWAPS, pl_policy_vdnn_all},
       {"vdnn-conv", "vDNN, offloads the inputs of convolutions", PLANC_POLICY_SWAPS, pl_policy_vdnn_conv},
@@ -37,8 +41,8 @@ const planc_policy *planc_policies(void) {
        pl_policy_cheap},
       {"window", "swaps what lies outside a window of bytes around the op that runs",
        PLANC_POLICY_SWAPS | PLANC_POLICY_VMM | PLANC_POLICY_WINDOW, pl_policy_window},
-      {"auto", "searches for what to swap and recompute, and for addresses, under the prices of planc bound",
-       PLANC_POLICY_SWAPS | PLANC_POLICY_RECOMPUTES | PLANC_POLICY_SEARCHES, pl_policy_auto},
+      {"priced", "searches for what to swap and recompute, and for addresses, under the prices of planc bound",
+       PLANC_POLICY_SWAPS | PLANC_POLICY_RECOMPUTES | PLANC_POLICY_SEARCHES, pl_policy_priced},
       {0},
   };
   return policies;

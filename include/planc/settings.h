@@ -16,9 +16,10 @@ extern "C" {
 /* X(name, option, kind, least, most, standard, users, help), a setting each:
  *
  * - `name` is its field in planc_settings and its word in a plan; `--option` sets it, and `help` says what it does.
- * - `kind` is bytes, count, share (in parts per million) or flag. Its value is from `least` to `most`, or 0 where the
- *   user has not set it.
- * - `standard` is what holds then: AMOUNT(n, unit), a value; or WORDS(text), which tells what the policy chooses.
+ * - `kind` is bytes, count, share (in parts per million), flag or level (one more than the user says, who counts from
+ *   0). Its value is from `least` to `most`, or 0 where the user has not set it.
+ * - `standard` is what holds then: AMOUNT(n, unit) or LEVEL(n), a value; or WORDS(text), which tells what the policy
+ *   chooses.
  * - `users` are bits of planc_policy.supports, or of planc_mix_policy.supports in PLANC_MIX_SETTINGS: a policy with one
  *   of them has use for the setting. 0: every policy has.
  *
@@ -34,6 +35,8 @@ extern "C" {
     "largest workspace of an algorithm that policy window takes")                                              \
   X(window_per_use, "window-per-use", flag, 1, 1, WORDS(""), PLANC_POLICY_WINDOW,                              \
     "let data count in the window at each use, not once")                                                      \
+  X(effort, "effort", level, 1, 4, LEVEL(1), PLANC_POLICY_SEARCHES,                                            \
+    "how long policies auto and priced search, ten times as long each")                                        \
   PLANC_EACH_SETTINGS(X)
 #define PLANC_EACH_SETTINGS(X)                                                               \
   X(swap_rate, "swap-rate", share, 1, 1000000, AMOUNT(100, PERCENT), PLANC_POLICY_SWAP_RATE, \
@@ -62,9 +65,11 @@ extern "C" {
 /* A default as a number, 0 where a policy chooses, and as text. */
 #define PLANC_SETTING_VALUE(standard) PLANC_VALUE_##standard
 #define PLANC_VALUE_AMOUNT(n, unit) ((n)*PLANC_UNIT_##unit)
+#define PLANC_VALUE_LEVEL(n) ((n) + 1)
 #define PLANC_VALUE_WORDS(text) 0
 #define PLANC_SETTING_TEXT(standard) PLANC_TEXT_##standard
 #define PLANC_TEXT_AMOUNT(n, unit) #n PLANC_UNIT_TEXT_##unit
+#define PLANC_TEXT_LEVEL(n) #n
 #define PLANC_TEXT_WORDS(text) text
 enum { PLANC_UNIT_MIB = 1 << 20, PLANC_UNIT_PERCENT = 10000 };
 #define PLANC_UNIT_TEXT_MIB "M"

@@ -19,7 +19,7 @@ static bool is_kept(pl_auto_search *s, pl_auto_score before, int64_t allowance, 
 void pl_auto_search_improve(pl_auto_search *s, int64_t n_changes, int64_t first_part) {
   enum { FIRST_TIMES = 2, MORE_TIMES = 20 };
   int64_t block = n_changes / BLOCKS + 1, first = s->ideal_ns / first_part;
-  for (int64_t k = 0; k < n_changes && s->n_candidates > 0; k++) {
+  for (int64_t k = 0; k < n_changes && s->n_candidates > 0 && s->best_score.ns > s->least_ns; k++) {
     int64_t times = FIRST_TIMES + MORE_TIMES * k / n_changes;
     way_change done;
     if (k % block == block - 1) raise_prices(s);

@@ -18,9 +18,10 @@ static const pl_auto_score worst = {INT64_MAX / 4, INT64_MAX / 4}, nothing = {IN
 
 static planc_status set_prices(const pl_bound_prices *prices, pl_arena *arena, pl_auto_search *s);
 
-planc_status pl_auto_search_new(const pl_auto_gaps *gaps, const pl_bound_prices *prices, int64_t ideal_ns,
+planc_status pl_auto_search_new(const pl_auto_gaps *gaps, const pl_bound_prices *prices, const pl_bound_found *found,
                                 pl_arena *arena, pl_auto_search *out) {
-  *out = (pl_auto_search){.gaps = gaps, .ideal_ns = ideal_ns, .random = 1, .best_score = nothing};
+  *out = (pl_auto_search){
+      .gaps = gaps, .ideal_ns = found->ideal_ns, .least_ns = found->ns, .random = 1, .best_score = nothing};
   PLANC_TRY(pl_rehearsal_new(gaps, arena, &out->rehearsal));
   PLANC_TRY(pl_copy_times_new(&out->rehearsal, arena, &out->times));
   PLANC_TRY(PL_NEW(arena, &out->ways, gaps->n));

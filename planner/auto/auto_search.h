@@ -10,7 +10,7 @@
 #define PLANC_AUTO_AUTO_SEARCH_H
 
 #include "planner/auto/copy_times.h"
-#include "planner/bound/bound_value.h"
+#include "planner/bound/bound_ascent.h"
 #include "planner/choose/absences.h"
 
 typedef struct pl_auto_score {
@@ -29,8 +29,8 @@ typedef struct pl_auto_search {
   int64_t *price;              /* by position, of a byte beyond the room: parts of a ns (PL_PRICE_ONE) */
   int64_t least_raise;         /* what a price rises by at least */
   int64_t in_price, out_price; /* of a ns of a link: parts of a ns */
-  int64_t ideal_ns;
-  uint8_t *ways, *best; /* by gap: now, and of the fastest that fit */
+  int64_t ideal_ns, least_ns;  /* no period is shorter */
+  uint8_t *ways, *best;        /* by gap: now, and of the fastest that fit */
   pl_auto_score score, best_score;
   int32_t fullest;     /* a position where most is beyond the room, of the ways that were judged last and did not fit */
   int32_t *candidates; /* gaps that are worth a change */
@@ -42,8 +42,8 @@ typedef struct pl_auto_search {
   int32_t *taken;
 } pl_auto_search;
 
-/* In memory of `arena`; borrows `gaps`. Nothing fits yet. `prices` are those of the bound, which has `ideal_ns`. */
-planc_status pl_auto_search_new(const pl_auto_gaps *gaps, const pl_bound_prices *prices, int64_t ideal_ns,
+/* In memory of `arena`; borrows `gaps`. Nothing fits yet. `prices` are those of the bound that was found. */
+planc_status pl_auto_search_new(const pl_auto_gaps *gaps, const pl_bound_prices *prices, const pl_bound_found *found,
                                 pl_arena *arena, pl_auto_search *out);
 /* Begins in so many bytes. */
 void pl_auto_search_in(pl_auto_search *s, int64_t room);

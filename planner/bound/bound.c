@@ -2,6 +2,7 @@
  * what they come to is the bound. */
 #include "planc/bound.h"
 
+#include "plan/one_job.h"
 #include "planc/needs.h"
 #include "planner/base/asked.h"
 #include "planner/base/code.h"
@@ -26,6 +27,20 @@ planc_status planc_bound_make(const planc_problem *problem, int32_t effort, plan
   pl_arena_free(&arena);
   planc_candidate_free(&candidate);
   return status;
+}
+
+planc_status planc_bound_plan(const planc_problem *problem, int32_t effort, planc_plan *plan) {
+  planc_problem in_its_rounds = *problem;
+  planc_bound bound;
+  in_its_rounds.job.sub_batch = pl_plan_job(plan)->rounds[0];
+  planc_status status = planc_bound_make(&in_its_rounds, effort, &bound);
+  if (planc_status_code(status) == PLANC_BAD_INPUT) {
+    planc_status_free(status);
+    return NULL;
+  }
+  PLANC_TRY(status);
+  plan->predicted.bound_ns = bound.time_ns;
+  return NULL;
 }
 
 static planc_status find(const planc_problem *problem, const planc_candidate *candidate, int32_t effort,

@@ -21,7 +21,7 @@ planc_status pl_policy_modnn(const planc_evaluator *evaluator, planc_candidate *
 planc_status pl_policy_naive(const planc_evaluator *evaluator, planc_candidate *out);
 planc_status pl_policy_prefetch_one(const planc_evaluator *evaluator, planc_candidate *out);
 planc_status pl_policy_lms(const planc_evaluator *evaluator, planc_candidate *out);
-planc_status pl_policy_auto(const planc_evaluator *evaluator, planc_candidate *out);
+planc_status pl_policy_priced(const planc_evaluator *evaluator, planc_candidate *out);
 planc_status pl_policy_capuchin(const planc_evaluator *evaluator, planc_candidate *out);
 planc_status pl_policy_superneurons(const planc_evaluator *evaluator, planc_candidate *out);
 planc_status pl_policy_chen(const planc_evaluator *evaluator, planc_candidate *out);

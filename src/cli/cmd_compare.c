@@ -34,7 +34,7 @@ typedef struct table {
 } table;
 
 static const prog_option own_options[] = {
-    CLI_PROBLEM_OPTIONS_WITH("FILE ..."){"policies", 0, "A,B,...", "which policies (default: all but best)"},
+    CLI_PROBLEM_OPTIONS_WITH("FILE ..."){"policies", 0, "A,B,...", "which policies (default: all but auto and best)"},
     {"no-least", 0, NULL, "look for no least budgets, which takes most of the time"},
     {"max-batch", 0, NULL, "search the largest batch that each policy can plan for"},
     {"colocate", 0, NULL, "several graphs that share a GPU, with policies for that"},

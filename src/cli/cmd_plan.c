@@ -3,11 +3,12 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "planc/bound.h"
 
-static const char fallback_policy[] = "best";
+static const char fallback_policy[] = "auto";
 
 static const prog_option options[] = {
-    CLI_PROBLEM_OPTIONS{"policy", 0, "NAME", "how to plan (default: the graph's header, else best)"},
+    CLI_PROBLEM_OPTIONS{"policy", 0, "NAME", "how to plan (default: the graph's header, else auto)"},
     {"output", 'o', "FILE", "the plan, - for standard output (default: GRAPH's name with .plan, here)"},
     {"json", 0, NULL, "the summary as one line of JSON"},
     {0},
@@ -46,7 +47,8 @@ static planc_status plan_graph(const prog_arguments *arguments, const cli_setup 
   planc_plan *plan;
   PLANC_TRY(cli_explain(&setup->problem, policy, planc_make_plan(&setup->problem, policy, &plan)));
   if (!prog_option_given(arguments, "output")) cli_note("output %s", output);
-  planc_status status = cli_note_workspaces(plan, 0, setup->profile);
+  planc_status status = planc_bound_plan(&setup->problem, CLI_BOUND_EFFORT, plan);
+  if (!status) status = cli_note_workspaces(plan, 0, setup->profile);
   if (!status) status = cli_write_plan(plan, output);
   if (!status && strcmp(output, "-") != 0)
     status = cli_summarize(plan, NULL, output, prog_option_given(arguments, "json"));

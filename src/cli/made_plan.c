@@ -11,6 +11,7 @@
 typedef VEC(int64_t) int64_list;
 
 static void print_ideal(const planc_plan *plan);
+static void print_bound(const planc_predictions *predicted);
 
 planc_status cli_summarize(const planc_plan *plan, const planc_mix_share *shares, const char *output, bool json) {
   if (json) return prog_print_json(stdout, cli_summary_json(plan, shares, output));
@@ -34,6 +35,7 @@ void cli_print_summary(const planc_plan *plan, const planc_mix_share *shares, co
   printf("  %-9s %s", cli_period_word(plan), pl_time_format(p->period_ns, a));
   if (has_ideal) print_ideal(plan);
   printf("\n");
+  if (has_ideal && p->bound_ns > 0) print_bound(p);
   printf("  moved     ");
   cli_print_moved(&total);
   cli_print_jobs(plan, p->jobs, has_ideal);
@@ -47,6 +49,13 @@ static void print_ideal(const planc_plan *plan) {
   char text[PL_SIZE_TEXT];
   printf(", %s %s (%+.1f %%)", plan->n_jobs > 1 ? "ideal one after the other" : "ideal", pl_time_format(ideal_ns, text),
          over);
+}
+
+static void print_bound(const planc_predictions *predicted) {
+  char text[PL_SIZE_TEXT];
+  double over = 100.0 * (double)(predicted->period_ns - predicted->bound_ns) / (double)predicted->bound_ns;
+  printf("  bound     %s, than which no plan in such rounds is faster (%+.1f %%)\n",
+         pl_time_format(predicted->bound_ns, text), over);
 }
 
 cJSON *cli_summary_json(const planc_plan *plan, const planc_mix_share *shares, const char *output) {
@@ -64,6 +73,7 @@ cJSON *cli_summary_json(const planc_plan *plan, const planc_mix_share *shares, c
   pl_json_add_int(object, "storage_peak_bytes", plan->predicted.peak_bytes[PLANC_MEMORY_STORAGE]);
   pl_json_add_int(object, shares ? "period_ns" : "iteration_ns", p->period_ns);
   pl_json_add_int(object, "ideal_ns", total.ideal_ns);
+  if (!shares) pl_json_add_known(object, "bound_ns", p->bound_ns > 0, p->bound_ns);
   pl_json_add_int(object, "d2h_bytes", total.copied_bytes[PLANC_ROUTE_D2H]);
   pl_json_add_int(object, "h2d_bytes", total.copied_bytes[PLANC_ROUTE_H2D]);
   pl_json_add_int(object, "recompute_ns", total.recompute_ns);

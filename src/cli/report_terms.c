@@ -2,7 +2,7 @@
 #include "cli/cli.h"
 #include "util/size.h"
 
-typedef enum setting_kind { KIND_bytes, KIND_count, KIND_share, KIND_flag } setting_kind;
+typedef enum setting_kind { KIND_bytes, KIND_count, KIND_share, KIND_flag, KIND_level } setting_kind;
 
 static int64_t budget_of(const planc_plan *plan, planc_memory_kind kind);
 static const char *name_memory(const planc_plan *plan, int32_t memory, char text[PL_SIZE_TEXT]);
@@ -42,6 +42,7 @@ static void print_setting(const char *before, const char *option, setting_kind k
   char text[PL_SIZE_TEXT];
   printf("%s%s", before, option);
   if (kind == KIND_bytes) printf(" %s", pl_size_format(value, text));
+  if (kind == KIND_level) printf(" %lld", (long long)value - 1);
   if (kind == KIND_count) printf(" %lld", (long long)value);
   if (kind == KIND_share) printf(" %g %%", (double)value / PPM_OF_PERCENT);
 }

@@ -33,6 +33,13 @@ planc_status cli_setting_share(const char *option, const char *text, cli_range r
   return NULL;
 }
 
+planc_status cli_setting_level(const char *option, const char *text, cli_range range, int64_t *out) {
+  if (!text) return NULL;
+  PLANC_TRY(prog_option_int_of(option, text, range.least - 1, range.most - 1, out));
+  (*out)++;
+  return NULL;
+}
+
 planc_status cli_setting_flag(const char *option, const char *text, cli_range range, int64_t *out) {
   (void)option;
   if (text) *out = range.most;

@@ -14,11 +14,13 @@
 #define CLI_ARGUMENT_count "N"
 #define CLI_ARGUMENT_share "PERCENT"
 #define CLI_ARGUMENT_flag NULL
+#define CLI_ARGUMENT_level "LEVEL"
 #define CLI_HELP_bytes(help, least, most, text) help " (default: " text ")"
 #define CLI_HELP_count(help, least, most, text) help ", " #least " to " #most " (default: " text ")"
 /* Shares are from a part per million to all, and options in per cent. */
 #define CLI_HELP_share(help, least, most, text) help ", 1 to 100 (default: " text ")"
 #define CLI_HELP_flag(help, least, most, text) help
+#define CLI_HELP_level(help, least, most, text) help ", 0 to 3 (default: " text ")"
 
 /* What a row of the table says of values. */
 typedef struct cli_range {
@@ -36,6 +38,7 @@ planc_status cli_setting_count(const char *option, const char *text, cli_range r
 /* Of per cent. What is the default anyway is not stated. */
 planc_status cli_setting_share(const char *option, const char *text, cli_range range, int64_t *out);
 planc_status cli_setting_flag(const char *option, const char *text, cli_range range, int64_t *out);
+planc_status cli_setting_level(const char *option, const char *text, cli_range range, int64_t *out);
 
 /* All; settings that are not given, or are no options of the command, stay what they are. */
 planc_status cli_settings_read(const prog_arguments *arguments, planc_settings *settings);

@@ -4,6 +4,7 @@
 
 #include "cli/update_setup.h"
 #include "plan/one_job.h"
+#include "planc/bound.h"
 
 static planc_status check_options(const prog_arguments *arguments);
 static planc_status make_problem(cli_update *u);
@@ -26,7 +27,8 @@ planc_status cli_update_replan_job(cli_update *u) {
     status = planc_context(status, "%s", u->arguments->operands[0]);
   if (keepable) cli_update_note_kept(&u->problem.terms, keepable, status);
   if (!prog_option_given(u->arguments, "sub-batch")) cli_update_note_rounds(u, status);
-  return cli_explain(&u->problem, u->policy, status);
+  PLANC_TRY(cli_explain(&u->problem, u->policy, status));
+  return planc_bound_plan(&u->problem, CLI_BOUND_EFFORT, u->next.keeps ? &u->next.kept.plan : u->next.made);
 }
 
 static planc_status check_options(const prog_arguments *arguments) {

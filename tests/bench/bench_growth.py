@@ -25,7 +25,7 @@ import benchlib
 from benchlib import ROOT, bench, cpu_seconds, hold, planc, table
 
 POLICIES = ["none", "vdnn-all", "vdnn-conv", "vdnn-dyn", "vdnn+", "modnn", "naive", "prefetch-1", "lms", "capuchin", "tensile",
-            "superneurons", "chen", "cheap", "window", "auto", "best", "vdnn-all+storage", "naive+storage", "lms+storage"]
+            "superneurons", "chen", "cheap", "window", "priced", "auto", "best", "vdnn-all+storage", "naive+storage", "lms+storage"]
 SIZES = [1000, 4000, 16000, 100000]
 LIMIT = 2
 JUDGED, MOST_SECONDS = 16000, 10

@@ -25,7 +25,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 PLANC = os.path.join(ROOT, os.environ.get("BUILD", "build"), "planc")
 FILE = os.path.join(ROOT, "tests", "data", "decisions.txt")
 POLICIES = ("none", "vdnn-all", "vdnn-conv", "vdnn-dyn", "vdnn+", "modnn", "naive", "prefetch-1", "lms", "capuchin",
-            "tensile", "superneurons", "chen", "cheap", "window", "auto")
+            "tensile", "superneurons", "chen", "cheap", "window", "priced")
 DEVICE, BATCH, SHARES = "v100-32g", "64", ("80", "55")
 STORED, STORED_SHARES = ("vdnn-all", "naive", "lms", "window", "capuchin"), ("55+60", "55+25")
 STORAGE = {"write": {"bytes_per_second": 10**9, "latency_ns": 20000}, "read": {"bytes_per_second": 2 * 10**9, "latency_ns": 10000}}

@@ -277,7 +277,7 @@ class Tables(unittest.TestCase):
     def test_policies(self):
         described = re.findall(r"^\.TP\n\.B (\S+)$", sections(page("planc.1"), "SH")["POLICIES"], re.M)
         shown = json.loads(run("planc compare inputs/tiny.yaml --json", cwd=os.path.join(ROOT, "tests/golden")).stdout)
-        self.assertEqual(described, ["ideal", "best"] + [row["policy"] for row in shown["rows"]][1:])
+        self.assertEqual(described, ["ideal", "auto", "best"] + [row["policy"] for row in shown["rows"]][1:])
 
     def test_policies_for_several_jobs(self):
         described = re.findall(r"^\.TP\n\.B (\S+)$", sections(page("planc.1"), "SH")["POLICIES FOR SEVERAL JOBS"], re.M)

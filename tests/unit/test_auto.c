@@ -91,7 +91,7 @@ static void rehearse_random_ways(const planc_graph *graph, uint64_t *rng) {
   ok(pl_bound_model_make(&own, &arena, &model));
   ok(pl_bound_ascend(&model, room.bytes, VALUES, &arena, &prices, &found));
   ok(pl_auto_gaps_make(&walk, &model, &arena, &gaps));
-  ok(pl_auto_search_new(&gaps, &prices, found.ideal_ns, &arena, &s));
+  ok(pl_auto_search_new(&gaps, &prices, &found, &arena, &s));
   pl_auto_search_in(&s, room.bytes);
   for (int k = 0; k < 4; k++) {
     for (int32_t g = 0; g < gaps.n; g++) {
@@ -147,7 +147,7 @@ START_TEST(nothing_else_is_as_fast) {
     problem.job.batch = problem.job.sub_batch = 64;
     planc_plan *none = plan_of(&problem, "none");
     problem.terms.budgets[PLANC_MEMORY_DEVICE] = none->predicted.peak_bytes[PLANC_MEMORY_DEVICE] * part / 100;
-    planc_plan *found = plan_of(&problem, "auto"), *again = plan_of(&problem, "auto"),
+    planc_plan *found = plan_of(&problem, "priced"), *again = plan_of(&problem, "priced"),
                *best = plan_of(&problem, "best");
     ck_assert_ptr_nonnull(found);
     ck_assert_int_eq(found->predicted.period_ns, again->predicted.period_ns);

@@ -219,7 +219,7 @@ static int32_t first_size(const oracle *o, const planc_policy *policy) {
 
 /* Lets gradients leave within an iteration, or params and state as well: outside the space. */
 static bool is_outside(const planc_policy *policy) {
-  static const char *const names[] = {"naive", "capuchin", "tensile", "window", "auto"};
+  static const char *const names[] = {"naive", "capuchin", "tensile", "window", "auto", "priced"};
   for (size_t i = 0; i < sizeof names / sizeof *names; i++)
     if (strcmp(policy->name, names[i]) == 0) return true;
   return false;

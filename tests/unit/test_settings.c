@@ -9,7 +9,7 @@
 #include "tests/support/unit.h"
 #include "util/size.h"
 
-typedef enum kind { KIND_bytes, KIND_count, KIND_share, KIND_flag } kind;
+typedef enum kind { KIND_bytes, KIND_count, KIND_share, KIND_flag, KIND_level } kind;
 
 static const struct {
   const char *name, *text;
@@ -75,6 +75,7 @@ START_TEST(defaults_are_told_as_they_are) {
   ck_assert_int_ge(rows[_i].standard, rows[_i].least);
   ck_assert_int_le(rows[_i].standard, rows[_i].most);
   if (rows[_i].kind == KIND_bytes) ok(pl_size_parse(rows[_i].text, &value));
+  if (rows[_i].kind == KIND_level) value = strtoll(rows[_i].text, NULL, 10) + 1;
   if (rows[_i].kind == KIND_share) value = strtoll(rows[_i].text, NULL, 10) * PLANC_UNIT_PERCENT;
   ck_assert_int_eq(value, rows[_i].standard);
 }

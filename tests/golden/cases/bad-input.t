@@ -66,7 +66,7 @@ Graphs: a key twice, a cycle, a number beyond 63 bits, text that ends early.
   ! planc: note: batch 32 (the fall-back)
   ! planc: note: budget 12.00 GiB (device k40m)
   ! planc: note: policy fastest (the graph's header)
-  ! planc: unknown policy fastest: ideal, best, none, vdnn-all, vdnn-conv, vdnn-dyn, vdnn+, modnn, naive, prefetch-1, lms, capuchin, tensile, superneurons, chen, cheap, window, auto
+  ! planc: unknown policy fastest: ideal, auto, best, none, vdnn-all, vdnn-conv, vdnn-dyn, vdnn+, modnn, naive, prefetch-1, lms, capuchin, tensile, superneurons, chen, cheap, window, priced
   [3]
 
 Profiles.

@@ -40,7 +40,7 @@ One row per policy, also where it does not fit; making the table is a success.
   chen
   cheap
   window
-  auto
+  priced
 
 Rows come in the order asked for.
 
@@ -120,7 +120,7 @@ Policies that choose rounds leave a batch whole that cannot be split, and say so
   $ planc plan inputs/tiny.yaml --batch 2000000000 --sub-batch 1 -o x.plan
   ! planc: note: device k40m (the graph's header)
   ! planc: note: budget 12.00 GiB (device k40m)
-  ! planc: note: policy best (the fall-back)
+  ! planc: note: policy auto (the fall-back)
   ! planc: sub-batches of 1 make 2000000000 rounds of 7 ops, which are more than 16777216 op instances
   [2]
 
@@ -240,6 +240,7 @@ ops, the iteration is the launches'.
   slow.plan: none, batch 4 in 1 round of 4
     peak      25.00 KiB of 12.00 GiB, host 0 B
     iteration 9.000 ms, ideal 0.021 ms (+41725.4 %)
+    bound     0.021 ms, than which no plan in such rounds is faster (+41725.4 %)
     moved     4 B out, 4.00 KiB in; recomputed 0.000 ms
     why       every op has its fastest algorithm
   ! planc: note: batch 4 (the graph's header)

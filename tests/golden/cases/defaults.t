@@ -5,30 +5,33 @@ standard error.
   tiny.plan: none, batch <N> in <N> round of <N>
     peak <size> of <size>, host <size>
     iteration <N> ms, ideal <N> ms (+<N> %)
+    bound <N> ms, than which no plan in such rounds is faster (+<N> %)
     moved <size> out, <size> in; recomputed <N> ms
     why       no other policy that fits is faster by more than a thousandth; none: every op has its fastest algorithm
   ! planc: note: device k40m (the graph's header)
   ! planc: note: batch <N> (the graph's header)
   ! planc: note: budget <size> (device k40m)
-  ! planc: note: policy best (the fall-back)
+  ! planc: note: policy auto (the fall-back)
   ! planc: note: output tiny.plan
   $ grep -v -e '^batch' -e '^device' inputs/tiny.yaml > bare.yaml
   ~ planc plan bare.yaml
   bare.plan: none, batch <N> in <N> round of <N>
     peak <size> of <size>, host <size>
     iteration <N> ms, ideal <N> ms (+<N> %)
+    bound <N> ms, than which no plan in such rounds is faster (+<N> %)
     moved <size> out, <size> in; recomputed <N> ms
     why       no other policy that fits is faster by more than a thousandth; none: every op has its fastest algorithm
   ! planc: note: device h100 (the fall-back)
   ! planc: note: batch <N> (the fall-back)
   ! planc: note: budget <size> (device h100)
-  ! planc: note: policy best (the fall-back)
+  ! planc: note: policy auto (the fall-back)
   ! planc: note: output bare.plan
   $ sed -e 's/^batch: 4/batch: 8\npolicy: vdnn-all/' inputs/tiny.yaml > chosen.yaml
   ~ planc plan chosen.yaml
   chosen.plan: vdnn-all, batch <N> in <N> round of <N>
     peak <size> of <size>, host <size>
     iteration <N> ms, ideal <N> ms (+<N> %)
+    bound <N> ms, than which no plan in such rounds is faster (+<N> %)
     moved <size> out, <size> in; recomputed <N> ms
     why       attempt <N> of <N> is the first that fits: it offloads all inputs and takes the fastest algorithms
   ! planc: note: device k40m (the graph's header)
@@ -43,6 +46,7 @@ What is given is not named.
   here.plan: none, batch <N> in <N> round of <N>
     peak <size> of <size>, host <size>
     iteration <N> ms, ideal <N> ms (+<N> %)
+    bound <N> ms, than which no plan in such rounds is faster (+<N> %)
     moved <size> out, <size> in; recomputed <N> ms
     why       every op has its fastest algorithm
 
@@ -52,54 +56,59 @@ A graph without backward ops is planned for training, with the optimizer of its 
   lenet.plan: window, batch <N> in <N> rounds of <N>
     peak <size> of <size>, host <size>
     iteration <N> ms, ideal <N> ms (+<N> %)
+    bound <N> ms, than which no plan in such rounds is faster (+<N> %)
     moved <size> out, <size> in; recomputed <N> ms
     why       no other policy that fits is faster, of those asked before it tensile in rounds of <N> was the fastest with <N> ms; window: scheduled within <size> of <size>, the most found that fits, at addresses that are chosen together
   ! planc: note: graphs/lenet-digits.yaml has no backward ops: planned for training with sgd (--inference plans it as it is)
   ! planc: note: device k40m (the graph's header)
   ! planc: note: batch <N> (the graph's header)
-  ! planc: note: policy best (the fall-back)
+  ! planc: note: policy auto (the fall-back)
   ~ sed '/^optimizer/d' graphs/lenet-digits.yaml > lenet.yaml; planc plan lenet.yaml --budget 400K
   lenet.plan: window, batch <N> in <N> rounds of <N>
     peak <size> of <size>, host <size>
     iteration <N> ms, ideal <N> ms (+<N> %)
+    bound <N> ms, than which no plan in such rounds is faster (+<N> %)
     moved <size> out, <size> in; recomputed <N> ms
     why       no other policy that fits is faster, of those asked before it tensile in rounds of <N> was the fastest with <N> ms; window: scheduled within <size> of <size>, the most found that fits, at addresses that are chosen together
   ! planc: note: lenet.yaml has no backward ops: planned for training with sgd (--inference plans it as it is)
   ! planc: note: device k40m (the graph's header)
   ! planc: note: batch <N> (the graph's header)
-  ! planc: note: policy best (the fall-back)
+  ! planc: note: policy auto (the fall-back)
   ! planc: note: output lenet.plan
   ~ sed 's/^optimizer: sgd/optimizer: adam/' graphs/lenet-digits.yaml > lenet.yaml; planc plan lenet.yaml --budget 400K
-  lenet.plan: tensile, batch <N> in <N> rounds of <N>
+  lenet.plan: priced, batch <N> in <N> rounds of <N>
     peak <size> of <size>, host <size>
     iteration <N> ms, ideal <N> ms (+<N> %)
+    bound <N> ms, than which no plan in such rounds is faster (+<N> %)
     moved <size> out, <size> in; recomputed <N> ms
-    why       no other policy that fits is faster, of those asked before it tensile in rounds of <N> was the fastest with <N> ms; tensile: <N> tensors are swapped, as far as the link has time for, and <N> computed again; ops have the fastest algorithms that find room beside the data
+    why       no other policy that fits is faster, of those asked before it tensile in rounds of <N> was the fastest with <N> ms; priced: of <N> gaps, <N> are spent on the host, and <N> end with data that is computed again or that the host had before; the best of <N> choices, <N> of which were simulated
   ! planc: note: lenet.yaml has no backward ops: planned for training with adam (--inference plans it as it is)
   ! planc: note: device k40m (the graph's header)
   ! planc: note: batch <N> (the graph's header)
-  ! planc: note: policy best (the fall-back)
+  ! planc: note: policy auto (the fall-back)
   ! planc: note: output lenet.plan
   ~ planc plan lenet.yaml --budget 400K --optimizer momentum
-  lenet.plan: tensile, batch <N> in <N> rounds of <N>
+  lenet.plan: priced, batch <N> in <N> rounds of <N>
     peak <size> of <size>, host <size>
     iteration <N> ms, ideal <N> ms (+<N> %)
+    bound <N> ms, than which no plan in such rounds is faster (+<N> %)
     moved <size> out, <size> in; recomputed <N> ms
-    why       no other policy that fits is faster, of those asked before it vdnn+ in rounds of <N> was the fastest with <N> ms; tensile: <N> tensors are swapped, as far as the link has time for, and <N> computed again; every op has its fastest algorithm
+    why       no other policy that fits is faster, of those asked before it tensile in rounds of <N> was the fastest with <N> ms; priced: of <N> gaps, <N> are spent on the host, and <N> end with data that is computed again or that the host had before; the best of <N> choices, <N> of which were simulated
   ! planc: note: lenet.yaml has no backward ops: planned for training with momentum (--inference plans it as it is)
   ! planc: note: device k40m (the graph's header)
   ! planc: note: batch <N> (the graph's header)
-  ! planc: note: policy best (the fall-back)
+  ! planc: note: policy auto (the fall-back)
   ! planc: note: output lenet.plan
   ~ planc plan lenet.yaml --budget 400K --inference
   lenet.plan: none, batch <N> in <N> round of <N>
     peak <size> of <size>, host <size>
     iteration <N> ms, ideal <N> ms (+<N> %)
+    bound <N> ms, than which no plan in such rounds is faster (+<N> %)
     moved <size> out, <size> in; recomputed <N> ms
     why       no other policy that fits is faster by more than a thousandth; none: ops have the fastest algorithms that find room beside the data
   ! planc: note: device k40m (the graph's header)
   ! planc: note: batch <N> (the graph's header)
-  ! planc: note: policy best (the fall-back)
+  ! planc: note: policy auto (the fall-back)
   ! planc: note: output lenet.plan
 
 A budget beyond the device is planned, with a warning.
@@ -108,6 +117,7 @@ A budget beyond the device is planned, with a warning.
   here.plan: none, batch <N> in <N> round of <N>
     peak <size> of <size>, host <size>
     iteration <N> ms, ideal <N> ms (+<N> %)
+    bound <N> ms, than which no plan in such rounds is faster (+<N> %)
     moved <size> out, <size> in; recomputed <N> ms
     why       every op has its fastest algorithm
   ! planc: note: device k40m (the graph's header)
@@ -120,6 +130,7 @@ A device is a name or a file.
   here.plan: none, batch <N> in <N> round of <N>
     peak <size> of <size>, host <size>
     iteration <N> ms, ideal <N> ms (+<N> %)
+    bound <N> ms, than which no plan in such rounds is faster (+<N> %)
     moved <size> out, <size> in; recomputed <N> ms
     why       every op has its fastest algorithm
   ! planc: note: batch <N> (the graph's header)

@@ -41,10 +41,11 @@ Help goes to standard output and is a success.
         --window SIZE              schedule-window of policy window (default: 1.5 times the data it may hold)
         --workspace-limit SIZE     largest workspace of an algorithm that policy window takes (default: any)
         --window-per-use           let data count in the window at each use, not once
+        --effort LEVEL             how long policies auto and priced search, ten times as long each, 0 to 3 (default: 1)
         --swap-rate PERCENT        how many of the tensors policy tensile may swap, 1 to 100 (default: 100)
         --no-swap                  nothing is swapped to the host
         --no-recompute             nothing is computed again
-        --policy NAME              how to plan (default: the graph's header, else best)
+        --policy NAME              how to plan (default: the graph's header, else auto)
     -o, --output FILE              the plan, - for standard output (default: GRAPH's name with .plan, here)
         --json                     the summary as one line of JSON
     -h, --help                     this text
@@ -108,10 +109,11 @@ Help goes to standard output and is a success.
         --window SIZE              schedule-window of policy window (default: 1.5 times the data it may hold)
         --workspace-limit SIZE     largest workspace of an algorithm that policy window takes (default: any)
         --window-per-use           let data count in the window at each use, not once
+        --effort LEVEL             how long policies auto and priced search, ten times as long each, 0 to 3 (default: 1)
         --swap-rate PERCENT        how many of the tensors policy tensile may swap, 1 to 100 (default: 100)
         --no-swap                  nothing is swapped to the host
         --no-recompute             nothing is computed again
-        --policies A,B,...         which policies (default: all but best)
+        --policies A,B,...         which policies (default: all but auto and best)
         --no-least                 look for no least budgets, which takes most of the time
         --max-batch                search the largest batch that each policy can plan for
         --colocate                 several graphs that share a GPU, with policies for that

@@ -46,6 +46,7 @@ The least budget is feasible and no smaller one is.
   least.plan: none, batch 4 in 1 round of 4
     peak      25.00 KiB of 25.00 KiB, host 0 B
     iteration 0.045 ms, ideal 0.021 ms (+109.1 %)
+    bound     0.021 ms, than which no plan in such rounds is faster (+109.0 %)
     moved     4 B out, 4.00 KiB in; recomputed 0.000 ms
     why       every op has its fastest algorithm
   $ planc plan inputs/tiny.yaml --policy none --budget 25599 2>&1 | tail -n 1
@@ -93,20 +94,20 @@ then needs less. What binds on the host is told as well.
   $ planc plan inputs/tiny.yaml --budget 1K
   ! planc: note: device k40m (the graph's header)
   ! planc: note: batch 4 (the graph's header)
-  ! planc: note: policy best (the fall-back)
-  ! planc: note: the least feasible budget of best is 4096 bytes (4.00 KiB), with policy naive in rounds of 1; there:
+  ! planc: note: policy auto (the fall-back)
+  ! planc: note: the least feasible budget of auto is 4096 bytes (4.00 KiB), with policy naive in rounds of 1; there:
   ! peak: 4.00 KiB live at op last.grad; largest:
   !       2.00 KiB  b
   !       2.00 KiB  b.grad
   ! planc: does not fit 1.00 KiB: policy naive, in its last attempt, took 4096 bytes of device memory, the budget is 1024: b of 2048 bytes finds no place at op last.grad beside 2048 bytes, the largest b.grad of 2048
   [1]
   $ planc plan inputs/tiny.yaml --budget 6400 -o least.plan 2>/dev/null | sed -n 1,2p
-  least.plan: modnn, batch 4 in 4 rounds of 1
-    peak      6.00 KiB of 6.25 KiB, host 3.00 KiB
+  least.plan: priced, batch 4 in 4 rounds of 1
+    peak      6.00 KiB of 6.25 KiB, host 1.00 KiB
   $ planc plan inputs/tiny.yaml --budget 4K -o least.plan 2>/dev/null | sed -n '1,2p; /why/p'
-  least.plan: window, batch 4 in 4 rounds of 1
+  least.plan: priced, batch 4 in 4 rounds of 1
     peak      4.00 KiB of 4.00 KiB, host 3.00 KiB
-    why       no policy fits in rounds of its own choice; in smaller ones no other policy that fits is faster, of those asked before it naive in rounds of 1 was the fastest with 0.758 ms; window: scheduled within 4.00 KiB of 4.00 KiB, the most found that fits, at addresses that are chosen together
+    why       no policy fits in rounds of its own choice; in smaller ones no other policy that fits is faster, of those asked before it window in rounds of 1 was the fastest with 0.326 ms; priced: of 15 gaps, 8 are spent on the host, and 7 end with data that is computed again or that the host had before; the best of 6179 choices, 1 of which were simulated
   $ planc plan inputs/tiny.yaml --budget 17K --host-budget 0 --policy naive
   ! planc: note: device k40m (the graph's header)
   ! planc: note: batch 4 (the graph's header)

@@ -1,7 +1,7 @@
 --json prints one line of JSON with the version of its format first.
 
   ~ planc plan inputs/tiny.yaml --json --policy none --budget 1M -o tiny.plan
-  {"planc":"plan/1","graph":"tiny","policy":"none","output":"tiny.plan","batch":<N>,"gpus":<N>,"shared_link":false,"rounds":<N>,"sub_batch":<N>,"iterations":<N>,"budget_bytes":<N>,"peak_bytes":<N>,"host_peak_bytes":<N>,"storage_peak_bytes":<N>,"iteration_ns":<N>,"ideal_ns":<N>,"d2h_bytes":<N>,"h2d_bytes":<N>,"recompute_ns":<N>,"stall_ns":<N>,"explanation":"every op has its fastest algorithm"}
+  {"planc":"plan/1","graph":"tiny","policy":"none","output":"tiny.plan","batch":<N>,"gpus":<N>,"shared_link":false,"rounds":<N>,"sub_batch":<N>,"iterations":<N>,"budget_bytes":<N>,"peak_bytes":<N>,"host_peak_bytes":<N>,"storage_peak_bytes":<N>,"iteration_ns":<N>,"ideal_ns":<N>,"bound_ns":<N>,"d2h_bytes":<N>,"h2d_bytes":<N>,"recompute_ns":<N>,"stall_ns":<N>,"explanation":"every op has its fastest algorithm"}
   ! planc: note: device k40m (the graph's header)
   ! planc: note: batch <N> (the graph's header)
   ~ planc check tiny.plan --json

@@ -65,7 +65,7 @@ It has no plan, and a plan is not passive.
   ! planc: plan: unknown option --passive
   [2]
   $ planc plan inputs/tiny.yaml --policy passive --device k40m --batch 4 --budget 1M
-  ! planc: unknown policy passive: ideal, best, none, vdnn-all, vdnn-conv, vdnn-dyn, vdnn+, modnn, naive, prefetch-1, lms, capuchin, tensile, superneurons, chen, cheap, window, auto
+  ! planc: unknown policy passive: ideal, auto, best, none, vdnn-all, vdnn-conv, vdnn-dyn, vdnn+, modnn, naive, prefetch-1, lms, capuchin, tensile, superneurons, chen, cheap, window, priced
   [2]
   $ planc plan inputs/tiny.yaml --policy none --budget 1M -o tiny.plan >/dev/null 2>&1
   $ planc simulate tiny.plan --passive

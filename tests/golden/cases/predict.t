@@ -11,11 +11,12 @@ A graph that has never run gets the times of a device's constants, or of its mod
   tiny.plan: none, batch <N> in <N> round of <N>
     peak <size> of <size>, host <size>
     iteration <N> ms, ideal <N> ms (+<N> %)
+    bound <N> ms, than which no plan in such rounds is faster (+<N> %)
     moved <size> out, <size> in; recomputed <N> ms
     why       no other policy that fits is faster by more than a thousandth; none: every op has its fastest algorithm
   ! planc: note: batch <N> (the graph's header)
   ! planc: note: budget <size> (device p100)
-  ! planc: note: policy best (the fall-back)
+  ! planc: note: policy auto (the fall-back)
   ~ planc predict inputs/tiny.yaml --device p100 --load 0.5 --batch 6 --json -o busy.json
   {"planc":"predict/1","device":"p100","ops":<N>,"modelled":<N>,"load_ppm":<N>,"batch":<N>,"compute_ns":<N>,"predict_ns":<N>}
   ! planc: note: device p100 has no model: times are those of its constants

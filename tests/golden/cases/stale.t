@@ -21,10 +21,10 @@ A plan of a graph with training derived is compared with that derived.
 
   ~ planc plan graphs/lenet-digits.yaml --optimizer adam --budget 1M -o lenet.plan >/dev/null 2>&1
   > planc check lenet.plan --graph graphs/lenet-digits.yaml
-  valid: lenet-digits, prefetch-1, peak <size> of <size>, <N> instructions
+  valid: lenet-digits, priced, peak <size> of <size>, <N> instructions
   ~ planc train graphs/lenet-digits.yaml --optimizer adam -o adam.yaml; planc check lenet.plan --graph adam.yaml
   adam.yaml: lenet-digits, <N> ops
-  valid: lenet-digits, prefetch-1, peak <size> of <size>, <N> instructions
+  valid: lenet-digits, priced, peak <size> of <size>, <N> instructions
   $ planc train graphs/lenet-digits.yaml --optimizer sgd -o sgd.yaml; planc check lenet.plan --graph sgd.yaml
   sgd.yaml: lenet-digits, 35 ops
   ! planc: lenet.plan: the plan was made from another graph than sgd.yaml

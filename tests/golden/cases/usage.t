@@ -31,10 +31,10 @@ Wrong use of the command line ends in one line that says what is wrong, and exit
   ! planc: plan: --policy is given twice
   [2]
   $ planc plan inputs/tiny.yaml --policy fastest
-  ! planc: unknown policy fastest: ideal, best, none, vdnn-all, vdnn-conv, vdnn-dyn, vdnn+, modnn, naive, prefetch-1, lms, capuchin, tensile, superneurons, chen, cheap, window, auto
+  ! planc: unknown policy fastest: ideal, auto, best, none, vdnn-all, vdnn-conv, vdnn-dyn, vdnn+, modnn, naive, prefetch-1, lms, capuchin, tensile, superneurons, chen, cheap, window, priced
   [2]
   $ planc plan inputs/tiny.yaml --policy ''
-  ! planc: unknown policy : ideal, best, none, vdnn-all, vdnn-conv, vdnn-dyn, vdnn+, modnn, naive, prefetch-1, lms, capuchin, tensile, superneurons, chen, cheap, window, auto
+  ! planc: unknown policy : ideal, auto, best, none, vdnn-all, vdnn-conv, vdnn-dyn, vdnn+, modnn, naive, prefetch-1, lms, capuchin, tensile, superneurons, chen, cheap, window, priced
   [2]
   $ planc plan inputs/tiny.yaml --batch 0
   ! planc: --batch 0: not an integer from 1 to 2147483647
@@ -84,7 +84,7 @@ Wrong use of the command line ends in one line that says what is wrong, and exit
   ! planc: --batch 0: not an integer from 1 to 2147483647
   [2]
   $ planc compare inputs/tiny.yaml --policies none,fastest
-  ! planc: unknown policy fastest: ideal, best, none, vdnn-all, vdnn-conv, vdnn-dyn, vdnn+, modnn, naive, prefetch-1, lms, capuchin, tensile, superneurons, chen, cheap, window, auto
+  ! planc: unknown policy fastest: ideal, auto, best, none, vdnn-all, vdnn-conv, vdnn-dyn, vdnn+, modnn, naive, prefetch-1, lms, capuchin, tensile, superneurons, chen, cheap, window, priced
   [2]
   $ planc compare inputs/tiny.yaml --policies ,
   ! planc: --policies names no policy
@@ -130,7 +130,7 @@ A batch-coupled graph is not split unless the user says so.
   $ planc plan graphs/resnet34.yaml --batch 8 --sub-batch 4 --device k40m
   ! planc: note: graphs/resnet34.yaml has no backward ops: planned for training with sgd (--inference plans it as it is)
   ! planc: note: budget 12.00 GiB (device k40m)
-  ! planc: note: policy best (the fall-back)
+  ! planc: note: policy auto (the fall-back)
   ! planc: graph resnet34 has ops that couple the samples of a batch (batch normalisation): running it in sub-batches changes its results; --split-batch-norm allows it
   [2]
   $ planc plan graphs/resnet34.yaml --batch 8 --sub-batch 4 --device k40m --split-batch-norm -o split.plan >split.log 2>&1

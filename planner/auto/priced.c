@@ -1,35 +1,38 @@
-/* `auto`: what leaves the device and when, and how it comes back, chosen together under the prices of the bound.
+/* `priced`: what leaves the device and when, and how it comes back, chosen together under the prices of the bound.
  *
  * The bound (planner/bound/) tells what a byte at every op and the time of the links is worth; a search (auto_search.h)
  * judges thousands of choices whole, in a model of the iteration that agrees with what the walk states to the byte.
  * What it finds is placed and simulated; where placement leaves gaps, the search goes on in that much less room, from
  * where it is. */
+#include <inttypes.h>
+
 #include "planner/auto/auto_search.h"
 #include "planner/base/code.h"
 #include "planner/base/if_fits.h"
-#include "planner/bound/bound_ascent.h"
 #include "planner/choose/sub_batch.h"
 #include "planner/policies/policies.h"
 #include "util/math.h"
 
-/* How much is done, counted in what the search goes through (pl_rehearsal_work) and in values of the bound; and how
- * often the search goes on for less or more room, with how many changes of those of the first time. */
+/* How often the search goes on for less or more room, with how many changes of those of the first time. */
 enum {
-  WORK = 40000000,
-  START_WORK = 400000000,
-  BOUND_WORK = 1500000,
-  PER_CANDIDATE = 400,
   TIMES = 12,
   FEW_TIMES = 4, /* where there are few changes in one */
   FEW = 1000,
   LATER = 8
 };
 
+/* How much is done at an effort, counted in what the search goes through (pl_rehearsal_work), in changes for each gap,
+ * and in values of the bound. */
+typedef struct effort_work {
+  int64_t start, changes, of_candidate, bound, most_values;
+} effort_work;
+
 typedef struct planning {
   const planc_evaluator *evaluator;
   pl_arena arena;
   planc_candidate own; /* that is never stated: its trace, order and costs are looked at */
   pl_walk walk;        /* of it */
+  const effort_work *work;
   int64_t room;
   bool has_room; /* for every op alone */
   pl_auto_gaps gaps;
@@ -37,26 +40,53 @@ typedef struct planning {
   planc_candidate *best; /* the caller's */
   pl_absences of_best;
   int64_t best_ns; /* INT64_MAX: nothing fits yet */
+  int32_t n_simulated;
 } planning;
 
+static int32_t effort_of(const planc_problem *problem);
+static planc_status find(planning *p, int32_t effort);
 static planc_status set_up(planning *p);
+static planc_status check_bound(planning *p, int64_t bound_ns);
 static planc_status search(planning *p);
 static planc_status receive(planning *p);
+static planc_status explain(const planning *p);
 static planc_status state_least(planning *p);
 
-planc_status pl_policy_auto(const planc_evaluator *evaluator, planc_candidate *out) {
+planc_status pl_policy_priced(const planc_evaluator *evaluator, planc_candidate *out) {
   planning p = {.evaluator = evaluator, .best = out, .best_ns = INT64_MAX};
-  planc_status status = set_up(&p);
-  if (!status) status = search(&p);
+  int32_t effort = effort_of(evaluator->problem);
+  bool first_will_do = evaluator->problem->terms.first_will_do;
+  planc_status status = find(&p, first_will_do ? 0 : effort);
+  if (!status && effort > 0 && p.has_room && p.best_ns == INT64_MAX) status = find(&p, first_will_do ? effort : 0);
   if (!status) status = p.best_ns < INT64_MAX ? receive(&p) : state_least(&p);
   pl_arena_free(&p.arena);
   planc_candidate_free(&p.own);
   return status;
 }
 
-static int64_t values_for(const pl_bound_model *model) {
-  enum { LEAST = 64, MOST = 800 };
-  return pl_clamp(BOUND_WORK / (model->n + model->n_gaps + 1), LEAST, MOST);
+/* Where one search finds nothing the shortest is asked as well, and where any plan will do it is asked first: so the
+ * same budgets are found to do, whichever is asked for. */
+static int32_t effort_of(const planc_problem *problem) {
+  int64_t level = problem->terms.settings.effort ? problem->terms.settings.effort : PLANC_STANDARD_effort;
+  return (int32_t)level - 1;
+}
+
+static planc_status find(planning *p, int32_t effort) {
+  static const effort_work works[] = {{40000000, 4000000, 40, 500000, 200},
+                                      {400000000, 40000000, 400, 1500000, 800},
+                                      {400000000, 400000000, 4000, 15000000, 8000},
+                                      {400000000, 4000000000, 40000, 15000000, 8000}};
+  p->work = &works[effort];
+  planc_candidate_free(&p->own);
+  p->own = (planc_candidate){0};
+  PLANC_TRY(set_up(p));
+  return search(p);
+}
+
+static int64_t values_for(const planning *p, const pl_bound_model *model) {
+  enum { LEAST = 64 };
+  if (!p->has_room) return 1;
+  return pl_clamp(p->work->bound / (model->n + model->n_gaps + 1), LEAST, p->work->most_values);
 }
 
 static planc_status set_up(planning *p) {
@@ -69,9 +99,18 @@ static planc_status set_up(planning *p) {
   PLANC_TRY(pl_walk_start_rounds(&p->walk, problem, pl_sub_batch_asked(problem), room, &p->own));
   PLANC_TRY(pl_bound_model_make(&p->own, &p->arena, &model));
   p->has_room = pl_bound_least_bytes(&model, &(int32_t){0}) <= p->room;
-  PLANC_TRY(pl_bound_ascend(&model, p->room, p->has_room ? values_for(&model) : 1, &p->arena, &prices, &found));
+  PLANC_TRY(pl_bound_ascend(&model, p->room, values_for(p, &model), &p->arena, &prices, &found));
+  PLANC_TRY(check_bound(p, found.ns));
   PLANC_TRY(pl_auto_gaps_make(&p->walk, &model, &p->arena, &p->gaps));
-  return pl_auto_search_new(&p->gaps, &prices, found.ideal_ns, &p->arena, &p->search);
+  return pl_auto_search_new(&p->gaps, &prices, &found, &p->arena, &p->search);
+}
+
+/* No search is begun for what no plan can be. */
+static planc_status check_bound(planning *p, int64_t bound_ns) {
+  int64_t beat_ns = p->evaluator->problem->terms.beat_ns;
+  if (!p->has_room || beat_ns == 0 || bound_ns < beat_ns) return NULL;
+  return planc_error(PLANC_INFEASIBLE, "no plan takes less than %lld ns, but less than %lld is asked for",
+                     (long long)bound_ns, (long long)beat_ns);
 }
 
 /* --- Search and placement ----------------------------------------------------------------------------------------- */
@@ -83,9 +122,10 @@ static planc_status search(planning *p) {
   pl_auto_search *s = &p->search;
   const planc_terms *terms = &p->evaluator->problem->terms;
   pl_auto_search_in(s, p->room);
-  pl_auto_search_start(s, START_WORK);
+  pl_auto_search_start(s, p->has_room ? p->work->start : 0);
   if (!p->has_room) return NULL;
-  int64_t n_changes = pl_min(WORK / pl_rehearsal_work(&s->rehearsal), (int64_t)PER_CANDIDATE * s->n_candidates);
+  int64_t n_changes =
+      pl_min(p->work->changes / pl_rehearsal_work(&s->rehearsal), p->work->of_candidate * s->n_candidates);
   int32_t times = n_changes < FEW ? FEW_TIMES : TIMES;
   int64_t lacking = 0, step = p->room / FINEST;
   pl_auto_search_improve(s, n_changes, FIRST_PART);
@@ -101,7 +141,7 @@ static planc_status search(planning *p) {
       lacking = pl_max(lacking - step, 0);
     }
     pl_auto_search_without(s, pl_min(lacking, p->room));
-    if (n_changes < FEW) pl_auto_search_start(s, START_WORK);
+    if (n_changes < FEW) pl_auto_search_start(s, p->work->start);
     pl_auto_search_improve(s, found ? n_changes / LATER : n_changes / 2, found ? LATER_PART : FIRST_PART);
   }
   return NULL;
@@ -123,6 +163,7 @@ static planc_status try_found(planning *p, bool *out_fits) {
   bool fits_host = true;
   PLANC_TRY(pl_auto_search_state(&p->search, &p->arena, &absences));
   planc_status status = make(evaluator->problem, &absences, (pl_walk_room){p->room, PL_RECEIVES_LATE}, &next);
+  p->n_simulated++;
   if (!status) status = evaluator->simulate(evaluator, &next, NULL, NULL, &taken);
   if (!status && taken.fits) status = pl_if_fits(evaluator->hold_to_host(evaluator, &next), &fits_host);
   if (!status && taken.fits && fits_host && taken.period_ns < p->best_ns) {
@@ -139,12 +180,29 @@ static planc_status try_found(planning *p, bool *out_fits) {
 
 static planc_status receive(planning *p) {
   pl_walk_room room = {p->room, PL_RECEIVES_LATE};
-  return pl_walk_receive(p->evaluator, make, &p->of_best, p->best, &room);
+  PLANC_TRY(pl_walk_receive(p->evaluator, make, &p->of_best, p->best, &room));
+  return explain(p);
+}
+
+static planc_status explain(const planning *p) {
+  int32_t n_copied = 0, n_dropped = 0;
+  for (int32_t k = 0; k < p->of_best.n; k++) {
+    bool is_copied = p->of_best.items[k].copy != PL_NO_COPY;
+    n_copied += is_copied;
+    n_dropped += !is_copied;
+  }
+  return planc_candidate_explain(p->best,
+                                 "%" PRId32 " of %" PRId32 " gaps are spent on the host by a copy and %" PRId32
+                                 " without one; the best of %" PRId64 " choices, %" PRId32 " of which were simulated",
+                                 n_copied, p->gaps.n, n_dropped,
+                                 p->search.work / pl_rehearsal_work(&p->search.rehearsal), p->n_simulated);
 }
 
 /* What has least beyond the room, whose plan tells what it needs and what binds. */
 static planc_status state_least(planning *p) {
   pl_absences absences;
   PLANC_TRY(pl_auto_search_state(&p->search, &p->arena, &absences));
-  return make(p->evaluator->problem, &absences, (pl_walk_room){PL_ROOM_NONE, PL_RECEIVES_LATE}, p->best);
+  PLANC_TRY(make(p->evaluator->problem, &absences, (pl_walk_room){PL_ROOM_NONE, PL_RECEIVES_LATE}, p->best));
+  p->best->room = 0;
+  return NULL;
 }
