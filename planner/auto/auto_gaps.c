@@ -16,6 +16,7 @@ typedef struct gap_finder {
 } gap_finder;
 
 static void add_gap(gap_finder *f, const pl_bound_version *version, const pl_bound_gap *gap);
+static void add_fed(gap_finder *f);
 static int by_from(const void *left, const void *right);
 static planc_status index_gaps(const gap_finder *f, pl_arena *arena, pl_auto_gaps *out);
 
@@ -23,7 +24,7 @@ planc_status pl_auto_gaps_make(const pl_walk *walk, const pl_bound_model *model,
   int32_t *latest;
   gap_finder f = {.walk = walk};
   PLANC_TRY(PL_NEW(arena, &latest, walk->trace->n_instances));
-  PLANC_TRY(PL_NEW(arena, &f.items, model->n_gaps));
+  PLANC_TRY(PL_NEW(arena, &f.items, (int64_t)model->n_gaps + walk->trace->n_buffers));
   PLANC_TRY(pl_mark_restorable(walk->order, false, arena, latest));
   f.latest = latest;
   for (int32_t v = 0; v < model->n_versions; v++) {
@@ -31,6 +32,7 @@ planc_status pl_auto_gaps_make(const pl_walk *walk, const pl_bound_model *model,
     for (int32_t k = version->first_gap; k < version->first_gap + version->n_gaps; k++)
       if (model->gaps[k].comes_back) add_gap(&f, version, &model->gaps[k]);
   }
+  add_fed(&f);
   if (f.n > 0) qsort(f.items, (size_t)f.n, sizeof *f.items, by_from);
   return index_gaps(&f, arena, out);
 }
@@ -53,6 +55,23 @@ static void add_gap(gap_finder *f, const pl_bound_version *version, const pl_bou
       walk->recomputes && gap->again_ns >= 0 && to < n && pl_can_drop(walk->order, f->latest, it.buffer);
   bool has_inside = to > it.from + 1, is_others = walk->trace->buffers[it.buffer].peer >= 0;
   if (has_inside && !is_others && (it.open[PL_AUTO_COPIED] || it.open[PL_AUTO_AGAIN])) f->items[f->n++] = it;
+}
+
+static void add_fed(gap_finder *f) {
+  const pl_walk *walk = f->walk;
+  const planc_order *order = walk->order;
+  for (int32_t b = 0; b < walk->trace->n_buffers; b++) {
+    const planc_buffer *buffer = &walk->trace->buffers[b];
+    bool is_read =
+        order->first_use[b] < order->first_use[b + 1] && planc_order_access(order, order->first_use[b])->read == 0;
+    if (!is_read || !planc_user_holds(buffer, 0) || planc_order_first(order, b) == 0 || buffer->peer >= 0) continue;
+    f->items[f->n++] = (pl_auto_gap){.buffer = b,
+                                     .from = NONE,
+                                     .to = planc_order_first(order, b),
+                                     .bytes = pl_walk_bytes(buffer),
+                                     .in_ns = planc_link_ns(&walk->links[PLANC_ROUTE_H2D], buffer->bytes),
+                                     .open[PL_AUTO_COPIED] = true};
+  }
 }
 
 static int by_from(const void *left, const void *right) {
@@ -89,6 +108,7 @@ static planc_status index_gaps(const gap_finder *f, pl_arena *arena, pl_auto_gap
                         .trace = f->walk->trace,
                         .order = order,
                         .n = f->n,
+                        .n_fed = first_from[0],
                         .items = f->items,
                         .first_from = first_from,
                         .of_use = of_use};

@@ -16,7 +16,8 @@ typedef enum pl_auto_way {
 
 typedef struct pl_auto_gap {
   int32_t buffer, version;
-  int32_t from, to;      /* positions of the uses; to <= from: it goes on into the next period */
+  int32_t from, to;      /* positions of the uses; to <= from: it goes on into the next period. -1: the user has it until
+                            then, who feeds it to another op than the first, and there is nothing to decide */
   int64_t bytes;         /* with alignment */
   int64_t in_ns, out_ns; /* of its copies; no time out: the user holds it */
   bool open[PL_AUTO_N_WAYS];
@@ -31,6 +32,7 @@ typedef struct pl_auto_gaps {
   const planc_trace *trace;
   const planc_order *order;
   int32_t n;
+  int32_t n_fed;             /* the first ones, whose way is PL_AUTO_COPIED */
   const pl_auto_gap *items;  /* by `from`, then by buffer */
   const int32_t *first_from; /* by position and one more: gaps that begin at p are from first_from[p] on */
   const int32_t *of_use;     /* by use of the order: the gap that ends there, -1 = none */

@@ -17,6 +17,7 @@ typedef struct pl_auto_move {
 static const pl_auto_score worst = {INT64_MAX / 4, INT64_MAX / 4}, nothing = {INT64_MAX, INT64_MAX};
 
 static planc_status set_prices(const pl_bound_prices *prices, pl_arena *arena, pl_auto_search *s);
+static void let_all_stay(pl_auto_search *s);
 
 planc_status pl_auto_search_new(const pl_auto_gaps *gaps, const pl_bound_prices *prices, const pl_bound_found *found,
                                 pl_arena *arena, pl_auto_search *out) {
@@ -30,6 +31,7 @@ planc_status pl_auto_search_new(const pl_auto_gaps *gaps, const pl_bound_prices 
   PLANC_TRY(PL_NEW(arena, &out->taken, gaps->n));
   PLANC_TRY(PL_NEW(arena, &out->prices_before, (int64_t)gaps->order->n + 1));
   PLANC_TRY(PL_NEW(arena, &out->moves, 2 * (int64_t)gaps->n));
+  let_all_stay(out);
   return set_prices(prices, arena, out);
 }
 
@@ -52,12 +54,17 @@ static planc_status set_prices(const pl_bound_prices *prices, pl_arena *arena, p
   return NULL;
 }
 
+static void let_all_stay(pl_auto_search *s) {
+  memset(s->ways, PL_AUTO_STAYS, (size_t)s->gaps->n);
+  memset(s->ways, PL_AUTO_COPIED, (size_t)s->gaps->n_fed);
+}
+
 void pl_auto_search_in(pl_auto_search *s, int64_t room) {
   enum { SMALL = 5000 };
   s->rehearsal.room = room;
   s->rehearsal.limit = room;
   s->n_candidates = 0;
-  for (int32_t g = 0; g < s->gaps->n; g++)
+  for (int32_t g = s->gaps->n_fed; g < s->gaps->n; g++)
     if (s->gaps->items[g].bytes >= room / pl_max(SMALL, s->gaps->n)) s->candidates[s->n_candidates++] = g;
   pl_auto_judge(s);
 }
@@ -127,7 +134,7 @@ static void take_back(pl_auto_search *s, int32_t n_taken);
 
 void pl_auto_search_start(pl_auto_search *s, int64_t most_work) {
   enum { LOOKS = 4 };
-  memset(s->ways, PL_AUTO_STAYS, (size_t)s->gaps->n);
+  let_all_stay(s);
   pl_auto_judge(s);
   if (pl_mul_saturate(LOOKS * (int64_t)s->n_candidates, pl_rehearsal_work(&s->rehearsal)) > most_work)
     start_at_once(s, true);
@@ -250,7 +257,7 @@ static int by_worth(const void *left, const void *right) {
 }
 
 static void take_first(pl_auto_search *s, int32_t n) {
-  memset(s->ways, PL_AUTO_STAYS, (size_t)s->gaps->n);
+  let_all_stay(s);
   for (int32_t k = 0; k < n; k++) s->ways[s->moves[k].gap] = s->moves[k].way;
   pl_auto_judge(s);
 }
@@ -280,7 +287,7 @@ planc_status pl_auto_search_state(pl_auto_search *s, pl_arena *arena, pl_absence
   if (pl_auto_search_found(s)) memcpy(s->ways, s->best, (size_t)s->gaps->n);
   pl_auto_judge(s);
   if (!r->works) {
-    memset(s->ways, PL_AUTO_STAYS, (size_t)s->gaps->n);
+    let_all_stay(s);
     pl_auto_judge(s);
   }
   for (int32_t g = 0; g < s->gaps->n; g++) {

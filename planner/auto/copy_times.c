@@ -22,6 +22,7 @@ planc_status pl_copy_times_new(const pl_rehearsal *rehearsal, pl_arena *arena, p
   PLANC_TRY(PL_NEW(arena, &out->leaving, n_gaps));
   PLANC_TRY(PL_NEW(arena, &out->out_end, n_gaps));
   PLANC_TRY(PL_NEW(arena, &out->in_end, n_gaps));
+  for (int32_t g = 0; g < rehearsal->gaps->n_fed; g++) out->leave[g] = NONE;
   return find_fed(rehearsal->gaps->order, arena, out);
 }
 

@@ -187,14 +187,14 @@ static planc_status receive(planning *p) {
 static planc_status explain(const planning *p) {
   int32_t n_copied = 0, n_dropped = 0;
   for (int32_t k = 0; k < p->of_best.n; k++) {
-    bool is_copied = p->of_best.items[k].copy != PL_NO_COPY;
-    n_copied += is_copied;
-    n_dropped += !is_copied;
+    const pl_absence *absence = &p->of_best.items[k];
+    n_copied += absence->copy != PL_NO_COPY;
+    n_dropped += absence->copy == PL_NO_COPY && absence->leave >= 0;
   }
   return planc_candidate_explain(p->best,
                                  "%" PRId32 " of %" PRId32 " gaps are spent on the host by a copy and %" PRId32
                                  " without one; the best of %" PRId64 " choices, %" PRId32 " of which were simulated",
-                                 n_copied, p->gaps.n, n_dropped,
+                                 n_copied, p->gaps.n - p->gaps.n_fed, n_dropped,
                                  p->search.work / pl_rehearsal_work(&p->search.rehearsal), p->n_simulated);
 }
 

@@ -335,7 +335,7 @@ static planc_status make_agendas(run *r, pl_arena *arena) {
   for (int32_t k = (int32_t)absences->n - 1; k >= 0; k--) {
     const pl_absence *absence = &absences->items[k];
     if (absence->copy != PL_NO_COPY) enter(&r->copies, absence->copy, k);
-    enter(&r->leaves, absence->leave, k);
+    if (absence->leave != NONE) enter(&r->leaves, absence->leave, k);
     int32_t fetched = absences->fetched ? absences->fetched[k] : k;
     enter(&r->fetches, absences->items[fetched].fetch, fetched);
   }

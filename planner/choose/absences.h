@@ -16,7 +16,7 @@ typedef struct pl_absence {
   int32_t buffer, version;
   int32_t copy;  /* the position behind which it is copied to the host, from its writer to `leave`; PL_NO_COPY where
                     the host has it, or its writer is to run again. Version 0 of what the boundary has there is there */
-  int32_t leave; /* not before the last use ahead of the absence */
+  int32_t leave; /* not before the last use ahead of the absence; -1: it comes for the first time, from the user */
   int32_t
       fetch; /* copying in begins ahead of this position; the next reader itself where nothing is to be ahead of it */
   bool wait; /* compute and copies in wait for the copy out as soon as it has begun */

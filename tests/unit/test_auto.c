@@ -94,7 +94,7 @@ static void rehearse_random_ways(const planc_graph *graph, uint64_t *rng) {
   ok(pl_auto_search_new(&gaps, &prices, &found, &arena, &s));
   pl_auto_search_in(&s, room.bytes);
   for (int k = 0; k < 4; k++) {
-    for (int32_t g = 0; g < gaps.n; g++) {
+    for (int32_t g = gaps.n_fed; g < gaps.n; g++) {
       s.ways[g] = (uint8_t)rand_below(rng, PL_AUTO_N_WAYS);
       if (!gaps.items[g].open[s.ways[g]]) s.ways[g] = PL_AUTO_STAYS;
     }
