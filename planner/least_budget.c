@@ -201,12 +201,21 @@ static planc_status make_by_policy(const void *user, const planc_target *target,
   return planc_make_plan(&problem, by->policy, out);
 }
 
+static bool searches_longer(const planc_problem *problem, const planc_policy *policy);
+
 planc_status planc_find_least(const planc_problem *problem, const planc_policy *policy, planc_memory_kind memory,
                               planc_status failed, planc_least *out) {
   const by_policy by = {problem, policy};
   const planc_target target = planc_target_of(problem);
   pl_least_of of = {.make = make_by_policy, .user = &by, .name = policy->name};
-  return pl_find_least(&target, &of, memory, failed, out);
+  PLANC_TRY(pl_find_least(&target, &of, memory, failed, out));
+  out->is_least &= !searches_longer(problem, policy);
+  return NULL;
+}
+
+/* Its plans are made by a short search, and a longer one may find one that needs less. */
+static bool searches_longer(const planc_problem *problem, const planc_policy *policy) {
+  return (policy->supports & PLANC_POLICY_SEARCHES) && problem->terms.settings.effort != 1;
 }
 
 /* --- One memory beside the others --------------------------------------------------------------------------------- */

@@ -19,7 +19,7 @@ planc_status pl_copy_times_new(const pl_rehearsal *rehearsal, pl_arena *arena, p
   PLANC_TRY(PL_NEW(arena, &out->slack, n));
   PLANC_TRY(PL_NEW(arena, &out->first_needed, n));
   PLANC_TRY(PL_NEW(arena, &out->also_needed, n_gaps));
-  PLANC_TRY(PL_NEW(arena, &out->leaving, n_gaps));
+  PLANC_TRY(PL_NEW(arena, &out->leaving, 2 * n_gaps));
   PLANC_TRY(PL_NEW(arena, &out->out_end, n_gaps));
   PLANC_TRY(PL_NEW(arena, &out->in_end, n_gaps));
   for (int32_t g = 0; g < rehearsal->gaps->n_fed; g++) out->leave[g] = NONE;
@@ -39,9 +39,11 @@ static planc_status find_fed(const planc_order *order, pl_arena *arena, pl_copy_
   return NULL;
 }
 
-/* Times of a period that begins at `begin`, and when the links are free again. */
+/* Times of a period that begins at `begin`, and when the links are free again; copies out of the period before that are
+ * still made: from `first` up to `n` of leaving. */
 typedef struct link_passage {
   int64_t begin, in_free, out_free;
+  int32_t first, n;
 } link_passage;
 
 static void find_needs(pl_copy_times *t);
@@ -134,6 +136,7 @@ static int64_t find_delay(const pl_copy_times *t, const uint8_t *ways, int64_t e
 typedef struct traffic {
   int32_t next_in;        /* of in_order */
   int32_t first, n;       /* of leaving: from first up to n */
+  int32_t n_before;       /* so many are of the period before */
   int32_t last_copy;      /* the position behind which the latest copy out begins, if nothing waits */
   int64_t now, lingering; /* bytes that are still being copied out */
 } traffic;
@@ -145,7 +148,8 @@ static void leave_at(pl_copy_times *t, const uint8_t *ways, traffic *of, int32_t
 static int64_t go_through(pl_copy_times *t, const uint8_t *ways, link_passage *at) {
   const pl_rehearsal *r = t->rehearsal;
   int32_t n = r->gaps->order->n;
-  traffic of = {.now = at->begin};
+  traffic of = {.now = at->begin, .first = at->first, .n = at->n, .n_before = at->n};
+  for (int32_t k = of.first; k < of.n; k++) of.lingering += r->gaps->items[t->leaving[k]].bytes;
   for (int32_t p = 0; p < n; p++) {
     wait_for_room(t, &of, p);
     fetch_at(t, &of, p, at);
@@ -154,7 +158,9 @@ static int64_t go_through(pl_copy_times *t, const uint8_t *ways, link_passage *a
     t->ends[p] = of.now;
     leave_at(t, ways, &of, p, at);
   }
-  for (; of.first < of.n; of.first++) t->leave[t->leaving[of.first]] = n - 1;
+  at->first = of.first;
+  at->n = of.n;
+  for (int32_t k = of.first > of.n_before ? of.first : of.n_before; k < of.n; k++) t->leave[t->leaving[k]] = n - 1;
   return of.now;
 }
 
@@ -164,7 +170,7 @@ static void wait_for_room(pl_copy_times *t, traffic *of, int32_t position) {
     if (t->out_end[g] > of->now && of->lingering <= t->slack[position]) return;
     of->now = pl_max(of->now, t->out_end[g]);
     of->lingering -= t->rehearsal->gaps->items[g].bytes;
-    t->leave[g] = position - 1;
+    if (of->first >= of->n_before) t->leave[g] = position - 1;
     of->first++;
   }
 }

@@ -55,20 +55,19 @@ static planc_status state_least(planning *p);
 planc_status pl_policy_priced(const planc_evaluator *evaluator, planc_candidate *out) {
   planning p = {.evaluator = evaluator, .best = out, .best_ns = INT64_MAX};
   int32_t effort = effort_of(evaluator->problem);
-  bool first_will_do = evaluator->problem->terms.first_will_do;
-  planc_status status = find(&p, first_will_do ? 0 : effort);
-  if (!status && effort > 0 && p.has_room && p.best_ns == INT64_MAX) status = find(&p, first_will_do ? effort : 0);
+  planc_status status = find(&p, effort);
+  if (!status && effort > 0 && p.has_room && p.best_ns == INT64_MAX) status = find(&p, 0);
   if (!status) status = p.best_ns < INT64_MAX ? receive(&p) : state_least(&p);
   pl_arena_free(&p.arena);
   planc_candidate_free(&p.own);
   return status;
 }
 
-/* Where one search finds nothing the shortest is asked as well, and where any plan will do it is asked first: so the
- * same budgets are found to do, whichever is asked for. */
+/* What only has to fit is not looked for long; and where a longer search has found nothing the shortest is asked, so
+ * that it fits as well. */
 static int32_t effort_of(const planc_problem *problem) {
   int64_t level = problem->terms.settings.effort ? problem->terms.settings.effort : PLANC_STANDARD_effort;
-  return (int32_t)level - 1;
+  return problem->terms.first_will_do ? 0 : (int32_t)level - 1;
 }
 
 static planc_status find(planning *p, int32_t effort) {

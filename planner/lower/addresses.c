@@ -3,6 +3,9 @@
  * Command c stands at position c + 1; at position 0 the boundary is there, and stays so to the last position. */
 #include "planner/lower/addresses.h"
 
+#include <string.h>
+
+#include "planner/lower/kept_places.h"
 #include "planner/lower/occupants.h"
 #include "planner/memory/placement_cache.h"
 #include "planner/memory/placement_search.h"
@@ -19,12 +22,11 @@ typedef struct device_items {
 static planc_status make_device_items(pl_arena *arena, const planc_schedule *s, device_items *device);
 static planc_status collect_device_items(const planc_schedule *s, const int32_t *ends, device_items *device);
 static planc_status tie_boundary(const planc_schedule *s, device_items *device);
-static planc_status keep_for_fed(pl_arena *arena, const planc_schedule *s, device_items *device);
 static planc_status require_stated(const device_items *device);
 static planc_status place_device(pl_arena *arena, const planc_schedule *s, planc_placement_cache *cache,
                                  const device_items *device, int64_t *out_bytes);
-static planc_status place_within(pl_arena *arena, const planc_schedule *s, int64_t room, const device_items *device,
-                                 int64_t *out_bytes);
+static planc_status place_in_room(pl_arena *arena, const planc_schedule *s, planc_placement_cache *cache, int64_t room,
+                                  const device_items *device, int64_t *out_bytes);
 static planc_status refuse_overlap(pl_arena *arena, const planc_schedule *s, const device_items *device,
                                    pl_overlap overlap);
 
@@ -41,11 +43,11 @@ planc_status pl_assign_device_addresses(pl_arena *arena, const planc_schedule *s
   PLANC_TRY(PL_NEW(arena, &ends, n_commands));
   planc_schedule_workspace_ends(s, ends);
   PLANC_TRY(collect_device_items(s, ends, &device));
-  if (room > 0) PLANC_TRY(keep_for_fed(arena, s, &device));
   if (memory->chunk_bytes > 0) PLANC_TRY(require_stated(&device));
-  PLANC_TRY(place_device(arena, s, cache, &device, &out->arena_bytes));
-  if (memory->chunk_bytes == 0 && out->arena_bytes > room && room > 0)
-    PLANC_TRY(place_within(arena, s, room, &device, &out->arena_bytes));
+  if (room > 0 && memory->chunk_bytes == 0)
+    PLANC_TRY(place_in_room(arena, s, cache, room, &device, &out->arena_bytes));
+  else
+    PLANC_TRY(place_device(arena, s, cache, &device, &out->arena_bytes));
   if (memory->chunk_bytes > 0) out->arena_bytes = memory->arena_bytes;
   for (int32_t r = 0; r < n_residencies; r++) of_residency[r] = device.items[device.of_residency[r]].address;
   for (int32_t c = 0; c < n_commands; c++)
@@ -118,72 +120,6 @@ static planc_status tie_boundary(const planc_schedule *s, device_items *device) 
   return NULL;
 }
 
-/* What the user feeds ahead of the first op can come in beside the last ops of the period before, if its place is free
- * by then. It is kept free for as long as these copies take, where the most that lives at a time does not grow. */
-
-typedef struct fed_first {
-  int32_t end; /* the command of the first op */
-  int64_t bytes, ns;
-} fed_first;
-
-static fed_first find_fed(const planc_schedule *s);
-static int32_t last_ops_of(const planc_schedule *s, int64_t ns);
-static bool is_fed_at(const planc_schedule *s, int32_t command);
-static void keep_from(pl_item *item, int32_t from, int32_t end);
-
-static planc_status keep_for_fed(pl_arena *arena, const planc_schedule *s, device_items *device) {
-  int32_t n_commands = planc_schedule_n_commands(s);
-  fed_first fed = find_fed(s);
-  if (fed.bytes == 0) return NULL;
-  int64_t *live, most = 0;
-  PLANC_TRY(pl_items_live(arena, device->items, device->n, n_commands + 2, &live));
-  for (int32_t p = 0; p < n_commands + 2; p++) most = pl_max(most, live[p]);
-  int32_t from = last_ops_of(s, fed.ns) + 1;
-  for (int32_t p = from; p < n_commands + 2; p++)
-    if (live[p] > most - fed.bytes) from = p + 1;
-  for (int32_t c = 0; from < n_commands + 2 && c < fed.end; c++)
-    if (is_fed_at(s, c)) keep_from(&device->items[planc_schedule_commands(s)[c].residency], from, n_commands + 2);
-  return NULL;
-}
-
-/* What is used longer keeps its place from then on. */
-static void keep_from(pl_item *item, int32_t from, int32_t end) {
-  if (item->address != PLANC_BLANK || !pl_lifetime_is_empty(item->spans[1])) return;
-  if (item->spans[0].end >= from)
-    item->spans[0].end = end;
-  else
-    item->spans[1] = (pl_lifetime){from, end};
-}
-
-static bool is_fed_at(const planc_schedule *s, int32_t command) {
-  const planc_command *it = &planc_schedule_commands(s)[command];
-  return it->kind == PLANC_CMD_COPY && it->source == PLANC_USER && !planc_schedule_is_away(s, it->residency);
-}
-
-static fed_first find_fed(const planc_schedule *s) {
-  fed_first fed = {0};
-  const planc_command *commands = planc_schedule_commands(s);
-  for (int32_t n = planc_schedule_n_commands(s); fed.end < n && commands[fed.end].kind != PLANC_CMD_EXEC; fed.end++) {
-    if (!is_fed_at(s, fed.end)) continue;
-    int32_t buffer = planc_schedule_buffer(s, &commands[fed.end]);
-    const planc_buffer *it = &planc_schedule_trace(s)->buffers[buffer];
-    fed.bytes = pl_add_saturate(fed.bytes, pl_align_up(it->bytes, PLANC_ALIGNMENT));
-    fed.ns = pl_add_saturate(
-        fed.ns, planc_link_ns(&planc_schedule_costs(s, it->job)->device.links[PLANC_ROUTE_H2D], it->bytes));
-  }
-  return fed;
-}
-
-/* From which command on the ops take so long. */
-static int32_t last_ops_of(const planc_schedule *s, int64_t ns) {
-  int32_t c = planc_schedule_n_commands(s);
-  while (c > 0 && ns > 0) {
-    const planc_command *command = &planc_schedule_commands(s)[--c];
-    if (command->kind == PLANC_CMD_EXEC) ns -= planc_schedule_variant(s, command).time_ns;
-  }
-  return c;
-}
-
 /* Two addresses of virtual memory may be the same byte: only whoever mapped them knows which are free. */
 static planc_status require_stated(const device_items *device) {
   for (int32_t i = 0; i < device->n; i++) {
@@ -203,6 +139,31 @@ static planc_status place_device(pl_arena *arena, const planc_schedule *s, planc
     status = refuse_overlap(arena, s, device, overlap);
   }
   return planc_context(status, "device addresses");
+}
+
+static planc_status place_or_search(pl_arena *arena, const planc_schedule *s, planc_placement_cache *cache,
+                                    int64_t room, const device_items *device, int64_t *out_bytes);
+static planc_status place_within(pl_arena *arena, const planc_schedule *s, int64_t room, const device_items *device,
+                                 int64_t *out_bytes);
+
+/* With places kept so that copies need not wait; where that has no room without. */
+static planc_status place_in_room(pl_arena *arena, const planc_schedule *s, planc_placement_cache *cache, int64_t room,
+                                  const device_items *device, int64_t *out_bytes) {
+  pl_item *as_they_are;
+  PLANC_TRY(PL_NEW(arena, &as_they_are, device->n));
+  memcpy(as_they_are, device->items, (size_t)device->n * sizeof *as_they_are);
+  PLANC_TRY(pl_keep_places(arena, s, device->items, device->n));
+  bool keeps = memcmp(as_they_are, device->items, (size_t)device->n * sizeof *as_they_are) != 0;
+  PLANC_TRY(place_or_search(arena, s, cache, room, device, out_bytes));
+  if (*out_bytes <= room || !keeps) return NULL;
+  memcpy(device->items, as_they_are, (size_t)device->n * sizeof *as_they_are);
+  return place_or_search(arena, s, cache, room, device, out_bytes);
+}
+
+static planc_status place_or_search(pl_arena *arena, const planc_schedule *s, planc_placement_cache *cache,
+                                    int64_t room, const device_items *device, int64_t *out_bytes) {
+  PLANC_TRY(place_device(arena, s, cache, device, out_bytes));
+  return *out_bytes > room ? place_within(arena, s, room, device, out_bytes) : NULL;
 }
 
 /* The items of some sizes, to be placed by themselves. */

@@ -1,0 +1,14 @@
+/* Places that are kept from one period into the next, so that copies need not wait there. */
+#ifndef PLANC_LOWER_KEPT_PLACES_H
+#define PLANC_LOWER_KEPT_PLACES_H
+
+#include "planc/schedule.h"
+#include "planner/memory/placement.h"
+
+/* Lets items live longer, those of residencies being the first and command c standing at position c + 1: what the user
+ * feeds ahead of the first op from the end of the period before on, as long as its copies take; and what is copied out
+ * at the end of the period up to where the next one is when these copies end. Times are those of ops one after the
+ * other. Where the most that lives at a time would grow they live no longer than they do. */
+planc_status pl_keep_places(pl_arena *arena, const planc_schedule *s, pl_item *items, int32_t n);
+
+#endif
