@@ -36,7 +36,7 @@ void pl_auto_search_improve(pl_auto_search *s, int64_t n_changes, int64_t first_
 static void raise_prices(pl_auto_search *s) {
   pl_auto_judge(s);
   for (int32_t p = 0; p < s->gaps->order->n; p++)
-    if (s->rehearsal.held[p] > s->rehearsal.limit && s->price[p] < PL_PRICE_ONE << 8)
+    if (pl_rehearsal_beyond(&s->rehearsal, p) > 0 && s->price[p] < PL_PRICE_ONE << 8)
       s->price[p] = 2 * s->price[p] + s->least_raise;
   pl_auto_judge(s);
 }

@@ -13,6 +13,7 @@ typedef struct gap_finder {
   const int32_t *latest; /* per instance: until when it can run again */
   pl_auto_gap *items;
   int32_t n;
+  int64_t *alone; /* by position */
 } gap_finder;
 
 static void add_gap(gap_finder *f, const pl_bound_version *version, const pl_bound_gap *gap);
@@ -33,6 +34,8 @@ planc_status pl_auto_gaps_make(const pl_walk *walk, const pl_bound_model *model,
       if (model->gaps[k].comes_back) add_gap(&f, version, &model->gaps[k]);
   }
   add_fed(&f);
+  PLANC_TRY(PL_NEW(arena, &f.alone, model->n));
+  for (int32_t p = 0; p < model->n; p++) f.alone[p] = pl_bound_op_bytes(&model->ops[p]);
   if (f.n > 0) qsort(f.items, (size_t)f.n, sizeof *f.items, by_from);
   return index_gaps(&f, arena, out);
 }
@@ -107,6 +110,7 @@ static planc_status index_gaps(const gap_finder *f, pl_arena *arena, pl_auto_gap
   *out = (pl_auto_gaps){.walk = f->walk,
                         .trace = f->walk->trace,
                         .order = order,
+                        .alone = f->alone,
                         .n = f->n,
                         .n_fed = first_from[0],
                         .items = f->items,

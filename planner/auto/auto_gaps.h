@@ -16,9 +16,9 @@ typedef enum pl_auto_way {
 
 typedef struct pl_auto_gap {
   int32_t buffer, version;
-  int32_t from, to;      /* positions of the uses; to <= from: it goes on into the next period. -1: the user has it until
-                            then, who feeds it to another op than the first, and there is nothing to decide */
-  int64_t bytes;         /* with alignment */
+  int32_t from, to; /* positions of the uses; to <= from: it goes on into the next period. -1: the user has it until
+                       then, who feeds it to another op than the first, and there is nothing to decide */
+  int64_t bytes;    /* with alignment */
   int64_t in_ns, out_ns; /* of its copies; no time out: the user holds it */
   bool open[PL_AUTO_N_WAYS];
 } pl_auto_gap;
@@ -31,6 +31,7 @@ typedef struct pl_auto_gaps {
   const pl_walk *walk; /* borrowed, as what follows of it */
   const planc_trace *trace;
   const planc_order *order;
+  const int64_t *alone; /* by position: bytes that its op takes by itself */
   int32_t n;
   int32_t n_fed;             /* the first ones, whose way is PL_AUTO_COPIED */
   const pl_auto_gap *items;  /* by `from`, then by buffer */

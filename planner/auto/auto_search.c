@@ -61,7 +61,7 @@ static void let_all_stay(pl_auto_search *s) {
 
 void pl_auto_search_in(pl_auto_search *s, int64_t room) {
   enum { SMALL = 5000 };
-  s->rehearsal.room = room;
+  s->room = room;
   s->rehearsal.limit = room;
   s->n_candidates = 0;
   for (int32_t g = s->gaps->n_fed; g < s->gaps->n; g++)
@@ -70,7 +70,7 @@ void pl_auto_search_in(pl_auto_search *s, int64_t room) {
 }
 
 void pl_auto_search_without(pl_auto_search *s, int64_t lacking) {
-  s->rehearsal.limit = s->rehearsal.room - lacking;
+  s->rehearsal.limit = s->room - lacking;
   if (pl_auto_search_found(s)) memcpy(s->ways, s->best, (size_t)s->gaps->n);
   s->best_score = nothing;
   pl_auto_judge(s);
@@ -78,6 +78,7 @@ void pl_auto_search_without(pl_auto_search *s, int64_t lacking) {
 
 /* --- What is judged ----------------------------------------------------------------------------------------------- */
 
+static int64_t copying_ns(const pl_copy_times *t);
 static int64_t charge_of(pl_auto_search *s);
 
 void pl_auto_judge(pl_auto_search *s) {
@@ -88,13 +89,20 @@ void pl_auto_judge(pl_auto_search *s) {
   s->score = worst;
   if (!s->rehearsal.works) return;
   pl_copy_times_find(&s->times, s->ways);
-  int64_t copied = s->times.copied_ns;
-  s->score.ns = s->times.period_ns + pl_muldiv_floor(copied, device->slowdown_ppm, PL_PPM) + copied / PER_BUSY +
-                PER_COPY_NS * (int64_t)s->times.n_in;
+  int64_t copied = s->times.in_ns + s->times.out_ns;
+  s->score.ns = s->times.period_ns + pl_muldiv_floor(copying_ns(&s->times), device->slowdown_ppm, PL_PPM) +
+                copied / PER_BUSY + PER_COPY_NS * (int64_t)s->times.n_in;
   s->score.charge = charge_of(s);
   if (!pl_auto_fits(s->score) || s->score.ns >= s->best_score.ns) return;
   s->best_score = s->score;
   memcpy(s->best, s->ways, (size_t)s->gaps->n);
+}
+
+/* How long one link at least is busy, if their times have nothing to do with each other. */
+static int64_t copying_ns(const pl_copy_times *t) {
+  if (t->period_ns <= 0) return 0;
+  int64_t in = pl_min(t->in_ns, t->period_ns), out = pl_min(t->out_ns, t->period_ns);
+  return in + out - pl_muldiv_floor(in, out, t->period_ns);
 }
 
 /* The least beyond the room is charged with a part of it, so that none is left; a byte that the host lacks, with twice
@@ -106,12 +114,12 @@ static int64_t charge_of(pl_auto_search *s) {
   pl_signed_wide sum =
       host > 0 ? 2 * (pl_signed_wide)planc_link_ns(&s->gaps->walk->links[PLANC_ROUTE_D2H], host) + 1 : 0;
   for (int32_t p = 0; p < s->gaps->order->n; p++) {
-    int64_t beyond = r->held[p] - r->limit;
+    int64_t beyond = pl_rehearsal_beyond(r, p);
     if (beyond > most) {
       most = beyond;
       s->fullest = p;
     }
-    if (beyond > 0) sum += ((pl_signed_wide)(beyond + r->room / LEAST) * s->price[p] >> PL_PRICE_BITS) + 1;
+    if (beyond > 0) sum += ((pl_signed_wide)(beyond + s->room / LEAST) * s->price[p] >> PL_PRICE_BITS) + 1;
   }
   return sum > worst.charge ? worst.charge : (int64_t)sum;
 }
@@ -232,7 +240,7 @@ static int32_t estimate_moves(pl_auto_search *s, bool again) {
   int64_t *before = s->prices_before;
   before[0] = 0;
   for (int32_t p = 0; p < positions; p++)
-    before[p + 1] = pl_add_saturate(before[p], r->held[p] > r->limit ? s->price[p] : 0);
+    before[p + 1] = pl_add_saturate(before[p], pl_rehearsal_beyond(r, p) > 0 ? s->price[p] : 0);
   for (int32_t k = 0; k < s->n_candidates; k++) {
     int32_t g = s->candidates[k];
     const pl_auto_gap *gap = &s->gaps->items[g];

@@ -26,6 +26,7 @@ typedef struct pl_auto_search {
   const pl_auto_gaps *gaps; /* borrowed */
   pl_rehearsal rehearsal;
   pl_copy_times times;
+  int64_t room;
   int64_t *price;              /* by position, of a byte beyond the room: parts of a ns (PL_PRICE_ONE) */
   int64_t least_raise;         /* what a price rises by at least */
   int64_t in_price, out_price; /* of a ns of a link: parts of a ns */

@@ -72,15 +72,15 @@ static void find_needs(pl_copy_times *t) {
   t->start[0] = 0;
   for (int32_t p = 0; p < n; p++) {
     t->start[p + 1] = t->start[p] + r->op_ns[p] + r->again_ns[p];
-    t->slack[p] = r->limit - r->held[p];
+    t->slack[p] = -pl_rehearsal_beyond(r, p);
     t->first_needed[p] = NONE;
   }
   t->n_in = 0;
-  t->copied_ns = 0;
+  t->in_ns = t->out_ns = 0;
   for (int32_t g = r->gaps->n - 1; g >= 0; g--) {
-    if (r->sends[g]) t->copied_ns += r->gaps->items[g].out_ns;
+    if (r->sends[g]) t->out_ns += r->gaps->items[g].out_ns;
     if (r->need[g] == NONE) continue;
-    t->copied_ns += r->gaps->items[g].in_ns;
+    t->in_ns += r->gaps->items[g].in_ns;
     t->also_needed[g] = t->first_needed[r->need[g]];
     t->first_needed[r->need[g]] = g;
   }

@@ -39,6 +39,7 @@ typedef struct planning {
   pl_auto_search search;
   planc_candidate *best; /* the caller's */
   pl_absences of_best;
+  pl_walk_room room_of_best;
   int64_t best_ns; /* INT64_MAX: nothing fits yet */
   int32_t n_simulated;
 } planning;
@@ -161,7 +162,8 @@ static planc_status try_found(planning *p, bool *out_fits) {
   planc_taken taken = {.fits = false};
   bool fits_host = true;
   PLANC_TRY(pl_auto_search_state(&p->search, &p->arena, &absences));
-  planc_status status = make(evaluator->problem, &absences, (pl_walk_room){p->room, PL_RECEIVES_LATE}, &next);
+  const pl_walk_room room = {p->search.rehearsal.limit, PL_RECEIVES_LATE};
+  planc_status status = make(evaluator->problem, &absences, room, &next);
   p->n_simulated++;
   if (!status) status = evaluator->simulate(evaluator, &next, NULL, NULL, &taken);
   if (!status && taken.fits) status = pl_if_fits(evaluator->hold_to_host(evaluator, &next), &fits_host);
@@ -171,6 +173,7 @@ static planc_status try_found(planning *p, bool *out_fits) {
     next = (planc_candidate){0};
     p->of_best = absences;
     p->best_ns = taken.period_ns;
+    p->room_of_best = room;
   }
   planc_candidate_free(&next);
   *out_fits = taken.fits && fits_host;
@@ -178,8 +181,7 @@ static planc_status try_found(planning *p, bool *out_fits) {
 }
 
 static planc_status receive(planning *p) {
-  pl_walk_room room = {p->room, PL_RECEIVES_LATE};
-  PLANC_TRY(pl_walk_receive(p->evaluator, make, &p->of_best, p->best, &room));
+  PLANC_TRY(pl_walk_receive(p->evaluator, make, &p->of_best, p->best, &p->room_of_best));
   return explain(p);
 }
 

@@ -289,7 +289,7 @@ static void run_op(pl_rehearsal *r, int32_t instance) {
     }
     r->next[access->buffer]++;
   }
-  const pl_op_choice *choice = choice_within(r, r->room - r->live);
+  const pl_op_choice *choice = choice_within(r, r->limit - r->live);
   r->op_ns[r->position] = choice->ns;
   r->workspace[r->position] = choice->workspace_bytes;
   note_held(r, choice->workspace_bytes);

@@ -12,8 +12,8 @@ typedef struct pl_stone {
 
 typedef struct pl_rehearsal {
   const pl_auto_gaps *gaps; /* borrowed */
-  int64_t room;             /* by which algorithms are chosen: the fastest whose workspace finds room, else the least */
-  int64_t limit;            /* the bytes that there may be, at most `room` */
+  int64_t limit; /* the bytes that there may be, but for an op that takes more by itself. Algorithms are chosen by it:
+                    the fastest whose workspace finds room, else that with the least */
   pl_rehearsal_tables tables;
   /* What it finds. By position: the most bytes while it runs, with a workspace; how long its op takes, and what runs
    * again ahead of it. */
@@ -43,6 +43,11 @@ typedef struct pl_rehearsal {
 planc_status pl_rehearsal_new(const pl_auto_gaps *gaps, pl_arena *arena, pl_rehearsal *out);
 /* `ways` is by gap, of those that are open. */
 void pl_rehearse(pl_rehearsal *r, const uint8_t *ways);
+/* How many bytes a position has beyond what there may be; less than 0: it has room for so many. */
+static inline int64_t pl_rehearsal_beyond(const pl_rehearsal *r, int32_t position) {
+  int64_t alone = r->gaps->alone[position];
+  return r->held[position] - (alone > r->limit ? alone : r->limit);
+}
 /* Of a walk that is rehearsed, in time: accesses, gaps and positions gone through. */
 int64_t pl_rehearsal_work(const pl_rehearsal *r);
 

@@ -92,14 +92,17 @@ static int64_t fastest_ns(const pl_bound_op *op) {
   return op->n_variants > 0 ? ns : 0;
 }
 
+int64_t pl_bound_op_bytes(const pl_bound_op *op) {
+  int64_t workspace = op->n_variants > 0 ? INT64_MAX : 0;
+  for (int32_t v = 0; v < op->n_variants; v++) workspace = pl_min(workspace, op->variants[v].workspace_bytes);
+  return pl_add_saturate(op->operand_bytes, workspace);
+}
+
 int64_t pl_bound_least_bytes(const pl_bound_model *model, int32_t *out_position) {
   int64_t least = 0;
   *out_position = NONE;
   for (int32_t p = 0; p < model->n; p++) {
-    const pl_bound_op *op = &model->ops[p];
-    int64_t workspace = op->n_variants > 0 ? INT64_MAX : 0;
-    for (int32_t v = 0; v < op->n_variants; v++) workspace = pl_min(workspace, op->variants[v].workspace_bytes);
-    int64_t bytes = pl_add_saturate(op->operand_bytes, workspace);
+    int64_t bytes = pl_bound_op_bytes(&model->ops[p]);
     if (bytes <= least && *out_position != NONE) continue;
     least = bytes;
     *out_position = p;

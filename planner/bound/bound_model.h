@@ -57,6 +57,8 @@ typedef struct pl_bound_model {
 /* Of a candidate's order and costs; `arena` has the model, which borrows the costs. */
 planc_status pl_bound_model_make(const planc_candidate *candidate, pl_arena *arena, pl_bound_model *out);
 
+/* What an op takes by itself, with the least workspace. */
+int64_t pl_bound_op_bytes(const pl_bound_op *op);
 /* The bytes beside what is reserved without which no plan exists, and the position that needs them. */
 int64_t pl_bound_least_bytes(const pl_bound_model *model, int32_t *out_position);
 
