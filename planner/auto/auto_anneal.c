@@ -13,7 +13,8 @@ static void raise_prices(pl_auto_search *s);
 static void change_some(pl_auto_search *s, way_change *out);
 static void undo(pl_auto_search *s, const way_change *done);
 static int64_t allowance_at(int64_t first, int64_t change_number, int64_t n_changes);
-static bool is_kept(pl_auto_search *s, pl_auto_score before, int64_t allowance, int64_t times);
+static int64_t sum_of(pl_auto_score score, int64_t times);
+static int64_t most_kept(pl_auto_search *s, pl_auto_score before, int64_t allowance, int64_t times);
 
 /* Bytes beyond the room are charged more times the longer it goes on. */
 void pl_auto_search_improve(pl_auto_search *s, int64_t n_changes, int64_t first_part) {
@@ -24,9 +25,9 @@ void pl_auto_search_improve(pl_auto_search *s, int64_t n_changes, int64_t first_
     way_change done;
     if (k % block == block - 1) raise_prices(s);
     pl_auto_score before = s->score;
+    int64_t most = most_kept(s, before, allowance_at(first, k, n_changes), times);
     change_some(s, &done);
-    pl_auto_judge(s);
-    if (is_kept(s, before, allowance_at(first, k, n_changes), times)) continue;
+    if (pl_auto_judge_within(s, times, most) && sum_of(s->score, times) <= most) continue;
     undo(s, &done);
     s->score = before;
   }
@@ -142,10 +143,14 @@ static int64_t allowance_at(int64_t first, int64_t change_number, int64_t n_chan
   return more - pl_muldiv_floor(more - less, HALVINGS * change_number % n_changes, n_changes);
 }
 
-static bool is_kept(pl_auto_search *s, pl_auto_score before, int64_t allowance, int64_t times) {
-  pl_signed_wide was = before.ns + (pl_signed_wide)times * before.charge;
-  pl_signed_wide is = s->score.ns + (pl_signed_wide)times * s->score.charge;
-  return is <= was || is - was <= (pl_signed_wide)allowance * random_exponent(s) >> 16;
+static int64_t sum_of(pl_auto_score score, int64_t times) {
+  pl_signed_wide sum = score.ns + (pl_signed_wide)times * score.charge;
+  return sum > INT64_MAX / 2 ? INT64_MAX / 2 : (int64_t)sum;
+}
+
+/* What a change may come to. */
+static int64_t most_kept(pl_auto_search *s, pl_auto_score before, int64_t allowance, int64_t times) {
+  return sum_of(before, times) + (int64_t)((pl_signed_wide)allowance * random_exponent(s) >> 16);
 }
 
 /* A number that is more than x with a chance of about e^-x, in parts of 2^16: the zeros in front of random bits count

@@ -78,24 +78,38 @@ void pl_auto_search_without(pl_auto_search *s, int64_t lacking) {
 
 /* --- What is judged ----------------------------------------------------------------------------------------------- */
 
+static int64_t ops_ns(const pl_rehearsal *r);
 static int64_t copying_ns(const pl_copy_times *t);
 static int64_t charge_of(pl_auto_search *s);
 
 void pl_auto_judge(pl_auto_search *s) {
+  (void)pl_auto_judge_within(s, 0, INT64_MAX);
+}
+
+bool pl_auto_judge_within(pl_auto_search *s, int64_t times, int64_t most) {
   enum { PER_COPY_NS = 300, PER_BUSY = 1000 };
   const planc_device *device = s->gaps->walk->device;
   s->work += pl_rehearsal_work(&s->rehearsal);
   pl_rehearse(&s->rehearsal, s->ways);
   s->score = worst;
-  if (!s->rehearsal.works) return;
+  if (!s->rehearsal.works) return true;
+  int64_t charge = charge_of(s);
+  if (most < INT64_MAX && ops_ns(&s->rehearsal) + (pl_signed_wide)times * charge > most) return false;
   pl_copy_times_find(&s->times, s->ways);
   int64_t copied = s->times.in_ns + s->times.out_ns;
   s->score.ns = s->times.period_ns + pl_muldiv_floor(copying_ns(&s->times), device->slowdown_ppm, PL_PPM) +
                 copied / PER_BUSY + PER_COPY_NS * (int64_t)s->times.n_in;
-  s->score.charge = charge_of(s);
-  if (!pl_auto_fits(s->score) || s->score.ns >= s->best_score.ns) return;
+  s->score.charge = charge;
+  if (!pl_auto_fits(s->score) || s->score.ns >= s->best_score.ns) return true;
   s->best_score = s->score;
   memcpy(s->best, s->ways, (size_t)s->gaps->n);
+  return true;
+}
+
+static int64_t ops_ns(const pl_rehearsal *r) {
+  int64_t sum = 0;
+  for (int32_t p = 0; p < r->gaps->order->n; p++) sum += r->op_ns[p] + r->again_ns[p];
+  return sum;
 }
 
 /* How long one link at least is busy, if their times have nothing to do with each other. */

@@ -58,6 +58,8 @@ void pl_auto_search_start(pl_auto_search *s, int64_t most_work);
 void pl_auto_search_improve(pl_auto_search *s, int64_t n_changes, int64_t first_part);
 /* Judges the present ways, and keeps them if they are the fastest that fit; for those who change them. */
 void pl_auto_judge(pl_auto_search *s);
+/* The same, but false, without a score, where time and so many times the charge are certainly more than `most`. */
+bool pl_auto_judge_within(pl_auto_search *s, int64_t times, int64_t most);
 /* Whether any that fit were found. */
 static inline bool pl_auto_search_found(const pl_auto_search *s) {
   return s->best_score.ns < INT64_MAX;

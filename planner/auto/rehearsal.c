@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-#include "planner/choose/absences.h"
 #include "util/math.h"
 
 enum { NONE = -1 };
@@ -35,6 +34,7 @@ int64_t pl_rehearsal_work(const pl_rehearsal *r) {
 }
 
 static void open_boundary(pl_rehearsal *r, const uint8_t *ways);
+static bool has_inputs(const pl_rehearsal *r, int32_t instance);
 static void fetch_inputs(pl_rehearsal *r, int32_t instance);
 static void restore_inputs(pl_rehearsal *r, int32_t instance);
 static void close_stones(pl_rehearsal *r);
@@ -56,9 +56,11 @@ void pl_rehearse(pl_rehearsal *r, const uint8_t *ways) {
     int32_t instance = order->runs[p].instance;
     r->position = p;
     r->held[p] = r->again_ns[p] = 0;
-    fetch_inputs(r, instance);
-    restore_inputs(r, instance);
-    close_stones(r);
+    if (!has_inputs(r, instance)) {
+      fetch_inputs(r, instance);
+      restore_inputs(r, instance);
+      close_stones(r);
+    }
     run_op(r, instance);
     leave_behind(r, ways);
     leave_until_written(r, instance);
@@ -145,6 +147,16 @@ static void open_boundary(pl_rehearsal *r, const uint8_t *ways) {
     if (away) put_on_host(r, b, 0);
     if (persists && !away) hold(r, b, 0);
   }
+}
+
+static bool has_inputs(const pl_rehearsal *r, int32_t instance) {
+  const planc_trace *trace = r->gaps->trace;
+  const planc_instance *in = &trace->instances[instance];
+  for (int32_t a = in->first_access; a < in->first_access + in->n_accesses; a++) {
+    const planc_access *access = &trace->accesses[a];
+    if (access->read >= 0 && r->resident[access->buffer] != access->read) return false;
+  }
+  return true;
 }
 
 static void take_from_host(pl_rehearsal *r, const planc_access *access);
@@ -280,7 +292,7 @@ static void run_op(pl_rehearsal *r, int32_t instance) {
   for (int32_t a = in->first_access; a < in->first_access + in->n_accesses; a++) {
     const planc_access *access = &trace->accesses[a];
     int32_t *resident = &r->resident[access->buffer];
-    take_from_host(r, access);
+    if (*resident != access->read) take_from_host(r, access);
     if (access->read < 0 && *resident == NONE) hold(r, access->buffer, access->write);
     if (access->write >= 0) {
       if (access->read >= 0) forget_on_host(r, access->buffer, access->read);
@@ -313,8 +325,7 @@ static void leave_until_written(pl_rehearsal *r, int32_t instance) {
   const planc_trace *trace = r->gaps->trace;
   const planc_instance *in = &trace->instances[instance];
   for (int32_t a = in->first_access; a < in->first_access + in->n_accesses; a++) {
-    const planc_access *access = &trace->accesses[a];
-    if (pl_leaves_until_written(trace, true, access, next_access(r, access->buffer))) drop(r, access->buffer);
+    if (r->tables.leaves[a]) drop(r, trace->accesses[a].buffer);
   }
   for (int32_t k = r->tables.first_death[r->position]; k < r->tables.first_death[r->position + 1]; k++) {
     int32_t dead = r->tables.deaths[k];

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "planner/choose/absences.h"
 #include "util/vec.h"
 
 enum { NONE = -1 };
@@ -10,6 +11,7 @@ enum { NONE = -1 };
 static planc_status make_choices(const pl_auto_gaps *gaps, pl_arena *arena, pl_rehearsal_tables *out);
 static planc_status make_versions(const planc_trace *trace, pl_arena *arena, pl_rehearsal_tables *out);
 static planc_status make_deaths(const planc_order *order, pl_arena *arena, pl_rehearsal_tables *out);
+static planc_status mark_leaves(const planc_order *order, pl_arena *arena, pl_rehearsal_tables *out);
 
 planc_status pl_rehearsal_tables_make(const pl_auto_gaps *gaps, pl_arena *arena, pl_rehearsal_tables *out) {
   int64_t *bytes;
@@ -18,7 +20,8 @@ planc_status pl_rehearsal_tables_make(const pl_auto_gaps *gaps, pl_arena *arena,
   out->bytes = bytes;
   PLANC_TRY(make_choices(gaps, arena, out));
   PLANC_TRY(make_versions(gaps->trace, arena, out));
-  return make_deaths(gaps->order, arena, out);
+  PLANC_TRY(make_deaths(gaps->order, arena, out));
+  return mark_leaves(gaps->order, arena, out);
 }
 
 /* --- Algorithms --------------------------------------------------------------------------------------------------- */
@@ -99,5 +102,21 @@ static planc_status make_deaths(const planc_order *order, pl_arena *arena, pl_re
     if (dies(order, b)) deaths[first[planc_order_last(order, b) + 1]++] = b;
   out->first_death = first;
   out->deaths = deaths;
+  return NULL;
+}
+
+/* The next use is that of a later position: an op may use a buffer twice. */
+static planc_status mark_leaves(const planc_order *order, pl_arena *arena, pl_rehearsal_tables *out) {
+  bool *leaves;
+  PLANC_TRY(PL_NEW(arena, &leaves, order->trace->n_accesses));
+  for (int32_t b = 0; b < order->trace->n_buffers; b++) {
+    for (int32_t u = order->first_use[b], next = u; u < order->first_use[b + 1]; u++) {
+      while (next < order->first_use[b + 1] && order->uses[next].position <= order->uses[u].position) next++;
+      leaves[order->uses[u].access] =
+          pl_leaves_until_written(order->trace, true, planc_order_access(order, u),
+                                  next < order->first_use[b + 1] ? planc_order_access(order, next) : NULL);
+    }
+  }
+  out->leaves = leaves;
   return NULL;
 }
