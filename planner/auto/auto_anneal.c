@@ -10,6 +10,7 @@ typedef struct way_change {
 } way_change;
 
 static void raise_prices(pl_auto_search *s);
+static void find_lost(pl_auto_search *s);
 static void change_some(pl_auto_search *s, way_change *out);
 static void undo(pl_auto_search *s, const way_change *done);
 static int64_t allowance_at(int64_t first, int64_t change_number, int64_t n_changes);
@@ -18,8 +19,9 @@ static int64_t most_kept(pl_auto_search *s, pl_auto_score before, int64_t allowa
 
 /* Bytes beyond the room are charged more times the longer it goes on. */
 void pl_auto_search_improve(pl_auto_search *s, int64_t n_changes, int64_t first_part) {
-  enum { FIRST_TIMES = 2, MORE_TIMES = 20 };
+  enum { FIRST_TIMES = 2, MORE_TIMES = 40 };
   int64_t block = n_changes / BLOCKS + 1, first = s->ideal_ns / first_part;
+  find_lost(s);
   for (int64_t k = 0; k < n_changes && s->n_candidates > 0 && s->best_score.ns > s->least_ns; k++) {
     int64_t times = FIRST_TIMES + MORE_TIMES * k / n_changes;
     way_change done;
@@ -27,7 +29,10 @@ void pl_auto_search_improve(pl_auto_search *s, int64_t n_changes, int64_t first_
     pl_auto_score before = s->score;
     int64_t most = most_kept(s, before, allowance_at(first, k, n_changes), times);
     change_some(s, &done);
-    if (pl_auto_judge_within(s, times, most) && sum_of(s->score, times) <= most) continue;
+    if (pl_auto_judge_within(s, times, most) && sum_of(s->score, times) <= most) {
+      find_lost(s);
+      continue;
+    }
     undo(s, &done);
     s->score = before;
   }
@@ -42,20 +47,34 @@ static void raise_prices(pl_auto_search *s) {
   pl_auto_judge(s);
 }
 
+/* Time is lost where ops wait, where something is computed again, and by algorithms for want of workspace. */
+static void find_lost(pl_auto_search *s) {
+  const pl_rehearsal *r = &s->rehearsal;
+  int64_t before = s->times.begin_ns;
+  for (int32_t p = 0; p < s->gaps->order->n; p++) {
+    int64_t fastest = r->tables.choices[r->tables.first_choice[p]].ns;
+    s->lost[p + 1] = s->lost[p] + pl_max(s->times.ends[p] - before - fastest, 0);
+    before = s->times.ends[p];
+  }
+}
+
 /* --- Changes ------------------------------------------------------------------------------------------------------ */
 
+static uint32_t next_random(pl_auto_search *s);
 static int32_t random_below(pl_auto_search *s, int32_t n);
 static void change_any(pl_auto_search *s, way_change *out);
+static bool change_lossy(pl_auto_search *s, way_change *out);
 static void change_one(pl_auto_search *s, int32_t gap, way_change *out);
 static int32_t find_gap(pl_auto_search *s, bool stays, int32_t position);
 static void exchange(pl_auto_search *s, way_change *out);
 
-/* Half of the changes are any. Of the others, where too much is needed, most have something more leave; where all fits,
- * something comes back, and mostly something else leaves for it. */
+/* Some changes are any, some are about where time is lost. Of the others, where too much is needed, most have something
+ * more leave; where all fits, something comes back, and mostly something else leaves for it. */
 static void change_some(pl_auto_search *s, way_change *out) {
-  enum { KINDS = 8, ANY = 4, LEAVES = 2 };
+  enum { KINDS = 8, ANY = 4, LEAVES = 2, LOST = 2 };
   int32_t kind = random_below(s, KINDS);
   *out = (way_change){.n = 0};
+  if (kind < LOST && change_lossy(s, out)) return;
   if (kind < ANY)
     change_any(s, out);
   else if (!pl_auto_fits(s->score) && kind < ANY + LEAVES)
@@ -94,6 +113,54 @@ static void change_any(pl_auto_search *s, way_change *out) {
 }
 
 static int32_t position_in(pl_auto_search *s, int32_t gap);
+static int32_t lossy_position(pl_auto_search *s);
+static int32_t lossy_gap(pl_auto_search *s, int32_t position);
+
+/* What an op waits for, or what is computed again for it, is had in another way; or something leaves ahead of it, so
+ * that there is room for copies to be made in time. */
+static bool change_lossy(pl_auto_search *s, way_change *out) {
+  int32_t position = lossy_position(s), gap = position < 0 ? ANYWHERE : lossy_gap(s, position);
+  if (gap < 0) return false;
+  int32_t kind = random_below(s, 4);
+  if (kind == 0) {
+    change_one(s, find_gap(s, true, pl_max(position - 1, 0)), out);
+    return true;
+  }
+  change_one(s, gap, out);
+  if (s->ways[gap] != PL_AUTO_STAYS || kind == 1) return true;
+  int32_t leaves = find_gap(s, true, position_in(s, gap));
+  if (leaves != gap) change_one(s, leaves, out);
+  return true;
+}
+
+/* A position, the more often the more is lost ahead of it; -1 where nothing is. */
+static int32_t lossy_position(pl_auto_search *s) {
+  int32_t low = 0, high = s->gaps->order->n;
+  int64_t all = s->lost[high];
+  if (all <= 0) return -1;
+  int64_t at = pl_muldiv_floor(all, next_random(s) >> 1, INT64_C(1) << 31);
+  while (low < high) {
+    int32_t middle = low + (high - low) / 2;
+    if (s->lost[middle + 1] > at)
+      high = middle;
+    else
+      low = middle + 1;
+  }
+  return low;
+}
+
+/* One that ends there and is not spent on the device, -1 = none. */
+static int32_t lossy_gap(pl_auto_search *s, int32_t position) {
+  const planc_order *order = s->gaps->order;
+  const planc_instance *in = planc_order_instance(order, position);
+  int32_t found = -1, n = 0;
+  for (int32_t a = in->first_access; a < in->first_access + in->n_accesses; a++) {
+    int32_t gap = s->gaps->of_access[a];
+    if (gap < s->gaps->n_fed || s->ways[gap] == PL_AUTO_STAYS) continue;
+    if (random_below(s, ++n) == 0) found = gap;
+  }
+  return found;
+}
 
 /* One comes back, and another leaves for it. */
 static void exchange(pl_auto_search *s, way_change *out) {
@@ -133,7 +200,6 @@ static void undo(pl_auto_search *s, const way_change *done) {
 /* --- What is kept ------------------------------------------------------------------------------------------------- */
 
 static int64_t random_exponent(pl_auto_search *s);
-static uint32_t next_random(pl_auto_search *s);
 
 /* It halves nine times. */
 static int64_t allowance_at(int64_t first, int64_t change_number, int64_t n_changes) {

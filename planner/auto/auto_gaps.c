@@ -98,15 +98,18 @@ static int32_t use_at(const planc_order *order, int32_t buffer, int32_t position
 
 static planc_status index_gaps(const gap_finder *f, pl_arena *arena, pl_auto_gaps *out) {
   const planc_order *order = f->walk->order;
-  int32_t n_uses = order->first_use[order->trace->n_buffers], *first_from, *of_use;
+  int32_t n_uses = order->first_use[order->trace->n_buffers], *first_from, *of_use, *of_access;
   PLANC_TRY(PL_NEW(arena, &first_from, (int64_t)order->n + 1));
   PLANC_TRY(PL_NEW(arena, &of_use, n_uses));
+  PLANC_TRY(PL_NEW(arena, &of_access, order->trace->n_accesses));
   for (int32_t u = 0; u < n_uses; u++) of_use[u] = NONE;
   for (int32_t p = 0, k = 0; p <= order->n; p++) {
     while (k < f->n && f->items[k].from < p) k++;
     first_from[p] = k;
   }
   for (int32_t k = 0; k < f->n; k++) of_use[use_at(order, f->items[k].buffer, f->items[k].to)] = k;
+  for (int32_t a = 0; a < order->trace->n_accesses; a++) of_access[a] = NONE;
+  for (int32_t u = 0; u < n_uses; u++) of_access[order->uses[u].access] = of_use[u];
   *out = (pl_auto_gaps){.walk = f->walk,
                         .trace = f->walk->trace,
                         .order = order,
@@ -115,6 +118,7 @@ static planc_status index_gaps(const gap_finder *f, pl_arena *arena, pl_auto_gap
                         .n_fed = first_from[0],
                         .items = f->items,
                         .first_from = first_from,
-                        .of_use = of_use};
+                        .of_use = of_use,
+                        .of_access = of_access};
   return NULL;
 }

@@ -37,6 +37,7 @@ typedef struct pl_auto_gaps {
   const pl_auto_gap *items;  /* by `from`, then by buffer */
   const int32_t *first_from; /* by position and one more: gaps that begin at p are from first_from[p] on */
   const int32_t *of_use;     /* by use of the order: the gap that ends there, -1 = none */
+  const int32_t *of_access;  /* the same by access of the trace */
 } pl_auto_gaps;
 
 /* Those of the bound's model of the walk's order. In memory of `arena`; borrows the walk. */

@@ -29,6 +29,7 @@ planc_status pl_auto_search_new(const pl_auto_gaps *gaps, const pl_bound_prices 
   PLANC_TRY(PL_NEW(arena, &out->best, gaps->n));
   PLANC_TRY(PL_NEW(arena, &out->candidates, gaps->n));
   PLANC_TRY(PL_NEW(arena, &out->taken, gaps->n));
+  PLANC_TRY(PL_NEW(arena, &out->lost, (int64_t)gaps->order->n + 1));
   PLANC_TRY(PL_NEW(arena, &out->prices_before, (int64_t)gaps->order->n + 1));
   PLANC_TRY(PL_NEW(arena, &out->moves, 2 * (int64_t)gaps->n));
   let_all_stay(out);

@@ -33,6 +33,7 @@ typedef struct pl_auto_search {
   int64_t ideal_ns, least_ns;  /* no period is shorter */
   uint8_t *ways, *best;        /* by gap: now, and of the fastest that fit */
   pl_auto_score score, best_score;
+  int64_t *lost;       /* by position and one more: the time that is lost ahead of it, of the ways that are kept */
   int32_t fullest;     /* a position where most is beyond the room, of the ways that were judged last and did not fit */
   int32_t *candidates; /* gaps that are worth a change */
   int32_t n_candidates;

@@ -63,6 +63,7 @@ void pl_copy_times_find(pl_copy_times *t, const uint8_t *ways) {
     at.begin = end;
     end = go_through(t, ways, &at);
   }
+  t->begin_ns = at.begin;
   t->period_ns = end - at.begin + find_delay(t, ways, end, at.in_free);
 }
 

@@ -8,7 +8,7 @@
 
 typedef struct pl_copy_times {
   const pl_rehearsal *rehearsal; /* borrowed */
-  int64_t period_ns;
+  int64_t begin_ns, period_ns;
   int64_t in_ns, out_ns;         /* that the links are busy */
   int32_t *copy, *leave, *fetch; /* by gap that is not spent on the device, as in pl_absence */
   int32_t *in_order;             /* gaps that end with a copy in, in the order of these */
