@@ -5,6 +5,7 @@
 
 #include "planner/choose/restorable.h"
 #include "planner/choose/ways_back.h"
+#include "util/math.h"
 
 enum { NONE = -1 };
 
@@ -18,6 +19,7 @@ typedef struct gap_finder {
 
 static void add_gap(gap_finder *f, const pl_bound_version *version, const pl_bound_gap *gap);
 static void add_fed(gap_finder *f);
+static planc_status check_copies(const gap_finder *f);
 static int by_from(const void *left, const void *right);
 static planc_status index_gaps(const gap_finder *f, pl_arena *arena, pl_auto_gaps *out);
 
@@ -36,6 +38,7 @@ planc_status pl_auto_gaps_make(const pl_walk *walk, const pl_bound_model *model,
   add_fed(&f);
   PLANC_TRY(PL_NEW(arena, &f.alone, model->n));
   for (int32_t p = 0; p < model->n; p++) f.alone[p] = pl_bound_op_bytes(&model->ops[p]);
+  PLANC_TRY(check_copies(&f));
   if (f.n > 0) qsort(f.items, (size_t)f.n, sizeof *f.items, by_from);
   return index_gaps(&f, arena, out);
 }
@@ -75,6 +78,14 @@ static void add_fed(gap_finder *f) {
                                      .in_ns = planc_link_ns(&walk->links[PLANC_ROUTE_H2D], buffer->bytes),
                                      .open[PL_AUTO_COPIED] = true};
   }
+}
+
+/* What is added up of them has 64 bits. */
+static planc_status check_copies(const gap_finder *f) {
+  int64_t sum = 0;
+  for (int32_t k = 0; k < f->n; k++) sum = pl_add_saturate(sum, pl_add_saturate(f->items[k].in_ns, f->items[k].out_ns));
+  if (sum <= INT64_C(1) << 60) return NULL;
+  return planc_error(PLANC_BAD_INPUT, "copies of the graph's data take %lld ns: too long to search", (long long)sum);
 }
 
 static int by_from(const void *left, const void *right) {

@@ -9,6 +9,7 @@
 #include "planner/auto/auto_search.h"
 #include "planner/base/code.h"
 #include "planner/base/if_fits.h"
+#include "planner/choose/early_order.h"
 #include "planner/choose/sub_batch.h"
 #include "planner/policies/policies.h"
 #include "util/math.h"
@@ -27,6 +28,12 @@ typedef struct effort_work {
   int64_t start, changes, of_candidate, bound, most_values;
 } effort_work;
 
+/* What is stated. */
+typedef struct priced_choice {
+  pl_absences absences;
+  bool early; /* in the order with updates as early as can be */
+} priced_choice;
+
 typedef struct planning {
   const planc_evaluator *evaluator;
   pl_arena arena;
@@ -38,27 +45,31 @@ typedef struct planning {
   pl_auto_gaps gaps;
   pl_auto_search search;
   planc_candidate *best; /* the caller's */
-  pl_absences of_best;
+  priced_choice of_best;
   pl_walk_room room_of_best;
   int64_t best_ns; /* INT64_MAX: nothing fits yet */
   int32_t n_simulated;
+  bool early;       /* the order that is looked at */
+  int64_t least_ns; /* no plan is faster, in whatever order was looked at */
 } planning;
 
 static int32_t effort_of(const planc_problem *problem);
+static planc_status find_in_orders(planning *p, int32_t effort);
 static planc_status find(planning *p, int32_t effort);
 static planc_status set_up(planning *p);
-static planc_status check_bound(planning *p, int64_t bound_ns);
+static bool is_pointless(const planning *p);
 static planc_status search(planning *p);
 static planc_status receive(planning *p);
 static planc_status explain(const planning *p);
-static planc_status state_least(planning *p);
+static planc_status state_least_or_refuse(planning *p);
 
 planc_status pl_policy_priced(const planc_evaluator *evaluator, planc_candidate *out) {
-  planning p = {.evaluator = evaluator, .best = out, .best_ns = INT64_MAX};
+  planning p = {.evaluator = evaluator, .best = out, .best_ns = INT64_MAX, .least_ns = INT64_MAX};
   int32_t effort = effort_of(evaluator->problem);
-  planc_status status = find(&p, effort);
-  if (!status && effort > 0 && p.has_room && p.best_ns == INT64_MAX) status = find(&p, 0);
-  if (!status) status = p.best_ns < INT64_MAX ? receive(&p) : state_least(&p);
+  planc_status status = find_in_orders(&p, effort);
+  if (!status && effort > 0 && p.has_room && p.best_ns == INT64_MAX && !is_pointless(&p))
+    status = find_in_orders(&p, 0);
+  if (!status) status = p.best_ns < INT64_MAX ? receive(&p) : state_least_or_refuse(&p);
   pl_arena_free(&p.arena);
   planc_candidate_free(&p.own);
   return status;
@@ -71,6 +82,15 @@ static int32_t effort_of(const planc_problem *problem) {
   return problem->terms.first_will_do ? 0 : (int32_t)level - 1;
 }
 
+/* In the graph's order, and where others are allowed with updates as early as can be. */
+static planc_status find_in_orders(planning *p, int32_t effort) {
+  p->early = false;
+  PLANC_TRY(find(p, effort));
+  if (!p->evaluator->problem->terms.settings.reorder) return NULL;
+  p->early = true;
+  return find(p, effort);
+}
+
 static planc_status find(planning *p, int32_t effort) {
   static const effort_work works[] = {{40000000, 4000000, 40, 500000, 200},
                                       {400000000, 40000000, 400, 1500000, 800},
@@ -80,13 +100,30 @@ static planc_status find(planning *p, int32_t effort) {
   planc_candidate_free(&p->own);
   p->own = (planc_candidate){0};
   PLANC_TRY(set_up(p));
-  return search(p);
+  return is_pointless(p) ? NULL : search(p);
+}
+
+/* No search is begun for what no plan can be. */
+static bool is_pointless(const planning *p) {
+  int64_t beat_ns = p->evaluator->problem->terms.beat_ns;
+  return p->has_room && beat_ns > 0 && p->least_ns >= beat_ns;
 }
 
 static int64_t values_for(const planning *p, const pl_bound_model *model) {
   enum { LEAST = 64 };
   if (!p->has_room) return 1;
   return pl_clamp(p->work->bound / (model->n + model->n_gaps + 1), LEAST, p->work->most_values);
+}
+
+static planc_status start_walk(pl_walk *walk, const planc_problem *problem, bool early, pl_walk_room room,
+                               planc_candidate *out) {
+  PLANC_TRY(planc_candidate_rounds(problem, pl_sub_batch_asked(problem), out));
+  if (early) {
+    planc_order_free(out->order);
+    out->order = NULL;
+    PLANC_TRY(pl_early_order(out->trace, &out->order));
+  }
+  return pl_walk_start(walk, problem, room, out);
 }
 
 static planc_status set_up(planning *p) {
@@ -96,21 +133,13 @@ static planc_status set_up(planning *p) {
   pl_bound_found found;
   p->room = pl_max(pl_arena_room(&problem->terms, problem->job.profile), 0);
   const pl_walk_room room = {p->room, PL_RECEIVES_LATE};
-  PLANC_TRY(pl_walk_start_rounds(&p->walk, problem, pl_sub_batch_asked(problem), room, &p->own));
+  PLANC_TRY(start_walk(&p->walk, problem, p->early, room, &p->own));
   PLANC_TRY(pl_bound_model_make(&p->own, &p->arena, &model));
   p->has_room = pl_bound_least_bytes(&model, &(int32_t){0}) <= p->room;
   PLANC_TRY(pl_bound_ascend(&model, p->room, values_for(p, &model), &p->arena, &prices, &found));
-  PLANC_TRY(check_bound(p, found.ns));
+  p->least_ns = pl_min(p->least_ns, found.ns);
   PLANC_TRY(pl_auto_gaps_make(&p->walk, &model, &p->arena, &p->gaps));
   return pl_auto_search_new(&p->gaps, &prices, &found, &p->arena, &p->search);
-}
-
-/* No search is begun for what no plan can be. */
-static planc_status check_bound(planning *p, int64_t bound_ns) {
-  int64_t beat_ns = p->evaluator->problem->terms.beat_ns;
-  if (!p->has_room || beat_ns == 0 || bound_ns < beat_ns) return NULL;
-  return planc_error(PLANC_INFEASIBLE, "no plan takes less than %lld ns, but less than %lld is asked for",
-                     (long long)bound_ns, (long long)beat_ns);
 }
 
 /* --- Search and placement ----------------------------------------------------------------------------------------- */
@@ -147,23 +176,24 @@ static planc_status search(planning *p) {
   return NULL;
 }
 
-static planc_status make(const planc_problem *problem, const void *absences, pl_walk_room room, planc_candidate *out) {
+static planc_status make(const planc_problem *problem, const void *choice, pl_walk_room room, planc_candidate *out) {
+  const priced_choice *of = choice;
   pl_walk walk;
-  PLANC_TRY(pl_walk_start_rounds(&walk, problem, pl_sub_batch_asked(problem), room, out));
+  PLANC_TRY(start_walk(&walk, problem, of->early, room, out));
   out->room = pl_max(pl_arena_room(&problem->terms, problem->job.profile), 0);
-  return pl_walk_absences(&walk, absences);
+  return pl_walk_absences(&walk, &of->absences);
 }
 
 /* Places and simulates what the search has found, and keeps it if it is the fastest that fits. */
 static planc_status try_found(planning *p, bool *out_fits) {
   const planc_evaluator *evaluator = p->evaluator;
-  pl_absences absences;
+  priced_choice choice = {.early = p->early};
   planc_candidate next = {0};
   planc_taken taken = {.fits = false};
   bool fits_host = true;
-  PLANC_TRY(pl_auto_search_state(&p->search, &p->arena, &absences));
+  PLANC_TRY(pl_auto_search_state(&p->search, &p->arena, &choice.absences));
   const pl_walk_room room = {p->search.rehearsal.limit, PL_RECEIVES_LATE};
-  planc_status status = make(evaluator->problem, &absences, room, &next);
+  planc_status status = make(evaluator->problem, &choice, room, &next);
   p->n_simulated++;
   if (!status) status = evaluator->simulate(evaluator, &next, NULL, NULL, &taken);
   if (!status && taken.fits) status = pl_if_fits(evaluator->hold_to_host(evaluator, &next), &fits_host);
@@ -171,7 +201,7 @@ static planc_status try_found(planning *p, bool *out_fits) {
     planc_candidate_free(p->best);
     *p->best = next;
     next = (planc_candidate){0};
-    p->of_best = absences;
+    p->of_best = choice;
     p->best_ns = taken.period_ns;
     p->room_of_best = room;
   }
@@ -187,11 +217,12 @@ static planc_status receive(planning *p) {
 
 static planc_status explain(const planning *p) {
   int32_t n_copied = 0, n_dropped = 0;
-  for (int32_t k = 0; k < p->of_best.n; k++) {
-    const pl_absence *absence = &p->of_best.items[k];
+  for (int32_t k = 0; k < p->of_best.absences.n; k++) {
+    const pl_absence *absence = &p->of_best.absences.items[k];
     n_copied += absence->copy != PL_NO_COPY;
     n_dropped += absence->copy == PL_NO_COPY && absence->leave >= 0;
   }
+  if (p->of_best.early) PLANC_TRY(planc_candidate_explain(p->best, "updates run as early as they can"));
   return planc_candidate_explain(p->best,
                                  "%" PRId32 " of %" PRId32 " gaps are spent on the host by a copy and %" PRId32
                                  " without one; the best of %" PRId64 " choices, %" PRId32 " of which were simulated",
@@ -200,10 +231,14 @@ static planc_status explain(const planning *p) {
 }
 
 /* What has least beyond the room, whose plan tells what it needs and what binds. */
-static planc_status state_least(planning *p) {
-  pl_absences absences;
-  PLANC_TRY(pl_auto_search_state(&p->search, &p->arena, &absences));
-  PLANC_TRY(make(p->evaluator->problem, &absences, (pl_walk_room){PL_ROOM_NONE, PL_RECEIVES_LATE}, p->best));
+static planc_status state_least_or_refuse(planning *p) {
+  if (p->has_room && is_pointless(p))
+    return planc_error(PLANC_INFEASIBLE,
+                       "no plan takes less than %" PRId64 " ns, but less than %" PRId64 " is asked for", p->least_ns,
+                       p->evaluator->problem->terms.beat_ns);
+  priced_choice choice = {.early = p->early};
+  PLANC_TRY(pl_auto_search_state(&p->search, &p->arena, &choice.absences));
+  PLANC_TRY(make(p->evaluator->problem, &choice, (pl_walk_room){PL_ROOM_NONE, PL_RECEIVES_LATE}, p->best));
   p->best->room = 0;
   return NULL;
 }

@@ -3,7 +3,6 @@
 #include "planc/bound.h"
 
 #include "plan/one_job.h"
-#include "planc/needs.h"
 #include "planner/base/asked.h"
 #include "planner/base/code.h"
 #include "planner/bound/bound_ascent.h"
@@ -11,9 +10,9 @@
 
 static planc_status find(const planc_problem *problem, const planc_candidate *candidate, int32_t effort,
                          pl_arena *arena, planc_bound *out);
+static planc_status take_order(const planc_plan *plan, pl_arena *arena, planc_candidate *candidate);
 static planc_status find_time(const planc_problem *problem, const pl_bound_model *model, int32_t effort,
                               pl_arena *arena, planc_bound *out);
-static planc_status check_bytes(const planc_order *order);
 static planc_status refuse(const planc_problem *problem, const planc_bound *bound);
 
 planc_status planc_bound_make(const planc_problem *problem, int32_t effort, planc_bound *out) {
@@ -31,23 +30,39 @@ planc_status planc_bound_make(const planc_problem *problem, int32_t effort, plan
 
 planc_status planc_bound_plan(const planc_problem *problem, int32_t effort, planc_plan *plan) {
   planc_problem in_its_rounds = *problem;
-  planc_bound bound;
+  planc_candidate candidate = {0};
+  planc_bound bound = {.binds = ""};
+  pl_arena arena = {0};
   in_its_rounds.job.sub_batch = pl_plan_job(plan)->rounds[0];
-  planc_status status = planc_bound_make(&in_its_rounds, effort, &bound);
+  planc_status status = planc_candidate_rounds(&in_its_rounds, in_its_rounds.job.sub_batch, &candidate);
+  if (!status) status = take_order(plan, &arena, &candidate);
+  if (!status) status = find(&in_its_rounds, &candidate, effort, &arena, &bound);
+  pl_arena_free(&arena);
+  planc_candidate_free(&candidate);
   if (planc_status_code(status) == PLANC_BAD_INPUT) {
     planc_status_free(status);
     return NULL;
   }
-  PLANC_TRY(status);
-  plan->predicted.bound_ns = bound.time_ns;
-  return NULL;
+  plan->predicted.bound_ns = status ? 0 : bound.time_ns;
+  return status;
+}
+
+/* That in which the plan runs its instances for the first time. */
+static planc_status take_order(const planc_plan *plan, pl_arena *arena, planc_candidate *candidate) {
+  int32_t *numbers, n = 0;
+  PLANC_TRY(PL_NEW(arena, &numbers, candidate->trace->n_instances));
+  for (int32_t i = 0; i < plan->body.n && n < candidate->trace->n_instances; i++)
+    if (plan->body.instrs[i].op == PLANC_INSTR_exec && !plan->body.instrs[i].recompute)
+      numbers[n++] = plan->body.instrs[i].id;
+  planc_order_free(candidate->order);
+  candidate->order = NULL;
+  return planc_order_of_instances(candidate->trace, numbers, &candidate->order);
 }
 
 static planc_status find(const planc_problem *problem, const planc_candidate *candidate, int32_t effort,
                          pl_arena *arena, planc_bound *out) {
   pl_bound_model model;
   int32_t position;
-  PLANC_TRY(check_bytes(candidate->order));
   PLANC_TRY(pl_bound_model_make(candidate, arena, &model));
   out->sub_batch = candidate->sub_batch;
   out->n_rounds = candidate->trace->jobs[0].n_rounds;
@@ -55,15 +70,6 @@ static planc_status find(const planc_problem *problem, const planc_candidate *ca
       pl_add_saturate(pl_bound_least_bytes(&model, &position), pl_reserved(&problem->terms, problem->job.profile));
   if (position >= 0) out->binds = problem->job.graph->ops[planc_order_instance(candidate->order, position)->op].name;
   return find_time(problem, &model, effort, arena, out);
-}
-
-/* What is added up of them has 64 bits. */
-static planc_status check_bytes(const planc_order *order) {
-  planc_memory_needs needs;
-  PLANC_TRY(planc_memory_needs_of(order, &needs));
-  if (needs.sum_bytes <= INT64_C(1) << 60) return NULL;
-  return planc_error(PLANC_BAD_INPUT, "the tensors of the graph take %lld bytes: too many for a bound",
-                     (long long)needs.sum_bytes);
 }
 
 /* How many values are looked at for a model: fewer for a larger one, but some. */

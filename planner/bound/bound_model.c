@@ -21,7 +21,9 @@ typedef struct model_maker {
 } model_maker;
 
 static planc_status make(model_maker *m);
+static planc_status check_bytes(const planc_order *order);
 static planc_status allocate(model_maker *m);
+static planc_status check_times(const model_maker *m);
 static void add_ops(model_maker *m);
 static void add_versions(model_maker *m, int32_t first_gap, int32_t end_gap);
 static void add_copies(model_maker *m, int32_t buffer);
@@ -36,9 +38,11 @@ planc_status pl_bound_model_make(const planc_candidate *candidate, pl_arena *are
 }
 
 static planc_status make(model_maker *m) {
+  PLANC_TRY(check_bytes(m->order));
   PLANC_TRY(planc_gaps_make(m->order, &m->gaps_of_order));
   PLANC_TRY(allocate(m));
   add_ops(m);
+  PLANC_TRY(check_times(m));
   for (int32_t first = 0, end; first < m->gaps_of_order->n; first = end) {
     end = first;
     while (end < m->gaps_of_order->n && m->gaps_of_order->gaps[end].buffer == m->gaps_of_order->gaps[first].buffer)
@@ -53,6 +57,27 @@ static planc_status make(model_maker *m) {
   m->model->fed = m->fed;
   m->model->results = m->results;
   return NULL;
+}
+
+/* What is added up of them, here and by those who search, has 64 bits. */
+static planc_status check_bytes(const planc_order *order) {
+  planc_memory_needs needs;
+  PLANC_TRY(planc_memory_needs_of(order, &needs));
+  if (needs.sum_bytes <= INT64_C(1) << 60) return NULL;
+  return planc_error(PLANC_BAD_INPUT, "the tensors of the graph take %lld bytes: too many for a bound",
+                     (long long)needs.sum_bytes);
+}
+
+/* Those of all ops may be added up once for each op that they are computed again for. */
+static planc_status check_times(const model_maker *m) {
+  int64_t sum = 0;
+  for (int32_t p = 0; p < m->order->n; p++) {
+    int64_t most = 0;
+    for (int32_t v = 0; v < m->ops[p].n_variants; v++) most = pl_max(most, m->ops[p].variants[v].time_ns);
+    sum = pl_add_saturate(sum, most);
+  }
+  if (m->order->n == 0 || sum <= INT64_MAX / 2 / m->order->n) return NULL;
+  return planc_error(PLANC_BAD_INPUT, "the ops of the graph take %lld ns: too long for a bound", (long long)sum);
 }
 
 static planc_status allocate(model_maker *m) {

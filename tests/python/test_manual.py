@@ -238,7 +238,7 @@ class PlanFormat(unittest.TestCase):
                             cwd=folder).stdout.splitlines()
             for options in ("--policy cheap --no-swap", "--policy vdnn-all", "--policy tensile --inference",
                             "--policy tensile --swap-rate 50 --no-recompute",
-                            "--sub-batch 24 --budget 400K",
+                            "--sub-batch 24 --budget 400K --effort 0 --reorder",
                             "--policy window --placement paged --chunk 4K --budget 2M --gpus 2 --shared-link "
                             "--window 1M --workspace-limit 1M --window-per-use"):
                 done = run(f"planc plan graphs/lenet-digits.yaml {options} -o -", cwd=folder)

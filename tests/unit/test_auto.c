@@ -3,11 +3,13 @@
 #include <check.h>
 #include <string.h>
 
+#include "planc/bound.h"
 #include "planc/check.h"
 #include "planc/policy.h"
 #include "planner/auto/auto_search.h"
 #include "planner/base/code.h"
 #include "planner/bound/bound_ascent.h"
+#include "planner/choose/early_order.h"
 #include "tests/support/randgraph.h"
 #include "tests/support/unit.h"
 #include "util/math.h"
@@ -125,6 +127,54 @@ START_TEST(rehearsals_are_what_the_walk_states) {
 }
 END_TEST
 
+/* --- The order with early updates --------------------------------------------------------------------------------- */
+
+/* One of them writes what the other one uses. */
+static bool meet(const planc_trace *trace, const planc_instance *a, const planc_instance *b) {
+  for (int32_t i = a->first_access; i < a->first_access + a->n_accesses; i++)
+    for (int32_t k = b->first_access; k < b->first_access + b->n_accesses; k++)
+      if (trace->accesses[i].buffer == trace->accesses[k].buffer &&
+          (trace->accesses[i].write >= 0 || trace->accesses[k].write >= 0))
+        return true;
+  return false;
+}
+
+/* What stands ahead of an update is another one or what it waited for; the rest is in the trace's order. */
+static void is_early(const planc_trace *trace, int32_t *n_moved) {
+  planc_order *order;
+  ok(pl_early_order(trace, &order));
+  ck_assert_int_eq(order->n, trace->n_instances);
+  int32_t last = -1;
+  for (int32_t p = 0; p < order->n; p++) {
+    int32_t instance = order->runs[p].instance, before = p > 0 ? order->runs[p - 1].instance : -1;
+    bool updates = planc_trace_phase(trace, instance) == PLANC_PHASE_optimizer;
+    if (updates && before >= 0 && planc_trace_phase(trace, before) != PLANC_PHASE_optimizer)
+      ck_assert(meet(trace, &trace->instances[before], &trace->instances[instance]));
+    if (updates) continue;
+    ck_assert_int_lt(last, instance);
+    *n_moved += before > instance;
+    last = instance;
+  }
+  planc_order_free(order);
+}
+
+START_TEST(updates_are_as_early_as_they_can_be) {
+  int32_t n_moved = 0;
+  for (uint64_t seed = 1; seed <= GRAPHS; seed++) {
+    planc_graph *graph;
+    planc_candidate candidate = {0};
+    ok(randgraph_make(seed, &(randgraph_options){.max_ops = 30}, &graph));
+    planc_problem problem = problem_of(graph, INT64_C(1) << 40);
+    problem.job.sub_batch = 1 + (int64_t)(seed % 4);
+    ok(planc_candidate_rounds(&problem, problem.job.sub_batch, &candidate));
+    is_early(candidate.trace, &n_moved);
+    planc_candidate_free(&candidate);
+    planc_graph_free(graph);
+  }
+  ck_assert_int_ge(n_moved, GRAPHS / 2);
+}
+END_TEST
+
 /* --- Plans -------------------------------------------------------------------------------------------------------- */
 
 static planc_plan *plan_of(const planc_problem *problem, const char *policy) {
@@ -133,6 +183,15 @@ static planc_plan *plan_of(const planc_problem *problem, const char *policy) {
   if (planc_status_code(status) != PLANC_INFEASIBLE) ok(status);
   planc_status_free(status);
   return plan;
+}
+
+/* The plan's rounds and order are those that the bound is of. */
+static void states_its_bound(const planc_problem *problem, planc_plan *plan) {
+  planc_bound bound;
+  ok(planc_bound_make(problem, 1, &bound));
+  ok(planc_bound_plan(problem, 1, plan));
+  ck_assert_int_eq(plan->predicted.bound_ns, bound.time_ns);
+  ck_assert_int_ge(plan->predicted.period_ns, bound.time_ns);
 }
 
 /* On a network with branches the search beats every other policy by far, at every part of what none needs. */
@@ -148,15 +207,19 @@ START_TEST(nothing_else_is_as_fast) {
     planc_plan *none = plan_of(&problem, "none");
     problem.terms.budgets[PLANC_MEMORY_DEVICE] = none->predicted.peak_bytes[PLANC_MEMORY_DEVICE] * part / 100;
     planc_plan *found = plan_of(&problem, "priced"), *again = plan_of(&problem, "priced"),
-               *best = plan_of(&problem, "best");
+               *best = plan_of(&problem, "best"), *chosen = plan_of(&problem, "auto");
     ck_assert_ptr_nonnull(found);
     ck_assert_int_eq(found->predicted.period_ns, again->predicted.period_ns);
     ck_assert_int_eq(found->body.n, again->body.n);
     if (best) ck_assert_int_le(found->predicted.period_ns, best->predicted.period_ns);
+    ck_assert_int_eq(chosen->predicted.period_ns, found->predicted.period_ns);
+    ck_assert_str_eq(chosen->policy, "priced");
+    states_its_bound(&problem, found);
     planc_plan_free(none);
     planc_plan_free(found);
     planc_plan_free(again);
     planc_plan_free(best);
+    planc_plan_free(chosen);
   }
   planc_profile_free(v100);
   planc_graph_free(graph);
@@ -169,6 +232,7 @@ int main(void) {
   tcase_set_timeout(tests, 300);
   tcase_add_unchecked_fixture(tests, read_profile, free_profile);
   tcase_add_test(tests, rehearsals_are_what_the_walk_states);
+  tcase_add_test(tests, updates_are_as_early_as_they_can_be);
   tcase_add_test(tests, nothing_else_is_as_fast);
   suite_add_tcase(suite, tests);
   return run_suite(suite);

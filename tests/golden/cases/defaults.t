@@ -53,23 +53,23 @@ What is given is not named.
 A graph without backward ops is planned for training, with the optimizer of its header, or as it is.
 
   ~ planc plan graphs/lenet-digits.yaml --budget 400K -o lenet.plan
-  lenet.plan: window, batch <N> in <N> rounds of <N>
+  lenet.plan: priced, batch <N> in <N> rounds of <N>
     peak <size> of <size>, host <size>
     iteration <N> ms, ideal <N> ms (+<N> %)
     bound <N> ms, than which no plan in such rounds is faster (+<N> %)
     moved <size> out, <size> in; recomputed <N> ms
-    why       no other policy that fits is faster, of those asked before it tensile in rounds of <N> was the fastest with <N> ms; window: scheduled within <size> of <size>, the most found that fits, at addresses that are chosen together
+    why       no other policy that fits is faster, of those asked before it window in rounds of <N> was the fastest with <N> ms; priced: <N> of <N> gaps are spent on the host by a copy and <N> without one; the best of <N> choices, <N> of which were simulated
   ! planc: note: graphs/lenet-digits.yaml has no backward ops: planned for training with sgd (--inference plans it as it is)
   ! planc: note: device k40m (the graph's header)
   ! planc: note: batch <N> (the graph's header)
   ! planc: note: policy auto (the fall-back)
   ~ sed '/^optimizer/d' graphs/lenet-digits.yaml > lenet.yaml; planc plan lenet.yaml --budget 400K
-  lenet.plan: window, batch <N> in <N> rounds of <N>
+  lenet.plan: priced, batch <N> in <N> rounds of <N>
     peak <size> of <size>, host <size>
     iteration <N> ms, ideal <N> ms (+<N> %)
     bound <N> ms, than which no plan in such rounds is faster (+<N> %)
     moved <size> out, <size> in; recomputed <N> ms
-    why       no other policy that fits is faster, of those asked before it tensile in rounds of <N> was the fastest with <N> ms; window: scheduled within <size> of <size>, the most found that fits, at addresses that are chosen together
+    why       no other policy that fits is faster, of those asked before it window in rounds of <N> was the fastest with <N> ms; priced: <N> of <N> gaps are spent on the host by a copy and <N> without one; the best of <N> choices, <N> of which were simulated
   ! planc: note: lenet.yaml has no backward ops: planned for training with sgd (--inference plans it as it is)
   ! planc: note: device k40m (the graph's header)
   ! planc: note: batch <N> (the graph's header)
@@ -81,7 +81,7 @@ A graph without backward ops is planned for training, with the optimizer of its 
     iteration <N> ms, ideal <N> ms (+<N> %)
     bound <N> ms, than which no plan in such rounds is faster (+<N> %)
     moved <size> out, <size> in; recomputed <N> ms
-    why       no other policy that fits is faster, of those asked before it tensile in rounds of <N> was the fastest with <N> ms; priced: of <N> gaps, <N> are spent on the host, and <N> end with data that is computed again or that the host had before; the best of <N> choices, <N> of which were simulated
+    why       no other policy that fits is faster, of those asked before it tensile in rounds of <N> was the fastest with <N> ms; priced: <N> of <N> gaps are spent on the host by a copy and <N> without one; the best of <N> choices, <N> of which were simulated
   ! planc: note: lenet.yaml has no backward ops: planned for training with adam (--inference plans it as it is)
   ! planc: note: device k40m (the graph's header)
   ! planc: note: batch <N> (the graph's header)
@@ -93,19 +93,19 @@ A graph without backward ops is planned for training, with the optimizer of its 
     iteration <N> ms, ideal <N> ms (+<N> %)
     bound <N> ms, than which no plan in such rounds is faster (+<N> %)
     moved <size> out, <size> in; recomputed <N> ms
-    why       no other policy that fits is faster, of those asked before it tensile in rounds of <N> was the fastest with <N> ms; priced: of <N> gaps, <N> are spent on the host, and <N> end with data that is computed again or that the host had before; the best of <N> choices, <N> of which were simulated
+    why       no other policy that fits is faster, of those asked before it tensile in rounds of <N> was the fastest with <N> ms; priced: <N> of <N> gaps are spent on the host by a copy and <N> without one; the best of <N> choices, <N> of which were simulated
   ! planc: note: lenet.yaml has no backward ops: planned for training with momentum (--inference plans it as it is)
   ! planc: note: device k40m (the graph's header)
   ! planc: note: batch <N> (the graph's header)
   ! planc: note: policy auto (the fall-back)
   ! planc: note: output lenet.plan
   ~ planc plan lenet.yaml --budget 400K --inference
-  lenet.plan: none, batch <N> in <N> round of <N>
+  lenet.plan: priced, batch <N> in <N> round of <N>
     peak <size> of <size>, host <size>
     iteration <N> ms, ideal <N> ms (+<N> %)
     bound <N> ms, than which no plan in such rounds is faster (+<N> %)
     moved <size> out, <size> in; recomputed <N> ms
-    why       no other policy that fits is faster by more than a thousandth; none: ops have the fastest algorithms that find room beside the data
+    why       no other policy that fits is faster, of those asked before it none was the fastest with <N> ms; priced: <N> of <N> gaps are spent on the host by a copy and <N> without one; the best of <N> choices, <N> of which were simulated
   ! planc: note: device k40m (the graph's header)
   ! planc: note: batch <N> (the graph's header)
   ! planc: note: policy auto (the fall-back)

@@ -49,7 +49,7 @@ as well as one made with the host's own profile, whose workspaces hold what is w
   $ planc plan bf16.yaml --sub-batch 24 --budget 340K -o rounds.plan >/dev/null 2>&1
   $ planrun exec rounds.plan --iterations 3 --verify --poison | tail -1
   verified: every bit as in the reference
-  ! planrun: note: backend host does not have the plan's algorithms default, gemm: plain ones stand in, which may take far longer; a profile of planrun profile has its own to plan with
+  ! planrun: note: backend host does not have the plan's algorithms default, gemm, winograd: plain ones stand in, which may take far longer; a profile of planrun profile has its own to plan with
   $ planrun profile bf16.yaml --batches 64 -o host.json --repetitions 1 >/dev/null 2>&1
   $ planc plan bf16.yaml --profile host.json --policy none -o host.plan >/dev/null 2>&1
   $ planrun exec host.plan --iterations 3 --verify --poison | tail -1

@@ -1,0 +1,101 @@
+/* Updates as early as can be (early_order.h): list scheduling of what is ready, optimizer ops first. */
+#include "planner/choose/early_order.h"
+
+#include "util/arena.h"
+#include "util/heap.h"
+
+enum { NONE = -1 };
+
+/* That one instance waits for another. */
+typedef struct wait_for {
+  int32_t waiter, next; /* the next that waits for the same one, NONE = none */
+} wait_for;
+
+typedef struct scheduling {
+  const planc_trace *trace;
+  pl_arena arena;
+  wait_for *waits;
+  int32_t n_waits;
+  int32_t *first_wait, *n_open; /* by instance: of those that wait for it; how many it waits for still */
+  int32_t *ready;               /* a heap */
+  int32_t *numbers;             /* by position */
+} scheduling;
+
+static planc_status schedule(scheduling *s, planc_order **out);
+
+planc_status pl_early_order(const planc_trace *trace, planc_order **out) {
+  scheduling s = {.trace = trace};
+  *out = NULL;
+  planc_status status = schedule(&s, out);
+  pl_arena_free(&s.arena);
+  return status;
+}
+
+static bool is_update(const scheduling *s, int32_t instance) {
+  return planc_trace_phase(s->trace, instance) == PLANC_PHASE_optimizer;
+}
+
+static bool goes_before(const scheduling *s, int32_t a, int32_t b) {
+  return is_update(s, a) != is_update(s, b) ? is_update(s, a) : a < b;
+}
+PL_HEAP(ready, int32_t, scheduling, goes_before)
+
+static planc_status list_waits(scheduling *s);
+
+static planc_status schedule(scheduling *s, planc_order **out) {
+  int32_t n = s->trace->n_instances, n_ready = 0, done = 0;
+  PLANC_TRY(PL_NEW(&s->arena, &s->ready, n));
+  PLANC_TRY(PL_NEW(&s->arena, &s->numbers, n));
+  PLANC_TRY(list_waits(s));
+  for (int32_t i = 0; i < n; i++) {
+    if (s->n_open[i] > 0) continue;
+    s->ready[n_ready++] = i;
+    ready_rise(s, s->ready, n_ready);
+  }
+  while (n_ready > 0) {
+    int32_t instance = s->ready[0];
+    s->ready[0] = s->ready[--n_ready];
+    ready_sink(s, s->ready, n_ready);
+    s->numbers[done++] = instance;
+    for (int32_t w = s->first_wait[instance]; w != NONE; w = s->waits[w].next) {
+      if (--s->n_open[s->waits[w].waiter] > 0) continue;
+      s->ready[n_ready++] = s->waits[w].waiter;
+      ready_rise(s, s->ready, n_ready);
+    }
+  }
+  return planc_order_of_instances(s->trace, s->numbers, out);
+}
+
+static void add_wait(scheduling *s, int32_t waiter, int32_t waited_for);
+static void list_waits_of(scheduling *s, const planc_buffer *buffer);
+
+/* Each access waits for at most one writer, and is waited for by at most one. */
+static planc_status list_waits(scheduling *s) {
+  const planc_trace *trace = s->trace;
+  PLANC_TRY(PL_NEW(&s->arena, &s->waits, 2 * (int64_t)trace->n_accesses));
+  PLANC_TRY(PL_NEW(&s->arena, &s->first_wait, trace->n_instances));
+  PLANC_TRY(PL_NEW(&s->arena, &s->n_open, trace->n_instances));
+  for (int32_t i = 0; i < trace->n_instances; i++) s->first_wait[i] = NONE;
+  for (int32_t b = 0; b < trace->n_buffers; b++) list_waits_of(s, &trace->buffers[b]);
+  return NULL;
+}
+
+/* Readers wait for the writer before them, and a writer for all since the one before it. */
+static void list_waits_of(scheduling *s, const planc_buffer *buffer) {
+  int32_t writer = NONE, since = buffer->first_access;
+  for (int32_t k = since; k < buffer->first_access + buffer->n_accesses; k++) {
+    const planc_access *access = &s->trace->accesses[s->trace->by_buffer[k]];
+    if (writer != NONE) add_wait(s, access->instance, writer);
+    if (access->write < 0) continue;
+    for (; since < k; since++) add_wait(s, access->instance, s->trace->accesses[s->trace->by_buffer[since]].instance);
+    since = k + 1;
+    writer = access->instance;
+  }
+}
+
+static void add_wait(scheduling *s, int32_t waiter, int32_t waited_for) {
+  if (waiter == waited_for) return;
+  s->waits[s->n_waits] = (wait_for){waiter, s->first_wait[waited_for]};
+  s->first_wait[waited_for] = s->n_waits++;
+  s->n_open[waiter]++;
+}
