@@ -123,7 +123,7 @@ static bool change_lossy(pl_auto_search *s, way_change *out) {
   if (gap < 0) return false;
   int32_t kind = random_below(s, 4);
   if (kind == 0) {
-    change_one(s, find_gap(s, true, pl_max(position - 1, 0)), out);
+    change_one(s, find_gap(s, true, position > 0 ? position - 1 : 0), out);
     return true;
   }
   change_one(s, gap, out);

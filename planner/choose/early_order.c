@@ -11,7 +11,7 @@ typedef struct wait_for {
   int32_t waiter, next; /* the next that waits for the same one, NONE = none */
 } wait_for;
 
-typedef struct scheduling {
+typedef struct list_schedule {
   const planc_trace *trace;
   pl_arena arena;
   wait_for *waits;
@@ -19,30 +19,30 @@ typedef struct scheduling {
   int32_t *first_wait, *n_open; /* by instance: of those that wait for it; how many it waits for still */
   int32_t *ready;               /* a heap */
   int32_t *numbers;             /* by position */
-} scheduling;
+} list_schedule;
 
-static planc_status schedule(scheduling *s, planc_order **out);
+static planc_status schedule(list_schedule *s, planc_order **out);
 
 planc_status pl_early_order(const planc_trace *trace, planc_order **out) {
-  scheduling s = {.trace = trace};
+  list_schedule s = {.trace = trace};
   *out = NULL;
   planc_status status = schedule(&s, out);
   pl_arena_free(&s.arena);
   return status;
 }
 
-static bool is_update(const scheduling *s, int32_t instance) {
+static bool is_update(const list_schedule *s, int32_t instance) {
   return planc_trace_phase(s->trace, instance) == PLANC_PHASE_optimizer;
 }
 
-static bool goes_before(const scheduling *s, int32_t a, int32_t b) {
+static bool goes_before(const list_schedule *s, int32_t a, int32_t b) {
   return is_update(s, a) != is_update(s, b) ? is_update(s, a) : a < b;
 }
-PL_HEAP(ready, int32_t, scheduling, goes_before)
+PL_HEAP(ready, int32_t, list_schedule, goes_before)
 
-static planc_status list_waits(scheduling *s);
+static planc_status list_waits(list_schedule *s);
 
-static planc_status schedule(scheduling *s, planc_order **out) {
+static planc_status schedule(list_schedule *s, planc_order **out) {
   int32_t n = s->trace->n_instances, n_ready = 0, done = 0;
   PLANC_TRY(PL_NEW(&s->arena, &s->ready, n));
   PLANC_TRY(PL_NEW(&s->arena, &s->numbers, n));
@@ -66,11 +66,11 @@ static planc_status schedule(scheduling *s, planc_order **out) {
   return planc_order_of_instances(s->trace, s->numbers, out);
 }
 
-static void add_wait(scheduling *s, int32_t waiter, int32_t waited_for);
-static void list_waits_of(scheduling *s, const planc_buffer *buffer);
+static void add_wait(list_schedule *s, int32_t waiter, int32_t waited_for);
+static void list_waits_of(list_schedule *s, const planc_buffer *buffer);
 
 /* Each access waits for at most one writer, and is waited for by at most one. */
-static planc_status list_waits(scheduling *s) {
+static planc_status list_waits(list_schedule *s) {
   const planc_trace *trace = s->trace;
   PLANC_TRY(PL_NEW(&s->arena, &s->waits, 2 * (int64_t)trace->n_accesses));
   PLANC_TRY(PL_NEW(&s->arena, &s->first_wait, trace->n_instances));
@@ -81,7 +81,7 @@ static planc_status list_waits(scheduling *s) {
 }
 
 /* Readers wait for the writer before them, and a writer for all since the one before it. */
-static void list_waits_of(scheduling *s, const planc_buffer *buffer) {
+static void list_waits_of(list_schedule *s, const planc_buffer *buffer) {
   int32_t writer = NONE, since = buffer->first_access;
   for (int32_t k = since; k < buffer->first_access + buffer->n_accesses; k++) {
     const planc_access *access = &s->trace->accesses[s->trace->by_buffer[k]];
@@ -93,7 +93,7 @@ static void list_waits_of(scheduling *s, const planc_buffer *buffer) {
   }
 }
 
-static void add_wait(scheduling *s, int32_t waiter, int32_t waited_for) {
+static void add_wait(list_schedule *s, int32_t waiter, int32_t waited_for) {
   if (waiter == waited_for) return;
   s->waits[s->n_waits] = (wait_for){waiter, s->first_wait[waited_for]};
   s->first_wait[waited_for] = s->n_waits++;

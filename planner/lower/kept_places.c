@@ -80,7 +80,7 @@ static int32_t last_ops_of(const planc_schedule *s, int64_t ns) {
 static void keep_from(keeper *k, int32_t residency, int32_t from) {
   pl_item *item = &k->items[residency];
   if (item->address != PLANC_BLANK || !pl_lifetime_is_empty(item->spans[1])) return;
-  int32_t since = pl_max(from, item->spans[0].end);
+  int32_t since = from > item->spans[0].end ? from : item->spans[0].end;
   for (int32_t p = since; p < k->horizon; p++) k->live[p] += pl_align_up(item->bytes, PLANC_ALIGNMENT);
   if (item->spans[0].end >= from)
     item->spans[0].end = k->horizon;
