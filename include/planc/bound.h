@@ -13,6 +13,8 @@ extern "C" {
  * and however much the host holds. */
 typedef struct planc_bound {
   int64_t time_ns;     /* no period is shorter, as planc_simulate finds it */
+  int64_t gib_ns;      /* for each GiB that the device's budget is larger the time that is certified is less by no more,
+                          rounded up */
   int64_t ideal_ns;    /* the same within any budget: the ops alone, with their fastest algorithms */
   int64_t least_bytes; /* no device budget is smaller, with what is reserved */
   const char *binds;   /* the graph's op that takes them; borrowed from the graph, "" = the graph has none */

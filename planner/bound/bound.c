@@ -92,6 +92,7 @@ static planc_status find_time(const planc_problem *problem, const pl_bound_model
   out->values = found.values;
   if (!fits) return refuse(problem, out);
   out->time_ns = found.ns;
+  out->gib_ns = found.gib_ns;
   return NULL;
 }
 

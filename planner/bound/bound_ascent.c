@@ -42,6 +42,7 @@ typedef struct ascent {
 } ascent;
 
 static planc_status start(ascent *a, int64_t room);
+static int64_t price_of_gib(const pl_bound_model *model, const pl_bound_prices *prices);
 static int64_t n_levels(const ascent *a);
 static void set_groups(ascent *a, int32_t n_groups);
 static void climb(ascent *a, int32_t scale, bool again, int64_t most_values);
@@ -57,8 +58,19 @@ planc_status pl_bound_ascend(const pl_bound_model *model, int64_t room, int64_t 
     set_groups(&a, (int32_t)pl_min(groups, model->n));
     for (int32_t c = 0; c < CYCLES * N_SCALES; c++) climb(&a, c % N_SCALES, c >= N_SCALES, each);
   }
-  *out = (pl_bound_found){.ns = (int64_t)(a.best_value >> PL_PRICE_BITS), .ideal_ns = a.ideal_ns, .values = a.values};
+  *out = (pl_bound_found){.ns = (int64_t)(a.best_value >> PL_PRICE_BITS),
+                          .ideal_ns = a.ideal_ns,
+                          .values = a.values,
+                          .gib_ns = price_of_gib(model, out_prices)};
   return NULL;
+}
+
+/* A byte more is paid back at every position. */
+static int64_t price_of_gib(const pl_bound_model *model, const pl_bound_prices *prices) {
+  pl_signed_wide sum = 0;
+  for (int32_t p = 0; p < model->n; p++) sum += prices->byte[p];
+  sum = (sum * (INT64_C(1) << 30) >> PL_PRICE_BITS) + 1;
+  return sum > INT64_MAX ? INT64_MAX : (int64_t)sum;
 }
 
 static void look(ascent *a) {

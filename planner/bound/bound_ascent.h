@@ -9,6 +9,7 @@ typedef struct pl_bound_found {
   int64_t ns;       /* what the prices certify, rounded down */
   int64_t ideal_ns; /* what no prices certify, which is what the ops take whatever memory there is */
   int64_t values;   /* that were looked at */
+  int64_t gib_ns;   /* by how much less the prices certify, rounded up, for each GiB that there is more room */
 } pl_bound_found;
 
 /* Finds prices, in memory of `arena`; at most so many values are looked at, but for one without prices. */

@@ -53,6 +53,7 @@ static void print(const planc_problem *problem, const planc_bound *bound) {
   if (bound->ideal_ns > 0)
     printf(" (+%.1f %%)", 100.0 * (double)(bound->time_ns - bound->ideal_ns) / (double)bound->ideal_ns);
   puts("");
+  printf("  a GiB     more lowers that by at most %s\n", pl_time_format(bound->gib_ns, a));
   prog_print_line(stdout, "  memory    at least %lld bytes (%s), which op %s takes", (long long)bound->least_bytes,
                   pl_size_format(bound->least_bytes, a), bound->binds);
 }
@@ -67,6 +68,7 @@ static planc_status print_json(const planc_problem *problem, int64_t effort, con
   pl_json_add_int(object, "sub_batch", bound->sub_batch);
   pl_json_add_int(object, "budget_bytes", problem->terms.budgets[PLANC_MEMORY_DEVICE]);
   pl_json_add_int(object, "bound_ns", bound->time_ns);
+  pl_json_add_int(object, "gib_ns", bound->gib_ns);
   pl_json_add_int(object, "ideal_ns", bound->ideal_ns);
   pl_json_add_int(object, "least_budget", bound->least_bytes);
   pl_json_add_string(object, "binds", bound->binds);

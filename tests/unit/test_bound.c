@@ -70,7 +70,19 @@ static void any_prices_hold(const planc_problem *problem, const planc_plan *plan
   planc_candidate_free(&candidate);
 }
 
-static int64_t n_plans, n_beyond_ideal, n_near;
+static int64_t n_plans, n_beyond_ideal, n_near, n_priced;
+
+/* What is certified in less than a plan takes, less the price of the rest, is no more than the plan's time. */
+static void more_room_is_paid(planc_problem problem, const planc_plan *plan, int64_t least) {
+  planc_bound bound;
+  int64_t peak = problem.terms.budgets[PLANC_MEMORY_DEVICE], less = pl_max(least, peak - peak / 10);
+  problem.terms.budgets[PLANC_MEMORY_DEVICE] = less;
+  ok(planc_bound_make(&problem, 1, &bound));
+  int64_t price = pl_muldiv_ceil(peak - less, bound.gib_ns, INT64_C(1) << 30);
+  ck_assert_int_le(bound.time_ns - price, plan->predicted.period_ns);
+  n_priced += bound.time_ns > bound.ideal_ns && bound.time_ns - price > bound.ideal_ns;
+}
+
 
 static void bound_holds(const planc_problem *problem, const planc_plan *plan, uint64_t *rng) {
   planc_problem of = *problem;
@@ -85,6 +97,7 @@ static void bound_holds(const planc_problem *problem, const planc_plan *plan, ui
   ck_assert_int_le(bound.least_bytes, peak);
   ok(planc_bound_make(&of, 1, &again));
   ck_assert_int_eq(bound.time_ns, again.time_ns);
+  more_room_is_paid(of, plan, bound.least_bytes);
   any_prices_hold(&of, plan, rng);
   n_plans++;
   n_beyond_ideal += bound.time_ns > bound.ideal_ns;
@@ -133,6 +146,7 @@ START_TEST(no_plan_is_faster) {
   /* It says something only if many bounds are beyond the ops' own time, and many plans near their bounds. */
   ck_assert_int_gt(n_plans, GRAPHS * 10);
   ck_assert_int_gt(n_beyond_ideal * 3, n_plans);
+  ck_assert_int_gt(n_priced * 10, n_plans);
   ck_assert_int_gt(n_near * 5, n_plans);
 }
 END_TEST
