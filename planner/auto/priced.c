@@ -31,7 +31,8 @@ typedef struct effort_work {
 /* What is stated. */
 typedef struct priced_choice {
   pl_absences absences;
-  bool early; /* in the order with updates as early as can be */
+  bool early;       /* in the order with updates as early as can be */
+  int64_t bound_ns; /* of plans in that order */
 } priced_choice;
 
 typedef struct planning {
@@ -187,7 +188,7 @@ static planc_status make(const planc_problem *problem, const void *choice, pl_wa
 /* Places and simulates what the search has found, and keeps it if it is the fastest that fits. */
 static planc_status try_found(planning *p, bool *out_fits) {
   const planc_evaluator *evaluator = p->evaluator;
-  priced_choice choice = {.early = p->early};
+  priced_choice choice = {.early = p->early, .bound_ns = p->search.least_ns};
   planc_candidate next = {0};
   planc_taken taken = {.fits = false};
   bool fits_host = true;
@@ -212,6 +213,8 @@ static planc_status try_found(planning *p, bool *out_fits) {
 
 static planc_status receive(planning *p) {
   PLANC_TRY(pl_walk_receive(p->evaluator, make, &p->of_best, p->best, &p->room_of_best));
+  /* A bound beside the code of algorithms that this plan may not have is none. */
+  if (p->evaluator->problem->terms.code_bytes == 0) p->best->bound_ns = p->of_best.bound_ns;
   return explain(p);
 }
 

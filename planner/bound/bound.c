@@ -43,7 +43,7 @@ planc_status planc_bound_plan(const planc_problem *problem, int32_t effort, plan
     planc_status_free(status);
     return NULL;
   }
-  plan->predicted.bound_ns = status ? 0 : bound.time_ns;
+  if (!status) plan->predicted.bound_ns = pl_max(plan->predicted.bound_ns, bound.time_ns);
   return status;
 }
 

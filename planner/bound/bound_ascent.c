@@ -49,14 +49,15 @@ static void climb(ascent *a, int32_t scale, bool again, int64_t most_values);
 
 planc_status pl_bound_ascend(const pl_bound_model *model, int64_t room, int64_t most_values, pl_arena *arena,
                              pl_bound_prices *out_prices, pl_bound_found *out) {
-  enum { CYCLES = 2 };
+  enum { CYCLES = 2, FEWEST = 32 };
   ascent a = {.model = model, .arena = arena, .best = out_prices};
   PLANC_TRY(start(&a, room));
-  int64_t each = most_values / (n_levels(&a) * CYCLES * N_SCALES);
+  int64_t each = pl_max(most_values / (n_levels(&a) * CYCLES * N_SCALES), FEWEST);
   for (int64_t groups = FEWEST_GROUPS, last = 0; room > 0 && model->n > 0 && last < model->n; groups *= FINER) {
     last = groups;
     set_groups(&a, (int32_t)pl_min(groups, model->n));
-    for (int32_t c = 0; c < CYCLES * N_SCALES; c++) climb(&a, c % N_SCALES, c >= N_SCALES, each);
+    for (int32_t c = 0; c < CYCLES * N_SCALES && a.values < most_values; c++)
+      climb(&a, c % N_SCALES, c >= N_SCALES, pl_min(each, most_values - a.values));
   }
   *out = (pl_bound_found){.ns = (int64_t)(a.best_value >> PL_PRICE_BITS),
                           .ideal_ns = a.ideal_ns,

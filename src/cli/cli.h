@@ -49,8 +49,8 @@ extern const prog_subcommand cli_cmd_plan, cli_cmd_colocate, cli_cmd_check, cli_
       {"chunk", 0, "SIZE", "chunk of --placement vmm, page of paged (defaults: 40M, 2M)"},                           \
       PLANC_JOB_SETTINGS(CLI_OWN_SETTING) PLANC_ANY_SETTINGS(CLI_OWN_SETTING)
 
-/* How long the bound is looked for that a plan states: a tenth of a second. */
-enum { CLI_BOUND_EFFORT = 1 };
+/* How long the bound is looked for that a plan states: 10 ms for a thousand ops. */
+enum { CLI_BOUND_EFFORT = 0 };
 
 /* A planning problem with everything it borrows. */
 typedef struct cli_setup {
