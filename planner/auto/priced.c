@@ -198,7 +198,8 @@ static planc_status try_found(planning *p, bool *out_fits) {
   p->n_simulated++;
   if (!status) status = evaluator->simulate(evaluator, &next, NULL, NULL, &taken);
   if (!status && taken.fits) status = pl_if_fits(evaluator->hold_to_host(evaluator, &next), &fits_host);
-  if (!status && taken.fits && fits_host && taken.period_ns < p->best_ns) {
+  taken.fits = taken.fits && fits_host && planc_is_within(&evaluator->problem->terms, taken.peak_bytes);
+  if (!status && taken.fits && taken.period_ns < p->best_ns) {
     planc_candidate_free(p->best);
     *p->best = next;
     next = (planc_candidate){0};
@@ -207,7 +208,7 @@ static planc_status try_found(planning *p, bool *out_fits) {
     p->room_of_best = room;
   }
   planc_candidate_free(&next);
-  *out_fits = taken.fits && fits_host;
+  *out_fits = taken.fits;
   return status;
 }
 

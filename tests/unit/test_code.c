@@ -189,6 +189,7 @@ static char *print(const planc_plan *plan) {
 static bool plan_is_right(planc_problem problem, int64_t budget, const planc_policy *policy) {
   planc_plan *plan, *again;
   problem.terms.budgets[PLANC_MEMORY_DEVICE] = budget;
+  problem.terms.settings.effort = 1; /* short searches: there are very many plans */
   planc_status status = planc_make_plan(&problem, policy, &plan);
   if (planc_status_code(status) == PLANC_INFEASIBLE) {
     planc_status_free(status);

@@ -292,6 +292,7 @@ START_TEST(borders_of_random_graphs) {
     if (policy->supports & PLANC_POLICY_SIMULATED) continue;
     planc_problem problem = problem_of(graph, 0);
     problem.job.batch = 1 + _i % 9;
+    problem.terms.settings.effort = 1; /* short searches: there are very many plans */
     ok(find_least_bytes(&problem, policy, &problem.terms.budgets[PLANC_MEMORY_DEVICE]));
     holds_up(&problem, policy);
   }

@@ -34,6 +34,7 @@ static void runs_right(const planc_plan *plan, const char *policy) {
 static planc_plan *plan_at(planc_problem problem, const planc_policy *policy, int64_t budget) {
   planc_plan *plan;
   problem.terms.budgets[PLANC_MEMORY_DEVICE] = budget;
+  problem.terms.settings.effort = 1; /* short searches: there are very many plans */
   planc_status status = planc_make_plan(&problem, policy, &plan);
   if (planc_status_code(status) == PLANC_INFEASIBLE) {
     planc_status_free(status);
