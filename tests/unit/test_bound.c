@@ -83,7 +83,6 @@ static void more_room_is_paid(planc_problem problem, const planc_plan *plan, int
   n_priced += bound.time_ns > bound.ideal_ns && bound.time_ns - price > bound.ideal_ns;
 }
 
-
 static void bound_holds(const planc_problem *problem, const planc_plan *plan, uint64_t *rng) {
   planc_problem of = *problem;
   planc_bound bound, again;
