@@ -33,6 +33,7 @@ typedef struct priced_choice {
   pl_absences absences;
   bool early;       /* in the order with updates as early as can be */
   int64_t bound_ns; /* of plans in that order */
+  int32_t n_gaps;   /* that there is something to decide about in it */
 } priced_choice;
 
 typedef struct planning {
@@ -49,6 +50,7 @@ typedef struct planning {
   priced_choice of_best;
   pl_walk_room room_of_best;
   int64_t best_ns; /* INT64_MAX: nothing fits yet */
+  int64_t n_judged;
   int32_t n_simulated;
   bool early;       /* the order that is looked at */
   int64_t least_ns; /* no plan is faster, in whatever order was looked at */
@@ -101,7 +103,10 @@ static planc_status find(planning *p, int32_t effort) {
   planc_candidate_free(&p->own);
   p->own = (planc_candidate){0};
   PLANC_TRY(set_up(p));
-  return is_pointless(p) ? NULL : search(p);
+  if (is_pointless(p)) return NULL;
+  planc_status status = search(p);
+  p->n_judged += p->search.work / pl_rehearsal_work(&p->search.rehearsal);
+  return status;
 }
 
 /* No search is begun for what no plan can be. */
@@ -188,7 +193,7 @@ static planc_status make(const planc_problem *problem, const void *choice, pl_wa
 /* Places and simulates what the search has found, and keeps it if it is the fastest that fits. */
 static planc_status try_found(planning *p, bool *out_fits) {
   const planc_evaluator *evaluator = p->evaluator;
-  priced_choice choice = {.early = p->early, .bound_ns = p->search.least_ns};
+  priced_choice choice = {.early = p->early, .bound_ns = p->search.least_ns, .n_gaps = p->gaps.n - p->gaps.n_fed};
   planc_candidate next = {0};
   planc_taken taken = {.fits = false};
   bool fits_host = true;
@@ -230,8 +235,7 @@ static planc_status explain(const planning *p) {
   return planc_candidate_explain(p->best,
                                  "%" PRId32 " of %" PRId32 " gaps are spent on the host by a copy and %" PRId32
                                  " without one; the best of %" PRId64 " choices, %" PRId32 " of which were simulated",
-                                 n_copied, p->gaps.n - p->gaps.n_fed, n_dropped,
-                                 p->search.work / pl_rehearsal_work(&p->search.rehearsal), p->n_simulated);
+                                 n_copied, p->of_best.n_gaps, n_dropped, p->n_judged, p->n_simulated);
 }
 
 /* What has least beyond the room, whose plan tells what it needs and what binds. */

@@ -56,6 +56,10 @@ planc_status pl_absences_held(const planc_order *order, const pl_absences *absen
   for (int64_t k = 0; k < absences->n; k++) {
     const pl_absence *a = &absences->items[k];
     int64_t bytes = pl_walk_bytes(&trace->buffers[a->buffer]);
+    if (a->leave < 0) { /* it comes ahead of its first use */
+      add_span(held, order->n, a->fetch, (int64_t)planc_order_first(order, a->buffer) - 1, bytes);
+      continue;
+    }
     int64_t end = a->fetch < order->n && !pl_absence_wraps(a) ? a->fetch : order->n;
     add_span(held, order->n, (int64_t)a->leave + 1, end - 1, -bytes);
     if (pl_absence_wraps(a)) add_span(held, order->n, 0, (int64_t)a->fetch - 1, -bytes);

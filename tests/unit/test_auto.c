@@ -45,7 +45,7 @@ static void add_copies(const pl_auto_search *s, const pl_absences *absences, int
   ck_assert_int_eq(k, absences->n);
 }
 
-static int n_stated, n_restored;
+static int n_stated, n_restored, n_held;
 
 static void is_what_the_walk_states(pl_auto_search *s, const planc_problem *problem, pl_walk_room room,
                                     pl_arena *arena) {
@@ -71,6 +71,11 @@ static void is_what_the_walk_states(pl_auto_search *s, const planc_problem *prob
     const planc_command *command = &planc_schedule_commands(candidate.schedule)[c];
     if (command->kind == PLANC_CMD_EXEC && command->recompute)
       walk_again_ns += planc_schedule_variant(candidate.schedule, command).time_ns;
+  }
+  if (walk_again_ns == 0) {
+    ok(pl_absences_held(walk.order, &absences, held));
+    for (int32_t p = 0; p < n; p++) ck_assert_int_eq(live[p], held[p] + s->rehearsal.workspace[p]);
+    n_held++;
   }
   ck_assert_int_ge(again_ns, walk_again_ns); /* what a recompute alone has to copy in is counted there, too */
   n_stated++;
@@ -124,6 +129,7 @@ START_TEST(rehearsals_are_what_the_walk_states) {
   }
   ck_assert_int_ge(n_stated, (int64_t)5 * GRAPHS);
   ck_assert_int_ge(n_restored, GRAPHS);
+  ck_assert_int_ge(n_held, GRAPHS);
 }
 END_TEST
 
