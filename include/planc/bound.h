@@ -31,8 +31,10 @@ enum { PLANC_BOUND_MOST_EFFORT = 3, PLANC_BOUND_EFFORT = 2 /* if nothing is said
  * machine. Of several GPUs it is that of each. INFEASIBLE where no plan fits the device's budget, with what is needed;
  * *out has then all but the time. Other budgets make no difference. */
 planc_status planc_bound_make(const planc_problem *problem, int32_t effort, planc_bound *out);
-/* States in a plan that was made of the problem, by whatever policy, the bound in the plan's rounds and order, unless
- * its policy has stated a higher one, or none where there is none. */
+/* The same in the rounds and order of a plan that was made of the problem, by whatever policy. */
+planc_status planc_bound_of_plan(const planc_problem *problem, int32_t effort, const planc_plan *plan,
+                                 planc_bound *out);
+/* States it in the plan, unless its policy has stated a higher one, or none where there is none. */
 planc_status planc_bound_plan(const planc_problem *problem, int32_t effort, planc_plan *plan);
 
 #ifdef __cplusplus

@@ -17,8 +17,6 @@ static planc_status find(const planc_plan *plan, const planc_trace *trace, planc
 static planc_status collect(const planc_plan *plan, const planc_trace *trace, const pl_acquired *acquired,
                             const pl_fullest *fullest, pl_arena *arena, planc_peak *peak);
 static void find_open(const planc_plan *plan, const pl_acquired *acquired, const pl_fullest *fullest, bool *is_open);
-static planc_status name_of(const planc_plan *plan, int32_t job, const char *whose, const char *name, pl_arena *arena,
-                            const char **out);
 static bool is_there(const planc_plan *plan, const pl_acquired *acquired, const pl_fullest *fullest,
                      const planc_instr *instr);
 static void merge(planc_peak_entry *entries, int32_t n, planc_peak *peak);
@@ -67,8 +65,7 @@ static planc_status collect(const planc_plan *plan, const planc_trace *trace, co
     if (!is_open[r]) continue;
     int32_t buffer = acquired[r].buffer;
     entries[n].bytes = trace->buffers[buffer].bytes;
-    PLANC_TRY(name_of(plan, trace->buffers[buffer].job, planc_trace_buffer_whose(trace, buffer),
-                      planc_trace_buffer_name(trace, buffer), arena, &entries[n++].name));
+    PLANC_TRY(pl_buffer_in_plan(plan, trace, buffer, arena, &entries[n++].name));
   }
   planc_instr at = {.op = PLANC_INSTR_acquire};
   if (fullest->instr < plan->body.n) at = plan->body.instrs[fullest->instr];
@@ -96,31 +93,13 @@ static int by_size(const void *a, const void *b) {
   return strcmp(x->name, y->name);
 }
 
-/* What several jobs have of the same name is told apart. `whose` goes before the name. */
-static planc_status name_of(const planc_plan *plan, int32_t job, const char *whose, const char *name, pl_arena *arena,
-                            const char **out) {
-  enum { NUMBER = 32 };
-  char *text;
-  size_t size = strlen(whose) + strlen(name) + NUMBER;
-  *out = name;
-  if (plan->n_jobs == 1 && !*whose) return NULL;
-  PLANC_TRY(PL_NEW(arena, &text, (int64_t)size));
-  if (plan->n_jobs == 1)
-    snprintf(text, size, "%s%s", whose, name);
-  else
-    snprintf(text, size, "job %d: %s%s", job, whose, name);
-  *out = text;
-  return NULL;
-}
-
 /* The op that runs at an instruction of the body, or next; NULL where none follows. */
 static planc_status find_next_op(const planc_plan *plan, const planc_trace *trace, int32_t at, pl_arena *arena,
                                  const char **out) {
   *out = NULL;
   while (at < plan->body.n && plan->body.instrs[at].op != PLANC_INSTR_exec) at++;
   if (at == plan->body.n) return NULL;
-  int32_t instance = plan->body.instrs[at].id;
-  return name_of(plan, trace->instances[instance].job, "", planc_trace_op(trace, instance)->name, arena, out);
+  return pl_op_in_plan(plan, trace, plan->body.instrs[at].id, arena, out);
 }
 
 /* Sums what has one name and sorts by size. */

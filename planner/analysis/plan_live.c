@@ -1,5 +1,8 @@
-/* Where a plan's body is fullest, and whether it names what is there (plan_live.h). */
+/* Where a plan's body is fullest, what things in it are called, and whether it names what is there (plan_live.h). */
 #include "planner/analysis/plan_live.h"
+
+#include <stdio.h>
+#include <string.h>
 
 #include "plan/memories.h"
 #include "util/math.h"
@@ -49,6 +52,34 @@ planc_status pl_find_fullest(const planc_plan *plan, planc_memory_kind kind, con
 }
 
 /* --- Names -------------------------------------------------------------------------------------------------------- */
+
+/* `whose` goes before the name. */
+static planc_status name_of(const planc_plan *plan, int32_t job, const char *whose, const char *name, pl_arena *arena,
+                            const char **out) {
+  enum { NUMBER = 32 };
+  char *text;
+  size_t size = strlen(whose) + strlen(name) + NUMBER;
+  *out = name;
+  if (plan->n_jobs == 1 && !*whose) return NULL;
+  PLANC_TRY(PL_NEW(arena, &text, (int64_t)size));
+  if (plan->n_jobs == 1)
+    snprintf(text, size, "%s%s", whose, name);
+  else
+    snprintf(text, size, "job %d: %s%s", job, whose, name);
+  *out = text;
+  return NULL;
+}
+
+planc_status pl_buffer_in_plan(const planc_plan *plan, const planc_trace *trace, int32_t buffer, pl_arena *arena,
+                               const char **out) {
+  return name_of(plan, trace->buffers[buffer].job, planc_trace_buffer_whose(trace, buffer),
+                 planc_trace_buffer_name(trace, buffer), arena, out);
+}
+
+planc_status pl_op_in_plan(const planc_plan *plan, const planc_trace *trace, int32_t instance, pl_arena *arena,
+                           const char **out) {
+  return name_of(plan, trace->instances[instance].job, "", planc_trace_op(trace, instance)->name, arena, out);
+}
 
 static bool names_what_is_there(const planc_plan *plan, const planc_trace *trace, const planc_instr *instr) {
   bool residency = instr->id >= 0 && instr->id < plan->n_residencies;

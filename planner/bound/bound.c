@@ -28,17 +28,24 @@ planc_status planc_bound_make(const planc_problem *problem, int32_t effort, plan
   return status;
 }
 
-planc_status planc_bound_plan(const planc_problem *problem, int32_t effort, planc_plan *plan) {
+planc_status planc_bound_of_plan(const planc_problem *problem, int32_t effort, const planc_plan *plan,
+                                 planc_bound *out) {
   planc_problem in_its_rounds = *problem;
   planc_candidate candidate = {0};
-  planc_bound bound = {.binds = ""};
   pl_arena arena = {0};
+  *out = (planc_bound){.binds = ""};
   in_its_rounds.job.sub_batch = pl_plan_job(plan)->rounds[0];
   planc_status status = planc_candidate_rounds(&in_its_rounds, in_its_rounds.job.sub_batch, &candidate);
   if (!status) status = take_order(plan, &arena, &candidate);
-  if (!status) status = find(&in_its_rounds, &candidate, effort, &arena, &bound);
+  if (!status) status = find(&in_its_rounds, &candidate, effort, &arena, out);
   pl_arena_free(&arena);
   planc_candidate_free(&candidate);
+  return status;
+}
+
+planc_status planc_bound_plan(const planc_problem *problem, int32_t effort, planc_plan *plan) {
+  planc_bound bound;
+  planc_status status = planc_bound_of_plan(problem, effort, plan, &bound);
   if (planc_status_code(status) == PLANC_BAD_INPUT) {
     planc_status_free(status);
     return NULL;

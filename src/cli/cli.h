@@ -13,7 +13,7 @@
 #include "util/size.h"
 
 extern const prog_subcommand cli_cmd_plan, cli_cmd_colocate, cli_cmd_check, cli_cmd_simulate, cli_cmd_compare,
-    cli_cmd_show, cli_cmd_train, cli_cmd_predict, cli_cmd_update, cli_cmd_place, cli_cmd_bound;
+    cli_cmd_show, cli_cmd_train, cli_cmd_predict, cli_cmd_update, cli_cmd_place, cli_cmd_bound, cli_cmd_explain;
 
 /* Options of every command that is to run a graph under a budget. Storage is there for plans only, and stands in their
  * help behind the other budgets. */

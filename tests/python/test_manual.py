@@ -137,6 +137,7 @@ class Json(unittest.TestCase):
                         "compare graphs/lenet-digits.yaml --policies none,modnn --max-batch",
                         "compare --colocate graphs/lenet-digits.yaml graphs/tiny-transformer.yaml",
                         "show graphs/lenet-digits.yaml", "show x.plan --lifespans", "show x.plan",
+                        "explain x.plan",
                         "bound graphs/lenet-digits.yaml --effort 0",
                         "place tests/data/place/tight.csv",
                         "predict graphs/lenet-digits.yaml --device k40m --batch 8 -o p.json",

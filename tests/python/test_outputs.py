@@ -25,7 +25,7 @@ COMMANDS = {
     "exec": ("planrun", ("", "--data", "--resume", "--watch"), ("--save", "--trace")),
     "profile": ("planrun", ("",), ("--output",)),
 }
-WITHOUT_OUTPUTS = {"planc": ("check", "simulate", "compare", "show", "bound"), "planrun": ("info",)}
+WITHOUT_OUTPUTS = {"planc": ("check", "simulate", "compare", "show", "explain", "bound"), "planrun": ("info",)}
 LEGITIMATE = {("exec", "--resume", "--save")}
 # What a command writes beside an output.
 BESIDE = {"profile": (("x.json", "x.json.part"), ("x.json", "x.properties.json"))}

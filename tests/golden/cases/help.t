@@ -12,6 +12,7 @@ Help goes to standard output and is a success.
     train      derive backward and optimizer ops of a forward graph
     predict    predict how long ops take that were never run
     update     make a plan anew from what a run of it measured
+    explain    tell why a plan takes the time and memory that it does
     bound      tell what no plan of a graph is faster than
     place      find addresses for buffers whose lifetimes are known
   'planc COMMAND --help' tells a command's options.
