@@ -70,7 +70,8 @@ static planc_status find(const planc_problem *problem, const planc_candidate *ca
                          pl_arena *arena, planc_bound *out) {
   pl_bound_model model;
   int32_t position;
-  PLANC_TRY(pl_bound_model_make(candidate, arena, &model));
+  const planc_settings asked = planc_settings_asked(problem);
+  PLANC_TRY(pl_bound_model_make(candidate, &asked, arena, &model));
   out->sub_batch = candidate->sub_batch;
   out->n_rounds = candidate->trace->jobs[0].n_rounds;
   out->least_bytes =

@@ -11,11 +11,13 @@ typedef struct model_maker {
   const planc_candidate *candidate;
   const planc_order *order;
   const planc_trace *trace;
+  bool swaps, recomputes; /* what the user allows */
   pl_arena *arena;
   planc_gaps *gaps_of_order;
   pl_bound_op *ops;
   pl_bound_version *versions;
   pl_bound_gap *gaps;
+  int64_t *stays; /* by position of two periods and one more: bytes that must stay from there on, or no longer */
   pl_bound_copy *fed, *results;
   pl_bound_model *model;
 } model_maker;
@@ -27,11 +29,18 @@ static planc_status check_times(const model_maker *m);
 static void add_ops(model_maker *m);
 static void add_versions(model_maker *m, int32_t first_gap, int32_t end_gap);
 static void add_copies(model_maker *m, int32_t buffer);
+static void add_what_stays(model_maker *m);
 
-planc_status pl_bound_model_make(const planc_candidate *candidate, pl_arena *arena, pl_bound_model *out) {
+planc_status pl_bound_model_make(const planc_candidate *candidate, const planc_settings *asked, pl_arena *arena,
+                                 pl_bound_model *out) {
   *out = (pl_bound_model){.n = candidate->order->n, .device = candidate->costs[0]->device};
-  model_maker m = {
-      .candidate = candidate, .order = candidate->order, .trace = candidate->trace, .arena = arena, .model = out};
+  model_maker m = {.candidate = candidate,
+                   .order = candidate->order,
+                   .trace = candidate->trace,
+                   .swaps = !asked->no_swap,
+                   .recomputes = !asked->no_recompute,
+                   .arena = arena,
+                   .model = out};
   planc_status status = make(&m);
   planc_gaps_free(m.gaps_of_order);
   return status;
@@ -51,6 +60,7 @@ static planc_status make(model_maker *m) {
   }
   for (int32_t b = 0; b < m->trace->n_buffers; b++)
     if (planc_order_first(m->order, b) != NONE) add_copies(m, b);
+  add_what_stays(m);
   m->model->ops = m->ops;
   m->model->versions = m->versions;
   m->model->gaps = m->gaps;
@@ -84,6 +94,7 @@ static planc_status allocate(model_maker *m) {
   PLANC_TRY(PL_NEW(m->arena, &m->ops, m->order->n));
   PLANC_TRY(PL_NEW(m->arena, &m->versions, m->gaps_of_order->n));
   PLANC_TRY(PL_NEW(m->arena, &m->gaps, m->gaps_of_order->n));
+  PLANC_TRY(PL_NEW(m->arena, &m->stays, 2 * (int64_t)m->order->n + 1));
   PLANC_TRY(PL_NEW(m->arena, &m->fed, m->trace->n_buffers));
   return PL_NEW(m->arena, &m->results, m->trace->n_buffers);
 }
@@ -157,6 +168,7 @@ static void add_version(model_maker *m, int32_t first_gap, int32_t end_gap, int3
   bool goes_on = (buffer->flags & PLANC_BUFFER_PERSISTENT) && v == buffer->last_version && v > 0;
   pl_bound_version version = {.bytes = buffer->bytes, .buffer = b, .written = written, .first_gap = m->model->n_gaps};
   version.on_host = written == NONE;
+  version.may_leave = m->swaps || planc_user_holds(buffer, v);
   for (int32_t g = first_gap; g < end_gap; g++)
     if (m->gaps_of_order->gaps[g].version == v) add_gap(m, &m->gaps_of_order->gaps[g], 0, &version);
   for (int32_t g = first_gap; g < end_gap && goes_on; g++)
@@ -174,14 +186,27 @@ static bool reads_at(const planc_order *order, int32_t buffer, int32_t position)
 static int64_t again_ns(const model_maker *m, const planc_gap *gap);
 
 static void add_gap(model_maker *m, const planc_gap *gap, int32_t later, pl_bound_version *version) {
-  int32_t n = m->order->n;
-  pl_bound_gap *out = &m->gaps[m->model->n_gaps++];
-  *out = (pl_bound_gap){.from = gap->from + later,
-                        .version = gap->version,
-                        .to = gap->to + later + (gap->wraps ? n : 0),
-                        .comes_back = reads_at(m->order, gap->buffer, gap->to),
-                        .again_ns = again_ns(m, gap)};
+  pl_bound_gap it = {.from = gap->from + later,
+                     .version = gap->version,
+                     .to = gap->to + later + (gap->wraps ? m->order->n : 0),
+                     .comes_back = reads_at(m->order, gap->buffer, gap->to),
+                     .again_ns = again_ns(m, gap)};
+  if (it.comes_back && !version->may_leave && it.again_ns < 0) {
+    m->stays[it.from + 1] += version->bytes;
+    m->stays[it.to] -= version->bytes;
+    return;
+  }
+  m->gaps[m->model->n_gaps++] = it;
   version->n_gaps++;
+}
+
+/* Gaps that can be spent in no other way are taken as operands of the ops in between. */
+static void add_what_stays(model_maker *m) {
+  int64_t bytes = 0;
+  for (int32_t p = 0; p < 2 * m->order->n; p++) {
+    bytes += m->stays[p];
+    m->ops[p % m->order->n].operand_bytes += bytes;
+  }
 }
 
 /* Whether a use reads the buffer, or only writes it. */
@@ -197,7 +222,7 @@ static int32_t charged_buffer(const planc_trace *trace, int32_t instance);
 static int64_t again_ns(const model_maker *m, const planc_gap *gap) {
   int32_t writer = pl_writer_of(m->trace, gap->buffer, gap->version);
   bool persists = m->trace->buffers[gap->buffer].flags & PLANC_BUFFER_PERSISTENT;
-  if (persists || writer == NONE || !planc_trace_recomputable(m->trace, writer)) return NONE;
+  if (!m->recomputes || persists || writer == NONE || !planc_trace_recomputable(m->trace, writer)) return NONE;
   return charged_buffer(m->trace, writer) == gap->buffer ? fastest_ns(&m->ops[m->order->first[writer]]) : 0;
 }
 

@@ -8,7 +8,8 @@
  * through a gap between two uses, or is away for a part of it: copied in from the host again, and for that once copied
  * out, at any time from when it was written; or computed again by the op that wrote it. That op's own operands are
  * taken to be at hand, so that no chain is too long. What the user feeds comes in, what he gets goes out, once in every
- * period. */
+ * period. Where the user rules out swaps only what he feeds is copied in again, and where recomputes, nothing runs
+ * again: what can neither be copied nor run again stays. */
 #ifndef PLANC_BOUND_MODEL_H
 #define PLANC_BOUND_MODEL_H
 
@@ -16,7 +17,7 @@
 #include "util/arena.h"
 
 typedef struct pl_bound_op {
-  int64_t operand_bytes;
+  int64_t operand_bytes;         /* with what must stay through it */
   const planc_variant *variants; /* borrowed from the costs */
   int32_t n_variants;
   planc_variant own; /* of an op that has none there: it is the only one */
@@ -35,6 +36,7 @@ typedef struct pl_bound_version {
   int32_t buffer, written;   /* the position that wrote it; what was not written in the period has none and is on the
                                 host */
   bool on_host;              /* it need not be copied out */
+  bool may_leave;            /* it may be copied out and in, and not only run again */
   int32_t first_gap, n_gaps; /* in time order; the first is not before `written` */
 } pl_bound_version;
 
@@ -54,8 +56,9 @@ typedef struct pl_bound_model {
   planc_device device;
 } pl_bound_model;
 
-/* Of a candidate's order and costs; `arena` has the model, which borrows the costs. */
-planc_status pl_bound_model_make(const planc_candidate *candidate, pl_arena *arena, pl_bound_model *out);
+/* Of a candidate's order and costs, and of what the user rules out; `arena` has the model, which borrows the costs. */
+planc_status pl_bound_model_make(const planc_candidate *candidate, const planc_settings *asked, pl_arena *arena,
+                                 pl_bound_model *out);
 
 /* What an op takes by itself, with the least workspace. */
 int64_t pl_bound_op_bytes(const pl_bound_op *op);

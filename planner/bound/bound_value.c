@@ -261,11 +261,12 @@ static void price_gap(pl_bound_value *v, const pl_bound_version *version, int32_
       way = PL_BOUND_AGAIN;
     }
   }
-  s->way_with[k] = back < here ? PL_BOUND_COPIED : way;
-  s->with_copy[k] = (back < here ? back : here) + s->with_copy[k + 1];
+  bool may_leave = version->may_leave || !gap->comes_back, returns = may_leave && back < here;
+  s->way_with[k] = returns ? PL_BOUND_COPIED : way;
+  s->with_copy[k] = (returns ? back : here) + s->with_copy[k + 1];
   s->without[k] = here + s->without[k + 1];
   s->way_without[k] = way;
-  if (version->on_host) return;
+  if (version->on_host || !may_leave) return;
   pl_signed_wide leaves = price_of_leaving(s, version, gap, k) + back + s->with_copy[k + 1];
   if (leaves >= s->without[k]) return;
   s->without[k] = leaves;

@@ -159,6 +159,7 @@ static planc_status price_plan(const planc_profile *profile, explained *e) {
   int64_t budget = planc_plan_memory(e->plan, PLANC_MEMORY_DEVICE)->budget_bytes;
   planc_problem problem = {.job = {.graph = job->graph, .profile = profile, .batch = job->batch}};
   if (budget < 0) return NULL;
+  planc_ask_settings(&problem, &e->plan->settings);
   problem.job.split_batch_norm = job->n_rounds > 1;
   problem.terms.gpus = planc_plan_replicas(e->plan);
   problem.terms.shared_link = cli_shares_link(e->plan);

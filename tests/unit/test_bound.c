@@ -57,7 +57,7 @@ static void any_prices_hold(const planc_problem *problem, const planc_plan *plan
   int64_t period = plan->predicted.period_ns;
   int64_t room = plan->predicted.peak_bytes[PLANC_MEMORY_DEVICE] - profile->device.reserved_bytes;
   ok(planc_candidate_rounds(problem, problem->job.sub_batch, &candidate));
-  ok(pl_bound_model_make(&candidate, &arena, &model));
+  ok(pl_bound_model_make(&candidate, &problem->terms.settings, &arena, &model));
   ok(pl_bound_prices_new(&model, &arena, &prices));
   ok(pl_bound_value_new(&model, room, &arena, &value));
   for (int k = 0; k < RANDOM_PRICES; k++) {
@@ -70,7 +70,7 @@ static void any_prices_hold(const planc_problem *problem, const planc_plan *plan
   planc_candidate_free(&candidate);
 }
 
-static int64_t n_plans, n_beyond_ideal, n_near, n_priced;
+static int64_t n_plans, n_beyond_ideal, n_near, n_priced, n_ruled_out;
 
 /* What is certified in less than a plan takes, less the price of the rest, is no more than the plan's time. */
 static void more_room_is_paid(planc_problem problem, const planc_plan *plan, int64_t least) {
@@ -96,6 +96,11 @@ static void bound_holds(const planc_problem *problem, const planc_plan *plan, ui
   ck_assert_int_le(bound.least_bytes, peak);
   ok(planc_bound_make(&of, 1, &again));
   ck_assert_int_eq(bound.time_ns, again.time_ns);
+  of.terms.settings.no_swap = of.terms.settings.no_recompute = 0;
+  ok(planc_bound_make(&of, 0, &again));
+  ck_assert_int_le(again.least_bytes, bound.least_bytes);
+  n_ruled_out += again.least_bytes < bound.least_bytes;
+  of.terms.settings = problem->terms.settings;
   more_room_is_paid(of, plan, bound.least_bytes);
   any_prices_hold(&of, plan, rng);
   n_plans++;
@@ -117,7 +122,8 @@ static void policies_hold(planc_problem *problem, int64_t budget, uint64_t *rng)
     planc_plan *plan;
     if (policy->supports & (PLANC_POLICY_SIMULATED | PLANC_POLICY_CHOOSES)) continue;
     planc_status status = planc_make_plan(problem, policy, &plan);
-    if (planc_status_code(status) == PLANC_INFEASIBLE) {
+    /* What swaps or recomputes and nothing else has nothing to do where that is ruled out. */
+    if (planc_status_code(status) == PLANC_INFEASIBLE || planc_status_code(status) == PLANC_USAGE) {
       planc_status_free(status);
       continue;
     }
@@ -137,6 +143,8 @@ START_TEST(no_plan_is_faster) {
     ok(randgraph_make((uint64_t)seed, &options, &graph));
     planc_problem problem = {.job = {.graph = graph, .profile = profile, .batch = rand_below(&rng, 6) + 1},
                              .terms.budgets = {INT64_C(1) << 40, -1}};
+    if (rand_chance(&rng, 20)) problem.terms.settings.no_swap = 1;
+    if (rand_chance(&rng, 20)) problem.terms.settings.no_recompute = 1;
     if (rand_chance(&rng, 30)) problem.job.sub_batch = rand_below(&rng, problem.job.batch) + 1;
     int64_t reserved = profile->device.reserved_bytes, most = peak_of_none(&problem) - reserved;
     for (int b = 0; b < BUDGETS; b++) policies_hold(&problem, reserved + most * parts[b] / 100, &rng);
@@ -147,6 +155,7 @@ START_TEST(no_plan_is_faster) {
   ck_assert_int_gt(n_beyond_ideal * 3, n_plans);
   ck_assert_int_gt(n_priced * 10, n_plans);
   ck_assert_int_gt(n_near * 5, n_plans);
+  ck_assert_int_gt(n_ruled_out * 15, n_plans);
 }
 END_TEST
 
