@@ -1,28 +1,29 @@
 #!/usr/bin/env python3
-"""planc on iterations that others have measured (../shared/bench), beside what they published: G10's swapping, Checkmate's
-graphs with proven optima, DTR's recomputing at run time. elsewhere.py reads the data; what its readers take from it, and
-where a source's memory model differs, is told there and below each table.
+"""planc on iterations that others have measured or solved (../shared/bench), beside what they published: G10's swapping,
+Checkmate's graphs with proven optima, DTR's recomputing at run time. elsewhere.py reads the data; what its readers take
+from it, and where a source's memory model differs, is told there and below each table.
 
-    bench_elsewhere.py [--seconds N] [--only g10|checkmate|dtr] [-o FILE]
+usage: bench_elsewhere.py [--json] [--seconds N] [--effort N] [--only g10|checkmate|dtr] [-o FILE] [FILE|FOLDER ...]
 
-A planning run that takes longer than N seconds (60) is cut.
-"""
+Each FILE or FOLDER is one of those that elsewhere.py reads, or a folder of such: G10's with kernels.tsv, Checkmate's .json,
+DTR's .log.gz beside its measured.tsv. Without any: ../shared/bench. A planning run that takes longer than N seconds (60) is
+cut."""
 
 import argparse
 import collections
 import csv
 import json
 import os
+import resource
 import subprocess
 import sys
 import tempfile
 
 import elsewhere
 from benchlib import GIB, PLANC, ROOT, bench, planc, table
+from elsewhere_iteration import BadData
 
 DATA = os.path.join(ROOT, "..", "shared", "bench")
-SWAPPING = ["vdnn-dyn", "modnn", "superneurons", "lms", "capuchin", "tensile", "window", "window --placement vmm", "best"]
-RECOMPUTING = ["none", "chen", "cheap", "superneurons", "capuchin", "tensile", "best"]
 
 # Slowdown against ideal as in ../shared/bench/README.md, from G10's repository: LRU, FlashNeuron, DeepUM, G10. None: not
 # given; inf: does not run.
@@ -30,44 +31,55 @@ G10 = {"BERT_Base_256": (2.697, 1.402, 1.257, 1.004), "BERT_Base_512": (8.225, 4
        "BERT_Base_768": (10.566, float("inf"), 1.727, 1.571), "BERT_Base_1024": (13.294, float("inf"), 3.342, 2.249),
        "Inceptionv3_1536": (4.707, float("inf"), 1.485, 1.023), "Inceptionv3_1792": (5.897, float("inf"), 1.620, 1.179),
        "ResNet152_1280": (4.165, 1.557, 1.173, 1.016), "ResNet152_1536": (None, None, None, 1.263)}
-# G10's own slowdown by host memory (GiB), same source.
-G10_BY_HOST = {"BERT_Base_512": {0: 4.347, 16: 3.226, 32: 2.439, 64: 1.492},
-               "Inceptionv3_1536": {0: 1.924, 16: 1.645, 32: 1.178, 64: 1.023},
-               "ResNet152_1280": {0: 2.126, 16: 1.978, 32: 1.825, 64: 1.278, 128: 1.016}}
+G10_SYSTEMS = ("LRU", "FlashNeuron", "DeepUM", "G10")
+# G10's own slowdown by host memory (GiB), same source; its 0 is left out: planc's storage is behind the host.
+G10_BY_HOST = {"BERT_Base_256": {16: 1.004}, "BERT_Base_512": {16: 3.226, 32: 2.439, 64: 1.492},
+               "Inceptionv3_1536": {16: 1.645, 32: 1.178, 64: 1.023},
+               "ResNet152_1280": {16: 1.978, 32: 1.825, 64: 1.278, 128: 1.016},
+               "ResNet152_1536": {16: 2.660, 32: 2.428, 64: 2.212, 128: 1.263, 192: 1.069}}
+HOST_GIB = 128
+STORAGE = "16T"
 # Least duration over that without recompute, by budget as a share of the peak without; None: proven that there is none. From
 # ../shared/bench/README.md: a CP-SAT solver, the file's order of nodes, at most two runs of each.
 CHECKMATE = {"fcn_8_vgg_32": {0.9: 1.00029, 0.8: 1.00136}, "segnet_32": {0.8: 4943330 / 4933130}, "VGG16_256": {0.8: None}}
-CHECKMATE_SHARES = (1.0, 0.9, 0.8, 0.6)
+CHECKMATE_SHARES = (0.9, 0.8)
+CHECKMATE_RUNS = 2
 
 
 class Bench:
-    def __init__(self, folder, seconds):
-        self.folder, self.seconds, self.cut = folder, seconds, 0
+    def __init__(self, folder, options):
+        self.folder, self.seconds, self.effort = folder, options.seconds, ["--effort", str(options.effort)]
         self.output = os.path.join(folder, "x.plan")
 
-    def convert(self, *path):
-        iteration = elsewhere.read(os.path.join(DATA, *path))
+    def convert(self, path):
+        iteration = elsewhere.read(path)
         graph, profile = iteration.write(self.folder)
-        return [graph, "--profile", profile]
+        return iteration.name, [graph, "--profile", profile], iteration.options
 
     def plan(self, model, policy, budget, *options):
-        """The summary and the plan's file; text where there is no plan."""
-        command = [PLANC, "plan", *model, "--policy", *policy.split(), "--budget", str(budget), *options, "--json", "-o", self.output]
-        try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=self.seconds)
-        except subprocess.TimeoutExpired:
-            self.cut += 1
-            return "cut"
-        if done.returncode == 1:
-            return "-"
-        if done.returncode:
-            sys.exit(f"{' '.join(command)}: exit {done.returncode}\n{done.stderr}")
+        """What the plan takes, with its slowdown, its distance from its bound and the CPU seconds of planning, or why there is
+        none: "none fits", "cut"."""
+        command = [PLANC, "plan", *model, "--policy", policy, "--budget", budget, *options, "--json", "-o", self.output]
+        if policy == "auto":
+            command += self.effort
+        with tempfile.TemporaryFile(mode="w+", encoding="utf-8") as out, tempfile.TemporaryFile(mode="w+", encoding="utf-8") as said:
+            child = subprocess.Popen([str(part) for part in command], stdout=out, stderr=said)
+            try:
+                used = wait(child, self.seconds)
+            except subprocess.TimeoutExpired:
+                return {"none": "cut"}
+            out.seek(0)
+            said.seek(0)
+            if child.returncode == 1:
+                return {"none": "none fits", "cpu_seconds": used}
+            if child.returncode:
+                sys.exit(f"{' '.join(map(str, command))}: exit {child.returncode}\n{said.read()}")
+            row = json.loads(out.read())
         planc("check", self.output, "--graph", model[0])
-        return json.loads(done.stdout)
-
-    def ratio(self, model, policy, budget, *options, digits=3):
-        row = self.plan(model, policy, budget, *options)
-        return row if isinstance(row, str) else f"{row['iteration_ns'] / row['ideal_ns']:.{digits}f}"
+        row.update(slowdown=row["iteration_ns"] / row["ideal_ns"], cpu_seconds=used)
+        if row["bound_ns"]:
+            row.update(bound=row["bound_ns"] / row["ideal_ns"], over_bound=row["iteration_ns"] / row["bound_ns"] - 1)
+        return row
 
     def most_runs(self):
         """How often the plan that was written last runs the op that it runs most often."""
@@ -78,97 +90,219 @@ class Bench:
                     runs[json.loads(line)["n"]] += 1
         return max(runs.values())
 
-    def notes(self, *notes):
-        """Below a table: these, and how many runs of it were cut."""
-        cut, self.cut = self.cut, 0
-        return [*notes, *([f"cut: {cut} planning runs took more than {self.seconds} s"] if cut else [])]
+
+def wait(child, seconds):
+    """CPU seconds of a child that ends within so many; else it is ended."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    try:
+        child.wait(timeout=seconds)
+    except subprocess.TimeoutExpired:
+        child.kill()
+        child.wait()
+        raise
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def told(row, key="slowdown", digits=3):
+    return row["none"] if "none" in row else "-" if row.get(key) is None else f"{row[key]:.{digits}f}"
 
 
 def slowdown(value):
     return "?" if value is None else f"{value:.3f}"
 
 
-def done(rows):
+def done(*cells):
     """Says how far it is, as it may take long."""
-    for row in rows:
-        print(" ", *row, file=sys.stderr, flush=True)
+    print(" ", *cells, file=sys.stderr, flush=True)
 
 
-def g10(runs):
+# --- G10
+
+
+def g10(runs, paths):
     rows, by_host = [], []
-    for name, published in G10.items():
-        model = runs.convert("g10", name)
-        rows.append([name, *(runs.ratio(model, policy, 40 * GIB, "--no-recompute") for policy in SWAPPING),
-                     runs.ratio(model, "best", 40 * GIB, "--host-budget", "128G"), *map(slowdown, published)])
-        for host, theirs in G10_BY_HOST.get(name, {}).items():
-            by_host.append([name, host, runs.ratio(model, "best", 40 * GIB, "--host-budget", f"{host}G"), slowdown(theirs)])
-        done(rows[-1:] + [row for row in by_host if row[0] == name])
-    table("G10: slowdown against ideal, 40 GiB, 15.754 GB/s each way",
-          ["model", *SWAPPING[:-2], "vmm", "best", "recompute too", "LRU", "FlashNeuron", "DeepUM", "G10"], rows,
-          runs.notes("planc's columns: nothing is computed again and the host has no limit, which is faster than G10's 128 GiB and",
-                      "an SSD at 3.2 GB/s for the rest; 'recompute too' is best when it may compute again, with 128 GiB and no SSD.",
-                      "vmm is window with --placement vmm. planc counts whole tensors at fixed addresses, G10's simulator counts pages",
-                      "and charges faults and allocation. -: does not fit; ?: not published; inf: does not run"))
-    table("G10: slowdown by host memory, best", ["model", "host GiB", "planc", "G10 with SSD"], by_host,
-          runs.notes("G10 has its SSD beside the host's memory and computes nothing again; planc has that memory alone and may."))
+    for path in paths:
+        name, model, _ = runs.convert(path)
+        storage = ["--storage", STORAGE]
+        host = ["--host-budget", f"{HOST_GIB}G"]
+        plans = {"best": runs.plan(model, "best", 40 * GIB, "--no-recompute", *host, *storage),
+                 "auto": runs.plan(model, "auto", 40 * GIB, "--no-recompute", *host, *storage),
+                 "host_alone": runs.plan(model, "auto", 40 * GIB, "--no-recompute", *host),
+                 "recompute_too": runs.plan(model, "auto", 40 * GIB, *host)}
+        published = dict(zip(G10_SYSTEMS, G10.get(name, (None,) * len(G10_SYSTEMS))))
+        rows.append({"source": "g10", "name": name, "published": published, **plans})
+        done(name, *(told(plan) for plan in plans.values()), published["G10"])
+        for gib, theirs in G10_BY_HOST.get(name, {}).items():
+            plan = runs.plan(model, "auto", 40 * GIB, "--no-recompute", "--host-budget", f"{gib}G", *storage)
+            by_host.append({"source": "g10", "name": name, "host_gib": gib, "published": {"G10": theirs}, "auto": plan})
+            done(name, gib, told(plan), theirs)
+    return rows + by_host
 
 
-def checkmate(runs):
+def print_g10(rows):
+    named = [row for row in rows if "host_gib" not in row]
+    stored = lambda row: f"{row['auto'].get('storage_peak_bytes', 0) / GIB:.1f}"
+    table(f"G10: slowdown against ideal, 40 GiB, 15.754 GB/s each way, {HOST_GIB} GiB on the host and an SSD at 3.2 GB/s",
+          ["model", "best", "auto", "GiB stored", "over its bound", "without SSD", "recompute, no SSD", *G10_SYSTEMS],
+          [[row["name"], told(row["best"]), told(row["auto"]), stored(row), told(row["auto"], "over_bound"), told(row["host_alone"]),
+            told(row["recompute_too"]), *map(slowdown, row["published"].values())] for row in named],
+          ["nothing is computed again but in that column. planc counts whole tensors at fixed addresses and sends to storage what",
+           "passed through the host; G10's simulator counts pages and charges faults and allocation. inf: does not run"])
+    both = [(row["auto"]["slowdown"], row["published"]["G10"]) for row in named
+            if "none" not in row["auto"] and row["published"]["G10"] is not None]
+    if both:
+        ours, theirs = (sum(side) / len(both) - 1 for side in zip(*both))
+        print(f"  mean excess over ideal of {len(both)}: auto {ours:.4f}, G10 {theirs:.4f}, {ours / theirs:.2f} of it; slower than G10: "
+              f"{sum(mine > other for mine, other in both)}")
+    table("G10: slowdown by host memory, with the SSD", ["model", "host GiB", "auto", "GiB stored", "G10"],
+          [[row["name"], row["host_gib"], told(row["auto"]), stored(row), slowdown(row["published"]["G10"])] for row in rows
+           if "host_gib" in row], ["0 GiB is left out: planc's storage is behind the host"])
+
+
+# --- Checkmate
+
+
+def checkmate(runs, paths):
     rows = []
-    for name in sorted(os.listdir(os.path.join(DATA, "checkmate"))):
-        model, name = runs.convert("checkmate", name), name.removesuffix(".json")
-        options = ["--no-swap"] + (["--inference"] if name.startswith("random") else [])
+    for path in paths:
+        name, model, options = runs.convert(path)
         most = runs.plan(model, "none", "16T", *options)["peak_bytes"]
-        for share in CHECKMATE_SHARES:
-            cells = []
-            for policy in RECOMPUTING:
-                cell = runs.ratio(model, policy, int(most * share), *options, digits=5)
-                more = cell not in ("-", "cut") and runs.most_runs() > 2
-                cells.append(cell + ("*" if more else ""))
-            proven = CHECKMATE.get(name, {}).get(share, 1 if share == 1 else "")
-            proven = "none fits" if proven is None else proven if proven == "" else f"{proven:.5f}"
-            rows.append([name, f"{share:.0%}", f"{most * share / 1e9:.3f}", *cells, proven])
-        done(rows[-len(CHECKMATE_SHARES):])
-    table("Checkmate's graphs: duration over that without recompute, by share of its peak",
-          ["graph", "share", "GB", *RECOMPUTING, "least proven"], rows,
-          runs.notes("*: an op runs more than twice, which that problem does not allow. Sizes are rounded up to 256 bytes."))
+        budgets = {share: int(most * share) for share in CHECKMATE_SHARES}
+        told_least = json.loads(planc("compare", *model, *options, "--policies", "auto", "--budget", most, "--json"))
+        budgets["least"] = told_least["rows"][0]["least_budget"]
+        for share, budget in budgets.items():
+            row = {"source": "checkmate", "name": name, "share": share, "budget_bytes": budget, "of_peak": budget / most,
+                   "best": runs.plan(model, "best", budget, *options), "auto": runs.plan(model, "auto", budget, *options)}
+            row["most_runs"] = None if "none" in row["auto"] else runs.most_runs()
+            proven = CHECKMATE.get(name, {}).get(share, "")
+            row["proven"] = "none fits" if proven is None else proven or None
+            rows.append(row)
+            done(name, share, told(row["best"], digits=5), told(row["auto"], digits=5), proven)
+    return rows
 
 
-def dtr(runs):
+def print_checkmate(rows):
+    table("Checkmate's graphs: duration over that without recompute",
+          ["graph", "share", "of peak", "best", "auto", "runs", "bound", "over it", "CPU s", "least proven"],
+          [[row["name"], row["share"], f"{row['of_peak']:.3f}", told(row["best"], digits=5), told(row["auto"], digits=5),
+            f"{row['most_runs']}{'*' if row['most_runs'] > CHECKMATE_RUNS else ''}" if row["most_runs"] else "-",
+            told(row["auto"], "bound", 5), told(row["auto"], "over_bound", 5), f"{row['auto'].get('cpu_seconds', 0):.2f}",
+            row["proven"] if isinstance(row["proven"], str) else f"{row['proven']:.5f}" if row["proven"] else ""] for row in rows],
+          ["runs: of the op that runs most often; *: more than the two that that problem allows. Sizes are rounded up to 256 bytes.",
+           "share least: the least budget that auto found a plan for. CPU s: of planning with auto, or of finding that none fits"])
+
+
+# --- DTR
+
+
+def dtr(runs, paths):
     rows = []
-    with open(os.path.join(DATA, "dtr", "measured.tsv"), encoding="ascii", newline="") as file:
-        measured = list(csv.DictReader(file, delimiter="\t"))
-    baseline = {row["model"]: float(row["time_ms_mean"]) for row in measured if row["kind"] == "baseline"}
-    for row in measured:
-        model = runs.convert("dtr", f"{row['model']}_{row['batch']}.log.gz")
-        theirs = float(row["time_ms_mean"]) / baseline[row["model"]]
-        budget = int(row["total_mem_MB"]) * 10**6
-        rows.append([row["model"], row["batch"], row["budget_GB"], row["total_mem_MB"],
-                     *(runs.ratio(model, policy, budget, "--no-swap") for policy in RECOMPUTING),
-                     slowdown(theirs) if row["kind"] == "dtr" else "1"])
-    table("DTR: slowdown by memory that it took (MB)", ["model", "batch", "budget GB", "took MB", *RECOMPUTING, "DTR"], rows,
-          runs.notes("DTR's times are measured and contain its own bookkeeping, planc's are predicted from the log's operator times;",
-                      "budgets are what DTR took, its allocator's loss included, not what it was told (UNet does not keep to it)."))
+    for path in paths:
+        measured = measured_of(path)
+        name, model, _ = runs.convert(path)
+        baseline = next((float(row["time_ms_mean"]) for row in measured if row["kind"] == "baseline"), None)
+        for row in measured:
+            budget = int(row["total_mem_MB"]) * 10**6
+            plans = {"best": runs.plan(model, "best", budget, "--no-swap"), "auto": runs.plan(model, "auto", budget, "--no-swap"),
+                     "swap_too": runs.plan(model, "auto", budget)}
+            theirs = float(row["time_ms_mean"]) / baseline if baseline else None
+            rows.append({"source": "dtr", "name": name, "budget_GB": row["budget_GB"], "budget_bytes": budget, **plans,
+                         "published": {"DTR": theirs}})
+            done(name, row["budget_GB"], *(told(plan) for plan in plans.values()), slowdown(theirs))
+    return rows
 
 
-def skipping(name, run):
-    """The part of the benchmark that is of this source."""
+def measured_of(path):
+    """What DTR measured of a log's model."""
+    name = os.path.basename(path).split(".log")[0]
+    beside = os.path.join(os.path.dirname(path), "measured.tsv")
+    if not os.path.exists(beside):
+        raise BadData(f"{path}: there is no measured.tsv beside it, which has its budgets")
+    with open(beside, encoding="ascii", newline="") as file:
+        rows = [row for row in csv.DictReader(file, delimiter="\t") if f"{row['model']}_{row['batch']}" == name]
+    if not rows:
+        raise BadData(f"{beside}: nothing is told of {name}")
+    return rows
 
-    def part(options):
-        if not os.path.isdir(os.path.join(DATA, name)):
-            print(f"bench_elsewhere: {name} is skipped, ../shared/bench/{name} is absent")
-            return
-        with tempfile.TemporaryDirectory() as folder:
-            run(Bench(folder, options.seconds))
 
-    return part
+def print_dtr(rows):
+    table("DTR: slowdown by memory that it took (MB)",
+          ["model", "budget GB", "took MB", "best", "auto", "over its bound", "swap too, PCIe 3", "DTR", "of its overhead"],
+          [[row["name"], row["budget_GB"], row["budget_bytes"] // 10**6, told(row["best"]), told(row["auto"]),
+            told(row["auto"], "over_bound"), told(row["swap_too"]), slowdown(row["published"]["DTR"]), part_of(row)] for row in rows],
+          ["DTR's times are measured and contain its own bookkeeping, planc's are predicted from the log's operator times;",
+           "budgets are what DTR took, its allocator's loss included, not what it was told (UNet does not keep to it)."])
+
+
+def part_of(row):
+    theirs = row["published"]["DTR"]
+    if "none" in row["auto"] or theirs is None or theirs <= 1:
+        return ""
+    return f"{(row['auto']['slowdown'] - 1) / (theirs - 1):.2f}"
+
+
+# --- Which
+
+
+SOURCES = {"g10": (g10, print_g10), "checkmate": (checkmate, print_checkmate), "dtr": (dtr, print_dtr)}
+
+
+def source_of(path):
+    """Which source's a file or folder looks to be; None: no one's."""
+    if os.path.isdir(path):
+        return "g10" if os.path.exists(os.path.join(path, "kernels.tsv")) else None
+    return "checkmate" if path.endswith(".json") else "dtr" if path.endswith((".log", ".log.gz")) else None
+
+
+def find(paths):
+    """By source, the iterations that the paths are, or that are in them."""
+    found = {source: [] for source in SOURCES}
+    for path in paths:
+        whole = source_of(path) or not os.path.isdir(path)
+        for each in [path] if whole else [os.path.join(path, name) for name in sorted(os.listdir(path))]:
+            if source_of(each):
+                found[source_of(each)].append(each)
+            elif whole:
+                sys.exit(f"bench_elsewhere.py: {path}: a folder of G10's, a .json of Checkmate's or a .log.gz of DTR's is expected")
+    return found
+
+
+def rows_of(source, options):
+    default = os.path.join(DATA, source)
+    if not options.paths and not os.path.isdir(default):
+        print(f"bench_elsewhere: {source} is skipped, ../shared/bench/{source} is absent", file=sys.stderr if options.json else sys.stdout)
+        return []
+    paths = find(options.paths or [default])[source]
+    with tempfile.TemporaryDirectory() as folder:
+        return SOURCES[source][0](Bench(folder, options), paths)
+
+
+def part(source):
+    def run(options):
+        rows = rows_of(source, options)
+        if rows:
+            SOURCES[source][1](rows)
+
+    return run
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("paths", nargs="*", metavar="FILE|FOLDER")
+    parser.add_argument("--json", action="store_true", help="rows as one line of JSON, and nothing else")
     parser.add_argument("--seconds", type=int, default=60)
-    bench("simulated, at operator times and on the device of each source. Times are predictions.",
-          {name: skipping(name, run) for name, run in {"g10": g10, "checkmate": checkmate, "dtr": dtr}.items()}, parser)
+    parser.add_argument("--effort", type=int, default=1, choices=range(4))
+    try:
+        if "--json" in sys.argv:
+            parser.add_argument("--only", action="append", choices=list(SOURCES))
+            options = parser.parse_args()
+            print(json.dumps([row for source in options.only or SOURCES for row in rows_of(source, options)]))
+        else:
+            bench("simulated, at operator times and on the device of each source. Times are predictions.",
+                  {source: part(source) for source in SOURCES}, parser)
+    except (BadData, OSError) as error:
+        sys.exit(f"bench_elsewhere.py: {error}")
 
 
 if __name__ == "__main__":

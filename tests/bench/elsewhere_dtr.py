@@ -7,7 +7,8 @@ is none. MUTATE updates those ARGS in place (the prototype writes a copy instead
 one more name of a storage, COPY_FROM gives a name to another storage, RELEASE ends a name. What still has a name at the
 end, gradients above all, is kept to the end: an op that takes no time reads it there. TIME is in nanoseconds.
 
-DTR swaps nothing. Its device has 12 GB.
+DTR swaps nothing. Its device has 12 GB; for what swaps it has a link of 12 GB/s each way, what profiles/v100-32g.json has for
+PCIe 3.
 """
 
 import gzip
@@ -21,6 +22,7 @@ from graphfile import legal_name
 from recording import BadRecording
 
 MEMORY_BYTES = 12 * 10**9
+PCIE3 = 12 * 10**9
 MOST_BYTES = 2**28
 # By parts of the names of operators; the first row that fits holds.
 CLASSES = (("conv", ("conv",)), ("norm", ("batch_norm",)), ("pool", ("pool", "upsample")), ("gemm", ("mm",)),
@@ -170,7 +172,8 @@ def read(path):
         replay.ops.append(("end", replay.phase, left, [], 0))
     name = os.path.basename(path).removesuffix(".gz").removesuffix(".log")
     iteration = Iteration(name, f"{legal_name(name)} of DTR's logs, by tests/bench/elsewhere.py.", ["--no-swap"])
-    iteration.runs_on("v100-16g-nvlink", "a Titan V as DTR's paper has it: 12 GB; DTR has no link", "titan-v", MEMORY_BYTES)
+    iteration.runs_on("v100-16g-nvlink", "a Titan V as DTR's paper has it: 12 GB; DTR has no link, this one is PCIe 3 as v100-32g has it",
+                      "titan-v", MEMORY_BYTES, PCIE3)
     for storage in sorted({storage for _, _, reads, writes, _ in replay.ops for storage in reads + writes}):
         kind = "state" if storage in replay.updated else "param" if storage in replay.constants else "activation"
         iteration.storage(f"s{storage}", replay.sizes[storage], kind)

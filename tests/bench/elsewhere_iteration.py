@@ -51,7 +51,7 @@ class Iteration:
         point = {"batch": 1, "time_ns": ns, "workspace_bytes": workspace, "busy_ppm": 1000000}
         self.costs.append({"op": name, "variants": [{"algorithm": "default", "deterministic": True, "points": [point]}]})
 
-    def runs_on(self, base, origin, name, memory_bytes, bytes_per_second=None):
+    def runs_on(self, base, origin, name, memory_bytes, bytes_per_second=None, stored_per_second=None):
         """The device: a description of profiles/ but for what is known, and where that is from."""
         self.base, self.origin = base, {"device": origin}
         self.device = {"name": name, "memory_bytes": memory_bytes, "reserved_bytes": 0, "launch_ns": 0,
@@ -59,6 +59,9 @@ class Iteration:
         if bytes_per_second:
             link = {"bytes_per_second": bytes_per_second, "latency_ns": 0}
             self.device.update(h2d=link, d2h=link)
+        if stored_per_second:
+            link = {"bytes_per_second": stored_per_second, "latency_ns": 0}
+            self.device.update(storage={"write": link, "read": link})
 
     def busy_ns(self):
         return sum(cost["variants"][0]["points"][0]["time_ns"] for cost in self.costs)

@@ -9,6 +9,7 @@ import io
 import json
 import os
 import random
+import re
 import shlex
 import subprocess
 import sys
@@ -282,12 +283,19 @@ class Elsewhere(FolderCase):
         self.assertIn("is expected", fails(3, self.put("x.txt", b""), "-o", self.folder))
         self.assertIn("No such file", fails(5, self.checkmate(), "-o", self.path("absent")))
 
-    def bench(self, data):
+    def bench(self, data, *arguments):
         out = io.StringIO()
-        with mock.patch.object(bench_elsewhere, "DATA", data), mock.patch.object(sys, "argv", ["bench_elsewhere.py"]), \
-                contextlib.redirect_stdout(out):
+        with mock.patch.object(bench_elsewhere, "DATA", data), contextlib.redirect_stdout(out), \
+                mock.patch.object(sys, "argv", ["bench_elsewhere.py", *arguments]), contextlib.redirect_stderr(io.StringIO()):
             bench_elsewhere.main()
         return out.getvalue()
+
+    def dtr_measured(self):
+        self.dtr()
+        os.makedirs(self.path("data/dtr"))
+        os.rename(self.path("small.log.gz"), self.path("data/dtr/small_2.log.gz"))
+        head = "model\tbatch\tkind\tbudget_GB\ttime_ms_mean\tgpu_time_ms_mean\ttotal_mem_MB\n"
+        self.put("data/dtr/measured.tsv", (head + "small\t2\tbaseline\t-\t50\t50\t1\nsmall\t2\tdtr\t1\t60\t60\t0\n").encode())
 
     def test_bench_without_data(self):
         text = self.bench(self.path("absent"))
@@ -295,16 +303,28 @@ class Elsewhere(FolderCase):
             self.assertIn(f"{name} is skipped, ../shared/bench/{name} is absent", text)
 
     def test_bench(self):
-        self.dtr()
-        os.makedirs(self.path("data/dtr"))
-        os.rename(self.path("small.log.gz"), self.path("data/dtr/small_2.log.gz"))
-        head = "model\tbatch\tkind\tbudget_GB\ttime_ms_mean\tgpu_time_ms_mean\ttotal_mem_MB\n"
-        self.put("data/dtr/measured.tsv", (head + "small\t2\tbaseline\t-\t50\t50\t1\nsmall\t2\tdtr\t1\t60\t60\t0\n").encode())
+        self.dtr_measured()
         text = self.bench(self.path("data"))
         self.assertIn("g10 is skipped", text)
-        rows = [line.split() for line in text.splitlines() if line.split()[:1] == ["small"]]
-        self.assertEqual([row[4] for row in rows], ["1.000", "-"])
-        self.assertEqual([row[-1] for row in rows], ["1", "1.200"])
+        rows = [re.split(r"  +", line.strip()) for line in text.splitlines() if line.split()[:1] == ["small_2"]]
+        self.assertEqual([row[:5] for row in rows], [["small_2", "-", "1", "1.000", "1.000"],
+                                                     ["small_2", "1", "0", "none fits", "none fits"]])
+        self.assertEqual([row[-1] for row in rows], ["1.000", "1.200"])
+
+    def test_bench_of_files(self):
+        """What is given is planned, whichever source it is of, and nothing else."""
+        self.dtr_measured()
+        files = [self.path("data/dtr"), self.checkmate(), self.g10()]
+        rows = json.loads(self.bench(self.path("absent"), "--json", *files))
+        self.assertEqual({row["source"] for row in rows}, {"g10", "checkmate", "dtr"})
+        for row in rows:
+            plan = row["auto"]
+            self.assertTrue("none" in plan or plan["slowdown"] >= plan.get("bound", 1) >= 1, row)
+        self.assertEqual([row["published"]["DTR"] for row in rows if row["source"] == "dtr"], [1, 1.2])
+        with self.assertRaisesRegex(SystemExit, "is expected"):
+            self.bench(self.path("absent"), self.put("x.txt", b""))
+        with self.assertRaisesRegex(SystemExit, "there is no measured.tsv beside it"):
+            self.bench(self.path("absent"), "--json", self.dtr())
 
 
 if __name__ == "__main__":
