@@ -62,6 +62,8 @@ typedef struct cli_setup {
 /* Reads graph and profile and fills the problem from options and defaults; says on standard error which defaults it
  * took. Free with cli_setup_free, also after a failure. */
 planc_status cli_setup_read(const prog_arguments *arguments, const char *graph_path, cli_setup *out);
+/* The same, but for a budget of the device where none is given: -1 then. */
+planc_status cli_setup_work(const prog_arguments *arguments, const char *graph_path, cli_setup *out);
 void cli_setup_free(cli_setup *setup);
 /* Reads a graph and, unless it has backward ops or `inference`, derives training with `optimizer` (NULL: default); says
  * so on standard error, and that `as_it_is` on the command line leaves it as it is. */

@@ -4,8 +4,10 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "cli/compare_frontier.h"
 #include "cli/compare_mix.h"
 #include "cli/mix_setup.h"
+#include "cli/policy_list.h"
 #include "program/print.h"
 #include "program/progress.h"
 #include "util/math.h"
@@ -29,12 +31,13 @@ typedef struct table {
   const planc_problem *problem;
   planc_outcome vanilla; /* without scheduling: what the measures of all rows compare with */
   bool has_vanilla, max_batch, no_least;
-  int32_t n, most_rows;
+  int32_t n;
   row *rows; /* owned */
 } table;
 
 static const prog_option own_options[] = {
     CLI_PROBLEM_OPTIONS_WITH("FILE ..."){"policies", 0, "A,B,...", "which policies (default: all but auto and best)"},
+    {"budgets", 0, "A,B,...", "what each policy takes within each of several budgets: the frontier of time and memory"},
     {"no-least", 0, NULL, "look for no least budgets, which takes most of the time"},
     {"max-batch", 0, NULL, "search the largest batch that each policy can plan for"},
     {"colocate", 0, NULL, "several graphs that share a GPU, with policies for that"},
@@ -52,8 +55,7 @@ static const prog_option own_options[] = {
 static planc_status run(const prog_arguments *arguments);
 static planc_status check_options(const prog_arguments *arguments);
 static planc_status run_graph(const prog_arguments *arguments);
-static planc_status choose_policies(const char *names, table *t);
-static planc_status check_own_options(const prog_arguments *arguments, const table *t);
+static planc_status make_rows(const prog_arguments *arguments, table *t);
 static planc_status find_vanilla(table *t);
 static planc_status fill_row(table *t, int32_t i);
 static planc_status require_supported(table *t);
@@ -66,7 +68,8 @@ const prog_subcommand cli_cmd_compare = {
 
 static planc_status run(const prog_arguments *arguments) {
   PLANC_TRY(check_options(arguments));
-  return prog_option_given(arguments, "colocate") ? cli_compare_mix(arguments) : run_graph(arguments);
+  if (prog_option_given(arguments, "colocate")) return cli_compare_mix(arguments);
+  return prog_option_given(arguments, "budgets") ? cli_compare_frontier(arguments) : run_graph(arguments);
 }
 
 static planc_status run_graph(const prog_arguments *arguments) {
@@ -74,8 +77,7 @@ static planc_status run_graph(const prog_arguments *arguments) {
   table t = {.problem = &setup.problem,
              .max_batch = prog_option_given(arguments, "max-batch"),
              .no_least = prog_option_given(arguments, "no-least")};
-  planc_status status = choose_policies(prog_option_value(arguments, "policies"), &t);
-  if (!status) status = check_own_options(arguments, &t);
+  planc_status status = make_rows(arguments, &t);
   if (!status) status = cli_setup_read(arguments, arguments->operands[0], &setup);
   if (!status) status = find_vanilla(&t);
   for (int32_t i = 0; !status && i < t.n; i++) status = fill_row(&t, i);
@@ -84,6 +86,16 @@ static planc_status run_graph(const prog_arguments *arguments) {
   if (!status) status = prog_option_given(arguments, "json") ? print_json(&t) : print_table(&t);
   free_rows(&t);
   cli_setup_free(&setup);
+  return status;
+}
+
+static planc_status make_rows(const prog_arguments *arguments, table *t) {
+  cli_policy_list list;
+  planc_status status = cli_policy_list_read(arguments, &list);
+  if (!status && !(t->rows = calloc((size_t)list.n, sizeof *t->rows)))
+    status = planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
+  for (int32_t i = 0; !status && i < list.n; i++) t->rows[t->n++].policy = list.policies[i];
+  cli_policy_list_free(&list);
   return status;
 }
 
@@ -390,49 +402,8 @@ static void print_metrics(const row *r) {
          cli_metric_format(m->cbr_ppm, 4, e));
 }
 
-/* --- Which policies ----------------------------------------------------------------------------------------------- */
-
-static planc_status new_rows(table *t);
-static planc_status add_named(void *user, const char *name);
-static planc_status add_row(table *t, const planc_policy *policy);
-
-static planc_status choose_policies(const char *names, table *t) {
-  PLANC_TRY(new_rows(t));
-  if (names) {
-    PLANC_TRY(cli_each_name(names, add_named, t));
-    return t->n > 0 ? NULL : planc_error(PLANC_USAGE, "--policies names no policy");
-  }
-  for (const planc_policy *policy = planc_policies(); policy->name; policy++)
-    if (!(policy->supports & PLANC_POLICY_CHOOSES)) PLANC_TRY(add_row(t, policy));
-  return NULL;
-}
-
-/* As no policy has two rows, there are at most as many as the table of policies has. */
-static planc_status new_rows(table *t) {
-  while (planc_policies()[t->most_rows].name) t->most_rows++;
-  t->rows = calloc((size_t)t->most_rows + 1, sizeof *t->rows);
-  return t->rows ? NULL : planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
-}
-
-static planc_status add_named(void *user, const char *name) {
-  const planc_policy *policy;
-  PLANC_TRY(cli_setup_policy(name, PLANC_USAGE, &policy));
-  return add_row(user, policy);
-}
-
-static planc_status add_row(table *t, const planc_policy *policy) {
-  for (int32_t i = 0; i < t->n; i++)
-    if (t->rows[i].policy == policy) return planc_error(PLANC_USAGE, "--policies names %s twice", policy->name);
-  assert(t->n < t->most_rows);
-  t->rows[t->n++].policy = policy;
-  return NULL;
-}
-
-static planc_status check_own_options(const prog_arguments *arguments, const table *t) {
-  uint32_t supports = 0;
-  for (int32_t i = 0; i < t->n; i++) supports |= t->rows[i].policy->supports;
-  return cli_setup_useful(arguments, t->n == 1 ? t->rows[0].policy->name : NULL, supports);
-}
+/* --- Memory --------------------------------------------------------------------------------------------------------
+ */
 
 static void free_rows(table *t) {
   for (int32_t i = 0; i < t->n; i++) {
@@ -446,6 +417,7 @@ static void free_rows(table *t) {
 
 static const prog_option of_graphs[] = {
     CLI_PROBLEM_OPTIONS{"max-batch", 0, NULL, ""},
+    {"budgets", 0, "A,B,...", ""},
     {0},
 };
 static const prog_option of_mixes[] = {

@@ -218,6 +218,11 @@ planc_status cli_setup_budget(const planc_device *device, planc_terms *terms) {
 }
 
 planc_status cli_setup_read(const prog_arguments *arguments, const char *graph_path, cli_setup *out) {
+  PLANC_TRY(cli_setup_work(arguments, graph_path, out));
+  return cli_setup_budget(planc_profile_device(out->problem.job.profile), &out->problem.terms);
+}
+
+planc_status cli_setup_work(const prog_arguments *arguments, const char *graph_path, cli_setup *out) {
   *out = (cli_setup){0};
   planc_problem *problem = &out->problem;
   bool inference = prog_option_given(arguments, "inference");
@@ -228,8 +233,7 @@ planc_status cli_setup_read(const prog_arguments *arguments, const char *graph_p
   problem->job.graph = out->graph;
   problem->job.profile = out->profile;
   PLANC_TRY(set_batch(problem));
-  PLANC_TRY(cli_setup_storage(problem));
-  return cli_setup_budget(planc_profile_device(problem->job.profile), &problem->terms);
+  return cli_setup_storage(problem);
 }
 
 void cli_setup_free(cli_setup *setup) {

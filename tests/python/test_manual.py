@@ -135,6 +135,7 @@ class Json(unittest.TestCase):
                         "check x.plan --budget 1", "simulate x.plan --vanilla none.plan --against run.json",
                         "simulate graphs/lenet-digits.yaml --passive --budget 1M",
                         "compare graphs/lenet-digits.yaml --policies none,modnn --max-batch",
+                        "compare graphs/lenet-digits.yaml --policies none,modnn --budgets 300K,800K",
                         "compare --colocate graphs/lenet-digits.yaml graphs/tiny-transformer.yaml",
                         "show graphs/lenet-digits.yaml", "show x.plan --lifespans", "show x.plan",
                         "explain x.plan",

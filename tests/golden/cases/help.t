@@ -117,6 +117,7 @@ Help goes to standard output and is a success.
         --no-swap                  nothing is swapped to the host
         --no-recompute             nothing is computed again
         --policies A,B,...         which policies (default: all but auto and best)
+        --budgets A,B,...          what each policy takes within each of several budgets: the frontier of time and memory
         --no-least                 look for no least budgets, which takes most of the time
         --max-batch                search the largest batch that each policy can plan for
         --colocate                 several graphs that share a GPU, with policies for that
