@@ -10,7 +10,8 @@ extern "C" {
 
 /* Of every plan of a job whose ops run once in the graph's order, in given rounds, within a device budget: whatever it
  * copies to the host and back, parameters and state included, computes again, with whatever algorithms and addresses,
- * and however much the host holds. Where the user rules out swaps or recomputes (planc/settings.h), of those without. */
+ * and however much the host holds. Where the user rules out swaps or recomputes (planc/settings.h), of plans without.
+ */
 typedef struct planc_bound {
   int64_t time_ns;     /* no period is shorter, as planc_simulate finds it */
   int64_t gib_ns;      /* for each GiB that the device's budget is larger the time that is certified is less by no more,

@@ -94,7 +94,7 @@ static planc_status make_rows(const prog_arguments *arguments, table *t) {
   planc_status status = cli_policy_list_read(arguments, &list);
   if (!status && !(t->rows = calloc((size_t)list.n, sizeof *t->rows)))
     status = planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
-  for (int32_t i = 0; !status && i < list.n; i++) t->rows[t->n++].policy = list.policies[i];
+  for (int32_t i = 0; !status && t->rows && i < list.n; i++) t->rows[t->n++].policy = list.policies[i];
   cli_policy_list_free(&list);
   return status;
 }
@@ -402,8 +402,7 @@ static void print_metrics(const row *r) {
          cli_metric_format(m->cbr_ppm, 4, e));
 }
 
-/* --- Memory --------------------------------------------------------------------------------------------------------
- */
+/* --- Memory ------------------------------------------------------------------------------------------------------- */
 
 static void free_rows(table *t) {
   for (int32_t i = 0; i < t->n; i++) {

@@ -141,7 +141,7 @@ static planc_status print(const frontier *f) {
   const planc_problem *problem = &f->setup.problem;
   char text[PL_SIZE_TEXT];
   prog_print_line(stdout, "%s, batch %lld on %s", problem->job.graph->name,
-                  (long long)(problem->job.batch * problem->terms.gpus),
+                  (long long)problem->job.batch * problem->terms.gpus,
                   planc_profile_device(problem->job.profile)->name);
   printf("%-12s", "policy");
   for (int32_t b = 0; b < f->budgets.n; b++) printf(" %15s", pl_size_format(f->budgets.bytes[b], text));

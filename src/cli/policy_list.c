@@ -54,6 +54,7 @@ static planc_status add(cli_policy_list *list, const planc_policy *policy) {
 
 static planc_status check_options(const prog_arguments *arguments, const cli_policy_list *list) {
   uint32_t supports = 0;
+  assert(list->n > 0 && list->policies[0]);
   for (int32_t i = 0; i < list->n; i++) supports |= list->policies[i]->supports;
   return cli_setup_useful(arguments, list->n == 1 ? list->policies[0]->name : NULL, supports);
 }
