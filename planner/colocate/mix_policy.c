@@ -43,6 +43,11 @@ const planc_mix_policy *planc_mix_policies(void) {
        .summary = "Capuchin: the same",
        .supports = PLANC_POLICY_SWAPS | PLANC_POLICY_RECOMPUTES,
        .make = pl_mix_capuchin},
+      {.name = "auto",
+       .summary = "the fastest of those that fit",
+       .supports = PLANC_MIX_CHOOSES | PLANC_MIX_REGIONS | PLANC_MIX_ROUNDS | PLANC_MIX_GROUPS | PLANC_MIX_BARRIERS |
+                   PLANC_POLICY_SWAP_RATE | PLANC_POLICY_SWAPS | PLANC_POLICY_RECOMPUTES,
+       .make = pl_mix_auto},
       {0},
   };
   return policies;

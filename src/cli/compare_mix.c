@@ -110,6 +110,7 @@ static planc_status choose_policies(const prog_arguments *arguments, mix_table *
 /* Whether a policy that nobody has named is compared: not where it has nothing to do. */
 static bool is_of_use(const planc_mix_policy *policy, const prog_arguments *arguments) {
   uint32_t means = policy->supports & (PLANC_POLICY_SWAPS | PLANC_POLICY_RECOMPUTES);
+  if (policy->supports & PLANC_MIX_CHOOSES) return false;
   if (means == PLANC_POLICY_SWAPS && prog_option_given(arguments, "no-swap")) return false;
   return prog_option_given(arguments, "deadline") || !(policy->supports & PLANC_MIX_DEADLINES);
 }

@@ -275,7 +275,7 @@ START_TEST(mixes_fall_back_to_baselines) {
   planc_mix mix = {.n_jobs = 2, .jobs = plain_jobs, .iterations = iterations};
   mix.terms.budgets[PLANC_MEMORY_HOST] = -1;
   for (const planc_mix_policy *policy = planc_mix_policies(); policy->name; policy++) {
-    if (!policy->make || (policy->supports & PLANC_MIX_DEADLINES)) continue;
+    if (!policy->make || (policy->supports & (PLANC_MIX_DEADLINES | PLANC_MIX_CHOOSES))) continue;
     planc_mix_share shares[2];
     planc_least least;
     planc_plan *plan;

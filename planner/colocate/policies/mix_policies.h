@@ -16,6 +16,7 @@ planc_status pl_mix_tensile(const planc_mix_evaluator *evaluator, const planc_mi
 planc_status pl_mix_vdnn_conv(const planc_mix_evaluator *evaluator, const planc_mix_share *shares,
                               planc_candidate *out);
 planc_status pl_mix_capuchin(const planc_mix_evaluator *evaluator, const planc_mix_share *shares, planc_candidate *out);
+planc_status pl_mix_auto(const planc_mix_evaluator *evaluator, const planc_mix_share *shares, planc_candidate *out);
 planc_status pl_mix_mps(const planc_mix_evaluator *evaluator, const planc_mix_share *shares, planc_mix_estimate *out);
 
 #endif

@@ -116,7 +116,7 @@ Other profiles are told as colocate is told them, and other budgets, policies an
   ! planc: does not fit a budget of 1.00 MiB: policy temporal, in its last attempt, took 1053480 bytes of device memory, the budget is 1048576: layer2.fc1.b.m of 256 bytes finds no place at op conv2.dgrad beside 1044056 bytes, the largest the workspace of op conv2.dgrad of 589824 and d.conv2.y of 131072; 4520 are free then, in pieces that do not fit
   [1]
   $ planc update mix.plan --trace mix.json --policy modnn -o n.plan
-  ! planc: policy modnn is for one job, for several: temporal, preemptive, zico, waterwave, waterwave-s, tensile, vdnn-conv, capuchin
+  ! planc: policy modnn is for one job, for several: temporal, preemptive, zico, waterwave, waterwave-s, tensile, vdnn-conv, capuchin, auto
   [2]
   $ planc update mix.plan --trace mix.json --region 1M -o n.plan
   ! planc: policy temporal has no use for --region
