@@ -100,9 +100,11 @@ typedef struct planc_mix_estimate {
 /* Judges for a policy for mixes, as planc_evaluator for one for a job and by the same rules: candidates of all jobs
  * together, and those of each job alone. */
 typedef struct planc_mix_evaluator planc_mix_evaluator;
+typedef struct planc_mix_policy planc_mix_policy;
 struct planc_mix_evaluator {
-  const planc_mix *mix; /* borrowed; outlives the evaluator */
-  planc_evaluator all;  /* without a problem: its target is that of all jobs together */
+  const planc_mix *mix;             /* borrowed; outlives the evaluator */
+  const planc_mix_policy *policies; /* all there are, ended by one without a name: for one that CHOOSES */
+  planc_evaluator all;              /* without a problem: its target is that of all jobs together */
   /* Of candidates of a job alone: one of the mix's jobs, on the mix's terms or others. The problem is borrowed, and
    * outlives what is returned. */
   planc_evaluator (*alone)(const planc_mix_evaluator *evaluator, const planc_problem *problem);
@@ -112,7 +114,7 @@ struct planc_mix_evaluator {
   planc_status (*respond)(const planc_mix_evaluator *evaluator, const planc_candidate *all, int64_t *out_ns);
 };
 
-typedef struct planc_mix_policy {
+struct planc_mix_policy {
   const char *name, *summary;
   uint32_t supports;
   const char *falls_back; /* the policy whose plan it gives where it finds no other; NULL = none */
@@ -123,7 +125,7 @@ typedef struct planc_mix_policy {
   /* Of one that has no plan, for comparisons; NULL where there is `make`. *out is empty. */
   planc_status (*estimate)(const planc_mix_evaluator *evaluator, const planc_mix_share *shares,
                            planc_mix_estimate *out);
-} planc_mix_policy;
+};
 
 /* All policies for mixes, ended by one without a name. */
 const planc_mix_policy *planc_mix_policies(void);

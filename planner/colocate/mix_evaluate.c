@@ -11,8 +11,12 @@ static planc_status fastest(const planc_mix_evaluator *evaluator, const planc_pr
 static planc_status respond(const planc_mix_evaluator *evaluator, const planc_candidate *all, int64_t *out_ns);
 
 planc_mix_evaluator pl_mix_evaluator_of(const planc_mix *mix, const planc_target *all) {
-  return (planc_mix_evaluator){
-      .mix = mix, .all = pl_evaluator_of_all(all), .alone = alone, .fastest = fastest, .respond = respond};
+  return (planc_mix_evaluator){.mix = mix,
+                               .policies = planc_mix_policies(),
+                               .all = pl_evaluator_of_all(all),
+                               .alone = alone,
+                               .fastest = fastest,
+                               .respond = respond};
 }
 
 static planc_evaluator alone(const planc_mix_evaluator *evaluator, const planc_problem *problem) {

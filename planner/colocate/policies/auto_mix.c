@@ -33,7 +33,7 @@ static planc_status explain(const choosing_mix *c);
 planc_status pl_mix_auto(const planc_mix_evaluator *evaluator, const planc_mix_share *shares, planc_candidate *out) {
   choosing_mix c = {.evaluator = evaluator, .shares = shares, .found = out};
   planc_status status = NULL;
-  for (const planc_mix_policy *policy = planc_mix_policies(); policy->name && !status; policy++) {
+  for (const planc_mix_policy *policy = evaluator->policies; policy->name && !status; policy++) {
     if (is_asked(evaluator->mix, policy)) status = ask(&c, policy);
     if (c.best.policy && evaluator->mix->terms.first_will_do) break;
   }
