@@ -2,7 +2,7 @@
 #include "planner/bound/bound_model.h"
 
 #include "planc/needs.h"
-#include "planner/choose/restorable.h"
+#include "planner/bound/bound_again.h"
 #include "util/math.h"
 
 enum { NONE = -1 };
@@ -11,7 +11,8 @@ typedef struct model_maker {
   const planc_candidate *candidate;
   const planc_order *order;
   const planc_trace *trace;
-  bool swaps, recomputes; /* what the user allows */
+  bool swaps; /* the user allows them */
+  pl_bound_again again;
   pl_arena *arena;
   planc_gaps *gaps_of_order;
   pl_bound_op *ops;
@@ -27,7 +28,7 @@ static planc_status check_bytes(const planc_order *order);
 static planc_status allocate(model_maker *m);
 static planc_status check_times(const model_maker *m);
 static void add_ops(model_maker *m);
-static void add_versions(model_maker *m, int32_t first_gap, int32_t end_gap);
+static planc_status add_versions(model_maker *m, int32_t first_gap, int32_t end_gap);
 static void add_copies(model_maker *m, int32_t buffer);
 static void add_what_stays(model_maker *m);
 
@@ -38,10 +39,13 @@ planc_status pl_bound_model_make(const planc_candidate *candidate, const planc_s
                    .order = candidate->order,
                    .trace = candidate->trace,
                    .swaps = !asked->no_swap,
-                   .recomputes = !asked->no_recompute,
+                   .again = {.order = candidate->order, .asked = asked},
                    .arena = arena,
                    .model = out};
   planc_status status = make(&m);
+  if (!status)
+    status = pl_arena_copy(arena, m.again.inputs.data, m.again.inputs.len, sizeof *out->inputs, (void *)&out->inputs);
+  VEC_FREE(&m.again.inputs);
   planc_gaps_free(m.gaps_of_order);
   return status;
 }
@@ -51,12 +55,13 @@ static planc_status make(model_maker *m) {
   PLANC_TRY(planc_gaps_make(m->order, &m->gaps_of_order));
   PLANC_TRY(allocate(m));
   add_ops(m);
+  m->again.ops = m->ops;
   PLANC_TRY(check_times(m));
   for (int32_t first = 0, end; first < m->gaps_of_order->n; first = end) {
     end = first;
     while (end < m->gaps_of_order->n && m->gaps_of_order->gaps[end].buffer == m->gaps_of_order->gaps[first].buffer)
       end++;
-    add_versions(m, first, end);
+    PLANC_TRY(add_versions(m, first, end));
   }
   for (int32_t b = 0; b < m->trace->n_buffers; b++)
     if (planc_order_first(m->order, b) != NONE) add_copies(m, b);
@@ -122,12 +127,6 @@ static void add_ops(model_maker *m) {
   }
 }
 
-static int64_t fastest_ns(const pl_bound_op *op) {
-  int64_t ns = INT64_MAX;
-  for (int32_t v = 0; v < op->n_variants; v++) ns = pl_min(ns, op->variants[v].time_ns);
-  return op->n_variants > 0 ? ns : 0;
-}
-
 int64_t pl_bound_op_bytes(const pl_bound_op *op) {
   int64_t workspace = op->n_variants > 0 ? INT64_MAX : 0;
   for (int32_t v = 0; v < op->n_variants; v++) workspace = pl_min(workspace, op->variants[v].workspace_bytes);
@@ -148,56 +147,54 @@ int64_t pl_bound_least_bytes(const pl_bound_model *model, int32_t *out_position)
 
 /* --- Versions ----------------------------------------------------------------------------------------------------- */
 
-static void add_version(model_maker *m, int32_t first_gap, int32_t end_gap, int32_t version);
+static planc_status add_version(model_maker *m, int32_t first_gap, int32_t end_gap, int32_t version);
 
 /* Version 0 of what persists is the last one of the period before: its gaps go on behind those of that one. */
-static void add_versions(model_maker *m, int32_t first_gap, int32_t end_gap) {
+static planc_status add_versions(model_maker *m, int32_t first_gap, int32_t end_gap) {
   const planc_buffer *buffer = &m->trace->buffers[m->gaps_of_order->gaps[first_gap].buffer];
   bool persists = buffer->flags & PLANC_BUFFER_PERSISTENT;
   for (int32_t v = persists && buffer->last_version > 0 ? 1 : 0; v <= buffer->last_version; v++)
-    add_version(m, first_gap, end_gap, v);
+    PLANC_TRY(add_version(m, first_gap, end_gap, v));
+  return NULL;
 }
 
-static int32_t position_of_writer(const planc_order *order, int32_t buffer, int32_t version);
-static void add_gap(model_maker *m, const planc_gap *gap, int32_t later, pl_bound_version *version);
+static planc_status add_gap(model_maker *m, const planc_gap *gap, int32_t later, pl_bound_version *version);
 
-static void add_version(model_maker *m, int32_t first_gap, int32_t end_gap, int32_t v) {
+static planc_status add_version(model_maker *m, int32_t first_gap, int32_t end_gap, int32_t v) {
   int32_t b = m->gaps_of_order->gaps[first_gap].buffer, n = m->order->n;
   const planc_buffer *buffer = &m->trace->buffers[b];
-  int32_t written = position_of_writer(m->order, b, v);
+  int32_t written = pl_bound_written(m->order, b, v);
   bool goes_on = (buffer->flags & PLANC_BUFFER_PERSISTENT) && v == buffer->last_version && v > 0;
   pl_bound_version version = {.bytes = buffer->bytes, .buffer = b, .written = written, .first_gap = m->model->n_gaps};
   version.on_host = written == NONE;
   version.may_leave = m->swaps || planc_user_holds(buffer, v);
   for (int32_t g = first_gap; g < end_gap; g++)
-    if (m->gaps_of_order->gaps[g].version == v) add_gap(m, &m->gaps_of_order->gaps[g], 0, &version);
+    if (m->gaps_of_order->gaps[g].version == v) PLANC_TRY(add_gap(m, &m->gaps_of_order->gaps[g], 0, &version));
   for (int32_t g = first_gap; g < end_gap && goes_on; g++)
-    if (m->gaps_of_order->gaps[g].version == 0) add_gap(m, &m->gaps_of_order->gaps[g], n, &version);
+    if (m->gaps_of_order->gaps[g].version == 0) PLANC_TRY(add_gap(m, &m->gaps_of_order->gaps[g], n, &version));
   if (version.n_gaps > 0) m->versions[m->model->n_versions++] = version;
-}
-
-static int32_t position_of_writer(const planc_order *order, int32_t buffer, int32_t version) {
-  for (int32_t u = order->first_use[buffer]; u < order->first_use[buffer + 1]; u++)
-    if (planc_order_access(order, u)->write == version) return order->uses[u].position;
-  return NONE;
+  return NULL;
 }
 
 static bool reads_at(const planc_order *order, int32_t buffer, int32_t position);
-static int64_t again_ns(const model_maker *m, const planc_gap *gap);
 
-static void add_gap(model_maker *m, const planc_gap *gap, int32_t later, pl_bound_version *version) {
+static planc_status add_gap(model_maker *m, const planc_gap *gap, int32_t later, pl_bound_version *version) {
   pl_bound_gap it = {.from = gap->from + later,
                      .version = gap->version,
                      .to = gap->to + later + (gap->wraps ? m->order->n : 0),
                      .comes_back = reads_at(m->order, gap->buffer, gap->to),
-                     .again_ns = again_ns(m, gap)};
+                     .again_ns = pl_bound_again_ns(&m->again, gap->buffer, gap->version)};
   if (it.comes_back && !version->may_leave && it.again_ns < 0) {
     m->stays[it.from + 1] += version->bytes;
     m->stays[it.to] -= version->bytes;
-    return;
+    return NULL;
   }
+  planc_status status = NULL;
+  if (it.again_ns >= 0)
+    status = pl_bound_find_inputs(&m->again, gap->buffer, gap->version, it.from, &it.first_input, &it.n_inputs);
   m->gaps[m->model->n_gaps++] = it;
   version->n_gaps++;
+  return status;
 }
 
 /* Gaps that can be spent in no other way are taken as operands of the ops in between. */
@@ -216,29 +213,6 @@ static bool reads_at(const planc_order *order, int32_t buffer, int32_t position)
   return true;
 }
 
-static int32_t charged_buffer(const planc_trace *trace, int32_t instance);
-
-/* What such an op reads may have been overwritten: it may come back from the host. */
-static int64_t again_ns(const model_maker *m, const planc_gap *gap) {
-  int32_t writer = pl_writer_of(m->trace, gap->buffer, gap->version);
-  bool persists = m->trace->buffers[gap->buffer].flags & PLANC_BUFFER_PERSISTENT;
-  if (!m->recomputes || persists || writer == NONE || !planc_trace_recomputable(m->trace, writer)) return NONE;
-  return charged_buffer(m->trace, writer) == gap->buffer ? fastest_ns(&m->ops[m->order->first[writer]]) : 0;
-}
-
-/* The buffer that is charged where an instance runs again: its largest, of several the first. */
-static int32_t charged_buffer(const planc_trace *trace, int32_t instance) {
-  const planc_instance *of = &trace->instances[instance];
-  int32_t charged = NONE;
-  for (int32_t a = of->first_access; a < of->first_access + of->n_accesses; a++) {
-    const planc_access *access = &trace->accesses[a];
-    if (access->write < 0 || access->effect) continue;
-    if (charged == NONE || trace->buffers[access->buffer].bytes > trace->buffers[charged].bytes)
-      charged = access->buffer;
-  }
-  return charged;
-}
-
 /* --- What comes and goes ------------------------------------------------------------------------------------------ */
 
 /* What is fed may come in while the period before still uses what it was fed, if it comes to another place. */
@@ -247,7 +221,7 @@ static void add_copies(model_maker *m, int32_t b) {
   int32_t first = planc_order_first(m->order, b), n = m->order->n;
   if (planc_user_holds(buffer, 0))
     m->fed[m->model->n_fed++] = (pl_bound_copy){.bytes = buffer->bytes, .from = first, .to = first + n};
-  int32_t written = position_of_writer(m->order, b, buffer->last_version);
+  int32_t written = pl_bound_written(m->order, b, buffer->last_version);
   if ((buffer->flags & PLANC_BUFFER_RESULT) && written != NONE)
     m->results[m->model->n_results++] = (pl_bound_copy){.bytes = buffer->bytes, .from = written, .to = written + n};
 }

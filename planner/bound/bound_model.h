@@ -6,10 +6,11 @@
  *
  * An op has its operands on the device and the workspace of one of its algorithms. A version stays on the device
  * through a gap between two uses, or is away for a part of it: copied in from the host again, and for that once copied
- * out, at any time from when it was written; or computed again by the op that wrote it. That op's own operands are
- * taken to be at hand, so that no chain is too long. What the user feeds comes in, what he gets goes out, once in every
- * period. Where the user rules out swaps only what he feeds is copied in again, and where recomputes, nothing runs
- * again: what can neither be copied nor run again stays. */
+ * out, at any time from when it was written; or computed again by the op that wrote it. Of what that reads, what has a
+ * use behind the gap's beginning is taken to be at hand. What has none has had to stay on from there, or comes from the
+ * host, or is computed again itself, from what may be gone as well. What the user feeds comes in, what he gets goes
+ * out, once in every period. Where the user rules out swaps only what he feeds is copied in again, and where
+ * recomputes, nothing runs again: what can neither be copied nor run again stays. */
 #ifndef PLANC_BOUND_MODEL_H
 #define PLANC_BOUND_MODEL_H
 
@@ -23,12 +24,23 @@ typedef struct pl_bound_op {
   planc_variant own; /* of an op that has none there: it is the only one */
 } pl_bound_op;
 
+/* What an op that runs again in a gap reads, and no op of the order does any more. */
+typedef struct pl_bound_input {
+  int64_t bytes;
+  int64_t again_ns;              /* as of a gap */
+  int32_t written;               /* the position that wrote it, -1 = the user has it */
+  bool may_leave;                /* it may be copied out and in */
+  int32_t n_readers;             /* one stay, copy or run of it may serve them all: each is charged with a part */
+  int32_t first_input, n_inputs; /* of its writer */
+} pl_bound_input;
+
 typedef struct pl_bound_gap {
   int32_t from, to; /* positions of the uses, from < to: `to` may be of the next period */
   int32_t version;  /* that survives it, of its buffer in its period */
   bool comes_back;  /* the second use reads it */
   int64_t again_ns; /* of running its writer again, -1 = that is not allowed; of an op that writes several buffers, one
                        is charged with all and the others with none */
+  int32_t first_input, n_inputs; /* of its writer, where it is charged with that */
 } pl_bound_gap;
 
 typedef struct pl_bound_version {
@@ -52,6 +64,7 @@ typedef struct pl_bound_model {
   int32_t n_versions, n_gaps, n_fed, n_results;
   const pl_bound_version *versions;
   const pl_bound_gap *gaps;
+  const pl_bound_input *inputs;
   const pl_bound_copy *fed, *results;
   planc_device device;
 } pl_bound_model;

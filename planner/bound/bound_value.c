@@ -10,7 +10,8 @@ typedef struct pl_bound_scratch {
   int64_t *leave;        /* by slot: of a copy out there, and bytes_before up to where it is gone */
   int64_t *send;         /* by slot: of a copy out there */
   int64_t *again;        /* by slot: what is paid of an op's time there; PL_PRICE_ONE and more in slots of ops */
-  pl_range_least least_back, least_leave, least_send, least_again;
+  int64_t *bring;        /* by slot: a byte's price of a copy in there */
+  pl_range_least least_back, least_leave, least_send, least_again, least_bring;
   int64_t *kept; /* by position and one more: bytes that stay from there on, or no longer */
   pl_signed_wide *with_copy,
       *without; /* by gap of a version and one more: the least from there on, if the host has it or not */
@@ -71,6 +72,7 @@ planc_status pl_bound_value_new(const pl_bound_model *model, int64_t room, pl_ar
   PLANC_TRY(new_slots(model, arena, &s->leave, &s->least_leave));
   PLANC_TRY(new_slots(model, arena, &s->send, &s->least_send));
   PLANC_TRY(new_slots(model, arena, &s->again, &s->least_again));
+  PLANC_TRY(new_slots(model, arena, &s->bring, &s->least_bring));
   PLANC_TRY(new_gaps(most, arena, s));
   PLANC_TRY(PL_NEW(arena, &out->ways, model->n_gaps));
   out->scratch = s;
@@ -126,6 +128,7 @@ static void spread(pl_bound_value *v, const pl_bound_prices *prices) {
     int32_t of = slot < n_slots(model) ? slot : slot - n_slots(model);
     int64_t in = byte_price(device, &device->links[PLANC_ROUTE_H2D], prices->in[of], prices->out[of]);
     s->send[slot] = byte_price(device, &device->links[PLANC_ROUTE_D2H], prices->out[of], prices->in[of]);
+    s->bring[slot] = in;
     s->back[slot] = in - s->bytes_before[(slot + 1) / 2];
     s->leave[slot] = s->send[slot] + s->bytes_before[slot / 2 + 1];
     s->again[slot] = slot % 2 == 1 ? paid_of_time(device, prices->in[of] + prices->out[of]) : PL_PRICE_ONE + 1;
@@ -134,6 +137,7 @@ static void spread(pl_bound_value *v, const pl_bound_prices *prices) {
   pl_range_least_build(&s->least_leave, s->leave);
   pl_range_least_build(&s->least_send, s->send);
   pl_range_least_build(&s->least_again, s->again);
+  pl_range_least_build(&s->least_bring, s->bring);
 }
 
 /* --- Slopes ------------------------------------------------------------------------------------------------------- */
@@ -208,8 +212,17 @@ static void add_result(pl_bound_value *v, const pl_bound_copy *copy) {
 
 /* --- Versions ----------------------------------------------------------------------------------------------------- */
 
+/* Where something runs again: in the gap's slots, of which `again_slot` and `bring_slot` are the cheapest. */
+typedef struct again_window {
+  int32_t from, to;
+  int32_t again_slot, bring_slot;
+  bool sends; /* a copy out serves this gap alone */
+} again_window;
+
 static void price_gap(pl_bound_value *v, const pl_bound_version *version, int32_t k);
+static pl_signed_wide price_of_inputs(const pl_bound_value *v, const again_window *window, int32_t first, int32_t n);
 static void take(pl_bound_value *v, const pl_bound_version *version);
+static void take_inputs(pl_bound_value *v, const again_window *window, int32_t first, int32_t n);
 
 /* From its last gap to its first, for both cases: the host has the version by then, or not. */
 static void add_version(pl_bound_value *v, const pl_bound_version *version) {
@@ -247,6 +260,14 @@ static pl_signed_wide price_of_return(pl_bound_scratch *s, const pl_bound_versio
   return (pl_signed_wide)version->bytes * (s->bytes_before[gap->to] + s->back[s->back_slot[k]]);
 }
 
+static again_window window_of(const pl_bound_value *v, const pl_bound_version *version, int32_t k) {
+  const pl_bound_scratch *s = v->scratch;
+  const pl_bound_gap *gap = &v->model->gaps[version->first_gap + k];
+  int32_t first = 2 * gap->from + 1, end = 2 * gap->to;
+  int32_t bring_slot = gap->n_inputs > 0 ? pl_range_least_of(&s->least_bring, first, end) : -1;
+  return (again_window){gap->from, gap->to, s->again_slot[k], bring_slot, version->n_gaps == 1};
+}
+
 static void price_gap(pl_bound_value *v, const pl_bound_version *version, int32_t k) {
   pl_bound_scratch *s = v->scratch;
   const pl_bound_gap *gap = &v->model->gaps[version->first_gap + k];
@@ -256,6 +277,10 @@ static void price_gap(pl_bound_value *v, const pl_bound_version *version, int32_
   if (gap->again_ns >= 0) {
     s->again_slot[k] = pl_range_least_of(&s->least_again, 2 * gap->from + 1, 2 * gap->to);
     pl_signed_wide again = (pl_signed_wide)gap->again_ns * s->again[s->again_slot[k]];
+    if (again < here && gap->n_inputs > 0) {
+      const again_window window = window_of(v, version, k);
+      again += price_of_inputs(v, &window, gap->first_input, gap->n_inputs);
+    }
     if (again < here) {
       here = again;
       way = PL_BOUND_AGAIN;
@@ -282,7 +307,11 @@ static void take(pl_bound_value *v, const pl_bound_version *version) {
     pl_bound_way way = (pl_bound_way)(on_host ? s->way_with[k] : s->way_without[k]);
     v->ways[version->first_gap + k] = way;
     if (way == PL_BOUND_STAYS) keep(v, gap->from + 1, gap->to, version->bytes);
-    if (way == PL_BOUND_AGAIN) slope_of_time(v, s->again_slot[k], s->again[s->again_slot[k]], gap->again_ns);
+    if (way == PL_BOUND_AGAIN) {
+      const again_window window = window_of(v, version, k);
+      slope_of_time(v, s->again_slot[k], s->again[s->again_slot[k]], gap->again_ns);
+      take_inputs(v, &window, gap->first_input, gap->n_inputs);
+    }
     if (way != PL_BOUND_COPIED) continue;
     if (!on_host) {
       slope_of_copy(v, s->send_slot[k], PLANC_ROUTE_D2H, version->bytes);
@@ -292,5 +321,62 @@ static void take(pl_bound_value *v, const pl_bound_version *version) {
     if (s->back_slot[k] < 0) continue;
     slope_of_copy(v, s->back_slot[k], PLANC_ROUTE_H2D, version->bytes);
     keep(v, (s->back_slot[k] + 1) / 2, gap->to, version->bytes);
+  }
+}
+
+/* --- What runs again reads ---------------------------------------------------------------------------------------- */
+
+/* How it is there, which costs least. */
+typedef struct input_price {
+  pl_signed_wide price;
+  pl_bound_way way;
+  int32_t send_slot; /* of what is copied, -1 = that is not charged */
+} input_price;
+
+/* It is needed when the op runs again. That is taken to be right ahead of the gap's second use: the earlier it is, the
+ * longer the version that the op writes is on the device, and the price of both together is concave in the time, so
+ * that the least is there, or is no less than that of letting the version stay. */
+static input_price price_of_input(const pl_bound_value *v, const again_window *window, const pl_bound_input *input) {
+  const pl_bound_scratch *s = v->scratch;
+  input_price least = {.way = PL_BOUND_STAYS, .send_slot = -1};
+  least.price = (pl_signed_wide)input->bytes * (s->bytes_before[window->to] - s->bytes_before[window->from + 1]);
+  if (input->may_leave) {
+    int32_t send_slot = window->sends && input->written >= 0
+                            ? pl_range_least_of(&s->least_send, 2 * input->written + 1, 2 * window->to)
+                            : -1;
+    int64_t link = s->bring[window->bring_slot] + (send_slot >= 0 ? s->send[send_slot] : 0);
+    pl_signed_wide price = (pl_signed_wide)input->bytes * link;
+    if (price < least.price) least = (input_price){price, PL_BOUND_COPIED, send_slot};
+  }
+  if (input->again_ns >= 0) {
+    pl_signed_wide price = (pl_signed_wide)input->again_ns * s->again[window->again_slot] +
+                           price_of_inputs(v, window, input->first_input, input->n_inputs);
+    if (price < least.price) least = (input_price){price, PL_BOUND_AGAIN, -1};
+  }
+  return least;
+}
+
+static pl_signed_wide price_of_inputs(const pl_bound_value *v, const again_window *window, int32_t first, int32_t n) {
+  pl_signed_wide sum = 0;
+  for (int32_t k = first; k < first + n; k++) {
+    const pl_bound_input *input = &v->model->inputs[k];
+    sum += price_of_input(v, window, input).price / input->n_readers;
+  }
+  return sum;
+}
+
+/* Of inputs of inputs all is taken, not the readers' parts alone: slopes may be rough. */
+static void take_inputs(pl_bound_value *v, const again_window *window, int32_t first, int32_t n) {
+  const pl_bound_scratch *s = v->scratch;
+  for (int32_t k = first; k < first + n; k++) {
+    const pl_bound_input *input = &v->model->inputs[k];
+    input_price least = price_of_input(v, window, input);
+    int64_t bytes = input->bytes / input->n_readers;
+    if (least.way == PL_BOUND_STAYS) keep(v, window->from + 1, window->to, bytes);
+    if (least.way == PL_BOUND_COPIED) slope_of_copy(v, window->bring_slot, PLANC_ROUTE_H2D, bytes);
+    if (least.send_slot >= 0) slope_of_copy(v, least.send_slot, PLANC_ROUTE_D2H, bytes);
+    if (least.way != PL_BOUND_AGAIN) continue;
+    slope_of_time(v, window->again_slot, s->again[window->again_slot], input->again_ns / input->n_readers);
+    take_inputs(v, window, input->first_input, input->n_inputs);
   }
 }

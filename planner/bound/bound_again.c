@@ -1,0 +1,119 @@
+/* What running an op again takes (bound_again.h). */
+#include "planner/bound/bound_again.h"
+
+#include "planner/choose/restorable.h"
+#include "util/math.h"
+
+enum { NONE = -1 };
+
+int32_t pl_bound_written(const planc_order *order, int32_t buffer, int32_t version) {
+  for (int32_t u = order->first_use[buffer]; u < order->first_use[buffer + 1]; u++)
+    if (planc_order_access(order, u)->write == version) return order->uses[u].position;
+  return NONE;
+}
+
+/* --- Its time ----------------------------------------------------------------------------------------------------- */
+
+static int32_t writer_again(const pl_bound_again *again, int32_t buffer, int32_t version);
+static int32_t charged_buffer(const planc_trace *trace, int32_t instance);
+static int64_t fastest_ns(const pl_bound_op *op);
+
+int64_t pl_bound_again_ns(const pl_bound_again *again, int32_t buffer, int32_t version) {
+  int32_t writer = writer_again(again, buffer, version);
+  if (writer == NONE) return NONE;
+  bool charged = charged_buffer(again->order->trace, writer) == buffer;
+  return charged ? fastest_ns(&again->ops[again->order->first[writer]]) : 0;
+}
+
+/* Who writes a version and may run again for it; NONE = nobody. */
+static int32_t writer_again(const pl_bound_again *again, int32_t buffer, int32_t version) {
+  const planc_trace *trace = again->order->trace;
+  int32_t writer = pl_writer_of(trace, buffer, version);
+  bool persists = trace->buffers[buffer].flags & PLANC_BUFFER_PERSISTENT;
+  bool may = !again->asked->no_recompute && !persists && writer != NONE && planc_trace_recomputable(trace, writer);
+  return may ? writer : NONE;
+}
+
+/* The buffer that is charged where an instance runs again: its largest, of several the first. */
+static int32_t charged_buffer(const planc_trace *trace, int32_t instance) {
+  const planc_instance *of = &trace->instances[instance];
+  int32_t charged = NONE;
+  for (int32_t a = of->first_access; a < of->first_access + of->n_accesses; a++) {
+    const planc_access *access = &trace->accesses[a];
+    if (access->write < 0 || access->effect) continue;
+    if (charged == NONE || trace->buffers[access->buffer].bytes > trace->buffers[charged].bytes)
+      charged = access->buffer;
+  }
+  return charged;
+}
+
+static int64_t fastest_ns(const pl_bound_op *op) {
+  int64_t ns = INT64_MAX;
+  for (int32_t v = 0; v < op->n_variants; v++) ns = pl_min(ns, op->variants[v].time_ns);
+  return op->n_variants > 0 ? ns : 0;
+}
+
+/* --- What it reads ------------------------------------------------------------------------------------------------ */
+
+enum { MOST_INPUTS = 24, DEPTH = 6 };
+
+static planc_status add_inputs(pl_bound_again *again, int32_t writer, int32_t from, int32_t depth, int64_t most,
+                               int32_t *out_first, int32_t *out_n);
+static bool is_gone(const pl_bound_again *again, const planc_access *access, int32_t from, int32_t *out_readers);
+
+planc_status pl_bound_find_inputs(pl_bound_again *again, int32_t buffer, int32_t version, int32_t from,
+                                  int32_t *out_first, int32_t *out_n) {
+  int32_t writer = writer_again(again, buffer, version);
+  *out_first = *out_n = 0;
+  if (writer == NONE || charged_buffer(again->order->trace, writer) != buffer) return NULL;
+  return add_inputs(again, writer, from, DEPTH, again->inputs.len + MOST_INPUTS, out_first, out_n);
+}
+
+/* Those of one op stand behind each other, ahead of what their writers read. */
+static planc_status add_inputs(pl_bound_again *again, int32_t writer, int32_t from, int32_t depth, int64_t most,
+                               int32_t *out_first, int32_t *out_n) {
+  const planc_trace *trace = again->order->trace;
+  const planc_instance *in = &trace->instances[writer];
+  int32_t writers[MOST_INPUTS], n = 0, first_added = (int32_t)again->inputs.len;
+  for (int32_t a = in->first_access; a < in->first_access + in->n_accesses && again->inputs.len < most; a++) {
+    const planc_access *access = &trace->accesses[a];
+    const planc_buffer *buffer = &trace->buffers[access->buffer];
+    int32_t n_readers;
+    if (access->effect || access->read < 0 || !is_gone(again, access, from, &n_readers)) continue;
+    bool is_users = planc_user_holds(buffer, access->read);
+    int32_t own = writer_again(again, access->buffer, access->read);
+    bool charged = own != NONE && charged_buffer(trace, own) == access->buffer;
+    writers[n++] = charged ? own : NONE;
+    VEC_PUSH(
+        &again->inputs,
+        ((pl_bound_input){.bytes = buffer->bytes,
+                          .again_ns = pl_bound_again_ns(again, access->buffer, access->read),
+                          .written = is_users ? NONE : pl_bound_written(again->order, access->buffer, access->read),
+                          .may_leave = is_users || !again->asked->no_swap,
+                          .n_readers = n_readers}));
+  }
+  *out_first = first_added;
+  *out_n = n;
+  for (int32_t k = 0; k < n && depth > 1; k++) {
+    int32_t first = 0, n_inputs = 0;
+    if (writers[k] != NONE) PLANC_TRY(add_inputs(again, writers[k], from, depth - 1, most, &first, &n_inputs));
+    again->inputs.data[first_added + k].first_input = first;
+    again->inputs.data[first_added + k].n_inputs = n_inputs;
+  }
+  return NULL;
+}
+
+/* Whether no op uses a version behind a position, nor anybody outside. *out_readers is how many ops read it. */
+static bool is_gone(const pl_bound_again *again, const planc_access *access, int32_t from, int32_t *out_readers) {
+  const planc_order *order = again->order;
+  const planc_buffer *buffer = &order->trace->buffers[access->buffer];
+  bool is_gone = !(buffer->flags & (PLANC_BUFFER_PERSISTENT | PLANC_BUFFER_RESULT)) && buffer->peer < 0;
+  *out_readers = 0;
+  for (int32_t u = order->first_use[access->buffer]; u < order->first_use[access->buffer + 1] && is_gone; u++) {
+    const planc_access *use = planc_order_access(order, u);
+    if (use->read != access->read) continue;
+    ++*out_readers;
+    is_gone = order->uses[u].position <= from;
+  }
+  return is_gone && *out_readers > 0;
+}
