@@ -87,7 +87,8 @@ enum {
   PLANC_MIX_DEADLINES = 1 << 19, /* is for mixes in which jobs have deadlines, and for no others */
   PLANC_MIX_ROUNDS = 1 << 20,    /* may run rounds of a job side by side; others run them one after the other */
   PLANC_MIX_TURNS = 1 << 21,     /* ops of two jobs never run at a time, so that priorities bear on nothing */
-  PLANC_MIX_CHOOSES = 1 << 22    /* takes what another policy makes */
+  PLANC_MIX_CHOOSES = 1 << 22    /* takes the best plan of all others, which names its policy; `make` has the first that
+                                    fits */
 };
 
 /* What jobs do that share a GPU without a plan. */

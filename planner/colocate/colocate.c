@@ -128,7 +128,7 @@ static planc_status make_until_in_time(const pl_mix_asked *asked, const planc_mi
 static void set_speeds(int64_t period, int32_t n_jobs, planc_mix_share *shares);
 static planc_status keep_asked(const planc_mix *mix, planc_plan *plan);
 
-planc_status planc_colocate(const planc_mix *mix, const planc_mix_policy *policy, planc_mix_share *shares,
+planc_status pl_colocate_by(const planc_mix *mix, const planc_mix_policy *policy, planc_mix_share *shares,
                             planc_plan **out) {
   pl_common common;
   pl_mix_asked asked = {.common = &common, .policy = policy, .shares = shares};

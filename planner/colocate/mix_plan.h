@@ -11,6 +11,9 @@ typedef struct pl_mix_asked {
   const planc_mix_share *shares;
 } pl_mix_asked;
 
+/* planc_colocate, by a policy that does not choose among others. */
+planc_status pl_colocate_by(const planc_mix *mix, const planc_mix_policy *policy, planc_mix_share *shares,
+                            planc_plan **out);
 /* The plan for a target of all jobs together, held to the budgets and simulated: a pl_plan_maker. */
 planc_status pl_mix_make(const void *asked, const planc_target *target, planc_plan **out);
 /* Sets the speeds and responses of `shares` to those of a plan of the mix; LATE where requests take longer than their

@@ -56,7 +56,8 @@ typedef struct explained {
   int64_t top;
   planc_simulation simulation;
   int64_t losses_ns[N_LOSSES];
-  int64_t step; /* bytes by which the budgets of the prices differ */
+  bool has_losses; /* of several streams, which compute at a time, they would not add up */
+  int64_t step;    /* bytes by which the budgets of the prices differ */
   price less, more;
   const planc_plan_gaps *gaps;
 } explained;
@@ -104,12 +105,15 @@ static planc_status list_files(const prog_arguments *arguments, prog_used_files 
 
 static planc_status simulate(explained *e) {
   const planc_simulation *s = &e->simulation;
+  int32_t n_compute = 0;
   PLANC_TRY(planc_simulate(e->plan, &(planc_simulate_options){.steady_only = true}, &e->simulation));
   memcpy(e->losses_ns, s->stall_ns, sizeof s->stall_ns);
   e->losses_ns[LOSS_RECOMPUTE] = s->recompute_ns;
   e->losses_ns[LOSS_SLOWDOWN] = s->slowdown_ns;
   int64_t ideal_ns = planc_plan_predicted_total(e->plan).ideal_ns;
   e->losses_ns[LOSS_SLOWER] = pl_max(0, s->compute_ns - s->recompute_ns - ideal_ns);
+  for (int32_t k = 0; k < e->plan->n_streams; k++) n_compute += e->plan->streams[k].kind == PLANC_STREAM_KIND_compute;
+  e->has_losses = n_compute == 1;
   return NULL;
 }
 
@@ -117,23 +121,24 @@ static planc_status simulate(explained *e) {
 
 static planc_status price_plan(const planc_profile *profile, explained *e);
 static planc_status find_price(const planc_problem *problem, const planc_plan *plan, int64_t budget, price *out);
+static void raise_bounds(explained *e);
+static bool has_prices(const planc_plan *plan);
 static planc_status is_of_plan(const planc_plan *plan, const planc_profile *profile, bool *out);
 
 /* A bound is of one job, and of the costs that the plan was made with: without them there are no prices. */
 static planc_status find_prices(const prog_arguments *arguments, explained *e) {
   const char *measured = prog_option_value(arguments, "profile"), *device = prog_option_value(arguments, "device");
   bool given = measured || device, fits = false;
-  const planc_job *job = cli_only_job(e->plan);
   planc_profile *profile = NULL;
-  if (given && (!job || job->iterations > 1))
+  if (given && !has_prices(e->plan))
     return planc_error(PLANC_USAGE, "%s: a mix has no prices: leave out --%s", e->path,
                        measured ? "profile" : "device");
-  if (!job || job->iterations > 1) return NULL;
+  if (!has_prices(e->plan)) return NULL;
   planc_status status = measured ? planc_profile_read(measured, &profile)
                                  : cli_setup_device(arguments, device ? device : e->plan->device.name, &profile);
   if (!status) status = is_of_plan(e->plan, profile, &fits);
   if (!status && given && !fits)
-    status = planc_error(PLANC_STALE, "%s was not made with %s: its ops take other times there", e->path,
+    status = planc_error(PLANC_STALE, "%s was not made with %s: its ops or copies take other times there", e->path,
                          measured ? measured : device);
   if (fits) status = price_plan(profile, e);
   planc_profile_free(profile);
@@ -144,12 +149,33 @@ static planc_status find_prices(const prog_arguments *arguments, explained *e) {
   return NULL;
 }
 
-/* Whether the plan's ideal time is the profile's. */
+/* Of a job whose iterations and rounds run one after the other. */
+static bool has_prices(const planc_plan *plan) {
+  const planc_job *job = cli_only_job(plan);
+  return job && job->iterations == 1 && !cli_runs_side_by_side(plan, 0);
+}
+
+/* Whether the device copies as the plan has it. */
+static bool copies_alike(const planc_plan *plan, const planc_device *device) {
+  bool alike = plan->device.duplex_ppm == device->duplex_ppm && plan->device.slowdown_ppm == device->slowdown_ppm;
+  for (int32_t l = 0; l < plan->n_links; l++) {
+    const planc_plan_link *link = &plan->links[l];
+    bool in = plan->memories[link->to].kind == PLANC_MEMORY_DEVICE;
+    bool out = plan->memories[link->from].kind == PLANC_MEMORY_DEVICE;
+    const planc_link *cost = &device->links[in ? PLANC_ROUTE_H2D : PLANC_ROUTE_D2H];
+    if (in != out)
+      alike &= link->cost.bytes_per_second == cost->bytes_per_second && link->cost.latency_ns == cost->latency_ns;
+  }
+  return alike;
+}
+
+/* Whether the plan's ideal time and links are the profile's. */
 static planc_status is_of_plan(const planc_plan *plan, const planc_profile *profile, bool *out) {
   const planc_job *job = pl_plan_job(plan);
   planc_costs *costs;
   PLANC_TRY(planc_costs_make(profile, job->graph, 1, &job->batch, &costs));
-  *out = planc_costs_ideal(costs, job->graph, job->batch) == planc_plan_predicted_total(plan).ideal_ns;
+  *out = planc_costs_ideal(costs, job->graph, job->batch) == planc_plan_predicted_total(plan).ideal_ns &&
+         copies_alike(plan, planc_profile_device(profile));
   planc_costs_free(costs);
   return NULL;
 }
@@ -160,13 +186,23 @@ static planc_status price_plan(const planc_profile *profile, explained *e) {
   planc_problem problem = {.job = {.graph = job->graph, .profile = profile, .batch = job->batch}};
   if (budget < 0) return NULL;
   planc_ask_settings(&problem, &e->plan->settings);
-  problem.job.split_batch_norm = job->n_rounds > 1;
+  problem.job.split_batch_norm = true; /* where it matters the plan was allowed to */
   problem.terms.gpus = planc_plan_replicas(e->plan);
   problem.terms.shared_link = cli_shares_link(e->plan);
   problem.terms.budgets[PLANC_MEMORY_HOST] = -1;
   e->step = pl_min(GIB, budget / PARTS);
   PLANC_TRY(find_price(&problem, e->plan, budget - e->step, &e->less));
-  return find_price(&problem, e->plan, budget + e->step, &e->more);
+  PLANC_TRY(find_price(&problem, e->plan, budget + e->step, &e->more));
+  raise_bounds(e);
+  return NULL;
+}
+
+/* What holds within more memory holds within less: so the searches, each of which finds what it finds, help each other.
+ */
+static void raise_bounds(explained *e) {
+  int64_t *own_ns = &e->plan->predicted.bound_ns;
+  if (e->more.fits) *own_ns = pl_max(*own_ns, e->more.bound.time_ns);
+  if (e->less.fits) e->less.bound.time_ns = pl_max(e->less.bound.time_ns, *own_ns);
 }
 
 static planc_status find_price(const planc_problem *problem, const planc_plan *plan, int64_t budget, price *out) {
@@ -196,7 +232,7 @@ static planc_status print(const explained *e) {
   way_total totals[PLANC_N_GAP_WAYS] = {0};
   char text[PL_SIZE_TEXT];
   cli_print_summary(e->plan, NULL, e->path, true);
-  print_losses(e);
+  if (e->has_losses) print_losses(e);
   print_price(e->step, "less", &e->less);
   print_price(e->step, "more", &e->more);
   PLANC_TRY(cli_print_peak(e->plan, PLANC_MEMORY_DEVICE, stdout));
@@ -302,6 +338,7 @@ static void print_kept(const planc_plan_gap *gap) {
 
 static void report_price(const char *key, const price *p, cJSON *object);
 static void report_gap(const planc_plan_gap *gap, cJSON *array);
+static void report_losses(const explained *e, cJSON *object);
 
 static planc_status print_json(const explained *e) {
   const planc_plan *plan = e->plan;
@@ -313,8 +350,7 @@ static planc_status print_json(const explained *e) {
   pl_json_add_int(object, "period_ns", plan->predicted.period_ns);
   pl_json_add_int(object, "ideal_ns", planc_plan_predicted_total(plan).ideal_ns);
   pl_json_add_known(object, "bound_ns", plan->predicted.bound_ns > 0, plan->predicted.bound_ns);
-  cJSON *beyond = pl_json_add_object(object, "beyond_ideal");
-  for (int32_t k = 0; k < N_LOSSES; k++) pl_json_add_int(beyond, losses[k].key, e->losses_ns[k]);
+  report_losses(e, object);
   report_price("less", &e->less, object);
   report_price("more", &e->more, object);
   planc_status status = cli_report_peak(plan, PLANC_MEMORY_DEVICE, "peak", object);
@@ -344,6 +380,15 @@ static void report_price(const char *key, const price *p, cJSON *object) {
   pl_json_add_known(json, "bound_ns", p->fits, p->bound.time_ns);
   pl_json_add_int(json, "least_budget", p->bound.least_bytes);
   pl_json_add_string(json, "binds", p->bound.binds);
+}
+
+static void report_losses(const explained *e, cJSON *object) {
+  if (!e->has_losses) {
+    pl_json_add_null(object, "beyond_ideal");
+    return;
+  }
+  cJSON *beyond = pl_json_add_object(object, "beyond_ideal");
+  for (int32_t k = 0; k < N_LOSSES; k++) pl_json_add_int(beyond, losses[k].key, e->losses_ns[k]);
 }
 
 static void report_gap(const planc_plan_gap *gap, cJSON *array) {

@@ -83,10 +83,8 @@ static bool is_mix(const planc_plan *plan) {
   if (plan->n_jobs > 1) return true;
   const planc_job *job = pl_plan_job(plan);
   if (job->iterations > 1) return true;
-  const planc_policy *of_jobs = planc_policy_find(plan->policy);
   bool is_of_mixes = planc_mix_policy_find(plan->policy) != NULL;
-  bool is_of_jobs = of_jobs && !(of_jobs->supports & PLANC_POLICY_CHOOSES); /* else the plan names another */
-  return is_of_mixes && (!is_of_jobs || job->name || job->priority != 0);
+  return is_of_mixes && (!planc_policy_find(plan->policy) || job->name || job->priority != 0);
 }
 
 static planc_status replan(cli_update *u) {

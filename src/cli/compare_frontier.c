@@ -49,6 +49,7 @@ static cell *cell_of(const frontier *f, int32_t policy, int32_t budget) {
 /* --- Planning ----------------------------------------------------------------------------------------------------- */
 
 static planc_status read_budgets(const prog_arguments *arguments, frontier *f);
+static planc_status check_budgets(frontier *f);
 static planc_status plan_within(frontier *f, int32_t policy, int32_t budget);
 static planc_status require_supported(frontier *f);
 
@@ -56,6 +57,7 @@ static planc_status fill(const prog_arguments *arguments, frontier *f) {
   PLANC_TRY(read_budgets(arguments, f));
   PLANC_TRY(cli_policy_list_read(arguments, &f->policies));
   PLANC_TRY(cli_setup_work(arguments, arguments->operands[0], &f->setup));
+  PLANC_TRY(check_budgets(f));
   f->cells = calloc((size_t)f->policies.n * (size_t)f->budgets.n, sizeof *f->cells);
   f->unsupported = calloc((size_t)f->policies.n, sizeof(planc_status));
   if (!f->cells || !f->unsupported) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
@@ -80,6 +82,16 @@ static planc_status read_budgets(const prog_arguments *arguments, frontier *f) {
   for (int32_t b = 1; b < list->n; b++)
     if (list->bytes[b] == list->bytes[b - 1])
       return planc_error(PLANC_USAGE, "--budgets: %lld bytes are there twice", (long long)list->bytes[b]);
+  return NULL;
+}
+
+/* Warns of those beyond the device. */
+static planc_status check_budgets(frontier *f) {
+  planc_problem *problem = &f->setup.problem;
+  for (int32_t b = 0; b < f->budgets.n; b++) {
+    problem->terms.budgets[PLANC_MEMORY_DEVICE] = f->budgets.bytes[b];
+    PLANC_TRY(cli_setup_budget(planc_profile_device(problem->job.profile), &problem->terms));
+  }
   return NULL;
 }
 

@@ -171,7 +171,7 @@ START_TEST(failures_are_passed_on) {
   ck_assert_int_gt(count_in_both(&evaluator, "fastest"), 0);
   evaluator = pl_mix_evaluator_of(&mix, &all);
   evaluator.respond = no_response;
-  ck_assert_int_eq(count_in_both(&evaluator, "respond"), 4); /* preemptive and auto */
+  ck_assert_int_eq(count_in_both(&evaluator, "respond"), 2);
 }
 END_TEST
 

@@ -556,7 +556,7 @@ What can only swap is refused where nothing may be swapped, and not compared unl
 Policy auto takes the fastest of the others, which the plan tells, and is asked again by update.
 
   $ planc colocate graphs/lenet-digits.yaml:64 graphs/tiny-transformer.yaml:16 --device k40m --budget 1M --policy auto -o auto.plan 2>/dev/null
-  auto.plan: auto, 2 jobs
+  auto.plan: zico, 2 jobs
     peak      1.00 MiB of 1.00 MiB, host 320.00 KiB
     period    1.729 ms, ideal one after the other 1.577 ms (+9.6 %)
     moved     453.64 KiB out, 545.13 KiB in; recomputed 0.000 ms
@@ -569,12 +569,12 @@ Policy auto takes the fastest of the others, which the plan tells, and is asked 
     job 0 runs at 37.5 % of what it does alone on the whole GPU, 0.323 ms an iteration by none; within the budget 0.442 ms by window
     job 1 runs at 55.0 % of what it does alone, 0.950 ms an iteration by none
     together  0.924 times the throughput of one job alone
-    why       side by side tensor by tensor: in every period job 1 begins 0.371 ms after job 0; that is policy zico, no other that fits is faster: the next is waterwave with 1.739 ms
+    why       no other policy that fits has more throughput, the next is waterwave with 0.919; zico: side by side tensor by tensor: in every period job 1 begins 0.371 ms after job 0
   $ planc compare --colocate graphs/lenet-digits.yaml:64 graphs/tiny-transformer.yaml:16 --device k40m --budget 1M --no-least --policies zico,auto --json 2>/dev/null | grep -o '"period_ns":[0-9]*'
   "period_ns":1729714
   "period_ns":1729714
   $ planc colocate graphs/lenet-digits.yaml:64 graphs/tiny-transformer.yaml:16:inference --device k40m --budget 2M --policy auto --deadline 600us -o late.plan 2>&1 | grep 'why\|requests'
   planc: note: all requests are in time with --deadline 1:609us, the least as far as a few plans can tell
-  planc: job 1 (tiny-transformer): requests take up to 0.611 ms, with 30 iterations in a period; the deadline is 0.600 ms, and two iterations take 0.565 ms alone
+  planc: waterwave: job 1 (tiny-transformer): requests take up to 0.611 ms, with 30 iterations in a period; the deadline is 0.600 ms, and two iterations take 0.565 ms alone
   $ planc colocate graphs/lenet-digits.yaml:64 graphs/tiny-transformer.yaml:16 --device k40m --budget 100K --policy auto 2>&1 | tail -n 1
   planc: does not fit a budget of 100.00 KiB: temporal: job 0 (lenet-digits), beside the other jobs' parameters and state, 239448 bytes if all stay on the device: op pool1.grad alone needs 10240 bytes at 1 sample, beside 77824 bytes of parameters, state and gradients that stay: 88064 bytes at the least; with some of these on the host all jobs take 143616 bytes

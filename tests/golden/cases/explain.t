@@ -88,7 +88,7 @@ What left the device would have found no room.
 With other costs than the plan's there are no prices; a mix has none either.
 
   $ planc explain x.plan --device v100-32g
-  ! planc: x.plan was not made with v100-32g: its ops take other times there
+  ! planc: x.plan was not made with v100-32g: its ops or copies take other times there
   [4]
   $ planc explain x.plan --device k40m --profile x.json
   ! planc: --profile and --device exclude each other
@@ -105,7 +105,6 @@ With other costs than the plan's there are no prices; a mix has none either.
     job 1: lenet-digits, batch 64 in 1 round of 64, 3 iterations
       ideal 0.957 ms, computes 0.961 ms, waits 1.117 ms
       moved 7.51 KiB out, 49.50 KiB in; recomputed 0.000 ms
-    beyond ideal: waits for copies out 0.066 ms, slowed by copies beside ops 0.007 ms
   peak: 1.19 MiB live at op job 1: conv2.dgrad; largest:
       576.00 KiB  workspace
       256.00 KiB  job 1: conv1.y
