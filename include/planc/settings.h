@@ -38,7 +38,7 @@ extern "C" {
   X(effort, "effort", level, 1, 4, LEVEL(1), PLANC_POLICY_SEARCHES,                                            \
     "how long policies auto and priced search, ten times as long each")                                        \
   X(reorder, "reorder", flag, 1, 1, WORDS(""), PLANC_POLICY_SEARCHES,                                          \
-    "let optimizer ops run as early as they can, where policies auto and priced are faster so")                \
+    "let optimizer ops run early and others late, where policies auto and priced are faster so")               \
   PLANC_EACH_SETTINGS(X)
 #define PLANC_EACH_SETTINGS(X)                                                               \
   X(swap_rate, "swap-rate", share, 1, 1000000, AMOUNT(100, PERCENT), PLANC_POLICY_SWAP_RATE, \

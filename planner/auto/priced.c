@@ -231,7 +231,7 @@ static planc_status explain(const planning *p) {
     n_copied += absence->copy != PL_NO_COPY;
     n_dropped += absence->copy == PL_NO_COPY && absence->leave >= 0;
   }
-  if (p->of_best.early) PLANC_TRY(planc_candidate_explain(p->best, "updates run as early as they can"));
+  if (p->of_best.early) PLANC_TRY(planc_candidate_explain(p->best, "updates run early and other ops late"));
   return planc_candidate_explain(p->best,
                                  "%" PRId32 " of %" PRId32 " gaps are spent on the host by a copy and %" PRId32
                                  " without one; the best of %" PRId64 " choices, %" PRId32 " of which were simulated",

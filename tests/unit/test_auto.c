@@ -145,27 +145,42 @@ static bool meet(const planc_trace *trace, const planc_instance *a, const planc_
   return false;
 }
 
-/* What stands ahead of an update is another one or what it waited for; the rest is in the trace's order. */
-static void is_early(const planc_trace *trace, int32_t *n_moved) {
-  planc_order *order;
+/* Bytes of what does not persist times the positions from its first use to its last. */
+static int64_t held(const planc_order *order) {
+  int64_t sum = 0;
+  for (int32_t b = 0; b < order->trace->n_buffers; b++) {
+    const planc_buffer *buffer = &order->trace->buffers[b];
+    if (!(buffer->flags & PLANC_BUFFER_PERSISTENT))
+      sum += buffer->bytes * (planc_order_last(order, b) - planc_order_first(order, b));
+  }
+  return sum;
+}
+
+typedef struct reordered {
+  int32_t n_moved, n_less, n_more; /* ops; graphs for which less is held, or more */
+} reordered;
+
+/* What stands ahead of an update is another one or what it waited for. */
+static void is_early(const planc_trace *trace, reordered *count) {
+  planc_order *order, *as_traced;
+  ok(planc_order_of_trace(trace, &as_traced));
   ok(pl_early_order(trace, &order));
   ck_assert_int_eq(order->n, trace->n_instances);
-  int32_t last = -1;
   for (int32_t p = 0; p < order->n; p++) {
     int32_t instance = order->runs[p].instance, before = p > 0 ? order->runs[p - 1].instance : -1;
     bool updates = planc_trace_phase(trace, instance) == PLANC_PHASE_optimizer;
     if (updates && before >= 0 && planc_trace_phase(trace, before) != PLANC_PHASE_optimizer)
       ck_assert(meet(trace, &trace->instances[before], &trace->instances[instance]));
-    if (updates) continue;
-    ck_assert_int_lt(last, instance);
-    *n_moved += before > instance;
-    last = instance;
+    count->n_moved += before > instance;
   }
+  count->n_less += held(order) < held(as_traced);
+  count->n_more += held(order) > held(as_traced);
   planc_order_free(order);
+  planc_order_free(as_traced);
 }
 
 START_TEST(updates_are_as_early_as_they_can_be) {
-  int32_t n_moved = 0;
+  reordered count = {0};
   for (uint64_t seed = 1; seed <= GRAPHS; seed++) {
     planc_graph *graph;
     planc_candidate candidate = {0};
@@ -173,11 +188,29 @@ START_TEST(updates_are_as_early_as_they_can_be) {
     planc_problem problem = problem_of(graph, INT64_C(1) << 40);
     problem.job.sub_batch = 1 + (int64_t)(seed % 4);
     ok(planc_candidate_rounds(&problem, problem.job.sub_batch, &candidate));
-    is_early(candidate.trace, &n_moved);
+    is_early(candidate.trace, &count);
     planc_candidate_free(&candidate);
     planc_graph_free(graph);
   }
-  ck_assert_int_ge(n_moved, GRAPHS / 2);
+  ck_assert_int_ge(count.n_moved, GRAPHS / 2);
+}
+END_TEST
+
+/* Without updates in between, fewer bytes are held for as long. */
+START_TEST(others_are_late) {
+  reordered count = {0};
+  for (uint64_t seed = 1; seed <= GRAPHS; seed++) {
+    planc_graph *graph;
+    planc_candidate candidate = {0};
+    ok(randgraph_make(seed, &(randgraph_options){.max_ops = 30, .inference = true}, &graph));
+    planc_problem problem = problem_of(graph, INT64_C(1) << 40);
+    ok(planc_candidate_rounds(&problem, problem.job.batch, &candidate));
+    is_early(candidate.trace, &count);
+    planc_candidate_free(&candidate);
+    planc_graph_free(graph);
+  }
+  ck_assert_int_ge(count.n_less, GRAPHS / 4);
+  ck_assert_int_le(count.n_more, GRAPHS / 10);
 }
 END_TEST
 
@@ -239,6 +272,7 @@ int main(void) {
   tcase_add_unchecked_fixture(tests, read_profile, free_profile);
   tcase_add_test(tests, rehearsals_are_what_the_walk_states);
   tcase_add_test(tests, updates_are_as_early_as_they_can_be);
+  tcase_add_test(tests, others_are_late);
   tcase_add_test(tests, nothing_else_is_as_fast);
   suite_add_tcase(suite, tests);
   return run_suite(suite);

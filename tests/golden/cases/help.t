@@ -43,7 +43,7 @@ Help goes to standard output and is a success.
         --workspace-limit SIZE     largest workspace of an algorithm that policy window takes (default: any)
         --window-per-use           let data count in the window at each use, not once
         --effort LEVEL             how long policies auto and priced search, ten times as long each, 0 to 3 (default: 1)
-        --reorder                  let optimizer ops run as early as they can, where policies auto and priced are faster so
+        --reorder                  let optimizer ops run early and others late, where policies auto and priced are faster so
         --swap-rate PERCENT        how many of the tensors policy tensile may swap, 1 to 100 (default: 100)
         --no-swap                  nothing is swapped to the host
         --no-recompute             nothing is computed again
@@ -112,7 +112,7 @@ Help goes to standard output and is a success.
         --workspace-limit SIZE     largest workspace of an algorithm that policy window takes (default: any)
         --window-per-use           let data count in the window at each use, not once
         --effort LEVEL             how long policies auto and priced search, ten times as long each, 0 to 3 (default: 1)
-        --reorder                  let optimizer ops run as early as they can, where policies auto and priced are faster so
+        --reorder                  let optimizer ops run early and others late, where policies auto and priced are faster so
         --swap-rate PERCENT        how many of the tensors policy tensile may swap, 1 to 100 (default: 100)
         --no-swap                  nothing is swapped to the host
         --no-recompute             nothing is computed again
