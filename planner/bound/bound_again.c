@@ -80,17 +80,15 @@ static planc_status add_inputs(pl_bound_again *again, int32_t writer, int32_t fr
     const planc_buffer *buffer = &trace->buffers[access->buffer];
     int32_t n_readers;
     if (access->effect || access->read < 0 || !is_gone(again, access, from, &n_readers)) continue;
-    bool is_users = planc_user_holds(buffer, access->read);
     int32_t own = writer_again(again, access->buffer, access->read);
     bool charged = own != NONE && charged_buffer(trace, own) == access->buffer;
     writers[n++] = charged ? own : NONE;
-    VEC_PUSH(
-        &again->inputs,
-        ((pl_bound_input){.bytes = buffer->bytes,
-                          .again_ns = pl_bound_again_ns(again, access->buffer, access->read),
-                          .written = is_users ? NONE : pl_bound_written(again->order, access->buffer, access->read),
-                          .may_leave = is_users || !again->asked->no_swap,
-                          .n_readers = n_readers}));
+    VEC_PUSH(&again->inputs,
+             ((pl_bound_input){.bytes = buffer->bytes,
+                               .again_ns = pl_bound_again_ns(again, access->buffer, access->read),
+
+                               .may_leave = !again->asked->no_swap || planc_user_holds(buffer, access->read),
+                               .n_readers = n_readers}));
   }
   *out_first = first_added;
   *out_n = n;

@@ -11,7 +11,6 @@ typedef struct model_maker {
   const planc_candidate *candidate;
   const planc_order *order;
   const planc_trace *trace;
-  bool swaps; /* the user allows them */
   pl_bound_again again;
   pl_arena *arena;
   planc_gaps *gaps_of_order;
@@ -38,7 +37,7 @@ planc_status pl_bound_model_make(const planc_candidate *candidate, const planc_s
   model_maker m = {.candidate = candidate,
                    .order = candidate->order,
                    .trace = candidate->trace,
-                   .swaps = !asked->no_swap,
+
                    .again = {.order = candidate->order, .asked = asked},
                    .arena = arena,
                    .model = out};
@@ -167,7 +166,7 @@ static planc_status add_version(model_maker *m, int32_t first_gap, int32_t end_g
   bool goes_on = (buffer->flags & PLANC_BUFFER_PERSISTENT) && v == buffer->last_version && v > 0;
   pl_bound_version version = {.bytes = buffer->bytes, .buffer = b, .written = written, .first_gap = m->model->n_gaps};
   version.on_host = written == NONE;
-  version.may_leave = m->swaps || planc_user_holds(buffer, v);
+  version.may_leave = !m->again.asked->no_swap || planc_user_holds(buffer, v);
   for (int32_t g = first_gap; g < end_gap; g++)
     if (m->gaps_of_order->gaps[g].version == v) PLANC_TRY(add_gap(m, &m->gaps_of_order->gaps[g], 0, &version));
   for (int32_t g = first_gap; g < end_gap && goes_on; g++)

@@ -28,7 +28,6 @@ typedef struct pl_bound_op {
 typedef struct pl_bound_input {
   int64_t bytes;
   int64_t again_ns;              /* as of a gap */
-  int32_t written;               /* the position that wrote it, -1 = the user has it */
   bool may_leave;                /* it may be copied out and in */
   int32_t n_readers;             /* one stay, copy or run of it may serve them all: each is charged with a part */
   int32_t first_input, n_inputs; /* of its writer */

@@ -216,7 +216,6 @@ static void add_result(pl_bound_value *v, const pl_bound_copy *copy) {
 typedef struct again_window {
   int32_t from, to;
   int32_t again_slot, bring_slot;
-  bool sends; /* a copy out serves this gap alone */
 } again_window;
 
 static void price_gap(pl_bound_value *v, const pl_bound_version *version, int32_t k);
@@ -265,7 +264,7 @@ static again_window window_of(const pl_bound_value *v, const pl_bound_version *v
   const pl_bound_gap *gap = &v->model->gaps[version->first_gap + k];
   int32_t first = 2 * gap->from + 1, end = 2 * gap->to;
   int32_t bring_slot = gap->n_inputs > 0 ? pl_range_least_of(&s->least_bring, first, end) : -1;
-  return (again_window){gap->from, gap->to, s->again_slot[k], bring_slot, version->n_gaps == 1};
+  return (again_window){gap->from, gap->to, s->again_slot[k], bring_slot};
 }
 
 static void price_gap(pl_bound_value *v, const pl_bound_version *version, int32_t k) {
@@ -330,28 +329,24 @@ static void take(pl_bound_value *v, const pl_bound_version *version) {
 typedef struct input_price {
   pl_signed_wide price;
   pl_bound_way way;
-  int32_t send_slot; /* of what is copied, -1 = that is not charged */
 } input_price;
 
 /* It is needed when the op runs again. That is taken to be right ahead of the gap's second use: the earlier it is, the
  * longer the version that the op writes is on the device, and the price of both together is concave in the time, so
- * that the least is there, or is no less than that of letting the version stay. */
+ * that the least is there, or is no less than that of letting the version stay. Its copy out is not charged: it may be
+ * that of a gap of its own, and is charged there. */
 static input_price price_of_input(const pl_bound_value *v, const again_window *window, const pl_bound_input *input) {
   const pl_bound_scratch *s = v->scratch;
-  input_price least = {.way = PL_BOUND_STAYS, .send_slot = -1};
+  input_price least = {.way = PL_BOUND_STAYS};
   least.price = (pl_signed_wide)input->bytes * (s->bytes_before[window->to] - s->bytes_before[window->from + 1]);
   if (input->may_leave) {
-    int32_t send_slot = window->sends && input->written >= 0
-                            ? pl_range_least_of(&s->least_send, 2 * input->written + 1, 2 * window->to)
-                            : -1;
-    int64_t link = s->bring[window->bring_slot] + (send_slot >= 0 ? s->send[send_slot] : 0);
-    pl_signed_wide price = (pl_signed_wide)input->bytes * link;
-    if (price < least.price) least = (input_price){price, PL_BOUND_COPIED, send_slot};
+    pl_signed_wide price = (pl_signed_wide)input->bytes * s->bring[window->bring_slot];
+    if (price < least.price) least = (input_price){price, PL_BOUND_COPIED};
   }
   if (input->again_ns >= 0) {
     pl_signed_wide price = (pl_signed_wide)input->again_ns * s->again[window->again_slot] +
                            price_of_inputs(v, window, input->first_input, input->n_inputs);
-    if (price < least.price) least = (input_price){price, PL_BOUND_AGAIN, -1};
+    if (price < least.price) least = (input_price){price, PL_BOUND_AGAIN};
   }
   return least;
 }
@@ -374,7 +369,7 @@ static void take_inputs(pl_bound_value *v, const again_window *window, int32_t f
     int64_t bytes = input->bytes / input->n_readers;
     if (least.way == PL_BOUND_STAYS) keep(v, window->from + 1, window->to, bytes);
     if (least.way == PL_BOUND_COPIED) slope_of_copy(v, window->bring_slot, PLANC_ROUTE_H2D, bytes);
-    if (least.send_slot >= 0) slope_of_copy(v, least.send_slot, PLANC_ROUTE_D2H, bytes);
+
     if (least.way != PL_BOUND_AGAIN) continue;
     slope_of_time(v, window->again_slot, s->again[window->again_slot], input->again_ns / input->n_readers);
     take_inputs(v, window, input->first_input, input->n_inputs);

@@ -24,8 +24,7 @@ typedef struct list_schedule {
   int32_t *first_wait, *n_open; /* by instance: of those that wait for it; how many it waits for still */
   int32_t *ready;               /* a heap */
   int32_t *numbers;             /* by position */
-  struct late_place *places;    /* by position of the list; `key` by instance */
-  int64_t *key;
+  int64_t *key;                 /* by instance: where it stands in the end */
 } list_schedule;
 
 static planc_status schedule(list_schedule *s, planc_order **out);
@@ -123,16 +122,17 @@ static int by_place(const void *left, const void *right);
 static planc_status run_late(list_schedule *s) {
   enum { APART = 1 << 20 };
   int32_t n = s->trace->n_instances;
+  late_place *places;
   PLANC_TRY(PL_NEW(&s->arena, &s->key, n));
-  PLANC_TRY(PL_NEW(&s->arena, &s->places, n));
+  PLANC_TRY(PL_NEW(&s->arena, &places, n));
   for (int32_t p = 0; p < n; p++) s->key[s->numbers[p]] = (int64_t)p * APART;
   for (int32_t p = n - 1; p >= 0; p--) {
     int32_t instance = s->numbers[p];
     s->key[instance] = late_key(s, instance);
-    s->places[p] = (late_place){s->key[instance], p, instance};
+    places[p] = (late_place){s->key[instance], p, instance};
   }
-  qsort(s->places, (size_t)n, sizeof *s->places, by_place);
-  for (int32_t p = 0; p < n; p++) s->numbers[p] = s->places[p].instance;
+  qsort(places, (size_t)n, sizeof *places, by_place);
+  for (int32_t p = 0; p < n; p++) s->numbers[p] = places[p].instance;
   return NULL;
 }
 
@@ -161,8 +161,8 @@ static pl_signed_wide saved_until(const list_schedule *s, int32_t instance, int6
   pl_signed_wide saved = 0;
   for (int32_t a = in->first_access; a < in->first_access + in->n_accesses; a++) {
     const planc_buffer *buffer = &trace->buffers[trace->accesses[a].buffer];
-    if (buffer->flags & PLANC_BUFFER_PERSISTENT) continue;
-    bool begins = true, ends = buffer->n_accesses > 1;
+    if ((buffer->flags & PLANC_BUFFER_PERSISTENT) || buffer->n_accesses == 1) continue;
+    bool begins = true, ends = true;
     int64_t last = now;
     for (int32_t k = buffer->first_access; k < buffer->first_access + buffer->n_accesses; k++) {
       int32_t other = trace->accesses[trace->by_buffer[k]].instance;
@@ -171,7 +171,7 @@ static pl_signed_wide saved_until(const list_schedule *s, int32_t instance, int6
       ends &= s->key[other] < until;
       last = pl_max(last, pl_min(s->key[other], until));
     }
-    if (begins && buffer->n_accesses > 1) saved += (pl_signed_wide)buffer->bytes * (until - now);
+    if (begins) saved += (pl_signed_wide)buffer->bytes * (until - now);
     if (ends && !begins) saved -= (pl_signed_wide)buffer->bytes * (until - last);
   }
   return saved;

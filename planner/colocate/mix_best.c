@@ -8,6 +8,7 @@
 
 #include "planner/choose/reasons.h"
 #include "planner/colocate/mix_plan.h"
+#include "planner/colocate/policies/mix_policies.h"
 #include "planner/plan_steps.h"
 #include "util/emit.h"
 #include "util/math.h"
@@ -59,8 +60,7 @@ static planc_status ask(mix_best *b, const planc_mix_policy *policy);
 
 static planc_status ask_all(mix_best *b) {
   for (const planc_mix_policy *policy = planc_mix_policies(); policy->name; policy++) {
-    bool suits = planc_mix_has_deadlines(b->mix) || !(policy->supports & PLANC_MIX_DEADLINES);
-    if (policy->make && suits && !(policy->supports & PLANC_MIX_CHOOSES)) PLANC_TRY(ask(b, policy));
+    if (pl_mix_is_asked(b->mix, policy)) PLANC_TRY(ask(b, policy));
   }
   return NULL;
 }

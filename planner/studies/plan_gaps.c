@@ -17,9 +17,9 @@ typedef struct buffer_so_far {
   int32_t first, last;                     /* execs that used it, by position; -1 = none yet */
   int32_t first_residency, last_residency; /* in which they did */
   int32_t residency;                       /* on the device, that was opened last */
-  int64_t restored_ns;                     /* of the ops that ran again for that */
   int32_t restored, restored_at;           /* residency and position where an op that ran again wrote it, and nothing
-                                              has used it since; -1 = none */
+                                                        has used it since; -1 = none */
+  int64_t restored_ns;                     /* of the ops that ran again for that */
   int32_t version;                         /* that it holds */
   int32_t at_boundary;                     /* the residency on the device that the period begins with; -1 = none */
 

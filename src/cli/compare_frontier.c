@@ -10,6 +10,7 @@
 #include "planc/bound.h"
 #include "program/print.h"
 #include "program/progress.h"
+#include "util/ascending.h"
 
 typedef struct cell {
   bool feasible;
@@ -66,11 +67,6 @@ static planc_status fill(const prog_arguments *arguments, frontier *f) {
   return require_supported(f);
 }
 
-static int by_bytes(const void *left, const void *right) {
-  const int64_t *a = left, *b = right;
-  return (*a > *b) - (*a < *b);
-}
-
 static planc_status read_budgets(const prog_arguments *arguments, frontier *f) {
   cli_budget_list *list = &f->budgets;
   static const char *const others[] = {"budget", "max-batch", "no-least"};
@@ -78,7 +74,7 @@ static planc_status read_budgets(const prog_arguments *arguments, frontier *f) {
     if (prog_option_given(arguments, others[k]))
       return planc_error(PLANC_USAGE, "--budgets and --%s exclude each other", others[k]);
   PLANC_TRY(cli_budget_list_parse("budgets", prog_option_value(arguments, "budgets"), list));
-  qsort(list->bytes, (size_t)list->n, sizeof *list->bytes, by_bytes);
+  qsort(list->bytes, (size_t)list->n, sizeof *list->bytes, pl_ascending);
   for (int32_t b = 1; b < list->n; b++)
     if (list->bytes[b] == list->bytes[b - 1])
       return planc_error(PLANC_USAGE, "--budgets: %lld bytes are there twice", (long long)list->bytes[b]);

@@ -11,9 +11,7 @@ static planc_status ask(const planc_mix_evaluator *evaluator, const planc_mix_sh
 planc_status pl_mix_auto(const planc_mix_evaluator *evaluator, const planc_mix_share *shares, planc_candidate *out) {
   planc_status status = NULL, refusal = NULL;
   for (const planc_mix_policy *policy = evaluator->policies; policy->name && !status && !out->trace; policy++) {
-    bool suits = planc_mix_has_deadlines(evaluator->mix) || !(policy->supports & PLANC_MIX_DEADLINES);
-    if (policy->make && suits && !(policy->supports & PLANC_MIX_CHOOSES))
-      status = ask(evaluator, shares, policy, out, &refusal);
+    if (pl_mix_is_asked(evaluator->mix, policy)) status = ask(evaluator, shares, policy, out, &refusal);
   }
   if (!status && !out->trace) {
     assert(refusal);

@@ -4,6 +4,12 @@
 
 #include "planc/colocate.h"
 
+/* Whether one that chooses among the others asks a policy: that has plans, of such mixes. */
+static inline bool pl_mix_is_asked(const planc_mix *mix, const planc_mix_policy *policy) {
+  bool suits = planc_mix_has_deadlines(mix) || !(policy->supports & PLANC_MIX_DEADLINES);
+  return policy->make && suits && !(policy->supports & PLANC_MIX_CHOOSES);
+}
+
 planc_status pl_mix_temporal(const planc_mix_evaluator *evaluator, const planc_mix_share *shares, planc_candidate *out);
 planc_status pl_mix_preemptive(const planc_mix_evaluator *evaluator, const planc_mix_share *shares,
                                planc_candidate *out);
