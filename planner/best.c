@@ -17,6 +17,7 @@
 #include "cost/ideal.h"
 #include "plan/one_job.h"
 #include "planner/base/code.h"
+#include "planner/base/goes_on.h"
 #include "planner/choose/reasons.h"
 #include "planner/choose/sub_batch.h"
 #include "planner/make_plan.h"
@@ -28,11 +29,12 @@
 enum { WORTH = 1000, MAX_INSTANCES = 20000 };
 
 typedef struct best {
-  planc_problem problem;  /* with what is to be beaten */
-  int64_t least_ns;       /* of any plan in the rounds that are asked for */
-  bool searches;          /* those that search are asked, too: `auto` */
-  bool in_smaller_rounds; /* policies that take the batch at once by themselves are asked for rounds */
-  bool none_at_once;      /* no policy fits by itself */
+  planc_problem problem;   /* with what is to be beaten */
+  int64_t least_ns;        /* of any plan in the rounds that are asked for */
+  bool searches;           /* those that search are asked, too: `auto` */
+  bool in_smaller_rounds;  /* policies that take the batch at once by themselves are asked for rounds */
+  bool none_at_once;       /* no policy fits by itself */
+  const char *interrupted; /* the policy that was asked when it was not to go on */
   planc_plan *plan;
   bool found_in_smaller;    /* `plan` is in smaller rounds */
   const char *slower;       /* the policy that was the fastest before, NULL = none fitted */
@@ -57,8 +59,8 @@ planc_status pl_make_best(const planc_problem *problem, const planc_policy *poli
   best b = {.problem = *problem, .searches = policy->supports & PLANC_POLICY_SEARCHES};
   planc_status status = least_time(&b, pl_sub_batch_asked(problem));
   if (!status) status = ask_all(&b);
-  if (!status && !problem->terms.own_rounds) status = ask_in_smaller_rounds(&b);
-  if (!status && !b.plan) status = no_plan(&b);
+  if (!status && !problem->terms.own_rounds && !b.interrupted) status = ask_in_smaller_rounds(&b);
+  if (!status && !b.plan) status = b.interrupted ? pl_check_goes_on(problem->terms.watch) : no_plan(&b);
   if (!status && !problem->terms.first_will_do) status = explain(&b);
   if (status) planc_plan_free(b.plan);
   if (!status) *out = b.plan;
@@ -90,7 +92,7 @@ static planc_status least_time(best *b, int64_t size) {
 }
 
 static planc_status ask_all(best *b) {
-  for (const planc_policy *policy = planc_policies(); policy->name; policy++) {
+  for (const planc_policy *policy = planc_policies(); policy->name && !b->interrupted; policy++) {
     if (is_asked(b, policy) && !cannot_win(b, policy)) PLANC_TRY(ask(b, policy));
     if (b->plan && b->problem.terms.first_will_do) break;
   }
@@ -112,7 +114,7 @@ static planc_status ask_in_smaller_rounds(best *b) {
   if (!may_split) return NULL;
   b->in_smaller_rounds = true;
   b->none_at_once = !b->plan;
-  for (int64_t size = smaller_rounds(b, b->problem.job.batch), next; size > 0; size = next) {
+  for (int64_t size = smaller_rounds(b, b->problem.job.batch), next; size > 0 && !b->interrupted; size = next) {
     if (b->plan && terms->first_will_do) break;
     next = smaller_rounds(b, size);
     if (fits_none && next > 0) continue;
@@ -163,7 +165,10 @@ static void note_refusal(best *b, planc_status reason) {
 
 static planc_status ask(best *b, const planc_policy *policy) {
   planc_plan *plan;
+  pl_tell_asked(b->problem.terms.watch, policy->name, 0, b->plan ? b->plan->predicted.period_ns : 0);
   planc_status status = pl_make_one(&b->problem, policy, &plan);
+  if (!pl_goes_on(b->problem.terms.watch)) b->interrupted = policy->name;
+  if (planc_status_code(status) == PLANC_INTERRUPTED) return pl_unless_interrupted(status, b->plan);
   planc_code code = planc_status_code(status);
   if (code == PLANC_INFEASIBLE || code == PLANC_USAGE || code == PLANC_BAD_INPUT) {
     note_refusal(b, status);
@@ -189,6 +194,7 @@ static planc_status explain(const best *b) {
   size_t length;
   pl_emit emit = {0};
   if (b->none_at_once) pl_emit_format(&emit, "no policy fits in rounds of its own choice; in smaller ones ");
+  if (b->interrupted) pl_emit_format(&emit, "interrupted when %s was asked; of those asked by then ", b->interrupted);
   pl_emit_format(&emit, "no other policy that fits is faster%s", all_stays ? " by more than a thousandth" : "");
   if (b->slower) pl_emit_format(&emit, ", of those asked before it %s", b->slower);
   if (b->slower && b->found_in_smaller) pl_emit_format(&emit, " in rounds of %lld", (long long)b->slower_rounds);

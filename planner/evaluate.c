@@ -7,6 +7,7 @@
 
 #include "planc/simulate.h"
 #include "planner/base/code.h"
+#include "planner/base/goes_on.h"
 #include "planner/base/held.h"
 #include "planner/lower/lower.h"
 #include "planner/lower/occupants.h"
@@ -70,6 +71,7 @@ typedef struct places {
 } places;
 
 static planc_status place_device(const planc_evaluator *evaluator, const planc_candidate *candidate, places *out) {
+  PLANC_TRY(pl_check_goes_on(evaluator->target.terms->watch));
   PLANC_TRY(planc_schedule_finish(candidate->schedule));
   PLANC_TRY(pl_assign_device_addresses(&out->arena, candidate->schedule, evaluator->target.terms->placement_cache,
                                        candidate->room, &out->addresses));
@@ -179,6 +181,7 @@ static planc_status simulate_steady(const planc_plan *plan, planc_simulation_vis
 
 static planc_status period_time(const planc_evaluator *evaluator, const planc_candidate *candidate, int64_t *out_ns) {
   planc_plan *plan;
+  PLANC_TRY(pl_check_goes_on(evaluator->target.terms->watch));
   PLANC_TRY(planc_lower(&evaluator->target, "", candidate, &plan));
   planc_status status = simulate_steady(plan, NULL, NULL, out_ns);
   planc_plan_free(plan);

@@ -1,9 +1,11 @@
 /* A plan by one policy: its candidate, lowering, simulation, budgets. */
+#include <assert.h>
 #include <stdlib.h>
 
 #include "planc/policy.h"
 #include "planc/simulate.h"
 #include "planner/base/code.h"
+#include "planner/base/goes_on.h"
 #include "planner/choose/reasons.h"
 #include "planner/evaluate.h"
 #include "planner/make_plan.h"
@@ -37,6 +39,7 @@ static planc_status check_placement(const planc_problem *problem, const planc_po
 /* --- With and without swaps --------------------------------------------------------------------------------------- */
 
 static bool may_do_without_swaps(const planc_problem *problem, const planc_policy *policy);
+static bool has_none(planc_status failed, const planc_plan *other);
 static planc_status tell(planc_plan *plan, const char *how);
 
 /* The links of several GPUs carry gradients, too: what can do without swaps may be faster without. *plan (NULL: none)
@@ -50,7 +53,7 @@ static planc_status or_without_swaps(const planc_problem *problem, const planc_p
   without.terms.settings.no_swap = 1;
   if (*plan) without.terms.beat_ns = (*plan)->predicted.period_ns;
   planc_status failed = make_beside_storage(&without, policy, &other);
-  if (planc_status_code(failed) == PLANC_INFEASIBLE) {
+  if (has_none(failed, *plan)) {
     if (status)
       pl_keep_lesser(&status, failed);
     else
@@ -71,6 +74,13 @@ static bool may_do_without_swaps(const planc_problem *problem, const planc_polic
   uint32_t left = PLANC_POLICY_ROUNDS | (settings->no_recompute ? 0 : PLANC_POLICY_RECOMPUTES);
   return problem->terms.gpus > 1 && !settings->no_swap && (policy->supports & PLANC_POLICY_SWAPS) &&
          (policy->supports & left);
+}
+
+/* Whether an attempt has no plan, and another one's outcome stands: it does not fit, or was interrupted beside a plan.
+ */
+static bool has_none(planc_status failed, const planc_plan *other) {
+  planc_code code = planc_status_code(failed);
+  return code == PLANC_INFEASIBLE || (code == PLANC_INTERRUPTED && other);
 }
 
 /* Adds how the plan was made to what its policy says of it. */
@@ -101,7 +111,7 @@ static planc_status make_beside_storage(const planc_problem *problem, const plan
   if (problem->terms.budgets[PLANC_MEMORY_STORAGE] == 0 || (!stores && planc_status_code(status) != PLANC_INFEASIBLE))
     return status;
   planc_status failed = make_fastest(problem, policy, false, &other);
-  if (planc_status_code(failed) == PLANC_INFEASIBLE) {
+  if (has_none(failed, *out)) {
     planc_status_free(failed);
     return status;
   }
@@ -135,11 +145,12 @@ static planc_status make_fastest(const planc_problem *problem, const planc_polic
                                  planc_plan **out) {
   policy_attempt b = {.problem = problem, .policy = policy, .stores = stores};
   const planc_target target = planc_target_of(problem);
-  planc_status status = pl_with_code(&target, make_better, &b);
+  planc_status status = pl_unless_interrupted(pl_with_code(&target, make_better, &b), b.plan);
   if (status) {
     planc_plan_free(b.plan);
     return status;
   }
+  assert(b.plan);
   *out = b.plan;
   return NULL;
 }

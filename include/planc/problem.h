@@ -20,6 +20,17 @@ typedef enum planc_placement {
 /* Placements that a planning has found already (planner/memory/placement_cache.h). */
 typedef struct planc_placement_cache planc_placement_cache;
 
+/* Who waits for a plan. Both are called by whichever threads make it, at any time, until it is made. */
+typedef struct planc_watch {
+  void *user;
+  /* A policy, whose name is static, is asked, and has done so many parts per million of what it may do at most, if it
+   * searches. The fastest plan so far takes that long, 0: there is none. May be NULL. */
+  void (*asks)(void *user, const char *policy, int64_t done_ppm, int64_t fastest_ns);
+  /* Whether the planning is to go on. Where not, it ends soon with the best plan that was found, which then depends on
+   * when it was asked; as INTERRUPTED where there is none. The answer stays the same from then on. */
+  bool (*goes_on)(void *user);
+} planc_watch;
+
 /* What is asked of a plan, be it of one job or of several. */
 typedef struct planc_terms {
   int32_t gpus; /* which train together, each on a batch of its own; 0 = 1 */
@@ -38,6 +49,7 @@ typedef struct planc_terms {
   /* Borrowed, and filled as plans are made, by several threads if need be. NULL, as for all outside the planner: each
    * planning has its own. */
   planc_placement_cache *placement_cache;
+  const planc_watch *watch; /* borrowed; NULL: nobody waits */
 } planc_terms;
 
 /* A job that is to be planned, whatever is asked of its plan. */

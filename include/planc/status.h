@@ -36,7 +36,8 @@ extern "C" {
   X(IO, 5, "an output cannot be written")                         \
   X(DEVICE, 6, "the device failed or is missing")                 \
   X(UNCHANGED, 7, "nothing has changed enough to be written")     \
-  X(JOB_FAILED, 8, "a job cannot go on")
+  X(JOB_FAILED, 8, "a job cannot go on")                          \
+  X(INTERRUPTED, 130, "interrupted")
 
 typedef enum planc_code {
 #define X(name, exit_code, text) PLANC_##name,

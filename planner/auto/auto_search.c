@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "planner/base/goes_on.h"
 #include "util/heap.h"
 
 /* A way for a gap that stays as yet. */
@@ -169,7 +170,7 @@ void pl_auto_search_start(pl_auto_search *s, int64_t most_work) {
 static void start_one_by_one(pl_auto_search *s, int64_t most_work) {
   int64_t until = pl_add_saturate(s->work, most_work);
   int32_t n_taken = 0, n = list_moves(s);
-  while (n > 0 && !pl_auto_fits(s->score) && s->work < until) {
+  while (n > 0 && !pl_auto_fits(s->score) && s->work < until && pl_goes_on(s->watch)) {
     pl_auto_move *first = &s->moves[0];
     bool is_new = first->round == n_taken, is_done = s->ways[first->gap] != PL_AUTO_STAYS;
     if (!is_done && !is_new) {

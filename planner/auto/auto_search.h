@@ -40,6 +40,7 @@ typedef struct pl_auto_search {
   int64_t work;           /* pl_rehearsal_work of all that was judged */
   int64_t *prices_before; /* by position and one more; scratch */
   uint64_t random;
+  const planc_watch *watch;   /* where it says so the search ends; NULL: there is none */
   struct pl_auto_move *moves; /* two for each gap */
   int32_t *taken;
 } pl_auto_search;

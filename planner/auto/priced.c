@@ -3,11 +3,13 @@
  * The bound (planner/bound/) tells what a byte at every op and the time of the links is worth; a search (auto_search.h)
  * judges thousands of choices whole, in a model of the iteration that agrees with what the walk states to the byte.
  * What it finds is placed and simulated; where placement leaves gaps, the search goes on in that much less room, from
- * where it is. */
+ * where it is. A search that is not to go on ends with the best that it has by then, placed and simulated all the
+ * same. */
 #include <inttypes.h>
 
 #include "planner/auto/auto_search.h"
 #include "planner/base/code.h"
+#include "planner/base/goes_on.h"
 #include "planner/base/if_fits.h"
 #include "planner/choose/early_order.h"
 #include "planner/choose/sub_batch.h"
@@ -31,13 +33,13 @@ typedef struct effort_work {
 /* What is stated. */
 typedef struct priced_choice {
   pl_absences absences;
-  bool early;       /* in the order with updates as early as can be */
-  int64_t bound_ns; /* of plans in that order */
-  int32_t n_gaps;   /* that there is something to decide about in it */
+  bool early;     /* in the order with updates as early as can be */
+  int32_t n_gaps; /* that there is something to decide about in it */
 } priced_choice;
 
 typedef struct planning {
-  const planc_evaluator *evaluator;
+  const planc_evaluator *evaluator; /* of a problem that nobody watches: */
+  const planc_watch *watch;         /* is looked at here alone */
   pl_arena arena;
   planc_candidate own; /* that is never stated: its trace, order and costs are looked at */
   pl_walk walk;        /* of it */
@@ -52,11 +54,12 @@ typedef struct planning {
   int64_t best_ns; /* INT64_MAX: nothing fits yet */
   int64_t n_judged;
   int32_t n_simulated;
-  bool early;       /* the order that is looked at */
-  int64_t least_ns; /* no plan is faster, in whatever order was looked at */
+  bool early;          /* the order that is looked at */
+  int64_t bound_ns[2]; /* by order: no plan in it is faster; INT64_MAX: it is not looked at */
 } planning;
 
 static int32_t effort_of(const planc_problem *problem);
+static planc_status find_with_efforts(planning *p, int32_t effort);
 static planc_status find_in_orders(planning *p, int32_t effort);
 static planc_status find(planning *p, int32_t effort);
 static planc_status set_up(planning *p);
@@ -67,11 +70,21 @@ static planc_status explain(const planning *p);
 static planc_status state_least_or_refuse(planning *p);
 
 planc_status pl_policy_priced(const planc_evaluator *evaluator, planc_candidate *out) {
-  planning p = {.evaluator = evaluator, .best = out, .best_ns = INT64_MAX, .least_ns = INT64_MAX};
-  int32_t effort = effort_of(evaluator->problem);
-  planc_status status = find_in_orders(&p, effort);
-  if (!status && effort > 0 && p.has_room && p.best_ns == INT64_MAX && !is_pointless(&p))
+  planc_problem unwatched = *evaluator->problem;
+  planc_evaluator own = *evaluator;
+  unwatched.terms.watch = NULL;
+  own.problem = &unwatched;
+  own.target.terms = &unwatched.terms;
+  planning p = {.evaluator = &own,
+                .watch = evaluator->problem->terms.watch,
+                .best = out,
+                .best_ns = INT64_MAX,
+                .bound_ns = {INT64_MAX, INT64_MAX}};
+  int32_t effort = effort_of(&unwatched);
+  planc_status status = find_with_efforts(&p, effort);
+  if (!status && effort > 0 && p.has_room && p.best_ns == INT64_MAX && !is_pointless(&p) && pl_goes_on(p.watch))
     status = find_in_orders(&p, 0);
+  if (!status && p.best_ns == INT64_MAX) status = pl_check_goes_on(p.watch);
   if (!status) status = p.best_ns < INT64_MAX ? receive(&p) : state_least_or_refuse(&p);
   pl_arena_free(&p.arena);
   planc_candidate_free(&p.own);
@@ -85,11 +98,20 @@ static int32_t effort_of(const planc_problem *problem) {
   return problem->terms.first_will_do ? 0 : (int32_t)level - 1;
 }
 
+/* Behind the standard effort each beside the smaller ones: so it is never slower, and what is interrupted has what they
+ * have found. */
+static planc_status find_with_efforts(planning *p, int32_t effort) {
+  enum { STANDARD = PLANC_STANDARD_effort - 1 };
+  for (int32_t k = effort < STANDARD ? effort : STANDARD; k <= effort && pl_goes_on(p->watch); k++)
+    PLANC_TRY(find_in_orders(p, k));
+  return NULL;
+}
+
 /* In the graph's order, and where others are allowed with updates as early as can be. */
 static planc_status find_in_orders(planning *p, int32_t effort) {
   p->early = false;
   PLANC_TRY(find(p, effort));
-  if (!p->evaluator->problem->terms.settings.reorder) return NULL;
+  if (!p->evaluator->problem->terms.settings.reorder || !pl_goes_on(p->watch)) return NULL;
   p->early = true;
   return find(p, effort);
 }
@@ -109,10 +131,15 @@ static planc_status find(planning *p, int32_t effort) {
   return status;
 }
 
+/* No plan is faster, in whatever order was looked at. */
+static int64_t least_of(const planning *p) {
+  return pl_min(p->bound_ns[0], p->bound_ns[1]);
+}
+
 /* No search is begun for what no plan can be. */
 static bool is_pointless(const planning *p) {
   int64_t beat_ns = p->evaluator->problem->terms.beat_ns;
-  return p->has_room && beat_ns > 0 && p->least_ns >= beat_ns;
+  return p->has_room && beat_ns > 0 && least_of(p) >= beat_ns;
 }
 
 static int64_t values_for(const planning *p, const pl_bound_model *model) {
@@ -143,14 +170,23 @@ static planc_status set_up(planning *p) {
   PLANC_TRY(pl_bound_model_make(&p->own, &problem->terms.settings, &p->arena, &model));
   p->has_room = pl_bound_least_bytes(&model, &(int32_t){0}) <= p->room;
   PLANC_TRY(pl_bound_ascend(&model, p->room, values_for(p, &model), &p->arena, &prices, &found));
-  p->least_ns = pl_min(p->least_ns, found.ns);
+  int64_t *bound = &p->bound_ns[p->early];
+  *bound = *bound == INT64_MAX ? found.ns : pl_max(*bound, found.ns);
   PLANC_TRY(pl_auto_gaps_make(&p->walk, &model, &p->arena, &p->gaps));
-  return pl_auto_search_new(&p->gaps, &prices, &found, &p->arena, &p->search);
+  PLANC_TRY(pl_auto_search_new(&p->gaps, &prices, &found, &p->arena, &p->search));
+  p->search.watch = p->watch;
+  return NULL;
 }
 
 /* --- Search and placement ----------------------------------------------------------------------------------------- */
 
 static planc_status try_found(planning *p, bool *out_fits);
+
+static void tell_done(const planning *p, int64_t done_ppm) {
+  int64_t others_ns = p->evaluator->problem->terms.beat_ns, own_ns = p->best_ns;
+  int64_t fastest_ns = others_ns > 0 && others_ns < own_ns ? others_ns : own_ns;
+  pl_tell_asked(p->watch, "priced", done_ppm, fastest_ns < INT64_MAX ? fastest_ns : 0);
+}
 
 static planc_status search(planning *p) {
   enum { FIRST_PART = 2000, LATER_PART = 8000, FINEST = 128 };
@@ -163,11 +199,13 @@ static planc_status search(planning *p) {
       pl_min(p->work->changes / pl_rehearsal_work(&s->rehearsal), p->work->of_candidate * s->n_candidates);
   int32_t times = n_changes < FEW ? FEW_TIMES : TIMES;
   int64_t lacking = 0, step = p->room / FINEST;
+  tell_done(p, 0);
   pl_auto_search_improve(s, n_changes, FIRST_PART);
   for (int32_t k = 0; k < times && !(p->best_ns < INT64_MAX && terms->first_will_do); k++) {
     bool found = pl_auto_search_found(s), fits = false;
     if (found) PLANC_TRY(try_found(p, &fits));
-    if (fits && lacking == 0) break;
+    tell_done(p, (int64_t)(LATER + k) * PL_PPM / (LATER + times));
+    if ((fits && lacking == 0) || !pl_goes_on(p->watch)) break;
     if (found && !fits) {
       lacking += step;
       step *= 2;
@@ -193,7 +231,7 @@ static planc_status make(const planc_problem *problem, const void *choice, pl_wa
 /* Places and simulates what the search has found, and keeps it if it is the fastest that fits. */
 static planc_status try_found(planning *p, bool *out_fits) {
   const planc_evaluator *evaluator = p->evaluator;
-  priced_choice choice = {.early = p->early, .bound_ns = p->search.least_ns, .n_gaps = p->gaps.n - p->gaps.n_fed};
+  priced_choice choice = {.early = p->early, .n_gaps = p->gaps.n - p->gaps.n_fed};
   planc_candidate next = {0};
   planc_taken taken = {.fits = false};
   bool fits_host = true;
@@ -218,9 +256,9 @@ static planc_status try_found(planning *p, bool *out_fits) {
 }
 
 static planc_status receive(planning *p) {
-  PLANC_TRY(pl_walk_receive(p->evaluator, make, &p->of_best, p->best, &p->room_of_best));
+  if (pl_goes_on(p->watch)) PLANC_TRY(pl_walk_receive(p->evaluator, make, &p->of_best, p->best, &p->room_of_best));
   /* A bound beside the code of algorithms that this plan may not have is none. */
-  if (p->evaluator->problem->terms.code_bytes == 0) p->best->bound_ns = p->of_best.bound_ns;
+  if (p->evaluator->problem->terms.code_bytes == 0) p->best->bound_ns = p->bound_ns[p->of_best.early];
   return explain(p);
 }
 
@@ -231,6 +269,7 @@ static planc_status explain(const planning *p) {
     n_copied += absence->copy != PL_NO_COPY;
     n_dropped += absence->copy == PL_NO_COPY && absence->leave >= 0;
   }
+  if (!pl_goes_on(p->watch)) PLANC_TRY(planc_candidate_explain(p->best, "the search was interrupted"));
   if (p->of_best.early) PLANC_TRY(planc_candidate_explain(p->best, "updates run early and other ops late"));
   return planc_candidate_explain(p->best,
                                  "%" PRId32 " of %" PRId32 " gaps are spent on the host by a copy and %" PRId32
@@ -242,7 +281,7 @@ static planc_status explain(const planning *p) {
 static planc_status state_least_or_refuse(planning *p) {
   if (p->has_room && is_pointless(p))
     return planc_error(PLANC_INFEASIBLE,
-                       "no plan takes less than %" PRId64 " ns, but less than %" PRId64 " is asked for", p->least_ns,
+                       "no plan takes less than %" PRId64 " ns, but less than %" PRId64 " is asked for", least_of(p),
                        p->evaluator->problem->terms.beat_ns);
   priced_choice choice = {.early = p->early};
   PLANC_TRY(pl_auto_search_state(&p->search, &p->arena, &choice.absences));

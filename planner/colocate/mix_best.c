@@ -1,11 +1,13 @@
 /* From a mix to a plan, by one policy or, where `auto` is asked for, by the best of all others: each is asked for a
  * plan of its own, with the iterations that it needs where jobs have deadlines. Of those that fit and are in time the
  * one with the most throughput is taken, of equal ones the first in the table. Without deadlines all have the same
- * iterations, so that no job is slower than it is by any other. Where none is in time the least late one is told of. */
+ * iterations, so that no job is slower than it is by any other. Where none is in time the least late one is told of.
+ * Where it is not to go on, a plan is the best of those that were asked by then. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "planner/base/goes_on.h"
 #include "planner/choose/reasons.h"
 #include "planner/colocate/mix_plan.h"
 #include "planner/colocate/policies/mix_policies.h"
@@ -27,7 +29,8 @@ typedef struct mix_best {
   mix_offer best;
   const planc_mix_policy *next; /* whose was the best beside it; NULL = no other has a plan */
   int64_t next_worth;
-  planc_status refusal; /* of the policy that asks for least; owned */
+  planc_status refusal;    /* of the policy that asks for least; owned */
+  const char *interrupted; /* the policy that was asked when it was not to go on */
 } mix_best;
 
 static planc_status ask_all(mix_best *b);
@@ -39,6 +42,7 @@ planc_status planc_colocate(const planc_mix *mix, const planc_mix_policy *policy
   if (!(policy->supports & PLANC_MIX_CHOOSES)) return pl_colocate_by(mix, policy, shares, out);
   mix_best b = {.mix = mix, .shares = shares};
   planc_status status = ask_all(&b);
+  if (!status && b.interrupted && !b.best.plan) status = pl_check_goes_on(mix->terms.watch);
   if (!status && b.best.plan) status = explain(&b);
   if (!status && b.best.policy) memcpy(shares, b.best.shares, (size_t)mix->n_jobs * sizeof *shares);
   if (status) {
@@ -59,7 +63,7 @@ planc_status planc_colocate(const planc_mix *mix, const planc_mix_policy *policy
 static planc_status ask(mix_best *b, const planc_mix_policy *policy);
 
 static planc_status ask_all(mix_best *b) {
-  for (const planc_mix_policy *policy = planc_mix_policies(); policy->name; policy++) {
+  for (const planc_mix_policy *policy = planc_mix_policies(); policy->name && !b->interrupted; policy++) {
     if (pl_mix_is_asked(b->mix, policy)) PLANC_TRY(ask(b, policy));
   }
   return NULL;
@@ -71,7 +75,10 @@ static int64_t lateness(const planc_mix_share *shares, int32_t n_jobs);
 static planc_status ask(mix_best *b, const planc_mix_policy *policy) {
   mix_offer offer = {.policy = policy};
   memcpy(offer.shares, b->shares, (size_t)b->mix->n_jobs * sizeof *offer.shares);
+  pl_tell_asked(b->mix->terms.watch, policy->name, 0, b->best.plan ? b->best.plan->predicted.period_ns : 0);
   planc_status status = pl_colocate_by(b->mix, policy, offer.shares, &offer.plan);
+  if (!pl_goes_on(b->mix->terms.watch)) b->interrupted = policy->name;
+  if (planc_status_code(status) == PLANC_INTERRUPTED) return pl_unless_interrupted(status, b->best.plan);
   planc_code code = planc_status_code(status);
   if (code == PLANC_INFEASIBLE || code == PLANC_USAGE) {
     pl_keep_lesser(&b->refusal, planc_context(status, "%s", policy->name));
@@ -110,6 +117,7 @@ static planc_status explain(const mix_best *b) {
   char *text;
   size_t length;
   pl_emit emit = {0};
+  if (b->interrupted) pl_emit_format(&emit, "interrupted when %s was asked; of those asked by then ", b->interrupted);
   pl_emit_format(&emit, "no other policy %s has more throughput", which);
   if (b->next) pl_emit_format(&emit, ", the next is %s with %.3f", b->next->name, (double)b->next_worth / PL_PPM);
   if (b->best.plan->explanation) pl_emit_format(&emit, "; %s: %s", b->best.policy->name, b->best.plan->explanation);

@@ -1,6 +1,7 @@
 /* `planrun exec`: runs a plan. This file has the command line (cmd_exec.h). */
 #include "runtime/cli/cmd_exec.h"
 
+#include "program/interrupts.h"
 #include "runtime/cli/planrun.h"
 
 static const prog_option options[] = {
@@ -44,13 +45,13 @@ static planc_status read_options(planrt_options *out, const prog_arguments *argu
 const prog_subcommand run_cmd_exec = {{"exec", "PLAN", "run a plan", options, 1, 1}, run, list_files};
 
 static planc_status run(const prog_arguments *arguments) {
-  run_execution e = {.options.stop = &run_interrupted};
+  run_execution e = {.options.stop = &prog_interrupted};
   PLANC_TRY(read_arguments(&e, arguments));
   PLANC_TRY(planc_plan_read(e.path, &e.plan));
-  run_interrupts_catch("planrun: ending after the periods that are on their way; again to end at once\n", NULL);
+  prog_interrupts_catch("planrun: ending after the periods that are on their way; again to end at once\n", NULL);
   planc_status status = run_to_report(&e);
   run_execution_close(&e);
-  if (!status) run_interrupts_end();
+  if (!status) prog_interrupts_end();
   return status;
 }
 

@@ -12,6 +12,7 @@
 
 #include "planc/cost.h"
 #include "planc/version.h"
+#include "program/interrupts.h"
 #include "program/print.h"
 #include "runtime/cli/planrun.h"
 #include "runtime/profile/profile_head.h"
@@ -59,13 +60,13 @@ const prog_subcommand run_cmd_profile = {
     {"profile", "GRAPH", "measure ops, links and launches on this machine", options, 1, 1}, run, list_files};
 
 static planc_status run(const prog_arguments *arguments) {
-  run_profiling p = {.stop = &run_interrupted, .kept = &kept};
-  run_interrupts_catch("planrun: ending after the iteration, op or copy that it is at; again to end at once\n",
-                       blame_nothing);
+  run_profiling p = {.stop = &prog_interrupted, .kept = &kept};
+  prog_interrupts_catch("planrun: ending after the iteration, op or copy that it is at; again to end at once\n",
+                        blame_nothing);
   planc_status status = tell_other_remedy(profile(&p, arguments));
   rt_kept_close(&kept);
   planc_graph_free(p.graph);
-  if (!status) run_interrupts_end();
+  if (!status) prog_interrupts_end();
   return status;
 }
 

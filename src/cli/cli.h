@@ -120,6 +120,11 @@ planc_status cli_explain_mix(const planc_mix *mix, const planc_mix_policy *polic
  * `how` is said behind iterations where the command at hand does not take them; else it is empty. */
 planc_status cli_explain_late(const planc_mix *mix, const planc_mix_policy *policy, const planc_mix_share *shares,
                               const char *how, planc_status status);
+/* From here on a terminal shows which policies are asked by whoever is given this, and the first interrupt ends their
+ * planning with the best plan that was found. */
+const planc_watch *cli_watch(void);
+/* The line on the terminal is at an end. Gives back what it is given. */
+planc_status cli_watch_end(planc_status status);
 /* "budget", "host budget" or "storage". */
 const char *cli_budget_name(planc_memory_kind memory);
 /* Says on standard error for which sizes of rounds workspaces of a job are guesses, as its profile lists none. */

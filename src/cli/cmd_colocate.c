@@ -6,6 +6,7 @@
 
 #include "cli/budget_list.h"
 #include "cli/mix_setup.h"
+#include "program/interrupts.h"
 #include "program/print.h"
 #include "util/file.h"
 
@@ -84,8 +85,10 @@ static planc_status run(const prog_arguments *arguments) {
   planc_status status = cli_mix_read(arguments, &mix);
   if (!status) status = cli_mix_read_deadlines(arguments, &mix);
   if (!status) note_priorities(policy, &mix);
+  if (!status) mix.mix.terms.watch = cli_watch();
   if (!status) status = make_plans(arguments, policy, &budgets, &mix);
   cli_mix_free(&mix);
+  if (!status) prog_interrupts_end();
   return status;
 }
 
@@ -147,7 +150,7 @@ static planc_status plan_rung(const planc_mix_policy *policy, const cli_mix *mix
   planc_status status = planc_mix_resolve(&mix->mix, out->shares);
   if (!status) status = planc_colocate(&mix->mix, policy, out->shares, &out->plan);
   if (!status) cli_mix_note_ratio(&mix->mix, out->shares);
-  return cli_explain_mix(&mix->mix, policy, status);
+  return cli_watch_end(cli_explain_mix(&mix->mix, policy, status));
 }
 
 /* A rung behind the first, whose iterations it has to keep. */

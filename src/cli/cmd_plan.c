@@ -4,6 +4,7 @@
 
 #include "cli/cli.h"
 #include "planc/bound.h"
+#include "program/interrupts.h"
 
 static const char fallback_policy[] = "auto";
 
@@ -28,9 +29,11 @@ static planc_status run(const prog_arguments *arguments) {
   PLANC_TRY(check_policy(arguments));
   PLANC_TRY(cli_output_name(arguments, ".plan", &output));
   planc_status status = cli_setup_read(arguments, arguments->operands[0], &setup);
+  if (!status) setup.problem.terms.watch = cli_watch();
   if (!status) status = plan_graph(arguments, &setup, output);
   cli_setup_free(&setup);
   free(output);
+  if (!status) prog_interrupts_end();
   return status;
 }
 
@@ -45,7 +48,7 @@ static planc_status plan_graph(const prog_arguments *arguments, const cli_setup 
   PLANC_TRY(cli_setup_plans(policy));
   PLANC_TRY(cli_setup_own_options(arguments, policy, &setup->problem));
   planc_plan *plan;
-  PLANC_TRY(cli_explain(&setup->problem, policy, planc_make_plan(&setup->problem, policy, &plan)));
+  PLANC_TRY(cli_watch_end(cli_explain(&setup->problem, policy, planc_make_plan(&setup->problem, policy, &plan))));
   if (!prog_option_given(arguments, "output")) cli_note("output %s", output);
   planc_status status = planc_bound_plan(&setup->problem, CLI_BOUND_EFFORT, plan);
   if (!status) status = cli_note_workspaces(plan, 0, setup->profile);

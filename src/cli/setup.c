@@ -7,6 +7,7 @@
 #include "cli/cli.h"
 #include "cost/routes.h"
 #include "program/print.h"
+#include "program/progress.h"
 #include "util/locate.h"
 #include "util/math.h"
 #include "util/real.h"
@@ -16,6 +17,7 @@ enum { FALLBACK_BATCH = 32 };
 static const char fallback_device[] = "h100";
 
 static void message(const char *kind, const char *format, va_list arguments) {
+  prog_progress_end(stderr);
   fprintf(stderr, "planc: %s: ", kind);
   prog_vprint_line(stderr, format, arguments);
 }

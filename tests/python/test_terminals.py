@@ -3,7 +3,9 @@
 
 import json
 import os
+import pty
 import re
+import signal
 import subprocess
 import tempfile
 import unittest
@@ -11,6 +13,9 @@ import xml.etree.ElementTree
 import zlib
 
 from test_inputs import BUILD, ENVIRONMENT, LENET, READERS, ROOT, TINY
+
+# Programs leave an interrupt alone that is ignored, as it is in the background of a shell's script: not those of tests.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 HOSTILE = "x\n::error::forged\r\x1b[2J\x1b]0;title\x07\x9b31m\u202e##[error]y##vso[task.complete]\x7f"
 
@@ -150,6 +155,45 @@ class Terminals(unittest.TestCase):
         with open(os.path.join(self.folder, "saved"), "wb") as file:
             file.write(changed + b"%08x" % zlib.crc32(changed))
         self.assertIn("is not known", self.run_harmless("planrun", "exec", "any.plan", "--resume", "saved", code=3))
+
+
+class Waiting(unittest.TestCase):
+    """Whoever waits for a plan sees what is asked, and may end it."""
+
+    def plan(self, folder, stderr, *options):
+        command = [os.path.join(BUILD, "planc"), "plan", os.path.join(ROOT, "graphs/recorded/resnet50.yaml"), "--device",
+                   "v100-32g", "--budget", "2600M", "-o", "x.plan", *options]
+        return subprocess.Popen(command, cwd=folder, env=ENVIRONMENT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                stderr=stderr)
+
+    def read_until(self, terminal, text):
+        seen = ""
+        while text not in seen:
+            seen += os.read(terminal, 4096).decode()
+        return seen
+
+    def test_an_interrupt_keeps_the_best_plan(self):
+        with tempfile.TemporaryDirectory() as folder:
+            terminal, inside = pty.openpty()
+            with self.plan(folder, inside, "--effort", "3") as child:
+                os.close(inside)
+                seen = self.read_until(terminal, "asking priced")
+                self.assertRegex(seen, r"asking capuchin; the fastest so far takes [\d.]+ ms")
+                child.send_signal(signal.SIGINT)
+                self.read_until(terminal, "ending with the best plan found so far; again to end at once")
+                out = child.communicate(timeout=120)[0].decode()
+                self.assertEqual(child.returncode, -signal.SIGINT)
+            os.close(terminal)
+            self.assertRegex(out, r"why +interrupted when priced was asked")
+            checked = run("planc", "check", "x.plan", folder=folder)
+            self.assertEqual(checked[0], 0, checked)
+
+    def test_no_line_where_there_is_no_terminal(self):
+        with tempfile.TemporaryDirectory() as folder:
+            with self.plan(folder, subprocess.PIPE, "--effort", "0") as child:
+                errors = child.communicate(timeout=120)[1].decode()
+                self.assertEqual(child.returncode, 0, errors)
+            self.assertNotIn("asking", errors)
 
 
 if __name__ == "__main__":

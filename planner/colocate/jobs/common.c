@@ -19,6 +19,10 @@ planc_status pl_common_make(const planc_mix *mix, pl_common *out) {
   PLANC_TRY(set_common_profile(mix, out));
   if (!mix->terms.placement_cache) PLANC_TRY(pl_placement_cache_make(&out->own));
   if (out->own) out->mix.terms.placement_cache = out->own;
+  if (mix->terms.watch) {
+    out->watch = (planc_watch){.user = mix->terms.watch->user, .goes_on = mix->terms.watch->goes_on};
+    out->mix.terms.watch = &out->watch;
+  }
   out->all = (planc_target){&out->mix.terms, &out->profile, common_settings(mix)};
   for (int32_t j = 0; j < mix->n_jobs; j++) set_job(mix, j, out);
   out->mix.jobs = out->jobs;

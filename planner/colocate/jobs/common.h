@@ -17,6 +17,7 @@ typedef struct pl_common {
   planc_workload *plain_jobs; /* the same jobs, of which every op has its baseline alone */
   planc_profile *plain_profiles;
   planc_placement_cache *own; /* of the mix's terms; NULL where the caller's are taken */
+  planc_watch watch;          /* of them, where there is one: it is not told which policies jobs are asked */
   pl_arena arena;
 } pl_common;
 

@@ -1,14 +1,13 @@
-/* Ending when interrupted (planrun.h): the first signal is heard, the second one ends the program. */
+/* A signal that is kept (interrupts.h). */
 #define _DEFAULT_SOURCE /* SA_RESTART */
+#include "program/interrupts.h"
+
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "runtime/cli/planrun.h"
-
-volatile sig_atomic_t run_interrupted;
+volatile sig_atomic_t prog_interrupted;
 
 static const char *answer;
 static void (*before_the_end)(void);
@@ -16,15 +15,15 @@ static void (*before_the_end)(void);
 static void hear(int number);
 static void end_by(int number);
 
-void run_interrupts_catch(const char *told, void (*at_once)(void)) {
+void prog_interrupts_catch(const char *told, void (*at_once)(void)) {
   answer = told;
   before_the_end = at_once;
   hear(SIGINT);
   hear(SIGTERM);
 }
 
-void run_interrupts_end(void) {
-  if (run_interrupted && fflush(stdout) == 0) end_by(run_interrupted);
+void prog_interrupts_end(void) {
+  if (prog_interrupted && fflush(stdout) == 0) end_by(prog_interrupted);
 }
 
 static void end_by(int number) {
@@ -34,12 +33,12 @@ static void end_by(int number) {
 
 static void interrupt(int number) {
   int error = errno;
-  if (run_interrupted) {
+  if (prog_interrupted) {
     if (before_the_end) before_the_end();
     end_by(number); /* as soon as this returns */
     return;
   }
-  run_interrupted = number;
+  prog_interrupted = number;
   if (write(STDERR_FILENO, answer, strlen(answer)) < 0) errno = 0; /* who cannot be told is ended all the same */
   errno = error;
 }
