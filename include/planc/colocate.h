@@ -15,6 +15,7 @@ enum {
   PLANC_MIX_MAX_JOBS = 64,
   PLANC_MIX_MAX_ITERATIONS = 1024, /* of a job in a period */
   PLANC_MIX_MAX_ROUNDS = 64,       /* of a job side by side */
+  PLANC_MIX_MAX_WEIGHT = 1000,     /* of a job beside others */
   PLANC_MIX_MAX_RATIO = 8          /* where the mix does not say how many may be chosen */
 };
 
@@ -30,11 +31,19 @@ typedef struct planc_mix {
   const char *const *names; /* by job: as planc_job has it, NULL of those that have none; NULL = none has */
   const int64_t *deadlines_ns; /* by job: the longest that a request may take, see planc_mix_share.response_ns; 0 = it
                                   has no deadline; NULL = none has */
+  const int32_t *weights;      /* by job: the time of the GPU that it is to have beside the others, 1 to
+                                  PLANC_MIX_MAX_WEIGHT; NULL = all have 1 */
+  const int64_t *least_shares_ppm; /* by job: the least that its speed may be, see planc_mix_share.speed_ppm; 0 = it may
+                                      be any; NULL = all may */
 } planc_mix;
 
 /* The most iterations in a period that are chosen for a job without a deadline. */
 static inline int32_t planc_mix_most_chosen(const planc_mix *mix) {
   return mix->max_ratio > 0 ? mix->max_ratio : PLANC_MIX_MAX_RATIO;
+}
+
+static inline int32_t planc_mix_weight(const planc_mix *mix, int32_t job) {
+  return mix->weights ? mix->weights[job] : 1;
 }
 
 /* What they share, as the first one's profile has it. */
@@ -72,11 +81,17 @@ typedef struct planc_mix_share {
                           next iteration to begin, and for that to end */
   int64_t speed_ppm;   /* what it does in a period, in time alone on the whole device, over the period (Zico, 7:
                           normalised throughput) */
+  int64_t least_ppm;   /* the mix's, 0 = none */
 } planc_mix_share;
 
 /* Whether its requests take longer than they may. */
 static inline bool planc_mix_is_late(const planc_mix_share *share) {
   return share->deadline_ns > 0 && share->response_ns > share->deadline_ns;
+}
+
+/* Whether the job is slower than it may be. */
+static inline bool planc_mix_is_slow(const planc_mix_share *share) {
+  return share->speed_ppm < share->least_ppm;
 }
 
 /* What a policy for mixes supports, beside the bits of planc_policy. */
@@ -135,17 +150,18 @@ const planc_mix_policy *planc_mix_policy_find(const char *name);
 bool planc_mix_has_deadlines(const planc_mix *mix);
 
 /* How fast each job is alone, and how many iterations of it a period has: where the mix leaves that open, such that all
- * take about as long alone, in the shortest such period within max_ratio; of a job with a deadline as many as it takes
- * for the others' work between two of them to leave time enough. `shares` are by job. USAGE for what is no
- * mix: jobs of different devices, iterations out of range. INFEASIBLE where a job does not even fit alone. */
+ * take about as long alone for their weights, in the shortest such period within max_ratio; of a job with a deadline as
+ * many as it takes for the others' work between two of them to leave time enough. `shares` are by job. USAGE for what
+ * is no mix: jobs of different devices, iterations out of range. INFEASIBLE where a job does not even fit alone. */
 planc_status planc_mix_resolve(const planc_mix *mix, planc_mix_share *shares);
 /* How many iterations of each job would make a period at the times that `shares` have of each alone, none of which is
  * 0, if the mix gave none and no job had a deadline. */
 void planc_mix_choose_ratio(const planc_mix *mix, const planc_mix_share *shares, int32_t *out_iterations);
 
 /* The whole way from a mix to a plan, as planc_make_plan for one job: *out is held to the budgets and simulated, and
- * to the deadlines: LATE tells of the job whose requests take longer. `shares` are those of planc_mix_resolve; their
- * speeds and responses are set, and of jobs that would be late with the iterations that were chosen, more of these.
+ * to the deadlines and least shares: LATE tells of the job whose requests take longer, or that is slower. `shares` are
+ * those of planc_mix_resolve; their speeds and responses are set, and of jobs that would be late or too slow with the
+ * iterations that were chosen, more of these.
  * USAGE for a policy that has no plan, or that is for deadlines where there are none; INFEASIBLE, with what it needs,
  * where the mix does not fit a budget. *out is the caller's, and NULL after any failure. */
 planc_status planc_colocate(const planc_mix *mix, const planc_mix_policy *policy, planc_mix_share *shares,
@@ -173,7 +189,7 @@ planc_status planc_mix_find_least(const planc_mix *mix, const planc_mix_policy *
 planc_status planc_mix_find_least_beside(const planc_mix *mix, const planc_mix_policy *policy,
                                          const planc_mix_share *shares, const planc_least *fall_back, planc_least *out);
 
-/* Aggregate throughput: the sum of the jobs' speeds. */
+/* Aggregate throughput: the sum of the jobs' speeds, whatever their weights. */
 int64_t planc_mix_throughput(const planc_mix_share *shares, int32_t n_jobs);
 
 #ifdef __cplusplus

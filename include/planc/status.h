@@ -26,7 +26,7 @@ extern "C" {
 #define PLANC_CODES(X)                                            \
   X(OK, 0, "ok")                                                  \
   X(INFEASIBLE, 1, "does not fit the budget")                     \
-  X(LATE, 1, "a deadline is not met")                             \
+  X(LATE, 1, "a deadline or a least share is not met")            \
   X(INVALID_PLAN, 1, "the plan is not valid")                     \
   X(USAGE, 2, "wrong use of the command line")                    \
   X(BAD_INPUT, 3, "an input file is malformed or cannot be read") \

@@ -10,6 +10,7 @@
 #include "planner/base/code.h"
 #include "planner/colocate/jobs/deadlines.h"
 #include "planner/colocate/jobs/in_job.h"
+#include "planner/colocate/jobs/least_shares.h"
 #include "planner/colocate/jobs/mix_check.h"
 #include "planner/colocate/jobs/solo.h"
 #include "planner/colocate/mix_evaluate.h"
@@ -23,6 +24,10 @@ static planc_status find_alone(const planc_mix_evaluator *evaluator, int32_t job
                                pl_deadline_job *jobs);
 static planc_status find_on_whole_device(const planc_mix_evaluator *evaluator, int32_t job, planc_mix_share *shares);
 
+static int64_t weighted_time(const planc_mix *mix, const planc_mix_share *shares, int32_t job) {
+  return pl_muldiv_ceil(shares[job].alone_ns, PLANC_MIX_MAX_WEIGHT, planc_mix_weight(mix, job));
+}
+
 planc_status pl_mix_resolve(const pl_common *common, const planc_target *target, planc_mix_share *shares) {
   const planc_mix at = pl_common_mix(common, target), *mix = &at;
   const planc_mix_evaluator evaluator = pl_mix_evaluator_of(mix, target);
@@ -31,20 +36,21 @@ planc_status pl_mix_resolve(const pl_common *common, const planc_target *target,
   int32_t iterations[PLANC_MIX_MAX_JOBS];
   for (int32_t j = 0; j < mix->n_jobs; j++) {
     PLANC_TRY(find_alone(&evaluator, j, shares, timed));
-    jobs[j] = (pl_ratio_job){.alone_ns = shares[j].alone_ns, .iterations = mix->iterations[j]};
+    jobs[j] = (pl_ratio_job){.alone_ns = weighted_time(mix, shares, j), .iterations = mix->iterations[j]};
   }
   pl_choose_ratio(jobs, mix->n_jobs, planc_mix_most_chosen(mix), iterations);
   pl_deadlines_choose(mix, timed, iterations);
   for (int32_t j = 0; j < mix->n_jobs; j++) {
     shares[j].iterations = iterations[j];
     shares[j].deadline_ns = pl_deadline_of(mix, j);
+    shares[j].least_ppm = pl_least_share_of(mix, j);
   }
   return NULL;
 }
 
 void planc_mix_choose_ratio(const planc_mix *mix, const planc_mix_share *shares, int32_t *out_iterations) {
   pl_ratio_job jobs[PLANC_MIX_MAX_JOBS];
-  for (int32_t j = 0; j < mix->n_jobs; j++) jobs[j] = (pl_ratio_job){.alone_ns = shares[j].alone_ns};
+  for (int32_t j = 0; j < mix->n_jobs; j++) jobs[j] = (pl_ratio_job){.alone_ns = weighted_time(mix, shares, j)};
   pl_choose_ratio(jobs, mix->n_jobs, planc_mix_most_chosen(mix), out_iterations);
 }
 
@@ -150,14 +156,15 @@ planc_status pl_colocate_by(const planc_mix *mix, const planc_mix_policy *policy
 /* What is known of a mix that is late. */
 typedef struct least_late {
   planc_status status; /* its own; NULL: nothing is known */
-  int64_t late_ns;     /* of the job that is latest */
+  int64_t missed;      /* see pl_mix_missed */
   planc_mix_share shares[PLANC_MIX_MAX_JOBS];
 } least_late;
 
 static void keep_less_late(const planc_mix *mix, const planc_mix_share *shares, planc_status status, least_late *least);
+static bool change_iterations(const planc_mix *mix, int32_t tried, planc_mix_share *shares);
 
-/* What is late beside the others may be in time if it runs more often. Where it never is, it is told as the try has it
- * that is least late, with the iterations that `shares` then have. */
+/* What is late or slow beside the others may be in time if it runs more often. Where it never is, it is told as the try
+ * has it that is least late, with the iterations that `shares` then have. */
 static planc_status make_until_in_time(const pl_mix_asked *asked, const planc_mix *mix, planc_mix_share *shares,
                                        planc_plan **out) {
   enum { TRIES = 6 };
@@ -176,26 +183,30 @@ static planc_status make_until_in_time(const pl_mix_asked *asked, const planc_mi
     if (late) keep_less_late(mix, shares, status, &least);
     planc_plan_free(*out);
     *out = NULL;
-    goes_on = late && k < TRIES && pl_deadlines_raise(mix, k, shares);
+    goes_on = late && k < TRIES && change_iterations(mix, k, shares);
   }
   assert(least.status);
   memcpy(shares, least.shares, (size_t)mix->n_jobs * sizeof *shares);
   return least.status;
 }
 
+static bool change_iterations(const planc_mix *mix, int32_t tried, planc_mix_share *shares) {
+  bool any_late = false;
+  for (int32_t j = 0; j < mix->n_jobs; j++) any_late |= planc_mix_is_late(&shares[j]);
+  return any_late ? pl_deadlines_raise(mix, tried, shares) : pl_least_shares_choose(mix, shares);
+}
+
 /* Takes over `status`. */
 static void keep_less_late(const planc_mix *mix, const planc_mix_share *shares, planc_status status,
                            least_late *least) {
-  int64_t late_ns = 0;
-  for (int32_t j = 0; j < mix->n_jobs; j++)
-    if (planc_mix_is_late(&shares[j])) late_ns = pl_max(late_ns, shares[j].response_ns - shares[j].deadline_ns);
-  if (least->status && late_ns >= least->late_ns) {
+  int64_t missed = pl_mix_missed(shares, mix->n_jobs);
+  if (least->status && missed >= least->missed) {
     planc_status_free(status);
     return;
   }
   planc_status_free(least->status);
   least->status = status;
-  least->late_ns = late_ns;
+  least->missed = missed;
   memcpy(least->shares, shares, (size_t)mix->n_jobs * sizeof *shares);
 }
 
@@ -204,7 +215,20 @@ planc_status pl_mix_judge(const planc_mix *mix, const planc_plan *plan, planc_mi
   int64_t responses_ns[PLANC_MIX_MAX_JOBS];
   PLANC_TRY(pl_responses_find(plan, responses_ns));
   for (int32_t j = 0; j < mix->n_jobs; j++) shares[j].response_ns = responses_ns[j];
-  return pl_deadlines_hold(mix, shares);
+  PLANC_TRY(pl_deadlines_hold(mix, shares));
+  return pl_least_shares_hold(mix, shares);
+}
+
+int64_t pl_mix_missed(const planc_mix_share *shares, int32_t n_jobs) {
+  int64_t most = 0;
+  for (int32_t j = 0; j < n_jobs; j++) {
+    const planc_mix_share *share = &shares[j];
+    if (planc_mix_is_late(share))
+      most = pl_max(most, pl_muldiv_ceil(share->response_ns - share->deadline_ns, PL_PPM, share->deadline_ns));
+    if (planc_mix_is_slow(share))
+      most = pl_max(most, pl_muldiv_ceil(share->least_ppm - share->speed_ppm, PL_PPM, share->least_ppm));
+  }
+  return most;
 }
 
 static void set_speeds(int64_t period, int32_t n_jobs, planc_mix_share *shares) {

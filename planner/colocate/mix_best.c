@@ -17,7 +17,7 @@
 
 typedef struct mix_offer {
   const planc_mix_policy *policy; /* NULL: there is none yet */
-  int64_t worth;                  /* throughput; of what is late: by how much, less than 0 */
+  int64_t worth;                  /* throughput; of what is late or slow: by how much, less than 0 */
   planc_mix_share shares[PLANC_MIX_MAX_JOBS];
   planc_plan *plan;  /* or */
   planc_status late; /* why there is none; both owned */
@@ -70,7 +70,7 @@ static planc_status ask_all(mix_best *b) {
 }
 
 static void take(mix_best *b, mix_offer *offer);
-static int64_t lateness(const planc_mix_share *shares, int32_t n_jobs);
+static int64_t weighted_throughput(const planc_mix *mix, const planc_mix_share *shares);
 
 static planc_status ask(mix_best *b, const planc_mix_policy *policy) {
   mix_offer offer = {.policy = policy};
@@ -86,7 +86,7 @@ static planc_status ask(mix_best *b, const planc_mix_policy *policy) {
   }
   if (status && code != PLANC_LATE) return status;
   offer.late = planc_context(status, "%s", policy->name);
-  offer.worth = status ? -lateness(offer.shares, b->mix->n_jobs) : planc_mix_throughput(offer.shares, b->mix->n_jobs);
+  offer.worth = status ? -pl_mix_missed(offer.shares, b->mix->n_jobs) : weighted_throughput(b->mix, offer.shares);
   take(b, &offer);
   return NULL;
 }
@@ -104,16 +104,27 @@ static void take(mix_best *b, mix_offer *offer) {
   planc_status_free(loser.late);
 }
 
-static int64_t lateness(const planc_mix_share *shares, int32_t n_jobs) {
-  int64_t most = 1;
-  for (int32_t j = 0; j < n_jobs; j++)
-    if (planc_mix_is_late(&shares[j])) most = pl_max(most, shares[j].response_ns - shares[j].deadline_ns);
-  return most;
+/* A job of twice the weight counts twice; all together count for as many as they are. */
+static int64_t weighted_throughput(const planc_mix *mix, const planc_mix_share *shares) {
+  int64_t sum = 0, weights = 0;
+  for (int32_t j = 0; j < mix->n_jobs; j++) {
+    sum = pl_add_saturate(sum, pl_mul_saturate(shares[j].speed_ppm, planc_mix_weight(mix, j)));
+    weights += planc_mix_weight(mix, j);
+  }
+  return pl_muldiv_floor(sum, mix->n_jobs, weights);
+}
+
+static bool any_has_least(const mix_best *b) {
+  bool any = false;
+  for (int32_t j = 0; j < b->mix->n_jobs; j++) any |= b->shares[j].least_ppm > 0;
+  return any;
 }
 
 /* Ahead of why the policy chose the plan. */
 static planc_status explain(const mix_best *b) {
-  const char *which = planc_mix_has_deadlines(b->mix) ? "that fits and is in time" : "that fits";
+  const char *which = planc_mix_has_deadlines(b->mix) ? "that fits and is in time"
+                      : any_has_least(b)              ? "that fits and leaves each job its share"
+                                                      : "that fits";
   char *text;
   size_t length;
   pl_emit emit = {0};

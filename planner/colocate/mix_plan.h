@@ -17,8 +17,10 @@ planc_status pl_colocate_by(const planc_mix *mix, const planc_mix_policy *policy
 /* The plan for a target of all jobs together, held to the budgets and simulated: a pl_plan_maker. */
 planc_status pl_mix_make(const void *asked, const planc_target *target, planc_plan **out);
 /* Sets the speeds and responses of `shares` to those of a plan of the mix; LATE where requests take longer than their
- * deadline. */
+ * deadline, or a job is slower than it may be. */
 planc_status pl_mix_judge(const planc_mix *mix, const planc_plan *plan, planc_mix_share *shares);
+/* By how much the job misses what it is asked for that misses most, in parts per million of that; 0: none does. */
+int64_t pl_mix_missed(const planc_mix_share *shares, int32_t n_jobs);
 /* planc_mix_resolve for such a target. */
 planc_status pl_mix_resolve(const pl_common *common, const planc_target *target, planc_mix_share *shares);
 

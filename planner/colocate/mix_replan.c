@@ -3,6 +3,7 @@
 
 #include "planc/simulate.h"
 #include "planner/colocate/jobs/deadlines.h"
+#include "planner/colocate/jobs/least_shares.h"
 #include "planner/colocate/jobs/mix_check.h"
 #include "planner/colocate/mix_plan.h"
 #include "planner/measured/replan.h"
@@ -43,7 +44,9 @@ static planc_status choose(replanning *r) {
   for (int32_t j = 0; j < r->mix->n_jobs; j++) r->made[j].iterations = r->mix->iterations[j];
   PLANC_TRY(pl_will_do(planc_mix_resolve(r->mix, r->made), &resolves, &r->why));
   for (int32_t j = 0; j < r->mix->n_jobs && !resolves; j++)
-    r->made[j] = (planc_mix_share){.iterations = r->mix->iterations[j], .deadline_ns = pl_deadline_of(r->mix, j)};
+    r->made[j] = (planc_mix_share){.iterations = r->mix->iterations[j],
+                                   .deadline_ns = pl_deadline_of(r->mix, j),
+                                   .least_ppm = pl_least_share_of(r->mix, j)};
   memcpy(r->kept, r->made, sizeof r->kept);
   if (r->old) PLANC_TRY(pl_will_do(keep(r), &has_kept, &r->why));
   if (resolves) PLANC_TRY(pl_will_do(make(r), &has_made, &r->why));

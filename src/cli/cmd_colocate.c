@@ -24,7 +24,7 @@ typedef struct rung {
 static const prog_option options[] = {
     CLI_MIX_OPTIONS{"budgets", 0, "SIZE,...",
                     "a plan for each of these budgets, mix.SIZE.plan, between which planrun --watch can change"},
-    CLI_MIX_DEADLINE_OPTION,
+    CLI_MIX_DEMAND_OPTIONS,
     {"policy", 0, "NAME",
      "how the jobs share the GPU (default: temporal, with deadlines preemptive, with --accumulate zico)"},
     {"output", 'o', "FILE", "the plan, - for standard output (default: mix.plan)"},
@@ -83,7 +83,7 @@ static planc_status run(const prog_arguments *arguments) {
   PLANC_TRY(cli_mix_check_rounds(arguments, policy->supports));
   PLANC_TRY(read_budgets(arguments, &budgets));
   planc_status status = cli_mix_read(arguments, &mix);
-  if (!status) status = cli_mix_read_deadlines(arguments, &mix);
+  if (!status) status = cli_mix_read_demands(arguments, &mix);
   if (!status) note_priorities(policy, &mix);
   if (!status) mix.mix.terms.watch = cli_watch();
   if (!status) status = make_plans(arguments, policy, &budgets, &mix);

@@ -48,6 +48,9 @@ static const prog_option own_options[] = {
     {"accumulate", 0, "[JOB:]K ...", "with it: split a job's batch into K rounds, side by side where a policy can"},
     {"deadline", 0, "[JOB:]TIME ...",
      "with it: the longest that a request of a job may take, without JOB for inference"},
+    {"min-share", 0, "[JOB:]PERCENT ...",
+     "with it: the least part of what it does alone that a job is to do, without JOB every job"},
+    {"weight", 0, "JOB:N ...", "with it: time of the GPU that a job gets beside others, from 1 to 1000 (default: 1)"},
     {"json", 0, NULL, "the table as one line of JSON"},
     {0},
 };
@@ -420,7 +423,7 @@ static const prog_option of_graphs[] = {
     {0},
 };
 static const prog_option of_mixes[] = {
-    CLI_MIX_OPTIONS CLI_MIX_DEADLINE_OPTION,
+    CLI_MIX_OPTIONS CLI_MIX_DEMAND_OPTIONS,
     {0},
 };
 

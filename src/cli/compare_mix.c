@@ -10,7 +10,7 @@
 
 typedef struct mix_row {
   const planc_mix_policy *policy;
-  bool feasible, late, is_least; /* late: it fits, and a request takes longer than its deadline */
+  bool feasible, late, is_least; /* late: it fits, and misses a deadline or a least share */
   int64_t least_budget, period_ns, peak_bytes, throughput_ppm;
   planc_mix_share *shares; /* by job, with speeds; owned; NULL = it is not feasible */
   char *explanation;       /* owned; NULL = it does not say */
@@ -44,7 +44,7 @@ planc_status cli_compare_mix(const prog_arguments *arguments) {
   planc_status status = choose_policies(arguments, &t);
   if (!status) status = check_own_options(arguments, &t);
   if (!status) status = cli_mix_read(arguments, &mix);
-  if (!status) status = cli_mix_read_deadlines(arguments, &mix);
+  if (!status) status = cli_mix_read_demands(arguments, &mix);
   if (!status) status = cli_mix_budget(mix.mix.terms.budgets[PLANC_MEMORY_DEVICE], &mix);
   if (!status) status = compare(arguments, &mix, &t);
   free_table(&t);
@@ -396,12 +396,18 @@ static void print_job(const mix_table *t, int32_t j) {
   puts("");
 }
 
+static bool has_late_job(const mix_table *t, const mix_row *r) {
+  for (int32_t j = 0; j < t->mix->n_jobs; j++)
+    if (planc_mix_is_late(&r->shares[j])) return true;
+  return false;
+}
+
 static void print_row(const mix_table *t, const mix_row *r, bool best) {
   char a[PL_SIZE_TEXT], b[PL_SIZE_TEXT], c[PL_SIZE_TEXT];
   printf("%-12s %c%11s", r->policy->name, r->least_budget < 0 || r->is_least ? ' ' : '<',
          r->least_budget < 0 ? "-" : pl_size_format(r->least_budget, a));
   if (!r->feasible) {
-    puts(r->late ? "   too late" : "   does not fit");
+    puts(!r->late ? "   does not fit" : has_late_job(t, r) ? "   too late" : "   too slow");
     return;
   }
   printf(" %16s %12s %10.3f ", pl_time_format(r->period_ns, b), pl_size_format(r->peak_bytes, c),
@@ -411,16 +417,17 @@ static void print_row(const mix_table *t, const mix_row *r, bool best) {
   puts(best ? " <- fastest" : "");
 }
 
-/* Of jobs with deadlines: what a request takes, and how many iterations a period has where they are not as many as the
- * policies were asked for. */
+/* Of jobs with deadlines what a request takes, and of all how many iterations a period has where they are not as many
+ * as the policies were asked for. */
 static void print_responses(const mix_table *t, const mix_row *r) {
   char text[PL_SIZE_TEXT];
   if (!r->policy->make) return;
   for (int32_t j = 0; j < t->mix->n_jobs; j++) {
     const planc_mix_share *share = &r->shares[j];
-    if (share->deadline_ns == 0) continue;
-    printf("  job %d up to %s", j, pl_time_format(share->response_ns, text));
-    if (share->iterations != t->shares[j].iterations) printf(" in %d iterations", share->iterations);
+    bool asks = share->deadline_ns > 0, differs = share->iterations != t->shares[j].iterations;
+    if (asks || differs) printf("  job %d", j);
+    if (asks) printf(" up to %s", pl_time_format(share->response_ns, text));
+    if (differs) printf(" in %d iteration%s", share->iterations, share->iterations == 1 ? "" : "s");
   }
 }
 

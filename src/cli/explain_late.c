@@ -18,14 +18,23 @@ static planc_status explain_iterations(const planc_mix *mix, const planc_mix_pol
 static planc_status explain_deadlines(const planc_mix *mix, const planc_mix_policy *policy,
                                       const planc_mix_share *shares);
 
+static bool any_late(const planc_mix *mix, const planc_mix_share *shares);
+
 planc_status cli_explain_late(const planc_mix *mix, const planc_mix_policy *policy, const planc_mix_share *shares,
                               const char *how, planc_status status) {
   bool told = false;
-  if (planc_status_code(status) != PLANC_LATE) return status;
+  if (planc_status_code(status) != PLANC_LATE || !any_late(mix, shares)) return status;
   planc_status failed = explain_iterations(mix, policy, shares, how, &told);
   if (!failed && !told) failed = explain_deadlines(mix, policy, shares);
   planc_status_free(failed); /* what cannot be told is left out */
   return status;
+}
+
+/* What is too slow has been told with its speed. */
+static bool any_late(const planc_mix *mix, const planc_mix_share *shares) {
+  for (int32_t j = 0; j < mix->n_jobs; j++)
+    if (planc_mix_is_late(&shares[j])) return true;
+  return false;
 }
 
 /* --- Other mixes -------------------------------------------------------------------------------------------------- */

@@ -87,7 +87,10 @@ static planc_status read_number(const char *operand, const char *what, const cha
 /* --- Jobs --------------------------------------------------------------------------------------------------------- */
 
 static planc_status read_common(const prog_arguments *arguments, planc_mix *out, planc_workload *out_job);
-static planc_status read_priorities(const prog_arguments *arguments, cli_mix *mix);
+static planc_status set_priority(const char *text, int32_t job, cli_mix *mix);
+static planc_status set_weight(const char *text, int32_t job, cli_mix *mix);
+static planc_status read_of_jobs(const prog_arguments *arguments, const char *option,
+                                 planc_status (*set)(const char *text, int32_t job, cli_mix *mix), cli_mix *mix);
 static planc_status read_operands(const prog_arguments *arguments, cli_mix *out);
 static planc_status read_job(const prog_arguments *arguments, const planc_workload *common, cli_mix *mix, int32_t job);
 static planc_status read_profile(const prog_arguments *arguments, cli_mix *mix, int32_t job);
@@ -101,7 +104,8 @@ planc_status cli_mix_read(const prog_arguments *arguments, cli_mix *out) {
   if (prog_option_given(arguments, "optimizer") && !out->takes_optimizer)
     return planc_error(PLANC_USAGE, "--optimizer: every graph has backward ops already, or is for inference");
   for (int32_t j = 0; j < out->n; j++) PLANC_TRY(read_profile(arguments, out, j));
-  PLANC_TRY(read_priorities(arguments, out));
+  PLANC_TRY(read_of_jobs(arguments, "priority", set_priority, out));
+  PLANC_TRY(read_of_jobs(arguments, "weight", set_weight, out));
   cli_mix_note_devices(out);
   return cli_mix_read_rounds(arguments, out);
 }
@@ -115,8 +119,10 @@ planc_status cli_mix_allocate(int32_t n, cli_mix *out) {
   out->iterations = calloc(count, sizeof *out->iterations);
   out->names = calloc(count, sizeof *out->names);
   out->deadlines_ns = calloc(count, sizeof *out->deadlines_ns);
+  out->least_shares_ppm = calloc(count, sizeof *out->least_shares_ppm);
+  out->weights = calloc(count, sizeof *out->weights);
   if (!out->operands || !out->graphs || !out->profiles || !out->jobs || !out->iterations || !out->names ||
-      !out->deadlines_ns)
+      !out->deadlines_ns || !out->least_shares_ppm || !out->weights)
     return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
   out->n = n;
   out->mix.n_jobs = n;
@@ -124,6 +130,9 @@ planc_status cli_mix_allocate(int32_t n, cli_mix *out) {
   out->mix.iterations = out->iterations;
   out->mix.names = out->names;
   out->mix.deadlines_ns = out->deadlines_ns;
+  out->mix.least_shares_ppm = out->least_shares_ppm;
+  out->mix.weights = out->weights;
+  for (int32_t j = 0; j < n; j++) out->weights[j] = 1;
   return NULL;
 }
 
@@ -145,6 +154,8 @@ void cli_mix_free(cli_mix *mix) {
   free(mix->iterations);
   free(mix->names);
   free(mix->deadlines_ns);
+  free(mix->least_shares_ppm);
+  free(mix->weights);
 }
 
 planc_status cli_mix_policy(const char *name, bool for_plan, const planc_mix_policy **out) {
@@ -280,25 +291,33 @@ static planc_status find_optimizer(const prog_arguments *arguments, const cli_mi
   return NULL;
 }
 
-/* told[j] says that job j has one already. */
-static planc_status read_priority(const char *text, cli_mix *mix, bool *told) {
-  const char *value;
-  int32_t job;
+static planc_status set_priority(const char *text, int32_t job, cli_mix *mix) {
   int64_t priority;
-  PLANC_TRY(planc_context(cli_mix_read_job(text, mix, &job, &value), "--priority %s", text));
-  if (job < 0) return planc_error(PLANC_USAGE, "--priority %s: say whose it is, as in 1:5", text);
-  PLANC_TRY(prog_option_int_of("priority", value, 0, PLANC_MAX_PRIORITY, &priority));
-  if (told[job]) return planc_error(PLANC_USAGE, "--priority %s: job %d has a priority already", text, job);
-  told[job] = true;
+  PLANC_TRY(prog_option_int_of("priority", text, 0, PLANC_MAX_PRIORITY, &priority));
   mix->jobs[job].priority = (int32_t)priority;
   return NULL;
 }
 
-static planc_status read_priorities(const prog_arguments *arguments, cli_mix *mix) {
-  const char *text;
+static planc_status set_weight(const char *text, int32_t job, cli_mix *mix) {
+  int64_t weight;
+  PLANC_TRY(prog_option_int_of("weight", text, 1, PLANC_MIX_MAX_WEIGHT, &weight));
+  mix->weights[job] = (int32_t)weight;
+  return NULL;
+}
+
+/* An option of the form JOB:N, once for a job. */
+static planc_status read_of_jobs(const prog_arguments *arguments, const char *option,
+                                 planc_status (*set)(const char *text, int32_t job, cli_mix *mix), cli_mix *mix) {
+  const char *text, *value;
   bool told[PLANC_MIX_MAX_JOBS] = {false};
-  for (int32_t k = 0; (text = prog_option_repeated(arguments, "priority", k)); k++)
-    PLANC_TRY(read_priority(text, mix, told));
+  for (int32_t k = 0; (text = prog_option_repeated(arguments, option, k)); k++) {
+    int32_t job;
+    PLANC_TRY(planc_context(cli_mix_read_job(text, mix, &job, &value), "--%s %s", option, text));
+    if (job < 0) return planc_error(PLANC_USAGE, "--%s %s: say whose it is, as in 1:5", option, text);
+    PLANC_TRY(set(value, job, mix));
+    if (told[job]) return planc_error(PLANC_USAGE, "--%s %s: job %d has a %s already", option, text, job, option);
+    told[job] = true;
+  }
   return NULL;
 }
 

@@ -24,9 +24,11 @@ typedef struct cli_mix {
   planc_profile **profiles;
   planc_workload *jobs;
   int32_t *iterations;
-  const char **names;    /* NULL = none */
-  int64_t *deadlines_ns; /* 0 = none */
-  bool takes_optimizer;  /* some graph is trained with that of --optimizer */
+  const char **names;        /* NULL = none */
+  int64_t *deadlines_ns;     /* 0 = none */
+  int64_t *least_shares_ppm; /* 0 = none */
+  int32_t *weights;
+  bool takes_optimizer; /* some graph is trained with that of --optimizer */
   planc_mix mix;
 } cli_mix;
 
@@ -48,6 +50,8 @@ typedef struct cli_mix {
        "most iterations per period that are chosen for a job (default: 8; 1024 for a job with a deadline)"},     \
       {"priority", 0, "JOB:N ...",                                                                               \
        "of a job's ops on the GPU beside those of other jobs, from 0 to 5, the most first (default: 0)"},        \
+      {"weight", 0, "JOB:N ...",                                                                                 \
+       "time of the GPU that a job gets for each that one of weight 1 gets, from 1 to 1000 (default: 1)"},       \
       PLANC_EACH_SETTINGS(CLI_MIX_EACH_SETTING){                                                                 \
           "accumulate", 0, "[JOB:]K ...",                                                                        \
           "split a job's batch into K rounds that run side by side, without JOB that of every job that trains"}, \
@@ -65,13 +69,16 @@ planc_status cli_mix_allocate(int32_t n, cli_mix *out);
 void cli_mix_note_devices(const cli_mix *mix);
 /* Plans the mix under another budget than is read; negative: the device's, as a note says. */
 planc_status cli_mix_budget(int64_t bytes, cli_mix *mix);
-/* The deadlines of the jobs, by option `deadline`: [JOB:]TIME, without JOB of every job for inference. */
-#define CLI_MIX_DEADLINE_OPTION                                                            \
-  {                                                                                        \
-    "deadline", 0, "[JOB:]TIME ...",                                                       \
-        "the longest that a request of a job may take, without JOB of those for inference" \
+/* What plans of a mix are held to. By option `deadline`, [JOB:]TIME, deadlines of jobs, without JOB of every job for
+ * inference; by option `min-share`, [JOB:]PERCENT, least shares, without JOB of every job. */
+#define CLI_MIX_DEMAND_OPTIONS                                                            \
+  {"deadline", 0, "[JOB:]TIME ...",                                                       \
+   "the longest that a request of a job may take, without JOB of those for inference"},   \
+  {                                                                                       \
+    "min-share", 0, "[JOB:]PERCENT ...",                                                  \
+        "the least part of what it does alone that a job is to do, without JOB every job" \
   }
-planc_status cli_mix_read_deadlines(const prog_arguments *arguments, cli_mix *mix);
+planc_status cli_mix_read_demands(const prog_arguments *arguments, cli_mix *mix);
 /* Which of the jobs run rounds side by side, by option `accumulate`: [JOB:]K, without JOB of every job that trains. */
 planc_status cli_mix_read_rounds(const prog_arguments *arguments, cli_mix *mix);
 /* USAGE where that is asked for and policies that support this (planc_mix_policy) have no use for it. */

@@ -106,6 +106,7 @@ void cli_print_shares(const planc_plan *plan, const planc_mix_share *shares) {
     print_job_number(plan, j);
     printf(" runs at %.1f %% of what it does alone%s", 100.0 * (double)shares[j].speed_ppm / OF_ONE,
            cli_runs_side_by_side(plan, j) ? " with rounds one after the other" : "");
+    if (shares[j].least_ppm > 0) printf(", at least %g %%", 100.0 * (double)shares[j].least_ppm / OF_ONE);
     print_speed(&shares[j]);
   }
   for (int32_t j = 0; j < plan->n_jobs; j++) {
@@ -193,6 +194,7 @@ void cli_report_shares(const planc_plan *plan, const planc_mix_share *shares, cJ
     pl_json_add_string(share, "whole_policy", shares[j].whole_policy);
     pl_json_add_int(share, "response_ns", shares[j].response_ns);
     pl_json_add_known(share, "deadline_ns", shares[j].deadline_ns > 0, shares[j].deadline_ns);
+    pl_json_add_known(share, "least_ppm", shares[j].least_ppm > 0, shares[j].least_ppm);
   }
   pl_json_add_real(object, "throughput", (double)planc_mix_throughput(shares, plan->n_jobs) / 1e6);
 }

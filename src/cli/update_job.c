@@ -32,8 +32,11 @@ planc_status cli_update_replan_job(cli_update *u) {
 }
 
 static planc_status check_options(const prog_arguments *arguments) {
-  if (!prog_option_given(arguments, "deadline")) return NULL;
-  return planc_error(PLANC_USAGE, "--deadline is for plans of planc colocate");
+  static const char *const options[] = {"deadline", "min-share"};
+  for (size_t k = 0; k < sizeof options / sizeof *options; k++)
+    if (prog_option_given(arguments, options[k]))
+      return planc_error(PLANC_USAGE, "--%s is for plans of planc colocate", options[k]);
+  return NULL;
 }
 
 /* --- The next problem --------------------------------------------------------------------------------------------- */

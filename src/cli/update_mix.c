@@ -34,7 +34,7 @@ planc_status cli_update_ask_mix(cli_update *u) {
   PLANC_TRY(cli_setup_budgets(u->arguments, mix->terms.budgets));
   for (int32_t j = 0; j < plan->n_jobs; j++) set_job(u, j, &settings);
   cli_mix_note_devices(&u->mix);
-  PLANC_TRY(cli_mix_read_deadlines(u->arguments, &u->mix));
+  PLANC_TRY(cli_mix_read_demands(u->arguments, &u->mix));
   u->asks_for_other_decisions = asks_for_other_decisions(u, &settings);
   u->asks_for_another = u->asks_for_other_decisions || cli_update_has_other_budgets(u, &mix->terms);
   return NULL;

@@ -7,6 +7,7 @@
 #include "planner/base/asked.h"
 #include "planner/colocate/jobs/deadlines.h"
 #include "planner/colocate/jobs/in_job.h"
+#include "planner/colocate/jobs/least_shares.h"
 
 static planc_status check_streams(const planc_mix *mix);
 static planc_status check_job(const planc_mix *mix, int32_t job);
@@ -30,6 +31,13 @@ planc_status pl_mix_check(const planc_mix *mix) {
     if (mix->names) PLANC_TRY(pl_in_job(mix, j, check_name(mix, j)));
     if (pl_deadline_of(mix, j) < 0)
       return pl_in_job(mix, j, planc_error(PLANC_USAGE, "a deadline of %lld ns", (long long)pl_deadline_of(mix, j)));
+    if (pl_least_share_of(mix, j) < 0)
+      return pl_in_job(mix, j,
+                       planc_error(PLANC_USAGE, "a least share of %lld ppm", (long long)pl_least_share_of(mix, j)));
+    if (planc_mix_weight(mix, j) < 1 || planc_mix_weight(mix, j) > PLANC_MIX_MAX_WEIGHT)
+      return pl_in_job(mix, j,
+                       planc_error(PLANC_USAGE, "a weight of %d: from 1 to %d", planc_mix_weight(mix, j),
+                                   (int)PLANC_MIX_MAX_WEIGHT));
   }
   return NULL;
 }

@@ -132,6 +132,8 @@ Help goes to standard output and is a success.
         --priority JOB:N ...       with it: of a job's ops on the GPU, from 0 to 5, the most first (default: 0)
         --accumulate [JOB:]K ...   with it: split a job's batch into K rounds, side by side where a policy can
         --deadline [JOB:]TIME ...  with it: the longest that a request of a job may take, without JOB for inference
+        --min-share [JOB:]PERCENT ... with it: the least part of what it does alone that a job is to do, without JOB every job
+        --weight JOB:N ...         with it: time of the GPU that a job gets beside others, from 1 to 1000 (default: 1)
         --json                     the table as one line of JSON
     -h, --help                     this text
   $ planc show --help
