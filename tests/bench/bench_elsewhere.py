@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
 """planc on iterations that others have measured or solved (../shared/bench), beside what they published: G10's swapping,
-Checkmate's graphs with proven optima, DTR's recomputing at run time. elsewhere.py reads the data; what its readers take
-from it, and where a source's memory model differs, is told there and below each table.
+Checkmate's graphs with proven optima, DTR's recomputing at run time, MONET's recomputing with its choice of algorithms.
+elsewhere.py reads the data; what its readers take from it, and where a source's memory model differs, is told there and
+below each table.
 
-usage: bench_elsewhere.py [--json] [--seconds N] [--effort N] [--only g10|checkmate|dtr] [-o FILE] [FILE|FOLDER ...]
+usage: bench_elsewhere.py [--json] [--seconds N] [--effort N] [--reorder] [--only g10|checkmate|dtr|monet] [-o FILE]
+                          [FILE|FOLDER ...]
 
 Each FILE or FOLDER is one of those that elsewhere.py reads, or a folder of such: G10's with kernels.tsv, Checkmate's .json,
-DTR's .log.gz beside its measured.tsv. Without any: ../shared/bench. A planning run that takes longer than N seconds (60) is
-cut."""
+DTR's .log.gz beside its measured.tsv, MONET's .json beside its solutions.tsv and gurobi_results.tsv. Without any:
+../shared/bench. A planning run that takes longer than N seconds (60) is cut; where a problem of MONET's takes many of
+them, all together. With --reorder MONET's problems are planned in a second order of the ops as well, none of MONET's."""
 
 import argparse
 import collections
@@ -20,6 +23,9 @@ import sys
 import tempfile
 
 import elsewhere
+import elsewhere_monet
+import elsewhere_monet_sums
+import elsewhere_monet_ways
 from benchlib import GIB, PLANC, ROOT, bench, planc, table
 from elsewhere_iteration import BadData
 
@@ -39,6 +45,8 @@ G10_BY_HOST = {"BERT_Base_256": {16: 1.004}, "BERT_Base_512": {16: 3.226, 32: 2.
                "ResNet152_1536": {16: 2.660, 32: 2.428, 64: 2.212, 128: 1.263, 192: 1.069}}
 HOST_GIB = 128
 STORAGE = "16T"
+# How many choices of what MONET's backward nodes read are planned with more effort.
+MONET_CHOICES = 3
 # Least duration over that without recompute, by budget as a share of the peak without; None: proven that there is none. From
 # ../shared/bench/README.md: a CP-SAT solver, the file's order of nodes, at most two runs of each.
 CHECKMATE = {"fcn_8_vgg_32": {0.9: 1.00029, 0.8: 1.00136}, "segnet_32": {0.8: 4943330 / 4933130}, "VGG16_256": {0.8: None}}
@@ -49,6 +57,7 @@ CHECKMATE_RUNS = 2
 class Bench:
     def __init__(self, folder, options):
         self.folder, self.seconds, self.effort = folder, options.seconds, ["--effort", str(options.effort)]
+        self.most, self.reorder = options.effort, ["--reorder"] * options.reorder
         self.output = os.path.join(folder, "x.plan")
 
     def convert(self, path):
@@ -59,27 +68,32 @@ class Bench:
     def plan(self, model, policy, budget, *options):
         """What the plan takes, with its slowdown, its distance from its bound and the CPU seconds of planning, or why there is
         none: "none fits", "cut"."""
-        command = [PLANC, "plan", *model, "--policy", policy, "--budget", budget, *options, "--json", "-o", self.output]
-        if policy == "auto":
-            command += self.effort
+        effort = self.effort if policy == "auto" else []
+        row = self.run([*model, "--policy", policy, "--budget", budget, *options, *effort], self.seconds)
+        if "none" in row:
+            return row
+        planc("check", self.output, "--graph", model[0])
+        row.update(slowdown=row["iteration_ns"] / row["ideal_ns"])
+        if row["bound_ns"]:
+            row.update(bound=row["bound_ns"] / row["ideal_ns"], over_bound=row["iteration_ns"] / row["bound_ns"] - 1)
+        return row
+
+    def run(self, options, seconds):
+        """The summary of a plan, with the CPU seconds of planning, or why there is none."""
+        command = [PLANC, "plan", *options, "--json", "-o", self.output]
         with tempfile.TemporaryFile(mode="w+", encoding="utf-8") as out, tempfile.TemporaryFile(mode="w+", encoding="utf-8") as said:
             child = subprocess.Popen([str(part) for part in command], stdout=out, stderr=said)
             try:
-                used = wait(child, self.seconds)
+                used = wait(child, seconds)
             except subprocess.TimeoutExpired:
-                return {"none": "cut"}
+                return {"none": "cut", "cpu_seconds": seconds}
             out.seek(0)
             said.seek(0)
             if child.returncode == 1:
                 return {"none": "none fits", "cpu_seconds": used}
             if child.returncode:
                 sys.exit(f"{' '.join(map(str, command))}: exit {child.returncode}\n{said.read()}")
-            row = json.loads(out.read())
-        planc("check", self.output, "--graph", model[0])
-        row.update(slowdown=row["iteration_ns"] / row["ideal_ns"], cpu_seconds=used)
-        if row["bound_ns"]:
-            row.update(bound=row["bound_ns"] / row["ideal_ns"], over_bound=row["iteration_ns"] / row["bound_ns"] - 1)
-        return row
+            return {**json.loads(out.read()), "cpu_seconds": used}
 
     def most_runs(self):
         """How often the plan that was written last runs the op that it runs most often."""
@@ -242,17 +256,105 @@ def part_of(row):
     return f"{(row['auto']['slowdown'] - 1) / (theirs - 1):.2f}"
 
 
+# --- MONET
+
+
+class MonetPlans:
+    """Plans of one problem within one budget, and the CPU seconds that they have taken."""
+
+    def __init__(self, runs, problem, budget, options):
+        self.runs, self.problem, self.spent, self.longest = runs, problem, 0, 0
+        self.options = ["--no-swap", "--policy", "auto", "--budget", int(budget * GIB), *options]
+
+    def plan(self, choice, effort):
+        """The summary of a plan, with what it comes to by MONET's rules, or why there is none."""
+        graph, profile = elsewhere_monet.iteration_of(self.problem, choice).write(self.runs.folder)
+        options = [graph, "--profile", profile, *self.options, "--effort", effort]
+        row = self.runs.run(options, max(1, self.runs.seconds - self.spent))
+        self.spent += row["cpu_seconds"]
+        self.longest = max(self.longest, row["cpu_seconds"])
+        if "none" not in row:
+            layout = elsewhere_monet.Layout(self.problem, choice)
+            row.update(elsewhere_monet_sums.judge(self.problem, layout, self.runs.output))
+            if row["units"] * elsewhere_monet.UNIT_NS != row["iteration_ns"]:
+                sys.exit(f"{graph}: {row['iteration_ns']} ns are {row['units']} of MONET's units")
+        return row
+
+    def best(self, effort):
+        """The fastest found. Where there are choices, half the time goes into finding good ones, quickly."""
+        quick = min(effort, 1) if self.problem.choices() else effort
+        goes_on = lambda: self.spent + self.longest < self.runs.seconds / 2
+        rows = {}
+
+        def units_of(choice):
+            row = self.plan(choice, quick)
+            rows[tuple(sorted(choice.items()))] = row
+            return row.get("units", float("inf"))
+
+        choices = elsewhere_monet_ways.ranked(self.problem, units_of, goes_on)
+        best = rows[tuple(sorted(choices[0].items()))]
+        for choice in choices[:MONET_CHOICES] if quick < effort else ():
+            if "none" in best or self.spent >= self.runs.seconds:
+                break
+            row = self.plan(choice, effort)
+            if row.get("units", float("inf")) < best["units"]:
+                best = row
+        return {**best, "cpu_seconds": self.spent}
+
+    def bound(self):
+        """What no schedule of MONET's takes less than, in its units; None where that is not told."""
+        choice = None if self.problem.choices() else {}
+        graph, profile = elsewhere_monet.iteration_of(self.problem, choice).write(self.runs.folder)
+        row = self.runs.run([graph, "--profile", profile, *self.options, "--effort", 1], self.runs.seconds)
+        return row["bound_ns"] / elsewhere_monet.UNIT_NS if row.get("bound_ns") else None
+
+
+def monet(runs, paths):
+    rows = []
+    for path in paths:
+        problem = elsewhere_monet.Problem(path)
+        for budget, theirs in elsewhere_monet.published(path).items():
+            plans = MonetPlans(runs, problem, budget, runs.reorder)
+            row = {"source": "monet", "name": problem.name, "budget_GB": budget, "published": theirs,
+                   "auto": plans.best(runs.most), "bound": plans.bound()}
+            if theirs["objective"] and "none" not in row["auto"]:
+                row["of_published"] = row["auto"]["units"] / theirs["objective"]
+            rows.append(row)
+            done(problem.name, budget, told(row["auto"], "units", 0), theirs["objective"], told(row, "of_published", 4))
+    return rows
+
+
+def print_monet(rows):
+    whole = lambda value: "" if value is None else f"{value:.0f}"
+    gib = lambda row, key: f"{row['auto'][key] / GIB:.3f}" if key in row["auto"] else "-"
+    table("MONET's problems: an iteration in 10 us",
+          ["problem", "GB", "MONET", "its bound", "auto", "of MONET's", "bound", "live GiB", "placed", "charged", "unlike", "CPU s"],
+          [[row["name"].replace("_inplace", ""), row["budget_GB"],
+            row["published"]["status"] or whole(row["published"]["objective"]), whole(row["published"]["bound"]),
+            told(row["auto"], "units", 0), told(row, "of_published", 4), whole(row["bound"]), gib(row, "live_bytes"),
+            gib(row, "peak_bytes"), gib(row, "charged_bytes"), len(row["auto"].get("unlike", [])),
+            f"{row['auto']['cpu_seconds']:.1f}"] for row in rows],
+          ["MONET: 24 hours of a solver, or until its gap is 0.01 %. Times are sums of its measured times, by its rules.",
+           "placed: with addresses, of which MONET knows none. charged: by its inequalities, which charge more than is live;",
+           "what they charge with more than the budget is none of its schedules. unlike: ops that run again in another order",
+           "than MONET's of each stage. bound: of all schedules; where backward nodes have choices, as if each read what all",
+           "of them have in common"])
+
+
 # --- Which
 
 
-SOURCES = {"g10": (g10, print_g10), "checkmate": (checkmate, print_checkmate), "dtr": (dtr, print_dtr)}
+SOURCES = {"g10": (g10, print_g10), "checkmate": (checkmate, print_checkmate), "dtr": (dtr, print_dtr),
+           "monet": (monet, print_monet)}
 
 
 def source_of(path):
     """Which source's a file or folder looks to be; None: no one's."""
     if os.path.isdir(path):
         return "g10" if os.path.exists(os.path.join(path, "kernels.tsv")) else None
-    return "checkmate" if path.endswith(".json") else "dtr" if path.endswith((".log", ".log.gz")) else None
+    if path.endswith(".json"):
+        return "monet" if elsewhere_monet.is_problem(path) else "checkmate"
+    return "dtr" if path.endswith((".log", ".log.gz")) else None
 
 
 def find(paths):
@@ -264,7 +366,8 @@ def find(paths):
             if source_of(each):
                 found[source_of(each)].append(each)
             elif whole:
-                sys.exit(f"bench_elsewhere.py: {path}: a folder of G10's, a .json of Checkmate's or a .log.gz of DTR's is expected")
+                sys.exit(f"bench_elsewhere.py: {path}: a folder of G10's, a .json of Checkmate's or MONET's or a .log.gz of DTR's "
+                         "is expected")
     return found
 
 
@@ -293,6 +396,7 @@ def main():
     parser.add_argument("--json", action="store_true", help="rows as one line of JSON, and nothing else")
     parser.add_argument("--seconds", type=int, default=60)
     parser.add_argument("--effort", type=int, default=1, choices=range(4))
+    parser.add_argument("--reorder", action="store_true")
     try:
         if "--json" in sys.argv:
             parser.add_argument("--only", action="append", choices=list(SOURCES))

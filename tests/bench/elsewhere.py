@@ -3,10 +3,10 @@
 
     elsewhere.py INPUT -o FOLDER
 
-INPUT is a folder with G10's kernels.tsv and tensors.tsv, a graph of Checkmate's as NetworkX node-link JSON (.json), or an
-operator log of DTR's (.log, .log.gz). FOLDER gets NAME.yaml and NAME.profile.json, and the command that plans them by the
-rules of the source is printed. What each reader takes from its source is told in elsewhere_g10.py, elsewhere_checkmate.py
-and elsewhere_dtr.py.
+INPUT is a folder with G10's kernels.tsv and tensors.tsv, a graph of Checkmate's as NetworkX node-link JSON (.json), an
+operator log of DTR's (.log, .log.gz), or a problem of MONET's (.json). FOLDER gets NAME.yaml and NAME.profile.json, and the
+command that plans them by the rules of the source is printed. What each reader takes from its source is told in elsewhere_g10.py,
+elsewhere_checkmate.py, elsewhere_dtr.py and elsewhere_monet.py.
 
 Exit codes: 0, 2 usage, 3 bad input, 5 an output that cannot be written.
 """
@@ -19,6 +19,7 @@ import sys
 import elsewhere_checkmate
 import elsewhere_dtr
 import elsewhere_g10
+import elsewhere_monet
 from elsewhere_iteration import BadData
 
 
@@ -27,10 +28,10 @@ def read(path):
     if os.path.isdir(path):
         return elsewhere_g10.read(path)
     if path.endswith(".json"):
-        return elsewhere_checkmate.read(path)
+        return elsewhere_monet.read(path) if elsewhere_monet.is_problem(path) else elsewhere_checkmate.read(path)
     if path.endswith((".log", ".log.gz")):
         return elsewhere_dtr.read(path)
-    raise BadData("a folder of G10's, a .json of Checkmate's or a .log of DTR's is expected")
+    raise BadData("a folder of G10's, a .json of Checkmate's or MONET's or a .log of DTR's is expected")
 
 
 def main():

@@ -34,6 +34,11 @@ def first_class(name, table):
     return next((class_ for class_, parts in table if any(part in name for part in parts)), None)
 
 
+def variant(algorithm, cost):
+    point = {"batch": 1, "time_ns": cost[0], "workspace_bytes": cost[1], "busy_ppm": 1000000}
+    return {"algorithm": algorithm, "deterministic": True, "points": [point]}
+
+
 class Iteration:
     def __init__(self, name, heading, options=()):
         """`options` are those of `planc plan` that state the source's rules."""
@@ -41,15 +46,17 @@ class Iteration:
         self.graph = GraphFile(heading, name=self.name, batch=1)
         self.costs, self.device, self.origin, self.base = [], {}, {}, None
 
-    def storage(self, name, size, kind="activation"):
-        self.graph.tensor(name, "u8", [(size, 0)], kind)
+    def storage(self, name, size, kind="activation", of=None):
+        self.graph.tensor(name, "u8", [(size, 0)], kind, of)
 
-    def op(self, name, type, reads, writes, ns, *, workspace=0, class_=None, **more):
-        if not 0 <= ns <= MOST:
-            raise BadData(f"{name}: a time of {ns} ns is out of range")
+    def op(self, name, type, reads, writes, ns, *, workspace=0, class_=None, algorithms=None, **more):
+        """`algorithms`: (ns, workspace) by name, where there are several."""
+        costs = algorithms or {"default": (ns, workspace)}
+        for time, _ in costs.values():
+            if not 0 <= time <= MOST:
+                raise BadData(f"{name}: a time of {time} ns is out of range")
         self.graph.op(name, type, reads, writes, class_=class_, **more)
-        point = {"batch": 1, "time_ns": ns, "workspace_bytes": workspace, "busy_ppm": 1000000}
-        self.costs.append({"op": name, "variants": [{"algorithm": "default", "deterministic": True, "points": [point]}]})
+        self.costs.append({"op": name, "variants": [variant(*cost) for cost in costs.items()]})
 
     def runs_on(self, base, origin, name, memory_bytes, bytes_per_second=None, stored_per_second=None):
         """The device: a description of profiles/ but for what is known, and where that is from."""

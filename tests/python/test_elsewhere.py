@@ -22,6 +22,9 @@ from graphtest import ROOT, read as read_graph
 sys.path.insert(0, os.path.join(ROOT, "tests/bench"))
 import bench_elsewhere
 import elsewhere
+import elsewhere_monet
+import elsewhere_monet_sums
+import elsewhere_monet_ways
 from elsewhere_iteration import BadData
 
 BUILD = os.path.join(ROOT, os.environ.get("BUILD", "build"))
@@ -43,6 +46,34 @@ CHECKMATE = {"directed": True, "multigraph": False, "graph": {"name": "small"},
 LAYERED = {"directed": True, "multigraph": False, "graph": {"order": [0, 2, 1]},
            "nodes": [{"name": i, "out_cost": 10 * (i + 1), "param_cost": 0, "duration": 7 * i} for i in range(3)],
            "links": [{"0": 0, "1": 2}, {"0": 2, "1": 1}, {"0": 0, "1": 1}]}
+
+
+K = 1024
+
+
+def monet_node(id, op, args, mem, time, *, fixed=16, space=(0,), in_place=None, again=None, kind="FwdNode", local=()):
+    """`time` and `space`, ms and KiB, are by algorithm or way; `in_place` and `again` are pairs of them."""
+    in_place, again = in_place or (time, space), again or (time, space)
+    return {"id": id, "op": op, "kind": kind, "mem": mem * K, "local_memory": 0, "local_tensors": list(local), "fixed_mem": fixed * K,
+            "args": args, "time_ms": list(time), "ws_mem_MiB": [part / K for part in space], "rec_time_ms": list(again[0]),
+            "rec_ws_mem_MiB": [part / K for part in again[1]], "inpl_time_ms": list(in_place[0]),
+            "inpl_ws_mem_MiB": [part / K for part in in_place[1]]}
+
+
+def monet():
+    """conv, norm, relu over it, conv, loss and back: the gradient of the relu reads what it made or, slower, what the norm did."""
+    nodes = [monet_node(0, "aten::_convolution", [[]], 8, (1.0, -1000, 0.5), space=(0, 0, 16)),
+             monet_node(1, "aten::batch_norm", [[0]], 8, (0.2,), again=((0.1,), (0,))),
+             monet_node(2, "aten::relu_", [[1]], 8, (0.2,), in_place=((0.1,), (-8,))),
+             monet_node(3, "aten::_convolution", [[2]], 4, (2.0,)), monet_node(4, "loss::loss", [[3]], 4, (0,)),
+             monet_node(5, "aten::_convolution_param_grad", [[2, 4]], 0, (0.4,), fixed=18),
+             monet_node(6, "aten::_convolution_ip_grad", [[4]], 8, (0.4,), fixed=18),
+             monet_node(7, "aten::relu__ip_grad", [[2, 6], [1, 6]], 8, (0.3, 0.4), fixed=18, space=(-8, -6)),
+             monet_node(8, "aten::batch_norm_ip_grad", [[0, 7]], 8, (0.5,), fixed=18),
+             monet_node(9, "aten::_convolution_param_grad", [[8]], 0, (0.4,), fixed=19)]
+    for node, last in ((nodes[4], 3), (nodes[5], 4), (nodes[6], 4), (nodes[7], 6), (nodes[8], 7), (nodes[9], 8)):
+        node.update(local_tensors=[last], local_memory=nodes[last]["mem"])
+    return {"loss": 4, "nodes": nodes, "inplace_list": {"2": 1}, "fwd_to_bwd": {}}
 
 
 def instruction(kind, **fields):
@@ -91,6 +122,16 @@ class Elsewhere(FolderCase):
     def dtr(self, lines=None):
         text = "".join(json.dumps(line) + "\n" for line in (dtr_log() if lines is None else lines))
         return self.put("small.log.gz", gzip.compress(text.encode()))
+
+    def monet(self, value=None, name="data/monet/net_2_inplace_mode.json"):
+        os.makedirs(self.path("data/monet"), exist_ok=True)
+        return self.put(name, json.dumps(monet() if value is None else value).encode())
+
+    def monet_published(self):
+        self.put("data/monet/solutions.tsv", b"path\tmode\tbudget_GB\ttotal_cost\nx\tnet_2_inplace_mode\t1.0\t500\n")
+        head = "model\tbatch\tmode\tbudget_GB\tbest_obj_10us\tbound_10us\tstatus\n"
+        rows = "other\t2\tinplace_mode\t1.0\t9\t9\toptimal\nn\t2\tinplace_mode\t1.0\t500\t400\toptimal\n"
+        self.put("data/monet/gurobi_results.tsv", (head + rows + "n\t2\tinplace_mode\t0.00001\t\t\tinfeasible\n").encode())
 
     def convert(self, path):
         """The command that the converter prints, as a list, and the graph."""
@@ -249,11 +290,74 @@ class Elsewhere(FolderCase):
         self.refused(self.dtr([]), r"the log has no call")
         self.refused(self.put("x.log", b'{"INSTRUCTION": "RELEASE"'), r"line 1: not a JSON text")
 
+    def test_monet(self):
+        command, graph = self.convert(self.monet())
+        kinds = {name: tensor.kind for name, tensor in graph.tensors.items() if tensor.root is tensor}
+        self.assertEqual(kinds, {"fixed": "param", **dict.fromkeys(["t0", "t1", "t3", "t4", "g5", "t6", "t8", "g9"], "activation")})
+        ops = self.ops(graph)
+        # In place are the relu and its gradient.
+        self.assertEqual((ops["2.relu_"]["in"], ops["2.relu_"]["out"]), (["t1"], ["t2.0"]))
+        self.assertEqual((ops["7.relu__ip_grad"]["in"], ops["7.relu__ip_grad"]["out"]), (["t2.0", "t6"], ["t7.0"]))
+        self.assertEqual(ops["end"]["in"], ["g5", "g9"])
+        self.assertEqual([op["op"] for op in graph.ops if op["flags"] == ["no-recompute"]],
+                         [op["op"] for op in graph.ops if op["phase"] == "backward"][:-1])
+        self.assertEqual(command[-1], "--no-swap")
+        row = self.plan(command, "none")
+        # At its second gradient: what is fixed, a gradient, what the first convolution and the relu made, the loss, its output.
+        self.assertEqual(row["peak_bytes"], (16 + 2 + 8 + 8 + 4 + 8) * K)
+        self.assertEqual(row["ideal_ns"], (50 + 20 + 10 + 200 + 40 + 40 + 30 + 50 + 40) * 10**4)
+
+    def test_monet_ways(self):
+        problem = elsewhere_monet.Problem(self.monet())
+        self.assertEqual(problem.choices(), {7: 2})
+        layout = elsewhere_monet.Layout(problem, {7: 1})
+        # What the relu reads is read again, so that it is not in place; its gradient is, beside 2 KiB.
+        self.assertEqual(layout.pieces[2:3] + layout.pieces[7:8], [[("t2", 8 * K)], [("t6", 8 * K)]])
+        self.assertEqual(layout.workspaces[7], 2 * K)
+        costs = {(): 3, ((7, 0),): 2, ((7, 1),): 1}
+        found = elsewhere_monet_ways.ranked(problem, lambda choice: costs[tuple(choice.items())], lambda: True)
+        self.assertEqual(found, [{7: 1}, {7: 0}])
+
+    def test_monet_sums(self):
+        """A plan by MONET's rules: as planc says, and with what its inequalities charge."""
+        problem = elsewhere_monet.Problem(self.monet())
+        layout, plan = elsewhere_monet.Layout(problem, {}), self.path("x.plan")
+        command, _ = self.convert(self.monet())
+        row = self.plan(command, "none")
+        found = elsewhere_monet_sums.judge(problem, layout, plan)
+        self.assertEqual(found["units"] * 10**4, row["iteration_ns"])
+        self.assertEqual((found["live_bytes"], found["unlike"]), (row["peak_bytes"], []))
+        # At the last reader of the loss, which counts twice: its output and what the first convolution and the relu made.
+        self.assertEqual(found["charged_bytes"], (18 + 4 + 4 + 8 + 8 + 8) * K)
+        runs = [(0, 2), (1, None), (2, None), (3, 0), (4, None), (5, 0), (6, 0), (1, None), (2, None), (7, None), (8, None), (9, 0)]
+        again = elsewhere_monet_sums.Sums(problem, layout, runs)
+        self.assertEqual((again.units - found["units"], again.unlike), (10 + 10, []))
+        # Behind the relu, which is in place, what the norm made is no more.
+        runs.insert(7, (2, None))
+        with self.assertRaisesRegex(BadData, "1 is not there for 2"):
+            elsewhere_monet_sums.Sums(problem, layout, runs)
+
+    def test_monet_malformed(self):
+        def changed(change):
+            value = monet()
+            change(value)
+            return self.monet(value)
+
+        self.refused(changed(lambda v: v.update(loss=0, nodes=v["nodes"][:1])), r"a loss with nodes before and after it")
+        self.refused(changed(lambda v: v["nodes"][3].update(id=4)), r"nodes\[3\]: the nodes in order")
+        self.refused(changed(lambda v: v["nodes"][3].update(args=[[3]])), r"nodes before this one are expected")
+        self.refused(changed(lambda v: v["nodes"][3].update(args=[[1], [2]])), r"one only of a forward node")
+        self.refused(changed(lambda v: v["nodes"][3].update(time_ms=[-1000])), r"an algorithm that runs")
+        self.refused(changed(lambda v: v["nodes"][7].update(time_ms=[1], ws_mem_MiB=[0])), r"a time and workspace for each of args")
+        self.refused(changed(lambda v: v["nodes"][7].update(time_ms=[1])), r"1 numbers are expected")
+        self.refused(changed(lambda v: v["nodes"][7].update(time_ms="1")), r"a list of numbers is expected")
+
     def test_what_is_cut_off_or_changed(self):
         """Files that are cut off anywhere, and such with a byte changed: read, or refused in one sentence."""
         draw, refusals = random.Random(15), 0
         self.g10()
-        names = ["g10/kernels.tsv", "g10/tensors.tsv", os.path.basename(self.checkmate()), os.path.basename(self.dtr())]
+        names = ["g10/kernels.tsv", "g10/tensors.tsv", os.path.basename(self.checkmate()), os.path.basename(self.dtr()),
+                 os.path.basename(self.monet(name="monet.json"))]
         plain = self.put("plain.log", "".join(json.dumps(line) + "\n" for line in dtr_log()).encode())
         for name in [*names, os.path.basename(plain)]:
             with open(self.path(name), "rb") as file:
@@ -299,7 +403,7 @@ class Elsewhere(FolderCase):
 
     def test_bench_without_data(self):
         text = self.bench(self.path("absent"))
-        for name in ("g10", "checkmate", "dtr"):
+        for name in ("g10", "checkmate", "dtr", "monet"):
             self.assertIn(f"{name} is skipped, ../shared/bench/{name} is absent", text)
 
     def test_bench(self):
@@ -314,12 +418,18 @@ class Elsewhere(FolderCase):
     def test_bench_of_files(self):
         """What is given is planned, whichever source it is of, and nothing else."""
         self.dtr_measured()
-        files = [self.path("data/dtr"), self.checkmate(), self.g10()]
+        self.monet_published()
+        files = [self.path("data/dtr"), self.checkmate(), self.g10(), self.monet()]
         rows = json.loads(self.bench(self.path("absent"), "--json", *files))
-        self.assertEqual({row["source"] for row in rows}, {"g10", "checkmate", "dtr"})
+        self.assertEqual({row["source"] for row in rows}, {"g10", "checkmate", "dtr", "monet"})
         for row in rows:
             plan = row["auto"]
-            self.assertTrue("none" in plan or plan["slowdown"] >= plan.get("bound", 1) >= 1, row)
+            self.assertTrue(row["source"] == "monet" or "none" in plan or plan["slowdown"] >= plan.get("bound", 1) >= 1, row)
+        small, large = [row for row in rows if row["source"] == "monet"]
+        self.assertEqual((small["published"]["status"], small["auto"]["none"]), ("infeasible", "none fits"))
+        self.assertEqual(large["published"], {"objective": 500, "bound": 400, "status": None})
+        self.assertEqual((large["auto"]["units"], large["of_published"]), (480, 0.96))
+        self.assertLessEqual(large["bound"], 480)
         self.assertEqual([row["published"]["DTR"] for row in rows if row["source"] == "dtr"], [1, 1.2])
         with self.assertRaisesRegex(SystemExit, "is expected"):
             self.bench(self.path("absent"), self.put("x.txt", b""))
