@@ -274,8 +274,9 @@ class MonetPlans:
         self.spent += row["cpu_seconds"]
         self.longest = max(self.longest, row["cpu_seconds"])
         if "none" not in row:
+            planc("check", self.runs.output, "--graph", graph)
             layout = elsewhere_monet.Layout(self.problem, choice)
-            row.update(elsewhere_monet_sums.judge(self.problem, layout, self.runs.output))
+            row.update(elsewhere_monet_sums.judge(self.problem, layout, self.runs.output), choice=choice)
             if row["units"] * elsewhere_monet.UNIT_NS != row["iteration_ns"]:
                 sys.exit(f"{graph}: {row['iteration_ns']} ns are {row['units']} of MONET's units")
         return row
@@ -301,12 +302,12 @@ class MonetPlans:
                 best = row
         return {**best, "cpu_seconds": self.spent}
 
-    def bound(self):
+    def bound(self, best):
         """What no schedule of MONET's takes less than, in its units; None where that is not told."""
-        choice = None if self.problem.choices() else {}
-        graph, profile = elsewhere_monet.iteration_of(self.problem, choice).write(self.runs.folder)
-        row = self.runs.run([graph, "--profile", profile, *self.options, "--effort", 1], self.runs.seconds)
-        return row["bound_ns"] / elsewhere_monet.UNIT_NS if row.get("bound_ns") else None
+        if self.problem.choices():
+            graph, profile = elsewhere_monet.iteration_of(self.problem, None).write(self.runs.folder)
+            best = self.runs.run([graph, "--profile", profile, *self.options], self.runs.seconds)
+        return best["bound_ns"] / elsewhere_monet.UNIT_NS if best.get("bound_ns") else None
 
 
 def monet(runs, paths):
@@ -315,12 +316,13 @@ def monet(runs, paths):
         problem = elsewhere_monet.Problem(path)
         for budget, theirs in elsewhere_monet.published(path).items():
             plans = MonetPlans(runs, problem, budget, runs.reorder)
-            row = {"source": "monet", "name": problem.name, "budget_GB": budget, "published": theirs,
-                   "auto": plans.best(runs.most), "bound": plans.bound()}
-            if theirs["objective"] and "none" not in row["auto"]:
-                row["of_published"] = row["auto"]["units"] / theirs["objective"]
+            best = plans.best(runs.most)
+            row = {"source": "monet", "name": problem.name, "budget_GB": budget, "published": theirs, "auto": best,
+                   "bound": plans.bound(best)}
+            if theirs["objective"] and "none" not in best:
+                row["of_published"] = best["units"] / theirs["objective"]
             rows.append(row)
-            done(problem.name, budget, told(row["auto"], "units", 0), theirs["objective"], told(row, "of_published", 4))
+            done(problem.name, budget, told(best, "units", 0), theirs["objective"], told(row, "of_published", 4))
     return rows
 
 
