@@ -22,9 +22,10 @@ As a planc graph a node is an op and its output a tensor, or several where a par
 not. Backward nodes and intermediates are ops that must not run twice; an op without cost reads all gradients of
 parameters at the end. It takes what the batch norms take longer the first time, which all do once. What planc's
 format cannot say is chosen for all runs of an op before it is planned: which of its `args` a backward node reads
-(`choice`, node by number), and whether a ReLU is in place, which it is where nothing else reads its input. So a plan
-is a schedule of MONET's, but not all of those are plans. planc gives out addresses beside that, of which MONET knows
-none.
+(`choice`, node by number), and whether a ReLU is in place, which it is where nothing else reads its input. Beside
+that planc has what runs again take the algorithm of its first run, and gives out addresses, of which MONET knows
+none. So a plan is a schedule of MONET's, unless it lives on what the inequalities charge beyond what is there, or has
+ops of a stage run again in another order than MONET's; but not every schedule of MONET's is a plan.
 """
 
 import csv
@@ -61,9 +62,9 @@ def numbers(fields, key, length=None):
 
 class Node:
     """`ways` are what it reads instead of each other, and (units of 10 us, bytes of workspace) are `first`, `again` and
-    `in_place`: of a convolution by algorithm, None for one that does not run, of other backward nodes by way."""
+    `in_place`: where it has algorithms by algorithm, None for one that does not run, of other backward nodes by way."""
 
-    def __init__(self, fields, at, loss):
+    def __init__(self, fields, at, loss, convolutions):
         self.id, self.op, self.intermediate = at, fields.text("op"), fields.text("kind") == "IntNode"
         if fields.value.get("id") != at or not self.op:
             raise BadData(f"{fields.place}: the nodes in order, each with its id and op, are expected")
@@ -77,7 +78,7 @@ class Node:
             if not isinstance(way, list) or any(type(i) is not int or not 0 <= i < at for i in way):
                 fields.fail("args", "nodes before this one are expected")
         self.first, self.again, self.in_place = (self.costs(fields, prefix) for prefix in ("", "rec_", "inpl_"))
-        self.convolution = "convolution" in self.op
+        self.convolution = str(at) in convolutions
 
     @staticmethod
     def costs(fields, prefix):
@@ -92,7 +93,8 @@ class Problem:
         try:
             fields = Fields(load(path), "the file")
             self.loss = fields.size("loss")
-            self.nodes = [Node(of, i, self.loss) for i, of in enumerate(fields.objects("nodes"))]
+            convolutions = Fields(fields.value.get("conv_list", {}), "conv_list").value
+            self.nodes = [Node(of, i, self.loss, convolutions) for i, of in enumerate(fields.objects("nodes"))]
             over = Fields(fields.value.get("inplace_list", {}), "inplace_list").value
         except BadRecording as error:
             raise BadData(str(error)) from error

@@ -73,7 +73,8 @@ def monet():
              monet_node(9, "aten::_convolution_param_grad", [[8]], 0, (0.4,), fixed=19)]
     for node, last in ((nodes[4], 3), (nodes[5], 4), (nodes[6], 4), (nodes[7], 6), (nodes[8], 7), (nodes[9], 8)):
         node.update(local_tensors=[last], local_memory=nodes[last]["mem"])
-    return {"loss": 4, "nodes": nodes, "inplace_list": {"2": 1}, "fwd_to_bwd": {}}
+    return {"loss": 4, "nodes": nodes, "conv_list": {str(id): i for i, id in enumerate((0, 3, 5, 6, 9))},
+            "inplace_list": {"2": 1}, "fwd_to_bwd": {}}
 
 
 def instruction(kind, **fields):
