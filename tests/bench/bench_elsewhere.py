@@ -47,6 +47,7 @@ HOST_GIB = 128
 STORAGE = "16T"
 # How many choices of what MONET's backward nodes read are planned with more effort.
 MONET_CHOICES = 3
+MONET_SEARCHED = 0.7  # of the seconds
 # Least duration over that without recompute, by budget as a share of the peak without; None: proven that there is none. From
 # ../shared/bench/README.md: a CP-SAT solver, the file's order of nodes, at most two runs of each.
 CHECKMATE = {"fcn_8_vgg_32": {0.9: 1.00029, 0.8: 1.00136}, "segnet_32": {0.8: 4943330 / 4933130}, "VGG16_256": {0.8: None}}
@@ -282,9 +283,9 @@ class MonetPlans:
         return row
 
     def best(self, effort):
-        """The fastest found. Where there are choices, half the time goes into finding good ones, quickly."""
+        """The fastest found. Where there are choices, most of the time goes into finding good ones, quickly."""
         quick = min(effort, 1) if self.problem.choices() else effort
-        goes_on = lambda: self.spent + self.longest < self.runs.seconds / 2
+        goes_on = lambda: self.spent + self.longest < MONET_SEARCHED * self.runs.seconds
         rows = {}
 
         def units_of(choice):

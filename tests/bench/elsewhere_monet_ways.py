@@ -1,6 +1,7 @@
 """What each backward node of a problem of MONET's is to read, where it has a choice. MONET's solver chooses that
 together with all else; planc does not, so that it plans many choices: first every one in which all nodes of a kind do
-the same, then from the best of these on, node by node and pair by pair, the largest first, whatever is better.
+the same, then mixtures of these by size, then from the best on, node by node and pair by pair, the largest first,
+whatever is better.
 """
 
 import itertools
@@ -13,6 +14,13 @@ def uniform(problem):
         kinds.setdefault((problem.nodes[id].op, ways), []).append(id)
     for taken in itertools.product(*(range(ways) for _, ways in kinds)):
         yield {id: way for ids, way in zip(kinds.values(), taken) for id in ids}
+
+
+def by_size(problem, large, small):
+    """Choices in which nodes of many bytes do as in one and the others as in another, from each size on."""
+    ways = problem.choices()
+    for limit in sorted({problem.nodes[id].bytes for id in ways})[1:]:
+        yield {id: (large if problem.nodes[id].bytes >= limit else small)[id] for id in ways}
 
 
 def forward_reads(problem, id):
@@ -42,8 +50,11 @@ def ranked(problem, units_of, goes_on):
             seen[key] = units_of(choice)
         return seen[key]
 
-    best = min(uniform(problem), key=look)
-    better = bool(problem.choices())
+    alike = sorted(uniform(problem), key=look)
+    best, better = alike[0], bool(problem.choices())
+    for choice in (mixed for small in alike[1:] for mixed in by_size(problem, alike[0], small)):
+        if goes_on() and look(choice) < look(best):
+            best = choice
     while better:
         better = False
         for change in changes(problem):
