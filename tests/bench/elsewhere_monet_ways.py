@@ -41,7 +41,8 @@ def changes(problem):
 
 
 def ranked(problem, units_of, goes_on):
-    """Choices, the best first, of those looked at while `goes_on()`; `units_of(choice)` is what is wanted small."""
+    """The best choice of those looked at while `goes_on()`, and behind it those in which all nodes do the same, the
+    best first; `units_of(choice)` is what is wanted small."""
     seen = {}
 
     def look(choice):
@@ -62,4 +63,4 @@ def ranked(problem, units_of, goes_on):
                 break
             if look({**best, **change}) < look(best):
                 best, better = {**best, **change}, True
-    return [dict(key) for key in sorted(seen, key=seen.get)]
+    return [best] + [choice for choice in alike if choice != best]
