@@ -111,6 +111,7 @@ static int64_t weighted_throughput(const planc_mix *mix, const planc_mix_share *
     sum = pl_add_saturate(sum, pl_mul_saturate(shares[j].speed_ppm, planc_mix_weight(mix, j)));
     weights += planc_mix_weight(mix, j);
   }
+  assert(weights > 0);
   return pl_muldiv_floor(sum, mix->n_jobs, weights);
 }
 
