@@ -2,7 +2,7 @@
 #include "planner/auto/auto_search.h"
 #include "planner/base/goes_on.h"
 
-enum { MOST_AT_ONCE = 3, BLOCKS = 50, ANYWHERE = -1 };
+enum { MOST_AT_ONCE = 12, BLOCKS = 50, ANYWHERE = -1 };
 
 typedef struct way_change {
   int32_t gaps[MOST_AT_ONCE];
@@ -69,6 +69,7 @@ static bool change_lossy(pl_auto_search *s, way_change *out);
 static void change_one(pl_auto_search *s, int32_t gap, way_change *out);
 static int32_t find_gap(pl_auto_search *s, bool stays, int32_t position);
 static void exchange(pl_auto_search *s, way_change *out);
+static bool make_room(pl_auto_search *s, int32_t position, way_change *out);
 
 /* Some changes are any, some are about where time is lost. Of the others, where too much is needed, most have something
  * more leave; where all fits, something comes back, and mostly something else leaves for it. */
@@ -93,10 +94,20 @@ static void set_way(pl_auto_search *s, int32_t gap, uint8_t way, way_change *out
   s->ways[gap] = way;
 }
 
+static bool comes_early(const pl_auto_search *s, int32_t gap);
+
+/* What comes back early stays for its own use or does not, as often as not. */
 static void change_one(pl_auto_search *s, int32_t gap, way_change *out) {
-  uint8_t way = (uint8_t)random_below(s, PL_AUTO_N_WAYS);
-  while (!s->gaps->items[gap].open[way] || way == s->ways[gap]) way = (uint8_t)((way + 1) % PL_AUTO_N_WAYS);
+  bool twice = s->ways[gap] == PL_AUTO_AGAIN && comes_early(s, gap) && random_below(s, 2) == 0;
+  uint8_t way = twice ? PL_AUTO_TWICE : (uint8_t)random_below(s, PL_AUTO_TWICE);
+  while (!s->gaps->items[gap].open[way] || way == s->ways[gap]) way = (uint8_t)((way + 1) % PL_AUTO_TWICE);
   set_way(s, gap, way, out);
+}
+
+/* It has run again for another version. */
+static bool comes_early(const pl_auto_search *s, int32_t gap) {
+  int32_t back = s->rehearsal.back[gap];
+  return back >= 0 && back < s->gaps->items[gap].to;
 }
 
 /* One to three: those beside the first are of gaps that begin about when its does, or of any. */
@@ -114,6 +125,11 @@ static void change_any(pl_auto_search *s, way_change *out) {
   }
 }
 
+static bool is_around(const pl_auto_gap *gap, int32_t position) {
+  return pl_auto_gap_wraps(gap) ? position > gap->from || position < gap->to
+                                : position > gap->from && position < gap->to;
+}
+
 static int32_t position_in(pl_auto_search *s, int32_t gap);
 static int32_t lossy_position(pl_auto_search *s);
 static int32_t lossy_gap(pl_auto_search *s, int32_t position);
@@ -121,7 +137,11 @@ static int32_t lossy_gap(pl_auto_search *s, int32_t position);
 /* What an op waits for, or what is computed again for it, is had in another way; or something leaves ahead of it, so
  * that there is room for copies to be made in time. */
 static bool change_lossy(pl_auto_search *s, way_change *out) {
-  int32_t position = lossy_position(s), gap = position < 0 ? ANYWHERE : lossy_gap(s, position);
+  enum { RARE = 4 };
+  int32_t position = lossy_position(s);
+  if (position < 0) return false;
+  if (random_below(s, RARE) == 0 && make_room(s, position, out)) return true;
+  int32_t gap = lossy_gap(s, position);
   if (gap < 0) return false;
   int32_t kind = random_below(s, 4);
   if (kind == 0) {
@@ -164,17 +184,39 @@ static int32_t lossy_gap(pl_auto_search *s, int32_t position) {
   return found;
 }
 
+static const pl_op_choice *faster_than(const pl_rehearsal *r, int32_t position);
+
+/* As much leaves at once as a faster algorithm of the op there takes: less is of no use to it. */
+static bool make_room(pl_auto_search *s, int32_t position, way_change *out) {
+  const pl_rehearsal *r = &s->rehearsal;
+  const pl_op_choice *faster = faster_than(r, position);
+  if (!faster) return false;
+  int64_t lacking = faster->workspace_bytes - r->workspace[position] + pl_rehearsal_beyond(r, position);
+  while (lacking > 0 && out->n < MOST_AT_ONCE) {
+    int32_t gap = find_gap(s, true, position);
+    if (s->ways[gap] != PL_AUTO_STAYS || !is_around(&s->gaps->items[gap], position)) return out->n > 0;
+    change_one(s, gap, out);
+    lacking -= s->gaps->items[gap].bytes;
+  }
+  return out->n > 0;
+}
+
+/* The op's next faster algorithm, NULL = it has the fastest. */
+static const pl_op_choice *faster_than(const pl_rehearsal *r, int32_t position) {
+  const pl_op_choice *found = NULL;
+  for (int32_t k = r->tables.first_choice[position]; k < r->tables.first_choice[position + 1]; k++) {
+    if (r->tables.choices[k].ns >= r->op_ns[position]) break;
+    found = &r->tables.choices[k];
+  }
+  return found;
+}
+
 /* One comes back, and another leaves for it. */
 static void exchange(pl_auto_search *s, way_change *out) {
   int32_t back = find_gap(s, false, ANYWHERE);
   set_way(s, back, PL_AUTO_STAYS, out);
   int32_t leaves = find_gap(s, true, position_in(s, back));
   if (leaves != back) change_one(s, leaves, out);
-}
-
-static bool is_around(const pl_auto_gap *gap, int32_t position) {
-  return pl_auto_gap_wraps(gap) ? position > gap->from || position < gap->to
-                                : position > gap->from && position < gap->to;
 }
 
 /* A candidate that stays, or that does not, and whose gap is around a position; whichever where none is found soon. */

@@ -1,4 +1,4 @@
-/* What a plan decides about (auto_gaps.h): the gaps of the bound's model that end in a read and have an op inside. */
+/* What a plan decides about (auto_gaps.h): the gaps of the bound's model that have an op inside. */
 #include "planner/auto/auto_gaps.h"
 
 #include <stdlib.h>
@@ -33,7 +33,7 @@ planc_status pl_auto_gaps_make(const pl_walk *walk, const pl_bound_model *model,
   for (int32_t v = 0; v < model->n_versions; v++) {
     const pl_bound_version *version = &model->versions[v];
     for (int32_t k = version->first_gap; k < version->first_gap + version->n_gaps; k++)
-      if (model->gaps[k].comes_back) add_gap(&f, version, &model->gaps[k]);
+      add_gap(&f, version, &model->gaps[k]);
   }
   add_fed(&f);
   PLANC_TRY(PL_NEW(arena, &f.alone, model->n));
@@ -43,22 +43,25 @@ planc_status pl_auto_gaps_make(const pl_walk *walk, const pl_bound_model *model,
   return index_gaps(&f, arena, out);
 }
 
-/* Gaps of the model may lie in the next period, which is like this one. */
+/* Gaps of the model may lie in the next period, which is like this one. What is only written there is not copied
+ * back. */
 static void add_gap(gap_finder *f, const pl_bound_version *version, const pl_bound_gap *gap) {
   const pl_walk *walk = f->walk;
   int32_t n = walk->order->n, begins_late = gap->from >= n ? n : 0, to = gap->to - begins_late;
+  if (!gap->comes_back) to = planc_order_first(walk->order, version->buffer) + n;
   pl_price price = pl_price_of_link(walk, version->buffer, gap->version);
   pl_auto_gap it = {.buffer = version->buffer,
                     .version = gap->version,
                     .from = gap->from - begins_late,
                     .to = to >= n ? to - n : to,
                     .bytes = pl_walk_bytes(&walk->trace->buffers[version->buffer]),
-                    .in_ns = price.link_ns[PLANC_ROUTE_H2D],
+                    .in_ns = gap->comes_back ? price.link_ns[PLANC_ROUTE_H2D] : 0,
                     .out_ns = price.link_ns[PLANC_ROUTE_D2H]};
   it.open[PL_AUTO_STAYS] = true;
   it.open[PL_AUTO_COPIED] = walk->swaps;
   it.open[PL_AUTO_AGAIN] =
       walk->recomputes && gap->again_ns >= 0 && to < n && pl_can_drop(walk->order, f->latest, it.buffer);
+  it.open[PL_AUTO_TWICE] = it.open[PL_AUTO_AGAIN];
   bool has_inside = to > it.from + 1, is_others = walk->trace->buffers[it.buffer].peer >= 0;
   if (has_inside && !is_others && (it.open[PL_AUTO_COPIED] || it.open[PL_AUTO_AGAIN])) f->items[f->n++] = it;
 }

@@ -10,7 +10,9 @@
 typedef enum pl_auto_way {
   PL_AUTO_STAYS,  /* on the device */
   PL_AUTO_COPIED, /* on the host, from where it is copied back */
-  PL_AUTO_AGAIN,  /* nowhere: it is computed again, unless the host has it from an earlier gap */
+  PL_AUTO_AGAIN,  /* nowhere: it is computed again, unless the host has it from an earlier gap; where another version
+                     needs it on its way back before, it stays from then on */
+  PL_AUTO_TWICE,  /* the same, but it does not stay then: it is computed once more when it is needed itself */
   PL_AUTO_N_WAYS
 } pl_auto_way;
 

@@ -194,7 +194,7 @@ static void start_one_by_one(pl_auto_search *s, int64_t most_work) {
 static int32_t list_moves(pl_auto_search *s) {
   int32_t n = 0;
   for (int32_t k = 0; k < s->n_candidates; k++) {
-    for (int way = PL_AUTO_STAYS + 1; way < PL_AUTO_N_WAYS; way++) {
+    for (int way = PL_AUTO_COPIED; way <= PL_AUTO_AGAIN; way++) {
       if (!s->gaps->items[s->candidates[k]].open[way]) continue;
       s->moves[n] = (pl_auto_move){.gap = s->candidates[k], .way = (uint8_t)way};
       look_at(s, &s->moves[n++]);
@@ -305,9 +305,12 @@ planc_status pl_auto_search_state(pl_auto_search *s, pl_arena *arena, pl_absence
   const pl_rehearsal *r = &s->rehearsal;
   pl_absence *items;
   int32_t *number, *fetched, n = 0, n_fetched = 0;
+  bool *apart;
+  int32_t n_uses = s->gaps->order->first_use[s->gaps->trace->n_buffers];
   PLANC_TRY(PL_NEW(arena, &items, s->gaps->n));
   PLANC_TRY(PL_NEW(arena, &fetched, s->gaps->n));
   PLANC_TRY(PL_NEW(arena, &number, s->gaps->n));
+  PLANC_TRY(PL_NEW(arena, &apart, n_uses));
   if (pl_auto_search_found(s)) memcpy(s->ways, s->best, (size_t)s->gaps->n);
   pl_auto_judge(s);
   if (!r->works) {
@@ -330,6 +333,8 @@ planc_status pl_auto_search_state(pl_auto_search *s, pl_arena *arena, pl_absence
                               .fetch = fetch};
   }
   for (int32_t k = 0; k < s->times.n_in; k++) fetched[n_fetched++] = number[s->times.in_order[k]];
-  *out = (pl_absences){.n = n, .items = items, .fetched = fetched, .restores = true};
+  for (int32_t u = 0; u < n_uses; u++)
+    apart[u] = s->gaps->of_use[u] >= 0 && s->ways[s->gaps->of_use[u]] == PL_AUTO_TWICE;
+  *out = (pl_absences){.n = n, .items = items, .fetched = fetched, .apart = apart, .restores = true};
   return NULL;
 }

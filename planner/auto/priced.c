@@ -198,14 +198,16 @@ static planc_status search(planning *p) {
   int64_t n_changes =
       pl_min(p->work->changes / pl_rehearsal_work(&s->rehearsal), p->work->of_candidate * s->n_candidates);
   int32_t times = n_changes < FEW ? FEW_TIMES : TIMES;
-  int64_t lacking = 0, step = p->room / FINEST;
+  int64_t lacking = 0, step = p->room / FINEST, fitted_ns = INT64_MAX;
   tell_done(p, 0);
   pl_auto_search_improve(s, n_changes, FIRST_PART);
   for (int32_t k = 0; k < times && !(p->best_ns < INT64_MAX && terms->first_will_do); k++) {
     bool found = pl_auto_search_found(s), fits = false;
     if (found) PLANC_TRY(try_found(p, &fits));
     tell_done(p, (int64_t)(LATER + k) * PL_PPM / (LATER + times));
-    if ((fits && lacking == 0) || !pl_goes_on(p->watch)) break;
+    bool is_no_faster = fits && lacking == 0 && s->best_score.ns >= fitted_ns;
+    if (is_no_faster || !pl_goes_on(p->watch)) break;
+    if (fits && lacking == 0) fitted_ns = s->best_score.ns;
     if (found && !fits) {
       lacking += step;
       step *= 2;

@@ -33,25 +33,26 @@ int64_t pl_rehearsal_work(const pl_rehearsal *r) {
   return (int64_t)r->gaps->trace->n_accesses + r->gaps->n + r->gaps->order->n;
 }
 
-static void open_boundary(pl_rehearsal *r, const uint8_t *ways);
+static void open_boundary(pl_rehearsal *r);
 static bool has_inputs(const pl_rehearsal *r, int32_t instance);
 static void fetch_inputs(pl_rehearsal *r, int32_t instance);
 static void restore_inputs(pl_rehearsal *r, int32_t instance);
 static void close_stones(pl_rehearsal *r);
 static void run_op(pl_rehearsal *r, int32_t instance);
-static void leave_behind(pl_rehearsal *r, const uint8_t *ways);
+static void leave_behind(pl_rehearsal *r);
 static void leave_until_written(pl_rehearsal *r, int32_t instance);
 
 void pl_rehearse(pl_rehearsal *r, const uint8_t *ways) {
   const planc_order *order = r->gaps->order;
   int32_t n_buffers = r->gaps->trace->n_buffers;
+  r->ways = ways;
   r->works = true;
   r->n_stones = r->depth = 0;
   memset(r->on_host, 0, (size_t)r->tables.first_version[n_buffers] * sizeof *r->on_host);
   memset(r->n_stones_of, 0, (size_t)n_buffers * sizeof *r->n_stones_of);
   memset(r->sends, 0, (size_t)r->gaps->n * sizeof *r->sends);
   for (int32_t g = 0; g < r->gaps->n; g++) r->need[g] = r->back[g] = NONE;
-  open_boundary(r, ways);
+  open_boundary(r);
   for (int32_t p = 0; p < order->n && r->works; p++) {
     int32_t instance = order->runs[p].instance;
     r->position = p;
@@ -62,7 +63,7 @@ void pl_rehearse(pl_rehearsal *r, const uint8_t *ways) {
       close_stones(r);
     }
     run_op(r, instance);
-    leave_behind(r, ways);
+    leave_behind(r);
     leave_until_written(r, instance);
   }
 }
@@ -83,6 +84,7 @@ static bool is_resident(const pl_rehearsal *r, int32_t buffer, int32_t version) 
   return r->resident[buffer] == version || find_stone(r, buffer, version);
 }
 
+/* What other replicas send is there, too, although the user does not hold it. */
 static bool is_on_host(const pl_rehearsal *r, int32_t buffer, int32_t version) {
   bool is_fed = version == 0 && r->gaps->trace->buffers[buffer].flags & PLANC_BUFFER_FED;
   return r->on_host[number_of(r, buffer, version)] || is_fed;
@@ -134,7 +136,7 @@ static void note_held(pl_rehearsal *r, int64_t workspace) {
   if (r->live + workspace > *held) *held = r->live + workspace;
 }
 
-static void open_boundary(pl_rehearsal *r, const uint8_t *ways) {
+static void open_boundary(pl_rehearsal *r) {
   const planc_order *order = r->gaps->order;
   r->live = r->on_host_now = r->host_bytes = 0;
   r->position = 0;
@@ -142,7 +144,7 @@ static void open_boundary(pl_rehearsal *r, const uint8_t *ways) {
     bool persists = r->gaps->trace->buffers[b].flags & PLANC_BUFFER_PERSISTENT;
     r->next[b] = order->first_use[b];
     int32_t gap = persists && r->next[b] < order->first_use[b + 1] ? r->gaps->of_use[r->next[b]] : NONE;
-    bool away = gap != NONE && ways[gap] != PL_AUTO_STAYS;
+    bool away = gap != NONE && r->ways[gap] != PL_AUTO_STAYS;
     r->resident[b] = NONE;
     if (away) put_on_host(r, b, 0);
     if (persists && !away) hold(r, b, 0);
@@ -272,6 +274,8 @@ static void close_stones(pl_rehearsal *r) {
     r->live -= r->tables.bytes[buffer];
     if (r->resident[buffer] == version || !next || next->read != version) continue;
     int32_t gap = r->gaps->of_use[r->next[buffer]];
+    bool is_for_other = gap != NONE && r->gaps->items[gap].to != r->position;
+    if (is_for_other && r->ways[gap] == PL_AUTO_TWICE && !is_on_host(r, buffer, version)) continue;
     hold(r, buffer, version);
     if (gap != NONE) r->back[gap] = r->position;
   }
@@ -307,12 +311,12 @@ static void run_op(pl_rehearsal *r, int32_t instance) {
   note_held(r, choice->workspace_bytes);
 }
 
-static void leave_behind(pl_rehearsal *r, const uint8_t *ways) {
+static void leave_behind(pl_rehearsal *r) {
   const pl_auto_gaps *gaps = r->gaps;
   for (int32_t g = gaps->first_from[r->position]; g < gaps->first_from[r->position + 1]; g++) {
     const pl_auto_gap *gap = &gaps->items[g];
-    if (ways[g] == PL_AUTO_STAYS) continue;
-    if (ways[g] == PL_AUTO_COPIED && !is_on_host(r, gap->buffer, gap->version)) {
+    if (r->ways[g] == PL_AUTO_STAYS) continue;
+    if (r->ways[g] == PL_AUTO_COPIED && !is_on_host(r, gap->buffer, gap->version)) {
       r->sends[g] = true;
       put_on_host(r, gap->buffer, gap->version);
       r->since[g] = r->opened[gap->buffer];

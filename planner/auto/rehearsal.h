@@ -12,6 +12,7 @@ typedef struct pl_stone {
 
 typedef struct pl_rehearsal {
   const pl_auto_gaps *gaps; /* borrowed */
+  const uint8_t *ways;      /* borrowed while it walks: by gap */
   int64_t limit; /* the bytes that there may be, but for an op that takes more by itself. Algorithms are chosen by it:
                     the fastest whose workspace finds room, else that with the least */
   pl_rehearsal_tables tables;

@@ -16,13 +16,12 @@ int32_t pl_bound_written(const planc_order *order, int32_t buffer, int32_t versi
 
 static int32_t writer_again(const pl_bound_again *again, int32_t buffer, int32_t version);
 static int32_t charged_buffer(const planc_trace *trace, int32_t instance);
-static int64_t fastest_ns(const pl_bound_op *op);
 
 int64_t pl_bound_again_ns(const pl_bound_again *again, int32_t buffer, int32_t version) {
   int32_t writer = writer_again(again, buffer, version);
   if (writer == NONE) return NONE;
   bool charged = charged_buffer(again->order->trace, writer) == buffer;
-  return charged ? fastest_ns(&again->ops[again->order->first[writer]]) : 0;
+  return charged ? pl_bound_op_ns(&again->ops[again->order->first[writer]]) : 0;
 }
 
 /* Who writes a version and may run again for it; NONE = nobody. */
@@ -45,12 +44,6 @@ static int32_t charged_buffer(const planc_trace *trace, int32_t instance) {
       charged = access->buffer;
   }
   return charged;
-}
-
-static int64_t fastest_ns(const pl_bound_op *op) {
-  int64_t ns = INT64_MAX;
-  for (int32_t v = 0; v < op->n_variants; v++) ns = pl_min(ns, op->variants[v].time_ns);
-  return op->n_variants > 0 ? ns : 0;
 }
 
 /* --- What it reads ------------------------------------------------------------------------------------------------ */
@@ -86,7 +79,6 @@ static planc_status add_inputs(pl_bound_again *again, int32_t writer, int32_t fr
     VEC_PUSH(&again->inputs,
              ((pl_bound_input){.bytes = buffer->bytes,
                                .again_ns = pl_bound_again_ns(again, access->buffer, access->read),
-
                                .may_leave = !again->asked->no_swap || planc_user_holds(buffer, access->read),
                                .n_readers = n_readers}));
   }

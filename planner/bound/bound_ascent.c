@@ -42,6 +42,7 @@ typedef struct ascent {
 } ascent;
 
 static planc_status start(ascent *a, int64_t room);
+static int64_t launches_ns(const pl_bound_model *model);
 static int64_t price_of_gib(const pl_bound_model *model, const pl_bound_prices *prices);
 static int64_t n_levels(const ascent *a);
 static void set_groups(ascent *a, int32_t n_groups);
@@ -59,11 +60,16 @@ planc_status pl_bound_ascend(const pl_bound_model *model, int64_t room, int64_t 
     for (int32_t c = 0; c < CYCLES * N_SCALES && a.values < most_values; c++)
       climb(&a, c % N_SCALES, c >= N_SCALES, pl_min(each, most_values - a.values));
   }
-  *out = (pl_bound_found){.ns = (int64_t)(a.best_value >> PL_PRICE_BITS),
+  *out = (pl_bound_found){.ns = pl_max((int64_t)(a.best_value >> PL_PRICE_BITS), launches_ns(model)),
                           .ideal_ns = a.ideal_ns,
                           .values = a.values,
                           .gib_ns = price_of_gib(model, out_prices)};
   return NULL;
+}
+
+/* The host launches every op of an iteration, one after the other. */
+static int64_t launches_ns(const pl_bound_model *model) {
+  return pl_mul_saturate(model->n, model->device.launch_ns);
 }
 
 /* A byte more is paid back at every position. */
@@ -106,12 +112,6 @@ static int64_t n_levels(const ascent *a) {
   return n;
 }
 
-static int64_t fastest_ns(const pl_bound_op *op) {
-  int64_t ns = op->n_variants > 0 ? INT64_MAX : 0;
-  for (int32_t v = 0; v < op->n_variants; v++) ns = pl_min(ns, op->variants[v].time_ns);
-  return ns;
-}
-
 /* Stretches of about equal time. */
 static void set_groups(ascent *a, int32_t n_groups) {
   int64_t before = 0;
@@ -123,7 +123,7 @@ static void set_groups(ascent *a, int32_t n_groups) {
     q = (int32_t)pl_min(q, n_groups - 1);
     a->group[p] = q;
     if (a->top[q] < 0 || a->beyond[p] > a->beyond[a->top[q]]) a->top[q] = p;
-    before = pl_add_saturate(before, fastest_ns(&a->model->ops[p]));
+    before = pl_add_saturate(before, pl_bound_op_ns(&a->model->ops[p]));
   }
 }
 

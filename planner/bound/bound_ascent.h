@@ -6,7 +6,7 @@
 #include "planner/bound/bound_value.h"
 
 typedef struct pl_bound_found {
-  int64_t ns;       /* what the prices certify, rounded down */
+  int64_t ns;       /* what the prices certify, rounded down, or what the launches of the ops take */
   int64_t ideal_ns; /* what no prices certify, which is what the ops take whatever memory there is */
   int64_t values;   /* that were looked at */
   int64_t gib_ns;   /* by how much less the prices certify, rounded up, for each GiB that there is more room */

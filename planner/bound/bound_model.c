@@ -37,7 +37,6 @@ planc_status pl_bound_model_make(const planc_candidate *candidate, const planc_s
   model_maker m = {.candidate = candidate,
                    .order = candidate->order,
                    .trace = candidate->trace,
-
                    .again = {.order = candidate->order, .asked = asked},
                    .arena = arena,
                    .model = out};
@@ -132,6 +131,12 @@ int64_t pl_bound_op_bytes(const pl_bound_op *op) {
   return pl_add_saturate(op->operand_bytes, workspace);
 }
 
+int64_t pl_bound_op_ns(const pl_bound_op *op) {
+  int64_t ns = op->n_variants > 0 ? INT64_MAX : 0;
+  for (int32_t v = 0; v < op->n_variants; v++) ns = pl_min(ns, op->variants[v].time_ns);
+  return ns;
+}
+
 int64_t pl_bound_least_bytes(const pl_bound_model *model, int32_t *out_position) {
   int64_t least = 0;
   *out_position = NONE;
@@ -183,6 +188,7 @@ static planc_status add_gap(model_maker *m, const planc_gap *gap, int32_t later,
                      .to = gap->to + later + (gap->wraps ? m->order->n : 0),
                      .comes_back = reads_at(m->order, gap->buffer, gap->to),
                      .again_ns = pl_bound_again_ns(&m->again, gap->buffer, gap->version)};
+  if (!it.comes_back) it.to = m->order->n;
   if (it.comes_back && !version->may_leave && it.again_ns < 0) {
     m->stays[it.from + 1] += version->bytes;
     m->stays[it.to] -= version->bytes;

@@ -34,7 +34,8 @@ typedef struct pl_bound_input {
 } pl_bound_input;
 
 typedef struct pl_bound_gap {
-  int32_t from, to; /* positions of the uses, from < to: `to` may be of the next period */
+  int32_t from, to; /* positions of the uses, from < to: `to` may be of the next period. Where the next use only writes
+                       it ends with the period: nobody asks for the version behind that */
   int32_t version;  /* that survives it, of its buffer in its period */
   bool comes_back;  /* the second use reads it */
   int64_t again_ns; /* of running its writer again, -1 = that is not allowed; of an op that writes several buffers, one
@@ -74,6 +75,8 @@ planc_status pl_bound_model_make(const planc_candidate *candidate, const planc_s
 
 /* What an op takes by itself, with the least workspace. */
 int64_t pl_bound_op_bytes(const pl_bound_op *op);
+/* By its fastest algorithm. */
+int64_t pl_bound_op_ns(const pl_bound_op *op);
 /* The bytes beside what is reserved without which no plan exists, and the position that needs them. */
 int64_t pl_bound_least_bytes(const pl_bound_model *model, int32_t *out_position);
 

@@ -198,7 +198,7 @@ static void add_op(pl_bound_value *v, const pl_bound_prices *prices, int32_t pos
 
 static void add_fed(pl_bound_value *v, const pl_bound_copy *copy) {
   const pl_bound_scratch *s = v->scratch;
-  int32_t slot = pl_range_least_of(&s->least_back, 2 * copy->from + 1, 2 * copy->to);
+  int32_t slot = pl_range_least_of(&s->least_back, 2 * copy->from, 2 * copy->to);
   v->value += (pl_signed_wide)copy->bytes * (s->bytes_before[copy->to] + s->back[slot]);
   slope_of_copy(v, slot, PLANC_ROUTE_H2D, copy->bytes);
   keep(v, (slot + 1) / 2, copy->to, copy->bytes);
@@ -369,7 +369,6 @@ static void take_inputs(pl_bound_value *v, const again_window *window, int32_t f
     int64_t bytes = input->bytes / input->n_readers;
     if (least.way == PL_BOUND_STAYS) keep(v, window->from + 1, window->to, bytes);
     if (least.way == PL_BOUND_COPIED) slope_of_copy(v, window->bring_slot, PLANC_ROUTE_H2D, bytes);
-
     if (least.way != PL_BOUND_AGAIN) continue;
     slope_of_time(v, window->again_slot, s->again[window->again_slot], input->again_ns / input->n_readers);
     take_inputs(v, window, input->first_input, input->n_inputs);

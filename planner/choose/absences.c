@@ -224,14 +224,16 @@ static const planc_access *next_access(const run *r, int32_t buffer) {
 
 /* Closes what restores for `instance` opened on the way and is not to stay. */
 static planc_status close_stones(run *r, int32_t instance) {
-  const bool *brief = r->absences->brief;
+  const bool *apart = r->absences->apart;
   for (int64_t i = 0; i < r->stones.len; i++) {
     int32_t residency = r->stones.data[i];
     int32_t buffer = planc_schedule_residencies(r->schedule)[residency].buffer;
     int32_t version = planc_schedule_content(r->schedule, residency);
     const planc_access *next = next_access(r, buffer);
     bool twice = r->held[buffer] >= 0 && planc_schedule_content(r->schedule, r->held[buffer]) == version;
-    bool still_read = next && next->read == version && (next->instance == instance || !brief || !brief[buffer]);
+    bool is_apart = next && next->instance != instance && apart && apart[r->next[buffer]] &&
+                    !planc_schedule_on_host(r->schedule, buffer, version);
+    bool still_read = next && next->read == version && !is_apart;
     if (!twice && still_read) {
       r->held[buffer] = residency;
     } else {
@@ -248,7 +250,10 @@ static planc_status fetch_ahead(run *r, int32_t position) {
   for (int32_t k = r->fetches.first[position]; k != NONE; k = r->fetches.also[k]) {
     const pl_absence *absence = &r->absences->items[k];
     int32_t version = pl_absence_wraps(absence) ? 0 : absence->version;
-    if (r->held[absence->buffer] >= 0 || !planc_schedule_on_host(r->schedule, absence->buffer, version)) continue;
+    const planc_access *next = next_access(r, absence->buffer);
+    bool is_read = next && next->read >= 0;
+    if (!is_read || r->held[absence->buffer] >= 0 || !planc_schedule_on_host(r->schedule, absence->buffer, version))
+      continue;
     PLANC_TRY(pl_walk_open(r->walk, absence->buffer, &r->held[absence->buffer]));
     PLANC_TRY(planc_schedule_prefetch(r->schedule, r->held[absence->buffer], version));
   }

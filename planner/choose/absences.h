@@ -18,7 +18,8 @@ typedef struct pl_absence {
                     the host has it, or its writer is to run again. Version 0 of what the boundary has there is there */
   int32_t leave; /* not before the last use ahead of the absence; -1: it comes for the first time, from the user */
   int32_t
-      fetch; /* copying in begins ahead of this position; the next reader itself where nothing is to be ahead of it */
+      fetch; /* copying in begins ahead of this position; the next use itself where nothing is to be ahead of it, or
+                where that only writes: nothing is copied in then */
   bool wait; /* compute and copies in wait for the copy out as soon as it has begun */
 } pl_absence;
 
@@ -35,7 +36,8 @@ typedef struct pl_absences {
                              the first op is fed; NULL = their own order, and ahead of that */
   const int32_t *until;   /* per buffer: the position after which it is dropped, where that is later than its last
                              use because recomputes read it; NULL = nowhere later */
-  const bool *brief;      /* per buffer: a recompute brings it back for the next instance alone; NULL = for none */
+  const bool *apart;      /* by use of the order: what a recompute for another op brings back does not stay for it,
+                             unless the host has it; NULL = for none */
   bool restores;          /* something may be computed again, whatever the items say */
   const char *reason;     /* for people: why these; NULL = none */
 } pl_absences;

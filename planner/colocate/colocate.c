@@ -324,3 +324,18 @@ int64_t planc_mix_throughput(const planc_mix_share *shares, int32_t n_jobs) {
   for (int32_t j = 0; j < n_jobs; j++) sum = pl_add_saturate(sum, shares[j].speed_ppm);
   return sum;
 }
+
+int64_t planc_mix_weighted_throughput(const planc_mix *mix, const planc_mix_share *shares) {
+  int64_t sum = 0, weights = 0;
+  for (int32_t j = 0; j < mix->n_jobs; j++) {
+    sum = pl_add_saturate(sum, pl_mul_saturate(shares[j].speed_ppm, planc_mix_weight(mix, j)));
+    weights += planc_mix_weight(mix, j);
+  }
+  return weights > 0 ? pl_muldiv_floor(sum, mix->n_jobs, weights) : 0;
+}
+
+bool planc_mix_has_weights(const planc_mix *mix) {
+  bool any = false;
+  for (int32_t j = 1; j < mix->n_jobs; j++) any |= planc_mix_weight(mix, j) != planc_mix_weight(mix, 0);
+  return any;
+}

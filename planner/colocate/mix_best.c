@@ -1,8 +1,8 @@
 /* From a mix to a plan, by one policy or, where `auto` is asked for, by the best of all others: each is asked for a
  * plan of its own, with the iterations that it needs where jobs have deadlines. Of those that fit and are in time the
- * one with the most throughput is taken, of equal ones the first in the table. Without deadlines all have the same
- * iterations, so that no job is slower than it is by any other. Where none is in time the least late one is told of.
- * Where it is not to go on, a plan is the best of those that were asked by then. */
+ * one with the most throughput is taken, of equal ones the first in the table. Without deadlines and least shares all
+ * have the same iterations, so that no job is slower than it is by any other. Where none is in time the least late one
+ * is told of. Where it is not to go on, a plan is the best of those that were asked by then. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -70,7 +70,6 @@ static planc_status ask_all(mix_best *b) {
 }
 
 static void take(mix_best *b, mix_offer *offer);
-static int64_t weighted_throughput(const planc_mix *mix, const planc_mix_share *shares);
 
 static planc_status ask(mix_best *b, const planc_mix_policy *policy) {
   mix_offer offer = {.policy = policy};
@@ -86,7 +85,8 @@ static planc_status ask(mix_best *b, const planc_mix_policy *policy) {
   }
   if (status && code != PLANC_LATE) return status;
   offer.late = planc_context(status, "%s", policy->name);
-  offer.worth = status ? -pl_mix_missed(offer.shares, b->mix->n_jobs) : weighted_throughput(b->mix, offer.shares);
+  offer.worth =
+      status ? -pl_mix_missed(offer.shares, b->mix->n_jobs) : planc_mix_weighted_throughput(b->mix, offer.shares);
   take(b, &offer);
   return NULL;
 }
@@ -102,17 +102,6 @@ static void take(mix_best *b, mix_offer *offer) {
   }
   planc_plan_free(loser.plan);
   planc_status_free(loser.late);
-}
-
-/* A job of twice the weight counts twice; all together count for as many as they are. */
-static int64_t weighted_throughput(const planc_mix *mix, const planc_mix_share *shares) {
-  int64_t sum = 0, weights = 0;
-  for (int32_t j = 0; j < mix->n_jobs; j++) {
-    sum = pl_add_saturate(sum, pl_mul_saturate(shares[j].speed_ppm, planc_mix_weight(mix, j)));
-    weights += planc_mix_weight(mix, j);
-  }
-  assert(weights > 0);
-  return pl_muldiv_floor(sum, mix->n_jobs, weights);
 }
 
 static bool any_has_least(const mix_best *b) {
@@ -131,6 +120,7 @@ static planc_status explain(const mix_best *b) {
   pl_emit emit = {0};
   if (b->interrupted) pl_emit_format(&emit, "interrupted when %s was asked; of those asked by then ", b->interrupted);
   pl_emit_format(&emit, "no other policy %s has more throughput", which);
+  if (planc_mix_has_weights(b->mix)) pl_emit_format(&emit, " by weight than %.3f", (double)b->best.worth / PL_PPM);
   if (b->next) pl_emit_format(&emit, ", the next is %s with %.3f", b->next->name, (double)b->next_worth / PL_PPM);
   if (b->best.plan->explanation) pl_emit_format(&emit, "; %s: %s", b->best.policy->name, b->best.plan->explanation);
   PLANC_TRY(pl_emit_take(&emit, &text, &length));

@@ -38,6 +38,7 @@ typedef struct superneurons {
   int32_t n_segments, n_dropped;
   bool *swap;     /* per buffer: may be swapped */
   bool *brief;    /* per buffer: of a memory-centric segment */
+  bool *apart;    /* the same by use of the order */
   int32_t *need;  /* per buffer: find_need */
   int32_t *ahead; /* per position: the first backward op of the convolution nearest ahead, -1 = there is none */
   int64_t *live;  /* per position, scratch */
@@ -68,6 +69,7 @@ static planc_status choose(const void *context, const pl_walk *walk, pl_arena *a
   PLANC_TRY(PL_NEW(arena, &s.segment, trace->n_buffers));
   PLANC_TRY(PL_NEW(arena, &s.swap, trace->n_buffers));
   PLANC_TRY(PL_NEW(arena, &s.brief, trace->n_buffers));
+  PLANC_TRY(PL_NEW(arena, &s.apart, s.order->first_use[trace->n_buffers]));
   PLANC_TRY(PL_NEW(arena, &s.need, trace->n_buffers));
   PLANC_TRY(PL_NEW(arena, &s.ahead, walk->order->n));
   PLANC_TRY(PL_NEW(arena, &s.items, (int64_t)trace->n_accesses + trace->n_buffers));
@@ -184,7 +186,9 @@ static planc_status drop_segments(superneurons *s, pl_arena *arena, int32_t n_dr
   PLANC_TRY(pl_mark_drops(s->order, arena, &s->drops));
   for (int32_t b = 0; b < trace->n_buffers; b++) s->need[b] = find_need(s, b);
   find_memory_centric(s);
-  *out = (pl_absences){.items = s->items, .until = s->drops.until, .brief = s->brief};
+  for (int32_t b = 0; b < trace->n_buffers; b++)
+    for (int32_t u = s->order->first_use[b]; u < s->order->first_use[b + 1]; u++) s->apart[u] = s->brief[b];
+  *out = (pl_absences){.items = s->items, .until = s->drops.until, .apart = s->apart};
   out->n = pl_drop(s->order, &s->drops, s->brief, s->items);
   for (int64_t k = 0; k < out->n; k++)
     if (!s->brief[s->items[k].buffer]) s->items[k].fetch = s->need[s->items[k].buffer];

@@ -22,7 +22,7 @@ typedef struct buffer_so_far {
   int64_t restored_ns;                     /* of the ops that ran again for that */
   int32_t version;                         /* that it holds */
   int32_t at_boundary;                     /* the residency on the device that the period begins with; -1 = none */
-
+  bool first_reads;
   bool on_host;     /* the host has what it holds */
   int64_t again_ns; /* as of a gap */
 } buffer_so_far;
@@ -276,6 +276,7 @@ static planc_status use(finding_gaps *f, int32_t position, int32_t access, int32
   if (buffer->first < 0) {
     buffer->first = position;
     buffer->first_residency = residency;
+    buffer->first_reads = of->read >= 0;
   }
   buffer->last = position;
   buffer->last_residency = residency;
@@ -298,7 +299,15 @@ static void see_version(finding_gaps *f, const planc_access *access, int32_t pos
   }
 }
 
-/* What persists, from its last use to the first one of the next period. */
+/* The place that a buffer leaves behind its last use; at the end of the period it may have been given another one. */
+static int32_t place_left(const finding_gaps *f, int32_t buffer, bool around) {
+  const buffer_so_far *so_far = &f->buffers[buffer];
+  bool is_moved = around && f->residencies[so_far->last_residency].closed > f->n && so_far->at_boundary >= 0;
+  return is_moved ? so_far->at_boundary : so_far->last_residency;
+}
+
+/* What persists, from its last use to the first one of the next period. What that one only writes may have been dropped
+ * by then: that is no gap. */
 static planc_status find_around(finding_gaps *f) {
   for (int32_t b = 0; b < f->trace->n_buffers; b++) {
     const buffer_so_far *buffer = &f->buffers[b];
@@ -306,6 +315,8 @@ static planc_status find_around(finding_gaps *f) {
     bool from_boundary = buffer->first_residency < f->plan->n_boundary;
     int32_t residency = from_boundary && buffer->residency >= 0 ? buffer->residency : buffer->first_residency;
     bool kept = from_boundary && (buffer->residency < 0 || residency == buffer->last_residency);
+    bool was_copied = buffer->first_reads || f->residencies[place_left(f, b, true)].saved >= 0;
+    if (!kept && !was_copied) continue;
     PLANC_TRY(add(f, b, buffer->first, residency, kept ? PLANC_GAP_KEPT : PLANC_GAP_COPIED));
   }
   return NULL;
@@ -327,8 +338,7 @@ static planc_status add(finding_gaps *f, int32_t buffer, int32_t to, int32_t res
   bool around = to <= so_far->last;
   int32_t from = f->exec[so_far->last], first = so_far->last + 1, end = around ? to + f->n : to;
   int64_t next_ns = around ? f->period_ns : 0;
-  int32_t left = so_far->last_residency; /* the place that it left */
-  if (around && f->residencies[left].closed > f->n && so_far->at_boundary >= 0) left = so_far->at_boundary;
+  int32_t left = place_left(f, buffer, around);
   if (first == end) return NULL;
   planc_plan_gap gap = {.buffer = buffer,
                         .job = of->job,

@@ -205,13 +205,15 @@ static void raise_bounds(explained *e) {
   if (e->less.fits) e->less.bound.time_ns = pl_max(e->less.bound.time_ns, *own_ns);
 }
 
+/* Nothing is known of a plan in rounds that planc does not make. */
 static planc_status find_price(const planc_problem *problem, const planc_plan *plan, int64_t budget, price *out) {
   planc_problem within = *problem;
   within.terms.budgets[PLANC_MEMORY_DEVICE] = out->budget = budget;
   planc_status status = planc_bound_of_plan(&within, BOUND_EFFORT, plan, &out->bound);
-  out->known = out->fits = !status;
-  if (planc_status_code(status) != PLANC_INFEASIBLE) return status;
-  out->known = true;
+  planc_code code = planc_status_code(status);
+  out->fits = !status;
+  out->known = !status || code == PLANC_INFEASIBLE;
+  if (code != PLANC_INFEASIBLE && code != PLANC_BAD_INPUT) return status;
   planc_status_free(status);
   return NULL;
 }

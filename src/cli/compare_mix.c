@@ -12,6 +12,7 @@ typedef struct mix_row {
   const planc_mix_policy *policy;
   bool feasible, late, is_least; /* late: it fits, and misses a deadline or a least share */
   int64_t least_budget, period_ns, peak_bytes, throughput_ppm;
+  int64_t weighted_ppm;    /* throughput by weight */
   planc_mix_share *shares; /* by job, with speeds; owned; NULL = it is not feasible */
   char *explanation;       /* owned; NULL = it does not say */
 } mix_row;
@@ -219,6 +220,7 @@ static planc_status set_result(const mix_table *t, int64_t period_ns, int64_t pe
   out->period_ns = period_ns;
   out->peak_bytes = peak_bytes;
   out->throughput_ppm = planc_mix_throughput(shares, t->mix->n_jobs);
+  out->weighted_ppm = planc_mix_weighted_throughput(t->mix, shares);
   PLANC_TRY(keep_shares(t, shares, out));
   if (explanation && !(out->explanation = strdup(explanation)))
     return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
@@ -255,13 +257,13 @@ static bool is_for_plans(const mix_table *t, const planc_mix_policy *policy) {
   return policy->make && (!t->in_rounds || (policy->supports & PLANC_MIX_ROUNDS));
 }
 
-/* The row of the plan with the largest throughput, of several the first; NULL where none fits. */
+/* The row of the plan with the largest throughput by weight, of several the first; NULL where none fits. */
 static const mix_row *winner(const mix_table *t) {
   const mix_row *best = NULL;
   for (int32_t i = 0; i < t->n; i++) {
     const mix_row *row = &t->rows[i];
     if (!row->feasible || !is_for_plans(t, row->policy)) continue;
-    if (!best || row->throughput_ppm > best->throughput_ppm) best = row;
+    if (!best || row->weighted_ppm > best->weighted_ppm) best = row;
   }
   return best;
 }
@@ -325,8 +327,10 @@ static void report_row(const mix_table *t, const mix_row *r, cJSON *json) {
   pl_json_add_known(json, "peak_bytes", r->feasible, r->peak_bytes);
   if (r->feasible) {
     pl_json_add_real(json, "throughput", (double)r->throughput_ppm / 1e6);
+    pl_json_add_real(json, "weighted_throughput", (double)r->weighted_ppm / 1e6);
   } else {
     pl_json_add_null(json, "throughput");
+    pl_json_add_null(json, "weighted_throughput");
   }
   cJSON *speeds = pl_json_add_array(json, "speeds"), *ratio = pl_json_add_array(json, "ratio");
   for (int32_t j = 0; j < t->mix->n_jobs; j++) {
@@ -414,7 +418,7 @@ static void print_row(const mix_table *t, const mix_row *r, bool best) {
          (double)r->throughput_ppm / 1e6);
   for (int32_t j = 0; j < t->mix->n_jobs; j++) printf(" %5.3f", (double)r->shares[j].speed_ppm / 1e6);
   print_responses(t, r);
-  puts(best ? " <- fastest" : "");
+  puts(!best ? "" : planc_mix_has_weights(t->mix) ? " <- fastest by weight" : " <- fastest");
 }
 
 /* Of jobs with deadlines what a request takes, and of all how many iterations a period has where they are not as many

@@ -66,6 +66,7 @@ static planc_status read_share(const char *text, int64_t *out_ppm);
 
 static planc_status read_least_shares(const prog_arguments *arguments, cli_mix *mix) {
   const char *text, *of_all = NULL;
+  int64_t of_all_ppm = 0;
   for (int32_t k = 0; (text = prog_option_repeated(arguments, "min-share", k)); k++) {
     int32_t job;
     int64_t ppm = 0;
@@ -75,6 +76,7 @@ static planc_status read_least_shares(const prog_arguments *arguments, cli_mix *
     if (job < 0 && of_all) return planc_error(PLANC_USAGE, "--min-share %s and %s: one of all jobs", of_all, text);
     if (job < 0) {
       of_all = text;
+      of_all_ppm = ppm;
       continue;
     }
     if (mix->least_shares_ppm[job] > 0)
@@ -82,15 +84,15 @@ static planc_status read_least_shares(const prog_arguments *arguments, cli_mix *
     mix->least_shares_ppm[job] = ppm;
   }
   for (int32_t j = 0; j < mix->n && of_all; j++)
-    if (mix->least_shares_ppm[j] == 0) PLANC_TRY(read_share(of_all, &mix->least_shares_ppm[j]));
+    if (mix->least_shares_ppm[j] == 0) mix->least_shares_ppm[j] = of_all_ppm;
   return NULL;
 }
 
 static planc_status read_share(const char *text, int64_t *out_ppm) {
-  enum { PPM_OF_PERCENT = 10000, MOST = 100 };
+  enum { MOST = 100 };
   double percent;
-  if (!pl_real_parse(text, &percent) || !(percent >= 1.0 / PPM_OF_PERCENT && percent <= MOST))
+  if (!pl_real_parse(text, &percent) || !(percent >= 1.0 / PLANC_UNIT_PERCENT && percent <= MOST))
     return planc_error(PLANC_USAGE, "not a number of percent, more than 0 and at most %d", MOST);
-  *out_ppm = llround(percent * PPM_OF_PERCENT);
+  *out_ppm = llround(percent * PLANC_UNIT_PERCENT);
   return NULL;
 }

@@ -38,13 +38,12 @@ void cli_print_links(const planc_plan *plan) {
 }
 
 static void print_setting(const char *before, const char *option, setting_kind kind, int64_t value) {
-  enum { PPM_OF_PERCENT = 10000 };
   char text[PL_SIZE_TEXT];
   printf("%s%s", before, option);
   if (kind == KIND_bytes) printf(" %s", pl_size_format(value, text));
   if (kind == KIND_level) printf(" %lld", (long long)value - 1);
   if (kind == KIND_count) printf(" %lld", (long long)value);
-  if (kind == KIND_share) printf(" %g %%", (double)value / PPM_OF_PERCENT);
+  if (kind == KIND_share) printf(" %g %%", (double)value / PLANC_UNIT_PERCENT);
 }
 
 void cli_print_settings(const planc_plan *plan) {

@@ -227,14 +227,17 @@ def iteration_of(problem, choice):
         iteration.op(legal_name(f"{node.id}.{kind}"), legal_name("monet." + kind), reads if node.id else ["fixed"],
                      writes, phase="backward" if node.backward else "forward", flags=["no-recompute"] if once else (),
                      class_=first_class(node.op, CLASSES), **cost_of(node, layout))
-    iteration.op("end", "monet.end", kept, [], max(0, first_runs(problem)) * UNIT_NS, phase="backward")
+    iteration.op("end", "monet.end", kept, [], first_runs(problem) * UNIT_NS, phase="backward")
     return iteration
 
 
 def first_runs(problem):
     """How much longer all nodes together take the first time than again."""
     once = [node for node in problem.nodes if not node.backward and not node.convolution]
-    return sum(node.first[0][0] - node.again[0][0] for node in once)
+    longer = sum(node.first[0][0] - node.again[0][0] for node in once)
+    if longer < 0:
+        raise BadData(f"nodes take {-longer} units less the first time than again: no op takes less than nothing")
+    return longer
 
 
 def cost_of(node, layout):

@@ -1,10 +1,13 @@
 /* Bounds on random graphs and devices: no policy's plan is faster than what the search certifies for its rounds and its
- * peak, nor than what any prices at all do. The least of a range is what looking at all of it finds. */
+ * peak, nor than what any prices at all do, and no plan made by hand is. The least of a range is what looking at all of
+ * it finds. */
 #include <check.h>
 
 #include "cost/profile.h"
 #include "planc/bound.h"
+#include "planc/check.h"
 #include "planc/policy.h"
+#include "planc/simulate.h"
 #include "planner/bound/bound_value.h"
 #include "tests/support/randgraph.h"
 #include "tests/support/unit.h"
@@ -159,6 +162,51 @@ START_TEST(no_plan_is_faster) {
 }
 END_TEST
 
+/* Plans that no policy makes. What persists and is only written by the next period is dropped behind the boundary,
+ * without a copy; what is fed comes to a second place while the first one is read, and is moved. */
+START_TEST(no_other_plan_is_faster) {
+  static const char *const paths[] = {"tests/data/bound/dropped-behind-boundary.plan",
+                                      "tests/data/bound/fed-twice.plan"};
+  planc_profile *of_plans;
+  ok(planc_profile_read("profiles/k40m.json", &of_plans));
+  for (size_t k = 0; k < sizeof paths / sizeof *paths; k++) {
+    planc_plan *plan;
+    planc_bound bound;
+    planc_simulation run;
+    ok(planc_plan_read(paths[k], &plan));
+    ok(planc_check(plan, NULL, NULL));
+    ok(planc_simulate(plan, NULL, &run));
+    planc_problem problem = {.job = {.graph = plan->jobs[0].graph, .profile = of_plans, .batch = plan->jobs[0].batch},
+                             .terms.budgets = {planc_plan_memory(plan, PLANC_MEMORY_DEVICE)->budget_bytes, -1}};
+    ok(planc_bound_of_plan(&problem, PLANC_BOUND_MOST_EFFORT, plan, &bound));
+    ck_assert_int_le(bound.time_ns, run.period_ns);
+    ck_assert_int_gt(bound.time_ns, run.period_ns * 99 / 100);
+    planc_plan_free(plan);
+  }
+  planc_profile_free(of_plans);
+}
+END_TEST
+
+START_TEST(launches_bind) {
+  planc_graph *graph;
+  planc_bound bound;
+  planc_profile *slow;
+  ok(randgraph_make(7, NULL, &graph));
+  ok(planc_profile_read("profiles/k40m.json", &slow));
+  ok(planc_profile_set_launch(slow, INT64_C(1000000000)));
+  planc_problem problem = {.job = {.graph = graph, .profile = slow, .batch = 4},
+                           .terms.budgets = {INT64_C(1) << 40, -1}};
+  planc_plan *plan;
+  ok(planc_bound_make(&problem, 0, &bound));
+  ok(planc_make_plan(&problem, planc_policy_find("none"), &plan));
+  ck_assert_int_gt(bound.time_ns, 1000 * bound.ideal_ns);
+  ck_assert_int_le(bound.time_ns, plan->predicted.period_ns);
+  planc_plan_free(plan);
+  planc_profile_free(slow);
+  planc_graph_free(graph);
+}
+END_TEST
+
 START_TEST(least_is_refused_below) {
   planc_graph *graph;
   planc_bound bound, below;
@@ -206,6 +254,8 @@ int main(void) {
   tcase_set_timeout(tests, 300);
   tcase_add_unchecked_fixture(tests, read_profile, free_profile);
   tcase_add_test(tests, no_plan_is_faster);
+  tcase_add_test(tests, no_other_plan_is_faster);
+  tcase_add_test(tests, launches_bind);
   tcase_add_test(tests, least_is_refused_below);
   tcase_add_test(tests, least_of_range);
   suite_add_tcase(suite, tests);

@@ -115,15 +115,14 @@ static bool is_better(const iteration_choice *a, const iteration_choice *b) {
 /* --- Whether it is enough ----------------------------------------------------------------------------------------- */
 
 planc_status pl_least_shares_hold(const planc_mix *mix, const planc_mix_share *shares) {
-  enum { PPM_OF_PERCENT = 10000 };
   for (int32_t j = 0; j < mix->n_jobs; j++) {
     if (!planc_mix_is_slow(&shares[j])) continue;
     return planc_error(PLANC_LATE,
                        "job %d (%s) runs at %.2f %% of what it does alone, with %d iteration%s in a period, and is to "
                        "run at %.2f %% at least",
-                       j, planc_mix_job_name(mix, j), (double)shares[j].speed_ppm / PPM_OF_PERCENT,
+                       j, planc_mix_job_name(mix, j), (double)shares[j].speed_ppm / PLANC_UNIT_PERCENT,
                        shares[j].iterations, shares[j].iterations == 1 ? "" : "s",
-                       (double)shares[j].least_ppm / PPM_OF_PERCENT);
+                       (double)shares[j].least_ppm / PLANC_UNIT_PERCENT);
   }
   return NULL;
 }
