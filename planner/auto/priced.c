@@ -180,7 +180,7 @@ static planc_status set_up(planning *p) {
 
 /* --- Search and placement ----------------------------------------------------------------------------------------- */
 
-static planc_status try_found(planning *p, bool *out_fits);
+static planc_status try_found(planning *p, bool *out_holds);
 
 static void tell_done(const planning *p, int64_t done_ppm) {
   int64_t others_ns = p->evaluator->problem->terms.beat_ns, own_ns = p->best_ns;
@@ -188,6 +188,23 @@ static void tell_done(const planning *p, int64_t done_ppm) {
   pl_tell_asked(p->watch, "priced", done_ppm, fastest_ns < INT64_MAX ? fastest_ns : 0);
 }
 
+/* The room that the search is without: as much as placement wastes. */
+typedef struct room_step {
+  int64_t lacking, step, finest;
+  bool any_held;
+} room_step;
+
+/* More where what is found does not hold, twice as much each time until something has; then by halves. Less where it
+ * does, or nothing is found. */
+static void step_room(room_step *room, bool found, bool holds) {
+  bool less = holds || !found;
+  room->any_held |= holds;
+  if (room->any_held || less) room->step = pl_max(room->step / 2, room->finest);
+  room->lacking = pl_max(room->lacking + (less ? -room->step : room->step), 0);
+  if (!room->any_held && !less) room->step *= 2;
+}
+
+/* Once something holds in all of the room, it goes on there as long as that finds what is faster. */
 static planc_status search(planning *p) {
   enum { FIRST_PART = 2000, LATER_PART = 8000, FINEST = 128 };
   pl_auto_search *s = &p->search;
@@ -198,28 +215,23 @@ static planc_status search(planning *p) {
   int64_t n_changes =
       pl_min(p->work->changes / pl_rehearsal_work(&s->rehearsal), p->work->of_candidate * s->n_candidates);
   int32_t times = n_changes < FEW ? FEW_TIMES : TIMES;
-  int64_t lacking = 0, step = p->room / FINEST, fitted_ns = INT64_MAX;
+  room_step room = {.step = p->room / FINEST, .finest = p->room / FINEST};
+  int64_t held_ns = INT64_MAX;
   tell_done(p, 0);
   pl_auto_search_improve(s, n_changes, FIRST_PART);
   for (int32_t k = 0; k < times && !(p->best_ns < INT64_MAX && terms->first_will_do); k++) {
-    bool found = pl_auto_search_found(s), fits = false;
-    if (found) PLANC_TRY(try_found(p, &fits));
+    bool found = pl_auto_search_found(s), holds = false;
+    if (found) PLANC_TRY(try_found(p, &holds));
     tell_done(p, (int64_t)(LATER + k) * PL_PPM / (LATER + times));
-    bool is_no_faster = fits && lacking == 0 && s->best_score.ns >= fitted_ns;
-    if (is_no_faster || !pl_goes_on(p->watch)) break;
-    if (fits && lacking == 0) fitted_ns = s->best_score.ns;
-    if (found && !fits) {
-      lacking += step;
-      step *= 2;
-    } else {
-      step = pl_max(step / 2, p->room / FINEST);
-      lacking = pl_max(lacking - step, 0);
-    }
-    pl_auto_search_without(s, pl_min(lacking, p->room));
+    bool holds_in_all = holds && room.lacking == 0;
+    if ((holds_in_all && s->best_score.ns >= held_ns) || !pl_goes_on(p->watch)) break;
+    if (holds_in_all) held_ns = s->best_score.ns;
+    step_room(&room, found, holds);
+    pl_auto_search_without(s, pl_min(room.lacking, p->room));
     if (n_changes < FEW) pl_auto_search_start(s, p->work->start);
     pl_auto_search_improve(s, found ? n_changes / LATER : n_changes / 2, found ? LATER_PART : FIRST_PART);
   }
-  return NULL;
+  return p->best_ns < INT64_MAX ? NULL : try_found(p, &(bool){false});
 }
 
 static planc_status make(const planc_problem *problem, const void *choice, pl_walk_room room, planc_candidate *out) {
@@ -230,15 +242,20 @@ static planc_status make(const planc_problem *problem, const void *choice, pl_wa
   return pl_walk_absences(&walk, &of->absences);
 }
 
-/* Places and simulates what the search has found, and keeps it if it is the fastest that fits. */
-static planc_status try_found(planning *p, bool *out_fits) {
+/* Places and simulates what the search has found, or else has least beyond the room, and keeps it if it is the fastest
+ * that fits: that may fit all the same, with less workspace. It holds if it takes no
+ * more time than the search has it either: where memory is short ops may wait for the places that they are given. */
+static planc_status try_found(planning *p, bool *out_holds) {
+  enum { NEAR = 50 };
+  int64_t found_ns = p->search.best_score.ns;
   const planc_evaluator *evaluator = p->evaluator;
   priced_choice choice = {.early = p->early, .n_gaps = p->gaps.n - p->gaps.n_fed};
   planc_candidate next = {0};
   planc_taken taken = {.fits = false};
   bool fits_host = true;
   PLANC_TRY(pl_auto_search_state(&p->search, &p->arena, &choice.absences));
-  const pl_walk_room room = {p->search.rehearsal.limit, PL_RECEIVES_LATE};
+  const pl_walk_room room = {pl_auto_search_found(&p->search) ? p->search.rehearsal.limit : PL_ROOM_NONE,
+                             PL_RECEIVES_LATE};
   planc_status status = make(evaluator->problem, &choice, room, &next);
   p->n_simulated++;
   if (!status) status = evaluator->simulate(evaluator, &next, NULL, NULL, &taken);
@@ -253,7 +270,7 @@ static planc_status try_found(planning *p, bool *out_fits) {
     p->room_of_best = room;
   }
   planc_candidate_free(&next);
-  *out_fits = taken.fits;
+  *out_holds = taken.fits && taken.period_ns <= pl_add_saturate(found_ns, found_ns / NEAR);
   return status;
 }
 

@@ -126,6 +126,46 @@ START_TEST(each_has_its_share) {
 }
 END_TEST
 
+static int n_with_plan, n_not_most;
+
+/* Of all policies' plans `auto` takes that with the most throughput by weight, which may not be that with most of all.
+ */
+START_TEST(auto_goes_by_weight) {
+  for (uint64_t seed = 0; seed < MIXES; seed++) {
+    uint64_t rng = seed;
+    two_jobs of;
+    planc_mix_share shares[JOBS], chosen[JOBS];
+    planc_plan *plan;
+    int64_t most = 0;
+    make_jobs(&rng, &of);
+    of.weights[0] = (int32_t)(1 + rand_below(&rng, 20));
+    of.weights[1] = (int32_t)(1 + rand_below(&rng, 3));
+    of.least_ppm[1] = (1 + rand_below(&rng, 9)) * (PPM / 20);
+    ok(planc_mix_resolve(&of.mix, chosen));
+    planc_status status = planc_colocate(&of.mix, planc_mix_policy_find("auto"), chosen, &plan);
+    int64_t worth = status ? -1 : planc_mix_weighted_throughput(&of.mix, chosen);
+    planc_status_free(status);
+    planc_plan_free(plan);
+    for (const planc_mix_policy *policy = planc_mix_policies(); policy->name; policy++) {
+      if (!policy->make || (policy->supports & (PLANC_MIX_CHOOSES | PLANC_MIX_DEADLINES))) continue;
+      ok(planc_mix_resolve(&of.mix, shares));
+      status = planc_colocate(&of.mix, policy, shares, &plan);
+      if (!status) {
+        ck_assert_int_ge(worth, planc_mix_weighted_throughput(&of.mix, shares));
+        most = planc_mix_throughput(shares, JOBS) > most ? planc_mix_throughput(shares, JOBS) : most;
+      }
+      planc_status_free(status);
+      planc_plan_free(plan);
+    }
+    n_with_plan += worth >= 0;
+    n_not_most += worth >= 0 && planc_mix_throughput(chosen, JOBS) < most;
+    free_jobs(&of);
+  }
+  ck_assert_int_gt(n_with_plan, MIXES / 2);
+  ck_assert_int_gt(n_not_most, 0);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("least_shares");
   TCase *tests = tcase_create("all");
@@ -133,6 +173,7 @@ int main(void) {
   tcase_add_unchecked_fixture(tests, read_profile, free_profile);
   tcase_add_loop_test(tests, time_is_by_weight, 0, MIXES);
   tcase_add_loop_test(tests, each_has_its_share, 0, MIXES);
+  tcase_add_test(tests, auto_goes_by_weight);
   suite_add_tcase(suite, tests);
   return run_suite(suite);
 }
