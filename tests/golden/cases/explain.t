@@ -5,11 +5,11 @@ Why a plan takes what it does. The figures of inputs/tiny.yaml can be worked out
   tiny.plan: none, batch 4 in 1 round of 4
     peak      25.00 KiB of 1.00 MiB, host 0 B
     iteration 0.045 ms, ideal 0.021 ms (+109.1 %)
-    bound     0.021 ms, than which no plan in such rounds is faster (+109.1 %)
+    bound     0.035 ms, than which no plan in such rounds is faster (+28.6 %)
     moved     4 B out, 4.00 KiB in; recomputed 0.000 ms
     beyond ideal: waits for copies in 0.010 ms, waits for copies out 0.010 ms, waits for launches 0.003 ms
-    256.00 KiB less: no plan in such rounds is faster than 0.021 ms
-    256.00 KiB more: no plan in such rounds is faster than 0.021 ms
+    256.00 KiB less: no plan in such rounds is faster than 0.035 ms
+    256.00 KiB more: no plan in such rounds is faster than 0.035 ms
   peak: 25.00 KiB live at op last.grad; largest:
         8.00 KiB  b
         8.00 KiB  b.grad
@@ -24,7 +24,7 @@ Why a plan takes what it does. The figures of inputs/tiny.yaml can be worked out
         1.00 KiB  w, 0.026 ms from first to step
                   kept: copies would take 0.020 ms; it leaves 999.00 KiB free at op last.grad
   $ planc explain tiny.plan --top 1 --json
-  {"planc":"explain/1","plan":"tiny","policy":"none","period_ns":45000,"ideal_ns":21518,"bound_ns":21518,"beyond_ideal":{"wait_in_ns":10408,"wait_out_ns":10001,"wait_store_ns":0,"wait_load_ns":0,"wait_launch_ns":3073,"recompute_ns":0,"slowdown_ns":0,"slower_ns":0},"less":{"budget_bytes":786432,"fits":true,"bound_ns":21518,"least_budget":16384,"binds":"last.grad"},"more":{"budget_bytes":1310720,"fits":true,"bound_ns":21518,"least_budget":16384,"binds":"last.grad"},"peak":{"live_bytes":25600,"op":"last.grad","live":[{"storage":"b","bytes":8192},{"storage":"b.grad","bytes":8192},{"storage":"a","bytes":4096},{"storage":"x","bytes":4096},{"storage":"w","bytes":1024}]},"kept":{"gaps":3,"bytes":9216},"copied":{"gaps":0,"bytes":0},"again":{"gaps":0,"bytes":0},"gaps":[{"storage":"x","job":0,"iteration":0,"round":0,"bytes":4096,"from":"first","to":"first.grad","way":"kept","between_ns":22755,"away_ns":0,"copies_ns":10408,"again_ns":null,"waited_ns":0,"free_bytes":1022976,"free_op":"last.grad"}]}
+  {"planc":"explain/1","plan":"tiny","policy":"none","period_ns":45000,"ideal_ns":21518,"bound_ns":35000,"beyond_ideal":{"wait_in_ns":10408,"wait_out_ns":10001,"wait_store_ns":0,"wait_load_ns":0,"wait_launch_ns":3073,"recompute_ns":0,"slowdown_ns":0,"slower_ns":0},"less":{"budget_bytes":786432,"fits":true,"bound_ns":35000,"least_budget":16384,"binds":"last.grad"},"more":{"budget_bytes":1310720,"fits":true,"bound_ns":35000,"least_budget":16384,"binds":"last.grad"},"peak":{"live_bytes":25600,"op":"last.grad","live":[{"storage":"b","bytes":8192},{"storage":"b.grad","bytes":8192},{"storage":"a","bytes":4096},{"storage":"x","bytes":4096},{"storage":"w","bytes":1024}]},"kept":{"gaps":3,"bytes":9216},"copied":{"gaps":0,"bytes":0},"again":{"gaps":0,"bytes":0},"gaps":[{"storage":"x","job":0,"iteration":0,"round":0,"bytes":4096,"from":"first","to":"first.grad","way":"kept","between_ns":22755,"away_ns":0,"copies_ns":10408,"again_ns":null,"waited_ns":0,"free_bytes":1022976,"free_op":"last.grad"}]}
 
 What left the device would have found no room.
 
@@ -62,7 +62,7 @@ What left the device would have found no room.
   y.plan: superneurons, batch 64 in 1 round of 64
     peak      729.88 KiB of 760.00 KiB, host 0 B
     iteration 0.785 ms, ideal 0.319 ms (+146.1 %)
-    bound     0.365 ms, than which no plan in such rounds is faster (+115.0 %)
+    bound     0.365 ms, than which no plan in such rounds is faster (+114.9 %)
     moved     2.50 KiB out, 16.50 KiB in; recomputed 0.014 ms
     beyond ideal: waits for copies out 0.003 ms, ops that run again 0.014 ms, slowed by copies beside ops 0.001 ms, slower algorithms, smaller rounds 0.447 ms
     190.00 KiB less: no plan in such rounds fits, op pool1.grad takes 712.70 KiB

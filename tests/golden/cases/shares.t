@@ -29,7 +29,7 @@ How jobs share the GPU's time: by weight, and with least shares.
     job 1: bert-base, batch 16, 3 iterations in a period, alone 130.635 ms each by none
   policy       least budget           period         peak throughput  speed of each
   temporal                -      1156.289 ms     7.19 GiB      1.002  0.550 0.452  job 0 in 3 iterations  job 1 in 4 iterations
-  zico                    -       785.869 ms    10.04 GiB      1.038  0.540 0.499  job 0 in 2 iterations <- fastest
+  zico                    -       785.869 ms    10.04 GiB      1.038  0.540 0.499  job 0 in 2 iterations <- fastest by weight
   vdnn-conv               -   too slow
   why zico: side by side in regions of 64.00 MiB: in every period job 0 begins 3.226 ms after job 1
   vdnn-conv: job 0 (resnet50) runs at 45.22 % of what it does alone, with 8 iterations in a period, and is to run at 52.50 % at least

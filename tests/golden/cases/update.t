@@ -12,7 +12,7 @@ A run tells how long everything took. Where that differs by enough from what the
   new.plan: vdnn-all, batch 4 in 1 round of 4
     peak      21.00 KiB of 1.00 MiB, host 12.00 KiB
     iteration 0.077 ms, ideal 0.026 ms (+189.5 %)
-    bound     0.026 ms, than which no plan in such rounds is faster (+189.5 %)
+    bound     0.035 ms, than which no plan in such rounds is faster (+122.4 %)
     moved     12.00 KiB out, 20.00 KiB in; recomputed 0.000 ms
     why       attempt 1 of 2 is the first that fits: it offloads all inputs and takes the fastest algorithms
   $ planc check new.plan
