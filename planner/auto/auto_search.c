@@ -333,8 +333,7 @@ planc_status pl_auto_search_state(pl_auto_search *s, pl_arena *arena, pl_absence
                               .fetch = fetch};
   }
   for (int32_t k = 0; k < s->times.n_in; k++) fetched[n_fetched++] = number[s->times.in_order[k]];
-  for (int32_t u = 0; u < n_uses; u++)
-    apart[u] = s->gaps->of_use[u] >= 0 && s->ways[s->gaps->of_use[u]] == PL_AUTO_TWICE;
+  for (int32_t u = 0; u < n_uses; u++) apart[u] = s->gaps->of_use[u] >= 0 && r->apart[s->gaps->of_use[u]];
   *out = (pl_absences){.n = n, .items = items, .fetched = fetched, .apart = apart, .restores = true};
   return NULL;
 }

@@ -20,6 +20,7 @@ planc_status pl_rehearsal_new(const pl_auto_gaps *gaps, pl_arena *arena, pl_rehe
   PLANC_TRY(PL_NEW(arena, &out->since, gaps->n));
   PLANC_TRY(PL_NEW(arena, &out->back, gaps->n));
   PLANC_TRY(PL_NEW(arena, &out->sends, gaps->n));
+  PLANC_TRY(PL_NEW(arena, &out->apart, gaps->n));
   PLANC_TRY(PL_NEW(arena, &out->on_host, out->tables.first_version[trace->n_buffers]));
   PLANC_TRY(PL_NEW(arena, &out->resident, trace->n_buffers));
   PLANC_TRY(PL_NEW(arena, &out->opened, trace->n_buffers));
@@ -51,6 +52,7 @@ void pl_rehearse(pl_rehearsal *r, const uint8_t *ways) {
   memset(r->on_host, 0, (size_t)r->tables.first_version[n_buffers] * sizeof *r->on_host);
   memset(r->n_stones_of, 0, (size_t)n_buffers * sizeof *r->n_stones_of);
   memset(r->sends, 0, (size_t)r->gaps->n * sizeof *r->sends);
+  memset(r->apart, 0, (size_t)r->gaps->n * sizeof *r->apart);
   for (int32_t g = 0; g < r->gaps->n; g++) r->need[g] = r->back[g] = NONE;
   open_boundary(r);
   for (int32_t p = 0; p < order->n && r->works; p++) {
@@ -275,7 +277,10 @@ static void close_stones(pl_rehearsal *r) {
     if (r->resident[buffer] == version || !next || next->read != version) continue;
     int32_t gap = r->gaps->of_use[r->next[buffer]];
     bool is_for_other = gap != NONE && r->gaps->items[gap].to != r->position;
-    if (is_for_other && r->ways[gap] == PL_AUTO_TWICE && !is_on_host(r, buffer, version)) continue;
+    if (is_for_other && r->ways[gap] == PL_AUTO_TWICE && !is_on_host(r, buffer, version)) {
+      r->apart[gap] = true;
+      continue;
+    }
     hold(r, buffer, version);
     if (gap != NONE) r->back[gap] = r->position;
   }

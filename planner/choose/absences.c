@@ -231,8 +231,7 @@ static planc_status close_stones(run *r, int32_t instance) {
     int32_t version = planc_schedule_content(r->schedule, residency);
     const planc_access *next = next_access(r, buffer);
     bool twice = r->held[buffer] >= 0 && planc_schedule_content(r->schedule, r->held[buffer]) == version;
-    bool is_apart = next && next->instance != instance && apart && apart[r->next[buffer]] &&
-                    !planc_schedule_on_host(r->schedule, buffer, version);
+    bool is_apart = next && next->instance != instance && apart && apart[r->next[buffer]];
     bool still_read = next && next->read == version && !is_apart;
     if (!twice && still_read) {
       r->held[buffer] = residency;
@@ -251,8 +250,9 @@ static planc_status fetch_ahead(run *r, int32_t position) {
     const pl_absence *absence = &r->absences->items[k];
     int32_t version = pl_absence_wraps(absence) ? 0 : absence->version;
     const planc_access *next = next_access(r, absence->buffer);
-    bool is_read = next && next->read >= 0;
-    if (!is_read || r->held[absence->buffer] >= 0 || !planc_schedule_on_host(r->schedule, absence->buffer, version))
+    bool is_overwritten = next && next->read < 0;
+    if (is_overwritten || r->held[absence->buffer] >= 0 ||
+        !planc_schedule_on_host(r->schedule, absence->buffer, version))
       continue;
     PLANC_TRY(pl_walk_open(r->walk, absence->buffer, &r->held[absence->buffer]));
     PLANC_TRY(planc_schedule_prefetch(r->schedule, r->held[absence->buffer], version));

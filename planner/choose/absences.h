@@ -36,8 +36,8 @@ typedef struct pl_absences {
                              the first op is fed; NULL = their own order, and ahead of that */
   const int32_t *until;   /* per buffer: the position after which it is dropped, where that is later than its last
                              use because recomputes read it; NULL = nowhere later */
-  const bool *apart;      /* by use of the order: what a recompute for another op brings back does not stay for it,
-                             unless the host has it; NULL = for none */
+  const bool *apart;      /* by use of the order: what a recompute for another op brings back does not stay for it;
+                             NULL = for none */
   bool restores;          /* something may be computed again, whatever the items say */
   const char *reason;     /* for people: why these; NULL = none */
 } pl_absences;
