@@ -22,18 +22,19 @@ those of the papers' benchmarks: launches of Zico's cost the host what host.json
 import argparse
 import dataclasses
 import functools
+import json
 import tempfile
 
 import bench_waterwave
 import bench_zico
 from bench_bound import graphs_of
 from bench_waterwave import DEVICES
-from benchlib import bench_rows, claimed, colocated, simulated, sole_batch, table, uses
+from benchlib import bench_rows, claimed, colocated, planc, simulated, table, uses
 
 AUTO = ("--policy", "auto")
 ENOUGH = 0.95  # of waterwave's throughput
-GIVEN_STEP, GIVEN_START = 2, 64  # where the search of the largest batch of a graph that is given begins
 GIVEN_PARTS = (0.25, 0.5, 0.75, 0.95)
+GIVEN_STEPS = 200  # of the largest batch alone, in which waterwave's largest is searched
 
 
 @dataclasses.dataclass(frozen=True)
@@ -88,7 +89,6 @@ def twins(of, model, job, device, *options):
 
 
 CASES = {"zico-fig5": zico_5, "zico-fig8": zico_8, "waterwave-fig7": waterwave_7, "waterwave-table2": waterwave_2}
-sole = functools.cache(sole_batch)
 
 
 class Bench:
@@ -97,12 +97,17 @@ class Bench:
     def __init__(self, folder):
         self.folder, self.found = folder, None
 
-    def models(self, options):
-        """Name, graph, step and start of the search of the largest batch, of each model of table1."""
+    def models(self, options, device):
+        """Name, graph, largest batch alone, and the step in which batches are tried, of each model of table1."""
         if options.paths:
-            return [(name, path, GIVEN_STEP, GIVEN_START) for name, path in graphs_of(options.paths, self.folder)]
-        return [(model, bench_waterwave.path_of(self.folder, model), step, papers["V100"][0])
-                for model, (_, step, papers) in bench_waterwave.MODELS.items() if asked(options.models, model)]
+            for name, path in graphs_of(options.paths, self.folder):
+                alone = largest_alone(path, device)
+                yield name, path, alone, max(1, alone // GIVEN_STEPS)
+            return
+        for model, (_, step, _) in bench_waterwave.MODELS.items():
+            if asked(options.models, model):
+                gpu = next(name for name, described in DEVICES.items() if described == device)
+                yield model, bench_waterwave.path_of(self.folder, model), bench_waterwave.sole(self.folder, model, gpu), step
 
     def cases(self, options):
         """Found once for all parts, which takes a search for each."""
@@ -113,16 +118,15 @@ class Bench:
         return self.found
 
     def of_given(self, options):
-        return [twins("given", name, f"{path}:{max(1, int(sole(path, device, step, start) * part))}", device)
-                for device in devices(options) for name, path, step, start in self.models(options) for part in GIVEN_PARTS]
+        return [twins("given", name, f"{path}:{max(1, int(alone * part))}", device)
+                for device in devices(options) for name, path, alone, _ in self.models(options, device) for part in GIVEN_PARTS]
 
     # --- Parts
 
     def table1(self, options):
         rows = []
         for device in devices(options):
-            for model, path, step, start in self.models(options):
-                alone = sole(path, device, step, start)
+            for model, path, alone, step in self.models(options, device):
                 beside = bench_waterwave.Searched(lambda batch, path=path: [f"{path}:{batch}"] * 2, device, bench_waterwave.OURS,
                                                   alone * 9 // 10, step)
                 auto = colocated((f"{path}:{alone}",) * 2, device, "--max-ratio", "1", *AUTO)
@@ -156,6 +160,12 @@ class Bench:
                          "speeds": auto and [share["speed"] for share in auto["shares"]], **found(auto)})
             bench_zico.tell(*rows[-1].values())
         return rows
+
+
+@functools.cache
+def largest_alone(path, device):
+    told = json.loads(planc("compare", path, "--policies", "none", "--device", device, "--max-batch", "--json"))
+    return told["rows"][0]["max_batch"]["batch"]
 
 
 def asked(names, name):
