@@ -32,6 +32,7 @@ from bench_waterwave import DEVICES
 from benchlib import bench_rows, claimed, colocated, planc, simulated, table, uses
 
 AUTO = ("--policy", "auto")
+BY = "by: the policy of auto's plan, and what that does;"
 ENOUGH = 0.95  # of waterwave's throughput
 GIVEN_PARTS = (0.25, 0.5, 0.75, 0.95)
 GIVEN_STEPS = 200  # of the largest batch alone, in which waterwave's largest is searched
@@ -223,8 +224,8 @@ def print_table1(rows):
             bench_waterwave.share(row["waterwave_batch"], row["sole"]), told(row["waterwave_throughput"]), row["batch"] or "-",
             bench_waterwave.share(row["batch"], row["sole"]), told(row["throughput"]), told(part(row)),
             told(ratio(row["per_s"], row["waterwave_per_s"])), told_policy(row)] for row in rows],
-          ["sole, waterwave: nothing swapped, recomputed or in rounds; by: the policy of auto's plan, and what that does;",
-           claimed(f"all of sole at {ENOUGH:.0%} of waterwave's throughput at least, where waterwave is side by side at all", rows,
+          ["sole, waterwave: nothing swapped, recomputed or in rounds;", BY,
+           claimed(f"all of sole at {ENOUGH:.0%} of waterwave's throughput at least, where that is side by side at all", rows,
                    lambda row: row["throughput"] and (part(row) is None or part(row) >= ENOUGH),
                    lambda row: f"{row['model']} on {row['device']}")])
 
@@ -236,8 +237,9 @@ def print_throughput(rows):
           ["case", "jobs", "GPU", "zico", "waterwave", "auto", "over the better", "by"],
           [[row["case"], row["jobs"], row["device"], told(row["zico"]), told(row["waterwave"]), told(row["throughput"]),
             f"{over(row) - 1:+.1%}" if over(row) else "-", told_policy(row)] for row in rows],
-          ["zico, waterwave: without swaps and recomputes and in one round, -: no plan; by: the policy of auto's plan, and what that does;",
-           claimed("no less than the better of both", rows, lambda row: row["throughput"] and row["throughput"] >= better(row), of_row)])
+          ["zico, waterwave: without swaps and recomputes and in one round, -: no plan;", BY,
+           claimed("no less than the better of both", rows, lambda row: row["throughput"] and row["throughput"] >= better(row),
+                   of_row)])
 
 
 def print_shares(rows):
@@ -250,7 +252,7 @@ def print_shares(rows):
           ["case", "jobs", "GPU", "each in turns", "each by auto", "least over turns", "throughput", "by"],
           [[row["case"], row["jobs"], row["device"], each(row["temporal"]), each(row["speeds"]),
             f"{least(row) - 1:+.1%}" if least(row) else "-", told(row["throughput"]), told_policy(row)] for row in rows],
-          ["least over turns: of the job that gains least; by: the policy of auto's plan, and what that does;",
+          ["least over turns: of the job that gains least;", BY,
            claimed("no job is slower than in turns", [row for row in rows if row["temporal"]],
                    lambda row: row["speeds"] and all(speed >= turns for speed, turns in
                                                      zip(row["speeds"], row["temporal"])), of_row)])
