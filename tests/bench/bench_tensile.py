@@ -245,7 +245,7 @@ def auto(networks):
         excess = [n.slower(plan["iteration_ns"]) - 1 for plan in (tensile, made)]
         yield {"network": n.name, "budget_bytes": tensile["peak_bytes"], "peak_bytes": made["peak_bytes"],
                "msr": n.saved(tensile["peak_bytes"])[1], "auto_msr": n.saved(made["peak_bytes"])[1], "tensile_excess": excess[0],
-               "auto_excess": excess[1], "part": excess[1] / excess[0], "bound_excess": n.slower(made["bound_ns"]) - 1,
+               "auto_excess": excess[1], "part": excess[1] / excess[0], "bound_excess": made["bound_ns"] and n.slower(made["bound_ns"]) - 1,
                "policy": made["policy"], "uses": uses(made)}
 
 
@@ -255,7 +255,8 @@ def print_auto(rows):
            "bound", "by"],
           [[row["network"], *(f"{row[key] / 2**30:.2f}" for key in ("budget_bytes", "peak_bytes")),
             *(f"{row[key]:.3f}" for key in ("msr", "auto_msr")),
-            *(f"{row[key]:.5f}" for key in ("tensile_excess", "auto_excess")), f"{row['part']:.3f}", f"{row['bound_excess']:.5f}",
+            *(f"{row[key]:.5f}" for key in ("tensile_excess", "auto_excess")), f"{row['part']:.3f}",
+            f"{row['bound_excess']:.5f}" if row["bound_excess"] else "-",
             row["policy"] + (f" ({', '.join(row['uses'])})" if row["uses"] else "")] for row in rows],
           ["bound: EOR - 1 of what no plan in this memory is faster than; by: the policy of auto's plan, and what that does;",
            claimed(f"auto's excess is at most {AUTO_PART:.3f} of tensile's", rows, lambda row: row["part"] <= AUTO_PART,
