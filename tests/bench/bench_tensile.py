@@ -245,7 +245,8 @@ def auto(networks):
         excess = [n.slower(plan["iteration_ns"]) - 1 for plan in (tensile, made)]
         yield {"network": n.name, "budget_bytes": tensile["peak_bytes"], "peak_bytes": made["peak_bytes"],
                "msr": n.saved(tensile["peak_bytes"])[1], "auto_msr": n.saved(made["peak_bytes"])[1], "tensile_excess": excess[0],
-               "auto_excess": excess[1], "part": excess[1] / excess[0], "bound_excess": made["bound_ns"] and n.slower(made["bound_ns"]) - 1,
+               "auto_excess": excess[1], "part": excess[1] / excess[0],
+               "bound_excess": made["bound_ns"] and n.slower(made["bound_ns"]) - 1,
                "policy": made["policy"], "uses": uses(made)}
 
 
