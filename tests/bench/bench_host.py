@@ -1,23 +1,31 @@
 #!/usr/bin/env python3
 """The whole loop on the host: profile, plan, run, compare.
 
-usage: bench_host.py [--iterations N] [--repetitions N] [--batch N] [--paced RATE] [--models NAME,NAME]
+usage: bench_host.py [--only PART] [--iterations N] [--repetitions N] [--batch N] [--paced RATE] [--models NAME,NAME]
+                     [--share PERCENT] [--turns N] [--json] [FILE|FOLDER ...]
 
 The first model is profiled and planned with several policies and budgets; every plan is verified bit for bit, then its
 iteration is measured and held against the prediction. With a paced link the order of policies measured is held against
 the order predicted, on every model. Last comes what the interpreter itself costs. Everything that is compared
-is from one run of this program; the machine's own noise is the spread of repeated measurements of one plan."""
+is from one run of this program; the machine's own noise is the spread of repeated measurements of one plan.
+
+auto: policy auto in a part of what everything resident takes, verified bit for bit, beside every other policy that has a plan
+there. All are measured in turn, several times, so that a machine that slows down does so for all of them. To be held: auto is
+measured within 5 % of its prediction, and is faster than each. Files and folders are graphs in place of the first model."""
 
 import argparse
 import json
 import os
+import statistics
 import subprocess
 import sys
 import tempfile
 
-from benchlib import BUILD, bench, graph, machine, planc, table
+from bench_bound import graphs_of
+from benchlib import BUILD, bench_rows, claimed, graph, machine, planc, table, uses
 
 PLANRUN = os.path.join(BUILD, "planrun")
+OFF = 0.05  # of its prediction, what auto is measured at most
 
 
 def planrun(*arguments):
@@ -30,14 +38,20 @@ def planrun(*arguments):
 class Host:
     """A graph's profile on this machine, and plans made with it."""
 
-    def __init__(self, folder, name, options):
+    def __init__(self, folder, name, options, path=None):
         self.folder, self.name, self.options = folder, name, options
+        path = path or graph(name)
         self.profile = os.path.join(folder, name + ".json")
         print(f"profiling {name}", file=sys.stderr)
         link = ["--link", options.link] if options.link else []
-        planrun("profile", graph(name), "--batches", options.batch, "--repetitions", options.repetitions, "-o",
+        planrun("profile", path, "--batches", options.batch, "--repetitions", options.repetitions, "-o",
                 self.profile, *link)
-        self.problem = [graph(name), "--batch", options.batch, "--profile", self.profile]
+        self.problem = [path, "--batch", options.batch, "--profile", self.profile]
+
+    def fitting(self, budget):
+        """The policies that have a plan."""
+        rows = json.loads(planc("compare", *self.problem, "--budget", budget, "--json"))["rows"]
+        return [row["policy"] for row in rows if row["feasible"] and row["policy"] != "ideal"]
 
     def least(self, policy):
         rows = json.loads(planc("compare", *self.problem, "--policies", policy, "--json"))["rows"]
@@ -114,7 +128,51 @@ def interpreter(host):
     table(f"{host.name}: CPU time of an iteration, everything resident", ["run by", "ms", "against the loop"], rows)
 
 
-def main(options):
+def auto(options):
+    options.link = None
+    with tempfile.TemporaryDirectory() as folder:
+        first = options.models.split(",")[0]
+        return [row for name, path in (list(graphs_of(options.paths, folder)) if options.paths else [(first, graph(first))])
+                for row in beside_auto(Host(folder, name, options, path))]
+
+
+def beside_auto(host):
+    """A row for each policy that fits, auto first; who made auto's plan is not there again."""
+    budget = host.plan("none", "1T")[1]["peak_bytes"] * host.options.share // 100
+    made = {"auto": host.plan("auto", budget)}
+    by = made["auto"][1]["policy"]
+    made.update((policy, host.plan(policy, budget)) for policy in host.fitting(budget) if policy != by)
+    runs = {policy: [] for policy in made}
+    for repeat in range(host.options.turns):
+        for policy, (path, _) in made.items():
+            runs[policy].append(host.run(path, verify=policy == "auto" and repeat == 0))
+            print(f"  {host.name} {policy}: {runs[policy][-1]['predicted_ns']} {runs[policy][-1]['measured_ns']}", file=sys.stderr)
+    for policy, (_, summary) in made.items():
+        measured = [run["measured_ns"] for run in runs[policy]]
+        yield {"graph": host.name, "batch": host.options.batch, "share": host.options.share, "policy": policy,
+               "by": summary["policy"], "uses": uses(summary), "verified": policy == "auto", "budget_bytes": budget,
+               "peak_bytes": summary["peak_bytes"], "predicted_ns": runs[policy][0]["predicted_ns"],
+               "measured_ns": statistics.median(measured), "least_ns": min(measured), "most_ns": max(measured)}
+
+
+def print_auto(rows):
+    for made in (row for row in rows if row["policy"] == "auto"):
+        of = [row for row in rows if row["graph"] == made["graph"]]
+        table(f"{made['graph']}, batch {made['batch']}, {made['share']} % of everything resident: auto, verified bit for bit, "
+              "and all others that fit, measured",
+              [*HEAD, "least", "most", "over auto", "does"],
+              [[row["policy"] if row["policy"] == row["by"] else f"{row['policy']} ({row['by']})",
+                f"{row['budget_bytes'] / 2**20:.1f}", *figures(row, row),
+                *(f"{row[key] / 1e6:.1f}" for key in ("least_ns", "most_ns")),
+                f"{row['measured_ns'] / made['measured_ns'] - 1:+.1%}", ", ".join(row["uses"]) or "-"] for row in of],
+              ["measured: the median of turns, each the median of its iterations; least, most: of turns",
+               claimed(f"auto within {OFF:.0%} of its prediction", [made],
+                       lambda row: abs(row["measured_ns"] / row["predicted_ns"] - 1) <= OFF, lambda row: row["graph"]),
+               claimed("auto faster than another policy", [row for row in of if row is not made],
+                       lambda row, made=made: made["measured_ns"] < row["measured_ns"], lambda row: row["policy"])])
+
+
+def policies(options):
     options.link = None
     with tempfile.TemporaryDirectory() as folder:
         models = options.models.split(",")
@@ -133,4 +191,7 @@ if __name__ == "__main__":
     arguments.add_argument("--batch", type=int, default=8)
     arguments.add_argument("--models", default="resnet50,vgg16")
     arguments.add_argument("--paced", default="0.2GB/s", metavar="RATE", help="link of the order of policies")
-    bench(machine(), {"all": main}, arguments)
+    arguments.add_argument("paths", nargs="*", metavar="FILE|FOLDER")
+    arguments.add_argument("--share", type=int, default=30, metavar="PERCENT", help="budget of auto, of what is resident at once")
+    arguments.add_argument("--turns", type=int, default=3, help="how often each plan beside auto's is measured")
+    bench_rows(machine(), {"policies": policies, "auto": (auto, print_auto)}, arguments)

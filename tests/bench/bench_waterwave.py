@@ -25,7 +25,7 @@ import re
 import sys
 import tempfile
 
-from benchlib import MPS_NOTE, PLANC, bench, busy_share, fitting, framework_host, graph, graph_in, largest, planc, simulated, sole_batch, table
+from benchlib import MPS_NOTE, bench, busy_share, colocated, framework_host, graph, graph_in, largest, planc, simulated, sole_batch, table
 
 DEVICES = {"V100": "v100-32g", "P100": "p100"}
 # The paper's models: our graphs, the step in which batches are tried, and Table 1: sole, mps, waterwave-s, waterwave.
@@ -60,9 +60,7 @@ def path_of(folder, model):
 @functools.cache
 def side_by_side(jobs, device, options):
     """The summary of a plan in which node groups share pairs, with how many of all do ("shared", "pairs"), else None."""
-    command = [PLANC, "colocate", *jobs, "--max-ratio", "1", "--device", device, *options, "--json", "-o", os.devnull]
-    text = fitting(command)
-    made = json.loads(text) if text else None
+    made = colocated(jobs, device, "--max-ratio", "1", *options)
     found = made and re.search(r"side by side in (\d+) of (\d+)", made["explanation"])
     if not found or any(job["rounds"] != 1 for job in made["jobs"]):
         return None
@@ -95,6 +93,7 @@ CRITERION = ["largest batch: at least one pair of node groups is shared (shared 
              "half shared: at least half of the pairs are; throughput: of all jobs, relative to one alone, 1 for turns"]
 
 
+@functools.cache
 def sole(folder, model, device):
     _, step, paper = MODELS[model]
     return sole_batch(path_of(folder, model), DEVICES[device], step, paper[device][0])
@@ -207,15 +206,19 @@ def table2(_):
         for models, paper in MIXES.items():
             for k, model in enumerate(models):
                 beside = models[1 - k]
-                papers = [MODELS[name][2]["V100"][0] for name in (model, beside)]
-                fixed = paper[1 - k] * sole(folder, beside, "V100") // papers[1]
-                alone, paths = sole(folder, model, "V100"), [path_of(folder, name) for name in (model, beside)]
-                found = Searched(lambda batch: [f"{paths[0]}:{batch}", f"{paths[1]}:{fixed}"], DEVICES["V100"], OURS,
-                                 alone * 9 // 10, MODELS[model][1])
-                rows.append([model, f"{beside}:{fixed}", *found.told(alone), paper[k], share(paper[k], papers[0])])
+                alone, fixed, found = unequal(folder, model, beside, paper[1 - k])
+                rows.append([model, f"{beside}:{fixed}", *found.told(alone), paper[k], share(paper[k], MODELS[model][2]["V100"][0])])
                 tell("V100", rows)
     table("Table 2: largest batches of two unequal jobs, V100", ["model", "beside", *FOUND, "paper", "of its sole"], rows,
           [*CRITERION, "each beside the other at the paper's share of its own sole batch"])
+
+
+def unequal(folder, model, beside, paper):
+    """A model's largest batch alone, the batch beside it, at the paper's share of its own, and the largest with which that is found."""
+    fixed = paper * sole(folder, beside, "V100") // MODELS[beside][2]["V100"][0]
+    alone, paths = sole(folder, model, "V100"), [path_of(folder, name) for name in (model, beside)]
+    return alone, fixed, Searched(lambda batch: [f"{paths[0]}:{batch}", f"{paths[1]}:{fixed}"], DEVICES["V100"], OURS,
+                                  alone * 9 // 10, MODELS[model][1])
 
 
 def several(_):
@@ -252,14 +255,17 @@ def splits(_):
            "differ, since one shared pair is enough for them: with half of the pairs shared they do, and throughput is less where fewer are"])
 
 
+def batches(folder, model):
+    """Of Fig. 7: parts of the largest batch alone, and the paper's largest as a part of its sole one."""
+    alone, paper = sole(folder, model, "V100"), MODELS[model][2]["V100"]
+    return [max(1, int(alone * part)) for part in (1 / 8, 1 / 4, 1 / 2, paper[3] / paper[0])]
+
+
 def throughput(_):
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         for model in MODELS:
-            alone = sole(folder, model, "V100")
-            paper = MODELS[model][2]["V100"]
-            for part in (1 / 8, 1 / 4, 1 / 2, paper[3] / paper[0]):
-                batch = max(1, int(alone * part))
+            for batch in batches(folder, model):
                 jobs = [f"{path_of(folder, model)}:{batch}"] * 2
                 found = json.loads(planc("compare", "--colocate", "--no-least", *jobs, "--max-ratio", "1", "--device",
                                          DEVICES["V100"], "--policies", "temporal,mps,waterwave", *WHOLE, "--json"))["rows"]

@@ -27,8 +27,8 @@ import statistics
 import sys
 import tempfile
 
-from benchlib import (MPS_NOTE, PLANC, bench, busy_times, fitting, framework_host, graph_in, memory_of, planc, simulated,
-                      sole_batch, table)
+from benchlib import (MPS_NOTE, bench, busy_times, colocated, framework_host, graph_in, memory_of, planc, simulated, sole_batch,
+                      table, uses)
 
 V100, RTX = "v100-32g", "rtx2080ti"
 # The paper's models: our graphs, their GPU of Fig. 5, a batch to begin the search of the largest with, its step.
@@ -113,9 +113,7 @@ def compared(jobs, device, *options):
 
 
 def planned(jobs, device, *options):
-    command = [PLANC, "colocate", *jobs, "--device", device, *LAUNCH, "--policy", "zico", *options, "--json", "-o", os.devnull]
-    text = fitting(command)
-    return json.loads(text) if text else None
+    return colocated(jobs, device, *LAUNCH, "--policy", "zico", *options)
 
 
 def most(solos, ratio):
@@ -159,10 +157,7 @@ def told_with_all(made):
     """The throughput of a plan, and what it does beside shifting."""
     if not made:
         return "-"
-    jobs = made["jobs"]
-    uses = {"swap": any(job["d2h_bytes"] > 2**20 for job in jobs), "recompute": any(job["recompute_ns"] for job in jobs),
-            "rounds": any(job["rounds"] > 1 for job in jobs)}
-    how = ["turns"] if in_turns(made) else [name for name, used in uses.items() if used]
+    how = ["turns"] if in_turns(made) else uses(made)
     return " ".join([f"{made['throughput']:.3f}", *(["(" + ", ".join(how) + ")"] if how else [])])
 
 

@@ -56,6 +56,23 @@ def bench(about, parts, parser=None):
             file.write(printed.getvalue())
 
 
+def bench_rows(about, parts, parser=None):
+    """The same of parts of which some are (what makes rows of the options, what prints these): with --json the rows of such."""
+    shown = {name: (lambda options, part=part: part[1](part[0](options))) if isinstance(part, tuple) else part
+             for name, part in parts.items()}
+    main = sys.modules["__main__"]
+    parser = parser or argparse.ArgumentParser(description=main.__doc__,
+                                               formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--json", action="store_true", help="rows by part as one line of JSON, and nothing else")
+    if "--json" not in sys.argv:
+        bench(about, shown, parser)
+        return
+    of_rows = {name: part[0] for name, part in parts.items() if isinstance(part, tuple)}
+    parser.add_argument("--only", metavar="PART", action="append", choices=list(of_rows), help=", ".join(of_rows))
+    options = parser.parse_args()
+    print(json.dumps({name: rows(options) for name, rows in of_rows.items() if name in (options.only or of_rows)}))
+
+
 def head(program, arguments, untold, about):
     """How the results were made, without options that make no difference to them."""
     told = iter(arguments)
@@ -160,6 +177,12 @@ def plan(name, batch, budget, policy, *options, device="k40m"):
     return json.loads(done.stdout)
 
 
+def colocated(jobs, device, *options):
+    """The summary of `planc colocate`, None where there is no plan."""
+    text = fitting([PLANC, "colocate", *jobs, "--device", device, *options, "--json", "-o", os.devnull])
+    return json.loads(text) if text else None
+
+
 def busy_times(path):
     """Of the ops of a plan: their time, and it by the busy share of each, in ns."""
     with open(path, encoding="utf-8") as file:
@@ -226,6 +249,20 @@ def hold(figures, unit="s"):
 def period_ns(told):
     """What a period takes by what planc tells of a plan, be it of one job, where that is an iteration, or of a mix."""
     return told["period_ns" if "period_ns" in told else "iteration_ns"]
+
+
+def uses(told):
+    """What a plan does beside shifting, by what planc tells of it or of a job of it."""
+    jobs = told.get("jobs") or [told]
+    found = {"swap": any(job["d2h_bytes"] > 2**20 for job in jobs), "recompute": any(job["recompute_ns"] for job in jobs),
+             "rounds": any(job["rounds"] > 1 for job in jobs)}
+    return [name for name, used in found.items() if used]
+
+
+def claimed(what, rows, holds, name):
+    """A note of how many rows a claim holds for, and which it does not."""
+    missed = [name(row) for row in rows if not holds(row)]
+    return f"{what}: {len(rows) - len(missed)} of {len(rows)}" + (f"; not {', '.join(missed)}" if missed else "")
 
 
 def overhead(row, ideal_ns):

@@ -25,7 +25,7 @@ import benchlib  # noqa: E402
 COMPARED = [("gpus", "gpus-k40m", ["figure-9", "exchange", "budgets", "policies"]),
             ("descriptions", "descriptions", ["all"]),
             ("modnn", "modnn-k40m", ["figure-6", "figure-7"]),
-            ("tensile", "tensile-a6000", ["calibration", "tables-1-and-2", "table-3"]),
+            ("tensile", "tensile-a6000", ["calibration", "tables-1-and-2", "table-3", "auto"]),
             ("tensile_mixes", "tensile-mixes-a6000", ["table-4"]),
             ("window", "window-v100", ["links"]),
             ("pairs", "pairs", ["lucid", "tally"]),
@@ -84,6 +84,14 @@ class Results(unittest.TestCase):
             table, written = printed[1].splitlines(), results("recorded-plans")[1].splitlines()
             self.assertEqual([table[0], table[1].split()], [written[0], written[1].split()])
             self.assertIn(table[2].split(), [row.split() for row in written])
+
+    def test_auto_is_beside_zico_and_waterwave_as_the_file_says(self):
+        printed = printed_by("auto_mixes", "--only", "throughput", "--only", "shares", "--cases", "zico-fig5", "--models", "ResNet-50")
+        for table, written in zip(printed[1:], results("auto-mixes")[2:], strict=True):
+            rows, known = ([row.split() for row in block.splitlines()] for block in (table, written))
+            self.assertEqual(rows[:2], known[:2])
+            self.assertEqual([row for row in rows if row[0] == "zico-fig5"],
+                             [row for row in known if row[0] == "zico-fig5" and row[1].startswith("ResNet-50:")])
 
     def test_planning_that_takes_too_long_fails(self):
         shown = '{"memory": {"liveness_bytes": 1}}'
