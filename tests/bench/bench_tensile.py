@@ -18,8 +18,9 @@ Cold start: planned with times that are off by what `planc predict` was off by o
 and nine tenths, between which and beyond a Weibull distribution goes), drawn from a fixed seed, and run at the right ones.
 Capuchin's first iteration is passive swapping in TENSILE's memory.
 
-auto: planc's own best policy in the memory that tensile's plan takes, so that both save as much. To be held: the excess of its
-EOR over 1 is at most a third of tensile's.
+auto: planc's own best policy in the memory that tensile's plan takes, so that both save as much, in the graph's order of the
+ops and with --reorder. To be held: the excess of its EOR over 1 is at most a third of tensile's. Beside it is that of the
+bound, below which no plan in the graph's order can be.
 """
 
 import json
@@ -104,9 +105,13 @@ class Network:
                                 output))
         return done["predict_ns"] / 1e6
 
-    def plan(self, policy, output, costs=None, budget="48G"):
+    def plan(self, policy, output, costs=None, budget="48G", more=()):
         return json.loads(planc("plan", self.graph, "--profile", costs or self.costs, "--batch", self.batch, "--budget",
-                                budget, "--policy", policy, "--json", "-o", output))
+                                budget, "--policy", policy, *more, "--json", "-o", output))
+
+    def bound_ns(self, budget):
+        return json.loads(planc("bound", self.graph, "--profile", self.costs, "--batch", self.batch, "--budget", budget,
+                                "--json"))["bound_ns"]
 
     def at_right_times(self, path):
         return json.loads(planc("simulate", path, "--costs", self.costs, "--json"))
@@ -242,25 +247,29 @@ def auto(networks):
     for n in networks:
         tensile = n.plan("tensile", n.path("tensile.plan"))
         made = n.plan("auto", n.path("auto.plan"), budget=tensile["peak_bytes"])
-        excess = [n.slower(plan["iteration_ns"]) - 1 for plan in (tensile, made)]
+        reordered = n.plan("auto", n.path("reordered.plan"), budget=tensile["peak_bytes"], more=["--reorder"])
+        excess = {key: n.slower(ns) - 1 for key, ns in (
+            ("tensile", tensile["iteration_ns"]), ("auto", made["iteration_ns"]), ("reordered", reordered["iteration_ns"]),
+            ("bound", n.bound_ns(tensile["peak_bytes"])))}
         yield {"network": n.name, "budget_bytes": tensile["peak_bytes"], "peak_bytes": made["peak_bytes"],
-               "msr": n.saved(tensile["peak_bytes"])[1], "auto_msr": n.saved(made["peak_bytes"])[1], "tensile_excess": excess[0],
-               "auto_excess": excess[1], "part": excess[1] / excess[0],
-               "bound_excess": made["bound_ns"] and n.slower(made["bound_ns"]) - 1,
+               "msr": n.saved(tensile["peak_bytes"])[1], "auto_msr": n.saved(made["peak_bytes"])[1], "excess": excess,
+               "parts": {key: excess[key] / excess["tensile"] for key in ("auto", "reordered", "bound")},
                "policy": made["policy"], "uses": uses(made)}
 
 
 def print_auto(rows):
-    table(f"auto in the memory of tensile's plan, batch {BATCH}",
-          ["network", "GiB", "auto's GiB", "MSR of all data", "auto's", "tensile: EOR - 1", "auto: EOR - 1", "of tensile's",
-           "bound", "by"],
+    table(f"auto in the memory of tensile's plan, batch {BATCH}: excess of EOR over 1",
+          ["network", "GiB", "auto's GiB", "MSR of all data", "auto's", "tensile", "auto", "reordered", "auto of tensile's",
+           "reordered", "bound", "auto's by"],
           [[row["network"], *(f"{row[key] / 2**30:.2f}" for key in ("budget_bytes", "peak_bytes")),
             *(f"{row[key]:.3f}" for key in ("msr", "auto_msr")),
-            *(f"{row[key]:.5f}" for key in ("tensile_excess", "auto_excess")), f"{row['part']:.3f}",
-            f"{row['bound_excess']:.5f}" if row["bound_excess"] else "-",
+            *(f"{row['excess'][key]:.5f}" for key in ("tensile", "auto", "reordered")),
+            *(f"{row['parts'][key]:.3f}" for key in ("auto", "reordered", "bound")),
             row["policy"] + (f" ({', '.join(row['uses'])})" if row["uses"] else "")] for row in rows],
-          ["bound: EOR - 1 of what no plan in this memory is faster than; by: the policy of auto's plan, and what that does;",
-           claimed(f"auto's excess is at most {AUTO_PART:.3f} of tensile's", rows, lambda row: row["part"] <= AUTO_PART,
+          ["bound: what no plan in this memory is faster than, in the graph's order of the ops",
+           claimed(f"the excess of auto, reordered or not, is at most {AUTO_PART:.3f} of tensile's", rows,
+                   lambda row: min(row["parts"]["auto"], row["parts"]["reordered"]) <= AUTO_PART, lambda row: row["network"]),
+           claimed("the bound allows that in the graph's order", rows, lambda row: row["parts"]["bound"] <= AUTO_PART,
                    lambda row: row["network"])])
 
 
