@@ -194,11 +194,14 @@ static bool make_room(pl_auto_search *s, int32_t position, way_change *out) {
   int64_t lacking = faster->workspace_bytes - r->workspace[position] + pl_rehearsal_beyond(r, position);
   while (lacking > 0 && out->n < MOST_AT_ONCE) {
     int32_t gap = find_gap(s, true, position);
-    if (s->ways[gap] != PL_AUTO_STAYS || !is_around(&s->gaps->items[gap], position)) return out->n > 0;
+    if (s->ways[gap] != PL_AUTO_STAYS || !is_around(&s->gaps->items[gap], position)) break;
     change_one(s, gap, out);
     lacking -= s->gaps->items[gap].bytes;
   }
-  return out->n > 0;
+  if (lacking <= 0) return out->n > 0;
+  undo(s, out);
+  out->n = 0;
+  return false;
 }
 
 /* The op's next faster algorithm, NULL = it has the fastest. */

@@ -191,17 +191,22 @@ static void tell_done(const planning *p, int64_t done_ppm) {
 /* The room that the search is without: as much as placement wastes. */
 typedef struct room_step {
   int64_t lacking, step, finest;
-  bool any_held;
+  bool bracketed; /* it has been as much as it can be at least once */
+  int32_t missed; /* how often in turn nothing was found */
 } room_step;
 
-/* More where what is found does not hold, twice as much each time until something has; then by halves. Less where it
- * does, or nothing is found. */
+/* More where what is found does not hold, twice as much each time until it is enough, or too much; then by halves.
+ * Where nothing is found it is too much only if that is so again, in a longer search. */
 static void step_room(room_step *room, bool found, bool holds) {
-  bool less = holds || !found;
-  room->any_held |= holds;
-  if (room->any_held || less) room->step = pl_max(room->step / 2, room->finest);
+  enum { TOO_MUCH = 2 };
+  room->missed = found ? 0 : room->missed + 1;
+  bool less = holds || room->missed == TOO_MUCH;
+  if (!less && !found) return;
+  room->missed = 0;
+  room->bracketed |= less;
+  if (room->bracketed) room->step = pl_max(room->step / 2, room->finest);
   room->lacking = pl_max(room->lacking + (less ? -room->step : room->step), 0);
-  if (!room->any_held && !less) room->step *= 2;
+  if (!room->bracketed) room->step *= 2;
 }
 
 /* Once something holds in all of the room, it goes on there as long as that finds what is faster. */
