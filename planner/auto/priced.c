@@ -191,27 +191,33 @@ static void tell_done(const planning *p, int64_t done_ppm) {
 /* The room that the search is without: as much as placement wastes. */
 typedef struct room_step {
   int64_t lacking, step, finest;
-  bool bracketed; /* it has been as much as it can be at least once */
-  int32_t missed; /* how often in turn nothing was found */
+  int64_t too_much; /* nothing is found without so much */
+  bool bracketed;   /* it has been as much as it can be at least once */
+  int32_t missed;   /* how often in turn nothing was found */
 } room_step;
 
-/* More where what is found does not hold, twice as much each time until it is enough, or too much; then by halves.
- * Where nothing is found it is too much only if that is so again, in a longer search. */
+/* More where what is found does not hold, twice as much each time until it is enough, or nothing is found; then by
+ * halves. Where nothing is found it is too much only if that is so again, in a longer search. */
 static void step_room(room_step *room, bool found, bool holds) {
   enum { TOO_MUCH = 2 };
   room->missed = found ? 0 : room->missed + 1;
-  bool less = holds || room->missed == TOO_MUCH;
+  bool misses = room->missed == TOO_MUCH, less = holds || misses;
   if (!less && !found) return;
+  if (misses) room->too_much = room->lacking;
   room->missed = 0;
   room->bracketed |= less;
   if (room->bracketed) room->step = pl_max(room->step / 2, room->finest);
-  room->lacking = pl_max(room->lacking + (less ? -room->step : room->step), 0);
+  if (less)
+    room->lacking = pl_max(room->lacking - room->step, 0);
+  else if (room->lacking + room->step < room->too_much)
+    room->lacking += room->step;
   if (!room->bracketed) room->step *= 2;
 }
 
-/* Once something holds in all of the room, it goes on there as long as that finds what is faster. */
+/* Once something holds in all of the room, it goes on there as long as that finds what is faster; where nothing has
+ * been found that fits, for longer. */
 static planc_status search(planning *p) {
-  enum { FIRST_PART = 2000, LATER_PART = 8000, FINEST = 128 };
+  enum { FIRST_PART = 2000, LATER_PART = 8000, FINEST = 128, LONGER = 3 };
   pl_auto_search *s = &p->search;
   const planc_terms *terms = &p->evaluator->problem->terms;
   pl_auto_search_in(s, p->room);
@@ -220,20 +226,21 @@ static planc_status search(planning *p) {
   int64_t n_changes =
       pl_min(p->work->changes / pl_rehearsal_work(&s->rehearsal), p->work->of_candidate * s->n_candidates);
   int32_t times = n_changes < FEW ? FEW_TIMES : TIMES;
-  room_step room = {.step = p->room / FINEST, .finest = p->room / FINEST};
+  room_step room = {.step = p->room / FINEST, .finest = p->room / FINEST, .too_much = INT64_MAX};
   int64_t held_ns = INT64_MAX;
   tell_done(p, 0);
   pl_auto_search_improve(s, n_changes, FIRST_PART);
-  for (int32_t k = 0; k < times && !(p->best_ns < INT64_MAX && terms->first_will_do); k++) {
+  for (int32_t k = 0; k < times || (p->best_ns == INT64_MAX && k < LONGER * times); k++) {
+    if (p->best_ns < INT64_MAX && terms->first_will_do) break;
     bool found = pl_auto_search_found(s), holds = false;
     if (found) PLANC_TRY(try_found(p, &holds));
-    tell_done(p, (int64_t)(LATER + k) * PL_PPM / (LATER + times));
+    tell_done(p, (int64_t)(LATER + pl_min(k, times)) * PL_PPM / (LATER + times));
     bool holds_in_all = holds && room.lacking == 0;
     if ((holds_in_all && s->best_score.ns >= held_ns) || !pl_goes_on(p->watch)) break;
     if (holds_in_all) held_ns = s->best_score.ns;
     step_room(&room, found, holds);
     pl_auto_search_without(s, pl_min(room.lacking, p->room));
-    if (n_changes < FEW) pl_auto_search_start(s, p->work->start);
+    if (n_changes < FEW || !found) pl_auto_search_start(s, n_changes < FEW ? p->work->start : 0);
     pl_auto_search_improve(s, found ? n_changes / LATER : n_changes / 2, found ? LATER_PART : FIRST_PART);
   }
   return p->best_ns < INT64_MAX ? NULL : try_found(p, &(bool){false});
@@ -248,8 +255,8 @@ static planc_status make(const planc_problem *problem, const void *choice, pl_wa
 }
 
 /* Places and simulates what the search has found, or else has least beyond the room, and keeps it if it is the fastest
- * that fits: that may fit all the same, with less workspace. It holds if it takes no
- * more time than the search has it either: where memory is short ops may wait for the places that they are given. */
+ * that fits: that may fit all the same, with less workspace. It holds if it is that, or takes no more time than the
+ * search has it either: where memory is short ops may wait for the places that they are given. */
 static planc_status try_found(planning *p, bool *out_holds) {
   enum { NEAR = 50 };
   int64_t found_ns = p->search.best_score.ns;
@@ -266,7 +273,8 @@ static planc_status try_found(planning *p, bool *out_holds) {
   if (!status) status = evaluator->simulate(evaluator, &next, NULL, NULL, &taken);
   if (!status && taken.fits) status = pl_if_fits(evaluator->hold_to_host(evaluator, &next), &fits_host);
   taken.fits = taken.fits && fits_host && planc_is_within(&evaluator->problem->terms, taken.peak_bytes);
-  if (!status && taken.fits && taken.period_ns < p->best_ns) {
+  bool is_best = !status && taken.fits && taken.period_ns < p->best_ns;
+  if (is_best) {
     planc_candidate_free(p->best);
     *p->best = next;
     next = (planc_candidate){0};
@@ -275,7 +283,7 @@ static planc_status try_found(planning *p, bool *out_holds) {
     p->room_of_best = room;
   }
   planc_candidate_free(&next);
-  *out_holds = taken.fits && taken.period_ns <= pl_add_saturate(found_ns, found_ns / NEAR);
+  *out_holds = is_best || (taken.fits && taken.period_ns <= pl_add_saturate(found_ns, found_ns / NEAR));
   return status;
 }
 
