@@ -45,7 +45,7 @@ try:
     import torch
 except ImportError:
     if __name__ == "__main__":
-        sys.exit("export_torch.py: PyTorch is missing (Debian's package: python3-torch)")
+        sys.exit(f"export_torch.py: {sys.executable} has no PyTorch (Debian's package python3-torch is for /usr/bin/python3)")
     raise
 
 import torch_profile

@@ -114,6 +114,7 @@ static planc_status place_at_once(addressing *p) {
   PLANC_TRY(pl_place_in_units(p->items, p->n, p->terms->alignment, &p->out->live_bytes, &p->out->bytes));
   p->out->least_bytes = p->out->live_bytes;
   p->visits = p->terms->effort > 0 ? FIRST_STEPS : 0;
+  p->out->too_many = p->visits > 0 && p->n > PL_SEARCHED_ITEMS;
   for (int32_t e = 1; e < p->terms->effort; e++) p->visits *= 10;
   return NULL;
 }

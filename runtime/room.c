@@ -44,6 +44,8 @@ planc_status rt_room_check(const planrt_session *session) {
   if (takes <= has) return NULL;
   char needs[PL_SIZE_TEXT], all[PL_SIZE_TEXT];
   return planc_error(
-      PLANC_DEVICE, "the run takes %s of the machine's memory%s, which has %s: plan for a smaller budget or fewer GPUs",
-      pl_size_format(takes, needs), beside > 0 ? ", the reference beside it included" : "", pl_size_format(has, all));
+      PLANC_DEVICE,
+      "the run takes %s of the machine's memory%s, which has %s: plan for a smaller batch or budget, or fewer GPUs%s",
+      pl_size_format(takes, needs), beside > 0 ? ", the reference beside it included" : "", pl_size_format(has, all),
+      beside > 0 && takes - beside <= has ? ", or run it without the reference" : "");
 }

@@ -4,6 +4,7 @@
 #ifndef PLANC_PLACE_H
 #define PLANC_PLACE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "planc/status.h"
@@ -32,6 +33,7 @@ typedef struct planc_placed {
   int64_t bytes;       /* the highest end */
   int64_t least_bytes; /* no addresses end below: so much lives at a time, or a search has shown it */
   int64_t live_bytes;  /* the most that lives at a time */
+  bool too_many;       /* a search was asked for, and there are more buffers than are searched */
 } planc_placed;
 
 /* Gives each buffer its address, the same ones each time; a buffer of no bytes has address 0. USAGE for terms that are

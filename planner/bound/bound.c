@@ -88,6 +88,7 @@ static int64_t values_for(const pl_bound_model *model, int32_t effort) {
   return pl_clamp(times * WORK / (model->n + model->n_gaps + 1), LEAST, times * MOST);
 }
 
+/* What any effort certifies holds, and a greater one may certify less than a smaller one. */
 static planc_status find_time(const planc_problem *problem, const pl_bound_model *model, int32_t effort,
                               pl_arena *arena, planc_bound *out) {
   pl_bound_prices prices;
@@ -95,12 +96,15 @@ static planc_status find_time(const planc_problem *problem, const pl_bound_model
   int64_t budget = problem->terms.budgets[PLANC_MEMORY_DEVICE];
   int64_t room = budget - pl_reserved(&problem->terms, problem->job.profile);
   bool fits = budget >= out->least_bytes;
-  PLANC_TRY(pl_bound_ascend(model, room, fits ? values_for(model, effort) : 1, arena, &prices, &found));
-  out->ideal_ns = found.ideal_ns;
-  out->values = found.values;
-  if (!fits) return refuse(problem, out);
-  out->time_ns = found.ns;
-  out->gib_ns = found.gib_ns;
+  for (int32_t e = fits ? 0 : effort; e <= effort; e++) {
+    PLANC_TRY(pl_bound_ascend(model, room, fits ? values_for(model, e) : 1, arena, &prices, &found));
+    out->ideal_ns = found.ideal_ns;
+    out->values = pl_add_saturate(out->values, found.values);
+    if (!fits) return refuse(problem, out);
+    if (e > 0 && found.ns <= out->time_ns) continue;
+    out->time_ns = found.ns;
+    out->gib_ns = found.gib_ns;
+  }
   return NULL;
 }
 

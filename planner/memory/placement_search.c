@@ -33,7 +33,7 @@
 #include "util/math.h"
 #include "util/vec.h"
 
-enum { MOST_ITEMS = 8192, MOST_CHANGES = 1 << 22, N_FAILURES = 1 << 20 };
+enum { MOST_CHANGES = 1 << 22, N_FAILURES = 1 << 20 };
 
 /* Sections from `start` to before `end`. */
 typedef pl_lifetime pl_sections;
@@ -128,7 +128,7 @@ planc_status pl_placement_search(pl_item *items, const int64_t *lengths, int32_t
                                  pl_verdict *out) {
   address_search s = {.items = items, .lengths = lengths, .room = room};
   *out = PL_UNDECIDED;
-  if (n > MOST_ITEMS) return NULL;
+  if (n > PL_SEARCHED_ITEMS) return NULL;
   planc_status status = prepare(&s, n);
   if (!status) status = search_by_turns(&s, visits, out);
   for (int32_t i = 0; !status && *out == PL_PLACED && i < n; i++) items[i].address = s.addresses[i];

@@ -5,6 +5,9 @@
 
 #include "planner/memory/placement.h"
 
+/* No more are searched addresses for. */
+enum { PL_SEARCHED_ITEMS = 8192 };
+
 typedef enum pl_verdict {
   PL_UNDECIDED, /* the visits are used up, or the search would take too much memory */
   PL_PLACED,

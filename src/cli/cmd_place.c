@@ -88,6 +88,7 @@ static planc_status report(const prog_arguments *arguments, const planc_place_te
     pl_json_add_int(object, "least_bytes", placed->least_bytes);
     pl_json_add_int(object, "live_bytes", placed->live_bytes);
     pl_json_add_bool(object, "is_least", placed->bytes == placed->least_bytes);
+    pl_json_add_bool(object, "too_many", placed->too_many);
     pl_json_add_int(object, "alignment", terms->alignment);
     pl_json_add_int(object, "effort", terms->effort);
     return prog_print_json(stdout, object);
@@ -104,6 +105,7 @@ static void print_least(const planc_placed *placed) {
   printf("  at least  %lld bytes, ", (long long)placed->least_bytes);
   printf(placed->least_bytes == placed->live_bytes ? "which live at a time" : "as a complete search has shown");
   if (placed->bytes > placed->least_bytes)
-    printf(": %.2f %% less might do", 100.0 * (double)(placed->bytes - placed->least_bytes) / (double)placed->bytes);
+    printf(": %.2f %% less might do%s", 100.0 * (double)(placed->bytes - placed->least_bytes) / (double)placed->bytes,
+           placed->too_many ? ", which is not searched for: there are too many buffers" : "");
   printf("\n");
 }

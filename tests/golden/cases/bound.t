@@ -7,7 +7,7 @@ What no plan is faster than, and the least memory that any needs.
     memory    at least 655360 bytes (640.00 KiB), which op pool1.grad takes
   ! planc: note: graphs/lenet-digits.yaml has no backward ops: planned for training with sgd (--inference plans it as it is)
   $ planc bound graphs/lenet-digits.yaml --device k40m --batch 64 --budget 700K --effort 1 --json
-  {"planc":"bound/1","graph":"lenet-digits","device":"k40m","batch":64,"rounds":1,"sub_batch":64,"budget_bytes":716800,"bound_ns":336579,"gib_ns":471304499,"ideal_ns":319056,"least_budget":655360,"binds":"pool1.grad","effort":1,"values":800}
+  {"planc":"bound/1","graph":"lenet-digits","device":"k40m","batch":64,"rounds":1,"sub_batch":64,"budget_bytes":716800,"bound_ns":336579,"gib_ns":471304499,"ideal_ns":319056,"least_budget":655360,"binds":"pool1.grad","effort":1,"values":880}
   ! planc: note: graphs/lenet-digits.yaml has no backward ops: planned for training with sgd (--inference plans it as it is)
 
 In rounds each of them needs less.

@@ -7,8 +7,8 @@ What each policy takes within several budgets.
   modnn              0.892 ms        0.513 ms        0.513 ms
   lms                       -        0.984 ms        0.555 ms
   ideal              0.323 ms        0.323 ms        0.323 ms
-  auto               0.558 ms*       0.367 ms*       0.355 ms*
-    500.00 KiB  auto 0.558 ms, +75.1 %; no plan in such rounds is faster than 0.503 ms (+10.9 %)
+  auto               0.553 ms*       0.367 ms*       0.355 ms*
+    500.00 KiB  auto 0.553 ms, +73.4 %; no plan in such rounds is faster than 0.503 ms (+9.8 %)
     800.00 KiB  auto 0.367 ms, +15.1 %; no plan in such rounds is faster than 0.326 ms (+12.4 %)
       1.00 MiB  auto 0.355 ms, +11.5 %; no plan in such rounds is faster than 0.321 ms (+10.7 %)
   ! planc: note: graphs/lenet-digits.yaml has no backward ops: planned for training with sgd (--inference plans it as it is)

@@ -26,7 +26,7 @@ Greedy orders miss a placement without a byte to spare that the search finds. Wh
     at least  64 bytes, which live at a time: 5.88 % less might do
   ! planc: note: output tight.placed.csv
   $ planc place data/place/tight.csv --json
-  {"planc":"place/1","file":"data/place/tight.csv","output":"tight.placed.csv","buffers":14,"bytes":64,"least_bytes":64,"live_bytes":64,"is_least":true,"alignment":1,"effort":2}
+  {"planc":"place/1","file":"data/place/tight.csv","output":"tight.placed.csv","buffers":14,"bytes":64,"least_bytes":64,"live_bytes":64,"is_least":true,"too_many":false,"alignment":1,"effort":2}
   ! planc: note: output tight.placed.csv
   $ planc place data/place/tight.csv --capacity 63
   ! planc: data/place/tight.csv: there are no addresses within 63 bytes: 64 live at a time
@@ -53,13 +53,13 @@ An alignment rounds sizes up, and a capacity down.
     at least  8 bytes, which live at a time
   ! planc: note: output three.placed.csv
   $ planc place three.csv --capacity 12 --alignment 4 --json
-  {"planc":"place/1","file":"three.csv","output":"three.placed.csv","buffers":3,"bytes":8,"least_bytes":8,"live_bytes":8,"is_least":true,"alignment":4,"effort":2}
+  {"planc":"place/1","file":"three.csv","output":"three.placed.csv","buffers":3,"bytes":8,"least_bytes":8,"live_bytes":8,"is_least":true,"too_many":false,"alignment":4,"effort":2}
   ! planc: note: output three.placed.csv
 
 Nothing to place takes nothing.
 
   $ echo id,lower,upper,size > none.csv; planc place none.csv --json
-  {"planc":"place/1","file":"none.csv","output":"none.placed.csv","buffers":0,"bytes":0,"least_bytes":0,"live_bytes":0,"is_least":true,"alignment":1,"effort":2}
+  {"planc":"place/1","file":"none.csv","output":"none.placed.csv","buffers":0,"bytes":0,"least_bytes":0,"live_bytes":0,"is_least":true,"too_many":false,"alignment":1,"effort":2}
   ! planc: note: output none.placed.csv
 
 What is no such file is refused with its line, and nothing is written.
