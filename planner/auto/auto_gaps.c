@@ -97,19 +97,6 @@ static int by_from(const void *left, const void *right) {
   return (a->buffer > b->buffer) - (a->buffer < b->buffer);
 }
 
-/* The use of a buffer at a position. */
-static int32_t use_at(const planc_order *order, int32_t buffer, int32_t position) {
-  int32_t low = order->first_use[buffer], high = order->first_use[buffer + 1] - 1;
-  while (low < high) {
-    int32_t middle = low + (high - low) / 2;
-    if (order->uses[middle].position < position)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  return low;
-}
-
 static planc_status index_gaps(const gap_finder *f, pl_arena *arena, pl_auto_gaps *out) {
   const planc_order *order = f->walk->order;
   int32_t n_uses = order->first_use[order->trace->n_buffers], *first_from, *of_use, *of_access;
@@ -121,7 +108,7 @@ static planc_status index_gaps(const gap_finder *f, pl_arena *arena, pl_auto_gap
     while (k < f->n && f->items[k].from < p) k++;
     first_from[p] = k;
   }
-  for (int32_t k = 0; k < f->n; k++) of_use[use_at(order, f->items[k].buffer, f->items[k].to)] = k;
+  for (int32_t k = 0; k < f->n; k++) of_use[planc_order_use_at(order, f->items[k].buffer, f->items[k].to)] = k;
   for (int32_t a = 0; a < order->trace->n_accesses; a++) of_access[a] = NONE;
   for (int32_t u = 0; u < n_uses; u++) of_access[order->uses[u].access] = of_use[u];
   *out = (pl_auto_gaps){.walk = f->walk,

@@ -207,3 +207,15 @@ static planc_status sort_uses(order_memory *memory) {
 static bool is_use(const planc_order *order, int32_t position, int32_t access) {
   return !(order->runs[position].recompute && order->trace->accesses[access].effect);
 }
+
+int32_t planc_order_use_at(const planc_order *order, int32_t buffer, int32_t position) {
+  int32_t low = order->first_use[buffer], high = order->first_use[buffer + 1] - 1;
+  while (low < high) {
+    int32_t middle = low + (high - low) / 2;
+    if (order->uses[middle].position < position)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low;
+}

@@ -7,9 +7,8 @@
 enum { NONE = -1 };
 
 int32_t pl_bound_written(const planc_order *order, int32_t buffer, int32_t version) {
-  for (int32_t u = order->first_use[buffer]; u < order->first_use[buffer + 1]; u++)
-    if (planc_order_access(order, u)->write == version) return order->uses[u].position;
-  return NONE;
+  int32_t writer = pl_writer_of(order->trace, buffer, version);
+  return writer == NONE ? NONE : order->first[writer];
 }
 
 /* --- Its time ----------------------------------------------------------------------------------------------------- */

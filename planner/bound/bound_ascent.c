@@ -157,9 +157,9 @@ static void climb(ascent *a, int32_t scale, bool again, int64_t most_values) {
     look(a);
     bool better = keep_better(a, delta_ns, &reached);
     waited = better ? 0 : waited + 1;
-    if (better) delta_ns += delta_ns / GROWTH;
+    if (better) delta_ns = pl_add_saturate(delta_ns, delta_ns / GROWTH);
     if (waited > PATIENCE) {
-      delta_ns -= delta_ns * 3 / 10;
+      delta_ns -= pl_muldiv_floor(delta_ns, 3, 10);
       waited = 0;
       go_back(a);
       continue;
@@ -167,7 +167,8 @@ static void climb(ascent *a, int32_t scale, bool again, int64_t most_values) {
     if (!find_push(a, &length)) return;
     pl_signed_wide target =
         (reached > a->best_value ? reached : a->best_value) + ((pl_signed_wide)delta_ns << PL_PRICE_BITS);
-    step(a, (int64_t)((target - a->value.value) >> PL_PRICE_BITS), length);
+    pl_signed_wide lacking_ns = (target - a->value.value) >> PL_PRICE_BITS;
+    step(a, lacking_ns > INT64_MAX ? INT64_MAX : (int64_t)lacking_ns, length);
   }
 }
 

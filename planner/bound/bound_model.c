@@ -151,31 +151,47 @@ int64_t pl_bound_least_bytes(const pl_bound_model *model, int32_t *out_position)
 
 /* --- Versions ----------------------------------------------------------------------------------------------------- */
 
-static planc_status add_version(model_maker *m, int32_t first_gap, int32_t end_gap, int32_t version);
+typedef struct gap_slice {
+  int32_t first, end;
+} gap_slice;
+
+static planc_status add_version(model_maker *m, gap_slice own, gap_slice of_next, int32_t version);
+
+/* The gap behind the last of a version; gaps of a buffer stand by version. */
+static int32_t end_of_version(const model_maker *m, int32_t first_gap, int32_t end_gap, int32_t version) {
+  const planc_gap *gaps = m->gaps_of_order->gaps;
+  while (first_gap < end_gap && gaps[first_gap].version <= version) first_gap++;
+  return first_gap;
+}
 
 /* Version 0 of what persists is the last one of the period before: its gaps go on behind those of that one. */
 static planc_status add_versions(model_maker *m, int32_t first_gap, int32_t end_gap) {
   const planc_buffer *buffer = &m->trace->buffers[m->gaps_of_order->gaps[first_gap].buffer];
-  bool persists = buffer->flags & PLANC_BUFFER_PERSISTENT;
-  for (int32_t v = persists && buffer->last_version > 0 ? 1 : 0; v <= buffer->last_version; v++)
-    PLANC_TRY(add_version(m, first_gap, end_gap, v));
+  int32_t last = buffer->last_version;
+  bool goes_on = (buffer->flags & PLANC_BUFFER_PERSISTENT) && last > 0;
+  gap_slice of_first = {first_gap, end_of_version(m, first_gap, end_gap, 0)}, none = {0, 0};
+  if (!goes_on) PLANC_TRY(add_version(m, of_first, none, 0));
+  for (int32_t v = 1, at = of_first.end; v <= last; v++) {
+    gap_slice of_version = {at, end_of_version(m, at, end_gap, v)};
+    PLANC_TRY(add_version(m, of_version, goes_on && v == last ? of_first : none, v));
+    at = of_version.end;
+  }
   return NULL;
 }
 
 static planc_status add_gap(model_maker *m, const planc_gap *gap, int32_t later, pl_bound_version *version);
 
-static planc_status add_version(model_maker *m, int32_t first_gap, int32_t end_gap, int32_t v) {
-  int32_t b = m->gaps_of_order->gaps[first_gap].buffer, n = m->order->n;
+static planc_status add_version(model_maker *m, gap_slice own, gap_slice of_next, int32_t v) {
+  if (own.first == own.end && of_next.first == of_next.end) return NULL;
+  const planc_gap *gaps = m->gaps_of_order->gaps;
+  int32_t b = gaps[own.first < own.end ? own.first : of_next.first].buffer, n = m->order->n;
   const planc_buffer *buffer = &m->trace->buffers[b];
   int32_t written = pl_bound_written(m->order, b, v);
-  bool goes_on = (buffer->flags & PLANC_BUFFER_PERSISTENT) && v == buffer->last_version && v > 0;
   pl_bound_version version = {.bytes = buffer->bytes, .buffer = b, .written = written, .first_gap = m->model->n_gaps};
   version.on_host = written == NONE;
   version.may_leave = !m->again.asked->no_swap || planc_user_holds(buffer, v);
-  for (int32_t g = first_gap; g < end_gap; g++)
-    if (m->gaps_of_order->gaps[g].version == v) PLANC_TRY(add_gap(m, &m->gaps_of_order->gaps[g], 0, &version));
-  for (int32_t g = first_gap; g < end_gap && goes_on; g++)
-    if (m->gaps_of_order->gaps[g].version == 0) PLANC_TRY(add_gap(m, &m->gaps_of_order->gaps[g], n, &version));
+  for (int32_t g = own.first; g < own.end; g++) PLANC_TRY(add_gap(m, &gaps[g], 0, &version));
+  for (int32_t g = of_next.first; g < of_next.end; g++) PLANC_TRY(add_gap(m, &gaps[g], n, &version));
   if (version.n_gaps > 0) m->versions[m->model->n_versions++] = version;
   return NULL;
 }
@@ -213,9 +229,7 @@ static void add_what_stays(model_maker *m) {
 
 /* Whether a use reads the buffer, or only writes it. */
 static bool reads_at(const planc_order *order, int32_t buffer, int32_t position) {
-  for (int32_t u = order->first_use[buffer]; u < order->first_use[buffer + 1]; u++)
-    if (order->uses[u].position == position) return planc_order_access(order, u)->read >= 0;
-  return true;
+  return planc_order_access(order, planc_order_use_at(order, buffer, position))->read >= 0;
 }
 
 /* --- What comes and goes ------------------------------------------------------------------------------------------ */

@@ -142,11 +142,14 @@ static void spread(pl_bound_value *v, const pl_bound_prices *prices) {
 
 /* --- Slopes ------------------------------------------------------------------------------------------------------- */
 
+/* Of what is longer it need not be told how long it is; so millions of them have 64 bits. */
+#define MOST_TERM (INT64_C(1) << 40)
+
 /* An op of so many ns pays for less of its time where the price of its slot is higher. */
 static void slope_of_time(pl_bound_value *v, int32_t slot, int64_t paid, int64_t ns) {
   int32_t of = slot % n_slots(v->model);
   if (paid >= PL_PRICE_ONE) return;
-  int64_t bought = pl_muldiv_floor(ns, PL_PPM + v->model->device.slowdown_ppm, PL_PPM);
+  int64_t bought = pl_min(pl_muldiv_floor(ns, PL_PPM + v->model->device.slowdown_ppm, PL_PPM), MOST_TERM);
   v->slopes.in[of] -= bought;
   v->slopes.out[of] -= bought;
 }
@@ -157,8 +160,8 @@ static void slope_of_copy(pl_bound_value *v, int32_t slot, planc_route route, in
   int32_t of = slot % n_slots(v->model);
   int64_t ns = link->bytes_per_second > 0 ? pl_muldiv_floor(bytes, PL_NS, link->bytes_per_second) : 0;
   int64_t duplex = device->duplex_ppm, shared = duplex > PL_PPM / 2 ? pl_muldiv_floor(ns, PL_PPM - duplex, duplex) : ns;
-  v->slopes.in[of] += route == PLANC_ROUTE_H2D ? ns : shared;
-  v->slopes.out[of] += route == PLANC_ROUTE_H2D ? shared : ns;
+  v->slopes.in[of] += pl_min(route == PLANC_ROUTE_H2D ? ns : shared, MOST_TERM);
+  v->slopes.out[of] += pl_min(route == PLANC_ROUTE_H2D ? shared : ns, MOST_TERM);
 }
 
 /* On the device at the ops from `first` up to, not including, `end`. */

@@ -103,10 +103,21 @@ static planc_status list_files(const prog_arguments *arguments, prog_used_files 
 
 /* --- Where time goes ---------------------------------------------------------------------------------------------- */
 
+/* What the plan says of its time may not be so: it may have been changed. */
 static planc_status simulate(explained *e) {
   const planc_simulation *s = &e->simulation;
+  planc_predictions *stated = &e->plan->predicted;
   int32_t n_compute = 0;
   PLANC_TRY(planc_simulate(e->plan, &(planc_simulate_options){.steady_only = true}, &e->simulation));
+  if (stated->period_ns != s->period_ns)
+    cli_note("%s says that a period takes %lld ns: it takes %lld", e->path, (long long)stated->period_ns,
+             (long long)s->period_ns);
+  stated->period_ns = s->period_ns;
+  if (stated->bound_ns > s->period_ns) {
+    cli_note("%s says that no plan takes less than %lld ns, and takes less itself", e->path,
+             (long long)stated->bound_ns);
+    stated->bound_ns = 0;
+  }
   memcpy(e->losses_ns, s->stall_ns, sizeof s->stall_ns);
   e->losses_ns[LOSS_RECOMPUTE] = s->recompute_ns;
   e->losses_ns[LOSS_SLOWDOWN] = s->slowdown_ns;
@@ -131,7 +142,7 @@ static planc_status find_prices(const prog_arguments *arguments, explained *e) {
   bool given = measured || device, fits = false;
   planc_profile *profile = NULL;
   if (given && !has_prices(e->plan))
-    return planc_error(PLANC_USAGE, "%s: a mix has no prices: leave out --%s", e->path,
+    return planc_error(PLANC_USAGE, "%s: a mix, or what runs side by side, has no prices: leave out --%s", e->path,
                        measured ? "profile" : "device");
   if (!has_prices(e->plan)) return NULL;
   planc_status status = measured ? planc_profile_read(measured, &profile)

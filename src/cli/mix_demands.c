@@ -8,8 +8,13 @@ static planc_status read_deadlines(const prog_arguments *arguments, cli_mix *mix
 static planc_status read_least_shares(const prog_arguments *arguments, cli_mix *mix);
 
 planc_status cli_mix_read_demands(const prog_arguments *arguments, cli_mix *mix) {
+  bool any_open = false;
   PLANC_TRY(read_deadlines(arguments, mix));
-  return read_least_shares(arguments, mix);
+  PLANC_TRY(read_least_shares(arguments, mix));
+  for (int32_t j = 0; j < mix->n; j++) any_open |= mix->iterations[j] == 0;
+  if (prog_option_given(arguments, "weight") && !any_open)
+    return planc_error(PLANC_USAGE, "--weight: the iterations of every job are given, so that weights choose nothing");
+  return NULL;
 }
 
 /* --- Deadlines ---------------------------------------------------------------------------------------------------- */

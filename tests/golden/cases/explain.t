@@ -121,7 +121,7 @@ With other costs than the plan's there are no prices; a mix has none either.
       256.00 KiB  job 1: conv1.y, iteration 2, 0.188 ms from job 1: pool1 to job 1: pool1.grad
                   kept: copies would take 0.072 ms; it leaves 834.13 KiB free at op job 1: conv2.dgrad
   $ planc explain mix.plan --device k40m
-  ! planc: mix.plan: a mix has no prices: leave out --device
+  ! planc: mix.plan: a mix, or what runs side by side, has no prices: leave out --device
   [2]
   $ sed 's/"device":"k40m"/"device":"elsewhere"/' x.plan > moved.plan
   $ planc explain moved.plan -n 0 | head -n 3
