@@ -25,7 +25,7 @@ import benchlib  # noqa: E402
 COMPARED = [("gpus", "gpus-k40m", ["figure-9", "exchange", "budgets", "policies"]),
             ("descriptions", "descriptions", ["all"]),
             ("modnn", "modnn-k40m", ["figure-6", "figure-7"]),
-            ("tensile", "tensile-a6000", ["calibration", "tables-1-and-2", "table-3", "auto"]),
+            ("tensile", "tensile-a6000", ["calibration", "tables-1-and-2", "table-3"]),
             ("tensile_mixes", "tensile-mixes-a6000", ["table-4"]),
             ("window", "window-v100", ["links"]),
             ("pairs", "pairs", ["lucid", "tally"]),
