@@ -125,7 +125,7 @@ static planc_status require_supported(frontier *f) {
   return planc_context(first, "%s", f->policies.policies[0]->name);
 }
 
-/* The policy that is fastest within a budget, of equal ones that which policy `best` would take; -1 where none fits. */
+/* The policy that is fastest with a budget, of equal ones that which policy `best` would take; -1 where none fits. */
 static int32_t fastest(const frontier *f, int32_t budget) {
   int32_t best = -1;
   for (const planc_policy *policy = planc_policies(); policy->name; policy++) {
@@ -136,6 +136,18 @@ static int32_t fastest(const frontier *f, int32_t budget) {
           planc_is_preferred(it->period_ns, f->policies.policies[best]->name, cell_of(f, best, budget)->period_ns))
         best = i;
     }
+  }
+  return best;
+}
+
+/* Within a budget: a plan for less memory fits as well, and may be faster, as searches find what they find. The budget
+ * that it is made with, the largest of equal ones; -1 where none fits. */
+static int32_t fastest_budget(const frontier *f, int32_t within) {
+  int32_t best = -1;
+  for (int32_t b = within; b >= 0; b--) {
+    int32_t policy = fastest(f, b);
+    if (policy < 0) continue;
+    if (best < 0 || cell_of(f, policy, b)->period_ns < cell_of(f, fastest(f, best), best)->period_ns) best = b;
   }
   return best;
 }
@@ -180,16 +192,19 @@ static double percent_over(int64_t ns, int64_t of) {
 
 static void print_best(const frontier *f, int32_t budget) {
   char a[PL_SIZE_TEXT], b[PL_SIZE_TEXT];
-  int32_t best = fastest(f, budget);
+  int32_t with = fastest_budget(f, budget);
   printf("%12s  ", pl_size_format(f->budgets.bytes[budget], a));
-  if (best < 0) {
-    printf("does not fit\n");
+  if (with < 0) {
+    printf("no policy of these fits\n");
     return;
   }
-  const cell *it = cell_of(f, best, budget);
+  int32_t best = fastest(f, with);
+  const cell *it = cell_of(f, best, with);
   printf("%s %s, %+.1f %%", f->policies.policies[best]->name, pl_time_format(it->period_ns, b),
          percent_over(it->period_ns, it->ideal_ns));
-  if (it->bound_ns > 0)
+  if (with != budget)
+    printf(", planned for %s", pl_size_format(f->budgets.bytes[with], a));
+  else if (it->bound_ns > 0)
     printf("; no plan in such rounds is faster than %s (%+.1f %%)", pl_time_format(it->bound_ns, a),
            percent_over(it->period_ns, it->bound_ns));
   printf("\n");
@@ -214,12 +229,13 @@ static planc_status print_json(const frontier *f) {
 
 static void report_budget(const frontier *f, int32_t budget, cJSON *array) {
   cJSON *json = pl_json_add_object(array, NULL);
-  int32_t best = fastest(f, budget);
+  int32_t with = fastest_budget(f, budget);
   pl_json_add_int(json, "budget_bytes", f->budgets.bytes[budget]);
-  if (best >= 0)
-    pl_json_add_string(json, "best", f->policies.policies[best]->name);
+  if (with >= 0)
+    pl_json_add_string(json, "best", f->policies.policies[fastest(f, with)]->name);
   else
     pl_json_add_null(json, "best");
+  pl_json_add_known(json, "planned_for_bytes", with >= 0, with >= 0 ? f->budgets.bytes[with] : 0);
   cJSON *rows = pl_json_add_array(json, "rows");
   for (int32_t i = 0; i < f->policies.n; i++) {
     const cell *it = cell_of(f, i, budget);
