@@ -40,3 +40,12 @@ What each policy takes within several budgets.
   $ planc compare --colocate graphs/lenet-digits.yaml graphs/lenet-digits.yaml --budgets 1M
   ! planc: --colocate and --budgets exclude each other
   [2]
+
+A plan for less memory fits more, and is told where it is the faster one.
+
+  $ planc compare graphs/lenet-digits.yaml --device k40m --batch 64 --budgets 780K,800K --policies priced 2>/dev/null
+  lenet-digits, batch 64 on k40m
+  policy            780.00 KiB      800.00 KiB
+  priced             0.364 ms*       0.367 ms*
+    780.00 KiB  priced 0.364 ms, +14.4 %; no plan in such rounds is faster than 0.327 ms (+11.4 %)
+    800.00 KiB  priced 0.364 ms, +14.4 %, planned for 780.00 KiB
