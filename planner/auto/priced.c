@@ -66,6 +66,7 @@ static planc_status set_up(planning *p);
 static bool is_pointless(const planning *p);
 static planc_status search(planning *p);
 static planc_status receive(planning *p);
+static planc_status finish(planning *p);
 static planc_status explain(const planning *p);
 static planc_status state_least_or_refuse(planning *p);
 
@@ -85,7 +86,7 @@ planc_status pl_policy_priced(const planc_evaluator *evaluator, planc_candidate 
   if (!status && effort > 0 && p.has_room && p.best_ns == INT64_MAX && !is_pointless(&p) && pl_goes_on(p.watch))
     status = find_in_orders(&p, 0);
   if (!status && p.best_ns == INT64_MAX) status = pl_check_goes_on(p.watch);
-  if (!status) status = p.best_ns < INT64_MAX ? receive(&p) : state_least_or_refuse(&p);
+  if (!status) status = p.best_ns < INT64_MAX ? finish(&p) : state_least_or_refuse(&p);
   pl_arena_free(&p.arena);
   planc_candidate_free(&p.own);
   return status;
@@ -126,8 +127,10 @@ static planc_status find(planning *p, int32_t effort) {
   p->own = (planc_candidate){0};
   PLANC_TRY(set_up(p));
   if (is_pointless(p)) return NULL;
+  int64_t before_ns = p->best_ns;
   planc_status status = search(p);
   p->n_judged += p->search.work / pl_rehearsal_work(&p->search.rehearsal);
+  if (!status && p->best_ns < before_ns && pl_goes_on(p->watch)) status = receive(p);
   return status;
 }
 
@@ -287,8 +290,14 @@ static planc_status try_found(planning *p, bool *out_holds) {
   return status;
 }
 
+/* What comes after, of another order or more effort, must be faster than that. */
 static planc_status receive(planning *p) {
-  if (pl_goes_on(p->watch)) PLANC_TRY(pl_walk_receive(p->evaluator, make, &p->of_best, p->best, &p->room_of_best));
+  PLANC_TRY(pl_walk_receive(p->evaluator, make, &p->of_best, p->best, &p->room_of_best));
+  if (p->room_of_best.reception == PL_RECEIVES_LATE) return NULL;
+  return p->evaluator->time(p->evaluator, p->best, &p->best_ns);
+}
+
+static planc_status finish(planning *p) {
   /* A bound beside the code of algorithms that this plan may not have is none. */
   if (p->evaluator->problem->terms.code_bytes == 0) p->best->bound_ns = p->bound_ns[p->of_best.early];
   return explain(p);
