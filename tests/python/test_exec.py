@@ -348,8 +348,8 @@ class Exec(unittest.TestCase):
                               text=True, env=ENVIRONMENT)
         self.assertEqual(done.returncode, 6, done.stderr)
         self.assertRegex(done.stderr, r"^planrun: \S+: the run takes [0-9.]+ [GT]iB of the machine's memory, the "
-                         r"reference beside it included, which has [0-9.]+ [GT]iB: plan for a smaller budget or fewer "
-                         r"GPUs\n$")
+                         r"reference beside it included, which has [0-9.]+ [GT]iB: plan for a smaller batch or "
+                         r"budget, or fewer GPUs\n$")
 
     def test_a_terminal_is_told_what_memory_is_taken(self):
         path, _ = plan(self.folder.name, "x.plan", "--policy", "vdnn-all", "--gpus", 2)
