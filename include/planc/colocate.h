@@ -192,8 +192,8 @@ planc_status planc_mix_find_least_beside(const planc_mix *mix, const planc_mix_p
 /* Aggregate throughput: the sum of the jobs' speeds, whatever their weights. */
 int64_t planc_mix_throughput(const planc_mix_share *shares, int32_t n_jobs);
 
-/* What plans of a mix are chosen by: the same with a job of twice the weight counted twice, while all together count for
- * as many as they are. */
+/* What plans of a mix are chosen by: the same with a job of twice the weight counted twice, while all together count
+ * for as many as they are. */
 int64_t planc_mix_weighted_throughput(const planc_mix *mix, const planc_mix_share *shares);
 /* Whether the weights tell jobs apart. */
 bool planc_mix_has_weights(const planc_mix *mix);

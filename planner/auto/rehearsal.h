@@ -24,7 +24,7 @@ typedef struct pl_rehearsal {
   int32_t *need, *since;
   int32_t *back; /* by gap: the position ahead of which its writer has run again, -1 = it has not */
   bool *sends;
-  bool *apart; /* by gap: its writer has run again for another op, and it did not stay */
+  bool *apart;        /* by gap: its writer has run again for another op, and it did not stay */
   int64_t host_bytes; /* the most that the host has at a time, at most */
   bool works;         /* whatever is read can be had */
   /* The state of the walk. */

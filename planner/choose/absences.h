@@ -17,10 +17,9 @@ typedef struct pl_absence {
   int32_t copy;  /* the position behind which it is copied to the host, from its writer to `leave`; PL_NO_COPY where
                     the host has it, or its writer is to run again. Version 0 of what the boundary has there is there */
   int32_t leave; /* not before the last use ahead of the absence; -1: it comes for the first time, from the user */
-  int32_t
-      fetch; /* copying in begins ahead of this position; the next use itself where nothing is to be ahead of it, or
-                where that only writes: nothing is copied in then */
-  bool wait; /* compute and copies in wait for the copy out as soon as it has begun */
+  int32_t fetch; /* copying in begins ahead of this position; the next use itself where nothing is to be ahead of it, or
+                    where that only writes: nothing is copied in then */
+  bool wait;     /* compute and copies in wait for the copy out as soon as it has begun */
 } pl_absence;
 
 static inline bool pl_absence_wraps(const pl_absence *absence) {
