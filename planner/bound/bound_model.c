@@ -131,12 +131,6 @@ int64_t pl_bound_op_bytes(const pl_bound_op *op) {
   return pl_add_saturate(op->operand_bytes, workspace);
 }
 
-int64_t pl_bound_op_ns(const pl_bound_op *op) {
-  int64_t ns = op->n_variants > 0 ? INT64_MAX : 0;
-  for (int32_t v = 0; v < op->n_variants; v++) ns = pl_min(ns, op->variants[v].time_ns);
-  return ns;
-}
-
 int64_t pl_bound_least_bytes(const pl_bound_model *model, int32_t *out_position) {
   int64_t least = 0;
   *out_position = NONE;

@@ -16,6 +16,7 @@
 
 #include "planc/candidate.h"
 #include "util/arena.h"
+#include "util/math.h"
 
 typedef struct pl_bound_op {
   int64_t operand_bytes;         /* with what must stay through it */
@@ -76,7 +77,11 @@ planc_status pl_bound_model_make(const planc_candidate *candidate, const planc_s
 /* What an op takes by itself, with the least workspace. */
 int64_t pl_bound_op_bytes(const pl_bound_op *op);
 /* By its fastest algorithm. */
-int64_t pl_bound_op_ns(const pl_bound_op *op);
+static inline int64_t pl_bound_op_ns(const pl_bound_op *op) {
+  int64_t ns = op->n_variants > 0 ? INT64_MAX : 0;
+  for (int32_t v = 0; v < op->n_variants; v++) ns = pl_min(ns, op->variants[v].time_ns);
+  return ns;
+}
 /* The bytes beside what is reserved without which no plan exists, and the position that needs them. */
 int64_t pl_bound_least_bytes(const pl_bound_model *model, int32_t *out_position);
 
