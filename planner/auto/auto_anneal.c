@@ -69,7 +69,6 @@ static bool change_lossy(pl_auto_search *s, way_change *out);
 static void change_one(pl_auto_search *s, int32_t gap, way_change *out);
 static int32_t find_gap(pl_auto_search *s, bool stays, int32_t position);
 static void exchange(pl_auto_search *s, way_change *out);
-static bool make_room(pl_auto_search *s, int32_t position, way_change *out);
 
 /* Some changes are any, some are about where time is lost. Of the others, where too much is needed, most have something
  * more leave; where all fits, something comes back, and mostly something else leaves for it. */
@@ -133,9 +132,10 @@ static bool is_around(const pl_auto_gap *gap, int32_t position) {
 static int32_t position_in(pl_auto_search *s, int32_t gap);
 static int32_t lossy_position(pl_auto_search *s);
 static int32_t lossy_gap(pl_auto_search *s, int32_t position);
+static bool make_room(pl_auto_search *s, int32_t position, way_change *out);
 
 /* What an op waits for, or what is computed again for it, is had in another way; or something leaves ahead of it, so
- * that there is room for copies to be made in time. */
+ * that there is room for copies to be made in time; or as much leaves as a faster algorithm of it takes. */
 static bool change_lossy(pl_auto_search *s, way_change *out) {
   enum { RARE = 4 };
   int32_t position = lossy_position(s);

@@ -203,10 +203,9 @@ typedef struct room_step {
  * halves. Where nothing is found it is too much only if that is so again, in a longer search. */
 static void step_room(room_step *room, bool found, bool holds) {
   enum { TOO_MUCH = 2 };
-  room->missed = found ? 0 : room->missed + 1;
-  bool misses = room->missed == TOO_MUCH, less = holds || misses;
-  if (!less && !found) return;
-  if (misses) room->too_much = room->lacking;
+  bool less = holds || !found;
+  if (!found && ++room->missed < TOO_MUCH) return;
+  if (!found) room->too_much = room->lacking;
   room->missed = 0;
   room->bracketed |= less;
   if (room->bracketed) room->step = pl_max(room->step / 2, room->finest);

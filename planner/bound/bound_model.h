@@ -8,9 +8,10 @@
  * through a gap between two uses, or is away for a part of it: copied in from the host again, and for that once copied
  * out, at any time from when it was written; or computed again by the op that wrote it. Of what that reads, what has a
  * use behind the gap's beginning is taken to be at hand. What has none has had to stay on from there, or comes from the
- * host, or is computed again itself, from what may be gone as well. What the user feeds comes in, what he gets goes
- * out, once in every period. Where the user rules out swaps only what he feeds is copied in again, and where
- * recomputes, nothing runs again: what can neither be copied nor run again stays. */
+ * host, or is computed again itself, from what may be gone as well. What persists and is only written by the next
+ * period may be dropped, without a copy, when its own ends. What the user feeds comes in, what he gets goes out, once
+ * in every period. Where the user rules out swaps only what he feeds is copied in again, and where recomputes, nothing
+ * runs again: what can neither be copied nor run again stays. */
 #ifndef PLANC_BOUND_MODEL_H
 #define PLANC_BOUND_MODEL_H
 
