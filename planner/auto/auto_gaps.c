@@ -83,10 +83,14 @@ static void add_fed(gap_finder *f) {
   }
 }
 
-/* What is added up of them has 64 bits. */
+/* What is added up of them, and of what the first op is fed, has 64 bits. */
 static planc_status check_copies(const gap_finder *f) {
+  const pl_walk *walk = f->walk;
   int64_t sum = 0;
   for (int32_t k = 0; k < f->n; k++) sum = pl_add_saturate(sum, pl_add_saturate(f->items[k].in_ns, f->items[k].out_ns));
+  for (int32_t b = 0; b < walk->trace->n_buffers; b++)
+    if (planc_order_first(walk->order, b) == 0 && planc_user_holds(&walk->trace->buffers[b], 0))
+      sum = pl_add_saturate(sum, planc_link_ns(&walk->links[PLANC_ROUTE_H2D], walk->trace->buffers[b].bytes));
   if (sum <= INT64_C(1) << 60) return NULL;
   return planc_error(PLANC_BAD_INPUT, "copies of the graph's data take %lld ns: too long to search", (long long)sum);
 }

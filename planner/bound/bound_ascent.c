@@ -148,9 +148,8 @@ static void climb(ascent *a, int32_t scale, bool again, int64_t most_values) {
   int64_t delta_ns = first_delta(a, again);
   int32_t waited = 0;
   pl_signed_wide reached = -1;
-  a->unit = pl_muldiv_floor(pl_muldiv_floor(a->ideal_ns, PL_PRICE_ONE, a->value.room), scales[scale].of,
-                            scales[scale].parts) +
-            1;
+  int64_t of_room = pl_muldiv_floor(a->ideal_ns, PL_PRICE_ONE, a->value.room);
+  a->unit = pl_add_saturate(pl_muldiv_floor(of_room, scales[scale].of, scales[scale].parts), 1);
   go_back(a);
   for (int64_t k = 0; k < most_values; k++) {
     pl_signed_wide length;
