@@ -41,7 +41,7 @@ TEST_SUPPORT = $(wildcard tests/support/*.c)
 
 # Libraries may be installed, or bundled, in the lib folder beside the programs'.
 BESIDE = -Wl,-rpath,'$$ORIGIN/../lib'
-build: $(BUILD)/planc $(BUILD)/planrun
+build: $(BUILD)/planc $(BUILD)/planrun $(BUILD)/libplanrt-follow.so
 lib: $(LIBPLANC)
 
 $(BUILD)/planc: $(call obj,$(PLANC_SRC)) $(LIBPLANC)
@@ -50,6 +50,16 @@ LINK_OPENER = $(CC) $(LDFLAGS) $(EXTRA_CFLAGS) -rdynamic $(BESIDE) -o $@ $(filte
 	-Wl,--whole-archive $(filter %.a,$^) -Wl,--no-whole-archive $(LIBS)
 $(BUILD)/planrun: $(call obj,$(PLANRUN_SRC)) $(LIBPLANRT) $(LIBPLANC)
 	$(LINK_OPENER)
+
+# The follower, for a framework's process, which may have a oneDNN of its own: without the host backend.
+FOLLOW_SRC = $(SHARED_SRC) runtime/follow.c
+FOLLOWER = $(BUILD)/libplanrt-follow.so
+$(BUILD)/pic/%.o: ALL_CFLAGS += -fPIC
+$(BUILD)/pic/%.o: %.c
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
+$(FOLLOWER): $(FOLLOW_SRC:%.c=$(BUILD)/pic/%.o) runtime/follow.map
+	$(CC) -shared $(LDFLAGS) $(EXTRA_CFLAGS) -Wl,--version-script=runtime/follow.map -Wl,--no-undefined -o $@ $(filter %.o,$^) -lyaml -lcjson -lm
 
 # The CUDA plug-in. What it takes of planc it finds in the program that opens it, which therefore has all of both libraries.
 CUDA_HOME ?= $(or $(patsubst %/bin/nvcc,%,$(shell command -v nvcc)),$(firstword $(wildcard /usr/local/cuda /opt/cuda)))

@@ -147,10 +147,11 @@ def class_of(op):
 
 
 class Converter:
-    """The graph of a recording. `made` names the ops that each recorded op became, with their types."""
+    """The graph of a recording. `made` names the ops that each recorded op became, with their types. `told`, if given, has
+    further attributes of each recorded op, for those that keep their ATen name."""
 
-    def __init__(self, recording, heading):
-        self.recording = recording
+    def __init__(self, recording, heading, told=None):
+        self.recording, self.told = recording, told
         self.tensor_names, self.op_names = Names(), Names()
         self.names = [self.tensor_names.give(f"t{i}" if s.name is None else s.name + ":grad" * (s.kind == "grad"))
                       for i, s in enumerate(recording.storages)]
@@ -204,7 +205,8 @@ class Converter:
         if op.type == "aten.mm" and [self.recording.storages[s].kind for s in outputs] == ["grad"]:
             flags.append("accumulates")  # a matrix product adds to its result at no cost: beta = 1
         inputs, outputs, effects = ([self.names[s] for s in side] for side in (inputs, outputs, effects))
-        self.emit(i, op.type, inputs, outputs, effects=effects, attrs=kept_attrs(op),
+        attrs = {**kept_attrs(op), **(self.told[i] if self.told else {})}
+        self.emit(i, op.type, inputs, outputs, effects=effects, attrs=attrs,
                   flops=op.flops if any(op.flops) else None, traffic=op.traffic, flags=flags, class_=class_of(op), loop=loop)
 
 

@@ -215,9 +215,12 @@ class Recorder(TorchDispatchMode):
         if self.phase:
             self.note(function, args, kwargs, result, cost)
         else:
-            for storage in map(storage_of, tensors_in((args, kwargs))):
-                self.seen[storage._cdata] = StorageWeakRef(storage)
+            for tensor in tensors_in((args, kwargs)):
+                self.see(storage_of(tensor))
         return result
+
+    def see(self, storage):
+        self.seen[storage._cdata] = StorageWeakRef(storage)
 
     def object_to(self, function, args, kwargs):
         what = objection(function, args, kwargs, tensors_in((args, kwargs)), self.device, self.phase is not None)

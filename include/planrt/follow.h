@@ -1,0 +1,93 @@
+/* Following a plan under a framework that runs the ops itself, as PyTorch does.
+ *
+ * The framework makes the calls of one training iteration in its own time and in the plan's order. Between two calls
+ * the follower carries out what the plan has there: it gives memory back, copies data out and in, and has calls run
+ * again. Data of the device are the framework's; what leaves them lies in a host arena of exactly the plan's size.
+ *
+ *   planrt_follow_begin                        before the first call
+ *   planrt_follow_next, (the call), _done      for each call: everything it reads is there, then what it wrote is known
+ *   planrt_follow_end                          after the last one
+ *
+ * Whoever makes other calls than the plan's leaves it (planrt_follow_leave): everything that is still needed comes
+ * back, and the rest of the iteration runs as it would without a plan.
+ *
+ * What persists between iterations (params, optimizer state) may be at home on the host at their boundary. The
+ * framework need not know it before its first use: until then it stays where it is. Whoever reads or writes it between
+ * iterations asks for it first (planrt_follow_bring).
+ *
+ * Buffers are numbered as in the plan's trace (planc/trace.h), calls as the ops of its graph. One thread at a time. */
+#ifndef PLANRT_FOLLOW_H
+#define PLANRT_FOLLOW_H
+
+#include "planc/plan.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct planrt_follow planrt_follow;
+
+/* What the framework does when it is asked. A function that fails gives other than 0; the follower then fails with
+ * DEVICE, and the iteration is over. */
+typedef struct planrt_framework {
+  void *user; /* first argument of all */
+  /* Where the data of a buffer are that has memory; NULL: the framework does not know the buffer yet. */
+  void *(*address)(void *user, int32_t buffer);
+  /* Gives memory to a buffer that has none; its bytes are undefined. */
+  int (*allocate)(void *user, int32_t buffer);
+  /* Takes the memory of a buffer back. `last`: the plan has no use for the buffer any more, which the framework keeps
+   * if its user does. */
+  int (*release)(void *user, int32_t buffer, bool last);
+  /* Runs a call of this iteration again, without its side effects, so that `n` of the buffers that it wrote hold the
+   * same bytes again. Those that it does not change in place have no memory yet. */
+  int (*repeat)(void *user, int32_t call, const int32_t *wanted, int32_t n);
+} planrt_framework;
+
+/* Checks the plan (planc_check with its own budgets) and that it can be followed: of one job, one GPU, one round, in
+ * the graph's order, its input not fed by the plan, and at no time with two versions of a buffer on the device. `plan`
+ * is borrowed, `framework` is copied. INVALID_PLAN or INFEASIBLE from the checker, USAGE where it cannot be followed.
+ */
+planc_status planrt_follow_new(const planc_plan *plan, const planrt_framework *framework, planrt_follow **out);
+/* What is at home on the host is lost: planrt_follow_bring_all comes first. */
+void planrt_follow_free(planrt_follow *follow);
+
+/* The plan's trace; an instance is a call. */
+const planc_trace *planrt_follow_trace(const planrt_follow *follow);
+/* The buffer that a tensor of the plan's graph lies in; -1: there is no such tensor, or nothing touches it. */
+int32_t planrt_follow_buffer(const planrt_follow *follow, int32_t tensor);
+int64_t planrt_follow_bytes(const planrt_follow *follow, int32_t buffer);
+/* Whether a buffer persists from one iteration to the next. */
+bool planrt_follow_persists(const planrt_follow *follow, int32_t buffer);
+/* Whether the plan runs a call again: until the end of the iteration the framework needs to know how. */
+bool planrt_follow_repeats(const planrt_follow *follow, int32_t call);
+
+/* Starts an iteration: what is at home on the host goes there. USAGE within one. */
+planc_status planrt_follow_begin(planrt_follow *follow);
+/* The call that the plan has next, for which all is ready; -1 after the last one and outside the plan. INTERNAL if
+ * something that it reads is not there, which no plan that was taken leads to. */
+planc_status planrt_follow_next(planrt_follow *follow, int32_t *out_call);
+/* The framework has made that call. */
+planc_status planrt_follow_done(planrt_follow *follow);
+/* Brings back all that later calls read and leaves the plan for the rest of the iteration. */
+planc_status planrt_follow_leave(planrt_follow *follow);
+/* Ends the iteration. USAGE when calls are missing and the plan was not left. */
+planc_status planrt_follow_end(planrt_follow *follow);
+
+/* Between two iterations: gives what persists its memory and data back, one buffer or all of them, for the user to read
+ * and write. */
+planc_status planrt_follow_bring(planrt_follow *follow, int32_t buffer);
+planc_status planrt_follow_bring_all(planrt_follow *follow);
+/* Whether a buffer has its data in the framework's memory, or the framework does not know it yet. */
+bool planrt_follow_has(const planrt_follow *follow, int32_t buffer);
+
+/* Bytes copied out and in, and calls run again, since the follower was made. */
+typedef struct planrt_follow_counts {
+  int64_t out_bytes, in_bytes, repeats, iterations, left; /* `left`: iterations that left the plan */
+} planrt_follow_counts;
+planrt_follow_counts planrt_follow_counted(const planrt_follow *follow);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,50 @@
+"""ATen calls as recorder and follower both see them: which of them count, and what tells one from another."""
+
+import torch
+from torch.utils._pytree import tree_flatten
+
+from . import exporter  # noqa: F401 (finds the exporter)
+from from_recording import STOCHASTIC
+from torch_recorder import DTYPES, NO_WORK, storage_of
+
+OUTSIDE = -1  # in lists of tensors: not the plan's, as a batch and numbers of the program are
+END = "planc.end"  # stands for the end of the step in a plan: it reads what the step leaves to its user
+
+
+def tensors_on(device, value):
+    """The tensors of a device that have elements, in the order of the arguments."""
+    return [t for t in tree_flatten(value)[0] if isinstance(t, torch.Tensor) and t.device.type == device and t.numel() > 0]
+
+
+def untyped(tensor):
+    """The storage itself, whose memory can be taken away and given back."""
+    storage = storage_of(tensor)
+    return storage.untyped() if hasattr(storage, "untyped") else storage
+
+
+def name_of(function):
+    return str(function).removesuffix(".default")
+
+
+def described(function, tensors):
+    """A call by its name and the types and shapes of its tensors: `aten.mm(f32[8,16], f32[16,4])`."""
+    return f"{name_of(function)}({', '.join(described_tensor(t) for t in tensors)})"
+
+
+def described_tensor(tensor):
+    return f"{DTYPES.get(tensor.dtype, tensor.dtype)}[{','.join(map(str, tensor.shape))}]"
+
+
+def only_views(function):
+    """Whether a call touches no element: it gives views of its operands, or describes them."""
+    if function.namespace == "profiler" or name_of(function) in NO_WORK or torch.Tag.inplace_view in function.tags:
+        return True
+    schema = function._schema
+    aliases = [r.alias_info for r in schema.returns]
+    return not schema.is_mutable and bool(aliases) and all(alias is not None for alias in aliases)
+
+
+def draws(function):
+    """Whether a call may draw random numbers."""
+    seeded = getattr(torch.Tag, "nondeterministic_seeded", None)
+    return seeded in function.tags or function._schema.name.partition("::")[2].removesuffix("_") in STOCHASTIC

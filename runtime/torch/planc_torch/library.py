@@ -1,0 +1,143 @@
+"""libplanrt's follower (planrt/follow.h) in Python."""
+
+import ctypes
+import os
+from ctypes import CFUNCTYPE, POINTER, Structure, byref, c_bool, c_char_p, c_int, c_int32, c_int64, c_void_p
+
+NAME = "libplanrt-follow.so"
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+class FollowError(RuntimeError):
+    """What libplanrt refuses, in its words."""
+
+
+class Framework(Structure):
+    """planrt_framework."""
+
+    ADDRESS = CFUNCTYPE(c_void_p, c_void_p, c_int32)
+    ALLOCATE = CFUNCTYPE(c_int, c_void_p, c_int32)
+    RELEASE = CFUNCTYPE(c_int, c_void_p, c_int32, c_bool)
+    REPEAT = CFUNCTYPE(c_int, c_void_p, c_int32, POINTER(c_int32), c_int32)
+    _fields_ = [("user", c_void_p), ("address", ADDRESS), ("allocate", ALLOCATE), ("release", RELEASE), ("repeat", REPEAT)]
+
+
+class Counts(Structure):
+    """planrt_follow_counts."""
+
+    _fields_ = [(name, c_int64) for name in ("out_bytes", "in_bytes", "repeats", "iterations", "left")]
+
+
+def find():
+    """Where the library is: named by PLANC_LIBRARY, beside this package, in the source tree's BUILD, or where the system
+    has libraries."""
+    build = os.environ.get("BUILD", "build")
+    places = (os.environ.get("PLANC_LIBRARY"), os.path.join(HERE, NAME), os.path.join(HERE, "..", "..", "..", build, NAME))
+    return next((place for place in places if place and os.path.exists(place)), NAME)
+
+
+def load():
+    try:
+        library = ctypes.CDLL(find())
+    except OSError as error:
+        raise FollowError(f"{NAME} cannot be loaded: {error}; build it with `make`, or name it in PLANC_LIBRARY") from error
+    takes = {"new": (c_void_p, POINTER(Framework), POINTER(c_void_p)), "next": (c_void_p, POINTER(c_int32)),
+             "bring": (c_void_p, c_int32)}
+    for name in ("new", "begin", "next", "done", "leave", "end", "bring", "bring_all"):
+        function = getattr(library, f"planrt_follow_{name}")
+        function.argtypes, function.restype = takes.get(name, (c_void_p,)), c_void_p
+    for name, result in (("buffer", c_int32), ("bytes", c_int64), ("persists", c_bool), ("repeats", c_bool), ("has", c_bool)):
+        function = getattr(library, f"planrt_follow_{name}")
+        function.argtypes, function.restype = (c_void_p, c_int32), result
+    library.planrt_follow_counted.argtypes, library.planrt_follow_counted.restype = (c_void_p,), Counts
+    library.planrt_follow_free.argtypes, library.planrt_follow_free.restype = (c_void_p,), None
+    library.planc_plan_read.argtypes, library.planc_plan_read.restype = (c_char_p, POINTER(c_void_p)), c_void_p
+    library.planc_plan_free.argtypes, library.planc_plan_free.restype = (c_void_p,), None
+    library.planc_status_message.argtypes, library.planc_status_message.restype = (c_void_p,), c_char_p
+    library.planc_status_free.argtypes, library.planc_status_free.restype = (c_void_p,), None
+    return library
+
+
+class Follower:
+    """A planrt_follow over the plan at `path`. `framework` has the methods address(buffer), allocate(buffer),
+    release(buffer, last) and repeat(call, buffers); what one of them raises comes out of the call that led to it."""
+
+    def __init__(self, path, framework):
+        self.library, self.plan, self.handle = load(), c_void_p(), c_void_p()
+        self.raised = None
+        self.functions = Framework(None, Framework.ADDRESS(self.guarded(framework.address, None)),
+                                   Framework.ALLOCATE(self.guarded(framework.allocate, 1)),
+                                   Framework.RELEASE(self.guarded(framework.release, 1)),
+                                   Framework.REPEAT(self.guarded(
+                                       lambda call, wanted, n: framework.repeat(call, wanted[:n]), 1)))
+        self.check(self.library.planc_plan_read(os.fsencode(path), byref(self.plan)))
+        try:
+            self.check(self.library.planrt_follow_new(self.plan, byref(self.functions), byref(self.handle)))
+        except FollowError as error:
+            self.close()
+            raise FollowError(f"{path}: {error}") from None
+
+    def guarded(self, function, failure):
+        """`function` without its first argument, for C: an exception waits until C has returned."""
+        def call(_, *args):
+            try:
+                return function(*args) or 0
+            except BaseException as error:  # an interrupt, too
+                self.raised = self.raised or error
+                return failure
+        return call
+
+    def check(self, status):
+        raised, self.raised = self.raised, None
+        if not status:
+            return
+        message = self.library.planc_status_message(status).decode()
+        self.library.planc_status_free(status)
+        raise raised or FollowError(message)
+
+    def begin(self):
+        self.check(self.library.planrt_follow_begin(self.handle))
+
+    def next(self):
+        call = c_int32()
+        self.check(self.library.planrt_follow_next(self.handle, byref(call)))
+        return call.value
+
+    def done(self):
+        self.check(self.library.planrt_follow_done(self.handle))
+
+    def leave(self):
+        self.check(self.library.planrt_follow_leave(self.handle))
+
+    def end(self):
+        self.check(self.library.planrt_follow_end(self.handle))
+
+    def bring(self, buffer):
+        self.check(self.library.planrt_follow_bring(self.handle, buffer))
+
+    def bring_all(self):
+        self.check(self.library.planrt_follow_bring_all(self.handle))
+
+    def has(self, buffer):
+        return self.library.planrt_follow_has(self.handle, buffer)
+
+    def buffer(self, tensor):
+        return self.library.planrt_follow_buffer(self.handle, tensor)
+
+    def bytes(self, buffer):
+        return self.library.planrt_follow_bytes(self.handle, buffer)
+
+    def persists(self, buffer):
+        return self.library.planrt_follow_persists(self.handle, buffer)
+
+    def repeats(self, call):
+        return self.library.planrt_follow_repeats(self.handle, call)
+
+    def counts(self):
+        counted = self.library.planrt_follow_counted(self.handle)
+        return {name: getattr(counted, name) for name, _ in Counts._fields_}
+
+    def close(self):
+        self.library.planrt_follow_free(self.handle)
+        self.library.planc_plan_free(self.plan)
+        self.plan, self.handle = c_void_p(), c_void_p()

@@ -1,0 +1,248 @@
+"""Records the user's own training step as it runs, into a graph with one op for each call (planc-graph(5)).
+
+The step runs four times: twice so that everything which stays is there (the optimizer's state), once recorded, and once
+more to be held against that. What is there before the recorded run and used in it persists. The arguments, and tensors
+that no call made, are the user's: they are not planned, and neither is what is left of the run before; their bytes are
+told apart. What the step leaves to its user, as results and gradients do, is read once more by the last op, planc.end.
+
+Each op carries the call as attribute `call`, the user's line as `line`, and `tensors` and `results`: of each tensor that
+the call is given, and gives, its number in the graph, or -1 for what is not planned. By these planc_torch.follow knows
+which call is which.
+"""
+
+import gc
+from contextlib import ExitStack, contextmanager
+
+import torch
+
+from .calls import END, OUTSIDE, described, only_views, tensors_on
+from from_recording import Converter
+from recording import SCHEMA, Recording
+from torch_recorder import Call, Recorder, first_difference
+from torch_refusals import CannotExport, definition, is_of_an_optimizer, replaced
+
+PHASES = ("forward", "backward", "optimizer")
+WARM_UPS = 2
+
+
+class StepRecorder(Recorder):
+    """Records what a step calls. Phases only go on: what runs after the first backward pass is of it, and so on."""
+
+    def __init__(self, device, source):
+        super().__init__(device, None, source)
+        self.reached, self.in_backward = 0, 0
+        self.roots, self.names = {}, {}  # of modules that are called by no other: their parts and the names of these
+        self.seen_bytes = {}
+        self.standing = []  # storages that were there when the recorded run began
+
+    # --- Where a call belongs -----------------------------------------------------------------------------------------
+
+    def see(self, storage):
+        super().see(storage)
+        self.seen_bytes[storage._cdata] = storage.nbytes()
+
+    def begin(self):
+        gc.collect()
+        self.standing = [cdata for cdata, reference in self.seen.items() if not reference.expired()]
+        self.reached, self.phase = 0, PHASES[0]
+
+    def reach(self, phase):
+        self.reached = max(self.reached, PHASES.index(phase))
+        self.phase = PHASES[self.reached]
+
+    def note(self, function, args, kwargs, result, cost):
+        if only_views(function):
+            return
+        self.reach("optimizer" if is_of_an_optimizer() else "backward" if self.in_backward else "forward")
+        given, gives = (tensors_on(self.device, value) for value in ((args, kwargs), result))
+        for tensor in given:
+            if not self.is_number(tensor):
+                self.know(tensor, "input" if self.is_new(tensor) else "buffer")  # what no call made came from the user
+        before = len(self.calls)
+        super().note(function, args, kwargs, result, cost)
+        if len(self.calls) == before:
+            return
+        call = self.calls[-1]
+        call.given, call.gives = ([self.number_of(t) for t in tensors] for tensors in (given, gives))
+        call.described = described(function, given)
+
+    def number_of(self, tensor):
+        return OUTSIDE if self.is_number(tensor) else self.know(tensor, "buffer")
+
+    @contextmanager
+    def in_pass(self):
+        self.in_backward += 1
+        try:
+            yield
+        finally:
+            self.in_backward -= 1
+
+    def passing(self, original):
+        def run(*args, **kwargs):
+            with self.in_pass():
+                return original(*args, **kwargs)
+        return run
+
+    # --- Modules ------------------------------------------------------------------------------------------------------
+
+    def enter_module(self, module, *_):
+        if not self.modules:
+            if module not in self.roots:
+                self.roots[module] = {part: name for name, part in module.named_modules()}
+            self.names = self.roots[module]
+        self.modules.append(self.names.get(module, ""))
+
+    def leave_module(self, *_):
+        if self.modules:
+            self.modules.pop()
+
+    @contextmanager
+    def watching_step(self):
+        hooks = torch.nn.modules.module
+        with ExitStack() as stack:
+            for handle in (hooks.register_module_forward_pre_hook(self.enter_module),
+                           hooks.register_module_forward_hook(self.leave_module)):
+                stack.callback(handle.remove)
+            for name in ("backward", "grad"):
+                stack.enter_context(replaced(torch.autograd, name, self.passing))
+            stack.enter_context(self)
+            yield
+        if self.refusal:
+            raise self.refusal
+
+
+# --- Running the step -------------------------------------------------------------------------------------------------
+
+
+def run_iteration(step, args):
+    """Its name ends the search for the user's line (torch_refusals.users_line)."""
+    return step(*args)
+
+
+def record(step, make_args, device):
+    """The recorder that has watched the step; `make_args` gives its arguments anew for each run."""
+    recorder = StepRecorder(device, definition(step))
+    with recorder.watching_step():
+        for _ in range(WARM_UPS):
+            run_iteration(step, make_args())
+        args = make_args()
+        for tensor in tensors_on(device, args):
+            recorder.know(tensor, "input")
+        recorder.begin()
+        result = run_iteration(step, args)
+        recorder.phase = None
+        gc.collect()
+        kept = [i for i, ref in enumerate(recorder.references) if not ref.expired()]
+        note_end(recorder, kept, device, result)
+        name_persistent(recorder)
+        del result
+        hold_against(recorder, step, make_args())
+    return recorder
+
+
+def note_end(recorder, kept, device, result):
+    made = {s for call in recorder.calls for s in call.creates}
+    call = Call(END, PHASES[-1], "", recorder.source, reads=[s for s in kept if s in made])
+    call.given, call.gives, call.described = call.reads, [], END
+    recorder.calls.append(call)
+    recorder.results = [recorder.know(t, "buffer") for t in tensors_on(device, result) if recorder.is_known(t)]
+
+
+def hold_against(recorder, step, args):
+    """Another run has to make the same calls."""
+    recorded, count = recorder.calls, len(recorder.storages)
+    recorder.calls = []
+    recorder.begin()
+    run_iteration(step, args)
+    recorder.phase = None
+    place, names = first_difference([recorded[:-1], recorder.calls])
+    if names:
+        raise CannotExport(f"{place}: runs of the step differ: {names[0]} in the third, {names[1]} in the fourth")
+    recorder.calls = recorded
+    del recorder.storages[count:]
+
+
+def name_persistent(recorder):
+    """Names what persists: parameters and buffers by the modules that ran, the state of optimizers by its parameters.
+    Parameters are those of a module that only the optimizer's phase writes."""
+    early = {s for call in recorder.calls if call.phase != PHASES[-1] for s in call.writes}
+    names = {}
+
+    def give(tensor, name, kind):
+        if isinstance(tensor, torch.Tensor) and recorder.counts(tensor) and recorder.is_known(tensor):
+            number = recorder.know(tensor, "buffer")
+            storage = recorder.storages[number]
+            if storage.kind == "buffer":
+                storage.name, storage.kind = name, kind if number not in early else "optstate"
+
+    for root in recorder.roots:
+        for name, tensor in root.named_parameters():
+            names[tensor] = name
+            give(tensor, name, "param")
+        for name, tensor in root.named_buffers():
+            give(tensor, name, "optstate")
+    for optimizer in (o for o in gc.get_objects() if isinstance(o, torch.optim.Optimizer)):
+        for parameter, state in optimizer.state.items():
+            for key, tensor in state.items():
+                give(tensor, f"{names.get(parameter, 'parameter')}:{key}", "optstate")
+
+
+# --- The graph --------------------------------------------------------------------------------------------------------
+
+
+def value_of(storage):
+    kind = storage.kind if storage.kind in ("param", "buffer", "optstate", "temp") else "activation"
+    return {"kind": kind, "name": storage.name, "dtype": storage.dtype, "bytes_fixed": storage.bytes,
+            "bytes_per_sample": 0, "shape_example": list(storage.shape), "shape_per_sample": [0] * len(storage.shape)}
+
+
+def short(call):
+    return call.name.removeprefix("aten.").split(".")[0]
+
+
+class StepGraph:
+    """The graph of a recorded step, and the bytes of what is not in it."""
+
+    def __init__(self, recorder, name):
+        self.recorder, self.calls = recorder, recorder.calls
+        used = {s for call in self.calls for s in (*call.reads, *call.creates, *call.writes)}
+        self.planned = [i for i, s in enumerate(recorder.storages) if s.kind != "input" and i in used]
+        self.numbers = {s: n for n, s in enumerate(self.planned)}
+        for call in self.calls:
+            for s in call.writes:
+                if s not in self.numbers:
+                    raise CannotExport(f"{call.place}: {call.name} writes a tensor that the step was given; make it a copy, "
+                                       "or a tensor that stays")
+        for call in self.calls:
+            for s in call.creates:
+                storage = recorder.storages[s]
+                storage.name = storage.name or f"{call.module or call.phase}:{short(call)}"
+        value = {"schema": SCHEMA, "model": name, "source": f"PyTorch {torch.__version__} by planc_torch", "optimizer": "",
+                 "batch_example": 1, "tensors": [value_of(recorder.storages[s]) for s in self.planned],
+                 "ops": [self.op(call) for call in self.calls]}
+        self.recording = Recording(value, [{} for _ in self.calls])
+        self.outside_bytes = sum(s.bytes for s in recorder.storages if s.kind == "input")
+        self.outside_bytes += sum(recorder.seen_bytes[cdata] for cdata in recorder.standing if cdata not in recorder.ids)
+        self.outside_bytes += sum(recorder.storages[s].bytes for s in recorder.results if s in self.numbers)
+
+    def op(self, call):
+        planned = [[s for s in side if s in self.numbers] for side in (call.reads, call.creates, call.writes)]
+        reads, creates, writes = ([self.numbers[s] for s in side] for side in planned)
+        return {"name": call.name, "phase": call.phase, "module": call.module, "inputs": reads, "outputs": creates + writes,
+                "inplace": writes, "attrs": {**call.attrs, **({"partial_write": True} if call.partial else {})},
+                "flops_fixed": call.flops, "bytes_fixed": call.traffic}
+
+    def followed(self, call):
+        """What planc_torch.follow knows a call by."""
+        device = {"device": self.recorder.device} if call.name == END else {}
+        return {"call": call.described, "line": call.place or "", "tensors": self.listed(call.given),
+                "results": self.listed(call.gives), **device}
+
+    def listed(self, storages):
+        return [self.numbers.get(s, OUTSIDE) for s in storages]
+
+    def write(self, path):
+        converter = Converter(self.recording, "Written by planc_torch from a recorded training step.",
+                              [self.followed(call) for call in self.calls])
+        converter.graph.header["batch"] = 1
+        converter.run().write(path)
