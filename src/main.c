@@ -7,8 +7,9 @@
 #include "program/print.h"
 
 static const prog_subcommand *const subcommands[] = {
-    &cli_cmd_plan,  &cli_cmd_colocate, &cli_cmd_check,  &cli_cmd_simulate, &cli_cmd_compare, &cli_cmd_show,
-    &cli_cmd_train, &cli_cmd_predict,  &cli_cmd_update, &cli_cmd_explain,  &cli_cmd_bound,   &cli_cmd_place,
+    &cli_cmd_plan,  &cli_cmd_colocate, &cli_cmd_check,   &cli_cmd_simulate, &cli_cmd_compare,
+    &cli_cmd_show,  &cli_cmd_train,    &cli_cmd_predict, &cli_cmd_update,   &cli_cmd_explain,
+    &cli_cmd_bound, &cli_cmd_place,    &cli_cmd_torch,
 };
 
 static const prog_program program = {

@@ -13,7 +13,8 @@
 #include "util/size.h"
 
 extern const prog_subcommand cli_cmd_plan, cli_cmd_colocate, cli_cmd_check, cli_cmd_simulate, cli_cmd_compare,
-    cli_cmd_show, cli_cmd_train, cli_cmd_predict, cli_cmd_update, cli_cmd_place, cli_cmd_bound, cli_cmd_explain;
+    cli_cmd_show, cli_cmd_train, cli_cmd_predict, cli_cmd_update, cli_cmd_place, cli_cmd_bound, cli_cmd_explain,
+    cli_cmd_torch;
 
 /* Options of every command that is to run a graph under a budget. Storage is there for plans only, and stands in their
  * help behind the other budgets. */
@@ -48,6 +49,9 @@ extern const prog_subcommand cli_cmd_plan, cli_cmd_colocate, cli_cmd_check, cli_
       {"placement", 0, "NAME", "best-fit, paged or vmm, for policies that allocate as they go (default: best-fit)"}, \
       {"chunk", 0, "SIZE", "chunk of --placement vmm, page of paged (defaults: 40M, 2M)"},                           \
       PLANC_JOB_SETTINGS(CLI_OWN_SETTING) PLANC_ANY_SETTINGS(CLI_OWN_SETTING)
+
+/* The device where nothing names one. */
+#define CLI_DEFAULT_DEVICE "h100"
 
 /* How long the bound is looked for that a plan states: 10 ms for a thousand ops. */
 enum { CLI_BOUND_EFFORT = 0 };

@@ -14,7 +14,6 @@
 #include "util/size.h"
 
 enum { FALLBACK_BATCH = 32 };
-static const char fallback_device[] = "h100";
 
 static void message(const char *kind, const char *format, va_list arguments) {
   prog_progress_end(stderr);
@@ -84,7 +83,7 @@ planc_status cli_setup_device(const prog_arguments *arguments, const char *name,
 planc_status cli_setup_device_for(const prog_arguments *arguments, const planc_graph *graph, planc_profile **out) {
   const char *device = prog_option_value(arguments, "device");
   if (!device) {
-    device = graph->device ? graph->device : fallback_device;
+    device = graph->device ? graph->device : CLI_DEFAULT_DEVICE;
     cli_note("device %s (%s)", device, graph->device ? "the graph's header" : "the fall-back");
   }
   return cli_setup_device(arguments, device, out);

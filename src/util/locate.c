@@ -11,7 +11,7 @@
 static const char description[] = ".json", properties[] = ".properties.json";
 
 /* Where devices are looked for: $PLANC_PROFILES, beside the program in the build tree, and where it is installed. */
-enum { PLACES = 3, PLACE_ROOM = 4096, LIST_ROOM = 512 };
+enum { PLACES = 3, PROGRAM_ROOM = 2048, PLACE_ROOM = 4096, LIST_ROOM = 512 };
 
 static bool is_path(const char *name);
 static planc_status copy(const char *stem, size_t length, const char *suffix, char *out, size_t room);
@@ -26,16 +26,33 @@ planc_status pl_locate_device(const char *name, char *out, size_t room) {
   return planc_error(PLANC_BAD_INPUT, "no description of device %s; known ones: %s", name, known);
 }
 
+/* Where the program is. */
+static void find_program(char out[PROGRAM_ROOM]) {
+  ssize_t length = readlink("/proc/self/exe", out, PROGRAM_ROOM - 1);
+  out[length > 0 ? length : 0] = 0;
+  char *slash = strrchr(out, '/');
+  if (slash) *slash = 0;
+}
+
 /* Empty: there is no such place. */
 static void find_place(int place, char out[PLACE_ROOM]) {
   static const char *const below[PLACES] = {"", "/../profiles", "/../share/planc/profiles"};
-  char program[2048];
-  ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
-  program[length > 0 ? length : 0] = 0;
-  char *slash = strrchr(program, '/');
-  if (slash) *slash = 0;
+  char program[PROGRAM_ROOM];
+  find_program(program);
   const char *root = place == 0 ? getenv("PLANC_PROFILES") : program;
   if (!root || snprintf(out, PLACE_ROOM, "%s%s", root, below[place]) >= PLACE_ROOM) *out = 0;
+}
+
+bool pl_locate_package(const char *name, char *out, size_t room) {
+  static const char *const below[] = {"/../runtime/torch", "/../share/planc/python"};
+  char program[PROGRAM_ROOM], package[PLACE_ROOM];
+  find_program(program);
+  for (size_t i = 0; i < sizeof below / sizeof *below; i++) {
+    if (snprintf(out, room, "%s%s", program, below[i]) >= (int)room) continue;
+    if (snprintf(package, sizeof package, "%s/%s/__init__.py", out, name) >= (int)sizeof package) continue;
+    if (access(package, R_OK) == 0) return true;
+  }
+  return false;
 }
 
 /* False when no place has NAME`suffix`. */

@@ -2,6 +2,7 @@
 #ifndef PLANC_UTIL_LOCATE_H
 #define PLANC_UTIL_LOCATE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "planc/status.h"
@@ -13,5 +14,8 @@ planc_status pl_locate_device(const char *name, char *out, size_t room);
  * be that of either. BAD_INPUT when a name has only the first, or none; whether paths lead somewhere is not looked at.
  */
 planc_status pl_locate_properties(const char *name, char *out_description, char *out_properties, size_t room);
+/* The folder that holds the Python package `name`, beside the program (build tree or installed); false: there is none.
+ */
+bool pl_locate_package(const char *name, char *out, size_t room);
 
 #endif

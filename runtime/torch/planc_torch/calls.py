@@ -1,19 +1,21 @@
 """ATen calls as recorder and follower both see them: which of them count, and what tells one from another."""
 
 import torch
-from torch.utils._pytree import tree_flatten
 
 from . import exporter  # noqa: F401 (finds the exporter)
+import torch_costs
 from from_recording import STOCHASTIC
-from torch_recorder import DTYPES, NO_WORK, storage_of
+from torch_recorder import DTYPES, NO_WORK, storage_of, tensors_in
 
 OUTSIDE = -1  # in lists of tensors: not the plan's, as a batch and numbers of the program are
+# Calls that give a view though their schemas do not say so.
+VIEWS = ("aten._unsafe_view", "aten._reshape_alias", "aten.unsafe_split.Tensor", "aten.unsafe_split_with_sizes")
 END = "planc.end"  # stands for the end of the step in a plan: it reads what the step leaves to its user
 
 
 def tensors_on(device, value):
     """The tensors of a device that have elements, in the order of the arguments."""
-    return [t for t in tree_flatten(value)[0] if isinstance(t, torch.Tensor) and t.device.type == device and t.numel() > 0]
+    return [t for t in tensors_in(value) if t.device.type == device and t.numel() > 0]
 
 
 def untyped(tensor):
@@ -37,7 +39,7 @@ def described_tensor(tensor):
 
 def only_views(function):
     """Whether a call touches no element: it gives views of its operands, or describes them."""
-    if function.namespace == "profiler" or name_of(function) in NO_WORK or torch.Tag.inplace_view in function.tags:
+    if function.namespace == "profiler" or name_of(function) in (*NO_WORK, *VIEWS) or torch.Tag.inplace_view in function.tags:
         return True
     schema = function._schema
     aliases = [r.alias_info for r in schema.returns]
@@ -48,3 +50,10 @@ def draws(function):
     """Whether a call may draw random numbers."""
     seeded = getattr(torch.Tag, "nondeterministic_seeded", None)
     return seeded in function.tags or function._schema.name.partition("::")[2].removesuffix("_") in STOCHASTIC
+
+
+def reads(function, args, kwargs):
+    """The tensors that a call reads the elements of."""
+    given = zip((argument.name for argument in function._schema.arguments), args)
+    return [t for name, value in (*given, *kwargs.items()) if torch_costs.is_read(name_of(function), name)
+            for t in tensors_in(value)]

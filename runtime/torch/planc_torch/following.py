@@ -17,7 +17,7 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from .calls import OUTSIDE, described, draws, only_views, tensors_on, untyped
+from .calls import OUTSIDE, described, draws, only_views, reads, tensors_on, untyped
 from .library import Follower
 from torch_recorder import UPDATED, storage_of, tensors_in
 
@@ -99,12 +99,18 @@ class Memory:
         self.buffers = {}  # by the storage's identity
         self.again = {}  # by call
         self.ghosts = {}  # by buffer: what the plan has no use for any more, should it live on
+        self.dropped = {}  # these by the storage's identity
         self.pinned = set()  # buffers whose memory somebody has got hold of
         self.follower = Follower(file.path, self)
         numbers = {number for call in file.calls for number in (*call.given, *call.gives)} - {OUTSIDE}
         self.buffer_of = {number: self.follower.buffer(number) for number in numbers}
+        self.lasting = {buffer for buffer in self.buffer_of.values() if self.follower.persists(buffer)}
         self.names = {buffer: file.names[number] for number, buffer in self.buffer_of.items()}
         self.kept = {self.buffer_of[number] for number in file.calls[-1].given}
+
+    def lacks(self):
+        """Whether something that persists has not been seen yet."""
+        return not self.lasting <= self.storages.keys()
 
     def buffer_in(self, tensor):
         return self.buffers.get(storage_of(tensor)._cdata)
@@ -120,12 +126,31 @@ class Memory:
     def unbind(self, buffer):
         del self.buffers[self.storages.pop(buffer)._cdata]
 
+    def view(self, function, args, kwargs):
+        """A call that touches no element. PyTorch gives no view of a storage that is too small for it, so one that has
+        been dropped gets memory meanwhile."""
+        storages = [untyped(tensor) for tensor in tensors_in((args, kwargs))]
+        dropped = {storage._cdata: storage for storage in storages if storage.nbytes() == 0 and self.bytes_of(storage)}
+        for storage in dropped.values():
+            storage.resize_(self.bytes_of(storage))
+        try:
+            return function(*args, **kwargs)
+        finally:
+            for storage in dropped.values():
+                storage.resize_(0)
+
+    def bytes_of(self, storage):
+        """Of a storage of the plan's, whether it has memory or not; 0: it is none."""
+        buffer = self.buffers.get(storage._cdata, self.dropped.get(storage._cdata))
+        return 0 if buffer is None else self.follower.bytes(buffer)
+
     def end(self):
         """Forgets what does not outlive an iteration."""
         self.again.clear()
         for buffer in [b for b in self.storages if not self.follower.persists(b)]:
             self.unbind(buffer)
         ghosts, self.ghosts = self.ghosts, {}
+        self.dropped.clear()
         if not all(ghost.expired() for ghost in ghosts.values()):
             gc.collect()
         return {buffer: ghost for buffer, ghost in ghosts.items() if not ghost.expired()}
@@ -146,6 +171,7 @@ class Memory:
             if buffer not in self.kept:
                 self.storages[buffer].resize_(0)
                 self.ghosts[buffer] = StorageWeakRef(self.storages[buffer])
+                self.dropped[self.storages[buffer]._cdata] = buffer
             self.unbind(buffer)
 
     def repeat(self, call, wanted):
@@ -172,7 +198,7 @@ class Calls(TorchDispatchMode):
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
         kwargs = kwargs or {}
         if only_views(function):
-            return function(*args, **kwargs)
+            return self.memory.view(function, args, kwargs)
         if self.within and self.reason is None:
             return self.planned(function, args, kwargs)
         if not self.within:
@@ -190,14 +216,8 @@ class Calls(TorchDispatchMode):
         memory, follower, call = self.memory, self.memory.follower, self.calls[self.at]
         given = tensors_on(self.device, (args, kwargs))
         differs = self.difference(function, given, call)
-        if differs and not given:  # it may be of other devices
-            result = function(*args, **kwargs)
-            if tensors_on(self.device, result):
-                self.leave(differs)
-            return result
         if differs:
-            self.leave(differs)
-            return function(*args, **kwargs)
+            return self.other(function, args, kwargs, given, differs)
         follower.next()
         if follower.repeats(self.at):
             memory.again[self.at] = Again(function, args, kwargs)
@@ -209,6 +229,24 @@ class Calls(TorchDispatchMode):
             self.at += 1
             follower.done()
         return result
+
+    def other(self, function, args, kwargs, given, differs):
+        """A call that is not the recorded one. Calls that touch nothing of the device are none; those that make what
+        persists, as optimizers do in their first step, come in between."""
+        if given and not self.makes_what_persists(function, args, kwargs):
+            self.leave(differs)
+            return function(*args, **kwargs)
+        result = function(*args, **kwargs)
+        if not given and tensors_on(self.device, result) and not self.memory.lacks():
+            self.leave(differs)
+        return result
+
+    def makes_what_persists(self, function, args, kwargs):
+        memory = self.memory
+        if not memory.lacks() or function._schema.is_mutable:
+            return False
+        buffers = {memory.buffer_in(tensor) for tensor in reads(function, args, kwargs)} - {None}
+        return all(memory.follower.has(buffer) for buffer in buffers)
 
     def difference(self, function, given, call):
         """What about a call is not as recorded; binds what persists and is seen for the first time."""
@@ -222,6 +260,8 @@ class Calls(TorchDispatchMode):
                 if wanted is None and found is not None:
                     return f"{call.described} of {memory.names[found]} instead of a tensor of the user's"
                 continue
+            if memory.dropped.get(storage_of(tensor)._cdata) == wanted:
+                continue  # only its shape is of interest, or libplanrt will miss it
             if found is not None or wanted in memory.storages or not memory.follower.persists(wanted):
                 return f"{call.described} of another tensor than {memory.names[wanted]}"
             wrong = memory.bind(wanted, tensor)

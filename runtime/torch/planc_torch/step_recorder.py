@@ -12,6 +12,7 @@ which call is which.
 
 import gc
 from contextlib import ExitStack, contextmanager
+from functools import wraps
 
 import torch
 
@@ -30,7 +31,7 @@ class StepRecorder(Recorder):
 
     def __init__(self, device, source):
         super().__init__(device, None, source)
-        self.reached, self.in_backward = 0, 0
+        self.reached, self.passes, self.clearing = 0, 0, 0
         self.roots, self.names = {}, {}  # of modules that are called by no other: their parts and the names of these
         self.seen_bytes = {}
         self.standing = []  # storages that were there when the recorded run began
@@ -42,8 +43,6 @@ class StepRecorder(Recorder):
         self.seen_bytes[storage._cdata] = storage.nbytes()
 
     def begin(self):
-        gc.collect()
-        self.standing = [cdata for cdata, reference in self.seen.items() if not reference.expired()]
         self.reached, self.phase = 0, PHASES[0]
 
     def reach(self, phase):
@@ -53,7 +52,8 @@ class StepRecorder(Recorder):
     def note(self, function, args, kwargs, result, cost):
         if only_views(function):
             return
-        self.reach("optimizer" if is_of_an_optimizer() else "backward" if self.in_backward else "forward")
+        updates = is_of_an_optimizer() and not self.clearing
+        self.reach("optimizer" if updates else "backward" if self.passes else "forward")
         given, gives = (tensors_on(self.device, value) for value in ((args, kwargs), result))
         for tensor in given:
             if not self.is_number(tensor):
@@ -69,19 +69,18 @@ class StepRecorder(Recorder):
     def number_of(self, tensor):
         return OUTSIDE if self.is_number(tensor) else self.know(tensor, "buffer")
 
-    @contextmanager
-    def in_pass(self):
-        self.in_backward += 1
-        try:
-            yield
-        finally:
-            self.in_backward -= 1
-
-    def passing(self, original):
-        def run(*args, **kwargs):
-            with self.in_pass():
-                return original(*args, **kwargs)
-        return run
+    def counting(self, counter):
+        """Makes of a function one that counts, while it runs, in the attribute `counter`."""
+        def make(original):
+            @wraps(original)
+            def run(*args, **kwargs):
+                setattr(self, counter, getattr(self, counter) + 1)
+                try:
+                    return original(*args, **kwargs)
+                finally:
+                    setattr(self, counter, getattr(self, counter) - 1)
+            return run
+        return make
 
     # --- Modules ------------------------------------------------------------------------------------------------------
 
@@ -104,7 +103,8 @@ class StepRecorder(Recorder):
                            hooks.register_module_forward_hook(self.leave_module)):
                 stack.callback(handle.remove)
             for name in ("backward", "grad"):
-                stack.enter_context(replaced(torch.autograd, name, self.passing))
+                stack.enter_context(replaced(torch.autograd, name, self.counting("passes")))
+            stack.enter_context(replaced(torch.optim.Optimizer, "zero_grad", self.counting("clearing")))
             stack.enter_context(self)
             yield
         if self.refusal:
@@ -128,6 +128,8 @@ def record(step, make_args, device):
         args = make_args()
         for tensor in tensors_on(device, args):
             recorder.know(tensor, "input")
+        gc.collect()
+        recorder.standing = [cdata for cdata, reference in recorder.seen.items() if not reference.expired()]
         recorder.begin()
         result = run_iteration(step, args)
         recorder.phase = None
@@ -204,7 +206,7 @@ class StepGraph:
     """The graph of a recorded step, and the bytes of what is not in it."""
 
     def __init__(self, recorder, name):
-        self.recorder, self.calls = recorder, recorder.calls
+        self.recorder, self.calls, self.name = recorder, recorder.calls, name
         used = {s for call in self.calls for s in (*call.reads, *call.creates, *call.writes)}
         self.planned = [i for i, s in enumerate(recorder.storages) if s.kind != "input" and i in used]
         self.numbers = {s: n for n, s in enumerate(self.planned)}

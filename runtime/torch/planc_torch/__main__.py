@@ -1,0 +1,224 @@
+"""What `planc torch` runs: records a step, has planc compare the policies for it, and keeps the best plan."""
+
+import argparse
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+PROGRAM = "planc torch"
+try:
+    import torch
+except ImportError:
+    sys.exit(f"{PROGRAM}: {sys.executable} has no PyTorch; PLANC_PYTHON names the Python that has it")
+
+from .calls import tensors_in, tensors_on
+from .step_recorder import StepGraph, record
+from graphfile import legal_name
+from torch_refusals import CannotExport
+
+EXIT_USAGE, EXIT_BAD_INPUT, EXIT_IO = 2, 3, 5
+UNLIMITED = "4T"
+PLANC = os.environ.get("PLANC", "planc")
+
+
+class Stop(Exception):
+    """Why no plan is made, and the exit code."""
+
+    def __init__(self, code, what):
+        super().__init__(what)
+        self.code = code
+
+
+# --- The user's file --------------------------------------------------------------------------------------------------
+
+
+def load(place, example):
+    """The step, and what gives its arguments."""
+    path, _, name = place.rpartition(":")
+    if not path or not name:
+        raise Stop(EXIT_USAGE, f"{place}: FILE.py:STEP is expected")
+    if not os.path.isfile(path):
+        raise Stop(EXIT_BAD_INPUT, f"{path}: no such file")
+    spec = importlib.util.spec_from_file_location(os.path.splitext(os.path.basename(path))[0], path)
+    if spec is None:
+        raise Stop(EXIT_USAGE, f"{path}: a Python file is expected")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # dataclasses and pickle look a module up by its name
+    sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
+    spec.loader.exec_module(module)
+    functions = [getattr(module, wanted, None) for wanted in (name, example)]
+    for function, wanted in zip(functions, (name, example)):
+        if not callable(function):
+            raise Stop(EXIT_BAD_INPUT, f"{path} has no function {wanted}")
+    return functions
+
+
+def arguments_of(example):
+    """A function that gives the step's arguments: what example() gives, a tuple or the one argument."""
+    def make():
+        given = example()
+        return given if type(given) is tuple else (given,)
+    return make
+
+
+def default_device(make_args):
+    """Where the step runs: on the GPU where PyTorch sees one, unless the arguments are elsewhere."""
+    devices = {tensor.device.type for tensor in tensors_in(make_args())} - {"cpu"}
+    if len(devices) > 1:
+        raise Stop(EXIT_BAD_INPUT, f"the step's arguments are on {' and '.join(sorted(devices))}; one device is planned")
+    return devices.pop() if devices else "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def recorded(options):
+    step, example = load(options.step, options.example)
+    make_args = arguments_of(example)
+    recorder = record(step, make_args, options.on or default_device(make_args))
+    if not any(call.name != "planc.end" for call in recorder.calls):
+        raise Stop(EXIT_BAD_INPUT, f"{options.step}: the step makes no call on {recorder.device}")
+    return StepGraph(recorder, legal_name(os.path.splitext(os.path.basename(options.step.rpartition(":")[0]))[0]))
+
+
+# --- planc ------------------------------------------------------------------------------------------------------------
+
+
+def planc(*arguments):
+    done = subprocess.run([PLANC, *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
+    if done.returncode:
+        lines = [line for line in done.stderr.splitlines() if not line.startswith("planc: note:")]
+        raise Stop(done.returncode, "\n".join(lines).removeprefix("planc: "))
+    return done.stdout
+
+
+class Problem:
+    """The recorded graph and the device that it is planned for, as files in a folder."""
+
+    def __init__(self, graph, options, folder):
+        self.graph = options.graph or os.path.join(folder, "step.yaml")
+        graph.write(self.graph)
+        self.device = os.path.join(folder, "device.json")
+        self.outside = graph.outside_bytes
+        with open(options.profile or options.device, encoding="utf-8") as file:
+            try:
+                described = json.load(file)
+                self.reserved = described["device"]["reserved_bytes"]
+            except (ValueError, KeyError, TypeError) as error:
+                raise Stop(EXIT_BAD_INPUT, f"{file.name}: not a device description or profile") from error
+        # What the user holds beside the plan is taken of the device as what its libraries take.
+        described["device"]["reserved_bytes"] = self.reserved + self.outside
+        with open(self.device, "w", encoding="utf-8") as file:
+            json.dump(described, file)
+        kind = "--profile" if options.profile else "--device"
+        self.common = [self.graph, kind, self.device]
+        if options.host_budget:
+            self.common += ["--host-budget", options.host_budget]
+        plain = json.loads(planc("plan", *self.common, "--policy", "none", "--budget", UNLIMITED, "--json", "-o",
+                                 os.path.join(folder, "plain.plan")))
+        self.plain_bytes, self.plain_ns = plain["peak_bytes"], plain["iteration_ns"]
+        self.budget = self.budget_of(options.budget)
+
+    def budget_of(self, text):
+        """The device's by default. N%: of what the step itself takes as it is, beside what libraries take."""
+        if not text or not text.endswith("%"):
+            return ["--budget", text] if text else []
+        try:
+            share = float(text[:-1])
+        except ValueError:
+            share = 0.0
+        if not 0 < share <= 1000:
+            raise Stop(EXIT_USAGE, f"--budget takes a size or a percentage above 0, not {text}")
+        return ["--budget", self.reserved + int((self.plain_bytes - self.reserved) * share / 100)]
+
+
+# --- The table --------------------------------------------------------------------------------------------------------
+
+
+def size(count):
+    value = float(count)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if value < 1024 or unit == "GiB":
+            return f"{value:.0f} {unit}" if unit == "B" else f"{value:.2f} {unit}"
+        value /= 1024
+    return ""
+
+
+def time(ns):
+    return f"{ns / 1e6:.3f} ms" if ns < 10**9 else f"{ns / 1e9:.3f} s"
+
+
+def row_text(row, plain_ns, best):
+    overhead = row["iteration_ns"] / plain_ns - 1 if plain_ns else 0.0
+    return (f"{row['policy']:<14}{size(row['peak_bytes']):>14}{time(row['iteration_ns']):>14}{overhead:>+9.1%}"
+            f"{size(row['d2h_bytes']):>13}{size(row['h2d_bytes']):>13}{time(row['recompute_ns']):>13}{best}")
+
+
+def verdict(row):
+    """The winner in the words that its users know it by."""
+    if not row["d2h_bytes"] and not row["h2d_bytes"] and not row["recompute_ns"]:
+        return "the step fits as it is: no plan is needed"
+    what = [f"swaps {size(row['d2h_bytes'])} out and {size(row['h2d_bytes'])} in"] if row["d2h_bytes"] or row["h2d_bytes"] else []
+    what += [f"computes again for {time(row['recompute_ns'])}"] if row["recompute_ns"] else []
+    return f"the plan {' and '.join(what)} in each step"
+
+
+def show(problem, compared, graph, path):
+    rows = [row for row in compared["rows"] if row["feasible"] and row["policy"] != "ideal"]
+    rows.sort(key=lambda row: row["iteration_ns"])
+    print(f"{graph.name}: {len(graph.calls) - 1} calls; as it is {size(problem.plain_bytes)} of device memory and "
+          f"{time(problem.plain_ns)} a step on {compared['device']}")
+    print(f"budget {size(compared['budget_bytes'])}, of which {size(problem.reserved)} are the libraries' and "
+          f"{size(problem.outside)} the step's arguments and what else the plan leaves alone")
+    print(f"{'policy':<14}{'peak':>14}{'step':>14}{'slower':>9}{'out':>13}{'in':>13}{'again':>13}")
+    for i, row in enumerate(rows):
+        print(row_text(row, problem.plain_ns, "  <- fastest" if i == 0 else ""))
+    missing = [row["policy"] for row in compared["rows"] if not row["feasible"]]
+    if missing:
+        print(f"no plan fits by {', '.join(missing)}")
+    print(f"{verdict(rows[0])}: {path}")
+
+
+def main(arguments=None):
+    parser = argparse.ArgumentParser(prog=PROGRAM, add_help=False)
+    parser.add_argument("step")
+    parser.add_argument("--example", default="example")
+    parser.add_argument("--on", choices=("cpu", "cuda"))
+    for name in ("device", "profile", "budget", "host-budget", "effort", "graph", "output"):
+        parser.add_argument(f"--{name}")
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args(arguments)
+    if options.on == "cuda" and not torch.cuda.is_available():
+        raise Stop(EXIT_USAGE, "PyTorch sees no GPU")
+    output = options.output or os.path.splitext(os.path.basename(options.step.rpartition(":")[0]))[0] + ".plan"
+    with tempfile.TemporaryDirectory() as folder:
+        graph = recorded(options)
+        problem = Problem(graph, options, folder)
+        effort = ["--effort", options.effort] if options.effort else []
+        compared = json.loads(planc("compare", *problem.common, *problem.budget, *effort, "--json"))
+        planc("plan", *problem.common, *problem.budget, *effort, "--policy", "auto", "-o", output)
+    if options.json:
+        compared.update(plain_bytes=problem.plain_bytes, plain_ns=problem.plain_ns, outside_bytes=problem.outside,
+                        plan=output)
+        print(json.dumps(compared))
+    else:
+        show(problem, compared, graph, output)
+    return 0
+
+
+def run():
+    try:
+        return main()
+    except Stop as stop:
+        print(f"{PROGRAM}: {stop}", file=sys.stderr)
+        return stop.code
+    except CannotExport as error:
+        print(f"{PROGRAM}: {error}", file=sys.stderr)
+        return EXIT_BAD_INPUT
+    except OSError as error:
+        print(f"{PROGRAM}: {error.filename}: {error.strerror}", file=sys.stderr)
+        return EXIT_IO
+
+
+if __name__ == "__main__":
+    sys.exit(run())
