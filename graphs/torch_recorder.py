@@ -277,8 +277,13 @@ class Recorder(TorchDispatchMode):
         call.partial = any(t.numel() * t.element_size() < storage_of(t).nbytes() for t in written)
         call.operands = {key: self.operand(tensor) for key, tensor in {**operands, **results}.items()}
         call.flops = torch_costs.flops(call.name, operands, call.attrs, results)
-        call.traffic = torch_costs.traffic(call.name, read, created + written, lambda t: storage_of(t).nbytes())
+        taken = [(name, t) for name, t in read if torch_costs.is_read(call.name, name)]
+        call.traffic = torch_costs.traffic(call.name, taken, created + written, lambda t: storage_of(t).nbytes())
         self.calls.append(call)
+
+    def needs(self, name, argument):
+        """Whether an argument of a call is to be in memory."""
+        return torch_costs.is_read(name, argument)
 
     def arguments(self, function, call, args, kwargs):
         """The tensors on the device that a call reads (with the argument's name) and writes, and all by name."""
@@ -295,7 +300,7 @@ class Recorder(TorchDispatchMode):
             writes = (argument.alias_info is not None and argument.alias_info.is_write or argument.name in updated)
             if writes:
                 written += tensors
-            if torch_costs.is_read(call.name, argument.name) and not (writes and argument.kwarg_only):
+            if self.needs(call.name, argument.name) and not (writes and argument.kwarg_only):
                 read += [(argument.name, t) for t in tensors]
             if not tensors:
                 self.note_attr(call, argument, value)

@@ -1,5 +1,7 @@
 """ATen calls as recorder and follower both see them: which of them count, and what tells one from another."""
 
+from contextlib import contextmanager
+
 import torch
 
 from . import exporter  # noqa: F401 (finds the exporter)
@@ -52,8 +54,25 @@ def draws(function):
     return seeded in function.tags or function._schema.name.partition("::")[2].removesuffix("_") in STOCHASTIC
 
 
-def reads(function, args, kwargs):
-    """The tensors that a call reads the elements of."""
+def touches(name, argument):
+    """Whether a call's kernel may look for the elements of an argument, be it that it only needs the shape."""
+    return torch_costs.is_read(name, argument) or argument in torch_costs.SHAPE_ONLY.get(name, ())
+
+
+def touched(function, args, kwargs):
+    """The tensors that a call's kernel may look for the elements of."""
     given = zip((argument.name for argument in function._schema.arguments), args)
-    return [t for name, value in (*given, *kwargs.items()) if torch_costs.is_read(name_of(function), name)
-            for t in tensors_in(value)]
+    return [t for name, value in (*given, *kwargs.items()) if touches(name_of(function), name) for t in tensors_in(value)]
+
+
+@contextmanager
+def beneath_autograd():
+    """Within, calls are neither differentiated nor counted as changes of what they write: for what only restores."""
+    key = torch._C.DispatchKey.ADInplaceOrView
+    was = torch._C._dispatch_tls_is_dispatch_key_excluded(key)
+    torch._C._dispatch_tls_set_dispatch_key_excluded(key, True)
+    try:
+        with torch.no_grad():
+            yield
+    finally:
+        torch._C._dispatch_tls_set_dispatch_key_excluded(key, was)

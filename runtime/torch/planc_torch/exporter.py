@@ -11,4 +11,5 @@ sys.path[:0] = [os.path.normpath(place) for place in PLACES if os.path.exists(os
 import torch_refusals  # noqa: E402 (the path comes first)
 
 # What this package calls is not what the user wrote.
-torch_refusals.EXPORTER.update(os.path.join(HERE, name) for name in os.listdir(HERE) if name.endswith(".py"))
+for folder in (HERE, os.path.dirname(__file__)):  # code knows the path that it was found by
+    torch_refusals.EXPORTER.update(os.path.join(folder, name) for name in os.listdir(HERE) if name.endswith(".py"))

@@ -17,9 +17,10 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from .calls import OUTSIDE, described, draws, only_views, reads, tensors_on, untyped
+from .calls import OUTSIDE, beneath_autograd, described, draws, name_of, only_views, tensors_on, touched, untyped
 from .library import Follower
-from torch_recorder import UPDATED, storage_of, tensors_in
+from from_recording import BATCH_NORMS
+from torch_recorder import storage_of, tensors_in
 
 # What hands out the memory of a tensor itself, which then has to stay where it is, and what reads it in no call.
 SHARES = ("numpy", "__array__", "data_ptr", "__dlpack__", "share_memory_")
@@ -31,7 +32,7 @@ class PlanNotFollowed(UserWarning):
 
 
 class DroppedTensor(RuntimeError):
-    """A tensor outlives the step although it did not when the step was recorded; the plan has dropped it."""
+    """A tensor is read later than when the step was recorded, or outlives it; the plan has dropped it."""
 
 
 class PlannedCall:
@@ -85,9 +86,14 @@ class Again:
             self.generator.set_state(now)
 
     def untouched(self):
-        updated = UPDATED.get(str(self.function).removesuffix(".default"), ())
+        """The arguments, without running statistics: these do not bear on the result in training, and may be away."""
         names = [argument.name for argument in self.function._schema.arguments]
-        return [a.clone() if isinstance(a, torch.Tensor) and name in updated else a for name, a in zip(names, self.args)]
+        given = {**dict(zip(names, self.args)), **self.kwargs}
+        if name_of(self.function) not in BATCH_NORMS or not given.get("training", True):
+            return self.args
+        statistics = ("running_mean", "running_var")
+        return [torch.zeros(a.shape, dtype=a.dtype, device=a.device) if name in statistics and a is not None else a
+                for name, a in zip(names, self.args)]
 
 
 class Memory:
@@ -144,10 +150,11 @@ class Memory:
         buffer = self.buffers.get(storage._cdata, self.dropped.get(storage._cdata))
         return 0 if buffer is None else self.follower.bytes(buffer)
 
-    def end(self):
-        """Forgets what does not outlive an iteration."""
+    def end(self, was_left):
+        """Forgets what does not outlive an iteration; all of it where one was left, for what persists may be new. Gives
+        what outlives it and should not have."""
         self.again.clear()
-        for buffer in [b for b in self.storages if not self.follower.persists(b)]:
+        for buffer in [b for b in self.storages if was_left or b not in self.lasting]:
             self.unbind(buffer)
         ghosts, self.ghosts = self.ghosts, {}
         self.dropped.clear()
@@ -175,13 +182,14 @@ class Memory:
             self.unbind(buffer)
 
     def repeat(self, call, wanted):
-        results = tensors_on(self.device, self.again[call].run())
-        for tensor, number in zip(results, self.file.calls[call].gives):
-            buffer = self.buffer_of.get(number)
-            if buffer in wanted and self.buffer_in(tensor) != buffer:
-                self.allocate(buffer)
-                here = torch.empty(0, dtype=tensor.dtype, device=tensor.device)
-                here.set_(self.storages[buffer], tensor.storage_offset(), tensor.size(), tensor.stride()).copy_(tensor)
+        with beneath_autograd():
+            results = tensors_on(self.device, self.again[call].run())
+            for tensor, number in zip(results, self.file.calls[call].gives):
+                buffer = self.buffer_of.get(number)
+                if buffer in wanted and self.buffer_in(tensor) != buffer:
+                    self.allocate(buffer)
+                    here = torch.empty(0, dtype=tensor.dtype, device=tensor.device)
+                    here.set_(self.storages[buffer], tensor.storage_offset(), tensor.size(), tensor.stride()).copy_(tensor)
 
 
 # --- The calls of a step ----------------------------------------------------------------------------------------------
@@ -203,7 +211,16 @@ class Calls(TorchDispatchMode):
             return self.planned(function, args, kwargs)
         if not self.within:
             self.bring(tensors_in((args, kwargs)))
+        elif self.memory.dropped:
+            self.refuse_dropped(touched(function, args, kwargs))
         return function(*args, **kwargs)
+
+    def refuse_dropped(self, tensors):
+        for tensor in tensors:
+            buffer = self.memory.dropped.get(storage_of(tensor)._cdata)
+            if buffer is not None:
+                raise DroppedTensor(f"{self.memory.names[buffer]} is read once more than when the step was recorded, and the "
+                                    "plan has dropped it. Record a step that does so")
 
     def bring(self, tensors):
         """Brings home what persists, for a user between two steps."""
@@ -245,7 +262,7 @@ class Calls(TorchDispatchMode):
         memory = self.memory
         if not memory.lacks() or function._schema.is_mutable:
             return False
-        buffers = {memory.buffer_in(tensor) for tensor in reads(function, args, kwargs)} - {None}
+        buffers = {memory.buffer_in(tensor) for tensor in touched(function, args, kwargs)} - {None}
         return all(memory.follower.has(buffer) for buffer in buffers)
 
     def difference(self, function, given, call):
@@ -307,7 +324,7 @@ class Calls(TorchDispatchMode):
             self.leave("the step ended")
         self.memory.follower.end()
         self.within = False
-        return self.reason, self.memory.end()
+        return self.reason, self.memory.end(self.reason is not None)
 
 
 class Functions(TorchFunctionMode):

@@ -16,7 +16,7 @@ from functools import wraps
 
 import torch
 
-from .calls import END, OUTSIDE, described, only_views, tensors_on
+from .calls import END, OUTSIDE, described, only_views, tensors_on, touches
 from from_recording import Converter
 from recording import SCHEMA, Recording
 from torch_recorder import Call, Recorder, first_difference
@@ -34,7 +34,7 @@ class StepRecorder(Recorder):
         self.reached, self.passes, self.clearing = 0, 0, 0
         self.roots, self.names = {}, {}  # of modules that are called by no other: their parts and the names of these
         self.seen_bytes = {}
-        self.standing = []  # storages that were there when the recorded run began
+        self.standing = None  # storages that are there when the recorded run makes its first call, but to clear gradients
 
     # --- Where a call belongs -----------------------------------------------------------------------------------------
 
@@ -58,6 +58,8 @@ class StepRecorder(Recorder):
         for tensor in given:
             if not self.is_number(tensor):
                 self.know(tensor, "input" if self.is_new(tensor) else "buffer")  # what no call made came from the user
+        if self.standing is None and not self.clearing:
+            self.standing = [cdata for cdata, reference in self.seen.items() if not reference.expired()]
         before = len(self.calls)
         super().note(function, args, kwargs, result, cost)
         if len(self.calls) == before:
@@ -95,6 +97,10 @@ class StepRecorder(Recorder):
         if self.modules:
             self.modules.pop()
 
+    def needs(self, name, argument):
+        """Kernels may touch what they only take the shape of."""
+        return touches(name, argument)
+
     @contextmanager
     def watching_step(self):
         hooks = torch.nn.modules.module
@@ -129,7 +135,6 @@ def record(step, make_args, device):
         for tensor in tensors_on(device, args):
             recorder.know(tensor, "input")
         gc.collect()
-        recorder.standing = [cdata for cdata, reference in recorder.seen.items() if not reference.expired()]
         recorder.begin()
         result = run_iteration(step, args)
         recorder.phase = None

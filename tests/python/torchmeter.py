@@ -1,0 +1,35 @@
+"""Counts the bytes of all storages that a PyTorch program has seen, after each call."""
+
+import torch
+from torch.multiprocessing.reductions import StorageWeakRef
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from planc_torch.calls import tensors_on, untyped
+
+STORAGE = type(untyped(torch.empty(1)))
+
+
+class Meter(TorchDispatchMode):
+    """`peak` is the most bytes at once since `begin`. What was there before and is touched by no call does not count."""
+
+    def __init__(self, device="cpu"):
+        super().__init__()
+        self.device, self.seen, self.peak = device, {}, 0
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        self.see((args, kwargs))
+        result = function(*args, **(kwargs or {}))
+        self.see(result)
+        self.peak = max(self.peak, self.bytes())
+        return result
+
+    def see(self, value):
+        for tensor in tensors_on(self.device, value):
+            storage = untyped(tensor)
+            if storage._cdata not in self.seen:
+                self.seen[storage._cdata] = StorageWeakRef(storage)
+
+    def bytes(self):
+        self.seen = {cdata: seen for cdata, seen in self.seen.items() if not seen.expired()}
+        storages = (STORAGE._new_with_weak_ptr(seen.cdata) for seen in self.seen.values())
+        return sum(storage.nbytes() for storage in storages if storage is not None)
