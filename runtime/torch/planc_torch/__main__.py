@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from contextlib import contextmanager
 
 PROGRAM = "planc torch"
 try:
@@ -15,11 +16,12 @@ except ImportError:
     sys.exit(f"{PROGRAM}: {sys.executable} has no PyTorch; PLANC_PYTHON names the Python that has it")
 
 from .calls import tensors_in, tensors_on
+from .library import Follower, FollowError
 from .step_recorder import StepGraph, record
 from graphfile import legal_name
-from torch_refusals import CannotExport
+from torch_refusals import CannotExport, users_line
 
-EXIT_USAGE, EXIT_BAD_INPUT, EXIT_IO = 2, 3, 5
+EXIT_INFEASIBLE, EXIT_USAGE, EXIT_BAD_INPUT, EXIT_IO, EXIT_INTERRUPTED = 1, 2, 3, 5, 130
 UNLIMITED = "4T"
 PLANC = os.environ.get("PLANC", "planc")
 
@@ -30,6 +32,22 @@ class Stop(Exception):
     def __init__(self, code, what):
         super().__init__(what)
         self.code = code
+
+
+@contextmanager
+def reraised(what):
+    """Within, what the user's code raises becomes one sentence, with the user's line."""
+    try:
+        yield
+    except (CannotExport, Stop):
+        raise
+    except Exception as error:
+        raised = error.__traceback__
+        while raised.tb_next:
+            raised = raised.tb_next
+        place = users_line(raised.tb_frame)
+        where = f"{place}: " if place else ""
+        raise Stop(EXIT_BAD_INPUT, f"{where}{what} {type(error).__name__}: {error}") from error
 
 
 # --- The user's file --------------------------------------------------------------------------------------------------
@@ -48,7 +66,8 @@ def load(place, example):
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module  # dataclasses and pickle look a module up by its name
     sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
-    spec.loader.exec_module(module)
+    with reraised(f"{path} raised"):
+        spec.loader.exec_module(module)
     functions = [getattr(module, wanted, None) for wanted in (name, example)]
     for function, wanted in zip(functions, (name, example)):
         if not callable(function):
@@ -59,7 +78,8 @@ def load(place, example):
 def arguments_of(example):
     """A function that gives the step's arguments: what example() gives, a tuple or the one argument."""
     def make():
-        given = example()
+        with reraised("the function that gives the arguments raised"):
+            given = example()
         return given if type(given) is tuple else (given,)
     return make
 
@@ -75,7 +95,8 @@ def default_device(make_args):
 def recorded(options):
     step, example = load(options.step, options.example)
     make_args = arguments_of(example)
-    recorder = record(step, make_args, options.on or default_device(make_args))
+    with reraised("the step raised"):
+        recorder = record(step, make_args, options.on or default_device(make_args))
     if not any(call.name != "planc.end" for call in recorder.calls):
         raise Stop(EXIT_BAD_INPUT, f"{options.step}: the step makes no call on {recorder.device}")
     return StepGraph(recorder, legal_name(os.path.splitext(os.path.basename(options.step.rpartition(":")[0]))[0]))
@@ -160,23 +181,58 @@ def verdict(row):
         return "the step fits as it is: no plan is needed"
     what = [f"swaps {size(row['d2h_bytes'])} out and {size(row['h2d_bytes'])} in"] if row["d2h_bytes"] or row["h2d_bytes"] else []
     what += [f"computes again for {time(row['recompute_ns'])}"] if row["recompute_ns"] else []
-    return f"the plan {' and '.join(what)} in each step"
+    return f"in each step the plan {' and '.join(what)}"
 
 
-def show(problem, compared, graph, path):
-    rows = [row for row in compared["rows"] if row["feasible"] and row["policy"] != "ideal"]
-    rows.sort(key=lambda row: row["iteration_ns"])
+def show(problem, compared, graph, rows, chosen, path):
     print(f"{graph.name}: {len(graph.calls) - 1} calls; as it is {size(problem.plain_bytes)} of device memory and "
           f"{time(problem.plain_ns)} a step on {compared['device']}")
     print(f"budget {size(compared['budget_bytes'])}, of which {size(problem.reserved)} are the libraries' and "
           f"{size(problem.outside)} the step's arguments and what else the plan leaves alone")
     print(f"{'policy':<14}{'peak':>14}{'step':>14}{'slower':>9}{'out':>13}{'in':>13}{'again':>13}")
-    for i, row in enumerate(rows):
-        print(row_text(row, problem.plain_ns, "  <- fastest" if i == 0 else ""))
+    for row in rows:
+        print(row_text(row, problem.plain_ns, "  <- taken" if row is chosen else ""))
     missing = [row["policy"] for row in compared["rows"] if not row["feasible"]]
     if missing:
         print(f"no plan fits by {', '.join(missing)}")
-    print(f"{verdict(rows[0])}: {path}")
+    print(f"{verdict(chosen)}: {path}")
+
+
+class NoFramework:
+    """Stands for PyTorch where a plan is only to be looked at."""
+
+    @staticmethod
+    def address(_):
+        return None
+
+    allocate = release = repeat = address
+
+
+def take(problem, rows, effort, path):
+    """Puts the fastest plan that can be followed at `path`; gives its row."""
+    aside, why = f"{path}.part", None
+    for row in rows:
+        try:
+            planc("plan", *problem.common, *problem.budget, *effort, "--policy", row["policy"], "-o", aside)
+            Follower(aside, NoFramework).close()
+            os.replace(aside, path)
+            return row
+        except FollowError as error:
+            why = str(error).removeprefix(f"{aside}: ")
+        finally:
+            if os.path.exists(aside):
+                os.remove(aside)
+    raise Stop(EXIT_INFEASIBLE, f"no plan within the budget can be followed: {why}")
+
+
+def table(problem, compared, graph, chosen, path):
+    """The JSON of all that."""
+    keys = ("policy", "feasible", "least_budget", "peak_bytes", "iteration_ns", "d2h_bytes", "h2d_bytes", "recompute_ns")
+    return {"planc": "torch/1", "graph": graph.name, "device": compared["device"], "calls": len(graph.calls) - 1,
+            "plain_bytes": problem.plain_bytes, "plain_ns": problem.plain_ns, "reserved_bytes": problem.reserved,
+            "outside_bytes": problem.outside, "budget_bytes": compared["budget_bytes"], "policies":
+            [{key: row[key] for key in keys} for row in compared["rows"] if row["policy"] != "ideal"],
+            "taken": chosen["policy"], "output": path}
 
 
 def main(arguments=None):
@@ -190,19 +246,23 @@ def main(arguments=None):
     options = parser.parse_args(arguments)
     if options.on == "cuda" and not torch.cuda.is_available():
         raise Stop(EXIT_USAGE, "PyTorch sees no GPU")
+    if options.output == "-":
+        raise Stop(EXIT_USAGE, "the plan goes to a file")
     output = options.output or os.path.splitext(os.path.basename(options.step.rpartition(":")[0]))[0] + ".plan"
     with tempfile.TemporaryDirectory() as folder:
         graph = recorded(options)
         problem = Problem(graph, options, folder)
         effort = ["--effort", options.effort] if options.effort else []
         compared = json.loads(planc("compare", *problem.common, *problem.budget, *effort, "--json"))
-        planc("plan", *problem.common, *problem.budget, *effort, "--policy", "auto", "-o", output)
+        rows = [row for row in compared["rows"] if row["feasible"] and row["policy"] != "ideal"]
+        if not rows:
+            planc("plan", *problem.common, *problem.budget, *effort, "-o", os.path.join(folder, "none"))  # says what binds
+        rows.sort(key=lambda row: row["iteration_ns"])
+        chosen = take(problem, rows, effort, output)
     if options.json:
-        compared.update(plain_bytes=problem.plain_bytes, plain_ns=problem.plain_ns, outside_bytes=problem.outside,
-                        plan=output)
-        print(json.dumps(compared))
+        print(json.dumps(table(problem, compared, graph, chosen, output), separators=(",", ":")))
     else:
-        show(problem, compared, graph, output)
+        show(problem, compared, graph, rows, chosen, output)
     return 0
 
 
@@ -215,6 +275,9 @@ def run():
     except CannotExport as error:
         print(f"{PROGRAM}: {error}", file=sys.stderr)
         return EXIT_BAD_INPUT
+    except KeyboardInterrupt:
+        print(f"{PROGRAM}: interrupted", file=sys.stderr)
+        return EXIT_INTERRUPTED
     except OSError as error:
         print(f"{PROGRAM}: {error.filename}: {error.strerror}", file=sys.stderr)
         return EXIT_IO

@@ -67,12 +67,14 @@ def touched(function, args, kwargs):
 
 @contextmanager
 def beneath_autograd():
-    """Within, calls are neither differentiated nor counted as changes of what they write: for what only restores."""
+    """Within, calls are neither differentiated nor counted as changes of what they write: for what only restores. Whether
+    gradients are enabled stays as it is, since kernels ask for it."""
     key = torch._C.DispatchKey.ADInplaceOrView
     was = torch._C._dispatch_tls_is_dispatch_key_excluded(key)
+    below = torch._C._AutoDispatchBelowAutograd()  # as long as it lives
     torch._C._dispatch_tls_set_dispatch_key_excluded(key, True)
     try:
-        with torch.no_grad():
-            yield
+        yield
     finally:
         torch._C._dispatch_tls_set_dispatch_key_excluded(key, was)
+        del below

@@ -24,7 +24,7 @@ from torch_recorder import storage_of, tensors_in
 
 # What hands out the memory of a tensor itself, which then has to stay where it is, and what reads it in no call.
 SHARES = ("numpy", "__array__", "data_ptr", "__dlpack__", "share_memory_")
-READS = ("tolist", "storage", "untyped_storage", "_storage", "_typed_storage", "__deepcopy__")
+READS = ("tolist", "__repr__", "__format__", "storage", "untyped_storage", "_storage", "_typed_storage", "__deepcopy__")
 
 
 class PlanNotFollowed(UserWarning):
@@ -67,23 +67,30 @@ class PlanFile:
         self.device = attrs.get("device")
 
 
-class Again:
-    """How a call is run again: with the random numbers that it drew, and without what it updates on the side."""
+def generator_of(device):
+    """What draws random numbers on a device where no other generator is named."""
+    return torch.cuda.default_generators[torch.cuda.current_device()] if device == "cuda" else torch.default_generator
 
-    def __init__(self, function, args, kwargs):
+
+class Again:
+    """How a call is run again: as it was, with the random numbers that it drew, and without what it updates on the side."""
+
+    def __init__(self, function, args, kwargs, device):
         self.function, self.args, self.kwargs = function, args, kwargs
-        self.generator = kwargs.get("generator") or torch.default_generator
+        self.differentiates = torch.is_grad_enabled()
+        self.generator = kwargs.get("generator") or generator_of(device)
         self.random = self.generator.get_state() if draws(function) else None
 
     def run(self):
-        if self.random is None:
-            return self.function(*self.untouched(), **self.kwargs)
-        now = self.generator.get_state()
-        self.generator.set_state(self.random)
-        try:
-            return self.function(*self.untouched(), **self.kwargs)
-        finally:
-            self.generator.set_state(now)
+        now = None if self.random is None else self.generator.get_state()
+        with torch.set_grad_enabled(self.differentiates):
+            if now is None:
+                return self.function(*self.untouched(), **self.kwargs)
+            self.generator.set_state(self.random)
+            try:
+                return self.function(*self.untouched(), **self.kwargs)
+            finally:
+                self.generator.set_state(now)
 
     def untouched(self):
         """The arguments, without running statistics: these do not bear on the result in training, and may be away."""
@@ -237,7 +244,7 @@ class Calls(TorchDispatchMode):
             return self.other(function, args, kwargs, given, differs)
         follower.next()
         if follower.repeats(self.at):
-            memory.again[self.at] = Again(function, args, kwargs)
+            memory.again[self.at] = Again(function, args, kwargs, self.device)
         result = function(*args, **kwargs)
         differs = self.unlike(tensors_on(self.device, result), call)
         if differs:

@@ -11,6 +11,7 @@ which call is which.
 """
 
 import gc
+import threading
 from contextlib import ExitStack, contextmanager
 from functools import wraps
 
@@ -22,6 +23,9 @@ from recording import SCHEMA, Recording
 from torch_recorder import Call, Recorder, first_difference
 from torch_refusals import CannotExport, definition, is_of_an_optimizer, replaced
 
+# What runs where no call is seen.
+UNSEEN = ((threading.Thread, "start", "the step starts a thread, whose calls are not seen; let the step make them itself"),
+          (torch.cuda.CUDAGraph, "replay", "the step replays a CUDA graph, whose calls are not seen; record it without"))
 PHASES = ("forward", "backward", "optimizer")
 WARM_UPS = 2
 
@@ -87,6 +91,8 @@ class StepRecorder(Recorder):
     # --- Modules ------------------------------------------------------------------------------------------------------
 
     def enter_module(self, module, *_):
+        if hasattr(module, "_orig_mod") or getattr(module, "_compiled_call_impl", None):
+            self.refuse("what torch.compile makes of a module cannot be followed; record the step without it")
         if not self.modules:
             if module not in self.roots:
                 self.roots[module] = {part: name for name, part in module.named_modules()}
@@ -96,6 +102,11 @@ class StepRecorder(Recorder):
     def leave_module(self, *_):
         if self.modules:
             self.modules.pop()
+
+    def refusing(self, what):
+        def make(_):
+            return lambda *args, **kwargs: self.refuse(what)
+        return make
 
     def needs(self, name, argument):
         """Kernels may touch what they only take the shape of."""
@@ -111,6 +122,9 @@ class StepRecorder(Recorder):
             for name in ("backward", "grad"):
                 stack.enter_context(replaced(torch.autograd, name, self.counting("passes")))
             stack.enter_context(replaced(torch.optim.Optimizer, "zero_grad", self.counting("clearing")))
+            for owner, name, what in UNSEEN:
+                if hasattr(owner, name):
+                    stack.enter_context(replaced(owner, name, self.refusing(what)))
             stack.enter_context(self)
             yield
         if self.refusal:
@@ -188,7 +202,7 @@ def name_persistent(recorder):
             give(tensor, name, "param")
         for name, tensor in root.named_buffers():
             give(tensor, name, "optstate")
-    for optimizer in (o for o in gc.get_objects() if isinstance(o, torch.optim.Optimizer)):
+    for optimizer in (o for o in gc.get_objects() if issubclass(type(o), torch.optim.Optimizer)):
         for parameter, state in optimizer.state.items():
             for key, tensor in state.items():
                 give(tensor, f"{names.get(parameter, 'parameter')}:{key}", "optstate")

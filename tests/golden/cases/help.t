@@ -15,6 +15,7 @@ Help goes to standard output and is a success.
     explain    tell why a plan takes the time and memory that it does
     bound      tell what no plan of a graph is faster than
     place      find addresses for buffers whose lifetimes are known
+    torch      record a PyTorch training step as it runs, and plan it
   'planc COMMAND --help' tells a command's options.
   options: --color=auto|always|never (anywhere), --version, --help
   exit: 0 fits, 1 does not fit or plan not valid, 2 usage, 3 bad input, 4 stale, 5 internal, 6 device, 7 unchanged
@@ -232,3 +233,18 @@ Values are not looked at then.
   usage: planc plan GRAPH [option ...]
   $ planc show -h | head -n 1
   usage: planc show GRAPH|PLAN [option ...]
+  $ planc torch --help
+  usage: planc torch FILE.py:STEP [option ...]
+  record a PyTorch training step as it runs, and plan it
+  options:
+        --example NAME             the function beside the step that gives its arguments (default: example)
+        --on DEVICE                where the step runs: cpu or cuda (default: cuda where PyTorch sees one)
+    -d, --device NAME|FILE         the GPU to plan for, see planc plan (default: h100)
+    -p, --profile FILE             measured profile to plan with, instead of --device
+    -m, --budget SIZE|N%           device memory, or a part of what the step takes as it is (default: the device's)
+        --host-budget SIZE         host memory for offloaded data (default: not limited)
+        --effort LEVEL             how long policy auto searches, 0 to 3 (default: 1)
+        --graph FILE               keep the recorded graph in this file
+    -o, --output FILE              the plan (default: FILE's name with .plan, here)
+        --json                     the table as one line of JSON
+    -h, --help                     this text
