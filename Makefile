@@ -149,7 +149,7 @@ test-%: $(BUILD)/tests/%
 
 # Debian packages: what building and the demonstration need, and what testing needs beside that.
 PACKAGES = gcc make pkg-config libyaml-dev libcjson-dev zlib1g-dev libdnnl-dev python3
-TEST_PACKAGES = check g++ clang clang-format clang-tidy libclang-rt-dev shellcheck pyflakes3 python3-torch
+TEST_PACKAGES = check g++ clang clang-format clang-tidy libclang-rt-dev shellcheck pyflakes3 python3-torch python3-setuptools
 deps:
 	@tests/deps $(PACKAGES)
 test-deps:
@@ -244,20 +244,26 @@ RELEASE = $(BUILD)/release
 release:
 	+@$(MAKE_ALL) BUILD=$(RELEASE) EXTRA_CFLAGS="$(EXTRA_CFLAGS) -DNDEBUG" build
 
+# What exports PyTorch modules, and what planc_torch takes of it.
+EXPORTER = export_torch from_recording aten_types graphfile recording torch_as_on_gpu torch_costs torch_profile torch_recorder torch_refusals
 install: release
 	install -d $(TO)/bin $(TO)/lib/pkgconfig $(TO)/include/planc $(TO)/include/planrt $(TO)/share/planc/profiles \
-		$(TO)/share/man/man1 $(TO)/share/man/man5
+		$(TO)/share/man/man1 $(TO)/share/man/man5 $(TO)/share/planc/python/planc_torch/graphs $(TO)/share/planc/python/planc_torch/examples
 	install $(RELEASE)/planc $(RELEASE)/planrun $(TO)/bin
+	install -m 644 $(RELEASE)/libplanrt-follow.so $(TO)/lib
 	install -m 644 $(RELEASE)/libplanc.a $(RELEASE)/libplanrt.a $(TO)/lib
 	install -m 644 include/planc/*.h $(TO)/include/planc
 	install -m 644 include/planrt/*.h $(TO)/include/planrt
 	install -m 644 profiles/*.json $(TO)/share/planc/profiles
+	install -m 644 runtime/torch/planc_torch/*.py $(TO)/share/planc/python/planc_torch
+	install -m 644 runtime/torch/planc_torch/examples/*.py $(TO)/share/planc/python/planc_torch/examples
+	install -m 644 $(EXPORTER:%=graphs/%.py) $(TO)/share/planc/python/planc_torch/graphs
 	install -m 644 man/*.1 $(TO)/share/man/man1
 	install -m 644 man/*.5 $(TO)/share/man/man5
 	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' src/planc.pc.in > $(TO)/lib/pkgconfig/planc.pc
 
 uninstall:
-	rm -f $(TO)/bin/planc $(TO)/bin/planrun $(TO)/lib/libplanc.a $(TO)/lib/libplanrt.a $(TO)/lib/pkgconfig/planc.pc \
+	rm -f $(TO)/bin/planc $(TO)/bin/planrun $(TO)/lib/libplanc.a $(TO)/lib/libplanrt.a $(TO)/lib/libplanrt-follow.so $(TO)/lib/pkgconfig/planc.pc \
 		$(patsubst man/%.1,$(TO)/share/man/man1/%.1,$(wildcard man/*.1)) \
 		$(patsubst man/%.5,$(TO)/share/man/man5/%.5,$(wildcard man/*.5))
 	rm -rf $(TO)/include/planc $(TO)/include/planrt $(TO)/share/planc

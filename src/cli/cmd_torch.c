@@ -1,6 +1,7 @@
 /* `planc torch`: records a PyTorch step and plans it. The package planc_torch does it in Python, and calls planc again;
  * this hands the command line on to it. */
 #include <errno.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,33 +25,71 @@ static const prog_option options[] = {
 };
 
 static planc_status run(const prog_arguments *arguments);
+static planc_status list_files(const prog_arguments *arguments, prog_used_files *files);
 
 const prog_subcommand cli_cmd_torch = {
-    {"torch", "FILE.py:STEP", "record a PyTorch training step as it runs, and plan it", options, 1, 1}, run, NULL};
+    {"torch", "FILE.py:STEP", "record a PyTorch training step as it runs, and plan it", options, 1, 1},
+    run,
+    list_files};
 
-/* Puts the place of the package in front of where Python looks for modules. */
-static planc_status lead_to_package(void) {
-  char place[4096], path[8192];
-  const char *before = getenv("PYTHONPATH");
-  if (!pl_locate_package("planc_torch", place, sizeof place)) return NULL;
-  const char *separator = before && *before ? ":" : "";
-  if (snprintf(path, sizeof path, "%s%s%s", place, separator, before ? before : "") >= (int)sizeof path)
-    return planc_error(PLANC_USAGE, "PYTHONPATH is too long");
-  return setenv("PYTHONPATH", path, 1) ? planc_error(PLANC_OUT_OF_MEMORY, "environment") : NULL;
+enum { PATH_ROOM = 4096 };
+
+/* The file that the step is in: what stands before the last colon, or all of it. */
+static planc_status file_of(const prog_arguments *arguments, char out[PATH_ROOM]) {
+  const char *operand = arguments->operands[0], *colon = strrchr(operand, ':');
+  int length = (int)(colon ? colon - operand : (ptrdiff_t)strlen(operand));
+  if (snprintf(out, PATH_ROOM, "%.*s", length, operand) >= PATH_ROOM)
+    return planc_error(PLANC_USAGE, "the step's path is too long");
+  return NULL;
 }
+
+/* The plan's file: the one asked for, else named as the step's, in the current folder. */
+static planc_status output_of(const prog_arguments *arguments, char out[PATH_ROOM]) {
+  const char *asked = prog_option_value(arguments, "output");
+  char file[PATH_ROOM];
+  if (asked)
+    return snprintf(out, PATH_ROOM, "%s", asked) < PATH_ROOM ? NULL : planc_error(PLANC_USAGE, "--output is too long");
+  PLANC_TRY(file_of(arguments, file));
+  const char *slash = strrchr(file, '/'), *base = slash ? slash + 1 : file, *dot = strrchr(base, '.');
+  int length = (int)(dot && dot > base ? dot - base : (ptrdiff_t)strlen(base));
+  return snprintf(out, PATH_ROOM, "%.*s.plan", length, base) < PATH_ROOM
+             ? NULL
+             : planc_error(PLANC_USAGE, "the step's path is too long");
+}
+
+static planc_status list_files(const prog_arguments *arguments, prog_used_files *files) {
+  char path[PATH_ROOM], device[PATH_ROOM];
+  const char *profile = prog_option_value(arguments, "profile"), *named = prog_option_value(arguments, "device");
+  PLANC_TRY(file_of(arguments, path));
+  PLANC_TRY(prog_used_files_read(files, path));
+  PLANC_TRY(prog_used_files_read(files, profile));
+  if (!profile) {
+    PLANC_TRY(pl_locate_device(named ? named : CLI_DEFAULT_DEVICE, device, sizeof device));
+    PLANC_TRY(prog_used_files_read(files, device));
+  }
+  PLANC_TRY(prog_used_files_write(files, prog_option_value(arguments, "graph")));
+  PLANC_TRY(output_of(arguments, path));
+  if (strcmp(path, "-") == 0) return planc_error(PLANC_USAGE, "the plan goes to a file, not to standard output");
+  return prog_used_files_write(files, path);
+}
+
+/* Runs the package from the folder that is its first argument, or from where Python has it where that is empty. */
+static const char starter[] =
+    "import sys; place = sys.argv.pop(1); sys.path[:0] = [place] if place else []; "
+    "from planc_torch.__main__ import run; sys.exit(run())";
 
 /* The words of a command line, which hold what they point to. */
 typedef struct words {
-  char *at[4 + 2 * PROG_MAX_OPTIONS + 1];
+  char *at[8 + 2 * PROG_MAX_OPTIONS + 1];
   int n;
-  char names[PROG_MAX_OPTIONS][32], device[4096];
+  char names[PROG_MAX_OPTIONS][32], device[PATH_ROOM], output[PATH_ROOM];
 } words;
 
 static void add(words *to, const char *word) {
   to->at[to->n++] = (char *)word;
 }
 
-/* The options as they were given, the device by its file. */
+/* The options as they were given, the device by its file, and where the plan goes. */
 static planc_status add_options(words *to, const prog_arguments *arguments) {
   for (int i = 0; options[i].name; i++) {
     const char *value = arguments->values[i];
@@ -58,6 +97,10 @@ static planc_status add_options(words *to, const prog_arguments *arguments) {
     if (is_device && !prog_option_given(arguments, "profile")) {
       PLANC_TRY(pl_locate_device(value ? value : CLI_DEFAULT_DEVICE, to->device, sizeof to->device));
       value = to->device;
+    }
+    if (strcmp(options[i].name, "output") == 0) {
+      PLANC_TRY(output_of(arguments, to->output));
+      value = to->output;
     }
     if (!value) continue;
     snprintf(to->names[i], sizeof to->names[i], "--%s", options[i].name);
@@ -70,18 +113,22 @@ static planc_status add_options(words *to, const prog_arguments *arguments) {
 
 static planc_status run(const prog_arguments *arguments) {
   const char *python = getenv("PLANC_PYTHON");
-  char program[4096];
+  char program[PATH_ROOM], package[PATH_ROOM];
   words to = {.n = 0};
+  if (!strchr(arguments->operands[0], ':'))
+    return planc_error(PLANC_USAGE, "%s: FILE.py:STEP is expected", arguments->operands[0]);
   if (prog_option_given(arguments, "device") && prog_option_given(arguments, "profile"))
     return planc_error(PLANC_USAGE, "give either --device or --profile");
   ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
   program[length > 0 ? length : 0] = 0;
-  PLANC_TRY(lead_to_package());
-  if (setenv("PLANC", program, 1)) return planc_error(PLANC_OUT_OF_MEMORY, "environment");
+  if (!pl_locate_package("planc_torch", package, sizeof package)) *package = 0;
   add(&to, python && *python ? python : "python3");
-  add(&to, "-m");
-  add(&to, "planc_torch");
+  add(&to, "-c");
+  add(&to, starter);
+  add(&to, package);
   add(&to, arguments->operands[0]);
+  add(&to, "--planc");
+  add(&to, program);
   PLANC_TRY(add_options(&to, arguments));
   fflush(stdout);
   execvp(to.at[0], to.at);

@@ -4,13 +4,14 @@
 import glob
 import os
 import subprocess
+import sys
 import tempfile
 import unittest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD = os.path.join(ROOT, os.environ.get("BUILD", "build"))
 ENVIRONMENT = {name: value for name, value in os.environ.items()
-               if name not in ("PLANC_PROFILES", "MAKEFLAGS", "MAKELEVEL", "MFLAGS")}
+               if name not in ("PLANC_PROFILES", "PLANC_PYTHON", "PYTHONPATH", "MAKEFLAGS", "MAKELEVEL", "MFLAGS")}
 EMBEDDER = """
 int main(int argc, char **argv) {
   planc_graph *graph;
@@ -27,10 +28,22 @@ int main(int argc, char **argv) {
   return planc_exit_code(planc_status_code(status));
 }
 """
+FOLLOW = """
+import sys; sys.path.append(%r)
+import small, planc_torch
+step = planc_torch.follow(%r, small.step)
+for _ in range(3):  # the first makes the momenta
+    step(*small.example())
+print(step.counts["iterations"] - step.counts["left"])
+"""
 
 
-def run(*command, **options):
-    return subprocess.run(command, env={**ENVIRONMENT, **options}, capture_output=True, text=True, check=False)
+def run(*command, cwd=None, **options):
+    return subprocess.run(command, env={**ENVIRONMENT, **options}, capture_output=True, text=True, check=False, cwd=cwd)
+
+
+PYTHON = next((python for python in (os.environ.get("PLANC_PYTHON"), sys.executable, "/usr/bin/python3")
+               if python and run(python, "-c", "import torch").returncode == 0), None)
 
 
 class Install(unittest.TestCase):
@@ -63,7 +76,7 @@ class Install(unittest.TestCase):
         headers = sorted(os.path.relpath(path, include) for path in glob.glob(include + "/*/*.h"))
         with open(source, "w", encoding="utf-8") as file:
             file.write("".join(f"#include <{header}>\n" for header in headers) + EMBEDDER)
-        flags = run("pkg-config", "--cflags", "--libs", "--static", "planc",
+        flags = run("pkg-config", "--cflags", "--libs", "planc",
                     PKG_CONFIG_PATH=os.path.join(self.to, "lib/pkgconfig"), PKG_CONFIG_SYSROOT_DIR=self.folder.name,
                     PKG_CONFIG_ALLOW_SYSTEM_CFLAGS="1", PKG_CONFIG_ALLOW_SYSTEM_LIBS="1")
         self.assertEqual(flags.returncode, 0, flags.stderr)
@@ -73,6 +86,34 @@ class Install(unittest.TestCase):
         self.assertEqual(run(program, plan, graph).returncode, 6)  # small.plan has foreign ops, which no backend runs
         self.assertEqual(run(program, graph, graph).returncode, 3)
         self.assertEqual(run(program, plan, source).returncode, 3)
+
+    def step(self, planc, **options):
+        """A step planned and followed by what is installed, from another folder than the source tree's."""
+        plan = os.path.join(self.folder.name, "small.plan")
+        done = run(planc, "torch", os.path.join(ROOT, "tests/data/torch/small.py") + ":step", "--budget", "80%", "-o", plan, **options)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return plan
+
+    @unittest.skipUnless(PYTHON, "skipped: no Python here has PyTorch (Debian: python3-torch)")
+    def test_a_pytorch_step_is_planned_and_followed(self):
+        plan = self.step(os.path.join(self.to, "bin/planc"), PLANC_PYTHON=PYTHON)
+        follow = FOLLOW % (os.path.join(ROOT, "tests/data/torch"), plan)
+        done = run(PYTHON, "-B", "-c", follow, PYTHONPATH=os.path.join(self.to, "share/planc/python"))
+        self.assertEqual((done.returncode, done.stdout), (0, "2\n"), done.stderr)
+
+    @unittest.skipUnless(PYTHON, "skipped: no Python here has PyTorch (Debian: python3-torch)")
+    def test_so_it_is_by_the_package_alone(self):
+        at = os.path.join(self.folder.name, "site")
+        built = run(PYTHON, "setup.py", "-q", "build", "--build-base", os.path.join(self.folder.name, "work"), "--build-lib", at,
+                    cwd=os.path.join(ROOT, "runtime/torch"))
+        self.assertEqual(built.returncode, 0, built.stderr)
+        program = "import sys; from planc_torch.program import main; main()"
+        plan = os.path.join(self.folder.name, "small.plan")
+        done = run(PYTHON, "-B", "-c", program, "torch", os.path.join(ROOT, "tests/data/torch/small.py") + ":step", "--budget", "80%",
+                   "-o", plan, PYTHONPATH=at)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        done = run(PYTHON, "-B", "-c", FOLLOW % (os.path.join(ROOT, "tests/data/torch"), plan), PYTHONPATH=at)
+        self.assertEqual((done.returncode, done.stdout), (0, "2\n"), done.stderr)
 
     def test_the_libraries_neither_abort_nor_exit(self):
         for name in ("libplanc.a", "libplanrt.a"):

@@ -9,13 +9,17 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 import unittest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD = os.path.join(ROOT, os.environ.get("BUILD", "build"))
+PYTHON_WITH_TORCH = next((python for python in (os.environ.get("PLANC_PYTHON"), sys.executable, "/usr/bin/python3")
+                          if python and subprocess.run([python, "-c", "import torch"], capture_output=True,
+                                                       check=False).returncode == 0), None)
 ENVIRONMENT = {**os.environ, "PATH": BUILD + os.pathsep + os.environ["PATH"],
-               "PLANC_PROFILES": os.path.join(ROOT, "profiles")}
+               "PLANC_PROFILES": os.path.join(ROOT, "profiles"), "PLANC_PYTHON": PYTHON_WITH_TORCH or sys.executable}
 PROGRAMS = ("planc", "planrun")
 
 
@@ -54,7 +58,7 @@ def run(command, **arguments):
 def linked_folder():
     """A temporary folder in which examples find what they name."""
     folder = tempfile.TemporaryDirectory()
-    for name in ("graphs", "tests"):
+    for name in ("graphs", "tests", "runtime"):
         os.symlink(os.path.join(ROOT, name), os.path.join(folder.name, name))
     return folder
 
@@ -141,6 +145,7 @@ class Json(unittest.TestCase):
                         "explain x.plan",
                         "bound graphs/lenet-digits.yaml --effort 0",
                         "place tests/data/place/tight.csv",
+                        *(["torch tests/data/torch/small.py:step"] if PYTHON_WITH_TORCH else []),
                         "predict graphs/lenet-digits.yaml --device k40m --batch 8 -o p.json",
                         "predict --fit lenet-digits.json tiny-transformer.json --graphs graphs/lenet-digits.yaml,"
                         "graphs/tiny-transformer.yaml -o model.json",
@@ -148,6 +153,7 @@ class Json(unittest.TestCase):
             for graph in ("lenet-digits", "tiny-transformer"):
                 run(f"planrun profile graphs/{graph}.yaml --batches 2,4 --repetitions 1 -o {graph}.json", cwd=folder)
             printed = [json.loads(run(f"planc {command} --json", cwd=folder).stdout) for command in commands]
+        described = [form for form in described if PYTHON_WITH_TORCH or form[0] != "torch/1"]
         self.assertEqual(len(described), len(printed))
         for (command, keys), answer in zip(described, printed):
             if "explanation" not in keys_of(answer):  # not all policies give one
@@ -376,7 +382,8 @@ class Examples(unittest.TestCase):
     def test_the_tour_in_the_readme_runs_and_prints_what_it_shows(self):
         with open(os.path.join(ROOT, "README.md"), encoding="utf-8") as file:
             blocks = re.findall(r"(?:^    .*\n)+", file.read(), re.M)
-        tour = [block.replace("build/", "") for block in blocks if block.startswith("    build/")]
+        in_torch = [block for block in blocks if block.startswith("    build/planc torch")]
+        tour = [block.replace("build/", "") for block in blocks if block.startswith("    build/") and block not in in_torch]
         shown = [re.sub("^    ", "", block, flags=re.M) for block in blocks if block.startswith("    r50.plan: ")]
         self.assertEqual((len(tour), len(shown)), (11, 1))
         has_cuda = os.path.exists(os.path.join(BUILD, "libplanrt-cuda.so"))
@@ -389,6 +396,21 @@ class Examples(unittest.TestCase):
                     self.assertEqual(done.returncode, 0, done.stderr)
                     if block is tour[0]:
                         self.assertEqual(done.stdout[:len(shown[0])], shown[0])
+
+    @unittest.skipUnless(PYTHON_WITH_TORCH, "skipped: no Python here has PyTorch (Debian: python3-torch)")
+    def test_the_way_from_pytorch_in_the_readme_runs_and_gives_the_losses_of_a_plain_run(self):
+        with open(os.path.join(ROOT, "README.md"), encoding="utf-8") as file:
+            blocks = re.findall(r"(?:^    .*\n)+", file.read(), re.M)
+        block, = (block for block in blocks if block.startswith("    build/planc torch"))
+        block = block.replace("build/", "").replace(" python3 ", f" {PYTHON_WITH_TORCH} ")
+        with linked_folder() as folder:
+            done = run("set -e\n" + block, cwd=folder)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            followed = [line for line in done.stdout.splitlines() if line.startswith("step ")]
+            example = re.search(r"runtime/\S+\.py", block)[0]
+            plain = run(f"{PYTHON_WITH_TORCH} {example}", cwd=folder).stdout.splitlines()
+            self.assertEqual(followed, plain)
+            self.assertGreater(len(plain), 5)
 
     def test_the_commands_in_the_readme_s_text_run(self):
         """Those that name no file of their own get LeNet's."""

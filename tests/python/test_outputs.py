@@ -22,6 +22,7 @@ COMMANDS = {
     "predict --fit": ("planc", ("", "--graphs", "--device"), ("--output",)),
     "update": ("planc", ("", "--trace", "--profile", "--device"), ("--output", "--profile-out")),
     "place": ("planc", ("",), ("--output",)),
+    "torch": ("planc", ("", "--profile", "--device"), ("--output", "--graph")),
     "exec": ("planrun", ("", "--data", "--resume", "--watch"), ("--save", "--trace")),
     "profile": ("planrun", ("",), ("--output",)),
 }

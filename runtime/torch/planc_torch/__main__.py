@@ -23,7 +23,6 @@ from torch_refusals import CannotExport, users_line
 
 EXIT_INFEASIBLE, EXIT_USAGE, EXIT_BAD_INPUT, EXIT_IO, EXIT_INTERRUPTED = 1, 2, 3, 5, 130
 UNLIMITED = "4T"
-PLANC = os.environ.get("PLANC", "planc")
 
 
 class Stop(Exception):
@@ -105,8 +104,8 @@ def recorded(options):
 # --- planc ------------------------------------------------------------------------------------------------------------
 
 
-def planc(*arguments):
-    done = subprocess.run([PLANC, *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
+def run_planc(program, *arguments):
+    done = subprocess.run([program, *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
     if done.returncode:
         lines = [line for line in done.stderr.splitlines() if not line.startswith("planc: note:")]
         raise Stop(done.returncode, "\n".join(lines).removeprefix("planc: "))
@@ -117,6 +116,7 @@ class Problem:
     """The recorded graph and the device that it is planned for, as files in a folder."""
 
     def __init__(self, graph, options, folder):
+        self.program = options.planc
         self.graph = options.graph or os.path.join(folder, "step.yaml")
         graph.write(self.graph)
         self.device = os.path.join(folder, "device.json")
@@ -135,10 +135,13 @@ class Problem:
         self.common = [self.graph, kind, self.device]
         if options.host_budget:
             self.common += ["--host-budget", options.host_budget]
-        plain = json.loads(planc("plan", *self.common, "--policy", "none", "--budget", UNLIMITED, "--json", "-o",
+        plain = json.loads(self.planc("plan", *self.common, "--policy", "none", "--budget", UNLIMITED, "--json", "-o",
                                  os.path.join(folder, "plain.plan")))
         self.plain_bytes, self.plain_ns = plain["peak_bytes"], plain["iteration_ns"]
         self.budget = self.budget_of(options.budget)
+
+    def planc(self, *arguments):
+        return run_planc(self.program, *arguments)
 
     def budget_of(self, text):
         """The device's by default. N%: of what the step itself takes as it is, beside what libraries take."""
@@ -213,7 +216,7 @@ def take(problem, rows, effort, path):
     aside, why = f"{path}.part", None
     for row in rows:
         try:
-            planc("plan", *problem.common, *problem.budget, *effort, "--policy", row["policy"], "-o", aside)
+            problem.planc("plan", *problem.common, *problem.budget, *effort, "--policy", row["policy"], "-o", aside)
             Follower(aside, NoFramework).close()
             os.replace(aside, path)
             return row
@@ -240,23 +243,23 @@ def main(arguments=None):
     parser.add_argument("step")
     parser.add_argument("--example", default="example")
     parser.add_argument("--on", choices=("cpu", "cuda"))
-    for name in ("device", "profile", "budget", "host-budget", "effort", "graph", "output"):
+    for name in ("device", "profile", "budget", "host-budget", "effort", "graph"):
         parser.add_argument(f"--{name}")
+    parser.add_argument("--output", required=True)
+    parser.add_argument("--planc", required=True)
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args(arguments)
     if options.on == "cuda" and not torch.cuda.is_available():
         raise Stop(EXIT_USAGE, "PyTorch sees no GPU")
-    if options.output == "-":
-        raise Stop(EXIT_USAGE, "the plan goes to a file")
-    output = options.output or os.path.splitext(os.path.basename(options.step.rpartition(":")[0]))[0] + ".plan"
+    output = options.output
     with tempfile.TemporaryDirectory() as folder:
         graph = recorded(options)
         problem = Problem(graph, options, folder)
         effort = ["--effort", options.effort] if options.effort else []
-        compared = json.loads(planc("compare", *problem.common, *problem.budget, *effort, "--json"))
+        compared = json.loads(problem.planc("compare", *problem.common, *problem.budget, *effort, "--json"))
         rows = [row for row in compared["rows"] if row["feasible"] and row["policy"] != "ideal"]
         if not rows:
-            planc("plan", *problem.common, *problem.budget, *effort, "-o", os.path.join(folder, "none"))  # says what binds
+            problem.planc("plan", *problem.common, *problem.budget, *effort, "-o", os.path.join(folder, "none"))  # says what binds
         rows.sort(key=lambda row: row["iteration_ns"])
         chosen = take(problem, rows, effort, output)
     if options.json:
@@ -266,9 +269,9 @@ def main(arguments=None):
     return 0
 
 
-def run():
+def run(arguments=None):
     try:
-        return main()
+        return main(arguments)
     except Stop as stop:
         print(f"{PROGRAM}: {stop}", file=sys.stderr)
         return stop.code

@@ -209,6 +209,7 @@ class Calls(TorchDispatchMode):
         super().__init__()
         self.memory, self.calls, self.device = memory, memory.file.calls, memory.file.device
         self.at, self.within, self.reason = 0, False, None
+        self.is_first = False  # the step that left the plan had not seen all that persists
 
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
         kwargs = kwargs or {}
@@ -320,6 +321,7 @@ class Calls(TorchDispatchMode):
         if self.reason is None:
             line = self.calls[self.at].line
             self.reason = f"at call {self.at + 1} of {len(self.calls)}, recorded at {line}: {reason}"
+            self.is_first = self.memory.lacks()
             self.memory.follower.leave()
 
     def end(self):
@@ -390,7 +392,8 @@ class Followed:
         return result
 
     def tell(self, reason):
-        if reason not in self.left:
+        """That what persists is made in the first step, gradients and momenta, is no surprise."""
+        if reason not in self.left and not (self.steps == 1 and self.calls.is_first):
             warnings.warn(f"a step ran without its plan from where it differed: {reason}", PlanNotFollowed, stacklevel=3)
         self.left[reason] = self.left.get(reason, 0) + 1
 

@@ -28,19 +28,19 @@ class Counts(Structure):
     _fields_ = [(name, c_int64) for name in ("out_bytes", "in_bytes", "repeats", "iterations", "left")]
 
 
+# Where the library is: beside this package, in the source tree's build folder, or installed with it.
+PLACES = [HERE, os.path.join(HERE, "..", "..", "..", "build"), os.path.join(HERE, "..", "..", "..", "..", "lib")]
+
+
 def find():
-    """Where the library is: named by PLANC_LIBRARY, beside this package, in the source tree's BUILD, or where the system
-    has libraries."""
-    build = os.environ.get("BUILD", "build")
-    places = (os.environ.get("PLANC_LIBRARY"), os.path.join(HERE, NAME), os.path.join(HERE, "..", "..", "..", build, NAME))
-    return next((place for place in places if place and os.path.exists(place)), NAME)
+    return next((path for path in (os.path.join(place, NAME) for place in PLACES) if os.path.exists(path)), NAME)
 
 
 def load():
     try:
         library = ctypes.CDLL(find())
     except OSError as error:
-        raise FollowError(f"{NAME} cannot be loaded: {error}; build it with `make`, or name it in PLANC_LIBRARY") from error
+        raise FollowError(f"{NAME} cannot be loaded: {error}; `make` builds it") from error
     takes = {"new": (c_void_p, POINTER(Framework), POINTER(c_void_p)), "next": (c_void_p, POINTER(c_int32)),
              "bring": (c_void_p, c_int32)}
     for name in ("new", "begin", "next", "done", "leave", "end", "bring", "bring_all"):

@@ -12,7 +12,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-WORDS, LENGTH, BATCH, STEPS = 256, 64, 8, 10
+WORDS, LENGTH, BATCH, STEPS = 256, 48, 4, 8
 
 
 class Attention(nn.Module):
@@ -41,7 +41,7 @@ class Block(nn.Module):
 
 
 class Gpt2(nn.Module):
-    def __init__(self, width=128, heads=4, layers=4):
+    def __init__(self, width=96, heads=4, layers=3):
         super().__init__()
         self.words, self.places = nn.Embedding(WORDS, width), nn.Embedding(LENGTH, width)
         self.blocks = nn.Sequential(*(Block(width, heads) for _ in range(layers)))

@@ -1,0 +1,136 @@
+#!/usr/bin/env python3
+"""Tests of `planc torch`: what it makes of a step, and the sentence that it has for each step that it cannot take."""
+
+import contextlib
+import io
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import torchexport  # noqa: F401 (first: it finds a Python with PyTorch)
+
+ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))
+BUILD = os.path.join(ROOT, os.environ.get("BUILD", "build"))
+SMALL = os.path.join(ROOT, "tests/data/torch/small.py")
+ENVIRONMENT = {**os.environ, "PLANC_PYTHON": sys.executable, "PLANC_PROFILES": os.path.join(ROOT, "profiles")}
+PACKAGE = os.path.join(ROOT, "runtime/torch")
+sys.path.insert(0, PACKAGE)
+
+import planc_torch.__main__
+import planc_torch.library
+
+planc_torch.library.PLACES.insert(0, BUILD)
+EXAMPLES = os.path.join(ROOT, "runtime/torch/planc_torch/examples")
+
+
+class CommandTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+
+    def planc(self, *arguments, **environment):
+        return subprocess.run([os.path.join(BUILD, "planc"), *map(str, arguments)], capture_output=True, text=True, check=False,
+                              cwd=self.folder, env={**ENVIRONMENT, **environment})
+
+    def left(self):
+        return sorted(os.listdir(self.folder))
+
+    def test_each_step_that_cannot_be_taken_has_one_sentence(self):
+        wrong = {
+            "no such function": ("has no function nowhere", 3, f"{SMALL}:nowhere"),
+            "not a function": ("has no function not_a_function", 3, f"{SMALL}:not_a_function"),
+            "no such file": ("nowhere.py: no such file", 3, "nowhere.py:step"),
+            "raises": ("small.py:25: the step raised ValueError: no data left", 3, f"{SMALL}:raises"),
+            "no calls": ("calls_nothing: the step makes no call on cpu", 3, f"{SMALL}:calls_nothing"),
+            "other calls": ("small.py:36: runs of the step differ: aten.", 3, f"{SMALL}:changes"),
+            "its argument": ("small.py:41: aten.add_.Tensor writes a tensor that the step was given", 3,
+                             f"{SMALL}:writes_its_argument"),
+            "a thread": ("small.py:49: the step starts a thread", 3, f"{SMALL}:starts_a_thread"),
+            "arguments": ("small.py:54: the function that gives the arguments raised RuntimeError", 3, f"{SMALL}:step",
+                          "--example", "example_that_raises"),
+            "no arguments": ("has no function nowhere", 3, f"{SMALL}:step", "--example", "nowhere"),
+            "no share": ("a percentage above 0, not 0%", 2, f"{SMALL}:step", "--budget", "0%"),
+            "no size": ("--budget: much is not a size", 2, f"{SMALL}:step", "--budget", "much"),
+            "too little": ("does not fit", 1, f"{SMALL}:step", "--budget", "1%"),
+        }
+        device = os.path.join(ROOT, "profiles/h100.json")
+        for name, (sentence, code, *arguments) in wrong.items():
+            with self.subTest(name), contextlib.redirect_stderr(io.StringIO()) as told:
+                output = os.path.join(self.folder, "x.plan")
+                line = [*arguments, "--planc", os.path.join(BUILD, "planc"), "--device", device, "--output", output]
+                self.assertEqual(planc_torch.__main__.run(line), code)
+                self.assertIn(sentence, told.getvalue())
+                self.assertEqual(self.left(), [])
+
+    def test_what_planc_itself_refuses(self):
+        wrong = {
+            "step": ("small.py: FILE.py:STEP is expected", 2, "small.py"),
+            "no device": ("no description of device nowhere", 3, f"{SMALL}:step", "--device", "nowhere"),
+            "two devices": ("give either --device or --profile", 2, f"{SMALL}:step", "--profile", "a.json", "--device", "h100"),
+            "standard output": ("the plan goes to a file", 2, f"{SMALL}:step", "-o", "-"),
+            "no profile": ("nowhere.json: No such file or directory", 5, f"{SMALL}:step", "--profile", "nowhere.json"),
+            "no folder": ("nowhere/x.plan", 5, f"{SMALL}:step", "-o", "nowhere/x.plan"),
+        }
+        for name, (sentence, code, *arguments) in wrong.items():
+            with self.subTest(name):
+                done = self.planc("torch", *arguments)
+                self.assertIn(sentence, done.stderr)
+                self.assertEqual((done.returncode, done.stdout, self.left()), (code, "", []), done.stderr)
+                self.assertNotIn("Traceback", done.stderr)
+
+    def test_python_without_pytorch_is_told(self):
+        with open(os.path.join(self.folder, "python"), "w", encoding="utf-8") as file:
+            file.write(f'#!/bin/sh\nexec {sys.executable} -S -I "$@"\n')  # without what is installed
+        os.chmod(file.name, 0o755)
+        done = self.planc("torch", f"{SMALL}:step", PLANC_PYTHON=file.name)
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
+        self.assertIn("has no PyTorch; PLANC_PYTHON names the Python that has it", done.stderr)
+        done = self.planc("torch", f"{SMALL}:step", PLANC_PYTHON="/nowhere")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("/nowhere cannot be run", done.stderr)
+
+    def test_the_table_and_the_plan(self):
+        done = self.planc("torch", f"{SMALL}:step", "--budget", "80%", "--json", "--graph", "small.yaml", "--device", "v100-32g")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        told = json.loads(done.stdout)
+        self.assertEqual(self.left(), ["small.plan", "small.yaml"])
+        self.assertEqual(told["output"], "small.plan")
+        # 16 x 32 floats, 16 labels, and the loss of the step before
+        self.assertEqual(told["outside_bytes"], 16 * 32 * 4 + 16 * 8 + 4)
+        rows = {row["policy"]: row for row in told["policies"] if row["feasible"]}
+        taken = rows[told["taken"]]
+        self.assertEqual(taken["iteration_ns"], min(row["iteration_ns"] for row in rows.values()))
+        share = told["reserved_bytes"] + (told["plain_bytes"] - told["reserved_bytes"]) * 80 // 100
+        self.assertLessEqual(abs(told["budget_bytes"] - share), 1)
+        for row in rows.values():
+            self.assertLessEqual(row["peak_bytes"], told["budget_bytes"])
+        self.assertEqual(self.planc("check", "small.plan", "--budget", told["budget_bytes"]).returncode, 0)
+        checked = self.planc("check", "small.plan", "--graph", "small.yaml")
+        self.assertEqual(checked.returncode, 0, checked.stderr)
+        # What the table says the plan takes is what planc says of it.
+        simulated = json.loads(self.planc("simulate", "small.plan", "--json").stdout)
+        self.assertEqual(simulated["iteration_ns"] if "iteration_ns" in simulated else simulated["period_ns"],
+                         taken["iteration_ns"])
+
+    def test_without_a_budget_the_step_runs_as_it_is(self):
+        done = self.planc("torch", f"{SMALL}:step")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("the step fits as it is: no plan is needed: small.plan", done.stdout)
+
+    def test_an_example_trains_with_a_plan_as_without(self):
+        path = os.path.join(EXAMPLES, "unet.py")  # the other one is README's
+        done = self.planc("torch", f"{path}:step", "--budget", "60%")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stdout, "in each step the plan (swaps|computes again)")
+        told = [subprocess.run([sys.executable, "-B", path, *plan], cwd=self.folder, capture_output=True, text=True,
+                               check=True, env={**ENVIRONMENT, "PYTHONPATH": PACKAGE}) for plan in ((), ("unet.plan",))]
+        self.assertEqual(told[0].stdout, told[1].stdout)
+        self.assertNotIn("PlanNotFollowed", told[1].stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
