@@ -10,7 +10,7 @@ import sys
 import tempfile
 import unittest
 
-import torchexport  # noqa: F401 (first: it finds a Python with PyTorch)
+from torchexport import torch  # first: it finds a Python with PyTorch
 
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))
 BUILD = os.path.join(ROOT, os.environ.get("BUILD", "build"))
@@ -99,8 +99,8 @@ class CommandTest(unittest.TestCase):
         told = json.loads(done.stdout)
         self.assertEqual(self.left(), ["small.plan", "small.yaml"])
         self.assertEqual(told["output"], "small.plan")
-        # 16 x 32 floats, 16 labels, and the loss of the step before
-        self.assertEqual(told["outside_bytes"], 16 * 32 * 4 + 16 * 8 + 4)
+        outside = torch.empty(16, 32), torch.empty(16, dtype=torch.int64), torch.empty(())  # arguments, the last step's loss
+        self.assertEqual(told["outside_bytes"], sum(t.numel() * t.element_size() for t in outside))
         rows = {row["policy"]: row for row in told["policies"] if row["feasible"]}
         taken = rows[told["taken"]]
         self.assertEqual(taken["iteration_ns"], min(row["iteration_ns"] for row in rows.values()))

@@ -15,7 +15,7 @@ try:
 except ImportError:
     sys.exit(f"{PROGRAM}: {sys.executable} has no PyTorch; PLANC_PYTHON names the Python that has it")
 
-from .calls import tensors_in, tensors_on
+from .calls import tensors_in
 from .library import Follower, FollowError
 from .step_recorder import StepGraph, record
 from graphfile import legal_name

@@ -4,9 +4,7 @@ from contextlib import contextmanager
 
 import torch
 
-from . import exporter  # noqa: F401 (finds the exporter)
-import torch_costs
-from from_recording import STOCHASTIC
+from .exporter import STOCHASTIC, torch_costs
 from torch_recorder import DTYPES, NO_WORK, storage_of, tensors_in
 
 OUTSIDE = -1  # in lists of tensors: not the plan's, as a batch and numbers of the program are

@@ -6,9 +6,14 @@ import sys
 HERE = os.path.dirname(os.path.abspath(__file__))
 PLACES = (os.path.join(HERE, "graphs"), os.path.join(HERE, "..", "..", "..", "graphs"))
 
-sys.path[:0] = [os.path.normpath(place) for place in PLACES if os.path.exists(os.path.join(place, "torch_recorder.py"))][:1]
+FOUND = next(os.path.normpath(place) for place in PLACES if os.path.exists(os.path.join(place, "torch_recorder.py")))
+sys.path.insert(0, FOUND)
 
-import torch_refusals  # noqa: E402 (the path comes first)
+import torch_costs
+import torch_refusals
+from from_recording import STOCHASTIC
+
+__all__ = ("STOCHASTIC", "torch_costs")
 
 # What this package calls is not what the user wrote.
 for folder in (HERE, os.path.dirname(__file__)):  # code knows the path that it was found by
