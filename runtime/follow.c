@@ -52,6 +52,7 @@ struct planrt_follow {
   bool *missing;      /* by buffer, while the plan is left */
   int32_t at, call;   /* where the iteration is: the next instruction, the next instance */
   bool within, left;
+  bool asked; /* the framework was told the next call */
   planrt_follow_counts counts;
 };
 
@@ -129,6 +130,7 @@ planc_status planrt_follow_begin(planrt_follow *f) {
   for (int32_t row = 0; row < f->plan->n_boundary; row++) PLANC_TRY(go_home(f, row));
   f->within = true;
   f->left = false;
+  f->asked = false;
   f->at = f->call = 0;
   return run_to_call(f);
 }
@@ -143,11 +145,13 @@ planc_status planrt_follow_next(planrt_follow *f, int32_t *out_call) {
   PLANC_TRY(check_reads(f, f->call, NULL));
   PLANC_TRY(make_room(f, f->call));
   *out_call = f->call;
+  f->asked = true;
   return NULL;
 }
 
 planc_status planrt_follow_done(planrt_follow *f) {
-  if (!has_call(f)) return planc_error(PLANC_USAGE, "no call was next");
+  if (!has_call(f) || !f->asked) return planc_error(PLANC_USAGE, "no call was next");
+  f->asked = false;
   write_results(f, f->call++, NULL);
   f->at++;
   return run_to_call(f);
