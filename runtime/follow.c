@@ -581,6 +581,13 @@ static planc_status rehearse_iteration(planrt_follow *f) {
   return planrt_follow_end(f);
 }
 
+/* What would be missing in an iteration is no defect of the follower's before the first one. */
+static planc_status refused(planc_status status) {
+  planc_status refusal = planc_error(PLANC_USAGE, "%s", planc_status_message(status));
+  planc_status_free(status);
+  return refusal;
+}
+
 /* Runs the body until it begins as it ends, with nothing in it: a plan that this finds nothing wrong with can be
  * followed. */
 static planc_status rehearse(planrt_follow *f) {
@@ -591,5 +598,6 @@ static planc_status rehearse(planrt_follow *f) {
   for (int32_t i = 0; i < ITERATIONS && !status; i++) status = rehearse_iteration(f);
   f->framework = framework;
   start(f);
+  if (planc_status_code(status) == PLANC_INTERNAL) status = refused(status);
   return planc_context(status, "the plan cannot be followed");
 }
