@@ -26,6 +26,7 @@ typedef struct place {
   int32_t buffer, memory;
   int64_t address;
   int32_t version; /* on the host, of what lies there; NOTHING: nothing does */
+  int32_t below;   /* on the host, of the buffer's places there the one that was opened before; NOTHING: none */
   bool open;
 } place;
 
@@ -34,7 +35,7 @@ typedef struct content {
   bool present;    /* in memory of the framework's */
   int32_t version; /* which the framework has, where it is present */
   int32_t places;  /* residencies that are open on the device */
-  int32_t host;    /* the one on the host; NOTHING: none */
+  int32_t host;    /* of those on the host the one that was opened last; NOTHING: none is open */
 } content;
 
 struct planrt_follow {
@@ -228,7 +229,9 @@ static void open_place(planrt_follow *f, int32_t residency) {
   at->open = true;
   at->version = NOTHING;
   if (memory_of(f, residency) == PLANC_MEMORY_DEVICE) of->places++;
-  if (memory_of(f, residency) == PLANC_MEMORY_HOST) of->host = residency;
+  if (memory_of(f, residency) != PLANC_MEMORY_HOST) return;
+  at->below = of->host;
+  of->host = residency;
 }
 
 static void *address_of(const planrt_follow *f, int32_t buffer) {
@@ -287,7 +290,7 @@ static planc_status release(planrt_follow *f, int32_t residency, next_use next) 
   content *of = &f->contents[at->buffer];
   bool may_go = true;
   at->open = false;
-  if (of->host == residency) of->host = NOTHING;
+  while (of->host != NOTHING && !f->places[of->host].open) of->host = f->places[of->host].below;
   if (memory_of(f, residency) != PLANC_MEMORY_DEVICE || --of->places > 0 || !of->present) return NULL;
   if (persists(f, at->buffer) && !address_of(f, at->buffer)) return NULL;
   if (persists(f, at->buffer) && next == NEXT_READ) PLANC_TRY(is_safe(f, at->buffer, &may_go));
@@ -494,12 +497,12 @@ static void find_places(planrt_follow *f) {
   const planc_plan *plan = f->plan;
   for (int32_t row = 0; row < plan->n_boundary; row++) {
     const planc_boundary *at = &plan->boundary[row];
-    f->places[row] = (place){at->buffer, at->memory, at->address, NOTHING, true};
+    f->places[row] = (place){at->buffer, at->memory, at->address, NOTHING, NOTHING, true};
   }
   for (int32_t i = 0; i < plan->body.n; i++) {
     const planc_instr *instr = &plan->body.instrs[i];
     if (instr->op == PLANC_INSTR_acquire)
-      f->places[instr->id] = (place){instr->aux, instr->memory, instr->address, NOTHING, true};
+      f->places[instr->id] = (place){instr->aux, instr->memory, instr->address, NOTHING, NOTHING, true};
     if (instr->op == PLANC_INSTR_release) f->places[instr->id].open = false;
     if (instr->op == PLANC_INSTR_exec && instr->recompute) f->repeats[instr->id] = true;
   }
