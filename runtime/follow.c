@@ -46,7 +46,7 @@ struct planrt_follow {
   char *host;         /* the arena of the host; NULL in a rehearsal */
   place *places;      /* by residency */
   content *contents;  /* by buffer */
-  uint8_t *next_uses; /* by instruction of the body, of releases: next_use */
+  uint8_t *next_uses; /* by instruction of the body, of releases and copies: next_use */
   int32_t *ends;      /* by row of the boundary: the residency that is there at the end of the body */
   bool *repeats;      /* by instance */
   int32_t *wanted;    /* of one call */
@@ -179,7 +179,7 @@ planc_status planrt_follow_end(planrt_follow *f) {
 static planc_status act(planrt_follow *f, const planc_instr *instr, next_use next);
 static void open_place(planrt_follow *f, int32_t residency);
 static planc_status release(planrt_follow *f, int32_t residency, next_use next);
-static planc_status copy(planrt_follow *f, const planc_instr *instr);
+static planc_status copy(planrt_follow *f, const planc_instr *instr, next_use next);
 static planc_status repeat(planrt_follow *f, const planc_instr *instr);
 
 static bool is_call(const planc_instr *instr) {
@@ -201,7 +201,7 @@ static planc_status act(planrt_follow *f, const planc_instr *instr, next_use nex
     case PLANC_INSTR_release:
       return release(f, instr->id, next);
     case PLANC_INSTR_copy:
-      return copy(f, instr);
+      return copy(f, instr, next);
     case PLANC_INSTR_exec:
       return repeat(f, instr);
     case PLANC_INSTR_record:
@@ -297,10 +297,12 @@ static planc_status release(planrt_follow *f, int32_t residency, next_use next) 
   return may_go ? give_back(f, at->buffer, next == NEXT_NONE) : NULL;
 }
 
-static planc_status copy(planrt_follow *f, const planc_instr *instr) {
+/* What comes in for no call is for the user, who had it when it was given back for the last time. */
+static planc_status copy(planrt_follow *f, const planc_instr *instr, next_use next) {
   planc_memory_kind from = memory_of(f, instr->aux), to = memory_of(f, instr->id);
   if (from == PLANC_MEMORY_DEVICE && to == PLANC_MEMORY_HOST) return copy_out(f, &f->places[instr->id]);
-  if (from == PLANC_MEMORY_HOST && to == PLANC_MEMORY_DEVICE) return copy_in(f, &f->places[instr->aux]);
+  if (from == PLANC_MEMORY_HOST && to == PLANC_MEMORY_DEVICE)
+    return next == NEXT_NONE ? NULL : copy_in(f, &f->places[instr->aux]);
   if (from == PLANC_MEMORY_HOST && to == PLANC_MEMORY_HOST) {
     const place *old = &f->places[instr->aux];
     place *new = &f->places[instr->id];
@@ -521,7 +523,8 @@ static void find_uses(planrt_follow *f, next_use *next) {
     for (int32_t i = body->n - 1; i >= 0; i--) {
       const planc_instr *instr = &body->instrs[i];
       const planc_access *access;
-      if (instr->op == PLANC_INSTR_release) f->next_uses[i] = (uint8_t)next[f->places[instr->id].buffer];
+      if (instr->op == PLANC_INSTR_release || (instr->op == PLANC_INSTR_copy && instr->id != PLANC_USER))
+        f->next_uses[i] = (uint8_t)next[f->places[instr->id].buffer];
       if (instr->op != PLANC_INSTR_exec) continue;
       for
         EACH_ACCESS(access, f, instr->id, instr->recompute ? &f->plan->uses[instr->first_use] : NULL)
