@@ -34,6 +34,7 @@ typedef struct place {
 typedef struct content {
   bool present;    /* in memory of the framework's */
   int32_t version; /* which the framework has, where it is present */
+  int32_t made;    /* by the calls that were made */
   int32_t places;  /* residencies that are open on the device */
   int32_t host;    /* of those on the host the one that was opened last; NOTHING: none is open */
 } content;
@@ -50,7 +51,7 @@ struct planrt_follow {
   int32_t *ends;      /* by row of the boundary: the residency that is there at the end of the body */
   bool *repeats;      /* by instance */
   int32_t *wanted;    /* of one call */
-  bool *missing;      /* by buffer, while the plan is left */
+  bool *seen;         /* by buffer, while the plan is left */
   int32_t at, call;   /* where the iteration is: the next instruction, the next instance */
   bool within, left;
   bool asked; /* the framework was told the next call */
@@ -257,10 +258,9 @@ static planc_status allocate(planrt_follow *f, int32_t buffer) {
 static planc_status copy_in(planrt_follow *f, const place *from) {
   int32_t buffer = from->buffer;
   content *to = &f->contents[buffer];
-  if (to->present) return NULL;
   if (from->version == NOTHING)
     return planc_error(PLANC_INTERNAL, "%s is neither here nor on the host", name_of(f, buffer));
-  PLANC_TRY(allocate(f, buffer));
+  if (!to->present) PLANC_TRY(allocate(f, buffer));
   to->version = from->version;
   if (!f->host) return NULL;
   void *data = address_of(f, buffer);
@@ -302,7 +302,8 @@ static planc_status copy(planrt_follow *f, const planc_instr *instr, next_use ne
   planc_memory_kind from = memory_of(f, instr->aux), to = memory_of(f, instr->id);
   if (from == PLANC_MEMORY_DEVICE && to == PLANC_MEMORY_HOST) return copy_out(f, &f->places[instr->id]);
   if (from == PLANC_MEMORY_HOST && to == PLANC_MEMORY_DEVICE)
-    return next == NEXT_NONE ? NULL : copy_in(f, &f->places[instr->aux]);
+    return next == NEXT_NONE || f->contents[f->places[instr->id].buffer].present ? NULL
+                                                                                 : copy_in(f, &f->places[instr->aux]);
   if (from == PLANC_MEMORY_HOST && to == PLANC_MEMORY_HOST) {
     const place *old = &f->places[instr->aux];
     place *new = &f->places[instr->id];
@@ -359,6 +360,7 @@ static void write_results(planrt_follow *f, int32_t instance, const int32_t *use
       if (access->write < 0) continue;
       of->present = true;
       of->version = access->write;
+      if (!uses) of->made = access->write;
     }
 }
 
@@ -388,30 +390,59 @@ static planc_status repeat(planrt_follow *f, const planc_instr *instr) {
 
 /* --- Leaving the plan --------------------------------------------------------------------------------------------- */
 
+/* Whether a buffer, dead ones too, is not there in the version that the calls have made. */
+static bool is_missing(const planrt_follow *f, int32_t buffer) {
+  const content *of = &f->contents[buffer];
+  return !(of->present && of->version == of->made) && (persists(f, buffer) || of->made > 0);
+}
+
 static bool makes_missing(const planrt_follow *f, const planc_instr *instr) {
   const planc_access *access;
   for
     EACH_ACCESS(access, f, instr->id, &f->plan->uses[instr->first_use])
-  if (access->write >= 0 && f->missing[access->buffer]) return true;
+  if (access->write >= 0 && is_missing(f, access->buffer)) return true;
   return false;
+}
+
+/* A copy of the rest of the body, if it brings what is missing. */
+static planc_status bring_by_copy(planrt_follow *f, const planc_instr *instr, next_use next) {
+  if (memory_of(f, instr->aux) != PLANC_MEMORY_HOST || memory_of(f, instr->id) != PLANC_MEMORY_DEVICE) return NULL;
+  const place *from = &f->places[instr->aux];
+  const content *to = &f->contents[from->buffer];
+  if (!from->open || from->version == NOTHING || next == NEXT_NONE || !is_missing(f, from->buffer)) return NULL;
+  return !to->present || from->version == to->made ? copy_in(f, from) : NULL;
+}
+
+/* The later calls find what they read, and memory for what they overwrite. */
+static planc_status prepare_calls(planrt_follow *f) {
+  memset(f->seen, 0, (size_t)f->trace->n_buffers * sizeof *f->seen);
+  for (int32_t call = f->call; call < f->trace->n_instances; call++) {
+    const planc_access *access;
+    for
+      EACH_ACCESS(access, f, call, NULL) {
+        if (f->seen[access->buffer]) continue;
+        f->seen[access->buffer] = true;
+        if (access->read >= 0 && is_missing(f, access->buffer))
+          return planc_error(PLANC_INTERNAL, "%s did not come back", name_of(f, access->buffer));
+        if (access->read < 0 && !makes(f, access) && !f->contents[access->buffer].present)
+          PLANC_TRY(allocate(f, access->buffer));
+      }
+  }
+  return NULL;
 }
 
 /* What the rest of the body would bring back, as it would, and all that persists. What a call that is made again reads
  * was there when it was made first and is there, or was brought before it: nothing that is made later. */
 static planc_status bring_missing(planrt_follow *f) {
   const planc_section *body = &f->plan->body;
-  for (int32_t b = 0; b < f->trace->n_buffers; b++)
-    f->missing[b] = !f->contents[b].present && (persists(f, b) || f->contents[b].version > 0);
   for (int32_t i = f->at; i < body->n; i++) {
     const planc_instr *instr = &body->instrs[i];
-    bool copies = instr->op == PLANC_INSTR_copy && memory_of(f, instr->aux) == PLANC_MEMORY_HOST &&
-                  memory_of(f, instr->id) == PLANC_MEMORY_DEVICE;
-    const place *from = copies ? &f->places[instr->aux] : NULL;
-    if (from && from->open && from->version != NOTHING) PLANC_TRY(copy_in(f, from));
+    if (instr->op == PLANC_INSTR_copy) PLANC_TRY(bring_by_copy(f, instr, (next_use)f->next_uses[i]));
     bool repeats = instr->op == PLANC_INSTR_exec && instr->recompute && instr->id < f->call;
     if (repeats && makes_missing(f, instr)) PLANC_TRY(repeat(f, instr));
   }
-  return planrt_follow_bring_all(f);
+  PLANC_TRY(planrt_follow_bring_all(f));
+  return prepare_calls(f);
 }
 
 planc_status planrt_follow_bring(planrt_follow *f, int32_t buffer) {
@@ -546,7 +577,7 @@ static planc_status build(planrt_follow *f) {
   PLANC_TRY(PL_NEW(&f->memory, &f->ends, plan->n_boundary));
   PLANC_TRY(PL_NEW(&f->memory, &f->repeats, f->trace->n_instances));
   PLANC_TRY(PL_NEW(&f->memory, &f->wanted, n));
-  PLANC_TRY(PL_NEW(&f->memory, &f->missing, n));
+  PLANC_TRY(PL_NEW(&f->memory, &f->seen, n));
   PLANC_TRY(PL_NEW(&f->memory, &next, n));
   find_places(f);
   find_uses(f, next);
