@@ -51,7 +51,9 @@ struct planrt_follow {
   int32_t *ends;      /* by row of the boundary: the residency that is there at the end of the body */
   bool *repeats;      /* by instance */
   int32_t *wanted;    /* of one call */
-  bool *seen;         /* by buffer, while the plan is left */
+  bool *seen;         /* by buffer, while the plan is left, as the following ones */
+  bool *needed;       /* by instruction of the body */
+  char **kept;        /* by buffer: a copy of data that made room for an older version; NULL: there is none */
   int32_t at, call;   /* where the iteration is: the next instruction, the next instance */
   bool within, left;
   bool asked; /* the framework was told the next call */
@@ -285,12 +287,17 @@ static planc_status is_safe(planrt_follow *f, int32_t buffer, bool *out) {
   return NULL;
 }
 
+static void close_place(planrt_follow *f, int32_t residency) {
+  content *of = &f->contents[f->places[residency].buffer];
+  f->places[residency].open = false;
+  while (of->host != NOTHING && !f->places[of->host].open) of->host = f->places[of->host].below;
+}
+
 static planc_status release(planrt_follow *f, int32_t residency, next_use next) {
   place *at = &f->places[residency];
   content *of = &f->contents[at->buffer];
   bool may_go = true;
-  at->open = false;
-  while (of->host != NOTHING && !f->places[of->host].open) of->host = f->places[of->host].below;
+  close_place(f, residency);
   if (memory_of(f, residency) != PLANC_MEMORY_DEVICE || --of->places > 0 || !of->present) return NULL;
   if (persists(f, at->buffer) && !address_of(f, at->buffer)) return NULL;
   if (persists(f, at->buffer) && next == NEXT_READ) PLANC_TRY(is_safe(f, at->buffer, &may_go));
@@ -396,21 +403,88 @@ static bool is_missing(const planrt_follow *f, int32_t buffer) {
   return !(of->present && of->version == of->made) && (persists(f, buffer) || of->made > 0);
 }
 
-static bool makes_missing(const planrt_follow *f, const planc_instr *instr) {
-  const planc_access *access;
-  for
-    EACH_ACCESS(access, f, instr->id, &f->plan->uses[instr->first_use])
-  if (access->write >= 0 && is_missing(f, access->buffer)) return true;
-  return false;
+/* Whether an instruction runs a call again that was made. */
+static bool is_repeat(const planrt_follow *f, const planc_instr *instr) {
+  return instr->op == PLANC_INSTR_exec && instr->recompute && instr->id < f->call;
 }
 
-/* A copy of the rest of the body, if it brings what is missing. */
+/* What the rest of the body does with buffers that are missing, and with those from which these are made again. */
+static void find_needed(planrt_follow *f) {
+  bool *wanted = f->seen;
+  for (int32_t b = 0; b < f->trace->n_buffers; b++) wanted[b] = is_missing(f, b);
+  for (int32_t i = f->plan->body.n - 1; i >= f->at; i--) {
+    const planc_instr *instr = &f->plan->body.instrs[i];
+    const planc_access *access;
+    bool copies = instr->op == PLANC_INSTR_copy && instr->id != PLANC_USER && instr->aux != PLANC_USER;
+    f->needed[i] = copies && wanted[f->places[instr->id].buffer];
+    if (!is_repeat(f, instr)) continue;
+    const int32_t *uses = &f->plan->uses[instr->first_use];
+    for
+      EACH_ACCESS(access, f, instr->id, uses)
+    f->needed[i] = f->needed[i] || (access->write >= 0 && wanted[access->buffer]);
+    for
+      EACH_ACCESS(access, f, instr->id, uses)
+    if (f->needed[i] && access->read >= 0) wanted[access->buffer] = true;
+  }
+}
+
+/* Before another version comes in the place of what is there. */
+static planc_status keep(planrt_follow *f, int32_t buffer) {
+  const content *of = &f->contents[buffer];
+  if (!of->present || is_missing(f, buffer) || f->kept[buffer]) return NULL;
+  size_t bytes = (size_t)f->trace->buffers[buffer].bytes;
+  void *data = address_of(f, buffer);
+  if (!data) return failed(f, buffer, "say where it is");
+  f->kept[buffer] = malloc(bytes > 0 ? bytes : 1);
+  if (!f->kept[buffer]) return planc_error(PLANC_OUT_OF_MEMORY, "%s", name_of(f, buffer));
+  memcpy(f->kept[buffer], data, bytes);
+  return NULL;
+}
+
+static planc_status put_back(planrt_follow *f, int32_t buffer) {
+  content *of = &f->contents[buffer];
+  if (!f->kept[buffer] || !is_missing(f, buffer)) return NULL;
+  if (!of->present) PLANC_TRY(allocate(f, buffer));
+  void *data = address_of(f, buffer);
+  if (!data) return failed(f, buffer, "say where it is");
+  memcpy(data, f->kept[buffer], (size_t)f->trace->buffers[buffer].bytes);
+  of->version = of->made;
+  return NULL;
+}
+
 static planc_status bring_by_copy(planrt_follow *f, const planc_instr *instr, next_use next) {
-  if (memory_of(f, instr->aux) != PLANC_MEMORY_HOST || memory_of(f, instr->id) != PLANC_MEMORY_DEVICE) return NULL;
+  bool comes = memory_of(f, instr->aux) == PLANC_MEMORY_HOST && memory_of(f, instr->id) == PLANC_MEMORY_DEVICE;
+  if (!comes) return copy(f, instr, next);
   const place *from = &f->places[instr->aux];
   const content *to = &f->contents[from->buffer];
-  if (!from->open || from->version == NOTHING || next == NEXT_NONE || !is_missing(f, from->buffer)) return NULL;
-  return !to->present || from->version == to->made ? copy_in(f, from) : NULL;
+  if (from->version == NOTHING || next == NEXT_NONE || (to->present && to->version == from->version)) return NULL;
+  PLANC_TRY(keep(f, from->buffer));
+  return copy_in(f, from);
+}
+
+static planc_status bring_by_repeat(planrt_follow *f, const planc_instr *instr) {
+  const int32_t *uses = &f->plan->uses[instr->first_use];
+  const planc_access *access;
+  for
+    EACH_ACCESS(access, f, instr->id, uses) {
+      const content *of = &f->contents[access->buffer];
+      if (access->read >= 0 || access->write < 0 || !of->present || of->version == access->write) continue;
+      PLANC_TRY(keep(f, access->buffer));
+      PLANC_TRY(give_back(f, access->buffer, false));
+    }
+  return repeat(f, instr);
+}
+
+/* On the host places come and go as in the plan; on the device all that comes stays. */
+static planc_status bring_by_instr(planrt_follow *f, int32_t i) {
+  const planc_instr *instr = &f->plan->body.instrs[i];
+  bool places = instr->op == PLANC_INSTR_acquire || instr->op == PLANC_INSTR_release;
+  if (places && memory_of(f, instr->id) == PLANC_MEMORY_HOST) {
+    if (instr->op == PLANC_INSTR_acquire) open_place(f, instr->id);
+    if (instr->op == PLANC_INSTR_release) close_place(f, instr->id);
+  }
+  if (!f->needed[i]) return NULL;
+  return is_repeat(f, instr) ? bring_by_repeat(f, instr) : bring_by_copy(f, instr, (next_use)f->next_uses[i]);
 }
 
 /* The later calls find what they read, and memory for what they overwrite. */
@@ -431,16 +505,26 @@ static planc_status prepare_calls(planrt_follow *f) {
   return NULL;
 }
 
+static planc_status bring_rest(planrt_follow *f) {
+  find_needed(f);
+  for (int32_t i = f->at; i < f->plan->body.n; i++) PLANC_TRY(bring_by_instr(f, i));
+  return NULL;
+}
+
 /* What the rest of the body would bring back, as it would, and all that persists. What a call that is made again reads
  * was there when it was made first and is there, or was brought before it: nothing that is made later. */
 static planc_status bring_missing(planrt_follow *f) {
-  const planc_section *body = &f->plan->body;
-  for (int32_t i = f->at; i < body->n; i++) {
-    const planc_instr *instr = &body->instrs[i];
-    if (instr->op == PLANC_INSTR_copy) PLANC_TRY(bring_by_copy(f, instr, (next_use)f->next_uses[i]));
-    bool repeats = instr->op == PLANC_INSTR_exec && instr->recompute && instr->id < f->call;
-    if (repeats && makes_missing(f, instr)) PLANC_TRY(repeat(f, instr));
+  planc_status status = bring_rest(f);
+  for (int32_t b = 0; b < f->trace->n_buffers; b++) {
+    planc_status back = put_back(f, b);
+    if (!status)
+      status = back;
+    else
+      planc_status_free(back);
+    free(f->kept[b]);
+    f->kept[b] = NULL;
   }
+  PLANC_TRY(status);
   PLANC_TRY(planrt_follow_bring_all(f));
   return prepare_calls(f);
 }
@@ -578,6 +662,8 @@ static planc_status build(planrt_follow *f) {
   PLANC_TRY(PL_NEW(&f->memory, &f->repeats, f->trace->n_instances));
   PLANC_TRY(PL_NEW(&f->memory, &f->wanted, n));
   PLANC_TRY(PL_NEW(&f->memory, &f->seen, n));
+  PLANC_TRY(PL_NEW(&f->memory, &f->needed, plan->body.n));
+  PLANC_TRY(PL_NEW(&f->memory, &f->kept, n));
   PLANC_TRY(PL_NEW(&f->memory, &next, n));
   find_places(f);
   find_uses(f, next);
