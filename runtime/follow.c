@@ -57,6 +57,7 @@ struct planrt_follow {
   int32_t at, call;   /* where the iteration is: the next instruction, the next instance */
   bool within, left;
   bool asked; /* the framework was told the next call */
+  bool over;  /* the iteration has failed, and was left by that */
   planrt_follow_counts counts;
 };
 
@@ -129,14 +130,23 @@ static void write_results(planrt_follow *f, int32_t instance, const int32_t *use
 static planc_status bring_missing(planrt_follow *f);
 static void wrap(planrt_follow *f);
 
+/* What persists is where it was when something failed: whoever brings it, or ends the iteration, gets it back. */
+static planc_status over_if(planrt_follow *f, planc_status status) {
+  if (!status || !f->within) return status;
+  f->counts.left += !f->left;
+  f->left = f->over = true;
+  return status;
+}
+
 planc_status planrt_follow_begin(planrt_follow *f) {
-  if (f->within) return planc_error(PLANC_USAGE, "an iteration is under way");
+  if (f->within && !f->over) return planc_error(PLANC_USAGE, "an iteration is under way");
+  if (f->within) PLANC_TRY(planrt_follow_end(f));
   for (int32_t row = 0; row < f->plan->n_boundary; row++) PLANC_TRY(go_home(f, row));
   f->within = true;
   f->left = false;
   f->asked = false;
   f->at = f->call = 0;
-  return run_to_call(f);
+  return over_if(f, run_to_call(f));
 }
 
 static bool has_call(const planrt_follow *f) {
@@ -146,8 +156,8 @@ static bool has_call(const planrt_follow *f) {
 planc_status planrt_follow_next(planrt_follow *f, int32_t *out_call) {
   *out_call = NOTHING;
   if (!has_call(f)) return NULL;
-  PLANC_TRY(check_reads(f, f->call, NULL));
-  PLANC_TRY(make_room(f, f->call));
+  PLANC_TRY(over_if(f, check_reads(f, f->call, NULL)));
+  PLANC_TRY(over_if(f, make_room(f, f->call)));
   *out_call = f->call;
   f->asked = true;
   return NULL;
@@ -158,20 +168,21 @@ planc_status planrt_follow_done(planrt_follow *f) {
   f->asked = false;
   write_results(f, f->call++, NULL);
   f->at++;
-  return run_to_call(f);
+  return over_if(f, run_to_call(f));
 }
 
 planc_status planrt_follow_leave(planrt_follow *f) {
   if (!f->within || f->left) return NULL;
   f->left = true;
   f->counts.left++;
-  return bring_missing(f);
+  return over_if(f, bring_missing(f));
 }
 
 planc_status planrt_follow_end(planrt_follow *f) {
   if (!f->within) return planc_error(PLANC_USAGE, "no iteration is under way");
   if (has_call(f)) return planc_error(PLANC_USAGE, "%d of %d calls were made", f->call, f->trace->n_instances);
-  f->within = false;
+  if (f->over) PLANC_TRY(planrt_follow_bring_all(f));
+  f->within = f->over = false;
   f->counts.iterations++;
   wrap(f);
   return NULL;
@@ -253,8 +264,9 @@ static planc_status copy_out(planrt_follow *f, place *to) {
 }
 
 static planc_status allocate(planrt_follow *f, int32_t buffer) {
+  if (f->framework.allocate(f->framework.user, buffer)) return failed(f, buffer, "allocate it");
   f->contents[buffer].present = true;
-  return f->framework.allocate(f->framework.user, buffer) ? failed(f, buffer, "allocate it") : NULL;
+  return NULL;
 }
 
 static planc_status copy_in(planrt_follow *f, const place *from) {
@@ -274,8 +286,9 @@ static planc_status copy_in(planrt_follow *f, const place *from) {
 }
 
 static planc_status give_back(planrt_follow *f, int32_t buffer, bool last) {
+  if (f->framework.release(f->framework.user, buffer, last)) return failed(f, buffer, "release it");
   f->contents[buffer].present = false;
-  return f->framework.release(f->framework.user, buffer, last) ? failed(f, buffer, "release it") : NULL;
+  return NULL;
 }
 
 /* Whether what persists may leave the device: the host has it, or gets it now where it could not be had before. */
@@ -580,7 +593,7 @@ static void start(planrt_follow *f) {
   for (int32_t b = 0; b < f->trace->n_buffers; b++) f->contents[b] = (content){.present = true};
   f->left = true;
   wrap(f);
-  f->left = f->within = false;
+  f->left = f->within = f->over = false;
   f->counts = (planrt_follow_counts){0};
 }
 
