@@ -366,9 +366,10 @@ static planc_status check_reads(const planrt_follow *f, int32_t instance, const 
 static planc_status make_room(planrt_follow *f, int32_t instance) {
   const planc_access *access;
   for
-    EACH_ACCESS(access, f, instance, NULL)
-  if (access->read < 0 && !makes(f, access) && !f->contents[access->buffer].present)
-    PLANC_TRY(allocate(f, access->buffer));
+    EACH_ACCESS(access, f, instance, NULL) {
+      bool overwrites = access->read < 0 && !makes(f, access);
+      if (overwrites && !f->contents[access->buffer].present) PLANC_TRY(allocate(f, access->buffer));
+    }
   return NULL;
 }
 
@@ -433,11 +434,13 @@ static void find_needed(planrt_follow *f) {
     if (!is_repeat(f, instr)) continue;
     const int32_t *uses = &f->plan->uses[instr->first_use];
     for
-      EACH_ACCESS(access, f, instr->id, uses)
-    f->needed[i] = f->needed[i] || (access->write >= 0 && wanted[access->buffer]);
+      EACH_ACCESS(access, f, instr->id, uses) {
+        f->needed[i] = f->needed[i] || (access->write >= 0 && wanted[access->buffer]);
+      }
     for
-      EACH_ACCESS(access, f, instr->id, uses)
-    if (f->needed[i] && access->read >= 0) wanted[access->buffer] = true;
+      EACH_ACCESS(access, f, instr->id, uses) {
+        wanted[access->buffer] = wanted[access->buffer] || (f->needed[i] && access->read >= 0);
+      }
   }
 }
 
