@@ -546,6 +546,7 @@ static planc_status bring_missing(planrt_follow *f) {
 }
 
 planc_status planrt_follow_bring(planrt_follow *f, int32_t buffer) {
+  if (buffer < 0 || buffer >= f->trace->n_buffers) return planc_error(PLANC_USAGE, "there is no buffer %d", buffer);
   const content *of = &f->contents[buffer];
   if (of->present || !persists(f, buffer)) return NULL;
   const place *host = of->host == NOTHING ? NULL : &f->places[of->host];
