@@ -52,7 +52,7 @@ $(BUILD)/planrun: $(call obj,$(PLANRUN_SRC)) $(LIBPLANRT) $(LIBPLANC)
 	$(LINK_OPENER)
 
 # The follower, for a framework's process, which may have a oneDNN of its own: without the host backend.
-FOLLOW_SRC = $(SHARED_SRC) runtime/follow.c
+FOLLOW_SRC = $(SHARED_SRC) $(wildcard runtime/follow*.c)
 FOLLOWER = $(BUILD)/libplanrt-follow.so
 $(BUILD)/pic/%.o: ALL_CFLAGS += -fPIC
 $(BUILD)/pic/%.o: %.c

@@ -15,6 +15,8 @@
  * framework need not know it before its first use: until then it stays where it is. Whoever reads or writes it between
  * iterations asks for it first (planrt_follow_bring).
  *
+ * Memory of the framework's is read and written by the host.
+ *
  * Buffers are numbered as in the plan's trace (planc/trace.h), calls as the ops of its graph. One thread at a time. */
 #ifndef PLANRT_FOLLOW_H
 #define PLANRT_FOLLOW_H
@@ -39,7 +41,7 @@ typedef struct planrt_framework {
    * if its user does. */
   int (*release)(void *user, int32_t buffer, bool last);
   /* Runs a call of this iteration again, without its side effects, so that `n` of the buffers that it wrote hold the
-   * same bytes again. Those that it does not change in place have no memory yet. */
+   * same bytes again. Those that it makes have no memory yet; those that it changes or overwrites have. */
   int (*repeat)(void *user, int32_t call, const int32_t *wanted, int32_t n);
 } planrt_framework;
 
@@ -68,8 +70,10 @@ planc_status planrt_follow_begin(planrt_follow *follow);
 planc_status planrt_follow_next(planrt_follow *follow, int32_t *out_call);
 /* The framework has made that call. */
 planc_status planrt_follow_done(planrt_follow *follow);
-/* Brings back all that later calls read and leaves the plan for the rest of the iteration. */
-planc_status planrt_follow_leave(planrt_follow *follow);
+/* Brings back all that later calls read and leaves the plan for the rest of the iteration. `made`: the framework has
+ * made the call that it was given by planrt_follow_next, though its results are not the plan's; USAGE where there was
+ * none. */
+planc_status planrt_follow_leave(planrt_follow *follow, bool made);
 /* Ends the iteration. USAGE when calls are missing and the plan was not left. */
 planc_status planrt_follow_end(planrt_follow *follow);
 

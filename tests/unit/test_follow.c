@@ -322,7 +322,7 @@ static void assert_ready_from(const fake *f, int32_t next) {
 static planc_status leave(fake *f, int32_t next) {
   int32_t call;
   f->limit = -1;
-  PLANC_TRY(planrt_follow_leave(f->follow));
+  PLANC_TRY(planrt_follow_leave(f->follow, false));
   assert_ready_from(f, next);
   ok(planrt_follow_next(f->follow, &call));
   ck_assert_int_eq(call, -1);

@@ -249,7 +249,7 @@ class Calls(TorchDispatchMode):
         result = function(*args, **kwargs)
         differs = self.unlike(tensors_on(self.device, result), call)
         if differs:
-            self.leave(differs)
+            self.leave(differs, made=True)
         else:
             self.at += 1
             follower.done()
@@ -316,13 +316,13 @@ class Calls(TorchDispatchMode):
         self.at, self.within, self.reason = 0, True, None
         self.memory.follower.begin()
 
-    def leave(self, reason):
-        """Runs the rest of the step without the plan."""
+    def leave(self, reason, made=False):
+        """Runs the rest of the step without the plan. `made`: the call that differs has run."""
         if self.reason is None:
             line = self.calls[self.at].line
             self.reason = f"at call {self.at + 1} of {len(self.calls)}, recorded at {line}: {reason}"
             self.is_first = self.memory.lacks()
-            self.memory.follower.leave()
+            self.memory.follower.leave(made)
 
     def end(self):
         """Why the step was not the recorded one, None if it was, and the dropped tensors that outlive it."""

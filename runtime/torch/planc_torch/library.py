@@ -42,7 +42,7 @@ def load():
     except OSError as error:
         raise FollowError(f"{NAME} cannot be loaded: {error}; `make` builds it") from error
     takes = {"new": (c_void_p, POINTER(Framework), POINTER(c_void_p)), "next": (c_void_p, POINTER(c_int32)),
-             "bring": (c_void_p, c_int32)}
+             "leave": (c_void_p, c_bool), "bring": (c_void_p, c_int32)}
     for name in ("new", "begin", "next", "done", "leave", "end", "bring", "bring_all"):
         function = getattr(library, f"planrt_follow_{name}")
         function.argtypes, function.restype = takes.get(name, (c_void_p,)), c_void_p
@@ -106,8 +106,8 @@ class Follower:
     def done(self):
         self.check(self.library.planrt_follow_done(self.handle))
 
-    def leave(self):
-        self.check(self.library.planrt_follow_leave(self.handle))
+    def leave(self, made):
+        self.check(self.library.planrt_follow_leave(self.handle, made))
 
     def end(self):
         self.check(self.library.planrt_follow_end(self.handle))

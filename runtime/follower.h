@@ -1,0 +1,109 @@
+/* The follower's parts (planrt/follow.h), which its files share: what it knows of the plan and of the framework's data.
+ */
+#ifndef PLANRT_FOLLOWER_H
+#define PLANRT_FOLLOWER_H
+
+#include "planrt/follow.h"
+#include "util/arena.h"
+
+enum { RT_NOTHING = -1 };
+
+/* What becomes of a buffer's data when its last place on the device is released. */
+typedef enum rt_next_use {
+  RT_NEXT_NONE,  /* nothing uses them any more */
+  RT_NEXT_WRITE, /* they are overwritten first */
+  RT_NEXT_READ
+} rt_next_use;
+
+/* A residency. */
+typedef struct rt_followed_place {
+  int32_t buffer, memory;
+  int64_t address;
+  int32_t version; /* on the host, of what lies there; RT_NOTHING: nothing does */
+  int32_t below;   /* on the host, of the buffer's places there the one that was opened before; RT_NOTHING: none */
+  bool open;
+} rt_followed_place;
+
+/* Where a buffer's data are. */
+typedef struct rt_content {
+  bool present;    /* in memory of the framework's */
+  int32_t version; /* which the framework has, where it is present */
+  int32_t made;    /* by the calls that were made */
+  int32_t places;  /* residencies that are open on the device */
+  int32_t host;    /* of those on the host the one that was opened last; RT_NOTHING: none is open */
+} rt_content;
+
+struct planrt_follow {
+  const planc_plan *plan;
+  planrt_framework framework;
+  planc_trace *trace;
+  pl_arena memory;
+  char *host;                /* the arena of the host; NULL in a rehearsal */
+  rt_followed_place *places; /* by residency */
+  rt_content *contents;      /* by buffer */
+  int32_t *buffers;          /* by storage of the graph; RT_NOTHING: nothing touches it */
+  uint8_t *next_uses;        /* by instruction of the body, of releases and copies: rt_next_use */
+  int32_t *ends;             /* by row of the boundary: the residency that is there at the end of the body */
+  bool *repeats;             /* by instance */
+  int32_t *wanted;           /* of one call */
+  bool *seen;                /* by buffer, while the plan is left, as the following ones */
+  bool *needed;              /* by instruction of the body */
+  char **kept;               /* by buffer: a copy of data that made room for an older version; NULL: there is none */
+  int32_t at, call;          /* where the iteration is: the next instruction, the next instance */
+  bool within, left;
+  bool asked; /* the framework was told the next call */
+  bool over;  /* the iteration has failed, and was left by that */
+  planrt_follow_counts counts;
+};
+
+static inline bool rt_follow_persists(const planrt_follow *f, int32_t buffer) {
+  return f->trace->buffers[buffer].flags & PLANC_BUFFER_PERSISTENT;
+}
+static inline planc_memory_kind rt_follow_memory(const planrt_follow *f, int32_t residency) {
+  return residency == PLANC_USER ? PLANC_MEMORY_USER : f->plan->memories[f->places[residency].memory].kind;
+}
+static inline const char *rt_follow_name(const planrt_follow *f, int32_t buffer) {
+  return planc_trace_buffer_name(f->trace, buffer);
+}
+static inline void *rt_follow_address(const planrt_follow *f, int32_t buffer) {
+  return f->framework.address(f->framework.user, buffer);
+}
+
+/* Accesses of a call, all of them or, of one that is made again, those that it has a place for: k = RT_NOTHING; while
+ * ((access = rt_follow_access(...))). NULL after the last one. */
+static inline const planc_access *rt_follow_access(const planrt_follow *f, int32_t instance, const int32_t *uses,
+                                                   int32_t *k) {
+  const planc_instance *of = &f->trace->instances[instance];
+  while (++*k < of->n_accesses)
+    if (!uses || uses[*k] >= 0) return &f->trace->accesses[of->first_access + *k];
+  return NULL;
+}
+/* Whether a call makes a buffer, as others write one that there is already. */
+static inline bool rt_follow_makes(const planrt_follow *f, const planc_access *access) {
+  return access->read < 0 && access->write == 1 && !rt_follow_persists(f, access->buffer);
+}
+
+/* --- follow.c ----------------------------------------------------------------------------------------------------- */
+
+/* Puts the follower before its first iteration, when all that persists is the framework's. */
+void rt_follow_start(planrt_follow *f);
+/* The framework could not do something with a buffer. */
+planc_status rt_follow_failed(const planrt_follow *f, int32_t buffer, const char *what);
+/* Opens and closes a residency. */
+void rt_follow_open(planrt_follow *f, int32_t residency);
+void rt_follow_close(planrt_follow *f, int32_t residency);
+planc_status rt_follow_allocate(planrt_follow *f, int32_t buffer);
+planc_status rt_follow_give_back(planrt_follow *f, int32_t buffer, bool last);
+/* Carries out a copy of the plan, where that is needed. */
+planc_status rt_follow_copy(planrt_follow *f, const planc_instr *instr, rt_next_use next);
+/* Copies what lies in a place of the host to the device. */
+planc_status rt_follow_copy_in(planrt_follow *f, const rt_followed_place *from);
+/* Has a call run again, where that is needed. USAGE when the framework has another version of what it makes. */
+planc_status rt_follow_repeat(planrt_follow *f, const planc_instr *instr);
+
+/* --- follow_leave.c ----------------------------------------------------------------------------------------------- */
+
+/* Brings back what later calls read, and gives memory to what they overwrite. */
+planc_status rt_follow_bring_missing(planrt_follow *f);
+
+#endif
