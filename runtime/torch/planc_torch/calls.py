@@ -1,6 +1,7 @@
 """ATen calls as recorder and follower both see them: which of them count, and what tells one from another."""
 
 from contextlib import contextmanager
+from functools import lru_cache
 
 import torch
 
@@ -14,8 +15,17 @@ END = "planc.end"  # stands for the end of the step in a plan: it reads what the
 
 
 def tensors_on(device, value):
-    """The tensors of a device that have elements, in the order of the arguments."""
-    return [t for t in tensors_in(value) if t.device.type == device and t.numel() > 0]
+    """The tensors of a device that have elements, in the order of a call's arguments or results: lists are of tensors."""
+    found = []
+    for part in value if isinstance(value, (tuple, list)) else (value,):
+        if isinstance(part, torch.Tensor):
+            if part.device.type == device and part.numel() > 0:
+                found.append(part)
+        elif isinstance(part, (tuple, list)):
+            found += tensors_on(device, part)
+        elif isinstance(part, dict) and part:
+            found += tensors_on(device, tuple(part.values()))
+    return found
 
 
 def untyped(tensor):
@@ -37,6 +47,7 @@ def described_tensor(tensor):
     return f"{DTYPES.get(tensor.dtype, tensor.dtype)}[{','.join(map(str, tensor.shape))}]"
 
 
+@lru_cache(maxsize=None)
 def only_views(function):
     """Whether a call touches no element: it gives views of its operands, or describes them."""
     if function.namespace == "profiler" or name_of(function) in (*NO_WORK, *VIEWS) or torch.Tag.inplace_view in function.tags:
@@ -46,6 +57,7 @@ def only_views(function):
     return not schema.is_mutable and bool(aliases) and all(alias is not None for alias in aliases)
 
 
+@lru_cache(maxsize=None)
 def draws(function):
     """Whether a call may draw random numbers."""
     seeded = getattr(torch.Tag, "nondeterministic_seeded", None)

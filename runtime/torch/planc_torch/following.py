@@ -40,6 +40,7 @@ class PlannedCall:
 
     def __init__(self, attrs):
         self.described, self.line = attrs["call"], attrs.get("line", "")
+        self.alike = None  # the function, shapes and types that were found to be so described
         self.given, self.gives = attrs["tensors"], attrs["results"]
 
 
@@ -142,8 +143,10 @@ class Memory:
     def view(self, function, args, kwargs):
         """A call that touches no element. PyTorch gives no view of a storage that is too small for it, so one that has
         been dropped gets memory meanwhile."""
-        storages = [untyped(tensor) for tensor in tensors_in((args, kwargs))]
-        dropped = {storage._cdata: storage for storage in storages if storage.nbytes() == 0 and self.bytes_of(storage)}
+        storages = [untyped(tensor) for tensor in tensors_on(self.device, (args, kwargs))]
+        dropped = {s._cdata: s for s in storages if s.nbytes() == 0 and self.bytes_of(s)}
+        if not dropped:
+            return function(*args, **kwargs)
         for storage in dropped.values():
             storage.resize_(self.bytes_of(storage))
         try:
@@ -275,9 +278,12 @@ class Calls(TorchDispatchMode):
 
     def difference(self, function, given, call):
         """What about a call is not as recorded; binds what persists and is seen for the first time."""
-        said = described(function, given)
-        if said != call.described:
-            return f"{said} instead of {call.described}"
+        alike = function, [(t.shape, t.dtype) for t in given]
+        if alike != call.alike:
+            said = described(function, given)
+            if said != call.described:
+                return f"{said} instead of {call.described}"
+            call.alike = alike
         memory = self.memory
         for tensor, number in zip(given, call.given):
             wanted, found = memory.buffer_of.get(number), memory.buffer_in(tensor)

@@ -35,10 +35,24 @@ class StepRecorder(Recorder):
 
     def __init__(self, device, source):
         super().__init__(device, None, source)
-        self.reached, self.passes, self.clearing = 0, 0, 0
+        self.reached, self.passes, self.clearing, self.aside = 0, 0, 0, False
         self.roots, self.names = {}, {}  # of modules that are called by no other: their parts and the names of these
         self.seen_bytes = {}
         self.standing = None  # storages that are there when the recorded run makes its first call, but to clear gradients
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        if self.aside:
+            return function(*args, **(kwargs or {}))
+        return super().__torch_dispatch__(function, types, args, kwargs)
+
+    @contextmanager
+    def looking_away(self):
+        """Within, calls are not the step's: what they make comes to it from outside."""
+        self.aside = True
+        try:
+            yield
+        finally:
+            self.aside = False
 
     # --- Where a call belongs -----------------------------------------------------------------------------------------
 
@@ -142,13 +156,15 @@ def run_iteration(step, args):
 def record(step, make_args, device):
     """The recorder that has watched the step; `make_args` gives its arguments anew for each run."""
     recorder = StepRecorder(device, definition(step))
+
+    def arguments():
+        with recorder.looking_away():
+            return make_args()
+
     with recorder.watching_step():
         for _ in range(WARM_UPS):
-            run_iteration(step, make_args())
-        args = make_args()
-        for tensor in tensors_on(device, args):
-            recorder.know(tensor, "input")
-        gc.collect()
+            run_iteration(step, arguments())
+        args = arguments()
         recorder.begin()
         result = run_iteration(step, args)
         recorder.phase = None
@@ -156,8 +172,8 @@ def record(step, make_args, device):
         kept = [i for i, ref in enumerate(recorder.references) if not ref.expired()]
         note_end(recorder, kept, device, result)
         name_persistent(recorder)
-        del result
-        hold_against(recorder, step, make_args())
+        del result, args
+        hold_against(recorder, step, arguments())
     return recorder
 
 
