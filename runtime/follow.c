@@ -188,7 +188,7 @@ static planc_status release(planrt_follow *f, int32_t residency, rt_next_use nex
   bool may_go = true;
   rt_follow_close(f, residency);
   if (rt_follow_memory(f, residency) != PLANC_MEMORY_DEVICE || --of->places > 0 || !of->present) return NULL;
-  if (rt_follow_persists(f, at->buffer) && !rt_follow_address(f, at->buffer)) return NULL;
+  if (!rt_follow_address(f, at->buffer)) return NULL;
   if (rt_follow_persists(f, at->buffer) && next == RT_NEXT_READ) PLANC_TRY(is_safe(f, at->buffer, &may_go));
   return may_go ? rt_follow_give_back(f, at->buffer, next == RT_NEXT_NONE) : NULL;
 }

@@ -216,8 +216,8 @@ static void step_room(room_step *room, bool found, bool holds) {
   if (!room->bracketed) room->step *= 2;
 }
 
-/* Once something holds in all of the room, it goes on there as long as that finds what is faster; where nothing has
- * been found that fits, for longer. */
+/* Once something holds in all of the room, it goes on there as long as that finds what is faster. It goes on for longer
+ * as long as what is found does not hold, and not for long where nothing is found. */
 static planc_status search(planning *p) {
   enum { FIRST_PART = 2000, LATER_PART = 8000, FINEST = 128, LONGER = 3 };
   pl_auto_search *s = &p->search;
@@ -227,15 +227,16 @@ static planc_status search(planning *p) {
   if (!p->has_room) return NULL;
   int64_t n_changes =
       pl_min(p->work->changes / pl_rehearsal_work(&s->rehearsal), p->work->of_candidate * s->n_candidates);
-  int32_t times = n_changes < FEW ? FEW_TIMES : TIMES;
+  int32_t times = n_changes < FEW ? FEW_TIMES : TIMES, most = FEW_TIMES;
   room_step room = {.step = p->room / FINEST, .finest = p->room / FINEST, .too_much = INT64_MAX};
   int64_t held_ns = INT64_MAX;
   tell_done(p, 0);
   pl_auto_search_improve(s, n_changes, FIRST_PART);
-  for (int32_t k = 0; k < times || (p->best_ns == INT64_MAX && k < LONGER * times); k++) {
+  for (int32_t k = 0; k < most; k++) {
     if (p->best_ns < INT64_MAX && terms->first_will_do) break;
     bool found = pl_auto_search_found(s), holds = false;
     if (found) PLANC_TRY(try_found(p, &holds));
+    if (found) most = p->best_ns < INT64_MAX ? times : LONGER * times;
     tell_done(p, (int64_t)(LATER + pl_min(k, times)) * PL_PPM / (LATER + times));
     bool holds_in_all = holds && room.lacking == 0;
     if ((holds_in_all && s->best_score.ns >= held_ns) || !pl_goes_on(p->watch)) break;

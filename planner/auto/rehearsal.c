@@ -25,7 +25,7 @@ planc_status pl_rehearsal_new(const pl_auto_gaps *gaps, pl_arena *arena, pl_rehe
   PLANC_TRY(PL_NEW(arena, &out->resident, trace->n_buffers));
   PLANC_TRY(PL_NEW(arena, &out->opened, trace->n_buffers));
   PLANC_TRY(PL_NEW(arena, &out->next, trace->n_buffers));
-  PLANC_TRY(PL_NEW(arena, &out->n_stones_of, trace->n_buffers));
+  PLANC_TRY(PL_NEW(arena, &out->stone_of, trace->n_buffers));
   PLANC_TRY(PL_NEW(arena, &out->stones, trace->n_accesses));
   return PL_NEW(arena, &out->stack, trace->n_accesses);
 }
@@ -50,7 +50,7 @@ void pl_rehearse(pl_rehearsal *r, const uint8_t *ways) {
   r->works = true;
   r->n_stones = r->depth = 0;
   memset(r->on_host, 0, (size_t)r->tables.first_version[n_buffers] * sizeof *r->on_host);
-  memset(r->n_stones_of, 0, (size_t)n_buffers * sizeof *r->n_stones_of);
+  for (int32_t b = 0; b < n_buffers; b++) r->stone_of[b] = NONE;
   memset(r->sends, 0, (size_t)r->gaps->n * sizeof *r->sends);
   memset(r->apart, 0, (size_t)r->gaps->n * sizeof *r->apart);
   for (int32_t g = 0; g < r->gaps->n; g++) r->need[g] = r->back[g] = NONE;
@@ -77,8 +77,8 @@ static int32_t number_of(const pl_rehearsal *r, int32_t buffer, int32_t version)
 }
 
 static pl_stone *find_stone(const pl_rehearsal *r, int32_t buffer, int32_t version) {
-  for (int32_t k = r->n_stones_of[buffer] > 0 ? r->n_stones - 1 : -1; k >= 0; k--)
-    if (r->stones[k].buffer == buffer && r->stones[k].version == version) return &r->stones[k];
+  for (int32_t k = r->stone_of[buffer]; k != NONE; k = r->stones[k].below)
+    if (r->stones[k].version == version) return &r->stones[k];
   return NULL;
 }
 
@@ -234,8 +234,8 @@ static bool is_restored(const pl_rehearsal *r, int32_t instance) {
 static void add_stone(pl_rehearsal *r, int32_t buffer, int32_t version) {
   r->works &= r->n_stones < r->gaps->trace->n_accesses;
   if (!r->works) return;
-  r->stones[r->n_stones++] = (pl_stone){buffer, version};
-  r->n_stones_of[buffer]++;
+  r->stones[r->n_stones] = (pl_stone){buffer, version, r->stone_of[buffer]};
+  r->stone_of[buffer] = r->n_stones++;
   r->live += r->tables.bytes[buffer];
 }
 
@@ -272,7 +272,7 @@ static void close_stones(pl_rehearsal *r) {
   for (int32_t k = 0; k < r->n_stones; k++) {
     int32_t buffer = r->stones[k].buffer, version = r->stones[k].version;
     const planc_access *next = next_access(r, buffer);
-    r->n_stones_of[buffer] = 0;
+    r->stone_of[buffer] = NONE;
     r->live -= r->tables.bytes[buffer];
     if (r->resident[buffer] == version || !next || next->read != version) continue;
     int32_t gap = r->gaps->of_use[r->next[buffer]];

@@ -8,6 +8,7 @@
 
 typedef struct pl_stone {
   int32_t buffer, version;
+  int32_t below; /* the one of the buffer that was opened before it, -1 = none */
 } pl_stone;
 
 typedef struct pl_rehearsal {
@@ -30,14 +31,14 @@ typedef struct pl_rehearsal {
   /* The state of the walk. */
   int32_t position;
   int64_t live, on_host_now;
-  bool *on_host;        /* by version */
-  int32_t *resident;    /* by buffer: the version that is held, -1 = none */
-  int32_t *opened;      /* by buffer: the position at which it came */
-  int32_t *next;        /* by buffer: its next use */
-  int32_t *n_stones_of; /* by buffer */
-  pl_stone *stones;     /* what recomputes for this position have opened */
-  int64_t *workspace;   /* by position, of its op */
-  int32_t *stack;       /* instances that are to run again; -1 - i: those whose inputs have been asked for */
+  bool *on_host;      /* by version */
+  int32_t *resident;  /* by buffer: the version that is held, -1 = none */
+  int32_t *opened;    /* by buffer: the position at which it came */
+  int32_t *next;      /* by buffer: its next use */
+  int32_t *stone_of;  /* by buffer: the one that was opened last, -1 = none */
+  pl_stone *stones;   /* what recomputes for this position have opened */
+  int64_t *workspace; /* by position, of its op */
+  int32_t *stack;     /* instances that are to run again; -1 - i: those whose inputs have been asked for */
   int32_t n_stones, depth;
 } pl_rehearsal;
 

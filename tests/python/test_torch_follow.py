@@ -417,7 +417,7 @@ class BetweenTest(FollowTest):
 
                 def between(run, i, args):
                     if i > 0 and isinstance(run.followed, planc_torch.Followed):
-                        memory = run.followed.calls.memory
+                        memory = run.followed.iteration.memory
                         away.append(sum(not memory.follower.has(buffer) for buffer in memory.lasting))
                     if i > 1:
                         run.kept.append(look(run))

@@ -2,7 +2,7 @@
 
 import importlib
 
-PLACES = {"DroppedTensor": "following", "Followed": "following", "PlanNotFollowed": "following", "follow": "following",
+PLACES = {"DroppedTensor": "iteration", "Followed": "following", "PlanNotFollowed": "following", "follow": "following",
           "FollowError": "library", "StepGraph": "step_recorder", "record": "step_recorder"}
 __all__ = tuple(PLACES)
 

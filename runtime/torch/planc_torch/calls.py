@@ -11,6 +11,10 @@ from torch_recorder import DTYPES, NO_WORK, storage_of, tensors_in
 OUTSIDE = -1  # in lists of tensors: not the plan's, as a batch and numbers of the program are
 # Calls that give a view though their schemas do not say so.
 VIEWS = ("aten._unsafe_view", "aten._reshape_alias", "aten.unsafe_split.Tensor", "aten.unsafe_split_with_sizes")
+# Methods that hand out the memory of a tensor itself, which then has to stay where it is, and some that read it in no call.
+SHARES = ("numpy", "__array__", "data_ptr", "__dlpack__", "to_dlpack", "share_memory_")
+READS = ("tolist", "__repr__", "__format__", "storage", "untyped_storage", "_storage", "_typed_storage", "__deepcopy__")
+READ = "planc.{}({})"  # describes such a read by the method and the tensor
 END = "planc.end"  # stands for the end of the step in a plan: it reads what the step leaves to its user
 
 

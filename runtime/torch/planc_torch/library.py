@@ -90,6 +90,8 @@ class Follower:
     def check(self, status):
         raised, self.raised = self.raised, None
         if not status:
+            if raised:
+                raise raised
             return
         message = self.library.planc_status_message(status).decode()
         self.library.planc_status_free(status)
@@ -136,6 +138,10 @@ class Follower:
     def counts(self):
         counted = self.library.planrt_follow_counted(self.handle)
         return {name: getattr(counted, name) for name, _ in Counts._fields_}
+
+    def __del__(self):
+        if getattr(self, "handle", None):
+            self.close()
 
     def close(self):
         self.library.planrt_follow_free(self.handle)

@@ -16,8 +16,9 @@ from contextlib import ExitStack, contextmanager
 from functools import wraps
 
 import torch
+from torch.overrides import TorchFunctionMode
 
-from .calls import END, OUTSIDE, described, only_views, tensors_on, touches
+from .calls import END, OUTSIDE, READ, READS, SHARES, described, described_tensor, only_views, tensors_on, touches
 from from_recording import Converter
 from recording import SCHEMA, Recording
 from torch_recorder import Call, Recorder, first_difference
@@ -28,6 +29,30 @@ UNSEEN = ((threading.Thread, "start", "the step starts a thread, whose calls are
           (torch.cuda.CUDAGraph, "replay", "the step replays a CUDA graph, whose calls are not seen; record it without"))
 PHASES = ("forward", "backward", "optimizer")
 WARM_UPS = 2
+
+
+# What a step may read in no call and is noted; the others of READS come with torch.save, which no step is expected to do.
+NOTED = ("tolist", "__repr__", "__format__")
+
+
+class HostReads(TorchFunctionMode):
+    """Tells the recorder of what the step reads in no call."""
+
+    def __init__(self, recorder):
+        super().__init__()
+        self.recorder = recorder
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        kwargs, recorder = kwargs or {}, self.recorder
+        name = getattr(function, "__name__", "")
+        is_read = name in NOTED or name in SHARES
+        if not (is_read and recorder.phase and not recorder.aside and recorder.counts(args[0])):
+            return function(*args, **kwargs)
+        if name in SHARES:
+            recorder.refuse(f"{name} hands out a tensor's memory, which a plan may take away; use tolist() or item()")
+        recorder.note_read_of(name, args[0])
+        with recorder.looking_away():
+            return function(*args, **kwargs)
 
 
 class StepRecorder(Recorder):
@@ -86,6 +111,13 @@ class StepRecorder(Recorder):
         call.given, call.gives = ([self.number_of(t) for t in tensors] for tensors in (given, gives))
         call.described = described(function, given)
 
+    def note_read_of(self, name, tensor):
+        """A read in no call, as an op of its own."""
+        number = self.know(tensor, "input" if self.is_new(tensor) else "buffer")
+        call = Call(f"planc.{name}", self.phase, "", self.place(), reads=[number])
+        call.given, call.gives, call.described = [number], [], READ.format(name, described_tensor(tensor))
+        self.calls.append(call)
+
     def number_of(self, tensor):
         return OUTSIDE if self.is_number(tensor) else self.know(tensor, "buffer")
 
@@ -139,6 +171,7 @@ class StepRecorder(Recorder):
             for owner, name, what in UNSEEN:
                 if hasattr(owner, name):
                     stack.enter_context(replaced(owner, name, self.refusing(what)))
+            stack.enter_context(HostReads(self))
             stack.enter_context(self)
             yield
         if self.refusal:

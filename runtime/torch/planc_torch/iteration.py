@@ -1,0 +1,159 @@
+"""One iteration of a followed step: holds its calls against the recorded ones, and hands them to libplanrt."""
+
+from .calls import READ, described, described_tensor, tensors_on, touched
+from .memory import Memory
+from torch_refusals import is_of_an_optimizer
+
+
+class DroppedTensor(RuntimeError):
+    """A tensor is read later than when the step was recorded, or outlives it; the plan has dropped it."""
+
+
+class Iteration:
+    """`within`: the step runs. `reason`: why it is not the recorded one, from where on it runs without the plan; None as
+    long as it is."""
+
+    def __init__(self, file):
+        self.memory, self.calls, self.device = Memory(file), file.calls, file.device
+        self.at, self.within, self.reason = 0, False, None
+        self.in_between = None  # the first call that was let pass as one that makes what persists
+        self.is_making = False  # the step was left while an optimizer made its state
+
+    def begin(self):
+        self.memory.follower.begin()
+        self.at, self.within, self.reason, self.in_between, self.is_making = 0, True, None, None, False
+
+    def leave(self, reason, made=False):
+        """Runs the rest of the step without the plan. `made`: the call that differs has run."""
+        if self.reason is None:
+            call = self.calls[self.at]
+            self.is_making = self.memory.lacks() and (call.updates or self.in_between is None)
+            self.reason = f"at call {self.at + 1} of {len(self.calls)}, recorded at {call.line}: {self.in_between or reason}"
+            self.memory.follower.leave(made)
+
+    def end(self):
+        """The dropped tensors that outlive the step."""
+        try:
+            if self.at + 1 == len(self.calls) and self.reason is None:
+                self.memory.follower.next()
+                self.memory.follower.done()
+            else:
+                self.leave("the step ended")
+        finally:
+            self.within = False
+            self.reason = self.reason or (None if self.at + 1 == len(self.calls) else "the step ended")
+            self.memory.follower.end()
+        return self.memory.end(self.reason is not None)
+
+    # --- Calls --------------------------------------------------------------------------------------------------------
+
+    def run(self, function, args, kwargs):
+        """A call of the step that touches elements."""
+        if self.reason is not None:
+            if self.memory.dropped:
+                self.refuse_dropped(touched(function, args, kwargs))
+            return function(*args, **kwargs)
+        memory, follower, call = self.memory, self.memory.follower, self.calls[self.at]
+        given = tensors_on(self.device, (args, kwargs))
+        differs = self.difference(function, given, call)
+        if differs:
+            return self.other(function, args, kwargs, given, differs)
+        follower.next()
+        if follower.repeats(self.at):
+            memory.again[self.at] = memory.recall(function, args, kwargs)
+        result = function(*args, **kwargs)
+        differs = self.unlike(tensors_on(self.device, result), call)
+        if differs:
+            self.leave(differs, made=True)
+        else:
+            self.at += 1
+            follower.done()
+        return result
+
+    def read(self, name, tensors, run):
+        """The user's program reads a tensor's elements in no call, by the method of this name."""
+        self.refuse_dropped(tensors)
+        call, buffers = self.calls[self.at], [self.memory.buffer_in(tensor) for tensor in tensors[:1]]
+        is_recorded = call.described == READ.format(name, described_tensor(tensors[0])) and buffers == [
+            self.memory.buffer_of.get(number) for number in call.given]
+        if self.reason is not None or not is_recorded:
+            if buffers != [None]:
+                self.leave(f"{name} of {self.memory.names[buffers[0]]}")
+            return run()
+        self.memory.follower.next()
+        result = run()
+        self.at += 1
+        self.memory.follower.done()
+        return result
+
+    def refuse_dropped(self, tensors):
+        for tensor in tensors:
+            buffer = self.memory.dropped_in(tensor)
+            if buffer is not None:
+                raise DroppedTensor(f"{self.memory.names[buffer]} is read once more than when the step was recorded, and the "
+                                    "plan has dropped it. Record a step that does so")
+
+    def other(self, function, args, kwargs, given, differs):
+        """A call that is not the recorded one. Calls that touch nothing of the device are none; those that make what
+        persists, as optimizers do in their first step, come in between."""
+        makes = self.makes_what_persists(function, args, kwargs)
+        if given and not makes:
+            self.leave(differs)
+            return function(*args, **kwargs)
+        result = function(*args, **kwargs)
+        if tensors_on(self.device, result):
+            if makes:
+                self.in_between = self.in_between or differs
+            else:
+                self.leave(differs)
+        return result
+
+    def makes_what_persists(self, function, args, kwargs):
+        memory = self.memory
+        is_update = self.calls[self.at].updates and is_of_an_optimizer()
+        if not is_update or not memory.lacks() or function._schema.is_mutable:
+            return False
+        buffers = {memory.buffer_in(tensor) for tensor in touched(function, args, kwargs)} - {None}
+        return all(memory.follower.has(buffer) for buffer in buffers)
+
+    # --- What differs -------------------------------------------------------------------------------------------------
+
+    def difference(self, function, given, call):
+        """What about a call is not as recorded; binds what persists and is seen for the first time."""
+        alike = function, [(t.shape, t.dtype) for t in given]
+        if alike != call.alike:
+            said = described(function, given)
+            if said != call.described or len(given) != len(call.given):
+                return f"{said} instead of {call.described}"
+            call.alike = alike
+        memory = self.memory
+        for tensor, number in zip(given, call.given):
+            wanted, found = memory.buffer_of.get(number), memory.buffer_in(tensor)
+            if wanted is None or found == wanted:
+                if wanted is None and found is not None:
+                    return f"{call.described} of {memory.names[found]} instead of a tensor of the user's"
+                continue
+            if memory.dropped_in(tensor) == wanted:
+                continue  # only its shape is of interest, or libplanrt will miss it
+            if found is not None or wanted in memory.storages or wanted not in memory.lasting:
+                return f"{call.described} of another tensor than {memory.names[wanted]}"
+            wrong = memory.bind(wanted, tensor)
+            if wrong:
+                return wrong
+        return None
+
+    def unlike(self, results, call):
+        """What about a call's results is not as recorded; binds what was made."""
+        memory = self.memory
+        if len(results) != len(call.gives):
+            return f"{call.described} gives {len(results)} tensors and gave {len(call.gives)}"
+        for tensor, number in zip(results, call.gives):
+            wanted, found = memory.buffer_of.get(number), memory.buffer_in(tensor)
+            if found == wanted:
+                continue
+            if found is not None or wanted is None or wanted in memory.storages:
+                return f"{call.described} gives another tensor than it gave"
+            wrong = memory.bind(wanted, tensor)
+            if wrong:
+                return wrong
+        return None

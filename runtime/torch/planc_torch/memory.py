@@ -1,0 +1,179 @@
+"""The storages that a plan's buffers are in, as libplanrt has them handled."""
+
+import gc
+
+import torch
+from torch.multiprocessing.reductions import StorageWeakRef
+
+from .calls import OUTSIDE, beneath_autograd, draws, name_of, tensors_on, untyped
+from .library import Follower
+from from_recording import BATCH_NORMS
+from torch_recorder import storage_of
+
+STORAGE = type(untyped(torch.empty(1)))
+
+
+def generator_of(device):
+    """What draws random numbers on a device where no other generator is named."""
+    return torch.cuda.default_generators[torch.cuda.current_device()] if device == "cuda" else torch.default_generator
+
+
+def alias(value):
+    """The tensors in an argument as others on the same memory: their user may change how the own ones lie."""
+    if isinstance(value, torch.Tensor):
+        return value.detach()
+    return type(value)(map(alias, value)) if isinstance(value, (list, tuple)) else value
+
+
+class Again:
+    """How a call is run again: as it was, with the random numbers that it drew, and without what it updates on the side."""
+
+    def __init__(self, function, args, kwargs, device):
+        with beneath_autograd():
+            self.args, self.kwargs = alias(list(args)), {key: alias(value) for key, value in kwargs.items()}
+        self.function = function
+        self.differentiates = torch.is_grad_enabled()
+        self.generator = kwargs.get("generator") or generator_of(device)
+        self.random = self.generator.get_state() if draws(function) else None
+
+    def run(self):
+        now = None if self.random is None else self.generator.get_state()
+        with torch.set_grad_enabled(self.differentiates):
+            if now is None:
+                return self.function(*self.untouched(), **self.kwargs)
+            self.generator.set_state(self.random)
+            try:
+                return self.function(*self.untouched(), **self.kwargs)
+            finally:
+                self.generator.set_state(now)
+
+    def untouched(self):
+        """The arguments, without running statistics: these do not bear on the result in training, and may be away."""
+        names = [argument.name for argument in self.function._schema.arguments]
+        given = {**dict(zip(names, self.args)), **self.kwargs}
+        if name_of(self.function) not in BATCH_NORMS or not given.get("training", True):
+            return self.args
+        statistics = ("running_mean", "running_var")
+        return [torch.zeros(a.shape, dtype=a.dtype, device=a.device) if name in statistics and a is not None else a
+                for name, a in zip(names, self.args)]
+
+
+def can_be_emptied(storage):
+    """Whether PyTorch can take a storage's memory away: not that of an array, or of one that processes share."""
+    if hasattr(storage, "resizable"):
+        return storage.resizable()
+    try:
+        storage.resize_(storage.nbytes())
+    except RuntimeError:
+        return False
+    return True
+
+
+class Memory:
+    def __init__(self, file):
+        self.file, self.device = file, file.device
+        self.storages = {}  # by buffer
+        self.buffers = {}  # by the storage's identity
+        self.again = {}  # by call
+        self.ghosts = {}  # by buffer: what the plan has no use for any more, should it live on
+        self.dropped = {}  # these by the storage's identity
+        self.pinned = set()  # buffers whose memory has to stay where it is
+        self.follower = Follower(file.path, self)
+        numbers = {number for call in file.calls for number in (*call.given, *call.gives)} - {OUTSIDE}
+        self.buffer_of = {number: self.follower.buffer(number) for number in numbers}
+        if min(self.buffer_of.values(), default=0) < 0:
+            raise ValueError(f"{file.path} names tensors that none of its ops touches")
+        self.lasting = {buffer for buffer in self.buffer_of.values() if self.follower.persists(buffer)}
+        self.names = {buffer: file.names[number] for number, buffer in self.buffer_of.items()}
+        self.kept = {self.buffer_of[number] for number in file.calls[-1].given}
+
+    def lacks(self):
+        """Whether something that persists has not been seen yet."""
+        return not self.lasting <= self.storages.keys()
+
+    def buffer_in(self, tensor):
+        return self.buffers.get(storage_of(tensor)._cdata)
+
+    def dropped_in(self, tensor):
+        return self.dropped.get(storage_of(tensor)._cdata)
+
+    def bind(self, buffer, tensor):
+        """Takes the tensor's storage for the buffer; says what is wrong with it, if anything is."""
+        storage = untyped(tensor)
+        if storage.nbytes() != self.follower.bytes(buffer):
+            return f"{self.names[buffer]} has {storage.nbytes()} bytes and had {self.follower.bytes(buffer)}"
+        self.storages[buffer], self.buffers[storage._cdata] = storage, buffer
+        if buffer in self.lasting and not can_be_emptied(storage):
+            self.pinned.add(buffer)
+        return None
+
+    def recall(self, function, args, kwargs):
+        return Again(function, args, kwargs, self.device)
+
+    def unbind(self, buffer):
+        del self.buffers[self.storages.pop(buffer)._cdata]
+        self.pinned.discard(buffer)
+
+    def bring(self, tensors):
+        """Brings home what persists, for a user between two steps."""
+        for tensor in tensors:
+            buffer = self.buffer_in(tensor)
+            if buffer is not None and not self.follower.has(buffer):
+                self.follower.bring(buffer)
+
+    def emptied(self, tensors):
+        """The plan's storages among those of tensors that have no memory, with the bytes that they should have."""
+        storages = {s._cdata: s for s in map(untyped, tensors) if s.nbytes() == 0}
+        buffers = [(s, self.buffers.get(cdata, self.dropped.get(cdata))) for cdata, s in storages.items()]
+        return [(s, self.follower.bytes(buffer)) for s, buffer in buffers if buffer is not None]
+
+    def end(self, was_left):
+        """Forgets what does not outlive an iteration; all of it where one was left, for what persists may be new. Gives
+        what outlives it and should not have."""
+        self.again.clear()
+        for buffer in [b for b in self.storages if was_left or b not in self.lasting]:
+            self.unbind(buffer)
+        ghosts, self.ghosts = self.ghosts, {}
+        self.dropped.clear()
+        if not all(ghost.expired() for ghost in ghosts.values()):
+            gc.collect()
+        return {buffer: ghost for buffer, ghost in ghosts.items() if not ghost.expired()}
+
+    def refill(self, ghosts):
+        """Gives memory back to what should not have lived on, no numbers, so that no read of it fails in another way."""
+        for buffer, ghost in ghosts.items():
+            storage = STORAGE._new_with_weak_ptr(ghost.cdata)
+            if storage is not None:
+                storage.resize_(self.follower.bytes(buffer))
+                storage.fill_(0xFF)
+
+    # --- What libplanrt asks for --------------------------------------------------------------------------------------
+
+    def address(self, buffer):
+        storage = self.storages.get(buffer)
+        if storage is None or buffer in self.pinned or storage.nbytes() != self.follower.bytes(buffer):
+            return None
+        return storage.data_ptr()
+
+    def allocate(self, buffer):
+        self.storages[buffer].resize_(self.follower.bytes(buffer))
+
+    def release(self, buffer, last):
+        if not last:
+            self.storages[buffer].resize_(0)
+        elif buffer in self.storages:
+            if buffer not in self.kept:
+                self.storages[buffer].resize_(0)
+                self.ghosts[buffer] = StorageWeakRef(self.storages[buffer])
+                self.dropped[self.storages[buffer]._cdata] = buffer
+            self.unbind(buffer)
+
+    def repeat(self, call, wanted):
+        with beneath_autograd():
+            results = tensors_on(self.device, self.again[call].run())
+            for tensor, number in zip(results, self.file.calls[call].gives):
+                buffer = self.buffer_of.get(number)
+                if buffer in wanted and self.buffer_in(tensor) != buffer:
+                    self.allocate(buffer)
+                    here = torch.empty(0, dtype=tensor.dtype, device=tensor.device)
+                    here.set_(self.storages[buffer], tensor.storage_offset(), tensor.size(), tensor.stride()).copy_(tensor)

@@ -1,0 +1,46 @@
+"""What a plan's file says of the recorded step."""
+
+import json
+
+from .calls import OUTSIDE
+
+DEVICES = ("cpu", "cuda")
+
+
+class PlannedCall:
+    """A recorded call: its description, the user's line, whether an optimizer made it and, by number in the graph, its
+    tensors."""
+
+    def __init__(self, op):
+        attrs = op["attrs"]
+        self.described, self.line = attrs["call"], attrs["line"]
+        self.updates = op["phase"] == "optimizer"
+        self.given, self.gives = attrs["tensors"], attrs["results"]
+        self.alike = None  # the function, shapes and types that were found to be so described
+
+    def is_wrong(self, n_tensors):
+        lists = self.given, self.gives
+        return (not isinstance(self.described, str) or not isinstance(self.line, str) or
+                not all(isinstance(one, list) and all(type(n) is int and OUTSIDE <= n < n_tensors for n in one) for one in lists))
+
+
+class PlanFile:
+    """The step's calls, the names of its tensors and its device. ValueError where the plan is not of a recorded step."""
+
+    def __init__(self, path):
+        self.path, self.calls, self.names, self.device = path, [], [], None
+        try:
+            with open(path, encoding="utf-8") as file:
+                for text in file:
+                    if text.startswith('{"tensor":'):
+                        self.names.append(json.loads(text)["tensor"])
+                    elif text.startswith('{"op":'):
+                        op = json.loads(text)
+                        self.calls.append(PlannedCall(op))
+                        self.device = op["attrs"].get("device")
+                    elif text.startswith('{"job":'):
+                        break
+        except (KeyError, TypeError, ValueError) as error:
+            raise ValueError(f"{path} is not of a recorded step; planc torch makes plans that are") from error
+        if self.device not in DEVICES or any(call.is_wrong(len(self.names)) for call in self.calls):
+            raise ValueError(f"{path} is not of a recorded step; planc torch makes plans that are")
