@@ -10,8 +10,11 @@ import pickle
 import subprocess
 import sys
 import tempfile
+import threading
 import unittest
 import warnings
+from types import SimpleNamespace
+from unittest import mock
 
 from torchexport import torch  # first: it finds a Python with PyTorch
 
@@ -20,12 +23,14 @@ sys.path.insert(0, os.path.join(ROOT, "runtime", "torch"))
 
 import planc_torch
 import planc_torch.library
+import planc_torch.memory
 from planc_torch.__main__ import arguments_of
 from torchmeter import Meter
 from torchsteps import STEPS, cnn, gpt
 from torch import nn
 from torch.nn import functional
 from torch.utils._pytree import tree_flatten
+from torch_refusals import CannotExport
 
 BUILD = os.path.join(ROOT, os.environ.get("BUILD", "build"))
 ITERATIONS = 4
@@ -442,6 +447,168 @@ class BetweenTest(FollowTest):
         followed(*made.example())
         self.assertEqual(followed.counts["left"], 0)
         followed.close()
+
+
+# --- Steps that do what is hard to follow -----------------------------------------------------------------------------
+
+
+def small(forward, optimizer=lambda p: torch.optim.SGD(p, lr=0.1)):
+    """A maker of a step whose loss, and what else it returns, are `forward` of the model and a batch."""
+    def make():
+        torch.manual_seed(0)
+        model = nn.Sequential(nn.Linear(32, 64), nn.Tanh(), nn.Linear(64, 64), nn.Tanh(), nn.Linear(64, 64))
+        update = optimizer(model.parameters())
+
+        def step(x):
+            update.zero_grad(set_to_none=True)
+            loss, *rest = forward(model, x)
+            loss.backward()
+            update.step()
+            return loss.detach(), [value() if callable(value) else value for value in rest]
+
+        return SimpleNamespace(model=model, optimizer=update, step=step, example=lambda: (torch.randn(64, 32),))
+    return make
+
+
+def reads_later(model, x):
+    y = model(x)
+    return y.square().mean(), lambda: float(sum(y.detach().sum(1).tolist())), lambda: float(len(f"{y}"))
+
+
+def turns_a_tensor(model, x):
+    y = model(x) + 1
+    shares = torch.softmax(y, -1)
+    with torch.no_grad():
+        y.t_()
+    return (shares @ shares.t()).square().mean(), lambda: float(y[0].sum())
+
+
+def gives_data_anew(model, x):
+    y = model(x) + 1
+    shares = torch.softmax(y, -1)
+    y.data = torch.zeros(2, 2)
+    return ((shares @ shares.t()).square().mean(),)
+
+
+HARD = {"values read after their last use": small(reads_later), "a tensor turned in place": small(turns_a_tensor),
+        "another tensor's data": small(gives_data_anew)}
+
+
+class HardTest(FollowTest):
+    def test_it_computes_the_same(self):
+        for name, make in HARD.items():
+            make.__name__ = name.replace(" ", "-")
+            recorded, plain = self.record(make), Run(make)
+            for policy in ("auto", "cheap", "naive"):
+                with self.subTest(name, policy=policy):
+                    ours = Run(make, recorded.planned(policy, recorded.least(policy))[0])
+                    self.assert_same(ours, plain, name)
+                    self.assertEqual(ours.told, [])
+
+    def test_what_hands_memory_out_is_not_recorded(self):
+        make = small(lambda model, x: (model(x).square().mean(), float(x.sum().numpy())))
+        step = make()
+        with self.assertRaisesRegex(CannotExport, "test_torch_follow.py:.*numpy hands out a tensor's memory"):
+            planc_torch.record(step.step, arguments_of(step.example), "cpu")
+
+    def plan(self):
+        recorded = self.record(cnn)
+        return recorded.planned("auto", recorded.least("auto"))[0]
+
+    def test_difference_from_the_first_step_on_is_told(self):
+        ours = Run(cnn, self.plan(), lambda run, i, args: smaller_batch(run, args))
+        self.assertEqual(ours.counts["left"], ITERATIONS)
+        self.assertEqual(len(ours.told), 1)
+        self.assertIn("aten.convolution(f32[3,3,16,16]", ours.told[0])
+
+    def test_weights_that_cannot_be_emptied_stay(self):
+        def make():
+            made = cnn()
+            for p in made.model.parameters():
+                p.data = torch.from_numpy(p.detach().clone().numpy())
+            return made
+
+        ours = Run(make, self.plan())
+        self.assert_same(ours, Run(make), "weights from arrays")
+        self.assertEqual((ours.told, ours.counts["left"]), ([], 0))
+
+    def test_other_threads_find_what_was_brought_home(self):
+        made, plain = cnn(), cnn()
+        followed = planc_torch.follow(self.plan(), made.step)
+        torch.manual_seed(7)
+        followed(*made.example())
+        followed.home()
+        sums = []
+        thread = threading.Thread(target=lambda: sums.extend(p.sum() for p in made.model.parameters()))
+        thread.start()
+        thread.join()
+        torch.manual_seed(7)
+        plain.step(*plain.example())
+        self.assertEqual([float(s) for s in sums], [float(p.sum()) for p in plain.model.parameters()])
+        followed.close()
+
+    def test_modes_of_others_and_steps_closed_in_any_order(self):
+        made, other = cnn(), gpt()
+        recorded = self.record(gpt)
+        with Meter():
+            first = planc_torch.follow(self.plan(), made.step)
+            first(*made.example())
+        second = planc_torch.follow(recorded.planned("auto", recorded.least("auto"))[0], other.step)
+        for _ in range(2):
+            second(*other.example())
+            first(*made.example())
+        first.close()
+        second(*other.example())
+        first(*made.example())  # without a plan now
+        self.assertEqual((first.counts["iterations"], first.counts["left"]), (3, 0))
+        self.assertEqual((second.counts["iterations"], second.counts["left"]), (3, 0))
+        second.close()
+        saved(made.model.state_dict())
+
+    def test_interrupt_in_each_callback_leaves_a_step_that_goes_on(self):
+        made, count, stop = cnn(), [0], [0]
+        release = planc_torch.memory.Memory.release
+
+        def counted(self, buffer, last):
+            count[0] += 1
+            if count[0] == stop[0]:
+                raise KeyboardInterrupt
+            return release(self, buffer, last)
+
+        with mock.patch.object(planc_torch.memory.Memory, "release", counted), warnings.catch_warnings():
+            warnings.simplefilter("ignore", planc_torch.PlanNotFollowed)
+            followed = planc_torch.follow(self.plan(), made.step)
+            followed(*made.example())
+            of_a_step, count[0] = count[0], 0
+            for stop[0] in range(1, of_a_step, of_a_step // 8):
+                count[0] = 0
+                with self.assertRaises(KeyboardInterrupt):
+                    followed(*made.example())
+                followed(*made.example())
+                self.assertTrue(all(bool(p.isfinite().all()) for p in made.model.parameters()))
+            followed.close()
+
+    def test_what_is_kept_of_a_step_that_raised_has_memory(self):
+        made, kept = cnn(), []
+        followed = planc_torch.follow(self.plan(), made.step)
+        followed(*made.example())
+        made.model[4].register_forward_hook(lambda module, x, y: kept.append(y.detach()))
+        made.optimizer.step = lambda: exec("raise OSError('disk full')")
+        with self.assertRaisesRegex(OSError, "disk full"):
+            followed(*made.example())
+        self.assertEqual(kept[0].sum().shape, ())
+        followed.close()
+
+    def test_a_plan_that_is_none_of_a_step_is_refused(self):
+        path = os.path.join(self.folder.name, "none.plan")
+        with open(self.plan(), encoding="utf-8") as file:
+            text = file.read()
+        for before, after in (('"tensors":[', '"tensors":[99999,'), ('"tensors":[', '"tensors":["ab",'), ('"call":', '"cull":'),
+                              ('"device":"cpu"', '"device":"xyz"'), ('"results":[', '"results":[-7,')):
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(text.replace(before, after))
+            with self.assertRaisesRegex(ValueError, "is not of a recorded step"):
+                planc_torch.follow(path, None)
 
 
 if __name__ == "__main__":

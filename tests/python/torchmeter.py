@@ -25,7 +25,8 @@ class Meter(TorchDispatchMode):
 
     def see(self, value):
         for tensor in tensors_on(self.device, value):
-            storage = untyped(tensor)
+            with torch._C.DisableTorchFunction():  # a meter reads nothing
+                storage = untyped(tensor)
             if storage._cdata not in self.seen:
                 self.seen[storage._cdata] = StorageWeakRef(storage)
 

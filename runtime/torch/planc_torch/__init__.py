@@ -2,8 +2,8 @@
 
 import importlib
 
-PLACES = {"DroppedTensor": "iteration", "Followed": "following", "PlanNotFollowed": "following", "follow": "following",
-          "FollowError": "library", "StepGraph": "step_recorder", "record": "step_recorder"}
+PLACES = {"BudgetNotHeld": "following", "DroppedTensor": "iteration", "Followed": "following", "FollowError": "library",
+          "PlanNotFollowed": "following", "StepGraph": "step_recorder", "follow": "following", "record": "step_recorder"}
 __all__ = tuple(PLACES)
 
 

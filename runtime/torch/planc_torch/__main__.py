@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 
 PROGRAM = "planc torch"
 try:
@@ -37,10 +37,11 @@ class Stop(Exception):
 def reraised(what):
     """Within, what the user's code raises becomes one sentence, with the user's line."""
     try:
-        yield
+        with redirect_stdout(sys.stderr):  # what the user's code prints is no part of the table
+            yield
     except (CannotExport, Stop):
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raised = error.__traceback__
         while raised.tb_next:
             raised = raised.tb_next
@@ -59,7 +60,7 @@ def load(place, example):
         raise Stop(EXIT_USAGE, f"{place}: FILE.py:STEP is expected")
     if not os.path.isfile(path):
         raise Stop(EXIT_BAD_INPUT, f"{path}: no such file")
-    spec = importlib.util.spec_from_file_location(os.path.splitext(os.path.basename(path))[0], path)
+    spec = importlib.util.spec_from_file_location("__planc_step__", path)  # a name that no other module has
     if spec is None:
         raise Stop(EXIT_USAGE, f"{path}: a Python file is expected")
     module = importlib.util.module_from_spec(spec)
@@ -124,7 +125,7 @@ class Problem:
         with open(options.profile or options.device, encoding="utf-8") as file:
             try:
                 described = json.load(file)
-                self.reserved = described["device"]["reserved_bytes"]
+                self.reserved = int(described["device"]["reserved_bytes"])
             except (ValueError, KeyError, TypeError) as error:
                 raise Stop(EXIT_BAD_INPUT, f"{file.name}: not a device description or profile") from error
         # What the user holds beside the plan is taken of the device as what its libraries take.
@@ -282,7 +283,7 @@ def run(arguments=None):
         print(f"{PROGRAM}: interrupted", file=sys.stderr)
         return EXIT_INTERRUPTED
     except OSError as error:
-        print(f"{PROGRAM}: {error.filename}: {error.strerror}", file=sys.stderr)
+        print(f"{PROGRAM}: {error.filename or 'standard output'}: {error.strerror}", file=sys.stderr)
         return EXIT_IO
 
 

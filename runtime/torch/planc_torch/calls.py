@@ -13,7 +13,8 @@ OUTSIDE = -1  # in lists of tensors: not the plan's, as a batch and numbers of t
 VIEWS = ("aten._unsafe_view", "aten._reshape_alias", "aten.unsafe_split.Tensor", "aten.unsafe_split_with_sizes")
 # Methods that hand out the memory of a tensor itself, which then has to stay where it is, and some that read it in no call.
 SHARES = ("numpy", "__array__", "data_ptr", "__dlpack__", "to_dlpack", "share_memory_")
-READS = ("tolist", "__repr__", "__format__", "storage", "untyped_storage", "_storage", "_typed_storage", "__deepcopy__")
+READS = ("tolist", "__repr__", "__format__", "__deepcopy__")
+STORAGES = ("storage", "untyped_storage", "_storage", "_typed_storage")  # that give what may be read, as torch.save does
 READ = "planc.{}({})"  # describes such a read by the method and the tensor
 END = "planc.end"  # stands for the end of the step in a plan: it reads what the step leaves to its user
 

@@ -22,6 +22,10 @@ class PlanNotFollowed(UserWarning):
     """A step that is not the recorded one has run without its plan, from where it differed."""
 
 
+class BudgetNotHeld(UserWarning):
+    """Some memory cannot be taken away, so that a step may take more than its plan."""
+
+
 class Followed:
     """The user's step under a plan. `left` counts the steps that were not the recorded one, by reason."""
 
@@ -40,19 +44,21 @@ class Followed:
         for other in WATCHED.running:
             other.leave("another followed step runs within it")
         iteration = self.iteration
-        iteration.begin()
+        with WATCHED.looking_away():
+            iteration.begin()
         WATCHED.running.append(iteration)
         raised = True
         try:
             result = self.step(*args, **kwargs)
             raised = False
         except BaseException as error:
-            iteration.leave(f"the step raised {type(error).__name__}")
+            with WATCHED.looking_away():
+                iteration.leave(f"the step raised {type(error).__name__}")
             raise
         finally:
             WATCHED.running.remove(iteration)
-            ghosts = iteration.end()
-            iteration.memory.refill(ghosts)
+            with WATCHED.looking_away():
+                ghosts = iteration.end()
             self.steps += 1
             self.count(raised)
         if ghosts:
@@ -64,7 +70,11 @@ class Followed:
     def count(self, raised):
         """Why the step was left, if it was. That an optimizer makes its state in the first step is no surprise, and who
         has an exception needs no warning."""
-        reason = self.iteration.reason
+        reason, staying = self.iteration.reason, self.iteration.memory.staying
+        if staying and BudgetNotHeld not in self.told:
+            self.told.add(BudgetNotHeld)
+            warnings.warn(f"{len(staying)} tensors, such as {min(staying)}, are of an array, a file or another process, so that "
+                          "they stay in memory whatever the plan says; clone() makes others of them", BudgetNotHeld, stacklevel=3)
         if reason is None:
             return
         self.left[reason] = self.left.get(reason, 0) + 1

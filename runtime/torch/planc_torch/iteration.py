@@ -1,8 +1,21 @@
 """One iteration of a followed step: holds its calls against the recorded ones, and hands them to libplanrt."""
 
+import os
+import sys
+
 from .calls import READ, described, described_tensor, tensors_on, touched
 from .memory import Memory
-from torch_refusals import is_of_an_optimizer
+from torch_refusals import TORCH
+
+OPTIMIZERS = os.path.join(TORCH, "optim")
+
+
+def is_within_an_optimizer():
+    """Whether one of PyTorch's optimizers has made a call, through whatever lies between."""
+    frame = sys._getframe(1)
+    while frame is not None and not frame.f_code.co_filename.startswith(OPTIMIZERS):
+        frame = frame.f_back
+    return frame is not None
 
 
 class DroppedTensor(RuntimeError):
@@ -32,18 +45,23 @@ class Iteration:
             self.memory.follower.leave(made)
 
     def end(self):
-        """The dropped tensors that outlive the step."""
+        """The dropped tensors that outlive the step. Whatever fails, the next step begins anew."""
+        ghosts, is_through = {}, False
         try:
             if self.at + 1 == len(self.calls) and self.reason is None:
                 self.memory.follower.next()
                 self.memory.follower.done()
+                is_through = True
             else:
                 self.leave("the step ended")
         finally:
             self.within = False
-            self.reason = self.reason or (None if self.at + 1 == len(self.calls) else "the step ended")
-            self.memory.follower.end()
-        return self.memory.end(self.reason is not None)
+            try:
+                self.memory.follower.end()
+            finally:
+                ghosts = self.memory.end(not is_through)
+                self.memory.refill(ghosts)
+        return ghosts
 
     # --- Calls --------------------------------------------------------------------------------------------------------
 
@@ -86,6 +104,12 @@ class Iteration:
         self.memory.follower.done()
         return result
 
+    def share(self, name, tensors, run):
+        """The user's program gets hold of a tensor's memory."""
+        self.refuse_dropped(tensors)
+        self.leave(f"{name} of a tensor of the plan's")
+        return run()
+
     def refuse_dropped(self, tensors):
         for tensor in tensors:
             buffer = self.memory.dropped_in(tensor)
@@ -110,7 +134,7 @@ class Iteration:
 
     def makes_what_persists(self, function, args, kwargs):
         memory = self.memory
-        is_update = self.calls[self.at].updates and is_of_an_optimizer()
+        is_update = self.calls[self.at].updates and is_within_an_optimizer()
         if not is_update or not memory.lacks() or function._schema.is_mutable:
             return False
         buffers = {memory.buffer_in(tensor) for tensor in touched(function, args, kwargs)} - {None}

@@ -78,6 +78,7 @@ class Memory:
         self.ghosts = {}  # by buffer: what the plan has no use for any more, should it live on
         self.dropped = {}  # these by the storage's identity
         self.pinned = set()  # buffers whose memory has to stay where it is
+        self.staying = set()  # names of those that PyTorch cannot empty
         self.follower = Follower(file.path, self)
         numbers = {number for call in file.calls for number in (*call.given, *call.gives)} - {OUTSIDE}
         self.buffer_of = {number: self.follower.buffer(number) for number in numbers}
@@ -105,6 +106,7 @@ class Memory:
         self.storages[buffer], self.buffers[storage._cdata] = storage, buffer
         if buffer in self.lasting and not can_be_emptied(storage):
             self.pinned.add(buffer)
+            self.staying.add(self.names[buffer])
         return None
 
     def recall(self, function, args, kwargs):

@@ -5,10 +5,12 @@ one and stay, since others' modes may lie above them; without followed steps the
 thread that they were entered in.
 """
 
+from contextlib import contextmanager
+
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from .calls import READS, SHARES, only_views, tensors_on
+from .calls import READS, SHARES, STORAGES, only_views, tensors_on
 from torch_recorder import tensors_in
 
 
@@ -18,14 +20,15 @@ class Calls(TorchDispatchMode):
         self.watched = watched
 
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
-        kwargs = kwargs or {}
-        if not self.watched.iterations or self.watched.aside:
+        kwargs, watched = kwargs or {}, self.watched
+        if not watched.iterations or watched.aside:
             return function(*args, **kwargs)
-        if only_views(function):
-            return self.view(function, args, kwargs)
-        active = self.watched.active()
-        self.watched.bring(tensors_in((args, kwargs)), active)
-        return active.run(function, args, kwargs) if active else function(*args, **kwargs)
+        with watched.looking_in():
+            if only_views(function):
+                return self.view(function, args, kwargs)
+            active = watched.active()
+            watched.bring(tensors_in((args, kwargs)), active)
+            return active.run(function, args, kwargs) if active else function(*args, **kwargs)
 
     def view(self, function, args, kwargs):
         """A call that touches no element. PyTorch gives no view of a storage that is too small for it, so one that has
@@ -52,9 +55,9 @@ class Functions(TorchFunctionMode):
     def __torch_function__(self, function, types, args=(), kwargs=None):
         kwargs = kwargs or {}
         name = getattr(function, "__name__", "")
-        if name in SHARES or name in READS:
+        if not self.watched.inside and (name in SHARES or name in READS or name in STORAGES):
             tensors = tensors_in(args)
-            if self.watched.knows(tensors):
+            if self.watched.knows(tensors) and (name not in STORAGES or self.watched.lacks(tensors)):
                 return self.watched.expose(name, tensors, lambda: function(*args, **kwargs))
         return function(*args, **kwargs)
 
@@ -63,7 +66,9 @@ class Watched:
     """The followed steps."""
 
     def __init__(self):
-        self.iterations, self.running, self.modes, self.aside = [], [], None, False
+        self.iterations, self.running, self.modes = [], [], None
+        self.inside = False
+        self.aside = False
 
     def add(self, iteration):
         self.iterations.append(iteration)
@@ -85,28 +90,41 @@ class Watched:
 
     def knows(self, tensors):
         """Whether a tensor is of a followed step, or was."""
-        return any(i.memory.buffer_in(t) is not None or i.memory.dropped_in(t) is not None
-                   for i in self.iterations for t in tensors)
+        with self.looking_in():
+            return any(i.memory.buffer_in(t) is not None or i.memory.dropped_in(t) is not None
+                       for i in self.iterations for t in tensors)
+
+    def lacks(self, tensors):
+        """Whether a tensor's memory is away."""
+        with self.looking_in():
+            return any(iteration.memory.emptied(tensors) for iteration in self.iterations)
 
     def expose(self, name, tensors, run):
         active = self.active()
         self.bring(tensors, active)
         if active is None:
             result = run()
-        elif name in SHARES:
-            active.refuse_dropped(tensors)
-            active.leave(f"{name} of a tensor of the plan's")
-            result = run()
         else:
-            result = active.read(name, tensors, lambda: self.looking_away(run))
+            with self.looking_away():
+                result = active.share(name, tensors, run) if name in SHARES else active.read(name, tensors, run)
         for iteration in self.iterations if name in SHARES else ():
             iteration.memory.pinned |= {iteration.memory.buffer_in(tensor) for tensor in tensors} - {None}
         return result
 
-    def looking_away(self, run):
-        """Runs what reads in no call of the step, whatever calls it makes."""
-        self.aside = True
+    @contextmanager
+    def looking_in(self):
+        """Within, functions are called by this package."""
+        was, self.inside = self.inside, True
         try:
-            return run()
+            yield
         finally:
-            self.aside = False
+            self.inside = was
+
+    @contextmanager
+    def looking_away(self):
+        """Within, no call is a step's: neither those that libplanrt has run again, nor those of a read."""
+        was, self.aside = self.aside, True
+        try:
+            yield
+        finally:
+            self.aside = was
