@@ -26,7 +26,7 @@ void pl_auto_search_improve(pl_auto_search *s, int64_t n_changes, int64_t first_
   for (int64_t k = 0; k < n_changes && s->n_candidates > 0 && s->best_score.ns > s->least_ns; k++) {
     int64_t times = FIRST_TIMES + MORE_TIMES * k / n_changes;
     way_change done;
-    if (!pl_goes_on(s->watch)) break;
+    if (!pl_goes_on(s->watch) || s->rehearsal.steps >= s->most_steps) break;
     if (k % block == block - 1) raise_prices(s);
     pl_auto_score before = s->score;
     int64_t most = most_kept(s, before, allowance_at(first, k, n_changes), times);

@@ -170,7 +170,8 @@ void pl_auto_search_start(pl_auto_search *s, int64_t most_work) {
 static void start_one_by_one(pl_auto_search *s, int64_t most_work) {
   int64_t until = pl_add_saturate(s->work, most_work);
   int32_t n_taken = 0, n = list_moves(s);
-  while (n > 0 && !pl_auto_fits(s->score) && s->work < until && pl_goes_on(s->watch)) {
+  while (n > 0 && !pl_auto_fits(s->score) && s->work < until && s->rehearsal.steps < s->most_steps &&
+         pl_goes_on(s->watch)) {
     pl_auto_move *first = &s->moves[0];
     bool is_new = first->round == n_taken, is_done = s->ways[first->gap] != PL_AUTO_STAYS;
     if (!is_done && !is_new) {

@@ -216,30 +216,33 @@ static void step_room(room_step *room, bool found, bool holds) {
   if (!room->bracketed) room->step *= 2;
 }
 
-/* Once something holds in all of the room, it goes on there as long as that finds what is faster. It goes on for longer
- * as long as what is found does not hold, and not for long where nothing is found. */
+/* Once something holds in all of the room, it goes on there as long as that finds what is faster; where nothing has
+ * been found that fits, for longer. Where much runs again a rehearsal takes many times its work: the search ends with
+ * so many steps as well. */
 static planc_status search(planning *p) {
-  enum { FIRST_PART = 2000, LATER_PART = 8000, FINEST = 128, LONGER = 3 };
+  enum { FIRST_PART = 2000, LATER_PART = 8000, FINEST = 128, LONGER = 3, MOST_STEPS = 12 };
   pl_auto_search *s = &p->search;
   const planc_terms *terms = &p->evaluator->problem->terms;
   pl_auto_search_in(s, p->room);
+  s->most_steps = s->rehearsal.steps + MOST_STEPS * p->work->changes + p->work->start;
   pl_auto_search_start(s, p->has_room ? p->work->start : 0);
   if (!p->has_room) return NULL;
   int64_t n_changes =
       pl_min(p->work->changes / pl_rehearsal_work(&s->rehearsal), p->work->of_candidate * s->n_candidates);
-  int32_t times = n_changes < FEW ? FEW_TIMES : TIMES, most = FEW_TIMES;
+  int32_t times = n_changes < FEW ? FEW_TIMES : TIMES;
+  s->most_steps = s->rehearsal.steps + MOST_STEPS * n_changes * pl_rehearsal_work(&s->rehearsal);
   room_step room = {.step = p->room / FINEST, .finest = p->room / FINEST, .too_much = INT64_MAX};
   int64_t held_ns = INT64_MAX;
   tell_done(p, 0);
   pl_auto_search_improve(s, n_changes, FIRST_PART);
-  for (int32_t k = 0; k < most; k++) {
+  for (int32_t k = 0; k < times || (p->best_ns == INT64_MAX && k < LONGER * times); k++) {
     if (p->best_ns < INT64_MAX && terms->first_will_do) break;
     bool found = pl_auto_search_found(s), holds = false;
     if (found) PLANC_TRY(try_found(p, &holds));
-    if (found) most = p->best_ns < INT64_MAX ? times : LONGER * times;
     tell_done(p, (int64_t)(LATER + pl_min(k, times)) * PL_PPM / (LATER + times));
     bool holds_in_all = holds && room.lacking == 0;
-    if ((holds_in_all && s->best_score.ns >= held_ns) || !pl_goes_on(p->watch)) break;
+    if ((holds_in_all && s->best_score.ns >= held_ns) || !pl_goes_on(p->watch) || s->rehearsal.steps >= s->most_steps)
+      break;
     if (holds_in_all) held_ns = s->best_score.ns;
     step_room(&room, found, holds);
     pl_auto_search_without(s, pl_min(room.lacking, p->room));

@@ -48,6 +48,7 @@ void pl_rehearse(pl_rehearsal *r, const uint8_t *ways) {
   int32_t n_buffers = r->gaps->trace->n_buffers;
   r->ways = ways;
   r->works = true;
+  r->steps += pl_rehearsal_work(r);
   r->n_stones = r->depth = 0;
   memset(r->on_host, 0, (size_t)r->tables.first_version[n_buffers] * sizeof *r->on_host);
   for (int32_t b = 0; b < n_buffers; b++) r->stone_of[b] = NONE;
@@ -194,6 +195,7 @@ static void restore_inputs(pl_rehearsal *r, int32_t instance) {
   ask_for_inputs(r, instance, false);
   while (r->depth > 0 && r->works) {
     int32_t top = r->stack[r->depth - 1], asked = top < 0 ? -1 - top : top;
+    r->steps += r->gaps->trace->instances[asked].n_accesses;
     if (is_restored(r, asked)) {
       r->depth--;
     } else if (top < 0) {

@@ -40,6 +40,7 @@ typedef struct pl_rehearsal {
   int64_t *workspace; /* by position, of its op */
   int32_t *stack;     /* instances that are to run again; -1 - i: those whose inputs have been asked for */
   int32_t n_stones, depth;
+  int64_t steps; /* of all walks: pl_rehearsal_work of each, and what recomputes went through in addition */
 } pl_rehearsal;
 
 /* In memory of `arena`; borrows `gaps`. */
