@@ -149,7 +149,7 @@ test-%: $(BUILD)/tests/%
 
 # Debian packages: what building and the demonstration need, and what testing needs beside that.
 PACKAGES = gcc make pkg-config libyaml-dev libcjson-dev zlib1g-dev libdnnl-dev python3
-TEST_PACKAGES = check g++ clang clang-format clang-tidy libclang-rt-dev shellcheck pyflakes3 python3-torch python3-setuptools
+TEST_PACKAGES = check g++ clang clang-format clang-tidy libclang-rt-dev shellcheck pyflakes3 python3-torch python3-setuptools glpk-utils
 deps:
 	@tests/deps $(PACKAGES)
 test-deps:
