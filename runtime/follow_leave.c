@@ -153,3 +153,24 @@ static planc_status prepare_calls(planrt_follow *f) {
   }
   return NULL;
 }
+
+/* --- What persists ------------------------------------------------------------------------------------------------ */
+
+planc_status planrt_follow_bring(planrt_follow *f, int32_t buffer) {
+  if (buffer < 0 || buffer >= f->trace->n_buffers) return planc_error(PLANC_USAGE, "there is no buffer %d", buffer);
+  const rt_content *of = &f->contents[buffer];
+  if (of->present || !rt_follow_persists(f, buffer)) return NULL;
+  const rt_followed_place *host = of->host == RT_NOTHING ? NULL : &f->places[of->host];
+  if (host && host->version != RT_NOTHING) return rt_follow_copy_in(f, host);
+  if (f->within) return rt_follow_allocate(f, buffer); /* it is overwritten next */
+  return planc_error(PLANC_INTERNAL, "%s is neither here nor on the host", rt_follow_name(f, buffer));
+}
+
+planc_status planrt_follow_bring_all(planrt_follow *f) {
+  for (int32_t b = 0; b < f->trace->n_buffers; b++) PLANC_TRY(planrt_follow_bring(f, b));
+  return NULL;
+}
+
+bool planrt_follow_has(const planrt_follow *f, int32_t buffer) {
+  return buffer >= 0 && buffer < f->trace->n_buffers && f->contents[buffer].present;
+}

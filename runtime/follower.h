@@ -87,6 +87,11 @@ static inline bool rt_follow_makes(const planrt_follow *f, const planc_access *a
 
 /* Puts the follower before its first iteration, when all that persists is the framework's. */
 void rt_follow_start(planrt_follow *f);
+
+/* --- follow_acts.c ------------------------------------------------------------------------------------------------ */
+
+/* Carries out an instruction that is no call. `next`: what is done next with the data that it moves. */
+planc_status rt_follow_act(planrt_follow *f, const planc_instr *instr, rt_next_use next);
 /* The framework could not do something with a buffer. */
 planc_status rt_follow_failed(const planrt_follow *f, int32_t buffer, const char *what);
 /* Opens and closes a residency. */
@@ -94,12 +99,17 @@ void rt_follow_open(planrt_follow *f, int32_t residency);
 void rt_follow_close(planrt_follow *f, int32_t residency);
 planc_status rt_follow_allocate(planrt_follow *f, int32_t buffer);
 planc_status rt_follow_give_back(planrt_follow *f, int32_t buffer, bool last);
-/* Carries out a copy of the plan, where that is needed. */
 planc_status rt_follow_copy(planrt_follow *f, const planc_instr *instr, rt_next_use next);
-/* Copies what lies in a place of the host to the device. */
+/* Copies what the framework has to a place on the host, and the other way round. */
+planc_status rt_follow_copy_out(planrt_follow *f, rt_followed_place *to);
 planc_status rt_follow_copy_in(planrt_follow *f, const rt_followed_place *from);
 /* Has a call run again, where that is needed. USAGE when the framework has another version of what it makes. */
 planc_status rt_follow_repeat(planrt_follow *f, const planc_instr *instr);
+/* Of a call, all accesses or those with a place in `uses`: that what it reads is there; memory for what it overwrites;
+ * that it has written. */
+planc_status rt_follow_check_reads(const planrt_follow *f, int32_t instance, const int32_t *uses);
+planc_status rt_follow_make_room(planrt_follow *f, int32_t instance);
+void rt_follow_write_results(planrt_follow *f, int32_t instance, const int32_t *uses);
 
 /* --- follow_leave.c ----------------------------------------------------------------------------------------------- */
 

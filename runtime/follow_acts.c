@@ -1,0 +1,178 @@
+/* What a follower does between two calls (follower.h): it carries out the plan's instructions, where that is needed. */
+#include <string.h>
+
+#include "runtime/follower.h"
+
+static planc_status release(planrt_follow *f, int32_t residency, rt_next_use next);
+
+planc_status rt_follow_act(planrt_follow *f, const planc_instr *instr, rt_next_use next) {
+  switch ((planc_instr_op)instr->op) {
+    case PLANC_INSTR_acquire:
+      rt_follow_open(f, instr->id);
+      break;
+    case PLANC_INSTR_release:
+      return release(f, instr->id, next);
+    case PLANC_INSTR_copy:
+      return rt_follow_copy(f, instr, next);
+    case PLANC_INSTR_exec:
+      return rt_follow_repeat(f, instr);
+    case PLANC_INSTR_record:
+    case PLANC_INSTR_wait:
+      break;
+  }
+  return NULL;
+}
+
+planc_status rt_follow_failed(const planrt_follow *f, int32_t buffer, const char *what) {
+  return planc_error(PLANC_DEVICE, "%s: the framework could not %s", rt_follow_name(f, buffer), what);
+}
+
+void rt_follow_open(planrt_follow *f, int32_t residency) {
+  rt_followed_place *at = &f->places[residency];
+  rt_content *of = &f->contents[at->buffer];
+  at->open = true;
+  at->version = RT_NOTHING;
+  if (rt_follow_memory(f, residency) == PLANC_MEMORY_DEVICE) of->places++;
+  if (rt_follow_memory(f, residency) != PLANC_MEMORY_HOST) return;
+  at->below = of->host;
+  of->host = residency;
+}
+
+planc_status rt_follow_copy_out(planrt_follow *f, rt_followed_place *to) {
+  const rt_content *from = &f->contents[to->buffer];
+  void *data = from->present ? rt_follow_address(f, to->buffer) : NULL;
+  to->version = data ? from->version : RT_NOTHING;
+  if (!data || !f->host) return NULL;
+  int64_t bytes = f->trace->buffers[to->buffer].bytes;
+  memcpy(f->host + to->address, data, (size_t)bytes);
+  f->counts.out_bytes += bytes;
+  return NULL;
+}
+
+planc_status rt_follow_allocate(planrt_follow *f, int32_t buffer) {
+  if (f->framework.allocate(f->framework.user, buffer)) return rt_follow_failed(f, buffer, "allocate it");
+  f->contents[buffer].present = true;
+  return NULL;
+}
+
+planc_status rt_follow_copy_in(planrt_follow *f, const rt_followed_place *from) {
+  int32_t buffer = from->buffer;
+  rt_content *to = &f->contents[buffer];
+  if (from->version == RT_NOTHING)
+    return planc_error(PLANC_INTERNAL, "%s is neither here nor on the host", rt_follow_name(f, buffer));
+  if (!to->present) PLANC_TRY(rt_follow_allocate(f, buffer));
+  to->version = from->version;
+  if (!f->host) return NULL;
+  void *data = rt_follow_address(f, buffer);
+  if (!data) return rt_follow_failed(f, buffer, "say where it is");
+  int64_t bytes = f->trace->buffers[buffer].bytes;
+  memcpy(data, f->host + from->address, (size_t)bytes);
+  f->counts.in_bytes += bytes;
+  return NULL;
+}
+
+planc_status rt_follow_give_back(planrt_follow *f, int32_t buffer, bool last) {
+  if (f->framework.release(f->framework.user, buffer, last)) return rt_follow_failed(f, buffer, "release it");
+  f->contents[buffer].present = false;
+  return NULL;
+}
+
+/* Whether what persists may leave the device: the host has it, or gets it now where it could not be had before. */
+static planc_status is_safe(planrt_follow *f, int32_t buffer, bool *out) {
+  const rt_content *of = &f->contents[buffer];
+  rt_followed_place *host = of->host == RT_NOTHING ? NULL : &f->places[of->host];
+  if (host && host->version == RT_NOTHING) PLANC_TRY(rt_follow_copy_out(f, host));
+  *out = host && host->version == of->version;
+  return NULL;
+}
+
+void rt_follow_close(planrt_follow *f, int32_t residency) {
+  rt_content *of = &f->contents[f->places[residency].buffer];
+  f->places[residency].open = false;
+  while (of->host != RT_NOTHING && !f->places[of->host].open) of->host = f->places[of->host].below;
+}
+
+static planc_status release(planrt_follow *f, int32_t residency, rt_next_use next) {
+  rt_followed_place *at = &f->places[residency];
+  rt_content *of = &f->contents[at->buffer];
+  bool may_go = true;
+  rt_follow_close(f, residency);
+  if (rt_follow_memory(f, residency) != PLANC_MEMORY_DEVICE || --of->places > 0 || !of->present) return NULL;
+  if (!rt_follow_address(f, at->buffer)) return NULL;
+  if (rt_follow_persists(f, at->buffer) && next == RT_NEXT_READ) PLANC_TRY(is_safe(f, at->buffer, &may_go));
+  return may_go ? rt_follow_give_back(f, at->buffer, next == RT_NEXT_NONE) : NULL;
+}
+
+/* What comes in for no call is for the user, who had it when it was given back for the last time. */
+planc_status rt_follow_copy(planrt_follow *f, const planc_instr *instr, rt_next_use next) {
+  planc_memory_kind from = rt_follow_memory(f, instr->aux), to = rt_follow_memory(f, instr->id);
+  if (from == PLANC_MEMORY_DEVICE && to == PLANC_MEMORY_HOST) return rt_follow_copy_out(f, &f->places[instr->id]);
+  if (from == PLANC_MEMORY_HOST && to == PLANC_MEMORY_DEVICE)
+    return next == RT_NEXT_NONE || f->contents[f->places[instr->id].buffer].present
+               ? NULL
+               : rt_follow_copy_in(f, &f->places[instr->aux]);
+  if (from == PLANC_MEMORY_HOST && to == PLANC_MEMORY_HOST) {
+    const rt_followed_place *old = &f->places[instr->aux];
+    rt_followed_place *new = &f->places[instr->id];
+    new->version = old->version;
+    if (f->host) memmove(f->host + new->address, f->host + old->address, (size_t)f->trace->buffers[old->buffer].bytes);
+  }
+  return NULL; /* within the device, and to the user: the framework has the data where it wants them */
+}
+
+/* --- Calls -------------------------------------------------------------------------------------------------------- */
+
+planc_status rt_follow_check_reads(const planrt_follow *f, int32_t instance, const int32_t *uses) {
+  const planc_access *access;
+  for (int32_t k = RT_NOTHING; (access = rt_follow_access(f, instance, uses, &k));) {
+    const rt_content *of = &f->contents[access->buffer];
+    if (access->read < 0 || (of->present && of->version == access->read)) continue;
+    return planc_error(PLANC_INTERNAL, "%s reads version %d of %s, which is not on the device",
+                       planc_trace_op(f->trace, instance)->name, access->read, rt_follow_name(f, access->buffer));
+  }
+  return NULL;
+}
+
+/* Gives memory to what a call overwrites, of what has none. */
+planc_status rt_follow_make_room(planrt_follow *f, int32_t instance) {
+  const planc_access *access;
+  for (int32_t k = RT_NOTHING; (access = rt_follow_access(f, instance, NULL, &k));) {
+    bool overwrites = access->read < 0 && !rt_follow_makes(f, access);
+    if (overwrites && !f->contents[access->buffer].present) PLANC_TRY(rt_follow_allocate(f, access->buffer));
+  }
+  return NULL;
+}
+
+void rt_follow_write_results(planrt_follow *f, int32_t instance, const int32_t *uses) {
+  const planc_access *access;
+  for (int32_t k = RT_NOTHING; (access = rt_follow_access(f, instance, uses, &k));) {
+    rt_content *of = &f->contents[access->buffer];
+    if (access->write < 0) continue;
+    of->present = true;
+    of->version = access->write;
+    if (!uses) of->made = access->write;
+  }
+}
+
+planc_status rt_follow_repeat(planrt_follow *f, const planc_instr *instr) {
+  const int32_t *uses = &f->plan->uses[instr->first_use];
+  const planc_access *access;
+  int32_t n = 0;
+  PLANC_TRY(rt_follow_check_reads(f, instr->id, uses));
+  for (int32_t k = RT_NOTHING; (access = rt_follow_access(f, instr->id, uses, &k));) {
+    const rt_content *of = &f->contents[access->buffer];
+    bool is_there = access->read < 0 && of->present;
+    if (is_there && of->version != access->write)
+      return planc_error(PLANC_USAGE, "the plan has two versions of %s on the device at once; a framework has one",
+                         rt_follow_name(f, access->buffer));
+    if (access->write < 0 || is_there) continue;
+    if (access->read < 0 && !rt_follow_makes(f, access)) PLANC_TRY(rt_follow_allocate(f, access->buffer));
+    f->wanted[n++] = access->buffer;
+  }
+  if (n == 0) return NULL;
+  if (f->framework.repeat(f->framework.user, instr->id, f->wanted, n))
+    return planc_error(PLANC_DEVICE, "the framework could not run %s again", planc_trace_op(f->trace, instr->id)->name);
+  f->counts.repeats++;
+  rt_follow_write_results(f, instr->id, uses);
+  return NULL;
+}
