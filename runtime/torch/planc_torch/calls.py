@@ -1,13 +1,16 @@
 """ATen calls as recorder and follower both see them: which of them count, and what tells one from another."""
 
+import os
+import sys
 from contextlib import contextmanager
 from functools import lru_cache
 
 import torch
 
-from .exporter import STOCHASTIC, torch_costs
+from .exporter import STOCHASTIC, TORCH, torch_costs
 from torch_recorder import DTYPES, NO_WORK, storage_of, tensors_in
 
+OPTIMIZERS = os.path.join(TORCH, "optim")
 OUTSIDE = -1  # in lists of tensors: not the plan's, as a batch and numbers of the program are
 # Calls that give a view though their schemas do not say so.
 VIEWS = ("aten._unsafe_view", "aten._reshape_alias", "aten.unsafe_split.Tensor", "aten.unsafe_split_with_sizes")
@@ -78,6 +81,14 @@ def touched(function, args, kwargs):
     """The tensors that a call's kernel may look for the elements of."""
     given = zip((argument.name for argument in function._schema.arguments), args)
     return [t for name, value in (*given, *kwargs.items()) if touches(name_of(function), name) for t in tensors_in(value)]
+
+
+def is_within_an_optimizer():
+    """Whether one of PyTorch's optimizers makes a call, through whatever lies between."""
+    frame = sys._getframe(1)
+    while frame is not None and not frame.f_code.co_filename.startswith(OPTIMIZERS):
+        frame = frame.f_back
+    return frame is not None
 
 
 @contextmanager

@@ -12,8 +12,9 @@ sys.path.insert(0, FOUND)
 import torch_costs
 import torch_refusals
 from from_recording import STOCHASTIC
+from torch_refusals import TORCH
 
-__all__ = ("STOCHASTIC", "torch_costs")
+__all__ = ("STOCHASTIC", "TORCH", "torch_costs")
 
 # What this package calls is not what the user wrote.
 for folder in (HERE, os.path.dirname(__file__)):  # code knows the path that it was found by

@@ -1,22 +1,7 @@
 """One iteration of a followed step: holds its calls against the recorded ones, and hands them to libplanrt."""
 
-import os
-import sys
-
-from .calls import READ, described, described_tensor, tensors_on, touched
+from .calls import READ, described, described_tensor, is_within_an_optimizer, tensors_on, touched
 from .memory import Memory
-from torch_refusals import TORCH
-
-OPTIMIZERS = os.path.join(TORCH, "optim")
-
-
-def is_within_an_optimizer():
-    """Whether one of PyTorch's optimizers has made a call, through whatever lies between."""
-    frame = sys._getframe(1)
-    while frame is not None and not frame.f_code.co_filename.startswith(OPTIMIZERS):
-        frame = frame.f_back
-    return frame is not None
-
 
 class DroppedTensor(RuntimeError):
     """A tensor is read later than when the step was recorded, or outlives it; the plan has dropped it."""

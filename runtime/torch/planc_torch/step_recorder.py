@@ -18,11 +18,11 @@ from functools import wraps
 import torch
 from torch.overrides import TorchFunctionMode
 
-from .calls import END, OUTSIDE, READ, READS, SHARES, described, described_tensor, only_views, tensors_on, touches
+from .calls import END, OUTSIDE, READ, READS, SHARES, described, described_tensor, is_within_an_optimizer, only_views, tensors_on, touches
 from from_recording import Converter
 from recording import SCHEMA, Recording
 from torch_recorder import Call, Recorder, first_difference
-from torch_refusals import CannotExport, definition, is_of_an_optimizer, replaced
+from torch_refusals import CannotExport, definition, replaced
 
 # What runs where no call is seen.
 UNSEEN = ((threading.Thread, "start", "the step starts a thread, whose calls are not seen; let the step make them itself"),
@@ -95,7 +95,7 @@ class StepRecorder(Recorder):
     def note(self, function, args, kwargs, result, cost):
         if only_views(function):
             return
-        updates = is_of_an_optimizer() and not self.clearing
+        updates = not self.clearing and is_within_an_optimizer()
         self.reach("optimizer" if updates else "backward" if self.passes else "forward")
         given, gives = (tensors_on(self.device, value) for value in ((args, kwargs), result))
         for tensor in given:
