@@ -7,21 +7,33 @@
  *
  * Prices of memory and of links have units of their own. How large a step of the one is beside that of the other
  * decides how soon the search ends, and which is best differs from graph to graph: so the search takes turns with four.
- */
+ * Where links are slow prices of memory end high, near what copies cost, and those of the links have to rise together:
+ * there it takes larger steps of memory as well, and begins with one price for the whole period. */
 #include "planner/bound/bound_ascent.h"
 
 #include <string.h>
 
 enum {
   FEWEST_GROUPS = 16,
-  FINER = 4, /* times as many groups in the next level */
-  N_SCALES = 4,
+  FINER = 4,  /* times as many groups in the next level */
+  CYCLES = 2, /* through all units, in each level */
+  FEWEST_STEPS = 32,
+  SLOW = 3, /* times what all of the room costs, if it costs the whole period: what copying it costs more than that */
+  N_OF_COPIES = 2,
+  N_OF_ROOM = 4,
+  MOST_UNITS = N_OF_COPIES + N_OF_ROOM,
   PATIENCE = 15, /* steps without something better until the target comes nearer */
   N_PUSHES = 4   /* of the links: in and out, in slots of ops and behind them */
 };
 
-/* Parts of the price of a byte at which all of the room costs the whole period. */
-static const struct { int32_t of, parts; } scales[N_SCALES] = {{1, 1}, {3, 10}, {1, 10}, {3, 100}};
+typedef struct part {
+  int32_t of, parts;
+} part;
+
+/* Of the price of a byte that is what it costs to copy it out and in. */
+static const part of_copies[N_OF_COPIES] = {{1, 1}, {3, 10}};
+/* Of the price of a byte at which all of the room costs the whole period. */
+static const part of_room[N_OF_ROOM] = {{1, 1}, {3, 10}, {1, 10}, {3, 100}};
 
 typedef struct ascent {
   const pl_bound_model *model;
@@ -32,6 +44,9 @@ typedef struct ascent {
   int64_t ideal_ns; /* the value without prices */
   int64_t values;   /* that were looked at */
   int64_t unit;     /* parts of a ns for a byte */
+  int64_t units[MOST_UNITS];
+  int32_t n_units;
+  int32_t fewest_groups;
   int32_t n_groups;
   int32_t *group;      /* by position */
   int32_t *top;        /* by group: where most would be live if everything stayed, -1 = it has no op */
@@ -44,27 +59,35 @@ typedef struct ascent {
 static planc_status start(ascent *a, int64_t room);
 static int64_t launches_ns(const pl_bound_model *model);
 static int64_t price_of_gib(const pl_bound_model *model, const pl_bound_prices *prices);
-static int64_t n_levels(const ascent *a);
+static void climb_levels(ascent *a, int64_t most_values);
+static void set_units(ascent *a, int64_t most_values);
+static int64_t n_climbs(const ascent *a);
 static void set_groups(ascent *a, int32_t n_groups);
-static void climb(ascent *a, int32_t scale, bool again, int64_t most_values);
+static void climb(ascent *a, int64_t unit, bool again, int64_t most_values);
 
 planc_status pl_bound_ascend(const pl_bound_model *model, int64_t room, int64_t most_values, pl_arena *arena,
                              pl_bound_prices *out_prices, pl_bound_found *out) {
-  enum { CYCLES = 2, FEWEST = 32 };
   ascent a = {.model = model, .arena = arena, .best = out_prices};
   PLANC_TRY(start(&a, room));
-  int64_t each = pl_max(most_values / (n_levels(&a) * CYCLES * N_SCALES), FEWEST);
-  for (int64_t groups = FEWEST_GROUPS, last = 0; room > 0 && model->n > 0 && last < model->n; groups *= FINER) {
-    last = groups;
-    set_groups(&a, (int32_t)pl_min(groups, model->n));
-    for (int32_t c = 0; c < CYCLES * N_SCALES && a.values < most_values; c++)
-      climb(&a, c % N_SCALES, c >= N_SCALES, pl_min(each, most_values - a.values));
-  }
+  if (room > 0 && model->n > 0) climb_levels(&a, most_values);
   *out = (pl_bound_found){.ns = pl_max((int64_t)(a.best_value >> PL_PRICE_BITS), launches_ns(model)),
                           .ideal_ns = a.ideal_ns,
                           .values = a.values,
                           .gib_ns = price_of_gib(model, out_prices)};
   return NULL;
+}
+
+/* From few prices to one for each op. */
+static void climb_levels(ascent *a, int64_t most_values) {
+  int32_t n = a->model->n;
+  set_units(a, most_values);
+  int64_t each = pl_max(most_values / n_climbs(a), FEWEST_STEPS);
+  for (int64_t groups = a->fewest_groups, last = 0; last < n; groups *= FINER) {
+    last = groups;
+    set_groups(a, (int32_t)pl_min(groups, n));
+    for (int32_t c = 0; c < CYCLES * a->n_units && a->values < most_values; c++)
+      climb(a, a->units[c % a->n_units], c >= a->n_units, pl_min(each, most_values - a->values));
+  }
 }
 
 /* The host launches every op of an iteration, one after the other. */
@@ -106,10 +129,36 @@ static planc_status start(ascent *a, int64_t room) {
   return NULL;
 }
 
-static int64_t n_levels(const ascent *a) {
-  int64_t n = 1;
-  for (int64_t groups = FEWEST_GROUPS; groups < a->model->n; groups *= FINER) n++;
-  return n;
+static int64_t n_climbs(const ascent *a) {
+  int64_t n_levels = 1;
+  for (int64_t groups = a->fewest_groups; groups < a->model->n; groups *= FINER) n_levels++;
+  return n_levels * CYCLES * a->n_units;
+}
+
+static int64_t price_of_copies(const planc_device *device) {
+  int64_t out = device->links[PLANC_ROUTE_D2H].bytes_per_second, in = device->links[PLANC_ROUTE_H2D].bytes_per_second;
+  return pl_add_saturate(out > 0 ? pl_muldiv_floor(PL_PRICE_ONE, PL_NS, out) : 0,
+                         in > 0 ? pl_muldiv_floor(PL_PRICE_ONE, PL_NS, in) : 0);
+}
+
+static void add_units(ascent *a, int64_t price, const part *parts, int32_t n) {
+  for (int32_t k = 0; k < n; k++)
+    a->units[a->n_units++] = pl_add_saturate(pl_muldiv_floor(price, parts[k].of, parts[k].parts), 1);
+}
+
+/* What helps where links are slow needs more climbs: without values for them it does not begin with it. */
+static void set_units(ascent *a, int64_t most_values) {
+  int64_t room = pl_muldiv_floor(a->ideal_ns, PL_PRICE_ONE, a->value.room);
+  int64_t copies = price_of_copies(&a->model->device);
+  if (copies / SLOW > room) {
+    add_units(a, copies, of_copies, N_OF_COPIES);
+    add_units(a, room, of_room, N_OF_ROOM);
+    a->fewest_groups = 1;
+    if (most_values / n_climbs(a) >= FEWEST_STEPS) return;
+  }
+  a->n_units = 0;
+  add_units(a, room, of_room, N_OF_ROOM);
+  a->fewest_groups = FEWEST_GROUPS;
 }
 
 /* Stretches of about equal time. */
@@ -143,13 +192,12 @@ static int64_t first_delta(const ascent *a, bool again) {
   return pl_max(delta, a->ideal_ns / LEAST + 1);
 }
 
-static void climb(ascent *a, int32_t scale, bool again, int64_t most_values) {
+static void climb(ascent *a, int64_t unit, bool again, int64_t most_values) {
   enum { GROWTH = 4 };
   int64_t delta_ns = first_delta(a, again);
   int32_t waited = 0;
   pl_signed_wide reached = -1;
-  int64_t of_room = pl_muldiv_floor(a->ideal_ns, PL_PRICE_ONE, a->value.room);
-  a->unit = pl_add_saturate(pl_muldiv_floor(of_room, scales[scale].of, scales[scale].parts), 1);
+  a->unit = unit;
   go_back(a);
   for (int64_t k = 0; k < most_values; k++) {
     pl_signed_wide length;
