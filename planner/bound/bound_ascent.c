@@ -8,7 +8,8 @@
  * Prices of memory and of links have units of their own. How large a step of the one is beside that of the other
  * decides how soon the search ends, and which is best differs from graph to graph: so the search takes turns with four.
  * Where links are slow prices of memory end high, near what copies cost, and those of the links have to rise together:
- * there it takes larger steps of memory as well, and begins with one price for the whole period. */
+ * there it takes larger steps of memory as well, begins with one price for the whole period, and spreads the slopes of
+ * a copy over all slots of about the same price, more widely at first. */
 #include "planner/bound/bound_ascent.h"
 
 #include <string.h>
@@ -18,7 +19,7 @@ enum {
   FINER = 4,  /* times as many groups in the next level */
   CYCLES = 2, /* through all units, in each level */
   FEWEST_STEPS = 32,
-  SLOW = 3, /* times what all of the room costs, if it costs the whole period: what copying it costs more than that */
+  SLOW = 3, /* links, on which copying all of the room takes so many periods */
   N_OF_COPIES = 2,
   N_OF_ROOM = 4,
   MOST_UNITS = N_OF_COPIES + N_OF_ROOM,
@@ -47,6 +48,7 @@ typedef struct ascent {
   int64_t units[MOST_UNITS];
   int32_t n_units;
   int32_t fewest_groups;
+  bool slow_links;
   int32_t n_groups;
   int32_t *group;      /* by position */
   int32_t *top;        /* by group: where most would be live if everything stayed, -1 = it has no op */
@@ -154,7 +156,8 @@ static void set_units(ascent *a, int64_t most_values) {
     add_units(a, copies, of_copies, N_OF_COPIES);
     add_units(a, room, of_room, N_OF_ROOM);
     a->fewest_groups = 1;
-    if (most_values / n_climbs(a) >= FEWEST_STEPS) return;
+    a->slow_links = most_values / n_climbs(a) >= FEWEST_STEPS;
+    if (a->slow_links) return;
   }
   a->n_units = 0;
   add_units(a, room, of_room, N_OF_ROOM);
@@ -193,11 +196,12 @@ static int64_t first_delta(const ascent *a, bool again) {
 }
 
 static void climb(ascent *a, int64_t unit, bool again, int64_t most_values) {
-  enum { GROWTH = 4 };
+  enum { GROWTH = 4, ALIKE = 20, ALIKE_AGAIN = 100 };
   int64_t delta_ns = first_delta(a, again);
   int32_t waited = 0;
   pl_signed_wide reached = -1;
   a->unit = unit;
+  if (a->slow_links) a->value.alike = again ? ALIKE_AGAIN : ALIKE;
   go_back(a);
   for (int64_t k = 0; k < most_values; k++) {
     pl_signed_wide length;
