@@ -13,6 +13,7 @@
 #include "tests/support/unit.h"
 #include "util/math.h"
 #include "util/range_least.h"
+#include "util/range_spread.h"
 
 enum { GRAPHS = 60, BUDGETS = 4, RANDOM_PRICES = 12 };
 
@@ -248,6 +249,40 @@ START_TEST(least_of_range) {
 }
 END_TEST
 
+/* Each amount is all given, in equal parts, to the least of its range, and to no other. */
+START_TEST(spread_over_range) {
+  enum { MOST = 70, GIVEN = 20, ABOUT_DEPTH = 8 };
+  uint64_t rng = 47;
+  for (int32_t n = 1; n <= MOST; n++) {
+    pl_arena arena = {0};
+    pl_range_least tree;
+    pl_range_spread spread;
+    int64_t values[MOST];
+    for (int32_t i = 0; i < n; i++) values[i] = rand_below(&rng, 4);
+    ok(pl_range_least_new(&arena, n, &tree));
+    ok(pl_range_spread_new(&arena, n, &spread));
+    pl_range_least_build(&tree, values);
+    for (int k = 0; k < GIVEN; k++) {
+      int32_t first = (int32_t)rand_below(&rng, n), end = first + 1 + (int32_t)rand_below(&rng, n - first);
+      int32_t least = pl_range_least_of(&tree, first, end);
+      int64_t amount = rand_below(&rng, 100000), sum = 0, n_least = 0;
+      for (int32_t i = first; i < end; i++) n_least += values[i] == values[least];
+      pl_range_spread_build(&spread, &tree, 0);
+      pl_range_spread_give(&spread, first, end, least, amount);
+      pl_range_spread_settle(&spread);
+      for (int32_t i = 0; i < n; i++) {
+        int64_t given = pl_range_spread_at(&spread, i), part = amount / n_least;
+        bool is_least = first <= i && i < end && values[i] == values[least];
+        sum += given;
+        ck_assert(is_least ? part - ABOUT_DEPTH <= given && given <= part + ABOUT_DEPTH : given == 0);
+      }
+      ck_assert_int_eq(sum, amount);
+    }
+    pl_arena_free(&arena);
+  }
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("bound");
   TCase *tests = tcase_create("all");
@@ -258,6 +293,7 @@ int main(void) {
   tcase_add_test(tests, launches_bind);
   tcase_add_test(tests, least_is_refused_below);
   tcase_add_test(tests, least_of_range);
+  tcase_add_test(tests, spread_over_range);
   suite_add_tcase(suite, tests);
   return run_suite(suite);
 }
