@@ -172,7 +172,7 @@ static planc_status set_up(planning *p) {
   PLANC_TRY(start_walk(&p->walk, problem, p->early, room, &p->own));
   PLANC_TRY(pl_bound_model_make(&p->own, &problem->terms.settings, &p->arena, &model));
   p->has_room = pl_bound_least_bytes(&model, &(int32_t){0}) <= p->room;
-  PLANC_TRY(pl_bound_ascend(&model, p->room, values_for(p, &model), &p->arena, &prices, &found));
+  PLANC_TRY(pl_bound_ascend(&model, p->room, PL_BOUND_LEADS, values_for(p, &model), &p->arena, &prices, &found));
   int64_t *bound = &p->bound_ns[p->early];
   *bound = *bound == INT64_MAX ? found.ns : pl_max(*bound, found.ns);
   PLANC_TRY(pl_auto_gaps_make(&p->walk, &model, &p->arena, &p->gaps));

@@ -97,7 +97,8 @@ static planc_status find_time(const planc_problem *problem, const pl_bound_model
   int64_t room = budget - pl_reserved(&problem->terms, problem->job.profile);
   bool fits = budget >= out->least_bytes;
   for (int32_t e = fits ? 0 : effort; e <= effort; e++) {
-    PLANC_TRY(pl_bound_ascend(model, room, fits ? values_for(model, e) : 1, arena, &prices, &found));
+    PLANC_TRY(
+        pl_bound_ascend(model, room, PL_BOUND_CERTIFIES, fits ? values_for(model, e) : 1, arena, &prices, &found));
     out->ideal_ns = found.ideal_ns;
     out->values = pl_add_saturate(out->values, found.values);
     if (!fits) return refuse(problem, out);

@@ -38,6 +38,7 @@ static const part of_room[N_OF_ROOM] = {{1, 1}, {3, 10}, {1, 10}, {3, 100}};
 
 typedef struct ascent {
   const pl_bound_model *model;
+  pl_bound_aim aim;
   pl_arena *arena;
   pl_bound_value value;
   pl_bound_prices now, *best;
@@ -67,9 +68,9 @@ static int64_t n_climbs(const ascent *a);
 static void set_groups(ascent *a, int32_t n_groups);
 static void climb(ascent *a, int64_t unit, bool again, int64_t most_values);
 
-planc_status pl_bound_ascend(const pl_bound_model *model, int64_t room, int64_t most_values, pl_arena *arena,
-                             pl_bound_prices *out_prices, pl_bound_found *out) {
-  ascent a = {.model = model, .arena = arena, .best = out_prices};
+planc_status pl_bound_ascend(const pl_bound_model *model, int64_t room, pl_bound_aim aim, int64_t most_values,
+                             pl_arena *arena, pl_bound_prices *out_prices, pl_bound_found *out) {
+  ascent a = {.model = model, .aim = aim, .arena = arena, .best = out_prices};
   PLANC_TRY(start(&a, room));
   if (room > 0 && model->n > 0) climb_levels(&a, most_values);
   *out = (pl_bound_found){.ns = pl_max((int64_t)(a.best_value >> PL_PRICE_BITS), launches_ns(model)),
@@ -152,7 +153,7 @@ static void add_units(ascent *a, int64_t price, const part *parts, int32_t n) {
 static void set_units(ascent *a, int64_t most_values) {
   int64_t room = pl_muldiv_floor(a->ideal_ns, PL_PRICE_ONE, a->value.room);
   int64_t copies = price_of_copies(&a->model->device);
-  if (copies / SLOW > room) {
+  if (a->aim == PL_BOUND_CERTIFIES && copies / SLOW > room) {
     add_units(a, copies, of_copies, N_OF_COPIES);
     add_units(a, room, of_room, N_OF_ROOM);
     a->fewest_groups = 1;

@@ -96,7 +96,7 @@ static void rehearse_random_ways(const planc_graph *graph, uint64_t *rng) {
   pl_walk_room room = {(INT64_C(1) << rand_below(rng, 24)) + 4096, PL_RECEIVES_LATE};
   ok(pl_walk_start_rounds(&walk, &problem, problem.job.sub_batch, room, &own));
   ok(pl_bound_model_make(&own, &problem.terms.settings, &arena, &model));
-  ok(pl_bound_ascend(&model, room.bytes, VALUES, &arena, &prices, &found));
+  ok(pl_bound_ascend(&model, room.bytes, PL_BOUND_LEADS, VALUES, &arena, &prices, &found));
   ok(pl_auto_gaps_make(&walk, &model, &arena, &gaps));
   ok(pl_auto_search_new(&gaps, &prices, &found, &arena, &s));
   pl_auto_search_in(&s, room.bytes);
