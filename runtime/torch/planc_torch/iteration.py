@@ -3,6 +3,7 @@
 from .calls import READ, described, described_tensor, is_within_an_optimizer, tensors_on, touched
 from .memory import Memory
 
+
 class DroppedTensor(RuntimeError):
     """A tensor is read later than when the step was recorded, or outlives it; the plan has dropped it."""
 

@@ -18,7 +18,8 @@ from functools import wraps
 import torch
 from torch.overrides import TorchFunctionMode
 
-from .calls import END, OUTSIDE, READ, READS, SHARES, described, described_tensor, is_within_an_optimizer, only_views, tensors_on, touches
+from .calls import (END, OUTSIDE, READ, SHARES, described, described_tensor, is_within_an_optimizer, only_views, tensors_on,
+                    touches)
 from from_recording import Converter
 from recording import SCHEMA, Recording
 from torch_recorder import Call, Recorder, first_difference
