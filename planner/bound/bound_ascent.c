@@ -27,14 +27,14 @@ enum {
   N_PUSHES = 4   /* of the links: in and out, in slots of ops and behind them */
 };
 
-typedef struct part {
+typedef struct fraction {
   int32_t of, parts;
-} part;
+} fraction;
 
 /* Of the price of a byte that is what it costs to copy it out and in. */
-static const part of_copies[N_OF_COPIES] = {{1, 1}, {3, 10}};
+static const fraction of_copies[N_OF_COPIES] = {{1, 1}, {3, 10}};
 /* Of the price of a byte at which all of the room costs the whole period. */
-static const part of_room[N_OF_ROOM] = {{1, 1}, {3, 10}, {1, 10}, {3, 100}};
+static const fraction of_room[N_OF_ROOM] = {{1, 1}, {3, 10}, {1, 10}, {3, 100}};
 
 typedef struct ascent {
   const pl_bound_model *model;
@@ -144,7 +144,7 @@ static int64_t price_of_copies(const planc_device *device) {
                          in > 0 ? pl_muldiv_floor(PL_PRICE_ONE, PL_NS, in) : 0);
 }
 
-static void add_units(ascent *a, int64_t price, const part *parts, int32_t n) {
+static void add_units(ascent *a, int64_t price, const fraction *parts, int32_t n) {
   for (int32_t k = 0; k < n; k++)
     a->units[a->n_units++] = pl_add_saturate(pl_muldiv_floor(price, parts[k].of, parts[k].parts), 1);
 }
