@@ -75,7 +75,7 @@ def base_name(function):
 def is_of_an_optimizer():
     """Whether PyTorch's optimizers ask: what they read of their own steps is no data."""
     frame = sys._getframe(1)
-    between = EXPORTER | {TORCH + "overrides.py", TORCH + os.path.join("utils", "_python_dispatch.py")}
+    between = EXPORTER | {TORCH + "overrides.py"}
     while frame is not None and frame.f_code.co_filename in between:
         frame = frame.f_back
     return frame is not None and frame.f_code.co_filename.startswith(os.path.join(TORCH, "optim"))

@@ -119,8 +119,7 @@ static planc_status run(const prog_arguments *arguments) {
     return planc_error(PLANC_USAGE, "%s: FILE.py:STEP is expected", arguments->operands[0]);
   if (prog_option_given(arguments, "device") && prog_option_given(arguments, "profile"))
     return planc_error(PLANC_USAGE, "give either --device or --profile");
-  ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
-  program[length > 0 ? length : 0] = 0;
+  pl_locate_program(program, sizeof program);
   if (!pl_locate_package("planc_torch", package, sizeof package)) *package = 0;
   add(&to, python && *python ? python : "python3");
   add(&to, "-c");

@@ -1,4 +1,4 @@
-/* Finding devices' files (locate.h): in the user's place, then beside the program. */
+/* Finding the files that come with the programs (locate.h): in the user's place, then beside the program. */
 #include "util/locate.h"
 
 #include <dirent.h>
@@ -26,10 +26,13 @@ planc_status pl_locate_device(const char *name, char *out, size_t room) {
   return planc_error(PLANC_BAD_INPUT, "no description of device %s; known ones: %s", name, known);
 }
 
-/* Where the program is. */
-static void find_program(char out[PROGRAM_ROOM]) {
-  ssize_t length = readlink("/proc/self/exe", out, PROGRAM_ROOM - 1);
+void pl_locate_program(char *out, size_t room) {
+  ssize_t length = readlink("/proc/self/exe", out, room - 1);
   out[length > 0 ? length : 0] = 0;
+}
+
+static void find_folder(char out[PROGRAM_ROOM]) {
+  pl_locate_program(out, PROGRAM_ROOM);
   char *slash = strrchr(out, '/');
   if (slash) *slash = 0;
 }
@@ -38,7 +41,7 @@ static void find_program(char out[PROGRAM_ROOM]) {
 static void find_place(int place, char out[PLACE_ROOM]) {
   static const char *const below[PLACES] = {"", "/../profiles", "/../share/planc/profiles"};
   char program[PROGRAM_ROOM];
-  find_program(program);
+  find_folder(program);
   const char *root = place == 0 ? getenv("PLANC_PROFILES") : program;
   if (!root || snprintf(out, PLACE_ROOM, "%s%s", root, below[place]) >= PLACE_ROOM) *out = 0;
 }
@@ -46,7 +49,7 @@ static void find_place(int place, char out[PLACE_ROOM]) {
 bool pl_locate_package(const char *name, char *out, size_t room) {
   static const char *const below[] = {"/../runtime/torch", "/../share/planc/python"};
   char program[PROGRAM_ROOM], package[PLACE_ROOM];
-  find_program(program);
+  find_folder(program);
   for (size_t i = 0; i < sizeof below / sizeof *below; i++) {
     if (snprintf(out, room, "%s%s", program, below[i]) >= (int)room) continue;
     if (snprintf(package, sizeof package, "%s/%s/__init__.py", out, name) >= (int)sizeof package) continue;

@@ -14,6 +14,8 @@ planc_status pl_locate_device(const char *name, char *out, size_t room);
  * be that of either. BAD_INPUT when a name has only the first, or none; whether paths lead somewhere is not looked at.
  */
 planc_status pl_locate_properties(const char *name, char *out_description, char *out_properties, size_t room);
+/* The path of the program that runs; empty where the system does not say. */
+void pl_locate_program(char *out, size_t room);
 /* The folder that holds the Python package `name`, beside the program (build tree or installed); false: there is none.
  */
 bool pl_locate_package(const char *name, char *out, size_t room);

@@ -472,7 +472,7 @@ def small(forward, optimizer=lambda p: torch.optim.SGD(p, lr=0.1)):
 
 def reads_later(model, x):
     y = model(x)
-    return y.square().mean(), lambda: float(sum(y.detach().sum(1).tolist())), lambda: float(len(f"{y}"))
+    return y.square().mean(), lambda: float(sum(y.detach().sum(1).tolist()) + x.tolist()[0][0]), lambda: float(len(f"{y}"))
 
 
 def turns_a_tensor(model, x):

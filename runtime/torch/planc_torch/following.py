@@ -41,10 +41,10 @@ class Followed:
     def __call__(self, *args, **kwargs):
         if not self.is_open:
             return self.step(*args, **kwargs)
-        for other in WATCHED.running:
-            other.leave("another followed step runs within it")
         iteration = self.iteration
         with WATCHED.looking_away():
+            for other in WATCHED.running:
+                other.leave("another followed step runs within it")
             iteration.begin()
         WATCHED.running.append(iteration)
         raised = True
@@ -86,6 +86,8 @@ class Followed:
     def home(self):
         """Brings home all that the plan has on the host between two steps, until the next one: for whoever reads it in
         another thread, or in a way that PyTorch does not see."""
+        if self.iteration.within:
+            raise FollowError("the step is under way; what the plan has away comes back between two steps")
         self.iteration.memory.follower.bring_all()
 
     def close(self):

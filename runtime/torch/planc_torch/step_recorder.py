@@ -30,8 +30,6 @@ UNSEEN = ((threading.Thread, "start", "the step starts a thread, whose calls are
           (torch.cuda.CUDAGraph, "replay", "the step replays a CUDA graph, whose calls are not seen; record it without"))
 PHASES = ("forward", "backward", "optimizer")
 WARM_UPS = 2
-
-
 # What a step may read in no call and is noted; the others of READS come with torch.save, which no step is expected to do.
 NOTED = ("tolist", "__repr__", "__format__")
 
@@ -46,7 +44,7 @@ class HostReads(TorchFunctionMode):
     def __torch_function__(self, function, types, args=(), kwargs=None):
         kwargs, recorder = kwargs or {}, self.recorder
         name = getattr(function, "__name__", "")
-        is_read = name in NOTED or name in SHARES
+        is_read = (name in NOTED or name in SHARES) and args and isinstance(args[0], torch.Tensor)
         if not (is_read and recorder.phase and not recorder.aside and recorder.counts(args[0])):
             return function(*args, **kwargs)
         if name in SHARES:
@@ -64,6 +62,7 @@ class StepRecorder(Recorder):
         self.reached, self.passes, self.clearing, self.aside = 0, 0, 0, False
         self.roots, self.names = {}, {}  # of modules that are called by no other: their parts and the names of these
         self.seen_bytes = {}
+        self.results = []  # storages of what the recorded run returned
         self.standing = None  # storages that are there when the recorded run makes its first call, but to clear gradients
 
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
@@ -113,8 +112,10 @@ class StepRecorder(Recorder):
         call.described = described(function, given)
 
     def note_read_of(self, name, tensor):
-        """A read in no call, as an op of its own."""
+        """A read in no call, as an op of its own; not of what is the user's."""
         number = self.know(tensor, "input" if self.is_new(tensor) else "buffer")
+        if self.storages[number].kind == "input":
+            return
         call = Call(f"planc.{name}", self.phase, "", self.place(), reads=[number])
         call.given, call.gives, call.described = [number], [], READ.format(name, described_tensor(tensor))
         self.calls.append(call)
@@ -135,6 +136,15 @@ class StepRecorder(Recorder):
             return run
         return make
 
+    def refusing(self, what):
+        def make(_):
+            return lambda *args, **kwargs: self.refuse(what)
+        return make
+
+    def needs(self, name, argument):
+        """Kernels may touch what they only take the shape of."""
+        return touches(name, argument)
+
     # --- Modules ------------------------------------------------------------------------------------------------------
 
     def enter_module(self, module, *_):
@@ -149,15 +159,6 @@ class StepRecorder(Recorder):
     def leave_module(self, *_):
         if self.modules:
             self.modules.pop()
-
-    def refusing(self, what):
-        def make(_):
-            return lambda *args, **kwargs: self.refuse(what)
-        return make
-
-    def needs(self, name, argument):
-        """Kernels may touch what they only take the shape of."""
-        return touches(name, argument)
 
     @contextmanager
     def watching_step(self):

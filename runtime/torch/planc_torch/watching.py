@@ -27,7 +27,7 @@ class Calls(TorchDispatchMode):
             if only_views(function):
                 return self.view(function, args, kwargs)
             active = watched.active()
-            watched.bring(tensors_in((args, kwargs)), active)
+            watched.bring((args, kwargs), active)
             return active.run(function, args, kwargs) if active else function(*args, **kwargs)
 
     def view(self, function, args, kwargs):
@@ -83,10 +83,11 @@ class Watched:
     def active(self):
         return self.running[-1] if self.running else None
 
-    def bring(self, tensors, but=None):
+    def bring(self, value, but=None):
+        """Brings home what other steps than `but` have away of the tensors in a call's arguments."""
         for iteration in self.iterations:
             if iteration is not but:
-                iteration.memory.bring(tensors)
+                iteration.memory.bring(tensors_on(iteration.device, value))
 
     def knows(self, tensors):
         """Whether a tensor is of a followed step, or was."""
