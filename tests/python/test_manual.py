@@ -422,13 +422,16 @@ class Examples(unittest.TestCase):
                  "bound": lenet,
                  "colocate": f"{lenet} graphs/tiny-transformer.yaml -o mix.plan",
                  "update": "x.plan --trace run.json --threshold 0 -o next.plan",
-                 "predict --fit": f"lenet.json --graphs {lenet} -o model.json"}
+                 "predict --fit": f"lenet.json --graphs {lenet} -o model.json",
+                 "torch": "tests/data/torch/small.py:step --budget 80%"}
         self.assertTrue([command for command in commands if "--passive" in command])
         with linked_folder() as folder:
             made = run(f"planc plan {lenet} -o x.plan && planrun profile {lenet} --batches 2,4 --repetitions 1 -o lenet.json && "
                        "planrun exec x.plan --iterations 3 --trace run.json", cwd=folder)
             self.assertEqual(made.returncode, 0, made.stderr)
             for command in commands:
+                if command.startswith("planc torch") and not PYTHON_WITH_TORCH:
+                    continue
                 named = command.replace("GRAPH", lenet).replace("MODEL", "model.json")
                 if "graphs/" not in named:
                     _, name, *options = named.split()
