@@ -11,11 +11,13 @@
 
 static planc_status go_home(planrt_follow *f, int32_t row);
 static planc_status run_to_call(planrt_follow *f);
+static planc_status hand_over(planrt_follow *f);
 static void wrap(planrt_follow *f);
 
 /* What persists is where it was when something failed: whoever brings it, or ends the iteration, gets it back. */
 static planc_status over_if(planrt_follow *f, planc_status status) {
   if (!status || !f->within) return status;
+  rt_follow_forget(f);
   f->counts.left += !f->left;
   f->left = f->over = true;
   return status;
@@ -24,6 +26,9 @@ static planc_status over_if(planrt_follow *f, planc_status status) {
 planc_status planrt_follow_begin(planrt_follow *f) {
   if (f->within && !f->over) return planc_error(PLANC_USAGE, "an iteration is under way");
   if (f->within) PLANC_TRY(planrt_follow_end(f));
+  rt_order_advance(f);
+  for (int32_t b = 0; b < f->trace->n_buffers; b++)
+    if (f->contents[b].present) rt_order_after(f, PLANRT_CALLS, b, true);
   for (int32_t row = 0; row < f->plan->n_boundary; row++) PLANC_TRY(go_home(f, row));
   f->within = true;
   f->left = false;
@@ -41,6 +46,8 @@ planc_status planrt_follow_next(planrt_follow *f, int32_t *out_call) {
   if (!has_call(f)) return NULL;
   PLANC_TRY(over_if(f, rt_follow_check_reads(f, f->call, NULL)));
   PLANC_TRY(over_if(f, rt_follow_make_room(f, f->call)));
+  PLANC_TRY(over_if(f, rt_follow_order_call(f, f->call, NULL)));
+  PLANC_TRY(over_if(f, rt_follow_find_room(f, f->plan->body.instrs[f->at].bytes)));
   *out_call = f->call;
   f->asked = true;
   return NULL;
@@ -70,9 +77,18 @@ planc_status planrt_follow_end(planrt_follow *f) {
   if (!f->within) return planc_error(PLANC_USAGE, "no iteration is under way");
   if (has_call(f)) return planc_error(PLANC_USAGE, "%d of %d calls were made", f->call, f->trace->n_instances);
   if (f->over) PLANC_TRY(planrt_follow_bring_all(f));
+  PLANC_TRY(over_if(f, hand_over(f)));
   f->within = f->over = false;
   f->counts.iterations++;
   wrap(f);
+  return NULL;
+}
+
+/* What the framework has is its users' from now on, whose calls come after all copies of it. */
+static planc_status hand_over(planrt_follow *f) {
+  PLANC_TRY(rt_follow_settle(f, false));
+  for (int32_t b = 0; b < f->trace->n_buffers; b++)
+    if (f->contents[b].present) PLANC_TRY(rt_order_before(f, PLANRT_CALLS, b, true));
   return NULL;
 }
 
@@ -95,7 +111,7 @@ static planc_status go_home(planrt_follow *f, int32_t row) {
   rt_followed_place *home = &f->places[row];
   rt_content *of = &f->contents[home->buffer];
   if (rt_follow_memory(f, row) != PLANC_MEMORY_HOST || !of->present || !rt_follow_address(f, home->buffer)) return NULL;
-  PLANC_TRY(rt_follow_copy_out(f, home));
+  PLANC_TRY(rt_follow_copy_out_now(f, row));
   return rt_follow_give_back(f, home->buffer, false);
 }
 
@@ -109,7 +125,11 @@ static void wrap(planrt_follow *f) {
   }
   for (int32_t r = 0; r < f->plan->n_residencies; r++) f->places[r].open = false;
   for (int32_t b = 0; b < trace->n_buffers; b++)
-    f->contents[b] = (rt_content){.present = f->contents[b].present && rt_follow_persists(f, b), .host = RT_NOTHING};
+    f->contents[b] = (rt_content){.present = f->contents[b].present && rt_follow_persists(f, b),
+                                  .leaving = f->contents[b].leaving,
+                                  .touched = f->contents[b].touched && rt_follow_persists(f, b) && !f->left,
+                                  .host = RT_NOTHING};
+  f->open_bytes = 0;
   for (int32_t row = 0; row < f->plan->n_boundary; row++) {
     int32_t version = f->places[row].version;
     rt_follow_open(f, row);

@@ -9,7 +9,7 @@ planc_status rt_follow_act(planrt_follow *f, const planc_instr *instr, rt_next_u
   switch ((planc_instr_op)instr->op) {
     case PLANC_INSTR_acquire:
       rt_follow_open(f, instr->id);
-      break;
+      return rt_follow_find_room(f, 0);
     case PLANC_INSTR_release:
       return release(f, instr->id, next);
     case PLANC_INSTR_copy:
@@ -17,8 +17,10 @@ planc_status rt_follow_act(planrt_follow *f, const planc_instr *instr, rt_next_u
     case PLANC_INSTR_exec:
       return rt_follow_repeat(f, instr);
     case PLANC_INSTR_record:
+      return rt_order_record(f, instr->id, f->numbers[instr->stream]);
     case PLANC_INSTR_wait:
-      break;
+      PLANC_TRY(rt_order_wait(f, instr->id, f->numbers[instr->stream]));
+      return rt_follow_sweep(f);
   }
   return NULL;
 }
@@ -32,56 +34,85 @@ void rt_follow_open(planrt_follow *f, int32_t residency) {
   rt_content *of = &f->contents[at->buffer];
   at->open = true;
   at->version = RT_NOTHING;
-  if (rt_follow_memory(f, residency) == PLANC_MEMORY_DEVICE) of->places++;
+  if (rt_follow_memory(f, residency) == PLANC_MEMORY_DEVICE) {
+    of->places++;
+    f->open_bytes += f->trace->buffers[at->buffer].bytes;
+  }
   if (rt_follow_memory(f, residency) != PLANC_MEMORY_HOST) return;
   at->below = of->host;
   of->host = residency;
 }
 
-planc_status rt_follow_copy_out(planrt_follow *f, rt_followed_place *to) {
+/* A residency among what streams read and write. */
+static int32_t resource_of(const planrt_follow *f, int32_t residency) {
+  return f->trace->n_buffers + residency;
+}
+
+planc_status rt_follow_copy_out(planrt_follow *f, int32_t stream, int32_t residency) {
+  rt_followed_place *to = &f->places[residency];
   const rt_content *from = &f->contents[to->buffer];
-  void *data = from->present ? rt_follow_address(f, to->buffer) : NULL;
-  to->version = data ? from->version : RT_NOTHING;
-  if (!data || !f->host) return NULL;
-  int64_t bytes = f->trace->buffers[to->buffer].bytes;
-  memcpy(f->host + to->address, data, (size_t)bytes);
-  f->counts.out_bytes += bytes;
+  to->version = RT_NOTHING;
+  if (!from->present || !rt_follow_address(f, to->buffer)) return NULL;
+  if (f->host) {
+    PLANC_TRY(rt_order_before(f, stream, to->buffer, false));
+    PLANC_TRY(rt_order_before(f, stream, resource_of(f, residency), true));
+    PLANC_TRY(rt_order_copy(f, stream, to->buffer, f->host + to->address, true));
+    rt_order_after(f, stream, to->buffer, false);
+    rt_order_after(f, stream, resource_of(f, residency), true);
+  }
+  to->version = from->version;
   return NULL;
 }
 
-planc_status rt_follow_allocate(planrt_follow *f, int32_t buffer) {
-  if (f->framework.allocate(f->framework.user, buffer)) return rt_follow_failed(f, buffer, "allocate it");
-  f->contents[buffer].present = true;
-  return NULL;
-}
+static planc_status copy_to_memory(planrt_follow *f, int32_t stream, int32_t residency);
 
-planc_status rt_follow_copy_in(planrt_follow *f, const rt_followed_place *from) {
+planc_status rt_follow_copy_in(planrt_follow *f, int32_t stream, int32_t residency) {
+  const rt_followed_place *from = &f->places[residency];
   int32_t buffer = from->buffer;
   rt_content *to = &f->contents[buffer];
   if (from->version == RT_NOTHING)
     return planc_error(PLANC_INTERNAL, "%s is neither here nor on the host", rt_follow_name(f, buffer));
+  if (to->leaving && to->version == from->version) return rt_follow_stay(f, buffer);
   if (!to->present) PLANC_TRY(rt_follow_allocate(f, buffer));
-  to->version = from->version;
-  if (!f->host) return NULL;
-  void *data = rt_follow_address(f, buffer);
-  if (!data) return rt_follow_failed(f, buffer, "say where it is");
-  int64_t bytes = f->trace->buffers[buffer].bytes;
-  memcpy(data, f->host + from->address, (size_t)bytes);
-  f->counts.in_bytes += bytes;
+  planc_status status = f->host ? copy_to_memory(f, stream, residency) : NULL;
+  if (!status) {
+    to->version = from->version;
+  } else { /* what the memory holds is nothing that anybody may see */
+    f->framework.release(f->framework.user, buffer, false);
+    to->present = false;
+  }
+  return status;
+}
+
+static planc_status copy_to_memory(planrt_follow *f, int32_t stream, int32_t residency) {
+  const rt_followed_place *from = &f->places[residency];
+  PLANC_TRY(rt_order_after_calls(f, stream));
+  PLANC_TRY(rt_order_before(f, stream, from->buffer, true));
+  PLANC_TRY(rt_order_before(f, stream, resource_of(f, residency), false));
+  PLANC_TRY(rt_order_copy(f, stream, from->buffer, f->host + from->address, false));
+  rt_order_after(f, stream, from->buffer, true);
+  rt_order_after(f, stream, resource_of(f, residency), false);
   return NULL;
 }
 
-planc_status rt_follow_give_back(planrt_follow *f, int32_t buffer, bool last) {
-  if (f->framework.release(f->framework.user, buffer, last)) return rt_follow_failed(f, buffer, "release it");
-  f->contents[buffer].present = false;
-  return NULL;
+/* A copy that the plan does not have at this place, so that its events do not tell whose turn it is. */
+planc_status rt_follow_copy_out_now(planrt_follow *f, int32_t residency) {
+  PLANC_TRY(rt_order_fence(f));
+  PLANC_TRY(rt_follow_copy_out(f, f->out_stream, residency));
+  return rt_order_fence(f);
+}
+
+planc_status rt_follow_copy_in_now(planrt_follow *f, int32_t residency) {
+  PLANC_TRY(rt_order_fence(f));
+  PLANC_TRY(rt_follow_copy_in(f, f->in_stream, residency));
+  return rt_order_fence(f);
 }
 
 /* Whether what persists may leave the device: the host has it, or gets it now where it could not be had before. */
 static planc_status is_safe(planrt_follow *f, int32_t buffer, bool *out) {
   const rt_content *of = &f->contents[buffer];
   rt_followed_place *host = of->host == RT_NOTHING ? NULL : &f->places[of->host];
-  if (host && host->version == RT_NOTHING) PLANC_TRY(rt_follow_copy_out(f, host));
+  if (host && host->version == RT_NOTHING) PLANC_TRY(rt_follow_copy_out_now(f, of->host));
   *out = host && host->version == of->version;
   return NULL;
 }
@@ -106,15 +137,17 @@ static planc_status release(planrt_follow *f, int32_t residency, rt_next_use nex
 /* What comes in for no call is for the user, who had it when it was given back for the last time. */
 planc_status rt_follow_copy(planrt_follow *f, const planc_instr *instr, rt_next_use next) {
   planc_memory_kind from = rt_follow_memory(f, instr->aux), to = rt_follow_memory(f, instr->id);
-  if (from == PLANC_MEMORY_DEVICE && to == PLANC_MEMORY_HOST) return rt_follow_copy_out(f, &f->places[instr->id]);
+  int32_t stream = f->numbers[instr->stream];
+  if (from == PLANC_MEMORY_DEVICE && to == PLANC_MEMORY_HOST) return rt_follow_copy_out(f, stream, instr->id);
   if (from == PLANC_MEMORY_HOST && to == PLANC_MEMORY_DEVICE)
     return next == RT_NEXT_NONE || f->contents[f->places[instr->id].buffer].present
                ? NULL
-               : rt_follow_copy_in(f, &f->places[instr->aux]);
+               : rt_follow_copy_in(f, stream, instr->aux);
   if (from == PLANC_MEMORY_HOST && to == PLANC_MEMORY_HOST) {
     const rt_followed_place *old = &f->places[instr->aux];
     rt_followed_place *new = &f->places[instr->id];
     new->version = old->version;
+    PLANC_TRY(rt_order_finish(f));
     if (f->host) memmove(f->host + new->address, f->host + old->address, (size_t)f->trace->buffers[old->buffer].bytes);
   }
   return NULL; /* within the device, and to the user: the framework has the data where it wants them */
@@ -133,6 +166,13 @@ planc_status rt_follow_check_reads(const planrt_follow *f, int32_t instance, con
   return NULL;
 }
 
+planc_status rt_follow_order_call(planrt_follow *f, int32_t instance, const int32_t *uses) {
+  const planc_access *access;
+  for (int32_t k = RT_NOTHING; (access = rt_follow_access(f, instance, uses, &k));)
+    PLANC_TRY(rt_order_before(f, PLANRT_CALLS, access->buffer, access->write >= 0));
+  return NULL;
+}
+
 /* Gives memory to what a call overwrites, of what has none. */
 planc_status rt_follow_make_room(planrt_follow *f, int32_t instance) {
   const planc_access *access;
@@ -147,6 +187,8 @@ void rt_follow_write_results(planrt_follow *f, int32_t instance, const int32_t *
   const planc_access *access;
   for (int32_t k = RT_NOTHING; (access = rt_follow_access(f, instance, uses, &k));) {
     rt_content *of = &f->contents[access->buffer];
+    rt_order_after(f, PLANRT_CALLS, access->buffer, access->write >= 0 || !of->touched);
+    of->touched = true; /* who uses what persists for the first time has just made it */
     if (access->write < 0) continue;
     of->present = true;
     of->version = access->write;
@@ -161,6 +203,7 @@ planc_status rt_follow_repeat(planrt_follow *f, const planc_instr *instr) {
   PLANC_TRY(rt_follow_check_reads(f, instr->id, uses));
   for (int32_t k = RT_NOTHING; (access = rt_follow_access(f, instr->id, uses, &k));) {
     const rt_content *of = &f->contents[access->buffer];
+    if (of->leaving && access->read < 0 && of->version == access->write) PLANC_TRY(rt_follow_stay(f, access->buffer));
     bool is_there = access->read < 0 && of->present;
     if (is_there && of->version != access->write)
       return planc_error(PLANC_USAGE, "the plan has two versions of %s on the device at once; a framework has one",
@@ -170,6 +213,8 @@ planc_status rt_follow_repeat(planrt_follow *f, const planc_instr *instr) {
     f->wanted[n++] = access->buffer;
   }
   if (n == 0) return NULL;
+  PLANC_TRY(rt_follow_order_call(f, instr->id, uses));
+  PLANC_TRY(rt_follow_find_room(f, instr->bytes));
   if (f->framework.repeat(f->framework.user, instr->id, f->wanted, n))
     return planc_error(PLANC_DEVICE, "the framework could not run %s again", planc_trace_op(f->trace, instr->id)->name);
   f->counts.repeats++;

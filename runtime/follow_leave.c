@@ -1,6 +1,5 @@
 /* Leaving a plan (follower.h): what the rest of the body would bring back comes back at once, and nothing goes any
  * more. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "runtime/follower.h"
@@ -9,22 +8,29 @@ static planc_status bring_rest(planrt_follow *f);
 static planc_status put_back(planrt_follow *f, int32_t buffer);
 static planc_status prepare_calls(planrt_follow *f);
 
+/* What went wrong first is told, when the rest is done. */
+static void put_off(planc_status *first, planc_status status) {
+  if (*first)
+    planc_status_free(status);
+  else
+    *first = status;
+}
+
 /* What the rest of the body would bring back, as it would, and all that persists. What a call that is made again reads
  * was there when it was made first and is there, or was brought before it: nothing that is made later. */
 planc_status rt_follow_bring_missing(planrt_follow *f) {
   planc_status status = bring_rest(f);
+  for (int32_t b = 0; b < f->trace->n_buffers; b++) put_off(&status, put_back(f, b));
+  put_off(&status, rt_order_finish(f)); /* copies may still run from what was kept */
   for (int32_t b = 0; b < f->trace->n_buffers; b++) {
-    planc_status back = put_back(f, b);
-    if (!status)
-      status = back;
-    else
-      planc_status_free(back);
-    free(f->kept[b]);
+    rt_order_host_free(f, f->kept[b]);
     f->kept[b] = NULL;
   }
   PLANC_TRY(status);
   PLANC_TRY(planrt_follow_bring_all(f));
-  return prepare_calls(f);
+  PLANC_TRY(rt_follow_settle(f, true));
+  PLANC_TRY(prepare_calls(f));
+  return rt_order_fence(f);
 }
 
 /* Whether a buffer, dead ones too, is not there in the version that the calls have made. */
@@ -94,7 +100,7 @@ static planc_status bring_by_copy(planrt_follow *f, const planc_instr *instr, rt
   const rt_content *to = &f->contents[from->buffer];
   if (from->version == RT_NOTHING || next == RT_NEXT_NONE || (to->present && to->version == from->version)) return NULL;
   PLANC_TRY(keep(f, from->buffer));
-  return rt_follow_copy_in(f, from);
+  return rt_follow_copy_in_now(f, instr->aux);
 }
 
 static planc_status bring_by_repeat(planrt_follow *f, const planc_instr *instr) {
@@ -115,22 +121,20 @@ static planc_status bring_by_repeat(planrt_follow *f, const planc_instr *instr) 
 static planc_status keep(planrt_follow *f, int32_t buffer) {
   const rt_content *of = &f->contents[buffer];
   if (!of->present || is_missing(f, buffer) || f->kept[buffer]) return NULL;
-  size_t bytes = (size_t)f->trace->buffers[buffer].bytes;
-  void *data = rt_follow_address(f, buffer);
-  if (!data) return rt_follow_failed(f, buffer, "say where it is");
-  f->kept[buffer] = malloc(bytes > 0 ? bytes : 1);
-  if (!f->kept[buffer]) return planc_error(PLANC_OUT_OF_MEMORY, "%s", rt_follow_name(f, buffer));
-  memcpy(f->kept[buffer], data, bytes);
-  return NULL;
+  PLANC_TRY(rt_order_host_alloc(f, f->trace->buffers[buffer].bytes, (void *)&f->kept[buffer]));
+  PLANC_TRY(rt_order_fence(f));
+  PLANC_TRY(rt_order_copy(f, f->out_stream, buffer, f->kept[buffer], true));
+  rt_order_after(f, f->out_stream, buffer, false);
+  return rt_order_fence(f);
 }
 
 static planc_status put_back(planrt_follow *f, int32_t buffer) {
   rt_content *of = &f->contents[buffer];
   if (!f->kept[buffer] || !is_missing(f, buffer)) return NULL;
   if (!of->present) PLANC_TRY(rt_follow_allocate(f, buffer));
-  void *data = rt_follow_address(f, buffer);
-  if (!data) return rt_follow_failed(f, buffer, "say where it is");
-  memcpy(data, f->kept[buffer], (size_t)f->trace->buffers[buffer].bytes);
+  PLANC_TRY(rt_order_fence(f));
+  PLANC_TRY(rt_order_copy(f, f->in_stream, buffer, f->kept[buffer], false));
+  rt_order_after(f, f->in_stream, buffer, true);
   of->version = of->made;
   return NULL;
 }
@@ -159,9 +163,11 @@ static planc_status prepare_calls(planrt_follow *f) {
 planc_status planrt_follow_bring(planrt_follow *f, int32_t buffer) {
   if (buffer < 0 || buffer >= f->trace->n_buffers) return planc_error(PLANC_USAGE, "there is no buffer %d", buffer);
   const rt_content *of = &f->contents[buffer];
-  if (of->present || !rt_follow_persists(f, buffer)) return NULL;
+  if (!rt_follow_persists(f, buffer)) return NULL;
+  if (of->present) return rt_order_before(f, PLANRT_CALLS, buffer, true);
   const rt_followed_place *host = of->host == RT_NOTHING ? NULL : &f->places[of->host];
-  if (host && host->version != RT_NOTHING) return rt_follow_copy_in(f, host);
+  if (of->leaving && (!f->within || of->version == of->made)) return rt_follow_stay(f, buffer);
+  if (host && host->version != RT_NOTHING) return rt_follow_copy_in_now(f, of->host);
   if (f->within) return rt_follow_allocate(f, buffer); /* it is overwritten next */
   return planc_error(PLANC_INTERNAL, "%s is neither here nor on the host", rt_follow_name(f, buffer));
 }

@@ -15,8 +15,8 @@ planc_status planrt_follow_new(const planc_plan *plan, const planrt_framework *f
   planc_status status = planc_check(plan, NULL, NULL);
   if (!status) status = build(f);
   if (!status) status = rehearse(f);
-  int64_t bytes = planc_plan_memory(plan, PLANC_MEMORY_HOST)->arena_bytes;
-  if (!status) status = pl_arena_alloc(&f->memory, bytes > 0 ? bytes : 1, 1, (void *)&f->host);
+  if (!status)
+    status = rt_order_host_alloc(f, planc_plan_memory(plan, PLANC_MEMORY_HOST)->arena_bytes, (void *)&f->host);
   if (status)
     planrt_follow_free(f);
   else
@@ -26,6 +26,8 @@ planc_status planrt_follow_new(const planc_plan *plan, const planrt_framework *f
 
 void planrt_follow_free(planrt_follow *f) {
   if (!f) return;
+  if (f->host) planc_status_free(rt_order_finish(f)); /* copies may still run to and from the arena */
+  rt_order_host_free(f, f->host);
   planc_trace_free(f->trace);
   pl_arena_free(&f->memory);
   free(f);
@@ -61,6 +63,7 @@ planrt_follow_counts planrt_follow_counted(const planrt_follow *f) {
 
 static planc_status check_form(const planrt_follow *f);
 static planc_status check_buffers(const planrt_follow *f);
+static void number_streams(planrt_follow *f);
 static void find_places(planrt_follow *f);
 static void find_uses(planrt_follow *f, rt_next_use *next);
 
@@ -80,10 +83,14 @@ static planc_status build(planrt_follow *f) {
   PLANC_TRY(PL_NEW(&f->memory, &f->seen, n));
   PLANC_TRY(PL_NEW(&f->memory, &f->needed, plan->body.n));
   PLANC_TRY(PL_NEW(&f->memory, &f->kept, n));
+  PLANC_TRY(PL_NEW(&f->memory, &f->leaving, n));
+  PLANC_TRY(PL_NEW(&f->memory, &f->numbers, plan->n_streams));
   PLANC_TRY(PL_NEW(&f->memory, &next, n));
+  PLANC_TRY(rt_order_prepare(f));
   PLANC_TRY(PL_NEW(&f->memory, &f->buffers, plan->jobs[0].graph->n_storages));
   for (int32_t s = 0; s < plan->jobs[0].graph->n_storages; s++) f->buffers[s] = RT_NOTHING;
   for (int32_t b = 0; b < n; b++) f->buffers[f->trace->buffers[b].storage] = b;
+  number_streams(f);
   find_places(f);
   find_uses(f, next);
   rt_follow_start(f);
@@ -93,11 +100,14 @@ static planc_status build(planrt_follow *f) {
 static planc_status check_form(const planrt_follow *f) {
   const planc_plan *plan = f->plan;
   const planc_job *job = &plan->jobs[0];
+  int32_t n_computing = 0;
+  for (int32_t s = 0; s < plan->n_streams; s++) n_computing += plan->streams[s].kind == PLANC_STREAM_KIND_compute;
   const char *what = plan->n_jobs != 1                                             ? "several jobs"
                      : planc_plan_replicas(plan) > 1 || planc_plan_gpus(plan) != 1 ? "several GPUs"
                      : job->iterations != 1                                        ? "several iterations in a period"
                      : job->n_rounds != 1                                          ? "several rounds"
                      : job->order                                                  ? "another order than the graph"
+                     : n_computing > 1                                             ? "several compute streams"
                                                                                    : NULL;
   if (what) return planc_error(PLANC_USAGE, "a plan with %s cannot be followed", what);
   for (int32_t m = 0; m < plan->n_memories; m++)
@@ -111,6 +121,25 @@ static planc_status check_buffers(const planrt_follow *f) {
     if (f->trace->buffers[b].flags & PLANC_BUFFER_FED)
       return planc_error(PLANC_USAGE, "the plan brings input %s, which is the framework's", rt_follow_name(f, b));
   return NULL;
+}
+
+/* The stream of the calls is the framework's first. Copies that are not the plan's go by the way of one that is. */
+static void number_streams(planrt_follow *f) {
+  const planc_plan *plan = f->plan;
+  int32_t n = PLANRT_CALLS;
+  for (int32_t s = 0; s < plan->n_streams; s++) {
+    if (plan->streams[s].kind == PLANC_STREAM_KIND_compute) continue;
+    f->numbers[s] = ++n;
+    f->out_stream = f->in_stream = n;
+  }
+  for (int32_t l = 0; l < plan->n_links; l++) {
+    const planc_plan_link *link = &plan->links[l];
+    for (int32_t s = 0; s < plan->n_streams; s++) {
+      if (plan->streams[s].kind == PLANC_STREAM_KIND_compute || plan->streams[s].on != link->engine) continue;
+      if (plan->memories[link->from].kind == PLANC_MEMORY_DEVICE) f->out_stream = f->numbers[s];
+      if (plan->memories[link->to].kind == PLANC_MEMORY_DEVICE) f->in_stream = f->numbers[s];
+    }
+  }
 }
 
 /* Where each residency is, and which of them are at the boundary when the body ends. */
@@ -168,7 +197,8 @@ static planc_status rehearse(planrt_follow *f) {
   enum { ITERATIONS = 3 };
   planrt_framework framework = f->framework;
   planc_status status = NULL;
-  f->framework = (planrt_framework){f, rehearsed_address, rehearsed_allocate, rehearsed_release, rehearsed_repeat};
+  f->framework =
+      (planrt_framework){f, rehearsed_address, rehearsed_allocate, rehearsed_release, rehearsed_repeat, NULL};
   for (int32_t i = 0; i < ITERATIONS && !status; i++) status = rehearse_iteration(f);
   f->framework = framework;
   rt_follow_start(f);

@@ -15,6 +15,13 @@ typedef enum rt_next_use {
   RT_NEXT_READ
 } rt_next_use;
 
+/* What becomes of memory that the plan has released while a copy may still run from or to it. */
+typedef enum rt_leave {
+  RT_STAYS,
+  RT_LEAVES,
+  RT_LEAVES_FOR_GOOD /* the plan has no use for the buffer any more */
+} rt_leave;
+
 /* A residency. */
 typedef struct rt_followed_place {
   int32_t buffer, memory;
@@ -26,12 +33,20 @@ typedef struct rt_followed_place {
 
 /* Where a buffer's data are. */
 typedef struct rt_content {
-  bool present;    /* in memory of the framework's */
+  bool touched;    /* by a call, since there was an iteration that was not left */
+  bool present;    /* in memory of the framework's, and not leaving */
+  uint8_t leaving; /* rt_leave: the framework has the memory until the calls' stream has waited for all copies */
   int32_t version; /* which the framework has, where it is present */
   int32_t made;    /* by the calls that were made */
   int32_t places;  /* residencies that are open on the device */
   int32_t host;    /* of those on the host the one that was opened last; RT_NOTHING: none is open */
 } rt_content;
+
+/* When a stream did something: the n-th thing that it did. */
+typedef struct rt_moment {
+  int32_t stream;
+  int64_t time;
+} rt_moment;
 
 struct planrt_follow {
   const planc_plan *plan;
@@ -49,7 +64,16 @@ struct planrt_follow {
   bool *seen;                /* by buffer, while the plan is left, as the following ones */
   bool *needed;              /* by instruction of the body */
   char **kept;               /* by buffer: a copy of data that made room for an older version; NULL: there is none */
-  int32_t at, call;          /* where the iteration is: the next instruction, the next instance */
+  int32_t *leaving;          /* buffers, since when they are */
+  int32_t n_leaving;
+  int64_t leaving_bytes, open_bytes; /* of these; of residencies that are open on the device */
+  int32_t n_streams;                 /* follow_order.c */
+  int32_t *numbers;                  /* by stream of the plan: the framework's */
+  int32_t out_stream, in_stream;     /* for copies that are not the plan's */
+  int64_t *clocks;                   /* by stream and event, the plan's and one of each stream, of all streams */
+  rt_moment *writes;                 /* by buffer and residency */
+  int64_t *reads;                    /* by buffer and residency, on all streams */
+  int32_t at, call;                  /* where the iteration is: the next instruction, the next instance */
   bool within, left;
   bool asked; /* the framework was told the next call */
   bool over;  /* the iteration has failed, and was left by that */
@@ -97,19 +121,59 @@ planc_status rt_follow_failed(const planrt_follow *f, int32_t buffer, const char
 /* Opens and closes a residency. */
 void rt_follow_open(planrt_follow *f, int32_t residency);
 void rt_follow_close(planrt_follow *f, int32_t residency);
-planc_status rt_follow_allocate(planrt_follow *f, int32_t buffer);
-planc_status rt_follow_give_back(planrt_follow *f, int32_t buffer, bool last);
 planc_status rt_follow_copy(planrt_follow *f, const planc_instr *instr, rt_next_use next);
 /* Copies what the framework has to a place on the host, and the other way round. */
-planc_status rt_follow_copy_out(planrt_follow *f, rt_followed_place *to);
-planc_status rt_follow_copy_in(planrt_follow *f, const rt_followed_place *from);
+planc_status rt_follow_copy_out(planrt_follow *f, int32_t stream, int32_t residency);
+planc_status rt_follow_copy_in(planrt_follow *f, int32_t stream, int32_t residency);
+/* Where the plan has no such copy. */
+planc_status rt_follow_copy_out_now(planrt_follow *f, int32_t residency);
+planc_status rt_follow_copy_in_now(planrt_follow *f, int32_t residency);
 /* Has a call run again, where that is needed. USAGE when the framework has another version of what it makes. */
 planc_status rt_follow_repeat(planrt_follow *f, const planc_instr *instr);
-/* Of a call, all accesses or those with a place in `uses`: that what it reads is there; memory for what it overwrites;
- * that it has written. */
+/* Of a call, all accesses or those with a place in `uses`: that what it reads is there; that its stream comes after all
+ * that was done with them; memory for what it overwrites; that it has written. */
 planc_status rt_follow_check_reads(const planrt_follow *f, int32_t instance, const int32_t *uses);
+planc_status rt_follow_order_call(planrt_follow *f, int32_t instance, const int32_t *uses);
 planc_status rt_follow_make_room(planrt_follow *f, int32_t instance);
 void rt_follow_write_results(planrt_follow *f, int32_t instance, const int32_t *uses);
+
+/* --- follow_memory.c ---------------------------------------------------------------------------------------------- */
+
+planc_status rt_follow_allocate(planrt_follow *f, int32_t buffer);
+/* Gives memory back, at once where the calls' stream has waited for all copies from and to it, else after that. */
+planc_status rt_follow_give_back(planrt_follow *f, int32_t buffer, bool last);
+/* The memory of a buffer that is leaving stays, with its data. */
+planc_status rt_follow_stay(planrt_follow *f, int32_t buffer);
+/* Gives back what leaves and can by now. */
+planc_status rt_follow_sweep(planrt_follow *f);
+/* Has the calls' stream wait until `bytes` more are within the plan's size. */
+planc_status rt_follow_find_room(planrt_follow *f, int64_t bytes);
+/* What leaves and does not persist is the framework's again: the iteration is over. */
+void rt_follow_forget(planrt_follow *f);
+/* Has it wait for all that leaves or, without `lasting`, for what does not persist. */
+planc_status rt_follow_settle(planrt_follow *f, bool lasting);
+
+/* --- follow_order.c ----------------------------------------------------------------------------------------------- */
+
+planc_status rt_order_prepare(planrt_follow *f);
+planc_status rt_order_record(planrt_follow *f, int32_t event, int32_t stream);
+planc_status rt_order_wait(planrt_follow *f, int32_t event, int32_t stream);
+/* Each stream waits for all others; the host waits for all. */
+planc_status rt_order_fence(planrt_follow *f);
+planc_status rt_order_finish(planrt_follow *f);
+/* The calls' stream does what is not told. */
+void rt_order_advance(planrt_follow *f);
+/* A stream is to come after all that the calls' has done: memory of this one is free for it. */
+planc_status rt_order_after_calls(planrt_follow *f, int32_t stream);
+/* A stream is to read or write a resource: a buffer or, from n_buffers on, a residency. Then it has. */
+planc_status rt_order_before(planrt_follow *f, int32_t stream, int32_t resource, bool writes);
+void rt_order_after(planrt_follow *f, int32_t stream, int32_t resource, bool writes);
+/* Whether the calls' stream comes after all that was done with a resource. */
+bool rt_order_is_quiet(planrt_follow *f, int32_t resource);
+/* Copies a buffer's data; its places in time are the caller's. */
+planc_status rt_order_copy(planrt_follow *f, int32_t stream, int32_t buffer, void *host, bool out);
+planc_status rt_order_host_alloc(planrt_follow *f, int64_t bytes, void *out_pointer);
+void rt_order_host_free(planrt_follow *f, void *memory);
 
 /* --- follow_leave.c ----------------------------------------------------------------------------------------------- */
 

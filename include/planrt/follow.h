@@ -15,7 +15,11 @@
  * framework need not know it before its first use: until then it stays where it is. Whoever reads or writes it between
  * iterations asks for it first (planrt_follow_bring).
  *
- * Memory of the framework's is read and written by the host.
+ * Memory of the framework's is read and written by the host, or, on a device with streams, by copies that the framework
+ * enqueues (planrt_streams): the host goes on meanwhile, and events order streams as the plan says. Memory is then the
+ * calls' stream's, as a caching allocator has it: what is released is used again by whatever comes next on this stream.
+ * So data that leave on another stream are released when the calls' stream has waited for that, which it does where the
+ * plan has it wait or, before that, where memory within the plan's size is short.
  *
  * Buffers are numbered as in the plan's trace (planc/trace.h), calls as the ops of its graph. One thread at a time. */
 #ifndef PLANRT_FOLLOW_H
@@ -28,6 +32,25 @@ extern "C" {
 #endif
 
 typedef struct planrt_follow planrt_follow;
+
+/* Streams of a device. PLANRT_CALLS is where calls run, among them those that are run again; the others are the plan's
+ * copy streams, numbered from 1 on. Events are numbered from 0 on; each is recorded again and again, and a wait is for
+ * the last record of it, if there is one. Functions that give an int give other than 0 where they fail. */
+enum { PLANRT_CALLS = 0 };
+typedef struct planrt_streams {
+  /* Host memory that copies may run from and to while the host goes on: the arena, and what is kept while a plan is
+   * left. NULL where there is none. */
+  void *(*host_alloc)(void *user, int64_t bytes);
+  void (*host_free)(void *user, void *memory);
+  /* Enqueues a copy of all bytes of a buffer that has memory: out to `host`, within what host_alloc gave, or in from
+   * there. */
+  int (*copy)(void *user, int32_t stream, int32_t buffer, void *host, bool out);
+  int (*record)(void *user, int32_t event, int32_t stream);
+  /* What is enqueued on the stream from now on starts after the event's record. */
+  int (*wait)(void *user, int32_t event, int32_t stream);
+  /* The host waits for all that was enqueued on all streams. */
+  int (*finish)(void *user);
+} planrt_streams;
 
 /* What the framework does when it is asked. A function that fails gives other than 0; the follower then fails with
  * DEVICE, and the iteration is over. */
@@ -43,11 +66,13 @@ typedef struct planrt_framework {
   /* Runs a call of this iteration again, without its side effects, so that `n` of the buffers that it wrote hold the
    * same bytes again. Those that it makes have no memory yet; those that it changes or overwrites have. */
   int (*repeat)(void *user, int32_t call, const int32_t *wanted, int32_t n);
+  const planrt_streams *streams; /* NULL: the host reads and writes memory at the addresses; else copied */
 } planrt_framework;
 
 /* Checks the plan (planc_check with its own budgets) and that it can be followed: of one job, one GPU, one round, in
- * the graph's order, its input not fed by the plan, and at no time with two versions of a buffer on the device. `plan`
- * is borrowed, `framework` is copied. INVALID_PLAN or INFEASIBLE from the checker, USAGE where it cannot be followed.
+ * the graph's order, its calls on one stream, its input not fed by the plan, and at no time with two versions of a
+ * buffer on the device. `plan` is borrowed, `framework` is copied. INVALID_PLAN or INFEASIBLE from the checker, USAGE
+ * where it cannot be followed.
  */
 planc_status planrt_follow_new(const planc_plan *plan, const planrt_framework *framework, planrt_follow **out);
 /* What is at home on the host is lost: planrt_follow_bring_all comes first. */

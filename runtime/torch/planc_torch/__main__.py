@@ -210,6 +210,7 @@ class NoFramework:
         return None
 
     allocate = release = repeat = address
+    streams = None
 
 
 def take(problem, rows, effort, path):

@@ -10,6 +10,8 @@ What the plan has at home on the host between two steps comes back when the user
 
 import warnings
 
+import torch
+
 from .iteration import DroppedTensor, Iteration
 from .library import FollowError
 from .plan_file import PlanFile
@@ -31,8 +33,8 @@ class Followed:
 
     def __init__(self, path, step):
         file = PlanFile(path)
-        if file.device != "cpu":
-            raise FollowError(f"{path} is of a step on {file.device}; so far steps are followed on the processor alone")
+        if file.device == "cuda" and not torch.cuda.is_available():
+            raise FollowError(f"{path} is of a step on a GPU, and PyTorch sees none here")
         self.step, self.left, self.steps, self.told = step, {}, 0, set()
         self.iteration = Iteration(file)
         self.is_open = True

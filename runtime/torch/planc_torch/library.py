@@ -2,7 +2,8 @@
 
 import ctypes
 import os
-from ctypes import CFUNCTYPE, POINTER, Structure, byref, c_bool, c_char_p, c_int, c_int32, c_int64, c_void_p
+from ctypes import (CFUNCTYPE, POINTER, Structure, byref, c_bool, c_char_p, c_int, c_int32, c_int64, c_void_p,
+                    pointer)
 
 NAME = "libplanrt-follow.so"
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -12,6 +13,18 @@ class FollowError(RuntimeError):
     """What libplanrt refuses, in its words."""
 
 
+class Streams(Structure):
+    """planrt_streams."""
+
+    HOST_ALLOC = CFUNCTYPE(c_void_p, c_void_p, c_int64)
+    HOST_FREE = CFUNCTYPE(None, c_void_p, c_void_p)
+    COPY = CFUNCTYPE(c_int, c_void_p, c_int32, c_int32, c_void_p, c_bool)
+    RECORD = WAIT = CFUNCTYPE(c_int, c_void_p, c_int32, c_int32)
+    FINISH = CFUNCTYPE(c_int, c_void_p)
+    _fields_ = [("host_alloc", HOST_ALLOC), ("host_free", HOST_FREE), ("copy", COPY), ("record", RECORD), ("wait", WAIT),
+                ("finish", FINISH)]
+
+
 class Framework(Structure):
     """planrt_framework."""
 
@@ -19,7 +32,8 @@ class Framework(Structure):
     ALLOCATE = CFUNCTYPE(c_int, c_void_p, c_int32)
     RELEASE = CFUNCTYPE(c_int, c_void_p, c_int32, c_bool)
     REPEAT = CFUNCTYPE(c_int, c_void_p, c_int32, POINTER(c_int32), c_int32)
-    _fields_ = [("user", c_void_p), ("address", ADDRESS), ("allocate", ALLOCATE), ("release", RELEASE), ("repeat", REPEAT)]
+    _fields_ = [("user", c_void_p), ("address", ADDRESS), ("allocate", ALLOCATE), ("release", RELEASE), ("repeat", REPEAT),
+                ("streams", POINTER(Streams))]
 
 
 class Counts(Structure):
@@ -60,7 +74,9 @@ def load():
 
 class Follower:
     """A planrt_follow over the plan at `path`. `framework` has the methods address(buffer), allocate(buffer),
-    release(buffer, last) and repeat(call, buffers); what one of them raises comes out of the call that led to it."""
+    release(buffer, last) and repeat(call, buffers); what one of them raises comes out of the call that led to it. So have
+    its `streams`, unless they are None, host_alloc(bytes), host_free(address), copy(stream, buffer, address, out),
+    record(event, stream), wait(event, stream) and finish()."""
 
     def __init__(self, path, framework):
         self.library, self.plan, self.handle = load(), c_void_p(), c_void_p()
@@ -69,13 +85,23 @@ class Follower:
                                    Framework.ALLOCATE(self.guarded(framework.allocate, 1)),
                                    Framework.RELEASE(self.guarded(framework.release, 1)),
                                    Framework.REPEAT(self.guarded(
-                                       lambda call, wanted, n: framework.repeat(call, wanted[:n]), 1)))
+                                       lambda call, wanted, n: framework.repeat(call, wanted[:n]), 1)),
+                                   self.streams_of(framework.streams))
         self.check(self.library.planc_plan_read(os.fsencode(path), byref(self.plan)))
         try:
             self.check(self.library.planrt_follow_new(self.plan, byref(self.functions), byref(self.handle)))
         except FollowError as error:
             self.close()
             raise FollowError(f"{path}: {error}") from None
+
+    def streams_of(self, streams):
+        if streams is None:
+            return None
+        self.streams = Streams(Streams.HOST_ALLOC(self.guarded(streams.host_alloc, None)),
+                               Streams.HOST_FREE(self.guarded(streams.host_free, None)),
+                               Streams.COPY(self.guarded(streams.copy, 1)), Streams.RECORD(self.guarded(streams.record, 1)),
+                               Streams.WAIT(self.guarded(streams.wait, 1)), Streams.FINISH(self.guarded(streams.finish, 1)))
+        return pointer(self.streams)
 
     def guarded(self, function, failure):
         """`function` without its first argument, for C: an exception waits until C has returned."""

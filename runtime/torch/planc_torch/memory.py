@@ -7,6 +7,7 @@ from torch.multiprocessing.reductions import StorageWeakRef
 
 from .calls import OUTSIDE, beneath_autograd, draws, name_of, tensors_on, untyped
 from .library import Follower
+from .streams import KINDS
 from from_recording import BATCH_NORMS
 from torch_recorder import storage_of
 
@@ -79,6 +80,7 @@ class Memory:
         self.dropped = {}  # these by the storage's identity
         self.pinned = set()  # buffers whose memory has to stay where it is
         self.staying = set()  # names of those that PyTorch cannot empty
+        self.streams = KINDS[self.device](self.storages)
         self.follower = Follower(file.path, self)
         numbers = {number for call in file.calls for number in (*call.given, *call.gives)} - {OUTSIDE}
         self.buffer_of = {number: self.follower.buffer(number) for number in numbers}

@@ -1,0 +1,151 @@
+"""Streams that copies run on beside the step's calls, as libplanrt has them ordered (planrt_streams)."""
+
+import threading
+import weakref
+from queue import SimpleQueue
+
+import torch
+
+CALLS = 0  # the stream that calls run on
+
+
+class Streams:
+    """`storages` are those that buffers are in. What a kind of device does is in `enqueue`, `record`, `wait` and `finish`."""
+
+    def __init__(self, storages):
+        self.storages = storages
+        self.host = {}  # host memory that copies run to and from, by its address
+
+    def host_alloc(self, size):
+        memory = self.host_memory(size)
+        self.host[memory.data_ptr()] = memory
+        return memory.data_ptr()
+
+    def host_free(self, address):
+        del self.host[address]
+
+    def copy(self, stream, buffer, address, out):
+        storage = self.storages[buffer]
+        size = storage.nbytes()
+        start = max(begin for begin in self.host if begin <= address)
+        host = self.host[start][address - start:address - start + size]
+        data = torch.empty(0, dtype=torch.uint8, device=storage.device).set_(storage, 0, (size,))
+        self.enqueue(stream, *((host, data) if out else (data, host)))
+
+
+class Thread:
+    """Does what it is asked for, one after the other. Python may collect garbage, and with it have other streams finish,
+    wherever somebody asks; so there is no lock that one could be asked again under."""
+
+    def __init__(self):
+        self.tasks = SimpleQueue()
+        self.failures = []
+        threading.Thread(target=self.work, name="planc copies", daemon=True).start()
+
+    def work(self):
+        while True:
+            task = self.tasks.get()
+            if task is None:
+                return
+            try:
+                task()
+            except Exception as error:  # whoever waits for it is told
+                self.failures.append(error)
+
+    def reach(self):
+        """A function that returns when all is done that was asked for until now."""
+        reached = threading.Lock()
+        reached.acquire()
+        self.tasks.put(reached.release)
+
+        def wait():
+            with reached:
+                pass
+            if self.failures:
+                raise self.failures[0]
+        return wait
+
+
+class ProcessorStreams(Streams):
+    """Each stream but that of the calls is a thread. The calls' has done all that was asked of it."""
+
+    def __init__(self, storages):
+        super().__init__(storages)
+        self.threads = {}
+        weakref.finalize(self, self.end, self.threads)
+        self.events = {}  # by number: what waits for it; None where it was reached at once
+
+    @staticmethod
+    def host_memory(size):
+        return torch.empty(size, dtype=torch.uint8)
+
+    def thread(self, stream):
+        if stream not in self.threads:
+            self.threads[stream] = Thread()
+        return self.threads[stream]
+
+    def enqueue(self, stream, to, source):
+        self.thread(stream).tasks.put(lambda: to.copy_(source))
+
+    def record(self, event, stream):
+        self.events[event] = None if stream == CALLS else self.thread(stream).reach()
+
+    def wait(self, event, stream):
+        wait = self.events[event]
+        if wait is not None and stream == CALLS:
+            wait()
+        elif wait is not None:
+            self.thread(stream).tasks.put(wait)
+
+    def finish(self):
+        for wait in [thread.reach() for thread in self.threads.values()]:
+            wait()
+
+    @staticmethod
+    def end(threads):
+        """The threads end, and before the interpreter does: none is to be stopped within a copy."""
+        waits = [thread.reach() for thread in threads.values()]
+        for wait, number in zip(waits, list(threads)):
+            wait()
+            threads.pop(number).tasks.put(None)
+
+
+class GpuStreams(Streams):
+    """Streams of CUDA's. Calls run on the one that is current."""
+
+    def __init__(self, storages):
+        super().__init__(storages)
+        self.others, self.events = {}, {}
+
+    @staticmethod
+    def host_memory(size):
+        return torch.empty(size, dtype=torch.uint8, pin_memory=True)
+
+    def stream(self, number):
+        if number == CALLS:
+            return torch.cuda.current_stream()
+        if number not in self.others:
+            self.others[number] = torch.cuda.Stream()
+        return self.others[number]
+
+    def event(self, number):
+        if number not in self.events:
+            self.events[number] = torch.cuda.Event()
+        return self.events[number]
+
+    def enqueue(self, stream, to, source):
+        with torch.cuda.stream(self.stream(stream)):
+            to.copy_(source, non_blocking=True)
+
+    def record(self, event, stream):
+        self.event(event).record(self.stream(stream))
+
+    def wait(self, event, stream):
+        self.stream(stream).wait_event(self.event(event))
+
+    def finish(self):
+        for stream in (CALLS, *self.others):
+            self.stream(stream).synchronize()
+
+
+KINDS = {"cpu": ProcessorStreams, "cuda": GpuStreams}
