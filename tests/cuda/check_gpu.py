@@ -61,6 +61,7 @@ class Tools:
     graphs: str
     profiles: str
     zoo: str
+    package: str  # where Python finds planc_torch
     build: str
 
     @property
@@ -75,7 +76,7 @@ def tools_here():
     root, build = environment.root_folder(), environment.build_folder()
     planc, planrun, compare = (environment.program(build, name) for name in environment.PROGRAMS)
     return Tools(planc, planrun, compare, os.path.join(root, "graphs"), os.path.join(root, "profiles"),
-                 os.path.join(HERE, "zoo"), build)
+                 os.path.join(HERE, "zoo"), os.path.join(root, "runtime", "torch"), build)
 
 
 def environment_of(tools):

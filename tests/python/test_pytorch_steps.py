@@ -5,16 +5,24 @@ import json
 import os
 import re
 import subprocess
+import sys
+import tempfile
 import unittest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+BUILD = os.path.join(ROOT, os.environ.get("BUILD", "build"))
+PACKAGE = os.path.join(ROOT, "runtime", "torch")
+sys.path.insert(0, os.path.join(ROOT, "tests", "cuda"))
+
+from gpucheck import followed
+
 PYTHON = "/usr/bin/python3"  # Debian's, which python3-torch is for
 HAS_TORCH = subprocess.run([PYTHON, "-c", "import torch"], capture_output=True, check=False).returncode == 0
 
 
 def steps(*options, code=0):
     done = subprocess.run([PYTHON, "-B", os.path.join(ROOT, "tests/cuda/gpucheck/pytorch_steps.py"), *options],
-                          capture_output=True, text=True, check=False)
+                          capture_output=True, text=True, env={**os.environ, "PYTHONPATH": PACKAGE}, check=False)
     if done.returncode != code:
         raise AssertionError(f"{options}: exit {done.returncode}\n{done.stderr}")
     return json.loads(done.stdout) if code == 0 else done.stderr
@@ -51,7 +59,8 @@ torch.cuda = SimpleNamespace(Event=Event, synchronize=lambda: said.append("synch
                              reset_peak_memory_stats=lambda: said.append("reset"), max_memory_reserved=lambda: 6)
 model = SimpleNamespace(parameters=lambda: [])
 pytorch_steps.make_step = lambda options: (model, lambda: said.append("step") or 0.0)
-told = pytorch_steps.measure(SimpleNamespace(device="cuda", precision="f32", warm_up=2, steps=3))
+told = pytorch_steps.measure(SimpleNamespace(device="cuda", precision="f32", warm_up=2, steps=3, mode="plain",
+                                             deterministic=False))
 print(told["step_ms"], told["peak_bytes"], *said)
 """
 
@@ -76,6 +85,22 @@ class Steps(unittest.TestCase):
     def test_bf16(self):
         exact, half = small("resnet50"), small("resnet50", precision="bf16")
         self.assertNotEqual(half["loss"], exact["loss"])
+
+    def test_steps_that_follow_a_plan_leave_the_same_bits(self):
+        made = {"batch": 2, "image": 32, "model": "resnet50", "precision": "f32", "device": "cpu"}
+        options = [word for name, value in made.items() for word in (f"--{name}", str(value))]
+        options += ["--deterministic", "--warm-up", "1", "--steps", "2"]
+        with tempfile.TemporaryDirectory() as folder:
+            step, plan = (os.path.join(folder, name) for name in ("step.py", "step.plan"))
+            followed.step_file(step, deterministic=True, **made)
+            done = subprocess.run([PYTHON, "-B", "-m", "planc_torch", f"{step}:step", "--planc", os.path.join(BUILD, "planc"),
+                                   "--device", os.path.join(ROOT, "profiles/h100.json"), "--budget", "90%", "--json", "--output", plan],
+                                  capture_output=True, text=True, env={**os.environ, "PYTHONPATH": PACKAGE}, check=False)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertLess(json.loads(done.stdout)["budget_bytes"], json.loads(done.stdout)["plain_bytes"])
+            plain, told = steps(*options), steps("--mode", "followed", "--plan", plan, *options)
+        self.assertEqual((told["bits"], told["loss"]), (plain["bits"], plain["loss"]))
+        self.assertNotEqual(small("resnet50")["loss"], plain["loss"])  # after fewer steps
 
     def test_vgg(self):
         self.assertEqual(small("vgg16", "checkpoint")["parameters"], parameters("vgg16"))

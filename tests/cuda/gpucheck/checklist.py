@@ -1,10 +1,10 @@
-"""The checks in the order of what they prove, each with the minutes that it should take. Four sittings of nine
+"""The checks in the order of what they prove, each with the minutes that it should take. Five sittings of nine
 minutes hold them all."""
 
 import json
 import os
 
-from . import clocks, links, numerics, steps
+from . import clocks, followed, links, numerics, steps
 from .plans import Job, Model
 from .sitting import Check
 from .state import writable
@@ -96,6 +96,13 @@ def pytorch(model, minutes, *modes):
         yield Check(f"PyTorch {model.label} {mode}", minutes, steps.pytorch, (model.name, model.batch, model.precision, mode))
 
 
+def under_plans(model, minutes):
+    """PyTorch's own step, following a plan."""
+    theirs, step = f"PyTorch {model.label} checkpoint", (model.name, model.batch, model.precision)
+    for name, check in (("followed", followed.followed), ("followed to the same bits", followed.same_bits)):
+        yield Check(f"PyTorch {model.label} {name}", minutes, check, (*step, theirs), (theirs,))
+
+
 def beyond(model, minutes):
     batch = model.unmeasured
     theirs = f"PyTorch {model.label} checkpoint, batch {batch}"
@@ -116,6 +123,7 @@ def full(tools, names, described, memory_bytes):
     yield profile(resnet, 1.2)
     yield resident(resnet, 0.35, described)
     yield from pytorch(resnet, 0.6, "plain", "checkpoint")
+    yield from under_plans(resnet, 1.0)
     yield Check("resnet50-f32 at PyTorch's checkpointing's peak", 0.3, steps.at_peak_of,
                 (resnet, "PyTorch resnet50-f32 checkpoint", names),
                 ("resnet50-f32 profile", "PyTorch resnet50-f32 checkpoint"))

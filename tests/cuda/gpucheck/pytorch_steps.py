@@ -1,15 +1,18 @@
 #!/usr/bin/env python3
 """A training step of ResNet-50 or VGG-16 in PyTorch: what it takes, and what memory.
 
-usage: pytorch_steps.py --model resnet50|vgg16 --batch N [--mode plain|checkpoint|save_on_cpu]
-           [--precision f32|tf32|bf16] [--image 224] [--steps 5] [--warm-up 3] [--device cuda|cpu]
+usage: pytorch_steps.py --model resnet50|vgg16 --batch N [--mode plain|checkpoint|save_on_cpu|followed --plan FILE]
+           [--precision f32|tf32|bf16] [--image 224] [--steps 5] [--warm-up 3] [--device cuda|cpu] [--deterministic]
 
 The networks are those of graphs/resnet50.yaml and graphs/vgg16.yaml, the optimizer is plain SGD. `checkpoint` keeps
-what lies between the blocks of a network and computes the rest again, `save_on_cpu` keeps on the host what backward needs. bf16 is autocast,
-images by channels last; f32 has no TF32. Prints one line of JSON; what does not fit the memory has "oom": true there."""
+what lies between the blocks of a network and computes the rest again, `save_on_cpu` keeps on the host what backward needs,
+`followed` is plain under a plan that planc torch made of it. bf16 is autocast, images by channels last; f32 has no TF32.
+With --deterministic the same steps leave the same weights, whose hash is "bits". Prints one line of JSON; what does not fit
+the memory has "oom": true there."""
 
 import argparse
 import contextlib
+import hashlib
 import json
 import statistics
 import sys
@@ -91,13 +94,15 @@ MODELS = {"resnet50": resnet50, "vgg16": vgg16}
 # --- Steps -----------------------------------------------------------------------------------------------------------
 
 
-def set_precision(precision):
-    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = precision == "tf32"
-    torch.backends.cudnn.benchmark = True
+def prepare(options):
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = options.precision == "tf32"
+    torch.backends.cudnn.deterministic = options.deterministic
+    torch.backends.cudnn.benchmark = not options.deterministic  # it takes what is fastest at the moment
 
 
 def make_step(options):
     """The network, and a function that takes one step."""
+    torch.manual_seed(0)
     half = options.precision == "bf16"
     layout = torch.channels_last if half else torch.contiguous_format
     model = MODELS[options.model]().to(options.device, memory_format=layout).train()
@@ -121,6 +126,19 @@ def make_step(options):
     return model, step
 
 
+def under_plan(options, step):
+    import planc_torch  # of the folder that PYTHONPATH has
+    return planc_torch.follow(options.plan, step)
+
+
+def bits_of(model):
+    """A hash of all weights; bf16 is autocast, so they are f32."""
+    found = hashlib.sha256()
+    for parameter in model.parameters():
+        found.update(parameter.detach().cpu().contiguous().numpy().tobytes())
+    return found.hexdigest()[:16]
+
+
 def mark(gpu):
     """A point in time, on a GPU in stream order: the host goes on to enqueue the next step, as planrun does."""
     if not gpu:
@@ -136,8 +154,10 @@ def ms_between(begin, end):
 
 def measure(options):
     gpu = options.device == "cuda"
-    set_precision(options.precision)
+    prepare(options)
     model, step = make_step(options)
+    if options.mode == "followed":
+        step = under_plan(options, step)
     for _ in range(options.warm_up):
         step()
     if gpu:
@@ -152,6 +172,7 @@ def measure(options):
     return {"step_ms": round(statistics.median(times), 3),
             "peak_bytes": torch.cuda.max_memory_allocated() if gpu else None,
             "reserved_bytes": torch.cuda.max_memory_reserved() if gpu else None, "loss": round(float(loss), 4),
+            "bits": bits_of(model) if options.deterministic else None,
             "parameters": sum(parameter.numel() for parameter in model.parameters())}
 
 
@@ -163,7 +184,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", choices=MODELS, required=True)
     parser.add_argument("--batch", type=int, required=True)
-    parser.add_argument("--mode", choices=("plain", "checkpoint", "save_on_cpu"), default="plain")
+    parser.add_argument("--mode", choices=("plain", "checkpoint", "save_on_cpu", "followed"), default="plain")
+    parser.add_argument("--plan")
+    parser.add_argument("--deterministic", action="store_true")
     parser.add_argument("--precision", choices=("f32", "tf32", "bf16"), default="f32")
     parser.add_argument("--image", type=int, default=224)
     parser.add_argument("--steps", type=int, default=5)
@@ -174,7 +197,6 @@ def main():
         sys.exit("pytorch_steps: PyTorch finds no GPU")
     told = {"mode": options.mode, "model": options.model, "batch": options.batch, "precision": options.precision,
             "torch": torch.__version__}
-    torch.manual_seed(0)
     try:
         told.update(measure(options))
     except RuntimeError as error:

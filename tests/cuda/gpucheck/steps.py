@@ -278,9 +278,13 @@ def drift(context, job, seconds):
 
 def pytorch(context, model, batch, precision, mode):
     """The same step there; nothing of ours hangs on it."""
+    context.give("pytorch", pytorch_step(context, model, batch, precision, mode))
+
+
+def pytorch_step(context, model, batch, precision, mode, *options):
     done = context.commands.run(sys.executable, "-B", os.path.join(os.path.dirname(__file__), "pytorch_steps.py"),
-                                "--model", model, "--batch", batch, "--precision", precision, "--mode", mode, seconds=30,
-                                ours=False)
+                                "--model", model, "--batch", batch, "--precision", precision, "--mode", mode, *options,
+                                seconds=30, ours=mode == "followed", PYTHONPATH=context.tools.package)
     if done.returncode:
         why = last_words(done.stderr, 200) or f"exit {done.returncode}"
         raise (Unfit if "No module named" in why else Failure)(why)
@@ -289,4 +293,4 @@ def pytorch(context, model, batch, precision, mode):
         context.row("PyTorch", None, **told)
         raise Unfit("out of memory")
     context.row("PyTorch", None, **told)
-    context.give("pytorch", told)
+    return told
