@@ -1,0 +1,134 @@
+"""What the tests of planc_torch share: steps that are recorded and planned, and runs of them with a plan and without. Where
+this Python has no PyTorch and Debian's has, that one runs them."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+import warnings
+
+from torchexport import torch  # first: it finds a Python with PyTorch
+
+ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+sys.path.insert(0, os.path.join(ROOT, "runtime", "torch"))
+
+import planc_torch
+import planc_torch.library
+from planc_torch.__main__ import arguments_of
+from torchmeter import Meter
+from torch.utils._pytree import tree_flatten
+
+BUILD = os.path.join(ROOT, os.environ.get("BUILD", "build"))
+ITERATIONS = 4
+planc_torch.library.PLACES.insert(0, BUILD)
+
+
+def planc(*arguments):
+    return subprocess.run([os.path.join(BUILD, "planc"), *map(str, arguments)], capture_output=True, text=True, check=False)
+
+
+class Recorded:
+    """A recorded step, its graph and plans, in a folder. The device has no memory but for the plan's, so that a budget is
+    the arena's; launching is free, so that small ops are worth something."""
+
+    def __init__(self, make, folder):
+        self.make, self.folder = make, folder
+        step = make()
+        self.graph = planc_torch.StepGraph(planc_torch.record(step.step, arguments_of(step.example), "cpu"), make.__name__)
+        self.path, self.device = (os.path.join(folder, name) for name in ("step.yaml", "device.json"))
+        self.graph.write(self.path)
+        with open(os.path.join(ROOT, "profiles", "v100-32g.json"), encoding="utf-8") as file:
+            described = json.load(file)
+        described["device"].update(reserved_bytes=0, launch_ns=0)
+        with open(self.device, "w", encoding="utf-8") as file:
+            json.dump(described, file)
+        self.plain_bytes = self.planned("none", "1T")[1]["peak_bytes"]
+
+    def planned(self, policy, budget):
+        """The plan's path and summary; None where the policy has no plan."""
+        path = os.path.join(self.folder, f"{policy}-{budget}.plan")
+        done = planc("plan", self.path, "--device", self.device, "--policy", policy, "--budget", budget, "--json", "-o", path)
+        return (path, json.loads(done.stdout)) if done.returncode == 0 else None
+
+    def least(self, policy):
+        rows = json.loads(planc("compare", self.path, "--device", self.device, "--policies", policy, "--budget", "1T",
+                                "--json").stdout)["rows"]
+        return rows[0]["least_budget"]
+
+
+def tensors_of(value):
+    return [t.detach().clone() for t in tree_flatten(value)[0] if isinstance(t, torch.Tensor)]
+
+
+def numbers_of(value):
+    return [v for v in tree_flatten(value)[0] if isinstance(v, float)]
+
+
+class Run:
+    """A few iterations of a step, and all that comes of them. `between(made, i)` is called before iteration i and may give
+    another step and other arguments; what the steps and it return is kept."""
+
+    def __init__(self, make, plan=None, between=None, iterations=ITERATIONS):
+        self.made = make()
+        torch.manual_seed(7)
+        self.followed = planc_torch.follow(plan, self.made.step) if plan else self.made.step
+        self.kept, self.metered, self.told = [], 0, []
+        meter = Meter()
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            try:
+                for i in range(iterations):
+                    self.iterate(meter, i, between)
+            finally:
+                if plan:
+                    self.counts = self.followed.counts
+                    self.followed.close()
+        self.told = [str(w.message) for w in caught if issubclass(w.category, planc_torch.PlanNotFollowed)]
+        self.kept += [tensors_of(list(self.made.model.parameters())), tensors_of(list(self.made.model.buffers())),
+                      tensors_of([p.grad for p in self.made.model.parameters()]), tensors_of(getattr(self.made, "more", []))]
+
+    def iterate(self, meter, i, between):
+        args = arguments_of(self.made.example)()
+        if between:
+            args = between(self, i, args)
+        if i > 0:  # the first one makes what persists
+            meter.peak = 0
+            with meter:
+                result = self.followed(*args)
+            self.metered = max(self.metered, meter.peak)
+        else:
+            result = self.followed(*args)
+        self.kept.append((tensors_of(result), numbers_of(result)))
+
+
+def parameters(run):
+    return list(run.made.model.parameters())
+
+
+class FollowTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.recorded = {}
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.folder.cleanup()
+
+    def record(self, make):
+        if make not in self.recorded:
+            folder = os.path.join(self.folder.name, make.__name__)
+            os.mkdir(folder)
+            self.recorded[make] = Recorded(make, folder)
+        return self.recorded[make]
+
+    def assert_same(self, ours, plain, what):
+        self.assertEqual(len(ours.kept), len(plain.kept))
+        for i, (a, b) in enumerate(zip(ours.kept, plain.kept)):
+            a, b = (tree_flatten(value)[0] for value in (a, b))
+            self.assertEqual(len(a), len(b), f"{what}: part {i}")
+            for x, y in zip(a, b):
+                same = torch.equal(x, y) if isinstance(x, torch.Tensor) else x == y
+                self.assertTrue(same, f"{what}: part {i} differs")
