@@ -8,6 +8,7 @@ differ, everything that is still needed comes back, the rest of the step runs as
 What the plan has at home on the host between two steps comes back when the user reads or writes it.
 """
 
+import threading
 import warnings
 
 import torch
@@ -16,8 +17,9 @@ from .iteration import DroppedTensor, Iteration
 from .library import FollowError
 from .plan_file import PlanFile
 from .watching import Watched
+from torch_refusals import replaced
 
-WATCHED = Watched()
+WATCHED = Watched([], threading.RLock())
 
 
 class PlanNotFollowed(UserWarning):
@@ -43,15 +45,41 @@ class Followed:
     def __call__(self, *args, **kwargs):
         if not self.is_open:
             return self.step(*args, **kwargs)
-        iteration = self.iteration
+        if not WATCHED.one_thread.acquire(blocking=False):
+            return self.beside_another(args, kwargs)
+        try:
+            with WATCHED.seeing() as is_visit:
+                try:
+                    return self.follow(args, kwargs)
+                finally:
+                    if is_visit and not self.iteration.within:
+                        self.home()
+        finally:
+            WATCHED.one_thread.release()
+
+    def beside_another(self, args, kwargs):
+        """Runs the step without the plan while another thread runs one with its plan, which may be this one."""
         with WATCHED.looking_away():
-            for other in WATCHED.running:
-                other.leave("another followed step runs within it")
+            if self.iteration.within:
+                self.iteration.leave("it runs in another thread, too")
+            else:
+                self.home()
+        self.steps += 1
+        self.tell("another thread ran a followed step", False, 4)
+        return self.step(*args, **kwargs)
+
+    def follow(self, args, kwargs):
+        iteration = self.iteration
+        WATCHED.leave("another followed step runs within it")
+        if iteration.within:
+            return self.step(*args, **kwargs)
+        with WATCHED.looking_away():
             iteration.begin()
         WATCHED.running.append(iteration)
         raised = True
         try:
-            result = self.step(*args, **kwargs)
+            with replaced(threading.Thread, "start", WATCHED.leaving("the step starts a thread")):
+                result = self.step(*args, **kwargs)
             raised = False
         except BaseException as error:
             with WATCHED.looking_away():
@@ -76,14 +104,15 @@ class Followed:
         if staying and BudgetNotHeld not in self.told:
             self.told.add(BudgetNotHeld)
             warnings.warn(f"{len(staying)} tensors, such as {min(staying)}, are of an array, a file or another process, so that "
-                          "they stay in memory whatever the plan says; clone() makes others of them", BudgetNotHeld, stacklevel=3)
-        if reason is None:
-            return
+                          "they stay in memory whatever the plan says; clone() makes others of them", BudgetNotHeld, stacklevel=4)
+        if reason is not None:
+            self.tell(reason, raised or (self.steps == 1 and self.iteration.is_making), 5)
+
+    def tell(self, reason, is_expected, depth):
         self.left[reason] = self.left.get(reason, 0) + 1
-        is_expected = raised or (self.steps == 1 and self.iteration.is_making)
         if reason not in self.told and not is_expected:
             self.told.add(reason)
-            warnings.warn(f"a step ran without its plan from where it differed: {reason}", PlanNotFollowed, stacklevel=3)
+            warnings.warn(f"a step ran without its plan from where it differed: {reason}", PlanNotFollowed, stacklevel=depth)
 
     def home(self):
         """Brings home all that the plan has on the host between two steps, until the next one: for whoever reads it in

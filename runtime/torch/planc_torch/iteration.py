@@ -54,9 +54,7 @@ class Iteration:
     def run(self, function, args, kwargs):
         """A call of the step that touches elements."""
         if self.reason is not None:
-            if self.memory.dropped:
-                self.refuse_dropped(touched(function, args, kwargs))
-            return function(*args, **kwargs)
+            return self.run_without(function, args, kwargs)
         memory, follower, call = self.memory, self.memory.follower, self.calls[self.at]
         given = tensors_on(self.device, (args, kwargs))
         differs = self.difference(function, given, call)
@@ -73,6 +71,11 @@ class Iteration:
             self.at += 1
             follower.done()
         return result
+
+    def run_without(self, function, args, kwargs):
+        if self.memory.dropped:
+            self.refuse_dropped(touched(function, args, kwargs))
+        return function(*args, **kwargs)
 
     def read(self, name, tensors, run):
         """The user's program reads a tensor's elements in no call, by the method of this name."""
@@ -109,7 +112,7 @@ class Iteration:
         makes = self.makes_what_persists(function, args, kwargs)
         if given and not makes:
             self.leave(differs)
-            return function(*args, **kwargs)
+            return self.run_without(function, args, kwargs)
         result = function(*args, **kwargs)
         if tensors_on(self.device, result):
             if makes:

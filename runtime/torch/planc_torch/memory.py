@@ -12,6 +12,7 @@ from from_recording import BATCH_NORMS
 from torch_recorder import storage_of
 
 STORAGE = type(untyped(torch.empty(1)))
+NUMBER = 16  # bytes: a loss or a norm, which takes no room worth having and which users look at when they please
 
 
 def generator_of(device):
@@ -166,7 +167,7 @@ class Memory:
         if not last:
             self.storages[buffer].resize_(0)
         elif buffer in self.storages:
-            if buffer not in self.kept:
+            if buffer not in self.kept and self.follower.bytes(buffer) > NUMBER:
                 self.storages[buffer].resize_(0)
                 self.ghosts[buffer] = StorageWeakRef(self.storages[buffer])
                 self.dropped[self.storages[buffer]._cdata] = buffer

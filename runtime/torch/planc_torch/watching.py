@@ -2,10 +2,11 @@
 
 There is one mode for calls and one for functions, for all followed steps of the process. They are entered with the first
 one and stay, since others' modes may lie above them; without followed steps they let everything pass. They are of the
-thread that they were entered in.
+thread that they were entered in; in others they are there while a followed step runs.
 """
 
-from contextlib import contextmanager
+import threading
+from contextlib import ExitStack, contextmanager
 
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -62,20 +63,52 @@ class Functions(TorchFunctionMode):
         return function(*args, **kwargs)
 
 
-class Watched:
-    """The followed steps."""
+class Watched(threading.local):
+    """The followed steps, of which one thread at a time runs some; all but them is of each thread."""
 
-    def __init__(self):
-        self.iterations, self.running, self.modes = [], [], None
+    def __init__(self, iterations, one_thread):
+        self.iterations, self.one_thread = iterations, one_thread
+        self.running, self.modes = [], None
         self.inside = False
         self.aside = False
 
     def add(self, iteration):
         self.iterations.append(iteration)
         if self.modes is None:
-            self.modes = Functions(self), Calls(self)
-            for mode in self.modes:
-                mode.__enter__()
+            self.modes = self.enter(ExitStack())
+
+    def enter(self, stack):
+        for mode in (Functions(self), Calls(self)):
+            stack.enter_context(mode)
+        return stack
+
+    @contextmanager
+    def seeing(self):
+        """Within, the calls of this thread are seen. Gives whether they are not afterwards."""
+        if self.modes:
+            yield False
+            return
+        try:
+            with ExitStack() as self.modes:
+                self.enter(self.modes)
+                yield True
+        finally:
+            self.modes = None
+
+    def leave(self, reason):
+        """Leaves the plans of the steps that run."""
+        with self.looking_away():
+            for iteration in self.running:
+                iteration.leave(reason)
+
+    def leaving(self, reason):
+        """Makes of a method one that leaves them first."""
+        def make(original):
+            def run(*args, **kwargs):
+                self.leave(reason)
+                return original(*args, **kwargs)
+            return run
+        return make
 
     def remove(self, iteration):
         self.iterations.remove(iteration)
