@@ -249,7 +249,7 @@ def two_groups(run, args):
     groups = run.made.optimizer.param_groups
     some = groups[0]["params"][4:]
     del groups[0]["params"][4:]
-    run.made.optimizer.add_param_group({"params": some, "weight_decay": 0.0})
+    run.made.optimizer.add_param_group({"params": some, "lr": 0.01})
 
 
 def tie(run, args):
