@@ -1,5 +1,4 @@
-"""What the tests of planc_torch share: steps that are recorded and planned, and runs of them with a plan and without. Where
-this Python has no PyTorch and Debian's has, that one runs them."""
+"""What tests and benchmarks of planc_torch share: steps (torchsteps.py, steps_*.py) recorded, planned, run and compared."""
 
 import json
 import os
@@ -11,7 +10,7 @@ import warnings
 
 from torchexport import torch  # first: it finds a Python with PyTorch
 
-ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))
 sys.path.insert(0, os.path.join(ROOT, "runtime", "torch"))
 
 import planc_torch
@@ -50,6 +49,8 @@ class Recorded:
         """The plan's path and summary; None where the policy has no plan."""
         path = os.path.join(self.folder, f"{policy}-{budget}.plan")
         done = planc("plan", self.path, "--device", self.device, "--policy", policy, "--budget", budget, "--json", "-o", path)
+        if done.returncode not in (0, 1):
+            raise RuntimeError(done.stderr)
         return (path, json.loads(done.stdout)) if done.returncode == 0 else None
 
     def least(self, policy):
@@ -87,7 +88,8 @@ class Run:
                     self.followed.close()
         self.told = [str(w.message) for w in caught if issubclass(w.category, planc_torch.PlanNotFollowed)]
         self.kept += [tensors_of(list(self.made.model.parameters())), tensors_of(list(self.made.model.buffers())),
-                      tensors_of([p.grad for p in self.made.model.parameters()]), tensors_of(getattr(self.made, "more", []))]
+                      tensors_of([p.grad for p in self.made.model.parameters()]), tensors_of(getattr(self.made, "more", [])),
+                      tensors_of([dict(state) for state in self.made.optimizer.state.values()])]
 
     def iterate(self, meter, i, between):
         args = arguments_of(self.made.example)()
@@ -101,6 +103,18 @@ class Run:
         else:
             result = self.followed(*args)
         self.kept.append((tensors_of(result), numbers_of(result)))
+
+
+def first_difference(ours, plain):
+    """Which part of what came of two runs differs, bit for bit; None if none does."""
+    if len(ours.kept) != len(plain.kept):
+        return f"{len(ours.kept)} parts instead of {len(plain.kept)}"
+    for i, parts in enumerate(zip(ours.kept, plain.kept)):
+        a, b = (tree_flatten(value)[0] for value in parts)
+        same = len(a) == len(b) and all(torch.equal(x, y) if isinstance(x, torch.Tensor) else x == y for x, y in zip(a, b))
+        if not same:
+            return f"part {i} differs"
+    return None
 
 
 def parameters(run):
@@ -125,10 +139,4 @@ class FollowTest(unittest.TestCase):
         return self.recorded[make]
 
     def assert_same(self, ours, plain, what):
-        self.assertEqual(len(ours.kept), len(plain.kept))
-        for i, (a, b) in enumerate(zip(ours.kept, plain.kept)):
-            a, b = (tree_flatten(value)[0] for value in (a, b))
-            self.assertEqual(len(a), len(b), f"{what}: part {i}")
-            for x, y in zip(a, b):
-                same = torch.equal(x, y) if isinstance(x, torch.Tensor) else x == y
-                self.assertTrue(same, f"{what}: part {i} differs")
+        self.assertIsNone(first_difference(ours, plain), what)
