@@ -1,6 +1,7 @@
 """What one ATen call computes and moves: FLOPs (a multiply-add counts as 2) and traffic in device memory.
 
-FLOPs are those of convolutions, matrix products and fused attention, biases included; all other calls have none.
+FLOPs are those of convolutions, matrix products, fused attention and recurrent layers that are one call, biases included; all
+other calls have none.
 Traffic counts every operand that is read once, every result once, with no credit for caches; an expanded operand counts
 at most its storage. Operands are tensors by the names of ATen's arguments.
 """
@@ -38,6 +39,7 @@ ROWS_OF = {
     "aten.nll_loss_forward": ("self", "target"),
     "aten.nll_loss2d_forward": ("self", "target"),
 }
+BAGS = ("aten._embedding_bag", "aten._embedding_bag_forward_only")  # of their tables a row for each index
 
 
 def is_read(name, argument):
@@ -54,7 +56,9 @@ def traffic(name, reads, results, nbytes):
     total = sum(t.numel() * t.element_size() for t in results)
     table, taken_by = ROWS_OF.get(name, (None, None))
     for argument, tensor in reads:
-        if argument == table:
+        if name in BAGS and argument == "weight":
+            total += tensor.element_size() * dict(reads)["indices"].numel() * tensor.shape[-1]
+        elif argument == table:
             total += tensor.element_size() * (results[0] if taken_by == 0 else dict(reads)[taken_by]).numel()
         else:
             times = 2 if argument in READ_TWICE.get(name, ()) else 1
@@ -88,6 +92,26 @@ def product(left, bias):
     return flops
 
 
+def with_a_vector(matrix):
+    """A product of a matrix of this name, or of a vector, and a vector."""
+    return lambda operands, _, __: 2 * operands[matrix].numel()
+
+
+def sum_of_products(operands, _, __):
+    """The products of a batch of matrices, summed up."""
+    left, right = operands["batch1"], operands["batch2"]
+    return 2 * left.numel() * right.shape[-1]
+
+
+def recurrent(times):
+    """A recurrent layer in one call: each of its weights, and each bias, meets each word of each sample."""
+    def flops(operands, _, __):
+        words = operands["input"].numel() // operands["input"].shape[-1]
+        weights = [t for name, t in operands.items() if name.startswith("weight") and name != "weight_buf"]
+        return words * sum(t.numel() * (2 * times if t.dim() > 1 else 1) for t in weights)
+    return flops
+
+
 def attention(products):
     """Fused attention as so many products of queries and keys, or of their shares and values, of the same size."""
     def flops(operands, _, __):
@@ -105,6 +129,18 @@ FLOPS = {
     "aten.addmm": product("mat1", bias=True),
     "aten.bmm": product("self", bias=False),
     "aten.baddbmm": product("batch1", bias=True),
+    "aten.addbmm": sum_of_products,
+    "aten._addmm_activation": product("mat1", bias=True),
+    "aten._scaled_mm": product("self", bias=False),
+    "aten._int_mm": product("self", bias=False),
+    "aten.mv": with_a_vector("self"),
+    "aten.addmv": with_a_vector("mat"),
+    "aten.dot": with_a_vector("self"),
+    "aten.vdot": with_a_vector("self"),
+    "aten.mkldnn_rnn_layer": recurrent(1),
+    "aten.mkldnn_rnn_layer_backward": recurrent(2),
+    "aten._cudnn_rnn": recurrent(1),
+    "aten._cudnn_rnn_backward": recurrent(2),
     **dict.fromkeys(ATTENTION, attention(2)),
     **{f"{name.removesuffix('_for_cpu')}_backward{'_for_cpu' * name.endswith('_for_cpu')}": attention(5)
        for name in ATTENTION},  # the shares once more, and the gradients of values, shares, queries and keys
@@ -112,4 +148,6 @@ FLOPS = {
 
 
 def flops(name, operands, attrs, results):
-    return FLOPS[name](operands, attrs, results) if name in FLOPS else 0
+    """Of a call, be it into a given tensor (aten.mm.out) or in place (aten.addmm_)."""
+    base = ".".join(name.split(".")[:2]).removesuffix("_")
+    return FLOPS[base](operands, attrs, results) if base in FLOPS else 0
