@@ -19,7 +19,7 @@ from torch.utils._pytree import tree_flatten, tree_map
 
 import torch_costs
 from torch_as_on_gpu import as_on_gpu
-from torch_refusals import (CannotExport, Read, foreign_autocast, is_of_an_optimizer, objection, refusing_precision,
+from torch_refusals import (CannotExport, Read, base_name, foreign_autocast, is_of_an_optimizer, objection, refusing_precision,
                             users_line, without_effect)
 
 DTYPES = {torch.float32: "f32", torch.float16: "f16", torch.bfloat16: "bf16", torch.int64: "i64", torch.int32: "i32",
@@ -133,6 +133,14 @@ def on_host(function, args, kwargs):
     return tree_map(moved_to("meta"), function(*tree_map(moved_to("cpu"), args), **tree_map(moved_to("cpu"), kwargs)))
 
 
+def called(function, args, kwargs):
+    """What a call gives. Under a mode PyTorch 1.13 hands on a number that it has as a tensor as what it is, where hooks on what
+    is saved for a backward pass detach it, as checkpoints do."""
+    if function is torch.ops.aten.detach.default and not isinstance(args[0], torch.Tensor):
+        return torch.tensor(args[0], dtype=torch.float64 if isinstance(args[0], float) else None)
+    return function(*args, **kwargs)
+
+
 class Recorder(TorchDispatchMode):
     """Records calls while `phase` is set. `clock`, if there is one, runs each call and measures it. `source` is where
     the loss is written; it stands for the user's line where a call has none, as in backward passes."""
@@ -207,7 +215,7 @@ class Recorder(TorchDispatchMode):
             if self.clock and self.phase:
                 result, cost = self.clock.run(function, args, kwargs)
             else:
-                result = function(*args, **kwargs)
+                result = called(function, args, kwargs)
         except NotImplementedError:
             if self.device != "meta":
                 raise
@@ -222,7 +230,16 @@ class Recorder(TorchDispatchMode):
     def see(self, storage):
         self.seen[storage._cdata] = StorageWeakRef(storage)
 
+    def repeats_by_a_number(self, function, args):
+        """Whether a call repeats elements as often as a number says, of which PyTorch 1.13 makes a tensor."""
+        if self.device == "meta" or base_name(function) != "repeat_interleave" or not self.is_known(args[0]):
+            return False
+        times = self.ids[storage_of(args[0])._cdata]
+        return next((c.name for c in reversed(self.calls) if times in c.creates + c.writes), None) == "aten.fill_.Scalar"
+
     def object_to(self, function, args, kwargs):
+        if self.repeats_by_a_number(function, args):
+            return
         what = objection(function, args, kwargs, tensors_in((args, kwargs)), self.device, self.phase is not None)
         if what:
             self.refuse(what)

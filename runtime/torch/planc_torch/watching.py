@@ -12,7 +12,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from .calls import READS, SHARES, STORAGES, only_views, tensors_on
-from torch_recorder import tensors_in
+from torch_recorder import called, tensors_in
 
 
 class Calls(TorchDispatchMode):
@@ -23,7 +23,7 @@ class Calls(TorchDispatchMode):
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
         kwargs, watched = kwargs or {}, self.watched
         if not watched.iterations or watched.aside:
-            return function(*args, **kwargs)
+            return called(function, args, kwargs)
         with watched.looking_in():
             if only_views(function):
                 return self.view(function, args, kwargs)
@@ -40,7 +40,7 @@ class Calls(TorchDispatchMode):
         for storage, size in emptied:
             storage.resize_(size)
         try:
-            return function(*args, **kwargs)
+            return called(function, args, kwargs)
         finally:
             for storage, _ in emptied:
                 storage.resize_(0)
