@@ -1,7 +1,8 @@
 """Records the user's own training step as it runs, into a graph with one op for each call (planc-graph(5)).
 
 The step runs four times: twice so that everything which stays is there (the optimizer's state), once recorded, and once
-more to be held against that. What is there before the recorded run and used in it persists. The arguments, and tensors
+more to be held against that. Where a GradScaler skips the update in the second run, it runs as often as it takes until that
+has found its scale. What is there before the recorded run and used in it persists. The arguments, and tensors
 that no call made, are the user's: they are not planned, and neither is what is left of the run before; their bytes are
 told apart. What the step leaves to its user, as results and gradients do, is read once more by the last op, planc.end.
 
@@ -22,20 +23,23 @@ from .calls import (END, OUTSIDE, READ, SHARES, described, described_tensor, is_
                     touches)
 from from_recording import Converter
 from recording import SCHEMA, Recording
-from torch_recorder import Call, Recorder, first_difference
-from torch_refusals import CannotExport, definition, replaced
+from torch_recorder import Call, Recorder, called, first_difference, tensors_in
+from torch_refusals import GRAD_SCALER, CannotExport, definition, replaced
 
 # What runs where no call is seen.
 UNSEEN = ((threading.Thread, "start", "the step starts a thread, whose calls are not seen; let the step make them itself"),
           (torch.cuda.CUDAGraph, "replay", "the step replays a CUDA graph, whose calls are not seen; record it without"))
 PHASES = ("forward", "backward", "optimizer")
-WARM_UPS = 2
+WARM_UPS, MOST_WARM_UPS = 2, 60
 # What a step may read in no call and is noted; the others of READS come with torch.save, which no step is expected to do.
 NOTED = ("tolist", "__repr__", "__format__")
 
+# Functions of several calls that look into their second argument in none of them: sizes of batches, and where to cut.
+SIZED_BY = ("lstm", "gru", "rnn_tanh", "rnn_relu", "_pad_packed_sequence", "tensor_split")
+
 
 class HostReads(TorchFunctionMode):
-    """Tells the recorder of what the step reads in no call."""
+    """Tells the recorder of what is read in no call, by the step or by PyTorch."""
 
     def __init__(self, recorder):
         super().__init__()
@@ -44,6 +48,8 @@ class HostReads(TorchFunctionMode):
     def __torch_function__(self, function, types, args=(), kwargs=None):
         kwargs, recorder = kwargs or {}, self.recorder
         name = getattr(function, "__name__", "")
+        if name in SIZED_BY and len(args) > 1 and recorder.phase and not recorder.aside:
+            recorder.leave_out([t for t in tensors_in(args[1]) if not t.is_floating_point()])
         is_read = (name in NOTED or name in SHARES) and args and isinstance(args[0], torch.Tensor)
         if not (is_read and recorder.phase and not recorder.aside and recorder.counts(args[0])):
             return function(*args, **kwargs)
@@ -63,11 +69,12 @@ class StepRecorder(Recorder):
         self.roots, self.names = {}, {}  # of modules that are called by no other: their parts and the names of these
         self.seen_bytes = {}
         self.results = []  # storages of what the recorded run returned
+        self.has_skipped = False  # a GradScaler has left out an update
         self.standing = None  # storages that are there when the recorded run makes its first call, but to clear gradients
 
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
         if self.aside:
-            return function(*args, **(kwargs or {}))
+            return called(function, args, kwargs or {})
         return super().__torch_dispatch__(function, types, args, kwargs)
 
     @contextmanager
@@ -120,6 +127,12 @@ class StepRecorder(Recorder):
         call.given, call.gives, call.described = [number], [], READ.format(name, described_tensor(tensor))
         self.calls.append(call)
 
+    def leave_out(self, tensors):
+        """Makes tensors the user's, which no plan takes away."""
+        for tensor in tensors:
+            if self.counts(tensor):
+                self.storages[self.know(tensor, "input")].kind = "input"
+
     def number_of(self, tensor):
         return OUTSIDE if self.is_number(tensor) else self.know(tensor, "buffer")
 
@@ -135,6 +148,17 @@ class StepRecorder(Recorder):
                     setattr(self, counter, getattr(self, counter) - 1)
             return run
         return make
+
+    def noting_skips(self, step):
+        """Makes of GradScaler.step one that tells whether it found gradients by which no optimizer updates."""
+        @wraps(step)
+        def run(scaler, optimizer, *args, **kwargs):
+            result = step(scaler, optimizer, *args, **kwargs)
+            state = getattr(scaler, "_per_optimizer_states", {}).get(id(optimizer), {})
+            with self.looking_away():
+                self.has_skipped |= any(bool(found) for found in state.get("found_inf_per_device", {}).values())
+            return result
+        return run
 
     def refusing(self, what):
         def make(_):
@@ -170,6 +194,7 @@ class StepRecorder(Recorder):
             for name in ("backward", "grad"):
                 stack.enter_context(replaced(torch.autograd, name, self.counting("passes")))
             stack.enter_context(replaced(torch.optim.Optimizer, "zero_grad", self.counting("clearing")))
+            stack.enter_context(replaced(GRAD_SCALER, "step", self.noting_skips))
             for owner, name, what in UNSEEN:
                 if hasattr(owner, name):
                     stack.enter_context(replaced(owner, name, self.refusing(what)))
@@ -197,12 +222,17 @@ def record(step, make_args, device):
             return make_args()
 
     with recorder.watching_step():
-        for _ in range(WARM_UPS):
-            run_iteration(step, arguments())
+        for i in range(MOST_WARM_UPS):
+            if i < WARM_UPS or recorder.has_skipped:
+                recorder.has_skipped = False
+                run_iteration(step, arguments())
         args = arguments()
         recorder.begin()
         result = run_iteration(step, args)
         recorder.phase = None
+        if recorder.has_skipped:
+            recorder.refuse("GradScaler finds infinite gradients in this run, so that the optimizer makes no update; give it a "
+                            "smaller init_scale", recorder.source)
         gc.collect()
         kept = [i for i, ref in enumerate(recorder.references) if not ref.expired()]
         note_end(recorder, kept, device, result)
