@@ -5,30 +5,37 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from planc_torch.calls import tensors_on, untyped
+from planc_torch.following import WATCHED
+from torch_recorder import called
 
 STORAGE = type(untyped(torch.empty(1)))
 
 
 class Meter(TorchDispatchMode):
-    """`peak` is the most bytes at once since `begin`. What was there before and is touched by no call does not count."""
+    """`peak` is the most bytes at once, `made` the bytes of all that calls gave anew. What was there before and is touched by no
+    call does not count."""
 
     def __init__(self, device="cpu"):
         super().__init__()
-        self.device, self.seen, self.peak = device, {}, 0
+        self.device, self.seen, self.peak, self.made = device, {}, 0, 0
 
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
         self.see((args, kwargs))
-        result = function(*args, **(kwargs or {}))
-        self.see(result)
+        result = called(function, args, kwargs or {})
+        self.made += self.see(result)
         self.peak = max(self.peak, self.bytes())
         return result
 
     def see(self, value):
+        """The bytes of what was not seen before."""
+        new = 0
         for tensor in tensors_on(self.device, value):
-            with torch._C.DisableTorchFunction():  # a meter reads nothing
+            with WATCHED.looking_in():  # a meter reads nothing
                 storage = untyped(tensor)
             if storage._cdata not in self.seen:
                 self.seen[storage._cdata] = StorageWeakRef(storage)
+                new += storage.nbytes()
+        return new
 
     def bytes(self):
         self.seen = {cdata: seen for cdata, seen in self.seen.items() if not seen.expired()}
