@@ -102,10 +102,11 @@ class Watched(threading.local):
                 iteration.leave(reason)
 
     def leaving(self, reason):
-        """Makes of a method one that leaves them first."""
+        """Makes of a method one that leaves them first, where it is the step that calls it."""
         def make(original):
             def run(*args, **kwargs):
-                self.leave(reason)
+                if not self.inside and not self.aside:
+                    self.leave(reason)
                 return original(*args, **kwargs)
             return run
         return make
