@@ -79,8 +79,8 @@ class Call:
     cost: object = None  # what the recorder's clock measured
 
 
-def storage_of(tensor):
-    return tensor.untyped_storage() if hasattr(tensor, "untyped_storage") else tensor.storage()
+# The storage of a tensor itself, without an element type; PyTorch 1.13 has it by another name.
+storage_of = getattr(torch.Tensor, "untyped_storage", None) or torch.Tensor._storage
 
 
 def tensors_in(value):

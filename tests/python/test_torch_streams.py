@@ -17,7 +17,7 @@ from torchexport import torch  # first: it finds a Python with PyTorch
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 sys.path.insert(0, os.path.join(ROOT, "runtime", "torch"))
 
-from planc_torch.calls import untyped
+from planc_torch.memory import storage_of
 from planc_torch.streams import CALLS, GpuStreams, ProcessorStreams
 
 OUT, IN = 1, 2
@@ -33,7 +33,7 @@ def held_up(streams, stream):
 class ProcessorTest(unittest.TestCase):
     def setUp(self):
         self.tensors = [torch.full((64,), float(k)) for k in range(3)]
-        self.streams = ProcessorStreams({k: untyped(tensor) for k, tensor in enumerate(self.tensors)})
+        self.streams = ProcessorStreams({k: storage_of(tensor) for k, tensor in enumerate(self.tensors)})
         self.host = self.streams.host_alloc(1024)
 
     def test_host_waits_for_what_a_stream_has_recorded(self):
@@ -138,7 +138,7 @@ class GpuTest(unittest.TestCase):
             self.assertTrue(non_blocking)
             current[-1].asked.append(("copy", to.data_ptr(), source.data_ptr(), to.numel()))
         tensors = [torch.full((64,), float(k)) for k in range(2)]
-        streams = GpuStreams({k: untyped(tensor) for k, tensor in enumerate(tensors)})
+        streams = GpuStreams({k: storage_of(tensor) for k, tensor in enumerate(tensors)})
         with mock.patch.multiple(torch.cuda, Stream=Stream, Event=Event, stream=entered, current_stream=lambda: calls), \
                 mock.patch.object(GpuStreams, "host_memory", staticmethod(ProcessorStreams.host_memory)), \
                 mock.patch.object(torch.Tensor, "copy_", copy):

@@ -4,11 +4,11 @@ import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from planc_torch.calls import tensors_on, untyped
+from planc_torch.calls import tensors_on
 from planc_torch.following import WATCHED
-from torch_recorder import called
+from torch_recorder import called, storage_of
 
-STORAGE = type(untyped(torch.empty(1)))
+STORAGE = type(storage_of(torch.empty(1)))
 
 
 class Meter(TorchDispatchMode):
@@ -31,7 +31,7 @@ class Meter(TorchDispatchMode):
         new = 0
         for tensor in tensors_on(self.device, value):
             with WATCHED.looking_in():  # a meter reads nothing
-                storage = untyped(tensor)
+                storage = storage_of(tensor)
             if storage._cdata not in self.seen:
                 self.seen[storage._cdata] = StorageWeakRef(storage)
                 new += storage.nbytes()

@@ -8,7 +8,7 @@ from functools import lru_cache
 import torch
 
 from .exporter import STOCHASTIC, TORCH, torch_costs
-from torch_recorder import DTYPES, NO_WORK, storage_of, tensors_in
+from torch_recorder import DTYPES, NO_WORK, tensors_in
 
 OPTIMIZERS = os.path.join(TORCH, "optim")
 OUTSIDE = -1  # in lists of tensors: not the plan's, as a batch and numbers of the program are
@@ -29,17 +29,9 @@ def tensors_on(device, value):
         if isinstance(part, torch.Tensor):
             if part.device.type == device and part.numel() > 0:
                 found.append(part)
-        elif isinstance(part, (tuple, list)):
-            found += tensors_on(device, part)
-        elif isinstance(part, dict) and part:
-            found += tensors_on(device, tuple(part.values()))
+        elif isinstance(part, (tuple, list, dict)) and part:
+            found += tensors_on(device, tuple(part.values()) if isinstance(part, dict) else part)
     return found
-
-
-def untyped(tensor):
-    """The storage itself, whose memory can be taken away and given back."""
-    storage = storage_of(tensor)
-    return storage.untyped() if hasattr(storage, "untyped") else storage
 
 
 def name_of(function):

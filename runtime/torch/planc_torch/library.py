@@ -80,7 +80,8 @@ class Follower:
 
     def __init__(self, path, framework):
         self.library, self.plan, self.handle = load(), c_void_p(), c_void_p()
-        self.raised = None
+        self.raised, self.call = None, c_int32()
+        self.call_address = byref(self.call)
         self.functions = Framework(None, Framework.ADDRESS(self.guarded(framework.address, None)),
                                    Framework.ALLOCATE(self.guarded(framework.allocate, 1)),
                                    Framework.RELEASE(self.guarded(framework.release, 1)),
@@ -127,9 +128,7 @@ class Follower:
         self.check(self.library.planrt_follow_begin(self.handle))
 
     def next(self):
-        call = c_int32()
-        self.check(self.library.planrt_follow_next(self.handle, byref(call)))
-        return call.value
+        self.check(self.library.planrt_follow_next(self.handle, self.call_address))
 
     def done(self):
         self.check(self.library.planrt_follow_done(self.handle))

@@ -5,13 +5,13 @@ import gc
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
-from .calls import OUTSIDE, beneath_autograd, draws, name_of, tensors_on, untyped
+from .calls import OUTSIDE, beneath_autograd, draws, name_of, tensors_on
 from .library import Follower
 from .streams import KINDS
 from from_recording import BATCH_NORMS
 from torch_recorder import storage_of
 
-STORAGE = type(untyped(torch.empty(1)))
+STORAGE = type(storage_of(torch.empty(1)))
 NUMBER = 16  # bytes: a loss or a norm, which takes no room worth having and which users look at when they please
 
 
@@ -87,9 +87,11 @@ class Memory:
         self.buffer_of = {number: self.follower.buffer(number) for number in numbers}
         if min(self.buffer_of.values(), default=0) < 0:
             raise ValueError(f"{file.path} names tensors that none of its ops touches")
+        self.bytes = {buffer: self.follower.bytes(buffer) for buffer in self.buffer_of.values()}
         self.lasting = {buffer for buffer in self.buffer_of.values() if self.follower.persists(buffer)}
         self.names = {buffer: file.names[number] for number, buffer in self.buffer_of.items()}
         self.kept = {self.buffer_of[number] for number in file.calls[-1].given}
+        self.kept |= {buffer for buffer, size in self.bytes.items() if size <= NUMBER}
 
     def lacks(self):
         """Whether something that persists has not been seen yet."""
@@ -103,9 +105,9 @@ class Memory:
 
     def bind(self, buffer, tensor):
         """Takes the tensor's storage for the buffer; says what is wrong with it, if anything is."""
-        storage = untyped(tensor)
-        if storage.nbytes() != self.follower.bytes(buffer):
-            return f"{self.names[buffer]} has {storage.nbytes()} bytes and had {self.follower.bytes(buffer)}"
+        storage = storage_of(tensor)
+        if storage.nbytes() != self.bytes[buffer]:
+            return f"{self.names[buffer]} has {storage.nbytes()} bytes and had {self.bytes[buffer]}"
         self.storages[buffer], self.buffers[storage._cdata] = storage, buffer
         if buffer in self.lasting and not can_be_emptied(storage):
             self.pinned.add(buffer)
@@ -128,9 +130,9 @@ class Memory:
 
     def emptied(self, tensors):
         """The plan's storages among those of tensors that have no memory, with the bytes that they should have."""
-        storages = {s._cdata: s for s in map(untyped, tensors) if s.nbytes() == 0}
+        storages = {s._cdata: s for s in map(storage_of, tensors) if s.nbytes() == 0}
         buffers = [(s, self.buffers.get(cdata, self.dropped.get(cdata))) for cdata, s in storages.items()]
-        return [(s, self.follower.bytes(buffer)) for s, buffer in buffers if buffer is not None]
+        return [(s, self.bytes[buffer]) for s, buffer in buffers if buffer is not None]
 
     def end(self, was_left):
         """Forgets what does not outlive an iteration; all of it where one was left, for what persists may be new. Gives
@@ -149,28 +151,29 @@ class Memory:
         for buffer, ghost in ghosts.items():
             storage = STORAGE._new_with_weak_ptr(ghost.cdata)
             if storage is not None:
-                storage.resize_(self.follower.bytes(buffer))
+                storage.resize_(self.bytes[buffer])
                 storage.fill_(0xFF)
 
     # --- What libplanrt asks for --------------------------------------------------------------------------------------
 
     def address(self, buffer):
         storage = self.storages.get(buffer)
-        if storage is None or buffer in self.pinned or storage.nbytes() != self.follower.bytes(buffer):
+        if storage is None or buffer in self.pinned or storage.nbytes() != self.bytes[buffer]:
             return None
         return storage.data_ptr()
 
     def allocate(self, buffer):
-        self.storages[buffer].resize_(self.follower.bytes(buffer))
+        self.storages[buffer].resize_(self.bytes[buffer])
 
     def release(self, buffer, last):
+        storage = self.storages.get(buffer)
         if not last:
-            self.storages[buffer].resize_(0)
-        elif buffer in self.storages:
-            if buffer not in self.kept and self.follower.bytes(buffer) > NUMBER:
-                self.storages[buffer].resize_(0)
-                self.ghosts[buffer] = StorageWeakRef(self.storages[buffer])
-                self.dropped[self.storages[buffer]._cdata] = buffer
+            storage.resize_(0)
+        elif storage is not None:
+            if buffer not in self.kept:
+                storage.resize_(0)
+                self.ghosts[buffer] = StorageWeakRef(storage)
+                self.dropped[storage._cdata] = buffer
             self.unbind(buffer)
 
     def repeat(self, call, wanted):
