@@ -14,6 +14,7 @@ class Iteration:
 
     def __init__(self, file):
         self.memory, self.calls, self.device = Memory(file), file.calls, file.device
+        self.plain = self.memory.plain  # makes the calls that are as recorded, if there is an extension
         self.at, self.within, self.reason = 0, False, None
         self.in_between = None  # the first call that was let pass as one that makes what persists
         self.is_making = False  # the step was left while an optimizer made its state
@@ -62,15 +63,19 @@ class Iteration:
             return self.other(function, args, kwargs, given, differs)
         follower.next()
         if follower.repeats(self.at):
-            memory.again[self.at] = memory.recall(function, args, kwargs)
+            memory.recall(self.at, function, args, kwargs)
         result = function(*args, **kwargs)
+        self.made(result, call)
+        return result
+
+    def made(self, result, call):
+        """The call has run as recorded, and gave `result`."""
         differs = self.unlike(tensors_on(self.device, result), call)
         if differs:
             self.leave(differs, made=True)
         else:
             self.at += 1
-            follower.done()
-        return result
+            self.memory.follower.done()
 
     def run_without(self, function, args, kwargs):
         if self.memory.dropped:

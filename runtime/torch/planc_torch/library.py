@@ -46,13 +46,13 @@ class Counts(Structure):
 PLACES = [HERE, os.path.join(HERE, "..", "..", "..", "build"), os.path.join(HERE, "..", "..", "..", "..", "lib")]
 
 
-def find():
-    return next((path for path in (os.path.join(place, NAME) for place in PLACES) if os.path.exists(path)), NAME)
+def find(name):
+    return next((path for path in (os.path.join(place, name) for place in PLACES) if os.path.exists(path)), name)
 
 
 def load():
     try:
-        library = ctypes.CDLL(find())
+        library = ctypes.CDLL(find(NAME))
     except OSError as error:
         raise FollowError(f"{NAME} cannot be loaded: {error}; `make` builds it") from error
     takes = {"new": (c_void_p, POINTER(Framework), POINTER(c_void_p)), "next": (c_void_p, POINTER(c_int32)),
@@ -76,9 +76,9 @@ class Follower:
     """A planrt_follow over the plan at `path`. `framework` has the methods address(buffer), allocate(buffer),
     release(buffer, last) and repeat(call, buffers); what one of them raises comes out of the call that led to it. So have
     its `streams`, unless they are None, host_alloc(bytes), host_free(address), copy(stream, buffer, address, out),
-    record(event, stream), wait(event, stream) and finish()."""
+    record(event, stream), wait(event, stream) and finish(). `plain`: an extension.Plan that has some of all these, too."""
 
-    def __init__(self, path, framework):
+    def __init__(self, path, framework, plain=None):
         self.library, self.plan, self.handle = load(), c_void_p(), c_void_p()
         self.raised, self.call = None, c_int32()
         self.call_address = byref(self.call)
@@ -88,6 +88,9 @@ class Follower:
                                    Framework.REPEAT(self.guarded(
                                        lambda call, wanted, n: framework.repeat(call, wanted[:n]), 1)),
                                    self.streams_of(framework.streams))
+        self.plain = plain  # has to live as long
+        for name, address in plain.framework.items() if plain else ():
+            setattr(self.functions, name, dict(Framework._fields_)[name](address))
         self.check(self.library.planc_plan_read(os.fsencode(path), byref(self.plan)))
         try:
             self.check(self.library.planrt_follow_new(self.plan, byref(self.functions), byref(self.handle)))
@@ -159,6 +162,11 @@ class Follower:
 
     def repeats(self, call):
         return self.library.planrt_follow_repeats(self.handle, call)
+
+    def addresses(self):
+        """Of itself and of what a call takes, for C."""
+        functions = (getattr(self.library, f"planrt_follow_{name}") for name in ("next", "done"))
+        return (self.handle.value, *(ctypes.cast(function, c_void_p).value for function in functions))
 
     def counts(self):
         counted = self.library.planrt_follow_counted(self.handle)

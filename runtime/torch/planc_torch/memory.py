@@ -6,6 +6,7 @@ import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
 from .calls import OUTSIDE, beneath_autograd, draws, name_of, tensors_on
+from .extension import plain_calls
 from .library import Follower
 from .streams import KINDS
 from from_recording import BATCH_NORMS
@@ -82,7 +83,11 @@ class Memory:
         self.pinned = set()  # buffers whose memory has to stay where it is
         self.staying = set()  # names of those that PyTorch cannot empty
         self.streams = KINDS[self.device](self.storages)
-        self.follower = Follower(file.path, self)
+        self.take_memory = lambda storage, tensor, nbytes: False
+        # On the processor the extension has these maps as well, so that they stay the same objects.
+        module = plain_calls() if self.device == "cpu" else None
+        self.plain = module.Plan() if module else None
+        self.follower = Follower(file.path, self, self.plain)
         numbers = {number for call in file.calls for number in (*call.given, *call.gives)} - {OUTSIDE}
         self.buffer_of = {number: self.follower.buffer(number) for number in numbers}
         if min(self.buffer_of.values(), default=0) < 0:
@@ -92,6 +97,21 @@ class Memory:
         self.names = {buffer: file.names[number] for number, buffer in self.buffer_of.items()}
         self.kept = {self.buffer_of[number] for number in file.calls[-1].given}
         self.kept |= {buffer for buffer, size in self.bytes.items() if size <= NUMBER}
+        if self.plain:
+            self.begin_plain(module)
+
+    def begin_plain(self, module):
+        def buffers(numbers):
+            return [self.buffer_of.get(number, OUTSIDE) for number in numbers]
+
+        self.take_memory = module.take_memory
+        follow, follow_next, follow_done = self.follower.addresses()
+        self.plain.begin(
+            device=self.device, follower=self.follower, follow=follow, next=follow_next, done=follow_done,
+            calls=[(c, buffers(c.given), buffers(c.gives), self.follower.repeats(i)) for i, c in enumerate(self.file.calls)],
+            bytes=[self.bytes.get(buffer, 0) for buffer in range(max(self.bytes, default=-1) + 1)], storages=self.storages,
+            buffers=self.buffers, dropped=self.dropped, ghosts=self.ghosts, kept=self.kept, lasting=self.lasting,
+            pinned=self.pinned, storage_of=storage_of, weak=StorageWeakRef)
 
     def lacks(self):
         """Whether something that persists has not been seen yet."""
@@ -114,8 +134,8 @@ class Memory:
             self.staying.add(self.names[buffer])
         return None
 
-    def recall(self, function, args, kwargs):
-        return Again(function, args, kwargs, self.device)
+    def recall(self, call, function, args, kwargs):
+        self.again[call] = Again(function, args, kwargs, self.device)
 
     def unbind(self, buffer):
         del self.buffers[self.storages.pop(buffer)._cdata]
@@ -140,7 +160,8 @@ class Memory:
         self.again.clear()
         for buffer in [b for b in self.storages if was_left or b not in self.lasting]:
             self.unbind(buffer)
-        ghosts, self.ghosts = self.ghosts, {}
+        ghosts = dict(self.ghosts)
+        self.ghosts.clear()
         self.dropped.clear()
         if not all(ghost.expired() for ghost in ghosts.values()):
             gc.collect()
@@ -182,6 +203,8 @@ class Memory:
             for tensor, number in zip(results, self.file.calls[call].gives):
                 buffer = self.buffer_of.get(number)
                 if buffer in wanted and self.buffer_in(tensor) != buffer:
+                    if self.take_memory(self.storages[buffer], tensor, self.bytes[buffer]):
+                        continue
                     self.allocate(buffer)
                     here = torch.empty(0, dtype=tensor.dtype, device=tensor.device)
                     here.set_(self.storages[buffer], tensor.storage_offset(), tensor.size(), tensor.stride()).copy_(tensor)

@@ -7,11 +7,13 @@ thread that they were entered in; in others they are there while a followed step
 
 import threading
 from contextlib import ExitStack, contextmanager
+from types import MethodType
 
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from .calls import READS, SHARES, STORAGES, only_views, tensors_on
+from .extension import plain_calls
 from torch_recorder import called, tensors_in
 
 
@@ -73,7 +75,8 @@ class Watched(threading.local):
 
     def __init__(self, iterations, one_thread):
         self.iterations, self.one_thread = iterations, one_thread
-        self.running, self.modes = [], None
+        self.running, self.modes, self.own = [], None, ()
+        self.is_helped = False
         self.inside = False
         self.aside = False
 
@@ -81,11 +84,24 @@ class Watched(threading.local):
         self.iterations.append(iteration)
         if self.modes is None:
             self.modes = self.enter(ExitStack())
+        elif iteration.plain and not self.is_helped:
+            self.be_helped(plain_calls())
 
     def enter(self, stack):
-        for mode in (Functions(self), Calls(self)):
+        self.own, self.is_helped = (Functions(self), Calls(self)), False
+        if any(iteration.plain for iteration in self.iterations):
+            self.be_helped(plain_calls())
+        for mode in self.own:
             stack.enter_context(mode)
         return stack
+
+    def be_helped(self, module):
+        """Has the extension see all first, which leaves to the modes what is not plain."""
+        functions, calls = self.own
+        watch = module.Watch(self, only_views, Functions.NAMES, calls.__torch_dispatch__, functions.__torch_function__)
+        calls.__torch_dispatch__ = MethodType(watch.see_call, calls)
+        functions.__torch_function__ = MethodType(watch.see_function, functions)
+        self.is_helped = True
 
     @contextmanager
     def seeing(self):
