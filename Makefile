@@ -35,7 +35,7 @@ LIBS = -lyaml -lcjson -lz -ldnnl -lgomp -lpthread -ldl -lm
 UNIT = $(patsubst tests/unit/test_%.c,%,$(wildcard tests/unit/test_*.c))
 TEST_SUPPORT = $(wildcard tests/support/*.c)
 
-.PHONY: build release cuda emulated cuda-tests gpu-bundle check-gpu lib deps test-deps check demo unit fuzzers bench fuzz faults lint asan tsan memcheck install uninstall clean
+.PHONY: build release cuda emulated cuda-tests torch-extension gpu-bundle check-gpu lib deps test-deps check demo unit fuzzers bench fuzz faults lint asan tsan memcheck install uninstall clean
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -60,6 +60,11 @@ $(BUILD)/pic/%.o: %.c
 	$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 $(FOLLOWER): $(FOLLOW_SRC:%.c=$(BUILD)/pic/%.o) runtime/follow.map
 	$(CC) -shared $(LDFLAGS) $(EXTRA_CFLAGS) -Wl,--version-script=runtime/follow.map -Wl,--no-undefined -o $@ $(filter %.o,$^) -lyaml -lcjson -lm
+
+# planc_torch's extension, for each of these that has PyTorch. Who follows steps without it takes longer.
+TORCH_PYTHONS ?= $(PYTHON) /usr/bin/python3
+torch-extension: $(FOLLOWER)
+	$(PYTHON) -B runtime/torch/build_extension.py $(IF_POSSIBLE) $(BUILD) $(TORCH_PYTHONS)
 
 # The CUDA plug-in. What it takes of planc it finds in the program that opens it, which therefore has all of both libraries.
 CUDA_HOME ?= $(or $(patsubst %/bin/nvcc,%,$(shell command -v nvcc)),$(firstword $(wildcard /usr/local/cuda /opt/cuda)))
@@ -149,7 +154,7 @@ test-%: $(BUILD)/tests/%
 
 # Debian packages: what building and the demonstration need, and what testing needs beside that.
 PACKAGES = gcc make pkg-config libyaml-dev libcjson-dev zlib1g-dev libdnnl-dev python3
-TEST_PACKAGES = check g++ clang clang-format clang-tidy libclang-rt-dev shellcheck pyflakes3 python3-torch python3-setuptools glpk-utils
+TEST_PACKAGES = check g++ clang clang-format clang-tidy libclang-rt-dev shellcheck pyflakes3 python3-torch python3-setuptools libtorch-dev pybind11-dev glpk-utils
 deps:
 	@tests/deps $(PACKAGES)
 test-deps:
@@ -165,7 +170,7 @@ demo: deps
 # The CUDA backend is tested where there is a toolkit: on the emulated device, and by what needs no device.
 HAS_CUDA = $(and $(wildcard $(NVCC)),$(wildcard $(CUDNN_HOME)/include/cudnn.h))
 check: test-deps
-	+@$(MAKE_ALL) build release unit fuzzers $(if $(HAS_CUDA),cuda-tests)
+	+@$(MAKE_ALL) IF_POSSIBLE=--optional build release unit fuzzers torch-extension $(if $(HAS_CUDA),cuda-tests)
 	@BUILD=$(BUILD) $(PYTHON) tests/run
 
 # With what tests/python/test_results.py has benchmarks compute again.
@@ -256,6 +261,7 @@ install: release
 	install -m 644 include/planrt/*.h $(TO)/include/planrt
 	install -m 644 profiles/*.json $(TO)/share/planc/profiles
 	install -m 644 runtime/torch/planc_torch/*.py $(TO)/share/planc/python/planc_torch
+	for file in $(wildcard $(BUILD)/plain_calls-*.so); do install -m 644 $$file $(TO)/share/planc/python/planc_torch || exit 1; done
 	install -m 644 runtime/torch/planc_torch/examples/*.py $(TO)/share/planc/python/planc_torch/examples
 	install -m 644 $(EXPORTER:%=graphs/%.py) $(TO)/share/planc/python/planc_torch/graphs
 	install -m 644 man/*.1 $(TO)/share/man/man1

@@ -1,17 +1,22 @@
 """Makes planc_torch with planc, its devices and libplanrt's follower inside, from the source tree that this file is in:
 `pip install ./runtime/torch`. Building needs what `make build` needs; running needs PyTorch, of 1.13 or later, which is
-left to its user to install."""
+left to its user to install. Where that is there already, and a C++ compiler, planc_torch's extension is built for it."""
 
 import glob
 import os
 import re
 import shutil
 import subprocess
+import sys
 
 from setuptools import Distribution, setup
 from setuptools.command.build_py import build_py
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, HERE)
+
+import build_extension
+
 ROOT = os.path.dirname(os.path.dirname(HERE))
 RELEASE = os.path.join(ROOT, "build", "release")
 # The exporter's modules, which the package takes from graphs/.
@@ -36,6 +41,10 @@ class Build(build_py):
             os.makedirs(os.path.join(package, folder), exist_ok=True)
             for path in files:
                 shutil.copy(path, os.path.join(package, folder))
+        try:
+            build_extension.build(package, sys.executable)
+        except build_extension.NotBuilt as why:
+            print(f"planc_torch is installed without its extension: {why}")
 
 
 class Binary(Distribution):

@@ -1,0 +1,194 @@
+#!/usr/bin/env python3
+"""planc_torch with and without its extension, which has to decide as Python does: all of test_torch_follow.py in Python alone,
+what differs told in the same words, and results that are computed again within the plan's memory."""
+
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+import warnings
+from unittest import mock
+
+from torchexport import torch  # first: it finds a Python with PyTorch
+
+import test_torch_follow as follow
+from planc_torch import extension, following
+from planc_torch.memory import Memory
+from torch_recorder import storage_of
+from torchmeter import Meter
+from torchsteps import cnn, gpt
+
+MODULE = extension.plain_calls()
+BUILDER = os.path.join(follow.ROOT, "runtime", "torch", "build_extension.py")
+needs_extension = unittest.skipUnless(
+    MODULE, "skipped: planc_torch's extension is not built (make torch-extension; Debian: libtorch-dev, pybind11-dev)")
+
+
+def in_python_alone():
+    return mock.patch.object(extension, "is_wanted", False)
+
+
+def alone(test):
+    """The same tests without the extension."""
+    def set_up(self):
+        patch = in_python_alone()
+        patch.start()
+        self.addCleanup(patch.stop)
+
+    return type(f"{test.__name__}InPythonAlone", (test,), {"setUp": set_up})
+
+
+if MODULE:  # else test_torch_follow.py runs in Python alone as it is
+    PlanTestAlone, DifferenceTestAlone, BetweenTestAlone, HardTestAlone = map(
+        alone, (follow.PlanTest, follow.DifferenceTest, follow.BetweenTest, follow.HardTest))
+
+
+@needs_extension
+class SameTest(follow.FollowTest):
+    """Runs with the extension beside others without it."""
+
+    def both(self, make, plan, between=None):
+        ours = follow.Run(make, plan, between)
+        with in_python_alone():
+            in_python = follow.Run(make, plan, between)
+        self.assertIsNone(in_python.followed.iteration.plain)
+        return ours, in_python, ours.followed.iteration.plain.made
+
+    def test_what_differs_is_told_in_the_same_words(self):
+        recorded = self.record(cnn)
+        plan = recorded.planned("auto", recorded.plain_bytes // 2)[0]
+        for name, (between, _, _) in follow.DIFFERENCES.items():
+            with self.subTest(name):
+                ours, in_python, made = self.both(cnn, plan, between)
+                self.assert_same(ours, in_python, name)
+                for part in (lambda run: run.told, lambda run: run.counts, lambda run: run.followed.left):
+                    self.assertEqual(part(ours), part(in_python))
+                self.assertGreater(made, len(ours.followed.iteration.calls), "the extension makes calls")
+
+    def test_it_makes_all_calls_of_a_step_that_is_as_recorded(self):
+        recorded = self.record(gpt)
+        ours, in_python, made = self.both(gpt, recorded.planned("auto", recorded.plain_bytes // 2)[0])
+        self.assertEqual(ours.counts, in_python.counts)
+        # All but the end's; Python has each call once, and again in the step after, where the optimizer's state is new.
+        each = len(ours.followed.iteration.calls) - 1
+        self.assertGreaterEqual(made, (follow.ITERATIONS - 2) * each)
+
+
+@needs_extension
+class MemoryTest(follow.FollowTest):
+    def metered(self, path):
+        """The most bytes in a step, and while each call is made again, by a meter that sees what planc_torch calls, too."""
+        meter, made, peaks = Meter(), cnn(), []
+        repeat = Memory.repeat
+
+        def metered_repeat(memory, call, wanted):
+            before, meter.peak = meter.peak, 0
+            repeat(memory, call, wanted)
+            peaks.append(meter.peak)
+            meter.peak = max(meter.peak, before)
+
+        with mock.patch.object(following, "WATCHED", following.Watched()), mock.patch.object(Memory, "repeat", metered_repeat):
+            with meter:
+                step = following.follow(path, made.step)
+                for _ in range(3):
+                    meter.peak = 0
+                    peaks.clear()
+                    step(*made.example())
+                for mode in reversed(following.WATCHED.modes):
+                    mode.__exit__(None, None, None)
+        return meter.peak, peaks
+
+    def test_a_result_computed_again_is_there_once(self):
+        recorded = self.record(cnn)
+        path, summary = recorded.planned("cheap", recorded.least("cheap"))
+        peak, ours = self.metered(path)
+        with in_python_alone():
+            _, alone = self.metered(path)
+        self.assertLessEqual(peak - recorded.graph.outside_bytes, summary["peak_bytes"])
+        self.assertEqual(len(ours), len(alone))
+        # One that works in place makes nothing.
+        self.assertTrue(all(a <= b for a, b in zip(ours, alone)), (ours, alone))
+        self.assertGreater(sum(a < b for a, b in zip(ours, alone)), len(ours) // 2)
+
+    def take(self, tensor, bytes=None):
+        """An emptied storage of a tensor like this one, and whether it took the memory."""
+        other = torch.empty_like(tensor)
+        storage = storage_of(other)
+        storage.resize_(0)
+        return other, MODULE.take_memory(storage, tensor, storage_of(tensor).nbytes() if bytes is None else bytes)
+
+    def test_memory_moves_with_all_that_lies_in_it(self):
+        tensor = torch.arange(24.0).reshape(4, 6).clone()
+        where = tensor.data_ptr()
+        other = torch.empty(4, 6)
+        view = other.t()[2:]
+        storage = storage_of(other)
+        storage.resize_(0)
+        self.assertTrue(MODULE.take_memory(storage, tensor, 96))
+        self.assertEqual((other.data_ptr(), storage_of(tensor).nbytes(), storage_of(other).nbytes()), (where, 0, 96))
+        del tensor
+        again = torch.zeros(4, 6)
+        self.assertTrue(torch.equal(other, torch.arange(24.0).reshape(4, 6)))
+        self.assertTrue(torch.equal(view, torch.arange(24.0).reshape(4, 6).t()[2:]))
+        self.assertFalse(again.any())
+
+    def test_memory_that_is_not_the_tensor_s_alone_stays(self):
+        tensor = torch.ones(8)
+        shared = tensor[2:]
+        self.assertFalse(self.take(tensor)[1])
+        self.assertTrue(shared.eq(1).all())
+        self.assertFalse(self.take(torch.from_numpy(torch.ones(8).numpy()))[1])
+        self.assertFalse(self.take(torch.ones(8), 16)[1])
+        whole = torch.ones(8)
+        self.assertFalse(MODULE.take_memory(storage_of(torch.ones(8)), whole, 32))  # it has memory
+        self.assertFalse(MODULE.take_memory(storage_of(whole), whole, 32))
+        self.assertTrue(self.take(whole)[1])
+
+
+@needs_extension
+class CollectTest(unittest.TestCase):
+    """What it takes for a call's tensors decides what it makes itself."""
+
+    def test_subclasses_are_python_s(self):
+        class Own(torch.Tensor):
+            __torch_function__ = torch._C._disabled_torch_function_impl
+
+        made = cnn()
+        with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            path = follow.Recorded(cnn, folder).planned("none", "1T")[0]
+            step = follow.planc_torch.follow(path, made.step)
+            for _ in range(2):
+                step(*made.example())
+            images, labels = made.example()
+            seen = torch._C._DisableTorchDispatch()
+            own = images.as_subclass(Own)
+            del seen
+            before = step.iteration.plain.made
+            step(own, labels)
+            self.assertEqual(step.counts["left"], 0)
+            self.assertLess(step.iteration.plain.made - before, len(step.iteration.calls) - 1)
+            step.close()
+
+
+class BuildTest(unittest.TestCase):
+    def build(self, *arguments):
+        return subprocess.run([sys.executable, "-B", BUILDER, *arguments], capture_output=True, text=True, check=False)
+
+    def test_where_it_cannot_be_built_a_sentence_says_why(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for options, code in (((), 1), (("--optional",), 0)):
+                done = self.build(*options, folder, "/bin/false")
+                self.assertEqual((done.returncode, done.stdout), (code, ""))
+                self.assertEqual(done.stderr, "planc_torch's extension is not built: /bin/false has no PyTorch\n")
+            self.assertEqual(os.listdir(folder), [])
+
+    def test_what_cannot_be_loaded_is_done_without(self):
+        with tempfile.NamedTemporaryFile(suffix=".so") as file:
+            self.assertIsNone(extension.load(file.name))
+        self.assertIsNone(extension.load("/nowhere/plain_calls.so"))
+
+
+if __name__ == "__main__":
+    unittest.main()
