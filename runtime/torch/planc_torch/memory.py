@@ -111,7 +111,7 @@ class Memory:
             calls=[(c, buffers(c.given), buffers(c.gives), self.follower.repeats(i)) for i, c in enumerate(self.file.calls)],
             bytes=[self.bytes.get(buffer, 0) for buffer in range(max(self.bytes, default=-1) + 1)], storages=self.storages,
             buffers=self.buffers, dropped=self.dropped, ghosts=self.ghosts, kept=self.kept, lasting=self.lasting,
-            pinned=self.pinned, storage_of=storage_of, weak=StorageWeakRef)
+            pinned=self.pinned, storage_of=storage_of)
 
     def lacks(self):
         """Whether something that persists has not been seen yet."""

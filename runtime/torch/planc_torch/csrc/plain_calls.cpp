@@ -38,17 +38,17 @@ bool read_buffers(PyObject *list, std::vector<int32_t> *buffers) {
 PyObject *begin_plan(PyObject *self, PyObject *args, PyObject *keywords) {
   static const char *const known[] = {"device",   "calls",    "bytes",      "follow",  "next",   "done",
                                       "follower", "storages", "buffers",    "dropped", "ghosts", "kept",
-                                      "lasting",  "pinned",   "storage_of", "weak",    nullptr};
+                                      "lasting",  "pinned",   "storage_of", nullptr};
   Plan *plan = reinterpret_cast<Plan *>(self);
   const char *device;
   PyObject *calls, *bytes;
   unsigned long long follow, next, done;
   Parts parts;
-  if (!PyArg_ParseTupleAndKeywords(args, keywords, "sO!O!KKKOO!O!O!O!O!O!O!OO", const_cast<char **>(known), &device,
+  if (!PyArg_ParseTupleAndKeywords(args, keywords, "sO!O!KKKOO!O!O!O!O!O!O!O", const_cast<char **>(known), &device,
                                    &PyList_Type, &calls, &PyList_Type, &bytes, &follow, &next, &done, &parts.follower,
                                    &PyDict_Type, &parts.storages, &PyDict_Type, &parts.buffers, &PyDict_Type,
                                    &parts.dropped, &PyDict_Type, &parts.ghosts, &PySet_Type, &parts.kept, &PySet_Type,
-                                   &parts.lasting, &PySet_Type, &parts.pinned, &parts.storage_of, &parts.weak))
+                                   &parts.lasting, &PySet_Type, &parts.pinned, &parts.storage_of))
     return nullptr;
   clear_plan(self);
   plan->parts = parts;
@@ -265,6 +265,14 @@ PyType_Slot plan_slots[] = {{Py_tp_new, reinterpret_cast<void *>(PyType_GenericN
                             {Py_tp_methods, plan_methods},
                             {Py_tp_members, plan_members},
                             {}};
+PyMethodDef ghost_methods[] = {{"expired", is_expired, METH_NOARGS, nullptr}, {}};
+PyMemberDef ghost_members[] = {{"cdata", T_ULONGLONG, offsetof(Ghost, storage), READONLY, nullptr}, {}};
+PyType_Slot ghost_slots[] = {{Py_tp_dealloc, reinterpret_cast<void *>(free_ghost)},
+                             {Py_tp_methods, ghost_methods},
+                             {Py_tp_members, ghost_members},
+                             {}};
+PyType_Spec ghost_spec = {"plain_calls.Ghost", sizeof(Ghost), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+                          ghost_slots};
 /* There is one Watch, and as long as the process. */
 PyType_Spec watch_spec = {"plain_calls.Watch", sizeof(Watch), 0, Py_TPFLAGS_DEFAULT, watch_slots};
 PyType_Spec plan_spec = {"plain_calls.Plan", sizeof(Plan), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC, plan_slots};
@@ -297,8 +305,9 @@ bool intern_names() {
 
 PyMODINIT_FUNC PyInit_plain_calls() {
   if (!intern_names()) return nullptr;
+  ghost_type = reinterpret_cast<PyTypeObject *>(PyType_FromSpec(&ghost_spec));
   Ref module(PyModule_Create(&module_spec)), watch(PyType_FromSpec(&watch_spec)), plan(PyType_FromSpec(&plan_spec));
-  bool made = module && watch && plan && !PyModule_AddObjectRef(module.get(), "Watch", watch.get()) &&
+  bool made = ghost_type && module && watch && plan && !PyModule_AddObjectRef(module.get(), "Watch", watch.get()) &&
               !PyModule_AddObjectRef(module.get(), "Plan", plan.get());
   return made ? module.give() : nullptr;
 }
