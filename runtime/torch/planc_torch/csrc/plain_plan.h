@@ -208,13 +208,20 @@ Way bind_results(Plan *plan, const Call &call, PyObject *result) {
   return Way::done;
 }
 
+/* What libplanrt answers while other threads of Python's may run, for it may copy. */
+template <typename Ask>
+void *without_lock(Ask ask) {
+  PyThreadState *state = PyEval_SaveThread();
+  void *status = ask();
+  PyEval_RestoreThread(state);
+  return status;
+}
+
 /* Iteration.run from where the call is known to be the recorded one. */
 PyObject *run(Plan *plan, PyObject *iteration, Py_ssize_t at, PyObject *function, PyObject *args, PyObject *kwargs) {
   Call &call = (*plan->calls)[static_cast<size_t>(at)];
   int32_t ignored;
-  void *status;
-  Py_BEGIN_ALLOW_THREADS status = plan->next(plan->follow, &ignored);
-  Py_END_ALLOW_THREADS if (!is_well(plan, status)) return nullptr;
+  if (!is_well(plan, without_lock([&] { return plan->next(plan->follow, &ignored); }))) return nullptr;
   if (call.repeats) {
     Ref memory = attribute(iteration, names.memory), now(PyLong_FromSsize_t(at)), none(PyDict_New());
     if (!memory || !now || !none ||
@@ -233,8 +240,7 @@ PyObject *run(Plan *plan, PyObject *iteration, Py_ssize_t at, PyObject *function
   Ref then(PyLong_FromSsize_t(at + 1));
   if (!then || PyObject_SetAttr(iteration, names.at, then.get())) return nullptr;
   plan->made++;
-  Py_BEGIN_ALLOW_THREADS status = plan->done(plan->follow);
-  Py_END_ALLOW_THREADS return is_well(plan, status) ? result.give() : nullptr;
+  return is_well(plan, without_lock([&] { return plan->done(plan->follow); })) ? result.give() : nullptr;
 }
 
 /* --- What libplanrt asks for: Memory's methods of these names ----------------------------------------------------- */
