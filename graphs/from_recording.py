@@ -87,13 +87,16 @@ class Names:
 
     def __init__(self):
         self.taken = set()
+        self.last = {}  # the last number that a name was given out with
 
     def give(self, wanted):
-        name, n = legal_name(wanted), 1
+        legal = legal_name(wanted)
+        name, n = legal, self.last.get(legal, 1)
         while name in self.taken:
             n += 1
             suffix = f".{n}"
-            name = legal_name(wanted)[:NAME_LIMIT - len(suffix)] + suffix
+            name = legal[:NAME_LIMIT - len(suffix)] + suffix
+        self.last[legal] = n
         self.taken.add(name)
         return name
 

@@ -23,7 +23,7 @@ from torch_refusals import BRANCHES, READS, Read, refused_use, replaced
 DROPOUTS = (functional.dropout, torch.dropout)
 ATTENTION = getattr(functional, "scaled_dot_product_attention", None)
 HALF = (torch.float16, torch.bfloat16)
-LARGEST_FLASH_HEAD = 256
+LARGEST_FLASH_HEAD, LARGEST_CUDNN_HEAD = 256, 128
 ALIGNED_BYTES = 16  # what the last dimension has to be a multiple of
 
 
@@ -34,18 +34,22 @@ def only_math():
                                                           "cudnn_sdp_enabled") if hasattr(backends, name))
 
 
-def attention(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False):
-    """The output by the fused kernel, None where we do not know which one a GPU takes."""
+def attention(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False, *,
+              prefers_cudnn=False):
+    """The output by the fused kernel, None where we do not know which one a GPU takes. `prefers_cudnn`: it takes cuDNN's
+    where that can be."""
     aten, backends, operands = torch.ops.aten, torch.backends.cuda, (query, key, value)
     head = query.shape[-1]
     if (attn_mask is not None or enable_gqa or any(t.dim() != 4 or t.shape[-1] != head for t in operands)
             or len({t.dtype for t in operands}) > 1 or head * query.element_size() % ALIGNED_BYTES
             or is_causal and query.shape[-2] != key.shape[-2]):
         return None
+    needs_sum = torch.is_grad_enabled() and any(t.requires_grad for t in operands)
+    if prefers_cudnn and query.dtype in HALF and head <= LARGEST_CUDNN_HEAD and backends.cudnn_sdp_enabled():
+        return aten._scaled_dot_product_cudnn_attention(*operands, None, needs_sum, dropout_p, is_causal, scale=scale)[0]
     if query.dtype in HALF and head <= LARGEST_FLASH_HEAD and backends.flash_sdp_enabled():
         return aten._scaled_dot_product_flash_attention(*operands, dropout_p, is_causal, scale=scale)[0]
     if query.dtype in (*HALF, torch.float32) and backends.mem_efficient_sdp_enabled():
-        needs_sum = torch.is_grad_enabled() and any(t.requires_grad for t in operands)
         return aten._scaled_dot_product_efficient_attention(*operands, None, needs_sum, dropout_p, is_causal,
                                                             scale=scale)[0]
     return None

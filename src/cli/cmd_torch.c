@@ -13,6 +13,7 @@
 static const prog_option options[] = {
     {"example", 0, "NAME", "the function beside the step that gives its arguments (default: example)"},
     {"on", 0, "DEVICE", "where the step runs: cpu or cuda (default: cuda where PyTorch sees one)"},
+    {"fake", 0, NULL, "record without the device and without its memory, by tensors that have no elements"},
     {"device", 'd', "NAME|FILE", "the GPU to plan for, see planc plan (default: h100)"},
     {"profile", 'p', "FILE", "measured profile to plan with, instead of --device"},
     {"budget", 'm', "SIZE|N%", "device memory, or a part of what the step takes as it is (default: the device's)"},
@@ -20,6 +21,7 @@ static const prog_option options[] = {
     {"effort", 0, "LEVEL", "how long policy auto searches, 0 to 3 (default: 1)"},
     {"graph", 0, "FILE", "keep the recorded graph in this file"},
     {"output", 'o', "FILE", "the plan (default: FILE's name with .plan, here)"},
+    {"check", 0, "PLAN", "only tell whether PLAN is of the step as it is now"},
     {"json", 0, NULL, "the table as one line of JSON"},
     {0},
 };
@@ -67,6 +69,7 @@ static planc_status list_files(const prog_arguments *arguments, prog_used_files 
     PLANC_TRY(pl_locate_device(named ? named : CLI_DEFAULT_DEVICE, device, sizeof device));
     PLANC_TRY(prog_used_files_read(files, device));
   }
+  if (prog_option_given(arguments, "check")) return prog_used_files_read(files, prog_option_value(arguments, "check"));
   PLANC_TRY(prog_used_files_write(files, prog_option_value(arguments, "graph")));
   PLANC_TRY(output_of(arguments, path));
   if (strcmp(path, "-") == 0) return planc_error(PLANC_USAGE, "the plan goes to a file, not to standard output");
@@ -98,7 +101,7 @@ static planc_status add_options(words *to, const prog_arguments *arguments) {
       PLANC_TRY(pl_locate_device(value ? value : CLI_DEFAULT_DEVICE, to->device, sizeof to->device));
       value = to->device;
     }
-    if (strcmp(options[i].name, "output") == 0) {
+    if (strcmp(options[i].name, "output") == 0 && !prog_option_given(arguments, "check")) {
       PLANC_TRY(output_of(arguments, to->output));
       value = to->output;
     }
@@ -111,12 +114,22 @@ static planc_status add_options(words *to, const prog_arguments *arguments) {
   return NULL;
 }
 
+/* Nothing is planned, and nothing written, where a plan is only held against the step. */
+static planc_status refuse_beside_check(const prog_arguments *arguments) {
+  static const char *const planning[] = {"budget", "host-budget", "effort", "graph", "output", "json"};
+  for (size_t i = 0; i < sizeof planning / sizeof *planning; i++)
+    if (prog_option_given(arguments, planning[i]))
+      return planc_error(PLANC_USAGE, "--check makes no plan and has no use for --%s", planning[i]);
+  return NULL;
+}
+
 static planc_status run(const prog_arguments *arguments) {
   const char *python = getenv("PLANC_PYTHON");
   char program[PATH_ROOM], package[PATH_ROOM];
   words to = {.n = 0};
   if (!strchr(arguments->operands[0], ':'))
     return planc_error(PLANC_USAGE, "%s: FILE.py:STEP is expected", arguments->operands[0]);
+  if (prog_option_given(arguments, "check")) PLANC_TRY(refuse_beside_check(arguments));
   if (prog_option_given(arguments, "device") && prog_option_given(arguments, "profile"))
     return planc_error(PLANC_USAGE, "give either --device or --profile");
   pl_locate_program(program, sizeof program);

@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from contextlib import contextmanager, redirect_stdout
+from contextlib import contextmanager, nullcontext, redirect_stdout
 
 PROGRAM = "planc torch"
 try:
@@ -16,12 +16,15 @@ except ImportError:
     sys.exit(f"{PROGRAM}: {sys.executable} has no PyTorch; PLANC_PYTHON names the Python that has it")
 
 from .calls import tensors_in
+from .checking import difference
 from .library import Follower, FollowError
+from .no_driver import Gpu
+from .plan_file import PlanFile
 from .step_recorder import StepGraph, record
 from graphfile import legal_name
 from torch_refusals import CannotExport, users_line
 
-EXIT_INFEASIBLE, EXIT_USAGE, EXIT_BAD_INPUT, EXIT_IO, EXIT_INTERRUPTED = 1, 2, 3, 5, 130
+EXIT_INFEASIBLE, EXIT_USAGE, EXIT_BAD_INPUT, EXIT_OTHER_GRAPH, EXIT_IO, EXIT_INTERRUPTED = 1, 2, 3, 4, 5, 130
 UNLIMITED = "4T"
 
 
@@ -92,11 +95,23 @@ def default_device(make_args):
     return devices.pop() if devices else "cuda" if torch.cuda.is_available() else "cpu"
 
 
+def session(options):
+    """What the step is recorded in: a device, or with --fake what stands for one."""
+    if not options.fake:
+        return nullcontext()
+    from .fake import is_possible, without_memory
+    if not is_possible():
+        raise Stop(EXIT_USAGE, f"--fake needs PyTorch 2, and {sys.executable} has {torch.__version__}")
+    described = read_description(options)
+    return without_memory(Gpu(options.profile or options.device, described))
+
+
 def recorded(options):
-    step, example = load(options.step, options.example)
-    make_args = arguments_of(example)
-    with reraised("the step raised"):
-        recorder = record(step, make_args, options.on or default_device(make_args))
+    with session(options):
+        step, example = load(options.step, options.example)
+        make_args = arguments_of(example)
+        with reraised("the step raised"):
+            recorder = record(step, make_args, options.on or ("cuda" if options.fake else default_device(make_args)))
     if not any(call.name != "planc.end" for call in recorder.calls):
         raise Stop(EXIT_BAD_INPUT, f"{options.step}: the step makes no call on {recorder.device}")
     return StepGraph(recorder, legal_name(os.path.splitext(os.path.basename(options.step.rpartition(":")[0]))[0]))
@@ -113,6 +128,18 @@ def run_planc(program, *arguments):
     return done.stdout
 
 
+def read_description(options):
+    """The device's description, or the profile that has one."""
+    with open(options.profile or options.device, encoding="utf-8") as file:
+        try:
+            described = json.load(file)
+            for key in ("name", "memory_bytes", "reserved_bytes"):
+                described["device"][key]
+            return described
+        except (ValueError, KeyError, TypeError) as error:
+            raise Stop(EXIT_BAD_INPUT, f"{file.name}: not a device description or profile") from error
+
+
 class Problem:
     """The recorded graph and the device that it is planned for, as files in a folder."""
 
@@ -122,12 +149,8 @@ class Problem:
         graph.write(self.graph)
         self.device = os.path.join(folder, "device.json")
         self.outside = graph.outside_bytes
-        with open(options.profile or options.device, encoding="utf-8") as file:
-            try:
-                described = json.load(file)
-                self.reserved = int(described["device"]["reserved_bytes"])
-            except (ValueError, KeyError, TypeError) as error:
-                raise Stop(EXIT_BAD_INPUT, f"{file.name}: not a device description or profile") from error
+        described = read_description(options)
+        self.reserved = described["device"]["reserved_bytes"]
         # What the user holds beside the plan is taken of the device as what its libraries take.
         described["device"]["reserved_bytes"] = self.reserved + self.outside
         with open(self.device, "w", encoding="utf-8") as file:
@@ -240,19 +263,37 @@ def table(problem, compared, graph, chosen, path):
             "taken": chosen["policy"], "output": path}
 
 
+def check(options):
+    """Whether the plan is of the step as it is now."""
+    try:
+        file = PlanFile(options.check)
+    except ValueError as error:
+        raise Stop(EXIT_BAD_INPUT, str(error)) from error
+    graph = recorded(options)
+    found = difference(graph, file)
+    if found:
+        raise Stop(EXIT_OTHER_GRAPH, f"{found}: {options.check} is not of this step any more")
+    print(f"{options.check}: of this step, {len(graph.calls) - 1} calls")
+    return 0
+
+
 def main(arguments=None):
     parser = argparse.ArgumentParser(prog=PROGRAM, add_help=False)
     parser.add_argument("step")
     parser.add_argument("--example", default="example")
     parser.add_argument("--on", choices=("cpu", "cuda"))
+    parser.add_argument("--fake", action="store_true")
     for name in ("device", "profile", "budget", "host-budget", "effort", "graph"):
         parser.add_argument(f"--{name}")
-    parser.add_argument("--output", required=True)
+    for name in ("check", "output"):
+        parser.add_argument(f"--{name}")
     parser.add_argument("--planc", required=True)
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args(arguments)
-    if options.on == "cuda" and not torch.cuda.is_available():
-        raise Stop(EXIT_USAGE, "PyTorch sees no GPU")
+    if options.on == "cuda" and not options.fake and not torch.cuda.is_available():
+        raise Stop(EXIT_USAGE, "PyTorch sees no GPU; --fake records the step without one")
+    if options.check:
+        return check(options)
     output = options.output
     with tempfile.TemporaryDirectory() as folder:
         graph = recorded(options)

@@ -75,12 +75,16 @@ def touched(function, args, kwargs):
     return [t for name, value in (*given, *kwargs.items()) if touches(name_of(function), name) for t in tensors_in(value)]
 
 
-def is_within_an_optimizer():
-    """Whether one of PyTorch's optimizers makes a call, through whatever lies between."""
+def is_within(places):
+    """Whether a function of files whose paths so begin makes a call, through whatever lies between."""
     frame = sys._getframe(1)
-    while frame is not None and not frame.f_code.co_filename.startswith(OPTIMIZERS):
+    while frame is not None and not frame.f_code.co_filename.startswith(places):
         frame = frame.f_back
     return frame is not None
+
+
+def is_within_an_optimizer():
+    return is_within(OPTIMIZERS)
 
 
 @contextmanager

@@ -1,8 +1,10 @@
 """What a plan's file says of the recorded step."""
 
 import json
+import math
 
 from .calls import OUTSIDE
+from graphfile import DTYPE_BYTES
 
 DEVICES = ("cpu", "cuda")
 
@@ -25,15 +27,18 @@ class PlannedCall:
 
 
 class PlanFile:
-    """The step's calls, the names of its tensors and its device. ValueError where the plan is not of a recorded step."""
+    """The step's calls, the names and bytes of its tensors, and its device. ValueError where the plan is not of a recorded
+    step."""
 
     def __init__(self, path):
-        self.path, self.calls, self.names, self.device = path, [], [], None
+        self.path, self.calls, self.names, self.sizes, self.device = path, [], [], [], None
         try:
             with open(path, encoding="utf-8") as file:
                 for text in file:
                     if text.startswith('{"tensor":'):
-                        self.names.append(json.loads(text)["tensor"])
+                        tensor = json.loads(text)
+                        self.names.append(tensor["tensor"])
+                        self.sizes.append(DTYPE_BYTES[tensor["dtype"]] * math.prod(tensor["shape"]))
                     elif text.startswith('{"op":'):
                         op = json.loads(text)
                         self.calls.append(PlannedCall(op))

@@ -73,7 +73,7 @@ class StepRecorder(Recorder):
         self.standing = None  # storages that are there when the recorded run makes its first call, but to clear gradients
 
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
-        if self.aside:
+        if self.aside or function.namespace == "prim":  # which asks a fake tensor for its device
             return called(function, args, kwargs or {})
         return super().__torch_dispatch__(function, types, args, kwargs)
 
@@ -339,6 +339,10 @@ class StepGraph:
         device = {"device": self.recorder.device} if call.name == END else {}
         return {"call": call.described, "line": call.place or "", "tensors": self.listed(call.given),
                 "results": self.listed(call.gives), **device}
+
+    def sizes(self):
+        """Bytes of the tensors in the graph."""
+        return [self.recorder.storages[s].bytes for s in self.planned]
 
     def listed(self, storages):
         return [self.numbers.get(s, OUTSIDE) for s in storages]

@@ -239,6 +239,7 @@ Values are not looked at then.
   options:
         --example NAME             the function beside the step that gives its arguments (default: example)
         --on DEVICE                where the step runs: cpu or cuda (default: cuda where PyTorch sees one)
+        --fake                     record without the device and without its memory, by tensors that have no elements
     -d, --device NAME|FILE         the GPU to plan for, see planc plan (default: h100)
     -p, --profile FILE             measured profile to plan with, instead of --device
     -m, --budget SIZE|N%           device memory, or a part of what the step takes as it is (default: the device's)
@@ -246,5 +247,6 @@ Values are not looked at then.
         --effort LEVEL             how long policy auto searches, 0 to 3 (default: 1)
         --graph FILE               keep the recorded graph in this file
     -o, --output FILE              the plan (default: FILE's name with .plan, here)
+        --check PLAN               only tell whether PLAN is of the step as it is now
         --json                     the table as one line of JSON
     -h, --help                     this text
