@@ -40,10 +40,10 @@ class CannotExport(Exception):
 # --- The user's line --------------------------------------------------------------------------------------------------
 
 
-def users_line(frame=None):
-    """FILE:LINE of the innermost call that the user wrote, else of the innermost one outside PyTorch, else None: of those
-    from `frame` on, or of the calls that are being made. Calls of backward passes come from PyTorch alone."""
-    found, frame = None, frame or sys._getframe(1)
+def users_line():
+    """FILE:LINE of the innermost call being made that the user wrote, else of the innermost one outside PyTorch, else None.
+    Calls of backward passes come from PyTorch alone."""
+    found, frame = None, sys._getframe(1)
     while frame is not None:
         path = frame.f_code.co_filename
         if path in EXPORTER:
@@ -56,6 +56,19 @@ def users_line(frame=None):
             found = found or line
         frame = frame.f_back
     return found
+
+
+def line_raised(error):
+    """FILE:LINE of the innermost call that the user wrote and that an exception came through, else of the innermost one
+    outside PyTorch, else None."""
+    found, written, step = None, None, error.__traceback__
+    while step is not None:
+        path = step.tb_frame.f_code.co_filename
+        if path not in EXPORTER and not path.startswith(TORCH):
+            found = f"{path}:{step.tb_lineno}"
+            written = written if path.startswith(LIBRARIES) else found
+        step = step.tb_next
+    return written or found
 
 
 def definition(function):
@@ -112,10 +125,7 @@ def refusing_use(refuse):
     except TypeError as error:
         if Read.__name__ not in str(error):
             raise
-        raised = error.__traceback__
-        while raised.tb_next:
-            raised = raised.tb_next
-        refuse(USED, users_line(raised.tb_frame))
+        refuse(USED, line_raised(error))
 
 
 UNARY = ("bool", "int", "float", "complex", "index", "hash", "neg", "pos", "abs", "invert", "round", "trunc", "floor",

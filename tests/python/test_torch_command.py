@@ -116,6 +116,44 @@ class CommandTest(unittest.TestCase):
         self.assertEqual(simulated["iteration_ns"] if "iteration_ns" in simulated else simulated["period_ns"],
                          taken["iteration_ns"])
 
+    def test_a_changed_step_is_told_with_the_line_that_calls_otherwise(self):
+        self.assertEqual(self.planc("torch", f"{SMALL}:step", "--budget", "80%").returncode, 0)
+        with open(SMALL, encoding="utf-8") as file:
+            text = file.read()
+        alike = {"lr=0.1": "lr=0.2", "runs = []": "runs = []\n# which nobody reads"}
+        others = {"torch.nn.ReLU()": ("torch.nn.Tanh()", r"small.py:17: call 3 is aten.tanh\(f32\[16,64\]\), and aten.relu"),
+                  "64, 8)": ("64, 9)", r"small.py:17: call 4 is aten.addmm\(f32\[9\], .* and aten.addmm\(f32\[8\]"),
+                  ", momentum=0.9": ("", r"small.py:19: call \d+ is aten.add_.Tensor\("),
+                  "    optimizer.step()\n": ("", r"small.py:\d+: the step ends where the plan has call \d+, aten\."),
+                  "return loss.detach()": ("return (loss * 2).detach()", r"small.py:20: the step goes on with aten.mul.Tensor"),
+                  "return loss.detach()\n": ("return\n", r"small.py:\d+: the step leaves other tensors")}
+        changed = os.path.join(self.folder, "small.py")
+        for old, new in [*alike.items(), *others.items()]:
+            new, sentence = (new, None) if old in alike else new
+            with self.subTest(old):
+                self.assertIn(old, text)
+                with open(changed, "w", encoding="utf-8") as file:
+                    file.write(text.replace(old, new, 1))
+                done = self.planc("torch", f"{changed}:step", "--check", "small.plan")
+                self.assertEqual(done.returncode, 4 if sentence else 0, done.stdout + done.stderr)
+                if sentence:
+                    self.assertRegex(done.stderr, sentence)
+                    self.assertTrue(done.stderr.endswith("small.plan is not of this step any more\n"))
+                    self.assertEqual((done.stderr.count("\n"), done.stdout), (1, ""))
+                else:
+                    self.assertEqual(done.stdout, "small.plan: of this step, 28 calls\n")
+                self.assertEqual(self.left(), ["small.plan", "small.py"])
+
+    def test_a_check_makes_no_plan(self):
+        with open(os.path.join(self.folder, "x.plan"), "w", encoding="utf-8") as file:
+            file.write("{}\n")
+        for code, sentence, *more in ((3, "x.plan is not of a recorded step",), (2, "has no use for --budget", "--budget", "1G"),
+                                      (2, "has no use for --output", "-o", "y.plan"), (2, "has no use for --json", "--json")):
+            with self.subTest(more):
+                done = self.planc("torch", f"{SMALL}:step", "--check", "x.plan", *more)
+                self.assertEqual((done.returncode, done.stdout, self.left()), (code, "", ["x.plan"]), done.stderr)
+                self.assertIn(sentence, done.stderr)
+
     def test_without_a_budget_the_step_runs_as_it_is(self):
         done = self.planc("torch", f"{SMALL}:step")
         self.assertEqual(done.returncode, 0, done.stderr)

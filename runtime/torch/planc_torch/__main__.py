@@ -22,7 +22,7 @@ from .no_driver import Gpu
 from .plan_file import PlanFile
 from .step_recorder import StepGraph, record
 from graphfile import legal_name
-from torch_refusals import CannotExport, users_line
+from torch_refusals import CannotExport, line_raised
 
 EXIT_INFEASIBLE, EXIT_USAGE, EXIT_BAD_INPUT, EXIT_OTHER_GRAPH, EXIT_IO, EXIT_INTERRUPTED = 1, 2, 3, 4, 5, 130
 UNLIMITED = "4T"
@@ -45,10 +45,7 @@ def reraised(what):
     except (CannotExport, Stop):
         raise
     except (Exception, SystemExit) as error:
-        raised = error.__traceback__
-        while raised.tb_next:
-            raised = raised.tb_next
-        place = users_line(raised.tb_frame)
+        place = line_raised(error)
         where = f"{place}: " if place else ""
         raise Stop(EXIT_BAD_INPUT, f"{where}{what} {type(error).__name__}: {error}") from error
 

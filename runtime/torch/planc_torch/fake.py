@@ -27,7 +27,7 @@ from .exporter import TORCH
 from .no_driver import answering, answering_autograd
 from torch_as_on_gpu import attention, only_math
 from torch_recorder import in_place_results, storage_of, tensors_in
-from torch_refusals import BRANCHES, CannotExport, base_name, gives_a_value, replaced, users_line
+from torch_refusals import BRANCHES, CannotExport, base_name, gives_a_value, line_raised, replaced, users_line
 from torch_refusals import READS as CONVERSIONS
 
 try:
@@ -259,6 +259,7 @@ def without_memory(gpu):
         stack.enter_context(replaced(torch.nn.Parameter, "__new__", making_fake_parameters(host)))
         # PyTorch swaps no tensor that something refers to weakly, as its fake tensors refer to each other.
         stack.enter_context(replaced(torch.utils, "weakref", lambda _: SimpleNamespace(getweakrefs=lambda tensor: [])))
+        stack.enter_context(replaced(FakeTensor, "tolist", lambda _: torch.Tensor.tolist))  # which modes see
         for name in [name for name in vars(init) if name.endswith("_") and not name.startswith("_")]:
             stack.enter_context(replaced(init, name, leaving_as_is))
         for mode in (host.fakes, host, Reads(host)):
@@ -268,10 +269,7 @@ def without_memory(gpu):
         except Exception as error:
             if isinstance(error, CannotExport) or not any(word in str(error) for word in DRIVER):
                 raise host.refusal or error
-            raised = error.__traceback__
-            while raised.tb_next:
-                raised = raised.tb_next
-            where = users_line(raised.tb_frame) or "the step"
+            where = line_raised(error.__cause__ or error) or "the step"
             raise CannotExport(f"{where}: what is called there asks the GPU's driver, and with --fake there is none; leave it "
                                "out, or record the step on a GPU") from error
         if host.refusal:
