@@ -40,7 +40,7 @@ def attention(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False,
     where that can be."""
     aten, backends, operands = torch.ops.aten, torch.backends.cuda, (query, key, value)
     head = query.shape[-1]
-    if (attn_mask is not None or enable_gqa or any(t.dim() != 4 or t.shape[-1] != head for t in operands)
+    if (attn_mask is not None or any(t.dim() != 4 or t.shape[-1] != head for t in operands)
             or len({t.dtype for t in operands}) > 1 or head * query.element_size() % ALIGNED_BYTES
             or is_causal and query.shape[-2] != key.shape[-2]):
         return None
@@ -49,6 +49,8 @@ def attention(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False,
         return aten._scaled_dot_product_cudnn_attention(*operands, None, needs_sum, dropout_p, is_causal, scale=scale)[0]
     if query.dtype in HALF and head <= LARGEST_FLASH_HEAD and backends.flash_sdp_enabled():
         return aten._scaled_dot_product_flash_attention(*operands, dropout_p, is_causal, scale=scale)[0]
+    if enable_gqa and query.shape[1] != key.shape[1]:  # which the two above take as they are
+        return None
     if query.dtype in (*HALF, torch.float32) and backends.mem_efficient_sdp_enabled():
         return aten._scaled_dot_product_efficient_attention(*operands, None, needs_sum, dropout_p, is_causal,
                                                             scale=scale)[0]

@@ -95,7 +95,8 @@ class FakeTest(unittest.TestCase):
 @unittest.skipIf(is_possible(), "skipped: this PyTorch has fake tensors")
 class WithoutFakeTensorsTest(FakeTest):
     def test_an_old_pytorch_is_told(self):
-        code, told = self.run_torch(os.path.join(DATA, "small.py:step"), "--fake", "--output", os.path.join(self.folder, "x.plan"))
+        plan = os.path.join(self.folder, "x.plan")
+        code, told = self.run_torch(os.path.join(DATA, "small.py:step"), "--fake", "--output", plan)
         self.assertEqual(code, 2)
         self.assertRegex(told, "^planc torch: --fake needs PyTorch 2, and .* has 1.*\n$")
         self.assertEqual(os.listdir(self.folder), [])
@@ -134,7 +135,8 @@ class WithFakeTensorsTest(FakeTest):
         file = PlanFile(os.path.join(self.folder, "x.plan"))
         names = [call.described.partition("(")[0] for call in file.calls]
         self.assertEqual(file.device, "cuda")
-        self.assertEqual(len([name for name in names if re.fullmatch(r"aten\._scaled_dot_product_(flash|cudnn)_attention", name)]), 2)
+        attention = [name for name in names if re.fullmatch(r"aten\._scaled_dot_product_(flash|cudnn)_attention", name)]
+        self.assertEqual(len(attention), 2)
         self.assertIn("aten._foreach_addcdiv_.ScalarList", names)
         self.assertEqual(names[-2:], ["aten._local_scalar_dense", "planc.end"])
         with open(file.path, encoding="utf-8") as plan:
@@ -152,6 +154,33 @@ class WithFakeTensorsTest(FakeTest):
         self.assertEqual(len([call for call in calls if call.startswith("aten._foreach_addcdiv_")]), 1)
         fused = self.calls(LINEAR + "options['fused'] = True\n", "loss_of(x, y).backward()\noptimizer.step()\n")
         self.assertEqual(len([call for call in fused if call.startswith("aten._fused_adamw_")]), 1)
+
+    def test_numbers_of_the_program_are_on_the_device_by_no_call(self):
+        calls = self.calls(LINEAR, "(loss_of(x, y) * torch.tensor(0.5, device=device)).backward()\noptimizer.step()\n")
+        self.assertIn("aten.mul.Tensor(f32[], f32[])", calls)
+        self.assertFalse([call for call in calls if call.startswith(("aten.lift", "aten._to_copy"))])
+
+    def test_attention_is_in_autocast_s_type_and_takes_groups(self):
+        body = ("with torch.autocast('cuda', dtype=torch.bfloat16):\n"
+                "    h = model[0](x).view(1, 8, 4, 8).transpose(1, 2)\n"
+                "    y = nn.functional.scaled_dot_product_attention(h.float(), h[:, :2], h[:, :2], enable_gqa=True)\n"
+                "y.float().sum().backward()\n")
+        calls = [call for call in self.calls(LINEAR, body) if "_scaled_dot_product" in call]
+        shapes = r"\(bf16\[1,4,8,8\], bf16\[1,2,8,8\], bf16\[1,2,8,8\]\)"
+        self.assertRegex(calls[0], r"^aten\._scaled_dot_product_(flash|cudnn)_attention" + shapes)
+
+    @unittest.skipUnless(torch.cuda.is_available(), "skipped: no GPU")
+    def test_on_a_gpu_the_step_makes_the_calls_that_were_recorded_without(self):
+        wide = ("model = nn.Sequential(nn.Unflatten(1, (1, 4, 4)), nn.Conv2d(1, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), "
+                "nn.Flatten(), nn.Linear(32, 4)).to(device)\n")
+        body = "optimizer.zero_grad()\nloss_of(x, y).backward()\noptimizer.step()\n"
+        plan = os.path.join(self.folder, "gpu.plan")
+        for model in (None, LINEAR, wide):
+            with self.subTest(model):
+                place = self.step_file(model, body) if model else os.path.join(DATA, "llama_small.py:step")
+                self.assertEqual(self.run_torch(place, "--fake", "--output", plan)[0], 0)
+                code, told = self.run_torch(place, "--check", plan)
+                self.assertEqual(code, 0, told)
 
     def test_a_loss_scale_and_batch_norm(self):
         model = ("scaler = torch.amp.GradScaler()\n"
@@ -193,7 +222,8 @@ class WithFakeTensorsTest(FakeTest):
         }
         for body, sentence in wrong.items():
             with self.subTest(body):
-                code, told = self.run_torch(self.step_file(LINEAR, body), "--fake", "--output", os.path.join(self.folder, "x.plan"))
+                plan = os.path.join(self.folder, "x.plan")
+                code, told = self.run_torch(self.step_file(LINEAR, body), "--fake", "--output", plan)
                 self.assertEqual((code, told.count("\n")), (3, 1), told)
                 self.assertRegex(told, r"^planc torch: \S*train.py:\d+: ")
                 self.assertIn(sentence, told)

@@ -21,6 +21,7 @@ import torch
 from torch.nn import functional, init
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_map
 
 from .calls import is_within, name_of
 from .exporter import TORCH
@@ -33,6 +34,7 @@ from torch_refusals import READS as CONVERSIONS
 try:
     from torch._subclasses.fake_tensor import (DataDependentOutputException, DynamicOutputShapeException, FakeTensor,
                                                FakeTensorMode, unset_fake_temporarily)
+    from torch.utils._python_dispatch import _disable_current_modes
 except ImportError:  # PyTorch 1
     FakeTensorMode = object
 
@@ -40,6 +42,8 @@ MOST_ELEMENTS = 2**16  # of tensors of the host that are real
 WITHOUT_ELEMENTS = "with --fake tensors have none; record the step on its device without"
 BRANCH = "which way the program goes depends on a tensor's value"
 DRIVER = "CUDA error", "NVIDIA driver", "not compiled with CUDA"
+MAKERS = "tensor", "as_tensor"  # of numbers of the program
+CAST = torch.float16, torch.bfloat16, torch.float32
 # Calls whose results have a size that only the device knows.
 WORKSPACES = ("mkldnn_rnn_layer", "_cudnn_rnn", "miopen_rnn")
 SCALERS = tuple(os.path.join(TORCH, *place, "grad_scaler.py") for place in (("amp",), ("cuda", "amp")))
@@ -173,7 +177,19 @@ class Reads(TorchFunctionMode):
             if name in CONVERSIONS:
                 self.host.refuse(f"{name} hands a tensor's values to the program; take item(), which may be kept and "
                                  f"printed: {WITHOUT_ELEMENTS}")
+        elsewhere = torch.device(kwargs.get("device") or "cpu").type != "cpu"
+        if name in MAKERS and elsewhere and args and not isinstance(args[0], torch.Tensor):
+            return self.made(function, args, kwargs)
         return function(*args, **kwargs)
+
+    def made(self, function, args, kwargs):
+        """A tensor on the device of numbers of the program: it is there when PyTorch hands it on, and not copied by a call."""
+        wants_gradient = kwargs.get("requires_grad", False)
+        with _disable_current_modes():
+            like = function(*args, **{**kwargs, "device": "cpu", "requires_grad": False})
+            with self.host.fakes:
+                there = torch.empty_like(like, device=kwargs["device"])
+        return torch.ops.aten.lift_fresh(there).requires_grad_(wants_gradient)
 
     def item(self, function, args, kwargs):
         was, self.host.gives_values = self.host.gives_values, True
@@ -192,6 +208,14 @@ def prefers_cudnn(gpu):
     return gpu.capability in CUDNN_ATTENTION and (torch.backends.cudnn.version() or 0) > CUDNN_WITH_ATTENTION
 
 
+def as_autocast_has_it(value):
+    """Operands of attention, which autocast has in its own type."""
+    if not torch.is_autocast_enabled():
+        return value
+    wanted = torch.get_autocast_dtype("cuda")
+    return tree_map(lambda t: t.to(wanted) if isinstance(t, torch.Tensor) and t.dtype in CAST else t, value)
+
+
 def choosing_attention(gpu, host):
     """PyTorch asks the driver which kernel it takes."""
     def make(original):
@@ -199,6 +223,7 @@ def choosing_attention(gpu, host):
         def call(query, *args, **kwargs):
             if query.device.type != "cuda" or only_math():
                 return original(query, *args, **kwargs)
+            query, args, kwargs = as_autocast_has_it((query, args, kwargs))
             is_known = gpu.capability and gpu.capability >= HAS_FLASH
             result = attention(query, *args, **kwargs, prefers_cudnn=prefers_cudnn(gpu)) if is_known else None
             if result is None:
