@@ -26,6 +26,7 @@ from torch_refusals import CannotExport, line_raised
 
 EXIT_INFEASIBLE, EXIT_USAGE, EXIT_BAD_INPUT, EXIT_OTHER_GRAPH, EXIT_IO, EXIT_INTERRUPTED = 1, 2, 3, 4, 5, 130
 UNLIMITED = "4T"
+SEARCHING = ("priced",)  # policies that --effort says something to
 
 
 class Stop(Exception):
@@ -238,7 +239,8 @@ def take(problem, rows, effort, path):
     aside, why = f"{path}.part", None
     for row in rows:
         try:
-            problem.planc("plan", *problem.common, *problem.budget, *effort, "--policy", row["policy"], "-o", aside)
+            searching = effort if row["policy"] in SEARCHING else []
+            problem.planc("plan", *problem.common, *problem.budget, *searching, "--policy", row["policy"], "-o", aside)
             Follower(aside, NoFramework).close()
             os.replace(aside, path)
             return row
