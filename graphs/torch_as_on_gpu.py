@@ -10,6 +10,7 @@ A recurrent layer (nn.LSTM, nn.GRU, nn.RNN) stays the steps that it is without c
 """
 
 import inspect
+import math
 import sys
 from contextlib import ExitStack, contextmanager
 
@@ -34,25 +35,42 @@ def only_math():
                                                           "cudnn_sdp_enabled") if hasattr(backends, name))
 
 
+def is_simple(mask):
+    """Whether a kernel takes a mask as it is, or converted, without a copy of another layout."""
+    return mask.dim() == 4 and not mask.requires_grad and mask.stride(-1) == 1 and not any(
+        stride % ALIGNED_BYTES for stride in mask.stride()[:-1])
+
+
+def added(mask, query):
+    """The mask as what is added to the products of queries and keys."""
+    if mask is None or mask.dtype != torch.bool:
+        return mask
+    return torch.where(mask.logical_not(), -math.inf, torch.scalar_tensor(0.0, dtype=query.dtype, device=mask.device))
+
+
 def attention(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False, *,
-              prefers_cudnn=False):
-    """The output by the fused kernel, None where we do not know which one a GPU takes. `prefers_cudnn`: it takes cuDNN's
-    where that can be."""
+              prefers_cudnn=None):
+    """The output by the fused kernel, None where we do not know which one a GPU takes. `prefers_cudnn`: whether it takes
+    cuDNN's where that can be, None of an unknown GPU."""
     aten, backends, operands = torch.ops.aten, torch.backends.cuda, (query, key, value)
     head = query.shape[-1]
-    if (attn_mask is not None or any(t.dim() != 4 or t.shape[-1] != head for t in operands)
-            or len({t.dtype for t in operands}) > 1 or head * query.element_size() % ALIGNED_BYTES
-            or is_causal and query.shape[-2] != key.shape[-2]):
+    if (attn_mask is not None and (prefers_cudnn is None or not is_simple(attn_mask))
+            or any(t.dim() != 4 or t.shape[-1] != head for t in operands) or len({t.dtype for t in operands}) > 1
+            or head * query.element_size() % ALIGNED_BYTES or is_causal and query.shape[-2] != key.shape[-2]):
         return None
     needs_sum = torch.is_grad_enabled() and any(t.requires_grad for t in operands)
     if prefers_cudnn and query.dtype in HALF and head <= LARGEST_CUDNN_HEAD and backends.cudnn_sdp_enabled():
-        return aten._scaled_dot_product_cudnn_attention(*operands, None, needs_sum, dropout_p, is_causal, scale=scale)[0]
-    if query.dtype in HALF and head <= LARGEST_FLASH_HEAD and backends.flash_sdp_enabled():
+        mask = added(attn_mask, query)
+        return aten._scaled_dot_product_cudnn_attention(*operands, mask, needs_sum, dropout_p, is_causal, scale=scale)[0]
+    if attn_mask is None and query.dtype in HALF and head <= LARGEST_FLASH_HEAD and backends.flash_sdp_enabled():
         return aten._scaled_dot_product_flash_attention(*operands, dropout_p, is_causal, scale=scale)[0]
     if enable_gqa and query.shape[1] != key.shape[1]:  # which the two above take as they are
         return None
     if query.dtype in (*HALF, torch.float32) and backends.mem_efficient_sdp_enabled():
-        return aten._scaled_dot_product_efficient_attention(*operands, None, needs_sum, dropout_p, is_causal,
+        mask = added(attn_mask, query)
+        if mask is not None:
+            mask = mask.expand(*query.shape[:3], key.shape[2])
+        return aten._scaled_dot_product_efficient_attention(*operands, mask, needs_sum, dropout_p, is_causal,
                                                             scale=scale)[0]
     return None
 

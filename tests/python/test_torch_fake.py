@@ -169,6 +169,14 @@ class WithFakeTensorsTest(FakeTest):
         shapes = r"\(bf16\[1,4,8,8\], bf16\[1,2,8,8\], bf16\[1,2,8,8\]\)"
         self.assertRegex(calls[0], r"^aten\._scaled_dot_product_(flash|cudnn)_attention" + shapes)
 
+    def test_a_mask_goes_to_a_kernel_that_takes_one(self):
+        body = ("h = model[0](x).view(1, 8, 2, 16).transpose(1, 2).half()\n"
+                "mask = torch.ones(1, 1, 8, 16, device=device) > 0\n"
+                "nn.functional.scaled_dot_product_attention(h, h, h, attn_mask=mask[..., :8]).float().sum().backward()\n")
+        calls = [call for call in self.calls(LINEAR, body) if "_scaled_dot_product" in call or "where" in call]
+        self.assertRegex(calls[0], r"^aten\.where\.self\(bool\[1,1,8,8\]")
+        self.assertRegex(calls[1], r"^aten\._scaled_dot_product_(efficient|cudnn)_attention\(.* f16\[1,[12],8,8\]\)$")
+
     @unittest.skipUnless(torch.cuda.is_available(), "skipped: no GPU")
     def test_on_a_gpu_the_step_makes_the_calls_that_were_recorded_without(self):
         wide = ("model = nn.Sequential(nn.Unflatten(1, (1, 4, 4)), nn.Conv2d(1, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), "
