@@ -3,6 +3,7 @@
 sentence for each step that depends on elements."""
 
 import contextlib
+import copy
 import io
 import json
 import os
@@ -11,6 +12,7 @@ import sys
 import tempfile
 import textwrap
 import unittest
+from types import SimpleNamespace
 
 from torchexport import torch  # first: it finds a Python with PyTorch
 
@@ -19,6 +21,8 @@ BUILD = os.path.join(ROOT, os.environ.get("BUILD", "build"))
 DATA = os.path.join(ROOT, "tests/data/torch")
 H100 = os.path.join(ROOT, "profiles/h100.json")
 sys.path.insert(0, os.path.join(ROOT, "runtime/torch"))
+
+from torch.utils.checkpoint import checkpoint
 
 import planc_torch.__main__
 import planc_torch.library
@@ -48,6 +52,26 @@ def loss_of(x, y):
     return nn.functional.cross_entropy(model(x), y)
 """
 LINEAR = "model = nn.Sequential(nn.Linear(16, 32), nn.GELU(), nn.Dropout(0.1), nn.Linear(32, 4))\nmodel.to(device)\n"
+
+
+def averaging():
+    """A second model, a deep copy of the first that shares weights as this one does, follows it; blocks are computed again."""
+    model = torch.nn.Sequential(*(torch.nn.Sequential(torch.nn.Linear(16, 16), torch.nn.GELU()) for _ in range(3)))
+    model[2][0].weight = model[0][0].weight
+    average = copy.deepcopy(model)
+    optimizer = torch.optim.Adam(model.parameters())
+
+    def step(x):
+        optimizer.zero_grad()
+        for block in model:
+            x = checkpoint(block, x, use_reentrant=False)
+        x.pow(2).mean().backward()
+        optimizer.step()
+        with torch.no_grad():
+            for kept, weight in zip(average.parameters(), model.parameters()):
+                kept.lerp_(weight, 0.1)
+
+    return SimpleNamespace(step=step, example=lambda: torch.randn(8, 16))
 
 
 def graph_text(made, folder):
@@ -109,7 +133,7 @@ class WithFakeTensorsTest(FakeTest):
             return Gpu(H100, json.load(file))
 
     def test_on_the_processor_the_graph_is_that_of_a_real_run(self):
-        for name, make in STEPS.items():
+        for name, make in {**STEPS, "averaging": averaging}.items():
             with self.subTest(name):
                 if name == "lstm":  # has a workspace
                     continue

@@ -8,6 +8,7 @@ What the program reads of a fake tensor by item() it may keep, print and calcula
 elements ends in one sentence with the user's line.
 """
 
+import copy
 import logging
 import math
 import os
@@ -170,6 +171,8 @@ class Reads(TorchFunctionMode):
         if args and isinstance(args[0], torch.Tensor) and not self.host.is_real(args[0]):
             if name == "__format__" and args[0].dim() == 0:
                 return format(NoNumber(self.host.refuse), args[1])
+            if name == "__deepcopy__" and is_fake(args[0]):
+                return self.copied(*args)
             if name == "item":
                 return self.item(function, args, kwargs)
             if name in BRANCHES:
@@ -181,6 +184,24 @@ class Reads(TorchFunctionMode):
         if name in MAKERS and elsewhere and args and not isinstance(args[0], torch.Tensor):
             return self.made(function, args, kwargs)
         return function(*args, **kwargs)
+
+    def copied(self, tensor, memo):
+        """A deep copy, which PyTorch's own would make a tensor of another mode. What shares memory does so in the copy."""
+        if id(tensor) in memo:
+            return memo[id(tensor)]
+        storage = storage_of(tensor)
+        with _disable_current_modes(), self.host.fakes:
+            if storage._cdata not in memo:
+                memo[storage._cdata] = torch.empty(storage.nbytes(), dtype=torch.uint8, device=tensor.device)
+            new = torch.empty(0, dtype=tensor.dtype, device=tensor.device)
+            new.set_(storage_of(memo[storage._cdata]), tensor.storage_offset(), tensor.size(), tensor.stride())
+        is_parameter = isinstance(tensor, torch.nn.Parameter)
+        new = torch.nn.Parameter(new, tensor.requires_grad) if is_parameter else new.requires_grad_(tensor.requires_grad)
+        memo[id(tensor)] = new
+        if tensor.grad is not None:
+            new.grad = copy.deepcopy(tensor.grad, memo)
+        new.__dict__.update(copy.deepcopy({key: v for key, v in tensor.__dict__.items() if key not in new.__dict__}, memo))
+        return new
 
     def made(self, function, args, kwargs):
         """A tensor on the device of numbers of the program: it is there when PyTorch hands it on, and not copied by a call."""
