@@ -37,6 +37,14 @@ planc_status planrt_follow_begin(planrt_follow *f) {
   return over_if(f, run_to_call(f));
 }
 
+/* A call that takes something the user had has the ones before it over, in which he may clear what he has. */
+static planc_status end_waiting(planrt_follow *f) {
+  const planc_access *access;
+  for (int32_t k = RT_NOTHING; f->waits && (access = rt_follow_access(f, f->call, NULL, &k));)
+    f->waits = rt_follow_makes(f, access);
+  return f->waits ? NULL : rt_late_bring(f);
+}
+
 static bool has_call(const planrt_follow *f) {
   return f->within && !f->left && f->call < f->trace->n_instances;
 }
@@ -44,6 +52,7 @@ static bool has_call(const planrt_follow *f) {
 planc_status planrt_follow_next(planrt_follow *f, int32_t *out_call) {
   *out_call = RT_NOTHING;
   if (!has_call(f)) return NULL;
+  PLANC_TRY(over_if(f, end_waiting(f)));
   PLANC_TRY(over_if(f, rt_follow_check_reads(f, f->call, NULL)));
   PLANC_TRY(over_if(f, rt_follow_make_room(f, f->call)));
   PLANC_TRY(over_if(f, rt_follow_order_call(f, f->call, NULL)));
@@ -58,12 +67,15 @@ planc_status planrt_follow_done(planrt_follow *f) {
   f->asked = false;
   rt_follow_write_results(f, f->call++, NULL);
   f->at++;
+  f->waits = f->waits || f->call == f->trace->n_instances;
   return over_if(f, run_to_call(f));
 }
 
 planc_status planrt_follow_leave(planrt_follow *f, bool made) {
   if (made && (!has_call(f) || !f->asked)) return planc_error(PLANC_USAGE, "no call was next");
   if (!f->within || f->left) return NULL;
+  f->waits = false;
+  PLANC_TRY(over_if(f, rt_late_bring(f)));
   if (made) {
     rt_follow_write_results(f, f->call++, NULL);
     f->at++;
@@ -110,7 +122,9 @@ static planc_status run_to_call(planrt_follow *f) {
 static planc_status go_home(planrt_follow *f, int32_t row) {
   rt_followed_place *home = &f->places[row];
   rt_content *of = &f->contents[home->buffer];
-  if (rt_follow_memory(f, row) != PLANC_MEMORY_HOST || !of->present || !rt_follow_address(f, home->buffer)) return NULL;
+  if (rt_follow_memory(f, row) != PLANC_MEMORY_HOST) return NULL;
+  if (home->version == RT_NOTHING) PLANC_TRY(rt_late_bring_buffer(f, home->buffer));
+  if (!of->present || !rt_follow_address(f, home->buffer)) return NULL;
   PLANC_TRY(rt_follow_copy_out_now(f, row));
   return rt_follow_give_back(f, home->buffer, false);
 }
@@ -129,6 +143,7 @@ static void wrap(planrt_follow *f) {
                                   .leaving = f->contents[b].leaving,
                                   .touched = f->contents[b].touched && rt_follow_persists(f, b) && !f->left,
                                   .host = RT_NOTHING};
+  for (int32_t i = 0; i < f->n_late; i++) f->late[i].from.version = 0;
   f->open_bytes = 0;
   for (int32_t row = 0; row < f->plan->n_boundary; row++) {
     int32_t version = f->places[row].version;
@@ -142,6 +157,8 @@ void rt_follow_start(planrt_follow *f) {
   for (int32_t r = 0; r < f->plan->n_residencies; r++) f->places[r].version = RT_NOTHING;
   for (int32_t b = 0; b < f->trace->n_buffers; b++) f->contents[b] = (rt_content){.present = true};
   f->left = true;
+  f->waits = false;
+  f->n_late = 0;
   wrap(f);
   f->left = f->within = f->over = false;
   f->counts = (planrt_follow_counts){0};

@@ -51,6 +51,8 @@ static int32_t resource_of(const planrt_follow *f, int32_t residency) {
 planc_status rt_follow_copy_out(planrt_follow *f, int32_t stream, int32_t residency) {
   rt_followed_place *to = &f->places[residency];
   const rt_content *from = &f->contents[to->buffer];
+  PLANC_TRY(rt_late_bring_buffer(f, to->buffer));
+  PLANC_TRY(rt_late_bring_from(f, to->address, f->trace->buffers[to->buffer].bytes));
   to->version = RT_NOTHING;
   if (!from->present || !rt_follow_address(f, to->buffer)) return NULL;
   if (f->host) {
@@ -64,17 +66,16 @@ planc_status rt_follow_copy_out(planrt_follow *f, int32_t stream, int32_t reside
   return NULL;
 }
 
-static planc_status copy_to_memory(planrt_follow *f, int32_t stream, int32_t residency);
+static planc_status copy_to_memory(planrt_follow *f, int32_t stream, int32_t residency, const rt_followed_place *from);
 
-planc_status rt_follow_copy_in(planrt_follow *f, int32_t stream, int32_t residency) {
-  const rt_followed_place *from = &f->places[residency];
+planc_status rt_follow_copy_in(planrt_follow *f, int32_t stream, int32_t residency, const rt_followed_place *from) {
   int32_t buffer = from->buffer;
   rt_content *to = &f->contents[buffer];
   if (from->version == RT_NOTHING)
     return planc_error(PLANC_INTERNAL, "%s is neither here nor on the host", rt_follow_name(f, buffer));
   if (to->leaving && to->version == from->version) return rt_follow_stay(f, buffer);
   if (!to->present) PLANC_TRY(rt_follow_allocate(f, buffer));
-  planc_status status = f->host ? copy_to_memory(f, stream, residency) : NULL;
+  planc_status status = f->host ? copy_to_memory(f, stream, residency, from) : NULL;
   if (!status) {
     to->version = from->version;
   } else { /* what the memory holds is nothing that anybody may see */
@@ -84,8 +85,7 @@ planc_status rt_follow_copy_in(planrt_follow *f, int32_t stream, int32_t residen
   return status;
 }
 
-static planc_status copy_to_memory(planrt_follow *f, int32_t stream, int32_t residency) {
-  const rt_followed_place *from = &f->places[residency];
+static planc_status copy_to_memory(planrt_follow *f, int32_t stream, int32_t residency, const rt_followed_place *from) {
   PLANC_TRY(rt_order_after_calls(f, stream));
   PLANC_TRY(rt_order_before(f, stream, from->buffer, true));
   PLANC_TRY(rt_order_before(f, stream, resource_of(f, residency), false));
@@ -102,9 +102,9 @@ planc_status rt_follow_copy_out_now(planrt_follow *f, int32_t residency) {
   return rt_order_fence(f);
 }
 
-planc_status rt_follow_copy_in_now(planrt_follow *f, int32_t residency) {
+planc_status rt_follow_copy_in_now(planrt_follow *f, int32_t residency, const rt_followed_place *from) {
   PLANC_TRY(rt_order_fence(f));
-  PLANC_TRY(rt_follow_copy_in(f, f->in_stream, residency));
+  PLANC_TRY(rt_follow_copy_in(f, f->in_stream, residency, from));
   return rt_order_fence(f);
 }
 
@@ -139,14 +139,17 @@ planc_status rt_follow_copy(planrt_follow *f, const planc_instr *instr, rt_next_
   planc_memory_kind from = rt_follow_memory(f, instr->aux), to = rt_follow_memory(f, instr->id);
   int32_t stream = f->numbers[instr->stream];
   if (from == PLANC_MEMORY_DEVICE && to == PLANC_MEMORY_HOST) return rt_follow_copy_out(f, stream, instr->id);
-  if (from == PLANC_MEMORY_HOST && to == PLANC_MEMORY_DEVICE)
-    return next == RT_NEXT_NONE || f->contents[f->places[instr->id].buffer].present
-               ? NULL
-               : rt_follow_copy_in(f, stream, instr->aux);
+  if (from == PLANC_MEMORY_HOST && to == PLANC_MEMORY_DEVICE) {
+    const rt_followed_place *source = &f->places[instr->aux];
+    if (next == RT_NEXT_NONE || f->contents[source->buffer].present) return NULL;
+    bool waits = f->waits && rt_follow_persists(f, source->buffer);
+    return waits ? rt_late_add(f, instr->aux) : rt_follow_copy_in(f, stream, instr->aux, source);
+  }
   if (from == PLANC_MEMORY_HOST && to == PLANC_MEMORY_HOST) {
     const rt_followed_place *old = &f->places[instr->aux];
     rt_followed_place *new = &f->places[instr->id];
     new->version = old->version;
+    PLANC_TRY(rt_late_bring_from(f, new->address, f->trace->buffers[old->buffer].bytes));
     PLANC_TRY(rt_order_finish(f));
     if (f->host) memmove(f->host + new->address, f->host + old->address, (size_t)f->trace->buffers[old->buffer].bytes);
   }
@@ -200,6 +203,7 @@ planc_status rt_follow_repeat(planrt_follow *f, const planc_instr *instr) {
   const int32_t *uses = &f->plan->uses[instr->first_use];
   const planc_access *access;
   int32_t n = 0;
+  PLANC_TRY(rt_late_bring(f));
   PLANC_TRY(rt_follow_check_reads(f, instr->id, uses));
   for (int32_t k = RT_NOTHING; (access = rt_follow_access(f, instr->id, uses, &k));) {
     const rt_content *of = &f->contents[access->buffer];

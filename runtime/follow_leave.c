@@ -100,7 +100,7 @@ static planc_status bring_by_copy(planrt_follow *f, const planc_instr *instr, rt
   const rt_content *to = &f->contents[from->buffer];
   if (from->version == RT_NOTHING || next == RT_NEXT_NONE || (to->present && to->version == from->version)) return NULL;
   PLANC_TRY(keep(f, from->buffer));
-  return rt_follow_copy_in_now(f, instr->aux);
+  return rt_follow_copy_in_now(f, instr->aux, from);
 }
 
 static planc_status bring_by_repeat(planrt_follow *f, const planc_instr *instr) {
@@ -165,9 +165,11 @@ planc_status planrt_follow_bring(planrt_follow *f, int32_t buffer) {
   const rt_content *of = &f->contents[buffer];
   if (!rt_follow_persists(f, buffer)) return NULL;
   if (of->present) return rt_order_before(f, PLANRT_CALLS, buffer, true);
+  PLANC_TRY(rt_late_bring_buffer(f, buffer));
+  if (of->present) return NULL;
   const rt_followed_place *host = of->host == RT_NOTHING ? NULL : &f->places[of->host];
   if (of->leaving && (!f->within || of->version == of->made)) return rt_follow_stay(f, buffer);
-  if (host && host->version != RT_NOTHING) return rt_follow_copy_in_now(f, of->host);
+  if (host && host->version != RT_NOTHING) return rt_follow_copy_in_now(f, of->host, host);
   if (f->within) return rt_follow_allocate(f, buffer); /* it is overwritten next */
   return planc_error(PLANC_INTERNAL, "%s is neither here nor on the host", rt_follow_name(f, buffer));
 }

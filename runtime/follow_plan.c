@@ -83,6 +83,7 @@ static planc_status build(planrt_follow *f) {
   PLANC_TRY(PL_NEW(&f->memory, &f->seen, n));
   PLANC_TRY(PL_NEW(&f->memory, &f->needed, plan->body.n));
   PLANC_TRY(PL_NEW(&f->memory, &f->kept, n));
+  PLANC_TRY(PL_NEW(&f->memory, &f->late, plan->body.n));
   PLANC_TRY(PL_NEW(&f->memory, &f->leaving, n));
   PLANC_TRY(PL_NEW(&f->memory, &f->numbers, plan->n_streams));
   PLANC_TRY(PL_NEW(&f->memory, &next, n));

@@ -42,6 +42,13 @@ typedef struct rt_content {
   int32_t host;    /* of those on the host the one that was opened last; RT_NOTHING: none is open */
 } rt_content;
 
+/* What the plan brings after the last call, for the next iteration: it waits until that has a call that takes anything,
+ * since the user has until then what this one left him, gradients say. */
+typedef struct rt_late {
+  int32_t residency; /* on the host */
+  rt_followed_place from;
+} rt_late;
+
 /* When a stream did something: the n-th thing that it did. */
 typedef struct rt_moment {
   int32_t stream;
@@ -64,7 +71,9 @@ struct planrt_follow {
   bool *seen;                /* by buffer, while the plan is left, as the following ones */
   bool *needed;              /* by instruction of the body */
   char **kept;               /* by buffer: a copy of data that made room for an older version; NULL: there is none */
-  int32_t *leaving;          /* buffers, since when they are */
+  rt_late *late;
+  int32_t n_late;
+  int32_t *leaving; /* buffers, since when they are */
   int32_t n_leaving;
   int64_t leaving_bytes, open_bytes; /* of these; of residencies that are open on the device */
   int32_t n_streams;                 /* follow_order.c */
@@ -75,6 +84,7 @@ struct planrt_follow {
   int64_t *reads;                    /* by buffer and residency, on all streams */
   int32_t at, call;                  /* where the iteration is: the next instruction, the next instance */
   bool within, left;
+  bool waits; /* what comes in does */
   bool asked; /* the framework was told the next call */
   bool over;  /* the iteration has failed, and was left by that */
   planrt_follow_counts counts;
@@ -122,12 +132,13 @@ planc_status rt_follow_failed(const planrt_follow *f, int32_t buffer, const char
 void rt_follow_open(planrt_follow *f, int32_t residency);
 void rt_follow_close(planrt_follow *f, int32_t residency);
 planc_status rt_follow_copy(planrt_follow *f, const planc_instr *instr, rt_next_use next);
-/* Copies what the framework has to a place on the host, and the other way round. */
+/* Copies what the framework has to a place on the host, and the other way round. `from`: what the residency is, or was
+ * when the plan had the copy. */
 planc_status rt_follow_copy_out(planrt_follow *f, int32_t stream, int32_t residency);
-planc_status rt_follow_copy_in(planrt_follow *f, int32_t stream, int32_t residency);
+planc_status rt_follow_copy_in(planrt_follow *f, int32_t stream, int32_t residency, const rt_followed_place *from);
 /* Where the plan has no such copy. */
 planc_status rt_follow_copy_out_now(planrt_follow *f, int32_t residency);
-planc_status rt_follow_copy_in_now(planrt_follow *f, int32_t residency);
+planc_status rt_follow_copy_in_now(planrt_follow *f, int32_t residency, const rt_followed_place *from);
 /* Has a call run again, where that is needed. USAGE when the framework has another version of what it makes. */
 planc_status rt_follow_repeat(planrt_follow *f, const planc_instr *instr);
 /* Of a call, all accesses or those with a place in `uses`: that what it reads is there; that its stream comes after all
@@ -152,6 +163,15 @@ planc_status rt_follow_find_room(planrt_follow *f, int64_t bytes);
 void rt_follow_forget(planrt_follow *f);
 /* Has it wait for all that leaves or, without `lasting`, for what does not persist. */
 planc_status rt_follow_settle(planrt_follow *f, bool lasting);
+
+/* --- follow_late.c ------------------------------------------------------------------------------------------------ */
+
+planc_status rt_late_add(planrt_follow *f, int32_t residency);
+/* Brings what waits: all of it, that of a buffer, or that in these bytes of the host's, which are about to be written.
+ */
+planc_status rt_late_bring(planrt_follow *f);
+planc_status rt_late_bring_buffer(planrt_follow *f, int32_t buffer);
+planc_status rt_late_bring_from(planrt_follow *f, int64_t address, int64_t bytes);
 
 /* --- follow_order.c ----------------------------------------------------------------------------------------------- */
 

@@ -90,8 +90,10 @@ bool planrt_follow_repeats(const planrt_follow *follow, int32_t call);
 
 /* Starts an iteration: what is at home on the host goes there. USAGE within one. */
 planc_status planrt_follow_begin(planrt_follow *follow);
-/* The call that the plan has next, for which all is ready; -1 after the last one and outside the plan. INTERNAL if
- * something that it reads is not there, which no plan that was taken leads to. */
+/* The call that the plan has next, for which all is ready; -1 after the last one and outside the plan. What the plan
+ * brings between the last call and the first one comes with the first that takes anything: until then the user may have
+ * what the iteration before left to him, and lets go of it when a new one begins. INTERNAL if something that it reads
+ * is not there, which no plan that was taken leads to. */
 planc_status planrt_follow_next(planrt_follow *follow, int32_t *out_call);
 /* The framework has made that call. */
 planc_status planrt_follow_done(planrt_follow *follow);

@@ -13,6 +13,7 @@ from unittest import mock
 from torchexport import torch  # first: it finds a Python with PyTorch
 
 import test_torch_follow as follow
+from torchfollow import ROOT
 from planc_torch import extension, following
 from planc_torch.memory import Memory
 from torch_recorder import storage_of
@@ -20,7 +21,7 @@ from torchmeter import Meter
 from torchsteps import cnn, gpt
 
 MODULE = extension.plain_calls()
-BUILDER = os.path.join(follow.ROOT, "runtime", "torch", "build_extension.py")
+BUILDER = os.path.join(ROOT, "runtime", "torch", "build_extension.py")
 needs_extension = unittest.skipUnless(
     MODULE, "skipped: planc_torch's extension is not built (make torch-extension; Debian: libtorch-dev, pybind11-dev)")
 
