@@ -22,6 +22,9 @@ from torch.utils._pytree import tree_flatten
 BUILD = os.path.join(ROOT, os.environ.get("BUILD", "build"))
 ITERATIONS = 4
 planc_torch.library.PLACES.insert(0, BUILD)
+# Below what follows plans, so that it sees what that does, and operands that it takes away after their calls.
+METER = Meter(is_on=False)
+METER.__enter__()
 
 
 def planc(*arguments):
@@ -76,33 +79,44 @@ class Run:
         torch.manual_seed(7)
         self.followed = planc_torch.follow(plan, self.made.step) if plan else self.made.step
         self.kept, self.metered, self.told = [], 0, []
-        meter = Meter()
+        METER.seen = {}
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             try:
                 for i in range(iterations):
-                    self.iterate(meter, i, between)
+                    self.iterate(i, between)
             finally:
                 if plan:
                     self.counts = self.followed.counts
+                    follower = self.followed.iteration.memory.follower
+                    self.repeated = [i for i in range(len(self.followed.iteration.calls)) if follower.repeats(i)]
                     self.followed.close()
         self.told = [str(w.message) for w in caught if issubclass(w.category, planc_torch.PlanNotFollowed)]
         self.kept += [tensors_of(list(self.made.model.parameters())), tensors_of(list(self.made.model.buffers())),
                       tensors_of([p.grad for p in self.made.model.parameters()]), tensors_of(getattr(self.made, "more", [])),
                       tensors_of([dict(state) for state in self.made.optimizer.state.values()])]
 
-    def iterate(self, meter, i, between):
+    def iterate(self, i, between):
         args = arguments_of(self.made.example)()
         if between:
             args = between(self, i, args)
         if i > 0:  # the first one makes what persists
-            meter.peak = 0
-            with meter:
+            with METER.counting():
                 result = self.followed(*args)
-            self.metered = max(self.metered, meter.peak)
+            self.metered = max(self.metered, METER.peak)
         else:
             result = self.followed(*args)
         self.kept.append((tensors_of(result), numbers_of(result)))
+
+
+def over(recorded, run, peak_bytes):
+    """By how many bytes a run under a plan took more than the plan's peak; 0 if it did not. Without the extension what is run
+    again is there twice for a moment, with what the call gives beside it: nothing in Python moves memory from one storage to
+    another."""
+    storages, calls = recorded.graph.recorder.storages, recorded.graph.calls
+    repeated = [] if run.followed.iteration.plain else run.repeated
+    twice = [sum(storages[s].bytes for s in {*calls[i].creates, *calls[i].writes}) for i in repeated]
+    return max(0, run.metered - recorded.graph.outside_bytes - peak_bytes - max(twice, default=0))
 
 
 def first_difference(ours, plain):

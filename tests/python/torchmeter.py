@@ -1,5 +1,7 @@
 """Counts the bytes of all storages that a PyTorch program has seen, after each call."""
 
+from contextlib import contextmanager
+
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -12,19 +14,31 @@ STORAGE = type(storage_of(torch.empty(1)))
 
 
 class Meter(TorchDispatchMode):
-    """`peak` is the most bytes at once, `made` the bytes of all that calls gave anew. What was there before and is touched by no
+    """Counts while `is_on`, as it is where no other says so. What other modes do with a call's operands and results is seen only
+    by one that was entered before them. `peak` is the most bytes at once, `made` the bytes of all that calls gave anew. What was there before and is touched by no
     call does not count."""
 
-    def __init__(self, device="cpu"):
+    def __init__(self, device="cpu", is_on=True):
         super().__init__()
-        self.device, self.seen, self.peak, self.made = device, {}, 0, 0
+        self.is_on, self.device, self.seen, self.peak, self.made = is_on, device, {}, 0, 0
 
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        if not self.is_on:
+            return called(function, args, kwargs or {})
         self.see((args, kwargs))
         result = called(function, args, kwargs or {})
         self.made += self.see(result)
         self.peak = max(self.peak, self.bytes())
         return result
+
+    @contextmanager
+    def counting(self):
+        """Within, it counts, peak and what is made from nothing on."""
+        self.peak, self.made, self.is_on = 0, 0, True
+        try:
+            yield self
+        finally:
+            self.is_on = False
 
     def see(self, value):
         """The bytes of what was not seen before."""
