@@ -63,7 +63,7 @@ class Way:
     """A step that is followed in one of the ways, with the modes that belong to it entered only while it runs."""
 
     def __init__(self, name, plan):
-        self.watched = following.WATCHED = following.Watched()
+        self.seen = following.SEEN = following.Seen()
         extension.is_wanted = name == "extension"
         self.made = deep()
         self.step = planc_torch.follow(plan, self.made.step)
@@ -72,13 +72,11 @@ class Way:
         self.leave()
 
     def leave(self):
-        for mode in reversed(self.watched.modes):
-            mode.__exit__(None, None, None)
+        self.seen.leave()
 
     def run(self, args):
-        following.WATCHED = self.watched
-        for mode in self.watched.modes:
-            mode.__enter__()
+        following.SEEN = self.seen
+        self.seen.enter()
         taken = timed(self.step, args)
         self.leave()
         return taken

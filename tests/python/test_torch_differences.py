@@ -85,6 +85,10 @@ def watch_gradient(run, args):
     run.handle = parameters(run)[0].register_hook(lambda gradient: gradient * 2)
 
 
+def read_gradient(run, args):
+    run.handle = parameters(run)[0].register_hook(lambda gradient: gradient.numpy().sum() and None)
+
+
 def unwatch(run):
     run.handle.remove()
 
@@ -279,6 +283,7 @@ DIFFERENCES = {
     "no optimizer's state": (once(forget_state), 1, "aten.zeros_like"),
     "a frozen weight": (once(freeze, unfreeze), 1, ""),
     "a gradient's hook": (once(watch_gradient, unwatch), 1, "aten.mul.Tensor"),
+    "an array in a backward pass": (once(read_gradient, unwatch), 1, "numpy"),
     "no update": (swapped(swap_step(updates=0)), 1, "the step ended"),
     "two updates": (swapped(swap_step(updates=2)), 1, ""),
     "gradients zeroed in place": (swapped(swap_step(clear=False)), 1, "aten.zero_"),

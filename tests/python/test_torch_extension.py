@@ -89,15 +89,14 @@ class MemoryTest(follow.FollowTest):
             peaks.append(meter.peak)
             meter.peak = max(meter.peak, before)
 
-        with mock.patch.object(following, "WATCHED", following.Watched()), mock.patch.object(Memory, "repeat", metered_repeat):
+        with mock.patch.object(following, "SEEN", following.Seen()), mock.patch.object(Memory, "repeat", metered_repeat):
             with meter:
                 step = following.follow(path, made.step)
                 for _ in range(3):
                     meter.peak = 0
                     peaks.clear()
                     step(*made.example())
-                for mode in reversed(following.WATCHED.modes):
-                    mode.__exit__(None, None, None)
+                following.SEEN.leave()
         return meter.peak, peaks
 
     def test_a_result_computed_again_is_there_once(self):
@@ -117,7 +116,7 @@ class MemoryTest(follow.FollowTest):
         other = torch.empty_like(tensor)
         storage = storage_of(other)
         storage.resize_(0)
-        return other, MODULE.take_memory(storage, tensor, storage_of(tensor).nbytes() if bytes is None else bytes)
+        return other, MODULE.take_memory(storage, tensor, storage_of(tensor).nbytes() if bytes is None else bytes, storage_of)
 
     def test_memory_moves_with_all_that_lies_in_it(self):
         tensor = torch.arange(24.0).reshape(4, 6).clone()
@@ -126,7 +125,7 @@ class MemoryTest(follow.FollowTest):
         view = other.t()[2:]
         storage = storage_of(other)
         storage.resize_(0)
-        self.assertTrue(MODULE.take_memory(storage, tensor, 96))
+        self.assertTrue(MODULE.take_memory(storage, tensor, 96, storage_of))
         self.assertEqual((other.data_ptr(), storage_of(tensor).nbytes(), storage_of(other).nbytes()), (where, 0, 96))
         del tensor
         again = torch.zeros(4, 6)
@@ -142,8 +141,8 @@ class MemoryTest(follow.FollowTest):
         self.assertFalse(self.take(torch.from_numpy(torch.ones(8).numpy()))[1])
         self.assertFalse(self.take(torch.ones(8), 16)[1])
         whole = torch.ones(8)
-        self.assertFalse(MODULE.take_memory(storage_of(torch.ones(8)), whole, 32))  # it has memory
-        self.assertFalse(MODULE.take_memory(storage_of(whole), whole, 32))
+        self.assertFalse(MODULE.take_memory(storage_of(torch.ones(8)), whole, 32, storage_of))  # it has memory
+        self.assertFalse(MODULE.take_memory(storage_of(whole), whole, 32, storage_of))
         self.assertTrue(self.take(whole)[1])
 
 

@@ -7,7 +7,7 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from planc_torch.calls import tensors_on
-from planc_torch.following import WATCHED
+from planc_torch import following
 from torch_recorder import called, storage_of
 
 STORAGE = type(storage_of(torch.empty(1)))
@@ -44,7 +44,7 @@ class Meter(TorchDispatchMode):
         """The bytes of what was not seen before."""
         new = 0
         for tensor in tensors_on(self.device, value):
-            with WATCHED.looking_in():  # a meter reads nothing
+            with following.SEEN.here.looking_in():  # a meter reads nothing
                 storage = storage_of(tensor)
             if storage._cdata not in self.seen:
                 self.seen[storage._cdata] = StorageWeakRef(storage)

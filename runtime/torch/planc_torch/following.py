@@ -16,10 +16,10 @@ import torch
 from .iteration import DroppedTensor, Iteration
 from .library import FollowError
 from .plan_file import PlanFile
-from .watching import Watched
+from .watching import Seen
 from torch_refusals import replaced
 
-WATCHED = Watched([], threading.RLock())
+SEEN = Seen()
 
 
 class PlanNotFollowed(UserWarning):
@@ -40,26 +40,26 @@ class Followed:
         self.step, self.left, self.steps, self.told = step, {}, 0, set()
         self.iteration = Iteration(file)
         self.is_open = True
-        WATCHED.add(self.iteration)
+        SEEN.add(self.iteration)
 
     def __call__(self, *args, **kwargs):
         if not self.is_open:
             return self.step(*args, **kwargs)
-        if not WATCHED.one_thread.acquire(blocking=False):
+        if not SEEN.one_thread.acquire(blocking=False):
             return self.beside_another(args, kwargs)
         try:
-            with WATCHED.seeing() as is_visit:
+            with SEEN.running() as is_visit:
                 try:
                     return self.follow(args, kwargs)
                 finally:
                     if is_visit and not self.iteration.within:
                         self.home()
         finally:
-            WATCHED.one_thread.release()
+            SEEN.one_thread.release()
 
     def beside_another(self, args, kwargs):
         """Runs the step without the plan while another thread runs one with its plan, which may be this one."""
-        with WATCHED.looking_away():
+        with SEEN.here.looking_away():
             if self.iteration.within:
                 self.iteration.leave("it runs in another thread, too")
             else:
@@ -69,25 +69,25 @@ class Followed:
         return self.step(*args, **kwargs)
 
     def follow(self, args, kwargs):
-        iteration = self.iteration
-        WATCHED.leave("another followed step runs within it")
+        iteration, watched = self.iteration, SEEN.here
+        watched.leave_steps("another followed step runs within it")
         if iteration.within:
             return self.step(*args, **kwargs)
-        with WATCHED.looking_away():
+        with watched.looking_away():
             iteration.begin()
-        WATCHED.running.append(iteration)
+        watched.running.append(iteration)
         raised = True
         try:
-            with replaced(threading.Thread, "start", WATCHED.leaving("the step starts a thread")):
+            with replaced(threading.Thread, "start", watched.leaving("the step starts a thread")):
                 result = self.step(*args, **kwargs)
             raised = False
         except BaseException as error:
-            with WATCHED.looking_away():
+            with watched.looking_away():
                 iteration.leave(f"the step raised {type(error).__name__}")
             raise
         finally:
-            WATCHED.running.remove(iteration)
-            with WATCHED.looking_away():
+            watched.running.remove(iteration)
+            with watched.looking_away():
                 ghosts = iteration.end()
             self.steps += 1
             self.count(raised)
@@ -126,7 +126,7 @@ class Followed:
         if self.is_open:
             self.home()
             self.is_open = False
-            WATCHED.remove(self.iteration)
+            SEEN.remove(self.iteration)
 
     @property
     def counts(self):

@@ -83,7 +83,7 @@ class Memory:
         self.pinned = set()  # buffers whose memory has to stay where it is
         self.staying = set()  # names of those that PyTorch cannot empty
         self.streams = KINDS[self.device](self.storages)
-        self.take_memory = lambda storage, tensor, nbytes: False
+        self.take_memory = lambda *_: False
         # On the processor the extension has these maps as well, so that they stay the same objects.
         module = plain_calls() if self.device == "cpu" else None
         self.plain = module.Plan() if module else None
@@ -203,7 +203,7 @@ class Memory:
             for tensor, number in zip(results, self.file.calls[call].gives):
                 buffer = self.buffer_of.get(number)
                 if buffer in wanted and self.buffer_in(tensor) != buffer:
-                    if self.take_memory(self.storages[buffer], tensor, self.bytes[buffer]):
+                    if self.take_memory(self.storages[buffer], tensor, self.bytes[buffer], storage_of):
                         continue
                     self.allocate(buffer)
                     here = torch.empty(0, dtype=tensor.dtype, device=tensor.device)

@@ -1,26 +1,37 @@
 """Sees the calls of all followed steps, and what their users do with tensors between steps.
 
-There is one mode for calls and one for functions, for all followed steps of the process. They are entered with the first
-one and stay, since others' modes may lie above them; without followed steps they let everything pass. They are of the
-thread that they were entered in; in others they are there while a followed step runs.
+There is one set of methods in the place of PyTorch's for all followed steps of the process, and one mode for calls in each
+thread that follows some. In the thread that follows the first one they stay, since others' modes may lie above; in others
+they are there while a followed step runs. Without followed steps they let everything pass.
+
+PyTorch runs backward passes of a GPU in threads of its own, with the modes of the thread that asked for it. So a mode knows
+whose it is, and does not ask in which thread it is called.
 """
 
 import threading
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
+from functools import wraps
 from types import MethodType
 
-from torch.overrides import TorchFunctionMode
+import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from .calls import READS, SHARES, STORAGES, only_views, tensors_on
 from .extension import plain_calls
-from torch_recorder import called, tensors_in
+from torch_recorder import called
 
 
 class Calls(TorchDispatchMode):
     def __init__(self, watched):
         super().__init__()
         self.watched = watched
+        self.is_helped = False
+
+    def be_helped(self, module):
+        """Has the extension see calls first, which leaves to Python what is not plain."""
+        if not self.is_helped:
+            watch = module.Watch(self.watched, only_views, self.__torch_dispatch__)
+            self.__torch_dispatch__, self.is_helped = MethodType(watch.see_call, self), True
 
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
         kwargs, watched = kwargs or {}, self.watched
@@ -51,72 +62,127 @@ class Calls(TorchDispatchMode):
                 storage.resize_(0)
 
 
-class Functions(TorchFunctionMode):
-    """Sees what reads or hands out a tensor's memory in no call."""
+class Methods:
+    """Sees what reads or hands out a tensor's memory in no call: these methods are others while it is entered. A mode of
+    PyTorch's for functions would cost each of them some time, and does not see those that a backward pass leads to."""
 
-    NAMES = frozenset(SHARES + READS + STORAGES)
+    NAMES = SHARES + READS + STORAGES
 
-    def __init__(self, watched):
-        super().__init__()
-        self.watched = watched
+    def __init__(self, seen):
+        self.seen, self.own = seen, {}
 
-    def __torch_function__(self, function, types, args=(), kwargs=None):
-        kwargs = kwargs or {}
-        name = getattr(function, "__name__", "")
-        if name in self.NAMES and not self.watched.inside:
-            tensors = tensors_in(args)
-            if self.watched.knows(tensors) and (name not in STORAGES or self.watched.lacks(tensors)):
-                return self.watched.expose(name, tensors, lambda: function(*args, **kwargs))
-        return function(*args, **kwargs)
+    def __enter__(self):
+        for name in self.NAMES:
+            if hasattr(torch.Tensor, name):
+                self.own[name] = vars(torch.Tensor).get(name)
+                setattr(torch.Tensor, name, self.seeing(name, getattr(torch.Tensor, name)))
+
+    def __exit__(self, *_):
+        for name, own in self.own.items():
+            if own is None:  # it was inherited
+                delattr(torch.Tensor, name)
+            else:
+                setattr(torch.Tensor, name, own)
+
+    def seeing(self, name, original):
+        @wraps(original)
+        def method(tensor, *args, **kwargs):
+            watched = self.seen.here if self.seen.iterations else None
+            if watched is None or watched.calls is None or watched.inside or watched.reads:
+                return original(tensor, *args, **kwargs)
+            watched.reads = True
+            try:
+                if watched.knows([tensor]) and (name not in STORAGES or watched.lacks([tensor])):
+                    return watched.expose(name, [tensor], lambda: original(tensor, *args, **kwargs))
+                return original(tensor, *args, **kwargs)
+            finally:
+                watched.reads = False
+        return method
 
 
-class Watched(threading.local):
-    """The followed steps, of which one thread at a time runs some; all but them is of each thread."""
+class Seen:
+    """The followed steps of the process, of which one thread at a time runs some."""
 
-    def __init__(self, iterations, one_thread):
-        self.iterations, self.one_thread = iterations, one_thread
-        self.running, self.modes, self.own = [], None, ()
-        self.is_helped = False
-        self.inside = False
-        self.aside = False
+    def __init__(self):
+        self.iterations, self.one_thread = [], threading.RLock()
+        self.working = None  # what the thread sees that runs a step
+        self.methods = Methods(self)
+        self.threads = Threads(self)
+        self.is_entered = False
+
+    @property
+    def here(self):
+        """What this thread sees. One of PyTorch's own, which Python has not made, sees what the one does that runs a step."""
+        own = self.threads.watched
+        if own.calls is None and self.working and isinstance(threading.current_thread(), threading._DummyThread):
+            return self.working
+        return own
 
     def add(self, iteration):
         self.iterations.append(iteration)
-        if self.modes is None:
-            self.modes = self.enter(ExitStack())
-        elif iteration.plain and not self.is_helped:
-            self.be_helped(plain_calls())
+        if not self.is_entered:
+            self.enter()
+        for watched in (self.here, self.working):
+            if watched:
+                watched.find_help()
 
-    def enter(self, stack):
-        self.own, self.is_helped = (Functions(self), Calls(self)), False
-        if any(iteration.plain for iteration in self.iterations):
-            self.be_helped(plain_calls())
-        for mode in self.own:
-            stack.enter_context(mode)
-        return stack
+    def enter(self):
+        """From now on this thread sees what it calls."""
+        self.methods.__enter__()
+        self.threads.watched.enter()
+        self.is_entered = True
 
-    def be_helped(self, module):
-        """Has the extension see all first, which leaves to the modes what is not plain."""
-        functions, calls = self.own
-        watch = module.Watch(self, only_views, Functions.NAMES, calls.__torch_dispatch__, functions.__torch_function__)
-        calls.__torch_dispatch__ = MethodType(watch.see_call, calls)
-        functions.__torch_function__ = MethodType(watch.see_function, functions)
-        self.is_helped = True
+    def leave(self):
+        self.threads.watched.leave()
+        self.methods.__exit__()
+        self.is_entered = False
+
+    def remove(self, iteration):
+        self.iterations.remove(iteration)
 
     @contextmanager
-    def seeing(self):
-        """Within, the calls of this thread are seen. Gives whether they are not afterwards."""
-        if self.modes:
-            yield False
-            return
+    def running(self):
+        """Within, a step runs in this thread, whose calls are seen. Gives whether they are seen only until then."""
+        watched, before = self.threads.watched, self.working
+        is_visit = watched.calls is None
+        if is_visit:
+            watched.enter()
+        self.working = watched
         try:
-            with ExitStack() as self.modes:
-                self.enter(self.modes)
-                yield True
+            yield is_visit
         finally:
-            self.modes = None
+            self.working = before
+            if is_visit:
+                watched.leave()
 
-    def leave(self, reason):
+
+class Threads(threading.local):
+    def __init__(self, seen):
+        self.watched = Watched(seen.iterations)
+
+
+class Watched:
+    """What one thread sees of the followed steps. `calls`: its mode, while that is entered. `inside`: it is this package that
+    calls; `aside`: no call is a step's; `reads`: a method is looked at."""
+
+    def __init__(self, iterations):
+        self.iterations, self.running, self.calls = iterations, [], None
+        self.inside = self.aside = self.reads = False
+
+    def enter(self):
+        self.calls = Calls(self)
+        self.find_help()
+        self.calls.__enter__()
+
+    def leave(self):
+        self.calls.__exit__(None, None, None)
+        self.calls = None
+
+    def find_help(self):
+        if self.calls and any(iteration.plain for iteration in self.iterations):
+            self.calls.be_helped(plain_calls())
+
+    def leave_steps(self, reason):
         """Leaves the plans of the steps that run."""
         with self.looking_away():
             for iteration in self.running:
@@ -124,16 +190,15 @@ class Watched(threading.local):
 
     def leaving(self, reason):
         """Makes of a method one that leaves them first, where it is the step that calls it."""
+        thread = threading.get_ident()
+
         def make(original):
             def run(*args, **kwargs):
-                if not self.inside and not self.aside:
-                    self.leave(reason)
+                if threading.get_ident() == thread and not self.inside and not self.aside:
+                    self.leave_steps(reason)
                 return original(*args, **kwargs)
             return run
         return make
-
-    def remove(self, iteration):
-        self.iterations.remove(iteration)
 
     def active(self):
         return self.running[-1] if self.running else None

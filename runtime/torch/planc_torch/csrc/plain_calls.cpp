@@ -90,10 +90,10 @@ void free_plan(PyObject *self) {
   Py_DECREF(type);
 }
 
-/* --- What is seen of calls: watching.Calls and watching.Functions ------------------------------------------------- */
+/* --- What is seen of calls: watching.Calls ------------------------------------------------------------------------ */
 
 struct Watch {
-  PyObject_HEAD PyObject *watched, *only_views, *function_names, *other_call, *other_function;
+  PyObject_HEAD PyObject *watched, *only_views, *other_call;
   std::unordered_map<PyObject *, bool> *views; /* by function, each of which is kept */
 };
 
@@ -133,6 +133,7 @@ Way follow(Watch *watch, PyObject *iteration, PyObject *const *all, PyObject *kw
   std::vector<Found> given;
   if (!collect(plan->device, args, &given) || (kwargs && !collect(plan->device, kwargs, &given))) return Way::other;
   if (!is_next) {
+    if (given.empty()) return Way::other;
     for (const Found &one : given)
       if (storage_of(*one.tensor)->nbytes() == 0) return Way::other;
     *result = PyObject_Call(function, args, kwargs);
@@ -151,7 +152,7 @@ Ref alone(Watch *watch, PyObject *iterations) {
   return is_one ? Ref::to(PyList_GET_ITEM(iterations, 0)) : Ref();
 }
 
-/* Of a mode, as a method of which both are called: mode, function, types, args, kwargs. */
+/* Of a mode, as a method of which it is called: mode, function, types, args, kwargs. */
 PyObject *see_call(PyObject *self, PyObject *const *given, Py_ssize_t n_given) {
   Watch *watch = watch_of(self);
   PyObject *const *all = given + 1;
@@ -161,8 +162,8 @@ PyObject *see_call(PyObject *self, PyObject *const *given, Py_ssize_t n_given) {
   PyObject *kwargs = n > 3 && PyDict_Check(all[3]) && PyDict_Size(all[3]) > 0 ? all[3] : nullptr;
   Ref iterations = attribute(watch->watched, names.iterations), aside = attribute(watch->watched, names.aside);
   if (!iterations || !aside) return nullptr;
-  if (PyList_Size(iterations.get()) == 0 || aside.get() == Py_True) return PyObject_Call(all[0], all[2], kwargs);
-  Ref iteration = alone(watch, iterations.get());
+  bool passes = PyList_Size(iterations.get()) == 0 || aside.get() == Py_True;
+  Ref iteration = passes ? Ref() : alone(watch, iterations.get());
   PyObject *result = nullptr;
   Way way = Way::other;
   if (iteration) {
@@ -184,41 +185,36 @@ PyObject *see_call(PyObject *self, PyObject *const *given, Py_ssize_t n_given) {
   return way == Way::other ? PyObject_Vectorcall(watch->other_call, all, static_cast<size_t>(n), nullptr) : result;
 }
 
-PyObject *see_function(PyObject *self, PyObject *const *given, Py_ssize_t n_given) {
-  Watch *watch = watch_of(self);
-  PyObject *const *all = given + 1;
-  Py_ssize_t n = n_given - 1;
-  Ref name(n < 3 || !PyTuple_Check(all[2]) ? nullptr : PyObject_GetAttr(all[0], names.name));
-  PyErr_Clear();
-  if (!name || PySet_Contains(watch->function_names, name.get())) {
-    PyErr_Clear();
-    return PyObject_Vectorcall(watch->other_function, all, static_cast<size_t>(n), nullptr);
-  }
-  return PyObject_Call(all[0], all[2], n > 3 && PyDict_Check(all[3]) ? all[3] : nullptr);
-}
-
 PyObject *new_watch(PyTypeObject *type, PyObject *args, PyObject *) {
-  PyObject *parts[5];
-  if (!PyArg_ParseTuple(args, "OOOOO", &parts[0], &parts[1], &parts[2], &parts[3], &parts[4])) return nullptr;
+  PyObject *parts[3];
+  if (!PyArg_ParseTuple(args, "OOO", &parts[0], &parts[1], &parts[2])) return nullptr;
   Watch *watch = watch_of(type->tp_alloc(type, 0));
   if (!watch) return nullptr;
-  for (int i = 0; i < 5; i++) (&watch->watched)[i] = Py_NewRef(parts[i]);
+  for (int i = 0; i < 3; i++) (&watch->watched)[i] = Py_NewRef(parts[i]);
   watch->views = new std::unordered_map<PyObject *, bool>;
   return reinterpret_cast<PyObject *>(watch);
 }
 
 /* --- Storages ----------------------------------------------------------------------------------------------------- */
 
+/* Whether nothing but a tensor has its storage. In PyTorch 2 the storage and its object in Python may own each other.
+ */
+bool is_its_alone(const at::Tensor &tensor, PyObject *object, PyObject *storage_of) {
+  if (tensor.storage().use_count() != 2) return tensor.storage().use_count() == 1;
+  Ref storage(PyObject_CallOneArg(storage_of, object));
+  return storage && tensor.storage().use_count() == 2 && Py_REFCNT(storage.get()) == 2;
+}
+
 /* Moves the memory of a tensor that is used no more into a storage that has none; False where it cannot be had: it is
  * of another size, is not the tensor's alone, or is not of the same allocator. */
 PyObject *take_memory(PyObject *, PyObject *const *all, Py_ssize_t n) {
-  c10::StorageImpl *to = n == 3 ? impl_of(all[0]) : nullptr;
+  c10::StorageImpl *to = n == 4 ? impl_of(all[0]) : nullptr;
   if (!to || !THPVariable_Check(all[1]))
-    return PyErr_Occurred() ? nullptr : PyErr_Format(PyExc_TypeError, "storage, tensor, bytes");
+    return PyErr_Occurred() ? nullptr : PyErr_Format(PyExc_TypeError, "storage, tensor, bytes, storage_of");
   const at::Tensor &tensor = THPVariable_Unpack(all[1]);
   c10::StorageImpl *from = storage_of(tensor);
   size_t bytes = PyLong_AsSize_t(all[2]);
-  bool may = from != to && to->nbytes() == 0 && from->nbytes() == bytes && tensor.storage().use_count() == 1 &&
+  bool may = from != to && to->nbytes() == 0 && from->nbytes() == bytes && is_its_alone(tensor, all[1], all[3]) &&
              to->allocator() == from->allocator() && to->device() == from->device() && to->resizable() &&
              from->resizable();
   if (PyErr_Occurred()) return nullptr;
@@ -248,9 +244,7 @@ PyObject *framework_of(PyObject *self, void *) {
                        "allocate", to_address(allocate), "release", to_address(release));
 }
 
-PyMethodDef watch_methods[] = {{"see_call", as_method(see_call), METH_FASTCALL, nullptr},
-                               {"see_function", as_method(see_function), METH_FASTCALL, nullptr},
-                               {}};
+PyMethodDef watch_methods[] = {{"see_call", as_method(see_call), METH_FASTCALL, nullptr}, {}};
 PyMethodDef module_methods[] = {{"take_memory", as_method(take_memory), METH_FASTCALL, nullptr}, {}};
 PyMethodDef plan_methods[] = {{"begin", as_method(begin_plan), METH_VARARGS | METH_KEYWORDS, nullptr}, {}};
 PyMemberDef plan_members[] = {{"made", T_PYSSIZET, offsetof(Plan, made), READONLY, nullptr}, {}};
@@ -273,7 +267,7 @@ PyType_Slot ghost_slots[] = {{Py_tp_dealloc, reinterpret_cast<void *>(free_ghost
                              {}};
 PyType_Spec ghost_spec = {"plain_calls.Ghost", sizeof(Ghost), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
                           ghost_slots};
-/* There is one Watch, and as long as the process. */
+/* There are few, and most as long as the process. */
 PyType_Spec watch_spec = {"plain_calls.Watch", sizeof(Watch), 0, Py_TPFLAGS_DEFAULT, watch_slots};
 PyType_Spec plan_spec = {"plain_calls.Plan", sizeof(Plan), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC, plan_slots};
 PyModuleDef module_spec = {
@@ -293,7 +287,6 @@ bool intern_names() {
                                                       {&names.check, "check"},
                                                       {&names.recall, "recall"},
                                                       {&names.made, "made"},
-                                                      {&names.name, "__name__"},
                                                       {&names.resize, "resize_"},
                                                       {&names.cdata, "_cdata"},
                                                       {&names.data_ptr, "data_ptr"}};

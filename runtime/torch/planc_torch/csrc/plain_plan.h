@@ -44,7 +44,7 @@ enum class Way { done, failed, other }; /* other: left to Python, and nothing do
 
 struct Names {
   PyObject *iterations, *running, *aside, *inside, *plain, *reason, *at, *alike, *memory, *raised, *check, *recall,
-      *made, *name, *resize, *cdata, *data_ptr;
+      *made, *resize, *cdata, *data_ptr;
 } names;
 
 Ref attribute(PyObject *object, PyObject *name) {
