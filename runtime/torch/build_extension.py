@@ -33,7 +33,7 @@ def ask(python):
     for options in ([], ["-E"]):
         done = subprocess.run([python, "-B", *options, "-c", ASK, HERE], capture_output=True, text=True, check=False,
                               cwd=FOLDER)
-        if done.returncode == 0:
+        if done.returncode == 0 and done.stdout:
             return json.loads(done.stdout.splitlines()[-1])
     return None
 
