@@ -100,6 +100,7 @@ class CommandTest(unittest.TestCase):
         self.assertEqual(self.left(), ["small.plan", "small.yaml"])
         self.assertEqual(told["output"], "small.plan")
         outside = torch.empty(16, 32), torch.empty(16, dtype=torch.int64), torch.empty(())  # arguments, the last step's loss
+        self.assertEqual(told["reserved_bytes"], 0)  # on the processor
         self.assertEqual(told["outside_bytes"], sum(t.numel() * t.element_size() for t in outside))
         rows = {row["policy"]: row for row in told["policies"] if row["feasible"]}
         taken = rows[told["taken"]]
@@ -158,6 +159,15 @@ class CommandTest(unittest.TestCase):
         done = self.planc("torch", f"{SMALL}:step", "--effort", "0")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("the step fits as it is: no plan is needed: small.plan", done.stdout)
+
+    def test_the_winner_is_told_in_the_words_that_users_know(self):
+        for (out, again), words in {(0, 0): "the step fits as it is: no plan is needed",
+                                    (0, 1000): "in each step the plan computes again for 0.001 ms, which is checkpointing",
+                                    (1024, 0): "in each step the plan swaps 1.00 KiB out and 1.00 KiB in",
+                                    (1024, 1000): "in each step the plan swaps 1.00 KiB out and 1.00 KiB in and computes again "
+                                                  "for 0.001 ms"}.items():
+            row = {"d2h_bytes": out, "h2d_bytes": out, "recompute_ns": again}
+            self.assertEqual(planc_torch.__main__.verdict(row), words)
 
     def test_an_example_trains_with_a_plan_as_without(self):
         path = os.path.join(EXAMPLES, "unet.py")  # the other one is README's

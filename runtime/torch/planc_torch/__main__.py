@@ -148,7 +148,8 @@ class Problem:
         self.device = os.path.join(folder, "device.json")
         self.outside = graph.outside_bytes
         described = read_description(options)
-        self.reserved = described["device"]["reserved_bytes"]
+        # On the processor there is no context of a device, and libraries work in what they allocate.
+        self.reserved = 0 if graph.recorder.device == "cpu" else described["device"]["reserved_bytes"]
         # What the user holds beside the plan is taken of the device as what its libraries take.
         described["device"]["reserved_bytes"] = self.reserved + self.outside
         with open(self.device, "w", encoding="utf-8") as file:
@@ -206,7 +207,8 @@ def verdict(row):
         return "the step fits as it is: no plan is needed"
     what = [f"swaps {size(row['d2h_bytes'])} out and {size(row['h2d_bytes'])} in"] if row["d2h_bytes"] or row["h2d_bytes"] else []
     what += [f"computes again for {time(row['recompute_ns'])}"] if row["recompute_ns"] else []
-    return f"in each step the plan {' and '.join(what)}"
+    name = "" if row["d2h_bytes"] or row["h2d_bytes"] else ", which is checkpointing"
+    return f"in each step the plan {' and '.join(what)}{name}"
 
 
 def show(problem, compared, graph, rows, chosen, path):
