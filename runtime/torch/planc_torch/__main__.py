@@ -18,7 +18,7 @@ except ImportError:
 from .calls import tensors_in
 from .checking import difference
 from .library import Follower, FollowError
-from .no_driver import Gpu
+from .no_driver import NO_DRIVER, Gpu
 from .plan_file import PlanFile
 from .step_recorder import StepGraph, record
 from graphfile import legal_name
@@ -48,7 +48,9 @@ def reraised(what):
     except (Exception, SystemExit) as error:
         place = line_raised(error)
         where = f"{place}: " if place else ""
-        raise Stop(EXIT_BAD_INPUT, f"{where}{what} {type(error).__name__}: {error}") from error
+        without = any(word in str(error) for word in NO_DRIVER) and not torch.cuda.is_available()
+        hint = "; --fake records a step without a GPU" if without else ""
+        raise Stop(EXIT_BAD_INPUT, f"{where}{what} {type(error).__name__}: {error}{hint}") from error
 
 
 # --- The user's file --------------------------------------------------------------------------------------------------

@@ -26,7 +26,7 @@ from torch.utils._pytree import tree_map
 
 from .calls import is_within, name_of
 from .exporter import TORCH
-from .no_driver import answering, answering_autograd
+from .no_driver import NO_DRIVER, answering, answering_autograd
 from torch_as_on_gpu import attention, only_math
 from torch_recorder import in_place_results, storage_of, tensors_in
 from torch_refusals import BRANCHES, CannotExport, base_name, gives_a_value, line_raised, replaced, users_line
@@ -42,7 +42,6 @@ except ImportError:  # PyTorch 1
 MOST_ELEMENTS = 2**16  # of tensors of the host that are real
 WITHOUT_ELEMENTS = "with --fake tensors have none; record the step on its device without"
 BRANCH = "which way the program goes depends on a tensor's value"
-DRIVER = "CUDA error", "NVIDIA driver", "not compiled with CUDA"
 MAKERS = "tensor", "as_tensor"  # of numbers of the program
 CAST = torch.float16, torch.bfloat16, torch.float32
 # Calls whose results have a size that only the device knows.
@@ -97,7 +96,7 @@ class Fakes(FakeTensorMode):
     avoid_device_init = True
 
 
-class Host(TorchDispatchMode):
+class HostTensors(TorchDispatchMode):
     """Runs calls on small tensors of the host, all others without elements."""
 
     def __init__(self, fakes):
@@ -292,7 +291,7 @@ def counting_as_tensors():
 @contextmanager
 def without_memory(gpu):
     """Within, all that is made of tensors is fake, and there is this GPU. Gives what tells why a program cannot go on."""
-    host = Host(Fakes(allow_non_fake_inputs=True))
+    host = HostTensors(Fakes(allow_non_fake_inputs=True))
     with ExitStack() as stack:
         stack.enter_context(replaced(logging.getLogger(FakeTensorMode.__module__), "disabled", lambda _: True))
         stack.enter_context(warnings.catch_warnings())
@@ -313,7 +312,7 @@ def without_memory(gpu):
         try:
             yield host
         except Exception as error:
-            if isinstance(error, CannotExport) or not any(word in str(error) for word in DRIVER):
+            if isinstance(error, CannotExport) or not any(word in str(error) for word in NO_DRIVER):
                 raise host.refusal or error
             where = line_raised(error.__cause__ or error) or "the step"
             raise CannotExport(f"{where}: what is called there asks the GPU's driver, and with --fake there is none; leave it "

@@ -22,6 +22,8 @@ HEADER = os.path.join(TORCH, "include", "ATen", "detail", "AcceleratorHooksInter
 LIBRARY = os.path.join(TORCH, "lib", "libtorch_cpu.so")
 QUESTION, ALWAYS_YES = "hasPrimaryContext", "isBuilt"
 LARGEST_TABLE = 128
+# What PyTorch says where it has none.
+NO_DRIVER = "CUDA error", "NVIDIA driver", "not compiled with CUDA"
 SUPPORTS_BF16 = (8, 0)
 RANDOM_STATE_BYTES = 16
 
