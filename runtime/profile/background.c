@@ -8,9 +8,11 @@
 #include "runtime/profile/measure.h"
 #include "util/clock.h"
 
-enum { MAX_THREADS = 64, SLICE_NS = 2000000, DEVICE_BLOCK = 256 << 20 };
+enum { MAX_THREADS = 64, SLICE_NS = 2000000 };
 /* Copies enqueued at once, of blocks so large that a link hardly rests between one lot and the next. */
-enum { AHEAD = 4, HOST_BLOCK = 4 << 20, LINK_BLOCK = 32 << 20 };
+enum { AHEAD = 4, LINK_BLOCK = 32 << 20, MEMORY_BLOCK = 256 << 20 };
+/* Of both where copies are the processor's, which larger ones would only keep busy for longer. */
+enum { HOST_BLOCK = 4 << 20 };
 
 struct rt_background {
   atomic_bool stop, going; /* going: the thread that copies has begun, or failed */
@@ -27,6 +29,7 @@ struct rt_background {
 
 static planc_status started(planc_status status, rt_background *b, rt_background **out);
 static planc_status start_load(rt_background *b);
+static planc_status choose_block(rt_background *b, int64_t of_a_device);
 static planc_status start(rt_background *b, int32_t n_threads, void *(*work)(void *));
 static void *load(void *argument);
 static void *load_device(void *argument);
@@ -47,9 +50,18 @@ static planc_status start_load(rt_background *b) {
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
     return start(b, processors < MAX_THREADS ? (int32_t)processors : MAX_THREADS, load);
   }
-  rt_device_options options = {.arena_bytes = 2 * (int64_t)DEVICE_BLOCK, .n_streams = 1, .concurrent = true};
+  PLANC_TRY(choose_block(b, MEMORY_BLOCK));
+  rt_device_options options = {.arena_bytes = 2 * b->block_bytes, .n_streams = 1, .concurrent = true};
   PLANC_TRY(b->backend->open(&options, &b->device));
   return start(b, 1, load_device);
+}
+
+/* A device that tells of no cache is no device of its own: it is the host's processor and memory. */
+static planc_status choose_block(rt_background *b, int64_t of_a_device) {
+  rt_device_info info;
+  PLANC_TRY(b->backend->info(&info));
+  b->block_bytes = info.cache_bytes == 0 ? HOST_BLOCK : of_a_device;
+  return NULL;
 }
 
 planc_status rt_background_copy(const planrt_backend *backend, rt_direction direction, int64_t link_bytes_per_s,
@@ -59,14 +71,14 @@ planc_status rt_background_copy(const planrt_backend *backend, rt_direction dire
   if (!b) return planc_error(PLANC_OUT_OF_MEMORY, "background work");
   b->backend = backend;
   b->direction = direction;
-  b->block_bytes = backend == &rt_host_backend ? HOST_BLOCK : LINK_BLOCK;
   b->n_blocks = backend == &rt_host_backend ? 1 : AHEAD;
+  planc_status status = choose_block(b, LINK_BLOCK);
   rt_device_options options = {.arena_bytes = b->n_blocks * b->block_bytes,
                                .host_arena_bytes = b->n_blocks * b->block_bytes,
                                .n_streams = 1,
                                .concurrent = true,
                                .link_bytes_per_s = link_bytes_per_s};
-  planc_status status = backend->open(&options, &b->device);
+  if (!status) status = backend->open(&options, &b->device);
   if (!status) status = start(b, 1, copy);
   while (!status && !atomic_load(&b->going)) nanosleep(&(struct timespec){.tv_nsec = SLICE_NS / 100}, NULL);
   return started(status, b, out);
@@ -103,7 +115,7 @@ static void *load_device(void *argument) {
   while (!atomic_load(&b->stop) && !b->failure) {
     int64_t begin = pl_now_ns(), busy = SLICE_NS / 1000 * b->load_ppm / 1000;
     while (pl_now_ns() - begin < busy && !b->failure) {
-      b->failure = b->backend->copy(b->device, 0, RT_D2D, arena, arena + DEVICE_BLOCK, DEVICE_BLOCK, NULL);
+      b->failure = b->backend->copy(b->device, 0, RT_D2D, arena, arena + b->block_bytes, b->block_bytes, NULL);
       if (!b->failure) b->failure = b->backend->synchronize(b->device);
     }
     int64_t rest = SLICE_NS - (pl_now_ns() - begin);
