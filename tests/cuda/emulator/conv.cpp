@@ -25,69 +25,83 @@ int64_t index(const Tensor &t, int64_t n, int64_t c, const Position &p) {
   return at;
 }
 
+/* What two tensors have to be multiplied at, along one dimension: offsets in both. */
+struct Pair {
+  int64_t first, second;
+};
+using Pairs = std::vector<Pair>[max_spatial];
+
 struct Terms {
   const Conv &conv;
   bool tf32;
   const char *x, *w, *y;
   std::vector<float> values;
+  Pairs pairs;
 
   float read(const Tensor &tensor, const char *base, int64_t at) const {
     float value = load(tensor.type, base, at);
     return tf32 && tensor.type == Number::f32 ? to_tf32(value) : value;
   }
 
-  /* Where tap r of an output position lies in x; false: in the padding. */
-  bool input_of(const Position &o, const Position &r, Position *out) const {
-    for (int i = 0; i < max_spatial; i++) {
-      int64_t tap = conv.flipped ? conv.w.dims[2 + i] - 1 - r.at[i] : r.at[i];
-      out->at[i] = o.at[i] * conv.strides[i] - conv.pre[i] + tap * conv.dilations[i];
-      if (out->at[i] < 0 || out->at[i] >= conv.x.dims[2 + i]) return false;
-    }
-    return true;
+  /* Where tap r of output position o lies in x along dimension d, which may be in the padding. */
+  int64_t input_of(int d, int64_t o, int64_t r) const {
+    int64_t tap = conv.flipped ? conv.w.dims[2 + d] - 1 - r : r;
+    return o * conv.strides[d] - conv.pre[d] + tap * conv.dilations[d];
   }
 
+  bool in_x(int d, int64_t at) const { return at >= 0 && at < conv.x.dims[2 + d]; }
+
   void forward(int64_t n, int64_t k, const Position &o) {
+    for (int d = 0; d < max_spatial; d++) {
+      pairs[d].clear();
+      for (int64_t r = 0; r < conv.w.dims[2 + d]; r++)
+        if (int64_t at = input_of(d, o.at[d], r); in_x(d, at))
+          pairs[d].push_back({at * conv.x.strides[2 + d], r * conv.w.strides[2 + d]});
+    }
     int64_t group = k / (conv.w.dims[0] / (conv.x.dims[1] / conv.w.dims[1]));
-    for (int64_t c = 0; c < conv.w.dims[1]; c++)
-      each(conv.w.dims + 2, [&](const Position &r) {
-        Position i;
-        if (input_of(o, r, &i))
-          values.push_back(read(conv.x, x, index(conv.x, n, group * conv.w.dims[1] + c, i)) *
-                           read(conv.w, w, index(conv.w, k, c, r)));
-      });
+    for (int64_t c = 0; c < conv.w.dims[1]; c++) multiply(conv.x, x, n, group * conv.w.dims[1] + c, conv.w, w, k, c);
   }
 
   void backward_data(int64_t n, int64_t c, const Position &i) {
+    for (int d = 0; d < max_spatial; d++) {
+      pairs[d].clear();
+      for (int64_t r = 0; r < conv.w.dims[2 + d]; r++)
+        if (int64_t o; output_of(d, i.at[d], r, &o))
+          pairs[d].push_back({o * conv.y.strides[2 + d], r * conv.w.strides[2 + d]});
+    }
     int64_t in_group = conv.w.dims[1], outputs = conv.w.dims[0] / (conv.x.dims[1] / in_group);
     for (int64_t k = c / in_group * outputs; k < (c / in_group + 1) * outputs; k++)
-      each(conv.w.dims + 2, [&](const Position &r) {
-        Position o;
-        if (output_of(i, r, &o))
-          values.push_back(read(conv.y, y, index(conv.y, n, k, o)) *
-                           read(conv.w, w, index(conv.w, k, c % in_group, r)));
-      });
+      multiply(conv.y, y, n, k, conv.w, w, k, c % in_group);
   }
 
   /* The output position whose tap r is at i; false: there is none. */
-  bool output_of(const Position &i, const Position &r, Position *out) const {
-    for (int d = 0; d < max_spatial; d++) {
-      int64_t tap = conv.flipped ? conv.w.dims[2 + d] - 1 - r.at[d] : r.at[d];
-      int64_t at = i.at[d] + conv.pre[d] - tap * conv.dilations[d];
-      out->at[d] = at / conv.strides[d];
-      if (at < 0 || at % conv.strides[d] != 0 || out->at[d] >= conv.y.dims[2 + d]) return false;
-    }
-    return true;
+  bool output_of(int d, int64_t i, int64_t r, int64_t *out) const {
+    int64_t tap = conv.flipped ? conv.w.dims[2 + d] - 1 - r : r;
+    int64_t at = i + conv.pre[d] - tap * conv.dilations[d];
+    *out = at / conv.strides[d];
+    return at >= 0 && at % conv.strides[d] == 0 && *out < conv.y.dims[2 + d];
   }
 
   void backward_filter(int64_t k, int64_t c, const Position &r) {
+    for (int d = 0; d < max_spatial; d++) {
+      pairs[d].clear();
+      for (int64_t o = 0; o < conv.y.dims[2 + d]; o++)
+        if (int64_t at = input_of(d, o, r.at[d]); in_x(d, at))
+          pairs[d].push_back({at * conv.x.strides[2 + d], o * conv.y.strides[2 + d]});
+    }
     int64_t group = k / (conv.w.dims[0] / (conv.x.dims[1] / conv.w.dims[1]));
-    for (int64_t n = 0; n < conv.x.dims[0]; n++)
-      each(conv.y.dims + 2, [&](const Position &o) {
-        Position i;
-        if (input_of(o, r, &i))
-          values.push_back(read(conv.x, x, index(conv.x, n, group * conv.w.dims[1] + c, i)) *
-                           read(conv.y, y, index(conv.y, n, k, o)));
-      });
+    for (int64_t n = 0; n < conv.x.dims[0]; n++) multiply(conv.x, x, n, group * conv.w.dims[1] + c, conv.y, y, n, k);
+  }
+
+  /* Of every combination of pairs the product, at one place of the first two dimensions of each tensor. */
+  void multiply(const Tensor &first, const char *of_first, int64_t a, int64_t b, const Tensor &second,
+                const char *of_second, int64_t c, int64_t d) {
+    int64_t at = a * first.strides[0] + b * first.strides[1], by = c * second.strides[0] + d * second.strides[1];
+    for (const Pair &i : pairs[0])
+      for (const Pair &j : pairs[1])
+        for (const Pair &k : pairs[2])
+          values.push_back(read(first, of_first, at + i.first + j.first + k.first) *
+                           read(second, of_second, by + i.second + j.second + k.second));
   }
 
   float sum(Order order, const std::function<uint64_t(uint64_t)> &draw) {
@@ -115,7 +129,7 @@ bool shapes_fit(const Conv &conv) {
 
 void convolve(const Conv &conv, Order order, bool tf32, char *x, char *w, char *y,
               const std::function<uint64_t(uint64_t)> &draw) {
-  Terms terms{conv, tf32, x, w, y, {}};
+  Terms terms{conv, tf32, x, w, y, {}, {}};
   const Tensor &out = conv.direction == Direction::forward         ? conv.y
                       : conv.direction == Direction::backward_data ? conv.x
                                                                    : conv.w;
