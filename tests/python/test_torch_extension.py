@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""planc_torch with and without its extension, which has to decide as Python does: all of test_torch_follow.py in Python alone,
-what differs told in the same words, and results that are computed again within the plan's memory."""
+"""planc_torch with and without its extension, which has to decide as Python does: test_torch_follow.py in Python alone, what
+differs told in the same words, and results that are computed again within the plan's memory."""
 
 import os
 import subprocess
@@ -11,9 +11,10 @@ import warnings
 from unittest import mock
 
 from torchexport import torch  # first: it finds a Python with PyTorch
+from torchfollow import ITERATIONS, ROOT, FollowTest, Recorded, Run, planc_torch
 
 import test_torch_follow as follow
-from torchfollow import ROOT
+from test_torch_differences import DIFFERENCES
 from planc_torch import extension, following
 from planc_torch.memory import Memory
 from torch_recorder import storage_of
@@ -41,25 +42,24 @@ def alone(test):
 
 
 if MODULE:  # else test_torch_follow.py runs in Python alone as it is
-    PlanTestAlone, DifferenceTestAlone, BetweenTestAlone, HardTestAlone = map(
-        alone, (follow.PlanTest, follow.DifferenceTest, follow.BetweenTest, follow.HardTest))
+    PlanTestAlone, BetweenTestAlone, HardTestAlone = map(alone, (follow.PlanTest, follow.BetweenTest, follow.HardTest))
 
 
 @needs_extension
-class SameTest(follow.FollowTest):
+class SameTest(FollowTest):
     """Runs with the extension beside others without it."""
 
     def both(self, make, plan, between=None):
-        ours = follow.Run(make, plan, between)
+        ours = Run(make, plan, between)
         with in_python_alone():
-            in_python = follow.Run(make, plan, between)
+            in_python = Run(make, plan, between)
         self.assertIsNone(in_python.followed.iteration.plain)
         return ours, in_python, ours.followed.iteration.plain.made
 
     def test_what_differs_is_told_in_the_same_words(self):
         recorded = self.record(cnn)
         plan = recorded.planned("auto", recorded.plain_bytes // 2)[0]
-        for name, (between, _, _) in follow.DIFFERENCES.items():
+        for name, (between, _, _) in DIFFERENCES.items():
             with self.subTest(name):
                 ours, in_python, made = self.both(cnn, plan, between)
                 self.assert_same(ours, in_python, name)
@@ -73,11 +73,11 @@ class SameTest(follow.FollowTest):
         self.assertEqual(ours.counts, in_python.counts)
         # All but the end's; Python has each call once, and again in the step after, where the optimizer's state is new.
         each = len(ours.followed.iteration.calls) - 1
-        self.assertGreaterEqual(made, (follow.ITERATIONS - 2) * each)
+        self.assertGreaterEqual(made, (ITERATIONS - 2) * each)
 
 
 @needs_extension
-class MemoryTest(follow.FollowTest):
+class MemoryTest(FollowTest):
     def metered(self, path):
         """The most bytes in a step, and while each call is made again, by a meter that sees what planc_torch calls, too."""
         meter, made, peaks = Meter(), cnn(), []
@@ -157,8 +157,8 @@ class CollectTest(unittest.TestCase):
         made = cnn()
         with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            path = follow.Recorded(cnn, folder).planned("none", "1T")[0]
-            step = follow.planc_torch.follow(path, made.step)
+            path = Recorded(cnn, folder).planned("none", "1T")[0]
+            step = planc_torch.follow(path, made.step)
             for _ in range(2):
                 step(*made.example())
             images, labels = made.example()

@@ -2,6 +2,7 @@
 """Tests of planc_torch: steps are recorded, planned and followed. What they compute is the same bit for bit as without a
 plan, and their memory stays within the plan's. What differs from the recording has a file of its own."""
 
+import _thread
 import copy
 import io
 import os
@@ -239,6 +240,31 @@ class HardTest(FollowTest):
         plain.step(*plain.example())
         self.assertEqual([float(s) for s in sums], [float(p.sum()) for p in plain.model.parameters()])
         followed.close()
+
+    def test_a_backward_pass_may_run_in_a_thread_of_pytorchs(self):
+        """As on a GPU, where PyTorch has such threads, with the modes of the thread that asked."""
+        plan, backward, threads = self.plan(), torch.Tensor.backward, []
+
+        def elsewhere(tensor):
+            calls, done = planc_torch.following.SEEN.here.calls, threading.Lock()
+
+            def run():
+                try:
+                    with calls:
+                        backward(tensor)
+                    threads.append(threading.get_ident())
+                finally:
+                    done.release()
+            done.acquire()
+            _thread.start_new_thread(run, ())
+            with done:
+                pass
+        with mock.patch.object(torch.Tensor, "backward", elsewhere):
+            ours = Run(cnn, plan)
+        self.assert_same(ours, Run(cnn), "another thread")
+        self.assertEqual((ours.told, ours.counts["left"]), ([], 0))
+        self.assertEqual(len(threads), ITERATIONS)
+        self.assertNotIn(threading.get_ident(), threads)
 
     def test_modes_of_others_and_steps_closed_in_any_order(self):
         made, other = cnn(), gpt()
