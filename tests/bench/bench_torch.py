@@ -23,7 +23,8 @@ import warnings
 from benchlib import ROOT, bench_rows, table
 
 sys.path.insert(0, os.path.join(ROOT, "tests", "python"))
-from torchfollow import METER, Recorded, Run, arguments_of, first_difference, over, torch  # noqa: E402  first: it finds a Python with PyTorch
+# First what finds a Python with PyTorch.
+from torchfollow import METER, Recorded, Run, arguments_of, first_difference, over, torch  # noqa: E402
 
 import planc_torch  # noqa: E402
 import steps_generative  # noqa: E402
@@ -159,7 +160,8 @@ def show_recorded(rows):
     notes = [f"refused: {row['step']}: {row['refused']}" for row in rows if "refused" in row]
     notes += [f"not installed: {package}" for package in steps_installed.MISSING]
     table(f"Recorded, PyTorch {torch.__version__}",
-          ["step", "calls", "parameters", "true", "MFLOPs", "counted", "made", "true", "peak", "planned", "metered", "plain"], lines, notes)
+          ["step", "calls", "parameters", "true", "MFLOPs", "counted", "made", "true", "peak", "planned", "metered", "plain"], lines,
+          notes)
 
 
 # --- Followed ---------------------------------------------------------------------------------------------------------
@@ -178,8 +180,11 @@ def outcome(recorded, plain, policy, share):
         return f"refused: {str(error).split(': ', 1)[-1]}", None
     part = (ours.metered - recorded.graph.outside_bytes) / made[1]["peak_bytes"]
     different = first_difference(ours, plain)
-    return (f"DIFFERS: {different}" if different else f"left: {ours.told[0]}" if ours.told else
-            "OVER" if part > WITHIN and over(recorded, ours, made[1]["peak_bytes"]) else "twice" if part > WITHIN else "same"), part
+    if different or ours.told:
+        return f"DIFFERS: {different}" if different else f"left: {ours.told[0]}", part
+    if part <= WITHIN:
+        return "same", part
+    return "OVER" if over(recorded, ours, made[1]["peak_bytes"]) else "twice", part
 
 
 def followed_rows(options):
@@ -206,8 +211,8 @@ def show_followed(rows):
     notes = [", ".join(f"{count} {what}" for what, count in sorted(counts.items())),
              f"metered peaks are up to {max(parts, default=0):.1%} of the plan's"]
     notes += sorted({f"{row['step']} by {row['policy']}: {row['outcome']}" for row in rows if ":" in row["outcome"]})
-    table(f"Followed at {', '.join(map(str, SHARES))} % of the plain peak, PyTorch {torch.__version__}", ["step", *policies], lines,
-          notes)
+    table(f"Followed at {', '.join(map(str, SHARES))} % of the plain peak, PyTorch {torch.__version__}", ["step", *policies],
+          lines, notes)
 
 
 if __name__ == "__main__":

@@ -29,7 +29,8 @@ class TimedBlock(nn.Module):
 class PixelAttention(nn.Module):
     def __init__(self, channels):
         super().__init__()
-        self.norm, self.qkv, self.out = nn.GroupNorm(4, channels), nn.Conv2d(channels, 3 * channels, 1), nn.Conv2d(channels, channels, 1)
+        self.norm, self.qkv = nn.GroupNorm(4, channels), nn.Conv2d(channels, 3 * channels, 1)
+        self.out = nn.Conv2d(channels, channels, 1)
 
     def forward(self, x):
         q, k, v = (part[:, None] for part in self.qkv(self.norm(x)).flatten(2).transpose(1, 2).chunk(3, -1))
@@ -110,7 +111,8 @@ def two_networks(first_loss):
 
 def gan():
     """Two optimizers, one after the other."""
-    return two_networks(lambda judges, images, made: (functional.softplus(-judges(images)) + functional.softplus(judges(made))).mean())
+    return two_networks(lambda judges, images, made:
+                        (functional.softplus(-judges(images)) + functional.softplus(judges(made))).mean())
 
 
 def gan_penalized():
@@ -186,12 +188,12 @@ def dlrm():
 class Listener(nn.Module):
     def __init__(self, width=32):
         super().__init__()
-        self.stem = nn.Sequential(nn.Conv1d(1, width, 10, 5), nn.GELU(), nn.Conv1d(width, width, 4, 2), nn.GELU())
+        self.stem = nn.Sequential(nn.Linear(10, width), nn.GELU(), nn.Linear(width, width), nn.GELU())
         self.layer = nn.TransformerEncoderLayer(width, 4, 2 * width, 0.1, batch_first=True, norm_first=True)
         self.out = nn.Linear(width, 12)
 
     def forward(self, sound):
-        return self.out(self.layer(self.stem(sound).transpose(1, 2)))
+        return self.out(self.layer(self.stem(sound.unflatten(1, (-1, 10)))))
 
 
 def speech():
@@ -202,7 +204,7 @@ def speech():
     def loss_of(model, sound, text):
         return functional.ctc_loss(model(sound).log_softmax(-1).transpose(0, 1), text, *lengths)
 
-    return trained(Listener(), lambda: (torch.randn(2, 1, 190), torch.randint(1, 12, (2, 6))), loss_of, adamw, clip=1.0)
+    return trained(Listener(), lambda: (torch.randn(2, 170), torch.randint(1, 12, (2, 6))), loss_of, adamw, clip=1.0)
 
 
 # --- Graphs -----------------------------------------------------------------------------------------------------------
@@ -265,7 +267,8 @@ def contrast():
             keys = functional.normalize(slow.kept(other), dim=1)
         return functional.cross_entropy(functional.normalize(model(one), dim=1) @ keys.t() / 0.2, torch.arange(one.shape[0]))
 
-    return trained(model, lambda: (torch.randn(8, 3, 16, 16), torch.randn(8, 3, 16, 16)), loss_of, sgd, average=slow, beside=[slow.kept])
+    return trained(model, lambda: (torch.randn(8, 3, 16, 16), torch.randn(8, 3, 16, 16)), loss_of, sgd, average=slow,
+                   beside=[slow.kept])
 
 
 STEPS = {f.__name__: f for f in (diffusion, gan, gan_penalized, autoencoder, dlrm, speech, graph_network, distillation, contrast)}

@@ -417,4 +417,5 @@ def lora():
                    lambda m: torch.optim.AdamW([p for p in m.parameters() if p.requires_grad], lr=1e-3))
 
 
-STEPS = {f.__name__: f for f in (gpt2, gpt2_reentrant, llama, llama_checkpointed, bert, t5, lstm_tagger, gru_translator, moe, lora)}
+STEPS = {f.__name__: f for f in (gpt2, gpt2_reentrant, llama, llama_checkpointed, bert, t5, lstm_tagger, gru_translator, moe,
+                                 lora)}

@@ -96,7 +96,8 @@ class SwinBlock(nn.Module):
         self.register_buffer("mask", self.shifted_mask(side) if shift else None)
 
     def shifted_mask(self, side):
-        parts, cuts = torch.zeros(1, side, side, 1), (slice(0, -self.size), slice(-self.size, -self.shift), slice(-self.shift, None))
+        parts, size, shift = torch.zeros(1, side, side, 1), self.size, self.shift
+        cuts = slice(0, -size), slice(-size, -shift), slice(-shift, None)
         for i, rows in enumerate(cuts):
             for k, columns in enumerate(cuts):
                 parts[:, rows, columns] = 3 * i + k
@@ -241,7 +242,8 @@ class DenseLayer(nn.Module):
     def __init__(self, channels, growth):
         super().__init__()
         self.first = nn.Sequential(nn.BatchNorm2d(channels), nn.ReLU(), nn.Conv2d(channels, 2 * growth, 1, bias=False))
-        self.second = nn.Sequential(nn.BatchNorm2d(2 * growth), nn.ReLU(), nn.Conv2d(2 * growth, growth, 3, padding=1, bias=False))
+        self.second = nn.Sequential(nn.BatchNorm2d(2 * growth), nn.ReLU(),
+                                    nn.Conv2d(2 * growth, growth, 3, padding=1, bias=False))
 
     def forward(self, *parts):
         return self.second(self.first(torch.cat(parts, 1)))
@@ -287,7 +289,8 @@ class Segmented(nn.Module):
 
     def __init__(self, width=16):
         super().__init__()
-        self.stem = nn.Sequential(unit(3, width, stride=2, activation=nn.ReLU), unit(width, 2 * width, stride=2, activation=nn.ReLU))
+        self.stem = nn.Sequential(unit(3, width, stride=2, activation=nn.ReLU),
+                                  unit(width, 2 * width, stride=2, activation=nn.ReLU))
         self.parts = nn.ModuleList(nn.Conv2d(2 * width, width, 3, padding=d, dilation=d) for d in (1, 2, 3))
         self.out = nn.Conv2d(3 * width, 5, 1)
 

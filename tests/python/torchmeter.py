@@ -14,9 +14,9 @@ STORAGE = type(storage_of(torch.empty(1)))
 
 
 class Meter(TorchDispatchMode):
-    """Counts while `is_on`, as it is where no other says so. What other modes do with a call's operands and results is seen only
-    by one that was entered before them. `peak` is the most bytes at once, `made` the bytes of all that calls gave anew. What was there before and is touched by no
-    call does not count."""
+    """Counts while `is_on`. `peak` is the most bytes at once, `made` the bytes of all that calls gave anew. What was there before
+    and is touched by no call does not count. Whoever follows plans takes operands away when their call is over: what it does is
+    seen by a meter that was entered before."""
 
     def __init__(self, device="cpu", is_on=True):
         super().__init__()
