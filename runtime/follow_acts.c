@@ -118,8 +118,10 @@ static planc_status is_safe(planrt_follow *f, int32_t buffer, bool *out) {
 }
 
 void rt_follow_close(planrt_follow *f, int32_t residency) {
-  rt_content *of = &f->contents[f->places[residency].buffer];
+  int32_t buffer = f->places[residency].buffer;
+  rt_content *of = &f->contents[buffer];
   f->places[residency].open = false;
+  if (rt_follow_memory(f, residency) == PLANC_MEMORY_DEVICE) f->open_bytes -= f->trace->buffers[buffer].bytes;
   while (of->host != RT_NOTHING && !f->places[of->host].open) of->host = f->places[of->host].below;
 }
 

@@ -13,10 +13,16 @@ from torch_recorder import called, storage_of
 STORAGE = type(storage_of(torch.empty(1)))
 
 
+def arenas():
+    """What followed steps have on the host, which on the processor is memory like any other."""
+    return {storage_of(memory)._cdata for iteration in following.SEEN.iterations for memory in
+            iteration.memory.streams.host.values()}
+
+
 class Meter(TorchDispatchMode):
     """Counts while `is_on`. `peak` is the most bytes at once, `made` the bytes of all that calls gave anew. What was there before
-    and is touched by no call does not count. Whoever follows plans takes operands away when their call is over: what it does is
-    seen by a meter that was entered before."""
+    and is touched by no call does not count, nor do host arenas. Whoever follows plans takes operands away when their call is
+    over: what it does is seen by a meter that was entered before."""
 
     def __init__(self, device="cpu", is_on=True):
         super().__init__()
@@ -43,10 +49,11 @@ class Meter(TorchDispatchMode):
     def see(self, value):
         """The bytes of what was not seen before."""
         new = 0
-        for tensor in tensors_on(self.device, value):
-            with following.SEEN.here.looking_in():  # a meter reads nothing
-                storage = storage_of(tensor)
-            if storage._cdata not in self.seen:
+        with following.SEEN.here.looking_in():  # a meter reads nothing
+            storages = [storage_of(tensor) for tensor in tensors_on(self.device, value)]
+            beside = arenas() if storages else ()
+        for storage in storages:
+            if storage._cdata not in self.seen and storage._cdata not in beside:
                 self.seen[storage._cdata] = StorageWeakRef(storage)
                 new += storage.nbytes()
         return new
