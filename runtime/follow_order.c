@@ -124,6 +124,10 @@ bool rt_order_is_quiet(planrt_follow *f, int32_t resource) {
   return quiet;
 }
 
+planc_status rt_follow_failed(const planrt_follow *f, int32_t buffer, const char *what) {
+  return planc_error(PLANC_DEVICE, "%s: the framework could not %s", rt_follow_name(f, buffer), what);
+}
+
 /* --- Copies ------------------------------------------------------------------------------------------------------- */
 
 planc_status rt_order_copy(planrt_follow *f, int32_t stream, int32_t buffer, void *host, bool out) {

@@ -126,19 +126,10 @@ void rt_follow_start(planrt_follow *f);
 
 /* Carries out an instruction that is no call. `next`: what is done next with the data that it moves. */
 planc_status rt_follow_act(planrt_follow *f, const planc_instr *instr, rt_next_use next);
-/* The framework could not do something with a buffer. */
-planc_status rt_follow_failed(const planrt_follow *f, int32_t buffer, const char *what);
 /* Opens and closes a residency. */
 void rt_follow_open(planrt_follow *f, int32_t residency);
 void rt_follow_close(planrt_follow *f, int32_t residency);
 planc_status rt_follow_copy(planrt_follow *f, const planc_instr *instr, rt_next_use next);
-/* Copies what the framework has to a place on the host, and the other way round. `from`: what the residency is, or was
- * when the plan had the copy. */
-planc_status rt_follow_copy_out(planrt_follow *f, int32_t stream, int32_t residency);
-planc_status rt_follow_copy_in(planrt_follow *f, int32_t stream, int32_t residency, const rt_followed_place *from);
-/* Where the plan has no such copy. */
-planc_status rt_follow_copy_out_now(planrt_follow *f, int32_t residency);
-planc_status rt_follow_copy_in_now(planrt_follow *f, int32_t residency, const rt_followed_place *from);
 /* Has a call run again, where that is needed. USAGE when the framework has another version of what it makes. */
 planc_status rt_follow_repeat(planrt_follow *f, const planc_instr *instr);
 /* Of a call, all accesses or those with a place in `uses`: that what it reads is there; that its stream comes after all
@@ -164,8 +155,17 @@ void rt_follow_forget(planrt_follow *f);
 /* Has it wait for all that leaves or, without `lasting`, for what does not persist. */
 planc_status rt_follow_settle(planrt_follow *f, bool lasting);
 
-/* --- follow_late.c ------------------------------------------------------------------------------------------------ */
+/* --- follow_copies.c ---------------------------------------------------------------------------------------------- */
 
+/* Copies what the framework has to a place on the host, and the other way round. `from`: what the residency is, or was
+ * when the plan had the copy. */
+planc_status rt_follow_copy_out(planrt_follow *f, int32_t stream, int32_t residency);
+planc_status rt_follow_copy_in(planrt_follow *f, int32_t stream, int32_t residency, const rt_followed_place *from);
+/* Where the plan has no such copy. */
+planc_status rt_follow_copy_out_now(planrt_follow *f, int32_t residency);
+planc_status rt_follow_copy_in_now(planrt_follow *f, int32_t residency, const rt_followed_place *from);
+
+/* What a residency on the host has waits for the next iteration. */
 planc_status rt_late_add(planrt_follow *f, int32_t residency);
 /* Brings what waits: all of it, that of a buffer, or that in these bytes of the host's, which are about to be written.
  */
@@ -176,6 +176,8 @@ planc_status rt_late_bring_from(planrt_follow *f, int64_t address, int64_t bytes
 /* --- follow_order.c ----------------------------------------------------------------------------------------------- */
 
 planc_status rt_order_prepare(planrt_follow *f);
+/* The framework could not do something with a buffer. */
+planc_status rt_follow_failed(const planrt_follow *f, int32_t buffer, const char *what);
 planc_status rt_order_record(planrt_follow *f, int32_t event, int32_t stream);
 planc_status rt_order_wait(planrt_follow *f, int32_t event, int32_t stream);
 /* Each stream waits for all others; the host waits for all. */

@@ -114,14 +114,7 @@ static planc_status add_options(words *to, const prog_arguments *arguments) {
   return NULL;
 }
 
-/* Nothing is planned, and nothing written, where a plan is only held against the step. */
-static planc_status refuse_beside_check(const prog_arguments *arguments) {
-  static const char *const planning[] = {"budget", "host-budget", "effort", "graph", "output", "json"};
-  for (size_t i = 0; i < sizeof planning / sizeof *planning; i++)
-    if (prog_option_given(arguments, planning[i]))
-      return planc_error(PLANC_USAGE, "--check makes no plan and has no use for --%s", planning[i]);
-  return NULL;
-}
+static planc_status refuse_beside_check(const prog_arguments *arguments);
 
 static planc_status run(const prog_arguments *arguments) {
   const char *python = getenv("PLANC_PYTHON");
@@ -146,4 +139,13 @@ static planc_status run(const prog_arguments *arguments) {
   execvp(to.at[0], to.at);
   return planc_error(PLANC_USAGE, "%s cannot be run: %s; PLANC_PYTHON names the Python that has PyTorch", to.at[0],
                      strerror(errno));
+}
+
+/* Nothing is planned, and nothing written, where a plan is only held against the step. */
+static planc_status refuse_beside_check(const prog_arguments *arguments) {
+  static const char *const planning[] = {"budget", "host-budget", "effort", "graph", "output", "json"};
+  for (size_t i = 0; i < sizeof planning / sizeof *planning; i++)
+    if (prog_option_given(arguments, planning[i]))
+      return planc_error(PLANC_USAGE, "--check makes no plan and has no use for --%s", planning[i]);
+  return NULL;
 }

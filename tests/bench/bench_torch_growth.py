@@ -9,10 +9,9 @@ Exit 1 where recording takes more than MOST_RECORDING seconds of CPU time or MOS
 import json
 import os
 import subprocess
-import sys
 import tempfile
 
-from benchlib import GIB, PLANC, ROOT, bench, cpu_seconds, hold, machine, planc, table
+from benchlib import GIB, ROOT, bench, cpu_seconds, hold, machine, planc, table
 
 STEP = os.path.join(ROOT, "tests", "data", "torch", "llama_7b.py") + ":step"
 DEVICE = "h100"

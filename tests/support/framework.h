@@ -8,7 +8,7 @@
 #define PLANC_TESTS_FRAMEWORK_H
 
 #include "planrt/follow.h"
-#include "tests/support/streams.h"
+#include "tests/support/made_up_streams.h"
 
 enum { ITERATIONS = 4, NEVER = -1 };
 

@@ -1,7 +1,7 @@
 /* Streams of a device that is made up: what is enqueued runs at some time later, in any order that streams and events
  * leave open. */
-#ifndef PLANC_TESTS_STREAMS_H
-#define PLANC_TESTS_STREAMS_H
+#ifndef PLANC_TESTS_MADE_UP_STREAMS_H
+#define PLANC_TESTS_MADE_UP_STREAMS_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-#include "tests/support/streams.h"
+#include "tests/support/made_up_streams.h"
 
 #include <check.h>
 #include <string.h>
