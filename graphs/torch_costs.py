@@ -142,8 +142,8 @@ FLOPS = {
     "aten._cudnn_rnn": recurrent(1),
     "aten._cudnn_rnn_backward": recurrent(2),
     **dict.fromkeys(ATTENTION, attention(2)),
-    **{f"{name.removesuffix('_for_cpu')}_backward{'_for_cpu' * name.endswith('_for_cpu')}": attention(5)
-       for name in ATTENTION},  # the shares once more, and the gradients of values, shares, queries and keys
+    # The shares once more, and the gradients of values, shares, queries and keys.
+    **{f"{name}_backward": attention(5) for name in ATTENTION},
 }
 
 

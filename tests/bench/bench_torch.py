@@ -159,9 +159,12 @@ def show_recorded(rows):
               apart(row["metered_bytes"], row["peak_bytes"]), apart(row["plain_bytes"], row["peak_bytes"])] for row in taken]
     notes = [f"refused: {row['step']}: {row['refused']}" for row in rows if "refused" in row]
     notes += [f"not installed: {package}" for package in steps_installed.MISSING]
+    notes += ["PyTorch's counter takes the gradient of a grouped convolution's weights for that of a dense one (convnext, mobilenet,",
+              "efficientnet), has nothing for recurrent layers of one call (lstm), and cannot count a gradient of a gradient.",
+              "What is metered is less where gradients are cleared in the midst of a step: they are counted for all of it."]
     table(f"Recorded, PyTorch {torch.__version__}",
-          ["step", "calls", "parameters", "true", "MFLOPs", "counted", "made", "true", "peak", "planned", "metered", "plain"], lines,
-          notes)
+          ["step", "calls", "parameters", "true", "MFLOPs", "counted", "made", "true", "peak", "planned", "metered", "plain"],
+          lines, notes)
 
 
 # --- Followed ---------------------------------------------------------------------------------------------------------

@@ -114,12 +114,15 @@ class FlopsTest(unittest.TestCase):
         layer = {"input": torch.ones(7, 2, 5), "weight0": torch.ones(16, 5), "weight1": torch.ones(16, 4),
                  "weight2": torch.ones(16), "weight3": torch.ones(16), "hx_": torch.ones(1, 2, 4)}
         words, weights = 14, 16 * 5 + 16 * 4
+        heads = {"query": torch.ones(2, 3, 7, 4), "key": torch.ones(2, 3, 9, 4)}
         for name, operands, result, wanted in (
                 ("aten.mv", {"self": matrix, "vec": vector}, torch.ones(6), 2 * 30),
                 ("aten.dot", {"self": vector, "tensor": vector}, torch.ones(()), 2 * 5),
                 ("aten.addmm_", {"mat1": matrix, "mat2": square[0]}, torch.ones(6, 4), 2 * 120 + 24),
                 ("aten.mm.out", {"self": matrix, "mat2": square[0]}, torch.ones(6, 4), 2 * 120),
                 ("aten.addbmm", {"batch1": wide, "batch2": square}, torch.ones(6, 4), 2 * 360),
+                ("aten._scaled_dot_product_flash_attention_for_cpu", heads, heads["query"], 4 * 6 * 7 * 9 * 4),
+                ("aten._scaled_dot_product_flash_attention_for_cpu_backward", heads, heads["query"], 10 * 6 * 7 * 9 * 4),
                 ("aten.mkldnn_rnn_layer", layer, torch.ones(7, 2, 4), words * (2 * weights + 32)),
                 ("aten.mkldnn_rnn_layer_backward", layer, torch.ones(7, 2, 5), words * (4 * weights + 32))):
             self.assertEqual(torch_costs.flops(name, operands, {}, {0: result}), wanted, name)
