@@ -13,7 +13,7 @@ from from_recording import BATCH_NORMS
 from torch_recorder import storage_of
 
 STORAGE = type(storage_of(torch.empty(1)))
-NUMBER = 16  # bytes: a loss or a norm, which takes no room worth having and which users look at when they please
+NUMBER = 16  # bytes: a loss or a norm, which takes no room worth having and which users look at when they please; as in csrc
 
 
 def generator_of(device):
@@ -96,7 +96,6 @@ class Memory:
         self.lasting = {buffer for buffer in self.buffer_of.values() if self.follower.persists(buffer)}
         self.names = {buffer: file.names[number] for number, buffer in self.buffer_of.items()}
         self.kept = {self.buffer_of[number] for number in file.calls[-1].given}
-        self.kept |= {buffer for buffer, size in self.bytes.items() if size <= NUMBER}
         if self.plain:
             self.begin_plain(module)
 
@@ -190,7 +189,7 @@ class Memory:
         storage = self.storages.get(buffer)
         if not last:
             storage.resize_(0)
-        elif storage is not None:
+        elif storage is not None and self.bytes[buffer] > NUMBER:
             if buffer not in self.kept:
                 storage.resize_(0)
                 self.ghosts[buffer] = StorageWeakRef(storage)

@@ -344,10 +344,13 @@ bool drop(Plan *plan, PyObject *key, PyObject *storage) {
          PySet_Discard(plan->parts.pinned, key) >= 0;
 }
 
+constexpr int64_t NUMBER = 16; /* memory.NUMBER */
+
 int release(void *user, int32_t buffer, bool last) {
   return guarded(user, 1, [buffer, last](Plan *plan) -> int {
     Ref storage = Ref::to(storage_in(plan, buffer));
     if (!storage) return last ? 0 : no_storage(buffer);
+    if (last && (*plan->bytes)[static_cast<size_t>(buffer)] <= NUMBER) return 0;
     return last ? !drop(plan, key_of(plan, buffer), storage.get()) : !resize(storage.get(), 0);
   });
 }
