@@ -184,7 +184,13 @@ def gives_data_anew(model, x):
     return ((shares @ shares.t()).square().mean(),)
 
 
-HARD = {"values read after their last use": small(reads_later), "a tensor turned in place": small(turns_a_tensor),
+def reads_gradients(model, x):
+    y = model(x)
+    y.register_hook(lambda gradient: gradient * (1.0 + gradient.tolist()[0][0]))
+    return (y.square().mean(),)
+
+
+HARD = {"values read after their last use": small(reads_later), "values read in a backward pass": small(reads_gradients), "a tensor turned in place": small(turns_a_tensor),
         "another tensor's data": small(gives_data_anew)}
 
 
@@ -200,10 +206,15 @@ class HardTest(FollowTest):
                     self.assertEqual(ours.told, [])
 
     def test_what_hands_memory_out_is_not_recorded(self):
-        make = small(lambda model, x: (model(x).square().mean(), float(x.sum().numpy())))
-        step = make()
-        with self.assertRaisesRegex(CannotExport, "test_torch_follow.py:.*numpy hands out a tensor's memory"):
-            planc_torch.record(step.step, arguments_of(step.example), "cpu")
+        def hooked(model, x):
+            y = model(x)
+            y.register_hook(lambda gradient: gradient.numpy().sum() and None)
+            return (y.square().mean(),)
+
+        for forward in (lambda model, x: (model(x).square().mean(), float(x.sum().numpy())), hooked):
+            step = small(forward)()
+            with self.assertRaisesRegex(CannotExport, "test_torch_follow.py:.*numpy hands out a tensor's memory"):
+                planc_torch.record(step.step, arguments_of(step.example), "cpu")
 
     def plan(self):
         recorded = self.record(cnn)

@@ -21,6 +21,7 @@ from torch.overrides import TorchFunctionMode
 
 from .calls import (END, OUTSIDE, READ, SHARES, described, described_tensor, is_within_an_optimizer, only_views, tensors_on,
                     touches)
+from .methods import Methods
 from from_recording import Converter
 from recording import SCHEMA, Recording
 from torch_recorder import Call, Recorder, called, first_difference, tensors_in
@@ -33,31 +34,22 @@ PHASES = ("forward", "backward", "optimizer")
 WARM_UPS, MOST_WARM_UPS = 2, 60
 # What a step may read in no call and is noted; the others of READS come with torch.save, which no step is expected to do.
 NOTED = ("tolist", "__repr__", "__format__")
-
 # Functions of several calls that look into their second argument in none of them: sizes of batches, and where to cut.
 SIZED_BY = ("lstm", "gru", "rnn_tanh", "rnn_relu", "_pad_packed_sequence", "tensor_split")
 
 
-class HostReads(TorchFunctionMode):
-    """Tells the recorder of what is read in no call, by the step or by PyTorch."""
+class Sizes(TorchFunctionMode):
+    """Tells the recorder of sizes that PyTorch reads in no call."""
 
     def __init__(self, recorder):
         super().__init__()
         self.recorder = recorder
 
     def __torch_function__(self, function, types, args=(), kwargs=None):
-        kwargs, recorder = kwargs or {}, self.recorder
-        name = getattr(function, "__name__", "")
-        if name in SIZED_BY and len(args) > 1 and recorder.phase and not recorder.aside:
+        recorder = self.recorder
+        if getattr(function, "__name__", "") in SIZED_BY and len(args) > 1 and recorder.phase and not recorder.aside:
             recorder.leave_out([t for t in tensors_in(args[1]) if not t.is_floating_point()])
-        is_read = (name in NOTED or name in SHARES) and args and isinstance(args[0], torch.Tensor)
-        if not (is_read and recorder.phase and not recorder.aside and recorder.counts(args[0])):
-            return function(*args, **kwargs)
-        if name in SHARES:
-            recorder.refuse(f"{name} hands out a tensor's memory, which a plan may take away; use tolist() or item()")
-        recorder.note_read_of(name, args[0])
-        with recorder.looking_away():
-            return function(*args, **kwargs)
+        return function(*args, **(kwargs or {}))
 
 
 class StepRecorder(Recorder):
@@ -117,6 +109,16 @@ class StepRecorder(Recorder):
         call = self.calls[-1]
         call.given, call.gives = ([self.number_of(t) for t in tensors] for tensors in (given, gives))
         call.described = described(function, given)
+
+    def see_read(self, name, tensor, run):
+        """The step reads a tensor in no call, or gets hold of its memory."""
+        if not self.phase or self.aside or not self.counts(tensor):
+            return run()
+        if name in SHARES:
+            self.refuse(f"{name} hands out a tensor's memory, which a plan may take away; use tolist() or item()")
+        self.note_read_of(name, tensor)
+        with self.looking_away():
+            return run()
 
     def note_read_of(self, name, tensor):
         """A read in no call, as an op of its own; not of what is the user's."""
@@ -198,7 +200,8 @@ class StepRecorder(Recorder):
             for owner, name, what in UNSEEN:
                 if hasattr(owner, name):
                     stack.enter_context(replaced(owner, name, self.refusing(what)))
-            stack.enter_context(HostReads(self))
+            stack.enter_context(Methods(NOTED + SHARES, self.see_read))
+            stack.enter_context(Sizes(self))
             stack.enter_context(self)
             yield
         if self.refusal:

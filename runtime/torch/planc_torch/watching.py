@@ -10,14 +10,13 @@ whose it is, and does not ask in which thread it is called.
 
 import threading
 from contextlib import contextmanager
-from functools import wraps
 from types import MethodType
 
-import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from .calls import READS, SHARES, STORAGES, only_views, tensors_on
 from .extension import plain_calls
+from .methods import Methods
 from torch_recorder import called
 
 
@@ -62,51 +61,13 @@ class Calls(TorchDispatchMode):
                 storage.resize_(0)
 
 
-class Methods:
-    """Sees what reads or hands out a tensor's memory in no call: these methods are others while it is entered. A mode of
-    PyTorch's for functions would cost each of them some time, and does not see those that a backward pass leads to."""
-
-    NAMES = SHARES + READS + STORAGES
-
-    def __init__(self, seen):
-        self.seen, self.own = seen, {}
-
-    def __enter__(self):
-        for name in self.NAMES:
-            if hasattr(torch.Tensor, name):
-                self.own[name] = vars(torch.Tensor).get(name)
-                setattr(torch.Tensor, name, self.seeing(name, getattr(torch.Tensor, name)))
-
-    def __exit__(self, *_):
-        for name, own in self.own.items():
-            if own is None:  # it was inherited
-                delattr(torch.Tensor, name)
-            else:
-                setattr(torch.Tensor, name, own)
-
-    def seeing(self, name, original):
-        @wraps(original)
-        def method(tensor, *args, **kwargs):
-            watched = self.seen.here if self.seen.iterations else None
-            if watched is None or watched.calls is None or watched.inside or watched.reads:
-                return original(tensor, *args, **kwargs)
-            watched.reads = True
-            try:
-                if watched.knows([tensor]) and (name not in STORAGES or watched.lacks([tensor])):
-                    return watched.expose(name, [tensor], lambda: original(tensor, *args, **kwargs))
-                return original(tensor, *args, **kwargs)
-            finally:
-                watched.reads = False
-        return method
-
-
 class Seen:
     """The followed steps of the process, of which one thread at a time runs some."""
 
     def __init__(self):
         self.iterations, self.one_thread = [], threading.RLock()
         self.working = None  # what the thread sees that runs a step
-        self.methods = Methods(self)
+        self.methods = Methods(SHARES + READS + STORAGES, self.see)
         self.threads = Threads(self)
         self.is_entered = False
 
@@ -117,6 +78,19 @@ class Seen:
         if own.calls is None and self.working and isinstance(threading.current_thread(), threading._DummyThread):
             return self.working
         return own
+
+    def see(self, name, tensor, run):
+        """What reads or hands out a tensor's memory in no call."""
+        watched = self.here if self.iterations else None
+        if watched is None or watched.calls is None or watched.inside or watched.reads:
+            return run()
+        watched.reads = True
+        try:
+            if watched.knows([tensor]) and (name not in STORAGES or watched.lacks([tensor])):
+                return watched.expose(name, [tensor], run)
+            return run()
+        finally:
+            watched.reads = False
 
     def add(self, iteration):
         self.iterations.append(iteration)
