@@ -10,8 +10,9 @@
 
 static const char description[] = ".json", properties[] = ".properties.json";
 
-/* Where devices are looked for: $PLANC_PROFILES, beside the program in the build tree, and where it is installed. */
-enum { PLACES = 3, PROGRAM_ROOM = 2048, PLACE_ROOM = 4096, LIST_ROOM = 512 };
+/* Where devices are looked for: $PLANC_PROFILES, the tree that the program was built in (as build/planc or
+ * build/release/planc), and where it is installed. */
+enum { PLACES = 4, PROGRAM_ROOM = 2048, PLACE_ROOM = 4096, LIST_ROOM = 512 };
 
 static bool is_path(const char *name);
 static planc_status copy(const char *stem, size_t length, const char *suffix, char *out, size_t room);
@@ -39,7 +40,7 @@ static void find_folder(char out[PROGRAM_ROOM]) {
 
 /* Empty: there is no such place. */
 static void find_place(int place, char out[PLACE_ROOM]) {
-  static const char *const below[PLACES] = {"", "/../profiles", "/../share/planc/profiles"};
+  static const char *const below[PLACES] = {"", "/../profiles", "/../../profiles", "/../share/planc/profiles"};
   char program[PROGRAM_ROOM];
   find_folder(program);
   const char *root = place == 0 ? getenv("PLANC_PROFILES") : program;
@@ -47,7 +48,7 @@ static void find_place(int place, char out[PLACE_ROOM]) {
 }
 
 bool pl_locate_package(const char *name, char *out, size_t room) {
-  static const char *const below[] = {"/../runtime/torch", "/../share/planc/python"};
+  static const char *const below[] = {"/../runtime/torch", "/../../runtime/torch", "/../share/planc/python"};
   char program[PROGRAM_ROOM], package[PLACE_ROOM];
   find_folder(program);
   for (size_t i = 0; i < sizeof below / sizeof *below; i++) {

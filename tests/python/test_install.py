@@ -57,6 +57,15 @@ class Install(unittest.TestCase):
         done = run("make", "-C", ROOT, f"BUILD={BUILD}", f"DESTDIR={self.folder.name}", "PREFIX=/usr", target)
         self.assertEqual(done.returncode, 0, done.stderr)
 
+    def test_the_source_tree_s_programs_find_what_comes_with_them(self):
+        for program in (os.path.join(BUILD, "planc"), os.path.join(BUILD, "release", "planc")):
+            if os.path.exists(program):
+                done = run(program, "plan", os.path.join(ROOT, "graphs", "lenet-digits.yaml"), "--device", "k40m", "-o",
+                           os.path.join(self.to, "x.plan"))
+                self.assertEqual(done.returncode, 0, done.stderr)
+                done = run(program, "torch", "none.py:step", PLANC_PYTHON=PYTHON or sys.executable)
+                self.assertIn("none.py: no such file" if PYTHON else "has no PyTorch", done.stderr)
+
     def test_the_programs_find_their_devices(self):
         plan = os.path.join(self.folder.name, "x.plan")
         graph = os.path.join(ROOT, "tests/golden/inputs/tiny.yaml")
