@@ -88,7 +88,11 @@ planc_status planrt_follow_leave(planrt_follow *f, bool made) {
 planc_status planrt_follow_end(planrt_follow *f) {
   if (!f->within) return planc_error(PLANC_USAGE, "no iteration is under way");
   if (has_call(f)) return planc_error(PLANC_USAGE, "%d of %d calls were made", f->call, f->trace->n_instances);
-  if (f->over) PLANC_TRY(planrt_follow_bring_all(f));
+  if (f->over) {
+    PLANC_TRY(planrt_follow_bring_all(f));
+    PLANC_TRY(rt_order_finish(f));
+    rt_follow_free_kept(f);
+  }
   PLANC_TRY(over_if(f, hand_over(f)));
   f->within = f->over = false;
   f->counts.iterations++;

@@ -20,7 +20,7 @@ planc_status rt_follow_act(planrt_follow *f, const planc_instr *instr, rt_next_u
       return rt_order_record(f, instr->id, f->numbers[instr->stream]);
     case PLANC_INSTR_wait:
       PLANC_TRY(rt_order_wait(f, instr->id, f->numbers[instr->stream]));
-      return rt_follow_sweep(f);
+      return f->numbers[instr->stream] == PLANRT_CALLS ? rt_follow_sweep(f) : NULL;
   }
   return NULL;
 }
@@ -140,7 +140,8 @@ planc_status rt_follow_repeat(planrt_follow *f, const planc_instr *instr) {
   PLANC_TRY(rt_follow_check_reads(f, instr->id, uses));
   for (int32_t k = RT_NOTHING; (access = rt_follow_access(f, instr->id, uses, &k));) {
     const rt_content *of = &f->contents[access->buffer];
-    if (of->leaving && access->read < 0 && of->version == access->write) PLANC_TRY(rt_follow_stay(f, access->buffer));
+    if (of->leaving && access->read < 0)
+      PLANC_TRY(of->version == access->write ? rt_follow_stay(f, access->buffer) : rt_follow_let_go(f, access->buffer));
     bool is_there = access->read < 0 && of->present;
     if (is_there && of->version != access->write)
       return planc_error(PLANC_USAGE, "the plan has two versions of %s on the device at once; a framework has one",

@@ -79,19 +79,29 @@ planc_status rt_late_add(planrt_follow *f, int32_t residency) {
 
 static planc_status bring(planrt_follow *f, int32_t i) {
   const rt_late *late = &f->late[i];
-  if (!f->contents[late->from.buffer].present) PLANC_TRY(rt_follow_copy_in_now(f, late->residency, &late->from));
+  if (!f->contents[late->from.buffer].present)
+    PLANC_TRY(rt_follow_copy_in(f, f->in_stream, late->residency, &late->from));
   f->late[i] = f->late[--f->n_late];
   return NULL;
 }
 
+/* All of it between two fences, as any copy that the plan does not have at this place. */
 planc_status rt_late_bring(planrt_follow *f) {
+  if (f->n_late == 0) return NULL;
+  PLANC_TRY(rt_order_fence(f));
   while (f->n_late > 0) PLANC_TRY(bring(f, f->n_late - 1));
-  return NULL;
+  return rt_order_fence(f);
+}
+
+static planc_status bring_now(planrt_follow *f, int32_t i) {
+  PLANC_TRY(rt_order_fence(f));
+  PLANC_TRY(bring(f, i));
+  return rt_order_fence(f);
 }
 
 planc_status rt_late_bring_buffer(planrt_follow *f, int32_t buffer) {
   for (int32_t i = f->n_late - 1; i >= 0; i--)
-    if (f->late[i].from.buffer == buffer) PLANC_TRY(bring(f, i));
+    if (f->late[i].from.buffer == buffer) PLANC_TRY(bring_now(f, i));
   return NULL;
 }
 
@@ -99,7 +109,7 @@ planc_status rt_late_bring_from(planrt_follow *f, int64_t address, int64_t bytes
   for (int32_t i = f->n_late - 1; i >= 0; i--) {
     const rt_followed_place *from = &f->late[i].from;
     bool apart = from->address + f->trace->buffers[from->buffer].bytes <= address || address + bytes <= from->address;
-    if (!apart) PLANC_TRY(bring(f, i));
+    if (!apart) PLANC_TRY(bring_now(f, i));
   }
   return NULL;
 }

@@ -6,6 +6,8 @@
 
 static planc_status bring_rest(planrt_follow *f);
 static planc_status put_back(planrt_follow *f, int32_t buffer);
+static void free_kept(planrt_follow *f, int32_t buffer);
+static bool is_missing(const planrt_follow *f, int32_t buffer);
 static planc_status prepare_calls(planrt_follow *f);
 
 /* What went wrong first is told, when the rest is done. */
@@ -19,13 +21,12 @@ static void put_off(planc_status *first, planc_status status) {
 /* What the rest of the body would bring back, as it would, and all that persists. What a call that is made again reads
  * was there when it was made first and is there, or was brought before it: nothing that is made later. */
 planc_status rt_follow_bring_missing(planrt_follow *f) {
+  PLANC_TRY(rt_order_fence(f));
   planc_status status = bring_rest(f);
   for (int32_t b = 0; b < f->trace->n_buffers; b++) put_off(&status, put_back(f, b));
   put_off(&status, rt_order_finish(f)); /* copies may still run from what was kept */
-  for (int32_t b = 0; b < f->trace->n_buffers; b++) {
-    rt_order_host_free(f, f->kept[b]);
-    f->kept[b] = NULL;
-  }
+  for (int32_t b = 0; b < f->trace->n_buffers; b++)
+    if (!is_missing(f, b)) free_kept(f, b);
   PLANC_TRY(status);
   PLANC_TRY(planrt_follow_bring_all(f));
   PLANC_TRY(rt_follow_settle(f, true));
@@ -95,6 +96,9 @@ static planc_status keep(planrt_follow *f, int32_t buffer);
 static planc_status bring_by_copy(planrt_follow *f, const planc_instr *instr, rt_next_use next) {
   bool comes =
       rt_follow_memory(f, instr->aux) == PLANC_MEMORY_HOST && rt_follow_memory(f, instr->id) == PLANC_MEMORY_DEVICE;
+  bool goes =
+      rt_follow_memory(f, instr->aux) == PLANC_MEMORY_DEVICE && rt_follow_memory(f, instr->id) == PLANC_MEMORY_HOST;
+  if (goes) return rt_follow_copy_out_now(f, instr->id);
   if (!comes) return rt_follow_copy(f, instr, next);
   const rt_followed_place *from = &f->places[instr->aux];
   const rt_content *to = &f->contents[from->buffer];
@@ -139,6 +143,15 @@ static planc_status put_back(planrt_follow *f, int32_t buffer) {
   return NULL;
 }
 
+static void free_kept(planrt_follow *f, int32_t buffer) {
+  rt_order_host_free(f, f->kept[buffer]);
+  f->kept[buffer] = NULL;
+}
+
+void rt_follow_free_kept(planrt_follow *f) {
+  for (int32_t b = 0; f->kept && b < f->trace->n_buffers; b++) free_kept(f, b);
+}
+
 /* --- What later calls need ---------------------------------------------------------------------------------------- */
 
 /* The later calls find what they read, and memory for what they overwrite. */
@@ -165,6 +178,11 @@ planc_status planrt_follow_bring(planrt_follow *f, int32_t buffer) {
   const rt_content *of = &f->contents[buffer];
   if (!rt_follow_persists(f, buffer)) return NULL;
   if (of->present) return rt_order_before(f, PLANRT_CALLS, buffer, true);
+  if (f->kept[buffer]) { /* it could not be put back when the plan was left */
+    PLANC_TRY(put_back(f, buffer));
+    PLANC_TRY(rt_order_finish(f));
+    free_kept(f, buffer);
+  }
   PLANC_TRY(rt_late_bring_buffer(f, buffer));
   if (of->present) return NULL;
   const rt_followed_place *host = of->host == RT_NOTHING ? NULL : &f->places[of->host];

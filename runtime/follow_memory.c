@@ -4,8 +4,6 @@
 
 #include "runtime/follower.h"
 
-static void drop(planrt_follow *f, int32_t k);
-
 static int64_t bytes_of(const planrt_follow *f, int32_t buffer) {
   return f->trace->buffers[buffer].bytes;
 }
@@ -30,6 +28,13 @@ planc_status rt_follow_give_back(planrt_follow *f, int32_t buffer, bool last) {
 }
 
 /* --- What is leaving ---------------------------------------------------------------------------------------------- */
+
+static int32_t place_of(const planrt_follow *f, int32_t buffer);
+static planc_status settle(planrt_follow *f, int32_t k);
+
+planc_status rt_follow_let_go(planrt_follow *f, int32_t buffer) {
+  return settle(f, place_of(f, buffer));
+}
 
 static int32_t place_of(const planrt_follow *f, int32_t buffer) {
   int32_t k = 0;
@@ -61,13 +66,10 @@ planc_status rt_follow_stay(planrt_follow *f, int32_t buffer) {
   return NULL;
 }
 
+/* From the last on, so that those that stay are moved once for each that goes. */
 planc_status rt_follow_sweep(planrt_follow *f) {
-  for (int32_t k = 0; k < f->n_leaving;) {
-    if (rt_order_is_quiet(f, f->leaving[k]))
-      PLANC_TRY(settle(f, k));
-    else
-      k++;
-  }
+  for (int32_t k = f->n_leaving - 1; k >= 0; k--)
+    if (rt_order_is_quiet(f, f->leaving[k])) PLANC_TRY(settle(f, k));
   return NULL;
 }
 
@@ -102,7 +104,7 @@ planc_status rt_follow_settle(planrt_follow *f, bool lasting) {
 /* --- What comes --------------------------------------------------------------------------------------------------- */
 
 planc_status rt_follow_allocate(planrt_follow *f, int32_t buffer) {
-  if (f->contents[buffer].leaving) PLANC_TRY(settle(f, place_of(f, buffer)));
+  if (f->contents[buffer].leaving) PLANC_TRY(rt_follow_let_go(f, buffer));
   if (f->framework.allocate(f->framework.user, buffer)) return rt_follow_failed(f, buffer, "allocate it");
   f->contents[buffer].present = true;
   return NULL;

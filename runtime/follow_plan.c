@@ -28,6 +28,7 @@ void planrt_follow_free(planrt_follow *f) {
   if (!f) return;
   if (f->host) planc_status_free(rt_order_finish(f)); /* copies may still run to and from the arena */
   rt_order_host_free(f, f->host);
+  rt_follow_free_kept(f);
   planc_trace_free(f->trace);
   pl_arena_free(&f->memory);
   free(f);

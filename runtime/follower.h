@@ -34,7 +34,7 @@ typedef struct rt_followed_place {
 /* Where a buffer's data are. */
 typedef struct rt_content {
   bool touched;    /* by a call, since there was an iteration that was not left */
-  bool present;    /* in memory of the framework's, and not leaving */
+  bool present;    /* in memory of the framework's; what is leaving is not */
   uint8_t leaving; /* rt_leave: the framework has the memory until the calls' stream has waited for all copies */
   int32_t version; /* which the framework has, where it is present */
   int32_t made;    /* by the calls that were made */
@@ -144,15 +144,18 @@ void rt_follow_write_results(planrt_follow *f, int32_t instance, const int32_t *
 planc_status rt_follow_allocate(planrt_follow *f, int32_t buffer);
 /* Gives memory back, at once where the calls' stream has waited for all copies from and to it, else after that. */
 planc_status rt_follow_give_back(planrt_follow *f, int32_t buffer, bool last);
-/* The memory of a buffer that is leaving stays, with its data. */
+/* The memory of a buffer that is leaving stays, with its data; or it is given back now, for which the calls' stream
+ * waits.
+ */
 planc_status rt_follow_stay(planrt_follow *f, int32_t buffer);
+planc_status rt_follow_let_go(planrt_follow *f, int32_t buffer);
 /* Gives back what leaves and can by now. */
 planc_status rt_follow_sweep(planrt_follow *f);
 /* Has the calls' stream wait until `bytes` more are within the plan's size. */
 planc_status rt_follow_find_room(planrt_follow *f, int64_t bytes);
 /* What leaves and does not persist is the framework's again: the iteration is over. */
 void rt_follow_forget(planrt_follow *f);
-/* Has it wait for all that leaves or, without `lasting`, for what does not persist. */
+/* Has the calls' stream wait for all that leaves or, without `lasting`, for what does not persist. */
 planc_status rt_follow_settle(planrt_follow *f, bool lasting);
 
 /* --- follow_copies.c ---------------------------------------------------------------------------------------------- */
@@ -201,5 +204,7 @@ void rt_order_host_free(planrt_follow *f, void *memory);
 
 /* Brings back what later calls read, and gives memory to what they overwrite. */
 planc_status rt_follow_bring_missing(planrt_follow *f);
+/* Of what made room while the plan was left, the copies that could not be put back. No copy runs from them. */
+void rt_follow_free_kept(planrt_follow *f);
 
 #endif

@@ -52,11 +52,13 @@ typedef struct planrt_streams {
   int (*finish)(void *user);
 } planrt_streams;
 
-/* What the framework does when it is asked. A function that fails gives other than 0; the follower then fails with
- * DEVICE, and the iteration is over. */
+/* What the framework does when it is asked, without calling the follower in turn. A function that fails gives other
+ * than 0; the follower then fails with DEVICE, and the iteration is over: there is no next call, what later calls read
+ * may not be there, and planrt_follow_end or the next planrt_follow_begin has everything back that persists. */
 typedef struct planrt_framework {
   void *user; /* first argument of all */
-  /* Where the data of a buffer are that has memory; NULL: the framework does not know the buffer yet. */
+  /* Where the data of a buffer are that has memory; NULL: the framework does not know the buffer yet, or its memory is
+   * to stay where it is. */
   void *(*address)(void *user, int32_t buffer);
   /* Gives memory to a buffer that has none; its bytes are undefined. */
   int (*allocate)(void *user, int32_t buffer);
@@ -88,7 +90,7 @@ bool planrt_follow_persists(const planrt_follow *follow, int32_t buffer);
 /* Whether the plan runs a call again: until the end of the iteration the framework needs to know how. */
 bool planrt_follow_repeats(const planrt_follow *follow, int32_t call);
 
-/* Starts an iteration: what is at home on the host goes there. USAGE within one. */
+/* Starts an iteration: what is at home on the host goes there. USAGE within one that has not failed. */
 planc_status planrt_follow_begin(planrt_follow *follow);
 /* The call that the plan has next, for which all is ready; -1 after the last one and outside the plan. What the plan
  * brings between the last call and the first one comes with the first that takes anything: until then the user may have
@@ -108,7 +110,7 @@ planc_status planrt_follow_end(planrt_follow *follow);
  * and write. */
 planc_status planrt_follow_bring(planrt_follow *follow, int32_t buffer);
 planc_status planrt_follow_bring_all(planrt_follow *follow);
-/* Whether a buffer has its data in the framework's memory, or the framework does not know it yet. */
+/* Whether a buffer has its data in the framework's memory for good, or the framework does not know it yet. */
 bool planrt_follow_has(const planrt_follow *follow, int32_t buffer);
 
 /* Bytes copied out and in, and calls run again, since the follower was made. */

@@ -29,7 +29,7 @@ class NotBuilt(Exception):
 
 def ask(python):
     """What the line has to know of a Python and its PyTorch: None if it has none. Within pip's build a Python sees its
-    packages only without its environment."""
+    packages only with -E."""
     for options in ([], ["-E"]):
         done = subprocess.run([python, "-B", *options, "-c", ASK, HERE], capture_output=True, text=True, check=False,
                               cwd=FOLDER)

@@ -318,6 +318,35 @@ class HardTest(FollowTest):
                 self.assertTrue(all(bool(p.isfinite().all()) for p in made.model.parameters()))
             followed.close()
 
+    def test_a_step_that_goes_on_after_a_failure_is_refused(self):
+        """As one that tries again when there was too little memory."""
+        made, resize, is_short = cnn(), planc_torch.memory.STORAGE.resize_, [False]
+        step, optimizer = made.step, made.optimizer
+
+        def tries_twice(*args):
+            try:
+                return step(*args)
+            except MemoryError:
+                is_short[0] = False
+                optimizer.zero_grad(set_to_none=True)
+                return step(*args)
+
+        def short(self, size):
+            if size > 0 and is_short[0]:
+                raise MemoryError
+            return resize(self, size)
+
+        with mock.patch.object(planc_torch.memory.STORAGE, "resize_", short), warnings.catch_warnings():
+            warnings.simplefilter("ignore", planc_torch.PlanNotFollowed)
+            followed = planc_torch.follow(self.plan(), tries_twice)
+            followed(*made.example())
+            is_short[0] = True
+            with self.assertRaisesRegex(planc_torch.FollowError, "begin another step"):
+                followed(*made.example())
+            followed(*made.example())
+            followed.close()
+        self.assertTrue(all(bool(p.isfinite().all()) for p in made.model.parameters()))
+
     def test_what_is_kept_of_a_step_that_raised_has_memory(self):
         made, kept = cnn(), []
         followed = planc_torch.follow(self.plan(), made.step)

@@ -61,9 +61,16 @@ class ProcessorTest(unittest.TestCase):
         self.streams.record(0, OUT)
         with self.assertRaises(RuntimeError):
             self.streams.wait(0, CALLS)
-        with self.assertRaises(RuntimeError):
+        self.streams.finish()  # it is told once
+
+    def test_a_process_that_was_forked_has_threads_of_its_own(self):
+        self.streams.copy(OUT, 1, self.host, True)
+        child = os.fork()
+        if child == 0:
+            self.streams.copy(OUT, 2, self.host, False)
             self.streams.finish()
-        self.streams.threads[OUT].failures.clear()
+            os._exit(0 if self.tensors[2].tolist() == [1.0] * 64 else 1)
+        self.assertEqual(os.waitpid(child, 0)[1], 0)
 
     def test_others_finish_in_the_middle_of_a_question(self):
         """As where garbage is collected within it."""
@@ -107,8 +114,8 @@ class ProcessorTest(unittest.TestCase):
 class Stream:
     """Stands for a stream of CUDA's: writes down what is asked of it."""
 
-    def __init__(self):
-        self.asked = []
+    def __init__(self, device=None):
+        self.device, self.asked = device, []
 
     def wait_event(self, event):
         self.asked.append(("wait", event))
@@ -139,7 +146,7 @@ class GpuTest(unittest.TestCase):
             current[-1].asked.append(("copy", to.data_ptr(), source.data_ptr(), to.numel()))
         tensors = [torch.full((64,), float(k)) for k in range(2)]
         streams = GpuStreams({k: storage_of(tensor) for k, tensor in enumerate(tensors)})
-        with mock.patch.multiple(torch.cuda, Stream=Stream, Event=Event, stream=entered, current_stream=lambda: calls), \
+        with mock.patch.multiple(torch.cuda, Stream=Stream, Event=Event, stream=entered, current_stream=lambda device: calls), \
                 mock.patch.object(GpuStreams, "host_memory", staticmethod(ProcessorStreams.host_memory)), \
                 mock.patch.object(torch.Tensor, "copy_", copy):
             host = streams.host_alloc(1024)

@@ -499,6 +499,17 @@ static const char *const again_scripts[] = {
     "acquire 7 x 256\nexec f1 re use 0 7\nacquire 8 y 512\nexec g re use 7 8\nrelease 7\n"
     "acquire 9 x 1536\ncopy 9 6 on 1\nrelease 6\nrecord 4 on 1\nwait 4 on 0\n"
     "acquire 10 c 1280\nexec v use 9 8 5 10\n"
+    "release 3\nrelease 5\nrelease 8\nrelease 9\nrelease 10\n" AGAIN_EPILOGUE,
+    /* The same, and x is made again, elsewhere, before its copy has gone to the host for sure. */
+    AGAIN_PROLOGUE
+    "acquire 1 x 256\nexec f1 use 0 1\nacquire 2 y 512\nexec g use 1 2\nexec f2 use 1\nrelease 1\n"
+    "release 2\nacquire 3 a 768\nexec h use 0 3\n"
+    "acquire 4 x 256\nexec f1 re use 0 4\nexec f2 re use 4\n"
+    "acquire 5 b 1024\nexec u use 4 3 5\nrecord 2 on 0\nwait 2 on 2\nacquire 6 x 0 host\n"
+    "copy 6 4 on 2\nrecord 3 on 2\nrelease 4\n"
+    "acquire 7 x 1792\nexec f1 re use 0 7\nwait 3 on 0\nwait 3 on 1\nacquire 8 y 512\nexec g re use 7 8\nrelease 7\n"
+    "acquire 9 x 1536\ncopy 9 6 on 1\nrelease 6\nrecord 4 on 1\nwait 4 on 0\n"
+    "acquire 10 c 1280\nexec v use 9 8 5 10\n"
     "release 3\nrelease 5\nrelease 8\nrelease 9\nrelease 10\n" AGAIN_EPILOGUE};
 
 START_TEST(left_where_data_is_made_again) {
@@ -681,7 +692,7 @@ int main(void) {
   tcase_add_test(cases, fed_graphs_are_refused);
   tcase_add_test(cases, several_jobs_and_gpus_are_refused);
   tcase_add_test(cases, wrong_plans_are_refused_as_the_checker_does);
-  tcase_add_loop_test(cases, left_where_data_is_made_again, 0, 3);
+  tcase_add_loop_test(cases, left_where_data_is_made_again, 0, 4);
   tcase_add_test(cases, misuse);
   tcase_add_test(cases, frameworks_that_fail);
   tcase_add_test(cases, freed_within_an_iteration);

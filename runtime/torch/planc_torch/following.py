@@ -9,6 +9,7 @@ What the plan has at home on the host between two steps comes back when the user
 """
 
 import threading
+import time
 import warnings
 
 import torch
@@ -20,6 +21,8 @@ from .watching import Seen
 from torch_refusals import replaced
 
 SEEN = Seen()
+PATIENCE = 2  # seconds
+ELSEWHERE = "it runs in another thread, too"
 
 
 class PlanNotFollowed(UserWarning):
@@ -45,7 +48,7 @@ class Followed:
     def __call__(self, *args, **kwargs):
         if not self.is_open:
             return self.step(*args, **kwargs)
-        if not SEEN.one_thread.acquire(blocking=False):
+        if not self.gets_its_turn():
             return self.beside_another(args, kwargs)
         try:
             with SEEN.running() as is_visit:
@@ -57,11 +60,23 @@ class Followed:
         finally:
             SEEN.one_thread.release()
 
+    def gets_its_turn(self):
+        """Whether this thread may run a followed step now. If another one runs this step, it is asked to leave the plan, for
+        which it gets some time; it will not if it waits for this thread."""
+        if SEEN.one_thread.acquire(blocking=False):
+            return True
+        until = time.monotonic() + PATIENCE
+        while self.iteration.within and self.iteration.reason is None and time.monotonic() < until:
+            self.iteration.ask_to_leave(ELSEWHERE)
+            if SEEN.one_thread.acquire(timeout=0.01):
+                return True
+        return False
+
     def beside_another(self, args, kwargs):
         """Runs the step without the plan while another thread runs one with its plan, which may be this one."""
         with SEEN.here.looking_away():
             if self.iteration.within:
-                self.iteration.leave("it runs in another thread, too")
+                self.iteration.leave(ELSEWHERE)
             else:
                 self.home()
         self.steps += 1

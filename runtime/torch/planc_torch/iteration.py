@@ -1,6 +1,7 @@
 """One iteration of a followed step: holds its calls against the recorded ones, and hands them to libplanrt."""
 
 from .calls import READ, described, described_tensor, is_within_an_optimizer, tensors_on, touched
+from .library import FollowError
 from .memory import Memory
 
 
@@ -18,10 +19,20 @@ class Iteration:
         self.at, self.within, self.reason = 0, False, None
         self.in_between = None  # the first call that was let pass as one that makes what persists
         self.is_making = False  # the step was left while an optimizer made its state
+        self.asked = None  # why another thread wants the step to be left
 
     def begin(self):
-        self.memory.follower.begin()
         self.at, self.within, self.reason, self.in_between, self.is_making = 0, True, None, None, False
+        self.asked, self.plain = None, self.memory.plain
+        try:
+            self.memory.follower.begin()
+        except BaseException:
+            self.within = False
+            raise
+
+    def ask_to_leave(self, reason):
+        """Of another thread: the step is left before its next call."""
+        self.asked, self.plain = reason, None
 
     def leave(self, reason, made=False):
         """Runs the rest of the step without the plan. `made`: the call that differs has run."""
@@ -54,6 +65,9 @@ class Iteration:
 
     def run(self, function, args, kwargs):
         """A call of the step that touches elements."""
+        self.refuse_failed()
+        if self.asked and self.reason is None:
+            self.leave(self.asked)
         if self.reason is not None:
             return self.run_without(function, args, kwargs)
         memory, follower, call = self.memory, self.memory.follower, self.calls[self.at]
@@ -68,8 +82,15 @@ class Iteration:
         self.made(result, call)
         return result
 
+    def refuse_failed(self):
+        if self.memory.follower.has_failed:
+            raise FollowError("memory could not be had, or data not be moved, earlier in this step, so that what it reads may not be "
+                              "there; begin another step")
+
     def made(self, result, call):
-        """The call has run as recorded, and gave `result`."""
+        """The call has run as recorded, and gave `result`; unless the step was left meanwhile."""
+        if self.reason is not None:
+            return
         differs = self.unlike(tensors_on(self.device, result), call)
         if differs:
             self.leave(differs, made=True)
@@ -84,6 +105,7 @@ class Iteration:
 
     def read(self, name, tensors, run):
         """The user's program reads a tensor's elements in no call, by the method of this name."""
+        self.refuse_failed()
         self.refuse_dropped(tensors)
         call, buffers = self.calls[self.at], [self.memory.buffer_in(tensor) for tensor in tensors[:1]]
         is_recorded = call.described == READ.format(name, described_tensor(tensors[0])) and buffers == [

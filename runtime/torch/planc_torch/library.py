@@ -81,6 +81,7 @@ class Follower:
     def __init__(self, path, framework, plain=None):
         self.library, self.plan, self.handle = load(), c_void_p(), c_void_p()
         self.raised, self.call = None, c_int32()
+        self.has_failed = False  # since the iteration began: then what it reads may not be there
         self.call_address = byref(self.call)
         self.functions = Framework(None, Framework.ADDRESS(self.guarded(framework.address, None)),
                                    Framework.ALLOCATE(self.guarded(framework.allocate, 1)),
@@ -119,15 +120,17 @@ class Follower:
 
     def check(self, status):
         raised, self.raised = self.raised, None
-        if not status:
-            if raised:
-                raise raised
+        if not status and not raised:
             return
+        self.has_failed = True
+        if not status:
+            raise raised
         message = self.library.planc_status_message(status).decode()
         self.library.planc_status_free(status)
         raise raised or FollowError(message)
 
     def begin(self):
+        self.has_failed = False
         self.check(self.library.planrt_follow_begin(self.handle))
 
     def next(self):

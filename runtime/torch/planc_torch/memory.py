@@ -81,6 +81,7 @@ class Memory:
         self.ghosts = {}  # by buffer: what the plan has no use for any more, should it live on
         self.dropped = {}  # these by the storage's identity
         self.pinned = set()  # buffers whose memory has to stay where it is
+        self.handed_out = {}  # weak references to storages whose memory the user's program has got hold of, by identity
         self.staying = set()  # names of those that PyTorch cannot empty
         self.streams = KINDS[self.device](self.storages)
         self.take_memory = lambda *_: False
@@ -131,7 +132,18 @@ class Memory:
         if buffer in self.lasting and not can_be_emptied(storage):
             self.pinned.add(buffer)
             self.staying.add(self.names[buffer])
+        if storage._cdata in self.handed_out:
+            self.pinned.add(buffer)
         return None
+
+    def pin(self, tensors):
+        """The user's program has got hold of their memory, which stays where it is from now on."""
+        self.handed_out = {cdata: storage for cdata, storage in self.handed_out.items() if not storage.expired()}
+        for tensor in tensors:
+            buffer = self.buffer_in(tensor)
+            if buffer is not None:
+                self.pinned.add(buffer)
+                self.handed_out[storage_of(tensor)._cdata] = StorageWeakRef(storage_of(tensor))
 
     def recall(self, call, function, args, kwargs):
         self.again[call] = Again(function, args, kwargs, self.device)
@@ -154,10 +166,10 @@ class Memory:
         return [(s, self.bytes[buffer]) for s, buffer in buffers if buffer is not None]
 
     def end(self, was_left):
-        """Forgets what does not outlive an iteration; all of it where one was left, for what persists may be new. Gives
-        what outlives it and should not have."""
+        """Forgets what does not outlive an iteration; all of it where one was left, for what persists may be new, but for
+        what could not be brought home. Gives what outlives it and should not have."""
         self.again.clear()
-        for buffer in [b for b in self.storages if was_left or b not in self.lasting]:
+        for buffer in [b for b in self.storages if b not in self.lasting or was_left and self.follower.has(b)]:
             self.unbind(buffer)
         ghosts = dict(self.ghosts)
         self.ghosts.clear()

@@ -61,6 +61,7 @@ class StepRecorder(Recorder):
         self.roots, self.names = {}, {}  # of modules that are called by no other: their parts and the names of these
         self.seen_bytes = {}
         self.results = []  # storages of what the recorded run returned
+        self.stream = None  # of a GPU: that of the calls
         self.has_skipped = False  # a GradScaler has left out an update
         self.standing = None  # storages that are there when the recorded run makes its first call, but to clear gradients
 
@@ -94,6 +95,7 @@ class StepRecorder(Recorder):
     def note(self, function, args, kwargs, result, cost):
         if only_views(function):
             return
+        self.refuse_streams()
         updates = not self.clearing and is_within_an_optimizer()
         self.reach("optimizer" if updates else "backward" if self.passes else "forward")
         given, gives = (tensors_on(self.device, value) for value in ((args, kwargs), result))
@@ -119,6 +121,15 @@ class StepRecorder(Recorder):
         self.note_read_of(name, tensor)
         with self.looking_away():
             return run()
+
+    def refuse_streams(self):
+        """A plan has all calls on one."""
+        if self.device != "cuda" or not torch.cuda.is_initialized():
+            return
+        stream = torch.cuda.current_stream()
+        self.stream = self.stream or stream
+        if stream != self.stream:
+            self.refuse("the step makes calls on several streams of the GPU; make them on one")
 
     def note_read_of(self, name, tensor):
         """A read in no call, as an op of its own; not of what is the user's."""

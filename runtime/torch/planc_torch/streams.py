@@ -1,5 +1,6 @@
 """Streams that copies run on beside the step's calls, as libplanrt has them ordered (planrt_streams)."""
 
+import os
 import threading
 import weakref
 from queue import SimpleQueue
@@ -40,20 +41,29 @@ class Thread:
     def __init__(self):
         self.tasks = SimpleQueue()
         self.failures = []
-        threading.Thread(target=self.work, name="planc copies", daemon=True).start()
+        self.thread = threading.Thread(target=self.work, name="planc copies", daemon=True)
+        self.thread.start()
 
     def work(self):
         while True:
             task = self.tasks.get()
             if task is None:
                 return
-            try:
-                task()
-            except Exception as error:  # whoever waits for it is told
-                self.failures.append(error)
+            self.do(task)
+
+    def do(self, task):
+        try:
+            task()
+        except Exception as error:  # whoever waits for it is told
+            self.failures.append(error)
 
     def reach(self):
-        """A function that returns when all is done that was asked for until now."""
+        """A function that returns when all is done that was asked for until now. This thread itself, in which garbage may be
+        collected as well, does that at once."""
+        if threading.current_thread() is self.thread:
+            while not self.tasks.empty():
+                self.do(self.tasks.get())
+            return bool
         reached = threading.Lock()
         reached.acquire()
         self.tasks.put(reached.release)
@@ -62,7 +72,7 @@ class Thread:
             with reached:
                 pass
             if self.failures:
-                raise self.failures[0]
+                raise self.failures.pop(0)
         return wait
 
 
@@ -72,12 +82,13 @@ class ProcessorStreams(Streams):
     def __init__(self, storages):
         super().__init__(storages)
         self.threads = {}
+        ALL.add(self)
         weakref.finalize(self, self.end, self.threads)
         self.events = {}  # by number: what waits for it; None where it was reached at once
 
     @staticmethod
     def host_memory(size):
-        return torch.empty(size, dtype=torch.uint8)
+        return torch.empty(size, dtype=torch.uint8, device="cpu")
 
     def thread(self, stream):
         if stream not in self.threads:
@@ -110,22 +121,44 @@ class ProcessorStreams(Streams):
             threads.pop(number).tasks.put(None)
 
 
+ALL = weakref.WeakSet()  # those of the processor
+
+
+def finish_all():
+    for streams in list(ALL):
+        streams.finish()
+
+
+def forget_threads():
+    for streams in list(ALL):
+        streams.threads.clear()
+        streams.events.clear()
+
+
+# A process that was forked has none of these threads.
+os.register_at_fork(before=finish_all, after_in_child=forget_threads)
+
+
 class GpuStreams(Streams):
-    """Streams of CUDA's. Calls run on the one that is current."""
+    """Streams of CUDA's, of the device that the step is on. Calls run on the one that is current."""
 
     def __init__(self, storages):
         super().__init__(storages)
         self.others, self.events = {}, {}
 
+    @property
+    def device(self):
+        return next((storage.device for storage in self.storages.values()), None)
+
     @staticmethod
     def host_memory(size):
-        return torch.empty(size, dtype=torch.uint8, pin_memory=True)
+        return torch.empty(size, dtype=torch.uint8, device="cpu", pin_memory=True)
 
     def stream(self, number):
         if number == CALLS:
-            return torch.cuda.current_stream()
+            return torch.cuda.current_stream(self.device)
         if number not in self.others:
-            self.others[number] = torch.cuda.Stream()
+            self.others[number] = torch.cuda.Stream(self.device)
         return self.others[number]
 
     def event(self, number):

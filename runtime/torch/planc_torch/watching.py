@@ -196,14 +196,15 @@ class Watched:
 
     def expose(self, name, tensors, run):
         active = self.active()
-        self.bring(tensors, active)
+        with self.looking_away():
+            self.bring(tensors, active)
         if active is None:
             result = run()
         else:
             with self.looking_away():
                 result = active.share(name, tensors, run) if name in SHARES else active.read(name, tensors, run)
         for iteration in self.iterations if name in SHARES else ():
-            iteration.memory.pinned |= {iteration.memory.buffer_in(tensor) for tensor in tensors} - {None}
+            iteration.memory.pin(tensors)
         return result
 
     @contextmanager

@@ -287,6 +287,7 @@ bool intern_names() {
                                                       {&names.check, "check"},
                                                       {&names.recall, "recall"},
                                                       {&names.made, "made"},
+                                                      {&names.refuse_failed, "refuse_failed"},
                                                       {&names.resize, "resize_"},
                                                       {&names.cdata, "_cdata"},
                                                       {&names.data_ptr, "data_ptr"}};

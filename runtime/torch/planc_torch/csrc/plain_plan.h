@@ -44,7 +44,7 @@ enum class Way { done, failed, other }; /* other: left to Python, and nothing do
 
 struct Names {
   PyObject *iterations, *running, *aside, *inside, *plain, *reason, *at, *alike, *memory, *raised, *check, *recall,
-      *made, *resize, *cdata, *data_ptr;
+      *made, *refuse_failed, *resize, *cdata, *data_ptr;
 } names;
 
 Ref attribute(PyObject *object, PyObject *name) {
@@ -220,8 +220,12 @@ void *without_lock(Ask ask) {
 /* Iteration.run from where the call is known to be the recorded one. */
 PyObject *run(Plan *plan, PyObject *iteration, Py_ssize_t at, PyObject *function, PyObject *args, PyObject *kwargs) {
   Call &call = (*plan->calls)[static_cast<size_t>(at)];
-  int32_t ignored;
-  if (!is_well(plan, without_lock([&] { return plan->next(plan->follow, &ignored); }))) return nullptr;
+  int32_t next = NONE;
+  if (!is_well(plan, without_lock([&] { return plan->next(plan->follow, &next); }))) return nullptr;
+  if (next != at) { /* after a failure, of which this tells */
+    bool is_told = !Ref(PyObject_CallMethodNoArgs(iteration, names.refuse_failed));
+    return is_told ? nullptr : PyErr_Format(PyExc_RuntimeError, "call %d is next and not %zd", next, at);
+  }
   if (call.repeats) {
     Ref memory = attribute(iteration, names.memory), now(PyLong_FromSsize_t(at)), none(PyDict_New());
     if (!memory || !now || !none ||
@@ -231,6 +235,9 @@ PyObject *run(Plan *plan, PyObject *iteration, Py_ssize_t at, PyObject *function
   }
   Ref result(PyObject_Call(function, args, kwargs));
   if (!result) return nullptr;
+  Ref reason = attribute(iteration, names.reason);
+  if (!reason) return nullptr;
+  if (reason.get() != Py_None) return result.give(); /* another thread has left the step meanwhile */
   Way way = bind_results(plan, call, result.get());
   if (way == Way::failed) return nullptr;
   if (way == Way::other)
