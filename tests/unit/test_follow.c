@@ -532,6 +532,50 @@ START_TEST(left_where_data_is_made_again) {
 }
 END_TEST
 
+/* --- Leaving memory ----------------------------------------------------------------------------------------------- */
+
+/* a goes to the host, and y comes in its place, before the calls' stream has waited for either. */
+static const char full_text[] =
+    "planc-graph: 1\n"
+    "name: full\n"
+    "tensors:\n"
+    "  w: param f32[64]\n"
+    "  x: f32[64]\n"
+    "  y: f32[64]\n"
+    "  a: f32[64]\n"
+    "  b: f32[64]\n"
+    "ops:\n"
+    "  - {op: f, type: t.make, in: [w], out: [x]}\n"
+    "  - {op: g, type: t.make, in: [x], out: [y]}\n"
+    "  - {op: h, type: t.make, in: [w], out: [a]}\n"
+    "  - {op: u, type: t.make, in: [x, a], out: [b]}\n"
+    "  - {op: v, type: t.make, in: [x, y, b], out: [b]}\n";
+static const char full_script[] = AGAIN_PROLOGUE
+    "acquire 1 x 256\nexec f use 0 1\nacquire 2 y 512\nexec g use 1 2\nrecord 2 on 0\nwait 2 on 2\n"
+    "acquire 3 y 0 host\ncopy 3 2 on 2\nrecord 3 on 2\nwait 3 on 0\nrelease 2\n"
+    "acquire 4 a 512\nexec h use 0 4\nacquire 5 b 768\nexec u use 1 4 5\nrecord 4 on 0\nwait 4 on 2\n"
+    "acquire 6 a 256 host\ncopy 6 4 on 2\nrecord 5 on 2\nrelease 4\n"
+    "wait 5 on 1\nacquire 7 y 512\ncopy 7 3 on 1\nrecord 6 on 1\nwait 6 on 0\n"
+    "exec v use 1 7 5\nrelease 1\nrelease 3\nrelease 5\nrelease 6\nrelease 7\n" AGAIN_EPILOGUE;
+
+START_TEST(what_leaves_is_within_the_plan_s_size) {
+  planc_graph *graph = graph_of(full_text);
+  planc_job job = small_job(graph);
+  planc_plan *plan;
+  ok(script_make(full_script, &job, 1, 1024, 1024, &plan));
+  ck_assert_int_eq(plan->memories[0].arena_bytes, 1024);
+  for (uint64_t seed = 0; seed < 8; seed++) {
+    fake f;
+    fake_start(&f, plan, true, seed);
+    ok(fake_follow(&f));
+    for (int32_t k = 0; k < ITERATIONS; k++) ok(fake_iterate(&f, NEVER));
+    fake_free(&f);
+  }
+  planc_plan_free(plan);
+  planc_graph_free(graph);
+}
+END_TEST
+
 /* --- Misuse and failures ------------------------------------------------------------------------------------------ */
 
 START_TEST(misuse) {
@@ -693,6 +737,7 @@ int main(void) {
   tcase_add_test(cases, several_jobs_and_gpus_are_refused);
   tcase_add_test(cases, wrong_plans_are_refused_as_the_checker_does);
   tcase_add_loop_test(cases, left_where_data_is_made_again, 0, 4);
+  tcase_add_test(cases, what_leaves_is_within_the_plan_s_size);
   tcase_add_test(cases, misuse);
   tcase_add_test(cases, frameworks_that_fail);
   tcase_add_test(cases, freed_within_an_iteration);
