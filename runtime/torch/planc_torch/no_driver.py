@@ -48,6 +48,11 @@ class Gpu:
                                multi_processor_count=self.processors)
 
 
+def has_driver():
+    """Whether there is a GPU to ask, whatever torch.cuda is made to say."""
+    return torch.cuda._is_compiled() and torch._C._cuda_getDeviceCount() > 0
+
+
 def answers(gpu):
     """What torch.cuda's functions give."""
     def says(value):
@@ -95,7 +100,7 @@ def places_in_table():
 @contextmanager
 def answering_autograd():
     """Within, backward passes run without a driver."""
-    if torch.cuda._is_compiled() and not torch._C._cuda_getDeviceCount():
+    if torch.cuda._is_compiled() and not has_driver():
         places = places_in_table()
         library = ctypes.CDLL(LIBRARY)
         library._ZN2at6detail12getCUDAHooksEv.restype = ctypes.c_void_p

@@ -15,6 +15,7 @@ import gc
 import threading
 from contextlib import ExitStack, contextmanager
 from functools import wraps
+from types import SimpleNamespace
 
 import torch
 from torch.overrides import TorchFunctionMode
@@ -22,6 +23,7 @@ from torch.overrides import TorchFunctionMode
 from .calls import (END, OUTSIDE, READ, SHARES, described, described_tensor, is_within_an_optimizer, only_views, tensors_on,
                     touches)
 from .methods import Methods
+from .no_driver import has_driver
 from from_recording import Converter
 from recording import SCHEMA, Recording
 from torch_recorder import Call, Recorder, called, first_difference, tensors_in
@@ -34,6 +36,8 @@ PHASES = ("forward", "backward", "optimizer")
 WARM_UPS, MOST_WARM_UPS = 2, 60
 # What a step may read in no call and is noted; the others of READS come with torch.save, which no step is expected to do.
 NOTED = ("tolist", "__repr__", "__format__")
+# Stands for an optimizer: whether it is asked for an update.
+ASKED = SimpleNamespace(step=lambda *args, **kwargs: True)
 # Functions of several calls that look into their second argument in none of them: sizes of batches, and where to cut.
 SIZED_BY = ("lstm", "gru", "rnn_tanh", "rnn_relu", "_pad_packed_sequence", "tensor_split")
 
@@ -61,7 +65,7 @@ class StepRecorder(Recorder):
         self.roots, self.names = {}, {}  # of modules that are called by no other: their parts and the names of these
         self.seen_bytes = {}
         self.results = []  # storages of what the recorded run returned
-        self.stream = None  # of a GPU: that of the calls
+        self.has_streams, self.stream = device == "cuda" and has_driver(), None  # of a GPU: that of the calls
         self.has_skipped = False  # a GradScaler has left out an update
         self.standing = None  # storages that are there when the recorded run makes its first call, but to clear gradients
 
@@ -124,7 +128,7 @@ class StepRecorder(Recorder):
 
     def refuse_streams(self):
         """A plan has all calls on one."""
-        if self.device != "cuda" or not torch.cuda.is_initialized():
+        if not self.has_streams:
             return
         stream = torch.cuda.current_stream()
         self.stream = self.stream or stream
@@ -168,8 +172,9 @@ class StepRecorder(Recorder):
         def run(scaler, optimizer, *args, **kwargs):
             result = step(scaler, optimizer, *args, **kwargs)
             state = getattr(scaler, "_per_optimizer_states", {}).get(id(optimizer), {})
-            with self.looking_away():
-                self.has_skipped |= any(bool(found) for found in state.get("found_inf_per_device", {}).values())
+            with self.looking_away():  # the scaler itself looks, as it does for an update
+                updates = not state.get("found_inf_per_device") or scaler._maybe_opt_step(ASKED, state)
+            self.has_skipped |= not updates
             return result
         return run
 
