@@ -141,6 +141,8 @@ planc_status planc_cost_roofline(const planc_profile *profile, const planc_graph
                                  planc_method method, planc_variant *out);
 /* Time of one add of two buffers of `bytes` on the device: what accumulating a gradient through a temporary costs. */
 int64_t planc_costs_add_ns(const planc_profile *profile, int64_t bytes);
+/* The same of copying `bytes` from one place on the device to another: they are read and written. */
+int64_t planc_costs_move_ns(const planc_profile *profile, int64_t bytes);
 
 /* Time of a copy of `bytes` over the link while its engine and its bus do nothing else. */
 int64_t planc_link_ns(const planc_link *link, int64_t bytes);

@@ -125,7 +125,7 @@ typedef struct planc_instr {
                         uses follow each other in file order without gaps and fill `uses` */
   int64_t address;   /* acquire: in its memory; exec: the workspace's, in the memory of its stream */
   int64_t bytes; /* acquire, copy: the buffer's, of `peers` that copied from; exec: workspace bytes (0: address is 0) */
-  int64_t time_ns;  /* exec: predicted */
+  int64_t time_ns;  /* exec, and copy inside a device: predicted */
   int64_t busy_ppm; /* exec */
 } planc_instr;
 

@@ -11,10 +11,12 @@
 #include "planner/base/code.h"
 #include "planner/base/goes_on.h"
 #include "planner/base/if_fits.h"
+#include "planner/choose/compact.h"
 #include "planner/choose/early_order.h"
 #include "planner/choose/sub_batch.h"
 #include "planner/policies/policies.h"
 #include "util/math.h"
+#include "util/size.h"
 
 /* How often the search goes on for less or more room, with how many changes of those of the first time. */
 enum {
@@ -263,11 +265,14 @@ static planc_status make(const planc_problem *problem, const void *choice, pl_wa
   return pl_walk_absences(&walk, &of->absences);
 }
 
+static planc_status compact(const planning *p, planc_candidate *candidate, planc_taken *taken);
+
 /* Places and simulates what the search has found, or else has least beyond the room, and keeps it if it is the fastest
- * that fits: that may fit all the same, with less workspace. It holds if it is that, or takes no more time than the
- * search has it either: where memory is short ops may wait for the places that they are given. */
+ * that fits: that may fit all the same, with less workspace, or with moves. It holds if it is that and needs none, or
+ * takes no more time than the search has it either: where memory is short ops may wait for the places that they are
+ * given. */
 static planc_status try_found(planning *p, bool *out_holds) {
-  enum { NEAR = 50 };
+  enum { NEAR = 50, FAR = 10 };
   int64_t found_ns = p->search.best_score.ns;
   const planc_evaluator *evaluator = p->evaluator;
   priced_choice choice = {.early = p->early, .n_gaps = p->gaps.n - p->gaps.n_fed};
@@ -280,6 +285,8 @@ static planc_status try_found(planning *p, bool *out_holds) {
   planc_status status = make(evaluator->problem, &choice, room, &next);
   p->n_simulated++;
   if (!status) status = evaluator->simulate(evaluator, &next, NULL, NULL, &taken);
+  bool has_places = taken.fits;
+  if (!status && !has_places && found_ns - found_ns / FAR < p->best_ns) status = compact(p, &next, &taken);
   if (!status && taken.fits) status = pl_if_fits(evaluator->hold_to_host(evaluator, &next), &fits_host);
   taken.fits = taken.fits && fits_host && planc_is_within(&evaluator->problem->terms, taken.peak_bytes);
   bool is_best = !status && taken.fits && taken.period_ns < p->best_ns;
@@ -292,8 +299,16 @@ static planc_status try_found(planning *p, bool *out_holds) {
     p->room_of_best = room;
   }
   planc_candidate_free(&next);
-  *out_holds = is_best || (taken.fits && taken.period_ns <= pl_add_saturate(found_ns, found_ns / NEAR));
+  *out_holds = (is_best && has_places) || (taken.fits && taken.period_ns <= pl_add_saturate(found_ns, found_ns / NEAR));
   return status;
+}
+
+/* Places it with moves, if it has no places without. */
+static planc_status compact(const planning *p, planc_candidate *candidate, planc_taken *taken) {
+  const planc_evaluator *evaluator = p->evaluator;
+  bool fits;
+  PLANC_TRY(pl_compact(evaluator, p->room, candidate, &fits));
+  return fits ? evaluator->simulate(evaluator, candidate, NULL, NULL, taken) : NULL;
 }
 
 /* What comes after, of another order or more effort, must be faster than that. */
@@ -309,6 +324,8 @@ static planc_status finish(planning *p) {
   return explain(p);
 }
 
+static planc_status explain_moves(const planning *p);
+
 static planc_status explain(const planning *p) {
   int32_t n_copied = 0, n_dropped = 0;
   for (int32_t k = 0; k < p->of_best.absences.n; k++) {
@@ -318,10 +335,26 @@ static planc_status explain(const planning *p) {
   }
   if (!pl_goes_on(p->watch)) PLANC_TRY(planc_candidate_explain(p->best, "the search was interrupted"));
   if (p->of_best.early) PLANC_TRY(planc_candidate_explain(p->best, "updates run early and other ops late"));
+  PLANC_TRY(explain_moves(p));
   return planc_candidate_explain(p->best,
                                  "%" PRId32 " of %" PRId32 " gaps are spent on the host by a copy and %" PRId32
                                  " without one; the best of %" PRId64 " choices, %" PRId32 " of which were simulated",
                                  n_copied, p->of_best.n_gaps, n_dropped, p->n_judged, p->n_simulated);
+}
+
+static planc_status explain_moves(const planning *p) {
+  const planc_schedule *s = p->best->schedule;
+  int64_t n = 0, bytes = 0;
+  for (int32_t c = 0; c < planc_schedule_n_commands(s); c++) {
+    const planc_command *command = &planc_schedule_commands(s)[c];
+    if (!planc_schedule_copies(s, command, PLANC_MEMORY_DEVICE, PLANC_MEMORY_DEVICE)) continue;
+    bytes += planc_schedule_bytes(s, command->residency);
+    n++;
+  }
+  if (n == 0) return NULL;
+  char text[PL_SIZE_TEXT];
+  return planc_candidate_explain(p->best, "%" PRId64 " moves of %s in all on the device make room for what finds none",
+                                 n, pl_size_format(bytes, text));
 }
 
 /* What has least beyond the room, whose plan tells what it needs and what binds. */

@@ -29,6 +29,7 @@ static planc_status place_in_room(pl_arena *arena, const planc_schedule *s, plan
                                   const device_items *device, int64_t *out_bytes);
 static planc_status refuse_overlap(pl_arena *arena, const planc_schedule *s, const device_items *device,
                                    pl_overlap overlap);
+static bool states_any(const planc_schedule *s);
 
 planc_status pl_assign_device_addresses(pl_arena *arena, const planc_schedule *s, planc_placement_cache *cache,
                                         int64_t room, pl_addresses *out) {
@@ -44,7 +45,7 @@ planc_status pl_assign_device_addresses(pl_arena *arena, const planc_schedule *s
   planc_schedule_workspace_ends(s, ends);
   PLANC_TRY(collect_device_items(s, ends, &device));
   if (memory->chunk_bytes > 0) PLANC_TRY(require_stated(&device));
-  if (room > 0 && memory->chunk_bytes == 0)
+  if (room > 0 && memory->chunk_bytes == 0 && !states_any(s))
     PLANC_TRY(place_in_room(arena, s, cache, room, &device, &out->arena_bytes));
   else
     PLANC_TRY(place_device(arena, s, cache, &device, &out->arena_bytes));
@@ -143,8 +144,7 @@ static planc_status place_device(pl_arena *arena, const planc_schedule *s, planc
 
 static planc_status place_or_search(pl_arena *arena, const planc_schedule *s, planc_placement_cache *cache,
                                     int64_t room, const device_items *device, int64_t *out_bytes);
-static planc_status place_within(pl_arena *arena, const planc_schedule *s, int64_t room, const device_items *device,
-                                 int64_t *out_bytes);
+static planc_status place_within(pl_arena *arena, int64_t room, const device_items *device, int64_t *out_bytes);
 
 /* With places kept so that copies need not wait; where that has no room without. */
 static planc_status place_in_room(pl_arena *arena, const planc_schedule *s, planc_placement_cache *cache, int64_t room,
@@ -163,7 +163,7 @@ static planc_status place_in_room(pl_arena *arena, const planc_schedule *s, plan
 static planc_status place_or_search(pl_arena *arena, const planc_schedule *s, planc_placement_cache *cache,
                                     int64_t room, const device_items *device, int64_t *out_bytes) {
   PLANC_TRY(place_device(arena, s, cache, device, out_bytes));
-  return *out_bytes > room ? place_within(arena, s, room, device, out_bytes) : NULL;
+  return *out_bytes > room ? place_within(arena, room, device, out_bytes) : NULL;
 }
 
 /* The items of some sizes, to be placed by themselves. */
@@ -175,17 +175,14 @@ typedef struct item_part {
 static planc_status make_part(pl_arena *arena, const device_items *device, int64_t least, int64_t below,
                               item_part *out);
 static int64_t take_addresses(const item_part *part, int64_t base, const device_items *device);
-static bool states_any(const planc_schedule *s);
 
 /* Complete search, for a while. The many small items, for which there is always a place, get one below all others: so
  * few are left to search addresses for. Where none are found all keep those that they have. */
-static planc_status place_within(pl_arena *arena, const planc_schedule *s, int64_t room, const device_items *device,
-                                 int64_t *out_bytes) {
+static planc_status place_within(pl_arena *arena, int64_t room, const device_items *device, int64_t *out_bytes) {
   enum { PER_ITEM = 20000, MOST_VISITS = 20000000, SMALL = 1024 };
   item_part small, large;
   int64_t visits = pl_min((int64_t)PER_ITEM * device->n, MOST_VISITS), base = 0;
   pl_verdict verdict;
-  if (states_any(s)) return NULL;
   PLANC_TRY(make_part(arena, device, 1, room / SMALL, &small));
   PLANC_TRY(make_part(arena, device, pl_max(room / SMALL, 1), INT64_MAX, &large));
   if (small.n > 0) PLANC_TRY(pl_place(small.items, small.n, &base, NULL));

@@ -86,6 +86,8 @@ static void retime_body(retiming *r) {
   planc_retimed *out = r->out;
   for (int32_t i = 0; i < out->plan.body.n; i++) {
     planc_instr *instr = &out->instrs[i];
+    if (instr->time_ns > 0 && instr->op == PLANC_INSTR_copy)
+      instr->time_ns = planc_costs_move_ns(r->profiles[out->plan.streams[instr->stream].job], instr->bytes);
     if (instr->op != PLANC_INSTR_exec) continue;
     const planc_instance *instance = &r->trace->instances[instr->id];
     if (instance->role != PLANC_ROLE_OP) {

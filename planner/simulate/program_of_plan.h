@@ -24,9 +24,11 @@ planc_status sim_machine_of_plan(const planc_plan *plan, pl_arena *arena, sim_pr
 /* The engines of a plan (engines_of_plan.c), whose streams and links are right. */
 planc_status sim_engines_of_plan(const planc_plan *plan, pl_arena *arena, sim_program *out);
 
-/* The share of a GPU that a kernel keeps busy, of a plan that nobody has checked. */
+/* The share of a GPU that a kernel keeps busy, of a plan that nobody has checked: all of it for a copy inside the
+ * device. */
 static inline int32_t sim_busy_ppm(const planc_instr *kernel) {
   enum { ALL = 1000000 };
+  if (kernel->op == PLANC_INSTR_copy) return ALL;
   return kernel->busy_ppm < 0 ? 0 : kernel->busy_ppm > ALL ? ALL : (int32_t)kernel->busy_ppm;
 }
 

@@ -268,9 +268,11 @@ static planc_status check_way(const pl_machine *m, int32_t from, int32_t to) {
   const planc_stream *stream = &m->plan->streams[m->instr->stream];
   if (from == to) {
     bool there = stream->kind == PLANC_STREAM_KIND_compute && stream->on == to;
+    if (there && m->instr->time_ns < 0) return pl_machine_fault(m, "its time is out of range");
     return there ? NULL : pl_machine_fault(m, "stream %d does not compute in memory %d", m->instr->stream, to);
   }
   bool linked = stream->kind == PLANC_STREAM_KIND_copy && pl_link_find(&m->links, stream->on, from, to) >= 0;
+  if (linked && m->instr->time_ns != 0) return pl_machine_fault(m, "says a time, but its link tells that");
   if (linked) return NULL;
   char a[PL_LABEL], b[PL_LABEL];
   return pl_machine_fault(m, "stream %d does not copy from %s to %s", m->instr->stream, pl_memory_label(m, from, a),

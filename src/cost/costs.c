@@ -381,9 +381,20 @@ static void order_variants(planc_variant *of, int32_t count) {
 
 /* --- Beside ops --------------------------------------------------------------------------------------------------- */
 
+static int64_t pass_over(const planc_profile *profile, int64_t bytes, int32_t times);
+
 int64_t planc_costs_add_ns(const planc_profile *profile, int64_t bytes) {
+  return pass_over(profile, bytes, 3);
+}
+
+int64_t planc_costs_move_ns(const planc_profile *profile, int64_t bytes) {
+  return pass_over(profile, bytes, 2);
+}
+
+/* Reads and writes `bytes` so many times in all. */
+static int64_t pass_over(const planc_profile *profile, int64_t bytes, int32_t times) {
   pl_work work = {0};
-  int64_t moved = pl_mul_saturate(bytes, 3);
+  int64_t moved = pl_mul_saturate(bytes, times);
   pl_work_stream(&work, profile, PL_RATE_F32, 0, pl_traffic_of(profile, PLANC_CLASS_elementwise, moved),
                  pl_spread_of_bytes(profile, moved));
   return work.time_ns;

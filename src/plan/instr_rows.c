@@ -155,6 +155,7 @@ static void emit_copy(pl_emit *emit, const planc_instr *instr) {
   EMIT_INT(emit, ",\"from\":", instr->aux);
   if (instr->peers) EMIT(emit, ",\"peers\":1");
   EMIT_INT(emit, ",\"bytes\":", instr->bytes);
+  if (instr->time_ns > 0) EMIT_INT(emit, ",\"t\":", instr->time_ns);
   EMIT_INT(emit, ",\"s\":", instr->stream);
   EMIT(emit, "}\n");
 }
@@ -165,6 +166,11 @@ static planc_status read_copy(pl_row *row, const planc_plan *plan, planc_instr *
   PLANC_TRY(ROW_INT32(row, ",\"from\":", PLANC_USER, plan->n_residencies - 1, &out->aux));
   out->peers = ROW_ACCEPTS(row, ",\"peers\":1");
   PLANC_TRY(ROW_INT64(row, ",\"bytes\":", 0, PL_ROW_MAX, &out->bytes));
+  const char *place = row->at;
+  if (ROW_ACCEPTS(row, ",\"t\":")) {
+    row->at = place;
+    PLANC_TRY(ROW_INT64(row, ",\"t\":", 1, PL_ROW_MAX, &out->time_ns));
+  }
   return read_stream(row, plan, out);
 }
 

@@ -290,7 +290,7 @@ class Run:
         demand(number != origin, "rule 12: to itself, or from the user to the user")
         target, source = (mine.residency(end) if end >= 0 else None for end in (number, origin))
         buffer = (target or source)[0]
-        self.check_way(self.plan.streams[row["s"]], buffer, source, target)
+        self.check_way(row, buffer, source, target)
         demand(row["bytes"] == self.work.buffers[buffer].bytes, "rule 12: bytes")
         if source:
             demand(self.name != "prologue", "rule 16: not from the user")
@@ -317,20 +317,22 @@ class Run:
         demand(wanted, "rule 14: to no buffer for the others' gradients")
         sources = [(other, other.residency(origin)) for other in self.others(mine)]
         for other, (gradient, there) in sources:
-            self.check_way(self.plan.streams[row["s"]], buffer, (gradient, there), (buffer, place))
+            self.check_way(row, buffer, (gradient, there), (buffer, place))
             demand(row["bytes"] == self.work.buffers[gradient].bytes, "rule 12: bytes")
             demand(there.memory >= self.plan.devices, "rule 14: from a device")
             demand((gradient, other.content[origin]) == wanted, "rule 14: not what the exchange is of")
         mine.content[number] = 0
         self.touch(mine, row["s"], [(other, there) for other, (_, there) in sources], [(mine, place)])
 
-    def check_way(self, stream, buffer, source, target):
-        """Rule 12's stream."""
+    def check_way(self, row, buffer, source, target):
+        """Rule 12's stream and time."""
+        stream = self.plan.streams[row["s"]]
         start, end = (side[1].memory if side else self.plan.user for side in (source, target))
         demand(stream["job"] == self.work.buffers[buffer].job, "rule 12: on a stream of another job")
         if start == end:
             demand(stream.get("memory") == start, "rule 12: on no compute stream of this memory")
         else:
+            demand("t" not in row, "rule 12: a time beside that of the link")
             demand((start, end, stream.get("engine")) in self.links, "rule 12: on no copy stream of an engine that links these")
 
     def deliver(self, mine, buffer, version):

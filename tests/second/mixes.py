@@ -294,7 +294,7 @@ def engine_of(plan, row):
 def copy_time(mix, row):
     """What a copy takes alone: latency, and its bytes at the link's rate, rounded up."""
     stream = mix.plan.streams[row["s"]]
-    demand(stream["stream"] == "copy", "a move inside a memory has no time that the manual tells")
+    demand(stream["stream"] == "copy", "moves inside a memory are not simulated here")
     way = [mix.memory_of[row["from"]], mix.memory_of[row["r"]]]
     link, = (link for link in mix.plan.links if link["engine"] == stream["engine"] and link["link"] == way)
     return link["latency"] + -(-row["bytes"] * 10 ** 9 // link["rate"])

@@ -160,7 +160,7 @@ def marked(row, mark, there):
     if not there or row["i"] not in MARKS[mark]:
         return bare
     whole = {**bare, mark: 1}
-    return {key: whole[key] for key in ("i", "r", "from", "e", "lag", "peers", "bytes", "s") if key in whole}
+    return {key: whole[key] for key in ("i", "r", "from", "e", "lag", "peers", "bytes", "t", "s") if key in whole}
 
 
 def changed(random, rows, row, kept):

@@ -126,7 +126,7 @@ INSTRUCTIONS = {
     "release": [WHICH, RESIDENCY],
     "exec": [WHICH, ("n", is_size), [("re", one)], ("a", is_size), ON, ("ws", is_size), ("wsb", is_size), ("t", is_size),
              ("busy", is_size), ("use", is_list_of(OR_NONE))],
-    "copy": [WHICH, ("r", OR_NONE), ("from", OR_NONE), [("peers", one)], BYTES, ON],
+    "copy": [WHICH, ("r", OR_NONE), ("from", OR_NONE), [("peers", one)], BYTES, [("t", at_least(1))], ON],
     "record": [WHICH, ("e", is_size), ON],
     "wait": [WHICH, ("e", is_size), [("lag", one)], [("peers", one)], ON]}
 # Of rows of several kinds, the key that says of which one is, and the form of each.

@@ -100,6 +100,7 @@ START_TEST(streams_by_hand) {
   /* an add reads two buffers and writes one */
   ck_assert_int_eq(planc_costs_add_ns(profile, 1000), 1000 + 60);
   ck_assert_int_eq(planc_costs_add_ns(profile, 0), 1000);
+  ck_assert_int_eq(planc_costs_move_ns(profile, 1000), 1000 + 40);
   ck_assert_int_eq(planc_costs_add_ns(profile, INT64_MAX), INT64_MAX);
   const planc_device *device = planc_profile_device(profile);
   ck_assert_int_eq(planc_link_ns(&device->links[PLANC_ROUTE_H2D], 12345), 100 + 12345);

@@ -1,0 +1,228 @@
+/* Making room among blocks (blocks.h). Every place that begins or ends beside a block is a window that could be
+ * cleared; those with the fewest bytes in them are tried first. What is in a window goes to the tightest hole outside
+ * it, the largest first; where there is none, room for it is made in turn, a few times deep. */
+#include "planner/memory/blocks.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "util/math.h"
+
+enum { DEPTH = 3, TRIES = 12 };
+
+/* A place that could be cleared, and the cost of all that is in its way. */
+typedef struct pl_window {
+  int64_t address, cost;
+} pl_window;
+
+/* Places that are being cleared, of which nothing may be taken. */
+typedef struct clearing {
+  pl_blocks *blocks;
+  int64_t starts[DEPTH], ends[DEPTH];
+} clearing;
+
+static int32_t first_ending_above(const pl_blocks *blocks, int64_t address);
+static int64_t clear(clearing *c, int64_t bytes, int32_t depth);
+
+planc_status pl_blocks_make(pl_arena *arena, int32_t most, int64_t room, pl_blocks *out) {
+  *out = (pl_blocks){.room = room, .most = most};
+  PLANC_TRY(PL_NEW(arena, &out->items, most));
+  PLANC_TRY(PL_NEW(arena, &out->cost_before, (int64_t)most + 1));
+  PLANC_TRY(PL_NEW(arena, &out->fixed_before, (int64_t)most + 1));
+  PLANC_TRY(PL_NEW(arena, &out->moves, (int64_t)most * DEPTH));
+  PLANC_TRY(PL_NEW(arena, &out->spare, (int64_t)most * DEPTH));
+  return PL_NEW(arena, &out->windows, (2 * (int64_t)most + 1) * DEPTH);
+}
+
+void pl_blocks_put(pl_blocks *blocks, pl_block block) {
+  int32_t at = first_ending_above(blocks, block.address);
+  assert(blocks->n < blocks->most && pl_blocks_are_free(blocks, block.address, block.bytes));
+  memmove(&blocks->items[at + 1], &blocks->items[at], (size_t)(blocks->n - at) * sizeof *blocks->items);
+  blocks->items[at] = block;
+  blocks->n++;
+}
+
+void pl_blocks_take(pl_blocks *blocks, int64_t address) {
+  int32_t at = first_ending_above(blocks, address);
+  assert(at < blocks->n && blocks->items[at].address == address);
+  blocks->n--;
+  memmove(&blocks->items[at], &blocks->items[at + 1], (size_t)(blocks->n - at) * sizeof *blocks->items);
+}
+
+bool pl_blocks_are_free(const pl_blocks *blocks, int64_t address, int64_t bytes) {
+  int32_t at = first_ending_above(blocks, address);
+  if (address < 0 || address > blocks->room - bytes) return false;
+  return at == blocks->n || blocks->items[at].address >= address + bytes;
+}
+
+int64_t pl_blocks_clear(pl_blocks *blocks, int64_t bytes) {
+  clearing c = {.blocks = blocks};
+  int64_t free_bytes = blocks->room;
+  blocks->n_moves = 0;
+  for (int32_t k = 0; k < blocks->n; k++) free_bytes -= blocks->items[k].bytes;
+  return free_bytes < bytes ? PL_NO_ADDRESS : clear(&c, bytes, 0);
+}
+
+/* The first block, by address, that ends above `address`, or how many there are. */
+static int32_t first_ending_above(const pl_blocks *blocks, int64_t address) {
+  int32_t low = 0, high = blocks->n;
+  while (low < high) {
+    int32_t middle = low + (high - low) / 2;
+    if (blocks->items[middle].address + blocks->items[middle].bytes > address)
+      high = middle;
+    else
+      low = middle + 1;
+  }
+  return low;
+}
+
+/* --- Holes -------------------------------------------------------------------------------------------------------- */
+
+typedef struct hole {
+  int64_t address, bytes;
+} hole;
+
+static int64_t tightest(const clearing *c, int64_t bytes, int32_t depth);
+
+int64_t pl_blocks_tightest(const pl_blocks *blocks, int64_t bytes) {
+  clearing c = {.blocks = (pl_blocks *)blocks};
+  return tightest(&c, bytes, 0);
+}
+
+/* The tightest part of a hole that no window from `first` to the one before `depth` has anything of. */
+static void cut(const clearing *c, hole of, int64_t bytes, int32_t first, int32_t depth, hole *best) {
+  for (int32_t d = first; d < depth; d++) {
+    int64_t end = of.address + of.bytes;
+    if (c->starts[d] >= end || c->ends[d] <= of.address) continue;
+    cut(c, (hole){of.address, c->starts[d] - of.address}, bytes, d + 1, depth, best);
+    of = (hole){c->ends[d], end - c->ends[d]};
+  }
+  if (of.bytes >= bytes && of.bytes < best->bytes) *best = of;
+}
+
+static int64_t tightest(const clearing *c, int64_t bytes, int32_t depth) {
+  const pl_blocks *blocks = c->blocks;
+  hole best = {PL_NO_ADDRESS, INT64_MAX};
+  int64_t start = 0;
+  for (int32_t k = 0; k <= blocks->n; k++) {
+    int64_t end = k < blocks->n ? blocks->items[k].address : blocks->room;
+    if (end - start >= bytes) cut(c, (hole){start, end - start}, bytes, 0, depth, &best);
+    if (k < blocks->n) start = end + blocks->items[k].bytes;
+  }
+  return best.address;
+}
+
+/* --- Windows ------------------------------------------------------------------------------------------------------ */
+
+static int32_t list_windows(const clearing *c, int64_t bytes, int32_t depth);
+static bool empty_window(clearing *c, int32_t depth, pl_block *out_stuck);
+static bool has_any_of(const clearing *c, int32_t depth, const pl_block *blocks, int32_t n);
+
+/* Clears a window beyond those of the levels above. */
+static int64_t clear(clearing *c, int64_t bytes, int32_t depth) {
+  pl_blocks *blocks = c->blocks;
+  const pl_window *windows = &blocks->windows[(int64_t)depth * (2 * (int64_t)blocks->most + 1)];
+  pl_block *before = &blocks->spare[(int64_t)depth * blocks->most];
+  int32_t n_before = blocks->n, n_moves = blocks->n_moves, n = list_windows(c, bytes, depth);
+  pl_block stuck[TRIES];
+  int32_t n_stuck = 0;
+  memcpy(before, blocks->items, (size_t)n_before * sizeof *before);
+  for (int32_t k = 0; k < n && n_stuck < TRIES; k++) {
+    c->starts[depth] = windows[k].address;
+    c->ends[depth] = windows[k].address + bytes;
+    if (has_any_of(c, depth, stuck, n_stuck)) continue;
+    if (empty_window(c, depth, &stuck[n_stuck])) return windows[k].address;
+    memcpy(blocks->items, before, (size_t)n_before * sizeof *before);
+    blocks->n = n_before;
+    blocks->n_moves = n_moves;
+    n_stuck++;
+  }
+  return PL_NO_ADDRESS;
+}
+
+static void sum_up(pl_blocks *blocks);
+static int64_t cost_of(const clearing *c, int64_t address, int64_t bytes, int32_t depth);
+static int by_cost(const void *left, const void *right);
+
+/* Those that it costs least to empty first. */
+static int32_t list_windows(const clearing *c, int64_t bytes, int32_t depth) {
+  pl_blocks *blocks = c->blocks;
+  pl_window *windows = &blocks->windows[(int64_t)depth * (2 * (int64_t)blocks->most + 1)];
+  int32_t n = 0;
+  sum_up(blocks);
+  for (int32_t k = 0; k <= 2 * blocks->n; k++) {
+    const pl_block *beside = &blocks->items[k / 2];
+    int64_t address = k == 2 * blocks->n ? 0 : k % 2 ? beside->address + beside->bytes : beside->address - bytes;
+    int64_t cost = cost_of(c, address, bytes, depth);
+    if (cost >= 0) windows[n++] = (pl_window){address, cost};
+  }
+  if (n > 0) qsort(windows, (size_t)n, sizeof *windows, by_cost);
+  return n;
+}
+
+static int by_cost(const void *left, const void *right) {
+  const pl_window *a = left, *b = right;
+  if (a->cost != b->cost) return a->cost < b->cost ? -1 : 1;
+  return (a->address > b->address) - (a->address < b->address);
+}
+
+/* What it costs to empty a window, by the sums of costs and of fixed blocks up to each block; -1: a block in it is
+ * fixed, or a level above has something of it. */
+static int64_t cost_of(const clearing *c, int64_t address, int64_t bytes, int32_t depth) {
+  const pl_blocks *blocks = c->blocks;
+  if (address < 0 || address > blocks->room - bytes) return -1;
+  for (int32_t d = 0; d < depth; d++)
+    if (address < c->ends[d] && address + bytes > c->starts[d]) return -1;
+  int32_t first = first_ending_above(blocks, address), end = first_ending_above(blocks, address + bytes);
+  if (end < blocks->n && blocks->items[end].address < address + bytes) end++;
+  if (blocks->fixed_before[end] > blocks->fixed_before[first]) return -1;
+  return blocks->cost_before[end] - blocks->cost_before[first];
+}
+
+static void sum_up(pl_blocks *blocks) {
+  for (int32_t k = 0; k < blocks->n; k++) {
+    int64_t cost = blocks->items[k].cost;
+    blocks->fixed_before[k + 1] = blocks->fixed_before[k] + (cost < 0);
+    blocks->cost_before[k + 1] = pl_add_saturate(blocks->cost_before[k], pl_max(cost, 0));
+  }
+}
+
+/* The largest block that is in the way; NULL: none is. */
+static pl_block *next_in_the_way(const clearing *c, int32_t depth) {
+  const pl_blocks *blocks = c->blocks;
+  pl_block *largest = NULL;
+  for (int32_t k = first_ending_above(blocks, c->starts[depth]); k < blocks->n; k++) {
+    pl_block *block = &blocks->items[k];
+    if (block->address >= c->ends[depth]) break;
+    if (!largest || block->bytes > largest->bytes) largest = block;
+  }
+  return largest;
+}
+
+/* Where a block has no place to go, a window that it is in as well would fail like this one. */
+static bool has_any_of(const clearing *c, int32_t depth, const pl_block *blocks, int32_t n) {
+  for (int32_t k = 0; k < n; k++)
+    if (blocks[k].address < c->ends[depth] && blocks[k].address + blocks[k].bytes > c->starts[depth]) return true;
+  return false;
+}
+
+static bool empty_window(clearing *c, int32_t depth, pl_block *out_stuck) {
+  pl_blocks *blocks = c->blocks;
+  int64_t most = (int64_t)blocks->most * DEPTH;
+  for (pl_block *next; (next = next_in_the_way(c, depth));) {
+    pl_block moved = *next;
+    int64_t to = tightest(c, moved.bytes, depth + 1);
+    next->cost = -1; /* as long as room is made for it */
+    if (to < 0 && depth + 1 < DEPTH) to = clear(c, moved.bytes, depth + 1);
+    if (to < 0 || blocks->n_moves == most) {
+      *out_stuck = moved;
+      return false;
+    }
+    pl_blocks_take(blocks, moved.address);
+    blocks->moves[blocks->n_moves++] = (pl_block_move){moved.owner, to};
+    moved.address = to;
+    pl_blocks_put(blocks, moved);
+  }
+  return true;
+}
