@@ -1,6 +1,7 @@
 /* Making room among blocks (blocks.h). Every place that begins or ends beside a block is a window that could be
  * cleared; those with the fewest bytes in them are tried first. What is in a window goes to the tightest hole outside
- * it, the largest first; where there is none, room for it is made in turn, a few times deep. */
+ * it, the largest first; where there is none, room for it is made in turn, a few times deep. Where that finds no way,
+ * a hole wanders from block to block and takes up the holes between them. */
 #include "planner/memory/blocks.h"
 
 #include <assert.h>
@@ -24,6 +25,7 @@ typedef struct clearing {
 
 static int32_t first_ending_above(const pl_blocks *blocks, int64_t address);
 static int64_t clear(clearing *c, int64_t bytes, int32_t depth);
+static int64_t slide_best(pl_blocks *blocks, int64_t bytes);
 
 planc_status pl_blocks_make(pl_arena *arena, int32_t most, int64_t room, pl_blocks *out) {
   *out = (pl_blocks){.room = room, .most = most};
@@ -61,7 +63,9 @@ int64_t pl_blocks_clear(pl_blocks *blocks, int64_t bytes) {
   int64_t free_bytes = blocks->room;
   blocks->n_moves = 0;
   for (int32_t k = 0; k < blocks->n; k++) free_bytes -= blocks->items[k].bytes;
-  return free_bytes < bytes ? PL_NO_ADDRESS : clear(&c, bytes, 0);
+  if (free_bytes < bytes) return PL_NO_ADDRESS;
+  int64_t address = clear(&c, bytes, 0);
+  return address == PL_NO_ADDRESS ? slide_best(blocks, bytes) : address;
 }
 
 /* The first block, by address, that ends above `address`, or how many there are. */
@@ -79,9 +83,9 @@ static int32_t first_ending_above(const pl_blocks *blocks, int64_t address) {
 
 /* --- Holes -------------------------------------------------------------------------------------------------------- */
 
-typedef struct hole {
+typedef struct free_range {
   int64_t address, bytes;
-} hole;
+} free_range;
 
 static int64_t tightest(const clearing *c, int64_t bytes, int32_t depth);
 
@@ -91,23 +95,23 @@ int64_t pl_blocks_tightest(const pl_blocks *blocks, int64_t bytes) {
 }
 
 /* The tightest part of a hole that no window from `first` to the one before `depth` has anything of. */
-static void cut(const clearing *c, hole of, int64_t bytes, int32_t first, int32_t depth, hole *best) {
+static void cut(const clearing *c, free_range of, int64_t bytes, int32_t first, int32_t depth, free_range *best) {
   for (int32_t d = first; d < depth; d++) {
     int64_t end = of.address + of.bytes;
     if (c->starts[d] >= end || c->ends[d] <= of.address) continue;
-    cut(c, (hole){of.address, c->starts[d] - of.address}, bytes, d + 1, depth, best);
-    of = (hole){c->ends[d], end - c->ends[d]};
+    cut(c, (free_range){of.address, c->starts[d] - of.address}, bytes, d + 1, depth, best);
+    of = (free_range){c->ends[d], end - c->ends[d]};
   }
   if (of.bytes >= bytes && of.bytes < best->bytes) *best = of;
 }
 
 static int64_t tightest(const clearing *c, int64_t bytes, int32_t depth) {
   const pl_blocks *blocks = c->blocks;
-  hole best = {PL_NO_ADDRESS, INT64_MAX};
+  free_range best = {PL_NO_ADDRESS, INT64_MAX};
   int64_t start = 0;
   for (int32_t k = 0; k <= blocks->n; k++) {
     int64_t end = k < blocks->n ? blocks->items[k].address : blocks->room;
-    if (end - start >= bytes) cut(c, (hole){start, end - start}, bytes, 0, depth, &best);
+    if (end - start >= bytes) cut(c, (free_range){start, end - start}, bytes, 0, depth, &best);
     if (k < blocks->n) start = end + blocks->items[k].bytes;
   }
   return best.address;
@@ -223,6 +227,63 @@ static bool empty_window(clearing *c, int32_t depth, pl_block *out_stuck) {
     blocks->moves[blocks->n_moves++] = (pl_block_move){moved.owner, to};
     moved.address = to;
     pl_blocks_put(blocks, moved);
+  }
+  return true;
+}
+
+/* --- Sliding ------------------------------------------------------------------------------------------------------ */
+
+/* A hole that wanders: the block at one of its ends moves to the other, if the hole holds it, and what is free behind
+ * the block is the hole's as well. */
+typedef struct sliding {
+  int64_t start, end;
+  int32_t next; /* the block that moves next */
+} sliding;
+
+static bool slide(pl_blocks *blocks, sliding *hole, bool up, int64_t bytes, bool moves, int64_t *out_cost);
+
+/* The hole and the way that cost least until the hole has so many bytes. */
+static int64_t slide_best(pl_blocks *blocks, int64_t bytes) {
+  sliding best = {0};
+  bool best_up = false;
+  int64_t least = INT64_MAX, cost;
+  for (int32_t k = 0; k <= blocks->n; k++) {
+    int64_t start = k > 0 ? blocks->items[k - 1].address + blocks->items[k - 1].bytes : 0;
+    int64_t end = k < blocks->n ? blocks->items[k].address : blocks->room;
+    for (int up = 0; up <= 1 && start < end; up++) {
+      sliding hole = {start, end, up ? k : k - 1};
+      if (!slide(blocks, &hole, up, bytes, false, &cost) || cost >= least) continue;
+      least = cost;
+      best = (sliding){start, end, up ? k : k - 1};
+      best_up = up;
+    }
+  }
+  if (least == INT64_MAX) return PL_NO_ADDRESS;
+  slide(blocks, &best, best_up, bytes, true, &cost);
+  return best.start;
+}
+
+/* False where a block in the way is too large for the hole, or fixed. Blocks keep their order. */
+static bool slide(pl_blocks *blocks, sliding *hole, bool up, int64_t bytes, bool moves, int64_t *out_cost) {
+  *out_cost = 0;
+  for (int32_t step = up ? 1 : -1; hole->end - hole->start < bytes; hole->next += step) {
+    if (hole->next < 0 || hole->next >= blocks->n) return false;
+    pl_block *block = &blocks->items[hole->next];
+    if (block->cost < 0 || block->bytes > hole->end - hole->start) return false;
+    int64_t to = up ? hole->start : hole->end - block->bytes;
+    *out_cost = pl_add_saturate(*out_cost, block->cost);
+    if (up) {
+      bool last = hole->next + 1 == blocks->n;
+      hole->start += block->bytes;
+      hole->end = last ? blocks->room : blocks->items[hole->next + 1].address;
+    } else {
+      const pl_block *below = hole->next > 0 ? block - 1 : NULL;
+      hole->end -= block->bytes;
+      hole->start = below ? below->address + below->bytes : 0;
+    }
+    if (!moves) continue;
+    block->address = to;
+    blocks->moves[blocks->n_moves++] = (pl_block_move){block->owner, to};
   }
   return true;
 }

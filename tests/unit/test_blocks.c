@@ -136,12 +136,34 @@ START_TEST(room_is_made_for_what_moves) {
 }
 END_TEST
 
+/* No block has another place to go, but one after the other moves along. */
+START_TEST(a_hole_wanders) {
+  pl_blocks all;
+  ok(pl_blocks_make(&arena, 5, 25 * UNIT, &all));
+  for (int k = 0; k < 5; k++) pl_blocks_put(&all, (pl_block){5 * k * UNIT, 3 * UNIT, k, k == 0 ? -1 : 3 * UNIT});
+  ck_assert_int_eq(pl_blocks_clear(&all, 10 * UNIT), PL_NO_ADDRESS); /* no hole has 3 units */
+  ck_assert_int_eq(all.n_moves, 0);
+  pl_blocks_take(&all, 20 * UNIT);
+  pl_blocks_put(&all, (pl_block){22 * UNIT, 3 * UNIT, 4, -1}); /* 4 units below it are free */
+  int64_t address = pl_blocks_clear(&all, 10 * UNIT);
+  ck_assert_int_eq(address, 3 * UNIT);
+  ck_assert_int_eq(all.n_moves, 3);
+  for (int k = 0; k < 3; k++) {
+    ck_assert_int_eq(all.moves[k].owner, 3 - k);
+    ck_assert_int_eq(all.moves[k].to, (19 - 3 * k) * UNIT);
+  }
+  ck_assert(pl_blocks_are_free(&all, address, 10 * UNIT));
+  pl_arena_free(&arena);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("blocks");
   TCase *tests = tcase_create("all");
   tcase_add_test(tests, room_is_made_by_moves_that_can_be_made);
   tcase_add_test(tests, the_cheapest_moves);
   tcase_add_test(tests, room_is_made_for_what_moves);
+  tcase_add_test(tests, a_hole_wanders);
   suite_add_tcase(suite, tests);
   return run_suite(suite);
 }
