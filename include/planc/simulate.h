@@ -98,9 +98,9 @@ typedef struct planc_retimed {
 } planc_retimed;
 
 /* Gives every op of the body the time and busy share that the profile lists for its algorithm at its batch. An op or
- * algorithm that it does not list keeps the plan's. Sums of gradients, speed of links and launches are the profile's,
- * too, and so is the ideal time but for ops of which a run keeps the plan's time: those count with what the plan's
- * rounds take. STALE when it lists none of what the plan runs. */
+ * algorithm that it does not list keeps the plan's. Sums of gradients, moves on the device, speed of links and launches
+ * are the profile's, too, and so is the ideal time but for ops of which a run keeps the plan's time: those count with
+ * what the plan's rounds take. STALE when it lists none of what the plan runs. */
 planc_status planc_retime(const planc_plan *plan, const planc_profile *profile, planc_retimed *out);
 /* The same with a profile for each job; what the first one says of links and launches counts for all. */
 planc_status planc_retime_jobs(const planc_plan *plan, const planc_profile *const *profiles, planc_retimed *out);

@@ -162,6 +162,7 @@ static planc_status read_instr(script *s, planc_instr *instr) {
   }
   if (accepts(s, "on")) instr->stream = (int16_t)number(s);
   if (accepts(s, "bytes")) instr->bytes = number(s);
+  if (accepts(s, "takes")) instr->time_ns = number(s);
   return NULL;
 }
 

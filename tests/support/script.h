@@ -7,7 +7,7 @@
  *   acquire RESIDENCY BUFFER ADDRESS [MEMORY] [bytes BYTES]
  *   release RESIDENCY
  *   exec OP [re] [ws ADDRESS BYTES] [on STREAM] use RESIDENCY...
- *   copy TO FROM [peers] on STREAM [bytes BYTES]        residencies, or user
+ *   copy TO FROM [peers] on STREAM [bytes BYTES] [takes NS]      residencies, or user
  *   record EVENT on STREAM
  *   wait EVENT [lag LAG] [peers] on STREAM
  *

@@ -131,6 +131,7 @@ static const struct {
     {"copy user 6 on 2\n", "copy user 6 on 1\n", "offload loss: stream 1 does not copy from device 0 to the user"},
     {"copy 8 4 on 1\n", "copy 8 4 on 2\n", "prefetch y: stream 2 does not copy from the host to device 0"},
     {"copy 10 8 on 0\n", "copy 10 8 on 1\n", "move y: stream 1 does not compute in memory 0"},
+    {"copy 8 4 on 1\n", "copy 8 4 on 1 takes 7\n", "prefetch y: says a time, but its link tells that"},
     {"acquire 5 z 1024\n", "acquire 5 y 256 host\ncopy 5 4 on 0\n", "move y: stream 0 does not compute in memory 1"},
     {"acquire 5 z 1024\n", "acquire 5 y 256 host\ncopy 5 4 on 2\n", "move y: stream 2 does not compute in memory 1"},
 

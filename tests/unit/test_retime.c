@@ -131,6 +131,34 @@ START_TEST(what_is_not_listed_stays) {
 }
 END_TEST
 
+/* A copy inside the device takes what it takes in the profile's memory; one over a link still states no time. */
+START_TEST(moves_have_the_times_of_the_memory) {
+  planc_profile *measured = profile_with(ALL);
+  planc_plan *plan = plan_of(described, "naive", 0, 1 << 20);
+  planc_retimed retimed;
+  planc_instr *moved = NULL;
+  int32_t n_copies = 0;
+  for (int32_t i = 0; i < plan->body.n; i++) {
+    planc_instr *instr = (planc_instr *)&plan->body.instrs[i];
+    if (instr->op != PLANC_INSTR_copy) continue;
+    n_copies++;
+    moved = instr;
+  }
+  ck_assert_int_gt(n_copies, 1);
+  moved->time_ns = 7; /* as a move has it: looked at is nothing else */
+  ok(planc_retime(plan, measured, &retimed));
+  for (int32_t i = 0; i < plan->body.n; i++) {
+    const planc_instr *instr = &retimed.plan.body.instrs[i];
+    bool moves = &plan->body.instrs[i] == moved;
+    if (instr->op == PLANC_INSTR_copy)
+      ck_assert_int_eq(instr->time_ns, moves ? planc_costs_move_ns(measured, instr->bytes) : 0);
+  }
+  planc_retimed_free(&retimed);
+  planc_profile_free(measured);
+  planc_plan_free(plan);
+}
+END_TEST
+
 /* Rounds have times of their own batch, here from a line through one point, and sums of gradients those of the
  * profile's memory. */
 START_TEST(rounds_have_the_times_of_their_batch) {
@@ -213,6 +241,7 @@ int main(void) {
   tcase_add_checked_fixture(tests, set_up, tear_down);
   tcase_add_test(tests, as_if_planned_with_those_times);
   tcase_add_test(tests, what_is_not_listed_stays);
+  tcase_add_test(tests, moves_have_the_times_of_the_memory);
   tcase_add_test(tests, rounds_have_the_times_of_their_batch);
   tcase_add_loop_test(tests, an_iteration_is_never_below_its_ideal, 0, 40);
   suite_add_tcase(suite, tests);
