@@ -25,15 +25,22 @@ class Streams(Structure):
                 ("finish", FINISH)]
 
 
+class Rooms(Structure):
+    """planrt_rooms."""
+
+    _fields_ = [("n", c_int32), ("buffers", POINTER(c_int32)), ("addresses", POINTER(c_int64)), ("workspace", c_int64),
+                ("workspace_bytes", c_int64)]
+
+
 class Framework(Structure):
     """planrt_framework."""
 
     ADDRESS = CFUNCTYPE(c_void_p, c_void_p, c_int32)
-    ALLOCATE = CFUNCTYPE(c_int, c_void_p, c_int32)
+    ALLOCATE = MOVE = CFUNCTYPE(c_int, c_void_p, c_int32, c_int64)
     RELEASE = CFUNCTYPE(c_int, c_void_p, c_int32, c_bool)
-    REPEAT = CFUNCTYPE(c_int, c_void_p, c_int32, POINTER(c_int32), c_int32)
-    _fields_ = [("user", c_void_p), ("address", ADDRESS), ("allocate", ALLOCATE), ("release", RELEASE), ("repeat", REPEAT),
-                ("streams", POINTER(Streams))]
+    REPEAT = CFUNCTYPE(c_int, c_void_p, c_int32, POINTER(c_int32), c_int32, POINTER(Rooms))
+    _fields_ = [("user", c_void_p), ("address", ADDRESS), ("allocate", ALLOCATE), ("move", MOVE), ("release", RELEASE),
+                ("repeat", REPEAT), ("streams", POINTER(Streams))]
 
 
 class Counts(Structure):
@@ -73,7 +80,7 @@ def load():
 
 
 class Follower:
-    """A planrt_follow over the plan at `path`. `framework` has the methods address(buffer), allocate(buffer),
+    """A planrt_follow over the plan at `path`. `framework` has the methods address(buffer), allocate(buffer, address),
     release(buffer, last) and repeat(call, buffers); what one of them raises comes out of the call that led to it. So have
     its `streams`, unless they are None, host_alloc(bytes), host_free(address), copy(stream, buffer, address, out),
     record(event, stream), wait(event, stream) and finish(). `plain`: an extension.Plan that has some of all these, too."""
@@ -84,10 +91,10 @@ class Follower:
         self.has_failed = False  # since the iteration began: then what it reads may not be there
         self.call_address = byref(self.call)
         self.functions = Framework(None, Framework.ADDRESS(self.guarded(framework.address, None)),
-                                   Framework.ALLOCATE(self.guarded(framework.allocate, 1)),
+                                   Framework.ALLOCATE(self.guarded(framework.allocate, 1)), Framework.MOVE(),
                                    Framework.RELEASE(self.guarded(framework.release, 1)),
                                    Framework.REPEAT(self.guarded(
-                                       lambda call, wanted, n: framework.repeat(call, wanted[:n]), 1)),
+                                       lambda call, wanted, n, rooms: framework.repeat(call, wanted[:n]), 1)),
                                    self.streams_of(framework.streams))
         self.plain = plain  # has to live as long
         for name, address in plain.framework.items() if plain else ():

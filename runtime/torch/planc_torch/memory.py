@@ -194,7 +194,7 @@ class Memory:
             return None
         return storage.data_ptr()
 
-    def allocate(self, buffer):
+    def allocate(self, buffer, _=None):
         self.storages[buffer].resize_(self.bytes[buffer])
 
     def release(self, buffer, last):

@@ -300,7 +300,7 @@ int no_storage(int32_t buffer) {
   return 1;
 }
 
-int allocate(void *user, int32_t buffer) {
+int allocate(void *user, int32_t buffer, int64_t) {
   return guarded(user, 1, [buffer](Plan *plan) -> int {
     Ref storage = Ref::to(storage_in(plan, buffer));
     return !storage ? no_storage(buffer) : !resize(storage.get(), (*plan->bytes)[static_cast<size_t>(buffer)]);
