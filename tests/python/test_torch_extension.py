@@ -83,9 +83,9 @@ class MemoryTest(FollowTest):
         meter, made, peaks = Meter(), cnn(), []
         repeat = Memory.repeat
 
-        def metered_repeat(memory, call, wanted):
+        def metered_repeat(memory, *call):
             before, meter.peak = meter.peak, 0
-            repeat(memory, call, wanted)
+            repeat(memory, *call)
             peaks.append(meter.peak)
             meter.peak = max(meter.peak, before)
 

@@ -14,6 +14,7 @@ import warnings
 
 import torch
 
+from .calls import tensors_on
 from .iteration import DroppedTensor, Iteration
 from .library import FollowError
 from .plan_file import PlanFile
@@ -36,12 +37,12 @@ class BudgetNotHeld(UserWarning):
 class Followed:
     """The user's step under a plan. `left` counts the steps that were not the recorded one, by reason."""
 
-    def __init__(self, path, step):
+    def __init__(self, path, step, addresses=None):
         file = PlanFile(path)
         if file.device == "cuda" and not torch.cuda.is_available():
             raise FollowError(f"{path} is of a step on a GPU, and PyTorch sees none here")
         self.step, self.left, self.steps, self.told = step, {}, 0, set()
-        self.iteration = Iteration(file)
+        self.iteration = Iteration(file, addresses)
         self.is_open = True
         SEEN.add(self.iteration)
 
@@ -110,6 +111,8 @@ class Followed:
             names = ", ".join(iteration.memory.names[buffer] for buffer in ghosts)
             raise DroppedTensor(f"{names}: kept beyond the step, and not when it was recorded; the plan has dropped it. "
                                 "Return it from the step, or record a step that keeps it")
+        with watched.looking_away():
+            iteration.memory.hand_out(tensors_on(iteration.device, result))
         return result
 
     def count(self, raised):
@@ -140,6 +143,7 @@ class Followed:
         """Brings everything home; from then on the step runs without a plan."""
         if self.is_open:
             self.home()
+            self.iteration.memory.close()
             self.is_open = False
             SEEN.remove(self.iteration)
 
@@ -152,6 +156,7 @@ class Followed:
         raise TypeError("a followed step belongs to its process; pickle or copy the step itself")
 
 
-def follow(path, step):
-    """`step` under the plan at `path`, which `planc torch` made of it."""
-    return Followed(path, step)
+def follow(path, step, addresses=None):
+    """`step` under the plan at `path`, which `planc torch` made of it. `addresses`: whether its memory lies where the plan
+    has it, in an arena of the plan's size, for which it takes the extension, on the processor; None: where that is possible."""
+    return Followed(path, step, addresses)

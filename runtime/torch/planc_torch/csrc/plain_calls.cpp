@@ -10,7 +10,8 @@
 #include <exception>
 #include <unordered_map>
 
-#include "plain_plan.h"
+#include "plain_memory.h"
+#include "plain_run.h"
 
 namespace {
 
@@ -33,22 +34,54 @@ bool read_buffers(PyObject *list, std::vector<int32_t> *buffers) {
   return !PyErr_Occurred();
 }
 
+bool begin_placing(Plan *plan, int64_t bytes) {
+  if (!install_allocator()) {
+    PyErr_SetString(PyExc_RuntimeError, "PyTorch's memory is of an allocator that does not free by address");
+    return false;
+  }
+  try {
+    auto arena = std::make_shared<Arena>(bytes);
+    plan->placing = new Placing{arena, std::make_shared<Beside>(), std::vector<std::vector<Slot>>(plan->calls->size())};
+    std::lock_guard<std::mutex> lock(arenas().mutex);
+    arenas().by_base[arena->base] = arena;
+  } catch (const std::exception &) {
+    PyErr_Format(PyExc_MemoryError, "%lld bytes for the plan's arena", static_cast<long long>(bytes));
+    return false;
+  }
+  return true;
+}
+
+/* The arena stays as long as there are storages in it. */
+void end_placing(Plan *plan) {
+  if (!plan->placing) return;
+  std::shared_ptr<Arena> arena = plan->placing->arena, gone;
+  {
+    std::lock_guard<std::mutex> lock(arenas().mutex);
+    arena->is_closed = true;
+    forget_if_empty(arenas(), arena, &gone);
+  }
+  delete plan->placing;
+  plan->placing = nullptr;
+}
+
 /* `calls`: of each its PlannedCall, the buffers that it is given and gives, and whether it is repeated. `bytes` of all
- * buffers. Addresses are those of libplanrt's functions. */
+ * buffers. Addresses are those of libplanrt's functions. `arena_bytes`: of an arena for memory at the plan's addresses,
+ * 0 = there is none. */
 PyObject *begin_plan(PyObject *self, PyObject *args, PyObject *keywords) {
-  static const char *const known[] = {"device",   "calls",    "bytes",      "follow",  "next",   "done",
-                                      "follower", "storages", "buffers",    "dropped", "ghosts", "kept",
-                                      "lasting",  "pinned",   "storage_of", nullptr};
+  static const char *const known[] = {"device", "calls",    "bytes",    "follow",     "next",        "done",
+                                      "rooms",  "follower", "storages", "buffers",    "dropped",     "ghosts",
+                                      "kept",   "lasting",  "pinned",   "storage_of", "arena_bytes", nullptr};
   Plan *plan = reinterpret_cast<Plan *>(self);
   const char *device;
   PyObject *calls, *bytes;
-  unsigned long long follow, next, done;
+  unsigned long long follow, next, done, rooms;
+  long long arena_bytes;
   Parts parts;
-  if (!PyArg_ParseTupleAndKeywords(args, keywords, "sO!O!KKKOO!O!O!O!O!O!O!O", const_cast<char **>(known), &device,
-                                   &PyList_Type, &calls, &PyList_Type, &bytes, &follow, &next, &done, &parts.follower,
-                                   &PyDict_Type, &parts.storages, &PyDict_Type, &parts.buffers, &PyDict_Type,
-                                   &parts.dropped, &PyDict_Type, &parts.ghosts, &PySet_Type, &parts.kept, &PySet_Type,
-                                   &parts.lasting, &PySet_Type, &parts.pinned, &parts.storage_of))
+  if (!PyArg_ParseTupleAndKeywords(
+          args, keywords, "sO!O!KKKKOO!O!O!O!O!O!O!OL", const_cast<char **>(known), &device, &PyList_Type, &calls,
+          &PyList_Type, &bytes, &follow, &next, &done, &rooms, &parts.follower, &PyDict_Type, &parts.storages,
+          &PyDict_Type, &parts.buffers, &PyDict_Type, &parts.dropped, &PyDict_Type, &parts.ghosts, &PySet_Type,
+          &parts.kept, &PySet_Type, &parts.lasting, &PySet_Type, &parts.pinned, &parts.storage_of, &arena_bytes))
     return nullptr;
   clear_plan(self);
   plan->parts = parts;
@@ -60,6 +93,7 @@ PyObject *begin_plan(PyObject *self, PyObject *args, PyObject *keywords) {
   plan->follow = reinterpret_cast<void *>(follow);
   plan->next = reinterpret_cast<Next>(next);
   plan->done = reinterpret_cast<Done>(done);
+  plan->rooms = reinterpret_cast<RoomsOf>(rooms);
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(calls); i++) {
     Call &call = (*plan->calls)[static_cast<size_t>(i)];
     PyObject *planned, *given, *gives;
@@ -75,7 +109,8 @@ PyObject *begin_plan(PyObject *self, PyObject *args, PyObject *keywords) {
     plan->bytes->push_back(PyLong_AsLongLong(PyList_GET_ITEM(bytes, i)));
     plan->numbers->push_back(Ref(PyLong_FromSsize_t(i)));
   }
-  return PyErr_Occurred() ? nullptr : Py_NewRef(Py_None);
+  if (PyErr_Occurred() || (arena_bytes > 0 && !begin_placing(plan, arena_bytes))) return nullptr;
+  return Py_NewRef(Py_None);
 }
 
 void free_plan(PyObject *self) {
@@ -83,11 +118,76 @@ void free_plan(PyObject *self) {
   Plan *plan = reinterpret_cast<Plan *>(self);
   PyObject_GC_UnTrack(self);
   clear_plan(self);
+  end_placing(plan);
   delete plan->calls;
   delete plan->bytes;
   delete plan->numbers;
   type->tp_free(self);
   Py_DECREF(type);
+}
+
+/* --- Addresses ---------------------------------------------------------------------------------------------------- */
+
+/* Memory.call: at, address of planrt_rooms, is_again, function, args, kwargs. */
+PyObject *call_of_plan(PyObject *self, PyObject *args) {
+  Plan *plan = reinterpret_cast<Plan *>(self);
+  Py_ssize_t at;
+  unsigned long long rooms;
+  int is_again;
+  PyObject *function, *given, *named;
+  if (!PyArg_ParseTuple(args, "nKpOO!O!", &at, &rooms, &is_again, &function, &PyTuple_Type, &given, &PyDict_Type,
+                        &named))
+    return nullptr;
+  if (at < 0 || at >= static_cast<Py_ssize_t>(plan->calls->size()))
+    return PyErr_Format(PyExc_IndexError, "call %zd", at);
+  return call_placed(plan, at, reinterpret_cast<const Rooms *>(rooms), is_again, function, given, named);
+}
+
+/* Moves a storage's memory out of the arena, for good. */
+PyObject *hand_out(PyObject *self, PyObject *storage) {
+  Plan *plan = reinterpret_cast<Plan *>(self);
+  c10::StorageImpl *impl = impl_of(storage);
+  if (!impl) return nullptr;
+  try {
+    return PyBool_FromLong(plan->placing && move_out(plan->placing, impl));
+  } catch (const std::exception &error) {
+    return PyErr_Format(PyExc_MemoryError, "%s", error.what());
+  }
+}
+
+/* Moves all out of the arena, which goes. */
+PyObject *leave_arena(PyObject *self, PyObject *) {
+  Plan *plan = reinterpret_cast<Plan *>(self);
+  std::vector<StorageRef> there;
+  try {
+    if (plan->placing) find_there(plan->placing, 0, plan->placing->arena->bytes, &there);
+    for (const StorageRef &storage : there) move_out(plan->placing, storage.get());
+  } catch (const std::exception &error) {
+    return PyErr_Format(PyExc_MemoryError, "%s", error.what());
+  }
+  end_placing(plan);
+  return Py_NewRef(Py_None);
+}
+
+/* What was done, in a dictionary; nothing without an arena. */
+PyObject *placing_of(PyObject *self, void *) {
+  const Placing *placing = reinterpret_cast<Plan *>(self)->placing;
+  if (!placing) return Py_NewRef(Py_None);
+  int64_t in_use = 0;
+  for (const auto &[address, extent] : placing->arena->extents) in_use += extent.bytes;
+  return Py_BuildValue("{s:N,s:L,s:L,s:L,s:L,s:L,s:L,s:L}", "arena", PyLong_FromVoidPtr(placing->arena->base), "bytes",
+                       placing->arena->bytes, "in_use", in_use, "beside", placing->beside->bytes, "most_beside",
+                       placing->beside->peak, "moved_in", placing->moved_in, "moved_out", placing->moved_out, "refused",
+                       placing->refused);
+}
+
+/* Counts `most_beside` anew; `poisons`: memory that is given back is overwritten from now on. */
+PyObject *watch_arena(PyObject *self, PyObject *poisons) {
+  const Placing *placing = reinterpret_cast<Plan *>(self)->placing;
+  if (!placing) return Py_NewRef(Py_None);
+  placing->beside->peak = placing->beside->bytes;
+  placing->arena->poisons = PyObject_IsTrue(poisons) == 1;
+  return Py_NewRef(Py_None);
 }
 
 /* --- What is seen of calls: watching.Calls ------------------------------------------------------------------------ */
@@ -222,6 +322,7 @@ PyObject *take_memory(PyObject *, PyObject *const *all, Py_ssize_t n) {
     to->set_data_ptr(from->set_data_ptr(c10::DataPtr(nullptr, from->device())));
     to->set_nbytes(bytes);
     from->set_nbytes(0);
+    name_extent(to);
   }
   return PyBool_FromLong(may);
 }
@@ -240,15 +341,21 @@ PyObject *to_address(Function *function) {
 
 /* Of planrt_framework: `user`, and the functions that go with it. */
 PyObject *framework_of(PyObject *self, void *) {
-  return Py_BuildValue("{s:N,s:N,s:N,s:N}", "user", PyLong_FromVoidPtr(self), "address", to_address(address),
-                       "allocate", to_address(allocate), "release", to_address(release));
+  return Py_BuildValue("{s:N,s:N,s:N,s:N,s:N}", "user", PyLong_FromVoidPtr(self), "address", to_address(address),
+                       "allocate", to_address(allocate), "move", to_address(move), "release", to_address(release));
 }
 
 PyMethodDef watch_methods[] = {{"see_call", as_method(see_call), METH_FASTCALL, nullptr}, {}};
 PyMethodDef module_methods[] = {{"take_memory", as_method(take_memory), METH_FASTCALL, nullptr}, {}};
-PyMethodDef plan_methods[] = {{"begin", as_method(begin_plan), METH_VARARGS | METH_KEYWORDS, nullptr}, {}};
+PyMethodDef plan_methods[] = {{"begin", as_method(begin_plan), METH_VARARGS | METH_KEYWORDS, nullptr},
+                              {"call", call_of_plan, METH_VARARGS, nullptr},
+                              {"hand_out", hand_out, METH_O, nullptr},
+                              {"leave_arena", leave_arena, METH_NOARGS, nullptr},
+                              {"watch_arena", watch_arena, METH_O, nullptr},
+                              {}};
 PyMemberDef plan_members[] = {{"made", T_PYSSIZET, offsetof(Plan, made), READONLY, nullptr}, {}};
-PyGetSetDef plan_properties[] = {{"framework", framework_of, nullptr, nullptr, nullptr}, {}};
+PyGetSetDef plan_properties[] = {
+    {"framework", framework_of, nullptr, nullptr, nullptr}, {"placing", placing_of, nullptr, nullptr, nullptr}, {}};
 
 PyType_Slot watch_slots[] = {{Py_tp_new, reinterpret_cast<void *>(new_watch)}, {Py_tp_methods, watch_methods}, {}};
 PyType_Slot plan_slots[] = {{Py_tp_new, reinterpret_cast<void *>(PyType_GenericNew)},
