@@ -152,6 +152,16 @@ class Followed:
         """Bytes copied, calls run again and steps, as libplanrt counts them."""
         return self.iteration.memory.follower.counts()
 
+    @property
+    def placed(self):
+        """Of memory at the plan's addresses, a dict: the bytes of the arena, and of these in use; bytes beside it, now and at
+        most; results that were moved to their places when they had been made; what was moved away, since its user has it
+        longer than the plan; places that could not be had; and of each call the scratch that was beside. None without it."""
+        memory = self.iteration.memory
+        if not memory.has_addresses:
+            return None
+        return {name: value for name, value in memory.plain.placing.items() if name != "arena"}
+
     def __reduce__(self):
         raise TypeError("a followed step belongs to its process; pickle or copy the step itself")
 

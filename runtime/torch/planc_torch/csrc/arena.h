@@ -40,7 +40,9 @@ class Weak {
   ~Weak() {
     if (storage_) c10::raw::weak_intrusive_ptr::decref(storage_);
   }
-  StorageRef lock() const { return storage_ ? StorageRef::reclaim(c10::raw::weak_intrusive_ptr::lock(storage_)) : StorageRef(); }
+  StorageRef lock() const {
+    return storage_ ? StorageRef::reclaim(c10::raw::weak_intrusive_ptr::lock(storage_)) : StorageRef();
+  }
 
  private:
   c10::StorageImpl *storage_ = nullptr;

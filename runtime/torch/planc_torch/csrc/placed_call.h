@@ -7,16 +7,19 @@
 
 namespace {
 
+constexpr int64_t NUMBER = 16; /* memory.NUMBER */
+
 int64_t bytes_of(const Plan *plan, int32_t buffer) {
   return (*plan->bytes)[static_cast<size_t>(buffer)];
 }
 
-/* Moves away what was the plan's before and is its user's now. False: what is there cannot be moved, or is the plan's.
- */
+/* Moves away what was the plan's before and is its user's now. False: what is there cannot be moved, or is the plan's;
+ * or it is more than the number that is to be there. */
 bool clear(Plan *plan, int64_t address, int64_t bytes) {
   Placing *placing = plan->placing;
   std::vector<StorageRef> there;
   bool is_clear = find_there(placing, address, bytes, &there);
+  if (!there.empty() && bytes <= NUMBER) return false;
   for (const StorageRef &storage : there) {
     if (buffer_in(plan, storage.get()) != NONE) {
       is_clear = false;
@@ -72,6 +75,7 @@ PyObject *call_placed(Plan *plan, Py_ssize_t at, const Rooms *rooms, bool is_aga
     if (!result) return nullptr;
     settle(plan, call, result.get(), &of_call);
     of_call.learn(&slots);
+    plan->placing->scratch[static_cast<size_t>(at)] = of_call.scratch_beside();
   } catch (const std::exception &error) {
     PyErr_SetString(PyExc_MemoryError, error.what());
     return nullptr;

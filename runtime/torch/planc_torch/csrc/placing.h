@@ -31,6 +31,7 @@ struct Placing {
   std::shared_ptr<Arena> arena;
   std::shared_ptr<Beside> beside;
   std::vector<std::vector<Slot>> slots; /* by call */
+  std::vector<int64_t> scratch; /* by call: what it freed itself and had beside the arena, when it was made last */
   /* Results that were moved to their places, what was moved away as the plan needed its place, and places that were not
    * to be had. */
   int64_t moved_in = 0, moved_out = 0, refused = 0;
@@ -157,6 +158,13 @@ class Session {
     if (is_same) return;
     slots->clear();
     for (const Event &event : events_) slots->push_back(event.slot);
+  }
+
+  int64_t scratch_beside() const {
+    int64_t bytes = 0;
+    for (const Event &event : events_)
+      if (event.slot.use == SCRATCH && !placing_->arena->has(event.data)) bytes += event.slot.bytes;
+    return bytes;
   }
 
  private:

@@ -41,7 +41,8 @@ bool begin_placing(Plan *plan, int64_t bytes) {
   }
   try {
     auto arena = std::make_shared<Arena>(bytes);
-    plan->placing = new Placing{arena, std::make_shared<Beside>(), std::vector<std::vector<Slot>>(plan->calls->size())};
+    plan->placing = new Placing{arena, std::make_shared<Beside>(), std::vector<std::vector<Slot>>(plan->calls->size()),
+                                std::vector<int64_t>(plan->calls->size())};
     std::lock_guard<std::mutex> lock(arenas().mutex);
     arenas().by_base[arena->base] = arena;
   } catch (const std::exception &) {
@@ -175,10 +176,15 @@ PyObject *placing_of(PyObject *self, void *) {
   if (!placing) return Py_NewRef(Py_None);
   int64_t in_use = 0;
   for (const auto &[address, extent] : placing->arena->extents) in_use += extent.bytes;
-  return Py_BuildValue("{s:N,s:L,s:L,s:L,s:L,s:L,s:L,s:L}", "arena", PyLong_FromVoidPtr(placing->arena->base), "bytes",
-                       placing->arena->bytes, "in_use", in_use, "beside", placing->beside->bytes, "most_beside",
-                       placing->beside->peak, "moved_in", placing->moved_in, "moved_out", placing->moved_out, "refused",
-                       placing->refused);
+  Ref scratch(PyList_New(0));
+  for (int64_t bytes : placing->scratch) {
+    Ref number(PyLong_FromLongLong(bytes));
+    if (!scratch || !number || PyList_Append(scratch.get(), number.get())) return nullptr;
+  }
+  return Py_BuildValue("{s:N,s:N,s:L,s:L,s:L,s:L,s:L,s:L,s:L}", "scratch", scratch.give(), "arena",
+                       PyLong_FromVoidPtr(placing->arena->base), "bytes", placing->arena->bytes, "in_use", in_use,
+                       "beside", placing->beside->bytes, "most_beside", placing->beside->peak, "moved_in",
+                       placing->moved_in, "moved_out", placing->moved_out, "refused", placing->refused);
 }
 
 /* Counts `most_beside` anew; `poisons`: memory that is given back is overwritten from now on. */

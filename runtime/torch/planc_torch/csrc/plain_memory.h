@@ -138,8 +138,6 @@ bool drop(Plan *plan, PyObject *key, PyObject *storage) {
          PySet_Discard(plan->parts.pinned, key) >= 0;
 }
 
-constexpr int64_t NUMBER = 16; /* memory.NUMBER */
-
 int release(void *user, int32_t buffer, bool last) {
   return guarded(user, 1, [buffer, last](Plan *plan) -> int {
     Ref storage = Ref::to(storage_in(plan, buffer));
