@@ -82,14 +82,14 @@ planc_status planrt_follow_leave(planrt_follow *f, bool made) {
   if (made && (!has_call(f) || !f->asked)) return planc_error(PLANC_USAGE, "no call was next");
   if (!f->within || f->left) return NULL;
   f->waits = false;
+  f->left = true;
+  f->counts.left++;
   PLANC_TRY(over_if(f, rt_late_bring(f)));
   if (made) {
     rt_address_take_rooms(f);
     rt_follow_write_results(f, f->call++, NULL);
     f->at++;
   }
-  f->left = true;
-  f->counts.left++;
   return over_if(f, rt_follow_bring_missing(f));
 }
 

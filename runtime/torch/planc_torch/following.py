@@ -5,7 +5,8 @@ and between two calls libplanrt has what the plan says released, copied and comp
 that were recorded, in order, with the shapes and types of their tensors and with which tensors they are. Where they
 differ, everything that is still needed comes back, the rest of the step runs as it would without a plan, and why is told.
 
-What the plan has at home on the host between two steps comes back when the user reads or writes it.
+What the plan has at home on the host between two steps comes back when the user reads or writes it. With the extension, on the
+processor, all that is the plan's lies in an arena of its size, where the plan has it.
 """
 
 import threading

@@ -69,7 +69,7 @@ PyObject *call_placed(Plan *plan, Py_ssize_t at, const Rooms *rooms, bool is_aga
     Session of_call(plan->placing, slots, is_again);
     prepare(plan, call, rooms, &of_call);
     {
-      Armed armed(&of_call);
+      Armed armed(&of_call, &plan->placing->n_running);
       result = Ref(PyObject_Call(function, args, kwargs));
     }
     if (!result) return nullptr;

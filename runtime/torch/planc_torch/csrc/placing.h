@@ -1,4 +1,4 @@
-/* Where the calls of a followed step have their memory (arena.h): the allocator sees the allocations of a call in
+/* Where the calls of a followed step have their memory (torch_arena.h): the allocator sees the allocations of a call in
  * order, and that order is the one that it had when it was made before. So what becomes a result is put where the plan
  * has it, and what is freed within the call, libraries' workspaces too, into the plan's workspace or wherever the arena
  * has nothing. Whatever is not as it was lies beside the arena until the call has run; then results are moved to their
@@ -6,7 +6,7 @@
 #ifndef PLANC_TORCH_PLACING_H
 #define PLANC_TORCH_PLACING_H
 
-#include "arena.h"
+#include "torch_arena.h"
 
 namespace {
 
@@ -32,6 +32,7 @@ struct Placing {
   std::shared_ptr<Beside> beside;
   std::vector<std::vector<Slot>> slots; /* by call */
   std::vector<int64_t> scratch; /* by call: what it freed itself and had beside the arena, when it was made last */
+  int32_t n_running = 0;        /* calls that are being made */
   /* Results that were moved to their places, what was moved away as the plan needed its place, and places that were not
    * to be had. */
   int64_t moved_in = 0, moved_out = 0, refused = 0;
@@ -44,15 +45,25 @@ bool take(Placing *placing, int64_t address, int64_t bytes, bool reserves) {
   return placing->arena->take(address, bytes, reserves);
 }
 
+/* Of a storage's memory; the list of arenas is locked. NULL: it is in none. */
+Extent *extent_of(const c10::StorageImpl *storage) {
+  const void *data = storage->data_ptr().get();
+  std::shared_ptr<Arena> *arena = arenas().find(data);
+  if (!arena) return nullptr;
+  auto at = (*arena)->extents.find(static_cast<const char *>(data) - (*arena)->base);
+  return at == (*arena)->extents.end() ? nullptr : &at->second;
+}
+
 /* The storage that has an extent, which is where its memory is. */
 void name_extent(c10::StorageImpl *storage) {
-  Arenas &all = arenas();
-  std::lock_guard<std::mutex> lock(all.mutex);
-  const void *data = storage->data_ptr().get();
-  std::shared_ptr<Arena> *arena = all.find(data);
-  if (!arena) return;
-  auto at = (*arena)->extents.find(static_cast<const char *>(data) - (*arena)->base);
-  if (at != (*arena)->extents.end()) at->second.storage = Weak(storage);
+  std::lock_guard<std::mutex> lock(arenas().mutex);
+  if (Extent *extent = extent_of(storage)) extent->storage = Weak(storage);
+}
+
+/* Memory that stays where it is. */
+void fix_extent(const c10::StorageImpl *storage) {
+  std::lock_guard<std::mutex> lock(arenas().mutex);
+  if (Extent *extent = extent_of(storage)) extent->is_fixed = true;
 }
 
 bool is_in(const Placing *placing, const c10::StorageImpl *storage) {
@@ -72,15 +83,16 @@ bool move_out(Placing *placing, c10::StorageImpl *storage) {
   return true;
 }
 
-/* The storages that have something of these bytes; false: somebody else has. */
+/* The storages that have something of these bytes and may have it elsewhere; false: somebody else has. */
 bool find_there(Placing *placing, int64_t address, int64_t bytes, std::vector<StorageRef> *there) {
+  std::vector<StorageRef> others; /* let go of when the list is no longer locked */
   std::lock_guard<std::mutex> lock(arenas().mutex);
   Arena &arena = *placing->arena;
   bool is_known = true;
   for (auto at = arena.behind(address); at != arena.extents.end() && at->first < address + bytes; ++at) {
     StorageRef storage = at->second.storage.lock();
-    bool is_its = storage && storage->data_ptr().get() == arena.base + at->first;
-    if (storage) there->push_back(std::move(storage));
+    bool is_its = storage && !at->second.is_fixed && storage->data_ptr().get() == arena.base + at->first;
+    if (storage) (is_its ? *there : others).push_back(std::move(storage));
     is_known = is_known && is_its;
   }
   return is_known;
@@ -233,13 +245,20 @@ void tell_freed(void *data) {
 /* Allocations in this thread are a call's, as long as it lives. */
 class Armed {
  public:
-  explicit Armed(Session *with) : outer_(session) { session = with; }
-  ~Armed() { session = outer_; }
+  Armed(Session *with, int32_t *n_running) : outer_(session), n_running_(n_running) {
+    session = with;
+    ++*n_running_;
+  }
+  ~Armed() {
+    session = outer_;
+    --*n_running_;
+  }
   Armed(const Armed &) = delete;
   Armed &operator=(const Armed &) = delete;
 
  private:
   Session *outer_;
+  int32_t *n_running_;
 };
 
 }  // namespace

@@ -3,7 +3,8 @@
  * read and written here. Whatever is not the plain case is left to Python before anything is done about it, so that
  * what differs, and what is told of it, is said in one place.
  *
- * A module of one version of Python and of PyTorch, without global state but for interned names. */
+ * A module of one version of Python and of PyTorch, without global state but for interned names and what frees memory
+ * (torch_arena.h). */
 #include <Python.h>
 #include <structmember.h>
 
@@ -144,13 +145,17 @@ PyObject *call_of_plan(PyObject *self, PyObject *args) {
   return call_placed(plan, at, reinterpret_cast<const Rooms *>(rooms), is_again, function, given, named);
 }
 
-/* Moves a storage's memory out of the arena, for good. */
+/* Moves a storage's memory out of the arena, for good; while a call is being made, which may use it, it stays there. */
 PyObject *hand_out(PyObject *self, PyObject *storage) {
   Plan *plan = reinterpret_cast<Plan *>(self);
   c10::StorageImpl *impl = impl_of(storage);
   if (!impl) return nullptr;
   try {
-    return PyBool_FromLong(plan->placing && move_out(plan->placing, impl));
+    if (plan->placing && plan->placing->n_running > 0)
+      fix_extent(impl);
+    else if (plan->placing)
+      move_out(plan->placing, impl);
+    return Py_NewRef(Py_None);
   } catch (const std::exception &error) {
     return PyErr_Format(PyExc_MemoryError, "%s", error.what());
   }

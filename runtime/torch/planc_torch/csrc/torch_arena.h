@@ -4,11 +4,12 @@
  * What frees memory is told an address only. So the process has one list of arenas, and one allocator, which PyTorch
  * does not let go of any more: it stands before the one that was there and gives what that gives, but while a call of a
  * followed step runs in this thread (placing.h). */
-#ifndef PLANC_TORCH_ARENA_H
-#define PLANC_TORCH_ARENA_H
+#ifndef PLANC_TORCH_TORCH_ARENA_H
+#define PLANC_TORCH_TORCH_ARENA_H
 
 #include <c10/core/Allocator.h>
 #include <c10/core/StorageImpl.h>
+#include <pthread.h>
 
 #include <cstdint>
 #include <cstdlib>
@@ -56,6 +57,7 @@ struct Beside {
 struct Extent {
   int64_t bytes;
   bool is_reserved; /* nobody has it yet */
+  bool is_fixed;    /* who has it knows where it is */
   Weak storage;     /* that has it, if that is known */
 };
 
@@ -91,7 +93,7 @@ struct Arena {
   }
   bool take(int64_t address, int64_t size, bool reserves) {
     if (!is_free(address, size)) return false;
-    extents.emplace(address, Extent{size, reserves, Weak()});
+    extents.emplace(address, Extent{size, reserves, false, Weak()});
     return true;
   }
   /* An address between two where so many bytes are free, -1. */
@@ -211,6 +213,8 @@ bool install_allocator() {
   c10::Allocator *before = c10::GetAllocator(c10::DeviceType::CPU);
   if (!before || !before->raw_deleter()) return false;
   all.before = before;
+  /* A child's other threads, one of which may have it locked, are none. */
+  pthread_atfork([] { arenas().mutex.lock(); }, [] { arenas().mutex.unlock(); }, [] { arenas().mutex.unlock(); });
   c10::SetAllocator(c10::DeviceType::CPU, new PlacingAllocator, PRIORITY);
   return true;
 }
