@@ -74,7 +74,10 @@ static planc_status release(planrt_follow *f, int32_t residency, rt_next_use nex
   rt_follow_close(f, residency);
   if (rt_follow_memory(f, residency) != PLANC_MEMORY_DEVICE) return NULL;
   if (--of->places > 0) return of->present ? move_over(f, residency) : NULL;
-  if (!of->present) return NULL;
+  if (!of->present) {
+    rt_late_drop(f, residency);
+    return NULL;
+  }
   if (!rt_follow_address(f, at->buffer)) return NULL;
   if (rt_follow_persists(f, at->buffer) && next == RT_NEXT_READ) PLANC_TRY(is_safe(f, at->buffer, &may_go));
   return may_go ? rt_follow_give_back(f, at->buffer, next == RT_NEXT_NONE) : NULL;

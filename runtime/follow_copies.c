@@ -82,6 +82,15 @@ planc_status rt_late_add(planrt_follow *f, int32_t residency, int32_t to) {
   return NULL;
 }
 
+void rt_late_drop(planrt_follow *f, int32_t to) {
+  for (int32_t i = f->n_late - 1; i >= 0; i--) {
+    const rt_late *late = &f->late[i];
+    int32_t host = f->contents[late->from.buffer].host;
+    bool is_there = host != RT_NOTHING && f->places[host].version == late->from.version;
+    if (late->to == to && is_there) f->late[i] = f->late[--f->n_late];
+  }
+}
+
 static planc_status bring(planrt_follow *f, int32_t i) {
   const rt_late *late = &f->late[i];
   if (!f->contents[late->from.buffer].present)

@@ -213,6 +213,7 @@ static int fake_move(void *user, int32_t b, int64_t address) {
   int64_t bytes = fake_buffer(f, b)->bytes;
   unsigned char *old = f->held[b].memory;
   ck_assert_msg(old, "%s has no memory to be moved", planc_trace_buffer_name(f->trace, b));
+  assert_placed(f, address, bytes, "move");
   if (address >= 0) assert_free(f, address, bytes, b);
   if (fails(f)) return 1;
   unsigned char *new = address < 0 ? memory_for(f, bytes) : f->arena + address;
