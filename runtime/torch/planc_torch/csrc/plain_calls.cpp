@@ -179,8 +179,13 @@ PyObject *leave_arena(PyObject *self, PyObject *) {
 PyObject *placing_of(PyObject *self, void *) {
   const Placing *placing = reinterpret_cast<Plan *>(self)->placing;
   if (!placing) return Py_NewRef(Py_None);
+  Beside beside;
   int64_t in_use = 0;
-  for (const auto &[address, extent] : placing->arena->extents) in_use += extent.bytes;
+  {
+    std::lock_guard<std::mutex> lock(arenas().mutex);
+    beside = *placing->beside;
+    for (const auto &[address, extent] : placing->arena->extents) in_use += extent.bytes;
+  }
   Ref scratch(PyList_New(0));
   for (int64_t bytes : placing->scratch) {
     Ref number(PyLong_FromLongLong(bytes));
@@ -188,14 +193,15 @@ PyObject *placing_of(PyObject *self, void *) {
   }
   return Py_BuildValue("{s:N,s:N,s:L,s:L,s:L,s:L,s:L,s:L,s:L}", "scratch", scratch.give(), "arena",
                        PyLong_FromVoidPtr(placing->arena->base), "bytes", placing->arena->bytes, "in_use", in_use,
-                       "beside", placing->beside->bytes, "most_beside", placing->beside->peak, "moved_in",
-                       placing->moved_in, "moved_out", placing->moved_out, "refused", placing->refused);
+                       "beside", beside.bytes, "most_beside", beside.peak, "moved_in", placing->moved_in, "moved_out",
+                       placing->moved_out, "refused", placing->refused);
 }
 
 /* Counts `most_beside` anew; `poisons`: memory that is given back is overwritten from now on. */
 PyObject *watch_arena(PyObject *self, PyObject *poisons) {
   const Placing *placing = reinterpret_cast<Plan *>(self)->placing;
   if (!placing) return Py_NewRef(Py_None);
+  std::lock_guard<std::mutex> lock(arenas().mutex);
   placing->beside->peak = placing->beside->bytes;
   placing->arena->poisons = PyObject_IsTrue(poisons) == 1;
   return Py_NewRef(Py_None);
