@@ -27,12 +27,14 @@ planc_status planrt_follow_begin(planrt_follow *f) {
   if (f->within && !f->over) return planc_error(PLANC_USAGE, "an iteration is under way");
   if (f->within) PLANC_TRY(planrt_follow_end(f));
   rt_order_advance(f);
+  rt_address_look(f);
   for (int32_t b = 0; b < f->trace->n_buffers; b++)
     if (f->contents[b].present) rt_order_after(f, PLANRT_CALLS, b, true);
   for (int32_t row = 0; row < f->plan->n_boundary; row++) PLANC_TRY(go_home(f, row));
   f->within = true;
   f->left = false;
   f->asked = false;
+  PLANC_TRY(over_if(f, rt_address_seat_lasting(f)));
   f->at = f->call = 0;
   return over_if(f, run_to_call(f));
 }
@@ -54,9 +56,13 @@ planc_status planrt_follow_next(planrt_follow *f, int32_t *out_call) {
   if (!has_call(f)) return NULL;
   PLANC_TRY(over_if(f, end_waiting(f)));
   PLANC_TRY(over_if(f, rt_follow_check_reads(f, f->call, NULL)));
-  PLANC_TRY(over_if(f, rt_follow_make_room(f, f->call)));
+  const planc_instr *instr = &f->plan->body.instrs[f->at];
+  const int32_t *uses = &f->plan->uses[instr->first_use];
+  PLANC_TRY(over_if(f, rt_address_seat_operands(f, f->call, uses)));
+  PLANC_TRY(over_if(f, rt_follow_make_room(f, f->call, uses)));
   PLANC_TRY(over_if(f, rt_follow_order_call(f, f->call, NULL)));
-  PLANC_TRY(over_if(f, rt_follow_find_room(f, f->plan->body.instrs[f->at].bytes)));
+  PLANC_TRY(over_if(f, rt_follow_find_room(f, instr->bytes)));
+  PLANC_TRY(over_if(f, rt_address_find_rooms(f, instr, NULL, 0)));
   *out_call = f->call;
   f->asked = true;
   return NULL;
@@ -65,6 +71,7 @@ planc_status planrt_follow_next(planrt_follow *f, int32_t *out_call) {
 planc_status planrt_follow_done(planrt_follow *f) {
   if (!has_call(f) || !f->asked) return planc_error(PLANC_USAGE, "no call was next");
   f->asked = false;
+  rt_address_take_rooms(f);
   rt_follow_write_results(f, f->call++, NULL);
   f->at++;
   f->waits = f->waits || f->call == f->trace->n_instances;
@@ -75,13 +82,14 @@ planc_status planrt_follow_leave(planrt_follow *f, bool made) {
   if (made && (!has_call(f) || !f->asked)) return planc_error(PLANC_USAGE, "no call was next");
   if (!f->within || f->left) return NULL;
   f->waits = false;
+  f->left = true;
+  f->counts.left++;
   PLANC_TRY(over_if(f, rt_late_bring(f)));
   if (made) {
+    rt_address_take_rooms(f);
     rt_follow_write_results(f, f->call++, NULL);
     f->at++;
   }
-  f->left = true;
-  f->counts.left++;
   return over_if(f, rt_follow_bring_missing(f));
 }
 
@@ -147,6 +155,8 @@ static void wrap(planrt_follow *f) {
                                   .leaving = f->contents[b].leaving,
                                   .touched = f->contents[b].touched && rt_follow_persists(f, b) && !f->left,
                                   .host = RT_NOTHING};
+  for (int32_t b = 0; b < trace->n_buffers; b++)
+    if (!rt_follow_persists(f, b)) rt_address_set(f, b, RT_NOTHING);
   for (int32_t i = 0; i < f->n_late; i++) f->late[i].from.version = 0;
   f->open_bytes = 0;
   for (int32_t row = 0; row < f->plan->n_boundary; row++) {

@@ -56,12 +56,28 @@ void rt_follow_close(planrt_follow *f, int32_t residency) {
   while (of->host != RT_NOTHING && !f->places[of->host].open) of->host = f->places[of->host].below;
 }
 
+/* To the place that the plan has the data in besides the one that it gives up. */
+static planc_status move_over(planrt_follow *f, int32_t left) {
+  const rt_followed_place *at = &f->places[left];
+  if (f->addresses[at->buffer] != at->address) return NULL;
+  for (int32_t r = 0; r < f->plan->n_residencies; r++)
+    if (r != left && f->places[r].open && f->places[r].buffer == at->buffer &&
+        rt_follow_memory(f, r) == PLANC_MEMORY_DEVICE)
+      return rt_address_seat(f, r);
+  return NULL;
+}
+
 static planc_status release(planrt_follow *f, int32_t residency, rt_next_use next) {
   rt_followed_place *at = &f->places[residency];
   rt_content *of = &f->contents[at->buffer];
   bool may_go = true;
   rt_follow_close(f, residency);
-  if (rt_follow_memory(f, residency) != PLANC_MEMORY_DEVICE || --of->places > 0 || !of->present) return NULL;
+  if (rt_follow_memory(f, residency) != PLANC_MEMORY_DEVICE) return NULL;
+  if (--of->places > 0) return of->present ? move_over(f, residency) : NULL;
+  if (!of->present) {
+    rt_late_drop(f, residency);
+    return NULL;
+  }
   if (!rt_follow_address(f, at->buffer)) return NULL;
   if (rt_follow_persists(f, at->buffer) && next == RT_NEXT_READ) PLANC_TRY(is_safe(f, at->buffer, &may_go));
   return may_go ? rt_follow_give_back(f, at->buffer, next == RT_NEXT_NONE) : NULL;
@@ -76,7 +92,7 @@ planc_status rt_follow_copy(planrt_follow *f, const planc_instr *instr, rt_next_
     const rt_followed_place *source = &f->places[instr->aux];
     if (next == RT_NEXT_NONE || f->contents[source->buffer].present) return NULL;
     bool waits = f->waits && rt_follow_persists(f, source->buffer);
-    return waits ? rt_late_add(f, instr->aux) : rt_follow_copy_in(f, stream, instr->aux, source);
+    return waits ? rt_late_add(f, instr->aux, instr->id) : rt_follow_copy_in(f, stream, instr->aux, source, instr->id);
   }
   if (from == PLANC_MEMORY_HOST && to == PLANC_MEMORY_HOST) {
     const rt_followed_place *old = &f->places[instr->aux];
@@ -110,11 +126,11 @@ planc_status rt_follow_order_call(planrt_follow *f, int32_t instance, const int3
 }
 
 /* Gives memory to what a call overwrites, of what has none. */
-planc_status rt_follow_make_room(planrt_follow *f, int32_t instance) {
+planc_status rt_follow_make_room(planrt_follow *f, int32_t instance, const int32_t *uses) {
   const planc_access *access;
   for (int32_t k = RT_NOTHING; (access = rt_follow_access(f, instance, NULL, &k));) {
     bool overwrites = access->read < 0 && !rt_follow_makes(f, access);
-    if (overwrites && !f->contents[access->buffer].present) PLANC_TRY(rt_follow_allocate(f, access->buffer));
+    if (overwrites && !f->contents[access->buffer].present) PLANC_TRY(rt_follow_allocate(f, access->buffer, uses[k]));
   }
   return NULL;
 }
@@ -147,14 +163,17 @@ planc_status rt_follow_repeat(planrt_follow *f, const planc_instr *instr) {
       return planc_error(PLANC_USAGE, "the plan has two versions of %s on the device at once; a framework has one",
                          rt_follow_name(f, access->buffer));
     if (access->write < 0 || is_there) continue;
-    if (access->read < 0 && !rt_follow_makes(f, access)) PLANC_TRY(rt_follow_allocate(f, access->buffer));
+    if (access->read < 0 && !rt_follow_makes(f, access)) PLANC_TRY(rt_follow_allocate(f, access->buffer, uses[k]));
     f->wanted[n++] = access->buffer;
   }
   if (n == 0) return NULL;
+  PLANC_TRY(rt_address_seat_operands(f, instr->id, uses));
   PLANC_TRY(rt_follow_order_call(f, instr->id, uses));
   PLANC_TRY(rt_follow_find_room(f, instr->bytes));
-  if (f->framework.repeat(f->framework.user, instr->id, f->wanted, n))
+  PLANC_TRY(rt_address_find_rooms(f, instr, f->wanted, n));
+  if (f->framework.repeat(f->framework.user, instr->id, f->wanted, n, &f->rooms))
     return planc_error(PLANC_DEVICE, "the framework could not run %s again", planc_trace_op(f->trace, instr->id)->name);
+  rt_address_take_rooms(f);
   f->counts.repeats++;
   rt_follow_write_results(f, instr->id, uses);
   return NULL;

@@ -27,18 +27,23 @@ planc_status rt_follow_copy_out(planrt_follow *f, int32_t stream, int32_t reside
 
 static planc_status copy_to_memory(planrt_follow *f, int32_t stream, int32_t residency, const rt_followed_place *from);
 
-planc_status rt_follow_copy_in(planrt_follow *f, int32_t stream, int32_t residency, const rt_followed_place *from) {
+planc_status rt_follow_copy_in(planrt_follow *f, int32_t stream, int32_t residency, const rt_followed_place *from,
+                               int32_t place) {
   int32_t buffer = from->buffer;
   rt_content *to = &f->contents[buffer];
   if (from->version == RT_NOTHING)
     return planc_error(PLANC_INTERNAL, "%s is neither here nor on the host", rt_follow_name(f, buffer));
-  if (to->leaving && to->version == from->version) return rt_follow_stay(f, buffer);
-  if (!to->present) PLANC_TRY(rt_follow_allocate(f, buffer));
+  if (to->leaving && to->version == from->version) {
+    PLANC_TRY(rt_follow_stay(f, buffer));
+    return rt_address_seat(f, place);
+  }
+  if (!to->present) PLANC_TRY(rt_follow_allocate(f, buffer, place));
   planc_status status = f->host ? copy_to_memory(f, stream, residency, from) : NULL;
   if (!status) {
     to->version = from->version;
   } else { /* what the memory holds is nothing that anybody may see */
     f->framework.release(f->framework.user, buffer, false);
+    rt_address_set(f, buffer, RT_NOTHING);
     to->present = false;
   }
   return status;
@@ -63,24 +68,33 @@ planc_status rt_follow_copy_out_now(planrt_follow *f, int32_t residency) {
 
 planc_status rt_follow_copy_in_now(planrt_follow *f, int32_t residency, const rt_followed_place *from) {
   PLANC_TRY(rt_order_fence(f));
-  PLANC_TRY(rt_follow_copy_in(f, f->in_stream, residency, from));
+  PLANC_TRY(rt_follow_copy_in(f, f->in_stream, residency, from, RT_NOTHING));
   return rt_order_fence(f);
 }
 
 /* --- What waits for the next iteration ---------------------------------------------------------------------------- */
 
-planc_status rt_late_add(planrt_follow *f, int32_t residency) {
+planc_status rt_late_add(planrt_follow *f, int32_t residency, int32_t to) {
   const rt_followed_place *from = &f->places[residency];
   if (from->version == RT_NOTHING)
     return planc_error(PLANC_INTERNAL, "%s is neither here nor on the host", rt_follow_name(f, from->buffer));
-  f->late[f->n_late++] = (rt_late){residency, *from};
+  f->late[f->n_late++] = (rt_late){residency, to, *from};
   return NULL;
+}
+
+void rt_late_drop(planrt_follow *f, int32_t to) {
+  for (int32_t i = f->n_late - 1; i >= 0; i--) {
+    const rt_late *late = &f->late[i];
+    int32_t host = f->contents[late->from.buffer].host;
+    bool is_there = host != RT_NOTHING && f->places[host].version == late->from.version;
+    if (late->to == to && is_there) f->late[i] = f->late[--f->n_late];
+  }
 }
 
 static planc_status bring(planrt_follow *f, int32_t i) {
   const rt_late *late = &f->late[i];
   if (!f->contents[late->from.buffer].present)
-    PLANC_TRY(rt_follow_copy_in(f, f->in_stream, late->residency, &late->from));
+    PLANC_TRY(rt_follow_copy_in(f, f->in_stream, late->residency, &late->from, late->to));
   f->late[i] = f->late[--f->n_late];
   return NULL;
 }

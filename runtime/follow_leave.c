@@ -135,7 +135,7 @@ static planc_status keep(planrt_follow *f, int32_t buffer) {
 static planc_status put_back(planrt_follow *f, int32_t buffer) {
   rt_content *of = &f->contents[buffer];
   if (!f->kept[buffer] || !is_missing(f, buffer)) return NULL;
-  if (!of->present) PLANC_TRY(rt_follow_allocate(f, buffer));
+  if (!of->present) PLANC_TRY(rt_follow_allocate(f, buffer, RT_NOTHING));
   PLANC_TRY(rt_order_fence(f));
   PLANC_TRY(rt_order_copy(f, f->in_stream, buffer, f->kept[buffer], false));
   rt_order_after(f, f->in_stream, buffer, true);
@@ -165,7 +165,7 @@ static planc_status prepare_calls(planrt_follow *f) {
       if (access->read >= 0 && is_missing(f, access->buffer))
         return planc_error(PLANC_INTERNAL, "%s did not come back", rt_follow_name(f, access->buffer));
       if (access->read < 0 && !rt_follow_makes(f, access) && !f->contents[access->buffer].present)
-        PLANC_TRY(rt_follow_allocate(f, access->buffer));
+        PLANC_TRY(rt_follow_allocate(f, access->buffer, RT_NOTHING));
     }
   }
   return NULL;
@@ -188,7 +188,7 @@ planc_status planrt_follow_bring(planrt_follow *f, int32_t buffer) {
   const rt_followed_place *host = of->host == RT_NOTHING ? NULL : &f->places[of->host];
   if (of->leaving && (!f->within || of->version == of->made)) return rt_follow_stay(f, buffer);
   if (host && host->version != RT_NOTHING) return rt_follow_copy_in_now(f, of->host, host);
-  if (f->within) return rt_follow_allocate(f, buffer); /* it is overwritten next */
+  if (f->within) return rt_follow_allocate(f, buffer, RT_NOTHING); /* it is overwritten next */
   return planc_error(PLANC_INTERNAL, "%s is neither here nor on the host", rt_follow_name(f, buffer));
 }
 

@@ -10,6 +10,7 @@ static int64_t bytes_of(const planrt_follow *f, int32_t buffer) {
 
 static planc_status give(planrt_follow *f, int32_t buffer, bool last) {
   if (f->framework.release(f->framework.user, buffer, last)) return rt_follow_failed(f, buffer, "release it");
+  rt_address_set(f, buffer, RT_NOTHING);
   return NULL;
 }
 
@@ -103,9 +104,12 @@ planc_status rt_follow_settle(planrt_follow *f, bool lasting) {
 
 /* --- What comes --------------------------------------------------------------------------------------------------- */
 
-planc_status rt_follow_allocate(planrt_follow *f, int32_t buffer) {
+planc_status rt_follow_allocate(planrt_follow *f, int32_t buffer, int32_t residency) {
+  int64_t address;
   if (f->contents[buffer].leaving) PLANC_TRY(rt_follow_let_go(f, buffer));
-  if (f->framework.allocate(f->framework.user, buffer)) return rt_follow_failed(f, buffer, "allocate it");
+  PLANC_TRY(rt_address_for(f, residency, &address));
+  if (f->framework.allocate(f->framework.user, buffer, address)) return rt_follow_failed(f, buffer, "allocate it");
+  rt_address_set(f, buffer, address);
   f->contents[buffer].present = true;
   return NULL;
 }

@@ -89,6 +89,7 @@ static planc_status build(planrt_follow *f) {
   PLANC_TRY(PL_NEW(&f->memory, &f->numbers, plan->n_streams));
   PLANC_TRY(PL_NEW(&f->memory, &next, n));
   PLANC_TRY(rt_order_prepare(f));
+  PLANC_TRY(rt_address_prepare(f));
   PLANC_TRY(PL_NEW(&f->memory, &f->buffers, plan->jobs[0].graph->n_storages));
   for (int32_t s = 0; s < plan->jobs[0].graph->n_storages; s++) f->buffers[s] = RT_NOTHING;
   for (int32_t b = 0; b < n; b++) f->buffers[f->trace->buffers[b].storage] = b;
@@ -189,9 +190,9 @@ static void find_uses(planrt_follow *f, rt_next_use *next) {
 static planc_status rehearse_iteration(planrt_follow *f);
 static planc_status refused(planc_status status);
 static void *rehearsed_address(void *user, int32_t buffer);
-static int rehearsed_allocate(void *user, int32_t buffer);
+static int rehearsed_allocate(void *user, int32_t buffer, int64_t address);
 static int rehearsed_release(void *user, int32_t buffer, bool last);
-static int rehearsed_repeat(void *user, int32_t call, const int32_t *wanted, int32_t n);
+static int rehearsed_repeat(void *user, int32_t call, const int32_t *wanted, int32_t n, const planrt_rooms *rooms);
 
 /* Runs the body until it begins as it ends, with nothing in it: a plan that this finds nothing wrong with can be
  * followed. */
@@ -199,8 +200,11 @@ static planc_status rehearse(planrt_follow *f) {
   enum { ITERATIONS = 3 };
   planrt_framework framework = f->framework;
   planc_status status = NULL;
-  f->framework =
-      (planrt_framework){f, rehearsed_address, rehearsed_allocate, rehearsed_release, rehearsed_repeat, NULL};
+  f->framework = (planrt_framework){.user = f,
+                                    .address = rehearsed_address,
+                                    .allocate = rehearsed_allocate,
+                                    .release = rehearsed_release,
+                                    .repeat = rehearsed_repeat};
   for (int32_t i = 0; i < ITERATIONS && !status; i++) status = rehearse_iteration(f);
   f->framework = framework;
   rt_follow_start(f);
@@ -231,8 +235,8 @@ static void *rehearsed_address(void *user, int32_t buffer) {
   return f->counts.iterations == 0 && rt_follow_persists(f, buffer) ? NULL : f;
 }
 
-static int rehearsed_allocate(void *user, int32_t buffer) {
-  (void)user, (void)buffer;
+static int rehearsed_allocate(void *user, int32_t buffer, int64_t address) {
+  (void)user, (void)buffer, (void)address;
   return 0;
 }
 
@@ -241,7 +245,7 @@ static int rehearsed_release(void *user, int32_t buffer, bool last) {
   return 0;
 }
 
-static int rehearsed_repeat(void *user, int32_t call, const int32_t *wanted, int32_t n) {
-  (void)user, (void)call, (void)wanted, (void)n;
+static int rehearsed_repeat(void *user, int32_t call, const int32_t *wanted, int32_t n, const planrt_rooms *rooms) {
+  (void)user, (void)call, (void)wanted, (void)n, (void)rooms;
   return 0;
 }

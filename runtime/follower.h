@@ -46,6 +46,7 @@ typedef struct rt_content {
  * since the user has until then what this one left him, gradients say. */
 typedef struct rt_late {
   int32_t residency; /* on the host */
+  int32_t to;        /* on the device */
   rt_followed_place from;
 } rt_late;
 
@@ -76,13 +77,20 @@ struct planrt_follow {
   int32_t *leaving; /* buffers, since when they are */
   int32_t n_leaving;
   int64_t leaving_bytes, open_bytes; /* of these; of residencies that are open on the device */
-  int32_t n_streams;                 /* follow_order.c */
-  int32_t *numbers;                  /* by stream of the plan: the framework's */
-  int32_t out_stream, in_stream;     /* for copies that are not the plan's */
-  int64_t *clocks;                   /* by stream and event, the plan's and one of each stream, of all streams */
-  rt_moment *writes;                 /* by buffer and residency */
-  int64_t *reads;                    /* by buffer and residency, on all streams */
-  int32_t at, call;                  /* where the iteration is: the next instruction, the next instance */
+  char *arena;                       /* follow_addresses.c; NULL: memory comes without addresses */
+  int64_t *addresses;                /* by buffer: of its memory in the arena; RT_NOTHING: it has none there */
+  int32_t *placed;                   /* buffers that have, in the order of their addresses */
+  int32_t n_placed;
+  planrt_rooms rooms; /* of the next call, or of one that is made again */
+  int32_t *room_buffers;
+  int64_t *room_addresses;
+  int32_t n_streams;             /* follow_order.c */
+  int32_t *numbers;              /* by stream of the plan: the framework's */
+  int32_t out_stream, in_stream; /* for copies that are not the plan's */
+  int64_t *clocks;               /* by stream and event, the plan's and one of each stream, of all streams */
+  rt_moment *writes;             /* by buffer and residency */
+  int64_t *reads;                /* by buffer and residency, on all streams */
+  int32_t at, call;              /* where the iteration is: the next instruction, the next instance */
   bool within, left;
   bool waits; /* what comes in does */
   bool asked; /* the framework was told the next call */
@@ -136,12 +144,13 @@ planc_status rt_follow_repeat(planrt_follow *f, const planc_instr *instr);
  * that was done with them; memory for what it overwrites; that it has written. */
 planc_status rt_follow_check_reads(const planrt_follow *f, int32_t instance, const int32_t *uses);
 planc_status rt_follow_order_call(planrt_follow *f, int32_t instance, const int32_t *uses);
-planc_status rt_follow_make_room(planrt_follow *f, int32_t instance);
+planc_status rt_follow_make_room(planrt_follow *f, int32_t instance, const int32_t *uses);
 void rt_follow_write_results(planrt_follow *f, int32_t instance, const int32_t *uses);
 
 /* --- follow_memory.c ---------------------------------------------------------------------------------------------- */
 
-planc_status rt_follow_allocate(planrt_follow *f, int32_t buffer);
+/* `residency`: what the memory is for; RT_NOTHING: for none. */
+planc_status rt_follow_allocate(planrt_follow *f, int32_t buffer, int32_t residency);
 /* Gives memory back, at once where the calls' stream has waited for all copies from and to it, else after that. */
 planc_status rt_follow_give_back(planrt_follow *f, int32_t buffer, bool last);
 /* The memory of a buffer that is leaving stays, with its data; or it is given back now, for which the calls' stream
@@ -158,18 +167,41 @@ void rt_follow_forget(planrt_follow *f);
 /* Has the calls' stream wait for all that leaves or, without `lasting`, for what does not persist. */
 planc_status rt_follow_settle(planrt_follow *f, bool lasting);
 
+/* --- follow_addresses.c ------------------------------------------------------------------------------------------- */
+
+planc_status rt_address_prepare(planrt_follow *f);
+/* Looks up where the framework has what persists, which the user may have put elsewhere. */
+void rt_address_look(planrt_follow *f);
+/* The address for memory of a residency, where nothing is from now on; RT_NOTHING: it has none. */
+planc_status rt_address_for(planrt_follow *f, int32_t residency, int64_t *out);
+/* A buffer's memory is at an address, or no longer at any. */
+void rt_address_set(planrt_follow *f, int32_t buffer, int64_t address);
+/* Memory that is there is moved to where the plan has a residency of it. */
+planc_status rt_address_seat(planrt_follow *f, int32_t residency);
+/* The same for all that is on the device at the boundary. */
+planc_status rt_address_seat_lasting(planrt_follow *f);
+/* The same for all that a call reads and changes. `uses`: the residencies of its accesses. */
+planc_status rt_address_seat_operands(planrt_follow *f, int32_t instance, const int32_t *uses);
+/* Of a call that is about to be made: where `n` of the buffers are to be that it makes, and its workspace. Then that
+ * they are there. */
+planc_status rt_address_find_rooms(planrt_follow *f, const planc_instr *instr, const int32_t *wanted, int32_t n);
+void rt_address_take_rooms(planrt_follow *f);
+
 /* --- follow_copies.c ---------------------------------------------------------------------------------------------- */
 
 /* Copies what the framework has to a place on the host, and the other way round. `from`: what the residency is, or was
- * when the plan had the copy. */
+ * when the plan had the copy; `place`: what that is for, on the device. */
 planc_status rt_follow_copy_out(planrt_follow *f, int32_t stream, int32_t residency);
-planc_status rt_follow_copy_in(planrt_follow *f, int32_t stream, int32_t residency, const rt_followed_place *from);
+planc_status rt_follow_copy_in(planrt_follow *f, int32_t stream, int32_t residency, const rt_followed_place *from,
+                               int32_t place);
 /* Where the plan has no such copy. */
 planc_status rt_follow_copy_out_now(planrt_follow *f, int32_t residency);
 planc_status rt_follow_copy_in_now(planrt_follow *f, int32_t residency, const rt_followed_place *from);
 
 /* What a residency on the host has waits for the next iteration. */
-planc_status rt_late_add(planrt_follow *f, int32_t residency);
+planc_status rt_late_add(planrt_follow *f, int32_t residency, int32_t to);
+/* What waits for a place that the plan has given up again: the host has it still, so it need not come. */
+void rt_late_drop(planrt_follow *f, int32_t to);
 /* Brings what waits: all of it, that of a buffer, or that in these bytes of the host's, which are about to be written.
  */
 planc_status rt_late_bring(planrt_follow *f);

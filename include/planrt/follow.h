@@ -21,6 +21,13 @@
  * So data that leave on another stream are released when the calls' stream has waited for that, which it does where the
  * plan has it wait or, before that, where memory within the plan's size is short.
  *
+ * A framework that can put memory where it is told may have it at the addresses that the plan states
+ * (planrt_follow_place): it has an arena of the plan's size, and each time memory is to be had is told where in it, in
+ * bytes from its beginning, or -1 for memory beside the arena. Where it is told to put memory there is none that it was
+ * told of before and has not been asked to give back; what its user has kept of what was released for good is the
+ * framework's to move away. While the framework does not know all that persists, after a failure or once the plan is
+ * left, some memory lies beside the arena that otherwise would not.
+ *
  * Buffers are numbered as in the plan's trace (planc/trace.h), calls as the ops of its graph. One thread at a time. */
 #ifndef PLANRT_FOLLOW_H
 #define PLANRT_FOLLOW_H
@@ -52,6 +59,14 @@ typedef struct planrt_streams {
   int (*finish)(void *user);
 } planrt_streams;
 
+/* Where memory is to be that a call takes, in the arena. */
+typedef struct planrt_rooms {
+  int32_t n;                          /* buffers that it makes */
+  const int32_t *buffers;             /* which */
+  const int64_t *addresses;           /* of each, or -1 */
+  int64_t workspace, workspace_bytes; /* what it may use until it has run; 0 bytes: nothing */
+} planrt_rooms;
+
 /* What the framework does when it is asked, without calling the follower in turn. A function that fails gives other
  * than 0; the follower then fails with DEVICE, and the iteration is over: there is no next call, what later calls read
  * may not be there, and planrt_follow_end or the next planrt_follow_begin has everything back that persists. */
@@ -60,14 +75,19 @@ typedef struct planrt_framework {
   /* Where the data of a buffer are that has memory; NULL: the framework does not know the buffer yet, or its memory is
    * to stay where it is. */
   void *(*address)(void *user, int32_t buffer);
-  /* Gives memory to a buffer that has none; its bytes are undefined. */
-  int (*allocate)(void *user, int32_t buffer);
+  /* Gives memory to a buffer that has none, at an address of the arena or, where that is -1, beside it; its bytes are
+   * undefined. */
+  int (*allocate)(void *user, int32_t buffer, int64_t address);
+  /* Moves the memory of a buffer, with its data, to an address of the arena, which the old one may overlap, or beside
+   * it. Used with an arena only. */
+  int (*move)(void *user, int32_t buffer, int64_t address);
   /* Takes the memory of a buffer back. `last`: the plan has no use for the buffer any more, which the framework keeps
    * if its user does. */
   int (*release)(void *user, int32_t buffer, bool last);
   /* Runs a call of this iteration again, without its side effects, so that `n` of the buffers that it wrote hold the
-   * same bytes again. Those that it makes have no memory yet; those that it changes or overwrites have. */
-  int (*repeat)(void *user, int32_t call, const int32_t *wanted, int32_t n);
+   * same bytes again. Those that it makes have no memory yet, and get it as `rooms` has it; those that it changes or
+   * overwrites have. */
+  int (*repeat)(void *user, int32_t call, const int32_t *wanted, int32_t n, const planrt_rooms *rooms);
   const planrt_streams *streams; /* NULL: the host reads and writes memory at the addresses; else copied */
 } planrt_framework;
 
@@ -90,6 +110,13 @@ bool planrt_follow_persists(const planrt_follow *follow, int32_t buffer);
 /* Whether the plan runs a call again: until the end of the iteration the framework needs to know how. */
 bool planrt_follow_repeats(const planrt_follow *follow, int32_t call);
 
+/* Bytes of the arena for memory at the plan's addresses; 0: the plan's are of virtual memory, and none are told. */
+int64_t planrt_follow_arena_bytes(const planrt_follow *follow);
+/* From now on memory is to be in `arena`, which has that many bytes, begins at a multiple of the alignment of the
+ * plan's memory and is the framework's; NULL: beside an arena, as at first. USAGE within an iteration, and where the
+ * plan has no such addresses. */
+planc_status planrt_follow_place(planrt_follow *follow, void *arena);
+
 /* Starts an iteration: what is at home on the host goes there. USAGE within one that has not failed. */
 planc_status planrt_follow_begin(planrt_follow *follow);
 /* The call that the plan has next, for which all is ready; -1 after the last one and outside the plan. What the plan
@@ -97,6 +124,8 @@ planc_status planrt_follow_begin(planrt_follow *follow);
  * what the iteration before left to him, and lets go of it when a new one begins. INTERNAL if something that it reads
  * is not there, which no plan that was taken leads to. */
 planc_status planrt_follow_next(planrt_follow *follow, int32_t *out_call);
+/* Where that call's memory is to be, until planrt_follow_done. */
+const planrt_rooms *planrt_follow_rooms(const planrt_follow *follow);
 /* The framework has made that call. */
 planc_status planrt_follow_done(planrt_follow *follow);
 /* Brings back all that later calls read and leaves the plan for the rest of the iteration. `made`: the framework has

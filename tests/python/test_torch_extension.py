@@ -31,18 +31,25 @@ def in_python_alone():
     return mock.patch.object(extension, "is_wanted", False)
 
 
-def alone(test):
-    """The same tests without the extension."""
+def without_addresses():
+    return mock.patch.object(Memory, "can_place", lambda memory, wanted: False)
+
+
+def under(test, patched, name):
+    """The same tests with something else in a place of planc_torch's."""
     def set_up(self):
-        patch = in_python_alone()
+        patch = patched()
         patch.start()
         self.addCleanup(patch.stop)
 
-    return type(f"{test.__name__}InPythonAlone", (test,), {"setUp": set_up})
+    return type(test.__name__ + name, (test,), {"setUp": set_up})
 
 
 if MODULE:  # else test_torch_follow.py runs in Python alone as it is
-    PlanTestAlone, BetweenTestAlone, HardTestAlone = map(alone, (follow.PlanTest, follow.BetweenTest, follow.HardTest))
+    PlanTestAlone, BetweenTestAlone, HardTestAlone = (
+        under(test, in_python_alone, "InPythonAlone") for test in (follow.PlanTest, follow.BetweenTest, follow.HardTest))
+    PlanTestAnywhere, BetweenTestAnywhere = (
+        under(test, without_addresses, "Anywhere") for test in (follow.PlanTest, follow.BetweenTest))
 
 
 @needs_extension
@@ -83,9 +90,9 @@ class MemoryTest(FollowTest):
         meter, made, peaks = Meter(), cnn(), []
         repeat = Memory.repeat
 
-        def metered_repeat(memory, call, wanted):
+        def metered_repeat(memory, *call):
             before, meter.peak = meter.peak, 0
-            repeat(memory, call, wanted)
+            repeat(memory, *call)
             peaks.append(meter.peak)
             meter.peak = max(meter.peak, before)
 

@@ -120,22 +120,55 @@ static void *memory_for(fake *f, int64_t bytes) {
   return memory;
 }
 
-static void take(fake *f, int32_t b) {
+static bool is_in_arena(const fake *f, const unsigned char *memory) {
+  return f->arena && memory >= f->arena && memory < f->arena + f->arena_bytes;
+}
+
+/* `mine`: the buffer that is to be there, -1 = none. */
+static void assert_free(const fake *f, int64_t address, int64_t bytes, int32_t mine) {
+  ck_assert(f->arena && address % f->plan->memories[0].alignment == 0);
+  ck_assert_int_le(address + bytes, f->arena_bytes);
+  for (int32_t b = 0; b < f->trace->n_buffers; b++) {
+    if (b == mine || !is_in_arena(f, f->held[b].memory)) continue;
+    int64_t other = f->held[b].memory - f->arena;
+    ck_assert_msg(other + fake_buffer(f, b)->bytes <= address || address + bytes <= other,
+                  "iteration %ld: %s is there at %ld", (long)f->iteration, planc_trace_buffer_name(f->trace, b),
+                  (long)address);
+  }
+}
+
+/* In an iteration that goes by the plan, and began with all that persists known, all memory has an address. */
+static void assert_placed(const fake *f, int64_t address, int64_t bytes, const char *when) {
+  if (f->arena && f->limit >= 0 && bytes > 0)
+    ck_assert_msg(address >= 0, "%s, iteration %ld: %ld bytes beside the arena", when, (long)f->iteration, (long)bytes);
+}
+
+static void take_at(fake *f, int32_t b, int64_t address) {
   int64_t bytes = fake_buffer(f, b)->bytes;
   ck_assert(!f->held[b].memory);
-  f->held[b].memory = memory_for(f, bytes);
+  if (address >= 0) assert_free(f, address, bytes, b);
+  f->held[b].memory = address < 0 ? memory_for(f, bytes) : f->arena + address;
+  ck_assert(f->held[b].memory);
   on_calls(f, spoil, deed_of(f, b, 0, ""));
   f->bytes += bytes;
 }
 
+static void take(fake *f, int32_t b) {
+  take_at(f, b, -1);
+}
+
+static void give_memory(fake *f, unsigned char *memory) {
+  if (is_in_arena(f, memory)) return;
+  if (f->streams)
+    f->slots[f->n_slots++] = memory;
+  else
+    free(memory);
+}
+
 void fake_give(fake *f, int32_t b) {
   holding *held = &f->held[b];
-  if (f->streams) {
-    on_calls(f, spoil, deed_of(f, b, 0, ""));
-    f->slots[f->n_slots++] = held->memory;
-  } else {
-    free(held->memory);
-  }
+  if (f->streams || is_in_arena(f, held->memory)) on_calls(f, spoil, deed_of(f, b, 0, ""));
+  give_memory(f, held->memory);
   held->memory = NULL;
   f->bytes -= fake_buffer(f, b)->bytes;
 }
@@ -151,15 +184,47 @@ static void *fake_address(void *user, int32_t b) {
   return f->held[b].memory;
 }
 
-static int fake_allocate(void *user, int32_t b) {
+static int fake_allocate(void *user, int32_t b, int64_t address) {
   fake *f = user;
   ck_assert(!f->held[b].memory);
   ck_assert_msg(f->held[b].known, "memory for %s, which the framework does not know",
                 planc_trace_buffer_name(f->trace, b));
   ck_assert(!f->held[b].gone);
+  assert_placed(f, address, fake_buffer(f, b)->bytes, "allocate");
   if (fails(f)) return 1;
-  take(f, b);
+  take_at(f, b, address);
   assert_within(f, 0, "allocate");
+  return 0;
+}
+
+typedef struct transfer {
+  void *to;
+  const void *from;
+  size_t bytes;
+} transfer;
+
+static void move_bytes(void *what) {
+  const transfer *t = what;
+  memmove(t->to, t->from, t->bytes);
+}
+
+static int fake_move(void *user, int32_t b, int64_t address) {
+  fake *f = user;
+  int64_t bytes = fake_buffer(f, b)->bytes;
+  unsigned char *old = f->held[b].memory;
+  ck_assert_msg(old, "%s has no memory to be moved", planc_trace_buffer_name(f->trace, b));
+  assert_placed(f, address, bytes, "move");
+  if (address >= 0) assert_free(f, address, bytes, b);
+  if (fails(f)) return 1;
+  unsigned char *new = address < 0 ? memory_for(f, bytes) : f->arena + address;
+  ck_assert(f->arena && old != new);
+  transfer t = {new, old, (size_t)bytes};
+  if (f->streams)
+    streams_enqueue(f->streams, PLANRT_CALLS, move_bytes, &t, sizeof t);
+  else
+    move_bytes(&t);
+  give_memory(f, old);
+  f->held[b].memory = new;
   return 0;
 }
 
@@ -193,7 +258,31 @@ static bool is_wanted(const int32_t *wanted, int32_t n, int32_t buffer) {
 }
 
 /* What is written and not wanted lies beside until the call has run. */
-static int fake_repeat(void *user, int32_t call, const int32_t *wanted, int32_t n) {
+/* Memory that a call makes is where it is told to be; it may use its workspace until it has run. */
+static void take_rooms(fake *f, int32_t call, const planrt_rooms *rooms, const int32_t *wanted, int32_t n_wanted) {
+  const planc_instance *instance = &f->trace->instances[call];
+  int32_t n = 0;
+  for (int32_t k = 0; k < instance->n_accesses; k++) {
+    const planc_access *access = &f->trace->accesses[instance->first_access + k];
+    if (!is_made(f, access) || (wanted && !is_wanted(wanted, n_wanted, access->buffer))) continue;
+    int32_t at = 0;
+    while (f->arena && at < rooms->n && rooms->buffers[at] != access->buffer) at++;
+    if (f->arena) ck_assert_int_lt(at, rooms->n);
+    int64_t address = f->arena ? rooms->addresses[at] : -1;
+    assert_placed(f, address, fake_buffer(f, access->buffer)->bytes, "call");
+    take_at(f, access->buffer, address);
+    n++;
+  }
+  ck_assert_int_eq(rooms->n, f->arena ? n : 0);
+  if (rooms->workspace_bytes == 0) return;
+  assert_free(f, rooms->workspace, rooms->workspace_bytes, -1);
+  for (int32_t k = 0; k < rooms->n; k++)
+    ck_assert(rooms->addresses[k] < 0 ||
+              rooms->addresses[k] + fake_buffer(f, rooms->buffers[k])->bytes <= rooms->workspace ||
+              rooms->workspace + rooms->workspace_bytes <= rooms->addresses[k]);
+}
+
+static int fake_repeat(void *user, int32_t call, const int32_t *wanted, int32_t n, const planrt_rooms *rooms) {
   fake *f = user;
   ck_assert(call >= 0 && call < f->trace->n_instances);
   ck_assert(f->called[call] && planrt_follow_repeats(f->follow, call));
@@ -214,10 +303,10 @@ static int fake_repeat(void *user, int32_t call, const int32_t *wanted, int32_t 
   }
   ck_assert(n > 0 && n_found == n);
   if (fails(f)) return 1;
+  take_rooms(f, call, rooms, wanted, n);
   for (int32_t k = 0; k < instance->n_accesses; k++) {
     const planc_access *access = &accesses[k];
     if (access->effect || access->write < 0 || !is_wanted(wanted, n, access->buffer)) continue;
-    if (is_made(f, access)) take(f, access->buffer);
     fake_stamp(f, access->buffer, access->write);
   }
   assert_within(f, beside, "repeat");
@@ -237,10 +326,14 @@ void fake_call(fake *f, int32_t call, const char *how) {
     }
     f->held[b].known = true;
     if (accesses[k].read >= 0) fake_assert_holds(f, b, accesses[k].read, how);
-    if (is_made(f, &accesses[k])) ck_assert(!f->held[b].memory);
-    if (is_made(f, &accesses[k])) take(f, b);
+    if (is_made(f, &accesses[k]) && f->left) take(f, b);
+  }
+  if (!f->left) take_rooms(f, call, planrt_follow_rooms(f->follow), NULL, 0);
+  for (int32_t k = 0; k < instance->n_accesses; k++) {
+    int32_t b = accesses[k].buffer;
     ck_assert_msg(f->held[b].memory, "%s, iteration %ld: %s has no memory to be overwritten", how, (long)f->iteration,
                   planc_trace_buffer_name(f->trace, b));
+    assert_placed(f, is_in_arena(f, f->held[b].memory) ? 0 : -1, fake_buffer(f, b)->bytes, how);
   }
   assert_within(f, 0, how);
   for (int32_t k = 0; k < instance->n_accesses; k++) {
@@ -275,12 +368,6 @@ static void fake_host_free(void *user, void *memory) {
   ck_assert(streams_are_done(f->streams));
   free(memory);
 }
-
-typedef struct transfer {
-  void *to;
-  const void *from;
-  size_t bytes;
-} transfer;
 
 static void copy_bytes(void *what) {
   const transfer *t = what;
@@ -328,13 +415,26 @@ static const planrt_streams stream_functions = {.host_alloc = fake_host_alloc,
 
 /* --- Plans -------------------------------------------------------------------------------------------------------- */
 
-void fake_start(fake *f, const planc_plan *plan, bool has_streams, uint64_t seed) {
-  *f = (fake){.plan = plan, .random = seed, .limit = -1, .fail_in = -1};
-  if (has_streams) f->streams = streams_new(seed);
+void fake_start(fake *f, const planc_plan *plan, int kind, uint64_t seed) {
+  *f = (fake){.plan = plan, .random = seed, .limit = -1, .fail_in = -1, .has_arena = kind & FAKE_ARENA};
+  if (kind & FAKE_STREAMS) f->streams = streams_new(seed);
 }
 
-static const planrt_framework functions = {
-    .address = fake_address, .allocate = fake_allocate, .release = fake_release, .repeat = fake_repeat};
+static const planrt_framework functions = {.address = fake_address,
+                                           .allocate = fake_allocate,
+                                           .move = fake_move,
+                                           .release = fake_release,
+                                           .repeat = fake_repeat};
+
+/* Of plans whose addresses are in one. */
+static planc_status make_arena(fake *f) {
+  int64_t bytes = planrt_follow_arena_bytes(f->follow);
+  ck_assert_int_eq(bytes, f->plan->memories[0].chunk_bytes > 0 ? 0 : f->plan->memories[0].arena_bytes);
+  if (!f->has_arena || bytes == 0) return NULL;
+  f->arena = fake_zeroed(bytes, 1);
+  f->arena_bytes = bytes;
+  return planrt_follow_place(f->follow, f->arena);
+}
 
 planc_status fake_follow(fake *f) {
   planrt_framework framework = functions;
@@ -349,6 +449,7 @@ planc_status fake_follow(fake *f) {
   for (int32_t i = 0; i < f->plan->body.n; i++)
     if (f->plan->body.instrs[i].op == PLANC_INSTR_exec && f->plan->body.instrs[i].recompute)
       f->again[f->plan->body.instrs[i].id] = true;
+  PLANC_TRY(make_arena(f));
   int32_t known_percent = (int32_t)rand_below(&f->random, 3) * 50;
   for (int32_t b = 0; b < f->trace->n_buffers; b++) {
     f->held[b].base = rand_next(&f->random);
@@ -365,10 +466,12 @@ void fake_free(fake *f) {
   f->fail_in = -1;
   if (f->streams) streams_finish(f->streams); /* what it checks it looks up in the trace */
   planrt_follow_free(f->follow);              /* and the trace with it */
-  for (int32_t b = 0; b < n; b++) free(f->held[b].memory);
+  for (int32_t b = 0; b < n; b++)
+    if (!is_in_arena(f, f->held[b].memory)) free(f->held[b].memory);
   for (int32_t k = 0; k < f->n_slots; k++) free(f->slots[k]);
   streams_free(f->streams);
   free(f->slots);
+  free(f->arena);
   free(f->held);
   free(f->called);
   free(f->again);
@@ -385,6 +488,7 @@ static bool knows_all(const fake *f) {
 
 planc_status fake_begin(fake *f) {
   f->limit = -1;
+  f->left = false;
   for (int32_t b = 0; b < f->trace->n_buffers; b++) {
     holding *held = &f->held[b];
     held->now = 0;
@@ -414,6 +518,7 @@ static void assert_ready_from(const fake *f, int32_t next) {
 planc_status fake_leave(fake *f, int32_t next) {
   int32_t call;
   f->limit = -1;
+  f->left = true;
   PLANC_TRY(planrt_follow_leave(f->follow, false));
   assert_ready_from(f, next);
   ok(planrt_follow_next(f->follow, &call));

@@ -2,8 +2,9 @@
  * graphs, and stamps all bytes of what they write, so that each read tells whether it has what the trace says. What is
  * expected comes from the header, the trace and the plan's file alone.
  *
- * With streams calls and copies run some time after they are enqueued, and memory that is given back is used by others
- * from there on in the order of the calls' stream. */
+ * With an arena memory is where the follower has it, and never two buffers' at a time. With streams calls and copies
+ * run some time after they are enqueued, and memory that is given back is used by others from there on in the order of
+ * the calls' stream. */
 #ifndef PLANC_TESTS_FRAMEWORK_H
 #define PLANC_TESTS_FRAMEWORK_H
 
@@ -11,6 +12,9 @@
 #include "tests/support/made_up_streams.h"
 
 enum { ITERATIONS = 4, NEVER = -1 };
+
+/* What a framework has, by bits. */
+enum { FAKE_PLAIN = 0, FAKE_STREAMS = 1, FAKE_ARENA = 2, FAKE_KINDS = 4 };
 
 /* By buffer. */
 typedef struct holding {
@@ -26,8 +30,11 @@ typedef struct fake {
   const planc_plan *plan;
   const planc_trace *trace;
   planrt_follow *follow;
-  streams *streams; /* NULL: the host does all at once */
-  void **slots;     /* with streams: memory that somebody else may use by now */
+  streams *streams;     /* NULL: the host does all at once */
+  unsigned char *arena; /* NULL: memory is anywhere */
+  int64_t arena_bytes;
+  bool has_arena, left; /* `left`: in this iteration */
+  void **slots;         /* with streams: memory that somebody else may use by now */
   int32_t n_slots;
   uint64_t random;
   holding *held;
@@ -44,7 +51,7 @@ const planc_buffer *fake_buffer(const fake *f, int32_t b);
 bool fake_persists(const fake *f, int32_t b);
 
 /* Until fake_free. */
-void fake_start(fake *f, const planc_plan *plan, bool has_streams, uint64_t seed);
+void fake_start(fake *f, const planc_plan *plan, int kind, uint64_t seed);
 /* Takes the plan, or says why it is not taken. Some of what persists is there before the first iteration. */
 planc_status fake_follow(fake *f);
 void fake_free(fake *f);

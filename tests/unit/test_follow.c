@@ -151,10 +151,10 @@ static void try_plan(const planc_plan *plan, uint64_t seed, const char *what, ta
   bool twice = has_two_versions(plan, trace);
   planc_trace_free(trace);
   count->made++;
-  for (int32_t way = 0; way < 2 * MANNERS; way++) {
-    manner how = (manner)(way / 2);
+  for (int32_t way = 0; way < FAKE_KINDS * MANNERS; way++) {
+    manner how = (manner)(way / FAKE_KINDS);
     fake f;
-    fake_start(&f, plan, way % 2, fake_mixed(seed, how));
+    fake_start(&f, plan, way % FAKE_KINDS, fake_mixed(seed, how));
     planc_status status = fake_follow(&f);
     if (!status) {
       run_taken(&f, how);
@@ -315,7 +315,7 @@ static planc_job small_job(const planc_graph *graph) {
 
 static planc_status try_to_follow(const planc_plan *plan) {
   fake f;
-  fake_start(&f, plan, false, 1);
+  fake_start(&f, plan, FAKE_PLAIN, 1);
   planc_status status = fake_follow(&f);
   fake_free(&f);
   return status;
@@ -517,9 +517,9 @@ START_TEST(left_where_data_is_made_again) {
   planc_job job = small_job(graph);
   planc_plan *plan;
   ok(script_make(again_scripts[_i], &job, 1, 2048, 1024, &plan));
-  for (uint64_t seed = 0; seed < 8; seed++) {
+  for (uint64_t seed = 0; seed < 16; seed++) {
     fake f;
-    fake_start(&f, plan, seed % 2, seed);
+    fake_start(&f, plan, (int)(seed % FAKE_KINDS), seed);
     ok(fake_follow(&f));
     for (int32_t leave_at = 0; leave_at <= f.trace->n_instances; leave_at++) {
       ok(fake_iterate(&f, leave_at));
@@ -564,9 +564,9 @@ START_TEST(what_leaves_is_within_the_plan_s_size) {
   planc_plan *plan;
   ok(script_make(full_script, &job, 1, 1024, 1024, &plan));
   ck_assert_int_eq(plan->memories[0].arena_bytes, 1024);
-  for (uint64_t seed = 0; seed < 8; seed++) {
+  for (uint64_t seed = 0; seed < 16; seed++) {
     fake f;
-    fake_start(&f, plan, true, seed);
+    fake_start(&f, plan, seed % 2 ? FAKE_STREAMS | FAKE_ARENA : FAKE_STREAMS, seed);
     ok(fake_follow(&f));
     for (int32_t k = 0; k < ITERATIONS; k++) ok(fake_iterate(&f, NEVER));
     fake_free(&f);
@@ -584,7 +584,7 @@ START_TEST(misuse) {
   fake f;
   int32_t call, n;
   weave_plan(graph, WEAVE_SWAP, &w);
-  fake_start(&f, &w.plan, false, 1);
+  fake_start(&f, &w.plan, FAKE_PLAIN, 1);
   ok(fake_follow(&f));
   n = f.trace->n_instances;
   assert_fails(planrt_follow_done(f.follow), PLANC_USAGE, "");
@@ -664,7 +664,7 @@ static void go_on(fake *f, bool ended) {
 static void fail_everywhere(const planc_plan *plan, uint64_t seed, manner how, int32_t *n_failed) {
   for (int64_t fail_in = 0;; fail_in++) {
     fake f;
-    fake_start(&f, plan, seed % 4 > 1, seed);
+    fake_start(&f, plan, (int)(seed % FAKE_KINDS), seed);
     planc_status status = fake_follow(&f);
     if (status) {
       fake_free(&f);
@@ -708,7 +708,7 @@ START_TEST(freed_within_an_iteration) {
   for (int32_t stop = 0; stop <= 7; stop++) {
     fake f;
     int32_t call;
-    fake_start(&f, &w.plan, stop > 3, 1);
+    fake_start(&f, &w.plan, stop > 3 ? FAKE_STREAMS | FAKE_ARENA : FAKE_PLAIN, 1);
     ok(fake_follow(&f));
     ok(fake_iterate(&f, NEVER));
     ok(fake_begin(&f));

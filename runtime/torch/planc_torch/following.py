@@ -5,7 +5,8 @@ and between two calls libplanrt has what the plan says released, copied and comp
 that were recorded, in order, with the shapes and types of their tensors and with which tensors they are. Where they
 differ, everything that is still needed comes back, the rest of the step runs as it would without a plan, and why is told.
 
-What the plan has at home on the host between two steps comes back when the user reads or writes it.
+What the plan has at home on the host between two steps comes back when the user reads or writes it. With the extension, on the
+processor, all that is the plan's lies in an arena of its size, where the plan has it.
 """
 
 import threading
@@ -14,6 +15,7 @@ import warnings
 
 import torch
 
+from .calls import tensors_on
 from .iteration import DroppedTensor, Iteration
 from .library import FollowError
 from .plan_file import PlanFile
@@ -36,12 +38,12 @@ class BudgetNotHeld(UserWarning):
 class Followed:
     """The user's step under a plan. `left` counts the steps that were not the recorded one, by reason."""
 
-    def __init__(self, path, step):
+    def __init__(self, path, step, addresses=None):
         file = PlanFile(path)
         if file.device == "cuda" and not torch.cuda.is_available():
             raise FollowError(f"{path} is of a step on a GPU, and PyTorch sees none here")
         self.step, self.left, self.steps, self.told = step, {}, 0, set()
-        self.iteration = Iteration(file)
+        self.iteration = Iteration(file, addresses)
         self.is_open = True
         SEEN.add(self.iteration)
 
@@ -110,6 +112,8 @@ class Followed:
             names = ", ".join(iteration.memory.names[buffer] for buffer in ghosts)
             raise DroppedTensor(f"{names}: kept beyond the step, and not when it was recorded; the plan has dropped it. "
                                 "Return it from the step, or record a step that keeps it")
+        with watched.looking_away():
+            iteration.memory.hand_out(tensors_on(iteration.device, result))
         return result
 
     def count(self, raised):
@@ -140,6 +144,7 @@ class Followed:
         """Brings everything home; from then on the step runs without a plan."""
         if self.is_open:
             self.home()
+            self.iteration.memory.close()
             self.is_open = False
             SEEN.remove(self.iteration)
 
@@ -148,10 +153,21 @@ class Followed:
         """Bytes copied, calls run again and steps, as libplanrt counts them."""
         return self.iteration.memory.follower.counts()
 
+    @property
+    def placed(self):
+        """Of memory at the plan's addresses, a dict: the bytes of the arena, and of these in use; bytes beside it, now and at
+        most; results that were moved to their places when they had been made; what was moved away, since its user has it
+        longer than the plan; places that could not be had; and of each call the scratch that was beside. None without it."""
+        memory = self.iteration.memory
+        if not memory.has_addresses:
+            return None
+        return {name: value for name, value in memory.plain.placing.items() if name != "arena"}
+
     def __reduce__(self):
         raise TypeError("a followed step belongs to its process; pickle or copy the step itself")
 
 
-def follow(path, step):
-    """`step` under the plan at `path`, which `planc torch` made of it."""
-    return Followed(path, step)
+def follow(path, step, addresses=None):
+    """`step` under the plan at `path`, which `planc torch` made of it. `addresses`: whether its memory lies where the plan
+    has it, in an arena of the plan's size, for which it takes the extension, on the processor; None: where that is possible."""
+    return Followed(path, step, addresses)

@@ -13,8 +13,8 @@ class Iteration:
     """`within`: the step runs. `reason`: why it is not the recorded one, from where on it runs without the plan; None as
     long as it is."""
 
-    def __init__(self, file):
-        self.memory, self.calls, self.device = Memory(file), file.calls, file.device
+    def __init__(self, file, addresses=None):
+        self.memory, self.calls, self.device = Memory(file, addresses), file.calls, file.device
         self.plain = self.memory.plain  # makes the calls that are as recorded, if there is an extension
         self.at, self.within, self.reason = 0, False, None
         self.in_between = None  # the first call that was let pass as one that makes what persists
@@ -78,7 +78,7 @@ class Iteration:
         follower.next()
         if follower.repeats(self.at):
             memory.recall(self.at, function, args, kwargs)
-        result = function(*args, **kwargs)
+        result = memory.call(self.at, function, args, kwargs)
         self.made(result, call)
         return result
 

@@ -29,11 +29,11 @@ class Framework(Structure):
     """planrt_framework."""
 
     ADDRESS = CFUNCTYPE(c_void_p, c_void_p, c_int32)
-    ALLOCATE = CFUNCTYPE(c_int, c_void_p, c_int32)
+    ALLOCATE = MOVE = CFUNCTYPE(c_int, c_void_p, c_int32, c_int64)
     RELEASE = CFUNCTYPE(c_int, c_void_p, c_int32, c_bool)
-    REPEAT = CFUNCTYPE(c_int, c_void_p, c_int32, POINTER(c_int32), c_int32)
-    _fields_ = [("user", c_void_p), ("address", ADDRESS), ("allocate", ALLOCATE), ("release", RELEASE), ("repeat", REPEAT),
-                ("streams", POINTER(Streams))]
+    REPEAT = CFUNCTYPE(c_int, c_void_p, c_int32, POINTER(c_int32), c_int32, c_void_p)
+    _fields_ = [("user", c_void_p), ("address", ADDRESS), ("allocate", ALLOCATE), ("move", MOVE), ("release", RELEASE),
+                ("repeat", REPEAT), ("streams", POINTER(Streams))]
 
 
 class Counts(Structure):
@@ -56,13 +56,16 @@ def load():
     except OSError as error:
         raise FollowError(f"{NAME} cannot be loaded: {error}; `make` builds it") from error
     takes = {"new": (c_void_p, POINTER(Framework), POINTER(c_void_p)), "next": (c_void_p, POINTER(c_int32)),
-             "leave": (c_void_p, c_bool), "bring": (c_void_p, c_int32)}
-    for name in ("new", "begin", "next", "done", "leave", "end", "bring", "bring_all"):
+             "leave": (c_void_p, c_bool), "bring": (c_void_p, c_int32), "place": (c_void_p, c_void_p)}
+    for name in ("new", "place", "begin", "next", "done", "leave", "end", "bring", "bring_all"):
         function = getattr(library, f"planrt_follow_{name}")
         function.argtypes, function.restype = takes.get(name, (c_void_p,)), c_void_p
     for name, result in (("buffer", c_int32), ("bytes", c_int64), ("persists", c_bool), ("repeats", c_bool), ("has", c_bool)):
         function = getattr(library, f"planrt_follow_{name}")
         function.argtypes, function.restype = (c_void_p, c_int32), result
+    for name, result in (("rooms", c_void_p), ("arena_bytes", c_int64)):
+        function = getattr(library, f"planrt_follow_{name}")
+        function.argtypes, function.restype = (c_void_p,), result
     library.planrt_follow_counted.argtypes, library.planrt_follow_counted.restype = (c_void_p,), Counts
     library.planrt_follow_free.argtypes, library.planrt_follow_free.restype = (c_void_p,), None
     library.planc_plan_read.argtypes, library.planc_plan_read.restype = (c_char_p, POINTER(c_void_p)), c_void_p
@@ -73,8 +76,8 @@ def load():
 
 
 class Follower:
-    """A planrt_follow over the plan at `path`. `framework` has the methods address(buffer), allocate(buffer),
-    release(buffer, last) and repeat(call, buffers); what one of them raises comes out of the call that led to it. So have
+    """A planrt_follow over the plan at `path`. `framework` has the methods address(buffer), allocate(buffer, address),
+    release(buffer, last) and repeat(call, buffers, rooms); what one of them raises comes out of the call that led to it. So have
     its `streams`, unless they are None, host_alloc(bytes), host_free(address), copy(stream, buffer, address, out),
     record(event, stream), wait(event, stream) and finish(). `plain`: an extension.Plan that has some of all these, too."""
 
@@ -84,10 +87,10 @@ class Follower:
         self.has_failed = False  # since the iteration began: then what it reads may not be there
         self.call_address = byref(self.call)
         self.functions = Framework(None, Framework.ADDRESS(self.guarded(framework.address, None)),
-                                   Framework.ALLOCATE(self.guarded(framework.allocate, 1)),
+                                   Framework.ALLOCATE(self.guarded(framework.allocate, 1)), Framework.MOVE(),
                                    Framework.RELEASE(self.guarded(framework.release, 1)),
                                    Framework.REPEAT(self.guarded(
-                                       lambda call, wanted, n: framework.repeat(call, wanted[:n]), 1)),
+                                       lambda call, wanted, n, rooms: framework.repeat(call, wanted[:n], rooms), 1)),
                                    self.streams_of(framework.streams))
         self.plain = plain  # has to live as long
         for name, address in plain.framework.items() if plain else ():
@@ -129,6 +132,15 @@ class Follower:
         self.library.planc_status_free(status)
         raise raised or FollowError(message)
 
+    def place(self, arena):
+        self.check(self.library.planrt_follow_place(self.handle, arena))
+
+    def arena_bytes(self):
+        return self.library.planrt_follow_arena_bytes(self.handle)
+
+    def rooms(self):
+        return self.library.planrt_follow_rooms(self.handle)
+
     def begin(self):
         self.has_failed = False
         self.check(self.library.planrt_follow_begin(self.handle))
@@ -168,7 +180,7 @@ class Follower:
 
     def addresses(self):
         """Of itself and of what a call takes, for C."""
-        functions = (getattr(self.library, f"planrt_follow_{name}") for name in ("next", "done"))
+        functions = (getattr(self.library, f"planrt_follow_{name}") for name in ("next", "done", "rooms"))
         return (self.handle.value, *(ctypes.cast(function, c_void_p).value for function in functions))
 
     def counts(self):

@@ -7,7 +7,7 @@ from torch.multiprocessing.reductions import StorageWeakRef
 
 from .calls import OUTSIDE, beneath_autograd, draws, name_of, tensors_on
 from .extension import plain_calls
-from .library import Follower
+from .library import Follower, FollowError
 from .streams import KINDS
 from from_recording import BATCH_NORMS
 from torch_recorder import storage_of
@@ -39,14 +39,14 @@ class Again:
         self.generator = kwargs.get("generator") or generator_of(device)
         self.random = self.generator.get_state() if draws(function) else None
 
-    def run(self):
+    def run(self, call):
         now = None if self.random is None else self.generator.get_state()
         with torch.set_grad_enabled(self.differentiates):
             if now is None:
-                return self.function(*self.untouched(), **self.kwargs)
+                return call(self.function, self.untouched(), self.kwargs)
             self.generator.set_state(self.random)
             try:
-                return self.function(*self.untouched(), **self.kwargs)
+                return call(self.function, self.untouched(), self.kwargs)
             finally:
                 self.generator.set_state(now)
 
@@ -73,7 +73,9 @@ def can_be_emptied(storage):
 
 
 class Memory:
-    def __init__(self, file):
+    """`addresses`: whether it lies where the plan has it; None: it does where that is possible."""
+
+    def __init__(self, file, addresses=None):
         self.file, self.device = file, file.device
         self.storages = {}  # by buffer
         self.buffers = {}  # by the storage's identity
@@ -97,21 +99,31 @@ class Memory:
         self.lasting = {buffer for buffer in self.buffer_of.values() if self.follower.persists(buffer)}
         self.names = {buffer: file.names[number] for number, buffer in self.buffer_of.items()}
         self.kept = {self.buffer_of[number] for number in file.calls[-1].given}
+        self.has_addresses = self.can_place(addresses)
         if self.plain:
             self.begin_plain(module)
+        if self.has_addresses:
+            self.follower.place(self.plain.placing["arena"])
+
+    def can_place(self, wanted):
+        possible = self.plain is not None and self.follower.arena_bytes() > 0
+        if wanted and not possible:
+            reason = "the plan has none in one arena" if self.plain else "planc_torch's extension, on the processor, sees to them"
+            raise FollowError(f"{self.file.path}: memory cannot be at the plan's addresses: {reason}")
+        return possible if wanted is None else wanted
 
     def begin_plain(self, module):
         def buffers(numbers):
             return [self.buffer_of.get(number, OUTSIDE) for number in numbers]
 
         self.take_memory = module.take_memory
-        follow, follow_next, follow_done = self.follower.addresses()
+        follow, follow_next, follow_done, follow_rooms = self.follower.addresses()
         self.plain.begin(
-            device=self.device, follower=self.follower, follow=follow, next=follow_next, done=follow_done,
+            device=self.device, follower=self.follower, follow=follow, next=follow_next, done=follow_done, rooms=follow_rooms,
             calls=[(c, buffers(c.given), buffers(c.gives), self.follower.repeats(i)) for i, c in enumerate(self.file.calls)],
             bytes=[self.bytes.get(buffer, 0) for buffer in range(max(self.bytes, default=-1) + 1)], storages=self.storages,
             buffers=self.buffers, dropped=self.dropped, ghosts=self.ghosts, kept=self.kept, lasting=self.lasting,
-            pinned=self.pinned, storage_of=storage_of)
+            pinned=self.pinned, storage_of=storage_of, arena_bytes=self.follower.arena_bytes() if self.has_addresses else 0)
 
     def lacks(self):
         """Whether something that persists has not been seen yet."""
@@ -147,6 +159,24 @@ class Memory:
 
     def recall(self, call, function, args, kwargs):
         self.again[call] = Again(function, args, kwargs, self.device)
+
+    def call(self, at, function, args, kwargs):
+        """Makes a call, for which libplanrt is ready."""
+        if not self.has_addresses:
+            return function(*args, **kwargs)
+        return self.plain.call(at, self.follower.rooms(), False, function, tuple(args), kwargs)
+
+    def hand_out(self, tensors):
+        """The user gets hold of them: their memory is no longer where the plan may want some."""
+        for tensor in tensors if self.has_addresses else ():
+            self.plain.hand_out(storage_of(tensor))
+
+    def close(self):
+        """What is at the plan's addresses is so no longer."""
+        if self.has_addresses:
+            self.has_addresses = False
+            self.follower.place(None)
+            self.plain.leave_arena()
 
     def unbind(self, buffer):
         del self.buffers[self.storages.pop(buffer)._cdata]
@@ -194,7 +224,7 @@ class Memory:
             return None
         return storage.data_ptr()
 
-    def allocate(self, buffer):
+    def allocate(self, buffer, _=None):
         self.storages[buffer].resize_(self.bytes[buffer])
 
     def release(self, buffer, last):
@@ -208,9 +238,14 @@ class Memory:
                 self.dropped[storage._cdata] = buffer
             self.unbind(buffer)
 
-    def repeat(self, call, wanted):
+    def repeat(self, call, wanted, rooms):
+        def make(function, args, kwargs):
+            if not self.has_addresses:
+                return function(*args, **kwargs)
+            return self.plain.call(call, rooms, True, function, tuple(args), kwargs)
+
         with beneath_autograd():
-            results = tensors_on(self.device, self.again[call].run())
+            results = tensors_on(self.device, self.again[call].run(make))
             for tensor, number in zip(results, self.file.calls[call].gives):
                 buffer = self.buffer_of.get(number)
                 if buffer in wanted and self.buffer_in(tensor) != buffer:

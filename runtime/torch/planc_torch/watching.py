@@ -195,14 +195,19 @@ class Watched:
             return any(iteration.memory.emptied(tensors) for iteration in self.iterations)
 
     def expose(self, name, tensors, run):
+        def share():
+            for iteration in self.iterations:
+                iteration.memory.hand_out(tensors)
+            return run()
+
         active = self.active()
         with self.looking_away():
             self.bring(tensors, active)
         if active is None:
-            result = run()
+            result = share() if name in SHARES else run()
         else:
             with self.looking_away():
-                result = active.share(name, tensors, run) if name in SHARES else active.read(name, tensors, run)
+                result = active.share(name, tensors, share) if name in SHARES else active.read(name, tensors, run)
         for iteration in self.iterations if name in SHARES else ():
             iteration.memory.pin(tensors)
         return result

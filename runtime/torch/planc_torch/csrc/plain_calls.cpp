@@ -3,14 +3,17 @@
  * read and written here. Whatever is not the plain case is left to Python before anything is done about it, so that
  * what differs, and what is told of it, is said in one place.
  *
- * A module of one version of Python and of PyTorch, without global state but for interned names. */
+ * A module of one version of Python and of PyTorch, without global state but for interned names and what frees memory
+ * (torch_arena.h). */
 #include <Python.h>
 #include <structmember.h>
 
 #include <exception>
 #include <unordered_map>
 
-#include "plain_plan.h"
+#include "plain_memory.h"
+#include "plain_run.h"
+#include "plan_placing.h"
 
 namespace {
 
@@ -34,21 +37,23 @@ bool read_buffers(PyObject *list, std::vector<int32_t> *buffers) {
 }
 
 /* `calls`: of each its PlannedCall, the buffers that it is given and gives, and whether it is repeated. `bytes` of all
- * buffers. Addresses are those of libplanrt's functions. */
+ * buffers. Addresses are those of libplanrt's functions. `arena_bytes`: of an arena for memory at the plan's addresses,
+ * 0 = there is none. */
 PyObject *begin_plan(PyObject *self, PyObject *args, PyObject *keywords) {
-  static const char *const known[] = {"device",   "calls",    "bytes",      "follow",  "next",   "done",
-                                      "follower", "storages", "buffers",    "dropped", "ghosts", "kept",
-                                      "lasting",  "pinned",   "storage_of", nullptr};
+  static const char *const known[] = {"device", "calls",    "bytes",    "follow",     "next",        "done",
+                                      "rooms",  "follower", "storages", "buffers",    "dropped",     "ghosts",
+                                      "kept",   "lasting",  "pinned",   "storage_of", "arena_bytes", nullptr};
   Plan *plan = reinterpret_cast<Plan *>(self);
   const char *device;
   PyObject *calls, *bytes;
-  unsigned long long follow, next, done;
+  unsigned long long follow, next, done, rooms;
+  long long arena_bytes;
   Parts parts;
-  if (!PyArg_ParseTupleAndKeywords(args, keywords, "sO!O!KKKOO!O!O!O!O!O!O!O", const_cast<char **>(known), &device,
-                                   &PyList_Type, &calls, &PyList_Type, &bytes, &follow, &next, &done, &parts.follower,
-                                   &PyDict_Type, &parts.storages, &PyDict_Type, &parts.buffers, &PyDict_Type,
-                                   &parts.dropped, &PyDict_Type, &parts.ghosts, &PySet_Type, &parts.kept, &PySet_Type,
-                                   &parts.lasting, &PySet_Type, &parts.pinned, &parts.storage_of))
+  if (!PyArg_ParseTupleAndKeywords(
+          args, keywords, "sO!O!KKKKOO!O!O!O!O!O!O!OL", const_cast<char **>(known), &device, &PyList_Type, &calls,
+          &PyList_Type, &bytes, &follow, &next, &done, &rooms, &parts.follower, &PyDict_Type, &parts.storages,
+          &PyDict_Type, &parts.buffers, &PyDict_Type, &parts.dropped, &PyDict_Type, &parts.ghosts, &PySet_Type,
+          &parts.kept, &PySet_Type, &parts.lasting, &PySet_Type, &parts.pinned, &parts.storage_of, &arena_bytes))
     return nullptr;
   clear_plan(self);
   plan->parts = parts;
@@ -60,6 +65,7 @@ PyObject *begin_plan(PyObject *self, PyObject *args, PyObject *keywords) {
   plan->follow = reinterpret_cast<void *>(follow);
   plan->next = reinterpret_cast<Next>(next);
   plan->done = reinterpret_cast<Done>(done);
+  plan->rooms = reinterpret_cast<RoomsOf>(rooms);
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(calls); i++) {
     Call &call = (*plan->calls)[static_cast<size_t>(i)];
     PyObject *planned, *given, *gives;
@@ -75,7 +81,8 @@ PyObject *begin_plan(PyObject *self, PyObject *args, PyObject *keywords) {
     plan->bytes->push_back(PyLong_AsLongLong(PyList_GET_ITEM(bytes, i)));
     plan->numbers->push_back(Ref(PyLong_FromSsize_t(i)));
   }
-  return PyErr_Occurred() ? nullptr : Py_NewRef(Py_None);
+  if (PyErr_Occurred() || (arena_bytes > 0 && !begin_placing(plan, arena_bytes))) return nullptr;
+  return Py_NewRef(Py_None);
 }
 
 void free_plan(PyObject *self) {
@@ -83,6 +90,7 @@ void free_plan(PyObject *self) {
   Plan *plan = reinterpret_cast<Plan *>(self);
   PyObject_GC_UnTrack(self);
   clear_plan(self);
+  end_placing(plan);
   delete plan->calls;
   delete plan->bytes;
   delete plan->numbers;
@@ -222,6 +230,7 @@ PyObject *take_memory(PyObject *, PyObject *const *all, Py_ssize_t n) {
     to->set_data_ptr(from->set_data_ptr(c10::DataPtr(nullptr, from->device())));
     to->set_nbytes(bytes);
     from->set_nbytes(0);
+    name_extent(to);
   }
   return PyBool_FromLong(may);
 }
@@ -240,15 +249,21 @@ PyObject *to_address(Function *function) {
 
 /* Of planrt_framework: `user`, and the functions that go with it. */
 PyObject *framework_of(PyObject *self, void *) {
-  return Py_BuildValue("{s:N,s:N,s:N,s:N}", "user", PyLong_FromVoidPtr(self), "address", to_address(address),
-                       "allocate", to_address(allocate), "release", to_address(release));
+  return Py_BuildValue("{s:N,s:N,s:N,s:N,s:N}", "user", PyLong_FromVoidPtr(self), "address", to_address(address),
+                       "allocate", to_address(allocate), "move", to_address(move), "release", to_address(release));
 }
 
 PyMethodDef watch_methods[] = {{"see_call", as_method(see_call), METH_FASTCALL, nullptr}, {}};
 PyMethodDef module_methods[] = {{"take_memory", as_method(take_memory), METH_FASTCALL, nullptr}, {}};
-PyMethodDef plan_methods[] = {{"begin", as_method(begin_plan), METH_VARARGS | METH_KEYWORDS, nullptr}, {}};
+PyMethodDef plan_methods[] = {{"begin", as_method(begin_plan), METH_VARARGS | METH_KEYWORDS, nullptr},
+                              {"call", call_of_plan, METH_VARARGS, nullptr},
+                              {"hand_out", hand_out, METH_O, nullptr},
+                              {"leave_arena", leave_arena, METH_NOARGS, nullptr},
+                              {"watch_arena", watch_arena, METH_O, nullptr},
+                              {}};
 PyMemberDef plan_members[] = {{"made", T_PYSSIZET, offsetof(Plan, made), READONLY, nullptr}, {}};
-PyGetSetDef plan_properties[] = {{"framework", framework_of, nullptr, nullptr, nullptr}, {}};
+PyGetSetDef plan_properties[] = {
+    {"framework", framework_of, nullptr, nullptr, nullptr}, {"placing", placing_of, nullptr, nullptr, nullptr}, {}};
 
 PyType_Slot watch_slots[] = {{Py_tp_new, reinterpret_cast<void *>(new_watch)}, {Py_tp_methods, watch_methods}, {}};
 PyType_Slot plan_slots[] = {{Py_tp_new, reinterpret_cast<void *>(PyType_GenericNew)},

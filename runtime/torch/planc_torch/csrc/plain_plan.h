@@ -1,4 +1,4 @@
-/* What the extension (plain_calls.cpp) knows of a plan that is followed, and what libplanrt asks it for. */
+/* What the extension (plain_calls.cpp) knows of a plan that is followed. */
 #ifndef PLANC_TORCH_PLAIN_PLAN_H
 #define PLANC_TORCH_PLAIN_PLAN_H
 
@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <utility>
 #include <vector>
+
+#include "placing.h"
 
 namespace {
 
@@ -107,6 +109,7 @@ struct Call {
 
 using Next = void *(*)(void *follow, int32_t *call);
 using Done = void *(*)(void *follow);
+using RoomsOf = const Rooms *(*)(const void *follow);
 
 struct Parts { /* of a Plan, each from Python by this name */
   PyObject *follower, *storages, *buffers, *dropped, *ghosts, *kept, *lasting, *pinned, *storage_of;
@@ -121,7 +124,9 @@ struct Plan {
   void *follow;
   Next next;
   Done done;
-  Py_ssize_t made; /* calls */
+  RoomsOf rooms;
+  Placing *placing; /* NULL: memory is where PyTorch has it */
+  Py_ssize_t made;  /* calls */
 };
 
 constexpr int N_PARTS = sizeof(Parts) / sizeof(PyObject *);
@@ -177,189 +182,6 @@ bool is_as_recorded(const Plan *plan, const Call &call, const std::vector<Found>
     if (buffer_in(plan, storage_of(tensor)) != call.given[i]) return false;
   }
   return true;
-}
-
-/* Follower.check, where there is something to check. */
-bool is_well(const Plan *plan, void *status) {
-  Ref raised = attribute(plan->parts.follower, names.raised);
-  if (!status && raised.get() == Py_None) return true;
-  Ref address = status ? Ref(PyLong_FromVoidPtr(status)) : Ref::to(Py_None);
-  return raised && address && Ref(PyObject_CallMethodOneArg(plan->parts.follower, names.check, address.get()));
-}
-
-/* Iteration.unlike, of results that are as recorded. */
-Way bind_results(Plan *plan, const Call &call, PyObject *result) {
-  std::vector<Found> results;
-  if (!collect(plan->device, result, &results) || results.size() != call.gives.size()) return Way::other;
-  for (size_t i = 0; i < results.size(); i++) {
-    int32_t wanted = call.gives[i];
-    c10::StorageImpl *storage = storage_of(*results[i].tensor);
-    int32_t found = buffer_in(plan, storage);
-    if (found == wanted) continue;
-    if (found != NONE || wanted == NONE) return Way::other;
-    PyObject *key = key_of(plan, wanted);
-    if (PyDict_Contains(plan->parts.storages, key) || PySet_Contains(plan->parts.lasting, key)) return Way::other;
-    if (static_cast<int64_t>(storage->nbytes()) != (*plan->bytes)[static_cast<size_t>(wanted)]) return Way::other;
-    Ref identity(PyLong_FromVoidPtr(storage)), bound(PyObject_CallOneArg(plan->parts.storage_of, results[i].object));
-    if (!identity || !bound || PyDict_SetItem(plan->parts.storages, key, bound.get()) ||
-        PyDict_SetItem(plan->parts.buffers, identity.get(), key))
-      return Way::failed;
-  }
-  return Way::done;
-}
-
-/* What libplanrt answers while other threads of Python's may run, for it may copy. */
-template <typename Ask>
-void *without_lock(Ask ask) {
-  PyThreadState *state = PyEval_SaveThread();
-  void *status = ask();
-  PyEval_RestoreThread(state);
-  return status;
-}
-
-/* Iteration.run from where the call is known to be the recorded one. */
-PyObject *run(Plan *plan, PyObject *iteration, Py_ssize_t at, PyObject *function, PyObject *args, PyObject *kwargs) {
-  Call &call = (*plan->calls)[static_cast<size_t>(at)];
-  int32_t next = NONE;
-  if (!is_well(plan, without_lock([&] { return plan->next(plan->follow, &next); }))) return nullptr;
-  if (next != at) { /* after a failure, of which this tells */
-    bool is_told = !Ref(PyObject_CallMethodNoArgs(iteration, names.refuse_failed));
-    return is_told ? nullptr : PyErr_Format(PyExc_RuntimeError, "call %d is next and not %zd", next, at);
-  }
-  if (call.repeats) {
-    Ref memory = attribute(iteration, names.memory), now(PyLong_FromSsize_t(at)), none(PyDict_New());
-    if (!memory || !now || !none ||
-        !Ref(PyObject_CallMethodObjArgs(memory.get(), names.recall, now.get(), function, args,
-                                        kwargs ? kwargs : none.get(), nullptr)))
-      return nullptr;
-  }
-  Ref result(PyObject_Call(function, args, kwargs));
-  if (!result) return nullptr;
-  Ref reason = attribute(iteration, names.reason);
-  if (!reason) return nullptr;
-  if (reason.get() != Py_None) return result.give(); /* another thread has left the step meanwhile */
-  Way way = bind_results(plan, call, result.get());
-  if (way == Way::failed) return nullptr;
-  if (way == Way::other)
-    return Ref(PyObject_CallMethodObjArgs(iteration, names.made, result.get(), call.planned.get(), nullptr))
-               ? result.give()
-               : nullptr;
-  Ref then(PyLong_FromSsize_t(at + 1));
-  if (!then || PyObject_SetAttr(iteration, names.at, then.get())) return nullptr;
-  plan->made++;
-  return is_well(plan, without_lock([&] { return plan->done(plan->follow); })) ? result.give() : nullptr;
-}
-
-/* --- What libplanrt asks for: Memory's methods of these names ----------------------------------------------------- */
-
-/* Runs `act` as a callback of libplanrt's; an exception waits in the follower until C has returned. */
-template <typename Result, typename Act>
-Result guarded(void *user, Result failure, Act act) {
-  PyGILState_STATE state = PyGILState_Ensure();
-  Plan *plan = static_cast<Plan *>(user);
-  Result result = act(plan);
-  if (PyErr_Occurred()) {
-    PyObject *type, *value, *trace;
-    PyErr_Fetch(&type, &value, &trace);
-    PyErr_NormalizeException(&type, &value, &trace);
-    if (trace) PyException_SetTraceback(value, trace);
-    Ref raised = attribute(plan->parts.follower, names.raised);
-    if (raised.get() == Py_None) PyObject_SetAttr(plan->parts.follower, names.raised, value);
-    Py_XDECREF(type);
-    Py_XDECREF(value);
-    Py_XDECREF(trace);
-    result = failure;
-  }
-  PyGILState_Release(state);
-  return result;
-}
-
-c10::StorageImpl *impl_of(PyObject *storage) {
-  Ref cdata = attribute(storage, names.cdata);
-  return cdata ? static_cast<c10::StorageImpl *>(PyLong_AsVoidPtr(cdata.get())) : nullptr;
-}
-
-void *address(void *user, int32_t buffer) {
-  return guarded(user, static_cast<void *>(nullptr), [buffer](Plan *plan) -> void * {
-    PyObject *storage = storage_in(plan, buffer);
-    if (!storage || PySet_Contains(plan->parts.pinned, key_of(plan, buffer))) return nullptr;
-    const c10::StorageImpl *impl = impl_of(storage);
-    if (!impl || static_cast<int64_t>(impl->nbytes()) != (*plan->bytes)[static_cast<size_t>(buffer)]) return nullptr;
-    Ref data(PyObject_CallMethodNoArgs(storage, names.data_ptr));
-    return data ? PyLong_AsVoidPtr(data.get()) : nullptr;
-  });
-}
-
-bool resize(PyObject *storage, int64_t bytes) {
-  Ref size(PyLong_FromLongLong(bytes));
-  return size && Ref(PyObject_CallMethodOneArg(storage, names.resize, size.get()));
-}
-
-int no_storage(int32_t buffer) {
-  PyErr_Format(PyExc_KeyError, "%d", static_cast<int>(buffer));
-  return 1;
-}
-
-int allocate(void *user, int32_t buffer) {
-  return guarded(user, 1, [buffer](Plan *plan) -> int {
-    Ref storage = Ref::to(storage_in(plan, buffer));
-    return !storage ? no_storage(buffer) : !resize(storage.get(), (*plan->bytes)[static_cast<size_t>(buffer)]);
-  });
-}
-
-/* --- Ghosts: as a StorageWeakRef, made in a fraction of the time ---------------------------------------------------
- */
-
-struct Ghost {
-  PyObject_HEAD c10::StorageImpl *storage; /* a weak reference */
-};
-
-PyTypeObject *ghost_type;
-
-PyObject *new_ghost(c10::StorageImpl *storage) {
-  PyObject *ghost = ghost_type->tp_alloc(ghost_type, 0);
-  if (!ghost) return nullptr;
-  c10::raw::weak_intrusive_ptr::incref(storage);
-  reinterpret_cast<Ghost *>(ghost)->storage = storage;
-  return ghost;
-}
-
-PyObject *is_expired(PyObject *self, PyObject *) {
-  return PyBool_FromLong(c10::raw::weak_intrusive_ptr::use_count(reinterpret_cast<Ghost *>(self)->storage) == 0);
-}
-
-void free_ghost(PyObject *self) {
-  PyTypeObject *type = Py_TYPE(self);
-  c10::raw::weak_intrusive_ptr::decref(reinterpret_cast<Ghost *>(self)->storage);
-  type->tp_free(self);
-  Py_DECREF(type);
-}
-
-/* Memory.release of what the plan has no use for any more. */
-bool drop(Plan *plan, PyObject *key, PyObject *storage) {
-  Ref identity = attribute(storage, names.cdata);
-  auto *impl = identity ? static_cast<c10::StorageImpl *>(PyLong_AsVoidPtr(identity.get())) : nullptr;
-  if (!impl) return false;
-  if (!PySet_Contains(plan->parts.kept, key)) {
-    if (!resize(storage, 0)) return false;
-    Ref ghost(new_ghost(impl));
-    if (!ghost || PyDict_SetItem(plan->parts.ghosts, key, ghost.get()) ||
-        PyDict_SetItem(plan->parts.dropped, identity.get(), key))
-      return false;
-  }
-  return !PyDict_DelItem(plan->parts.storages, key) && !PyDict_DelItem(plan->parts.buffers, identity.get()) &&
-         PySet_Discard(plan->parts.pinned, key) >= 0;
-}
-
-constexpr int64_t NUMBER = 16; /* memory.NUMBER */
-
-int release(void *user, int32_t buffer, bool last) {
-  return guarded(user, 1, [buffer, last](Plan *plan) -> int {
-    Ref storage = Ref::to(storage_in(plan, buffer));
-    if (!storage) return last ? 0 : no_storage(buffer);
-    if (last && (*plan->bytes)[static_cast<size_t>(buffer)] <= NUMBER) return 0;
-    return last ? !drop(plan, key_of(plan, buffer), storage.get()) : !resize(storage.get(), 0);
-  });
 }
 
 }  // namespace
