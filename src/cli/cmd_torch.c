@@ -30,7 +30,8 @@ static planc_status run(const prog_arguments *arguments);
 static planc_status list_files(const prog_arguments *arguments, prog_used_files *files);
 
 const prog_subcommand cli_cmd_torch = {
-    {"torch", "FILE.py:STEP", "record a PyTorch training step as it runs, and plan it", options, 1, 1},
+    {"torch", "FILE.py:STEP [ARGUMENT ...]", "record a PyTorch training step as it runs, and plan it", options, 1,
+     PROG_MAX_OPERANDS},
     run,
     list_files};
 
@@ -83,7 +84,7 @@ static const char starter[] =
 
 /* The words of a command line, which hold what they point to. */
 typedef struct words {
-  char *at[8 + 2 * PROG_MAX_OPTIONS + 1];
+  char *at[9 + 2 * PROG_MAX_OPTIONS + PROG_MAX_OPERANDS + 1];
   int n;
   char names[PROG_MAX_OPTIONS][32], device[PATH_ROOM], output[PATH_ROOM];
 } words;
@@ -110,8 +111,14 @@ static planc_status add_options(words *to, const prog_arguments *arguments) {
     add(to, to->names[i]);
     if (options[i].value) add(to, value);
   }
-  add(to, NULL);
   return NULL;
+}
+
+/* Of the step's file, behind all else. */
+static void add_arguments(words *to, const prog_arguments *arguments) {
+  if (arguments->n_operands > 1) add(to, "--arguments");
+  for (int32_t i = 1; i < arguments->n_operands; i++) add(to, arguments->operands[i]);
+  add(to, NULL);
 }
 
 static planc_status refuse_beside_check(const prog_arguments *arguments);
@@ -135,9 +142,10 @@ static planc_status run(const prog_arguments *arguments) {
   add(&to, "--planc");
   add(&to, program);
   PLANC_TRY(add_options(&to, arguments));
+  add_arguments(&to, arguments);
   fflush(stdout);
   execvp(to.at[0], to.at);
-  return planc_error(PLANC_USAGE, "%s cannot be run: %s; PLANC_PYTHON names the Python that has PyTorch", to.at[0],
+  return planc_error(PLANC_USAGE, "%s cannot be run: %s; set PLANC_PYTHON to a Python that has PyTorch", to.at[0],
                      strerror(errno));
 }
 

@@ -47,10 +47,13 @@ class CommandTest(unittest.TestCase):
             "raises": ("small.py:25: the step raised ValueError: no data left", 3, f"{SMALL}:raises"),
             "no calls": ("calls_nothing: the step makes no call on cpu", 3, f"{SMALL}:calls_nothing"),
             "other calls": ("small.py:36: runs of the step differ: aten.", 3, f"{SMALL}:changes"),
+            "other shapes": ("runs of the step differ: aten.", 3, f"{SMALL}:changes_its_shapes"),
+            "a closure": ("the optimizer is given a closure, which cannot be followed", 3, f"{SMALL}:has_a_closure"),
+            "a word that is no size": ("--budget: expected one argument", 2, f"{SMALL}:step", "--budget", "-5%"),
             "its argument": ("small.py:41: aten.add_.Tensor writes a tensor that the step was given", 3,
                              f"{SMALL}:writes_its_argument"),
             "a thread": ("small.py:49: the step starts a thread", 3, f"{SMALL}:starts_a_thread"),
-            "arguments": ("small.py:54: the function that gives the arguments raised RuntimeError", 3, f"{SMALL}:step",
+            "arguments": ("small.py:68: the function that gives the arguments raised RuntimeError", 3, f"{SMALL}:step",
                           "--example", "example_that_raises"),
             "no arguments": ("has no function nowhere", 3, f"{SMALL}:step", "--example", "nowhere"),
             "no share": ("a percentage above 0, not 0%", 2, f"{SMALL}:step", "--budget", "0%"),
@@ -65,6 +68,21 @@ class CommandTest(unittest.TestCase):
                 self.assertEqual(planc_torch.__main__.run(line), code)
                 self.assertIn(sentence, told.getvalue())
                 self.assertEqual(self.left(), [])
+
+    def test_arguments_of_the_steps_file(self):
+        script = os.path.join(self.folder, "train.py")
+        with open(script, "w", encoding="utf-8") as file:
+            file.write("import argparse, torch\nparser = argparse.ArgumentParser()\nparser.add_argument('--batch', type=int)\n"
+                       "batch = parser.parse_args().batch\nmodel = torch.nn.Linear(8, 8)\n"
+                       "def step(x):\n    model(x).sum().backward()\n    model.zero_grad()\n"
+                       "def example():\n    return torch.randn(batch, 8)\n")
+        done = self.planc("torch", "train.py:step", "--graph", "train.yaml", "--", "--batch", "48")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        with open(os.path.join(self.folder, "train.yaml"), encoding="utf-8") as file:
+            self.assertIn("f32[48,8]", file.read())
+        done = self.planc("torch", "train.py:step", "--", "--batch", "many")
+        self.assertEqual(done.returncode, 3)
+        self.assertIn("invalid int value", done.stderr)
 
     def test_what_planc_itself_refuses(self):
         wrong = {
@@ -87,8 +105,8 @@ class CommandTest(unittest.TestCase):
             file.write(f'#!/bin/sh\nexec {sys.executable} -S -I "$@"\n')  # without what is installed
         os.chmod(file.name, 0o755)
         done = self.planc("torch", f"{SMALL}:step", PLANC_PYTHON=file.name)
-        self.assertEqual((done.returncode, done.stdout), (1, ""))
-        self.assertIn("has no PyTorch; PLANC_PYTHON names the Python that has it", done.stderr)
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
+        self.assertIn("has no PyTorch; set PLANC_PYTHON to a Python that has it", done.stderr)
         done = self.planc("torch", f"{SMALL}:step", PLANC_PYTHON="/nowhere")
         self.assertEqual(done.returncode, 2)
         self.assertIn("/nowhere cannot be run", done.stderr)

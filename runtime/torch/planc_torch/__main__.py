@@ -13,7 +13,8 @@ PROGRAM = "planc torch"
 try:
     import torch
 except ImportError:
-    sys.exit(f"{PROGRAM}: {sys.executable} has no PyTorch; PLANC_PYTHON names the Python that has it")
+    print(f"{PROGRAM}: {sys.executable} has no PyTorch; set PLANC_PYTHON to a Python that has it", file=sys.stderr)
+    sys.exit(2)
 
 from .calls import tensors_in
 from .checking import difference
@@ -46,7 +47,8 @@ def reraised(what):
     except (CannotExport, Stop):
         raise
     except (Exception, SystemExit) as error:
-        place = line_raised(error)
+        at = isinstance(error, SyntaxError) and error.filename
+        place = f"{error.filename}:{error.lineno}" if at else line_raised(error)
         where = f"{place}: " if place else ""
         without = any(word in str(error) for word in NO_DRIVER) and not torch.cuda.is_available()
         hint = "; --fake records a step without a GPU" if without else ""
@@ -56,8 +58,8 @@ def reraised(what):
 # --- The user's file --------------------------------------------------------------------------------------------------
 
 
-def load(place, example):
-    """The step, and what gives its arguments."""
+def load(place, example, arguments):
+    """The step, and what gives its arguments. The file finds its own name and `arguments` in sys.argv."""
     path, _, name = place.rpartition(":")
     if not path or not name:
         raise Stop(EXIT_USAGE, f"{place}: FILE.py:STEP is expected")
@@ -69,6 +71,7 @@ def load(place, example):
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module  # dataclasses and pickle look a module up by its name
     sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
+    sys.argv = [path, *arguments]
     with reraised(f"{path} raised"):
         spec.loader.exec_module(module)
     functions = [getattr(module, wanted, None) for wanted in (name, example)]
@@ -108,12 +111,13 @@ def session(options):
 
 def recorded(options):
     with session(options):
-        step, example = load(options.step, options.example)
+        step, example = load(options.step, options.example, options.arguments)
         make_args = arguments_of(example)
         with reraised("the step raised"):
             recorder = record(step, make_args, options.on or ("cuda" if options.fake else default_device(make_args)))
     if not any(call.name != "planc.end" for call in recorder.calls):
-        raise Stop(EXIT_BAD_INPUT, f"{options.step}: the step makes no call on {recorder.device}")
+        hint = "; move model and arguments there, or give --on cpu" if recorder.device == "cuda" else ""
+        raise Stop(EXIT_BAD_INPUT, f"{options.step}: the step makes no call on {recorder.device}{hint}")
     return StepGraph(recorder, legal_name(os.path.splitext(os.path.basename(options.step.rpartition(":")[0]))[0]))
 
 
@@ -280,15 +284,21 @@ def check(options):
     return 0
 
 
+class Words(argparse.ArgumentParser):
+    """What planc hands on; a wrong word is one sentence."""
+
+    def error(self, message):
+        raise Stop(EXIT_USAGE, message.removeprefix("argument "))
+
+
 def main(arguments=None):
-    parser = argparse.ArgumentParser(prog=PROGRAM, add_help=False)
+    parser = Words(prog=PROGRAM, add_help=False, allow_abbrev=False)
     parser.add_argument("step")
+    parser.add_argument("--arguments", nargs=argparse.REMAINDER, default=[])  # last: of the step's file
     parser.add_argument("--example", default="example")
     parser.add_argument("--on", choices=("cpu", "cuda"))
     parser.add_argument("--fake", action="store_true")
-    for name in ("device", "profile", "budget", "host-budget", "effort", "graph"):
-        parser.add_argument(f"--{name}")
-    for name in ("check", "output"):
+    for name in ("device", "profile", "budget", "host-budget", "effort", "graph", "check", "output"):
         parser.add_argument(f"--{name}")
     parser.add_argument("--planc", required=True)
     parser.add_argument("--json", action="store_true")

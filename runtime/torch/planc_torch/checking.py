@@ -25,7 +25,9 @@ def difference(graph, file):
     where it is the same: the same calls, with the same shapes and types, on the same tensors."""
     device = graph.recorder.device
     if device != file.device:
-        return f"{graph.recorder.source}: the step ran on {device}, and the plan's on {file.device}; --on says where it runs"
+        fake = ", or --fake for a GPU that is not there" if file.device == "cuda" else ""
+        return (f"{graph.recorder.source}: the step ran on {device}, and the plan's on {file.device}; --on {file.device} has it run "
+                f"there{fake}")
     for i, (call, then) in enumerate(zip_longest(graph.calls[:-1], file.calls[:-1])):
         found = of_call(i, call and graph.followed(call), then)
         if found:

@@ -24,6 +24,7 @@ from torch_refusals import replaced
 
 SEEN = Seen()
 PATIENCE = 2  # seconds
+REASONS, PLACE_REASONS = 100, 2  # kept apart, and warned of at one call
 ELSEWHERE = "it runs in another thread, too"
 
 
@@ -43,6 +44,7 @@ class Followed:
         if file.device == "cuda" and not torch.cuda.is_available():
             raise FollowError(f"{path} is of a step on a GPU, and PyTorch sees none here")
         self.step, self.left, self.steps, self.told = step, {}, 0, set()
+        self.warned = {}  # reasons by the number of the call
         self.iteration = Iteration(file, addresses)
         self.is_open = True
         SEEN.add(self.iteration)
@@ -123,14 +125,20 @@ class Followed:
         if staying and BudgetNotHeld not in self.told:
             self.told.add(BudgetNotHeld)
             warnings.warn(f"{len(staying)} tensors, such as {min(staying)}, are of an array, a file or another process, so that "
-                          "they stay in memory whatever the plan says; clone() makes others of them", BudgetNotHeld, stacklevel=4)
+                          "they stay in memory whatever the plan says; clone() makes others of them, and copy.deepcopy() of the "
+                          "state that an optimizer loads", BudgetNotHeld, stacklevel=4)
         if reason is not None:
             self.tell(reason, raised or (self.steps == 1 and self.iteration.is_making), 5)
 
     def tell(self, reason, is_expected, depth):
+        """Where reasons tell of shapes there may be as many as steps: of those at one call two are warned of."""
+        if reason not in self.left and len(self.left) >= REASONS:
+            reason = "other reasons"
         self.left[reason] = self.left.get(reason, 0) + 1
-        if reason not in self.told and not is_expected:
+        warned = self.warned.setdefault(self.iteration.at, set())
+        if reason not in self.told and not is_expected and len(warned) < PLACE_REASONS:
             self.told.add(reason)
+            warned.add(reason)
             warnings.warn(f"a step ran without its plan from where it differed: {reason}", PlanNotFollowed, stacklevel=depth)
 
     def home(self):

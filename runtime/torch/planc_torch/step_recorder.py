@@ -153,6 +153,16 @@ class StepRecorder(Recorder):
     def number_of(self, tensor):
         return OUTSIDE if self.is_number(tensor) else self.know(tensor, "buffer")
 
+    def counting_passes(self, backward):
+        counted = self.counting("passes")(backward)
+
+        @wraps(backward)
+        def run(*args, **kwargs):
+            if is_within_an_optimizer():
+                self.refuse("the optimizer is given a closure, which cannot be followed; call backward() before its step()")
+            return counted(*args, **kwargs)
+        return run
+
     def counting(self, counter):
         """Makes of a function one that counts, while it runs, in the attribute `counter`."""
         def make(original):
@@ -210,7 +220,7 @@ class StepRecorder(Recorder):
                            hooks.register_module_forward_hook(self.leave_module)):
                 stack.callback(handle.remove)
             for name in ("backward", "grad"):
-                stack.enter_context(replaced(torch.autograd, name, self.counting("passes")))
+                stack.enter_context(replaced(torch.autograd, name, self.counting_passes))
             stack.enter_context(replaced(torch.optim.Optimizer, "zero_grad", self.counting("clearing")))
             stack.enter_context(replaced(GRAD_SCALER, "step", self.noting_skips))
             for owner, name, what in UNSEEN:
@@ -276,9 +286,13 @@ def hold_against(recorder, step, args):
     recorder.begin()
     run_iteration(step, args)
     recorder.phase = None
-    place, names = first_difference([recorded[:-1], recorder.calls])
-    if names:
-        raise CannotExport(f"{place}: runs of the step differ: {names[0]} in the third, {names[1]} in the fourth")
+    place, ways = first_difference([recorded[:-1], recorder.calls])
+    if not ways:
+        place, ways = next(((one.place, (one.described, other.described)) for one, other in zip(recorded, recorder.calls)
+                            if one.described != other.described), (None, None))
+    if ways:
+        raise CannotExport(f"{place}: runs of the step differ: {ways[0]} in the third, {ways[1]} in the fourth; what is not done "
+                           "in each step belongs outside, and all micro-batches of an update into one step")
     recorder.calls = recorded
     del recorder.storages[count:]
 

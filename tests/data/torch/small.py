@@ -50,6 +50,20 @@ def starts_a_thread(x, y):
     thread.join()
 
 
+def has_a_closure(x, y):
+    def closure():
+        loss = model(x).sum()
+        loss.backward()
+        return loss
+
+    optimizer.step(closure)
+
+
+def changes_its_shapes(x, y):
+    runs.append(x)
+    model(x[len(runs) % 2:]).sum().backward()
+
+
 def example_that_raises():
     return torch.zeros(2) @ torch.zeros(3)
 

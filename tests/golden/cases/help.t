@@ -234,7 +234,7 @@ Values are not looked at then.
   $ planc show -h | head -n 1
   usage: planc show GRAPH|PLAN [option ...]
   $ planc torch --help
-  usage: planc torch FILE.py:STEP [option ...]
+  usage: planc torch FILE.py:STEP [ARGUMENT ...] [option ...]
   record a PyTorch training step as it runs, and plan it
   options:
         --example NAME             the function beside the step that gives its arguments (default: example)
