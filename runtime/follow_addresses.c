@@ -4,8 +4,6 @@
  * these the calls' stream waits, and the rest is moved beside the arena.
  *
  * Memory that is where it should not be is moved where an iteration begins and where a call is next to use it. */
-#include <string.h>
-
 #include "runtime/follower.h"
 
 planc_status rt_address_prepare(planrt_follow *f) {
@@ -47,41 +45,14 @@ void rt_address_look(planrt_follow *f) {
   }
 }
 
-/* --- What is where ------------------------------------------------------------------------------------------------ */
-
-/* Among those that are placed, the first that ends behind an address. */
-static int32_t first_behind(const planrt_follow *f, int64_t address) {
-  int32_t low = 0, high = f->n_placed;
-  while (low < high) {
-    int32_t k = low + (high - low) / 2, buffer = f->placed[k];
-    if (f->addresses[buffer] + f->trace->buffers[buffer].bytes > address)
-      high = k;
-    else
-      low = k + 1;
-  }
-  return low;
-}
-
-void rt_address_set(planrt_follow *f, int32_t buffer, int64_t address) {
-  int64_t old = f->addresses[buffer];
-  if (old == address) return;
-  if (old != RT_NOTHING) {
-    int32_t k = first_behind(f, old);
-    memmove(&f->placed[k], &f->placed[k + 1], (size_t)(--f->n_placed - k) * sizeof *f->placed);
-  }
-  if (address != RT_NOTHING) {
-    int32_t k = first_behind(f, address);
-    memmove(&f->placed[k + 1], &f->placed[k], (size_t)(f->n_placed++ - k) * sizeof *f->placed);
-    f->placed[k] = buffer;
-  }
-  f->addresses[buffer] = address;
-}
+/* --- Making room ---------------------------------------------------------------------------------------------------
+ */
 
 static planc_status move(planrt_follow *f, int32_t buffer, int64_t address);
 
 /* Makes an extent free for `buffer`, or for none. */
 static planc_status vacate(planrt_follow *f, int32_t buffer, int64_t address, int64_t bytes) {
-  for (int32_t k = first_behind(f, address); k < f->n_placed; k = first_behind(f, address)) {
+  for (int32_t k = rt_address_first_behind(f, address); k < f->n_placed; k = rt_address_first_behind(f, address)) {
     int32_t other = f->placed[k];
     if (other == buffer) other = ++k < f->n_placed ? f->placed[k] : RT_NOTHING;
     if (other == RT_NOTHING || f->addresses[other] >= address + bytes) break;
@@ -111,6 +82,19 @@ planc_status rt_address_for(planrt_follow *f, int32_t residency, int64_t *out) {
   if (bytes == 0) return NULL;
   PLANC_TRY(vacate(f, at->buffer, at->address, bytes));
   *out = at->address;
+  return NULL;
+}
+
+/* --- Memory that comes ---------------------------------------------------------------------------------------------
+ */
+
+planc_status rt_follow_allocate(planrt_follow *f, int32_t buffer, int32_t residency) {
+  int64_t address;
+  if (f->contents[buffer].leaving) PLANC_TRY(rt_follow_let_go(f, buffer));
+  PLANC_TRY(rt_address_for(f, residency, &address));
+  if (f->framework.allocate(f->framework.user, buffer, address)) return rt_follow_failed(f, buffer, "allocate it");
+  rt_address_set(f, buffer, address);
+  f->contents[buffer].present = true;
   return NULL;
 }
 

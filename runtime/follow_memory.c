@@ -101,15 +101,3 @@ planc_status rt_follow_settle(planrt_follow *f, bool lasting) {
   }
   return NULL;
 }
-
-/* --- What comes --------------------------------------------------------------------------------------------------- */
-
-planc_status rt_follow_allocate(planrt_follow *f, int32_t buffer, int32_t residency) {
-  int64_t address;
-  if (f->contents[buffer].leaving) PLANC_TRY(rt_follow_let_go(f, buffer));
-  PLANC_TRY(rt_address_for(f, residency, &address));
-  if (f->framework.allocate(f->framework.user, buffer, address)) return rt_follow_failed(f, buffer, "allocate it");
-  rt_address_set(f, buffer, address);
-  f->contents[buffer].present = true;
-  return NULL;
-}

@@ -149,8 +149,6 @@ void rt_follow_write_results(planrt_follow *f, int32_t instance, const int32_t *
 
 /* --- follow_memory.c ---------------------------------------------------------------------------------------------- */
 
-/* `residency`: what the memory is for; RT_NOTHING: for none. */
-planc_status rt_follow_allocate(planrt_follow *f, int32_t buffer, int32_t residency);
 /* Gives memory back, at once where the calls' stream has waited for all copies from and to it, else after that. */
 planc_status rt_follow_give_back(planrt_follow *f, int32_t buffer, bool last);
 /* The memory of a buffer that is leaving stays, with its data; or it is given back now, for which the calls' stream
@@ -167,15 +165,23 @@ void rt_follow_forget(planrt_follow *f);
 /* Has the calls' stream wait for all that leaves or, without `lasting`, for what does not persist. */
 planc_status rt_follow_settle(planrt_follow *f, bool lasting);
 
+/* --- follow_placed.c -----------------------------------------------------------------------------------------------
+ */
+
+/* Among those that are placed, the first that ends behind an address, or how many there are. */
+int32_t rt_address_first_behind(const planrt_follow *f, int64_t address);
+/* A buffer's memory is at an address, or no longer at any. */
+void rt_address_set(planrt_follow *f, int32_t buffer, int64_t address);
+
 /* --- follow_addresses.c ------------------------------------------------------------------------------------------- */
 
 planc_status rt_address_prepare(planrt_follow *f);
 /* Looks up where the framework has what persists, which the user may have put elsewhere. */
 void rt_address_look(planrt_follow *f);
+/* `residency`: what the memory is for; RT_NOTHING: for none. */
+planc_status rt_follow_allocate(planrt_follow *f, int32_t buffer, int32_t residency);
 /* The address for memory of a residency, where nothing is from now on; RT_NOTHING: it has none. */
 planc_status rt_address_for(planrt_follow *f, int32_t residency, int64_t *out);
-/* A buffer's memory is at an address, or no longer at any. */
-void rt_address_set(planrt_follow *f, int32_t buffer, int64_t address);
 /* Memory that is there is moved to where the plan has a residency of it. */
 planc_status rt_address_seat(planrt_follow *f, int32_t residency);
 /* The same for all that is on the device at the boundary. */

@@ -4,7 +4,7 @@
 #ifndef PLANC_CHOOSE_COMPACT_H
 #define PLANC_CHOOSE_COMPACT_H
 
-#include "planc/policy.h"
+#include "planc/evaluator.h"
 
 /* States the candidate's schedule again with all addresses, none of which ends above `room`; where it finds no way
  * *out_fits is false, and the candidate is as it was. Only for one job on one replica, whose rounds do not run side by

@@ -89,6 +89,37 @@ typedef struct words {
   char names[PROG_MAX_OPTIONS][32], device[PATH_ROOM], output[PATH_ROOM];
 } words;
 
+static planc_status refuse_beside_check(const prog_arguments *arguments);
+static void add(words *to, const char *word);
+static planc_status add_options(words *to, const prog_arguments *arguments);
+static void add_arguments(words *to, const prog_arguments *arguments);
+
+static planc_status run(const prog_arguments *arguments) {
+  const char *python = getenv("PLANC_PYTHON");
+  char program[PATH_ROOM], package[PATH_ROOM];
+  words to = {.n = 0};
+  if (!strchr(arguments->operands[0], ':'))
+    return planc_error(PLANC_USAGE, "%s: FILE.py:STEP is expected", arguments->operands[0]);
+  if (prog_option_given(arguments, "check")) PLANC_TRY(refuse_beside_check(arguments));
+  if (prog_option_given(arguments, "device") && prog_option_given(arguments, "profile"))
+    return planc_error(PLANC_USAGE, "give either --device or --profile");
+  pl_locate_program(program, sizeof program);
+  if (!pl_locate_package("planc_torch", package, sizeof package)) *package = 0;
+  add(&to, python && *python ? python : "python3");
+  add(&to, "-c");
+  add(&to, starter);
+  add(&to, package);
+  add(&to, arguments->operands[0]);
+  add(&to, "--planc");
+  add(&to, program);
+  PLANC_TRY(add_options(&to, arguments));
+  add_arguments(&to, arguments);
+  fflush(stdout);
+  execvp(to.at[0], to.at);
+  return planc_error(PLANC_USAGE, "%s cannot be run: %s; set PLANC_PYTHON to a Python that has PyTorch", to.at[0],
+                     strerror(errno));
+}
+
 static void add(words *to, const char *word) {
   to->at[to->n++] = (char *)word;
 }
@@ -119,34 +150,6 @@ static void add_arguments(words *to, const prog_arguments *arguments) {
   if (arguments->n_operands > 1) add(to, "--arguments");
   for (int32_t i = 1; i < arguments->n_operands; i++) add(to, arguments->operands[i]);
   add(to, NULL);
-}
-
-static planc_status refuse_beside_check(const prog_arguments *arguments);
-
-static planc_status run(const prog_arguments *arguments) {
-  const char *python = getenv("PLANC_PYTHON");
-  char program[PATH_ROOM], package[PATH_ROOM];
-  words to = {.n = 0};
-  if (!strchr(arguments->operands[0], ':'))
-    return planc_error(PLANC_USAGE, "%s: FILE.py:STEP is expected", arguments->operands[0]);
-  if (prog_option_given(arguments, "check")) PLANC_TRY(refuse_beside_check(arguments));
-  if (prog_option_given(arguments, "device") && prog_option_given(arguments, "profile"))
-    return planc_error(PLANC_USAGE, "give either --device or --profile");
-  pl_locate_program(program, sizeof program);
-  if (!pl_locate_package("planc_torch", package, sizeof package)) *package = 0;
-  add(&to, python && *python ? python : "python3");
-  add(&to, "-c");
-  add(&to, starter);
-  add(&to, package);
-  add(&to, arguments->operands[0]);
-  add(&to, "--planc");
-  add(&to, program);
-  PLANC_TRY(add_options(&to, arguments));
-  add_arguments(&to, arguments);
-  fflush(stdout);
-  execvp(to.at[0], to.at);
-  return planc_error(PLANC_USAGE, "%s cannot be run: %s; set PLANC_PYTHON to a Python that has PyTorch", to.at[0],
-                     strerror(errno));
 }
 
 /* Nothing is planned, and nothing written, where a plan is only held against the step. */

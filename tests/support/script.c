@@ -174,7 +174,7 @@ static planc_status read_line(script *s) {
     return NULL;
   }
   if (accepts(s, "boundary")) {
-    planc_boundary row;
+    planc_boundary row = {0};
     PLANC_TRY(look_up_buffer(s, &row.buffer));
     row.address = number(s);
     row.memory = read_memory(s, row.buffer);

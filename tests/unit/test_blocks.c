@@ -140,7 +140,7 @@ END_TEST
 START_TEST(a_hole_wanders) {
   pl_blocks all;
   ok(pl_blocks_make(&arena, 5, 25 * UNIT, &all));
-  for (int k = 0; k < 5; k++) pl_blocks_put(&all, (pl_block){5 * k * UNIT, 3 * UNIT, k, k == 0 ? -1 : 3 * UNIT});
+  for (int k = 0; k < 5; k++) pl_blocks_put(&all, (pl_block){UNIT * 5 * k, 3 * UNIT, k, k == 0 ? -1 : 3 * UNIT});
   ck_assert_int_eq(pl_blocks_clear(&all, 10 * UNIT), PL_NO_ADDRESS); /* no hole has 3 units */
   ck_assert_int_eq(all.n_moves, 0);
   pl_blocks_take(&all, 20 * UNIT);
