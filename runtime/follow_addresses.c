@@ -45,8 +45,7 @@ void rt_address_look(planrt_follow *f) {
   }
 }
 
-/* --- Making room ---------------------------------------------------------------------------------------------------
- */
+/* --- Making room -------------------------------------------------------------------------------------------------- */
 
 static planc_status move(planrt_follow *f, int32_t buffer, int64_t address);
 
@@ -85,8 +84,7 @@ planc_status rt_address_for(planrt_follow *f, int32_t residency, int64_t *out) {
   return NULL;
 }
 
-/* --- Memory that comes ---------------------------------------------------------------------------------------------
- */
+/* --- Memory that comes -------------------------------------------------------------------------------------------- */
 
 planc_status rt_follow_allocate(planrt_follow *f, int32_t buffer, int32_t residency) {
   int64_t address;
