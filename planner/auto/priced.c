@@ -15,11 +15,18 @@
 #include "util/math.h"
 #include "util/size.h"
 
+/* By effort; and of a short search beside one of an effort, which hardly looks where to begin. */
+static const pl_priced_work works[] = {{40000000, 4000000, 40, 500000, 200},
+                                       {400000000, 40000000, 400, 1500000, 800},
+                                       {400000000, 400000000, 4000, 15000000, 8000},
+                                       {400000000, 4000000000, 40000, 15000000, 8000}};
+static const pl_priced_work short_work = {2000000, 4000000, 40, 200000, 200};
+
 static int32_t effort_of(const planc_problem *problem);
 static planc_status find_with_efforts(pl_priced *p, int32_t effort);
 static planc_status find_in_less(pl_priced *p);
-static planc_status find_in_orders(pl_priced *p, int32_t effort);
-static planc_status find(pl_priced *p, int32_t effort);
+static planc_status find_in_orders(pl_priced *p, const pl_priced_work *work);
+static planc_status find(pl_priced *p, const pl_priced_work *work);
 static planc_status set_up(pl_priced *p);
 static int64_t least_of(const pl_priced *p);
 static bool is_pointless(const pl_priced *p);
@@ -55,15 +62,16 @@ static int32_t effort_of(const planc_problem *problem) {
 
 /* Behind the standard effort each beside the smaller ones: so it is never slower, and what is interrupted has what they
  * have found. Where that is far from what no plan is faster than, or data go as far as storage, a short search may find
- * what is faster, as it looks coarser: with all of the memory, and with less. */
+ * what is faster, as it looks coarser: with all of the memory, and with less. Where nothing has been found the least
+ * effort is made, so that more of it fits as well. */
 static planc_status find_with_efforts(pl_priced *p, int32_t effort) {
   enum { STANDARD = PLANC_STANDARD_effort - 1, FAR = 10 };
   int32_t first = effort < STANDARD ? effort : STANDARD;
   bool stores = p->problem.terms.budgets[PLANC_MEMORY_STORAGE] != 0;
-  for (int32_t k = first; k <= effort && pl_goes_on(p->watch); k++) PLANC_TRY(find_in_orders(p, k));
+  for (int32_t k = first; k <= effort && pl_goes_on(p->watch); k++) PLANC_TRY(find_in_orders(p, &works[k]));
   if (effort == 0 || !p->has_room || is_pointless(p) || !pl_goes_on(p->watch)) return NULL;
   if (p->best_ns - p->best_ns / FAR <= least_of(p) && !stores) return NULL;
-  PLANC_TRY(find_in_orders(p, 0));
+  PLANC_TRY(find_in_orders(p, p->best_ns < INT64_MAX ? &short_work : &works[0]));
   return p->best_ns < INT64_MAX ? find_in_less(p) : NULL;
 }
 
@@ -89,7 +97,7 @@ static planc_status find_in_less(pl_priced *p) {
     *less = canonical_below(*less);
     terms->beat_ns = beat_ns > 0 ? pl_min(beat_ns, p->best_ns) : p->best_ns;
     p->bound_ns[0] = p->bound_ns[1] = INT64_MAX;
-    status = find_in_orders(p, 0);
+    status = find_in_orders(p, &short_work);
     if (!p->has_room || is_pointless(p)) break;
   }
   terms->budgets[PLANC_MEMORY_DEVICE] = budget;
@@ -100,20 +108,16 @@ static planc_status find_in_less(pl_priced *p) {
 }
 
 /* In the graph's order, and where others are allowed with updates as early as can be. */
-static planc_status find_in_orders(pl_priced *p, int32_t effort) {
+static planc_status find_in_orders(pl_priced *p, const pl_priced_work *work) {
   p->early = false;
-  PLANC_TRY(find(p, effort));
+  PLANC_TRY(find(p, work));
   if (!p->evaluator->problem->terms.settings.reorder || !pl_goes_on(p->watch)) return NULL;
   p->early = true;
-  return find(p, effort);
+  return find(p, work);
 }
 
-static planc_status find(pl_priced *p, int32_t effort) {
-  static const pl_priced_work works[] = {{40000000, 4000000, 40, 500000, 200},
-                                         {400000000, 40000000, 400, 1500000, 800},
-                                         {400000000, 400000000, 4000, 15000000, 8000},
-                                         {400000000, 4000000000, 40000, 15000000, 8000}};
-  p->work = &works[effort];
+static planc_status find(pl_priced *p, const pl_priced_work *work) {
+  p->work = work;
   planc_candidate_free(&p->own);
   p->own = (planc_candidate){0};
   PLANC_TRY(set_up(p));
