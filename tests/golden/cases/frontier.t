@@ -7,9 +7,9 @@ What each policy takes within several budgets.
   modnn              0.892 ms        0.513 ms        0.513 ms
   lms                       -        0.984 ms        0.555 ms
   ideal              0.323 ms        0.323 ms        0.323 ms
-  auto               0.553 ms*       0.367 ms*       0.355 ms*
+  auto               0.553 ms*       0.364 ms*       0.355 ms*
     500.00 KiB  auto 0.553 ms, +73.4 %; no plan in such rounds is faster than 0.503 ms (+9.8 %)
-    800.00 KiB  auto 0.367 ms, +15.1 %; no plan in such rounds is faster than 0.326 ms (+12.4 %)
+    800.00 KiB  auto 0.364 ms, +14.1 %; no plan in such rounds is faster than 0.326 ms (+11.4 %)
       1.00 MiB  auto 0.355 ms, +11.5 %; no plan in such rounds is faster than 0.321 ms (+10.7 %)
   ! planc: note: graphs/lenet-digits.yaml has no backward ops: planned for training with sgd (--inference plans it as it is)
   $ planc compare graphs/lenet-digits.yaml --device k40m --batch 64 --budgets 100K --policies none,modnn
@@ -43,9 +43,9 @@ What each policy takes within several budgets.
 
 A plan for less memory fits more, and is told where it is the faster one.
 
-  $ planc compare graphs/lenet-digits.yaml --device k40m --batch 64 --budgets 780K,800K --policies priced 2>/dev/null
+  $ planc compare graphs/lenet-digits.yaml --device k40m --batch 64 --budgets 720K,760K --policies tensile 2>/dev/null
   lenet-digits, batch 64 on k40m
-  policy            780.00 KiB      800.00 KiB
-  priced             0.364 ms*       0.367 ms*
-    780.00 KiB  priced 0.364 ms, +14.4 %; no plan in such rounds is faster than 0.327 ms (+11.4 %)
-    800.00 KiB  priced 0.364 ms, +14.4 %, planned for 780.00 KiB
+  policy            720.00 KiB      760.00 KiB
+  tensile            0.724 ms*       0.782 ms*
+    720.00 KiB  tensile 0.724 ms, +127.1 %; no plan in such rounds is faster than 0.328 ms (+120.4 %)
+    760.00 KiB  tensile 0.724 ms, +127.1 %, planned for 720.00 KiB
