@@ -58,7 +58,8 @@ class CommandTest(unittest.TestCase):
             "no arguments": ("has no function nowhere", 3, f"{SMALL}:step", "--example", "nowhere"),
             "no share": ("a percentage above 0, not 0%", 2, f"{SMALL}:step", "--budget", "0%"),
             "no size": ("--budget: much is not a size", 2, f"{SMALL}:step", "--budget", "much"),
-            "too little": ("does not fit", 1, f"{SMALL}:step", "--budget", "1%"),
+            "too little": ("planc torch: no plan fits", 1, f"{SMALL}:step", "--budget", "1%"),
+            "too little, what would do": ("% of what the step takes as it is", 1, f"{SMALL}:step", "--budget", "1%"),
         }
         device = os.path.join(ROOT, "profiles/h100.json")
         for name, (sentence, code, *arguments) in wrong.items():

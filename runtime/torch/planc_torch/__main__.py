@@ -231,6 +231,19 @@ def show(problem, compared, graph, rows, chosen, path):
     print(f"{verdict(chosen)}: {path}")
 
 
+def refusal(problem, compared, effort, path):
+    """That no plan fits, with the least budget that was found to, and what binds there."""
+    least = min((row["least_budget"], row["policy"]) for row in compared["rows"] if row["least_budget"] is not None)
+    share = (least[0] - problem.reserved) / (problem.plain_bytes - problem.reserved)
+    try:
+        problem.planc("plan", *problem.common, *problem.budget, *effort, "-o", path)
+        why = ""
+    except Stop as stop:
+        why = f"\n{stop}"
+    return (f"no plan fits {size(compared['budget_bytes'])}: the least found for one, by {least[1]}, is {size(least[0])}, {share:.0%} of "
+            f"what the step takes as it is{why}")
+
+
 class NoFramework:
     """Stands for PyTorch where a plan is only to be looked at."""
 
@@ -315,7 +328,7 @@ def main(arguments=None):
         compared = json.loads(problem.planc("compare", *problem.common, *problem.budget, *effort, "--json"))
         rows = [row for row in compared["rows"] if row["feasible"] and row["policy"] != "ideal"]
         if not rows:
-            problem.planc("plan", *problem.common, *problem.budget, *effort, "-o", os.path.join(folder, "none"))  # says what binds
+            raise Stop(EXIT_INFEASIBLE, refusal(problem, compared, effort, os.path.join(folder, "none")))
         rows.sort(key=lambda row: row["iteration_ns"])
         chosen = take(problem, rows, effort, output)
     if options.json:
