@@ -232,16 +232,19 @@ def show(problem, compared, graph, rows, chosen, path):
 
 
 def refusal(problem, compared, effort, path):
-    """That no plan fits, with the least budget that was found to, and what binds there."""
-    least = min((row["least_budget"], row["policy"]) for row in compared["rows"] if row["least_budget"] is not None)
-    share = (least[0] - problem.reserved) / (problem.plain_bytes - problem.reserved)
+    """That no plan fits, with the least budget that was found to, if it is the device's, and what binds."""
+    why = ""
     try:
         problem.planc("plan", *problem.common, *problem.budget, *effort, "-o", path)
-        why = ""
     except Stop as stop:
-        why = f"\n{stop}"
-    return (f"no plan fits {size(compared['budget_bytes'])}: the least found for one, by {least[1]}, is {size(least[0])}, {share:.0%} of "
-            f"what the step takes as it is{why}")
+        why = str(stop)
+    beyond = [(row["least_budget"], row["policy"]) for row in compared["rows"] if row["least_budget"] is not None]
+    if not beyond or min(beyond)[0] <= compared["budget_bytes"]:
+        return why or "no policy has a plan"
+    least, policy = min(beyond)
+    share = (least - problem.reserved) / max(problem.plain_bytes - problem.reserved, 1)
+    return (f"no plan fits {size(compared['budget_bytes'])}: the least found for one, by {policy}, is {size(least)}, {share:.0%} of "
+            f"what the step takes as it is\n{why}")
 
 
 class NoFramework:
