@@ -243,8 +243,9 @@ def refusal(problem, compared, effort, path):
         return why or "no policy has a plan"
     least, policy = min(beyond)
     share = (least - problem.reserved) / max(problem.plain_bytes - problem.reserved, 1)
+    host = ", with host memory that is not limited" if "--host-budget" in problem.common else ""
     return (f"no plan fits {size(compared['budget_bytes'])}: the least found for one, by {policy}, is {size(least)}, {share:.0%} of "
-            f"what the step takes as it is\n{why}")
+            f"what the step takes as it is{host}\n{why}")
 
 
 class NoFramework:
