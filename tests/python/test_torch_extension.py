@@ -76,7 +76,9 @@ class SameTest(FollowTest):
 
     def test_it_makes_all_calls_of_a_step_that_is_as_recorded(self):
         recorded = self.record(gpt)
-        ours, in_python, made = self.both(gpt, recorded.planned("auto", recorded.plain_bytes // 2)[0])
+        plan = recorded.planned("auto", recorded.plain_bytes // 2)[0]
+        with without_addresses():  # in an arena what leaves makes room at once, where it else may still be there when it comes
+            ours, in_python, made = self.both(gpt, plan)
         self.assertEqual(ours.counts, in_python.counts)
         # All but the end's; Python has each call once, and again in the step after, where the optimizer's state is new.
         each = len(ours.followed.iteration.calls) - 1
