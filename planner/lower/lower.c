@@ -277,7 +277,7 @@ static planc_instr transfer_of(const lowering *l, int32_t c) {
   planc_instr copy = lower_copy_of(command->stream, id_of_side(l, c, command->residency),
                                    id_of_side(l, c, command->source), lower_bytes_of(l, counted));
   copy.peers = peers;
-  if (command->stream >= 0 && planc_schedule_route(l->schedule, command->stream) == PLANC_STREAM_COMPUTE)
+  if (planc_schedule_route(l->schedule, command->stream) == PLANC_STREAM_COMPUTE)
     copy.time_ns = planc_costs_move_ns(l->target->profile, copy.bytes);
   return copy;
 }

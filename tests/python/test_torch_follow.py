@@ -127,6 +127,19 @@ class BetweenTest(FollowTest):
                 self.assertEqual(ours.told, [], name)
                 self.assertGreater(min(away), 0, f"{name}: the plan leaves it on the device")
 
+    def test_of_many_shapes_at_one_call_two_are_warned_of(self):
+        recorded = self.record(cnn)
+
+        def between(run, i, args):
+            return tuple(a[:i] for a in args) if i > 0 else args
+
+        ours = Run(cnn, recorded.planned("auto", recorded.plain_bytes // 2)[0], between)
+        self.assert_same(ours, Run(cnn, None, between), "shapes")
+        shapes = [reason for reason in ours.followed.left if "f32[" in reason]
+        self.assertGreater(len(shapes), 2)
+        self.assertEqual(len(ours.told), 2)
+        self.assertTrue(all(any(reason in told for reason in shapes) for told in ours.told))
+
     def test_what_is_kept_beyond_the_step_is_refused_by_name(self):
         recorded = self.record(gpt)
         made = gpt()
