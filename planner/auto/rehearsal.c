@@ -27,6 +27,7 @@ planc_status pl_rehearsal_new(const pl_auto_gaps *gaps, pl_arena *arena, pl_rehe
   PLANC_TRY(PL_NEW(arena, &out->next, trace->n_buffers));
   PLANC_TRY(PL_NEW(arena, &out->stone_of, trace->n_buffers));
   PLANC_TRY(PL_NEW(arena, &out->stones, trace->n_accesses));
+  PLANC_TRY(PL_NEW(arena, &out->runs, trace->n_accesses));
   return PL_NEW(arena, &out->stack, trace->n_accesses);
 }
 
@@ -38,7 +39,7 @@ static void open_boundary(pl_rehearsal *r);
 static bool has_inputs(const pl_rehearsal *r, int32_t instance);
 static void fetch_inputs(pl_rehearsal *r, int32_t instance);
 static void restore_inputs(pl_rehearsal *r, int32_t instance);
-static void close_stones(pl_rehearsal *r);
+static void keep_or_close(pl_rehearsal *r);
 static void run_op(pl_rehearsal *r, int32_t instance);
 static void leave_behind(pl_rehearsal *r);
 static void leave_until_written(pl_rehearsal *r, int32_t instance);
@@ -49,7 +50,7 @@ void pl_rehearse(pl_rehearsal *r, const uint8_t *ways) {
   r->ways = ways;
   r->works = true;
   r->steps += pl_rehearsal_work(r);
-  r->n_stones = r->depth = 0;
+  r->n_stones = r->n_runs = r->depth = 0;
   memset(r->on_host, 0, (size_t)r->tables.first_version[n_buffers] * sizeof *r->on_host);
   for (int32_t b = 0; b < n_buffers; b++) r->stone_of[b] = NONE;
   memset(r->sends, 0, (size_t)r->gaps->n * sizeof *r->sends);
@@ -63,7 +64,7 @@ void pl_rehearse(pl_rehearsal *r, const uint8_t *ways) {
     if (!has_inputs(r, instance)) {
       fetch_inputs(r, instance);
       restore_inputs(r, instance);
-      close_stones(r);
+      keep_or_close(r);
     }
     run_op(r, instance);
     leave_behind(r);
@@ -78,8 +79,8 @@ static int32_t number_of(const pl_rehearsal *r, int32_t buffer, int32_t version)
 }
 
 static pl_stone *find_stone(const pl_rehearsal *r, int32_t buffer, int32_t version) {
-  for (int32_t k = r->stone_of[buffer]; k != NONE; k = r->stones[k].below)
-    if (r->stones[k].version == version) return &r->stones[k];
+  for (int32_t k = r->stone_of[buffer]; k != NONE; k = r->stones[k].is.below)
+    if (r->stones[k].is.version == version) return &r->stones[k].is;
   return NULL;
 }
 
@@ -109,10 +110,15 @@ static const planc_access *next_access(const pl_rehearsal *r, int32_t buffer) {
   return r->next[buffer] < order->first_use[buffer + 1] ? planc_order_access(order, r->next[buffer]) : NULL;
 }
 
-static void hold(pl_rehearsal *r, int32_t buffer, int32_t version) {
+/* It is counted already. */
+static void keep(pl_rehearsal *r, int32_t buffer, int32_t version) {
   if (r->resident[buffer] != NONE) r->works = false; /* no policy's ways lead there */
   r->resident[buffer] = version;
   r->opened[buffer] = r->position;
+}
+
+static void hold(pl_rehearsal *r, int32_t buffer, int32_t version) {
+  keep(r, buffer, version);
   r->live += r->tables.bytes[buffer];
 }
 
@@ -123,8 +129,8 @@ static void drop(pl_rehearsal *r, int32_t buffer) {
 }
 
 /* Comes from the host, or from the user: for the gap that it is in, or, where no use is ahead, for a recompute alone,
- * which waits for it. */
-static void come_from_host(pl_rehearsal *r, int32_t buffer, int32_t version) {
+ * which waits for it. Returns whether it is for a gap. */
+static bool come_from_host(pl_rehearsal *r, int32_t buffer, int32_t version) {
   const planc_access *next = next_access(r, buffer);
   int32_t gap = next && next->read == version ? r->gaps->of_use[r->next[buffer]] : NONE;
   const planc_buffer *it = &r->gaps->trace->buffers[buffer];
@@ -132,6 +138,7 @@ static void come_from_host(pl_rehearsal *r, int32_t buffer, int32_t version) {
     r->need[gap] = r->position;
   else if (!planc_user_holds(it, version))
     r->again_ns[r->position] += planc_link_ns(&r->gaps->walk->links[PLANC_ROUTE_H2D], it->bytes);
+  return gap != NONE;
 }
 
 static void note_held(pl_rehearsal *r, int64_t workspace) {
@@ -181,7 +188,7 @@ static void fetch_inputs(pl_rehearsal *r, int32_t instance) {
 static void take_from_host(pl_rehearsal *r, const planc_access *access) {
   if (access->read < 0 || is_resident(r, access->buffer, access->read) || !is_on_host(r, access->buffer, access->read))
     return;
-  come_from_host(r, access->buffer, access->read);
+  (void)come_from_host(r, access->buffer, access->read);
   hold(r, access->buffer, access->read);
 }
 
@@ -233,12 +240,13 @@ static bool is_restored(const pl_rehearsal *r, int32_t instance) {
   return true;
 }
 
-static void add_stone(pl_rehearsal *r, int32_t buffer, int32_t version) {
+static void open_stone(pl_rehearsal *r, const planc_access *access) {
+  int32_t buffer = access->buffer, version = access->read >= 0 ? access->read : access->write;
+  bool is_ahead = access->read >= 0 && come_from_host(r, buffer, version);
   r->works &= r->n_stones < r->gaps->trace->n_accesses;
   if (!r->works) return;
-  r->stones[r->n_stones] = (pl_stone){buffer, version, r->stone_of[buffer]};
+  r->stones[r->n_stones] = (pl_rehearsed_stone){{buffer, version, r->n_runs, r->stone_of[buffer]}, is_ahead, NONE};
   r->stone_of[buffer] = r->n_stones++;
-  r->live += r->tables.bytes[buffer];
 }
 
 /* What is changed in place has the version that it is changed to. */
@@ -257,11 +265,14 @@ static void run_again(pl_rehearsal *r, int32_t instance) {
   for (int32_t a = in->first_access; a < end; a++) {
     const planc_access *access = &trace->accesses[a];
     int32_t version = access->read >= 0 ? access->read : access->write;
-    if (access->effect || is_resident(r, access->buffer, version)) continue;
-    if (access->read >= 0) come_from_host(r, access->buffer, version);
-    add_stone(r, access->buffer, version);
+    if (access->effect || r->resident[access->buffer] == version) continue;
+    pl_stone *stone = find_stone(r, access->buffer, version);
+    if (stone)
+      stone->last = r->n_runs;
+    else
+      open_stone(r, access);
   }
-  note_held(r, r->workspace[first]);
+  r->runs[r->n_runs++] = (pl_rehearsed_run){r->workspace[first], r->n_stones, NONE};
   r->again_ns[r->position] += r->op_ns[first];
   for (int32_t a = in->first_access; a < end; a++) {
     const planc_access *access = &trace->accesses[a];
@@ -269,24 +280,41 @@ static void run_again(pl_rehearsal *r, int32_t instance) {
   }
 }
 
-/* What is read later stays, the rest of what recomputes have opened goes. */
-static void close_stones(pl_rehearsal *r) {
+static bool stays(pl_rehearsal *r, const pl_stone *stone);
+
+/* What is read later stays; the rest of what recomputes open goes behind the last that needs it. */
+static void keep_or_close(pl_rehearsal *r) {
   for (int32_t k = 0; k < r->n_stones; k++) {
-    int32_t buffer = r->stones[k].buffer, version = r->stones[k].version;
-    const planc_access *next = next_access(r, buffer);
-    r->stone_of[buffer] = NONE;
-    r->live -= r->tables.bytes[buffer];
-    if (r->resident[buffer] == version || !next || next->read != version) continue;
-    int32_t gap = r->gaps->of_use[r->next[buffer]];
-    bool is_for_other = gap != NONE && r->gaps->items[gap].to != r->position;
-    if (is_for_other && r->ways[gap] == PL_AUTO_TWICE && !is_on_host(r, buffer, version)) {
-      r->apart[gap] = true;
-      continue;
-    }
-    hold(r, buffer, version);
-    if (gap != NONE) r->back[gap] = r->position;
+    pl_rehearsed_stone *stone = &r->stones[k];
+    r->stone_of[stone->is.buffer] = NONE;
+    if (stone->is_ahead) r->live += r->tables.bytes[stone->is.buffer];
+    if (stays(r, &stone->is)) continue;
+    stone->also_closing = r->runs[stone->is.last].first_closing;
+    r->runs[stone->is.last].first_closing = k;
   }
-  r->n_stones = 0;
+  for (int32_t k = 0, opened = 0; k < r->n_runs; k++) {
+    for (; opened < r->runs[k].n_stones; opened++)
+      if (!r->stones[opened].is_ahead) r->live += r->tables.bytes[r->stones[opened].is.buffer];
+    note_held(r, r->runs[k].workspace);
+    for (int32_t c = r->runs[k].first_closing; c != NONE; c = r->stones[c].also_closing)
+      r->live -= r->tables.bytes[r->stones[c].is.buffer];
+  }
+  r->n_stones = r->n_runs = 0;
+}
+
+static bool stays(pl_rehearsal *r, const pl_stone *stone) {
+  int32_t buffer = stone->buffer, version = stone->version;
+  const planc_access *next = next_access(r, buffer);
+  if (r->resident[buffer] == version || !next || next->read != version) return false;
+  int32_t gap = r->gaps->of_use[r->next[buffer]];
+  bool is_for_other = gap != NONE && r->gaps->items[gap].to != r->position;
+  if (is_for_other && r->ways[gap] == PL_AUTO_TWICE && !is_on_host(r, buffer, version)) {
+    r->apart[gap] = true;
+    return false;
+  }
+  keep(r, buffer, version);
+  if (gap != NONE) r->back[gap] = r->position;
+  return true;
 }
 
 /* --- The op itself, and what goes behind it ----------------------------------------------------------------------- */

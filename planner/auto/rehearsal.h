@@ -5,11 +5,20 @@
 #define PLANC_AUTO_REHEARSAL_H
 
 #include "planner/auto/rehearsal_tables.h"
+#include "planner/choose/restores.h"
 
-typedef struct pl_stone {
-  int32_t buffer, version;
-  int32_t below; /* the one of the buffer that was opened before it, -1 = none */
-} pl_stone;
+/* What runs again ahead of a position, as far as its memory goes. */
+typedef struct pl_rehearsed_run {
+  int64_t workspace;
+  int32_t n_stones;      /* that are open when it runs, or were */
+  int32_t first_closing; /* the stone that goes behind it, -1 = none */
+} pl_rehearsed_run;
+
+typedef struct pl_rehearsed_stone {
+  pl_stone is;
+  bool is_ahead;        /* it comes from the host for a gap, which it does ahead of all that runs again */
+  int32_t also_closing; /* the next one that goes behind the same run, -1 = none */
+} pl_rehearsed_stone;
 
 typedef struct pl_rehearsal {
   const pl_auto_gaps *gaps; /* borrowed */
@@ -31,15 +40,16 @@ typedef struct pl_rehearsal {
   /* The state of the walk. */
   int32_t position;
   int64_t live, on_host_now;
-  bool *on_host;      /* by version */
-  int32_t *resident;  /* by buffer: the version that is held, -1 = none */
-  int32_t *opened;    /* by buffer: the position at which it came */
-  int32_t *next;      /* by buffer: its next use */
-  int32_t *stone_of;  /* by buffer: the one that was opened last, -1 = none */
-  pl_stone *stones;   /* what recomputes for this position have opened */
-  int64_t *workspace; /* by position, of its op */
-  int32_t *stack;     /* instances that are to run again; -1 - i: those whose inputs have been asked for */
-  int32_t n_stones, depth;
+  bool *on_host;              /* by version */
+  int32_t *resident;          /* by buffer: the version that is held, -1 = none */
+  int32_t *opened;            /* by buffer: the position at which it came */
+  int32_t *next;              /* by buffer: its next use */
+  int32_t *stone_of;          /* by buffer: the one that was opened last, -1 = none */
+  pl_rehearsed_stone *stones; /* what recomputes for this position open */
+  pl_rehearsed_run *runs;     /* and what these are */
+  int64_t *workspace;         /* by position, of its op */
+  int32_t *stack;             /* instances that are to run again; -1 - i: those whose inputs have been asked for */
+  int32_t n_stones, n_runs, depth;
   int64_t steps; /* of all walks: pl_rehearsal_work of each, and what recomputes went through in addition */
 } pl_rehearsal;
 

@@ -1,7 +1,7 @@
 /* Absences: every instance first finds what it reads. A version that is not resident comes from the host where there is
  * a copy; otherwise its writer runs again, whose own inputs may first have to be restored. What a recompute brings back
- * stays when the rest of the iteration reads it, and goes as soon as the recompute is done when it was only a stepping
- * stone.
+ * stays when the rest of the iteration reads it; where it was only a stepping stone it goes behind the last that needs
+ * it.
  *
  * A buffer whose next access only writes holds nothing worth its place, and leaves until then; but where restores may
  * read it what it was given stays, and whatever a persistent buffer holds, as no recompute would bring them back. */
@@ -12,16 +12,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "planner/choose/restorable.h"
+#include "planner/choose/restores.h"
 #include "planner/choose/sub_batch.h"
 #include "util/vec.h"
 
 enum { NONE = -1 };
-
-typedef struct restore {
-  int32_t instance;
-  bool expanded; /* its inputs have been asked for */
-} restore;
 
 /* Absences and buffers by the position at which something is to be done about them: the first, others by `also`. */
 typedef struct agenda {
@@ -38,10 +33,12 @@ typedef struct run {
   const pl_absences *absences;
   agenda copies, leaves, fetches; /* of absences */
   agenda deaths;                  /* of buffers */
-  int32_t *held; /* per buffer: the residency that stays until the buffer is away or dead, NONE = none */
-  int32_t *next; /* per buffer: its next use in the order */
-  VEC(restore) stack;
-  VEC(int32_t) stones; /* residencies that restores opened */
+  int32_t *held;              /* per buffer: the residency that stays until the buffer is away or dead, NONE = none */
+  int32_t *next;              /* per buffer: its next use in the order */
+  pl_restores ahead;          /* of the instance at hand */
+  VEC(int32_t) stones;        /* residencies that restores opened, by stone */
+  VEC(int32_t) first_closing; /* by run of the restores: a stone that it is the last to need and that does not stay */
+  VEC(int32_t) also_closing;  /* by stone: another such, NONE = none */
 } run;
 
 static planc_status run_order(pl_walk *walk, void *context);
@@ -51,9 +48,7 @@ static planc_status make_agendas(run *r, pl_arena *arena);
 static planc_status run_position(run *r, int32_t position);
 static planc_status feed(run *r, const planc_instance *first);
 static planc_status fetch_ahead(run *r, int32_t position);
-static planc_status ask_for_inputs(run *r, int32_t instance, bool again);
-static planc_status run_restores(run *r);
-static planc_status close_stones(run *r, int32_t instance);
+static planc_status restore_inputs(run *r, int32_t instance);
 static planc_status exec(run *r, int32_t instance, bool again);
 static planc_status copy_out(run *r, int32_t position);
 static planc_status leave_after(run *r, int32_t position);
@@ -91,8 +86,10 @@ static planc_status run_order(pl_walk *walk, void *context) {
   pl_arena arena = {0};
   planc_status status = run_positions(&r, &arena);
   pl_arena_free(&arena);
-  VEC_FREE(&r.stack);
+  pl_restores_free(&r.ahead);
   VEC_FREE(&r.stones);
+  VEC_FREE(&r.first_closing);
+  VEC_FREE(&r.also_closing);
   return status;
 }
 
@@ -101,6 +98,7 @@ static planc_status run_positions(run *r, pl_arena *arena) {
   PLANC_TRY(PL_NEW(arena, &r->held, r->trace->n_buffers));
   PLANC_TRY(PL_NEW(arena, &r->next, r->trace->n_buffers));
   PLANC_TRY(make_agendas(r, arena));
+  PLANC_TRY(pl_restores_new(r->trace, r->schedule, arena, &r->ahead));
   for (int32_t b = 0; b < r->trace->n_buffers; b++) {
     r->held[b] = planc_schedule_open(r->schedule, b);
     r->next[b] = r->order->first_use[b];
@@ -116,9 +114,7 @@ static planc_status run_position(run *r, int32_t position) {
   PLANC_TRY(pl_walk_reach(r->walk, position));
   if (position == 0 && r->absences->fetched) PLANC_TRY(feed(r, in));
   PLANC_TRY(fetch_ahead(r, position));
-  PLANC_TRY(ask_for_inputs(r, instance, false));
-  PLANC_TRY(run_restores(r));
-  PLANC_TRY(close_stones(r, instance));
+  PLANC_TRY(restore_inputs(r, instance));
   PLANC_TRY(exec(r, instance, false));
   for (int32_t a = in->first_access; a < in->first_access + in->n_accesses; a++) {
     r->next[r->trace->accesses[a].buffer]++;
@@ -167,79 +163,64 @@ static planc_status exec(run *r, int32_t instance, bool again) {
   return pl_walk_exec(r->walk, instance, again);
 }
 
-/* Pushes the writer of what `access` reads, unless that is resident or can be copied in. */
-static planc_status ask_for(run *r, const planc_access *access) {
-  if (access->read < 0 || resident(r, access) || planc_schedule_on_host(r->schedule, access->buffer, access->read)) {
-    return NULL;
-  }
-  VEC_PUSH(&r->stack, ((restore){.instance = pl_writer_of(r->trace, access->buffer, access->read)}));
-  return NULL;
-}
-
-static planc_status ask_for_inputs(run *r, int32_t instance, bool again) {
-  const planc_instance *in = &r->trace->instances[instance];
-  for (int32_t a = in->first_access; a < in->first_access + in->n_accesses; a++) {
-    const planc_access *access = &r->trace->accesses[a];
-    if (!(again && access->effect)) PLANC_TRY(ask_for(r, access));
-  }
-  return NULL;
-}
-
-/* True when all that the writer makes and something still reads is there already: another path restored it. */
-static bool already_restored(const run *r, int32_t instance) {
-  const planc_instance *in = &r->trace->instances[instance];
-  for (int32_t a = in->first_access; a < in->first_access + in->n_accesses; a++) {
-    const planc_access *access = &r->trace->accesses[a];
-    if (access->write < 0 || access->effect) continue;
-    if (planc_schedule_resident(r->schedule, access->buffer, access->write) < 0) return false;
-  }
-  return true;
-}
-
-static planc_status run_restores(run *r) {
-  while (r->stack.len) {
-    restore *top = &r->stack.data[r->stack.len - 1];
-    int32_t instance = top->instance;
-    if (instance < 0) return planc_error(PLANC_INTERNAL, "a version that nothing writes is away without a copy");
-    if (!top->expanded) {
-      top->expanded = true;
-      if (already_restored(r, instance)) {
-        r->stack.len--;
-        continue;
-      }
-      PLANC_TRY(ask_for_inputs(r, instance, true));
-      continue;
-    }
-    r->stack.len--;
-    if (!already_restored(r, instance)) PLANC_TRY(exec(r, instance, true));
-  }
-  return NULL;
-}
-
 /* The next access to the buffer, or NULL. */
 static const planc_access *next_access(const run *r, int32_t buffer) {
   int32_t next = r->next[buffer];
   return next < r->order->first_use[buffer + 1] ? planc_order_access(r->order, next) : NULL;
 }
 
-/* Closes what restores for `instance` opened on the way and is not to stay. */
-static planc_status close_stones(run *r, int32_t instance) {
-  const bool *apart = r->absences->apart;
-  for (int64_t i = 0; i < r->stones.len; i++) {
-    int32_t residency = r->stones.data[i];
-    int32_t buffer = planc_schedule_residencies(r->schedule)[residency].buffer;
-    int32_t version = planc_schedule_content(r->schedule, residency);
-    const planc_access *next = next_access(r, buffer);
-    bool twice = r->held[buffer] >= 0 && planc_schedule_content(r->schedule, r->held[buffer]) == version;
-    bool is_apart = next && next->instance != instance && apart && apart[r->next[buffer]];
-    bool still_read = next && next->read == version && !is_apart;
-    if (!twice && still_read) {
-      r->held[buffer] = residency;
-    } else {
-      PLANC_TRY(pl_walk_close(r->walk, residency));
-    }
-  }
+static bool stays(const run *r, int32_t number, int32_t instance);
+static planc_status find_closing(run *r, int32_t instance);
+static planc_status close_behind(run *r, int64_t number);
+
+static planc_status restore_inputs(run *r, int32_t instance) {
+  PLANC_TRY(pl_restores_plan(&r->ahead, instance));
+  PLANC_TRY(find_closing(r, instance));
   r->stones.len = 0;
+  for (int64_t k = 0; k < r->ahead.runs.len; k++) {
+    PLANC_TRY(exec(r, r->ahead.runs.data[k], true));
+    PLANC_TRY(close_behind(r, k));
+  }
+  for (int32_t k = 0; k < r->ahead.stones.len; k++)
+    if (stays(r, k, instance)) r->held[r->ahead.stones.data[k].buffer] = r->stones.data[k];
+  return NULL;
+}
+
+/* What the residency holds behind the restores that has been open since before them; NONE = there is none. */
+static int32_t held_version(const run *r, int32_t buffer) {
+  if (r->held[buffer] < 0) return NONE;
+  int32_t changed = r->ahead.instead[buffer];
+  return changed != PL_UNCHANGED ? changed : planc_schedule_content(r->schedule, r->held[buffer]);
+}
+
+/* Whether what a stone holds in the end is kept for its next use: that is of the instance, or of a later one. */
+static bool stays(const run *r, int32_t number, int32_t instance) {
+  const pl_stone *stone = &r->ahead.stones.data[number];
+  const planc_access *next = next_access(r, stone->buffer);
+  if (!next || next->read != stone->version || held_version(r, stone->buffer) == stone->version) return false;
+  for (int32_t k = stone->below; k != NONE; k = r->ahead.stones.data[k].below)
+    if (r->ahead.stones.data[k].version == stone->version) return false;
+  const bool *apart = r->absences->apart;
+  return next->instance == instance || !apart || !apart[r->next[stone->buffer]];
+}
+
+static planc_status find_closing(run *r, int32_t instance) {
+  r->first_closing.len = r->also_closing.len = 0;
+  for (int64_t k = 0; k < r->ahead.runs.len; k++) VEC_PUSH(&r->first_closing, NONE);
+  for (int32_t k = 0; k < r->ahead.stones.len; k++) {
+    int32_t *first = &r->first_closing.data[r->ahead.stones.data[k].last];
+    bool closes = !stays(r, k, instance);
+    VEC_PUSH(&r->also_closing, closes ? *first : NONE);
+    if (closes) *first = k;
+  }
+  return NULL;
+}
+
+static planc_status close_behind(run *r, int64_t number) {
+  for (int32_t k = r->first_closing.data[number]; k != NONE; k = r->also_closing.data[k]) {
+    if (k >= r->stones.len) return planc_error(PLANC_INTERNAL, "a recompute opens less than it was planned to");
+    PLANC_TRY(pl_walk_close(r->walk, r->stones.data[k]));
+  }
   return NULL;
 }
 
